@@ -1,0 +1,76 @@
+package heddle
+
+import (
+	"io"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Config is everything that a run depends on besides the bytes of the program
+// and of the files it reads. Two runs with equal configurations on equal files
+// are equal, bit for bit.
+type Config struct {
+	// Args is the program and its arguments; Args[0] is looked up in the
+	// guest's PATH when it has no slash.
+	Args []string
+	// Env is the guest's environment as K=V. DefaultEnv gives the usual one.
+	Env []string
+	// Dir is the guest's working directory, an absolute guest path.
+	Dir string
+	// UID and GID are the guest's user and group.
+	UID, GID uint32
+
+	// Cores is the number of emulated cores, 1 to 64.
+	Cores int
+	// Seed chooses the run among all possible ones.
+	Seed uint64
+	// Sched chooses and tunes the scheduling policy.
+	Sched sched.Options
+	// Costs is the timing model of the emulated machine.
+	Costs emu.Costs
+	// RandomizeLayout derives the addresses of stack, heap, libraries and
+	// program from the seed; otherwise they are fixed.
+	RandomizeLayout bool
+
+	// RootFS is the host folder that is the guest's root; empty means the
+	// host's own root, cut down to what DefaultPaths lists.
+	RootFS string
+	// Mounts are further host folders, visible at guest paths.
+	Mounts []Mount
+	// HostTimes shows files with their host's modification times instead of
+	// one fixed time.
+	HostTimes bool
+	// ExportDir, when set, receives the files that the guest left in the
+	// overlay.
+	ExportDir string
+
+	// MaxMemory bounds the guest's memory in bytes, files in the overlay
+	// included.
+	MaxMemory uint64
+	// MaxInstructions ends the run when all threads together have retired
+	// so many; 0 means no bound.
+	MaxInstructions uint64
+	// UnknownENOSYS makes every unknown system call answer ENOSYS; otherwise
+	// those without a known fallback in libc stop the run.
+	UnknownENOSYS bool
+
+	// Stdin, Stdout and Stderr are the guest's first three descriptors. A nil
+	// Stdin is empty; nil writers discard. Standard input is an input of the
+	// run: it is read in full before the guest can see that more is there.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Strace, when set, receives a line for each system call.
+	Strace io.Writer
+	// EventLog, when set, receives one line for each event that enters the
+	// digest, so that two runs can be compared (verify mode).
+	EventLog io.Writer
+}
+
+// Mount makes the host's folder or file Host visible at the guest's path
+// Guest. Writes go to the host only when Writable is set; otherwise they stay
+// in the overlay.
+type Mount struct {
+	Host, Guest string
+	Writable    bool
+}

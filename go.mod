@@ -1,0 +1,3 @@
+module github.com/heddle-dmt/heddle
+
+go 1.24

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that heddle is built, tested and demonstrated with.
+#
+#   packages.sh build   what `make build` needs
+#   packages.sh demo    build, and the programs that configs/demo.yaml runs
+#   packages.sh test    demo, and every program and tool that the tests use
+#
+# A package that is already there is left alone, and nothing is touched when
+# none is missing, so the script needs root on the first call only.
+set -euo pipefail
+
+build=(gcc libc6-dev pkg-config libunicorn-dev libzydis-dev)
+demo=(pbzip2 pigz zstd)
+test=(bash bzip2 coreutils findutils gawk gcc grep gzip lbzip2 make perl plzip
+  procps python3 qemu-user sed sqlite3 xz-utils)
+
+case "${1:-}" in
+  build) want=("${build[@]}") ;;
+  demo) want=("${build[@]}" "${demo[@]}") ;;
+  test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+  *) echo "usage: packages.sh build|demo|test" >&2; exit 2 ;;
+esac
+
+# Version of an installed package, empty when it is not installed.
+installed() { dpkg-query -W -f '${db:Status-Abbrev} ${Version}' "$1" 2>/dev/null | sed -n 's/^ii *//p'; }
+
+# Unicorn below 2.1.1 sends every store down a slow path (docs/engine.md).
+present() {
+  local version
+  version=$(installed "$1")
+  [ -n "$version" ] || return 1
+  [ "$1" != libunicorn-dev ] || dpkg --compare-versions "$version" ge 2.1.1
+}
+
+missing=()
+for package in "${want[@]}"; do present "$package" || missing+=("$package"); done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "heddle: these Debian packages are missing and there is no apt-get to install them with: ${missing[*]}" >&2
+  exit 1
+fi
+root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "heddle: run as root, or install these packages: ${missing[*]}" >&2; exit 1; }
+  root=(sudo)
+fi
+
+# Debian 12 has Unicorn 2.0.1. Its packages of trixie (Debian 13) need only
+# glibc 2.34, so trixie is added as a copy of the system's own source, pinned
+# so that nothing but Unicorn is ever taken from it.
+add_trixie() {
+  local dir=/etc/apt/sources.list.d uri key
+  local deb822=$dir/debian.sources
+  if [ -f $deb822 ]; then
+    uri=$(sed -n 's/^URIs: *//p' $deb822 | head -n 1)
+    key=$(sed -n 's/^Signed-By: *//p' $deb822 | head -n 1)
+  else
+    uri=$(sed -n 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\) bookworm main.*/\2/p' /etc/apt/sources.list | head -n 1)
+    key=/usr/share/keyrings/debian-archive-keyring.gpg
+  fi
+  [ -n "$uri" ] || { echo "heddle: no Debian source found to copy; install libunicorn-dev 2.1.1 or newer by hand" >&2; exit 1; }
+  printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' "$uri" "$key" |
+    "${root[@]}" tee $dir/heddle-trixie.sources >/dev/null
+  printf 'Package: *\nPin: release n=trixie\nPin-Priority: -1\n\nPackage: libunicorn-dev libunicorn2t64\nPin: release n=trixie\nPin-Priority: 990\n' |
+    "${root[@]}" tee /etc/apt/preferences.d/heddle-trixie >/dev/null
+}
+
+needs_trixie() {
+  [[ " ${missing[*]} " == *" libunicorn-dev "* ]] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release
+}
+if needs_trixie; then add_trixie; fi
+
+echo "installing: ${missing[*]}"
+"${root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
