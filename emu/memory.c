@@ -1,0 +1,470 @@
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FAN 512u
+#define LEVELS 4u
+
+// One node of the page-table tree. Nodes are shared between address spaces and
+// snapshots; a node with more than one owner is never changed, but copied
+// (path copying), so a clone of a whole space costs one increment.
+struct heddle_node {
+  uint32_t refs;
+  uint32_t live;  // entries that are not 0
+  uint64_t e[FAN];
+};
+
+static void *reserve(uint64_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+int heddle_ram_init(struct heddle_ram *ram, uint64_t pages) {
+  memset(ram, 0, sizeof *ram);
+  ram->limit = pages;
+  ram->base = reserve(pages << HEDDLE_PAGE_SHIFT);
+  ram->refs = reserve(pages * sizeof *ram->refs);
+  ram->flags = reserve(pages);
+  ram->freed = reserve(pages * sizeof *ram->freed);
+  ram->stale = reserve(pages * sizeof *ram->stale);
+  if (!ram->base || !ram->refs || !ram->flags || !ram->freed || !ram->stale) {
+    heddle_ram_close(ram);
+    return -1;
+  }
+  ram->fresh = 1;
+  ram->refs[HEDDLE_ZERO_PAGE] = 1;
+  return 0;
+}
+
+void heddle_ram_close(struct heddle_ram *ram) {
+  if (ram->base) munmap(ram->base, ram->limit << HEDDLE_PAGE_SHIFT);
+  if (ram->refs) munmap(ram->refs, ram->limit * sizeof *ram->refs);
+  if (ram->flags) munmap(ram->flags, ram->limit);
+  if (ram->freed) munmap(ram->freed, ram->limit * sizeof *ram->freed);
+  if (ram->stale) munmap(ram->stale, ram->limit * sizeof *ram->stale);
+  memset(ram, 0, sizeof *ram);
+}
+
+static uint8_t *page_bytes(const struct heddle_ram *ram, uint64_t page) {
+  return ram->base + (page << HEDDLE_PAGE_SHIFT);
+}
+
+uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
+  uint64_t page;
+  if (ram->nfreed) {
+    page = ram->freed[--ram->nfreed];
+    if (zero) memset(page_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
+    heddle_ram_written(ram, page);
+  } else if (ram->fresh < ram->limit) {
+    page = ram->fresh++;
+  } else {
+    return HEDDLE_NO_PAGE;
+  }
+  ram->refs[page] = 1;
+  if (++ram->used > ram->peak) ram->peak = ram->used;
+  return page;
+}
+
+void heddle_ram_ref(struct heddle_ram *ram, uint64_t page) {
+  if (page != HEDDLE_ZERO_PAGE) ram->refs[page]++;
+}
+
+void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
+  if (page == HEDDLE_ZERO_PAGE || --ram->refs[page]) return;
+  ram->used--;
+  ram->freed[ram->nfreed++] = (uint32_t)page;
+}
+
+// The page's bytes are changed by someone other than the engine: translations
+// of it must go before the engine runs again.
+void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
+  if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_STALE)) == HEDDLE_PAGE_CODE) {
+    ram->flags[page] |= HEDDLE_PAGE_STALE;
+    ram->stale[ram->nstale++] = (uint32_t)page;
+  }
+}
+
+static uint64_t next_code_number(void) {
+  // Only compared for equality within one process; never seen by a guest.
+  static _Atomic uint64_t last;
+  return ++last;
+}
+
+static unsigned slot(uint64_t va, unsigned level) {
+  return (va >> (HEDDLE_PAGE_SHIFT + 9 * level)) & (FAN - 1);
+}
+
+static struct heddle_node *child(const struct heddle_node *n, unsigned i) {
+  return (struct heddle_node *)(uintptr_t)n->e[i];
+}
+
+static struct heddle_node *new_node(void) {
+  struct heddle_node *n = calloc(1, sizeof *n);
+  if (!n) abort();
+  n->refs = 1;
+  return n;
+}
+
+static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned level) {
+  if (--n->refs) return;
+  for (unsigned i = 0; i < FAN && n->live; i++) {
+    if (!n->e[i]) continue;
+    n->live--;
+    if (level) drop_node(ram, child(n, i), level - 1);
+    else heddle_ram_unref(ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
+  }
+  free(n);
+}
+
+// The node in *at, made the caller's own.
+static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, unsigned level) {
+  struct heddle_node *n = *at;
+  if (n->refs == 1) return n;
+  struct heddle_node *c = malloc(sizeof *c);
+  if (!c) abort();
+  memcpy(c, n, sizeof *c);
+  c->refs = 1;
+  n->refs--;
+  for (unsigned i = 0, left = c->live; left; i++) {
+    if (!c->e[i]) continue;
+    left--;
+    if (level) child(c, i)->refs++;
+    else heddle_ram_ref(ram, c->e[i] >> HEDDLE_PAGE_SHIFT);
+  }
+  return *at = c;
+}
+
+void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
+  *s = (struct heddle_space){.ram = ram, .root = new_node(), .version = 1, .code = next_code_number()};
+}
+
+void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
+  // Both sides may have cached the right to write in place.
+  from->version++;
+  *to = *from;
+  to->root->refs++;
+  to->code = next_code_number();
+}
+
+void heddle_space_clear_all(struct heddle_space *s) {
+  if (s->root) drop_node(s->ram, s->root, LEVELS - 1);
+  s->root = NULL;
+  s->resident = 0;
+}
+
+// The leaf that holds va's entry, or NULL.
+static struct heddle_node *leaf(const struct heddle_space *s, uint64_t va, bool *unique) {
+  struct heddle_node *n = s->root;
+  bool only = n->refs == 1;
+  for (unsigned level = LEVELS - 1; level; level--) {
+    n = child(n, slot(va, level));
+    if (!n) return NULL;
+    only &= n->refs == 1;
+  }
+  if (unique) *unique = only;
+  return n;
+}
+
+// The leaf for va with every node on the way owned by this space.
+static struct heddle_node *own_leaf(struct heddle_space *s, uint64_t va) {
+  struct heddle_node *n = own(s->ram, &s->root, LEVELS - 1);
+  for (unsigned level = LEVELS - 1; level; level--) {
+    unsigned i = slot(va, level);
+    struct heddle_node *next = child(n, i);
+    if (next) {
+      next = own(s->ram, &next, level - 1);
+    } else {
+      next = new_node();
+      n->live++;
+    }
+    n->e[i] = (uintptr_t)next;
+    n = next;
+  }
+  return n;
+}
+
+uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va) {
+  if (va >= HEDDLE_USER_END) return 0;
+  struct heddle_node *n = leaf(s, va, NULL);
+  return n ? n->e[slot(va, 0)] : 0;
+}
+
+static void replaced(struct heddle_space *s, uint64_t old) {
+  s->version++;
+  if (old & HEDDLE_PTE_EXEC) s->code = next_code_number();
+}
+
+// Puts pte at va; the space takes over the caller's reference to the page.
+bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
+  if (va >= HEDDLE_USER_END) return false;
+  struct heddle_node *n = own_leaf(s, va);
+  uint64_t *e = &n->e[slot(va, 0)], old = *e;
+  *e = pte | HEDDLE_PTE_PRESENT;
+  if (old) {
+    replaced(s, old);
+    heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
+  } else {
+    n->live++;
+    s->resident++;
+  }
+  return true;
+}
+
+static uint64_t span(unsigned level) { return HEDDLE_PAGE_SIZE << (9 * level); }
+
+static uint64_t count_pages(const struct heddle_node *n, unsigned level) {
+  if (!level) return n->live;
+  uint64_t sum = 0;
+  for (unsigned i = 0, left = n->live; left; i++) {
+    if (!n->e[i]) continue;
+    left--;
+    sum += count_pages(child(n, i), level - 1);
+  }
+  return sum;
+}
+
+// Removes the entries of [start, end) below the node in *at, which covers
+// addresses from base on. Returns whether the node is left empty.
+static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
+                     uint64_t start, uint64_t end) {
+  struct heddle_node *n = *at;
+  bool owned = false;
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
+    uint64_t from = base + i * span(level), to = from + span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (!owned) {
+      n = own(s->ram, at, level);
+      owned = true;
+    }
+    if (!level) {
+      uint64_t old = n->e[i];
+      n->e[i] = 0;
+      n->live--;
+      s->resident--;
+      replaced(s, old);
+      heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
+      continue;
+    }
+    struct heddle_node *c = child(n, i);
+    bool gone;
+    if (start <= from && to <= end) {
+      s->resident -= count_pages(c, level - 1);
+      replaced(s, HEDDLE_PTE_EXEC);
+      drop_node(s->ram, c, level - 1);
+      gone = true;
+    } else {
+      gone = unmap_in(s, &c, level - 1, from, start, end);
+      n->e[i] = (uintptr_t)c;
+      if (gone) drop_node(s->ram, c, level - 1);
+    }
+    if (gone) {
+      n->e[i] = 0;
+      n->live--;
+    }
+  }
+  return n->live == 0;
+}
+
+void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  if (start < end) unmap_in(s, &s->root, LEVELS - 1, 0, start, end);
+}
+
+static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
+                       uint64_t start, uint64_t end, unsigned perm) {
+  struct heddle_node *n = own(s->ram, at, level);
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (level) {
+      struct heddle_node *c = child(n, i);
+      protect_in(s, &c, level - 1, from, start, end, perm);
+      n->e[i] = (uintptr_t)c;
+    } else {
+      n->e[i] = (n->e[i] & ~(uint64_t)HEDDLE_PTE_PERM) | perm;
+    }
+  }
+}
+
+// Sets the rights of the entries that exist. The bytes behind an address do
+// not change, so what is known of its code stays true.
+void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  if (start >= end) return;
+  protect_in(s, &s->root, LEVELS - 1, 0, start, end, perm);
+  s->version++;
+}
+
+// Moves the entries of [from, from+len) to [to, to+len), which must be empty.
+bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len) {
+  for (uint64_t off = 0; off < len; off += HEDDLE_PAGE_SIZE) {
+    uint64_t pte = heddle_space_get(s, from + off);
+    if (!pte) continue;
+    heddle_ram_ref(s->ram, pte >> HEDDLE_PAGE_SHIFT);
+    if (!heddle_space_set(s, to + off, pte)) {
+      heddle_ram_unref(s->ram, pte >> HEDDLE_PAGE_SHIFT);
+      return false;
+    }
+  }
+  heddle_space_unmap(s, from, from + len);
+  return true;
+}
+
+// Gives the space a page of its own at va, which has an entry.
+static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool copy_code, uint64_t *pte) {
+  struct heddle_ram *ram = s->ram;
+  struct heddle_node *n = own_leaf(s, va);
+  uint64_t *e = &n->e[slot(va, 0)], old = *e >> HEDDLE_PAGE_SHIFT;
+  // Owning the leaf counted the other owners' references.
+  if (old == HEDDLE_ZERO_PAGE || ram->refs[old] > 1) {
+    if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !copy_code) return HEDDLE_WALK_CODE;
+    uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
+    if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
+    if (old != HEDDLE_ZERO_PAGE) memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
+    *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
+    if (ram->flags[old] & HEDDLE_PAGE_CODE) {
+      // Blocks chained to one another would go on running the old page's code.
+      heddle_ram_written(ram, old);
+    }
+    heddle_ram_unref(ram, old);
+    s->version++;
+  }
+  *pte = *e;
+  return HEDDLE_WALK_OK;
+}
+
+// Translates va. On success *pte is the entry whose WRITE bit tells whether the
+// page may be written in place. A write copies the page first if it has other
+// owners; copy_code allows that for pages with translated code too, which is
+// safe only while the engine is stopped.
+enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
+                                   bool copy_code, uint64_t *pte) {
+  static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
+  if (va >= HEDDLE_USER_END) return HEDDLE_WALK_ABSENT;
+  bool unique;
+  struct heddle_node *n = leaf(s, va, &unique);
+  uint64_t e = n ? n->e[slot(va, 0)] : 0;
+  if (!e) return HEDDLE_WALK_ABSENT;
+  if (!(e & need[access])) return HEDDLE_WALK_DENIED;
+  uint64_t page = e >> HEDDLE_PAGE_SHIFT;
+  if (access == HEDDLE_FETCH) s->ram->flags[page] |= HEDDLE_PAGE_CODE;
+  if (!(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1)) {
+    if (access == HEDDLE_WRITE) return copy_page(s, va, copy_code, pte);
+    e &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  }
+  *pte = e;
+  return HEDDLE_WALK_OK;
+}
+
+static size_t in_page(uint64_t va, size_t len) {
+  uint64_t room = HEDDLE_PAGE_SIZE - (va & (HEDDLE_PAGE_SIZE - 1));
+  return len < room ? len : room;
+}
+
+enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to, size_t len, size_t *done) {
+  *done = 0;
+  while (*done < len) {
+    uint64_t pte, at = va + *done;
+    enum heddle_walk w = heddle_space_walk(s, at, HEDDLE_READ, true, &pte);
+    if (w) return w;
+    size_t n = in_page(at, len - *done);
+    memcpy((char *)to + *done, page_bytes(s->ram, pte >> HEDDLE_PAGE_SHIFT) + (at & (HEDDLE_PAGE_SIZE - 1)), n);
+    *done += n;
+  }
+  return HEDDLE_WALK_OK;
+}
+
+enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const void *from, size_t len,
+                                    size_t *done) {
+  *done = 0;
+  while (*done < len) {
+    uint64_t pte, at = va + *done;
+    enum heddle_walk w = heddle_space_walk(s, at, HEDDLE_WRITE, true, &pte);
+    if (w) return w;
+    size_t n = in_page(at, len - *done);
+    uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
+    memcpy(page_bytes(s->ram, page) + (at & (HEDDLE_PAGE_SIZE - 1)), (const char *)from + *done, n);
+    heddle_ram_written(s->ram, page);
+    *done += n;
+  }
+  return HEDDLE_WALK_OK;
+}
+
+// Copies bytes up to and including a zero byte, at most max. Returns how many
+// were copied; *why is not OK when an unreadable page came first.
+size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, size_t max,
+                                enum heddle_walk *why) {
+  size_t done = 0;
+  *why = HEDDLE_WALK_OK;
+  while (done < max) {
+    uint64_t pte, at = va + done;
+    *why = heddle_space_walk(s, at, HEDDLE_READ, true, &pte);
+    if (*why) break;
+    size_t n = in_page(at, max - done);
+    const uint8_t *from = page_bytes(s->ram, pte >> HEDDLE_PAGE_SHIFT) + (at & (HEDDLE_PAGE_SIZE - 1));
+    const uint8_t *end = memchr(from, 0, n);
+    if (end) n = (size_t)(end - from) + 1;
+    memcpy(to + done, from, n);
+    done += n;
+    if (end) break;
+  }
+  return done;
+}
+
+struct pairs {
+  uint64_t *out;
+  size_t max, found;
+};
+
+static void emit(struct pairs *p, uint64_t va, uint64_t pte) {
+  if (p->found < p->max) {
+    p->out[2 * p->found] = va;
+    p->out[2 * p->found + 1] = pte;
+  }
+  p->found++;
+}
+
+static void entries_in(const struct heddle_node *n, unsigned level, uint64_t base, uint64_t start, uint64_t end,
+                       struct pairs *p) {
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (level) entries_in(child(n, i), level - 1, from, start, end, p);
+    else emit(p, from, n->e[i]);
+  }
+}
+
+size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64_t end, uint64_t *out,
+                            size_t max) {
+  struct pairs p = {out, max, 0};
+  entries_in(s->root, LEVELS - 1, 0, start, end, &p);
+  return p.found;
+}
+
+static void diff_in(const struct heddle_node *a, const struct heddle_node *b, unsigned level, uint64_t base,
+                    struct pairs *p) {
+  if (a == b) return;
+  for (unsigned i = 0; i < FAN; i++) {
+    uint64_t ea = a ? a->e[i] : 0, eb = b ? b->e[i] : 0;
+    if (ea == eb) continue;
+    uint64_t va = base + i * span(level);
+    if (level) {
+      diff_in(a ? child(a, i) : NULL, b ? child(b, i) : NULL, level - 1, va, p);
+    } else if ((ea >> HEDDLE_PAGE_SHIFT) != (eb >> HEDDLE_PAGE_SHIFT) || !ea != !eb) {
+      emit(p, va, eb);
+    }
+  }
+}
+
+// Addresses whose page differs between a and b, with b's entry (0: none).
+size_t heddle_space_diff(const struct heddle_space *a, const struct heddle_space *b, uint64_t *out, size_t max) {
+  struct pairs p = {out, max, 0};
+  diff_in(a->root, b->root, LEVELS - 1, 0, &p);
+  return p.found;
+}

@@ -1,0 +1,94 @@
+// Physical pages and address spaces. See space.go and ram.go for their meaning.
+#ifndef HEDDLE_MEMORY_H
+#define HEDDLE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEDDLE_PAGE_SHIFT 12
+#define HEDDLE_PAGE_SIZE ((uint64_t)1 << HEDDLE_PAGE_SHIFT)
+#define HEDDLE_USER_END ((uint64_t)1 << 47)
+
+// Page 0 is the page of zeros that untouched anonymous memory reads from. It
+// is never freed and never written.
+#define HEDDLE_ZERO_PAGE 0
+// What allocation answers when the limit is reached.
+#define HEDDLE_NO_PAGE UINT64_MAX
+
+// A page table entry: page number << 12 and these bits.
+#define HEDDLE_PTE_READ 1u
+#define HEDDLE_PTE_WRITE 2u
+#define HEDDLE_PTE_EXEC 4u
+#define HEDDLE_PTE_PERM 7u
+#define HEDDLE_PTE_SHARED 8u   // written in place, whatever its reference count
+#define HEDDLE_PTE_PRESENT 16u
+
+enum heddle_access { HEDDLE_READ, HEDDLE_WRITE, HEDDLE_FETCH };
+
+// What a translation can answer.
+enum heddle_walk {
+  HEDDLE_WALK_OK,
+  HEDDLE_WALK_ABSENT,     // no entry, or the address is not a user address
+  HEDDLE_WALK_DENIED,     // an entry without the right
+  HEDDLE_WALK_NO_MEMORY,  // a copy was needed and the limit is reached
+  HEDDLE_WALK_CODE,       // a copy of a page with translated code is needed
+};
+
+// Per-page flags.
+#define HEDDLE_PAGE_CODE 1u   // the engine may hold translations of the page
+#define HEDDLE_PAGE_STALE 2u  // ... and its bytes were changed behind its back
+
+struct heddle_ram {
+  uint8_t *base;
+  uint64_t limit;   // pages that exist
+  uint64_t fresh;   // pages from here on were never handed out and are zero
+  uint64_t used;    // pages handed out, the zero page not counted
+  uint64_t peak;    // largest value of used
+  uint32_t *refs;   // owners of each page
+  uint8_t *flags;
+  uint32_t *freed;  // stack of pages that were handed back
+  uint64_t nfreed;
+  uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
+  uint64_t nstale;
+};
+
+struct heddle_node;
+
+struct heddle_space {
+  struct heddle_ram *ram;
+  struct heddle_node *root;
+  uint64_t resident;  // entries present
+  uint64_t version;   // grows whenever a cached translation may be outdated
+  uint64_t code;      // unique number that changes when executable entries do
+};
+
+int heddle_ram_init(struct heddle_ram *ram, uint64_t pages);
+void heddle_ram_close(struct heddle_ram *ram);
+uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
+void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
+void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);
+void heddle_ram_written(struct heddle_ram *ram, uint64_t page);
+
+void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram);
+void heddle_space_clone(struct heddle_space *to, struct heddle_space *from);
+void heddle_space_clear_all(struct heddle_space *s);
+uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va);
+bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte);
+void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end);
+void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm);
+bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len);
+enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
+                                   bool copy_code, uint64_t *pte);
+enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to, size_t len, size_t *done);
+enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const void *from, size_t len,
+                                    size_t *done);
+size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, size_t max,
+                                enum heddle_walk *why);
+// Calls for each entry are collected in (va, pte) pairs; the number found is
+// returned even when it exceeds max.
+size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64_t end, uint64_t *out,
+                            size_t max);
+size_t heddle_space_diff(const struct heddle_space *a, const struct heddle_space *b, uint64_t *out, size_t max);
+
+#endif

@@ -1,0 +1,236 @@
+package emu
+
+/*
+#include <stdlib.h>
+#include "memory.h"
+
+#cgo noescape heddle_space_get
+#cgo nocallback heddle_space_get
+#cgo noescape heddle_space_set
+#cgo nocallback heddle_space_set
+#cgo noescape heddle_space_unmap
+#cgo nocallback heddle_space_unmap
+#cgo noescape heddle_space_protect
+#cgo nocallback heddle_space_protect
+#cgo noescape heddle_space_move
+#cgo nocallback heddle_space_move
+#cgo noescape heddle_space_walk
+#cgo nocallback heddle_space_walk
+#cgo noescape heddle_space_read
+#cgo nocallback heddle_space_read
+#cgo noescape heddle_space_write
+#cgo nocallback heddle_space_write
+#cgo noescape heddle_space_read_string
+#cgo nocallback heddle_space_read_string
+#cgo noescape heddle_space_entries
+#cgo nocallback heddle_space_entries
+#cgo noescape heddle_space_diff
+#cgo nocallback heddle_space_diff
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Perm is what a mapped page allows, a set of Read, Write and Exec.
+type Perm uint8
+
+// Rights of a page.
+const (
+	Read  Perm = C.HEDDLE_PTE_READ
+	Write Perm = C.HEDDLE_PTE_WRITE
+	Exec  Perm = C.HEDDLE_PTE_EXEC
+)
+
+// Access is a kind of memory access.
+type Access uint8
+
+// Kinds of access.
+const (
+	AccessRead  Access = C.HEDDLE_READ
+	AccessWrite Access = C.HEDDLE_WRITE
+	AccessFetch Access = C.HEDDLE_FETCH
+)
+
+// PTE is a page table entry: which page is behind an address, with which
+// rights. The zero PTE is the absence of one.
+type PTE uint64
+
+// MakePTE makes an entry. A shared page is written in place by everyone who
+// maps it; any other is copied at the first write while it has other owners.
+func MakePTE(p Page, perm Perm, shared bool) PTE {
+	e := PTE(p)<<12 | PTE(perm) | C.HEDDLE_PTE_PRESENT
+	if shared {
+		e |= C.HEDDLE_PTE_SHARED
+	}
+	return e
+}
+
+// Present tells whether there is an entry.
+func (e PTE) Present() bool { return e != 0 }
+
+// Page is the page of a present entry.
+func (e PTE) Page() Page { return Page(e >> 12) }
+
+// Perm is the rights of a present entry.
+func (e PTE) Perm() Perm { return Perm(e) & (Read | Write | Exec) }
+
+// Shared tells whether the page is written in place.
+func (e PTE) Shared() bool { return e&C.HEDDLE_PTE_SHARED != 0 }
+
+// FaultKind says why an address could not be accessed.
+type FaultKind uint8
+
+// Kinds of fault. Absent and Denied are for the owner of the space to resolve:
+// a page may be there on demand.
+const (
+	NoFault  FaultKind = C.HEDDLE_WALK_OK
+	Absent   FaultKind = C.HEDDLE_WALK_ABSENT
+	Denied   FaultKind = C.HEDDLE_WALK_DENIED
+	NoMemory FaultKind = C.HEDDLE_WALK_NO_MEMORY
+)
+
+// Space is an address space: a tree of page table entries. Cloning one costs a
+// counter; clones share the tree and the pages, and each copies what it
+// changes. A space holds a reference to each page it maps.
+type Space struct {
+	ram *RAM
+	c   *C.struct_heddle_space
+}
+
+// NewSpace makes an empty address space over r.
+func NewSpace(r *RAM) *Space {
+	s := &Space{ram: r, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
+	C.heddle_space_init(s.c, r.c)
+	return s
+}
+
+// RAM is the physical memory of the space.
+func (s *Space) RAM() *RAM { return s.ram }
+
+// Clone makes an independent copy of s: what fork and snapshots need. Shared
+// entries stay shared between the two.
+func (s *Space) Clone() *Space {
+	n := &Space{ram: s.ram, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
+	C.heddle_space_clone(n.c, s.c)
+	return n
+}
+
+// Release gives up the space and its references. It may be called once.
+func (s *Space) Release() {
+	C.heddle_space_clear_all(s.c)
+	C.free(unsafe.Pointer(s.c))
+	s.c = nil
+}
+
+// Get returns the entry of the page that holds va.
+func (s *Space) Get(va event.Addr) PTE {
+	return PTE(C.heddle_space_get(s.c, C.uint64_t(va)))
+}
+
+// Set puts e at va's page, in place of any entry there, and takes over the
+// caller's reference to the page.
+func (s *Space) Set(va event.Addr, e PTE) {
+	if !C.heddle_space_set(s.c, C.uint64_t(va), C.uint64_t(e)) {
+		panic(fmt.Sprintf("bug: page table entry for %#x, which is no user address", va))
+	}
+}
+
+// Unmap removes the entries of [start, end).
+func (s *Space) Unmap(start, end event.Addr) {
+	C.heddle_space_unmap(s.c, C.uint64_t(start), C.uint64_t(end))
+}
+
+// Protect gives the entries that exist in [start, end) new rights.
+func (s *Space) Protect(start, end event.Addr, perm Perm) {
+	C.heddle_space_protect(s.c, C.uint64_t(start), C.uint64_t(end), C.unsigned(perm))
+}
+
+// Move moves the entries of [from, from+size) to the empty range at to.
+func (s *Space) Move(from, to event.Addr, size uint64) {
+	if !C.heddle_space_move(s.c, C.uint64_t(from), C.uint64_t(to), C.uint64_t(size)) {
+		panic(fmt.Sprintf("bug: move of pages to %#x, which is no user address", to))
+	}
+}
+
+// Resident is the number of entries.
+func (s *Space) Resident() uint64 { return uint64(s.c.resident) }
+
+// ReadAt copies guest memory at va to b and returns how many bytes were
+// readable before a fault.
+func (s *Space) ReadAt(b []byte, va event.Addr) (int, FaultKind) {
+	if len(b) == 0 {
+		return 0, NoFault
+	}
+	var done C.size_t
+	w := C.heddle_space_read(s.c, C.uint64_t(va), unsafe.Pointer(&b[0]), C.size_t(len(b)), &done)
+	return int(done), FaultKind(w)
+}
+
+// WriteAt copies b to guest memory at va, as the guest itself would write it,
+// and returns how many bytes were writable before a fault.
+func (s *Space) WriteAt(b []byte, va event.Addr) (int, FaultKind) {
+	if len(b) == 0 {
+		return 0, NoFault
+	}
+	var done C.size_t
+	w := C.heddle_space_write(s.c, C.uint64_t(va), unsafe.Pointer(&b[0]), C.size_t(len(b)), &done)
+	return int(done), FaultKind(w)
+}
+
+// ReadString copies bytes at va to b up to and including the first zero byte,
+// and returns how many were copied and the fault that ended it, if any.
+func (s *Space) ReadString(b []byte, va event.Addr) (int, FaultKind) {
+	if len(b) == 0 {
+		return 0, NoFault
+	}
+	var why uint32
+	n := C.heddle_space_read_string(s.c, C.uint64_t(va), (*C.char)(unsafe.Pointer(&b[0])), C.size_t(len(b)), &why)
+	return int(n), FaultKind(why)
+}
+
+// Walk translates va for an access as the engine would, copying a page with
+// other owners before a write.
+func (s *Space) Walk(va event.Addr, access Access) (PTE, FaultKind) {
+	var e C.uint64_t
+	w := C.heddle_space_walk(s.c, C.uint64_t(va), uint32(access), true, &e)
+	return PTE(e), FaultKind(w)
+}
+
+// Mapping is an address with its entry.
+type Mapping struct {
+	Addr event.Addr
+	PTE  PTE
+}
+
+// Mappings lists the entries of [start, end) by address.
+func (s *Space) Mappings(start, end event.Addr) []Mapping {
+	return collect(int(s.c.resident), func(out *C.uint64_t, max C.size_t) C.size_t {
+		return C.heddle_space_entries(s.c, C.uint64_t(start), C.uint64_t(end), out, max)
+	})
+}
+
+// Changed lists the addresses at which s has another page than before, by
+// address: what was written, mapped or unmapped since before was cloned from s
+// (or s from before). It costs time for what differs, not for what there is.
+func (s *Space) Changed(before *Space) []Mapping {
+	return collect(64, func(out *C.uint64_t, max C.size_t) C.size_t {
+		return C.heddle_space_diff(before.c, s.c, out, max)
+	})
+}
+
+// collect calls list with room for pairs, again with more room if need be.
+func collect(room int, list func(out *C.uint64_t, max C.size_t) C.size_t) []Mapping {
+	for {
+		out := make([]Mapping, room+1)
+		n := int(list((*C.uint64_t)(unsafe.Pointer(&out[0])), C.size_t(len(out))))
+		if n <= len(out) {
+			return out[:n:n]
+		}
+		room = n
+	}
+}

@@ -1,0 +1,273 @@
+// Package deepcopy copies whole graphs of plain data: the state of the guest's
+// kernel, for snapshots. Pointers, maps and interfaces that are shared in the
+// original are shared the same way in the copy.
+//
+// Two kinds of type take part by their own methods: Shared ones are not copied,
+// and Custom ones copy themselves. Functions and channels other than nil cannot
+// be copied and panic: state that must be restorable cannot hold them.
+//
+// Invariant: the copy depends on the original alone; iteration over maps is
+// never visible in it.
+package deepcopy
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+)
+
+// Shared marks types whose values are used by original and copy alike, such as
+// handles of the host that never change.
+type Shared interface{ SharedInSnapshot() }
+
+// Custom is implemented, on the pointer, by types that copy themselves.
+// CopyForSnapshot must call Made with the new value before it copies anything
+// that may refer back.
+type Custom interface {
+	CopyForSnapshot(c *Copier) any
+}
+
+// Releaser is implemented by types that own something outside Go's memory.
+type Releaser interface{ Release() }
+
+// Copier remembers what was copied already. One Copier serves one copy of one
+// graph.
+type Copier struct {
+	made map[key]reflect.Value
+}
+
+// key identifies an object of the original: an address alone does not, since a
+// struct and its first field share theirs.
+type key struct {
+	at unsafe.Pointer
+	t  reflect.Type
+}
+
+// New makes a Copier.
+func New() *Copier { return &Copier{made: map[key]reflect.Value{}} }
+
+// Copy copies v and all that it reaches.
+func Copy[T any](c *Copier, v T) T {
+	var out T
+	c.copyInto(reflect.ValueOf(&out).Elem(), reflect.ValueOf(&v).Elem())
+	return out
+}
+
+// Made tells that copied stands for original, both pointers of the same type.
+func (c *Copier) Made(original, copied any) {
+	v := reflect.ValueOf(original)
+	c.made[key{v.UnsafePointer(), v.Type()}] = reflect.ValueOf(copied)
+}
+
+var (
+	sharedType   = reflect.TypeFor[Shared]()
+	customType   = reflect.TypeFor[Custom]()
+	releaserType = reflect.TypeFor[Releaser]()
+)
+
+// plain tells whether values of t can be copied by assignment.
+func plain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return true
+	case reflect.Array:
+		return plain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !plain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// copyInto copies from to the addressable value to, both of one type.
+func (c *Copier) copyInto(to, from reflect.Value) {
+	t := from.Type()
+	if plain(t) || t.Implements(sharedType) && t.Kind() != reflect.Interface {
+		to.Set(from)
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		c.copyPointer(to, from)
+	case reflect.Interface:
+		c.copyInterface(to, from)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			c.copyInto(field(to, i), field(from, i))
+		}
+	case reflect.Array:
+		for i := range from.Len() {
+			c.copyInto(to.Index(i), from.Index(i))
+		}
+	case reflect.Slice:
+		c.copySlice(to, from)
+	case reflect.Map:
+		c.copyMap(to, from)
+	default:
+		if !from.IsNil() {
+			panic(fmt.Sprintf("bug: deepcopy of a %s", t))
+		}
+	}
+}
+
+// field gives access to a field, exported or not, of an addressable struct.
+func field(v reflect.Value, i int) reflect.Value {
+	f := v.Field(i)
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+func (c *Copier) copyPointer(to, from reflect.Value) {
+	if from.IsNil() {
+		return
+	}
+	k := key{from.UnsafePointer(), from.Type()}
+	if have, ok := c.made[k]; ok {
+		to.Set(have)
+		return
+	}
+	if from.Type().Implements(customType) {
+		made := reflect.ValueOf(from.Interface().(Custom).CopyForSnapshot(c))
+		c.made[k] = made
+		to.Set(made)
+		return
+	}
+	n := reflect.New(from.Type().Elem())
+	c.made[k] = n
+	to.Set(n)
+	c.copyInto(n.Elem(), from.Elem())
+}
+
+func (c *Copier) copyInterface(to, from reflect.Value) {
+	if from.IsNil() {
+		return
+	}
+	v := from.Elem()
+	addressable := reflect.New(v.Type()).Elem()
+	addressable.Set(v)
+	out := reflect.New(v.Type()).Elem()
+	c.copyInto(out, addressable)
+	to.Set(out)
+}
+
+func (c *Copier) copySlice(to, from reflect.Value) {
+	if from.IsNil() {
+		return
+	}
+	n := reflect.MakeSlice(from.Type(), from.Len(), from.Len())
+	if plain(from.Type().Elem()) {
+		reflect.Copy(n, from)
+	} else {
+		for i := range from.Len() {
+			c.copyInto(n.Index(i), from.Index(i))
+		}
+	}
+	to.Set(n)
+}
+
+func (c *Copier) copyMap(to, from reflect.Value) {
+	if from.IsNil() {
+		return
+	}
+	k := key{from.UnsafePointer(), from.Type()}
+	if have, ok := c.made[k]; ok {
+		to.Set(have)
+		return
+	}
+	n := reflect.MakeMapWithSize(from.Type(), from.Len())
+	c.made[k] = n
+	to.Set(n)
+	for it := from.MapRange(); it.Next(); {
+		n.SetMapIndex(c.copyOf(it.Key()), c.copyOf(it.Value()))
+	}
+}
+
+// copyOf copies a value that is not addressable.
+func (c *Copier) copyOf(v reflect.Value) reflect.Value {
+	from := reflect.New(v.Type()).Elem()
+	from.Set(v)
+	to := reflect.New(v.Type()).Elem()
+	c.copyInto(to, from)
+	return to
+}
+
+// Release calls Release once on everything that root reaches and that has it,
+// in the order in which a walk along the fields finds it; the members of a map
+// come in no particular order.
+func Release(root any) {
+	r := releaser{seen: map[key]bool{}}
+	v := reflect.New(reflect.TypeOf(root)).Elem()
+	v.Set(reflect.ValueOf(root))
+	r.walk(v)
+	for _, x := range r.found {
+		x.Release()
+	}
+}
+
+// releaser collects before it releases, so that nothing is walked half gone.
+type releaser struct {
+	seen  map[key]bool
+	found []Releaser
+}
+
+func (r *releaser) walk(v reflect.Value) {
+	t := v.Type()
+	if plain(t) || t.Implements(sharedType) && t.Kind() != reflect.Interface {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		r.walkPointer(v)
+	case reflect.Interface:
+		if !v.IsNil() {
+			e := reflect.New(v.Elem().Type()).Elem()
+			e.Set(v.Elem())
+			r.walk(e)
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			r.walk(field(v, i))
+		}
+	case reflect.Array, reflect.Slice:
+		if !plain(t.Elem()) {
+			for i := range v.Len() {
+				r.walk(v.Index(i))
+			}
+		}
+	case reflect.Map:
+		r.walkMap(v)
+	}
+}
+
+func (r *releaser) walkPointer(v reflect.Value) {
+	k := key{v.UnsafePointer(), v.Type()}
+	if v.IsNil() || r.seen[k] {
+		return
+	}
+	r.seen[k] = true
+	if v.Type().Implements(releaserType) {
+		r.found = append(r.found, v.Interface().(Releaser))
+	}
+	r.walk(v.Elem())
+}
+
+func (r *releaser) walkMap(v reflect.Value) {
+	k := key{v.UnsafePointer(), v.Type()}
+	if v.IsNil() || r.seen[k] {
+		return
+	}
+	r.seen[k] = true
+	for it := v.MapRange(); it.Next(); {
+		for _, x := range []reflect.Value{it.Key(), it.Value()} {
+			e := reflect.New(x.Type()).Elem()
+			e.Set(x)
+			r.walk(e)
+		}
+	}
+}
