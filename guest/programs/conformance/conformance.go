@@ -1,0 +1,139 @@
+// Package conformance holds small C programs that exercise what Linux and
+// glibc promise to threaded programs: pthreads and C11 threads, futexes,
+// signals, memory, files, pipes, sockets, clocks, processes, thread-local
+// storage and the corners of the instruction set.
+//
+// The real kernel is the oracle. A program prints results and errno names,
+// never addresses, ids or times, so that its output is the same on every run
+// of every correct Linux, whatever the number of cores and the interleaving;
+// what it cannot print it checks by itself, and exits with status 1 when a
+// check fails. A difference between a native run and one on the emulated
+// machine is therefore a fault of the machine.
+//
+// The sources are in the folder src, one file each, compiled when they are
+// needed ([Program.Build]). The comment at the top of a file describes it:
+//
+//	// What the program exercises, in one line.
+//	// link: -lm -ldl          further arguments for the linker
+//	// static: no (reason)     the program exists only as a dynamic one
+//	// plugin: yes             the source, compiled with -DPLUGIN, is also a
+//	//                         shared library that must be ./plugin.so
+//	// exit: 3                 expected exit status, 0 unless given
+//	// signal: SIGABRT         the signal that the program dies by
+//
+// The package only describes and builds programs; it runs nothing.
+package conformance
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed src
+var sources embed.FS
+
+// Program is one C program, as the comment at the top of its source says.
+type Program struct {
+	// Name is the name of the source file without its ".c".
+	Name string
+	// About says in one line what the program exercises.
+	About string
+	// Link holds further arguments for the linker.
+	Link []string
+	// DynamicOnly says why the program cannot be linked statically; it is
+	// empty for programs that can.
+	DynamicOnly string
+	// Plugin tells that the program loads ./plugin.so from its working
+	// directory; BuildPlugin makes that file.
+	Plugin bool
+	// Exit is the expected exit status.
+	Exit int
+	// Signal is the signal that the program is expected to die by, or 0.
+	Signal unix.Signal
+}
+
+// Programs returns all programs in the order of their names.
+func Programs() []Program {
+	entries, err := sources.ReadDir("src")
+	if err != nil {
+		panic("bug: embedded sources: " + err.Error())
+	}
+	var all []Program
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".c")
+		if !ok {
+			continue
+		}
+		text, err := sources.ReadFile(path.Join("src", e.Name()))
+		if err != nil {
+			panic("bug: embedded sources: " + err.Error())
+		}
+		p, err := parse(name, string(text))
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// parse reads the comment at the top of a source file.
+func parse(name, text string) (Program, error) {
+	p := Program{Name: name}
+	for i, line := range strings.Split(text, "\n") {
+		comment, ok := strings.CutPrefix(line, "// ")
+		if !ok {
+			break
+		}
+		if i == 0 {
+			p.About = comment
+			continue
+		}
+		key, value, ok := strings.Cut(comment, ": ")
+		if !ok {
+			return p, fmt.Errorf("%s.c:%d: %q is not \"key: value\"", name, i+1, comment)
+		}
+		if err := p.set(key, strings.TrimSpace(value)); err != nil {
+			return p, fmt.Errorf("%s.c:%d: %w", name, i+1, err)
+		}
+	}
+	if p.About == "" {
+		return p, fmt.Errorf("%s.c:1: the first line must say what the program exercises", name)
+	}
+	return p, nil
+}
+
+func (p *Program) set(key, value string) (err error) {
+	switch key {
+	case "link":
+		p.Link = strings.Fields(value)
+	case "static":
+		reason, ok := strings.CutPrefix(value, "no (")
+		reason, closed := strings.CutSuffix(reason, ")")
+		if !ok || !closed || reason == "" {
+			return fmt.Errorf("static: got %q, want \"no (reason)\"", value)
+		}
+		p.DynamicOnly = reason
+	case "plugin":
+		if value != "yes" {
+			return fmt.Errorf("plugin: got %q, want \"yes\"", value)
+		}
+		p.Plugin = true
+	case "exit":
+		if p.Exit, err = strconv.Atoi(value); err != nil || p.Exit < 0 || p.Exit > 255 {
+			return fmt.Errorf("exit: got %q, want 0 to 255", value)
+		}
+	case "signal":
+		if p.Signal = unix.SignalNum(value); p.Signal == 0 {
+			return fmt.Errorf("signal: got %q, want a name such as SIGABRT", value)
+		}
+	default:
+		return fmt.Errorf("unknown key %q, want link, static, plugin, exit or signal", key)
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// timeLimit ends a program that hangs; a normal native run takes a few
+// milliseconds.
+const timeLimit = 2 * time.Minute
+
+// slots bounds how many programs run at once in one test process.
+var slots = make(chan struct{}, 2)
+
+// outcome is everything of a run that must not depend on where it ran.
+type outcome struct {
+	stdout string
+	// status is the exit status, or 128+n after a death by signal n.
+	status int
+	stderr string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("status %d\nstdout:\n%s\nstderr:\n%s", o.status, o.stdout, o.stderr)
+}
+
+// run starts a command in dir with a fixed environment and no input.
+func run(t *testing.T, dir, name string, args ...string) outcome {
+	t.Helper()
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=/", "LC_ALL=C"}
+	// A program's children may outlive it and keep its output open.
+	cmd.WaitDelay = 5 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: no end after %v\nstdout:\n%s\nstderr:\n%s", name, timeLimit, &stdout, &stderr)
+	}
+	o := outcome{stdout: stdout.String(), stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}
+	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
+		o.status = 128 + int(ws.Signal())
+	}
+	return o
+}
+
+// folder makes the fresh working directory of one run.
+func folder(t *testing.T, p Program) string {
+	t.Helper()
+	dir := t.TempDir()
+	if p.Plugin {
+		lib, err := p.BuildPlugin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "plugin.so"), text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// expected is the status that the comment in the source promises.
+func (p Program) expected() int {
+	if p.Signal != 0 {
+		return 128 + int(p.Signal)
+	}
+	return p.Exit
+}
+
+// forms calls f for the dynamic and, where there is one, the static form of
+// every program.
+func forms(t *testing.T, f func(t *testing.T, p Program, bin string)) {
+	for _, p := range Programs() {
+		for _, static := range []bool{false, true} {
+			if static && p.DynamicOnly != "" {
+				continue
+			}
+			name := p.Name + "/dynamic"
+			if static {
+				name = p.Name + "/static"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				bin, err := p.Build(static)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f(t, p, bin)
+			})
+		}
+	}
+}
+
+// TestNative runs every program on the host's kernel, which must agree with
+// what the program says of itself.
+func TestNative(t *testing.T) {
+	forms(t, func(t *testing.T, p Program, bin string) {
+		o := run(t, folder(t, p), bin)
+		if o.status != p.expected() {
+			t.Fatalf("want status %d, got %v", p.expected(), o)
+		}
+		if p.expected() == 0 && o.stderr != "" {
+			t.Fatalf("unexpected standard error: %v", o)
+		}
+		if o.stdout == "" {
+			t.Fatal("no output")
+		}
+	})
+}
+
+func TestPrograms(t *testing.T) {
+	all := Programs()
+	if len(all) < 130 {
+		t.Errorf("%d programs, want at least 130", len(all))
+	}
+	for _, p := range all {
+		if !strings.HasSuffix(p.About, ".") {
+			t.Errorf("%s: the first line is no sentence: %q", p.Name, p.About)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	p, err := parse("x", "// About it.\n// link: -lm -ldl\n// static: no (dlopen)\n// plugin: yes\n// exit: 3\n// signal: SIGABRT\n#include <a.h>\n// not: read\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Program{
+		Name: "x", About: "About it.", Link: []string{"-lm", "-ldl"}, DynamicOnly: "dlopen",
+		Plugin: true, Exit: 3, Signal: unix.SIGABRT,
+	}
+	if fmt.Sprint(p) != fmt.Sprint(want) {
+		t.Errorf("got %+v, want %+v", p, want)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "x.c:1: the first line must say what the program exercises"},
+		{"// A.\n// more words\n", `x.c:2: "more words" is not "key: value"`},
+		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, plugin, exit or signal`},
+		{"// A.\n// exit: 256\n", `x.c:2: exit: got "256", want 0 to 255`},
+		{"// A.\n// exit: none\n", `x.c:2: exit: got "none", want 0 to 255`},
+		{"// A.\n// signal: 6\n", `x.c:2: signal: got "6", want a name such as SIGABRT`},
+		{"// A.\n// static: no\n", `x.c:2: static: got "no", want "no (reason)"`},
+		{"// A.\n// plugin: no\n", `x.c:2: plugin: got "no", want "yes"`},
+	} {
+		if _, err := parse("x", c.text); err == nil || err.Error() != c.want {
+			t.Errorf("parse(%q): %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestBuildIsCached checks that a second build is the first one's file and
+// that another form is another file.
+func TestBuildIsCached(t *testing.T) {
+	p := Programs()[0]
+	first, err := p.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.Build(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second || !os.SameFile(before, after) {
+		t.Errorf("built again: %s, then %s", first, second)
+	}
+	static, err := p.Build(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if static == first {
+		t.Errorf("static and dynamic builds are the same file %s", static)
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	if _, err := (Program{Name: "x", DynamicOnly: "dlopen"}).Build(true); err == nil || err.Error() != "build x: no static form: dlopen" {
+		t.Errorf("static build of a dynamic program: %v", err)
+	}
+	if _, err := (Program{Name: "x"}).BuildPlugin(); err == nil || err.Error() != "build x: it has no plugin" {
+		t.Errorf("plugin of a program without one: %v", err)
+	}
+	if _, err := (Program{Name: "no-such-program"}).Build(false); err == nil {
+		t.Error("a program without a source was built")
+	}
+}
