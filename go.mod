@@ -2,4 +2,8 @@ module github.com/heddle-dmt/heddle
 
 go 1.24
 
-require golang.org/x/sys v0.33.0 // indirect
+require (
+	github.com/unicorn-engine/unicorn v0.0.0-20250911131444-c24c9ebe773c // indirect
+	golang.org/x/sys v0.33.0 // indirect
+	pgregory.net/rapid v1.2.0 // indirect
+)
