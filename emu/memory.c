@@ -52,16 +52,19 @@ static uint8_t *page_bytes(const struct heddle_ram *ram, uint64_t page) {
   return ram->base + (page << HEDDLE_PAGE_SHIFT);
 }
 
+// Page tables are memory too: a guest that touches one page in every 2 MiB of
+// a huge mapping must meet the limit like any other.
+bool heddle_ram_full(const struct heddle_ram *ram) { return ram->used + ram->tables + 1 >= ram->limit; }
+
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
   uint64_t page;
+  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
   if (ram->nfreed) {
     page = ram->freed[--ram->nfreed];
     if (zero) memset(page_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
     heddle_ram_written(ram, page);
-  } else if (ram->fresh < ram->limit) {
-    page = ram->fresh++;
   } else {
-    return HEDDLE_NO_PAGE;
+    page = ram->fresh++;
   }
   ram->refs[page] = 1;
   if (++ram->used > ram->peak) ram->peak = ram->used;
@@ -87,11 +90,7 @@ void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
   }
 }
 
-static uint64_t next_code_number(void) {
-  // Only compared for equality within one process; never seen by a guest.
-  static _Atomic uint64_t last;
-  return ++last;
-}
+static uint64_t next_number(struct heddle_ram *ram) { return ++ram->serial; }
 
 static unsigned slot(uint64_t va, unsigned level) {
   return (va >> (HEDDLE_PAGE_SHIFT + 9 * level)) & (FAN - 1);
@@ -101,10 +100,11 @@ static struct heddle_node *child(const struct heddle_node *n, unsigned i) {
   return (struct heddle_node *)(uintptr_t)n->e[i];
 }
 
-static struct heddle_node *new_node(void) {
+static struct heddle_node *new_node(struct heddle_ram *ram) {
   struct heddle_node *n = calloc(1, sizeof *n);
   if (!n) abort();
   n->refs = 1;
+  ram->tables++;
   return n;
 }
 
@@ -116,6 +116,7 @@ static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned le
     if (level) drop_node(ram, child(n, i), level - 1);
     else heddle_ram_unref(ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
   }
+  ram->tables--;
   free(n);
 }
 
@@ -127,6 +128,7 @@ static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, 
   if (!c) abort();
   memcpy(c, n, sizeof *c);
   c->refs = 1;
+  ram->tables++;
   n->refs--;
   for (unsigned i = 0, left = c->live; left; i++) {
     if (!c->e[i]) continue;
@@ -138,21 +140,23 @@ static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, 
 }
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
-  *s = (struct heddle_space){.ram = ram, .root = new_node(), .version = 1, .code = next_code_number()};
+  *s = (struct heddle_space){
+      .ram = ram, .root = new_node(ram), .version = next_number(ram), .code = next_number(ram)};
 }
 
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
   // Both sides may have cached the right to write in place.
-  from->version++;
+  from->version = next_number(from->ram);
   *to = *from;
   to->root->refs++;
-  to->code = next_code_number();
+  to->version = next_number(from->ram);
+  to->code = next_number(from->ram);
 }
 
 void heddle_space_clear_all(struct heddle_space *s) {
   if (s->root) drop_node(s->ram, s->root, LEVELS - 1);
   s->root = NULL;
-  s->resident = 0;
+  s->resident = s->zeros = 0;
 }
 
 // The leaf that holds va's entry, or NULL.
@@ -177,7 +181,7 @@ static struct heddle_node *own_leaf(struct heddle_space *s, uint64_t va) {
     if (next) {
       next = own(s->ram, &next, level - 1);
     } else {
-      next = new_node();
+      next = new_node(s->ram);
       n->live++;
     }
     n->e[i] = (uintptr_t)next;
@@ -192,9 +196,15 @@ uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va) {
   return n ? n->e[slot(va, 0)] : 0;
 }
 
-static void replaced(struct heddle_space *s, uint64_t old) {
-  s->version++;
-  if (old & HEDDLE_PTE_EXEC) s->code = next_code_number();
+static bool is_zero(uint64_t pte) { return pte >> HEDDLE_PAGE_SHIFT == HEDDLE_ZERO_PAGE; }
+
+// The entry old is gone from s.
+static void removed(struct heddle_space *s, uint64_t old) {
+  s->resident--;
+  s->zeros -= is_zero(old);
+  s->version = next_number(s->ram);
+  if (old & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
+  heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
 }
 
 // Puts pte at va; the space takes over the caller's reference to the page.
@@ -203,27 +213,46 @@ bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
   struct heddle_node *n = own_leaf(s, va);
   uint64_t *e = &n->e[slot(va, 0)], old = *e;
   *e = pte | HEDDLE_PTE_PRESENT;
-  if (old) {
-    replaced(s, old);
-    heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
-  } else {
-    n->live++;
-    s->resident++;
+  if (old) removed(s, old);
+  else n->live++;
+  s->resident++;
+  s->zeros += is_zero(pte);
+  return true;
+}
+
+// Puts the page of zeros at the addresses of [start, end) that have no entry.
+// False: there is no room for the page tables.
+bool heddle_space_fill_zero(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  for (uint64_t va = start & ~(HEDDLE_PAGE_SIZE - 1); va < end;) {
+    if (heddle_ram_full(s->ram)) return false;
+    struct heddle_node *n = own_leaf(s, va);
+    unsigned i = slot(va, 0);
+    for (; i < FAN && va < end; i++, va += HEDDLE_PAGE_SIZE) {
+      if (n->e[i]) continue;
+      n->e[i] = perm | HEDDLE_PTE_PRESENT;
+      n->live++;
+      s->resident++;
+      s->zeros++;
+    }
   }
   return true;
 }
 
 static uint64_t span(unsigned level) { return HEDDLE_PAGE_SIZE << (9 * level); }
 
-static uint64_t count_pages(const struct heddle_node *n, unsigned level) {
-  if (!level) return n->live;
-  uint64_t sum = 0;
+// Takes the entries below n out of the counts of s.
+static void uncount(struct heddle_space *s, const struct heddle_node *n, unsigned level) {
   for (unsigned i = 0, left = n->live; left; i++) {
     if (!n->e[i]) continue;
     left--;
-    sum += count_pages(child(n, i), level - 1);
+    if (level) {
+      uncount(s, child(n, i), level - 1);
+    } else {
+      s->resident--;
+      s->zeros -= is_zero(n->e[i]);
+    }
   }
-  return sum;
 }
 
 // Removes the entries of [start, end) below the node in *at, which covers
@@ -244,16 +273,15 @@ static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned l
       uint64_t old = n->e[i];
       n->e[i] = 0;
       n->live--;
-      s->resident--;
-      replaced(s, old);
-      heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
+      removed(s, old);
       continue;
     }
     struct heddle_node *c = child(n, i);
     bool gone;
     if (start <= from && to <= end) {
-      s->resident -= count_pages(c, level - 1);
-      replaced(s, HEDDLE_PTE_EXEC);
+      uncount(s, c, level - 1);
+      s->version = next_number(s->ram);
+      s->code = next_number(s->ram);
       drop_node(s->ram, c, level - 1);
       gone = true;
     } else {
@@ -276,42 +304,61 @@ void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end) {
 
 static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
                        uint64_t start, uint64_t end, unsigned perm) {
-  struct heddle_node *n = own(s->ram, at, level);
-  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+  struct heddle_node *n = *at;
+  bool owned = false;
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
     uint64_t from = base + i * span(level);
     if (from >= end) break;
     if (!n->e[i]) continue;
+    if (!owned) {
+      n = own(s->ram, at, level);
+      owned = true;
+    }
     if (level) {
       struct heddle_node *c = child(n, i);
       protect_in(s, &c, level - 1, from, start, end, perm);
       n->e[i] = (uintptr_t)c;
     } else {
+      if ((n->e[i] ^ perm) & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
       n->e[i] = (n->e[i] & ~(uint64_t)HEDDLE_PTE_PERM) | perm;
     }
   }
 }
 
-// Sets the rights of the entries that exist. The bytes behind an address do
-// not change, so what is known of its code stays true.
+// Sets the rights of the entries that exist.
 void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
   if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
   if (start >= end) return;
   protect_in(s, &s->root, LEVELS - 1, 0, start, end, perm);
-  s->version++;
+  s->version = next_number(s->ram);
 }
 
-// Moves the entries of [from, from+len) to [to, to+len), which must be empty.
-bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len) {
-  for (uint64_t off = 0; off < len; off += HEDDLE_PAGE_SIZE) {
-    uint64_t pte = heddle_space_get(s, from + off);
-    if (!pte) continue;
-    heddle_ram_ref(s->ram, pte >> HEDDLE_PAGE_SHIFT);
-    if (!heddle_space_set(s, to + off, pte)) {
-      heddle_ram_unref(s->ram, pte >> HEDDLE_PAGE_SHIFT);
-      return false;
+// Puts copies of the entries of [start, end) below n at by bytes from where
+// they are. The tree that holds n must not change: it is a clone's.
+static void copy_to(struct heddle_space *s, const struct heddle_node *n, unsigned level, uint64_t base,
+                    uint64_t start, uint64_t end, uint64_t by) {
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (level) {
+      copy_to(s, child(n, i), level - 1, from, start, end, by);
+    } else {
+      heddle_ram_ref(s->ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
+      heddle_space_set(s, from + by, n->e[i]);
     }
   }
+}
+
+// Moves the entries of [from, from+len) to [to, to+len), which must be empty
+// and apart.
+bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len) {
+  if (len > HEDDLE_USER_END || from > HEDDLE_USER_END - len || to > HEDDLE_USER_END - len) return false;
+  struct heddle_space before;
+  heddle_space_clone(&before, s);
   heddle_space_unmap(s, from, from + len);
+  copy_to(s, before.root, LEVELS - 1, 0, from, from + len, to - from);
+  heddle_space_clear_all(&before);
   return true;
 }
 
@@ -331,8 +378,9 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool copy
       // Blocks chained to one another would go on running the old page's code.
       heddle_ram_written(ram, old);
     }
+    s->zeros -= old == HEDDLE_ZERO_PAGE;
     heddle_ram_unref(ram, old);
-    s->version++;
+    s->version = next_number(ram);
   }
   *pte = *e;
   return HEDDLE_WALK_OK;
@@ -447,6 +495,7 @@ size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64
   return p.found;
 }
 
+// Compares what is below a and b, with the page of zeros for what is absent.
 static void diff_in(const struct heddle_node *a, const struct heddle_node *b, unsigned level, uint64_t base,
                     struct pairs *p) {
   if (a == b) return;
@@ -456,7 +505,7 @@ static void diff_in(const struct heddle_node *a, const struct heddle_node *b, un
     uint64_t va = base + i * span(level);
     if (level) {
       diff_in(a ? child(a, i) : NULL, b ? child(b, i) : NULL, level - 1, va, p);
-    } else if ((ea >> HEDDLE_PAGE_SHIFT) != (eb >> HEDDLE_PAGE_SHIFT) || !ea != !eb) {
+    } else if (ea >> HEDDLE_PAGE_SHIFT != eb >> HEDDLE_PAGE_SHIFT) {
       emit(p, va, eb);
     }
   }

@@ -51,6 +51,8 @@ struct heddle_ram {
   uint64_t nfreed;
   uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
   uint64_t nstale;
+  uint64_t tables;  // nodes of page tables, which count against the limit too
+  uint64_t serial;  // last number given to a version or code of a space
 };
 
 struct heddle_node;
@@ -59,9 +61,11 @@ struct heddle_space {
   struct heddle_ram *ram;
   struct heddle_node *root;
   uint64_t resident;  // entries present
-  uint64_t version;   // grows whenever a cached translation may be outdated
-  uint64_t code;      // unique number that changes when executable entries do
+  uint64_t zeros;     // ... of them for the page of zeros
+  uint64_t version;   // another whenever a cached translation may be outdated
+  uint64_t code;      // another whenever executable entries change
 };
+// Versions and codes grow and are unique among all spaces of one RAM.
 
 int heddle_ram_init(struct heddle_ram *ram, uint64_t pages);
 void heddle_ram_close(struct heddle_ram *ram);
@@ -69,12 +73,14 @@ uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_written(struct heddle_ram *ram, uint64_t page);
+bool heddle_ram_full(const struct heddle_ram *ram);
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram);
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from);
 void heddle_space_clear_all(struct heddle_space *s);
 uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va);
 bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte);
+bool heddle_space_fill_zero(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm);
 void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end);
 void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm);
 bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len);

@@ -11,6 +11,8 @@ package emu
 #cgo nocallback heddle_ram_ref
 #cgo noescape heddle_ram_unref
 #cgo nocallback heddle_ram_unref
+#cgo noescape heddle_ram_full
+#cgo nocallback heddle_ram_full
 #cgo noescape heddle_ram_written
 #cgo nocallback heddle_ram_written
 */
@@ -70,6 +72,10 @@ func (r *RAM) Close() {
 // SharedInSnapshot marks that copies of the machine's state share the RAM.
 func (r *RAM) SharedInSnapshot() {}
 
+// Full tells that the limit is reached: no page can be handed out. Page tables
+// count like pages.
+func (r *RAM) Full() bool { return bool(C.heddle_ram_full(r.c)) }
+
 // Alloc hands out a page of zeros with one owner; ok is false when the limit is
 // reached.
 func (r *RAM) Alloc() (p Page, ok bool) {
@@ -107,8 +113,13 @@ func (r *RAM) NextGeneration() { r.generation++ }
 // Used is the number of pages handed out.
 func (r *RAM) Used() uint64 { return uint64(r.c.used) }
 
+// Tables is the number of pages that page tables take on the host, besides
+// those handed out.
+func (r *RAM) Tables() uint64 { return uint64(r.c.tables) }
+
 // Peak is the largest number of pages that were handed out at once.
 func (r *RAM) Peak() uint64 { return uint64(r.c.peak) }
 
-// Limit is the number of pages that can be handed out.
+// Limit is the number of pages that can be handed out, less those that page
+// tables take.
 func (r *RAM) Limit() uint64 { return uint64(r.c.limit) - 1 }

@@ -8,6 +8,8 @@ package emu
 #cgo nocallback heddle_space_get
 #cgo noescape heddle_space_set
 #cgo nocallback heddle_space_set
+#cgo noescape heddle_space_fill_zero
+#cgo nocallback heddle_space_fill_zero
 #cgo noescape heddle_space_unmap
 #cgo nocallback heddle_space_unmap
 #cgo noescape heddle_space_protect
@@ -120,8 +122,12 @@ func (s *Space) Clone() *Space {
 	return n
 }
 
-// Release gives up the space and its references. It may be called once.
+// Release gives up the space and its references. Nothing but Release may be
+// called afterwards.
 func (s *Space) Release() {
+	if s.c == nil {
+		return
+	}
 	C.heddle_space_clear_all(s.c)
 	C.free(unsafe.Pointer(s.c))
 	s.c = nil
@@ -140,6 +146,13 @@ func (s *Space) Set(va event.Addr, e PTE) {
 	}
 }
 
+// FillZero puts the page of zeros, with the rights perm, at the addresses of
+// [start, end) that have no entry: a later write then needs no help from the
+// owner of the space. It tells whether there was room for the page tables.
+func (s *Space) FillZero(start, end event.Addr, perm Perm) bool {
+	return bool(C.heddle_space_fill_zero(s.c, C.uint64_t(start), C.uint64_t(end), C.unsigned(perm)))
+}
+
 // Unmap removes the entries of [start, end).
 func (s *Space) Unmap(start, end event.Addr) {
 	C.heddle_space_unmap(s.c, C.uint64_t(start), C.uint64_t(end))
@@ -150,7 +163,8 @@ func (s *Space) Protect(start, end event.Addr, perm Perm) {
 	C.heddle_space_protect(s.c, C.uint64_t(start), C.uint64_t(end), C.unsigned(perm))
 }
 
-// Move moves the entries of [from, from+size) to the empty range at to.
+// Move moves the entries of [from, from+size) to the empty range at to, which
+// must not overlap it.
 func (s *Space) Move(from, to event.Addr, size uint64) {
 	if !C.heddle_space_move(s.c, C.uint64_t(from), C.uint64_t(to), C.uint64_t(size)) {
 		panic(fmt.Sprintf("bug: move of pages to %#x, which is no user address", to))
@@ -159,6 +173,9 @@ func (s *Space) Move(from, to event.Addr, size uint64) {
 
 // Resident is the number of entries.
 func (s *Space) Resident() uint64 { return uint64(s.c.resident) }
+
+// Zeros is the number of entries for ZeroPage.
+func (s *Space) Zeros() uint64 { return uint64(s.c.zeros) }
 
 // ReadAt copies guest memory at va to b and returns how many bytes were
 // readable before a fault.
@@ -209,14 +226,18 @@ type Mapping struct {
 
 // Mappings lists the entries of [start, end) by address.
 func (s *Space) Mappings(start, end event.Addr) []Mapping {
-	return collect(int(s.c.resident), func(out *C.uint64_t, max C.size_t) C.size_t {
+	if start >= end {
+		return nil
+	}
+	return collect(min(int(s.c.resident), int((end-start)/PageSize)+1), func(out *C.uint64_t, max C.size_t) C.size_t {
 		return C.heddle_space_entries(s.c, C.uint64_t(start), C.uint64_t(end), out, max)
 	})
 }
 
 // Changed lists the addresses at which s has another page than before, by
 // address: what was written, mapped or unmapped since before was cloned from s
-// (or s from before). It costs time for what differs, not for what there is.
+// (or s from before). Absence is no difference to the page of zeros. It costs
+// time for what differs, not for what there is.
 func (s *Space) Changed(before *Space) []Mapping {
 	return collect(64, func(out *C.uint64_t, max C.size_t) C.size_t {
 		return C.heddle_space_diff(before.c, s.c, out, max)

@@ -1,0 +1,400 @@
+// Package emu is the emulated processor and its memory: physical pages (RAM),
+// address spaces (Space) and the engine that runs the instructions of one
+// thread at a time (CPU).
+//
+// The engine underneath is one Unicorn instance. A guest thread is a Context,
+// saved and restored around its runs; a core is nothing here but a number that
+// the guest can ask for. The package knows no operating system: a system call,
+// a fault or an exception ends a run and is handed up as a Stop.
+//
+// Invariants:
+//
+//  1. What a run does is a function of the context, the memory and the budget.
+//     No clock, random number or CPUID of the host is visible.
+//  2. A Stop's PC is exact, and the instructions counted are those retired
+//     before it: SYSCALL, INT n and INT3 count when they stop a run, an
+//     instruction that faults does not, and a repeated string instruction
+//     counts once for each iteration and once for leaving.
+//  3. Nothing here calls Go from C.
+package emu
+
+/*
+#cgo pkg-config: unicorn
+#cgo LDFLAGS: -lZydis
+#include <stdlib.h>
+#include "cpu.h"
+
+#cgo noescape heddle_cpu_run
+#cgo nocallback heddle_cpu_run
+#cgo noescape heddle_cpu_get_regs
+#cgo nocallback heddle_cpu_get_regs
+#cgo noescape heddle_cpu_set_regs
+#cgo nocallback heddle_cpu_set_regs
+#cgo noescape heddle_cpu_get_fp
+#cgo nocallback heddle_cpu_get_fp
+#cgo noescape heddle_cpu_set_fp
+#cgo nocallback heddle_cpu_set_fp
+#cgo noescape heddle_cpu_cpuid
+#cgo nocallback heddle_cpu_cpuid
+#cgo noescape uc_context_save
+#cgo nocallback uc_context_save
+#cgo noescape uc_context_restore
+#cgo nocallback uc_context_restore
+#cgo noescape uc_context_alloc
+#cgo nocallback uc_context_alloc
+#cgo noescape uc_version
+#cgo nocallback uc_version
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Costs is the part of the timing model that depends on instructions alone, in
+// cycles of the core that runs them. What an instruction costs is the sum of
+// what applies to it.
+type Costs struct {
+	// Instruction is the cost of any instruction.
+	Instruction uint32 `json:"instruction" yaml:"instruction" mapstructure:"instruction"`
+	// Memory is added for each instruction that accesses memory.
+	Memory uint32 `json:"memory" yaml:"memory" mapstructure:"memory"`
+	// Divide is added for integer and floating-point division.
+	Divide uint32 `json:"divide" yaml:"divide" mapstructure:"divide"`
+	// Sqrt is added for square roots.
+	Sqrt uint32 `json:"sqrt" yaml:"sqrt" mapstructure:"sqrt"`
+	// Transcendental is added for x87 sines, logarithms and the like.
+	Transcendental uint32 `json:"transcendental" yaml:"transcendental" mapstructure:"transcendental"`
+	// Atomic is added for LOCK-prefixed instructions and XCHG with memory.
+	Atomic uint32 `json:"atomic" yaml:"atomic" mapstructure:"atomic"`
+	// Fence is added for MFENCE, SFENCE and LFENCE.
+	Fence uint32 `json:"fence" yaml:"fence" mapstructure:"fence"`
+	// Syscall is the cost of entering and leaving the kernel.
+	Syscall uint32 `json:"syscall" yaml:"syscall" mapstructure:"syscall"`
+	// PageFault is the cost of a page that comes into being at its first use.
+	PageFault uint32 `json:"page_fault" yaml:"page_fault" mapstructure:"page_fault"`
+	// ContextSwitch is the cost of a core's change to another thread.
+	ContextSwitch uint32 `json:"context_switch" yaml:"context_switch" mapstructure:"context_switch"`
+	// MHz is the number of cycles in a microsecond of virtual time.
+	MHz uint32 `json:"mhz" yaml:"mhz" mapstructure:"mhz"`
+}
+
+// DefaultCosts is a plain out-of-order core of 2 GHz seen from afar: the
+// figures are of the order that Agner Fog's instruction tables and lmbench
+// give for processors of the 2010s, rounded.
+func DefaultCosts() Costs {
+	return Costs{
+		Instruction: 1, Memory: 1, Divide: 20, Sqrt: 15, Transcendental: 80, Atomic: 18, Fence: 30,
+		Syscall: 300, PageFault: 1000, ContextSwitch: 2000, MHz: 2000,
+	}
+}
+
+// Regs is a thread's integer registers.
+type Regs struct {
+	// GPR is rax rcx rdx rbx rsp rbp rsi rdi r8-r15, the order of encoding.
+	GPR            [16]uint64
+	RIP, RFLAGS    uint64
+	FSBase, GSBase uint64
+}
+
+// Indices of Regs.GPR.
+const (
+	RAX = iota
+	RCX
+	RDX
+	RBX
+	RSP
+	RBP
+	RSI
+	RDI
+	R8
+	R9
+	R10
+	R11
+	R12
+	R13
+	R14
+	R15
+)
+
+// FPSize is the size of floating-point state: an FXSAVE image.
+const FPSize = 512
+
+// StopReason says why a run ended.
+type StopReason uint8
+
+// Reasons for a run to end; see Stop.
+const (
+	StopBudget     StopReason = C.HEDDLE_STOP_BUDGET
+	StopSyscall    StopReason = C.HEDDLE_STOP_SYSCALL
+	StopFault      StopReason = C.HEDDLE_STOP_FAULT
+	StopNoMemory   StopReason = C.HEDDLE_STOP_NO_MEMORY
+	StopException  StopReason = C.HEDDLE_STOP_EXCEPTION
+	StopInterrupt  StopReason = C.HEDDLE_STOP_INTERRUPT
+	StopBreakpoint StopReason = C.HEDDLE_STOP_BREAKPOINT
+	StopPause      StopReason = C.HEDDLE_STOP_PAUSE
+	StopSync       StopReason = C.HEDDLE_STOP_SYNC
+	StopEngine     StopReason = C.HEDDLE_STOP_ENGINE
+)
+
+// Stop is the end of a run.
+type Stop struct {
+	Reason StopReason
+	// Vector is the exception or interrupt number, for StopException (PC at
+	// the instruction) and StopInterrupt (PC behind it).
+	Vector uint8
+	// Access and Kind tell of a StopFault or StopNoMemory; Page is the start of
+	// the page that was accessed. FaultAddr gives the exact address.
+	Access Access
+	Kind   FaultKind
+	Page   event.Addr
+	// Instructions and Cycles count what the run retired.
+	Instructions uint64
+	Cycles       event.Cycles
+	// Err is the engine's own failure, for StopEngine.
+	Err error
+}
+
+// Limit is the budget of one run. Zero numbers mean no limit.
+type Limit struct {
+	Instructions uint64
+	Cycles       event.Cycles
+	// Exact stops exactly at Instructions; otherwise the run ends at the first
+	// block boundary at or after it, which is cheaper.
+	Exact bool
+	// AtPause and AtSync also stop after a PAUSE, and before atomic
+	// instructions and fences.
+	AtPause, AtSync bool
+	// Pass lets the first instruction run whatever breakpoint is on it and
+	// whether or not it is one to stop before.
+	Pass bool
+}
+
+// CPU runs threads, one at a time. It must be closed, and used by one goroutine
+// at a time.
+type CPU struct {
+	engine  uc.Unicorn
+	c       *C.struct_heddle_cpu
+	ram     *RAM
+	current *Context
+}
+
+// SharedInSnapshot marks that copies of the machine's state share the engine.
+func (c *CPU) SharedInSnapshot() {}
+
+// MinVersion is the oldest usable version of Unicorn, major, minor and patch.
+var MinVersion = [3]int{2, 1, 1}
+
+// Version is the version of the Unicorn library that is linked in.
+func Version() [3]int {
+	v := uint32(C.uc_version(nil, nil))
+	return [3]int{int(v >> 24), int(v >> 16 & 0xff), int(v >> 8 & 0xff)}
+}
+
+// NewCPU makes an engine over the given memory. Cores is what the guest is told
+// of the number of cores.
+func NewCPU(ram *RAM, cores int, costs Costs) (*CPU, error) {
+	if v := Version(); slices.Compare(v[:], MinVersion[:]) < 0 {
+		return nil, fmt.Errorf("unicorn %d.%d.%d is too old: 2.1.1 or newer is needed", v[0], v[1], v[2])
+	}
+	engine, err := uc.NewUnicorn(uc.ARCH_X86, uc.MODE_64)
+	if err != nil {
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+	c := &CPU{engine: engine, ram: ram, c: (*C.struct_heddle_cpu)(C.calloc(1, C.sizeof_struct_heddle_cpu))}
+	if err := c.setUp(cores, costs); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *CPU) setUp(cores int, costs Costs) error {
+	// Nehalem is the best model without AVX: SSE4.2, POPCNT, CMPXCHG16B.
+	if err := c.engine.SetCPUModel(uc.CPU_X86_NEHALEM); err != nil {
+		return fmt.Errorf("choose the processor model: %w", err)
+	}
+	base := unsafe.Pointer(c.ram.c.base)
+	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.limit)*PageSize, uc.PROT_ALL, base); err != nil {
+		return fmt.Errorf("map the guest's memory: %w", err)
+	}
+	c.c.costs = C.struct_heddle_costs{
+		instruction: C.uint32_t(costs.Instruction), memory: C.uint32_t(costs.Memory), divide: C.uint32_t(costs.Divide),
+		atomic: C.uint32_t(costs.Atomic), fence: C.uint32_t(costs.Fence), sqrt: C.uint32_t(costs.Sqrt),
+		transcendental: C.uint32_t(costs.Transcendental),
+	}
+	handle := (*C.uc_engine)(unsafe.Pointer(c.engine.Handle()))
+	if code := C.heddle_cpu_init(c.c, handle, c.ram.c, C.uint32_t(cores)); code != 0 {
+		return fmt.Errorf("set up the engine: %w", uc.UcError(code))
+	}
+	return nil
+}
+
+// Close frees the engine. The RAM stays.
+func (c *CPU) Close() {
+	C.heddle_cpu_close(c.c)
+	C.free(unsafe.Pointer(c.c))
+	c.c = nil
+	// An error here would mean that the handle is not one.
+	_ = c.engine.Close()
+}
+
+// Context is one thread's registers. Release frees it.
+//
+// While it is loaded its registers are in the engine.
+type Context struct {
+	c *C.uc_context
+}
+
+// NewContext makes the context of a thread whose registers are all zero, with
+// the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
+func (c *CPU) NewContext() *Context { return c.copyContext(c.c.clean) }
+
+func (c *CPU) handle() *C.uc_engine { return c.c.uc }
+
+func (c *CPU) allocContext() *Context {
+	x := &Context{}
+	if code := C.uc_context_alloc(c.handle(), &x.c); code != 0 {
+		panic(fmt.Sprintf("bug: no memory for a context: %v", uc.UcError(code)))
+	}
+	return x
+}
+
+// CloneContext copies the registers of x.
+func (c *CPU) CloneContext(x *Context) *Context {
+	if c.current == x {
+		C.uc_context_save(c.handle(), x.c)
+	}
+	return c.copyContext(x.c)
+}
+
+// copyContext makes a context like from. The engine copies contexts only by
+// way of its own state.
+func (c *CPU) copyContext(from *C.uc_context) *Context {
+	loaded := c.current
+	c.unload()
+	x := c.allocContext()
+	C.uc_context_restore(c.handle(), from)
+	C.uc_context_save(c.handle(), x.c)
+	if loaded != nil {
+		C.uc_context_restore(c.handle(), loaded.c)
+		c.current = loaded
+	}
+	return x
+}
+
+// ReleaseContext frees x.
+func (c *CPU) ReleaseContext(x *Context) {
+	if c.current == x {
+		c.current = nil
+	}
+	C.uc_context_free(x.c)
+	x.c = nil
+}
+
+// unload puts the loaded thread's registers into its context.
+func (c *CPU) unload() {
+	if c.current != nil {
+		C.uc_context_save(c.handle(), c.current.c)
+		c.current = nil
+	}
+}
+
+// Load makes x's thread the one that Run, Regs and the like act on, in the
+// address space s.
+func (c *CPU) Load(x *Context, s *Space) {
+	c.c.space = s.c
+	if c.current == x {
+		return
+	}
+	c.unload()
+	C.uc_context_restore(c.handle(), x.c)
+	c.current = x
+}
+
+// SetCore tells on which core the loaded thread runs, and that core's clock.
+func (c *CPU) SetCore(core event.CoreID, clock event.Cycles) {
+	c.c.core = C.uint32_t(core)
+	c.c.clock = C.uint64_t(clock)
+}
+
+func orMax(n uint64) C.uint64_t {
+	if n == 0 {
+		return math.MaxUint64
+	}
+	return C.uint64_t(n)
+}
+
+// Run runs the loaded thread until the limit is reached or something else
+// stops it.
+func (c *CPU) Run(l Limit) Stop {
+	flags := C.uint32_t(0)
+	for _, f := range [...]struct {
+		on  bool
+		bit C.uint32_t
+	}{
+		{l.Exact, C.HEDDLE_RUN_EXACT}, {l.AtPause, C.HEDDLE_RUN_PAUSE}, {l.AtSync, C.HEDDLE_RUN_SYNC},
+		{l.Pass, C.HEDDLE_RUN_PASS},
+	} {
+		if f.on {
+			flags |= f.bit
+		}
+	}
+	why := C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(uint64(l.Cycles)), flags)
+	s := Stop{
+		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
+		Page: event.Addr(c.c.fault_page), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
+	}
+	if s.Reason == StopEngine {
+		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.error))
+	}
+	return s
+}
+
+// FaultAddr is the exact address of the fault that just stopped the loaded
+// thread.
+func (c *CPU) FaultAddr() event.Addr { return event.Addr(C.heddle_cpu_fault_address(c.c)) }
+
+// Regs reads the loaded thread's registers.
+func (c *CPU) Regs(r *Regs) {
+	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
+}
+
+// SetRegs writes the loaded thread's registers.
+func (c *CPU) SetRegs(r *Regs) {
+	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
+}
+
+// FP reads the loaded thread's floating-point and SSE state.
+func (c *CPU) FP(image *[FPSize]byte) { C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image)) }
+
+// SetFP writes the loaded thread's floating-point and SSE state.
+func (c *CPU) SetFP(image *[FPSize]byte) { C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image)) }
+
+// SetBreakpoints replaces the addresses at which runs stop, in every space.
+func (c *CPU) SetBreakpoints(addrs []event.Addr) {
+	sorted := slices.Clone(addrs)
+	slices.Sort(sorted)
+	sorted = append(slices.Compact(sorted), 0)
+	if C.heddle_cpu_breakpoints(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted)-1)) != 0 {
+		panic("bug: no memory for breakpoints")
+	}
+}
+
+// CPUID is what the guest is told for a leaf: eax, ebx, ecx, edx.
+func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
+	var out [4]uint32
+	C.heddle_cpu_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
+	return out
+}
+
+// Transcendental tells whether a block with an x87 transcendental instruction
+// was run: its result comes from the host's mathematical library.
+func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }

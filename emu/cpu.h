@@ -1,0 +1,111 @@
+// The engine's hot side: hooks, counting, translation, stepping. See cpu.go.
+#ifndef HEDDLE_CPU_H
+#define HEDDLE_CPU_H
+
+#include <Zydis/Zydis.h>
+#include <unicorn/unicorn.h>
+
+#include "memory.h"
+
+// Why a run of the CPU stopped.
+enum heddle_stop {
+  HEDDLE_STOP_NONE,
+  HEDDLE_STOP_BUDGET,      // the budget of instructions or cycles is used up
+  HEDDLE_STOP_SYSCALL,     // after a SYSCALL instruction
+  HEDDLE_STOP_FAULT,       // page fault, nothing of the instruction done
+  HEDDLE_STOP_NO_MEMORY,   // a page had to be copied and there is none left
+  HEDDLE_STOP_EXCEPTION,   // vector and PC say which
+  HEDDLE_STOP_INTERRUPT,   // INT n or INT3: vector, PC after the instruction
+  HEDDLE_STOP_BREAKPOINT,  // at a breakpoint, before its instruction
+  HEDDLE_STOP_PAUSE,       // after a PAUSE instruction
+  HEDDLE_STOP_SYNC,        // before an atomic instruction or fence
+  HEDDLE_STOP_ENGINE,      // the engine failed: error
+};
+
+// What to stop for, besides what always stops.
+#define HEDDLE_RUN_EXACT 1u  // stop exactly at the instruction budget
+#define HEDDLE_RUN_PAUSE 2u
+#define HEDDLE_RUN_SYNC 4u
+#define HEDDLE_RUN_PASS 8u   // do not stop at a breakpoint at the first instruction
+
+// The timing model's part that depends on instructions alone, in cycles.
+struct heddle_costs {
+  uint32_t instruction, memory, divide, atomic, fence, sqrt, transcendental;
+};
+
+// What is known of a translated block.
+#define HEDDLE_BLOCK_BREAK 1u     // a breakpoint is in it
+#define HEDDLE_BLOCK_PAUSE 2u     // ends with PAUSE
+#define HEDDLE_BLOCK_SYNC 4u      // has an atomic instruction or fence
+#define HEDDLE_BLOCK_SPECIAL 8u   // has RDTSC or RDTSCP
+#define HEDDLE_BLOCK_UNKNOWN 16u  // could not be decoded to its end
+
+struct heddle_block {
+  uint64_t pc, tag;
+  uint16_t size, count;
+  uint32_t cost;
+  uint32_t flags;
+};
+
+#define HEDDLE_BLOCKS (1u << 16)
+
+struct heddle_regs {
+  uint64_t gpr[16];  // rax rcx rdx rbx rsp rbp rsi rdi r8-r15, as encoded
+  uint64_t rip, rflags, fs_base, gs_base;
+};
+
+struct heddle_cpu {
+  uc_engine *uc;
+  struct heddle_ram *ram;
+  struct heddle_space *space;
+  struct heddle_costs costs;
+  ZydisDecoder decoder;
+
+  // Of the current or last run.
+  uint64_t instructions, cycles;
+  uint64_t instruction_limit, cycle_limit;
+  uint64_t fast_instructions, fast_cycles;  // the limits, or 0 to take the slow path
+  uint32_t run_flags;
+  enum heddle_stop stop;
+  uint32_t vector;
+  enum heddle_access access;
+  enum heddle_walk walk;
+  uint64_t fault_page;
+  int error;
+  bool stepping, pause_pending, passed;
+  const struct heddle_block *block;  // running or run last
+  uint64_t block_pc;
+
+  // What the engine's translation caches correspond to.
+  struct heddle_space *seen_space;
+  uint64_t seen_version;
+  bool window;  // the kernel's window on physical memory is open
+
+  // What the guest may ask.
+  uint64_t clock;  // cycles of the core's clock at the start of the run
+  uint32_t core, cores;
+  bool transcendental;  // a block with an x87 transcendental instruction was met
+  uint32_t tsc_multiplier;  // TSC ticks for 1024 cycles
+
+  uint64_t *breakpoints;  // sorted
+  size_t nbreakpoints;
+
+  struct heddle_block *blocks;
+  uc_hook hooks[8];
+  unsigned nhooks;
+  uc_context *clean;
+};
+
+int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
+void heddle_cpu_close(struct heddle_cpu *cpu);
+enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags);
+void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
+void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r);
+void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave);
+void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave);
+int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
+uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
+void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
+size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max);
+
+#endif

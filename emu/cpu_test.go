@@ -1,0 +1,443 @@
+package emu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// assemble turns Intel-syntax assembly into bytes with the system's assembler.
+func assemble(t testing.TB, source string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	src, obj, bin := filepath.Join(dir, "a.s"), filepath.Join(dir, "a.o"), filepath.Join(dir, "a.bin")
+	text := ".intel_syntax noprefix\n.text\n" + source + "\n"
+	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"as", "-o", obj, src}, {"objcopy", "-O", "binary", "-j", ".text", obj, bin}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	code, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+const (
+	codeBase  event.Addr = 0x400000
+	dataBase  event.Addr = 0x600000
+	stackBase event.Addr = 0x7f0000
+)
+
+// bench is a machine with one thread: code at codeBase, four pages of data, one
+// of stack.
+type bench struct {
+	testing.TB
+	ram   *RAM
+	cpu   *CPU
+	space *Space
+	ctx   *Context
+}
+
+func newBench(t testing.TB, source string) *bench {
+	t.Helper()
+	ram, err := NewRAM(64 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu, err := NewCPU(ram, 4, DefaultCosts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{TB: t, ram: ram, cpu: cpu, space: NewSpace(ram)}
+	t.Cleanup(func() { cpu.Close(); ram.Close() })
+	code := assemble(t, source)
+	for off := 0; off <= len(code); off += PageSize {
+		b.mapPage(codeBase+event.Addr(off), Read|Exec)
+		p := b.space.Get(codeBase + event.Addr(off)).Page()
+		copy(ram.Bytes(p), code[off:])
+	}
+	for i := range event.Addr(4) {
+		b.mapPage(dataBase+i*PageSize, Read|Write)
+	}
+	b.mapPage(stackBase, Read|Write)
+	b.ctx = cpu.NewContext()
+	cpu.Load(b.ctx, b.space)
+	b.setRegs(func(r *Regs) { r.RIP = uint64(codeBase); r.GPR[RSP] = uint64(stackBase) + PageSize })
+	return b
+}
+
+func (b *bench) mapPage(at event.Addr, perm Perm) {
+	p, ok := b.ram.Alloc()
+	if !ok {
+		b.Fatal("no memory")
+	}
+	b.space.Set(at, MakePTE(p, perm, false))
+}
+
+func (b *bench) regs() (r Regs) {
+	b.cpu.Regs(&r)
+	return r
+}
+
+func (b *bench) setRegs(change func(*Regs)) {
+	r := b.regs()
+	change(&r)
+	b.cpu.SetRegs(&r)
+}
+
+func (b *bench) expectStop(s Stop, reason StopReason, pc uint64, instructions uint64) {
+	b.Helper()
+	if s.Reason != reason || b.regs().RIP != pc || s.Instructions != instructions {
+		b.Fatalf("stopped for reason %d at %#x after %d instructions (vector %d, err %v); want reason %d at %#x after %d",
+			s.Reason, b.regs().RIP, s.Instructions, s.Vector, s.Err, reason, pc, instructions)
+	}
+}
+
+func TestRunToSyscall(t *testing.T) {
+	b := newBench(t, `mov eax, 39
+		add rax, 3
+		syscall
+		nop`)
+	s := b.cpu.Run(Limit{})
+	b.expectStop(s, StopSyscall, uint64(codeBase)+11, 3)
+	if got := b.regs().GPR[RAX]; got != 42 {
+		t.Errorf("rax = %d, want 42", got)
+	}
+}
+
+const loop = `mov rcx, 100000
+	1: add rax, rcx
+	xor rdx, rax
+	dec rcx
+	jnz 1b
+	syscall`
+
+func TestBudgets(t *testing.T) {
+	b := newBench(t, loop)
+	var total uint64
+	for {
+		s := b.cpu.Run(Limit{Instructions: 1000})
+		total += s.Instructions
+		if s.Reason == StopSyscall {
+			break
+		}
+		if s.Reason != StopBudget || s.Instructions < 1000 || s.Instructions > 1004 {
+			t.Fatalf("reason %d after %d instructions", s.Reason, s.Instructions)
+		}
+	}
+	if total != 400002 {
+		t.Errorf("%d instructions, want 400002", total)
+	}
+}
+
+func TestExactBudget(t *testing.T) {
+	b := newBench(t, loop)
+	var total uint64
+	for n := uint64(1); ; n = n%13 + 1 {
+		s := b.cpu.Run(Limit{Instructions: n, Exact: true})
+		total += s.Instructions
+		if s.Reason == StopSyscall {
+			break
+		}
+		if s.Reason != StopBudget || s.Instructions != n {
+			t.Fatalf("reason %d after %d instructions, want %d", s.Reason, s.Instructions, n)
+		}
+		// mov, then four instructions of 3, 3, 3 and 2 bytes.
+		want := uint64(codeBase) + 7
+		if k := (total - 1) % 4; total < 400001 {
+			want += 3 * k
+		} else {
+			want += 11
+		}
+		if pc := b.regs().RIP; pc != want {
+			t.Fatalf("after %d instructions the PC is %#x, want %#x", total, pc, want)
+		}
+	}
+	if total != 400002 {
+		t.Errorf("%d instructions, want 400002", total)
+	}
+}
+
+func TestFaultIsPreciseAndResumes(t *testing.T) {
+	b := newBench(t, `mov rax, 1
+		mov rbx, 0x900008
+		mov rcx, 7
+		mov [rbx], rcx
+		mov rdx, [rbx]
+		syscall`)
+	s := b.cpu.Run(Limit{})
+	b.expectStop(s, StopFault, uint64(codeBase)+21, 3)
+	if s.Access != AccessWrite || s.Kind != Absent || b.cpu.FaultAddr() != 0x900008 {
+		t.Errorf("access %d kind %d address %#x, want a write to 0x900008", s.Access, s.Kind, b.cpu.FaultAddr())
+	}
+	b.mapPage(0x900000, Read|Write)
+	s = b.cpu.Run(Limit{})
+	if s.Reason != StopSyscall || s.Instructions != 3 || b.regs().GPR[RDX] != 7 {
+		t.Errorf("resumed: reason %d, %d instructions, rdx %d; want a system call after 3 with 7", s.Reason, s.Instructions, b.regs().GPR[RDX])
+	}
+}
+
+func TestExceptions(t *testing.T) {
+	for _, c := range []struct {
+		name, code   string
+		reason       StopReason
+		vector       uint8
+		pc           uint64
+		instructions uint64
+	}{
+		{"divide", "xor ecx, ecx\n mov eax, 1\n cdq\n idiv ecx\n nop", StopException, 0, 8, 3},
+		{"ud2", "nop\n ud2\n nop", StopException, 6, 1, 1},
+		{"hlt", "nop\n hlt\n nop", StopException, 13, 1, 1},
+		{"cli", "nop\n nop\n cli\n nop", StopException, 13, 2, 2},
+		{"int3", "nop\n int3\n nop", StopInterrupt, 3, 2, 2},
+		{"int80", "nop\n int 0x80\n nop", StopInterrupt, 0x80, 3, 2},
+		{"wrmsr", "nop\n wrmsr", StopException, 13, 1, 1},
+		{"mov cr3", "nop\n mov cr3, rax", StopException, 13, 1, 1},
+		{"in", "nop\n in al, dx", StopException, 13, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, c.code)
+			for range 4 { // the state after one exception must not change the next
+				b.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) })
+				s := b.cpu.Run(Limit{})
+				b.expectStop(s, c.reason, uint64(codeBase)+c.pc, c.instructions)
+				if s.Vector != c.vector {
+					t.Fatalf("vector %d, want %d", s.Vector, c.vector)
+				}
+			}
+		})
+	}
+}
+
+func TestTSCIsVirtual(t *testing.T) {
+	b := newBench(t, `nop
+		rdtsc
+		mov esi, eax
+		rdtsc
+		sub eax, esi
+		rdtscp
+		syscall`)
+	b.cpu.SetCore(3, 1_000_000)
+	s := b.cpu.Run(Limit{})
+	b.expectStop(s, StopSyscall, uint64(codeBase)+14, 7)
+	r := b.regs()
+	if r.GPR[RSI] != 1_000_001 {
+		t.Errorf("first RDTSC gives %d, want 1000001", r.GPR[RSI])
+	}
+	if r.GPR[RCX] == 0 && r.GPR[RAX] == 0 {
+		t.Error("RDTSCP changed nothing")
+	}
+}
+
+func TestPushfHidesStepping(t *testing.T) {
+	b := newBench(t, `pushfq
+		pop rax
+		nop
+		syscall`)
+	for range 4 {
+		if s := b.cpu.Run(Limit{Instructions: 1, Exact: true}); s.Instructions != 1 {
+			t.Fatalf("%d instructions, want 1", s.Instructions)
+		}
+	}
+	if f := b.regs().GPR[RAX]; f&0x100 != 0 {
+		t.Errorf("flags %#x show the trap flag", f)
+	}
+}
+
+func TestRepCounts(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		b := newBench(t, `mov rdi, 0x600000
+			mov ecx, 3
+			mov al, 7
+			rep stosb
+			syscall`)
+		var total uint64
+		for {
+			l := Limit{}
+			if exact {
+				l = Limit{Instructions: 1, Exact: true}
+			}
+			s := b.cpu.Run(l)
+			total += s.Instructions
+			if s.Reason == StopSyscall {
+				break
+			}
+		}
+		if total != 3+4+1 {
+			t.Errorf("exact %v: %d instructions, want 8", exact, total)
+		}
+	}
+}
+
+func TestBreakpoints(t *testing.T) {
+	b := newBench(t, loop)
+	b.cpu.SetBreakpoints([]event.Addr{codeBase + 10})
+	for i := range 5 {
+		s := b.cpu.Run(Limit{Pass: true})
+		want := uint64(4)
+		if i == 0 {
+			want = 2
+		}
+		b.expectStop(s, StopBreakpoint, uint64(codeBase)+10, want)
+	}
+	b.cpu.SetBreakpoints(nil)
+	if s := b.cpu.Run(Limit{}); s.Reason != StopSyscall {
+		t.Errorf("reason %d, want a system call", s.Reason)
+	}
+}
+
+func TestPauseAndSync(t *testing.T) {
+	b := newBench(t, `nop
+		pause
+		nop
+		lock inc qword ptr [rsp-8]
+		nop
+		syscall`)
+	s := b.cpu.Run(Limit{AtPause: true, AtSync: true})
+	b.expectStop(s, StopPause, uint64(codeBase)+3, 2)
+	s = b.cpu.Run(Limit{AtPause: true, AtSync: true})
+	b.expectStop(s, StopSync, uint64(codeBase)+4, 1)
+	s = b.cpu.Run(Limit{AtPause: true, AtSync: true, Pass: true})
+	if s.Reason != StopSyscall || s.Instructions != 3 {
+		t.Errorf("reason %d after %d, want a system call after 3", s.Reason, s.Instructions)
+	}
+}
+
+func TestSelfModifyingCode(t *testing.T) {
+	// Calls f, changes its immediate operand, calls it again.
+	b := newBench(t, `call 2f
+		mov ebx, eax
+		mov byte ptr [rip + 2f + 1], 9
+		call 2f
+		syscall
+		.balign 64
+		2: mov eax, 5
+		nop
+		ret`)
+	b.space.Protect(codeBase, codeBase+PageSize, Read|Write|Exec)
+	s := b.cpu.Run(Limit{})
+	r := b.regs()
+	if s.Reason != StopSyscall || r.GPR[RBX] != 5 || r.GPR[RAX] != 9 || s.Instructions != 11 {
+		t.Errorf("reason %d, %d instructions, first %d, then %d; want 11 instructions, 5, 9", s.Reason, s.Instructions, r.GPR[RBX], r.GPR[RAX])
+	}
+}
+
+func TestCodeChangedBySomeoneElse(t *testing.T) {
+	b := newBench(t, `mov eax, 5
+		syscall`)
+	for want := uint64(5); want < 9; want++ {
+		b.space.WriteAt([]byte{byte(want)}, codeBase) // not writable: nothing happens
+		b.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) })
+		b.cpu.Run(Limit{})
+		if got := b.regs().GPR[RAX]; got != want {
+			t.Fatalf("rax %d, want %d", got, want)
+		}
+		p := b.space.Get(codeBase).Page()
+		b.ram.Bytes(p)[1] = byte(want + 1)
+		b.ram.Written(p)
+	}
+}
+
+func TestSnapshotsBranch(t *testing.T) {
+	b := newBench(t, `mov rbx, 0x600000
+		1: inc qword ptr [rbx]
+		syscall
+		jmp 1b`)
+	word := func(s *Space) byte {
+		var buf [1]byte
+		s.ReadAt(buf[:], dataBase)
+		return buf[0]
+	}
+	type snapshot struct {
+		space *Space
+		ctx   *Context
+	}
+	take := func() snapshot { return snapshot{b.space.Clone(), b.cpu.CloneContext(b.ctx)} }
+	var snaps []snapshot
+	for range 5 {
+		b.cpu.Load(b.ctx, b.space)
+		b.cpu.Run(Limit{})
+		snaps = append(snaps, take())
+	}
+	for i := len(snaps) - 1; i >= 0; i-- {
+		space, ctx := snaps[i].space.Clone(), b.cpu.CloneContext(snaps[i].ctx)
+		b.cpu.Load(ctx, space)
+		b.cpu.Run(Limit{})
+		if word(snaps[i].space) != byte(i+1) || word(space) != byte(i+2) {
+			t.Errorf("snapshot %d holds %d and its branch %d, want %d and %d", i, word(snaps[i].space), word(space), i+1, i+2)
+		}
+		changed := space.Changed(snaps[i].space)
+		if len(changed) != 1 || changed[0].Addr != dataBase {
+			t.Errorf("snapshot %d: changed pages %v, want the one at %#x", i, changed, dataBase)
+		}
+	}
+}
+
+func TestFPRoundTrip(t *testing.T) {
+	b := newBench(t, `fldpi
+		fld1
+		movq xmm3, rsp
+		syscall
+		faddp
+		fistp qword ptr [rsp-8]
+		mov rax, [rsp-8]
+		movq rbx, xmm3
+		syscall`)
+	b.cpu.Run(Limit{})
+	var image, other [FPSize]byte
+	b.cpu.FP(&image)
+	fresh := b.cpu.NewContext()
+	rip := b.regs().RIP
+	b.cpu.Load(fresh, b.space)
+	b.cpu.SetFP(&image)
+	b.cpu.FP(&other)
+	if image != other {
+		t.Errorf("the image changed:\n% x\n% x", image, other)
+	}
+	b.setRegs(func(r *Regs) { r.RIP = rip; r.GPR[RSP] = uint64(stackBase) + PageSize })
+	b.cpu.Run(Limit{})
+	if r := b.regs(); r.GPR[RAX] != 4 || r.GPR[RBX] != uint64(stackBase)+PageSize {
+		t.Errorf("pi + 1 rounds to %d and xmm3 is %#x; want 4 and %#x", r.GPR[RAX], r.GPR[RBX], uint64(stackBase)+PageSize)
+	}
+}
+
+func BenchmarkLoop(b *testing.B) {
+	m := newBench(b, `mov rcx, 10000000
+		1: add rax, rcx
+		xor rdx, rax
+		dec rcx
+		jnz 1b
+		syscall`)
+	for b.Loop() {
+		m.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) })
+		s := m.cpu.Run(Limit{})
+		b.ReportMetric(float64(s.Instructions)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Minstr/s")
+	}
+}
+
+func BenchmarkSwitch(b *testing.B) {
+	m := newBench(b, "1: inc rax\n jmp 1b")
+	threads := make([]*Context, 64)
+	for i := range threads {
+		threads[i] = m.cpu.CloneContext(m.ctx)
+	}
+	for i := 0; b.Loop(); i++ {
+		m.cpu.Load(threads[i%64], m.space)
+		m.cpu.Run(Limit{Instructions: 1})
+	}
+}
+
+func BenchmarkExactStep(b *testing.B) {
+	m := newBench(b, "1: inc rax\n inc rbx\n inc rdx\n jmp 1b")
+	for b.Loop() {
+		m.cpu.Run(Limit{Instructions: 1, Exact: true})
+	}
+}

@@ -1,0 +1,200 @@
+// Registers in batches, floating-point state, CPUID, addresses of faults.
+#include "cpu.h"
+
+#include <string.h>
+
+// In the order of instruction encoding, then what is left of struct heddle_regs.
+static const int reg_ids[] = {
+    UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX,    UC_X86_REG_RBX,     UC_X86_REG_RSP,
+    UC_X86_REG_RBP, UC_X86_REG_RSI, UC_X86_REG_RDI,    UC_X86_REG_R8,      UC_X86_REG_R9,
+    UC_X86_REG_R10, UC_X86_REG_R11, UC_X86_REG_R12,    UC_X86_REG_R13,     UC_X86_REG_R14,
+    UC_X86_REG_R15, UC_X86_REG_RIP, UC_X86_REG_RFLAGS, UC_X86_REG_FS_BASE, UC_X86_REG_GS_BASE,
+};
+#define NREGS ((int)(sizeof reg_ids / sizeof reg_ids[0]))
+_Static_assert(sizeof(struct heddle_regs) == 8 * sizeof reg_ids / sizeof reg_ids[0], "one word each");
+
+static void batch(struct heddle_regs *r, void *at[]) {
+  uint64_t *words = (uint64_t *)r;
+  for (int i = 0; i < NREGS; i++) at[i] = &words[i];
+}
+
+void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r) {
+  void *at[NREGS];
+  batch(r, at);
+  uc_reg_read_batch(cpu->uc, (int *)reg_ids, at, NREGS);
+}
+
+void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r) {
+  struct heddle_regs copy = *r;
+  void *at[NREGS];
+  batch(&copy, at);
+  uc_reg_write_batch(cpu->uc, (int *)reg_ids, at, NREGS);
+}
+
+// The layout of FXSAVE in 64-bit mode (SDM volume 1, table 10-2).
+struct fxsave {
+  uint16_t fcw, fsw;
+  uint8_t ftw, reserved;
+  uint16_t fop;
+  uint64_t fip, fdp;
+  uint32_t mxcsr, mxcsr_mask;
+  uint8_t st[8][16];
+  uint8_t xmm[16][16];
+  uint8_t rest[96];
+};
+_Static_assert(sizeof(struct fxsave) == 512, "FXSAVE image");
+
+#define MXCSR_MASK 0xffffu
+
+// The tag word has two bits a register, the image one: whether it is in use.
+static uint8_t abridge(uint16_t tags) {
+  uint8_t used = 0;
+  for (int i = 0; i < 8; i++)
+    if ((tags >> (2 * i) & 3) != 3) used |= (uint8_t)(1u << i);
+  return used;
+}
+
+static uint16_t unabridge(uint8_t used) {
+  uint16_t tags = 0;
+  for (int i = 0; i < 8; i++)
+    if (!(used & 1u << i)) tags |= (uint16_t)(3u << (2 * i));
+  return tags;
+}
+
+void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave) {
+  struct fxsave f;
+  uint16_t tags = 0, fcw = 0, fsw = 0, fop = 0;
+  memset(&f, 0, sizeof f);
+  uc_reg_read(cpu->uc, UC_X86_REG_FPCW, &fcw);
+  uc_reg_read(cpu->uc, UC_X86_REG_FPSW, &fsw);
+  uc_reg_read(cpu->uc, UC_X86_REG_FPTAG, &tags);
+  uc_reg_read(cpu->uc, UC_X86_REG_FOP, &fop);
+  uc_reg_read(cpu->uc, UC_X86_REG_FIP, &f.fip);
+  uc_reg_read(cpu->uc, UC_X86_REG_FDP, &f.fdp);
+  uc_reg_read(cpu->uc, UC_X86_REG_MXCSR, &f.mxcsr);
+  f.fcw = fcw;
+  f.fsw = fsw;
+  f.fop = fop;
+  f.ftw = abridge(tags);
+  f.mxcsr_mask = MXCSR_MASK;
+  // The engine numbers registers, the image stack positions.
+  unsigned top = fsw >> 11 & 7;
+  for (unsigned i = 0; i < 8; i++)
+    uc_reg_read(cpu->uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
+  for (int i = 0; i < 16; i++) uc_reg_read(cpu->uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
+  memcpy(fxsave, &f, sizeof f);
+}
+
+void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
+  struct fxsave f;
+  memcpy(&f, fxsave, sizeof f);
+  uint16_t tags = unabridge(f.ftw), fcw = f.fcw, fsw = f.fsw, fop = f.fop;
+  uint32_t mxcsr = f.mxcsr & MXCSR_MASK;
+  uc_reg_write(cpu->uc, UC_X86_REG_FPCW, &fcw);
+  uc_reg_write(cpu->uc, UC_X86_REG_FPSW, &fsw);
+  uc_reg_write(cpu->uc, UC_X86_REG_FOP, &fop);
+  uc_reg_write(cpu->uc, UC_X86_REG_FIP, &f.fip);
+  uc_reg_write(cpu->uc, UC_X86_REG_FDP, &f.fdp);
+  uc_reg_write(cpu->uc, UC_X86_REG_MXCSR, &mxcsr);
+  unsigned top = fsw >> 11 & 7;
+  for (unsigned i = 0; i < 8; i++)
+    uc_reg_write(cpu->uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
+  for (int i = 0; i < 16; i++) uc_reg_write(cpu->uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
+  // Last: writing a register marks it as in use.
+  uc_reg_write(cpu->uc, UC_X86_REG_FPTAG, &tags);
+}
+
+// The one place that says what processor the guest sees. glibc wants a vendor
+// it knows and FPU and MMX; what the engine cannot do is not announced.
+void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
+  uint32_t *eax = &out[0], *ebx = &out[1], *ecx = &out[2], *edx = &out[3];
+  static const char brand[48] = "heddle emulated x86-64 processor";
+  memset(out, 0, 4 * sizeof *out);
+  (void)subleaf;
+  switch (leaf) {
+    case 0:
+    case 0x80000000u:
+      *eax = leaf ? 0x80000008u : 7;
+      *ebx = 0x68747541;  // AuthenticAMD
+      *edx = 0x69746e65;
+      *ecx = 0x444d4163;
+      break;
+    case 1:
+      *eax = 0x00100f42;
+      *ebx = 8u << 8 | cpu->cores << 16 | cpu->core << 24;
+      // SSE3, SSSE3, CX16, SSE4.1, SSE4.2, POPCNT.
+      *ecx = 1u | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23;
+      *edx = 0x078bfbff | (cpu->cores > 1 ? 1u << 28 : 0);
+      break;
+    case 0x80000001u:
+      *eax = 0x00100f42;
+      *ecx = 1u | (cpu->cores > 1 ? 2u : 0);         // LAHF, CMP legacy
+      *edx = 1u << 11 | 1u << 20 | 1u << 29;         // SYSCALL, NX, long mode
+      break;
+    case 0x80000002u:
+    case 0x80000003u:
+    case 0x80000004u:
+      memcpy(out, brand + 16 * (leaf - 0x80000002u), 16);
+      break;
+    case 0x80000005u:  // L1: 64 KiB each, 2 ways, lines of 64 bytes
+      *ecx = *edx = 64u << 24 | 2u << 16 | 1u << 8 | 64;
+      break;
+    case 0x80000006u:  // L2: 512 KiB, 16 ways; L3: 6 MiB, 48 ways
+      *ecx = 512u << 16 | 8u << 12 | 1u << 8 | 64;
+      *edx = 12u << 18 | 11u << 12 | 1u << 8 | 64;
+      break;
+    case 0x80000008u:
+      *eax = 48u << 8 | 48;
+      *ecx = cpu->cores - 1;
+      break;
+    default:
+      break;
+  }
+}
+
+static uint64_t gpr(struct heddle_cpu *cpu, ZydisRegister reg, uint64_t next) {
+  if (reg == ZYDIS_REGISTER_NONE) return 0;
+  if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return next;
+  bool narrow = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32;
+  int id = ZydisRegisterGetId(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg));
+  uint64_t value = 0;
+  if (id >= 0 && id < 16) uc_reg_read(cpu->uc, reg_ids[id], &value);
+  return narrow ? (uint32_t)value : value;
+}
+
+static uint64_t segment(struct heddle_cpu *cpu, ZydisRegister reg) {
+  uint64_t base = 0;
+  if (reg == ZYDIS_REGISTER_FS) uc_reg_read(cpu->uc, UC_X86_REG_FS_BASE, &base);
+  if (reg == ZYDIS_REGISTER_GS) uc_reg_read(cpu->uc, UC_X86_REG_GS_BASE, &base);
+  return base;
+}
+
+// The exact address of the last page fault: the engine tells the page, the
+// operands of the instruction at the PC tell the rest.
+uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
+  uint64_t pc = 0, page = cpu->fault_page & ~(HEDDLE_PAGE_SIZE - 1);
+  uc_reg_read(cpu->uc, UC_X86_REG_RIP, &pc);
+  if (cpu->fault_page != page) return cpu->fault_page;
+  if (cpu->access == HEDDLE_FETCH) return pc >> HEDDLE_PAGE_SHIFT == page >> HEDDLE_PAGE_SHIFT ? pc : page;
+  uint8_t code[15];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  ZydisDecodedInstruction in;
+  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return page;
+  for (int i = 0; i < in.operand_count; i++) {
+    const ZydisDecodedOperand *o = &ops[i];
+    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN) continue;
+    uint64_t next = pc + in.length;
+    uint64_t at = gpr(cpu, o->mem.base, next) + gpr(cpu, o->mem.index, next) * o->mem.scale;
+    if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
+    at += segment(cpu, o->mem.segment);
+    uint64_t size = o->size / 8 ? o->size / 8 : 1;
+    // A push writes below the stack pointer.
+    bool push = o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP &&
+                (o->actions & ZYDIS_OPERAND_ACTION_WRITE);
+    if (push) at -= size;
+    if (at + size <= page || at >= page + HEDDLE_PAGE_SIZE) continue;
+    return at < page ? page : at;
+  }
+  return page;
+}
