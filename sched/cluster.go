@@ -1,0 +1,271 @@
+package sched
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// MaxCores is the greatest number of cores of a cluster: affinity masks have
+// 64 bits.
+const MaxCores = 64
+
+// A Cluster is the machine's cores, as far as scheduling goes, and the threads
+// that are known to it. It is for one goroutine.
+type Cluster struct {
+	policy  Policy
+	cores   []core
+	all     uint64 // the mask of all cores
+	idle    uint64 // the mask of cores without a thread
+	threads []thread
+	slots   map[event.ThreadID]slot // for look-up only
+	free    []slot
+
+	// runnable has the runnable threads in no meaningful, but repeatable,
+	// order; order has them by how long they have not run, the longest first.
+	runnable []slot
+	order    list
+	peak     int // the most threads that were ever runnable at once
+
+	instructions uint64 // run by all threads so far
+	switches     uint64
+	switchCost   event.Cycles
+	furthest     event.Cycles // the greatest clock
+}
+
+// core is a virtual core. The thread that it ran last stays its last when the
+// core becomes idle.
+type core struct {
+	clock  event.Cycles
+	thread slot
+	last   event.ThreadID
+}
+
+// thread is a thread that has been made known and has not exited.
+type thread struct {
+	id       event.ThreadID
+	affinity uint64
+	core     event.CoreID // NoCore unless placed
+	last     event.CoreID // the core it was placed on last
+	index    int32        // in Cluster.runnable, or -1
+	// readyAt is the virtual time before which the thread cannot go on: when
+	// it was woken, or when it left its last core.
+	readyAt event.Cycles
+	// since is Cluster.instructions when the thread last ran or became
+	// runnable.
+	since uint64
+}
+
+// New makes a cluster of 1 to MaxCores cores without threads. The options may
+// be incomplete; they are validated.
+func New(cores int, seed uint64, o Options) (*Cluster, error) {
+	if err := checkCores(cores); err != nil {
+		return nil, err
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return NewWithPolicy(cores, newPolicy(cores, seed, o.WithDefaults()))
+}
+
+func checkCores(cores int) error {
+	if cores < 1 || cores > MaxCores {
+		return &FieldError{"cores", fmt.Sprint(cores), fmt.Sprintf("1 to %d", MaxCores)}
+	}
+	return nil
+}
+
+// NewWithPolicy is New for a policy from outside the package.
+func NewWithPolicy(cores int, p Policy) (*Cluster, error) {
+	if err := checkCores(cores); err != nil {
+		return nil, err
+	}
+	all := uint64(math.MaxUint64) >> (MaxCores - cores)
+	c := &Cluster{
+		policy: p, all: all, idle: all, order: newList(),
+		cores: make([]core, cores), slots: map[event.ThreadID]slot{},
+	}
+	for i := range c.cores {
+		c.cores[i] = core{thread: none, last: event.NoThread}
+	}
+	return c, nil
+}
+
+// SetSwitchCost sets what it costs a core, in cycles, to go from one thread to
+// another. It is 0 at first.
+func (c *Cluster) SetSwitchCost(cost event.Cycles) { c.switchCost = cost }
+
+// Next decides what happens next. The timer is the earliest one that is set, if
+// any is.
+func (c *Cluster) Next(timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	switch {
+	case len(c.runnable) > 0:
+		return c.policy.Next(c, timer, hasTimer)
+	case hasTimer:
+		return Slice{}, FireTimer
+	default:
+		return Slice{}, Idle
+	}
+}
+
+// Ran accounts for a slice that Next returned: how many instructions were
+// retired and how many cycles they took. It comes once for each slice that was
+// run, before the calls that tell what the slice's end brought, so that those
+// happen at the core's new time. Instructions that took no cycles at all count
+// as one cycle: virtual time cannot stand still.
+func (c *Cluster) Ran(s Slice, instructions uint64, cycles event.Cycles) {
+	if instructions > 0 {
+		cycles = max(cycles, 1)
+	}
+	c.instructions += instructions
+	c.Charge(s.Core, cycles)
+	if t := c.cores[s.Core].thread; t != none && c.threads[t].id == s.Thread {
+		c.moveBack(t)
+	}
+	c.policy.Ran(c, s, instructions, cycles)
+}
+
+// Charge lets cycles pass on a core, such as the kernel's for a system call.
+func (c *Cluster) Charge(core event.CoreID, cycles event.Cycles) {
+	c.Lift(core, c.cores[core].clock+cycles)
+}
+
+// Lift raises a core's clock to a time unless it is past it.
+func (c *Cluster) Lift(core event.CoreID, to event.Cycles) {
+	k := &c.cores[core]
+	k.clock = max(k.clock, to)
+	c.furthest = max(c.furthest, k.clock)
+}
+
+// PassTo lets idle time pass: no idle core is before t any more.
+func (c *Cluster) PassTo(t event.Cycles) {
+	for i := range c.cores {
+		if c.cores[i].thread == none {
+			c.Lift(event.CoreID(i), t)
+		}
+	}
+}
+
+// Ready tells that a new or woken thread may run from the virtual time at on.
+// It does nothing to a thread that is runnable already.
+func (c *Cluster) Ready(t event.ThreadID, at event.Cycles) {
+	s := c.known(t)
+	th := &c.threads[s]
+	if th.index >= 0 {
+		return
+	}
+	th.readyAt = max(th.readyAt, at)
+	th.index = int32(len(c.runnable))
+	th.since = c.instructions
+	c.runnable = append(c.runnable, s)
+	c.peak = max(c.peak, len(c.runnable))
+	c.order.append(s)
+	c.policy.Ready(c, t, at)
+}
+
+// Block tells that a thread has stopped being runnable; its core becomes free.
+// It does nothing to a thread that is not runnable.
+func (c *Cluster) Block(t event.ThreadID) {
+	s := c.slot(t)
+	th := &c.threads[s]
+	if th.index < 0 {
+		return
+	}
+	c.vacate(s)
+	moved := c.runnable[len(c.runnable)-1]
+	c.runnable[th.index] = moved
+	c.threads[moved].index = th.index
+	c.runnable = c.runnable[:len(c.runnable)-1]
+	th.index = -1
+	c.order.remove(s)
+	c.policy.Block(c, t)
+}
+
+// Exit tells that a thread is gone for good.
+func (c *Cluster) Exit(t event.ThreadID) {
+	s := c.slot(t)
+	c.Block(t)
+	c.policy.Exit(c, t)
+	c.threads[s] = thread{}
+	delete(c.slots, t)
+	c.free = append(c.free, s)
+}
+
+// Yield tells that a runnable thread lets others go first: sched_yield, or the
+// PAUSE of a spin loop. It does nothing to a thread that is not runnable.
+func (c *Cluster) Yield(t event.ThreadID) {
+	if c.threads[c.slot(t)].index >= 0 {
+		c.policy.Yield(c, t)
+	}
+}
+
+// SetAffinity restricts a thread, which may be new, to the cores whose bits are
+// set in the mask. It returns false, and does nothing, if none of the bits
+// stands for a core that exists. A thread that must leave its core becomes
+// runnable anew.
+func (c *Cluster) SetAffinity(t event.ThreadID, mask uint64) bool {
+	if mask&c.all == 0 {
+		return false
+	}
+	s := c.known(t)
+	th := &c.threads[s]
+	again := th.index >= 0 && (th.core == event.NoCore || mask&bit(th.core) == 0)
+	if again {
+		c.Block(t)
+	}
+	th.affinity = mask & c.all
+	if again {
+		c.Ready(t, th.readyAt)
+	}
+	return true
+}
+
+// Affinity returns the mask of the cores that a thread may run on: all of them
+// unless SetAffinity has said otherwise.
+func (c *Cluster) Affinity(t event.ThreadID) uint64 {
+	if s, ok := c.slots[t]; ok {
+		return c.threads[s].affinity
+	}
+	return c.all
+}
+
+// known returns a thread's slot, a new one for a new thread.
+func (c *Cluster) known(t event.ThreadID) slot {
+	if s, ok := c.slots[t]; ok {
+		return s
+	}
+	var s slot
+	if n := len(c.free); n > 0 {
+		s = c.free[n-1]
+		c.free = c.free[:n-1]
+	} else {
+		s = slot(len(c.threads))
+		c.threads = append(c.threads, thread{})
+	}
+	c.threads[s] = thread{id: t, affinity: c.all, core: event.NoCore, last: event.NoCore, index: -1}
+	c.slots[t] = s
+	return s
+}
+
+// slot returns the slot of a thread that has been made known.
+func (c *Cluster) slot(t event.ThreadID) slot {
+	s, ok := c.slots[t]
+	if !ok {
+		panic(fmt.Sprintf("bug: thread %d is unknown to the scheduler", t))
+	}
+	return s
+}
+
+// moveBack makes s the thread that ran last.
+func (c *Cluster) moveBack(s slot) {
+	c.threads[s].since = c.instructions
+	c.order.remove(s)
+	c.order.append(s)
+}
+
+// waited returns how many instructions have run since s last did or became
+// runnable.
+func (c *Cluster) waited(s slot) uint64 { return c.instructions - c.threads[s].since }
+
+func bit(core event.CoreID) uint64 { return 1 << core }

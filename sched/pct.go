@@ -1,0 +1,138 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// pct is the scheduler of Burckhardt, Kothari, Musuvathi and Nagarakatte, "A
+// randomized scheduler with probabilistic guarantees of finding bugs" (ASPLOS
+// 2010): every thread gets a random priority, only the runnable thread with the
+// highest runs, and at d-1 random points among the first k instructions the
+// running thread's priority falls below all initial ones, to a place of its
+// own. A bug of depth d then shows in a run with probability at least
+// 1/(n k^(d-1)), n being the number of threads. Steps are instructions here.
+//
+// Two things go beyond the paper, so that strict priorities do not livelock a
+// program that spins. A thread that yields falls below all others. And once a
+// runnable thread has waited for Fairness instructions it is raised above all
+// others, which keeps the bound of untimed (invariant 5); demoting the running
+// thread alone would not, since two threads that wake each other never run for
+// long. The guarantee holds for runs in which neither happens.
+type pct struct {
+	untimed
+	random stream
+	// points are the change points that are still to come, the next one first,
+	// and falls the priorities that they set.
+	points []uint64
+	falls  []int64
+	// priorities has every thread that has not exited; for look-up only.
+	priorities map[event.ThreadID]int64
+	// ranked has the runnable threads, the one with the highest priority last.
+	ranked []rank
+	// lowest and highest bound all priorities given so far.
+	lowest, highest int64
+}
+
+type rank struct {
+	priority int64
+	thread   event.ThreadID
+}
+
+// Initial priorities lie between these. Change points set lower ones, from 1
+// on, yields ones from 0 down, and starvation higher ones.
+const (
+	lowestInitial  = 1 << 20
+	highestInitial = 1 << 61
+)
+
+func newPCT(seed uint64, o Options) *pct {
+	p := &pct{
+		untimed: newUntimed(o), random: newStream(seed, 'P'),
+		priorities: map[event.ThreadID]int64{}, lowest: 1, highest: highestInitial,
+	}
+	type change struct {
+		at   uint64
+		fall int64
+	}
+	changes := make([]change, o.Depth-1)
+	for i := range changes {
+		changes[i] = change{1 + p.random.below(o.Length), int64(i + 1)}
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.fall, a.fall))
+	})
+	for _, ch := range changes {
+		p.points = append(p.points, ch.at)
+		p.falls = append(p.falls, ch.fall)
+	}
+	return p
+}
+
+func (p *pct) Ready(_ *Cluster, t event.ThreadID, _ event.Cycles) {
+	priority, ok := p.priorities[t]
+	if !ok {
+		priority = lowestInitial + int64(p.random.below(highestInitial-lowestInitial))
+		p.priorities[t] = priority
+	}
+	p.insert(rank{priority, t})
+}
+
+func (p *pct) Block(_ *Cluster, t event.ThreadID) {
+	i, _ := p.find(rank{p.priorities[t], t})
+	p.ranked = slices.Delete(p.ranked, i, i+1)
+}
+
+func (p *pct) Exit(_ *Cluster, t event.ThreadID) { delete(p.priorities, t) }
+
+func (p *pct) Yield(_ *Cluster, t event.ThreadID) {
+	p.lowest--
+	p.set(t, p.lowest)
+}
+
+func (p *pct) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	if p.due(c, timer, hasTimer) {
+		return Slice{}, FireTimer
+	}
+	if s := p.starving(c); s != none {
+		p.highest++
+		p.set(c.threads[s].id, p.highest)
+	}
+	s := c.slot(p.ranked[len(p.ranked)-1].thread)
+	out := p.slice(c, s, timer, hasTimer)
+	out.Instructions = p.patience(c, s)
+	if len(p.points) > 0 && p.points[0]-c.instructions <= out.Instructions {
+		out.Instructions, out.Exact = p.points[0]-c.instructions, true
+	}
+	return out, Run
+}
+
+func (p *pct) Ran(c *Cluster, s Slice, _ uint64, _ event.Cycles) {
+	for len(p.points) > 0 && p.points[0] <= c.instructions {
+		p.set(s.Thread, p.falls[0])
+		p.points, p.falls = p.points[1:], p.falls[1:]
+	}
+}
+
+// set gives a thread another priority.
+func (p *pct) set(t event.ThreadID, priority int64) {
+	i, runnable := p.find(rank{p.priorities[t], t})
+	p.priorities[t] = priority
+	if runnable {
+		p.ranked = slices.Delete(p.ranked, i, i+1)
+		p.insert(rank{priority, t})
+	}
+}
+
+func (p *pct) insert(r rank) {
+	i, _ := p.find(r)
+	p.ranked = slices.Insert(p.ranked, i, r)
+}
+
+func (p *pct) find(r rank) (int, bool) {
+	return slices.BinarySearchFunc(p.ranked, r, func(a, b rank) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.thread, b.thread))
+	})
+}

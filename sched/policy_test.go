@@ -1,0 +1,283 @@
+package sched_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// interleaving is the order of threads in a history, without repetitions.
+func interleaving(f *fake) string {
+	var b strings.Builder
+	for _, h := range f.history {
+		b.WriteString(h[strings.Index(h, ":"):])
+		b.WriteString(strings.Fields(h)[0])
+	}
+	return b.String()
+}
+
+// Two busy threads interleave in another way with nearly every seed, even if
+// both together are shorter than one quantum.
+func TestSeedsInterleaveDifferently(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		options sched.Options
+		length  uint64
+		want    int // of 100 seeds
+	}{
+		{"timed", sched.Options{}, 100_000, 100},
+		{"timed without lead", sched.Options{Quantum: 1}, 20_000, 100},
+		{"random", sched.Options{Policy: sched.Random}, 100_000, 100},
+		{"random by instruction", sched.Options{Policy: sched.Random, Granularity: sched.Instruction}, 1000, 100},
+		{"pct", sched.Options{Policy: sched.PCT, Length: 200_000}, 100_000, 95},
+		{"timed, short", sched.Options{}, 300, 2},
+		{"random, short", sched.Options{Policy: sched.Random}, 300, 2},
+		{"pct, short", sched.Options{Policy: sched.PCT}, 300, 2},
+	} {
+		seen := map[string]bool{}
+		for seed := range uint64(100) {
+			f := newFake(newCluster(t, 2, seed, test.options), compute(2, test.length)...)
+			seen[interleaving(f.finish(t))] = true
+		}
+		if len(seen) < test.want {
+			t.Errorf("%s: %d interleavings of 100 seeds, want %d", test.name, len(seen), test.want)
+		}
+	}
+}
+
+// On one core it is the time slice, and whom the wake-up lets go first, that
+// the seed changes.
+func TestSeedsInterleaveDifferentlyOnOneCore(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range uint64(100) {
+		f := newFake(newCluster(t, 1, seed, sched.Options{TimeSlice: 10_000}), compute(2, 100_000)...)
+		seen[interleaving(f.finish(t))] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("%d interleavings of 100 seeds", len(seen))
+	}
+}
+
+func TestInjectedDelays(t *testing.T) {
+	o := sched.Options{Jitter: fraction(0)}
+	span := func(rate float64, cycles uint64) event.Cycles {
+		o.DelayRate, o.DelayCycles = rate, cycles
+		return newFake(newCluster(t, 2, 1, o), compute(2, 100_000)...).finish(t).c.Makespan()
+	}
+	// Slices of two steady cores: 4000 cycles for the first, then 8000.
+	none, some, all := span(0, 1000), span(0.2, 1000), span(1, 1000)
+	if none != 100_000 {
+		t.Errorf("makespan %d without delays", none)
+	}
+	if some <= none || all <= some {
+		t.Errorf("makespans %d, %d, %d should grow with the rate of delays", none, some, all)
+	}
+	if all > 100_000+26*1000 {
+		t.Errorf("makespan %d: delays longer than 1000 cycles", all)
+	}
+	if got := span(1, 1); got < 100_000+12 || got > 100_000+26 {
+		t.Errorf("makespan %d with delays of one cycle after every slice", got)
+	}
+}
+
+// Perfectly parallel work is faster by the number of cores, but for jitter, the
+// lead, and the last time slice.
+func TestTimedSpeedUp(t *testing.T) {
+	const threads, each = 16, 200_000
+	for _, cores := range []int{1, 2, 4, 8, 16} {
+		for seed := range uint64(5) {
+			o := sched.Options{TimeSlice: 5000}.WithDefaults()
+			f := newFake(newCluster(t, cores, seed, o), compute(threads, each)...).finish(t)
+			ideal := float64(threads * each / cores)
+			slack := float64(2*o.Quantum + 2*o.TimeSlice)
+			if span := float64(f.c.Makespan()); span < ideal || span > ideal*(1+*o.Jitter/2)*1.03+slack {
+				t.Errorf("%d cores, seed %d: makespan %.0f, ideal %.0f", cores, seed, span, ideal)
+			}
+		}
+	}
+}
+
+// Under timed a thread that computes waits for no longer than a time slice of
+// each other thread per core, though those never yield (invariant 5).
+func TestTimedFairness(t *testing.T) {
+	const cores, threads, slice = 3, 10, 5000
+	f := newFake(newCluster(t, cores, 1, sched.Options{TimeSlice: slice, Quantum: 500}), compute(threads, 300_000)...)
+	f.finish(t)
+	if bound := uint64(threads * 1.1 * slice); f.longest > bound {
+		t.Errorf("a thread waited for %d instructions, bound %d", f.longest, bound)
+	}
+}
+
+func TestRandomIsUniform(t *testing.T) {
+	const slices = 40_000
+	c := newCluster(t, 2, 3, sched.Options{Policy: sched.Random, Quantum: 50})
+	for id := range event.ThreadID(4) {
+		c.Ready(id+1, 0)
+	}
+	var follows [5][5]int
+	var last event.ThreadID
+	var total uint64
+	for range slices {
+		s, _ := c.Next(0, false)
+		follows[last][s.Thread]++
+		last = s.Thread
+		total += s.Instructions
+		c.Ran(s, s.Instructions, event.Cycles(s.Instructions))
+	}
+	for i := 1; i <= 4; i++ {
+		for j := 1; j <= 4; j++ {
+			if share := float64(follows[i][j]) / slices * 16; math.Abs(share-1) > 0.1 {
+				t.Errorf("thread %d follows %d %.2f times as often as it should", j, i, share)
+			}
+		}
+	}
+	if mean := float64(total) / slices; math.Abs(mean-50) > 1 {
+		t.Errorf("mean slice %.1f, want 50", mean)
+	}
+}
+
+// A thread that yields does not get the next slice, unless it is alone.
+func TestRandomYield(t *testing.T) {
+	c := newCluster(t, 1, 3, sched.Options{Policy: sched.Random})
+	count := map[event.ThreadID]int{}
+	for id := range event.ThreadID(3) {
+		c.Ready(id+1, 0)
+		for range 300 {
+			c.Yield(1)
+			s, _ := c.Next(0, false)
+			if s.Thread == 1 && id > 0 {
+				t.Fatal("thread 1 follows its own yield")
+			}
+			if id == 2 {
+				count[s.Thread]++
+			}
+			c.Ran(s, 1, 1)
+		}
+	}
+	if count[2] < 100 || count[3] < 100 {
+		t.Errorf("threads 2 and 3 ran %d and %d times of 300", count[2], count[3])
+	}
+}
+
+// Without change points pct runs one thread after the other, in every order.
+func TestPCTDepthOne(t *testing.T) {
+	orders := map[string]int{}
+	for seed := range uint64(600) {
+		f := newFake(newCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 1}), compute(3, 1000)...)
+		f.finish(t)
+		var order []string
+		for _, h := range f.history {
+			order = append(order, h[:1])
+		}
+		orders[strings.Join(slices.Compact(order), "")]++
+	}
+	if len(orders) != 6 {
+		t.Errorf("orders %v, want the six permutations", orders)
+	}
+	for order, n := range orders {
+		if n < 60 || n > 140 {
+			t.Errorf("order %s in %d of 600 runs, want about 100", order, n)
+		}
+	}
+}
+
+// The bound that the paper proves: a bug of depth d shows with probability at
+// least 1/(n k^(d-1)). Here thread 2 must come between the 5th and the 6th
+// instruction of thread 1, which is depth 2; n is 2 and k is 20.
+func TestPCTGuarantee(t *testing.T) {
+	const runs, k = 8000, 20
+	o := sched.Options{Policy: sched.PCT, Depth: 2, Length: k}
+	hits := 0
+	for seed := range uint64(runs) {
+		f := newFake(newCluster(t, 1, seed, o), compute(2, k/2)...).finish(t)
+		if slices.Equal(f.history, []string{"1 on 0: 5", "2 on 0: 10", "1 on 0: 5"}) {
+			hits++
+		}
+	}
+	if want := runs / (2 * k); hits < want*8/10 {
+		t.Errorf("%d hits in %d runs, the bound is %d", hits, runs, want)
+	}
+}
+
+// Each change point puts its thread below those that were never demoted, and
+// the lower the point's own priority, the lower: with depth d a thread that is
+// demoted again and again lets all others finish first.
+func TestPCTChangePointsDemote(t *testing.T) {
+	for seed := range uint64(50) {
+		f := newFake(newCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 3, Length: 6000}), compute(4, 1500)...)
+		f.finish(t)
+		if n := len(f.history); n > 4+2 {
+			t.Errorf("seed %d: %d slices of 4 threads and 2 change points: %v", seed, n, f.history)
+		}
+	}
+}
+
+// Threads that spin on the lowest thread's flag, with PAUSE or without, end
+// under every policy on one core.
+func TestSpinnersDoNotLivelock(t *testing.T) {
+	for _, policy := range sched.PolicyNames() {
+		for _, how := range []kind{spin, pause} {
+			for _, granularity := range sched.Granularities() {
+				for seed := range uint64(5) {
+					o := sched.Options{
+						Policy: policy, Granularity: granularity,
+						Quantum: 1000, Fairness: 10_000, TimeSlice: 10_000,
+					}
+					spinner := []op{{how, 0}, {run, 50}}
+					newFake(newCluster(t, 1, seed, o), spinner, spinner, spinner,
+						[]op{{run, 20_000}, {set, 0}}).finish(t)
+				}
+			}
+		}
+	}
+}
+
+// Two threads that wake each other for ever do not starve a third one: neither
+// runs for long at a time.
+func TestPingPongDoesNotStarve(t *testing.T) {
+	for _, policy := range untimedPolicies {
+		for seed := range uint64(20) {
+			c := newCluster(t, 1, seed, sched.Options{Policy: policy, Fairness: 10_000})
+			var ran [4]uint64
+			for id := range event.ThreadID(3) {
+				c.Ready(id+1, 0)
+			}
+			c.Block(2)
+			for range 2000 {
+				s, _ := c.Next(0, false)
+				n := min(100, s.Instructions)
+				c.Ran(s, n, event.Cycles(n))
+				ran[s.Thread] += n
+				if s.Thread != 3 {
+					c.Ready(3-s.Thread, c.Now(s.Core))
+					c.Block(s.Thread)
+				}
+			}
+			if bound := c.Instructions() / 20_000; ran[3] < bound*100 {
+				t.Errorf("%s, seed %d: the third thread ran %d of %d instructions", policy, seed, ran[3], c.Instructions())
+			}
+		}
+	}
+}
+
+// Threads can be started by threads, and take part from the start.
+func TestSpawnedThreads(t *testing.T) {
+	for _, policy := range sched.PolicyNames() {
+		scripts := [][]op{nil}
+		for i := range uint64(40) {
+			scripts[0] = append(scripts[0], op{run, 100}, op{spawn, i + 1})
+			scripts = append(scripts, []op{{run, 3000}, {sleep, 2000}, {set, i}})
+		}
+		for i := range uint64(40) {
+			scripts[0] = append(scripts[0], op{await, i})
+		}
+		f := newFake(newCluster(t, 4, 1, sched.Options{Policy: policy, TimeSlice: 5000}), scripts...).finish(t)
+		if f.c.Makespan() < 4000+3000+2000 {
+			t.Errorf("%s: makespan %d is below the critical path", policy, f.c.Makespan())
+		}
+	}
+}

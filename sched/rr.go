@@ -1,0 +1,41 @@
+package sched
+
+import "github.com/heddle-dmt/heddle/recorder/event"
+
+// rr is round-robin over the runnable threads: the one that has not run for
+// longest gets the next turn, whatever the number of cores. A turn ends at the
+// first block boundary at or after Quantum instructions; at granularity
+// "instruction" it has exactly so many, at "sync" it lasts to the thread's next
+// sync point. It also ends when the thread blocks or when a timer becomes due.
+//
+// The seed has no effect. The bound for invariant 5: every other runnable
+// thread has one turn; at granularity "sync" turns are cut so that all together
+// have at most Fairness instructions.
+type rr struct {
+	untimed
+	quantum     uint64
+	granularity string
+}
+
+func newRR(o Options) *rr {
+	return &rr{untimed: newUntimed(o), quantum: o.Quantum, granularity: o.Granularity}
+}
+
+func (p *rr) Ready(*Cluster, event.ThreadID, event.Cycles) {}
+func (p *rr) Block(*Cluster, event.ThreadID)               {}
+func (p *rr) Exit(*Cluster, event.ThreadID)                {}
+func (p *rr) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
+func (p *rr) Yield(c *Cluster, t event.ThreadID)           { c.moveBack(c.slot(t)) }
+func (p *rr) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	if p.due(c, timer, hasTimer) {
+		return Slice{}, FireTimer
+	}
+	out := p.slice(c, c.order.first, timer, hasTimer)
+	switch p.granularity {
+	case Sync:
+		out.Instructions, out.StopAtSync = p.turn(c), true
+	default:
+		out.Instructions, out.Exact = p.quantum, p.granularity == Instruction
+	}
+	return out, Run
+}

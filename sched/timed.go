@@ -1,0 +1,216 @@
+package sched
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// timed is the discrete-event simulation of cores that run in parallel: the
+// busy core with the smallest clock steps, until its clock is ahead of the
+// second smallest by its lead.
+//
+// A thread keeps its core until it blocks, yields, or has had it for a time
+// slice while others wait; those wait in one queue for all cores, first in,
+// first out. A woken thread takes the core it was on last if that is idle.
+// Hence its bound for invariant 5: each thread ahead in the queue has one time
+// slice.
+type timed struct {
+	random    stream
+	quantum   uint64
+	timeSlice uint64
+	jitter    share
+	delayRate share
+	delay     uint64
+
+	queue list           // runnable threads without a core
+	ends  []event.Cycles // by core, the end of its thread's time slice
+	// changed tells that a core may have become free for a queued thread.
+	changed bool
+}
+
+func newTimed(cores int, seed uint64, o Options) *timed {
+	return &timed{
+		random: newStream(seed, 'T'), quantum: o.Quantum, timeSlice: o.TimeSlice,
+		jitter: newShare(*o.Jitter), delayRate: newShare(o.DelayRate), delay: o.DelayCycles,
+		queue: newList(), ends: make([]event.Cycles, cores),
+	}
+}
+
+func (p *timed) Ready(c *Cluster, t event.ThreadID, _ event.Cycles) {
+	s := c.slot(t)
+	if p.jitter > 0 {
+		c.threads[s].readyAt += event.Cycles(p.random.below(p.quantum))
+	}
+	p.enqueue(s)
+}
+
+func (p *timed) Block(c *Cluster, t event.ThreadID) {
+	p.queue.remove(c.slot(t))
+	p.changed = true
+}
+
+func (p *timed) Exit(*Cluster, event.ThreadID) {}
+
+func (p *timed) Yield(c *Cluster, t event.ThreadID) {
+	if core := c.CoreOf(t); core != event.NoCore {
+		p.rotate(c, core)
+	}
+}
+
+func (p *timed) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	for {
+		p.dispatch(c)
+		core, second := slowest(c)
+		clock := c.cores[core].clock
+		switch {
+		case hasTimer && timer <= clock:
+			return Slice{}, FireTimer
+		case clock < p.ends[core]:
+			if !hasTimer {
+				timer = math.MaxUint64
+			}
+			return p.slice(c, core, second, timer), Run
+		case !p.rotate(c, core):
+			p.renew(c, core)
+		}
+	}
+}
+
+func (p *timed) Ran(c *Cluster, s Slice, _ uint64, cycles event.Cycles) {
+	if p.jitter > 0 {
+		c.Charge(s.Core, event.Cycles(p.random.upToShare(p.jitter, uint64(cycles))))
+	}
+	if p.delayRate > 0 && p.random.chance(p.delayRate) {
+		c.Charge(s.Core, event.Cycles(1+p.random.below(p.delay)))
+	}
+}
+
+// slowest returns the busy core with the smallest clock, the lowest-numbered of
+// several, and the smallest clock of the other busy ones, or the greatest
+// possible value if there is none. At least one core must be busy.
+func slowest(c *Cluster) (core event.CoreID, second event.Cycles) {
+	first := event.Cycles(math.MaxUint64)
+	second = first
+	for busy := c.all &^ c.idle; busy != 0; busy &= busy - 1 {
+		k := bits.TrailingZeros64(busy)
+		switch clock := c.cores[k].clock; {
+		case clock < first:
+			core, first, second = event.CoreID(k), clock, first
+		case clock < second:
+			second = clock
+		}
+	}
+	return core, second
+}
+
+// slice returns the slice of a core whose clock is before the timer and before
+// the end of its time slice.
+func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles) Slice {
+	clock := c.cores[core].clock
+	budget := event.Cycles(p.timeSlice)
+	if second != math.MaxUint64 {
+		budget = second - clock + p.lead()
+	}
+	if !p.queue.empty() {
+		budget = min(budget, p.ends[core]-clock)
+	}
+	return Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock)}
+}
+
+// lead returns by how much a core may run ahead this time.
+func (p *timed) lead() event.Cycles {
+	if p.jitter == 0 {
+		return event.Cycles(p.quantum)
+	}
+	return event.Cycles(1 + p.random.below(p.quantum))
+}
+
+// dispatch puts queued threads on idle cores.
+func (p *timed) dispatch(c *Cluster) {
+	if !p.changed {
+		return
+	}
+	p.changed = false
+	for c.idle != 0 {
+		s, core := p.firstToStart(c)
+		if s == none {
+			return
+		}
+		p.start(c, s, core)
+	}
+}
+
+// firstToStart returns the first thread in the queue that can start at once on
+// an idle core, else the one that can start first, else none.
+func (p *timed) firstToStart(c *Cluster) (found slot, on event.CoreID) {
+	found = none
+	var best event.Cycles
+	for s := p.queue.first; s != none; s = p.queue.after(s) {
+		th := &c.threads[s]
+		if c.idle&th.affinity == 0 {
+			continue
+		}
+		core := p.choose(c, th)
+		clock := c.cores[core].clock
+		if th.readyAt <= clock {
+			return s, core
+		}
+		if found == none || th.readyAt < best {
+			found, on, best = s, core, th.readyAt
+		}
+	}
+	return found, on
+}
+
+// choose returns the idle core for a thread: its last one if that is idle, and
+// not only because it has run ahead, else the one on which it starts first.
+func (p *timed) choose(c *Cluster, th *thread) event.CoreID {
+	among := c.idle & th.affinity
+	if th.last != event.NoCore && among&bit(th.last) != 0 &&
+		c.cores[th.last].clock <= th.readyAt+event.Cycles(p.quantum) {
+		return th.last
+	}
+	return c.earliest(among, th.readyAt)
+}
+
+// rotate puts a core's thread at the end of the queue and the first one that
+// can start there now on the core. It returns false, and does nothing, if there
+// is none.
+func (p *timed) rotate(c *Cluster, core event.CoreID) bool {
+	clock := c.cores[core].clock
+	for s := p.queue.first; s != none; s = p.queue.after(s) {
+		th := &c.threads[s]
+		if th.affinity&bit(core) == 0 || th.readyAt > clock {
+			continue
+		}
+		out := c.cores[core].thread
+		c.vacate(out)
+		p.enqueue(out)
+		p.start(c, s, core)
+		return true
+	}
+	return false
+}
+
+func (p *timed) enqueue(s slot) {
+	p.queue.append(s)
+	p.changed = true
+}
+
+// start takes s from the queue and puts it on a core for a time slice.
+func (p *timed) start(c *Cluster, s slot, core event.CoreID) {
+	p.queue.remove(s)
+	c.put(s, core)
+	p.renew(c, core)
+}
+
+// renew begins a new time slice on a core.
+func (p *timed) renew(c *Cluster, core event.CoreID) {
+	length := p.timeSlice
+	if spread := p.jitter.of(length); spread > 0 {
+		length = length - spread + p.random.below(2*spread+1)
+	}
+	p.ends[core] = c.cores[core].clock + event.Cycles(max(length, 1))
+}
