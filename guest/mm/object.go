@@ -39,6 +39,7 @@ type Object struct {
 type objectPage struct {
 	page       emu.Page
 	generation uint64
+	dirty      bool // was asked for to be written
 }
 
 // mapper is an address space that maps the object, with the number of its
@@ -213,8 +214,18 @@ func (o *Object) Page(index uint64) (emu.Page, unix.Errno) {
 		o.ram.Unref(page)
 		return 0, errno
 	}
-	o.pages[index] = objectPage{page, o.ram.Generation()}
+	o.pages[index] = objectPage{page: page, generation: o.ram.Generation()}
 	return page, 0
+}
+
+// holds tells whether some byte of the page is part of the object.
+func (o *Object) holds(index uint64) bool { return index < uint64(o.size+emu.PageSize-1)/emu.PageSize }
+
+// isWritable tells whether WritablePage would return the resident page as it
+// is, with nothing left to do.
+func (o *Object) isWritable(index uint64) bool {
+	p, ok := o.pages[index]
+	return ok && p.dirty && p.generation == o.ram.Generation()
 }
 
 // WritablePage returns the page of the given index for writing in place. A page
@@ -222,17 +233,24 @@ func (o *Object) Page(index uint64) (emu.Page, unix.Errno) {
 // dropped so that they find the new one.
 func (o *Object) WritablePage(index uint64) (emu.Page, unix.Errno) {
 	page, errno := o.Page(index)
-	if errno != 0 || o.pages[index].generation == o.ram.Generation() {
-		return page, errno
+	if errno != 0 {
+		return 0, errno
+	}
+	if have := o.pages[index]; have.generation == o.ram.Generation() {
+		if !have.dirty {
+			have.dirty = true
+			o.pages[index] = have
+		}
+		return page, 0
 	}
 	fresh, ok := o.ram.Alloc()
 	if !ok {
 		return 0, unix.ENOMEM
 	}
 	copy(o.ram.Bytes(fresh), o.ram.Bytes(page))
-	o.pages[index] = objectPage{fresh, o.ram.Generation()}
+	o.pages[index] = objectPage{page: fresh, generation: o.ram.Generation(), dirty: true}
 	for _, m := range o.mappers {
-		m.space.dropObjectPage(o, index)
+		m.space.dropObjectPage(o, index, page)
 	}
 	o.ram.Unref(page)
 	return fresh, 0

@@ -1,0 +1,314 @@
+package mm
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// MapRequest is what mmap is asked for.
+type MapRequest struct {
+	Addr   event.Addr
+	Length uint64
+	Prot   int // unix.PROT_*
+	Flags  int // unix.MAP_*
+
+	// Of a file mapping; ignored with MAP_ANONYMOUS, where an object is made
+	// if the mapping is shared.
+	Object   *Object
+	Offset   uint64 // in bytes
+	File     File
+	Readable bool // the file was opened for reading
+	Writable bool // ... for writing, and not only for appending
+	NoExec   bool // the file system forbids execution
+}
+
+func pageAlign(n uint64) uint64 { return (n + emu.PageSize - 1) &^ (emu.PageSize - 1) }
+
+func aligned(n uint64) bool { return n%emu.PageSize == 0 }
+
+// legacyMapFlags are the flags that MAP_SHARED ignores beyond and that
+// MAP_SHARED_VALIDATE knows (LEGACY_MAP_MASK of Linux).
+const legacyMapFlags = unix.MAP_SHARED | unix.MAP_PRIVATE | unix.MAP_FIXED | unix.MAP_ANONYMOUS |
+	unix.MAP_DENYWRITE | unix.MAP_EXECUTABLE | unix.MAP_GROWSDOWN | unix.MAP_LOCKED | unix.MAP_NORESERVE |
+	unix.MAP_POPULATE | unix.MAP_NONBLOCK | unix.MAP_STACK | unix.MAP_HUGETLB | unix.MAP_32BIT
+
+// Mmap maps memory as mmap(2) does and returns where.
+func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
+	if !aligned(r.Offset) || r.Length == 0 {
+		return 0, unix.EINVAL
+	}
+	if r.Flags&unix.MAP_FIXED_NOREPLACE != 0 {
+		r.Flags |= unix.MAP_FIXED
+	}
+	if r.Flags&unix.MAP_FIXED == 0 {
+		r.Addr = hint(r.Addr)
+	}
+	length := pageAlign(r.Length)
+	if length == 0 {
+		return 0, unix.ENOMEM
+	}
+	if r.Flags&unix.MAP_ANONYMOUS == 0 && r.Offset+length < r.Offset {
+		return 0, unix.EOVERFLOW
+	}
+	if as.vmas.count > MaxMappings {
+		return 0, unix.ENOMEM
+	}
+	addr, errno := as.place(r.Addr, length, r.Flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	if r.Flags&unix.MAP_FIXED_NOREPLACE != 0 && as.occupied(addr, addr+event.Addr(length)) {
+		return 0, unix.EEXIST
+	}
+	v, errno := as.mappingFor(&r, addr, length)
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno := as.install(v); errno != 0 {
+		return 0, errno
+	}
+	if r.Flags&unix.MAP_POPULATE != 0 && r.Flags&unix.MAP_NONBLOCK == 0 || v.has(Locked) && !v.has(LockOnFault) {
+		as.prefault(v.Start, v.End)
+	}
+	return addr, 0
+}
+
+// hint rounds an address that is only wished for.
+func hint(addr event.Addr) event.Addr {
+	addr &^= emu.PageSize - 1
+	if addr != 0 && addr < MinAddr {
+		return MinAddr
+	}
+	return addr
+}
+
+func (as *AddressSpace) occupied(start, end event.Addr) bool {
+	v := as.vmas.at(as.vmas.find(start))
+	return v != nil && v.Start < end
+}
+
+// place chooses the address of a mapping (get_unmapped_area of Linux).
+func (as *AddressSpace) place(addr event.Addr, length uint64, flags int) (event.Addr, unix.Errno) {
+	if length > uint64(TaskSize) {
+		return 0, unix.ENOMEM
+	}
+	if flags&unix.MAP_FIXED != 0 {
+		switch {
+		case addr > TaskSize-event.Addr(length):
+			return 0, unix.ENOMEM
+		case !aligned(uint64(addr)):
+			return 0, unix.EINVAL
+		case addr < MinAddr:
+			return 0, unix.EPERM
+		}
+		return addr, 0
+	}
+	if flags&unix.MAP_32BIT != 0 {
+		return as.placeUp(addr, length, 1<<30, 2<<30)
+	}
+	if as.free(addr, length, TaskSize) {
+		return addr, 0
+	}
+	if at, ok := as.vmas.highestGap(length, MinAddr, as.Layout.MmapBase); ok {
+		return at, 0
+	}
+	return as.placeUp(addr, length, legacyBase, TaskSize)
+}
+
+// free tells whether a wished-for address can be had.
+func (as *AddressSpace) free(addr event.Addr, length uint64, end event.Addr) bool {
+	if addr == 0 || uint64(end) < length || addr > end-event.Addr(length) {
+		return false
+	}
+	p := as.vmas.find(addr)
+	v := as.vmas.at(p)
+	return v == nil || addr+event.Addr(length) <= v.floor()
+}
+
+func (as *AddressSpace) placeUp(addr event.Addr, length uint64, low, high event.Addr) (event.Addr, unix.Errno) {
+	if as.free(addr, length, high) {
+		return addr, 0
+	}
+	if at, ok := as.vmas.lowestGap(length, low, high); ok {
+		return at, 0
+	}
+	return 0, unix.ENOMEM
+}
+
+// mappingFor checks the request and makes its mapping, which is in no list yet.
+func (as *AddressSpace) mappingFor(r *MapRequest, addr event.Addr, length uint64) (VMA, unix.Errno) {
+	v := VMA{
+		Start: addr, End: addr + event.Addr(length),
+		Prot: r.Prot & protMask, MayProt: protMask, Flags: as.lockFuture,
+	}
+	if r.Flags&unix.MAP_LOCKED != 0 {
+		if as.Limits.MemLock == 0 && !as.Limits.MayLock {
+			return v, unix.EPERM
+		}
+		v.Flags |= Locked
+	}
+	if !as.mayLock(v.Flags, v.pages()) {
+		return v, unix.EAGAIN
+	}
+	if r.Flags&unix.MAP_GROWSDOWN != 0 {
+		v.Flags |= GrowsDown | Stack
+	}
+	if r.Flags&unix.MAP_NORESERVE != 0 {
+		v.Flags |= NoReserve
+	}
+	if r.Flags&unix.MAP_ANONYMOUS != 0 {
+		return v, as.anonymous(&v, r)
+	}
+	return v, fileBacked(&v, r)
+}
+
+func (as *AddressSpace) anonymous(v *VMA, r *MapRequest) unix.Errno {
+	switch r.Flags & unix.MAP_TYPE {
+	case unix.MAP_PRIVATE:
+		return 0
+	case unix.MAP_SHARED:
+		if v.has(GrowsDown) {
+			return unix.EINVAL
+		}
+		if !v.has(NoReserve) && !as.mayPromise(v.pages()) {
+			return unix.ENOMEM
+		}
+		v.Flags |= Shared
+		v.File = sharedZeros
+		// The reference of the maker is given up when the mapping has its own.
+		v.Object = NewObject(as.ram, nil, int64(v.Len()))
+		v.Object.refs = 0
+		return 0
+	default:
+		return unix.EINVAL
+	}
+}
+
+// zeros is the name of shared anonymous memory in listings.
+type zeros struct{}
+
+func (zeros) MapName() (path string, dev, inode uint64) { return "/dev/zero (deleted)", 1, 1 }
+
+var sharedZeros = zeros{}
+
+func fileBacked(v *VMA, r *MapRequest) unix.Errno {
+	v.Object, v.Offset, v.File = r.Object, r.Offset, r.File
+	switch kind := r.Flags & unix.MAP_TYPE; kind {
+	case unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE:
+		if kind == unix.MAP_SHARED_VALIDATE && r.Flags&^(legacyMapFlags|unix.MAP_SHARED_VALIDATE) != 0 {
+			return unix.EOPNOTSUPP
+		}
+		if r.Prot&unix.PROT_WRITE != 0 && !r.Writable {
+			return unix.EACCES
+		}
+		v.Flags |= Shared
+		if !r.Writable {
+			v.MayProt &^= unix.PROT_WRITE
+		}
+	case unix.MAP_PRIVATE:
+	default:
+		return unix.EINVAL
+	}
+	if !r.Readable {
+		return unix.EACCES
+	}
+	if r.NoExec {
+		if v.Prot&unix.PROT_EXEC != 0 {
+			return unix.EPERM
+		}
+		v.MayProt &^= unix.PROT_EXEC
+	}
+	if r.Object == nil {
+		return unix.ENODEV
+	}
+	if v.has(GrowsDown) {
+		return unix.EINVAL
+	}
+	return 0
+}
+
+// install puts a mapping in place of whatever is there.
+func (as *AddressSpace) install(v VMA) unix.Errno {
+	if !as.mayExpand(&v, v.pages()-as.pagesIn(v.Start, v.End)) {
+		return unix.ENOMEM
+	}
+	if errno := as.unmap(v.Start, v.End); errno != 0 {
+		return errno
+	}
+	if v.accountable() {
+		if !as.mayPromise(v.pages()) {
+			return unix.ENOMEM
+		}
+		v.Flags |= Account
+	}
+	as.add(v)
+	as.merge(v.End)
+	as.merge(v.Start)
+	return 0
+}
+
+// pagesIn is the number of mapped pages in [start, end).
+func (as *AddressSpace) pagesIn(start, end event.Addr) uint64 {
+	var n uint64
+	for p := as.vmas.find(start); ; p = as.vmas.next(p) {
+		v := as.vmas.at(p)
+		if v == nil || v.Start >= end {
+			return n
+		}
+		n += uint64(min(v.End, end)-max(v.Start, start)) / emu.PageSize
+	}
+}
+
+// Munmap removes the mappings of a range as munmap(2) does.
+func (as *AddressSpace) Munmap(addr event.Addr, length uint64) unix.Errno {
+	if !aligned(uint64(addr)) || addr > TaskSize || length > uint64(TaskSize-addr) || length == 0 {
+		return unix.EINVAL
+	}
+	return as.unmap(addr, addr+event.Addr(pageAlign(length)))
+}
+
+// unmap removes the mappings of [start, end).
+func (as *AddressSpace) unmap(start, end event.Addr) unix.Errno {
+	if v := as.lookup(start); v != nil && v.Start < start && v.End > end && as.vmas.count >= MaxMappings {
+		return unix.ENOMEM
+	}
+	if !as.occupied(start, end) {
+		return 0
+	}
+	as.split(start)
+	as.split(end)
+	as.space.Unmap(start, end)
+	for {
+		p := as.vmas.find(start)
+		v := as.vmas.at(p)
+		if v == nil || v.Start >= end {
+			return 0
+		}
+		if gone := as.take(p); gone.Object != nil {
+			gone.Object.detach(as)
+		}
+	}
+}
+
+// prefault makes [start, end) resident, as far as that is possible.
+func (as *AddressSpace) prefault(start, end event.Addr) FaultResult {
+	for va := start; va < end; va += emu.PageSize {
+		v := as.lookup(va)
+		if v == nil {
+			return MapErr
+		}
+		access := emu.AccessRead
+		if v.Prot&unix.PROT_WRITE != 0 && !v.has(Shared) {
+			access = emu.AccessWrite
+		}
+		if _, why := as.space.Walk(va, access); why == emu.NoFault {
+			continue
+		}
+		if r := as.Fault(va, access); r != Resolved {
+			return r
+		}
+	}
+	return Resolved
+}
