@@ -198,6 +198,11 @@ uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va) {
 
 static bool is_zero(uint64_t pte) { return pte >> HEDDLE_PAGE_SHIFT == HEDDLE_ZERO_PAGE; }
 
+// s has got an entry for another page than the page of zeros.
+static void grown(struct heddle_space *s) {
+  if (s->resident - s->zeros > s->peak) s->peak = s->resident - s->zeros;
+}
+
 // The entry old is gone from s.
 static void removed(struct heddle_space *s, uint64_t old) {
   s->resident--;
@@ -217,6 +222,7 @@ bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
   else n->live++;
   s->resident++;
   s->zeros += is_zero(pte);
+  grown(s);
   return true;
 }
 
@@ -379,6 +385,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool copy
       heddle_ram_written(ram, old);
     }
     s->zeros -= old == HEDDLE_ZERO_PAGE;
+    grown(s);
     heddle_ram_unref(ram, old);
     s->version = next_number(ram);
   }

@@ -62,6 +62,7 @@ struct heddle_space {
   struct heddle_node *root;
   uint64_t resident;  // entries present
   uint64_t zeros;     // ... of them for the page of zeros
+  uint64_t peak;      // largest number of the others
   uint64_t version;   // another whenever a cached translation may be outdated
   uint64_t code;      // another whenever executable entries change
 };

@@ -177,6 +177,10 @@ func (s *Space) Resident() uint64 { return uint64(s.c.resident) }
 // Zeros is the number of entries for ZeroPage.
 func (s *Space) Zeros() uint64 { return uint64(s.c.zeros) }
 
+// PeakUsed is the largest number of entries for other pages than ZeroPage that
+// there was at once, in s and in the spaces that it was cloned from.
+func (s *Space) PeakUsed() uint64 { return uint64(s.c.peak) }
+
 // ReadAt copies guest memory at va to b and returns how many bytes were
 // readable before a fault.
 func (s *Space) ReadAt(b []byte, va event.Addr) (int, FaultKind) {

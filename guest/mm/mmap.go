@@ -292,10 +292,11 @@ func (as *AddressSpace) unmap(start, end event.Addr) unix.Errno {
 	}
 }
 
-// prefault makes [start, end) resident, as far as that is possible.
+// prefault makes [start, end) resident, as far as that is possible: private
+// writable memory as if it were written.
 func (as *AddressSpace) prefault(start, end event.Addr) FaultResult {
-	for va := start; va < end; va += emu.PageSize {
-		v := as.lookup(va)
+	for start < end {
+		v := as.lookup(start)
 		if v == nil {
 			return MapErr
 		}
@@ -303,6 +304,18 @@ func (as *AddressSpace) prefault(start, end event.Addr) FaultResult {
 		if v.Prot&unix.PROT_WRITE != 0 && !v.has(Shared) {
 			access = emu.AccessWrite
 		}
+		to := min(v.End, end)
+		if r := as.prefaultFor(start, to, access); r != Resolved {
+			return r
+		}
+		start = to
+	}
+	return Resolved
+}
+
+// prefaultFor makes [start, end) resident as if it were accessed.
+func (as *AddressSpace) prefaultFor(start, end event.Addr, access emu.Access) FaultResult {
+	for va := start; va < end; va += emu.PageSize {
 		if _, why := as.space.Walk(va, access); why == emu.NoFault {
 			continue
 		}

@@ -29,17 +29,9 @@ type Object struct {
 	source    Source
 	sourceEnd int64 // bytes of the source from here on are not part of the object
 	size      int64
-	pages     map[uint64]objectPage
+	pages     pageTree
 	refs      int
 	mappers   []mapper // in the order in which they first mapped the object
-}
-
-// objectPage is a resident page. A page that is older than the machine's last
-// snapshot may be part of it and is copied before it is written.
-type objectPage struct {
-	page       emu.Page
-	generation uint64
-	dirty      bool // was asked for to be written
 }
 
 // mapper is an address space that maps the object, with the number of its
@@ -52,14 +44,14 @@ type mapper struct {
 // NewObject makes an object of the given size with one reference, the
 // caller's. A nil source means zeros.
 func NewObject(ram *emu.RAM, source Source, size int64) *Object {
-	return &Object{ram: ram, source: source, sourceEnd: size, size: size, pages: map[uint64]objectPage{}, refs: 1}
+	return &Object{ram: ram, source: source, sourceEnd: size, size: size, refs: 1}
 }
 
 // Size is the number of bytes; mappings fault beyond the page of the last.
 func (o *Object) Size() int64 { return o.size }
 
 // Resident is the number of pages held in RAM.
-func (o *Object) Resident() int { return len(o.pages) }
+func (o *Object) Resident() int { return o.pages.count }
 
 // Ref adds a reference.
 func (o *Object) Ref() { o.refs++ }
@@ -71,29 +63,9 @@ func (o *Object) Unref() {
 	}
 }
 
-// Release gives all pages back; a snapshot that is thrown away calls it.
-func (o *Object) Release() {
-	o.dropPages(0)
-}
-
-// indices lists the resident pages from first on, in order.
-func (o *Object) indices(first uint64) []uint64 {
-	var list []uint64
-	for i := range o.pages {
-		if i >= first {
-			list = append(list, i)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (o *Object) dropPages(first uint64) {
-	for _, i := range o.indices(first) {
-		o.ram.Unref(o.pages[i].page)
-		delete(o.pages, i)
-	}
-}
+// Release gives all pages back; a snapshot that is thrown away calls it. It may
+// be called again.
+func (o *Object) Release() { o.pages.dropFrom(o.ram, 0) }
 
 // ReadAt copies bytes from off on to p and returns how many there are: fewer
 // than len(p) only at the end of the object.
@@ -117,7 +89,7 @@ func pageRoom(off int64) int { return emu.PageSize - int(off%emu.PageSize) }
 
 // readPart reads within one page without making it resident.
 func (o *Object) readPart(p []byte, off int64) unix.Errno {
-	if have, ok := o.pages[uint64(off)/emu.PageSize]; ok {
+	if have := o.pages.get(uint64(off) / emu.PageSize); have.present() {
 		copy(p, o.ram.Bytes(have.page)[off%emu.PageSize:])
 		return 0
 	}
@@ -161,7 +133,7 @@ func (o *Object) Truncate(size int64) unix.Errno {
 		}
 		first := uint64(size+emu.PageSize-1) / emu.PageSize
 		o.unmapFrom(first)
-		o.dropPages(first)
+		o.pages.dropFrom(o.ram, first)
 		o.sourceEnd = min(o.sourceEnd, size)
 	}
 	o.size = size
@@ -173,7 +145,7 @@ func (o *Object) zeroTail(size int64) unix.Errno {
 	if size%emu.PageSize == 0 {
 		return 0
 	}
-	if _, ok := o.pages[uint64(size)/emu.PageSize]; !ok {
+	if !o.resident(uint64(size) / emu.PageSize) {
 		return 0 // sourceEnd hides the source's bytes
 	}
 	page, errno := o.WritablePage(uint64(size) / emu.PageSize)
@@ -190,7 +162,7 @@ func (o *Object) Zero(off, n int64) unix.Errno {
 	zeros := make([]byte, emu.PageSize)
 	for end := min(off+n, o.size); off < end; {
 		part := min(end-off, int64(pageRoom(off)))
-		if _, ok := o.pages[uint64(off)/emu.PageSize]; ok || off < o.sourceEnd {
+		if o.resident(uint64(off)/emu.PageSize) || off < o.sourceEnd {
 			if _, errno := o.WriteAt(zeros[:part], off); errno != 0 {
 				return errno
 			}
@@ -203,7 +175,7 @@ func (o *Object) Zero(off, n int64) unix.Errno {
 // Page returns the page of the given index for reading, making it resident. The
 // caller must Ref it to keep it. ENOMEM: guest memory is used up.
 func (o *Object) Page(index uint64) (emu.Page, unix.Errno) {
-	if have, ok := o.pages[index]; ok {
+	if have := o.pages.get(index); have.present() {
 		return have.page, 0
 	}
 	page, ok := o.ram.Alloc()
@@ -214,32 +186,55 @@ func (o *Object) Page(index uint64) (emu.Page, unix.Errno) {
 		o.ram.Unref(page)
 		return 0, errno
 	}
-	o.pages[index] = objectPage{page: page, generation: o.ram.Generation()}
+	o.pages.set(o.ram, index, objectPage{page, stampFor(o.ram.Generation(), false)})
 	return page, 0
 }
 
 // holds tells whether some byte of the page is part of the object.
 func (o *Object) holds(index uint64) bool { return index < uint64(o.size+emu.PageSize-1)/emu.PageSize }
 
+// resident tells whether the page is in RAM.
+func (o *Object) resident(index uint64) bool { return o.pages.get(index).present() }
+
 // isWritable tells whether WritablePage would return the resident page as it
 // is, with nothing left to do.
 func (o *Object) isWritable(index uint64) bool {
-	p, ok := o.pages[index]
-	return ok && p.dirty && p.generation == o.ram.Generation()
+	p := o.pages.get(index)
+	return p.present() && p.stamp == stampFor(o.ram.Generation(), true)
+}
+
+// isDirty tells whether the page was asked for to be written.
+func (o *Object) isDirty(index uint64) bool { return o.pages.get(index).dirty() }
+
+// isPage tells whether page is the object's page of the given index.
+func (o *Object) isPage(index uint64, page emu.Page) bool {
+	p := o.pages.get(index)
+	return p.present() && p.page == page
+}
+
+// eachDirty calls f for the pages with indices in [first, end) that were asked
+// for to be written, in order.
+func (o *Object) eachDirty(first, end uint64, f func(index uint64, page emu.Page)) {
+	o.pages.each(first, end, func(i uint64, p objectPage) {
+		if p.dirty() {
+			f(i, p.page)
+		}
+	})
 }
 
 // WritablePage returns the page of the given index for writing in place. A page
-// that a snapshot may hold is copied first, and mappings of the old one are
-// dropped so that they find the new one.
+// that a snapshot may hold is copied first, and mappings of the old one get the
+// new one.
 func (o *Object) WritablePage(index uint64) (emu.Page, unix.Errno) {
 	page, errno := o.Page(index)
 	if errno != 0 {
 		return 0, errno
 	}
-	if have := o.pages[index]; have.generation == o.ram.Generation() {
-		if !have.dirty {
-			have.dirty = true
-			o.pages[index] = have
+	have, stamp := o.pages.get(index), stampFor(o.ram.Generation(), true)
+	if have.generation() == o.ram.Generation() {
+		if have.stamp != stamp {
+			o.ram.Ref(page)
+			o.pages.set(o.ram, index, objectPage{page, stamp})
 		}
 		return page, 0
 	}
@@ -248,9 +243,10 @@ func (o *Object) WritablePage(index uint64) (emu.Page, unix.Errno) {
 		return 0, unix.ENOMEM
 	}
 	copy(o.ram.Bytes(fresh), o.ram.Bytes(page))
-	o.pages[index] = objectPage{page: fresh, generation: o.ram.Generation(), dirty: true}
+	o.ram.Ref(page) // until no mapping has it any more
+	o.pages.set(o.ram, index, objectPage{fresh, stamp})
 	for _, m := range o.mappers {
-		m.space.dropObjectPage(o, index, page)
+		m.space.replaceObjectPage(o, index, page, fresh)
 	}
 	o.ram.Unref(page)
 	return fresh, 0
@@ -292,11 +288,7 @@ func (o *Object) detach(s *AddressSpace) {
 func (o *Object) CopyForSnapshot(c *deepcopy.Copier) any {
 	n := &Object{ram: o.ram, source: o.source, sourceEnd: o.sourceEnd, size: o.size, refs: o.refs}
 	c.Made(o, n)
-	n.pages = make(map[uint64]objectPage, len(o.pages))
-	for i, p := range o.pages {
-		o.ram.Ref(p.page)
-		n.pages[i] = p
-	}
+	n.pages = o.pages.clone()
 	n.mappers = deepcopy.Copy(c, o.mappers)
 	return n
 }

@@ -347,9 +347,11 @@ func (as *AddressSpace) protectShared() {
 	}
 }
 
-// dropObjectPage removes the entries for one page of o: a page that replaces
-// old. Copies that private mappings have written stay.
-func (as *AddressSpace) dropObjectPage(o *Object, index uint64, old emu.Page) {
+// replaceObjectPage puts fresh in place of old in all entries for one page of
+// o. Copies that private mappings have written stay. The entries are not just
+// removed, so that what is resident does not depend on whether snapshots are
+// taken.
+func (as *AddressSpace) replaceObjectPage(o *Object, index uint64, old, fresh emu.Page) {
 	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
 		if v.Object != o {
@@ -360,7 +362,12 @@ func (as *AddressSpace) dropObjectPage(o *Object, index uint64, old emu.Page) {
 			continue
 		}
 		if e := as.space.Get(va); e.Present() && e.Page() == old {
-			as.space.Unmap(va, va+emu.PageSize)
+			rights := e.Perm()
+			if e.Shared() {
+				rights &^= emu.Write
+			}
+			as.ram.Ref(fresh)
+			as.space.Set(va, emu.MakePTE(fresh, rights, e.Shared()))
 		}
 	}
 }

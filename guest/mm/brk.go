@@ -1,0 +1,58 @@
+package mm
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// SetBrk says where the heap begins; the loader calls it.
+func (as *AddressSpace) SetBrk(start event.Addr) {
+	as.Layout.StartBrk = start
+	as.brk = start
+}
+
+// Brk moves the end of the heap as brk(2) does and returns where it is
+// afterwards: where it was if it cannot be moved.
+func (as *AddressSpace) Brk(to event.Addr) event.Addr {
+	if to < as.Layout.StartBrk || to > TaskSize {
+		return as.brk
+	}
+	old, end := event.Addr(pageAlign(uint64(as.brk))), event.Addr(pageAlign(uint64(to)))
+	switch {
+	case end < old:
+		if as.unmap(end, old) != 0 {
+			return as.brk
+		}
+	case end > old:
+		if !as.growHeap(to, old, end) {
+			return as.brk
+		}
+	}
+	as.brk = to
+	return to
+}
+
+// growHeap maps [old, end) for the heap.
+func (as *AddressSpace) growHeap(to, old, end event.Addr) bool {
+	size := uint64(to-as.Layout.StartBrk) + uint64(as.Layout.EndData-as.Layout.StartData)
+	if size > as.Limits.Data {
+		return false
+	}
+	// Linux keeps a page of distance to what follows.
+	if next := as.vmas.at(as.vmas.find(old)); next != nil && end+emu.PageSize > next.floor() {
+		return false
+	}
+	v := VMA{
+		Start: old, End: end, Prot: unix.PROT_READ | unix.PROT_WRITE, MayProt: protMask,
+		Flags: Account | as.lockFuture,
+	}
+	if !as.mayLock(v.Flags, v.pages()) || as.vmas.count > MaxMappings || as.install(v) != 0 {
+		return false
+	}
+	if v.has(Locked) && !v.has(LockOnFault) {
+		as.prefault(old, end)
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package mm
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+var zeroPage [emu.PageSize]byte
+
+// Digest feeds h with the address and the bytes of every page that the program
+// can tell from untouched memory: of memory without an object the pages that
+// are not zero, of private file mappings the pages that were written, of shared
+// mappings the pages of the object that were written. What is merely resident
+// does not count.
+func (as *AddressSpace) Digest(h *xxh3.Hasher) {
+	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+		switch v := as.vmas.at(p); {
+		case v.has(Shared):
+			as.digestShared(h, v)
+		case v.Prot&protMask == 0 && v.Object == nil && as.space.Resident() == 0:
+			// Nothing can be there.
+		default:
+			as.digestPrivate(h, v)
+		}
+	}
+}
+
+func (as *AddressSpace) digestPrivate(h *xxh3.Hasher, v *VMA) {
+	for _, m := range as.space.Mappings(v.Start, v.End) {
+		page := m.PTE.Page()
+		if v.Object == nil {
+			if b := as.ram.Bytes(page); page != emu.ZeroPage && !bytes.Equal(b, zeroPage[:]) {
+				digestPage(h, m.Addr, b)
+			}
+		} else if !v.Object.isPage(v.index(m.Addr), page) {
+			digestPage(h, m.Addr, as.ram.Bytes(page))
+		}
+	}
+}
+
+func (as *AddressSpace) digestShared(h *xxh3.Hasher, v *VMA) {
+	first := v.Offset / emu.PageSize
+	v.Object.eachDirty(first, first+v.pages(), func(index uint64, page emu.Page) {
+		va, _ := v.at(index)
+		if b := as.ram.Bytes(page); v.Object.source != nil || !bytes.Equal(b, zeroPage[:]) {
+			digestPage(h, va, b)
+		}
+	})
+}
+
+func digestPage(h *xxh3.Hasher, va event.Addr, b []byte) {
+	var at [8]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(va))
+	h.Write(at[:])
+	h.Write(b)
+}
