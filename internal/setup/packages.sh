@@ -9,10 +9,13 @@
 # none is missing, so the script needs root on the first call only.
 set -euo pipefail
 
-build=(gcc libc6-dev pkg-config libunicorn-dev libzydis-dev)
+build=(ca-certificates gcc libc6-dev pkg-config libunicorn-dev libzydis-dev)
 demo=(pbzip2 pigz zstd)
 test=(bash bzip2 coreutils findutils gawk gcc grep gzip lbzip2 make perl plzip
   procps python3 qemu-user sed sqlite3 xz-utils)
+
+# A Go that is new enough for go.mod, from wherever it came, is good enough.
+"$(dirname "$0")/go.sh" >/dev/null || build+=(golang-1.24-go)
 
 case "${1:-}" in
   build) want=("${build[@]}") ;;
@@ -46,9 +49,9 @@ if [ "$(id -u)" != 0 ]; then
   root=(sudo)
 fi
 
-# Debian 12 has Unicorn 2.0.1. Its packages of trixie (Debian 13) need only
-# glibc 2.34, so trixie is added as a copy of the system's own source, pinned
-# so that nothing but Unicorn is ever taken from it.
+# Debian 12 has Unicorn 2.0.1 and Go 1.19. The packages of trixie (Debian 13)
+# need only glibc 2.34, so trixie is added as a copy of the system's own source,
+# pinned so that nothing but these is ever taken from it.
 add_trixie() {
   local dir=/etc/apt/sources.list.d uri key
   local deb822=$dir/debian.sources
@@ -62,12 +65,12 @@ add_trixie() {
   [ -n "$uri" ] || { echo "heddle: no Debian source found to copy; install libunicorn-dev 2.1.1 or newer by hand" >&2; exit 1; }
   printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' "$uri" "$key" |
     "${root[@]}" tee $dir/heddle-trixie.sources >/dev/null
-  printf 'Package: *\nPin: release n=trixie\nPin-Priority: -1\n\nPackage: libunicorn-dev libunicorn2t64\nPin: release n=trixie\nPin-Priority: 990\n' |
+  printf 'Package: *\nPin: release n=trixie\nPin-Priority: -1\n\nPackage: libunicorn-dev libunicorn2t64 golang-1.24-go golang-1.24-src\nPin: release n=trixie\nPin-Priority: 990\n' |
     "${root[@]}" tee /etc/apt/preferences.d/heddle-trixie >/dev/null
 }
 
 needs_trixie() {
-  [[ " ${missing[*]} " == *" libunicorn-dev "* ]] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release
+  [[ " ${missing[*]} " =~ " libunicorn-dev "|" golang-1.24-go " ]] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release
 }
 if needs_trixie; then add_trixie; fi
 

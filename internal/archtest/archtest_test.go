@@ -1,0 +1,243 @@
+package archtest
+
+import (
+	"cmp"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	moduleRoot = "../.."
+	modulePath = "github.com/heddle-dmt/heddle"
+)
+
+// layers lists, for each layer, the other layers that it may import. A layer
+// is the root package (".") or everything under a top-level folder; the event
+// vocabulary is a layer of its own, apart from the rest of the recorder. Tests
+// may import more.
+var layers = map[string][]string{
+	"recorder/event": {},
+	"internal":       {},
+	"emu":            {"recorder/event", "internal"},
+	"memmodel":       {"emu", "recorder/event", "internal"},
+	"guest":          {"memmodel", "emu", "recorder/event", "internal"},
+	"sched":          {"recorder/event", "internal"},
+	"recorder":       {"guest", "memmodel", "emu", "recorder/event", "internal"},
+	"analyses":       {"recorder/event", "internal"},
+	".":              {"recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
+	"experiments":    {".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
+	"cmd":            {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
+}
+
+// unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the
+// copier that reflects into unexported fields, and the kernel's view of ABI
+// structs as bytes.
+var unsafeAllowed = []string{"emu", "analyses/vex", "analyses/smt", "internal/deepcopy", "guest/kernel"}
+
+// deterministic are the layers in which nothing may read the host's clock,
+// randomness or environment.
+var deterministic = []string{"emu", "memmodel", "guest", "sched", "recorder", "recorder/event", "analyses"}
+
+// leaks are the functions and packages of the standard library through which
+// the host would reach a run.
+var leaks = map[string][]string{
+	"time":         {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"os":           {"Getpid", "Getppid", "Hostname", "Getenv", "LookupEnv", "Environ"},
+	"math/rand":    nil, // the whole package
+	"crypto/rand":  nil,
+	"hash/maphash": nil,
+}
+
+type goFile struct {
+	path string // relative to the module root, slashes
+	dir  string
+	test bool
+	file *ast.File
+	set  *token.FileSet
+}
+
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	var all []goFile
+	err := filepath.WalkDir(moduleRoot, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != moduleRoot && skipped(path, d.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(moduleRoot, path)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		all = append(all, goFile{
+			path: filepath.ToSlash(rel), dir: filepath.ToSlash(filepath.Dir(rel)),
+			test: strings.HasSuffix(path, "_test.go"), file: file, set: set,
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// skipped tells folders that are no packages of this module.
+func skipped(path, name string) bool {
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	return err == nil
+}
+
+// layerOf returns the layer of a package folder.
+func layerOf(dir string) string {
+	if dir == "." {
+		return "."
+	}
+	if dir == "recorder/event" {
+		return dir
+	}
+	top, _, _ := strings.Cut(dir, "/")
+	return top
+}
+
+func TestImportEdges(t *testing.T) {
+	for _, f := range goFiles(t) {
+		from := layerOf(f.dir)
+		allowed, known := layers[from]
+		if !known {
+			t.Errorf("%s: %q is not a layer; add it to the table with what it may import", f.path, from)
+			continue
+		}
+		if f.test {
+			continue
+		}
+		for _, path := range imported(f) {
+			rel, inModule := strings.CutPrefix(path, modulePath)
+			if !inModule {
+				continue
+			}
+			to := layerOf(cmp.Or(strings.TrimPrefix(rel, "/"), "."))
+			if to != from && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s: layer %q may import only %v", f.path, path, from, allowed)
+			}
+		}
+	}
+}
+
+func TestUnsafeCodeIsConfined(t *testing.T) {
+	for _, f := range goFiles(t) {
+		for _, path := range imported(f) {
+			if (path == "C" || path == "unsafe") && !f.test && !slices.Contains(unsafeAllowed, f.dir) {
+				t.Errorf("%s imports %q, which only %v may", f.path, path, unsafeAllowed)
+			}
+		}
+	}
+}
+
+func TestDeterministicLayersDoNotReadTheHost(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test || !slices.Contains(deterministic, layerOf(f.dir)) || !slices.Contains(packageFiles(t, f.dir), filepath.Base(f.path)) {
+			continue
+		}
+		names := map[string][]string{} // local name of a leaking package
+		for _, spec := range f.file.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			functions, leaky := leaks[path]
+			if !leaky {
+				continue
+			}
+			if functions == nil {
+				t.Errorf("%s imports %s in a deterministic layer", f.path, path)
+			}
+			local := filepath.Base(path)
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+			names[local] = functions
+		}
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && slices.Contains(names[pkg.Name], selector.Sel.Name) {
+				t.Errorf("%s:%d uses %s.%s in a deterministic layer", f.path, f.set.Position(n.Pos()).Line, pkg.Name, selector.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
+// harnesses are packages under a deterministic layer that only tests use: they
+// build and run programs on the host.
+var harnesses = []string{"guest/programs/conformance"}
+
+// packageFiles returns the non-test files of the package that are built for
+// this host, or none for a test harness.
+func packageFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	if slices.Contains(harnesses, dir) {
+		return nil
+	}
+	pkg, err := build.ImportDir(filepath.Join(moduleRoot, dir), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pkg.GoFiles, pkg.CgoFiles...)
+}
+
+func TestEveryPackageHasADoc(t *testing.T) {
+	docs := map[string]int{}
+	for _, f := range goFiles(t) {
+		if f.test {
+			continue
+		}
+		docs[f.dir] += 0
+		if f.file.Doc != nil {
+			docs[f.dir]++
+		}
+	}
+	var dirs []string
+	for dir := range docs {
+		dirs = append(dirs, dir)
+	}
+	sort.Strings(dirs)
+	for _, dir := range dirs {
+		if docs[dir] != 1 {
+			t.Errorf("package in %s has %d doc comments, want 1", dir, docs[dir])
+		}
+	}
+}
+
+func imported(f goFile) []string {
+	var paths []string
+	for _, spec := range f.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		paths = append(paths, path)
+	}
+	return paths
+}
