@@ -92,6 +92,32 @@ func TestTimeSlice(t *testing.T) {
 	}
 }
 
+// A core's time slice goes on when it ends before a queued thread is there.
+func TestTimeSliceIsRenewed(t *testing.T) {
+	c := steady(t, 1, 100, 1000)
+	c.Ready(1, 0)
+	c.Ready(2, 1500)
+	c.Ran(next(t, c, 1, 0, 1000), 1000, 1000)
+	c.Ran(next(t, c, 1, 0, 1000), 1000, 1000)
+	next(t, c, 2, 0, 1000)
+}
+
+// An idle core takes the first thread in the queue that is there, and if none
+// is, the first to come.
+func TestIdleCoreTakesWhoComesFirst(t *testing.T) {
+	c := steady(t, 1, 100, 1000)
+	c.Ready(1, 500)
+	c.Ready(2, 300)
+	c.Ready(3, 300)
+	next(t, c, 2, 0, 1000)
+	if c.Now(0) != 300 {
+		t.Errorf("clock %d, want 300", c.Now(0))
+	}
+	c.Charge(0, 200)
+	c.Block(2)
+	next(t, c, 1, 0, 1000)
+}
+
 // A woken thread takes its last core if that is idle, unless the core's clock
 // is far ahead, and does not start before it was woken.
 func TestWakeUpAffinity(t *testing.T) {
@@ -263,6 +289,64 @@ func TestExitedThreadsAreForgotten(t *testing.T) {
 		if _, v := c.Next(0, false); v != sched.Idle {
 			t.Errorf("%s: %v", policy, v)
 		}
+	}
+}
+
+// A thread can be stopped while it waits for a core.
+func TestBlockOfWaitingThread(t *testing.T) {
+	for _, policy := range sched.PolicyNames() {
+		c := newCluster(t, 1, 1, sched.Options{Policy: policy})
+		for id := range event.ThreadID(3) {
+			c.Ready(id+1, 0)
+		}
+		s, _ := c.Next(0, false)
+		c.Ran(s, 100, 100)
+		waiting := s.Thread%3 + 1
+		c.Block(waiting)
+		c.Exit(waiting%3 + 1)
+		if waiting%3+1 == s.Thread {
+			t.Fatal("bad test")
+		}
+		for range 10 {
+			if got, _ := c.Next(0, false); got.Thread != s.Thread {
+				t.Fatalf("%s: thread %d runs, only %d is runnable", policy, got.Thread, s.Thread)
+			}
+			c.Ran(s, 5_000_000, 5_000_000)
+		}
+		c.Ready(waiting, 0)
+		if got, waited := c.LongestWaiting(); got != s.Thread && waited != 0 {
+			t.Errorf("%s: thread %d has waited for %d instructions", policy, got, waited)
+		}
+	}
+}
+
+// Virtual time cannot stand still while instructions run.
+func TestFreeInstructionsTakeTime(t *testing.T) {
+	c := steady(t, 1, 100, 1000)
+	c.Ready(1, 0)
+	s, _ := c.Next(0, false)
+	c.Ran(s, 10, 0)
+	c.Ran(s, 0, 0)
+	if c.Now(0) != 1 {
+		t.Errorf("clock %d, want 1", c.Now(0))
+	}
+}
+
+// Policies that choose threads keep them on their cores, too.
+func TestUntimedWakeUpAffinity(t *testing.T) {
+	c := newCluster(t, 3, 1, sched.Options{Policy: sched.RR})
+	for id := range event.ThreadID(2) {
+		c.Ready(id+1, 0)
+		s, _ := c.Next(0, false)
+		c.Ran(s, 100, 100)
+	}
+	s, _ := c.Next(0, false)
+	c.Ran(s, 500, 500)
+	c.Block(s.Thread)
+	c.Next(0, false)
+	c.Ready(s.Thread, 0)
+	if core := c.Place(s.Thread); core != s.Core || core == 2 {
+		t.Errorf("thread %d goes from core %d to %d, which has the smallest clock", s.Thread, s.Core, core)
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	pin                // one instruction, then SetAffinity(n)
 	spawn              // one instruction that starts thread n
 	locked             // one instruction that is a sync point
+	stop               // one instruction that stops thread n and lets it go on
+	herd               // one instruction that gives thread n this thread's affinity
 )
 
 type op struct {
@@ -227,7 +229,7 @@ func (f *fake) kernel(t testing.TB, s sched.Slice, i int) {
 	switch o.kind {
 	case run, spin, locked:
 		return
-	case sleep, await, pin, spawn, set, yield:
+	case sleep, await, pin, spawn, set, yield, stop, herd:
 		f.c.Charge(s.Core, f.syscall)
 	}
 	now := f.c.Now(s.Core)
@@ -264,7 +266,28 @@ func (f *fake) kernel(t testing.TB, s sched.Slice, i int) {
 		}
 	case spawn:
 		f.start(int(o.n), now)
+	case stop, herd:
+		f.meddle(t, i, o)
 	}
+}
+
+// meddle changes another thread, runnable or waiting for a core, from outside.
+func (f *fake) meddle(t testing.TB, i int, o op) {
+	t.Helper()
+	other := int(o.n)
+	th := &f.threads[other]
+	if other == i || th.exited || th.blocked {
+		return
+	}
+	if o.kind == herd {
+		f.c.SetAffinity(id(other), f.c.Affinity(id(i)))
+		th.wait = 0 // it may have become runnable anew
+		return
+	}
+	f.c.Block(id(other))
+	th.blocked = true
+	f.check(t)
+	f.wake(other, f.c.Now(f.c.LastCoreOf(id(i))))
 }
 
 func (f *fake) block(i int) {

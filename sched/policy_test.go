@@ -163,6 +163,98 @@ func TestRandomYield(t *testing.T) {
 	}
 }
 
+// A yield counts for one draw, and not at all once its thread is blocked.
+func TestRandomYieldIsShort(t *testing.T) {
+	count := map[event.ThreadID]int{}
+	for seed := range uint64(300) {
+		c := newCluster(t, 1, seed, sched.Options{Policy: sched.Random})
+		for id := range event.ThreadID(3) {
+			c.Ready(id+1, 0)
+		}
+		c.Yield(1)
+		c.Next(0, false)
+		s, _ := c.Next(0, false)
+		count[s.Thread]++
+		c.Yield(1)
+		c.Block(1)
+		s, _ = c.Next(0, false)
+		count[s.Thread+10]++
+	}
+	for _, test := range []struct {
+		id   event.ThreadID
+		want int
+	}{{1, 100}, {2, 100}, {3, 100}, {11, 0}, {12, 150}, {13, 150}} {
+		if got := count[test.id]; got < test.want*3/4 || got > test.want*5/4 {
+			t.Errorf("%d: %d times of 300, want about %d", test.id, got, test.want)
+		}
+	}
+}
+
+// A woken thread starts at a seeded time within a quantum.
+func TestTimedWakeUpJitter(t *testing.T) {
+	seen := map[event.Cycles]bool{}
+	for seed := range uint64(200) {
+		c := newCluster(t, 1, seed, sched.Options{Quantum: 50})
+		c.Ready(1, 1000)
+		c.Next(0, false)
+		if now := c.Now(0); now < 1000 || now >= 1050 {
+			t.Errorf("started at %d, want 1000 to 1049", now)
+		}
+		seen[c.Now(0)] = true
+	}
+	if len(seen) < 40 {
+		t.Errorf("%d different starts within 50 cycles", len(seen))
+	}
+}
+
+// The budget of a slice ends where a waiting thread starves.
+func TestSliceEndsWhereAnotherStarves(t *testing.T) {
+	for _, policy := range []string{sched.Random, sched.PCT} {
+		for seed := range uint64(50) {
+			c := newCluster(t, 1, seed, sched.Options{
+				Policy: policy, Granularity: sched.Sync, Depth: 1, Fairness: 1000,
+			})
+			c.Ready(1, 0)
+			s, _ := c.Next(0, false)
+			c.Ran(s, 600, 600)
+			c.Ready(2, 0)
+			s, _ = c.Next(0, false)
+			if s.Instructions != 1000 && s.Thread == 1 {
+				t.Fatalf("%s: %+v, thread 2 starves after 1000", policy, s)
+			}
+			c.Ran(s, 400, 400)
+			again, _ := c.Next(0, false)
+			if again.Thread == s.Thread && s.Thread == 1 && again.Instructions != 600 {
+				t.Fatalf("%s: %+v, thread 2 starves after 600 more", policy, again)
+			}
+		}
+	}
+}
+
+// Under pct a thread that yields falls below all others, those included that
+// have yielded before it.
+func TestPCTYield(t *testing.T) {
+	for seed := range uint64(20) {
+		c := newCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 4, Length: 4})
+		for id := range event.ThreadID(4) {
+			c.Ready(id+1, 0)
+		}
+		for c.Instructions() < 4 { // past all change points
+			s, _ := c.Next(0, false)
+			c.Ran(s, 1, 1)
+		}
+		var order []event.ThreadID
+		for range 12 {
+			s, _ := c.Next(0, false)
+			order = append(order, s.Thread)
+			c.Yield(s.Thread)
+		}
+		if !slices.Equal(order[:4], order[4:8]) || !slices.Equal(order[:4], order[8:]) {
+			t.Errorf("seed %d: order %v, want the same four again and again", seed, order)
+		}
+	}
+}
+
 // Without change points pct runs one thread after the other, in every order.
 func TestPCTDepthOne(t *testing.T) {
 	orders := map[string]int{}
@@ -185,6 +277,23 @@ func TestPCTDepthOne(t *testing.T) {
 	}
 }
 
+// A thread keeps its priority while it sleeps.
+func TestPCTKeepsPriorities(t *testing.T) {
+	for seed := range uint64(20) {
+		c := newCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 1})
+		c.Ready(1, 0)
+		c.Ready(2, 0)
+		first, _ := c.Next(0, false)
+		for range 20 {
+			c.Block(first.Thread)
+			c.Ready(first.Thread, 0)
+			if s, _ := c.Next(0, false); s.Thread != first.Thread {
+				t.Fatalf("seed %d: thread %d overtakes %d", seed, s.Thread, first.Thread)
+			}
+		}
+	}
+}
+
 // The bound that the paper proves: a bug of depth d shows with probability at
 // least 1/(n k^(d-1)). Here thread 2 must come between the 5th and the 6th
 // instruction of thread 1, which is depth 2; n is 2 and k is 20.
@@ -203,9 +312,8 @@ func TestPCTGuarantee(t *testing.T) {
 	}
 }
 
-// Each change point puts its thread below those that were never demoted, and
-// the lower the point's own priority, the lower: with depth d a thread that is
-// demoted again and again lets all others finish first.
+// A change point puts its thread below those that were never demoted: one change
+// point adds one slice at most.
 func TestPCTChangePointsDemote(t *testing.T) {
 	for seed := range uint64(50) {
 		f := newFake(newCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 3, Length: 6000}), compute(4, 1500)...)

@@ -13,16 +13,16 @@ import (
 
 // A setting is a machine and the scripts that it runs.
 type setting struct {
-	cores   int
-	options sched.Options
-	switch_ event.Cycles
-	scripts [][]op
-	costs   []event.Cycles
+	cores      int
+	options    sched.Options
+	switchCost event.Cycles
+	scripts    [][]op
+	costs      []event.Cycles
 }
 
 func (s setting) fake(t testing.TB, seed uint64) *fake {
 	c := newCluster(t, s.cores, seed, s.options)
-	c.SetSwitchCost(s.switch_)
+	c.SetSwitchCost(s.switchCost)
 	f := newFake(c, s.scripts...)
 	for i, cost := range s.costs {
 		f.threads[i].cost = cost
@@ -33,13 +33,13 @@ func (s setting) fake(t testing.TB, seed uint64) *fake {
 func settings(policies ...string) *rapid.Generator[setting] {
 	return rapid.Custom(func(t *rapid.T) setting {
 		s := setting{
-			cores:   rapid.IntRange(1, 5).Draw(t, "cores"),
-			options: drawOptions(t, policies),
-			switch_: event.Cycles(rapid.IntRange(0, 40).Draw(t, "switch cost")),
+			cores:      rapid.IntRange(1, 5).Draw(t, "cores"),
+			options:    drawOptions(t, policies),
+			switchCost: event.Cycles(rapid.IntRange(0, 40).Draw(t, "switch cost")),
 		}
 		n := rapid.IntRange(1, 12).Draw(t, "threads")
 		for i := range n {
-			s.scripts = append(s.scripts, drawScript(t, i, s.cores))
+			s.scripts = append(s.scripts, drawScript(t, i, n, s.cores))
 			s.costs = append(s.costs, event.Cycles(rapid.IntRange(1, 3).Draw(t, "cost")))
 		}
 		return s
@@ -64,8 +64,8 @@ func drawOptions(t *rapid.T, policies []string) sched.Options {
 
 // drawScript draws what thread i does. It waits only for flags of threads
 // before it, and raises its own at the end, so that every fair schedule ends.
-func drawScript(t *rapid.T, i, cores int) []op {
-	kinds := []kind{run, run, sleep, yield, pin, locked}
+func drawScript(t *rapid.T, i, n, cores int) []op {
+	kinds := []kind{run, run, sleep, yield, pin, locked, stop, herd}
 	if i > 0 {
 		kinds = append(kinds, await, spin, pause)
 	}
@@ -79,6 +79,8 @@ func drawScript(t *rapid.T, i, cores int) []op {
 			o.n = rapid.Uint64Range(0, 5000).Draw(t, "cycles")
 		case pin:
 			o.n = rapid.Uint64Range(1, 1<<cores-1).Draw(t, "mask")
+		case stop, herd:
+			o.n = rapid.Uint64Range(0, uint64(n-1)).Draw(t, "other thread")
 		case await, spin, pause:
 			o.n = rapid.Uint64Range(0, uint64(i-1)).Draw(t, "flag")
 		}
@@ -177,7 +179,7 @@ func TestReplayByOwnPolicy(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tb := r2t(t, r)
 		s := settings(untimedPolicies...).Draw(r, "setting")
-		s.options.TimeSlice, s.switch_ = 1_000_000_000, 0
+		s.options.TimeSlice, s.switchCost = 1_000_000_000, 0
 		f := s.fake(tb, rapid.Uint64().Draw(r, "seed")).finish(tb)
 		policy := &replay{log: f.history}
 		c, err := sched.NewWithPolicy(s.cores, policy)

@@ -3,6 +3,8 @@ package sched
 import (
 	"math"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func TestGeometricHasItsMean(t *testing.T) {
@@ -111,5 +113,27 @@ func TestListKeepsOrder(t *testing.T) {
 	}
 	if len(got) != 3 || got[0] != 1 || got[1] != 3 || got[2] != 2 || l.has(0) || !l.has(2) || l.empty() {
 		t.Errorf("list %v, want 1 3 2", got)
+	}
+}
+
+// Threads that have exited take no room, however many there were.
+func TestNoTraceOfExitedThreads(t *testing.T) {
+	for _, policy := range PolicyNames() {
+		c, err := New(2, 1, Options{Policy: policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range event.ThreadID(1000) {
+			c.Ready(id, 0)
+			if id > 0 {
+				c.Exit(id - 1)
+			}
+		}
+		if len(c.threads) > 2 || len(c.slots) != 1 {
+			t.Errorf("%s: %d slots, %d ids for one thread", policy, len(c.threads), len(c.slots))
+		}
+		if p, ok := c.policy.(*pct); ok && len(p.priorities) != 1 {
+			t.Errorf("%d priorities for one thread", len(p.priorities))
+		}
 	}
 }

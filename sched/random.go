@@ -25,10 +25,11 @@ func newRandom(seed uint64, o Options) *random {
 	}
 }
 
-func (p *random) Ready(*Cluster, event.ThreadID, event.Cycles) {}
-func (p *random) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
-func (p *random) Exit(*Cluster, event.ThreadID)                {}
-func (p *random) Yield(c *Cluster, t event.ThreadID)           { p.yielded = c.slot(t) }
+func (*random) Ready(*Cluster, event.ThreadID, event.Cycles) {}
+func (*random) Exit(*Cluster, event.ThreadID)                {}
+func (*random) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
+
+func (p *random) Yield(c *Cluster, t event.ThreadID) { p.yielded = c.slot(t) }
 
 func (p *random) Block(c *Cluster, t event.ThreadID) {
 	if p.yielded == c.slot(t) {

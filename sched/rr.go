@@ -21,11 +21,15 @@ func newRR(o Options) *rr {
 	return &rr{untimed: newUntimed(o), quantum: o.Quantum, granularity: o.Granularity}
 }
 
-func (p *rr) Ready(*Cluster, event.ThreadID, event.Cycles) {}
-func (p *rr) Block(*Cluster, event.ThreadID)               {}
-func (p *rr) Exit(*Cluster, event.ThreadID)                {}
-func (p *rr) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
-func (p *rr) Yield(c *Cluster, t event.ThreadID)           { c.moveBack(c.slot(t)) }
+func (*rr) Ready(*Cluster, event.ThreadID, event.Cycles) {}
+func (*rr) Block(*Cluster, event.ThreadID)               {}
+func (*rr) Exit(*Cluster, event.ThreadID)                {}
+func (*rr) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
+
+// Yield has nothing to do: the thread's turn has ended, and having just run it
+// is the last in line.
+func (*rr) Yield(*Cluster, event.ThreadID) {}
+
 func (p *rr) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
 	if p.due(c, timer, hasTimer) {
 		return Slice{}, FireTimer
