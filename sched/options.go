@@ -165,8 +165,10 @@ func (o Options) Validate() error {
 		}
 	}
 	if given.Policy == Random && o.Granularity != Sync && o.Quantum > o.Fairness {
-		return &FieldError{"quantum", strconv.FormatUint(o.Quantum, 10),
-			fmt.Sprintf("at most fairness (%d) for the policy random", o.Fairness)}
+		return &FieldError{
+			"quantum", strconv.FormatUint(o.Quantum, 10),
+			fmt.Sprintf("at most fairness (%d) for the policy random", o.Fairness),
+		}
 	}
 	return nil
 }
