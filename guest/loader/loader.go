@@ -1,0 +1,261 @@
+package loader
+
+import (
+	"math/rand/v2"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// File is an executable file, open for reading.
+type File interface {
+	// Size is the number of bytes in the file.
+	Size() int64
+	// ReadAt fills p from off on, and returns fewer bytes only at the end.
+	ReadAt(p []byte, off int64) (int, unix.Errno)
+	// Object is what mappings of the file map.
+	Object() *mm.Object
+	// Mapped says what listings of mappings show. It must remain valid after
+	// Close.
+	Mapped() mm.File
+	// Close is called when the loader needs the file no more.
+	Close()
+}
+
+// Opener finds the files that execve needs: the program, interpreters of
+// scripts, the dynamic linker.
+type Opener interface {
+	// OpenExec opens a file to execute it, with the errors of execve for its
+	// path, and EACCES for what may not be executed. EISDIR stands for a
+	// directory, which execve reports as EACCES.
+	OpenExec(path string) (File, unix.Errno)
+}
+
+// Options are what the initial stack tells the program besides its arguments,
+// and where things are placed.
+type Options struct {
+	UID, EUID, GID, EGID uint32
+	Secure               bool     // AT_SECURE: the program runs with more rights than its caller
+	HWCap                uint32   // AT_HWCAP: CPUID leaf 1, EDX
+	Random               [16]byte // AT_RANDOM
+	// Randomize derives the layout from LayoutSeed; otherwise it is that of
+	// Linux without randomisation.
+	Randomize  bool
+	LayoutSeed uint64
+}
+
+// Object is an ELF file in memory.
+type Object struct {
+	Path string     // as it was opened
+	Bias event.Addr // what is added to the addresses in the file
+}
+
+// Image is a program ready to start.
+type Image struct {
+	Entry        event.Addr // where execution begins: in the dynamic linker if there is one
+	StackPointer event.Addr // argc lies here
+	Program      Object     // the ELF program; for a script, its interpreter
+	Linker       Object     // the dynamic linker; no path if the program has none
+	Args         []string   // with what scripts put in front
+}
+
+// maxScripts is how often an interpreter may be a script itself.
+const maxScripts = 5
+
+// Load maps the program at path into as, which must be new, and lays out its
+// stack. An error is an *Error; what as holds then is of no use.
+func Load(as *mm.AddressSpace, files Opener, path string, args, env []string, o Options) (Image, error) {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	l := &load{as: as, files: files, path: path, random: layoutRandom(o)}
+	l.chooseLayout()
+	defer l.close()
+	program, args, err := l.findProgram(args)
+	if err != nil {
+		return Image{}, err
+	}
+	return l.start(program, args, env, o)
+}
+
+// load is one call of Load.
+type load struct {
+	as     *mm.AddressSpace
+	files  Opener
+	path   string // as given: of the script if it is one
+	opened []File
+	random *rand.Rand // nil: the fixed layout
+}
+
+func (l *load) close() {
+	for _, f := range l.opened {
+		f.Close()
+	}
+}
+
+// open opens a file that is closed at the end.
+func (l *load) open(path string) (File, unix.Errno) {
+	f, errno := l.files.OpenExec(path)
+	if errno == 0 {
+		l.opened = append(l.opened, f)
+	}
+	return f, errno
+}
+
+// program is the ELF file to run.
+type program struct {
+	path string
+	file File
+	*header
+}
+
+// findProgram opens the program, or if that is a script its interpreter, and
+// returns it with its arguments.
+func (l *load) findProgram(args []string) (*program, []string, error) {
+	path := l.path
+	for depth := 0; ; depth++ {
+		f, errno := l.open(path)
+		if errno != 0 {
+			return nil, nil, l.cannotOpen(path, errno)
+		}
+		if depth > maxScripts {
+			return nil, nil, fail(unix.ELOOP, errScriptDepth.New(l.path))
+		}
+		start, err := readStart(path, f)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !isScript(start) {
+			h, err := parse(path, f, start)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &program{path, f, h}, args, nil
+		}
+		interpreter, argument, ok := parseScript(start)
+		if !ok {
+			return nil, nil, fail(unix.ENOEXEC, errScript.New(path))
+		}
+		args = scriptArgs(interpreter, argument, path, args)
+		path = interpreter
+	}
+}
+
+// cannotOpen reports that a file could not be opened: the program itself or an
+// interpreter of scripts.
+func (l *load) cannotOpen(path string, errno unix.Errno) error {
+	if path != l.path {
+		if errno == unix.EISDIR {
+			errno = unix.EACCES
+		}
+		return fail(errno, errInterpreter.Wrap(errno, l.path, path))
+	}
+	if errno == unix.EISDIR {
+		return fail(unix.EACCES, errDirectory.New(path))
+	}
+	return fail(errno, errOpen.Wrap(errno, path))
+}
+
+// start maps program and linker and lays out the stack.
+func (l *load) start(p *program, args, env []string, o Options) (Image, error) {
+	if err := checkLevel(p); err != nil {
+		return Image{}, err
+	}
+	linker, err := l.findLinker(p)
+	if err != nil {
+		return Image{}, err
+	}
+	s, err := l.newStack(p, args, env)
+	if err != nil {
+		return Image{}, err
+	}
+	bias, err := l.mapProgram(p)
+	if err != nil {
+		return Image{}, err
+	}
+	image := Image{Entry: bias + event.Addr(p.entry), Program: Object{p.path, bias}, Args: args}
+	if linker != nil {
+		base, err := l.mapLinker(linker)
+		if err != nil {
+			return Image{}, err
+		}
+		image.Linker = Object{linker.path, base}
+		image.Entry = base + event.Addr(linker.entry)
+	}
+	if image.StackPointer, err = s.finish(p, &image, o); err != nil {
+		return Image{}, err
+	}
+	return image, nil
+}
+
+// findLinker opens the dynamic linker of p, if it has one.
+func (l *load) findLinker(p *program) (*program, error) {
+	if p.interpreter == "" {
+		return nil, nil
+	}
+	f, errno := l.open(p.interpreter)
+	if errno != 0 {
+		if errno == unix.EISDIR {
+			errno = unix.EACCES
+		}
+		return nil, fail(errno, errInterpreter.Wrap(errno, p.path, p.interpreter))
+	}
+	start, err := readStart(p.interpreter, f)
+	if err == nil {
+		var h *header
+		if h, err = parse(p.interpreter, f, start); err == nil {
+			linker := &program{p.interpreter, f, h}
+			if err = checkLevel(linker); err == nil {
+				return linker, nil
+			}
+		}
+	}
+	return nil, fail(unix.ELIBBAD, errBadInterpreter.Wrap(err, p.path, p.interpreter))
+}
+
+// Addresses of the fixed layout, and by how much Linux randomises (x86-64).
+const (
+	pieBase   event.Addr = 0x555555554000
+	stackTop             = mm.TaskSize
+	minGap    uint64     = 128 << 20 // between stack top and mappings
+	maxGap    uint64     = uint64(mm.TaskSize) / 6 * 5
+	stackRoom uint64     = 16 << 30 // by which the stack's top may move
+	stackSlop uint64     = 8192     // by which the first stack pointer may move
+	brkRoom   uint64     = 32 << 20 // by which the heap may move
+	mapRoom   uint64     = 1 << 28  // pages by which mappings and programs may move
+	stackGap  uint64     = 1 << 20  // kept free below a stack
+)
+
+// layoutRandom is the stream of layout decisions, or nil.
+func layoutRandom(o Options) *rand.Rand {
+	if !o.Randomize {
+		return nil
+	}
+	return rand.New(rand.NewPCG(o.LayoutSeed, 0x6c61796f7574)) // "layout"
+}
+
+// pages returns a random offset of less than limit bytes, or 0 in the fixed
+// layout.
+func (l *load) pages(limit uint64) event.Addr {
+	if l.random == nil {
+		return 0
+	}
+	return event.Addr(l.random.Uint64N(limit/emu.PageSize) * emu.PageSize)
+}
+
+// chooseLayout says where mappings go (mmap_base of Linux).
+func (l *load) chooseLayout() {
+	gap := l.as.Limits.Stack
+	pad := stackGap
+	if l.random != nil {
+		pad += stackRoom
+	}
+	if gap+pad > gap {
+		gap += pad
+	}
+	gap = min(max(gap, minGap), maxGap) &^ (emu.PageSize - 1)
+	l.as.Layout.MmapBase = mm.TaskSize - event.Addr(gap) - l.pages(mapRoom*emu.PageSize)
+}

@@ -1,0 +1,44 @@
+package loader
+
+import "bytes"
+
+func isScript(start []byte) bool { return bytes.HasPrefix(start, []byte("#!")) }
+
+const blanks = " \t"
+
+// parseScript finds the interpreter and its one optional argument in the first
+// line, by the rules of Linux's binfmt_script: the argument is the rest of the
+// line, blanks inside included.
+func parseScript(start []byte) (interpreter, argument string, ok bool) {
+	// The kernel's buffer has zeros after a short file.
+	line := make([]byte, startSize)
+	copy(line, start)
+	line = line[2:]
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i]
+	} else if rest := bytes.TrimLeft(line, blanks); bytes.IndexAny(rest, blanks+"\x00") < 0 {
+		return "", "", false // cut: the name may go on
+	}
+	line = bytes.Trim(line, blanks)
+	end := bytes.IndexAny(line, blanks+"\x00")
+	if end < 0 {
+		return string(line), "", len(line) > 0
+	}
+	interpreter = string(line[:end])
+	if line[end] != 0 {
+		rest, _, _ := bytes.Cut(bytes.TrimLeft(line[end:], blanks), []byte{0})
+		argument = string(rest)
+	}
+	return interpreter, argument, interpreter != ""
+}
+
+// scriptArgs are the arguments of a script's interpreter: the script takes the
+// place of its own name.
+func scriptArgs(interpreter, argument, script string, args []string) []string {
+	all := []string{interpreter}
+	if argument != "" {
+		all = append(all, argument)
+	}
+	all = append(all, script)
+	return append(all, args[1:]...)
+}

@@ -1,0 +1,213 @@
+package loader
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Keys of the auxiliary vector (getauxval(3); the kernel's auxvec.h).
+const (
+	atNull       = 0
+	atPhdr       = 3
+	atPhent      = 4
+	atPhnum      = 5
+	atPageSize   = 6
+	atBase       = 7
+	atFlags      = 8
+	atEntry      = 9
+	atUID        = 11
+	atEUID       = 12
+	atGID        = 13
+	atEGID       = 14
+	atPlatform   = 15
+	atHWCap      = 16
+	atClockTicks = 17
+	atSecure     = 23
+	atRandom     = 25
+	atHWCap2     = 26
+	atExecFile   = 31
+	atMinSigSize = 51
+)
+
+// What the auxiliary vector says of the machine.
+const (
+	platform   = "x86_64"
+	clockTicks = 100
+	// minSignalStack is the size of the largest signal frame: that of Linux on
+	// a processor without XSAVE (get_sigframe_size).
+	minSignalStack = 1040
+)
+
+// Limits of Linux on strings.
+const (
+	maxString  = 128 << 10 // MAX_ARG_STRLEN
+	maxStrings = 6 << 20   // three quarters of the stack's default limit
+	minStrings = 128 << 10 // ARG_MAX
+	stackExtra = 128 << 10 // mapped below the strings at once
+)
+
+// stack is the initial stack as it is laid out, from the top down.
+type stack struct {
+	l          *load
+	sp         event.Addr
+	args, env  []event.Addr // of the strings
+	executable event.Addr   // of the program's name
+}
+
+// newStack maps the stack and puts the strings on it: from the top down eight
+// zero bytes, the program's name, environment, arguments.
+func (l *load) newStack(p *program, args, env []string) (*stack, error) {
+	size, err := l.stringsSize(args, env)
+	if err != nil {
+		return nil, err
+	}
+	top := stackTop - l.pages(stackRoom)
+	low := (top - event.Addr(size)) &^ (emu.PageSize - 1)
+	length := min(uint64(top-low)+stackExtra, max(l.as.Limits.Stack&^(emu.PageSize-1), uint64(top-low)))
+	if _, errno := l.as.Mmap(mm.MapRequest{
+		Addr: top - event.Addr(length), Length: length, Prot: unix.PROT_READ | unix.PROT_WRITE | p.stack,
+		Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_GROWSDOWN,
+	}); errno != 0 {
+		return nil, noRoom(l.path, errno)
+	}
+	s := &stack{l: l, sp: top - 8}
+	layout := &l.as.Layout
+	layout.ExecutableStackFlags = p.stack
+	if err := s.pushAll(&s.executable, l.path); err != nil {
+		return nil, err
+	}
+	layout.EnvEnd = s.executable
+	if s.env, err = s.pushStrings(env); err != nil {
+		return nil, err
+	}
+	layout.EnvStart = s.sp
+	layout.ArgEnd = s.sp
+	if s.args, err = s.pushStrings(args); err != nil {
+		return nil, err
+	}
+	layout.ArgStart = s.sp
+	return s, nil
+}
+
+// stringsSize checks the strings against the limits of execve and returns how
+// much of the stack they take.
+func (l *load) stringsSize(args, env []string) (uint64, error) {
+	limit := max(min(maxStrings, l.as.Limits.Stack/4), minStrings)
+	size := uint64(len(l.path)) + 1 + 8
+	pointers := 8 * uint64(len(args)+len(env))
+	for _, list := range [][]string{args, env} {
+		for _, s := range list {
+			if len(s) >= maxString {
+				return 0, fail(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("one has %d bytes", len(s))))
+			}
+			size += uint64(len(s)) + 1
+		}
+	}
+	if size+pointers > limit {
+		return 0, fail(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("%d bytes of %d", size+pointers, limit)))
+	}
+	return size, nil
+}
+
+// push puts bytes on the stack.
+func (s *stack) push(b []byte) error {
+	s.sp -= event.Addr(len(b))
+	if errno := s.l.as.CopyOut(s.sp, b); errno != 0 {
+		return noRoom(s.l.path, unix.ENOMEM)
+	}
+	return nil
+}
+
+// pushAll pushes one string with its final zero and says where it is.
+func (s *stack) pushAll(at *event.Addr, text string) error {
+	err := s.push(append([]byte(text), 0))
+	*at = s.sp
+	return err
+}
+
+// pushStrings pushes a list, the first string lowest.
+func (s *stack) pushStrings(list []string) ([]event.Addr, error) {
+	at := make([]event.Addr, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		if err := s.pushAll(&at[i], list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return at, nil
+}
+
+// finish puts the auxiliary vector, the pointers to the strings and argc on the
+// stack, and returns the stack pointer.
+func (s *stack) finish(p *program, image *Image, o Options) (event.Addr, error) {
+	if s.l.random != nil {
+		s.sp -= event.Addr(s.l.random.Uint64N(stackSlop))
+	}
+	s.sp &^= 15
+	var platformAt event.Addr
+	if err := s.pushAll(&platformAt, platform); err != nil {
+		return 0, err
+	}
+	if err := s.push(o.Random[:]); err != nil {
+		return 0, err
+	}
+	randomAt := s.sp
+	auxv := s.auxv(p, image, o, platformAt, randomAt)
+
+	words := []uint64{uint64(len(s.args))}
+	for _, list := range [][]event.Addr{s.args, s.env} {
+		for _, at := range list {
+			words = append(words, uint64(at))
+		}
+		words = append(words, 0)
+	}
+	words = append(words, auxv...)
+	b := make([]byte, 0, 8*len(words))
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	s.l.as.Layout.Auxv = b[len(b)-8*len(auxv):]
+	// Rounding leaves the gap above, where the vector ends.
+	s.sp = (s.sp-event.Addr(len(b)))&^15 + event.Addr(len(b))
+	if err := s.push(b); err != nil {
+		return 0, err
+	}
+	s.l.as.Layout.StartStack = s.sp
+	return s.sp, nil
+}
+
+// auxv is the auxiliary vector, in the order of Linux.
+func (s *stack) auxv(p *program, image *Image, o Options, platformAt, randomAt event.Addr) []uint64 {
+	secure := uint64(0)
+	if o.Secure {
+		secure = 1
+	}
+	bias := uint64(image.Program.Bias)
+	return []uint64{
+		atMinSigSize, minSignalStack,
+		atHWCap, uint64(o.HWCap),
+		atPageSize, emu.PageSize,
+		atClockTicks, clockTicks,
+		atPhdr, p.tableAddr() + bias,
+		atPhent, programSize,
+		atPhnum, uint64(len(p.programs)),
+		atBase, uint64(image.Linker.Bias),
+		atFlags, 0,
+		atEntry, p.entry + bias,
+		atUID, uint64(o.UID),
+		atEUID, uint64(o.EUID),
+		atGID, uint64(o.GID),
+		atEGID, uint64(o.EGID),
+		atSecure, secure,
+		atRandom, uint64(randomAt),
+		atHWCap2, 0,
+		atExecFile, uint64(s.executable),
+		atPlatform, uint64(platformAt),
+		atNull, 0,
+	}
+}
