@@ -4,6 +4,7 @@ go 1.24
 
 require (
 	github.com/fsnotify/fsnotify v1.8.0 // indirect
+	github.com/go-delve/delve v1.24.2 // indirect
 	github.com/go-viper/mapstructure/v2 v2.2.1 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jedib0t/go-pretty/v6 v6.6.7 // indirect
