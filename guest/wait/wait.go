@@ -6,6 +6,8 @@
 // order of waiting.
 package wait
 
+import "golang.org/x/sys/unix"
+
 // Waker is told that something it waits for may have happened. Events is a
 // mask of poll events (unix.EPOLLIN and so on); all bits set means unknown.
 // Wake must not call back into the queue that it is called from.
@@ -13,43 +15,77 @@ type Waker interface {
 	Wake(events uint32)
 }
 
+// Exclusive is a Waker of which, among several in a queue, one is enough: the
+// first that takes a wake-up keeps the later ones from being told. Hang-ups and
+// errors go to all.
+type Exclusive interface {
+	Waker
+	// WakeOne is Wake that tells whether the wake-up is taken.
+	WakeOne(events uint32) bool
+}
+
 // AnyEvent is the event mask of a wake-up whose cause is not known.
 const AnyEvent = ^uint32(0)
 
+// toAll are the events that all wakers are told of.
+const toAll = unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLRDHUP
+
 // Queue is a list of wakers in the order in which they began to wait. The zero
 // value is an empty queue.
+//
+// A queue is often part of a larger object while those who wait point to it. So
+// that the copies that a snapshot makes of the two stay one queue, what changes
+// is behind a pointer of its own.
 type Queue struct {
-	wakers []Waker
+	list *list
 }
+
+type list struct{ wakers []Waker }
 
 // Add appends w. A waker that is already in the queue keeps its place.
 func (q *Queue) Add(w Waker) {
-	for _, have := range q.wakers {
+	if q.list == nil {
+		q.list = &list{}
+	}
+	for _, have := range q.list.wakers {
 		if have == w {
 			return
 		}
 	}
-	q.wakers = append(q.wakers, w)
+	q.list.wakers = append(q.list.wakers, w)
 }
 
 // Remove takes w out of the queue, if it is there.
 func (q *Queue) Remove(w Waker) {
-	for i, have := range q.wakers {
+	if q.list == nil {
+		return
+	}
+	for i, have := range q.list.wakers {
 		if have == w {
-			q.wakers = append(q.wakers[:i:i], q.wakers[i+1:]...)
+			q.list.wakers = append(q.list.wakers[:i:i], q.list.wakers[i+1:]...)
 			return
 		}
 	}
 }
 
 // Empty reports whether nothing waits.
-func (q *Queue) Empty() bool { return len(q.wakers) == 0 }
+func (q *Queue) Empty() bool { return q.list == nil || len(q.list.wakers) == 0 }
 
-// Wake tells every waker, oldest first. Wakers stay in the queue until they
-// are removed.
+// Wake tells the wakers, oldest first: all of them, but of the exclusive ones
+// only until one takes it. Wakers stay in the queue until they are removed.
 func (q *Queue) Wake(events uint32) {
+	if q.Empty() {
+		return
+	}
+	taken := false
 	// A waker may remove itself or others while it is told.
-	for _, w := range append([]Waker(nil), q.wakers...) {
-		w.Wake(events)
+	for _, w := range append([]Waker(nil), q.list.wakers...) {
+		x, exclusive := w.(Exclusive)
+		switch {
+		case !exclusive || events != AnyEvent && events&toAll != 0:
+			w.Wake(events)
+		case !taken:
+			taken = x.WakeOne(events)
+		}
 	}
 }
