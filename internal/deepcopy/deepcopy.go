@@ -6,6 +6,10 @@
 // and Custom ones copy themselves. Functions and channels other than nil cannot
 // be copied and panic: state that must be restorable cannot hold them.
 //
+// Sharing is by pointer to the whole of an object. Slices that share an array,
+// and pointers to fields or elements, become independent in the copy: do not
+// rely on such sharing in state that is copied.
+//
 // Invariant: the copy depends on the original alone; iteration over maps is
 // never visible in it.
 package deepcopy
@@ -13,6 +17,7 @@ package deepcopy
 import (
 	"fmt"
 	"reflect"
+	"sync"
 	"unsafe"
 )
 
@@ -65,6 +70,43 @@ var (
 	releaserType = reflect.TypeFor[Releaser]()
 )
 
+// traits is what is known of a type.
+type traits struct {
+	plain  bool  // values can be copied by assignment
+	shared bool  // values are Shared
+	custom bool  // values are Custom; a struct: pointers to it are
+	deep   []int // of a struct: the fields that assignment does not copy
+}
+
+// known caches traits by reflect.Type; they never change.
+var known sync.Map
+
+func traitsOf(t reflect.Type) traits {
+	if have, ok := known.Load(t); ok {
+		return have.(traits)
+	}
+	of := traits{
+		plain:  plain(t),
+		shared: t.Kind() != reflect.Interface && t.Implements(sharedType),
+		custom: t.Kind() == reflect.Pointer && t.Implements(customType) ||
+			t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(customType),
+	}
+	if t.Kind() == reflect.Struct && !of.plain {
+		of.deep = deepFields(t)
+	}
+	known.Store(t, of)
+	return of
+}
+
+func deepFields(t reflect.Type) (deep []int) {
+	for i := range t.NumField() {
+		if f := t.Field(i).Type; !plain(f) {
+			deep = append(deep, i)
+		}
+	}
+	return deep
+}
+
 // plain tells whether values of t can be copied by assignment.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
@@ -89,7 +131,8 @@ func plain(t reflect.Type) bool {
 // copyInto copies from to the addressable value to, both of one type.
 func (c *Copier) copyInto(to, from reflect.Value) {
 	t := from.Type()
-	if plain(t) || t.Implements(sharedType) && t.Kind() != reflect.Interface {
+	of := traitsOf(t)
+	if of.plain || of.shared {
 		to.Set(from)
 		return
 	}
@@ -99,9 +142,10 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 	case reflect.Interface:
 		c.copyInterface(to, from)
 	case reflect.Struct:
-		for i := range t.NumField() {
-			c.copyInto(field(to, i), field(from, i))
+		if of.custom {
+			panic(fmt.Sprintf("bug: deepcopy of a %s that is not behind a pointer", t))
 		}
+		c.copyFields(to, from, of.deep)
 	case reflect.Array:
 		for i := range from.Len() {
 			c.copyInto(to.Index(i), from.Index(i))
@@ -114,6 +158,15 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 		if !from.IsNil() {
 			panic(fmt.Sprintf("bug: deepcopy of a %s", t))
 		}
+	}
+}
+
+// copyFields copies a struct, of whose fields only those of deep need care. A
+// nil in one of them is copied by the assignment.
+func (c *Copier) copyFields(to, from reflect.Value, deep []int) {
+	to.Set(from)
+	for _, i := range deep {
+		c.copyInto(field(to, i), field(from, i))
 	}
 }
 
@@ -132,7 +185,7 @@ func (c *Copier) copyPointer(to, from reflect.Value) {
 		to.Set(have)
 		return
 	}
-	if from.Type().Implements(customType) {
+	if traitsOf(from.Type()).custom {
 		made := reflect.ValueOf(from.Interface().(Custom).CopyForSnapshot(c))
 		c.made[k] = made
 		to.Set(made)
@@ -161,7 +214,7 @@ func (c *Copier) copySlice(to, from reflect.Value) {
 		return
 	}
 	n := reflect.MakeSlice(from.Type(), from.Len(), from.Len())
-	if plain(from.Type().Elem()) {
+	if traitsOf(from.Type().Elem()).plain {
 		reflect.Copy(n, from)
 	} else {
 		for i := range from.Len() {
@@ -218,7 +271,7 @@ type releaser struct {
 
 func (r *releaser) walk(v reflect.Value) {
 	t := v.Type()
-	if plain(t) || t.Implements(sharedType) && t.Kind() != reflect.Interface {
+	if of := traitsOf(t); of.plain || of.shared {
 		return
 	}
 	switch t.Kind() {
@@ -235,7 +288,7 @@ func (r *releaser) walk(v reflect.Value) {
 			r.walk(field(v, i))
 		}
 	case reflect.Array, reflect.Slice:
-		if !plain(t.Elem()) {
+		if !traitsOf(t.Elem()).plain {
 			for i := range v.Len() {
 				r.walk(v.Index(i))
 			}
