@@ -1,0 +1,151 @@
+// Command heddle runs unmodified multithreaded Linux programs on a
+// deterministic emulated machine, one at a time (heddle run) or in sweeps
+// (heddle experiment).
+//
+// The guest's output and exit status are heddle's own. What heddle itself has
+// to say goes to standard error in sentences that begin "heddle:", and its own
+// failures exit with status 125; docs/errors.md lists them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+// exitFailure is the exit status of heddle's own failures, as env(1) and
+// timeout(1) use it.
+const exitFailure = 125
+
+var (
+	errUsage = errs.Define("usage",
+		"{problem}; see `{command} --help`",
+		"The command line has an unknown flag, a value that its flag does not take, or a missing or superfluous argument.",
+		"Correct the command line; the help lists flags and their values. What belongs to the guest program comes after `--`.")
+	errDefect = errs.Define("defect",
+		"heddle has a defect: {text}",
+		"Something that heddle relies on does not hold. This is a mistake in heddle, whatever the input was.",
+		"Report the sentence with the lines below it, the command line and the program.")
+)
+
+func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// Main runs the command line and returns heddle's exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
+	app := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	defer func() {
+		if defect := recover(); defect != nil {
+			app.say("%v", errDefect.New(defect))
+			fmt.Fprintf(stderr, "%s", debug.Stack())
+			status = exitFailure
+		}
+	}()
+	ctx, stop := app.interruptible()
+	defer stop()
+	root := app.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		app.say("%v", err)
+		return exitFailure
+	}
+	return app.status
+}
+
+// app is what the commands share: the streams, and the status to exit with.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	stdinRead      int // bytes of stdin that were used
+	status         int
+}
+
+// say prints one sentence of heddle's own.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "heddle: "+format+"\n", args...)
+}
+
+// interruption is the cause of a context that a signal cancelled.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return i.signal.String() }
+
+// interruptible returns a context that the first SIGINT or SIGTERM cancels. A
+// second one ends the process at once.
+func (a *app) interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		if s, ok := <-signals; ok {
+			signal.Stop(signals)
+			cancel(interruption{s.(syscall.Signal)})
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// interrupted returns the exit status after a signal, 128+n, if there was one.
+func interrupted(ctx context.Context) (status int, ok bool) {
+	var i interruption
+	if errors.As(context.Cause(ctx), &i) {
+		return 128 + int(i.signal), true
+	}
+	return 0, false
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "heddle",
+		Short: "Run unmodified multithreaded Linux programs deterministically",
+		Long: `heddle runs unmodified multithreaded x86-64 Linux programs on an emulated
+multicore machine. A run is a pure function of the program, the files it reads,
+the configuration and the seed: the same again gives the same again, bit for
+bit, and another seed gives another interleaving.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return errUsage.New(err, c.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.syscallsCommand(), a.versionCommand(), a.workerCommand())
+	// An unknown command is an error that cobra makes itself.
+	root.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+		}
+		return nil
+	}
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return root
+}
+
+// noArgs and oneFile check positional arguments.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errUsage.New(fmt.Sprintf("unexpected argument %q", args[0]), c.CommandPath())
+	}
+	return nil
+}
+
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errUsage.New(fmt.Sprintf("%d files are named where one is needed", len(args)), c.CommandPath())
+	}
+	return nil
+}

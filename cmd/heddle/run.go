@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var (
+	errFolder = errs.Define("current-folder",
+		"cannot tell the current folder",
+		"The folder that heddle was started in was removed or may not be read.",
+		"Change to a folder that exists.")
+	errOpenStdin = errs.Define("stdin-file",
+		"cannot open {file} for --stdin",
+		"The file does not exist or may not be read.",
+		"Check the file's name and permissions.")
+	errWriteFile = errs.Define("cannot-write",
+		"cannot write {file}",
+		"The file for --summary or --event-log cannot be created or written: its folder is missing, the disk is full, or permission is lacking.",
+		"Name a file in a folder that you may write to.")
+	errVerifyWritable = errs.Define("verify-writable",
+		"--verify cannot be used with the writable mount {mount}",
+		"Each repetition would start from the files that the one before it has changed, so the runs could not be equal.",
+		"Leave out :rw (the guest can write all the same; its changes stay in the overlay and --export keeps them).")
+)
+
+// How a run can end besides "exit" (heddle.Result.Outcome).
+const (
+	outcomeExit        = "exit"
+	outcomeInterrupted = "interrupted"
+)
+
+// runFlags are the flags of `heddle run` that do not configure the machine.
+type runFlags struct {
+	config, stdin, summary, eventLog, export string
+	strace, quiet                            bool
+	verify                                   int
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Run a program on the emulated machine",
+		Long: `Run a program on the emulated machine. The program's output and exit status are
+heddle's; after death by signal n the status is 128+n. It is 124 when the program
+deadlocked or reached --max-instructions, and 125 when heddle itself failed.
+
+By default the guest sees, read-only, what a program needs to start (its own
+binary, libraries, locales, name look-up and time zone) and the current folder.
+What it writes stays in memory and is gone at the end, unless it is written to
+a :rw mount or kept with --export.`,
+		Example: `  heddle run --cores 4 --seed 7 -- pigz -p 4 -k file
+  heddle run --sched pct --verify 5 --summary run.json -- ./racy
+  heddle run --mount ./data:/data:rw -- sh -c 'sort /data/in > /data/out'`,
+		RunE: func(c *cobra.Command, args []string) error { return a.run(c.Context(), c.Flags(), f, args) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	addMachineFlags(flags)
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
+	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
+	flags.BoolVar(&f.strace, "strace", false, "print each system call on standard error")
+	flags.StringVar(&f.summary, "summary", "", "write a JSON summary of the run to `FILE`")
+	flags.StringVar(&f.eventLog, "event-log", "", "write a line for each event that enters the digest to `FILE`")
+	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out remarks on standard error, such as on files left in the overlay")
+	return c
+}
+
+// run carries out `heddle run`.
+func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
+	options, err := machineOptions(flags, f.config)
+	if err != nil {
+		return err
+	}
+	job, err := newJob(options, f, args)
+	if err != nil {
+		return err
+	}
+	if f.verify > 0 {
+		return a.verify(ctx, flags, f, job)
+	}
+	stdin, err := a.openStdin(ctx, f.stdin)
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	events, err := newLog(f.eventLog)
+	if err != nil {
+		return err
+	}
+	defer events.close()
+	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
+	if err := errors.Join(events.close(), err); err != nil {
+		return err
+	}
+	return a.finish(ctx, flags, f, job, result)
+}
+
+// newJob gives a run the place that it starts in: the current folder, visible
+// under its own name, unless another one or another root is named.
+func newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return worker.Job{}, errFolder.Wrap(err)
+	}
+	options.Resolve(here)
+	if options.RootFS == "" {
+		options.Mounts = append([]machine.Mount{{Host: here, Guest: here}}, options.Mounts...)
+		if options.Dir == "" {
+			options.Dir = here
+		}
+	}
+	if options.Dir == "" {
+		options.Dir = "/"
+	}
+	job := worker.Job{Options: options, Args: args}
+	if f.export != "" {
+		job.ExportDir, err = filepath.Abs(f.export)
+	}
+	return job, err
+}
+
+// runJob runs a job in this process on heddle's own streams.
+func (a *app) runJob(ctx context.Context, job worker.Job, strace bool, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
+	c := job.Config()
+	c.Stdin, c.Stdout, c.Stderr = stdin, a.stdout, a.stderr
+	c.EventLog = events
+	if strace {
+		c.Strace = a.stderr
+	}
+	return heddle.Run(ctx, c)
+}
+
+// finish writes the summary, says what there is to say, and sets the status.
+func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *heddle.Result) error {
+	if f.summary != "" {
+		if err := writeSummary(f.summary, result); err != nil {
+			return err
+		}
+	}
+	a.status = result.ExitCode
+	switch result.Outcome {
+	case outcomeExit:
+	case outcomeInterrupted:
+		if status, ok := interrupted(ctx); ok {
+			a.status = status
+		}
+		a.say("interrupted after %d instructions", result.Instructions)
+	default:
+		a.say("%s", result.Message)
+		a.say("%s: %s", a.repeatIntroduction(), repeatCommand(flags, f, job.Options, job.Args))
+	}
+	if n := len(result.OverlayFiles); n > 0 && !f.quiet {
+		a.say("%d file(s) that the program wrote were left in the overlay; --export DIR keeps them", n)
+	}
+	return nil
+}
+
+// repeatIntroduction says what the command cannot: that the run read heddle's
+// own standard input.
+func (a *app) repeatIntroduction() string {
+	if a.stdinRead > 0 {
+		return "the same run again, given the same standard input"
+	}
+	return "the same run again"
+}
+
+func writeSummary(path string, result *heddle.Result) error {
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return errWriteFile.Wrap(reason(err), path)
+	}
+	return nil
+}
+
+// reason is an error without the name of the file, which the sentence has.
+func reason(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// openStdin opens the guest's standard input. Heddle's own is read in a way
+// that Ctrl-C ends even when nothing comes.
+func (a *app) openStdin(ctx context.Context, path string) (io.ReadCloser, error) {
+	if path == "" {
+		return io.NopCloser(a.newInterruptibleReader(ctx)), nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errOpenStdin.Wrap(reason(err), path)
+	}
+	return file, nil
+}
+
+// interruptibleReader reads heddle's own standard input until its context ends.
+type interruptibleReader struct {
+	app  *app
+	ctx  context.Context
+	done chan readResult
+}
+
+type readResult struct {
+	n   int
+	err error
+}
+
+func (a *app) newInterruptibleReader(ctx context.Context) *interruptibleReader {
+	return &interruptibleReader{app: a, ctx: ctx, done: make(chan readResult, 1)}
+}
+
+// Read implements io.Reader. A read that was given up on keeps its buffer to
+// itself, so that a late answer changes nothing.
+func (r *interruptibleReader) Read(p []byte) (int, error) {
+	own := make([]byte, len(p))
+	go func() {
+		n, err := r.app.stdin.Read(own)
+		r.done <- readResult{n, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case result := <-r.done:
+		r.app.stdinRead += result.n
+		return copy(p, own[:result.n]), result.err
+	}
+}
+
+// log is an optional file of events.
+type log struct {
+	path   string
+	file   *os.File
+	buffer *bufio.Writer
+}
+
+func newLog(path string) (*log, error) {
+	if path == "" {
+		return &log{}, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, errWriteFile.Wrap(reason(err), path)
+	}
+	return &log{path: path, file: file, buffer: bufio.NewWriterSize(file, 1<<16)}, nil
+}
+
+// writer is nil when nothing is logged.
+func (l *log) writer() io.Writer {
+	if l.buffer == nil {
+		return nil
+	}
+	return l.buffer
+}
+
+// close may be called again.
+func (l *log) close() error {
+	if l.file == nil {
+		return nil
+	}
+	err := errors.Join(l.buffer.Flush(), l.file.Close())
+	l.file = nil
+	if err != nil {
+		return errWriteFile.Wrap(err, l.path)
+	}
+	return nil
+}

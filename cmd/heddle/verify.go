@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var (
+	errDiffers = errs.Define("verify-differs",
+		"repetition {n} ({how}) is not equal to the first run: {what} is {found}, was {first}; {event}",
+		"The run is not a pure function of program, files, configuration and seed. Either a file that it reads was changed meanwhile, or heddle has a defect.",
+		"Check that nothing changes the program's files while it runs. If nothing does, report the sentence: the event it names is where to look.")
+	errTemp = errs.Define("temporary-files",
+		"cannot keep what --verify compares in a temporary folder",
+		"The folder for temporary files (TMPDIR, or /tmp) cannot be written or is full.",
+		"Make room there, or set TMPDIR to another folder.")
+)
+
+// verify runs the job, then repeats it and compares. The first run is the one
+// whose output is seen.
+func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job) error {
+	for _, mount := range job.Options.Mounts {
+		if mount.Writable {
+			return errVerifyWritable.New(mount)
+		}
+	}
+	dir, err := os.MkdirTemp("", "heddle-verify-")
+	if err != nil {
+		return errTemp.Wrap(err)
+	}
+	defer os.RemoveAll(dir)
+	if f.eventLog == "" {
+		f.eventLog = filepath.Join(dir, "events")
+	}
+	if job.Stdin, err = a.keepStdin(ctx, f.stdin, dir); err != nil {
+		return err
+	}
+	first, err := a.firstRun(ctx, f, job)
+	if err != nil {
+		return err
+	}
+	if err := a.finish(ctx, flags, f, job, first); err != nil || first.Outcome == outcomeInterrupted {
+		return err
+	}
+	job.ExportDir = ""
+	for n := 1; n <= f.verify; n++ {
+		err := repeat(ctx, n, job, first, f.eventLog)
+		if status, ok := interrupted(ctx); ok {
+			a.status = status
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !f.quiet {
+		a.say("%d repetition(s) gave the same digest %s", f.verify, first.Digest)
+	}
+	return nil
+}
+
+// keepStdin makes a file of heddle's own standard input, which every
+// repetition has to read anew.
+func (a *app) keepStdin(ctx context.Context, path, dir string) (string, error) {
+	if path != "" {
+		return filepath.Abs(path)
+	}
+	kept := filepath.Join(dir, "stdin")
+	file, err := os.Create(kept)
+	if err != nil {
+		return "", errTemp.Wrap(err)
+	}
+	_, err = io.Copy(file, a.newInterruptibleReader(ctx))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errTemp.Wrap(err)
+	}
+	return kept, nil
+}
+
+func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job) (*heddle.Result, error) {
+	stdin, err := a.openStdin(ctx, job.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	events, err := newLog(f.eventLog)
+	if err != nil {
+		return nil, err
+	}
+	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
+	return result, errors.Join(events.close(), err)
+}
+
+// repeat runs the job once more, every second time in a fresh process, with
+// the Go runtime on 1, 2, 8 or all of the host's processors in turn.
+func repeat(ctx context.Context, n int, job worker.Job, first *heddle.Result, log string) error {
+	procs := []int{1, 2, 8, runtime.NumCPU()}[n%4]
+	how := fmt.Sprintf("in this process, GOMAXPROCS=%d", procs)
+	events, err := newComparison(log)
+	if err != nil {
+		return errTemp.Wrap(err)
+	}
+	defer events.close()
+	var report worker.Report
+	if n%2 == 0 {
+		before := runtime.GOMAXPROCS(procs)
+		report = worker.Run(ctx, job, events)
+		runtime.GOMAXPROCS(before)
+	} else {
+		how = fmt.Sprintf("in a fresh process, GOMAXPROCS=%d", procs)
+		job.Events = true
+		report, err = worker.Spawn(ctx, job, []string{"GOMAXPROCS=" + strconv.Itoa(procs)}, events)
+		if err != nil {
+			return err
+		}
+	}
+	if report.Result == nil {
+		return errDiffers.New(n, how, "the outcome", report.Failure, first.Outcome, events.finding())
+	}
+	if what, found, was, differs := difference(report.Result, first); differs {
+		return errDiffers.New(n, how, what, found, was, events.finding())
+	}
+	return nil
+}
+
+// difference compares what two runs must have in common.
+func difference(got, first *heddle.Result) (what string, found, was any, differs bool) {
+	for _, field := range []struct {
+		name       string
+		found, was any
+	}{
+		{"the outcome", got.Outcome, first.Outcome},
+		{"the exit status", got.ExitCode, first.ExitCode},
+		{"the number of instructions", got.Instructions, first.Instructions},
+		{"the schedule digest", got.ScheduleDigest, first.ScheduleDigest},
+		{"the output digest", got.OutputDigest, first.OutputDigest},
+		{"the number of cycles", got.Cycles, first.Cycles},
+		{"the digest", got.Digest, first.Digest},
+	} {
+		if field.found != field.was {
+			return field.name, field.found, field.was, true
+		}
+	}
+	return "", nil, nil, false
+}
+
+// comparison is a writer that compares the events written to it with those of
+// the first run, line by line, and remembers the first that differs.
+type comparison struct {
+	file    *os.File
+	first   *bufio.Reader
+	partial []byte // an unfinished line
+	line    int    // number of lines compared
+	differs bool
+	was     string
+	found   string
+}
+
+func newComparison(path string) (*comparison, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &comparison{file: file, first: bufio.NewReaderSize(file, 1<<16)}, nil
+}
+
+func (c *comparison) close() { c.file.Close() }
+
+// Write implements io.Writer; it never fails.
+func (c *comparison) Write(p []byte) (int, error) {
+	written := len(p)
+	for !c.differs {
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		c.partial = append(c.partial, line...)
+		if !whole {
+			break
+		}
+		c.compare(string(c.partial))
+		c.partial = c.partial[:0]
+		p = rest
+	}
+	return written, nil
+}
+
+func (c *comparison) compare(found string) {
+	was, err := c.first.ReadString('\n')
+	c.line++
+	if err != nil {
+		c.differs, c.found, c.was = true, strconv.Quote(found), "the end of the run"
+	} else if was = was[:len(was)-1]; was != found {
+		c.differs, c.found, c.was = true, strconv.Quote(found), strconv.Quote(was)
+	}
+}
+
+// finding says which event is the first that differs, once all are written.
+func (c *comparison) finding() string {
+	if !c.differs {
+		was, err := c.first.ReadString('\n')
+		if err != nil {
+			return fmt.Sprintf("none of the %d events differs", c.line)
+		}
+		c.line++
+		c.found, c.was = "the end of the run", strconv.Quote(was[:len(was)-1])
+	}
+	return fmt.Sprintf("the first event that differs is number %d: %s, was %s", c.line, c.found, c.was)
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle/experiments/worker"
+)
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of heddle and of what it was built with",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintf(a.stdout, "heddle %s\ngo %s\n", version(), runtime.Version())
+			return nil
+		},
+	}
+}
+
+// version is the release, or the commit that heddle was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return "built from source"
+}
+
+// workerCommand is the other side of worker.Spawn.
+func (a *app) workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    worker.Command,
+		Hidden: true,
+		Args:   noArgs,
+		RunE:   func(*cobra.Command, []string) error { return worker.Main(a.stdin, a.stdout) },
+	}
+}
