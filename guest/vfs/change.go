@@ -1,0 +1,133 @@
+package vfs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// changeKind is how a name differs from the lower tree.
+type changeKind uint8
+
+const (
+	changeNew  changeKind = iota // nothing, or something else, is below
+	changeData                   // the same file with other content
+	changeMeta                   // the same object with other mode, owner or times
+	changeGone                   // the lower name is removed
+)
+
+// change is a difference between the guest's tree and the lower tree.
+type change struct {
+	kind  changeKind
+	path  string // guest path
+	inode *Inode // nil for changeGone
+	lower *lower // what is below the name, or nil
+}
+
+// differ collects changes.
+type differ struct {
+	fs      *FS
+	changes []change
+	stopAt  func(d *Dentry) bool // mounts that are looked at by themselves
+}
+
+// diff lists the changes below top, sorted by path: a folder comes before what
+// is in it.
+func (fs *FS) diff(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
+	d := differ{fs: fs, stopAt: stopAt}
+	if errno := d.object(top, top.Path(), top.inode.lower); errno != 0 {
+		return nil, errno
+	}
+	return d.changes, 0
+}
+
+func (d *differ) add(kind changeKind, path string, i *Inode, below *lower) {
+	d.changes = append(d.changes, change{kind, path, i, below})
+}
+
+// same tells whether an inode is the object that is below its name.
+func (i *Inode) same(below *lower) bool {
+	if i.lower == nil || below == nil {
+		return false
+	}
+	if i.lower == below {
+		return true
+	}
+	return !i.IsDir() && i.lower.attr.nlink > 1 && i.lower.attr.id == below.attr.id
+}
+
+// object compares an object with what is below its name.
+func (d *differ) object(e *Dentry, path string, below *lower) unix.Errno {
+	i := e.inode
+	switch {
+	case !i.same(below):
+		d.add(changeNew, path, i, below)
+	case i.dataChanged:
+		d.add(changeData, path, i, below)
+	case i.metaChanged:
+		d.add(changeMeta, path, i, below)
+	}
+	if i.dir == nil {
+		return 0
+	}
+	return d.folder(e, path, i.same(below))
+}
+
+// folder compares the names in a folder. In one that is where it was, names
+// that were never looked at are what they were.
+func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
+	if !inPlace {
+		if errno := d.fs.load(e); errno != 0 {
+			return errno
+		}
+	}
+	entries := e.inode.dir.entries
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		child := entries[name]
+		var below *lower
+		if inPlace {
+			var errno unix.Errno
+			if below, errno = e.inode.lower.child(name); errno != 0 {
+				return errno
+			}
+		}
+		at := joinGuest(path, name)
+		switch {
+		case child == nil:
+			d.add(changeGone, at, nil, below)
+		case child.inode.super != superOverlay || d.stopAt(child):
+		default:
+			if errno := d.object(child, at, below); errno != 0 {
+				return errno
+			}
+		}
+	}
+	return 0
+}
+
+func joinGuest(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+
+// overlayChanges lists the changes outside of writable mounts.
+func (fs *FS) overlayChanges() ([]change, unix.Errno) {
+	return fs.diff(fs.root, func(d *Dentry) bool { return slices.Contains(fs.writable, d) })
+}
+
+// Left lists the guest paths of the files that were made or changed outside of
+// writable mounts, sorted: what is lost with the run, or kept by Export.
+// Folders, sockets and removed files do not count.
+func (fs *FS) Left() ([]string, error) {
+	changes, errno := fs.overlayChanges()
+	if errno != 0 {
+		return nil, errno
+	}
+	var left []string
+	for _, c := range changes {
+		if c.inode != nil && !c.inode.IsDir() && c.inode.Type() != unix.S_IFSOCK {
+			left = append(left, c.path)
+		}
+	}
+	slices.Sort(left)
+	return left, nil
+}

@@ -1,0 +1,57 @@
+package vfs
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+)
+
+// Clock is the guest's real-time clock. The kernel implements it.
+type Clock interface {
+	// RealtimeNS is the time in nanoseconds since 1970.
+	RealtimeNS() int64
+}
+
+// Entropy is the stream behind /dev/random and /dev/urandom. The kernel
+// implements it.
+type Entropy interface {
+	Read(p []byte)
+}
+
+// Mount makes a folder or file of the host visible at a guest path.
+type Mount struct {
+	// Host is a path of the host; symbolic links in it are followed.
+	Host string
+	// Guest is an absolute guest path.
+	Guest string
+	// Writable makes Commit write the guest's changes back to the host.
+	Writable bool
+}
+
+// Config says what the guest sees of the host.
+type Config struct {
+	// RAM holds the contents of files.
+	RAM *emu.RAM
+
+	// RootFS is the folder that is the guest's root. Empty means that Paths
+	// lists what is visible.
+	RootFS string
+	// Paths are absolute paths of the host that the guest sees at the same
+	// place, together with what they point to if they are symbolic links. Those
+	// that do not exist are left out. See DefaultPaths.
+	Paths []string
+	// Mounts come on top, the later ones over the earlier.
+	Mounts []Mount
+	// Home is made as an empty folder unless it is visible otherwise.
+	Home string
+	// UID and GID own Home.
+	UID, GID uint32
+
+	// FileTimeNS is the time that all host files show, in nanoseconds since
+	// 1970, unless HostTimes is set.
+	FileTimeNS int64
+	// HostTimes shows the host's own times.
+	HostTimes bool
+
+	// MaxInodes bounds the files, folders and links that the guest makes; 0
+	// means half the number of pages of RAM, as tmpfs does.
+	MaxInodes uint64
+}

@@ -1,0 +1,96 @@
+package vfs
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cred is who a task acts as; see credentials(7).
+type Cred struct {
+	UID, EUID, SUID, FSUID uint32
+	GID, EGID, SGID, FSGID uint32
+	Groups                 []uint32 // supplementary
+}
+
+// NewCred makes the credentials of an ordinary login: all user ids are uid, all
+// group ids gid.
+func NewCred(uid, gid uint32) Cred {
+	return Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid, GID: gid, EGID: gid, SGID: gid, FSGID: gid}
+}
+
+// Ctx is on whose behalf an operation is done: all that a path lookup depends
+// on besides the path and the tree. The kernel makes one for each system call.
+type Ctx struct {
+	Cred     Cred
+	Root     *Dentry // what "/" means, see chroot(2)
+	Cwd      *Dentry // where relative paths begin when no other start is given
+	Umask    uint32
+	PID, TID int32 // what /proc/self and /proc/thread-self mean
+}
+
+// Access rights, as in access(2) and in each digit of a mode.
+const (
+	MayExec  = unix.X_OK
+	MayWrite = unix.W_OK
+	MayRead  = unix.R_OK
+)
+
+// inGroup tells whether the task is in the group for file access.
+func (c *Cred) inGroup(gid uint32) bool { return c.FSGID == gid || slices.Contains(c.Groups, gid) }
+
+// root tells whether the task may override permissions, as CAP_DAC_OVERRIDE,
+// CAP_FOWNER, CAP_CHOWN and CAP_FSETID together.
+func (c *Cred) root() bool { return c.FSUID == 0 }
+
+// owns tells whether the task may act as the owner of i.
+func (c *Cred) owns(i *Inode) bool { return c.FSUID == i.uid || c.root() }
+
+// may checks the mode bits of i for all of the rights in mask, a set of
+// MayExec, MayWrite and MayRead.
+func (c *Cred) may(i *Inode, mask uint32) unix.Errno {
+	if c.root() {
+		if mask&MayExec == 0 || i.IsDir() || i.mode&0o111 != 0 {
+			return 0
+		}
+		return unix.EACCES
+	}
+	class := i.mode
+	switch {
+	case c.FSUID == i.uid:
+		class >>= 6
+	case c.inGroup(i.gid):
+		class >>= 3
+	}
+	if class&mask != mask {
+		return unix.EACCES
+	}
+	return 0
+}
+
+// mayChange checks that names may be added to or removed from directory dir.
+func (c *Cred) mayChange(dir *Inode) unix.Errno {
+	if dir.super.ReadOnly {
+		return unix.EROFS
+	}
+	return c.may(dir, MayWrite|MayExec)
+}
+
+// mayRemove checks that the name of victim may be taken out of dir.
+func (c *Cred) mayRemove(dir *Inode, victim *Dentry, asDir bool) unix.Errno {
+	if errno := c.mayChange(dir); errno != 0 {
+		return errno
+	}
+	if dir.mode&unix.S_ISVTX != 0 && !c.root() && c.FSUID != victim.inode.uid && c.FSUID != dir.uid {
+		return unix.EPERM
+	}
+	switch {
+	case asDir && !victim.inode.IsDir():
+		return unix.ENOTDIR
+	case !asDir && victim.inode.IsDir():
+		return unix.EISDIR
+	case victim.parent == nil:
+		return unix.EBUSY
+	}
+	return 0
+}

@@ -1,0 +1,113 @@
+package vfs
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dentry is a name in the tree: where an open file, a working directory or a
+// running program was found. Renaming moves it, so that its path is always the
+// present one.
+type Dentry struct {
+	parent  *Dentry // nil for the root of the tree and for objects without a name
+	name    string
+	inode   *Inode
+	gone    bool   // removed from its folder
+	mounted bool   // a mount point: can be neither removed nor renamed
+	label   string // what stands for the path of an object without a name
+}
+
+// Inode is what the name stands for.
+func (d *Dentry) Inode() *Inode { return d.inode }
+
+// Name is the last component of the path; "" for the root.
+func (d *Dentry) Name() string { return d.name }
+
+// Parent is the folder the name is in; the root is its own.
+func (d *Dentry) Parent() *Dentry {
+	if d.parent == nil {
+		return d
+	}
+	return d.parent
+}
+
+// Deleted tells whether the name, or one above it, was removed.
+func (d *Dentry) Deleted() bool {
+	for ; d != nil; d = d.parent {
+		if d.gone {
+			return true
+		}
+	}
+	return false
+}
+
+// Path is the absolute guest path, as /proc/PID/fd shows it: with " (deleted)"
+// at its end when the name is gone, and "pipe:[3]" or the like for what has no
+// name. See PathFrom for a task in a changed root.
+func (d *Dentry) Path() string { return d.PathFrom(nil) }
+
+// PathFrom is the path as a task sees it whose root is the given one.
+func (d *Dentry) PathFrom(root *Dentry) string {
+	if d.label != "" {
+		return d.label
+	}
+	path := d.pathTo(root)
+	if d.Deleted() {
+		path += " (deleted)"
+	}
+	return path
+}
+
+// pathTo joins the names below root, or below the tree's root.
+func (d *Dentry) pathTo(root *Dentry) string {
+	var names []string
+	for at := d; at != root && at.parent != nil; at = at.parent {
+		names = append(names, at.name)
+	}
+	var b strings.Builder
+	for i := len(names) - 1; i >= 0; i-- {
+		b.WriteByte('/')
+		b.WriteString(names[i])
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}
+
+// below tells whether d is top or lies under it.
+func (d *Dentry) below(top *Dentry) bool {
+	for ; d != nil; d = d.parent {
+		if d == top {
+			return true
+		}
+	}
+	return false
+}
+
+// depth is the number of folders above d.
+func (d *Dentry) depth() int {
+	n := 0
+	for ; d.parent != nil; d = d.parent {
+		n++
+	}
+	return n
+}
+
+// Getcwd returns the path of a working directory; see getcwd(2). ENOENT: it was
+// removed. A directory outside the task's root has "(unreachable)" before its
+// path.
+func (fs *FS) Getcwd(c *Ctx) (string, unix.Errno) {
+	if c.Cwd.Deleted() {
+		return "", unix.ENOENT
+	}
+	if !c.Cwd.below(c.Root) {
+		return "(unreachable)" + c.Cwd.pathTo(nil), 0
+	}
+	return c.Cwd.pathTo(c.Root), 0
+}
+
+// anonDentry makes a name for an object that has none, such as a pipe; label is what
+// /proc/PID/fd shows.
+func anonDentry(i *Inode, label string) *Dentry { return &Dentry{inode: i, label: label} }

@@ -1,0 +1,160 @@
+package vfs
+
+import (
+	"maps"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth bounds how deep folders nest, so that no walk over the tree can use
+// up the host's stack. Linux has no such bound.
+const maxDepth = 8192
+
+// directory is the names in a folder: entries, and below them those of the
+// lower node that no entry replaces or hides.
+type directory struct {
+	entries map[string]*Dentry // nil: the lower node's name is removed
+	loaded  bool               // every name of the lower node is in entries
+	sorted  *nameList          // nil: not known
+	dead    bool               // removed: nothing can be added
+}
+
+// nameList is the names of a folder at some time. It never changes, so that
+// open descriptions can keep it.
+type nameList struct{ items []Dirent }
+
+// SharedInSnapshot marks that a list never changes.
+func (*nameList) SharedInSnapshot() {}
+
+// Dirent is an entry of a folder as getdents64 tells it.
+type Dirent struct {
+	Name string
+	Ino  uint64
+	Type uint32 // unix.S_IFREG and so on
+}
+
+// child finds a name in a folder. ENOENT: there is none.
+func (fs *FS) child(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
+	i := dir.inode
+	if i.node != nil {
+		return fs.nodeChild(c, dir, name)
+	}
+	if d, ok := i.dir.entries[name]; ok {
+		if d == nil {
+			return nil, unix.ENOENT
+		}
+		return d, 0
+	}
+	if i.lower == nil || i.dir.loaded {
+		return nil, unix.ENOENT
+	}
+	n, errno := i.lower.child(name)
+	if errno != 0 {
+		return nil, errno
+	}
+	if n == nil {
+		return nil, unix.ENOENT
+	}
+	return fs.addLower(dir, name, n), 0
+}
+
+// addLower makes the entry of a lower node.
+func (fs *FS) addLower(dir *Dentry, name string, n *lower) *Dentry {
+	d := &Dentry{parent: dir, name: name, inode: fs.lowerInode(n), mounted: n.mount != nil}
+	dir.inode.dir.entries[name] = d
+	return d
+}
+
+// load makes the entries of all names of the lower node.
+func (fs *FS) load(dir *Dentry) unix.Errno {
+	i := dir.inode
+	if i.dir.loaded || i.lower == nil {
+		return 0
+	}
+	names, errno := i.lower.list()
+	if errno != 0 {
+		return errno
+	}
+	for _, name := range names {
+		if _, ok := i.dir.entries[name]; ok {
+			continue
+		}
+		n, errno := i.lower.child(name)
+		if errno != 0 {
+			return errno
+		}
+		if n != nil {
+			fs.addLower(dir, name, n)
+		}
+	}
+	i.dir.loaded, i.dir.sorted = true, nil
+	return 0
+}
+
+// list returns all entries of a folder, sorted by name.
+func (fs *FS) list(dir *Dentry) (*nameList, unix.Errno) {
+	if errno := fs.load(dir); errno != 0 {
+		return nil, errno
+	}
+	d := dir.inode.dir
+	if d.sorted == nil {
+		items := make([]Dirent, 0, len(d.entries))
+		for _, name := range slices.Sorted(maps.Keys(d.entries)) {
+			if e := d.entries[name]; e != nil {
+				items = append(items, Dirent{Name: name, Ino: e.inode.ino, Type: e.inode.Type()})
+			}
+		}
+		d.sorted = &nameList{items}
+	}
+	return d.sorted, 0
+}
+
+// isEmpty tells whether a folder has no names.
+func (fs *FS) isEmpty(dir *Dentry) (bool, unix.Errno) {
+	l, errno := fs.list(dir)
+	if errno != 0 {
+		return false, errno
+	}
+	return len(l.items) == 0, 0
+}
+
+// insert puts d into a folder under a name, in place of what was there.
+func (fs *FS) insert(dir, d *Dentry, name string) {
+	d.parent, d.name, d.gone = dir, name, false
+	dir.inode.dir.entries[name] = d
+	dir.inode.dir.sorted = nil
+	if d.inode.IsDir() && dir.inode.nlink > 1 { // 1: the host does not count
+		dir.inode.nlink++
+	}
+	fs.changedDir(dir.inode)
+}
+
+// remove takes d out of its folder.
+func (fs *FS) remove(d *Dentry) {
+	dir := d.parent.inode
+	if dir.lower != nil && dir.lower.has(d.name) {
+		dir.dir.entries[d.name] = nil
+	} else {
+		delete(dir.dir.entries, d.name)
+	}
+	dir.dir.sorted = nil
+	d.gone = true
+	if d.inode.IsDir() && dir.nlink > 2 {
+		dir.nlink--
+	}
+	fs.changedDir(dir)
+}
+
+// has tells whether a lower folder has a name. A name that was seen once is
+// known, so the host cannot fail here.
+func (n *lower) has(name string) bool {
+	c, errno := n.child(name)
+	return errno == 0 && c != nil
+}
+
+// changedDir stamps a change of names.
+func (fs *FS) changedDir(i *Inode) {
+	i.mtime = fs.now()
+	i.ctime = i.mtime
+}

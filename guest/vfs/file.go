@@ -1,0 +1,345 @@
+package vfs
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// OLargeFile is O_LARGEFILE as the kernel stores it in the flags of every
+// description that open(2) makes on x86-64.
+const OLargeFile = 0o100000
+
+// creationFlags act on open alone and are not kept.
+const creationFlags = unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_TRUNC | unix.O_CLOEXEC
+
+// statusFlags can be changed by fcntl(F_SETFL).
+const statusFlags = unix.O_APPEND | unix.O_ASYNC | unix.O_DIRECT | unix.O_NOATIME | unix.O_NONBLOCK
+
+// FileImpl is what an open description acts on: a file, a pipe end, a socket.
+// Nothing blocks: EAGAIN means that it cannot be done now, and that Waiters
+// will be woken when it may be. Offsets are given for every call; what has no
+// positions ignores them.
+//
+// A FileImpl that can do more implements some of Poller, Seeker, Mapper,
+// Ioctler and Closer.
+type FileImpl interface {
+	// Read fills p from offset off on and returns the number of bytes, 0 at the
+	// end.
+	Read(c *Ctx, p []byte, off int64) (int, unix.Errno)
+	// Write writes p at offset off and returns the number of bytes, at least
+	// one if there is no error and p is not empty.
+	Write(c *Ctx, p []byte, off int64) (int, unix.Errno)
+}
+
+// Poller is what can be not ready. Anything else is always ready for reading
+// and writing.
+type Poller interface {
+	// Ready is a set of poll events: unix.EPOLLIN and so on.
+	Ready() uint32
+	// Waiters is woken when the set may have grown.
+	Waiters() *wait.Queue
+}
+
+// Seeker is what has positions. Without it lseek, pread and pwrite fail with
+// ESPIPE.
+type Seeker interface {
+	// SeekTo returns the new position for whence (unix.SEEK_SET to SEEK_HOLE) and
+	// off, when the present one is at.
+	SeekTo(off int64, whence int, at int64) (int64, unix.Errno)
+}
+
+// Mapper is what can be mapped. Without it mmap fails with ENODEV.
+type Mapper interface {
+	// Map returns the bytes with a reference for the caller, who gives it back
+	// once the object is mapped. shared tells that the mapping is MAP_SHARED
+	// and that the description may write, so that writes through memory are to
+	// be expected.
+	Map(shared bool) (*mm.Object, unix.Errno)
+}
+
+// Ioctler answers ioctls that return data. Without it ioctl fails with ENOTTY.
+type Ioctler interface {
+	// Ioctl returns what is to be stored at the third argument; at is the
+	// position of the description.
+	Ioctl(cmd uint32, at int64) ([]byte, unix.Errno)
+}
+
+// Closer is told when the last reference to a description is gone.
+type Closer interface {
+	Close()
+}
+
+// File is an open file description, see open(2): what descriptors refer to.
+type File struct {
+	fs     *FS
+	dentry *Dentry
+	flags  int
+	refs   int
+
+	// Offset is the position of read, write and getdents.
+	Offset int64
+	// Impl is what reads and writes go to. It is nil for O_PATH, and for a FIFO
+	// until the kernel sets it.
+	Impl FileImpl
+	// Owner is the process or, if negative, group that F_SETOWN names, for
+	// SIGIO; Signal is that of F_SETSIG. They are kept for the kernel.
+	Owner, Signal int32
+
+	exec    bool      // keeps writers away from a running program
+	names   *nameList // of a folder, from its first getdents on
+	counted bool      // among the inode's writers
+}
+
+// NewFile makes a description with one reference of an object without a name,
+// such as a pipe. impl may be nil if it is set before use. label is what
+// /proc/PID/fd shows, for example "anon_inode:[eventfd]"; if it ends in ":" the
+// inode's number is added, as in "pipe:[3]".
+func (fs *FS) NewFile(i *Inode, label string, flags int, impl FileImpl) *File {
+	if strings.HasSuffix(label, ":") {
+		label += "[" + itoa(i.ino) + "]"
+	}
+	return fs.newFile(anonDentry(i, label), flags, impl)
+}
+
+// newFile makes a description with one reference.
+func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
+	f := &File{fs: fs, dentry: d, flags: flags &^ creationFlags, refs: 1, Impl: impl}
+	d.inode.opens++
+	if writable(flags) && flags&unix.O_PATH == 0 {
+		d.inode.writers++
+		f.counted = true
+	}
+	return f
+}
+
+// Ref adds a reference: dup, fork, a message that carries the descriptor.
+func (f *File) Ref() { f.refs++ }
+
+// Unref takes a reference away. With the last one locks of the description are
+// released and the object is told.
+func (f *File) Unref() {
+	if f.refs--; f.refs > 0 {
+		return
+	}
+	if f.refs < 0 {
+		panic("bug: open file description released twice")
+	}
+	i := f.dentry.inode
+	f.fs.unlockFile(f)
+	if c, ok := f.Impl.(Closer); ok {
+		c.Close()
+	}
+	if f.counted {
+		i.writers--
+	}
+	if f.exec {
+		i.runners--
+	}
+	i.opens--
+	i.release()
+}
+
+// Inode is the object that is open.
+func (f *File) Inode() *Inode { return f.dentry.inode }
+
+// Dentry is the name under which the object was opened.
+func (f *File) Dentry() *Dentry { return f.dentry }
+
+// Flags are the access mode and the status flags, as F_GETFL returns them.
+func (f *File) Flags() int { return f.flags }
+
+// SetFlags changes the status flags that F_SETFL can change. EPERM: O_NOATIME
+// on a file of somebody else.
+func (f *File) SetFlags(c *Ctx, flags int) unix.Errno {
+	if flags&unix.O_NOATIME != 0 && f.flags&unix.O_NOATIME == 0 && !c.Cred.owns(f.Inode()) {
+		return unix.EPERM
+	}
+	f.flags = f.flags&^statusFlags | flags&statusFlags
+	return 0
+}
+
+// Nonblock tells whether O_NONBLOCK is set.
+func (f *File) Nonblock() bool { return f.flags&unix.O_NONBLOCK != 0 }
+
+// IsPath tells whether the description is only a place, made with O_PATH.
+func (f *File) IsPath() bool { return f.flags&unix.O_PATH != 0 }
+
+// readable and writable tell what the access mode in flags allows.
+func readable(flags int) bool {
+	return flags&unix.O_ACCMODE == unix.O_RDONLY || flags&unix.O_ACCMODE == unix.O_RDWR
+}
+
+func writable(flags int) bool {
+	return flags&unix.O_ACCMODE == unix.O_WRONLY || flags&unix.O_ACCMODE == unix.O_RDWR
+}
+
+// Readable tells whether the description allows reading.
+func (f *File) Readable() bool { return readable(f.flags) && !f.IsPath() }
+
+// Writable tells whether the description allows writing.
+func (f *File) Writable() bool { return writable(f.flags) && !f.IsPath() }
+
+// mayRead and mayWrite check the access mode.
+func (f *File) mayRead() unix.Errno {
+	switch {
+	case !f.Readable():
+		return unix.EBADF
+	case f.Inode().IsDir():
+		return unix.EISDIR
+	}
+	return 0
+}
+
+func (f *File) mayWrite() unix.Errno {
+	if !f.Writable() {
+		return unix.EBADF
+	}
+	return 0
+}
+
+// Read reads at the position and moves it.
+func (f *File) Read(c *Ctx, p []byte) (int, unix.Errno) {
+	if errno := f.mayRead(); errno != 0 {
+		return 0, errno
+	}
+	n, errno := f.Impl.Read(c, p, f.Offset)
+	if f.seekable() {
+		f.Offset += int64(n)
+	}
+	return n, errno
+}
+
+// Write writes at the position, or at the end with O_APPEND, and moves it.
+func (f *File) Write(c *Ctx, p []byte) (int, unix.Errno) {
+	if errno := f.mayWrite(); errno != 0 {
+		return 0, errno
+	}
+	if !f.seekable() {
+		return f.Impl.Write(c, p, 0)
+	}
+	at := f.appendAt(f.Offset)
+	n, errno := f.Impl.Write(c, p, at)
+	if n > 0 {
+		f.Offset = at + int64(n)
+	}
+	return n, errno
+}
+
+// appendAt is where a write for offset off goes.
+func (f *File) appendAt(off int64) int64 {
+	if f.flags&unix.O_APPEND != 0 && f.Inode().IsRegular() && f.Inode().node == nil {
+		return f.Inode().Size()
+	}
+	return off
+}
+
+// Pread reads at an offset and does not move the position.
+func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
+	switch {
+	case off < 0:
+		return 0, unix.EINVAL
+	case f.IsPath():
+		return 0, unix.EBADF
+	case !f.seekable():
+		return 0, unix.ESPIPE
+	}
+	if errno := f.mayRead(); errno != 0 {
+		return 0, errno
+	}
+	return f.Impl.Read(c, p, off)
+}
+
+// Pwrite writes at an offset, or at the end with O_APPEND as Linux does, and
+// does not move the position.
+func (f *File) Pwrite(c *Ctx, p []byte, off int64) (int, unix.Errno) {
+	switch {
+	case off < 0:
+		return 0, unix.EINVAL
+	case f.IsPath():
+		return 0, unix.EBADF
+	case !f.seekable():
+		return 0, unix.ESPIPE
+	}
+	if errno := f.mayWrite(); errno != 0 {
+		return 0, errno
+	}
+	return f.Impl.Write(c, p, f.appendAt(off))
+}
+
+func (f *File) seekable() bool {
+	_, ok := f.Impl.(Seeker)
+	return ok
+}
+
+// Lseek moves the position; see lseek(2).
+func (f *File) Lseek(off int64, whence int) (int64, unix.Errno) {
+	if f.IsPath() {
+		return 0, unix.EBADF
+	}
+	s, ok := f.Impl.(Seeker)
+	if !ok {
+		return 0, unix.ESPIPE
+	}
+	at, errno := s.SeekTo(off, whence, f.Offset)
+	if errno != 0 {
+		return 0, errno
+	}
+	if f.Inode().IsDir() && at == 0 {
+		f.names = nil // rewinddir shows the folder as it is now
+	}
+	f.Offset = at
+	return at, 0
+}
+
+// Ready is the set of poll events that hold now.
+func (f *File) Ready() uint32 {
+	if p, ok := f.Impl.(Poller); ok {
+		return p.Ready()
+	}
+	return unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDNORM | unix.EPOLLWRNORM
+}
+
+// Waiters is woken when Ready may have changed; nil if that never happens.
+func (f *File) Waiters() *wait.Queue {
+	if p, ok := f.Impl.(Poller); ok {
+		return p.Waiters()
+	}
+	return nil
+}
+
+// Map returns the bytes for a mapping, with a reference that the caller gives
+// back (Unref) when the object is mapped. EACCES: the access mode does not allow
+// it. ENODEV: the object cannot be mapped.
+func (f *File) Map(shared, write bool) (*mm.Object, unix.Errno) {
+	switch {
+	case f.IsPath():
+		return nil, unix.EBADF
+	case !f.Readable(), shared && write && !f.Writable():
+		return nil, unix.EACCES
+	}
+	m, ok := f.Impl.(Mapper)
+	if !ok {
+		return nil, unix.ENODEV
+	}
+	return m.Map(shared && f.Writable())
+}
+
+// MapName tells what /proc/PID/maps shows of a mapping of the file.
+func (f *File) MapName() (path string, dev, inode uint64) {
+	return f.dentry.Path(), f.Inode().Dev(), f.Inode().Ino()
+}
+
+// Ioctl answers ioctls that return data.
+func (f *File) Ioctl(cmd uint32) ([]byte, unix.Errno) {
+	if f.IsPath() {
+		return nil, unix.EBADF
+	}
+	if i, ok := f.Impl.(Ioctler); ok {
+		return i.Ioctl(cmd, f.Offset)
+	}
+	return nil, unix.ENOTTY
+}

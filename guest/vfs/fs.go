@@ -1,0 +1,69 @@
+package vfs
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu"
+)
+
+// FS is the guest's file system: a tree of names and what it holds.
+type FS struct {
+	// Clock stamps changes and Entropy is behind /dev/random. The kernel sets
+	// both before the first operation.
+	Clock   Clock
+	Entropy Entropy
+
+	ram       *emu.RAM
+	host      *Host
+	root      *Dentry
+	startNS   int64 // the time before Clock is set
+	lastIno   uint64
+	inodes    uint64 // made by the guest
+	maxInodes uint64
+	linked    map[hostID]*Inode // of host files with several names
+	cached    []*Inode          // with unchanged pages of host files, oldest first
+	mounts    []MountInfo
+	writable  []*Dentry  // tops of rw mounts, sorted by path
+	waits     []lockWait // for record locks, oldest first
+	locks     int        // record locks of all files
+	anonInode *Inode
+}
+
+// Root is the root folder of the tree.
+func (fs *FS) Root() *Dentry { return fs.root }
+
+// now is the time for a stamp.
+func (fs *FS) now() int64 {
+	if fs.Clock == nil {
+		return fs.startNS
+	}
+	return fs.Clock.RealtimeNS()
+}
+
+// Close closes all handles of the host. It fails if a host file that the guest
+// could see was noticed to change during the run.
+func (fs *FS) Close() error { return fs.host.Close() }
+
+// uncache forgets that i holds pages of a host file.
+func (fs *FS) uncache(i *Inode) {
+	if at := slices.Index(fs.cached, i); at >= 0 {
+		fs.cached = slices.Delete(fs.cached, at, at+1)
+	}
+}
+
+// Reclaim gives back pages of host files that nobody has open or mapped and
+// that can be read again, and returns how many. The kernel calls it when guest
+// memory is used up.
+func (fs *FS) Reclaim() int {
+	freed := 0
+	fs.cached = slices.DeleteFunc(fs.cached, func(i *Inode) bool {
+		if i.dataChanged || i.opens > 0 || i.content.Refs() > 1 {
+			return false
+		}
+		freed += i.content.Resident()
+		i.content.Unref()
+		i.content = nil
+		return true
+	})
+	return freed
+}

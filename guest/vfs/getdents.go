@@ -1,0 +1,128 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder is an open folder.
+type folder struct{ inode *Inode }
+
+func (*folder) Read(*Ctx, []byte, int64) (int, unix.Errno)  { return 0, unix.EISDIR }
+func (*folder) Write(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
+
+// SeekTo takes positions that getdents64 told, and 0.
+func (*folder) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
+	if whence == unix.SEEK_END {
+		return 0, unix.EINVAL
+	}
+	return seek(off, whence, at, 0, math.MaxInt64)
+}
+
+// direntHeader is the length of a linux_dirent64 before its name.
+const direntHeader = 19
+
+// Getdents fills buf with linux_dirent64 records and returns their length, 0 at
+// the end. The first call, and the first after a seek to 0, fixes what names
+// and positions there are; names removed later are left out. EINVAL: not even
+// one record fits.
+func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) {
+	switch {
+	case f.IsPath() || !f.Readable():
+		return 0, unix.EBADF
+	case !f.Inode().IsDir():
+		return 0, unix.ENOTDIR
+	case f.Inode().dir != nil && f.Inode().dir.dead:
+		return 0, unix.ENOENT
+	}
+	if f.names == nil {
+		names, errno := f.fs.openList(c, f.dentry)
+		if errno != 0 {
+			return 0, errno
+		}
+		f.names = names
+	}
+	n := 0
+	for f.Offset < int64(2+len(f.names.items)) {
+		e, ok := f.dirent(c, f.Offset)
+		if ok {
+			size := putDirent(buf[n:], e, f.Offset+1)
+			if size == 0 && n == 0 {
+				return 0, unix.EINVAL
+			}
+			if size == 0 {
+				break
+			}
+			n += size
+		}
+		f.Offset++
+	}
+	return n, 0
+}
+
+// openList lists a folder for a description of it.
+func (fs *FS) openList(c *Ctx, d *Dentry) (*nameList, unix.Errno) {
+	folder, ok := d.inode.node.(DirNode)
+	if !ok {
+		return fs.list(d)
+	}
+	items, errno := folder.List(c)
+	return &nameList{items}, errno
+}
+
+// dirent returns the entry at a position, if it is still there.
+func (f *File) dirent(c *Ctx, at int64) (Dirent, bool) {
+	switch at {
+	case 0:
+		return Dirent{".", f.Inode().ino, unix.S_IFDIR}, true
+	case 1:
+		return Dirent{"..", f.parent(c).inode.ino, unix.S_IFDIR}, true
+	}
+	e := f.names.items[at-2]
+	if f.Inode().node != nil {
+		return e, true
+	}
+	d := f.Inode().dir.entries[e.Name]
+	if d == nil {
+		return Dirent{}, false
+	}
+	return Dirent{e.Name, d.inode.ino, d.inode.Type()}, true
+}
+
+// parent is the folder that ".." means.
+func (f *File) parent(c *Ctx) *Dentry {
+	if f.dentry == c.Root {
+		return f.dentry
+	}
+	return f.dentry.Parent()
+}
+
+// putDirent stores one record and returns its length, 0 if it does not fit.
+func putDirent(buf []byte, e Dirent, next int64) int {
+	size := (direntHeader + len(e.Name) + 1 + 7) &^ 7
+	if size > len(buf) {
+		return 0
+	}
+	clear(buf[:size])
+	binary.LittleEndian.PutUint64(buf, e.Ino)
+	binary.LittleEndian.PutUint64(buf[8:], uint64(next))
+	binary.LittleEndian.PutUint16(buf[16:], uint16(size))
+	buf[18] = byte(e.Type >> 12) // DT_REG and so on are the type bits of a mode
+	copy(buf[direntHeader:], e.Name)
+	return size
+}
+
+// ParseDirents is the reverse of Getdents, for the kernel's own use and tests.
+func ParseDirents(buf []byte) []Dirent {
+	var list []Dirent
+	for len(buf) >= direntHeader {
+		size := binary.LittleEndian.Uint16(buf[16:])
+		name, _, _ := strings.Cut(string(buf[direntHeader:size]), "\x00")
+		list = append(list, Dirent{name, binary.LittleEndian.Uint64(buf), uint32(buf[18]) << 12})
+		buf = buf[size:]
+	}
+	return list
+}

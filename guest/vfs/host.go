@@ -1,0 +1,258 @@
+package vfs
+
+import (
+	"container/list"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of open host handles; what is closed is opened again at need.
+const (
+	maxHostDirs  = 64
+	maxHostFiles = 256
+)
+
+// Host reads the folders of the host that guests see. All copies of a file
+// system share one Host, also copies that run at the same time, hence the lock.
+// What it tells is a function of the host's files alone, which must not change
+// during a run; a change that it notices is an EIO for the guest and is
+// reported by Close.
+type Host struct {
+	mu      sync.Mutex
+	times   bool
+	fixedNS int64 // what files show unless times is set
+	dirs    handles
+	files   handles
+	roots   []*lower
+	inputs  map[*lower]bool
+	hashes  []Input // once computed
+	stdin   *StdinData
+	changed string // path of the first file that changed under the run
+}
+
+func newHost(times bool, fixedNS int64) *Host {
+	return &Host{
+		times: times, fixedNS: fixedNS, inputs: map[*lower]bool{},
+		dirs: handles{limit: maxHostDirs}, files: handles{limit: maxHostFiles},
+	}
+}
+
+// SharedInSnapshot marks that copies of a file system share the handles.
+func (h *Host) SharedInSnapshot() {}
+
+// Close closes all handles. It fails if a host file was seen to change while
+// the guest could see it.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dirs.close()
+	h.files.close()
+	for _, r := range h.roots {
+		_ = unix.Close(r.fd)
+	}
+	h.roots = nil
+	if h.changed != "" {
+		return fmt.Errorf("host file %s changed during the run", h.changed)
+	}
+	return nil
+}
+
+// root opens a folder or file of the host, following symbolic links, as the top
+// of a tree of lower nodes.
+func (h *Host) root(path string) (*lower, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	n := &lower{host: h, name: path, fd: fd, attr: h.attr(&st)}
+	h.roots = append(h.roots, n)
+	return n, nil
+}
+
+// attr takes from the host's answer what a guest may see.
+func (h *Host) attr(st *unix.Stat_t) lowerAttr {
+	a := lowerAttr{
+		mode: st.Mode, uid: st.Uid, gid: st.Gid, nlink: uint32(st.Nlink), size: st.Size, rdev: st.Rdev,
+		id: hostID{st.Dev, st.Ino}, stamp: unix.TimespecToNsec(st.Mtim),
+		atime: h.fixedNS, mtime: h.fixedNS, ctime: h.fixedNS,
+	}
+	if h.times {
+		a.atime, a.mtime, a.ctime = unix.TimespecToNsec(st.Atim), a.stamp, unix.TimespecToNsec(st.Ctim)
+	}
+	return a
+}
+
+// dir returns a handle of a host folder for the *at calls. It is valid until
+// the next call.
+func (h *Host) dir(n *lower) (int, unix.Errno) {
+	if n.parent == nil {
+		return n.fd, 0
+	}
+	if fd, ok := h.dirs.get(n); ok {
+		return fd, 0
+	}
+	fd, errno := h.openAt(n, unix.O_PATH|unix.O_DIRECTORY)
+	if errno == 0 {
+		h.dirs.put(n, fd)
+	}
+	return fd, errno
+}
+
+// file returns a handle for reading a regular file. It is valid until the next
+// call.
+func (h *Host) file(n *lower) (int, unix.Errno) {
+	if fd, ok := h.files.get(n); ok {
+		return fd, 0
+	}
+	fd, errno := h.openAt(n, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if errno == 0 {
+		h.files.put(n, fd)
+	}
+	return fd, errno
+}
+
+// openAt opens n in its folder and makes sure that it is what was seen before.
+func (h *Host) openAt(n *lower, flags int) (int, unix.Errno) {
+	fd, errno := h.openRaw(n, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if errno != 0 {
+		return -1, errno
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) {
+		_ = unix.Close(fd)
+		return -1, h.noteChange(n)
+	}
+	return fd, 0
+}
+
+func (h *Host) openRaw(n *lower, flags int) (int, unix.Errno) {
+	if n.parent == nil {
+		return openRoot(n, flags)
+	}
+	dir, errno := h.dir(n.parent)
+	if errno != 0 {
+		return -1, errno
+	}
+	fd, err := unix.Openat(dir, n.name, flags, 0)
+	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
+		return -1, h.noteChange(n)
+	}
+	return fd, errnoOf(err)
+}
+
+// openRoot opens what the O_PATH handle of a root stands for.
+func openRoot(n *lower, flags int) (int, unix.Errno) {
+	if n.isDir() {
+		fd, err := unix.Openat(n.fd, ".", flags, 0)
+		return fd, errnoOf(err)
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", n.fd), flags&^unix.O_NOFOLLOW, 0)
+	return fd, errnoOf(err)
+}
+
+// noteChange remembers that n is not what it was.
+func (h *Host) noteChange(n *lower) unix.Errno {
+	if h.changed == "" {
+		h.changed = n.hostPath()
+	}
+	return unix.EIO
+}
+
+// errnoOf makes an error of package unix an Errno.
+func errnoOf(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
+	if errno, ok := err.(unix.Errno); ok {
+		return errno
+	}
+	return unix.EIO
+}
+
+// names lists the names in a host folder, sorted, without "." and "..".
+func (h *Host) names(n *lower) ([]string, unix.Errno) {
+	fd, errno := h.openAt(n, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errno != 0 {
+		return nil, errno
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var names []string
+	buf := make([]byte, 1<<16)
+	for {
+		got, err := unix.ReadDirent(fd, buf)
+		if err != nil {
+			return nil, errnoOf(err)
+		}
+		if got <= 0 {
+			break
+		}
+		_, _, names = unix.ParseDirent(buf[:got], -1, names)
+	}
+	slices.Sort(names)
+	return names, 0
+}
+
+// handles is a bounded set of open handles; the one that was not used for the
+// longest time gives way.
+type handles struct {
+	limit int
+	open  map[*lower]*list.Element
+	order list.List // of handle, the last used one in front
+}
+
+type handle struct {
+	node *lower
+	fd   int
+}
+
+func (s *handles) get(n *lower) (int, bool) {
+	e, ok := s.open[n]
+	if !ok {
+		return -1, false
+	}
+	s.order.MoveToFront(e)
+	return e.Value.(handle).fd, true
+}
+
+func (s *handles) put(n *lower, fd int) {
+	if s.open == nil {
+		s.open = map[*lower]*list.Element{}
+	}
+	if len(s.open) >= s.limit {
+		s.drop(s.order.Back())
+	}
+	s.open[n] = s.order.PushFront(handle{n, fd})
+}
+
+func (s *handles) drop(e *list.Element) {
+	old := s.order.Remove(e).(handle)
+	delete(s.open, old.node)
+	_ = unix.Close(old.fd)
+}
+
+func (s *handles) close() {
+	for s.order.Len() > 0 {
+		s.drop(s.order.Back())
+	}
+}
+
+// joinHost puts a component behind a host path.
+func joinHost(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }

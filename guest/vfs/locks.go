@@ -1,0 +1,345 @@
+package vfs
+
+import (
+	"math"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// maxLocks bounds the record locks of all files together; more is ENOLCK.
+const maxLocks = 1 << 16
+
+// LockOwner is who holds a record lock: for POSIX locks a process, numbered by
+// the kernel; for open file description locks (F_OFD_SETLK) the description.
+type LockOwner struct {
+	Process int32
+	File    *File
+}
+
+// recordLock is a lock of the bytes from start to end, both included.
+type recordLock struct {
+	owner      LockOwner
+	start, end int64
+	write      bool
+}
+
+// recordLocks are the locks of one inode.
+type recordLocks struct {
+	list    []recordLock // by start, then by time
+	flocks  []flock
+	waiters wait.Queue
+}
+
+// flock is a lock of a whole file, see flock(2).
+type flock struct {
+	file  *File
+	write bool
+}
+
+// lockWait is a task that waits for a record lock.
+type lockWait struct {
+	waiter int32
+	inode  *Inode
+	lock   recordLock
+}
+
+func (l *recordLock) overlaps(o *recordLock) bool { return l.start <= o.end && o.start <= l.end }
+
+// conflicts returns a lock of somebody else that l cannot be held together
+// with, or nil.
+func (r *recordLocks) conflict(l *recordLock) *recordLock {
+	for n := range r.list {
+		o := &r.list[n]
+		if o.owner != l.owner && o.overlaps(l) && (o.write || l.write) {
+			return o
+		}
+	}
+	return nil
+}
+
+// lockRange makes a range of bytes of what fcntl was given.
+func (f *File) lockRange(lk *unix.Flock_t) (start, end int64, errno unix.Errno) {
+	base := int64(0)
+	switch lk.Whence {
+	case unix.SEEK_SET:
+	case unix.SEEK_CUR:
+		base = f.Offset
+	case unix.SEEK_END:
+		base = f.Inode().Size()
+	default:
+		return 0, 0, unix.EINVAL
+	}
+	if lk.Start > math.MaxInt64-base {
+		return 0, 0, unix.EOVERFLOW
+	}
+	start = base + lk.Start
+	switch {
+	case start < 0:
+		return 0, 0, unix.EINVAL
+	case lk.Len > 0:
+		if lk.Len-1 > math.MaxInt64-start {
+			return 0, 0, unix.EOVERFLOW
+		}
+		return start, start + lk.Len - 1, 0
+	case lk.Len < 0:
+		if start+lk.Len < 0 {
+			return 0, 0, unix.EINVAL
+		}
+		return start + lk.Len, start - 1, 0
+	}
+	return start, math.MaxInt64, 0
+}
+
+// GetLock is fcntl with F_GETLK, or F_OFD_GETLK if the owner is a description:
+// it returns the lock that stands in the way of lk, or lk with F_UNLCK.
+func (f *File) GetLock(owner LockOwner, lk unix.Flock_t) (unix.Flock_t, unix.Errno) {
+	if f.IsPath() {
+		return lk, unix.EBADF
+	}
+	if lk.Type != unix.F_RDLCK && lk.Type != unix.F_WRLCK || owner.File != nil && lk.Pid != 0 {
+		return lk, unix.EINVAL
+	}
+	start, end, errno := f.lockRange(&lk)
+	if errno != 0 {
+		return lk, errno
+	}
+	want := recordLock{owner, start, end, lk.Type == unix.F_WRLCK}
+	have := f.Inode().locks.conflict(&want)
+	if have == nil {
+		lk.Type = unix.F_UNLCK
+		return lk, 0
+	}
+	lk = unix.Flock_t{Type: unix.F_RDLCK, Whence: unix.SEEK_SET, Start: have.start, Pid: have.owner.Process}
+	if have.write {
+		lk.Type = unix.F_WRLCK
+	}
+	if have.end != math.MaxInt64 {
+		lk.Len = have.end - have.start + 1
+	}
+	if have.owner.File != nil {
+		lk.Pid = -1
+	}
+	return lk, 0
+}
+
+// SetLock is fcntl with F_SETLK, or F_OFD_SETLK if the owner is a description.
+// EAGAIN: somebody else's lock is in the way. For F_SETLKW waiter is the id of
+// the waiting task: it is noted as waiting for the lock, and the call is to be
+// repeated when Inode.LockWaiters is woken, or given up with CancelLock.
+// EDEADLK: waiting would never end. For F_SETLK waiter is 0.
+func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errno {
+	if errno := f.mayLock(owner, &lk); errno != 0 {
+		return errno
+	}
+	start, end, errno := f.lockRange(&lk)
+	if errno != 0 {
+		return errno
+	}
+	fs, r := f.fs, &f.Inode().locks
+	l := recordLock{owner, start, end, lk.Type == unix.F_WRLCK}
+	fs.CancelLock(waiter)
+	if lk.Type == unix.F_UNLCK {
+		if fs.locks > maxLocks {
+			return unix.ENOLCK
+		}
+		fs.cutLocks(r, &l)
+		r.waiters.Wake(wait.AnyEvent)
+		return 0
+	}
+	if c := r.conflict(&l); c != nil {
+		if waiter == 0 {
+			return unix.EAGAIN
+		}
+		if owner.File == nil && fs.deadlocks(f.Inode(), &l) {
+			return unix.EDEADLK
+		}
+		fs.waits = append(fs.waits, lockWait{waiter, f.Inode(), l})
+		return unix.EAGAIN
+	}
+	if fs.locks >= maxLocks {
+		return unix.ENOLCK
+	}
+	fs.cutLocks(r, &l)
+	fs.addLock(r, l)
+	r.waiters.Wake(wait.AnyEvent) // a write lock may have become a read lock
+	return 0
+}
+
+// mayLock checks the arguments of SetLock.
+func (f *File) mayLock(owner LockOwner, lk *unix.Flock_t) unix.Errno {
+	if f.IsPath() {
+		return unix.EBADF
+	}
+	if owner.File != nil && lk.Pid != 0 {
+		return unix.EINVAL
+	}
+	switch lk.Type {
+	case unix.F_UNLCK:
+	case unix.F_RDLCK:
+		if !f.Readable() {
+			return unix.EBADF
+		}
+	case unix.F_WRLCK:
+		if !f.Writable() {
+			return unix.EBADF
+		}
+	default:
+		return unix.EINVAL
+	}
+	return 0
+}
+
+// cutLocks takes the range of l out of the owner's locks.
+func (fs *FS) cutLocks(r *recordLocks, l *recordLock) {
+	fs.locks -= len(r.list)
+	var kept []recordLock
+	for _, o := range r.list {
+		if o.owner != l.owner || !o.overlaps(l) {
+			kept = append(kept, o)
+			continue
+		}
+		if o.start < l.start {
+			left := o
+			left.end = l.start - 1
+			kept = append(kept, left)
+		}
+		if o.end > l.end {
+			right := o
+			right.start = l.end + 1
+			kept = append(kept, right)
+		}
+	}
+	r.list = kept
+	r.sort()
+	fs.locks += len(r.list)
+}
+
+func (r *recordLocks) sort() {
+	slices.SortStableFunc(r.list, func(a, b recordLock) int {
+		switch {
+		case a.start < b.start:
+			return -1
+		case a.start > b.start:
+			return 1
+		}
+		return 0
+	})
+}
+
+// addLock adds l and joins it with locks of the same kind that it touches.
+func (fs *FS) addLock(r *recordLocks, l recordLock) {
+	fs.locks -= len(r.list)
+	r.list = slices.DeleteFunc(r.list, func(o recordLock) bool {
+		if o.owner != l.owner || o.write != l.write {
+			return false
+		}
+		switch {
+		case l.start > 0 && o.end == l.start-1:
+			l.start = o.start
+		case l.end != math.MaxInt64 && o.start == l.end+1:
+			l.end = o.end
+		default:
+			return false
+		}
+		return true
+	})
+	r.list = append(r.list, l)
+	r.sort()
+	fs.locks += len(r.list)
+}
+
+// CancelLock forgets that a task waits for a record lock.
+func (fs *FS) CancelLock(waiter int32) {
+	fs.waits = slices.DeleteFunc(fs.waits, func(w lockWait) bool { return w.waiter == waiter })
+}
+
+// deadlocks tells whether somebody whom l has to wait for waits, directly or
+// through others, for l's owner.
+func (fs *FS) deadlocks(i *Inode, l *recordLock) bool {
+	seen := []LockOwner{}
+	todo := i.locks.blockers(l)
+	for len(todo) > 0 {
+		owner := todo[0]
+		todo = todo[1:]
+		if owner == l.owner {
+			return true
+		}
+		if slices.Contains(seen, owner) {
+			continue
+		}
+		seen = append(seen, owner)
+		for n := range fs.waits {
+			if w := &fs.waits[n]; w.lock.owner == owner {
+				todo = append(todo, w.inode.locks.blockers(&w.lock)...)
+			}
+		}
+	}
+	return false
+}
+
+// blockers lists the owners of all locks that stand in the way of l.
+func (r *recordLocks) blockers(l *recordLock) []LockOwner {
+	var owners []LockOwner
+	for n := range r.list {
+		o := &r.list[n]
+		if o.owner != l.owner && o.overlaps(l) && (o.write || l.write) {
+			owners = append(owners, o.owner)
+		}
+	}
+	return owners
+}
+
+// UnlockAll releases all record locks that an owner has on the file, as Linux
+// does when a process closes any descriptor of it.
+func (f *File) UnlockAll(owner LockOwner) {
+	r := &f.Inode().locks
+	if !slices.ContainsFunc(r.list, func(o recordLock) bool { return o.owner == owner }) {
+		return
+	}
+	f.fs.cutLocks(r, &recordLock{owner: owner, end: math.MaxInt64})
+	r.waiters.Wake(wait.AnyEvent)
+}
+
+// Flock is flock(2) with LOCK_SH, LOCK_EX or LOCK_UN, and LOCK_NB or not.
+// EAGAIN: somebody else's lock is in the way; a lock that was to be changed is
+// gone then, as flock(2) says.
+func (f *File) Flock(op int) unix.Errno {
+	if f.IsPath() {
+		return unix.EBADF
+	}
+	op &^= unix.LOCK_NB
+	if op != unix.LOCK_SH && op != unix.LOCK_EX && op != unix.LOCK_UN {
+		return unix.EINVAL
+	}
+	r := &f.Inode().locks
+	write := op == unix.LOCK_EX
+	at := slices.IndexFunc(r.flocks, func(l flock) bool { return l.file == f })
+	if at >= 0 && op != unix.LOCK_UN && r.flocks[at].write == write {
+		return 0
+	}
+	if at >= 0 {
+		r.flocks = slices.Delete(r.flocks, at, at+1)
+		defer r.waiters.Wake(wait.AnyEvent)
+	}
+	if op == unix.LOCK_UN {
+		return 0
+	}
+	if slices.ContainsFunc(r.flocks, func(l flock) bool { return l.write || write }) {
+		return unix.EAGAIN
+	}
+	r.flocks = append(r.flocks, flock{f, write})
+	return 0
+}
+
+// unlockFile releases the locks that belong to a description.
+func (fs *FS) unlockFile(f *File) {
+	r := &f.Inode().locks
+	f.UnlockAll(LockOwner{File: f})
+	if at := slices.IndexFunc(r.flocks, func(l flock) bool { return l.file == f }); at >= 0 {
+		r.flocks = slices.Delete(r.flocks, at, at+1)
+		r.waiters.Wake(wait.AnyEvent)
+	}
+}

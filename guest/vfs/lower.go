@@ -1,0 +1,184 @@
+package vfs
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostID tells files of the host apart; hard links have the same.
+type hostID struct{ dev, ino uint64 }
+
+// lowerAttr is what stat says of a lower node.
+type lowerAttr struct {
+	mode, uid, gid, nlink uint32
+	size                  int64
+	rdev                  uint64
+	atime, mtime, ctime   int64 // ns since 1970, as the guest sees them
+	id                    hostID
+	stamp                 int64 // the host's modification time, to notice changes
+}
+
+// same tells whether st can be of the file that a describes. The size of a
+// folder may change without its names.
+func (a *lowerAttr) same(st *unix.Stat_t) bool {
+	if (hostID{st.Dev, st.Ino}) != a.id || st.Mode&unix.S_IFMT != a.mode&unix.S_IFMT {
+		return false
+	}
+	return a.mode&unix.S_IFMT != unix.S_IFREG || st.Size == a.size && unix.TimespecToNsec(st.Mtim) == a.stamp
+}
+
+// lower is a file of the tree that the guest finds at the start of a run: one
+// of the host, or a folder that stands above visible ones. It never changes;
+// what it has read of the host it keeps.
+//
+// Overrides are the names that New put over those of the host: mounts, visible
+// paths and the folders above them.
+type lower struct {
+	host      *Host
+	parent    *lower // the host folder it is in; nil for a root and for synthetic ones
+	name      string // in parent; for a root its host path
+	fd        int    // of a root
+	attr      lowerAttr
+	synthetic bool
+	overrides map[string]*lower
+	mount     *mountPoint // set if this is the top of a mount
+
+	children map[string]*lower // found so far
+	names    []string          // all names, once listed
+	listed   bool
+	target   string
+	linkRead bool
+}
+
+// SharedInSnapshot marks that copies of a file system share the lower tree.
+func (n *lower) SharedInSnapshot() {}
+
+func (n *lower) isDir() bool     { return n.attr.mode&unix.S_IFMT == unix.S_IFDIR }
+func (n *lower) isSymlink() bool { return n.attr.mode&unix.S_IFMT == unix.S_IFLNK }
+
+// hostPath is the path on the host.
+func (n *lower) hostPath() string {
+	if n.parent == nil {
+		return n.name
+	}
+	return joinHost(n.parent.hostPath(), n.name)
+}
+
+// child finds a name in a folder; nil without an error means there is none.
+func (n *lower) child(name string) (*lower, unix.Errno) {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	return n.childLocked(name)
+}
+
+func (n *lower) childLocked(name string) (*lower, unix.Errno) {
+	if c, ok := n.overrides[name]; ok {
+		return c, 0
+	}
+	if n.synthetic {
+		return nil, 0
+	}
+	if c, ok := n.children[name]; ok {
+		return c, 0
+	}
+	dir, errno := n.host.dir(n)
+	if errno != 0 {
+		return nil, errno
+	}
+	var st unix.Stat_t
+	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err {
+	case nil:
+	case unix.ENOENT:
+		return nil, 0
+	default:
+		return nil, errnoOf(err)
+	}
+	c := &lower{host: n.host, parent: n, name: name, attr: n.host.attr(&st)}
+	if n.children == nil {
+		n.children = map[string]*lower{}
+	}
+	n.children[name] = c
+	return c, 0
+}
+
+// list returns all names in a folder, sorted. The caller must not change it.
+func (n *lower) list() ([]string, unix.Errno) {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	if n.listed {
+		return n.names, 0
+	}
+	var names []string
+	if !n.synthetic {
+		var errno unix.Errno
+		if names, errno = n.host.names(n); errno != 0 {
+			return nil, errno
+		}
+	}
+	for name := range n.overrides {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	n.names, n.listed = slices.Compact(names), true
+	return n.names, 0
+}
+
+// readlink returns what a symbolic link says.
+func (n *lower) readlink() (string, unix.Errno) {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	if n.linkRead {
+		return n.target, 0
+	}
+	dir, errno := n.host.dir(n.parent)
+	if errno != 0 {
+		return "", errno
+	}
+	buf := make([]byte, unix.PathMax)
+	got, err := unix.Readlinkat(dir, n.name, buf)
+	if err != nil {
+		return "", n.host.noteChange(n)
+	}
+	n.target, n.linkRead = string(buf[:got]), true
+	return n.target, 0
+}
+
+// open makes sure that a regular file can be read.
+func (n *lower) open() unix.Errno {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	_, errno := n.host.file(n)
+	return errno
+}
+
+// ReadAt fills p with bytes of a regular file; it is the source of memory
+// objects. The file is an input of the run from here on.
+func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	n.host.inputs[n] = true
+	fd, errno := n.host.file(n)
+	if errno != 0 {
+		return unix.EIO
+	}
+	for len(p) > 0 && off < n.attr.size {
+		got, err := unix.Pread(fd, p, off)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || got == 0 {
+			return n.host.noteChange(n)
+		}
+		p, off = p[got:], off+int64(got)
+	}
+	clear(p)
+	return 0
+}
+
+// noteRead makes a file an input although it has no bytes to be read.
+func (n *lower) noteRead() {
+	n.host.mu.Lock()
+	defer n.host.mu.Unlock()
+	n.host.inputs[n] = true
+}

@@ -1,0 +1,358 @@
+package vfs
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// MountInfo is a line of the mount table.
+type MountInfo struct {
+	Path    string // guest path
+	Super   *Super
+	Source  string // first field of /proc/mounts
+	Options string // fourth field
+}
+
+// mountPoint is where a host folder named by Config.Mounts stands.
+type mountPoint struct {
+	guest    string // path of the guest
+	host     string // path of the host without symbolic links
+	writable bool
+}
+
+// scratchFolders are there for temporary files.
+var scratchFolders = []struct {
+	path string
+	mode uint32
+}{
+	{"/run", 0o755}, {"/run/lock", 0o1777}, {"/tmp", 0o1777}, {"/var/tmp", 0o1777}, {"/root", 0o700},
+}
+
+// New makes the file system that cfg describes. The error names the mount or
+// folder that cannot be opened.
+func New(cfg Config) (*FS, error) {
+	fs := &FS{
+		ram: cfg.RAM, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
+		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{},
+	}
+	if fs.maxInodes == 0 {
+		fs.maxInodes = cfg.RAM.Limit() / 2
+	}
+	b := builder{fs: fs, cfg: &cfg}
+	if err := b.build(); err != nil {
+		_ = fs.host.Close()
+		return nil, err
+	}
+	fs.root = &Dentry{inode: fs.lowerInode(b.root), mounted: true}
+	fs.addMount(MountInfo{Path: "/", Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
+	fs.makeDevices()
+	for _, m := range b.mounts {
+		if err := fs.openMount(m); err != nil {
+			_ = fs.host.Close()
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// openMount notes a mount in the table, and for Commit if it is writable.
+func (fs *FS) openMount(m *mountPoint) error {
+	d, errno := fs.Lookup(fs.self(), nil, m.guest, false)
+	if errno != 0 {
+		return fmt.Errorf("mount at %s: %w", m.guest, errno)
+	}
+	if m.writable {
+		fs.writable = append(fs.writable, d)
+	}
+	fs.addMount(MountInfo{Path: m.guest, Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
+	return nil
+}
+
+// self is the context for the file system's own operations.
+func (fs *FS) self() *Ctx { return &Ctx{Cred: NewCred(0, 0), Root: fs.root, Cwd: fs.root} }
+
+func (fs *FS) addMount(m MountInfo) {
+	fs.mounts = slices.DeleteFunc(fs.mounts, func(o MountInfo) bool { return o.Path == m.Path })
+	fs.mounts = append(fs.mounts, m)
+}
+
+// Mounts lists the mount table in the order of mounting.
+func (fs *FS) Mounts() []MountInfo { return fs.mounts }
+
+// builder puts the lower tree together.
+type builder struct {
+	fs     *FS
+	cfg    *Config
+	root   *lower // what the guest sees
+	host   *lower // the host's root
+	mounts []*mountPoint
+}
+
+func (b *builder) build() error {
+	if err := b.base(); err != nil {
+		return err
+	}
+	b.scratch()
+	for _, m := range b.cfg.Mounts {
+		if err := b.mount(m); err != nil {
+			return err
+		}
+	}
+	return b.checkWritable()
+}
+
+// scratch makes the folders for temporary files.
+func (b *builder) scratch() {
+	for _, s := range scratchFolders {
+		b.scratchFolder(s.path, s.mode, 0, 0)
+	}
+	if home := strings.Trim(path.Clean(b.cfg.Home), "/."); home != "" {
+		b.scratchFolder(home, 0o700, b.cfg.UID, b.cfg.GID)
+	}
+}
+
+// base makes the tree without mounts.
+func (b *builder) base() error {
+	if b.cfg.RootFS != "" {
+		root, err := b.fs.host.root(b.cfg.RootFS)
+		if err != nil {
+			return err
+		}
+		if !root.isDir() {
+			return fmt.Errorf("%s: %w", b.cfg.RootFS, unix.ENOTDIR)
+		}
+		b.root = root
+		return nil
+	}
+	host, err := b.fs.host.root("/")
+	if err != nil {
+		return err
+	}
+	b.root, b.host = b.synthetic(0o755, 0, 0), host
+	for _, p := range slices.Sorted(slices.Values(b.cfg.Paths)) {
+		b.expose(p)
+	}
+	return nil
+}
+
+// synthetic makes a folder that the host does not have.
+func (b *builder) synthetic(mode, uid, gid uint32) *lower {
+	t := b.fs.host.fixedNS
+	return &lower{
+		host: b.fs.host, synthetic: true, overrides: map[string]*lower{},
+		attr: lowerAttr{mode: unix.S_IFDIR | mode, uid: uid, gid: gid, nlink: 2, atime: t, mtime: t, ctime: t},
+	}
+}
+
+// expose makes a path of the host visible, and each symbolic link on the way to
+// what it means. What the guest has of its own (/proc, /sys, /dev) stays hidden.
+func (b *builder) expose(name string) {
+	rest := strings.Split(strings.Trim(path.Clean(name), "/"), "/")
+	at, seen := b.host, []string{}
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == "..":
+			at, seen = b.up(at), seen[:max(0, len(seen)-1)]
+			continue
+		case len(seen) == 0 && slices.Contains([]string{"proc", "sys", "dev"}, name):
+			return
+		}
+		next, errno := at.child(name)
+		if errno != 0 || next == nil {
+			return
+		}
+		if !next.isSymlink() {
+			at, seen = next, append(seen, name)
+			continue
+		}
+		b.place(append(slices.Clone(seen), name), next)
+		text, errno := next.readlink()
+		if links++; errno != 0 || links > maxLinks {
+			return
+		}
+		if strings.HasPrefix(text, "/") {
+			at, seen = b.host, seen[:0]
+		}
+		rest = append(strings.Split(text, "/"), rest...)
+	}
+	b.place(seen, at)
+}
+
+func (b *builder) up(n *lower) *lower {
+	if n.parent == nil {
+		return n
+	}
+	return n.parent
+}
+
+// place makes n visible at a path, unless it is already.
+func (b *builder) place(at []string, n *lower) {
+	if len(at) == 0 {
+		b.root = n
+		return
+	}
+	dir := b.folder(at[:len(at)-1])
+	name := at[len(at)-1]
+	if have, errno := dir.child(name); errno == 0 && have == n {
+		return
+	}
+	dir.override(name, n)
+}
+
+// override puts n over a name of dir.
+func (n *lower) override(name string, o *lower) {
+	if n.overrides == nil {
+		n.overrides = map[string]*lower{}
+	}
+	old := n.overrides[name]
+	n.overrides[name] = o
+	if n.synthetic && o.isDir() && (old == nil || !old.isDir()) {
+		n.attr.nlink++
+	}
+}
+
+// folder finds the folder at a path and makes those that are missing. A link or
+// file in the way is replaced.
+func (b *builder) folder(at []string) *lower {
+	dir := b.root
+	for _, name := range at {
+		next, errno := dir.child(name)
+		if errno != 0 || next == nil || !next.isDir() {
+			next = b.synthetic(0o755, 0, 0)
+			dir.override(name, next)
+		}
+		dir = next
+	}
+	return dir
+}
+
+// scratchFolder makes an empty folder unless there is one; one that only leads
+// to something visible gets the right mode.
+func (b *builder) scratchFolder(name string, mode, uid, gid uint32) {
+	at := b.resolve(name)
+	dir := b.folder(at[:len(at)-1])
+	have, errno := dir.child(at[len(at)-1])
+	switch {
+	case errno != 0 || have == nil:
+		dir.override(at[len(at)-1], b.synthetic(mode, uid, gid))
+	case have.synthetic:
+		have.attr.mode, have.attr.uid, have.attr.gid = unix.S_IFDIR|mode, uid, gid
+	}
+}
+
+// resolve follows the symbolic links of the lower tree in a guest path, such as
+// /var/run, so that what is put there is put where the guest finds it. A name
+// that does not exist stands for itself.
+func (b *builder) resolve(name string) []string {
+	rest := strings.Split(strings.Trim(path.Clean(name), "/"), "/")
+	var seen []string
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			seen = seen[:max(0, len(seen)-1)]
+			continue
+		}
+		n := b.find(append(slices.Clone(seen), name))
+		if n == nil || !n.isSymlink() || links >= maxLinks {
+			seen = append(seen, name)
+			continue
+		}
+		links++
+		text, _ := n.readlink()
+		if strings.HasPrefix(text, "/") {
+			seen = nil
+		}
+		rest = append(strings.Split(text, "/"), rest...)
+	}
+	return seen
+}
+
+// find returns what is visible at a path without links, or nil.
+func (b *builder) find(at []string) *lower {
+	n := b.root
+	for _, name := range at {
+		if !n.isDir() {
+			return nil
+		}
+		next, errno := n.child(name)
+		if errno != 0 || next == nil {
+			return nil
+		}
+		n = next
+	}
+	return n
+}
+
+// mount puts a host folder or file at a guest path.
+func (b *builder) mount(m Mount) error {
+	if !path.IsAbs(m.Guest) {
+		return fmt.Errorf("mount %s: guest path %s is not absolute", m.Host, m.Guest)
+	}
+	n, err := b.fs.host.root(m.Host)
+	if err != nil {
+		return fmt.Errorf("mount at %s: %w", m.Guest, err)
+	}
+	if !n.isDir() && n.attr.mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("mount at %s: %s is neither a folder nor a regular file", m.Guest, m.Host)
+	}
+	at := b.resolve(m.Guest)
+	if len(at) == 0 && !n.isDir() {
+		return fmt.Errorf("mount at /: %s is not a folder", m.Host)
+	}
+	n.mount = &mountPoint{guest: "/" + strings.Join(at, "/"), host: n.name, writable: m.Writable}
+	b.mounts = slices.DeleteFunc(b.mounts, func(o *mountPoint) bool { return within(o.guest, n.mount.guest) })
+	b.mounts = append(b.mounts, n.mount)
+	if len(at) == 0 {
+		b.root = n
+		b.scratch()
+		return nil
+	}
+	b.folder(at[:len(at)-1]).override(at[len(at)-1], n)
+	return nil
+}
+
+// checkWritable refuses writable mounts of the same files, whose changes would
+// contradict each other.
+func (b *builder) checkWritable() error {
+	for i, m := range b.mounts {
+		for _, o := range b.mounts[:i] {
+			if m.writable && o.writable && (within(m.host, o.host) || within(o.host, m.host)) {
+				return fmt.Errorf("mounts at %s and %s: %s and %s are both writable and overlap", o.guest, m.guest, o.host, m.host)
+			}
+		}
+	}
+	return nil
+}
+
+// within tells whether a clean absolute path is top or lies under it.
+func within(name, top string) bool {
+	return name == top || strings.HasPrefix(name, strings.TrimSuffix(top, "/")+"/")
+}
+
+// makeFolder finds or makes the folder at a path for the file system's own use.
+func (fs *FS) makeFolder(name string) *Dentry {
+	at, c := fs.root, fs.self()
+	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
+		d, errno := fs.child(c, at, part)
+		if errno != 0 || !d.inode.IsDir() {
+			d = &Dentry{parent: at, name: part, inode: fs.newInode(at.inode.super, unix.S_IFDIR|0o755, 0, 0)}
+			at.inode.dir.entries[part] = d
+			at.inode.dir.sorted = nil
+			at.inode.nlink++
+		}
+		at = d
+	}
+	return at
+}

@@ -1,0 +1,212 @@
+package vfs
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+const tmpfileBit = unix.O_TMPFILE &^ unix.O_DIRECTORY
+
+// Open opens or creates the file at a path; see openat(2). from is where
+// relative paths begin, nil for the working directory; mode is for new files,
+// before the umask. For a FIFO the description has no Impl: the kernel makes
+// the pipe, keeps it in Inode.Object and sets Impl.
+func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
+	flags, errno := openFlags(flags)
+	if errno != 0 {
+		return nil, errno
+	}
+	if flags&tmpfileBit != 0 {
+		return fs.openTemp(c, from, path, flags, mode)
+	}
+	how := followAlways
+	if flags&unix.O_NOFOLLOW != 0 || flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL {
+		how = followSlash
+	}
+	if flags&unix.O_CREAT != 0 && how == followSlash {
+		how = followNever
+	}
+	t, errno := fs.find(c, from, path, how)
+	if errno != 0 {
+		return nil, errno
+	}
+	if flags&unix.O_CREAT != 0 {
+		return fs.openCreate(c, &t, flags, mode)
+	}
+	d, errno := t.existing()
+	if errno != 0 {
+		return nil, errno
+	}
+	return fs.OpenDentry(c, d, flags)
+}
+
+// openFlags checks flags and drops those that have no effect.
+func openFlags(flags int) (int, unix.Errno) {
+	if flags&unix.O_PATH != 0 {
+		return flags & (unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC), 0
+	}
+	if flags&tmpfileBit != 0 {
+		if flags&unix.O_DIRECTORY == 0 || !writable(flags) || flags&unix.O_CREAT != 0 {
+			return 0, unix.EINVAL
+		}
+	} else if flags&(unix.O_CREAT|unix.O_DIRECTORY) == unix.O_CREAT|unix.O_DIRECTORY {
+		return 0, unix.EINVAL
+	}
+	return flags | OLargeFile, 0
+}
+
+// openCreate opens the file at a target, or makes it.
+func (fs *FS) openCreate(c *Ctx, t *target, flags int, mode uint32) (*File, unix.Errno) {
+	switch {
+	case t.slash:
+		return nil, unix.EISDIR
+	case t.d != nil && flags&unix.O_EXCL != 0:
+		return nil, unix.EEXIST
+	case t.d != nil && t.d.inode.IsDir():
+		return nil, unix.EISDIR
+	case t.d != nil:
+		return fs.OpenDentry(c, t.d, flags)
+	}
+	d, errno := fs.create(c, t, unix.S_IFREG|mode&0o7777&^c.Umask)
+	if errno != 0 {
+		return nil, errno
+	}
+	// What was just created may be opened in any way, whatever its mode.
+	return fs.newFile(d, flags, &regular{d.inode}), 0
+}
+
+// openTemp makes a file without a name in the folder at a path.
+func (fs *FS) openTemp(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
+	dir, errno := fs.Lookup(c, from, path, flags&unix.O_NOFOLLOW == 0)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case !dir.inode.IsDir():
+		return nil, unix.ENOTDIR
+	case dir.inode.node != nil:
+		return nil, unix.EOPNOTSUPP
+	}
+	if errno := c.Cred.mayChange(dir.inode); errno != 0 {
+		return nil, errno
+	}
+	i, errno := fs.makeInode(c, dir.inode, unix.S_IFREG|mode&0o7777&^c.Umask)
+	if errno != 0 {
+		return nil, errno
+	}
+	i.tmpfile = flags&unix.O_EXCL == 0
+	d := &Dentry{parent: dir, name: "#" + itoa(i.ino), inode: i, gone: true}
+	return fs.newFile(d, flags&^(unix.O_DIRECTORY|tmpfileBit), &regular{i}), 0
+}
+
+// OpenDentry opens what was found already, as Open does without O_CREAT.
+func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
+	i := d.inode
+	switch {
+	case flags&unix.O_DIRECTORY != 0 && !i.IsDir():
+		return nil, unix.ENOTDIR
+	case flags&unix.O_PATH != 0:
+		return fs.newFile(d, flags, nil), 0
+	case i.IsSymlink():
+		return nil, unix.ELOOP
+	case i.IsDir() && (writable(flags) || flags&unix.O_ACCMODE == 3 || flags&unix.O_TRUNC != 0):
+		return nil, unix.EISDIR
+	}
+	if errno := c.Cred.may(i, openMask(flags)); errno != 0 {
+		return nil, errno
+	}
+	if flags&unix.O_NOATIME != 0 && !c.Cred.owns(i) {
+		return nil, unix.EPERM
+	}
+	impl, errno := fs.openImpl(c, i, flags)
+	if errno != 0 {
+		return nil, errno
+	}
+	return fs.newFile(d, flags|OLargeFile, impl), 0
+}
+
+// openMask is the set of rights that opening needs.
+func openMask(flags int) uint32 {
+	var mask uint32
+	if flags&unix.O_ACCMODE != unix.O_WRONLY {
+		mask |= MayRead
+	}
+	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0 {
+		mask |= MayWrite
+	}
+	return mask
+}
+
+// openImpl makes what a description of an inode acts on.
+func (fs *FS) openImpl(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
+	if i.node != nil {
+		return fs.openNode(c, i, flags)
+	}
+	switch i.Type() {
+	case unix.S_IFREG:
+		return fs.openRegular(i, flags)
+	case unix.S_IFDIR:
+		return &folder{i}, 0
+	case unix.S_IFIFO:
+		return nil, 0
+	case unix.S_IFCHR, unix.S_IFBLK:
+		return nil, unix.EACCES // device files of the host mean nothing here
+	}
+	return nil, unix.ENXIO
+}
+
+func (fs *FS) openNode(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
+	if n, ok := i.node.(OpenNode); ok {
+		return n.Open(c, flags)
+	}
+	switch i.Type() {
+	case unix.S_IFREG:
+		return fs.openText(c, i, flags)
+	case unix.S_IFDIR:
+		return &folder{i}, 0
+	}
+	return nil, unix.ENXIO
+}
+
+func (fs *FS) openRegular(i *Inode, flags int) (FileImpl, unix.Errno) {
+	if writable(flags) && i.runners > 0 {
+		return nil, unix.ETXTBSY
+	}
+	if flags&unix.O_TRUNC != 0 {
+		if errno := i.truncate(0); errno != 0 {
+			return nil, errno
+		}
+	}
+	if i.lower != nil && i.content == nil {
+		if errno := i.lower.open(); errno != 0 {
+			return nil, errno
+		}
+	}
+	return &regular{i}, 0
+}
+
+// OpenExec opens a program to be run: a regular file with an execute bit for
+// the caller. While the description is open nobody can open the file for
+// writing. EACCES: no permission, or not a regular file; ETXTBSY: it is open
+// for writing.
+func (fs *FS) OpenExec(c *Ctx, d *Dentry) (*File, unix.Errno) {
+	i := d.inode
+	if i.IsSymlink() {
+		return nil, unix.ELOOP
+	}
+	if !i.IsRegular() || i.node != nil {
+		return nil, unix.EACCES
+	}
+	if errno := c.Cred.may(i, MayExec); errno != 0 {
+		return nil, errno
+	}
+	if i.writers > 0 {
+		return nil, unix.ETXTBSY
+	}
+	impl, errno := fs.openRegular(i, unix.O_RDONLY)
+	if errno != 0 {
+		return nil, errno
+	}
+	f := fs.newFile(d, unix.O_RDONLY|OLargeFile, impl)
+	f.exec = true
+	i.runners++
+	return f, 0
+}

@@ -1,0 +1,45 @@
+package vfs
+
+import (
+	"path/filepath"
+)
+
+// basePaths is what programs of Debian need of the host in order to start and
+// to do their work: programs, libraries, locales, data that belongs to programs,
+// and the configuration behind name look-up, time zones and locales. Nothing in
+// it is about the host's users' files, secrets or state.
+var basePaths = []string{
+	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+	"/usr/bin", "/usr/sbin", "/usr/games", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
+	"/usr/libexec", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/include",
+
+	"/usr/share/awk", "/usr/share/bash-completion", "/usr/share/ca-certificates", "/usr/share/file",
+	"/usr/share/gcc", "/usr/share/gdb", "/usr/share/i18n", "/usr/share/locale", "/usr/share/locale-langpack",
+	"/usr/share/magic", "/usr/share/mime", "/usr/share/misc", "/usr/share/nano", "/usr/share/perl",
+	"/usr/share/perl5", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/tabset",
+	"/usr/share/terminfo", "/usr/share/vim", "/usr/share/zoneinfo", "/usr/local/share/perl",
+
+	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/debian_version",
+	"/etc/default/locale", "/etc/environment", "/etc/gai.conf", "/etc/group", "/etc/host.conf",
+	"/etc/hostname", "/etc/hosts", "/etc/inputrc", "/etc/issue", "/etc/ld.so.cache", "/etc/ld.so.conf",
+	"/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf", "/etc/locale.gen", "/etc/localtime",
+	"/etc/magic", "/etc/magic.mime", "/etc/mime.types", "/etc/mtab", "/etc/networks", "/etc/nsswitch.conf",
+	"/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/profile", "/etc/profile.d", "/etc/protocols",
+	"/etc/python3", "/etc/python3.11", "/etc/python3.13", "/etc/resolv.conf", "/etc/rpc", "/etc/services",
+	"/etc/shells", "/etc/skel", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone",
+}
+
+// DefaultPaths lists what a program sees of the host unless another root is
+// given: basePaths, the program itself and the current folder. program is a
+// path of the host or a plain name, which is found in a folder of programs;
+// dir is an absolute path.
+func DefaultPaths(program, dir string) []string {
+	paths := append([]string{}, basePaths...)
+	if filepath.Base(program) != program {
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(dir, program)
+		}
+		paths = append(paths, program)
+	}
+	return append(paths, dir)
+}

@@ -1,0 +1,133 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+)
+
+// regular is an open regular file.
+type regular struct{ inode *Inode }
+
+func (r *regular) Read(_ *Ctx, p []byte, off int64) (int, unix.Errno) {
+	return r.inode.readAt(p, off)
+}
+
+func (r *regular) Write(c *Ctx, p []byte, off int64) (int, unix.Errno) {
+	return r.inode.writeAt(c, p, off)
+}
+
+func (r *regular) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
+	switch whence {
+	case unix.SEEK_DATA, unix.SEEK_HOLE:
+		return r.inode.seekData(off, whence == unix.SEEK_HOLE)
+	}
+	return seek(off, whence, at, r.inode.Size(), math.MaxInt64)
+}
+
+func (r *regular) Map(shared bool) (*mm.Object, unix.Errno) {
+	if shared {
+		if r.inode.seals&unix.F_SEAL_WRITE != 0 {
+			return nil, unix.EPERM
+		}
+		r.inode.touchData()
+	}
+	o := r.inode.object()
+	o.Ref()
+	return o, 0
+}
+
+// Ioctl answers FIONREAD with the number of bytes behind the position.
+func (r *regular) Ioctl(cmd uint32, at int64) ([]byte, unix.Errno) {
+	if cmd != unix.TIOCINQ {
+		return nil, unix.ENOTTY
+	}
+	return binary.LittleEndian.AppendUint32(nil, uint32(r.inode.Size()-at)), 0
+}
+
+// seek computes a new position between 0 and limit.
+func seek(off int64, whence int, at, end, limit int64) (int64, unix.Errno) {
+	base := int64(0)
+	switch whence {
+	case unix.SEEK_SET:
+	case unix.SEEK_CUR:
+		base = at
+	case unix.SEEK_END:
+		base = end
+	default:
+		return 0, unix.EINVAL
+	}
+	if off > 0 && base > limit-off || base+off < 0 {
+		return 0, unix.EINVAL
+	}
+	return base + off, 0
+}
+
+// readAt reads from a regular file.
+func (i *Inode) readAt(p []byte, off int64) (int, unix.Errno) {
+	return i.object().ReadAt(p, off)
+}
+
+// writeAt writes to a regular file. ENOSPC: guest memory is used up; EFBIG: no
+// file can be so long; EPERM: a seal forbids it.
+func (i *Inode) writeAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	if off > math.MaxInt64-int64(len(p)) {
+		if off == math.MaxInt64 {
+			return 0, unix.EFBIG
+		}
+		p = p[:math.MaxInt64-off]
+	}
+	if errno := i.maySealed(off+int64(len(p)), true); errno != 0 {
+		return 0, errno
+	}
+	i.dropPrivileges(c)
+	n, errno := i.object().WriteAt(p, off)
+	if errno == unix.ENOSPC && i.fs.Reclaim() > 0 {
+		var more int
+		more, errno = i.object().WriteAt(p[n:], off+int64(n))
+		n += more
+	}
+	if n > 0 {
+		i.touchData()
+		errno = 0
+	}
+	return n, errno
+}
+
+// dropPrivileges takes set-user-id and set-group-id away from a file that
+// somebody without privileges writes to.
+func (i *Inode) dropPrivileges(c *Ctx) {
+	if c.Cred.root() {
+		return
+	}
+	clearBits := uint32(unix.S_ISUID)
+	if i.mode&0o010 != 0 {
+		clearBits |= unix.S_ISGID
+	}
+	if i.mode&clearBits != 0 {
+		i.mode &^= clearBits
+		i.touchMeta()
+	}
+}
+
+// seekData finds the next data or the next hole from off on; see lseek(2).
+func (i *Inode) seekData(off int64, hole bool) (int64, unix.Errno) {
+	size := i.Size()
+	if off < 0 || off >= size {
+		return 0, unix.ENXIO
+	}
+	if hole {
+		return i.object().NextHole(off), 0
+	}
+	at := i.object().NextData(off)
+	if at >= size {
+		return 0, unix.ENXIO
+	}
+	return at, 0
+}

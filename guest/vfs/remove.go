@@ -1,0 +1,95 @@
+package vfs
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// oldName resolves a path whose last component is to be taken away.
+func (fs *FS) oldName(c *Ctx, from *Dentry, path string) (target, unix.Errno) {
+	return fs.find(c, from, path, followNever)
+}
+
+// Unlink removes a name that is no folder; see unlinkat(2).
+func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
+	t, errno := fs.oldName(c, from, path)
+	switch {
+	case errno != 0:
+		return errno
+	case t.kind != lastName:
+		return unix.EISDIR
+	case t.d == nil:
+		return unix.ENOENT
+	case t.slash && t.d.inode.IsDir():
+		return unix.EISDIR
+	case t.slash:
+		return unix.ENOTDIR
+	}
+	if errno := c.Cred.mayRemove(t.dir.inode, t.d, false); errno != 0 {
+		return errno
+	}
+	if errno := removable(t.d); errno != 0 {
+		return errno
+	}
+	fs.remove(t.d)
+	t.d.inode.drop()
+	return 0
+}
+
+// removable checks that a name is neither made up nor a mount point.
+func removable(d *Dentry) unix.Errno {
+	switch {
+	case d.mounted:
+		return unix.EBUSY
+	case d.inode.node != nil && d.parent.inode.node != nil:
+		return unix.EPERM
+	}
+	return 0
+}
+
+// Rmdir removes an empty folder; see unlinkat(2) with AT_REMOVEDIR.
+func (fs *FS) Rmdir(c *Ctx, from *Dentry, path string) unix.Errno {
+	t, errno := fs.oldName(c, from, path)
+	if errno != 0 {
+		return errno
+	}
+	switch t.kind {
+	case lastRoot:
+		return unix.EBUSY
+	case lastDot:
+		return unix.EINVAL
+	case lastDotDot:
+		return unix.ENOTEMPTY
+	}
+	if t.d == nil {
+		return unix.ENOENT
+	}
+	if errno := c.Cred.mayRemove(t.dir.inode, t.d, true); errno != 0 {
+		return errno
+	}
+	if errno := fs.mayEmpty(t.d); errno != 0 {
+		return errno
+	}
+	fs.remove(t.d)
+	fs.kill(t.d.inode)
+	return 0
+}
+
+// mayEmpty checks that a folder can be taken away.
+func (fs *FS) mayEmpty(d *Dentry) unix.Errno {
+	if errno := removable(d); errno != 0 {
+		return errno
+	}
+	empty, errno := fs.isEmpty(d)
+	if errno == 0 && !empty {
+		return unix.ENOTEMPTY
+	}
+	return errno
+}
+
+// kill marks a folder as removed.
+func (fs *FS) kill(i *Inode) {
+	i.dir.dead = true
+	i.nlink = 0
+	i.ctime = fs.now()
+	i.release()
+}

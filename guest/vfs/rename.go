@@ -1,0 +1,186 @@
+package vfs
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Rename moves a name; see renameat2(2). flags may be unix.RENAME_NOREPLACE or
+// unix.RENAME_EXCHANGE.
+func (fs *FS) Rename(c *Ctx, oldFrom *Dentry, oldPath string, newFrom *Dentry, newPath string, flags uint32) unix.Errno {
+	if flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 || flags == unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE {
+		return unix.EINVAL
+	}
+	from, errno := fs.oldName(c, oldFrom, oldPath)
+	if errno != 0 {
+		return errno
+	}
+	to, errno := fs.oldName(c, newFrom, newPath)
+	if errno != 0 {
+		return errno
+	}
+	m := move{fs: fs, c: c, from: &from, to: &to, exchange: flags == unix.RENAME_EXCHANGE}
+	if errno := m.checkNames(flags == unix.RENAME_NOREPLACE); errno != 0 {
+		return errno
+	}
+	if errno := m.checkPlaces(); errno != 0 {
+		return errno
+	}
+	if to.d != nil && to.d.inode == from.d.inode {
+		return 0
+	}
+	if errno := m.checkRights(); errno != 0 {
+		return errno
+	}
+	if errno := m.checkBusy(); errno != 0 {
+		return errno
+	}
+	m.do()
+	return 0
+}
+
+// move is one rename.
+type move struct {
+	fs       *FS
+	c        *Ctx
+	from, to *target
+	exchange bool
+}
+
+// checkNames checks what the two paths are.
+func (m *move) checkNames(noReplace bool) unix.Errno {
+	from, to := m.from, m.to
+	switch {
+	case superOf(from) != superOf(to):
+		return unix.EXDEV
+	case from.kind != lastName:
+		return unix.EBUSY
+	case to.kind != lastName && noReplace:
+		return unix.EEXIST
+	case to.kind != lastName:
+		return unix.EBUSY
+	case from.d == nil:
+		return unix.ENOENT
+	case to.d != nil && noReplace:
+		return unix.EEXIST
+	case to.d == nil && m.exchange:
+		return unix.ENOENT
+	case m.exchange && to.slash && !to.d.inode.IsDir():
+		return unix.ENOTDIR
+	}
+	if !from.d.inode.IsDir() && (from.slash || !m.exchange && to.slash) {
+		return unix.ENOTDIR
+	}
+	return 0
+}
+
+// superOf is the file system a name is in.
+func superOf(t *target) *Super { return t.dir.inode.super }
+
+// checkPlaces keeps folders from being moved into themselves.
+func (m *move) checkPlaces() unix.Errno {
+	switch {
+	case m.from.d.inode.IsDir() && m.to.dir.below(m.from.d):
+		return unix.EINVAL
+	case m.to.d != nil && m.from.dir.below(m.to.d):
+		if m.exchange {
+			return unix.EINVAL
+		}
+		return unix.ENOTEMPTY
+	}
+	return 0
+}
+
+// checkRights checks the permissions.
+func (m *move) checkRights() unix.Errno {
+	cred := &m.c.Cred
+	from, to := m.from.d, m.to.d
+	if errno := cred.mayRemove(m.from.dir.inode, from, from.inode.IsDir()); errno != 0 {
+		return errno
+	}
+	var errno unix.Errno
+	switch {
+	case to == nil:
+		errno = m.fs.mayCreate(m.c, m.to)
+	case m.exchange:
+		errno = cred.mayRemove(m.to.dir.inode, to, to.inode.IsDir())
+	default:
+		errno = cred.mayRemove(m.to.dir.inode, to, from.inode.IsDir())
+	}
+	if errno != 0 || m.from.dir == m.to.dir {
+		return errno
+	}
+	// The entry ".." of a folder that changes its place is written to.
+	if from.inode.IsDir() {
+		if errno := cred.may(from.inode, MayWrite); errno != 0 {
+			return errno
+		}
+	}
+	if m.exchange && to.inode.IsDir() {
+		return cred.may(to.inode, MayWrite)
+	}
+	return 0
+}
+
+// checkBusy checks that both can be moved and that what is replaced is empty.
+func (m *move) checkBusy() unix.Errno {
+	if errno := removable(m.from.d); errno != 0 {
+		return errno
+	}
+	if m.tooDeep() {
+		return unix.ENAMETOOLONG
+	}
+	switch to := m.to.d; {
+	case to == nil:
+		return 0
+	case to.inode.IsDir() && !m.exchange:
+		return m.fs.mayEmpty(to)
+	default:
+		return removable(to)
+	}
+}
+
+// tooDeep tells whether a folder would come to lie deeper than maxDepth. A guest
+// that has made few inodes cannot have made a deep tree.
+func (m *move) tooDeep() bool {
+	if !m.from.d.inode.IsDir() || m.fs.inodes < maxDepth/2 {
+		return false
+	}
+	return m.to.dir.depth()+m.fs.height(m.from.d) >= maxDepth
+}
+
+// height is how deep folders that were looked at nest below d.
+func (fs *FS) height(d *Dentry) int {
+	if d.inode.dir == nil {
+		return 0
+	}
+	deepest := 0
+	for _, e := range d.inode.dir.entries {
+		if e != nil && e.inode.dir != nil {
+			deepest = max(deepest, 1+fs.height(e))
+		}
+	}
+	return deepest
+}
+
+// do moves the names.
+func (m *move) do() {
+	fs, from, to := m.fs, m.from.d, m.to.d
+	now := fs.now()
+	from.inode.ctime = now
+	fs.remove(from)
+	if to == nil {
+		fs.insert(m.to.dir, from, m.to.name)
+		return
+	}
+	fs.remove(to)
+	to.inode.ctime = now
+	fs.insert(m.to.dir, from, m.to.name)
+	switch {
+	case m.exchange:
+		fs.insert(m.from.dir, to, m.from.name)
+	case to.inode.IsDir():
+		fs.kill(to.inode)
+	default:
+		to.inode.drop()
+	}
+}

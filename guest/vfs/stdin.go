@@ -1,0 +1,217 @@
+package vfs
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// StdinData is the host's side of the guest's standard input. What was read
+// once is kept, so that a restored snapshot reads the same bytes again. Copies
+// of a file system share it.
+type StdinData struct {
+	mu   sync.Mutex
+	r    io.Reader
+	have []byte
+	err  error // that ended the reading; io.EOF is the usual one
+
+	file *os.File // a regular file: its bytes are not kept
+	base int64    // where the file's position was
+	size int64    // of the file
+	used bool
+}
+
+// SharedInSnapshot marks that copies of a file system share the input.
+func (*StdinData) SharedInSnapshot() {}
+
+// NewStdin makes standard input of a reader; nil is empty. A regular file of
+// the host looks like one to the guest, positions included; anything else looks
+// like a pipe.
+func NewStdin(r io.Reader) (*StdinData, error) {
+	s := &StdinData{r: r}
+	if r == nil {
+		s.err = io.EOF
+	}
+	f, ok := r.(*os.File)
+	if !ok {
+		return s, nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return s, err
+	}
+	s.file, s.size = f, info.Size()
+	s.base, err = f.Seek(0, io.SeekCurrent)
+	return s, err
+}
+
+// fill reads until at least n bytes are there or the input ends. It waits for
+// the host: what the guest sees must not depend on how fast input comes.
+func (s *StdinData) fill(n int64) {
+	for int64(len(s.have)) < n && s.err == nil {
+		buf := make([]byte, n-int64(len(s.have)))
+		var got int
+		got, s.err = io.ReadFull(s.r, buf)
+		s.have = append(s.have, buf[:got]...)
+	}
+}
+
+// readAt copies bytes from position at on, fewer than len(p) only at the end.
+func (s *StdinData) readAt(p []byte, at int64) (int, unix.Errno) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = true
+	s.fill(at + int64(len(p)))
+	if at < int64(len(s.have)) {
+		return copy(p, s.have[at:]), 0
+	}
+	if s.err != nil && s.err != io.EOF && s.err != io.ErrUnexpectedEOF {
+		return 0, unix.EIO
+	}
+	return 0, 0
+}
+
+// input is the entry of the run's manifest, if the guest has read any.
+func (s *StdinData) input() (Input, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := sha256.New()
+	if s.file == nil {
+		sum.Write(s.have)
+	} else if _, err := io.Copy(sum, io.NewSectionReader(s.file, 0, s.size)); err != nil {
+		return Input{}, false
+	}
+	return Input{"-", hexSum(sum)}, s.used
+}
+
+// ReadAt is the source of a regular file's object.
+func (s *StdinData) ReadAt(p []byte, off int64) unix.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = true
+	n, err := s.file.ReadAt(p, off)
+	if n < len(p) && err != io.EOF {
+		return unix.EIO
+	}
+	clear(p[n:])
+	return 0
+}
+
+// stdinStream is a description of pipe-like standard input. All descriptions
+// share the position, as readers of one pipe do.
+type stdinStream struct {
+	data *StdinData
+	at   *stdinPosition
+}
+
+// stdinPosition is how far the guest has read.
+type stdinPosition struct {
+	bytes   int64
+	waiters wait.Queue
+}
+
+func (s *stdinStream) Read(_ *Ctx, p []byte, _ int64) (int, unix.Errno) {
+	n, errno := s.data.readAt(p, s.at.bytes)
+	s.at.bytes += int64(n)
+	return n, errno
+}
+
+func (s *stdinStream) Write(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
+
+// Ready waits for the host to say whether there is more.
+func (s *stdinStream) Ready() uint32 {
+	if s.pending(1) == 0 {
+		return unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLHUP
+	}
+	return unix.EPOLLIN | unix.EPOLLRDNORM
+}
+
+func (s *stdinStream) Waiters() *wait.Queue { return &s.at.waiters }
+
+// pending is how many bytes can be read, at most limit.
+func (s *stdinStream) pending(limit int64) int64 {
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	s.data.fill(s.at.bytes + limit)
+	return min(limit, int64(len(s.data.have))-s.at.bytes)
+}
+
+// Ioctl answers FIONREAD; a pipe holds no more than its capacity.
+func (s *stdinStream) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
+	if cmd != unix.TIOCINQ {
+		return nil, unix.ENOTTY
+	}
+	return binary.LittleEndian.AppendUint32(nil, uint32(s.pending(pipeCapacity))), 0
+}
+
+const pipeCapacity = 65536
+
+// streamNode is the object behind a standard stream, which /dev/stdin and its
+// like open again.
+type streamNode struct {
+	attr   Attr
+	stream FileImpl
+}
+
+func (n *streamNode) Attr() Attr { return n.attr }
+
+func (n *streamNode) Open(*Ctx, int) (FileImpl, unix.Errno) { return n.stream, 0 }
+
+// OpenStdin makes the description of standard input.
+func (fs *FS) OpenStdin(data *StdinData) *File {
+	fs.host.mu.Lock()
+	fs.host.stdin = data
+	fs.host.mu.Unlock()
+	if data.file == nil {
+		return fs.openStream(unix.O_RDONLY, &stdinStream{data, &stdinPosition{}})
+	}
+	i := fs.newInode(superOverlay, unix.S_IFREG|0o400, 0, 0)
+	i.content = mm.NewObject(fs.ram, data, data.size)
+	f := fs.newFile(anonDentry(i, data.file.Name()), unix.O_RDONLY|OLargeFile, &regular{i})
+	f.Offset = data.base
+	return f
+}
+
+// openStream makes a description of something that looks like a pipe.
+func (fs *FS) openStream(flags int, impl FileImpl) *File {
+	i := fs.newInode(superPipe, unix.S_IFIFO|0o600, 0, 0)
+	i.nlink = 1
+	i.node = &streamNode{Attr{Ino: i.ino, Mode: i.mode, Nlink: 1, TimeNS: i.mtime}, impl}
+	return fs.newFile(anonDentry(i, "pipe:["+itoa(i.ino)+"]"), flags, impl)
+}
+
+// Sink takes what the guest writes to standard output (fd 1) and standard error
+// (fd 2). It must not keep p.
+type Sink interface {
+	Write(fd int, p []byte)
+}
+
+// outStream is a description of standard output or standard error.
+type outStream struct {
+	sink    Sink
+	fd      int
+	waiters *wait.Queue
+}
+
+func (*outStream) Read(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
+
+func (o *outStream) Write(_ *Ctx, p []byte, _ int64) (int, unix.Errno) {
+	o.sink.Write(o.fd, p)
+	return len(p), 0
+}
+
+func (o *outStream) Ready() uint32        { return unix.EPOLLOUT | unix.EPOLLWRNORM }
+func (o *outStream) Waiters() *wait.Queue { return o.waiters }
+
+// OpenOutput makes the description of standard output (fd 1) or standard error
+// (fd 2): a pipe that always takes all.
+func (fs *FS) OpenOutput(sink Sink, fd int) *File {
+	return fs.openStream(unix.O_WRONLY, &outStream{sink, fd, &wait.Queue{}})
+}

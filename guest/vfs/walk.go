@@ -1,0 +1,304 @@
+package vfs
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of path_resolution(7).
+const (
+	maxPath  = unix.PathMax - 1 // bytes, without the terminating zero
+	maxName  = 255              // bytes of a component
+	maxLinks = 40               // symbolic links in one resolution
+)
+
+// lastKind is what the last component of a path is; only names can be created
+// or removed.
+type lastKind uint8
+
+const (
+	lastName lastKind = iota
+	lastRoot
+	lastDot
+	lastDotDot
+)
+
+// target is where a path leads: a name in a folder, which exists or not.
+type target struct {
+	dir   *Dentry // the folder; for other than names the object itself
+	name  string
+	kind  lastKind
+	slash bool    // the path ends in slashes: it must mean a folder
+	d     *Dentry // nil if the name does not exist
+}
+
+// follow says whether the symbolic link at the end of a path is followed.
+type follow uint8
+
+const (
+	followNever follow = iota // for creating and removing names
+	followSlash               // if slashes come behind it
+	followAlways
+)
+
+// walker is one path resolution.
+type walker struct {
+	fs    *FS
+	c     *Ctx
+	at    *Dentry
+	links int
+}
+
+// start begins at the root for absolute paths, else at the given folder, or the
+// working directory if that is nil.
+func (w *walker) start(from *Dentry, path string) unix.Errno {
+	switch {
+	case path == "":
+		return unix.ENOENT
+	case path[0] == '/':
+		w.at = w.c.Root
+	case from == nil:
+		w.at = w.c.Cwd
+	default:
+		w.at = from
+	}
+	return 0
+}
+
+// parent resolves all but the last component.
+func (w *walker) parent(path string) (target, unix.Errno) {
+	rest := strings.TrimLeft(path, "/")
+	if rest == "" {
+		return target{dir: w.at, kind: lastRoot, d: w.at, slash: true}, 0
+	}
+	for {
+		name, after, more := strings.Cut(rest, "/")
+		rest = strings.TrimLeft(after, "/")
+		if errno := w.maySearch(); errno != 0 {
+			return target{}, errno
+		}
+		if len(name) > maxName {
+			return target{}, unix.ENAMETOOLONG
+		}
+		if rest == "" {
+			return target{dir: w.at, name: name, kind: kindOf(name), slash: more}, 0
+		}
+		if errno := w.step(name, true); errno != 0 {
+			return target{}, errno
+		}
+	}
+}
+
+func kindOf(name string) lastKind {
+	switch name {
+	case ".":
+		return lastDot
+	case "..":
+		return lastDotDot
+	}
+	return lastName
+}
+
+// maySearch checks that names may be looked up in the folder reached.
+func (w *walker) maySearch() unix.Errno {
+	if !w.at.inode.IsDir() {
+		return unix.ENOTDIR
+	}
+	return w.c.Cred.may(w.at.inode, MayExec)
+}
+
+// step goes to a name in the folder reached, through a symbolic link if follow
+// is set.
+func (w *walker) step(name string, follow bool) unix.Errno {
+	switch kindOf(name) {
+	case lastDot:
+		return 0
+	case lastDotDot:
+		w.up()
+		return 0
+	}
+	d, errno := w.fs.child(w.c, w.at, name)
+	if errno != 0 {
+		return errno
+	}
+	if follow && d.inode.IsSymlink() {
+		return w.follow(d)
+	}
+	w.at = d
+	return 0
+}
+
+// up goes to the folder above; nothing is above the task's root.
+func (w *walker) up() {
+	if w.at != w.c.Root && w.at.parent != nil {
+		w.at = w.at.parent
+	}
+}
+
+// follow goes where a symbolic link leads.
+func (w *walker) follow(link *Dentry) unix.Errno {
+	if w.links++; w.links > maxLinks {
+		return unix.ELOOP
+	}
+	if m, ok := link.inode.node.(MagicNode); ok {
+		d, errno := m.Follow(w.c)
+		if errno == 0 {
+			w.at = d
+		}
+		return errno
+	}
+	text, errno := link.inode.readlink(w.c)
+	if errno != 0 {
+		return errno
+	}
+	w.at = link.parent
+	if errno := w.start(w.at, text); errno != 0 {
+		return errno
+	}
+	return w.walk(text)
+}
+
+// walk resolves a whole path, following the last component too.
+func (w *walker) walk(path string) unix.Errno {
+	t, errno := w.parent(path)
+	if errno != 0 {
+		return errno
+	}
+	if t.kind != lastRoot {
+		if errno := w.step(t.name, true); errno != 0 {
+			return errno
+		}
+	}
+	if t.slash && !w.at.inode.IsDir() {
+		return unix.ENOTDIR
+	}
+	return 0
+}
+
+// find resolves a path to a name that need not exist. If symbolic links at its
+// end are followed, it is the name that the last one means.
+func (fs *FS) find(c *Ctx, from *Dentry, path string, how follow) (target, unix.Errno) {
+	if len(path) > maxPath {
+		return target{}, unix.ENAMETOOLONG
+	}
+	w := walker{fs: fs, c: c}
+	if errno := w.start(from, path); errno != 0 {
+		return target{}, errno
+	}
+	return w.find(path, how)
+}
+
+func (w *walker) find(path string, how follow) (target, unix.Errno) {
+	for {
+		t, errno := w.parent(path)
+		if errno != 0 || t.kind == lastRoot {
+			return t, errno
+		}
+		switch errno := w.step(t.name, false); {
+		case errno == unix.ENOENT:
+			return t, 0
+		case errno != 0:
+			return t, errno
+		}
+		t.d = w.at
+		if !w.at.inode.IsSymlink() || how == followNever || how == followSlash && !t.slash {
+			return t, 0
+		}
+		next, ended, errno := w.followLast(&t)
+		if errno != 0 || ended {
+			return t, errno
+		}
+		path = next
+	}
+}
+
+// followLast follows the link at the end of a path: to the text that is to be
+// resolved next, or, for links that lead to an object itself, to the end.
+func (w *walker) followLast(t *target) (next string, ended bool, errno unix.Errno) {
+	link := t.d
+	if _, ok := link.inode.node.(MagicNode); ok {
+		if errno := w.follow(link); errno != 0 {
+			return "", true, errno
+		}
+		t.d, t.dir, t.kind = w.at, w.at, lastRoot
+		return "", true, 0
+	}
+	if w.links++; w.links > maxLinks {
+		return "", true, unix.ELOOP
+	}
+	text, errno := link.inode.readlink(w.c)
+	if errno != 0 {
+		return "", true, errno
+	}
+	if t.slash {
+		text += "/" // what must be a folder must still be one behind the link
+	}
+	if errno := w.start(link.parent, text); errno != 0 {
+		return "", true, errno
+	}
+	return text, false, 0
+}
+
+// Lookup finds what exists at a path. from is where relative paths begin, nil
+// for the working directory. Without follow a symbolic link at the end is
+// found itself, unless slashes come behind it.
+func (fs *FS) Lookup(c *Ctx, from *Dentry, path string, follow bool) (*Dentry, unix.Errno) {
+	how := followSlash
+	if follow {
+		how = followAlways
+	}
+	t, errno := fs.find(c, from, path, how)
+	if errno != 0 {
+		return nil, errno
+	}
+	return t.existing()
+}
+
+// existing returns the object at a target. ENOENT: there is none. ENOTDIR: the
+// path asks for a folder and it is none.
+func (t *target) existing() (*Dentry, unix.Errno) {
+	switch {
+	case t.d == nil:
+		return nil, unix.ENOENT
+	case t.slash && !t.d.inode.IsDir():
+		return nil, unix.ENOTDIR
+	}
+	return t.d, 0
+}
+
+// readlink returns the text of a symbolic link.
+func (i *Inode) readlink(c *Ctx) (string, unix.Errno) {
+	switch n := i.node.(type) {
+	case nil:
+	case LinkNode:
+		return n.Readlink(c)
+	default:
+		return "", unix.EINVAL
+	}
+	if i.lower != nil {
+		return i.lower.readlink()
+	}
+	return i.target, 0
+}
+
+// Readlink returns the text of the symbolic link at a path, see readlinkat(2);
+// an empty path means from itself.
+func (fs *FS) Readlink(c *Ctx, from *Dentry, path string) (string, unix.Errno) {
+	d := from
+	if path != "" {
+		var errno unix.Errno
+		if d, errno = fs.Lookup(c, from, path, false); errno != 0 {
+			return "", errno
+		}
+	}
+	switch {
+	case d == nil:
+		return "", unix.ENOENT
+	case !d.inode.IsSymlink() && path == "":
+		return "", unix.ENOENT
+	case !d.inode.IsSymlink():
+		return "", unix.EINVAL
+	}
+	return d.inode.readlink(c)
+}
