@@ -67,7 +67,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int)
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	stdinRead      int // bytes of stdin that were used
 	status         int
 }
 

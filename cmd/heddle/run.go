@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,10 +24,6 @@ var (
 		"cannot tell the current folder",
 		"The folder that heddle was started in was removed or may not be read.",
 		"Change to a folder that exists.")
-	errOpenStdin = errs.Define("stdin-file",
-		"cannot open {file} for --stdin",
-		"The file does not exist or may not be read.",
-		"Check the file's name and permissions.")
 	errWriteFile = errs.Define("cannot-write",
 		"cannot write {file}",
 		"The file for --summary or --event-log cannot be created or written: its folder is missing, the disk is full, or permission is lacking.",
@@ -96,7 +93,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if f.verify > 0 {
 		return a.verify(ctx, flags, f, job)
 	}
-	stdin, err := a.openStdin(ctx, f.stdin)
+	stdin, err := a.openStdin(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -106,35 +103,35 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return err
 	}
 	defer events.close()
-	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
+	result, err := a.runJob(ctx, job, f.strace, stdin.Reader, events.writer())
 	if err := errors.Join(events.close(), err); err != nil {
 		return err
 	}
 	return a.finish(ctx, flags, f, job, result)
 }
 
-// newJob gives a run the place that it starts in: the current folder, visible
-// under its own name, unless another one or another root is named.
+// newJob gives a run the place that it starts in: the current folder, or the
+// top of another root.
 func newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return worker.Job{}, errFolder.Wrap(err)
 	}
 	options.Resolve(here)
-	if options.RootFS == "" {
-		options.Mounts = append([]machine.Mount{{Host: here, Guest: here}}, options.Mounts...)
-		if options.Dir == "" {
-			options.Dir = here
-		}
-	}
-	if options.Dir == "" {
+	if options.Dir == "" && options.RootFS == "" {
+		options.Dir = here
+	} else if options.Dir == "" {
 		options.Dir = "/"
 	}
-	job := worker.Job{Options: options, Args: args}
-	if f.export != "" {
-		job.ExportDir, err = filepath.Abs(f.export)
+	return worker.Job{Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export)}, nil
+}
+
+// inFolder makes a relative path absolute; an empty one stays empty.
+func inFolder(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return job, err
+	return filepath.Join(dir, path)
 }
 
 // runJob runs a job in this process on heddle's own streams.
@@ -165,7 +162,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		a.say("interrupted after %d instructions", result.Instructions)
 	default:
 		a.say("%s", result.Message)
-		a.say("%s: %s", a.repeatIntroduction(), repeatCommand(flags, f, job.Options, job.Args))
+		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, job.Options, job.Args))
 	}
 	if n := len(result.OverlayFiles); n > 0 && !f.quiet {
 		a.say("%d file(s) that the program wrote were left in the overlay; --export DIR keeps them", n)
@@ -174,9 +171,10 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 }
 
 // repeatIntroduction says what the command cannot: that the run read heddle's
-// own standard input.
-func (a *app) repeatIntroduction() string {
-	if a.stdinRead > 0 {
+// own standard input, which the manifest names "-".
+func repeatIntroduction(f runFlags, result *heddle.Result) string {
+	stdin := func(i heddle.Input) bool { return i.Path == "-" }
+	if f.stdin == "" && slices.ContainsFunc(result.Inputs, stdin) {
 		return "the same run again, given the same standard input"
 	}
 	return "the same run again"
@@ -202,23 +200,37 @@ func reason(err error) error {
 	return err
 }
 
-// openStdin opens the guest's standard input. Heddle's own is read in a way
-// that Ctrl-C ends even when nothing comes.
-func (a *app) openStdin(ctx context.Context, path string) (io.ReadCloser, error) {
-	if path == "" {
-		return io.NopCloser(a.newInterruptibleReader(ctx)), nil
+// openStdin opens the job's standard input, or heddle's own when it names none.
+func (a *app) openStdin(ctx context.Context, job worker.Job) (worker.Stdin, error) {
+	if job.Stdin != "" {
+		return job.OpenStdin()
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, errOpenStdin.Wrap(reason(err), path)
-	}
-	return file, nil
+	return worker.Stdin{Reader: a.ownStdin(ctx)}, nil
 }
 
-// interruptibleReader reads heddle's own standard input until its context ends.
+// ownStdin is heddle's standard input for the guest. A regular file is one to
+// the guest too; anything else is read in a way that Ctrl-C ends even when
+// nothing comes, and looks like a pipe.
+func (a *app) ownStdin(ctx context.Context) io.Reader {
+	if isRegular(a.stdin) {
+		return a.stdin
+	}
+	return &interruptibleReader{ctx: ctx, from: a.stdin, done: make(chan readResult, 1)}
+}
+
+func isRegular(r io.Reader) bool {
+	file, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// interruptibleReader is a reader whose reads end when a context does.
 type interruptibleReader struct {
-	app  *app
 	ctx  context.Context
+	from io.Reader
 	done chan readResult
 }
 
@@ -227,23 +239,18 @@ type readResult struct {
 	err error
 }
 
-func (a *app) newInterruptibleReader(ctx context.Context) *interruptibleReader {
-	return &interruptibleReader{app: a, ctx: ctx, done: make(chan readResult, 1)}
-}
-
 // Read implements io.Reader. A read that was given up on keeps its buffer to
 // itself, so that a late answer changes nothing.
 func (r *interruptibleReader) Read(p []byte) (int, error) {
 	own := make([]byte, len(p))
 	go func() {
-		n, err := r.app.stdin.Read(own)
+		n, err := r.from.Read(own)
 		r.done <- readResult{n, err}
 	}()
 	select {
 	case <-r.ctx.Done():
 		return 0, r.ctx.Err()
 	case result := <-r.done:
-		r.app.stdinRead += result.n
 		return copy(p, own[:result.n]), result.err
 	}
 }

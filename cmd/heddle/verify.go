@@ -46,8 +46,11 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
-	if job.Stdin, err = a.keepStdin(ctx, f.stdin, dir); err != nil {
-		return err
+	if job.Stdin == "" {
+		if job.Stdin, err = a.keepStdin(ctx, dir); err != nil {
+			return err
+		}
+		job.StdinIsPipe = !isRegular(a.stdin)
 	}
 	first, err := a.firstRun(ctx, f, job)
 	if err != nil {
@@ -75,24 +78,21 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 
 // keepStdin makes a file of heddle's own standard input, which every
 // repetition has to read anew.
-func (a *app) keepStdin(ctx context.Context, path, dir string) (string, error) {
-	if path != "" {
-		return filepath.Abs(path)
-	}
+func (a *app) keepStdin(ctx context.Context, dir string) (string, error) {
 	kept := filepath.Join(dir, "stdin")
 	file, err := os.Create(kept)
 	if err != nil {
 		return "", errTemp.Wrap(err)
 	}
-	_, err = io.Copy(file, a.newInterruptibleReader(ctx))
-	if err := errors.Join(err, file.Close()); err != nil {
+	_, err = io.Copy(file, a.ownStdin(ctx))
+	if err := errors.Join(err, file.Close()); err != nil && ctx.Err() == nil {
 		return "", errTemp.Wrap(err)
 	}
 	return kept, nil
 }
 
 func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job) (*heddle.Result, error) {
-	stdin, err := a.openStdin(ctx, job.Stdin)
+	stdin, err := job.OpenStdin()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job) (*heddle
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
+	result, err := a.runJob(ctx, job, f.strace, stdin.Reader, events.writer())
 	return result, errors.Join(events.close(), err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"io"
 	"os"
@@ -31,6 +32,8 @@ type Job struct {
 	Args []string `json:"args"`
 	// Stdin is the host file that the program reads; empty means no input.
 	Stdin string `json:"stdin"`
+	// StdinIsPipe shows that file to the guest as a pipe.
+	StdinIsPipe bool `json:"stdin_is_pipe,omitempty"`
 	// ExportDir receives the files that the guest left in the overlay.
 	ExportDir string `json:"export_dir,omitempty"`
 	// Events asks a fresh process for the event log on descriptor 3.
@@ -74,17 +77,52 @@ func Run(ctx context.Context, job Job, events io.Writer) Report {
 }
 
 func run(ctx context.Context, job Job, stdout, stderr, events io.Writer) (*heddle.Result, error) {
-	c := job.Config()
-	if job.Stdin != "" {
-		stdin, err := os.Open(job.Stdin)
-		if err != nil {
-			return nil, errStdin.Wrap(err, job.Stdin)
-		}
-		defer stdin.Close()
-		c.Stdin = stdin
+	stdin, err := job.OpenStdin()
+	if err != nil {
+		return nil, err
 	}
-	c.Stdout, c.Stderr, c.EventLog = stdout, stderr, events
+	defer stdin.Close()
+	c := job.Config()
+	c.Stdin, c.Stdout, c.Stderr, c.EventLog = stdin.Reader, stdout, stderr, events
 	return heddle.Run(ctx, c)
+}
+
+// Stdin is an opened standard input. The Reader is nil when there is none.
+type Stdin struct {
+	io.Reader
+	file *os.File
+}
+
+// Close closes the file, if there is one.
+func (s Stdin) Close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+}
+
+// OpenStdin opens the job's standard input.
+func (j Job) OpenStdin() (Stdin, error) {
+	if j.Stdin == "" {
+		return Stdin{}, nil
+	}
+	file, err := os.Open(j.Stdin)
+	if err != nil {
+		return Stdin{}, errStdin.Wrap(withoutPath(err), j.Stdin)
+	}
+	if j.StdinIsPipe {
+		// Without the methods of a file the machine takes it for a stream.
+		return Stdin{struct{ io.Reader }{file}, file}, nil
+	}
+	return Stdin{file, file}, nil
+}
+
+// withoutPath is an error without the name of the file, which the sentence has.
+func withoutPath(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // Meter is a writer that keeps the digest and length of what it is given.
