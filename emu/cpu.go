@@ -55,6 +55,7 @@ import (
 
 	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -250,8 +251,12 @@ func (c *CPU) Close() {
 //
 // While it is loaded its registers are in the engine.
 type Context struct {
-	c *C.uc_context
+	cpu *CPU
+	c   *C.uc_context
 }
+
+// CopyForSnapshot copies the registers.
+func (x *Context) CopyForSnapshot(*deepcopy.Copier) any { return x.cpu.CloneContext(x) }
 
 // NewContext makes the context of a thread whose registers are all zero, with
 // the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
@@ -260,7 +265,7 @@ func (c *CPU) NewContext() *Context { return c.copyContext(c.c.clean) }
 func (c *CPU) handle() *C.uc_engine { return c.c.uc }
 
 func (c *CPU) allocContext() *Context {
-	x := &Context{}
+	x := &Context{cpu: c}
 	if code := C.uc_context_alloc(c.handle(), &x.c); code != 0 {
 		panic(fmt.Sprintf("bug: no memory for a context: %v", uc.UcError(code)))
 	}
@@ -290,10 +295,10 @@ func (c *CPU) copyContext(from *C.uc_context) *Context {
 	return x
 }
 
-// ReleaseContext frees x.
-func (c *CPU) ReleaseContext(x *Context) {
-	if c.current == x {
-		c.current = nil
+// Release frees x.
+func (x *Context) Release() {
+	if x.cpu.current == x {
+		x.cpu.current = nil
 	}
 	C.uc_context_free(x.c)
 	x.c = nil

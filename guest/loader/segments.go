@@ -116,10 +116,10 @@ func (l *load) mapSegment(f File, s *segment, bias event.Addr) unix.Errno {
 	if s.memSize == s.fileSize {
 		return 0
 	}
-	// A page that the program may not write cannot be cleared; Linux leaves
-	// it as it is, too.
+	// The whole rest of the page is cleared: ld.so allocates behind its .bss. A
+	// page that the program may not write cannot be; Linux leaves it as it is.
 	if fileEnd := s.addr + s.fileSize; fileEnd < end && s.flags&flagWrite != 0 {
-		if errno := l.as.Zero(bias+event.Addr(fileEnd), min(end, s.end())-fileEnd); errno != 0 {
+		if errno := l.as.Zero(bias+event.Addr(fileEnd), end-fileEnd); errno != 0 {
 			return unix.ENOMEM
 		}
 	}

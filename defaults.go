@@ -1,0 +1,97 @@
+package heddle
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Limits of the configuration.
+const (
+	maxCores      = sched.MaxCores
+	minMemory     = 16 << 20
+	maxMemory     = 1 << 40
+	defaultMemory = 8 << 30
+)
+
+// DefaultConfig is a machine of four cores with the default policy and seed 1,
+// as the current user in the current folder. Args is for the caller to set.
+func DefaultConfig() Config {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	return Config{
+		Env: DefaultEnv(), Dir: dir, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()),
+		Cores: 4, Seed: 1, Costs: emu.DefaultCosts(), MaxMemory: defaultMemory,
+	}
+}
+
+// DefaultEnv is the environment that a guest has unless told otherwise. It does
+// not depend on the host's.
+func DefaultEnv() []string {
+	return []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+		"USER=root", "LOGNAME=root", "SHELL=/bin/sh", "TERM=dumb",
+	}
+}
+
+var (
+	errNoProgram = errs.Define("no-program",
+		"no program to run was named",
+		"The command line ends before a program, or the configuration has none.",
+		"Name the program and its arguments after --.")
+
+	errOption = errs.Define("option-out-of-range",
+		"{option} is {found}; allowed: {allowed}",
+		"An option of the run has a value that the machine cannot have.",
+		"Give a value of those that the sentence lists.")
+
+	errSched = errs.Define("scheduling-option",
+		"the scheduling policy cannot be set up",
+		"An option of the policy is wrong; the rest of the sentence says which.",
+		"Correct it; docs/scheduling.md describes all options.")
+)
+
+// Validate finds the first thing in c that cannot be.
+func (c Config) Validate() error {
+	if len(c.Args) == 0 || c.Args[0] == "" {
+		return errNoProgram.New()
+	}
+	if err := c.Sched.Validate(); err != nil {
+		return errSched.Wrap(err)
+	}
+	for _, x := range []struct {
+		bad                    bool
+		option, found, allowed string
+	}{
+		{c.Cores < 1 || c.Cores > maxCores, "cores", fmt.Sprint(c.Cores), fmt.Sprintf("1 to %d", maxCores)},
+		{
+			c.MaxMemory < minMemory || c.MaxMemory > maxMemory, "max-memory",
+			fmt.Sprintf("%d bytes", c.MaxMemory), "16 MiB to 1 TiB",
+		},
+		{c.Costs.MHz < 1 || c.Costs.MHz > 100_000, "costs.mhz", fmt.Sprint(c.Costs.MHz), "1 to 100000"},
+		{c.Costs.Instruction < 1, "costs.instruction", fmt.Sprint(c.Costs.Instruction), "at least 1"},
+		{!path.IsAbs(c.Dir), "working folder", fmt.Sprintf("%q", c.Dir), "an absolute path"},
+	} {
+		if x.bad {
+			return errOption.New(x.option, x.found, x.allowed)
+		}
+	}
+	for _, kv := range c.Env {
+		if !strings.Contains(kv, "=") || strings.HasPrefix(kv, "=") {
+			return errOption.New("env", fmt.Sprintf("%q", kv), "NAME=VALUE")
+		}
+	}
+	for _, m := range c.Mounts {
+		if m.Host == "" || !path.IsAbs(m.Guest) {
+			return errOption.New("mount", fmt.Sprintf("%q at %q", m.Host, m.Guest), "a host folder or file, and an absolute guest path")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package heddle
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// digest adds up what happens in a run, in order, and counts it. It is the
+// kernel's observer. What enters the digests is numbers of the guest alone.
+type digest struct {
+	host     *hostSide
+	events   xxh3.Hasher
+	schedule xxh3.Hasher
+
+	thread       event.ThreadID // whose turn it is
+	turnLength   uint64         // instructions of the turn so far
+	instructions uint64
+	slices       uint64
+}
+
+func newDigest(host *hostSide) *digest { return &digest{host: host, thread: event.NoThread} }
+
+// words feeds numbers to a hasher.
+func words(h *xxh3.Hasher, list ...uint64) {
+	var b [8 * 10]byte
+	n := 0
+	for _, w := range list {
+		for range 8 {
+			b[n] = byte(w)
+			w >>= 8
+			n++
+		}
+	}
+	_, _ = h.Write(b[:n])
+}
+
+// turn begins a slice of a thread. Slices of one thread without another between
+// them are one turn.
+func (d *digest) turn(t event.ThreadID) {
+	if t == d.thread {
+		return
+	}
+	d.endTurn()
+	d.thread = t
+	d.slices++
+}
+
+func (d *digest) ran(instructions uint64) {
+	d.turnLength += instructions
+	d.instructions += instructions
+}
+
+func (d *digest) endTurn() {
+	if d.thread == event.NoThread {
+		return
+	}
+	words(&d.schedule, uint64(d.thread), d.turnLength)
+	words(&d.events, 1, uint64(d.thread), d.turnLength)
+	d.log("turn thread %d instructions %d", d.thread, d.turnLength)
+	d.turnLength = 0
+}
+
+// log writes a line of the event log, if there is one.
+func (d *digest) log(format string, args ...any) {
+	if d.host.eventLog != nil {
+		d.host.print(d.host.eventLog, format+"\n", args...)
+	}
+}
+
+// Syscall implements kernel.Observer.
+func (d *digest) Syscall(t event.ThreadID, number uint64, a [6]uint64, ret uint64) {
+	words(&d.events, 2, uint64(t), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
+	if d.host.eventLog == nil && d.host.strace == nil {
+		return
+	}
+	line := syscallLine(number, a, ret)
+	d.log("syscall thread %d after %d %s", t, d.turnLength, line)
+	if d.host.strace != nil {
+		d.host.print(d.host.strace, "[%d] %s\n", t, line)
+	}
+}
+
+// Signal implements kernel.Observer.
+func (d *digest) Signal(t event.ThreadID, signal int) {
+	words(&d.events, 3, uint64(t), uint64(signal))
+	d.log("signal thread %d number %d", t, signal)
+	if d.host.strace != nil {
+		d.host.print(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
+	}
+}
+
+// Exit implements kernel.Observer.
+func (d *digest) Exit(t event.ThreadID, status int) {
+	words(&d.events, 4, uint64(t), uint64(status))
+	d.log("exit thread %d status %#x", t, status)
+}
+
+// Memory implements kernel.Observer.
+func (d *digest) Memory(process int32, sum [16]byte) {
+	words(&d.events, 5, uint64(process))
+	_, _ = d.events.Write(sum[:])
+	d.log("memory process %d digest %x", process, sum)
+}
+
+func sum(h *xxh3.Hasher) string {
+	s := h.Sum128().Bytes()
+	return fmt.Sprintf("%x", s)
+}
+
+// syscallLine is a system call as strace prints one that it knows no more of.
+func syscallLine(number uint64, a [6]uint64, ret uint64) string {
+	name := kernel.SyscallName(number)
+	if name == "" {
+		name = fmt.Sprintf("syscall_%d", number)
+	}
+	var b strings.Builder
+	b.WriteString(name)
+	for i, arg := range a[:kernel.SyscallArgs(number)] {
+		sep := ", "
+		if i == 0 {
+			sep = "("
+		}
+		fmt.Fprintf(&b, "%s%#x", sep, arg)
+	}
+	if kernel.SyscallArgs(number) == 0 {
+		b.WriteString("(")
+	}
+	b.WriteString(") = ")
+	b.WriteString(kernel.ResultText(ret))
+	return b.String()
+}
+
+// hostSide is where the machine meets the host: the streams and logs that it
+// was configured with. Snapshots share it.
+type hostSide struct {
+	stdout, stderr   io.Writer
+	strace, eventLog io.Writer
+	output           xxh3.Hasher
+	err              error
+}
+
+func newHostSide(c *Config) *hostSide {
+	return &hostSide{stdout: c.Stdout, stderr: c.Stderr, strace: c.Strace, eventLog: c.EventLog}
+}
+
+// SharedInSnapshot marks that copies of the machine's state share it.
+func (h *hostSide) SharedInSnapshot() {}
+
+// Write takes what the guest writes to descriptor 1 or 2.
+func (h *hostSide) Write(fd int, p []byte) {
+	words(&h.output, uint64(fd), uint64(len(p)))
+	_, _ = h.output.Write(p)
+	w := h.stdout
+	if fd == 2 {
+		w = h.stderr
+	}
+	if w != nil {
+		_, err := w.Write(p)
+		h.keep(err)
+	}
+}
+
+func (h *hostSide) print(w io.Writer, format string, args ...any) {
+	_, err := fmt.Fprintf(w, format, args...)
+	h.keep(err)
+}
+
+// keep remembers the first failure to write; the guest does not see it.
+func (h *hostSide) keep(err error) {
+	if err != nil && h.err == nil {
+		h.err = errOutput.Wrap(err)
+	}
+}

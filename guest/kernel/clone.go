@@ -1,0 +1,248 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// maxTasks bounds the threads that are alive at once, as pid_max and the
+// cgroup's limit do.
+const maxTasks = 16384
+
+// cloneArgs is what clone, clone3, fork and vfork come down to.
+type cloneArgs struct {
+	flags      uint64
+	exitSignal int
+	stack      uint64 // stack pointer, 0: the caller's
+	tls        uint64
+	parentTID  event.Addr
+	childTID   event.Addr
+}
+
+const refusedClone = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PIDFD | unix.CLONE_PTRACE
+
+func sysClone(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.clone(cloneArgs{
+		flags: a[0] &^ 0xff, exitSignal: int(a[0] & 0xff), stack: a[1],
+		parentTID: event.Addr(a[2]), childTID: event.Addr(a[3]), tls: a[4],
+	})
+}
+
+func sysFork(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	return t.clone(cloneArgs{exitSignal: int(unix.SIGCHLD)})
+}
+
+func sysVfork(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	return t.clone(cloneArgs{flags: unix.CLONE_VFORK | unix.CLONE_VM, exitSignal: int(unix.SIGCHLD)})
+}
+
+// clone makes a thread or a process. A parent that vfork suspends comes back
+// here when the child has left its address space.
+func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
+	if c, ok := t.call.data.(*vforkWait); ok {
+		if !c.released() {
+			t.block(forever, &c.done)
+			return 0, errBlocked
+		}
+		return uint64(c.child), 0
+	}
+	if errno := checkClone(a); errno != 0 {
+		return 0, errno
+	}
+	if len(t.k.tasks) >= maxTasks || !t.mayFork(a) {
+		return 0, unix.EAGAIN
+	}
+	child, errno := t.k.newChild(t, a)
+	if errno != 0 {
+		return 0, errno
+	}
+	if a.flags&unix.CLONE_PARENT_SETTID != 0 {
+		_ = t.proc.space.WriteU32(a.parentTID, uint32(child.id))
+	}
+	if a.flags&unix.CLONE_CHILD_SETTID != 0 {
+		_ = child.proc.space.WriteU32(a.childTID, uint32(child.id))
+	}
+	if a.flags&unix.CLONE_CHILD_CLEARTID != 0 {
+		child.clearTID = a.childTID
+	}
+	t.k.start(child)
+	if a.flags&unix.CLONE_VFORK != 0 {
+		w := &vforkWait{child: child.id, task: child}
+		child.vforkDone = &w.done
+		t.call.data = w
+		t.block(forever, &w.done)
+		return 0, errBlocked
+	}
+	return uint64(child.id), 0
+}
+
+// vforkWait is what a parent that vfork suspended waits for.
+type vforkWait struct {
+	child event.ThreadID
+	task  *Task
+	done  wait.Queue
+}
+
+func (w *vforkWait) released() bool { return w.task.vforkDone == nil }
+
+func checkClone(a cloneArgs) unix.Errno {
+	f := a.flags
+	switch {
+	case f&refusedClone != 0:
+		return unix.EPERM
+	case f&unix.CLONE_THREAD != 0 && f&unix.CLONE_SIGHAND == 0,
+		f&unix.CLONE_SIGHAND != 0 && f&unix.CLONE_VM == 0,
+		f&unix.CLONE_SETTLS != 0 && a.tls >= emu.UserEnd,
+		a.exitSignal > lastSignal:
+		return unix.EINVAL
+	}
+	return 0
+}
+
+// mayFork applies RLIMIT_NPROC, which does not bind root.
+func (t *Task) mayFork(a cloneArgs) bool {
+	limit := t.proc.limits[unix.RLIMIT_NPROC].Cur
+	return t.proc.cred.EUID == 0 || uint64(len(t.k.tasks)) < limit
+}
+
+// newChild makes the task that clone asks for, not yet known to the scheduler.
+func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
+	p := t.proc
+	if a.flags&unix.CLONE_THREAD == 0 {
+		var errno unix.Errno
+		if p, errno = k.forkProcess(t, a); errno != 0 {
+			return nil, errno
+		}
+	}
+	t.Load()
+	child := &Task{
+		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
+		mask: t.mask, affinity: t.affinity, started: k.now, noNewPrivs: t.noNewPrivs,
+	}
+	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
+		child.altStack = t.altStack
+	}
+	if p != t.proc {
+		p.pid = int32(child.id)
+		k.processes[p.pid] = p
+	}
+	p.threads = append(p.threads, child)
+	child.regs.GPR[emu.RAX] = 0
+	if a.stack != 0 {
+		child.regs.GPR[emu.RSP] = a.stack
+	}
+	if a.flags&unix.CLONE_SETTLS != 0 {
+		child.regs.FSBase = a.tls
+	}
+	return child, 0
+}
+
+// start makes a task known to the scheduler.
+func (k *Kernel) start(t *Task) {
+	k.tasks[t.id] = t
+	k.stats.Threads++
+	if t.affinity != 0 {
+		k.sched.SetAffinity(t.id, t.affinity)
+	}
+	k.sched.Ready(t.id)
+}
+
+// forkProcess makes the process of a child that is no thread of its parent's.
+func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
+	old := t.proc
+	p := &Process{
+		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
+		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
+		started: k.now,
+	}
+	if a.flags&unix.CLONE_PARENT != 0 {
+		p.parent, p.exitSignal = old.parent, old.exitSignal
+	}
+	if a.flags&unix.CLONE_VM != 0 {
+		p.space = old.space
+		p.space.Ref()
+	} else {
+		space, errno := old.space.Fork()
+		if errno != 0 {
+			return nil, errno
+		}
+		p.space = space
+	}
+	if a.flags&unix.CLONE_FILES != 0 {
+		p.files = old.files
+		p.files.refs++
+	} else {
+		p.files = old.files.clone()
+	}
+	if a.flags&unix.CLONE_FS != 0 {
+		p.context = old.context
+	} else {
+		context := *old.context
+		p.context = &context
+	}
+	if a.flags&unix.CLONE_SIGHAND != 0 {
+		p.actions = old.actions
+	} else {
+		actions := *old.actions
+		p.actions = &actions
+	}
+	if p.parent != nil {
+		p.parent.children = append(p.parent.children, p)
+	}
+	k.stats.Processes++
+	return p, 0
+}
+
+// clone3Args is struct clone_args (include/uapi/linux/sched.h).
+type clone3Args struct {
+	Flags, PidFD, ChildTID, ParentTID, ExitSignal, Stack, StackSize, TLS uint64
+	SetTID, SetTIDSize, Cgroup                                           uint64
+}
+
+const clone3Size = 88
+
+func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, waiting := t.call.data.(*vforkWait); waiting {
+		return t.clone(cloneArgs{})
+	}
+	if a[1] < 64 {
+		return 0, unix.EINVAL
+	}
+	if a[1] > emu.PageSize {
+		return 0, unix.E2BIG
+	}
+	raw := make([]byte, max(a[1], clone3Size))
+	if errno := t.copyIn(event.Addr(a[0]), raw[:a[1]]); errno != 0 {
+		return 0, errno
+	}
+	for _, b := range raw[clone3Size:] {
+		if b != 0 {
+			return 0, unix.E2BIG
+		}
+	}
+	c := decode[clone3Args](raw)
+	if c.Flags&0xff != 0 || (c.Stack == 0) != (c.StackSize == 0) || c.ExitSignal > lastSignal ||
+		c.Flags&(unix.CLONE_THREAD|unix.CLONE_PARENT) != 0 && c.ExitSignal != 0 {
+		return 0, unix.EINVAL
+	}
+	if c.SetTIDSize != 0 {
+		return 0, unix.EPERM
+	}
+	stack := c.Stack
+	if stack != 0 {
+		stack += c.StackSize
+	}
+	// CLONE_CLEAR_SIGHAND and CLONE_INTO_CGROUP lie above the flags of clone.
+	if c.Flags>>33 != 0 {
+		return 0, unix.EINVAL
+	}
+	value, errno := t.clone(cloneArgs{
+		flags: c.Flags & 0xffffffff, exitSignal: int(c.ExitSignal), stack: stack, tls: c.TLS,
+		parentTID: event.Addr(c.ParentTID), childTID: event.Addr(c.ChildTID),
+	})
+	return value, errno
+}

@@ -1,0 +1,76 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+)
+
+// Describe says of every thread where it is, a paragraph each: what it waits
+// for and, where symbols tell, the functions that are active in it.
+func (k *Kernel) Describe() string {
+	var b strings.Builder
+	for _, t := range k.Tasks() {
+		fmt.Fprintf(&b, "thread %d %q of process %d (%s): %s\n", t.id, t.name, t.proc.pid, t.proc.path, t.activity())
+		for _, frame := range t.stack() {
+			fmt.Fprintf(&b, "    %s\n", frame)
+		}
+	}
+	return b.String()
+}
+
+// activity says what the thread is doing.
+func (t *Task) activity() string {
+	switch t.state {
+	case stopped:
+		return "stopped by a signal"
+	case running:
+		return fmt.Sprintf("runnable at %#x", t.currentRegs().RIP)
+	}
+	c := &t.call
+	text := "waits in " + SyscallName(c.number)
+	switch {
+	case c.futex != nil:
+		text += fmt.Sprintf(" on the word at %#x", c.args[0])
+	case SyscallArgs(c.number) > 0:
+		text += fmt.Sprintf(" (first argument %#x)", c.args[0])
+	}
+	return text
+}
+
+// currentRegs are the thread's registers, wherever they are.
+func (t *Task) currentRegs() emu.Regs {
+	if t.dirty {
+		return t.regs
+	}
+	t.Load()
+	t.k.cpu.Regs(&t.regs)
+	return t.regs
+}
+
+// DigestMemory tells the observer of the address spaces that still exist.
+func (k *Kernel) DigestMemory() {
+	for _, p := range k.sortedProcesses() {
+		if !p.status.zombie {
+			k.observer.Memory(p.pid, p.memoryDigest())
+		}
+	}
+}
+
+// OutOfMemory tells whether a process was killed because guest memory was used
+// up.
+func (k *Kernel) OutOfMemory() bool { return k.oomKilled }
+
+// ResultText is a raw result as strace shows it.
+func ResultText(ret uint64) string {
+	if n := -int64(ret); n > 0 && n < 4096 {
+		return fmt.Sprintf("-1 %s", unix.ErrnoName(unix.Errno(n)))
+	}
+	if ret < 1<<16 {
+		return fmt.Sprint(ret)
+	}
+	return fmt.Sprintf("%#x", ret)
+}

@@ -1,0 +1,46 @@
+package kernel
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// dispatch carries out the current system call.
+func (t *Task) dispatch() (uint64, unix.Errno) {
+	info := lookup(t.call.number)
+	if t.call.attempt == 0 {
+		t.k.count(info, t.call.number)
+	}
+	switch {
+	case info == nil:
+		return t.unknown()
+	case info.handler == nil:
+		return 0, unix.ENOSYS
+	}
+	return info.handler(t, t.call.args)
+}
+
+func (k *Kernel) count(info *SyscallInfo, number uint64) {
+	name := "syscall " + strconv.FormatUint(number, 10)
+	if info != nil {
+		name = info.Name
+	}
+	k.stats.Syscalls[name]++
+	if info == nil || info.handler == nil {
+		k.stats.Unsupported[name]++
+	}
+}
+
+// unknown fails closed: nobody knows what the program would make of ENOSYS.
+func (t *Task) unknown() (uint64, unix.Errno) {
+	if !t.k.config.UnknownENOSYS {
+		t.k.stop(fmt.Sprintf("%s (process %d) made system call number %d, which is not known",
+			t.proc.path, t.proc.pid, int64(t.call.number)))
+	}
+	return 0, unix.ENOSYS
+}
+
+// sysNotPermitted answers calls that administer the machine.
+func sysNotPermitted(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.EPERM }

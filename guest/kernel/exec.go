@@ -1,0 +1,312 @@
+package kernel
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Program is what the first process is started with.
+type Program struct {
+	Path      string // guest path
+	Args, Env []string
+	Dir       string // working directory, an absolute guest path
+	// Stdin, Stdout and Stderr become descriptors 0, 1 and 2.
+	Stdin, Stdout, Stderr *vfs.File
+}
+
+// Start makes the first process. An error is the loader's, for the user.
+func (k *Kernel) Start(p Program) error {
+	root := k.fs.Root()
+	cred := vfs.NewCred(k.config.UID, k.config.GID)
+	c := &vfs.Ctx{Cred: cred, Root: root, Cwd: root, Umask: 0o022}
+	cwd, errno := k.fs.Lookup(c, root, p.Dir, true)
+	if errno == 0 && !cwd.Inode().IsDir() {
+		errno = unix.ENOTDIR
+	}
+	if errno != 0 {
+		return errWorkingDir.Wrap(errno, p.Dir)
+	}
+	c.Cwd = cwd
+	proc := &Process{
+		k: k, cred: cred, exitSignal: int(unix.SIGCHLD), dumpable: 1, limits: defaultLimits(),
+		files: &FDTable{refs: 1}, context: &fsContext{root: root, cwd: cwd, umask: 0o022}, actions: &signalActions{},
+	}
+	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true}
+	proc.pid = int32(t.id)
+	proc.group, proc.session = proc.pid, proc.pid
+	proc.threads = []*Task{t}
+	space := mm.New(k.ram, mm.DefaultLimits())
+	files := &execFiles{fs: k.fs, ctx: c}
+	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(proc))
+	if err != nil {
+		space.Release()
+		return err
+	}
+	for _, f := range []*vfs.File{p.Stdin, p.Stdout, p.Stderr} {
+		proc.files.list = append(proc.files.list, descriptor{file: f})
+	}
+	proc.space = space
+	proc.applyLimits()
+	k.processes[proc.pid] = proc
+	k.init = proc
+	k.stats.Processes++
+	t.install(image, files, p.Env)
+	k.start(t)
+	return nil
+}
+
+// execFiles is how the loader opens programs on behalf of a task.
+type execFiles struct {
+	fs      *vfs.FS
+	ctx     *vfs.Ctx
+	from    *vfs.Dentry // of execveat
+	program *vfs.Dentry // the first file that was opened
+	fixed   *vfs.Dentry // what AT_EMPTY_PATH names
+}
+
+func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
+	d, errno := e.fixed, unix.Errno(0)
+	e.fixed = nil
+	if d == nil {
+		d, errno = e.fs.Lookup(e.ctx, e.from, name, true)
+	}
+	if errno != 0 {
+		return nil, errno
+	}
+	f, errno := e.fs.OpenExec(e.ctx, d)
+	if errno != 0 {
+		return nil, errno
+	}
+	if e.program == nil {
+		e.program = d
+	}
+	return &execFile{f: f, ctx: e.ctx}, 0
+}
+
+// execFile is an open program.
+type execFile struct {
+	f   *vfs.File
+	ctx *vfs.Ctx
+}
+
+func (e *execFile) Size() int64 { return e.f.Inode().Size() }
+
+func (e *execFile) ReadAt(p []byte, off int64) (int, unix.Errno) { return e.f.Pread(e.ctx, p, off) }
+
+func (e *execFile) Object() *mm.Object {
+	o, errno := e.f.Map(false, false)
+	if errno != 0 {
+		return nil
+	}
+	return o
+}
+
+func (e *execFile) Mapped() mm.File { return e.f }
+
+func (e *execFile) Close() { e.f.Unref() }
+
+func (k *Kernel) loadOptions(p *Process) loader.Options {
+	o := loader.Options{
+		UID: p.cred.UID, EUID: p.cred.EUID, GID: p.cred.GID, EGID: p.cred.EGID,
+		HWCap: k.cpu.CPUID(1, 0)[3], Randomize: k.config.RandomLayout,
+	}
+	if o.Randomize {
+		o.LayoutSeed = k.layout.Uint64()
+	}
+	k.Read(o.Random[:])
+	return o
+}
+
+// install lets the task start the program that was loaded into its process's
+// space.
+func (t *Task) install(image loader.Image, files *execFiles, env []string) {
+	p := t.proc
+	p.program = files.program
+	p.path = files.program.Path()
+	p.args, p.env = image.Args, env
+	t.name = files.name(p.path)
+	t.regs = emu.Regs{RIP: uint64(image.Entry), RFLAGS: 0x202}
+	t.regs.GPR[emu.RSP] = uint64(image.StackPointer)
+	t.dirty = true
+	p.objects = []loader.Object{image.Program}
+	if image.Linker.Path != "" {
+		p.objects = append(p.objects, image.Linker)
+	}
+}
+
+// name is comm: the last component of the path that was executed.
+func (e *execFiles) name(executed string) string {
+	base := path.Base(executed)
+	return base[:min(len(base), 15)]
+}
+
+// maxArgs bounds the strings of an execve before they are copied to the stack,
+// where the limit is that of Linux.
+const maxArgs = 6 << 20
+
+// readStrings reads a zero-terminated array of string pointers.
+func (t *Task) readStrings(at uint64, room *int) ([]string, unix.Errno) {
+	var list []string
+	for ; at != 0; at += 8 {
+		p, errno := t.proc.space.ReadU64(event.Addr(at))
+		if errno != 0 {
+			return nil, errno
+		}
+		if p == 0 {
+			break
+		}
+		s, errno := t.proc.space.ReadCString(event.Addr(p), 128<<10)
+		if errno == unix.ENAMETOOLONG {
+			errno = unix.E2BIG
+		}
+		if errno != 0 {
+			return nil, errno
+		}
+		if *room -= len(s) + 9; *room < 0 {
+			return nil, unix.E2BIG
+		}
+		list = append(list, s)
+	}
+	return list, 0
+}
+
+func sysExecve(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	name, errno := t.path(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.execve(&execFiles{fs: t.k.fs, ctx: t.vfsContext()}, name, a[1], a[2])
+}
+
+func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	name, errno := t.path(a[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	flags := uint32(a[4])
+	if flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 {
+		return 0, unix.EINVAL
+	}
+	files := &execFiles{fs: t.k.fs, ctx: t.vfsContext()}
+	if name == "" && flags&unix.AT_EMPTY_PATH != 0 {
+		f, errno := t.file(a[0])
+		if errno != 0 {
+			return 0, errno
+		}
+		files.fixed, name = f.Dentry(), f.Dentry().Path()
+	} else if files.from, errno = t.at(a[0], name); errno != 0 {
+		return 0, errno
+	}
+	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		if d, errno := t.k.fs.Lookup(files.ctx, files.from, name, false); errno == 0 && d.Inode().IsSymlink() {
+			return 0, unix.ELOOP
+		}
+	}
+	return t.execve(files, name, a[2], a[3])
+}
+
+// execve replaces the program of t's process. Until the new one is loaded
+// nothing changes; then the other threads go, and t takes the place of the main
+// thread.
+func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64, unix.Errno) {
+	room := maxArgs
+	args, errno := t.readStrings(argv, &room)
+	if errno != 0 {
+		return 0, errno
+	}
+	env, errno := t.readStrings(envp, &room)
+	if errno != 0 {
+		return 0, errno
+	}
+	p := t.proc
+	space := mm.New(t.k.ram, p.space.Limits)
+	image, err := loader.Load(space, files, name, args, env, t.k.loadOptions(p))
+	if err != nil {
+		space.Release()
+		return 0, loader.Errno(err)
+	}
+	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	t.becomeLeader()
+	t.k.exitRobustList(t)
+	if t.clearTID != 0 && p.space.Users() > 1 {
+		if p.space.WriteU32(t.clearTID, 0) == 0 {
+			t.k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+		}
+	}
+	t.robustList, t.clearTID = 0, 0
+	t.k.releaseSpace(p)
+	p.space = space
+	t.k.releaseVfork(t)
+	t.resetForExec()
+	t.install(image, files, env)
+	if !strings.Contains(name, "/proc/self/fd/") {
+		t.name = files.name(name)
+	}
+	t.call = callState{}
+	return 0, errReplaced
+}
+
+// becomeLeader ends the other threads and gives t the process's id.
+func (t *Task) becomeLeader() {
+	p := t.proc
+	for _, other := range slices.Clone(p.threads) {
+		if other != t {
+			t.k.exitTask(other)
+		}
+	}
+	if t.id == event.ThreadID(p.pid) {
+		return
+	}
+	t.k.sched.Exit(t.id)
+	delete(t.k.tasks, t.id)
+	t.id = event.ThreadID(p.pid)
+	t.k.tasks[t.id] = t
+	if t.affinity != 0 {
+		t.k.sched.SetAffinity(t.id, t.affinity)
+	}
+	t.k.sched.Ready(t.id)
+}
+
+// resetForExec sets what does not outlive a program.
+func (t *Task) resetForExec() {
+	p := t.proc
+	actions := &signalActions{}
+	for n, a := range p.actions.list {
+		if a.Handler == sigIgn {
+			actions.list[n] = sigAction{Handler: sigIgn}
+		}
+	}
+	p.actions = actions
+	t.altStack = sigStack{}
+	t.trap = trapInfo{}
+	for _, x := range p.posix {
+		x.disarm()
+	}
+	p.posix, p.lastTimer = nil, 0
+	p.execed = true
+	p.dumpable = 1
+	if p.files.refs > 1 {
+		shared := p.files
+		p.files = shared.clone()
+		shared.refs--
+	}
+	p.files.closeOnExec(p)
+	p.applyLimits()
+	t.ctx.Release()
+	t.ctx = t.k.cpu.NewContext()
+}
+
+var errWorkingDir = errs.Define("working-folder",
+	"cannot start in the folder {dir}",
+	"The working folder is not visible to the guest, or may not be entered.",
+	"Show it to the guest with --mount, or start in another folder.")

@@ -1,0 +1,188 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	if len(t.proc.threads) == 1 {
+		t.proc.status = exitStatus{code: int(a[0] & 0xff)}
+	}
+	t.k.exitTask(t)
+	return 0, 0
+}
+
+func sysExitGroup(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	t.k.endProcess(t.proc, exitStatus{code: int(a[0] & 0xff)})
+	return 0, 0
+}
+
+// What wait4 and waitid look for.
+type waitTarget struct {
+	kind    int // unix.P_ALL, P_PID, P_PGID
+	id      int32
+	options int
+}
+
+const (
+	waitNoThread = 0x20000000 // __WNOTHREAD
+	waitAll      = 0x40000000 // __WALL
+	waitClone    = 0x80000000 // __WCLONE
+)
+
+func (w waitTarget) matches(p *Process) bool {
+	switch w.kind {
+	case unix.P_PID:
+		if p.pid != w.id {
+			return false
+		}
+	case unix.P_PGID:
+		if p.group != w.id {
+			return false
+		}
+	}
+	if w.options&waitAll != 0 {
+		return true
+	}
+	return (p.exitSignal != int(unix.SIGCHLD)) == (w.options&waitClone != 0)
+}
+
+// waitEvent is what a wait call found.
+type waitEvent struct {
+	child        *Process
+	word         int32 // as wait4 tells it
+	code, status int32 // as waitid tells it
+	user, system event.Cycles
+}
+
+// find looks for a child with something to report, and takes the report unless
+// WNOWAIT is given. ok is false when there is none; ECHILD: no such child.
+func (t *Task) findChild(w waitTarget) (e waitEvent, ok bool, errno unix.Errno) {
+	candidates := 0
+	for _, c := range t.proc.children {
+		if !w.matches(c) {
+			continue
+		}
+		candidates++
+		user, system := c.times()
+		e = waitEvent{child: c, user: user + c.childUser, system: system + c.childKernel}
+		switch {
+		case c.status.zombie && w.options&unix.WEXITED != 0:
+			e.word, e.code, e.status = c.status.wait(), cldExited, int32(c.status.code)
+			if c.status.signal != 0 {
+				e.code, e.status = cldKilled, int32(c.status.signal)
+			}
+			if w.options&unix.WNOWAIT == 0 {
+				t.k.reap(c)
+			}
+			return e, true, 0
+		case c.stopped && c.stopSignal != 0 && w.options&unix.WSTOPPED != 0:
+			e.word, e.code, e.status = int32(c.stopSignal<<8|0x7f), cldStopped, int32(c.stopSignal)
+			if w.options&unix.WNOWAIT == 0 {
+				c.stopSignal = 0
+			}
+			return e, true, 0
+		case c.continued && w.options&unix.WCONTINUED != 0:
+			e.word, e.code, e.status = 0xffff, cldContinued, int32(unix.SIGCONT)
+			if w.options&unix.WNOWAIT == 0 {
+				c.continued = false
+			}
+			return e, true, 0
+		}
+	}
+	if candidates == 0 {
+		return e, false, unix.ECHILD
+	}
+	return e, false, 0
+}
+
+// waitChild is the common part of wait4 and waitid.
+func (t *Task) waitChild(w waitTarget) (waitEvent, bool, unix.Errno) {
+	e, ok, errno := t.findChild(w)
+	if ok || errno != 0 || w.options&unix.WNOHANG != 0 {
+		return e, ok, errno
+	}
+	return e, false, t.wait(errRestart, forever, &t.proc.waiters)
+}
+
+func sysWait4(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	pid, options := int32(a[0]), int(uint32(a[2]))
+	if options&^(unix.WNOHANG|unix.WUNTRACED|unix.WCONTINUED|waitNoThread|waitAll|waitClone) != 0 {
+		return 0, unix.EINVAL
+	}
+	w := waitTarget{kind: unix.P_ALL, options: options | unix.WEXITED}
+	switch {
+	case pid == -1<<31:
+		return 0, unix.ESRCH
+	case pid < -1:
+		w.kind, w.id = unix.P_PGID, -pid
+	case pid == 0:
+		w.kind, w.id = unix.P_PGID, t.proc.group
+	case pid > 0:
+		w.kind, w.id = unix.P_PID, pid
+	}
+	e, ok, errno := t.waitChild(w)
+	if !ok {
+		return 0, errno
+	}
+	if a[1] != 0 {
+		if errno := t.proc.space.WriteU32(event.Addr(a[1]), uint32(e.word)); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[3] != 0 {
+		usage := t.k.rusage(e.user, e.system)
+		if errno := writeStruct(t, event.Addr(a[3]), &usage); errno != 0 {
+			return 0, errno
+		}
+	}
+	return uint64(e.child.pid), 0
+}
+
+func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	w := waitTarget{kind: int(int32(a[0])), id: int32(a[1]), options: int(uint32(a[3]))}
+	const events = unix.WEXITED | unix.WSTOPPED | unix.WCONTINUED
+	if w.options&^(events|unix.WNOHANG|unix.WNOWAIT|waitNoThread|waitAll|waitClone) != 0 || w.options&events == 0 {
+		return 0, unix.EINVAL
+	}
+	switch w.kind {
+	case unix.P_ALL:
+	case unix.P_PID:
+		if w.id <= 0 {
+			return 0, unix.EINVAL
+		}
+	case unix.P_PGID:
+		if w.id < 0 {
+			return 0, unix.EINVAL
+		}
+		if w.id == 0 {
+			w.id = t.proc.group
+		}
+	default:
+		return 0, unix.EINVAL
+	}
+	e, ok, errno := t.waitChild(w)
+	if errno != 0 {
+		return 0, errno
+	}
+	if a[4] != 0 {
+		usage := t.k.rusage(e.user, e.system)
+		if errno := writeStruct(t, event.Addr(a[4]), &usage); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[2] != 0 {
+		var info sigInfo
+		if ok {
+			info = userInfo(unix.SIGCHLD, e.code, e.child.pid, e.child.cred.UID)
+			putU32(info[24:], uint32(e.status))
+		}
+		// The kernel writes the fields it knows and leaves the rest alone.
+		return 0, t.copyOut(event.Addr(a[2]), info[:28])
+	}
+	return 0, 0
+}

@@ -1,0 +1,172 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.file(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	cmd := int(int32(a[1]))
+	d := t.proc.files.get(a[0])
+	switch cmd {
+	case unix.F_DUPFD, unix.F_DUPFD_CLOEXEC:
+		if a[2] >= t.proc.limits[unix.RLIMIT_NOFILE].Cur {
+			return 0, unix.EINVAL
+		}
+		f.Ref()
+		return t.installFrom(f, uint64(uint32(a[2])), cmd == unix.F_DUPFD_CLOEXEC)
+	case unix.F_GETFD:
+		return uint64(b2u(d.cloexec)), 0
+	case unix.F_SETFD:
+		d.cloexec = a[2]&unix.FD_CLOEXEC != 0
+		return 0, 0
+	case unix.F_GETFL:
+		return uint64(f.Flags()), 0
+	}
+	if f.IsPath() {
+		return 0, unix.EBADF
+	}
+	switch cmd {
+	case unix.F_SETFL:
+		return 0, f.SetFlags(t.vfsContext(), int(uint32(a[2])))
+	case unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
+		return t.recordLock(f, cmd, event.Addr(a[2]))
+	case unix.F_GETOWN:
+		return uint64(int64(f.Owner)), 0
+	case unix.F_SETOWN:
+		f.Owner = int32(a[2])
+		return 0, 0
+	case unix.F_GETSIG:
+		return uint64(f.Signal), 0
+	case unix.F_SETSIG:
+		if a[2] > lastSignal {
+			return 0, unix.EINVAL
+		}
+		f.Signal = int32(a[2])
+		return 0, 0
+	case unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ:
+		p, ok := f.Impl.(interface {
+			Capacity() int
+			SetCapacity(n int) unix.Errno
+		})
+		if !ok {
+			return 0, unix.EBADF
+		}
+		if cmd == unix.F_SETPIPE_SZ {
+			if errno := p.SetCapacity(int(int32(a[2]))); errno != 0 {
+				return 0, errno
+			}
+		}
+		return uint64(p.Capacity()), 0
+	case unix.F_ADD_SEALS:
+		return 0, f.AddSeals(int(uint32(a[2])))
+	case unix.F_GET_SEALS:
+		seals, errno := f.Seals()
+		return uint64(seals), errno
+	case unix.F_GETLEASE:
+		return unix.F_UNLCK, 0
+	}
+	// Leases and directory notification are not there.
+	return 0, unix.EINVAL
+}
+
+// recordLock is the lock commands of fcntl, of processes and of descriptions.
+func (t *Task) recordLock(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
+	var l unix.Flock_t
+	if errno := readStruct(t, addr, &l); errno != 0 {
+		return 0, errno
+	}
+	owner := vfs.LockOwner{Process: t.proc.pid}
+	if cmd == unix.F_OFD_GETLK || cmd == unix.F_OFD_SETLK || cmd == unix.F_OFD_SETLKW {
+		owner = vfs.LockOwner{File: f}
+	}
+	if cmd == unix.F_GETLK || cmd == unix.F_OFD_GETLK {
+		l, errno := f.GetLock(owner, l)
+		if errno != 0 {
+			return 0, errno
+		}
+		return 0, writeStruct(t, addr, &l)
+	}
+	if cmd == unix.F_SETLK || cmd == unix.F_OFD_SETLK {
+		return 0, f.SetLock(owner, l, 0)
+	}
+	errno := f.SetLock(owner, l, int32(t.id))
+	if errno == unix.EAGAIN {
+		if errno = t.wait(errRestart, forever, f.Inode().LockWaiters()); errno != errBlocked {
+			t.k.fs.CancelLock(int32(t.id))
+		}
+	}
+	return 0, errno
+}
+
+func sysFlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	op := int(int32(a[1]))
+	errno = f.Flock(op)
+	if errno == unix.EAGAIN && op&unix.LOCK_NB == 0 {
+		errno = t.wait(errRestart, forever, f.Inode().LockWaiters())
+	}
+	return 0, errno
+}
+
+// Requests that ioctl_tty(2) and ioctl(2) list for all descriptors.
+const (
+	fioclex  uint32 = 0x5451
+	fionclex uint32 = 0x5450
+	fionbio  uint32 = 0x5421
+	fioasync uint32 = 0x5452
+)
+
+// sysIoctl refuses terminal requests as anything does that is no terminal.
+func sysIoctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	d := t.proc.files.get(a[0])
+	switch cmd := uint32(a[1]); cmd {
+	case fioclex:
+		d.cloexec = true
+		return 0, 0
+	case fionclex:
+		d.cloexec = false
+		return 0, 0
+	case fionbio, fioasync:
+		on, errno := t.proc.space.ReadU32(event.Addr(a[2]))
+		if errno != 0 {
+			return 0, errno
+		}
+		bit := unix.O_NONBLOCK
+		if cmd == fioasync {
+			bit = unix.O_ASYNC
+		}
+		flags := f.Flags() &^ bit
+		if on != 0 {
+			flags |= bit
+		}
+		return 0, f.SetFlags(t.vfsContext(), flags)
+	default:
+		if x, ok := f.Impl.(guestIoctler); ok {
+			return x.GuestIoctl(t, cmd, event.Addr(a[2]))
+		}
+		out, errno := f.Ioctl(cmd)
+		if errno != 0 {
+			return 0, errno
+		}
+		return 0, t.copyOut(event.Addr(a[2]), out)
+	}
+}
+
+// guestIoctler answers ioctls that read guest memory.
+type guestIoctler interface {
+	GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno)
+}

@@ -1,0 +1,196 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
+
+// descriptor is what a number in a descriptor table stands for.
+type descriptor struct {
+	file    *vfs.File // nil: free
+	cloexec bool
+}
+
+// FDTable is a table of open descriptors, which CLONE_FILES shares.
+type FDTable struct {
+	list []descriptor
+	refs int
+}
+
+// file finds an open descriptor.
+func (t *Task) file(fd uint64) (*vfs.File, unix.Errno) {
+	if d := t.proc.files.get(fd); d != nil {
+		return d.file, 0
+	}
+	return nil, unix.EBADF
+}
+
+// plainFile finds a descriptor that is more than a place (O_PATH).
+func (t *Task) plainFile(fd uint64) (*vfs.File, unix.Errno) {
+	f, errno := t.file(fd)
+	if errno == 0 && f.IsPath() {
+		return nil, unix.EBADF
+	}
+	return f, errno
+}
+
+// get returns the entry of an open descriptor; the upper half of the number is
+// ignored, as the kernel does for arguments of type int.
+func (d *FDTable) get(fd uint64) *descriptor {
+	if n := uint64(uint32(fd)); n < uint64(len(d.list)) && d.list[n].file != nil {
+		return &d.list[n]
+	}
+	return nil
+}
+
+// clone copies the table for a child.
+func (d *FDTable) clone() *FDTable {
+	n := &FDTable{list: append([]descriptor(nil), d.list...), refs: 1}
+	for _, e := range n.list {
+		if e.file != nil {
+			e.file.Ref()
+		}
+	}
+	return n
+}
+
+// release gives up a process's share of the table.
+func (d *FDTable) release(p *Process) {
+	if d.refs--; d.refs > 0 {
+		return
+	}
+	for fd := range d.list {
+		d.close(p, uint64(fd))
+	}
+}
+
+// close frees a descriptor.
+func (d *FDTable) close(p *Process, fd uint64) unix.Errno {
+	e := d.get(fd)
+	if e == nil {
+		return unix.EBADF
+	}
+	f := e.file
+	*e = descriptor{}
+	f.UnlockAll(vfs.LockOwner{Process: p.pid})
+	f.Unref()
+	return 0
+}
+
+// closeOnExec closes what a new program does not inherit.
+func (d *FDTable) closeOnExec(p *Process) {
+	for fd, e := range d.list {
+		if e.file != nil && e.cloexec {
+			d.close(p, uint64(fd))
+		}
+	}
+}
+
+// lowest finds the lowest free descriptor from first on. EMFILE: the limit is
+// reached.
+func (p *Process) lowest(first uint64) (uint64, unix.Errno) {
+	d := p.files
+	limit := p.limits[unix.RLIMIT_NOFILE].Cur
+	fd := first
+	for fd < uint64(len(d.list)) && d.list[fd].file != nil {
+		fd++
+	}
+	if fd >= limit {
+		return 0, unix.EMFILE
+	}
+	for uint64(len(d.list)) <= fd {
+		d.list = append(d.list, descriptor{})
+	}
+	return fd, 0
+}
+
+// installFile gives a description, whose reference it takes over, the lowest
+// free descriptor.
+func (t *Task) installFile(f *vfs.File, cloexec bool) (uint64, unix.Errno) {
+	return t.installFrom(f, 0, cloexec)
+}
+
+func (t *Task) installFrom(f *vfs.File, first uint64, cloexec bool) (uint64, unix.Errno) {
+	fd, errno := t.proc.lowest(first)
+	if errno != 0 {
+		f.Unref()
+		return 0, errno
+	}
+	t.proc.files.list[fd] = descriptor{f, cloexec}
+	return fd, 0
+}
+
+func sysClose(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.files.close(t.proc, a[0])
+}
+
+const (
+	closeRangeUnshare = 2
+	closeRangeCloexec = 4
+)
+
+func sysCloseRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	first, last, flags := uint64(uint32(a[0])), uint64(uint32(a[1])), uint32(a[2])
+	if flags&^(closeRangeUnshare|closeRangeCloexec) != 0 || first > last {
+		return 0, unix.EINVAL
+	}
+	if flags&closeRangeUnshare != 0 && t.proc.files.refs > 1 {
+		shared := t.proc.files
+		t.proc.files = shared.clone()
+		shared.refs--
+	}
+	for fd := first; fd <= last && fd < uint64(len(t.proc.files.list)); fd++ {
+		if e := t.proc.files.get(fd); e != nil && flags&closeRangeCloexec != 0 {
+			e.cloexec = true
+		} else if e != nil {
+			t.proc.files.close(t.proc, fd)
+		}
+	}
+	return 0, 0
+}
+
+func sysDup(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.file(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	f.Ref()
+	return t.installFile(f, false)
+}
+
+func sysDup2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.file(a[0]); errno != 0 {
+		return 0, errno
+	}
+	if uint32(a[0]) == uint32(a[1]) {
+		return uint64(uint32(a[1])), 0
+	}
+	return t.dupTo(a[0], a[1], false)
+}
+
+func sysDup3(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[2])&^unix.O_CLOEXEC != 0 || uint32(a[0]) == uint32(a[1]) {
+		return 0, unix.EINVAL
+	}
+	return t.dupTo(a[0], a[1], a[2]&unix.O_CLOEXEC != 0)
+}
+
+// dupTo makes descriptor to refer to what from does.
+func (t *Task) dupTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
+	f, errno := t.file(from)
+	if errno != 0 {
+		return 0, errno
+	}
+	fd := uint64(uint32(to))
+	if fd >= t.proc.limits[unix.RLIMIT_NOFILE].Cur {
+		return 0, unix.EBADF
+	}
+	f.Ref()
+	t.proc.files.close(t.proc, fd)
+	for uint64(len(t.proc.files.list)) <= fd {
+		t.proc.files.list = append(t.proc.files.list, descriptor{})
+	}
+	t.proc.files.list[fd] = descriptor{f, cloexec}
+	return fd, 0
+}

@@ -1,0 +1,379 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Operations and flags of futex(2).
+const (
+	futexWait        = 0
+	futexWake        = 1
+	futexFD          = 2
+	futexRequeue     = 3
+	futexCmpRequeue  = 4
+	futexWakeOp      = 5
+	futexWaitBitset  = 9
+	futexWakeBitset  = 10
+	futexPrivateFlag = 128
+	futexRealtime    = 256
+	futexCmdMask     = 127
+
+	futexWaiters   = 0x80000000
+	futexOwnerDied = 0x40000000
+	futexTIDMask   = 0x3fffffff
+)
+
+// futexKey says which word of memory a futex is: an address of one address
+// space, or a place in an object that several may map.
+type futexKey struct {
+	space  *mm.AddressSpace
+	object *mm.Object
+	offset uint64
+}
+
+// futexQueue holds the waiters of one word, the longest waiting first.
+type futexQueue struct{ waiters []*futexWaiter }
+
+// futexWaiter is one task in FUTEX_WAIT.
+type futexWaiter struct {
+	task   *Task
+	key    futexKey
+	bitset uint32
+	woken  bool
+}
+
+// futexKey finds the word at addr. Private futexes and private memory are known
+// by address, shared memory by what it maps.
+func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
+	if !private {
+		if v, ok := t.proc.space.Find(addr); ok && v.Object != nil && v.Flags&mm.Shared != 0 {
+			return futexKey{object: v.Object, offset: v.Offset + uint64(addr-v.Start)}
+		}
+	}
+	return futexKey{space: t.proc.space, offset: uint64(addr)}
+}
+
+func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	addr, op, val := event.Addr(a[0]), int(int32(a[1])), uint32(a[2])
+	cmd, private := op&futexCmdMask, op&futexPrivateFlag != 0
+	if op&futexRealtime != 0 && cmd != futexWait && cmd != futexWaitBitset {
+		return 0, unix.ENOSYS
+	}
+	bitset := ^uint32(0)
+	if cmd == futexWaitBitset || cmd == futexWakeBitset {
+		if bitset = uint32(a[5]); bitset == 0 {
+			return 0, unix.EINVAL
+		}
+	}
+	switch cmd {
+	case futexWait, futexWaitBitset:
+		return t.futexWait(addr, private, val, bitset, event.Addr(a[3]), cmd == futexWaitBitset, op&futexRealtime != 0)
+	case futexWake, futexWakeBitset:
+		if addr%4 != 0 {
+			return 0, unix.EINVAL
+		}
+		if addr >= emu.UserEnd {
+			return 0, unix.EFAULT
+		}
+		return uint64(t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)), 0
+	case futexRequeue, futexCmpRequeue:
+		return t.futexRequeue(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), cmd == futexCmpRequeue, uint32(a[5]))
+	case futexWakeOp:
+		return t.futexWakeOp(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), uint32(a[5]))
+	}
+	// The priority-inheriting ones too: glibc then reports ENOTSUP.
+	return 0, unix.ENOSYS
+}
+
+func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, timeout event.Addr, absolute, realtime bool) (uint64, unix.Errno) {
+	if w := t.call.futex; w != nil {
+		return t.futexWaited(w)
+	}
+	deadline := t.call.deadline // of an attempt that a signal interrupted
+	if deadline == 0 {
+		deadline = forever
+	}
+	if timeout != 0 && deadline == forever {
+		ns, errno := t.readTimespec(timeout)
+		if errno != 0 {
+			return 0, errno
+		}
+		switch {
+		case !absolute:
+			deadline = saturatingAdd(t.k.now, ns)
+		case realtime:
+			deadline = ns - t.k.config.EpochNS
+		default:
+			deadline = ns - bootNS
+		}
+	}
+	if addr%4 != 0 {
+		return 0, unix.EINVAL
+	}
+	have, errno := t.proc.space.ReadU32(addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	if have != val {
+		return 0, unix.EAGAIN
+	}
+	t.call.deadline = deadline
+	t.call.futex = &futexWaiter{task: t, key: t.futexKey(addr, private), bitset: bitset}
+	t.k.futexEnqueue(t.call.futex)
+	return t.futexWaited(t.call.futex)
+}
+
+// futexWaited decides, at the first attempt and at each wake-up, how a wait
+// stands.
+func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
+	if w.woken {
+		return 0, 0
+	}
+	restart := errRestart
+	if t.call.deadline != forever {
+		restart = errInterrupted
+	}
+	errno := t.wait(restart, t.call.deadline)
+	if errno != errBlocked {
+		t.k.futexDequeue(w)
+		if errno != unix.ETIMEDOUT {
+			t.call.futex = nil
+		}
+	}
+	return 0, errno
+}
+
+func (k *Kernel) futexEnqueue(w *futexWaiter) {
+	q := k.futexes[w.key]
+	if q == nil {
+		q = &futexQueue{}
+		k.futexes[w.key] = q
+	}
+	q.waiters = append(q.waiters, w)
+}
+
+func (k *Kernel) futexDequeue(w *futexWaiter) {
+	q := k.futexes[w.key]
+	if q == nil {
+		return
+	}
+	for i, x := range q.waiters {
+		if x == w {
+			k.futexRemove(w.key, q, i)
+			return
+		}
+	}
+}
+
+func (k *Kernel) futexRemove(key futexKey, q *futexQueue, i int) *futexWaiter {
+	w := q.waiters[i]
+	q.waiters = append(q.waiters[:i:i], q.waiters[i+1:]...)
+	if len(q.waiters) == 0 {
+		delete(k.futexes, key)
+	}
+	return w
+}
+
+// futexWake wakes up to n waiters whose bitset matches, in the order in which
+// they came.
+func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) int32 {
+	woken := int32(0)
+	for i := 0; woken < n; {
+		q := k.futexes[key]
+		if q == nil || i >= len(q.waiters) {
+			break
+		}
+		if q.waiters[i].bitset&bitset == 0 {
+			i++
+			continue
+		}
+		k.futexRelease(k.futexRemove(key, q, i))
+		woken++
+	}
+	return woken
+}
+
+func (k *Kernel) futexRelease(w *futexWaiter) {
+	w.woken = true
+	w.task.Wake(wait.AnyEvent)
+}
+
+func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int32, compare bool, val uint32) (uint64, unix.Errno) {
+	if wake < 0 || requeue < 0 || from%4 != 0 || to%4 != 0 {
+		return 0, unix.EINVAL
+	}
+	for _, addr := range []event.Addr{from, to} {
+		if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
+			return 0, errno
+		}
+	}
+	if compare {
+		if have, _ := t.proc.space.ReadU32(from); have != val {
+			return 0, unix.EAGAIN
+		}
+	}
+	source, target := t.futexKey(from, private), t.futexKey(to, private)
+	done := t.k.futexWake(source, wake, ^uint32(0))
+	moved := int32(0)
+	for ; moved < requeue && source != target; moved++ {
+		q := t.k.futexes[source]
+		if q == nil {
+			break
+		}
+		w := t.k.futexRemove(source, q, 0)
+		w.key = target
+		t.k.futexEnqueue(w)
+	}
+	if source == target {
+		if q := t.k.futexes[source]; q != nil {
+			moved = min(requeue, int32(len(q.waiters)))
+		}
+	}
+	if compare {
+		return uint64(done + moved), 0
+	}
+	return uint64(done), 0
+}
+
+func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
+	if addr%4 != 0 || addr2%4 != 0 {
+		return 0, unix.EINVAL
+	}
+	old, errno := t.proc.space.ReadU32(addr2)
+	if errno != 0 {
+		return 0, errno
+	}
+	op, cmp := encoded>>28&0xf, encoded>>24&0xf
+	oparg, cmparg := signExtend12(encoded>>12), signExtend12(encoded)
+	if op&8 != 0 {
+		oparg = 1 << (oparg & 31)
+	}
+	var next uint32
+	switch op & 7 {
+	case 0:
+		next = uint32(oparg)
+	case 1:
+		next = old + uint32(oparg)
+	case 2:
+		next = old | uint32(oparg)
+	case 3:
+		next = old &^ uint32(oparg)
+	case 4:
+		next = old ^ uint32(oparg)
+	default:
+		return 0, unix.ENOSYS
+	}
+	signed := int32(old)
+	holds := []bool{signed == cmparg, signed != cmparg, signed < cmparg, signed <= cmparg, signed > cmparg, signed >= cmparg}
+	if cmp >= uint32(len(holds)) {
+		return 0, unix.ENOSYS
+	}
+	if errno := t.proc.space.WriteU32(addr2, next); errno != 0 {
+		return 0, errno
+	}
+	n := t.k.futexWake(t.futexKey(addr, private), wake, ^uint32(0))
+	if holds[cmp] {
+		n += t.k.futexWake(t.futexKey(addr2, private), wake2, ^uint32(0))
+	}
+	return uint64(n), 0
+}
+
+func signExtend12(x uint32) int32 { return int32(x<<20) >> 20 }
+
+const robustHeadSize = 24
+
+func sysSetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] != robustHeadSize {
+		return 0, unix.EINVAL
+	}
+	t.robustList = event.Addr(a[0])
+	return 0, 0
+}
+
+func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	target := t
+	if id := event.ThreadID(int32(a[0])); id != 0 {
+		if target = t.k.tasks[id]; target == nil {
+			return 0, unix.ESRCH
+		}
+	}
+	if errno := t.proc.space.WriteU64(event.Addr(a[2]), robustHeadSize); errno != 0 {
+		return 0, errno
+	}
+	return 0, t.proc.space.WriteU64(event.Addr(a[1]), uint64(target.robustList))
+}
+
+// robustLimit bounds the walk over a list that the guest may have damaged
+// (ROBUST_LIST_LIMIT of Linux).
+const robustLimit = 2048
+
+// exitRobustList marks the robust mutexes that a dying thread holds, as
+// exit_robust_list in kernel/futex/core.c: the entries on the list, then the
+// one whose operation was under way.
+func (k *Kernel) exitRobustList(t *Task) {
+	head := t.robustList
+	if head == 0 {
+		return
+	}
+	space := t.proc.space
+	next, e1 := space.ReadU64(head)
+	offset, e2 := space.ReadU64(head + 8)
+	pending, e3 := space.ReadU64(head + 16)
+	if e1 != 0 || e2 != 0 || e3 != 0 {
+		return
+	}
+	for i := 0; i < robustLimit && event.Addr(next&^1) != head; i++ {
+		entry := next
+		var errno unix.Errno
+		next, errno = space.ReadU64(event.Addr(entry &^ 1))
+		if entry&^1 != pending&^1 && !k.futexDeath(t, event.Addr(entry&^1+offset), entry&1 != 0, false) {
+			return
+		}
+		if errno != 0 {
+			return
+		}
+	}
+	if pending&^1 != 0 {
+		k.futexDeath(t, event.Addr(pending&^1+offset), pending&1 != 0, true)
+	}
+}
+
+// futexDeath releases one robust mutex whose owner dies. It returns false when
+// the word cannot be accessed.
+func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
+	if addr%4 != 0 {
+		return false
+	}
+	word, errno := t.proc.space.ReadU32(addr)
+	if errno != 0 {
+		return false
+	}
+	key := t.futexKey(addr, false)
+	if pending && !pi && word == 0 {
+		// Unlocked already, but the wake-up may not have happened.
+		k.futexWakeBoth(t, addr, key)
+		return true
+	}
+	if word&futexTIDMask != uint32(t.id) {
+		return true
+	}
+	if t.proc.space.WriteU32(addr, word&futexWaiters|futexOwnerDied) != 0 {
+		return false
+	}
+	if !pi && word&futexWaiters != 0 {
+		k.futexWakeBoth(t, addr, key)
+	}
+	return true
+}
+
+// futexWakeBoth wakes one waiter of the word, whichever kind of key it has.
+func (k *Kernel) futexWakeBoth(t *Task, addr event.Addr, shared futexKey) {
+	if k.futexWake(shared, 1, ^uint32(0)) == 0 {
+		k.futexWake(t.futexKey(addr, true), 1, ^uint32(0))
+	}
+}

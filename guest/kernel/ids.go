@@ -1,0 +1,142 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysGetuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.UID), 0 }
+
+func sysGetgid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.GID), 0 }
+
+func sysGeteuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.EUID), 0 }
+
+func sysGetegid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.EGID), 0 }
+
+// idSet is a process's user or group ids: real, effective, saved, file system;
+// see credentials(7).
+type idSet struct{ r, e, s, fs *uint32 }
+
+func (t *Task) users() idSet {
+	c := &t.proc.cred
+	return idSet{&c.UID, &c.EUID, &c.SUID, &c.FSUID}
+}
+
+func (t *Task) groups() idSet {
+	c := &t.proc.cred
+	return idSet{&c.GID, &c.EGID, &c.SGID, &c.FSGID}
+}
+
+// keep stands for an id that is not to be changed.
+const keep = ^uint32(0)
+
+// privileged is CAP_SETUID and CAP_SETGID.
+func (t *Task) privileged() bool { return t.proc.cred.EUID == 0 }
+
+// set is setuid(2) or setgid(2).
+func (ids idSet) set(id uint32, privileged bool) unix.Errno {
+	switch {
+	case id == keep:
+		return unix.EINVAL
+	case privileged:
+		*ids.r, *ids.s = id, id
+	case id != *ids.r && id != *ids.s:
+		return unix.EPERM
+	}
+	*ids.e, *ids.fs = id, id
+	return 0
+}
+
+// setRE is setreuid(2) or setregid(2).
+func (ids idSet) setRE(r, e uint32, privileged bool) unix.Errno {
+	if !privileged && (r != keep && r != *ids.r && r != *ids.e ||
+		e != keep && e != *ids.r && e != *ids.e && e != *ids.s) {
+		return unix.EPERM
+	}
+	old := *ids.r
+	if r != keep {
+		*ids.r = r
+	}
+	if e != keep {
+		*ids.e = e
+	}
+	if r != keep || e != keep && e != old {
+		*ids.s = *ids.e
+	}
+	*ids.fs = *ids.e
+	return 0
+}
+
+// setRES is setresuid(2) or setresgid(2).
+func (ids idSet) setRES(want [3]uint32, privileged bool) unix.Errno {
+	for _, id := range want {
+		if !privileged && id != keep && id != *ids.r && id != *ids.e && id != *ids.s {
+			return unix.EPERM
+		}
+	}
+	for i, p := range []*uint32{ids.r, ids.e, ids.s} {
+		if want[i] != keep {
+			*p = want[i]
+		}
+	}
+	*ids.fs = *ids.e
+	return 0
+}
+
+// setFS is setfsuid(2) or setfsgid(2), which answers the old id.
+func (ids idSet) setFS(id uint32, privileged bool) uint64 {
+	old := *ids.fs
+	if privileged || id == *ids.r || id == *ids.e || id == *ids.s || id == *ids.fs {
+		if id != keep {
+			*ids.fs = id
+		}
+	}
+	return uint64(old)
+}
+
+func sysSetuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.users().set(uint32(a[0]), t.privileged())
+}
+
+func sysSetgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.groups().set(uint32(a[0]), t.privileged())
+}
+
+func sysSetreuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.users().setRE(uint32(a[0]), uint32(a[1]), t.privileged())
+}
+
+func sysSetregid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.groups().setRE(uint32(a[0]), uint32(a[1]), t.privileged())
+}
+
+func sysSetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.users().setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, t.privileged())
+}
+
+func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.groups().setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, t.privileged())
+}
+
+func sysSetfsuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.users().setFS(uint32(a[0]), t.privileged()), 0
+}
+
+func sysSetfsgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.groups().setFS(uint32(a[0]), t.privileged()), 0
+}
+
+// writeIDs answers getresuid and getresgid.
+func (t *Task) writeIDs(a [6]uint64, ids idSet) unix.Errno {
+	for i, p := range []*uint32{ids.r, ids.e, ids.s} {
+		if errno := t.proc.space.WriteU32(event.Addr(a[i]), *p); errno != 0 {
+			return errno
+		}
+	}
+	return 0
+}
+
+func sysGetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.writeIDs(a, t.users()) }
+
+func sysGetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.writeIDs(a, t.groups()) }

@@ -1,0 +1,458 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+const (
+	// maxTransfer is the most that one call moves (MAX_RW_COUNT of Linux).
+	maxTransfer = 0x7ffff000
+	// chunkSize is how much is moved at once, through the kernel's buffer.
+	chunkSize = 256 << 10
+)
+
+// scratch is the kernel's buffer for data on its way between files and guest
+// memory. Its content means nothing between system calls.
+type scratch struct{ buf []byte }
+
+// SharedInSnapshot marks that copies of the kernel share the buffer.
+func (*scratch) SharedInSnapshot() {}
+
+func (s *scratch) get(n uint64) []byte {
+	if uint64(len(s.buf)) < n {
+		s.buf = make([]byte, n)
+	}
+	return s.buf[:n]
+}
+
+// position is where a call reads or writes: the description's own position, or
+// an offset that is given and leaves the description alone.
+type position struct {
+	given bool
+	off   int64
+}
+
+// transfer is one read or write under way.
+type transfer struct {
+	t      *Task
+	file   *vfs.File
+	ranges []mm.Range
+	total  uint64
+	pos    position
+	wait   bool // blocks when nothing can be moved
+}
+
+func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*transfer, unix.Errno) {
+	total := uint64(0)
+	for _, r := range ranges {
+		if r.Len > 1<<63-1-total {
+			return nil, unix.EINVAL
+		}
+		total += r.Len
+	}
+	return &transfer{t: t, file: f, ranges: ranges, total: min(total, maxTransfer), pos: pos, wait: !f.Nonblock()}, 0
+}
+
+// rest is the memory from done bytes on.
+func (x *transfer) rest(done uint64) []mm.Range {
+	for i, r := range x.ranges {
+		if done < r.Len {
+			tail := append([]mm.Range{{Addr: r.Addr + event.Addr(done), Len: r.Len - done}}, x.ranges[i+1:]...)
+			return tail
+		}
+		done -= r.Len
+	}
+	return nil
+}
+
+// read moves bytes from the file to memory. What several steps may move is only
+// what cannot block.
+func (x *transfer) read() (uint64, unix.Errno) {
+	c := x.t.vfsContext()
+	done := uint64(0)
+	for {
+		buf := x.t.k.scratch.get(min(x.total-done, chunkSize))
+		var n int
+		var errno unix.Errno
+		if x.pos.given {
+			n, errno = x.file.Pread(c, buf, x.pos.off+int64(done))
+		} else {
+			n, errno = x.file.Read(c, buf)
+		}
+		if errno != 0 && done > 0 {
+			return done, 0
+		}
+		if errno == unix.EAGAIN && x.wait {
+			return 0, x.t.wait(errRestart, x.t.ioDeadline(x.file, false), x.file.Waiters())
+		}
+		if errno != 0 {
+			return 0, errno
+		}
+		copied, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf[:n])
+		done += uint64(copied)
+		if errno != 0 {
+			if done == 0 {
+				return 0, errno
+			}
+			return done, 0
+		}
+		if n < len(buf) || done == x.total || !x.file.Inode().IsRegular() {
+			return done, 0
+		}
+	}
+}
+
+// write moves bytes from memory to the file. A call that blocks in the middle
+// keeps its progress in the task.
+func (x *transfer) write() (uint64, unix.Errno) {
+	t := x.t
+	c := t.vfsContext()
+	done := uint64(t.call.progress)
+	for {
+		buf := t.k.scratch.get(min(x.total-done, chunkSize))
+		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
+		if errno != 0 && n == 0 {
+			return partial(done, errno)
+		}
+		n, errno = x.put(c, buf[:n], done)
+		done += uint64(n)
+		switch {
+		case errno == unix.EAGAIN && x.wait:
+			t.call.progress = int(done)
+			if errno = t.wait(errRestart, t.ioDeadline(x.file, true), x.file.Waiters()); errno == errBlocked {
+				return 0, errno
+			}
+			return partial(done, errno)
+		case errno == unix.EPIPE && !x.pos.given:
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			return partial(done, errno)
+		case errno != 0:
+			return partial(done, errno)
+		case done == x.total || n == 0:
+			return done, 0
+		case n < len(buf) && !x.wait:
+			return done, 0
+		}
+	}
+}
+
+func (x *transfer) put(c *vfs.Ctx, p []byte, done uint64) (int, unix.Errno) {
+	if limit := x.t.proc.limits[unix.RLIMIT_FSIZE].Cur; limit != infinity && x.file.Inode().IsRegular() {
+		at := uint64(x.file.Offset)
+		if x.pos.given {
+			at = uint64(x.pos.off) + done
+		}
+		if at >= limit && len(p) > 0 {
+			x.t.k.sendTask(x.t, signalInfo(unix.SIGXFSZ, siKernel))
+			return 0, unix.EFBIG
+		}
+		p = p[:min(uint64(len(p)), limit-at)]
+	}
+	if x.pos.given {
+		return x.file.Pwrite(c, p, x.pos.off+int64(done))
+	}
+	return x.file.Write(c, p)
+}
+
+// partial reports what was done before an error, or the error.
+func partial(done uint64, errno unix.Errno) (uint64, unix.Errno) {
+	if done > 0 {
+		return done, 0
+	}
+	return 0, errno
+}
+
+// timeouter is a description whose reads and writes wait for so long at most:
+// sockets with SO_RCVTIMEO and SO_SNDTIMEO. 0 means forever.
+type timeouter interface {
+	Timeout(write bool) (ns int64)
+}
+
+func (t *Task) ioDeadline(f *vfs.File, write bool) int64 {
+	if x, ok := f.Impl.(timeouter); ok {
+		if ns := x.Timeout(write); ns > 0 {
+			return t.deadlineIn(ns)
+		}
+	}
+	return forever
+}
+
+// ioResult makes EAGAIN of a time-out, which is what reads and writes answer.
+func ioResult(n uint64, errno unix.Errno) (uint64, unix.Errno) {
+	if errno == unix.ETIMEDOUT {
+		errno = unix.EAGAIN
+	}
+	return n, errno
+}
+
+func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
+	f, errno := t.plainFile(fd)
+	if errno != 0 {
+		return 0, errno
+	}
+	x, errno := t.newTransfer(f, ranges, pos)
+	if errno != 0 {
+		return 0, errno
+	}
+	return ioResult(x.read())
+}
+
+func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
+	f, errno := t.plainFile(fd)
+	if errno != 0 {
+		return 0, errno
+	}
+	x, errno := t.newTransfer(f, ranges, pos)
+	if errno != 0 {
+		return 0, errno
+	}
+	return ioResult(x.write())
+}
+
+// one is a single buffer of a call's arguments.
+func one(addr, n uint64) []mm.Range {
+	return []mm.Range{{Addr: event.Addr(addr), Len: min(n, maxTransfer)}}
+}
+
+func sysRead(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.doRead(a[0], one(a[1], a[2]), position{})
+}
+
+func sysWrite(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.doWrite(a[0], one(a[1], a[2]), position{})
+}
+
+func sysPread64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.doRead(a[0], one(a[1], a[2]), position{true, int64(a[3])})
+}
+
+func sysPwrite64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.doWrite(a[0], one(a[1], a[2]), position{true, int64(a[3])})
+}
+
+func (t *Task) vectored(a [6]uint64, pos position, do func(uint64, []mm.Range, position) (uint64, unix.Errno)) (uint64, unix.Errno) {
+	if _, errno := t.plainFile(a[0]); errno != 0 {
+		return 0, errno
+	}
+	ranges, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	return do(a[0], ranges, pos)
+}
+
+func sysReadv(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.vectored(a, position{}, t.doRead) }
+
+func sysWritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.vectored(a, position{}, t.doWrite)
+}
+
+func sysPreadv(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.vectored(a, position{true, int64(a[3])}, t.doRead)
+}
+
+func sysPwritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.vectored(a, position{true, int64(a[3])}, t.doWrite)
+}
+
+// Flags of preadv2 and pwritev2. All but RWF_APPEND are hints or about what
+// cannot happen here.
+const (
+	rwfHiPri  = 1
+	rwfDsync  = 2
+	rwfSync   = 4
+	rwfNowait = 8
+)
+
+func secondVersion(a [6]uint64) (position, unix.Errno) {
+	if a[5]&^(rwfHiPri|rwfDsync|rwfSync|rwfNowait) != 0 {
+		return position{}, unix.EOPNOTSUPP
+	}
+	if int64(a[3]) == -1 {
+		return position{}, 0
+	}
+	return position{true, int64(a[3])}, 0
+}
+
+func sysPreadv2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	pos, errno := secondVersion(a)
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.vectored(a, pos, t.doRead)
+}
+
+func sysPwritev2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	pos, errno := secondVersion(a)
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.vectored(a, pos, t.doWrite)
+}
+
+func sysLseek(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	at, errno := f.Lseek(int64(a[1]), int(int32(a[2])))
+	return uint64(at), errno
+}
+
+// sysSendfile and sysCopyFileRange copy by way of the kernel's buffer.
+func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	out, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	in, errno := t.plainFile(a[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	if out.Flags()&unix.O_APPEND != 0 || !in.Inode().IsRegular() {
+		return 0, unix.EINVAL
+	}
+	return t.copyBetween(in, out, a[2], 0, a[3])
+}
+
+func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	in, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	out, errno := t.plainFile(a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	switch {
+	case a[5] != 0:
+		return 0, unix.EINVAL
+	case in.Inode().IsDir() || out.Inode().IsDir():
+		return 0, unix.EISDIR
+	case !in.Inode().IsRegular() || !out.Inode().IsRegular():
+		return 0, unix.EINVAL
+	case out.Flags()&unix.O_APPEND != 0:
+		return 0, unix.EBADF
+	}
+	return t.copyBetween(in, out, a[1], a[3], a[4])
+}
+
+// filePosition is the offset argument of a copying call: an address that holds
+// it, or the description's own position.
+type filePosition struct {
+	addr event.Addr
+	at   int64
+}
+
+func (t *Task) filePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno) {
+	if addr == 0 {
+		return filePosition{at: f.Offset}, 0
+	}
+	at, errno := t.proc.space.ReadU64(event.Addr(addr))
+	return filePosition{event.Addr(addr), int64(at)}, errno
+}
+
+func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {
+	if p.addr == 0 {
+		f.Offset = p.at
+		return 0
+	}
+	return t.proc.space.WriteU64(p.addr, uint64(p.at))
+}
+
+func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {
+	from, errno := t.filePosition(in, inAt)
+	if errno != 0 {
+		return 0, errno
+	}
+	to, errno := t.filePosition(out, outAt)
+	if errno != 0 {
+		return 0, errno
+	}
+	c := t.vfsContext()
+	done := uint64(t.call.progress)
+	n = min(n, maxTransfer)
+	for done < n {
+		buf := t.k.scratch.get(min(n-done, chunkSize))
+		got, errno := in.Pread(c, buf, from.at)
+		if errno != 0 {
+			return partial(done, errno)
+		}
+		if got == 0 {
+			break
+		}
+		var put int
+		if out.Inode().IsRegular() {
+			put, errno = out.Pwrite(c, buf[:got], to.at)
+		} else {
+			put, errno = out.Write(c, buf[:got])
+		}
+		done += uint64(put)
+		from.at += int64(put)
+		to.at += int64(put)
+		if errno := from.store(t, in); errno != 0 {
+			return 0, errno
+		}
+		if out.Inode().IsRegular() {
+			if errno := to.store(t, out); errno != 0 {
+				return 0, errno
+			}
+		}
+		if errno == unix.EAGAIN && !out.Nonblock() {
+			t.call.progress = int(done)
+			if errno = t.wait(errRestart, forever, out.Waiters()); errno == errBlocked {
+				return 0, errno
+			}
+		}
+		if errno == unix.EPIPE {
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		}
+		if errno != 0 {
+			return partial(done, errno)
+		}
+	}
+	return done, 0
+}
+
+func sysReadahead(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if !f.Inode().IsRegular() {
+		return 0, unix.EINVAL
+	}
+	return 0, 0
+}
+
+func sysFadvise64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if !f.Inode().IsRegular() && !f.Inode().IsDir() {
+		return 0, unix.ESPIPE
+	}
+	if a[3] > 5 || int64(a[2]) < 0 {
+		return 0, unix.EINVAL
+	}
+	return 0, 0
+}
+
+// sysFsync has nothing to do: the guest's files are in memory.
+func sysFsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if !f.Inode().IsRegular() && !f.Inode().IsDir() {
+		return 0, unix.EINVAL
+	}
+	return 0, 0
+}
+
+func sysSync(*Task, [6]uint64) (uint64, unix.Errno) { return 0, 0 }

@@ -1,0 +1,168 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	r := mm.MapRequest{
+		Addr: event.Addr(a[0]), Length: a[1], Prot: int(uint32(a[2])), Flags: int(uint32(a[3])), Offset: a[5],
+	}
+	if r.Flags&unix.MAP_ANONYMOUS == 0 {
+		f, errno := t.file(a[4])
+		if errno != 0 {
+			return 0, errno
+		}
+		shared := r.Flags&unix.MAP_TYPE != unix.MAP_PRIVATE
+		if r.Object, errno = f.Map(shared, r.Prot&unix.PROT_WRITE != 0); errno != 0 {
+			return 0, errno
+		}
+		r.File, r.Readable, r.Writable = f, f.Readable(), f.Writable()
+	}
+	addr, errno := t.proc.space.Mmap(r)
+	return uint64(addr), errno
+}
+
+func sysMunmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Munmap(event.Addr(a[0]), a[1])
+}
+
+func sysMprotect(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Mprotect(event.Addr(a[0]), a[1], int(uint32(a[2])))
+}
+
+func sysBrk(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return uint64(t.proc.space.Brk(event.Addr(a[0]))), 0
+}
+
+func sysMremap(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	addr, errno := t.proc.space.Mremap(event.Addr(a[0]), a[1], a[2], int(uint32(a[3])), event.Addr(a[4]))
+	return uint64(addr), errno
+}
+
+func sysMadvise(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Madvise(event.Addr(a[0]), a[1], int(int32(a[2])))
+}
+
+func sysMsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Msync(event.Addr(a[0]), a[1], int(int32(a[2])))
+}
+
+func sysMincore(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Mincore(event.Addr(a[0]), a[1], event.Addr(a[2]))
+}
+
+func sysMlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Mlock(event.Addr(a[0]), a[1], 0)
+}
+
+func sysMlock2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Mlock(event.Addr(a[0]), a[1], int(int32(a[2])))
+}
+
+func sysMunlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Munlock(event.Addr(a[0]), a[1])
+}
+
+func sysMlockall(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Mlockall(int(int32(a[0])))
+}
+
+func sysMunlockall(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	return 0, t.proc.space.Munlockall()
+}
+
+const (
+	archSetGS = 0x1001
+	archSetFS = 0x1002
+	archGetFS = 0x1003
+	archGetGS = 0x1004
+)
+
+func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	switch a[0] {
+	case archSetFS, archSetGS:
+		if a[1] >= emu.UserEnd {
+			return 0, unix.EPERM
+		}
+		if a[0] == archSetFS {
+			t.regs.FSBase = a[1]
+		} else {
+			t.regs.GSBase = a[1]
+		}
+		return 0, 0
+	case archGetFS:
+		return 0, t.proc.space.WriteU64(event.Addr(a[1]), t.regs.FSBase)
+	case archGetGS:
+		return 0, t.proc.space.WriteU64(event.Addr(a[1]), t.regs.GSBase)
+	}
+	// Shadow stacks and the like: this processor has none.
+	return 0, unix.EINVAL
+}
+
+// Flags of membarrier(2).
+const membarrierAll = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6
+
+func sysMembarrier(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	// Threads never run at the same time, and every store is visible when
+	// another thread runs, unless a memory model says otherwise; a system call
+	// drains the caller's stores.
+	switch cmd := int32(a[0]); {
+	case a[1] != 0:
+		return 0, unix.EINVAL
+	case cmd == 0:
+		return membarrierAll, 0
+	case cmd > 0 && cmd&(cmd-1) == 0 && cmd <= 1<<6:
+		return 0, 0
+	}
+	return 0, unix.EINVAL
+}
+
+func sysProcessVMReadv(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.processVM(a, false) }
+
+func sysProcessVMWritev(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.processVM(a, true) }
+
+// processVM moves bytes between this process and another one.
+func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
+	if a[5] != 0 {
+		return 0, unix.EINVAL
+	}
+	p := t.k.processes[int32(a[0])]
+	if p == nil || p.status.zombie {
+		return 0, unix.ESRCH
+	}
+	if t.proc.cred.EUID != 0 && t.proc.cred.UID != p.cred.UID {
+		return 0, unix.EPERM
+	}
+	local, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	remote, errno := t.proc.space.ReadRanges(event.Addr(a[3]), a[4])
+	if errno != 0 {
+		return 0, errno
+	}
+	from, to := p.space, t.proc.space
+	source, target := remote, local
+	if write {
+		from, to, source, target = to, from, local, remote
+	}
+	buf := make([]byte, min(totalLen(source), totalLen(target)))
+	n, _ := from.CopyInRanges(source, buf)
+	n, _ = to.CopyOutRanges(target, buf[:n])
+	if n == 0 && len(buf) > 0 {
+		return 0, unix.EFAULT
+	}
+	return uint64(n), 0
+}
+
+func totalLen(ranges []mm.Range) (n uint64) {
+	for _, r := range ranges {
+		n += r.Len
+	}
+	return n
+}

@@ -1,0 +1,596 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysGetpid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.pid), 0 }
+
+func sysGettid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.id), 0 }
+
+func sysGetppid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	if t.proc.parent == nil {
+		return 0, 0
+	}
+	return uint64(t.proc.parent.pid), 0
+}
+
+func sysSetTidAddress(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	t.clearTID = event.Addr(a[0])
+	return uint64(t.id), 0
+}
+
+func sysSchedYield(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	t.k.sched.Yield(t.id)
+	return 0, 0
+}
+
+func sysGetcpu(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	core := max(0, t.k.sched.Core(t.id))
+	if a[0] != 0 {
+		if errno := t.proc.space.WriteU32(event.Addr(a[0]), uint32(core)); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[1] != 0 {
+		return 0, t.proc.space.WriteU32(event.Addr(a[1]), 0)
+	}
+	return 0, 0
+}
+
+// target finds the task that a scheduling call is about; 0 is the caller.
+func (t *Task) target(id uint64) (*Task, unix.Errno) {
+	switch n := int32(id); {
+	case n < 0:
+		return nil, unix.EINVAL
+	case n == 0:
+		return t, 0
+	case t.k.tasks[event.ThreadID(n)] == nil:
+		return nil, unix.ESRCH
+	default:
+		return t.k.tasks[event.ThreadID(n)], 0
+	}
+}
+
+func (k *Kernel) allCores() uint64 { return ^uint64(0) >> (64 - k.config.Cores) }
+
+func sysSchedGetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] < 8 || a[1]%8 != 0 {
+		return 0, unix.EINVAL
+	}
+	target, errno := t.target(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	mask := target.affinity
+	if mask == 0 {
+		mask = t.k.allCores()
+	}
+	return 8, t.proc.space.WriteU64(event.Addr(a[2]), mask)
+}
+
+func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	raw := make([]byte, 8)
+	if errno := t.copyIn(event.Addr(a[2]), raw[:min(a[1], 8)]); errno != 0 {
+		return 0, errno
+	}
+	target, errno := t.target(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	mask := decode[uint64](raw) & t.k.allCores()
+	if mask == 0 {
+		return 0, unix.EINVAL
+	}
+	target.affinity = mask
+	t.k.sched.SetAffinity(target.id, mask)
+	return 0, 0
+}
+
+// Every thread is SCHED_OTHER. The other policies are root's to choose.
+const (
+	schedOther = 0
+	schedFIFO  = 1
+	schedRR    = 2
+	schedBatch = 3
+	schedIdle  = 5
+)
+
+func sysSchedGetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, errno := t.target(a[0])
+	return schedOther, errno
+}
+
+func sysSchedSetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.target(a[0]); errno != 0 {
+		return 0, errno
+	}
+	priority, errno := t.proc.space.ReadU32(event.Addr(a[2]))
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, checkPolicy(int32(a[1]), priority)
+}
+
+func checkPolicy(policy int32, priority uint32) unix.Errno {
+	switch policy {
+	case schedOther, schedBatch, schedIdle:
+		if priority != 0 {
+			return unix.EINVAL
+		}
+		return 0
+	case schedFIFO, schedRR:
+		if priority < 1 || priority > 99 {
+			return unix.EINVAL
+		}
+		return unix.EPERM
+	}
+	return unix.EINVAL
+}
+
+func sysSchedGetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] == 0 {
+		return 0, unix.EINVAL
+	}
+	if _, errno := t.target(a[0]); errno != 0 {
+		return 0, errno
+	}
+	return 0, t.proc.space.WriteU32(event.Addr(a[1]), 0)
+}
+
+func sysSchedSetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] == 0 {
+		return 0, unix.EINVAL
+	}
+	if _, errno := t.target(a[0]); errno != 0 {
+		return 0, errno
+	}
+	priority, errno := t.proc.space.ReadU32(event.Addr(a[1]))
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, checkPolicy(schedOther, priority)
+}
+
+func priorityRange(policy uint64, realtime uint64) (uint64, unix.Errno) {
+	switch policy {
+	case schedFIFO, schedRR:
+		return realtime, 0
+	case schedOther, schedBatch, schedIdle:
+		return 0, 0
+	}
+	return 0, unix.EINVAL
+}
+
+func sysSchedGetPriorityMax(_ *Task, a [6]uint64) (uint64, unix.Errno) {
+	return priorityRange(a[0], 99)
+}
+
+func sysSchedGetPriorityMin(_ *Task, a [6]uint64) (uint64, unix.Errno) { return priorityRange(a[0], 1) }
+
+func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.target(a[0]); errno != 0 {
+		return 0, errno
+	}
+	return 0, t.writeTimespec(event.Addr(a[1]), 4e6)
+}
+
+// sysGetpriority answers 20 - nice, as the raw call does.
+func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] > 2 {
+		return 0, unix.EINVAL
+	}
+	return 20 - uint64(int64(t.proc.nice)), 0
+}
+
+func sysSetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] > 2 {
+		return 0, unix.EINVAL
+	}
+	nice := min(19, max(-20, int32(a[2])))
+	if nice < t.proc.nice && t.proc.cred.EUID != 0 {
+		return 0, unix.EACCES
+	}
+	t.proc.nice = nice
+	return 0, 0
+}
+
+// release and version are what uname and /proc tell.
+const (
+	Release = "6.1.0-heddle"
+	Version = "#1 SMP heddle"
+)
+
+func sysUname(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var u unix.Utsname
+	copy(u.Sysname[:], "Linux")
+	copy(u.Nodename[:], t.k.hostname)
+	copy(u.Release[:], Release)
+	copy(u.Version[:], Version)
+	copy(u.Machine[:], "x86_64")
+	copy(u.Domainname[:], "(none)")
+	return 0, writeStruct(t, event.Addr(a[0]), &u)
+}
+
+func sysSysinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	info := unix.Sysinfo_t{
+		Uptime: t.k.uptime() / second, Totalram: t.k.ram.Limit() * emu.PageSize,
+		Freeram: (t.k.ram.Limit() - t.k.ram.Used()) * emu.PageSize, Procs: uint16(min(len(t.k.tasks), 65535)), Unit: 1,
+	}
+	return 0, writeStruct(t, event.Addr(a[0]), &info)
+}
+
+const (
+	grndNonblock = 1
+	grndRandom   = 2
+	grndInsecure = 4
+)
+
+func sysGetrandom(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	flags := uint32(a[2])
+	if flags&^(grndNonblock|grndRandom|grndInsecure) != 0 || flags&(grndRandom|grndInsecure) == grndRandom|grndInsecure {
+		return 0, unix.EINVAL
+	}
+	done := uint64(0)
+	buf := make([]byte, emu.PageSize)
+	for n := min(a[1], 1<<25-1); done < n; {
+		part := buf[:min(n-done, emu.PageSize)]
+		t.k.Read(part)
+		if errno := t.copyOut(event.Addr(a[0]+done), part); errno != 0 {
+			if done > 0 {
+				break
+			}
+			return 0, errno
+		}
+		done += uint64(len(part))
+	}
+	return done, 0
+}
+
+const rlimits = 16
+
+const infinity = ^uint64(0)
+
+// defaultLimits is what a login on Debian has, without the host's own values.
+func defaultLimits() (l [rlimits]unix.Rlimit) {
+	for i := range l {
+		l[i] = unix.Rlimit{Cur: infinity, Max: infinity}
+	}
+	l[unix.RLIMIT_STACK].Cur = 8 << 20
+	l[unix.RLIMIT_CORE].Cur = 0
+	l[unix.RLIMIT_NPROC] = unix.Rlimit{Cur: maxTasks, Max: maxTasks}
+	l[unix.RLIMIT_NOFILE] = unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+	l[unix.RLIMIT_MEMLOCK] = unix.Rlimit{Cur: 8 << 20, Max: 8 << 20}
+	l[rlimitSigpending] = unix.Rlimit{Cur: maxTasks, Max: maxTasks}
+	l[rlimitMsgqueue] = unix.Rlimit{Cur: 819200, Max: 819200}
+	l[rlimitNice] = unix.Rlimit{}
+	l[rlimitRtprio] = unix.Rlimit{}
+	return l
+}
+
+const (
+	rlimitSigpending = 11
+	rlimitMsgqueue   = 12
+	rlimitNice       = 13
+	rlimitRtprio     = 14
+)
+
+func sysGetrlimit(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] >= rlimits {
+		return 0, unix.EINVAL
+	}
+	return 0, writeStruct(t, event.Addr(a[1]), &t.proc.limits[a[0]])
+}
+
+func sysSetrlimit(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var l unix.Rlimit
+	if errno := readStruct(t, event.Addr(a[1]), &l); errno != 0 {
+		return 0, errno
+	}
+	return 0, t.setLimit(t.proc, a[0], l)
+}
+
+func (t *Task) setLimit(p *Process, resource uint64, l unix.Rlimit) unix.Errno {
+	if resource >= rlimits || l.Cur > l.Max {
+		return unix.EINVAL
+	}
+	if l.Max > p.limits[resource].Max && t.proc.cred.EUID != 0 {
+		return unix.EPERM
+	}
+	p.limits[resource] = l
+	p.applyLimits()
+	return 0
+}
+
+// applyLimits tells the address space and the descriptor table of the limits
+// that they enforce.
+func (p *Process) applyLimits() {
+	p.space.Limits.AddressSpace = p.limits[unix.RLIMIT_AS].Cur
+	p.space.Limits.Data = p.limits[unix.RLIMIT_DATA].Cur
+	p.space.Limits.Stack = p.limits[unix.RLIMIT_STACK].Cur
+	p.space.Limits.MemLock = p.limits[unix.RLIMIT_MEMLOCK].Cur
+	p.space.Limits.MayLock = p.cred.UID == 0
+}
+
+func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	p := t.proc
+	if pid := int32(a[0]); pid != 0 {
+		other := t.k.tasks[event.ThreadID(pid)]
+		if other == nil {
+			return 0, unix.ESRCH
+		}
+		p = other.proc
+	}
+	if a[1] >= rlimits {
+		return 0, unix.EINVAL
+	}
+	old := p.limits[a[1]]
+	if a[2] != 0 {
+		var l unix.Rlimit
+		if errno := readStruct(t, event.Addr(a[2]), &l); errno != 0 {
+			return 0, errno
+		}
+		if errno := t.setLimit(p, a[1], l); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[3] != 0 {
+		return 0, writeStruct(t, event.Addr(a[3]), &old)
+	}
+	return 0, 0
+}
+
+func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	p := t.proc
+	switch a[0] {
+	case unix.PR_SET_NAME:
+		var name [15]byte
+		for i := range name {
+			b, errno := p.space.ReadU8(event.Addr(a[1] + uint64(i)))
+			if errno != 0 {
+				return 0, errno
+			}
+			if b == 0 {
+				t.name = string(name[:i])
+				return 0, 0
+			}
+			name[i] = b
+		}
+		t.name = string(name[:])
+		return 0, 0
+	case unix.PR_GET_NAME:
+		var name [16]byte
+		copy(name[:15], t.name)
+		return 0, t.copyOut(event.Addr(a[1]), name[:])
+	case unix.PR_SET_PDEATHSIG:
+		if a[1] > lastSignal {
+			return 0, unix.EINVAL
+		}
+		t.parentDeath = int(a[1])
+		return 0, 0
+	case unix.PR_GET_PDEATHSIG:
+		return 0, p.space.WriteU32(event.Addr(a[1]), uint32(t.parentDeath))
+	case unix.PR_GET_DUMPABLE:
+		return p.dumpable, 0
+	case unix.PR_SET_DUMPABLE:
+		if a[1] > 1 {
+			return 0, unix.EINVAL
+		}
+		p.dumpable = a[1]
+		return 0, 0
+	case unix.PR_SET_CHILD_SUBREAPER:
+		p.subreaper = a[1] != 0
+		return 0, 0
+	case unix.PR_GET_CHILD_SUBREAPER:
+		return 0, p.space.WriteU32(event.Addr(a[1]), b2u(p.subreaper))
+	case unix.PR_SET_NO_NEW_PRIVS:
+		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
+			return 0, unix.EINVAL
+		}
+		t.noNewPrivs = true
+		return 0, 0
+	case unix.PR_GET_NO_NEW_PRIVS:
+		return uint64(b2u(t.noNewPrivs)), 0
+	case unix.PR_SET_TIMERSLACK, unix.PR_SET_THP_DISABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
+		return 0, 0
+	case unix.PR_GET_TIMERSLACK:
+		return 50000, 0
+	case unix.PR_GET_THP_DISABLE, unix.PR_GET_KEEPCAPS, unix.PR_GET_SECCOMP, unix.PR_GET_SECUREBITS:
+		return 0, 0
+	case unix.PR_CAPBSET_READ:
+		if a[1] > lastCapability {
+			return 0, unix.EINVAL
+		}
+		return 1, 0
+	case unix.PR_GET_TID_ADDRESS:
+		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
+	}
+	return 0, unix.EINVAL
+}
+
+const lastCapability = 40
+
+func b2u(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func sysGetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	groups := t.proc.cred.Groups
+	if int32(a[0]) < 0 || a[0] != 0 && int(a[0]) < len(groups) {
+		return 0, unix.EINVAL
+	}
+	if a[0] == 0 {
+		return uint64(len(groups)), 0
+	}
+	for i, g := range groups {
+		if errno := t.proc.space.WriteU32(event.Addr(a[1]+4*uint64(i)), g); errno != 0 {
+			return 0, errno
+		}
+	}
+	return uint64(len(groups)), 0
+}
+
+func sysSetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if t.proc.cred.EUID != 0 {
+		return 0, unix.EPERM
+	}
+	if a[0] > 65536 {
+		return 0, unix.EINVAL
+	}
+	groups := make([]uint32, a[0])
+	for i := range groups {
+		g, errno := t.proc.space.ReadU32(event.Addr(a[1] + 4*uint64(i)))
+		if errno != 0 {
+			return 0, errno
+		}
+		groups[i] = g
+	}
+	t.proc.cred.Groups = groups
+	return 0, 0
+}
+
+func sysGetpgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	p, errno := t.processOf(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return uint64(p.group), 0
+}
+
+func sysGetsid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	p, errno := t.processOf(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return uint64(p.session), 0
+}
+
+func (t *Task) processOf(pid uint64) (*Process, unix.Errno) {
+	if int32(pid) == 0 {
+		return t.proc, 0
+	}
+	p := t.k.processes[int32(pid)]
+	if p == nil {
+		return nil, unix.ESRCH
+	}
+	return p, 0
+}
+
+func sysGetpgrp(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.group), 0 }
+
+func sysSetpgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	pid, group := int32(a[0]), int32(a[1])
+	p, errno := t.processOf(a[0])
+	switch {
+	case group < 0:
+		return 0, unix.EINVAL
+	case errno != 0:
+		return 0, errno
+	case p != t.proc && p.parent != t.proc:
+		return 0, unix.ESRCH
+	case p != t.proc && p.execed:
+		return 0, unix.EACCES
+	case p.session != t.proc.session || p.session == p.pid:
+		return 0, unix.EPERM
+	}
+	if pid == 0 {
+		pid = t.proc.pid
+	}
+	if group == 0 {
+		group = pid
+	}
+	if group != pid && !t.k.groupExists(group, p.session) {
+		return 0, unix.EPERM
+	}
+	p.group = group
+	return 0, 0
+}
+
+func (k *Kernel) groupExists(group, session int32) bool {
+	for _, p := range k.processes {
+		if p.group == group && p.session == session {
+			return true
+		}
+	}
+	return false
+}
+
+func sysSetsid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	p := t.proc
+	for _, other := range t.k.processes {
+		if other.group == p.pid {
+			return 0, unix.EPERM
+		}
+	}
+	p.group, p.session = p.pid, p.pid
+	return uint64(p.pid), 0
+}
+
+// capHeader and capData are struct __user_cap_header_struct and its data.
+type capHeader struct {
+	Version uint32
+	PID     int32
+}
+
+type capData struct{ Effective, Permitted, Inheritable uint32 }
+
+const capVersion3 = 0x20080522
+
+func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var h capHeader
+	if errno := readStruct(t, event.Addr(a[0]), &h); errno != 0 {
+		return 0, errno
+	}
+	if h.Version != capVersion3 {
+		h.Version = capVersion3
+		if errno := writeStruct(t, event.Addr(a[0]), &h); errno != 0 {
+			return 0, errno
+		}
+		if a[1] == 0 {
+			return 0, 0
+		}
+		return 0, unix.EINVAL
+	}
+	if a[1] == 0 {
+		return 0, 0
+	}
+	var d [2]capData
+	if t.proc.cred.EUID == 0 {
+		d[0] = capData{Effective: ^uint32(0), Permitted: ^uint32(0)}
+		d[1] = capData{Effective: 1<<(lastCapability-31) - 1, Permitted: 1<<(lastCapability-31) - 1}
+	}
+	return 0, writeStruct(t, event.Addr(a[1]), &d)
+}
+
+func sysCapset(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var h capHeader
+	if errno := readStruct(t, event.Addr(a[0]), &h); errno != 0 {
+		return 0, errno
+	}
+	if h.Version != capVersion3 {
+		return 0, unix.EINVAL
+	}
+	var d [2]capData
+	if errno := readStruct(t, event.Addr(a[1]), &d); errno != 0 {
+		return 0, errno
+	}
+	if t.proc.cred.EUID != 0 && d != [2]capData{} {
+		return 0, unix.EPERM
+	}
+	return 0, 0
+}
+
+// sysSyslog, sysPersonality and the like answer for what the machine does not
+// have.
+func sysPersonality(_ *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[0]) == ^uint32(0) || a[0] == 0 {
+		return 0, 0
+	}
+	return 0, unix.EINVAL
+}

@@ -1,0 +1,581 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// atStatxSyncType are the flags of statx about remote file systems.
+const atStatxSyncType = 0x6000
+
+// atCwd is AT_FDCWD as the argument of a system call.
+const atCwd = ^uint64(99)
+
+// at is where a relative path begins: nil for the working directory.
+func (t *Task) at(dirfd uint64, path string) (*vfs.Dentry, unix.Errno) {
+	if int32(dirfd) == unix.AT_FDCWD || path != "" && path[0] == '/' {
+		return nil, 0
+	}
+	f, errno := t.file(dirfd)
+	if errno != 0 {
+		return nil, errno
+	}
+	return f.Dentry(), 0
+}
+
+// pathAt is a path argument with where it begins.
+func (t *Task) pathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
+	path, errno := t.path(addr)
+	if errno != 0 {
+		return nil, "", errno
+	}
+	from, errno := t.at(dirfd, path)
+	return from, path, errno
+}
+
+// object finds what a path argument names. With AT_EMPTY_PATH in flags an empty
+// path means the descriptor itself.
+func (t *Task) object(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno) {
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return nil, errno
+	}
+	if path == "" && flags&unix.AT_EMPTY_PATH != 0 {
+		if from == nil {
+			return t.proc.context.cwd, 0
+		}
+		return from, 0
+	}
+	return t.k.fs.Lookup(t.vfsContext(), from, path, flags&unix.AT_SYMLINK_NOFOLLOW == 0)
+}
+
+func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	if _, errno := t.proc.lowest(0); errno != 0 {
+		return 0, errno
+	}
+	f := t.call.opened
+	if f == nil {
+		if f, errno = t.k.fs.Open(t.vfsContext(), from, path, int(uint32(flags)), uint32(mode)); errno != 0 {
+			return 0, errno
+		}
+	}
+	if errno := t.openFIFO(f); errno != 0 {
+		if errno == errBlocked {
+			t.call.opened = f
+		} else {
+			f.Unref()
+		}
+		return 0, errno
+	}
+	return t.installFile(f, flags&unix.O_CLOEXEC != 0)
+}
+
+func sysOpen(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.openAt(atCwd, a[0], a[1], a[2]) }
+
+func sysOpenat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.openAt(a[0], a[1], a[2], a[3]) }
+
+func sysCreat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.openAt(atCwd, a[0], unix.O_CREAT|unix.O_WRONLY|unix.O_TRUNC, a[1])
+}
+
+func (t *Task) writeStat(addr uint64, i *vfs.Inode) unix.Errno {
+	s := i.Stat()
+	return writeStruct(t, event.Addr(addr), &s)
+}
+
+func (t *Task) stat(dirfd, addr, buf uint64, flags uint32) (uint64, unix.Errno) {
+	d, errno := t.object(dirfd, addr, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.writeStat(buf, d.Inode())
+}
+
+func sysStat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.stat(atCwd, a[0], a[1], 0) }
+
+func sysLstat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.stat(atCwd, a[0], a[1], unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func sysFstat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.file(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.writeStat(a[1], f.Inode())
+}
+
+const statFlags = unix.AT_EMPTY_PATH | unix.AT_NO_AUTOMOUNT | unix.AT_SYMLINK_NOFOLLOW
+
+func sysNewfstatat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[3])&^statFlags != 0 {
+		return 0, unix.EINVAL
+	}
+	return t.stat(a[0], a[1], a[2], uint32(a[3]))
+}
+
+func sysStatx(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[2])&^(statFlags|atStatxSyncType) != 0 || uint32(a[3])&unix.STATX__RESERVED != 0 ||
+		uint32(a[2])&atStatxSyncType == atStatxSyncType {
+		return 0, unix.EINVAL
+	}
+	d, errno := t.object(a[0], a[1], uint32(a[2]))
+	if errno != 0 {
+		return 0, errno
+	}
+	s := d.Inode().Statx()
+	return 0, writeStruct(t, event.Addr(a[4]), &s)
+}
+
+func (t *Task) access(dirfd, addr, mode uint64, flags uint32) (uint64, unix.Errno) {
+	if uint32(mode)&^7 != 0 || flags&^(unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	d, errno := t.object(dirfd, addr, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.vfsContext().Access(d.Inode(), uint32(mode), flags&unix.AT_EACCESS != 0)
+}
+
+func sysAccess(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.access(atCwd, a[0], a[1], 0) }
+
+func sysFaccessat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.access(a[0], a[1], a[2], 0) }
+
+func sysFaccessat2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.access(a[0], a[1], a[2], uint32(a[3]))
+}
+
+func (t *Task) mkdir(dirfd, addr, mode uint64) (uint64, unix.Errno) {
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.k.fs.Mkdir(t.vfsContext(), from, path, uint32(mode))
+}
+
+func sysMkdir(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mkdir(atCwd, a[0], a[1]) }
+
+func sysMkdirat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mkdir(a[0], a[1], a[2]) }
+
+func (t *Task) mknod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	_, errno = t.k.fs.Mknod(t.vfsContext(), from, path, uint32(mode))
+	return 0, errno
+}
+
+func sysMknod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mknod(atCwd, a[0], a[1]) }
+
+func sysMknodat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mknod(a[0], a[1], a[2]) }
+
+func (t *Task) remove(dirfd, addr uint64, dir bool) (uint64, unix.Errno) {
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	if dir {
+		return 0, t.k.fs.Rmdir(t.vfsContext(), from, path)
+	}
+	return 0, t.k.fs.Unlink(t.vfsContext(), from, path)
+}
+
+func sysRmdir(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.remove(atCwd, a[0], true) }
+
+func sysUnlink(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.remove(atCwd, a[0], false) }
+
+func sysUnlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[2])&^unix.AT_REMOVEDIR != 0 {
+		return 0, unix.EINVAL
+	}
+	return t.remove(a[0], a[1], a[2]&unix.AT_REMOVEDIR != 0)
+}
+
+func (t *Task) rename(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64, unix.Errno) {
+	oldFrom, oldPath, errno := t.pathAt(oldfd, oldAddr)
+	if errno != 0 {
+		return 0, errno
+	}
+	newFrom, newPath, errno := t.pathAt(newfd, newAddr)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.k.fs.Rename(t.vfsContext(), oldFrom, oldPath, newFrom, newPath, flags)
+}
+
+func sysRename(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.rename(atCwd, a[0], atCwd, a[1], 0)
+}
+
+func sysRenameat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.rename(a[0], a[1], a[2], a[3], 0)
+}
+
+func sysRenameat2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.rename(a[0], a[1], a[2], a[3], uint32(a[4]))
+}
+
+func (t *Task) link(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64, unix.Errno) {
+	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	oldFrom, oldPath, errno := t.pathAt(oldfd, oldAddr)
+	if errno != 0 {
+		return 0, errno
+	}
+	newFrom, newPath, errno := t.pathAt(newfd, newAddr)
+	if errno != 0 {
+		return 0, errno
+	}
+	c := t.vfsContext()
+	if oldPath == "" && flags&unix.AT_EMPTY_PATH != 0 && oldFrom != nil {
+		return 0, t.k.fs.LinkDentry(c, oldFrom, newFrom, newPath)
+	}
+	return 0, t.k.fs.Link(c, oldFrom, oldPath, newFrom, newPath, flags&unix.AT_SYMLINK_FOLLOW != 0)
+}
+
+func sysLink(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.link(atCwd, a[0], atCwd, a[1], 0) }
+
+func sysLinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.link(a[0], a[1], a[2], a[3], uint32(a[4]))
+}
+
+func (t *Task) symlink(textAddr, dirfd, addr uint64) (uint64, unix.Errno) {
+	text, errno := t.path(textAddr)
+	if errno != 0 {
+		return 0, errno
+	}
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.k.fs.Symlink(t.vfsContext(), text, from, path)
+}
+
+func sysSymlink(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.symlink(a[0], atCwd, a[1]) }
+
+func sysSymlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.symlink(a[0], a[1], a[2]) }
+
+func (t *Task) readlink(dirfd, addr, buf, size uint64) (uint64, unix.Errno) {
+	if int32(size) <= 0 {
+		return 0, unix.EINVAL
+	}
+	from, path, errno := t.pathAt(dirfd, addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	text, errno := t.k.fs.Readlink(t.vfsContext(), from, path)
+	if errno != 0 {
+		return 0, errno
+	}
+	n := min(uint64(len(text)), size)
+	return n, t.copyOut(event.Addr(buf), []byte(text[:n]))
+}
+
+func sysReadlink(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.readlink(atCwd, a[0], a[1], a[2])
+}
+
+func sysReadlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.readlink(a[0], a[1], a[2], a[3])
+}
+
+func (t *Task) chmod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
+	d, errno := t.object(dirfd, addr, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Chmod(t.vfsContext(), uint32(mode))
+}
+
+func sysChmod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(atCwd, a[0], a[1]) }
+
+func sysFchmodat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(a[0], a[1], a[2]) }
+
+func sysFchmod(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Inode().Chmod(t.vfsContext(), uint32(a[1]))
+}
+
+func (t *Task) chown(dirfd, addr, uid, gid uint64, flags uint32) (uint64, unix.Errno) {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	d, errno := t.object(dirfd, addr, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Chown(t.vfsContext(), uint32(uid), uint32(gid))
+}
+
+func sysChown(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chown(atCwd, a[0], a[1], a[2], 0) }
+
+func sysLchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.chown(atCwd, a[0], a[1], a[2], unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func sysFchownat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.chown(a[0], a[1], a[2], a[3], uint32(a[4]))
+}
+
+func sysFchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Inode().Chown(t.vfsContext(), uint32(a[1]), uint32(a[2]))
+}
+
+// utimes sets times that are given as timespecs; nil means now.
+func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32) (uint64, unix.Errno) {
+	if times == nil {
+		now := unix.Timespec{Nsec: unix.UTIME_NOW}
+		times = &[2]unix.Timespec{now, now}
+	}
+	var i *vfs.Inode
+	if addr == 0 {
+		f, errno := t.plainFile(dirfd)
+		if errno != 0 {
+			return 0, errno
+		}
+		i = f.Inode()
+	} else {
+		d, errno := t.object(dirfd, addr, flags)
+		if errno != 0 {
+			return 0, errno
+		}
+		i = d.Inode()
+	}
+	return 0, i.Utimens(t.vfsContext(), times[0], times[1])
+}
+
+func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[3])&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	if a[2] == 0 {
+		return t.utimes(a[0], a[1], nil, uint32(a[3]))
+	}
+	var times [2]unix.Timespec
+	if errno := readStruct(t, event.Addr(a[2]), &times); errno != 0 {
+		return 0, errno
+	}
+	for _, ts := range times {
+		special := ts.Nsec == unix.UTIME_NOW || ts.Nsec == unix.UTIME_OMIT
+		if !special && (ts.Nsec < 0 || ts.Nsec >= second) {
+			return 0, unix.EINVAL
+		}
+	}
+	return t.utimes(a[0], a[1], &times, uint32(a[3]))
+}
+
+func (t *Task) timevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
+	if tv == 0 {
+		return t.utimes(dirfd, addr, nil, 0)
+	}
+	var values [2]unix.Timeval
+	if errno := readStruct(t, event.Addr(tv), &values); errno != 0 {
+		return 0, errno
+	}
+	var times [2]unix.Timespec
+	for i, v := range values {
+		if v.Usec < 0 || v.Usec >= 1e6 {
+			return 0, unix.EINVAL
+		}
+		times[i] = unix.Timespec{Sec: v.Sec, Nsec: v.Usec * microsecond}
+	}
+	return t.utimes(dirfd, addr, &times, 0)
+}
+
+func sysUtimes(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(atCwd, a[0], a[1]) }
+
+func sysFutimesat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(a[0], a[1], a[2]) }
+
+func sysUtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] == 0 {
+		return t.utimes(atCwd, a[0], nil, 0)
+	}
+	var seconds [2]int64
+	if errno := readStruct(t, event.Addr(a[1]), &seconds); errno != 0 {
+		return 0, errno
+	}
+	return t.utimes(atCwd, a[0], &[2]unix.Timespec{{Sec: seconds[0]}, {Sec: seconds[1]}}, 0)
+}
+
+func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	d, errno := t.object(atCwd, a[0], 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Truncate(t.vfsContext(), int64(a[1]))
+}
+
+func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Truncate(t.vfsContext(), int64(a[1]))
+}
+
+func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Allocate(t.vfsContext(), uint32(a[1]), int64(a[2]), int64(a[3]))
+}
+
+func sysGetdents64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if !f.Inode().IsDir() {
+		return 0, unix.ENOTDIR
+	}
+	buf := t.k.scratch.get(min(uint64(uint32(a[2])), chunkSize))
+	n, errno := f.Getdents(t.vfsContext(), buf)
+	if errno != 0 {
+		return 0, errno
+	}
+	return uint64(n), t.copyOut(event.Addr(a[1]), buf[:n])
+}
+
+func sysGetcwd(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	path, errno := t.k.fs.Getcwd(t.vfsContext())
+	if errno != 0 {
+		return 0, errno
+	}
+	if uint64(len(path))+1 > a[1] {
+		return 0, unix.ERANGE
+	}
+	return uint64(len(path)) + 1, t.copyOut(event.Addr(a[0]), append([]byte(path), 0))
+}
+
+// enter makes a folder the working directory or the root.
+func (t *Task) folder(d *vfs.Dentry) unix.Errno {
+	if !d.Inode().IsDir() {
+		return unix.ENOTDIR
+	}
+	return t.vfsContext().Access(d.Inode(), vfs.MayExec, true)
+}
+
+func sysChdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	d, errno := t.object(atCwd, a[0], 0)
+	if errno == 0 {
+		errno = t.folder(d)
+	}
+	if errno == 0 {
+		t.proc.context.cwd = d
+	}
+	return 0, errno
+}
+
+func sysFchdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.file(a[0])
+	if errno == 0 {
+		errno = t.folder(f.Dentry())
+	}
+	if errno == 0 {
+		t.proc.context.cwd = f.Dentry()
+	}
+	return 0, errno
+}
+
+func sysChroot(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	d, errno := t.object(atCwd, a[0], 0)
+	if errno == 0 {
+		errno = t.folder(d)
+	}
+	if errno == 0 && t.proc.cred.EUID != 0 {
+		errno = unix.EPERM
+	}
+	if errno == 0 {
+		t.proc.context.root = d
+	}
+	return 0, errno
+}
+
+func sysUmask(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	old := t.proc.context.umask
+	t.proc.context.umask = uint32(a[0]) & 0o777
+	return uint64(old), 0
+}
+
+func sysStatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	d, errno := t.object(atCwd, a[0], 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	s := t.k.fs.Statfs(d.Inode())
+	return 0, writeStruct(t, event.Addr(a[1]), &s)
+}
+
+func sysFstatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.file(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	s := t.k.fs.Statfs(f.Inode())
+	return 0, writeStruct(t, event.Addr(a[1]), &s)
+}
+
+func sysMemfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	name, errno := t.proc.space.ReadCString(event.Addr(a[0]), 250)
+	if errno != 0 {
+		if errno == unix.ENAMETOOLONG {
+			errno = unix.EINVAL
+		}
+		return 0, errno
+	}
+	f, errno := t.k.fs.Memfd(t.vfsContext(), name, int(uint32(a[1])))
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.installFile(f, a[1]&unix.MFD_CLOEXEC != 0)
+}
+
+// Extended attributes: the overlay has none.
+
+func sysGetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
+		return 0, errno
+	}
+	return 0, unix.ENODATA
+}
+
+func sysFgetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.plainFile(a[0]); errno != 0 {
+		return 0, errno
+	}
+	return 0, unix.ENODATA
+}
+
+func sysListxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, errno := t.object(atCwd, a[0], 0)
+	return 0, errno
+}
+
+func sysFlistxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, errno := t.plainFile(a[0])
+	return 0, errno
+}
+
+func sysSetxattr(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.EOPNOTSUPP }
+
+// sysIoprioGet and sysIoprioSet: there is one priority.
+func sysIoprioGet(*Task, [6]uint64) (uint64, unix.Errno) { return 4, 0 }
+
+func sysIoprioSet(*Task, [6]uint64) (uint64, unix.Errno) { return 0, 0 }

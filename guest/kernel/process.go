@@ -1,0 +1,312 @@
+package kernel
+
+import (
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Process is a thread group.
+type Process struct {
+	k        *Kernel
+	pid      int32
+	parent   *Process
+	children []*Process // zombies included, oldest first
+	threads  []*Task    // live ones, the oldest first
+
+	group, session int32
+	space          *mm.AddressSpace
+	files          *FDTable
+	context        *fsContext
+	actions        *signalActions
+	cred           vfs.Cred
+
+	signals  signalQueue
+	signalFD wait.Queue // those who poll for pending signals
+	waiters  wait.Queue // threads of this process in wait4 and waitid
+
+	program    *vfs.Dentry // what /proc/PID/exe leads to
+	path       string
+	objects    []loader.Object // the program and its dynamic linker
+	args, env  []string
+	exitSignal int // what the parent is sent at the end
+	status     exitStatus
+	stopped    bool // by a signal
+	stopSignal int  // not yet reported to the parent
+	continued  bool // not yet reported
+	execed     bool
+	subreaper  bool
+	dumpable   uint64
+	nice       int32
+	limits     [rlimits]unix.Rlimit
+	itimer     *itimer
+	posix      []*posixTimer
+	lastTimer  int32
+	started    int64
+
+	// Times of children that were waited for, and of threads that are gone.
+	deadUser, deadKernel, childUser, childKernel event.Cycles
+}
+
+// exitStatus is how a process ended.
+type exitStatus struct {
+	zombie       bool
+	code, signal int
+}
+
+// wait is the status word of wait4.
+func (s exitStatus) wait() int32 { return int32(s.code&0xff<<8 | s.signal&0x7f) }
+
+// signalActions is the table that CLONE_SIGHAND shares; index 0 is not used.
+type signalActions struct {
+	list [lastSignal + 1]sigAction
+}
+
+// fsContext is what CLONE_FS shares.
+type fsContext struct {
+	root, cwd *vfs.Dentry
+	umask     uint32
+}
+
+// PID is the process's id.
+func (p *Process) PID() int32 { return p.pid }
+
+// Threads lists the live threads.
+func (p *Process) Threads() []*Task { return p.threads }
+
+// Space is the process's address space.
+func (p *Process) Space() *mm.AddressSpace { return p.space }
+
+// Args is the program's argument list at its start.
+func (p *Process) Args() []string { return p.args }
+
+// killProcess ends a process by a signal.
+func (k *Kernel) killProcess(p *Process, signal int) { k.endProcess(p, exitStatus{signal: signal}) }
+
+// endProcess ends all threads of a process. None of them is inside an
+// instruction, so they can all go at once.
+func (k *Kernel) endProcess(p *Process, status exitStatus) {
+	p.status = status
+	for _, t := range slices.Clone(p.threads) {
+		k.exitTask(t)
+	}
+}
+
+// exitTask ends a thread: what userland is promised at a thread's death happens
+// in the order of Linux's do_exit.
+func (k *Kernel) exitTask(t *Task) {
+	p := t.proc
+	t.unwait()
+	if t.call.futex != nil {
+		k.futexDequeue(t.call.futex)
+	}
+	k.fs.CancelLock(int32(t.id))
+	if t.call.opened != nil {
+		t.call.opened.Unref()
+	}
+	k.exitRobustList(t)
+	if t.clearTID != 0 && (len(p.threads) > 1 || p.space.Users() > 1) {
+		if p.space.WriteU32(t.clearTID, 0) == 0 {
+			k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+		}
+	}
+	t.state = dead
+	t.call = callState{}
+	p.deadUser += t.userTime
+	p.deadKernel += t.kernelTime
+	p.threads = slices.DeleteFunc(p.threads, func(o *Task) bool { return o == t })
+	delete(k.tasks, t.id)
+	t.ctx.Release()
+	k.sched.Exit(t.id)
+	k.observer.Exit(t.id, int(p.status.wait()))
+	if len(p.threads) == 0 {
+		k.exitProcess(p)
+	}
+	k.releaseVfork(t)
+}
+
+// releaseVfork lets the parent that vfork suspended go on.
+func (k *Kernel) releaseVfork(t *Task) {
+	if t.vforkDone != nil {
+		t.vforkDone.Wake(wait.AnyEvent)
+		t.vforkDone = nil
+	}
+}
+
+// exitProcess ends a process whose last thread has ended.
+func (k *Kernel) exitProcess(p *Process) {
+	p.status.zombie = true
+	k.releaseSpace(p)
+	p.cancelTimers()
+	p.files.release(p)
+	p.files = nil
+	k.orphan(p)
+	if p == k.init {
+		k.done = true
+		return
+	}
+	k.notifyParent(p)
+}
+
+// releaseSpace leaves the address space, after its digest was taken if it ends.
+func (k *Kernel) releaseSpace(p *Process) {
+	if p.space.Users() == 1 {
+		k.observer.Memory(p.pid, p.memoryDigest())
+	}
+	p.space.Unref()
+}
+
+// memoryDigest is a digest of the process's memory.
+func (p *Process) memoryDigest() [16]byte {
+	var h xxh3.Hasher
+	p.space.Digest(&h)
+	return h.Sum128().Bytes()
+}
+
+// orphan gives p's children to the nearest subreaper, or to the first process.
+func (k *Kernel) orphan(p *Process) {
+	heir := p.parent
+	for heir != nil && !heir.subreaper && heir != k.init {
+		heir = heir.parent
+	}
+	for _, c := range p.children {
+		for _, t := range c.threads {
+			if t.parentDeath != 0 {
+				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred.UID))
+			}
+		}
+		if heir == nil || heir.status.zombie {
+			c.parent = nil
+			if c.status.zombie {
+				k.reap(c)
+			}
+			continue
+		}
+		c.parent = heir
+		heir.children = append(heir.children, c)
+		if c.status.zombie {
+			k.notifyParent(c)
+		}
+	}
+	p.children = nil
+}
+
+// notifyParent tells the parent that p has become a zombie.
+func (k *Kernel) notifyParent(p *Process) {
+	parent := p.parent
+	if parent == nil {
+		k.reap(p)
+		return
+	}
+	auto := false
+	if p.exitSignal == int(unix.SIGCHLD) {
+		a := parent.actions.list[unix.SIGCHLD]
+		auto = a.Handler == sigIgn || a.Flags&saNoCldWait != 0
+	}
+	if p.exitSignal != 0 && p.exitSignal <= lastSignal {
+		k.sendProcess(parent, p.childInfo(p.exitSignal))
+	}
+	parent.waiters.Wake(wait.AnyEvent)
+	if auto {
+		k.reap(p)
+	}
+}
+
+// childInfo is the siginfo of SIGCHLD about p's end.
+func (p *Process) childInfo(signal int) sigInfo {
+	code, status := cldExited, int32(p.status.code)
+	if p.status.signal != 0 {
+		code, status = cldKilled, int32(p.status.signal)
+	}
+	return p.childEvent(signal, code, status)
+}
+
+func (p *Process) childEvent(signal int, code, status int32) sigInfo {
+	i := userInfo(unix.Signal(signal), code, p.pid, p.cred.UID)
+	user, system := p.times()
+	putU32(i[24:], uint32(status))
+	putU64(i[32:], uint64(p.k.clockTicks(user)))
+	putU64(i[40:], uint64(p.k.clockTicks(system)))
+	return i
+}
+
+// reap removes a zombie.
+func (k *Kernel) reap(p *Process) {
+	if p.parent != nil {
+		user, system := p.times()
+		p.parent.childUser += user + p.childUser
+		p.parent.childKernel += system + p.childKernel
+		p.parent.children = slices.DeleteFunc(p.parent.children, func(o *Process) bool { return o == p })
+	}
+	delete(k.processes, p.pid)
+}
+
+// times is the time that p's threads, dead ones included, were on a core.
+func (p *Process) times() (user, system event.Cycles) {
+	user, system = p.deadUser, p.deadKernel
+	for _, t := range p.threads {
+		user += t.userTime
+		system += t.kernelTime
+	}
+	return user, system
+}
+
+// stopProcess suspends all threads of p.
+func (k *Kernel) stopProcess(p *Process, signal int) {
+	if p.stopped || p.status.zombie {
+		return
+	}
+	p.stopped = true
+	p.stopSignal = signal
+	p.continued = false
+	for _, t := range p.threads {
+		switch t.state {
+		case blocked:
+			// The call is made again when the process goes on.
+			t.unwait()
+			t.state = stopped
+		case running:
+			t.state = stopped
+			k.sched.Block(t.id)
+		}
+	}
+	k.notifyStop(p, cldStopped, int32(signal))
+}
+
+// notifyStop tells the parent that p was stopped or continued.
+func (k *Kernel) notifyStop(p *Process, code, status int32) {
+	if p.parent == nil {
+		return
+	}
+	if p.parent.actions.list[unix.SIGCHLD].Flags&saNoCldStop == 0 {
+		k.sendProcess(p.parent, p.childEvent(int(unix.SIGCHLD), code, status))
+	}
+	p.parent.waiters.Wake(wait.AnyEvent)
+}
+
+func (k *Kernel) continueProcess(p *Process) {
+	if !p.stopped {
+		return
+	}
+	k.wakeStopped(p)
+	p.stopSignal = 0
+	p.continued = true
+	k.notifyStop(p, cldContinued, int32(unix.SIGCONT))
+}
+
+func (k *Kernel) wakeStopped(p *Process) {
+	p.stopped = false
+	for _, t := range p.threads {
+		if t.state == stopped {
+			t.state = running
+			k.sched.Ready(t.id)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// sigStack is stack_t.
+type sigStack struct {
+	Base  uint64
+	Flags int32
+	_     int32
+	Size  uint64
+}
+
+const (
+	ssOnStack    = 1
+	ssDisable    = 2
+	ssAutodisarm = -1 << 31
+	minSigStack  = 2048
+)
+
+// altStackFor is the alternate stack as a thread with stack pointer sp sees it.
+func (t *Task) altStackFor(sp uint64) sigStack {
+	s := t.altStack
+	switch {
+	case s.Size == 0:
+		s.Flags = ssDisable
+	case t.onAltStack(sp):
+		s.Flags |= ssOnStack
+	}
+	return s
+}
+
+func (t *Task) setAltStack(base event.Addr, flags int32, size uint64) unix.Errno {
+	if t.onAltStack(t.regs.GPR[emu.RSP]) && t.altStack.Flags&ssAutodisarm == 0 {
+		return unix.EPERM
+	}
+	switch flags &^ ssAutodisarm {
+	case ssDisable:
+		t.altStack = sigStack{}
+		return 0
+	case 0, ssOnStack:
+	default:
+		return unix.EINVAL
+	}
+	if size < minSigStack {
+		return unix.ENOMEM
+	}
+	t.altStack = sigStack{Base: uint64(base), Flags: flags & ssAutodisarm, Size: size}
+	return 0
+}
+
+func sysSigaltstack(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	old := t.altStackFor(t.regs.GPR[emu.RSP])
+	if a[0] != 0 {
+		var s sigStack
+		if errno := readStruct(t, event.Addr(a[0]), &s); errno != 0 {
+			return 0, errno
+		}
+		if errno := t.setAltStack(event.Addr(s.Base), s.Flags, s.Size); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[1] != 0 {
+		return 0, writeStruct(t, event.Addr(a[1]), &old)
+	}
+	return 0, 0
+}
+
+func sysRtSigaction(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	n := int(int32(a[0]))
+	if a[3] != 8 || n < 1 || n > lastSignal || a[1] != 0 && unblockable.has(n) {
+		return 0, unix.EINVAL
+	}
+	slot := &t.proc.actions.list[n]
+	old := *slot
+	if a[1] != 0 {
+		var s sigAction
+		if errno := readStruct(t, event.Addr(a[1]), &s); errno != 0 {
+			return 0, errno
+		}
+		s.Mask &^= unblockable
+		*slot = s
+		if t.proc.ignores(n) {
+			t.proc.dropEverywhere(sigbit(n))
+		}
+	}
+	if a[2] != 0 {
+		return 0, writeStruct(t, event.Addr(a[2]), &old)
+	}
+	return 0, 0
+}
+
+func sysRtSigprocmask(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[3] != 8 {
+		return 0, unix.EINVAL
+	}
+	old := t.mask
+	if a[1] != 0 {
+		set, errno := t.readSigset(event.Addr(a[1]))
+		if errno != 0 {
+			return 0, errno
+		}
+		switch int32(a[0]) {
+		case unix.SIG_BLOCK:
+			t.mask |= set
+		case unix.SIG_UNBLOCK:
+			t.mask &^= set
+		case unix.SIG_SETMASK:
+			t.mask = set
+		default:
+			return 0, unix.EINVAL
+		}
+		t.mask &^= unblockable
+	}
+	if a[2] != 0 {
+		return 0, t.proc.space.WriteU64(event.Addr(a[2]), uint64(old))
+	}
+	return 0, 0
+}
+
+func (t *Task) readSigset(addr event.Addr) (sigset, unix.Errno) {
+	set, errno := t.proc.space.ReadU64(addr)
+	return sigset(set), errno
+}
+
+func sysRtSigpending(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] > 8 {
+		return 0, unix.EINVAL
+	}
+	return 0, t.proc.space.WriteU64(event.Addr(a[0]), uint64(t.pending()&t.mask))
+}
+
+// swapMask lets a waiting call have another signal mask until it returns.
+func (t *Task) swapMask(set sigset) {
+	if t.call.hasMask {
+		return
+	}
+	t.call.oldMask, t.call.hasMask = t.mask, true
+	t.mask = set &^ unblockable
+}
+
+func sysRtSigsuspend(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] != 8 {
+		return 0, unix.EINVAL
+	}
+	set, errno := t.readSigset(event.Addr(a[0]))
+	if errno != 0 {
+		return 0, errno
+	}
+	t.swapMask(set)
+	return 0, t.wait(errInterrupted, forever)
+}
+
+func sysPause(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	return 0, t.wait(errInterrupted, forever)
+}
+
+func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[3] != 8 {
+		return 0, unix.EINVAL
+	}
+	set, errno := t.readSigset(event.Addr(a[0]))
+	if errno != 0 {
+		return 0, errno
+	}
+	set &^= unblockable
+	deadline := forever
+	if a[2] != 0 {
+		ns, errno := t.readTimespec(event.Addr(a[2]))
+		if errno != 0 {
+			return 0, errno
+		}
+		deadline = t.deadlineIn(ns)
+	}
+	t.waitSet = 0
+	if i, ok := t.dequeue(set); ok {
+		if a[1] != 0 {
+			if errno := t.copyOut(event.Addr(a[1]), i[:]); errno != 0 {
+				return 0, errno
+			}
+		}
+		return uint64(i.number()), 0
+	}
+	errno = t.wait(errInterrupted, deadline)
+	switch errno {
+	case errBlocked:
+		t.waitSet = set
+	case unix.ETIMEDOUT:
+		return 0, unix.EAGAIN
+	}
+	return 0, errno
+}
+
+// mayKill is the permission check of kill(2).
+func (t *Task) mayKill(p *Process, n int) bool {
+	c := t.proc.cred
+	return c.EUID == 0 || c.UID == p.cred.UID || n == int(unix.SIGCONT) && t.proc.session == p.session
+}
+
+func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	pid, n := int32(a[0]), int(int32(a[1]))
+	if n < 0 || n > lastSignal {
+		return 0, unix.EINVAL
+	}
+	info := userInfo(unix.Signal(n), siUser, t.proc.pid, t.proc.cred.UID)
+	if pid > 0 {
+		p := t.k.processes[pid]
+		if p == nil {
+			// Linux finds a process by the id of any of its threads.
+			if other := t.k.tasks[event.ThreadID(pid)]; other != nil {
+				p = other.proc
+			}
+		}
+		if p == nil {
+			return 0, unix.ESRCH
+		}
+		return 0, t.killOne(p, n, info)
+	}
+	return 0, t.killMany(pid, n, info)
+}
+
+func (t *Task) killOne(p *Process, n int, info sigInfo) unix.Errno {
+	if !t.mayKill(p, n) {
+		return unix.EPERM
+	}
+	if n != 0 {
+		t.k.sendProcess(p, info)
+	}
+	return 0
+}
+
+// killMany sends to a process group, or to all processes but the first.
+func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
+	group := -pid
+	if pid == 0 {
+		group = t.proc.group
+	}
+	result := unix.ESRCH
+	for _, p := range t.k.sortedProcesses() {
+		switch {
+		case pid == -1 && (p == t.k.init || p == t.proc), pid != -1 && p.group != group:
+			continue
+		}
+		if errno := t.killOne(p, n, info); errno == 0 || result == unix.ESRCH {
+			result = errno
+		}
+	}
+	return result
+}
+
+func sysTkill(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.tgkill(-1, int32(a[0]), int(int32(a[1])))
+}
+
+func sysTgkill(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if int32(a[0]) <= 0 {
+		return 0, unix.EINVAL
+	}
+	return 0, t.tgkill(int32(a[0]), int32(a[1]), int(int32(a[2])))
+}
+
+func (t *Task) tgkill(group, tid int32, n int) unix.Errno {
+	return t.sendTo(group, tid, n, userInfo(unix.Signal(n), siTkill, t.proc.pid, t.proc.cred.UID))
+}
+
+// sendTo sends to one thread; group -1 means whichever it is in.
+func (t *Task) sendTo(group, tid int32, n int, info sigInfo) unix.Errno {
+	if tid <= 0 || n < 0 || n > lastSignal {
+		return unix.EINVAL
+	}
+	target := t.k.tasks[event.ThreadID(tid)]
+	if target == nil || group != -1 && target.proc.pid != group {
+		return unix.ESRCH
+	}
+	if !t.mayKill(target.proc, n) {
+		return unix.EPERM
+	}
+	if n != 0 {
+		t.k.sendTask(target, info)
+	}
+	return 0
+}
+
+func sysRtSigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	info, errno := t.readSiginfo(event.Addr(a[2]), int(int32(a[1])), int32(a[0]))
+	if errno != 0 {
+		return 0, errno
+	}
+	p := t.k.processes[int32(a[0])]
+	if p == nil {
+		return 0, unix.ESRCH
+	}
+	return 0, t.killOne(p, int(int32(a[1])), info)
+}
+
+func sysRtTgsigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if int32(a[0]) <= 0 {
+		return 0, unix.EINVAL
+	}
+	info, errno := t.readSiginfo(event.Addr(a[3]), int(int32(a[2])), int32(a[1]))
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.sendTo(int32(a[0]), int32(a[1]), int(int32(a[2])), info)
+}
+
+// readSiginfo reads what a program queues; it must not pass for the kernel's
+// unless it goes to the program itself.
+func (t *Task) readSiginfo(addr event.Addr, n int, pid int32) (sigInfo, unix.Errno) {
+	var info sigInfo
+	if errno := t.copyIn(addr, info[:]); errno != 0 {
+		return info, errno
+	}
+	if n < 0 || n > lastSignal {
+		return info, unix.EINVAL
+	}
+	if (info.code() >= 0 || info.code() == siTkill) && pid != t.proc.pid {
+		return info, unix.EPERM
+	}
+	putU32(info[0:], uint32(n))
+	return info, 0
+}

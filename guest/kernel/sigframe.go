@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// The frame that a handler runs on (arch/x86/include/asm/sigframe.h,
+// rt_sigframe): the restorer's address, a ucontext, a siginfo; the FXSAVE image
+// lies above it.
+const (
+	frameUcontext = 8
+	frameInfo     = frameUcontext + ucSize
+	frameSize     = frameInfo + 128
+
+	ucFlags    = 0
+	ucStack    = 16
+	ucContext  = 40
+	ucSigmask  = ucContext + 256
+	ucSize     = ucSigmask + 8
+	scFPState  = ucContext + 23*8
+	redZone    = 128
+	userCS     = 0x33
+	userSS     = 0x2b
+	ucSigSS    = 2 // UC_SIGCONTEXT_SS
+	ucStrictSS = 4 // UC_STRICT_RESTORE_SS
+
+	flagDF = 0x400
+	flagTF = 0x100
+	flagRF = 0x10000
+	// flagsUser are the flags that a handler's frame may change.
+	flagsUser = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | flagTF | flagDF | 0x800 | flagRF | 0x40000
+)
+
+// contextOrder is the order of registers in struct sigcontext.
+var contextOrder = [16]int{
+	emu.R8, emu.R9, emu.R10, emu.R11, emu.R12, emu.R13, emu.R14, emu.R15,
+	emu.RDI, emu.RSI, emu.RBP, emu.RBX, emu.RDX, emu.RAX, emu.RCX, emu.RSP,
+}
+
+// onAltStack tells whether sp is on the alternate signal stack.
+func (t *Task) onAltStack(sp uint64) bool {
+	base := t.altStack.Base
+	return t.altStack.Size > 0 && sp > base && sp-base <= t.altStack.Size
+}
+
+// pushFrame builds the frame and points the registers at the handler. It fails
+// when the stack cannot be written.
+func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
+	if a.Flags&saRestorer == 0 {
+		return false // as on real x86-64 Linux
+	}
+	sp := t.regs.GPR[emu.RSP]
+	stack := t.altStackFor(sp)
+	if a.Flags&saOnStack != 0 && t.altStack.Size > 0 && !t.onAltStack(sp) {
+		sp = t.altStack.Base + t.altStack.Size
+		if t.altStack.Flags&ssAutodisarm != 0 {
+			t.altStack = sigStack{Flags: ssDisable}
+		}
+	} else {
+		sp -= redZone
+	}
+	fp := (sp - emu.FPSize) &^ 63
+	sp = (fp-frameSize)&^15 - 8
+
+	frame := make([]byte, frameSize)
+	binary.LittleEndian.PutUint64(frame, a.Restorer)
+	t.putContext(frame[frameUcontext:], stack, saved, fp)
+	copy(frame[frameInfo:], i[:])
+	var image [emu.FPSize]byte
+	t.k.cpu.FP(&image)
+	clear(image[464:]) // no extended state: no magic
+	if t.copyOut(event.Addr(fp), image[:]) != 0 || t.copyOut(event.Addr(sp), frame) != 0 {
+		return false
+	}
+	t.regs.GPR[emu.RSP] = sp
+	t.regs.RIP = a.Handler
+	t.regs.RFLAGS &^= flagDF | flagTF | flagRF
+	t.regs.GPR[emu.RAX] = 0
+	t.regs.GPR[emu.RDI] = uint64(i.number())
+	t.regs.GPR[emu.RSI] = sp + frameInfo
+	t.regs.GPR[emu.RDX] = sp + frameUcontext
+	t.dirty = true
+	return true
+}
+
+// putContext writes the ucontext of the interrupted thread.
+func (t *Task) putContext(uc []byte, stack sigStack, saved sigset, fp uint64) {
+	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(uc[off:], v) }
+	put(ucFlags, ucSigSS|ucStrictSS)
+	put(ucStack, stack.Base)
+	binary.LittleEndian.PutUint32(uc[ucStack+8:], uint32(stack.Flags))
+	put(ucStack+16, stack.Size)
+	for n, r := range contextOrder {
+		put(ucContext+8*n, t.regs.GPR[r])
+	}
+	put(ucContext+16*8, t.regs.RIP)
+	put(ucContext+17*8, t.regs.RFLAGS)
+	put(ucContext+18*8, userCS|userSS<<48)
+	put(ucContext+19*8, t.trap.errorCode)
+	put(ucContext+20*8, t.trap.number)
+	put(ucContext+21*8, uint64(saved))
+	put(ucContext+22*8, t.trap.address)
+	put(scFPState, fp)
+	put(ucSigmask, uint64(saved))
+}
+
+func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	uc := make([]byte, ucSize)
+	if t.copyIn(event.Addr(t.regs.GPR[emu.RSP]-8+frameUcontext), uc) != 0 {
+		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		return 0, errNoReturn
+	}
+	get := func(off int) uint64 { return binary.LittleEndian.Uint64(uc[off:]) }
+	var image [emu.FPSize]byte
+	if fp := get(scFPState); fp != 0 {
+		if t.copyIn(event.Addr(fp), image[:]) != 0 {
+			t.force(signalInfo(unix.SIGSEGV, siKernel))
+			return 0, errNoReturn
+		}
+		t.Load()
+		t.k.cpu.SetFP(&image)
+	}
+	for n, r := range contextOrder {
+		t.regs.GPR[r] = get(ucContext + 8*n)
+	}
+	t.regs.RIP = get(ucContext + 16*8)
+	t.regs.RFLAGS = t.regs.RFLAGS&^flagsUser | get(ucContext+17*8)&flagsUser
+	t.mask = sigset(get(ucSigmask)) &^ unblockable
+	// Errors here are ignored, as in Linux.
+	_ = t.setAltStack(event.Addr(get(ucStack)), int32(binary.LittleEndian.Uint32(uc[ucStack+8:])), get(ucStack+16))
+	return 0, errNoReturn
+}

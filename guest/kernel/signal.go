@@ -1,0 +1,337 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// sigset is a set of signals: bit n-1 is signal n.
+type sigset uint64
+
+func sigbit(n int) sigset { return 1 << (n - 1) }
+
+func (s sigset) has(n int) bool { return s&sigbit(n) != 0 }
+
+// first is the lowest signal of the set, 0 if it is empty.
+func (s sigset) first() int {
+	if s == 0 {
+		return 0
+	}
+	return bits.TrailingZeros64(uint64(s)) + 1
+}
+
+func sigsetOf(signals ...unix.Signal) (s sigset) {
+	for _, n := range signals {
+		s |= sigbit(int(n))
+	}
+	return s
+}
+
+const lastSignal = 64
+
+// firstQueued is the first real-time signal: from it on, each instance counts.
+const firstQueued = 32
+
+var (
+	unblockable      = sigsetOf(unix.SIGKILL, unix.SIGSTOP)
+	stopSignals      = sigsetOf(unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	ignoredByDefault = sigsetOf(unix.SIGCONT, unix.SIGCHLD, unix.SIGWINCH, unix.SIGURG)
+	synchronous      = sigsetOf(unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGTRAP, unix.SIGFPE, unix.SIGSYS)
+)
+
+// Values of si_code (include/uapi/asm-generic/siginfo.h).
+const (
+	siUser   int32 = 0
+	siKernel int32 = 0x80
+	siQueue  int32 = -1
+	siTimer  int32 = -2
+	siTkill  int32 = -6
+
+	illIllOpn  int32 = 2
+	fpeIntDiv  int32 = 1
+	fpeFltDiv  int32 = 3
+	fpeFltOvf  int32 = 4
+	fpeFltUnd  int32 = 5
+	fpeFltRes  int32 = 6
+	fpeFltInv  int32 = 7
+	busAdrAln  int32 = 1
+	trapBranch int32 = 1
+	trapTrace  int32 = 2
+
+	cldExited    int32 = 1
+	cldKilled    int32 = 2
+	cldStopped   int32 = 5
+	cldContinued int32 = 6
+)
+
+// sigInfo is a siginfo_t.
+type sigInfo [128]byte
+
+func signalInfo(n unix.Signal, code int32) sigInfo {
+	var i sigInfo
+	binary.LittleEndian.PutUint32(i[0:], uint32(n))
+	binary.LittleEndian.PutUint32(i[8:], uint32(code))
+	return i
+}
+
+func faultInfo(n unix.Signal, code int32, addr event.Addr) sigInfo {
+	i := signalInfo(n, code)
+	binary.LittleEndian.PutUint64(i[16:], uint64(addr))
+	return i
+}
+
+func userInfo(n unix.Signal, code, pid int32, uid uint32) sigInfo {
+	i := signalInfo(n, code)
+	binary.LittleEndian.PutUint32(i[16:], uint32(pid))
+	binary.LittleEndian.PutUint32(i[20:], uid)
+	return i
+}
+
+func (i *sigInfo) number() int { return int(binary.LittleEndian.Uint32(i[0:])) }
+
+func (i *sigInfo) code() int32 { return int32(binary.LittleEndian.Uint32(i[8:])) }
+
+// sigAction is struct kernel_sigaction.
+type sigAction struct {
+	Handler  uint64
+	Flags    uint64
+	Restorer uint64
+	Mask     sigset
+}
+
+const (
+	sigDfl = 0
+	sigIgn = 1
+)
+
+// Flags of sigAction.
+const (
+	saNoCldStop uint64 = 1
+	saNoCldWait uint64 = 2
+	saSiginfo   uint64 = 4
+	saOnStack   uint64 = 0x08000000
+	saRestart   uint64 = 0x10000000
+	saNoDefer   uint64 = 0x40000000
+	saResetHand uint64 = 0x80000000
+	saRestorer  uint64 = 0x04000000
+)
+
+// signalQueue holds pending signals in the order of arrival.
+type signalQueue struct {
+	set  sigset
+	list []sigInfo
+}
+
+// add queues a signal; a standard signal that is pending already is merged.
+func (q *signalQueue) add(i sigInfo) {
+	n := i.number()
+	if q.set.has(n) && n < firstQueued {
+		return
+	}
+	q.set |= sigbit(n)
+	q.list = append(q.list, i)
+}
+
+// take removes and returns the first instance of signal n.
+func (q *signalQueue) take(n int) sigInfo {
+	var out sigInfo
+	found, more := -1, false
+	for i := range q.list {
+		if q.list[i].number() != n {
+			continue
+		}
+		if found >= 0 {
+			more = true
+			break
+		}
+		found = i
+	}
+	out = q.list[found]
+	q.list = append(q.list[:found:found], q.list[found+1:]...)
+	if !more {
+		q.set &^= sigbit(n)
+	}
+	return out
+}
+
+// drop forgets the pending signals of the set.
+func (q *signalQueue) drop(s sigset) {
+	kept := q.list[:0:0]
+	for _, i := range q.list {
+		if !s.has(i.number()) {
+			kept = append(kept, i)
+		}
+	}
+	q.list = kept
+	q.set &^= s
+}
+
+// pending is what waits for the task, directed at it or at its process.
+func (t *Task) pending() sigset { return t.signals.set | t.proc.signals.set }
+
+// signalReady tells whether a signal would be delivered now.
+func (t *Task) signalReady() bool { return t.pending()&^t.mask != 0 }
+
+// dequeue takes the next pending signal of the set: hardware faults first, then
+// the lowest number, the thread's own before the process's.
+func (t *Task) dequeue(allowed sigset) (sigInfo, bool) {
+	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
+		if n := (q.set & allowed & synchronous).first(); n != 0 {
+			return q.take(n), true
+		}
+	}
+	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
+		if n := (q.set & allowed).first(); n != 0 {
+			return q.take(n), true
+		}
+	}
+	return sigInfo{}, false
+}
+
+// ignores tells whether the process throws signal n away.
+func (p *Process) ignores(n int) bool {
+	a := p.actions.list[n]
+	return a.Handler == sigIgn || a.Handler == sigDfl && ignoredByDefault.has(n)
+}
+
+// sendTask sends a signal to one thread.
+func (k *Kernel) sendTask(t *Task, i sigInfo) {
+	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) {
+		return
+	}
+	t.signals.add(i)
+	t.notice(i.number())
+}
+
+// sendProcess sends a signal to a process: to the first thread that does not
+// block it, the main one before the others.
+func (k *Kernel) sendProcess(p *Process, i sigInfo) {
+	n := i.number()
+	blockedBy := ^sigset(0)
+	for _, t := range p.threads {
+		blockedBy &= t.mask | t.waitSet
+	}
+	if p.status.zombie || !k.admit(p, blockedBy, n) {
+		return
+	}
+	p.signals.add(i)
+	for _, t := range p.threads {
+		if t.state != dead && (!t.mask.has(n) || t.waitSet.has(n)) {
+			t.notice(n)
+			if n != int(unix.SIGKILL) {
+				break
+			}
+		}
+	}
+	p.signalFD.Wake(unix.EPOLLIN)
+}
+
+// admit does what a signal does at once, whoever takes it, and tells whether it
+// is to be queued.
+func (k *Kernel) admit(p *Process, blockedBy sigset, n int) bool {
+	if stopSignals.has(n) {
+		p.dropEverywhere(sigbit(int(unix.SIGCONT)))
+	}
+	if n == int(unix.SIGCONT) {
+		p.dropEverywhere(stopSignals)
+		k.continueProcess(p)
+	}
+	if n == int(unix.SIGKILL) && p.stopped {
+		k.wakeStopped(p)
+	}
+	// A blocked signal stays pending even if it is ignored now.
+	return !p.ignores(n) || blockedBy.has(n)
+}
+
+func (p *Process) dropEverywhere(s sigset) {
+	p.signals.drop(s)
+	for _, t := range p.threads {
+		t.signals.drop(s)
+	}
+}
+
+// notice wakes a blocked task for which signal n is meant.
+func (t *Task) notice(n int) {
+	if !t.mask.has(n) || t.waitSet.has(n) {
+		t.Wake(unix.EPOLLIN)
+	}
+	t.proc.signalFD.Wake(unix.EPOLLIN)
+}
+
+// force raises a signal that the thread's own instruction caused: it cannot be
+// ignored or blocked.
+func (t *Task) force(i sigInfo) {
+	n := i.number()
+	a := &t.proc.actions.list[n]
+	if t.mask.has(n) || a.Handler == sigIgn {
+		a.Handler = sigDfl
+		t.mask &^= sigbit(n)
+	}
+	t.signals.add(i)
+}
+
+// deliverSignal acts on one pending signal. It returns whether there was one.
+func (t *Task) deliverSignal() bool {
+	i, ok := t.dequeue(^t.mask)
+	if !ok {
+		return false
+	}
+	n := i.number()
+	a := t.proc.actions.list[n]
+	switch {
+	case n == int(unix.SIGKILL):
+		t.k.killProcess(t.proc, n)
+	case a.Handler == sigIgn:
+	case a.Handler != sigDfl:
+		t.k.observer.Signal(t.id, n)
+		t.handle(i, a)
+	case ignoredByDefault.has(n):
+	case stopSignals.has(n):
+		t.k.stopProcess(t.proc, n)
+	default:
+		t.k.observer.Signal(t.id, n)
+		t.k.killProcess(t.proc, n)
+	}
+	return true
+}
+
+// handle sets up the run of a handler. A system call that waited ends with
+// EINTR or will be made anew after the handler.
+func (t *Task) handle(i sigInfo, a sigAction) {
+	n := i.number()
+	t.Load()
+	t.readRegs()
+	saved := t.mask
+	if t.call.hasMask {
+		saved, t.call.hasMask = t.call.oldMask, false
+	}
+	if t.call.active {
+		if t.call.restart == errRestart && a.Flags&saRestart != 0 {
+			t.regs.RIP -= 2 // back to the SYSCALL instruction
+			t.regs.GPR[emu.RAX] = t.call.number
+			t.dirty = true
+			t.call = callState{}
+		} else {
+			t.leave(failure(unix.EINTR))
+		}
+	}
+	if a.Flags&saResetHand != 0 {
+		t.proc.actions.list[n].Handler = sigDfl
+	}
+	if !t.pushFrame(i, a, saved) {
+		t.proc.actions.list[int(unix.SIGSEGV)].Handler = sigDfl
+		t.k.observer.Signal(t.id, int(unix.SIGSEGV))
+		t.k.killProcess(t.proc, int(unix.SIGSEGV))
+		return
+	}
+	t.mask |= a.Mask
+	if a.Flags&saNoDefer == 0 {
+		t.mask |= sigbit(n)
+	}
+	t.mask &^= unblockable
+}

@@ -1,0 +1,302 @@
+package kernel
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// taskState is what the scheduler may do with a task.
+type taskState uint8
+
+const (
+	running taskState = iota // runnable or on a core
+	blocked                  // in a system call that waits
+	stopped                  // by a stop signal
+	dead
+)
+
+// Task is a guest thread.
+type Task struct {
+	k     *Kernel
+	id    event.ThreadID
+	proc  *Process
+	ctx   *emu.Context
+	state taskState
+	name  string // comm, at most 15 bytes
+
+	regs  emu.Regs // valid while in the kernel
+	dirty bool     // regs must be written before the thread runs on
+
+	call    callState
+	waiting waitState
+
+	signals  signalQueue // directed at this thread
+	mask     sigset
+	waitSet  sigset // what rt_sigtimedwait waits for
+	altStack sigStack
+	trap     trapInfo
+
+	clearTID    event.Addr // set_tid_address
+	robustList  event.Addr
+	vforkDone   *wait.Queue // the parent that vfork suspended
+	affinity    uint64
+	parentDeath int // PR_SET_PDEATHSIG
+	noNewPrivs  bool
+	started     int64        // ns
+	userTime    event.Cycles // cycles spent on a core
+	kernelTime  event.Cycles
+}
+
+// trapInfo is what a signal frame tells of the last hardware exception.
+type trapInfo struct{ number, errorCode, address uint64 }
+
+// ID is the thread's id as the guest sees it.
+func (t *Task) ID() event.ThreadID { return t.id }
+
+// Process is the process that the thread belongs to.
+func (t *Task) Process() *Process { return t.proc }
+
+// Name is the thread's name, as prctl sets it.
+func (t *Task) Name() string { return t.name }
+
+// Load makes the thread the one that the engine acts on.
+func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
+
+// Prepare does what the kernel has to do before the thread can go on in user
+// mode: carries on a system call that was waiting, delivers signals. It
+// returns false when the thread waits again or is gone. On true the thread is
+// loaded.
+func (k *Kernel) Prepare(t *Task) bool {
+	for {
+		if t.call.active {
+			t.attempt()
+		}
+		if t.state != running {
+			return false
+		}
+		if !t.deliverSignal() && !t.call.active {
+			break
+		}
+		if t.state != running {
+			return false
+		}
+	}
+	t.Load()
+	if t.dirty {
+		k.cpu.SetRegs(&t.regs)
+		t.dirty = false
+	}
+	return true
+}
+
+// Handle acts on the stop of a thread's run. The thread is still loaded.
+func (k *Kernel) Handle(t *Task, s emu.Stop) {
+	switch s.Reason {
+	case emu.StopSyscall:
+		t.enter()
+	case emu.StopFault:
+		t.pageFault(s)
+	case emu.StopNoMemory:
+		k.outOfMemory(t)
+	case emu.StopException:
+		t.readRegs()
+		t.exception(s.Vector)
+	case emu.StopInterrupt:
+		t.readRegs()
+		t.interrupt(s.Vector)
+	case emu.StopPause:
+		k.sched.Yield(t.id)
+	case emu.StopEngine:
+		k.stop(s.Err.Error())
+	}
+}
+
+// readRegs copies the registers of the loaded thread for the kernel to use.
+func (t *Task) readRegs() {
+	if !t.dirty {
+		t.k.cpu.Regs(&t.regs)
+	}
+}
+
+// enter begins a system call.
+func (t *Task) enter() {
+	t.readRegs()
+	r := &t.regs.GPR
+	t.regs.GPR[emu.RCX] = t.regs.RIP
+	t.regs.GPR[emu.R11] = t.regs.RFLAGS
+	t.dirty = true
+	t.call = callState{
+		active: true, number: r[emu.RAX],
+		args: [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]},
+	}
+	t.k.extraCost += event.Cycles(t.k.costs.Syscall)
+	t.attempt()
+}
+
+// attempt carries out the current system call, for the first time or again
+// after a wait.
+func (t *Task) attempt() {
+	result, errno := t.dispatch()
+	if t.state == dead {
+		return
+	}
+	t.call.attempt++
+	switch errno {
+	case errBlocked, errRestart, errInterrupted:
+		// The call stays as it is; signals decide what becomes of it.
+		t.call.restart = errno
+		return
+	case errReplaced:
+	case errNoReturn:
+		t.finish(t.regs.GPR[emu.RAX])
+	case noErrno:
+		t.leave(result)
+	default:
+		t.leave(failure(errno))
+	}
+}
+
+// failure is how a system call returns an errno.
+func failure(errno unix.Errno) uint64 { return uint64(-int64(errno)) }
+
+// leave puts the raw result where the guest finds it.
+func (t *Task) leave(result uint64) {
+	t.regs.GPR[emu.RAX] = result
+	t.finish(result)
+}
+
+func (t *Task) finish(result uint64) {
+	t.dirty = true
+	if t.call.hasMask {
+		t.mask = t.call.oldMask
+	}
+	t.k.observer.Syscall(t.id, t.call.number, t.call.args, result)
+	t.call = callState{}
+}
+
+// pageFault lets the address space supply the page, or raises a signal.
+func (t *Task) pageFault(s emu.Stop) {
+	t.k.extraCost += event.Cycles(t.k.costs.PageFault)
+	f := t.proc.space.Fault(s.Page, s.Access)
+	switch f {
+	case mm.Resolved:
+		return
+	case mm.OutOfMemory:
+		t.k.outOfMemory(t)
+		return
+	}
+	t.readRegs()
+	addr := t.k.cpu.FaultAddr()
+	code := uint64(4) // user mode
+	if s.Kind == emu.Denied {
+		code |= 1
+	}
+	switch s.Access {
+	case emu.AccessWrite:
+		code |= 2
+	case emu.AccessFetch:
+		code |= 16
+	}
+	t.trap = trapInfo{number: 14, errorCode: code, address: uint64(addr)}
+	signal, cause := f.Signal()
+	t.force(faultInfo(signal, cause, addr))
+}
+
+// outOfMemory is the kernel's last resort: the thread's process is killed.
+func (k *Kernel) outOfMemory(t *Task) {
+	k.oomKilled = true
+	k.killProcess(t.proc, int(unix.SIGKILL))
+}
+
+// exception turns a processor exception into the signal that Linux sends.
+func (t *Task) exception(vector uint8) {
+	t.trap = trapInfo{number: uint64(vector)}
+	pc := event.Addr(t.regs.RIP)
+	switch vector {
+	case 0:
+		t.force(faultInfo(unix.SIGFPE, fpeIntDiv, pc))
+	case 1:
+		t.force(faultInfo(unix.SIGTRAP, trapTrace, pc))
+	case 6:
+		t.force(faultInfo(unix.SIGILL, illIllOpn, pc))
+	case 16:
+		t.force(faultInfo(unix.SIGFPE, t.x87Cause(), pc))
+	case 19:
+		t.force(faultInfo(unix.SIGFPE, t.sseCause(), pc))
+	case 17:
+		t.force(faultInfo(unix.SIGBUS, busAdrAln, 0))
+	default:
+		t.force(signalInfo(unix.SIGSEGV, siKernel))
+	}
+}
+
+func (t *Task) interrupt(vector uint8) {
+	t.trap = trapInfo{number: uint64(vector)}
+	switch vector {
+	case 3:
+		t.force(signalInfo(unix.SIGTRAP, siKernel))
+	case 1:
+		t.force(faultInfo(unix.SIGTRAP, trapBranch, event.Addr(t.regs.RIP)))
+	case 0x80:
+		t.k.stop(fmt.Sprintf("thread %d made a 32-bit system call (int 0x80, number %d), which is not supported",
+			t.id, uint32(t.regs.GPR[emu.RAX])))
+	default:
+		// Linux: general protection, with the PC at the instruction.
+		t.regs.RIP -= 2
+		t.dirty = true
+		t.trap.number = 13
+		t.force(signalInfo(unix.SIGSEGV, siKernel))
+	}
+}
+
+// Causes in the status words, lowest bit first: invalid, denormal, divide,
+// overflow, underflow, precision.
+func fpCause(status uint32) int32 {
+	switch {
+	case status&1 != 0:
+		return fpeFltInv
+	case status&4 != 0:
+		return fpeFltDiv
+	case status&8 != 0:
+		return fpeFltOvf
+	case status&(2|16) != 0:
+		return fpeFltUnd
+	case status&32 != 0:
+		return fpeFltRes
+	}
+	return 0
+}
+
+func (t *Task) x87Cause() int32 {
+	var fp [emu.FPSize]byte
+	t.k.cpu.FP(&fp)
+	return fpCause(uint32(fp[2]) &^ uint32(fp[0]))
+}
+
+func (t *Task) sseCause() int32 {
+	var fp [emu.FPSize]byte
+	t.k.cpu.FP(&fp)
+	mxcsr := uint32(fp[24]) | uint32(fp[25])<<8
+	return fpCause(mxcsr &^ (mxcsr >> 7))
+}
+
+// AddUserTime and AddKernelTime account for time on a core.
+func (t *Task) AddUserTime(c event.Cycles) { t.userTime += c }
+
+// AddKernelTime accounts for time in the kernel.
+func (t *Task) AddKernelTime(c event.Cycles) { t.kernelTime += c }
+
+// vfsContext is on whose behalf the current call acts on files.
+func (t *Task) vfsContext() *vfs.Ctx {
+	p := t.proc
+	return &vfs.Ctx{
+		Cred: p.cred, Root: p.context.root, Cwd: p.context.cwd, Umask: p.context.umask, PID: p.pid, TID: int32(t.id),
+	}
+}

@@ -1,0 +1,503 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// clockTicks converts virtual cycles to units of 1/100 s, as times(2) counts.
+func (k *Kernel) clockTicks(c event.Cycles) int64 { return k.cyclesToNS(c) / 1e7 }
+
+func (k *Kernel) cyclesToNS(c event.Cycles) int64 {
+	mhz := uint64(k.costs.MHz)
+	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
+}
+
+// clock reads a clock in nanoseconds.
+func (t *Task) clock(id int32) (int64, unix.Errno) {
+	k := t.k
+	switch id {
+	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_COARSE, unix.CLOCK_REALTIME_ALARM:
+		return k.RealtimeNS(), 0
+	case unix.CLOCK_TAI:
+		return k.RealtimeNS(), 0
+	case unix.CLOCK_MONOTONIC, unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_MONOTONIC_COARSE, unix.CLOCK_BOOTTIME,
+		unix.CLOCK_BOOTTIME_ALARM:
+		return k.uptime(), 0
+	case unix.CLOCK_PROCESS_CPUTIME_ID:
+		user, system := t.proc.times()
+		return k.cyclesToNS(user + system), 0
+	case unix.CLOCK_THREAD_CPUTIME_ID:
+		return k.cyclesToNS(t.userTime + t.kernelTime), 0
+	}
+	if id < 0 {
+		return t.cpuClock(id)
+	}
+	return 0, unix.EINVAL
+}
+
+// bootNS is how long the machine has been up at the start of a run, so that
+// "n seconds ago" is a valid time.
+const bootNS = 1000 * second
+
+// uptime is CLOCK_MONOTONIC: the run's clock on the time base of the guest.
+func (k *Kernel) uptime() int64 { return bootNS + k.now }
+
+// cpuClock reads a clock that stands for a process or thread
+// (clock_getcpuclockid): the complement of the id above three bits of kind.
+func (t *Task) cpuClock(id int32) (int64, unix.Errno) {
+	pid, kind := ^(id >> 3), id&7
+	if kind&4 != 0 {
+		other := t
+		if pid != 0 {
+			other = t.k.tasks[event.ThreadID(pid)]
+		}
+		if other == nil {
+			return 0, unix.EINVAL
+		}
+		return t.k.cyclesToNS(other.userTime + other.kernelTime), 0
+	}
+	p := t.proc
+	if pid != 0 {
+		p = t.k.processes[pid]
+	}
+	if p == nil || kind > 2 {
+		return 0, unix.EINVAL
+	}
+	user, system := p.times()
+	return t.k.cyclesToNS(user + system), 0
+}
+
+func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	ns, errno := t.clock(int32(a[0]))
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.writeTimespec(event.Addr(a[1]), ns)
+}
+
+func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	id := int32(a[0])
+	if _, errno := t.clock(id); errno != 0 {
+		return 0, errno
+	}
+	ns := int64(1)
+	if id == unix.CLOCK_REALTIME_COARSE || id == unix.CLOCK_MONOTONIC_COARSE {
+		ns = 4e6
+	}
+	if a[1] == 0 {
+		return 0, 0
+	}
+	return 0, t.writeTimespec(event.Addr(a[1]), ns)
+}
+
+func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.readTimespec(event.Addr(a[1])); errno != 0 {
+		return 0, errno
+	}
+	if int32(a[0]) != unix.CLOCK_REALTIME {
+		return 0, unix.EINVAL
+	}
+	return 0, unix.EPERM
+}
+
+func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] != 0 {
+		tv := unix.NsecToTimeval(t.k.RealtimeNS())
+		if errno := writeStruct(t, event.Addr(a[0]), &tv); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[1] != 0 {
+		var zone [2]int32
+		return 0, writeStruct(t, event.Addr(a[1]), &zone)
+	}
+	return 0, 0
+}
+
+func sysTime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	now := uint64(t.k.RealtimeNS() / second)
+	if a[0] != 0 {
+		return now, t.proc.space.WriteU64(event.Addr(a[0]), now)
+	}
+	return now, 0
+}
+
+func sysNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	ns, errno := t.readTimespec(event.Addr(a[0]))
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.sleep(t.deadlineIn(ns), event.Addr(a[1]))
+}
+
+func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	ns, errno := t.readTimespec(event.Addr(a[2]))
+	if errno != 0 {
+		return 0, errno
+	}
+	now, errno := t.clock(int32(a[0]))
+	if errno != 0 || int32(a[0]) == unix.CLOCK_THREAD_CPUTIME_ID {
+		return 0, unix.EINVAL
+	}
+	if a[1]&1 == 0 { // TIMER_ABSTIME
+		return t.sleep(t.deadlineIn(ns), event.Addr(a[3]))
+	}
+	return t.sleep(saturatingAdd(t.k.now, ns-now), 0)
+}
+
+// sleep waits for the deadline; a sleep that a signal ends tells what is left.
+func (t *Task) sleep(deadline int64, remaining event.Addr) (uint64, unix.Errno) {
+	switch errno := t.wait(errInterrupted, deadline); errno {
+	case unix.ETIMEDOUT:
+		return 0, 0
+	case errInterrupted:
+		if remaining != 0 {
+			if errno := t.writeTimespec(remaining, max(0, deadline-t.k.now)); errno != 0 {
+				return 0, errno
+			}
+		}
+		return 0, errno
+	default:
+		return 0, errno
+	}
+}
+
+// itimer is the process's ITIMER_REAL.
+type itimer struct {
+	proc     *Process
+	timer    *timer
+	interval int64
+}
+
+func (i *itimer) expire(k *Kernel) {
+	i.timer = nil
+	if i.interval > 0 {
+		i.timer = k.timers.add(k.now+i.interval, i)
+	}
+	k.sendProcess(i.proc, signalInfo(unix.SIGALRM, siKernel))
+}
+
+func (p *Process) cancelTimers() {
+	if p.itimer != nil && p.itimer.timer != nil {
+		p.k.timers.cancel(p.itimer.timer)
+	}
+	p.itimer = nil
+	for _, x := range p.posix {
+		x.disarm()
+	}
+	p.posix = nil
+}
+
+// setItimer arms ITIMER_REAL and returns what was left of it.
+func (p *Process) setItimer(value, interval int64) (oldValue, oldInterval int64) {
+	oldValue, oldInterval = p.getItimer()
+	if p.itimer != nil && p.itimer.timer != nil {
+		p.k.timers.cancel(p.itimer.timer)
+	}
+	p.itimer = nil
+	if value > 0 {
+		p.itimer = &itimer{proc: p, interval: interval}
+		p.itimer.timer = p.k.timers.add(saturatingAdd(p.k.now, value), p.itimer)
+	}
+	return oldValue, oldInterval
+}
+
+func (p *Process) getItimer() (value, interval int64) {
+	if p.itimer == nil || p.itimer.timer == nil {
+		return 0, 0
+	}
+	return max(1, p.itimer.timer.deadline-p.k.now), p.itimer.interval
+}
+
+func sysAlarm(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	old, _ := t.proc.setItimer(int64(uint32(a[0]))*second, 0)
+	return uint64((old + second/2) / second), 0
+}
+
+type itimerval struct{ Interval, Value unix.Timeval }
+
+func makeItimerval(value, interval int64) itimerval {
+	return itimerval{unix.NsecToTimeval(interval), unix.NsecToTimeval(value)}
+}
+
+func sysGetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] > 2 {
+		return 0, unix.EINVAL
+	}
+	var v itimerval
+	if a[0] == 0 {
+		v = makeItimerval(t.proc.getItimer())
+	}
+	return 0, writeStruct(t, event.Addr(a[1]), &v)
+}
+
+func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var value, interval int64
+	if a[1] != 0 {
+		var errno unix.Errno
+		if interval, errno = t.readTimeval(event.Addr(a[1])); errno != 0 {
+			return 0, errno
+		}
+		if value, errno = t.readTimeval(event.Addr(a[1] + 16)); errno != 0 {
+			return 0, errno
+		}
+	}
+	if a[0] > 2 {
+		return 0, unix.EINVAL
+	}
+	if a[0] != 0 && value != 0 {
+		return 0, unix.ENOSYS // profiling timers, in processor time
+	}
+	var old itimerval
+	if a[0] == 0 {
+		old = makeItimerval(t.proc.setItimer(value, interval))
+	}
+	if a[2] != 0 {
+		return 0, writeStruct(t, event.Addr(a[2]), &old)
+	}
+	return 0, 0
+}
+
+// posixTimer is a timer of timer_create.
+type posixTimer struct {
+	id       int32
+	proc     *Process
+	thread   *Task // SIGEV_THREAD_ID
+	clock    int32
+	notify   int32
+	signal   int32
+	value    uint64
+	timer    *timer
+	interval int64
+	overrun  int32
+}
+
+type sigevent struct {
+	Value  uint64
+	Signo  int32
+	Notify int32
+	TID    int32
+	_      [44]byte
+}
+
+const (
+	sigevSignal   = 0
+	sigevNone     = 1
+	sigevThreadID = 4
+)
+
+func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	p := t.proc
+	x := &posixTimer{proc: p, clock: int32(a[0]), signal: int32(unix.SIGALRM), id: p.lastTimer, value: uint64(p.lastTimer)}
+	if _, errno := t.clock(x.clock); errno != 0 {
+		return 0, errno
+	}
+	if x.clock == unix.CLOCK_PROCESS_CPUTIME_ID || x.clock == unix.CLOCK_THREAD_CPUTIME_ID || x.clock < 0 {
+		return 0, unix.ENOTSUP
+	}
+	if a[1] != 0 {
+		var e sigevent
+		if errno := readStruct(t, event.Addr(a[1]), &e); errno != 0 {
+			return 0, errno
+		}
+		x.notify, x.signal, x.value = e.Notify, e.Signo, e.Value
+		if e.Notify == sigevThreadID {
+			if x.thread = t.k.tasks[event.ThreadID(e.TID)]; x.thread == nil || x.thread.proc != p {
+				return 0, unix.EINVAL
+			}
+		} else if e.Notify != sigevSignal && e.Notify != sigevNone {
+			return 0, unix.EINVAL
+		}
+		if e.Notify != sigevNone && (e.Signo < 1 || e.Signo > lastSignal) {
+			return 0, unix.EINVAL
+		}
+	}
+	if errno := t.proc.space.WriteU32(event.Addr(a[2]), uint32(x.id)); errno != 0 {
+		return 0, errno
+	}
+	p.lastTimer++
+	p.posix = append(p.posix, x)
+	return 0, 0
+}
+
+func (p *Process) timer(id uint64) *posixTimer {
+	for _, x := range p.posix {
+		if x.id == int32(id) {
+			return x
+		}
+	}
+	return nil
+}
+
+func (x *posixTimer) disarm() {
+	if x.timer != nil {
+		x.proc.k.timers.cancel(x.timer)
+		x.timer = nil
+	}
+}
+
+func (x *posixTimer) left() (value, interval int64) {
+	if x.timer == nil {
+		return 0, x.interval
+	}
+	return max(1, x.timer.deadline-x.proc.k.now), x.interval
+}
+
+func (x *posixTimer) expire(k *Kernel) {
+	x.timer = nil
+	pending := false
+	q := &x.proc.signals
+	if x.thread != nil {
+		q = &x.thread.signals
+	}
+	for _, i := range q.list {
+		pending = pending || i.code() == siTimer && decode[int32](i[16:20]) == x.id
+	}
+	if x.interval > 0 {
+		x.timer = k.timers.add(k.now+x.interval, x)
+	}
+	if x.notify == sigevNone {
+		return
+	}
+	if pending {
+		x.overrun++
+		return
+	}
+	x.overrun = 0
+	i := signalInfo(unix.Signal(x.signal), siTimer)
+	putU32(i[16:], uint32(x.id))
+	putU64(i[24:], x.value)
+	if x.thread == nil {
+		k.sendProcess(x.proc, i)
+	} else if x.thread.state != dead {
+		k.sendTask(x.thread, i)
+	}
+}
+
+type itimerspec struct{ Interval, Value unix.Timespec }
+
+func makeItimerspec(value, interval int64) itimerspec {
+	return itimerspec{unix.NsecToTimespec(interval), unix.NsecToTimespec(value)}
+}
+
+// readItimerspec reads a timer setting in nanoseconds.
+func (t *Task) readItimerspec(addr event.Addr) (value, interval int64, errno unix.Errno) {
+	var s itimerspec
+	if errno = readStruct(t, addr, &s); errno != 0 {
+		return 0, 0, errno
+	}
+	if value, errno = nanoseconds(s.Value); errno != 0 {
+		return 0, 0, errno
+	}
+	interval, errno = nanoseconds(s.Interval)
+	return value, interval, errno
+}
+
+// runClock converts a time on a guest clock to the run's clock.
+func (k *Kernel) runClock(clock int32, ns int64) int64 {
+	switch clock {
+	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_ALARM, unix.CLOCK_TAI, unix.CLOCK_REALTIME_COARSE:
+		return ns - k.config.EpochNS
+	}
+	return ns - bootNS
+}
+
+func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	x := t.proc.timer(a[0])
+	if a[2] == 0 || x == nil {
+		return 0, unix.EINVAL
+	}
+	value, interval, errno := t.readItimerspec(event.Addr(a[2]))
+	if errno != 0 {
+		return 0, errno
+	}
+	old := makeItimerspec(x.left())
+	x.disarm()
+	x.interval, x.overrun = interval, 0
+	if value != 0 {
+		deadline := saturatingAdd(t.k.now, value)
+		if a[1]&1 != 0 { // TIMER_ABSTIME
+			deadline = t.k.runClock(x.clock, value)
+		}
+		x.timer = t.k.timers.add(deadline, x)
+	}
+	if a[3] != 0 {
+		return 0, writeStruct(t, event.Addr(a[3]), &old)
+	}
+	return 0, 0
+}
+
+func sysTimerGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	x := t.proc.timer(a[0])
+	if x == nil {
+		return 0, unix.EINVAL
+	}
+	s := makeItimerspec(x.left())
+	return 0, writeStruct(t, event.Addr(a[1]), &s)
+}
+
+func sysTimerGetoverrun(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	x := t.proc.timer(a[0])
+	if x == nil {
+		return 0, unix.EINVAL
+	}
+	return uint64(x.overrun), 0
+}
+
+func sysTimerDelete(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	x := t.proc.timer(a[0])
+	if x == nil {
+		return 0, unix.EINVAL
+	}
+	x.disarm()
+	for i := range t.proc.posix {
+		if t.proc.posix[i] == x {
+			t.proc.posix = append(t.proc.posix[:i:i], t.proc.posix[i+1:]...)
+			break
+		}
+	}
+	return 0, 0
+}
+
+// rusage fills in the times; the rest of what getrusage tells is of the host.
+func (k *Kernel) rusage(user, system event.Cycles) unix.Rusage {
+	return unix.Rusage{
+		Utime: unix.NsecToTimeval(k.cyclesToNS(user)), Stime: unix.NsecToTimeval(k.cyclesToNS(system)),
+		Maxrss: 4096,
+	}
+}
+
+func sysGetrusage(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var user, system event.Cycles
+	switch int32(a[0]) {
+	case unix.RUSAGE_SELF:
+		user, system = t.proc.times()
+	case unix.RUSAGE_CHILDREN:
+		user, system = t.proc.childUser, t.proc.childKernel
+	case unix.RUSAGE_THREAD:
+		user, system = t.userTime, t.kernelTime
+	default:
+		return 0, unix.EINVAL
+	}
+	usage := t.k.rusage(user, system)
+	return 0, writeStruct(t, event.Addr(a[1]), &usage)
+}
+
+func sysTimes(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[0] != 0 {
+		user, system := t.proc.times()
+		tms := [4]int64{
+			t.k.clockTicks(user), t.k.clockTicks(system),
+			t.k.clockTicks(t.proc.childUser), t.k.clockTicks(t.proc.childKernel),
+		}
+		if errno := writeStruct(t, event.Addr(a[0]), &tms); errno != 0 {
+			return 0, errno
+		}
+	}
+	return uint64(t.k.uptime() / 1e7), 0
+}
+
+var _ vfs.Clock = (*Kernel)(nil)

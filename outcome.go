@@ -1,0 +1,100 @@
+package heddle
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu"
+)
+
+// How a run can end; see Result.Outcome.
+const (
+	outcomeExit        = "exit"
+	outcomeSignal      = "signal"
+	outcomeDeadlock    = "deadlock"
+	outcomeLimit       = "instruction limit"
+	outcomeStopped     = "stopped"
+	outcomeInterrupted = "interrupted"
+)
+
+// Exit statuses of runs that the program did not end itself.
+const (
+	// ExitFailure is heddle's own failure, as of env, timeout and the like.
+	ExitFailure = 125
+	// ExitDeadlock and ExitLimit are those of timeout(1): the program was
+	// still there.
+	ExitDeadlock    = 124
+	ExitLimit       = 124
+	ExitInterrupted = 130
+)
+
+// end marks the run as over.
+func (m *Machine) end(outcome string) {
+	m.done = true
+	m.result.Outcome = outcome
+}
+
+// report fills in the result of a run that is over.
+func (m *Machine) report() error {
+	s, r := m.state, &m.result
+	switch r.Outcome {
+	case outcomeExit:
+		m.reportExit()
+	case outcomeDeadlock:
+		r.ExitCode = ExitDeadlock
+		r.Message = "deadlock: every thread waits, and nothing will wake one\n" + s.kernel.Describe()
+	case outcomeLimit:
+		r.ExitCode = ExitLimit
+		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())
+	case outcomeInterrupted:
+		r.ExitCode = ExitInterrupted
+		r.Message = "interrupted"
+	}
+	// Threads that still exist have memory too.
+	s.kernel.DigestMemory()
+	s.digest.endTurn()
+	stats := s.kernel.Stats()
+	r.Instructions = s.digest.instructions
+	r.Slices = s.digest.slices
+	r.Cycles = uint64(s.cluster.Makespan())
+	r.ContextSwitches = s.cluster.Switches()
+	r.Threads, r.Processes = stats.Threads, stats.Processes
+	r.Syscalls, r.UnsupportedSyscalls = stats.Syscalls, stats.Unsupported
+	inputs, err := s.fs.Inputs()
+	if err != nil {
+		return errInputs.Wrap(err)
+	}
+	for _, i := range inputs {
+		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
+	}
+	if r.OverlayFiles, err = s.fs.Left(); err != nil {
+		return errInputs.Wrap(err)
+	}
+	r.X87Transcendental = m.cpu.Transcendental()
+	r.PeakMemory = m.ram.Peak() * emu.PageSize
+	v := emu.Version()
+	r.Engine = fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
+	r.OutputDigest = sum(&m.host.output)
+	r.ScheduleDigest = sum(&s.digest.schedule)
+	words(&s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
+	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
+	r.Digest = sum(&s.digest.events)
+	return nil
+}
+
+// reportExit tells of a program that ended, or that the kernel had to stop.
+func (m *Machine) reportExit() {
+	r := &m.result
+	if why := m.state.kernel.Fatal(); why != "" {
+		r.Outcome, r.ExitCode, r.Message = outcomeStopped, ExitFailure, why
+		return
+	}
+	r.ExitCode, r.Signal = m.state.kernel.Status()
+	if r.Signal != 0 {
+		r.Outcome = outcomeSignal
+		r.ExitCode = 128 + r.Signal
+		r.Message = fmt.Sprintf("killed by signal %d (%s)", r.Signal, signalName(r.Signal))
+		if m.state.kernel.OutOfMemory() {
+			r.Message += ": guest memory is used up; --max-memory allows more"
+		}
+	}
+}

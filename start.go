@@ -1,0 +1,137 @@
+package heddle
+
+import (
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+// The guest's clock starts at this second since 1970, and the files of the host
+// show an earlier one: 1 January 2026 and the day before, UTC.
+const (
+	epochSeconds    = 1_767_225_600
+	fileTimeSeconds = epochSeconds - 86_400
+)
+
+var (
+	errFiles = errs.Define("files-cannot-be-set-up",
+		"the guest's files cannot be set up",
+		"A folder named by --rootfs, --mount or as the working folder cannot be opened; the rest of the sentence names it.",
+		"Check that the folder exists and can be read.")
+
+	errNotFound = errs.Define("program-not-found",
+		"cannot run {program}: no such program in the guest's PATH ({path})",
+		"The name has no slash, and no folder in PATH holds an executable file of that name.",
+		"Install the program, correct the name, or give its path.")
+
+	errExport = errs.Define("changes-cannot-be-written",
+		"what the guest changed cannot be written to the host",
+		"A file below a writable mount or the export folder cannot be created or replaced; the rest of the sentence names it.",
+		"Free space on the disk, or correct the folder's permissions, and run again.")
+
+	errInputs = errs.Define("input-cannot-be-hashed",
+		"a file that the guest read cannot be read again for the manifest",
+		"The file changed or went away during the run.",
+		"Run again while nothing else writes to the guest's input files.")
+
+	errOutput = errs.Define("output-cannot-be-written",
+		"the guest's output cannot be written",
+		"The host refused to take standard output, standard error or a log.",
+		"Check the disk or the program at the other end of the pipe.")
+
+	errStdin = errs.Define("stdin-cannot-be-read",
+		"the guest's standard input cannot be read",
+		"The host's file or pipe cannot be examined.",
+		"Name a readable file with --stdin.")
+)
+
+// mountFiles sets up the guest's file system.
+func (m *Machine) mountFiles() (*vfs.FS, error) {
+	c := &m.config
+	cfg := vfs.Config{
+		RAM: m.ram, RootFS: c.RootFS, Home: c.lookupEnv("HOME"), UID: c.UID, GID: c.GID,
+		FileTimeNS: fileTimeSeconds * 1e9, HostTimes: c.HostTimes,
+	}
+	if c.RootFS == "" {
+		cfg.Paths = vfs.DefaultPaths(c.Args[0], c.Dir)
+	}
+	for _, mount := range c.Mounts {
+		cfg.Mounts = append(cfg.Mounts, vfs.Mount(mount))
+	}
+	files, err := vfs.New(cfg)
+	if err != nil {
+		return nil, errFiles.Wrap(err)
+	}
+	return files, nil
+}
+
+func (c *Config) lookupEnv(name string) string {
+	value := ""
+	for _, kv := range c.Env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+func (m *Machine) kernelConfig() kernel.Config {
+	c := &m.config
+	return kernel.Config{
+		Cores: c.Cores, Seed: c.Seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
+		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
+	}
+}
+
+// start loads the program.
+func (m *Machine) start() error {
+	c, s := &m.config, m.state
+	program, err := m.findProgram()
+	if err != nil {
+		return err
+	}
+	stdin, err := vfs.NewStdin(c.Stdin)
+	if err != nil {
+		return errStdin.Wrap(err)
+	}
+	return s.kernel.Start(kernel.Program{
+		Path: program, Args: c.Args, Env: c.Env, Dir: c.Dir,
+		Stdin: s.fs.OpenStdin(stdin), Stdout: s.fs.OpenOutput(m.host, 1), Stderr: s.fs.OpenOutput(m.host, 2),
+	})
+}
+
+// findProgram looks a name without a slash up in the guest's PATH, as a shell
+// does.
+func (m *Machine) findProgram() (string, error) {
+	name := m.config.Args[0]
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	search := m.config.lookupEnv("PATH")
+	root := m.state.fs.Root()
+	c := &vfs.Ctx{Cred: vfs.NewCred(m.config.UID, m.config.GID), Root: root, Cwd: root}
+	for _, dir := range strings.Split(search, ":") {
+		if dir == "" {
+			dir = m.config.Dir
+		}
+		candidate := path.Join(dir, name)
+		d, errno := m.state.fs.Lookup(c, nil, candidate, true)
+		if errno == 0 && d.Inode().IsRegular() && c.Access(d.Inode(), unix.X_OK, true) == 0 {
+			return candidate, nil
+		}
+	}
+	return "", errNotFound.New(name, search)
+}
+
+// signalName is SIGSEGV and the like.
+func signalName(n int) string {
+	if name := unix.SignalName(unix.Signal(n)); name != "" {
+		return name
+	}
+	return "a real-time signal"
+}
