@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -92,7 +93,13 @@ type File struct {
 	exec    bool      // keeps writers away from a running program
 	names   *nameList // of a folder, from its first getdents on
 	counted bool      // among the inode's writers
+
+	watchers []Watcher
 }
+
+// Watcher is told when a description that it watches ends: an epoll instance
+// that the description is registered with.
+type Watcher interface{ FileClosed(f *File) }
 
 // NewFile makes a description with one reference of an object without a name,
 // such as a pipe. impl may be nil if it is set before use. label is what
@@ -128,6 +135,10 @@ func (f *File) Unref() {
 	if f.refs < 0 {
 		panic("bug: open file description released twice")
 	}
+	for _, w := range f.watchers {
+		w.FileClosed(f)
+	}
+	f.watchers = nil
 	i := f.dentry.inode
 	f.fs.unlockFile(f)
 	if c, ok := f.Impl.(Closer); ok {
@@ -141,6 +152,19 @@ func (f *File) Unref() {
 	}
 	i.opens--
 	i.release()
+}
+
+// Refs is the number of references: descriptors, and messages on their way.
+func (f *File) Refs() int { return f.refs }
+
+// Watch has w told when the last reference is gone.
+func (f *File) Watch(w Watcher) { f.watchers = append(f.watchers, w) }
+
+// Unwatch takes one Watch of w back. It must not be called by FileClosed.
+func (f *File) Unwatch(w Watcher) {
+	if at := slices.Index(f.watchers, w); at >= 0 {
+		f.watchers = slices.Delete(f.watchers, at, at+1)
+	}
 }
 
 // Inode is the object that is open.
