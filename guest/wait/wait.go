@@ -3,10 +3,14 @@
 //
 // A queue is plain data. It holds no goroutine, channel or closure, so that the
 // kernel's whole state can be copied for a snapshot. The order of waking is the
-// order of waiting.
+// order of waiting, but for those who put themselves first.
 package wait
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // Waker is told that something it waits for may have happened. Events is a
 // mask of poll events (unix.EPOLLIN and so on); all bits set means unknown.
@@ -30,8 +34,8 @@ const AnyEvent = ^uint32(0)
 // toAll are the events that all wakers are told of.
 const toAll = unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLRDHUP
 
-// Queue is a list of wakers in the order in which they began to wait. The zero
-// value is an empty queue.
+// Queue is a list of wakers in the order in which they are told. The zero value
+// is an empty queue.
 //
 // A queue is often part of a larger object while those who wait point to it. So
 // that the copies that a snapshot makes of the two stay one queue, what changes
@@ -47,12 +51,18 @@ func (q *Queue) Add(w Waker) {
 	if q.list == nil {
 		q.list = &list{}
 	}
-	for _, have := range q.list.wakers {
-		if have == w {
-			return
-		}
+	if !slices.Contains(q.list.wakers, w) {
+		q.list.wakers = append(q.list.wakers, w)
 	}
-	q.list.wakers = append(q.list.wakers, w)
+}
+
+// AddFirst puts w, which must not be in the queue, before all others: Linux
+// keeps the entries of epoll that way, exclusive ones excepted.
+func (q *Queue) AddFirst(w Waker) {
+	if q.list == nil {
+		q.list = &list{}
+	}
+	q.list.wakers = slices.Insert(q.list.wakers, 0, w)
 }
 
 // Remove takes w out of the queue, if it is there.
@@ -71,7 +81,7 @@ func (q *Queue) Remove(w Waker) {
 // Empty reports whether nothing waits.
 func (q *Queue) Empty() bool { return q.list == nil || len(q.list.wakers) == 0 }
 
-// Wake tells the wakers, oldest first: all of them, but of the exclusive ones
+// Wake tells the wakers, the first of them first: all of them, but of the exclusive ones
 // only until one takes it. Wakers stay in the queue until they are removed.
 func (q *Queue) Wake(events uint32) {
 	if q.Empty() {

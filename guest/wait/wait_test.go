@@ -50,6 +50,14 @@ func TestWakesInOrderOfWaiting(t *testing.T) {
 	if want := []string{"a", "b", "c", "b"}; !slices.Equal(log, want) {
 		t.Errorf("woken %v, want %v", log, want)
 	}
+	first := &note{name: "first", log: &log}
+	log = nil
+	q.AddFirst(first)
+	q.Wake(wait.AnyEvent)
+	if want := []string{"first", "b"}; !slices.Equal(log, want) {
+		t.Errorf("woken %v, want %v", log, want)
+	}
+	q.Remove(first)
 	if q.Remove(b); !q.Empty() {
 		t.Error("queue is not empty")
 	}
