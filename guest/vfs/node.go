@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -117,7 +119,9 @@ func (t *textFile) Write(c *Ctx, p []byte, _ int64) (int, unix.Errno) {
 	return len(p), 0
 }
 
-func (t *textFile) seekEnd() int64 { return int64(len(t.text)) }
+func (t *textFile) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
+	return seek(off, whence, at, int64(len(t.text)), math.MaxInt64)
+}
 
 // openText opens a made-up regular file.
 func (fs *FS) openText(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {

@@ -1,0 +1,101 @@
+package procfs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
+
+// Kernel is what the two file systems are made of. The guest's kernel
+// implements it.
+type Kernel interface {
+	// Machine tells of the machine as a whole, now.
+	Machine() Machine
+	// CPUID is what the processor tells programs: eax, ebx, ecx, edx.
+	CPUID(leaf, subleaf uint32) [4]uint32
+	// Processes lists the ids of all processes, zombies included, ascending.
+	Processes() []int32
+	// Process finds the process that has a thread of the given id; nil if there
+	// is none.
+	Process(id int32) Process
+}
+
+// Process is a thread group.
+type Process interface {
+	// ID is the process's id.
+	ID() int32
+	// Threads lists the ids of the live threads, ascending; a zombie has one,
+	// its own.
+	Threads() []int32
+	// Status tells of a thread; with id 0 of the process: times, faults and
+	// switches of all its threads, the rest of the main one.
+	Status(thread int32) (Status, bool)
+	// Space is the memory; nil for a zombie.
+	Space() *mm.AddressSpace
+	// Exe, Cwd and Root are the program, the working directory and the root
+	// folder; nil if there is none (any more).
+	Exe() *vfs.Dentry
+	Cwd() *vfs.Dentry
+	Root() *vfs.Dentry
+	// Files lists the open descriptors, ascending.
+	Files() []int32
+	// File is an open descriptor's description, and nil if it is not open;
+	// cloexec is FD_CLOEXEC.
+	File(fd int32) (f *vfs.File, cloexec bool)
+	// Limit is a resource limit; resource is unix.RLIMIT_CPU and so on.
+	Limit(resource int) unix.Rlimit
+	// SetName changes a thread's name, which has at most 15 bytes.
+	SetName(thread int32, name string)
+	// OOMScoreAdj and SetOOMScoreAdj keep a number from -1000 to 1000.
+	OOMScoreAdj() int
+	SetOOMScoreAdj(score int)
+}
+
+// Status is what /proc tells of a thread or a process.
+type Status struct {
+	Name                     string // comm
+	State                    byte   // 'R', 'S', 'T', 'Z' and so on
+	Parent, Group, Session   int32
+	UID, GID                 [4]uint32 // real, effective, saved, file system
+	Groups                   []uint32
+	Umask                    uint32
+	Pending, SharedPending   uint64 // sets of signals; bit 0 is signal 1
+	Blocked, Ignored, Caught uint64
+	QueuedSignals            int
+	NoNewPrivs               bool
+	Affinity                 uint64 // set of cores
+	Core                     int32  // that it ran on last
+	Voluntary, Involuntary   uint64 // context switches
+	UserNS, SystemNS         int64  // time spent
+	ChildUserNS, ChildSysNS  int64  // of children that were waited for
+	StartNS                  int64  // since the start of the machine
+	MinorFaults, MajorFaults uint64
+	ExitSignal, ExitStatus   int
+	Waits                    string // kernel function it waits in, "" if none
+	ReadBytes, WrittenBytes  uint64 // by read and write calls
+	ReadCalls, WriteCalls    uint64
+	DescriptorTable          int // size
+	Nice                     int
+}
+
+// CoreTimes is what a core did, in nanoseconds.
+type CoreTimes struct{ UserNS, SystemNS, IdleNS int64 }
+
+// Machine is what /proc and /sys tell of the machine.
+type Machine struct {
+	Cores                              int
+	KHz                                uint64 // of each core, in virtual time
+	MemoryBytes, FreeBytes             uint64
+	CacheBytes, SharedBytes, AnonBytes uint64 // parts of what is in use
+	Hostname, Domainname               string
+	Release, Version                   string // as uname(2) tells them
+	BootNS                             int64  // real time at the start, since 1970
+	UptimeNS                           int64
+	Times                              []CoreTimes // by core
+	Switches, Forks                    uint64      // since the start
+	Running, Blocked, Threads          int         // now
+	LastID                             int32       // given to a thread
+	BootID                             [16]byte    // random
+	MaxThreads                         int
+}

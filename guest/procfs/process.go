@@ -1,0 +1,279 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// processDir is /proc/PID.
+var processDir = &entry{
+	entries: append(threadFiles(),
+		netDir,
+		&entry{name: "task", dynamic: &dynamic{entry: threadDir, list: threads, about: thread}},
+	),
+}
+
+// threadDir is /proc/PID/task/TID.
+var threadDir = &entry{entries: threadFiles()}
+
+// threadFiles are the files that processes and threads both have. They are made
+// anew for each of the two, so that their inode numbers differ.
+func threadFiles() []*entry {
+	return append(fdDirs(), []*entry{
+		private(&entry{name: "auxv", mode: 0o400, text: auxv}),
+		fixed("cgroup", "0::/\n"),
+		{name: "cmdline", text: cmdline},
+		{name: "comm", mode: 0o644, text: comm, store: setComm},
+		{name: "coredump_filter", text: oneLine("00000033")},
+		fixed("cpuset", "/\n"),
+		private(&entry{name: "cwd", follow: ofProcess(Process.Cwd)}),
+		private(&entry{name: "environ", mode: 0o400, text: environ}),
+		private(&entry{name: "exe", follow: ofProcess(Process.Exe)}),
+		fixed("gid_map", idMap),
+		private(printedStatus("io", ioCounts)),
+		printedProcess("limits", limits),
+		fixed("loginuid", "4294967295"),
+		private(spaceText("maps", spaceMaps)),
+		printed("mountinfo", mountinfo),
+		printed("mounts", mounts),
+		{name: "oom_score", text: oneLine("666")},
+		{name: "oom_score_adj", mode: 0o644, text: oomScoreAdj, store: setOOMScoreAdj},
+		private(&entry{name: "personality", mode: 0o400, text: oneLine("00000000")}),
+		private(&entry{name: "root", follow: ofProcess(Process.Root)}),
+		printedStatus("sched", sched),
+		printedStatus("schedstat", schedstat),
+		fixed("sessionid", "4294967295"),
+		fixed("setgroups", "allow\n"),
+		private(spaceText("smaps", spaceSmaps)),
+		printedStatus("stat", processStat),
+		{name: "statm", text: statm},
+		printedStatus("status", status),
+		fixed("timerslack_ns", "50000\n"),
+		fixed("uid_map", idMap),
+		printedStatus("wchan", wchan),
+	}...)
+}
+
+// idMap says that user ids mean themselves.
+const idMap = "         0          0 4294967295\n"
+
+func private(e *entry) *entry {
+	e.private = true
+	return e
+}
+
+func oneLine(text string) func(*request) ([]byte, unix.Errno) {
+	return func(*request) ([]byte, unix.Errno) { return []byte(text + "\n"), 0 }
+}
+
+// printedStatus makes a file from a thread's status, or the whole process's in
+// the process's folder.
+func printedStatus(name string, print func(r *request, s *Status, p *printer)) *entry {
+	return &entry{name: name, text: func(r *request) ([]byte, unix.Errno) {
+		s, ok := r.status()
+		if !ok {
+			return nil, unix.ESRCH
+		}
+		var p printer
+		print(r, &s, &p)
+		return p.Bytes(), 0
+	}}
+}
+
+// status tells of the thread that the file is about.
+func (r *request) status() (Status, bool) {
+	p := r.process()
+	if p == nil {
+		return Status{}, false
+	}
+	if r.whole() {
+		return p.Status(0)
+	}
+	return p.Status(r.thread)
+}
+
+// whole tells whether the file is about the process rather than one thread.
+func (r *request) whole() bool { return r.fd != inTask && r.thread == r.target.process }
+
+// inTask marks targets below a task folder, where a process's own id means its
+// main thread.
+const inTask = -1
+
+// printedProcess makes a file from a process.
+func printedProcess(name string, print func(p Process, out *printer)) *entry {
+	return &entry{name: name, text: func(r *request) ([]byte, unix.Errno) {
+		p := r.process()
+		if p == nil {
+			return nil, unix.ESRCH
+		}
+		var out printer
+		print(p, &out)
+		return out.Bytes(), 0
+	}}
+}
+
+// ofProcess makes a link's destination from a method of Process.
+func ofProcess(find func(Process) *vfs.Dentry) func(*request) *vfs.Dentry {
+	return func(r *request) *vfs.Dentry {
+		if p := r.process(); p != nil {
+			return find(p)
+		}
+		return nil
+	}
+}
+
+func threads(r *request) []int32 {
+	if p := r.process(); p != nil {
+		return p.Threads()
+	}
+	return nil
+}
+
+func thread(r *request, n int32) (target, bool) {
+	p := r.process()
+	if p == nil {
+		return target{}, false
+	}
+	_, ok := p.Status(n)
+	return target{process: r.target.process, thread: n, fd: inTask}, ok && n > 0
+}
+
+// userBytes reads a range of a process's memory, as far as it can be read.
+func userBytes(r *request, start, end event.Addr) []byte {
+	p := r.process()
+	if p == nil || p.Space() == nil || end <= start {
+		return nil
+	}
+	const most = 1 << 21 // more than execve takes
+	buf := make([]byte, min(uint64(end-start), most))
+	n, _ := p.Space().CopyInPart(start, buf)
+	return buf[:n]
+}
+
+func cmdline(r *request) ([]byte, unix.Errno) {
+	p := r.process()
+	if p == nil {
+		return nil, unix.ESRCH
+	}
+	if p.Space() == nil {
+		return nil, 0
+	}
+	l := &p.Space().Layout
+	return userBytes(r, l.ArgStart, l.ArgEnd), 0
+}
+
+func environ(r *request) ([]byte, unix.Errno) {
+	p := r.process()
+	if p == nil {
+		return nil, unix.ESRCH
+	}
+	if p.Space() == nil {
+		return nil, 0
+	}
+	l := &p.Space().Layout
+	return userBytes(r, l.EnvStart, l.EnvEnd), 0
+}
+
+func auxv(r *request) ([]byte, unix.Errno) {
+	p := r.process()
+	if p == nil {
+		return nil, unix.ESRCH
+	}
+	if p.Space() == nil {
+		return nil, 0
+	}
+	return bytes.Clone(p.Space().Layout.Auxv), 0
+}
+
+func comm(r *request) ([]byte, unix.Errno) {
+	s, ok := r.status()
+	if !ok {
+		return nil, unix.ESRCH
+	}
+	return []byte(s.Name + "\n"), 0
+}
+
+// maxComm is the longest name of a thread.
+const maxComm = 15
+
+func setComm(r *request, p []byte) unix.Errno {
+	process := r.process()
+	if process == nil {
+		return unix.ESRCH
+	}
+	if r.c.PID != r.target.process {
+		return unix.EINVAL
+	}
+	name, _, _ := strings.Cut(string(p[:min(len(p), maxComm)]), "\x00")
+	process.SetName(r.thread, strings.TrimSuffix(name, "\n"))
+	return 0
+}
+
+func oomScoreAdj(r *request) ([]byte, unix.Errno) {
+	p := r.process()
+	if p == nil {
+		return nil, unix.ESRCH
+	}
+	return fmt.Appendln(nil, p.OOMScoreAdj()), 0
+}
+
+func setOOMScoreAdj(r *request, b []byte) unix.Errno {
+	p := r.process()
+	if p == nil {
+		return unix.ESRCH
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	switch {
+	case err != nil, n < -1000, n > 1000:
+		return unix.EINVAL
+	case n < p.OOMScoreAdj() && r.c.Cred.EUID != 0:
+		return unix.EACCES
+	}
+	p.SetOOMScoreAdj(n)
+	return 0
+}
+
+// limitNames are the lines of /proc/PID/limits by resource.
+var limitNames = [...]struct{ name, unit string }{
+	unix.RLIMIT_CPU:        {"Max cpu time", "seconds"},
+	unix.RLIMIT_FSIZE:      {"Max file size", "bytes"},
+	unix.RLIMIT_DATA:       {"Max data size", "bytes"},
+	unix.RLIMIT_STACK:      {"Max stack size", "bytes"},
+	unix.RLIMIT_CORE:       {"Max core file size", "bytes"},
+	unix.RLIMIT_RSS:        {"Max resident set", "bytes"},
+	unix.RLIMIT_NPROC:      {"Max processes", "processes"},
+	unix.RLIMIT_NOFILE:     {"Max open files", "files"},
+	unix.RLIMIT_MEMLOCK:    {"Max locked memory", "bytes"},
+	unix.RLIMIT_AS:         {"Max address space", "bytes"},
+	unix.RLIMIT_LOCKS:      {"Max file locks", "locks"},
+	unix.RLIMIT_SIGPENDING: {"Max pending signals", "signals"},
+	unix.RLIMIT_MSGQUEUE:   {"Max msgqueue size", "bytes"},
+	unix.RLIMIT_NICE:       {"Max nice priority", ""},
+	unix.RLIMIT_RTPRIO:     {"Max realtime priority", ""},
+	unix.RLIMIT_RTTIME:     {"Max realtime timeout", "us"},
+}
+
+func limits(p Process, out *printer) {
+	value := func(n uint64) string {
+		if n == unix.RLIM_INFINITY {
+			return "unlimited"
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	out.f("%-25s %-20s %-20s %-10s\n", "Limit", "Soft Limit", "Hard Limit", "Units")
+	for resource, l := range limitNames {
+		now := p.Limit(resource)
+		out.f("%-25s %-20s %-20s ", l.name, value(now.Cur), value(now.Max))
+		if l.unit != "" {
+			out.f("%-10s", l.unit)
+		}
+		out.WriteByte('\n')
+	}
+}

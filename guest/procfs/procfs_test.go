@@ -1,0 +1,420 @@
+package procfs
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
+
+// fakeKernel has the processes 1 and 7; 7 has the threads 7 and 9.
+type fakeKernel struct {
+	processes []*fakeProcess
+}
+
+func (k *fakeKernel) Machine() Machine {
+	return Machine{
+		Cores: 4, KHz: 2_000_500, MemoryBytes: 1 << 30, FreeBytes: 1 << 29, Hostname: "heddle", Domainname: "(none)",
+		Release: "6.1.0-heddle", Version: "#1 SMP", BootNS: 1_700_000_000e9, UptimeNS: 12_345_678_901,
+		Times:   []CoreTimes{{1e9, 2e9, 3e9}, {0, 0, 6e9}, {0, 0, 6e9}, {0, 0, 6e9}},
+		Running: 1, Threads: 3, LastID: 9, MaxThreads: 1000,
+	}
+}
+
+func (k *fakeKernel) CPUID(leaf, _ uint32) [4]uint32 {
+	switch leaf {
+	case 0:
+		return [4]uint32{7, 0x68747541, 0x444d4163, 0x69746e65}
+	case 1:
+		return [4]uint32{0x00100f42, 0, 1 << 23, 0x078bfbff}
+	case 0x80000005:
+		return [4]uint32{0, 0, 64<<24 | 2<<16 | 1<<8 | 64, 64<<24 | 2<<16 | 1<<8 | 64}
+	case 0x80000006:
+		return [4]uint32{0, 0, 512<<16 | 8<<12 | 1<<8 | 64, 12<<18 | 11<<12 | 1<<8 | 64}
+	case 0x80000008:
+		return [4]uint32{48<<8 | 48, 0, 3, 0}
+	}
+	return [4]uint32{}
+}
+
+func (k *fakeKernel) Processes() []int32 { return []int32{1, 7} }
+
+func (k *fakeKernel) Process(id int32) Process {
+	for _, p := range k.processes {
+		if slices.Contains(p.threads, id) {
+			return p
+		}
+	}
+	return nil
+}
+
+type fakeProcess struct {
+	threads       []int32
+	uid           uint32
+	exe, cwd, top *vfs.Dentry
+	files         map[int32]*vfs.File
+	names         map[int32]string
+	score         int
+}
+
+func (p *fakeProcess) ID() int32        { return p.threads[0] }
+func (p *fakeProcess) Threads() []int32 { return p.threads }
+
+func (p *fakeProcess) Status(thread int32) (Status, bool) {
+	s := Status{
+		Name: p.names[max(thread, p.ID())], State: 'R', Parent: 1, UID: [4]uint32{p.uid, p.uid, p.uid, p.uid}, Umask: 0o22,
+		Affinity: 0b1011, StartNS: 5e9, UserNS: 1e9, ExitSignal: 17, DescriptorTable: 64,
+	}
+	return s, thread == 0 || slices.Contains(p.threads, thread)
+}
+
+func (p *fakeProcess) Space() *mm.AddressSpace { return nil }
+func (p *fakeProcess) Exe() *vfs.Dentry        { return p.exe }
+func (p *fakeProcess) Cwd() *vfs.Dentry        { return p.cwd }
+func (p *fakeProcess) Root() *vfs.Dentry       { return p.top }
+
+func (p *fakeProcess) Files() []int32 {
+	var all []int32
+	for fd := range p.files {
+		all = append(all, fd)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (p *fakeProcess) File(fd int32) (*vfs.File, bool) { return p.files[fd], fd == 4 }
+
+func (p *fakeProcess) Limit(resource int) unix.Rlimit {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(resource, &l); err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func (p *fakeProcess) SetName(thread int32, name string) { p.names[thread] = name }
+func (p *fakeProcess) OOMScoreAdj() int                  { return p.score }
+func (p *fakeProcess) SetOOMScoreAdj(score int)          { p.score = score }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) { clear(p) }
+
+// setUp makes a file system with /proc and /sys, and the context of process 7.
+func setUp(t *testing.T) (*vfs.FS, *fakeKernel, *vfs.Ctx) {
+	t.Helper()
+	ram, err := emu.NewRAM(16 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := t.TempDir()
+	if err := os.WriteFile(host+"/prog", []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fs, err := vfs.New(vfs.Config{RAM: ram, Mounts: []vfs.Mount{{Host: host, Guest: "/data"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close(); ram.Close() })
+	fs.Entropy = zeros{}
+	k := &fakeKernel{}
+	Mount(fs, k)
+	c := &vfs.Ctx{Cred: vfs.NewCred(1000, 1000), Root: fs.Root(), Cwd: fs.Root(), PID: 7, TID: 9}
+	exe := find(t, fs, c, "/data/prog")
+	in, errno := fs.OpenDentry(c, exe, unix.O_RDONLY)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	for _, p := range []*fakeProcess{{threads: []int32{1}}, {threads: []int32{7, 9}, uid: 1000}} {
+		p.exe, p.cwd, p.top = exe, find(t, fs, c, "/data"), fs.Root()
+		p.files = map[int32]*vfs.File{0: in, 4: fs.NewFile(fs.NewPipe(c), "pipe:", unix.O_WRONLY, nil)}
+		p.names = map[int32]string{1: "init", 7: "a b)", 9: "worker"}
+		k.processes = append(k.processes, p)
+	}
+	return fs, k, c
+}
+
+func find(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) *vfs.Dentry {
+	t.Helper()
+	d, errno := fs.Lookup(c, nil, path, true)
+	if errno != 0 {
+		t.Fatalf("%s: %v", path, errno)
+	}
+	return d
+}
+
+func cat(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) string {
+	t.Helper()
+	f, errno := fs.Open(c, nil, path, unix.O_RDONLY, 0)
+	if errno != 0 {
+		t.Fatalf("open %s: %v", path, errno)
+	}
+	defer f.Unref()
+	var all []byte
+	buf := make([]byte, 100)
+	for {
+		n, errno := f.Read(c, buf)
+		if errno != 0 {
+			t.Fatalf("read %s: %v", path, errno)
+		}
+		if n == 0 {
+			return string(all)
+		}
+		all = append(all, buf[:n]...)
+	}
+}
+
+func TestText(t *testing.T) {
+	fs, _, c := setUp(t)
+	for _, test := range []struct{ path, want string }{
+		{"/proc/self/comm", "a b)\n"},
+		{"/proc/thread-self/comm", "worker\n"},
+		{"/proc/9/comm", "worker\n"},
+		{"/proc/1/task/1/comm", "init\n"},
+		{"/proc/uptime", "12.34 21.00\n"},
+		{"/proc/loadavg", "0.00 0.00 0.00 1/3 9\n"},
+		{"/proc/sys/kernel/osrelease", "6.1.0-heddle\n"},
+		{"/proc/sys/kernel/random/uuid", "00000000-0000-4000-8000-000000000000\n"},
+		{"/proc/self/fdinfo/4", "pos:\t0\nflags:\t02000001\nmnt_id:\t20\nino:\t" + ino(t, fs, c, "/proc/self/fd/4") + "\n"},
+		{"/sys/devices/system/cpu/online", "0-3\n"},
+		{"/sys/devices/system/cpu/cpu2/topology/core_id", "2\n"},
+		{"/sys/devices/system/cpu/cpu2/topology/thread_siblings", "4\n"},
+		{"/sys/devices/system/cpu/cpu0/topology/core_siblings_list", "0-3\n"},
+		{"/sys/devices/system/cpu/cpu0/cache/index0/size", "64K\n"},
+		{"/sys/devices/system/cpu/cpu0/cache/index2/number_of_sets", "512\n"},
+		{"/sys/devices/system/cpu/cpu0/cache/index3/size", "6144K\n"},
+		{"/sys/devices/system/node/node0/cpulist", "0-3\n"},
+		{"/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"},
+	} {
+		if got := cat(t, fs, c, test.path); got != test.want {
+			t.Errorf("%s: %q, want %q", test.path, got, test.want)
+		}
+	}
+}
+
+func ino(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) string {
+	return fmt.Sprint(find(t, fs, c, path).Inode().Ino())
+}
+
+func TestLinks(t *testing.T) {
+	fs, _, c := setUp(t)
+	pipe := ino(t, fs, c, "/proc/self/fd/4")
+	for _, test := range []struct{ path, text, leads string }{
+		{"/proc/self", "7", "/proc/7"},
+		{"/proc/thread-self", "7/task/9", "/proc/7/task/9"},
+		{"/proc/mounts", "self/mounts", "/proc/7/mounts"},
+		{"/proc/self/exe", "/data/prog", "/data/prog"},
+		{"/proc/self/cwd", "/data", "/data"},
+		{"/proc/self/root", "/", "/"},
+		{"/proc/self/fd/0", "/data/prog", "/data/prog"},
+		{"/proc/self/fd/4", "pipe:[" + pipe + "]", "pipe:[" + pipe + "]"},
+		{"/proc/self/task/9/fd/0", "/data/prog", "/data/prog"},
+		{"/proc/self/root/../proc/self/cwd/..", "", "/"},
+		{"/dev/stdin", "/proc/self/fd/0", "/data/prog"},
+		{"/dev/fd/0", "/data/prog", "/data/prog"},
+	} {
+		if test.text != "" {
+			if got, errno := fs.Readlink(c, nil, test.path); errno != 0 || got != test.text {
+				t.Errorf("readlink %s: %q %v, want %q", test.path, got, errno, test.text)
+			}
+		}
+		if got := find(t, fs, c, test.path).Path(); got != test.leads {
+			t.Errorf("%s leads to %s, want %s", test.path, got, test.leads)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	fs, _, c := setUp(t)
+	for _, test := range []struct {
+		path  string
+		flags int
+		want  unix.Errno
+	}{
+		{"/proc/8", unix.O_RDONLY, unix.ENOENT},
+		{"/proc/07", unix.O_RDONLY, unix.ENOENT},
+		{"/proc/99999999999999", unix.O_RDONLY, unix.ENOENT},
+		{"/proc/self/fd/1", unix.O_RDONLY, unix.ENOENT},
+		{"/proc/1/environ", unix.O_RDONLY, unix.EACCES},
+		{"/proc/1/maps", unix.O_RDONLY, unix.EACCES},
+		{"/proc/1/exe", unix.O_RDONLY, unix.EACCES},
+		{"/proc/1/fd/0", unix.O_RDONLY, unix.EACCES},
+		{"/proc/new", unix.O_RDWR | unix.O_CREAT, unix.ENOENT},
+		{"/proc/uptime", unix.O_RDWR, unix.EACCES},
+		{"/proc/self/exe", unix.O_RDONLY | unix.O_NOFOLLOW, unix.ELOOP},
+		{"/proc/uptime/x", unix.O_RDONLY, unix.ENOTDIR},
+		{"/proc/self/task/1", unix.O_RDONLY, unix.ENOENT},
+		{"/sys/fs/cgroup", unix.O_RDONLY, unix.ENOENT},
+		{"/sys/devices/system/cpu/cpu4", unix.O_RDONLY, unix.ENOENT},
+	} {
+		f, errno := fs.Open(c, nil, test.path, test.flags, 0)
+		if errno != test.want {
+			t.Errorf("%s: %v, want %v", test.path, errno, test.want)
+		}
+		if f != nil {
+			f.Unref()
+		}
+	}
+	for path, want := range map[string]unix.Errno{"/proc": unix.EBUSY, "/proc/self": unix.EPERM, "/proc/7": unix.EPERM} {
+		root := *c
+		root.Cred = vfs.NewCred(0, 0)
+		errno := fs.Rmdir(&root, nil, path)
+		if path == "/proc/self" {
+			errno = fs.Unlink(&root, nil, path)
+		}
+		if errno != want {
+			t.Errorf("remove %s: %v, want %v", path, errno, want)
+		}
+	}
+}
+
+func TestStore(t *testing.T) {
+	fs, k, c := setUp(t)
+	put := func(path, text string) unix.Errno {
+		f, errno := fs.Open(c, nil, path, unix.O_WRONLY|unix.O_TRUNC, 0)
+		if errno != 0 {
+			return errno
+		}
+		defer f.Unref()
+		_, errno = f.Write(c, []byte(text))
+		return errno
+	}
+	if errno := put("/proc/self/task/9/comm", "a name that is too long\n"); errno != 0 {
+		t.Fatal(errno)
+	}
+	if got := cat(t, fs, c, "/proc/thread-self/comm"); got != "a name that is \n" {
+		t.Errorf("comm %q", got)
+	}
+	if errno := put("/proc/self/oom_score_adj", "500\n"); errno != 0 || k.processes[1].score != 500 {
+		t.Errorf("oom_score_adj: %v, %d", errno, k.processes[1].score)
+	}
+	if errno := put("/proc/self/oom_score_adj", "1"); errno != unix.EACCES {
+		t.Errorf("a lower score: %v", errno)
+	}
+	if errno := put("/proc/self/oom_score_adj", "1001"); errno != unix.EINVAL {
+		t.Errorf("a score out of range: %v", errno)
+	}
+}
+
+// TestShapes compares the form of files with the host's: the host's kernel is
+// the oracle for keys, their order and for the number of fields.
+func TestShapes(t *testing.T) {
+	fs, _, c := setUp(t)
+	if got, want := len(strings.Fields(strings.SplitN(cat(t, fs, c, "/proc/self/stat"), ")", 3)[2])), 50; got != want {
+		t.Errorf("stat has %d fields behind the name, want %d", got, want)
+	}
+	for _, path := range []string{"/proc/self/status", "/proc/meminfo", "/proc/cpuinfo"} {
+		native, err := os.ReadFile(path)
+		if err != nil {
+			t.Skip(err)
+		}
+		known, last := keys(string(native)), -1
+		for _, key := range keys(cat(t, fs, c, path)) {
+			at := slices.Index(known, key)
+			if at < 0 {
+				t.Errorf("%s: the host has no line %q", path, key)
+			} else if at <= last {
+				t.Errorf("%s: the line %q comes earlier on the host", path, key)
+			}
+			last = at
+		}
+	}
+	native, err := os.ReadFile("/proc/self/limits")
+	if err != nil {
+		t.Skip(err)
+	}
+	if got := cat(t, fs, c, "/proc/self/limits"); got != string(native) {
+		t.Errorf("limits:\n%s\nwant:\n%s", got, native)
+	}
+}
+
+// keys are the words before the colon of each line, each once.
+func keys(text string) []string {
+	var all []string
+	for _, l := range strings.Split(text, "\n") {
+		key, _, ok := strings.Cut(l, ":")
+		if key = strings.TrimSpace(key); ok && !slices.Contains(all, key) {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+func TestListing(t *testing.T) {
+	fs, _, c := setUp(t)
+	f, errno := fs.Open(c, nil, "/proc", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer f.Unref()
+	buf := make([]byte, 8192)
+	n, errno := f.Getdents(c, buf)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	entries := vfs.ParseDirents(buf[:n])
+	if entries[2].Name != "1" || entries[3].Name != "7" || entries[3].Type != unix.S_IFDIR {
+		t.Errorf("entries %v", entries[:4])
+	}
+	for _, e := range entries[2:] {
+		d, errno := fs.Lookup(c, nil, "/proc/"+e.Name, false)
+		if errno != 0 || d.Inode().Ino() != e.Ino || d.Inode().Type() != e.Type {
+			t.Errorf("%s: listed as %v, found as %v, %v", e.Name, e, d.Inode().Stat(), errno)
+		}
+	}
+}
+
+// TestEverything opens and reads each file, and finds that no two have the same
+// inode number.
+func TestEverything(t *testing.T) {
+	fs, _, c := setUp(t)
+	seen := map[uint64]string{}
+	files := 0
+	var walk func(path string)
+	walk = func(path string) {
+		d, errno := fs.Lookup(c, nil, path, false)
+		if errno != 0 {
+			t.Fatalf("%s: %v", path, errno)
+		}
+		if other, ok := seen[d.Inode().Ino()]; ok {
+			t.Errorf("%s and %s have the same number", path, other)
+		}
+		seen[d.Inode().Ino()] = path
+		if d.Inode().IsSymlink() || strings.HasPrefix(path, "/proc/1/") {
+			return
+		}
+		f, errno := fs.OpenDentry(c, d, unix.O_RDONLY)
+		if errno != 0 {
+			t.Fatalf("open %s: %v", path, errno)
+		}
+		defer f.Unref()
+		buf := make([]byte, 1<<16)
+		if !d.Inode().IsDir() {
+			files++
+			if _, errno := f.Read(c, buf); errno != 0 {
+				t.Errorf("read %s: %v", path, errno)
+			}
+			return
+		}
+		n, errno := f.Getdents(c, buf)
+		if errno != 0 {
+			t.Fatalf("list %s: %v", path, errno)
+		}
+		for _, e := range vfs.ParseDirents(buf[:n])[2:] {
+			walk(path + "/" + e.Name)
+		}
+	}
+	walk("/proc")
+	seen = map[uint64]string{}
+	walk("/sys")
+	if files < 200 {
+		t.Errorf("only %d files", files)
+	}
+}

@@ -1,0 +1,100 @@
+package procfs
+
+import (
+	"fmt"
+)
+
+// Limits that programs ask for.
+const (
+	pidMax      = 1 << 22
+	pipeMaxSize = 1 << 20
+	fileMax     = 1 << 20
+)
+
+// procSys is /proc/sys. Nothing there can be changed.
+var procSys = folder("sys",
+	folder("fs",
+		fixed("aio-max-nr", "65536\n"),
+		fixed("file-max", fmt.Sprintln(fileMax)),
+		fixed("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
+		fixed("mount-max", "100000\n"),
+		fixed("nr_open", fmt.Sprintln(fileMax)),
+		fixed("overflowgid", "65534\n"),
+		fixed("overflowuid", "65534\n"),
+		fixed("pipe-max-size", fmt.Sprintln(pipeMaxSize)),
+		fixed("pipe-user-pages-hard", "0\n"),
+		fixed("pipe-user-pages-soft", "16384\n"),
+		fixed("protected_hardlinks", "0\n"),
+		fixed("protected_symlinks", "0\n"),
+	),
+	folder("kernel",
+		fixed("cap_last_cap", "40\n"),
+		fixed("core_pattern", "core\n"),
+		fixed("core_uses_pid", "0\n"),
+		line("domainname", func(r *request) string { return r.kernel.Machine().Domainname }),
+		line("hostname", func(r *request) string { return r.kernel.Machine().Hostname }),
+		fixed("kptr_restrict", "1\n"),
+		fixed("msgmax", "8192\n"),
+		fixed("msgmnb", "16384\n"),
+		fixed("msgmni", "32000\n"),
+		fixed("ngroups_max", "65536\n"),
+		line("osrelease", func(r *request) string { return r.kernel.Machine().Release }),
+		fixed("ostype", "Linux\n"),
+		fixed("overflowgid", "65534\n"),
+		fixed("overflowuid", "65534\n"),
+		fixed("perf_event_paranoid", "4\n"),
+		fixed("pid_max", fmt.Sprintln(pidMax)),
+		folder("random",
+			line("boot_id", func(r *request) string { return uuid(r.kernel.Machine().BootID) }),
+			fixed("entropy_avail", "256\n"),
+			fixed("poolsize", "256\n"),
+			line("uuid", newUUID),
+		),
+		fixed("randomize_va_space", "2\n"),
+		fixed("sched_rr_timeslice_ms", "100\n"),
+		fixed("sem", "32000\t1024000000\t500\t32000\n"),
+		fixed("shmall", "18446744073692774399\n"),
+		fixed("shmmax", "18446744073692774399\n"),
+		fixed("shmmni", "4096\n"),
+		fixed("tainted", "0\n"),
+		number("threads-max", func(r *request) int64 { return int64(r.kernel.Machine().MaxThreads) }),
+		line("version", func(r *request) string { return r.kernel.Machine().Version }),
+		folder("yama", fixed("ptrace_scope", "0\n")),
+	),
+	folder("net",
+		folder("core",
+			fixed("rmem_default", "212992\n"),
+			fixed("rmem_max", "212992\n"),
+			fixed("somaxconn", "4096\n"),
+			fixed("wmem_default", "212992\n"),
+			fixed("wmem_max", "212992\n"),
+		),
+		folder("ipv4",
+			fixed("ip_local_port_range", "32768\t60999\n"),
+			fixed("tcp_fin_timeout", "60\n"),
+		),
+	),
+	folder("vm",
+		fixed("max_map_count", "65530\n"),
+		fixed("min_free_kbytes", "0\n"),
+		fixed("mmap_min_addr", "65536\n"),
+		fixed("nr_hugepages", "0\n"),
+		fixed("overcommit_memory", "0\n"),
+		fixed("overcommit_ratio", "50\n"),
+		fixed("swappiness", "60\n"),
+	),
+)
+
+// uuid writes 16 bytes as RFC 4122 does, marked as version 4.
+func uuid(b [16]byte) string {
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newUUID is another one at each look.
+func newUUID(r *request) string {
+	var b [16]byte
+	r.fs.Entropy.Read(b[:])
+	return uuid(b)
+}

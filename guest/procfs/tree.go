@@ -1,0 +1,292 @@
+package procfs
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
+
+// Mount puts /proc and /sys into the tree of files.
+func Mount(fs *vfs.FS, k Kernel) {
+	s := &system{fs: fs, kernel: k}
+	fs.MountNode("/proc", vfs.SuperProc, s.node(procRoot, target{}).(vfs.DirNode))
+	fs.MountNode("/sys", vfs.SuperSys, s.node(sysRoot, target{}).(vfs.DirNode))
+}
+
+// system is the two file systems of one guest.
+type system struct {
+	fs     *vfs.FS
+	kernel Kernel
+}
+
+// target is what a file is about.
+type target struct {
+	process, thread int32
+	fd              int32 // or the number of a core
+}
+
+// request is a look at a file.
+type request struct {
+	*system
+	target
+	c *vfs.Ctx
+}
+
+// process is the process that the file is about; nil when it is gone.
+func (r *request) process() Process { return r.kernel.Process(r.target.process) }
+
+// entry is a file, folder or link of the tables. Exactly one of text, link,
+// entries and list is set, or store alone. Entries never change.
+type entry struct {
+	name    string
+	mode    uint32 // permissions; 0 means 0444, 0555 for folders, 0777 for links
+	private bool   // only for the process's user and for root
+	number  uint64 // set by numberEntries
+
+	text  func(r *request) ([]byte, unix.Errno)
+	store func(r *request, p []byte) unix.Errno
+
+	link   func(r *request) (string, unix.Errno)
+	follow func(r *request) *vfs.Dentry
+	rights func(p Process, fd int32) uint32 // permissions of a link, if they vary
+
+	entries []*entry
+	dynamic *dynamic
+}
+
+// dynamic is the part of a folder that the kernel's state fills.
+type dynamic struct {
+	entry *entry
+	list  func(r *request) []int32
+	// about tells what the entry of a number is about, and whether it exists.
+	about func(r *request, n int32) (target, bool)
+	// names of the entries, if they are not the numbers alone
+	prefix string
+}
+
+// SharedInSnapshot marks that entries never change.
+func (*entry) SharedInSnapshot() {}
+
+func init() {
+	n := uint64(0)
+	for _, root := range []*entry{procRoot, sysRoot} {
+		numberEntries(root, &n)
+	}
+}
+
+// numberEntries gives entries numbers, from which inode numbers are made.
+func numberEntries(e *entry, n *uint64) {
+	if e.number != 0 {
+		return
+	}
+	*n++
+	e.number = *n
+	for _, kid := range e.entries {
+		numberEntries(kid, n)
+	}
+	if e.dynamic != nil {
+		numberEntries(e.dynamic.entry, n)
+	}
+}
+
+// Bits of an inode number: 12 for the entry, 22 for the thread, 30 for the
+// descriptor or core.
+const (
+	threadShift = 12
+	fdShift     = threadShift + 22
+)
+
+// base is what all nodes have.
+type base struct {
+	*system
+	entry *entry
+	target
+}
+
+func (b *base) request(c *vfs.Ctx) *request { return &request{b.system, b.target, c} }
+
+func (b *base) attr(kind, mode uint32) vfs.Attr {
+	if b.entry.mode != 0 {
+		mode = b.entry.mode
+	}
+	a := vfs.Attr{
+		Ino:  b.entry.number | uint64(b.thread)<<threadShift | uint64(b.fd+1)<<fdShift,
+		Mode: kind | mode, Nlink: 1, TimeNS: b.kernel.Machine().BootNS,
+	}
+	if p := b.kernel.Process(b.process); p != nil {
+		if s, ok := p.Status(0); ok {
+			a.UID, a.GID = s.UID[1], s.GID[1]
+		}
+	}
+	return a
+}
+
+// mayLook checks that the caller may see what is private to a process.
+func (b *base) mayLook(c *vfs.Ctx) unix.Errno {
+	if b.target.process == 0 {
+		return 0
+	}
+	p := b.kernel.Process(b.target.process)
+	if p == nil {
+		return unix.ENOENT
+	}
+	s, _ := p.Status(0)
+	if b.entry.private && c.Cred.FSUID != 0 && c.Cred.FSUID != s.UID[1] {
+		return unix.EACCES
+	}
+	return 0
+}
+
+// node makes the node of an entry.
+func (s *system) node(e *entry, t target) vfs.Node {
+	b := base{s, e, t}
+	switch {
+	case e.follow != nil:
+		return &magicNode{linkNode{b}}
+	case e.link != nil:
+		return &linkNode{b}
+	case e.entries != nil || e.dynamic != nil:
+		return &dirNode{b}
+	}
+	return &textNode{b}
+}
+
+// dirNode is a folder.
+type dirNode struct{ base }
+
+func (d *dirNode) Attr() vfs.Attr {
+	a := d.attr(unix.S_IFDIR, 0o555)
+	a.Nlink = 2
+	for _, e := range d.entry.entries {
+		if e.entries != nil || e.dynamic != nil {
+			a.Nlink++
+		}
+	}
+	return a
+}
+
+func (d *dirNode) Child(c *vfs.Ctx, name string) (vfs.Node, unix.Errno) {
+	if errno := d.mayLook(c); errno != 0 {
+		return nil, errno
+	}
+	for _, e := range d.entry.entries {
+		if e.name == name {
+			return d.node(e, d.target), 0
+		}
+	}
+	if dyn := d.entry.dynamic; dyn != nil {
+		if n, ok := dyn.number(name); ok {
+			if t, ok := dyn.about(d.request(c), n); ok {
+				return d.node(dyn.entry, t), 0
+			}
+		}
+	}
+	return nil, unix.ENOENT
+}
+
+// number reads the number out of an entry's name.
+func (d *dynamic) number(name string) (int32, bool) {
+	if len(name) <= len(d.prefix) || name[:len(d.prefix)] != d.prefix {
+		return 0, false
+	}
+	n := int32(0)
+	digits := name[len(d.prefix):]
+	for _, c := range []byte(digits) {
+		if c < '0' || c > '9' || n > 1<<27 {
+			return 0, false
+		}
+		n = n*10 + int32(c-'0')
+	}
+	return n, len(digits) == 1 || digits[0] != '0'
+}
+
+func (d *dirNode) List(c *vfs.Ctx) ([]vfs.Dirent, unix.Errno) {
+	if errno := d.mayLook(c); errno != 0 {
+		return nil, errno
+	}
+	var list []vfs.Dirent
+	add := func(name string, e *entry, t target) {
+		a := d.node(e, t).Attr()
+		list = append(list, vfs.Dirent{Name: name, Ino: a.Ino, Type: a.Mode & unix.S_IFMT})
+	}
+	for _, e := range d.entry.entries {
+		add(e.name, e, d.target)
+	}
+	if dyn := d.entry.dynamic; dyn != nil {
+		r := d.request(c)
+		for _, n := range dyn.list(r) {
+			if t, ok := dyn.about(r, n); ok {
+				add(dyn.prefix+itoa(n), dyn.entry, t)
+			}
+		}
+	}
+	slices.SortStableFunc(list, byName)
+	return list, 0
+}
+
+// textNode is a file whose text is made when it is opened.
+type textNode struct{ base }
+
+func (t *textNode) Attr() vfs.Attr { return t.attr(unix.S_IFREG, 0o444) }
+
+func (t *textNode) Text(c *vfs.Ctx) ([]byte, unix.Errno) {
+	if errno := t.mayLook(c); errno != 0 {
+		return nil, errno
+	}
+	if t.entry.text == nil {
+		return nil, unix.EINVAL
+	}
+	return t.entry.text(t.request(c))
+}
+
+func (t *textNode) Store(c *vfs.Ctx, p []byte) unix.Errno {
+	if t.entry.store == nil {
+		return unix.EIO
+	}
+	if errno := t.mayLook(c); errno != 0 {
+		return errno
+	}
+	return t.entry.store(t.request(c), p)
+}
+
+// linkNode is a link that says a path.
+type linkNode struct{ base }
+
+func (l *linkNode) Attr() vfs.Attr {
+	a := l.attr(unix.S_IFLNK, 0o777)
+	if p := l.kernel.Process(l.target.process); p != nil && l.entry.rights != nil {
+		a.Mode = unix.S_IFLNK | l.entry.rights(p, l.fd)
+	}
+	return a
+}
+
+func (l *linkNode) Readlink(c *vfs.Ctx) (string, unix.Errno) {
+	if errno := l.mayLook(c); errno != 0 {
+		return "", errno
+	}
+	r := l.request(c)
+	if l.entry.link != nil {
+		return l.entry.link(r)
+	}
+	d := l.entry.follow(r)
+	if d == nil {
+		return "", unix.ENOENT
+	}
+	return d.PathFrom(c.Root), 0
+}
+
+// magicNode is a link that leads to an object whatever its text says.
+type magicNode struct{ linkNode }
+
+func (m *magicNode) Follow(c *vfs.Ctx) (*vfs.Dentry, unix.Errno) {
+	if errno := m.mayLook(c); errno != 0 {
+		return nil, errno
+	}
+	d := m.entry.follow(m.request(c))
+	if d == nil {
+		return nil, unix.ENOENT
+	}
+	return d, 0
+}
