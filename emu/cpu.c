@@ -14,7 +14,37 @@
 #define VECTOR_PROTECTION 13u
 
 static struct heddle_block *block_slot(struct heddle_cpu *cpu, uint64_t pc) {
-  return &cpu->blocks[(pc ^ pc >> 16) & (HEDDLE_BLOCKS - 1)];
+  return &cpu->blocks[(pc ^ pc >> 15) & (HEDDLE_BLOCKS - 1)];
+}
+
+static uint64_t make_key(uint64_t pc, uint32_t size, uint64_t tag) { return pc << 17 | (uint64_t)size << 4 | tag; }
+
+static uint64_t key_pc(uint64_t key) { return key >> 17; }
+
+static uint64_t key_end(uint64_t key) { return (key >> 17) + (key >> 4 & 0x1fff); }
+
+static uint64_t instructions_done(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left);
+}
+
+static uint64_t cycles_done(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left);
+}
+
+static void forget_blocks(struct heddle_cpu *cpu) {
+  memset(cpu->blocks, 0, HEDDLE_BLOCKS * sizeof *cpu->blocks);
+  memset(cpu->tagged, 0, sizeof cpu->tagged);
+  cpu->next_tag = 1;
+}
+
+// The number under which the current space's blocks are in the table. When the
+// numbers are used up the table is emptied.
+static uint64_t tag_of_space(struct heddle_cpu *cpu) {
+  for (unsigned i = 1; i < cpu->next_tag; i++)
+    if (cpu->tagged[i] == cpu->space->code) return i;
+  if (cpu->next_tag == HEDDLE_TAG_FLAGGED) forget_blocks(cpu);
+  cpu->tagged[cpu->next_tag] = cpu->space->code;
+  return cpu->next_tag++;
 }
 
 static void stop_now(struct heddle_cpu *cpu, enum heddle_stop why) {
@@ -152,7 +182,6 @@ static void measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end, uint32_t 
     ZydisDecodedInstruction in;
     if (!decode(cpu, code + at, len - at, &in)) {
       // The engine decodes more than the decoder does, or will fault here.
-      *flags |= HEDDLE_BLOCK_UNKNOWN;
       ++*count;
       *cost += cpu->costs.instruction;
       return;
@@ -163,68 +192,94 @@ static void measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end, uint32_t 
   }
 }
 
-static const struct heddle_block *learn(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  struct heddle_block *b = block_slot(cpu, pc);
-  uint32_t count;
-  *b = (struct heddle_block){.pc = pc, .tag = cpu->space->code, .size = (uint16_t)size};
-  measure(cpu, pc, pc + size, &count, &b->cost, &b->flags);
-  b->count = (uint16_t)count;
-  if (cpu->nbreakpoints && has_breakpoint(cpu, pc, pc + size)) b->flags |= HEDDLE_BLOCK_BREAK;
+// What is known of the block at pc, found out if need be.
+static struct heddle_block describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  uint32_t count, cost, flags = 0;
+  measure(cpu, pc, pc + size, &count, &cost, &flags);
+  if (cpu->nbreakpoints && has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
+  struct heddle_block b = {make_key(pc, size, cpu->tag), cost, (uint16_t)count, (uint16_t)(flags & cpu->watched)};
+  struct heddle_block *slot = block_slot(cpu, pc);
+  *slot = b;
+  if (b.flags) {
+    slot->key = make_key(pc, size, HEDDLE_TAG_FLAGGED);
+    slot->flags |= (uint16_t)(cpu->tag << HEDDLE_FLAG_BITS);
+  }
+  return b;
+}
+
+// The same from the table, for a block that the hook may not pass quickly.
+static struct heddle_block recall(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  struct heddle_block b = *block_slot(cpu, pc);
+  uint64_t key = make_key(pc, size, cpu->tag);
+  if (b.key == make_key(pc, size, HEDDLE_TAG_FLAGGED) && b.flags >> HEDDLE_FLAG_BITS == cpu->tag) {
+    b.key = key;
+    b.flags &= (1u << HEDDLE_FLAG_BITS) - 1;
+  } else if (b.key != key) {
+    b = describe(cpu, pc, size);
+  }
   return b;
 }
 
 // ---- hooks ------------------------------------------------------------------
 
 // Decides at a block that may not simply run. Returns whether it was stopped.
-static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b, uint64_t pc) {
-  uint64_t instructions = cpu->instructions, cycles = cpu->cycles;
+static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if (cpu->pause_pending) {
     stop_now(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
-  bool exact = cpu->run_flags & HEDDLE_RUN_EXACT;
-  if (instructions >= cpu->instruction_limit || cycles >= cpu->cycle_limit) {
+  if (cpu->instructions_left <= 0 || cpu->cycles_left <= 0) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
-  bool inside = b->flags & (HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL);
-  inside |= (b->flags & HEDDLE_BLOCK_SYNC) && (cpu->run_flags & HEDDLE_RUN_SYNC);
-  inside |= exact && instructions + b->count > cpu->instruction_limit;
+  bool inside = b->flags & (HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_SYNC);
+  inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) && b->count > cpu->instructions_left;
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
-    cpu->block_pc = pc;
-    cpu->block = b;
+    cpu->block_key = b->key;
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if ((b->flags & HEDDLE_BLOCK_PAUSE) && (cpu->run_flags & HEDDLE_RUN_PAUSE)) {
+  if (b->flags & HEDDLE_BLOCK_PAUSE) {
     cpu->pause_pending = true;
-    cpu->fast_instructions = 0;
+    cpu->tag = 0;
   }
   return false;
 }
 
-static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  if (cpu->stepping) return;
+  cpu->tag = tag_of_space(cpu);
+  struct heddle_block b = recall(cpu, pc, size);
+  if (consider(cpu, &b)) return;
+  cpu->instructions_left -= b.count;
+  cpu->cycles_left -= b.cost;
+  cpu->block_key = b.key;
+}
+
+// The hottest function of all: it counts, and leaves everything else to the
+// slow path. Vectorised, its two counters would go through memory as one word
+// of 16 bytes right after they were written as two, which stalls.
+__attribute__((optimize("no-tree-vectorize"))) static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
   struct heddle_cpu *cpu = user;
-  if (cpu->stepping) return;
   const struct heddle_block *b = block_slot(cpu, pc);
-  if (b->pc != pc || b->tag != cpu->space->code || b->size != size) b = learn(cpu, pc, size);
-  uint64_t instructions = cpu->instructions + b->count, cycles = cpu->cycles + b->cost;
-  if (instructions > cpu->fast_instructions || cycles > cpu->fast_cycles || b->flags) {
-    if (consider(cpu, b, pc)) return;
+  uint64_t key = make_key(pc, size, cpu->tag);
+  int64_t instructions = cpu->instructions_left - b->count, cycles = cpu->cycles_left - b->cost;
+  if (__builtin_expect((b->key != key) | ((instructions | cycles) < 0), 0)) {
+    on_block_slow(cpu, pc, size);
+    return;
   }
-  cpu->instructions = instructions;
-  cpu->cycles = cycles;
-  cpu->block = b;
-  cpu->block_pc = pc;
+  cpu->instructions_left = instructions;
+  cpu->cycles_left = cycles;
+  cpu->block_key = key;
 }
 
 // A block is translated anew: what was known of the one before it is outdated.
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
-  block_slot(user, cur->pc)->pc = UINT64_MAX;
+  block_slot(user, cur->pc)->key = 0;
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
@@ -317,7 +372,7 @@ static void drop_stale(struct heddle_cpu *cpu) {
   }
   cpu->window = false;
   cpu->seen_space = NULL;
-  memset(cpu->blocks, 0xff, HEDDLE_BLOCKS * sizeof *cpu->blocks);
+  forget_blocks(cpu);
 }
 
 static void sync_caches(struct heddle_cpu *cpu) {
@@ -330,22 +385,21 @@ static void sync_caches(struct heddle_cpu *cpu) {
 
 static uc_err start(struct heddle_cpu *cpu) {
   sync_caches(cpu);
+  cpu->tag = cpu->stepping ? 0 : tag_of_space(cpu);
   cpu->stop = HEDDLE_STOP_NONE;
-  cpu->block = NULL;
+  cpu->block_key = 0;
   return uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
 }
 
 // The instruction at the PC did not complete: takes back what was counted for
 // it and for the rest of its block.
 static void uncount(struct heddle_cpu *cpu) {
-  const struct heddle_block *b = cpu->block;
-  if (!b || cpu->stepping) return;
+  uint64_t pc = get_rip(cpu), start = key_pc(cpu->block_key), end = key_end(cpu->block_key);
+  if (cpu->stepping || pc < start || pc >= end) return;
   uint32_t count, cost, flags = 0;
-  uint64_t pc = get_rip(cpu);
-  if (pc < cpu->block_pc || pc >= cpu->block_pc + b->size) return;  // before the next block
-  measure(cpu, cpu->block_pc, pc, &count, &cost, &flags);
-  cpu->instructions -= b->count - count;
-  cpu->cycles -= b->cost - cost;
+  measure(cpu, pc, end, &count, &cost, &flags);
+  cpu->instructions_left += count;
+  cpu->cycles_left += cost;
 }
 
 // What a failed start means. NONE: nothing, go on.
@@ -391,10 +445,10 @@ static enum heddle_stop excepted(struct heddle_cpu *cpu, bool software) {
 
 // Whether the exception comes from INT n: then the PC is behind it.
 static bool is_software(struct heddle_cpu *cpu) {
-  if (!cpu->block || cpu->vector == VECTOR_INVALID_OPCODE) return false;
+  if (!cpu->block_key || cpu->vector == VECTOR_INVALID_OPCODE) return false;
   uint8_t code[2];
-  uint64_t pc = get_rip(cpu), end = cpu->block_pc + cpu->block->size;
-  if (pc != end) return false;
+  uint64_t pc = get_rip(cpu);
+  if (pc != key_end(cpu->block_key)) return false;
   if (heddle_space_code(cpu->space, pc - 2, code, 2) != 2) return false;
   return code[1] == 0xcc || (code[0] == 0xcd && code[1] == cpu->vector) || code[1] == 0xf1;
 }
@@ -407,7 +461,7 @@ static enum heddle_stop outcome(struct heddle_cpu *cpu, uc_err err) {
 
 // RDTSC and RDTSCP, in virtual time.
 static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
-  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + cpu->cycles) * cpu->tsc_multiplier >> 10);
+  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + cycles_done(cpu)) * cpu->tsc_multiplier >> 10);
   set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
   set_reg(cpu, UC_X86_REG_RDX, tsc >> 32);
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);
@@ -442,8 +496,8 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   bool retired = debug || why == HEDDLE_STOP_SYSCALL || why == HEDDLE_STOP_INTERRUPT;
   if (retired) {
     uint32_t unused = 0;
-    cpu->instructions++;
-    cpu->cycles += cost_of(cpu, in, &unused);
+    cpu->instructions_left--;
+    cpu->cycles_left -= cost_of(cpu, in, &unused);
   }
   return why;
 }
@@ -456,8 +510,8 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   if (!decode(cpu, code, len, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
   if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP) {
     emulate_tsc(cpu, &in);
-    cpu->instructions++;
-    cpu->cycles += cpu->costs.instruction;
+    cpu->instructions_left--;
+    cpu->cycles_left -= cpu->costs.instruction;
     return HEDDLE_STOP_NONE;
   }
   if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
@@ -487,36 +541,47 @@ static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
 static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
   uint64_t pc = from;
   do {
-    if (cpu->instructions >= cpu->instruction_limit || cpu->cycles >= cpu->cycle_limit) return HEDDLE_STOP_BUDGET;
+    if (cpu->instructions_left <= 0 || cpu->cycles_left <= 0) return HEDDLE_STOP_BUDGET;
     if (!cpu->passed) {
       if (has_breakpoint(cpu, pc, pc + 1)) return HEDDLE_STOP_BREAKPOINT;
       if ((cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc)) return HEDDLE_STOP_SYNC;
     }
-    uint64_t before = cpu->instructions;
+    int64_t before = cpu->instructions_left;
     enum heddle_stop why = step(cpu, pc);
-    if (cpu->instructions != before) cpu->passed = false;
+    if (cpu->instructions_left != before) cpu->passed = false;
     if (why) return why;
     pc = get_rip(cpu);
   } while (pc > from && pc < end);
   return HEDDLE_STOP_NONE;
 }
 
+// Sets the flags of blocks that a run has to look at.
+static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
+  uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
+  if (run_flags & HEDDLE_RUN_PAUSE) watched |= HEDDLE_BLOCK_PAUSE;
+  if (run_flags & HEDDLE_RUN_SYNC) watched |= HEDDLE_BLOCK_SYNC;
+  if (watched == cpu->watched) return;
+  cpu->watched = watched;
+  forget_blocks(cpu);
+}
+
 // Runs the loaded thread until something stops it. The counts of the run are in
 // instructions and cycles.
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags) {
-  cpu->instructions = cpu->cycles = 0;
-  cpu->instruction_limit = instructions;
-  cpu->cycle_limit = cycles;
+  cpu->instruction_limit = cpu->instructions_left = instructions < INT64_MAX ? (int64_t)instructions : INT64_MAX;
+  cpu->cycle_limit = cpu->cycles_left = cycles < INT64_MAX ? (int64_t)cycles : INT64_MAX;
+  watch(cpu, flags);
   cpu->run_flags = flags;
   cpu->passed = flags & HEDDLE_RUN_PASS;
-  for (;;) {
+  enum heddle_stop why;
+  do {
     cpu->pause_pending = false;
-    cpu->fast_instructions = cpu->instruction_limit;
-    cpu->fast_cycles = cpu->cycle_limit;
-    enum heddle_stop why = outcome(cpu, start(cpu));
-    if (!why && cpu->block) why = step_block(cpu, cpu->block_pc, cpu->block_pc + cpu->block->size);
-    if (why) return cpu->stop = why;
-  }
+    why = outcome(cpu, start(cpu));
+    if (!why && cpu->block_key) why = step_block(cpu, key_pc(cpu->block_key), key_end(cpu->block_key));
+  } while (!why);
+  cpu->instructions = instructions_done(cpu);
+  cpu->cycles = cycles_done(cpu);
+  return cpu->stop = why;
 }
 
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
@@ -526,7 +591,7 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
   free(cpu->breakpoints);
   cpu->breakpoints = copy;
   cpu->nbreakpoints = n;
-  memset(cpu->blocks, 0xff, HEDDLE_BLOCKS * sizeof *cpu->blocks);
+  forget_blocks(cpu);
   return 0;
 }
 
@@ -580,9 +645,10 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->cores = cores;
   cpu->tsc_multiplier = 1024;
   ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-  cpu->blocks = malloc(HEDDLE_BLOCKS * sizeof *cpu->blocks);
+  // One large page of the host: the table is read at every block.
+  cpu->blocks = aligned_alloc(1u << 20, HEDDLE_BLOCKS * sizeof *cpu->blocks);
   if (!cpu->blocks) return UC_ERR_NOMEM;
-  memset(cpu->blocks, 0xff, HEDDLE_BLOCKS * sizeof *cpu->blocks);
+  forget_blocks(cpu);
   if ((err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL))) return err;
   if ((err = add_hook(cpu, UC_HOOK_TLB_FILL, (void *)on_fill, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_BLOCK, (void *)on_block, 0))) return err;

@@ -38,16 +38,22 @@ struct heddle_costs {
 #define HEDDLE_BLOCK_PAUSE 2u     // ends with PAUSE
 #define HEDDLE_BLOCK_SYNC 4u      // has an atomic instruction or fence
 #define HEDDLE_BLOCK_SPECIAL 8u   // has RDTSC or RDTSCP
-#define HEDDLE_BLOCK_UNKNOWN 16u  // could not be decoded to its end
+#define HEDDLE_FLAG_BITS 8
 
+// A slot of the table of blocks, by address. The key is all that identifies a
+// block: pc << 17 | size << 4 | number of the address space in the table.
 struct heddle_block {
-  uint64_t pc, tag;
-  uint16_t size, count;
+  uint64_t key;
   uint32_t cost;
-  uint32_t flags;
+  uint16_t count;
+  uint16_t flags;
 };
 
 #define HEDDLE_BLOCKS (1u << 16)
+// Numbers of address spaces: 0 is nobody's, the last marks blocks with flags,
+// which the block hook must not pass quickly.
+#define HEDDLE_TAGS 16u
+#define HEDDLE_TAG_FLAGGED (HEDDLE_TAGS - 1)
 
 struct heddle_regs {
   uint64_t gpr[16];  // rax rcx rdx rbx rsp rbp rsi rdi r8-r15, as encoded
@@ -55,6 +61,13 @@ struct heddle_regs {
 };
 
 struct heddle_cpu {
+  // What the block hook touches, in one cache line.
+  struct heddle_block *blocks;
+  uint64_t tag;                // of the space in the table; 0 forces the slow path
+  int64_t instructions_left;   // of the run's budget; negative after an overshoot
+  int64_t cycles_left;
+  uint64_t block_key;          // of the block that is running or ran last, 0: none
+
   uc_engine *uc;
   struct heddle_ram *ram;
   struct heddle_space *space;
@@ -62,10 +75,9 @@ struct heddle_cpu {
   ZydisDecoder decoder;
 
   // Of the current or last run.
-  uint64_t instructions, cycles;
-  uint64_t instruction_limit, cycle_limit;
-  uint64_t fast_instructions, fast_cycles;  // the limits, or 0 to take the slow path
-  uint32_t run_flags;
+  uint64_t instructions, cycles;  // retired, once the run is over
+  int64_t instruction_limit, cycle_limit;
+  uint32_t run_flags, watched;  // watched: the flags of blocks that matter to the run
   enum heddle_stop stop;
   uint32_t vector;
   enum heddle_access access;
@@ -73,8 +85,9 @@ struct heddle_cpu {
   uint64_t fault_page;
   int error;
   bool stepping, pause_pending, passed;
-  const struct heddle_block *block;  // running or run last
-  uint64_t block_pc;
+
+  uint64_t tagged[HEDDLE_TAGS];  // code numbers of the spaces in the table
+  unsigned next_tag;
 
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;
@@ -90,7 +103,6 @@ struct heddle_cpu {
   uint64_t *breakpoints;  // sorted
   size_t nbreakpoints;
 
-  struct heddle_block *blocks;
   uc_hook hooks[8];
   unsigned nhooks;
   uc_context *clean;
