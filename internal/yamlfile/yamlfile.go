@@ -1,8 +1,8 @@
 // Package yamlfile reads configuration files strictly: every error names the
 // file, the line, the field, what was found there and what is allowed.
 //
-// viper does the reading, together with the command-line flags that override
-// the file. Beside it the file is parsed into yaml.v3 nodes, which know their
+// viper does the reading and merges in the values that override the file's,
+// such as those of command-line flags. Beside it the file is parsed into yaml.v3 nodes, which know their
 // lines, and checked against the Go type that it is to fill: unknown fields and
 // values of the wrong kind are errors. What a type cannot
 // say (ranges, names that must exist) its owner checks after loading and
@@ -67,10 +67,9 @@ type File struct {
 // does not name keep their values; slices should be nil before.
 func Load(path string, into any) (*File, error) { return LoadBound(path, into, nil) }
 
-// LoadBound is Load with more sources of values: bind may bind flags to fields
-// of v, named by their path ("sched.policy"). A flag that was given overrides
-// the file. An empty path stands for no file.
-func LoadBound(path string, into any, bind func(v *viper.Viper) error) (*File, error) {
+// LoadBound is Load with values that override the file's: override sets fields
+// of v, named by their path ("sched.policy"). An empty path stands for no file.
+func LoadBound(path string, into any, override func(v *viper.Viper)) (*File, error) {
 	var data []byte
 	if path != "" {
 		var err error
@@ -78,13 +77,13 @@ func LoadBound(path string, into any, bind func(v *viper.Viper) error) (*File, e
 			return nil, errRead.Wrap(cause(err), path)
 		}
 	}
-	return parse(path, data, into, bind)
+	return parse(path, data, into, override)
 }
 
 // Parse is Load from bytes; the path only serves in errors.
 func Parse(path string, data []byte, into any) (*File, error) { return parse(path, data, into, nil) }
 
-func parse(path string, data []byte, into any, bind func(v *viper.Viper) error) (*File, error) {
+func parse(path string, data []byte, into any, override func(v *viper.Viper)) (*File, error) {
 	f, err := parseNodes(path, data)
 	if err != nil {
 		return nil, err
@@ -99,10 +98,8 @@ func parse(path string, data []byte, into any, bind func(v *viper.Viper) error) 
 	if err := v.ReadConfig(bytes.NewReader(data)); err != nil {
 		return nil, f.syntax(err)
 	}
-	if bind != nil {
-		if err := bind(v); err != nil {
-			return nil, errDecode.Wrap(err)
-		}
+	if override != nil {
+		override(v)
 	}
 	if err := v.UnmarshalExact(into, viper.DecodeHook(textHook)); err != nil {
 		return nil, errDecode.Wrap(oneLine(err))

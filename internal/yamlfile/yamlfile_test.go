@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )
 
@@ -123,28 +122,17 @@ func TestWrongFindsTheLine(t *testing.T) {
 	}
 }
 
-func TestFlagsOverrideTheFile(t *testing.T) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.Int("count", 1, "")
-	flags.Int("depth", 1, "")
-	flags.Uint64("seed", 5, "")
-	if err := flags.Parse([]string{"--depth=9"}); err != nil {
-		t.Fatal(err)
-	}
+func TestOverrides(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
-	if err := os.WriteFile(path, []byte("count: 3\ninner: {depth: 4}\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("count: 3\ninner: {depth: 4}\nlist: [a, b]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got := sample{}
-	_, err := LoadBound(path, &got, func(v *viper.Viper) error {
-		for field, name := range map[string]string{"count": "count", "inner.depth": "depth", "seed": "seed"} {
-			if err := v.BindPFlag(field, flags.Lookup(name)); err != nil {
-				return err
-			}
-		}
-		return nil
+	got := sample{Seed: 5}
+	_, err := LoadBound(path, &got, func(v *viper.Viper) {
+		v.Set("inner.depth", "9")
+		v.Set("spans", []string{"1-2"})
 	})
-	if err != nil || got.Count != 3 || got.Inner.Depth != 9 || got.Seed != 5 {
+	if err != nil || got.Count != 3 || got.Inner.Depth != 9 || got.Seed != 5 || len(got.Spans) != 1 || len(got.List) != 2 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
