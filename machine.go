@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -86,6 +87,7 @@ func (m *Machine) build() (err error) {
 		return err
 	}
 	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, s.digest, c.Costs, m.kernelConfig())
+	procfs.Mount(s.fs, s.kernel.Proc())
 	return m.start()
 }
 

@@ -80,6 +80,12 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if addr >= emu.UserEnd {
 			return 0, unix.EFAULT
 		}
+		if !private {
+			// What memory a shared futex is in is found through the page.
+			if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
+				return 0, errno
+			}
+		}
 		return uint64(t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)), 0
 	case futexRequeue, futexCmpRequeue:
 		return t.futexRequeue(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), cmd == futexCmpRequeue, uint32(a[5]))
@@ -208,12 +214,16 @@ func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int
 		return 0, unix.EINVAL
 	}
 	for _, addr := range []event.Addr{from, to} {
-		if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
+		if _, errno := t.proc.space.ReadU32(addr); errno != 0 && !private {
 			return 0, errno
 		}
 	}
 	if compare {
-		if have, _ := t.proc.space.ReadU32(from); have != val {
+		have, errno := t.proc.space.ReadU32(from)
+		if errno != 0 {
+			return 0, errno
+		}
+		if have != val {
 			return 0, unix.EAGAIN
 		}
 	}

@@ -93,12 +93,17 @@ type Kernel struct {
 
 	scratch   *scratch
 	hostname  string
+	bootID    [16]byte
+	cores     []coreTime
 	oomKilled bool
 
 	stats Stats
 	fatal string // why the run must end at once, if it must
 	done  bool
 }
+
+// coreTime is what a core was busy with.
+type coreTime struct{ user, kernel event.Cycles }
 
 // Stats counts what a run did.
 type Stats struct {
@@ -109,13 +114,17 @@ type Stats struct {
 
 // New makes a kernel without processes; Exec starts the first.
 func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs emu.Costs, config Config) *Kernel {
-	return &Kernel{
+	k := &Kernel{
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		tasks: map[event.ThreadID]*Task{}, processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
 		scratch: &scratch{}, hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
+	k.cores = make([]coreTime, config.Cores)
+	_, _ = stream(config.Seed, "boot id").Read(k.bootID[:])
+	fs.Clock, fs.Entropy = k, k
+	return k
 }
 
 // stream makes a random stream of its own for one use of the seed, so that one

@@ -573,7 +573,19 @@ func sysFlistxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, errno
 }
 
-func sysSetxattr(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.EOPNOTSUPP }
+func sysSetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
+		return 0, errno
+	}
+	return 0, unix.EOPNOTSUPP
+}
+
+func sysFsetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if _, errno := t.plainFile(a[0]); errno != 0 {
+		return 0, errno
+	}
+	return 0, unix.EOPNOTSUPP
+}
 
 // sysIoprioGet and sysIoprioSet: there is one priority.
 func sysIoprioGet(*Task, [6]uint64) (uint64, unix.Errno) { return 4, 0 }

@@ -45,6 +45,8 @@ type Process struct {
 	subreaper  bool
 	dumpable   uint64
 	nice       int32
+	name       string // comm of the main thread, for zombies
+	oomScore   int
 	limits     [rlimits]unix.Rlimit
 	itimer     *itimer
 	posix      []*posixTimer
@@ -119,6 +121,9 @@ func (k *Kernel) exitTask(t *Task) {
 	}
 	t.state = dead
 	t.call = callState{}
+	if t.id == event.ThreadID(p.pid) {
+		p.name = t.name
+	}
 	p.deadUser += t.userTime
 	p.deadKernel += t.kernelTime
 	p.threads = slices.DeleteFunc(p.threads, func(o *Task) bool { return o == t })

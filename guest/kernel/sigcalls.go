@@ -294,6 +294,9 @@ func sysRtSigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if p == nil {
 		return 0, unix.ESRCH
 	}
+	if a[1] >= firstQueued && !p.room() {
+		return 0, unix.EAGAIN
+	}
 	return 0, t.killOne(p, int(int32(a[1])), info)
 }
 

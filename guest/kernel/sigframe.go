@@ -36,6 +36,10 @@ const (
 	flagsUser = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | flagTF | flagDF | 0x800 | flagRF | 0x40000
 )
 
+// initialFP is the floating-point state that programs and handlers start with:
+// control word 0x37f, MXCSR 0x1f80.
+var initialFP = [emu.FPSize]byte{0: 0x7f, 1: 0x03, 24: 0x80, 25: 0x1f}
+
 // contextOrder is the order of registers in struct sigcontext.
 var contextOrder = [16]int{
 	emu.R8, emu.R9, emu.R10, emu.R11, emu.R12, emu.R13, emu.R14, emu.R15,
@@ -77,6 +81,7 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	if t.copyOut(event.Addr(fp), image[:]) != 0 || t.copyOut(event.Addr(sp), frame) != 0 {
 		return false
 	}
+	t.k.cpu.SetFP(&initialFP)
 	t.regs.GPR[emu.RSP] = sp
 	t.regs.RIP = a.Handler
 	t.regs.RFLAGS &^= flagDF | flagTF | flagRF

@@ -127,6 +127,16 @@ type signalQueue struct {
 	list []sigInfo
 }
 
+// room tells whether an instance of a signal may be queued for p under
+// RLIMIT_SIGPENDING. Without room a real-time signal from sigqueue is refused.
+func (p *Process) room() bool {
+	queued := len(p.signals.list)
+	for _, t := range p.threads {
+		queued += len(t.signals.list)
+	}
+	return uint64(queued) < p.limits[rlimitSigpending].Cur
+}
+
 // add queues a signal; a standard signal that is pending already is merged.
 func (q *signalQueue) add(i sigInfo) {
 	n := i.number()

@@ -49,6 +49,7 @@ type Task struct {
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool
+	waits       uint64       // how often it has waited
 	started     int64        // ns
 	userTime    event.Cycles // cycles spent on a core
 	kernelTime  event.Cycles
@@ -205,9 +206,19 @@ func (t *Task) pageFault(s emu.Stop) {
 		code |= 16
 	}
 	t.trap = trapInfo{number: 14, errorCode: code, address: uint64(addr)}
+	if addr >= emu.UserEnd && addr < canonicalKernel {
+		// Not a page fault but general protection, which has no address.
+		t.trap = trapInfo{number: 13}
+		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		return
+	}
 	signal, cause := f.Signal()
 	t.force(faultInfo(signal, cause, addr))
 }
+
+// canonicalKernel is the first address of the upper half that an address can
+// have at all.
+const canonicalKernel event.Addr = 0xffff800000000000
 
 // outOfMemory is the kernel's last resort: the thread's process is killed.
 func (k *Kernel) outOfMemory(t *Task) {
@@ -288,10 +299,19 @@ func (t *Task) sseCause() int32 {
 }
 
 // AddUserTime and AddKernelTime account for time on a core.
-func (t *Task) AddUserTime(c event.Cycles) { t.userTime += c }
+func (t *Task) AddUserTime(c event.Cycles) {
+	t.userTime += c
+	t.core().user += c
+}
 
 // AddKernelTime accounts for time in the kernel.
-func (t *Task) AddKernelTime(c event.Cycles) { t.kernelTime += c }
+func (t *Task) AddKernelTime(c event.Cycles) {
+	t.kernelTime += c
+	t.core().kernel += c
+}
+
+// core is the account of the core that the thread runs on, or ran on last.
+func (t *Task) core() *coreTime { return &t.k.cores[max(0, t.k.sched.Core(t.id))] }
 
 // vfsContext is on whose behalf the current call acts on files.
 func (t *Task) vfsContext() *vfs.Ctx {

@@ -76,6 +76,7 @@ func (t *Task) block(deadline int64, queues ...*wait.Queue) {
 		t.waiting.timer = t.k.timers.add(deadline, t)
 	}
 	t.state = blocked
+	t.waits++
 	t.k.sched.Block(t.id)
 }
 

@@ -1,0 +1,207 @@
+package kernel
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/procfs"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Proc is the kernel as /proc and /sys show it.
+func (k *Kernel) Proc() procfs.Kernel { return &procView{k} }
+
+type procView struct{ k *Kernel }
+
+func (v *procView) CPUID(leaf, subleaf uint32) [4]uint32 { return v.k.cpu.CPUID(leaf, subleaf) }
+
+func (v *procView) Machine() procfs.Machine {
+	k := v.k
+	used := k.ram.Used() * emu.PageSize
+	m := procfs.Machine{
+		Cores: k.config.Cores, KHz: uint64(k.costs.MHz) * 1000,
+		MemoryBytes: k.ram.Limit() * emu.PageSize, FreeBytes: k.ram.Limit()*emu.PageSize - used, AnonBytes: used,
+		Hostname: k.hostname, Domainname: "(none)", Release: Release, Version: Version,
+		BootNS: k.config.EpochNS - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: len(k.tasks),
+		LastID: int32(k.lastID), MaxThreads: maxTasks, BootID: k.bootID,
+	}
+	for _, c := range k.cores {
+		user, system := k.cyclesToNS(c.user), k.cyclesToNS(c.kernel)
+		m.Times = append(m.Times, procfs.CoreTimes{UserNS: user, SystemNS: system, IdleNS: max(0, k.uptime()-user-system)})
+	}
+	for _, t := range k.tasks {
+		switch t.state {
+		case running:
+			m.Running++
+		case blocked:
+			m.Blocked++
+		}
+	}
+	return m
+}
+
+func (v *procView) Processes() []int32 {
+	var ids []int32
+	for _, p := range v.k.sortedProcesses() {
+		ids = append(ids, p.pid)
+	}
+	return ids
+}
+
+func (v *procView) Process(id int32) procfs.Process {
+	if p := v.k.processes[id]; p != nil {
+		return procProcess{p}
+	}
+	if t := v.k.tasks[event.ThreadID(id)]; t != nil {
+		return procProcess{t.proc}
+	}
+	return nil
+}
+
+type procProcess struct{ p *Process }
+
+func (v procProcess) ID() int32 { return v.p.pid }
+
+func (v procProcess) Threads() []int32 {
+	if v.p.status.zombie {
+		return []int32{v.p.pid}
+	}
+	var ids []int32
+	for _, t := range v.p.threads {
+		ids = append(ids, int32(t.id))
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// thread finds a live thread; 0 means the main one, or what is left of it.
+func (v procProcess) thread(id int32) *Task {
+	for _, t := range v.p.threads {
+		if id == 0 || int32(t.id) == id {
+			return t
+		}
+	}
+	return nil
+}
+
+func (v procProcess) Status(id int32) (procfs.Status, bool) {
+	p, k := v.p, v.p.k
+	t := v.thread(id)
+	if t == nil && !p.status.zombie {
+		return procfs.Status{}, false
+	}
+	s := procfs.Status{
+		Name: p.name, State: 'Z', Group: p.group, Session: p.session,
+		UID: [4]uint32{p.cred.UID, p.cred.EUID, p.cred.SUID, p.cred.FSUID},
+		GID: [4]uint32{p.cred.GID, p.cred.EGID, p.cred.SGID, p.cred.FSGID}, Groups: p.cred.Groups,
+		Umask: p.context.umask, SharedPending: uint64(p.signals.set), QueuedSignals: len(p.signals.list),
+		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS, Nice: int(p.nice),
+		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
+	}
+	if p.parent != nil {
+		s.Parent = p.parent.pid
+	}
+	for n := 1; n <= lastSignal; n++ {
+		switch p.actions.list[n].Handler {
+		case sigDfl:
+		case sigIgn:
+			s.Ignored |= uint64(sigbit(n))
+		default:
+			s.Caught |= uint64(sigbit(n))
+		}
+	}
+	user, system := p.times()
+	if t != nil {
+		v.addThread(&s, t)
+		if id != 0 {
+			user, system = t.userTime, t.kernelTime
+		}
+	}
+	s.UserNS, s.SystemNS = k.cyclesToNS(user), k.cyclesToNS(system)
+	if p.files != nil {
+		s.DescriptorTable = len(p.files.list)
+	}
+	return s, true
+}
+
+// addThread fills in what is known of a live thread.
+func (v procProcess) addThread(s *procfs.Status, t *Task) {
+	s.Name = t.name
+	s.Pending, s.Blocked = uint64(t.signals.set), uint64(t.mask)
+	s.QueuedSignals += len(t.signals.list)
+	s.NoNewPrivs = t.noNewPrivs
+	s.Core = int32(max(0, t.k.sched.Core(t.id)))
+	s.Voluntary = t.waits
+	s.StartNS = t.started + bootNS
+	if s.Affinity = t.affinity; s.Affinity == 0 {
+		s.Affinity = t.k.allCores()
+	}
+	switch t.state {
+	case running:
+		s.State = 'R'
+	case blocked:
+		s.State = 'S'
+		s.Waits = "do_" + SyscallName(t.call.number)
+	case stopped:
+		s.State = 'T'
+	}
+}
+
+func (v procProcess) Space() *mm.AddressSpace {
+	if v.p.status.zombie {
+		return nil
+	}
+	return v.p.space
+}
+
+func (v procProcess) Exe() *vfs.Dentry { return v.live(v.p.program) }
+
+func (v procProcess) Cwd() *vfs.Dentry { return v.live(v.p.context.cwd) }
+
+func (v procProcess) Root() *vfs.Dentry { return v.live(v.p.context.root) }
+
+func (v procProcess) live(d *vfs.Dentry) *vfs.Dentry {
+	if v.p.status.zombie {
+		return nil
+	}
+	return d
+}
+
+func (v procProcess) Files() []int32 {
+	var list []int32
+	if v.p.files != nil {
+		for fd, e := range v.p.files.list {
+			if e.file != nil {
+				list = append(list, int32(fd))
+			}
+		}
+	}
+	return list
+}
+
+func (v procProcess) File(fd int32) (*vfs.File, bool) {
+	if v.p.files == nil || fd < 0 {
+		return nil, false
+	}
+	e := v.p.files.get(uint64(fd))
+	if e == nil {
+		return nil, false
+	}
+	return e.file, e.cloexec
+}
+
+func (v procProcess) Limit(resource int) unix.Rlimit { return v.p.limits[resource] }
+
+func (v procProcess) SetName(thread int32, name string) {
+	if t := v.thread(thread); t != nil {
+		t.name = name
+	}
+}
+
+func (v procProcess) OOMScoreAdj() int { return v.p.oomScore }
+
+func (v procProcess) SetOOMScoreAdj(score int) { v.p.oomScore = score }
