@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/pipe"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -92,6 +93,7 @@ type Kernel struct {
 	costs     emu.Costs
 
 	scratch   *scratch
+	pipes     pipe.Account
 	hostname  string
 	bootID    [16]byte
 	cores     []coreTime

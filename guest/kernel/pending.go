@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"golang.org/x/sys/unix"
-
-	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
 // Calls whose objects are not connected yet; whoever writes one deletes its line.
@@ -40,23 +38,11 @@ func sysGetsockopt(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSY
 
 func sysListen(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
-func sysPipe(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysPipe2(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysPoll(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysPpoll(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysPselect6(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
 func sysRecvfrom(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysRecvmmsg(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysRecvmsg(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysSelect(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysSendmmsg(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
@@ -87,7 +73,5 @@ func sysTimerfdGettime(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.E
 func sysTimerfdSettime(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysVmsplice(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func (t *Task) openFIFO(*vfs.File) unix.Errno { return 0 }
 
 func (t *Task) stack() []string { return nil }

@@ -1,0 +1,233 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// pollFD is struct pollfd.
+type pollFD struct {
+	FD      int32
+	Events  int16
+	Revents int16
+}
+
+// alwaysPolled are the events that poll reports unasked.
+const alwaysPolled = unix.POLLERR | unix.POLLHUP
+
+func sysPoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline := forever
+	if ms := int32(a[2]); ms >= 0 {
+		deadline = t.deadlineIn(int64(ms) * 1e6)
+	}
+	n, errno := t.poll(event.Addr(a[0]), a[1], deadline)
+	return n, errno
+}
+
+func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline, errno := t.optionalTimeout(event.Addr(a[2]))
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno := t.temporaryMask(event.Addr(a[3]), a[4]); errno != 0 {
+		return 0, errno
+	}
+	n, errno := t.poll(event.Addr(a[0]), a[1], deadline)
+	return t.storeRemaining(event.Addr(a[2]), deadline, n, errno)
+}
+
+// optionalTimeout is the deadline of a relative timespec; none means forever.
+func (t *Task) optionalTimeout(addr event.Addr) (int64, unix.Errno) {
+	if addr == 0 {
+		return forever, 0
+	}
+	if t.call.deadline != 0 {
+		return t.call.deadline, 0
+	}
+	ns, errno := t.readTimespec(addr)
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.deadlineIn(ns), 0
+}
+
+// temporaryMask installs the signal mask of a call like ppoll.
+func (t *Task) temporaryMask(addr event.Addr, size uint64) unix.Errno {
+	if addr == 0 {
+		return 0
+	}
+	if size != 8 {
+		return unix.EINVAL
+	}
+	set, errno := t.readSigset(addr)
+	if errno != 0 {
+		return errno
+	}
+	t.swapMask(set)
+	return 0
+}
+
+// storeRemaining writes back what is left of a time-out, as the raw ppoll and
+// pselect6 do; that it cannot be written is no error.
+func (t *Task) storeRemaining(addr event.Addr, deadline int64, n uint64, errno unix.Errno) (uint64, unix.Errno) {
+	if addr != 0 && errno != errBlocked && deadline != forever {
+		_ = t.writeTimespec(addr, max(0, deadline-t.k.now))
+	}
+	return n, errno
+}
+
+func (t *Task) poll(addr event.Addr, count uint64, deadline int64) (uint64, unix.Errno) {
+	if count > t.proc.limits[unix.RLIMIT_NOFILE].Cur {
+		return 0, unix.EINVAL
+	}
+	list := make([]pollFD, count)
+	for i := range list {
+		if errno := readStruct(t, addr+event.Addr(8*i), &list[i]); errno != 0 {
+			return 0, errno
+		}
+	}
+	ready := uint64(0)
+	var queues []*wait.Queue
+	for i := range list {
+		p := &list[i]
+		var q *wait.Queue
+		if p.Revents, q = t.pollOne(p); p.Revents != 0 {
+			ready++
+		}
+		if q != nil {
+			queues = append(queues, q)
+		}
+	}
+	if ready == 0 {
+		// errInterrupted: poll is never restarted after a handler.
+		if errno := t.wait(errInterrupted, deadline, queues...); errno != unix.ETIMEDOUT {
+			return 0, errno
+		}
+	}
+	for i := range list {
+		if errno := t.proc.space.WriteU16(addr+event.Addr(8*i+6), uint16(list[i].Revents)); errno != 0 {
+			return 0, errno
+		}
+	}
+	return ready, 0
+}
+
+// pollOne tells which of the wanted events hold for one entry.
+func (t *Task) pollOne(p *pollFD) (int16, *wait.Queue) {
+	if p.FD < 0 {
+		return 0, nil
+	}
+	f, errno := t.plainFile(uint64(uint32(p.FD)))
+	if errno != 0 {
+		return unix.POLLNVAL, nil
+	}
+	return int16(f.Ready()) & (p.Events | alwaysPolled), f.Waiters()
+}
+
+// What select's three sets stand for (fs/select.c).
+const (
+	selectRead   = unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.POLLIN | unix.POLLHUP | unix.POLLERR
+	selectWrite  = unix.EPOLLWRBAND | unix.EPOLLWRNORM | unix.POLLOUT | unix.POLLERR
+	selectExcept = unix.POLLPRI
+)
+
+func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline := forever
+	if a[4] != 0 {
+		if deadline = t.call.deadline; deadline == 0 {
+			var tv unix.Timeval
+			if errno := readStruct(t, event.Addr(a[4]), &tv); errno != 0 {
+				return 0, errno
+			}
+			if tv.Sec < 0 || tv.Usec < 0 {
+				return 0, unix.EINVAL
+			}
+			// Linux takes any number of microseconds here.
+			ns, errno := nanoseconds(unix.Timespec{Sec: tv.Sec + tv.Usec/1e6, Nsec: tv.Usec % 1e6 * microsecond})
+			if errno != 0 {
+				return 0, errno
+			}
+			deadline = t.deadlineIn(ns)
+		}
+	}
+	n, errno := t.selectFiles(a, deadline)
+	if a[4] != 0 && errno != errBlocked {
+		tv := unix.NsecToTimeval(max(0, deadline-t.k.now))
+		_ = writeStruct(t, event.Addr(a[4]), &tv)
+	}
+	return n, errno
+}
+
+func sysPselect6(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline, errno := t.optionalTimeout(event.Addr(a[4]))
+	if errno != 0 {
+		return 0, errno
+	}
+	if a[5] != 0 {
+		var mask struct{ Addr, Size uint64 }
+		if errno := readStruct(t, event.Addr(a[5]), &mask); errno != 0 {
+			return 0, errno
+		}
+		if errno := t.temporaryMask(event.Addr(mask.Addr), mask.Size); errno != 0 {
+			return 0, errno
+		}
+	}
+	n, errno := t.selectFiles(a, deadline)
+	return t.storeRemaining(event.Addr(a[4]), deadline, n, errno)
+}
+
+// selectFiles is select and pselect6 once their time-out and mask are known.
+func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
+	count := int(int32(a[0]))
+	if count < 0 {
+		return 0, unix.EINVAL
+	}
+	count = min(count, max(64, len(t.proc.files.list)))
+	size := (count + 63) / 64 * 8
+	var want, have [3][]byte
+	for i := range want {
+		want[i], have[i] = make([]byte, size), make([]byte, size)
+		if a[1+i] != 0 {
+			if errno := t.copyIn(event.Addr(a[1+i]), want[i]); errno != 0 {
+				return 0, errno
+			}
+		}
+	}
+	ready := uint64(0)
+	var queues []*wait.Queue
+	for fd := range count {
+		at, bit := fd/8, byte(1)<<(fd%8)
+		if (want[0][at]|want[1][at]|want[2][at])&bit == 0 {
+			continue
+		}
+		f, errno := t.plainFile(uint64(fd))
+		if errno != 0 {
+			return 0, unix.EBADF
+		}
+		mask := f.Ready()
+		for i, events := range [3]uint32{selectRead, selectWrite, selectExcept} {
+			if want[i][at]&bit != 0 && mask&events != 0 {
+				have[i][at] |= bit
+				ready++
+			}
+		}
+		if q := f.Waiters(); q != nil {
+			queues = append(queues, q)
+		}
+	}
+	if ready == 0 {
+		if errno := t.wait(errInterrupted, deadline, queues...); errno != unix.ETIMEDOUT {
+			return 0, errno
+		}
+	}
+	for i := range have {
+		if a[1+i] != 0 {
+			if errno := t.copyOut(event.Addr(a[1+i]), have[i]); errno != 0 {
+				return 0, errno
+			}
+		}
+	}
+	return ready, 0
+}
