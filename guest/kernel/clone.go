@@ -157,6 +157,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	p := &Process{
 		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
+		program: old.program, objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
 		started: k.now,
 	}
 	if a.flags&unix.CLONE_PARENT != 0 {

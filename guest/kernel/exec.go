@@ -43,7 +43,7 @@ func (k *Kernel) Start(p Program) error {
 	}
 	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true}
 	proc.pid = int32(t.id)
-	proc.group, proc.session = proc.pid, proc.pid
+	proc.group, proc.session = outsideID, outsideID
 	proc.threads = []*Task{t}
 	space := mm.New(k.ram, mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
@@ -95,8 +95,9 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 
 // execFile is an open program.
 type execFile struct {
-	f   *vfs.File
-	ctx *vfs.Ctx
+	f      *vfs.File
+	ctx    *vfs.Ctx
+	object *mm.Object
 }
 
 func (e *execFile) Size() int64 { return e.f.Inode().Size() }
@@ -104,16 +105,21 @@ func (e *execFile) Size() int64 { return e.f.Inode().Size() }
 func (e *execFile) ReadAt(p []byte, off int64) (int, unix.Errno) { return e.f.Pread(e.ctx, p, off) }
 
 func (e *execFile) Object() *mm.Object {
-	o, errno := e.f.Map(false, false)
-	if errno != 0 {
-		return nil
+	if e.object == nil {
+		// An executable file can be mapped: OpenExec made sure that it is regular.
+		e.object, _ = e.f.Map(false, false)
 	}
-	return o
+	return e.object
 }
 
 func (e *execFile) Mapped() mm.File { return e.f }
 
-func (e *execFile) Close() { e.f.Unref() }
+func (e *execFile) Close() {
+	if e.object != nil {
+		e.object.Unref()
+	}
+	e.f.Unref()
+}
 
 func (k *Kernel) loadOptions(p *Process) loader.Options {
 	o := loader.Options{

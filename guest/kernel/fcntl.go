@@ -42,6 +42,8 @@ func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case unix.F_SETOWN:
 		f.Owner = int32(a[2])
 		return 0, 0
+	case unix.F_GETOWN_EX, unix.F_SETOWN_EX:
+		return t.ownerEx(f, cmd, event.Addr(a[2]))
 	case unix.F_GETSIG:
 		return uint64(f.Signal), 0
 	case unix.F_SETSIG:
@@ -74,6 +76,33 @@ func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	// Leases and directory notification are not there.
 	return 0, unix.EINVAL
+}
+
+// ownerEx gets or sets who is sent SIGIO, as a struct f_owner_ex.
+func (t *Task) ownerEx(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
+	var owner struct{ Type, ID int32 }
+	const thread, process, group = 0, 1, 2
+	if cmd == unix.F_GETOWN_EX {
+		owner.Type, owner.ID = process, f.Owner
+		if f.Owner < 0 {
+			owner.Type, owner.ID = group, -f.Owner
+		}
+		return 0, writeStruct(t, addr, &owner)
+	}
+	if errno := readStruct(t, addr, &owner); errno != 0 {
+		return 0, errno
+	}
+	switch {
+	case owner.Type == group:
+		f.Owner = -owner.ID
+	case owner.Type != thread && owner.Type != process:
+		return 0, unix.EINVAL
+	case owner.ID != 0 && t.k.tasks[event.ThreadID(owner.ID)] == nil:
+		return 0, unix.ESRCH
+	default:
+		f.Owner = owner.ID
+	}
+	return 0, 0
 }
 
 // recordLock is the lock commands of fcntl, of processes and of descriptions.

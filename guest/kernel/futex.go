@@ -34,6 +34,9 @@ type futexKey struct {
 	space  *mm.AddressSpace
 	object *mm.Object
 	offset uint64
+	// private: a private and a shared operation on one word do not meet, even
+	// if the memory is private.
+	private bool
 }
 
 // futexQueue holds the waiters of one word, the longest waiting first.
@@ -55,7 +58,7 @@ func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
 			return futexKey{object: v.Object, offset: v.Offset + uint64(addr-v.Start)}
 		}
 	}
-	return futexKey{space: t.proc.space, offset: uint64(addr)}
+	return futexKey{space: t.proc.space, offset: uint64(addr), private: private}
 }
 
 func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -244,10 +247,9 @@ func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int
 			moved = min(requeue, int32(len(q.waiters)))
 		}
 	}
-	if compare {
-		return uint64(done + moved), 0
-	}
-	return uint64(done), 0
+	// The man page says that FUTEX_REQUEUE counts the woken only; the kernel
+	// counts both for both operations.
+	return uint64(done + moved), 0
 }
 
 func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
@@ -366,7 +368,7 @@ func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
 	key := t.futexKey(addr, false)
 	if pending && !pi && word == 0 {
 		// Unlocked already, but the wake-up may not have happened.
-		k.futexWakeBoth(t, addr, key)
+		k.futexWake(key, 1, ^uint32(0))
 		return true
 	}
 	if word&futexTIDMask != uint32(t.id) {
@@ -376,14 +378,7 @@ func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
 		return false
 	}
 	if !pi && word&futexWaiters != 0 {
-		k.futexWakeBoth(t, addr, key)
+		k.futexWake(key, 1, ^uint32(0))
 	}
 	return true
-}
-
-// futexWakeBoth wakes one waiter of the word, whichever kind of key it has.
-func (k *Kernel) futexWakeBoth(t *Task, addr event.Addr, shared futexKey) {
-	if k.futexWake(shared, 1, ^uint32(0)) == 0 {
-		k.futexWake(t.futexKey(addr, true), 1, ^uint32(0))
-	}
 }

@@ -120,7 +120,7 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		tasks: map[event.ThreadID]*Task{}, processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
-		scratch: &scratch{}, hostname: "heddle",
+		lastID: firstID - 1, scratch: &scratch{}, hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
 	k.cores = make([]coreTime, config.Cores)
@@ -211,6 +211,14 @@ func (k *Kernel) newID() event.ThreadID {
 	k.lastID++
 	return k.lastID
 }
+
+// The first process gets the id that a program started from a shell might have.
+// Its parent, group and session are those of a process that the guest cannot
+// see.
+const (
+	firstID   = 1000
+	outsideID = 999
+)
 
 // noErrno is success.
 const noErrno unix.Errno = 0

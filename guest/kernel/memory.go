@@ -24,6 +24,9 @@ func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		r.File, r.Readable, r.Writable = f, f.Readable(), f.Writable()
 	}
 	addr, errno := t.proc.space.Mmap(r)
+	if r.Flags&unix.MAP_ANONYMOUS == 0 {
+		r.Object.Unref()
+	}
 	return uint64(addr), errno
 }
 

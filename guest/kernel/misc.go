@@ -12,10 +12,7 @@ func sysGetpid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc
 func sysGettid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.id), 0 }
 
 func sysGetppid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
-	if t.proc.parent == nil {
-		return 0, 0
-	}
-	return uint64(t.proc.parent.pid), 0
+	return uint64(t.proc.parentID()), 0
 }
 
 func sysSetTidAddress(t *Task, a [6]uint64) (uint64, unix.Errno) {

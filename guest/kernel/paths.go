@@ -418,13 +418,30 @@ func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
+	if errno := t.mayGrow(d.Inode(), int64(a[1])); errno != 0 {
+		return 0, errno
+	}
 	return 0, d.Inode().Truncate(t.vfsContext(), int64(a[1]))
+}
+
+// mayGrow applies RLIMIT_FSIZE to a new size.
+func (t *Task) mayGrow(i *vfs.Inode, size int64) unix.Errno {
+	if limit := t.proc.limits[unix.RLIMIT_FSIZE].Cur; size > i.Size() && uint64(size) > limit {
+		t.k.sendTask(t, signalInfo(unix.SIGXFSZ, siKernel))
+		return unix.EFBIG
+	}
+	return 0
 }
 
 func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	f, errno := t.plainFile(a[0])
 	if errno != 0 {
 		return 0, errno
+	}
+	if f.Writable() && f.Inode().IsRegular() {
+		if errno := t.mayGrow(f.Inode(), int64(a[1])); errno != 0 {
+			return 0, errno
+		}
 	}
 	return 0, f.Truncate(t.vfsContext(), int64(a[1]))
 }

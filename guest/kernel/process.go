@@ -50,6 +50,8 @@ type Process struct {
 	limits     [rlimits]unix.Rlimit
 	itimer     *itimer
 	posix      []*posixTimer
+	prof       [2]profTimer // ITIMER_VIRTUAL and ITIMER_PROF
+	cpuTimers  []*cpuTimer
 	lastTimer  int32
 	started    int64
 
@@ -79,6 +81,14 @@ type fsContext struct {
 
 // PID is the process's id.
 func (p *Process) PID() int32 { return p.pid }
+
+// parentID is the parent's id.
+func (p *Process) parentID() int32 {
+	if p.parent == nil {
+		return outsideID
+	}
+	return p.parent.pid
+}
 
 // Threads lists the live threads.
 func (p *Process) Threads() []*Task { return p.threads }

@@ -102,9 +102,7 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS, Nice: int(p.nice),
 		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
 	}
-	if p.parent != nil {
-		s.Parent = p.parent.pid
-	}
+	s.Parent = p.parentID()
 	for n := 1; n <= lastSignal; n++ {
 		switch p.actions.list[n].Handler {
 		case sigDfl:

@@ -302,6 +302,9 @@ func (t *Task) sseCause() int32 {
 func (t *Task) AddUserTime(c event.Cycles) {
 	t.userTime += c
 	t.core().user += c
+	if len(t.proc.cpuTimers) > 0 {
+		t.proc.runCPUTimers()
+	}
 }
 
 // AddKernelTime accounts for time in the kernel.

@@ -188,7 +188,7 @@ func (p *Process) cancelTimers() {
 	for _, x := range p.posix {
 		x.disarm()
 	}
-	p.posix = nil
+	p.posix, p.cpuTimers = nil, nil
 }
 
 // setItimer arms ITIMER_REAL and returns what was left of it.
@@ -228,8 +228,10 @@ func sysGetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	var v itimerval
-	if a[0] == 0 {
+	if a[0] == unix.ITIMER_REAL {
 		v = makeItimerval(t.proc.getItimer())
+	} else {
+		v = makeItimerval(t.proc.profTimer(a[0]).get())
 	}
 	return 0, writeStruct(t, event.Addr(a[1]), &v)
 }
@@ -248,12 +250,11 @@ func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] > 2 {
 		return 0, unix.EINVAL
 	}
-	if a[0] != 0 && value != 0 {
-		return 0, unix.ENOSYS // profiling timers, in processor time
-	}
 	var old itimerval
-	if a[0] == 0 {
+	if a[0] == unix.ITIMER_REAL {
 		old = makeItimerval(t.proc.setItimer(value, interval))
+	} else {
+		old = makeItimerval(t.proc.profTimer(a[0]).set(value, interval))
 	}
 	if a[2] != 0 {
 		return 0, writeStruct(t, event.Addr(a[2]), &old)
@@ -270,7 +271,10 @@ type posixTimer struct {
 	notify   int32
 	signal   int32
 	value    uint64
-	timer    *timer
+	cpu      cpuClockID // for clocks that count time on a core
+	onCPU    bool
+	timer    *timer    // armed on the run's clock
+	armed    *cpuTimer // ... or on a processor-time clock
 	interval int64
 	overrun  int32
 }
@@ -295,8 +299,9 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if _, errno := t.clock(x.clock); errno != 0 {
 		return 0, errno
 	}
-	if x.clock == unix.CLOCK_PROCESS_CPUTIME_ID || x.clock == unix.CLOCK_THREAD_CPUTIME_ID || x.clock < 0 {
-		return 0, unix.ENOTSUP
+	x.cpu, x.onCPU = t.cpuClockOf(x.clock)
+	if x.clock < 0 && !x.onCPU {
+		return 0, unix.EINVAL
 	}
 	if a[1] != 0 {
 		var e sigevent
@@ -337,17 +342,39 @@ func (x *posixTimer) disarm() {
 		x.proc.k.timers.cancel(x.timer)
 		x.timer = nil
 	}
+	if x.armed != nil {
+		x.proc.removeCPUTimer(x.armed)
+		x.armed = nil
+	}
+}
+
+// arm sets the timer; absolute times are those of its own clock.
+func (x *posixTimer) arm(value int64, absolute bool) {
+	k := x.proc.k
+	switch {
+	case x.onCPU && absolute:
+		x.armed = x.proc.addCPUTimer(x.cpu, value, x)
+	case x.onCPU:
+		x.armed = x.proc.addCPUTimer(x.cpu, saturatingAdd(x.cpu.read(x.proc), value), x)
+	case absolute:
+		x.timer = k.timers.add(k.runClock(x.clock, value), x)
+	default:
+		x.timer = k.timers.add(saturatingAdd(k.now, value), x)
+	}
 }
 
 func (x *posixTimer) left() (value, interval int64) {
-	if x.timer == nil {
-		return 0, x.interval
+	switch {
+	case x.armed != nil:
+		return max(1, x.armed.deadline-x.cpu.read(x.proc)), x.interval
+	case x.timer != nil:
+		return max(1, x.timer.deadline-x.proc.k.now), x.interval
 	}
-	return max(1, x.timer.deadline-x.proc.k.now), x.interval
+	return 0, x.interval
 }
 
 func (x *posixTimer) expire(k *Kernel) {
-	x.timer = nil
+	x.timer, x.armed = nil, nil
 	pending := false
 	q := &x.proc.signals
 	if x.thread != nil {
@@ -357,7 +384,7 @@ func (x *posixTimer) expire(k *Kernel) {
 		pending = pending || i.code() == siTimer && decode[int32](i[16:20]) == x.id
 	}
 	if x.interval > 0 {
-		x.timer = k.timers.add(k.now+x.interval, x)
+		x.arm(x.interval, false)
 	}
 	if x.notify == sigevNone {
 		return
@@ -418,11 +445,7 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	x.disarm()
 	x.interval, x.overrun = interval, 0
 	if value != 0 {
-		deadline := saturatingAdd(t.k.now, value)
-		if a[1]&1 != 0 { // TIMER_ABSTIME
-			deadline = t.k.runClock(x.clock, value)
-		}
-		x.timer = t.k.timers.add(deadline, x)
+		x.arm(value, a[1]&1 != 0) // TIMER_ABSTIME
 	}
 	if a[3] != 0 {
 		return 0, writeStruct(t, event.Addr(a[3]), &old)

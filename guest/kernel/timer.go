@@ -38,7 +38,7 @@ func (k *Kernel) NextTimer() (int64, bool) {
 	if len(k.timers.heap) == 0 {
 		return 0, false
 	}
-	return k.timers.heap[0].deadline, true
+	return max(0, k.timers.heap[0].deadline), true
 }
 
 // FireTimers moves the clock to now and lets the timers that are due run out.

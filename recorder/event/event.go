@@ -6,8 +6,8 @@ package event
 // Addr is a guest virtual address.
 type Addr uint64
 
-// ThreadID is a guest thread's id as the guest sees it (gettid). Ids start at
-// 1 and are never reused within a run.
+// ThreadID is a guest thread's id as the guest sees it (gettid). Ids are positive
+// and are never reused within a run.
 type ThreadID int32
 
 // CoreID numbers the cores of the machine from 0.
@@ -20,6 +20,6 @@ const NoCore CoreID = -1
 const NoThread ThreadID = -1
 
 // Cycles is virtual time: cycles of one core's clock since the start of the
-// run. It is a model (sched.Costs), repeatable to the cycle, and says nothing
+// run. It is a model (emu.Costs), repeatable to the cycle, and says nothing
 // about host time.
 type Cycles uint64
