@@ -228,6 +228,11 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
+  if (cpu->ram->nstale) {
+    cpu->block_key = 0;
+    stop_now(cpu, HEDDLE_STOP_NONE);
+    return true;
+  }
   if (cpu->instructions_left <= 0 || cpu->cycles_left <= 0) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
@@ -305,6 +310,17 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // The entry that the engine is given now replaces what it had.
   if (synced) cpu->seen_version = s->version;
   uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
+  if ((pte & HEDDLE_PTE_SHARED) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) {
+    // Code is about to change, perhaps by another address than its own: its
+    // translations go at the next block. Until then there is no right to write
+    // in the engine's cache, so that this is noticed.
+    if (access == HEDDLE_WRITE) {
+      heddle_ram_written(cpu->ram, page);
+      cpu->tag = 0;
+    } else {
+      pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+    }
+  }
   out->paddr = page << HEDDLE_PAGE_SHIFT;
   uint32_t perms = UC_PROT_NONE;
   if (pte & HEDDLE_PTE_READ) perms |= UC_PROT_READ;
@@ -410,7 +426,10 @@ static enum heddle_stop failed(struct heddle_cpu *cpu, uc_err err) {
       if (cpu->walk == HEDDLE_WALK_CODE) {
         uint64_t pte;
         cpu->walk = heddle_space_walk(cpu->space, cpu->fault_page, cpu->access, true, &pte);
-        if (cpu->walk == HEDDLE_WALK_OK) return HEDDLE_STOP_NONE;
+        if (cpu->walk == HEDDLE_WALK_OK) {
+          cpu->block_key = 0;
+          return HEDDLE_STOP_NONE;
+        }
       }
       return cpu->walk == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;
     case UC_ERR_INSN_INVALID:

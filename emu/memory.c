@@ -369,13 +369,13 @@ bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint6
 }
 
 // Gives the space a page of its own at va, which has an entry.
-static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool copy_code, uint64_t *pte) {
+static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stopped, uint64_t *pte) {
   struct heddle_ram *ram = s->ram;
   struct heddle_node *n = own_leaf(s, va);
   uint64_t *e = &n->e[slot(va, 0)], old = *e >> HEDDLE_PAGE_SHIFT;
   // Owning the leaf counted the other owners' references.
   if (old == HEDDLE_ZERO_PAGE || ram->refs[old] > 1) {
-    if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !copy_code) return HEDDLE_WALK_CODE;
+    if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !stopped) return HEDDLE_WALK_CODE;
     uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
     if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
     if (old != HEDDLE_ZERO_PAGE) memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
@@ -395,10 +395,10 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool copy
 
 // Translates va. On success *pte is the entry whose WRITE bit tells whether the
 // page may be written in place. A write copies the page first if it has other
-// owners; copy_code allows that for pages with translated code too, which is
-// safe only while the engine is stopped.
+// owners. What concerns pages with translated code is done only while the
+// engine is stopped.
 enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
-                                   bool copy_code, uint64_t *pte) {
+                                   bool stopped, uint64_t *pte) {
   static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
   if (va >= HEDDLE_USER_END) return HEDDLE_WALK_ABSENT;
   bool unique;
@@ -407,9 +407,16 @@ enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum hed
   if (!e) return HEDDLE_WALK_ABSENT;
   if (!(e & need[access])) return HEDDLE_WALK_DENIED;
   uint64_t page = e >> HEDDLE_PAGE_SHIFT;
-  if (access == HEDDLE_FETCH) s->ram->flags[page] |= HEDDLE_PAGE_CODE;
+  if (access == HEDDLE_FETCH && !(s->ram->flags[page] & HEDDLE_PAGE_CODE)) {
+    // The engine notices writes to code by the address that it was translated
+    // at, not by others of the same page. So other mappings lose the right to
+    // write, which the engine may have cached, before the page becomes code.
+    if ((e & HEDDLE_PTE_SHARED) && !stopped) return HEDDLE_WALK_CODE;
+    s->ram->flags[page] |= HEDDLE_PAGE_CODE;
+    if (e & HEDDLE_PTE_SHARED) s->version++;
+  }
   if (!(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1)) {
-    if (access == HEDDLE_WRITE) return copy_page(s, va, copy_code, pte);
+    if (access == HEDDLE_WRITE) return copy_page(s, va, stopped, pte);
     e &= ~(uint64_t)HEDDLE_PTE_WRITE;
   }
   *pte = e;

@@ -32,7 +32,7 @@ enum heddle_walk {
   HEDDLE_WALK_ABSENT,     // no entry, or the address is not a user address
   HEDDLE_WALK_DENIED,     // an entry without the right
   HEDDLE_WALK_NO_MEMORY,  // a copy was needed and the limit is reached
-  HEDDLE_WALK_CODE,       // a copy of a page with translated code is needed
+  HEDDLE_WALK_CODE,       // a page becomes or stops being code: the engine must stop first
 };
 
 // Per-page flags.
@@ -86,7 +86,7 @@ void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end);
 void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm);
 bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len);
 enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
-                                   bool copy_code, uint64_t *pte);
+                                   bool stopped, uint64_t *pte);
 enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to, size_t len, size_t *done);
 enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const void *from, size_t len,
                                     size_t *done);
