@@ -68,6 +68,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	status         int
+	stdinGaveUp    bool // an interruption ended a read of stdin
 }
 
 // say prints one sentence of heddle's own.

@@ -142,7 +142,12 @@ func (a *app) runJob(ctx context.Context, job worker.Job, strace bool, stdin io.
 	if strace {
 		c.Strace = a.stderr
 	}
-	return heddle.Run(ctx, c)
+	result, err := heddle.Run(ctx, c)
+	if a.stdinGaveUp && result != nil {
+		// The guest saw its input fail, and may have ended of that.
+		result.Outcome = outcomeInterrupted
+	}
+	return result, err
 }
 
 // finish writes the summary, says what there is to say, and sets the status.
@@ -164,8 +169,8 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		a.say("%s", result.Message)
 		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, job.Options, job.Args))
 	}
-	if n := len(result.OverlayFiles); n > 0 && !f.quiet {
-		a.say("%d file(s) that the program wrote were left in the overlay; --export DIR keeps them", n)
+	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
+		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)
 	}
 	return nil
 }
@@ -215,7 +220,7 @@ func (a *app) ownStdin(ctx context.Context) io.Reader {
 	if isRegular(a.stdin) {
 		return a.stdin
 	}
-	return &interruptibleReader{ctx: ctx, from: a.stdin, done: make(chan readResult, 1)}
+	return &interruptibleReader{ctx: ctx, from: a.stdin, done: make(chan readResult, 1), gaveUp: &a.stdinGaveUp}
 }
 
 func isRegular(r io.Reader) bool {
@@ -229,9 +234,10 @@ func isRegular(r io.Reader) bool {
 
 // interruptibleReader is a reader whose reads end when a context does.
 type interruptibleReader struct {
-	ctx  context.Context
-	from io.Reader
-	done chan readResult
+	ctx    context.Context
+	from   io.Reader
+	done   chan readResult
+	gaveUp *bool
 }
 
 type readResult struct {
@@ -249,6 +255,7 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	}()
 	select {
 	case <-r.ctx.Done():
+		*r.gaveUp = true
 		return 0, r.ctx.Err()
 	case result := <-r.done:
 		return copy(p, own[:result.n]), result.err

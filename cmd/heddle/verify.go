@@ -46,13 +46,12 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
-	if job.Stdin == "" {
-		if job.Stdin, err = a.keepStdin(ctx, dir); err != nil {
-			return err
-		}
-		job.StdinIsPipe = !isRegular(a.stdin)
+	stdin, err := a.keepStdin(ctx, &job, dir)
+	if err != nil {
+		return err
 	}
-	first, err := a.firstRun(ctx, f, job)
+	first, err := a.firstRun(ctx, f, job, stdin.Reader)
+	stdin.Close()
 	if err != nil {
 		return err
 	}
@@ -71,37 +70,39 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		}
 	}
 	if !f.quiet {
-		a.say("%d repetition(s) gave the same digest %s", f.verify, first.Digest)
+		a.say("repetitions with the same digest: %d; digest %s", f.verify, first.Digest)
 	}
 	return nil
 }
 
-// keepStdin makes a file of heddle's own standard input, which every
-// repetition has to read anew.
-func (a *app) keepStdin(ctx context.Context, dir string) (string, error) {
-	kept := filepath.Join(dir, "stdin")
-	file, err := os.Create(kept)
+// keepStdin opens standard input for the first run, and makes the job read a
+// copy: of the file, or, where it is no file, of what the first run reads.
+func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worker.Stdin, error) {
+	if job.Stdin != "" {
+		return job.OpenStdin()
+	}
+	job.Stdin = filepath.Join(dir, "stdin")
+	kept, err := os.Create(job.Stdin)
 	if err != nil {
-		return "", errTemp.Wrap(err)
+		return worker.Stdin{}, errTemp.Wrap(err)
 	}
-	_, err = io.Copy(file, a.ownStdin(ctx))
-	if err := errors.Join(err, file.Close()); err != nil && ctx.Err() == nil {
-		return "", errTemp.Wrap(err)
+	if !isRegular(a.stdin) {
+		job.StdinIsPipe = true
+		return worker.NewStdin(io.TeeReader(a.ownStdin(ctx), kept), kept), nil
 	}
-	return kept, nil
+	_, err = io.Copy(kept, a.stdin)
+	if err := errors.Join(err, kept.Close()); err != nil {
+		return worker.Stdin{}, errTemp.Wrap(err)
+	}
+	return job.OpenStdin()
 }
 
-func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job) (*heddle.Result, error) {
-	stdin, err := job.OpenStdin()
-	if err != nil {
-		return nil, err
-	}
-	defer stdin.Close()
+func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job, stdin io.Reader) (*heddle.Result, error) {
 	events, err := newLog(f.eventLog)
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.runJob(ctx, job, f.strace, stdin.Reader, events.writer())
+	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
 	return result, errors.Join(events.close(), err)
 }
 

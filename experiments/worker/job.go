@@ -93,6 +93,9 @@ type Stdin struct {
 	file *os.File
 }
 
+// NewStdin is a standard input that reads r and closes the file.
+func NewStdin(r io.Reader, file *os.File) Stdin { return Stdin{r, file} }
+
 // Close closes the file, if there is one.
 func (s Stdin) Close() {
 	if s.file != nil {

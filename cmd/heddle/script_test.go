@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"heddle": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		// A command that hangs is killed, so that the rest is still reported.
+		Deadline: time.Now().Add(5 * time.Minute),
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":    statusCommand,
+			"interrupt": interruptCommand,
+		},
+	})
+}
+
+// statusCommand runs a command and demands an exit status:
+// status N COMMAND...
+func statusCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if want, err := strconv.Atoi(args[0]); err != nil || got != want {
+		ts.Fatalf("status %d, want %s", got, args[0])
+	}
+}
+
+// interruptCommand starts a command whose standard input stays open, waits
+// until its stdout or stderr has a word, sends a signal, and demands an exit
+// status (-1: death by the signal): interrupt SIGNAL STATUS STREAM WORD COMMAND...
+func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 5 {
+		ts.Fatalf("usage: interrupt signal status stream word command...")
+	}
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	path, err := exec.LookPath(args[4])
+	ts.Check(err)
+	cmd := exec.Command(path, args[5:]...)
+	cmd.Args[0] = args[4]
+	cmd.Dir, cmd.Env = ts.Getenv("WORK"), environ(ts)
+	seen := make(chan struct{})
+	stdout, stderr := &watcher{}, &watcher{}
+	map[string]*watcher{"stdout": stdout, "stderr": stderr}[args[2]].until(args[3], seen)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(stdout, ts.Stdout()), io.MultiWriter(stderr, ts.Stderr())
+	stdin, err := cmd.StdinPipe()
+	ts.Check(err)
+	defer stdin.Close()
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-seen:
+		ts.Check(cmd.Process.Signal(signals[args[0]]))
+		err = <-ended
+	case err = <-ended:
+		ts.Fatalf("it ended before its output had %q: %v", args[3], err)
+	case <-time.After(2 * time.Minute):
+		_ = cmd.Process.Kill()
+		ts.Fatalf("it hangs, and its output does not have %q", args[3])
+	}
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[1] {
+		ts.Fatalf("status %s, want %s (%v)", got, args[1], err)
+	}
+}
+
+// environ is the script's environment.
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "TESTSCRIPT_COMMAND"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
+
+// watcher closes a channel when a word has been written to it.
+type watcher struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	word string
+	seen chan struct{}
+}
+
+func (w *watcher) until(word string, seen chan struct{}) { w.word, w.seen = word, seen }
+
+func (w *watcher) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(p)
+	if w.seen != nil && strings.Contains(w.text.String(), w.word) {
+		close(w.seen)
+		w.seen = nil
+	}
+	return len(p), nil
+}
+
+// TestSamplesLoad checks every experiment file that the project ships.
+func TestSamplesLoad(t *testing.T) {
+	entries, err := os.ReadDir("../../configs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		var out, problems bytes.Buffer
+		if status := Main([]string{"experiment", "validate", "../../configs/" + entry.Name()}, nil, &out, &problems); status != 0 {
+			t.Errorf("%s: %s", entry.Name(), problems.String())
+		}
+	}
+}
