@@ -413,7 +413,7 @@ enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum hed
     // write, which the engine may have cached, before the page becomes code.
     if ((e & HEDDLE_PTE_SHARED) && !stopped) return HEDDLE_WALK_CODE;
     s->ram->flags[page] |= HEDDLE_PAGE_CODE;
-    if (e & HEDDLE_PTE_SHARED) s->version++;
+    if (e & HEDDLE_PTE_SHARED) s->version = next_number(s->ram);
   }
   if (!(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1)) {
     if (access == HEDDLE_WRITE) return copy_page(s, va, stopped, pte);
