@@ -192,12 +192,12 @@ func (t *Task) signalReady() bool { return t.pending()&^t.mask != 0 }
 func (t *Task) dequeue(allowed sigset) (sigInfo, bool) {
 	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
 		if n := (q.set & allowed & synchronous).first(); n != 0 {
-			return q.take(n), true
+			return t.proc.overrun(q.take(n)), true
 		}
 	}
 	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
 		if n := (q.set & allowed).first(); n != 0 {
-			return q.take(n), true
+			return t.proc.overrun(q.take(n)), true
 		}
 	}
 	return sigInfo{}, false

@@ -276,7 +276,8 @@ type posixTimer struct {
 	timer    *timer    // armed on the run's clock
 	armed    *cpuTimer // ... or on a processor-time clock
 	interval int64
-	overrun  int32
+	overrun  int32 // since the signal that is pending was sent
+	told     int32 // with the last signal that was taken
 }
 
 type sigevent struct {
@@ -393,7 +394,6 @@ func (x *posixTimer) expire(k *Kernel) {
 		x.overrun++
 		return
 	}
-	x.overrun = 0
 	i := signalInfo(unix.Signal(x.signal), siTimer)
 	putU32(i[16:], uint32(x.id))
 	putU64(i[24:], x.value)
@@ -467,7 +467,20 @@ func sysTimerGetoverrun(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if x == nil {
 		return 0, unix.EINVAL
 	}
-	return uint64(x.overrun), 0
+	return uint64(x.told), 0
+}
+
+// overrun completes the siginfo of a timer's signal when it is taken: how often
+// the timer ran out since it was sent.
+func (p *Process) overrun(i sigInfo) sigInfo {
+	if i.code() != siTimer {
+		return i
+	}
+	if x := p.timer(uint64(decode[uint32](i[16:20]))); x != nil {
+		x.told, x.overrun = x.overrun, 0
+		putU32(i[20:], uint32(x.told))
+	}
+	return i
 }
 
 func sysTimerDelete(t *Task, a [6]uint64) (uint64, unix.Errno) {
