@@ -31,7 +31,18 @@ static uint64_t cycles_done(const struct heddle_cpu *cpu) {
   return (uint64_t)(cpu->cycle_limit - cpu->cycles_left);
 }
 
+// The slot for a block by where its bytes are, or NULL if they lie in two pages.
+static struct heddle_block *decoded_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
+  uint64_t pte, offset = pc & (HEDDLE_PAGE_SIZE - 1);
+  if (offset + size > HEDDLE_PAGE_SIZE) return NULL;
+  if (heddle_space_walk(cpu->space, pc, HEDDLE_FETCH, true, &pte)) return NULL;
+  uint64_t at = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + offset;
+  *key = make_key(at, size, 1);
+  return &cpu->decoded[(at ^ at >> 16) & (HEDDLE_BLOCKS - 1)];
+}
+
 static void forget_blocks(struct heddle_cpu *cpu) {
+  memset(cpu->decoded, 0, HEDDLE_BLOCKS * sizeof *cpu->decoded);
   memset(cpu->blocks, 0, HEDDLE_BLOCKS * sizeof *cpu->blocks);
   memset(cpu->tagged, 0, sizeof cpu->tagged);
   cpu->next_tag = 1;
@@ -195,7 +206,16 @@ static void measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end, uint32_t 
 // What is known of the block at pc, found out if need be.
 static struct heddle_block describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   uint32_t count, cost, flags = 0;
-  measure(cpu, pc, pc + size, &count, &cost, &flags);
+  uint64_t key;
+  struct heddle_block *known = decoded_slot(cpu, pc, size, &key);
+  if (known && known->key == key) {
+    count = known->count;
+    cost = known->cost;
+    flags = known->flags;
+  } else {
+    measure(cpu, pc, pc + size, &count, &cost, &flags);
+    if (known) *known = (struct heddle_block){key, cost, (uint16_t)count, (uint16_t)flags};
+  }
   if (cpu->nbreakpoints && has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
   struct heddle_block b = {make_key(pc, size, cpu->tag), cost, (uint16_t)count, (uint16_t)(flags & cpu->watched)};
   struct heddle_block *slot = block_slot(cpu, pc);
@@ -284,7 +304,11 @@ __attribute__((optimize("no-tree-vectorize"))) static void on_block(uc_engine *u
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
-  block_slot(user, cur->pc)->key = 0;
+  struct heddle_cpu *cpu = user;
+  block_slot(cpu, cur->pc)->key = 0;
+  uint64_t key;
+  struct heddle_block *known = cpu->space ? decoded_slot(cpu, cur->pc, cur->size, &key) : NULL;
+  if (known) known->key = 0;
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
@@ -666,7 +690,8 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
   // One large page of the host: the table is read at every block.
   cpu->blocks = aligned_alloc(1u << 20, HEDDLE_BLOCKS * sizeof *cpu->blocks);
-  if (!cpu->blocks) return UC_ERR_NOMEM;
+  cpu->decoded = malloc(HEDDLE_BLOCKS * sizeof *cpu->decoded);
+  if (!cpu->blocks || !cpu->decoded) return UC_ERR_NOMEM;
   forget_blocks(cpu);
   if ((err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL))) return err;
   if ((err = add_hook(cpu, UC_HOOK_TLB_FILL, (void *)on_fill, 0))) return err;
@@ -693,4 +718,5 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   if (cpu->clean) uc_context_free(cpu->clean);
   free(cpu->breakpoints);
   free(cpu->blocks);
+  free(cpu->decoded);
 }

@@ -86,6 +86,9 @@ struct heddle_cpu {
   int error;
   bool stepping, pause_pending, passed;
 
+  // The same by physical address, for blocks that lie in one page: processes
+  // that run the same file share what was found out.
+  struct heddle_block *decoded;
   uint64_t tagged[HEDDLE_TAGS];  // code numbers of the spaces in the table
   unsigned next_tag;
 
