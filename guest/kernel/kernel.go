@@ -28,6 +28,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/pipe"
 	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -92,12 +93,15 @@ type Kernel struct {
 	extraCost event.Cycles  // kernel work to be charged to the running core
 	costs     emu.Costs
 
-	scratch   *scratch
-	pipes     pipe.Account
-	hostname  string
-	bootID    [16]byte
-	cores     []coreTime
-	oomKilled bool
+	scratch *scratch
+	pipes   pipe.Account
+	current *Task // that acts in the kernel now
+	// signalQueue is woken when any signal comes, for signalfd.
+	signalQueue wait.Queue
+	hostname    string
+	bootID      [16]byte
+	cores       []coreTime
+	oomKilled   bool
 
 	stats Stats
 	fatal string // why the run must end at once, if it must

@@ -14,22 +14,6 @@ func sysBind(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysConnect(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
-func sysEpollCreate(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEpollCreate1(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEpollCtl(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEpollPwait(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEpollPwait2(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEpollWait(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEventfd(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysEventfd2(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
 func sysGetpeername(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysGetsockname(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
@@ -54,24 +38,8 @@ func sysSetsockopt(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSY
 
 func sysShutdown(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
-func sysSignalfd(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysSignalfd4(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
 func sysSocket(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysSocketpair(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysSplice(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysTee(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysTimerfdCreate(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysTimerfdGettime(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysTimerfdSettime(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func sysVmsplice(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func (t *Task) stack() []string { return nil }

@@ -75,3 +75,188 @@ func (t *Task) openFIFO(f *vfs.File) unix.Errno {
 	}
 	return t.wait(errRestart, forever, end.Opens())
 }
+
+// spliceFlags are hints (SPLICE_F_MOVE, _MORE, _GIFT) and SPLICE_F_NONBLOCK.
+const (
+	spliceNonblock = 2
+	spliceFlags    = 15
+)
+
+// pipeEnd returns the pipe that a description is an end of, or nil.
+func pipeEnd(f *vfs.File) *pipe.Pipe {
+	if e, ok := f.Impl.(*pipe.End); ok {
+		return e.Pipe()
+	}
+	return nil
+}
+
+func sysSplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[4] == 0 {
+		return 0, 0
+	}
+	if a[5]&^spliceFlags != 0 {
+		return 0, unix.EINVAL
+	}
+	in, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	out, errno := t.plainFile(a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	from, to := pipeEnd(in), pipeEnd(out)
+	switch {
+	case !in.Readable() || !out.Writable():
+		return 0, unix.EBADF
+	case from == nil && to == nil, from != nil && from == to:
+		return 0, unix.EINVAL
+	case from != nil && a[1] != 0, to != nil && a[3] != 0:
+		return 0, unix.ESPIPE
+	case to == nil && out.Flags()&unix.O_APPEND != 0:
+		return 0, unix.EINVAL
+	}
+	return t.splice(in, out, a[1], a[3], a[4], a[5]&spliceNonblock != 0)
+}
+
+// splice moves bytes of which one side at least is a pipe. What the other side
+// does not take stays where it is.
+func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (uint64, unix.Errno) {
+	source, target := pipeEnd(in), pipeEnd(out)
+	limit := min(n, chunkSize)
+	if target != nil {
+		if !target.HasReaders() {
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			return 0, unix.EPIPE
+		}
+		if target.Free() == 0 {
+			return 0, t.spliceWait(out, nonblock)
+		}
+		limit = min(limit, uint64(target.Free()))
+	}
+	buf := t.k.scratch.get(limit)
+	c := t.vfsContext()
+	if source != nil {
+		got := source.Peek(buf)
+		if got == 0 {
+			if !source.HasWriters() {
+				return 0, 0
+			}
+			return 0, t.spliceWait(in, nonblock)
+		}
+		put, errno := t.spliceOut(c, out, outAt, buf[:got])
+		if put > 0 {
+			// What was taken is read for good; the bytes are known already.
+			if _, errno := in.Read(c, buf[:put]); errno != 0 {
+				return 0, errno
+			}
+			return uint64(put), 0
+		}
+		if errno == unix.EAGAIN {
+			return 0, t.spliceWait(out, nonblock)
+		}
+		return 0, errno
+	}
+	got, errno := t.spliceIn(c, in, inAt, buf)
+	if errno == unix.EAGAIN {
+		return 0, t.spliceWait(in, nonblock)
+	}
+	if errno != 0 || got == 0 {
+		return 0, errno
+	}
+	put, errno := out.Write(c, buf[:got])
+	return uint64(put), errno
+}
+
+// spliceWait waits for a side that cannot go on, unless the call or the side
+// does not block.
+func (t *Task) spliceWait(f *vfs.File, nonblock bool) unix.Errno {
+	if nonblock || f.Nonblock() {
+		return unix.EAGAIN
+	}
+	return t.wait(errRestart, forever, f.Waiters())
+}
+
+// spliceOut writes to a side at an offset in guest memory, or at its position.
+func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, unix.Errno) {
+	if at == 0 {
+		return out.Write(c, p)
+	}
+	pos, errno := t.filePosition(out, at)
+	if errno != 0 {
+		return 0, errno
+	}
+	n, errno := out.Pwrite(c, p, pos.at)
+	if errno != 0 {
+		return n, errno
+	}
+	pos.at += int64(n)
+	return n, pos.store(t, out)
+}
+
+// spliceIn reads from a side at an offset in guest memory, or at its position.
+func (t *Task) spliceIn(c *vfs.Ctx, in *vfs.File, at uint64, p []byte) (int, unix.Errno) {
+	if at == 0 {
+		return in.Read(c, p)
+	}
+	pos, errno := t.filePosition(in, at)
+	if errno != 0 {
+		return 0, errno
+	}
+	n, errno := in.Pread(c, p, pos.at)
+	if errno != 0 {
+		return n, errno
+	}
+	pos.at += int64(n)
+	return n, pos.store(t, in)
+}
+
+func sysTee(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[3]&^spliceFlags != 0 {
+		return 0, unix.EINVAL
+	}
+	in, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	out, errno := t.plainFile(a[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	from, to := pipeEnd(in), pipeEnd(out)
+	switch {
+	case a[2] == 0:
+		return 0, 0
+	case !in.Readable() || !out.Writable():
+		return 0, unix.EBADF
+	case from == nil || to == nil || from == to:
+		return 0, unix.EINVAL
+	case !to.HasReaders():
+		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		return 0, unix.EPIPE
+	case from.Len() == 0 && !from.HasWriters():
+		return 0, 0
+	case from.Len() == 0:
+		return 0, t.spliceWait(in, a[3]&spliceNonblock != 0)
+	case to.Free() == 0:
+		return 0, t.spliceWait(out, a[3]&spliceNonblock != 0)
+	}
+	return uint64(from.Tee(to, int(min(a[2], maxTransfer)))), 0
+}
+
+func sysVmsplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[3]&^spliceFlags != 0 {
+		return 0, unix.EINVAL
+	}
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if pipeEnd(f) == nil {
+		return 0, unix.EBADF
+	}
+	if f.Writable() {
+		return t.vectored(a, position{}, t.doWrite)
+	}
+	return t.vectored(a, position{}, t.doRead)
+}

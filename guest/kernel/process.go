@@ -28,9 +28,8 @@ type Process struct {
 	actions        *signalActions
 	cred           vfs.Cred
 
-	signals  signalQueue
-	signalFD wait.Queue // those who poll for pending signals
-	waiters  wait.Queue // threads of this process in wait4 and waitid
+	signals signalQueue
+	waiters wait.Queue // threads of this process in wait4 and waitid
 
 	program    *vfs.Dentry // what /proc/PID/exe leads to
 	path       string

@@ -238,7 +238,7 @@ func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 			}
 		}
 	}
-	p.signalFD.Wake(unix.EPOLLIN)
+	k.signalQueue.Wake(unix.EPOLLIN)
 }
 
 // admit does what a signal does at once, whoever takes it, and tells whether it
@@ -270,7 +270,7 @@ func (t *Task) notice(n int) {
 	if !t.mask.has(n) || t.waitSet.has(n) {
 		t.Wake(unix.EPOLLIN)
 	}
-	t.proc.signalFD.Wake(unix.EPOLLIN)
+	t.k.signalQueue.Wake(unix.EPOLLIN)
 }
 
 // force raises a signal that the thread's own instruction caused: it cannot be

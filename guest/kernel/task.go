@@ -75,6 +75,7 @@ func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 // returns false when the thread waits again or is gone. On true the thread is
 // loaded.
 func (k *Kernel) Prepare(t *Task) bool {
+	k.current = t
 	for {
 		if t.call.active {
 			t.attempt()
@@ -99,6 +100,7 @@ func (k *Kernel) Prepare(t *Task) bool {
 
 // Handle acts on the stop of a thread's run. The thread is still loaded.
 func (k *Kernel) Handle(t *Task, s emu.Stop) {
+	k.current = t
 	switch s.Reason {
 	case emu.StopSyscall:
 		t.enter()

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/epoll"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func sysEpollCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if int32(a[0]) <= 0 {
+		return 0, unix.EINVAL
+	}
+	return t.anonFile("eventpoll", 0, epoll.New(), false)
+}
+
+func sysEpollCreate1(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[0])&^unix.EPOLL_CLOEXEC != 0 {
+		return 0, unix.EINVAL
+	}
+	return t.anonFile("eventpoll", 0, epoll.New(), a[0]&unix.EPOLL_CLOEXEC != 0)
+}
+
+// epollEventSize is the size of struct epoll_event, which is packed.
+const epollEventSize = 12
+
+func (t *Task) epollFile(fd uint64) (*vfs.File, *epoll.Instance, unix.Errno) {
+	f, errno := t.plainFile(fd)
+	if errno != 0 {
+		return nil, nil, errno
+	}
+	i, ok := f.Impl.(*epoll.Instance)
+	if !ok {
+		return f, nil, unix.EINVAL
+	}
+	return f, i, 0
+}
+
+func sysEpollCtl(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var ev epoll.Event
+	if a[1] != unix.EPOLL_CTL_DEL {
+		raw := make([]byte, epollEventSize)
+		if errno := t.copyIn(event.Addr(a[3]), raw); errno != 0 {
+			return 0, errno
+		}
+		ev = epoll.Event{Events: decode[uint32](raw), Data: decode[uint64](raw[4:])}
+	}
+	self, i, errno := t.epollFile(a[0])
+	if errno == unix.EBADF {
+		return 0, errno
+	}
+	f, targetErrno := t.plainFile(a[2])
+	if targetErrno != 0 {
+		return 0, targetErrno
+	}
+	if _, pollable := f.Impl.(vfs.Poller); !pollable {
+		return 0, unix.EPERM
+	}
+	if errno != 0 || f == self {
+		return 0, unix.EINVAL
+	}
+	switch int32(a[1]) {
+	case unix.EPOLL_CTL_ADD:
+		return 0, i.Add(f, int32(a[2]), ev)
+	case unix.EPOLL_CTL_MOD:
+		return 0, i.Modify(f, int32(a[2]), ev)
+	case unix.EPOLL_CTL_DEL:
+		return 0, i.Delete(f, int32(a[2]))
+	}
+	return 0, unix.EINVAL
+}
+
+func sysEpollWait(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.epollWait(a, t.millisecondDeadline(int32(a[3])))
+}
+
+// millisecondDeadline is the deadline of a time-out in milliseconds, negative
+// for none.
+func (t *Task) millisecondDeadline(ms int32) int64 {
+	if ms < 0 {
+		return forever
+	}
+	return t.deadlineIn(int64(ms) * 1e6)
+}
+
+func sysEpollPwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if errno := t.temporaryMask(event.Addr(a[4]), a[5]); errno != 0 {
+		return 0, errno
+	}
+	return t.epollWait(a, t.millisecondDeadline(int32(a[3])))
+}
+
+func sysEpollPwait2(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline, errno := t.optionalTimeout(event.Addr(a[3]))
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno := t.temporaryMask(event.Addr(a[4]), a[5]); errno != 0 {
+		return 0, errno
+	}
+	return t.epollWait(a, deadline)
+}
+
+func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
+	limit := int32(a[2])
+	if limit <= 0 || limit > 1<<31/epollEventSize-1 {
+		return 0, unix.EINVAL
+	}
+	_, i, errno := t.epollFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	at := event.Addr(a[1])
+	n := i.Take(int(limit), func(ev epoll.Event) bool {
+		raw := make([]byte, epollEventSize)
+		putU32(raw, ev.Events)
+		putU64(raw[4:], ev.Data)
+		if errno = t.copyOut(at, raw); errno != 0 {
+			return false
+		}
+		at += epollEventSize
+		return true
+	})
+	if n > 0 || errno != 0 {
+		return partial(uint64(n), errno)
+	}
+	if errno := t.wait(errInterrupted, deadline, i.Waiters()); errno != unix.ETIMEDOUT {
+		return 0, errno
+	}
+	return 0, 0
+}
