@@ -170,7 +170,7 @@ func literal(t *testing.T, s source, expr ast.Expr) string {
 
 func TestDefinitionsAreWellFormed(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	whole := regexp.MustCompile(`(?s)^[A-Z0-9/].*\.$`)
+	whole := regexp.MustCompile(`(?s)^([A-Z0-9/]|heddle ).*\.$`)
 	seen := map[string]string{}
 	for _, d := range definitions(t, sources(t)) {
 		if !id.MatchString(d.id) {
