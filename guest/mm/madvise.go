@@ -28,8 +28,16 @@ func (as *AddressSpace) Madvise(addr event.Addr, length uint64, advice int) unix
 	if errno != 0 {
 		return errno
 	}
-	return as.walk(addr, end, func(v *VMA, start, end event.Addr) unix.Errno {
-		return apply(as, v, start, end)
+	stopAtHoles := advice == unix.MADV_POPULATE_READ || advice == unix.MADV_POPULATE_WRITE
+	if stopAtHoles && as.lookup(addr) == nil && addr < end {
+		return unix.ENOMEM
+	}
+	return as.walk(addr, end, func(v *VMA, start, to event.Addr) unix.Errno {
+		errno := apply(as, v, start, to)
+		if errno == 0 && stopAtHoles && to < end && as.lookup(to) == nil {
+			return unix.ENOMEM
+		}
+		return errno
 	})
 }
 
@@ -132,7 +140,7 @@ func adviseRemove(_ *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
 	switch {
 	case v.has(Locked), v.Object == nil:
 		return unix.EINVAL
-	case !v.has(Shared), v.Prot&unix.PROT_WRITE == 0:
+	case !v.has(Shared), v.MayProt&unix.PROT_WRITE == 0:
 		return unix.EACCES
 	}
 	return v.Object.Zero(int64(v.Offset+uint64(start-v.Start)), int64(end-start))
@@ -155,7 +163,10 @@ func adviseFlags(set, unset Flags) applyAdvice {
 }
 
 func advisePopulate(access emu.Access) applyAdvice {
-	return func(as *AddressSpace, _ *VMA, start, end event.Addr) unix.Errno {
+	return func(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
+		if access == emu.AccessRead && v.Prot&unix.PROT_READ == 0 {
+			return unix.EINVAL // although the processor would allow it
+		}
 		switch as.prefaultFor(start, end, access) {
 		case Resolved:
 			return 0

@@ -13,12 +13,17 @@ import (
 // nameColumn is where names begin in the lines of /proc/PID/maps.
 const nameColumn = 73
 
+// vsyscallLine is what Linux says of the page of legacy system calls, which is
+// outside every address space.
+const vsyscallLine = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
+
 // Maps is the content of /proc/PID/maps (proc(5)).
 func (as *AddressSpace) Maps() string {
 	var b strings.Builder
 	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		as.writeLine(&b, as.vmas.at(p))
 	}
+	b.WriteString(vsyscallLine)
 	return b.String()
 }
 
@@ -62,7 +67,7 @@ func (as *AddressSpace) describe(v *VMA) (name string, dev, inode uint64) {
 	switch {
 	case v.File != nil:
 		return v.File.MapName()
-	case v.Start <= as.brk && v.End >= as.Layout.StartBrk && as.Layout.StartBrk != 0:
+	case v.Start < as.brk && v.End > as.Layout.StartBrk:
 		return "[heap]", 0, 0
 	case v.holds(as.Layout.StartStack):
 		return "[stack]", 0, 0

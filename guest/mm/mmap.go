@@ -28,16 +28,29 @@ func pageAlign(n uint64) uint64 { return (n + emu.PageSize - 1) &^ (emu.PageSize
 
 func aligned(n uint64) bool { return n%emu.PageSize == 0 }
 
-// legacyMapFlags are the flags that MAP_SHARED ignores beyond and that
-// MAP_SHARED_VALIDATE knows (LEGACY_MAP_MASK of Linux).
-const legacyMapFlags = unix.MAP_SHARED | unix.MAP_PRIVATE | unix.MAP_FIXED | unix.MAP_ANONYMOUS |
+// legacyMapFlags are the flags that MAP_SHARED_VALIDATE knows (LEGACY_MAP_MASK
+// of Linux); MAP_SHARED ignores all others.
+const legacyMapFlags = mapAbove4G | mapUninitialized | unix.MAP_HUGE_2MB | unix.MAP_HUGE_1GB | unix.MAP_SHARED | unix.MAP_PRIVATE | unix.MAP_FIXED | unix.MAP_ANONYMOUS |
 	unix.MAP_DENYWRITE | unix.MAP_EXECUTABLE | unix.MAP_GROWSDOWN | unix.MAP_LOCKED | unix.MAP_NORESERVE |
 	unix.MAP_POPULATE | unix.MAP_NONBLOCK | unix.MAP_STACK | unix.MAP_HUGETLB | unix.MAP_32BIT
+
+// Flags of mman.h that package unix lacks.
+const (
+	mapAbove4G       = 0x80
+	mapUninitialized = 0x4000000
+)
 
 // Mmap maps memory as mmap(2) does and returns where.
 func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
 	if !aligned(r.Offset) || r.Length == 0 {
 		return 0, unix.EINVAL
+	}
+	if r.Flags&unix.MAP_HUGETLB != 0 {
+		// There is no pool of huge pages, and no file that is made of them.
+		if r.Flags&unix.MAP_ANONYMOUS == 0 {
+			return 0, unix.EINVAL
+		}
+		return 0, unix.ENOMEM
 	}
 	if r.Flags&unix.MAP_FIXED_NOREPLACE != 0 {
 		r.Flags |= unix.MAP_FIXED
@@ -48,9 +61,6 @@ func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
 	length := pageAlign(r.Length)
 	if length == 0 {
 		return 0, unix.ENOMEM
-	}
-	if r.Flags&unix.MAP_ANONYMOUS == 0 && r.Offset+length < r.Offset {
-		return 0, unix.EOVERFLOW
 	}
 	if as.vmas.count > MaxMappings {
 		return 0, unix.ENOMEM
@@ -172,9 +182,6 @@ func (as *AddressSpace) anonymous(v *VMA, r *MapRequest) unix.Errno {
 		if v.has(GrowsDown) {
 			return unix.EINVAL
 		}
-		if !v.has(NoReserve) && !as.mayPromise(v.pages()) {
-			return unix.ENOMEM
-		}
 		v.Flags |= Shared
 		v.File = sharedZeros
 		// The reference of the maker is given up when the mapping has its own.
@@ -193,8 +200,14 @@ func (zeros) MapName() (path string, dev, inode uint64) { return "/dev/zero (del
 
 var sharedZeros = zeros{}
 
+// maxFile is the largest size of a file.
+const maxFile = 1<<63 - 1
+
 func fileBacked(v *VMA, r *MapRequest) unix.Errno {
 	v.Object, v.Offset, v.File = r.Object, r.Offset, r.File
+	if v.Len() > maxFile || r.Offset > maxFile-v.Len() {
+		return unix.EOVERFLOW
+	}
 	switch kind := r.Flags & unix.MAP_TYPE; kind {
 	case unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE:
 		if kind == unix.MAP_SHARED_VALIDATE && r.Flags&^(legacyMapFlags|unix.MAP_SHARED_VALIDATE) != 0 {
@@ -229,19 +242,23 @@ func fileBacked(v *VMA, r *MapRequest) unix.Errno {
 	return 0
 }
 
-// install puts a mapping in place of whatever is there.
+// install puts a mapping in place of whatever is there, which on some errors is
+// gone all the same, as in Linux.
 func (as *AddressSpace) install(v VMA) unix.Errno {
 	if !as.mayExpand(&v, v.pages()-as.pagesIn(v.Start, v.End)) {
 		return unix.ENOMEM
-	}
-	if errno := as.unmap(v.Start, v.End); errno != 0 {
-		return errno
 	}
 	if v.accountable() {
 		if !as.mayPromise(v.pages()) {
 			return unix.ENOMEM
 		}
 		v.Flags |= Account
+	}
+	if errno := as.unmap(v.Start, v.End); errno != 0 {
+		return errno
+	}
+	if v.File == sharedZeros && !v.has(NoReserve) && !as.mayPromise(v.pages()) {
+		return unix.ENOMEM
 	}
 	as.add(v)
 	as.merge(v.End)

@@ -106,10 +106,13 @@ func (as *AddressSpace) remapTo(addr event.Addr, oldLen, newLen uint64, flags in
 	if as.vmas.count+2 >= MaxMappings-3 {
 		return 0, unix.ENOMEM
 	}
+	if flags&unix.MREMAP_FIXED != 0 && to < MinAddr {
+		return 0, unix.EPERM
+	}
+	if errno := as.mayResize(as.lookup(addr), addr, min(oldLen, newLen), newLen); errno != 0 {
+		return 0, errno
+	}
 	if flags&unix.MREMAP_FIXED != 0 {
-		if to < MinAddr {
-			return 0, unix.EPERM
-		}
 		if errno := as.Munmap(to, newLen); errno != 0 {
 			return 0, errno
 		}
@@ -122,18 +125,18 @@ func (as *AddressSpace) remapTo(addr event.Addr, oldLen, newLen uint64, flags in
 	}
 	v := as.lookup(addr)
 	if v == nil {
-		return 0, unix.EFAULT
-	}
-	if errno := as.mayResize(v, addr, oldLen, newLen); errno != 0 {
-		return 0, errno
+		return 0, unix.EFAULT // a mapping of no length, moved onto itself
 	}
 	if flags&unix.MREMAP_DONTUNMAP != 0 && !as.mayExpand(v, oldLen/emu.PageSize) {
 		return 0, unix.ENOMEM
 	}
 	if flags&unix.MREMAP_FIXED == 0 {
 		var errno unix.Errno
-		if to, errno = as.place(hint(to), newLen, 0); errno != 0 {
+		if to, errno = as.place(to, newLen, 0); errno != 0 {
 			return 0, errno
+		}
+		if to < MinAddr {
+			return 0, unix.EPERM
 		}
 	}
 	return as.relocate(addr, oldLen, newLen, flags, to)
@@ -146,6 +149,7 @@ func (as *AddressSpace) relocate(addr event.Addr, oldLen, newLen uint64, flags i
 		return 0, unix.ENOMEM
 	}
 	v := *as.lookup(addr)
+	old := v
 	if v.Object != nil {
 		v.Offset += uint64(addr - v.Start)
 	}
@@ -153,7 +157,7 @@ func (as *AddressSpace) relocate(addr event.Addr, oldLen, newLen uint64, flags i
 	as.add(v)
 	if oldLen > 0 {
 		as.space.Move(addr, to, oldLen)
-		if errno := as.leave(addr, addr+event.Addr(oldLen), flags); errno != 0 {
+		if errno := as.leave(&old, addr, addr+event.Addr(oldLen), flags); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -165,10 +169,11 @@ func (as *AddressSpace) relocate(addr event.Addr, oldLen, newLen uint64, flags i
 	return to, 0
 }
 
-// leave disposes of the range that a mapping was moved from.
-func (as *AddressSpace) leave(start, end event.Addr, flags int) unix.Errno {
+// leave disposes of the range of v that was moved away.
+func (as *AddressSpace) leave(v *VMA, start, end event.Addr, flags int) unix.Errno {
 	if flags&unix.MREMAP_DONTUNMAP == 0 {
 		return as.unmap(start, end)
 	}
-	return as.change(start, end, func(v *VMA) { v.Flags &^= Locked | LockOnFault })
+	// Not only of the range: so does Linux.
+	return as.change(v.Start, v.End, func(v *VMA) { v.Flags &^= Locked | LockOnFault })
 }
