@@ -1,0 +1,146 @@
+// Command bench measures what docs/performance.md states: heddle's speed in
+// ratio to qemu-x86_64 on the same programs, and the prices of single
+// operations.
+//
+// The two sides of a ratio run in turn, several times, and the shortest time
+// of each counts: noise only ever adds. Figures of other benchmarks (snapshots)
+// come from go test. With -write the table in docs/performance.md is replaced.
+//
+// Times of the host belong here and nowhere else; no test depends on them.
+package main
+
+import (
+	"bytes"
+	_ "embed" // for the guest program
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed program/guest.c
+var guestSource []byte
+
+const (
+	document = "docs/performance.md"
+	begin    = "<!-- begin: make bench -->\n"
+	end      = "<!-- end: make bench -->\n"
+)
+
+func main() {
+	repeat := flag.Int("n", 5, "times that each side runs")
+	write := flag.Bool("write", false, "put the table into "+document)
+	flag.Parse()
+	if err := run(*repeat, *write); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// setting is what the measurements share.
+type setting struct {
+	heddle, guest, input string
+	dir                  string
+	repeat               int
+}
+
+// result is a line of the table.
+type result struct {
+	what, measured, target string
+	met                    bool
+}
+
+func run(repeat int, write bool) error {
+	s, err := prepare(repeat)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.dir)
+	var results []result
+	for _, measure := range measurements {
+		r, err := measure(s)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s (target %s)\n", r.what, r.measured, r.target)
+		results = append(results, r)
+	}
+	table := render(results)
+	if _, err := os.Stdout.Write(table); err != nil {
+		return err
+	}
+	if write {
+		return replace(document, table)
+	}
+	return nil
+}
+
+// prepare builds the guest program and the input in a temporary folder.
+func prepare(repeat int) (*setting, error) {
+	heddle := os.Getenv("HEDDLE_BIN")
+	if heddle == "" {
+		return nil, fmt.Errorf("HEDDLE_BIN names no heddle; use make bench")
+	}
+	dir, err := os.MkdirTemp("", "heddle-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &setting{heddle: heddle, guest: filepath.Join(dir, "guest"), input: filepath.Join(dir, "input"), dir: dir, repeat: repeat}
+	gcc := exec.Command("gcc", "-O2", "-pthread", "-static", "-x", "c", "-o", s.guest, "-")
+	gcc.Stdin = bytes.NewReader(guestSource)
+	if out, err := gcc.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the guest program: %w\n%s", err, out)
+	}
+	return s, s.makeInput()
+}
+
+// inputSize is the length of what the compressors get.
+const inputSize = 6 << 20
+
+// makeInput takes the beginning of a library that every host of heddle has.
+func (s *setting) makeInput() error {
+	found, err := filepath.Glob("/usr/lib/*/libunicorn.so.2")
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("no libunicorn.so.2 to compress")
+	}
+	from, err := os.Open(found[0])
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	text, err := io.ReadAll(io.LimitReader(from, inputSize))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.input, text, 0o644)
+}
+
+func render(results []result) []byte {
+	var b bytes.Buffer
+	b.WriteString("| what | measured | target | met |\n| --- | --- | --- | --- |\n")
+	for _, r := range results {
+		met := "yes"
+		if !r.met {
+			met = "no"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.measured, r.target, met)
+	}
+	return b.Bytes()
+}
+
+// replace puts the table between the marks in the document.
+func replace(path string, table []byte) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("%s does not have the marks %q and %q", path, begin, end)
+	}
+	return os.WriteFile(path, []byte(before+begin+string(table)+end+after), 0o644)
+}

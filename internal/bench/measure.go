@@ -1,0 +1,251 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// measurements are the lines of the table, in order.
+var measurements = []func(*setting) (result, error){
+	cpuBound, pbzip2, zstd, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
+}
+
+// timing is one run of a command.
+type timing struct {
+	wall   time.Duration
+	maxRSS int64 // bytes
+	summary
+}
+
+// summary is the part of heddle's summary that is needed here.
+type summary struct {
+	ContextSwitches uint64            `json:"context_switches"`
+	PeakMemory      uint64            `json:"peak_memory"`
+	Instructions    uint64            `json:"instructions"`
+	HostSeconds     float64           `json:"host_seconds"`
+	Syscalls        map[string]uint64 `json:"syscalls"`
+}
+
+// once runs a command and demands that it succeeds.
+func once(command ...string) (timing, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return timing{}, fmt.Errorf("%v: %w", command, err)
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return timing{wall: time.Since(start), maxRSS: usage.Maxrss << 10}, nil
+}
+
+// underHeddle runs a command on the machine; options come before it.
+func (s *setting) underHeddle(options []string, command ...string) (timing, error) {
+	file := filepath.Join(s.dir, "summary.json")
+	args := append([]string{s.heddle, "run", "-q", "--summary", file}, options...)
+	t, err := once(append(append(args, "--"), command...)...)
+	if err != nil {
+		return t, err
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &t.summary)
+	}
+	return t, err
+}
+
+// best is the shortest of several timings.
+func best(times []timing) timing {
+	least := times[0]
+	for _, t := range times {
+		if t.wall < least.wall {
+			least = t
+		}
+	}
+	return least
+}
+
+// inTurn runs both several times, one after the other, and returns the best of
+// each.
+func (s *setting) inTurn(one, other func() (timing, error)) (timing, timing, error) {
+	var ones, others []timing
+	for range s.repeat {
+		for _, side := range []struct {
+			run  func() (timing, error)
+			into *[]timing
+		}{{one, &ones}, {other, &others}} {
+			t, err := side.run()
+			if err != nil {
+				return timing{}, timing{}, err
+			}
+			*side.into = append(*side.into, t)
+		}
+	}
+	return best(ones), best(others), nil
+}
+
+// againstQemu is heddle's speed on a command as a share of qemu-x86_64's.
+func (s *setting) againstQemu(what string, target float64, options []string, command ...string) (result, error) {
+	mine, qemu, err := s.inTurn(
+		func() (timing, error) { return s.underHeddle(options, command...) },
+		func() (timing, error) { return once(append([]string{"qemu-x86_64"}, command...)...) })
+	share := qemu.wall.Seconds() / mine.wall.Seconds()
+	return result{
+		what:     what + ", speed in ratio to qemu-x86_64",
+		measured: fmt.Sprintf("%.2f (%.2f s against %.2f s)", share, mine.wall.Seconds(), qemu.wall.Seconds()),
+		target:   fmt.Sprintf("at least %.2f", target),
+		met:      share >= target,
+	}, err
+}
+
+func cpuBound(s *setting) (result, error) {
+	return s.againstQemu("CPU-bound, one thread", 0.6, []string{"--cores=1"}, s.guest, "cpu", "60")
+}
+
+func pbzip2(s *setting) (result, error) {
+	return s.againstQemu("pbzip2 -p4", 0.35, []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}, "/usr/bin/pbzip2", "-p4", "-c", "-k", s.input)
+}
+
+func zstd(s *setting) (result, error) {
+	return s.againstQemu("zstd -T4", 0.35, []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}, "/usr/bin/zstd", "-T4", "-B512K", "-q", "-c", s.input)
+}
+
+func startUp(s *setting) (result, error) {
+	s = &setting{heddle: s.heddle, dir: s.dir, repeat: 10 * s.repeat}
+	mine, qemu, err := s.inTurn(
+		func() (timing, error) { return s.underHeddle(nil, "/bin/true") },
+		func() (timing, error) { return once("qemu-x86_64", "/bin/true") })
+	times := mine.wall.Seconds() / qemu.wall.Seconds()
+	return result{
+		what:     "start to end of /bin/true, in times of qemu-x86_64's",
+		measured: fmt.Sprintf("%.2f (%.1f ms against %.1f ms)", times, 1e3*mine.wall.Seconds(), 1e3*qemu.wall.Seconds()),
+		target:   "at most 3",
+		met:      times <= 3,
+	}, err
+}
+
+// perUnit is the price of one unit when two runs differ in the number of units
+// alone.
+func perUnit(with, without timing, units float64) float64 {
+	return 1e6 * (with.HostSeconds - without.HostSeconds) / units
+}
+
+// threadSwitch compares 64 threads that take long turns with the same that take
+// short ones.
+func threadSwitch(s *setting) (result, error) {
+	turns := func(quantum string) func() (timing, error) {
+		return func() (timing, error) {
+			return s.underHeddle([]string{"--cores=1", "--sched=rr", "--quantum=" + quantum}, s.guest, "threads", "64")
+		}
+	}
+	short, long, err := s.inTurn(turns("2000"), turns("1000000"))
+	each := perUnit(short, long, float64(short.ContextSwitches)-float64(long.ContextSwitches))
+	return result{
+		what:     "thread switch, 64 threads",
+		measured: fmt.Sprintf("%.2f us (%d switches)", each, short.ContextSwitches),
+		target:   "at most 1 us",
+		met:      each <= 1 && short.ContextSwitches > long.ContextSwitches+10_000,
+	}, err
+}
+
+// mappings compares the speed of a loop in a process with many mappings and in
+// one with few.
+func mappings(s *setting) (result, error) {
+	loop := func(n string) func() (timing, error) {
+		return func() (timing, error) { return s.underHeddle([]string{"--cores=1"}, s.guest, "mappings", n) }
+	}
+	many, few, err := s.inTurn(loop("5000"), loop("30"))
+	ratio := (many.HostSeconds / float64(many.Instructions)) / (few.HostSeconds / float64(few.Instructions))
+	return result{
+		what:     "time per instruction with 5,000 mappings, in times of that with 30",
+		measured: fmt.Sprintf("%.2f", ratio),
+		target:   "1, within 5 % of noise",
+		met:      ratio <= 1.05,
+	}, err
+}
+
+func mprotect(s *setting) (result, error) {
+	const calls = 200_000
+	protect := func(n int) func() (timing, error) {
+		return func() (timing, error) {
+			return s.underHeddle([]string{"--cores=1"}, s.guest, "mprotect", strconv.Itoa(n))
+		}
+	}
+	with, without, err := s.inTurn(protect(calls), protect(0))
+	each := perUnit(with, without, calls)
+	return result{
+		what:     "mprotect of one page, system call and next access included",
+		measured: fmt.Sprintf("%.2f us", each),
+		target:   "at most 5 us",
+		met:      each <= 5,
+	}, err
+}
+
+// memory compares the resident size of heddle with the guest's.
+func memory(s *setting) (result, error) {
+	t, err := s.underHeddle([]string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}, "/usr/bin/pbzip2", "-p4", "-c", "-k", s.input)
+	over := (float64(t.maxRSS) - float64(t.PeakMemory)) / (1 << 20)
+	return result{
+		what:     "host memory beyond the guest's own, pbzip2 -p4",
+		measured: fmt.Sprintf("%.0f MB (guest: %.0f MB)", over, float64(t.PeakMemory)/(1<<20)),
+		target:   "at most 150 MB",
+		met:      over <= 150,
+	}, err
+}
+
+var metric = regexp.MustCompile(`([0-9.e+-]+) ([^\s]+)`)
+
+// goBenchmark runs a benchmark of the root package and returns its figure in a
+// unit.
+func goBenchmark(name, unit string) (float64, error) {
+	goTool := os.Getenv("GO")
+	if goTool == "" {
+		goTool = "go"
+	}
+	out, err := exec.Command(goTool, "test", "-run", "^$", "-bench", "^"+name+"$", ".").Output()
+	if err != nil {
+		return 0, fmt.Errorf("go test -bench %s: %w", name, err)
+	}
+	for _, m := range metric.FindAllStringSubmatch(string(out), -1) {
+		if m[2] == unit {
+			return strconv.ParseFloat(m[1], 64)
+		}
+	}
+	return 0, fmt.Errorf("benchmark %s reports no %s", name, unit)
+}
+
+func snapshotIdle(*setting) (result, error) {
+	ratio, err := goBenchmark("BenchmarkSnapshotBySize", "large/small")
+	return result{
+		what:     "snapshot and restore of a guest of 1 GiB, in times of one of 64 MiB",
+		measured: fmt.Sprintf("%.2f", ratio),
+		target:   "1: no price per page of the guest's size",
+		met:      ratio <= 1.2,
+	}, err
+}
+
+func snapshotPage(*setting) (result, error) {
+	each, err := goBenchmark("BenchmarkSnapshotWritten", "us/page")
+	return result{
+		what:     "snapshot and restore, per page written since",
+		measured: fmt.Sprintf("%.2f us", each),
+		target:   "at most 2 us",
+		met:      each <= 2,
+	}, err
+}
+
+func snapshotSpeed(*setting) (result, error) {
+	share, err := goBenchmark("BenchmarkSnapshotAlive", "speed-ratio")
+	return result{
+		what:     "speed with a snapshot alive, once the written set is copied",
+		measured: fmt.Sprintf("%.2f", share),
+		target:   "at least 0.90",
+		met:      share >= 0.9,
+	}, err
+}
