@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -15,8 +16,9 @@ import (
 // kernel's observer. What enters the digests is numbers of the guest alone.
 type digest struct {
 	host     *hostSide
-	events   xxh3.Hasher
-	schedule xxh3.Hasher
+	events   *hasher
+	schedule *hasher
+	output   *hasher
 
 	thread       event.ThreadID // whose turn it is
 	turnLength   uint64         // instructions of the turn so far
@@ -24,10 +26,21 @@ type digest struct {
 	slices       uint64
 }
 
-func newDigest(host *hostSide) *digest { return &digest{host: host, thread: event.NoThread} }
+func newDigest(host *hostSide) *digest {
+	return &digest{host: host, thread: event.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{}}
+}
 
-// words feeds numbers to a hasher.
-func words(h *xxh3.Hasher, list ...uint64) {
+// hasher is a hash under way. Its library's state can be copied as it is.
+type hasher struct{ xxh3.Hasher }
+
+// CopyForSnapshot copies the hash so far.
+func (h *hasher) CopyForSnapshot(*deepcopy.Copier) any {
+	n := *h
+	return &n
+}
+
+// words feeds numbers to a hash.
+func words(h *hasher, list ...uint64) {
 	var b [8 * 10]byte
 	n := 0
 	for _, w := range list {
@@ -60,8 +73,8 @@ func (d *digest) endTurn() {
 	if d.thread == event.NoThread {
 		return
 	}
-	words(&d.schedule, uint64(d.thread), d.turnLength)
-	words(&d.events, 1, uint64(d.thread), d.turnLength)
+	words(d.schedule, uint64(d.thread), d.turnLength)
+	words(d.events, 1, uint64(d.thread), d.turnLength)
 	d.log("turn thread %d instructions %d", d.thread, d.turnLength)
 	d.turnLength = 0
 }
@@ -75,7 +88,7 @@ func (d *digest) log(format string, args ...any) {
 
 // Syscall implements kernel.Observer.
 func (d *digest) Syscall(t event.ThreadID, number uint64, a [6]uint64, ret uint64) {
-	words(&d.events, 2, uint64(t), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
+	words(d.events, 2, uint64(t), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
 	if d.host.eventLog == nil && d.host.strace == nil {
 		return
 	}
@@ -88,7 +101,7 @@ func (d *digest) Syscall(t event.ThreadID, number uint64, a [6]uint64, ret uint6
 
 // Signal implements kernel.Observer.
 func (d *digest) Signal(t event.ThreadID, signal int) {
-	words(&d.events, 3, uint64(t), uint64(signal))
+	words(d.events, 3, uint64(t), uint64(signal))
 	d.log("signal thread %d number %d", t, signal)
 	if d.host.strace != nil {
 		d.host.print(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
@@ -97,18 +110,25 @@ func (d *digest) Signal(t event.ThreadID, signal int) {
 
 // Exit implements kernel.Observer.
 func (d *digest) Exit(t event.ThreadID, status int) {
-	words(&d.events, 4, uint64(t), uint64(status))
+	words(d.events, 4, uint64(t), uint64(status))
 	d.log("exit thread %d status %#x", t, status)
 }
 
 // Memory implements kernel.Observer.
 func (d *digest) Memory(process int32, sum [16]byte) {
-	words(&d.events, 5, uint64(process))
+	words(d.events, 5, uint64(process))
 	_, _ = d.events.Write(sum[:])
 	d.log("memory process %d digest %x", process, sum)
 }
 
-func sum(h *xxh3.Hasher) string {
+// Write implements vfs.Sink.
+func (d *digest) Write(fd int, p []byte) {
+	words(d.output, uint64(fd), uint64(len(p)))
+	_, _ = d.output.Write(p)
+	d.host.write(fd, p)
+}
+
+func sum(h *hasher) string {
 	s := h.Sum128().Bytes()
 	return fmt.Sprintf("%x", s)
 }
@@ -141,7 +161,6 @@ func syscallLine(number uint64, a [6]uint64, ret uint64) string {
 type hostSide struct {
 	stdout, stderr   io.Writer
 	strace, eventLog io.Writer
-	output           xxh3.Hasher
 	err              error
 }
 
@@ -152,10 +171,8 @@ func newHostSide(c *Config) *hostSide {
 // SharedInSnapshot marks that copies of the machine's state share it.
 func (h *hostSide) SharedInSnapshot() {}
 
-// Write takes what the guest writes to descriptor 1 or 2.
-func (h *hostSide) Write(fd int, p []byte) {
-	words(&h.output, uint64(fd), uint64(len(p)))
-	_, _ = h.output.Write(p)
+// write passes on what the guest writes to descriptor 1 or 2.
+func (h *hostSide) write(fd int, p []byte) {
 	w := h.stdout
 	if fd == 2 {
 		w = h.stderr

@@ -158,6 +158,9 @@ func (m *Machine) run(slice sched.Slice) {
 	}
 	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
 	stop := m.cpu.Run(m.limit(slice))
+	for stop.Reason == emu.StopFault && s.kernel.PageIn(t, stop) {
+		stop = m.cpu.Resume()
+	}
 	t.AddUserTime(stop.Cycles)
 	s.digest.ran(stop.Instructions)
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
@@ -252,8 +255,7 @@ func (m *Machine) finish() error {
 	if err := m.report(); err != nil {
 		return err
 	}
-	_ = s
-	/*TMP if err := s.fs.Commit(); err != nil {
+	if err := s.fs.Commit(); err != nil {
 		return errExport.Wrap(err)
 	}
 	if m.config.ExportDir != "" {
@@ -261,6 +263,6 @@ func (m *Machine) finish() error {
 			return errExport.Wrap(err)
 		}
 		m.result.OverlayFiles = nil
-	}*/
+	}
 	return m.host.err
 }

@@ -73,11 +73,11 @@ func (m *Machine) report() error {
 	r.PeakMemory = m.ram.Peak() * emu.PageSize
 	v := emu.Version()
 	r.Engine = fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
-	r.OutputDigest = sum(&m.host.output)
-	r.ScheduleDigest = sum(&s.digest.schedule)
-	words(&s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
+	r.OutputDigest = sum(s.digest.output)
+	r.ScheduleDigest = sum(s.digest.schedule)
+	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
-	r.Digest = sum(&s.digest.events)
+	r.Digest = sum(s.digest.events)
 	return nil
 }
 

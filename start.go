@@ -101,7 +101,7 @@ func (m *Machine) start() error {
 	}
 	return s.kernel.Start(kernel.Program{
 		Path: program, Args: c.Args, Env: c.Env, Dir: c.Dir,
-		Stdin: s.fs.OpenStdin(stdin), Stdout: s.fs.OpenOutput(m.host, 1), Stderr: s.fs.OpenOutput(m.host, 2),
+		Stdin: s.fs.OpenStdin(stdin), Stdout: s.fs.OpenOutput(s.digest, 1), Stderr: s.fs.OpenOutput(s.digest, 2),
 	})
 }
 

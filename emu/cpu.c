@@ -440,6 +440,10 @@ static void uncount(struct heddle_cpu *cpu) {
   measure(cpu, pc, end, &count, &cost, &flags);
   cpu->instructions_left += count;
   cpu->cycles_left += cost;
+  if (pc > start) {
+    cpu->resume_end = end;
+    cpu->resume_checked = false;
+  }
 }
 
 // What a failed start means. NONE: nothing, go on.
@@ -592,10 +596,47 @@ static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     int64_t before = cpu->instructions_left;
     enum heddle_stop why = step(cpu, pc);
     if (cpu->instructions_left != before) cpu->passed = false;
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY) {
+      cpu->resume_end = end;
+      cpu->resume_checked = true;
+    }
     if (why) return why;
     pc = get_rip(cpu);
   } while (pc > from && pc < end);
   return HEDDLE_STOP_NONE;
+}
+
+// Runs the rest of a block that a fault interrupted, as if nothing had
+// happened: where blocks end, and so where budgets are looked at, must not
+// depend on which pages were there.
+static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
+  uint64_t end = cpu->resume_end, pc = get_rip(cpu), last;
+  cpu->resume_end = 0;
+  if (cpu->resume_checked) return step_block(cpu, pc, end);
+  do {
+    last = pc;
+    enum heddle_stop why = step(cpu, pc);
+    pc = get_rip(cpu);
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY) {
+      cpu->resume_end = end;
+      cpu->resume_checked = false;
+    }
+    if (why) return why;
+  } while (pc > last && pc < end);
+  return HEDDLE_STOP_NONE;
+}
+
+static enum heddle_stop run_on(struct heddle_cpu *cpu) {
+  enum heddle_stop why;
+  do {
+    cpu->pause_pending = false;
+    if (cpu->resume_end && (why = finish_block(cpu))) break;
+    why = outcome(cpu, start(cpu));
+    if (!why && cpu->block_key) why = step_block(cpu, key_pc(cpu->block_key), key_end(cpu->block_key));
+  } while (!why);
+  cpu->instructions = instructions_done(cpu);
+  cpu->cycles = cycles_done(cpu);
+  return cpu->stop = why;
 }
 
 // Sets the flags of blocks that a run has to look at.
@@ -616,16 +657,13 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   watch(cpu, flags);
   cpu->run_flags = flags;
   cpu->passed = flags & HEDDLE_RUN_PASS;
-  enum heddle_stop why;
-  do {
-    cpu->pause_pending = false;
-    why = outcome(cpu, start(cpu));
-    if (!why && cpu->block_key) why = step_block(cpu, key_pc(cpu->block_key), key_end(cpu->block_key));
-  } while (!why);
-  cpu->instructions = instructions_done(cpu);
-  cpu->cycles = cycles_done(cpu);
-  return cpu->stop = why;
+  cpu->resume_end = 0;
+  return run_on(cpu);
 }
+
+// Goes on with a run that a fault stopped, once its cause is gone. The counts
+// and budgets are those of the whole run.
+enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) { return run_on(cpu); }
 
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   uint64_t *copy = malloc((n ? n : 1) * sizeof *copy);

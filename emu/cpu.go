@@ -26,6 +26,8 @@ package emu
 
 #cgo noescape heddle_cpu_run
 #cgo nocallback heddle_cpu_run
+#cgo noescape heddle_cpu_resume
+#cgo nocallback heddle_cpu_resume
 #cgo noescape heddle_cpu_get_regs
 #cgo nocallback heddle_cpu_get_regs
 #cgo noescape heddle_cpu_set_regs
@@ -352,7 +354,15 @@ func (c *CPU) Run(l Limit) Stop {
 			flags |= f.bit
 		}
 	}
-	why := C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(uint64(l.Cycles)), flags)
+	return c.stopped(C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(uint64(l.Cycles)), flags))
+}
+
+// Resume goes on with the run that a StopFault ended, after the page was
+// supplied: as if there had been no fault. The limit is still that of Run, and
+// the counts of the Stop are those of the whole run.
+func (c *CPU) Resume() Stop { return c.stopped(C.heddle_cpu_resume(c.c)) }
+
+func (c *CPU) stopped(why uint32) Stop {
 	s := Stop{
 		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
 		Page: event.Addr(c.c.fault_page), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),

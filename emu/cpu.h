@@ -85,6 +85,10 @@ struct heddle_cpu {
   uint64_t fault_page;
   int error;
   bool stepping, pause_pending, passed;
+  // A block that a fault interrupted: where it ends, and whether it was being
+  // stepped through with a look at the budget before each instruction.
+  uint64_t resume_end;
+  bool resume_checked;
 
   // The same by physical address, for blocks that lie in one page: processes
   // that run the same file share what was found out.
@@ -114,6 +118,7 @@ struct heddle_cpu {
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
 void heddle_cpu_close(struct heddle_cpu *cpu);
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags);
+enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu);
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
 void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r);
 void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave);

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -439,5 +441,46 @@ func BenchmarkExactStep(b *testing.B) {
 	m := newBench(b, "1: inc rax\n inc rbx\n inc rdx\n jmp 1b")
 	for b.Loop() {
 		m.cpu.Run(Limit{Instructions: 1, Exact: true})
+	}
+}
+
+// Where a run stops must not depend on which pages happened to be there.
+func TestFaultsDoNotMoveStops(t *testing.T) {
+	const source = `mov rbx, 0x900000
+		mov ecx, 40
+		1: add rax, 3
+		mov [rbx], rax
+		lea rbx, [rbx + 0x7f8]
+		mov rdx, [rbx]
+		add rax, rdx
+		xor rdx, rcx
+		dec ecx
+		jnz 1b
+		lock inc rax
+		syscall`
+	type point struct{ pc, instructions, cycles uint64 }
+	trace := func(mapped bool, budget uint64, exact bool) (list []point) {
+		b := newBench(t, strings.Replace(source, "lock inc rax", "lock inc qword ptr [rsp-8]", 1))
+		for at := event.Addr(0x900000); mapped && at < 0x920000; at += PageSize {
+			b.mapPage(at, Read|Write)
+		}
+		for {
+			s := b.cpu.Run(Limit{Instructions: budget, Exact: exact, AtSync: budget%2 == 0, Pass: true})
+			for s.Reason == StopFault {
+				b.mapPage(s.Page&^(PageSize-1), Read|Write)
+				s = b.cpu.Resume()
+			}
+			list = append(list, point{b.regs().RIP, s.Instructions, uint64(s.Cycles)})
+			if s.Reason == StopSyscall {
+				return list
+			}
+		}
+	}
+	for budget := uint64(1); budget < 20; budget++ {
+		for _, exact := range []bool{false, true} {
+			if got, want := trace(false, budget, exact), trace(true, budget, exact); !slices.Equal(got, want) {
+				t.Errorf("budget %d, exact %v: stops at %v with faults, at %v without", budget, exact, got, want)
+			}
+		}
 	}
 }

@@ -7,15 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/loader"
 )
+
+// maxStack bounds the functions that are listed of one thread.
+const maxStack = 32
 
 // Describe says of every thread where it is, a paragraph each: what it waits
 // for and, where symbols tell, the functions that are active in it.
 func (k *Kernel) Describe() string {
 	var b strings.Builder
+	u := loader.NewUnwinder()
 	for _, t := range k.Tasks() {
 		fmt.Fprintf(&b, "thread %d %q of process %d (%s): %s\n", t.id, t.name, t.proc.pid, t.proc.path, t.activity())
-		for _, frame := range t.stack() {
+		for _, frame := range u.Stack(t.proc.space, t.currentRegs(), maxStack) {
 			fmt.Fprintf(&b, "    %s\n", frame)
 		}
 	}

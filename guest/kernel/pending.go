@@ -41,5 +41,3 @@ func sysShutdown(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS 
 func sysSocket(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
 
 func sysSocketpair(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.ENOSYS }
-
-func (t *Task) stack() []string { return nil }

@@ -138,6 +138,7 @@ func (k *Kernel) exitTask(t *Task) {
 	p.threads = slices.DeleteFunc(p.threads, func(o *Task) bool { return o == t })
 	delete(k.tasks, t.id)
 	t.ctx.Release()
+	t.ctx = nil
 	k.sched.Exit(t.id)
 	k.observer.Exit(t.id, int(p.status.wait()))
 	if len(p.threads) == 0 {
@@ -158,6 +159,7 @@ func (k *Kernel) releaseVfork(t *Task) {
 func (k *Kernel) exitProcess(p *Process) {
 	p.status.zombie = true
 	k.releaseSpace(p)
+	p.space = nil
 	p.cancelTimers()
 	p.files.release(p)
 	p.files = nil

@@ -184,9 +184,23 @@ func (t *Task) finish(result uint64) {
 	t.call = callState{}
 }
 
-// pageFault lets the address space supply the page, or raises a signal.
+// PageIn lets the address space of the loaded thread supply the page that a
+// fault is about. If it can, the run goes on as if nothing had happened;
+// otherwise the stop is for Handle.
+func (k *Kernel) PageIn(t *Task, s emu.Stop) bool {
+	if t.proc.space.Fault(s.Page, s.Access) != mm.Resolved {
+		return false
+	}
+	// Entries of shared mappings come and go with snapshots, which must not
+	// cost anything.
+	if v, ok := t.proc.space.Find(s.Page); ok && v.Flags&mm.Shared == 0 {
+		k.extraCost += event.Cycles(k.costs.PageFault)
+	}
+	return true
+}
+
+// pageFault raises the signal for a fault that cannot be resolved.
 func (t *Task) pageFault(s emu.Stop) {
-	t.k.extraCost += event.Cycles(t.k.costs.PageFault)
 	f := t.proc.space.Fault(s.Page, s.Access)
 	switch f {
 	case mm.Resolved:
