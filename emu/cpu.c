@@ -258,7 +258,8 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     return true;
   }
   bool inside = b->flags & (HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_SYNC);
-  inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) && b->count > cpu->instructions_left;
+  inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
+            (b->count > cpu->instructions_left || b->cost > cpu->cycles_left);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
     cpu->block_key = b->key;

@@ -169,8 +169,9 @@ type Stop struct {
 type Limit struct {
 	Instructions uint64
 	Cycles       event.Cycles
-	// Exact stops exactly at Instructions; otherwise the run ends at the first
-	// block boundary at or after it, which is cheaper.
+	// Exact stops at the first instruction at or after a limit, which for
+	// Instructions means exactly there; otherwise the run ends at the first
+	// block boundary, which is cheaper.
 	Exact bool
 	// AtPause and AtSync also stop after a PAUSE, and before atomic
 	// instructions and fences.

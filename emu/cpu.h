@@ -23,7 +23,7 @@ enum heddle_stop {
 };
 
 // What to stop for, besides what always stops.
-#define HEDDLE_RUN_EXACT 1u  // stop exactly at the instruction budget
+#define HEDDLE_RUN_EXACT 1u  // stop at the first instruction at or after a budget
 #define HEDDLE_RUN_PAUSE 2u
 #define HEDDLE_RUN_SYNC 4u
 #define HEDDLE_RUN_PASS 8u   // do not stop at a breakpoint at the first instruction

@@ -13,8 +13,8 @@ type Slice struct {
 	// Cycles is the budget in cycles of the core's clock, from the clock's
 	// value at the slice's start; 0 means none.
 	Cycles event.Cycles
-	// Exact tells to stop exactly at the budget in instructions; otherwise the
-	// slice ends at the first block boundary at or after a budget.
+	// Exact tells to stop at the first instruction at or after a budget;
+	// otherwise the slice ends at the first block boundary there.
 	Exact bool
 	// StopAtSync tells to end the slice after the next locked instruction or
 	// PAUSE; system calls end every slice anyway.

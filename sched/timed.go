@@ -110,14 +110,23 @@ func slowest(c *Cluster) (core event.CoreID, second event.Cycles) {
 func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles) Slice {
 	clock := c.cores[core].clock
 	budget := event.Cycles(p.timeSlice)
+	exact := false
 	if second != math.MaxUint64 {
 		budget = second - clock + p.lead()
+		exact = p.jitter > 0 && p.random.below(exactOneIn) == 0
 	}
 	if !p.queue.empty() {
 		budget = min(budget, p.ends[core]-clock)
 	}
-	return Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock)}
+	return Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact}
 }
+
+// exactOneIn is how seldom a slice ends within a block: with jitter one in so
+// many does, so that an update that another thread's can be lost between two
+// instructions of a block is lost under some seeds. An exact end costs the
+// engine more than a block boundary.
+const exactOneIn = 8
+
 
 // lead returns by how much a core may run ahead this time.
 func (p *timed) lead() event.Cycles {
