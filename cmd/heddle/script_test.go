@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,11 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		// A command that hangs is killed, so that the rest is still reported.
 		Deadline: time.Now().Add(5 * time.Minute),
+		Setup: func(env *testscript.Env) error {
+			repository, err := filepath.Abs("../..")
+			env.Setenv("REPOSITORY", repository)
+			return err
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":    statusCommand,
 			"interrupt": interruptCommand,
