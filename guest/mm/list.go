@@ -150,10 +150,10 @@ func (l *list) highestGap(length uint64, low, high event.Addr) (event.Addr, bool
 				}
 			}
 		}
-		top = min(high, ch.v[0].floor())
-		if top <= low {
+		if ch.v[0].Start <= low {
 			return 0, false
 		}
+		top = min(high, ch.v[0].floor())
 	}
 	return fits(length, low, top)
 }
