@@ -63,7 +63,7 @@ func TestSeedsInterleaveDifferentlyOnOneCore(t *testing.T) {
 }
 
 func TestInjectedDelays(t *testing.T) {
-	o := sched.Options{Jitter: fraction(0)}
+	o := sched.Options{Jitter: fraction(0), Quantum: 4000}
 	span := func(rate float64, cycles uint64) event.Cycles {
 		o.DelayRate, o.DelayCycles = rate, cycles
 		return newFake(newCluster(t, 2, 1, o), compute(2, 100_000)...).finish(t).c.Makespan()
