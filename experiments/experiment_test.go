@@ -19,7 +19,7 @@ func load(t *testing.T, text string) (*Experiment, error) {
 	}
 	x, err := Load(path)
 	if err != nil {
-		err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/")) //nolint:errorlint // for comparison
+		err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/"))
 	}
 	return x, err
 }

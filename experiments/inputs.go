@@ -69,7 +69,7 @@ func (in Input) generate(w io.Writer) error {
 		}
 		buffer := bufio.NewWriterSize(&limited{w, uint64(in.Size)}, 1<<16)
 		g.write(buffer, uint64(in.Size), rand.NewPCG(in.Seed, 0))
-		if err := buffer.Flush(); err != errFull { //nolint:errorlint // bufio returns it as it is
+		if err := buffer.Flush(); err != errFull {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -57,10 +58,20 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		app.say("%v", err)
+		for _, err := range parts(err) {
+			app.say("%v", worker.Explained(err))
+		}
 		return exitFailure
 	}
 	return app.status
+}
+
+// parts are the errors that were joined into one.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // app is what the commands share: the streams, and the status to exit with.

@@ -20,6 +20,21 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
+var errHost = errs.Define("host-failure",
+	"the host did not do what heddle asked of it",
+	"A resource of the host is missing or used up: memory, address space, file handles, disk. The rest of the sentence is the host's own.",
+	"Run `heddle doctor`, which checks limits and libraries and says what to do; --max-memory lowers what a run asks for.")
+
+// Explained makes sure that an error that will be printed is a catalogued
+// sentence.
+func Explained(err error) error {
+	var known *errs.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return errHost.Wrap(err)
+}
+
 var errStdin = errs.Define("stdin-unreadable",
 	"cannot read {file} as standard input",
 	"The file named with --stdin, or as an experiment's standard input, does not exist or may not be read.",
@@ -71,7 +86,7 @@ func Run(ctx context.Context, job Job, events io.Writer) Report {
 	result, err := run(ctx, job, stdout, stderr, events)
 	report := Report{Result: result, Stdout: stdout.Output(), Stderr: stderr.Output()}
 	if err != nil {
-		report.Result, report.Failure = nil, err.Error()
+		report.Result, report.Failure = nil, Explained(err).Error()
 	}
 	return report
 }
