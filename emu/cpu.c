@@ -1,5 +1,7 @@
 #include "cpu.h"
 
+#include "sse.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +106,7 @@ static uint32_t cost_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *i
   const struct heddle_costs *c = &cpu->costs;
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
+  if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
   if (is_atomic(in)) {
     *flags |= HEDDLE_BLOCK_SYNC;
     return cost + c->atomic;
@@ -568,6 +571,7 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
     return HEDDLE_STOP_EXCEPTION;
   }
   enum heddle_stop why = trap_step(cpu, &in);
+  if (why == HEDDLE_STOP_NONE && heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
   if (why == HEDDLE_STOP_NONE && in.mnemonic == ZYDIS_MNEMONIC_PAUSE && (cpu->run_flags & HEDDLE_RUN_PAUSE))
     return HEDDLE_STOP_PAUSE;
   return why;
@@ -749,12 +753,14 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   fp[25] = 0x1f;
   heddle_cpu_set_fp(cpu, fp);
   if ((err = uc_context_alloc(uc, &cpu->clean))) return err;
-  return uc_context_save(uc, cpu->clean);
+  if ((err = uc_context_save(uc, cpu->clean))) return err;
+  return heddle_sse_init(cpu);
 }
 
 void heddle_cpu_close(struct heddle_cpu *cpu) {
   for (unsigned i = 0; i < cpu->nhooks; i++) uc_hook_del(cpu->uc, cpu->hooks[i]);
   if (cpu->clean) uc_context_free(cpu->clean);
+  if (cpu->spare) uc_context_free(cpu->spare);
   free(cpu->breakpoints);
   free(cpu->blocks);
   free(cpu->decoded);

@@ -113,6 +113,8 @@ struct heddle_cpu {
   uc_hook hooks[8];
   unsigned nhooks;
   uc_context *clean;
+  uc_context *spare;
+  size_t sse_flags_at;  // of the SSE exception flags in a context, 0: not found
 };
 
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
@@ -125,6 +127,7 @@ void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave);
 void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave);
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
+bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max);
 

@@ -1,5 +1,6 @@
 // Registers in batches, floating-point state, CPUID, addresses of faults.
 #include "cpu.h"
+#include "sse.h"
 
 #include <string.h>
 
@@ -77,6 +78,7 @@ void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave) {
   f.fop = fop;
   f.ftw = abridge(tags);
   f.mxcsr_mask = MXCSR_MASK;
+  f.mxcsr |= heddle_sse_flags(cpu);
   // The engine numbers registers, the image stack positions.
   unsigned top = fsw >> 11 & 7;
   for (unsigned i = 0; i < 8; i++)
@@ -102,6 +104,7 @@ void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
   for (int i = 0; i < 16; i++) uc_reg_write(cpu->uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
   // Last: writing a register marks it as in use.
   uc_reg_write(cpu->uc, UC_X86_REG_FPTAG, &tags);
+  heddle_sse_set_flags(cpu, mxcsr);
 }
 
 // The one place that says what processor the guest sees. glibc wants a vendor
@@ -169,6 +172,30 @@ static uint64_t segment(struct heddle_cpu *cpu, ZydisRegister reg) {
   return base;
 }
 
+// The address that an explicit memory operand of the decoded instruction at pc
+// means.
+static uint64_t effective(struct heddle_cpu *cpu, const ZydisDecodedOperand *o, uint64_t next) {
+  uint64_t at = gpr(cpu, o->mem.base, next) + gpr(cpu, o->mem.index, next) * o->mem.scale;
+  if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
+  return at + segment(cpu, o->mem.segment);
+}
+
+// The address of the first memory operand of the instruction at pc, as long as
+// the registers in it have not changed.
+bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
+  uint8_t code[15];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  ZydisDecodedInstruction in;
+  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return false;
+  for (int i = 0; i < in.operand_count; i++) {
+    if (ops[i].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
+    *at = effective(cpu, &ops[i], pc + in.length);
+    return true;
+  }
+  return false;
+}
+
 // The exact address of the last page fault: the engine tells the page, the
 // operands of the instruction at the PC tell the rest.
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
@@ -184,10 +211,7 @@ uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
   for (int i = 0; i < in.operand_count; i++) {
     const ZydisDecodedOperand *o = &ops[i];
     if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN) continue;
-    uint64_t next = pc + in.length;
-    uint64_t at = gpr(cpu, o->mem.base, next) + gpr(cpu, o->mem.index, next) * o->mem.scale;
-    if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
-    at += segment(cpu, o->mem.segment);
+    uint64_t at = effective(cpu, o, pc + in.length);
     uint64_t size = o->size / 8 ? o->size / 8 : 1;
     // A push writes below the stack pointer.
     bool push = o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP &&

@@ -1,0 +1,114 @@
+// The exception flags of MXCSR. The engine keeps them in the state of its
+// floating-point library and never merges them into the register that STMXCSR,
+// FXSAVE and the interface show. They are merged here, by way of a saved
+// context, in which the place of that state is found by experiment.
+#include "sse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLAGS 0x3fu  // IE DE ZE OE UE PE, the same bits in the library's flags
+
+// Runs code in an address space of its own, from the clean context with two
+// doubles in xmm0 and xmm1, and saves the context that results.
+static uc_err experiment(struct heddle_cpu *cpu, struct heddle_space *s, const double in[2], uc_context *out) {
+  struct heddle_space *before = cpu->space;
+  cpu->space = s;
+  uc_err err = uc_context_restore(cpu->uc, cpu->clean);
+  for (int i = 0; i < 2; i++) {
+    double xmm[2] = {in[i], 0};
+    uc_reg_write(cpu->uc, UC_X86_REG_XMM0 + i, xmm);
+  }
+  uint64_t rip = 0x1000;
+  uc_reg_write(cpu->uc, UC_X86_REG_RIP, &rip);
+  if (!err && heddle_cpu_run(cpu, 100, UINT64_MAX, 0) != HEDDLE_STOP_SYSCALL) err = UC_ERR_EXCEPTION;
+  if (!err) err = uc_context_save(cpu->uc, out);
+  cpu->space = before;
+  return err;
+}
+
+// Finds the byte of a saved context that holds the flags: the one that is 0 at
+// first and exactly the expected flags after each of several divisions.
+static size_t find(struct heddle_cpu *cpu, struct heddle_space *s) {
+  static const struct {
+    double in[2];
+    uint8_t flags;
+  } divisions[] = {{{1, 0}, 4}, {{0, 0}, 1}, {{1, 3}, 32}, {{1, 2}, 0}, {{1e308, 1e-10}, 8 | 32}};
+  size_t size = uc_context_size(cpu->uc), found = 0, n = sizeof divisions / sizeof divisions[0];
+  uc_context *results[sizeof divisions / sizeof divisions[0]] = {0};
+  bool ok = true;
+  for (size_t i = 0; i < n && ok; i++)
+    ok = !uc_context_alloc(cpu->uc, &results[i]) && !experiment(cpu, s, divisions[i].in, results[i]);
+  for (size_t at = sizeof(size_t); ok && at < size; at++) {
+    bool fits = ((uint8_t *)cpu->clean)[at] == 0;
+    for (size_t i = 0; i < n && fits; i++) fits = ((uint8_t *)results[i])[at] == divisions[i].flags;
+    if (!fits) continue;
+    if (found) ok = false;  // not the only one: better none
+    found = at;
+  }
+  for (size_t i = 0; i < n; i++)
+    if (results[i]) uc_context_free(results[i]);
+  return ok ? found : 0;
+}
+
+int heddle_sse_init(struct heddle_cpu *cpu) {
+  static const uint8_t code[] = {0xf2, 0x0f, 0x5e, 0xc1, 0x0f, 0x05};  // divsd xmm0, xmm1; syscall
+  struct heddle_space s;
+  uint64_t page = heddle_ram_alloc(cpu->ram, true);
+  if (page == HEDDLE_NO_PAGE) return UC_ERR_NOMEM;
+  memcpy(cpu->ram->base + (page << HEDDLE_PAGE_SHIFT), code, sizeof code);
+  heddle_space_init(&s, cpu->ram);
+  heddle_space_set(&s, 0x1000, page << HEDDLE_PAGE_SHIFT | HEDDLE_PTE_READ | HEDDLE_PTE_EXEC);
+  cpu->sse_flags_at = find(cpu, &s);
+  heddle_space_clear_all(&s);
+  uc_err err = uc_context_alloc(cpu->uc, &cpu->spare);
+  if (!err) err = uc_context_restore(cpu->uc, cpu->clean);
+  return err;
+}
+
+uint32_t heddle_sse_flags(struct heddle_cpu *cpu) {
+  if (!cpu->sse_flags_at) return 0;
+  uc_context_save(cpu->uc, cpu->spare);
+  return ((uint8_t *)cpu->spare)[cpu->sse_flags_at] & FLAGS;
+}
+
+void heddle_sse_set_flags(struct heddle_cpu *cpu, uint32_t mxcsr) {
+  if (!cpu->sse_flags_at) return;
+  uc_context_save(cpu->uc, cpu->spare);
+  uint8_t *flags = &((uint8_t *)cpu->spare)[cpu->sse_flags_at];
+  if (*flags == (mxcsr & FLAGS)) return;
+  *flags = mxcsr & FLAGS;
+  uc_context_restore(cpu->uc, cpu->spare);
+}
+
+bool heddle_sse_special(const ZydisDecodedInstruction *in) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_STMXCSR:
+    case ZYDIS_MNEMONIC_LDMXCSR:
+    case ZYDIS_MNEMONIC_FXSAVE:
+    case ZYDIS_MNEMONIC_FXSAVE64:
+    case ZYDIS_MNEMONIC_FXRSTOR:
+    case ZYDIS_MNEMONIC_FXRSTOR64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The instruction at pc has run: lets memory and the engine agree on the flags.
+void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  uint32_t mxcsr = 0;
+  size_t done;
+  bool save = in->mnemonic == ZYDIS_MNEMONIC_FXSAVE || in->mnemonic == ZYDIS_MNEMONIC_FXSAVE64;
+  if (!save && in->mnemonic != ZYDIS_MNEMONIC_STMXCSR) {
+    uc_reg_read(cpu->uc, UC_X86_REG_MXCSR, &mxcsr);
+    heddle_sse_set_flags(cpu, mxcsr);
+    return;
+  }
+  uint64_t at;
+  if (!heddle_cpu_operand(cpu, pc, &at)) return;
+  if (save) at += 24;  // of MXCSR in the image
+  if (heddle_space_read(cpu->space, at, &mxcsr, sizeof mxcsr, &done)) return;
+  mxcsr |= heddle_sse_flags(cpu);
+  heddle_space_write(cpu->space, at, &mxcsr, sizeof mxcsr, &done);
+}
