@@ -1,7 +1,7 @@
 # make build   bin/heddle
 # make demo    the main job, configs/demo.yaml: sweep and table
 # make test    every test
-# make bench   the ratios of docs/performance.md
+# make bench   the ratios of docs/performance.md; BENCH=-write puts them there
 # make check   format, vet, static analysis and tests, and a clean tree after them
 #
 # Each target first installs the Debian packages that it misses.
@@ -23,7 +23,7 @@ test: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle $(GO) test -timeout 40m ./...
 
 bench: setup-test build
-	HEDDLE_BIN=$(CURDIR)/bin/heddle $(GO) run ./internal/bench
+	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
 check: setup-test
 	$(TOOL) gofumpt -l -w .

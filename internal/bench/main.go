@@ -12,6 +12,7 @@ package main
 import (
 	"bytes"
 	_ "embed" // for the guest program
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -131,9 +132,22 @@ func render(results []result) []byte {
 	return b.Bytes()
 }
 
-// replace puts the table between the marks in the document.
+// newDocument is what the document begins as.
+const newDocument = `# Performance
+
+` + "`make bench`" + ` takes these figures in one run: the two sides of each ratio in turn, several
+times, and the shortest time of each. Ratios travel between hosts better than times do; a
+busy host makes both worthless. ` + "`make bench BENCH=-write`" + ` replaces the table.
+
+` + begin + end
+
+// replace puts the table between the marks in the document, which it makes if
+// there is none.
 func replace(path string, table []byte) error {
 	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = []byte(newDocument), nil
+	}
 	if err != nil {
 		return err
 	}
