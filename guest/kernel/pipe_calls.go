@@ -18,6 +18,7 @@ func (t *Task) pipe(addr uint64, flags int) (uint64, unix.Errno) {
 	}
 	i := t.k.fs.NewPipe(t.vfsContext())
 	read, write := pipe.Pair(&t.k.pipes, flags&unix.O_DIRECT != 0)
+	i.Object = read.Pipe() // for opens through /proc/self/fd
 	status := flags & (unix.O_NONBLOCK | unix.O_DIRECT)
 	files := [2]*vfs.File{
 		t.k.fs.NewFile(i, "pipe:", unix.O_RDONLY|status, read),

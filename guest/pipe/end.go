@@ -35,10 +35,13 @@ const (
 	aWriter
 )
 
-// Open adds an end to a FIFO, see fifo(7). ENXIO: it is opened for writing
-// only, without blocking, and nobody reads. An open that is to wait is not
-// complete until Complete says so.
+// Open adds an end to a FIFO, see fifo(7), or to a pipe of pipe(2). ENXIO: a
+// FIFO is opened for writing only, without blocking, and nobody reads. An open
+// that is to wait is not complete until Complete says so.
 func (p *Pipe) Open(read, write, nonblock bool) (*End, unix.Errno) {
+	if p.unnamed {
+		return p.attach(read, write), 0
+	}
 	if write && !read && nonblock && p.readers == 0 {
 		return nil, unix.ENXIO
 	}

@@ -29,6 +29,7 @@ type Account struct{ pages int }
 // Pipe is the object behind a pipe or a FIFO.
 type Pipe struct {
 	account  *Account
+	unnamed  bool   // of pipe(2): opens, through /proc/self/fd, wait for nobody
 	slots    []slot // in use, the oldest first
 	maxSlots int
 	charged  int // pages of the account
@@ -59,6 +60,7 @@ func New(a *Account) *Pipe {
 // Pair makes a pipe(2); packet is O_DIRECT.
 func Pair(a *Account, packet bool) (read, write *End) {
 	p := New(a)
+	p.unnamed = true
 	r, w := p.attach(true, false), p.attach(false, true)
 	r.Packet, w.Packet = packet, packet
 	return r, w

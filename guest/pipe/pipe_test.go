@@ -310,6 +310,28 @@ func TestBlockingOpenWaitsForThePartner(t *testing.T) {
 	}
 }
 
+// TestOpeningAnUnnamedPipeAgain does what opening /proc/self/fd/N of a pipe does,
+// which on Linux never waits, also when the partner is gone.
+func TestOpeningAnUnnamedPipeAgain(t *testing.T) {
+	r, w := pipe.Pair(&pipe.Account{}, false)
+	w.Close()
+	for _, nonblock := range []bool{false, true} {
+		if e, errno := r.Pipe().Open(true, false, nonblock); errno != 0 || !e.Complete() {
+			t.Errorf("read end, nonblock %v: %v", nonblock, errno)
+		}
+	}
+	again, errno := r.Pipe().Open(false, true, true)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	if _, errno := again.Write(nil, []byte("x"), 0); errno != 0 {
+		t.Error(errno)
+	}
+	if n, errno := r.Read(nil, make([]byte, 2), 0); n != 1 || errno != 0 {
+		t.Errorf("read: %d, %v", n, errno)
+	}
+}
+
 func TestTeeIsAsOnTheHost(t *testing.T) {
 	for _, limit := range []int{0, 10, 4096, 5000, 1 << 20} {
 		for _, have := range []int{0, 5, 4096, 9000, 70000} {
