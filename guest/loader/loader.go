@@ -135,9 +135,9 @@ func (l *load) findProgram(args []string) (*program, []string, error) {
 			}
 			return &program{path, f, h}, args, nil
 		}
-		interpreter, argument, ok := parseScript(start)
-		if !ok {
-			return nil, nil, fail(unix.ENOEXEC, errScript.New(path))
+		interpreter, argument, errno := parseScript(start)
+		if errno != 0 {
+			return nil, nil, fail(errno, errScript.New(path))
 		}
 		args = scriptArgs(interpreter, argument, path, args)
 		path = interpreter

@@ -12,11 +12,17 @@ import (
 // returns the bias.
 func (l *load) mapProgram(p *program) (event.Addr, error) {
 	low, _ := p.span()
-	base := event.Addr(low)
+	base, flags := event.Addr(low), unix.MAP_FIXED_NOREPLACE
+	ownHeap := false
 	if p.typ == typeDynamic {
 		base = (pieBase + l.pages(mapRoom*emu.PageSize)) &^ (p.alignment() - 1)
+		if p.interpreter == "" && p.alignment() == emu.PageSize {
+			// A dynamic linker that is run as a program must leave the usual
+			// place to the program that it will map, and room for the heap.
+			base, flags, ownHeap = 0, 0, true
+		}
 	}
-	bias, err := l.mapSegments(p, base, unix.MAP_FIXED_NOREPLACE)
+	bias, err := l.mapSegments(p, base, flags)
 	if err != nil {
 		return 0, err
 	}
@@ -33,7 +39,11 @@ func (l *load) mapProgram(p *program) (event.Addr, error) {
 		layout.EndData = max(layout.EndData, fileEnd)
 		end = max(end, s.end())
 	}
-	l.as.SetBrk(bias + event.Addr(pageAlign(end)) + l.pages(brkRoom))
+	heap := bias + event.Addr(pageAlign(end))
+	if ownHeap {
+		heap = pieBase + emu.PageSize
+	}
+	l.as.SetBrk(heap + l.pages(brkRoom))
 	return bias, nil
 }
 
