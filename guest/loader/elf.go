@@ -107,13 +107,18 @@ func parse(path string, f File, start []byte) (*header, error) {
 		return nil, err
 	}
 	for i := range count {
-		b := table[i*programSize:]
-		h.programs = append(h.programs, segment{
-			typ: le.Uint32(b), flags: le.Uint32(b[4:]), offset: le.Uint64(b[8:]), addr: le.Uint64(b[16:]),
-			fileSize: le.Uint64(b[32:]), memSize: le.Uint64(b[40:]), align: le.Uint64(b[48:]),
-		})
+		h.programs = append(h.programs, parseSegment(table[i*programSize:]))
 	}
 	return h, h.check(path, f)
+}
+
+// parseSegment reads the program header at the beginning of b.
+func parseSegment(b []byte) segment {
+	le := binary.LittleEndian
+	return segment{
+		typ: le.Uint32(b), flags: le.Uint32(b[4:]), offset: le.Uint64(b[8:]), addr: le.Uint64(b[16:]),
+		fileSize: le.Uint64(b[32:]), memSize: le.Uint64(b[40:]), align: le.Uint64(b[48:]),
+	}
 }
 
 // identify tells what else than an x86-64 program the file is.

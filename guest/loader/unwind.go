@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -199,7 +200,7 @@ func (w *walker) upByTable(p place) (ok bool) {
 		}
 	}()
 	fde, err := p.symbols.frames.FDEForPC(p.addr)
-	if err != nil {
+	if err != nil || !affordable(fde) {
 		return false
 	}
 	row := fde.EstablishFrame(p.addr)
@@ -225,6 +226,16 @@ func (w *walker) upByTable(p place) (ok bool) {
 	w.regs = next
 	w.exact = strings.Contains(fde.CIE.Augmentation, "S")
 	return true
+}
+
+// affordable tells whether a function's table can be interpreted in bounded
+// memory: each DW_CFA_remember_state keeps a copy of all rules so far. The
+// largest function of GCC's cc1 needs 1.5 million.
+func affordable(fde *frame.FrameDescriptionEntry) bool {
+	const limit = 1 << 21
+	program := fde.Instructions
+	return len(fde.CIE.InitialInstructions) < 1<<10 &&
+		len(program)*bytes.Count(program, []byte{frame.DW_CFA_remember_state}) < limit && len(program) < limit
 }
 
 // value applies a rule; false: it gives none.
