@@ -134,17 +134,23 @@ func TestOpeningErrors(t *testing.T) {
 		{dir + "/none", nil, errOpen, unix.ENOENT, "cannot run " + dir + "/none: no such file or directory"},
 		{dir, nil, errDirectory, unix.EACCES, "cannot run " + dir + ": it is a directory"},
 		{
-			"/s", map[string][]byte{"/s": []byte("#!/no/such\n")}, errInterpreter, unix.ENOENT,
+			"/s",
+			map[string][]byte{"/s": []byte("#!/no/such\n")},
+			errInterpreter, unix.ENOENT,
 			"cannot run /s: its interpreter /no/such cannot be opened: no such file or directory",
 		},
 		{
-			"/s", map[string][]byte{"/s": []byte("#!" + dir + "\n")}, errInterpreter, unix.EACCES,
+			"/s",
+			map[string][]byte{"/s": []byte("#!" + dir + "\n")},
+			errInterpreter, unix.EACCES,
 			"cannot run /s: its interpreter " + dir + " cannot be opened: permission denied",
 		},
 		{"/s", map[string][]byte{"/s": []byte("#!\n")}, errScript, unix.ENOEXEC, "names no interpreter"},
 		{"/s", map[string][]byte{"/s": []byte("#!/s\n")}, errScriptDepth, unix.ELOOP, "cannot run /s: scripts"},
 		{
-			"/s", map[string][]byte{"/s": []byte("#!/t\n"), "/t": []byte("data")}, errNotProgram, unix.ENOEXEC,
+			"/s",
+			map[string][]byte{"/s": []byte("#!/t\n"), "/t": []byte("data")},
+			errNotProgram, unix.ENOEXEC,
 			"cannot run /t: it is neither an ELF program",
 		},
 	} {

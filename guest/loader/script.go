@@ -21,7 +21,7 @@ func parseScript(start []byte) (interpreter, argument string, errno unix.Errno) 
 		line = line[2:i]
 	} else {
 		line = line[2 : startSize-1]
-		if rest := bytes.TrimLeft(line, blanks); bytes.IndexAny(rest, blanks+"\x00") < 0 {
+		if rest := bytes.TrimLeft(line, blanks); !bytes.ContainsAny(rest, blanks+"\x00") {
 			return "", "", unix.ENOEXEC // cut: the name may go on
 		}
 	}

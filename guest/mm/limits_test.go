@@ -283,8 +283,12 @@ func TestTruncationUnmaps(t *testing.T) {
 		va   event.Addr
 		want uint8
 	}{
-		{s + 4000, 1}, {p + 4000, 2}, {s + emu.PageSize + 4000, 0}, {p + emu.PageSize + 4000, 2},
-		{s + 2*emu.PageSize + 4000, 0}, {p + 2*emu.PageSize + 4000, 0},
+		{s + 4000, 1},
+		{p + 4000, 2},
+		{s + emu.PageSize + 4000, 0},
+		{p + emu.PageSize + 4000, 2},
+		{s + 2*emu.PageSize + 4000, 0},
+		{p + 2*emu.PageSize + 4000, 0},
 	} {
 		if got, errno := as.ReadU8(c.va); got != c.want || errno != 0 {
 			t.Errorf("at %#x: %d, %v, want %d", c.va, got, errno, c.want)

@@ -172,11 +172,26 @@ func (as *AddressSpace) writeSizes(b *strings.Builder, v *VMA) {
 		name  string
 		pages uint64
 	}{
-		{"Size", v.pages()}, {"KernelPageSize", 1}, {"MMUPageSize", 1}, {"Rss", rss}, {"Pss", rss},
-		{"Pss_Dirty", c.fileDirty + c.anon}, {"Shared_Clean", sharedClean}, {"Shared_Dirty", sharedDirty},
-		{"Private_Clean", privateClean}, {"Private_Dirty", privateDirty}, {"Referenced", rss},
-		{"Anonymous", c.anon}, {"LazyFree", 0}, {"AnonHugePages", 0}, {"ShmemPmdMapped", 0},
-		{"FilePmdMapped", 0}, {"Shared_Hugetlb", 0}, {"Private_Hugetlb", 0}, {"Swap", 0}, {"SwapPss", 0},
+		{"Size", v.pages()},
+		{"KernelPageSize", 1},
+		{"MMUPageSize", 1},
+		{"Rss", rss},
+		{"Pss", rss},
+		{"Pss_Dirty", c.fileDirty + c.anon},
+		{"Shared_Clean", sharedClean},
+		{"Shared_Dirty", sharedDirty},
+		{"Private_Clean", privateClean},
+		{"Private_Dirty", privateDirty},
+		{"Referenced", rss},
+		{"Anonymous", c.anon},
+		{"LazyFree", 0},
+		{"AnonHugePages", 0},
+		{"ShmemPmdMapped", 0},
+		{"FilePmdMapped", 0},
+		{"Shared_Hugetlb", 0},
+		{"Private_Hugetlb", 0},
+		{"Swap", 0},
+		{"SwapPss", 0},
 		{"Locked", locked},
 	} {
 		fmt.Fprintf(b, "%-16s%8d kB\n", line.name+":", line.pages*emu.PageSize/1024)
@@ -191,12 +206,21 @@ func (v *VMA) flagNames() string {
 		name string
 		on   bool
 	}{
-		{"rd", v.Prot&unix.PROT_READ != 0}, {"wr", v.Prot&unix.PROT_WRITE != 0},
-		{"ex", v.Prot&unix.PROT_EXEC != 0}, {"sh", v.has(Shared) && v.MayProt&unix.PROT_WRITE != 0},
-		{"mr", v.MayProt&unix.PROT_READ != 0}, {"mw", v.MayProt&unix.PROT_WRITE != 0},
-		{"me", v.MayProt&unix.PROT_EXEC != 0}, {"ms", v.has(Shared)}, {"gd", v.has(GrowsDown)},
-		{"lo", v.has(Locked)}, {"dc", v.has(DontFork)}, {"ac", v.has(Account)}, {"nr", v.has(NoReserve)},
-		{"wf", v.has(WipeOnFork)}, {"dd", v.has(DontDump)},
+		{"rd", v.Prot&unix.PROT_READ != 0},
+		{"wr", v.Prot&unix.PROT_WRITE != 0},
+		{"ex", v.Prot&unix.PROT_EXEC != 0},
+		{"sh", v.has(Shared) && v.MayProt&unix.PROT_WRITE != 0},
+		{"mr", v.MayProt&unix.PROT_READ != 0},
+		{"mw", v.MayProt&unix.PROT_WRITE != 0},
+		{"me", v.MayProt&unix.PROT_EXEC != 0},
+		{"ms", v.has(Shared)},
+		{"gd", v.has(GrowsDown)},
+		{"lo", v.has(Locked)},
+		{"dc", v.has(DontFork)},
+		{"ac", v.has(Account)},
+		{"nr", v.has(NoReserve)},
+		{"wf", v.has(WipeOnFork)},
+		{"dd", v.has(DontDump)},
 	} {
 		if f.on {
 			b.WriteString(f.name)

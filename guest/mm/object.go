@@ -108,13 +108,17 @@ func (o *Object) readSource(p []byte, off int64) unix.Errno {
 }
 
 // WriteAt copies p to off and grows the object as needed. It fails with ENOSPC
-// when guest memory is used up; what was written before stays.
+// when guest memory is used up, and with the source's error when the rest of a
+// page cannot be read; what was written before stays.
 func (o *Object) WriteAt(p []byte, off int64) (int, unix.Errno) {
 	for done := 0; done < len(p); {
 		at := off + int64(done)
 		page, errno := o.WritablePage(uint64(at) / emu.PageSize)
+		if errno == unix.ENOMEM {
+			errno = unix.ENOSPC
+		}
 		if errno != 0 {
-			return done, unix.ENOSPC
+			return done, errno
 		}
 		n := copy(o.ram.Bytes(page)[at%emu.PageSize:], p[done:])
 		o.ram.Written(page)

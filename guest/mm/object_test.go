@@ -170,6 +170,9 @@ func TestObjectErrors(t *testing.T) {
 	if _, errno := bad.Page(0); errno != unix.EIO || ram.Used() != 0 {
 		t.Errorf("page of a broken source: %v, %d pages used", errno, ram.Used())
 	}
+	if n, errno := bad.WriteAt([]byte("x"), 5); errno != unix.EIO || n != 0 {
+		t.Errorf("write to a broken source: %d, %v", n, errno)
+	}
 	o := NewObject(ram, nil, 0)
 	n, errno := o.WriteAt(make([]byte, 32*emu.PageSize), 0)
 	if errno != unix.ENOSPC || uint64(n) != ram.Limit()*emu.PageSize || o.Size() != int64(n) {

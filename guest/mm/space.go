@@ -270,18 +270,6 @@ func (as *AddressSpace) mergeAll(start, end event.Addr) {
 	}
 }
 
-// covered tells whether [start, end) is mapped without holes.
-func (as *AddressSpace) covered(start, end event.Addr) bool {
-	for p := as.vmas.find(start); start < end; p = as.vmas.next(p) {
-		v := as.vmas.at(p)
-		if v == nil || v.Start > start {
-			return false
-		}
-		start = v.End
-	}
-	return true
-}
-
 // mayExpand tells whether v may be added within the limits.
 func (as *AddressSpace) mayExpand(v *VMA, pages uint64) bool {
 	if as.total+pages > as.Limits.AddressSpace/emu.PageSize {
@@ -328,7 +316,17 @@ func (as *AddressSpace) CopyForSnapshot(c *deepcopy.Copier) any {
 	*n = *as
 	n.Layout.Auxv = slices.Clone(as.Layout.Auxv)
 	n.space = as.space.Clone()
-	n.vmas.chunks = deepcopy.Copy(c, as.vmas.chunks)
+	n.vmas.chunks = slices.Clone(as.vmas.chunks)
+	for i := range n.vmas.chunks {
+		v := slices.Clone(as.vmas.chunks[i].v)
+		n.vmas.chunks[i].v = v
+		for j := range v {
+			if v[j].Object != nil {
+				v[j].Object = deepcopy.Copy(c, v[j].Object)
+				v[j].File = deepcopy.Copy(c, v[j].File)
+			}
+		}
+	}
 	return n
 }
 

@@ -116,7 +116,8 @@ func TestPartialTransfers(t *testing.T) {
 		t.Errorf("copied %d bytes, %v", n, errno)
 	}
 	for skip, want := range [][]Range{
-		ranges, {{a + emu.PageSize - 2, 2}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
+		ranges,
+		{{a + emu.PageSize - 2, 2}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
 		{{a + emu.PageSize - 1, 1}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
 		{{b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
 		{{b + 1, 4}, {b + emu.PageSize - 2, 4}, {a, 1}},

@@ -54,7 +54,7 @@ func (x *custom) Release() { x.released++ }
 
 func TestSharingIsKept(t *testing.T) {
 	host := &handle{3}
-	a, b := &node{id: 1, raw: []byte("abc"), host: host}, &node{id: 2}
+	a, b := &node{id: 1, name: "a", raw: []byte("abc"), host: host}, &node{id: 2}
 	a.next, b.next = b, a
 	a.list = []*node{b, a, nil}
 	a.byName = map[string]*node{"a": a, "b": b}
@@ -66,7 +66,7 @@ func TestSharingIsKept(t *testing.T) {
 	x := Copy(New(), a)
 	y := x.next
 	switch {
-	case x == a, y == b, y.next != x, x.list[0] != y, x.list[1] != x, x.list[2] != nil:
+	case x == a, y == b, x.name != "a", y.next != x, x.list[0] != y, x.list[1] != x, x.list[2] != nil:
 		t.Error("pointers and slices")
 	case x.byName["a"] != x, x.byName["b"] != y, x.known[x] != 1, x.known[y] != 2, len(x.known) != 2:
 		t.Error("maps")
