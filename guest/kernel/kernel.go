@@ -27,6 +27,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/pipe"
+	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -95,6 +96,7 @@ type Kernel struct {
 
 	scratch *scratch
 	pipes   pipe.Account
+	net     *sock.Stack
 	current *Task // that acts in the kernel now
 	// signalQueue is woken when any signal comes, for signalfd.
 	signalQueue wait.Queue
@@ -124,7 +126,7 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		tasks: map[event.ThreadID]*Task{}, processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
-		lastID: firstID - 1, scratch: &scratch{}, hostname: "heddle",
+		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
 	k.cores = make([]coreTime, config.Cores)

@@ -1,0 +1,244 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// socketFile is what an open description of a socket acts on.
+type socketFile struct{ *sock.Socket }
+
+const socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+
+// newSocketFile makes a description of a socket.
+func (t *Task) newSocketFile(s *sock.Socket, flags int) *vfs.File {
+	return t.k.fs.NewFile(t.k.fs.NewSocket(t.vfsContext()), "socket:", unix.O_RDWR|flags&unix.O_NONBLOCK, &socketFile{s})
+}
+
+// socket finds the socket of a descriptor. ENOTSOCK: it is something else.
+func (t *Task) socket(fd uint64) (*vfs.File, *sock.Socket, unix.Errno) {
+	f, errno := t.plainFile(fd)
+	if errno != 0 {
+		return nil, nil, errno
+	}
+	s, ok := f.Impl.(*socketFile)
+	if !ok {
+		return nil, nil, unix.ENOTSOCK
+	}
+	return f, s.Socket, 0
+}
+
+func sysSocket(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	flags := int(int32(a[1]))
+	if flags&^(0xf|socketFlags) != 0 {
+		return 0, unix.EINVAL
+	}
+	s, errno := t.k.net.Socket(t.vfsContext(), int(int32(a[0])), flags&0xf, int(int32(a[2])))
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.installFile(t.newSocketFile(s, flags), flags&unix.SOCK_CLOEXEC != 0)
+}
+
+func sysSocketpair(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	flags := int(int32(a[1]))
+	if flags&^(0xf|socketFlags) != 0 {
+		return 0, unix.EINVAL
+	}
+	x, y, errno := t.k.net.Pair(t.vfsContext(), int(int32(a[0])), flags&0xf, int(int32(a[2])))
+	if errno != 0 {
+		return 0, errno
+	}
+	files := [2]*vfs.File{t.newSocketFile(x, flags), t.newSocketFile(y, flags)}
+	return t.installPair(a[3], files, flags&unix.SOCK_CLOEXEC != 0)
+}
+
+// address reads a socket address of n bytes.
+func (t *Task) address(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
+	size := int32(n)
+	if size < 0 || size > sock.MaxAddr {
+		return sock.Addr{}, unix.EINVAL
+	}
+	raw := make([]byte, size)
+	if errno := t.copyIn(event.Addr(addr), raw); errno != 0 {
+		return sock.Addr{}, errno
+	}
+	return sock.Parse(raw, s.Family())
+}
+
+// storeAddress writes an address and its length, of which the buffer's length
+// is at lenAddr before.
+func (t *Task) storeAddress(raw []byte, addr, lenAddr uint64) unix.Errno {
+	room, errno := t.proc.space.ReadU32(event.Addr(lenAddr))
+	if errno != 0 {
+		return errno
+	}
+	if int32(room) < 0 {
+		return unix.EINVAL
+	}
+	if errno := t.copyOut(event.Addr(addr), raw[:min(len(raw), int(room))]); errno != 0 {
+		return errno
+	}
+	return t.proc.space.WriteU32(event.Addr(lenAddr), uint32(len(raw)))
+}
+
+func sysBind(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	addr, errno := t.address(s, a[1], a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, s.Bind(t.vfsContext(), addr)
+}
+
+func sysListen(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, s.Listen(t.vfsContext(), int(int32(a[1])))
+}
+
+func sysAccept(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.accept(a, 0) }
+
+func sysAccept4(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.accept(a, int(int32(a[3]))) }
+
+func (t *Task) accept(a [6]uint64, flags int) (uint64, unix.Errno) {
+	if flags&^socketFlags != 0 {
+		return 0, unix.EINVAL
+	}
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if _, errno := t.proc.lowest(0); errno != 0 {
+		return 0, errno
+	}
+	n, errno := s.Accept()
+	if errno == unix.EAGAIN && !f.Nonblock() {
+		return ioResult(0, t.socketWait(s, false, s.Waiters()))
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	file := t.newSocketFile(n, flags)
+	if a[1] != 0 {
+		peer, errno := n.Peer()
+		if errno == 0 {
+			errno = t.storeAddress(peer, a[1], a[2])
+		}
+		if errno == unix.ENOTCONN {
+			errno = unix.ECONNABORTED
+		}
+		if errno != 0 {
+			file.Unref()
+			return 0, errno
+		}
+	}
+	return t.installFile(file, flags&unix.SOCK_CLOEXEC != 0)
+}
+
+func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	addr, errno := t.address(s, a[1], a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	q, errno := s.Connect(t.vfsContext(), addr, f.Nonblock(), t.call.attempt > 0)
+	if f.Nonblock() || errno != unix.EAGAIN && errno != unix.EINPROGRESS {
+		return 0, errno
+	}
+	busy := errno
+	if errno = t.socketWait(s, true, q); errno == unix.ETIMEDOUT {
+		return 0, busy
+	}
+	return 0, errno
+}
+
+// socketWait waits for as long as the socket's time-outs allow. A call with a
+// time-out is not restarted after a signal.
+func (t *Task) socketWait(s *sock.Socket, write bool, queues ...*wait.Queue) unix.Errno {
+	if ns := s.Timeout(write); ns > 0 {
+		return t.wait(errInterrupted, t.deadlineIn(ns), queues...)
+	}
+	return t.wait(errRestart, forever, queues...)
+}
+
+func sysShutdown(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, s.Shutdown(int(int32(a[1])))
+}
+
+func sysGetsockname(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.storeAddress(s.Name(), a[1], a[2])
+}
+
+func sysGetpeername(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	raw, errno := s.Peer()
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.storeAddress(raw, a[1], a[2])
+}
+
+// maxOption bounds what is read of an option's value.
+const maxOption = 256
+
+func sysSetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if int32(a[4]) < 0 {
+		return 0, unix.EINVAL
+	}
+	raw := make([]byte, min(uint64(uint32(a[4])), maxOption))
+	if errno := t.copyIn(event.Addr(a[3]), raw); errno != 0 {
+		return 0, errno
+	}
+	return 0, s.SetOption(int(int32(a[1])), int(int32(a[2])), raw)
+}
+
+func sysGetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	_, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	room, errno := t.proc.space.ReadU32(event.Addr(a[4]))
+	if errno != 0 {
+		return 0, errno
+	}
+	if int32(room) < 0 {
+		return 0, unix.EINVAL
+	}
+	raw, errno := s.Option(int(int32(a[1])), int(int32(a[2])))
+	if errno != 0 {
+		return 0, errno
+	}
+	raw = raw[:min(len(raw), int(room))]
+	if errno := t.copyOut(event.Addr(a[3]), raw); errno != 0 {
+		return 0, errno
+	}
+	return 0, t.proc.space.WriteU32(event.Addr(a[4]), uint32(len(raw)))
+}

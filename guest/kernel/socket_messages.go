@@ -1,0 +1,499 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// messageHeader is struct msghdr.
+type messageHeader struct {
+	Name       uint64
+	NameLen    uint32
+	_          uint32
+	Vector     uint64
+	VectorLen  uint64
+	Control    uint64
+	ControlLen uint64
+	Flags      uint32
+	_          uint32
+}
+
+const (
+	// headerSize and multiSize are the sizes of struct msghdr and mmsghdr.
+	headerSize, multiSize = 56, 64
+	// Offsets of fields that recvmsg sets.
+	headerNameLen, headerControlLen, headerFlags, multiLen = 8, 40, 48, 56
+	// controlHead is the size of struct cmsghdr.
+	controlHead = 16
+	// maxControl is net.core.optmem_max.
+	maxControl = 131072
+	// maxRights is SCM_MAX_FD.
+	maxRights = 253
+	// maxMessages is the most that sendmmsg and recvmmsg take, UIO_MAXIOV.
+	maxMessages = 1024
+)
+
+// sending is a message on its way out.
+type sending struct {
+	file   *vfs.File
+	socket *sock.Socket
+	out    sock.Outgoing
+	ranges []mm.Range
+	flags  int
+}
+
+func sysSendto(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	m := &sending{file: f, socket: s, ranges: one(a[1], a[2]), flags: int(int32(a[3]))}
+	if a[4] != 0 {
+		to, errno := t.address(s, a[4], a[5])
+		if errno != 0 {
+			return 0, errno
+		}
+		m.out.To = &to
+	}
+	return t.send(m)
+}
+
+func sysSendmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	m, errno := t.outgoing(f, s, event.Addr(a[1]), int(int32(a[2])))
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.send(m)
+}
+
+func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	count := min(uint64(uint32(a[2])), maxMessages)
+	done, _ := t.call.data.(uint64)
+	for ; done < count; done++ {
+		at := event.Addr(a[1] + done*multiSize)
+		m, errno := t.outgoing(f, s, at, int(int32(a[3])))
+		var n uint64
+		if errno == 0 {
+			n, errno = t.send(m)
+		}
+		if errno == 0 {
+			errno = t.proc.space.WriteU32(at+multiLen, uint32(n))
+		}
+		if errno == errBlocked {
+			t.call.data = done
+			return 0, errno
+		}
+		if errno != 0 {
+			return partial(done, errno)
+		}
+		t.call.progress = 0
+	}
+	return done, 0
+}
+
+// outgoing reads a struct msghdr that is to be sent.
+func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (*sending, unix.Errno) {
+	var h messageHeader
+	if errno := readStruct(t, at, &h); errno != 0 {
+		return nil, errno
+	}
+	m := &sending{file: f, socket: s, flags: flags}
+	if h.VectorLen > mm.MaxRanges {
+		return nil, unix.EMSGSIZE
+	}
+	var errno unix.Errno
+	if h.Name != 0 && h.NameLen != 0 {
+		to, errno := t.address(s, h.Name, uint64(min(h.NameLen, sock.MaxAddr)))
+		if errno != 0 {
+			return nil, errno
+		}
+		m.out.To = &to
+	}
+	if m.ranges, errno = t.proc.space.ReadRanges(event.Addr(h.Vector), h.VectorLen); errno != 0 {
+		return nil, errno
+	}
+	if h.ControlLen > maxControl {
+		return nil, unix.ENOBUFS
+	}
+	if h.ControlLen == 0 {
+		return m, 0
+	}
+	raw := make([]byte, h.ControlLen)
+	if errno := t.copyIn(event.Addr(h.Control), raw); errno != 0 {
+		return nil, errno
+	}
+	return m, t.parseControl(m, raw)
+}
+
+// parseControl reads the control messages of what is to be sent.
+func (t *Task) parseControl(m *sending, raw []byte) unix.Errno {
+	for len(raw) >= controlHead {
+		size := decode[uint64](raw)
+		level, kind := decode[int32](raw[8:]), decode[int32](raw[12:])
+		if size < controlHead || size > uint64(len(raw)) {
+			return unix.EINVAL
+		}
+		body := raw[controlHead:size]
+		raw = raw[min(uint64(len(raw)), (size+7)&^7):]
+		if level != unix.SOL_SOCKET || !m.socket.Local() {
+			continue
+		}
+		var errno unix.Errno
+		switch kind {
+		case unix.SCM_RIGHTS:
+			errno = t.sendRights(m, body)
+		case unix.SCM_CREDENTIALS:
+			errno = t.sendCredentials(m, body)
+		default:
+			errno = unix.EINVAL
+		}
+		if errno != 0 {
+			return errno
+		}
+	}
+	return 0
+}
+
+func (t *Task) sendRights(m *sending, body []byte) unix.Errno {
+	if len(body)/4+len(m.out.Rights) > maxRights {
+		return unix.EINVAL
+	}
+	for ; len(body) >= 4; body = body[4:] {
+		f, errno := t.file(uint64(decode[uint32](body)))
+		if errno != 0 {
+			return errno
+		}
+		m.out.Rights = append(m.out.Rights, f)
+	}
+	return 0
+}
+
+// sendCredentials checks that the sender may say who it is. EPERM: it may not.
+func (t *Task) sendCredentials(m *sending, body []byte) unix.Errno {
+	if len(body) != 12 {
+		return unix.EINVAL
+	}
+	c := sock.Cred{PID: decode[int32](body), UID: decode[uint32](body[4:]), GID: decode[uint32](body[8:])}
+	mine := &t.proc.cred
+	if mine.EUID != 0 {
+		user := c.UID == mine.UID || c.UID == mine.EUID || c.UID == mine.SUID
+		group := c.GID == mine.GID || c.GID == mine.EGID || c.GID == mine.SGID
+		if c.PID != t.proc.pid || !user || !group {
+			return unix.EPERM
+		}
+	} else if t.k.processes[c.PID] == nil {
+		return unix.ESRCH
+	}
+	m.out.Cred = &c
+	return 0
+}
+
+// send sends a message, or as much of a stream as the call is about. A stream
+// keeps its progress in the task.
+func (t *Task) send(m *sending) (uint64, unix.Errno) {
+	x, errno := t.newTransfer(m.file, m.ranges, position{})
+	if errno != 0 {
+		return 0, errno
+	}
+	m.out.OOB = m.flags&unix.MSG_OOB != 0
+	n, errno := t.sendParts(m, x)
+	if errno == unix.EPIPE && m.flags&unix.MSG_NOSIGNAL == 0 && m.socket.Signals() {
+		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+	}
+	if errno == errBlocked {
+		return 0, errno
+	}
+	return ioResult(partial(n, errno))
+}
+
+func (t *Task) sendParts(m *sending, x *transfer) (uint64, unix.Errno) {
+	c := t.vfsContext()
+	done := uint64(t.call.progress)
+	stream := m.socket.Stream()
+	for {
+		size := x.total - done
+		if stream {
+			size = min(size, chunkSize)
+		} else if size > maxDatagram {
+			return 0, unix.EMSGSIZE
+		}
+		buf := t.k.scratch.get(size)
+		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
+		if errno != 0 && (n == 0 || !stream) {
+			return done, errno
+		}
+		out := m.out
+		out.Data = buf[:n]
+		if done > 0 {
+			out.Rights = nil
+		}
+		n, queues, errno := m.socket.Send(c, &out)
+		done += uint64(n)
+		switch {
+		case errno == unix.EAGAIN && !m.file.Nonblock() && m.flags&unix.MSG_DONTWAIT == 0:
+			t.call.progress = int(done)
+			return done, t.socketWait(m.socket, true, queues...)
+		case errno != 0:
+			return done, errno
+		case !stream || done == x.total:
+			return done, 0
+		}
+	}
+}
+
+// maxDatagram bounds messages, whatever the send buffer.
+const maxDatagram = 16 << 20
+
+// receiving is a message on its way in.
+type receiving struct {
+	file   *vfs.File
+	socket *sock.Socket
+	in     sock.Incoming
+	ranges []mm.Range
+	flags  int
+}
+
+func sysRecvfrom(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	m := &receiving{file: f, socket: s, ranges: one(a[1], a[2]), flags: int(int32(a[3]))}
+	n, errno := t.receive(m)
+	for _, f := range m.in.Rights {
+		f.Unref()
+	}
+	if errno == 0 && a[4] != 0 {
+		errno = t.storeAddress(m.sender(), a[4], a[5])
+	}
+	return n, errno
+}
+
+// sender is the sender's address encoded; empty if there is none.
+func (m *receiving) sender() []byte {
+	if !m.in.HasFrom {
+		return nil
+	}
+	return m.in.From.Bytes(m.socket.Family())
+}
+
+func sysRecvmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.receiveMessage(f, s, event.Addr(a[1]), int(int32(a[2])))
+}
+
+func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, s, errno := t.socket(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	deadline, errno := t.optionalTimeout(event.Addr(a[4]))
+	if errno != 0 {
+		return 0, errno
+	}
+	count := min(uint64(uint32(a[2])), maxMessages)
+	flags := int(int32(a[3]))
+	done, _ := t.call.data.(uint64)
+	for done < count {
+		at := event.Addr(a[1] + done*multiSize)
+		n, errno := t.receiveMessage(f, s, at, flags&^unix.MSG_WAITFORONE)
+		if errno == 0 {
+			errno = t.proc.space.WriteU32(at+multiLen, uint32(n))
+		}
+		if errno == errBlocked {
+			t.call.data = done
+			return 0, errno
+		}
+		if errno != 0 {
+			return partial(done, errno)
+		}
+		done++
+		t.call.progress = 0
+		if flags&unix.MSG_WAITFORONE != 0 {
+			flags |= unix.MSG_DONTWAIT
+		}
+		if deadline <= t.k.now {
+			break
+		}
+	}
+	return done, 0
+}
+
+// receiveMessage is recvmsg with the struct msghdr at an address.
+func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (uint64, unix.Errno) {
+	var h messageHeader
+	if errno := readStruct(t, at, &h); errno != 0 {
+		return 0, errno
+	}
+	if h.VectorLen > mm.MaxRanges {
+		return 0, unix.EMSGSIZE
+	}
+	ranges, errno := t.proc.space.ReadRanges(event.Addr(h.Vector), h.VectorLen)
+	if errno != 0 {
+		return 0, errno
+	}
+	m := &receiving{file: f, socket: s, ranges: ranges, flags: flags}
+	n, errno := t.receive(m)
+	if errno != 0 {
+		return n, errno
+	}
+	out := uint32(flags & unix.MSG_CMSG_CLOEXEC)
+	if m.in.Size > m.in.N {
+		out |= unix.MSG_TRUNC
+	}
+	if m.in.Record {
+		out |= unix.MSG_EOR
+	}
+	used, errno := t.storeControl(m, &h, &out)
+	if errno == 0 && h.Name != 0 {
+		raw := m.sender()
+		errno = t.copyOut(event.Addr(h.Name), raw[:min(len(raw), int(h.NameLen))])
+		if errno == 0 {
+			errno = t.proc.space.WriteU32(at+headerNameLen, uint32(len(raw)))
+		}
+	}
+	if errno == 0 {
+		errno = t.proc.space.WriteU64(at+headerControlLen, used)
+	}
+	if errno == 0 {
+		errno = t.proc.space.WriteU32(at+headerFlags, out)
+	}
+	return n, errno
+}
+
+// receive fills the buffers of a message.
+func (t *Task) receive(m *receiving) (uint64, unix.Errno) {
+	x, errno := t.newTransfer(m.file, m.ranges, position{})
+	if errno != 0 {
+		return 0, errno
+	}
+	m.in.Peek, m.in.OOB = m.flags&unix.MSG_PEEK != 0, m.flags&unix.MSG_OOB != 0
+	done := uint64(t.call.progress)
+	all := m.flags&unix.MSG_WAITALL != 0 && m.socket.Stream() && !m.in.Peek
+	for {
+		size := x.total - done
+		if m.socket.Stream() {
+			size = min(size, chunkSize)
+		} else {
+			size = min(size, maxDatagram)
+		}
+		m.in.Data, m.in.N = t.k.scratch.get(size), 0
+		errno := m.socket.Recv(&m.in)
+		if errno == unix.EAGAIN && !m.file.Nonblock() && m.flags&unix.MSG_DONTWAIT == 0 && (done == 0 || all) {
+			t.call.progress = int(done)
+			if errno = t.socketWait(m.socket, false, m.socket.Waiters()); errno == errBlocked {
+				return 0, errno
+			}
+		}
+		if errno != 0 {
+			return ioResult(partial(done, errno))
+		}
+		n, errno := t.proc.space.CopyOutRanges(x.rest(done), m.in.Data[:m.in.N])
+		done += uint64(n)
+		switch {
+		case errno != 0:
+			return partial(done, errno)
+		case !m.socket.Stream():
+			if m.flags&unix.MSG_TRUNC != 0 {
+				return uint64(max(m.in.N, m.in.Size)), 0
+			}
+			return done, 0
+		case m.in.Peek, m.in.N == 0, done == x.total, len(m.in.Rights) > 0, !all && m.in.N < len(m.in.Data):
+			return done, 0
+		}
+	}
+}
+
+// control collects control messages in a buffer of the guest's size.
+type control struct {
+	buf  []byte
+	room int
+	cut  bool
+}
+
+// put appends a control message; one that does not fit is cut.
+func (c *control) put(level, kind int32, body []byte) {
+	if c.room-len(c.buf) < controlHead {
+		c.cut = true
+		return
+	}
+	size := controlHead + len(body)
+	if size > c.room-len(c.buf) {
+		c.cut = true
+		size = c.room - len(c.buf)
+		body = body[:size-controlHead]
+	}
+	head := make([]byte, controlHead)
+	putU64(head, uint64(size))
+	putU32(head[8:], uint32(level))
+	putU32(head[12:], uint32(kind))
+	c.buf = append(append(c.buf, head...), body...)
+	for len(c.buf)%8 != 0 && len(c.buf) < c.room {
+		c.buf = append(c.buf, 0)
+	}
+}
+
+// storeControl writes what a message tells besides its data, and returns how
+// much of the guest's buffer is used.
+func (t *Task) storeControl(m *receiving, h *messageHeader, flags *uint32) (uint64, unix.Errno) {
+	c := &control{room: int(min(h.ControlLen, maxControl))}
+	if cred := m.in.Cred; cred != nil {
+		body := make([]byte, 12)
+		putU32(body, uint32(cred.PID))
+		putU32(body[4:], cred.UID)
+		putU32(body[8:], cred.GID)
+		c.put(unix.SOL_SOCKET, unix.SCM_CREDENTIALS, body)
+	}
+	for _, extra := range m.socket.Extra(&m.in, t.k.RealtimeNS()) {
+		c.put(extra.Level, extra.Kind, extra.Body)
+	}
+	if len(m.in.Rights) > 0 {
+		t.receiveRights(m, c)
+	}
+	if c.cut {
+		*flags |= unix.MSG_CTRUNC
+	}
+	if len(c.buf) == 0 {
+		return 0, 0
+	}
+	return uint64(len(c.buf)), t.copyOut(event.Addr(h.Control), c.buf)
+}
+
+// receiveRights gives descriptions that came with a message descriptors, as many
+// as there is room for.
+func (t *Task) receiveRights(m *receiving, c *control) {
+	fits := min(max(0, c.room-len(c.buf)-controlHead)/4, len(m.in.Rights))
+	var body []byte
+	for i, f := range m.in.Rights {
+		if i < fits {
+			fd, errno := t.installFile(f, m.flags&unix.MSG_CMSG_CLOEXEC != 0)
+			if errno == 0 {
+				body = append(body, 0, 0, 0, 0)
+				putU32(body[len(body)-4:], uint32(fd))
+				continue
+			}
+			fits = i
+		} else {
+			f.Unref()
+		}
+		c.cut = true
+	}
+	if len(body) > 0 {
+		c.put(unix.SOL_SOCKET, unix.SCM_RIGHTS, body)
+	}
+}

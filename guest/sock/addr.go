@@ -1,0 +1,156 @@
+package sock
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// Addr is the address of a socket, in all families.
+type Addr struct {
+	Family uint16
+	Name   string   // AF_UNIX: a path, or a name that begins with a zero byte
+	IP     [16]byte // AF_INET: mapped to AF_INET6
+	Port   uint16
+	Scope  uint32
+	Flow   uint32
+	PID    uint32 // AF_NETLINK
+	Groups uint32 // AF_NETLINK
+}
+
+// Sizes of address structures: the fixed part of sockaddr_un, sockaddr_in,
+// sockaddr_in6 with and without the scope, sockaddr_nl.
+const (
+	unixPrefix  = 2
+	unixSize    = 110
+	inetSize    = 16
+	inet6Short  = 24
+	inet6Size   = 28
+	netlinkSize = 12
+	// MaxAddr is the size of struct sockaddr_storage, which no address exceeds.
+	MaxAddr = 128
+)
+
+var mapped = [12]byte{10: 0xff, 11: 0xff}
+
+func ip4(a, b, c, d byte) [16]byte {
+	return [16]byte{10: 0xff, 11: 0xff, 12: a, 13: b, 14: c, 15: d}
+}
+
+var (
+	loopback4 = ip4(127, 0, 0, 1)
+	any4      = ip4(0, 0, 0, 0)
+	loopback6 = [16]byte{15: 1}
+	any6      [16]byte
+)
+
+func is4(ip [16]byte) bool { return bytes.Equal(ip[:12], mapped[:]) }
+
+func isAny(ip [16]byte) bool { return ip == any4 || ip == any6 }
+
+// isLocal tells whether the address is one of this machine's.
+func isLocal(ip [16]byte) bool { return ip == loopback6 || is4(ip) && ip[12] == 127 }
+
+// Parse decodes an address for a socket of the family. EINVAL: it is too short
+// or too long. EAFNOSUPPORT: it is of another family; AF_UNSPEC is returned as
+// it is.
+func Parse(raw []byte, family int) (Addr, unix.Errno) {
+	if len(raw) < 2 {
+		return Addr{}, unix.EINVAL
+	}
+	a := Addr{Family: binary.LittleEndian.Uint16(raw)}
+	switch family {
+	case unix.AF_UNIX:
+		return a.parseUnix(raw)
+	case unix.AF_INET, unix.AF_INET6:
+		return a.parseInet(raw, family)
+	}
+	if len(raw) < netlinkSize {
+		return a, unix.EINVAL
+	}
+	if a.Family != unix.AF_NETLINK {
+		return a, unix.EINVAL
+	}
+	a.PID = binary.LittleEndian.Uint32(raw[4:])
+	a.Groups = binary.LittleEndian.Uint32(raw[8:])
+	return a, 0
+}
+
+func (a Addr) parseUnix(raw []byte) (Addr, unix.Errno) {
+	switch {
+	case a.Family == unix.AF_UNSPEC:
+		return a, 0
+	case a.Family != unix.AF_UNIX, len(raw) > unixSize:
+		return a, unix.EINVAL
+	case len(raw) == unixPrefix:
+		return a, 0
+	case raw[unixPrefix] == 0:
+		a.Name = string(raw[unixPrefix:])
+		return a, 0
+	}
+	name, _, _ := bytes.Cut(raw[unixPrefix:], []byte{0})
+	a.Name = string(name)
+	return a, 0
+}
+
+func (a Addr) parseInet(raw []byte, family int) (Addr, unix.Errno) {
+	switch {
+	case a.Family == unix.AF_UNSPEC:
+		if len(raw) >= inetSize {
+			copy(a.IP[:], mapped[:])
+			copy(a.IP[12:], raw[4:8])
+			a.Port = binary.BigEndian.Uint16(raw[2:])
+		}
+		return a, 0
+	case family == unix.AF_INET6 && a.Family == unix.AF_INET6:
+		if len(raw) < inet6Short {
+			return a, unix.EINVAL
+		}
+		a.Port = binary.BigEndian.Uint16(raw[2:])
+		a.Flow = binary.LittleEndian.Uint32(raw[4:])
+		copy(a.IP[:], raw[8:24])
+		if len(raw) >= inet6Size {
+			a.Scope = binary.LittleEndian.Uint32(raw[24:])
+		}
+		return a, 0
+	case family == unix.AF_INET && len(raw) < inetSize:
+		return a, unix.EINVAL
+	case a.Family != unix.AF_INET, family == unix.AF_INET6:
+		return a, unix.EAFNOSUPPORT
+	}
+	a.Port = binary.BigEndian.Uint16(raw[2:])
+	copy(a.IP[:], mapped[:])
+	copy(a.IP[12:], raw[4:8])
+	return a, 0
+}
+
+// Bytes encodes the address as a socket of the family shows it.
+func (a Addr) Bytes(family int) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(family))
+	switch family {
+	case unix.AF_UNIX:
+		b = append(b, a.Name...)
+		if a.Name != "" && a.Name[0] != 0 {
+			b = append(b, 0)
+		}
+	case unix.AF_INET:
+		b = binary.BigEndian.AppendUint16(b, a.Port)
+		if is4(a.IP) {
+			b = append(b, a.IP[12:]...)
+		} else {
+			b = append(b, 0, 0, 0, 0)
+		}
+		b = append(b, make([]byte, 8)...)
+	case unix.AF_INET6:
+		b = binary.BigEndian.AppendUint16(b, a.Port)
+		b = binary.LittleEndian.AppendUint32(b, a.Flow)
+		b = append(b, a.IP[:]...)
+		b = binary.LittleEndian.AppendUint32(b, a.Scope)
+	case unix.AF_NETLINK:
+		b = append(b, 0, 0)
+		b = binary.LittleEndian.AppendUint32(b, a.PID)
+		b = binary.LittleEndian.AppendUint32(b, a.Groups)
+	}
+	return b
+}

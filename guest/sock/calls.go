@@ -1,0 +1,314 @@
+package sock
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// maxBacklog is net.core.somaxconn.
+const maxBacklog = 4096
+
+// Bind is bind(2).
+func (s *Socket) Bind(c *vfs.Ctx, a Addr) unix.Errno {
+	switch {
+	case s.isUnix():
+		return s.unixBind(c, a)
+	case s.isNetlink():
+		return s.netlinkBind(a)
+	}
+	return s.inetBind(c, a)
+}
+
+// Listen is listen(2). A second call changes the backlog.
+func (s *Socket) Listen(c *vfs.Ctx, backlog int) unix.Errno {
+	switch {
+	case !s.isTCP() && (!s.isUnix() || s.kind == unix.SOCK_DGRAM):
+		return unix.EOPNOTSUPP
+	case s.state != idle && s.state != listening && s.state != ended,
+		s.isUnix() && s.local.Name == "":
+		return unix.EINVAL
+	}
+	if s.isTCP() && s.state != listening {
+		if errno := s.tcpListen(c); errno != 0 {
+			return errno
+		}
+	}
+	s.backlog = min(int(uint32(backlog)), maxBacklog)
+	s.state = listening
+	s.owner = credOf(c)
+	s.peerOwner = s.owner
+	s.admit()
+	s.space.Wake(wait.AnyEvent)
+	return 0
+}
+
+// Connect is connect(2). EAGAIN and, of TCP, EINPROGRESS say that the connection
+// cannot be made now; the queue is what to wait for. again tells that the call
+// is the same as before, after such a wait.
+func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock, again bool) (*wait.Queue, unix.Errno) {
+	switch {
+	case s.isUnix() && s.kind == unix.SOCK_DGRAM:
+		return nil, s.datagramConnect(c, a)
+	case s.isUnix():
+		return s.unixConnect(c, a)
+	case s.isNetlink():
+		s.remote = a
+		return nil, 0
+	case s.isUDP():
+		return nil, s.udpConnect(c, a)
+	}
+	return s.queue, s.tcpConnect(c, a, nonblock, again)
+}
+
+// Accept takes the first connection of a listener, accept(2). EAGAIN: there is
+// none.
+func (s *Socket) Accept() (*Socket, unix.Errno) {
+	switch {
+	case !s.isTCP() && (!s.isUnix() || s.kind == unix.SOCK_DGRAM):
+		return nil, unix.EOPNOTSUPP
+	case s.state != listening:
+		return nil, unix.EINVAL
+	}
+	if len(s.accepts) == 0 {
+		if s.shut&shutRead != 0 {
+			return nil, unix.EINVAL
+		}
+		return nil, unix.EAGAIN
+	}
+	n := s.accepts[0]
+	s.accepts[0] = nil
+	s.accepts = s.accepts[1:]
+	s.admit()
+	s.space.Wake(wait.AnyEvent)
+	return n, 0
+}
+
+// Shutdown is shutdown(2); how is SHUT_RD, SHUT_WR or SHUT_RDWR.
+func (s *Socket) Shutdown(how int) unix.Errno {
+	if how < unix.SHUT_RD || how > unix.SHUT_RDWR {
+		return unix.EINVAL
+	}
+	half := how + 1 // SHUT_RD is 0
+	switch {
+	case s.isUnix():
+		s.unixShutdown(half)
+		return 0
+	case s.isNetlink():
+		return unix.EOPNOTSUPP
+	case s.isUDP():
+		return s.udpShutdown(half)
+	}
+	return s.tcpShutdown(half)
+}
+
+// Send sends: of a stream as much as there is room for, else the whole message.
+// EAGAIN: there is no room; the queues are what to wait for.
+func (s *Socket) Send(c *vfs.Ctx, out *Outgoing) (int, []*wait.Queue, unix.Errno) {
+	var n int
+	var more *wait.Queue
+	var errno unix.Errno
+	switch {
+	case s.isUnix() && s.Stream():
+		n, errno = s.unixWrite(c, out)
+	case s.isUnix():
+		more, errno = s.unixSend(c, out)
+		n = len(out.Data)
+	case s.isNetlink():
+		errno = s.netlinkSend(out)
+		n = len(out.Data)
+	case s.isUDP():
+		errno = s.udpSend(c, out)
+		n = len(out.Data)
+	default:
+		n, errno = s.tcpWrite(out)
+	}
+	queues := []*wait.Queue{s.queue}
+	if more != nil && more != s.queue {
+		queues = append(queues, more)
+	}
+	if errno != 0 && !s.Stream() {
+		n = 0
+	}
+	return n, queues, errno
+}
+
+// Recv receives. Nothing and no error is the end. EAGAIN: nothing has come.
+func (s *Socket) Recv(in *Incoming) unix.Errno {
+	switch {
+	case s.isUnix():
+		return s.unixRead(in)
+	case s.isTCP():
+		return s.tcpRead(in)
+	}
+	if in.OOB {
+		return unix.EOPNOTSUPP
+	}
+	if errno := s.takeError(); errno != 0 {
+		return errno
+	}
+	errno := s.readMessage(in)
+	if errno == unix.EAGAIN && s.shut&shutRead != 0 {
+		return 0
+	}
+	return errno
+}
+
+// Name is the address that getsockname(2) shows, encoded.
+func (s *Socket) Name() []byte { return s.local.Bytes(s.family) }
+
+// Peer is the address that getpeername(2) shows. ENOTCONN: there is none.
+func (s *Socket) Peer() ([]byte, unix.Errno) {
+	switch {
+	case s.isUnix() && s.peer != nil:
+		return s.peer.local.Bytes(s.family), 0
+	case s.isNetlink():
+		return Addr{}.Bytes(s.family), 0
+	case !s.isUnix() && s.state == connected:
+		return s.remote.Bytes(s.family), 0
+	}
+	return nil, unix.ENOTCONN
+}
+
+// Read implements vfs.FileImpl.
+func (s *Socket) Read(_ *vfs.Ctx, b []byte, _ int64) (int, unix.Errno) {
+	in := Incoming{Data: b}
+	errno := s.Recv(&in)
+	for _, f := range in.Rights {
+		f.Unref()
+	}
+	return in.N, errno
+}
+
+// Write implements vfs.FileImpl.
+func (s *Socket) Write(c *vfs.Ctx, b []byte, _ int64) (int, unix.Errno) {
+	n, _, errno := s.Send(c, &Outgoing{Data: b})
+	if n > 0 {
+		errno = 0
+	}
+	return n, errno
+}
+
+// Ready implements vfs.Poller.
+func (s *Socket) Ready() uint32 {
+	switch {
+	case s.isUnix():
+		return s.unixReady()
+	case s.isTCP():
+		return s.tcpReady()
+	}
+	return s.datagramReady()
+}
+
+// datagramReady is datagram_poll. What is sent is never waited for.
+func (s *Socket) datagramReady() uint32 {
+	mask := uint32(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
+	if s.err != 0 {
+		mask |= unix.EPOLLERR
+	}
+	if s.shut&shutRead != 0 {
+		mask |= unix.EPOLLRDHUP | unix.EPOLLIN | unix.EPOLLRDNORM
+	}
+	if s.shut == shutBoth {
+		mask |= unix.EPOLLHUP
+	}
+	if len(s.recv) > 0 {
+		mask |= unix.EPOLLIN | unix.EPOLLRDNORM
+	}
+	return mask
+}
+
+// Waiters implements vfs.Poller.
+func (s *Socket) Waiters() *wait.Queue { return s.queue }
+
+// Requests of sockios.h.
+const siocatmark = 0x8905
+
+// Ioctl implements vfs.Ioctler: FIONREAD (SIOCINQ), SIOCOUTQ and SIOCATMARK.
+func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
+	n := 0
+	switch cmd {
+	case unix.TIOCINQ:
+		if s.state == listening {
+			return nil, unix.EINVAL
+		}
+		n = s.recvBytes
+		if !s.Stream() && !(s.isUnix() && s.kind == unix.SOCK_SEQPACKET) && len(s.recv) > 0 {
+			n = len(s.recv[0].data)
+		}
+	case unix.TIOCOUTQ:
+		if s.state == listening {
+			return nil, unix.EINVAL
+		}
+		n = s.sent
+	case siocatmark:
+		if s.isUDP() || s.isNetlink() {
+			return nil, unix.ENOTTY
+		}
+	default:
+		return nil, unix.ENOTTY
+	}
+	return binary.LittleEndian.AppendUint32(nil, uint32(n)), 0
+}
+
+// Timeout is SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds, 0 for none.
+func (s *Socket) Timeout(write bool) int64 {
+	if write {
+		return s.opts.sendTimeout
+	}
+	return s.opts.recvTimeout
+}
+
+// Close implements vfs.Closer.
+func (s *Socket) Close() {
+	switch {
+	case s.isUnix():
+		s.unixClose(false)
+	case s.isTCP():
+		s.tcpClose()
+	default:
+		s.closed = true
+		s.release()
+		s.purge()
+	}
+}
+
+// Family is the address family, AF_UNIX and so on.
+func (s *Socket) Family() int { return s.family }
+
+// Local tells whether the socket carries descriptors and credentials.
+func (s *Socket) Local() bool { return s.isUnix() }
+
+// Control is a control message about something that was received.
+type Control struct {
+	Level, Kind int32
+	Body        []byte
+}
+
+// Extra is what options ask to be told with a message: SO_TIMESTAMP and the
+// destination of a datagram. now is the real-time clock in ns.
+func (s *Socket) Extra(in *Incoming, now int64) []Control {
+	var list []Control
+	on := func(level, name int) bool { return s.opts.values[option{level, name}] != 0 }
+	long := binary.LittleEndian.AppendUint64
+	if s.isTCP() || s.isUnix() && s.Stream() || in.N == 0 && in.From.Family == 0 {
+		return nil
+	}
+	if on(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS) {
+		list = append(list, Control{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, long(long(nil, uint64(now/1e9)), uint64(now%1e9))})
+	} else if on(unix.SOL_SOCKET, unix.SO_TIMESTAMP) {
+		list = append(list, Control{unix.SOL_SOCKET, unix.SO_TIMESTAMP, long(long(nil, uint64(now/1e9)), uint64(now%1e9/1e3))})
+	}
+	if s.isUDP() && is4(in.To.IP) && on(unix.IPPROTO_IP, unix.IP_PKTINFO) {
+		body := word(loIndex)
+		body = append(append(body, in.To.IP[12:]...), in.To.IP[12:]...)
+		list = append(list, Control{unix.IPPROTO_IP, unix.IP_PKTINFO, body})
+	}
+	if s.isUDP() && s.family == unix.AF_INET6 && on(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO) {
+		list = append(list, Control{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, append(in.To.IP[:], word(loIndex)...)})
+	}
+	return list
+}

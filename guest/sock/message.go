@@ -1,0 +1,221 @@
+package sock
+
+import (
+	"math/bits"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// message is data in a receive queue: a datagram, or what one step of a stream
+// has sent.
+type message struct {
+	data   []byte
+	from   Addr
+	to     Addr // that a datagram was sent to
+	cred   Cred
+	rights []*vfs.File // with references
+
+	sender *Socket // whose send buffer it is charged to, or nil
+	cost   int     // bytes of the buffer
+}
+
+// drop gives back what the message holds.
+func (m *message) drop() {
+	for _, f := range m.rights {
+		f.Unref()
+	}
+	m.rights = nil
+	m.uncharge()
+}
+
+// uncharge gives the cost back to the sender.
+func (m *message) uncharge() {
+	s := m.sender
+	if s == nil {
+		return
+	}
+	m.sender = nil
+	s.sent -= m.cost
+	if s.roomy() {
+		s.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
+	}
+}
+
+// Outgoing is what is to be sent.
+type Outgoing struct {
+	Data   []byte
+	To     *Addr       // nil: the peer
+	Rights []*vfs.File // references stay the caller's
+	Cred   *Cred       // SCM_CREDENTIALS, checked by the caller
+	OOB    bool
+}
+
+// Incoming is what is to be received, and what was.
+type Incoming struct {
+	Data []byte // buffer
+	Peek bool
+	OOB  bool
+
+	N       int         // bytes in Data
+	Size    int         // bytes of the datagram, more than N if it was cut
+	From    Addr        // the sender
+	HasFrom bool        // a name was given
+	Rights  []*vfs.File // with references, which are now the caller's
+	Cred    *Cred       // if the socket has SO_PASSCRED
+	To      Addr        // destination of an UDP datagram
+	Record  bool        // a message of a seqpacket connection
+}
+
+// Sizes of socket buffers' memory in Linux on x86-64: sizeof(struct sk_buff)
+// rounded up, struct skb_shared_info, and the smallest and the largest head.
+const (
+	skbSize    = 256
+	sharedInfo = 320
+	minHead    = 512
+	pageSize   = 4096
+	maxHead    = pageSize - sharedInfo   // SKB_MAX_HEAD(0)
+	maxAlloc   = 4*pageSize - sharedInfo // SKB_MAX_ALLOC
+	fragBytes  = 32768                   // UNIX_SKB_FRAGS_SZ
+)
+
+// cost is what a buffer with so many bytes, of which paged are in pages, is
+// charged with (skb->truesize).
+func cost(n, paged int) int {
+	head := max(minHead, n-paged+sharedInfo)
+	return skbSize + 1<<bits.Len(uint(head-1)) + pages(paged)
+}
+
+func pages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+
+// streamCost and datagramCost follow unix_stream_sendmsg and
+// unix_dgram_sendmsg in net/unix/af_unix.c.
+func streamCost(n int) int { return cost(n, min(n, pages(max(0, n-maxHead)))) }
+
+func datagramCost(n int) int { return cost(n, min(n, pages(max(0, n-maxAlloc)))) }
+
+// refAll takes a reference to each description.
+func refAll(files []*vfs.File) []*vfs.File {
+	for _, f := range files {
+		f.Ref()
+	}
+	return append([]*vfs.File(nil), files...)
+}
+
+// enqueue puts a message in the receive queue.
+func (s *Socket) enqueue(m *message) {
+	s.recv = append(s.recv, m)
+	s.recvBytes += len(m.data)
+	if m.sender != nil {
+		m.sender.sent += m.cost
+	}
+	s.recvCost += m.cost
+	s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND)
+}
+
+// dequeue takes the first message away.
+func (s *Socket) dequeue() *message {
+	m := s.recv[0]
+	s.recv[0] = nil
+	s.recv = s.recv[1:]
+	s.recvCost -= m.cost
+	return m
+}
+
+// purge drops everything that was not received.
+func (s *Socket) purge() {
+	for len(s.recv) > 0 {
+		s.dequeue().drop()
+	}
+	s.recv, s.recvBytes = nil, 0
+}
+
+// readStream fills in from a stream. EAGAIN: there is nothing.
+func (s *Socket) readStream(in *Incoming) unix.Errno {
+	at := 0
+	for in.N < len(in.Data) && at < len(s.recv) {
+		m := s.recv[at]
+		if in.Cred != nil && *in.Cred != m.cred {
+			break
+		}
+		if s.opts.passCred && s.isUnix() {
+			c := m.cred
+			in.Cred = &c
+		}
+		if in.N == 0 && s.isUnix() && m.from.Name != "" {
+			in.From, in.HasFrom = m.from, true
+		}
+		n := copy(in.Data[in.N:], m.data)
+		in.N += n
+		last := len(m.rights) > 0
+		s.takeRights(m, in)
+		if in.Peek {
+			at++
+		} else {
+			m.data = m.data[n:]
+			s.recvBytes -= n
+			if len(m.data) == 0 {
+				s.dequeue().drop()
+			}
+		}
+		if last {
+			break
+		}
+	}
+	if in.N == 0 && len(in.Data) > 0 {
+		return unix.EAGAIN
+	}
+	return 0
+}
+
+// takeRights hands the descriptions of a message over, or shares them.
+func (s *Socket) takeRights(m *message, in *Incoming) {
+	if len(m.rights) == 0 {
+		return
+	}
+	if in.Peek {
+		in.Rights = refAll(m.rights)
+		return
+	}
+	in.Rights, m.rights = m.rights, nil
+}
+
+// readMessage fills in from the first datagram.
+func (s *Socket) readMessage(in *Incoming) unix.Errno {
+	if len(s.recv) == 0 {
+		return unix.EAGAIN
+	}
+	m := s.recv[0]
+	in.N, in.Size = copy(in.Data, m.data), len(m.data)
+	in.From, in.HasFrom, in.To = m.from, m.from.Family != 0, m.to
+	if s.isUnix() {
+		in.HasFrom = m.from.Name != ""
+	}
+	if s.opts.passCred && s.isUnix() {
+		c := m.cred
+		in.Cred = &c
+	}
+	s.takeRights(m, in)
+	in.Record = s.isUnix() && s.kind == unix.SOCK_SEQPACKET
+	if in.Peek {
+		return 0
+	}
+	full := s.crowded()
+	s.dequeue()
+	s.recvBytes -= len(m.data)
+	m.drop()
+	if full {
+		s.wakeSenders()
+	}
+	return 0
+}
+
+// wakeSenders tells those who wait for room in the receive queue.
+func (s *Socket) wakeSenders() {
+	s.space.Wake(wait.AnyEvent)
+	for _, c := range s.clients {
+		c.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
+	}
+}

@@ -1,0 +1,175 @@
+package sock
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// netlinkBind gives a netlink socket its number.
+func (s *Socket) netlinkBind(a Addr) unix.Errno {
+	if s.local.PID != 0 && a.PID != 0 && a.PID != s.local.PID {
+		return unix.EINVAL
+	}
+	if s.local.PID == 0 {
+		if s.local.PID = a.PID; a.PID == 0 {
+			s.stack.lastNetlink++
+			s.local.PID = uint32(s.owner.PID)
+			if s.stack.lastNetlink > 1 {
+				s.local.PID = -s.stack.lastNetlink - 4096
+			}
+		}
+	}
+	s.local.Groups = a.Groups
+	return 0
+}
+
+// netlinkSend carries out requests, and queues the answers.
+func (s *Socket) netlinkSend(out *Outgoing) unix.Errno {
+	if out.OOB {
+		return unix.EOPNOTSUPP
+	}
+	if s.local.PID == 0 {
+		if errno := s.netlinkBind(Addr{}); errno != 0 {
+			return errno
+		}
+	}
+	for b := out.Data; len(b) >= unix.SizeofNlMsghdr; {
+		h := request{
+			size: binary.LittleEndian.Uint32(b), kind: binary.LittleEndian.Uint16(b[4:]),
+			flags: binary.LittleEndian.Uint16(b[6:]), seq: binary.LittleEndian.Uint32(b[8:]), pid: s.local.PID,
+		}
+		if h.size < unix.SizeofNlMsghdr || int(h.size) > len(b) {
+			break
+		}
+		if h.flags&unix.NLM_F_REQUEST != 0 {
+			family := byte(0)
+			if h.size > unix.SizeofNlMsghdr {
+				family = b[unix.SizeofNlMsghdr]
+			}
+			s.answer(&h, family, b[:unix.SizeofNlMsghdr])
+		}
+		b = b[min(len(b), align4(int(h.size))):]
+	}
+	return 0
+}
+
+func align4(n int) int { return (n + 3) &^ 3 }
+
+// request is the head of a message, struct nlmsghdr.
+type request struct {
+	size        uint32
+	kind, flags uint16
+	seq, pid    uint32
+}
+
+// reply makes a message with the numbers of the request.
+func (h *request) reply(kind, flags uint16, body []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+	b = binary.LittleEndian.AppendUint16(b, kind)
+	b = binary.LittleEndian.AppendUint16(b, flags)
+	b = binary.LittleEndian.AppendUint32(b, h.seq)
+	b = binary.LittleEndian.AppendUint32(b, h.pid)
+	b = append(b, body...)
+	return append(b, make([]byte, align4(len(b))-len(b))...)
+}
+
+// answer queues what the kernel says to a request: the lists of interfaces, of
+// addresses and, empty, of routes and neighbours.
+func (s *Socket) answer(h *request, family byte, head []byte) {
+	var list []byte
+	dump := h.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP
+	switch h.kind {
+	case unix.RTM_GETLINK:
+		list = h.reply(unix.RTM_NEWLINK, multi(dump), loLink())
+	case unix.RTM_GETADDR:
+		if family != unix.AF_INET6 {
+			list = h.reply(unix.RTM_NEWADDR, multi(dump), loAddr(unix.AF_INET))
+		}
+		if family != unix.AF_INET {
+			list = append(list, h.reply(unix.RTM_NEWADDR, multi(dump), loAddr(unix.AF_INET6))...)
+		}
+	case unix.RTM_GETROUTE, unix.RTM_GETNEIGH, unix.RTM_GETRULE:
+		if !dump {
+			s.netlinkError(h, unix.ENETUNREACH, head)
+			return
+		}
+	default:
+		errno := unix.EPERM
+		if h.kind < unix.RTM_NEWLINK {
+			errno = unix.EOPNOTSUPP
+		}
+		s.netlinkError(h, errno, head)
+		return
+	}
+	if len(list) > 0 {
+		s.netlinkQueue(list)
+	}
+	if dump {
+		s.netlinkQueue(h.reply(unix.NLMSG_DONE, unix.NLM_F_MULTI, []byte{0, 0, 0, 0}))
+	} else if h.flags&unix.NLM_F_ACK != 0 {
+		s.netlinkError(h, 0, head)
+	}
+}
+
+func multi(dump bool) uint16 {
+	if dump {
+		return unix.NLM_F_MULTI
+	}
+	return 0
+}
+
+func (s *Socket) netlinkError(h *request, errno unix.Errno, head []byte) {
+	body := binary.LittleEndian.AppendUint32(nil, uint32(-int32(errno)))
+	s.netlinkQueue(h.reply(unix.NLMSG_ERROR, 0, append(body, head...)))
+}
+
+func (s *Socket) netlinkQueue(data []byte) {
+	s.enqueue(&message{data: data, from: Addr{Family: unix.AF_NETLINK}})
+}
+
+// attribute appends a struct rtattr.
+func attribute(b []byte, kind uint16, value []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(value)))
+	b = binary.LittleEndian.AppendUint16(b, kind)
+	b = append(b, value...)
+	return append(b, make([]byte, align4(len(b))-len(b))...)
+}
+
+func word(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
+
+// Interface is what is known of the loopback interface.
+const (
+	loIndex = 1
+	loMTU   = 65536
+	loFlags = unix.IFF_UP | unix.IFF_LOOPBACK | unix.IFF_RUNNING | unix.IFF_LOWER_UP
+)
+
+// loLink is struct ifinfomsg of lo with attributes.
+func loLink() []byte {
+	b := []byte{unix.AF_UNSPEC, 0}
+	b = binary.LittleEndian.AppendUint16(b, unix.ARPHRD_LOOPBACK)
+	b = append(b, word(loIndex)...)
+	b = append(b, word(loFlags)...)
+	b = append(b, word(0)...)
+	b = attribute(b, unix.IFLA_IFNAME, []byte("lo\x00"))
+	b = attribute(b, unix.IFLA_TXQLEN, word(1000))
+	b = attribute(b, unix.IFLA_OPERSTATE, []byte{0})
+	b = attribute(b, unix.IFLA_MTU, word(loMTU))
+	b = attribute(b, unix.IFLA_ADDRESS, make([]byte, 6))
+	return attribute(b, unix.IFLA_BROADCAST, make([]byte, 6))
+}
+
+// loAddr is struct ifaddrmsg of lo with attributes.
+func loAddr(family byte) []byte {
+	if family == unix.AF_INET6 {
+		b := append([]byte{family, 128, unix.IFA_F_PERMANENT, unix.RT_SCOPE_HOST}, word(loIndex)...)
+		b = attribute(b, unix.IFA_ADDRESS, loopback6[:])
+		return attribute(b, unix.IFA_FLAGS, word(unix.IFA_F_PERMANENT))
+	}
+	b := append([]byte{family, 8, unix.IFA_F_PERMANENT, unix.RT_SCOPE_HOST}, word(loIndex)...)
+	b = attribute(b, unix.IFA_ADDRESS, loopback4[12:])
+	b = attribute(b, unix.IFA_LOCAL, loopback4[12:])
+	b = attribute(b, unix.IFA_LABEL, []byte("lo\x00"))
+	return attribute(b, unix.IFA_FLAGS, word(unix.IFA_F_PERMANENT))
+}

@@ -1,0 +1,392 @@
+package sock
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
+
+// datagramQueue is net.unix.max_dgram_qlen, how many datagrams wait at most
+// from senders that are not the receiver's peer.
+const datagramQueue = 10
+
+// unixBind gives a UNIX socket a name.
+func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
+	switch {
+	case a.Family != unix.AF_UNIX:
+		return unix.EINVAL
+	case a.Name == "":
+		return s.autobind()
+	case s.local.Name != "":
+		return unix.EINVAL
+	case a.Name[0] == 0:
+		if s.stack.abstract[a.Name] != nil {
+			return unix.EADDRINUSE
+		}
+		s.stack.abstract[a.Name] = s
+	default:
+		d, errno := s.stack.fs.Mknod(c, nil, a.Name, unix.S_IFSOCK|0o777)
+		if errno == unix.EEXIST {
+			errno = unix.EADDRINUSE
+		}
+		if errno != 0 {
+			return errno
+		}
+		s.node = d.Inode()
+		s.node.Object = s
+	}
+	s.local = a
+	return 0
+}
+
+// autobind gives an abstract name of five digits, see unix(7).
+func (s *Socket) autobind() unix.Errno {
+	if s.local.Name != "" {
+		return 0
+	}
+	for range 1 << 20 {
+		name := fmt.Sprintf("\x00%05x", s.stack.autobind&0xfffff)
+		s.stack.autobind++
+		if s.stack.abstract[name] == nil {
+			s.stack.abstract[name] = s
+			s.local = Addr{Family: unix.AF_UNIX, Name: name}
+			return 0
+		}
+	}
+	return unix.ENOSPC
+}
+
+// find returns the UNIX socket that has a name and is of the same type.
+func (s *Socket) find(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
+	var o *Socket
+	switch {
+	case a.Family != unix.AF_UNIX || a.Name == "":
+		return nil, unix.EINVAL
+	case a.Name[0] == 0:
+		if o = s.stack.abstract[a.Name]; o == nil {
+			return nil, unix.ECONNREFUSED
+		}
+	default:
+		d, errno := s.stack.fs.Lookup(c, nil, a.Name, true)
+		if errno != 0 {
+			return nil, errno
+		}
+		if errno := c.Access(d.Inode(), vfs.MayWrite, true); errno != 0 {
+			return nil, errno
+		}
+		if d.Inode().Type() != unix.S_IFSOCK {
+			return nil, unix.ECONNREFUSED
+		}
+		if o, _ = d.Inode().Object.(*Socket); o == nil {
+			return nil, unix.ECONNREFUSED
+		}
+	}
+	if o.kind != s.kind {
+		return nil, unix.EPROTOTYPE
+	}
+	return o, 0
+}
+
+// unixConnect connects a stream or seqpacket socket. EAGAIN: the listener has no
+// room; its queue is returned.
+func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
+	o, errno := s.find(c, a)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case o.state != listening:
+		return nil, unix.ECONNREFUSED
+	case o.shut&shutRead != 0:
+		return nil, unix.ECONNREFUSED
+	case len(o.accepts) > o.backlog:
+		return o.space, unix.EAGAIN
+	case s.state == connected:
+		return nil, unix.EISCONN
+	case s.state != idle:
+		return nil, unix.EINVAL
+	}
+	if s.opts.passCred {
+		if errno := s.autobind(); errno != 0 {
+			return nil, errno
+		}
+	}
+	n, _ := s.stack.Socket(c, s.family, s.kind, s.protocol)
+	n.owner, n.local = o.owner, o.local
+	s.owner = credOf(c)
+	n.opts.passCred = o.opts.passCred
+	s.join(n)
+	s.remote = o.local
+	o.accepts = append(o.accepts, n)
+	o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
+	return nil, 0
+}
+
+// datagramConnect sets or, for AF_UNSPEC, clears the destination of datagrams.
+func (s *Socket) datagramConnect(c *vfs.Ctx, a Addr) unix.Errno {
+	if a.Family == unix.AF_UNSPEC {
+		s.disconnect()
+		return 0
+	}
+	if s.opts.passCred {
+		if errno := s.autobind(); errno != 0 {
+			return errno
+		}
+	}
+	o, errno := s.find(c, a)
+	if errno != 0 {
+		return errno
+	}
+	if o.peer != nil && o.peer != s {
+		return unix.EPERM
+	}
+	s.disconnect()
+	s.peer, s.state = o, connected
+	s.peerOwner = o.owner
+	o.clients = append(o.clients, s)
+	return 0
+}
+
+// disconnect takes the destination of a datagram socket away. What was received
+// and not read is lost, and a peer that sent it is told.
+func (s *Socket) disconnect() {
+	o := s.peer
+	if o == nil {
+		return
+	}
+	s.leave(o)
+	if len(s.recv) == 0 {
+		return
+	}
+	s.purge()
+	s.wakeSenders()
+	if !o.closed && o.peer == s {
+		o.fail(unix.ECONNRESET)
+	}
+}
+
+// leave ends that s sends its datagrams to o.
+func (s *Socket) leave(o *Socket) {
+	if at := slices.Index(o.clients, s); at >= 0 {
+		o.clients = slices.Delete(o.clients, at, at+1)
+	}
+	s.peer, s.state = nil, idle
+}
+
+// roomy tells whether a UNIX socket can be polled writable (unix_writable).
+func (s *Socket) roomy() bool { return s.state != listening && s.sent*4 <= s.opts.sendBuffer }
+
+// crowded tells whether the receive queue takes no more datagrams of others.
+func (s *Socket) crowded() bool { return s.isUnix() && len(s.recv) > datagramQueue }
+
+// credFor is what a message tells of its sender to o.
+func (s *Socket) credFor(c *vfs.Ctx, o *Socket, out *Outgoing) Cred {
+	switch {
+	case out.Cred != nil:
+		return *out.Cred
+	case s.opts.passCred || o.opts.passCred:
+		return Cred{c.PID, c.Cred.UID, c.Cred.GID}
+	}
+	return nobody
+}
+
+// unixWrite sends on a stream as much as fits.
+func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
+	switch {
+	case out.OOB:
+		return 0, unix.EOPNOTSUPP
+	case out.To != nil && s.state == connected:
+		return 0, unix.EISCONN
+	case out.To != nil:
+		return 0, unix.EOPNOTSUPP
+	case s.peer == nil:
+		return 0, unix.ENOTCONN
+	case s.shut&shutWrite != 0:
+		return 0, unix.EPIPE
+	}
+	done := 0
+	for done < len(out.Data) {
+		o := s.peer
+		if o.closed || o.shut&shutRead != 0 {
+			return done, unix.EPIPE
+		}
+		if s.sent >= s.opts.sendBuffer {
+			break
+		}
+		n := min(len(out.Data)-done, s.opts.sendBuffer/2-64, maxHead+fragBytes)
+		m := &message{
+			data: append([]byte(nil), out.Data[done:done+n]...), from: s.local, cred: s.credFor(c, o, out),
+			sender: s, cost: streamCost(n),
+		}
+		if done == 0 {
+			m.rights = refAll(out.Rights)
+		}
+		o.enqueue(m)
+		done += n
+	}
+	if done == 0 && len(out.Data) > 0 {
+		return 0, unix.EAGAIN
+	}
+	return done, 0
+}
+
+// unixSend sends a datagram, or a message of a seqpacket connection. EAGAIN:
+// there is no room; the queue to wait for besides the own is returned.
+func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
+	if out.OOB {
+		return nil, unix.EOPNOTSUPP
+	}
+	if s.kind == unix.SOCK_SEQPACKET {
+		if errno := s.takeError(); errno != 0 {
+			return nil, errno
+		}
+		if s.state != connected {
+			return nil, unix.ENOTCONN
+		}
+	}
+	o := s.peer
+	if out.To != nil && s.kind == unix.SOCK_DGRAM {
+		var errno unix.Errno
+		if o, errno = s.find(c, *out.To); errno != 0 {
+			return nil, errno
+		}
+		if o.peer != nil && o.peer != s {
+			return nil, unix.EPERM
+		}
+	}
+	if s.opts.passCred && s.kind == unix.SOCK_DGRAM {
+		if errno := s.autobind(); errno != 0 {
+			return nil, errno
+		}
+	}
+	switch {
+	case o == nil:
+		return nil, unix.ENOTCONN
+	case len(out.Data) > s.opts.sendBuffer-32:
+		return nil, unix.EMSGSIZE
+	}
+	if errno := s.takeError(); errno != 0 {
+		return nil, errno
+	}
+	switch {
+	case s.shut&shutWrite != 0:
+		return nil, unix.EPIPE
+	case s.sent >= s.opts.sendBuffer:
+		return s.queue, unix.EAGAIN
+	case o.closed && s.kind == unix.SOCK_SEQPACKET:
+		return nil, unix.EPIPE
+	case o.closed:
+		if out.To == nil {
+			s.peer, s.state = nil, idle
+		}
+		return nil, unix.ECONNREFUSED
+	case o.shut&shutRead != 0:
+		return nil, unix.EPIPE
+	case o != s && o.peer != s && o.crowded():
+		return o.space, unix.EAGAIN
+	}
+	o.enqueue(&message{
+		data: append([]byte(nil), out.Data...), from: s.local, cred: s.credFor(c, o, out),
+		rights: refAll(out.Rights), sender: s, cost: datagramCost(len(out.Data)),
+	})
+	return nil, 0
+}
+
+// unixRead receives.
+func (s *Socket) unixRead(in *Incoming) unix.Errno {
+	switch {
+	case in.OOB:
+		return unix.EOPNOTSUPP
+	case s.Stream() && s.state != connected:
+		return unix.EINVAL
+	case s.kind == unix.SOCK_SEQPACKET && s.state != connected:
+		return unix.ENOTCONN
+	}
+	read := s.readMessage
+	if s.Stream() {
+		read = s.readStream
+	}
+	errno := read(in)
+	if errno != unix.EAGAIN {
+		return errno
+	}
+	if errno := s.takeError(); errno != 0 {
+		return errno
+	}
+	if s.shut&shutRead != 0 {
+		return 0
+	}
+	return unix.EAGAIN
+}
+
+// unixShutdown shuts halves of a connection, and the matching ones of the peer.
+func (s *Socket) unixShutdown(how int) {
+	s.shut |= how
+	if o := s.peer; o != nil && s.kind != unix.SOCK_DGRAM {
+		if how&shutRead != 0 {
+			o.shut |= shutWrite
+		}
+		if how&shutWrite != 0 {
+			o.shut |= shutRead
+		}
+		o.queue.Wake(wait.AnyEvent)
+	}
+	s.queue.Wake(wait.AnyEvent)
+	s.space.Wake(wait.AnyEvent)
+}
+
+// unixClose ends a UNIX socket. embryo: it was never accepted.
+func (s *Socket) unixClose(embryo bool) {
+	s.closed = true
+	if s.node != nil {
+		s.node.Object = nil
+		s.node = nil
+	} else if s.stack.abstract[s.local.Name] == s {
+		delete(s.stack.abstract, s.local.Name)
+	}
+	s.shut = shutBoth
+	if o := s.peer; o != nil && s.kind != unix.SOCK_DGRAM {
+		if len(s.recv) > 0 || embryo {
+			o.err = unix.ECONNRESET
+		}
+		o.shut = shutBoth
+		o.queue.Wake(wait.AnyEvent)
+	} else if o != nil {
+		s.leave(o)
+	}
+	for _, e := range s.accepts {
+		e.unixClose(true)
+	}
+	s.accepts = nil
+	s.purge()
+	s.wakeSenders()
+}
+
+// unixReady is unix_poll and unix_dgram_poll.
+func (s *Socket) unixReady() uint32 {
+	var mask uint32
+	if s.err != 0 {
+		mask |= unix.EPOLLERR
+	}
+	if s.shut == shutBoth {
+		mask |= unix.EPOLLHUP
+	}
+	if s.shut&shutRead != 0 {
+		mask |= unix.EPOLLRDHUP | unix.EPOLLIN | unix.EPOLLRDNORM
+	}
+	if len(s.recv)+len(s.accepts) > 0 {
+		mask |= unix.EPOLLIN | unix.EPOLLRDNORM
+	}
+	if s.kind != unix.SOCK_DGRAM && s.state == idle {
+		mask |= unix.EPOLLHUP
+	}
+	o := s.peer
+	full := s.kind == unix.SOCK_DGRAM && o != nil && o.peer != s && o.crowded()
+	if s.roomy() && !full {
+		mask |= unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND
+	}
+	return mask
+}
