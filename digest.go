@@ -3,7 +3,6 @@ package heddle
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -87,15 +86,15 @@ func (d *digest) log(format string, args ...any) {
 }
 
 // Syscall implements kernel.Observer.
-func (d *digest) Syscall(t event.ThreadID, number uint64, a [6]uint64, ret uint64) {
-	words(d.events, 2, uint64(t), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
+func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64) {
+	words(d.events, 2, uint64(t.ID()), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
 	if d.host.eventLog == nil && d.host.strace == nil {
 		return
 	}
-	line := syscallLine(number, a, ret)
-	d.log("syscall thread %d after %d %s", t, d.turnLength, line)
+	line := t.Trace(number, a, ret)
+	d.log("syscall thread %d after %d %s", t.ID(), d.turnLength, line)
 	if d.host.strace != nil {
-		d.host.print(d.host.strace, "[%d] %s\n", t, line)
+		d.host.print(d.host.strace, "[%d] %s\n", t.ID(), line)
 	}
 }
 
@@ -131,29 +130,6 @@ func (d *digest) Write(fd int, p []byte) {
 func sum(h *hasher) string {
 	s := h.Sum128().Bytes()
 	return fmt.Sprintf("%x", s)
-}
-
-// syscallLine is a system call as strace prints one that it knows no more of.
-func syscallLine(number uint64, a [6]uint64, ret uint64) string {
-	name := kernel.SyscallName(number)
-	if name == "" {
-		name = fmt.Sprintf("syscall_%d", number)
-	}
-	var b strings.Builder
-	b.WriteString(name)
-	for i, arg := range a[:kernel.SyscallArgs(number)] {
-		sep := ", "
-		if i == 0 {
-			sep = "("
-		}
-		fmt.Fprintf(&b, "%s%#x", sep, arg)
-	}
-	if kernel.SyscallArgs(number) == 0 {
-		b.WriteString("(")
-	}
-	b.WriteString(") = ")
-	b.WriteString(kernel.ResultText(ret))
-	return b.String()
 }
 
 // hostSide is where the machine meets the host: the streams and logs that it

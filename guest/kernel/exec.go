@@ -241,7 +241,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 		space.Release()
 		return 0, loader.Errno(err)
 	}
-	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
 	t.becomeLeader()
 	t.k.exitRobustList(t)
 	if t.clearTID != 0 && p.space.Users() > 1 {

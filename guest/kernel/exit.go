@@ -7,7 +7,7 @@ import (
 )
 
 func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
 	if len(t.proc.threads) == 1 {
 		t.proc.status = exitStatus{code: int(a[0] & 0xff)}
 	}
@@ -16,7 +16,7 @@ func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysExitGroup(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	t.k.observer.Syscall(t.id, t.call.number, t.call.args, 0)
+	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
 	t.k.endProcess(t.proc, exitStatus{code: int(a[0] & 0xff)})
 	return 0, 0
 }

@@ -134,7 +134,7 @@ func (x *transfer) write() (uint64, unix.Errno) {
 			return partial(done, errno)
 		case done == x.total || n == 0:
 			return done, 0
-		case n < len(buf) && !x.wait:
+		case n < len(buf) && (!x.wait || x.file.Inode().IsRegular()):
 			return done, 0
 		}
 	}

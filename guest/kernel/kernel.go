@@ -53,7 +53,7 @@ type Scheduler interface {
 // Observer is told what happens, in order. It must not change anything.
 type Observer interface {
 	// Syscall tells of a completed system call; ret is the raw result.
-	Syscall(t event.ThreadID, number uint64, args [6]uint64, ret uint64)
+	Syscall(t *Task, number uint64, args [6]uint64, ret uint64)
 	// Signal tells of a signal that is delivered to a handler or that kills.
 	Signal(t event.ThreadID, signal int)
 	// Exit tells of the end of a thread.

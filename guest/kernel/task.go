@@ -180,7 +180,7 @@ func (t *Task) finish(result uint64) {
 	if t.call.hasMask {
 		t.mask = t.call.oldMask
 	}
-	t.k.observer.Syscall(t.id, t.call.number, t.call.args, result)
+	t.k.observer.Syscall(t, t.call.number, t.call.args, result)
 	t.call = callState{}
 }
 
