@@ -68,6 +68,9 @@ func (t *Task) showArgument(kind byte, v, next uint64) string {
 	case 'b':
 		return t.showBytes(v, next, false)
 	case 'd':
+		if v>>32 == 0 {
+			return strconv.Itoa(int(int32(v))) // most are of type int
+		}
 		return strconv.FormatInt(int64(v), 10)
 	case 'o':
 		return fmt.Sprintf("%#o", v)
