@@ -162,18 +162,39 @@ func (o *Object) zeroTail(size int64) unix.Errno {
 }
 
 // Zero makes the bytes of [off, off+n) zero without changing the size: a hole.
+// Whole pages that the source does not cover are given back.
 func (o *Object) Zero(off, n int64) unix.Errno {
 	zeros := make([]byte, emu.PageSize)
 	for end := min(off+n, o.size); off < end; {
 		part := min(end-off, int64(pageRoom(off)))
-		if o.resident(uint64(off)/emu.PageSize) || off < o.sourceEnd {
+		index := uint64(off) / emu.PageSize
+		switch {
+		case off < o.sourceEnd && o.source != nil, part < emu.PageSize && o.resident(index):
 			if _, errno := o.WriteAt(zeros[:part], off); errno != 0 {
 				return errno
 			}
+		case o.resident(index):
+			o.drop(index)
+		default:
+			next, ok := o.pages.next(index)
+			if !ok {
+				return 0
+			}
+			off = int64(max(next, index+1)) * emu.PageSize
+			continue
 		}
 		off += part
 	}
 	return 0
+}
+
+// drop gives a page back, which mappings then find as zeros.
+func (o *Object) drop(index uint64) {
+	page := o.pages.get(index).page
+	for _, m := range o.mappers {
+		m.space.dropObjectPage(o, index, page)
+	}
+	o.pages.remove(o.ram, index)
 }
 
 // Page returns the page of the given index for reading, making it resident. The

@@ -104,6 +104,19 @@ func (t *pageTree) set(ram *emu.RAM, i uint64, p objectPage) {
 	*e = p
 }
 
+// remove takes the page of index i out, which must be present.
+func (t *pageTree) remove(ram *emu.RAM, i uint64) {
+	n := own(ram, &t.root)
+	for level := t.height - 1; level > 0; level-- {
+		n = own(ram, &n.kids[treeSlot(i, level)])
+	}
+	e := &n.pages[treeSlot(i, 0)]
+	ram.Unref(e.page)
+	*e = objectPage{}
+	n.live--
+	t.count--
+}
+
 // grow adds a level at the top.
 func (t *pageTree) grow() {
 	t.height++

@@ -345,29 +345,39 @@ func (as *AddressSpace) protectShared() {
 	}
 }
 
-// replaceObjectPage puts fresh in place of old in all entries for one page of
-// o. Copies that private mappings have written stay. The entries are not just
-// removed, so that what is resident does not depend on whether snapshots are
-// taken.
-func (as *AddressSpace) replaceObjectPage(o *Object, index uint64, old, fresh emu.Page) {
+// eachEntry calls f for each entry of a mapping of o whose page is that page of
+// o. Copies that private mappings have written are others.
+func (as *AddressSpace) eachEntry(o *Object, index uint64, page emu.Page, f func(va event.Addr, e emu.PTE)) {
 	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
 		if v.Object != o {
 			continue
 		}
-		va, ok := v.at(index)
-		if !ok {
-			continue
-		}
-		if e := as.space.Get(va); e.Present() && e.Page() == old {
-			rights := e.Perm()
-			if e.Shared() {
-				rights &^= emu.Write
+		if va, ok := v.at(index); ok {
+			if e := as.space.Get(va); e.Present() && e.Page() == page {
+				f(va, e)
 			}
-			as.ram.Ref(fresh)
-			as.space.Set(va, emu.MakePTE(fresh, rights, e.Shared()))
 		}
 	}
+}
+
+// replaceObjectPage puts fresh in place of old in all entries for one page of
+// o. The entries are not just removed, so that what is resident does not depend
+// on whether snapshots are taken.
+func (as *AddressSpace) replaceObjectPage(o *Object, index uint64, old, fresh emu.Page) {
+	as.eachEntry(o, index, old, func(va event.Addr, e emu.PTE) {
+		rights := e.Perm()
+		if e.Shared() {
+			rights &^= emu.Write
+		}
+		as.ram.Ref(fresh)
+		as.space.Set(va, emu.MakePTE(fresh, rights, e.Shared()))
+	})
+}
+
+// dropObjectPage removes all entries for one page of o.
+func (as *AddressSpace) dropObjectPage(o *Object, index uint64, page emu.Page) {
+	as.eachEntry(o, index, page, func(va event.Addr, _ emu.PTE) { as.space.Unmap(va, va+emu.PageSize) })
 }
 
 // dropObjectFrom removes the entries for the pages of o from first on, copies
