@@ -141,4 +141,3 @@ func (n *native) answer() (a answer, err error) {
 		}
 	}
 }
-
