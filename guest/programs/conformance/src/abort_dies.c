@@ -1,0 +1,16 @@
+// abort() ends the process by SIGABRT; buffered lines written before it are out, exit handlers do not run.
+// signal: SIGABRT
+#include "conformance.h"
+
+static void never(void)
+{
+	printf("exit handler\n");
+}
+
+int main(void)
+{
+	no_core();
+	atexit(never);
+	printf("before\n");
+	abort();
+}
