@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -52,6 +53,9 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 		if r.Len > 1<<63-1-total {
 			return nil, unix.EINVAL
 		}
+		if uint64(r.Addr) > emu.UserEnd-min(r.Len, emu.UserEnd) {
+			return nil, unix.EFAULT
+		}
 		total += r.Len
 	}
 	return &transfer{t: t, file: f, ranges: ranges, total: min(total, maxTransfer), pos: pos, wait: !f.Nonblock()}, 0
@@ -76,6 +80,12 @@ func (x *transfer) read() (uint64, unix.Errno) {
 	done := uint64(0)
 	for {
 		buf := x.t.k.scratch.get(min(x.total-done, chunkSize))
+		if p := pipeEnd(x.file); p != nil {
+			// What cannot be stored must stay in the pipe.
+			if errno := x.t.probe(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
+				return 0, errno
+			}
+		}
 		var n int
 		var errno unix.Errno
 		if x.pos.given {
@@ -95,6 +105,9 @@ func (x *transfer) read() (uint64, unix.Errno) {
 		copied, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf[:n])
 		done += uint64(copied)
 		if errno != 0 {
+			if !x.pos.given && x.file.Inode().IsRegular() {
+				x.file.Offset -= int64(n - copied)
+			}
 			if done == 0 {
 				return 0, errno
 			}
@@ -104,6 +117,24 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			return done, 0
 		}
 	}
+}
+
+// probe checks that n bytes can be written to memory, a byte of each page.
+func (t *Task) probe(ranges []mm.Range, n uint64) unix.Errno {
+	for _, r := range ranges {
+		end := r.Addr + event.Addr(min(r.Len, n))
+		for at := r.Addr; at < end; at = (at | (emu.PageSize - 1)) + 1 {
+			b, errno := t.proc.space.ReadU8(at)
+			if errno == 0 {
+				errno = t.proc.space.WriteU8(at, b)
+			}
+			if errno != 0 {
+				return errno
+			}
+		}
+		n -= min(r.Len, n)
+	}
+	return 0
 }
 
 // write moves bytes from memory to the file. A call that blocks in the middle
@@ -313,7 +344,10 @@ func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	if out.Flags()&unix.O_APPEND != 0 || !in.Inode().IsRegular() {
+	switch {
+	case !in.Readable() || !out.Writable():
+		return 0, unix.EBADF
+	case out.Flags()&unix.O_APPEND != 0 || !in.Inode().IsRegular():
 		return 0, unix.EINVAL
 	}
 	return t.copyBetween(in, out, a[2], 0, a[3])
@@ -335,8 +369,22 @@ func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EISDIR
 	case !in.Inode().IsRegular() || !out.Inode().IsRegular():
 		return 0, unix.EINVAL
-	case out.Flags()&unix.O_APPEND != 0:
+	case out.Flags()&unix.O_APPEND != 0 || !in.Readable() || !out.Writable():
 		return 0, unix.EBADF
+	}
+	if in.Inode() == out.Inode() {
+		from, errno := t.filePosition(in, a[1])
+		if errno != 0 {
+			return 0, errno
+		}
+		to, errno := t.filePosition(out, a[3])
+		if errno != 0 {
+			return 0, errno
+		}
+		n := int64(min(a[4], maxTransfer))
+		if from.at < to.at+n && to.at < from.at+n {
+			return 0, unix.EINVAL
+		}
 	}
 	return t.copyBetween(in, out, a[1], a[3], a[4])
 }
