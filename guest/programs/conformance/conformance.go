@@ -16,6 +16,8 @@
 //	// What the program exercises, in one line.
 //	// link: -lm -ldl          further arguments for the linker
 //	// static: no (reason)     the program exists only as a dynamic one
+//	// engine: no (reason)     the emulation engine cannot run it as a processor
+//	//                         does; it is skipped there and listed
 //	// plugin: yes             the source, compiled with -DPLUGIN, is also a
 //	//                         shared library that must be ./plugin.so
 //	// exit: 3                 expected exit status, 0 unless given
@@ -45,6 +47,9 @@ type Program struct {
 	About string
 	// Link holds further arguments for the linker.
 	Link []string
+	// NativeOnly says why the program is not run on the emulation engine; it is
+	// empty for those that are, which is nearly all.
+	NativeOnly string
 	// DynamicOnly says why the program cannot be linked statically; it is
 	// empty for programs that can.
 	DynamicOnly string
@@ -113,12 +118,13 @@ func (p *Program) set(key, value string) (err error) {
 	case "link":
 		p.Link = strings.Fields(value)
 	case "static":
-		reason, ok := strings.CutPrefix(value, "no (")
-		reason, closed := strings.CutSuffix(reason, ")")
-		if !ok || !closed || reason == "" {
-			return fmt.Errorf("static: got %q, want \"no (reason)\"", value)
+		if p.DynamicOnly, err = refusal(value); err != nil {
+			return fmt.Errorf("static: %w", err)
 		}
-		p.DynamicOnly = reason
+	case "engine":
+		if p.NativeOnly, err = refusal(value); err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
 	case "plugin":
 		if value != "yes" {
 			return fmt.Errorf("plugin: got %q, want \"yes\"", value)
@@ -133,7 +139,17 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("signal: got %q, want a name such as SIGABRT", value)
 		}
 	default:
-		return fmt.Errorf("unknown key %q, want link, static, plugin, exit or signal", key)
+		return fmt.Errorf("unknown key %q, want link, static, engine, plugin, exit or signal", key)
 	}
 	return nil
+}
+
+// refusal is the reason in "no (reason)".
+func refusal(value string) (string, error) {
+	reason, ok := strings.CutPrefix(value, "no (")
+	reason, closed := strings.CutSuffix(reason, ")")
+	if !ok || !closed || reason == "" {
+		return "", fmt.Errorf("got %q, want \"no (reason)\"", value)
+	}
+	return reason, nil
 }
