@@ -163,7 +163,7 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "x.c:1: the first line must say what the program exercises"},
 		{"// A.\n// more words\n", `x.c:2: "more words" is not "key: value"`},
-		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, plugin, exit or signal`},
+		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, plugin, exit or signal`},
 		{"// A.\n// exit: 256\n", `x.c:2: exit: got "256", want 0 to 255`},
 		{"// A.\n// exit: none\n", `x.c:2: exit: got "none", want 0 to 255`},
 		{"// A.\n// signal: 6\n", `x.c:2: signal: got "6", want a name such as SIGABRT`},
