@@ -92,13 +92,14 @@ func (w *vforkWait) released() bool { return w.task.vforkDone == nil }
 func checkClone(a cloneArgs) unix.Errno {
 	f := a.flags
 	switch {
-	case f&refusedClone != 0:
-		return unix.EPERM
-	case f&unix.CLONE_THREAD != 0 && f&unix.CLONE_SIGHAND == 0,
+	case f&unix.CLONE_FS != 0 && f&(unix.CLONE_NEWNS|unix.CLONE_NEWUSER) != 0,
+		f&unix.CLONE_THREAD != 0 && f&unix.CLONE_SIGHAND == 0,
 		f&unix.CLONE_SIGHAND != 0 && f&unix.CLONE_VM == 0,
 		f&unix.CLONE_SETTLS != 0 && a.tls >= emu.UserEnd,
 		a.exitSignal > lastSignal:
 		return unix.EINVAL
+	case f&refusedClone != 0:
+		return unix.EPERM
 	}
 	return 0
 }
@@ -121,7 +122,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	t.Load()
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
-		mask: t.mask, affinity: t.affinity, started: k.now, noNewPrivs: t.noNewPrivs,
+		mask: t.mask, affinity: t.affinity, policy: t.policy, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack
@@ -131,6 +132,9 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 		k.processes[p.pid] = p
 	}
 	p.threads = append(p.threads, child)
+	if child.policy&schedResetOnFork != 0 {
+		child.policy = schedOther
+	}
 	child.regs.GPR[emu.RAX] = 0
 	if a.stack != 0 {
 		child.regs.GPR[emu.RSP] = a.stack

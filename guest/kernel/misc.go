@@ -89,27 +89,38 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 // Every thread is SCHED_OTHER. The other policies are root's to choose.
 const (
-	schedOther = 0
-	schedFIFO  = 1
-	schedRR    = 2
-	schedBatch = 3
-	schedIdle  = 5
+	schedOther    = 0
+	schedFIFO     = 1
+	schedRR       = 2
+	schedBatch    = 3
+	schedIdle     = 5
+	schedDeadline = 6
+
+	schedResetOnFork = 0x40000000
 )
 
 func sysSchedGetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.target(a[0])
-	return schedOther, errno
+	target, errno := t.target(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return uint64(target.policy), 0
 }
 
 func sysSchedSetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.target(a[0]); errno != 0 {
+	target, errno := t.target(a[0])
+	if errno != 0 {
 		return 0, errno
 	}
 	priority, errno := t.proc.space.ReadU32(event.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, checkPolicy(int32(a[1]), priority)
+	if errno := checkPolicy(int32(a[1])&^schedResetOnFork, priority); errno != 0 {
+		return 0, errno
+	}
+	target.policy = uint32(a[1])
+	return 0, 0
 }
 
 func checkPolicy(policy int32, priority uint32) unix.Errno {
@@ -156,7 +167,7 @@ func priorityRange(policy uint64, realtime uint64) (uint64, unix.Errno) {
 	switch policy {
 	case schedFIFO, schedRR:
 		return realtime, 0
-	case schedOther, schedBatch, schedIdle:
+	case schedOther, schedBatch, schedIdle, schedDeadline:
 		return 0, 0
 	}
 	return 0, unix.EINVAL
@@ -175,23 +186,61 @@ func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, t.writeTimespec(event.Addr(a[1]), 4e6)
 }
 
-// sysGetpriority answers 20 - nice, as the raw call does.
-func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if a[0] > 2 {
-		return 0, unix.EINVAL
+// prioritized lists the processes that getpriority and setpriority are about.
+func (t *Task) prioritized(which, who uint64) ([]*Process, unix.Errno) {
+	var list []*Process
+	id := int32(who)
+	switch which {
+	case unix.PRIO_PROCESS:
+		if target, errno := t.target(who); errno == 0 {
+			list = []*Process{target.proc}
+		}
+	case unix.PRIO_PGRP, unix.PRIO_USER:
+		for _, p := range t.k.sortedProcesses() {
+			inGroup := which == unix.PRIO_PGRP && (p.group == id || id == 0 && p.group == t.proc.group)
+			ofUser := which == unix.PRIO_USER && (p.cred.UID == uint32(id) || id == 0 && p.cred.UID == t.proc.cred.UID)
+			if inGroup || ofUser {
+				list = append(list, p)
+			}
+		}
+	default:
+		return nil, unix.EINVAL
 	}
-	return 20 - uint64(int64(t.proc.nice)), 0
+	if len(list) == 0 {
+		return nil, unix.ESRCH
+	}
+	return list, 0
+}
+
+// sysGetpriority answers 20 - nice, as the raw call does, of the one that is
+// favoured most.
+func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	list, errno := t.prioritized(a[0], a[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	best := int32(19)
+	for _, p := range list {
+		best = min(best, p.nice)
+	}
+	return uint64(20 - best), 0
 }
 
 func sysSetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if a[0] > 2 {
-		return 0, unix.EINVAL
+	list, errno := t.prioritized(a[0], a[1])
+	if errno != 0 {
+		return 0, errno
 	}
 	nice := min(19, max(-20, int32(a[2])))
-	if nice < t.proc.nice && t.proc.cred.EUID != 0 {
-		return 0, unix.EACCES
+	for _, p := range list {
+		switch {
+		case t.proc.cred.EUID != 0 && t.proc.cred.EUID != p.cred.UID:
+			return 0, unix.EPERM
+		case nice < p.nice && t.proc.cred.EUID != 0:
+			return 0, unix.EACCES
+		}
+		p.nice = nice
 	}
-	t.proc.nice = nice
 	return 0, 0
 }
 
@@ -391,10 +440,16 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, 0
 	case unix.PR_GET_NO_NEW_PRIVS:
 		return uint64(b2u(t.noNewPrivs)), 0
-	case unix.PR_SET_TIMERSLACK, unix.PR_SET_THP_DISABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
+	case unix.PR_SET_TIMERSLACK:
+		t.timerSlack = a[1]
+		return 0, 0
+	case unix.PR_SET_THP_DISABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
 		return 0, 0
 	case unix.PR_GET_TIMERSLACK:
-		return 50000, 0
+		if t.timerSlack == 0 {
+			return defaultTimerSlack, 0
+		}
+		return t.timerSlack, 0
 	case unix.PR_GET_THP_DISABLE, unix.PR_GET_KEEPCAPS, unix.PR_GET_SECCOMP, unix.PR_GET_SECUREBITS:
 		return 0, 0
 	case unix.PR_CAPBSET_READ:
@@ -409,6 +464,9 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 const lastCapability = 40
+
+// defaultTimerSlack is Linux's, in nanoseconds. Timers here have none.
+const defaultTimerSlack = 50000
 
 func b2u(b bool) uint32 {
 	if b {
