@@ -49,8 +49,15 @@ func (i *Inode) Chown(c *Ctx, uid, gid uint32) unix.Errno {
 	if errno := i.mayAlter(); errno != 0 {
 		return errno
 	}
+	drop := uint32(0)
+	if !i.IsDir() {
+		drop = i.privileges(&c.Cred)
+	}
 	if !c.Cred.root() {
 		owner := c.Cred.FSUID == i.uid
+		if drop != 0 && !owner {
+			return unix.EPERM
+		}
 		if uid != KeepID && !(owner && uid == i.uid) || gid != KeepID && !(owner && (c.Cred.inGroup(gid) || gid == i.gid)) {
 			return unix.EPERM
 		}
@@ -61,12 +68,7 @@ func (i *Inode) Chown(c *Ctx, uid, gid uint32) unix.Errno {
 	if gid != KeepID {
 		i.gid = gid
 	}
-	if !i.IsDir() {
-		i.mode &^= unix.S_ISUID
-		if i.mode&0o010 != 0 {
-			i.mode &^= unix.S_ISGID
-		}
-	}
+	i.mode &^= drop
 	i.touchMeta()
 	return 0
 }
@@ -96,6 +98,7 @@ func (i *Inode) Utimens(c *Ctx, atime, mtime unix.Timespec) unix.Errno {
 	now := i.fs.now()
 	i.atime = pickTime(i.atime, now, atime)
 	i.mtime = pickTime(i.mtime, now, mtime)
+	i.timesSet = true
 	i.touchMeta()
 	return 0
 }

@@ -31,16 +31,26 @@ type differ struct {
 	fs      *FS
 	changes []change
 	stopAt  func(d *Dentry) bool // mounts that are looked at by themselves
+	all     bool                 // look at names that the guest never saw, too
 }
 
 // diff lists the changes below top, sorted by path: a folder comes before what
 // is in it.
 func (fs *FS) diff(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
 	d := differ{fs: fs, stopAt: stopAt}
-	if errno := d.object(top, top.Path(), top.inode.lower); errno != 0 {
-		return nil, errno
+	errno := d.object(top, top.Path(), top.inode.lower)
+	return d.changes, errno
+}
+
+// diffLinks is diff, and finds the names that the guest never looked at of files
+// that it changed under another name.
+func (fs *FS) diffLinks(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
+	d := differ{fs: fs, stopAt: stopAt}
+	for _, i := range fs.linked {
+		d.all = d.all || i.dataChanged || i.metaChanged
 	}
-	return d.changes, 0
+	errno := d.object(top, top.Path(), top.inode.lower)
+	return d.changes, errno
 }
 
 func (d *differ) add(kind changeKind, path string, i *Inode, below *lower) {
@@ -78,7 +88,7 @@ func (d *differ) object(e *Dentry, path string, below *lower) unix.Errno {
 // folder compares the names in a folder. In one that is where it was, names
 // that were never looked at are what they were.
 func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
-	if !inPlace {
+	if !inPlace || d.all {
 		if errno := d.fs.load(e); errno != 0 {
 			return errno
 		}

@@ -65,6 +65,8 @@ func (fs *FS) newName(c *Ctx, from *Dentry, path string, folder bool) (target, u
 		return t, errno
 	case t.kind != lastName, t.d != nil:
 		return t, unix.EEXIST
+	case t.errno != 0:
+		return t, t.errno
 	case t.slash && !folder:
 		return t, unix.ENOENT
 	}
@@ -88,18 +90,21 @@ func (fs *FS) Mkdir(c *Ctx, from *Dentry, path string, mode uint32) unix.Errno {
 // mknodat(2). EPERM: devices cannot be made. The dentry is for bind(2), which
 // makes the socket's name.
 func (fs *FS) Mknod(c *Ctx, from *Dentry, path string, mode uint32) (*Dentry, unix.Errno) {
+	switch mode & unix.S_IFMT {
+	case 0:
+		mode |= unix.S_IFREG
+	case unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK, unix.S_IFCHR, unix.S_IFBLK:
+	case unix.S_IFDIR:
+		return nil, unix.EPERM
+	default:
+		return nil, unix.EINVAL
+	}
 	t, errno := fs.newName(c, from, path, false)
 	if errno != 0 {
 		return nil, errno
 	}
-	switch mode & unix.S_IFMT {
-	case 0:
-		mode |= unix.S_IFREG
-	case unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
-	case unix.S_IFCHR, unix.S_IFBLK, unix.S_IFDIR:
+	if kind := mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
 		return nil, unix.EPERM
-	default:
-		return nil, unix.EINVAL
 	}
 	return fs.create(c, &t, mode&(unix.S_IFMT|0o7777)&^c.Umask)
 }
@@ -143,10 +148,13 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 	if t.dir.inode.super != d.inode.super {
 		return unix.EXDEV
 	}
+	i := d.inode
+	if fs.protectedHardlinks && !c.Cred.owns(i) && !c.Cred.mayCopy(i) {
+		return unix.EPERM
+	}
 	if errno := fs.mayCreate(c, &t); errno != 0 {
 		return errno
 	}
-	i := d.inode
 	switch {
 	case i.IsDir():
 		return unix.EPERM

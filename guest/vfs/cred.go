@@ -68,6 +68,22 @@ func (c *Cred) may(i *Inode, mask uint32) unix.Errno {
 	return 0
 }
 
+// mayCopy tells whether a hard link gives the task no more than a copy of the
+// file would: the rule of fs.protected_hardlinks.
+func (c *Cred) mayCopy(i *Inode) bool {
+	const setgid = unix.S_ISGID | 0o010
+	return i.IsRegular() && i.mode&unix.S_ISUID == 0 && i.mode&setgid != setgid && c.may(i, MayRead|MayWrite) == 0
+}
+
+// mayFollow tells whether the task may follow a link at the end of a path: in a
+// sticky folder that all can write to only its own and those of the folder's
+// owner. It is the rule of fs.protected_symlinks.
+func (c *Cred) mayFollow(link *Dentry) bool {
+	const shared = unix.S_ISVTX | 0o002
+	dir := link.Parent().inode
+	return dir.mode&shared != shared || link.inode.uid == c.FSUID || link.inode.uid == dir.uid
+}
+
 // mayChange checks that names may be added to or removed from directory dir.
 func (c *Cred) mayChange(dir *Inode) unix.Errno {
 	if dir.super.ReadOnly {

@@ -27,6 +27,10 @@ type FS struct {
 	waits     []lockWait // for record locks, oldest first
 	locks     int        // record locks of all files
 	anonInode *Inode
+
+	// The settings fs.protected_hardlinks and fs.protected_symlinks, see proc(5).
+	// Both are on, as Debian has them.
+	protectedHardlinks, protectedSymlinks bool
 }
 
 // Root is the root folder of the tree.

@@ -66,6 +66,7 @@ type Inode struct {
 
 	dataChanged bool // content differs from the lower node's
 	metaChanged bool // mode, owner or times differ
+	timesSet    bool // times were given a value by the guest
 	counted     bool // against the limit of inodes
 
 	opens   int // descriptions
@@ -229,7 +230,7 @@ func (i *Inode) drop() {
 func (i *Inode) touchData() {
 	i.mtime = i.fs.now()
 	i.ctime = i.mtime
-	i.dataChanged = true
+	i.dataChanged, i.timesSet = true, false
 }
 
 // touchMeta stamps a change of attributes.

@@ -37,7 +37,7 @@ var scratchFolders = []struct {
 func New(cfg Config) (*FS, error) {
 	fs := &FS{
 		ram: cfg.RAM, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
-		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{},
+		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, protectedHardlinks: true, protectedSymlinks: true,
 	}
 	if fs.maxInodes == 0 {
 		fs.maxInodes = cfg.RAM.Limit() / 2

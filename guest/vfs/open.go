@@ -19,11 +19,13 @@ func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*
 		return fs.openTemp(c, from, path, flags, mode)
 	}
 	how := followAlways
-	if flags&unix.O_NOFOLLOW != 0 || flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL {
-		how = followSlash
-	}
-	if flags&unix.O_CREAT != 0 && how == followSlash {
+	switch {
+	case flags&unix.O_CREAT != 0 && flags&(unix.O_NOFOLLOW|unix.O_EXCL) != 0:
 		how = followNever
+	case flags&unix.O_CREAT != 0:
+		how = followCreate
+	case flags&unix.O_NOFOLLOW != 0:
+		how = followSlash
 	}
 	t, errno := fs.find(c, from, path, how)
 	if errno != 0 {
@@ -45,7 +47,7 @@ func openFlags(flags int) (int, unix.Errno) {
 		return flags & (unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC), 0
 	}
 	if flags&tmpfileBit != 0 {
-		if flags&unix.O_DIRECTORY == 0 || !writable(flags) || flags&unix.O_CREAT != 0 {
+		if flags&unix.O_DIRECTORY == 0 || flags&unix.O_ACCMODE == unix.O_RDONLY || flags&unix.O_CREAT != 0 {
 			return 0, unix.EINVAL
 		}
 	} else if flags&(unix.O_CREAT|unix.O_DIRECTORY) == unix.O_CREAT|unix.O_DIRECTORY {
@@ -57,8 +59,10 @@ func openFlags(flags int) (int, unix.Errno) {
 // openCreate opens the file at a target, or makes it.
 func (fs *FS) openCreate(c *Ctx, t *target, flags int, mode uint32) (*File, unix.Errno) {
 	switch {
-	case t.slash:
+	case t.slash && t.kind == lastName:
 		return nil, unix.EISDIR
+	case t.errno != 0:
+		return nil, t.errno
 	case t.d != nil && flags&unix.O_EXCL != 0:
 		return nil, unix.EEXIST
 	case t.d != nil && t.d.inode.IsDir():

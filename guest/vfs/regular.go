@@ -106,14 +106,21 @@ func (i *Inode) dropPrivileges(c *Ctx) {
 	if c.Cred.root() {
 		return
 	}
-	clearBits := uint32(unix.S_ISUID)
-	if i.mode&0o010 != 0 {
-		clearBits |= unix.S_ISGID
-	}
-	if i.mode&clearBits != 0 {
-		i.mode &^= clearBits
+	if drop := i.privileges(&c.Cred); drop != 0 {
+		i.mode &^= drop
 		i.touchMeta()
 	}
+}
+
+// privileges are the bits set-user-id and set-group-id of a file as far as they
+// are lost when it changes. Without the right to execute for the group, the
+// second means mandatory locking and stays if the task is in the group.
+func (i *Inode) privileges(c *Cred) uint32 {
+	drop := i.mode & unix.S_ISUID
+	if i.mode&0o010 != 0 || !c.root() && !c.inGroup(i.gid) {
+		drop |= i.mode & unix.S_ISGID
+	}
+	return drop
 }
 
 // seekData finds the next data or the next hole from off on; see lseek(2).

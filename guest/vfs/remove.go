@@ -9,6 +9,14 @@ func (fs *FS) oldName(c *Ctx, from *Dentry, path string) (target, unix.Errno) {
 	return fs.find(c, from, path, followNever)
 }
 
+// missing says why a target has no object.
+func (t *target) missing() unix.Errno {
+	if t.errno != 0 {
+		return t.errno
+	}
+	return unix.ENOENT
+}
+
 // Unlink removes a name that is no folder; see unlinkat(2).
 func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 	t, errno := fs.oldName(c, from, path)
@@ -18,7 +26,7 @@ func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 	case t.kind != lastName:
 		return unix.EISDIR
 	case t.d == nil:
-		return unix.ENOENT
+		return t.missing()
 	case t.slash && t.d.inode.IsDir():
 		return unix.EISDIR
 	case t.slash:
@@ -61,7 +69,7 @@ func (fs *FS) Rmdir(c *Ctx, from *Dentry, path string) unix.Errno {
 		return unix.ENOTEMPTY
 	}
 	if t.d == nil {
-		return unix.ENOENT
+		return t.missing()
 	}
 	if errno := c.Cred.mayRemove(t.dir.inode, t.d, true); errno != 0 {
 		return errno

@@ -59,7 +59,9 @@ func (m *move) checkNames(noReplace bool) unix.Errno {
 	case to.kind != lastName:
 		return unix.EBUSY
 	case from.d == nil:
-		return unix.ENOENT
+		return from.missing()
+	case to.errno != 0:
+		return to.errno
 	case to.d != nil && noReplace:
 		return unix.EEXIST
 	case to.d == nil && m.exchange:

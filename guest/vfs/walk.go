@@ -29,8 +29,9 @@ type target struct {
 	dir   *Dentry // the folder; for other than names the object itself
 	name  string
 	kind  lastKind
-	slash bool    // the path ends in slashes: it must mean a folder
-	d     *Dentry // nil if the name does not exist
+	slash bool       // the path ends in slashes: it must mean a folder
+	d     *Dentry    // nil if the name does not exist
+	errno unix.Errno // why the name could not be looked up, if it could not
 }
 
 // follow says whether the symbolic link at the end of a path is followed.
@@ -40,6 +41,7 @@ const (
 	followNever follow = iota // for creating and removing names
 	followSlash               // if slashes come behind it
 	followAlways
+	followCreate // always, for a file that may be made: it cannot end in slashes
 )
 
 // walker is one path resolution.
@@ -78,9 +80,6 @@ func (w *walker) parent(path string) (target, unix.Errno) {
 		if errno := w.maySearch(); errno != 0 {
 			return target{}, errno
 		}
-		if len(name) > maxName {
-			return target{}, unix.ENAMETOOLONG
-		}
 		if rest == "" {
 			return target{dir: w.at, name: name, kind: kindOf(name), slash: more}, 0
 		}
@@ -117,6 +116,9 @@ func (w *walker) step(name string, follow bool) unix.Errno {
 	case lastDotDot:
 		w.up()
 		return 0
+	}
+	if len(name) > maxName {
+		return unix.ENAMETOOLONG
 	}
 	d, errno := w.fs.child(w.c, w.at, name)
 	if errno != 0 {
@@ -195,8 +197,14 @@ func (w *walker) find(path string, how follow) (target, unix.Errno) {
 		if errno != 0 || t.kind == lastRoot {
 			return t, errno
 		}
+		if how == followCreate && t.slash && t.kind == lastName {
+			return t, unix.EISDIR
+		}
 		switch errno := w.step(t.name, false); {
 		case errno == unix.ENOENT:
+			return t, 0
+		case errno != 0 && how == followNever:
+			t.errno = errno
 			return t, 0
 		case errno != 0:
 			return t, errno
@@ -217,6 +225,9 @@ func (w *walker) find(path string, how follow) (target, unix.Errno) {
 // resolved next, or, for links that lead to an object itself, to the end.
 func (w *walker) followLast(t *target) (next string, ended bool, errno unix.Errno) {
 	link := t.d
+	if w.fs.protectedSymlinks && !w.c.Cred.mayFollow(link) {
+		return "", true, unix.EACCES
+	}
 	if _, ok := link.inode.node.(MagicNode); ok {
 		if errno := w.follow(link); errno != 0 {
 			return "", true, errno
