@@ -135,6 +135,9 @@ func (m *Machine) Step() {
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(m.toNS(timer))
+		if s.kernel.Stuck() {
+			m.end(outcomeDeadlock)
+		}
 	case sched.Idle:
 		m.end(outcomeDeadlock)
 	default:

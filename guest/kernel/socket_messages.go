@@ -356,9 +356,6 @@ func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at event.Addr, flags 
 	if m.in.Size > m.in.N {
 		out |= unix.MSG_TRUNC
 	}
-	if m.in.Record {
-		out |= unix.MSG_EOR
-	}
 	used, errno := t.storeControl(m, &h, &out)
 	if errno == 0 && h.Name != 0 {
 		raw := m.sender()

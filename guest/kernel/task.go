@@ -49,6 +49,8 @@ type Task struct {
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool
+	policy      uint32       // as sched_setscheduler set it
+	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64       // how often it has waited
 	started     int64        // ns
 	userTime    event.Cycles // cycles spent on a core
@@ -76,6 +78,7 @@ func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 // loaded.
 func (k *Kernel) Prepare(t *Task) bool {
 	k.current = t
+	k.timers.turned = true
 	for {
 		if t.call.active {
 			t.attempt()
