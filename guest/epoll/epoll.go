@@ -42,9 +42,10 @@ const (
 // Instance is what an open description of epoll_create1(2) acts on.
 type Instance struct {
 	entries map[key]*entry
-	ready   []*entry // those that may be ready, in order
-	waiters *wait.Queue
-	above   []*entry // of other instances, that watch this one
+	ready   []*entry    // those that may be ready, in order
+	takers  *wait.Queue // those in epoll_wait
+	waiters *wait.Queue // those who poll the instance
+	above   []*entry    // of other instances, that watch this one
 }
 
 type key struct {
@@ -66,7 +67,9 @@ type entry struct {
 type exclusive struct{ *entry }
 
 // New makes an instance.
-func New() *Instance { return &Instance{entries: map[key]*entry{}, waiters: &wait.Queue{}} }
+func New() *Instance {
+	return &Instance{entries: map[key]*entry{}, takers: &wait.Queue{}, waiters: &wait.Queue{}}
+}
 
 // Add registers an open description under a descriptor number, EPOLL_CTL_ADD.
 // EEXIST: that pair is registered; EPERM: the file cannot be polled; EINVAL:
@@ -157,6 +160,12 @@ func (i *Instance) list(e *entry) {
 	}
 	e.listed = true
 	i.ready = append(i.ready, e)
+	i.wake()
+}
+
+// wake tells all who wait for the instance.
+func (i *Instance) wake() {
+	i.takers.Wake(unix.EPOLLIN)
 	i.waiters.Wake(unix.EPOLLIN)
 }
 
@@ -191,7 +200,7 @@ func (e *entry) Wake(events uint32) { e.wake(events) }
 
 // WakeOne implements wait.Exclusive.
 func (x *exclusive) WakeOne(events uint32) bool {
-	waiting := !x.instance.waiters.Empty()
+	waiting := !x.instance.takers.Empty()
 	if !x.wake(events) || !waiting {
 		return false
 	}
@@ -214,7 +223,7 @@ func (e *entry) wake(events uint32) bool {
 		e.listed = true
 		e.instance.ready = append(e.instance.ready, e)
 	}
-	e.instance.waiters.Wake(unix.EPOLLIN)
+	e.instance.wake()
 	return true
 }
 
@@ -269,6 +278,9 @@ func (i *Instance) Ready() uint32 {
 	}
 	return 0
 }
+
+// Takers is woken when Take may have something to give.
+func (i *Instance) Takers() *wait.Queue { return i.takers }
 
 // Waiters implements vfs.Poller.
 func (i *Instance) Waiters() *wait.Queue { return i.waiters }

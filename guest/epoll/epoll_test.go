@@ -92,6 +92,9 @@ func (w *world) closeAll() {
 	for len(w.order) > 0 {
 		w.close(w.order[0])
 	}
+	if err := w.fs.Close(); err != nil {
+		w.t.Fatalf("%v", err)
+	}
 }
 
 func (w *world) same(what string, native, guest any) {
@@ -321,7 +324,7 @@ func TestExclusiveEntriesShareAnEvent(t *testing.T) {
 		}
 		tasks = append(tasks, &task{})
 		if len(tasks) > 1 { // nobody waits for the first
-			i.Waiters().Add(tasks[len(tasks)-1])
+			i.Takers().Add(tasks[len(tasks)-1])
 		}
 	}
 	_, _ = f.Write(nil, []byte{1, 0, 0, 0, 0, 0, 0, 0})
@@ -390,7 +393,7 @@ func TestCopiesAreIndependent(t *testing.T) {
 		Queue    *wait.Queue
 	}
 	i, fd := epoll.New(), w.eventfd()
-	s := state{i, w.files[fd], &task{}, i.Waiters()}
+	s := state{i, w.files[fd], &task{}, i.Takers()}
 	i.Add(s.File, int32(fd), epoll.Event{Events: unix.EPOLLIN, Data: 5})
 	s.Queue.Add(s.Task)
 	c := deepcopy.Copy(deepcopy.New(), s)
