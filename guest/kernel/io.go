@@ -62,16 +62,7 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 }
 
 // rest is the memory from done bytes on.
-func (x *transfer) rest(done uint64) []mm.Range {
-	for i, r := range x.ranges {
-		if done < r.Len {
-			tail := append([]mm.Range{{Addr: r.Addr + event.Addr(done), Len: r.Len - done}}, x.ranges[i+1:]...)
-			return tail
-		}
-		done -= r.Len
-	}
-	return nil
-}
+func (x *transfer) rest(done uint64) []mm.Range { return mm.SkipRanges(x.ranges, done) }
 
 // read moves bytes from the file to memory. What several steps may move is only
 // what cannot block.

@@ -154,18 +154,16 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if write {
 		from, to, source, target = to, from, local, remote
 	}
-	buf := make([]byte, min(totalLen(source), totalLen(target)))
-	n, _ := from.CopyInRanges(source, buf)
-	n, _ = to.CopyOutRanges(target, buf[:n])
-	if n == 0 && len(buf) > 0 {
-		return 0, unix.EFAULT
+	done := uint64(0)
+	for left := min(mm.TotalLen(source), mm.TotalLen(target)); left > 0; {
+		buf := t.k.scratch.get(min(left, chunkSize))
+		n, _ := from.CopyInRanges(mm.SkipRanges(source, done), buf)
+		n, _ = to.CopyOutRanges(mm.SkipRanges(target, done), buf[:n])
+		done += uint64(n)
+		left -= uint64(n)
+		if n < len(buf) {
+			return partial(done, unix.EFAULT)
+		}
 	}
-	return uint64(n), 0
-}
-
-func totalLen(ranges []mm.Range) (n uint64) {
-	for _, r := range ranges {
-		n += r.Len
-	}
-	return n
+	return done, 0
 }
