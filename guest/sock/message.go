@@ -66,7 +66,6 @@ type Incoming struct {
 	Rights  []*vfs.File // with references, which are now the caller's
 	Cred    *Cred       // if the socket has SO_PASSCRED
 	To      Addr        // destination of an UDP datagram
-	Record  bool        // a message of a seqpacket connection
 }
 
 // Sizes of socket buffers' memory in Linux on x86-64: sizeof(struct sk_buff)
@@ -198,7 +197,6 @@ func (s *Socket) readMessage(in *Incoming) unix.Errno {
 		in.Cred = &c
 	}
 	s.takeRights(m, in)
-	in.Record = s.isUnix() && s.kind == unix.SOCK_SEQPACKET
 	if in.Peek {
 		return 0
 	}

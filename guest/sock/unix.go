@@ -21,14 +21,21 @@ func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
 		return unix.EINVAL
 	case a.Name == "":
 		return s.autobind()
-	case s.local.Name != "":
-		return unix.EINVAL
 	case a.Name[0] == 0:
+		if s.local.Name != "" {
+			return unix.EINVAL
+		}
 		if s.stack.abstract[a.Name] != nil {
 			return unix.EADDRINUSE
 		}
 		s.stack.abstract[a.Name] = s
 	default:
+		if s.local.Name != "" {
+			if _, errno := s.stack.fs.Lookup(c, nil, a.Name, false); errno == 0 {
+				return unix.EADDRINUSE
+			}
+			return unix.EINVAL
+		}
 		d, errno := s.stack.fs.Mknod(c, nil, a.Name, unix.S_IFSOCK|0o777)
 		if errno == unix.EEXIST {
 			errno = unix.EADDRINUSE
@@ -257,16 +264,16 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 			return nil, unix.EPERM
 		}
 	}
-	if s.opts.passCred && s.kind == unix.SOCK_DGRAM {
+	if s.opts.passCred {
 		if errno := s.autobind(); errno != 0 {
 			return nil, errno
 		}
 	}
 	switch {
-	case o == nil:
-		return nil, unix.ENOTCONN
 	case len(out.Data) > s.opts.sendBuffer-32:
 		return nil, unix.EMSGSIZE
+	case o == nil:
+		return nil, unix.ENOTCONN
 	}
 	if errno := s.takeError(); errno != 0 {
 		return nil, errno
