@@ -125,7 +125,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if n > 0 || errno != 0 {
 		return partial(uint64(n), errno)
 	}
-	if errno := t.wait(errInterrupted, deadline, i.Waiters()); errno != unix.ETIMEDOUT {
+	if errno := t.wait(errInterrupted, deadline, i.Takers()); errno != unix.ETIMEDOUT {
 		return 0, errno
 	}
 	return 0, 0
