@@ -33,6 +33,9 @@ var stuck = []struct {
 		{`thread 1000 "NAME" of process 1000`, "waits in wait4 (first argument 0x3e9)", "wait4+0x", "wait_for_child+0x", "main+0x"},
 		{`thread 1001 "NAME" of process 1001`, "waits in futex on the word at 0x", "wait_for_child+0x", "main+0x"},
 	}},
+	{"timer", "heddle: deadlock: every thread waits, and nothing will wake one", [][]string{
+		{`thread 1000 "NAME" of process 1000`, "waits in pause", "wait_beside_timer+0x", "main+0x"},
+	}},
 	{"spin", "heddle: the limit of 3000000 instructions is reached", [][]string{
 		{`thread 1000 "NAME" of process 1000`, "runnable at 0x", "spin+0x", "main+0x"},
 	}},

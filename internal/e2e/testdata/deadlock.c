@@ -1,9 +1,11 @@
 // Ways in which threads wait for ever, chosen by the first argument.
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,22 @@ static __attribute__((noinline)) void wait_for_child(void) {
 	puts("not reached");
 }
 
+static void on_alarm(int sig) { (void)sig; }
+
+// A timer that goes off for ever, whose signal is ignored, cannot end a wait;
+// it does not hide one that ends, either.
+static __attribute__((noinline)) void wait_beside_timer(void) {
+	struct itimerval often = {{0, 100}, {0, 100}};
+	signal(SIGALRM, SIG_IGN);
+	setitimer(ITIMER_REAL, &often, 0);
+	usleep(50000);
+	signal(SIGALRM, on_alarm);
+	pause();
+	signal(SIGALRM, SIG_IGN);
+	pause();
+	puts("not reached");
+}
+
 static __attribute__((noinline)) void spin(void) {
 	for (volatile unsigned long n = 0;; n++) {}
 }
@@ -108,6 +126,7 @@ int main(int argc, char **argv) {
 	if (!strcmp(way, "lost")) wait_for_signal();
 	if (!strcmp(way, "pipe")) read_from_nobody();
 	if (!strcmp(way, "child")) wait_for_child();
+	if (!strcmp(way, "timer")) wait_beside_timer();
 	if (!strcmp(way, "spin")) spin();
 	if (!strcmp(way, "threads")) sleep_and_spin();
 	return 1;
