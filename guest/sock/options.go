@@ -59,48 +59,49 @@ var flag = number{0, 0, 1}
 
 // known are the options that are kept and read back.
 var known = map[option]number{
-	{unix.SOL_SOCKET, unix.SO_DEBUG}:          flag,
-	{unix.SOL_SOCKET, unix.SO_DONTROUTE}:      flag,
-	{unix.SOL_SOCKET, unix.SO_KEEPALIVE}:      flag,
-	{unix.SOL_SOCKET, unix.SO_OOBINLINE}:      flag,
-	{unix.SOL_SOCKET, unix.SO_NO_CHECK}:       flag,
-	{unix.SOL_SOCKET, unix.SO_TIMESTAMP}:      flag,
-	{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS}:    flag,
-	{unix.SOL_SOCKET, unix.SO_PASSSEC}:        flag,
-	{unix.SOL_SOCKET, unix.SO_RXQ_OVFL}:       flag,
-	{unix.SOL_SOCKET, unix.SO_ZEROCOPY}:       flag,
-	{unix.SOL_SOCKET, unix.SO_PRIORITY}:       {0, 0, 6},
-	{unix.SOL_SOCKET, unix.SO_RCVLOWAT}:       {1, -most, most},
-	{unix.SOL_SOCKET, unix.SO_BUSY_POLL}:      {0, 0, most},
-	{unix.SOL_SOCKET, unix.SO_INCOMING_CPU}:   {-1, -1, most},
-	{unix.SOL_SOCKET, unix.SO_MARK}:           {0, -most, most},
-	{unix.IPPROTO_TCP, unix.TCP_NODELAY}:      flag,
-	{unix.IPPROTO_TCP, unix.TCP_CORK}:         flag,
-	{unix.IPPROTO_TCP, unix.TCP_QUICKACK}:     {1, -most, most},
-	{unix.IPPROTO_TCP, unix.TCP_MAXSEG}:       {536, 88, 32767},
-	{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE}:     {7200, 1, 32767},
-	{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}:    {75, 1, 32767},
-	{unix.IPPROTO_TCP, unix.TCP_KEEPCNT}:      {9, 1, 127},
-	{unix.IPPROTO_TCP, unix.TCP_SYNCNT}:       {6, 1, 127},
-	{unix.IPPROTO_TCP, unix.TCP_LINGER2}:      {60, -most, most},
-	{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}: {0, -most, most},
-	{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP}: {0, 0, most},
-	{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT}: {0, 0, most},
-	{unix.IPPROTO_TCP, unix.TCP_FASTOPEN}:     {0, 0, most},
-	{unix.IPPROTO_UDP, unix.UDP_CORK}:         flag,
-	{unix.IPPROTO_UDP, unix.UDP_SEGMENT}:      {0, 0, 65535},
-	{unix.IPPROTO_UDP, unix.UDP_GRO}:          flag,
-	{unix.IPPROTO_IP, unix.IP_TOS}:            {0, 0, 255},
-	{unix.IPPROTO_IP, unix.IP_TTL}:            {64, 1, 255},
-	{unix.IPPROTO_IP, unix.IP_RECVERR}:        flag,
-	{unix.IPPROTO_IP, unix.IP_PKTINFO}:        flag,
-	{unix.IPPROTO_IP, unix.IP_RECVTTL}:        flag,
-	{unix.IPPROTO_IP, unix.IP_RECVTOS}:        flag,
-	{unix.IPPROTO_IP, unix.IP_FREEBIND}:       flag,
-	{unix.IPPROTO_IP, unix.IP_TRANSPARENT}:    flag,
-	{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER}:   {1, 0, 5},
-	{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL}:  {1, 0, 255},
-	{unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP}: {1, 0, 1},
+	{unix.SOL_SOCKET, unix.SO_DEBUG}:            flag,
+	{unix.SOL_SOCKET, unix.SO_DONTROUTE}:        flag,
+	{unix.SOL_SOCKET, unix.SO_KEEPALIVE}:        flag,
+	{unix.SOL_SOCKET, unix.SO_OOBINLINE}:        flag,
+	{unix.SOL_SOCKET, unix.SO_NO_CHECK}:         flag,
+	{unix.SOL_SOCKET, unix.SO_TIMESTAMP}:        flag,
+	{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS}:      flag,
+	{unix.SOL_SOCKET, unix.SO_SELECT_ERR_QUEUE}: flag,
+	{unix.SOL_SOCKET, unix.SO_PASSSEC}:          flag,
+	{unix.SOL_SOCKET, unix.SO_RXQ_OVFL}:         flag,
+	{unix.SOL_SOCKET, unix.SO_ZEROCOPY}:         flag,
+	{unix.SOL_SOCKET, unix.SO_PRIORITY}:         {0, 0, 6},
+	{unix.SOL_SOCKET, unix.SO_RCVLOWAT}:         {1, -most, most},
+	{unix.SOL_SOCKET, unix.SO_BUSY_POLL}:        {0, 0, most},
+	{unix.SOL_SOCKET, unix.SO_INCOMING_CPU}:     {-1, -1, most},
+	{unix.SOL_SOCKET, unix.SO_MARK}:             {0, -most, most},
+	{unix.IPPROTO_TCP, unix.TCP_NODELAY}:        flag,
+	{unix.IPPROTO_TCP, unix.TCP_CORK}:           flag,
+	{unix.IPPROTO_TCP, unix.TCP_QUICKACK}:       {1, 0, 1},
+	{unix.IPPROTO_TCP, unix.TCP_MAXSEG}:         {536, 88, 32767},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE}:       {7200, 1, 32767},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}:      {75, 1, 32767},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPCNT}:        {9, 1, 127},
+	{unix.IPPROTO_TCP, unix.TCP_SYNCNT}:         {6, 1, 127},
+	{unix.IPPROTO_TCP, unix.TCP_LINGER2}:        {60, -most, most},
+	{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}:   {0, -most, most},
+	{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP}:   {0, 0, most},
+	{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT}:   {0, 0, most},
+	{unix.IPPROTO_TCP, unix.TCP_FASTOPEN}:       {0, 0, most},
+	{unix.IPPROTO_UDP, unix.UDP_CORK}:           flag,
+	{unix.IPPROTO_UDP, unix.UDP_SEGMENT}:        {0, 0, 65535},
+	{unix.IPPROTO_UDP, unix.UDP_GRO}:            flag,
+	{unix.IPPROTO_IP, unix.IP_TOS}:              {0, 0, 255},
+	{unix.IPPROTO_IP, unix.IP_TTL}:              {64, 1, 255},
+	{unix.IPPROTO_IP, unix.IP_RECVERR}:          flag,
+	{unix.IPPROTO_IP, unix.IP_PKTINFO}:          flag,
+	{unix.IPPROTO_IP, unix.IP_RECVTTL}:          flag,
+	{unix.IPPROTO_IP, unix.IP_RECVTOS}:          flag,
+	{unix.IPPROTO_IP, unix.IP_FREEBIND}:         flag,
+	{unix.IPPROTO_IP, unix.IP_TRANSPARENT}:      flag,
+	{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER}:     {1, 0, 5},
+	{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL}:    {1, 0, 255},
+	{unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP}:   {1, 0, 1},
 
 	{unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT}:  flag,
 	{unix.IPPROTO_IPV6, unix.IPV6_RECVERR}:           flag,
@@ -142,7 +143,8 @@ func (s *Socket) levelOK(level int) bool {
 	return false
 }
 
-// noLevel is the errno for a level that the socket does not have.
+// noLevel is the errno for setting an option of a level that the socket does
+// not have.
 func (s *Socket) noLevel() unix.Errno {
 	if s.isUnix() {
 		return unix.EOPNOTSUPP
@@ -226,14 +228,30 @@ func (s *Socket) keep(o option, v int32) unix.Errno {
 		v = min(1, max(v, -v))
 	case o.level == unix.IPPROTO_IP && o.name == unix.IP_TTL && v == -1:
 		v = n.first
-	case v < n.least || v > n.most:
+	case v < n.least || v > n.most, s.isTCP() && o == option{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL}:
 		return unix.EINVAL
+	case o == option{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}:
+		v = retries(v)
+	case o == option{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP} && v != 0:
+		v = max(v, minRecv/2)
+	case s.isTCP() && o == option{unix.IPPROTO_IP, unix.IP_TOS}:
+		v &^= 3 // the bits of congestion notification are TCP's
 	}
 	if s.opts.values == nil {
 		s.opts.values = map[option]int32{}
 	}
 	s.opts.values[o] = v
 	return 0
+}
+
+// retries rounds seconds up to what a number of retransmissions takes, each
+// twice as long as the one before.
+func retries(seconds int32) int32 {
+	v := int32(0)
+	for v < seconds && v < 1<<29 {
+		v = 2*v + 1
+	}
+	return v
 }
 
 func (s *Socket) setLinger(raw []byte) unix.Errno {
@@ -273,7 +291,7 @@ func (s *Socket) setTimeout(name int, raw []byte) unix.Errno {
 // Option is getsockopt(2): the value as the structure that the option has.
 func (s *Socket) Option(level, name int) ([]byte, unix.Errno) {
 	if !s.levelOK(level) {
-		return nil, s.noLevel()
+		return nil, unix.EOPNOTSUPP
 	}
 	if level == unix.SOL_SOCKET {
 		if out := s.structure(name); out != nil {
@@ -346,6 +364,9 @@ func (s *Socket) number(o option) (int32, unix.Errno) {
 		case unix.SO_BROADCAST:
 			return flagValue(x.broadcast), 0
 		case unix.SO_PASSCRED:
+			if !s.isUnix() && !s.isNetlink() {
+				return 0, unix.EOPNOTSUPP
+			}
 			return flagValue(x.passCred), 0
 		case unix.SO_SNDLOWAT:
 			return 1, 0

@@ -240,6 +240,8 @@ func (s *Socket) tcpShutdown(how int) unix.Errno {
 		}
 		return 0
 	case idle, ended:
+		s.shut |= how // as inet_shutdown does
+		s.queue.Wake(wait.AnyEvent)
 		return unix.ENOTCONN
 	}
 	s.shut |= how

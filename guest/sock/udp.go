@@ -33,6 +33,9 @@ func (s *Socket) udpConnect(_ *vfs.Ctx, a Addr) unix.Errno {
 // udpSend sends a datagram. What nobody receives is lost; a socket that is
 // connected is told at its next call.
 func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
+	if errno := s.ephemeral(); errno != 0 {
+		return unix.EAGAIN
+	}
 	limit := maxDatagram
 	if s.family == unix.AF_INET6 {
 		limit = maxDatagram6
@@ -54,9 +57,6 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 	}
 	if errno := s.destination(&to); errno != 0 {
 		return errno
-	}
-	if errno := s.ephemeral(); errno != 0 {
-		return unix.EAGAIN
 	}
 	if errno := s.takeError(); errno != 0 {
 		return errno
@@ -82,11 +82,12 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 	return 0
 }
 
+// udpShutdown shuts halves. Without a peer it does so too, but fails.
 func (s *Socket) udpShutdown(how int) unix.Errno {
+	s.shut |= how
+	s.queue.Wake(wait.AnyEvent)
 	if s.state != connected {
 		return unix.ENOTCONN
 	}
-	s.shut |= how
-	s.queue.Wake(wait.AnyEvent)
 	return 0
 }
