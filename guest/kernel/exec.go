@@ -83,6 +83,9 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
+	if d.Inode().IsDir() {
+		return nil, unix.EISDIR // which the loader reports as EACCES
+	}
 	f, errno := e.fs.OpenExec(e.ctx, d)
 	if errno != 0 {
 		return nil, errno

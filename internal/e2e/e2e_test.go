@@ -40,15 +40,15 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
-	if bin, err = binary(); err != nil {
+	if bin, err = findBinary(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
 }
 
-// binary is the one of HEDDLE_BIN, or is built.
-func binary() (string, error) {
+// findBinary returns the one of HEDDLE_BIN, or builds one.
+func findBinary() (string, error) {
 	if named := os.Getenv("HEDDLE_BIN"); named != "" {
 		return filepath.Abs(named)
 	}

@@ -1,0 +1,7 @@
+// A program that works, to be damaged.
+#include <stdio.h>
+
+int main(void) {
+	puts("hello");
+	return 0;
+}
