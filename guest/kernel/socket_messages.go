@@ -380,6 +380,7 @@ func (t *Task) receive(m *receiving) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	m.in.Peek, m.in.OOB = m.flags&unix.MSG_PEEK != 0, m.flags&unix.MSG_OOB != 0
+	m.in.Nonblock = m.file.Nonblock() || m.flags&unix.MSG_DONTWAIT != 0
 	done := uint64(t.call.progress)
 	all := m.flags&unix.MSG_WAITALL != 0 && m.socket.Stream() && !m.in.Peek
 	for {
@@ -391,7 +392,7 @@ func (t *Task) receive(m *receiving) (uint64, unix.Errno) {
 		}
 		m.in.Data, m.in.N = t.k.scratch.get(size), 0
 		errno := m.socket.Recv(&m.in)
-		if errno == unix.EAGAIN && !m.file.Nonblock() && m.flags&unix.MSG_DONTWAIT == 0 && (done == 0 || all) {
+		if errno == unix.EAGAIN && !m.in.Nonblock && (done == 0 || all) {
 			t.call.progress = int(done)
 			if errno = t.socketWait(m.socket, false, m.socket.Waiters()); errno == errBlocked {
 				return 0, errno

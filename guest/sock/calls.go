@@ -151,7 +151,7 @@ func (s *Socket) Recv(in *Incoming) unix.Errno {
 		return errno
 	}
 	errno := s.readMessage(in)
-	if errno == unix.EAGAIN && s.shut&shutRead != 0 {
+	if errno == unix.EAGAIN && s.shut&shutRead != 0 && !in.Nonblock {
 		return 0
 	}
 	return errno

@@ -58,6 +58,9 @@ type Incoming struct {
 	Data []byte // buffer
 	Peek bool
 	OOB  bool
+	// Nonblock tells that the call does not wait: a datagram socket that is shut
+	// down answers EAGAIN to it, and the end to others.
+	Nonblock bool
 
 	N       int         // bytes in Data
 	Size    int         // bytes of the datagram, more than N if it was cut

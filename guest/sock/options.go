@@ -222,8 +222,10 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 func (s *Socket) keep(o option, v int32) unix.Errno {
 	n, ok := known[o]
 	switch {
-	case !ok:
+	case !ok, s.isTCP() && o == option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS}:
 		return unix.ENOPROTOOPT
+	case o == option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_LOOP} && (v < 0 || v > 1):
+		return unix.EINVAL
 	case n == flag || n.least == 0 && n.most == 1:
 		v = min(1, max(v, -v))
 	case o.level == unix.IPPROTO_IP && o.name == unix.IP_TTL && v == -1:
@@ -234,7 +236,7 @@ func (s *Socket) keep(o option, v int32) unix.Errno {
 		v = retries(v)
 	case o == option{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP} && v != 0:
 		v = max(v, minRecv/2)
-	case s.isTCP() && o == option{unix.IPPROTO_IP, unix.IP_TOS}:
+	case s.isTCP() && (o == option{unix.IPPROTO_IP, unix.IP_TOS} || o == option{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}):
 		v &^= 3 // the bits of congestion notification are TCP's
 	}
 	if s.opts.values == nil {
@@ -291,6 +293,9 @@ func (s *Socket) setTimeout(name int, raw []byte) unix.Errno {
 // Option is getsockopt(2): the value as the structure that the option has.
 func (s *Socket) Option(level, name int) ([]byte, unix.Errno) {
 	if !s.levelOK(level) {
+		if s.family == unix.AF_INET6 {
+			return nil, unix.ENOPROTOOPT
+		}
 		return nil, unix.EOPNOTSUPP
 	}
 	if level == unix.SOL_SOCKET {

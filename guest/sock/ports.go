@@ -127,14 +127,17 @@ func (s *Socket) inetBind(c *vfs.Ctx, a Addr) unix.Errno {
 		}
 		a.Family = unix.AF_INET
 	}
+	bound := s.reserved || s.state != idle
 	switch {
+	case bound && s.family == unix.AF_INET6:
+		return unix.EINVAL
 	case s.family == unix.AF_INET6 && is4(a.IP) && s.opts.v6only:
 		return unix.EINVAL
 	case !isAny(a.IP) && !isLocal(a.IP):
 		return unix.EADDRNOTAVAIL
 	case a.Port != 0 && a.Port < unprivileged && c.Cred.EUID != 0:
 		return unix.EACCES
-	case s.reserved || s.state != idle:
+	case bound:
 		return unix.EINVAL
 	}
 	before := s.local

@@ -67,7 +67,7 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 	from := Addr{Family: s.local.Family, IP: s.source(to.IP), Port: s.local.Port}
 	o := s.stack.udp.receiver(from, to, func(o *Socket) bool { return true })
 	if o == nil {
-		if s.state == connected {
+		if s.state == connected && to == s.remote {
 			s.fail(unix.ECONNREFUSED)
 		}
 		return 0

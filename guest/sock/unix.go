@@ -254,6 +254,23 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 			return nil, unix.ENOTCONN
 		}
 	}
+	if s.opts.passCred {
+		if errno := s.autobind(); errno != 0 {
+			return nil, errno
+		}
+	}
+	if len(out.Data) > s.opts.sendBuffer-32 {
+		return nil, unix.EMSGSIZE
+	}
+	if errno := s.takeError(); errno != 0 {
+		return nil, errno
+	}
+	switch {
+	case s.shut&shutWrite != 0:
+		return nil, unix.EPIPE
+	case s.sent >= s.opts.sendBuffer:
+		return s.queue, unix.EAGAIN
+	}
 	o := s.peer
 	if out.To != nil && s.kind == unix.SOCK_DGRAM {
 		var errno unix.Errno
@@ -264,30 +281,14 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 			return nil, unix.EPERM
 		}
 	}
-	if s.opts.passCred {
-		if errno := s.autobind(); errno != 0 {
-			return nil, errno
-		}
-	}
 	switch {
-	case len(out.Data) > s.opts.sendBuffer-32:
-		return nil, unix.EMSGSIZE
 	case o == nil:
 		return nil, unix.ENOTCONN
-	}
-	if errno := s.takeError(); errno != 0 {
-		return nil, errno
-	}
-	switch {
-	case s.shut&shutWrite != 0:
-		return nil, unix.EPIPE
-	case s.sent >= s.opts.sendBuffer:
-		return s.queue, unix.EAGAIN
 	case o.closed && s.kind == unix.SOCK_SEQPACKET:
 		return nil, unix.EPIPE
 	case o.closed:
-		if out.To == nil {
-			s.peer, s.state = nil, idle
+		if s.peer == o {
+			s.disconnect()
 		}
 		return nil, unix.ECONNREFUSED
 	case o.shut&shutRead != 0:
@@ -312,9 +313,12 @@ func (s *Socket) unixRead(in *Incoming) unix.Errno {
 	case s.kind == unix.SOCK_SEQPACKET && s.state != connected:
 		return unix.ENOTCONN
 	}
-	read := s.readMessage
-	if s.Stream() {
-		read = s.readStream
+	read := s.readStream
+	if !s.Stream() {
+		read = s.readMessage
+		if errno := s.takeError(); errno != 0 {
+			return errno
+		}
 	}
 	errno := read(in)
 	if errno != unix.EAGAIN {
@@ -323,7 +327,7 @@ func (s *Socket) unixRead(in *Incoming) unix.Errno {
 	if errno := s.takeError(); errno != 0 {
 		return errno
 	}
-	if s.shut&shutRead != 0 {
+	if s.shut&shutRead != 0 && (s.kind != unix.SOCK_DGRAM || !in.Nonblock) {
 		return 0
 	}
 	return unix.EAGAIN
