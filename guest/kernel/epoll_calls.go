@@ -104,7 +104,7 @@ func sysEpollPwait2(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	limit := int32(a[2])
-	if limit <= 0 || limit > 1<<31/epollEventSize-1 {
+	if limit <= 0 || limit > (1<<31-1)/epollEventSize {
 		return 0, unix.EINVAL
 	}
 	_, i, errno := t.epollFile(a[0])
@@ -124,6 +124,9 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	})
 	if n > 0 || errno != 0 {
 		return partial(uint64(n), errno)
+	}
+	if deadline <= t.k.now {
+		return 0, 0 // even if a signal waits
 	}
 	if errno := t.wait(errInterrupted, deadline, i.Takers()); errno != unix.ETIMEDOUT {
 		return 0, errno

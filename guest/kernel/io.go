@@ -70,7 +70,7 @@ func (x *transfer) read() (uint64, unix.Errno) {
 	c := x.t.vfsContext()
 	done := uint64(0)
 	for {
-		buf := x.t.k.scratch.get(min(x.total-done, chunkSize))
+		buf := x.t.k.scratch.get(min(x.total-done, x.step()))
 		if p := pipeEnd(x.file); p != nil {
 			// What cannot be stored must stay in the pipe.
 			if errno := x.t.probe(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
@@ -88,7 +88,7 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			return done, 0
 		}
 		if errno == unix.EAGAIN && x.wait {
-			return 0, x.t.wait(errRestart, x.t.ioDeadline(x.file, false), x.file.Waiters())
+			return 0, x.t.ioWait(x.file, false)
 		}
 		if errno != 0 {
 			return 0, errno
@@ -108,6 +108,27 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			return done, 0
 		}
 	}
+}
+
+// messages tells whether the file is a socket that carries messages and not
+// bytes.
+func (x *transfer) messages() bool {
+	s, ok := x.file.Impl.(*socketFile)
+	return ok && !s.Stream()
+}
+
+// step is how much is moved at once; a message is moved whole.
+func (x *transfer) step() uint64 {
+	if x.messages() {
+		return maxDatagram
+	}
+	return chunkSize
+}
+
+// raisesPipe tells whether EPIPE comes with SIGPIPE, as of pipes and streams.
+func (x *transfer) raisesPipe() bool {
+	s, ok := x.file.Impl.(*socketFile)
+	return !ok || s.Signals()
 }
 
 // probe checks that n bytes can be written to memory, a byte of each page.
@@ -135,9 +156,9 @@ func (x *transfer) write() (uint64, unix.Errno) {
 	c := t.vfsContext()
 	done := uint64(t.call.progress)
 	for {
-		buf := t.k.scratch.get(min(x.total-done, chunkSize))
+		buf := t.k.scratch.get(min(x.total-done, x.step()))
 		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
-		if errno != 0 && n == 0 {
+		if errno != 0 && (n == 0 || x.messages()) {
 			return partial(done, errno)
 		}
 		n, errno = x.put(c, buf[:n], done)
@@ -145,11 +166,11 @@ func (x *transfer) write() (uint64, unix.Errno) {
 		switch {
 		case errno == unix.EAGAIN && x.wait:
 			t.call.progress = int(done)
-			if errno = t.wait(errRestart, t.ioDeadline(x.file, true), x.file.Waiters()); errno == errBlocked {
+			if errno = t.ioWait(x.file, true); errno == errBlocked {
 				return 0, errno
 			}
 			return partial(done, errno)
-		case errno == unix.EPIPE && !x.pos.given:
+		case errno == unix.EPIPE && !x.pos.given && x.raisesPipe():
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
 			return partial(done, errno)
 		case errno != 0:
@@ -194,13 +215,15 @@ type timeouter interface {
 	Timeout(write bool) (ns int64)
 }
 
-func (t *Task) ioDeadline(f *vfs.File, write bool) int64 {
+// ioWait waits until a description may be read or written. A call with a
+// time-out is not restarted after a handler, see signal(7).
+func (t *Task) ioWait(f *vfs.File, write bool) unix.Errno {
 	if x, ok := f.Impl.(timeouter); ok {
 		if ns := x.Timeout(write); ns > 0 {
-			return t.deadlineIn(ns)
+			return t.wait(errInterrupted, t.deadlineIn(ns), f.Waiters())
 		}
 	}
-	return forever
+	return t.wait(errRestart, forever, f.Waiters())
 }
 
 // ioResult makes EAGAIN of a time-out, which is what reads and writes answer.

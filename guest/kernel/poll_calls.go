@@ -100,18 +100,23 @@ func (t *Task) poll(addr event.Addr, count uint64, deadline int64) (uint64, unix
 			queues = append(queues, q)
 		}
 	}
+	var result unix.Errno
 	if ready == 0 {
 		// errInterrupted: poll is never restarted after a handler.
-		if errno := t.wait(errInterrupted, deadline, queues...); errno != unix.ETIMEDOUT {
-			return 0, errno
+		switch result = t.wait(errInterrupted, deadline, queues...); result {
+		case errBlocked:
+			return 0, result
+		case unix.ETIMEDOUT:
+			result = 0
 		}
 	}
+	// What holds, which may be nothing, is told even when a signal came.
 	for i := range list {
 		if errno := t.proc.space.WriteU16(addr+event.Addr(8*i+6), uint16(list[i].Revents)); errno != 0 {
 			return 0, errno
 		}
 	}
-	return ready, 0
+	return ready, result
 }
 
 // pollOne tells which of the wanted events hold for one entry.
