@@ -237,6 +237,7 @@ func (s *Socket) tcpShutdown(how int) unix.Errno {
 		if how&shutRead != 0 {
 			s.stopListening()
 			s.state = idle
+			s.queue.Wake(wait.AnyEvent)
 		}
 		return 0
 	case idle, ended:

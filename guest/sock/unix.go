@@ -306,6 +306,8 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 // unixRead receives.
 func (s *Socket) unixRead(in *Incoming) unix.Errno {
 	switch {
+	case in.OOB && s.Stream():
+		return unix.EINVAL
 	case in.OOB:
 		return unix.EOPNOTSUPP
 	case s.Stream() && s.state != connected:
