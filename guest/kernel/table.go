@@ -90,7 +90,7 @@ var syscallTable = []SyscallInfo{
 	{38, "setitimer", 3, Full, "", sysSetitimer},
 	{39, "getpid", 0, Full, "", sysGetpid},
 	{40, "sendfile", 4, Full, "", sysSendfile},
-	{41, "socket", 3, Partial, "AF_UNIX, AF_INET and AF_INET6 on loopback, AF_NETLINK for interface lists", sysSocket},
+	{41, "socket", 3, Partial, "AF_UNIX, AF_INET and AF_INET6 on loopback, AF_NETLINK for interface lists; no out-of-band data, no TIME_WAIT", sysSocket},
 	{42, "connect", 3, Full, "", sysConnect},
 	{43, "accept", 3, Full, "", sysAccept},
 	{44, "sendto", 6, Full, "", sysSendto},
