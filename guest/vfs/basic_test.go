@@ -23,11 +23,7 @@ const epoch = 1_700_000_000 * nsPerSec
 // newFS makes a file system for a test, with 64 MiB of memory.
 func newFS(t testing.TB, cfg Config) *FS {
 	t.Helper()
-	ram, err := emu.NewRAM(64 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.RAM = ram
+	cfg.RAM = testRAM(t)
 	if cfg.FileTimeNS == 0 {
 		cfg.FileTimeNS = epoch
 	}
@@ -40,9 +36,18 @@ func newFS(t testing.TB, cfg Config) *FS {
 		if err := fs.Close(); err != nil {
 			t.Error(err)
 		}
-		ram.Close()
 	})
 	return fs
+}
+
+func testRAM(t testing.TB) *emu.RAM {
+	t.Helper()
+	ram, err := emu.NewRAM(64 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ram.Close)
+	return ram
 }
 
 // as is the context of a user in the root of the tree.

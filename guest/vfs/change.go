@@ -119,9 +119,27 @@ func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
 
 func joinGuest(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
-// overlayChanges lists the changes outside of writable mounts.
+// overlayChanges lists the changes outside of writable mounts: those of the root
+// and of each other mount.
 func (fs *FS) overlayChanges() ([]change, unix.Errno) {
-	return fs.diff(fs.root, func(d *Dentry) bool { return slices.Contains(fs.writable, d) })
+	tops := fs.readOnly
+	if !slices.Contains(fs.writable, fs.root) {
+		tops = slices.Concat([]*Dentry{fs.root}, tops)
+	}
+	var all []change
+	for _, top := range tops {
+		changes, errno := fs.diff(top, mountBelow(top))
+		if errno != 0 {
+			return nil, errno
+		}
+		all = append(all, changes...)
+	}
+	return all, 0
+}
+
+// mountBelow tells of a name whether another mount than top begins there.
+func mountBelow(top *Dentry) func(*Dentry) bool {
+	return func(d *Dentry) bool { return d.mounted && d != top }
 }
 
 // Left lists the guest paths of the files that were made or changed outside of

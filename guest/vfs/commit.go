@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -21,14 +20,14 @@ func (fs *FS) Commit() error {
 	}
 	for _, top := range fs.writable {
 		if err := fs.commitMount(top); err != nil {
-			return fmt.Errorf("write changes of %s back to the host: %w", top.Path(), err)
+			return errCommit.Wrap(err, top.Path(), top.inode.lower.hostPath())
 		}
 	}
 	return nil
 }
 
 func (fs *FS) commitMount(top *Dentry) error {
-	changes, errno := fs.diffLinks(top, func(d *Dentry) bool { return d.mounted })
+	changes, errno := fs.diffLinks(top, mountBelow(top))
 	if errno != 0 {
 		return errno
 	}
@@ -77,17 +76,18 @@ const removedList = ".heddle-removed"
 func (fs *FS) Export(dir string) error {
 	changes, errno := fs.overlayChanges()
 	if errno != 0 {
-		return fmt.Errorf("export to %s: %w", dir, errno)
+		return errExport.Wrap(errno, dir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	err := os.MkdirAll(dir, 0o755)
+	if err != nil {
+		return errExport.Wrap(err, dir)
 	}
 	w, err := fs.newWriter(dir, fs.root)
 	if err != nil {
-		return fmt.Errorf("export to %s: %w", dir, err)
+		return errExport.Wrap(err, dir)
 	}
 	if err := w.run(w.exported(changes)); err != nil {
-		return fmt.Errorf("export to %s: %w", dir, err)
+		return errExport.Wrap(err, dir)
 	}
 	return nil
 }

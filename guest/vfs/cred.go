@@ -84,6 +84,14 @@ func (c *Cred) mayFollow(link *Dentry) bool {
 	return dir.mode&shared != shared || link.inode.uid == c.FSUID || link.inode.uid == dir.uid
 }
 
+// mayReuse tells whether an object that exists may be opened with O_CREAT: in a
+// sticky folder that all can write to not if it is somebody else's, regular
+// files and FIFOs excepted (fs.protected_regular and fs.protected_fifos are off).
+func (c *Cred) mayReuse(dir, i *Inode) bool {
+	const shared = unix.S_ISVTX | 0o002
+	return dir.mode&shared != shared || i.IsRegular() || i.Type() == unix.S_IFIFO || i.uid == dir.uid || i.uid == c.FSUID
+}
+
 // mayChange checks that names may be added to or removed from directory dir.
 func (c *Cred) mayChange(dir *Inode) unix.Errno {
 	if dir.super.ReadOnly {

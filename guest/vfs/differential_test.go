@@ -2,11 +2,8 @@ package vfs
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -350,49 +347,6 @@ func (p *pair) dropAll() {
 	}
 }
 
-// tree describes a folder of the host.
-func tree(t *rapid.T, root string) string {
-	var b strings.Builder
-	first := map[uint64]string{}
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return err
-		}
-		if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-			return nil // sockets are not written back
-		}
-		name := strings.TrimPrefix(path, root)
-		fmt.Fprintf(&b, "%s %s", name, statText(st))
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFREG:
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if st.Nlink > 1 && first[st.Ino] == "" {
-				first[st.Ino] = name
-			}
-			fmt.Fprintf(&b, " as %s %.20q %x", first[st.Ino], data, sha256.Sum224(data))
-		case unix.S_IFLNK:
-			text, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&b, " -> %s", text)
-		}
-		b.WriteByte('\n')
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
 // difference lists the lines that only one of two texts has.
 func difference(got, want string) string {
 	gots, wants := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
@@ -456,7 +410,7 @@ func TestAgainstHost(t *testing.T) {
 		if err := fs.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		if want, got := tree(t, dirs[0]), tree(t, dirs[1]); got != want {
+		if want, got := hostTree(t, dirs[0]), hostTree(t, dirs[1]); got != want {
 			t.Fatalf("after Commit the copy differs:\n%s", difference(got, want))
 		}
 		if err := fs.Close(); err != nil {

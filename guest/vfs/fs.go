@@ -23,7 +23,8 @@ type FS struct {
 	linked    map[hostID]*Inode // of host files with several names
 	cached    []*Inode          // with unchanged pages of host files, oldest first
 	mounts    []MountInfo
-	writable  []*Dentry  // tops of rw mounts, sorted by path
+	writable  []*Dentry  // tops of rw mounts, in the order of mounting
+	readOnly  []*Dentry  // tops of other mounts
 	waits     []lockWait // for record locks, oldest first
 	locks     int        // record locks of all files
 	anonInode *Inode

@@ -58,7 +58,7 @@ func (h *Host) Close() error {
 	}
 	h.roots = nil
 	if h.changed != "" {
-		return fmt.Errorf("host file %s changed during the run", h.changed)
+		return errChanged.New(h.changed)
 	}
 	return nil
 }

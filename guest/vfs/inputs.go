@@ -3,7 +3,6 @@ package vfs
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"io"
 	"os"
@@ -33,7 +32,7 @@ func (fs *FS) Inputs() ([]Input, error) {
 	for n := range h.inputs {
 		sum, err := h.hash(n)
 		if err != nil {
-			return nil, fmt.Errorf("read %s again for its hash: %w", n.hostPath(), err)
+			return nil, errHash.Wrap(err, n.hostPath())
 		}
 		list = append(list, Input{n.hostPath(), sum})
 	}

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -28,7 +29,7 @@ type recordLock struct {
 
 // recordLocks are the locks of one inode.
 type recordLocks struct {
-	list    []recordLock // by start, then by time
+	list    []recordLock // those of an owner together, by start
 	flocks  []flock
 	waiters wait.Queue
 }
@@ -131,11 +132,14 @@ func (f *File) GetLock(owner LockOwner, lk unix.Flock_t) (unix.Flock_t, unix.Err
 // repeated when Inode.LockWaiters is woken, or given up with CancelLock.
 // EDEADLK: waiting would never end. For F_SETLK waiter is 0.
 func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errno {
-	if errno := f.mayLock(owner, &lk); errno != 0 {
-		return errno
+	if f.IsPath() {
+		return unix.EBADF
 	}
 	start, end, errno := f.lockRange(&lk)
 	if errno != 0 {
+		return errno
+	}
+	if errno := f.mayLock(owner, &lk); errno != 0 {
 		return errno
 	}
 	fs, r := f.fs, &f.Inode().locks
@@ -145,7 +149,7 @@ func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errn
 		if fs.locks > maxLocks {
 			return unix.ENOLCK
 		}
-		fs.cutLocks(r, &l)
+		fs.setLocks(r, l, false)
 		r.waiters.Wake(wait.AnyEvent)
 		return 0
 	}
@@ -162,20 +166,13 @@ func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errn
 	if fs.locks >= maxLocks {
 		return unix.ENOLCK
 	}
-	fs.cutLocks(r, &l)
-	fs.addLock(r, l)
+	fs.setLocks(r, l, true)
 	r.waiters.Wake(wait.AnyEvent) // a write lock may have become a read lock
 	return 0
 }
 
-// mayLock checks the arguments of SetLock.
+// mayLock checks the kind of lock and the access mode.
 func (f *File) mayLock(owner LockOwner, lk *unix.Flock_t) unix.Errno {
-	if f.IsPath() {
-		return unix.EBADF
-	}
-	if owner.File != nil && lk.Pid != 0 {
-		return unix.EINVAL
-	}
 	switch lk.Type {
 	case unix.F_UNLCK:
 	case unix.F_RDLCK:
@@ -189,54 +186,58 @@ func (f *File) mayLock(owner LockOwner, lk *unix.Flock_t) unix.Errno {
 	default:
 		return unix.EINVAL
 	}
+	if owner.File != nil && lk.Pid != 0 {
+		return unix.EINVAL
+	}
 	return 0
 }
 
-// cutLocks takes the range of l out of the owner's locks.
-func (fs *FS) cutLocks(r *recordLocks, l *recordLock) {
-	fs.locks -= len(r.list)
-	var kept []recordLock
-	for _, o := range r.list {
-		if o.owner != l.owner || !o.overlaps(l) {
-			kept = append(kept, o)
-			continue
-		}
-		if o.start < l.start {
-			left := o
-			left.end = l.start - 1
-			kept = append(kept, left)
-		}
-		if o.end > l.end {
-			right := o
-			right.start = l.end + 1
-			kept = append(kept, right)
-		}
+// setLocks changes the locks of an owner: the range of l is taken out of them,
+// and l is added if add is set. Owners keep the order in which they came, which
+// is the order in which GetLock looks for conflicts, as in Linux.
+func (fs *FS) setLocks(r *recordLocks, l recordLock, add bool) {
+	at := slices.IndexFunc(r.list, func(o recordLock) bool { return o.owner == l.owner })
+	if at < 0 {
+		at = len(r.list)
 	}
-	r.list = kept
-	r.sort()
-	fs.locks += len(r.list)
+	end := at
+	var own []recordLock
+	for ; end < len(r.list) && r.list[end].owner == l.owner; end++ {
+		own = append(own, r.list[end].without(&l)...)
+	}
+	if add {
+		own = join(own, l)
+	}
+	fs.locks += len(own) - (end - at)
+	r.list = slices.Concat(r.list[:at], own, r.list[end:])
 }
 
-func (r *recordLocks) sort() {
-	slices.SortStableFunc(r.list, func(a, b recordLock) int {
+// without is what remains of o without the range of l.
+func (o recordLock) without(l *recordLock) []recordLock {
+	if !o.overlaps(l) {
+		return []recordLock{o}
+	}
+	var rest []recordLock
+	if o.start < l.start {
+		left := o
+		left.end = l.start - 1
+		rest = append(rest, left)
+	}
+	if o.end > l.end {
+		right := o
+		right.start = l.end + 1
+		rest = append(rest, right)
+	}
+	return rest
+}
+
+// join adds l to an owner's locks, none of which overlaps it, in order, and
+// makes one of locks of the same kind that touch.
+func join(own []recordLock, l recordLock) []recordLock {
+	own = slices.DeleteFunc(own, func(o recordLock) bool {
 		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
-}
-
-// addLock adds l and joins it with locks of the same kind that it touches.
-func (fs *FS) addLock(r *recordLocks, l recordLock) {
-	fs.locks -= len(r.list)
-	r.list = slices.DeleteFunc(r.list, func(o recordLock) bool {
-		if o.owner != l.owner || o.write != l.write {
+		case o.write != l.write:
 			return false
-		}
-		switch {
 		case l.start > 0 && o.end == l.start-1:
 			l.start = o.start
 		case l.end != math.MaxInt64 && o.start == l.end+1:
@@ -246,9 +247,8 @@ func (fs *FS) addLock(r *recordLocks, l recordLock) {
 		}
 		return true
 	})
-	r.list = append(r.list, l)
-	r.sort()
-	fs.locks += len(r.list)
+	at, _ := slices.BinarySearchFunc(own, l.start, func(o recordLock, start int64) int { return cmp.Compare(o.start, start) })
+	return slices.Insert(own, at, l)
 }
 
 // CancelLock forgets that a task waits for a record lock.
@@ -299,7 +299,7 @@ func (f *File) UnlockAll(owner LockOwner) {
 	if !slices.ContainsFunc(r.list, func(o recordLock) bool { return o.owner == owner }) {
 		return
 	}
-	f.fs.cutLocks(r, &recordLock{owner: owner, end: math.MaxInt64})
+	f.fs.setLocks(r, recordLock{owner: owner, end: math.MaxInt64}, false)
 	r.waiters.Wake(wait.AnyEvent)
 }
 

@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -23,6 +22,9 @@ type mountPoint struct {
 	host     string // path of the host without symbolic links
 	writable bool
 }
+
+// ownFolders are the folders of the root that the guest has of its own.
+var ownFolders = []string{"dev", "proc", "sys"}
 
 // scratchFolders are there for temporary files.
 var scratchFolders = []struct {
@@ -51,25 +53,24 @@ func New(cfg Config) (*FS, error) {
 	fs.addMount(MountInfo{Path: "/", Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
 	fs.makeDevices()
 	for _, m := range b.mounts {
-		if err := fs.openMount(m); err != nil {
-			_ = fs.host.Close()
-			return nil, err
-		}
+		fs.openMount(m)
 	}
 	return fs, nil
 }
 
 // openMount notes a mount in the table, and for Commit if it is writable.
-func (fs *FS) openMount(m *mountPoint) error {
+func (fs *FS) openMount(m *mountPoint) {
 	d, errno := fs.Lookup(fs.self(), nil, m.guest, false)
 	if errno != 0 {
-		return fmt.Errorf("mount at %s: %w", m.guest, errno)
+		panic("bug: no mount at " + m.guest)
 	}
-	if m.writable {
+	switch {
+	case m.writable:
 		fs.writable = append(fs.writable, d)
+	case d != fs.root:
+		fs.readOnly = append(fs.readOnly, d)
 	}
 	fs.addMount(MountInfo{Path: m.guest, Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
-	return nil
 }
 
 // self is the context for the file system's own operations.
@@ -119,11 +120,11 @@ func (b *builder) scratch() {
 func (b *builder) base() error {
 	if b.cfg.RootFS != "" {
 		root, err := b.fs.host.root(b.cfg.RootFS)
-		if err != nil {
-			return err
+		if err == nil && !root.isDir() {
+			err = unix.ENOTDIR
 		}
-		if !root.isDir() {
-			return fmt.Errorf("%s: %w", b.cfg.RootFS, unix.ENOTDIR)
+		if err != nil {
+			return errRoot.Wrap(err, b.cfg.RootFS)
 		}
 		b.root = root
 		return nil
@@ -162,7 +163,7 @@ func (b *builder) expose(name string) {
 		case name == "..":
 			at, seen = b.up(at), seen[:max(0, len(seen)-1)]
 			continue
-		case len(seen) == 0 && slices.Contains([]string{"proc", "sys", "dev"}, name):
+		case len(seen) == 0 && slices.Contains(ownFolders, name):
 			return
 		}
 		next, errno := at.child(name)
@@ -298,18 +299,18 @@ func (b *builder) find(at []string) *lower {
 // mount puts a host folder or file at a guest path.
 func (b *builder) mount(m Mount) error {
 	if !path.IsAbs(m.Guest) {
-		return fmt.Errorf("mount %s: guest path %s is not absolute", m.Host, m.Guest)
+		return errMountPath.New(m.Host, m.Guest)
 	}
 	n, err := b.fs.host.root(m.Host)
 	if err != nil {
-		return fmt.Errorf("mount at %s: %w", m.Guest, err)
-	}
-	if !n.isDir() && n.attr.mode&unix.S_IFMT != unix.S_IFREG {
-		return fmt.Errorf("mount at %s: %s is neither a folder nor a regular file", m.Guest, m.Host)
+		return errMountOpen.Wrap(err, m.Host, m.Guest)
 	}
 	at := b.resolve(m.Guest)
-	if len(at) == 0 && !n.isDir() {
-		return fmt.Errorf("mount at /: %s is not a folder", m.Host)
+	if kind := n.attr.mode & unix.S_IFMT; kind != unix.S_IFDIR && (kind != unix.S_IFREG || len(at) == 0) {
+		return errMountKind.New(m.Host, m.Guest)
+	}
+	if len(at) > 0 && slices.Contains(ownFolders, at[0]) {
+		return errMountOwn.New(m.Host, m.Guest)
 	}
 	n.mount = &mountPoint{guest: "/" + strings.Join(at, "/"), host: n.name, writable: m.Writable}
 	b.mounts = slices.DeleteFunc(b.mounts, func(o *mountPoint) bool { return within(o.guest, n.mount.guest) })
@@ -329,7 +330,7 @@ func (b *builder) checkWritable() error {
 	for i, m := range b.mounts {
 		for _, o := range b.mounts[:i] {
 			if m.writable && o.writable && (within(m.host, o.host) || within(o.host, m.host)) {
-				return fmt.Errorf("mounts at %s and %s: %s and %s are both writable and overlap", o.guest, m.guest, o.host, m.host)
+				return errMountOverlap.New(m.host, m.guest, o.host, o.guest)
 			}
 		}
 	}

@@ -67,6 +67,8 @@ func (fs *FS) openCreate(c *Ctx, t *target, flags int, mode uint32) (*File, unix
 		return nil, unix.EEXIST
 	case t.d != nil && t.d.inode.IsDir():
 		return nil, unix.EISDIR
+	case t.d != nil && t.kind == lastName && !c.Cred.mayReuse(t.dir.inode, t.d.inode):
+		return nil, unix.EACCES
 	case t.d != nil:
 		return fs.OpenDentry(c, t.d, flags)
 	}

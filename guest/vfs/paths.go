@@ -25,7 +25,7 @@ var basePaths = []string{
 	"/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf", "/etc/locale.gen", "/etc/localtime",
 	"/etc/magic", "/etc/magic.mime", "/etc/mime.types", "/etc/mtab", "/etc/networks", "/etc/nsswitch.conf",
 	"/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/profile", "/etc/profile.d", "/etc/protocols",
-	"/etc/python3", "/etc/python3.11", "/etc/python3.13", "/etc/resolv.conf", "/etc/rpc", "/etc/services",
+	"/etc/python3", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/resolv.conf", "/etc/rpc", "/etc/services",
 	"/etc/shells", "/etc/skel", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone",
 }
 

@@ -66,9 +66,21 @@ func seek(off int64, whence int, at, end, limit int64) (int64, unix.Errno) {
 	return base + off, 0
 }
 
-// readAt reads from a regular file.
+// readAt reads from a regular file. A file of the host of which nothing is in
+// memory is read in one piece rather than by pages.
 func (i *Inode) readAt(p []byte, off int64) (int, unix.Errno) {
-	return i.object().ReadAt(p, off)
+	o := i.object()
+	if i.lower == nil || i.dataChanged || o.Resident() > 0 {
+		return o.ReadAt(p, off)
+	}
+	if off >= i.lower.attr.size {
+		return 0, 0
+	}
+	n := min(int64(len(p)), i.lower.attr.size-off)
+	if errno := i.lower.ReadAt(p[:n], off); errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
 }
 
 // writeAt writes to a regular file. ENOSPC: guest memory is used up; EFBIG: no

@@ -1,0 +1,46 @@
+package vfs
+
+import "github.com/heddle-dmt/heddle/internal/errs"
+
+var (
+	errRoot = errs.Define("rootfs-unusable",
+		"cannot use {folder} as the guest's root",
+		"The folder of --rootfs does not exist, cannot be opened or is no folder.",
+		"Name an existing folder that holds a root file system, such as debootstrap makes.")
+	errMountPath = errs.Define("mount-guest-path",
+		"cannot mount {host}: the guest path {guest} is not absolute",
+		"The part of --mount behind the colon does not begin with a slash.",
+		"Give the guest path in full, for example --mount data:/data.")
+	errMountOpen = errs.Define("mount-unusable",
+		"cannot mount {host} at {guest}",
+		"The folder or file that --mount names does not exist or cannot be opened.",
+		"Check the path before the colon and its permissions.")
+	errMountKind = errs.Define("mount-kind",
+		"cannot mount {host} at {guest}: only folders and regular files can be mounted, and only a folder at /",
+		"--mount names a device, a pipe or a socket, or a file for the guest's root.",
+		"Mount the folder that the program needs.")
+	errMountOwn = errs.Define("mount-over-own",
+		"cannot mount {host} at {guest}: /proc, /sys and /dev are the guest's own",
+		"The guest path of --mount is /proc, /sys, /dev or below one of them.",
+		"Mount the folder somewhere else.")
+	errMountOverlap = errs.Define("mounts-overlap",
+		"cannot mount {host} at {guest}: {other} is mounted writable at {otherguest} and holds the same files",
+		"Two writable mounts would write different changes to the same files of the host.",
+		"Make one of the two read-only by leaving out :rw, or mount only the outer folder.")
+	errChanged = errs.Define("host-file-changed",
+		"the host's file {path} changed while the guest could see it",
+		"Another program wrote to the file during the run, so the run's result depends on more than its inputs.",
+		"Run again while nothing else writes to the mounted folders, or mount a copy.")
+	errHash = errs.Define("input-unreadable",
+		"cannot read {path} again for its hash",
+		"A host file that the guest has read was changed or removed before the run ended.",
+		"Run again while nothing else writes to the mounted folders.")
+	errCommit = errs.Define("mount-write-back",
+		"cannot write the changes below {guest} back to {host}",
+		"The host refused a change at the end of the run: no permission, no space, or a path in the way.",
+		"Make the folder writable; changes whose paths sort before the named one are done.")
+	errExport = errs.Define("export-failed",
+		"cannot export changed files to {folder}",
+		"The host refused to write into the folder of --export.",
+		"Name a new or empty folder on a disk with enough space.")
+)

@@ -1,0 +1,111 @@
+package vfs
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+)
+
+// CopyForSnapshot copies the file system. The tree is walked by hand: it is by
+// far the largest part of the kernel's state, and may be deep.
+func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
+	n := new(FS)
+	*n = *fs
+	c.Made(fs, n)
+	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
+	t.shells()
+	t.fill()
+	n.root = t.dentries[fs.root]
+	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
+	n.linked = make(map[hostID]*Inode, len(fs.linked))
+	for id, i := range fs.linked {
+		n.linked[id] = deepcopy.Copy(c, i)
+	}
+	n.cached = deepcopy.Copy(c, fs.cached)
+	n.mounts = slices.Clone(fs.mounts)
+	n.writable, n.readOnly = deepcopy.Copy(c, fs.writable), deepcopy.Copy(c, fs.readOnly)
+	n.waits = deepcopy.Copy(c, fs.waits)
+	n.anonInode = deepcopy.Copy(c, fs.anonInode)
+	return n
+}
+
+// treeCopy copies all names from the root on, and what they name.
+type treeCopy struct {
+	c        *deepcopy.Copier
+	from, to *FS
+	dentries map[*Dentry]*Dentry
+	inodes   map[*Inode]*Inode
+	names    []*Dentry // of the original, each after its parent
+	objects  []*Inode  // of the original
+}
+
+// shells makes the copies, still with pointers into the original, so that
+// whatever refers to them finds them.
+func (t *treeCopy) shells() {
+	t.shell(t.from.root)
+	for at := 0; at < len(t.names); at++ {
+		dir := t.names[at].inode.dir
+		if dir == nil {
+			continue
+		}
+		for _, d := range dir.entries {
+			if d != nil {
+				t.shell(d)
+			}
+		}
+	}
+}
+
+func (t *treeCopy) shell(d *Dentry) {
+	n := new(Dentry)
+	*n = *d
+	t.c.Made(d, n)
+	t.dentries[d] = n
+	t.names = append(t.names, d)
+	if t.inodes[d.inode] == nil {
+		i := new(Inode)
+		*i = *d.inode
+		i.fs = t.to
+		t.c.Made(d.inode, i)
+		t.inodes[d.inode] = i
+		t.objects = append(t.objects, d.inode)
+	}
+}
+
+// fill replaces the pointers.
+func (t *treeCopy) fill() {
+	for _, old := range t.names {
+		n := t.dentries[old]
+		n.parent, n.inode = t.dentries[old.parent], t.inodes[old.inode]
+	}
+	for _, old := range t.objects {
+		t.fillInode(old, t.inodes[old])
+	}
+}
+
+func (t *treeCopy) fillInode(old, i *Inode) {
+	if old.dir != nil {
+		i.dir = t.directory(old.dir)
+	}
+	if old.content != nil {
+		i.content = deepcopy.Copy(t.c, old.content)
+	}
+	if old.node != nil {
+		i.node = deepcopy.Copy(t.c, old.node)
+	}
+	if old.Object != nil {
+		i.Object = deepcopy.Copy(t.c, old.Object)
+	}
+	if l := &old.locks; l.list != nil || l.flocks != nil || l.waiters != (wait.Queue{}) {
+		i.locks = deepcopy.Copy(t.c, old.locks)
+	}
+}
+
+func (t *treeCopy) directory(old *directory) *directory {
+	d := &directory{loaded: old.loaded, sorted: old.sorted, dead: old.dead, entries: make(map[string]*Dentry, len(old.entries))}
+	for name, e := range old.entries {
+		d.entries[name] = t.dentries[e] // nil stays nil
+	}
+	return d
+}
