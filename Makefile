@@ -1,6 +1,7 @@
 # make build   bin/heddle
 # make demo    the main job, configs/demo.yaml: sweep and table
 # make test    every test
+# make programs  the programs under study (docs/programs.md), into bin/programs
 # make bench   the ratios of docs/performance.md; BENCH=-write puts them there
 # make check   format, vet, static analysis and tests, and a clean tree after them
 #
@@ -10,7 +11,7 @@
 GO = $(or $(shell internal/setup/go.sh),$(error heddle: no Go of the version in go.mod; run internal/setup/packages.sh build))
 TOOL = $(GO) tool -modfile=internal/tools/go.mod
 
-.PHONY: build demo test bench check clean setup-build setup-demo setup-test
+.PHONY: build demo programs test bench check clean setup-build setup-demo setup-test
 
 build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
@@ -18,6 +19,9 @@ build: setup-build
 demo: setup-demo build
 	bin/heddle experiment run configs/demo.yaml
 	bin/heddle experiment table configs/demo.yaml
+
+programs: setup-test
+	$(GO) run ./guest/programs/install bin/programs
 
 test: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle $(GO) test -timeout 40m ./...
