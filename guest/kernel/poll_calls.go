@@ -189,7 +189,7 @@ func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if count < 0 {
 		return 0, unix.EINVAL
 	}
-	count = min(count, max(64, len(t.proc.files.list)))
+	count = min(count, max(256, len(t.proc.files.list)))
 	size := (count + 63) / 64 * 8
 	var want, have [3][]byte
 	for i := range want {
