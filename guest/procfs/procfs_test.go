@@ -62,6 +62,7 @@ type fakeProcess struct {
 	files         map[int32]*vfs.File
 	names         map[int32]string
 	score         int
+	space         *mm.AddressSpace
 }
 
 func (p *fakeProcess) ID() int32        { return p.threads[0] }
@@ -75,7 +76,7 @@ func (p *fakeProcess) Status(thread int32) (Status, bool) {
 	return s, thread == 0 || slices.Contains(p.threads, thread)
 }
 
-func (p *fakeProcess) Space() *mm.AddressSpace { return nil }
+func (p *fakeProcess) Space() *mm.AddressSpace { return p.space }
 func (p *fakeProcess) Exe() *vfs.Dentry        { return p.exe }
 func (p *fakeProcess) Cwd() *vfs.Dentry        { return p.cwd }
 func (p *fakeProcess) Root() *vfs.Dentry       { return p.top }
@@ -203,6 +204,53 @@ func ino(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) string {
 	return fmt.Sprint(find(t, fs, c, path).Inode().Ino())
 }
 
+// TestMemory gives process 7 an address space with arguments and environment.
+func TestMemory(t *testing.T) {
+	fs, k, c := setUp(t)
+	for path, want := range map[string]string{"/proc/7/cmdline": "", "/proc/7/maps": "", "/proc/7/statm": "0 0 0 0 0 0 0\n"} {
+		if got := cat(t, fs, c, path); got != want {
+			t.Errorf("without memory %s is %q, want %q", path, got, want)
+		}
+	}
+	ram, err := emu.NewRAM(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ram.Close)
+	space := mm.New(ram, mm.DefaultLimits())
+	at, errno := space.Mmap(mm.MapRequest{
+		Addr: 0x10000, Length: 2 * pageSize, Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED,
+	})
+	if errno != 0 || at != 0x10000 {
+		t.Fatal(at, errno)
+	}
+	args, env := "prog\x00-x\x00", "HOME=/\x00"
+	if errno := space.CopyOut(at, []byte(args+env)); errno != 0 {
+		t.Fatal(errno)
+	}
+	l := &space.Layout
+	l.ArgStart, l.ArgEnd = at, at+8
+	l.EnvStart, l.EnvEnd = at+8, at+15
+	l.StartCode, l.EndCode = 0x400000, 0x401234
+	l.Auxv = []byte{1, 2, 3}
+	k.processes[1].space = space
+	for path, want := range map[string]string{
+		"/proc/self/cmdline": args, "/proc/self/environ": env, "/proc/self/task/9/cmdline": args, "/proc/self/auxv": "\x01\x02\x03",
+		"/proc/self/maps": space.Maps(), "/proc/self/smaps": space.Smaps(), "/proc/self/statm": "2 1 0 2 0 2 0\n",
+	} {
+		if got := cat(t, fs, c, path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	status := cat(t, fs, c, "/proc/self/status")
+	for _, want := range []string{"VmSize:\t       8 kB\n", "VmRSS:\t       4 kB\n", "VmExe:\t       8 kB\n"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("status lacks %q:\n%s", want, status)
+		}
+	}
+	shape(t, fs, c, "/proc/self/status")
+}
+
 func TestLinks(t *testing.T) {
 	fs, _, c := setUp(t)
 	pipe := ino(t, fs, c, "/proc/self/fd/4")
@@ -311,20 +359,7 @@ func TestShapes(t *testing.T) {
 		t.Errorf("stat has %d fields behind the name, want %d", got, want)
 	}
 	for _, path := range []string{"/proc/self/status", "/proc/meminfo", "/proc/cpuinfo"} {
-		native, err := os.ReadFile(path)
-		if err != nil {
-			t.Skip(err)
-		}
-		known, last := keys(string(native)), -1
-		for _, key := range keys(cat(t, fs, c, path)) {
-			at := slices.Index(known, key)
-			if at < 0 {
-				t.Errorf("%s: the host has no line %q", path, key)
-			} else if at <= last {
-				t.Errorf("%s: the line %q comes earlier on the host", path, key)
-			}
-			last = at
-		}
+		shape(t, fs, c, path)
 	}
 	native, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
@@ -332,6 +367,25 @@ func TestShapes(t *testing.T) {
 	}
 	if got := cat(t, fs, c, "/proc/self/limits"); got != string(native) {
 		t.Errorf("limits:\n%s\nwant:\n%s", got, native)
+	}
+}
+
+// shape checks that the host's file has the same keys in the same order.
+func shape(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) {
+	t.Helper()
+	native, err := os.ReadFile(path)
+	if err != nil {
+		t.Skip(err)
+	}
+	known, last := keys(string(native)), -1
+	for _, key := range keys(cat(t, fs, c, path)) {
+		at := slices.Index(known, key)
+		if at < 0 {
+			t.Errorf("%s: the host has no line %q", path, key)
+		} else if at <= last {
+			t.Errorf("%s: the line %q comes earlier on the host", path, key)
+		}
+		last = at
 	}
 }
 

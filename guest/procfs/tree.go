@@ -10,7 +10,7 @@ import (
 
 // Mount puts /proc and /sys into the tree of files.
 func Mount(fs *vfs.FS, k Kernel) {
-	s := &system{fs: fs, kernel: k}
+	s := &system{fs: fs, kernel: k, bootNS: k.Machine().BootNS}
 	fs.MountNode("/proc", vfs.SuperProc, s.node(procRoot, target{}).(vfs.DirNode))
 	fs.MountNode("/sys", vfs.SuperSys, s.node(sysRoot, target{}).(vfs.DirNode))
 }
@@ -19,6 +19,7 @@ func Mount(fs *vfs.FS, k Kernel) {
 type system struct {
 	fs     *vfs.FS
 	kernel Kernel
+	bootNS int64 // the time that all files show
 }
 
 // target is what a file is about.
@@ -113,7 +114,7 @@ func (b *base) attr(kind, mode uint32) vfs.Attr {
 	}
 	a := vfs.Attr{
 		Ino:  b.entry.number | uint64(b.thread)<<threadShift | uint64(b.fd+1)<<fdShift,
-		Mode: kind | mode, Nlink: 1, TimeNS: b.kernel.Machine().BootNS,
+		Mode: kind | mode, Nlink: 1, TimeNS: b.bootNS,
 	}
 	if p := b.kernel.Process(b.process); p != nil {
 		if s, ok := p.Status(0); ok {

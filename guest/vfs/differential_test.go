@@ -405,7 +405,9 @@ func TestAgainstHost(t *testing.T) {
 		g := newGuest(fs, "/m")
 		p := &pair{t: t, sides: [2]calls{host, g}}
 		defer p.dropAll()
-		t.Repeat(p.actions())
+		for range 4 {
+			t.Repeat(p.actions())
+		}
 		p.dropAll()
 		if err := fs.Commit(); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ var (
 		"Check the path before the colon and its permissions.")
 	errMountKind = errs.Define("mount-kind",
 		"cannot mount {host} at {guest}: only folders and regular files can be mounted, and only a folder at /",
-		"--mount names a device, a pipe or a socket, or a file for the guest's root.",
+		"The option --mount names a device, a pipe or a socket, or a file for the guest's root.",
 		"Mount the folder that the program needs.")
 	errMountOwn = errs.Define("mount-over-own",
 		"cannot mount {host} at {guest}: /proc, /sys and /dev are the guest's own",

@@ -20,13 +20,17 @@ type Input struct {
 
 // Inputs lists the host files that were read, sorted by path. Each is read in
 // full for its hash, so this comes once, at the end of a run; later calls return
-// the same list. Commit calls it before it changes anything.
+// the same list. Commit calls it before it changes anything. It fails if a host
+// file was noticed to change while the guest could see it.
 func (fs *FS) Inputs() ([]Input, error) {
 	h := fs.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hashes != nil {
 		return h.hashes, nil
+	}
+	if h.changed != "" {
+		return nil, errChanged.New(h.changed)
 	}
 	list := []Input{}
 	for n := range h.inputs {

@@ -314,6 +314,9 @@ func (f *File) Flock(op int) unix.Errno {
 	if op != unix.LOCK_SH && op != unix.LOCK_EX && op != unix.LOCK_UN {
 		return unix.EINVAL
 	}
+	if op != unix.LOCK_UN && !f.Readable() && !f.Writable() {
+		return unix.EBADF
+	}
 	r := &f.Inode().locks
 	write := op == unix.LOCK_EX
 	at := slices.IndexFunc(r.flocks, func(l flock) bool { return l.file == f })
