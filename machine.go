@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -109,6 +110,9 @@ func (m *Machine) Close() {
 // a timer is never early.
 func (m *Machine) toCycles(ns int64) event.Cycles {
 	mhz := uint64(m.config.Costs.MHz)
+	if uint64(ns)/1000 >= math.MaxInt64/mhz {
+		return math.MaxInt64 // decades away at least; more would overflow
+	}
 	return event.Cycles(uint64(ns)/1000*mhz + (uint64(ns)%1000*mhz+999)/1000)
 }
 
@@ -134,7 +138,7 @@ func (m *Machine) Step() {
 	case sched.FireTimer:
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
-		s.kernel.FireTimers(m.toNS(timer))
+		s.kernel.FireTimers(max(m.toNS(timer), deadline))
 		if s.kernel.Stuck() {
 			m.end(outcomeDeadlock)
 		}

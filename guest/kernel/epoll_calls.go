@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/epoll"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -106,6 +107,9 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	limit := int32(a[2])
 	if limit <= 0 || limit > (1<<31-1)/epollEventSize {
 		return 0, unix.EINVAL
+	}
+	if a[1] > emu.UserEnd-uint64(limit)*epollEventSize {
+		return 0, unix.EFAULT // even if no event comes
 	}
 	_, i, errno := t.epollFile(a[0])
 	if errno != 0 {

@@ -228,6 +228,12 @@ func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 // nothing changes; then the other threads go, and t takes the place of the main
 // thread.
 func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64, unix.Errno) {
+	if files.fixed == nil {
+		// That there is no such program comes before its arguments.
+		if _, errno := files.fs.Lookup(files.ctx, files.from, name, true); errno != 0 {
+			return 0, errno
+		}
+	}
 	room := maxArgs
 	args, errno := t.readStrings(argv, &room)
 	if errno != 0 {

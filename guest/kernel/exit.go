@@ -165,11 +165,11 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	default:
 		return 0, unix.EINVAL
 	}
-	e, ok, errno := t.waitChild(w)
-	if errno != 0 {
-		return 0, errno
+	e, ok, failure := t.waitChild(w)
+	if failure == errBlocked {
+		return 0, failure
 	}
-	if a[4] != 0 {
+	if a[4] != 0 && ok {
 		usage := t.k.rusage(e.user, e.system)
 		if errno := writeStruct(t, event.Addr(a[4]), &usage); errno != 0 {
 			return 0, errno
@@ -181,8 +181,11 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			info = userInfo(unix.SIGCHLD, e.code, e.child.pid, e.child.cred.UID)
 			putU32(info[24:], uint32(e.status))
 		}
-		// The kernel writes the fields it knows and leaves the rest alone.
-		return 0, t.copyOut(event.Addr(a[2]), info[:28])
+		// The kernel writes the fields it knows and leaves the rest alone. It
+		// does so after a failure too.
+		if errno := t.copyOut(event.Addr(a[2]), info[:28]); errno != 0 {
+			return 0, errno
+		}
 	}
-	return 0, 0
+	return 0, failure
 }

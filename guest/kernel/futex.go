@@ -77,17 +77,8 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case futexWait, futexWaitBitset:
 		return t.futexWait(addr, private, val, bitset, event.Addr(a[3]), cmd == futexWaitBitset, op&futexRealtime != 0)
 	case futexWake, futexWakeBitset:
-		if addr%4 != 0 {
-			return 0, unix.EINVAL
-		}
-		if addr >= emu.UserEnd {
-			return 0, unix.EFAULT
-		}
-		if !private {
-			// What memory a shared futex is in is found through the page.
-			if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
-				return 0, errno
-			}
+		if errno := t.futexWord(addr, private); errno != 0 {
+			return 0, errno
 		}
 		return uint64(t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)), 0
 	case futexRequeue, futexCmpRequeue:
@@ -97,6 +88,21 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	// The priority-inheriting ones too: glibc then reports ENOTSUP.
 	return 0, unix.ENOSYS
+}
+
+// futexWord checks the address of a futex that is not read.
+func (t *Task) futexWord(addr event.Addr, private bool) unix.Errno {
+	switch {
+	case addr%4 != 0:
+		return unix.EINVAL
+	case addr >= emu.UserEnd:
+		return unix.EFAULT
+	case private:
+		return 0
+	}
+	// What memory a shared futex is in is found through the page.
+	_, errno := t.proc.space.ReadU32(addr)
+	return errno
 }
 
 func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, timeout event.Addr, absolute, realtime bool) (uint64, unix.Errno) {
@@ -253,7 +259,10 @@ func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int
 }
 
 func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
-	if addr%4 != 0 || addr2%4 != 0 {
+	if errno := t.futexWord(addr, private); errno != 0 {
+		return 0, errno
+	}
+	if addr2%4 != 0 {
 		return 0, unix.EINVAL
 	}
 	old, errno := t.proc.space.ReadU32(addr2)

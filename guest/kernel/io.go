@@ -94,6 +94,9 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			return 0, errno
 		}
 		copied, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf[:n])
+		if errno != 0 && !x.file.Inode().IsRegular() {
+			return partial(done, errno) // what a counter or a socket gives is taken whole
+		}
 		done += uint64(copied)
 		if errno != 0 {
 			if !x.pos.given && x.file.Inode().IsRegular() {
@@ -158,6 +161,9 @@ func (x *transfer) write() (uint64, unix.Errno) {
 	for {
 		buf := t.k.scratch.get(min(x.total-done, x.step()))
 		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
+		if errno != 0 && !x.file.Inode().IsRegular() {
+			n -= n % emu.PageSize // pipes and streams take pages
+		}
 		if errno != 0 && (n == 0 || x.messages()) {
 			return partial(done, errno)
 		}

@@ -134,20 +134,20 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if a[5] != 0 {
 		return 0, unix.EINVAL
 	}
+	local, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
+	if errno != 0 || mm.TotalLen(local) == 0 {
+		return 0, errno
+	}
+	remote, errno := t.proc.space.ReadRanges(event.Addr(a[3]), a[4])
+	if errno != 0 {
+		return 0, errno
+	}
 	p := t.k.processes[int32(a[0])]
 	if p == nil || p.status.zombie {
 		return 0, unix.ESRCH
 	}
 	if t.proc.cred.EUID != 0 && t.proc.cred.UID != p.cred.UID {
 		return 0, unix.EPERM
-	}
-	local, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
-	if errno != 0 {
-		return 0, errno
-	}
-	remote, errno := t.proc.space.ReadRanges(event.Addr(a[3]), a[4])
-	if errno != 0 {
-		return 0, errno
 	}
 	from, to := p.space, t.proc.space
 	source, target := remote, local

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -285,13 +286,11 @@ func sysGetrandom(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	for n := min(a[1], 1<<25-1); done < n; {
 		part := buf[:min(n-done, emu.PageSize)]
 		t.k.Read(part)
-		if errno := t.copyOut(event.Addr(a[0]+done), part); errno != 0 {
-			if done > 0 {
-				break
-			}
-			return 0, errno
+		copied, errno := t.proc.space.CopyOutRanges([]mm.Range{{Addr: event.Addr(a[0] + done), Len: uint64(len(part))}}, part)
+		done += uint64(copied)
+		if errno != 0 {
+			return partial(done, errno)
 		}
-		done += uint64(len(part))
 	}
 	return done, 0
 }

@@ -344,7 +344,7 @@ func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32)
 		times = &[2]unix.Timespec{now, now}
 	}
 	var i *vfs.Inode
-	if addr == 0 {
+	if addr == 0 && int32(dirfd) != unix.AT_FDCWD {
 		f, errno := t.plainFile(dirfd)
 		if errno != 0 {
 			return 0, errno

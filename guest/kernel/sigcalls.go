@@ -46,7 +46,7 @@ func (t *Task) setAltStack(base event.Addr, flags int32, size uint64) unix.Errno
 	default:
 		return unix.EINVAL
 	}
-	if size < minSigStack {
+	if size < minSigStack && (sigStack{Base: uint64(base), Flags: flags, Size: size}) != t.altStack {
 		return unix.ENOMEM
 	}
 	t.altStack = sigStack{Base: uint64(base), Flags: flags & ssAutodisarm, Size: size}

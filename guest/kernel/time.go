@@ -105,7 +105,9 @@ func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] != 0 {
-		tv := unix.NsecToTimeval(t.k.RealtimeNS())
+		// Rounded down: a library that rounds up would tell of the future.
+		now := t.k.RealtimeNS()
+		tv := unix.Timeval{Sec: now / second, Usec: now % second / microsecond}
 		if errno := writeStruct(t, event.Addr(a[0]), &tv); errno != 0 {
 			return 0, errno
 		}
@@ -433,13 +435,16 @@ func (k *Kernel) runClock(clock int32, ns int64) int64 {
 }
 
 func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	x := t.proc.timer(a[0])
-	if a[2] == 0 || x == nil {
+	if a[2] == 0 {
 		return 0, unix.EINVAL
 	}
 	value, interval, errno := t.readItimerspec(event.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
+	}
+	x := t.proc.timer(a[0])
+	if x == nil {
+		return 0, unix.EINVAL
 	}
 	old := makeItimerspec(x.left())
 	x.disarm()
