@@ -121,7 +121,7 @@ func (t *Task) accept(a [6]uint64, flags int) (uint64, unix.Errno) {
 	if _, errno := t.proc.lowest(0); errno != 0 {
 		return 0, errno
 	}
-	n, errno := s.Accept(f.Nonblock())
+	n, errno := s.Accept()
 	if errno == unix.EAGAIN && !f.Nonblock() {
 		return ioResult(0, t.socketWait(s, false, s.Waiters()))
 	}
@@ -154,9 +154,8 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	q, errno := s.Connect(t.vfsContext(), addr, f.Nonblock())
-	waits := errno == unix.EAGAIN || errno == unix.EINPROGRESS || errno == unix.EALREADY
-	if f.Nonblock() || !waits {
+	q, errno := s.Connect(t.vfsContext(), addr, f.Nonblock(), t.call.attempt > 0)
+	if f.Nonblock() || errno != unix.EAGAIN && errno != unix.EINPROGRESS {
 		return 0, errno
 	}
 	busy := errno
