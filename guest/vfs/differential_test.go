@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
 // The host's kernel is the oracle: random calls are made on a folder of the
@@ -251,6 +252,13 @@ func (p *pair) actions() map[string]func(*rapid.T) {
 			mask := rapid.Uint32Range(0, 7).Draw(t, "mask")
 			return fmt.Sprintf("access %d", mask), func(s calls) string { return result(s.access(path, mask), "") }
 		}),
+		"snapshot": func(*rapid.T) {
+			// The guest goes on from a copy of itself.
+			old := p.sides[1].(*guest)
+			p.sides[1] = deepcopy.Copy(deepcopy.New(), old)
+			old.fs.ram.NextGeneration()
+			deepcopy.Release(old)
+		},
 		"as": func(t *rapid.T) {
 			uid := rapid.SampledFrom([]uint32{0, 1000, 1000, 1001}).Draw(t, "uid")
 			for _, s := range p.sides {
@@ -409,6 +417,7 @@ func TestAgainstHost(t *testing.T) {
 			t.Repeat(p.actions())
 		}
 		p.dropAll()
+		fs = p.sides[1].(*guest).fs
 		if err := fs.Commit(); err != nil {
 			t.Fatal(err)
 		}
@@ -417,6 +426,10 @@ func TestAgainstHost(t *testing.T) {
 		}
 		if err := fs.Close(); err != nil {
 			t.Fatal(err)
+		}
+		deepcopy.Release(p.sides[1])
+		if used := ram.Used(); used != 0 {
+			t.Fatalf("%d pages are never released", used)
 		}
 	})
 }

@@ -30,6 +30,35 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	return n
 }
 
+// CopyForSnapshot copies a name. Those of the tree are copied with the file
+// system, whatever refers to them first.
+func (d *Dentry) CopyForSnapshot(c *deepcopy.Copier) any {
+	_ = deepcopy.Copy(c, d.inode.fs)
+	if have, ok := c.Have(d); ok {
+		return have
+	}
+	n := new(Dentry)
+	*n = *d
+	c.Made(d, n)
+	n.parent, n.inode = deepcopy.Copy(c, d.parent), deepcopy.Copy(c, d.inode)
+	return n
+}
+
+// CopyForSnapshot copies an object, likewise.
+func (i *Inode) CopyForSnapshot(c *deepcopy.Copier) any {
+	fs := deepcopy.Copy(c, i.fs)
+	if have, ok := c.Have(i); ok {
+		return have
+	}
+	n := new(Inode)
+	*n = *i
+	n.fs = fs
+	c.Made(i, n)
+	t := treeCopy{c: c}
+	t.fillInode(i, n) // a folder out of the tree is empty
+	return n
+}
+
 // treeCopy copies all names from the root on, and what they name.
 type treeCopy struct {
 	c        *deepcopy.Copier

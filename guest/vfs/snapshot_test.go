@@ -9,11 +9,13 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// state is what the kernel would hold of a file system.
+// state is what the kernel would hold of a file system. The file system comes
+// last: it must not matter what a copier meets first.
 type state struct {
-	fs   *FS
-	c    *Ctx
+	cwd  *Dentry
 	file *File
+	c    *Ctx
+	fs   *FS
 }
 
 func (s *state) copy() *state {
@@ -26,10 +28,12 @@ func TestCopiesAreIndependent(t *testing.T) {
 	write(t, host+"/d/low", "of the host")
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	a := &state{fs: fs, c: as(fs, 0, 0)}
+	var errno unix.Errno
+	a.cwd, errno = fs.Lookup(a.c, nil, "/m/d", true)
+	ok(t, errno)
 	put(t, fs, a.c, "/m/d/up", "before")
 	put(t, fs, a.c, "/m/gone", "removed")
 	ok(t, fs.Link(a.c, nil, "/m/d/up", nil, "/tmp/link", false))
-	var errno unix.Errno
 	a.file, errno = fs.Open(a.c, nil, "/m/gone", unix.O_RDWR, 0)
 	ok(t, errno)
 	ok(t, fs.Unlink(a.c, nil, "/m/gone"))
@@ -57,6 +61,9 @@ func TestCopiesAreIndependent(t *testing.T) {
 	n, errno := b.file.Pread(b.c, buf, 0)
 	if errno != 0 || string(buf[:n]) != "removed" || b.file.Offset != 3 {
 		t.Errorf("the copy's description reads %q, %v, at %d", buf[:n], errno, b.file.Offset)
+	}
+	if d, errno := b.fs.Lookup(b.c, nil, "/m/d", true); errno != 0 || d != b.cwd {
+		t.Errorf("the copy's working directory is not in its tree: %v", errno)
 	}
 	put(t, b.fs, b.c, "/m/d/up", "of the copy")
 	if got := read(t, a.fs, a.c, "/tmp/link"); got != "after" {

@@ -64,6 +64,16 @@ func (c *Copier) Made(original, copied any) {
 	c.made[key{v.UnsafePointer(), v.Type()}] = reflect.ValueOf(copied)
 }
 
+// Have returns what stands for original, a pointer, if there is something.
+func (c *Copier) Have(original any) (copied any, ok bool) {
+	v := reflect.ValueOf(original)
+	have, ok := c.made[key{v.UnsafePointer(), v.Type()}]
+	if !ok {
+		return nil, false
+	}
+	return have.Interface(), true
+}
+
 var (
 	sharedType   = reflect.TypeFor[Shared]()
 	customType   = reflect.TypeFor[Custom]()
