@@ -1,5 +1,7 @@
 // Package event is the vocabulary that all layers share: the distinct number
-// types for threads, cores, addresses and virtual time. It is a leaf: it
+// types for threads, cores, addresses and virtual time, and what a run consists
+// of for those who record or analyse it: Switch, Syscall, Sync, Input, Signal,
+// Start, Exit, each with a Stamp, and Decision. It is a leaf of plain data: it
 // imports nothing of heddle, and every other package may import it.
 package event
 

@@ -1,0 +1,56 @@
+package event
+
+// DecisionKind says what was decided.
+type DecisionKind uint8
+
+// Kinds of decisions.
+const (
+	// DecideSlice runs a thread on a core.
+	DecideSlice DecisionKind = iota
+	// DecideTimer lets the earliest timer fire.
+	DecideTimer
+	// DecideEnd is the end of the run.
+	DecideEnd
+)
+
+func (k DecisionKind) String() string {
+	switch k {
+	case DecideSlice:
+		return "slice"
+	case DecideTimer:
+		return "timer"
+	default:
+		return "end"
+	}
+}
+
+// Decision is one step of the scheduler, with what came of it: all that is
+// needed to take the same step again, whatever the scheduler does by itself.
+type Decision struct {
+	Kind DecisionKind `json:"kind"`
+	// Thread and Core are those of a slice, NoThread and NoCore otherwise.
+	Thread ThreadID `json:"thread"`
+	Core   CoreID   `json:"core"`
+	// Time is the core's clock at the start of a slice, or when the timer was
+	// set for, or the makespan at the end.
+	Time Cycles `json:"time"`
+	// Cores are the cores whose thread or clock is not what it was after the
+	// decision before, with what they are at the start of this one.
+	Cores []CoreState `json:"cores,omitempty"`
+	// Instructions is what the slice retired.
+	Instructions uint64 `json:"instructions"`
+	// Stop is what ended the slice, a number that the machine gives.
+	Stop uint8 `json:"stop"`
+	// Exact tells that the slice was to end at an instruction and not at a
+	// block boundary.
+	Exact bool `json:"exact"`
+	// Check sums up what the kernel did since the decision before.
+	Check uint16 `json:"check"`
+}
+
+// CoreState is what a core is at: its thread, or NoThread, and its clock.
+type CoreState struct {
+	Core   CoreID   `json:"core"`
+	Thread ThreadID `json:"thread"`
+	Clock  Cycles   `json:"clock"`
+}

@@ -1,0 +1,47 @@
+package event
+
+// Stamp says when and where in a run something happened. Machine events
+// (switches, system calls, sync operations, inputs, signals, starts and exits
+// of threads) share one numbering, in the order in which they happened.
+type Stamp struct {
+	// Seq is the event's place among all machine events, from 1.
+	Seq uint64 `json:"seq"`
+	// Sync counts the sync operations of all threads before the event.
+	Sync   uint64   `json:"sync"`
+	Thread ThreadID `json:"thread"`
+	Core   CoreID   `json:"core"`
+	// Time is the core's clock.
+	Time Cycles `json:"time"`
+	// Instructions counts what the thread had retired, as emu.Stop counts.
+	Instructions uint64 `json:"instructions"`
+	// Branches counts the thread's conditional branches, indirect jumps and
+	// calls, and returns so far. It is 0 in a run whose branches are not
+	// recorded.
+	Branches uint64 `json:"branches"`
+}
+
+// Phase tells the begin of something that takes time from its end.
+type Phase uint8
+
+// Phases of system calls and sync operations.
+const (
+	// Whole is something that begins and ends at once.
+	Whole Phase = iota
+	// Enter is the begin: the call of the function, the issue of the system
+	// call.
+	Enter
+	// Return is the end of what the thread's last Enter of the same operation
+	// began.
+	Return
+)
+
+func (p Phase) String() string {
+	switch p {
+	case Enter:
+		return "enter"
+	case Return:
+		return "return"
+	default:
+		return "whole"
+	}
+}
