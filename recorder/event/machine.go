@@ -36,6 +36,10 @@ type Start struct {
 	Stamp
 	Process int32    `json:"process"`
 	Parent  ThreadID `json:"parent"`
+	// Name tells the thread from all others whatever the interleaving: "1" is
+	// the first of the run, "1.3" the third that thread "1" made, whether of its
+	// own process or as the first of another.
+	Name string `json:"name"`
 }
 
 // Exit is the end of a thread. Status is as wait(2) gives it.

@@ -33,6 +33,10 @@ const (
 	// Return is the end of what the thread's last Enter of the same operation
 	// began.
 	Return
+	// Unwound is the end of an Enter that does not return: a longjmp, an
+	// exception or a cancellation left it. It is noticed, and its place in the
+	// order is, when the thread next does something that is recorded.
+	Unwound
 )
 
 func (p Phase) String() string {
@@ -41,6 +45,8 @@ func (p Phase) String() string {
 		return "enter"
 	case Return:
 		return "return"
+	case Unwound:
+		return "unwound"
 	default:
 		return "whole"
 	}

@@ -1,8 +1,42 @@
 package event
 
-// ObjectID names a synchronization object: a number that depends on the run's
-// events alone, not on addresses. 0 is no object.
+// ObjectID names a synchronization object: the 64-bit XXH3 of the object's
+// Name, which does not depend on addresses or on the interleaving
+// (docs/sync.md says how far). 0 is no object.
 type ObjectID uint64
+
+// Object tells what an ObjectID stands for. It comes before the first Sync that
+// has the id.
+type Object struct {
+	Stamp
+	ID ObjectID `json:"id"`
+	// Name is what the id was computed from, for people: "1:main+0x4040" is an
+	// address in a file, "1.2:init3" the third object that thread 1.2
+	// initialised. docs/sync.md lists the forms.
+	Name string `json:"name"`
+	// Addr is where the object is.
+	Addr Addr `json:"addr"`
+}
+
+// Effects say between which threads a Sync makes an order: what one thread did
+// before it released an object comes before what another does after it acquired
+// the object.
+type Effects uint8
+
+// Effects of the begin or the end of an operation.
+const (
+	// Acquire and Release are about Sync.Object.
+	Acquire Effects = 1 << iota
+	Release
+	// AcquireSecond and ReleaseSecond are about Sync.Second.
+	AcquireSecond
+	ReleaseSecond
+	// Shared marks those of readers: they make no order among themselves.
+	Shared
+	// Inner marks an operation that the C library made for itself, such as the
+	// lock of the dynamic linker.
+	Inner
+)
 
 // Sync is the begin, the end or the whole of a synchronization operation.
 type Sync struct {
@@ -20,6 +54,12 @@ type Sync struct {
 	// operations Peer is the other thread, or NoThread.
 	Result int64    `json:"result"`
 	Peer   ThreadID `json:"peer"`
+	// Effects say what was acquired or released.
+	Effects Effects `json:"effects"`
+	// Value is a number of the operation, at its Enter: the count of a barrier,
+	// the first value of a semaphore, the size in bytes of an atomic access, the
+	// number of waiters to wake; of a key's destructor the key's value.
+	Value uint64 `json:"value"`
 }
 
 // SyncOp is a kind of synchronization operation.
@@ -104,6 +144,17 @@ const (
 	OpCustomRelease
 	OpCustom
 	OpMutexConsistent
+	OpTestCancel
+	OpKeyCreate
+	OpKeyDelete
+	OpSemUnlink
+	OpC11MtxInit
+	OpC11MtxDestroy
+	OpC11CndInit
+	OpC11CndDestroy
+	OpC11TssCreate
+	OpC11TssDelete
+	OpFork
 )
 
 var syncNames = [...]string{
@@ -119,6 +170,8 @@ var syncNames = [...]string{
 	"key_destructor", "mtx_lock", "mtx_trylock", "mtx_timedlock", "mtx_unlock", "cnd_wait", "cnd_timedwait",
 	"cnd_signal", "cnd_broadcast", "thrd_create", "thrd_join", "thrd_detach", "thrd_exit", "call_once",
 	"atomic", "fence", "futex_wait", "futex_wake", "custom_acquire", "custom_release", "custom", "mutex_consistent",
+	"testcancel", "key_create", "key_delete", "sem_unlink", "mtx_init", "mtx_destroy", "cnd_init", "cnd_destroy",
+	"tss_create", "tss_delete", "fork",
 }
 
 // SyncOps lists the operations' names, in the order of their numbers.
