@@ -45,7 +45,7 @@ func (k *Kernel) Start(p Program) error {
 	proc.pid = int32(t.id)
 	proc.group, proc.session = outsideID, outsideID
 	proc.threads = []*Task{t}
-	space := mm.New(k.ram, mm.DefaultLimits())
+	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
 	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(proc))
 	if err != nil {
@@ -63,6 +63,13 @@ func (k *Kernel) Start(p Program) error {
 	t.install(image, files, p.Env)
 	k.start(t)
 	return nil
+}
+
+// newSpace makes an empty address space.
+func (k *Kernel) newSpace(limits mm.Limits) *mm.AddressSpace {
+	space := mm.New(k.ram, limits)
+	space.Reclaimer = k.fs
+	return space
 }
 
 // execFiles is how the loader opens programs on behalf of a task.
@@ -244,7 +251,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 		return 0, errno
 	}
 	p := t.proc
-	space := mm.New(t.k.ram, p.space.Limits)
+	space := t.k.newSpace(p.space.Limits)
 	image, err := loader.Load(space, files, name, args, env, t.k.loadOptions(p))
 	if err != nil {
 		space.Release()

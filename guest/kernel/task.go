@@ -107,10 +107,8 @@ func (k *Kernel) Handle(t *Task, s emu.Stop) {
 	switch s.Reason {
 	case emu.StopSyscall:
 		t.enter()
-	case emu.StopFault:
+	case emu.StopFault, emu.StopNoMemory:
 		t.pageFault(s)
-	case emu.StopNoMemory:
-		k.outOfMemory(t)
 	case emu.StopException:
 		t.readRegs()
 		t.exception(s.Vector)
@@ -151,6 +149,10 @@ func (t *Task) enter() {
 func (t *Task) attempt() {
 	result, errno := t.dispatch()
 	if t.state == dead {
+		return
+	}
+	if t.proc.space.Starved() {
+		t.k.outOfMemory(t)
 		return
 	}
 	t.call.attempt++

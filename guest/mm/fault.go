@@ -50,8 +50,17 @@ const (
 	fileAround = 16 * emu.PageSize
 )
 
-// Fault resolves an access to va that the page tables did not allow.
+// Fault resolves an access to va that the page tables did not allow. When guest
+// memory is used up it reclaims some.
 func (as *AddressSpace) Fault(va event.Addr, access emu.Access) FaultResult {
+	r := as.fault(va, access)
+	if r == OutOfMemory && as.reclaim() {
+		r = as.fault(va, access)
+	}
+	return r
+}
+
+func (as *AddressSpace) fault(va event.Addr, access emu.Access) FaultResult {
 	if va >= TaskSize {
 		return MapErr
 	}

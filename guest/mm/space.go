@@ -63,6 +63,8 @@ type AddressSpace struct {
 	Limits Limits
 	// Layout is for the loader to set and for /proc to read.
 	Layout Layout
+	// Reclaimer is asked for memory when there is none left. Nil: nobody is.
+	Reclaimer Reclaimer
 
 	ram        *emu.RAM
 	space      *emu.Space
@@ -77,6 +79,7 @@ type AddressSpace struct {
 
 	// writableShared tells that entries of shared mappings may allow writing.
 	writableShared bool
+	starved        bool
 }
 
 // New makes an empty address space with one user.
@@ -286,11 +289,11 @@ func (as *AddressSpace) mayPromise(pages uint64) bool { return pages <= as.ram.L
 // memory is copied when one of the two writes it, shared memory stays shared.
 // ENOMEM: guest memory is used up.
 func (as *AddressSpace) Fork() (*AddressSpace, unix.Errno) {
-	if as.ram.Full() {
+	if as.ram.Full() && !as.reclaim() {
 		return nil, unix.ENOMEM
 	}
 	n := &AddressSpace{
-		Limits: as.Limits, Layout: as.Layout, ram: as.ram, space: as.space.Clone(),
+		Limits: as.Limits, Layout: as.Layout, Reclaimer: as.Reclaimer, ram: as.ram, space: as.space.Clone(),
 		brk: as.brk, users: 1, writableShared: as.writableShared,
 	}
 	for _, v := range as.VMAs() {
@@ -314,6 +317,7 @@ func (as *AddressSpace) CopyForSnapshot(c *deepcopy.Copier) any {
 	n := new(AddressSpace)
 	c.Made(as, n)
 	*n = *as
+	n.Reclaimer = deepcopy.Copy(c, as.Reclaimer)
 	n.Layout.Auxv = slices.Clone(as.Layout.Auxv)
 	n.space = as.space.Clone()
 	n.vmas.chunks = slices.Clone(as.vmas.chunks)

@@ -11,7 +11,7 @@ import (
 
 // The methods of this file are the kernel's access to user memory. They fault
 // pages in and respect protections as the guest's own accesses do; what cannot
-// be accessed is EFAULT.
+// be accessed is EFAULT. Starved tells whether memory was the reason.
 
 // Range is a piece of user memory.
 type Range struct {
@@ -25,6 +25,13 @@ const (
 	MaxRanges   = 1024
 	MaxTransfer = 1<<31 - emu.PageSize
 )
+
+// reach resolves the kernel's own fault at va, or tells that it cannot.
+func (as *AddressSpace) reach(va event.Addr, access emu.Access) bool {
+	r := as.Fault(va, access)
+	as.starved = as.starved || r == OutOfMemory
+	return r == Resolved
+}
 
 // CopyIn fills b with the bytes at va.
 func (as *AddressSpace) CopyIn(va event.Addr, b []byte) unix.Errno {
@@ -41,7 +48,7 @@ func (as *AddressSpace) CopyInPart(va event.Addr, b []byte) (int, unix.Errno) {
 		if done += n; why == emu.NoFault {
 			return done, 0
 		}
-		if as.Fault(va+event.Addr(done), emu.AccessRead) != Resolved {
+		if !as.reach(va+event.Addr(done), emu.AccessRead) {
 			return done, unix.EFAULT
 		}
 	}
@@ -62,7 +69,7 @@ func (as *AddressSpace) CopyOutPart(va event.Addr, b []byte) (int, unix.Errno) {
 		if done += n; why == emu.NoFault {
 			return done, 0
 		}
-		if as.Fault(va+event.Addr(done), emu.AccessWrite) != Resolved {
+		if !as.reach(va+event.Addr(done), emu.AccessWrite) {
 			return done, unix.EFAULT
 		}
 	}
@@ -94,7 +101,7 @@ func (as *AddressSpace) ReadCString(va event.Addr, limit int) (string, unix.Errn
 		if n > 0 && b[len(b)-1] == 0 {
 			return string(b[:len(b)-1]), 0
 		}
-		if why != emu.NoFault && as.Fault(va+event.Addr(len(b)), emu.AccessRead) != Resolved {
+		if why != emu.NoFault && !as.reach(va+event.Addr(len(b)), emu.AccessRead) {
 			return "", unix.EFAULT
 		}
 	}

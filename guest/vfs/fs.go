@@ -56,13 +56,14 @@ func (fs *FS) uncache(i *Inode) {
 	}
 }
 
-// Reclaim gives back pages of host files that nobody has open or mapped and
-// that can be read again, and returns how many. The kernel calls it when guest
-// memory is used up.
+// Reclaim gives back pages of host files that can be read again, and returns
+// how many: all of those that nobody has open or mapped, and the unchanged ones
+// of others. It is asked when guest memory is used up (mm.Reclaimer).
 func (fs *FS) Reclaim() int {
 	freed := 0
 	fs.cached = slices.DeleteFunc(fs.cached, func(i *Inode) bool {
 		if i.dataChanged || i.opens > 0 || i.content.Refs() > 1 {
+			freed += i.content.DropClean()
 			return false
 		}
 		freed += i.content.Resident()

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
 // names lists a guest folder without "." and "..".
@@ -132,29 +133,43 @@ func TestStorageIsReleased(t *testing.T) {
 
 func TestReclaim(t *testing.T) {
 	host := t.TempDir()
-	write(t, host+"/clean", strings.Repeat("x", 4*emu.PageSize))
-	write(t, host+"/dirty", strings.Repeat("x", 4*emu.PageSize))
+	for _, name := range []string{"/idle", "/changed", "/mapped"} {
+		write(t, host+name, strings.Repeat("x", 4*emu.PageSize))
+	}
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	c := as(fs, 0, 0)
-	touch := func(path string, flags int) {
+	content := func(path string, flags int) *mm.Object {
 		f, errno := fs.Open(c, nil, path, flags, 0)
 		ok(t, errno)
 		defer f.Unref()
-		o, errno := f.Map(true, flags == unix.O_RDWR)
+		o, errno := f.Map(flags == unix.O_RDWR, flags == unix.O_RDWR)
 		ok(t, errno)
-		defer o.Unref()
 		for i := range uint64(4) {
 			_, errno := o.Page(i)
 			ok(t, errno)
 		}
+		return o
 	}
-	touch("/m/clean", unix.O_RDONLY)
-	touch("/m/dirty", unix.O_RDWR)
-	if got := fs.Reclaim(); got != 4 {
-		t.Errorf("%d pages were reclaimed, want 4", got)
+	content("/m/idle", unix.O_RDONLY).Unref()
+	changed := content("/m/changed", unix.O_RDWR)
+	defer changed.Unref()
+	_, errno := changed.WriteAt([]byte("yy"), emu.PageSize-1) // two pages
+	ok(t, errno)
+	mapped := content("/m/mapped", unix.O_RDONLY)
+	defer mapped.Unref()
+	before := fs.ram.Used()
+	if got := fs.Reclaim(); got != 4+2+4 || before-fs.ram.Used() != 10 {
+		t.Errorf("%d pages were reclaimed and %d are free, want 10", got, before-fs.ram.Used())
 	}
-	if got := read(t, fs, c, "/m/clean"); len(got) != 4*emu.PageSize {
-		t.Errorf("the file has %d bytes", len(got))
+	want := strings.Repeat("x", 4*emu.PageSize)
+	for _, name := range []string{"/m/idle", "/m/mapped"} {
+		if read(t, fs, c, name) != want {
+			t.Errorf("%s is another file than before", name)
+		}
+	}
+	want = want[:emu.PageSize-1] + "yy" + want[emu.PageSize+1:]
+	if read(t, fs, c, "/m/changed") != want {
+		t.Error("what was written is lost")
 	}
 }
 
