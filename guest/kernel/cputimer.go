@@ -8,51 +8,80 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// cpuClockID says whose time on a core a timer counts.
+// cpuClockID says whose time on a core is counted.
 type cpuClockID struct {
+	proc     *Process
 	thread   *Task // nil: all threads of the process, dead ones included
 	userOnly bool
 }
 
 // read returns the clock in nanoseconds.
-func (c cpuClockID) read(p *Process) int64 {
-	user, system := p.times()
+func (c cpuClockID) read() int64 {
+	user, system := c.proc.times()
 	if c.thread != nil {
 		user, system = c.thread.userTime, c.thread.kernelTime
 	}
 	if c.userOnly {
 		system = 0
 	}
-	return p.k.cyclesToNS(user + system)
+	return c.proc.k.cyclesToNS(user + system)
 }
 
 // cpuTimer is armed on a processor-time clock. It is looked at whenever a
-// thread of the process has run.
+// thread of the clock's process has run.
 type cpuTimer struct {
 	clock    cpuClockID
 	deadline int64 // ns of the clock
 	target   expirer
 }
 
-func (p *Process) addCPUTimer(clock cpuClockID, deadline int64, target expirer) *cpuTimer {
-	c := &cpuTimer{clock, deadline, target}
-	p.cpuTimers = append(p.cpuTimers, c)
-	return c
+// arm makes a timer that runs out when the clock reaches the deadline.
+func (c cpuClockID) arm(deadline int64, target expirer) *cpuTimer {
+	x := &cpuTimer{c, deadline, target}
+	c.proc.cpuTimers = append(c.proc.cpuTimers, x)
+	return x
 }
 
-func (p *Process) removeCPUTimer(c *cpuTimer) {
-	p.cpuTimers = slices.DeleteFunc(p.cpuTimers, func(o *cpuTimer) bool { return o == c })
+// remove disarms the timer, if it is armed.
+func (x *cpuTimer) remove() {
+	p := x.clock.proc
+	p.cpuTimers = slices.DeleteFunc(p.cpuTimers, func(o *cpuTimer) bool { return o == x })
 }
 
 // runCPUTimers lets the timers that are due run out, in the order in which they
 // were armed.
 func (p *Process) runCPUTimers() {
 	for _, c := range slices.Clone(p.cpuTimers) {
-		if c.clock.read(p) >= c.deadline {
-			p.removeCPUTimer(c)
+		if c.clock.read() >= c.deadline {
+			c.remove()
 			c.target.expire(p.k)
 		}
 	}
+}
+
+// sleepOnCPU waits until the clock has gone on by ns or, if that is absolute,
+// shows ns. Threads that all sleep so sleep for ever.
+func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining event.Addr) (uint64, unix.Errno) {
+	if t.call.attempt == 0 {
+		t.call.deadline = ns
+		if !absolute {
+			t.call.deadline = saturatingAdd(c.read(), ns)
+		}
+	}
+	left := t.call.deadline - c.read()
+	switch {
+	case left <= 0:
+		return 0, 0
+	case !t.signalReady():
+		t.waiting.cpu = c.arm(t.call.deadline, t)
+		t.block(forever)
+		return 0, errBlocked
+	case remaining != 0:
+		if errno := t.writeTimespec(remaining, left); errno != 0 {
+			return 0, errno
+		}
+	}
+	return 0, errInterrupted
 }
 
 // profTimer is ITIMER_VIRTUAL or ITIMER_PROF.
@@ -67,7 +96,7 @@ type profTimer struct {
 func (x *profTimer) expire(k *Kernel) {
 	x.armed = nil
 	if x.interval > 0 {
-		x.armed = x.proc.addCPUTimer(x.clock, x.clock.read(x.proc)+x.interval, x)
+		x.armed = x.clock.arm(x.clock.read()+x.interval, x)
 	}
 	k.sendProcess(x.proc, signalInfo(x.signal, siKernel))
 }
@@ -76,7 +105,7 @@ func (x *profTimer) expire(k *Kernel) {
 func (p *Process) profTimer(which uint64) *profTimer {
 	x := &p.prof[which-unix.ITIMER_VIRTUAL]
 	if x.proc == nil {
-		*x = profTimer{proc: p, signal: unix.SIGVTALRM, clock: cpuClockID{userOnly: true}}
+		*x = profTimer{proc: p, signal: unix.SIGVTALRM, clock: cpuClockID{proc: p, userOnly: true}}
 		if which == unix.ITIMER_PROF {
 			x.signal, x.clock.userOnly = unix.SIGPROF, false
 		}
@@ -88,40 +117,55 @@ func (x *profTimer) get() (value, interval int64) {
 	if x.armed == nil {
 		return 0, 0
 	}
-	return max(1, x.armed.deadline-x.clock.read(x.proc)), x.interval
+	return max(1, x.armed.deadline-x.clock.read()), x.interval
 }
 
 func (x *profTimer) set(value, interval int64) (oldValue, oldInterval int64) {
 	oldValue, oldInterval = x.get()
 	if x.armed != nil {
-		x.proc.removeCPUTimer(x.armed)
+		x.armed.remove()
 		x.armed = nil
 	}
 	x.interval = interval
 	if value > 0 {
-		x.armed = x.proc.addCPUTimer(x.clock, x.clock.read(x.proc)+value, x)
+		x.armed = x.clock.arm(x.clock.read()+value, x)
 	}
 	return oldValue, oldInterval
 }
 
-// cpuClockOf finds whose time a clock id counts; ok is false for a clock that
-// is not of that kind.
-func (t *Task) cpuClockOf(id int32) (c cpuClockID, ok bool) {
+// Kinds of processor-time clocks, in the lowest two bits of their ids
+// (include/linux/posix-timers.h): all time or the user's by the tick, or all
+// time exactly.
+const (
+	cpuClockProf      = 0
+	cpuClockVirt      = 1
+	cpuClockSched     = 2
+	cpuClockPerThread = 4
+)
+
+// cpuClock finds whose time a clock id counts, which may be the complement of a
+// process or thread id above three bits of kind (clock_getcpuclockid). It is
+// false for clocks that are none of these. Who only reads may name his own
+// process by any of its threads.
+func (t *Task) cpuClock(id int32, read bool) (c cpuClockID, ok bool) {
 	switch {
 	case id == unix.CLOCK_PROCESS_CPUTIME_ID:
-		return cpuClockID{}, true
+		return cpuClockID{proc: t.proc}, true
 	case id == unix.CLOCK_THREAD_CPUTIME_ID:
-		return cpuClockID{thread: t}, true
-	case id >= 0:
+		return cpuClockID{proc: t.proc, thread: t}, true
+	case id >= 0, id&3 > cpuClockSched:
 		return c, false
 	}
 	pid := ^(id >> 3)
-	if id&4 == 0 {
-		return c, pid == 0 || pid == t.proc.pid
+	c = cpuClockID{proc: t.proc, userOnly: id&3 == cpuClockVirt}
+	switch {
+	case id&cpuClockPerThread != 0:
+		if c.thread = t; pid != 0 {
+			c.thread = t.k.tasks[event.ThreadID(pid)]
+		}
+		return c, c.thread != nil && c.thread.proc == t.proc
+	case pid != 0 && (!read || pid != int32(t.id)):
+		c.proc = t.k.processes[pid]
 	}
-	c.thread = t
-	if pid != 0 {
-		c.thread = t.k.tasks[event.ThreadID(pid)]
-	}
-	return c, c.thread != nil && c.thread.proc == t.proc
+	return c, c.proc != nil
 }

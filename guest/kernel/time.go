@@ -15,6 +15,10 @@ func (k *Kernel) cyclesToNS(c event.Cycles) int64 {
 	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
 }
 
+// tickNS is the resolution of clocks that go by the timer interrupt: Debian's
+// kernels have 250 a second.
+const tickNS = 4e6
+
 // clock reads a clock in nanoseconds.
 func (t *Task) clock(id int32) (int64, unix.Errno) {
 	k := t.k
@@ -26,14 +30,9 @@ func (t *Task) clock(id int32) (int64, unix.Errno) {
 	case unix.CLOCK_MONOTONIC, unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_MONOTONIC_COARSE, unix.CLOCK_BOOTTIME,
 		unix.CLOCK_BOOTTIME_ALARM:
 		return k.uptime(), 0
-	case unix.CLOCK_PROCESS_CPUTIME_ID:
-		user, system := t.proc.times()
-		return k.cyclesToNS(user + system), 0
-	case unix.CLOCK_THREAD_CPUTIME_ID:
-		return k.cyclesToNS(t.userTime + t.kernelTime), 0
 	}
-	if id < 0 {
-		return t.cpuClock(id)
+	if c, ok := t.cpuClock(id, true); ok {
+		return c.read(), 0
 	}
 	return 0, unix.EINVAL
 }
@@ -44,31 +43,6 @@ const bootNS = 1000 * second
 
 // uptime is CLOCK_MONOTONIC: the run's clock on the time base of the guest.
 func (k *Kernel) uptime() int64 { return bootNS + k.now }
-
-// cpuClock reads a clock that stands for a process or thread
-// (clock_getcpuclockid): the complement of the id above three bits of kind.
-func (t *Task) cpuClock(id int32) (int64, unix.Errno) {
-	pid, kind := ^(id >> 3), id&7
-	if kind&4 != 0 {
-		other := t
-		if pid != 0 {
-			other = t.k.tasks[event.ThreadID(pid)]
-		}
-		if other == nil {
-			return 0, unix.EINVAL
-		}
-		return t.k.cyclesToNS(other.userTime + other.kernelTime), 0
-	}
-	p := t.proc
-	if pid != 0 {
-		p = t.k.processes[pid]
-	}
-	if p == nil || kind > 2 {
-		return 0, unix.EINVAL
-	}
-	user, system := p.times()
-	return t.k.cyclesToNS(user + system), 0
-}
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	ns, errno := t.clock(int32(a[0]))
@@ -84,8 +58,8 @@ func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	ns := int64(1)
-	if id == unix.CLOCK_REALTIME_COARSE || id == unix.CLOCK_MONOTONIC_COARSE {
-		ns = 4e6
+	if id == unix.CLOCK_REALTIME_COARSE || id == unix.CLOCK_MONOTONIC_COARSE || id < 0 && id&3 != cpuClockSched {
+		ns = tickNS
 	}
 	if a[1] == 0 {
 		return 0, 0
@@ -135,19 +109,48 @@ func sysNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.sleep(t.deadlineIn(ns), event.Addr(a[1]))
 }
 
+// timerAbsolute is the flag TIMER_ABSTIME.
+const timerAbsolute = 1
+
 func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	id := int32(a[0])
+	if errno := t.maySleepOn(id); errno != 0 {
+		return 0, errno
+	}
 	ns, errno := t.readTimespec(event.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
-	now, errno := t.clock(int32(a[0]))
-	if errno != 0 || int32(a[0]) == unix.CLOCK_THREAD_CPUTIME_ID {
-		return 0, unix.EINVAL
+	remaining := event.Addr(a[3])
+	if a[1]&timerAbsolute != 0 {
+		remaining = 0
 	}
-	if a[1]&1 == 0 { // TIMER_ABSTIME
-		return t.sleep(t.deadlineIn(ns), event.Addr(a[3]))
+	if c, ok := t.cpuClock(id, false); ok {
+		return t.sleepOnCPU(c, ns, a[1]&timerAbsolute != 0, remaining)
 	}
-	return t.sleep(saturatingAdd(t.k.now, ns-now), 0)
+	if a[1]&timerAbsolute != 0 {
+		return t.sleep(t.k.runClock(id, ns), 0)
+	}
+	return t.sleep(t.deadlineIn(ns), remaining)
+}
+
+// maySleepOn tells which clocks a thread can sleep on: neither its own time on
+// a core nor those that are only read.
+func (t *Task) maySleepOn(id int32) unix.Errno {
+	switch id {
+	case unix.CLOCK_REALTIME, unix.CLOCK_MONOTONIC, unix.CLOCK_BOOTTIME, unix.CLOCK_TAI, unix.CLOCK_PROCESS_CPUTIME_ID:
+		return 0
+	}
+	if id >= 0 {
+		if _, errno := t.clock(id); errno != 0 {
+			return errno
+		}
+		return unix.EOPNOTSUPP
+	}
+	if c, ok := t.cpuClock(id, false); !ok || c.thread == t {
+		return unix.EINVAL
+	}
+	return 0
 }
 
 // sleep waits for the deadline; a sleep that a signal ends tells what is left.
@@ -302,7 +305,7 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if _, errno := t.clock(x.clock); errno != 0 {
 		return 0, errno
 	}
-	x.cpu, x.onCPU = t.cpuClockOf(x.clock)
+	x.cpu, x.onCPU = t.cpuClock(x.clock, false)
 	if x.clock < 0 && !x.onCPU {
 		return 0, unix.EINVAL
 	}
@@ -346,7 +349,7 @@ func (x *posixTimer) disarm() {
 		x.timer = nil
 	}
 	if x.armed != nil {
-		x.proc.removeCPUTimer(x.armed)
+		x.armed.remove()
 		x.armed = nil
 	}
 }
@@ -356,9 +359,9 @@ func (x *posixTimer) arm(value int64, absolute bool) {
 	k := x.proc.k
 	switch {
 	case x.onCPU && absolute:
-		x.armed = x.proc.addCPUTimer(x.cpu, value, x)
+		x.armed = x.cpu.arm(value, x)
 	case x.onCPU:
-		x.armed = x.proc.addCPUTimer(x.cpu, saturatingAdd(x.cpu.read(x.proc), value), x)
+		x.armed = x.cpu.arm(saturatingAdd(x.cpu.read(), value), x)
 	case absolute:
 		x.timer = k.timers.add(k.runClock(x.clock, value), x)
 	default:
@@ -369,7 +372,7 @@ func (x *posixTimer) arm(value int64, absolute bool) {
 func (x *posixTimer) left() (value, interval int64) {
 	switch {
 	case x.armed != nil:
-		return max(1, x.armed.deadline-x.cpu.read(x.proc)), x.interval
+		return max(1, x.armed.deadline-x.cpu.read()), x.interval
 	case x.timer != nil:
 		return max(1, x.timer.deadline-x.proc.k.now), x.interval
 	}
@@ -450,7 +453,7 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	x.disarm()
 	x.interval, x.overrun = interval, 0
 	if value != 0 {
-		x.arm(value, a[1]&1 != 0) // TIMER_ABSTIME
+		x.arm(value, a[1]&timerAbsolute != 0)
 	}
 	if a[3] != 0 {
 		return 0, writeStruct(t, event.Addr(a[3]), &old)

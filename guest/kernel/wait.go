@@ -32,6 +32,7 @@ const forever int64 = math.MaxInt64
 type waitState struct {
 	queues []*wait.Queue
 	timer  *timer
+	cpu    *cpuTimer
 }
 
 // callState is the system call that a task is in. It lasts from the SYSCALL
@@ -99,6 +100,10 @@ func (t *Task) unwait() {
 	if t.waiting.timer != nil {
 		t.k.timers.cancel(t.waiting.timer)
 		t.waiting.timer = nil
+	}
+	if t.waiting.cpu != nil {
+		t.waiting.cpu.remove()
+		t.waiting.cpu = nil
 	}
 }
 

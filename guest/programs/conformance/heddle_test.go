@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -65,14 +66,24 @@ func TestUnderHeddle(t *testing.T) {
 			if p.NativeOnly != "" {
 				t.Skipf("the engine: %s", p.NativeOnly)
 			}
-			want := run(t, folder(t, p), program)
+			natively := []outcome{run(t, folder(t, p), program)}
 			for _, m := range machines(testing.Short()) {
 				got := run(t, folder(t, p), bin, "run", "--quiet", "--cores", fmt.Sprint(m.cores), "--seed", fmt.Sprint(m.seed),
 					"--sched", m.policy, "--", program)
-				if got.stdout != want.stdout || got.status != want.status {
-					t.Errorf("%d cores, seed %d, %s: %v\nnatively: %v", m.cores, m.seed, m.policy, got, want)
+				// Rarely Linux itself answers in two ways: a thread that is woken for
+				// no reason queues again on the word that it was moved away from.
+				for !agrees(got, natively) && len(natively) < 4 {
+					natively = append(natively, run(t, folder(t, p), program))
+				}
+				if !agrees(got, natively) {
+					t.Errorf("%d cores, seed %d, %s: %v\nnatively: %v", m.cores, m.seed, m.policy, got, natively[0])
 				}
 			}
 		})
 	})
+}
+
+// agrees tells whether one of the native runs ended like got.
+func agrees(got outcome, natively []outcome) bool {
+	return slices.ContainsFunc(natively, func(o outcome) bool { return o.stdout == got.stdout && o.status == got.status })
 }
