@@ -121,7 +121,7 @@ func (t *Task) accept(a [6]uint64, flags int) (uint64, unix.Errno) {
 	if _, errno := t.proc.lowest(0); errno != 0 {
 		return 0, errno
 	}
-	n, errno := s.Accept()
+	n, errno := s.Accept(f.Nonblock())
 	if errno == unix.EAGAIN && !f.Nonblock() {
 		return ioResult(0, t.socketWait(s, false, s.Waiters()))
 	}
@@ -154,8 +154,9 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	q, errno := s.Connect(t.vfsContext(), addr, f.Nonblock(), t.call.attempt > 0)
-	if f.Nonblock() || errno != unix.EAGAIN && errno != unix.EINPROGRESS {
+	q, errno := s.Connect(t.vfsContext(), addr, f.Nonblock())
+	waits := errno == unix.EAGAIN || errno == unix.EINPROGRESS || errno == unix.EALREADY
+	if f.Nonblock() || !waits {
 		return 0, errno
 	}
 	busy := errno

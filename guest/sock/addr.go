@@ -15,6 +15,7 @@ type Addr struct {
 	Port   uint16
 	Scope  uint32
 	Flow   uint32
+	size   int    // of the structure, AF_INET and AF_INET6; 0: large enough
 	PID    uint32 // AF_NETLINK
 	Groups uint32 // AF_NETLINK
 }
@@ -53,8 +54,8 @@ func isAny(ip [16]byte) bool { return ip == any4 || ip == any6 }
 func isLocal(ip [16]byte) bool { return ip == loopback6 || is4(ip) && ip[12] == 127 }
 
 // Parse decodes an address for a socket of the family. EINVAL: it is too short
-// or too long. EAFNOSUPPORT: it is of another family; AF_UNSPEC is returned as
-// it is.
+// or too long, or of another family; that of an Internet address is found when
+// it is used.
 func Parse(raw []byte, family int) (Addr, unix.Errno) {
 	if len(raw) < 2 {
 		return Addr{}, unix.EINVAL
@@ -64,7 +65,7 @@ func Parse(raw []byte, family int) (Addr, unix.Errno) {
 	case unix.AF_UNIX:
 		return a.parseUnix(raw)
 	case unix.AF_INET, unix.AF_INET6:
-		return a.parseInet(raw, family)
+		return a.parseInet(raw), 0
 	}
 	if len(raw) < netlinkSize {
 		return a, unix.EINVAL
@@ -94,35 +95,36 @@ func (a Addr) parseUnix(raw []byte) (Addr, unix.Errno) {
 	return a, 0
 }
 
-func (a Addr) parseInet(raw []byte, family int) (Addr, unix.Errno) {
-	switch {
-	case a.Family == unix.AF_UNSPEC:
-		if len(raw) >= inetSize {
-			copy(a.IP[:], mapped[:])
-			copy(a.IP[12:], raw[4:8])
-			a.Port = binary.BigEndian.Uint16(raw[2:])
-		}
-		return a, 0
-	case family == unix.AF_INET6 && a.Family == unix.AF_INET6:
-		if len(raw) < inet6Short {
-			return a, unix.EINVAL
-		}
-		a.Port = binary.BigEndian.Uint16(raw[2:])
-		a.Flow = binary.LittleEndian.Uint32(raw[4:])
-		copy(a.IP[:], raw[8:24])
-		if len(raw) >= inet6Size {
-			a.Scope = binary.LittleEndian.Uint32(raw[24:])
-		}
-		return a, 0
-	case family == unix.AF_INET && len(raw) < inetSize:
-		return a, unix.EINVAL
-	case a.Family != unix.AF_INET, family == unix.AF_INET6:
-		return a, unix.EAFNOSUPPORT
+// parseInet decodes as much as there is; see checkInet.
+func (a Addr) parseInet(raw []byte) Addr {
+	a.size = len(raw)
+	b := append(append([]byte(nil), raw...), make([]byte, inet6Size)...)
+	a.Port = binary.BigEndian.Uint16(b[2:])
+	if a.Family == unix.AF_INET6 {
+		a.Flow = binary.LittleEndian.Uint32(b[4:])
+		copy(a.IP[:], b[8:24])
+		a.Scope = binary.LittleEndian.Uint32(b[24:])
+		return a
 	}
-	a.Port = binary.BigEndian.Uint16(raw[2:])
 	copy(a.IP[:], mapped[:])
-	copy(a.IP[12:], raw[4:8])
-	return a, 0
+	copy(a.IP[12:], b[4:8])
+	return a
+}
+
+// checkInet checks that an address is one for a socket of the family. EINVAL:
+// it is too short; EAFNOSUPPORT: it is of another family.
+func (a *Addr) checkInet(family int) unix.Errno {
+	least := inetSize
+	if family == unix.AF_INET6 {
+		least = inet6Short
+	}
+	switch {
+	case a.size != 0 && a.size < least:
+		return unix.EINVAL
+	case int(a.Family) != family:
+		return unix.EAFNOSUPPORT
+	}
+	return 0
 }
 
 // Bytes encodes the address as a socket of the family shows it.

@@ -28,8 +28,7 @@ func (s *Socket) Listen(c *vfs.Ctx, backlog int) unix.Errno {
 	switch {
 	case !s.isTCP() && (!s.isUnix() || s.kind == unix.SOCK_DGRAM):
 		return unix.EOPNOTSUPP
-	case s.state != idle && s.state != listening && s.state != ended,
-		s.isUnix() && s.local.Name == "":
+	case s.state != idle && s.state != listening, s.phase != unconnected, s.isUnix() && s.local.Name == "":
 		return unix.EINVAL
 	}
 	if s.isTCP() && s.state != listening {
@@ -46,10 +45,10 @@ func (s *Socket) Listen(c *vfs.Ctx, backlog int) unix.Errno {
 	return 0
 }
 
-// Connect is connect(2). EAGAIN and, of TCP, EINPROGRESS say that the connection
-// cannot be made now; the queue is what to wait for. again tells that the call
-// is the same as before, after such a wait.
-func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock, again bool) (*wait.Queue, unix.Errno) {
+// Connect is connect(2). EAGAIN and, of TCP, EINPROGRESS and EALREADY say that
+// the connection cannot be made now; the queue is what to wait for before the
+// same call is made again.
+func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock bool) (*wait.Queue, unix.Errno) {
 	switch {
 	case s.isUnix() && s.kind == unix.SOCK_DGRAM:
 		return nil, s.datagramConnect(c, a)
@@ -61,12 +60,12 @@ func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock, again bool) (*wait.Queue,
 	case s.isUDP():
 		return nil, s.udpConnect(c, a)
 	}
-	return s.queue, s.tcpConnect(c, a, nonblock, again)
+	return s.queue, s.tcpConnect(c, a, nonblock)
 }
 
 // Accept takes the first connection of a listener, accept(2). EAGAIN: there is
-// none.
-func (s *Socket) Accept() (*Socket, unix.Errno) {
+// none. A call that would wait for one in vain fails with EINVAL.
+func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	switch {
 	case !s.isTCP() && (!s.isUnix() || s.kind == unix.SOCK_DGRAM):
 		return nil, unix.EOPNOTSUPP
@@ -74,7 +73,7 @@ func (s *Socket) Accept() (*Socket, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	if len(s.accepts) == 0 {
-		if s.shut&shutRead != 0 {
+		if s.shut&shutRead != 0 && !nonblock {
 			return nil, unix.EINVAL
 		}
 		return nil, unix.EAGAIN
@@ -144,7 +143,7 @@ func (s *Socket) Recv(in *Incoming) unix.Errno {
 	case s.isTCP():
 		return s.tcpRead(in)
 	}
-	if in.OOB {
+	if in.OOB && s.isNetlink() {
 		return unix.EOPNOTSUPP
 	}
 	if errno := s.takeError(); errno != 0 {
@@ -167,7 +166,7 @@ func (s *Socket) Peer() ([]byte, unix.Errno) {
 		return s.peer.local.Bytes(s.family), 0
 	case s.isNetlink():
 		return Addr{}.Bytes(s.family), 0
-	case !s.isUnix() && s.state == connected:
+	case !s.isUnix() && (s.live() || s.isUDP() && s.state == connected) && s.remote.Port != 0:
 		return s.remote.Bytes(s.family), 0
 	}
 	return nil, unix.ENOTCONN
@@ -240,7 +239,7 @@ func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 			n = len(s.recv[0].data)
 		}
 	case unix.TIOCOUTQ:
-		if s.state == listening {
+		if s.state == listening && s.isTCP() {
 			return nil, unix.EINVAL
 		}
 		n = s.sent

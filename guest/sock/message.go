@@ -13,31 +13,36 @@ import (
 // has sent.
 type message struct {
 	data   []byte
-	from   Addr
+	from   Addr // unless sender tells
 	to     Addr // that a datagram was sent to
 	cred   Cred
 	rights []*vfs.File // with references
 
-	sender *Socket // whose send buffer it is charged to, or nil
-	cost   int     // bytes of the buffer
+	sender    *Socket // whose send buffer it is charged to, or nil
+	cost      int     // bytes of the buffer
+	uncharged bool    // given back
 }
 
-// drop gives back what the message holds.
-func (m *message) drop() {
-	for _, f := range m.rights {
-		f.Unref()
-	}
+// discard gives back what the message holds.
+func (m *message) discard() {
+	rights := m.rights
 	m.rights = nil
 	m.uncharge()
+	if m.sender != nil {
+		m.sender.stack.land(rights)
+	}
+	for _, f := range rights {
+		f.Unref()
+	}
 }
 
 // uncharge gives the cost back to the sender.
 func (m *message) uncharge() {
 	s := m.sender
-	if s == nil {
+	if s == nil || m.uncharged {
 		return
 	}
-	m.sender = nil
+	m.uncharged = true
 	s.sent -= m.cost
 	if s.roomy() {
 		s.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
@@ -81,6 +86,7 @@ const (
 	maxHead    = pageSize - sharedInfo   // SKB_MAX_HEAD(0)
 	maxAlloc   = 4*pageSize - sharedInfo // SKB_MAX_ALLOC
 	fragBytes  = 32768                   // UNIX_SKB_FRAGS_SZ
+	maxFrags   = 17 * pageSize           // MAX_SKB_FRAGS pages
 )
 
 // cost is what a buffer with so many bytes, of which paged are in pages, is
@@ -96,7 +102,7 @@ func pages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 // unix_dgram_sendmsg in net/unix/af_unix.c.
 func streamCost(n int) int { return cost(n, min(n, pages(max(0, n-maxHead)))) }
 
-func datagramCost(n int) int { return cost(n, min(n, pages(max(0, n-maxAlloc)))) }
+func datagramCost(n int) int { return cost(n, min(n, pages(min(max(0, n-maxAlloc), maxFrags)))) }
 
 // refAll takes a reference to each description.
 func refAll(files []*vfs.File) []*vfs.File {
@@ -109,12 +115,18 @@ func refAll(files []*vfs.File) []*vfs.File {
 // enqueue puts a message in the receive queue.
 func (s *Socket) enqueue(m *message) {
 	s.recv = append(s.recv, m)
-	s.recvBytes += len(m.data)
+	s.hold(len(m.data))
 	if m.sender != nil {
 		m.sender.sent += m.cost
 	}
 	s.recvCost += m.cost
 	s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND)
+}
+
+// hold counts bytes in the receive queue.
+func (s *Socket) hold(n int) {
+	s.recvBytes += n
+	s.stack.held += n
 }
 
 // dequeue takes the first message away.
@@ -129,9 +141,11 @@ func (s *Socket) dequeue() *message {
 // purge drops everything that was not received.
 func (s *Socket) purge() {
 	for len(s.recv) > 0 {
-		s.dequeue().drop()
+		m := s.dequeue()
+		s.hold(-len(m.data))
+		m.discard()
 	}
-	s.recv, s.recvBytes = nil, 0
+	s.recv = nil
 }
 
 // readStream fills in from a stream. EAGAIN: there is nothing.
@@ -146,8 +160,8 @@ func (s *Socket) readStream(in *Incoming) unix.Errno {
 			c := m.cred
 			in.Cred = &c
 		}
-		if in.N == 0 && s.isUnix() && m.from.Name != "" {
-			in.From, in.HasFrom = m.from, true
+		if in.N == 0 && s.isUnix() && m.sender.local.Name != "" {
+			in.From, in.HasFrom = m.sender.local, true
 		}
 		n := copy(in.Data[in.N:], m.data)
 		in.N += n
@@ -157,16 +171,16 @@ func (s *Socket) readStream(in *Incoming) unix.Errno {
 			at++
 		} else {
 			m.data = m.data[n:]
-			s.recvBytes -= n
+			s.hold(-n)
 			if len(m.data) == 0 {
-				s.dequeue().drop()
+				s.dequeue().discard()
 			}
 		}
 		if last {
 			break
 		}
 	}
-	if in.N == 0 && len(in.Data) > 0 {
+	if in.N == 0 && (len(in.Data) > 0 || len(s.recv) == 0) {
 		return unix.EAGAIN
 	}
 	return 0
@@ -181,6 +195,7 @@ func (s *Socket) takeRights(m *message, in *Incoming) {
 		in.Rights = refAll(m.rights)
 		return
 	}
+	s.stack.land(m.rights)
 	in.Rights, m.rights = m.rights, nil
 }
 
@@ -193,7 +208,7 @@ func (s *Socket) readMessage(in *Incoming) unix.Errno {
 	in.N, in.Size = copy(in.Data, m.data), len(m.data)
 	in.From, in.HasFrom, in.To = m.from, m.from.Family != 0, m.to
 	if s.isUnix() {
-		in.HasFrom = m.from.Name != ""
+		in.From, in.HasFrom = m.sender.local, m.sender.local.Name != ""
 	}
 	if s.opts.passCred && s.isUnix() {
 		c := m.cred
@@ -205,8 +220,8 @@ func (s *Socket) readMessage(in *Incoming) unix.Errno {
 	}
 	full := s.crowded()
 	s.dequeue()
-	s.recvBytes -= len(m.data)
-	m.drop()
+	s.hold(-len(m.data))
+	m.discard()
 	if full {
 		s.wakeSenders()
 	}

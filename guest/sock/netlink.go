@@ -125,6 +125,10 @@ func (s *Socket) netlinkError(h *request, errno unix.Errno, head []byte) {
 }
 
 func (s *Socket) netlinkQueue(data []byte) {
+	if s.recvBytes > s.opts.recvBuffer {
+		s.fail(unix.ENOBUFS)
+		return
+	}
 	s.enqueue(&message{data: data, from: Addr{Family: unix.AF_NETLINK}})
 }
 

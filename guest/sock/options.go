@@ -20,7 +20,7 @@ const (
 // options are those that have an effect, and the values of the others.
 type options struct {
 	sendBuffer, recvBuffer   int
-	sendLocked               bool  // the program chose the size
+	sendLocked, recvLocked   bool  // the program chose the size
 	sendTimeout, recvTimeout int64 // ns, 0 for none
 	linger                   unix.Linger
 	reuseAddr, reusePort     bool
@@ -71,7 +71,7 @@ var known = map[option]number{
 	{unix.SOL_SOCKET, unix.SO_RXQ_OVFL}:         flag,
 	{unix.SOL_SOCKET, unix.SO_ZEROCOPY}:         flag,
 	{unix.SOL_SOCKET, unix.SO_PRIORITY}:         {0, 0, 6},
-	{unix.SOL_SOCKET, unix.SO_RCVLOWAT}:         {1, -most, most},
+	{unix.SOL_SOCKET, unix.SO_RCVLOWAT}:         {1, -most - 1, most},
 	{unix.SOL_SOCKET, unix.SO_BUSY_POLL}:        {0, 0, most},
 	{unix.SOL_SOCKET, unix.SO_INCOMING_CPU}:     {-1, -1, most},
 	{unix.SOL_SOCKET, unix.SO_MARK}:             {0, -most, most},
@@ -83,15 +83,13 @@ var known = map[option]number{
 	{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}:      {75, 1, 32767},
 	{unix.IPPROTO_TCP, unix.TCP_KEEPCNT}:        {9, 1, 127},
 	{unix.IPPROTO_TCP, unix.TCP_SYNCNT}:         {6, 1, 127},
-	{unix.IPPROTO_TCP, unix.TCP_LINGER2}:        {60, -most, most},
+	{unix.IPPROTO_TCP, unix.TCP_LINGER2}:        {60, -most - 1, most},
 	{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}:   {0, -most, most},
 	{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP}:   {0, 0, most},
 	{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT}:   {0, 0, most},
 	{unix.IPPROTO_TCP, unix.TCP_FASTOPEN}:       {0, 0, most},
-	{unix.IPPROTO_UDP, unix.UDP_CORK}:           flag,
-	{unix.IPPROTO_UDP, unix.UDP_SEGMENT}:        {0, 0, 65535},
 	{unix.IPPROTO_UDP, unix.UDP_GRO}:            flag,
-	{unix.IPPROTO_IP, unix.IP_TOS}:              {0, 0, 255},
+	{unix.IPPROTO_IP, unix.IP_TOS}:              {0, -most - 1, most},
 	{unix.IPPROTO_IP, unix.IP_TTL}:              {64, 1, 255},
 	{unix.IPPROTO_IP, unix.IP_RECVERR}:          flag,
 	{unix.IPPROTO_IP, unix.IP_PKTINFO}:          flag,
@@ -190,7 +188,7 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 	case option{unix.SOL_SOCKET, unix.SO_REUSEADDR}:
 		x.reuseAddr = v != 0
 	case option{unix.SOL_SOCKET, unix.SO_REUSEPORT}:
-		if s.isUnix() {
+		if s.isUnix() && v != 0 {
 			return unix.EOPNOTSUPP
 		}
 		x.reusePort = v != 0
@@ -207,6 +205,9 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 		s.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 	case option{unix.SOL_SOCKET, unix.SO_RCVBUF}:
 		x.recvBuffer = max(minRecv, 2*min(int(uint32(v)), maxBuffer))
+		x.recvLocked = true
+	case option{unix.SOL_SOCKET, unix.SO_PEEK_OFF}:
+		return unix.EOPNOTSUPP
 	case option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY}:
 		if s.reserved {
 			return unix.EINVAL
@@ -218,51 +219,13 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 	return 0
 }
 
-// keep stores an option without an effect.
-func (s *Socket) keep(o option, v int32) unix.Errno {
-	n, ok := known[o]
-	switch {
-	case !ok, s.isTCP() && o == option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS}:
-		return unix.ENOPROTOOPT
-	case o == option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_LOOP} && (v < 0 || v > 1):
-		return unix.EINVAL
-	case n == flag || n.least == 0 && n.most == 1:
-		v = min(1, max(v, -v))
-	case o.level == unix.IPPROTO_IP && o.name == unix.IP_TTL && v == -1:
-		v = n.first
-	case v < n.least || v > n.most, s.isTCP() && o == option{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL}:
-		return unix.EINVAL
-	case o == option{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}:
-		v = retries(v)
-	case o == option{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP} && v != 0:
-		v = max(v, minRecv/2)
-	case s.isTCP() && (o == option{unix.IPPROTO_IP, unix.IP_TOS} || o == option{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}):
-		v &^= 3 // the bits of congestion notification are TCP's
-	}
-	if s.opts.values == nil {
-		s.opts.values = map[option]int32{}
-	}
-	s.opts.values[o] = v
-	return 0
-}
-
-// retries rounds seconds up to what a number of retransmissions takes, each
-// twice as long as the one before.
-func retries(seconds int32) int32 {
-	v := int32(0)
-	for v < seconds && v < 1<<29 {
-		v = 2*v + 1
-	}
-	return v
-}
-
 func (s *Socket) setLinger(raw []byte) unix.Errno {
 	if len(raw) < 8 {
 		return unix.EINVAL
 	}
-	s.opts.linger = unix.Linger{
-		Onoff:  min(1, int32(binary.LittleEndian.Uint32(raw)&0x7fffffff)),
-		Linger: int32(binary.LittleEndian.Uint32(raw[4:])),
+	s.opts.linger.Onoff = 0
+	if binary.LittleEndian.Uint32(raw) != 0 {
+		s.opts.linger = unix.Linger{Onoff: 1, Linger: int32(binary.LittleEndian.Uint32(raw[4:]))}
 	}
 	return 0
 }
@@ -375,6 +338,8 @@ func (s *Socket) number(o option) (int32, unix.Errno) {
 			return flagValue(x.passCred), 0
 		case unix.SO_SNDLOWAT:
 			return 1, 0
+		case unix.SO_PEEK_OFF:
+			return -1, 0
 		}
 	}
 	switch o {
@@ -409,7 +374,7 @@ func (s *Socket) tcpInfo() []byte {
 	switch s.state {
 	case connected:
 		b[0] = established
-		if s.fin {
+		if s.done {
 			b[0] = closeWait
 		} else if s.shut&shutWrite != 0 {
 			b[0] = finWait

@@ -121,11 +121,11 @@ func (s *Socket) reserve() unix.Errno {
 
 // inetBind gives a socket a local address.
 func (s *Socket) inetBind(c *vfs.Ctx, a Addr) unix.Errno {
-	if a.Family == unix.AF_UNSPEC {
-		if s.family != unix.AF_INET || a.IP != any4 {
-			return unix.EAFNOSUPPORT
-		}
+	if a.Family == unix.AF_UNSPEC && s.family == unix.AF_INET && a.IP == any4 {
 		a.Family = unix.AF_INET
+	}
+	if errno := a.checkInet(s.family); errno != 0 {
+		return errno
 	}
 	bound := s.reserved || s.state != idle
 	switch {
@@ -140,13 +140,25 @@ func (s *Socket) inetBind(c *vfs.Ctx, a Addr) unix.Errno {
 	case bound:
 		return unix.EINVAL
 	}
-	before := s.local
+	before, only := s.local, s.opts.v6only
 	s.local = a
+	if !is4(a.IP) && !isAny(a.IP) {
+		s.opts.v6only = true
+	}
 	if errno := s.reserve(); errno != 0 {
-		s.local = before
+		s.local, s.opts.v6only = before, only
 		return errno
 	}
+	s.portLocked, s.addrLocked = a.Port != 0, !isAny(a.IP)
 	return 0
+}
+
+// anyAddress is the address of a socket that is not bound.
+func (s *Socket) anyAddress() [16]byte {
+	if s.family == unix.AF_INET {
+		return any4
+	}
+	return any6
 }
 
 // ephemeral gives a socket without a port one.
@@ -154,6 +166,7 @@ func (s *Socket) ephemeral() unix.Errno {
 	if s.reserved {
 		return 0
 	}
+	s.local.Port = 0
 	if errno := s.reserve(); errno != 0 {
 		return unix.EADDRNOTAVAIL
 	}
@@ -173,6 +186,8 @@ func (s *Socket) destination(a *Addr) unix.Errno {
 		}
 	}
 	switch {
+	case is4(s.local.IP) && !is4(a.IP):
+		return unix.EAFNOSUPPORT
 	case is4(a.IP) && s.family == unix.AF_INET6 && s.opts.v6only:
 		return unix.ENETUNREACH
 	case is4(a.IP) && a.IP[12] == 255 && a.IP[15] == 255 && !s.opts.broadcast:

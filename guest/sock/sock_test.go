@@ -140,10 +140,10 @@ func tcpPair(t *testing.T, st *Stack) (client, server, listener *Socket) {
 	if errno := listener.Listen(ctx(), 1); errno != 0 {
 		t.Fatal(errno)
 	}
-	if _, errno := client.Connect(ctx(), listener.local, false, false); errno != 0 {
+	if _, errno := client.Connect(ctx(), listener.local, false); errno != 0 {
 		t.Fatal(errno)
 	}
-	server, errno := listener.Accept()
+	server, errno := listener.Accept(true)
 	if errno != 0 {
 		t.Fatal(errno)
 	}

@@ -10,15 +10,28 @@ import (
 // Stack is a network namespace: the names and ports in use.
 type Stack struct {
 	fs          *vfs.FS
-	abstract    map[string]*Socket // names of UNIX sockets that begin with a zero
-	autobind    uint32             // the next name to try for a UNIX socket without one
+	abstract    map[abstractName]*Socket // names of UNIX sockets that begin with a zero
+	autobind    uint32                   // the next name to try for a UNIX socket without one
 	tcp, udp    portTable
 	lastNetlink uint32
+
+	held       int // bytes of data in all receive queues
+	inFlight   int // descriptions in messages
+	flying     map[*vfs.File]*flight
+	flights    uint64
+	collecting bool
 }
+
+// maxHeld is what all receive queues may hold before each connection gets only
+// what it cannot do without (compare net.ipv4.tcp_mem).
+const maxHeld = 128 << 20
+
+// short tells whether memory for data is short.
+func (st *Stack) short() bool { return st.held > maxHeld }
 
 // New makes a stack. Path names of UNIX sockets are in fs.
 func New(fs *vfs.FS) *Stack {
-	return &Stack{fs: fs, abstract: map[string]*Socket{}}
+	return &Stack{fs: fs, abstract: map[abstractName]*Socket{}, flying: map[*vfs.File]*flight{}}
 }
 
 // Cred is who sent a message, struct ucred.
@@ -29,6 +42,15 @@ type Cred struct {
 
 // nobody is the sender of a message that does not tell.
 var nobody = Cred{UID: overflowID, GID: overflowID}
+
+// unknown is the peer of a socket that has none.
+var unknown = Cred{0, ^uint32(0), ^uint32(0)}
+
+// abstractName is a name without a file; each type of socket has its own.
+type abstractName struct {
+	kind int
+	name string
+}
 
 // overflowID is what a user who cannot be named is shown as.
 const overflowID = 65534
@@ -43,7 +65,8 @@ const (
 	listening
 	connecting // a TCP connection that the listener has no room for
 	connected
-	ended // a TCP connection that is over
+	closeWait // TCP: the other side has sent all
+	finWait   // TCP: this side has sent all
 )
 
 // Halves of a connection that are shut down, as bits.
@@ -70,9 +93,11 @@ type Socket struct {
 	shut          int
 	closed        bool
 	err           unix.Errno // to be reported once, SO_ERROR
-	announce      bool       // the next connect tells that the connection is there
-	fin           bool       // TCP: the other side has sent all
-	reset         bool       // TCP: the connection was reset
+
+	phase      phase // TCP
+	done       bool  // TCP: the other side has sent all
+	portLocked bool  // the program chose the port
+	addrLocked bool  // the program chose the address
 
 	recv      []*message
 	recvBytes int // of the data in recv
@@ -120,12 +145,10 @@ func (st *Stack) Socket(c *vfs.Ctx, family, kind, protocol int) (*Socket, unix.E
 	s := &Socket{
 		stack: st, family: family, kind: kind, protocol: protocol,
 		queue: &wait.Queue{}, space: &wait.Queue{}, owner: credOf(c),
-		peerOwner: Cred{0, ^uint32(0), ^uint32(0)},
+		peerOwner: unknown,
 	}
 	s.local.Family = uint16(family)
-	if family == unix.AF_INET {
-		s.local.IP = any4
-	}
+	s.local.IP = s.anyAddress()
 	s.opts = defaults(s)
 	return s, 0
 }

@@ -7,12 +7,26 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
+// The functions of this file follow net/ipv4/af_inet.c and net/ipv4/tcp.c. What
+// one side sends reaches the other at once, so that of TCP's states only those
+// are seen in which a side waits for the other; TIME_WAIT takes no time.
+
 // Sizes of Linux's TCP over the loopback interface.
 const (
 	// connectedSend is what SO_SNDBUF grows to with a connection.
 	connectedSend = 2626560
 	// segment is how much a message in the receive queue holds at most.
 	segment = 65483
+)
+
+// phase is what the socket layer thinks of a TCP connection (socket_state of
+// Linux); it lags behind the protocol's state until connect is called again.
+type phase uint8
+
+const (
+	unconnected phase = iota
+	underWay
+	established
 )
 
 // tcpListen makes sure that the socket has a port that nobody listens on.
@@ -28,39 +42,57 @@ func (s *Socket) tcpListen(*vfs.Ctx) unix.Errno {
 	return 0
 }
 
-// tcpConnect connects, or tells how an earlier call ended.
-func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock, again bool) unix.Errno {
+// tcpConnect connects, or tells how an earlier call ended. EINPROGRESS,
+// EALREADY: it is not known yet.
+func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 	if a.Family == unix.AF_UNSPEC {
 		s.tcpDisconnect()
+		s.phase = unconnected
 		return 0
 	}
-	switch s.state {
-	case connected:
-		if s.announce {
-			s.announce = false
-			return 0
-		}
+	switch s.phase {
+	case established:
 		return unix.EISCONN
-	case connecting:
-		if again {
-			return unix.EINPROGRESS
-		}
-		if nonblock {
+	case underWay:
+		if s.state == connecting {
 			return unix.EALREADY
 		}
-		return unix.EINPROGRESS
-	case listening:
-		return unix.EISCONN
-	}
-	if s.announce { // the last attempt failed
-		s.announce = false
-		if errno := s.takeError(); errno != 0 {
+	default:
+		if s.state != idle {
+			return unix.EISCONN
+		}
+		if errno := s.dial(c, a); errno != 0 {
 			return errno
 		}
-		return unix.ECONNABORTED
+		s.phase = underWay
+		if s.state == connecting || nonblock {
+			return unix.EINPROGRESS
+		}
+	}
+	if s.state == idle {
+		errno := s.takeError()
+		if errno == 0 {
+			errno = unix.ECONNABORTED
+		}
+		s.phase = unconnected
+		s.tcpDisconnect()
+		return errno
+	}
+	s.phase = established
+	return 0
+}
+
+// dial finds the listener and connects to it as soon as it has room. That there
+// is none is a reset, which the caller finds.
+func (s *Socket) dial(c *vfs.Ctx, a Addr) unix.Errno {
+	if errno := a.checkInet(s.family); errno != 0 {
+		return errno
 	}
 	if errno := s.destination(&a); errno != 0 {
 		return errno
+	}
+	if !s.reserved {
+		s.local.Port = 0
 	}
 	if errno := s.ephemeral(); errno != 0 {
 		return errno
@@ -68,30 +100,18 @@ func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock, again bool) unix.Errno
 	s.local.IP = s.source(a.IP)
 	s.remote = a
 	s.remote.Family = uint16(s.family)
-	s.shut, s.fin, s.reset = 0, false, false
-	if errno := s.dial(c); errno != 0 {
-		if !nonblock {
-			return errno
-		}
-		s.err, s.announce = errno, true
-		s.shut = shutBoth
-		return unix.EINPROGRESS
-	}
-	if s.state == connecting || nonblock {
-		s.announce = true
-		return unix.EINPROGRESS
-	}
-	return 0
-}
-
-// dial finds the listener and connects to it as soon as it has room.
-func (s *Socket) dial(c *vfs.Ctx) unix.Errno {
-	l := s.ports().receiver(s.local, s.remote, func(o *Socket) bool { return o.state == listening })
-	if l == nil || is4(s.remote.IP) != is4(s.local.IP) {
-		return unix.ECONNREFUSED
-	}
 	s.owner = credOf(c)
-	s.state, s.pending = connecting, l
+	s.state = connecting
+	l := s.ports().receiver(s.local, s.remote, func(o *Socket) bool { return o.state == listening })
+	if l == nil && s.remote.IP == s.local.IP && s.remote.Port == s.local.Port {
+		s.state, s.peer = connected, s // a simultaneous open with itself
+		return 0
+	}
+	if l == nil || is4(s.remote.IP) != is4(s.local.IP) {
+		s.reset()
+		return 0
+	}
+	s.pending = l
 	l.waiting = append(l.waiting, s)
 	l.admit()
 	return 0
@@ -104,10 +124,10 @@ func (s *Socket) admit() {
 		s.waiting = s.waiting[1:]
 		n := &Socket{
 			stack: s.stack, family: s.family, kind: s.kind, protocol: s.protocol,
-			queue: &wait.Queue{}, space: &wait.Queue{}, owner: s.owner, peerOwner: s.peerOwner,
-			local: o.remote, remote: o.local, opts: s.opts.inherit(),
+			queue: &wait.Queue{}, space: &wait.Queue{}, owner: s.owner, peerOwner: unknown,
+			local: o.remote, remote: o.local, opts: s.opts.inherit(), phase: established,
+			addrLocked: s.addrLocked,
 		}
-		n.peerOwner = Cred{0, ^uint32(0), ^uint32(0)}
 		n.local.Family, n.remote.Family = uint16(s.family), uint16(s.family)
 		n.ports().add(n)
 		n.peer, o.peer, o.pending = o, n, nil
@@ -117,22 +137,84 @@ func (s *Socket) admit() {
 				x.opts.sendBuffer = connectedSend
 			}
 		}
+		if n.shut = s.shut; n.shut&shutWrite != 0 {
+			n.finish()
+		}
 		s.accepts = append(s.accepts, n)
 		s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
 		o.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 	}
 }
 
+// end is the end of a connection (tcp_done): both halves are shut, and a port
+// that the program did not choose is free again.
+func (s *Socket) end() {
+	s.state = idle
+	s.shut = shutBoth
+	if !s.portLocked || s.closed {
+		s.release()
+	}
+	s.queue.Wake(wait.AnyEvent)
+}
+
+// reset is what a reset from the other side does (tcp_reset).
+func (s *Socket) reset() {
+	switch s.state {
+	case idle:
+		return
+	case connecting:
+		s.err = unix.ECONNREFUSED
+	case closeWait:
+		s.err = unix.EPIPE
+	default:
+		s.err = unix.ECONNRESET
+	}
+	s.end()
+}
+
+// live tells whether there is a connection.
+func (s *Socket) live() bool {
+	return s.state == connected || s.state == closeWait || s.state == finWait
+}
+
+// finish tells the other side that all is sent. If that has said so before, the
+// connection is over.
+func (s *Socket) finish() {
+	o := s.peer
+	switch {
+	case o == s:
+		s.done = true
+		s.end()
+	case s.state == connected:
+		s.state = finWait
+		o.state = closeWait
+		o.done = true
+		o.shut |= shutRead
+		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP)
+	case s.state == closeWait:
+		s.end()
+		o.done = true
+		o.end()
+	}
+}
+
 // room is how many bytes a connection takes before somebody reads.
 func (s *Socket) room() int {
-	return s.opts.sendBuffer + s.peer.opts.recvBuffer - s.peer.recvBytes
+	o := s.peer
+	if s.stack.short() {
+		return max(0, segment-o.recvBytes)
+	}
+	return s.opts.sendBuffer + o.opts.recvBuffer - o.recvBytes
 }
 
 // spacious tells whether the socket can be polled writable: a third is free
 // (sk_stream_is_writeable).
 func (s *Socket) spacious() bool {
-	if s.peer == nil || s.peer.closed {
+	if !s.live() {
 		return true
+	}
+	if s.stack.short() {
+		return s.room() > 0
 	}
 	return s.room()*3 >= s.opts.sendBuffer+s.peer.opts.recvBuffer
 }
@@ -142,23 +224,20 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 	if out.OOB {
 		return 0, unix.EOPNOTSUPP
 	}
-	if s.state == connecting {
+	if s.state == connecting && s.err == 0 && s.shut&shutWrite == 0 {
 		return 0, unix.EAGAIN
 	}
-	if errno := s.takeError(); errno != 0 {
-		return 0, errno
+	if s.state != connected && s.state != closeWait || s.err != 0 || s.shut&shutWrite != 0 {
+		if errno := s.takeError(); errno != 0 {
+			return 0, errno
+		}
+		return 0, unix.EPIPE
 	}
 	o := s.peer
-	switch {
-	case s.state != connected || s.shut&shutWrite != 0:
-		return 0, unix.EPIPE
-	case o.closed:
-		// Nobody is there: the answer is a reset.
-		if s.fin {
-			s.abort(unix.EPIPE)
-		} else {
-			s.abort(unix.ECONNRESET)
-		}
+	if o.state == finWait && o.shut&shutRead != 0 && len(out.Data) > 0 {
+		// Nobody will read this: the answer is a reset (RFC 1122, 4.2.2.13).
+		o.reset()
+		s.reset()
 		return len(out.Data), 0
 	}
 	n := min(len(out.Data), s.room())
@@ -178,7 +257,7 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 
 // append adds bytes to the receive queue, to its last message if they fit.
 func (s *Socket) append(b []byte) {
-	s.recvBytes += len(b)
+	s.hold(len(b))
 	if n := len(s.recv); n > 0 && len(s.recv[n-1].data)+len(b) <= segment {
 		s.recv[n-1].data = append(s.recv[n-1].data, b...)
 		return
@@ -186,7 +265,7 @@ func (s *Socket) append(b []byte) {
 	s.recv = append(s.recv, &message{data: append([]byte(nil), b...)})
 }
 
-// tcpRead receives.
+// tcpRead receives, in the order of checks of tcp_recvmsg.
 func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 	switch {
 	case in.OOB:
@@ -194,24 +273,21 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 	case s.state == listening:
 		return unix.ENOTCONN
 	}
-	before := s.peer != nil && !s.peer.spacious()
 	if len(s.recv) > 0 {
-		if errno := s.readStream(in); errno != unix.EAGAIN {
-			if before && s.peer.spacious() {
-				s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
-			}
-			return errno
+		full := s.peer != nil && !s.peer.spacious()
+		errno := s.readStream(in)
+		if full && s.peer.spacious() {
+			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 		}
+		return errno
 	}
-	if s.fin {
+	if s.done {
 		return 0
 	}
 	if errno := s.takeError(); errno != 0 {
 		return errno
 	}
 	switch {
-	case s.state == connecting:
-		return unix.EAGAIN
 	case s.shut&shutRead != 0:
 		return 0
 	case s.state == idle:
@@ -220,77 +296,55 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 	return unix.EAGAIN
 }
 
-// abort ends a connection that was reset.
-func (s *Socket) abort(errno unix.Errno) {
-	s.err = errno
-	s.reset = true
-	s.shut = shutBoth
-	s.state = ended
-	s.release()
-	s.queue.Wake(wait.AnyEvent)
-}
-
-// tcpShutdown shuts halves of a connection.
+// tcpShutdown shuts halves of a connection (inet_shutdown).
 func (s *Socket) tcpShutdown(how int) unix.Errno {
-	switch s.state {
-	case listening:
-		if how&shutRead != 0 {
-			s.stopListening()
-			s.state = idle
-			s.queue.Wake(wait.AnyEvent)
+	if s.phase == underWay {
+		s.phase = unconnected
+		if s.live() {
+			s.phase = established
 		}
-		return 0
-	case idle, ended:
-		s.shut |= how // as inet_shutdown does
-		s.queue.Wake(wait.AnyEvent)
-		return unix.ENOTCONN
 	}
-	s.shut |= how
-	if how&shutWrite != 0 && s.state == connected {
-		s.finish()
+	var errno unix.Errno
+	switch s.state {
+	case listening, connecting:
+		if s.state == connecting || how&shutRead != 0 {
+			s.tcpDisconnect()
+			s.phase = unconnected
+		}
+	case idle:
+		errno = unix.ENOTCONN
+		s.shut |= how
+	default:
+		s.shut |= how
+		if how&shutWrite != 0 {
+			s.finish()
+		}
 	}
 	s.queue.Wake(wait.AnyEvent)
-	return 0
-}
-
-// finish tells the other side that all is sent. Once both sides are done the
-// connection is over.
-func (s *Socket) finish() {
-	o := s.peer
-	if !o.closed && !o.fin && o.state == connected {
-		o.fin = true
-		o.shut |= shutRead
-		o.queue.Wake(wait.AnyEvent)
-	}
-	if s.fin && s.shut&shutWrite != 0 {
-		s.state = ended
-		o.over()
-	}
-}
-
-// over ends a connection both of whose sides have sent all.
-func (s *Socket) over() {
-	if s.fin && s.shut&shutWrite != 0 && s.state == connected {
-		s.state = ended
-		s.queue.Wake(wait.AnyEvent)
-	}
+	return errno
 }
 
 // stopListening refuses everybody who is not accepted yet.
 func (s *Socket) stopListening() {
 	for _, n := range s.accepts {
 		n.closed = true
-		n.release()
-		if n.peer.state == connected {
-			n.peer.abort(unix.ECONNRESET)
-		}
+		n.sendReset()
+		n.end()
+		n.purge()
 	}
 	s.accepts = nil
 	for _, o := range s.waiting {
-		o.state, o.pending = idle, nil
-		o.fail(unix.ECONNREFUSED)
+		o.pending = nil
+		o.reset()
 	}
 	s.waiting = nil
+}
+
+// sendReset resets the other side of the connection.
+func (s *Socket) sendReset() {
+	if s.live() {
+		s.peer.reset()
+	}
 }
 
 // unwait ends that a socket waits for a listener's room.
@@ -308,57 +362,50 @@ func (s *Socket) unwait() {
 	}
 }
 
-// tcpDisconnect makes the socket as it was before connect.
+// tcpDisconnect makes the socket as it was before connect or listen
+// (tcp_disconnect).
 func (s *Socket) tcpDisconnect() {
-	switch s.state {
-	case listening:
+	switch {
+	case s.state == listening:
 		s.stopListening()
-	case connecting:
+	case s.state == connecting:
 		s.unwait()
-	case connected:
-		s.peer.hangUp()
+		s.err = unix.ECONNRESET
+	case s.live():
+		s.sendReset()
+		s.err = unix.ECONNRESET
+	}
+	if s.state != idle {
+		s.end()
 	}
 	s.purge()
-	s.release()
-	s.state, s.peer, s.announce, s.err = idle, nil, false, 0
-	s.shut, s.fin, s.reset = 0, false, false
-	s.local.Port = 0
-	s.remote = Addr{}
-}
-
-// hangUp is what a reset from the other side does.
-func (s *Socket) hangUp() {
-	if s.closed || s.state != connected {
-		return
+	s.remote.Port = 0
+	if !s.addrLocked {
+		s.local.IP = s.anyAddress()
 	}
-	if s.fin {
-		s.abort(unix.EPIPE)
-	} else {
-		s.abort(unix.ECONNRESET)
-	}
+	s.shut, s.done, s.peer = 0, false, nil
 }
 
 // tcpClose ends a TCP socket. What was received and not read, or a linger time
 // of zero, resets the connection.
 func (s *Socket) tcpClose() {
 	s.closed = true
-	switch s.state {
-	case listening:
+	switch {
+	case s.state == listening:
 		s.stopListening()
-	case connecting:
+		s.end()
+	case s.state == connecting:
 		s.unwait()
-	case connected, ended:
-		o := s.peer
-		if s.recvBytes > 0 || s.opts.linger.Onoff != 0 && s.opts.linger.Linger == 0 {
-			o.hangUp()
-		} else if s.state == connected && s.shut&shutWrite == 0 {
-			s.shut = shutBoth
-			s.finish()
-		}
-		// Somebody who waits for room finds that nobody is there.
-		o.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
+		s.end()
+	case !s.live():
+		s.end()
+	case s.recvBytes > 0 || s.opts.linger.Onoff != 0 && s.opts.linger.Linger == 0:
+		s.sendReset()
+		s.end()
+	default:
+		s.shut = shutBoth
+		s.finish()
 	}
-	s.release()
 	s.purge()
 }
 
@@ -371,7 +418,7 @@ func (s *Socket) tcpReady() uint32 {
 		}
 		return mask
 	}
-	if s.shut == shutBoth || s.state == idle || s.state == ended {
+	if s.shut == shutBoth || s.state == idle {
 		mask |= unix.EPOLLHUP
 	}
 	if s.shut&shutRead != 0 {

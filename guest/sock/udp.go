@@ -16,18 +16,45 @@ const (
 // udpConnect sets the destination, or clears it for AF_UNSPEC.
 func (s *Socket) udpConnect(_ *vfs.Ctx, a Addr) unix.Errno {
 	if a.Family == unix.AF_UNSPEC {
-		s.state, s.remote, s.err = idle, Addr{}, 0
+		s.udpDisconnect()
 		return 0
 	}
-	if errno := s.destination(&a); errno != 0 {
+	if s.ephemeral() != 0 {
+		return unix.EAGAIN
+	}
+	if errno := s.checkDestination(&a); errno != 0 {
 		return errno
 	}
-	if errno := s.ephemeral(); errno != 0 {
+	if errno := s.destination(&a); errno != 0 {
 		return errno
 	}
 	s.local.IP = s.source(a.IP)
 	s.remote, s.state = a, connected
 	return 0
+}
+
+// checkDestination is checkInet, but that an IPv6 socket takes IPv4 addresses.
+func (s *Socket) checkDestination(a *Addr) unix.Errno {
+	if s.family == unix.AF_INET6 && a.Family == unix.AF_INET {
+		if s.opts.v6only {
+			return unix.EAFNOSUPPORT
+		}
+		return a.checkInet(unix.AF_INET)
+	}
+	return a.checkInet(s.family)
+}
+
+// udpDisconnect ends that the socket has a destination, and gives back what the
+// program did not choose of the local address.
+func (s *Socket) udpDisconnect() {
+	s.state, s.remote = idle, Addr{}
+	if !s.portLocked {
+		s.release()
+		s.local.Port = 0
+	}
+	if !s.addrLocked {
+		s.local.IP = s.anyAddress()
+	}
 }
 
 // udpSend sends a datagram. What nobody receives is lost; a socket that is
@@ -41,7 +68,7 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 		limit = maxDatagram6
 	}
 	switch {
-	case out.OOB:
+	case out.OOB && s.family == unix.AF_INET:
 		return unix.EOPNOTSUPP
 	case len(out.Data) > 0xffff, len(out.Data) > limit:
 		return unix.EMSGSIZE
@@ -49,6 +76,9 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 	to := s.remote
 	if out.To != nil {
 		to = *out.To
+		if errno := s.checkDestination(&to); errno != 0 {
+			return errno
+		}
 		if to.Port == 0 {
 			return unix.EINVAL
 		}
@@ -72,7 +102,7 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 		}
 		return 0
 	}
-	if o.recvCost > o.opts.recvBuffer {
+	if o.recvCost > o.opts.recvBuffer || s.stack.short() {
 		return 0
 	}
 	from.Family = uint16(o.family)

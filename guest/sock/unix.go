@@ -25,10 +25,10 @@ func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
 		if s.local.Name != "" {
 			return unix.EINVAL
 		}
-		if s.stack.abstract[a.Name] != nil {
+		if s.stack.abstract[s.abstract(a.Name)] != nil {
 			return unix.EADDRINUSE
 		}
-		s.stack.abstract[a.Name] = s
+		s.stack.abstract[s.abstract(a.Name)] = s
 	default:
 		if s.local.Name != "" {
 			if _, errno := s.stack.fs.Lookup(c, nil, a.Name, false); errno == 0 {
@@ -50,6 +50,8 @@ func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
 	return 0
 }
 
+func (s *Socket) abstract(name string) abstractName { return abstractName{s.kind, name} }
+
 // autobind gives an abstract name of five digits, see unix(7).
 func (s *Socket) autobind() unix.Errno {
 	if s.local.Name != "" {
@@ -58,8 +60,8 @@ func (s *Socket) autobind() unix.Errno {
 	for range 1 << 20 {
 		name := fmt.Sprintf("\x00%05x", s.stack.autobind&0xfffff)
 		s.stack.autobind++
-		if s.stack.abstract[name] == nil {
-			s.stack.abstract[name] = s
+		if s.stack.abstract[s.abstract(name)] == nil {
+			s.stack.abstract[s.abstract(name)] = s
 			s.local = Addr{Family: unix.AF_UNIX, Name: name}
 			return 0
 		}
@@ -74,7 +76,7 @@ func (s *Socket) find(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
 	case a.Family != unix.AF_UNIX || a.Name == "":
 		return nil, unix.EINVAL
 	case a.Name[0] == 0:
-		if o = s.stack.abstract[a.Name]; o == nil {
+		if o = s.stack.abstract[s.abstract(a.Name)]; o == nil {
 			return nil, unix.ECONNREFUSED
 		}
 	default:
@@ -101,6 +103,11 @@ func (s *Socket) find(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
 // unixConnect connects a stream or seqpacket socket. EAGAIN: the listener has no
 // room; its queue is returned.
 func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
+	if s.opts.passCred && a.Family == unix.AF_UNIX {
+		if errno := s.autobind(); errno != 0 {
+			return nil, errno
+		}
+	}
 	o, errno := s.find(c, a)
 	switch {
 	case errno != 0:
@@ -115,11 +122,6 @@ func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
 		return nil, unix.EISCONN
 	case s.state != idle:
 		return nil, unix.EINVAL
-	}
-	if s.opts.passCred {
-		if errno := s.autobind(); errno != 0 {
-			return nil, errno
-		}
 	}
 	n, _ := s.stack.Socket(c, s.family, s.kind, s.protocol)
 	n.owner, n.local = o.owner, o.local
@@ -150,10 +152,11 @@ func (s *Socket) datagramConnect(c *vfs.Ctx, a Addr) unix.Errno {
 	if o.peer != nil && o.peer != s {
 		return unix.EPERM
 	}
-	s.disconnect()
+	if o != s.peer {
+		s.disconnect()
+		o.clients = append(o.clients, s)
+	}
 	s.peer, s.state = o, connected
-	s.peerOwner = o.owner
-	o.clients = append(o.clients, s)
 	return 0
 }
 
@@ -184,7 +187,14 @@ func (s *Socket) leave(o *Socket) {
 }
 
 // roomy tells whether a UNIX socket can be polled writable (unix_writable).
-func (s *Socket) roomy() bool { return s.state != listening && s.sent*4 <= s.opts.sendBuffer }
+func (s *Socket) roomy() bool {
+	return s.state != listening && s.sent*4 <= s.opts.sendBuffer && (s.sent == 0 || !s.stack.short())
+}
+
+// filled tells whether a UNIX socket cannot send now.
+func (s *Socket) filled() bool {
+	return s.sent >= s.opts.sendBuffer || s.sent > 0 && s.stack.short()
+}
 
 // crowded tells whether the receive queue takes no more datagrams of others.
 func (s *Socket) crowded() bool { return s.isUnix() && len(s.recv) > datagramQueue }
@@ -205,6 +215,8 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 	switch {
 	case out.OOB:
 		return 0, unix.EOPNOTSUPP
+	case s.stack.crowdedSky(len(out.Rights)):
+		return 0, unix.ETOOMANYREFS
 	case out.To != nil && s.state == connected:
 		return 0, unix.EISCONN
 	case out.To != nil:
@@ -220,16 +232,16 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 		if o.closed || o.shut&shutRead != 0 {
 			return done, unix.EPIPE
 		}
-		if s.sent >= s.opts.sendBuffer {
+		if s.filled() {
 			break
 		}
 		n := min(len(out.Data)-done, s.opts.sendBuffer/2-64, maxHead+fragBytes)
 		m := &message{
-			data: append([]byte(nil), out.Data[done:done+n]...), from: s.local, cred: s.credFor(c, o, out),
+			data: append([]byte(nil), out.Data[done:done+n]...), cred: s.credFor(c, o, out),
 			sender: s, cost: streamCost(n),
 		}
 		if done == 0 {
-			m.rights = refAll(out.Rights)
+			m.rights = s.stack.launch(out.Rights)
 		}
 		o.enqueue(m)
 		done += n
@@ -254,6 +266,9 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 			return nil, unix.ENOTCONN
 		}
 	}
+	if s.stack.crowdedSky(len(out.Rights)) {
+		return nil, unix.ETOOMANYREFS
+	}
 	if s.opts.passCred {
 		if errno := s.autobind(); errno != 0 {
 			return nil, errno
@@ -268,7 +283,7 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 	switch {
 	case s.shut&shutWrite != 0:
 		return nil, unix.EPIPE
-	case s.sent >= s.opts.sendBuffer:
+	case s.filled():
 		return s.queue, unix.EAGAIN
 	}
 	o := s.peer
@@ -277,13 +292,12 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 		if o, errno = s.find(c, *out.To); errno != 0 {
 			return nil, errno
 		}
-		if o.peer != nil && o.peer != s {
-			return nil, unix.EPERM
-		}
 	}
 	switch {
 	case o == nil:
 		return nil, unix.ENOTCONN
+	case o.peer != nil && o.peer != s:
+		return nil, unix.EPERM
 	case o.closed && s.kind == unix.SOCK_SEQPACKET:
 		return nil, unix.EPIPE
 	case o.closed:
@@ -297,8 +311,8 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 		return o.space, unix.EAGAIN
 	}
 	o.enqueue(&message{
-		data: append([]byte(nil), out.Data...), from: s.local, cred: s.credFor(c, o, out),
-		rights: refAll(out.Rights), sender: s, cost: datagramCost(len(out.Data)),
+		data: append([]byte(nil), out.Data...), cred: s.credFor(c, o, out),
+		rights: s.stack.launch(out.Rights), sender: s, cost: datagramCost(len(out.Data)),
 	})
 	return nil, 0
 }
@@ -357,12 +371,12 @@ func (s *Socket) unixClose(embryo bool) {
 	if s.node != nil {
 		s.node.Object = nil
 		s.node = nil
-	} else if s.stack.abstract[s.local.Name] == s {
-		delete(s.stack.abstract, s.local.Name)
+	} else if s.stack.abstract[s.abstract(s.local.Name)] == s {
+		delete(s.stack.abstract, s.abstract(s.local.Name))
 	}
 	s.shut = shutBoth
 	if o := s.peer; o != nil && s.kind != unix.SOCK_DGRAM {
-		if len(s.recv) > 0 || embryo {
+		if s.unread() || embryo {
 			o.err = unix.ECONNRESET
 		}
 		o.shut = shutBoth
@@ -376,6 +390,13 @@ func (s *Socket) unixClose(embryo bool) {
 	s.accepts = nil
 	s.purge()
 	s.wakeSenders()
+	s.stack.collect()
+}
+
+// unread tells whether data is lost when the socket is closed. Linux does not
+// count an empty message that is the first.
+func (s *Socket) unread() bool {
+	return len(s.recv) > 1 || len(s.recv) == 1 && len(s.recv[0].data) > 0
 }
 
 // unixReady is unix_poll and unix_dgram_poll.

@@ -1,0 +1,531 @@
+package sock_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
+
+// The tests of this package run scripts. Each line is an operation on sockets
+// of the host and, the same, on sockets of the guest; both are non-blocking.
+// The results, errno included, must be equal: the host's kernel is the oracle.
+// Ports that the kernel chose are shown as P1, P2 and so on, in the order in
+// which they appear.
+//
+//	socket NAME FAMILY KIND      pair NAME NAME FAMILY KIND
+//	bind NAME ADDR               listen NAME BACKLOG
+//	connect NAME ADDR            accept NAME NEW
+//	send NAME BYTES [to ADDR] [oob] [fds NAME,...] [cred]
+//	recv NAME BYTES [peek] [trunc] [oob]
+//	shutdown NAME rd|wr|rdwr     close NAME
+//	name NAME    peer NAME       poll NAME
+//	set NAME OPTION VALUE        get NAME OPTION
+//	ioctl NAME inq|outq|atmark
+//
+// Addresses: 1.2.3.4:80, [::1]:80, @NAME (of a UNIX socket), /NAME (a path),
+// unspec. A port of the form =NAME is the port of that socket.
+type world struct {
+	t       tester
+	fs      *vfs.FS
+	stack   *sock.Stack
+	ctx     *vfs.Ctx
+	dir     string // for path names on the host
+	prefix  string // of abstract names on the host
+	sockets map[string]*both
+	ports   [2]map[uint16]string // by number, native and guest
+	counter byte                 // makes the bytes that are sent
+	history []string
+}
+
+// both is one socket in both worlds.
+type both struct {
+	fd   int
+	file *vfs.File
+}
+
+func (b *both) guest() *sock.Socket { return b.file.Impl.(*sock.Socket) }
+
+type tester interface {
+	Helper()
+	Fatalf(string, ...any)
+	Logf(string, ...any)
+}
+
+var worlds int
+
+func newWorld(t tester, dir string) *world {
+	fs, err := vfs.New(vfs.Config{MaxInodes: 1000})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	worlds++
+	return &world{
+		t: t, fs: fs, stack: sock.New(fs), dir: dir,
+		prefix: fmt.Sprintf("heddle-test-%d-%d-", os.Getpid(), worlds),
+		ctx: &vfs.Ctx{
+			Cred: vfs.NewCred(uint32(os.Getuid()), uint32(os.Getgid())), Root: fs.Root(), Cwd: fs.Root(), PID: int32(os.Getpid()),
+		},
+		sockets: map[string]*both{}, ports: [2]map[uint16]string{{}, {}},
+	}
+}
+
+func (w *world) closeAll() {
+	for _, s := range w.sockets {
+		_ = unix.Close(s.fd)
+		s.file.Unref()
+	}
+	w.sockets = nil
+	if err := w.fs.Close(); err != nil {
+		w.t.Fatalf("%v", err)
+	}
+}
+
+func mkdir(path string) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		panic(err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	signal.Ignore(unix.SIGPIPE)
+	os.Exit(m.Run())
+}
+
+func errnoOf(err error) unix.Errno {
+	var e unix.Errno
+	errors.As(err, &e)
+	return e
+}
+
+func show(errno unix.Errno, what ...any) string {
+	if errno != 0 {
+		return unix.ErrnoName(errno)
+	}
+	return strings.TrimSpace(fmt.Sprintln(what...))
+}
+
+// script runs the lines of a script.
+func script(t *testing.T, text string) {
+	t.Helper()
+	w := newWorld(t, t.TempDir())
+	defer w.closeAll()
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			w.step(line)
+		}
+	}
+}
+
+// step does one operation in both worlds and compares. It returns the result.
+func (w *world) step(line string) string {
+	w.t.Helper()
+	f := strings.Fields(line)
+	native, guest := w.do(f)
+	w.notePorts()
+	for i := range native {
+		native[i] = w.portNames(0, native[i])
+	}
+	for i := range guest {
+		guest[i] = w.portNames(1, guest[i])
+	}
+	n, g := strings.Join(native, " "), strings.Join(guest, " ")
+	if n != g {
+		w.t.Fatalf("%s\n%s\n  native: %s\n  guest:  %s", strings.Join(w.history, "\n"), line, n, g)
+	}
+	w.history = append(w.history, line+" -> "+n)
+	return n
+}
+
+// result is what an operation answered, as words.
+type result = []string
+
+func (w *world) do(f []string) (native, guest result) {
+	switch f[0] {
+	case "socket":
+		if w.sockets[f[1]] != nil {
+			return one("in use"), one("in use")
+		}
+		return w.socket(f[1], family(f[2]), kind(f[3]))
+	case "pair":
+		return w.pair(f[1], f[2], family(f[3]), kind(f[4]))
+	}
+	s := w.sockets[f[1]]
+	if s == nil {
+		return one("no socket"), one("no socket")
+	}
+	g := s.guest()
+	switch f[0] {
+	case "bind":
+		na, ga := w.address(s, f[2])
+		errno := rawAddress(unix.SYS_BIND, s.fd, na)
+		return one(show(errno, "ok")), one(w.parsed(g, ga, func(a sock.Addr) unix.Errno { return g.Bind(w.ctx, a) }))
+	case "listen":
+		err := unix.Listen(s.fd, number(f[2]))
+		return one(show(errnoOf(err), "ok")), one(show(g.Listen(w.ctx, number(f[2])), "ok"))
+	case "connect":
+		na, ga := w.address(s, f[2])
+		errno := rawAddress(unix.SYS_CONNECT, s.fd, na)
+		return one(show(errno, "ok")), one(w.parsed(g, ga, func(a sock.Addr) unix.Errno {
+			_, errno := g.Connect(w.ctx, a, true)
+			return errno
+		}))
+	case "accept":
+		return w.accept(s, f[2])
+	case "send":
+		return w.send(s, f[2:])
+	case "recv":
+		return w.recv(s, f[2:])
+	case "shutdown":
+		how := map[string]int{"rd": 0, "wr": 1, "rdwr": 2, "bad": 3}[f[2]]
+		return one(show(errnoOf(unix.Shutdown(s.fd, how)), "ok")), one(show(g.Shutdown(how), "ok"))
+	case "close":
+		_ = unix.Close(s.fd)
+		s.file.Unref()
+		delete(w.sockets, f[1])
+		return nil, nil
+	case "name", "peer":
+		return w.names(s, f[0] == "peer")
+	case "poll":
+		return one(showEvents(pollNative(s.fd))), one(showEvents(g.Ready()))
+	case "set":
+		level, name := optionNumber(f[2])
+		raw := optionValue(f[3])
+		return one(show(rawOption(unix.SYS_SETSOCKOPT, s.fd, level, name, raw), "ok")), one(show(g.SetOption(level, name, raw), "ok"))
+	case "get":
+		return w.get(s, f[2])
+	case "ioctl":
+		return w.ioctl(s, f[2])
+	}
+	panic("unknown operation " + f[0])
+}
+
+func one(s string) result { return result{s} }
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func family(s string) int {
+	return map[string]int{"unix": unix.AF_UNIX, "inet": unix.AF_INET, "inet6": unix.AF_INET6}[s]
+}
+
+func kind(s string) int {
+	return map[string]int{"stream": unix.SOCK_STREAM, "dgram": unix.SOCK_DGRAM, "seqpacket": unix.SOCK_SEQPACKET}[s]
+}
+
+func (w *world) add(name string, fd int, s *sock.Socket) {
+	w.sockets[name] = &both{fd, w.fs.NewFile(w.fs.NewSocket(w.ctx), "socket:", unix.O_RDWR|unix.O_NONBLOCK, s)}
+}
+
+func (w *world) socket(name string, family, kind int) (native, guest result) {
+	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	s, errno := w.stack.Socket(w.ctx, family, kind, 0)
+	if err == nil && errno == 0 {
+		w.add(name, fd, s)
+	}
+	return one(show(errnoOf(err), "ok")), one(show(errno, "ok"))
+}
+
+func (w *world) pair(a, b string, family, kind int) (native, guest result) {
+	fds, err := unix.Socketpair(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	x, y, errno := w.stack.Pair(w.ctx, family, kind, 0)
+	if err == nil && errno == 0 {
+		w.add(a, fds[0], x)
+		w.add(b, fds[1], y)
+	}
+	return one(show(errnoOf(err), "ok")), one(show(errno, "ok"))
+}
+
+func (w *world) accept(s *both, name string) (native, guest result) {
+	fd, _, err := unix.Accept4(s.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	n, errno := s.guest().Accept(true)
+	if err == nil && errno == 0 {
+		w.add(name, fd, n)
+	}
+	return one(show(errnoOf(err), "ok")), one(show(errno, "ok"))
+}
+
+// address encodes an address for both worlds.
+func (w *world) address(s *both, text string) (native, guest []byte) {
+	switch {
+	case text == "unspec":
+		b := make([]byte, 16)
+		return b, b
+	case text[0] == '@':
+		return unixAddress("\x00" + w.prefix + text[1:]), unixAddress("\x00" + text[1:])
+	case text[0] == '/':
+		return unixAddress(filepath.Join(w.dir, text[1:]) + "\x00"), unixAddress("/tmp" + text + "\x00")
+	case text == "none":
+		return unixAddress(""), unixAddress("")
+	}
+	at := strings.LastIndexByte(text, ':')
+	host, port := text[:at], text[at+1:]
+	var np, gp uint16
+	if port[0] == '=' {
+		if o := w.sockets[port[1:]]; o != nil {
+			np, gp = portOf(nativeName(o.fd)), portOf(o.guest().Name())
+		} else {
+			np, gp = 1, 1
+		}
+	} else {
+		np = uint16(number(port))
+		gp = np
+	}
+	return inetAddress(host, np), inetAddress(host, gp)
+}
+
+func unixAddress(name string) []byte { return append([]byte{unix.AF_UNIX, 0}, name...) }
+
+func inetAddress(host string, port uint16) []byte {
+	if host[0] == '[' {
+		b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET6)
+		b = binary.BigEndian.AppendUint16(b, port)
+		b = append(b, 0, 0, 0, 0)
+		b = append(b, parseIP6(strings.Trim(host, "[]"))...)
+		return append(b, 0, 0, 0, 0)
+	}
+	b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
+	b = binary.BigEndian.AppendUint16(b, port)
+	for _, part := range strings.Split(host, ".") {
+		b = append(b, byte(number(part)))
+	}
+	return append(b, make([]byte, 8)...)
+}
+
+func parseIP6(s string) []byte {
+	ip := make([]byte, 16)
+	switch {
+	case s == "::":
+	case s == "::1":
+		ip[15] = 1
+	case strings.HasPrefix(s, "::ffff:"):
+		ip[10], ip[11] = 0xff, 0xff
+		for i, part := range strings.Split(s[7:], ".") {
+			ip[12+i] = byte(number(part))
+		}
+	default: // 2001:db8::1
+		copy(ip, []byte{0x20, 0x01, 0x0d, 0xb8})
+		ip[15] = 1
+	}
+	return ip
+}
+
+func (w *world) parsed(s *sock.Socket, raw []byte, do func(sock.Addr) unix.Errno) string {
+	a, errno := sock.Parse(raw, s.Family())
+	if errno == 0 {
+		errno = do(a)
+	}
+	return show(errno, "ok")
+}
+
+func portOf(raw []byte) uint16 {
+	if len(raw) < 4 {
+		return 0
+	}
+	switch binary.LittleEndian.Uint16(raw) {
+	case unix.AF_INET, unix.AF_INET6:
+		return binary.BigEndian.Uint16(raw[2:])
+	}
+	return 0
+}
+
+// notePorts gives ports that are new the same name in both worlds.
+func (w *world) notePorts() {
+	for _, s := range w.sockets {
+		np, gp := portOf(nativeName(s.fd)), portOf(s.guest().Name())
+		if np < 20000 || gp < 20000 {
+			continue
+		}
+		if w.ports[0][np] == "" && w.ports[1][gp] == "" {
+			name := fmt.Sprintf("P%d", len(w.ports[0])+1)
+			w.ports[0][np], w.ports[1][gp] = name, name
+		}
+	}
+}
+
+// portNames replaces a port in a result, which is marked as :<number>.
+func (w *world) portNames(world int, s string) string {
+	at := strings.LastIndex(s, ":<")
+	if at < 0 {
+		return s
+	}
+	end := at + strings.IndexByte(s[at:], '>')
+	n, _ := strconv.Atoi(s[at+2 : end])
+	name := w.ports[world][uint16(n)]
+	if name == "" {
+		name = strconv.Itoa(n)
+	}
+	return s[:at+1] + name + s[end+1:]
+}
+
+func (w *world) showAddress(world int, raw []byte) string {
+	if len(raw) < 2 {
+		return "-"
+	}
+	switch binary.LittleEndian.Uint16(raw) {
+	case unix.AF_UNIX:
+		name := string(raw[2:])
+		if world == 0 {
+			name = strings.Replace(name, w.prefix, "", 1)
+			name = strings.Replace(name, w.dir, "/tmp", 1)
+		}
+		if len(name) == 6 && name[0] == 0 {
+			name = "autobound"
+		}
+		return strconv.Quote(name)
+	default:
+		at := 4
+		if len(raw) > 20 {
+			at = 8
+		}
+		return fmt.Sprintf("%d/%d/%x:<%d>", raw[0], len(raw), raw[at:], portOf(raw))
+	}
+}
+
+func (w *world) names(s *both, peer bool) (native, guest result) {
+	call := uintptr(unix.SYS_GETSOCKNAME)
+	raw, errno := s.guest().Name(), unix.Errno(0)
+	if peer {
+		call = unix.SYS_GETPEERNAME
+		raw, errno = s.guest().Peer()
+	}
+	nraw, nerrno := rawName(call, s.fd)
+	return one(show(nerrno, w.showAddress(0, nraw))), one(show(errno, w.showAddress(1, raw)))
+}
+
+func (w *world) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		w.counter++
+		b[i] = w.counter
+	}
+	return b
+}
+
+func has(f []string, word string) bool {
+	for _, x := range f {
+		if x == word {
+			return true
+		}
+	}
+	return false
+}
+
+func after(f []string, word string) string {
+	for i, x := range f {
+		if x == word {
+			return f[i+1]
+		}
+	}
+	return ""
+}
+
+func (w *world) send(s *both, f []string) (native, guest result) {
+	data := w.bytes(number(f[0]))
+	out := sock.Outgoing{Data: data}
+	var nto []byte
+	flags := unix.MSG_NOSIGNAL
+	var control []byte
+	if to := after(f, "to"); to != "" {
+		na, ga := w.address(s, to)
+		a, errno := sock.Parse(ga, s.guest().Family())
+		if errno != 0 {
+			w.t.Fatalf("bad address %s", to)
+		}
+		out.To, nto = &a, na
+	}
+	if out.OOB = has(f, "oob"); out.OOB {
+		flags |= unix.MSG_OOB
+	}
+	if names := after(f, "fds"); names != "" {
+		var fds []int
+		for _, n := range strings.Split(names, ",") {
+			if o := w.sockets[n]; o != nil {
+				fds = append(fds, o.fd)
+				out.Rights = append(out.Rights, o.file)
+			}
+		}
+		if len(fds) > 0 {
+			control = unix.UnixRights(fds...)
+		}
+	}
+	if has(f, "cred") {
+		u := &unix.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
+		control = append(control, unix.UnixCredentials(u)...)
+		out.Cred = &sock.Cred{PID: u.Pid, UID: u.Uid, GID: u.Gid}
+	}
+	nn, nerrno := rawSend(s.fd, data, nto, control, flags)
+	gn, _, gerrno := s.guest().Send(w.ctx, &out)
+	if gn > 0 {
+		gerrno = 0
+	}
+	return one(show(nerrno, nn)), one(show(gerrno, gn))
+}
+
+func (w *world) recv(s *both, f []string) (native, guest result) {
+	size := number(f[0])
+	in := sock.Incoming{Data: make([]byte, size), Peek: has(f, "peek"), OOB: has(f, "oob"), Nonblock: true}
+	flags := 0
+	if in.Peek {
+		flags |= unix.MSG_PEEK
+	}
+	if in.OOB {
+		flags |= unix.MSG_OOB
+	}
+	nb := make([]byte, size)
+	m, nerrno := rawRecv(s.fd, nb, flags)
+	gerrno := s.guest().Recv(&in)
+	if nerrno == unix.EAGAIN && gerrno == 0 {
+		// Loopback may take its time on a busy host.
+		for range 1000 {
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, 1); err == nil {
+				if m, nerrno = rawRecv(s.fd, nb, flags); nerrno != unix.EAGAIN {
+					break
+				}
+			}
+		}
+	}
+	if nerrno != 0 || gerrno != 0 {
+		return one(show(nerrno, m.n)), one(show(gerrno, in.N))
+	}
+	if m.n == in.N && !bytes.Equal(nb[:m.n], in.Data[:in.N]) {
+		w.t.Fatalf("recv: different data")
+	}
+	from := "-"
+	if in.HasFrom {
+		from = w.showAddress(1, in.From.Bytes(s.guest().Family()))
+	}
+	native = result{strconv.Itoa(m.n), w.showAddress(0, m.from)}
+	guest = result{strconv.Itoa(in.N), from}
+	native = append(native, fmt.Sprint("cut=", m.flags&unix.MSG_TRUNC != 0, " rights=", len(m.rights), " cred=", m.cred))
+	cred := ""
+	if in.Cred != nil {
+		cred = fmt.Sprint(in.Cred.PID, in.Cred.UID, in.Cred.GID)
+	}
+	guest = append(guest, fmt.Sprint("cut=", in.Size > in.N, " rights=", len(in.Rights), " cred=", cred))
+	for i := range min(len(m.rights), len(in.Rights)) {
+		if name := fmt.Sprintf("%s%d", after(f, "fds"), i); after(f, "fds") != "" {
+			w.sockets[name] = &both{m.rights[i], in.Rights[i]}
+			continue
+		}
+		_ = unix.Close(m.rights[i])
+		in.Rights[i].Unref()
+	}
+	return native, guest
+}
