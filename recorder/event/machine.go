@@ -97,3 +97,14 @@ type Input struct {
 	Size uint64 `json:"size"`
 	Data []byte `json:"data"`
 }
+
+// Code is a piece of code that ran: a decoder of branch traces needs its bytes.
+// It stands from its stamp on, until another piece overlaps it.
+type Code struct {
+	Stamp
+	Process int32  `json:"process"`
+	Addr    Addr   `json:"addr"`
+	Bytes   []byte `json:"bytes"`
+	// CoreInstructions is as in Switch.
+	CoreInstructions uint64 `json:"core_instructions"`
+}

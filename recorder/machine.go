@@ -1,0 +1,141 @@
+package recorder
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// saveEvery is how many instructions apart what was recorded goes to the disk,
+// so that little is lost when the process is killed.
+const saveEvery = 100_000_000
+
+// Turn tells that what happens from here on is on behalf of a thread on a core,
+// at a time.
+func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
+	r.thread, r.core, r.time, r.began = t, core, now, now
+	r.within = emu.Stop{}
+	if p := r.threads[t]; p != nil {
+		p.lastCore = core
+	}
+}
+
+// Timer tells that timers fire at a time, on behalf of no thread.
+func (r *Recorder) Timer(now event.Cycles) { r.Turn(event.NoThread, event.NoCore, now) }
+
+// Run tells that the thread whose turn it is is loaded and about to run.
+func (r *Recorder) Run(t *kernel.Task) {
+	if r.cores[r.core] != r.thread {
+		r.cores[r.core] = r.thread
+		e := event.Switch{Stamp: r.Next(), Process: t.Process().PID()}
+		for _, p := range r.parts {
+			p.Switch(r, &e)
+		}
+	}
+	for _, p := range r.parts {
+		p.Begin(r, t)
+	}
+}
+
+// Stopped tells that the engine has stopped within the slice or at its end.
+func (r *Recorder) Stopped(t *kernel.Task, s emu.Stop) {
+	r.within = s
+	r.time = r.began + s.Cycles
+	for _, p := range r.parts {
+		p.Stopped(r, t, s)
+	}
+}
+
+// Ran tells that the slice is over, and the core's clock after it. The kernel
+// has not handled its end yet.
+func (r *Recorder) Ran(t *kernel.Task, s emu.Stop, now event.Cycles) {
+	r.threads[r.thread].instructions += s.Instructions
+	r.within = emu.Stop{}
+	r.time = now
+	if s.Reason == emu.StopSyscall {
+		r.issue(t)
+	}
+	r.sinceSave += s.Instructions
+	if r.sinceSave >= saveEvery {
+		r.sinceSave = 0
+		r.trace.Flush()
+	}
+}
+
+// issue tells of the system call that the loaded thread has made.
+func (r *Recorder) issue(t *kernel.Task) {
+	var regs emu.Regs
+	r.cpu.Regs(&regs)
+	g := &regs.GPR
+	e := event.Syscall{
+		Stamp: r.Next(), Phase: event.Enter, Number: g[emu.RAX],
+		Args: [6]uint64{g[emu.RDI], g[emu.RSI], g[emu.RDX], g[emu.R10], g[emu.R8], g[emu.R9]},
+	}
+	for _, p := range r.parts {
+		p.Issue(r, t, &e)
+	}
+}
+
+// Syscall tells that a system call is done.
+func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result uint64) {
+	e := event.Syscall{Stamp: r.next(t.ID()), Phase: event.Return, Number: number, Args: args, Result: result}
+	for _, p := range r.parts {
+		p.Return(r, t, &e)
+	}
+}
+
+// Signal tells of a signal that goes to a handler or kills.
+func (r *Recorder) Signal(t event.ThreadID, number int) {
+	e := event.Signal{Stamp: r.next(t), Number: int32(number)}
+	for _, p := range r.parts {
+		p.Signal(r, &e)
+	}
+}
+
+// Ready tells that a thread can run. One that is not known has just begun.
+func (r *Recorder) Ready(id event.ThreadID) {
+	if r.threads[id] != nil {
+		return
+	}
+	r.settle()
+	t := r.kernel.Task(id)
+	r.threads[id] = &progress{lastCore: event.NoCore}
+	e := event.Start{Stamp: r.next(id), Process: t.Process().PID(), Parent: r.thread}
+	for _, p := range r.parts {
+		p.Start(r, t, &e)
+	}
+}
+
+// Gone tells that a thread has left the scheduler. Exit comes next, unless exec
+// gave the thread another id.
+func (r *Recorder) Gone(id event.ThreadID) { r.gone = id }
+
+func (r *Recorder) settle() {
+	if r.gone != event.NoThread {
+		r.Exit(r.gone, 0)
+	}
+}
+
+// Exit tells of the end of a thread.
+func (r *Recorder) Exit(t event.ThreadID, status int) {
+	r.gone = event.NoThread
+	e := event.Exit{Stamp: r.next(t), Status: int32(status)}
+	delete(r.threads, t)
+	for _, p := range r.parts {
+		p.Exit(r, &e)
+	}
+}
+
+// Finish tells that the run is over.
+func (r *Recorder) Finish() {
+	for _, p := range r.parts {
+		p.Finish(r)
+	}
+}
+
+// Mark notes the place in the trace for the snapshot that is about to be made.
+func (r *Recorder) Mark() { r.mark = r.trace.Mark() }
+
+// Returned tells that the machine has returned to the snapshot that r was copied
+// from.
+func (r *Recorder) Returned() { r.trace.Return(r.mark) }

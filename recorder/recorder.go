@@ -1,0 +1,140 @@
+package recorder
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// A Recording is one kind of recording. It is called in the order of what
+// happens, and must change nothing but itself and the trace. Recordings embed
+// Nothing and have the methods that concern them.
+type Recording interface {
+	// Begin tells that a thread is loaded and about to run on r's core.
+	Begin(r *Recorder, t *kernel.Task)
+	// Stopped tells that the engine has stopped within the slice, or at its
+	// end, for whatever reason; the thread is loaded still, and what the
+	// engine has logged since the last stop can be drained. The place of r is
+	// that of the stop.
+	Stopped(r *Recorder, t *kernel.Task, s emu.Stop)
+	// Switch tells that a core goes over to another thread: before Begin.
+	Switch(r *Recorder, e *event.Switch)
+	// Start and Exit tell of a thread's begin and end. t is nil after the end.
+	Start(r *Recorder, t *kernel.Task, e *event.Start)
+	Exit(r *Recorder, e *event.Exit)
+	// Issue tells that a thread has made a system call, Return that it is done,
+	// with its effects in memory.
+	Issue(r *Recorder, t *kernel.Task, e *event.Syscall)
+	Return(r *Recorder, t *kernel.Task, e *event.Syscall)
+	// Signal tells of a signal that goes to a handler or kills: the thread's
+	// registers are still those from before.
+	Signal(r *Recorder, e *event.Signal)
+	// Finish tells that the run is over.
+	Finish(r *Recorder)
+}
+
+// Nothing is a Recording that does nothing.
+type Nothing struct{}
+
+// Begin implements Recording, and so do the other methods.
+func (Nothing) Begin(*Recorder, *kernel.Task)                  {}
+func (Nothing) Stopped(*Recorder, *kernel.Task, emu.Stop)      {}
+func (Nothing) Switch(*Recorder, *event.Switch)                {}
+func (Nothing) Start(*Recorder, *kernel.Task, *event.Start)    {}
+func (Nothing) Exit(*Recorder, *event.Exit)                    {}
+func (Nothing) Issue(*Recorder, *kernel.Task, *event.Syscall)  {}
+func (Nothing) Return(*Recorder, *kernel.Task, *event.Syscall) {}
+func (Nothing) Signal(*Recorder, *event.Signal)                {}
+func (Nothing) Finish(*Recorder)                               {}
+
+// Recorder knows the place in the run, and passes on what happens. Its methods
+// of the same names as a Recording's are for the machine.
+type Recorder struct {
+	trace  *trace.Writer
+	cpu    *emu.CPU
+	kernel *kernel.Kernel
+	parts  []Recording
+	mark   *trace.Mark // of the snapshot that this is the copy of
+
+	threads map[event.ThreadID]*progress
+	cores   []event.ThreadID // the thread that each core ran last
+
+	seq, sync uint64
+	thread    event.ThreadID // that acts
+	core      event.CoreID
+	time      event.Cycles
+	began     event.Cycles   // the core's clock at the begin of the slice
+	gone      event.ThreadID // left the scheduler; Exit has not come yet
+	within    emu.Stop       // the last stop of the slice
+	sinceSave uint64         // instructions since the trace was flushed
+}
+
+// progress is what a thread has done, without the slice that is under way.
+type progress struct {
+	instructions, branches uint64
+	lastCore               event.CoreID
+}
+
+// New makes a Recorder that writes to a trace. The recordings are called in the
+// order in which they are given.
+func New(w *trace.Writer, cpu *emu.CPU, cores int, parts ...Recording) *Recorder {
+	r := &Recorder{
+		trace: w, cpu: cpu, parts: parts, threads: map[event.ThreadID]*progress{},
+		cores: make([]event.ThreadID, cores), thread: event.NoThread, core: event.NoCore,
+		gone: event.NoThread,
+	}
+	for i := range r.cores {
+		r.cores[i] = event.NoThread
+	}
+	return r
+}
+
+// Trace is where recordings write.
+func (r *Recorder) Trace() *trace.Writer { return r.trace }
+
+// CPU is the engine, whose logs recordings drain.
+func (r *Recorder) CPU() *emu.CPU { return r.cpu }
+
+// Kernel is the guest's Linux, for looking.
+func (r *Recorder) Kernel() *kernel.Kernel { return r.kernel }
+
+// Attach gives the recorder the guest's Linux, before anything runs.
+func (r *Recorder) Attach(k *kernel.Kernel) { r.kernel = k }
+
+// At is the present place of the thread that acts: the number in it is that of
+// the last event.
+func (r *Recorder) At() event.Stamp { return r.at(r.thread) }
+
+func (r *Recorder) at(t event.ThreadID) event.Stamp {
+	s := event.Stamp{Seq: r.seq, Sync: r.sync, Thread: t, Core: r.core, Time: r.time}
+	p := r.threads[t]
+	if p == nil {
+		return s
+	}
+	s.Instructions, s.Branches = p.instructions, p.branches
+	if t == r.thread {
+		s.Instructions += r.within.Instructions
+	} else {
+		s.Core = p.lastCore
+	}
+	return s
+}
+
+// Next numbers a new event of the thread that acts, at the present place.
+func (r *Recorder) Next() event.Stamp { return r.next(r.thread) }
+
+func (r *Recorder) next(t event.ThreadID) event.Stamp {
+	r.seq++
+	return r.at(t)
+}
+
+// NextSync is Next for a sync operation.
+func (r *Recorder) NextSync() event.Stamp {
+	s := r.Next()
+	r.sync++
+	return s
+}
+
+// AddBranches counts branches of the thread that runs, as they are drained.
+func (r *Recorder) AddBranches(n uint64) { r.threads[r.thread].branches += n }

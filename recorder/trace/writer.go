@@ -1,0 +1,227 @@
+package trace
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+var errWrite = errs.Define("trace-cannot-be-written",
+	"recording ended early: the trace cannot be written",
+	"The disk is full, or the trace's file cannot be written for another reason; the rest of the sentence has it. "+
+		"The run went on without recording, and the trace has what was recorded until then.",
+	"Free space or choose another disk with -o, and record again.")
+
+// Sizes of the writer.
+const (
+	chunkSize = 256 << 10 // a chunk is closed when it has so many bytes
+	budget    = 64 << 20  // bytes that open chunks may hold together
+	queueSize = 4         // chunks between the appender and the disk
+)
+
+// Writer writes a trace. It is for one goroutine; compression and the disk have
+// their own. It must be closed.
+//
+// The first failure to write ends the recording: what is appended afterwards is
+// dropped, and Err and Close return the failure.
+type Writer struct {
+	streams  map[Key]*Stream
+	order    []*Stream // as they came into being
+	held     int       // bytes in open chunks
+	timeline uint32
+	last     uint32 // the greatest timeline so far
+	manifest bool
+	closed   bool
+
+	queue chan *open
+	free  chan []byte
+	done  chan struct{}
+
+	disk disk
+}
+
+// SharedInSnapshot marks that copies of a machine's state share the trace.
+func (w *Writer) SharedInSnapshot() {}
+
+// open is a chunk that is being filled or is on its way to the disk.
+type open struct {
+	Chunk
+	raw []byte
+}
+
+// disk is the side of the Writer that compresses and writes.
+type disk struct {
+	out    io.Writer
+	zip    *zstd.Encoder
+	packed []byte
+	offset int64
+	chunks []Chunk
+
+	mu  sync.Mutex
+	err error
+}
+
+// truncater is what a file has that can be shortened after a failure.
+type truncater interface{ Truncate(size int64) error }
+
+// NewWriter begins a trace. If out can be truncated, as an *os.File can, a
+// failure in the middle of a chunk takes the piece away again. Out is not
+// closed by Close.
+func NewWriter(out io.Writer) *Writer {
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	if err != nil {
+		panic("bug: the compressor's options: " + err.Error())
+	}
+	w := &Writer{
+		streams: map[Key]*Stream{}, queue: make(chan *open, queueSize), free: make(chan []byte, queueSize+2),
+		done: make(chan struct{}), disk: disk{out: out, zip: zip},
+	}
+	w.disk.write(fileHeader())
+	go w.run()
+	return w
+}
+
+// run takes chunks to the disk.
+func (w *Writer) run() {
+	for c := range w.queue {
+		w.disk.put(&c.Chunk, c.raw)
+		select {
+		case w.free <- c.raw[:0]:
+		default:
+		}
+	}
+	close(w.done)
+}
+
+// put compresses and writes a chunk.
+func (d *disk) put(c *Chunk, raw []byte) {
+	if d.failed() != nil {
+		return
+	}
+	d.packed = d.zip.EncodeAll(raw, d.packed[:0])
+	stored := d.packed
+	c.packed = len(stored) < len(raw)
+	if !c.packed {
+		stored = raw
+	}
+	c.Raw, c.Stored, c.Offset = len(raw), len(stored), d.offset
+	c.encodeHead()
+	block := append(c.frame(), stored...)
+	if d.write(appendSum(block, stored)) {
+		d.chunks = append(d.chunks, *c)
+	}
+}
+
+// write writes all of b or, as far as that can be arranged, nothing.
+func (d *disk) write(b []byte) bool {
+	if d.failed() != nil {
+		return false
+	}
+	_, err := d.out.Write(b)
+	if err == nil {
+		d.offset += int64(len(b))
+		return true
+	}
+	if t, ok := d.out.(truncater); ok {
+		// The piece stays if this fails too; readers pass over it.
+		_ = t.Truncate(d.offset)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = errWrite.Wrap(err)
+	return false
+}
+
+func (d *disk) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// Err is the failure that ended the recording early, or nil.
+func (w *Writer) Err() error { return w.disk.failed() }
+
+// Stream returns the stream of records of a kind and number, a new one at the
+// first call.
+func (w *Writer) Stream(kind Kind, id uint32) *Stream { return w.stream(Key{kind, id}, false) }
+
+// ByteStream is Stream for a stream of bytes, in which a record is any piece.
+func (w *Writer) ByteStream(kind Kind, id uint32) *Stream { return w.stream(Key{kind, id}, true) }
+
+func (w *Writer) stream(key Key, bytes bool) *Stream {
+	if s, ok := w.streams[key]; ok {
+		return s
+	}
+	s := &Stream{w: w, key: key, bytes: bytes}
+	w.streams[key] = s
+	w.order = append(w.order, s)
+	return s
+}
+
+// Manifest writes what is run, once and first.
+func (w *Writer) Manifest(v any) error { return w.document(ManifestK, v) }
+
+// Summary writes how the run ended, once and last.
+func (w *Writer) Summary(v any) error { return w.document(SummaryK, v) }
+
+func (w *Writer) document(kind Kind, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Flush()
+	s := w.Stream(kind, 0)
+	s.Append(text, event.Stamp{Thread: event.NoThread})
+	s.Flush()
+	return nil
+}
+
+// Flush hands all open chunks to the disk: what was appended so far survives
+// the end of this process.
+func (w *Writer) Flush() {
+	for _, s := range w.order {
+		s.Flush()
+	}
+}
+
+// relieve flushes the fullest stream.
+func (w *Writer) relieve() {
+	fullest := slices.MaxFunc(w.order, func(a, b *Stream) int { return a.held() - b.held() })
+	fullest.Flush()
+}
+
+// buffer is an empty buffer for a chunk.
+func (w *Writer) buffer() []byte {
+	select {
+	case b := <-w.free:
+		return b
+	default:
+		return nil
+	}
+}
+
+// Close completes the trace: the open chunks, the index and the trailer. It
+// returns the failure that ended the recording early, if one did.
+func (w *Writer) Close() error {
+	if w.closed {
+		return w.Err()
+	}
+	w.closed = true
+	w.Flush()
+	close(w.queue)
+	<-w.done
+	at := w.disk.offset
+	var list []byte
+	for i := range w.disk.chunks {
+		list = append(list, w.disk.chunks[i].head...)
+	}
+	w.disk.put(&Chunk{Key: Key{Kind: index}, Bytes: true}, list)
+	w.disk.write(fileTrailer(at))
+	return w.Err()
+}
