@@ -61,7 +61,7 @@ func ExampleConfig_seed() {
 	schedules := map[string]bool{}
 	for seed := range uint64(3) {
 		c := heddle.DefaultConfig()
-		c.Args = []string{"sh", "-c", "true & true & wait"}
+		c.Args = []string{"sh", "-c", "for i in 1 2 3 4 5 6; do true & done; wait"}
 		c.Seed = seed
 		r, err := heddle.Run(context.Background(), c)
 		if err != nil {

@@ -10,237 +10,50 @@
 // translations of a physical page are thrown away, never while a guest runs.
 #define WINDOW 0xffff800000000000u
 
+#define FLAG_ZF 0x40u
 #define FLAG_TF 0x100u
 #define VECTOR_DEBUG 1u
 #define VECTOR_INVALID_OPCODE 6u
 #define VECTOR_PROTECTION 13u
 
-static struct heddle_block *block_slot(struct heddle_cpu *cpu, uint64_t pc) {
-  return &cpu->blocks[(pc ^ pc >> 15) & (HEDDLE_BLOCKS - 1)];
+// ---- budget -----------------------------------------------------------------
+
+#define HANDED_OUT_MOST INT64_C(0x7fffffff)
+#define EXHAUSTED 0x8000000080000000u
+
+// What of a run's budget is used up.
+uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left) - (cpu->left >> 32);
 }
 
-static uint64_t make_key(uint64_t pc, uint32_t size, uint64_t tag) { return pc << 17 | (uint64_t)size << 4 | tag; }
-
-static uint64_t key_pc(uint64_t key) { return key >> 17; }
-
-static uint64_t key_end(uint64_t key) { return (key >> 17) + (key >> 4 & 0x1fff); }
-
-static uint64_t instructions_done(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left);
+uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left) - (uint32_t)cpu->left;
 }
 
-static uint64_t cycles_done(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left);
+static int64_t part(int64_t left) {
+  if (left < 0) return 0;
+  return left < HANDED_OUT_MOST ? left : HANDED_OUT_MOST;
 }
 
-// The slot for a block by where its bytes are, or NULL if they lie in two pages.
-static struct heddle_block *decoded_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
-  uint64_t pte, offset = pc & (HEDDLE_PAGE_SIZE - 1);
-  if (offset + size > HEDDLE_PAGE_SIZE) return NULL;
-  if (heddle_space_walk(cpu->space, pc, HEDDLE_FETCH, true, &pte)) return NULL;
-  uint64_t at = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + offset;
-  *key = make_key(at, size, 1);
-  return &cpu->decoded[(at ^ at >> 16) & (HEDDLE_BLOCKS - 1)];
+// Hands a part of the budget out to the block hook.
+static void hand_out(struct heddle_cpu *cpu) {
+  int64_t instructions = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
+  cpu->instructions_left -= instructions;
+  cpu->cycles_left -= cycles;
+  cpu->left = (uint64_t)instructions << 32 | (uint64_t)cycles;
 }
 
-static void forget_blocks(struct heddle_cpu *cpu) {
-  memset(cpu->decoded, 0, HEDDLE_BLOCKS * sizeof *cpu->decoded);
-  memset(cpu->blocks, 0, HEDDLE_BLOCKS * sizeof *cpu->blocks);
-  memset(cpu->tagged, 0, sizeof cpu->tagged);
-  cpu->next_tag = 1;
+static void take_back(struct heddle_cpu *cpu) {
+  cpu->instructions_left += (int64_t)(cpu->left >> 32);
+  cpu->cycles_left += (uint32_t)cpu->left;
+  cpu->left = 0;
 }
 
-// The number under which the current space's blocks are in the table. When the
-// numbers are used up the table is emptied.
-static uint64_t tag_of_space(struct heddle_cpu *cpu) {
-  for (unsigned i = 1; i < cpu->next_tag; i++)
-    if (cpu->tagged[i] == cpu->space->code) return i;
-  if (cpu->next_tag == HEDDLE_TAG_FLAGGED) forget_blocks(cpu);
-  cpu->tagged[cpu->next_tag] = cpu->space->code;
-  return cpu->next_tag++;
-}
+static bool exhausted(const struct heddle_cpu *cpu) { return cpu->instructions_left <= 0 || cpu->cycles_left <= 0; }
 
 static void stop_now(struct heddle_cpu *cpu, enum heddle_stop why) {
   cpu->stop = why;
   uc_emu_stop(cpu->uc);
-}
-
-// ---- decoding ---------------------------------------------------------------
-
-// Copies the code at pc, as far as it is mapped executable.
-size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max) {
-  size_t done = 0;
-  while (done < max) {
-    uint64_t pte, at = pc + done;
-    if (heddle_space_walk(s, at, HEDDLE_FETCH, true, &pte)) break;
-    size_t n = HEDDLE_PAGE_SIZE - (at & (HEDDLE_PAGE_SIZE - 1));
-    if (n > max - done) n = max - done;
-    memcpy(out + done, s->ram->base + (pte & ~(HEDDLE_PAGE_SIZE - 1)) + (at & (HEDDLE_PAGE_SIZE - 1)), n);
-    done += n;
-  }
-  return done;
-}
-
-static bool touches_memory(const ZydisDecodedInstruction *in) {
-  if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3)
-    return in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_NOP;
-  switch (in->meta.category) {
-    case ZYDIS_CATEGORY_PUSH:
-    case ZYDIS_CATEGORY_POP:
-    case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_STRINGOP:
-      return true;
-    default:
-      return false;
-  }
-}
-
-static bool is_atomic(const ZydisDecodedInstruction *in) {
-  if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return true;
-  return in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->raw.modrm.mod != 3 &&
-         (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
-}
-
-static uint32_t cost_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint32_t *flags) {
-  const struct heddle_costs *c = &cpu->costs;
-  uint32_t cost = c->instruction;
-  if (touches_memory(in)) cost += c->memory;
-  if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
-  if (is_atomic(in)) {
-    *flags |= HEDDLE_BLOCK_SYNC;
-    return cost + c->atomic;
-  }
-  switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_DIV:
-    case ZYDIS_MNEMONIC_IDIV:
-    case ZYDIS_MNEMONIC_FDIV:
-    case ZYDIS_MNEMONIC_FDIVP:
-    case ZYDIS_MNEMONIC_FDIVR:
-    case ZYDIS_MNEMONIC_FDIVRP:
-    case ZYDIS_MNEMONIC_FIDIV:
-    case ZYDIS_MNEMONIC_FIDIVR:
-    case ZYDIS_MNEMONIC_DIVSD:
-    case ZYDIS_MNEMONIC_DIVSS:
-    case ZYDIS_MNEMONIC_DIVPD:
-    case ZYDIS_MNEMONIC_DIVPS:
-      return cost + c->divide;
-    case ZYDIS_MNEMONIC_FSQRT:
-    case ZYDIS_MNEMONIC_SQRTSD:
-    case ZYDIS_MNEMONIC_SQRTSS:
-    case ZYDIS_MNEMONIC_SQRTPD:
-    case ZYDIS_MNEMONIC_SQRTPS:
-      return cost + c->sqrt;
-    case ZYDIS_MNEMONIC_MFENCE:
-    case ZYDIS_MNEMONIC_SFENCE:
-    case ZYDIS_MNEMONIC_LFENCE:
-      *flags |= HEDDLE_BLOCK_SYNC;
-      return cost + c->fence;
-    case ZYDIS_MNEMONIC_FSIN:
-    case ZYDIS_MNEMONIC_FCOS:
-    case ZYDIS_MNEMONIC_FSINCOS:
-    case ZYDIS_MNEMONIC_FPTAN:
-    case ZYDIS_MNEMONIC_FPATAN:
-    case ZYDIS_MNEMONIC_F2XM1:
-    case ZYDIS_MNEMONIC_FYL2X:
-    case ZYDIS_MNEMONIC_FYL2XP1:
-      cpu->transcendental = true;
-      return cost + c->transcendental;
-    case ZYDIS_MNEMONIC_PAUSE:
-      *flags |= HEDDLE_BLOCK_PAUSE;
-      return cost;
-    case ZYDIS_MNEMONIC_RDTSC:
-    case ZYDIS_MNEMONIC_RDTSCP:
-      *flags |= HEDDLE_BLOCK_SPECIAL;
-      return cost;
-    case ZYDIS_MNEMONIC_IN:
-    case ZYDIS_MNEMONIC_INSB:
-    case ZYDIS_MNEMONIC_INSW:
-    case ZYDIS_MNEMONIC_INSD:
-    case ZYDIS_MNEMONIC_OUT:
-    case ZYDIS_MNEMONIC_OUTSB:
-    case ZYDIS_MNEMONIC_OUTSW:
-    case ZYDIS_MNEMONIC_OUTSD:
-      *flags |= HEDDLE_BLOCK_SPECIAL;
-      return cost;
-    default:
-      return cost;
-  }
-}
-
-// Decodes one instruction; false when the bytes are none.
-static bool decode(struct heddle_cpu *cpu, const uint8_t *code, size_t len, ZydisDecodedInstruction *in) {
-  return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&cpu->decoder, NULL, code, len, in));
-}
-
-static bool has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to) {
-  size_t lo = 0, hi = cpu->nbreakpoints;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    if (cpu->breakpoints[mid] < from) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo < cpu->nbreakpoints && cpu->breakpoints[lo] < to;
-}
-
-#define MAX_BLOCK (512 * 15)
-
-// Counts the instructions of [pc, end) and adds up what they cost.
-static void measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end, uint32_t *count, uint32_t *cost,
-                    uint32_t *flags) {
-  uint8_t code[MAX_BLOCK + 15];
-  size_t size = end - pc < MAX_BLOCK ? end - pc : MAX_BLOCK;
-  size_t len = heddle_space_code(cpu->space, pc, code, size);
-  *count = *cost = 0;
-  for (size_t at = 0; at < size;) {
-    ZydisDecodedInstruction in;
-    if (!decode(cpu, code + at, len - at, &in)) {
-      // The engine decodes more than the decoder does, or will fault here.
-      ++*count;
-      *cost += cpu->costs.instruction;
-      return;
-    }
-    ++*count;
-    *cost += cost_of(cpu, &in, flags);
-    at += in.length;
-  }
-}
-
-// What is known of the block at pc, found out if need be.
-static struct heddle_block describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  uint32_t count, cost, flags = 0;
-  uint64_t key;
-  struct heddle_block *known = decoded_slot(cpu, pc, size, &key);
-  if (known && known->key == key) {
-    count = known->count;
-    cost = known->cost;
-    flags = known->flags;
-  } else {
-    measure(cpu, pc, pc + size, &count, &cost, &flags);
-    if (known) *known = (struct heddle_block){key, cost, (uint16_t)count, (uint16_t)flags};
-  }
-  if (cpu->nbreakpoints && has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
-  struct heddle_block b = {make_key(pc, size, cpu->tag), cost, (uint16_t)count, (uint16_t)(flags & cpu->watched)};
-  struct heddle_block *slot = block_slot(cpu, pc);
-  *slot = b;
-  if (b.flags) {
-    slot->key = make_key(pc, size, HEDDLE_TAG_FLAGGED);
-    slot->flags |= (uint16_t)(cpu->tag << HEDDLE_FLAG_BITS);
-  }
-  return b;
-}
-
-// The same from the table, for a block that the hook may not pass quickly.
-static struct heddle_block recall(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  struct heddle_block b = *block_slot(cpu, pc);
-  uint64_t key = make_key(pc, size, cpu->tag);
-  if (b.key == make_key(pc, size, HEDDLE_TAG_FLAGGED) && b.flags >> HEDDLE_FLAG_BITS == cpu->tag) {
-    b.key = key;
-    b.flags &= (1u << HEDDLE_FLAG_BITS) - 1;
-  } else if (b.key != key) {
-    b = describe(cpu, pc, size);
-  }
-  return b;
 }
 
 // ---- hooks ------------------------------------------------------------------
@@ -252,67 +65,83 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     return true;
   }
   if (cpu->ram->nstale) {
-    cpu->block_key = 0;
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (cpu->instructions_left <= 0 || cpu->cycles_left <= 0) {
+  if (exhausted(cpu)) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
+    return true;
+  }
+  if (heddle_log_full(&cpu->log)) {
+    stop_now(cpu, HEDDLE_STOP_LOG);
     return true;
   }
   bool inside = b->flags & (HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_SYNC);
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
-            (b->count > cpu->instructions_left || b->cost > cpu->cycles_left);
+            (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
-    cpu->block_key = b->key;
+    cpu->inside = heddle_block_pc(b);
+    cpu->inside_end = heddle_block_end(b);
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
   if (b->flags & HEDDLE_BLOCK_PAUSE) {
     cpu->pause_pending = true;
-    cpu->tag = 0;
+    cpu->tag = HEDDLE_NO_TAG;
   }
   return false;
 }
 
 static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   if (cpu->stepping) return;
-  cpu->tag = tag_of_space(cpu);
-  struct heddle_block b = recall(cpu, pc, size);
-  if (consider(cpu, &b)) return;
-  cpu->instructions_left -= b.count;
-  cpu->cycles_left -= b.cost;
-  cpu->block_key = b.key;
+  take_back(cpu);
+  cpu->last = NULL;
+  cpu->tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
+  struct heddle_block *b = heddle_block_slot(cpu->table, pc);
+  if (b->key != (pc | cpu->tag)) {
+    b = heddle_describe(cpu, pc, size);
+    if (cpu->log.on) heddle_log_code(cpu, pc, size);
+  }
+  if (consider(cpu, b)) return;
+  cpu->instructions_left -= heddle_block_count(b);
+  cpu->cycles_left -= heddle_block_cost(b);
+  cpu->last = b;
+  hand_out(cpu);
 }
 
 // The hottest function of all: it counts, and leaves everything else to the
-// slow path. Vectorised, its two counters would go through memory as one word
-// of 16 bytes right after they were written as two, which stalls.
-__attribute__((optimize("no-tree-vectorize"))) static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
-  (void)uc;
-  struct heddle_cpu *cpu = user;
-  const struct heddle_block *b = block_slot(cpu, pc);
-  uint64_t key = make_key(pc, size, cpu->tag);
-  int64_t instructions = cpu->instructions_left - b->count, cycles = cpu->cycles_left - b->cost;
-  if (__builtin_expect((b->key != key) | ((instructions | cycles) < 0), 0)) {
+// slow path.
+static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
+  uint64_t left = cpu->left - b->take;
+  if (__builtin_expect((b->key != (pc | cpu->tag)) || (left & EXHAUSTED), 0)) {
     on_block_slow(cpu, pc, size);
     return;
   }
-  cpu->instructions_left = instructions;
-  cpu->cycles_left = cycles;
-  cpu->block_key = key;
+  cpu->left = left;
+  cpu->last = b;
 }
 
-// A block is translated anew: what was known of the one before it is outdated.
+static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc;
+  pass_block(user, pc, size);
+}
+
+// The same with a branch log: where the block before went is known now.
+static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc;
+  struct heddle_cpu *cpu = user;
+  const struct heddle_block *last = cpu->last;
+  if (last) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
+  if (heddle_log_full(&cpu->log)) on_block_slow(cpu, pc, size);
+  else pass_block(cpu, pc, size);
+}
+
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
-  struct heddle_cpu *cpu = user;
-  block_slot(cpu, cur->pc)->key = 0;
-  uint64_t key;
-  struct heddle_block *known = cpu->space ? decoded_slot(cpu, cur->pc, cur->size, &key) : NULL;
-  if (known) known->key = 0;
+  heddle_block_translated(user, cur->pc, cur->size);
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
@@ -345,7 +174,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
     // in the engine's cache, so that this is noticed.
     if (access == HEDDLE_WRITE) {
       heddle_ram_written(cpu->ram, page);
-      cpu->tag = 0;
+      cpu->tag = HEDDLE_NO_TAG;
     } else {
       pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
     }
@@ -417,7 +246,6 @@ static void drop_stale(struct heddle_cpu *cpu) {
   }
   cpu->window = false;
   cpu->seen_space = NULL;
-  forget_blocks(cpu);
 }
 
 static void sync_caches(struct heddle_cpu *cpu) {
@@ -435,21 +263,26 @@ static void sync_caches(struct heddle_cpu *cpu) {
 
 static uc_err start(struct heddle_cpu *cpu) {
   sync_caches(cpu);
-  cpu->tag = cpu->stepping ? 0 : tag_of_space(cpu);
+  cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
-  cpu->block_key = 0;
-  return uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
+  cpu->last = NULL;
+  cpu->inside = 0;
+  if (!cpu->stepping) hand_out(cpu);
+  uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
+  take_back(cpu);
+  return err;
 }
 
 // The instruction at the PC did not complete: takes back what was counted for
 // it and for the rest of its block.
 static void uncount(struct heddle_cpu *cpu) {
-  uint64_t pc = get_rip(cpu), start = key_pc(cpu->block_key), end = key_end(cpu->block_key);
-  if (cpu->stepping || pc < start || pc >= end) return;
-  uint32_t count, cost, flags = 0;
-  measure(cpu, pc, end, &count, &cost, &flags);
-  cpu->instructions_left += count;
-  cpu->cycles_left += cost;
+  if (cpu->stepping || !cpu->last) return;
+  uint64_t pc = get_rip(cpu), start = heddle_block_pc(cpu->last), end = heddle_block_end(cpu->last);
+  if (pc < start || pc >= end) return;
+  cpu->last = NULL;
+  struct heddle_known rest = heddle_measure(cpu, pc, end);
+  cpu->instructions_left += rest.count;
+  cpu->cycles_left += rest.cost;
   if (pc > start) {
     cpu->resume_end = end;
     cpu->resume_checked = false;
@@ -464,10 +297,7 @@ static enum heddle_stop failed(struct heddle_cpu *cpu, uc_err err) {
       if (cpu->walk == HEDDLE_WALK_CODE) {
         uint64_t pte;
         cpu->walk = heddle_space_walk(cpu->space, cpu->fault_page, cpu->access, true, &pte);
-        if (cpu->walk == HEDDLE_WALK_OK) {
-          cpu->block_key = 0;
-          return HEDDLE_STOP_NONE;
-        }
+        if (cpu->walk == HEDDLE_WALK_OK) return HEDDLE_STOP_NONE;
       }
       return cpu->walk == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;
     case UC_ERR_INSN_INVALID:
@@ -502,10 +332,10 @@ static enum heddle_stop excepted(struct heddle_cpu *cpu, bool software) {
 
 // Whether the exception comes from INT n: then the PC is behind it.
 static bool is_software(struct heddle_cpu *cpu) {
-  if (!cpu->block_key || cpu->vector == VECTOR_INVALID_OPCODE) return false;
+  if (!cpu->last || cpu->vector == VECTOR_INVALID_OPCODE) return false;
   uint8_t code[2];
   uint64_t pc = get_rip(cpu);
-  if (pc != key_end(cpu->block_key)) return false;
+  if (pc != heddle_block_end(cpu->last)) return false;
   if (heddle_space_code(cpu->space, pc - 2, code, 2) != 2) return false;
   return code[1] == 0xcc || (code[0] == 0xcd && code[1] == cpu->vector) || code[1] == 0xf1;
 }
@@ -518,7 +348,7 @@ static enum heddle_stop outcome(struct heddle_cpu *cpu, uc_err err) {
 
 // RDTSC and RDTSCP, in virtual time.
 static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
-  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + cycles_done(cpu)) * cpu->tsc_multiplier >> 10);
+  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + heddle_cpu_cycles_now(cpu)) * cpu->tsc_multiplier >> 10);
   set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
   set_reg(cpu, UC_X86_REG_RDX, tsc >> 32);
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);
@@ -552,19 +382,45 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   }
   bool retired = debug || why == HEDDLE_STOP_SYSCALL || why == HEDDLE_STOP_INTERRUPT;
   if (retired) {
-    uint32_t unused = 0;
+    uint8_t unused = 0;
     cpu->instructions_left--;
-    cpu->cycles_left -= cost_of(cpu, in, &unused);
+    cpu->cycles_left -= heddle_cost(cpu, in, &unused);
   }
+  return why;
+}
+
+// The number of instructions that a step retires is 1 or 0; what it did is in
+// the branch log all the same.
+static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  if (cpu->log.on) heddle_log_branch(cpu, heddle_kind_of(in), pc + in->length, get_rip(cpu));
+}
+
+// The count of a repeated string instruction.
+static uint64_t rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
+  return in->address_width == 32 ? (uint32_t)rcx : rcx;
+}
+
+// Whether a comparison just ended the repetition.
+static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  bool equal = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
+  return (in->attributes & ZYDIS_ATTRIB_HAS_REPE) ? !equal : (in->attributes & ZYDIS_ATTRIB_HAS_REPNE) && equal;
+}
+
+// Runs one iteration by the trap flag. Without it the engine comes back to the
+// instruction once more when the count has reached zero, and so it must here,
+// or counts and stops would depend on which instructions are stepped.
+static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  bool iterates = rep_count(cpu, in) != 0;
+  enum heddle_stop why = trap_step(cpu, in);
+  if (!why && iterates && !rep_count(cpu, in) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
   return why;
 }
 
 // Runs the instruction at pc alone.
 static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
-  uint8_t code[15];
   ZydisDecodedInstruction in = {0};
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  if (!decode(cpu, code, len, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
+  if (!heddle_decode(cpu, pc, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
   if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP) {
     emulate_tsc(cpu, &in);
     cpu->instructions_left--;
@@ -576,8 +432,12 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
     cpu->vector = VECTOR_PROTECTION;
     return HEDDLE_STOP_EXCEPTION;
   }
-  enum heddle_stop why = trap_step(cpu, &in);
-  if (why == HEDDLE_STOP_NONE && heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
+  if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
+  enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
+  if (why == HEDDLE_STOP_NONE) {
+    log_step(cpu, pc, &in);
+    if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
+  }
   if (why == HEDDLE_STOP_NONE && in.mnemonic == ZYDIS_MNEMONIC_PAUSE && (cpu->run_flags & HEDDLE_RUN_PAUSE))
     return HEDDLE_STOP_PAUSE;
   return why;
@@ -585,35 +445,42 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
 
 // Whether the instruction at pc is one that RUN_SYNC stops before.
 static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
-  uint8_t code[15];
   ZydisDecodedInstruction in;
-  uint32_t flags = 0;
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  if (!decode(cpu, code, len, &in)) return false;
-  cost_of(cpu, &in, &flags);
+  uint8_t flags = 0;
+  if (!heddle_decode(cpu, pc, &in)) return false;
+  heddle_cost(cpu, &in, &flags);
   return flags & HEDDLE_BLOCK_SYNC;
 }
 
-// Steps from the PC to the end of the block that starts there, with a look
-// before each instruction.
+static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
+  ZydisDecodedInstruction in;
+  return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
+}
+
+// Steps from the PC to the end of its block, with a look before each
+// instruction. Breakpoints must not move the end of a run: without EXACT
+// budgets are looked at where blocks start only, which was done. A repeated
+// string instruction is a block of its own from its second iteration on.
 static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
-  uint64_t pc = from;
+  uint64_t pc = from, last;
   do {
-    if (cpu->instructions_left <= 0 || cpu->cycles_left <= 0) return HEDDLE_STOP_BUDGET;
+    if ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) return HEDDLE_STOP_BUDGET;
+    enum heddle_stop why = HEDDLE_STOP_NONE;
     if (!cpu->passed) {
-      if (has_breakpoint(cpu, pc, pc + 1)) return HEDDLE_STOP_BREAKPOINT;
-      if ((cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc)) return HEDDLE_STOP_SYNC;
+      if (heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+      else if ((cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc)) why = HEDDLE_STOP_SYNC;
     }
     int64_t before = cpu->instructions_left;
-    enum heddle_stop why = step(cpu, pc);
-    if (cpu->instructions_left != before) cpu->passed = false;
-    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY) {
+    if (!why) why = step(cpu, pc);
+    last = pc;
+    pc = get_rip(cpu);
+    if (cpu->instructions_left != before && !(pc == last && repeats(cpu, pc))) cpu->passed = false;
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT) {
       cpu->resume_end = end;
       cpu->resume_checked = true;
     }
     if (why) return why;
-    pc = get_rip(cpu);
-  } while (pc > from && pc < end);
+  } while (pc > last && pc < end);
   return HEDDLE_STOP_NONE;
 }
 
@@ -637,16 +504,25 @@ static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
   return HEDDLE_STOP_NONE;
 }
 
+// Logs where the last block went that ran to its end.
+static void settle(struct heddle_cpu *cpu) {
+  const struct heddle_block *last = cpu->last;
+  if (last && cpu->log.on) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
+  cpu->last = NULL;
+}
+
 static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   enum heddle_stop why;
   do {
     cpu->pause_pending = false;
     if (cpu->resume_end && (why = finish_block(cpu))) break;
     why = outcome(cpu, start(cpu));
-    if (!why && cpu->block_key) why = step_block(cpu, key_pc(cpu->block_key), key_end(cpu->block_key));
+    settle(cpu);
+    if (!why && cpu->inside) why = step_block(cpu, cpu->inside, cpu->inside_end);
   } while (!why);
-  cpu->instructions = instructions_done(cpu);
-  cpu->cycles = cycles_done(cpu);
+  heddle_log_flush(cpu);
+  cpu->instructions = heddle_cpu_instructions_now(cpu);
+  cpu->cycles = heddle_cpu_cycles_now(cpu);
   return cpu->stop = why;
 }
 
@@ -657,7 +533,7 @@ static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   if (run_flags & HEDDLE_RUN_SYNC) watched |= HEDDLE_BLOCK_SYNC;
   if (watched == cpu->watched) return;
   cpu->watched = watched;
-  forget_blocks(cpu);
+  heddle_blocks_forget(&cpu->blocks);
 }
 
 // Runs the loaded thread until something stops it. The counts of the run are in
@@ -669,12 +545,18 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   cpu->run_flags = flags;
   cpu->passed = flags & HEDDLE_RUN_PASS;
   cpu->resume_end = 0;
+  cpu->log.repeated = 0;
+  cpu->ran = true;
   return run_on(cpu);
 }
 
-// Goes on with a run that a fault stopped, once its cause is gone. The counts
-// and budgets are those of the whole run.
-enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) { return run_on(cpu); }
+// Goes on with a run that a fault stopped, once its cause is gone, or that was
+// stopped by a breakpoint or for its log. The counts and budgets are those of
+// the whole run, which ends where it would have ended without the stop.
+enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
+  if (cpu->stop == HEDDLE_STOP_BREAKPOINT) cpu->passed = true;
+  return run_on(cpu);
+}
 
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   uint64_t *copy = malloc((n ? n : 1) * sizeof *copy);
@@ -683,7 +565,7 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
   free(cpu->breakpoints);
   cpu->breakpoints = copy;
   cpu->nbreakpoints = n;
-  forget_blocks(cpu);
+  heddle_blocks_forget(&cpu->blocks);
   return 0;
 }
 
@@ -738,14 +620,12 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->tsc_multiplier = 1024;
   cpu->fill_budget = 512;
   ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-  // One large page of the host: the table is read at every block.
-  cpu->blocks = aligned_alloc(1u << 20, HEDDLE_BLOCKS * sizeof *cpu->blocks);
-  cpu->decoded = malloc(HEDDLE_BLOCKS * sizeof *cpu->decoded);
-  if (!cpu->blocks || !cpu->decoded) return UC_ERR_NOMEM;
-  forget_blocks(cpu);
+  if (heddle_blocks_init(&cpu->blocks)) return UC_ERR_NOMEM;
+  cpu->table = cpu->blocks.table;
   if ((err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL))) return err;
   if ((err = add_hook(cpu, UC_HOOK_TLB_FILL, (void *)on_fill, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_BLOCK, (void *)on_block, 0))) return err;
+  cpu->block_hook = &cpu->hooks[cpu->nhooks - 1];
   if ((err = add_hook(cpu, UC_HOOK_EDGE_GENERATED, (void *)on_translate, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_INTR, (void *)on_interrupt, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_INSN, (void *)on_syscall, UC_X86_INS_SYSCALL))) return err;
@@ -761,14 +641,30 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   heddle_cpu_set_fp(cpu, fp);
   if ((err = uc_context_alloc(uc, &cpu->clean))) return err;
   if ((err = uc_context_save(uc, cpu->clean))) return err;
-  return heddle_sse_init(cpu);
+  err = heddle_sse_init(cpu);
+  cpu->ran = false;
+  return err;
 }
+
+// Begins to log branches and code. Nothing may have run yet: the hook is part
+// of what is translated, and to throw that away takes the engine a third of a
+// second and a gigabyte.
+int heddle_cpu_log(struct heddle_cpu *cpu, bool timed) {
+  if (cpu->ran) return UC_ERR_ARG;
+  if (heddle_log_start(cpu, timed)) return UC_ERR_NOMEM;
+  int err = uc_hook_del(cpu->uc, *cpu->block_hook);
+  if (err) return err;
+  return uc_hook_add(cpu->uc, cpu->block_hook, UC_HOOK_BLOCK, (void *)on_block_logged, cpu, (uint64_t)1, (uint64_t)0);
+}
+
+// Empties the logs, which the caller has read.
+void heddle_cpu_drained(struct heddle_cpu *cpu) { cpu->log.nwords = cpu->log.ncode = cpu->log.nbytes = 0; }
 
 void heddle_cpu_close(struct heddle_cpu *cpu) {
   for (unsigned i = 0; i < cpu->nhooks; i++) uc_hook_del(cpu->uc, cpu->hooks[i]);
   if (cpu->clean) uc_context_free(cpu->clean);
   if (cpu->spare) uc_context_free(cpu->spare);
   free(cpu->breakpoints);
-  free(cpu->blocks);
-  free(cpu->decoded);
+  heddle_blocks_close(&cpu->blocks);
+  heddle_log_close(&cpu->log);
 }

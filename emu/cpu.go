@@ -145,6 +145,7 @@ const (
 	StopPause      StopReason = C.HEDDLE_STOP_PAUSE
 	StopSync       StopReason = C.HEDDLE_STOP_SYNC
 	StopEngine     StopReason = C.HEDDLE_STOP_ENGINE
+	StopLog        StopReason = C.HEDDLE_STOP_LOG
 )
 
 // Stop is the end of a run.
@@ -161,6 +162,9 @@ type Stop struct {
 	// Instructions and Cycles count what the run retired.
 	Instructions uint64
 	Cycles       event.Cycles
+	// Repeated is how many of the instructions were iterations of a repeated
+	// string instruction that went on after them; known if branches are logged.
+	Repeated uint64
 	// Err is the engine's own failure, for StopEngine.
 	Err error
 }
@@ -359,14 +363,16 @@ func (c *CPU) Run(l Limit) Stop {
 }
 
 // Resume goes on with the run that a StopFault ended, after the page was
-// supplied: as if there had been no fault. The limit is still that of Run, and
-// the counts of the Stop are those of the whole run.
+// supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
+// there had been no stop. The limit is still that of Run, and the counts of the
+// Stop are those of the whole run.
 func (c *CPU) Resume() Stop { return c.stopped(C.heddle_cpu_resume(c.c)) }
 
 func (c *CPU) stopped(why uint32) Stop {
 	s := Stop{
 		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
 		Page: event.Addr(c.c.fault_page), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
+		Repeated: uint64(c.c.log.repeated),
 	}
 	if s.Reason == StopEngine {
 		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.error))

@@ -5,6 +5,8 @@
 #include <Zydis/Zydis.h>
 #include <unicorn/unicorn.h>
 
+#include "block.h"
+#include "log.h"
 #include "memory.h"
 
 // Why a run of the CPU stopped.
@@ -20,6 +22,7 @@ enum heddle_stop {
   HEDDLE_STOP_PAUSE,       // after a PAUSE instruction
   HEDDLE_STOP_SYNC,        // before an atomic instruction or fence
   HEDDLE_STOP_ENGINE,      // the engine failed: error
+  HEDDLE_STOP_LOG,         // the branch log is full, before a block
 };
 
 // What to stop for, besides what always stops.
@@ -33,40 +36,22 @@ struct heddle_costs {
   uint32_t instruction, memory, divide, atomic, fence, sqrt, transcendental;
 };
 
-// What is known of a translated block.
-#define HEDDLE_BLOCK_BREAK 1u     // a breakpoint is in it
-#define HEDDLE_BLOCK_PAUSE 2u     // ends with PAUSE
-#define HEDDLE_BLOCK_SYNC 4u      // has an atomic instruction or fence
-#define HEDDLE_BLOCK_SPECIAL 8u   // has RDTSC or RDTSCP
-#define HEDDLE_FLAG_BITS 8
-
-// A slot of the table of blocks, by address. The key is all that identifies a
-// block: pc << 17 | size << 4 | number of the address space in the table.
-struct heddle_block {
-  uint64_t key;
-  uint32_t cost;
-  uint16_t count;
-  uint16_t flags;
-};
-
-#define HEDDLE_BLOCKS (1u << 16)
-// Numbers of address spaces: 0 is nobody's, the last marks blocks with flags,
-// which the block hook must not pass quickly.
-#define HEDDLE_TAGS 16u
-#define HEDDLE_TAG_FLAGGED (HEDDLE_TAGS - 1)
-
 struct heddle_regs {
   uint64_t gpr[16];  // rax rcx rdx rbx rsp rbp rsi rdi r8-r15, as encoded
   uint64_t rip, rflags, fs_base, gs_base;
 };
 
 struct heddle_cpu {
-  // What the block hook touches, in one cache line.
-  struct heddle_block *blocks;
-  uint64_t tag;                // of the space in the table; 0 forces the slow path
-  int64_t instructions_left;   // of the run's budget; negative after an overshoot
-  int64_t cycles_left;
-  uint64_t block_key;          // of the block that is running or ran last, 0: none
+  // What the block hook touches, in one cache line. A part of the run's budget
+  // is handed out to it: instructions << 32 | cycles, 31 bits each.
+  struct heddle_block *table;  // blocks.table
+  uint64_t tag;                // of the space in the table, shifted; NO_TAG forces the slow path
+  uint64_t left;
+  const struct heddle_block *last;  // that is running or ran last, or NULL
+
+  // What is left of the budget apart from what is handed out; negative after an
+  // overshoot.
+  int64_t instructions_left, cycles_left;
 
   uc_engine *uc;
   struct heddle_ram *ram;
@@ -84,17 +69,17 @@ struct heddle_cpu {
   enum heddle_walk walk;
   uint64_t fault_page;
   int error;
-  bool stepping, pause_pending, passed;
+  bool stepping, pause_pending, passed, ran;
   // A block that a fault interrupted: where it ends, and whether it was being
   // stepped through with a look at the budget before each instruction.
   uint64_t resume_end;
   bool resume_checked;
 
-  // The same by physical address, for blocks that lie in one page: processes
-  // that run the same file share what was found out.
-  struct heddle_block *decoded;
-  uint64_t tagged[HEDDLE_TAGS];  // code numbers of the spaces in the table
-  unsigned next_tag;
+  // A block to step through: where it starts (0: none) and ends.
+  uint64_t inside, inside_end;
+
+  struct heddle_blocks blocks;
+  struct heddle_log log;
 
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;
@@ -111,7 +96,7 @@ struct heddle_cpu {
   uint64_t *breakpoints;  // sorted
   size_t nbreakpoints;
 
-  uc_hook hooks[8];
+  uc_hook hooks[8], *block_hook;
   unsigned nhooks;
   uc_context *clean;
   uc_context *spare;
@@ -130,6 +115,9 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
-size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max);
+int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);
+void heddle_cpu_drained(struct heddle_cpu *cpu);
+uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu);
+uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu);
 
 #endif

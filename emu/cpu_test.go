@@ -411,14 +411,18 @@ func TestFPRoundTrip(t *testing.T) {
 	}
 }
 
-func BenchmarkLoop(b *testing.B) {
+func BenchmarkLoop(b *testing.B) { benchLoop(b, func(*CPU) {}) }
+
+func benchLoop(b *testing.B, prepare func(*CPU)) {
 	m := newBench(b, `mov rcx, 10000000
 		1: add rax, rcx
 		xor rdx, rax
 		dec rcx
 		jnz 1b
 		syscall`)
+	prepare(m.cpu)
 	for b.Loop() {
+		m.cpu.Drained()
 		m.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) })
 		s := m.cpu.Run(Limit{})
 		b.ReportMetric(float64(s.Instructions)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Minstr/s")

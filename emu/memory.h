@@ -68,6 +68,7 @@ struct heddle_space {
 };
 // Versions and codes grow and are unique among all spaces of one RAM.
 
+void heddle_advise_huge(void *at, uint64_t bytes);
 int heddle_ram_init(struct heddle_ram *ram, uint64_t pages);
 void heddle_ram_close(struct heddle_ram *ram);
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);

@@ -76,7 +76,7 @@ type Options struct {
 // The defaults of the options, and the greatest values that Validate allows:
 // room for any sensible run, and far from overflow.
 const (
-	defaultTimedQuantum       = 20_000
+	defaultTimedQuantum       = 50_000
 	defaultRRQuantum          = 10_000
 	defaultRandomQuantum      = 2000
 	defaultInstructionQuantum = 10

@@ -1,0 +1,35 @@
+// A log of memory accesses, and what instructions mean for the order of
+// others. See accesses.go.
+#ifndef HEDDLE_ACCESSES_H
+#define HEDDLE_ACCESSES_H
+
+#include "cpu.h"
+
+// What an instruction does to the order of memory accesses.
+#define HEDDLE_ORDER_LOCKED 1u  // atomic read and write, and a full fence
+#define HEDDLE_ORDER_FULL 2u    // MFENCE, and instructions that serialise
+#define HEDDLE_ORDER_STORES 4u  // SFENCE
+#define HEDDLE_ORDER_WEAK 8u    // non-temporal stores
+
+uint32_t heddle_order_of(const ZydisDecodedInstruction *in);
+uint32_t heddle_order_at(struct heddle_cpu *cpu, uint64_t pc);
+
+struct heddle_access_entry {
+  uint64_t physical;
+  uint32_t size;
+  uint32_t write;
+};
+
+#define HEDDLE_ACCESSES 512
+
+struct heddle_access_log {
+  struct heddle_cpu *cpu;
+  uc_hook hooks[2];
+  uint64_t count;  // may exceed HEDDLE_ACCESSES: the rest was not kept
+  struct heddle_access_entry entries[HEDDLE_ACCESSES];
+};
+
+int heddle_access_log_open(struct heddle_access_log *log, struct heddle_cpu *cpu);
+void heddle_access_log_close(struct heddle_access_log *log);
+
+#endif

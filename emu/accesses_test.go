@@ -1,0 +1,6 @@
+package emu
+
+import "testing"
+
+func TestProbeAccesses(t *testing.T) {
+}

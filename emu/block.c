@@ -1,0 +1,254 @@
+#include "block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "sse.h"
+
+int heddle_blocks_init(struct heddle_blocks *b) {
+  // Large pages of the host: the table is read at every block.
+  b->table = aligned_alloc(1u << 21, HEDDLE_BLOCKS * sizeof *b->table);
+  b->known = malloc(HEDDLE_BLOCKS * sizeof *b->known);
+  if (!b->table || !b->known) return -1;
+  heddle_advise_huge(b->table, HEDDLE_BLOCKS * sizeof *b->table);
+  heddle_blocks_forget(b);
+  return 0;
+}
+
+void heddle_blocks_close(struct heddle_blocks *b) {
+  free(b->table);
+  free(b->known);
+}
+
+void heddle_blocks_forget(struct heddle_blocks *b) {
+  memset(b->table, 0, HEDDLE_BLOCKS * sizeof *b->table);
+  memset(b->known, 0, HEDDLE_BLOCKS * sizeof *b->known);
+  memset(b->codes, 0, sizeof b->codes);
+  b->last_tag = 0;
+}
+
+// The tag for the space whose code has the given number. A space that was not
+// seen for long gets a new one, and its blocks are found out again.
+uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code) {
+  for (unsigned i = 0; i < HEDDLE_SPACES; i++)
+    if (b->codes[i] == code) return b->tags[i];
+  if (++b->last_tag == HEDDLE_NO_TAG >> 48) {
+    heddle_blocks_forget(b);
+    b->last_tag = 1;
+  }
+  b->codes[b->next] = code;
+  uint64_t tag = b->tags[b->next] = b->last_tag << 48;
+  b->next = (b->next + 1) % HEDDLE_SPACES;
+  return tag;
+}
+
+// ---- decoding ---------------------------------------------------------------
+
+// Copies the code at pc, as far as it is mapped executable.
+size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max) {
+  size_t done = 0;
+  while (done < max) {
+    uint64_t pte, at = pc + done;
+    if (heddle_space_walk(s, at, HEDDLE_FETCH, true, &pte)) break;
+    size_t n = HEDDLE_PAGE_SIZE - (at & (HEDDLE_PAGE_SIZE - 1));
+    if (n > max - done) n = max - done;
+    memcpy(out + done, s->ram->base + (pte & ~(HEDDLE_PAGE_SIZE - 1)) + (at & (HEDDLE_PAGE_SIZE - 1)), n);
+    done += n;
+  }
+  return done;
+}
+
+static bool decode_bytes(struct heddle_cpu *cpu, const uint8_t *code, size_t len, ZydisDecodedInstruction *in) {
+  return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&cpu->decoder, NULL, code, len, in));
+}
+
+// Decodes the instruction at pc; false when the bytes are none.
+bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in) {
+  uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
+  return decode_bytes(cpu, code, heddle_space_code(cpu->space, pc, code, sizeof code), in);
+}
+
+static bool touches_memory(const ZydisDecodedInstruction *in) {
+  if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3)
+    return in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_NOP;
+  switch (in->meta.category) {
+    case ZYDIS_CATEGORY_PUSH:
+    case ZYDIS_CATEGORY_POP:
+    case ZYDIS_CATEGORY_CALL:
+    case ZYDIS_CATEGORY_RET:
+    case ZYDIS_CATEGORY_STRINGOP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool is_atomic(const ZydisDecodedInstruction *in) {
+  if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return true;
+  return in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->raw.modrm.mod != 3 &&
+         (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
+}
+
+// What the instruction costs, in cycles. Adds what there is to look at.
+uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags) {
+  const struct heddle_costs *c = &cpu->costs;
+  uint32_t cost = c->instruction;
+  if (touches_memory(in)) cost += c->memory;
+  if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
+  if (is_atomic(in)) {
+    *flags |= HEDDLE_BLOCK_SYNC;
+    return cost + c->atomic;
+  }
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_DIV:
+    case ZYDIS_MNEMONIC_IDIV:
+    case ZYDIS_MNEMONIC_FDIV:
+    case ZYDIS_MNEMONIC_FDIVP:
+    case ZYDIS_MNEMONIC_FDIVR:
+    case ZYDIS_MNEMONIC_FDIVRP:
+    case ZYDIS_MNEMONIC_FIDIV:
+    case ZYDIS_MNEMONIC_FIDIVR:
+    case ZYDIS_MNEMONIC_DIVSD:
+    case ZYDIS_MNEMONIC_DIVSS:
+    case ZYDIS_MNEMONIC_DIVPD:
+    case ZYDIS_MNEMONIC_DIVPS:
+      return cost + c->divide;
+    case ZYDIS_MNEMONIC_FSQRT:
+    case ZYDIS_MNEMONIC_SQRTSD:
+    case ZYDIS_MNEMONIC_SQRTSS:
+    case ZYDIS_MNEMONIC_SQRTPD:
+    case ZYDIS_MNEMONIC_SQRTPS:
+      return cost + c->sqrt;
+    case ZYDIS_MNEMONIC_MFENCE:
+    case ZYDIS_MNEMONIC_SFENCE:
+    case ZYDIS_MNEMONIC_LFENCE:
+      *flags |= HEDDLE_BLOCK_SYNC;
+      return cost + c->fence;
+    case ZYDIS_MNEMONIC_FSIN:
+    case ZYDIS_MNEMONIC_FCOS:
+    case ZYDIS_MNEMONIC_FSINCOS:
+    case ZYDIS_MNEMONIC_FPTAN:
+    case ZYDIS_MNEMONIC_FPATAN:
+    case ZYDIS_MNEMONIC_F2XM1:
+    case ZYDIS_MNEMONIC_FYL2X:
+    case ZYDIS_MNEMONIC_FYL2XP1:
+      cpu->transcendental = true;
+      return cost + c->transcendental;
+    case ZYDIS_MNEMONIC_PAUSE:
+      *flags |= HEDDLE_BLOCK_PAUSE;
+      return cost;
+    case ZYDIS_MNEMONIC_RDTSC:
+    case ZYDIS_MNEMONIC_RDTSCP:
+    case ZYDIS_MNEMONIC_IN:
+    case ZYDIS_MNEMONIC_INSB:
+    case ZYDIS_MNEMONIC_INSW:
+    case ZYDIS_MNEMONIC_INSD:
+    case ZYDIS_MNEMONIC_OUT:
+    case ZYDIS_MNEMONIC_OUTSB:
+    case ZYDIS_MNEMONIC_OUTSW:
+    case ZYDIS_MNEMONIC_OUTSD:
+      *flags |= HEDDLE_BLOCK_SPECIAL;
+      return cost;
+    default:
+      return cost;
+  }
+}
+
+// How a block ends whose last instruction this is.
+enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in) {
+  if (in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return HEDDLE_KIND_NONE;
+  bool indirect = in->attributes & ZYDIS_ATTRIB_HAS_MODRM;
+  switch (in->meta.category) {
+    case ZYDIS_CATEGORY_COND_BR:
+      return HEDDLE_KIND_COND;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+      return indirect ? HEDDLE_KIND_JUMP : HEDDLE_KIND_NONE;
+    case ZYDIS_CATEGORY_CALL:
+      return indirect ? HEDDLE_KIND_CALL_IND : HEDDLE_KIND_CALL;
+    case ZYDIS_CATEGORY_RET:
+      return in->mnemonic == ZYDIS_MNEMONIC_RET ? HEDDLE_KIND_RET : HEDDLE_KIND_NONE;
+    default:
+      return in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)
+                 ? HEDDLE_KIND_REP
+                 : HEDDLE_KIND_NONE;
+  }
+}
+
+bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to) {
+  size_t lo = 0, hi = cpu->nbreakpoints;
+  while (lo < hi) {
+    size_t mid = (lo + hi) / 2;
+    if (cpu->breakpoints[mid] < from) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < cpu->nbreakpoints && cpu->breakpoints[lo] < to;
+}
+
+#define MAX_BLOCK (512 * ZYDIS_MAX_INSTRUCTION_LENGTH)
+
+// Counts the instructions of [pc, end) and adds up what they cost.
+struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
+  uint8_t code[MAX_BLOCK + ZYDIS_MAX_INSTRUCTION_LENGTH];
+  size_t size = end - pc < MAX_BLOCK ? end - pc : MAX_BLOCK;
+  size_t len = heddle_space_code(cpu->space, pc, code, size);
+  struct heddle_known k = {0};
+  for (size_t at = 0; at < size;) {
+    ZydisDecodedInstruction in;
+    k.count++;
+    if (!decode_bytes(cpu, code + at, len - at, &in)) {
+      // The engine decodes more than the decoder does, or will fault here.
+      k.cost += cpu->costs.instruction;
+      k.kind = HEDDLE_KIND_NONE;
+      break;
+    }
+    k.cost += heddle_cost(cpu, &in, &k.flags);
+    k.kind = heddle_kind_of(&in);
+    at += in.length;
+  }
+  return k;
+}
+
+// ---- tables -----------------------------------------------------------------
+
+// The slot for a block by where its bytes are, or NULL if they lie in two pages.
+static struct heddle_known *known_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
+  uint64_t pte, offset = pc & (HEDDLE_PAGE_SIZE - 1);
+  if (offset + size > HEDDLE_PAGE_SIZE) return NULL;
+  if (heddle_space_walk(cpu->space, pc, HEDDLE_FETCH, true, &pte)) return NULL;
+  uint64_t at = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + offset;
+  *key = at << 13 | size;
+  return &cpu->blocks.known[(at ^ at >> 16) & (HEDDLE_BLOCKS - 1)];
+}
+
+static struct heddle_known find_out(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  uint64_t key;
+  struct heddle_known *slot = known_slot(cpu, pc, size, &key);
+  if (slot && slot->key == key) return *slot;
+  struct heddle_known k = heddle_measure(cpu, pc, pc + size);
+  if (slot) {
+    k.key = key;
+    *slot = k;
+  }
+  return k;
+}
+
+// What is known of the block at pc in the current space, found out if need be.
+// Blocks with nothing to look at are put into the table.
+struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  struct heddle_known k = find_out(cpu, pc, size);
+  uint32_t flags = k.flags;
+  if (cpu->nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
+  flags &= cpu->watched;
+  struct heddle_block *b = flags ? &cpu->blocks.slow : heddle_block_slot(cpu->blocks.table, pc);
+  *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.count << 32 | k.cost, (pc + size) | (uint64_t)k.kind << 56, flags};
+  return b;
+}
+
+// A block is translated anew: what was known of the one before it is outdated.
+void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  heddle_block_slot(cpu->blocks.table, pc)->key = 0;
+  uint64_t key;
+  struct heddle_known *known = cpu->space ? known_slot(cpu, pc, size, &key) : NULL;
+  if (known) known->key = 0;
+}

@@ -1,0 +1,90 @@
+// What is known of translated blocks: how many instructions they have, what
+// those cost, what must be looked at in them and how they end.
+#ifndef HEDDLE_BLOCK_H
+#define HEDDLE_BLOCK_H
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct heddle_cpu;
+struct heddle_space;
+
+// What there is to look at in a block.
+#define HEDDLE_BLOCK_BREAK 1u    // a breakpoint is in it
+#define HEDDLE_BLOCK_PAUSE 2u    // ends with PAUSE
+#define HEDDLE_BLOCK_SYNC 4u     // has an atomic instruction or fence
+#define HEDDLE_BLOCK_SPECIAL 8u  // has an instruction that the engine does not execute as it should
+
+// How a block ends, as far as a branch trace is concerned.
+enum heddle_kind {
+  HEDDLE_KIND_NONE,      // no branch, a direct jump, or one that leaves the program (SYSCALL, INT)
+  HEDDLE_KIND_COND,      // a conditional branch
+  HEDDLE_KIND_JUMP,      // an indirect jump
+  HEDDLE_KIND_CALL,      // a direct call
+  HEDDLE_KIND_CALL_IND,  // an indirect call
+  HEDDLE_KIND_RET,       // a near return
+  HEDDLE_KIND_REP,       // a repeated string instruction
+};
+
+// What was found out about the bytes of a block.
+struct heddle_known {
+  uint64_t key;  // physical address << 13 | size, 0: nothing
+  uint32_t cost;
+  uint16_t count;
+  uint8_t flags;
+  uint8_t kind;
+};
+
+// A block in the table that the block hook reads. Only blocks in which there is
+// nothing to look at are in it.
+struct heddle_block {
+  uint64_t key;   // address | tag of the address space << 48
+  uint64_t take;  // instructions << 32 | cycles
+  uint64_t end;   // address behind the block | kind << 56
+  uint64_t flags;
+};
+
+#define HEDDLE_BLOCKS (1u << 16)
+#define HEDDLE_ADDRESS (((uint64_t)1 << 48) - 1)
+
+// The tag of no address space: nothing in the table matches it.
+#define HEDDLE_NO_TAG ((uint64_t)0xffff << 48)
+#define HEDDLE_SPACES 16u
+
+// The tables, and which address spaces their tags stand for.
+struct heddle_blocks {
+  struct heddle_block *table;  // by virtual address
+  struct heddle_known *known;  // by physical address, for blocks within one page
+  uint64_t codes[HEDDLE_SPACES], tags[HEDDLE_SPACES];
+  uint64_t last_tag;  // not shifted
+  unsigned next;      // of codes, to be replaced
+  struct heddle_block slow;  // the last block described that may not be in the table
+};
+
+int heddle_blocks_init(struct heddle_blocks *b);
+void heddle_blocks_close(struct heddle_blocks *b);
+void heddle_blocks_forget(struct heddle_blocks *b);
+uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code);
+
+static inline struct heddle_block *heddle_block_slot(struct heddle_block *table, uint64_t pc) {
+  return (struct heddle_block *)((char *)table + ((pc * sizeof *table) & (HEDDLE_BLOCKS - 1) * sizeof *table));
+}
+
+static inline uint64_t heddle_block_pc(const struct heddle_block *b) { return b->key & HEDDLE_ADDRESS; }
+static inline uint64_t heddle_block_end(const struct heddle_block *b) { return b->end & HEDDLE_ADDRESS; }
+static inline enum heddle_kind heddle_block_kind(const struct heddle_block *b) { return (enum heddle_kind)(b->end >> 56); }
+static inline uint32_t heddle_block_count(const struct heddle_block *b) { return (uint32_t)(b->take >> 32); }
+static inline uint32_t heddle_block_cost(const struct heddle_block *b) { return (uint32_t)b->take; }
+
+bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
+uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags);
+enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);
+struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
+struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to);
+size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max);
+
+#endif

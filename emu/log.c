@@ -1,0 +1,96 @@
+#include "log.h"
+
+#include <stdlib.h>
+
+#include "cpu.h"
+
+int heddle_log_start(struct heddle_cpu *cpu, bool timed) {
+  struct heddle_log *log = &cpu->log;
+  if (!log->words) log->words = malloc(HEDDLE_LOG_WORDS * sizeof *log->words);
+  if (!log->words) return -1;
+  log->on = true;
+  log->timed = timed;
+  log->most = timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST;
+  return 0;
+}
+
+void heddle_log_close(struct heddle_log *log) {
+  free(log->words);
+  free(log->code);
+  free(log->bytes);
+}
+
+static void push(struct heddle_log *log, uint64_t tag, uint64_t payload) {
+  log->words[log->nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
+}
+
+static void push_time(struct heddle_cpu *cpu) {
+  if (cpu->log.timed) push(&cpu->log, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
+}
+
+// Writes out the outcomes that are not in a word yet.
+void heddle_log_flush(struct heddle_cpu *cpu) {
+  struct heddle_log *log = &cpu->log;
+  if (!log->noutcomes) return;
+  push_time(cpu);
+  push(log, HEDDLE_LOG_TNT, (uint64_t)log->noutcomes << 48 | log->outcomes);
+  log->noutcomes = 0;
+  log->outcomes = 0;
+}
+
+static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
+  heddle_log_flush(cpu);
+  push_time(cpu);
+  push(&cpu->log, tag, pc);
+}
+
+// Logs that after a block's last instruction, which ends at end, pc came.
+void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
+  struct heddle_log *log = &cpu->log;
+  switch (kind) {
+    case HEDDLE_KIND_NONE:
+      return;
+    case HEDDLE_KIND_COND:
+      log->outcomes = log->outcomes << 1 | (pc != end);
+      if (++log->noutcomes == log->most) heddle_log_flush(cpu);
+      return;
+    case HEDDLE_KIND_REP:
+      log->repeated += pc != end;
+      return;
+    case HEDDLE_KIND_CALL:
+      heddle_log_flush(cpu);
+      push(log, HEDDLE_LOG_CALL, end);
+      return;
+    case HEDDLE_KIND_CALL_IND:
+      heddle_log_flush(cpu);
+      push(log, HEDDLE_LOG_CALL, end);
+      push_target(cpu, HEDDLE_LOG_TIP, pc);
+      return;
+    case HEDDLE_KIND_JUMP:
+      push_target(cpu, HEDDLE_LOG_TIP, pc);
+      return;
+    case HEDDLE_KIND_RET:
+      push_target(cpu, HEDDLE_LOG_RET, pc);
+      return;
+  }
+}
+
+// Makes room for at least need more elements of size bytes.
+static void *grow(void *p, size_t used, size_t need, size_t *room, size_t size) {
+  if (used + need <= *room) return p;
+  *room = 2 * (used + need);
+  p = realloc(p, *room * size);
+  if (!p) abort();
+  return p;
+}
+
+// Logs the bytes of code that is about to run.
+void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  struct heddle_log *log = &cpu->log;
+  log->code = grow(log->code, log->ncode, 1, &log->code_room, sizeof *log->code);
+  log->bytes = grow(log->bytes, log->nbytes, size, &log->bytes_room, 1);
+  size_t n = heddle_space_code(cpu->space, pc, log->bytes + log->nbytes, size);
+  uint64_t at = heddle_cpu_instructions_now(cpu) - log->repeated;
+  log->code[log->ncode++] = (struct heddle_code_entry){pc, at, (uint32_t)n, (uint32_t)log->nbytes};
+  log->nbytes += n;
+}

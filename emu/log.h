@@ -1,0 +1,51 @@
+// Logs of what a run did: its branches, and the code that it met for the first
+// time. See log.go for the layout.
+#ifndef HEDDLE_LOG_H
+#define HEDDLE_LOG_H
+
+#include "block.h"
+
+#define HEDDLE_LOG_TNT 1u   // n << 48 | outcomes, the first one highest
+#define HEDDLE_LOG_TIP 2u   // target of an indirect jump or call
+#define HEDDLE_LOG_CALL 3u  // return address of a call
+#define HEDDLE_LOG_RET 4u   // target of a return
+#define HEDDLE_LOG_TIME 5u  // cycles of the run so far
+#define HEDDLE_LOG_TAG_SHIFT 60
+
+// Room that a run leaves: a block that is stepped through logs at most two
+// words an instruction, and a stop comes at a block's start only.
+#define HEDDLE_LOG_WORDS (1u << 16)
+#define HEDDLE_LOG_SLACK 4096u
+#define HEDDLE_LOG_MOST 47u        // outcomes in a word
+#define HEDDLE_LOG_MOST_TIMED 6u   // where words are stamped with their time
+
+struct heddle_code_entry {
+  uint64_t pc, at;  // at: instructions of the run before it, repeated ones counted once
+  uint32_t size, offset;  // of its bytes
+};
+
+struct heddle_log {
+  bool on, timed;
+  unsigned noutcomes, most;
+  uint64_t outcomes;
+  size_t nwords;
+  uint64_t *words;
+  uint64_t repeated;  // iterations of repeated string instructions but the last of each
+
+  struct heddle_code_entry *code;
+  size_t ncode, code_room;
+  uint8_t *bytes;
+  size_t nbytes, bytes_room;
+};
+
+static inline bool heddle_log_full(const struct heddle_log *log) {
+  return log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
+}
+
+int heddle_log_start(struct heddle_cpu *cpu, bool timed);
+void heddle_log_close(struct heddle_log *log);
+void heddle_log_flush(struct heddle_cpu *cpu);
+void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc);
+void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+
+#endif
