@@ -120,7 +120,7 @@ func (s *Socket) Send(c *vfs.Ctx, out *Outgoing) (int, []*wait.Queue, unix.Errno
 		errno = s.netlinkSend(out)
 		n = len(out.Data)
 	case s.isUDP():
-		errno = s.udpSend(c, out)
+		errno = s.udpSend(out)
 		n = len(out.Data)
 	default:
 		n, errno = s.tcpWrite(out)
@@ -234,7 +234,7 @@ func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 		if s.state == listening {
 			return nil, unix.EINVAL
 		}
-		n = s.recvBytes
+		n = s.plainBytes()
 		if !s.Stream() && !(s.isUnix() && s.kind == unix.SOCK_SEQPACKET) && len(s.recv) > 0 {
 			n = len(s.recv[0].data)
 		}
@@ -246,6 +246,9 @@ func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 	case siocatmark:
 		if s.isUDP() || s.isNetlink() {
 			return nil, unix.ENOTTY
+		}
+		if s.isTCP() && s.atMark() {
+			n = 1
 		}
 	default:
 		return nil, unix.ENOTTY

@@ -56,6 +56,7 @@ type Outgoing struct {
 	Rights []*vfs.File // references stay the caller's
 	Cred   *Cred       // SCM_CREDENTIALS, checked by the caller
 	OOB    bool
+	More   bool // MSG_MORE
 }
 
 // Incoming is what is to be received, and what was.
@@ -172,6 +173,7 @@ func (s *Socket) readStream(in *Incoming) unix.Errno {
 		} else {
 			m.data = m.data[n:]
 			s.hold(-n)
+			s.consumed += uint64(n)
 			if len(m.data) == 0 {
 				s.dequeue().discard()
 			}

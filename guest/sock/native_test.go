@@ -97,7 +97,11 @@ const polled = 0x7fff &^ unix.POLLNVAL
 
 func pollNative(fd int) uint32 {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: polled}}
-	if _, err := unix.Poll(fds, 0); err != nil {
+	_, err := unix.Poll(fds, 0)
+	for err == unix.EINTR {
+		_, err = unix.Poll(fds, 0)
+	}
+	if err != nil {
 		panic(err)
 	}
 	return uint32(fds[0].Revents)
@@ -148,7 +152,7 @@ var optionNames = map[string][2]int{
 	"tos": {unix.IPPROTO_IP, unix.IP_TOS}, "ttl": {unix.IPPROTO_IP, unix.IP_TTL}, "pktinfo": {unix.IPPROTO_IP, unix.IP_PKTINFO},
 	"recverr": {unix.IPPROTO_IP, unix.IP_RECVERR}, "mtu_discover": {unix.IPPROTO_IP, unix.IP_MTU_DISCOVER},
 	"multicast_ttl": {unix.IPPROTO_IP, unix.IP_MULTICAST_TTL}, "multicast_loop": {unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP},
-	"freebind": {unix.IPPROTO_IP, unix.IP_FREEBIND}, "mtu": {unix.IPPROTO_IP, unix.IP_MTU},
+	"udp_cork": {unix.IPPROTO_UDP, unix.UDP_CORK}, "freebind": {unix.IPPROTO_IP, unix.IP_FREEBIND}, "mtu": {unix.IPPROTO_IP, unix.IP_MTU},
 }
 
 func optionNumber(name string) (level, number int) {

@@ -88,6 +88,7 @@ var known = map[option]number{
 	{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP}:   {0, 0, most},
 	{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT}:   {0, 0, most},
 	{unix.IPPROTO_TCP, unix.TCP_FASTOPEN}:       {0, 0, most},
+	{unix.IPPROTO_UDP, unix.UDP_CORK}:           flag,
 	{unix.IPPROTO_UDP, unix.UDP_GRO}:            flag,
 	{unix.IPPROTO_IP, unix.IP_TOS}:              {0, -most - 1, most},
 	{unix.IPPROTO_IP, unix.IP_TTL}:              {64, 1, 255},
@@ -213,6 +214,11 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 			return unix.EINVAL
 		}
 		x.v6only = v != 0
+	case option{unix.IPPROTO_UDP, unix.UDP_CORK}:
+		if s.corked && v == 0 {
+			s.udpPush()
+		}
+		return s.keep(o, v)
 	default:
 		return s.keep(o, v)
 	}

@@ -1,6 +1,8 @@
 package sock
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -80,10 +82,10 @@ func overlap(a, b *Socket) bool {
 
 // conflict tells whether s cannot share its port with o.
 func (s *Socket) conflict(o *Socket) bool {
-	if !overlap(s, o) {
+	if !overlap(s, o) || o.gone() {
 		return false
 	}
-	if s.opts.reusePort && o.opts.reusePort && s.owner.UID == o.owner.UID {
+	if s.opts.reusePort && o.opts.reusePort && (s.owner.UID == o.owner.UID || o.state == timeWait) {
 		return false
 	}
 	if s.opts.reuseAddr && o.opts.reuseAddr {
@@ -94,6 +96,7 @@ func (s *Socket) conflict(o *Socket) bool {
 
 // reserve gives s the port of its local address, or a free one for port 0.
 func (s *Socket) reserve() unix.Errno {
+	s.stack.expire()
 	p := s.ports()
 	if s.local.Port != 0 {
 		for _, o := range p.byPort[s.local.Port] {
@@ -104,19 +107,28 @@ func (s *Socket) reserve() unix.Errno {
 		p.add(s)
 		return 0
 	}
+	unused := func(o *Socket) bool { return false }
+	if p.choose(s, unused) || p.choose(s, (*Socket).old) {
+		return 0
+	}
+	return unix.EADDRINUSE
+}
+
+// choose gives s the next port all of whose sockets do not matter.
+func (p *portTable) choose(s *Socket, ignore func(*Socket) bool) bool {
 	for range lastPort - firstPort + 1 {
 		if p.next < firstPort || p.next > lastPort {
 			p.next = firstPort
 		}
 		port := p.next
 		p.next++
-		if len(p.byPort[port]) == 0 {
+		if !slices.ContainsFunc(p.byPort[port], func(o *Socket) bool { return !ignore(o) }) {
 			s.local.Port = port
 			p.add(s)
-			return 0
+			return true
 		}
 	}
-	return unix.EADDRINUSE
+	return false
 }
 
 // inetBind gives a socket a local address.
@@ -159,6 +171,13 @@ func (s *Socket) anyAddress() [16]byte {
 		return any4
 	}
 	return any6
+}
+
+// forgetAddress takes a local address away that the program did not choose.
+func (s *Socket) forgetAddress() {
+	if !s.addrLocked {
+		s.local.IP = s.anyAddress()
+	}
 }
 
 // ephemeral gives a socket without a port one.

@@ -14,6 +14,7 @@ type Stack struct {
 	autobind    uint32                   // the next name to try for a UNIX socket without one
 	tcp, udp    portTable
 	lastNetlink uint32
+	remains     []*Socket // in the order in which they end
 
 	held       int // bytes of data in all receive queues
 	inFlight   int // descriptions in messages
@@ -67,6 +68,7 @@ const (
 	connected
 	closeWait // TCP: the other side has sent all
 	finWait   // TCP: this side has sent all
+	timeWait  // TCP: the remains of a connection, see remains
 )
 
 // Halves of a connection that are shut down, as bits.
@@ -94,8 +96,16 @@ type Socket struct {
 	closed        bool
 	err           unix.Errno // to be reported once, SO_ERROR
 
+	cork   []byte // UDP: of a datagram that is not complete
+	corkTo Addr
+	corked bool
+
+	consumed uint64 // TCP: bytes received, and taken away
+	urgent   urgent
+
 	phase      phase // TCP
 	done       bool  // TCP: the other side has sent all
+	until      int64 // TCP: real time in ns at which remains end
 	portLocked bool  // the program chose the port
 	addrLocked bool  // the program chose the address
 

@@ -9,7 +9,7 @@ import (
 
 // The functions of this file follow net/ipv4/af_inet.c and net/ipv4/tcp.c. What
 // one side sends reaches the other at once, so that of TCP's states only those
-// are seen in which a side waits for the other; TIME_WAIT takes no time.
+// are seen in which a side waits for the other, and TIME_WAIT.
 
 // Sizes of Linux's TCP over the loopback interface.
 const (
@@ -27,6 +27,7 @@ const (
 	unconnected phase = iota
 	underWay
 	established
+	over // shut down after the connection failed
 )
 
 // tcpListen makes sure that the socket has a port that nobody listens on.
@@ -53,6 +54,8 @@ func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 	switch s.phase {
 	case established:
 		return unix.EISCONN
+	case over:
+		return unix.EINVAL
 	case underWay:
 		if s.state == connecting {
 			return unix.EALREADY
@@ -101,10 +104,18 @@ func (s *Socket) dial(c *vfs.Ctx, a Addr) unix.Errno {
 	s.remote = a
 	s.remote.Family = uint16(s.family)
 	s.owner = credOf(c)
-	s.state = connecting
+	if s.taken() {
+		s.remote.Port = 0
+		s.forgetAddress()
+		return unix.EADDRNOTAVAIL
+	}
+	s.state, s.err, s.done = connecting, 0, false
 	l := s.ports().receiver(s.local, s.remote, func(o *Socket) bool { return o.state == listening })
 	if l == nil && s.remote.IP == s.local.IP && s.remote.Port == s.local.Port {
 		s.state, s.peer = connected, s // a simultaneous open with itself
+		if s.shut&shutWrite != 0 {
+			s.finish()
+		}
 		return 0
 	}
 	if l == nil || is4(s.remote.IP) != is4(s.local.IP) {
@@ -184,6 +195,7 @@ func (s *Socket) finish() {
 	switch {
 	case o == s:
 		s.done = true
+		s.stack.bury(s)
 		s.end()
 	case s.state == connected:
 		s.state = finWait
@@ -194,6 +206,7 @@ func (s *Socket) finish() {
 	case s.state == closeWait:
 		s.end()
 		o.done = true
+		s.stack.bury(o)
 		o.end()
 	}
 }
@@ -221,9 +234,6 @@ func (s *Socket) spacious() bool {
 
 // tcpWrite sends as much as fits.
 func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
-	if out.OOB {
-		return 0, unix.EOPNOTSUPP
-	}
 	if s.state == connecting && s.err == 0 && s.shut&shutWrite == 0 {
 		return 0, unix.EAGAIN
 	}
@@ -244,13 +254,16 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 	if n <= 0 && len(out.Data) > 0 {
 		return 0, unix.EAGAIN
 	}
+	if out.OOB && n > 0 {
+		o.mark(n, out.Data[n-1])
+	}
 	for rest := out.Data[:n]; len(rest) > 0; {
 		part := rest[:min(len(rest), segment)]
 		rest = rest[len(part):]
 		o.append(part)
 	}
 	if n > 0 {
-		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND)
+		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.EPOLLPRI)
 	}
 	return n, 0
 }
@@ -268,18 +281,20 @@ func (s *Socket) append(b []byte) {
 // tcpRead receives, in the order of checks of tcp_recvmsg.
 func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 	switch {
-	case in.OOB:
-		return unix.EINVAL
 	case s.state == listening:
 		return unix.ENOTCONN
+	case in.OOB:
+		return s.readUrgent(in)
 	}
 	if len(s.recv) > 0 {
 		full := s.peer != nil && !s.peer.spacious()
-		errno := s.readStream(in)
+		errno := s.readTCP(in)
 		if full && s.peer.spacious() {
 			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 		}
-		return errno
+		if errno != unix.EAGAIN {
+			return errno
+		}
 	}
 	if s.done {
 		return 0
@@ -299,7 +314,7 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 // tcpShutdown shuts halves of a connection (inet_shutdown).
 func (s *Socket) tcpShutdown(how int) unix.Errno {
 	if s.phase == underWay {
-		s.phase = unconnected
+		s.phase = over
 		if s.live() {
 			s.phase = established
 		}
@@ -380,10 +395,8 @@ func (s *Socket) tcpDisconnect() {
 	}
 	s.purge()
 	s.remote.Port = 0
-	if !s.addrLocked {
-		s.local.IP = s.anyAddress()
-	}
-	s.shut, s.done, s.peer = 0, false, nil
+	s.forgetAddress()
+	s.shut, s.done, s.peer, s.urgent = 0, false, nil, urgent{}
 }
 
 // tcpClose ends a TCP socket. What was received and not read, or a linger time
@@ -404,6 +417,7 @@ func (s *Socket) tcpClose() {
 		s.end()
 	default:
 		s.shut = shutBoth
+		s.until = s.stack.now() + remainsNS
 		s.finish()
 	}
 	s.purge()
@@ -425,8 +439,11 @@ func (s *Socket) tcpReady() uint32 {
 		mask |= unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP
 	}
 	if s.state != connecting {
-		if s.recvBytes > 0 {
+		if s.readable() {
 			mask |= unix.EPOLLIN | unix.EPOLLRDNORM
+		}
+		if s.urgent.state == urgentHere {
+			mask |= unix.EPOLLPRI
 		}
 		if s.shut&shutWrite != 0 || s.spacious() {
 			mask |= unix.EPOLLOUT | unix.EPOLLWRNORM

@@ -52,38 +52,47 @@ func (s *Socket) udpDisconnect() {
 		s.release()
 		s.local.Port = 0
 	}
-	if !s.addrLocked {
-		s.local.IP = s.anyAddress()
-	}
+	s.forgetAddress()
 }
 
-// udpSend sends a datagram. What nobody receives is lost; a socket that is
-// connected is told at its next call.
-func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
+// udpSend sends a datagram, or keeps it until the program has sent the rest of
+// it (MSG_MORE, UDP_CORK).
+func (s *Socket) udpSend(out *Outgoing) unix.Errno {
 	if errno := s.ephemeral(); errno != 0 {
 		return unix.EAGAIN
 	}
-	limit := maxDatagram
-	if s.family == unix.AF_INET6 {
-		limit = maxDatagram6
-	}
-	switch {
-	case out.OOB && s.family == unix.AF_INET:
-		return unix.EOPNOTSUPP
-	case len(out.Data) > 0xffff, len(out.Data) > limit:
-		return unix.EMSGSIZE
-	}
-	to := s.remote
-	if out.To != nil {
-		to = *out.To
-		if errno := s.checkDestination(&to); errno != 0 {
+	if !s.corked {
+		if errno := s.udpBegin(out); errno != 0 {
 			return errno
 		}
-		if to.Port == 0 {
-			return unix.EINVAL
-		}
-	} else if s.state != connected {
-		return unix.EDESTADDRREQ
+	}
+	limit := maxDatagram
+	if !is4(s.corkTo.IP) {
+		limit = maxDatagram6
+	}
+	if len(s.cork)+len(out.Data) > limit {
+		s.cork, s.corked = nil, false
+		return unix.EMSGSIZE
+	}
+	s.cork = append(s.cork, out.Data...)
+	s.corked = out.More || s.opts.values[option{unix.IPPROTO_UDP, unix.UDP_CORK}] != 0
+	if !s.corked {
+		s.udpPush()
+	}
+	return 0
+}
+
+// udpBegin finds out whether and where a datagram can be sent.
+func (s *Socket) udpBegin(out *Outgoing) unix.Errno {
+	to, errno := s.udpTarget(out)
+	if errno != 0 {
+		return errno
+	}
+	switch {
+	case is4(to.IP) && len(out.Data) > 0xffff:
+		return unix.EMSGSIZE
+	case is4(to.IP) && out.OOB:
+		return unix.EOPNOTSUPP
 	}
 	if errno := s.destination(&to); errno != 0 {
 		return errno
@@ -94,22 +103,59 @@ func (s *Socket) udpSend(_ *vfs.Ctx, out *Outgoing) unix.Errno {
 	if s.shut&shutWrite != 0 {
 		return unix.EPIPE
 	}
+	s.corkTo = to
+	return 0
+}
+
+// udpTarget is where a datagram is to be sent.
+func (s *Socket) udpTarget(out *Outgoing) (Addr, unix.Errno) {
+	six := s.family == unix.AF_INET6
+	if out.To == nil || six && out.To.Family == unix.AF_UNSPEC {
+		if s.state != connected {
+			return Addr{}, unix.EDESTADDRREQ
+		}
+		return s.remote, 0
+	}
+	to := *out.To
+	family := unix.AF_INET
+	switch {
+	case six && to.Family == unix.AF_INET6:
+		family = unix.AF_INET6
+	case six && to.Family != unix.AF_INET:
+		return to, unix.EINVAL
+	case to.Family == unix.AF_UNSPEC:
+		to.Family = unix.AF_INET
+	}
+	if six && s.opts.v6only && is4(to.IP) {
+		return to, unix.ENETUNREACH
+	}
+	if errno := to.checkInet(family); errno != 0 {
+		return to, errno
+	}
+	if to.Port == 0 {
+		return to, unix.EINVAL
+	}
+	return to, 0
+}
+
+// udpPush sends what is kept. What nobody receives is lost; a socket that is
+// connected is told at its next call.
+func (s *Socket) udpPush() {
+	data, to := s.cork, s.corkTo
+	s.cork, s.corked = nil, false
 	from := Addr{Family: s.local.Family, IP: s.source(to.IP), Port: s.local.Port}
-	o := s.stack.udp.receiver(from, to, func(o *Socket) bool { return true })
+	o := s.stack.udp.receiver(from, to, func(*Socket) bool { return true })
 	if o == nil {
-		if s.state == connected && to == s.remote {
+		if s.state == connected && is4(to.IP) == is4(s.local.IP) && to.IP == s.remote.IP && to.Port == s.remote.Port {
 			s.fail(unix.ECONNREFUSED)
 		}
-		return 0
+		return
 	}
 	if o.recvCost > o.opts.recvBuffer || s.stack.short() {
-		return 0
+		return
 	}
 	from.Family = uint16(o.family)
-	o.enqueue(&message{
-		data: append([]byte(nil), out.Data...), from: from, to: to, cost: datagramCost(len(out.Data)),
-	})
-	return 0
+	o.enqueue(&message{data: data, from: from, to: to, cost: datagramCost(len(data))})
 }
 
 // udpShutdown shuts halves. Without a peer it does so too, but fails.

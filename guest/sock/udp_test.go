@@ -179,6 +179,35 @@ func TestUDPAddresses(t *testing.T) {
 	`)
 }
 
+func TestUDPDatagramsInParts(t *testing.T) {
+	overBoth(t, `
+		socket a FAMILY dgram
+		bind a HOST:0
+		socket b FAMILY dgram
+		send b 5 more
+		send b 5 to HOST:=a more
+		send b 6 more
+		recv a 100
+		send b 7
+		recv a 100
+		connect b HOST:=a
+		send b 3 more
+		send b 2 to HOST:1
+		recv a 100
+		set b udp_cork 1
+		send b 3
+		send b 4
+		get b udp_cork
+		set b udp_cork 0
+		recv a 100
+		recv a 100
+		send b 60000 more
+		send b 60000
+		send b 6
+		recv a 100000
+	`)
+}
+
 func TestUDPBuffersAreBounded(t *testing.T) {
 	w := newWorld(t, "")
 	defer w.closeAll()

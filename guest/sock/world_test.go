@@ -2,12 +2,10 @@ package sock_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +25,7 @@ import (
 //	socket NAME FAMILY KIND      pair NAME NAME FAMILY KIND
 //	bind NAME ADDR               listen NAME BACKLOG
 //	connect NAME ADDR            accept NAME NEW
-//	send NAME BYTES [to ADDR] [oob] [fds NAME,...] [cred]
+//	send NAME BYTES [to ADDR] [oob] [more] [fds NAME,...] [cred]
 //	recv NAME BYTES [peek] [trunc] [oob]
 //	shutdown NAME rd|wr|rdwr     close NAME
 //	name NAME    peer NAME       poll NAME
@@ -35,7 +33,8 @@ import (
 //	ioctl NAME inq|outq|atmark
 //
 // Addresses: 1.2.3.4:80, [::1]:80, @NAME (of a UNIX socket), /NAME (a path),
-// unspec. A port of the form =NAME is the port of that socket.
+// unspec. A port of the form =NAME is the port that the socket has or, if it is
+// closed, had.
 type world struct {
 	t       tester
 	fs      *vfs.FS
@@ -44,6 +43,7 @@ type world struct {
 	dir     string // for path names on the host
 	prefix  string // of abstract names on the host
 	sockets map[string]*both
+	had     map[string][2]uint16 // ports of sockets that are closed, native and guest
 	ports   [2]map[uint16]string // by number, native and guest
 	counter byte                 // makes the bytes that are sent
 	history []string
@@ -77,7 +77,7 @@ func newWorld(t tester, dir string) *world {
 		ctx: &vfs.Ctx{
 			Cred: vfs.NewCred(uint32(os.Getuid()), uint32(os.Getgid())), Root: fs.Root(), Cwd: fs.Root(), PID: int32(os.Getpid()),
 		},
-		sockets: map[string]*both{}, ports: [2]map[uint16]string{{}, {}},
+		sockets: map[string]*both{}, had: map[string][2]uint16{}, ports: [2]map[uint16]string{{}, {}},
 	}
 }
 
@@ -191,6 +191,7 @@ func (w *world) do(f []string) (native, guest result) {
 		how := map[string]int{"rd": 0, "wr": 1, "rdwr": 2, "bad": 3}[f[2]]
 		return one(show(errnoOf(unix.Shutdown(s.fd, how)), "ok")), one(show(g.Shutdown(how), "ok"))
 	case "close":
+		w.had[f[1]] = [2]uint16{portOf(nativeName(s.fd)), portOf(g.Name())}
 		_ = unix.Close(s.fd)
 		s.file.Unref()
 		delete(w.sockets, f[1])
@@ -261,154 +262,6 @@ func (w *world) accept(s *both, name string) (native, guest result) {
 	return one(show(errnoOf(err), "ok")), one(show(errno, "ok"))
 }
 
-// address encodes an address for both worlds.
-func (w *world) address(s *both, text string) (native, guest []byte) {
-	switch {
-	case text == "unspec":
-		b := make([]byte, 16)
-		return b, b
-	case text[0] == '@':
-		return unixAddress("\x00" + w.prefix + text[1:]), unixAddress("\x00" + text[1:])
-	case text[0] == '/':
-		return unixAddress(filepath.Join(w.dir, text[1:]) + "\x00"), unixAddress("/tmp" + text + "\x00")
-	case text == "none":
-		return unixAddress(""), unixAddress("")
-	}
-	at := strings.LastIndexByte(text, ':')
-	host, port := text[:at], text[at+1:]
-	var np, gp uint16
-	if port[0] == '=' {
-		if o := w.sockets[port[1:]]; o != nil {
-			np, gp = portOf(nativeName(o.fd)), portOf(o.guest().Name())
-		} else {
-			np, gp = 1, 1
-		}
-	} else {
-		np = uint16(number(port))
-		gp = np
-	}
-	return inetAddress(host, np), inetAddress(host, gp)
-}
-
-func unixAddress(name string) []byte { return append([]byte{unix.AF_UNIX, 0}, name...) }
-
-func inetAddress(host string, port uint16) []byte {
-	if host[0] == '[' {
-		b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET6)
-		b = binary.BigEndian.AppendUint16(b, port)
-		b = append(b, 0, 0, 0, 0)
-		b = append(b, parseIP6(strings.Trim(host, "[]"))...)
-		return append(b, 0, 0, 0, 0)
-	}
-	b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
-	b = binary.BigEndian.AppendUint16(b, port)
-	for _, part := range strings.Split(host, ".") {
-		b = append(b, byte(number(part)))
-	}
-	return append(b, make([]byte, 8)...)
-}
-
-func parseIP6(s string) []byte {
-	ip := make([]byte, 16)
-	switch {
-	case s == "::":
-	case s == "::1":
-		ip[15] = 1
-	case strings.HasPrefix(s, "::ffff:"):
-		ip[10], ip[11] = 0xff, 0xff
-		for i, part := range strings.Split(s[7:], ".") {
-			ip[12+i] = byte(number(part))
-		}
-	default: // 2001:db8::1
-		copy(ip, []byte{0x20, 0x01, 0x0d, 0xb8})
-		ip[15] = 1
-	}
-	return ip
-}
-
-func (w *world) parsed(s *sock.Socket, raw []byte, do func(sock.Addr) unix.Errno) string {
-	a, errno := sock.Parse(raw, s.Family())
-	if errno == 0 {
-		errno = do(a)
-	}
-	return show(errno, "ok")
-}
-
-func portOf(raw []byte) uint16 {
-	if len(raw) < 4 {
-		return 0
-	}
-	switch binary.LittleEndian.Uint16(raw) {
-	case unix.AF_INET, unix.AF_INET6:
-		return binary.BigEndian.Uint16(raw[2:])
-	}
-	return 0
-}
-
-// notePorts gives ports that are new the same name in both worlds.
-func (w *world) notePorts() {
-	for _, s := range w.sockets {
-		np, gp := portOf(nativeName(s.fd)), portOf(s.guest().Name())
-		if np < 20000 || gp < 20000 {
-			continue
-		}
-		if w.ports[0][np] == "" && w.ports[1][gp] == "" {
-			name := fmt.Sprintf("P%d", len(w.ports[0])+1)
-			w.ports[0][np], w.ports[1][gp] = name, name
-		}
-	}
-}
-
-// portNames replaces a port in a result, which is marked as :<number>.
-func (w *world) portNames(world int, s string) string {
-	at := strings.LastIndex(s, ":<")
-	if at < 0 {
-		return s
-	}
-	end := at + strings.IndexByte(s[at:], '>')
-	n, _ := strconv.Atoi(s[at+2 : end])
-	name := w.ports[world][uint16(n)]
-	if name == "" {
-		name = strconv.Itoa(n)
-	}
-	return s[:at+1] + name + s[end+1:]
-}
-
-func (w *world) showAddress(world int, raw []byte) string {
-	if len(raw) < 2 {
-		return "-"
-	}
-	switch binary.LittleEndian.Uint16(raw) {
-	case unix.AF_UNIX:
-		name := string(raw[2:])
-		if world == 0 {
-			name = strings.Replace(name, w.prefix, "", 1)
-			name = strings.Replace(name, w.dir, "/tmp", 1)
-		}
-		if len(name) == 6 && name[0] == 0 {
-			name = "autobound"
-		}
-		return strconv.Quote(name)
-	default:
-		at := 4
-		if len(raw) > 20 {
-			at = 8
-		}
-		return fmt.Sprintf("%d/%d/%x:<%d>", raw[0], len(raw), raw[at:], portOf(raw))
-	}
-}
-
-func (w *world) names(s *both, peer bool) (native, guest result) {
-	call := uintptr(unix.SYS_GETSOCKNAME)
-	raw, errno := s.guest().Name(), unix.Errno(0)
-	if peer {
-		call = unix.SYS_GETPEERNAME
-		raw, errno = s.guest().Peer()
-	}
-	nraw, nerrno := rawName(call, s.fd)
-	return one(show(nerrno, w.showAddress(0, nraw))), one(show(errno, w.showAddress(1, raw)))
-}
-
 func (w *world) bytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -452,6 +305,9 @@ func (w *world) send(s *both, f []string) (native, guest result) {
 	}
 	if out.OOB = has(f, "oob"); out.OOB {
 		flags |= unix.MSG_OOB
+	}
+	if out.More = has(f, "more"); out.More {
+		flags |= unix.MSG_MORE
 	}
 	if names := after(f, "fds"); names != "" {
 		var fds []int
