@@ -30,6 +30,9 @@ type Variant struct {
 	Delays bool
 	// Sanitize compiles with gcc's thread sanitizer.
 	Sanitize bool
+	// Count makes the program print how many synchronization operations it
+	// did, on standard error.
+	Count bool
 }
 
 // Variants are the eight ways in which `make programs` builds each form.
@@ -75,6 +78,9 @@ func (v Variant) label() string {
 	if v.Sanitize {
 		name += "-tsan"
 	}
+	if v.Count {
+		name += "-count"
+	}
 	return name
 }
 
@@ -89,6 +95,9 @@ func (v Variant) flags() []string {
 	}
 	if v.Delays {
 		args = append(args, "-DDELAYS")
+	}
+	if v.Count {
+		args = append(args, "-DCOUNT")
 	}
 	if v.Debug || v.Sanitize {
 		args = append(args, "-g")
@@ -109,7 +118,7 @@ func (p Program) Build(v Variant) (string, error) {
 	if !p.Has(v.Form) {
 		return "", fmt.Errorf("build %s: it has no %s form", p.Name, v.Form)
 	}
-	args := append(v.flags(), path.Join(p.Name, p.Name+".c"))
+	args := append(v.flags(), path.Join(p.Folder, p.Name+".c"))
 	args = append(append(args, p.Link...), "-lm")
 	out, err := p.build(v.label(), args)
 	if err != nil {
@@ -150,7 +159,7 @@ type file struct {
 // files are the sources that the program is made of: its own and all headers.
 func (p Program) files() ([]file, error) {
 	var all []file
-	for _, pattern := range []string{"common/*.h", p.Name + "/*.c"} {
+	for _, pattern := range []string{"common/*.h", p.Folder + "/*.c"} {
 		names, err := fs.Glob(sources, pattern)
 		if err != nil {
 			return nil, err

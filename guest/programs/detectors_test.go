@@ -132,6 +132,9 @@ func byLine(a, b string) int {
 func TestFixedFormsAreClean(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		for _, d := range detectors {
+			if p.Kind == Memory && d.name != "tsan" {
+				continue // the others know nothing of C11's atomic accesses
+			}
 			v := d.variant
 			v.Form = Fixed
 			r, log := d.watch(t, timeLimit, build(t, p, v), p.CommandLine(p.Arguments.Test, 4))
@@ -148,7 +151,7 @@ func TestFixedFormsAreClean(t *testing.T) {
 // TestBuggyFormsAreReported runs the buggy forms under all detectors, until
 // together they have named every line of program.yaml. None may name another.
 func TestBuggyFormsAreReported(t *testing.T) {
-	each(t, Buggy, func(t *testing.T, p Program) {
+	eachBug(t, func(t *testing.T, p Program) {
 		var named, found []string
 		for _, r := range p.Races {
 			named = append(named, r.Lines...)

@@ -26,14 +26,16 @@ import (
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
 
-//go:embed common/*.h */*.c */program.yaml
+//go:embed common/*.h */*.c */program.yaml memmodel/*/*.c memmodel/*/program.yaml
 var sources embed.FS
 
 // Program is one program of the suite, as its program.yaml says.
 type Program struct {
 	// Name is the name of the program and of its folder.
 	Name string `mapstructure:"name"`
-	Kind Kind   `mapstructure:"kind"`
+	// Folder is where the program lies below this package's folder.
+	Folder string `mapstructure:"-"`
+	Kind   Kind   `mapstructure:"kind"`
 	// About says in one sentence what the program does.
 	About string `mapstructure:"about"`
 	// StandsFor names the program or figure of a paper that this one replaces.
@@ -59,6 +61,9 @@ type Program struct {
 	// Outcomes are the classes of outcome that the buggy form can have. The
 	// fixed form is always correct.
 	Outcomes []Outcome `mapstructure:"outcomes"`
+	// Models are the memory models under which the buggy form can fail, in a
+	// program that is right under sequential consistency.
+	Models []Model `mapstructure:"models"`
 	// Shows says in one sentence when and how the bug shows.
 	Shows string `mapstructure:"shows"`
 	// Schedule are options of `heddle run` under which the bug shows within
@@ -130,12 +135,26 @@ const (
 	Tool   Kind = "tool"   // a program of the kind users run
 	Bug    Kind = "bug"    // the pattern of one bug
 	Benign Kind = "benign" // races that do no harm
+	Memory Kind = "memory" // fails under weak memory models only
 )
 
 // UnmarshalText accepts the kinds.
 func (k *Kind) UnmarshalText(text []byte) error {
-	return oneOf(k, text, Kernel, Stress, Tool, Bug, Benign)
+	return oneOf(k, text, Kernel, Stress, Tool, Bug, Benign, Memory)
 }
+
+// Model is a memory model.
+type Model string
+
+// The memory models that are weaker than sequential consistency: total and
+// partial store order (SPARC Architecture Manual, version 8, appendix K).
+const (
+	TSO Model = "tso"
+	PSO Model = "pso"
+)
+
+// UnmarshalText accepts the memory models.
+func (m *Model) UnmarshalText(text []byte) error { return oneOf(m, text, TSO, PSO) }
 
 // Form is one of the two forms of a program's source.
 type Form string
@@ -213,39 +232,50 @@ func oneOf[T ~string](to *T, text []byte, allowed ...T) error {
 	return fmt.Errorf("one of %s", strings.Join(names, ", "))
 }
 
-// All returns every program in the order of names. The error is that of the
-// first program.yaml that is wrong.
+// All returns every program in the order of folders, those for memory models
+// last. The error is that of the first program.yaml that is wrong.
 func All() ([]Program, error) {
-	files, err := fs.Glob(sources, "*/program.yaml")
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
 	var all []Program
-	for _, file := range files {
-		p, err := load(file)
+	for _, pattern := range []string{"*/program.yaml", "memmodel/*/program.yaml"} {
+		files, err := fs.Glob(sources, pattern)
 		if err != nil {
-			return nil, err
+			panic("bug: " + err.Error())
 		}
-		all = append(all, p)
+		for _, file := range files {
+			p, err := load(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p)
+		}
 	}
 	return all, nil
 }
 
 // Find returns the program of that name.
 func Find(name string) (Program, error) {
-	return load(path.Join(name, "program.yaml"))
+	all, err := All()
+	if err != nil {
+		return Program{}, err
+	}
+	for _, p := range all {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Program{}, fmt.Errorf("no program of the name %s in the suite", name)
 }
 
 func load(file string) (Program, error) {
 	data, err := fs.ReadFile(sources, file)
 	if err != nil {
-		return Program{}, fmt.Errorf("no program of the name %s in the suite: %w", path.Dir(file), err)
+		return Program{}, err
 	}
 	return parse(file, data)
 }
 
 func parse(file string, data []byte) (Program, error) {
-	var p Program
+	p := Program{Folder: path.Dir(file)}
 	f, err := yamlfile.Parse(file, data, &p)
 	if err != nil {
 		return p, err
@@ -256,14 +286,14 @@ func parse(file string, data []byte) (Program, error) {
 	if p.Threads == (Bounds{}) {
 		p.Threads = Bounds{Least: 1, Greatest: 64}
 	}
-	return p, p.check(f, path.Dir(file))
+	return p, p.check(f)
 }
 
 var lineForm = regexp.MustCompile(`^[a-z0-9-]+\.[ch]:[1-9][0-9]*$`)
 
 // check reports the first field whose value its type allows and the program
 // cannot have.
-func (p Program) check(f *yamlfile.File, folder string) error {
+func (p Program) check(f *yamlfile.File) error {
 	for _, required := range []struct{ field, value string }{
 		{"name", p.Name},
 		{"kind", string(p.Kind)},
@@ -279,8 +309,8 @@ func (p Program) check(f *yamlfile.File, folder string) error {
 		}
 	}
 	switch {
-	case p.Name != folder:
-		return f.Wrong("name", p.Name, "the folder's name, "+folder)
+	case p.Name != path.Base(p.Folder):
+		return f.Wrong("name", p.Name, "the folder's name, "+path.Base(p.Folder))
 	case p.Forms[0] != Fixed:
 		return f.Wrong("forms", p.Forms, "fixed first")
 	case p.Has(Buggy) && (len(p.Outcomes) == 0 || p.Shows == ""):
@@ -289,6 +319,8 @@ func (p Program) check(f *yamlfile.File, folder string) error {
 		return f.Wrong("races", "given", "races and outcomes only with a buggy form")
 	case (p.Kind == Kernel || p.Kind == Tool) && (p.Arguments.Test == "" || p.Arguments.Small == "" || p.Arguments.Paper == ""):
 		return f.Wrong("arguments", p.Arguments, "test, small and paper in a kernel or tool")
+	case (p.Kind == Memory) != (p.Models != nil):
+		return f.Wrong("models", p.Models, "models in a program of the kind memory, and in no other")
 	case p.Threads.Least < 1 || p.Threads.Greatest < p.Threads.Least:
 		return f.Wrong("threads", p.Threads, "1 <= least <= greatest")
 	}
@@ -350,7 +382,7 @@ func (p Program) Trigger() string {
 func (p Program) MarkedRaces() (map[string][]string, error) {
 	marked := map[string][]string{}
 	file := p.Name + ".c"
-	text, err := fs.ReadFile(sources, path.Join(p.Name, file))
+	text, err := fs.ReadFile(sources, path.Join(p.Folder, file))
 	if err != nil {
 		return nil, err
 	}

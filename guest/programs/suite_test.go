@@ -112,6 +112,16 @@ func each(t *testing.T, form Form, f func(t *testing.T, p Program)) {
 	}
 }
 
+// eachBug runs a parallel subtest for every program whose buggy form fails under
+// sequential consistency.
+func eachBug(t *testing.T, f func(t *testing.T, p Program)) {
+	each(t, Buggy, func(t *testing.T, p Program) {
+		if p.Kind != Memory {
+			f(t, p)
+		}
+	})
+}
+
 // required are the programs that the papers name, or that stand for a row of
 // their tables.
 var required = []string{
@@ -124,6 +134,7 @@ var required = []string{
 	"frost-figure-1a", "frost-figure-1b", "frost-figure-3",
 	"benign-user-synchronization", "benign-redundant-write", "benign-double-check", "benign-approximate",
 	"deadlock", "lost-wakeup", "aba",
+	"dekker", "peterson", "h3-figure-2", "double-checked", "seqlock", "ring", "chase-lev", "rcu", "ticket-lock", "message",
 }
 
 func TestSuiteIsComplete(t *testing.T) {
@@ -169,7 +180,7 @@ races:
 
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{"kind: bug", "kind: virus", "kernel, stress, tool, bug, benign"},
+		{"kind: bug", "kind: virus", "kernel, stress, tool, bug, benign, memory"},
 		{"kind: bug", "sort: bug", "sort"},
 		{"name: some", "name: other", "the folder's name"},
 		{"about: x\n", "", "about is missing"},
@@ -178,6 +189,8 @@ func TestParseRefuses(t *testing.T) {
 		{"shows: x", "", "outcomes"},
 		{"some.c:3", "3", "file.c:line"},
 		{"output: same", "output: same\nthreads: {least: 3, greatest: 2}", "1 <= least <= greatest"},
+		{"kind: bug", "kind: memory", "models"},
+		{"kind: bug", "kind: bug\nmodels: [tso]", "models"},
 		{"kind: bug", "kind: kernel", "test, small and paper"},
 		{"output: same", "output: same\nsynchronization: {tolerance: 0}", "at least 1"},
 		{
@@ -262,7 +275,7 @@ func TestRaceLines(t *testing.T) {
 
 func rewriteLines(t *testing.T, p Program, object string, lines []string) {
 	t.Helper()
-	file := p.Name + "/program.yaml"
+	file := p.Folder + "/program.yaml"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,7 @@
 #ifndef FLAG_H
 #define FLAG_H
 
-#include <pthread.h>
-#include <stdbool.h>
+#include "suite.h"
 
 struct flag {
 	pthread_mutex_t mutex;
@@ -36,8 +35,10 @@ static inline void flag_raise(struct flag *f)
 static inline void flag_await(struct flag *f)
 {
 	pthread_mutex_lock(&f->mutex);
+	// One wait is counted, whether the flag is up already or not.
+	COUNT_WAIT();
 	while (!f->up)
-		pthread_cond_wait(&f->raised, &f->mutex);
+		(pthread_cond_wait)(&f->raised, &f->mutex);
 	f->up = false;
 	pthread_mutex_unlock(&f->mutex);
 }

@@ -21,6 +21,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef COUNT
+#include "count.h"
+#else
+#define COUNT_WAIT() ((void)0)
+#endif
+
 // An argument of the form "-x VALUE" or "-xVALUE". Exactly one of number and
 // text says where the value goes; a number lies between least and greatest.
 // The list of a program's arguments ends with a zero letter.

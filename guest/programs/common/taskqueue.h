@@ -10,6 +10,7 @@ struct task_queue {
 	pthread_mutex_t mutex;
 	long *tasks;
 	long first, end; // those left
+	long victim;     // whose queue the thread looks at first when its own is empty
 };
 
 static struct task_queue task_queues[MAX_THREADS];
@@ -20,6 +21,7 @@ static inline void task_queues_init(long threads, long capacity)
 		pthread_mutex_init(&task_queues[i].mutex, NULL);
 		task_queues[i].tasks = allocate(capacity, sizeof(long));
 		task_queues[i].first = task_queues[i].end = 0;
+		task_queues[i].victim = i + 1;
 	}
 }
 
@@ -42,21 +44,32 @@ static inline void task_queue_fill(long id, long threads, long count)
 	pthread_mutex_unlock(&q->mutex);
 }
 
-// task_take returns a task, or -1 when none is left: the first of the thread's
-// own queue, else the last of another's.
+// task_take_from returns a task of a queue, the first one for its owner and the
+// last one for a thief, or -1.
+static inline long task_take_from(struct task_queue *q, bool owner)
+{
+	long task = -1;
+	pthread_mutex_lock(&q->mutex);
+	if (q->first < q->end)
+		task = q->tasks[owner ? q->first++ : --q->end];
+	pthread_mutex_unlock(&q->mutex);
+	return task;
+}
+
+// task_take returns a task, or -1 when none is left: one of the thread's own
+// queue, else of another's, that from which it took the last one before others.
 static inline long task_take(long id, long threads)
 {
-	for (long k = 0; k < threads; k++) {
-		struct task_queue *q = &task_queues[(id + k) % threads];
-		long task = -1;
-		pthread_mutex_lock(&q->mutex);
-		if (q->first < q->end)
-			task = q->tasks[k == 0 ? q->first++ : --q->end];
-		pthread_mutex_unlock(&q->mutex);
-		if (task >= 0)
-			return task;
+	struct task_queue *own = &task_queues[id];
+	long task = task_take_from(own, true);
+	for (long k = 1; k < threads && task < 0; k++) {
+		if (own->victim % threads == id)
+			own->victim++;
+		task = task_take_from(&task_queues[own->victim % threads], false);
+		if (task < 0)
+			own->victim++;
 	}
-	return -1;
+	return task;
 }
 
 #endif

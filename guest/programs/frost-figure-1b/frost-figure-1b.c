@@ -28,10 +28,11 @@ static void *test_and_use(void *unused)
 	return unused;
 }
 
-int main(int argc, char **argv)
+// take_away sets the pointer to NULL while the other thread may use it, and back
+// when that is done.
+static void take_away(void)
 {
 	pthread_t other;
-	read_arguments(argc, argv, (struct argument[]){{0}});
 	start_thread(&other, test_and_use, NULL);
 	DELAY(10);
 #ifndef BUGGY
@@ -42,6 +43,18 @@ int main(int argc, char **argv)
 	pthread_mutex_unlock(&mutex);
 #endif
 	pthread_join(other, NULL);
+	pointer = &number;
+}
+
+int main(int argc, char **argv)
+{
+	long rounds = 1;
+	read_arguments(argc, argv, (struct argument[]){
+		NUMBER('r', "ROUNDS", &rounds, 1, 1000000),
+		{0},
+	});
+	for (long i = 0; i < rounds; i++)
+		take_away();
 	if (seen != 0 && seen != 7)
 		wrong("%ld was seen", seen);
 	printf("frost-figure-1b: correct\n");

@@ -8,6 +8,7 @@
 static long threads = 2, operations = 60;
 static volatile bool is_open = true;
 static long file, noted, done;
+static char name[32]; // of the file
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t count_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -16,7 +17,7 @@ static void rotate(void)
 {
 	pthread_mutex_lock(&mutex);
 	is_open = false; // race: is_open
-	file++;
+	snprintf(name, sizeof name, "log-bin.%06ld", ++file);
 	DELAY(2);
 	is_open = true; // race: is_open
 	pthread_mutex_unlock(&mutex);
@@ -67,6 +68,8 @@ int main(int argc, char **argv)
 
 	run_threads(threads, body);
 
+	if (strtol(strchr(name, '.') + 1, NULL, 10) != file)
+		wrong("file %ld has the name %s", file, name);
 	if (noted != done)
 		wrong("%ld operations were noted of %ld", noted, done);
 	printf("mysql-791: %ld files, no operation missing, correct\n", file + 1);

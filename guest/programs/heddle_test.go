@@ -1,0 +1,138 @@
+package programs
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// instructionLimit ends runs under heddle that do not end by themselves. It is
+// ten times what the longest run at test size takes.
+const instructionLimit = 1_000_000_000
+
+// machine is one way to run a program under heddle.
+type machine struct {
+	cores int
+	seed  uint64
+	sched sched.Options
+	limit uint64 // instructions; 0 means instructionLimit
+}
+
+func (m machine) String() string {
+	return fmt.Sprintf("%d cores, seed %d, %+v", m.cores, m.seed, m.sched)
+}
+
+// emulate runs a command under heddle, in this process.
+func emulate(t testing.TB, m machine, command ...string) (result, *heddle.Result) {
+	t.Helper()
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	var stdout, stderr bytes.Buffer
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
+	c.Cores, c.Seed, c.Sched = m.cores, m.seed, m.sched
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if c.MaxInstructions = m.limit; m.limit == 0 {
+		c.MaxInstructions = instructionLimit
+	}
+	r, err := heddle.Run(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%q: %v", command, err)
+	}
+	return result{
+		stdout: stdout.String(), stderr: stderr.String() + r.Message, status: r.ExitCode,
+		timedOut: r.Outcome == "instruction limit",
+	}, r
+}
+
+// emulated is the class of a run's outcome under heddle, which tells a deadlock
+// from an endless loop.
+func emulated(r result, h *heddle.Result, want string) Outcome {
+	switch {
+	case h.Outcome == "deadlock":
+		return Deadlock
+	case h.Signal == int(syscall.SIGKILL), h.Outcome == "stopped":
+		return Outcome(h.Outcome + ": " + h.Message)
+	}
+	return r.outcome(want)
+}
+
+// kernelMachines are the schedules that every kernel is run under, with as many
+// cores as threads, with more threads than cores, and with one core.
+func kernelMachines(threads int, short bool) []machine {
+	cores := max(threads, 2)
+	all := []machine{
+		{cores: cores, seed: 1, sched: sched.Options{Policy: sched.Timed}},
+		{cores: 4, seed: 2, sched: sched.Options{Policy: sched.Random, Quantum: 500}},
+	}
+	if short {
+		return all[:1]
+	}
+	return append(all,
+		machine{cores: 3, seed: 3, sched: sched.Options{Policy: sched.Timed, DelayRate: 0.02}},
+		machine{cores: 1, seed: 4, sched: sched.Options{Policy: sched.Timed}},
+		machine{cores: cores, seed: 5, sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}},
+		machine{cores: cores, seed: 6, sched: sched.Options{Policy: sched.PCT, Length: 10_000_000}},
+		machine{cores: cores, seed: 1, sched: sched.Options{Policy: sched.RR}},
+	)
+}
+
+// TestThreadCountsUnderHeddle runs the fixed forms with 1 to 16 threads under
+// several policies and seeds. Each checks its own result, and those whose output
+// the number of threads or the interleaving does not change must print what they
+// print natively.
+func TestThreadCountsUnderHeddle(t *testing.T) {
+	each(t, Fixed, func(t *testing.T, p Program) {
+		bin := build(t, p, Variant{Form: Fixed, Optimize: 2})
+		for _, threads := range threadCounts {
+			command := append([]string{bin}, p.CommandLine(p.Arguments.Test, threads)...)
+			want := run(t, timeLimit, nil, command...)
+			for _, m := range kernelMachines(threads, testing.Short()) {
+				r, h := emulate(t, m, command...)
+				if got := emulated(r, h, ""); got != Correct || r.stderr != "" {
+					t.Errorf("%d threads on %v: %s, %v", threads, m, got, r)
+				}
+				if p.Output != Varies && r.stdout != want.stdout {
+					t.Errorf("%d threads on %v print %q, natively %q", threads, m, r.stdout, want.stdout)
+				}
+			}
+		}
+	})
+}
+
+// parseSchedule makes options of the words of a schedule in program.yaml.
+func parseSchedule(t testing.TB, words []string) sched.Options {
+	t.Helper()
+	var o sched.Options
+	for i := 0; i+1 < len(words); i += 2 {
+		value := words[i+1]
+		number, err := strconv.ParseFloat(value, 64)
+		switch words[i] {
+		case "--sched":
+			o.Policy, err = value, nil
+		case "--granularity":
+			o.Granularity, err = value, nil
+		case "--quantum":
+			o.Quantum = uint64(number)
+		case "--depth":
+			o.Depth = int(number)
+		case "--length":
+			o.Length = uint64(number)
+		case "--delay-rate":
+			o.DelayRate = number
+		case "--delay-cycles":
+			o.DelayCycles = uint64(number)
+		default:
+			t.Fatalf("program.yaml: the schedule has %q", words[i])
+		}
+		if err != nil {
+			t.Fatalf("program.yaml: the schedule has %s %q", words[i], value)
+		}
+	}
+	return o
+}
