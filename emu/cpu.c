@@ -72,11 +72,13 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
-  if (heddle_log_full(&cpu->log)) {
+  if (heddle_log_full(&cpu->log) || heddle_atomics_full(&cpu->atomics)) {
     stop_now(cpu, HEDDLE_STOP_LOG);
     return true;
   }
-  bool inside = b->flags & (HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_SYNC);
+  uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
+  if ((cpu->run_flags & HEDDLE_RUN_SYNC) || !cpu->atomics.muted) look |= HEDDLE_BLOCK_SYNC;
+  bool inside = b->flags & look;
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
             (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
   if (inside) {
@@ -433,7 +435,9 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
     return HEDDLE_STOP_EXCEPTION;
   }
   if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
+  bool atomic = heddle_atomic_at(cpu, pc, &in);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
+  if (atomic) heddle_atomic_done(cpu, !why);
   if (why == HEDDLE_STOP_NONE) {
     log_step(cpu, pc, &in);
     if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
@@ -530,7 +534,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
 static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
   if (run_flags & HEDDLE_RUN_PAUSE) watched |= HEDDLE_BLOCK_PAUSE;
-  if (run_flags & HEDDLE_RUN_SYNC) watched |= HEDDLE_BLOCK_SYNC;
+  if ((run_flags & HEDDLE_RUN_SYNC) || cpu->atomics.on) watched |= HEDDLE_BLOCK_SYNC;
   if (watched == cpu->watched) return;
   cpu->watched = watched;
   heddle_blocks_forget(&cpu->blocks);
@@ -667,4 +671,5 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   free(cpu->breakpoints);
   heddle_blocks_close(&cpu->blocks);
   heddle_log_close(&cpu->log);
+  heddle_atomics_close(cpu);
 }

@@ -5,6 +5,7 @@
 #include <Zydis/Zydis.h>
 #include <unicorn/unicorn.h>
 
+#include "atomics.h"
 #include "block.h"
 #include "log.h"
 #include "memory.h"
@@ -80,6 +81,7 @@ struct heddle_cpu {
 
   struct heddle_blocks blocks;
   struct heddle_log log;
+  struct heddle_atomic_log atomics;
 
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;

@@ -57,7 +57,8 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_REP:
       log->repeated += pc != end;
       return;
-    case HEDDLE_KIND_CALL:
+    case HEDDLE_KIND_CALL:  // one to the next instruction is none that a return belongs to
+      if (pc == end) return;
       heddle_log_flush(cpu);
       push(log, HEDDLE_LOG_CALL, end);
       return;

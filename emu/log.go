@@ -33,7 +33,8 @@ const (
 	// TagTIP is the target of an indirect jump or call: Value.
 	TagTIP BranchTag = C.HEDDLE_LOG_TIP
 	// TagCall is the return address of a near call, direct or indirect: Value.
-	// That of an indirect one comes before its TagTIP.
+	// That of an indirect one comes before its TagTIP. A direct call to the next
+	// instruction has none, as in processor traces.
 	TagCall BranchTag = C.HEDDLE_LOG_CALL
 	// TagRet is the target of a near return: Value.
 	TagRet BranchTag = C.HEDDLE_LOG_RET

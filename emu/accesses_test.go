@@ -1,6 +1,0 @@
-package emu
-
-import "testing"
-
-func TestProbeAccesses(t *testing.T) {
-}

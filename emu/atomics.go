@@ -1,0 +1,64 @@
+package emu
+
+/*
+#include "cpu.h"
+
+#cgo noescape heddle_atomics_open
+#cgo nocallback heddle_atomics_open
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Atomic is an atomic instruction (LOCK prefix, or XCHG with memory) or a fence
+// (MFENCE, SFENCE, LFENCE) that a run executed.
+type Atomic struct {
+	PC event.Addr
+	// Addr and Size are the memory that it accessed; Size is 0 of a fence.
+	Addr event.Addr
+	Size uint32
+	// Before and Cycles tell how many instructions and cycles the run has
+	// retired since just before it.
+	Before uint64
+	Cycles event.Cycles
+}
+
+// LogAtomics begins to log atomic instructions and fences, for the rest of the
+// CPU's life. Blocks that have one are stepped through, half a microsecond an
+// instruction; what a run does is the same as without. A StopLog asks for the
+// log to be read.
+func (c *CPU) LogAtomics() error {
+	if code := C.heddle_atomics_open(c.c); code != 0 {
+		return fmt.Errorf("log atomic instructions: %w", uc.UcError(code))
+	}
+	return nil
+}
+
+// MuteAtomics leaves atomic instructions out of the log from here on, at no
+// cost, or puts them in again.
+func (c *CPU) MuteAtomics(on bool) { c.c.atomics.muted = C.bool(on) }
+
+// Atomics takes the log's entries, in order, from the last run: it must be
+// called after each stop of a run whose atomic instructions are logged.
+func (c *CPU) Atomics(yield func(Atomic) bool) {
+	log := &c.c.atomics
+	entries := unsafe.Slice(log.entries, int(log.n))
+	log.n = 0
+	for i := range entries {
+		e := &entries[i]
+		a := Atomic{
+			PC: event.Addr(e.pc), Addr: event.Addr(e.addr), Size: uint32(e.size),
+			Before: uint64(c.c.instructions - e.instructions), Cycles: event.Cycles(c.c.cycles - e.cycles),
+		}
+		if !yield(a) {
+			return
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// A log of the atomic instructions and fences that a run executes. See
+// atomics.go.
+#ifndef HEDDLE_ATOMICS_H
+#define HEDDLE_ATOMICS_H
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct heddle_cpu;
+
+struct heddle_atomic {
+  uint64_t pc, addr;
+  uint64_t instructions, cycles;  // of the run before it
+  uint32_t size;                  // of the access in bytes, 0: a fence
+  uint32_t unused;
+};
+
+// Room that is left when a run stops for its log: a stop comes at a block's
+// start only, and no block has more instructions.
+#define HEDDLE_ATOMICS 4096u
+#define HEDDLE_ATOMICS_SLACK 512u
+
+struct heddle_atomic_log {
+  bool on, muted;
+  size_t n;
+  struct heddle_atomic *entries;
+};
+
+static inline bool heddle_atomics_full(const struct heddle_atomic_log *log) {
+  return log->n + HEDDLE_ATOMICS_SLACK > HEDDLE_ATOMICS;
+}
+
+int heddle_atomics_open(struct heddle_cpu *cpu);
+void heddle_atomics_close(struct heddle_cpu *cpu);
+bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in);
+void heddle_atomic_done(struct heddle_cpu *cpu, bool happened);
+
+#endif

@@ -1,0 +1,113 @@
+package emu
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// atomically executes atomic instructions and fences in a loop, one of them on
+// a page that faults once, and ordinary instructions between.
+const atomically = `
+	mov ebx, 40
+	mov rdi, 0x600000
+	mov rsi, 0x610000
+again:
+	mov eax, 1
+	lock xadd [rdi+8], eax
+	add rcx, 2
+	xchg [rdi+16], al
+	xchg rax, rcx
+	mfence
+	lock inc word ptr [rsi]
+	nop
+	mov eax, [rdi]
+	test ebx, 1
+	jz 1f
+	lock cmpxchg16b [rdi+32]
+1:	lfence
+	dec ebx
+	jnz again
+	syscall
+`
+
+// expectedAtomics is what one turn of the loop logs, by reading the program.
+func expectedAtomics() (list []Atomic) {
+	for ebx := 40; ebx > 0; ebx-- {
+		list = append(list,
+			Atomic{Addr: 0x600008, Size: 4}, Atomic{Addr: 0x600010, Size: 1}, Atomic{}, Atomic{Addr: 0x610000, Size: 2})
+		if ebx%2 == 1 {
+			list = append(list, Atomic{Addr: 0x600020, Size: 16})
+		}
+		list = append(list, Atomic{})
+	}
+	return list
+}
+
+// TestAtomicLog compares the log with the program, whatever budgets the runs
+// have, and the stops with those of runs without a log.
+func TestAtomicLog(t *testing.T) {
+	for _, l := range []Limit{{}, {Instructions: 7}, {Instructions: 7, Exact: true}, {Cycles: 31}} {
+		l.Pass = true
+		plain, _ := runAtomically(t, l, false)
+		logged, atomics := runAtomically(t, l, true)
+		if !slices.Equal(plain, logged) {
+			t.Errorf("limit %+v: stops with a log %+v, without %+v", l, logged, plain)
+		}
+		want := expectedAtomics()
+		same := slices.EqualFunc(atomics, want, func(a, b Atomic) bool { return a.Addr == b.Addr && a.Size == b.Size })
+		if !same {
+			t.Errorf("limit %+v: logged %+v", l, atomics)
+		}
+	}
+}
+
+func runAtomically(t *testing.T, l Limit, log bool) (stops []Stop, atomics []Atomic) {
+	b := newBench(t, atomically)
+	if log {
+		if err := b.cpu.LogAtomics(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var retired uint64
+	moments := []uint64{}
+	for {
+		s := b.cpu.Run(l)
+		for {
+			b.cpu.Atomics(func(a Atomic) bool {
+				atomics = append(atomics, a)
+				moments = append(moments, retired+s.Instructions-a.Before)
+				return true
+			})
+			if s.Reason != StopFault {
+				break
+			}
+			b.mapPage(event.Addr(0x610000), Read|Write)
+			s = b.cpu.Resume()
+		}
+		retired += s.Instructions
+		stops = append(stops, s)
+		if s.Reason == StopSyscall {
+			break
+		}
+	}
+	if log && (moments[0] != 4 || !slices.IsSorted(moments)) {
+		t.Errorf("atomic instructions at %v", moments)
+	}
+	return stops, atomics
+}
+
+// TestMutedAtomics: nothing is logged, and the block is not stepped through.
+func TestMutedAtomics(t *testing.T) {
+	b := newBench(t, "mov rdi, 0x600000\n lock inc dword ptr [rdi]\n syscall")
+	if err := b.cpu.LogAtomics(); err != nil {
+		t.Fatal(err)
+	}
+	b.cpu.MuteAtomics(true)
+	b.expectStop(b.cpu.Run(Limit{}), StopSyscall, uint64(codeBase)+12, 3)
+	b.cpu.Atomics(func(a Atomic) bool {
+		t.Errorf("logged %+v", a)
+		return true
+	})
+}
