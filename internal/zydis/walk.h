@@ -1,0 +1,31 @@
+// Straight runs of instructions. See zydis.go.
+#ifndef HEDDLE_ZYDIS_WALK_H
+#define HEDDLE_ZYDIS_WALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What the last instruction of a run does. zydis.go has the same list.
+enum {
+  HEDDLE_STRAIGHT,
+  HEDDLE_JUMP,
+  HEDDLE_CALL,
+  HEDDLE_CONDITIONAL,
+  HEDDLE_INDIRECT_JUMP,
+  HEDDLE_INDIRECT_CALL,
+  HEDDLE_RETURN,
+  HEDDLE_FAR,
+  HEDDLE_SHORT,
+  HEDDLE_INVALID,
+};
+
+struct heddle_walk {
+  uint32_t count;  // instructions in lengths
+  uint32_t bytes;  // the sum of lengths
+  uint32_t kind;
+  int64_t relative;  // to the end of the last instruction
+};
+
+void heddle_walk(const uint8_t *code, size_t n, uint8_t *lengths, size_t max, struct heddle_walk *out);
+
+#endif

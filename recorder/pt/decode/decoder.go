@@ -1,0 +1,425 @@
+package decode
+
+import (
+	"io"
+
+	"github.com/heddle-dmt/heddle/internal/zydis"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+)
+
+// EventKind is what happened between steps.
+type EventKind uint8
+
+// Events.
+const (
+	// None: the steps were full.
+	None EventKind = iota
+	// Synchronized: decoding has begun at a PSB. IP is where the core is, if
+	// tracing is on.
+	Synchronized
+	// Enabled: tracing goes on, at IP.
+	Enabled
+	// Disabled: tracing is off behind an instruction that left user mode.
+	Disabled
+	// Interrupted: tracing is off before the instruction at IP.
+	Interrupted
+	// Diverted: an interrupt before the last step's end took the core to IP.
+	Diverted
+	// Space: what follows is in another address space.
+	Space
+	// Time: the time has changed. Only if Options.Time asks for it.
+	Time
+)
+
+// Event is what happened after the steps that came with it.
+type Event struct {
+	Kind EventKind
+	// IP is an address, as the kinds say.
+	IP uint64
+	// Space is the number of the address space, as in the encoder's PIP.
+	Space uint64
+	// TSC is the time that the stream has told last, in ticks of the time stamp
+	// counter, 0 if none.
+	TSC uint64
+	// Count is the number of instructions before the event.
+	Count uint64
+	// Offset is the first byte of the packet that told the event.
+	Offset uint64
+}
+
+// Options of a decoder.
+type Options struct {
+	// Timing is that of the encoder, without which CYC and MTC packets cannot be
+	// turned into time.
+	Timing pt.Timing
+	// Time asks for Time events.
+	Time bool
+}
+
+// task is what the decoder is about to do with the packet that it has read.
+type task uint8
+
+const (
+	nothing   task = iota
+	outcomes       // of a TNT: follow them
+	branch         // a TIP: go to the next indirect branch
+	leave          // a TIP.PGD: go to the instruction that left user mode
+	interrupt      // FUP and TIP.PGD: go to the address of the FUP
+	divert         // FUP and TIP
+	position       // a PSB's FUP
+)
+
+// callDepth is the number of calls that an encoder reckons with (SDM, "Indirect
+// Transfer Compression for Returns").
+const callDepth = 64
+
+// Decoder decodes one core's stream.
+type Decoder struct {
+	src  source
+	runs *runs
+	opts Options
+	time clock
+
+	packet   pt.Packet
+	packetAt uint64
+	failed   error
+
+	synced bool // Sync has been called
+	fresh  bool // no header has been read since
+	header bool // between PSB and PSBEND
+	on     bool // tracing
+	bound  bool // a MODE waits for its TIP
+	lastIP uint64
+	fup    uint64 // address of a FUP that waits for its TIP or PSBEND
+	hasFUP bool
+	task   task
+	to     uint64 // address of the packet
+	hasTo  bool
+	bits   uint64 // outcomes that are not used yet
+	nbits  int
+
+	cur   *Run   // run at the present address, nil: not looked up yet, at ip
+	ip    uint64 // valid if cur is nil
+	space uint64
+	count uint64          // instructions
+	limit uint64          // count at which the code changes
+	stack [callDepth]*Run // that end with calls
+	top   int
+	depth int
+	idle  int // steps since the last packet
+}
+
+// NewDecoder returns a decoder that reads a stream from in. The image belongs
+// to it from now on.
+func NewDecoder(in io.Reader, image *Image, opts Options) *Decoder {
+	return &Decoder{
+		src: newSource(in), runs: newRuns(image), opts: opts, time: newClock(opts.Timing), limit: image.nextChange(),
+	}
+}
+
+// Sync goes forward to the next PSB, from the beginning or behind an error. A
+// decoder that has not been told to syncs itself to the first. Bytes before the
+// PSB are lost. It returns the PSB's offset.
+func (d *Decoder) Sync() (uint64, error) {
+	d.synced, d.fresh, d.header, d.on, d.bound, d.hasFUP = true, true, false, false, false, false
+	d.failed, d.task, d.nbits, d.cur, d.depth = nil, nothing, 0, nil, 0
+	d.packetAt = d.src.offset()
+	if !d.src.seekPSB() {
+		d.failed = d.fail(ErrUnsynchronized)
+		if d.src.err != io.EOF {
+			d.failed = d.unreadable()
+		}
+		return 0, d.failed
+	}
+	d.time = newClock(d.opts.Timing)
+	return d.src.offset(), nil
+}
+
+// SetCount tells how many instructions the core had run before the place that
+// Sync has gone to, so that the image's changes come at the right time.
+func (d *Decoder) SetCount(n uint64) { d.count = n }
+
+// Count is the number of instructions in all steps so far.
+func (d *Decoder) Count() uint64 { return d.count }
+
+// Offset is the first byte behind the packets that have been read.
+func (d *Decoder) Offset() uint64 { return d.src.offset() }
+
+// On tells whether tracing is on. At the end of a stream it is off, unless the
+// recording was cut.
+func (d *Decoder) On() bool { return d.on }
+
+// Next decodes until steps is full, an event is met or decoding ends. It
+// returns the number of steps, the event that comes after them, and io.EOF or
+// an *Error, which repeats until Sync. There may be steps with an error too.
+func (d *Decoder) Next(steps []Step) (n int, e Event, err error) {
+	if d.failed != nil {
+		return 0, Event{}, d.failed
+	}
+	for n < len(steps) {
+		switch d.task {
+		case nothing:
+			e, err = d.read()
+		case outcomes:
+			n, err = d.follow(steps, n)
+		default:
+			n, e, err = d.approach(steps, n)
+		}
+		if err != nil {
+			d.failed = err
+			return n, Event{}, err
+		}
+		if e.Kind != None {
+			e.Count, e.Offset, e.TSC, e.Space = d.count, d.packetAt, d.time.now, d.space
+			return n, e, nil
+		}
+	}
+	return n, Event{}, nil
+}
+
+// run is the run at the present address, once the changes of the code that are
+// due have been made, and how many of its instructions can be executed before
+// the next change.
+func (d *Decoder) run() (*Run, uint32, error) {
+	for d.count >= d.limit {
+		d.runs.change()
+		d.limit = d.runs.image.nextChange()
+	}
+	if d.cur == nil || d.cur.dead {
+		if d.cur != nil {
+			d.ip = d.cur.Addr
+		}
+		d.cur = d.runs.at(d.space, d.ip)
+	}
+	r := d.cur
+	if r.Count == 0 {
+		d.cur, d.ip = nil, r.Addr
+		return nil, 0, d.noCode(r)
+	}
+	if left := d.limit - d.count; left < uint64(r.Count) {
+		return r, uint32(left), nil
+	}
+	return r, r.Count, nil
+}
+
+// part executes the first instructions of the current run, and stops there.
+func (d *Decoder) part(r *Run, n uint32) Step {
+	d.ip = r.Addr
+	for _, length := range r.lengths[:n] {
+		d.ip += uint64(length)
+	}
+	d.cur = nil
+	d.count += uint64(n)
+	return Step{r, n}
+}
+
+// goTo makes the run at an address the current one by way of a link from the
+// run before, which is renewed if it leads elsewhere.
+func (d *Decoder) goTo(link **Run, space, addr uint64) {
+	if r := *link; r != nil && !r.dead && r.Addr == addr {
+		d.cur = r
+		return
+	}
+	d.cur, d.ip = nil, addr
+	if r := d.runs.at(space, addr); r.Count > 0 {
+		*link, d.cur = r, r
+	}
+}
+
+func (d *Decoder) push(r *Run) {
+	d.stack[d.top] = r
+	d.top = (d.top + 1) % callDepth
+	d.depth = min(d.depth+1, callDepth)
+}
+
+// pop goes to where the newest call came from, and tells whether there is one.
+func (d *Decoder) pop() bool {
+	if d.depth == 0 {
+		return false
+	}
+	d.depth--
+	d.top = (d.top + callDepth - 1) % callDepth
+	call := d.stack[d.top]
+	if call.space != d.space { // another thread's: the same address means other code
+		d.cur, d.ip = nil, call.End()
+		return true
+	}
+	d.goTo(&call.behind, d.space, call.End())
+	return true
+}
+
+// flow goes on behind a run that ends without need of a packet.
+func (d *Decoder) flow(r *Run) {
+	switch r.Kind {
+	case zydis.Straight:
+		d.goTo(&r.behind, r.space, r.End())
+		return
+	case zydis.Call:
+		if r.Target != r.End() { // a call to the next instruction is none to return from
+			d.push(r)
+		}
+	}
+	d.goTo(&r.target, r.space, r.Target)
+}
+
+// follow executes runs as the outcomes of a TNT say.
+func (d *Decoder) follow(steps []Step, n int) (int, error) {
+	for d.nbits > 0 && n < len(steps) {
+		r := d.cur
+		if r == nil || r.dead || d.limit-d.count < uint64(r.Count) || d.count > d.limit {
+			run, whole, err := d.run()
+			if err != nil {
+				return n, err
+			}
+			if whole < run.Count {
+				steps[n] = d.part(run, whole)
+				n++
+				continue
+			}
+			r = run
+		}
+		switch r.Kind {
+		case zydis.Conditional:
+			d.nbits--
+			if d.bits>>d.nbits&1 != 0 {
+				d.goTo(&r.target, r.space, r.Target)
+			} else {
+				d.goTo(&r.behind, r.space, r.End())
+			}
+		case zydis.Straight, zydis.Jump, zydis.Call:
+			if d.stuck() {
+				return n, d.mismatch(r)
+			}
+			d.flow(r)
+		case zydis.Return:
+			d.nbits--
+			if d.bits>>d.nbits&1 == 0 || !d.pop() {
+				return d.reject(steps, n, r)
+			}
+		default:
+			return d.reject(steps, n, r)
+		}
+		steps[n] = Step{r, r.Count}
+		n++
+		d.count += uint64(r.Count)
+	}
+	if d.nbits == 0 {
+		d.task = nothing
+	}
+	return n, nil
+}
+
+// reject ends decoding at the last instruction of a run, which the packet does
+// not fit. Those before it have been executed.
+func (d *Decoder) reject(steps []Step, n int, r *Run) (int, error) {
+	err := d.mismatch(r)
+	if r.Count > 1 {
+		steps[n] = d.part(r, r.Count-1)
+		n++
+	}
+	return n, err
+}
+
+// maxIdle is more runs than any code has that goes on without a branch of which
+// the stream would tell.
+const maxIdle = 1 << 20
+
+// stuck tells that the code turns in a circle that needs no packet.
+func (d *Decoder) stuck() bool {
+	d.idle++
+	return d.idle > maxIdle
+}
+
+// approach executes runs to the place that a TIP, TIP.PGD or FUP is about, and
+// then does what the packet says.
+func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
+	for n < len(steps) {
+		if d.task >= interrupt && d.cur == nil && d.ip == d.fup {
+			return n, d.arrive(), nil
+		}
+		r, whole, err := d.run()
+		if err != nil {
+			return n, Event{}, err
+		}
+		if d.task >= interrupt {
+			if k, ok := r.prefix(d.fup); ok && k <= whole && (k < r.Count || r.Kind == zydis.Straight) {
+				if k > 0 {
+					steps[n] = d.part(r, k)
+					n++
+				}
+				return n, d.arrive(), nil
+			}
+		}
+		if whole < r.Count {
+			steps[n] = d.part(r, whole)
+			n++
+			continue
+		}
+		done := false
+		if d.task == leave && d.leaves(r) || d.task == branch && d.indirect(r) {
+			done = true
+		} else if !r.direct() || d.stuck() {
+			n, err := d.reject(steps, n, r)
+			return n, Event{}, err
+		} else {
+			d.flow(r)
+		}
+		steps[n] = Step{r, r.Count}
+		n++
+		d.count += uint64(r.Count)
+		if done {
+			return n, d.arrive(), nil
+		}
+	}
+	return n, Event{}, nil
+}
+
+// leaves tells whether the TIP.PGD belongs to the last instruction of a run. One
+// without an address belongs to a far transfer, one with an address to a branch
+// that can go there.
+func (d *Decoder) leaves(r *Run) bool {
+	switch r.Kind {
+	case zydis.Far:
+		return true
+	case zydis.Jump, zydis.Call:
+		return d.hasTo && r.Target == d.to
+	case zydis.Straight:
+		return false
+	}
+	return d.hasTo
+}
+
+// indirect goes on at the address of a TIP if the last instruction of a run is
+// one that has a TIP.
+func (d *Decoder) indirect(r *Run) bool {
+	switch r.Kind {
+	case zydis.IndirectCall:
+		d.push(r)
+	case zydis.IndirectJump, zydis.Return, zydis.Far:
+	default:
+		return false
+	}
+	d.goTo(&r.target, r.space, d.to)
+	return true
+}
+
+// arrive ends the task at its place.
+func (d *Decoder) arrive() Event {
+	t := d.task
+	d.task = nothing
+	switch t {
+	case leave:
+		d.on = false
+		return Event{Kind: Disabled}
+	case interrupt:
+		d.on, d.hasFUP = false, false
+		return Event{Kind: Interrupted, IP: d.fup}
+	case divert:
+		d.hasFUP = false
+		d.cur, d.ip = nil, d.to
+		return Event{Kind: Diverted, IP: d.to}
+	case position:
+		d.hasFUP = false
+	}
+	return Event{}
+}

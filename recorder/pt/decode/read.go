@@ -1,0 +1,222 @@
+package decode
+
+import (
+	"io"
+
+	"github.com/heddle-dmt/heddle/recorder/pt"
+)
+
+func (d *Decoder) unreadable() error {
+	return &Error{Offset: d.packetAt, Kind: ErrUnreadable, err: ErrUnreadable.Wrap(d.src.err, d.packetAt)}
+}
+
+// read reads the next packet and does what it says, or sets the task that it
+// takes.
+func (d *Decoder) read() (Event, error) {
+	if !d.synced {
+		if _, err := d.Sync(); err != nil {
+			return Event{}, err
+		}
+	}
+	d.idle = 0
+	d.packetAt = d.src.offset()
+	b := d.src.ahead()
+	if len(b) == 0 {
+		return Event{}, d.end()
+	}
+	var err error
+	if d.packet, err = pt.Parse(b); err != nil {
+		if err == pt.ErrShort && d.src.err != io.EOF {
+			return Event{}, d.unreadable()
+		}
+		return Event{}, d.malformed(err)
+	}
+	e, err := d.apply()
+	if err == nil {
+		d.src.pos += d.packet.Size
+	}
+	return e, err
+}
+
+// end is what the end of the stream means.
+func (d *Decoder) end() error {
+	switch {
+	case d.src.err != io.EOF:
+		return d.unreadable()
+	case d.header:
+		return d.fail(ErrTruncated, "a PSB's header")
+	case d.hasFUP || d.bound:
+		return d.fail(ErrTruncated, "a group of packets")
+	}
+	return io.EOF
+}
+
+func (d *Decoder) apply() (Event, error) {
+	p := d.packet
+	switch p.Kind {
+	case pt.PAD, pt.MNT:
+		return Event{}, nil
+	case pt.TSC, pt.TMA, pt.MTC, pt.CYC, pt.CBR:
+		return d.timing(), nil
+	}
+	if d.header {
+		return d.applyHeader()
+	}
+	if d.bound && p.Kind != pt.TIP && p.Kind != pt.TIPPGE && p.Kind != pt.TIPPGD {
+		return Event{}, d.misplaced("a MODE packet before it waits for a TIP")
+	}
+	if d.hasFUP && p.Kind != pt.TIP && p.Kind != pt.TIPPGD {
+		return Event{}, d.misplaced("a FUP before it waits for a TIP")
+	}
+	d.bound = false
+	switch p.Kind {
+	case pt.PSB:
+		d.header, d.lastIP = true, 0
+		return Event{}, nil
+	case pt.MODE:
+		d.bound = true
+		return Event{}, d.mode()
+	case pt.TIPPGE:
+		return d.enable()
+	case pt.PIP:
+		if d.on {
+			return Event{}, d.misplaced("tracing is on")
+		}
+		return d.enter(p.Value >> 12), nil
+	case pt.TNT, pt.TIP, pt.TIPPGD, pt.FUP:
+		return Event{}, d.flowPacket()
+	case pt.PSBEND:
+		return Event{}, d.misplaced("there is no PSB before it")
+	}
+	return Event{}, d.fail(ErrForeign, p.Kind)
+}
+
+// applyHeader reads a packet between PSB and PSBEND.
+func (d *Decoder) applyHeader() (Event, error) {
+	switch p := d.packet; p.Kind {
+	case pt.MODE:
+		return Event{}, d.mode()
+	case pt.PIP:
+		if space := p.Value >> 12; !d.on || space == d.space {
+			return d.enter(space), nil
+		}
+		return Event{}, d.misplaced("tracing is on in another address space")
+	case pt.FUP:
+		if d.hasFUP {
+			return Event{}, d.misplaced("there is one before it")
+		}
+		if !d.fresh && !d.on {
+			return Event{}, d.misplaced("tracing is off")
+		}
+		var ok bool
+		if d.fup, ok = d.address(); !ok {
+			return Event{}, d.fail(ErrMalformed, p.Kind, "it has no address")
+		}
+		d.hasFUP = true
+		return Event{}, nil
+	case pt.PSBEND:
+		return d.endHeader()
+	case pt.OVF, pt.TraceStop, pt.VMCS, pt.PTW, pt.EXSTOP, pt.MWAIT, pt.PWRE, pt.PWRX:
+		return Event{}, d.fail(ErrForeign, p.Kind)
+	}
+	return Event{}, d.misplaced("it is within a PSB's header")
+}
+
+// endHeader ends a PSB's header. Decoding begins behind it, or goes on to its
+// address.
+func (d *Decoder) endHeader() (Event, error) {
+	d.header = false
+	if d.fresh {
+		d.fresh, d.on = false, d.hasFUP
+		e := Event{Kind: Synchronized}
+		if d.on {
+			d.hasFUP = false
+			d.cur, d.ip, e.IP = nil, d.fup, d.fup
+		}
+		return e, nil
+	}
+	if d.on && !d.hasFUP {
+		return Event{}, d.misplaced("tracing is on, and the header has no FUP")
+	}
+	if d.on {
+		d.task = position
+	}
+	return Event{}, nil
+}
+
+// address resolves the address of an IP packet.
+func (d *Decoder) address() (uint64, bool) {
+	ip, ok := d.packet.Resolve(d.lastIP)
+	d.lastIP = ip
+	return ip, ok
+}
+
+// mode accepts 64-bit mode alone.
+func (d *Decoder) mode() error {
+	if d.packet.Value&^4 != pt.ModeExec64 { // bit 2 is the interrupt flag
+		return d.fail(ErrForeign, d.packet.Kind)
+	}
+	return nil
+}
+
+// enter goes over to another address space.
+func (d *Decoder) enter(space uint64) Event {
+	if space == d.space {
+		return Event{}
+	}
+	d.space = space
+	if d.fresh {
+		return Event{}
+	}
+	return Event{Kind: Space}
+}
+
+func (d *Decoder) enable() (Event, error) {
+	if d.on {
+		return Event{}, d.misplaced("tracing is on")
+	}
+	ip, ok := d.address()
+	if !ok {
+		return Event{}, d.fail(ErrMalformed, d.packet.Kind, "it has no address")
+	}
+	d.on, d.cur, d.ip = true, nil, ip
+	return Event{Kind: Enabled, IP: ip}, nil
+}
+
+// flowPacket sets the task of a packet that tells of the flow of instructions.
+func (d *Decoder) flowPacket() error {
+	if !d.on {
+		return d.misplaced("tracing is off")
+	}
+	p := d.packet
+	if p.Kind == pt.TNT {
+		d.task, d.bits, d.nbits = outcomes, p.Value, int(p.Aux)
+		return nil
+	}
+	ip, ok := d.address()
+	switch {
+	case p.Kind == pt.TIPPGD && d.hasFUP:
+		d.task = interrupt
+	case p.Kind == pt.TIPPGD:
+		d.task, d.to, d.hasTo = leave, ip, ok
+	case !ok:
+		return d.fail(ErrMalformed, p.Kind, "it has no address")
+	case p.Kind == pt.FUP:
+		d.fup, d.hasFUP = ip, true
+	case d.hasFUP:
+		d.task, d.to = divert, ip
+	default:
+		d.task, d.to = branch, ip
+	}
+	return nil
+}
+
+// timing takes the time from a packet.
+func (d *Decoder) timing() Event {
+	before := d.time.now
+	d.time.apply(d.packet)
+	if d.opts.Time && d.time.now != before && !d.header {
+		return Event{Kind: Time}
+	}
+	return Event{}
+}

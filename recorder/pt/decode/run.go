@@ -1,0 +1,147 @@
+package decode
+
+import (
+	"github.com/heddle-dmt/heddle/internal/zydis"
+)
+
+// Run is a straight run of instructions in the code: from an address to the
+// first instruction that can go elsewhere. Runs are shared and constant.
+type Run struct {
+	// Addr is the address of the first instruction.
+	Addr uint64
+	// Target is where a direct branch at the end goes.
+	Target uint64
+	// Count is the number of instructions, Bytes their length.
+	Count, Bytes uint32
+	// Kind is what the last instruction does.
+	Kind zydis.Kind
+
+	dead    bool // the code has changed
+	space   uint64
+	lengths []byte
+	// The runs that mostly follow: behind the end, and at the target of the last
+	// instruction, for indirect ones the last such.
+	behind, target *Run
+}
+
+// End is the address behind the last instruction.
+func (r *Run) End() uint64 { return r.Addr + uint64(r.Bytes) }
+
+// Step is the execution of the first Count instructions of a run.
+type Step struct {
+	*Run
+	Count uint32
+}
+
+// AppendAddresses appends the address of each instruction of the step.
+func (s Step) AppendAddresses(to []uint64) []uint64 {
+	at := s.Addr
+	for _, n := range s.lengths[:s.Count] {
+		to = append(to, at)
+		at += uint64(n)
+	}
+	return to
+}
+
+// prefix returns the number of instructions before an address, and whether an
+// instruction begins there or the run ends there.
+func (r *Run) prefix(addr uint64) (uint32, bool) {
+	if addr < r.Addr || addr > r.End() {
+		return 0, false
+	}
+	at := r.Addr
+	for i, n := range r.lengths {
+		if at >= addr {
+			return uint32(i), at == addr
+		}
+		at += uint64(n)
+	}
+	return r.Count, at == addr
+}
+
+// direct tells a run after which the way goes on without a packet.
+func (r *Run) direct() bool {
+	return r.Kind == zydis.Straight || r.Kind == zydis.Jump || r.Kind == zydis.Call
+}
+
+// maxRun is the number of instructions of the longest run, which keeps what a
+// change of code makes void small.
+const maxRun = 256
+
+type runKey struct{ space, addr uint64 }
+
+// runs is what has been found out about the code.
+type runs struct {
+	image *Image
+	known map[runKey]*Run
+	pages map[pageKey][]*Run // that have a byte in the page
+	code  []byte
+	// recent is a direct-mapped cache of known, without its hashing.
+	recent [1 << 12]*Run
+}
+
+func newRuns(image *Image) *runs {
+	return &runs{image: image, known: map[runKey]*Run{}, pages: map[pageKey][]*Run{}}
+}
+
+// at returns the run at an address, or one of no instructions whose Kind says
+// why there is none. That one is not remembered: the code may come yet.
+func (c *runs) at(space, addr uint64) *Run {
+	slot := &c.recent[(addr^addr>>12)%uint64(len(c.recent))]
+	if r := *slot; r != nil && r.Addr == addr && r.space == space && !r.dead {
+		return r
+	}
+	r := c.known[runKey{space, addr}]
+	if r == nil {
+		r = c.discover(space, addr)
+	}
+	if r.Count > 0 {
+		*slot = r
+	}
+	return r
+}
+
+// discover reads the code. Where it ends before a branch does, the run ends
+// with the last instruction that is whole.
+func (c *runs) discover(space, addr uint64) *Run {
+	var lengths [maxRun]byte
+	c.code = c.image.read(c.code[:0], space, addr, maxRun*15)
+	walk := zydis.Walk(c.code, lengths[:])
+	r := &Run{
+		Addr: addr, Count: uint32(walk.Count), Bytes: uint32(walk.Bytes), Kind: walk.Kind,
+		space: space, lengths: append([]byte(nil), lengths[:walk.Count]...),
+	}
+	r.Target = r.End() + uint64(walk.Relative)
+	if walk.Count == 0 {
+		return r
+	}
+	if r.Kind == zydis.Short || r.Kind == zydis.Invalid {
+		r.Kind = zydis.Straight
+	}
+	c.known[runKey{space, addr}] = r
+	for n := addr / pageSize; n <= (r.End()-1)/pageSize; n++ {
+		k := pageKey{space, n}
+		c.pages[k] = append(c.pages[k], r)
+	}
+	return r
+}
+
+// change makes the image's next change and forgets the runs that it concerns.
+func (c *runs) change() {
+	ch := c.image.advance()
+	end := ch.addr + uint64(len(ch.code))
+	for n := ch.addr / pageSize; n <= (end-1)/pageSize; n++ {
+		k := pageKey{ch.space, n}
+		alive := c.pages[k][:0]
+		for _, r := range c.pages[k] {
+			if !r.dead && r.Addr < end && ch.addr < r.End() {
+				r.dead = true
+				delete(c.known, runKey{r.space, r.Addr})
+			}
+			if !r.dead {
+				alive = append(alive, r)
+			}
+		}
+		c.pages[k] = alive
+	}
+}

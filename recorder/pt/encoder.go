@@ -1,0 +1,301 @@
+package pt
+
+import (
+	"io"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// callDepth is the number of return addresses that decoders keep (SDM,
+// "Indirect Transfer Compression for Returns").
+const callDepth = 64
+
+// Config says what a stream holds. The zero value is a plain stream with one
+// PSB, no timing and no compressed returns.
+type Config struct {
+	// PSBPeriod is the number of bytes after which a PSB is due. It is written at
+	// the next point whose address is known: an indirect branch or return, an
+	// Enable, or a Position. 0: only at the beginning.
+	PSBPeriod uint64
+	// RetCompression writes a TNT bit instead of a TIP for a return to the place
+	// after its call.
+	RetCompression bool
+	Timing
+}
+
+// Encoder writes the packets of one core to a writer, buffered. Errors of the
+// writer end the output; Flush tells them.
+type Encoder struct {
+	out     io.Writer
+	cfg     Config
+	buf     []byte
+	written uint64 // bytes handed to out
+	err     error
+
+	on      bool // between TIP.PGE and TIP.PGD
+	started bool
+	mode    bool   // a MODE.Exec has been written since the last PSB
+	lastPSB uint64 // offset
+	process uint64
+	lastIP  uint64
+	bits    uint64 // outcomes that are in no packet yet, the oldest highest
+	nbits   int
+	stack   [callDepth]uint64
+	top     int // index of the next entry
+	depth   int // entries that count
+	clock   clock
+}
+
+// bufferSize is the room for packets before they go to the writer, and reserve
+// what the packets of one word, with a PSB and its header, need at most.
+const (
+	bufferSize = 64 << 10
+	reserve    = 256
+)
+
+// NewEncoder returns an encoder that writes to out, in which nothing is traced
+// yet.
+func NewEncoder(out io.Writer, cfg Config) *Encoder {
+	e := &Encoder{out: out, cfg: cfg, buf: make([]byte, 0, bufferSize)}
+	e.clock.init(cfg.Timing)
+	return e
+}
+
+// Offset is the length of the stream so far. Outcomes that wait for their
+// packet to fill are not in it; while tracing is off there are none.
+func (e *Encoder) Offset() uint64 { return e.written + uint64(len(e.buf)) }
+
+// On tells whether tracing is on: an Enable was the last but for Syscall and
+// Async.
+func (e *Encoder) On() bool { return e.on }
+
+// Flush hands all packets to the writer and returns the first error that it
+// ever gave.
+func (e *Encoder) Flush() error {
+	e.drain()
+	return e.err
+}
+
+func (e *Encoder) drain() {
+	if e.err == nil && len(e.buf) > 0 {
+		_, e.err = e.out.Write(e.buf)
+	}
+	e.written += uint64(len(e.buf))
+	e.buf = e.buf[:0]
+}
+
+// room makes space for the packets of one word or call.
+func (e *Encoder) room() {
+	if len(e.buf) > bufferSize-reserve {
+		e.drain()
+	}
+}
+
+// Clock sets the core's clock at which the run begins whose words follow. It
+// never goes back.
+func (e *Encoder) Clock(at event.Cycles) { e.clock.start(uint64(at)) }
+
+// PIP tells the address space of what is traced next, as a page-table root of
+// 4096 times the number. Tracing must be off.
+func (e *Encoder) PIP(space uint64) {
+	if e.on {
+		panic("bug: the address space of a core changes while it is traced")
+	}
+	if space == e.process {
+		return
+	}
+	e.process = space
+	if e.started {
+		e.room()
+		e.buf = appendPIP(e.buf, space<<12)
+	}
+}
+
+// Enable turns tracing on: the core runs in user mode from ip on, at a time of
+// its clock.
+func (e *Encoder) Enable(ip uint64, at event.Cycles) {
+	if e.on {
+		panic("bug: tracing of a core is turned on while it is on")
+	}
+	e.room()
+	e.Clock(at)
+	if !e.started || e.due() {
+		e.syncPoint(0)
+	} else if e.cfg.TSC {
+		e.buf = e.clock.appendTSC(e.buf)
+	}
+	if !e.mode {
+		e.buf = append(e.buf, opMODE, ModeExec64)
+		e.mode = true
+	}
+	e.cycles()
+	e.ipPacket(opTIPPGE, ip)
+	e.on = true
+}
+
+// Syscall turns tracing off behind an instruction that leaves user mode by
+// itself: SYSCALL, INT n, INT3.
+func (e *Encoder) Syscall() {
+	e.mustBeOn()
+	e.room()
+	e.flushTNT()
+	e.cycles()
+	e.buf = append(e.buf, byte(IPNone)<<5|opTIPPGD)
+	e.on = false
+}
+
+// Async turns tracing off before the instruction at ip: a fault there, an
+// interrupt, another thread's turn.
+func (e *Encoder) Async(ip uint64) {
+	e.mustBeOn()
+	e.room()
+	e.flushTNT()
+	e.cycles()
+	e.ipPacket(opFUP, ip)
+	e.buf = append(e.buf, byte(IPNone)<<5|opTIPPGD)
+	e.on = false
+}
+
+// Position says that the core is about to run the instruction at ip, after all
+// words so far: a place where a PSB may stand if one is due.
+func (e *Encoder) Position(ip uint64) {
+	e.mustBeOn()
+	e.room()
+	if e.due() {
+		e.syncPoint(ip)
+	}
+}
+
+func (e *Encoder) mustBeOn() {
+	if !e.on {
+		panic("bug: a core is traced that tracing is off for")
+	}
+}
+
+// Log writes the packets for a branch log, in which times count from the last
+// Clock or Enable.
+func (e *Encoder) Log(words []emu.BranchWord) {
+	if len(words) > 0 {
+		e.mustBeOn()
+	}
+	for _, w := range words {
+		e.room()
+		switch w.Tag() {
+		case emu.TagTNT:
+			e.outcomes(w.Outcomes())
+		case emu.TagTIP:
+			e.indirect(canonical(w))
+		case emu.TagCall:
+			e.call(canonical(w))
+		case emu.TagRet:
+			e.ret(canonical(w))
+		case emu.TagTime:
+			e.time(w.Value())
+		default:
+			panic("bug: a branch log with a word of no known kind")
+		}
+	}
+}
+
+// canonical is the address in the low 48 bits of a word.
+func canonical(w emu.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
+
+// outcomes adds n outcomes to those that wait, and writes a long TNT when it
+// is full.
+func (e *Encoder) outcomes(bits uint64, n int) {
+	if over := e.nbits + n - maxLongTNT; over >= 0 {
+		full := e.bits<<(n-over) | bits>>over
+		e.cycles()
+		e.buf = appendLongTNT(e.buf, full, maxLongTNT)
+		e.bits, e.nbits = bits&(1<<over-1), over
+		return
+	}
+	e.bits = e.bits<<n | bits
+	e.nbits += n
+}
+
+// flushTNT writes the outcomes that wait, in the fewest bytes: short TNTs of
+// six are denser than a long one unless it is nearly full.
+func (e *Encoder) flushTNT() {
+	if e.nbits == 0 {
+		return
+	}
+	e.cycles()
+	if e.nbits > 7*maxShortTNT {
+		e.buf = appendLongTNT(e.buf, e.bits, e.nbits)
+		e.bits, e.nbits = 0, 0
+		return
+	}
+	for e.nbits > 0 {
+		n := min(e.nbits, maxShortTNT)
+		e.nbits -= n
+		e.buf = appendShortTNT(e.buf, e.bits>>e.nbits&(1<<n-1), n)
+	}
+	e.bits = 0
+}
+
+// indirect writes a TIP, and a PSB behind it if one is due.
+func (e *Encoder) indirect(target uint64) {
+	e.flushTNT()
+	e.cycles()
+	e.ipPacket(opTIP, target)
+	if e.due() {
+		e.syncPoint(target)
+	}
+}
+
+func (e *Encoder) call(next uint64) {
+	e.stack[e.top] = next
+	e.top = (e.top + 1) % callDepth
+	e.depth = min(e.depth+1, callDepth)
+}
+
+// ret writes a taken outcome for a return to where the newest call on the stack
+// comes from, otherwise a TIP.
+//
+// The SDM has decoders pop their stack at each return, libipt only at a
+// compressed one. So a return that does not match forgets the stack here: no
+// later outcome then relies on an entry below, and both read the same.
+func (e *Encoder) ret(target uint64) {
+	newest := (e.top + callDepth - 1) % callDepth
+	if !e.cfg.RetCompression || e.depth == 0 || e.stack[newest] != target {
+		e.depth = 0
+		e.indirect(target)
+		return
+	}
+	e.top = newest
+	e.depth--
+	e.outcomes(1, 1)
+	if e.due() {
+		e.syncPoint(target)
+	}
+}
+
+// ipPacket writes a packet with an address, compressed against the last.
+func (e *Encoder) ipPacket(op byte, ip uint64) {
+	e.buf = appendIP(e.buf, op, ip, e.lastIP)
+	e.lastIP = ip
+}
+
+// due tells whether the period is over since the last PSB.
+func (e *Encoder) due() bool {
+	return e.cfg.PSBPeriod > 0 && e.Offset()-e.lastPSB >= e.cfg.PSBPeriod
+}
+
+// syncPoint writes a PSB with its header: state that a decoder needs to begin
+// here. With tracing on, ip is where the core is.
+func (e *Encoder) syncPoint(ip uint64) {
+	e.flushTNT()
+	e.lastPSB = e.Offset()
+	e.buf = append(e.buf, psb[:]...)
+	e.buf = e.clock.appendHeader(e.buf)
+	e.buf = appendPIP(e.buf, e.process<<12)
+	e.lastIP, e.depth, e.started = 0, 0, true
+	e.mode = e.on
+	if e.on {
+		e.buf = append(e.buf, opMODE, ModeExec64)
+		e.ipPacket(opFUP, ip)
+	}
+	e.buf = append(e.buf, opExtension, extPSBEND)
+}

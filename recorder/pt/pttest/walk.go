@@ -1,0 +1,270 @@
+package pttest
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+)
+
+// Code is a piece of code, as an execution came upon it: At is the number of
+// instructions before.
+type Code struct {
+	Space, At, Addr uint64
+	Bytes           []byte
+}
+
+// Options say what happens in an execution.
+type Options struct {
+	Threads int  // in as many address spaces, at least 1
+	Changes bool // code changes
+	Time    bool // the log tells the time
+	Calm    bool // no interrupts, no mismatched returns
+	Loop    int  // out of 100: how often an indirect branch goes back to where it went last
+}
+
+// Walk is an execution of a Program.
+type Walk struct {
+	p    *Program
+	o    Options
+	enc  *pt.Encoder
+	rand Rand
+
+	// Addresses are those of all instructions, in order, if Keep is set.
+	Addresses []uint64
+	Keep      bool
+	// Code is what ran.
+	Code []Code
+	// Count is the number of instructions, Branches that of conditional and
+	// indirect branches and returns.
+	Count, Branches uint64
+	// Clock is the core's clock.
+	Clock uint64
+	// Enables are the clocks at which tracing went on.
+	Enables []uint64
+
+	threads []thread
+	cur     int
+	began   uint64 // clock at the begin of the slice
+	words   []emu.BranchWord
+	bits    uint64
+	nbits   int
+	seen    map[seenKey]int // version of a block + 1
+}
+
+type thread struct {
+	space uint64
+	block int
+	next  int // instruction in the block
+	last  int // where the last indirect branch went
+	stack []int
+}
+
+type seenKey struct {
+	space uint64
+	block int
+}
+
+// NewWalk makes an execution that is traced by enc.
+func NewWalk(p *Program, enc *pt.Encoder, seed uint64, o Options) *Walk {
+	w := &Walk{p: p, o: o, enc: enc, rand: Rand(seed*2 + 1), seen: map[seenKey]int{}}
+	for i := range max(o.Threads, 1) {
+		w.threads = append(w.threads, thread{space: uint64(i + 1), block: w.rand.Below(len(p.blocks))})
+	}
+	return w
+}
+
+// Run executes n blocks, and turns tracing off.
+func (w *Walk) Run(n int) {
+	w.begin()
+	for range n {
+		w.step()
+		if !w.o.Calm && w.rand.Below(64) == 0 {
+			w.interrupt()
+		}
+	}
+	w.flush()
+	w.enc.Async(w.ip())
+}
+
+func (w *Walk) begin() {
+	t := &w.threads[w.cur]
+	w.enc.PIP(t.space)
+	w.Clock += uint64(w.rand.Below(50))
+	w.began = w.Clock
+	w.enc.Enable(w.ip(), event.Cycles(w.Clock))
+	w.Enables = append(w.Enables, w.Clock)
+}
+
+// ip is where the thread is. A block without a terminator ends where the next
+// begins.
+func (w *Walk) ip() uint64 {
+	t := &w.threads[w.cur]
+	b := &w.p.blocks[t.block]
+	if t.next == len(b.starts) {
+		return b.end()
+	}
+	return b.starts[t.next]
+}
+
+// interrupt ends a slice within a block, and begins another: with nothing in
+// between, with another thread, or with changed code.
+func (w *Walk) interrupt() {
+	t := &w.threads[w.cur]
+	b := &w.p.blocks[t.block]
+	w.note(t)
+	for n := w.rand.Below(len(b.starts)); t.next < n; t.next++ {
+		w.execute(b.starts[t.next])
+	}
+	w.flush()
+	if w.rand.Below(3) == 0 { // the next slice of the same thread
+		w.enc.Position(w.ip())
+		w.began = w.Clock
+		w.enc.Clock(event.Cycles(w.Clock))
+		return
+	}
+	w.enc.Async(w.ip())
+	w.change()
+	w.cur = w.rand.Below(len(w.threads))
+	w.begin()
+}
+
+// change changes the code of a block that no thread is within.
+func (w *Walk) change() {
+	i := w.rand.Below(len(w.p.blocks))
+	for _, t := range w.threads {
+		if t.block == i && t.next > 0 || !w.o.Changes {
+			return
+		}
+	}
+	w.p.mutate(i)
+}
+
+// note records the code of a block when it runs in a new version.
+func (w *Walk) note(t *thread) {
+	b := &w.p.blocks[t.block]
+	k := seenKey{t.space, t.block}
+	if w.seen[k] != b.version+1 {
+		w.seen[k] = b.version + 1
+		w.Code = append(w.Code, Code{Space: t.space, At: w.Count, Addr: b.addr, Bytes: append([]byte(nil), b.code...)})
+	}
+}
+
+func (w *Walk) execute(addr uint64) {
+	w.Count++
+	w.Clock += 1 + uint64(addr&3)
+	if w.Keep {
+		w.Addresses = append(w.Addresses, addr)
+	}
+}
+
+// step executes the rest of a block.
+func (w *Walk) step() {
+	t := &w.threads[w.cur]
+	b := &w.p.blocks[t.block]
+	w.note(t)
+	for ; t.next < len(b.starts); t.next++ {
+		w.execute(b.starts[t.next])
+	}
+	from := t.block
+	t.block, t.next = from+1, 0
+	switch b.kind {
+	case jump:
+		t.block = b.target
+	case conditional, shortConditional:
+		w.Branches++
+		if taken := w.rand.Next() & 1; taken != 0 {
+			t.block = b.target
+			w.outcome(1)
+		} else {
+			w.outcome(0)
+		}
+	case call:
+		w.call(t, from)
+		t.block = b.target
+	case indirectCall:
+		w.call(t, from)
+		w.indirect(t, emu.TagTIP)
+	case indirectJump:
+		w.indirect(t, emu.TagTIP)
+	case ret:
+		w.ret(t)
+	case syscall:
+		w.syscall()
+	}
+}
+
+func (w *Walk) call(t *thread, from int) {
+	if len(t.stack) < 200 {
+		t.stack = append(t.stack, from+1)
+	}
+	b := &w.p.blocks[from]
+	if b.kind == indirectCall || b.target != from+1 { // none for a call to the next instruction
+		w.word(emu.TagCall, b.end())
+	}
+}
+
+// indirect goes to some block, mostly the one it went to before if so asked.
+func (w *Walk) indirect(t *thread, tag emu.BranchTag) {
+	if w.rand.Below(100) >= w.o.Loop {
+		t.last = w.rand.Below(len(w.p.blocks))
+	}
+	t.block = t.last
+	w.Branches++
+	w.word(tag, w.p.blocks[t.block].addr)
+}
+
+func (w *Walk) ret(t *thread) {
+	n := len(t.stack)
+	if n == 0 || !w.o.Calm && w.rand.Below(40) == 0 {
+		w.indirect(t, emu.TagRet)
+		return
+	}
+	t.block = t.stack[n-1]
+	t.stack = t.stack[:n-1]
+	w.Branches++
+	w.word(emu.TagRet, w.p.blocks[t.block].addr)
+}
+
+func (w *Walk) syscall() {
+	w.flush()
+	w.enc.Syscall()
+	w.begin()
+}
+
+// outcome adds an outcome to the log, in words of drawn lengths.
+func (w *Walk) outcome(bit uint64) {
+	w.bits = w.bits<<1 | bit
+	w.nbits++
+	if w.nbits == 47 || w.rand.Below(30) == 0 {
+		w.endOutcomes()
+	}
+}
+
+func (w *Walk) endOutcomes() {
+	if w.nbits > 0 {
+		w.log(emu.TagTNT, uint64(w.nbits)<<48|w.bits)
+		w.bits, w.nbits = 0, 0
+	}
+}
+
+func (w *Walk) word(tag emu.BranchTag, payload uint64) {
+	w.endOutcomes()
+	w.log(tag, payload&(1<<48-1))
+	if w.o.Time && w.rand.Below(4) == 0 {
+		w.log(emu.TagTime, w.Clock-w.began)
+	}
+	if len(w.words) > 1000 {
+		w.flush()
+	}
+}
+
+// log adds a word as the engine lays it out.
+func (w *Walk) log(tag emu.BranchTag, payload uint64) {
+	w.words = append(w.words, emu.BranchWord(uint64(tag)<<60|payload))
+}
+
+func (w *Walk) flush() {
+	w.endOutcomes()
+	w.enc.Log(w.words)
+	w.words = w.words[:0]
+}
