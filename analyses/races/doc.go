@@ -1,0 +1,25 @@
+// Package races finds data races in a recorded run: pairs of accesses to the
+// same byte by different threads, at least one of them a write, that nothing
+// orders.
+//
+// What orders them is a choice. HappensBefore takes the order that the
+// program's synchronization makes, whatever the interleaving (vector clocks:
+// DJIT+ and FastTrack, Flanagan and Freund, PLDI 2009). ScheduleRelative takes
+// the total order of all synchronization operations of the recorded run: its
+// races are those that are left when a schedule enforces that order (PEREGRINE
+// section 3.1).
+//
+// The package reads a stream of accesses and orders; it starts no machine and
+// opens no file.
+//
+// Invariants:
+//
+//  1. A Detector reports a pair if and only if the two are adjacent among the
+//     conflicting accesses of a byte (a read and the last write before it; a
+//     write and each thread's last read since the last write or, if there is
+//     none, that write) and unordered. Every racy byte has such a pair, and
+//     ordering those pairs orders all conflicting accesses.
+//  2. Memory grows with the addresses in use and the number of threads, not
+//     with the length of the trace.
+//  3. The same stream gives the same reports in the same order.
+package races

@@ -1,0 +1,273 @@
+package races
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// step is one line of a test's trace.
+type step struct {
+	op            string // read, write, atomic, acquire, release, fork, join
+	thread, other int
+	addr          uint64 // or object
+	size          int
+}
+
+func (s step) String() string {
+	return fmt.Sprintf("%s t%d %d %d+%d", s.op, s.thread, s.other, s.addr, s.size)
+}
+
+// found runs a trace through a detector. PCs are the numbers of the steps, so
+// that each race tells which two steps it is about.
+func found(order Order, trace []step) []string {
+	var out []string
+	d := New(order, func(r *Race) {
+		out = append(out, fmt.Sprintf("%d %d %v @%d", r.First.PC, r.Second.PC, r.Kind, r.Addr))
+	})
+	for i, s := range trace {
+		switch s.op {
+		case "acquire":
+			d.Sync(s.thread, 0)
+			d.Acquire(s.thread, s.addr)
+		case "release":
+			d.Sync(s.thread, 0)
+			d.Release(s.thread, s.addr)
+		case "fork": // and the child's start
+			d.Sync(s.thread, 0)
+			d.Fork(s.thread, s.other)
+			d.Sync(s.other, 0)
+		case "join": // after the child's end
+			d.Sync(s.other, 0)
+			d.Sync(s.thread, 0)
+			d.Join(s.thread, s.other)
+		default:
+			d.Access(&Access{
+				Thread: s.thread, Addr: s.addr, Size: s.size, Write: s.op != "read", Atomic: s.op == "atomic",
+				PC: addrOf(i),
+			})
+		}
+	}
+	return out
+}
+
+// precedes is the happens-before relation of a trace, as a matrix, from its
+// definition: program order, releases before later acquires of the object,
+// forks and joins, and what follows.
+func precedes(trace []step) [][]bool {
+	n := len(trace)
+	before := make([][]bool, n)
+	for j := range before {
+		before[j] = make([]bool, n) // before[j][i]: i comes before j
+		for i := range j {
+			a, b := trace[i], trace[j]
+			edge := a.thread == b.thread ||
+				a.op == "release" && b.op == "acquire" && a.addr == b.addr ||
+				a.op == "fork" && a.other == b.thread ||
+				b.op == "join" && b.other == a.thread
+			if !edge {
+				continue
+			}
+			before[j][i] = true
+			for k := range i {
+				before[j][k] = before[j][k] || before[i][k]
+			}
+		}
+	}
+	return before
+}
+
+func isSync(s step) bool { return s.op != "read" && s.op != "write" && s.op != "atomic" }
+
+// clock is PEREGRINE's [m, n) of a step that accesses memory: the positions in
+// the total order of its thread's operations before and after it. Step i has
+// the positions 2i and 2i+1.
+func clock(trace []step, at int) (m, n int) {
+	m, n = -1, 2*len(trace)
+	for i, s := range trace {
+		position := 2 * i
+		switch thread := trace[at].thread; {
+		case !isSync(s):
+			continue
+		case s.op == "fork" && s.other == thread, s.op == "join" && s.thread == thread:
+			position++
+		case s.thread != thread && !(s.op == "join" && s.other == thread):
+			continue
+		}
+		if i < at {
+			m = position
+		} else if n == 2*len(trace) {
+			n = position
+		}
+	}
+	return m, n
+}
+
+// concurrent tells from the definitions whether nothing orders two accesses.
+func concurrent(order Order, trace []step, before [][]bool, i, j int) bool {
+	if trace[i].thread == trace[j].thread {
+		return false
+	}
+	if order == HappensBefore {
+		return !before[j][i]
+	}
+	m0, n0 := clock(trace, i)
+	m1, n1 := clock(trace, j)
+	return m0 < n1 && m1 < n0
+}
+
+// expected finds races by comparing each access with all before it.
+func expected(order Order, trace []step) map[string]bool {
+	before := precedes(trace)
+	out := map[string]bool{}
+	for j, b := range trace {
+		if isSync(b) {
+			continue
+		}
+		for at := b.addr; at < b.addr+uint64(b.size); at++ {
+			seen := map[int]bool{} // threads whose last read was met
+			for i := j - 1; i >= 0; i-- {
+				a := trace[i]
+				if isSync(a) || at < a.addr || at >= a.addr+uint64(a.size) {
+					continue
+				}
+				write := a.op != "read"
+				if !write && (b.op == "read" || seen[a.thread]) {
+					continue
+				}
+				adjacent := !write || b.op == "read" || len(seen) == 0
+				if !write {
+					seen[a.thread] = true
+				}
+				if adjacent && concurrent(order, trace, before, i, j) && !(a.op == "atomic" && b.op == "atomic") {
+					out[fmt.Sprintf("%d %d", i, j)] = true
+				}
+				if write {
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+func drawTrace(t *rapid.T) []step {
+	n := rapid.IntRange(1, 40).Draw(t, "length")
+	threads := rapid.IntRange(2, 4).Draw(t, "threads")
+	var trace []step
+	for range n {
+		s := step{
+			op:     rapid.SampledFrom([]string{"read", "write", "write", "read", "atomic", "acquire", "release", "fork", "join"}).Draw(t, "op"),
+			thread: rapid.IntRange(0, threads-1).Draw(t, "thread"),
+			addr:   rapid.Uint64Range(0, 20).Draw(t, "addr"),
+			size:   rapid.SampledFrom([]int{1, 2, 4, 8, 16}).Draw(t, "size"),
+		}
+		switch s.op {
+		case "acquire", "release":
+			s.addr, s.size = s.addr%2, 0
+		case "fork", "join":
+			s.other = (s.thread + rapid.IntRange(1, threads-1).Draw(t, "other")) % threads
+			// A thread is made before it does anything, and joined after.
+			idle := true
+			for _, b := range trace {
+				idle = idle && b.thread != s.other
+			}
+			if s.op == "fork" && !idle {
+				continue
+			}
+		}
+		if slices.ContainsFunc(trace, func(b step) bool { return b.op == "join" && b.other == s.thread }) {
+			continue
+		}
+		trace = append(trace, s)
+	}
+	return trace
+}
+
+// Invariant 1, for both orders.
+func TestDetectorAgreesWithDefinition(t *testing.T) {
+	for _, order := range []Order{HappensBefore, ScheduleRelative} {
+		rapid.Check(t, func(t *rapid.T) {
+			trace := drawTrace(t)
+			want := expected(order, trace)
+			got := map[string]bool{}
+			for _, r := range found(order, trace) {
+				fields := strings.Fields(r)
+				got[fields[0]+" "+fields[1]] = true
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("order %d: found %v, want %v in\n%v", order, got, want, trace)
+			}
+		})
+	}
+}
+
+func addrOf(i int) event.Addr { return event.Addr(i) }
+
+// TERN section 7.1: races on values that stay the same.
+func TestBenign(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second Access
+		benign        bool
+	}{
+		{"both write the same", Access{Write: true, Old: 1, Value: 2}, Access{Write: true, Old: 2, Value: 2}, true},
+		{"different values", Access{Write: true, Old: 1, Value: 2}, Access{Write: true, Old: 2, Value: 3}, false},
+		{"read, then written as it was", Access{Value: 2}, Access{Write: true, Old: 2, Value: 2}, true},
+		{"read, then changed", Access{Value: 2}, Access{Write: true, Old: 2, Value: 3}, false},
+		{"written as it was, then read", Access{Write: true, Old: 2, Value: 2}, Access{Value: 2}, true},
+		{"changed, then read", Access{Write: true, Old: 1, Value: 2}, Access{Value: 2}, false},
+	} {
+		for _, valued := range []bool{true, false} {
+			var got []bool
+			d := New(HappensBefore, func(r *Race) { got = append(got, r.Benign) })
+			for thread, a := range []Access{c.first, c.second} {
+				a.Thread, a.Addr, a.Size, a.Valued = thread, 64, 4, valued
+				d.Access(&a)
+			}
+			if want := []bool{c.benign && valued}; !slices.Equal(got, want) {
+				t.Errorf("%s, values known %v: %v, want %v", c.name, valued, got, want)
+			}
+		}
+	}
+}
+
+// Memory that is given out again has no past.
+func TestForget(t *testing.T) {
+	for _, c := range []struct {
+		from, to uint64
+		races    int
+	}{{0, 1 << 20, 0}, {4096, 8192, 1}, {8190, 8194, 1}, {8184, 8208, 0}, {9000, 10000, 1}} {
+		races := 0
+		d := New(HappensBefore, func(*Race) { races++ })
+		for thread := range 2 {
+			if thread == 1 {
+				d.Forget(c.from, c.to)
+			}
+			d.Access(&Access{Thread: thread, Addr: 8190, Size: 8, Write: true})
+		}
+		if races != c.races {
+			t.Errorf("[%d, %d): %d races, want %d", c.from, c.to, races, c.races)
+		}
+	}
+}
+
+// An instance is counted from the thread's last synchronization operation.
+func TestInstances(t *testing.T) {
+	var got []Instance
+	d := New(HappensBefore, func(r *Race) { got = append(got, r.First, r.Second) })
+	d.Sync(0, 100)
+	d.Access(&Access{Thread: 0, Addr: 8, Size: 8, Write: true, PC: 0x10, Branches: 103})
+	d.Sync(1, 7)
+	d.Sync(1, 9)
+	d.Access(&Access{Thread: 1, Addr: 8, Size: 8, PC: 0x20, Branches: 9})
+	want := []Instance{{PC: 0x10, Thread: 0, Syncs: 1, Branches: 3}, {PC: 0x20, Thread: 1, Syncs: 2}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
