@@ -21,6 +21,8 @@ type Access struct {
 	PC     event.Addr
 	// Branches is how many branches the thread has gone through.
 	Branches uint64
+	// At is the place in the trace: later accesses have larger numbers.
+	At uint64
 	// Value is what was read, or is written, and Old what a write replaces, of
 	// up to eight bytes; Valued tells that they are known.
 	Value, Old uint64
@@ -37,6 +39,8 @@ type Instance struct {
 	Syncs uint64 `json:"syncs"`
 	// Branches is how many branches it had gone through since the last.
 	Branches uint64 `json:"branches"`
+	// At is the place of the access in the trace.
+	At uint64 `json:"at"`
 }
 
 // Kind tells the two accesses of a race apart.
@@ -84,7 +88,7 @@ func New(order Order, report func(*Race)) *Detector {
 func (d *Detector) Access(a *Access) {
 	t := d.threadAt(a.Thread)
 	now := mark{
-		pc: a.PC, segment: t.segment, thread: uint32(a.Thread), syncs: uint32(t.syncs),
+		pc: a.PC, at: a.At, segment: t.segment, thread: uint32(a.Thread), syncs: uint32(t.syncs),
 		branches: uint32(a.Branches - t.base), used: true, atomic: a.Atomic,
 		silent: a.Valued && a.Write && a.Value == a.Old,
 	}

@@ -10,6 +10,7 @@ const (
 // mark is an access that is remembered.
 type mark struct {
 	pc              event.Addr
+	at              uint64
 	segment, thread uint32
 	syncs, branches uint32
 	used, atomic    bool
@@ -18,7 +19,7 @@ type mark struct {
 }
 
 func (m *mark) instance() Instance {
-	return Instance{PC: m.pc, Thread: int(m.thread), Syncs: uint64(m.syncs), Branches: uint64(m.branches)}
+	return Instance{PC: m.pc, Thread: int(m.thread), Syncs: uint64(m.syncs), Branches: uint64(m.branches), At: m.at}
 }
 
 // byteCell is the last write of a byte and, of each thread, the last read since.
