@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -95,10 +96,9 @@ func checkClone(a cloneArgs) unix.Errno {
 	case f&unix.CLONE_FS != 0 && f&(unix.CLONE_NEWNS|unix.CLONE_NEWUSER) != 0,
 		f&unix.CLONE_THREAD != 0 && f&unix.CLONE_SIGHAND == 0,
 		f&unix.CLONE_SIGHAND != 0 && f&unix.CLONE_VM == 0,
-		f&unix.CLONE_SETTLS != 0 && a.tls >= emu.UserEnd,
 		a.exitSignal > lastSignal:
 		return unix.EINVAL
-	case f&refusedClone != 0:
+	case f&refusedClone != 0, f&unix.CLONE_SETTLS != 0 && a.tls >= uint64(mm.TaskSize):
 		return unix.EPERM
 	}
 	return 0

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/epoll"
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -108,7 +108,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if limit <= 0 || limit > (1<<31-1)/epollEventSize {
 		return 0, unix.EINVAL
 	}
-	if a[1] > emu.UserEnd-uint64(limit)*epollEventSize {
+	if a[1] > uint64(mm.TaskSize)-uint64(limit)*epollEventSize {
 		return 0, unix.EFAULT // even if no event comes
 	}
 	_, i, errno := t.epollFile(a[0])

@@ -3,7 +3,6 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -90,19 +89,27 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, unix.ENOSYS
 }
 
-// futexWord checks the address of a futex that is not read.
+// futexWord checks the address of a futex, as far as Linux does when it looks
+// for what it stands for.
 func (t *Task) futexWord(addr event.Addr, private bool) unix.Errno {
 	switch {
 	case addr%4 != 0:
 		return unix.EINVAL
-	case addr >= emu.UserEnd:
+	case addr >= mm.TaskSize:
 		return unix.EFAULT
 	case private:
 		return 0
 	}
 	// What memory a shared futex is in is found through the page.
-	_, errno := t.proc.space.ReadU32(addr)
-	return errno
+	if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
+		return errno
+	}
+	// A page without an object that may become another one at the first write is
+	// no place to meet.
+	if v, ok := t.proc.space.Find(addr); ok && v.Object == nil && v.Prot&unix.PROT_WRITE == 0 {
+		return unix.EFAULT
+	}
+	return 0
 }
 
 func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, timeout event.Addr, absolute, realtime bool) (uint64, unix.Errno) {
@@ -127,8 +134,8 @@ func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, time
 			deadline = ns - bootNS
 		}
 	}
-	if addr%4 != 0 {
-		return 0, unix.EINVAL
+	if errno := t.futexWord(addr, private); errno != 0 {
+		return 0, errno
 	}
 	have, errno := t.proc.space.ReadU32(addr)
 	if errno != 0 {
@@ -219,11 +226,11 @@ func (k *Kernel) futexRelease(w *futexWaiter) {
 }
 
 func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int32, compare bool, val uint32) (uint64, unix.Errno) {
-	if wake < 0 || requeue < 0 || from%4 != 0 || to%4 != 0 {
+	if wake < 0 || requeue < 0 {
 		return 0, unix.EINVAL
 	}
 	for _, addr := range []event.Addr{from, to} {
-		if _, errno := t.proc.space.ReadU32(addr); errno != 0 && !private {
+		if errno := t.futexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -262,8 +269,8 @@ func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int
 	if errno := t.futexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
-	if addr2%4 != 0 {
-		return 0, unix.EINVAL
+	if errno := t.futexWord(addr2, private); errno != 0 {
+		return 0, errno
 	}
 	old, errno := t.proc.space.ReadU32(addr2)
 	if errno != 0 {

@@ -3,7 +3,6 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -89,7 +88,7 @@ const (
 func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	switch a[0] {
 	case archSetFS, archSetGS:
-		if a[1] >= emu.UserEnd {
+		if a[1] >= uint64(mm.TaskSize) {
 			return 0, unix.EPERM
 		}
 		if a[0] == archSetFS {

@@ -25,8 +25,17 @@ func (t *Task) at(dirfd uint64, path string) (*vfs.Dentry, unix.Errno) {
 	return f.Dentry(), 0
 }
 
-// pathAt is a path argument with where it begins.
+// pathAt is a path argument with where it begins. ENOENT: it is empty.
 func (t *Task) pathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
+	from, path, errno := t.anyPathAt(dirfd, addr)
+	if path == "" && (errno == 0 || errno == unix.EBADF) {
+		errno = unix.ENOENT // which comes before the descriptor
+	}
+	return from, path, errno
+}
+
+// anyPathAt is pathAt for those to whom an empty path means the descriptor.
+func (t *Task) anyPathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
 	path, errno := t.path(addr)
 	if errno != 0 {
 		return nil, "", errno
@@ -38,11 +47,15 @@ func (t *Task) pathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
 // object finds what a path argument names. With AT_EMPTY_PATH in flags an empty
 // path means the descriptor itself.
 func (t *Task) object(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno) {
-	from, path, errno := t.pathAt(dirfd, addr)
+	find := t.pathAt
+	if flags&unix.AT_EMPTY_PATH != 0 {
+		find = t.anyPathAt
+	}
+	from, path, errno := find(dirfd, addr)
 	if errno != 0 {
 		return nil, errno
 	}
-	if path == "" && flags&unix.AT_EMPTY_PATH != 0 {
+	if path == "" {
 		if from == nil {
 			return t.proc.context.cwd, 0
 		}
@@ -268,7 +281,7 @@ func (t *Task) readlink(dirfd, addr, buf, size uint64) (uint64, unix.Errno) {
 	if int32(size) <= 0 {
 		return 0, unix.EINVAL
 	}
-	from, path, errno := t.pathAt(dirfd, addr)
+	from, path, errno := t.anyPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -562,46 +575,6 @@ func sysMemfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	return t.installFile(f, a[1]&unix.MFD_CLOEXEC != 0)
-}
-
-// Extended attributes: the overlay has none.
-
-func sysGetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
-		return 0, errno
-	}
-	return 0, unix.ENODATA
-}
-
-func sysFgetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, unix.ENODATA
-}
-
-func sysListxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.object(atCwd, a[0], 0)
-	return 0, errno
-}
-
-func sysFlistxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.plainFile(a[0])
-	return 0, errno
-}
-
-func sysSetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
-		return 0, errno
-	}
-	return 0, unix.EOPNOTSUPP
-}
-
-func sysFsetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, unix.EOPNOTSUPP
 }
 
 // sysIoprioGet and sysIoprioSet: there is one priority.

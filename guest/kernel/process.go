@@ -193,6 +193,7 @@ func (k *Kernel) orphan(p *Process) {
 		heir = heir.parent
 	}
 	for _, c := range p.children {
+		c.exitSignal = int(unix.SIGCHLD) // an heir is told in no other way
 		for _, t := range c.threads {
 			if t.parentDeath != 0 {
 				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred.UID))

@@ -72,16 +72,21 @@ func sysSigaltstack(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysRtSigaction(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	n := int(int32(a[0]))
-	if a[3] != 8 || n < 1 || n > lastSignal || a[1] != 0 && unblockable.has(n) {
+	if a[3] != 8 {
+		return 0, unix.EINVAL
+	}
+	var s sigAction
+	if a[1] != 0 {
+		if errno := readStruct(t, event.Addr(a[1]), &s); errno != 0 {
+			return 0, errno
+		}
+	}
+	if n < 1 || n > lastSignal || a[1] != 0 && unblockable.has(n) {
 		return 0, unix.EINVAL
 	}
 	slot := &t.proc.actions.list[n]
 	old := *slot
 	if a[1] != 0 {
-		var s sigAction
-		if errno := readStruct(t, event.Addr(a[1]), &s); errno != 0 {
-			return 0, errno
-		}
 		s.Mask &^= unblockable
 		*slot = s
 		if t.proc.ignores(n) {

@@ -189,7 +189,7 @@ func (as *AddressSpace) ReadRanges(va event.Addr, count uint64) ([]Range, unix.E
 		if int64(r.Len) < 0 {
 			return nil, unix.EINVAL
 		}
-		if r.Len > emu.UserEnd || r.Addr > emu.UserEnd-event.Addr(r.Len) {
+		if r.Len > uint64(TaskSize) || r.Addr > TaskSize-event.Addr(r.Len) {
 			return nil, unix.EFAULT
 		}
 		r.Len = min(r.Len, room)
