@@ -65,6 +65,12 @@ type Config struct {
 	// EventLog, when set, receives one line for each event that enters the
 	// digest, so that two runs can be compared (verify mode).
 	EventLog io.Writer
+
+	// Record, when set, says what is recorded, and where.
+	Record *Record
+	// Replay, when set, is the recorded run that is repeated: Replay.Config
+	// makes the whole configuration.
+	Replay *Replay
 }
 
 // Mount makes the host's folder or file Host visible at the guest's path

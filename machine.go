@@ -10,7 +10,9 @@ import (
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -21,6 +23,8 @@ type Machine struct {
 	ram    *emu.RAM
 	cpu    *emu.CPU
 	host   *hostSide
+	trace  *trace.Writer // nil unless the run is recorded
+	stdin  *stdinTap     // nil unless standard input is recorded
 	state  *state
 	done   bool
 	result Result
@@ -29,31 +33,43 @@ type Machine struct {
 // state is what a snapshot copies: everything about the machine that changes
 // and that is neither guest memory nor registers, which copy themselves.
 type state struct {
-	kernel  *kernel.Kernel
-	fs      *vfs.FS
-	cluster *sched.Cluster
-	clock   *coreClock
-	digest  *digest
+	kernel    *kernel.Kernel
+	fs        *vfs.FS
+	cluster   *sched.Cluster
+	clock     *coreClock
+	digest    *digest
+	recording *recording
 }
 
 // coreClock is the scheduler as the kernel sees it: what the kernel says
 // happens at the time of the core that is being stepped.
 type coreClock struct {
-	cluster *sched.Cluster
-	now     event.Cycles
+	cluster  *sched.Cluster
+	now      event.Cycles
+	recorder *recorder.Recorder // nil unless the run is recorded
 }
 
-func (c *coreClock) Ready(t event.ThreadID) { c.cluster.Ready(t, c.now) }
+func (c *coreClock) Ready(t event.ThreadID) {
+	c.cluster.Ready(t, c.now)
+	if c.recorder != nil {
+		c.recorder.Ready(t)
+	}
+}
 
 func (c *coreClock) Block(t event.ThreadID) { c.cluster.Block(t) }
 
-func (c *coreClock) Exit(t event.ThreadID) { c.cluster.Exit(t) }
+func (c *coreClock) Exit(t event.ThreadID) {
+	c.cluster.Exit(t)
+	if c.recorder != nil {
+		c.recorder.Gone(t)
+	}
+}
 
 func (c *coreClock) Yield(t event.ThreadID) { c.cluster.Yield(t) }
 
 func (c *coreClock) SetAffinity(t event.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
 
-func (c *coreClock) Core(t event.ThreadID) event.CoreID { return c.cluster.CoreOf(t) }
+func (c *coreClock) Core(t event.ThreadID) event.CoreID { return c.cluster.LastCoreOf(t) }
 
 // New builds the machine and loads the program; nothing of it has run yet.
 func New(c Config) (*Machine, error) {
@@ -76,24 +92,39 @@ func (m *Machine) build() (err error) {
 	if m.cpu, err = emu.NewCPU(m.ram, c.Cores, c.Costs); err != nil {
 		return err
 	}
-	cluster, err := sched.New(c.Cores, c.Seed, c.Sched)
+	cluster, err := m.newCluster()
 	if err != nil {
 		return err
 	}
 	cluster.SetSwitchCost(event.Cycles(c.Costs.ContextSwitch))
 	m.host = newHostSide(c)
-	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host)}
+	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
 	if s.fs, err = m.mountFiles(); err != nil {
 		return err
 	}
-	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, s.digest, c.Costs, m.kernelConfig())
+	if err := m.record(); err != nil {
+		return err
+	}
+	observer := &watcher{s.digest, s.recording}
+	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, observer, c.Costs, m.kernelConfig())
+	s.recording.attach(s.kernel)
 	procfs.Mount(s.fs, s.kernel.Proc())
 	return m.start()
 }
 
+func (m *Machine) newCluster() (*sched.Cluster, error) {
+	c := &m.config
+	if c.Replay != nil {
+		return sched.NewReplay(c.Cores, c.Replay.log)
+	}
+	return sched.New(c.Cores, c.Seed, c.Sched)
+}
+
 // Close gives everything back. The machine must not be used afterwards.
 func (m *Machine) Close() {
+	// CloseTrace is for those who want to know.
+	_ = m.CloseTrace()
 	if m.state != nil && m.state.fs != nil {
 		// A host file that changed during the run was reported by finish.
 		_ = m.state.fs.Close()
@@ -136,6 +167,7 @@ func (m *Machine) Step() {
 	slice, verdict := s.cluster.Next(timer, has)
 	switch verdict {
 	case sched.FireTimer:
+		s.recording.timer(timer, s.cluster)
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
@@ -144,9 +176,16 @@ func (m *Machine) Step() {
 		}
 	case sched.Idle:
 		m.end(outcomeDeadlock)
+		return
+	case sched.Diverged, sched.End:
+		m.stopReplay(verdict)
+		return
 	default:
+		s.recording.slice(slice, s.cluster)
 		m.run(slice)
 	}
+	s.recording.done()
+	m.follow()
 	if s.kernel.Done() && !m.done {
 		m.end(outcomeExit)
 	}
@@ -163,21 +202,39 @@ func (m *Machine) run(slice sched.Slice) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
 		return
 	}
-	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
-	stop := m.cpu.Run(m.limit(slice))
-	for stop.Reason == emu.StopFault && s.kernel.PageIn(t, stop) {
-		stop = m.cpu.Resume()
-	}
+	stop := m.execute(slice, t)
 	t.AddUserTime(stop.Cycles)
 	s.digest.ran(stop.Instructions)
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
 	m.setTime(slice.Core)
+	s.recording.ran(t, stop, s.clock.now)
 	s.kernel.Handle(t, stop)
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
 	s.cluster.Charge(slice.Core, cost)
 	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
 		m.end(outcomeLimit)
+	}
+}
+
+// execute runs the thread, which is loaded, to the end of a slice.
+func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
+	s := m.state
+	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
+	s.recording.run(t)
+	stop := m.cpu.Run(m.limit(slice))
+	for {
+		s.recording.stopped(t, stop)
+		switch stop.Reason {
+		case emu.StopLog, emu.StopBreakpoint:
+		case emu.StopFault:
+			if !s.kernel.PageIn(t, stop) {
+				return stop
+			}
+		default:
+			return stop
+		}
+		stop = m.cpu.Resume()
 	}
 }
 
@@ -225,7 +282,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	defer m.Close()
-	return m.Run(ctx)
+	r, err := m.Run(ctx)
+	if err != nil {
+		return r, err
+	}
+	return r, m.CloseTrace()
 }
 
 // Snapshot is a state of a machine to which it can return any number of times.
@@ -235,6 +296,7 @@ type Snapshot struct{ state *state }
 // Snapshot saves the machine's state. It costs time for the kernel's own data;
 // guest memory is copied page by page when either side writes to it.
 func (m *Machine) Snapshot() *Snapshot {
+	m.state.recording.mark()
 	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state)}
 	m.ram.NextGeneration()
 	return s
@@ -245,6 +307,7 @@ func (m *Machine) Snapshot() *Snapshot {
 func (m *Machine) Restore(s *Snapshot) {
 	deepcopy.Release(m.state)
 	m.state = deepcopy.Copy(deepcopy.New(), s.state)
+	m.state.recording.returned()
 	m.ram.NextGeneration()
 	m.done = false
 	m.result = Result{}
@@ -261,6 +324,13 @@ func (m *Machine) finish() error {
 	s := m.state
 	if err := m.report(); err != nil {
 		return err
+	}
+	if err := m.finishRecording(); err != nil {
+		return err
+	}
+	if m.config.Replay != nil {
+		m.checkReplay()
+		return m.host.err
 	}
 	if err := s.fs.Commit(); err != nil {
 		return errExport.Wrap(err)

@@ -14,6 +14,7 @@ const (
 	outcomeLimit       = "instruction limit"
 	outcomeStopped     = "stopped"
 	outcomeInterrupted = "interrupted"
+	outcomeDiverged    = "diverged"
 )
 
 // Exit statuses of runs that the program did not end itself.
@@ -47,11 +48,16 @@ func (m *Machine) report() error {
 		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())
 	case outcomeInterrupted:
 		r.ExitCode = ExitInterrupted
-		r.Message = "interrupted"
+		if r.Message == "" {
+			r.Message = "interrupted"
+		}
+	case outcomeDiverged:
+		r.ExitCode = ExitFailure
 	}
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()
 	s.digest.endTurn()
+	s.cluster.Conclude()
 	stats := s.kernel.Stats()
 	r.Instructions = s.digest.instructions
 	r.Slices = s.digest.slices
@@ -71,14 +77,18 @@ func (m *Machine) report() error {
 	}
 	r.X87Transcendental = m.cpu.Transcendental()
 	r.PeakMemory = m.ram.Peak() * emu.PageSize
-	v := emu.Version()
-	r.Engine = fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
+	r.Engine = engineName()
 	r.OutputDigest = sum(s.digest.output)
 	r.ScheduleDigest = sum(s.digest.schedule)
 	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
 	r.Digest = sum(s.digest.events)
 	return nil
+}
+
+func engineName() string {
+	v := emu.Version()
+	return fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
 }
 
 // reportExit tells of a program that ended, or that the kernel had to stop.

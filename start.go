@@ -95,7 +95,7 @@ func (m *Machine) start() error {
 	if err != nil {
 		return err
 	}
-	stdin, err := vfs.NewStdin(c.Stdin)
+	stdin, err := vfs.NewStdin(m.recordedStdin())
 	if err != nil {
 		return errStdin.Wrap(err)
 	}

@@ -99,8 +99,9 @@ func (c *Cluster) SetSwitchCost(cost event.Cycles) { c.switchCost = cost }
 // Next decides what happens next. The timer is the earliest one that is set, if
 // any is.
 func (c *Cluster) Next(timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	_, following := c.policy.(*replay)
 	switch {
-	case len(c.runnable) > 0:
+	case len(c.runnable) > 0 || following:
 		return c.policy.Next(c, timer, hasTimer)
 	case hasTimer:
 		return Slice{}, FireTimer

@@ -130,6 +130,12 @@ func (c *Cluster) put(s slot, core event.CoreID) {
 		c.switches++
 		c.Charge(core, c.switchCost)
 	}
+	c.settle(s, core)
+}
+
+// settle notes that s is on a core which had no thread.
+func (c *Cluster) settle(s slot, core event.CoreID) {
+	k, th := &c.cores[core], &c.threads[s]
 	k.thread, k.last = s, th.id
 	th.core, th.last = core, core
 	c.idle &^= bit(core)

@@ -34,6 +34,10 @@ const (
 	// Idle tells that no thread is runnable and that there is no timer: the
 	// run is over, or deadlocked.
 	Idle
+	// Diverged tells that the run is not the one that is replayed, and End that
+	// the log of the replayed run is at its end; see NewReplay.
+	Diverged
+	End
 )
 
 func (v Verdict) String() string {
@@ -42,6 +46,10 @@ func (v Verdict) String() string {
 		return "run"
 	case FireTimer:
 		return "fire timer"
+	case Diverged:
+		return "diverged"
+	case End:
+		return "end"
 	default:
 		return "idle"
 	}

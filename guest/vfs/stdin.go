@@ -135,6 +135,12 @@ func (s *stdinStream) Ready() uint32 {
 
 func (s *stdinStream) Waiters() *wait.Queue { return &s.at.waiters }
 
+// IsStdin tells whether a description is standard input that looks like a pipe.
+func (f *File) IsStdin() bool {
+	_, ok := f.Impl.(*stdinStream)
+	return ok
+}
+
 // pending is how many bytes can be read, at most limit.
 func (s *stdinStream) pending(limit int64) int64 {
 	s.data.mu.Lock()

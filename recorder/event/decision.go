@@ -37,14 +37,16 @@ type Decision struct {
 	// Cores are the cores whose thread or clock is not what it was after the
 	// decision before, with what they are at the start of this one.
 	Cores []CoreState `json:"cores,omitempty"`
-	// Instructions is what the slice retired.
+	// Instructions is what the slice retired; at the end it is how often cores
+	// went from one thread to another.
 	Instructions uint64 `json:"instructions"`
-	// Stop is what ended the slice, a number that the machine gives.
-	Stop uint8 `json:"stop"`
-	// Exact tells that the slice was to end at an instruction and not at a
-	// block boundary.
-	Exact bool `json:"exact"`
-	// Check sums up what the kernel did since the decision before.
+	// After is the core's clock after the slice, before the kernel acts.
+	After Cycles `json:"after"`
+	// Budget tells that the slice's budget ended it. Otherwise it ended by
+	// itself, and Stop is why: a number that the machine gives.
+	Budget bool  `json:"budget"`
+	Stop   uint8 `json:"stop"`
+	// Check sums up what the kernel did from this decision to the next.
 	Check uint16 `json:"check"`
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // encoder is the archive that makes the binary form: numbers as varints, names
@@ -70,11 +72,14 @@ func (d *decoder) each(_ string, _ int, grow func(int), item func(int)) {
 }
 
 // Put appends an event to its stream.
-func Put[E Event](s *Stream, e *E) {
+func Put[E Event](s *Stream, e *E) { PutAt(s, e, stampOf(any(e))) }
+
+// PutAt is Put for an event that has no stamp of its own.
+func PutAt[E Event](s *Stream, e *E, at event.Stamp) {
 	a := encoder{s.scratch[:0]}
 	fields(&a, any(e))
 	s.scratch = a.b
-	s.Append(a.b, stampOf(any(e)))
+	s.Append(a.b, at)
 }
 
 var errRecord = errors.New("it has not the fields of its kind")

@@ -39,6 +39,7 @@ const (
 	Syscalls  Kind = "syscalls"  // system calls; one stream
 	Signals   Kind = "signals"   // signals; one stream
 	Sync      Kind = "sync"      // sync operations; one stream
+	Objects   Kind = "objects"   // what sync operations act on; one stream
 	Inputs    Kind = "inputs"    // inputs; one stream
 	Decisions Kind = "decisions" // the replay log; one stream
 	Code      Kind = "code"      // the code that ran; one stream

@@ -7,7 +7,7 @@ import (
 // Event is an event that has a stream of its own kind.
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
-		event.Decision | event.Code
+		event.Decision | event.Code | event.Object
 }
 
 // archive is what the fields of an event are taken to or from: the binary form,
@@ -56,7 +56,7 @@ func oneOf[T ~uint8 | ~uint16](a archive, name string, list []string, v *T) {
 }
 
 var (
-	phaseNames    = []string{event.Whole.String(), event.Enter.String(), event.Return.String()}
+	phaseNames    = []string{event.Whole.String(), event.Enter.String(), event.Return.String(), event.Unwound.String()}
 	decisionNames = []string{event.DecideSlice.String(), event.DecideTimer.String(), event.DecideEnd.String()}
 )
 
@@ -82,6 +82,7 @@ func fields(a archive, e any) {
 		stamp(a, &e.Stamp)
 		integer(a, "process", &e.Process)
 		integer(a, "parent", &e.Parent)
+		e.Name = a.text("name", e.Name)
 	case *event.Exit:
 		stamp(a, &e.Stamp)
 		integer(a, "status", &e.Status)
@@ -92,6 +93,11 @@ func fields(a archive, e any) {
 		integer(a, "number", &e.Number)
 	case *event.Sync:
 		syncFields(a, e)
+	case *event.Object:
+		stamp(a, &e.Stamp)
+		num(a, "id", hexadecimal, &e.ID)
+		e.Name = a.text("name", e.Name)
+		num(a, "addr", hexadecimal, &e.Addr)
 	case *event.Input:
 		inputFields(a, e)
 	case *event.Decision:
@@ -121,12 +127,14 @@ func syncFields(a archive, e *event.Sync) {
 	stamp(a, &e.Stamp)
 	oneOf(a, "op", event.SyncOps(), &e.Op)
 	oneOf(a, "phase", phaseNames, &e.Phase)
-	num(a, "object", decimal, &e.Object)
-	num(a, "second", decimal, &e.Second)
+	num(a, "object", hexadecimal, &e.Object)
+	num(a, "second", hexadecimal, &e.Second)
 	num(a, "addr", hexadecimal, &e.Addr)
 	num(a, "pc", hexadecimal, &e.PC)
 	integer(a, "result", &e.Result)
 	integer(a, "peer", &e.Peer)
+	num(a, "effects", decimal, &e.Effects)
+	num(a, "value", hexadecimal, &e.Value)
 }
 
 func inputFields(a archive, e *event.Input) {
@@ -147,8 +155,9 @@ func decisionFields(a archive, e *event.Decision) {
 	integer(a, "core", &e.Core)
 	num(a, "time", decimal, &e.Time)
 	num(a, "instructions", decimal, &e.Instructions)
+	num(a, "after", decimal, &e.After)
+	boolean(a, "budget", &e.Budget)
 	num(a, "stop", decimal, &e.Stop)
-	boolean(a, "exact", &e.Exact)
 	num(a, "check", hexadecimal, &e.Check)
 	a.each("cores", len(e.Cores), func(n int) { e.Cores = make([]event.CoreState, n) }, func(i int) {
 		integer(a, "core", &e.Cores[i].Core)
@@ -176,6 +185,8 @@ func stampOf(e any) event.Stamp {
 	case *event.Input:
 		return e.Stamp
 	case *event.Code:
+		return e.Stamp
+	case *event.Object:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

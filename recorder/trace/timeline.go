@@ -34,6 +34,10 @@ func (w *Writer) Mark() *Mark {
 	return m
 }
 
+// permanent tells of the streams of which no part is ever left behind: what was
+// read from standard input is not read again after a return.
+func permanent(k Kind) bool { return k == timelines || k == Stdin || k == ManifestK }
+
 // Return begins a new timeline that continues from a mark: for readers, what was
 // appended since has not been.
 func (w *Writer) Return(m *Mark) {
@@ -50,10 +54,15 @@ func (w *Writer) Return(m *Mark) {
 	}
 	w.timeline = w.last
 	for _, s := range w.order {
-		s.ordinal, s.total = 0, 0
+		if !permanent(s.key.Kind) {
+			s.ordinal, s.total = 0, 0
+		}
 	}
 	for _, p := range m.streams {
 		s := w.stream(p.key, p.bytes)
+		if permanent(p.key.Kind) {
+			continue
+		}
 		s.ordinal, s.total = p.ordinal, p.total
 		if p.inChunk > 0 {
 			s.ordinal++ // the part of a chunk counts as one
@@ -90,6 +99,12 @@ type part struct {
 // history lists the parts of a stream along a timeline, in order.
 func (r *Reader) history(key Key, timeline uint32) []part {
 	var parts []part
+	if permanent(key.Kind) {
+		for _, i := range r.streams[key] {
+			parts = append(parts, part{i, -1})
+		}
+		return parts
+	}
 	if timeline > 0 {
 		b, ok := r.branches[timeline]
 		if !ok {

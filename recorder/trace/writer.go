@@ -53,6 +53,8 @@ func (w *Writer) SharedInSnapshot() {}
 type open struct {
 	Chunk
 	raw []byte
+	// synced, of one that is no chunk, is closed when all before it is written.
+	synced chan struct{}
 }
 
 // disk is the side of the Writer that compresses and writes.
@@ -90,6 +92,10 @@ func NewWriter(out io.Writer) *Writer {
 // run takes chunks to the disk.
 func (w *Writer) run() {
 	for c := range w.queue {
+		if c.synced != nil {
+			close(c.synced)
+			continue
+		}
 		w.disk.put(&c.Chunk, c.raw)
 		select {
 		case w.free <- c.raw[:0]:
@@ -188,6 +194,17 @@ func (w *Writer) Flush() {
 	for _, s := range w.order {
 		s.Flush()
 	}
+}
+
+// Sync is Flush, and waits until all is written. It returns what Err does.
+func (w *Writer) Sync() error {
+	if !w.closed {
+		w.Flush()
+		synced := make(chan struct{})
+		w.queue <- &open{synced: synced}
+		<-synced
+	}
+	return w.Err()
 }
 
 // relieve flushes the fullest stream.

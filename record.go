@@ -1,0 +1,287 @@
+package heddle
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var errManifest = errs.Define("manifest-cannot-be-written",
+	"the description of the run cannot be written to the trace",
+	"A part of the configuration has no text form; the rest of the sentence says which.",
+	"Report the sentence: this is a defect of heddle.")
+
+// Record says what of a run is recorded, and where. Whatever is chosen, the
+// trace has starts and ends of threads, context switches, system calls and
+// signals, and all that is needed to repeat the run (OpenReplay). No digest
+// depends on it.
+type Record struct {
+	// To receives the trace (package trace). If it is an *os.File, a full disk
+	// leaves no piece of a chunk behind. It is not closed.
+	To io.Writer
+	// Sync records synchronization operations: nil, or what there is besides
+	// those of POSIX and C.
+	Sync *SyncRecord
+	// Inputs records what the program got from outside, with the bytes.
+	Inputs bool
+}
+
+// recording is the part of the machine's state that records and replays. The
+// zero value does neither.
+type recording struct {
+	rec       *recorder.Recorder
+	steps     *replay.Tracker
+	decisions *trace.Stream
+}
+
+// record sets up what the configuration asks for.
+func (m *Machine) record() error {
+	c, s := &m.config, m.state
+	if c.Record == nil && c.Replay == nil {
+		return nil
+	}
+	s.recording.steps = replay.NewTracker(c.Cores)
+	if c.Record == nil {
+		return nil
+	}
+	m.trace = trace.NewWriter(c.Record.To)
+	if err := m.trace.Manifest(m.manifest()); err != nil {
+		return errManifest.Wrap(err)
+	}
+	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
+	parts, err := m.recordSync()
+	if err != nil {
+		return err
+	}
+	parts = append(parts, recorder.NewEvents(m.trace))
+	if c.Record.Inputs {
+		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
+	}
+	s.recording.rec = recorder.New(m.trace, m.cpu, c.Cores, parts...)
+	s.clock.recorder = s.recording.rec
+	return nil
+}
+
+// attach gives the recordings the guest's Linux.
+func (r *recording) attach(k *kernel.Kernel) {
+	if r.rec != nil {
+		r.rec.Attach(k)
+	}
+}
+
+// slice tells of the decision to run a slice, and timer to fire a timer.
+func (r *recording) slice(s sched.Slice, c *sched.Cluster) {
+	if r.steps != nil {
+		r.steps.Slice(s.Thread, s.Core, c)
+	}
+	if r.rec != nil {
+		r.rec.Turn(s.Thread, s.Core, c.Now(s.Core))
+	}
+}
+
+func (r *recording) timer(at event.Cycles, c *sched.Cluster) {
+	if r.steps != nil {
+		r.steps.Timer(at, c)
+	}
+	if r.rec != nil {
+		r.rec.Timer(at)
+	}
+}
+
+// run tells that a thread is about to run, and stopped that the engine has
+// stopped. Ran tells that the slice is over.
+func (r *recording) run(t *kernel.Task) {
+	if r.rec != nil {
+		r.rec.Run(t)
+	}
+}
+
+func (r *recording) stopped(t *kernel.Task, s emu.Stop) {
+	if r.rec != nil {
+		r.rec.Stopped(t, s)
+	}
+}
+
+func (r *recording) ran(t *kernel.Task, s emu.Stop, now event.Cycles) {
+	if r.steps != nil {
+		r.steps.Ran(s, now)
+	}
+	if r.rec != nil {
+		r.rec.Ran(t, s, now)
+	}
+}
+
+// done completes a decision.
+func (r *recording) done() {
+	if r.steps == nil {
+		return
+	}
+	d := r.steps.Done()
+	if r.decisions != nil {
+		trace.PutAt(r.decisions, &d, r.rec.At())
+	}
+}
+
+// mark notes the place for a snapshot, returned that the machine is back there.
+func (r *recording) mark() {
+	if r.rec != nil {
+		r.rec.Mark()
+	}
+}
+
+func (r *recording) returned() {
+	if r.rec != nil {
+		r.rec.Returned()
+	}
+}
+
+// finishRecording completes the trace of a run that is over, but for the index.
+func (m *Machine) finishRecording() error {
+	if m.trace == nil {
+		return nil
+	}
+	r := m.state.recording
+	end := r.steps.End(m.state.cluster)
+	trace.PutAt(r.decisions, &end, r.rec.At())
+	r.rec.Finish()
+	if err := m.trace.Summary(summary{m.result, m.stdin != nil && m.stdin.failed}); err != nil {
+		return errManifest.Wrap(err)
+	}
+	return m.trace.Sync()
+}
+
+// CloseTrace completes the trace, after which nothing more is recorded, and
+// returns why recording ended early, if it did. Close does the same.
+func (m *Machine) CloseTrace() error {
+	if m.trace == nil {
+		return nil
+	}
+	return m.trace.Close()
+}
+
+// watcher is the kernel's observer: it passes on to the digest, and to what
+// records and replays.
+type watcher struct {
+	*digest
+	recording *recording
+}
+
+// Syscall implements kernel.Observer.
+func (w *watcher) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uint64) {
+	w.digest.Syscall(t, number, args, ret)
+	if r := w.recording; r.steps != nil {
+		r.steps.Syscall(t.ID(), number, args, ret)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Syscall(t, number, args, ret)
+	}
+}
+
+// Signal implements kernel.Observer.
+func (w *watcher) Signal(t event.ThreadID, signal int) {
+	w.digest.Signal(t, signal)
+	if r := w.recording; r.steps != nil {
+		r.steps.Signal(t, signal)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Signal(t, signal)
+	}
+}
+
+// Exit implements kernel.Observer.
+func (w *watcher) Exit(t event.ThreadID, status int) {
+	w.digest.Exit(t, status)
+	if r := w.recording; r.steps != nil {
+		r.steps.Exit(t, status)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Exit(t, status)
+	}
+}
+
+// stdinTap passes standard input on and keeps it in the trace.
+type stdinTap struct {
+	from   io.Reader
+	to     *trace.Stream
+	failed bool // the last read ended with an error other than io.EOF
+}
+
+// Read implements io.Reader.
+func (s *stdinTap) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	s.to.Append(p[:n], event.Stamp{Thread: event.NoThread})
+	s.failed = err != nil && err != io.EOF
+	return n, err
+}
+
+// recordedStdin is the standard input that the guest gets when it is recorded. A
+// regular file is named in the manifest and not copied.
+func (m *Machine) recordedStdin() io.Reader {
+	in := m.config.Stdin
+	if in == nil || m.trace == nil || regular(in) != nil {
+		return in
+	}
+	m.stdin = &stdinTap{from: in, to: m.trace.ByteStream(trace.Stdin, 0)}
+	return m.stdin
+}
+
+// regular is the regular file that a reader is, or nil.
+func regular(r io.Reader) *os.File {
+	f, ok := r.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return f
+}
+
+// text is a string in JSON, as Base64 if it is not UTF-8.
+type text string
+
+// MarshalJSON implements json.Marshaler.
+func (t text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string][]byte{"base64": []byte(t)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	var other map[string][]byte
+	err := json.Unmarshal(b, &other)
+	*t = text(other["base64"])
+	return err
+}
+
+func texts(list []string) []text {
+	out := make([]text, len(list))
+	for i, s := range list {
+		out[i] = text(s)
+	}
+	return out
+}
+
+func plainTexts(list []text) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Cores is what a Tracker looks at: the scheduler's cores and their clocks.
+type Cores interface {
+	Cores() int
+	On(event.CoreID) event.ThreadID
+	Now(event.CoreID) event.Cycles
+	Makespan() event.Cycles
+	Switches() uint64
+}
+
+// Tracker makes decisions out of what the machine does. It is plain data.
+type Tracker struct {
+	cores []event.CoreState // at the last decision
+	now   event.Decision
+	count uint64 // decisions so far
+	check uint64
+	last  [3]uint64 // the kernel's last event: what it is, as in add, and of what
+}
+
+// NewTracker makes a tracker of a machine on which nothing has run.
+func NewTracker(cores int) *Tracker {
+	t := &Tracker{cores: make([]event.CoreState, cores)}
+	for i := range t.cores {
+		t.cores[i] = event.CoreState{Core: event.CoreID(i), Thread: event.NoThread}
+	}
+	return t
+}
+
+// Slice begins a decision: a thread is to run on a core.
+func (t *Tracker) Slice(thread event.ThreadID, core event.CoreID, c Cores) {
+	t.begin(event.Decision{Kind: event.DecideSlice, Thread: thread, Core: core, Time: c.Now(core), After: c.Now(core)}, c)
+}
+
+// Timer begins a decision: the timer that is set for a time is to fire.
+func (t *Tracker) Timer(at event.Cycles, c Cores) {
+	t.begin(event.Decision{Kind: event.DecideTimer, Thread: event.NoThread, Core: event.NoCore, Time: at}, c)
+}
+
+// End is the last decision.
+func (t *Tracker) End(c Cores) event.Decision {
+	t.begin(event.Decision{
+		Kind: event.DecideEnd, Thread: event.NoThread, Core: event.NoCore, Time: c.Makespan(), Instructions: c.Switches(),
+	}, c)
+	return t.now
+}
+
+func (t *Tracker) begin(d event.Decision, c Cores) {
+	for i := range t.cores {
+		k := event.CoreID(i)
+		s := event.CoreState{Core: k, Thread: c.On(k), Clock: c.Now(k)}
+		if s != t.cores[i] {
+			t.cores[i] = s
+			d.Cores = append(d.Cores, s)
+		}
+	}
+	t.now = d
+	t.check = 0
+	t.last = [3]uint64{}
+}
+
+// Ran notes how a slice ended, and the core's clock then.
+func (t *Tracker) Ran(s emu.Stop, after event.Cycles) {
+	d := &t.now
+	d.Instructions, d.After = s.Instructions, after
+	d.Budget = s.Reason == emu.StopBudget || s.Reason == emu.StopSync
+	if !d.Budget {
+		d.Stop = uint8(s.Reason)
+	}
+}
+
+// Syscall, Signal and Exit note what the kernel does.
+func (t *Tracker) Syscall(thread event.ThreadID, number uint64, args [6]uint64, result uint64) {
+	t.add(2, uint64(thread), number, result)
+	t.add(args[:]...)
+	t.last = [3]uint64{2, number, result}
+}
+
+// Signal notes the delivery of a signal.
+func (t *Tracker) Signal(thread event.ThreadID, number int) {
+	t.add(3, uint64(thread), uint64(number))
+	t.last = [3]uint64{3, uint64(number)}
+}
+
+// Exit notes the end of a thread.
+func (t *Tracker) Exit(thread event.ThreadID, status int) {
+	t.add(4, uint64(thread), uint64(status))
+	t.last = [3]uint64{4, uint64(thread)}
+}
+
+// add mixes words in, by FNV-1a over words.
+func (t *Tracker) add(words ...uint64) {
+	if t.check == 0 {
+		t.check = 0xcbf29ce484222325
+	}
+	for _, w := range words {
+		t.check = (t.check ^ w) * 0x100000001b3
+		t.check ^= t.check >> 29
+	}
+}
+
+// Done completes the decision.
+func (t *Tracker) Done() event.Decision {
+	t.now.Check = uint16(t.check ^ t.check>>16 ^ t.check>>32 ^ t.check>>48)
+	t.count++
+	return t.now
+}
+
+// Difference says how the decision that was completed last, the nth, is not the
+// recorded one, or is empty.
+func (t *Tracker) Difference(n uint64, recorded *event.Decision) string {
+	d := &t.now
+	var how string
+	switch {
+	case d.Instructions != recorded.Instructions:
+		how = fmt.Sprintf("it ran %d instructions, not %d", d.Instructions, recorded.Instructions)
+	case d.Budget != recorded.Budget || d.Stop != recorded.Stop:
+		how = fmt.Sprintf("it was ended by %s, not by %s", stopName(d), stopName(recorded))
+	case d.Check != recorded.Check:
+		how = "system calls, signals or their results differ; the last was " + t.lastEvent()
+	default:
+		return ""
+	}
+	return Place(n, recorded) + ": " + how
+}
+
+func (t *Tracker) lastEvent() string {
+	switch t.last[0] {
+	case 2:
+		return kernel.SyscallName(t.last[1]) + " = " + kernel.ResultText(t.last[2])
+	case 3:
+		return fmt.Sprintf("signal %d", t.last[1])
+	case 4:
+		return fmt.Sprintf("the end of thread %d", t.last[1])
+	}
+	return "none"
+}
+
+// Place names a decision for a sentence.
+func Place(n uint64, d *event.Decision) string {
+	switch d.Kind {
+	case event.DecideSlice:
+		return fmt.Sprintf("decision %d, thread %d on core %d at cycle %d", n, d.Thread, d.Core, d.Time)
+	case event.DecideTimer:
+		return fmt.Sprintf("decision %d, a timer at cycle %d", n, d.Time)
+	default:
+		return fmt.Sprintf("decision %d, the end", n)
+	}
+}
+
+func stopName(d *event.Decision) string {
+	if d.Budget {
+		return "its budget"
+	}
+	switch emu.StopReason(d.Stop) {
+	case emu.StopSyscall:
+		return "a system call"
+	case emu.StopFault, emu.StopNoMemory:
+		return "a page fault"
+	case emu.StopException, emu.StopInterrupt:
+		return "an exception"
+	case emu.StopPause:
+		return "a pause"
+	case 0:
+		return "the kernel before it began"
+	}
+	return fmt.Sprintf("stop %d", d.Stop)
+}

@@ -1,0 +1,320 @@
+package heddle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var (
+	errNoReplay = errs.Define("trace-cannot-be-replayed",
+		"the trace {file} cannot be replayed: it has no {missing}",
+		"The part of the trace that repeats the run was not recorded or is damaged.",
+		"Record the run again with heddle record.")
+
+	errInputChanged = errs.Define("replay-input-changed",
+		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
+		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
+		"Put the file back as it was, or record the run again.")
+)
+
+// manifest is what a trace says of the run before it begins.
+type manifest struct {
+	Engine          string        `json:"engine"`
+	Args            []text        `json:"args"`
+	Env             []text        `json:"env"`
+	Dir             text          `json:"dir"`
+	UID             uint32        `json:"uid"`
+	GID             uint32        `json:"gid"`
+	Cores           int           `json:"cores"`
+	Seed            uint64        `json:"seed"`
+	Sched           sched.Options `json:"sched"`
+	Costs           emu.Costs     `json:"costs"`
+	RandomizeLayout bool          `json:"randomize_layout"`
+	RootFS          text          `json:"rootfs"`
+	Mounts          []mountText   `json:"mounts"`
+	HostTimes       bool          `json:"host_times"`
+	MaxMemory       uint64        `json:"max_memory"`
+	MaxInstructions uint64        `json:"max_instructions"`
+	UnknownENOSYS   bool          `json:"unknown_enosys"`
+	Stdin           stdinText     `json:"stdin"`
+}
+
+type mountText struct {
+	Host     text `json:"host"`
+	Guest    text `json:"guest"`
+	Writable bool `json:"writable"`
+}
+
+// stdinText says what standard input was: "none", "stream" (its bytes are in the
+// trace) or "file": a regular file, by the name that the guest can see, where it
+// is, and the position in it.
+type stdinText struct {
+	Kind   string `json:"kind"`
+	Name   text   `json:"name,omitempty"`
+	Path   text   `json:"path,omitempty"`
+	Offset int64  `json:"offset,omitempty"`
+}
+
+// summary is what a trace says of the run after its end.
+type summary struct {
+	Result Result `json:"result"`
+	// StdinFailed tells that standard input ended with an error.
+	StdinFailed bool `json:"stdin_failed,omitempty"`
+}
+
+func (m *Machine) manifest() manifest {
+	c := &m.config
+	out := manifest{
+		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
+		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin),
+	}
+	for _, mount := range c.Mounts {
+		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
+	}
+	return out
+}
+
+func describeStdin(r io.Reader) stdinText {
+	if r == nil {
+		return stdinText{Kind: "none"}
+	}
+	f := regular(r)
+	if f == nil {
+		return stdinText{Kind: "stream"}
+	}
+	at, _ := f.Seek(0, io.SeekCurrent) // a regular file has a position
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		path = f.Name()
+	}
+	return stdinText{"file", text(f.Name()), text(path), at}
+}
+
+// config is the opposite of Machine.manifest, without standard input.
+func (t *manifest) config() Config {
+	c := Config{
+		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
+		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
+		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
+		UnknownENOSYS: t.UnknownENOSYS,
+	}
+	for _, m := range t.Mounts {
+		c.Mounts = append(c.Mounts, Mount{string(m.Host), string(m.Guest), m.Writable})
+	}
+	return c
+}
+
+// Replay is a recorded run that can be repeated. It is for one machine at a
+// time, and must be closed.
+type Replay struct {
+	path     string
+	trace    *trace.Reader
+	log      *replay.Log
+	manifest manifest
+	summary  *summary // nil if the recording was cut
+	stdin    *os.File
+}
+
+// OpenReplay opens a trace for a replay. It fails if the program or any other
+// file that the recorded run read is not what it was; a recording that was cut
+// does not say which files those are.
+func OpenReplay(path string) (*Replay, error) {
+	t, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{path: path, trace: t, log: replay.NewLog(t)}
+	if err := r.read(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Replay) read() error {
+	text, err := r.trace.Manifest()
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &r.manifest)
+	}
+	if err != nil || text == nil {
+		return r.lacks("manifest", err)
+	}
+	if !r.trace.Has(trace.Decisions) {
+		return r.lacks("decisions", nil)
+	}
+	if text, err = r.trace.Summary(); err == nil && text != nil {
+		r.summary = &summary{}
+		err = json.Unmarshal(text, r.summary)
+	}
+	if err != nil {
+		return r.lacks("summary", err)
+	}
+	return r.checkInputs()
+}
+
+func (r *Replay) lacks(what string, err error) error {
+	if err != nil {
+		return errNoReplay.Wrap(err, r.path, what)
+	}
+	return errNoReplay.New(r.path, what)
+}
+
+// Cut tells that the recording was ended before the run was over: a replay ends
+// where it ends, and whether the files are those of the recorded run is not
+// known.
+func (r *Replay) Cut() bool { return r.summary == nil }
+
+// Damage is what is wrong with the trace.
+func (r *Replay) Damage() []error { return r.trace.Damage() }
+
+// Close closes the trace.
+func (r *Replay) Close() error {
+	if r.stdin != nil {
+		_ = r.stdin.Close() // it was read only
+	}
+	return r.trace.Close()
+}
+
+// checkInputs compares the files that the recorded run read.
+func (r *Replay) checkInputs() error {
+	if r.summary == nil {
+		return nil
+	}
+	for _, in := range r.summary.Result.Inputs {
+		path := in.Path
+		if path == "-" {
+			if r.manifest.Stdin.Kind != "file" {
+				continue
+			}
+			path = string(r.manifest.Stdin.Path)
+		}
+		sum, err := hashFile(path)
+		if err != nil {
+			return errInputChanged.Wrap(err, r.path, path)
+		}
+		if sum != in.SHA256 {
+			return errInputChanged.New(r.path, path)
+		}
+	}
+	return nil
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", errors.Unwrap(err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Config is the configuration of the recorded run, set up to repeat it. The
+// caller sets the outputs and what is to be recorded.
+func (r *Replay) Config() (Config, error) {
+	c := r.manifest.config()
+	c.Replay = r
+	switch in := r.manifest.Stdin; in.Kind {
+	case "stream":
+		c.Stdin = &recordedStream{r.trace.Bytes(trace.Key{Kind: trace.Stdin}), r.summary != nil && r.summary.StdinFailed}
+	case "file":
+		fd, err := unix.Open(string(in.Path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_, err = unix.Seek(fd, in.Offset, io.SeekStart)
+		}
+		if err != nil {
+			return c, errInputChanged.Wrap(err, r.path, in.Path)
+		}
+		r.stdin = os.NewFile(uintptr(fd), string(in.Name))
+		c.Stdin = r.stdin
+	}
+	return c, nil
+}
+
+// recordedStream is standard input as the recorded run got it.
+type recordedStream struct {
+	from   io.Reader
+	failed bool
+}
+
+// Read implements io.Reader.
+func (s *recordedStream) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if err == io.EOF && s.failed {
+		err = errStdinFailed
+	}
+	return n, err
+}
+
+var errStdinFailed = errors.New("standard input failed in the recorded run")
+
+// follow compares the decision that was just carried out with the log's. It ends
+// a run that is not the recorded one.
+func (m *Machine) follow() {
+	n, recorded := m.state.cluster.Replaying()
+	if recorded == nil {
+		return
+	}
+	if how := m.state.recording.steps.Difference(n, recorded); how != "" {
+		m.diverge(how)
+	}
+}
+
+// diverge ends a replay that is not the recorded run.
+func (m *Machine) diverge(how string) {
+	m.end(outcomeDiverged)
+	m.result.Message = "the replay is not the recorded run: " + how
+}
+
+// stopReplay acts on the scheduler's verdict that the log cannot be followed, or
+// is at its end.
+func (m *Machine) stopReplay(verdict sched.Verdict) {
+	why := m.state.cluster.Why()
+	n, d := m.state.cluster.Replaying()
+	if verdict == sched.Diverged {
+		m.diverge(replay.Place(n, d) + ": " + why)
+		return
+	}
+	m.end(outcomeInterrupted)
+	if err := m.config.Replay.log.Err(); err != nil {
+		why = err.Error()
+	}
+	m.result.Message = why
+}
+
+// checkReplay compares what a replay came to with the recorded run, once that
+// is known.
+func (m *Machine) checkReplay() {
+	r := m.config.Replay
+	if r == nil || r.summary == nil || m.result.Outcome == outcomeDiverged {
+		return
+	}
+	want, got := &r.summary.Result, &m.result
+	switch {
+	case got.Outcome == outcomeInterrupted && want.Outcome != outcomeInterrupted:
+		return // ended by the user, or by damage
+	case got.Digest != want.Digest:
+		m.diverge(fmt.Sprintf("every decision was taken, and its digest is %s, not %s", got.Digest, want.Digest))
+		got.ExitCode = ExitFailure
+	case !m.state.cluster.Conclude():
+		m.diverge("the run is over, and the recording goes on")
+		got.ExitCode = ExitFailure
+	}
+}
