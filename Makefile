@@ -23,7 +23,7 @@ demo: setup-demo build
 programs: setup-test
 	$(GO) run ./guest/programs/install bin/programs
 
-test: setup-test build
+test: setup-test build programs
 	HEDDLE_BIN=$(CURDIR)/bin/heddle $(GO) test -timeout 40m ./...
 
 bench: setup-test build
