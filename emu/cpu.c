@@ -520,7 +520,9 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   do {
     cpu->pause_pending = false;
     if (cpu->resume_end && (why = finish_block(cpu))) break;
+    int64_t before = cpu->instructions_left;
     why = outcome(cpu, start(cpu));
+    if (cpu->instructions_left != before) cpu->passed = false;
     settle(cpu);
     if (!why && cpu->inside) why = step_block(cpu, cpu->inside, cpu->inside_end);
   } while (!why);

@@ -1,0 +1,204 @@
+package syncops
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/internal/yamlfile"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Custom is an operation that a configuration file adds: a function of the
+// program that orders threads.
+type Custom struct {
+	// Name is the function's symbol. Where Address is given it only serves as
+	// the operation's name.
+	Name string `yaml:"name" mapstructure:"name"`
+	// File restricts the operation to files of this name (the last component of
+	// the path, or all of it); empty: any file.
+	File string `yaml:"file" mapstructure:"file"`
+	// Address is where the function is in File, as objdump prints it, for files
+	// without symbols.
+	Address Address `yaml:"address" mapstructure:"address"`
+	// Object says which argument, from 1 to 3, is the address of the object; 0:
+	// there is one object for all calls.
+	Object int `yaml:"object" mapstructure:"object"`
+	// Effect says what a call does to the object.
+	Effect Effect `yaml:"effect" mapstructure:"effect"`
+	// At says when: at the entry or at the return. The default is the entry for
+	// release, the return for acquire, and for both release at the entry and
+	// acquire at the return.
+	At When `yaml:"at" mapstructure:"at"`
+	// Success says which results mean that the effect at the return took place;
+	// the default is any.
+	Success Outcome `yaml:"success" mapstructure:"success"`
+}
+
+// Address is an address in a file, without the bias of its mapping; 0: none.
+type Address uint64
+
+// UnmarshalText takes a number, hexadecimal with 0x before it.
+func (a *Address) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 0, 64)
+	if err != nil || n == 0 {
+		return errors.New("a number such as 0x1234")
+	}
+	*a = Address(n)
+	return nil
+}
+
+// Effect is what a custom operation does to its object.
+type Effect string
+
+// When is when it does so.
+type When string
+
+// Outcome is a condition on a result.
+type Outcome string
+
+// UnmarshalText takes acquire, release or both.
+func (e *Effect) UnmarshalText(b []byte) error { return oneOf(e, b, "acquire", "release", "both") }
+
+// UnmarshalText takes entry or return.
+func (w *When) UnmarshalText(b []byte) error { return oneOf(w, b, "entry", "return") }
+
+// UnmarshalText takes any, zero, nonzero or nonnegative.
+func (o *Outcome) UnmarshalText(b []byte) error {
+	return oneOf(o, b, "any", "zero", "nonzero", "nonnegative")
+}
+
+func oneOf[T ~string](to *T, b []byte, allowed ...string) error {
+	for _, a := range allowed {
+		if string(b) == a {
+			*to = T(a)
+			return nil
+		}
+	}
+	return errors.New(strings.Join(allowed, ", "))
+}
+
+// list is a file of custom operations.
+type list struct {
+	Operations []Custom `yaml:"operations" mapstructure:"operations"`
+}
+
+// maxArgument is the last argument that can be an object.
+const maxArgument = 3
+
+// LoadCustom reads a file of custom operations (docs/sync.md has the format).
+func LoadCustom(name string) ([]Custom, error) {
+	var l list
+	f, err := yamlfile.Load(name, &l)
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.Operations {
+		if err := l.Operations[i].check(f, fmt.Sprintf("operations[%d]", i)); err != nil {
+			return nil, err
+		}
+	}
+	return l.Operations, nil
+}
+
+// check finds what a type cannot say.
+func (c *Custom) check(f *yamlfile.File, field string) error {
+	switch {
+	case c.Name == "":
+		return f.Wrong(field+".name", "empty", "the name of a function")
+	case c.Effect == "":
+		return f.Wrong(field+".effect", "missing", "acquire, release, both")
+	case c.Object < 0 || c.Object > maxArgument:
+		return f.Wrong(field+".object", c.Object, fmt.Sprintf("0 to %d", maxArgument))
+	case c.Address != 0 && c.File == "":
+		return f.Wrong(field+".file", "missing", "the file that the address is in")
+	}
+	return nil
+}
+
+// function is how the operation is recognised.
+func (c *Custom) function() *function {
+	f := &function{name: c.Name, role: theFunction, success: always}
+	if c.Object > 0 {
+		f.role, f.object = inMemory, int8(c.Object)
+	}
+	switch c.Success {
+	case "zero":
+		f.success = ifZero
+	case "nonzero":
+		f.success = ifNonzero
+	case "nonnegative":
+		f.success = ifNonnegative
+	}
+	effects := event.Effects(0)
+	switch c.Effect {
+	case "acquire":
+		f.op, effects, f.done = event.OpCustomAcquire, event.Acquire, event.Acquire
+	case "release":
+		f.op, effects, f.enter = event.OpCustomRelease, event.Release, event.Release
+	default:
+		f.op, effects = event.OpCustom, event.Acquire|event.Release
+		f.enter, f.done = event.Release, event.Acquire
+	}
+	switch c.At {
+	case "entry":
+		f.enter, f.done = effects, 0
+	case "return":
+		f.enter, f.done = 0, effects
+	}
+	return f
+}
+
+// matches tells whether a file is the one that an operation is restricted to.
+func matches(want, name string) bool {
+	return want == "" || want == name || want == path.Base(name)
+}
+
+// fixed is what is recognised in all files: it never changes, so snapshots
+// share it.
+type fixed struct {
+	custom      []Custom
+	customNames map[string][]*Custom
+	byName      map[string]*function
+
+	spinInit, spinUnlock, routine, destructor *function
+}
+
+// SharedInSnapshot marks that copies of the machine's state share it.
+func (*fixed) SharedInSnapshot() {}
+
+func newFixed(custom []Custom) *fixed {
+	x := &fixed{
+		custom: custom, customNames: map[string][]*Custom{}, byName: map[string]*function{},
+		routine:    &function{name: "once routine", kind: routine},
+		destructor: &function{name: "destructor", kind: destructor, op: event.OpKeyDestructor, success: always},
+	}
+	for i := range custom {
+		if c := &custom[i]; c.Address == 0 {
+			x.customNames[c.Name] = append(x.customNames[c.Name], c)
+		}
+	}
+	x.spinInit, x.spinUnlock = x.function("pthread_spin_init", ""), x.function("pthread_spin_unlock", "")
+	return x
+}
+
+// function finds what a symbol of a file stands for, nil: nothing. Custom
+// operations come before known ones.
+func (x *fixed) function(symbol, file string) *function {
+	for _, c := range x.customNames[symbol] {
+		if matches(c.File, file) {
+			return c.function()
+		}
+	}
+	if f, ok := x.byName[symbol]; ok {
+		return f
+	}
+	f, ok := lookup(symbol)
+	if !ok {
+		return nil
+	}
+	x.byName[symbol] = &f
+	return &f
+}

@@ -1,0 +1,192 @@
+package syncops
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// frame is a recognised function that a thread is in, or, without one, the
+// handler of a signal: what the handler calls is no part of what the signal
+// interrupted.
+type frame struct {
+	function *function
+	entry    event.Addr
+	sp, ret  uint64 // at the entry; of a handler its first stack pointer
+	args     [3]uint64
+
+	object *object
+	id     event.ObjectID
+	second event.ObjectID
+	addr   event.Addr
+	peer   event.ThreadID
+	flags  event.Effects // Inner
+	ran    bool          // this thread runs the once routine
+	silent bool          // recorded as a whole, or not at all
+
+	// Of a handler on a stack of its own: where that is.
+	altStart, altEnd uint64
+}
+
+// left tells whether a thread whose stack pointer is sp has left the frame. A
+// function's own frame ends where its return address was; above that is its
+// caller's.
+func (f *frame) left(sp uint64) bool {
+	if f.altEnd != 0 {
+		return sp < f.altStart || sp >= f.altEnd
+	}
+	return sp > f.sp
+}
+
+// counted tells whether what the thread does now is part of an operation that
+// is recorded already.
+func (t *thread) counted() bool {
+	if len(t.frames) == 0 {
+		return false
+	}
+	f := t.frames[len(t.frames)-1].function
+	return f != nil && !f.leaves && f.kind == operation
+}
+
+// settle drops the frames that the thread left without returning, by what its
+// stack pointer is now.
+func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
+	for n := len(t.frames); n > 0; n-- {
+		f := &t.frames[n-1]
+		if !f.left(sp) {
+			return
+		}
+		r.unwind(t, f, at)
+		t.frames = t.frames[:n-1]
+	}
+}
+
+// unwindAll drops all frames: the thread or its program ends.
+func (r *Recognizer) unwindAll(t *thread, at *event.Stamp) {
+	for n := len(t.frames); n > 0; n-- {
+		r.unwind(t, &t.frames[n-1], at)
+		t.frames = t.frames[:n-1]
+	}
+}
+
+// unwind records that an operation did not return. A condition wait that is
+// cancelled has its mutex again.
+func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
+	if f.function == nil || f.silent {
+		return
+	}
+	e := r.event(t, f, at, event.Unwound)
+	e.Effects |= f.function.after
+	r.emit(e)
+}
+
+// atReturn handles the return of the innermost functions, if it is one that the
+// thread has come to. The frames that were left on the way are dropped.
+func (r *Recognizer) atReturn(t *thread, regs *emu.Regs, at *event.Stamp) {
+	sp := regs.GPR[emu.RSP] - 8
+	r.settle(t, sp, at)
+	for n := len(t.frames); n > 0; n-- {
+		f := t.frames[n-1]
+		if f.function == nil || f.sp != sp {
+			return
+		}
+		t.frames = t.frames[:n-1]
+		if f.ret == regs.RIP {
+			r.returned(t, &f, regs, at)
+		} else {
+			r.unwind(t, &f, at)
+		}
+	}
+}
+
+// atEntry handles the call of a recognised function.
+func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp) {
+	sp := regs.GPR[emu.RSP]
+	ret, ok := readWord(t.space.as, event.Addr(sp), 8)
+	if !ok {
+		return
+	}
+	r.settle(t, sp, at)
+	if n := len(t.frames); n > 0 {
+		switch f := &t.frames[n-1]; {
+		case f.function == nil || f.sp != sp:
+		case f.ret == ret && f.entry != event.Addr(regs.RIP):
+			// A jump from the end of one function to another, as call_once does to
+			// pthread_once: the same call still.
+		default:
+			// The same place again: the earlier call was left.
+			r.unwind(t, f, at)
+			t.frames = t.frames[:n-1]
+		}
+	}
+	if e.function.kind == routine {
+		r.enterRoutine(t, event.Addr(regs.RIP), sp, ret)
+	}
+	if e.function.kind == routine || t.counted() || t.leaving() && e.function.leaves {
+		return
+	}
+	f := frame{
+		function: e.function, entry: event.Addr(regs.RIP), sp: sp, ret: ret, peer: event.NoThread,
+		args: [3]uint64{regs.GPR[emu.RDI], regs.GPR[emu.RSI], regs.GPR[emu.RDX]},
+	}
+	if t.space.inner(event.Addr(ret), e.image) {
+		f.flags = event.Inner
+	}
+	r.enter(t, &f, at)
+}
+
+// leaving tells whether the thread is in a function that does not return, such
+// as thrd_exit, which may call another.
+func (t *thread) leaving() bool {
+	n := len(t.frames)
+	return n > 0 && t.frames[n-1].function != nil && t.frames[n-1].function.leaves
+}
+
+// maxFrames bounds what is kept of a thread that leaves functions in ways that
+// are not noticed, such as by changing stacks.
+const maxFrames = 256
+
+// push makes f the thread's innermost frame, and has its return noticed.
+func (r *Recognizer) push(t *thread, f *frame) {
+	if len(t.frames) == maxFrames {
+		t.frames = append(t.frames[:0], t.frames[1:]...)
+	}
+	t.frames = append(t.frames, *f)
+	r.watchReturn(event.Addr(f.ret))
+}
+
+// Places in a signal frame (arch/x86/include/uapi/asm/sigcontext.h): the
+// alternate stack, and the interrupted stack pointer.
+const (
+	frameAltStack, frameAltSize, frameSP = 24, 40, 168
+)
+
+// handlers pushes a frame for each signal handler that was set up since the
+// thread ran last. Each later one interrupts the one before at its first
+// instruction.
+func (r *Recognizer) handlers(t *thread, regs *emu.Regs) {
+	sp := regs.GPR[emu.RSP]
+	list := make([]frame, t.signals)
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i].sp = sp
+		start, _ := readWord(t.space.as, event.Addr(sp+frameAltStack), 8)
+		size, _ := readWord(t.space.as, event.Addr(sp+frameAltSize), 8)
+		if sp-start < size {
+			list[i].altStart, list[i].altEnd = start, start+size
+		}
+		sp, _ = readWord(t.space.as, event.Addr(sp+frameSP), 8)
+	}
+	t.signals = 0
+	t.frames = append(t.frames, list...)
+}
+
+// handled drops the frames of a signal handler that returned.
+func (r *Recognizer) handled(t *thread, at *event.Stamp) {
+	for n := len(t.frames); n > 0; n-- {
+		f := t.frames[n-1]
+		t.frames = t.frames[:n-1]
+		if f.function == nil {
+			return
+		}
+		r.unwind(t, &f, at)
+	}
+}

@@ -1,0 +1,281 @@
+package syncops
+
+import (
+	"strings"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// role says what the first operand of a function is.
+type role uint8
+
+const (
+	noObject      role = iota
+	inMemory           // the address of the object
+	aThread            // a pthread_t
+	createdThread      // where the pthread_t of the thread to be made goes
+	aKey               // the number of a key
+	createdKey         // where the number of the key to be made goes
+	aName              // of a semaphore
+	theFunction        // none: what counts is the function itself
+)
+
+// success says which results mean that an operation took effect.
+type success uint8
+
+const (
+	ifZero    success = iota
+	ifMutex           // 0, or EOWNERDEAD: the mutex is held
+	ifBarrier         // 0, or PTHREAD_BARRIER_SERIAL_THREAD
+	ifPointer         // not SEM_FAILED
+	ifNonzero
+	ifNonnegative
+	always
+)
+
+// function is what is known of a recognised function. Arguments are numbered
+// from 1; 0 is none.
+type function struct {
+	name    string
+	op      event.SyncOp
+	role    role
+	object  int8 // which argument is the object
+	second  int8 // the mutex of a condition wait
+	value   int8 // what goes into Sync.Value
+	success success
+	// effects at the call, at a successful return, and at any return.
+	enter, done, after event.Effects
+	// creates: the object begins a life of its own here; destroys: it ends.
+	creates, destroys bool
+	// once: acquires, or runs a routine of the program and then releases.
+	once bool
+	// leaves: does not return.
+	leaves bool
+	kind   kind
+	target *function // of a resolver
+}
+
+// kind tells recognised addresses apart that are no plain operations.
+type kind uint8
+
+const (
+	operation   kind = iota
+	setSpecific      // pthread_setspecific: needed to tell keys' destructors apart
+	threadEnd        // the C library begins to destroy what a thread owns
+	resolver         // of an IFUNC: its result is the function
+	destructor       // of a key
+	routine          // that pthread_once may call
+	spinClear        // pthread_spin_init and pthread_spin_unlock at one address
+)
+
+// PTHREAD_BARRIER_SERIAL_THREAD, and EOWNERDEAD of pthread_mutex_lock.
+const (
+	serialThread = -1
+	ownerDead    = 130
+)
+
+// succeeded judges a raw result.
+func (f *function) succeeded(rax uint64) bool {
+	n := int32(rax)
+	switch f.success {
+	case ifZero:
+		return n == 0
+	case ifMutex:
+		return n == 0 || n == ownerDead
+	case ifBarrier:
+		return n == 0 || n == serialThread
+	case ifPointer, ifNonzero:
+		return rax != 0
+	case ifNonnegative:
+		return n >= 0
+	default:
+		return true
+	}
+}
+
+// result is what the function returned, as Sync.Result has it: an int, for all
+// but those that return pointers.
+func (f *function) result(rax uint64) int64 {
+	if f.success == ifPointer {
+		return int64(rax)
+	}
+	return int64(int32(rax))
+}
+
+// The shapes that most functions have.
+func makes(op event.SyncOp) function {
+	return function{op: op, role: inMemory, object: 1, creates: true}
+}
+
+func ends(op event.SyncOp) function {
+	return function{op: op, role: inMemory, object: 1, destroys: true}
+}
+
+func acquires(op event.SyncOp) function {
+	return function{op: op, role: inMemory, object: 1, done: event.Acquire}
+}
+
+func releases(op event.SyncOp) function {
+	return function{op: op, role: inMemory, object: 1, enter: event.Release}
+}
+
+func locks(op event.SyncOp) function {
+	f := acquires(op)
+	f.success = ifMutex
+	return f
+}
+
+func reads(op event.SyncOp) function {
+	f := acquires(op)
+	f.done |= event.Shared
+	return f
+}
+
+// waits is a wait on a condition: the mutex is released and, however the wait
+// ends, acquired again.
+func waits(op event.SyncOp) function {
+	return function{
+		op: op, role: inMemory, object: 1, second: 2,
+		enter: event.ReleaseSecond, done: event.Acquire, after: event.AcquireSecond,
+	}
+}
+
+func valued(f function, argument int8) function {
+	f.value = argument
+	return f
+}
+
+func joins(op event.SyncOp) function {
+	return function{op: op, role: aThread, object: 1, done: event.Acquire}
+}
+
+func starts(op event.SyncOp) function {
+	return function{op: op, role: createdThread, object: 1, enter: event.Release}
+}
+
+func onThread(op event.SyncOp, enter event.Effects) function {
+	return function{op: op, role: aThread, object: 1, enter: enter}
+}
+
+func keys(op event.SyncOp) function {
+	return function{op: op, role: createdKey, object: 1, value: 2}
+}
+
+func unkeys(op event.SyncOp) function {
+	return function{op: op, role: aKey, object: 1}
+}
+
+func once(op event.SyncOp) function {
+	return function{op: op, role: inMemory, object: 1, value: 2, once: true, success: always}
+}
+
+// known are the functions of POSIX, C11 and glibc that are recognised, by name.
+var known = map[string]function{
+	"pthread_mutex_init":       makes(event.OpMutexInit),
+	"pthread_mutex_destroy":    ends(event.OpMutexDestroy),
+	"pthread_mutex_lock":       locks(event.OpMutexLock),
+	"pthread_mutex_trylock":    locks(event.OpMutexTryLock),
+	"pthread_mutex_timedlock":  locks(event.OpMutexTimedLock),
+	"pthread_mutex_clocklock":  locks(event.OpMutexClockLock),
+	"pthread_mutex_unlock":     releases(event.OpMutexUnlock),
+	"pthread_mutex_consistent": {op: event.OpMutexConsistent, role: inMemory, object: 1},
+
+	"pthread_cond_init":      makes(event.OpCondInit),
+	"pthread_cond_destroy":   ends(event.OpCondDestroy),
+	"pthread_cond_wait":      waits(event.OpCondWait),
+	"pthread_cond_timedwait": waits(event.OpCondTimedWait),
+	"pthread_cond_clockwait": waits(event.OpCondClockWait),
+	"pthread_cond_signal":    releases(event.OpCondSignal),
+	"pthread_cond_broadcast": releases(event.OpCondBroadcast),
+
+	"pthread_rwlock_init":        makes(event.OpRWInit),
+	"pthread_rwlock_destroy":     ends(event.OpRWDestroy),
+	"pthread_rwlock_rdlock":      reads(event.OpRWReadLock),
+	"pthread_rwlock_tryrdlock":   reads(event.OpRWTryReadLock),
+	"pthread_rwlock_timedrdlock": reads(event.OpRWTimedReadLock),
+	"pthread_rwlock_clockrdlock": reads(event.OpRWClockReadLock),
+	"pthread_rwlock_wrlock":      acquires(event.OpRWWriteLock),
+	"pthread_rwlock_trywrlock":   acquires(event.OpRWTryWriteLock),
+	"pthread_rwlock_timedwrlock": acquires(event.OpRWTimedWriteLock),
+	"pthread_rwlock_clockwrlock": acquires(event.OpRWClockWriteLock),
+	"pthread_rwlock_unlock":      releases(event.OpRWUnlock),
+
+	"pthread_spin_init":    makes(event.OpSpinInit),
+	"pthread_spin_destroy": ends(event.OpSpinDestroy),
+	"pthread_spin_lock":    acquires(event.OpSpinLock),
+	"pthread_spin_trylock": acquires(event.OpSpinTryLock),
+	"pthread_spin_unlock":  releases(event.OpSpinUnlock),
+
+	"pthread_barrier_init":    valued(makes(event.OpBarrierInit), 3),
+	"pthread_barrier_destroy": ends(event.OpBarrierDestroy),
+	"pthread_barrier_wait": {
+		op: event.OpBarrierWait, role: inMemory, object: 1, success: ifBarrier,
+		enter: event.Release, done: event.Acquire,
+	},
+
+	"sem_init":      valued(makes(event.OpSemInit), 3),
+	"sem_destroy":   ends(event.OpSemDestroy),
+	"sem_open":      {op: event.OpSemOpen, role: aName, object: 1, success: ifPointer},
+	"sem_close":     {op: event.OpSemClose, role: inMemory, object: 1},
+	"sem_unlink":    {op: event.OpSemUnlink, role: aName, object: 1},
+	"sem_wait":      acquires(event.OpSemWait),
+	"sem_trywait":   acquires(event.OpSemTryWait),
+	"sem_timedwait": acquires(event.OpSemTimedWait),
+	"sem_clockwait": acquires(event.OpSemClockWait),
+	"sem_post":      releases(event.OpSemPost),
+
+	"pthread_once":         once(event.OpOnce),
+	"pthread_create":       starts(event.OpCreate),
+	"pthread_join":         joins(event.OpJoin),
+	"pthread_tryjoin_np":   joins(event.OpTryJoin),
+	"pthread_timedjoin_np": joins(event.OpTimedJoin),
+	"pthread_clockjoin_np": joins(event.OpClockJoin),
+	"pthread_detach":       onThread(event.OpDetach, 0),
+	"pthread_cancel":       onThread(event.OpCancel, event.Release),
+	"pthread_testcancel":   {op: event.OpTestCancel},
+	"pthread_exit":         {op: event.OpPthreadExit, leaves: true},
+
+	"pthread_key_create":  keys(event.OpKeyCreate),
+	"pthread_key_delete":  unkeys(event.OpKeyDelete),
+	"pthread_setspecific": {kind: setSpecific},
+
+	"mtx_init":      makes(event.OpC11MtxInit),
+	"mtx_destroy":   ends(event.OpC11MtxDestroy),
+	"mtx_lock":      locks(event.OpC11MtxLock),
+	"mtx_trylock":   locks(event.OpC11MtxTryLock),
+	"mtx_timedlock": locks(event.OpC11MtxTimedLock),
+	"mtx_unlock":    releases(event.OpC11MtxUnlock),
+	"cnd_init":      makes(event.OpC11CndInit),
+	"cnd_destroy":   ends(event.OpC11CndDestroy),
+	"cnd_wait":      waits(event.OpC11CndWait),
+	"cnd_timedwait": waits(event.OpC11CndTimedWait),
+	"cnd_signal":    releases(event.OpC11CndSignal),
+	"cnd_broadcast": releases(event.OpC11CndBroadcast),
+	"thrd_create":   starts(event.OpC11ThrdCreate),
+	"thrd_join":     joins(event.OpC11ThrdJoin),
+	"thrd_detach":   onThread(event.OpC11ThrdDetach, 0),
+	"thrd_exit":     {op: event.OpC11ThrdExit, leaves: true},
+	"call_once":     once(event.OpC11CallOnce),
+	"tss_create":    keys(event.OpC11TssCreate),
+	"tss_delete":    unkeys(event.OpC11TssDelete),
+	"tss_set":       {kind: setSpecific},
+
+	// Where a thread begins to run the destructors of its keys: in glibc,
+	// exported and not, and in musl.
+	"__call_tls_dtors":        {kind: threadEnd},
+	"__nptl_deallocate_tsd":   {kind: threadEnd},
+	"__pthread_tsd_run_dtors": {kind: threadEnd},
+}
+
+// lookup finds the function that a symbol names. The names that C libraries use
+// among themselves begin with underscores ("__pthread_mutex_lock").
+func lookup(symbol string) (function, bool) {
+	f, ok := known[symbol]
+	if !ok && strings.HasPrefix(symbol, "__") {
+		if f, ok = known[strings.TrimLeft(symbol, "_")]; ok && !strings.HasPrefix(symbol, "__pthread_") && !strings.HasPrefix(symbol, "___pthread_") {
+			return function{}, false
+		}
+	}
+	f.name = symbol
+	return f, ok
+}

@@ -1,0 +1,259 @@
+package syncops
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// enter acts on the call of a function.
+func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
+	switch f.function.kind {
+	case setSpecific:
+		t.specific[uint32(f.args[0])] = f.args[1]
+	case threadEnd:
+		r.beginDestructors(t)
+	case resolver:
+		f.silent = true
+		r.push(t, f)
+	case destructor:
+		r.enterDestructor(t, f, at)
+	default:
+		r.enterOperation(t, f, at)
+	}
+}
+
+func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
+	if f.function.leaves {
+		r.emit(r.event(t, f, at, event.Whole))
+		f.silent = true
+		r.push(t, f)
+		return
+	}
+	if f.function.kind == spinClear {
+		r.chooseSpin(t, f)
+	}
+	r.findObject(t, f, at)
+	e := r.event(t, f, at, event.Enter)
+	e.Effects |= f.function.enter
+	if f.function.op == event.OpRWUnlock && f.object != nil {
+		if f.object.writer == t.id {
+			f.object.writer = event.NoThread
+		} else {
+			e.Effects |= event.Shared
+		}
+	}
+	if f.function.op == event.OpSpinUnlock && f.object != nil {
+		f.object.writer = event.NoThread
+	}
+	if v := f.function.value; v > 0 {
+		e.Value = f.args[v-1]
+	}
+	r.emit(e)
+	if f.function.once {
+		r.watchRoutine(t, f)
+	}
+	r.push(t, f)
+}
+
+// chooseSpin tells pthread_spin_init from pthread_spin_unlock where they are one
+// function: an unlock is of a lock that is held.
+func (r *Recognizer) chooseSpin(t *thread, f *frame) {
+	o := r.objects[r.locate(t.space, event.Addr(f.args[0]))]
+	if o == nil || o.writer == event.NoThread {
+		f.function = r.fixed.spinInit
+	} else {
+		f.function = r.fixed.spinUnlock
+	}
+}
+
+// findObject fills in what a call acts on.
+func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
+	fn := f.function
+	arg := uint64(0)
+	if fn.object > 0 {
+		arg = f.args[fn.object-1]
+	}
+	switch fn.role {
+	case inMemory:
+		f.addr = event.Addr(arg)
+		f.object = r.object(t, at, f.addr, fn.creates)
+		f.id = f.object.id
+	case aThread:
+		f.addr = event.Addr(arg)
+		if h, ok := t.space.handles[arg]; ok {
+			f.id, f.peer = r.threadObject(at, h.name), h.id
+		}
+	case createdThread:
+		f.addr = event.Addr(arg)
+		f.id = r.threadObject(at, t.childName(1))
+	case aKey:
+		f.addr = event.Addr(arg)
+		if k := t.space.keys[uint32(arg)]; k != nil {
+			f.id = k.id
+		}
+	case createdKey:
+		f.addr = event.Addr(arg)
+	case aName:
+		f.addr = event.Addr(arg)
+		f.id = r.semaphoreObject(at, t.space, f.addr)
+	case theFunction:
+		f.addr = f.entry
+		f.id = r.announce(at, "function:"+fn.name, 0)
+	}
+	if fn.second > 0 {
+		f.second = r.object(t, at, event.Addr(f.args[fn.second-1]), false).id
+	}
+}
+
+// returned acts on the return of a function.
+func (r *Recognizer) returned(t *thread, f *frame, regs *emu.Regs, at *event.Stamp) {
+	rax := regs.GPR[emu.RAX]
+	switch {
+	case f.function.kind == resolver:
+		r.bind(t.space, event.Addr(rax), f.function.target)
+		return
+	case f.silent:
+		return
+	}
+	ok := f.function.succeeded(rax)
+	if ok {
+		r.succeed(t, f, rax, at)
+	}
+	e := r.event(t, f, at, event.Return)
+	e.Result = f.function.result(rax)
+	e.Effects |= f.function.after
+	switch {
+	case f.function.once:
+		e.Effects |= event.Acquire
+		if f.ran {
+			e.Effects |= event.Release
+		}
+	case ok:
+		e.Effects |= f.function.done
+	}
+	r.emit(e)
+	if ok && f.function.destroys {
+		r.forget(t.space, f.addr)
+	}
+}
+
+// succeed notes what a successful operation changes.
+func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
+	switch f.function.op {
+	case event.OpRWWriteLock, event.OpRWTryWriteLock, event.OpRWTimedWriteLock, event.OpRWClockWriteLock,
+		event.OpSpinLock, event.OpSpinTryLock:
+		f.object.writer = t.id
+	case event.OpCreate, event.OpC11ThrdCreate:
+		f.peer = t.lastChild
+	case event.OpKeyCreate, event.OpC11TssCreate:
+		if number, ok := readWord(t.space.as, f.addr, 4); ok {
+			f.id = r.keyObject(t, at, uint32(number), event.Addr(f.args[1])).id
+		}
+	case event.OpKeyDelete, event.OpC11TssDelete:
+		delete(t.space.keys, uint32(f.addr))
+	case event.OpSemOpen:
+		if f.id != 0 {
+			r.objects[r.locate(t.space, event.Addr(rax))] = &object{id: f.id, writer: event.NoThread, lives: 1}
+			f.addr = event.Addr(rax)
+		}
+	}
+}
+
+// event is a Sync for a frame. It is valid until the next.
+func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Phase) *event.Sync {
+	r.scratch = event.Sync{
+		Stamp: *at, Op: f.function.op, Phase: phase, Object: f.id, Second: f.second, Addr: f.addr,
+		PC: event.Addr(f.ret), Peer: f.peer, Effects: f.flags,
+	}
+	r.scratch.Thread = t.id
+	return &r.scratch
+}
+
+// watchRoutine has the routine noticed that a once operation may call. In glibc
+// and musl the word is 2 when the routine has run.
+func (r *Recognizer) watchRoutine(t *thread, f *frame) {
+	const finished = 2
+	if word, ok := readWord(t.space.as, f.addr, 4); !ok || word != finished {
+		r.bind(t.space, event.Addr(f.args[1]), r.fixed.routine)
+	}
+}
+
+// enterRoutine notes that the thread's once operation is the one that runs the
+// routine: what the routine does counts.
+func (r *Recognizer) enterRoutine(t *thread, entry event.Addr, sp, ret uint64) {
+	n := len(t.frames)
+	if n == 0 {
+		return
+	}
+	if top := &t.frames[n-1]; top.function != nil && top.function.once && event.Addr(top.args[1]) == entry {
+		top.ran = true
+		r.push(t, &frame{function: r.fixed.routine, entry: entry, sp: sp, ret: ret, silent: true})
+	}
+}
+
+// beginDestructors has the destructors noticed of the keys for which the thread
+// has a value.
+func (r *Recognizer) beginDestructors(t *thread) {
+	if t.dying {
+		return
+	}
+	needed := false
+	for number, value := range t.specific {
+		k := t.space.keys[number]
+		needed = needed || value != 0 && k != nil && k.destructor != 0
+	}
+	if !needed {
+		return
+	}
+	t.dying = true
+	t.space.dying++
+	r.stale = true
+}
+
+// endDestructors undoes beginDestructors at the thread's end.
+func (r *Recognizer) endDestructors(t *thread) {
+	if t.dying && t.space != nil {
+		t.space.dying--
+		r.stale = true
+	}
+}
+
+// enterDestructor records the call of a key's destructor, if it is one: the
+// function can be any, such as free, and be called for other reasons.
+func (r *Recognizer) enterDestructor(t *thread, f *frame, at *event.Stamp) {
+	if !t.dying || t.dyingSP != 0 && t.dyingSP != f.sp {
+		return
+	}
+	number, k := t.dueKey(f.entry, f.args[0])
+	if k == nil {
+		return
+	}
+	t.dyingSP, t.lastKey = f.sp, int64(number)
+	t.specific[number] = 0
+	f.id, f.addr = k.id, event.Addr(f.args[0])
+	e := r.event(t, f, at, event.Enter)
+	e.Value = f.args[0]
+	r.emit(e)
+	r.push(t, f)
+}
+
+// dueKey finds the key whose destructor is called: C libraries go through the
+// keys by their numbers, again and again while there are values.
+func (t *thread) dueKey(entry event.Addr, value uint64) (number uint32, k *tsdKey) {
+	best := int64(-1)
+	for n, x := range t.specific {
+		key := t.space.keys[n]
+		if x != value || key == nil || key.destructor != entry {
+			continue
+		}
+		// The next after the last one, or else the first.
+		next, have := int64(n) > t.lastKey, best > t.lastKey
+		if best < 0 || next && !have || next == have && int64(n) < best {
+			best = int64(n)
+		}
+	}
+	if best < 0 {
+		return 0, nil
+	}
+	return uint32(best), t.space.keys[uint32(best)]
+}

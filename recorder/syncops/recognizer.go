@@ -1,0 +1,299 @@
+package syncops
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Sink takes what was recognised, in order. What it is given is valid until it
+// returns. The stamps lack the numbers of the event (Seq and Sync).
+type Sink interface {
+	Sync(*event.Sync)
+	Object(*event.Object)
+}
+
+// Engine is what a Recognizer needs of the processor: emu.CPU has it.
+type Engine interface {
+	Regs(*emu.Regs)
+	SetBreakpoints([]event.Addr)
+	// MuteAtomics says whether the log of atomic instructions is interrupted.
+	MuteAtomics(bool)
+	// Atomics takes the atomic instructions logged in the last run.
+	Atomics(yield func(emu.Atomic) bool)
+}
+
+// Config says what to recognise.
+type Config struct {
+	// Custom are operations besides those that are known.
+	Custom []Custom
+	// Open opens files of the guest, to look for split-off symbols; nil: none
+	// are looked for.
+	Open OpenFunc
+	// Atomics adds atomic instructions and fences outside of operations; the
+	// engine must log them.
+	Atomics bool
+}
+
+// Recognizer follows the threads of a run.
+type Recognizer struct {
+	host  *host
+	sink  Sink
+	fixed *fixed
+
+	threads   map[event.ThreadID]*thread
+	spaces    map[*mm.AddressSpace]*space
+	files     map[*mm.Object]*file
+	objects   map[location]*object
+	announced map[event.ObjectID]bool
+	returns   map[event.Addr]bool // return addresses that have breakpoints
+	armed     uint64              // the host's count when the breakpoints were set
+	stale     bool                // the breakpoints are not what they should be
+	atomics   bool                // are recorded
+	sharing   bool                // there may be memory that processes share
+	executing *thread             // whose program is about to be replaced
+
+	programs, unrecognized int
+	scratch                event.Sync
+}
+
+// host is what snapshots share.
+type host struct {
+	engine Engine
+	open   OpenFunc
+	armed  uint64 // how often breakpoints were set
+}
+
+// SharedInSnapshot marks that copies of the machine's state share it.
+func (*host) SharedInSnapshot() {}
+
+// New makes a Recognizer of a run that has not begun.
+func New(engine Engine, sink Sink, c Config) *Recognizer {
+	return &Recognizer{
+		atomics: c.Atomics, host: &host{engine: engine, open: c.Open}, sink: sink, fixed: newFixed(c.Custom),
+		threads: map[event.ThreadID]*thread{}, spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
+		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[event.Addr]bool{},
+	}
+}
+
+// Recognition is how operations were found: "symbols" if each program of the
+// run had functions that are known, or else "futex".
+func (r *Recognizer) Recognition() string {
+	if r.unrecognized > 0 {
+		return "futex"
+	}
+	return "symbols"
+}
+
+// Name is the run-independent name of a live thread.
+func (r *Recognizer) Name(id event.ThreadID) string {
+	if t := r.threads[id]; t != nil {
+		return t.name
+	}
+	return ""
+}
+
+func (r *Recognizer) emit(e *event.Sync) { r.sink.Sync(e) }
+
+// Knows tells whether a thread was met already.
+func (r *Recognizer) Knows(id event.ThreadID) bool { return r.threads[id] != nil }
+
+// Running tells that a thread, which is loaded, is about to run.
+func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
+	t := r.threads[task.ID()]
+	if t == nil || t.space == nil {
+		t = r.replaced(task)
+	}
+	var regs emu.Regs
+	r.host.engine.Regs(&regs)
+	if t.signals > 0 {
+		r.handlers(t, &regs)
+	}
+	// A run does not stop at a breakpoint at its first instruction.
+	r.look(t, &regs, &at)
+	r.refresh(t)
+}
+
+// refresh brings what the engine looks for up to date: also after a return to a
+// snapshot.
+func (r *Recognizer) refresh(t *thread) {
+	if r.stale || r.armed != r.host.armed {
+		r.arm()
+	}
+	if r.atomics {
+		r.host.engine.MuteAtomics(t.counted())
+	}
+}
+
+// replaced finds the thread that runs a program's first instruction.
+func (r *Recognizer) replaced(task *kernel.Task) *thread {
+	t := r.executing
+	if t == nil {
+		return r.first(task)
+	}
+	r.executing = nil
+	delete(r.threads, t.id)
+	t.id = task.ID() // it took the place of its process's first thread
+	r.threads[t.id] = t
+	t.execs++
+	r.enterProgram(t, task)
+	return t
+}
+
+// Stopped tells that a thread stopped, and why. The thread is loaded.
+func (r *Recognizer) Stopped(id event.ThreadID, why emu.StopReason, at event.Stamp) {
+	t := r.threads[id]
+	if r.atomics {
+		r.takeAtomics(t, &at)
+	}
+	if why == emu.StopBreakpoint {
+		var regs emu.Regs
+		r.host.engine.Regs(&regs)
+		r.look(t, &regs, &at)
+		r.refresh(t)
+	}
+}
+
+// look acts on where a thread is: at a return, a recognised function, or
+// neither.
+func (r *Recognizer) look(t *thread, regs *emu.Regs, at *event.Stamp) {
+	pc := event.Addr(regs.RIP)
+	if t.looked == (moment{pc, at.Instructions}) {
+		return
+	}
+	if r.returns[pc] {
+		r.atReturn(t, regs, at)
+	}
+	if e, ok := t.space.entries[pc]; ok {
+		r.atEntry(t, e, regs, at)
+	} else if t.dying {
+		r.atDestructor(t, regs, at)
+	}
+	t.looked = moment{pc, at.Instructions}
+}
+
+// atDestructor handles a stop at a function that is known as a destructor alone.
+func (r *Recognizer) atDestructor(t *thread, regs *emu.Regs, at *event.Stamp) {
+	for _, k := range t.space.keys {
+		if uint64(k.destructor) == regs.RIP {
+			r.atEntry(t, entry{function: r.fixed.destructor}, regs, at)
+			return
+		}
+	}
+}
+
+// Signalled tells that a signal handler of a thread was set up.
+func (r *Recognizer) Signalled(id event.ThreadID) {
+	if t := r.threads[id]; t != nil {
+		t.signals++
+	}
+}
+
+// Issued tells of a system call that was not carried out yet.
+func (r *Recognizer) Issued(id event.ThreadID, number uint64, args [6]uint64, at event.Stamp) {
+	t := r.threads[id]
+	t.call = systemCall{number, args}
+	if number == unix.SYS_RT_SIGRETURN {
+		r.handled(t, &at)
+	}
+	if number == unix.SYS_FUTEX && !t.counted() {
+		r.issueFutex(t, args, &at)
+	}
+}
+
+// Completed tells that a thread's system call was carried out; it has not gone
+// on yet.
+func (r *Recognizer) Completed(id event.ThreadID, number uint64, args [6]uint64, result uint64, at event.Stamp) {
+	t := r.threads[id]
+	if t == nil {
+		return
+	}
+	switch number {
+	case unix.SYS_FUTEX:
+		r.completeFutex(t, result, &at)
+		return
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+		if result == 0 {
+			r.unwindAll(t, &at)
+			r.endDestructors(t)
+			t.dying, t.signals = false, 0
+			r.leave(t)
+			r.executing = t
+		}
+		return
+	case unix.SYS_SET_TID_ADDRESS:
+		t.clearTID = event.Addr(args[0])
+		return
+	case unix.SYS_ARCH_PRCTL:
+		const setFS = 0x1002
+		if args[0] == setFS && result == 0 {
+			t.setTLS(event.Addr(args[1]))
+		}
+		return
+	}
+	r.mapped(t, number, args, result)
+}
+
+// setTLS notes the pthread_t of a program's first thread.
+func (t *thread) setTLS(tls event.Addr) {
+	t.tls = tls
+	t.space.handles[uint64(tls)] = handle{t.id, t.name}
+}
+
+// mapped follows changes of what is mapped.
+func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uint64) {
+	if result > ^uint64(0)-4096 {
+		return
+	}
+	if number == unix.SYS_MMAP && args[0] == 0 {
+		args[0] = result
+	}
+	if sharesMemory(number, args) {
+		r.sharing = true
+	}
+	if t.space.mapping(number, args) {
+		r.rescan(t.space)
+	}
+}
+
+// watchReturn has a return address noticed. It stays so: the place is likely to
+// come again.
+func (r *Recognizer) watchReturn(ret event.Addr) {
+	if !r.returns[ret] {
+		r.returns[ret] = true
+		r.stale = true
+	}
+}
+
+// forgetReturns gives up the return addresses in a range that was unmapped.
+func (r *Recognizer) forgetReturns(start, end event.Addr) {
+	for ret := range r.returns {
+		if start <= ret && ret < end {
+			delete(r.returns, ret)
+		}
+	}
+}
+
+// arm sets the breakpoints that are needed now.
+func (r *Recognizer) arm() {
+	r.host.armed++
+	r.stale, r.armed = false, r.host.armed
+	list := make([]event.Addr, 0, len(r.returns)+256)
+	for ret := range r.returns {
+		list = append(list, ret)
+	}
+	for _, s := range r.spaces {
+		for addr := range s.entries {
+			list = append(list, addr)
+		}
+		if s.dying > 0 {
+			for _, k := range s.keys {
+				list = append(list, k.destructor)
+			}
+		}
+	}
+	r.host.engine.SetBreakpoints(list) // which sorts: the order here does not matter
+}

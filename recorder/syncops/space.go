@@ -1,0 +1,239 @@
+package syncops
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// space is what is known of an address space: the files in it, where their
+// recognised functions are.
+type space struct {
+	as    *mm.AddressSpace
+	label string // for the names of objects: the thread that began it
+	users int    // threads
+
+	images  []*image // by address
+	entries map[event.Addr]entry
+	dynamic []bound // what calls told of: IFUNCs, once routines
+	keys    map[uint32]*tsdKey
+	handles map[uint64]handle
+	keyed   []event.Addr // destructors that have breakpoints now
+	dying   int          // threads that run destructors
+	tops    []*thread    // threads by stack top
+	symbols bool         // some operation was recognised
+}
+
+// image is a mapped ELF file.
+type image struct {
+	object     *mm.Object
+	file       *file
+	path       string
+	label      string // short name, unique in the space
+	bias       uint64
+	start, end event.Addr
+}
+
+// entry is what is recognised at an address.
+type entry struct {
+	function *function
+	image    *image
+}
+
+// bound is an entry that the program's own calls told of.
+type bound struct {
+	addr event.Addr
+	entry
+}
+
+func newSpace(as *mm.AddressSpace, label string) *space {
+	return &space{
+		as: as, label: label, entries: map[event.Addr]entry{}, keys: map[uint32]*tsdKey{}, handles: map[uint64]handle{},
+	}
+}
+
+// fork is the space of a child that has a copy of the memory: the same files at
+// the same places, and objects with identities of their own.
+func (s *space) fork(as *mm.AddressSpace, label string) *space {
+	n := newSpace(as, label)
+	n.symbols = s.symbols
+	n.images = slices.Clone(s.images)
+	n.entries = maps.Clone(s.entries)
+	n.dynamic = slices.Clone(s.dynamic)
+	n.handles = maps.Clone(s.handles)
+	for number, k := range s.keys {
+		copied := *k
+		n.keys[number] = &copied
+	}
+	return n
+}
+
+// imageAt finds the file that an address belongs to, its data included.
+func (s *space) imageAt(addr event.Addr) *image {
+	i := sort.Search(len(s.images), func(i int) bool { return s.images[i].start > addr })
+	if i == 0 || addr >= s.images[i-1].end {
+		return nil
+	}
+	return s.images[i-1]
+}
+
+// overlaps tells whether a range touches a file that is known.
+func (s *space) overlaps(start, length uint64) bool {
+	return slices.ContainsFunc(s.images, func(i *image) bool {
+		return uint64(i.start) < start+length && start < uint64(i.end)
+	})
+}
+
+// executable lists the mappings that hold code of files, one for each file and
+// bias.
+func (r *Recognizer) executable(s *space) (list []*image) {
+	for _, v := range s.as.VMAs() {
+		if v.Prot&unix.PROT_EXEC == 0 || v.File == nil || v.Object == nil {
+			continue
+		}
+		name, _, _ := v.File.MapName()
+		f := r.fileOf(v.Object, name)
+		if f == nil {
+			continue
+		}
+		addr, ok := f.names.Address(v.Offset)
+		if !ok {
+			continue
+		}
+		bias := uint64(v.Start) - addr
+		if slices.ContainsFunc(list, func(i *image) bool { return i.object == v.Object && i.bias == bias }) {
+			continue
+		}
+		start, end := f.names.Extent()
+		list = append(list, &image{
+			object: v.Object, file: f, path: name, bias: bias,
+			start: event.Addr(start + bias), end: event.Addr(end + bias),
+		})
+	}
+	slices.SortFunc(list, func(a, b *image) int { return cmp.Compare(a.start, b.start) })
+	return list
+}
+
+// fileOf reads a file once.
+func (r *Recognizer) fileOf(o *mm.Object, name string) *file {
+	f, ok := r.files[o]
+	if !ok {
+		f = r.readFile(o, name)
+		r.files[o] = f
+	}
+	return f
+}
+
+// rescan brings the files and entries of a space up to date with its mappings.
+func (r *Recognizer) rescan(s *space) {
+	now := r.executable(s)
+	same := slices.EqualFunc(now, s.images, func(a, b *image) bool { return a.object == b.object && a.bias == b.bias })
+	if same {
+		return
+	}
+	for i, n := range now {
+		at := slices.IndexFunc(s.images, func(o *image) bool { return o.object == n.object && o.bias == n.bias })
+		if at >= 0 {
+			now[i] = s.images[at]
+		}
+	}
+	gone := slices.DeleteFunc(s.images, func(i *image) bool { return slices.Contains(now, i) })
+	s.images = now
+	for _, i := range gone {
+		r.forgetRange(s, i.start, i.end)
+		r.forgetReturns(i.start, i.end)
+	}
+	s.nameImages()
+	s.fillEntries()
+	r.sweep()
+	r.stale = true
+}
+
+// sweep forgets the files that are mapped nowhere any more.
+func (r *Recognizer) sweep() {
+	maps.DeleteFunc(r.files, func(o *mm.Object, _ *file) bool {
+		for _, s := range r.spaces {
+			if slices.ContainsFunc(s.images, func(i *image) bool { return i.object == o }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// nameImages gives each file the last component of its path as a label, or all
+// of it if another file has the same.
+func (s *space) nameImages() {
+	for _, i := range s.images {
+		if i.label != "" {
+			continue
+		}
+		i.label = path.Base(i.path)
+		if slices.ContainsFunc(s.images, func(o *image) bool { return o != i && o.label == i.label }) {
+			i.label = fmt.Sprintf("%s@%s", i.path, i.label)
+		}
+	}
+}
+
+// fillEntries makes the table of recognised addresses.
+func (s *space) fillEntries() {
+	s.entries = map[event.Addr]entry{}
+	s.symbols = false
+	for _, i := range s.images {
+		for _, p := range i.file.found {
+			e := entry{p.function, i}
+			if p.indirect {
+				e.function = &function{name: p.function.name, kind: resolver, target: p.function}
+			}
+			s.symbols = s.symbols || p.function.kind == operation
+			s.entries[event.Addr(p.addr+i.bias)] = e
+		}
+	}
+	s.dynamic = slices.DeleteFunc(s.dynamic, func(b bound) bool { return s.imageAt(b.addr) != b.image })
+	for _, b := range s.dynamic {
+		s.entries[b.addr] = b.entry
+	}
+}
+
+// bind adds an entry that a call told of. What is recognised there already
+// stays.
+func (r *Recognizer) bind(s *space, addr event.Addr, f *function) {
+	if _, have := s.entries[addr]; have || addr == 0 {
+		return
+	}
+	e := entry{f, s.imageAt(addr)}
+	s.dynamic = append(s.dynamic, bound{addr, e})
+	s.entries[addr] = e
+	r.stale = true
+}
+
+// forgetRange drops the objects in a range that was unmapped.
+func (r *Recognizer) forgetRange(s *space, start, end event.Addr) {
+	maps.DeleteFunc(r.objects, func(l location, _ *object) bool {
+		return l.space == s && uint64(start) <= l.offset && l.offset < uint64(end)
+	})
+}
+
+// inner tells whether a call comes from within the C library that the function
+// is in, or from the dynamic linker: not from the program or other libraries.
+func (s *space) inner(ret event.Addr, library *image) bool {
+	i := s.imageAt(ret)
+	return library != nil && library.file.library && s.ofLibrary(i) && (i == library || i.isLinker())
+}
+
+// ofLibrary tells whether i is the C library or the dynamic linker, as a file
+// of its own.
+func (s *space) ofLibrary(i *image) bool {
+	return i != nil && i != s.imageAt(s.as.Layout.StartCode) && (i.file.library || i.isLinker())
+}
+
+func (i *image) isLinker() bool { return strings.HasPrefix(i.label, "ld-") }

@@ -1,0 +1,154 @@
+package syncops_test
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// void are the operations whose functions have no result, or one that the test
+// programs do not show.
+var void = []event.SyncOp{
+	event.OpC11CallOnce, event.OpC11CndDestroy, event.OpC11MtxDestroy, event.OpC11TssDelete, event.OpSemOpen,
+}
+
+// said is what an operation is in the words of the test programs (selflog.h), or
+// empty.
+func said(e event.Sync) string {
+	switch {
+	case e.Effects&event.Inner != 0, e.Op == event.OpThreadStart, e.Op == event.OpThreadExit:
+		return ""
+	case e.Op == event.OpKeyDestructor:
+		if e.Phase == event.Enter {
+			return fmt.Sprintf("%v %d", e.Op, e.Value)
+		}
+	case e.Op == event.OpBarrierWait, e.Op == event.OpTestCancel:
+		if e.Phase == event.Enter {
+			return e.Op.String()
+		}
+	case e.Phase == event.Whole:
+		return e.Op.String()
+	case e.Phase == event.Return && slices.Contains(void, e.Op):
+		return e.Op.String()
+	case e.Phase == event.Return:
+		return fmt.Sprintf("%v %d", e.Op, e.Result)
+	}
+	return ""
+}
+
+// sayings are the recorded operations by thread, threads numbered in the order
+// in which the first one made them.
+func (r *recording) sayings(t *testing.T, own func(e event.Sync) bool) string {
+	byThread := map[int][]string{}
+	for _, e := range r.syncs {
+		number := 0
+		if name := r.threads[e.Thread]; name != "1" {
+			n, err := strconv.Atoi(strings.TrimPrefix(name, "1."))
+			if err != nil {
+				t.Fatalf("thread %d is called %q", e.Thread, name)
+			}
+			number = n
+		}
+		if line := said(e); line != "" && own(e) {
+			byThread[number] = append(byThread[number], fmt.Sprintf("%d %s\n", number, line))
+		}
+	}
+	var threads []int
+	for n := range byThread {
+		threads = append(threads, n)
+	}
+	sort.Ints(threads)
+	var b strings.Builder
+	for _, n := range threads {
+		b.WriteString(strings.Join(byThread[n], ""))
+	}
+	return b.String()
+}
+
+// firstDifference shows where two texts part.
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d is %q, want %q; before it %q", i+1, a[i], b[i], a[max(0, i-3):i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
+}
+
+// ownCode tells which calls are the program's own: of a static program's, those
+// from functions of its source. The C library's calls cannot be told apart by
+// their file there.
+func (r *recording) ownCode(t *testing.T, bin string) func(e event.Sync) bool {
+	f, err := elf.Open(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed, _ := f.ImportedLibraries()
+	sort.Slice(symbols, func(i, j int) bool { return symbols[i].Value < symbols[j].Value })
+	return func(e event.Sync) bool {
+		if len(needed) > 0 {
+			return !strings.Contains(r.objects[e.Object].Name, "libgcc") // which unwinds at pthread_exit
+		}
+		link, name := uint64(e.PC)-r.bias(bin), ""
+		for _, s := range symbols {
+			if s.Value <= link && link < s.Value+s.Size {
+				name = s.Name
+			}
+		}
+		return slices.Contains(ownFunctions, name) || strings.HasPrefix(name, "start_thread") || name == "__nptl_deallocate_tsd"
+	}
+}
+
+// bias is by how much the program was moved, told by an object in it.
+func (r *recording) bias(bin string) uint64 {
+	for _, o := range r.objects {
+		if at, ok := strings.CutPrefix(o.Name, "1:"+filepath.Base(bin)+"+"); ok {
+			if n, err := strconv.ParseUint(at, 0, 64); err == nil {
+				return uint64(o.Addr) - n
+			}
+		}
+	}
+	return 0
+}
+
+// ownFunctions are those of the test programs.
+var ownFunctions = []string{
+	"main", "mutexes", "conditions", "rwlocks", "spins", "semaphores", "initialise", "onces", "c11", "last", "worker",
+	"c11_worker", "canceled",
+}
+
+// TestOperationsAreThoseCalled compares what was recorded with what the program
+// says it called.
+func TestOperationsAreThoseCalled(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"dynamic": nil, "static": {"-static"}, "static-pie": {"-static-pie"}, "no-pie": {"-no-pie"},
+		"now": {"-Wl,-z,now"}, "no plt": {"-fno-plt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := build(t, "all.c", flags...)
+			for cores := 1; cores <= 4; cores += 3 {
+				c := config(bin)
+				c.Cores, c.Seed = cores, uint64(cores)
+				r := record(t, c, heddle.SyncRecord{})
+				if got := r.sayings(t, r.ownCode(t, bin)); got != r.out {
+					t.Errorf("%d cores: %s", cores, firstDifference(got, r.out))
+				}
+				r.nested(t)
+			}
+		})
+	}
+}

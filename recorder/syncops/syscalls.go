@@ -1,0 +1,75 @@
+package syncops
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// blocking are the system calls that may wait for another thread, process or
+// the outside, sorted by number. TERN (section 4) hooks eight of them: sleep,
+// accept, recv, select, read and the like.
+var blocking = []uint64{
+	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_POLL, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV,
+	unix.SYS_WRITEV, unix.SYS_SELECT, unix.SYS_SCHED_YIELD, unix.SYS_PAUSE, unix.SYS_NANOSLEEP, unix.SYS_SENDFILE,
+	unix.SYS_CONNECT, unix.SYS_ACCEPT, unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG,
+	unix.SYS_WAIT4, unix.SYS_SEMOP, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_FCNTL, unix.SYS_FLOCK,
+	unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_RT_SIGSUSPEND, unix.SYS_FUTEX, unix.SYS_SEMTIMEDOP, unix.SYS_CLOCK_NANOSLEEP,
+	unix.SYS_EPOLL_WAIT, unix.SYS_WAITID, unix.SYS_PSELECT6, unix.SYS_PPOLL, unix.SYS_SPLICE, unix.SYS_EPOLL_PWAIT,
+	unix.SYS_ACCEPT4, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_RECVMMSG, unix.SYS_SENDMMSG, unix.SYS_EPOLL_PWAIT2,
+}
+
+// Blocking tells whether a system call may wait.
+func Blocking(number uint64) bool {
+	_, found := slices.BinarySearch(blocking, number)
+	return found
+}
+
+// Operations of futex(2), without their flags.
+const (
+	futexWait       = 0
+	futexWake       = 1
+	futexRequeue    = 3
+	futexCmpRequeue = 4
+	futexWakeOp     = 5
+	futexWaitBitset = 9
+	futexWakeBitset = 10
+	futexCommand    = 0x7f
+)
+
+// issueFutex records a futex call that is no part of an operation.
+func (r *Recognizer) issueFutex(t *thread, args [6]uint64, at *event.Stamp) {
+	e := event.Sync{Stamp: *at, Phase: event.Enter, Addr: event.Addr(args[0]), Peer: event.NoThread}
+	switch args[1] & futexCommand {
+	case futexWait, futexWaitBitset:
+		e.Op = event.OpFutexWait
+	case futexWake, futexWakeBitset, futexRequeue, futexCmpRequeue, futexWakeOp:
+		e.Op, e.Effects = event.OpFutexWake, event.Release
+	default:
+		return
+	}
+	e.Thread = t.id
+	e.Value = uint64(uint32(args[2]))
+	e.Object = r.object(t, at, e.Addr, false).id
+	r.emit(&e)
+	t.futex = &pendingFutex{e.Op, e.Object, e.Addr}
+}
+
+// completeFutex records what became of it.
+func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
+	p := t.futex
+	if p == nil {
+		return
+	}
+	t.futex = nil
+	e := event.Sync{
+		Stamp: *at, Op: p.op, Phase: event.Return, Object: p.object, Addr: p.addr, Peer: event.NoThread, Result: int64(result),
+	}
+	e.Thread = t.id
+	if p.op == event.OpFutexWait && result == 0 {
+		e.Effects = event.Acquire
+	}
+	r.emit(&e)
+}

@@ -1,0 +1,287 @@
+package syncops
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// thread is what is known of a guest thread.
+type thread struct {
+	id    event.ThreadID
+	name  string
+	space *space // nil between execve and the new program's first instruction
+
+	frames  []frame // operations that are under way, the innermost last
+	signals int     // delivered, and not yet looked at
+
+	children  int            // threads and processes that it made
+	lastChild event.ThreadID // the latest of them
+	inits     int            // objects that it initialised
+	uses      int            // objects without an initialisation that it used first
+	keys      int            // keys that it created
+	execs     int            // programs that its process executed, if it is the first of it
+
+	top       event.Addr // of the stack, where the thread began
+	low, high event.Addr // bounds of its own memory
+	tls       event.Addr // thread control block: its pthread_t
+	clearTID  event.Addr
+	onStack   []event.Addr      // objects that are named by this stack
+	specific  map[uint32]uint64 // values of keys
+	dying     bool              // runs destructors
+	dyingSP   uint64            // at the first destructor's call
+	lastKey   int64             // whose destructor ran last, -1: none
+
+	futex *pendingFutex
+	call  systemCall // the latest
+
+	looked moment // when it was looked at last
+}
+
+// moment is a point in a thread's execution.
+type moment struct {
+	pc           event.Addr
+	instructions uint64
+}
+
+// systemCall is a system call that was issued.
+type systemCall struct {
+	number uint64
+	args   [6]uint64
+}
+
+// pendingFutex is a futex call that was issued.
+type pendingFutex struct {
+	op     event.SyncOp
+	object event.ObjectID
+	addr   event.Addr
+}
+
+// handle is the thread that a pthread_t stands for, until the C library uses
+// its memory for another.
+type handle struct {
+	id   event.ThreadID
+	name string
+}
+
+// creation is what the system call tells of a new thread.
+type creation struct {
+	flags         uint64
+	stack, tls    uint64
+	childTID      event.Addr
+	sharesMemory  bool
+	isThread      bool
+	ownStack      bool
+	clearChildTID bool
+}
+
+// Sizes and places in struct clone_args (include/uapi/linux/sched.h).
+const (
+	cloneFlags, cloneChildTID, cloneStack, cloneStackSize, cloneTLS = 0, 16, 40, 48, 56
+)
+
+// creationOf reads the arguments of clone, clone3, fork or vfork.
+func creationOf(t *thread, number uint64, args [6]uint64) creation {
+	var c creation
+	switch number {
+	case unix.SYS_CLONE:
+		c = creation{flags: args[0], stack: args[1], childTID: event.Addr(args[3]), tls: args[4]}
+	case unix.SYS_CLONE3:
+		field := func(at uint64) uint64 {
+			x, _ := readWord(t.space.as, event.Addr(args[0]+at), 8)
+			return x
+		}
+		c = creation{flags: field(cloneFlags), childTID: event.Addr(field(cloneChildTID)), tls: field(cloneTLS)}
+		if c.stack = field(cloneStack); c.stack != 0 {
+			c.stack += field(cloneStackSize)
+		}
+	case unix.SYS_VFORK:
+		c.flags = unix.CLONE_VM | unix.CLONE_VFORK
+	}
+	c.sharesMemory = c.flags&unix.CLONE_VM != 0
+	c.isThread = c.flags&unix.CLONE_THREAD != 0
+	c.ownStack = c.stack != 0
+	c.clearChildTID = c.flags&unix.CLONE_CHILD_CLEARTID != 0
+	return c
+}
+
+// first makes the first thread of the run known.
+func (r *Recognizer) first(task *kernel.Task) *thread {
+	t := newThread(task.ID(), "1")
+	r.threads[t.id] = t
+	r.enterProgram(t, task)
+	return t
+}
+
+func newThread(id event.ThreadID, name string) *thread {
+	return &thread{id: id, name: name, lastChild: event.NoThread, specific: map[uint32]uint64{}, lastKey: -1}
+}
+
+// enterProgram gives a thread the address space of a program that was just
+// loaded.
+func (r *Recognizer) enterProgram(t *thread, task *kernel.Task) {
+	as := task.Process().Space()
+	label := t.name
+	if t.execs > 0 {
+		label = fmt.Sprintf("%s!%d", t.name, t.execs)
+	}
+	s := newSpace(as, label)
+	r.spaces[as] = s
+	t.join(s)
+	t.setStack(as.Layout.StartStack, 0)
+	r.rescan(s)
+	r.programs++
+	if !s.symbols {
+		r.unrecognized++
+	}
+}
+
+// join makes s the address space of t.
+func (t *thread) join(s *space) {
+	t.space = s
+	s.users++
+	s.tops = append(s.tops, t)
+}
+
+// leave takes t out of its address space.
+func (r *Recognizer) leave(t *thread) {
+	s := t.space
+	if s == nil {
+		return
+	}
+	t.space = nil
+	for _, addr := range t.onStack {
+		delete(r.objects, location{space: s, offset: uint64(addr)})
+	}
+	t.onStack = nil
+	s.tops = slices.DeleteFunc(s.tops, func(o *thread) bool { return o == t })
+	if s.users--; s.users == 0 {
+		r.dropSpace(s)
+	}
+}
+
+func (r *Recognizer) dropSpace(s *space) {
+	delete(r.spaces, s.as)
+	r.forgetRange(s, 0, ^event.Addr(0))
+	r.sweep()
+	r.stale = true
+}
+
+// setStack says where the thread's own memory is.
+func (t *thread) setStack(top event.Addr, tls event.Addr) {
+	t.top, t.tls = top, tls
+	t.low, t.high = top-min(top, stackReach), top
+	if tls >= top && tls-top < tlsReach {
+		t.high = tls + emu.PageSize
+	}
+}
+
+// Started tells that a thread or process was made by a thread's system call,
+// and returns its name.
+func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at event.Stamp) string {
+	if r.executing != nil {
+		return r.executing.name // it takes another's place
+	}
+	t := r.threads[creator]
+	if t == nil {
+		return "1" // the first of the run: see Running
+	}
+	c := creationOf(t, t.call.number, t.call.args)
+	t.children++
+	n := newThread(child.ID(), t.childName(0))
+	t.lastChild = n.id
+	r.threads[n.id] = n
+	if as := child.Process().Space(); c.sharesMemory {
+		n.join(t.space)
+	} else {
+		n.join(t.space.fork(as, n.name))
+		r.spaces[as] = n.space
+		r.stale = true
+	}
+	n.setStack(event.Addr(c.stack), event.Addr(c.tls))
+	if !c.ownStack {
+		n.setStack(t.top, t.tls)
+		if !c.sharesMemory {
+			n.frames = slices.Clone(t.frames)
+		}
+	}
+	if c.flags&unix.CLONE_SETTLS == 0 {
+		n.tls = t.tls
+	}
+	if n.tls != 0 && c.isThread {
+		n.space.handles[uint64(n.tls)] = handle{n.id, n.name}
+	}
+	if c.clearChildTID {
+		n.clearTID = c.childTID
+	}
+	r.emitStart(t, n, c, at)
+	return n.name
+}
+
+// childName is the name of the next child, or of one made before it.
+func (t *thread) childName(next int) string { return fmt.Sprintf("%s.%d", t.name, t.children+next) }
+
+// emitStart records the creation, unless it is part of an operation that is
+// recorded, and the start.
+func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
+	id := r.threadObject(&at, n.name)
+	e := event.Sync{Stamp: at, Object: id, Peer: n.id, Effects: event.Release}
+	if !t.counted() {
+		e.Op = event.OpFork
+		if c.isThread {
+			e.Op = event.OpCreate
+		}
+		r.emit(&e)
+	}
+	at.Thread, at.Instructions, at.Branches = n.id, 0, 0
+	r.emit(&event.Sync{Stamp: at, Op: event.OpThreadStart, Object: id, Peer: t.id, Effects: event.Acquire})
+}
+
+// Exited tells that a thread is gone.
+func (r *Recognizer) Exited(id event.ThreadID, at event.Stamp) {
+	t := r.threads[id]
+	if t == nil || t == r.executing {
+		return
+	}
+	r.unwindAll(t, &at)
+	r.emit(&event.Sync{
+		Stamp: at, Op: event.OpThreadExit, Object: r.threadObject(&at, t.name), Peer: event.NoThread, Effects: event.Release,
+	})
+	if s := t.space; s != nil && !s.symbols && t.clearTID != 0 {
+		// Who waits for the thread waits for this word to become 0.
+		o := r.object(t, &at, t.clearTID, false)
+		r.emit(&event.Sync{
+			Stamp: at, Op: event.OpFutexWake, Object: o.id, Addr: t.clearTID, Peer: event.NoThread, Effects: event.Release,
+		})
+	}
+	r.endDestructors(t)
+	r.leave(t)
+	delete(r.threads, id)
+}
+
+// mapping tells which system calls change what code is mapped.
+func (s *space) mapping(number uint64, a [6]uint64) bool {
+	switch number {
+	case unix.SYS_MMAP:
+		file := a[2]&unix.PROT_EXEC != 0 && a[3]&unix.MAP_ANONYMOUS == 0
+		return file || a[3]&unix.MAP_FIXED != 0 && s.overlaps(a[0], a[1])
+	case unix.SYS_MUNMAP:
+		return s.overlaps(a[0], a[1])
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
+		return a[2]&unix.PROT_EXEC != 0
+	case unix.SYS_MREMAP:
+		return s.overlaps(a[0], max(a[1], a[2]))
+	}
+	return false
+}
+
+// sharesMemory tells whether a system call may map memory that other processes
+// can have too.
+func sharesMemory(number uint64, a [6]uint64) bool {
+	return number == unix.SYS_SHMAT || number == unix.SYS_MMAP && a[3]&unix.MAP_SHARED != 0 && a[2]&unix.PROT_WRITE != 0
+}
