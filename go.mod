@@ -16,6 +16,7 @@ require (
 	github.com/zeebo/xxh3 v1.0.2
 	golang.org/x/sys v0.33.0
 	golang.org/x/term v0.29.0
+	gonum.org/v1/gonum v0.16.0
 	gopkg.in/yaml.v3 v3.0.1
 	pgregory.net/rapid v1.2.0
 )
@@ -39,5 +40,4 @@ require (
 	golang.org/x/arch v0.18.0
 	golang.org/x/text v0.23.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
-	gonum.org/v1/gonum v0.16.0 // indirect
 )

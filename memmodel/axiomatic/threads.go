@@ -1,0 +1,350 @@
+package axiomatic
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel/litmus"
+)
+
+var (
+	errLoop = errs.Define("litmus-loop",
+		"{file}:{line}: the axiomatic checker cannot follow the loop that the jump closes",
+		"The jump goes back, so that the thread has runs without bound.",
+		"Unroll the loop in the test, or explore the test on the machine alone.")
+	errOutside = errs.Define("litmus-outside",
+		"{file}:{line}: P{thread} accesses {address}, where the test has no location",
+		"A register that serves as an address does not point to a location of the test, or beyond its end.",
+		"Give the register the address of a location in the initial state.")
+)
+
+type kind uint8
+
+const (
+	read kind = iota
+	write
+	fullFence
+	storeFence
+)
+
+// event is an access of a thread, or a fence.
+type event struct {
+	thread, instr int
+	kind          kind
+	at, size      int // offset from litmus.DataBase
+	value         uint64
+	locked        bool // half of an atomic instruction
+	weak          bool // non-temporal
+}
+
+func (e event) String() string {
+	name := [...]string{"R", "W", "MFENCE", "SFENCE"}[e.kind]
+	if e.kind > write {
+		return fmt.Sprintf("P%d %s", e.thread, name)
+	}
+	return fmt.Sprintf("P%d %s%d[%#x]=%d", e.thread, name, e.size, e.at, e.value)
+}
+
+// trace is a run of one thread on guessed values.
+type trace struct {
+	events []event
+	regs   [16]uint64
+}
+
+// store is a write as other threads may see it.
+type store struct {
+	at, size int
+	value    uint64
+}
+
+// guesser runs one thread on all values that its reads could return.
+type guesser struct {
+	test    *litmus.Test
+	thread  int
+	init    []byte
+	foreign []store // writes of other threads
+	traces  []trace
+	err     error
+}
+
+// run is one run under way: the choices to make again, then new ones.
+type run struct {
+	*guesser
+	choices  []int // at each read, which value
+	limits   []int // ... of how many
+	made     int
+	reg      registers
+	events   []event
+	pc, next int
+}
+
+// all finds every trace, by making every sequence of choices.
+func (g *guesser) all() error {
+	choices := []int{}
+	for {
+		r := &run{guesser: g, choices: choices}
+		r.complete()
+		if g.err != nil {
+			return g.err
+		}
+		g.traces = append(g.traces, trace{r.events, r.reg.r})
+		last := len(r.limits) - 1
+		for last >= 0 && r.choices[last]+1 == r.limits[last] {
+			last--
+		}
+		if last < 0 {
+			return nil
+		}
+		choices = append(slices.Clone(r.choices[:last]), r.choices[last]+1)
+	}
+}
+
+// complete runs the thread from its start to its end.
+func (r *run) complete() {
+	for _, init := range r.test.Regs {
+		if init.Thread == r.thread {
+			r.reg.r[init.Reg] = r.test.Address(init.Value)
+		}
+	}
+	code := r.test.Threads[r.thread].Code
+	for r.pc = 0; r.pc < len(code) && r.err == nil; r.pc = r.next {
+		r.next = r.pc + 1
+		r.step(&code[r.pc])
+	}
+}
+
+func (r *run) jump(in *litmus.Instr) {
+	if in.Target <= r.pc {
+		r.err = errLoop.New(r.test.File, in.Line)
+	}
+	r.next = in.Target
+}
+
+// step executes one instruction.
+func (r *run) step(in *litmus.Instr) {
+	locked := in.Lock || in.Op == "xchg" && in.Dst.Kind == litmus.MemOperand
+	switch in.Op {
+	case "nop", "endbr64", "pause", "lfence":
+	case "mfence":
+		r.add(event{kind: fullFence})
+	case "sfence":
+		r.add(event{kind: storeFence})
+	case "ret", "jmp":
+		r.jump(in)
+	case "jcc":
+		if r.reg.f.holds(in.Cond) {
+			r.jump(in)
+		}
+	case "setcc":
+		v := uint64(0)
+		if r.reg.f.holds(in.Cond) {
+			v = 1
+		}
+		r.put(in.Dst, 1, v, false, false)
+	case "cmovcc":
+		v := r.value(in.Src, in.Size, false)
+		if !r.reg.f.holds(in.Cond) {
+			v = r.reg.get(in.Dst, in.Size)
+		}
+		r.put(in.Dst, in.Size, v, false, false)
+	case "lea":
+		r.put(in.Dst, in.Size, r.reg.address(r.test, in.Src), false, false)
+	case "mov", "movabs", "movnti":
+		r.put(in.Dst, in.Size, r.value(in.Src, in.Size, false), false, in.Op == "movnti")
+	case "movzx":
+		r.put(in.Dst, in.Size, r.value(in.Src, in.SrcSize, false), false, false)
+	case "movsx":
+		r.put(in.Dst, in.Size, extend(r.value(in.Src, in.SrcSize, false), in.SrcSize), false, false)
+	default:
+		r.arithmetic(in, locked)
+	}
+}
+
+// arithmetic executes what reads its destination.
+func (r *run) arithmetic(in *litmus.Instr, locked bool) {
+	n := in.Size
+	a := r.value(in.Dst, n, locked)
+	switch in.Op {
+	case "cmp", "test":
+		r.reg.f.compute(in.Op, a, r.value(in.Src, n, false), n)
+	case "xchg":
+		b := r.value(in.Src, n, false)
+		r.put(in.Dst, n, b, locked, false)
+		r.put(in.Src, n, a, false, false)
+	case "xadd":
+		b := r.value(in.Src, n, false)
+		sum := r.reg.f.compute("add", a, b, n)
+		r.put(in.Src, n, a, false, false)
+		r.put(in.Dst, n, sum, locked, false)
+	case "cmpxchg":
+		r.compareExchange(in, a, locked)
+	case "inc", "dec", "neg", "not":
+		r.put(in.Dst, n, r.reg.f.compute(in.Op, a, 0, n), locked, false)
+	default:
+		b := r.value(in.Src, n, false)
+		r.put(in.Dst, n, r.reg.f.compute(in.Op, a, b, n), locked, false)
+	}
+}
+
+// compareExchange executes CMPXCHG, which writes its destination in any case
+// (SDM volume 2).
+func (r *run) compareExchange(in *litmus.Instr, a uint64, locked bool) {
+	n := in.Size
+	rax := litmus.Operand{Kind: litmus.RegOperand}
+	r.reg.f.compute("cmpxchg", r.reg.get(rax, n), a, n)
+	if r.reg.f.z {
+		r.put(in.Dst, n, r.value(in.Src, n, false), locked, false)
+		return
+	}
+	r.put(in.Dst, n, a, locked, false)
+	r.reg.set(rax, n, a)
+}
+
+// value reads an operand.
+func (r *run) value(o litmus.Operand, size int, locked bool) uint64 {
+	switch o.Kind {
+	case litmus.RegOperand:
+		return r.reg.get(o, size)
+	case litmus.ImmOperand:
+		return uint64(r.test.Number(o)) & mask(size)
+	}
+	at, ok := r.place(o, size)
+	if !ok {
+		return 0
+	}
+	v := r.guess(at, size)
+	r.add(event{kind: read, at: at, size: size, value: v, locked: locked})
+	return v
+}
+
+// put writes an operand.
+func (r *run) put(o litmus.Operand, size int, v uint64, locked, weak bool) {
+	if o.Kind == litmus.RegOperand {
+		r.reg.set(o, size, v)
+		return
+	}
+	if at, ok := r.place(o, size); ok {
+		r.add(event{kind: write, at: at, size: size, value: v & mask(size), locked: locked, weak: weak})
+	}
+}
+
+func (r *run) place(o litmus.Operand, size int) (int, bool) {
+	at := r.reg.address(r.test, o)
+	off := at - litmus.DataBase
+	if off >= uint64(len(r.init)) || off+uint64(size) > uint64(len(r.init)) {
+		line := r.test.Threads[r.thread].Code[r.pc].Line
+		r.err = errOutside.New(r.test.File, line, r.thread, fmt.Sprintf("%#x", at))
+		return 0, false
+	}
+	return int(off), true
+}
+
+func (r *run) add(e event) {
+	e.thread, e.instr = r.thread, r.pc
+	r.events = append(r.events, e)
+}
+
+// guess chooses the value of a read.
+func (r *run) guess(at, size int) uint64 {
+	values := r.possible(at, size)
+	k := r.made
+	r.made++
+	r.limits = append(r.limits, len(values))
+	if k == len(r.choices) {
+		r.choices = append(r.choices, 0)
+	}
+	return values[r.choices[k]]
+}
+
+// possible lists what a read could return: for each byte what another thread
+// may have written, and what this thread wrote last, or the initial value if it
+// wrote nothing.
+func (r *run) possible(at, size int) []uint64 {
+	values := []uint64{0}
+	for k := range size {
+		var next []uint64
+		for _, b := range r.possibleBytes(at + k) {
+			for _, v := range values {
+				next = append(next, v|uint64(b)<<(8*k))
+			}
+		}
+		slices.Sort(next)
+		values = slices.Compact(next)
+	}
+	return values
+}
+
+func (r *run) possibleBytes(at int) []byte {
+	own := r.init[at]
+	for _, e := range r.events {
+		if e.kind == write && at >= e.at && at < e.at+e.size {
+			own = byte(e.value >> (8 * (at - e.at)))
+		}
+	}
+	list := []byte{own}
+	for _, s := range r.foreign {
+		if at >= s.at && at < s.at+s.size {
+			list = append(list, byte(s.value>>(8*(at-s.at))))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// traces finds the traces of all threads. What a thread writes depends on what
+// it reads, so this goes in rounds: in round n every chain of n writes, each of
+// which depends on a read of the one before, has been followed. No chain is
+// longer than the test has writes, since no model here lets a write depend on
+// itself.
+func traces(t *litmus.Test) ([][]trace, error) {
+	all := make([][]trace, len(t.Threads))
+	stores := make([][]store, len(t.Threads))
+	rounds := 1
+	for _, th := range t.Threads {
+		rounds += len(th.Code)
+	}
+	for range rounds {
+		before := make([]int, len(stores))
+		for i := range stores {
+			before[i] = len(stores[i])
+		}
+		for i := range t.Threads {
+			g := &guesser{test: t, thread: i, init: t.Memory()}
+			for j, s := range stores {
+				if j != i {
+					g.foreign = append(g.foreign, s[:before[j]]...)
+				}
+			}
+			if err := g.all(); err != nil {
+				return nil, err
+			}
+			all[i] = g.traces
+		}
+		grown := false
+		for i := range all {
+			stores[i] = storesOf(all[i])
+			grown = grown || len(stores[i]) != before[i]
+		}
+		if !grown {
+			break
+		}
+	}
+	return all, nil
+}
+
+// storesOf lists the different writes of a thread's traces.
+func storesOf(all []trace) []store {
+	var list []store
+	for _, t := range all {
+		for _, e := range t.events {
+			if e.kind == write {
+				list = append(list, store{e.at, e.size, e.value})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b store) int {
+		return slices.Compare([]uint64{uint64(a.at), uint64(a.size), a.value}, []uint64{uint64(b.at), uint64(b.size), b.value})
+	})
+	return slices.Compact(list)
+}

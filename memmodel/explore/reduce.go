@@ -1,0 +1,86 @@
+package explore
+
+import "github.com/heddle-dmt/heddle/emu"
+
+// Which steps must be taken from a state? Not all: if one enabled step commutes
+// with everything that the rest of the system can do before it, and stays
+// enabled, then it alone is a persistent set (Godefroid, "Partial-order methods
+// for the verification of concurrent systems", LNCS 1032, chapter 4), and the
+// others may wait. Two kinds of step are like that:
+//
+//  1. An instruction that neither reads memory nor stores to it directly: it
+//     works on registers, or appends to the thread's own buffer, behind all
+//     that is there. Nobody else sees it, and commits of older stores do not
+//     depend on younger ones. A full fence on an empty buffer is one too.
+//  2. An instruction or a commit that touches only slots of memory which no
+//     other thread will touch any more, neither by its code nor from its
+//     buffer. The thread's own other steps commute with it: a load sees its
+//     thread's store whether it has been committed or not, and commits keep
+//     the order that the model wants, which is that of the step or none.
+//
+// In a test with loops such a step could be taken round and round while others
+// wait for ever. So there a state whose only step leads to a state that was
+// seen already takes all its steps (the cycle proviso).
+
+// alone returns a step that suffices by itself, if there is one.
+func (s *system) alone(st *state, steps []step) (step, bool, error) {
+	for _, by := range steps {
+		slots, err := s.slots(st, by)
+		if err != nil {
+			return by, false, err
+		}
+		if slots&s.others(st, int(by.thread)) == 0 {
+			return by, true, nil
+		}
+	}
+	return step{}, false, nil
+}
+
+// slots are those that a step touches in the shared memory, as bits.
+func (s *system) slots(st *state, by step) (uint64, error) {
+	i := int(by.thread)
+	if by.entry != instruction {
+		e := &s.buffers[st.buffer[i]][by.entry]
+		return spanSlots(e.Addr, uint64(e.Size)), nil
+	}
+	view := s.sees(st, i)
+	loads, err := s.loads(st.thread[i], view)
+	if err != nil {
+		return 0, err
+	}
+	var slots uint64
+	for _, l := range loads {
+		slots |= spanSlots(uint64(l.at), uint64(l.size))
+	}
+	n := &s.infos[st.thread[i]]
+	if s.buffered(n.order, len(loads) > 0) {
+		return slots, nil
+	}
+	r, err := s.execute(st.thread[i], view)
+	for k := range r.stores {
+		slots |= spanSlots(r.stores[k].Addr, uint64(r.stores[k].Size))
+	}
+	return slots, err
+}
+
+// buffered tells whether an instruction's stores go to the buffer.
+func (s *system) buffered(order emu.Order, loads bool) bool {
+	return order&emu.OrderLocked == 0 && (s.model != 0 || loads)
+}
+
+// others are the slots that threads other than i may still touch.
+func (s *system) others(st *state, i int) uint64 {
+	var slots uint64
+	for j := range s.threads {
+		if j == i {
+			continue
+		}
+		slots |= s.threads[j].touched[s.infos[st.thread[j]].index]
+		for k := range s.buffers[st.buffer[j]] {
+			if e := &s.buffers[st.buffer[j]][k]; !e.Fence {
+				slots |= spanSlots(e.Addr, uint64(e.Size))
+			}
+		}
+	}
+	return slots
+}

@@ -1,0 +1,67 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/litmus"
+)
+
+// Event is a step of an execution in words.
+type Event struct {
+	Thread int
+	// Commit tells a commit from an instruction.
+	Commit bool
+	// Text is the instruction, or the store that was committed.
+	Text string
+}
+
+// String is the event as a line: P0: movl $1,(x).
+func (e Event) String() string {
+	if e.Commit {
+		return fmt.Sprintf("P%d: commit %s", e.Thread, e.Text)
+	}
+	return fmt.Sprintf("P%d: %s", e.Thread, e.Text)
+}
+
+// Witness is an execution that ends in the outcome; nil if none was found.
+func (r *Result) Witness(s litmus.State) []Event {
+	id, ok := r.final[s.Key()]
+	if !ok {
+		return nil
+	}
+	x := r.explorer
+	var path []Event
+	for ; x.parents[id] >= 0; id = x.parents[id] {
+		path = append(path, x.describe(&x.states[x.parents[id]], x.by[id]))
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// describe puts a step into words.
+func (s *system) describe(st *state, by step) Event {
+	i := int(by.thread)
+	if by.entry != instruction {
+		return Event{i, true, s.describeStore(&s.buffers[st.buffer[i]][by.entry])}
+	}
+	return Event{i, false, s.test.Source(i, s.infos[st.thread[i]].index)}
+}
+
+// describeStore is a store as place=value.
+func (s *system) describeStore(e *memmodel.Entry) string {
+	var number uint64
+	for k := range min(e.Size, 8) {
+		number |= uint64(e.Data[k]) << (8 * k)
+	}
+	place := fmt.Sprintf("%#x", e.Addr)
+	for _, v := range s.test.Vars {
+		off := e.Addr + litmus.DataBase - v.Addr
+		if off < uint64(v.Count*v.Type.Size) {
+			place = strings.TrimSuffix(fmt.Sprintf("%s+%d", v.Name, off), "+0")
+		}
+	}
+	return fmt.Sprintf("%s=%d (%d bytes)", place, number, e.Size)
+}

@@ -1,0 +1,241 @@
+package litmus
+
+import "slices"
+
+// types that a location or register can have, by C's names.
+var typeNames = map[string]Type{
+	"int": Int, "char": {"char", 1, true}, "short": {"short", 2, true}, "long": {"long", 8, true},
+	"int8_t": {"int8_t", 1, true}, "int16_t": {"int16_t", 2, true}, "int32_t": {"int32_t", 4, true}, "int64_t": int64Type,
+	"uint8_t": {"uint8_t", 1, false}, "uint16_t": {"uint16_t", 2, false}, "uint32_t": {"uint32_t", 4, false},
+	"uint64_t": {"uint64_t", 8, false}, "intptr_t": {"intptr_t", 8, true}, "uintptr_t": {"uintptr_t", 8, false},
+	"atomic_int": Int,
+}
+
+var qualifiers = []string{"volatile", "const", "_Atomic", "signed", "unsigned"}
+
+// typeName reads a type, if there is one.
+func (p parser) typeName(r *reader) (typ Type, typed bool, err error) {
+	typ = Int
+	unsigned := false
+	for r.peek().kind == tokName {
+		word := r.peek().text
+		t, known := typeNames[word]
+		switch {
+		case known && typed && typ.Name == "long" && (word == "long" || word == "int"), known && typed && typ.Name == "short" && word == "int":
+			// "long long", "long int", "short int".
+		case known && !typed:
+			typ = t
+		case slices.Contains(qualifiers, word):
+			unsigned = unsigned || word == "unsigned"
+			r.next()
+			continue
+		default:
+			return pointer(r, sign(typ, unsigned), typed || unsigned)
+		}
+		typed = true
+		r.next()
+	}
+	return pointer(r, sign(typ, unsigned), typed || unsigned)
+}
+
+func sign(t Type, unsigned bool) Type {
+	if unsigned && t.Signed {
+		t.Name, t.Signed = "unsigned "+t.Name, false
+	}
+	return t
+}
+
+func pointer(r *reader, t Type, typed bool) (Type, bool, error) {
+	if !r.accept("*") {
+		return t, typed, nil
+	}
+	if !typed {
+		return t, false, r.at(r.peek()).syntax(quoted("*"), "a type before it")
+	}
+	return Type{Name: t.Name + "*", Size: 8, Signed: true}, true, nil
+}
+
+// initial reads the initial state.
+func (p parser) initial(r *reader) error {
+	for r.peek().kind != tokEnd {
+		if r.accept(";") {
+			continue
+		}
+		if err := p.binding(r); err != nil {
+			return err
+		}
+		if r.peek().kind != tokEnd && !r.accept(";") {
+			return r.wrong(quoted(";"))
+		}
+	}
+	return nil
+}
+
+// binding reads one entry: [type] location [= value].
+func (p parser) binding(r *reader) error {
+	typ, typed, err := p.typeName(r)
+	if err != nil {
+		return err
+	}
+	t := r.peek()
+	if t.kind == tokNumber || t.kind == tokName && r.peekAt(1).text == ":" {
+		return p.regBinding(r, typ, typed)
+	}
+	bracket := r.accept("[")
+	name, err := r.name("a location, a register as THREAD:REGISTER, or a type")
+	if err != nil {
+		return err
+	}
+	if v := p.Var(name.text); v != nil && v.Init != nil && !v.Array {
+		return r.at(name).meaning("%s is given twice", name.text)
+	}
+	if bracket {
+		if err := r.expect("]"); err != nil {
+			return err
+		}
+	} else if r.accept("[") {
+		return p.arrayBinding(r, name, typ, typed)
+	}
+	value := Value{}
+	if r.accept("=") {
+		if value, err = p.value(r); err != nil {
+			return err
+		}
+	}
+	v := p.declare(name.text)
+	v.Init = []Value{value}
+	if typed {
+		v.Type, v.Typed = typ, true
+	}
+	return nil
+}
+
+// declare returns the location of that name, made if need be.
+func (p parser) declare(name string) *Var {
+	if v := p.Var(name); v != nil {
+		return v
+	}
+	p.Vars = append(p.Vars, Var{Name: name, Type: Int, Count: 1})
+	return &p.Vars[len(p.Vars)-1]
+}
+
+// arrayBinding reads the rest of name[count] = {values}, or of name[index] =
+// value for an array that is there.
+func (p parser) arrayBinding(r *reader, name token, typ Type, typed bool) error {
+	n, err := r.small(257, "a number of elements from 1 to 256")
+	if err != nil {
+		return err
+	}
+	if err := r.expect("]"); err != nil {
+		return err
+	}
+	if v := p.Var(name.text); v != nil {
+		return p.element(r, name, v, n)
+	}
+	if n == 0 {
+		return r.at(name).syntax("0", "a number of elements from 1 to 256")
+	}
+	values := make([]Value, n)
+	if r.accept("=") {
+		if err := p.elements(r, values); err != nil {
+			return err
+		}
+	}
+	v := p.declare(name.text)
+	*v = Var{Name: name.text, Type: typ, Typed: typed, Count: n, Array: true, Init: values}
+	return nil
+}
+
+func (p parser) element(r *reader, name token, v *Var, n int) error {
+	if !v.Array || n >= v.Count {
+		return r.at(name).meaning("%s has no element %d", v.Name, n)
+	}
+	if err := r.expect("="); err != nil {
+		return err
+	}
+	value, err := p.value(r)
+	v.Init[n] = value
+	return err
+}
+
+// elements reads {v, v, ...}; missing ones are zero.
+func (p parser) elements(r *reader, values []Value) error {
+	if err := r.expect("{"); err != nil {
+		return err
+	}
+	for i := 0; !r.accept("}"); i++ {
+		if i > 0 && !r.accept(",") {
+			return r.wrong(quoted(",") + " or " + quoted("}"))
+		}
+		if i == len(values) {
+			return r.wrong(quoted("}") + ": the array has no more elements")
+		}
+		v, err := p.value(r)
+		if err != nil {
+			return err
+		}
+		values[i] = v
+	}
+	return nil
+}
+
+// value reads a number, or a location whose address is meant: x, &x, t[1],
+// x+4.
+func (p parser) value(r *reader) (Value, error) {
+	if r.peek().kind == tokNumber {
+		n, err := r.number()
+		return Value{Num: n}, err
+	}
+	r.accept("&")
+	name, err := r.name("a number or a location")
+	if err != nil {
+		return Value{}, err
+	}
+	v := Value{Sym: name.text}
+	target := p.declare(name.text)
+	if r.accept("[") {
+		n, err := r.small(int64(target.Count)+1, "an index of "+name.text)
+		if err != nil {
+			return v, err
+		}
+		v.Num = int64(n * target.Type.Size)
+		return v, r.expect("]")
+	}
+	if r.accept("+") {
+		v.Num, err = r.number()
+	}
+	return v, err
+}
+
+// regBinding reads THREAD:REGISTER = value.
+func (p parser) regBinding(r *reader, typ Type, typed bool) error {
+	t := r.peek()
+	loc, err := p.regLoc(r)
+	if err != nil {
+		return err
+	}
+	for _, other := range p.Regs {
+		if other.Thread == loc.Thread && other.Reg == loc.Reg {
+			return r.at(t).meaning("%v is given twice", loc)
+		}
+	}
+	init := RegInit{Thread: loc.Thread, Reg: loc.Reg, Type: typ, Typed: typed}
+	if r.accept("=") {
+		if init.Value, err = p.value(r); err != nil {
+			return err
+		}
+	}
+	p.Regs = append(p.Regs, init)
+	return nil
+}
+
+// typeReg gives a register a type.
+func (p parser) typeReg(thread int, reg Reg, typ Type) {
+	for i := range p.Regs {
+		if p.Regs[i].Thread == thread && p.Regs[i].Reg == reg {
+			p.Regs[i].Type, p.Regs[i].Typed = typ, true
+			return
+		}
+	}
+	p.Regs = append(p.Regs, RegInit{Thread: thread, Reg: reg, Type: typ, Typed: true})
+}
