@@ -53,7 +53,7 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 		if r.Len > 1<<63-1-total {
 			return nil, unix.EINVAL
 		}
-		if uint64(r.Addr) > emu.UserEnd-min(r.Len, emu.UserEnd) {
+		if r.Addr > mm.TaskSize-event.Addr(min(r.Len, uint64(mm.TaskSize))) {
 			return nil, unix.EFAULT
 		}
 		total += r.Len
@@ -70,7 +70,7 @@ func (x *transfer) read() (uint64, unix.Errno) {
 	c := x.t.vfsContext()
 	done := uint64(0)
 	for {
-		buf := x.t.k.scratch.get(min(x.total-done, x.step()))
+		buf := x.t.k.scratch.get(min(x.total-done, chunkSize))
 		if p := pipeEnd(x.file); p != nil {
 			// What cannot be stored must stay in the pipe.
 			if errno := x.t.probe(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
@@ -95,7 +95,7 @@ func (x *transfer) read() (uint64, unix.Errno) {
 		}
 		copied, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf[:n])
 		if errno != 0 && !x.file.Inode().IsRegular() {
-			return partial(done, errno) // what a counter or a socket gives is taken whole
+			return partial(done, errno) // what a counter gives is taken whole
 		}
 		done += uint64(copied)
 		if errno != 0 {
@@ -111,27 +111,6 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			return done, 0
 		}
 	}
-}
-
-// messages tells whether the file is a socket that carries messages and not
-// bytes.
-func (x *transfer) messages() bool {
-	s, ok := x.file.Impl.(*socketFile)
-	return ok && !s.Stream()
-}
-
-// step is how much is moved at once; a message is moved whole.
-func (x *transfer) step() uint64 {
-	if x.messages() {
-		return maxDatagram
-	}
-	return chunkSize
-}
-
-// raisesPipe tells whether EPIPE comes with SIGPIPE, as of pipes and streams.
-func (x *transfer) raisesPipe() bool {
-	s, ok := x.file.Impl.(*socketFile)
-	return !ok || s.Signals()
 }
 
 // probe checks that n bytes can be written to memory, a byte of each page.
@@ -159,12 +138,12 @@ func (x *transfer) write() (uint64, unix.Errno) {
 	c := t.vfsContext()
 	done := uint64(t.call.progress)
 	for {
-		buf := t.k.scratch.get(min(x.total-done, x.step()))
+		buf := t.k.scratch.get(min(x.total-done, chunkSize))
 		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
 		if errno != 0 && !x.file.Inode().IsRegular() {
-			n -= n % emu.PageSize // pipes and streams take pages
+			n -= n % emu.PageSize // pipes take pages
 		}
-		if errno != 0 && (n == 0 || x.messages()) {
+		if errno != 0 && n == 0 {
 			return partial(done, errno)
 		}
 		n, errno = x.put(c, buf[:n], done)
@@ -176,7 +155,7 @@ func (x *transfer) write() (uint64, unix.Errno) {
 				return 0, errno
 			}
 			return partial(done, errno)
-		case errno == unix.EPIPE && !x.pos.given && x.raisesPipe():
+		case errno == unix.EPIPE && !x.pos.given:
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
 			return partial(done, errno)
 		case errno != 0:
@@ -215,19 +194,11 @@ func partial(done uint64, errno unix.Errno) (uint64, unix.Errno) {
 	return 0, errno
 }
 
-// timeouter is a description whose reads and writes wait for so long at most:
-// sockets with SO_RCVTIMEO and SO_SNDTIMEO. 0 means forever.
-type timeouter interface {
-	Timeout(write bool) (ns int64)
-}
-
-// ioWait waits until a description may be read or written. A call with a
-// time-out is not restarted after a handler, see signal(7).
+// ioWait waits until a description may be read or written, a socket for as long
+// as its time-outs allow.
 func (t *Task) ioWait(f *vfs.File, write bool) unix.Errno {
-	if x, ok := f.Impl.(timeouter); ok {
-		if ns := x.Timeout(write); ns > 0 {
-			return t.wait(errInterrupted, t.deadlineIn(ns), f.Waiters())
-		}
+	if s, ok := f.Impl.(*socketFile); ok {
+		return t.socketWait(s.Socket, write, f.Waiters())
 	}
 	return t.wait(errRestart, forever, f.Waiters())
 }
@@ -245,11 +216,14 @@ func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.
 	if errno != 0 {
 		return 0, errno
 	}
+	if s, ok := f.Impl.(*socketFile); ok && !pos.given {
+		return t.readSocket(f, s.Socket, ranges)
+	}
 	x, errno := t.newTransfer(f, ranges, pos)
 	if errno != 0 {
 		return 0, errno
 	}
-	return ioResult(x.read())
+	return x.read()
 }
 
 func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
@@ -257,11 +231,14 @@ func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix
 	if errno != 0 {
 		return 0, errno
 	}
+	if s, ok := f.Impl.(*socketFile); ok && !pos.given {
+		return t.send(&sending{file: f, socket: s.Socket, ranges: ranges})
+	}
 	x, errno := t.newTransfer(f, ranges, pos)
 	if errno != 0 {
 		return 0, errno
 	}
-	return ioResult(x.write())
+	return x.write()
 }
 
 // one is a single buffer of a call's arguments.
@@ -472,7 +449,7 @@ func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, un
 		}
 		if errno == unix.EAGAIN && !out.Nonblock() {
 			t.call.progress = int(done)
-			if errno = t.wait(errRestart, forever, out.Waiters()); errno == errBlocked {
+			if errno = t.ioWait(out, true); errno == errBlocked {
 				return 0, errno
 			}
 		}

@@ -167,10 +167,11 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 // socketWait waits for as long as the socket's time-outs allow. A call with a
-// time-out is not restarted after a signal.
+// time-out is not restarted after a signal, not even after one without a handler
+// (signal(7), "Interruption of system calls by stop signals").
 func (t *Task) socketWait(s *sock.Socket, write bool, queues ...*wait.Queue) unix.Errno {
 	if ns := s.Timeout(write); ns > 0 {
-		return t.wait(errInterrupted, t.deadlineIn(ns), queues...)
+		return t.wait(unix.EINTR, t.deadlineIn(ns), queues...)
 	}
 	return t.wait(errRestart, forever, queues...)
 }

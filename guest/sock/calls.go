@@ -156,6 +156,45 @@ func (s *Socket) Recv(in *Incoming) unix.Errno {
 	return errno
 }
 
+// Least is how many bytes a stream waits for, SO_RCVLOWAT.
+func (s *Socket) Least() int {
+	if n, ok := s.opts.values[option{unix.SOL_SOCKET, unix.SO_RCVLOWAT}]; ok {
+		return int(n)
+	}
+	return 1
+}
+
+// Piece is how many bytes of a stream Linux takes from the program at once: all
+// of them or none.
+func (s *Socket) Piece() int {
+	if s.isTCP() {
+		return 32768 // SKB_FRAG_PAGE_ORDER
+	}
+	return min(s.opts.sendBuffer/2-64, maxHead+fragBytes)
+}
+
+// AtMark tells whether the next byte is urgent, where a receiver stops.
+func (s *Socket) AtMark() bool { return s.isTCP() && s.atMark() }
+
+// Discards tells whether MSG_TRUNC makes the socket drop bytes of the stream.
+func (s *Socket) Discards() bool { return s.isTCP() }
+
+// Waiting is how many of n bytes a stream has.
+func (s *Socket) Waiting(n uint64) uint64 { return min(n, uint64(s.recvBytes)) }
+
+// Shorter is the largest number of bytes, below n, that is made of whole pieces
+// of a stream as the other side sent them.
+func (s *Socket) Shorter(n uint64) uint64 {
+	whole := uint64(0)
+	for _, m := range s.recv {
+		if whole+uint64(len(m.data)) >= n {
+			break
+		}
+		whole += uint64(len(m.data))
+	}
+	return whole
+}
+
 // Name is the address that getsockname(2) shows, encoded.
 func (s *Socket) Name() []byte { return s.local.Bytes(s.family) }
 

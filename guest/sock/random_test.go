@@ -131,7 +131,7 @@ func TestRandomTCPSockets(t *testing.T) {
 		peers:    []string{"127.0.0.1:=T", "127.0.0.1:=T", "127.0.0.2:=T", "0.0.0.0:=T", "[::1]:=T", "[::1]:=T", "[::]:=T", "unspec"},
 		backlogs: []string{"7", "8"},
 		lines: []string{
-			"send S 3 oob", "recv S 1 oob", "send S 1 oob", "recv S 5", "ioctl S atmark", "set S oobinline 1", "set S linger 1,0", "set S reuseaddr 1", "connect S 127.0.0.1:=T", "connect S [::1]:=T",
+			"send S 3 oob", "recv S 1 oob", "send S 1 oob", "recv S 5", "ioctl S atmark", "set S oobinline 1", "set S rcvlowat 20", "set S rcvlowat 1", "set S linger 1,0", "set S reuseaddr 1", "connect S 127.0.0.1:=T", "connect S [::1]:=T",
 		},
 	}
 	v.check(t)

@@ -235,7 +235,7 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 		if s.filled() {
 			break
 		}
-		n := min(len(out.Data)-done, s.opts.sendBuffer/2-64, maxHead+fragBytes)
+		n := min(len(out.Data)-done, s.Piece())
 		m := &message{
 			data: append([]byte(nil), out.Data[done:done+n]...), cred: s.credFor(c, o, out),
 			sender: s, cost: streamCost(n),

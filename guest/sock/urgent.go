@@ -96,10 +96,11 @@ func (s *Socket) plainBytes() int {
 	return int(s.urgent.at - s.consumed)
 }
 
-// readable tells whether there is a byte to be received besides the urgent one.
+// readable tells whether there are as many bytes to be received, besides the
+// urgent one, as SO_RCVLOWAT says.
 func (s *Socket) readable() bool {
 	if s.atMark() && !s.inline() {
-		return s.recvBytes > 1
+		return s.recvBytes > s.Least()
 	}
-	return s.recvBytes > 0
+	return s.recvBytes >= s.Least()
 }
