@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -20,6 +21,11 @@ var errManifest = errs.Define("manifest-cannot-be-written",
 	"the description of the run cannot be written to the trace",
 	"A part of the configuration has no text form; the rest of the sentence says which.",
 	"Report the sentence: this is a defect of heddle.")
+
+var errRecording = errs.Define("recording-cannot-begin",
+	"the machine cannot be set up to record",
+	"The engine does not log what is to be recorded; the rest of the sentence is its own.",
+	"Report the sentence, and record less until it is mended.")
 
 // Record says what of a run is recorded, and where. Whatever is chosen, the
 // trace has starts and ends of threads, context switches, system calls and
@@ -34,6 +40,9 @@ type Record struct {
 	Sync *SyncRecord
 	// Inputs records what the program got from outside, with the bytes.
 	Inputs bool
+	// PT, when set, records each core's branches as a stream of Intel PT packets,
+	// with the code that ran.
+	PT *pt.Config
 }
 
 // recording is the part of the machine's state that records and replays. The
@@ -59,17 +68,36 @@ func (m *Machine) record() error {
 		return errManifest.Wrap(err)
 	}
 	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
-	parts, err := m.recordSync()
+	parts, err := m.recordings()
 	if err != nil {
 		return err
-	}
-	parts = append(parts, recorder.NewEvents(m.trace))
-	if c.Record.Inputs {
-		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
 	}
 	s.recording.rec = recorder.New(m.trace, m.cpu, c.Cores, parts...)
 	s.clock.recorder = s.recording.rec
 	return nil
+}
+
+// recordings are those that the configuration asks for. Branches count what
+// stamps tell, sync operations name threads: both come before those that write
+// such things.
+func (m *Machine) recordings() (parts []recorder.Recording, err error) {
+	c := &m.config
+	if c.Record.PT != nil {
+		b, err := recorder.NewBranches(m.trace, m.cpu, c.Cores, *c.Record.PT)
+		if err != nil {
+			return nil, errRecording.Wrap(err)
+		}
+		parts = append(parts, b)
+	}
+	operations, err := m.recordSync()
+	if err != nil {
+		return nil, err
+	}
+	parts = append(append(parts, operations...), recorder.NewEvents(m.trace))
+	if c.Record.Inputs {
+		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
+	}
+	return parts, nil
 }
 
 // attach gives the recordings the guest's Linux.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -32,7 +33,10 @@ func record(t *testing.T, c heddle.Config) (*heddle.Result, string) {
 
 // everything asks for all recordings.
 func everything(to io.Writer) *heddle.Record {
-	return &heddle.Record{To: to, Inputs: true}
+	return &heddle.Record{
+		To: to, Inputs: true, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true, Timing: pt.Timing{TSC: true}},
+		Sync: &heddle.SyncRecord{Atomics: true},
+	}
 }
 
 // replayed repeats a recorded run and returns what it came to.

@@ -258,12 +258,15 @@ type recordedStream struct {
 func (s *recordedStream) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	if err == io.EOF && s.failed {
-		err = errStdinFailed
+		err = errStdinFailed.New()
 	}
 	return n, err
 }
 
-var errStdinFailed = errors.New("standard input failed in the recorded run")
+var errStdinFailed = errs.Define("replayed-stdin-failed",
+	"standard input failed in the recorded run",
+	"Reading it ended with an error when the run was recorded, and does so again.",
+	"Nothing is wrong: this is what the program saw.")
 
 // follow compares the decision that was just carried out with the log's. It ends
 // a run that is not the recorded one.

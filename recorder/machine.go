@@ -44,6 +44,7 @@ func (r *Recorder) Stopped(t *kernel.Task, s emu.Stop) {
 	for _, p := range r.parts {
 		p.Stopped(r, t, s)
 	}
+	r.cpu.Drained()
 }
 
 // Ran tells that the slice is over, and the core's clock after it. The kernel
@@ -58,8 +59,20 @@ func (r *Recorder) Ran(t *kernel.Task, s emu.Stop, now event.Cycles) {
 	r.sinceSave += s.Instructions
 	if r.sinceSave >= saveEvery {
 		r.sinceSave = 0
-		r.trace.Flush()
+		r.save()
 	}
+}
+
+// saver is a Recording that holds back what it writes.
+type saver interface{ Save() }
+
+func (r *Recorder) save() {
+	for _, p := range r.parts {
+		if s, ok := p.(saver); ok {
+			s.Save()
+		}
+	}
+	r.trace.Flush()
 }
 
 // issue tells of the system call that the loaded thread has made.

@@ -99,12 +99,14 @@ type Input struct {
 }
 
 // Code is a piece of code that ran: a decoder of branch traces needs its bytes.
-// It stands from its stamp on, until another piece overlaps it.
+// Each stands from its place on, until another piece overlaps it.
 type Code struct {
 	Stamp
-	Process int32  `json:"process"`
-	Addr    Addr   `json:"addr"`
-	Bytes   []byte `json:"bytes"`
-	// CoreInstructions is as in Switch.
-	CoreInstructions uint64 `json:"core_instructions"`
+	// Space numbers the address space, as the branch traces do.
+	Space uint64 `json:"space"`
+	Addr  Addr   `json:"addr"`
+	// Counts tell, for each core, how many instructions it had retired, a
+	// repeated string instruction once, when the code was there.
+	Counts []uint64 `json:"counts"`
+	Bytes  []byte   `json:"bytes"`
 }

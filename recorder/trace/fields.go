@@ -83,6 +83,7 @@ func fields(a archive, e any) {
 		integer(a, "process", &e.Process)
 		integer(a, "parent", &e.Parent)
 		e.Name = a.text("name", e.Name)
+		e.Name = a.text("name", e.Name)
 	case *event.Exit:
 		stamp(a, &e.Stamp)
 		integer(a, "status", &e.Status)
@@ -104,9 +105,11 @@ func fields(a archive, e any) {
 		decisionFields(a, e)
 	case *event.Code:
 		stamp(a, &e.Stamp)
-		integer(a, "process", &e.Process)
+		num(a, "space", decimal, &e.Space)
 		num(a, "addr", hexadecimal, &e.Addr)
-		num(a, "core_instructions", decimal, &e.CoreInstructions)
+		a.each("counts", len(e.Counts), func(n int) { e.Counts = make([]uint64, n) }, func(i int) {
+			num(a, "count", decimal, &e.Counts[i])
+		})
 		e.Bytes = a.bytes("bytes", e.Bytes)
 	}
 }

@@ -1,0 +1,223 @@
+package recorder
+
+import (
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// Branches is the Recording of each core's branches as a stream of Intel PT
+// packets, and of the code that ran. It fills in what a Switch tells of the
+// stream, so it comes before the recordings that write those.
+//
+// Tracing is on while a thread is in user mode, and stays on from one slice to
+// the next of the same thread on the same core. It goes off behind a system call
+// or software interrupt, and before the instruction at which a fault or another
+// exception, a signal or another thread's turn comes.
+type Branches struct {
+	Nothing
+	cores []coreTrace
+	on    map[event.ThreadID]event.CoreID // the cores that trace a thread
+	code  *trace.Stream
+	known map[piece]uint64 // hashes of the code that is in the trace
+	// spaces numbers the address spaces as they come, from 1: a process has a
+	// new one after exec.
+	spaces map[int32]uint64
+	last   uint64
+	base   uint64 // the core's count at the begin of the slice
+}
+
+// coreTrace is one core's stream.
+type coreTrace struct {
+	encoder *pt.Encoder
+	out     *pieces
+	thread  event.ThreadID // that is traced
+	pc      event.Addr     // where it is
+	count   uint64         // instructions, a repeated string instruction once
+}
+
+// piece is a block of code.
+type piece struct {
+	space uint64
+	addr  event.Addr
+}
+
+// pieces is where an encoder writes: it stamps for the index what it gets.
+type pieces struct {
+	to *trace.Stream
+	at event.Stamp
+}
+
+// SharedInSnapshot marks that copies of an encoder share the trace.
+func (*pieces) SharedInSnapshot() {}
+
+// Write implements io.Writer. The trace keeps its own failure.
+func (p *pieces) Write(b []byte) (int, error) {
+	p.to.Append(b, p.at)
+	return len(b), nil
+}
+
+// NewBranches makes the recording of a run that has not begun.
+func NewBranches(w *trace.Writer, cpu *emu.CPU, cores int, c pt.Config) (*Branches, error) {
+	if err := cpu.LogBranches(c.MTCPeriod > 0 || c.CYC); err != nil {
+		return nil, err
+	}
+	b := &Branches{
+		cores: make([]coreTrace, cores), on: map[event.ThreadID]event.CoreID{}, code: w.Stream(trace.Code, 0),
+		known: map[piece]uint64{}, spaces: map[int32]uint64{},
+	}
+	for i := range b.cores {
+		out := &pieces{to: w.ByteStream(trace.PT, uint32(i))}
+		b.cores[i] = coreTrace{encoder: pt.NewEncoder(out, c), out: out, thread: event.NoThread}
+	}
+	return b, nil
+}
+
+// off turns the tracing of a core off before its next instruction.
+func (b *Branches) off(c *coreTrace) {
+	if c.encoder.On() {
+		c.encoder.Async(uint64(c.pc))
+		delete(b.on, c.thread)
+	}
+	c.thread = event.NoThread
+}
+
+// Switch implements Recording.
+func (b *Branches) Switch(_ *Recorder, e *event.Switch) {
+	c := &b.cores[e.Core]
+	b.off(c)
+	e.Offset, e.CoreInstructions = c.encoder.Offset(), c.count
+}
+
+// Begin implements Recording.
+func (b *Branches) Begin(r *Recorder, t *kernel.Task) {
+	at := r.At()
+	c := &b.cores[at.Core]
+	c.out.at = at
+	b.base = c.count
+	if c.encoder.On() && c.thread == at.Thread {
+		c.encoder.Clock(at.Time)
+		return
+	}
+	if other, ok := b.on[at.Thread]; ok {
+		b.off(&b.cores[other])
+	}
+	b.off(c)
+	var regs emu.Regs
+	r.CPU().Regs(&regs)
+	c.thread, c.pc = at.Thread, event.Addr(regs.RIP)
+	b.on[at.Thread] = at.Core
+	c.encoder.PIP(b.space(t))
+	c.encoder.Enable(regs.RIP, at.Time)
+}
+
+// space is the number of a thread's address space.
+func (b *Branches) space(t *kernel.Task) uint64 {
+	pid := t.Process().PID()
+	if b.spaces[pid] == 0 {
+		b.last++
+		b.spaces[pid] = b.last
+	}
+	return b.spaces[pid]
+}
+
+// Stopped implements Recording.
+func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s emu.Stop) {
+	at := r.At()
+	c := &b.cores[at.Core]
+	c.out.at = at
+	b.keep(r, t, at)
+	words := r.CPU().Branches()
+	c.encoder.Log(words)
+	r.AddBranches(branches(words))
+	c.count = b.base + s.Instructions - s.Repeated
+	if s.Reason == emu.StopSyscall || s.Reason == emu.StopInterrupt {
+		c.encoder.Syscall()
+		delete(b.on, c.thread)
+		return
+	}
+	var regs emu.Regs
+	r.CPU().Regs(&regs)
+	c.pc = event.Addr(regs.RIP)
+	c.encoder.Position(regs.RIP)
+}
+
+// branches counts those that a Stamp counts.
+func branches(words []emu.BranchWord) (n uint64) {
+	for _, w := range words {
+		switch w.Tag() {
+		case emu.TagTNT:
+			_, outcomes := w.Outcomes()
+			n += uint64(outcomes)
+		case emu.TagTIP, emu.TagRet:
+			n++
+		}
+	}
+	return n
+}
+
+// keep records the code that the trace does not have yet.
+func (b *Branches) keep(r *Recorder, t *kernel.Task, at event.Stamp) {
+	space := b.space(t)
+	for code := range r.CPU().Code {
+		p, hash := piece{space, code.PC}, xxh3.Hash(code.Bytes)
+		if old, ok := b.known[p]; ok && old == hash {
+			continue
+		}
+		b.known[p] = hash
+		e := event.Code{Stamp: at, Space: space, Addr: code.PC, Bytes: code.Bytes, Counts: make([]uint64, len(b.cores))}
+		for i := range b.cores {
+			e.Counts[i] = b.cores[i].count
+		}
+		e.Counts[at.Core] = b.base + code.At
+		trace.Put(b.code, &e)
+	}
+}
+
+// Start implements Recording: the child of a vfork runs in its parent's space.
+func (b *Branches) Start(r *Recorder, t *kernel.Task, e *event.Start) {
+	parent := r.Kernel().Task(e.Parent)
+	if parent == nil || parent.Process().PID() == e.Process || parent.Process().Space() != t.Process().Space() {
+		return
+	}
+	b.spaces[e.Process] = b.space(parent)
+}
+
+// Signal implements Recording: the thread goes on elsewhere, or not at all.
+func (b *Branches) Signal(_ *Recorder, e *event.Signal) { b.stop(e.Thread) }
+
+// Exit implements Recording.
+func (b *Branches) Exit(_ *Recorder, e *event.Exit) { b.stop(e.Thread) }
+
+func (b *Branches) stop(t event.ThreadID) {
+	if core, ok := b.on[t]; ok {
+		b.off(&b.cores[core])
+	}
+}
+
+// Return implements Recording: exec gives a process another address space.
+func (b *Branches) Return(_ *Recorder, t *kernel.Task, e *event.Syscall) {
+	if (e.Number == unix.SYS_EXECVE || e.Number == unix.SYS_EXECVEAT) && e.Result == 0 {
+		delete(b.spaces, t.Process().PID())
+	}
+}
+
+// Save hands what the encoders hold to the trace.
+func (b *Branches) Save() {
+	for i := range b.cores {
+		_ = b.cores[i].encoder.Flush() // the trace keeps its own failure
+	}
+}
+
+// Finish implements Recording.
+func (b *Branches) Finish(*Recorder) {
+	for i := range b.cores {
+		b.off(&b.cores[i])
+	}
+	b.Save()
+}
