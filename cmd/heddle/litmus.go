@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
+	"github.com/heddle-dmt/heddle/memmodel/explore"
+	"github.com/heddle-dmt/heddle/memmodel/litmus"
+)
+
+var (
+	errReadFile = errs.Define("cannot-read",
+		"cannot read {file}",
+		"The file named on the command line does not exist or may not be read.",
+		"Correct the name or the file's permissions.")
+	errExpectMissing = errs.Define("litmus-expect-missing",
+		"{file} has no result of the test {test}",
+		"The file for --expect was made with other tests.",
+		"Make it again from the results of these tests.")
+)
+
+// exitUnexpected is the status when outcomes are not those expected, or when
+// machine and axioms disagree.
+const exitUnexpected = 1
+
+// litmusFlags are the flags of `heddle litmus`.
+type litmusFlags struct {
+	model, expect       string
+	json, stats, check  bool
+	random, seed, limit uint64
+}
+
+func (a *app) litmusCommand() *cobra.Command {
+	var f litmusFlags
+	c := &cobra.Command{
+		Use:   "litmus [flags] FILE...",
+		Short: "Find every outcome of litmus tests under a memory model",
+		Long: `Run litmus tests, small multithreaded programs in herd's format for X86_64 or
+X86, on the emulated processor: every interleaving of their instructions and,
+under TSO and PSO, every order in which stores leave the store buffers. The
+result of each test is printed in herd7's layout; the number in front of a state
+is that of the executions explored that end in it, and a star marks the states
+that satisfy the condition. The status is 1 when outcomes are not those of
+--expect, or when --check finds a disagreement.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errUsage.New("no litmus test is named", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.litmus(f, args) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.model, "model", "tso", "memory model: "+strings.Join(memmodel.Names(), ", "))
+	flags.StringVar(&f.expect, "expect", "", "compare with the results in `FILE`, as herd7, litmus7 or heddle litmus printed them")
+	flags.BoolVar(&f.check, "check", false, "compare with what the model's axioms allow, and print an execution of each difference")
+	flags.BoolVar(&f.json, "json", false, "print the results as JSON")
+	flags.BoolVar(&f.stats, "stats", false, "print what the exploration took")
+	flags.Uint64Var(&f.random, "random", 0, "run each test `N` times at random instead of exploring it")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of --random")
+	flags.Uint64Var(&f.limit, "max-states", 4_000_000, "give a test up when it has more states")
+	return c
+}
+
+// litmusRun is the work on the tests of one command.
+type litmusRun struct {
+	*app
+	litmusFlags
+	model    memmodel.Model
+	machine  *explore.Machine
+	expected []litmus.Expectation
+	reports  []litmusReport
+}
+
+func (a *app) litmus(f litmusFlags, files []string) error {
+	model, ok := memmodel.Parse(f.model)
+	if !ok {
+		return errFlag.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
+	}
+	r := &litmusRun{app: a, litmusFlags: f, model: model}
+	if f.expect != "" {
+		text, err := readText(f.expect)
+		if err == nil {
+			r.expected, err = litmus.ParseExpectations(f.expect, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	tests, codes, err := readTests(files)
+	if err != nil {
+		return err
+	}
+	if r.machine, err = explore.NewMachine(); err != nil {
+		return err
+	}
+	defer r.machine.Close()
+	for i, t := range tests {
+		if err := r.test(t, codes[i]); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+func readText(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", errReadFile.Wrap(reason(err), path)
+	}
+	return string(text), nil
+}
+
+// readTests parses and assembles the tests in the files.
+func readTests(files []string) ([]*litmus.Test, [][]litmus.Code, error) {
+	var tests []*litmus.Test
+	for _, path := range files {
+		text, err := readText(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := litmus.Parse(path, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		tests = append(tests, t)
+	}
+	codes, err := litmus.Assemble(tests)
+	return tests, codes, err
+}
+
+// test finds the outcomes of one test and reports them.
+func (r *litmusRun) test(t *litmus.Test, code []litmus.Code) error {
+	var outcomes *litmus.Outcomes
+	var stats explore.Stats
+	var explored *explore.Result
+	var err error
+	if r.random > 0 {
+		outcomes, stats, err = r.machine.Walk(t, code, r.model, int(r.random), r.seed)
+	} else {
+		explored, err = r.machine.Explore(t, code, explore.Options{Model: r.model, MaxStates: int(r.limit)})
+		if err == nil {
+			outcomes, stats = explored.Outcomes, explored.Stats
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if r.json {
+		r.reports = append(r.reports, report(t, r.model, outcomes, stats))
+	} else if err := r.print(outcomes, stats); err != nil {
+		return err
+	}
+	if r.expect != "" {
+		if err := r.compare(t, outcomes); err != nil {
+			return err
+		}
+	}
+	if r.check {
+		return r.checkAxioms(t, outcomes, explored)
+	}
+	return nil
+}
+
+func (r *litmusRun) print(o *litmus.Outcomes, s explore.Stats) error {
+	if err := o.Write(r.stdout); err != nil {
+		return err
+	}
+	if r.stats {
+		fmt.Fprintf(r.stdout, "Explored executions: %d states: %d transitions: %d merged: %d pruned: %d instructions run: %d remembered: %d\n\n",
+			s.Executions, s.States, s.Transitions, s.Merged, s.Pruned, s.Instructions, s.Remembered)
+	}
+	return nil
+}
+
+// compare looks the test up in the expected results.
+func (r *litmusRun) compare(t *litmus.Test, o *litmus.Outcomes) error {
+	i := slices.IndexFunc(r.expected, func(e litmus.Expectation) bool { return e.Name == t.Name })
+	if i < 0 {
+		return errExpectMissing.New(r.expect, t.Name)
+	}
+	for _, difference := range o.Differences(r.expected[i]) {
+		r.say("%s: %s (%s:%d)", t.Name, difference, r.expect, r.expected[i].Line)
+		r.status = exitUnexpected
+	}
+	return nil
+}
+
+// checkAxioms compares with what the axioms allow. Random runs may miss some
+// of it.
+func (r *litmusRun) checkAxioms(t *litmus.Test, o *litmus.Outcomes, explored *explore.Result) error {
+	allowed, err := axiomatic.Check(t, r.model)
+	if err != nil {
+		return err
+	}
+	for _, s := range o.Minus(allowed.Outcomes) {
+		r.status = exitUnexpected
+		r.say("%s: the machine reaches %s, which the axioms of %v forbid", t.Name, o.Observer().Format(s), r.model)
+		if explored != nil {
+			for _, e := range explored.Witness(s) {
+				r.say("    %v", e)
+			}
+		}
+	}
+	if explored == nil {
+		return nil
+	}
+	for _, s := range allowed.Outcomes.Minus(o) {
+		r.status = exitUnexpected
+		r.say("%s: the axioms of %v allow %s, which the machine does not reach", t.Name, r.model, o.Observer().Format(s))
+		for _, line := range allowed.Witness(s) {
+			r.say("    %s", line)
+		}
+	}
+	return nil
+}
+
+// litmusReport is a test's result as JSON.
+type litmusReport struct {
+	Name        string         `json:"name"`
+	File        string         `json:"file"`
+	Model       string         `json:"model"`
+	Condition   string         `json:"condition"`
+	OK          bool           `json:"ok"`
+	Observation string         `json:"observation"`
+	Satisfied   uint64         `json:"satisfied"`
+	Violated    uint64         `json:"violated"`
+	States      []litmusState  `json:"states"`
+	Stats       map[string]any `json:"stats"`
+}
+
+// litmusState is a state of a report.
+type litmusState struct {
+	Values    map[string]int64 `json:"values"`
+	Count     uint64           `json:"count"`
+	Satisfies bool             `json:"satisfies"`
+}
+
+func report(t *litmus.Test, m memmodel.Model, o *litmus.Outcomes, s explore.Stats) litmusReport {
+	v := o.Verdict()
+	r := litmusReport{
+		Name: t.Name, File: t.File, Model: m.String(), Condition: t.Condition(), OK: v.OK, Observation: v.Observation,
+		Satisfied: v.Satisfied, Violated: v.Violated,
+		Stats: map[string]any{
+			"executions": s.Executions, "states": s.States, "transitions": s.Transitions, "merged": s.Merged,
+			"pruned": s.Pruned, "instructions": s.Instructions, "remembered": s.Remembered,
+		},
+	}
+	for _, out := range o.Sorted() {
+		state := litmusState{Values: map[string]int64{}, Count: out.Count, Satisfies: o.Observer().Satisfies(out.State)}
+		for i, l := range o.Observer().Locs {
+			state.Values[l.String()] = out.State[i]
+		}
+		r.States = append(r.States, state)
+	}
+	return r
+}
+
+// finish prints what is printed at the end.
+func (r *litmusRun) finish() error {
+	if !r.json {
+		return nil
+	}
+	encoder := json.NewEncoder(r.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r.reports)
+}
