@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -24,7 +23,7 @@ type Branches struct {
 	cores []coreTrace
 	on    map[event.ThreadID]event.CoreID // the cores that trace a thread
 	code  *trace.Stream
-	known map[piece]uint64 // hashes of the code that is in the trace
+	known codeMemory
 	// spaces numbers the address spaces as they come, from 1: a process has a
 	// new one after exec.
 	spaces map[int32]uint64
@@ -39,12 +38,6 @@ type coreTrace struct {
 	thread  event.ThreadID // that is traced
 	pc      event.Addr     // where it is
 	count   uint64         // instructions, a repeated string instruction once
-}
-
-// piece is a block of code.
-type piece struct {
-	space uint64
-	addr  event.Addr
 }
 
 // pieces is where an encoder writes: it stamps for the index what it gets.
@@ -69,7 +62,7 @@ func NewBranches(w *trace.Writer, cpu *emu.CPU, cores int, c pt.Config) (*Branch
 	}
 	b := &Branches{
 		cores: make([]coreTrace, cores), on: map[event.ThreadID]event.CoreID{}, code: w.Stream(trace.Code, 0),
-		known: map[piece]uint64{}, spaces: map[int32]uint64{},
+		known: codeMemory{}, spaces: map[int32]uint64{},
 	}
 	for i := range b.cores {
 		out := &pieces{to: w.ByteStream(trace.PT, uint32(i))}
@@ -165,11 +158,9 @@ func branches(words []emu.BranchWord) (n uint64) {
 func (b *Branches) keep(r *Recorder, t *kernel.Task, at event.Stamp) {
 	space := b.space(t)
 	for code := range r.CPU().Code {
-		p, hash := piece{space, code.PC}, xxh3.Hash(code.Bytes)
-		if old, ok := b.known[p]; ok && old == hash {
+		if !b.known.store(space, code.PC, code.Bytes) {
 			continue
 		}
-		b.known[p] = hash
 		e := event.Code{Stamp: at, Space: space, Addr: code.PC, Bytes: code.Bytes, Counts: make([]uint64, len(b.cores))}
 		for i := range b.cores {
 			e.Counts[i] = b.cores[i].count
