@@ -30,15 +30,20 @@ static struct page *page_of(struct heddle_pages *pages, uint64_t space, uint64_t
   return *at = p;
 }
 
-static void apply(struct heddle_ipt *d) {
-  for (; d->applied < d->pieces && d->code[d->applied].at <= d->count; d->applied++) {
-    const struct heddle_code *c = &d->code[d->applied];
-    for (uint64_t i = 0; i < c->length; i++) {
-      struct page *p = page_of(d->pages, c->space, (c->address + i) / PAGE, true);
-      p->bytes[(c->address + i) % PAGE] = d->bytes[c->offset + i];
-      p->present[(c->address + i) % PAGE] = true;
-    }
+// Puts a piece of code into the pages: all of it, or what is not known yet.
+static void put(struct heddle_ipt *d, const struct heddle_code *c, bool all) {
+  for (uint64_t i = 0; i < c->length; i++) {
+    struct page *p = page_of(d->pages, c->space, (c->address + i) / PAGE, true);
+    uint64_t at = (c->address + i) % PAGE;
+    if (p->present[at] && !all) continue;
+    p->bytes[at] = d->bytes[c->offset + i];
+    p->present[at] = true;
   }
+}
+
+static void apply(struct heddle_ipt *d) {
+  for (; d->applied < d->pieces && d->code[d->applied].at <= d->count; d->applied++)
+    put(d, &d->code[d->applied], true);
 }
 
 static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip, void *context) {
@@ -70,6 +75,7 @@ int heddle_ipt_open(struct heddle_ipt *d, uint8_t *stream, uint64_t n, uint32_t 
   d->decoder = pt_insn_alloc_decoder(&config);
   d->pages = calloc(1, sizeof *d->pages);
   if (!d->decoder || !d->pages) return -pte_nomem;
+  for (uint64_t i = 0; i < d->pieces; i++) put(d, &d->code[i], false);
   return pt_image_set_callback(pt_insn_get_image(d->decoder), read_code, d);
 }
 

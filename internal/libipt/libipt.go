@@ -21,7 +21,8 @@ import (
 )
 
 // Code is a piece of code: bytes at an address of an address space that are
-// there once a number of instructions have been decoded.
+// there once a number of instructions have been decoded, or always where it is
+// the first piece.
 type Code struct {
 	At    uint64
 	Space uint64 // page-table root

@@ -19,7 +19,8 @@ type Packet struct {
 	// crystal clock's count. Other packets' payloads are not kept.
 	Value uint64
 	// Aux is the number of a TNT's outcomes, the IPBytes of an IP packet, a TMA's
-	// fast counter, and 1 for a PTW or EXSTOP that a FUP follows.
+	// fast counter, and 1 for a PTW or EXSTOP that a FUP follows and for a PIP in
+	// VMX non-root operation.
 	Aux uint16
 }
 
@@ -197,9 +198,12 @@ func parseExtended(b []byte) (Packet, error) {
 	case TNT:
 		return parseLongTNT(b)
 	case PIP:
-		p.Value = binary.LittleEndian.Uint64(b) >> 17 << 5
+		p.Value, p.Aux = binary.LittleEndian.Uint64(b)>>17<<5, uint16(b[2]&1)
 	case CBR:
 		p.Value = uint64(b[2])
+		if p.Value == 0 { // a core that runs has a clock
+			return p, ErrPayload
+		}
 	case TMA:
 		p.Value, p.Aux = uint64(b[2])|uint64(b[3])<<8, uint16(b[5])|uint16(b[6])<<8
 		if p.Aux>>9 != 0 || b[4] != 0 {

@@ -37,7 +37,7 @@ func record(seed uint64, cfg pt.Config, o pttest.Options, blocks int) ([]byte, *
 	var stream bytes.Buffer
 	enc := pt.NewEncoder(&stream, cfg)
 	o.Time = cfg.Timing != pt.Timing{}
-	w := pttest.NewWalk(pttest.NewProgram(seed, 0x401000, 60), enc, seed, o)
+	w := pttest.NewWalk(pttest.NewProgram(seed, 0x401000, 60, pttest.Even), enc, seed, o)
 	w.Keep = true
 	w.Run(blocks)
 	if err := enc.Flush(); err != nil {

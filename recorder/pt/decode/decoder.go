@@ -89,6 +89,7 @@ type Decoder struct {
 	header bool // between PSB and PSBEND
 	on     bool // tracing
 	bound  bool // a MODE waits for its TIP
+	wide   bool // a MODE has told that the code is of 64 bits
 	lastIP uint64
 	fup    uint64 // address of a FUP that waits for its TIP or PSBEND
 	hasFUP bool
@@ -121,7 +122,7 @@ func NewDecoder(in io.Reader, image *Image, opts Options) *Decoder {
 // decoder that has not been told to syncs itself to the first. Bytes before the
 // PSB are lost. It returns the PSB's offset.
 func (d *Decoder) Sync() (uint64, error) {
-	d.synced, d.fresh, d.header, d.on, d.bound, d.hasFUP = true, true, false, false, false, false
+	d.synced, d.fresh, d.header, d.on, d.bound, d.wide, d.hasFUP = true, true, false, false, false, false, false
 	d.failed, d.task, d.nbits, d.cur, d.depth = nil, nothing, 0, nil, 0
 	d.packetAt = d.src.offset()
 	if !d.src.seekPSB() {
@@ -213,60 +214,79 @@ func (d *Decoder) part(r *Run, n uint32) Step {
 	return Step{r, n}
 }
 
-// goTo makes the run at an address the current one by way of a link from the
-// run before, which is renewed if it leads elsewhere.
-func (d *Decoder) goTo(link **Run, space, addr uint64) {
+// lookUp finds the run at an address and links it. Where there is no code it
+// returns nil and leaves the address in ip.
+func (d *Decoder) lookUp(link **Run, addr uint64) *Run {
 	if r := *link; r != nil && !r.dead && r.Addr == addr {
-		d.cur = r
-		return
+		return r
 	}
-	d.cur, d.ip = nil, addr
-	if r := d.runs.at(space, addr); r.Count > 0 {
-		*link, d.cur = r, r
+	r := d.runs.at(d.space, addr)
+	if r.Count == 0 {
+		d.ip = addr
+		return nil
 	}
+	*link = r
+	return r
 }
 
-func (d *Decoder) push(r *Run) {
+// next finds the run after r that is not linked yet. Of the kinds that follow
+// deals with it is at the target or behind the end.
+func (d *Decoder) next(r *Run, taken bool) *Run {
+	switch r.Kind {
+	case zydis.Return:
+		return nil // back has looked, and left the address in ip
+	case zydis.Straight:
+		return d.lookUp(&r.behind, r.End())
+	case zydis.Conditional:
+		if !taken {
+			return d.lookUp(&r.behind, r.End())
+		}
+	}
+	return d.lookUp(&r.target, r.Target)
+}
+
+// pushCall remembers where a call returns to. A call to the next instruction is
+// none that a return belongs to.
+func (d *Decoder) pushCall(r *Run) {
+	if r.Kind == zydis.Call && r.Target == r.End() {
+		return
+	}
 	d.stack[d.top] = r
 	d.top = (d.top + 1) % callDepth
 	d.depth = min(d.depth+1, callDepth)
 }
 
-// pop goes to where the newest call came from, and tells whether there is one.
-func (d *Decoder) pop() bool {
+// popCall returns the newest call that has not returned, or nil.
+func (d *Decoder) popCall() *Run {
 	if d.depth == 0 {
-		return false
+		return nil
 	}
 	d.depth--
 	d.top = (d.top + callDepth - 1) % callDepth
-	call := d.stack[d.top]
-	if call.space != d.space { // another thread's: the same address means other code
-		d.cur, d.ip = nil, call.End()
-		return true
-	}
-	d.goTo(&call.behind, d.space, call.End())
-	return true
+	return d.stack[d.top]
 }
 
-// flow goes on behind a run that ends without need of a packet.
-func (d *Decoder) flow(r *Run) {
-	switch r.Kind {
-	case zydis.Straight:
-		d.goTo(&r.behind, r.space, r.End())
-		return
-	case zydis.Call:
-		if r.Target != r.End() { // a call to the next instruction is none to return from
-			d.push(r)
-		}
+// back returns the run behind a call. In another address space the same address
+// means other code.
+func (d *Decoder) back(call *Run) *Run {
+	if b := call.behind; b != nil && !b.dead && call.space == d.space {
+		return b
 	}
-	d.goTo(&r.target, r.space, r.Target)
+	var elsewhere *Run
+	link := &call.behind
+	if call.space != d.space {
+		link = &elsewhere
+	}
+	return d.lookUp(link, call.End())
 }
 
-// follow executes runs as the outcomes of a TNT say.
+// follow executes runs as the outcomes of a TNT say. It is where the decoder
+// spends its time, so what it changes is in local variables.
 func (d *Decoder) follow(steps []Step, n int) (int, error) {
-	for d.nbits > 0 && n < len(steps) {
-		r := d.cur
-		if r == nil || r.dead || d.limit-d.count < uint64(r.Count) || d.count > d.limit {
+	r, count, nbits, idle := d.cur, d.count, d.nbits, d.idle
+	for nbits > 0 && n < len(steps) {
+		if r == nil || r.dead || count+uint64(r.Count) > d.limit {
+			d.cur, d.count, d.nbits = r, count, nbits
 			run, whole, err := d.run()
 			if err != nil {
 				return n, err
@@ -274,36 +294,52 @@ func (d *Decoder) follow(steps []Step, n int) (int, error) {
 			if whole < run.Count {
 				steps[n] = d.part(run, whole)
 				n++
+				r, count = nil, d.count
 				continue
 			}
 			r = run
 		}
+		var next *Run
 		switch r.Kind {
 		case zydis.Conditional:
-			d.nbits--
-			if d.bits>>d.nbits&1 != 0 {
-				d.goTo(&r.target, r.space, r.Target)
+			nbits--
+			if d.bits>>nbits&1 != 0 {
+				next = r.target
 			} else {
-				d.goTo(&r.behind, r.space, r.End())
+				next = r.behind
 			}
-		case zydis.Straight, zydis.Jump, zydis.Call:
-			if d.stuck() {
-				return n, d.mismatch(r)
-			}
-			d.flow(r)
+		case zydis.Jump:
+			next = r.target
+		case zydis.Straight:
+			next = r.behind
+		case zydis.Call:
+			d.pushCall(r)
+			next = r.target
 		case zydis.Return:
-			d.nbits--
-			if d.bits>>d.nbits&1 == 0 || !d.pop() {
+			nbits--
+			call := d.popCall()
+			if d.bits>>nbits&1 == 0 || call == nil {
+				d.cur, d.count = r, count
 				return d.reject(steps, n, r)
 			}
+			next = d.back(call)
 		default:
+			d.cur, d.count = r, count
 			return d.reject(steps, n, r)
+		}
+		if next == nil || next.dead {
+			next = d.next(r, d.bits>>nbits&1 != 0)
+		}
+		if idle++; idle > maxIdle {
+			return n, d.mismatch(r)
 		}
 		steps[n] = Step{r, r.Count}
 		n++
-		d.count += uint64(r.Count)
+		count += uint64(r.Count)
+		r = next
 	}
-	if d.nbits == 0 {
+	d.cur, d.count, d.nbits, d.idle = r, count, nbits, idle
+	if nbits == 0 {
 		d.task = nothing
 	}
 	return n, nil
@@ -323,12 +359,6 @@ func (d *Decoder) reject(steps []Step, n int, r *Run) (int, error) {
 // maxIdle is more runs than any code has that goes on without a branch of which
 // the stream would tell.
 const maxIdle = 1 << 20
-
-// stuck tells that the code turns in a circle that needs no packet.
-func (d *Decoder) stuck() bool {
-	d.idle++
-	return d.idle > maxIdle
-}
 
 // approach executes runs to the place that a TIP, TIP.PGD or FUP is about, and
 // then does what the packet says.
@@ -355,15 +385,13 @@ func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 			n++
 			continue
 		}
-		done := false
-		if d.task == leave && d.leaves(r) || d.task == branch && d.indirect(r) {
-			done = true
-		} else if !r.direct() || d.stuck() {
+		done := d.task == leave && d.leaves(r) || d.task == branch && r.indirect()
+		d.idle++
+		if !done && (!r.direct() || d.idle > maxIdle) {
 			n, err := d.reject(steps, n, r)
 			return n, Event{}, err
-		} else {
-			d.flow(r)
 		}
+		d.pass(r, done)
 		steps[n] = Step{r, r.Count}
 		n++
 		d.count += uint64(r.Count)
@@ -389,18 +417,18 @@ func (d *Decoder) leaves(r *Run) bool {
 	return d.hasTo
 }
 
-// indirect goes on at the address of a TIP if the last instruction of a run is
-// one that has a TIP.
-func (d *Decoder) indirect(r *Run) bool {
-	switch r.Kind {
-	case zydis.IndirectCall:
-		d.push(r)
-	case zydis.IndirectJump, zydis.Return, zydis.Far:
-	default:
-		return false
+// pass goes on behind the last instruction of a run: where its code says, or
+// where a TIP does.
+func (d *Decoder) pass(r *Run, told bool) {
+	if r.Kind == zydis.Call || r.Kind == zydis.IndirectCall {
+		d.pushCall(r)
 	}
-	d.goTo(&r.target, r.space, d.to)
-	return true
+	switch {
+	case !told:
+		d.cur = d.next(r, true)
+	case d.task == branch:
+		d.cur = d.lookUp(&r.target, d.to)
+	}
 }
 
 // arrive ends the task at its place.

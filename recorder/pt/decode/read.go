@@ -2,6 +2,7 @@ package decode
 
 import (
 	"io"
+	"math/bits"
 
 	"github.com/heddle-dmt/heddle/recorder/pt"
 )
@@ -24,6 +25,9 @@ func (d *Decoder) read() (Event, error) {
 	if len(b) == 0 {
 		return Event{}, d.end()
 	}
+	if op := b[0]; op&1 == 0 && op > 2 && d.on && !d.header && !d.hasFUP && !d.bound {
+		return Event{}, d.short(op)
+	}
 	var err error
 	if d.packet, err = pt.Parse(b); err != nil {
 		if err == pt.ErrShort && d.src.err != io.EOF {
@@ -36,6 +40,15 @@ func (d *Decoder) read() (Event, error) {
 		d.src.pos += d.packet.Size
 	}
 	return e, err
+}
+
+// short reads the most frequent packet, a short TNT, in the shortest way.
+func (d *Decoder) short(op byte) error {
+	n := bits.Len8(op) - 2
+	d.packet = pt.Packet{Kind: pt.TNT, Size: 1}
+	d.task, d.bits, d.nbits = outcomes, uint64(op>>1), n
+	d.src.pos++
+	return nil
 }
 
 // end is what the end of the stream means.
@@ -62,7 +75,7 @@ func (d *Decoder) apply() (Event, error) {
 	if d.header {
 		return d.applyHeader()
 	}
-	if d.bound && p.Kind != pt.TIP && p.Kind != pt.TIPPGE && p.Kind != pt.TIPPGD {
+	if d.bound && p.Kind != pt.TIP && p.Kind != pt.TIPPGE {
 		return Event{}, d.misplaced("a MODE packet before it waits for a TIP")
 	}
 	if d.hasFUP && p.Kind != pt.TIP && p.Kind != pt.TIPPGD {
@@ -82,7 +95,7 @@ func (d *Decoder) apply() (Event, error) {
 		if d.on {
 			return Event{}, d.misplaced("tracing is on")
 		}
-		return d.enter(p.Value >> 12), nil
+		return d.enter()
 	case pt.TNT, pt.TIP, pt.TIPPGD, pt.FUP:
 		return Event{}, d.flowPacket()
 	case pt.PSBEND:
@@ -97,10 +110,10 @@ func (d *Decoder) applyHeader() (Event, error) {
 	case pt.MODE:
 		return Event{}, d.mode()
 	case pt.PIP:
-		if space := p.Value >> 12; !d.on || space == d.space {
-			return d.enter(space), nil
+		if d.on && p.Value>>12 != d.space {
+			return Event{}, d.misplaced("tracing is on in another address space")
 		}
-		return Event{}, d.misplaced("tracing is on in another address space")
+		return d.enter()
 	case pt.FUP:
 		if d.hasFUP {
 			return Event{}, d.misplaced("there is one before it")
@@ -110,7 +123,7 @@ func (d *Decoder) applyHeader() (Event, error) {
 		}
 		var ok bool
 		if d.fup, ok = d.address(); !ok {
-			return Event{}, d.fail(ErrMalformed, p.Kind, "it has no address")
+			return Event{}, d.misplaced("it has no address")
 		}
 		d.hasFUP = true
 		return Event{}, nil
@@ -128,6 +141,9 @@ func (d *Decoder) endHeader() (Event, error) {
 	d.header = false
 	if d.fresh {
 		d.fresh, d.on = false, d.hasFUP
+		if d.on && !d.wide {
+			return Event{}, d.misplaced("no MODE packet has told the width of the code")
+		}
 		e := Event{Kind: Synchronized}
 		if d.on {
 			d.hasFUP = false
@@ -156,19 +172,24 @@ func (d *Decoder) mode() error {
 	if d.packet.Value&^4 != pt.ModeExec64 { // bit 2 is the interrupt flag
 		return d.fail(ErrForeign, d.packet.Kind)
 	}
+	d.wide = true
 	return nil
 }
 
-// enter goes over to another address space.
-func (d *Decoder) enter(space uint64) Event {
+// enter goes over to another address space, which is known by a number.
+func (d *Decoder) enter() (Event, error) {
+	space := d.packet.Value >> 12
+	if d.packet.Value != space<<12 || d.packet.Aux != 0 {
+		return Event{}, d.fail(ErrForeign, d.packet.Kind)
+	}
 	if space == d.space {
-		return Event{}
+		return Event{}, nil
 	}
 	d.space = space
 	if d.fresh {
-		return Event{}
+		return Event{}, nil
 	}
-	return Event{Kind: Space}
+	return Event{Kind: Space}, nil
 }
 
 func (d *Decoder) enable() (Event, error) {
@@ -177,7 +198,10 @@ func (d *Decoder) enable() (Event, error) {
 	}
 	ip, ok := d.address()
 	if !ok {
-		return Event{}, d.fail(ErrMalformed, d.packet.Kind, "it has no address")
+		return Event{}, d.misplaced("it has no address")
+	}
+	if !d.wide {
+		return Event{}, d.misplaced("no MODE packet has told the width of the code")
 	}
 	d.on, d.cur, d.ip = true, nil, ip
 	return Event{Kind: Enabled, IP: ip}, nil
@@ -200,7 +224,7 @@ func (d *Decoder) flowPacket() error {
 	case p.Kind == pt.TIPPGD:
 		d.task, d.to, d.hasTo = leave, ip, ok
 	case !ok:
-		return d.fail(ErrMalformed, p.Kind, "it has no address")
+		return d.misplaced("it has no address")
 	case p.Kind == pt.FUP:
 		d.fup, d.hasFUP = ip, true
 	case d.hasFUP:

@@ -64,11 +64,22 @@ func (r *Run) direct() bool {
 	return r.Kind == zydis.Straight || r.Kind == zydis.Jump || r.Kind == zydis.Call
 }
 
+// indirect tells a run whose last instruction has a TIP.
+func (r *Run) indirect() bool {
+	switch r.Kind {
+	case zydis.IndirectCall, zydis.IndirectJump, zydis.Return, zydis.Far:
+		return true
+	}
+	return false
+}
+
 // maxRun is the number of instructions of the longest run, which keeps what a
 // change of code makes void small.
 const maxRun = 256
 
 type runKey struct{ space, addr uint64 }
+
+const recentBits = 14
 
 // runs is what has been found out about the code.
 type runs struct {
@@ -77,7 +88,7 @@ type runs struct {
 	pages map[pageKey][]*Run // that have a byte in the page
 	code  []byte
 	// recent is a direct-mapped cache of known, without its hashing.
-	recent [1 << 12]*Run
+	recent [1 << recentBits]*Run
 }
 
 func newRuns(image *Image) *runs {
@@ -87,7 +98,7 @@ func newRuns(image *Image) *runs {
 // at returns the run at an address, or one of no instructions whose Kind says
 // why there is none. That one is not remembered: the code may come yet.
 func (c *runs) at(space, addr uint64) *Run {
-	slot := &c.recent[(addr^addr>>12)%uint64(len(c.recent))]
+	slot := &c.recent[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r := *slot; r != nil && r.Addr == addr && r.space == space && !r.dead {
 		return r
 	}

@@ -55,6 +55,7 @@ type block struct {
 	addr    uint64
 	body    [][]byte
 	kind    kind
+	bias    int    // out of 100: how often it is taken
 	target  int    // block that a direct branch goes to
 	code    []byte // all of it
 	starts  []uint64
@@ -85,8 +86,37 @@ func (r *Rand) Next() uint64 {
 // Below returns a number from 0 to n-1.
 func (r *Rand) Below(n int) int { return int(r.Next() % uint64(n)) }
 
+// Mix says how many of the blocks of a program end in which way, out of their
+// sum.
+type Mix [kinds]int
+
+// Mixes of branches.
+var (
+	// Even has as many of each kind.
+	Even = Mix{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+	// Typical is about what compiled programs execute.
+	Typical = Mix{
+		jump: 60, conditional: 400, shortConditional: 300, call: 80, ret: 80,
+		indirectJump: 8, indirectCall: 12, syscall: 1, fall: 60,
+	}
+)
+
+func (m Mix) draw(r *Rand) kind {
+	sum := 0
+	for _, n := range m {
+		sum += n
+	}
+	at := r.Below(sum)
+	for k, n := range m {
+		if at -= n; at < 0 {
+			return kind(k)
+		}
+	}
+	panic("bug: a mix without kinds")
+}
+
 // NewProgram makes a program of n blocks at an address, from a seed.
-func NewProgram(seed, addr uint64, n int) *Program {
+func NewProgram(seed, addr uint64, n int, mix Mix) *Program {
 	p := &Program{rand: Rand(seed*2 + 1), blocks: make([]block, n)}
 	for range 8 {
 		p.rand.Next()
@@ -94,10 +124,11 @@ func NewProgram(seed, addr uint64, n int) *Program {
 	for i := range p.blocks {
 		b := &p.blocks[i]
 		b.addr = addr
-		b.kind = kind(p.rand.Below(int(kinds)))
+		b.kind = mix.draw(&p.rand)
 		if i == n-1 {
 			b.kind = indirectJump
 		}
+		b.bias = []int{2, 10, 50, 90, 98}[p.rand.Below(5)]
 		p.aim(i)
 		p.fillBody(b)
 		addr = b.end()

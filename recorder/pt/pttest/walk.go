@@ -172,7 +172,7 @@ func (w *Walk) step() {
 		t.block = b.target
 	case conditional, shortConditional:
 		w.Branches++
-		if taken := w.rand.Next() & 1; taken != 0 {
+		if w.rand.Below(100) < b.bias {
 			t.block = b.target
 			w.outcome(1)
 		} else {
