@@ -1,7 +1,10 @@
 package syncops
 
 import (
+	"math/bits"
+
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -47,12 +50,20 @@ func (t *thread) counted() bool {
 	return f != nil && !f.leaves && f.kind == operation
 }
 
+// intact tells whether the return address of the function is still where it was:
+// if not, the thread has left it in a way that was not noticed, and has called
+// others since.
+func (f *frame) intact(as *mm.AddressSpace) bool {
+	ret, ok := readWord(as, event.Addr(f.sp), 8)
+	return ok && ret == f.ret
+}
+
 // settle drops the frames that the thread left without returning, by what its
 // stack pointer is now.
 func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
 		f := &t.frames[n-1]
-		if !f.left(sp) {
+		if !f.left(sp) && (f.function == nil || f.intact(t.space.as)) {
 			return
 		}
 		r.unwind(t, f, at)
@@ -106,6 +117,13 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp
 		return
 	}
 	r.settle(t, sp, at)
+	switch e.function.kind {
+	case jump:
+		r.settle(t, t.landing(regs), at)
+		return
+	case catch:
+		return
+	}
 	if n := len(t.frames); n > 0 {
 		switch f := &t.frames[n-1]; {
 		case f.function == nil || f.sp != sp:
@@ -132,6 +150,29 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp
 		f.flags = event.Inner
 	}
 	r.enter(t, &f, at)
+}
+
+// Where jmp_buf has the stack pointer, in glibc and musl, and where glibc keeps
+// what it hides it with (setjmp.S and tcbhead_t of glibc for x86-64).
+const (
+	jumpSP      = 48
+	guardOffset = 0x30
+	guardTurn   = 17
+)
+
+// landing is the stack pointer that longjmp is about to go to. One that is
+// hidden can be told by where it lies when it is not.
+func (t *thread) landing(regs *emu.Regs) uint64 {
+	sp := regs.GPR[emu.RSP]
+	saved, _ := readWord(t.space.as, event.Addr(regs.GPR[emu.RDI]+jumpSP), 8)
+	guard, _ := readWord(t.space.as, event.Addr(regs.FSBase+guardOffset), 8)
+	clear := bits.RotateLeft64(saved, -guardTurn) ^ guard
+	for _, to := range []uint64{clear, saved} {
+		if _, mapped := t.space.as.Find(event.Addr(to)); mapped && to%8 == 0 {
+			return to
+		}
+	}
+	return sp
 }
 
 // leaving tells whether the thread is in a function that does not return, such

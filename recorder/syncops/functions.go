@@ -65,6 +65,9 @@ const (
 	resolver         // of an IFUNC: its result is the function
 	destructor       // of a key
 	routine          // that pthread_once may call
+	jump             // longjmp
+	catch            // an exception was caught, in the function that calls this
+	wrapper          // syscall(2): what it does is its caller's
 	spinClear        // pthread_spin_init and pthread_spin_unlock at one address
 )
 
@@ -259,6 +262,17 @@ var known = map[string]function{
 	"tss_create":    keys(event.OpC11TssCreate),
 	"tss_delete":    unkeys(event.OpC11TssDelete),
 	"tss_set":       {kind: setSpecific},
+
+	// How functions are left without returning.
+	"longjmp":           {kind: jump},
+	"_longjmp":          {kind: jump},
+	"siglongjmp":        {kind: jump},
+	"__longjmp_chk":     {kind: jump},
+	"__libc_longjmp":    {kind: jump},
+	"__libc_siglongjmp": {kind: jump},
+	"__cxa_begin_catch": {kind: catch},
+
+	"syscall": {kind: wrapper},
 
 	// Where a thread begins to run the destructors of its keys: in glibc,
 	// exported and not, and in musl.

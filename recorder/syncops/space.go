@@ -22,15 +22,16 @@ type space struct {
 	label string // for the names of objects: the thread that began it
 	users int    // threads
 
-	images  []*image // by address
-	entries map[event.Addr]entry
-	dynamic []bound // what calls told of: IFUNCs, once routines
-	keys    map[uint32]*tsdKey
-	handles map[uint64]handle
-	keyed   []event.Addr // destructors that have breakpoints now
-	dying   int          // threads that run destructors
-	tops    []*thread    // threads by stack top
-	symbols bool         // some operation was recognised
+	images   []*image // by address
+	entries  map[event.Addr]entry
+	wrappers []event.Addr // functions syscall
+	dynamic  []bound      // what calls told of: IFUNCs, once routines
+	keys     map[uint32]*tsdKey
+	handles  map[uint64]handle
+	keyed    []event.Addr // destructors that have breakpoints now
+	dying    int          // threads that run destructors
+	tops     []*thread    // threads by stack top
+	symbols  bool         // some operation was recognised
 }
 
 // image is a mapped ELF file.
@@ -70,6 +71,7 @@ func (s *space) fork(as *mm.AddressSpace, label string) *space {
 	n.entries = maps.Clone(s.entries)
 	n.dynamic = slices.Clone(s.dynamic)
 	n.handles = maps.Clone(s.handles)
+	n.wrappers = slices.Clone(s.wrappers)
 	for number, k := range s.keys {
 		copied := *k
 		n.keys[number] = &copied
@@ -187,6 +189,7 @@ func (s *space) nameImages() {
 // fillEntries makes the table of recognised addresses.
 func (s *space) fillEntries() {
 	s.entries = map[event.Addr]entry{}
+	s.wrappers = nil
 	s.symbols = false
 	for _, i := range s.images {
 		for _, p := range i.file.found {
@@ -195,7 +198,11 @@ func (s *space) fillEntries() {
 				e.function = &function{name: p.function.name, kind: resolver, target: p.function}
 			}
 			s.symbols = s.symbols || p.function.kind == operation
-			s.entries[event.Addr(p.addr+i.bias)] = e
+			if addr := event.Addr(p.addr + i.bias); p.function.kind == wrapper {
+				s.wrappers = append(s.wrappers, addr)
+			} else {
+				s.entries[addr] = e
+			}
 		}
 	}
 	s.dynamic = slices.DeleteFunc(s.dynamic, func(b bound) bool { return s.imageAt(b.addr) != b.image })

@@ -1,8 +1,10 @@
 package syncops_test
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
 // void are the operations whose functions have no result, or one that the test
@@ -36,6 +39,8 @@ func said(e event.Sync) string {
 		}
 	case e.Phase == event.Whole:
 		return e.Op.String()
+	case e.Phase == event.Unwound:
+		return e.Op.String() + " unwound"
 	case e.Phase == event.Return && slices.Contains(void, e.Op):
 		return e.Op.String()
 	case e.Phase == event.Return:
@@ -50,14 +55,18 @@ func (r *recording) sayings(t *testing.T, own func(e event.Sync) bool) string {
 	byThread := map[int][]string{}
 	for _, e := range r.syncs {
 		number := 0
-		if name := r.threads[e.Thread]; name != "1" {
+		name := r.threads[e.Thread]
+		if !own(e) {
+			continue
+		}
+		if name != "1" {
 			n, err := strconv.Atoi(strings.TrimPrefix(name, "1."))
 			if err != nil {
 				t.Fatalf("thread %d is called %q", e.Thread, name)
 			}
 			number = n
 		}
-		if line := said(e); line != "" && own(e) {
+		if line := said(e); line != "" {
 			byThread[number] = append(byThread[number], fmt.Sprintf("%d %s\n", number, line))
 		}
 	}
@@ -150,5 +159,126 @@ func TestOperationsAreThoseCalled(t *testing.T) {
 				r.nested(t)
 			}
 		})
+	}
+}
+
+// functionNames are the functions that operations come from, where they are not
+// "pthread_" and the operation's name.
+var functionNames = map[string]string{"tryjoin": "pthread_tryjoin_np", "timedjoin": "pthread_timedjoin_np"}
+
+func functionOf(op event.SyncOp) string {
+	name := op.String()
+	for _, prefix := range []string{"sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once"} {
+		if strings.HasPrefix(name, prefix) {
+			return name
+		}
+	}
+	if special, ok := functionNames[name]; ok {
+		return special
+	}
+	return "pthread_" + name
+}
+
+// called counts the program's calls of each function.
+func (r *recording) called() map[string]int {
+	counts := map[string]int{}
+	for _, e := range r.syncs {
+		if e.Effects&event.Inner == 0 && (e.Phase == event.Enter || e.Phase == event.Whole) {
+			counts[functionOf(e.Op)]++
+		}
+	}
+	return counts
+}
+
+// interposed are the counts that testdata/interpose.c printed.
+func interposed(out string) map[string]int {
+	counts := map[string]int{}
+	for _, line := range strings.Split(out, "\n") {
+		var name string
+		var n int
+		if _, err := fmt.Sscanf(line, "COUNT %s %d", &name, &n); err == nil {
+			counts[name] += n
+		}
+	}
+	return counts
+}
+
+const threadsScript = `
+import threading, queue, concurrent.futures
+q, done = queue.Queue(), []
+lock = threading.Lock()
+def work(n):
+    while True:
+        item = q.get()
+        if item is None:
+            break
+        with lock:
+            done.append(item * n)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+for t in threads: t.start()
+for i in range(20): q.put(i)
+for t in threads: q.put(None)
+for t in threads: t.join()
+with concurrent.futures.ThreadPoolExecutor(3) as pool:
+    print(len(done), sum(pool.map(lambda x: x * x, range(30))))
+`
+
+// TestCountsAreThoseOfAnInterposer compares with a library that counts the calls
+// from within the same run: real programs, whose counts depend on the
+// interleaving.
+func TestCountsAreThoseOfAnInterposer(t *testing.T) {
+	library := build(t, "interpose.c", "-shared", "-fPIC", "-ldl")
+	input := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(input, bytes.Repeat([]byte("what is compressed "), 40_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"all":      {build(t, "all.c")},
+		"standard": {build(t, "standard.cc")},
+		"pbzip2":   {"/usr/bin/pbzip2", "-f", "-k", "-b1", "-p4", input},
+		"python3":  {"/usr/bin/python3", "-c", threadsScript},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(args...)
+			c.Dir = filepath.Dir(input)
+			c.Env = append(c.Env, "LD_PRELOAD="+library)
+			for _, f := range []string{library, args[0]} {
+				c.Mounts = append(c.Mounts, heddle.Mount{Host: filepath.Dir(f), Guest: filepath.Dir(f)})
+			}
+			c.Seed = 7
+			r := record(t, c, heddle.SyncRecord{})
+			want := interposed(r.out)
+			if len(want) == 0 {
+				t.Fatalf("no counts in %q", r.out)
+			}
+			got := r.called()
+			for name, n := range want {
+				if got[name] != n {
+					t.Errorf("%s: %d recorded, %d counted", name, got[name], n)
+				}
+			}
+			r.nested(t)
+		})
+	}
+}
+
+// TestOperationsThatDoNotSimplyReturn compares with what the program says.
+func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
+	plugin := build(t, "plugin.c", "-shared", "-fPIC")
+	bin := build(t, "edges.c", "-ldl")
+	for seed := uint64(1); seed <= 3; seed++ {
+		c := config(bin, plugin)
+		c.Seed = seed
+		c.Mounts = []heddle.Mount{{Host: filepath.Dir(plugin), Guest: filepath.Dir(plugin)}}
+		r := record(t, c, heddle.SyncRecord{Custom: []syncops.Custom{{Name: "special", Effect: "acquire"}}})
+		own := r.ownCode(t, bin)
+		got := r.sayings(t, func(e event.Sync) bool {
+			name := r.threads[e.Thread] // other processes are silent
+			return (name == "1" || name == "1.1") && own(e)
+		})
+		if got != r.out {
+			t.Errorf("seed %d: %s", seed, firstDifference(got, r.out))
+		}
+		r.nested(t)
 	}
 }

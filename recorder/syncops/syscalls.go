@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -51,10 +52,14 @@ func (r *Recognizer) issueFutex(t *thread, args [6]uint64, at *event.Stamp) {
 		return
 	}
 	e.Thread = t.id
+	e.PC = r.caller(t)
+	if t.space.ofLibrary(t.space.imageAt(e.PC)) {
+		e.Effects |= event.Inner
+	}
 	e.Value = uint64(uint32(args[2]))
 	e.Object = r.object(t, at, e.Addr, false).id
 	r.emit(&e)
-	t.futex = &pendingFutex{e.Op, e.Object, e.Addr}
+	t.futex = &pendingFutex{e.Op, e.Object, e.Addr, e.PC, e.Effects & event.Inner}
 }
 
 // completeFutex records what became of it.
@@ -65,11 +70,29 @@ func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 	}
 	t.futex = nil
 	e := event.Sync{
-		Stamp: *at, Op: p.op, Phase: event.Return, Object: p.object, Addr: p.addr, Peer: event.NoThread, Result: int64(result),
+		Stamp: *at, Op: p.op, Phase: event.Return, Object: p.object, Addr: p.addr, PC: p.pc, Effects: p.inner, Peer: event.NoThread, Result: int64(result),
 	}
 	e.Thread = t.id
 	if p.op == event.OpFutexWait && result == 0 {
-		e.Effects = event.Acquire
+		e.Effects |= event.Acquire
 	}
 	r.emit(&e)
+}
+
+// wrapperSize is more than the function syscall takes in any C library.
+const wrapperSize = 64
+
+// caller is where the loaded thread, which has made a system call, made it, or
+// called syscall for it.
+func (r *Recognizer) caller(t *thread) event.Addr {
+	var regs emu.Regs
+	r.host.engine.Regs(&regs)
+	pc := event.Addr(regs.RIP)
+	for _, w := range t.space.wrappers {
+		if pc-w < wrapperSize {
+			ret, _ := readWord(t.space.as, event.Addr(regs.GPR[emu.RSP]), 8)
+			return event.Addr(ret)
+		}
+	}
+	return pc
 }

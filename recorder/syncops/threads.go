@@ -60,6 +60,8 @@ type pendingFutex struct {
 	op     event.SyncOp
 	object event.ObjectID
 	addr   event.Addr
+	pc     event.Addr
+	inner  event.Effects // Inner or none
 }
 
 // handle is the thread that a pthread_t stands for, until the C library uses

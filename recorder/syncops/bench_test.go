@@ -1,0 +1,27 @@
+package syncops_test
+
+import (
+	"io"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+)
+
+// BenchmarkRecording compares runs of a program that does little but lock, with
+// its operations recorded and not.
+func BenchmarkRecording(b *testing.B) {
+	bin := build(b, "locks.c")
+	for name, what := range map[string]*heddle.SyncRecord{
+		"off": nil, "functions": {}, "atomics": {Atomics: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				c := config(bin)
+				if what != nil {
+					c.Record = &heddle.Record{To: io.Discard, Sync: what}
+				}
+				plain(b, c)
+			}
+		})
+	}
+}
