@@ -1,0 +1,335 @@
+#include "lift.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <valgrind/libvex.h>
+#include <valgrind/libvex_guest_amd64.h>
+#include <valgrind/libvex_ir.h>
+
+// What the library prints, and where it jumps when it gives up.
+static char printed[256];
+static size_t nprinted;
+static jmp_buf gave_up;
+
+// The first words are the ones that count.
+static void log_bytes(const HChar *text, SizeT n) {
+  size_t room = sizeof printed - 1 - nprinted;
+  if (n > room) n = room;
+  memcpy(printed + nprinted, text, n);
+  nprinted += n;
+}
+
+static __attribute__((noreturn)) void give_up(void) { longjmp(gave_up, 1); }
+
+static void init(void) {
+  static bool done;
+  if (done) return;
+  VexControl control;
+  LibVEX_default_VexControl(&control);
+  control.iropt_level = 1;
+  control.iropt_unroll_thresh = 0;
+  control.guest_chase = False;
+  control.guest_max_insns = 99;
+  LibVEX_Init(give_up, log_bytes, 0, &control);
+  done = true;
+}
+
+static Bool never_chase(void *opaque, Addr to) {
+  (void)opaque;
+  (void)to;
+  return False;
+}
+
+static UInt no_self_check(void *opaque, VexRegisterUpdates *control, const VexGuestExtents *extents) {
+  (void)opaque;
+  (void)control;
+  (void)extents;
+  return 0;
+}
+
+// ---- writing ----------------------------------------------------------------
+
+static void word(struct heddle_words *w, uint64_t value) {
+  if (w->n == w->room) {
+    w->room = w->room ? 2 * w->room : 256;
+    w->at = realloc(w->at, w->room * sizeof *w->at);
+    if (!w->at) abort();
+  }
+  w->at[w->n++] = value;
+}
+
+static void constant(struct heddle_words *w, const IRConst *c) {
+  word(w, typeOfIRConst(c) - Ity_INVALID);
+  switch (c->tag) {
+    case Ico_U1: word(w, c->Ico.U1 != 0); break;
+    case Ico_U8: word(w, c->Ico.U8); break;
+    case Ico_U16: word(w, c->Ico.U16); break;
+    case Ico_U32: word(w, c->Ico.U32); break;
+    case Ico_U64: word(w, c->Ico.U64); break;
+    case Ico_F32: {
+      uint32_t bits;
+      memcpy(&bits, &c->Ico.F32, sizeof bits);
+      word(w, bits);
+      break;
+    }
+    case Ico_F32i: word(w, c->Ico.F32i); break;
+    case Ico_F64: {
+      uint64_t bits;
+      memcpy(&bits, &c->Ico.F64, sizeof bits);
+      word(w, bits);
+      break;
+    }
+    case Ico_F64i: word(w, c->Ico.F64i); break;
+    case Ico_U128: word(w, c->Ico.U128); break;
+    case Ico_V128: word(w, c->Ico.V128); break;
+    case Ico_V256: word(w, c->Ico.V256); break;
+  }
+}
+
+static void array(struct heddle_words *w, const IRRegArray *a) {
+  word(w, (uint64_t)a->base);
+  word(w, a->elemTy - Ity_INVALID);
+  word(w, (uint64_t)a->nElems);
+}
+
+static void expr(struct heddle_words *w, const IRExpr *e);
+
+static void optional(struct heddle_words *w, const IRExpr *e) {
+  word(w, e != NULL);
+  if (e) expr(w, e);
+}
+
+static void callee(struct heddle_words *w, const IRCallee *c, IRExpr *const *args) {
+  word(w, (uintptr_t)c->name);
+  size_t n = 0;
+  while (args[n]) n++;
+  word(w, n);
+  for (size_t i = 0; i < n; i++) expr(w, args[i]);
+}
+
+static void operation(struct heddle_words *w, IROp op, unsigned n, IRExpr *const *args) {
+  word(w, op - Iop_INVALID);
+  word(w, n);
+  for (unsigned i = 0; i < n; i++) expr(w, args[i]);
+}
+
+static void expr(struct heddle_words *w, const IRExpr *e) {
+  // All operations look alike.
+  bool op = e->tag == Iex_Qop || e->tag == Iex_Triop || e->tag == Iex_Binop;
+  word(w, (op ? Iex_Unop : e->tag) - Iex_Binder);
+  switch (e->tag) {
+    case Iex_Get:
+      word(w, (uint64_t)e->Iex.Get.offset);
+      word(w, e->Iex.Get.ty - Ity_INVALID);
+      return;
+    case Iex_GetI:
+      array(w, e->Iex.GetI.descr);
+      expr(w, e->Iex.GetI.ix);
+      word(w, (uint64_t)e->Iex.GetI.bias);
+      return;
+    case Iex_RdTmp:
+      word(w, e->Iex.RdTmp.tmp);
+      return;
+    case Iex_Qop: {
+      const IRQop *q = e->Iex.Qop.details;
+      operation(w, q->op, 4, (IRExpr *[]){q->arg1, q->arg2, q->arg3, q->arg4});
+      return;
+    }
+    case Iex_Triop: {
+      const IRTriop *t = e->Iex.Triop.details;
+      operation(w, t->op, 3, (IRExpr *[]){t->arg1, t->arg2, t->arg3});
+      return;
+    }
+    case Iex_Binop:
+      operation(w, e->Iex.Binop.op, 2, (IRExpr *[]){e->Iex.Binop.arg1, e->Iex.Binop.arg2});
+      return;
+    case Iex_Unop:
+      operation(w, e->Iex.Unop.op, 1, (IRExpr *[]){e->Iex.Unop.arg});
+      return;
+    case Iex_Load:
+      word(w, e->Iex.Load.ty - Ity_INVALID);
+      expr(w, e->Iex.Load.addr);
+      return;
+    case Iex_Const:
+      constant(w, e->Iex.Const.con);
+      return;
+    case Iex_ITE:
+      expr(w, e->Iex.ITE.cond);
+      expr(w, e->Iex.ITE.iftrue);
+      expr(w, e->Iex.ITE.iffalse);
+      return;
+    case Iex_CCall:
+      word(w, e->Iex.CCall.retty - Ity_INVALID);
+      callee(w, e->Iex.CCall.cee, e->Iex.CCall.args);
+      return;
+    case Iex_VECRET:
+    case Iex_GSPTR:
+    case Iex_Binder:
+      return;
+  }
+}
+
+// A temporary, or -1.
+static void temporary(struct heddle_words *w, IRTemp t) { word(w, t == IRTemp_INVALID ? UINT64_MAX : t); }
+
+static void dirty(struct heddle_words *w, const IRDirty *d) {
+  temporary(w, d->tmp);
+  expr(w, d->guard);
+  callee(w, d->cee, d->args);
+  word(w, d->mFx);
+  word(w, (uint64_t)d->mSize);
+  optional(w, d->mAddr);
+  word(w, (uint64_t)d->nFxState);
+  for (int i = 0; i < d->nFxState; i++) {
+    word(w, d->fxState[i].fx);
+    word(w, d->fxState[i].offset);
+    word(w, d->fxState[i].size);
+    word(w, d->fxState[i].nRepeats);
+    word(w, d->fxState[i].repeatLen);
+  }
+}
+
+static void cas(struct heddle_words *w, const IRCAS *c) {
+  temporary(w, c->oldHi);
+  temporary(w, c->oldLo);
+  expr(w, c->addr);
+  optional(w, c->expdHi);
+  expr(w, c->expdLo);
+  optional(w, c->dataHi);
+  expr(w, c->dataLo);
+}
+
+static void statement(struct heddle_words *w, const IRStmt *s) {
+  word(w, s->tag - Ist_NoOp);
+  switch (s->tag) {
+    case Ist_IMark:
+      word(w, s->Ist.IMark.addr);
+      word(w, s->Ist.IMark.len);
+      return;
+    case Ist_Put:
+      word(w, (uint64_t)s->Ist.Put.offset);
+      expr(w, s->Ist.Put.data);
+      return;
+    case Ist_PutI:
+      array(w, s->Ist.PutI.details->descr);
+      expr(w, s->Ist.PutI.details->ix);
+      word(w, (uint64_t)s->Ist.PutI.details->bias);
+      expr(w, s->Ist.PutI.details->data);
+      return;
+    case Ist_WrTmp:
+      word(w, s->Ist.WrTmp.tmp);
+      expr(w, s->Ist.WrTmp.data);
+      return;
+    case Ist_Store:
+      expr(w, s->Ist.Store.addr);
+      expr(w, s->Ist.Store.data);
+      return;
+    case Ist_StoreG:
+      expr(w, s->Ist.StoreG.details->guard);
+      expr(w, s->Ist.StoreG.details->addr);
+      expr(w, s->Ist.StoreG.details->data);
+      return;
+    case Ist_LoadG:
+      word(w, s->Ist.LoadG.details->dst);
+      word(w, s->Ist.LoadG.details->cvt - ILGop_INVALID);
+      expr(w, s->Ist.LoadG.details->guard);
+      expr(w, s->Ist.LoadG.details->addr);
+      expr(w, s->Ist.LoadG.details->alt);
+      return;
+    case Ist_CAS:
+      cas(w, s->Ist.CAS.details);
+      return;
+    case Ist_Dirty:
+      dirty(w, s->Ist.Dirty.details);
+      return;
+    case Ist_MBE:
+      word(w, s->Ist.MBE.event - Imbe_Fence);
+      return;
+    case Ist_Exit:
+      expr(w, s->Ist.Exit.guard);
+      constant(w, s->Ist.Exit.dst);
+      word(w, s->Ist.Exit.jk - Ijk_INVALID);
+      return;
+    case Ist_NoOp:
+    case Ist_AbiHint:
+    case Ist_LLSC:  // x86 has none
+      return;
+  }
+}
+
+// How many statements belong to instructions before end.
+static int statements_before(const IRSB *sb, uint64_t end) {
+  for (int i = 0; i < sb->stmts_used; i++)
+    if (sb->stmts[i]->tag == Ist_IMark && sb->stmts[i]->Ist.IMark.addr >= end) return i;
+  return sb->stmts_used;
+}
+
+static void block(struct heddle_words *w, const IRSB *sb, uint64_t end) {
+  word(w, (uint64_t)sb->tyenv->types_used);
+  for (int i = 0; i < sb->tyenv->types_used; i++) word(w, sb->tyenv->types[i] - Ity_INVALID);
+  int n = statements_before(sb, end);
+  word(w, (uint64_t)n);
+  for (int i = 0; i < n; i++) statement(w, sb->stmts[i]);
+  if (n == sb->stmts_used) {
+    expr(w, sb->next);
+    word(w, sb->jumpkind - Ijk_INVALID);
+  } else {
+    expr(w, IRExpr_Const(IRConst_U64(end)));
+    word(w, Ijk_Boring - Ijk_INVALID);
+  }
+}
+
+// ---- lifting ----------------------------------------------------------------
+
+// Lifts the block at the beginning of code. The library knows no end of code:
+// behind code there must be an instruction that is invalid, where it stops.
+// Returns 0, or -1 if the library gave up.
+int heddle_lift(const uint8_t *code, size_t size, uint64_t address, struct heddle_words *out) {
+  init();
+  out->n = 0;
+  if (setjmp(gave_up)) return -1;
+  VexTranslateArgs args;
+  VexGuestExtents extents;
+  memset(&args, 0, sizeof args);
+  args.arch_guest = args.arch_host = VexArchAMD64;
+  LibVEX_default_VexArchInfo(&args.archinfo_guest);
+  args.archinfo_guest.endness = VexEndnessLE;
+  args.archinfo_guest.hwcaps = VEX_HWCAPS_AMD64_SSE3 | VEX_HWCAPS_AMD64_SSSE3 | VEX_HWCAPS_AMD64_CX16;
+  args.archinfo_host = args.archinfo_guest;
+  LibVEX_default_VexAbiInfo(&args.abiinfo_both);
+  args.abiinfo_both.guest_stack_redzone_size = 128;
+  args.abiinfo_both.guest_amd64_assume_fs_is_const = True;
+  args.abiinfo_both.guest_amd64_assume_gs_is_const = True;
+  args.guest_bytes = code;
+  args.guest_bytes_addr = address;
+  args.chase_into_ok = never_chase;
+  args.guest_extents = &extents;
+  args.needs_self_check = no_self_check;
+  // Of a back end that is not run; the library only wants them to be there.
+  args.disp_cp_chain_me_to_slowEP = args.disp_cp_chain_me_to_fastEP = (const void *)give_up;
+  args.disp_cp_xindir = args.disp_cp_xassisted = (const void *)give_up;
+  VexTranslateResult result;
+  VexRegisterUpdates control = VexRegUpdUnwindregsAtMemAccess;
+  const IRSB *sb = LibVEX_FrontEnd(&args, &result, &control);
+  if (!sb || result.status != VexTransOK) return -1;
+  block(out, sb, address + size);
+  return 0;
+}
+
+// The name that the library prints for an operation.
+size_t heddle_op_name(int op, char *out, size_t room) {
+  init();
+  nprinted = 0;
+  if (setjmp(gave_up)) return 0;
+  ppIROp((IROp)(Iop_INVALID + op));
+  size_t n = nprinted < room ? nprinted : room;
+  memcpy(out, printed, n);
+  return n;
+}
+
+// A name that is among the words.
+const char *heddle_text(uint64_t word) { return (const char *)(uintptr_t)word; }
+
+int heddle_op_count(void) { return Iop_LAST - Iop_INVALID; }

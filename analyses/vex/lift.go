@@ -1,0 +1,248 @@
+package vex
+
+/*
+#cgo CFLAGS: -std=gnu11 -Wall -Wextra -Werror -O2
+#cgo LDFLAGS: -L/usr/lib/x86_64-linux-gnu/valgrind -lvex-amd64-linux -lgcc-sup-amd64-linux
+#include <stdlib.h>
+#include "lift.h"
+
+#cgo noescape heddle_lift
+#cgo nocallback heddle_lift
+#cgo noescape heddle_op_name
+#cgo nocallback heddle_op_name
+*/
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// library guards libVEX, which works on one block at a time and in memory of
+// its own.
+var library sync.Mutex
+
+// invalid is UD2 several times over: where libVEX finds it, a block ends.
+const invalid = "\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b"
+
+// Lift lifts the code at an address, up to its end, the first branch or the
+// 99th instruction, whichever comes first. The code must begin with an
+// instruction that is all there. It is an error if libVEX cannot decode the
+// first instruction.
+func Lift(code []byte, addr uint64) (*Block, error) {
+	if len(code) == 0 {
+		return nil, fmt.Errorf("lift the code at %#x: there is none", addr)
+	}
+	padded := append(append(make([]byte, 0, len(code)+len(invalid)), code...), invalid...)
+	library.Lock()
+	defer library.Unlock()
+	var words C.struct_heddle_words
+	defer func() { C.free(unsafe.Pointer(words.at)) }()
+	if C.heddle_lift((*C.uint8_t)(unsafe.Pointer(&padded[0])), C.size_t(len(code)), C.uint64_t(addr), &words) != 0 {
+		return nil, fmt.Errorf("lift the code at %#x: libVEX gave up on % x", addr, code[:min(len(code), 15)])
+	}
+	r := reader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n))}
+	b := r.block()
+	b.Addr = addr
+	for _, s := range b.Stmts {
+		if m, ok := s.(*Mark); ok {
+			b.Size = int(m.Addr-addr) + m.Len
+		}
+	}
+	if b.Jump == JumpNoDecode && b.Size == 0 {
+		return nil, fmt.Errorf("lift the code at %#x: libVEX does not know % x", addr, code[:min(len(code), 15)])
+	}
+	return b, nil
+}
+
+var opNames = sync.OnceValue(func() []string {
+	library.Lock()
+	defer library.Unlock()
+	names := make([]string, int(C.heddle_op_count()))
+	var text [64]byte
+	for i := range names {
+		n := C.heddle_op_name(C.int(i), (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)))
+		names[i] = string(text[:n])
+	}
+	return names
+})
+
+func (o Op) String() string {
+	if names := opNames(); int(o) < len(names) {
+		return names[o]
+	}
+	return fmt.Sprintf("Op%d", uint16(o))
+}
+
+// reader takes a block out of the words that lift.c writes.
+type reader struct {
+	words []uint64
+	types []Type
+}
+
+func (r *reader) word() uint64 {
+	w := r.words[0]
+	r.words = r.words[1:]
+	return w
+}
+
+func (r *reader) int() int { return int(int64(r.word())) }
+
+func (r *reader) typ() Type { return Type(r.word()) }
+
+func (r *reader) block() *Block {
+	b := &Block{Types: make([]Type, r.int())}
+	for i := range b.Types {
+		b.Types[i] = r.typ()
+	}
+	for range r.int() {
+		if s := r.stmt(); s != nil {
+			b.Stmts = append(b.Stmts, s)
+		}
+	}
+	b.Next = r.expr()
+	b.Jump = JumpKind(r.word())
+	return b
+}
+
+// Tags of statements: what IRStmtTag has, counted from Ist_NoOp.
+const (
+	tagNoOp = iota
+	tagMark
+	tagAbiHint
+	tagPut
+	tagPutI
+	tagAssign
+	tagStore
+	tagLoadG
+	tagStoreG
+	tagCAS
+	tagLLSC
+	tagDirty
+	tagFence
+	tagExit
+)
+
+func (r *reader) stmt() Stmt {
+	switch tag := r.word(); tag {
+	case tagNoOp, tagAbiHint:
+		return nil
+	case tagMark:
+		return &Mark{Addr: r.word(), Len: r.int()}
+	case tagPut:
+		return &Put{Offset: r.int(), Data: r.expr()}
+	case tagPutI:
+		return &PutI{Array: r.array(), Index: r.expr(), Bias: r.int(), Data: r.expr()}
+	case tagAssign:
+		return &Assign{Temp: Temp(r.int()), Data: r.expr()}
+	case tagStore:
+		return &Store{Addr: r.expr(), Data: r.expr()}
+	case tagStoreG:
+		return &Store{Guard: r.expr(), Addr: r.expr(), Data: r.expr()}
+	case tagLoadG:
+		return &LoadG{Temp: Temp(r.int()), Cvt: LoadCvt(r.word()), Guard: r.expr(), Addr: r.expr(), Alt: r.expr()}
+	case tagCAS:
+		return &CAS{
+			OldHi: Temp(r.int()), OldLo: Temp(r.int()), Addr: r.expr(),
+			ExpectedHi: r.optional(), ExpectedLo: r.expr(), DataHi: r.optional(), DataLo: r.expr(),
+		}
+	case tagDirty:
+		return r.dirty()
+	case tagFence:
+		r.word() // libVEX has one kind for x86
+		return &Fence{}
+	case tagExit:
+		s := &Exit{Guard: r.expr()}
+		r.typ()
+		s.Dst, s.Jump = r.word(), JumpKind(r.word())
+		return s
+	default:
+		panic(fmt.Sprintf("bug: statement tag %d", tag))
+	}
+}
+
+func (r *reader) dirty() *Dirty {
+	d := &Dirty{Temp: Temp(r.int()), Guard: r.expr()}
+	d.Callee, d.Args = r.callee()
+	d.Effect, d.MemSize, d.MemAddr = effect(r.word()), r.int(), r.optional()
+	for range r.int() {
+		d.State = append(d.State, StateEffect{
+			Effect: effect(r.word()), Offset: r.int(), Size: r.int(), Repeats: r.int(), RepeatLen: r.int(),
+		})
+	}
+	return d
+}
+
+// effect converts an IREffect, whose first is Ifx_None, 0x1B00. In fxState it is
+// kept in 16 bits.
+func effect(w uint64) Effect { return Effect(uint16(w) - 0x1b00) }
+
+func (r *reader) array() Array { return Array{Base: r.int(), Elem: r.typ(), Count: r.int()} }
+
+func (r *reader) callee() (string, []Expr) {
+	name := C.GoString(C.heddle_text(C.uint64_t(r.word())))
+	return name, r.exprs()
+}
+
+func (r *reader) exprs() []Expr {
+	args := make([]Expr, r.int())
+	for i := range args {
+		args[i] = r.expr()
+	}
+	return args
+}
+
+func (r *reader) optional() Expr {
+	if r.word() == 0 {
+		return nil
+	}
+	return r.expr()
+}
+
+// Tags of expressions: what IRExprTag has, counted from Iex_Binder.
+const (
+	tagBinder = iota
+	tagGet
+	tagGetI
+	tagRead
+	tagQop
+	tagTriop
+	tagBinop
+	tagOperation // Iex_Unop
+	tagLoad
+	tagConst
+	tagITE
+	tagCall
+	tagVectorResult
+	tagStatePointer
+)
+
+func (r *reader) expr() Expr {
+	switch tag := r.word(); tag {
+	case tagGet:
+		return &Get{Offset: r.int(), Type: r.typ()}
+	case tagGetI:
+		return &GetI{Array: r.array(), Index: r.expr(), Bias: r.int()}
+	case tagRead:
+		return &Read{Temp: Temp(r.int())}
+	case tagOperation:
+		return &Operation{Op: Op(r.word()), Args: r.exprs()}
+	case tagLoad:
+		return &Load{Type: r.typ(), Addr: r.expr()}
+	case tagConst:
+		return &Const{Type: r.typ(), Bits: r.word()}
+	case tagITE:
+		return &ITE{Cond: r.expr(), Then: r.expr(), Else: r.expr()}
+	case tagCall:
+		c := &Call{Type: r.typ()}
+		c.Callee, c.Args = r.callee()
+		return c
+	case tagVectorResult:
+		return &VectorResult{}
+	case tagStatePointer:
+		return &StatePointer{}
+	default:
+		panic(fmt.Sprintf("bug: expression tag %d", tag))
+	}
+}

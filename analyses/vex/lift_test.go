@@ -1,0 +1,178 @@
+package vex
+
+import (
+	"bufio"
+	"debug/elf"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// bytesOf assembles Intel-syntax source.
+func bytesOf(t testing.TB, source string) []byte {
+	t.Helper()
+	object := t.TempDir() + "/a.o"
+	as := exec.Command("as", "-o", object, "-")
+	as.Stdin = strings.NewReader(".intel_syntax noprefix\n" + source + "\n")
+	if out, err := as.CombinedOutput(); err != nil {
+		t.Fatalf("as: %v\n%s", err, out)
+	}
+	f, err := elf.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	code, err := f.Section(".text").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func lift(t testing.TB, source string) *Block {
+	t.Helper()
+	b, err := Lift(bytesOf(t, source), 0x400000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func expectLines(t *testing.T, b *Block, want ...string) {
+	t.Helper()
+	text := b.String()
+	for _, line := range want {
+		if !strings.Contains(text, line) {
+			t.Errorf("no %q in\n%s", line, text)
+		}
+	}
+}
+
+// What libvex_ir.h says that the statements look like.
+func TestLift(t *testing.T) {
+	expectLines(t, lift(t, "add rax, rbx\n nop"),
+		"IMark(0x400000, 3)", "Add64(", "PUT(16) = ", "IMark(0x400003, 1)", "goto {Boring} 0x400004:I64")
+	expectLines(t, lift(t, "lock cmpxchg [rdx], rcx\n ret"), "CASle(", "goto {Ret} ")
+	expectLines(t, lift(t, "lock cmpxchg16b [rdi]"), " = CASle(")
+	expectLines(t, lift(t, "addsd xmm0, xmm1\n jmp rax"), "GET:V128(224)", "Add64F0x2(", "goto {Boring} t")
+	expectLines(t, lift(t, "fld1\n faddp\n call rax"), "PUTI(776:8xF64)", "GETI(776:8xF64)", "goto {Call} ")
+	expectLines(t, lift(t, "test eax, eax\n jnz .+7"), "if (t", "goto {Boring} 0x400009:I64")
+	expectLines(t, lift(t, "cpuid\n mfence\n syscall"), "DIRTY 0x1:I1 MoFX-gst(16,8)", "GSPTR", "MBusEvent-Fence", "goto {Sys_syscall} ")
+	expectLines(t, lift(t, "rep stosb"), "goto {Boring} 0x400002\n", "STle(", "goto {Boring} 0x400000:I64")
+	expectLines(t, lift(t, "seta al\n ret"), "amd64g_calculate_condition(")
+	expectLines(t, lift(t, "ud2"), "goto {NoDecode} 0x400000:I64")
+}
+
+// A block is not longer than what was given, nor than libVEX's limit.
+func TestSize(t *testing.T) {
+	long := lift(t, strings.Repeat("inc eax\n", 150))
+	if long.Size != 99*2 {
+		t.Errorf("%d bytes, want 99 instructions of 2", long.Size)
+	}
+	code := bytesOf(t, "mov eax, 1\n mov ebx, 2\n ret")
+	for _, c := range []struct{ n, size int }{{5, 5}, {10, 10}, {11, 11}} {
+		b, err := Lift(code[:c.n], 0)
+		if err != nil || b.Size != c.size {
+			t.Errorf("%d bytes of code: %v, %v", c.n, b, err)
+		}
+	}
+	if _, err := Lift(nil, 0); err == nil {
+		t.Error("no code is lifted")
+	}
+}
+
+// Undecodable code is a NoDecode block, or an error that names it.
+func TestUndecodable(t *testing.T) {
+	b, err := Lift([]byte{0x0f, 0xff, 0xff, 0xff}, 0x1000)
+	if err == nil && b.Jump != JumpNoDecode {
+		t.Errorf("lifted: %v", b)
+	}
+	if err != nil && !strings.Contains(err.Error(), "0x1000") {
+		t.Error(err)
+	}
+}
+
+var disassembled = regexp.MustCompile(`^ +([0-9a-f]+):\t((?:[0-9a-f]{2} )+)`)
+
+// The instructions of a real library are where the disassembler has them.
+func TestInstructionBoundaries(t *testing.T) {
+	path := "/lib/x86_64-linux-gnu/libm.so.6"
+	out, err := exec.Command("objdump", "-d", "-w", "-j", ".text", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[uint64]int{}
+	var order []uint64
+	lines := bufio.NewScanner(strings.NewReader(string(out)))
+	for lines.Scan() {
+		if m := disassembled.FindStringSubmatch(lines.Text()); m != nil {
+			pc, _ := strconv.ParseUint(m[1], 16, 64)
+			at[pc] = len(m[2]) / 3
+			order = append(order, pc)
+		}
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := f.Section(".text")
+	code, err := text.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifted, instructions := 0, 0
+	for _, pc := range order[:min(len(order), 40_000)] {
+		if lifted > 0 && pc%7 != 0 {
+			continue
+		}
+		offset := pc - text.Addr
+		b, err := Lift(code[offset:min(offset+200, uint64(len(code)))], pc)
+		if err != nil {
+			continue // AVX, which no program under study may use
+		}
+		lifted++
+		for _, s := range b.Stmts {
+			// objdump shows FWAIT with the instruction behind it as one.
+			if m, ok := s.(*Mark); ok && code[m.Addr-text.Addr] != 0x9b && code[m.Addr-text.Addr-1] != 0x9b {
+				if at[m.Addr] != m.Len {
+					t.Fatalf("instruction at %#x has %d bytes, objdump says %d", m.Addr, m.Len, at[m.Addr])
+				}
+				instructions++
+			}
+		}
+	}
+	if lifted < 1000 {
+		t.Errorf("only %d blocks were lifted", lifted)
+	}
+	t.Logf("%d blocks, %d instructions", lifted, instructions)
+}
+
+// Invariant 1.
+func TestSameCodeSameBlock(t *testing.T) {
+	const source = "mov eax, [rdi]\n add eax, 3\n mov [rdi+4], eax\n sqrtsd xmm0, xmm1\n ja .+10"
+	one := lift(t, source)
+	lift(t, "ret")
+	if other := lift(t, source); fmt.Sprint(one) != fmt.Sprint(other) {
+		t.Errorf("%v\n%v", one, other)
+	}
+}
+
+func TestOpNames(t *testing.T) {
+	names := opNames()
+	if len(names) < 1000 || names[1] != "Add8" {
+		t.Errorf("%d names, the first is %q", len(names), names[1])
+	}
+}
+
+func BenchmarkLift(b *testing.B) {
+	code := bytesOf(b, "mov eax, [rdi]\n add eax, 3\n mov [rdi+4], eax\n ja .+10")
+	for b.Loop() {
+		if _, err := Lift(code, 0x400000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
