@@ -1,0 +1,91 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Load makes a trace again of what Dump wrote with no options. The name is for
+// errors.
+func Load(out io.Writer, name string, in io.Reader) error {
+	l := loader{w: NewWriter(out), name: name}
+	lines := bufio.NewReaderSize(in, 1<<16)
+	err := l.all(lines)
+	if err != nil && !errors.Is(err, errText) {
+		err = errText.Wrap(err, name, l.at, "the line cannot be read")
+	}
+	return errors.Join(err, l.w.Close())
+}
+
+type loader struct {
+	w     *Writer
+	name  string
+	at    int // the line's number
+	chunk *open
+}
+
+func (l *loader) all(in *bufio.Reader) error {
+	for {
+		text, err := in.ReadString('\n')
+		if err == io.EOF && text == "" {
+			l.flush()
+			return nil
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		l.at++
+		if err := l.line(strings.TrimSuffix(text, "\n")); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *loader) line(text string) error {
+	switch {
+	case l.at == 1:
+		if text != textHeader {
+			return errText.New(l.name, 1, "the first line is not \""+textHeader+"\"")
+		}
+		return nil
+	case strings.HasPrefix(text, "chunk kind="):
+		l.flush()
+		c, err := parseChunk(text)
+		if err != nil {
+			return errText.New(l.name, l.at, err)
+		}
+		l.chunk = &open{Chunk: c}
+		return nil
+	case l.chunk == nil:
+		return errText.New(l.name, l.at, "there is no chunk for the line")
+	}
+	record, err := parseLine(l.chunk.Kind, text)
+	if err != nil {
+		return errText.New(l.name, l.at, err)
+	}
+	return l.append(record)
+}
+
+func (l *loader) append(record []byte) error {
+	c := l.chunk
+	if !c.Bytes {
+		c.raw = binary.AppendUvarint(c.raw, uint64(len(record)))
+		c.Records++
+	}
+	c.raw = append(c.raw, record...)
+	if len(c.raw) > maxRaw {
+		return errText.New(l.name, l.at, "the chunk is too large")
+	}
+	return nil
+}
+
+// flush writes the chunk that is complete.
+func (l *loader) flush() {
+	if l.chunk != nil {
+		l.w.queue <- l.chunk
+		l.chunk = nil
+	}
+}
