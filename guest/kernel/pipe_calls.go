@@ -156,6 +156,9 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 		if errno == unix.EAGAIN {
 			return 0, t.spliceWait(out, nonblock)
 		}
+		if s, ok := out.Impl.(*socketFile); ok && errno == unix.EPIPE && s.Signals() {
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		}
 		return 0, errno
 	}
 	got, errno := t.spliceIn(c, in, inAt, buf)
@@ -178,6 +181,14 @@ func (t *Task) spliceWait(f *vfs.File, nonblock bool) unix.Errno {
 	return t.wait(errRestart, forever, f.Waiters())
 }
 
+// positionless is the errno of an offset for something that has no positions.
+func positionless(errno unix.Errno) unix.Errno {
+	if errno == unix.ESPIPE {
+		return unix.EINVAL
+	}
+	return errno
+}
+
 // spliceOut writes to a side at an offset in guest memory, or at its position.
 func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, unix.Errno) {
 	if at == 0 {
@@ -189,7 +200,7 @@ func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, u
 	}
 	n, errno := out.Pwrite(c, p, pos.at)
 	if errno != 0 {
-		return n, errno
+		return n, positionless(errno)
 	}
 	pos.at += int64(n)
 	return n, pos.store(t, out)
@@ -206,7 +217,7 @@ func (t *Task) spliceIn(c *vfs.Ctx, in *vfs.File, at uint64, p []byte) (int, uni
 	}
 	n, errno := in.Pread(c, p, pos.at)
 	if errno != 0 {
-		return n, errno
+		return n, positionless(errno)
 	}
 	pos.at += int64(n)
 	return n, pos.store(t, in)

@@ -159,12 +159,29 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if f.Nonblock() || !waits {
 		return 0, errno
 	}
-	busy := errno
-	if errno = t.socketWait(s, true, q); errno == unix.ETIMEDOUT {
-		return 0, busy
+	busy, again := t.call.data.(unix.Errno)
+	if !again { // the first attempt says what a time-out answers
+		busy = errno
+		t.call.data = busy
 	}
-	return 0, errno
+	if busy == unix.EAGAIN || s.Timeout(true) > 0 {
+		errno = t.socketWait(s, true, q)
+	} else {
+		errno = t.wait(errRestart, t.deadlineIn(connectTimeout), q)
+	}
+	switch {
+	case errno != unix.ETIMEDOUT:
+		return 0, errno
+	case busy == unix.EINPROGRESS && s.Timeout(true) == 0:
+		s.GiveUp()
+		return 0, errno
+	}
+	return 0, busy
 }
+
+// connectTimeout is when a TCP connection that is not answered fails, in ns
+// (net.ipv4.tcp_syn_retries).
+const connectTimeout = 131e9
 
 // socketWait waits for as long as the socket's time-outs allow. A call with a
 // time-out is not restarted after a signal, not even after one without a handler

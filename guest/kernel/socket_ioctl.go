@@ -15,7 +15,8 @@ func (x *socketFile) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, un
 	if cmd == unix.SIOCGIFCONF {
 		return 0, t.interfaces(arg)
 	}
-	if cmd != unix.SIOCGIFNAME && (cmd < unix.SIOCGIFFLAGS || cmd > unix.SIOCGIFINDEX) {
+	known := cmd == unix.SIOCGIFNAME || cmd == unix.SIOCGIFTXQLEN || cmd >= unix.SIOCGIFFLAGS && cmd <= unix.SIOCGIFINDEX
+	if !known {
 		out, errno := x.Ioctl(cmd, 0)
 		if errno != 0 {
 			return 0, errno
@@ -65,6 +66,8 @@ func describeInterface(cmd uint32, raw []byte) unix.Errno {
 		copy(value, append([]byte{unix.ARPHRD_LOOPBACK & 0xff, unix.ARPHRD_LOOPBACK >> 8}, make([]byte, 14)...))
 	case unix.SIOCGIFINDEX:
 		putU32(value, 1)
+	case unix.SIOCGIFTXQLEN:
+		putU32(value, 1000)
 	default:
 		return unix.EINVAL
 	}

@@ -88,6 +88,9 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 		if errno != 0 {
+			if done > 0 && errno != unix.EAGAIN {
+				s.SetError(errno) // for the next call
+			}
 			return partial(done, errno)
 		}
 		done++

@@ -156,6 +156,9 @@ func (s *Socket) Recv(in *Incoming) unix.Errno {
 	return errno
 }
 
+// SetError sets the error that the next call reports.
+func (s *Socket) SetError(errno unix.Errno) { s.fail(errno) }
+
 // Least is how many bytes a stream waits for, SO_RCVLOWAT.
 func (s *Socket) Least() int {
 	if n, ok := s.opts.values[option{unix.SOL_SOCKET, unix.SO_RCVLOWAT}]; ok {

@@ -2,6 +2,7 @@ package sock
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,11 +44,7 @@ func (s *Socket) netlinkSend(out *Outgoing) unix.Errno {
 			break
 		}
 		if h.flags&unix.NLM_F_REQUEST != 0 {
-			family := byte(0)
-			if h.size > unix.SizeofNlMsghdr {
-				family = b[unix.SizeofNlMsghdr]
-			}
-			s.answer(&h, family, b[:unix.SizeofNlMsghdr])
+			s.answer(&h, b[:h.size])
 		}
 		b = b[min(len(b), align4(int(h.size))):]
 	}
@@ -74,13 +71,22 @@ func (h *request) reply(kind, flags uint16, body []byte) []byte {
 	return append(b, make([]byte, align4(len(b))-len(b))...)
 }
 
+// lastRequest is RTM_MAX: four types of requests, of which the third asks.
+const lastRequest = 123
+
 // answer queues what the kernel says to a request: the lists of interfaces, of
 // addresses and, empty, of routes and neighbours.
-func (s *Socket) answer(h *request, family byte, head []byte) {
+func (s *Socket) answer(h *request, whole []byte) {
 	var list []byte
 	dump := h.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP
+	head, body := whole[:unix.SizeofNlMsghdr], append(slices.Clone(whole[unix.SizeofNlMsghdr:]), make([]byte, 8)...)
+	family := body[0]
 	switch h.kind {
 	case unix.RTM_GETLINK:
+		if index := binary.LittleEndian.Uint32(body[4:]); !dump && index > loIndex {
+			s.netlinkError(h, unix.ENODEV, head)
+			return
+		}
 		list = h.reply(unix.RTM_NEWLINK, multi(dump), loLink())
 	case unix.RTM_GETADDR:
 		if family != unix.AF_INET6 {
@@ -96,7 +102,7 @@ func (s *Socket) answer(h *request, family byte, head []byte) {
 		}
 	default:
 		errno := unix.EPERM
-		if h.kind < unix.RTM_NEWLINK {
+		if get := h.kind&3 == 2; get || h.kind < unix.RTM_NEWLINK || h.kind > lastRequest {
 			errno = unix.EOPNOTSUPP
 		}
 		s.netlinkError(h, errno, head)

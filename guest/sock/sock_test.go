@@ -119,7 +119,11 @@ func differ(t *rapid.T, kind int) {
 
 func compareReady(t *rapid.T, s *Socket, fd int) {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: 0x3fff}}
-	if _, err := unix.Poll(poll, 0); err != nil && err != unix.EINTR {
+	_, err := unix.Poll(poll, 0)
+	for err == unix.EINTR {
+		_, err = unix.Poll(poll, 0)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := uint16(s.Ready()), uint16(poll[0].Revents); got != want {

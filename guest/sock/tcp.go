@@ -85,6 +85,13 @@ func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 	return 0
 }
 
+// GiveUp ends that a TCP socket tries to connect.
+func (s *Socket) GiveUp() {
+	s.phase = unconnected
+	s.tcpDisconnect()
+	s.err = 0
+}
+
 // dial finds the listener and connects to it as soon as it has room. That there
 // is none is a reset, which the caller finds.
 func (s *Socket) dial(c *vfs.Ctx, a Addr) unix.Errno {

@@ -186,9 +186,10 @@ func (s *Socket) leave(o *Socket) {
 	s.peer, s.state = nil, idle
 }
 
-// roomy tells whether a UNIX socket can be polled writable (unix_writable).
+// roomy tells whether a UNIX socket can be polled writable (unix_writable, which
+// counts one byte more than was sent).
 func (s *Socket) roomy() bool {
-	return s.state != listening && s.sent*4 <= s.opts.sendBuffer && (s.sent == 0 || !s.stack.short())
+	return s.state != listening && (s.sent+1)*4 <= s.opts.sendBuffer && (s.sent == 0 || !s.stack.short())
 }
 
 // filled tells whether a UNIX socket cannot send now.
