@@ -30,13 +30,19 @@ func (m machine) String() string {
 // emulate runs a command under heddle, in this process.
 func emulate(t testing.TB, m machine, command ...string) (result, *heddle.Result) {
 	t.Helper()
+	return emulateRecorded(t, m, nil, command...)
+}
+
+// emulateRecorded also records what it is told to.
+func emulateRecorded(t testing.TB, m machine, record *heddle.Record, command ...string) (result, *heddle.Result) {
+	t.Helper()
 	slots <- struct{}{}
 	defer func() { <-slots }()
 	var stdout, stderr bytes.Buffer
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
 	c.Cores, c.Seed, c.Sched = m.cores, m.seed, m.sched
-	c.Stdout, c.Stderr = &stdout, &stderr
+	c.Stdout, c.Stderr, c.Record = &stdout, &stderr, record
 	if c.MaxInstructions = m.limit; m.limit == 0 {
 		c.MaxInstructions = instructionLimit
 	}

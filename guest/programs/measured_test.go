@@ -42,7 +42,8 @@ type syncCounts struct {
 	Heddle  counts `json:"heddle"`
 }
 
-// sizes are times in milliseconds: the least of several runs with four threads.
+// sizes are milliseconds of processor time: the least of several runs with four
+// threads.
 type sizes struct {
 	Test  float64 `json:"test_ms"`
 	Small float64 `json:"small_ms"`
@@ -68,8 +69,12 @@ func loadMeasured(t testing.TB) measured {
 func updated(t *testing.T) func(change func(m *measured)) {
 	t.Helper()
 	var mutex sync.Mutex
-	m := loadMeasured(t)
+	var changes []func(m *measured)
 	t.Cleanup(func() {
+		m := loadMeasured(t)
+		for _, change := range changes {
+			change(&m)
+		}
 		text, err := json.MarshalIndent(m, "", " ")
 		if err != nil {
 			t.Error(err)
@@ -81,6 +86,6 @@ func updated(t *testing.T) func(change func(m *measured)) {
 	return func(change func(m *measured)) {
 		mutex.Lock()
 		defer mutex.Unlock()
-		change(&m)
+		changes = append(changes, change)
 	}
 }

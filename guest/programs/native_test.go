@@ -2,10 +2,12 @@ package programs
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // threadCounts are the numbers of threads that every program is run with.
@@ -94,7 +96,7 @@ func TestShowsWithDelays(t *testing.T) {
 		bin := build(t, p, Variant{Form: Buggy, Optimize: 2, Delays: true})
 		want := run(t, timeLimit, nil, append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(p.Trigger(), 4)...)...)
 		for range 10 {
-			r := run(t, hangLimit, nil, append([]string{bin}, p.CommandLine(p.Trigger(), 4)...)...)
+			r := run(t, p.limit(), nil, append([]string{bin}, p.CommandLine(p.Trigger(), 4)...)...)
 			got := r.outcome(want.stdout)
 			if !p.expects(got) {
 				t.Fatalf("the outcome is %s, of which program.yaml knows nothing: %v", got, r)
@@ -193,23 +195,31 @@ read word port < port; ` + bin + ` -r client -P $port && wait`
 	}
 }
 
-// BenchmarkSizes times every program at its test and small sizes.
-func BenchmarkSizes(b *testing.B) {
+// TestMeasureSizes times, with -update, every kernel and tool at its test and
+// small sizes.
+func TestMeasureSizes(t *testing.T) {
+	if !*update {
+		t.Skip("times are of the host; -update measures them")
+	}
 	all, err := All()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
+	save := updated(t)
 	for _, p := range all {
-		bin := build(b, p, Variant{Form: Fixed, Optimize: 2})
-		for _, size := range []struct{ name, arguments string }{{"test", p.Arguments.Test}, {"small", p.Arguments.Small}} {
-			b.Run(p.Name+"/"+size.name, func(b *testing.B) {
-				for range b.N {
-					r := run(b, timeLimit, nil, append([]string{bin}, p.CommandLine(size.arguments, 4)...)...)
-					if r.status != 0 {
-						b.Fatal(r)
-					}
-				}
-			})
+		if p.Kind != Kernel && p.Kind != Tool && p.Kind != Stress {
+			continue
 		}
+		bin := build(t, p, Variant{Form: Fixed, Optimize: 2})
+		least := func(arguments string, runs int) float64 {
+			took := time.Duration(math.MaxInt64)
+			for range runs {
+				took = min(took, run(t, timeLimit, nil, append([]string{bin}, p.CommandLine(arguments, 4)...)...).took)
+			}
+			return math.Round(took.Seconds()*1e4) / 10
+		}
+		s := sizes{Test: least(p.Arguments.Test, 5), Small: least(p.Arguments.Small, 3)}
+		t.Logf("%s: %v", p.Name, s)
+		save(func(m *measured) { m.Sizes[p.Name] = s })
 	}
 }

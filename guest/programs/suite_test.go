@@ -30,7 +30,7 @@ type result struct {
 	stdout, stderr string
 	status         int // exit status, or 128+n after a death by signal n
 	timedOut       bool
-	took           time.Duration
+	took           time.Duration // processor time of all threads
 }
 
 func (r result) String() string {
@@ -71,14 +71,13 @@ func run(t testing.TB, limit time.Duration, env []string, command ...string) res
 	cmd.WaitDelay = 5 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	start := time.Now()
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
 		t.Fatalf("%s: %v", command[0], err)
 	}
 	r := result{
-		stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start),
+		stdout: stdout.String(), stderr: stderr.String(), took: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
 		status: cmd.ProcessState.ExitCode(), timedOut: ctx.Err() != nil,
 	}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {

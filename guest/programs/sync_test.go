@@ -2,8 +2,13 @@ package programs
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -11,7 +16,11 @@ import (
 var syncThreads = []int{1, 2, 4, 8, 16}
 
 // counts are the mean numbers of operations of a thread.
-type counts struct{ Barriers, Locks, Waits float64 }
+type counts struct {
+	Barriers float64 `json:"barriers"`
+	Locks    float64 `json:"locks"`
+	Waits    float64 `json:"waits"`
+}
 
 func (c counts) String() string {
 	return fmt.Sprintf("%.1f barriers, %.1f locks, %.1f waits", c.Barriers, c.Locks, c.Waits)
@@ -48,30 +57,78 @@ func agrees(got, want, tolerance float64) bool {
 }
 
 // TestSynchronizationCounts compares the operations of each kernel's threads,
-// natively and under heddle, with the formulas that program.yaml derives from
+// natively as a build counts them and under heddle as the recorder sees them in
+// an ordinary build, with the formulas that program.yaml derives from
 // the published structure of the original. How often a thread finds that it has
 // to wait depends on the schedule, so that formula is a bound.
 func TestSynchronizationCounts(t *testing.T) {
+	save := func(func(*measured)) {}
+	if *update {
+		save = updated(t)
+	}
 	each(t, Fixed, func(t *testing.T, p Program) {
 		s := p.Synchronization
 		if s == nil {
 			return
 		}
-		bin := build(t, p, Variant{Form: Fixed, Optimize: 2, Count: true})
+		counting := build(t, p, Variant{Form: Fixed, Optimize: 2, Count: true})
+		plain := build(t, p, Variant{Form: Fixed, Optimize: 2})
+		var all []syncCounts
 		for _, c := range s.Cases {
+			all = nil
 			for _, threads := range syncThreads {
-				command := append([]string{bin}, p.CommandLine(c.Arguments, threads)...)
-				want := s.expected(t, c, threads)
-				native := readCounts(t, run(t, timeLimit, nil, command...), threads)
-				r, _ := emulate(t, machine{cores: max(threads, 2), seed: 1, sched: sched.Options{Policy: sched.Timed}}, command...)
-				guest := readCounts(t, r, threads)
-				for _, got := range []counts{native, guest} {
-					if got.Barriers != want.Barriers || !agrees(got.Locks, want.Locks, s.Tolerance) || got.Waits > want.Waits {
-						t.Errorf("%s with %d threads: %v natively, %v under heddle, want %v", c.Arguments, threads, native, guest, want)
-						break
-					}
+				words := p.CommandLine(c.Arguments, threads)
+				n := syncCounts{
+					threads, s.expected(t, c, threads),
+					countNatively(t, threads, append([]string{counting}, words...)),
+					countRecorded(t, threads, append([]string{plain}, words...)),
 				}
+				if !s.allows(n.Native, n.Formula) || !s.allows(n.Heddle, n.Formula) {
+					t.Errorf("%s with %d threads: %v natively, %v under heddle, want %v", c.Arguments, threads, n.Native, n.Heddle, n.Formula)
+				}
+				all = append(all, n)
 			}
 		}
+		save(func(m *measured) { m.Synchronization[p.Name] = all })
 	})
+}
+
+func countNatively(t *testing.T, threads int, command []string) counts {
+	t.Helper()
+	return readCounts(t, run(t, timeLimit, nil, command...), threads)
+}
+
+// countRecorded counts what heddle's recorder recognises.
+func countRecorded(t *testing.T, threads int, command []string) counts {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	m := machine{cores: max(threads, 2), seed: 1, sched: sched.Options{Policy: sched.Timed}}
+	r, h := emulateRecorded(t, m, &heddle.Record{To: file, Sync: &heddle.SyncRecord{}}, command...)
+	if emulated(r, h, "") != Correct {
+		t.Errorf("%q on %v: %v", command, m, r)
+	}
+	in, err := trace.Open(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	number, n := map[event.SyncOp]float64{}, float64(threads)
+	for e, err := range trace.Get[event.Sync](in, trace.Key{Kind: trace.Sync}, trace.Where{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Phase <= event.Enter && e.Effects&event.Inner == 0 {
+			number[e.Op]++
+		}
+	}
+	return counts{number[event.OpBarrierWait] / n, number[event.OpMutexLock] / n, number[event.OpCondWait] / n}
+}
+
+// allows tells whether measured counts agree with the formulas.
+func (s *Synchronization) allows(got, want counts) bool {
+	return got.Barriers == want.Barriers && agrees(got.Locks, want.Locks, s.Tolerance) && got.Waits <= want.Waits
 }
