@@ -245,6 +245,17 @@ struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32
   return b;
 }
 
+// Takes out of the table the blocks that have breakpoints now. Those that had
+// some are not in it.
+void heddle_blocks_broken(struct heddle_cpu *cpu) {
+  if (!cpu->nbreakpoints) return;
+  uint64_t low = cpu->breakpoints[0], high = cpu->breakpoints[cpu->nbreakpoints - 1];
+  for (struct heddle_block *b = cpu->blocks.table; b < cpu->blocks.table + HEDDLE_BLOCKS; b++) {
+    uint64_t pc = heddle_block_pc(b), end = heddle_block_end(b);
+    if (b->key && pc <= high && low < end && heddle_has_breakpoint(cpu, pc, end)) b->key = 0;
+  }
+}
+
 // A block is translated anew: what was known of the one before it is outdated.
 void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   heddle_block_slot(cpu->blocks.table, pc)->key = 0;

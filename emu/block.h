@@ -66,6 +66,7 @@ struct heddle_blocks {
 int heddle_blocks_init(struct heddle_blocks *b);
 void heddle_blocks_close(struct heddle_blocks *b);
 void heddle_blocks_forget(struct heddle_blocks *b);
+void heddle_blocks_broken(struct heddle_cpu *cpu);
 uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code);
 
 static inline struct heddle_block *heddle_block_slot(struct heddle_block *table, uint64_t pc) {

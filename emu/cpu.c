@@ -58,6 +58,13 @@ static void stop_now(struct heddle_cpu *cpu, enum heddle_stop why) {
 
 // ---- hooks ------------------------------------------------------------------
 
+// Whether the block is the one that goes on after a breakpoint at its start, and
+// has no other: calls and returns are followed by breakpoints at such places.
+static bool may_pass(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  return cpu->passed && cpu->pass_at == heddle_cpu_instructions_now(cpu) &&
+         !heddle_has_breakpoint(cpu, heddle_block_pc(b) + 1, heddle_block_end(b));
+}
+
 // Decides at a block that may not simply run. Returns whether it was stopped.
 static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if (cpu->pause_pending) {
@@ -78,6 +85,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   }
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
   if ((cpu->run_flags & HEDDLE_RUN_SYNC) || !cpu->atomics.muted) look |= HEDDLE_BLOCK_SYNC;
+  if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = b->flags & look;
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
             (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
@@ -466,7 +474,7 @@ static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
 // budgets are looked at where blocks start only, which was done. A repeated
 // string instruction is a block of its own from its second iteration on.
 static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
-  uint64_t pc = from, last;
+  uint64_t pc = from, last, start = cpu->inside;
   do {
     if ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) return HEDDLE_STOP_BUDGET;
     enum heddle_stop why = HEDDLE_STOP_NONE;
@@ -479,7 +487,8 @@ static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     last = pc;
     pc = get_rip(cpu);
     if (cpu->instructions_left != before && !(pc == last && repeats(cpu, pc))) cpu->passed = false;
-    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT) {
+    bool resumes = why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT;
+    if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) {
       cpu->resume_end = end;
       cpu->resume_checked = true;
     }
@@ -550,6 +559,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   watch(cpu, flags);
   cpu->run_flags = flags;
   cpu->passed = flags & HEDDLE_RUN_PASS;
+  cpu->pass_at = 0;
   cpu->resume_end = 0;
   cpu->log.repeated = 0;
   cpu->ran = true;
@@ -561,6 +571,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
 // the whole run, which ends where it would have ended without the stop.
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
   if (cpu->stop == HEDDLE_STOP_BREAKPOINT) cpu->passed = true;
+  cpu->pass_at = cpu->instructions;
   return run_on(cpu);
 }
 
@@ -571,7 +582,7 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
   free(cpu->breakpoints);
   cpu->breakpoints = copy;
   cpu->nbreakpoints = n;
-  heddle_blocks_forget(&cpu->blocks);
+  heddle_blocks_broken(cpu);
   return 0;
 }
 

@@ -71,6 +71,7 @@ struct heddle_cpu {
   uint64_t fault_page;
   int error;
   bool stepping, pause_pending, passed, ran;
+  uint64_t pass_at;  // instructions of the run when passed was set
   // A block that a fault interrupted: where it ends, and whether it was being
   // stepped through with a look at the budget before each instruction.
   uint64_t resume_end;
