@@ -259,24 +259,32 @@ static void statement(struct heddle_words *w, const IRStmt *s) {
   }
 }
 
-// How many statements belong to instructions before end.
-static int statements_before(const IRSB *sb, uint64_t end) {
-  for (int i = 0; i < sb->stmts_used; i++)
-    if (sb->stmts[i]->tag == Ist_IMark && sb->stmts[i]->Ist.IMark.addr >= end) return i;
+// How many statements belong to instructions that end by end, and where the
+// first other one is.
+static int statements_before(const IRSB *sb, uint64_t end, uint64_t *next) {
+  for (int i = 0; i < sb->stmts_used; i++) {
+    const IRStmt *s = sb->stmts[i];
+    // What cannot be decoded has no length.
+    if (s->tag != Ist_IMark) continue;
+    if (s->Ist.IMark.addr < end && s->Ist.IMark.addr + s->Ist.IMark.len <= end) continue;
+    *next = s->Ist.IMark.addr;
+    return i;
+  }
   return sb->stmts_used;
 }
 
 static void block(struct heddle_words *w, const IRSB *sb, uint64_t end) {
   word(w, (uint64_t)sb->tyenv->types_used);
   for (int i = 0; i < sb->tyenv->types_used; i++) word(w, sb->tyenv->types[i] - Ity_INVALID);
-  int n = statements_before(sb, end);
+  uint64_t next = end;
+  int n = statements_before(sb, end, &next);
   word(w, (uint64_t)n);
   for (int i = 0; i < n; i++) statement(w, sb->stmts[i]);
   if (n == sb->stmts_used) {
     expr(w, sb->next);
     word(w, sb->jumpkind - Ijk_INVALID);
   } else {
-    expr(w, IRExpr_Const(IRConst_U64(end)));
+    expr(w, IRExpr_Const(IRConst_U64(next)));
     word(w, Ijk_Boring - Ijk_INVALID);
   }
 }

@@ -23,13 +23,13 @@ import (
 // its own.
 var library sync.Mutex
 
-// invalid is UD2 several times over: where libVEX finds it, a block ends.
-const invalid = "\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b\x0f\x0b"
+// invalid is more of PUSH ES, which is no instruction any more, than an
+// instruction is long: where libVEX finds it, wherever it looks, a block ends.
+const invalid = "\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06"
 
-// Lift lifts the code at an address, up to its end, the first branch or the
-// 99th instruction, whichever comes first. The code must begin with an
-// instruction that is all there. It is an error if libVEX cannot decode the
-// first instruction.
+// Lift lifts the code at an address, up to its last whole instruction, the first
+// branch or the 99th instruction, whichever comes first. It is an error if there
+// is not one instruction that libVEX can decode.
 func Lift(code []byte, addr uint64) (*Block, error) {
 	if len(code) == 0 {
 		return nil, fmt.Errorf("lift the code at %#x: there is none", addr)
@@ -50,7 +50,7 @@ func Lift(code []byte, addr uint64) (*Block, error) {
 			b.Size = int(m.Addr-addr) + m.Len
 		}
 	}
-	if b.Jump == JumpNoDecode && b.Size == 0 {
+	if b.Size == 0 {
 		return nil, fmt.Errorf("lift the code at %#x: libVEX does not know % x", addr, code[:min(len(code), 15)])
 	}
 	return b, nil
