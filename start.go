@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
@@ -56,6 +57,7 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	cfg := vfs.Config{
 		RAM: m.ram, RootFS: c.RootFS, Home: c.lookupEnv("HOME"), UID: c.UID, GID: c.GID,
 		FileTimeNS: fileTimeSeconds * 1e9, HostTimes: c.HostTimes,
+		Memory: kmem.New(c.MaxMemory),
 	}
 	if c.RootFS == "" {
 		cfg.Paths = vfs.DefaultPaths(c.Args[0], c.Dir)

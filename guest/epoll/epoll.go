@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
@@ -41,6 +42,7 @@ const (
 
 // Instance is what an open description of epoll_create1(2) acts on.
 type Instance struct {
+	memory  *kmem.Account
 	entries map[key]*entry
 	ready   []*entry    // those that may be ready, in order
 	takers  *wait.Queue // those in epoll_wait
@@ -66,15 +68,17 @@ type entry struct {
 // exclusive is the waker of an entry with EPOLLEXCLUSIVE.
 type exclusive struct{ *entry }
 
-// New makes an instance.
-func New() *Instance {
-	return &Instance{entries: map[key]*entry{}, takers: &wait.Queue{}, waiters: &wait.Queue{}}
+// New makes an instance whose entries are charged to an account, which may be
+// nil.
+func New(memory *kmem.Account) *Instance {
+	return &Instance{memory: memory, entries: map[key]*entry{}, takers: &wait.Queue{}, waiters: &wait.Queue{}}
 }
 
 // Add registers an open description under a descriptor number, EPOLL_CTL_ADD.
 // EEXIST: that pair is registered; EPERM: the file cannot be polled; EINVAL:
 // EPOLLEXCLUSIVE does not go with the other bits or the file; ELOOP: instances
-// would watch each other in a circle, or too deep.
+// would watch each other in a circle, or too deep; ENOSPC: the kernel's memory
+// is used up.
 func (i *Instance) Add(f *vfs.File, fd int32, ev Event) unix.Errno {
 	if _, ok := f.Impl.(vfs.Poller); !ok {
 		return unix.EPERM
@@ -90,12 +94,16 @@ func (i *Instance) Add(f *vfs.File, fd int32, ev Event) unix.Errno {
 	if i.entries[k] != nil {
 		return unix.EEXIST
 	}
+	if !i.memory.Charge(kmem.Watch) {
+		return unix.ENOSPC
+	}
 	ev.Events |= always
 	e := &entry{key: k, instance: i, event: ev, queue: f.Waiters()}
 	if nested {
 		below.above = append(below.above, e)
 		if below.tooManyPaths(map[*Instance]bool{}) {
 			below.forget(e)
+			i.memory.Release(kmem.Watch)
 			return unix.EINVAL
 		}
 	}
@@ -171,6 +179,7 @@ func (i *Instance) wake() {
 
 func (i *Instance) remove(e *entry) {
 	delete(i.entries, e.key)
+	i.memory.Release(kmem.Watch)
 	e.queue.Remove(e.waker)
 	i.unlist(e)
 	if below, ok := e.file.Impl.(*Instance); ok {
@@ -287,6 +296,10 @@ func (i *Instance) Waiters() *wait.Queue { return i.waiters }
 
 // Close implements vfs.Closer: all entries end.
 func (i *Instance) Close() {
+	for _, e := range i.ready {
+		e.listed = false
+	}
+	i.ready = nil
 	for _, e := range i.entries { // the order does not matter
 		e.file.Unwatch(e)
 		i.remove(e)

@@ -64,7 +64,7 @@ func (w *world) eventfd() int {
 
 func (w *world) epoll() int {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	return w.open(fd, err, epoll.New())
+	return w.open(fd, err, epoll.New(nil))
 }
 
 func (w *world) dup(fd int) int {
@@ -318,7 +318,7 @@ func TestExclusiveEntriesShareAnEvent(t *testing.T) {
 	f := w.files[fd]
 	var tasks []*task
 	for range 4 {
-		i := epoll.New()
+		i := epoll.New(nil)
 		if errno := i.Add(f, int32(fd), epoll.Event{Events: unix.EPOLLIN | unix.EPOLLEXCLUSIVE}); errno != 0 {
 			t.Fatal(errno)
 		}
@@ -338,7 +338,7 @@ func TestExclusiveEntriesShareAnEvent(t *testing.T) {
 func TestRefusedEventsStay(t *testing.T) {
 	w := newWorld(t)
 	defer w.closeAll()
-	i := epoll.New()
+	i := epoll.New(nil)
 	for n := range 3 {
 		fd := w.eventfd()
 		i.Add(w.files[fd], int32(fd), epoll.Event{Events: unix.EPOLLIN | unix.EPOLLET, Data: uint64(n)})
@@ -392,7 +392,7 @@ func TestCopiesAreIndependent(t *testing.T) {
 		Task     *task
 		Queue    *wait.Queue
 	}
-	i, fd := epoll.New(), w.eventfd()
+	i, fd := epoll.New(nil), w.eventfd()
 	s := state{i, w.files[fd], &task{}, i.Takers()}
 	i.Add(s.File, int32(fd), epoll.Event{Events: unix.EPOLLIN, Data: 5})
 	s.Queue.Add(s.Task)

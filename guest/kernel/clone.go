@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -57,8 +58,12 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if len(t.k.tasks) >= maxTasks || !t.mayFork(a) {
 		return 0, unix.EAGAIN
 	}
+	if !t.k.memory.Charge(kmem.Thread) {
+		return 0, unix.EAGAIN
+	}
 	child, errno := t.k.newChild(t, a)
 	if errno != 0 {
+		t.k.memory.Release(kmem.Thread)
 		return 0, errno
 	}
 	if a.flags&unix.CLONE_PARENT_SETTID != 0 {
@@ -158,11 +163,15 @@ func (k *Kernel) start(t *Task) {
 // forkProcess makes the process of a child that is no thread of its parent's.
 func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	old := t.proc
+	size := kmem.Process + uint64(old.space.Count())*kmem.Mapping
+	if !k.memory.Charge(size) {
+		return nil, unix.ENOMEM
+	}
 	p := &Process{
 		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		program: old.program, objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
-		started: k.now,
+		started: k.now, charged: size,
 	}
 	if a.flags&unix.CLONE_PARENT != 0 {
 		p.parent, p.exitSignal = old.parent, old.exitSignal
@@ -173,6 +182,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	} else {
 		space, errno := old.space.Fork()
 		if errno != 0 {
+			p.charge(0)
 			return nil, errno
 		}
 		p.space = space

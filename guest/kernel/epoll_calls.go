@@ -13,14 +13,14 @@ func sysEpollCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) <= 0 {
 		return 0, unix.EINVAL
 	}
-	return t.anonFile("eventpoll", 0, epoll.New(), false)
+	return t.anonFile("eventpoll", 0, epoll.New(t.k.memory), false)
 }
 
 func sysEpollCreate1(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if uint32(a[0])&^unix.EPOLL_CLOEXEC != 0 {
 		return 0, unix.EINVAL
 	}
-	return t.anonFile("eventpoll", 0, epoll.New(), a[0]&unix.EPOLL_CLOEXEC != 0)
+	return t.anonFile("eventpoll", 0, epoll.New(t.k.memory), a[0]&unix.EPOLL_CLOEXEC != 0)
 }
 
 // epollEventSize is the size of struct epoll_event, which is packed.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -39,7 +40,7 @@ func (k *Kernel) Start(p Program) error {
 	c.Cwd = cwd
 	proc := &Process{
 		k: k, cred: cred, exitSignal: int(unix.SIGCHLD), dumpable: 1, limits: defaultLimits(),
-		files: &FDTable{refs: 1}, context: &fsContext{root: root, cwd: cwd, umask: 0o022}, actions: &signalActions{},
+		files: &FDTable{memory: k.memory, refs: 1}, context: &fsContext{root: root, cwd: cwd, umask: 0o022}, actions: &signalActions{},
 	}
 	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true}
 	proc.pid = int32(t.id)
@@ -52,6 +53,8 @@ func (k *Kernel) Start(p Program) error {
 		space.Release()
 		return err
 	}
+	k.memory.Force(kmem.Thread + 3*kmem.Descriptor)
+	proc.charge(kmem.Process)
 	for _, f := range []*vfs.File{p.Stdin, p.Stdout, p.Stderr} {
 		proc.files.list = append(proc.files.list, descriptor{file: f})
 	}
@@ -150,6 +153,7 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	p.program = files.program
 	p.path = files.program.Path()
 	p.args, p.env = image.Args, env
+	p.charge(kmem.Process + sizeOf(p.args) + sizeOf(p.env))
 	t.name = files.name(p.path)
 	t.regs = emu.Regs{RIP: uint64(image.Entry), RFLAGS: 0x202}
 	t.regs.GPR[emu.RSP] = uint64(image.StackPointer)
@@ -158,6 +162,15 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	if image.Linker.Path != "" {
 		p.objects = append(p.objects, image.Linker)
 	}
+}
+
+// sizeOf is what a list of strings takes.
+func sizeOf(list []string) uint64 {
+	n := uint64(0)
+	for _, s := range list {
+		n += uint64(len(s)) + 16
+	}
+	return n
 }
 
 // name is comm: the last component of the path that was executed.
@@ -311,10 +324,8 @@ func (t *Task) resetForExec() {
 	p.actions = actions
 	t.altStack = sigStack{}
 	t.trap = trapInfo{}
-	for _, x := range p.posix {
-		x.disarm()
-	}
-	p.posix, p.lastTimer = nil, 0
+	p.deleteTimers()
+	p.lastTimer = 0
 	p.execed = true
 	p.dumpable = 1
 	if p.files.refs > 1 {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -14,8 +15,10 @@ type descriptor struct {
 
 // FDTable is a table of open descriptors, which CLONE_FILES shares.
 type FDTable struct {
-	list []descriptor
-	refs int
+	memory *kmem.Account
+	list   []descriptor
+	used   uint64 // no descriptor below is free
+	refs   int
 }
 
 // file finds an open descriptor.
@@ -46,7 +49,8 @@ func (d *FDTable) get(fd uint64) *descriptor {
 
 // clone copies the table for a child.
 func (d *FDTable) clone() *FDTable {
-	n := &FDTable{list: append([]descriptor(nil), d.list...), refs: 1}
+	n := &FDTable{memory: d.memory, list: append([]descriptor(nil), d.list...), used: d.used, refs: 1}
+	n.memory.Force(uint64(len(n.list)) * kmem.Descriptor)
 	for _, e := range n.list {
 		if e.file != nil {
 			e.file.Ref()
@@ -63,6 +67,20 @@ func (d *FDTable) release(p *Process) {
 	for fd := range d.list {
 		d.close(p, uint64(fd))
 	}
+	d.memory.Release(uint64(len(d.list)) * kmem.Descriptor)
+}
+
+// grow makes room for a descriptor. ENOMEM: the kernel's memory is used up.
+func (d *FDTable) grow(fd uint64) unix.Errno {
+	if fd < uint64(len(d.list)) {
+		return 0
+	}
+	more := fd + 1 - uint64(len(d.list))
+	if !d.memory.Charge(more * kmem.Descriptor) {
+		return unix.ENOMEM
+	}
+	d.list = append(d.list, make([]descriptor, more)...)
+	return 0
 }
 
 // close frees a descriptor.
@@ -73,6 +91,7 @@ func (d *FDTable) close(p *Process, fd uint64) unix.Errno {
 	}
 	f := e.file
 	*e = descriptor{}
+	d.used = min(d.used, uint64(uint32(fd)))
 	f.UnlockAll(vfs.LockOwner{Process: p.pid})
 	f.Unref()
 	return 0
@@ -88,21 +107,24 @@ func (d *FDTable) closeOnExec(p *Process) {
 }
 
 // lowest finds the lowest free descriptor from first on. EMFILE: the limit is
-// reached.
+// reached; ENFILE: the kernel's memory is.
 func (p *Process) lowest(first uint64) (uint64, unix.Errno) {
 	d := p.files
 	limit := p.limits[unix.RLIMIT_NOFILE].Cur
-	fd := first
+	fd := max(first, d.used)
 	for fd < uint64(len(d.list)) && d.list[fd].file != nil {
 		fd++
 	}
-	if fd >= limit {
+	if first <= d.used {
+		d.used = min(fd, uint64(len(d.list)))
+	}
+	switch {
+	case fd >= limit:
 		return 0, unix.EMFILE
+	case d.memory.Full():
+		return 0, unix.ENFILE
 	}
-	for uint64(len(d.list)) <= fd {
-		d.list = append(d.list, descriptor{})
-	}
-	return fd, 0
+	return fd, d.grow(fd)
 }
 
 // installFile gives a description, whose reference it takes over, the lowest
@@ -186,11 +208,11 @@ func (t *Task) dupTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
 	if fd >= t.proc.limits[unix.RLIMIT_NOFILE].Cur {
 		return 0, unix.EBADF
 	}
+	if errno := t.proc.files.grow(fd); errno != 0 {
+		return 0, errno
+	}
 	f.Ref()
 	t.proc.files.close(t.proc, fd)
-	for uint64(len(t.proc.files.list)) <= fd {
-		t.proc.files.list = append(t.proc.files.list, descriptor{})
-	}
 	t.proc.files.list[fd] = descriptor{f, cloexec}
 	return fd, 0
 }

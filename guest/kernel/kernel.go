@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/pipe"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -81,6 +82,7 @@ type Kernel struct {
 	observer Observer
 	config   Config
 	fs       *vfs.FS
+	memory   *kmem.Account // that the kernel's own objects take
 
 	now       int64 // ns since the start of the run, monotonic
 	lastID    event.ThreadID
@@ -132,6 +134,8 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 	k.cores = make([]coreTime, config.Cores)
 	_, _ = stream(config.Seed, "boot id").Read(k.bootID[:])
 	fs.Clock, fs.Entropy = k, k
+	k.memory = fs.Memory()
+	k.pipes.Memory = k.memory
 	return k
 }
 

@@ -1,8 +1,12 @@
 package kernel
 
 import (
+	"cmp"
+	"slices"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -19,6 +23,8 @@ type posixTimer struct {
 	onCPU    bool
 	timer    *timer    // armed on the run's clock
 	armed    *cpuTimer // ... or on a processor-time clock
+	silent   bool      // runs, but tells nobody: SIGEV_NONE
+	deadline int64     // ... when silent, on the clock that it would be armed on
 	interval int64
 	overrun  int32 // since the signal that is pending was sent
 	told     int32 // with the last signal that was taken
@@ -68,21 +74,37 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.proc.space.WriteU32(event.Addr(a[2]), uint32(x.id)); errno != 0 {
 		return 0, errno
 	}
+	if !t.k.memory.Charge(kmem.Timer) {
+		return 0, unix.EAGAIN
+	}
 	p.lastTimer++
 	p.posix = append(p.posix, x)
 	return 0, 0
 }
 
 func (p *Process) timer(id uint64) *posixTimer {
-	for _, x := range p.posix {
-		if x.id == int32(id) {
-			return x
-		}
+	if at, ok := p.timerIndex(int32(id)); ok {
+		return p.posix[at]
 	}
 	return nil
 }
 
+// timerIndex is where a timer is, or would be: they are in order.
+func (p *Process) timerIndex(id int32) (int, bool) {
+	return slices.BinarySearchFunc(p.posix, id, func(x *posixTimer, id int32) int { return cmp.Compare(x.id, id) })
+}
+
+// deleteTimers deletes all timers of timer_create.
+func (p *Process) deleteTimers() {
+	for _, x := range p.posix {
+		x.disarm()
+	}
+	p.k.memory.Release(uint64(len(p.posix)) * kmem.Timer)
+	p.posix = nil
+}
+
 func (x *posixTimer) disarm() {
+	x.silent = false
 	if x.timer != nil {
 		x.proc.k.timers.cancel(x.timer)
 		x.timer = nil
@@ -93,29 +115,53 @@ func (x *posixTimer) disarm() {
 	}
 }
 
+// now is the time on the clock that the timer is armed on: the run's for clocks
+// that go on by themselves.
+func (x *posixTimer) now() int64 {
+	if x.onCPU {
+		return x.cpu.read()
+	}
+	return x.proc.k.now
+}
+
 // arm sets the timer; absolute times are those of its own clock.
 func (x *posixTimer) arm(value int64, absolute bool) {
 	k := x.proc.k
 	switch {
-	case x.onCPU && absolute:
-		x.armed = x.cpu.arm(value, x)
+	case !absolute:
+		value = saturatingAdd(x.now(), value)
+	case !x.onCPU:
+		value = k.runClock(x.clock, value)
+	}
+	switch {
+	case x.notify == sigevNone:
+		x.silent, x.deadline = true, value
 	case x.onCPU:
-		x.armed = x.cpu.arm(saturatingAdd(x.cpu.read(), value), x)
-	case absolute:
-		x.timer = k.timers.add(k.runClock(x.clock, value), x)
+		x.armed = x.cpu.arm(value, x)
 	default:
-		x.timer = k.timers.add(saturatingAdd(k.now, value), x)
+		x.timer = k.timers.add(value, x)
 	}
 }
 
 func (x *posixTimer) left() (value, interval int64) {
 	switch {
+	case x.silent:
+		return silentLeft(x.deadline-x.now(), x.interval), x.interval
 	case x.armed != nil:
 		return max(1, x.armed.deadline-x.cpu.read()), x.interval
 	case x.timer != nil:
 		return max(1, x.timer.deadline-x.proc.k.now), x.interval
 	}
 	return 0, x.interval
+}
+
+// silentLeft is how long a timer that tells nobody goes on: 0 when it has run
+// out, the time to the next turn if it has turns.
+func silentLeft(left, interval int64) int64 {
+	if left > 0 || interval == 0 {
+		return max(0, left)
+	}
+	return interval - -left%interval
 }
 
 func (x *posixTimer) expire(k *Kernel) {
@@ -130,9 +176,6 @@ func (x *posixTimer) expire(k *Kernel) {
 	}
 	if x.interval > 0 {
 		x.arm(x.interval, false)
-	}
-	if x.notify == sigevNone {
-		return
 	}
 	if pending {
 		x.overrun++
@@ -236,11 +279,8 @@ func sysTimerDelete(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	x.disarm()
-	for i := range t.proc.posix {
-		if t.proc.posix[i] == x {
-			t.proc.posix = append(t.proc.posix[:i:i], t.proc.posix[i+1:]...)
-			break
-		}
-	}
+	at, _ := t.proc.timerIndex(x.id)
+	t.proc.posix = slices.Delete(t.proc.posix, at, at+1)
+	t.k.memory.Release(kmem.Timer)
 	return 0, 0
 }

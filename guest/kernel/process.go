@@ -6,6 +6,7 @@ import (
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -53,6 +54,7 @@ type Process struct {
 	cpuTimers  []*cpuTimer
 	lastTimer  int32
 	started    int64
+	charged    uint64 // of the kernel's memory
 
 	// Times of children that were waited for, and of threads that are gone.
 	deadUser, deadKernel, childUser, childKernel event.Cycles
@@ -139,6 +141,7 @@ func (k *Kernel) exitTask(t *Task) {
 	delete(k.tasks, t.id)
 	t.ctx.Release()
 	t.ctx = nil
+	k.memory.Release(kmem.Thread)
 	k.sched.Exit(t.id)
 	k.observer.Exit(t.id, int(p.status.wait()))
 	if len(p.threads) == 0 {
@@ -263,6 +266,15 @@ func (k *Kernel) reap(p *Process) {
 		p.parent.children = slices.DeleteFunc(p.parent.children, func(o *Process) bool { return o == p })
 	}
 	delete(k.processes, p.pid)
+	p.charge(0)
+}
+
+// charge makes n the number of bytes that the process counts as in the kernel's
+// memory, besides its threads and descriptors.
+func (p *Process) charge(n uint64) {
+	p.k.memory.Force(n)
+	p.k.memory.Release(p.charged)
+	p.charged = n
 }
 
 // times is the time that p's threads, dead ones included, were on a core.

@@ -127,14 +127,20 @@ type signalQueue struct {
 	list []sigInfo
 }
 
+// mostPending bounds the signals that wait, even if RLIMIT_SIGPENDING does not.
+const mostPending = 1 << 16
+
 // room tells whether an instance of a signal may be queued for p under
 // RLIMIT_SIGPENDING. Without room a real-time signal from sigqueue is refused.
 func (p *Process) room() bool {
-	queued := len(p.signals.list)
-	for _, t := range p.threads {
+	queued := 0
+	for _, o := range p.k.processes {
+		queued += len(o.signals.list)
+	}
+	for _, t := range p.k.tasks {
 		queued += len(t.signals.list)
 	}
-	return uint64(queued) < p.limits[rlimitSigpending].Cur
+	return uint64(queued) < min(p.limits[rlimitSigpending].Cur, mostPending)
 }
 
 // add queues a signal; a standard signal that is pending already is merged.

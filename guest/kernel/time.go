@@ -191,10 +191,8 @@ func (p *Process) cancelTimers() {
 		p.k.timers.cancel(p.itimer.timer)
 	}
 	p.itimer = nil
-	for _, x := range p.posix {
-		x.disarm()
-	}
-	p.posix, p.cpuTimers = nil, nil
+	p.deleteTimers()
+	p.cpuTimers = nil
 }
 
 // setItimer arms ITIMER_REAL and returns what was left of it.

@@ -188,6 +188,18 @@ func (o *Object) Zero(off, n int64) unix.Errno {
 	return 0
 }
 
+// Missing is the number of pages with the bytes from off to off+n that are not
+// resident.
+func (o *Object) Missing(off, n int64) int64 {
+	missing := int64(0)
+	for index := uint64(off) / emu.PageSize; n > 0 && index <= uint64(off+n-1)/emu.PageSize; index++ {
+		if !o.resident(index) {
+			missing++
+		}
+	}
+	return missing
+}
+
 // drop gives a page back, which mappings then find as zeros.
 func (o *Object) drop(index uint64) {
 	page := o.pages.get(index).page

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
@@ -22,9 +23,14 @@ const (
 	minSlots  = 2
 )
 
-// Account counts the pages that pipes may use, to bound what a guest can make
-// the kernel hold. The zero value is ready for use.
-type Account struct{ pages int }
+// Account counts the pages that pipes may use, as Linux does for a user, and
+// those that they do use. The zero value is ready for use.
+type Account struct {
+	// Memory is charged for what lies in pipes; nil: nothing is.
+	Memory *kmem.Account
+
+	pages int
+}
 
 // Pipe is the object behind a pipe or a FIFO.
 type Pipe struct {
@@ -101,6 +107,7 @@ func (p *Pipe) detach(e *End) {
 		p.writers--
 	}
 	if p.readers+p.writers == 0 {
+		p.account.Memory.Release(uint64(len(p.slots)) * PageSize)
 		p.slots = nil
 		p.account.pages -= p.charged
 		p.charged = 0
@@ -141,7 +148,8 @@ func (p *Pipe) HasReaders() bool { return p.readers > 0 }
 // pipe is at its end.
 func (p *Pipe) HasWriters() bool { return p.writers > 0 }
 
-// Write appends b. EPIPE: nobody can read it. EAGAIN: nothing fits.
+// Write appends b. EPIPE: nobody can read it. EAGAIN: nothing fits. ENOMEM: the
+// kernel's memory is used up.
 func (p *Pipe) Write(b []byte, packet bool) (int, unix.Errno) {
 	if len(b) == 0 {
 		return 0, 0
@@ -154,6 +162,12 @@ func (p *Pipe) Write(b []byte, packet bool) (int, unix.Errno) {
 		n = p.merge(b[:odd])
 	}
 	for n < len(b) && !p.full() {
+		if !p.account.Memory.Charge(PageSize) {
+			if n == 0 {
+				return 0, unix.ENOMEM
+			}
+			break
+		}
 		part := min(len(b)-n, PageSize)
 		p.slots = append(p.slots, slot{data: append([]byte(nil), b[n:n+part]...), end: part, packet: packet, merge: !packet})
 		n += part
@@ -209,6 +223,7 @@ func (p *Pipe) Read(b []byte) (int, unix.Errno) {
 
 // drop removes the first slot.
 func (p *Pipe) drop() {
+	p.account.Memory.Release(PageSize)
 	p.slots[0] = slot{}
 	if p.slots = p.slots[1:]; len(p.slots) == 0 {
 		p.slots = nil
@@ -232,7 +247,7 @@ func (p *Pipe) Peek(b []byte) int {
 func (p *Pipe) Tee(to *Pipe, limit int) int {
 	n := 0
 	for i := range p.slots {
-		if n == limit || to.full() {
+		if n == limit || to.full() || !to.account.Memory.Charge(PageSize) {
 			break
 		}
 		s := p.slots[i]

@@ -73,8 +73,8 @@ func (f *File) mayAllocate(mode uint32, off, length int64) unix.Errno {
 func (fs *FS) fits(i *Inode, end int64) bool {
 	have := (i.Size() + emu.PageSize - 1) / emu.PageSize
 	want := end/emu.PageSize + 1 - have
-	return want <= fs.free() || fs.Reclaim() > 0 && want <= fs.free()
+	return want <= fs.room() || fs.Reclaim() > 0 && want <= fs.room()
 }
 
 // free is the number of pages that are left.
-func (fs *FS) free() int64 { return int64(fs.ram.Limit()) - int64(fs.ram.Used()) }
+func (fs *FS) free() int64 { return int64(fs.ram.Limit()) - int64(fs.ram.Used()+fs.ram.Tables()) }

@@ -21,9 +21,32 @@ const (
 // change is a difference between the guest's tree and the lower tree.
 type change struct {
 	kind  changeKind
-	path  string // guest path
+	at    *place
+	path  string // where it is to be made, once a writer knows
 	inode *Inode // nil for changeGone
 	lower *lower // what is below the name, or nil
+}
+
+// place is a name on the way from the top of a difference. Paths are made of it
+// at need: those of folders that nest deep are together far larger than the
+// tree.
+type place struct {
+	up   *place // nil: name is the path of the top
+	name string
+}
+
+// path is the guest path.
+func (p *place) path() string {
+	var names []string
+	for ; p.up != nil; p = p.up {
+		names = append(names, p.name)
+	}
+	names = append(names, strings.TrimSuffix(p.name, "/"))
+	slices.Reverse(names)
+	if path := strings.Join(names, "/"); path != "" {
+		return path
+	}
+	return "/"
 }
 
 // differ collects changes.
@@ -38,7 +61,7 @@ type differ struct {
 // is in it.
 func (fs *FS) diff(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
 	d := differ{fs: fs, stopAt: stopAt}
-	errno := d.object(top, top.Path(), top.inode.lower)
+	errno := d.object(top, &place{name: top.Path()}, top.inode.lower)
 	return d.changes, errno
 }
 
@@ -49,12 +72,12 @@ func (fs *FS) diffLinks(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.
 	for _, i := range fs.linked {
 		d.all = d.all || i.dataChanged || i.metaChanged
 	}
-	errno := d.object(top, top.Path(), top.inode.lower)
+	errno := d.object(top, &place{name: top.Path()}, top.inode.lower)
 	return d.changes, errno
 }
 
-func (d *differ) add(kind changeKind, path string, i *Inode, below *lower) {
-	d.changes = append(d.changes, change{kind, path, i, below})
+func (d *differ) add(kind changeKind, at *place, i *Inode, below *lower) {
+	d.changes = append(d.changes, change{kind: kind, at: at, inode: i, lower: below})
 }
 
 // same tells whether an inode is the object that is below its name.
@@ -69,25 +92,25 @@ func (i *Inode) same(below *lower) bool {
 }
 
 // object compares an object with what is below its name.
-func (d *differ) object(e *Dentry, path string, below *lower) unix.Errno {
+func (d *differ) object(e *Dentry, at *place, below *lower) unix.Errno {
 	i := e.inode
 	switch {
 	case !i.same(below):
-		d.add(changeNew, path, i, below)
+		d.add(changeNew, at, i, below)
 	case i.dataChanged:
-		d.add(changeData, path, i, below)
+		d.add(changeData, at, i, below)
 	case i.metaChanged:
-		d.add(changeMeta, path, i, below)
+		d.add(changeMeta, at, i, below)
 	}
 	if i.dir == nil {
 		return 0
 	}
-	return d.folder(e, path, i.same(below))
+	return d.folder(e, at, i.same(below))
 }
 
 // folder compares the names in a folder. In one that is where it was, names
 // that were never looked at are what they were.
-func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
+func (d *differ) folder(e *Dentry, in *place, inPlace bool) unix.Errno {
 	if !inPlace || d.all {
 		if errno := d.fs.load(e); errno != 0 {
 			return errno
@@ -103,7 +126,7 @@ func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
 				return errno
 			}
 		}
-		at := joinGuest(path, name)
+		at := &place{in, name}
 		switch {
 		case child == nil:
 			d.add(changeGone, at, nil, below)
@@ -116,8 +139,6 @@ func (d *differ) folder(e *Dentry, path string, inPlace bool) unix.Errno {
 	}
 	return 0
 }
-
-func joinGuest(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // overlayChanges lists the changes outside of writable mounts: those of the root
 // and of each other mount.
@@ -153,9 +174,18 @@ func (fs *FS) Left() ([]string, error) {
 	var left []string
 	for _, c := range changes {
 		if c.inode != nil && !c.inode.IsDir() && c.inode.Type() != unix.S_IFSOCK {
-			left = append(left, c.path)
+			left = append(left, shorten(c.at.path()))
 		}
 	}
 	slices.Sort(left)
 	return left, nil
+}
+
+// shorten leaves out the middle of a path that is longer than any system call
+// takes.
+func shorten(path string) string {
+	if len(path) <= maxPath {
+		return path
+	}
+	return path[:maxPath/2-2] + "[..]" + path[len(path)-maxPath/2+2:]
 }

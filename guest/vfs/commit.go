@@ -36,7 +36,7 @@ func (fs *FS) commitMount(top *Dentry) error {
 	}
 	mount := top.inode.lower
 	for i := range changes {
-		changes[i].path = strings.TrimPrefix(changes[i].path[len(top.pathTo(nil)):], "/")
+		changes[i].path = strings.TrimPrefix(changes[i].at.path()[len(top.pathTo(nil)):], "/")
 	}
 	dir := mount.hostPath()
 	if !mount.isDir() {
@@ -97,6 +97,7 @@ func (w *writer) exported(changes []change) []change {
 	var list []change
 	var removed strings.Builder
 	for _, c := range changes {
+		c.path = c.at.path()
 		if c.kind == changeGone || c.inode.Type() == unix.S_IFSOCK && c.lower != nil {
 			removed.WriteString(c.path + "\n")
 			continue

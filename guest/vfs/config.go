@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 )
 
 // Clock is the guest's real-time clock. The kernel implements it.
@@ -50,6 +51,9 @@ type Config struct {
 	FileTimeNS int64
 	// HostTimes shows the host's own times.
 	HostTimes bool
+
+	// Memory counts open files; nil: they are not counted.
+	Memory *kmem.Account
 
 	// MaxInodes bounds the files, folders and links that the guest makes; 0
 	// means half the number of pages of RAM, as tmpfs does.

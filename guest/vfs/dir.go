@@ -9,7 +9,7 @@ import (
 
 // maxDepth bounds how deep folders nest, so that no walk over the tree can use
 // up the host's stack. Linux has no such bound.
-const maxDepth = 8192
+const maxDepth = 2048
 
 // directory is the names in a folder: entries, and below them those of the
 // lower node that no entry replaces or hides.

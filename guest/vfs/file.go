@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
@@ -115,6 +116,7 @@ func (fs *FS) NewFile(i *Inode, label string, flags int, impl FileImpl) *File {
 // newFile makes a description with one reference.
 func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 	f := &File{fs: fs, dentry: d, flags: flags &^ creationFlags, refs: 1, Impl: impl}
+	fs.memory.Force(kmem.File)
 	d.inode.opens++
 	if writable(flags) && flags&unix.O_PATH == 0 {
 		d.inode.writers++
@@ -139,6 +141,7 @@ func (f *File) Unref() {
 		w.FileClosed(f)
 	}
 	f.watchers = nil
+	f.fs.memory.Release(kmem.File)
 	i := f.dentry.inode
 	f.fs.unlockFile(f)
 	if c, ok := f.Impl.(Closer); ok {

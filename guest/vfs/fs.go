@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kmem"
 )
 
 // FS is the guest's file system: a tree of names and what it holds.
@@ -14,6 +15,7 @@ type FS struct {
 	Entropy Entropy
 
 	ram       *emu.RAM
+	memory    *kmem.Account
 	host      *Host
 	root      *Dentry
 	startNS   int64 // the time before Clock is set
@@ -36,6 +38,9 @@ type FS struct {
 
 // Root is the root folder of the tree.
 func (fs *FS) Root() *Dentry { return fs.root }
+
+// Memory is the account of the kernel's own objects.
+func (fs *FS) Memory() *kmem.Account { return fs.memory }
 
 // now is the time for a stamp.
 func (fs *FS) now() int64 {

@@ -11,7 +11,7 @@ import (
 )
 
 // maxLocks bounds the record locks of all files together; more is ENOLCK.
-const maxLocks = 1 << 16
+const maxLocks = 1 << 14
 
 // LockOwner is who holds a record lock: for POSIX locks a process, numbered by
 // the kernel; for open file description locks (F_OFD_SETLK) the description.
@@ -201,15 +201,27 @@ func (fs *FS) setLocks(r *recordLocks, l recordLock, add bool) {
 		at = len(r.list)
 	}
 	end := at
+	for end < len(r.list) && r.list[end].owner == l.owner {
+		end++
+	}
+	// Of the owner's locks, those that l overlaps or touches are a piece.
+	piece := r.list[at:end]
+	first, _ := slices.BinarySearchFunc(piece, l.start, func(o recordLock, start int64) int {
+		if o.end < start-1 {
+			return -1
+		}
+		return 1
+	})
+	last := first
 	var own []recordLock
-	for ; end < len(r.list) && r.list[end].owner == l.owner; end++ {
-		own = append(own, r.list[end].without(&l)...)
+	for ; last < len(piece) && piece[last].start-1 <= l.end; last++ {
+		own = append(own, piece[last].without(&l)...)
 	}
 	if add {
 		own = join(own, l)
 	}
-	fs.locks += len(own) - (end - at)
-	r.list = slices.Concat(r.list[:at], own, r.list[end:])
+	fs.locks += len(own) - (last - first)
+	r.list = slices.Replace(r.list, at+first, at+last, own...)
 }
 
 // without is what remains of o without the range of l.

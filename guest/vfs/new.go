@@ -38,7 +38,7 @@ var scratchFolders = []struct {
 // folder that cannot be opened.
 func New(cfg Config) (*FS, error) {
 	fs := &FS{
-		ram: cfg.RAM, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
+		ram: cfg.RAM, memory: cfg.Memory, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
 		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, protectedHardlinks: true, protectedSymlinks: true,
 	}
 	if fs.maxInodes == 0 {

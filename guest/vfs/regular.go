@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -98,19 +99,43 @@ func (i *Inode) writeAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 	if errno := i.maySealed(off+int64(len(p)), true); errno != 0 {
 		return 0, errno
 	}
+	if p = i.fitting(p, off); len(p) == 0 {
+		return 0, unix.ENOSPC
+	}
 	i.dropPrivileges(c)
 	n, errno := i.object().WriteAt(p, off)
-	if errno == unix.ENOSPC && i.fs.Reclaim() > 0 {
-		var more int
-		more, errno = i.object().WriteAt(p[n:], off+int64(n))
-		n += more
-	}
 	if n > 0 {
 		i.touchData()
 		errno = 0
 	}
 	return n, errno
 }
+
+// fitting is the part of p that can be written at off: new pages are taken only
+// while there is enough memory for programs to go on, which see the error.
+func (i *Inode) fitting(p []byte, off int64) []byte {
+	o := i.object()
+	need := o.Missing(off, int64(len(p)))
+	if need == 0 || need <= i.fs.room() || i.fs.Reclaim() > 0 && need <= i.fs.room() {
+		return p
+	}
+	room := i.fs.room()
+	for done := int64(0); done < int64(len(p)); {
+		part := min(int64(len(p))-done, emu.PageSize-(off+done)%emu.PageSize)
+		if room -= o.Missing(off+done, part); room < 0 {
+			return p[:done]
+		}
+		done += part
+	}
+	return p
+}
+
+// room is the number of pages that files may still take.
+func (fs *FS) room() int64 { return max(0, fs.free()-int64(min(keptFree, fs.ram.Limit()/16))) }
+
+// keptFree is the number of pages that files leave to programs: what a program
+// needs to deal with a full disk.
+const keptFree = 1024
 
 // dropPrivileges takes set-user-id and set-group-id away from a file that
 // somebody without privileges writes to.

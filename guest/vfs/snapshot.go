@@ -17,6 +17,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	t.shells()
 	t.fill()
 	n.root = t.dentries[fs.root]
+	n.memory = deepcopy.Copy(c, fs.memory)
 	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
 	n.linked = make(map[hostID]*Inode, len(fs.linked))
 	for id, i := range fs.linked {
