@@ -76,6 +76,7 @@ func (m *Machine) report() error {
 		return errInputs.Wrap(err)
 	}
 	r.X87Transcendental = m.cpu.Transcendental()
+	r.SyncRecognition = s.recording.recognition()
 	r.PeakMemory = m.ram.Peak() * emu.PageSize
 	r.Engine = engineName()
 	r.OutputDigest = sum(s.digest.output)

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -51,6 +52,7 @@ type recording struct {
 	rec       *recorder.Recorder
 	steps     *replay.Tracker
 	decisions *trace.Stream
+	syncs     *syncops.Recording
 }
 
 // record sets up what the configuration asks for.

@@ -30,7 +30,16 @@ func (m *Machine) recordSync() ([]recorder.Recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.state.recording.syncs = v
 	return []recorder.Recording{v}, nil
+}
+
+// recognition is what Result.SyncRecognition says.
+func (r *recording) recognition() string {
+	if r.syncs == nil {
+		return ""
+	}
+	return r.syncs.Recognition()
 }
 
 // openSymbols opens a file of symbols where the guest has it.

@@ -36,6 +36,11 @@ type Result struct {
 	// X87Transcendental tells that the run executed an x87 instruction whose
 	// result comes from the host's mathematical library.
 	X87Transcendental bool `json:"x87_transcendental"`
+	// SyncRecognition says how synchronization operations were recognised, if
+	// they were recorded: "symbols", or "futex" if a program of the run had no
+	// function that is known, so that only its futex calls, atomic instructions
+	// and threads were.
+	SyncRecognition string `json:"sync_recognition,omitempty"`
 
 	// Digest covers output, exit, final memory and the order of all events.
 	Digest string `json:"digest"`

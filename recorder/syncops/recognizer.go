@@ -56,8 +56,8 @@ type Recognizer struct {
 	sharing   bool                // there may be memory that processes share
 	executing *thread             // whose program is about to be replaced
 
-	programs, unrecognized int
-	scratch                event.Sync
+	unrecognized bool // a program was without functions that are known
+	scratch      event.Sync
 }
 
 // host is what snapshots share.
@@ -82,8 +82,13 @@ func New(engine Engine, sink Sink, c Config) *Recognizer {
 // Recognition is how operations were found: "symbols" if each program of the
 // run had functions that are known, or else "futex".
 func (r *Recognizer) Recognition() string {
-	if r.unrecognized > 0 {
+	if r.unrecognized {
 		return "futex"
+	}
+	for _, s := range r.spaces {
+		if !s.symbols {
+			return "futex"
+		}
 	}
 	return "symbols"
 }

@@ -31,7 +31,7 @@ type space struct {
 	keyed    []event.Addr // destructors that have breakpoints now
 	dying    int          // threads that run destructors
 	tops     []*thread    // threads by stack top
-	symbols  bool         // some operation was recognised
+	symbols  bool         // some function was recognised, now or before
 }
 
 // image is a mapped ELF file.
@@ -190,7 +190,6 @@ func (s *space) nameImages() {
 func (s *space) fillEntries() {
 	s.entries = map[event.Addr]entry{}
 	s.wrappers = nil
-	s.symbols = false
 	for _, i := range s.images {
 		for _, p := range i.file.found {
 			e := entry{p.function, i}

@@ -137,10 +137,6 @@ func (r *Recognizer) enterProgram(t *thread, task *kernel.Task) {
 	t.join(s)
 	t.setStack(as.Layout.StartStack, 0)
 	r.rescan(s)
-	r.programs++
-	if !s.symbols {
-		r.unrecognized++
-	}
 }
 
 // join makes s the address space of t.
@@ -169,6 +165,7 @@ func (r *Recognizer) leave(t *thread) {
 
 func (r *Recognizer) dropSpace(s *space) {
 	delete(r.spaces, s.as)
+	r.unrecognized = r.unrecognized || !s.symbols
 	r.forgetRange(s, 0, ^event.Addr(0))
 	r.sweep()
 	r.stale = true

@@ -1,0 +1,102 @@
+package syncops_test
+
+import (
+	"debug/elf"
+	"fmt"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+const threads, times = 3, 50 // of testdata/atomics.c
+
+// placed counts the program's own operations of a kind on each of its variables.
+func (r *recording) placed(t *testing.T, bin string, op event.SyncOp) map[string]int {
+	t.Helper()
+	f, err := elf.Open(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, s := range symbols {
+		names[fmt.Sprintf("1:atomics+%#x", s.Value)] = s.Name
+	}
+	counts := map[string]int{}
+	for _, e := range r.syncs {
+		if e.Op == op && e.Phase != event.Return && e.Effects&event.Inner == 0 {
+			counts[names[r.objects[e.Object].Name]]++
+		}
+	}
+	return counts
+}
+
+// TestAtomicInstructions: those of the program are recorded, those of mutex
+// operations are not.
+func TestAtomicInstructions(t *testing.T) {
+	bin := build(t, "atomics.c")
+	for seed := uint64(1); seed <= 2; seed++ {
+		c := config(bin)
+		c.Seed = seed
+		r := record(t, c, heddle.SyncRecord{Atomics: true})
+		atomics := r.placed(t, bin, event.OpAtomic)
+		for _, name := range []string{"added", "exchanged", "compared", "byte"} {
+			if atomics[name] != threads*times {
+				t.Errorf("%d atomic operations on %s, want %d", atomics[name], name, threads*times)
+			}
+		}
+		if atomics["mutex"] != 0 {
+			t.Errorf("%d atomic operations on the mutex", atomics["mutex"])
+		}
+		if n := r.placed(t, bin, event.OpMutexLock)["mutex"]; n != threads*times {
+			t.Errorf("%d locks, want %d", n, threads*times)
+		}
+		if n := r.placed(t, bin, event.OpFence)[""]; n != threads*times {
+			t.Errorf("%d fences, want %d", n, threads*times)
+		}
+		if r.result.SyncRecognition != "symbols" {
+			t.Errorf("recognition by %q", r.result.SyncRecognition)
+		}
+	}
+}
+
+// TestStrippedStaticProgram: without symbols there are atomic instructions,
+// futexes and threads.
+func TestStrippedStaticProgram(t *testing.T) {
+	bin := build(t, "atomics.c", "-static")
+	stripped := bin + ".stripped/atomics"
+	tool(t, "mkdir", bin+".stripped")
+	tool(t, "strip", "-s", "-o", stripped, bin)
+	c := config(stripped)
+	r := record(t, c, heddle.SyncRecord{Atomics: true})
+	if r.result.SyncRecognition != "futex" {
+		t.Errorf("recognition by %q", r.result.SyncRecognition)
+	}
+	atomics := r.placed(t, bin, event.OpAtomic)
+	for _, name := range []string{"added", "exchanged", "compared", "byte"} {
+		if atomics[name] != threads*times {
+			t.Errorf("%d atomic operations on %s, want %d", atomics[name], name, threads*times)
+		}
+	}
+	if n := atomics["mutex"]; n < 2*threads*times {
+		t.Errorf("%d atomic operations on the mutex, want a lock's and an unlock's for each of %d", n, threads*times)
+	}
+	count := map[event.SyncOp]int{}
+	for _, e := range r.syncs {
+		if e.Phase != event.Return {
+			count[e.Op]++
+		}
+	}
+	if count[event.OpCreate] != threads || count[event.OpThreadStart] != threads || count[event.OpThreadExit] != threads+1 {
+		t.Errorf("counts %v", count)
+	}
+	if count[event.OpFutexWake] < threads {
+		t.Errorf("%d wakes, want one for each thread's end at least", count[event.OpFutexWake])
+	}
+	r.nested(t)
+}
