@@ -84,7 +84,7 @@ static bool touches_memory(const ZydisDecodedInstruction *in) {
   }
 }
 
-static bool is_atomic(const ZydisDecodedInstruction *in) {
+bool heddle_is_atomic(const ZydisDecodedInstruction *in) {
   if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return true;
   return in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->raw.modrm.mod != 3 &&
          (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
@@ -96,7 +96,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
   if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
-  if (is_atomic(in)) {
+  if (heddle_is_atomic(in)) {
     *flags |= HEDDLE_BLOCK_SYNC;
     return cost + c->atomic;
   }

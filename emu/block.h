@@ -81,6 +81,7 @@ static inline uint32_t heddle_block_cost(const struct heddle_block *b) { return 
 
 bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags);
+bool heddle_is_atomic(const ZydisDecodedInstruction *in);
 enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);
 struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
 struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);

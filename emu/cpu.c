@@ -67,15 +67,16 @@ static bool may_pass(struct heddle_cpu *cpu, const struct heddle_block *b) {
 
 // Decides at a block that may not simply run. Returns whether it was stopped.
 static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  uint64_t pc = heddle_block_pc(b);
   if (cpu->pause_pending) {
     stop_now(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
-  if (cpu->ram->nstale) {
+  if (cpu->ram->nstale || (cpu->memory.deaf && pc != cpu->memory.pc)) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (exhausted(cpu)) {
+  if (exhausted(cpu) && (!cpu->straight || (cpu->run_flags & HEDDLE_RUN_EXACT))) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
@@ -91,7 +92,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
             (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
-    cpu->inside = heddle_block_pc(b);
+    cpu->inside = pc;
     cpu->inside_end = heddle_block_end(b);
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
@@ -103,17 +104,29 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   return false;
 }
 
+// Notes where the run has come to after the block before. Where the engine cuts
+// a straight run of instructions depends on its hooks: ends of runs must not.
+static void come_to(struct heddle_cpu *cpu, uint64_t pc) {
+  const struct heddle_block *last = cpu->last;
+  if (last) cpu->straight = heddle_block_kind(last) == HEDDLE_KIND_NONE && heddle_block_end(last) == pc ? pc : 0;
+  else if (cpu->straight != pc) cpu->straight = 0;
+  cpu->last = NULL;
+}
+
 static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   if (cpu->stepping) return;
   take_back(cpu);
-  cpu->last = NULL;
+  come_to(cpu, pc);
   cpu->tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   struct heddle_block *b = heddle_block_slot(cpu->table, pc);
   if (b->key != (pc | cpu->tag)) {
     b = heddle_describe(cpu, pc, size);
     if (cpu->log.on) heddle_log_code(cpu, pc, size);
   }
-  if (consider(cpu, b)) return;
+  if (consider(cpu, b)) {
+    cpu->stopped_at = pc;
+    return;
+  }
   cpu->instructions_left -= heddle_block_count(b);
   cpu->cycles_left -= heddle_block_cost(b);
   cpu->last = b;
@@ -144,7 +157,9 @@ static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *use
   struct heddle_cpu *cpu = user;
   const struct heddle_block *last = cpu->last;
   if (last) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
-  if (heddle_log_full(&cpu->log)) on_block_slow(cpu, pc, size);
+  bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
+  if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
+  if (stop) on_block_slow(cpu, pc, size);
   else pass_block(cpu, pc, size);
 }
 
@@ -196,6 +211,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // Without a fetch the page holds no translations; with the right to execute
   // in the engine's cache there would be no notice of the first.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
+  if (cpu->memory.on) heddle_mem_filled(&cpu->memory, va, page, type, &perms);
   out->perms = (uc_prot)perms;
   return true;
 }
@@ -260,32 +276,39 @@ static void drop_stale(struct heddle_cpu *cpu) {
 
 static void sync_caches(struct heddle_cpu *cpu) {
   drop_stale(cpu);
-  bool current = cpu->seen_space == cpu->space && cpu->seen_version == cpu->space->version;
+  bool current = cpu->seen_space == cpu->space && cpu->seen_version == cpu->space->version && !cpu->memory.flush;
   if (current && cpu->fills < cpu->fill_budget) return;
   // The engine's cache of translations starts with 256 entries and grows at
   // flushes only: one that is too small is made to grow, ever less often.
   if (current) cpu->fill_budget *= 2;
   cpu->fills = 0;
+  cpu->memory.epoch++;
+  cpu->memory.flush = false;
   uc_ctl_flush_tlb(cpu->uc);
   cpu->seen_space = cpu->space;
   cpu->seen_version = cpu->space->version;
 }
 
 static uc_err start(struct heddle_cpu *cpu) {
+  heddle_mem_heard(&cpu->memory);
   sync_caches(cpu);
   cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
   cpu->last = NULL;
-  cpu->inside = 0;
+  cpu->inside = cpu->stopped_at = 0;
   if (!cpu->stepping) hand_out(cpu);
   uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
   take_back(cpu);
+  // Where there is a code hook, the engine leaves the PC at the instruction
+  // before if it stops in the hook of a block.
+  if (cpu->memory.on && cpu->stopped_at) set_reg(cpu, UC_X86_REG_RIP, cpu->stopped_at);
   return err;
 }
 
 // The instruction at the PC did not complete: takes back what was counted for
 // it and for the rest of its block.
 static void uncount(struct heddle_cpu *cpu) {
+  if (cpu->memory.pc == get_rip(cpu)) heddle_mem_undo(&cpu->memory);
   if (cpu->stepping || !cpu->last) return;
   uint64_t pc = get_rip(cpu), start = heddle_block_pc(cpu->last), end = heddle_block_end(cpu->last);
   if (pc < start || pc >= end) return;
@@ -402,7 +425,10 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
 // The number of instructions that a step retires is 1 or 0; what it did is in
 // the branch log all the same.
 static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  if (cpu->log.on) heddle_log_branch(cpu, heddle_kind_of(in), pc + in->length, get_rip(cpu));
+  uint64_t end = pc + in->length, rip = get_rip(cpu);
+  enum heddle_kind kind = heddle_kind_of(in);
+  cpu->straight = kind == HEDDLE_KIND_NONE && rip == end ? rip : 0;
+  if (cpu->log.counts) heddle_log_branch(cpu, kind, end, rip);
 }
 
 // The count of a repeated string instruction.
@@ -520,12 +546,14 @@ static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
 // Logs where the last block went that ran to its end.
 static void settle(struct heddle_cpu *cpu) {
   const struct heddle_block *last = cpu->last;
-  if (last && cpu->log.on) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
-  cpu->last = NULL;
+  if (!last) return;
+  if (cpu->log.counts) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
+  come_to(cpu, get_rip(cpu));
 }
 
 static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   enum heddle_stop why;
+  cpu->memory.running = true;
   do {
     cpu->pause_pending = false;
     if (cpu->resume_end && (why = finish_block(cpu))) break;
@@ -535,6 +563,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
     settle(cpu);
     if (!why && cpu->inside) why = step_block(cpu, cpu->inside, cpu->inside_end);
   } while (!why);
+  cpu->memory.running = false;
   heddle_log_flush(cpu);
   cpu->instructions = heddle_cpu_instructions_now(cpu);
   cpu->cycles = heddle_cpu_cycles_now(cpu);
@@ -561,6 +590,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   cpu->passed = flags & HEDDLE_RUN_PASS;
   cpu->pass_at = 0;
   cpu->resume_end = 0;
+  cpu->straight = 0;
   cpu->log.repeated = 0;
   cpu->ran = true;
   return run_on(cpu);
@@ -669,6 +699,12 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed) {
   if (cpu->ran) return UC_ERR_ARG;
   if (heddle_log_start(cpu, timed)) return UC_ERR_NOMEM;
+  return heddle_cpu_count_branches(cpu);
+}
+
+// Begins to call the block hook that logs or counts branches.
+int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
+  cpu->log.counts = true;
   int err = uc_hook_del(cpu->uc, *cpu->block_hook);
   if (err) return err;
   return uc_hook_add(cpu->uc, cpu->block_hook, UC_HOOK_BLOCK, (void *)on_block_logged, cpu, (uint64_t)1, (uint64_t)0);
@@ -685,4 +721,5 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   heddle_blocks_close(&cpu->blocks);
   heddle_log_close(&cpu->log);
   heddle_atomics_close(cpu);
+  heddle_mem_close(cpu);
 }

@@ -8,6 +8,7 @@
 #include "atomics.h"
 #include "block.h"
 #include "log.h"
+#include "memlog.h"
 #include "memory.h"
 
 // Why a run of the CPU stopped.
@@ -77,12 +78,19 @@ struct heddle_cpu {
   uint64_t resume_end;
   bool resume_checked;
 
+  // Where a straight run of instructions goes on that the engine has cut, 0:
+  // nowhere. Budgets are not looked at there.
+  uint64_t straight;
+
+  uint64_t stopped_at;  // the block that the block hook stopped before, 0: none
+
   // A block to step through: where it starts (0: none) and ends.
   uint64_t inside, inside_end;
 
   struct heddle_blocks blocks;
   struct heddle_log log;
   struct heddle_atomic_log atomics;
+  struct heddle_mem_log memory;
 
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;
@@ -119,6 +127,7 @@ uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);
+int heddle_cpu_count_branches(struct heddle_cpu *cpu);
 void heddle_cpu_drained(struct heddle_cpu *cpu);
 uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu);
 uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu);

@@ -8,7 +8,7 @@ int heddle_log_start(struct heddle_cpu *cpu, bool timed) {
   struct heddle_log *log = &cpu->log;
   if (!log->words) log->words = malloc(HEDDLE_LOG_WORDS * sizeof *log->words);
   if (!log->words) return -1;
-  log->on = true;
+  log->on = log->counts = true;
   log->timed = timed;
   log->most = timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST;
   return 0;
@@ -47,6 +47,11 @@ static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
 // Logs that after a block's last instruction, which ends at end, pc came.
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
   struct heddle_log *log = &cpu->log;
+  log->branches += kind == HEDDLE_KIND_COND || kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
+  if (!log->on) {
+    log->repeated += kind == HEDDLE_KIND_REP && pc != end;
+    return;
+  }
   switch (kind) {
     case HEDDLE_KIND_NONE:
       return;

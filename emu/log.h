@@ -26,6 +26,9 @@ struct heddle_code_entry {
 
 struct heddle_log {
   bool on, timed;
+  bool counts;        // branches and repetitions, whether or not they are logged
+  bool full;          // another log is
+  uint64_t branches;  // counted so far, in all runs
   unsigned noutcomes, most;
   uint64_t outcomes;
   size_t nwords;
@@ -39,7 +42,7 @@ struct heddle_log {
 };
 
 static inline bool heddle_log_full(const struct heddle_log *log) {
-  return log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
+  return log->full || log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
 }
 
 int heddle_log_start(struct heddle_cpu *cpu, bool timed);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "memlog.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,9 +19,13 @@ struct heddle_node {
   uint64_t e[FAN];
 };
 
-static void *reserve(uint64_t bytes) {
+void *heddle_reserve(uint64_t bytes) {
   void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? NULL : p;
+}
+
+void heddle_unreserve(void *at, uint64_t bytes) {
+  if (at) munmap(at, bytes);
 }
 
 // Large pages of the host make the guest's memory a little faster to reach. It
@@ -29,11 +35,11 @@ void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGE
 int heddle_ram_init(struct heddle_ram *ram, uint64_t pages) {
   memset(ram, 0, sizeof *ram);
   ram->limit = pages;
-  ram->base = reserve(pages << HEDDLE_PAGE_SHIFT);
-  ram->refs = reserve(pages * sizeof *ram->refs);
-  ram->flags = reserve(pages);
-  ram->freed = reserve(pages * sizeof *ram->freed);
-  ram->stale = reserve(pages * sizeof *ram->stale);
+  ram->base = heddle_reserve(pages << HEDDLE_PAGE_SHIFT);
+  ram->refs = heddle_reserve(pages * sizeof *ram->refs);
+  ram->flags = heddle_reserve(pages);
+  ram->freed = heddle_reserve(pages * sizeof *ram->freed);
+  ram->stale = heddle_reserve(pages * sizeof *ram->stale);
   if (!ram->base || !ram->refs || !ram->flags || !ram->freed || !ram->stale) {
     heddle_ram_close(ram);
     return -1;
@@ -45,11 +51,11 @@ int heddle_ram_init(struct heddle_ram *ram, uint64_t pages) {
 }
 
 void heddle_ram_close(struct heddle_ram *ram) {
-  if (ram->base) munmap(ram->base, ram->limit << HEDDLE_PAGE_SHIFT);
-  if (ram->refs) munmap(ram->refs, ram->limit * sizeof *ram->refs);
-  if (ram->flags) munmap(ram->flags, ram->limit);
-  if (ram->freed) munmap(ram->freed, ram->limit * sizeof *ram->freed);
-  if (ram->stale) munmap(ram->stale, ram->limit * sizeof *ram->stale);
+  heddle_unreserve(ram->base, ram->limit << HEDDLE_PAGE_SHIFT);
+  heddle_unreserve(ram->refs, ram->limit * sizeof *ram->refs);
+  heddle_unreserve(ram->flags, ram->limit);
+  heddle_unreserve(ram->freed, ram->limit * sizeof *ram->freed);
+  heddle_unreserve(ram->stale, ram->limit * sizeof *ram->stale);
   memset(ram, 0, sizeof *ram);
 }
 
@@ -72,6 +78,7 @@ uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
     page = ram->fresh++;
   }
   ram->refs[page] = 1;
+  heddle_mem_allocated(ram, page);
   if (++ram->used > ram->peak) ram->peak = ram->used;
   return page;
 }
@@ -383,7 +390,10 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
     if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !stopped) return HEDDLE_WALK_CODE;
     uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
     if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
-    if (old != HEDDLE_ZERO_PAGE) memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
+    if (old != HEDDLE_ZERO_PAGE) {
+      memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
+      heddle_mem_copied(ram, page, old);
+    }
     *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
     if (ram->flags[old] & HEDDLE_PAGE_CODE) {
       // Blocks chained to one another would go on running the old page's code.
@@ -457,6 +467,7 @@ enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const v
     uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
     memcpy(page_bytes(s->ram, page) + (at & (HEDDLE_PAGE_SIZE - 1)), (const char *)from + *done, n);
     heddle_ram_written(s->ram, page);
+    heddle_mem_kernel(s->ram, page, at, (const char *)from + *done, n);
     *done += n;
   }
   return HEDDLE_WALK_OK;

@@ -53,8 +53,10 @@ struct heddle_ram {
   uint64_t nstale;
   uint64_t tables;  // nodes of page tables, which count against the limit too
   uint64_t serial;  // last number given to a version or code of a space
+  struct heddle_mem_log *log;  // NULL: off
 };
 
+struct heddle_mem_log;
 struct heddle_node;
 
 struct heddle_space {
@@ -68,6 +70,8 @@ struct heddle_space {
 };
 // Versions and codes grow and are unique among all spaces of one RAM.
 
+void *heddle_reserve(uint64_t bytes);
+void heddle_unreserve(void *at, uint64_t bytes);
 void heddle_advise_huge(void *at, uint64_t bytes);
 int heddle_ram_init(struct heddle_ram *ram, uint64_t pages);
 void heddle_ram_close(struct heddle_ram *ram);

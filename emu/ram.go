@@ -3,6 +3,7 @@ package emu
 /*
 #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror
 #include <stdlib.h>
+#include "memlog.h"
 #include "memory.h"
 
 #cgo noescape heddle_ram_alloc
@@ -15,6 +16,8 @@ package emu
 #cgo nocallback heddle_ram_full
 #cgo noescape heddle_ram_written
 #cgo nocallback heddle_ram_written
+#cgo noescape heddle_mem_changed
+#cgo nocallback heddle_mem_changed
 */
 import "C"
 
@@ -101,7 +104,10 @@ func (r *RAM) Bytes(p Page) []byte {
 
 // Written tells that p was changed through Bytes, so that no outdated
 // translation of code in it is run.
-func (r *RAM) Written(p Page) { C.heddle_ram_written(r.c, C.uint64_t(p)) }
+func (r *RAM) Written(p Page) {
+	C.heddle_ram_written(r.c, C.uint64_t(p))
+	C.heddle_mem_changed(r.c, C.uint64_t(p))
+}
 
 // Generation numbers the time between two snapshots of the machine. What was
 // made in an earlier generation may be part of a snapshot.
