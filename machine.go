@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -321,17 +322,19 @@ func (s *Snapshot) Release() {
 
 // finish writes what the guest leaves behind.
 func (m *Machine) finish() error {
-	s := m.state
 	if err := m.report(); err != nil {
-		return err
-	}
-	if err := m.finishRecording(); err != nil {
 		return err
 	}
 	if m.config.Replay != nil {
 		m.checkReplay()
-		return m.host.err
+		return errors.Join(m.finishRecording(), m.host.err)
 	}
+	return errors.Join(m.finishRecording(), m.leaveBehind(), m.host.err)
+}
+
+// leaveBehind writes to the host what the guest has changed.
+func (m *Machine) leaveBehind() error {
+	s := m.state
 	if err := s.fs.Commit(); err != nil {
 		return errExport.Wrap(err)
 	}
@@ -341,5 +344,5 @@ func (m *Machine) finish() error {
 		}
 		m.result.OverlayFiles = nil
 	}
-	return m.host.err
+	return nil
 }

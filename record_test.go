@@ -98,11 +98,12 @@ func TestRecordingChangesNothingAndReplays(t *testing.T) {
 	}
 }
 
-// compare demands that two results are equal but for the host's time.
+// compare demands that two results of a run are equal.
 func compare(t *testing.T, got, want *heddle.Result) {
 	t.Helper()
 	a, b := *got, *want
 	a.HostSeconds, b.HostSeconds = 0, 0
+	a.SyncRecognition, b.SyncRecognition = "", "" // of what is recorded alone
 	if fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
 		t.Errorf("the replay gave\n%+v\nwant\n%+v", a, b)
 	}

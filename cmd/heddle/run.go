@@ -69,15 +69,25 @@ a :rw mount or kept with --export.`,
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
 	addMachineFlags(flags)
+	addRunFlags(flags, &f)
+	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
+	return c
+}
+
+// addRunFlags defines the flags of a run that do not configure the machine.
+func addRunFlags(flags *pflag.FlagSet, f *runFlags) {
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
+	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	addReplayFlags(flags, f)
+}
+
+// addReplayFlags defines those that a replay has too.
+func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
 	flags.BoolVar(&f.strace, "strace", false, "print each system call on standard error")
 	flags.StringVar(&f.summary, "summary", "", "write a JSON summary of the run to `FILE`")
 	flags.StringVar(&f.eventLog, "event-log", "", "write a line for each event that enters the digest to `FILE`")
-	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
-	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out remarks on standard error, such as on files left in the overlay")
-	return c
 }
 
 // run carries out `heddle run`.

@@ -83,7 +83,6 @@ func fields(a archive, e any) {
 		integer(a, "process", &e.Process)
 		integer(a, "parent", &e.Parent)
 		e.Name = a.text("name", e.Name)
-		e.Name = a.text("name", e.Name)
 	case *event.Exit:
 		stamp(a, &e.Stamp)
 		integer(a, "status", &e.Status)

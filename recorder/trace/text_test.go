@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"reflect"
 	"strings"
@@ -145,6 +146,35 @@ func TestTextErrors(t *testing.T) {
 		err := Load(&bytes.Buffer{}, "F", strings.NewReader(c.text))
 		if !errors.Is(err, errText) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestTables: each field has a name of its own, and a row as many cells as the
+// header.
+func TestTables(t *testing.T) {
+	for _, kind := range Tables() {
+		names := strings.Split(Header(kind), ",")
+		seen := map[string]bool{}
+		for _, n := range names {
+			if seen[n] {
+				t.Errorf("%s: two fields %s", kind, n)
+			}
+			seen[n] = true
+		}
+		var out bytes.Buffer
+		w := NewWriter(&out)
+		var b encoder
+		fields(&b, filled(kind, 3))
+		w.Stream(kind, 0).Append(b.b, stampAt(1))
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for row, err := range reader(t, out.Bytes()).Rows(Key{Kind: kind}, Where{}) {
+			cells, readErr := csv.NewReader(strings.NewReader(row)).Read()
+			if err := errors.Join(err, readErr); err != nil || len(cells) != len(names) {
+				t.Errorf("%s: %d cells under %d names (%v): %s", kind, len(cells), len(names), err, row)
+			}
 		}
 	}
 }

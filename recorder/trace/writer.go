@@ -140,7 +140,7 @@ func (d *disk) write(b []byte) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = errWrite.Wrap(err)
+	d.err = errWrite.Wrap(plain(err))
 	return false
 }
 

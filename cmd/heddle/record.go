@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+)
+
+var (
+	errNoOutput = errs.Define("record-without-output",
+		"no trace is named: -o TRACE is needed",
+		"heddle record was called without saying where the trace goes.",
+		"Name a file with -o.")
+	errNeedsOutput = errs.Define("recording-without-output",
+		"--{flag} says what to record, and no trace is named: -o TRACE is needed",
+		"heddle replay was told to record something, but not where to.",
+		"Name a file with -o, or leave the flag out.")
+)
+
+// recordFlags are the flags of `heddle record` and `heddle replay` that say what
+// is recorded.
+type recordFlags struct {
+	output           string
+	inputs, all      bool
+	sync, atomics    bool
+	syncList         string
+	pt               bool
+	ptPeriod, ptMTC  uint64
+	ptTSC, ptCYC     bool
+	ptRetCompression bool
+}
+
+// recordings names the flags that ask for a recording.
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc"}
+
+func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
+	flags.StringVarP(&f.output, "output", "o", "", "write the trace to `FILE`")
+	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, and branches")
+	flags.BoolVar(&f.inputs, "inputs", false, "record what the program gets from outside, with the bytes")
+	flags.BoolVar(&f.sync, "sync", false, "record synchronization operations")
+	flags.BoolVar(&f.atomics, "atomics", false, "with --sync, atomic instructions and fences too")
+	flags.StringVar(&f.syncList, "sync-list", "", "with --sync, the operations that the YAML `FILE` lists too")
+	flags.BoolVar(&f.pt, "pt", false, "record each core's branches as Intel PT packets")
+	flags.Uint64Var(&f.ptPeriod, "pt-period", 4096, "`BYTES` of packets after which a PSB comes; 0: only one, at the begin")
+	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
+	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each begin of tracing")
+	flags.Uint64Var(&f.ptMTC, "pt-mtc", 0, "`TICKS` of the crystal clock from one MTC packet to the next, a power of two; 0: none")
+	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
+}
+
+// record is what the flags ask for.
+func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
+	r := &heddle.Record{To: to, Inputs: f.inputs || f.all}
+	if f.pt || f.all {
+		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
+			return nil, errFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
+		}
+		r.PT = &pt.Config{
+			PSBPeriod: f.ptPeriod, RetCompression: f.ptRetCompression,
+			Timing: pt.Timing{TSC: f.ptTSC, MTCPeriod: f.ptMTC, CYC: f.ptCYC},
+		}
+	}
+	if f.sync || f.all {
+		r.Sync = &heddle.SyncRecord{Atomics: f.atomics || f.all}
+		if f.syncList != "" {
+			custom, err := syncops.LoadCustom(f.syncList)
+			if err != nil {
+				return nil, err
+			}
+			r.Sync.Custom = custom
+		}
+	}
+	return r, nil
+}
+
+// check finds flags that have no effect.
+func (f *recordFlags) check(flags *pflag.FlagSet) error {
+	if f.output != "" {
+		return nil
+	}
+	for _, name := range recordings {
+		if flags.Changed(name) {
+			return errNeedsOutput.New(name)
+		}
+	}
+	return nil
+}
+
+// traceFile is the file that a trace goes to.
+type traceFile struct {
+	path string
+	file *os.File
+}
+
+func createTrace(path string) (*traceFile, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, errWriteFile.Wrap(reason(err), path)
+	}
+	return &traceFile{path, file}, nil
+}
+
+// close returns the size of the trace.
+func (t *traceFile) close() (size int64, err error) {
+	info, err := t.file.Stat()
+	if err = errors.Join(err, t.file.Close()); err != nil {
+		return 0, errWriteFile.Wrap(reason(err), t.path)
+	}
+	return info.Size(), nil
+}
+
+func (a *app) recordCommand() *cobra.Command {
+	var f runFlags
+	var rec recordFlags
+	c := &cobra.Command{
+		Use:   "record -o TRACE [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Run a program and record the run",
+		Long: `Run a program on the emulated machine and record the run in a file. The trace
+has threads, context switches, system calls and signals, and all that repeats
+the run (heddle replay); the flags add more. The run is the same as without,
+bit for bit. heddle trace shows, checks and exports traces.`,
+		Example: `  heddle record -o run.trace -- pigz -p 4 -k file
+  heddle record -o run.trace --sync --pt --cores 8 -- ./racy
+  heddle replay run.trace -o more.trace --all`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.record(c.Context(), c.Flags(), f, rec, args)
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	addRecordFlags(flags, &rec)
+	addMachineFlags(flags)
+	addRunFlags(flags, &f)
+	return c
+}
+
+// record carries out `heddle record`.
+func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) error {
+	if rec.output == "" {
+		return errNoOutput.New()
+	}
+	options, err := machineOptions(flags, f.config)
+	if err != nil {
+		return err
+	}
+	job, err := newJob(options, f, args)
+	if err != nil {
+		return err
+	}
+	stdin, err := a.openStdin(ctx, job)
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	c := job.Config()
+	c.Stdin = stdin.Reader
+	result, err := a.recorded(ctx, f, rec, c)
+	if err != nil {
+		return err
+	}
+	return a.finish(ctx, flags, f, job, result)
+}
+
+// recorded runs a configuration on heddle's own streams, and records it if a
+// trace is named.
+func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddle.Config) (*heddle.Result, error) {
+	events, err := newLog(f.eventLog)
+	if err != nil {
+		return nil, err
+	}
+	defer events.close()
+	c.Stdout, c.Stderr, c.EventLog = a.stdout, a.stderr, events.writer()
+	if f.strace {
+		c.Strace = a.stderr
+	}
+	var to *traceFile
+	if rec.output != "" {
+		if to, err = createTrace(rec.output); err != nil {
+			return nil, err
+		}
+		if c.Record, err = rec.record(to.file); err != nil {
+			return nil, err
+		}
+	}
+	result, err := heddle.Run(ctx, c)
+	if a.stdinGaveUp && result != nil {
+		result.Outcome = outcomeInterrupted
+	}
+	err = errors.Join(err, events.close())
+	if to == nil {
+		return result, err
+	}
+	size, closeErr := to.close()
+	if err = errors.Join(err, closeErr); err == nil && !f.quiet {
+		a.say("recorded in %s, %d bytes", rec.output, size)
+	}
+	return result, err
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	var f runFlags
+	var rec recordFlags
+	c := &cobra.Command{
+		Use:   "replay [flags] TRACE",
+		Short: "Repeat a recorded run",
+		Long: `Repeat a recorded run: the same program on the same files, with the same
+standard input and the same interleaving, to the same output and digest. It takes
+every decision as the recording has it, not as the seed would give it. With -o
+the replay is recorded too, with more switched on than the first time.
+
+A replay is refused when the program, a library or another file that the run
+read is not what it was. It ends at the first decision that cannot be taken as
+recorded, and says which. Writable mounts are not written to.`,
+		Example: `  heddle replay run.trace
+  heddle replay -o more.trace --sync --pt run.trace`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.replay(c.Context(), c.Flags(), f, rec, args[0])
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	addRecordFlags(flags, &rec)
+	addReplayFlags(flags, &f)
+	return c
+}
+
+// replay carries out `heddle replay`.
+func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, path string) error {
+	if err := rec.check(flags); err != nil {
+		return err
+	}
+	r, err := heddle.OpenReplay(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, damage := range r.Damage() {
+		a.say("%v", damage)
+	}
+	if r.Cut() {
+		a.say("the recording does not reach the end of the run, and does not say which files the run read")
+	}
+	c, err := r.Config()
+	if err != nil {
+		return err
+	}
+	result, err := a.recorded(ctx, f, rec, c)
+	if err != nil {
+		return err
+	}
+	return a.finishReplay(ctx, f, result)
+}
+
+// finishReplay writes the summary, says how the replay ended unless the program
+// ended it, and sets the status.
+func (a *app) finishReplay(ctx context.Context, f runFlags, result *heddle.Result) error {
+	if f.summary != "" {
+		if err := writeSummary(f.summary, result); err != nil {
+			return err
+		}
+	}
+	a.status = result.ExitCode
+	if result.Outcome == outcomeInterrupted {
+		if status, ok := interrupted(ctx); ok {
+			a.status = status
+		}
+	}
+	if result.Message != "" {
+		a.say("%s", result.Message)
+	}
+	return nil
+}

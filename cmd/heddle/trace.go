@@ -1,0 +1,341 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/export"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var (
+	errStream = errs.Define("trace-no-such-stream",
+		"the trace {file} has no stream {kind}; it has: {kinds}",
+		"The stream was not recorded.",
+		"Name one that the sentence lists, or record it: heddle replay -o NEW --all TRACE.")
+	errNoTable = errs.Define("trace-no-table",
+		"stream {kind} has no table; allowed: {kinds}",
+		"The records of the stream are not events with fields.",
+		"Name one that the sentence lists; heddle trace dump shows the others.")
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Show, check and export recorded traces",
+		Args:  noArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+		}
+		return nil
+	}
+	c.AddCommand(a.traceInfoCommand(), a.traceCheckCommand(), a.traceDumpCommand(), a.traceLoadCommand(), a.traceExportCommand())
+	return c
+}
+
+func (a *app) traceInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "info TRACE", Short: "Say what a trace has", Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withTrace(args[0], func(r *trace.Reader) error {
+				return errors.Join(append([]error{a.traceInfo(r)}, r.Damage()...)...)
+			})
+		},
+	}
+}
+
+// withTrace opens a trace for f.
+func withTrace(path string, f func(*trace.Reader) error) error {
+	r, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(r), r.Close())
+}
+
+// traceInfo prints what was run, how it ended, and the streams.
+func (a *app) traceInfo(r *trace.Reader) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	text, err := r.Manifest()
+	if err != nil {
+		return err
+	}
+	var run struct {
+		Args   []any  `json:"args"`
+		Cores  int    `json:"cores"`
+		Seed   uint64 `json:"seed"`
+		Engine string `json:"engine"`
+	}
+	if text != nil && json.Unmarshal(text, &run) == nil {
+		fmt.Fprintf(w, "program\t%s\nmachine\t%d cores, seed %d, %s\n", words(run.Args), run.Cores, run.Seed, run.Engine)
+	}
+	if text, err = r.Summary(); err != nil {
+		return err
+	}
+	printSummary(w, text)
+	if n := r.Timelines(); n > 1 {
+		fmt.Fprintf(w, "timelines\t%d; the last is shown\n", n)
+	}
+	fmt.Fprintf(w, "\nstream\trecords\tbytes\tin the file\n")
+	for _, key := range r.Streams() {
+		printStream(w, key, r.Chunks(key))
+	}
+	return w.Flush()
+}
+
+// words are arguments as a shell takes them.
+func words(args []any) string {
+	var list []string
+	for _, arg := range args {
+		list = append(list, quote(fmt.Sprint(arg)))
+	}
+	return strings.Join(list, " ")
+}
+
+func printSummary(w io.Writer, text []byte) {
+	var end struct {
+		Result struct {
+			Outcome      string `json:"outcome"`
+			ExitCode     int    `json:"exit_code"`
+			Instructions uint64 `json:"instructions"`
+			Cycles       uint64 `json:"cycles"`
+			Threads      int    `json:"threads"`
+			Digest       string `json:"digest"`
+			Inputs       []any  `json:"inputs"`
+		} `json:"result"`
+	}
+	if text == nil || json.Unmarshal(text, &end) != nil {
+		fmt.Fprintf(w, "outcome\tunknown: the recording does not reach the end of the run\n")
+		return
+	}
+	e := &end.Result
+	fmt.Fprintf(w, "outcome\t%s, status %d\ninstructions\t%d\ncycles\t%d\nthreads\t%d\nfiles read\t%d\ndigest\t%s\n",
+		e.Outcome, e.ExitCode, e.Instructions, e.Cycles, e.Threads, len(e.Inputs), e.Digest)
+}
+
+func printStream(w io.Writer, key trace.Key, chunks []trace.Chunk) {
+	records, raw, stored := uint64(0), 0, 0
+	for _, c := range chunks {
+		records += c.Records
+		raw += c.Raw
+		stored += c.Stored
+	}
+	count := fmt.Sprint(records)
+	if len(chunks) > 0 && chunks[0].Bytes {
+		count = "-"
+	}
+	fmt.Fprintf(w, "%s %d\t%s\t%d\t%d\n", key.Kind, key.ID, count, raw, stored)
+}
+
+func (a *app) traceCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check TRACE", Short: "Read all of a trace and list its damage", Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withTrace(args[0], func(r *trace.Reader) error {
+				if damage := r.Check(); len(damage) > 0 {
+					return errors.Join(damage...)
+				}
+				fmt.Fprintf(a.stdout, "%s is whole\n", args[0])
+				return nil
+			})
+		},
+	}
+}
+
+// selection are the flags that select records.
+type selection struct {
+	streams []string
+	thread  int32
+	from    uint64
+	to      uint64
+	sync    [2]uint64
+}
+
+func (s *selection) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&s.streams, "stream", nil, "only the streams of these `KINDS`")
+	flags.Int32Var(&s.thread, "thread", 0, "only events of the thread `ID`")
+	flags.Uint64Var(&s.from, "from", 0, "only events from `CYCLE` of virtual time on")
+	flags.Uint64Var(&s.to, "to", 0, "only events up to `CYCLE` of virtual time")
+	flags.Uint64Var(&s.sync[0], "from-sync", 0, "only events after `N` sync operations")
+	flags.Uint64Var(&s.sync[1], "to-sync", 0, "only events before more than `N` sync operations")
+}
+
+func (s *selection) where() trace.Where {
+	return trace.Where{
+		Thread: event.ThreadID(s.thread), FromTime: event.Cycles(s.from), ToTime: event.Cycles(s.to),
+		FromSync: s.sync[0], ToSync: s.sync[1],
+	}
+}
+
+// kinds are the streams that are selected, all of which the trace must have.
+func (s *selection) kinds(r *trace.Reader, file string) ([]trace.Kind, error) {
+	var kinds []trace.Kind
+	for _, name := range s.streams {
+		if !r.Has(trace.Kind(name)) {
+			return nil, errStream.New(file, name, streamNames(r))
+		}
+		kinds = append(kinds, trace.Kind(name))
+	}
+	return kinds, nil
+}
+
+func streamNames(r *trace.Reader) string {
+	var names []string
+	for _, key := range r.Streams() {
+		if name := string(key.Kind); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) traceDumpCommand() *cobra.Command {
+	var s selection
+	events := false
+	c := &cobra.Command{
+		Use: "dump [flags] TRACE", Short: "Print a trace as text", Args: oneFile,
+		Long: `Print a trace as text: chunk by chunk in the order of the file, which heddle
+trace load turns into the same file again; or with --events, or with a flag that
+selects, a line for each record, stream by stream.`,
+		Example: `  heddle trace dump run.trace > run.txt
+  heddle trace dump --stream sync,signals --thread 1001 run.trace`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withTrace(args[0], func(r *trace.Reader) error {
+				kinds, err := s.kinds(r, args[0])
+				if err != nil {
+					return err
+				}
+				o := trace.DumpOptions{Kinds: kinds, Where: s.where(), Events: events || len(kinds) > 0 || s.where() != trace.Where{}}
+				return errors.Join(trace.Dump(a.stdout, r, o)...)
+			})
+		},
+	}
+	s.add(c.Flags())
+	c.Flags().BoolVar(&events, "events", false, "a line for each record, stream by stream, without the heads of chunks")
+	return c
+}
+
+func (a *app) traceLoadCommand() *cobra.Command {
+	output := ""
+	c := &cobra.Command{
+		Use: "load -o TRACE TEXT", Short: "Make a trace of what dump printed", Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if output == "" {
+				return errNoOutput.New()
+			}
+			in, err := os.Open(args[0])
+			if err != nil {
+				return errReadFile.Wrap(reason(err), args[0])
+			}
+			defer in.Close()
+			out, err := createTrace(output)
+			if err != nil {
+				return err
+			}
+			err = trace.Load(out.file, args[0], in)
+			_, closeErr := out.close()
+			return errors.Join(err, closeErr)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write the trace to `FILE`")
+	return c
+}
+
+// The formats of heddle trace export.
+const (
+	formatPerfetto = "perfetto"
+	formatCSV      = "csv"
+)
+
+func (a *app) traceExportCommand() *cobra.Command {
+	var s selection
+	format, output := "", ""
+	c := &cobra.Command{
+		Use: "export --format perfetto|csv [flags] TRACE", Short: "Write a trace for another tool", Args: oneFile,
+		Long: `Write a trace for another tool. The format perfetto opens in ui.perfetto.dev:
+cores and threads are tracks, system calls and sync operations slices, and arrows
+go from each release of an object to the acquisition that followed. The format
+csv is a table of the events of one stream.`,
+		Example: `  heddle trace export --format perfetto -o run.json run.trace
+  heddle trace export --format csv --stream sync run.trace`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withTrace(args[0], func(r *trace.Reader) error {
+				return a.exportTo(output, func(out io.Writer) error { return exportTrace(out, r, args[0], format, s) })
+			})
+		},
+	}
+	s.add(c.Flags())
+	c.Flags().StringVar(&format, "format", formatPerfetto, formatPerfetto+" or "+formatCSV)
+	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` (default: standard output)")
+	return c
+}
+
+// exportTo calls f with a file, or with heddle's own output.
+func (a *app) exportTo(path string, f func(io.Writer) error) error {
+	if path == "" {
+		return f(a.stdout)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return errWriteFile.Wrap(reason(err), path)
+	}
+	err = f(file)
+	if closeErr := file.Close(); closeErr != nil {
+		err = errors.Join(err, errWriteFile.Wrap(reason(closeErr), path))
+	}
+	return err
+}
+
+func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selection) error {
+	kinds, err := s.kinds(r, file)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case formatPerfetto:
+		return errors.Join(export.Perfetto(out, r, clockOf(r))...)
+	case formatCSV:
+		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
+			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())
+		}
+		return errors.Join(export.CSV(out, r, kinds[0], s.where())...)
+	}
+	return errFlag.New("format", quote(format), formatPerfetto+", "+formatCSV)
+}
+
+func tableNames() string {
+	var names []string
+	for _, k := range trace.Tables() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// clockOf is the clock rate of the recorded machine, that of the default one if
+// the trace does not say.
+func clockOf(r *trace.Reader) uint32 {
+	var run struct {
+		Costs struct {
+			MHz uint32 `json:"mhz"`
+		} `json:"costs"`
+	}
+	run.Costs.MHz = 2000
+	if text, err := r.Manifest(); err == nil {
+		_ = json.Unmarshal(text, &run) // what cannot be read leaves the default
+	}
+	return run.Costs.MHz
+}

@@ -1,0 +1,71 @@
+package export
+
+import (
+	"iter"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// source is one stream of events as the merger takes them.
+type source struct {
+	next func() (any, event.Stamp, error, bool)
+	stop func()
+
+	event any
+	at    event.Stamp
+	err   error
+	more  bool
+}
+
+func (s *source) advance() { s.event, s.at, s.err, s.more = s.next() }
+
+// open opens the stream of a kind.
+func open[E trace.Event](r *trace.Reader, kind trace.Kind, stamp func(*E) event.Stamp) *source {
+	next, stop := iter.Pull2(trace.Get[E](r, trace.Key{Kind: kind}, trace.Where{}))
+	s := &source{stop: stop, next: func() (any, event.Stamp, error, bool) {
+		e, err, more := next()
+		return &e, stamp(&e), err, more
+	}}
+	s.advance()
+	return s
+}
+
+// merged iterates over the events of threads in the order in which they
+// happened: *event.Start, Exit, Syscall, Signal, Sync. Damage gives an error and
+// is passed over.
+func merged(r *trace.Reader) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		sources := []*source{
+			open(r, trace.Threads, func(e *event.Start) event.Stamp { return e.Stamp }),
+			open(r, trace.Exits, func(e *event.Exit) event.Stamp { return e.Stamp }),
+			open(r, trace.Syscalls, func(e *event.Syscall) event.Stamp { return e.Stamp }),
+			open(r, trace.Signals, func(e *event.Signal) event.Stamp { return e.Stamp }),
+			open(r, trace.Sync, func(e *event.Sync) event.Stamp { return e.Stamp }),
+		}
+		defer func() {
+			for _, s := range sources {
+				s.stop()
+			}
+		}()
+		for s := first(sources); s != nil; s = first(sources) {
+			if !yield(s.event, s.err) {
+				return
+			}
+			s.advance()
+		}
+	}
+}
+
+// first is the source whose event comes first, nil if there are none left.
+func first(sources []*source) (found *source) {
+	for _, s := range sources {
+		if s.more && (found == nil || s.err != nil || s.at.Seq < found.at.Seq) {
+			found = s
+			if s.err != nil {
+				break
+			}
+		}
+	}
+	return found
+}
