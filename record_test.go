@@ -2,19 +2,14 @@ package heddle_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
-	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -149,9 +144,3 @@ int main(void) {
 		(unsigned long long)__builtin_ia32_rdtsc(), sched_getcpu(), stat);
 	return 0;
 }`
-
-var _ = context.Background
-var _ = exec.Command
-var _ = strings.Contains
-var _ event.Stamp
-var _ trace.Kind
