@@ -1,9 +1,16 @@
 package programs
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
+	"github.com/heddle-dmt/heddle/memmodel/explore"
+	"github.com/heddle-dmt/heddle/memmodel/litmus"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -53,4 +60,68 @@ func TestMemoryProgramsNatively(t *testing.T) {
 			}
 		}
 	})
+}
+
+var fence = regexp.MustCompile(`[ms]fence`)
+
+// TestMemoryCores explores the few accesses that each program's failure comes
+// from, as the litmus test in its folder has them: with the fences never under
+// any model, and without under exactly those that program.yaml names. The axioms
+// of the models must say the same.
+func TestMemoryCores(t *testing.T) {
+	machine, err := explore.NewMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Kind != Memory {
+			continue
+		}
+		file := filepath.Join(p.Folder, p.Name+".litmus")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		without := fence.ReplaceAllString(string(text), "")
+		for _, m := range memmodel.Models() {
+			if fails(t, machine, file, string(text), m) {
+				t.Errorf("%s can fail under %v with its fences", p.Name, m)
+			}
+			want := slices.Contains(p.Models, Model(m.String()))
+			if got := fails(t, machine, file, without, m); got != want {
+				t.Errorf("%s without fences under %v: can fail: %v, program.yaml: %v", p.Name, m, got, want)
+			}
+		}
+	}
+}
+
+// fails tells whether a litmus test can come to what it asks for.
+func fails(t *testing.T, machine *explore.Machine, file, text string, m memmodel.Model) bool {
+	t.Helper()
+	test, err := litmus.Parse(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := litmus.Assemble([]*litmus.Test{test})
+	if err != nil {
+		t.Fatal(err)
+	}
+	explored, err := machine.Explore(test, code[0], explore.Options{Model: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := axiomatic.Check(test, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	positive := explored.Outcomes.Verdict().Satisfied > 0
+	if positive != (allowed.Outcomes.Verdict().Satisfied > 0) {
+		t.Errorf("%s under %v: machine and axioms do not agree", file, m)
+	}
+	return positive
 }
