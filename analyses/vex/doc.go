@@ -6,7 +6,8 @@
 // and memory; side exits; and where it goes at its end. Meanings are libVEX's,
 // as its libvex_ir.h says; names follow it, too.
 //
-// What it is not: an optimiser, or a place where code is run.
+// Machine interprets blocks: it says what the operations mean. It is no fast
+// way to run code. As in libVEX the x87 computes in 64 bits, not in 80.
 //
 // Invariants:
 //

@@ -1,0 +1,106 @@
+package vex
+
+/*
+#include <valgrind/libvex_basictypes.h>
+#include <valgrind/libvex_guest_amd64.h>
+*/
+import "C"
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// StateSize is the size of the guest state.
+const StateSize = unsafe.Sizeof(C.VexGuestAMD64State{})
+
+// Offsets in the guest state.
+const (
+	OffsetRAX     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_RAX)) // and so on to R15, as encoded, 8 bytes each
+	OffsetCCOp    = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_OP))
+	OffsetCCDep1  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_DEP1))
+	OffsetCCDep2  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_DEP2))
+	OffsetCCNDep  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_NDEP))
+	OffsetDFlag   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_DFLAG)) // 1, or -1 if D is set
+	OffsetRIP     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_RIP))
+	OffsetACFlag  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_ACFLAG))
+	OffsetIDFlag  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_IDFLAG))
+	OffsetFS      = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FS_CONST))
+	OffsetGS      = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_GS_CONST))
+	OffsetXMM     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_YMM0)) // and so on, 32 bytes each
+	OffsetRound   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_SSEROUND))
+	OffsetFTop    = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FTOP))
+	OffsetFPReg   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FPREG)) // eight doubles
+	OffsetFPTag   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FPTAG)) // eight bytes, 0 for empty
+	OffsetFPRound = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FPROUND))
+	OffsetFC3210  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FC3210))
+)
+
+// State is the guest state: the registers, as libVEX lays them out.
+type State [StateSize]byte
+
+// Word reads 8 bytes of the state.
+func (s *State) Word(offset int) uint64 { return binary.LittleEndian.Uint64(s[offset:]) }
+
+// SetWord writes 8 bytes of the state.
+func (s *State) SetWord(offset int, x uint64) { binary.LittleEndian.PutUint64(s[offset:], x) }
+
+// Bits of RFLAGS besides the arithmetic ones.
+const (
+	flagD  = 1 << 10
+	flagAC = 1 << 18
+	flagID = 1 << 21
+	// always are the flags that a program always has: the reserved one and
+	// the interrupt flag.
+	always = 0x202
+)
+
+// RFLAGS puts the flags together.
+func (s *State) RFLAGS() uint64 {
+	f, _ := flags(s.Word(OffsetCCOp), s.Word(OffsetCCDep1), s.Word(OffsetCCDep2), s.Word(OffsetCCNDep))
+	return f | always | s.Word(OffsetDFlag)&flagD | when(s.Word(OffsetACFlag)&1 != 0, flagAC) |
+		when(s.Word(OffsetIDFlag)&1 != 0, flagID)
+}
+
+// SetRFLAGS takes the flags apart.
+func (s *State) SetRFLAGS(f uint64) {
+	s.SetWord(OffsetCCOp, ccCopy)
+	s.SetWord(OffsetCCDep1, f&(flagC|flagP|flagA|flagZ|flagS|flagO))
+	s.SetWord(OffsetCCDep2, 0)
+	s.SetWord(OffsetCCNDep, 0)
+	s.SetWord(OffsetDFlag, choose(f&flagD != 0, ^uint64(0), 1))
+	s.SetWord(OffsetACFlag, f/flagAC&1)
+	s.SetWord(OffsetIDFlag, f/flagID&1)
+}
+
+// get reads a value of a type.
+func (s *State) get(offset int, t Type) Value {
+	switch t.Bytes() {
+	case 1:
+		return value(uint64(s[offset]))
+	case 2:
+		return value(uint64(binary.LittleEndian.Uint16(s[offset:])))
+	case 4:
+		return value(uint64(binary.LittleEndian.Uint32(s[offset:])))
+	case 8:
+		return value(s.Word(offset))
+	default:
+		return Value{s.Word(offset), s.Word(offset + 8)}
+	}
+}
+
+func (s *State) put(offset int, t Type, v Value) {
+	switch t.Bytes() {
+	case 1:
+		s[offset] = byte(v.Lo)
+	case 2:
+		binary.LittleEndian.PutUint16(s[offset:], uint16(v.Lo))
+	case 4:
+		binary.LittleEndian.PutUint32(s[offset:], uint32(v.Lo))
+	case 8:
+		s.SetWord(offset, v.Lo)
+	default:
+		s.SetWord(offset, v.Lo)
+		s.SetWord(offset+8, v.Hi)
+	}
+}
