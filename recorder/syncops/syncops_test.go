@@ -282,3 +282,26 @@ func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
 		r.nested(t)
 	}
 }
+
+// TestExceptions compares with what the program says.
+func TestExceptions(t *testing.T) {
+	bin := build(t, "exceptions.cc")
+	r := record(t, config(bin), heddle.SyncRecord{})
+	got := r.sayings(t, r.ownCode(t, bin))
+	// The program cannot say that a call did not return.
+	want := strings.ReplaceAll(r.out, "0 caught\n", "")
+	got = strings.ReplaceAll(strings.ReplaceAll(got, "0 once unwound\n", ""), "1 cond_wait unwound\n", "")
+	if got != want {
+		t.Error(firstDifference(got, want))
+	}
+	ends := map[event.Phase]int{}
+	for _, e := range r.syncs {
+		if e.Op == event.OpOnce && strings.Contains(r.objects[e.Object].Name, "exceptions") {
+			ends[e.Phase]++
+		}
+	}
+	if ends[event.Enter] != 3 || ends[event.Unwound] != 2 || ends[event.Return] != 1 {
+		t.Errorf("once operations: %v", ends)
+	}
+	r.nested(t)
+}

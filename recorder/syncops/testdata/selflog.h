@@ -14,7 +14,7 @@ static __thread int self;
 
 static void say(const char *format, ...)
 {
-	char *line = malloc(96);
+	char *line = (char *)malloc(96);
 	va_list list;
 	va_start(list, format);
 	vsnprintf(line, 96, format, list);
