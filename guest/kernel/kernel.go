@@ -128,7 +128,7 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		tasks: map[event.ThreadID]*Task{}, processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
-		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs), hostname: "heddle",
+		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
 	k.cores = make([]coreTime, config.Cores)

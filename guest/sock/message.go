@@ -128,6 +128,11 @@ func (s *Socket) enqueue(m *message) {
 func (s *Socket) hold(n int) {
 	s.recvBytes += n
 	s.stack.held += n
+	if n >= 0 {
+		s.stack.memory.Force(uint64(n))
+	} else {
+		s.stack.memory.Release(uint64(-n))
+	}
 }
 
 // dequeue takes the first message away.

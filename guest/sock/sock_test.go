@@ -26,7 +26,7 @@ func TestCapacity(t *testing.T) {
 		{unix.SOCK_DGRAM, 30000, 7},
 		{unix.SOCK_SEQPACKET, 70000, 3},
 	} {
-		a, _, errno := New(nil).Pair(ctx(), unix.AF_UNIX, c.kind, 0)
+		a, _, errno := New(nil, nil).Pair(ctx(), unix.AF_UNIX, c.kind, 0)
 		if errno != 0 {
 			t.Fatal(errno)
 		}
@@ -56,7 +56,7 @@ func differ(t *rapid.T, kind int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b, _ := New(nil).Pair(ctx(), unix.AF_UNIX, kind, 0)
+	a, b, _ := New(nil, nil).Pair(ctx(), unix.AF_UNIX, kind, 0)
 	pair := [2]*Socket{a, b}
 	open := [2]bool{true, true}
 	defer func() {
@@ -160,7 +160,7 @@ func TestCopy(t *testing.T) {
 		st   *Stack
 		c, s *Socket
 	}
-	w := &world{st: New(nil)}
+	w := &world{st: New(nil, nil)}
 	w.c, w.s, _ = tcpPair(t, w.st)
 	if n, errno := w.c.Write(ctx(), []byte("before"), 0); n != 6 || errno != 0 {
 		t.Fatal(n, errno)

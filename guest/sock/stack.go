@@ -3,6 +3,7 @@ package sock
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
@@ -10,6 +11,7 @@ import (
 // Stack is a network namespace: the names and ports in use.
 type Stack struct {
 	fs          *vfs.FS
+	memory      *kmem.Account
 	abstract    map[abstractName]*Socket // names of UNIX sockets that begin with a zero
 	autobind    uint32                   // the next name to try for a UNIX socket without one
 	tcp, udp    portTable
@@ -28,11 +30,15 @@ type Stack struct {
 const maxHeld = 128 << 20
 
 // short tells whether memory for data is short.
-func (st *Stack) short() bool { return st.held > maxHeld }
+func (st *Stack) short() bool { return st.held > maxHeld || st.exhausted() }
 
-// New makes a stack. Path names of UNIX sockets are in fs.
-func New(fs *vfs.FS) *Stack {
-	return &Stack{fs: fs, abstract: map[abstractName]*Socket{}, flying: map[*vfs.File]*flight{}}
+// exhausted tells that the kernel's memory is used up.
+func (st *Stack) exhausted() bool { return st.memory.Full() }
+
+// New makes a stack. Path names of UNIX sockets are in fs; what waits in sockets
+// is charged to memory, which may be nil.
+func New(fs *vfs.FS, memory *kmem.Account) *Stack {
+	return &Stack{fs: fs, memory: memory, abstract: map[abstractName]*Socket{}, flying: map[*vfs.File]*flight{}}
 }
 
 // Cred is who sent a message, struct ucred.

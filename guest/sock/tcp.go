@@ -221,7 +221,10 @@ func (s *Socket) finish() {
 // room is how many bytes a connection takes before somebody reads.
 func (s *Socket) room() int {
 	o := s.peer
-	if s.stack.short() {
+	switch {
+	case s.stack.exhausted():
+		return max(0, pageSize-o.recvBytes)
+	case s.stack.short():
 		return max(0, segment-o.recvBytes)
 	}
 	return s.opts.sendBuffer + o.opts.recvBuffer - o.recvBytes

@@ -236,6 +236,12 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 		if s.filled() {
 			break
 		}
+		if s.stack.exhausted() {
+			if done == 0 {
+				return 0, unix.ENOBUFS
+			}
+			break
+		}
 		n := min(len(out.Data)-done, s.Piece())
 		m := &message{
 			data: append([]byte(nil), out.Data[done:done+n]...), cred: s.credFor(c, o, out),
@@ -286,6 +292,8 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 		return nil, unix.EPIPE
 	case s.filled():
 		return s.queue, unix.EAGAIN
+	case s.stack.exhausted():
+		return nil, unix.ENOBUFS
 	}
 	o := s.peer
 	if out.To != nil && s.kind == unix.SOCK_DGRAM {

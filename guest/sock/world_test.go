@@ -72,7 +72,7 @@ func newWorld(t tester, dir string) *world {
 	}
 	worlds++
 	return &world{
-		t: t, fs: fs, stack: sock.New(fs), dir: dir,
+		t: t, fs: fs, stack: sock.New(fs, nil), dir: dir,
 		prefix: fmt.Sprintf("heddle-test-%d-%d-", os.Getpid(), worlds),
 		ctx: &vfs.Ctx{
 			Cred: vfs.NewCred(uint32(os.Getuid()), uint32(os.Getgid())), Root: fs.Root(), Cwd: fs.Root(), PID: int32(os.Getpid()),
