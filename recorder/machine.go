@@ -25,15 +25,16 @@ func (r *Recorder) Timer(now event.Cycles) { r.Turn(event.NoThread, event.NoCore
 
 // Run tells that the thread whose turn it is is loaded and about to run.
 func (r *Recorder) Run(t *kernel.Task) {
-	if r.cores[r.core] != r.thread {
-		r.cores[r.core] = r.thread
+	p := r.threads[r.thread]
+	if r.cores[r.core] != r.thread || p.ranOn != r.core {
+		r.cores[r.core], p.ranOn = r.thread, r.core
 		e := event.Switch{Stamp: r.Next(), Process: t.Process().PID()}
-		for _, p := range r.parts {
-			p.Switch(r, &e)
+		for _, part := range r.parts {
+			part.Switch(r, &e)
 		}
 	}
-	for _, p := range r.parts {
-		p.Begin(r, t)
+	for _, part := range r.parts {
+		part.Begin(r, t)
 	}
 }
 
@@ -112,7 +113,7 @@ func (r *Recorder) Ready(id event.ThreadID) {
 	}
 	r.settle()
 	t := r.kernel.Task(id)
-	r.threads[id] = &progress{lastCore: event.NoCore}
+	r.threads[id] = &progress{lastCore: event.NoCore, ranOn: event.NoCore}
 	e := event.Start{Stamp: r.next(id), Process: t.Process().PID(), Parent: r.thread}
 	for _, p := range r.parts {
 		p.Start(r, t, &e)
@@ -147,8 +148,29 @@ func (r *Recorder) Finish() {
 }
 
 // Mark notes the place in the trace for the snapshot that is about to be made.
-func (r *Recorder) Mark() { r.mark = r.trace.Mark() }
+func (r *Recorder) Mark() {
+	for _, p := range r.parts {
+		if p, ok := p.(marker); ok {
+			p.Mark(r)
+		}
+	}
+	r.mark = r.trace.Mark()
+}
+
+// marker is a Recording that has something to do before a snapshot, and after a
+// return to it.
+type marker interface {
+	Mark(r *Recorder)
+	Returned(r *Recorder)
+}
 
 // Returned tells that the machine has returned to the snapshot that r was copied
 // from.
-func (r *Recorder) Returned() { r.trace.Return(r.mark) }
+func (r *Recorder) Returned() {
+	r.trace.Return(r.mark)
+	for _, p := range r.parts {
+		if p, ok := p.(marker); ok {
+			p.Returned(r)
+		}
+	}
+}

@@ -73,7 +73,8 @@ type Recorder struct {
 // progress is what a thread has done, without the slice that is under way.
 type progress struct {
 	instructions, branches uint64
-	lastCore               event.CoreID
+	lastCore               event.CoreID // that it was to run on
+	ranOn                  event.CoreID // that it did run on
 }
 
 // New makes a Recorder that writes to a trace. The recordings are called in the

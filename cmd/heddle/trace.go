@@ -43,7 +43,7 @@ func (a *app) traceCommand() *cobra.Command {
 		}
 		return nil
 	}
-	c.AddCommand(a.traceInfoCommand(), a.traceCheckCommand(), a.traceDumpCommand(), a.traceLoadCommand(), a.traceExportCommand())
+	c.AddCommand(a.traceInfoCommand(), a.traceCheckCommand(), a.traceDumpCommand(), a.traceLoadCommand(), a.traceExportCommand(), a.traceFlowCommand())
 	return c
 }
 

@@ -1,7 +1,7 @@
 package event
 
 // Switch is one entry of the context-switch sideband: from here on the core
-// runs another thread. (H3 section 3.1.)
+// runs another thread, or one that was on another core since. (H3 section 3.1.)
 type Switch struct {
 	Stamp
 	// Process is the thread's process.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/flow"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var errOneOf = errs.Define("flow-of-what",
+	"either --core or --thread is needed, and not both",
+	"The flow of instructions is that of one core or of one thread.",
+	"Give one of the two flags.")
+
+func (a *app) traceFlowCommand() *cobra.Command {
+	core, thread, each := int32(-1), int32(0), false
+	c := &cobra.Command{
+		Use: "flow --core N|--thread ID [flags] TRACE", Short: "Print the instructions that a core or a thread executed", Args: oneFile,
+		Long: `Print the instructions that a core or a thread executed, as the branch trace
+has them: a line for each straight run, with core, thread, address and number of
+instructions, or with --instructions a line for each address.`,
+		Example: `  heddle trace flow --thread 1001 run.trace | head`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if (core < 0) == (thread == 0) {
+				return errOneOf.New()
+			}
+			return withTrace(args[0], func(r *trace.Reader) error {
+				if core >= 0 {
+					return a.printFlow(flow.Core(r, event.CoreID(core)), each)
+				}
+				return a.printFlow(flow.Thread(r, event.ThreadID(thread)), each)
+			})
+		},
+	}
+	c.Flags().Int32Var(&core, "core", -1, "the core `N`")
+	c.Flags().Int32Var(&thread, "thread", 0, "the thread `ID`")
+	c.Flags().BoolVar(&each, "instructions", false, "a line for each instruction")
+	return c
+}
+
+func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], each bool) error {
+	out := bufio.NewWriterSize(a.stdout, 1<<16)
+	var addresses []uint64
+	for p, err := range pieces {
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		if !each {
+			fmt.Fprintf(out, "core %d thread %d %#x %d\n", p.Core, p.Thread, p.Addr, p.Count)
+			continue
+		}
+		addresses = p.AppendAddresses(addresses[:0])
+		for _, addr := range addresses {
+			fmt.Fprintf(out, "core %d thread %d %#x\n", p.Core, p.Thread, addr)
+		}
+	}
+	return out.Flush()
+}

@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"math"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt/decode"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var errNoBranches = errs.Define("trace-without-branches",
+	"the trace has no branches",
+	"The run was recorded without --pt.",
+	"Record them: heddle replay -o NEW --pt TRACE.")
+
+// Piece is a straight run of instructions that a core executed.
+type Piece struct {
+	decode.Step
+	Core    event.CoreID
+	Thread  event.ThreadID
+	Process int32
+	// At is how many instructions the core had executed before, a repeated
+	// string instruction counted once.
+	At uint64
+}
+
+// NewDecoder returns a decoder of a core's stream, with the code of the trace.
+func NewDecoder(r *trace.Reader, core event.CoreID) (*decode.Decoder, error) {
+	image := decode.NewImage()
+	for code, err := range trace.Get[event.Code](r, trace.Key{Kind: trace.Code}, trace.Where{}) {
+		if err != nil {
+			return nil, err
+		}
+		if int(core) < len(code.Counts) {
+			image.Add(code.Space, code.Counts[core], uint64(code.Addr), code.Bytes)
+		}
+	}
+	key := trace.Key{Kind: trace.PT, ID: uint32(core)}
+	return decode.NewDecoder(r.Bytes(key), image, decode.Options{}), nil
+}
+
+// batch is how many steps are decoded at a time.
+const batch = 1024
+
+// cursor goes forward in what one core executed.
+type cursor struct {
+	core    event.CoreID
+	decoder *decode.Decoder
+	steps   []decode.Step
+	left    []decode.Step // decoded and not given yet
+	at      uint64        // instructions before them
+	err     error         // what comes after them
+}
+
+func newCursor(r *trace.Reader, core event.CoreID) (*cursor, error) {
+	d, err := NewDecoder(r, core)
+	if err != nil {
+		return nil, err
+	}
+	return &cursor{core: core, decoder: d, steps: make([]decode.Step, batch)}, nil
+}
+
+// fill makes sure that there is a step; false at the end, or at an error.
+func (c *cursor) fill() bool {
+	for len(c.left) == 0 {
+		if c.err != nil {
+			return false
+		}
+		var n int
+		n, _, c.err = c.decoder.Next(c.steps)
+		c.left = c.steps[:n]
+	}
+	return true
+}
+
+// until gives the steps before instruction end to f, nil to pass over them. It
+// returns false when f does, or when decoding ends.
+func (c *cursor) until(end uint64, f func(decode.Step, uint64) bool) bool {
+	for c.at < end && c.fill() {
+		s := c.left[0]
+		c.left = c.left[1:]
+		at := c.at
+		c.at += uint64(s.Count)
+		if f != nil && !f(s, at) {
+			return false
+		}
+	}
+	return c.at >= end
+}
+
+// failure is why decoding ended, nil at the end of the stream.
+func (c *cursor) failure() error {
+	if errors.Is(c.err, io.EOF) {
+		return nil
+	}
+	return c.err
+}
+
+// switches lists the context switches of a trace, in their order, with where
+// each ends: the count of the core at its next switch.
+func switches(r *trace.Reader) ([]span, error) {
+	var all []span
+	latest := map[event.CoreID]int{}
+	for s, err := range trace.Get[event.Switch](r, trace.Key{Kind: trace.Sideband}, trace.Where{}) {
+		if err != nil {
+			return nil, err
+		}
+		if i, ok := latest[s.Core]; ok {
+			all[i].end = s.CoreInstructions
+		}
+		latest[s.Core] = len(all)
+		all = append(all, span{s, math.MaxUint64})
+	}
+	return all, nil
+}
+
+// span is a thread's time on a core, between two context switches.
+type span struct {
+	event.Switch
+	end uint64
+}
+
+func (s *span) piece(step decode.Step, at uint64) Piece {
+	return Piece{Step: step, Core: s.Core, Thread: s.Thread, Process: s.Process, At: at}
+}
+
+// Core iterates over what a core executed. An error ends it.
+func Core(r *trace.Reader, core event.CoreID) iter.Seq2[Piece, error] {
+	return flow(r, func(s *span) bool { return s.Core == core })
+}
+
+// Thread iterates over what a thread executed. An error ends it.
+func Thread(r *trace.Reader, thread event.ThreadID) iter.Seq2[Piece, error] {
+	return flow(r, func(s *span) bool { return s.Thread == thread })
+}
+
+// flow iterates over what was executed in the spans that are wanted, in the
+// order in which they began.
+func flow(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		if !r.Has(trace.PT) {
+			yield(Piece{}, errNoBranches.New())
+			return
+		}
+		spans, err := switches(r)
+		if err != nil {
+			yield(Piece{}, err)
+			return
+		}
+		cursors := map[event.CoreID]*cursor{}
+		for i := range spans {
+			s := &spans[i]
+			if !want(s) {
+				continue
+			}
+			c := cursors[s.Core]
+			if c == nil {
+				if c, err = newCursor(r, s.Core); err != nil {
+					yield(Piece{}, err)
+					return
+				}
+				cursors[s.Core] = c
+			}
+			stopped := false
+			c.until(s.CoreInstructions, nil)
+			c.until(s.end, func(step decode.Step, at uint64) bool {
+				stopped = !yield(s.piece(step, at), nil)
+				return !stopped
+			})
+			if stopped {
+				return
+			}
+			if err := c.failure(); err != nil {
+				yield(Piece{}, err)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/flow"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// work has threads that count in a function of their own, with system calls and
+// more threads than cores, so that they move about.
+const work = `
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#define COUNT(n) __attribute__((noinline)) long count##n(long i) { return i * n + 1; }
+COUNT(0) COUNT(1) COUNT(2) COUNT(3) COUNT(4)
+static long (*volatile counts[])(long) = {count0, count1, count2, count3, count4};
+static void *run(void *arg) {
+	long n = 0;
+	for (int i = 0; i < 1000 * ((long)arg + 1); i++) {
+		n += counts[(long)arg](i);
+		if (i % 300 == 0) usleep(1);
+	}
+	return (void *)n;
+}
+int main(void) {
+	pthread_t t[5];
+	for (long i = 0; i < 5; i++) pthread_create(&t[i], 0, run, (void *)i);
+	for (int i = 0; i < 5; i++) pthread_join(t[i], 0);
+	puts("done");
+	return 0;
+}`
+
+func record(t *testing.T, cores int) (string, *trace.Reader, *heddle.Result) {
+	t.Helper()
+	dir := t.TempDir()
+	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
+	if err := os.WriteFile(source, []byte(work), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-O1", "-pthread", "-no-pie", "-o", bin, source).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	to, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir, c.Cores = []string{bin}, dir, cores
+	c.Sched.TimeSlice = 20_000
+	c.Record = &heddle.Record{To: to, PT: &pt.Config{PSBPeriod: 1000, RetCompression: true}}
+	result, err := heddle.Run(context.Background(), c)
+	if err != nil || result.ExitCode != 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	r, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return bin, r, result
+}
+
+// symbols are the addresses of the functions count0 to count4, by nm(1).
+func symbols(t *testing.T, bin string) (addrs [5]uint64) {
+	t.Helper()
+	for i := range addrs {
+		out, err := exec.Command("sh", "-c", `nm "$1" | awk '$3 == "count'"$2"'" { print "0x"$1 }'`, "sh", bin, string(rune('0'+i))).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(string(out), "0x%x", &addrs[i]); err != nil {
+			t.Fatalf("nm: %q", out)
+		}
+	}
+	return addrs
+}
+
+// TestThreadsOfCores: each thread has executed its function as often as the
+// source says, and no other thread's; what the cores executed is what the
+// threads did.
+func TestThreadsOfCores(t *testing.T) {
+	for _, cores := range []int{1, 2, 4} {
+		bin, r, _ := record(t, cores)
+		functions := symbols(t, bin)
+		threads := map[event.ThreadID]uint64{}
+		for s, err := range trace.Get[event.Start](r, trace.Key{Kind: trace.Threads}, trace.Where{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := [5]int{}
+			for p, err := range flow.Thread(r, s.Thread) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Thread != s.Thread {
+					t.Fatalf("a piece of thread %d among those of %d", p.Thread, s.Thread)
+				}
+				threads[s.Thread] += uint64(p.Count)
+				for i, f := range functions {
+					if p.Addr == f {
+						calls[i]++
+					}
+				}
+			}
+			want := [5]int{}
+			if n := int(s.Thread) - 1001; n >= 0 {
+				want[n] = 1000 * (n + 1)
+			}
+			if calls != want {
+				t.Errorf("%d cores: thread %d made calls %v, want %v", cores, s.Thread, calls, want)
+			}
+		}
+		onCores := map[event.ThreadID]uint64{}
+		for core := range cores {
+			at := uint64(0)
+			for p, err := range flow.Core(r, event.CoreID(core)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.At != at {
+					t.Fatalf("core %d: a piece at %d, want %d", core, p.At, at)
+				}
+				at += uint64(p.Count)
+				onCores[p.Thread] += uint64(p.Count)
+			}
+		}
+		for id, n := range threads {
+			if onCores[id] != n {
+				t.Errorf("%d cores: thread %d executed %d instructions, on cores %d", cores, id, n, onCores[id])
+			}
+		}
+	}
+}
