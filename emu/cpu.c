@@ -35,9 +35,21 @@ static int64_t part(int64_t left) {
   return left < HANDED_OUT_MOST ? left : HANDED_OUT_MOST;
 }
 
+// Whether the run has come to the instruction that it halts before.
+static bool halts(const struct heddle_cpu *cpu) {
+  return cpu->halt_at && heddle_cpu_instructions_now(cpu) == cpu->halt_at;
+}
+
+// How many instructions may run before the run halts.
+static int64_t before_halt(const struct heddle_cpu *cpu) {
+  uint64_t now = heddle_cpu_instructions_now(cpu);
+  return cpu->halt_at && cpu->halt_at >= now ? (int64_t)(cpu->halt_at - now) : INT64_MAX;
+}
+
 // Hands a part of the budget out to the block hook.
 static void hand_out(struct heddle_cpu *cpu) {
   int64_t instructions = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
+  if (instructions > before_halt(cpu)) instructions = before_halt(cpu);
   cpu->instructions_left -= instructions;
   cpu->cycles_left -= cycles;
   cpu->left = (uint64_t)instructions << 32 | (uint64_t)cycles;
@@ -90,6 +102,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   bool inside = b->flags & look;
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
             (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
+  inside |= heddle_block_count(b) > before_halt(cpu);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
     cpu->inside = pc;
@@ -503,11 +516,10 @@ static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64
   uint64_t pc = from, last, start = cpu->inside;
   do {
     if ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) return HEDDLE_STOP_BUDGET;
-    enum heddle_stop why = HEDDLE_STOP_NONE;
-    if (!cpu->passed) {
-      if (heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
-      else if ((cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc)) why = HEDDLE_STOP_SYNC;
-    }
+    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
+    if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && !(cpu->passed && cpu->pass_sync) && (cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc))
+      why = HEDDLE_STOP_SYNC;
     int64_t before = cpu->instructions_left;
     if (!why) why = step(cpu, pc);
     last = pc;
@@ -532,9 +544,9 @@ static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
   if (cpu->resume_checked) return step_block(cpu, pc, end);
   do {
     last = pc;
-    enum heddle_stop why = step(cpu, pc);
+    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : step(cpu, pc);
     pc = get_rip(cpu);
-    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY) {
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT) {
       cpu->resume_end = end;
       cpu->resume_checked = false;
     }
@@ -587,7 +599,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   cpu->cycle_limit = cpu->cycles_left = cycles < INT64_MAX ? (int64_t)cycles : INT64_MAX;
   watch(cpu, flags);
   cpu->run_flags = flags;
-  cpu->passed = flags & HEDDLE_RUN_PASS;
+  cpu->passed = cpu->pass_sync = flags & HEDDLE_RUN_PASS;
   cpu->pass_at = 0;
   cpu->resume_end = 0;
   cpu->straight = 0;
@@ -600,7 +612,10 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
 // stopped by a breakpoint or for its log. The counts and budgets are those of
 // the whole run, which ends where it would have ended without the stop.
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
-  if (cpu->stop == HEDDLE_STOP_BREAKPOINT) cpu->passed = true;
+  if (cpu->stop == HEDDLE_STOP_BREAKPOINT) {
+    cpu->passed = true;
+    cpu->pass_sync = false;  // where the run ends by itself is another matter
+  }
   cpu->pass_at = cpu->instructions;
   return run_on(cpu);
 }

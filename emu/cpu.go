@@ -410,6 +410,12 @@ func (c *CPU) SetBreakpoints(addrs []event.Addr) {
 	}
 }
 
+// HaltAt makes the run, from now on and until it is told otherwise, stop after so
+// many instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
+// Unlike a limit it does not change where the run ends. Resume goes on; set
+// another number first.
+func (c *CPU) HaltAt(instructions uint64) { c.c.halt_at = C.uint64_t(instructions) }
+
 // CPUID is what the guest is told for a leaf: eax, ebx, ecx, edx.
 func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	var out [4]uint32

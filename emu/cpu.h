@@ -71,8 +71,10 @@ struct heddle_cpu {
   enum heddle_walk walk;
   uint64_t fault_page;
   int error;
-  bool stepping, pause_pending, passed, ran;
+  bool stepping, pause_pending, ran;
+  bool passed, pass_sync;  // a breakpoint, or a place of RUN_SYNC, at the PC is left behind
   uint64_t pass_at;  // instructions of the run when passed was set
+  uint64_t halt_at;  // instructions of the run after which it stops like at a breakpoint, 0: none
   // A block that a fault interrupted: where it ends, and whether it was being
   // stepped through with a look at the budget before each instruction.
   uint64_t resume_end;

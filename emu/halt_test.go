@@ -1,0 +1,119 @@
+package emu
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// haltSource touches a page in every round and repeats string instructions.
+const haltSource = `mov rbx, 0x900000
+	mov r8d, 12
+	1: mov rdi, rbx
+	mov ecx, 5
+	mov al, 3
+	rep stosb
+	add rax, [rbx]
+	lea rbx, [rbx + 0x7f8]
+	test al, 1
+	jz 2f
+	inc rdx
+	2: dec r8d
+	jnz 1b
+	lock inc qword ptr [rsp-8]
+	syscall`
+
+// place is where a run of a limited length ended.
+type place struct{ pc, instructions, cycles uint64 }
+
+// ends runs to the system call in runs of a budget. Every run is halted after
+// the numbers of instructions that next says, until it says 0, and seen is
+// called there.
+func ends(t *testing.T, l Limit, next func(uint64) uint64, seen func(*bench, Stop)) (list []place) {
+	b := newBench(t, haltSource)
+	for {
+		b.cpu.HaltAt(next(0))
+		s := b.cpu.Run(l)
+		for s.Reason == StopFault || s.Reason == StopBreakpoint {
+			if s.Reason == StopFault {
+				b.mapPage(s.Page&^(PageSize-1), Read|Write)
+			} else {
+				seen(b, s)
+				b.cpu.HaltAt(next(s.Instructions))
+			}
+			s = b.cpu.Resume()
+		}
+		list = append(list, place{b.regs().RIP, s.Instructions, uint64(s.Cycles)})
+		if s.Reason == StopSyscall {
+			return list
+		}
+	}
+}
+
+// A run halts after exactly so many instructions, and ends where it would have
+// ended.
+func TestHaltAt(t *testing.T) {
+	never := func(uint64) uint64 { return 0 }
+	for _, l := range []Limit{{}, {Instructions: 17}, {Instructions: 17, Exact: true}, {Cycles: 40}, {AtSync: true, Pass: true}} {
+		want := ends(t, l, never, nil)
+		for _, step := range []uint64{1, 2, 7, 50} {
+			at := uint64(0)
+			got := ends(t, l, func(n uint64) uint64 { at = n + step; return at }, func(b *bench, s Stop) {
+				if s.Instructions != at {
+					t.Fatalf("limit %+v: halted after %d instructions, want %d", l, s.Instructions, at)
+				}
+			})
+			if !slices.Equal(got, want) {
+				t.Errorf("limit %+v, halts every %d: ends at %v, want %v", l, step, got, want)
+			}
+		}
+	}
+}
+
+// A breakpoint on an instruction that the run ends before does not move the end.
+func TestBreakpointWhereARunEnds(t *testing.T) {
+	b := newBench(t, `nop
+		lock inc qword ptr [rsp-8]
+		nop
+		syscall`)
+	b.cpu.SetBreakpoints([]event.Addr{codeBase + 1})
+	b.expectStop(b.cpu.Run(Limit{AtSync: true, Pass: true}), StopBreakpoint, uint64(codeBase)+1, 1)
+	b.expectStop(b.cpu.Resume(), StopSync, uint64(codeBase)+1, 1)
+}
+
+// Halting after every instruction shows the same instructions as running one at
+// a time, and does not miss or repeat a breakpoint.
+func TestHaltShowsEveryInstruction(t *testing.T) {
+	var want []uint64
+	b := newBench(t, haltSource)
+	for s := (Stop{}); s.Reason != StopSyscall; {
+		if s.Reason != StopFault {
+			want = append(want, b.regs().RIP)
+		}
+		if s = b.cpu.Run(Limit{Instructions: 1, Exact: true}); s.Reason == StopFault {
+			b.mapPage(s.Page&^(PageSize-1), Read|Write)
+		}
+	}
+	got := []uint64{uint64(codeBase)}
+	ends(t, Limit{}, func(n uint64) uint64 { return n + 1 }, func(b *bench, _ Stop) { got = append(got, b.regs().RIP) })
+	if !slices.Equal(got, want) {
+		t.Errorf("instructions at %#x, want %#x", got, want)
+	}
+	hits := 0
+	b = newBench(t, haltSource)
+	b.cpu.SetBreakpoints([]event.Addr{event.Addr(want[2])}) // the start of the loop
+	b.cpu.HaltAt(1)
+	for s := b.cpu.Run(Limit{}); s.Reason != StopSyscall; s = b.cpu.Resume() {
+		switch {
+		case s.Reason == StopFault:
+			b.mapPage(s.Page&^(PageSize-1), Read|Write)
+		case b.regs().RIP == want[2]:
+			hits++
+		}
+		b.cpu.HaltAt(s.Instructions + 1)
+	}
+	if hits != 12 {
+		t.Errorf("%d stops at the start of the loop, want 12", hits)
+	}
+}
