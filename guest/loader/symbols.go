@@ -64,6 +64,10 @@ func (t *tables) read(offset, size, limit uint64) []byte {
 	if size == 0 || size > limit || offset > 1<<62 {
 		return nil
 	}
+	var last [1]byte // before room is made for it all
+	if n, _ := t.r.ReadAt(last[:], int64(offset+size-1)); n != 1 {
+		return nil
+	}
 	b := make([]byte, size)
 	if _, err := t.r.ReadAt(b, int64(offset)); err != nil {
 		return nil
