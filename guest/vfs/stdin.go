@@ -3,6 +3,7 @@ package vfs
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -73,9 +74,19 @@ func (s *StdinData) readAt(p []byte, at int64) (int, unix.Errno) {
 		return copy(p, s.have[at:]), 0
 	}
 	if s.err != nil && s.err != io.EOF && s.err != io.ErrUnexpectedEOF {
-		return 0, unix.EIO
+		return 0, readErrno(s.err)
 	}
 	return 0, 0
+}
+
+// readErrno is what the guest is told when the host cannot read: the host's own
+// errno, as EISDIR of a folder, if there is one.
+func readErrno(err error) unix.Errno {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return unix.EIO
 }
 
 // input is the entry of the run's manifest, if the guest has read any.
