@@ -106,3 +106,40 @@ func (r *recording) text() string {
 	}
 	return b.String()
 }
+
+// TestThreadsThatExecute: the names of what three processes do, each in three
+// programs one after the other, of which threads execute the next.
+func TestThreadsThatExecute(t *testing.T) {
+	bin := build(t, "execs.c")
+	for seed := uint64(1); seed <= 4; seed++ {
+		c := config(bin, "2")
+		c.Seed = seed
+		r := record(t, c, heddle.SyncRecord{})
+		got := map[string]int{}
+		for _, e := range r.syncs {
+			if e.Op == event.OpMutexLock && e.Phase == event.Enter && e.Effects&event.Inner == 0 {
+				name, _, _ := strings.Cut(r.objects[e.Object].Name, "+")
+				got[r.threads[e.Thread]+" locks "+name]++
+			}
+		}
+		for _, first := range []string{"1", "1.1", "1.2"} {
+			maker := first + ".1"
+			if first == "1" {
+				maker = "1.3" // after two processes
+			}
+			last := maker + ".1"
+			for _, want := range []string{
+				maker + " locks " + first + ":execs", last + " locks " + maker + "!1:execs", last + " locks " + last + "!1:execs",
+			} {
+				if got[want] != 1 {
+					t.Errorf("seed %d: not once: %s; got %v", seed, want, got)
+				}
+				delete(got, want)
+			}
+		}
+		if len(got) > 0 {
+			t.Errorf("seed %d: %v", seed, got)
+		}
+		r.nested(t)
+	}
+}

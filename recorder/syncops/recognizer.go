@@ -54,7 +54,7 @@ type Recognizer struct {
 	stale     bool                // the breakpoints are not what they should be
 	atomics   bool                // are recorded
 	sharing   bool                // there may be memory that processes share
-	executing *thread             // whose program is about to be replaced
+	renamed   *thread             // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known
 	scratch      event.Sync
@@ -109,8 +109,11 @@ func (r *Recognizer) Knows(id event.ThreadID) bool { return r.threads[id] != nil
 // Running tells that a thread, which is loaded, is about to run.
 func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	t := r.threads[task.ID()]
-	if t == nil || t.space == nil {
-		t = r.replaced(task)
+	switch {
+	case t == nil:
+		t = r.first(task)
+	case t.space == nil:
+		r.enterProgram(t, task)
 	}
 	var regs emu.Regs
 	r.host.engine.Regs(&regs)
@@ -131,21 +134,6 @@ func (r *Recognizer) refresh(t *thread) {
 	if r.atomics {
 		r.host.engine.MuteAtomics(t.counted())
 	}
-}
-
-// replaced finds the thread that runs a program's first instruction.
-func (r *Recognizer) replaced(task *kernel.Task) *thread {
-	t := r.executing
-	if t == nil {
-		return r.first(task)
-	}
-	r.executing = nil
-	delete(r.threads, t.id)
-	t.id = task.ID() // it took the place of its process's first thread
-	r.threads[t.id] = t
-	t.execs++
-	r.enterProgram(t, task)
-	return t
 }
 
 // Stopped tells that a thread stopped, and why. The thread is loaded.
@@ -222,11 +210,7 @@ func (r *Recognizer) Completed(id event.ThreadID, number uint64, args [6]uint64,
 		return
 	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
 		if result == 0 {
-			r.unwindAll(t, &at)
-			r.endDestructors(t)
-			t.dying, t.signals = false, 0
-			r.leave(t)
-			r.executing = t
+			r.executed(t, &at)
 		}
 		return
 	case unix.SYS_SET_TID_ADDRESS:

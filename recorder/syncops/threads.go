@@ -2,6 +2,7 @@ package syncops
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ import (
 // thread is what is known of a guest thread.
 type thread struct {
 	id    event.ThreadID
+	pid   event.ThreadID // the first thread of its process
 	name  string
 	space *space // nil between execve and the new program's first instruction
 
@@ -25,7 +27,7 @@ type thread struct {
 	inits     int            // objects that it initialised
 	uses      int            // objects without an initialisation that it used first
 	keys      int            // keys that it created
-	execs     int            // programs that its process executed, if it is the first of it
+	execs     int            // programs that it executed
 
 	top       event.Addr // of the stack, where the thread began
 	low, high event.Addr // bounds of its own memory
@@ -114,14 +116,30 @@ func creationOf(t *thread, number uint64, args [6]uint64) creation {
 
 // first makes the first thread of the run known.
 func (r *Recognizer) first(task *kernel.Task) *thread {
-	t := newThread(task.ID(), "1")
+	t := newThread(task, "1")
 	r.threads[t.id] = t
 	r.enterProgram(t, task)
 	return t
 }
 
-func newThread(id event.ThreadID, name string) *thread {
-	return &thread{id: id, name: name, lastChild: event.NoThread, specific: map[uint32]uint64{}, lastKey: -1}
+func newThread(task *kernel.Task, name string) *thread {
+	return &thread{
+		id: task.ID(), pid: event.ThreadID(task.Process().PID()), name: name, lastChild: event.NoThread,
+		specific: map[uint32]uint64{}, lastKey: -1,
+	}
+}
+
+// executed notes that the thread's program was replaced.
+func (r *Recognizer) executed(t *thread, at *event.Stamp) {
+	r.unwindAll(t, at)
+	r.endDestructors(t)
+	r.leave(t)
+	t.signals, t.execs, t.futex = 0, t.execs+1, nil
+	t.dying, t.dyingSP, t.lastKey = false, 0, -1
+	t.tls, t.clearTID, t.specific = 0, 0, map[uint32]uint64{}
+	if t.id != t.pid {
+		r.renamed = t
+	}
 }
 
 // enterProgram gives a thread the address space of a program that was just
@@ -183,8 +201,13 @@ func (t *thread) setStack(top event.Addr, tls event.Addr) {
 // Started tells that a thread or process was made by a thread's system call,
 // and returns its name.
 func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at event.Stamp) string {
-	if r.executing != nil {
-		return r.executing.name // it takes another's place
+	if t := r.renamed; t != nil {
+		// execve: it takes the place of its process's first thread.
+		r.renamed = nil
+		delete(r.threads, t.id)
+		t.id = child.ID()
+		r.threads[t.id] = t
+		return t.name
 	}
 	t := r.threads[creator]
 	if t == nil {
@@ -192,7 +215,7 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	}
 	c := creationOf(t, t.call.number, t.call.args)
 	t.children++
-	n := newThread(child.ID(), t.childName(0))
+	n := newThread(child, t.childName(0))
 	t.lastChild = n.id
 	r.threads[n.id] = n
 	if as := child.Process().Space(); c.sharesMemory {
@@ -206,13 +229,13 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	if !c.ownStack {
 		n.setStack(t.top, t.tls)
 		if !c.sharesMemory {
-			n.frames = slices.Clone(t.frames)
+			n.frames, n.specific = slices.Clone(t.frames), maps.Clone(t.specific)
 		}
 	}
 	if c.flags&unix.CLONE_SETTLS == 0 {
 		n.tls = t.tls
 	}
-	if n.tls != 0 && c.isThread {
+	if n.tls != 0 && (c.isThread || !c.sharesMemory) {
 		n.space.handles[uint64(n.tls)] = handle{n.id, n.name}
 	}
 	if c.clearChildTID {
@@ -244,7 +267,7 @@ func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
 // Exited tells that a thread is gone.
 func (r *Recognizer) Exited(id event.ThreadID, at event.Stamp) {
 	t := r.threads[id]
-	if t == nil || t == r.executing {
+	if t == nil || t == r.renamed {
 		return
 	}
 	r.unwindAll(t, &at)
