@@ -239,6 +239,9 @@ func TestCountsAreThoseOfAnInterposer(t *testing.T) {
 		"python3":  {"/usr/bin/python3", "-c", threadsScript},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "python3" {
+				t.Skip("-short: a long run")
+			}
 			c := config(args...)
 			c.Dir = filepath.Dir(input)
 			c.Env = append(c.Env, "LD_PRELOAD="+library)

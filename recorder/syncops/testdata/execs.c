@@ -24,6 +24,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "0") == 0) {
 		pthread_mutex_lock(&m);
 		pthread_mutex_unlock(&m);
+		while (wait(NULL) > 0)
+			;
 		return 0;
 	}
 	if (strcmp(argv[1], "2") == 0)
