@@ -20,7 +20,7 @@ var errOneOf = errs.Define("flow-of-what",
 	"Give one of the two flags.")
 
 func (a *app) traceFlowCommand() *cobra.Command {
-	core, thread, each := int32(-1), int32(0), false
+	core, thread, form := int32(-1), int32(0), flowForm{}
 	c := &cobra.Command{
 		Use: "flow --core N|--thread ID [flags] TRACE", Short: "Print the instructions that a core or a thread executed", Args: oneFile,
 		Long: `Print the instructions that a core or a thread executed, as the branch trace
@@ -33,26 +33,33 @@ instructions, or with --instructions a line for each address.`,
 			}
 			return withTrace(args[0], func(r *trace.Reader) error {
 				if core >= 0 {
-					return a.printFlow(flow.Core(r, event.CoreID(core)), each)
+					return a.printFlow(flow.Core(r, event.CoreID(core)), form)
 				}
-				return a.printFlow(flow.Thread(r, event.ThreadID(thread)), each)
+				return a.printFlow(flow.Thread(r, event.ThreadID(thread)), form)
 			})
 		},
 	}
 	c.Flags().Int32Var(&core, "core", -1, "the core `N`")
 	c.Flags().Int32Var(&thread, "thread", 0, "the thread `ID`")
-	c.Flags().BoolVar(&each, "instructions", false, "a line for each instruction")
+	c.Flags().BoolVar(&form.each, "instructions", false, "a line for each instruction")
+	c.Flags().BoolVar(&form.count, "count", false, "only how many instructions there are")
 	return c
 }
 
-func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], each bool) error {
+// flowForm is how a flow is printed.
+type flowForm struct{ each, count bool }
+
+func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], form flowForm) error {
+	if form.count {
+		return a.countFlow(pieces)
+	}
 	out := bufio.NewWriterSize(a.stdout, 1<<16)
 	var addresses []uint64
 	for p, err := range pieces {
 		if err != nil {
 			return errors.Join(err, out.Flush())
 		}
-		if !each {
+		if !form.each {
 			fmt.Fprintf(out, "core %d thread %d %#x %d\n", p.Core, p.Thread, p.Addr, p.Count)
 			continue
 		}
@@ -62,4 +69,16 @@ func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], each bool) error {
 		}
 	}
 	return out.Flush()
+}
+
+func (a *app) countFlow(pieces iter.Seq2[flow.Piece, error]) error {
+	n := uint64(0)
+	for p, err := range pieces {
+		if err != nil {
+			return err
+		}
+		n += uint64(p.Count)
+	}
+	fmt.Fprintln(a.stdout, n)
+	return nil
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// branching takes two branches an iteration, one of which nobody can foresee, so
+// that the trace is hard to compress.
+const branching = `
+#include <stdio.h>
+#include <stdlib.h>
+int main(int c, char **v) {
+	unsigned long n = strtoul(v[1], 0, 0), x = 88172645463325252ul, a = 0, b = 0;
+	for (unsigned long i = 0; i < n; i++) {
+		x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+		if (x & 1) a++; else __asm__ volatile("" : "+r"(b));
+	}
+	printf("%lu\n", a);
+	return 0;
+}`
+
+// heddleUsing runs a command of heddle in a process of its own and returns its
+// output and the most memory that it held, in bytes.
+func heddleUsing(t *testing.T, args ...string) (string, uint64) {
+	t.Helper()
+	path, err := exec.LookPath("heddle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, problems bytes.Buffer
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("heddle %s: %v\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return out.String(), uint64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
+}
+
+// TestTracesAreLargerThanMemory records and decodes more branches than fit in
+// the memory that both may hold. HEDDLE_LONG=1 takes the two billion of issue
+// size; otherwise it is a hundredth, and the bound lower.
+func TestTracesAreLargerThanMemory(t *testing.T) {
+	iterations, bound := uint64(10_000_000), uint64(150<<20)
+	if os.Getenv("HEDDLE_LONG") != "" {
+		iterations, bound = 1_000_000_000, 500<<20
+	}
+	dir := t.TempDir()
+	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
+	if err := os.WriteFile(source, []byte(branching), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-O1", "-o", bin, source).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	_, held := heddleUsing(t, "record", "-q", "-o", path, "--pt", "--cores", "1", "--", bin, strconv.FormatUint(iterations, 10))
+	if held > bound {
+		t.Errorf("recording held %d MiB, more than %d", held>>20, bound>>20)
+	}
+	out, decoding := heddleUsing(t, "trace", "flow", "--core", "0", "--count", path)
+	if decoding > bound {
+		t.Errorf("decoding held %d MiB, more than %d", decoding>>20, bound>>20)
+	}
+	// The loop has 13 instructions or more an iteration, by the source.
+	if n, err := strconv.ParseUint(strings.TrimSpace(out), 10, 64); err != nil || n < 10*iterations {
+		t.Errorf("%q instructions for %d iterations", out, iterations)
+	}
+	t.Logf("%d branches: recording held %d MiB, decoding %d MiB", 2*iterations, held>>20, decoding>>20)
+}
