@@ -44,6 +44,8 @@ type Record struct {
 	// PT, when set, records each core's branches as a stream of Intel PT packets,
 	// with the code that ran.
 	PT *pt.Config
+	// Memory, when set, records loads and stores, with what else loads can see.
+	Memory *recorder.MemoryConfig
 }
 
 // recording is the part of the machine's state that records and replays. The
@@ -90,6 +92,13 @@ func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 			return nil, errRecording.Wrap(err)
 		}
 		parts = append(parts, b)
+	}
+	if c.Record.Memory != nil {
+		accesses, err := recorder.NewMemory(m.trace, m.cpu, *c.Record.Memory, c.Record.PT == nil)
+		if err != nil {
+			return nil, errRecording.Wrap(err)
+		}
+		parts = append(parts, accesses)
 	}
 	operations, err := m.recordSync()
 	if err != nil {

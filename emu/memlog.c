@@ -217,8 +217,9 @@ void heddle_mem_heard(struct heddle_mem_log *log) {
 
 static const uint8_t zeros[HEDDLE_PAGE_SIZE];
 
-static void put_content(struct heddle_mem_log *log, uint64_t page) {
-  if (log->known[page] == log->generation) return;
+static void put_content(struct heddle_mem_log *log, uint64_t page, uint64_t va) {
+  if (log->known[page] == log->generation || log->partial) return;
+  if (!within(log->data, log->ndata, va, va + HEDDLE_PAGE_SIZE)) return;
   log->known[page] = log->generation;
   const uint8_t *bytes = log->cpu->ram->base + (page << HEDDLE_PAGE_SHIFT);
   bool zero = !memcmp(bytes, zeros, sizeof zeros);
@@ -260,7 +261,7 @@ void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, u
   log->filled[page] = log->epoch;
   struct heddle_mem_entry last[2];
   size_t n = take_last(log, last);
-  put_content(log, page);
+  put_content(log, page, va);
   struct heddle_mem_entry *e = push(log, HEDDLE_MEM_MAP);
   e->addr = va;
   e->pc = page;
@@ -303,6 +304,7 @@ void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const
     correct(log, va, bytes, n);
     return;
   }
+  if (log->partial || !within(log->data, log->ndata, va, va + n)) return;
   bool later = n > KERNEL_MOST || log->known[page] != log->generation;
   if (later) forget(log, page);
   struct heddle_mem_entry *e = &log->to->entries[log->to->n - 1];
@@ -358,7 +360,7 @@ static bool allocate(struct heddle_mem_log *log, uint64_t pages) {
 
 // Begins to log. Nothing may have run yet, as for the log of branches.
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
-                    const struct heddle_mem_range *code, size_t ncode) {
+                    const struct heddle_mem_range *code, size_t ncode, bool partial) {
   struct heddle_mem_log *log = &cpu->memory;
   if (cpu->ran || log->on) return UC_ERR_ARG;
   log->data = copy_ranges(data, ndata);
@@ -366,6 +368,7 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
   log->ndata = ndata;
   log->ncode = ncode;
   log->selective = ndata || ncode;
+  log->partial = partial || ncode;
   if (!allocate(log, cpu->ram->limit)) return UC_ERR_NOMEM;
   log->cpu = cpu;
   log->epoch = log->generation = 1;

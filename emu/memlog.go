@@ -81,8 +81,12 @@ const (
 type AddrRange struct{ Start, End event.Addr }
 
 // MemoryFilter chooses accesses: those that touch one of Data, by instructions
-// in one of Code. No ranges mean all addresses.
-type MemoryFilter struct{ Data, Code []AddrRange }
+// in one of Code. No ranges mean all addresses. Partial tells that runs will be
+// left out (MuteMemory).
+type MemoryFilter struct {
+	Data, Code []AddrRange
+	Partial    bool
+}
 
 // MemoryBuffer is a part of the memory log. It must be closed.
 type MemoryBuffer struct{ c *C.struct_heddle_mem_buffer }
@@ -132,11 +136,12 @@ func (b *MemoryBuffer) Bytes(e *MemoryEntry) []byte {
 // (string instructions, ENTER, FXSAVE, CALL with an operand in memory) have
 // several.
 //
-// As long as nothing is left out (by the filter or by MuteMemory), a model of
-// memory that does what the log says sees the value of every load.
+// A model of memory that does what the log says sees the value of every load at
+// the addresses that are chosen. That is not so if instructions or runs are left
+// out: then there are loads and stores only.
 func (c *CPU) LogMemory(f MemoryFilter) error {
 	data, code := ranges(f.Data), ranges(f.Code)
-	err := C.heddle_mem_open(c.c, unsafe.SliceData(data), C.size_t(len(data)), unsafe.SliceData(code), C.size_t(len(code)))
+	err := C.heddle_mem_open(c.c, unsafe.SliceData(data), C.size_t(len(data)), unsafe.SliceData(code), C.size_t(len(code)), C.bool(f.Partial))
 	if err != 0 {
 		return fmt.Errorf("log memory accesses: %w", uc.UcError(err))
 	}

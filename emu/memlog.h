@@ -61,6 +61,7 @@ struct heddle_mem_log {
   struct heddle_mem_buffer *to;
   uint64_t *va;        // of each page: the address at which the engine knows it
   bool on, muted, selective;
+  bool partial;        // accesses are left out, and so is what would make up the rest
   bool running;        // within a run
   bool deaf;           // the engine tells of no accesses until it is restarted
   // The last page that the engine asked for, in which instruction, and at what
@@ -81,7 +82,7 @@ struct heddle_mem_log {
 };
 
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
-                    const struct heddle_mem_range *code, size_t ncode);
+                    const struct heddle_mem_range *code, size_t ncode, bool partial);
 void heddle_mem_close(struct heddle_cpu *cpu);
 struct heddle_mem_buffer *heddle_mem_new_buffer(void);
 void heddle_mem_free_buffer(struct heddle_mem_buffer *b);

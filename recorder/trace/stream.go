@@ -43,8 +43,8 @@ func (s *Stream) held() int {
 
 // Append adds a record, or a piece of a stream of bytes. The stamp is for the
 // index: the record itself is all that a reader gets. NoThread in it stands for
-// no thread in particular.
-func (s *Stream) Append(record []byte, at event.Stamp) {
+// no thread in particular. A record of several things has more stamps.
+func (s *Stream) Append(record []byte, at event.Stamp, more ...event.Stamp) {
 	if len(record) > MaxRecord {
 		panic(fmt.Sprintf("bug: a record of %d bytes", len(record)))
 	}
@@ -62,6 +62,9 @@ func (s *Stream) Append(record []byte, at event.Stamp) {
 	}
 	c.raw = append(c.raw, record...)
 	s.cover(at)
+	for _, at := range more {
+		s.cover(at)
+	}
 	s.w.held += len(c.raw) - before
 	if len(c.raw) >= chunkSize {
 		s.Flush()

@@ -1,0 +1,236 @@
+package heddle_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// memoryModel is memory as a trace tells it.
+type memoryModel struct {
+	pages                  map[uint64]*[emu.PageSize]byte
+	loads, stores, kernel  int
+	atomics, wide, crosses int
+	threads                map[event.ThreadID]bool
+	last                   event.Stamp
+	branches               map[event.ThreadID]uint64
+}
+
+// apply does what an event says, and checks the value of a load.
+func (m *memoryModel) apply(e *event.Memory) error {
+	if e.Seq < m.last.Seq || e.Branches < m.branches[e.Thread] {
+		return fmt.Errorf("%+v goes back", *e)
+	}
+	m.last = e.Stamp
+	m.branches[e.Thread] = e.Branches
+	switch e.Kind {
+	case event.Content:
+		page := new([emu.PageSize]byte)
+		copy(page[:], e.Data)
+		m.pages[e.Page] = page
+	case event.Copy:
+		from := m.pages[e.From]
+		if from == nil {
+			return fmt.Errorf("%+v copies a page that is not known", *e)
+		}
+		page := *from
+		m.pages[e.Page] = &page
+	case event.KernelStore:
+		m.kernel++
+		if e.Data != nil {
+			copy(m.pages[e.Page][e.Addr%emu.PageSize:], e.Data)
+		}
+	default:
+		return m.access(e)
+	}
+	return nil
+}
+
+func (m *memoryModel) access(e *event.Memory) error {
+	m.threads[e.Thread] = true
+	var value [16]byte
+	binary.LittleEndian.PutUint64(value[:], e.Value[0])
+	binary.LittleEndian.PutUint64(value[8:], e.Value[1])
+	if e.Atomic {
+		m.atomics++
+	}
+	if e.Size > 8 {
+		m.wide++
+	}
+	if e.Kind == event.Load {
+		m.loads++
+	} else {
+		m.stores++
+	}
+	page, at := m.pages[e.Page], int(e.Addr%emu.PageSize)
+	for i := range int(e.Size) {
+		if at == emu.PageSize {
+			m.crosses++
+			page, at = m.pages[e.Next], 0
+		}
+		if page == nil {
+			return fmt.Errorf("%+v is in a page that is not known", *e)
+		}
+		if e.Kind == event.Store {
+			page[at] = value[i]
+		} else if page[at] != value[i] {
+			return fmt.Errorf("%+v: memory has %02x in byte %d", *e, page[at], i)
+		}
+		at++
+	}
+	return nil
+}
+
+// replayMemory does what the trace says and checks each load.
+func replayMemory(t *testing.T, path string, s memtrace.Select) *memoryModel {
+	t.Helper()
+	r, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	m := &memoryModel{pages: map[uint64]*[emu.PageSize]byte{}, threads: map[event.ThreadID]bool{}, branches: map[event.ThreadID]uint64{}}
+	for e, err := range memtrace.Read(r, s) {
+		if err == nil {
+			err = m.apply(e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// recordMemory runs a program with and without its memory recorded, and demands
+// that nothing else is different.
+func recordMemory(t *testing.T, c heddle.Config, change func(*heddle.Record)) (*heddle.Result, string) {
+	t.Helper()
+	plain := run(t, c)
+	path := filepath.Join(t.TempDir(), "trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c.Record = &heddle.Record{To: f, Memory: &recorder.MemoryConfig{}}
+	if change != nil {
+		change(c.Record)
+	}
+	recorded := run(t, c)
+	if recorded.Digest != plain.Digest || recorded.Cycles != plain.Cycles || recorded.Instructions != plain.Instructions {
+		t.Errorf("recorded: %s, %d cycles, not recorded: %s, %d cycles", recorded.Digest, recorded.Cycles, plain.Digest, plain.Cycles)
+	}
+	return recorded, path
+}
+
+func TestMemoryTraceHasEveryLoadsValue(t *testing.T) {
+	input := filepath.Join(t.TempDir(), "input")
+	text := bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog\n"), 1000)
+	if err := os.WriteFile(input, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string][]string{
+		"racy":    {compile(t, racy)},
+		"signals": {compile(t, signals)},
+		"memory":  {compile(t, memoryUser)},
+		"pbzip2":  {"/usr/bin/pbzip2", "-p4", "-b1", "-k", "-c", input},
+		"python3": {"/usr/bin/python3", "-S", "-E", "-c", "import hashlib,zlib;print(hashlib.sha256(zlib.compress(b'x'*9999)).hexdigest())"},
+	}
+	for name, args := range programs {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "python3" {
+				t.Skip("short")
+			}
+			c, _ := config(t, args[0])
+			c.Args = args
+			c.Mounts = append(c.Mounts, heddle.Mount{Host: filepath.Dir(input), Guest: filepath.Dir(input)})
+			r, path := recordMemory(t, c, nil)
+			m := replayMemory(t, path, memtrace.Select{})
+			info, _ := os.Stat(path)
+			t.Logf("%d loads, %d stores, %d atomic, %d wide, %d in two pages, %d by the kernel, %d threads; %d instructions, %.2f bytes an access",
+				m.loads, m.stores, m.atomics, m.wide, m.crosses, m.kernel, len(m.threads), r.Instructions, float64(info.Size())/float64(m.loads+m.stores))
+			if m.loads+m.stores < int(r.Instructions/20) {
+				t.Errorf("%d accesses in %d instructions", m.loads+m.stores, r.Instructions)
+			}
+		})
+	}
+}
+
+// memoryUser maps, shares, forks, reads into memory and changes its own code.
+const memoryUser = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long *shared;
+static void *worker(void *a) {
+	for (int i = 0; i < 300; i++) { __sync_fetch_and_add(&shared[1], 1); shared[2 + (long)a] += i; }
+	return a;
+}
+static int jit(int n) {
+	static const int size = 4096;
+	int fd = memfd_create("code", 0);
+	if (ftruncate(fd, size)) return 1;
+	unsigned char *w = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int (*f)(void) = (int (*)(void))mmap(0, size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	int sum = 0;
+	for (int i = 0; i < n; i++) {
+		w[0] = 0xb8; memcpy(w + 1, &i, 4); w[5] = 0xc3;
+		sum += f();
+	}
+	char line[] = "written by a system call";
+	if (pwrite(fd, line, sizeof line, 4090 - sizeof line) < 0) return 1;
+	return sum + w[4085 - sizeof line];
+}
+int main(void) {
+	shared = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_t t[3];
+	for (long i = 0; i < 3; i++) pthread_create(&t[i], 0, worker, (void *)i);
+	for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
+	char *private = malloc(100000);
+	for (int i = 0; i < 100000; i += 100) private[i] = i;
+	for (int k = 0; k < 3; k++) {
+		if (fork() == 0) {
+			for (int i = 0; i < 100000; i += 300) private[i] += k;
+			for (int i = 0; i < 200; i++) __sync_fetch_and_add(&shared[0], private[i * 300]);
+			_exit(0);
+		}
+		for (int i = 0; i < 100000; i += 500) private[i] ^= k;
+	}
+	while (wait(0) > 0);
+	int fds[2];
+	if (pipe(fds)) return 1;
+	char buf[9000], big[9000];
+	for (int i = 0; i < 9000; i++) buf[i] = i;
+	long sum = 0;
+	for (int n = 1; n < 9000; n = n * 3 + 1) {
+		if (write(fds[1], buf + n % 7, n) != n || read(fds[0], big + n % 5, n) != n) return 1;
+		for (int i = 0; i < n; i++) sum += big[i];
+	}
+	int zero = open("/proc/self/maps", O_RDONLY);
+	while (read(zero, buf, sizeof buf) > 0) sum += buf[5];
+	char *moved = mmap(0, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 16384; i += 64) sum += moved[i];
+	strcpy(moved + 4090, "across two pages");
+	moved = mremap(moved, 16384, 65536, MREMAP_MAYMOVE);
+	madvise(moved + 8192, 8192, MADV_DONTNEED);
+	for (int i = 0; i < 65536; i += 4) sum += *(int *)(moved + (i < 65532 ? i + 1 : i));
+	printf("%ld %d %d\n", sum + shared[0] + shared[1], jit(50), (int)strlen(moved + 4090));
+	return 0;
+}
+`

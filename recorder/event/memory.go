@@ -1,0 +1,62 @@
+package event
+
+// MemoryKind says what a Memory is.
+type MemoryKind uint8
+
+// Kinds of Memory.
+const (
+	// Load and Store are accesses of the guest.
+	Load MemoryKind = iota
+	Store
+	// KernelStore is a write of the kernel on behalf of the thread.
+	KernelStore
+	// Content tells what a page contains that came into being, or that someone
+	// else than a traced thread has changed: Data, or zeros if that is nil.
+	Content
+	// Copy tells that a page contains what page From does.
+	Copy
+)
+
+var memoryNames = [...]string{"load", "store", "kernel", "content", "copy"}
+
+// MemoryKinds lists the kinds' names, in the order of their numbers.
+func MemoryKinds() []string { return memoryNames[:] }
+
+func (k MemoryKind) String() string {
+	if int(k) < len(memoryNames) {
+		return memoryNames[k]
+	}
+	return "unknown"
+}
+
+// Memory is an access to memory, or what else changes what loads see. In order
+// they are a history of the machine's memory: a model that does what they say
+// has the value of every load. Memory is identified by physical page, so what
+// processes share is one page; a page that is freed is used again after a new
+// Content or Copy.
+type Memory struct {
+	// Stamp is that of the piece of the thread's run that the access is in,
+	// which begins with an event, a slice or a full log; Branches alone is that
+	// of the access.
+	Stamp
+	Kind MemoryKind
+	// Atomic marks the load and the store of an instruction that does both as
+	// one: with a LOCK prefix, or XCHG.
+	Atomic bool
+	// Size is the number of bytes of a Load or Store, 1 to 10 or 16.
+	Size uint8
+	// PC is the instruction of a Load or Store. Addr is where it or the
+	// KernelStore begins.
+	PC, Addr Addr
+	// Page is the page of Addr, or the one that a Content or Copy is about;
+	// Next is that of the end of a Load or Store that lies in two.
+	Page, Next uint64
+	From       uint64
+	// Value is that of a Load or Store, little-endian, the rest zero.
+	Value [2]uint64
+	// Length is the number of bytes of a KernelStore, and Data the bytes. If
+	// that is nil, each page's content comes before the next access to it; it
+	// may then reach into pages behind Page.
+	Length uint64
+	Data   []byte
+}

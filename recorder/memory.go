@@ -1,0 +1,94 @@
+package recorder
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// MemoryConfig says which loads and stores are recorded; the zero value records
+// all, and all that loads can see.
+type MemoryConfig struct {
+	// Threads, Data and Code are the only threads, addresses and instructions,
+	// if not empty. With threads or instructions left out, only loads and stores
+	// are recorded, not what else changes memory.
+	Threads    []event.ThreadID
+	Data, Code []emu.AddrRange
+}
+
+// Memory is the Recording of loads and stores. It comes after Branches, which
+// counts branches, and before all that numbers events within a slice: so what it
+// drains is between the last event and the next.
+type Memory struct {
+	Nothing
+	writer  *memtrace.Writer
+	threads []event.ThreadID
+	counts  bool // whether to tell the Recorder of branches
+	// The begin of the piece that runs, and the engine's count of branches.
+	from    event.Stamp
+	counted uint64
+}
+
+// NewMemory makes the recording of a run that has not begun. Counts says whether
+// it counts the branches of threads, since Branches does not.
+func NewMemory(w *trace.Writer, cpu *emu.CPU, c MemoryConfig, counts bool) (*Memory, error) {
+	filter := emu.MemoryFilter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
+	if err := cpu.LogMemory(filter); err != nil {
+		return nil, err
+	}
+	return &Memory{writer: memtrace.NewWriter(w.Stream(trace.Memory, 0)), threads: c.Threads, counts: counts}, nil
+}
+
+// Begin implements Recording. What is in the log is what the kernel wrote.
+func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
+	m.from, m.counted = r.At(), r.CPU().CountedBranches()
+	m.writer.Take(r.CPU(), m.from, m.counted)
+	if len(m.threads) > 0 {
+		r.CPU().MuteMemory(!slices.Contains(m.threads, m.from.Thread))
+	}
+}
+
+// Stopped implements Recording.
+func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ emu.Stop) {
+	count := r.CPU().CountedBranches()
+	if m.counts {
+		r.AddBranches(count - m.counted)
+	}
+	at := r.At()
+	m.from.Seq, m.from.Sync = at.Seq, at.Sync
+	m.writer.Take(r.CPU(), m.from, m.counted)
+	m.from, m.counted = at, count
+}
+
+// Return implements Recording: what the system call wrote comes before it.
+func (m *Memory) Return(r *Recorder, _ *kernel.Task, e *event.Syscall) { m.kernel(r, e.Stamp) }
+
+// Exit implements Recording.
+func (m *Memory) Exit(r *Recorder, e *event.Exit) { m.kernel(r, e.Stamp) }
+
+func (m *Memory) kernel(r *Recorder, at event.Stamp) {
+	at.Seq--
+	m.writer.Take(r.CPU(), at, r.CPU().CountedBranches())
+}
+
+// Save hands what the encoder holds to the trace.
+func (m *Memory) Save() { m.writer.Flush() }
+
+// Mark implements marker.
+func (m *Memory) Mark(r *Recorder) {
+	m.writer.Take(r.CPU(), r.At(), r.CPU().CountedBranches())
+	m.writer.Flush()
+}
+
+// Returned implements marker.
+func (m *Memory) Returned(r *Recorder) { r.CPU().ForgetMemory() }
+
+// Finish implements Recording.
+func (m *Memory) Finish(r *Recorder) {
+	m.Mark(r)
+	m.writer.Close()
+}

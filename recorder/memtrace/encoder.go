@@ -1,0 +1,309 @@
+package memtrace
+
+import (
+	"encoding/binary"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Bounds of a block: it ends when it has so many items, or bytes of pages and of
+// what the kernel wrote.
+const (
+	maxItems = 1 << 15
+	maxData  = 1 << 19
+)
+
+// columns are the parts of a block, each of one kind of thing.
+const (
+	colControl  = iota // a byte for each item
+	colSites           // numbers of instructions, and descriptions of new ones
+	colAddrs           // differences of addresses
+	colNear            // differences of values
+	colRaw             // values
+	colBranches        // numbers of branches
+	colItems           // the fields of items
+	colData            // contents of pages, and what the kernel wrote
+	columns
+)
+
+// coded is a block that is complete.
+type coded struct {
+	record []byte
+	// stamps are those that the index has to cover.
+	stamps []event.Stamp
+}
+
+// frontSize is the number of pages whose place the coder has at hand.
+const frontSize = 1 << 10
+
+// Encoder makes blocks of what the engine logs.
+type Encoder struct {
+	model
+	known map[uint64]uint32 // sites by description
+	cols  [columns][]byte
+	items int
+
+	live  map[uint64]uint64 // the page of each address's page, as the engine has it
+	front [frontSize]uint64 // pages that the block tells as they are: number and epoch
+
+	stamp    event.Stamp // of the piece
+	branches uint64      // before the last access
+	lasts    map[event.ThreadID]uint32
+
+	done   []coded
+	stamps []event.Stamp
+}
+
+// NewEncoder makes an Encoder that has nothing.
+func NewEncoder() *Encoder {
+	e := &Encoder{known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[event.ThreadID]uint32{}}
+	e.begin()
+	return e
+}
+
+func (e *Encoder) begin() {
+	e.start()
+	clear(e.known)
+	clear(e.lasts)
+	for i := range e.cols {
+		e.cols[i] = e.cols[i][:0]
+	}
+	e.items = 0
+	e.stamps = nil
+	e.branches = 0
+}
+
+func (e *Encoder) put(column int, v uint64) {
+	e.cols[column] = binary.AppendUvarint(e.cols[column], v)
+}
+
+// Log is a part of the engine's memory log; emu.MemoryBuffer is one.
+type Log interface {
+	Entries() []emu.MemoryEntry
+	Bytes(*emu.MemoryEntry) []byte
+}
+
+// Add encodes a part of the log. Start is the stamp of where it begins, and
+// counted what the engine's count of branches was there.
+func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
+	entries := b.Entries()
+	if len(entries) == 0 {
+		return
+	}
+	e.piece(start)
+	for i := 0; i < len(entries); i++ {
+		if e.items >= maxItems || len(e.cols[colData]) >= maxData {
+			at := start
+			at.Branches = e.branches
+			e.finish()
+			e.piece(at)
+		}
+		n := &entries[i]
+		switch n.Kind {
+		case emu.MemoryLoad, emu.MemoryStore:
+			high := uint64(0)
+			if n.Size > 8 {
+				i++
+				high = entries[i].Value
+			}
+			e.access(n, high, start.Branches+uint64(n.Branches-uint32(counted)))
+		case emu.MemoryMap:
+			e.mapped(uint64(n.Addr)>>pageShift, n.PC)
+		default:
+			e.change(n, b.Bytes(n))
+		}
+	}
+}
+
+// piece begins a piece of a thread's run, unless the last one goes on.
+func (e *Encoder) piece(at event.Stamp) {
+	last := e.stamp
+	if len(e.stamps) == 0 {
+		last = event.Stamp{}
+	} else if last.Thread == at.Thread && last.Seq == at.Seq && last.Core == at.Core {
+		return
+	}
+	e.lasts[last.Thread] = e.last
+	e.last = e.lasts[at.Thread]
+	e.item(itemPiece)
+	for _, v := range [...]uint64{
+		at.Seq - last.Seq, at.Sync - last.Sync, uint64(at.Thread - last.Thread), uint64(at.Core - last.Core),
+		uint64(at.Time - last.Time), at.Instructions - last.Instructions, at.Branches - last.Branches,
+	} {
+		e.put(colItems, zigzag(v))
+	}
+	e.stamp, e.branches = at, at.Branches
+	e.stamps = append(e.stamps, at)
+}
+
+func (e *Encoder) item(kind byte) {
+	e.cols[colControl] = append(e.cols[colControl], other|kind)
+	e.items++
+}
+
+// mapped notes where an address leads from now on.
+func (e *Encoder) mapped(number, page uint64) {
+	e.live[number] = page
+	if told, ok := e.pages[number]; !ok || told != page {
+		e.front[number&(frontSize-1)] = 0
+	}
+}
+
+// place makes sure that the block tells where an address leads.
+func (e *Encoder) place(addr uint64) {
+	number := addr >> pageShift
+	f := &e.front[number&(frontSize-1)]
+	if *f == number|e.epoch {
+		return
+	}
+	page := e.live[number]
+	if told, ok := e.pages[number]; !ok || told != page {
+		e.pages[number] = page
+		e.item(itemMap)
+		e.put(colItems, number)
+		e.put(colItems, page)
+	}
+	*f = number | e.epoch
+}
+
+func (e *Encoder) access(n *emu.MemoryEntry, high, branches uint64) {
+	addr := uint64(n.Addr)
+	e.place(addr)
+	if end := addr + uint64(n.Size) - 1; end>>pageShift != addr>>pageShift {
+		e.place(end)
+	}
+	descr := uint8(n.Size)
+	if n.Kind == emu.MemoryStore {
+		descr |= flagStore
+	}
+	if n.Flags&emu.FlagAtomic != 0 {
+		descr |= flagAtomic
+	}
+	id, control, expected := e.find(n.PC, descr)
+	later := branches - e.branches
+	e.branches = branches
+	if later != uint64(expected) {
+		control |= branchesOther
+		e.put(colBranches, later)
+	}
+	e.follow(id, uint32(later))
+	s := &e.sites[id]
+	if addr != s.addr+s.stride {
+		control |= addrOther
+		e.put(colAddrs, zigzag(addr-s.addr))
+	}
+	control |= e.value(s, addr, n.Value, descr) << valueShift
+	e.learn(s, addr, n.Value)
+	if n.Size > 8 {
+		control |= e.high(addr+8, high, uint8(n.Size)-8)
+	}
+	e.cols[colControl] = append(e.cols[colControl], control)
+	e.items++
+}
+
+// find is the site of an access, how it is told, and how many branches are
+// expected before it.
+func (e *Encoder) find(pc uint64, descr uint8) (id uint32, control byte, branches uint32) {
+	l := &e.sites[e.last]
+	for k, next := range l.next {
+		if next != noSite && e.sites[next].pc == pc && e.sites[next].descr == descr {
+			return next, byte(k), l.branches[k]
+		}
+	}
+	key := pc<<8 | uint64(descr)
+	id, ok := e.known[key]
+	if ok {
+		e.put(colSites, uint64(id))
+		return id, siteOther, 0
+	}
+	e.put(colSites, uint64(len(e.sites)))
+	e.put(colSites, zigzag(pc-l.pc))
+	e.cols[colSites] = append(e.cols[colSites], descr)
+	id = e.add(pc, descr)
+	e.known[key] = id
+	return id, siteOther, 0
+}
+
+// value tells the first half of a value.
+func (e *Encoder) value(s *site, addr, v uint64, descr uint8) byte {
+	size := lowSize(descr & sizeMask)
+	first, second := firstBytes(e.recall(addr), size), firstBytes(s.value+s.trend, size)
+	if descr&flagStore != 0 {
+		first, second = second, firstBytes(e.before+s.difference, size)
+	}
+	switch v {
+	case first:
+		return valueCache
+	case second:
+		return valueTrend
+	}
+	near := zigzag(signedTo(v, s.value, size))
+	if varintSize(near) < int(size) {
+		e.put(colNear, near)
+		return valueNear
+	}
+	e.raw(v, size)
+	return valueRaw
+}
+
+func (e *Encoder) raw(v uint64, size uint8) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	e.cols[colRaw] = append(e.cols[colRaw], b[:size]...)
+}
+
+func (e *Encoder) high(addr, v uint64, size uint8) byte {
+	expected := firstBytes(e.recall(addr), size)
+	e.remember(addr, v)
+	if v == expected {
+		return 0
+	}
+	e.raw(v, size)
+	return highOther
+}
+
+// change tells of an entry that is neither an access nor a place.
+func (e *Encoder) change(n *emu.MemoryEntry, data []byte) {
+	switch n.Kind {
+	case emu.MemoryKernel:
+		kind := byte(itemKernel)
+		if data == nil {
+			kind = itemLater
+		}
+		e.item(kind)
+		e.put(colItems, uint64(n.Addr))
+		e.put(colItems, n.PC)
+		e.put(colItems, uint64(n.Branches))
+	case emu.MemoryContent:
+		e.item(itemContent)
+		e.put(colItems, n.PC)
+	case emu.MemoryZero:
+		e.item(itemZero)
+		e.put(colItems, n.PC)
+	case emu.MemoryCopy:
+		e.item(itemCopy)
+		e.put(colItems, n.PC)
+		e.put(colItems, n.Value)
+	}
+	e.cols[colData] = append(e.cols[colData], data...)
+}
+
+// finish completes the block.
+func (e *Encoder) finish() {
+	if e.items == 0 {
+		return
+	}
+	var head []byte
+	size := 0
+	for _, c := range e.cols {
+		head = binary.AppendUvarint(head, uint64(len(c)))
+		size += len(c)
+	}
+	record := append(make([]byte, 0, len(head)+size), head...)
+	for _, c := range e.cols {
+		record = append(record, c...)
+	}
+	e.done = append(e.done, coded{record, e.stamps})
+	e.begin()
+}

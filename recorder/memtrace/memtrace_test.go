@@ -1,0 +1,347 @@
+package memtrace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// fakeLog is a part of a log.
+type fakeLog struct {
+	start   event.Stamp
+	counted uint64
+	entries []emu.MemoryEntry
+	bytes   []byte
+}
+
+func (l *fakeLog) Entries() []emu.MemoryEntry { return l.entries }
+
+func (l *fakeLog) Bytes(e *emu.MemoryEntry) []byte {
+	switch {
+	case e.Kind == emu.MemoryContent:
+		return l.bytes[e.Value:][:emu.PageSize]
+	case e.Kind == emu.MemoryKernel && e.Flags&emu.FlagLater == 0:
+		return l.bytes[e.Value:][:e.Branches]
+	}
+	return nil
+}
+
+// drawLog makes a log as the engine does: pages are told before they are used,
+// branches grow.
+type drawer struct {
+	t        *rapid.T
+	mapped   map[uint64]uint64
+	branches uint64 // the engine's
+	threads  map[event.ThreadID]uint64
+	stamp    event.Stamp
+	want     []event.Memory
+}
+
+func (d *drawer) log() *fakeLog {
+	t := d.t
+	if rapid.Bool().Draw(t, "other") {
+		d.stamp.Thread = event.ThreadID(rapid.IntRange(1, 4).Draw(t, "thread"))
+		d.stamp.Core = event.CoreID(rapid.IntRange(0, 3).Draw(t, "core"))
+	}
+	d.stamp.Seq += uint64(rapid.IntRange(0, 2).Draw(t, "seq"))
+	d.stamp.Time += event.Cycles(rapid.Uint32().Draw(t, "time"))
+	d.stamp.Branches = d.threads[d.stamp.Thread]
+	if d.stamp.Seq == 0 {
+		d.stamp.Seq = 1
+	}
+	l := &fakeLog{start: d.stamp, counted: d.branches}
+	for range rapid.IntRange(0, 60).Draw(t, "n") {
+		switch rapid.IntRange(0, 12).Draw(t, "what") {
+		case 0:
+			d.content(l)
+		case 1:
+			d.kernel(l)
+		default:
+			d.access(l)
+		}
+	}
+	d.threads[d.stamp.Thread] += d.branches - l.counted
+	return l
+}
+
+func (d *drawer) content(l *fakeLog) {
+	page := rapid.Uint64Range(1, 40).Draw(d.t, "page")
+	switch rapid.IntRange(0, 2).Draw(d.t, "content") {
+	case 0:
+		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryZero, PC: page})
+		d.expect(event.Memory{Kind: event.Content, Page: page}, l)
+	case 1:
+		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryContent, PC: page, Value: uint64(len(l.bytes))})
+		data := bytes.Repeat([]byte{rapid.Byte().Draw(d.t, "byte")}, emu.PageSize)
+		l.bytes = append(l.bytes, data...)
+		d.expect(event.Memory{Kind: event.Content, Page: page, Data: data}, l)
+	default:
+		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryCopy, PC: page, Value: 77})
+		d.expect(event.Memory{Kind: event.Copy, Page: page, From: 77}, l)
+	}
+}
+
+func (d *drawer) kernel(l *fakeLog) {
+	n := rapid.IntRange(1, 30).Draw(d.t, "bytes")
+	m := event.Memory{Kind: event.KernelStore, Addr: 0x7fff00001234, Page: 9, Length: uint64(n)}
+	e := emu.MemoryEntry{Kind: emu.MemoryKernel, Addr: m.Addr, PC: m.Page, Branches: uint32(n), Value: uint64(len(l.bytes))}
+	if rapid.Bool().Draw(d.t, "later") {
+		e.Flags = emu.FlagLater
+	} else {
+		m.Data = rapid.SliceOfN(rapid.Byte(), n, n).Draw(d.t, "data")
+		l.bytes = append(l.bytes, m.Data...)
+	}
+	l.entries = append(l.entries, e)
+	d.expect(m, l)
+}
+
+// lead has the log tell where an address leads, sometimes anew.
+func (d *drawer) lead(l *fakeLog, addr uint64) uint64 {
+	number := addr >> pageShift
+	page, ok := d.mapped[number]
+	if !ok || rapid.IntRange(0, 9).Draw(d.t, "again") == 0 {
+		page = rapid.Uint64Range(1, 40).Draw(d.t, "page")
+		d.mapped[number] = page
+		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryMap, Addr: event.Addr(number << pageShift), PC: page})
+	}
+	return page
+}
+
+func (d *drawer) access(l *fakeLog) {
+	t := d.t
+	if rapid.IntRange(0, 3).Draw(t, "branches") == 0 {
+		d.branches += rapid.Uint64Range(0, 1000).Draw(t, "more")
+	}
+	pages := []uint64{0x400, 0x401, 0x7ffffffff, 0x7fffffffe}
+	addr := rapid.SampledFrom(pages).Draw(t, "number")<<pageShift | rapid.SampledFrom([]uint64{0, 8, 64, 4090, 4093, 4095}).Draw(t, "offset")
+	size := rapid.SampledFrom([]uint8{1, 2, 4, 8, 10, 16}).Draw(t, "size")
+	addr = min(addr, 1<<47-uint64(size))
+	value := rapid.SampledFrom([]uint64{0, 1, 0x1122334455667788, ^uint64(0), rapid.Uint64().Draw(t, "value")}).Draw(t, "kind")
+	m := event.Memory{
+		Kind: event.Load, Atomic: rapid.Bool().Draw(t, "atomic"), Size: size, Addr: event.Addr(addr),
+		PC:    event.Addr(rapid.SampledFrom([]uint64{0x401000, 0x401004, 0x7ffff7abcdef}).Draw(t, "pc")),
+		Value: [2]uint64{firstBytes(value, lowSize(size))},
+	}
+	m.Page = d.lead(l, addr)
+	if end := addr + uint64(size) - 1; end>>pageShift != addr>>pageShift {
+		m.Next = d.lead(l, end)
+	}
+	e := emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: m.Addr, Value: m.Value[0], PC: uint64(m.PC), Branches: uint32(d.branches), Size: uint16(size)}
+	if rapid.Bool().Draw(t, "store") {
+		m.Kind, e.Kind = event.Store, emu.MemoryStore
+	}
+	if m.Atomic {
+		e.Flags = emu.FlagAtomic
+	}
+	l.entries = append(l.entries, e)
+	if size > 8 {
+		m.Value[1] = firstBytes(value*3, size-8)
+		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryHigh, Value: m.Value[1], Size: uint16(size - 8)})
+	}
+	d.expect(m, l)
+}
+
+func (d *drawer) expect(m event.Memory, l *fakeLog) {
+	m.Stamp = l.start
+	m.Branches = l.start.Branches + d.branches - l.counted
+	d.want = append(d.want, m)
+}
+
+// same compares without what depends on where pieces begin and on which branch
+// what is no access stands after.
+func same(a, b event.Memory) bool {
+	for _, m := range []*event.Memory{&a, &b} {
+		m.Time, m.Instructions = 0, 0
+		if m.Kind != event.Load && m.Kind != event.Store {
+			m.Branches = 0
+		}
+	}
+	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
+}
+
+func decodeAll(t interface{ Fatal(...any) }, blocks []coded) (all []event.Memory) {
+	d := NewDecoder()
+	for _, b := range blocks {
+		if err := d.Block(b.record); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			m, err := d.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m == nil {
+				break
+			}
+			copied := *m
+			copied.Data = slices.Clone(m.Data)
+			all = append(all, copied)
+		}
+	}
+	return all
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &drawer{t: t, mapped: map[uint64]uint64{}, threads: map[event.ThreadID]uint64{}, branches: rapid.SampledFrom([]uint64{0, 1<<32 - 3}).Draw(t, "counted")}
+		e := NewEncoder()
+		for range rapid.IntRange(1, 6).Draw(t, "logs") {
+			l := d.log()
+			e.Add(l, l.start, l.counted)
+			if rapid.IntRange(0, 4).Draw(t, "end") == 0 {
+				e.finish()
+			}
+		}
+		e.finish()
+		got := decodeAll(t, e.done)
+		if !slices.EqualFunc(got, d.want, same) {
+			t.Fatalf("decoded\n%+v\nwant\n%+v", got, d.want)
+		}
+	})
+}
+
+// many is a log of n accesses of a loop.
+func many(n int, seed uint64) []emu.MemoryEntry {
+	entries := []emu.MemoryEntry{{Kind: emu.MemoryMap, Addr: 0x600000, PC: 5}}
+	x := seed
+	for i := range n {
+		x = x*6364136223846793005 + 1442695040888963407
+		e := emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: 0x600000 + event.Addr(i*8%4096), PC: 0x401000 + uint64(i%5), Size: 8, Value: x >> 40, Branches: uint32(i / 3)}
+		if i%4 == 0 {
+			e.Kind = emu.MemoryStore
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// Invariant 1.
+func TestBlocksDoNotDependOnBuffers(t *testing.T) {
+	entries := many(3*maxItems, 1)
+	encode := func(piece int) []coded {
+		e := NewEncoder()
+		for part := range slices.Chunk(entries, piece) {
+			// The engine counts on, and so does the thread.
+			first := uint64(part[0].Branches)
+			e.Add(&fakeLog{entries: part}, event.Stamp{Seq: 1, Thread: 1, Branches: first}, first)
+		}
+		e.finish()
+		return e.done
+	}
+	want := encode(len(entries))
+	for _, piece := range []int{1000, 8192, 40001} {
+		got := encode(piece)
+		if !slices.EqualFunc(got, want, func(a, b coded) bool { return bytes.Equal(a.record, b.record) }) {
+			t.Errorf("%d blocks out of buffers of %d entries are not the %d of one buffer", len(got), piece, len(want))
+		}
+	}
+	if len(want) != 4 {
+		t.Errorf("%d blocks, want 4", len(want))
+	}
+}
+
+func TestReadSelectsAndReportsDamage(t *testing.T) {
+	var file bytes.Buffer
+	w := trace.NewWriter(&file)
+	s := w.Stream(trace.Memory, 0)
+	e := NewEncoder()
+	for thread := range event.ThreadID(3) {
+		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: event.Cycles(thread) * 100}
+		e.Add(&fakeLog{entries: many(maxItems, uint64(thread))}, at, 0)
+	}
+	e.finish()
+	for _, c := range e.done {
+		s.Append(c.record, c.stamps[0], c.stamps[1:]...)
+	}
+	s.Append([]byte("no block"), event.Stamp{Seq: 4, Thread: 3})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader("t", bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		s    Select
+		want int
+	}{
+		{Select{}, 3 * maxItems},
+		{Select{Threads: []event.ThreadID{2, 3}}, 2 * maxItems},
+		{Select{Where: trace.Where{FromTime: 50, ToTime: 150}}, maxItems},
+		{Select{Data: []emu.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * maxItems / 512},
+		{Select{Code: []emu.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []event.ThreadID{1}}, (maxItems + 4) / 5},
+	} {
+		n, damaged := 0, 0
+		for _, err := range Read(r, c.s) {
+			if err != nil {
+				damaged++
+				continue
+			}
+			n++
+		}
+		if n != c.want {
+			t.Errorf("%+v: %d accesses, want %d", c.s, n, c.want)
+		}
+		if damaged > 1 || (damaged == 0 && c.s.Where.ToTime == 0) {
+			t.Errorf("%+v: %d errors", c.s, damaged)
+		}
+	}
+}
+
+// Invariant 2: what is no block gives an error and never a panic, and takes no
+// more time than it has bytes.
+func FuzzDecode(f *testing.F) {
+	e := NewEncoder()
+	e.Add(&fakeLog{entries: many(40, 3)}, event.Stamp{Seq: 1, Thread: 7}, 0)
+	e.finish()
+	f.Add(e.done[0].record)
+	f.Add(binary.AppendUvarint(nil, 1<<60))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		d := NewDecoder()
+		if d.Block(record) != nil {
+			return
+		}
+		for range len(record) + 1 {
+			m, err := d.Next()
+			if m == nil || err != nil {
+				return
+			}
+		}
+		t.Error("more events than bytes")
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	entries := many(100_000, 5)
+	e := NewEncoder()
+	b.SetBytes(int64(len(entries)))
+	for b.Loop() {
+		e.Add(&fakeLog{entries: entries}, event.Stamp{Seq: 1, Thread: 1}, 0)
+		e.done = e.done[:0]
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	e := NewEncoder()
+	e.Add(&fakeLog{entries: many(100_000, 5)}, event.Stamp{Seq: 1, Thread: 1}, 0)
+	e.finish()
+	b.SetBytes(100_000)
+	for b.Loop() {
+		d := NewDecoder()
+		for _, c := range e.done {
+			if err := d.Block(c.record); err != nil {
+				b.Fatal(err)
+			}
+			for m, _ := d.Next(); m != nil; m, _ = d.Next() {
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package memtrace
+
+import "math/bits"
+
+// The control byte of an access: how its instruction, address, value and
+// branches are told.
+const (
+	siteMask   = 3
+	siteFirst  = 0 // the successor that came last
+	siteSecond = 1 // the one that came before that
+	siteOther  = 2 // by number, a new one with its description
+
+	addrOther = 1 << 2 // the difference to the instruction's last address
+
+	valueShift = 3
+	valueMask  = 3
+	valueCache = 0 // a load: the last value at the address. A store: the instruction's trend
+	valueTrend = 1 // a load: the instruction's trend. A store: the last access's value and the usual difference
+	valueNear  = 2 // the difference to the instruction's last value
+	valueRaw   = 3 // in full
+
+	highOther     = 1 << 5 // the second half is told in full, otherwise it is as the cache has it
+	branchesOther = 1 << 6 // the number of branches since the last access
+	other         = 1 << 7 // no access: the rest is an item
+)
+
+// Items that are no accesses.
+const (
+	itemPiece   = iota // a new piece: its stamp
+	itemMap            // the page of an address
+	itemKernel         // a KernelStore with data
+	itemLater          // ... without
+	itemContent        // of a page
+	itemZero
+	itemCopy
+)
+
+// Flags of an instruction's description, above the size.
+const (
+	sizeMask   = 31
+	flagStore  = 32
+	flagAtomic = 64
+)
+
+// site is an instruction's accesses of one kind and size: what is predicted from
+// them.
+type site struct {
+	pc           uint64
+	addr, stride uint64
+	value, trend uint64
+	difference   uint64    // between its value and that of the access before
+	next         [2]uint32 // the sites that came after it, the last first
+	branches     [2]uint32 // and how many branches later
+	descr        uint8     // size and flags
+}
+
+// cacheSize is the number of values that are remembered by address.
+const cacheSize = 1 << 13
+
+type cached struct{ addr, value uint64 }
+
+// model is what the coder and the decoder know alike.
+type model struct {
+	sites  []site
+	last   uint32 // the site before
+	before uint64 // the value before
+	cache  [cacheSize]cached
+	epoch  uint64 // of what is in the cache, above the bits of addresses
+	pages  map[uint64]uint64
+}
+
+const (
+	noSite    = ^uint32(0)
+	addrBits  = 48
+	pageShift = 12
+)
+
+// start forgets everything. Site 0 is the one before the first.
+func (m *model) start() {
+	m.sites = append(m.sites[:0], site{next: [2]uint32{noSite, noSite}})
+	m.last = 0
+	m.before = 0
+	m.epoch += 1 << addrBits
+	if m.epoch == 0 { // all were used
+		clear(m.cache[:])
+		m.epoch = 1 << addrBits
+	}
+	if m.pages == nil {
+		m.pages = map[uint64]uint64{}
+	}
+	clear(m.pages)
+}
+
+func slotOf(addr uint64) uint64 { return (addr ^ addr>>13) & (cacheSize - 1) }
+
+// recall is the value last seen at an address, 0 if it is not known.
+func (m *model) recall(addr uint64) uint64 {
+	c := &m.cache[slotOf(addr)]
+	if c.addr == addr|m.epoch {
+		return c.value
+	}
+	return 0
+}
+
+func (m *model) remember(addr, value uint64) { m.cache[slotOf(addr)] = cached{addr | m.epoch, value} }
+
+// add makes a new site.
+func (m *model) add(pc uint64, descr uint8) uint32 {
+	m.sites = append(m.sites, site{pc: pc, descr: descr, next: [2]uint32{noSite, noSite}})
+	return uint32(len(m.sites) - 1)
+}
+
+// follow notes that a site came after the last one, so many branches later.
+func (m *model) follow(id uint32, branches uint32) {
+	l := &m.sites[m.last]
+	if l.next[0] != id {
+		l.next[1], l.branches[1] = l.next[0], l.branches[0]
+		l.next[0] = id
+	}
+	l.branches[0] = branches
+	m.last = id
+}
+
+// learn notes the site's address and value.
+func (m *model) learn(s *site, addr, value uint64) {
+	s.stride = addr - s.addr
+	s.addr = addr
+	s.trend = value - s.value
+	s.value = value
+	s.difference = value - m.before
+	m.before = value
+	m.remember(addr, value)
+}
+
+// firstBytes masks a number to the low size bytes.
+func firstBytes(v uint64, size uint8) uint64 {
+	if size >= 8 {
+		return v
+	}
+	return v & (1<<(8*size) - 1)
+}
+
+// lowSize is the number of bytes of the first half of an access.
+func lowSize(size uint8) uint8 { return min(size, 8) }
+
+func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
+func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
+
+// varintSize is the length of a number as a varint.
+func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+
+// signedTo is the difference between numbers of size bytes, as a signed one.
+func signedTo(v, from uint64, size uint8) uint64 {
+	shift := 64 - 8*uint(lowSize(size))
+	return uint64(int64((v-from)<<shift) >> shift)
+}

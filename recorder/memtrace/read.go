@@ -1,0 +1,91 @@
+package memtrace
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// Key is the stream of a trace that has the accesses.
+var Key = trace.Key{Kind: trace.Memory}
+
+// Select chooses among what a trace has; the zero value chooses all. Contents
+// and copies of pages have neither address nor instruction: they are left out as
+// soon as addresses, instructions or threads are chosen.
+type Select struct {
+	// Where bounds the pieces of runs, by their stamps.
+	Where trace.Where
+	// Threads, Data and Code are the threads, the addresses and the
+	// instructions, if not empty.
+	Threads    []event.ThreadID
+	Data, Code []emu.AddrRange
+}
+
+func (s *Select) has(m *event.Memory) bool {
+	if len(s.Threads) > 0 && !slices.Contains(s.Threads, m.Thread) {
+		return false
+	}
+	if !s.Where.Has(m.Stamp) {
+		return false
+	}
+	if len(s.Threads)+len(s.Data)+len(s.Code) == 0 {
+		return true
+	}
+	switch m.Kind {
+	case event.Load, event.Store:
+		return touches(s.Data, m.Addr, uint64(m.Size)) && touches(s.Code, m.PC, 1)
+	case event.KernelStore:
+		return touches(s.Data, m.Addr, m.Length) && len(s.Code) == 0
+	}
+	return false
+}
+
+func touches(ranges []emu.AddrRange, at event.Addr, size uint64) bool {
+	for _, r := range ranges {
+		if at < r.End && at+event.Addr(size) > r.Start {
+			return true
+		}
+	}
+	return len(ranges) == 0
+}
+
+// Read iterates over the accesses of a trace. What it gives is valid until the
+// next one. Damage gives an error in its place; going on gives the next block.
+func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
+	return func(yield func(*event.Memory, error) bool) {
+		d := NewDecoder()
+		for record, err := range r.Records(Key, s.Where) {
+			if err == nil {
+				err = d.Block(record)
+			}
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			if !d.each(&s, yield) {
+				return
+			}
+		}
+	}
+}
+
+// each yields what a block has, and tells whether to go on.
+func (d *Decoder) each(s *Select, yield func(*event.Memory, error) bool) bool {
+	for {
+		m, err := d.Next()
+		if err != nil {
+			return yield(nil, err)
+		}
+		if m == nil {
+			return true
+		}
+		if s.has(m) && !yield(m, nil) {
+			return false
+		}
+	}
+}

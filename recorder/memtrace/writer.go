@@ -1,0 +1,125 @@
+package memtrace
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// inFlight is how many buffers are between the machine and the encoder. It is
+// always as many, so that what is appended to the trace does not depend on how
+// fast either is.
+const inFlight = 8
+
+// Writer encodes in a goroutine of its own and appends to a trace. It is for one
+// goroutine, and must be closed.
+type Writer struct {
+	to      *trace.Stream
+	jobs    chan job
+	results chan result
+	flying  int
+	spare   []*emu.MemoryBuffer
+}
+
+// job is a part of the log, or the wish to end the block.
+type job struct {
+	buffer  *emu.MemoryBuffer
+	start   event.Stamp
+	counted uint64
+}
+
+type result struct {
+	buffer *emu.MemoryBuffer
+	done   []coded
+}
+
+// NewWriter makes a Writer that appends to a stream of a trace.
+func NewWriter(to *trace.Stream) *Writer { return &Writer{to: to} }
+
+// SharedInSnapshot marks that copies of a machine's state share the trace.
+func (w *Writer) SharedInSnapshot() {}
+
+func (w *Writer) begin() {
+	w.jobs, w.results = make(chan job, inFlight), make(chan result, inFlight)
+	go encode(w.jobs, w.results)
+}
+
+func encode(jobs <-chan job, results chan<- result) {
+	e := NewEncoder()
+	for j := range jobs {
+		if j.buffer == nil {
+			e.finish()
+		} else {
+			e.Add(j.buffer, j.start, j.counted)
+		}
+		results <- result{j.buffer, e.done}
+		e.done = nil
+	}
+	close(results)
+}
+
+// Take takes what the engine has logged. Start is the stamp of where the log
+// begins, and counted what the engine's count of branches was there.
+func (w *Writer) Take(cpu *emu.CPU, start event.Stamp, counted uint64) {
+	if cpu.LoggedMemory() == 0 {
+		return
+	}
+	b := w.buffer()
+	cpu.SwapMemory(b)
+	w.send(job{b, start, counted})
+}
+
+func (w *Writer) buffer() *emu.MemoryBuffer {
+	if len(w.spare) == 0 {
+		return emu.NewMemoryBuffer()
+	}
+	b := w.spare[len(w.spare)-1]
+	w.spare = w.spare[:len(w.spare)-1]
+	return b
+}
+
+func (w *Writer) send(j job) {
+	if w.jobs == nil {
+		w.begin()
+	}
+	if w.flying == inFlight {
+		w.collect()
+	}
+	w.jobs <- j
+	w.flying++
+}
+
+// collect appends what the oldest job has brought.
+func (w *Writer) collect() {
+	r := <-w.results
+	w.flying--
+	if r.buffer != nil {
+		w.spare = append(w.spare, r.buffer)
+	}
+	for _, c := range r.done {
+		w.to.Append(c.record, c.stamps[0], c.stamps[1:]...)
+	}
+}
+
+// Flush ends the block and appends everything.
+func (w *Writer) Flush() {
+	if w.jobs == nil {
+		return
+	}
+	w.send(job{})
+	for w.flying > 0 {
+		w.collect()
+	}
+}
+
+// Close ends the encoder after a Flush.
+func (w *Writer) Close() {
+	w.Flush()
+	if w.jobs != nil {
+		close(w.jobs)
+	}
+	for _, b := range w.spare {
+		b.Close()
+	}
+	w.jobs, w.spare = nil, nil
+}
