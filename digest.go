@@ -23,6 +23,7 @@ type digest struct {
 	turnLength   uint64         // instructions of the turn so far
 	instructions uint64
 	slices       uint64
+	written      [4]int64 // bytes, by descriptor
 }
 
 func newDigest(host *hostSide) *digest {
@@ -124,7 +125,8 @@ func (d *digest) Memory(process int32, sum [16]byte) {
 func (d *digest) Write(fd int, p []byte) {
 	words(d.output, uint64(fd), uint64(len(p)))
 	_, _ = d.output.Write(p)
-	d.host.write(fd, p)
+	d.written[fd&3] += int64(len(p))
+	d.host.write(fd, p, d.written[fd&3])
 }
 
 func sum(h *hasher) string {
@@ -138,6 +140,9 @@ type hostSide struct {
 	stdout, stderr   io.Writer
 	strace, eventLog io.Writer
 	err              error
+
+	once    bool     // what was written before a snapshot was restored is not written again
+	reached [4]int64 // bytes written, by descriptor
 }
 
 func newHostSide(c *Config) *hostSide {
@@ -147,8 +152,14 @@ func newHostSide(c *Config) *hostSide {
 // SharedInSnapshot marks that copies of the machine's state share it.
 func (h *hostSide) SharedInSnapshot() {}
 
-// write passes on what the guest writes to descriptor 1 or 2.
-func (h *hostSide) write(fd int, p []byte) {
+// write passes on what the guest writes to descriptor 1 or 2, which makes end
+// bytes in all.
+func (h *hostSide) write(fd int, p []byte, end int64) {
+	if h.once {
+		fresh := min(max(0, end-h.reached[fd&3]), int64(len(p)))
+		h.reached[fd&3] = max(end, h.reached[fd&3])
+		p = p[int64(len(p))-fresh:]
+	}
 	w := h.stdout
 	if fd == 2 {
 		w = h.stderr

@@ -26,6 +26,7 @@ type Machine struct {
 	host   *hostSide
 	trace  *trace.Writer // nil unless the run is recorded
 	stdin  *stdinTap     // nil unless standard input is recorded
+	debug  *debugger     // nil unless GDB looks at the run
 	state  *state
 	done   bool
 	result Result
@@ -204,6 +205,9 @@ func (m *Machine) run(slice sched.Slice) {
 		return
 	}
 	stop := m.execute(slice, t)
+	if m.debug.left() {
+		return
+	}
 	t.AddUserTime(stop.Cycles)
 	s.digest.ran(stop.Instructions)
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
@@ -223,20 +227,33 @@ func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
 	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
 	s.recording.run(t)
+	if m.debug.begin(t); m.debug.left() {
+		return emu.Stop{}
+	}
 	stop := m.cpu.Run(m.limit(slice))
-	for {
-		s.recording.stopped(t, stop)
-		switch stop.Reason {
-		case emu.StopLog, emu.StopBreakpoint:
-		case emu.StopFault:
-			if !s.kernel.PageIn(t, stop) {
-				return stop
-			}
-		default:
-			return stop
-		}
+	for m.goesOn(t, stop) {
 		stop = m.cpu.Resume()
 	}
+	if !m.debug.left() {
+		m.debug.ended(stop)
+	}
+	return stop
+}
+
+// goesOn tells whether a slice goes on after a stop of the engine.
+func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
+	m.state.recording.stopped(t, stop)
+	switch stop.Reason {
+	case emu.StopLog, emu.StopBreakpoint:
+		m.debug.stopped(stop)
+		return !m.debug.left()
+	case emu.StopFault:
+		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
+			return true
+		}
+	}
+	m.debug.trapped(stop)
+	return false
 }
 
 // setTime makes the kernel's clock that of the core.

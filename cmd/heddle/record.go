@@ -192,7 +192,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 			return nil, err
 		}
 	}
-	result, err := heddle.Run(ctx, c)
+	result, err := a.carryOut(ctx, c, f.gdb)
 	if a.stdinGaveUp && result != nil {
 		result.Outcome = outcomeInterrupted
 	}
@@ -232,6 +232,7 @@ recorded, and says which. Writable mounts are not written to.`,
 	flags.SortFlags = false
 	addRecordFlags(flags, &rec)
 	addReplayFlags(flags, &f)
+	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
 	return c
 }
 
@@ -239,6 +240,9 @@ recorded, and says which. Writable mounts are not written to.`,
 func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, path string) error {
 	if err := rec.check(flags); err != nil {
 		return err
+	}
+	if rec.output != "" && f.gdb != "" {
+		return errGDBAlone.New("-o")
 	}
 	r, err := heddle.OpenReplay(path)
 	if err != nil {

@@ -43,6 +43,7 @@ const (
 // runFlags are the flags of `heddle run` that do not configure the machine.
 type runFlags struct {
 	config, stdin, summary, eventLog, export string
+	gdb                                      string
 	strace, quiet                            bool
 	verify                                   int
 }
@@ -70,6 +71,7 @@ a :rw mount or kept with --export.`,
 	flags.SetInterspersed(false)
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
+	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
 	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
 	return c
 }
@@ -100,6 +102,9 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
+	if f.verify > 0 && f.gdb != "" {
+		return errGDBAlone.New("--verify")
+	}
 	if f.verify > 0 {
 		return a.verify(ctx, flags, f, job)
 	}
@@ -113,7 +118,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return err
 	}
 	defer events.close()
-	result, err := a.runJob(ctx, job, f.strace, stdin.Reader, events.writer())
+	result, err := a.runJob(ctx, job, f, stdin.Reader, events.writer())
 	if err := errors.Join(events.close(), err); err != nil {
 		return err
 	}
@@ -145,14 +150,14 @@ func inFolder(dir, path string) string {
 }
 
 // runJob runs a job in this process on heddle's own streams.
-func (a *app) runJob(ctx context.Context, job worker.Job, strace bool, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
+func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
 	c := job.Config()
 	c.Stdin, c.Stdout, c.Stderr = stdin, a.stdout, a.stderr
 	c.EventLog = events
-	if strace {
+	if f.strace {
 		c.Strace = a.stderr
 	}
-	result, err := heddle.Run(ctx, c)
+	result, err := a.carryOut(ctx, c, f.gdb)
 	if a.stdinGaveUp && result != nil {
 		// The guest saw its input fail, and may have ended of that.
 		result.Outcome = outcomeInterrupted

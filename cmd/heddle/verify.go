@@ -102,7 +102,7 @@ func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job, stdin io
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.runJob(ctx, job, f.strace, stdin, events.writer())
+	result, err := a.runJob(ctx, job, f, stdin, events.writer())
 	return result, errors.Join(events.close(), err)
 }
 

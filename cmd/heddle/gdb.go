@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var (
+	errGDBAddress = errs.Define("gdb-address",
+		"cannot wait for GDB at {address}",
+		"The address of --gdb is not HOST:PORT, the port is in use or needs privileges, or the host is not this one; the rest of the sentence says which.",
+		"Name a free port, such as localhost:1234; port 0 chooses one.")
+	errGDBAlone = errs.Define("gdb-and-other",
+		"--gdb cannot be used with {option}",
+		"GDB takes the run back and forth, and what the option asks for would be made more than once.",
+		"Leave one of the two out; the run is the same without GDB.")
+)
+
+// gdbUsage describes the flag.
+const gdbUsage = "wait for GDB at `ADDRESS` (host:port) and let it take the run forwards and backwards"
+
+// carryOut runs a configuration, under GDB if there is an address for it.
+func (a *app) carryOut(ctx context.Context, c heddle.Config, gdb string) (*heddle.Result, error) {
+	if gdb == "" {
+		return heddle.Run(ctx, c)
+	}
+	l, err := net.Listen("tcp", gdb)
+	if err != nil {
+		return nil, errGDBAddress.Wrap(err, gdb)
+	}
+	defer l.Close()
+	m, err := heddle.New(c)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	a.say("waiting for GDB: target remote %s", l.Addr())
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // ends Accept
+	defer stop()
+	if err := m.ServeGDB(l); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return m.Run(ctx)
+}

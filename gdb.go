@@ -1,0 +1,41 @@
+package heddle
+
+import (
+	"errors"
+	"io"
+	"net"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/gdbserver"
+)
+
+var errGDB = errs.Define("gdb-connection-failed",
+	"the connection to GDB failed",
+	"The connection broke, or what came is not GDB's remote protocol; the rest of the sentence says more.",
+	"Connect again with GDB 8 or newer: target remote ADDRESS.")
+
+// ServeGDB lets one GDB, which connects to l, look at a run of the machine, of
+// which nothing must have run yet: forwards, and backwards over snapshots. The
+// program's process is debugged; processes that it starts run along. Output that
+// is produced again while the run is repeated is written once.
+//
+// Registers and memory can be read only. The run is the same as without GDB, and
+// Run carries on with what is left of it when GDB detaches or goes away; when
+// GDB kills the program, the run is over. The listener stays the caller's.
+func (m *Machine) ServeGDB(l net.Listener) error {
+	conn, err := l.Accept()
+	if err != nil {
+		return errGDB.Wrap(err)
+	}
+	defer conn.Close()
+	d := newDebugger(m)
+	ending, err := gdbserver.Serve(conn, d)
+	d.leave()
+	if ending == gdbserver.Ended && !m.done {
+		m.end(outcomeInterrupted)
+	}
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return errGDB.Wrap(err)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package kernel
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// What a debugger may look at. It changes nothing.
+
+// Registers reads the thread's registers, as it will go on with them, and its
+// floating-point and SSE state. The thread is loaded afterwards.
+func (t *Task) Registers(r *emu.Regs, fp *[emu.FPSize]byte) {
+	t.Load()
+	t.k.cpu.FP(fp)
+	if t.dirty {
+		*r = t.regs
+		return
+	}
+	t.k.cpu.Regs(r)
+}
+
+// Call is the number of the system call that the thread is in.
+func (t *Task) Call() (number uint64, ok bool) { return t.call.number, t.call.active }
+
+// Auxv is the auxiliary vector that the program was started with.
+func (p *Process) Auxv() []byte { return p.space.Layout.Auxv }
+
+// Executable is the path of the process's program, as /proc/PID/exe shows it.
+func (p *Process) Executable() string { return p.program.Path() }
+
+// Process finds a process by its id; nil: there is none.
+func (k *Kernel) Process(pid int32) *Process { return k.processes[pid] }
+
+// Peek copies memory for a debugger; see mm.AddressSpace.Peek.
+func (p *Process) Peek(at event.Addr, b []byte) int { return p.space.Peek(at, b) }
