@@ -25,7 +25,8 @@
 // A Policy is one way to decide. It is told of every thread that becomes
 // runnable or stops being so, and answers what to run; the Cluster keeps the
 // clocks and knows which thread is on which core. NewWithPolicy takes policies
-// from outside the package.
+// from outside the package. NewReplay makes a cluster that takes the decisions of
+// a recorded run instead of its own.
 //
 // Invariants, which the tests cite by number:
 //

@@ -65,6 +65,7 @@ type fake struct {
 	timers  []fakeTimer // the earliest first
 	syscall event.Cycles
 
+	log     *decisionLog // of what was decided, if there is one
 	history []string
 	clocks  []event.Cycles
 	total   uint64
@@ -112,8 +113,11 @@ func (f *fake) step(t testing.TB) bool {
 		timer = f.timers[0].at
 	}
 	s, verdict := f.c.Next(timer, len(f.timers) > 0)
+	if f.log != nil {
+		f.log.decided(f.c, s, verdict, timer)
+	}
 	switch verdict {
-	case sched.Idle:
+	case sched.Idle, sched.Diverged, sched.End:
 		return false
 	case sched.FireTimer:
 		f.history = append(f.history, fmt.Sprintf("timer %d", timer))
@@ -143,6 +147,9 @@ func (f *fake) slice(t testing.TB, s sched.Slice) {
 	}
 	n, cycles := f.execute(s, th)
 	f.c.Ran(s, n, cycles)
+	if f.log != nil {
+		f.log.ran(n, f.c.Now(s.Core))
+	}
 	f.history = append(f.history, fmt.Sprintf("%d on %d: %d", s.Thread, s.Core, n))
 	f.account(i, n)
 	f.end(t, s, i)
