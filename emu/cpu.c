@@ -169,11 +169,17 @@ static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *use
   (void)uc;
   struct heddle_cpu *cpu = user;
   const struct heddle_block *last = cpu->last;
-  if (last) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
+  bool again = last && heddle_log_again(cpu, last, pc, size);
+  if (last && !again && !cpu->log.broken) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
+  cpu->log.broken = again;
+  cpu->log.at = pc;
+  uint64_t before = heddle_cpu_instructions_now(cpu);
   bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
   if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
   if (stop) on_block_slow(cpu, pc, size);
   else pass_block(cpu, pc, size);
+  uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
+  if (again && counted) cpu->log.repeated += counted - 1;
 }
 
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
@@ -309,12 +315,13 @@ static uc_err start(struct heddle_cpu *cpu) {
   cpu->stop = HEDDLE_STOP_NONE;
   cpu->last = NULL;
   cpu->inside = cpu->stopped_at = 0;
+  cpu->log.broken = false;
   if (!cpu->stepping) hand_out(cpu);
   uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
   take_back(cpu);
   // Where there is a code hook, the engine leaves the PC at the instruction
   // before if it stops in the hook of a block.
-  if (cpu->memory.on && cpu->stopped_at) set_reg(cpu, UC_X86_REG_RIP, cpu->stopped_at);
+  if ((cpu->memory.on || cpu->insns.on) && cpu->stopped_at) set_reg(cpu, UC_X86_REG_RIP, cpu->stopped_at);
   return err;
 }
 
@@ -472,6 +479,7 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   if (!heddle_decode(cpu, pc, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
   if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP) {
     emulate_tsc(cpu, &in);
+    heddle_insns_meet(cpu, pc);
     cpu->instructions_left--;
     cpu->cycles_left -= cpu->costs.instruction;
     return HEDDLE_STOP_NONE;
@@ -559,7 +567,8 @@ static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
 static void settle(struct heddle_cpu *cpu) {
   const struct heddle_block *last = cpu->last;
   if (!last) return;
-  if (cpu->log.counts) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
+  if (cpu->log.counts && !cpu->log.broken)
+    heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
   come_to(cpu, get_rip(cpu));
 }
 
@@ -736,5 +745,6 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   heddle_blocks_close(&cpu->blocks);
   heddle_log_close(&cpu->log);
   heddle_atomics_close(cpu);
+  heddle_insns_close(&cpu->insns);
   heddle_mem_close(cpu);
 }

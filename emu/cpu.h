@@ -7,6 +7,7 @@
 
 #include "atomics.h"
 #include "block.h"
+#include "insnlog.h"
 #include "log.h"
 #include "memlog.h"
 #include "memory.h"
@@ -92,6 +93,7 @@ struct heddle_cpu {
   struct heddle_blocks blocks;
   struct heddle_log log;
   struct heddle_atomic_log atomics;
+  struct heddle_insn_log insns;
   struct heddle_mem_log memory;
 
   // What the engine's translation caches correspond to.

@@ -33,7 +33,11 @@ struct heddle_log {
   uint64_t outcomes;
   size_t nwords;
   uint64_t *words;
-  uint64_t repeated;  // iterations of repeated string instructions but the last of each
+  // Iterations of repeated string instructions but the last of each, and what was
+  // counted of blocks that an instruction in them changed.
+  uint64_t repeated;
+  uint64_t at;  // start of the last block
+  bool broken;  // which came to no end
 
   struct heddle_code_entry *code;
   size_t ncode, code_room;
@@ -49,6 +53,7 @@ int heddle_log_start(struct heddle_cpu *cpu, bool timed);
 void heddle_log_close(struct heddle_log *log);
 void heddle_log_flush(struct heddle_cpu *cpu);
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc);
+bool heddle_log_again(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc, uint32_t size);
 void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 
 #endif

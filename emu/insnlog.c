@@ -1,0 +1,44 @@
+#include "insnlog.h"
+
+#include <stdlib.h>
+
+#include "cpu.h"
+
+static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
+  ZydisDecodedInstruction in;
+  return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
+}
+
+// Notes that the instruction at pc is about to run.
+void heddle_insns_meet(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_insn_log *log = &cpu->insns;
+  if (!log->on) return;
+  if (log->n && log->pcs[log->n - 1] == pc && repeats(cpu, pc)) return;
+  if (log->n == log->room) {
+    log->room = log->room ? 2 * log->room : 1u << 16;
+    log->pcs = realloc(log->pcs, log->room * sizeof *log->pcs);
+    if (!log->pcs) abort();
+  }
+  log->pcs[log->n++] = pc;
+}
+
+// The instruction at pc, met last, is about to be met again: it was broken off.
+void heddle_insns_again(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_insn_log *log = &cpu->insns;
+  if (log->n && log->pcs[log->n - 1] == pc) log->n--;
+}
+
+static void on_instruction(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc, (void)size;
+  heddle_insns_meet(user, pc);
+}
+
+int heddle_insns_start(struct heddle_cpu *cpu) {
+  if (cpu->ran) return UC_ERR_HOOK;
+  cpu->insns.on = true;
+  return uc_hook_add(cpu->uc, &cpu->hooks[cpu->nhooks++], UC_HOOK_CODE, (void *)on_instruction, cpu, (uint64_t)1, (uint64_t)0);
+}
+
+void heddle_insns_drained(struct heddle_cpu *cpu) { cpu->insns.n = 0; }
+
+void heddle_insns_close(struct heddle_insn_log *log) { free(log->pcs); }
