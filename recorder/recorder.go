@@ -91,6 +91,9 @@ func New(w *trace.Writer, cpu *emu.CPU, cores int, parts ...Recording) *Recorder
 	return r
 }
 
+// Add adds a recording, before anything runs: one that watches, in a test.
+func (r *Recorder) Add(p Recording) { r.parts = append(r.parts, p) }
+
 // Trace is where recordings write.
 func (r *Recorder) Trace() *trace.Writer { return r.trace }
 

@@ -1,0 +1,10 @@
+package heddle
+
+import "github.com/heddle-dmt/heddle/recorder"
+
+// Watch adds a recording to those of a machine that has not run, and logs every
+// instruction for it.
+func (m *Machine) Watch(p recorder.Recording) error {
+	m.state.recording.rec.Add(p)
+	return m.cpu.LogInstructions()
+}
