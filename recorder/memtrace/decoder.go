@@ -190,7 +190,10 @@ func (d *Decoder) access(control byte) {
 	d.follow(id, uint32(later))
 	s := &d.sites[id]
 	addr := s.addr + s.stride
-	if control&addrOther != 0 {
+	switch control & (addrOther | addrPair) {
+	case addrPair:
+		addr = d.where + s.away
+	case addrOther:
 		addr = s.addr + unzigzag(d.take(colAddrs))
 	}
 	addr &= 1<<addrBits - 1
@@ -209,7 +212,7 @@ func (d *Decoder) access(control byte) {
 	m.Value[0] = d.value(s, addr, control>>valueShift&valueMask)
 	d.learn(s, addr, m.Value[0])
 	if m.Size > 8 {
-		m.Value[1] = d.high(addr+8, control, m.Size-8)
+		m.Value[1] = d.high(addr+8, m.Size-8)
 	}
 }
 
@@ -259,9 +262,9 @@ func (d *Decoder) raw(size uint8) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (d *Decoder) high(addr uint64, control byte, size uint8) uint64 {
+func (d *Decoder) high(addr uint64, size uint8) uint64 {
 	v := firstBytes(d.recall(addr), size)
-	if control&highOther != 0 {
+	if how := d.bytes(colHigh, 1); !d.bad && how[0] == highRaw {
 		v = d.raw(size)
 	}
 	d.remember(addr, v)

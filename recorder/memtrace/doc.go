@@ -2,7 +2,7 @@
 // threads' loads and stores in the order in which they happened, and of what
 // else loads can see (event.Memory).
 //
-// A record of the stream is a block: some ten thousand accesses that are decoded
+// A record of the stream is a block: up to a million accesses that are decoded
 // by themselves. Encoder makes blocks out of what the engine logs, Block decodes
 // one, Read decodes a trace, Writer is the Encoder in a goroutine of its own.
 // What accesses mean is for others.

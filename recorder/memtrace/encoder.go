@@ -10,8 +10,8 @@ import (
 // Bounds of a block: it ends when it has so many items, or bytes of pages and of
 // what the kernel wrote.
 const (
-	maxItems = 1 << 15
-	maxData  = 1 << 19
+	maxItems = 1 << 20
+	maxData  = 1 << 21
 )
 
 // columns are the parts of a block, each of one kind of thing.
@@ -21,6 +21,7 @@ const (
 	colAddrs           // differences of addresses
 	colNear            // differences of values
 	colRaw             // values
+	colHigh            // how second halves of values are told
 	colBranches        // numbers of branches
 	colItems           // the fields of items
 	colData            // contents of pages, and what the kernel wrote
@@ -43,6 +44,7 @@ type Encoder struct {
 	known map[uint64]uint32 // sites by description
 	cols  [columns][]byte
 	items int
+	most  int // of a block
 
 	live  map[uint64]uint64 // the page of each address's page, as the engine has it
 	front [frontSize]uint64 // pages that the block tells as they are: number and epoch
@@ -57,7 +59,7 @@ type Encoder struct {
 
 // NewEncoder makes an Encoder that has nothing.
 func NewEncoder() *Encoder {
-	e := &Encoder{known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[event.ThreadID]uint32{}}
+	e := &Encoder{most: maxItems, known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[event.ThreadID]uint32{}}
 	e.begin()
 	return e
 }
@@ -93,7 +95,7 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	}
 	e.piece(start)
 	for i := 0; i < len(entries); i++ {
-		if e.items >= maxItems || len(e.cols[colData]) >= maxData {
+		if e.items >= e.most || len(e.cols[colData]) >= maxData {
 			at := start
 			at.Branches = e.branches
 			e.finish()
@@ -189,14 +191,18 @@ func (e *Encoder) access(n *emu.MemoryEntry, high, branches uint64) {
 	}
 	e.follow(id, uint32(later))
 	s := &e.sites[id]
-	if addr != s.addr+s.stride {
+	switch addr {
+	case s.addr + s.stride:
+	case e.where + s.away:
+		control |= addrPair
+	default:
 		control |= addrOther
 		e.put(colAddrs, zigzag(addr-s.addr))
 	}
 	control |= e.value(s, addr, n.Value, descr) << valueShift
 	e.learn(s, addr, n.Value)
 	if n.Size > 8 {
-		control |= e.high(addr+8, high, uint8(n.Size)-8)
+		e.high(addr+8, high, uint8(n.Size)-8)
 	}
 	e.cols[colControl] = append(e.cols[colControl], control)
 	e.items++
@@ -253,14 +259,14 @@ func (e *Encoder) raw(v uint64, size uint8) {
 	e.cols[colRaw] = append(e.cols[colRaw], b[:size]...)
 }
 
-func (e *Encoder) high(addr, v uint64, size uint8) byte {
-	expected := firstBytes(e.recall(addr), size)
-	e.remember(addr, v)
-	if v == expected {
-		return 0
+func (e *Encoder) high(addr, v uint64, size uint8) {
+	how := byte(highCache)
+	if v != firstBytes(e.recall(addr), size) {
+		how = highRaw
+		e.raw(v, size)
 	}
-	e.raw(v, size)
-	return highOther
+	e.remember(addr, v)
+	e.cols[colHigh] = append(e.cols[colHigh], how)
 }
 
 // change tells of an entry that is neither an access nor a place.

@@ -192,7 +192,7 @@ func decodeAll(t interface{ Fatal(...any) }, blocks []coded) (all []event.Memory
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &drawer{t: t, mapped: map[uint64]uint64{}, threads: map[event.ThreadID]uint64{}, branches: rapid.SampledFrom([]uint64{0, 1<<32 - 3}).Draw(t, "counted")}
-		e := NewEncoder()
+		e := newEncoder()
 		for range rapid.IntRange(1, 6).Draw(t, "logs") {
 			l := d.log()
 			e.Add(l, l.start, l.counted)
@@ -206,6 +206,15 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("decoded\n%+v\nwant\n%+v", got, d.want)
 		}
 	})
+}
+
+// blockSize is the number of items of a block in tests.
+const blockSize = 1 << 13
+
+func newEncoder() *Encoder {
+	e := NewEncoder()
+	e.most = blockSize
+	return e
 }
 
 // many is a log of n accesses of a loop.
@@ -225,9 +234,9 @@ func many(n int, seed uint64) []emu.MemoryEntry {
 
 // Invariant 1.
 func TestBlocksDoNotDependOnBuffers(t *testing.T) {
-	entries := many(3*maxItems, 1)
+	entries := many(3*blockSize, 1)
 	encode := func(piece int) []coded {
-		e := NewEncoder()
+		e := newEncoder()
 		for part := range slices.Chunk(entries, piece) {
 			// The engine counts on, and so does the thread.
 			first := uint64(part[0].Branches)
@@ -237,7 +246,7 @@ func TestBlocksDoNotDependOnBuffers(t *testing.T) {
 		return e.done
 	}
 	want := encode(len(entries))
-	for _, piece := range []int{1000, 8192, 40001} {
+	for _, piece := range []int{1000, 8192, 10001} {
 		got := encode(piece)
 		if !slices.EqualFunc(got, want, func(a, b coded) bool { return bytes.Equal(a.record, b.record) }) {
 			t.Errorf("%d blocks out of buffers of %d entries are not the %d of one buffer", len(got), piece, len(want))
@@ -252,10 +261,10 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 	var file bytes.Buffer
 	w := trace.NewWriter(&file)
 	s := w.Stream(trace.Memory, 0)
-	e := NewEncoder()
+	e := newEncoder()
 	for thread := range event.ThreadID(3) {
 		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: event.Cycles(thread) * 100}
-		e.Add(&fakeLog{entries: many(maxItems, uint64(thread))}, at, 0)
+		e.Add(&fakeLog{entries: many(blockSize, uint64(thread))}, at, 0)
 	}
 	e.finish()
 	for _, c := range e.done {
@@ -273,11 +282,11 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 		s    Select
 		want int
 	}{
-		{Select{}, 3 * maxItems},
-		{Select{Threads: []event.ThreadID{2, 3}}, 2 * maxItems},
-		{Select{Where: trace.Where{FromTime: 50, ToTime: 150}}, maxItems},
-		{Select{Data: []emu.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * maxItems / 512},
-		{Select{Code: []emu.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []event.ThreadID{1}}, (maxItems + 4) / 5},
+		{Select{}, 3 * blockSize},
+		{Select{Threads: []event.ThreadID{2, 3}}, 2 * blockSize},
+		{Select{Where: trace.Where{FromTime: 50, ToTime: 150}}, blockSize},
+		{Select{Data: []emu.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * blockSize / 512},
+		{Select{Code: []emu.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []event.ThreadID{1}}, (blockSize + 4) / 5},
 	} {
 		n, damaged := 0, 0
 		for _, err := range Read(r, c.s) {

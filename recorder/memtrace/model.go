@@ -10,7 +10,9 @@ const (
 	siteSecond = 1 // the one that came before that
 	siteOther  = 2 // by number, a new one with its description
 
-	addrOther = 1 << 2 // the difference to the instruction's last address
+	// Without either the address is as the instruction's last two tell.
+	addrPair  = 1 << 2 // from the access before as far as last time
+	addrOther = 1 << 5 // the difference to the instruction's last address
 
 	valueShift = 3
 	valueMask  = 3
@@ -19,9 +21,14 @@ const (
 	valueNear  = 2 // the difference to the instruction's last value
 	valueRaw   = 3 // in full
 
-	highOther     = 1 << 5 // the second half is told in full, otherwise it is as the cache has it
 	branchesOther = 1 << 6 // the number of branches since the last access
 	other         = 1 << 7 // no access: the rest is an item
+)
+
+// The second half of a value, in a byte of its own.
+const (
+	highCache = iota // the last value at the address
+	highRaw          // in full
 )
 
 // Items that are no accesses.
@@ -47,6 +54,7 @@ const (
 type site struct {
 	pc           uint64
 	addr, stride uint64
+	away         uint64 // between its address and that of the access before
 	value, trend uint64
 	difference   uint64    // between its value and that of the access before
 	next         [2]uint32 // the sites that came after it, the last first
@@ -55,7 +63,7 @@ type site struct {
 }
 
 // cacheSize is the number of values that are remembered by address.
-const cacheSize = 1 << 13
+const cacheSize = 1 << 16
 
 type cached struct{ addr, value uint64 }
 
@@ -63,6 +71,7 @@ type cached struct{ addr, value uint64 }
 type model struct {
 	sites  []site
 	last   uint32 // the site before
+	where  uint64 // the address before
 	before uint64 // the value before
 	cache  [cacheSize]cached
 	epoch  uint64 // of what is in the cache, above the bits of addresses
@@ -79,7 +88,7 @@ const (
 func (m *model) start() {
 	m.sites = append(m.sites[:0], site{next: [2]uint32{noSite, noSite}})
 	m.last = 0
-	m.before = 0
+	m.where, m.before = 0, 0
 	m.epoch += 1 << addrBits
 	if m.epoch == 0 { // all were used
 		clear(m.cache[:])
@@ -91,7 +100,7 @@ func (m *model) start() {
 	clear(m.pages)
 }
 
-func slotOf(addr uint64) uint64 { return (addr ^ addr>>13) & (cacheSize - 1) }
+func slotOf(addr uint64) uint64 { return (addr>>2 ^ addr<<14 ^ addr>>20) & (cacheSize - 1) }
 
 // recall is the value last seen at an address, 0 if it is not known.
 func (m *model) recall(addr uint64) uint64 {
@@ -125,6 +134,8 @@ func (m *model) follow(id uint32, branches uint32) {
 func (m *model) learn(s *site, addr, value uint64) {
 	s.stride = addr - s.addr
 	s.addr = addr
+	s.away = addr - m.where
+	m.where = addr
 	s.trend = value - s.value
 	s.value = value
 	s.difference = value - m.before
