@@ -45,20 +45,20 @@ func (c *CPU) LogAtomics() error {
 // cost, or puts them in again.
 func (c *CPU) MuteAtomics(on bool) { c.c.atomics.muted = C.bool(on) }
 
-// Atomics takes the log's entries, in order, from the last run: it must be
-// called after each stop of a run whose atomic instructions are logged.
-func (c *CPU) Atomics(yield func(Atomic) bool) {
+// TakeAtomic takes the next entry of the log, in the order of execution; false:
+// there is none. All entries must be taken after each stop of a run whose atomic
+// instructions are logged.
+func (c *CPU) TakeAtomic(a *Atomic) bool {
 	log := &c.c.atomics
-	entries := unsafe.Slice(log.entries, int(log.n))
-	log.n = 0
-	for i := range entries {
-		e := &entries[i]
-		a := Atomic{
-			PC: event.Addr(e.pc), Addr: event.Addr(e.addr), Size: uint32(e.size),
-			Before: uint64(c.c.instructions - e.instructions), Cycles: event.Cycles(c.c.cycles - e.cycles),
-		}
-		if !yield(a) {
-			return
-		}
+	if log.taken == log.n {
+		log.taken, log.n = 0, 0
+		return false
 	}
+	e := (*C.struct_heddle_atomic)(unsafe.Add(unsafe.Pointer(log.entries), uintptr(log.taken)*C.sizeof_struct_heddle_atomic))
+	log.taken++
+	*a = Atomic{
+		PC: event.Addr(e.pc), Addr: event.Addr(e.addr), Size: uint32(e.size),
+		Before: uint64(c.c.instructions - e.instructions), Cycles: event.Cycles(c.c.cycles - e.cycles),
+	}
+	return true
 }

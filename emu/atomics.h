@@ -24,7 +24,7 @@ struct heddle_atomic {
 
 struct heddle_atomic_log {
   bool on, muted;
-  size_t n;
+  size_t n, taken;
   struct heddle_atomic *entries;
 };
 

@@ -75,11 +75,10 @@ func runAtomically(t *testing.T, l Limit, log bool) (stops []Stop, atomics []Ato
 	for {
 		s := b.cpu.Run(l)
 		for {
-			b.cpu.Atomics(func(a Atomic) bool {
+			for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
 				atomics = append(atomics, a)
 				moments = append(moments, retired+s.Instructions-a.Before)
-				return true
-			})
+			}
 			if s.Reason != StopFault {
 				break
 			}
@@ -106,8 +105,7 @@ func TestMutedAtomics(t *testing.T) {
 	}
 	b.cpu.MuteAtomics(true)
 	b.expectStop(b.cpu.Run(Limit{}), StopSyscall, uint64(codeBase)+12, 3)
-	b.cpu.Atomics(func(a Atomic) bool {
+	for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
 		t.Errorf("logged %+v", a)
-		return true
-	})
+	}
 }

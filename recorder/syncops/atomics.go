@@ -7,8 +7,10 @@ import (
 // takeAtomics records the atomic instructions and fences that the thread
 // executed since the last look, up to the moment of at.
 func (r *Recognizer) takeAtomics(t *thread, at *event.Stamp) {
-	for a := range r.host.engine.Atomics {
-		e := event.Sync{
+	a := &r.atomic
+	for r.host.engine.TakeAtomic(a) {
+		e := &r.scratch
+		*e = event.Sync{
 			Stamp: *at, Op: event.OpAtomic, PC: a.PC, Addr: a.Addr, Value: uint64(a.Size), Peer: event.NoThread,
 			Effects: event.Acquire | event.Release,
 		}
@@ -22,6 +24,6 @@ func (r *Recognizer) takeAtomics(t *thread, at *event.Stamp) {
 		if t.space.ofLibrary(t.space.imageAt(a.PC)) {
 			e.Effects |= event.Inner
 		}
-		r.emit(&e)
+		r.emit(e)
 	}
 }

@@ -53,8 +53,8 @@ func (t *thread) counted() bool {
 // intact tells whether the return address of the function is still where it was:
 // if not, the thread has left it in a way that was not noticed, and has called
 // others since.
-func (f *frame) intact(as *mm.AddressSpace) bool {
-	ret, ok := readWord(as, event.Addr(f.sp), 8)
+func (r *Recognizer) intact(f *frame, as *mm.AddressSpace) bool {
+	ret, ok := r.readWord(as, event.Addr(f.sp), 8)
 	return ok && ret == f.ret
 }
 
@@ -63,7 +63,7 @@ func (f *frame) intact(as *mm.AddressSpace) bool {
 func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
 		f := &t.frames[n-1]
-		if !f.left(sp) && (f.function == nil || f.intact(t.space.as)) {
+		if !f.left(sp) && (f.function == nil || r.intact(f, t.space.as)) {
 			return
 		}
 		r.unwind(t, f, at)
@@ -112,14 +112,14 @@ func (r *Recognizer) atReturn(t *thread, regs *emu.Regs, at *event.Stamp) {
 // atEntry handles the call of a recognised function.
 func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp) {
 	sp := regs.GPR[emu.RSP]
-	ret, ok := readWord(t.space.as, event.Addr(sp), 8)
+	ret, ok := r.readWord(t.space.as, event.Addr(sp), 8)
 	if !ok {
 		return
 	}
 	r.settle(t, sp, at)
 	switch e.function.kind {
 	case jump:
-		r.settle(t, t.landing(regs), at)
+		r.settle(t, r.landing(t, regs), at)
 		return
 	case catch:
 		return
@@ -162,10 +162,10 @@ const (
 
 // landing is the stack pointer that longjmp is about to go to. One that is
 // hidden can be told by where it lies when it is not.
-func (t *thread) landing(regs *emu.Regs) uint64 {
+func (r *Recognizer) landing(t *thread, regs *emu.Regs) uint64 {
 	sp := regs.GPR[emu.RSP]
-	saved, _ := readWord(t.space.as, event.Addr(regs.GPR[emu.RDI]+jumpSP), 8)
-	guard, _ := readWord(t.space.as, event.Addr(regs.FSBase+guardOffset), 8)
+	saved, _ := r.readWord(t.space.as, event.Addr(regs.GPR[emu.RDI]+jumpSP), 8)
+	guard, _ := r.readWord(t.space.as, event.Addr(regs.FSBase+guardOffset), 8)
 	clear := bits.RotateLeft64(saved, -guardTurn) ^ guard
 	for _, to := range []uint64{clear, saved} {
 		if _, mapped := t.space.as.Find(event.Addr(to)); mapped && to%8 == 0 {
@@ -209,12 +209,12 @@ func (r *Recognizer) handlers(t *thread, regs *emu.Regs) {
 	list := make([]frame, t.signals)
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].sp = sp
-		start, _ := readWord(t.space.as, event.Addr(sp+frameAltStack), 8)
-		size, _ := readWord(t.space.as, event.Addr(sp+frameAltSize), 8)
+		start, _ := r.readWord(t.space.as, event.Addr(sp+frameAltStack), 8)
+		size, _ := r.readWord(t.space.as, event.Addr(sp+frameAltSize), 8)
 		if sp-start < size {
 			list[i].altStart, list[i].altEnd = start, start+size
 		}
-		sp, _ = readWord(t.space.as, event.Addr(sp+frameSP), 8)
+		sp, _ = r.readWord(t.space.as, event.Addr(sp+frameSP), 8)
 	}
 	t.signals = 0
 	t.frames = append(t.frames, list...)

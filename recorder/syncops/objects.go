@@ -181,11 +181,11 @@ func readString(as *mm.AddressSpace, at event.Addr) (string, bool) {
 }
 
 // readWord reads a number of the guest.
-func readWord(as *mm.AddressSpace, at event.Addr, size int) (x uint64, ok bool) {
-	var b [8]byte
-	n := peek(as, at, b[:size])
-	for i := range size {
-		x |= uint64(b[i]) << (8 * i)
+func (r *Recognizer) readWord(as *mm.AddressSpace, at event.Addr, size int) (x uint64, ok bool) {
+	b := r.bytes[:size]
+	n := peek(as, at, b)
+	for i, c := range b {
+		x |= uint64(c) << (8 * i)
 	}
 	return x, n == size
 }

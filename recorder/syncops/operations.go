@@ -146,7 +146,7 @@ func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
 	case event.OpCreate, event.OpC11ThrdCreate:
 		f.peer = t.lastChild
 	case event.OpKeyCreate, event.OpC11TssCreate:
-		if number, ok := readWord(t.space.as, f.addr, 4); ok {
+		if number, ok := r.readWord(t.space.as, f.addr, 4); ok {
 			f.id = r.keyObject(t, at, uint32(number), event.Addr(f.args[1])).id
 		}
 	case event.OpKeyDelete, event.OpC11TssDelete:
@@ -173,7 +173,7 @@ func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Pha
 // and musl the word is 2 when the routine has run.
 func (r *Recognizer) watchRoutine(t *thread, f *frame) {
 	const finished = 2
-	if word, ok := readWord(t.space.as, f.addr, 4); !ok || word != finished {
+	if word, ok := r.readWord(t.space.as, f.addr, 4); !ok || word != finished {
 		r.bind(t.space, event.Addr(f.args[1]), r.fixed.routine)
 	}
 }

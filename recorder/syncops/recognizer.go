@@ -22,8 +22,8 @@ type Engine interface {
 	SetBreakpoints([]event.Addr)
 	// MuteAtomics says whether the log of atomic instructions is interrupted.
 	MuteAtomics(bool)
-	// Atomics takes the atomic instructions logged in the last run.
-	Atomics(yield func(emu.Atomic) bool)
+	// TakeAtomic takes the next entry of that log.
+	TakeAtomic(*emu.Atomic) bool
 }
 
 // Config says what to recognise.
@@ -57,7 +57,13 @@ type Recognizer struct {
 	renamed   *thread             // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known
-	scratch      event.Sync
+
+	// What is at hand, kept so that no event takes memory.
+	regs    emu.Regs
+	at      event.Stamp
+	scratch event.Sync
+	atomic  emu.Atomic
+	bytes   [8]byte
 }
 
 // host is what snapshots share.
@@ -115,13 +121,13 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	case t.space == nil:
 		r.enterProgram(t, task)
 	}
-	var regs emu.Regs
-	r.host.engine.Regs(&regs)
+	r.host.engine.Regs(&r.regs)
 	if t.signals > 0 {
-		r.handlers(t, &regs)
+		r.handlers(t, &r.regs)
 	}
 	// A run does not stop at a breakpoint at its first instruction.
-	r.look(t, &regs, &at)
+	r.at = at
+	r.look(t, &r.regs, &r.at)
 	r.refresh(t)
 }
 
@@ -139,13 +145,13 @@ func (r *Recognizer) refresh(t *thread) {
 // Stopped tells that a thread stopped, and why. The thread is loaded.
 func (r *Recognizer) Stopped(id event.ThreadID, why emu.StopReason, at event.Stamp) {
 	t := r.threads[id]
+	r.at = at
 	if r.atomics {
-		r.takeAtomics(t, &at)
+		r.takeAtomics(t, &r.at)
 	}
 	if why == emu.StopBreakpoint {
-		var regs emu.Regs
-		r.host.engine.Regs(&regs)
-		r.look(t, &regs, &at)
+		r.host.engine.Regs(&r.regs)
+		r.look(t, &r.regs, &r.at)
 		r.refresh(t)
 	}
 }

@@ -90,7 +90,7 @@ func (r *Recognizer) caller(t *thread) event.Addr {
 	pc := event.Addr(regs.RIP)
 	for _, w := range t.space.wrappers {
 		if pc-w < wrapperSize {
-			ret, _ := readWord(t.space.as, event.Addr(regs.GPR[emu.RSP]), 8)
+			ret, _ := r.readWord(t.space.as, event.Addr(regs.GPR[emu.RSP]), 8)
 			return event.Addr(ret)
 		}
 	}

@@ -90,14 +90,14 @@ const (
 )
 
 // creationOf reads the arguments of clone, clone3, fork or vfork.
-func creationOf(t *thread, number uint64, args [6]uint64) creation {
+func (r *Recognizer) creationOf(t *thread, number uint64, args [6]uint64) creation {
 	var c creation
 	switch number {
 	case unix.SYS_CLONE:
 		c = creation{flags: args[0], stack: args[1], childTID: event.Addr(args[3]), tls: args[4]}
 	case unix.SYS_CLONE3:
 		field := func(at uint64) uint64 {
-			x, _ := readWord(t.space.as, event.Addr(args[0]+at), 8)
+			x, _ := r.readWord(t.space.as, event.Addr(args[0]+at), 8)
 			return x
 		}
 		c = creation{flags: field(cloneFlags), childTID: event.Addr(field(cloneChildTID)), tls: field(cloneTLS)}
@@ -213,7 +213,7 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	if t == nil {
 		return "1" // the first of the run: see Running
 	}
-	c := creationOf(t, t.call.number, t.call.args)
+	c := r.creationOf(t, t.call.number, t.call.args)
 	t.children++
 	n := newThread(child, t.childName(0))
 	t.lastChild = n.id
