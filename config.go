@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	Seed uint64
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options
+	// Memory chooses the memory model, and when stores become visible.
+	Memory buffers.Options
 	// Costs is the timing model of the emulated machine.
 	Costs emu.Costs
 	// RandomizeLayout derives the addresses of stack, heap, libraries and

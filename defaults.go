@@ -56,6 +56,11 @@ var (
 		"the scheduling policy cannot be set up",
 		"An option of the policy is wrong; the rest of the sentence says which.",
 		"Correct it; docs/scheduling.md describes all options.")
+
+	errMemory = errs.Define("memory-model-option",
+		"the memory model cannot be set up",
+		"An option of the memory model is wrong; the rest of the sentence says which.",
+		"Correct it; docs/memory-models.md describes all options.")
 )
 
 // Validate finds the first thing in c that cannot be.
@@ -65,6 +70,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.Sched.Validate(); err != nil {
 		return errSched.Wrap(err)
+	}
+	if err := c.Memory.Validate(); err != nil {
+		return errMemory.Wrap(err)
 	}
 	for _, x := range []struct {
 		bad                    bool

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -27,9 +28,12 @@ type Machine struct {
 	trace  *trace.Writer // nil unless the run is recorded
 	stdin  *stdinTap     // nil unless standard input is recorded
 	debug  *debugger     // nil unless GDB looks at the run
-	state  *state
-	done   bool
-	result Result
+	// buffers are nil under SC; decided are the commits of the last decision.
+	buffers *emu.Buffers
+	decided []event.Commit
+	state   *state
+	done    bool
+	result  Result
 }
 
 // state is what a snapshot copies: everything about the machine that changes
@@ -41,6 +45,7 @@ type state struct {
 	clock     *coreClock
 	digest    *digest
 	recording *recording
+	buffers   *buffers.Cores // nil under SC
 }
 
 // coreClock is the scheduler as the kernel sees it: what the kernel says
@@ -102,6 +107,9 @@ func (m *Machine) build() (err error) {
 	m.host = newHostSide(c)
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
+	if err := m.bufferStores(); err != nil {
+		return err
+	}
 	if s.fs, err = m.mountFiles(); err != nil {
 		return err
 	}
@@ -184,6 +192,9 @@ func (m *Machine) Step() {
 		return
 	default:
 		s.recording.slice(slice, s.cluster)
+		if !m.commit(slice) {
+			return
+		}
 		m.run(slice)
 	}
 	s.recording.done()
@@ -222,8 +233,8 @@ func (m *Machine) run(slice sched.Slice) {
 	}
 }
 
-// execute runs the thread, which is loaded, to the end of a slice.
-func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
+// executeShared runs the thread, which is loaded, to the end of a slice.
+func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
 	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
 	s.recording.run(t)

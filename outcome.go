@@ -54,6 +54,7 @@ func (m *Machine) report() error {
 	case outcomeDiverged:
 		r.ExitCode = ExitFailure
 	}
+	m.drain()
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()
 	s.digest.endTurn()

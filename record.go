@@ -128,6 +128,13 @@ func (r *recording) slice(s sched.Slice, c *sched.Cluster) {
 	}
 }
 
+// commits tells which stores were committed before the slice.
+func (r *recording) commits(list []event.Commit) {
+	if r.steps != nil {
+		r.steps.Commits(list)
+	}
+}
+
 func (r *recording) timer(at event.Cycles, c *sched.Cluster) {
 	if r.steps != nil {
 		r.steps.Timer(at, c)

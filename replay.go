@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -32,24 +33,25 @@ var (
 
 // manifest is what a trace says of the run before it begins.
 type manifest struct {
-	Engine          string        `json:"engine"`
-	Args            []text        `json:"args"`
-	Env             []text        `json:"env"`
-	Dir             text          `json:"dir"`
-	UID             uint32        `json:"uid"`
-	GID             uint32        `json:"gid"`
-	Cores           int           `json:"cores"`
-	Seed            uint64        `json:"seed"`
-	Sched           sched.Options `json:"sched"`
-	Costs           emu.Costs     `json:"costs"`
-	RandomizeLayout bool          `json:"randomize_layout"`
-	RootFS          text          `json:"rootfs"`
-	Mounts          []mountText   `json:"mounts"`
-	HostTimes       bool          `json:"host_times"`
-	MaxMemory       uint64        `json:"max_memory"`
-	MaxInstructions uint64        `json:"max_instructions"`
-	UnknownENOSYS   bool          `json:"unknown_enosys"`
-	Stdin           stdinText     `json:"stdin"`
+	Engine          string          `json:"engine"`
+	Args            []text          `json:"args"`
+	Env             []text          `json:"env"`
+	Dir             text            `json:"dir"`
+	UID             uint32          `json:"uid"`
+	GID             uint32          `json:"gid"`
+	Cores           int             `json:"cores"`
+	Seed            uint64          `json:"seed"`
+	Sched           sched.Options   `json:"sched"`
+	Memory          buffers.Options `json:"memory"`
+	Costs           emu.Costs       `json:"costs"`
+	RandomizeLayout bool            `json:"randomize_layout"`
+	RootFS          text            `json:"rootfs"`
+	Mounts          []mountText     `json:"mounts"`
+	HostTimes       bool            `json:"host_times"`
+	MaxMemory       uint64          `json:"max_memory"`
+	MaxInstructions uint64          `json:"max_instructions"`
+	UnknownENOSYS   bool            `json:"unknown_enosys"`
+	Stdin           stdinText       `json:"stdin"`
 }
 
 type mountText struct {
@@ -79,7 +81,7 @@ func (m *Machine) manifest() manifest {
 	c := &m.config
 	out := manifest{
 		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
-		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin),
 	}
@@ -109,7 +111,7 @@ func describeStdin(r io.Reader) stdinText {
 func (t *manifest) config() Config {
 	c := Config{
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
-		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
+		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS,
 	}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accesses.h"
 #include "cpu.h"
 #include "sse.h"
 
@@ -96,6 +97,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
   if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
+  if (heddle_order_of(in) & (HEDDLE_ORDER_WEAK | HEDDLE_ORDER_FULL)) *flags |= HEDDLE_BLOCK_ORDER;
   if (heddle_is_atomic(in)) {
     *flags |= HEDDLE_BLOCK_SYNC;
     return cost + c->atomic;

@@ -15,6 +15,7 @@ struct heddle_space;
 #define HEDDLE_BLOCK_BREAK 1u    // a breakpoint is in it
 #define HEDDLE_BLOCK_PAUSE 2u    // ends with PAUSE
 #define HEDDLE_BLOCK_SYNC 4u     // has an atomic instruction or fence
+#define HEDDLE_BLOCK_ORDER 16u   // has a non-temporal store, or one that serialises without being atomic
 #define HEDDLE_BLOCK_SPECIAL 8u  // has an instruction that the engine does not execute as it should
 
 // How a block ends, as far as a branch trace is concerned.

@@ -1,5 +1,6 @@
 #include "cpu.h"
 
+#include "buffers.h"
 #include "sse.h"
 
 #include <stdlib.h>
@@ -98,6 +99,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   }
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
   if ((cpu->run_flags & HEDDLE_RUN_SYNC) || !cpu->atomics.muted) look |= HEDDLE_BLOCK_SYNC;
+  if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = b->flags & look;
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
@@ -231,6 +233,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // in the engine's cache there would be no notice of the first.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
   if (cpu->memory.on) heddle_mem_filled(&cpu->memory, va, page, type, &perms);
+  if (cpu->buffers) heddle_buffers_filled(cpu->buffers, va, page, type, &perms);
   out->perms = (uc_prot)perms;
   return true;
 }
@@ -304,6 +307,7 @@ static void sync_caches(struct heddle_cpu *cpu) {
   cpu->memory.epoch++;
   cpu->memory.flush = false;
   uc_ctl_flush_tlb(cpu->uc);
+  if (cpu->buffers) heddle_buffers_flushed(cpu->buffers);
   cpu->seen_space = cpu->space;
   cpu->seen_version = cpu->space->version;
 }
@@ -346,6 +350,7 @@ static void uncount(struct heddle_cpu *cpu) {
 static enum heddle_stop failed(struct heddle_cpu *cpu, uc_err err) {
   switch (err) {
     case UC_ERR_EXCEPTION:
+      if (cpu->buffers) heddle_buffers_faulted(cpu->buffers, cpu->fault_page);
       if (cpu->access != HEDDLE_FETCH) uncount(cpu);
       if (cpu->walk == HEDDLE_WALK_CODE) {
         uint64_t pte;
@@ -491,8 +496,11 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   }
   if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_at(cpu, pc, &in);
+  uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
+  if (order) heddle_buffers_before(cpu->buffers, order);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
   if (atomic) heddle_atomic_done(cpu, !why);
+  if (order) heddle_buffers_after(cpu->buffers, order);
   if (why == HEDDLE_STOP_NONE) {
     log_step(cpu, pc, &in);
     if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
@@ -596,6 +604,7 @@ static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
   if (run_flags & HEDDLE_RUN_PAUSE) watched |= HEDDLE_BLOCK_PAUSE;
   if ((run_flags & HEDDLE_RUN_SYNC) || cpu->atomics.on) watched |= HEDDLE_BLOCK_SYNC;
+  if (cpu->buffers) watched |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (watched == cpu->watched) return;
   cpu->watched = watched;
   heddle_blocks_forget(&cpu->blocks);
@@ -746,5 +755,6 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   heddle_log_close(&cpu->log);
   heddle_atomics_close(cpu);
   heddle_insns_close(&cpu->insns);
+  heddle_buffers_close(cpu);
   heddle_mem_close(cpu);
 }

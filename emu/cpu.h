@@ -94,6 +94,7 @@ struct heddle_cpu {
   struct heddle_log log;
   struct heddle_atomic_log atomics;
   struct heddle_insn_log insns;
+  struct heddle_buffers *buffers;  // NULL: stores are seen at once
   struct heddle_mem_log memory;
 
   // What the engine's translation caches correspond to.

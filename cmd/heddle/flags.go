@@ -11,6 +11,8 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/machine"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -37,6 +39,11 @@ var machineFlags = []struct {
 	{"depth", "sched.depth", "bug depth: one more than the priority change points (pct)", number},
 	{"length", "sched.length", "estimated instructions of the run (pct)", number},
 	{"fairness", "sched.fairness", "instructions of others after which a waiting thread runs (rr, random, pct)", number},
+	{"model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel},
+	{"commit", "memory.commit", "when stores become visible (tso, pso): " + strings.Join(buffers.Policies(), ", "), commit},
+	{"commit-rate", "memory.rate", "probability that a store is committed before a slice (random)", fraction},
+	{"commit-latency", "memory.latency", "cycles until a store is committed (timed, lazy)", number},
+	{"store-buffer", "memory.capacity", "stores that a core's buffer holds (tso, pso)", number},
 	{"randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes},
 	{"chdir", "dir", "the guest's working folder, an absolute guest path (default: the current folder)", folder},
 	{"rootfs", "rootfs", "host folder to use as the guest's root instead of the host's own", folder},
@@ -91,6 +98,10 @@ func (f form) Error() string { return string(f) }
 func policy() *flagValue { return text("POLICY") }
 
 func granularity() *flagValue { return text("WHERE") }
+
+func memoryModel() *flagValue { return text("MODEL") }
+
+func commit() *flagValue { return text("WHEN") }
 
 func folder() *flagValue { return text("DIR") }
 

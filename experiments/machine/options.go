@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Seed uint64 `json:"seed" mapstructure:"seed"`
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options `json:"sched" mapstructure:"sched"`
+	// Memory chooses the memory model, and when stores become visible.
+	Memory buffers.Options `json:"memory" mapstructure:"memory"`
 	// Costs is the timing model.
 	Costs emu.Costs `json:"costs" mapstructure:"costs"`
 	// RandomizeLayout derives guest addresses from the seed.
@@ -61,7 +64,7 @@ type Options struct {
 func Default() Options {
 	c := heddle.DefaultConfig()
 	return Options{
-		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Costs: c.Costs,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Costs: c.Costs,
 		MaxMemory: Size(c.MaxMemory), MaxInstructions: c.MaxInstructions, UnknownSyscalls: Stop,
 	}
 }
@@ -84,6 +87,9 @@ func (o Options) Check() error {
 		return &FieldError{"cores", o.Cores, "1 to " + strconv.Itoa(MaxCores)}
 	}
 	if err := checkSched(o.Sched); err != nil {
+		return err
+	}
+	if err := checkMemory(o.Memory); err != nil {
 		return err
 	}
 	if o.Costs.MHz < 1 || o.Costs.MHz > maxMHz {
@@ -125,6 +131,15 @@ func checkSched(o sched.Options) error {
 	return err
 }
 
+func checkMemory(o buffers.Options) error {
+	err := o.Validate()
+	var field *buffers.FieldError
+	if errors.As(err, &field) {
+		return &FieldError{"memory." + field.Field, field.Found, field.Allowed}
+	}
+	return err
+}
+
 // Resolve makes the host's paths absolute; relative ones are taken from base.
 func (o *Options) Resolve(base string) {
 	absolute := func(path string) string {
@@ -144,7 +159,7 @@ func (o *Options) Resolve(base string) {
 // logs) is left to the caller.
 func (o Options) Config() heddle.Config {
 	c := heddle.DefaultConfig()
-	c.Cores, c.Seed, c.Sched, c.Costs = o.Cores, o.Seed, o.Sched, o.Costs
+	c.Cores, c.Seed, c.Sched, c.Memory, c.Costs = o.Cores, o.Seed, o.Sched, o.Memory, o.Costs
 	c.RandomizeLayout, c.HostTimes = o.RandomizeLayout, o.HostTimes
 	c.RootFS, c.Dir = o.RootFS, o.Dir
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions

@@ -69,6 +69,13 @@ func (t *Task) Process() *Process { return t.proc }
 // Name is the thread's name, as prctl sets it.
 func (t *Task) Name() string { return t.name }
 
+// Space is the address space of the thread's process.
+func (t *Task) Space() *emu.Space { return t.proc.space.Space() }
+
+// KernelActs tells that the kernel will do something for the thread before it
+// goes on in user mode: carry on a system call, or deliver a signal.
+func (t *Task) KernelActs() bool { return t.call.active || t.signalReady() }
+
 // Load makes the thread the one that the engine acts on.
 func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 

@@ -37,6 +37,9 @@ type Decision struct {
 	// Cores are the cores whose thread or clock is not what it was after the
 	// decision before, with what they are at the start of this one.
 	Cores []CoreState `json:"cores,omitempty"`
+	// Commits are the stores that leave their buffers before the slice, in
+	// this order.
+	Commits []Commit `json:"commits,omitempty"`
 	// Instructions is what the slice retired; at the end it is how often cores
 	// went from one thread to another.
 	Instructions uint64 `json:"instructions"`
@@ -55,4 +58,11 @@ type CoreState struct {
 	Core   CoreID   `json:"core"`
 	Thread ThreadID `json:"thread"`
 	Clock  Cycles   `json:"clock"`
+}
+
+// Commit is a store's way from a core's buffer to the memory that all cores
+// see. Entry is its place in the buffer, from the oldest, 0.
+type Commit struct {
+	Core  CoreID `json:"core"`
+	Entry uint32 `json:"entry"`
 }

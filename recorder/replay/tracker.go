@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
@@ -65,6 +66,12 @@ func (t *Tracker) begin(d event.Decision, c Cores) {
 	t.now = d
 	t.check = 0
 	t.last = [3]uint64{}
+}
+
+// Commits notes which stores were committed before the slice. The list is
+// copied.
+func (t *Tracker) Commits(list []event.Commit) {
+	t.now.Commits = slices.Clone(list)
 }
 
 // Ran notes how a slice ended, and the core's clock then.

@@ -166,6 +166,10 @@ func decisionFields(a archive, e *event.Decision) {
 		integer(a, "thread", &e.Cores[i].Thread)
 		num(a, "clock", decimal, &e.Cores[i].Clock)
 	})
+	a.each("commits", len(e.Commits), func(n int) { e.Commits = make([]event.Commit, n) }, func(i int) {
+		integer(a, "core", &e.Commits[i].Core)
+		num(a, "entry", decimal, &e.Commits[i].Entry)
+	})
 }
 
 // stampOf is the stamp of an event, a pointer. Decisions have none of their own:

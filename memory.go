@@ -1,0 +1,124 @@
+package heddle
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var errBuffers = errs.Define("store-buffers-cannot-begin",
+	"the machine cannot be set up for the memory model",
+	"The engine does not watch stores; the rest of the sentence is its own.",
+	"Report the sentence, and run under --model sc until it is mended.")
+
+// bufferStores sets up the memory model, unless it is SC, which needs nothing.
+func (m *Machine) bufferStores() (err error) {
+	c := &m.config
+	model := c.Memory.MemoryModel()
+	if model == memmodel.SC {
+		return nil
+	}
+	m.state.buffers = buffers.New(c.Cores, c.Seed, c.Memory)
+	if m.buffers, err = m.cpu.BufferStores(c.Memory.WithDefaults().Capacity, model == memmodel.PSO); err != nil {
+		return errBuffers.Wrap(err)
+	}
+	return nil
+}
+
+// sharedMemory is the memory that all cores see, by thread.
+type sharedMemory struct{ kernel *kernel.Kernel }
+
+// Commit implements buffers.Memory. A page that is not there any more, or may
+// not be written, takes the store with it.
+func (s sharedMemory) Commit(t event.ThreadID, at event.Addr, data []byte) {
+	if task := s.kernel.Task(t); task != nil {
+		_, _ = task.Space().WriteAt(data, at)
+	}
+}
+
+// commit takes the decisions on stores that are due before a slice, and lets go
+// what waits for another thread's or core's sake. It returns false when a
+// recorded commit cannot be made, which ends the run.
+func (m *Machine) commit(slice sched.Slice) bool {
+	s := m.state
+	if s.buffers == nil {
+		return true
+	}
+	memory := sharedMemory{s.kernel}
+	if n, recorded := s.cluster.Replaying(); recorded != nil {
+		if !s.buffers.Follow(recorded.Commits, memory) {
+			m.diverge(replay.Place(n, recorded) + ": a store that is committed in the recording cannot be committed now")
+			return false
+		}
+		s.recording.commits(recorded.Commits)
+	} else {
+		m.decided = s.buffers.Decide(s.cluster.Now(slice.Core), memory, m.decided[:0])
+		s.recording.commits(m.decided)
+	}
+	s.buffers.Turn(slice.Core, slice.Thread, memory)
+	if t := s.kernel.Task(slice.Thread); t.KernelActs() {
+		s.buffers.Drain(slice.Core, memory)
+	}
+	return true
+}
+
+// execute runs the thread, which is loaded, to the end of a slice, with its
+// core's buffer over memory.
+func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
+	s := m.state
+	if s.buffers == nil {
+		return m.executeShared(slice, t)
+	}
+	m.buffers.Lay(s.buffers.Stores(slice.Core))
+	stop := m.executeShared(slice, t)
+	s.buffers.Keep(slice.Core, slice.Thread, m.buffers.Park)
+	switch stop.Reason {
+	case emu.StopBudget, emu.StopPause, emu.StopSync:
+		return stop
+	}
+	// The kernel is about to act for the thread.
+	memory := sharedMemory{s.kernel}
+	s.buffers.Drain(slice.Core, memory)
+	if stop.Reason == emu.StopSyscall && m.changesMappings() {
+		s.buffers.DrainAll(memory)
+	}
+	return stop
+}
+
+// mappingCalls are the system calls after which a page may be gone or another
+// one at its address, or another process may see it. Processors tell each other
+// of that by interrupts, which drain all buffers.
+var mappingCalls = [...]uint64{
+	unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_BRK, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_SHMAT,
+	unix.SYS_SHMDT, unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
+	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PKEY_MPROTECT,
+	unix.SYS_REMAP_FILE_PAGES, unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_MEMBARRIER,
+	unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PTRACE,
+}
+
+// changesMappings tells whether the system call that the loaded thread is about
+// to make is one of those.
+func (m *Machine) changesMappings() bool {
+	var r emu.Regs
+	m.cpu.Regs(&r)
+	for _, call := range mappingCalls {
+		if r.GPR[emu.RAX] == call {
+			return true
+		}
+	}
+	return false
+}
+
+// drain lets all stores go, at the end of the run.
+func (m *Machine) drain() {
+	if s := m.state; s.buffers != nil {
+		s.buffers.DrainAll(sharedMemory{s.kernel})
+	}
+}

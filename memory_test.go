@@ -1,0 +1,206 @@
+package heddle_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// ordering counts in how many rounds two threads saw what each model forbids
+// but a weaker one: store buffering (SB), message passing (MP), both with and
+// without fences, and coherence.
+const ordering = `
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#define ROUNDS 200
+static volatile int x, y, fx, fy, m, flag, c;
+static int r1, r2, r3, r4;
+static int sb, mp, sbf, mpf, coherence;
+static pthread_barrier_t barrier;
+static void *left(void *arg) {
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(&barrier);
+		x = 1; r1 = y;
+		m = 1; flag = 1;
+		c = 1; c = 2;
+		fx = 1; __asm__ volatile("mfence" ::: "memory"); r3 = fy;
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+	}
+	return 0;
+}
+static void *right(void *arg) {
+	for (int i = 0; i < ROUNDS; i++) {
+		int f, d, c1, c2;
+		pthread_barrier_wait(&barrier);
+		y = 1; r2 = x;
+		f = flag; d = m;
+		c1 = c; c2 = c;
+		fy = 1; __asm__ volatile("lock orl $0, (%%rsp)" ::: "memory"); r4 = fx;
+		pthread_barrier_wait(&barrier);
+		sb += !r1 && !r2;
+		mp += f && !d;
+		sbf += !r3 && !r4;
+		coherence += c1 > c2;
+		x = y = m = flag = fx = fy = c = 0;
+		pthread_barrier_wait(&barrier);
+	}
+	return 0;
+}
+int main(void) {
+	pthread_t a, b;
+	pthread_barrier_init(&barrier, 0, 2);
+	pthread_create(&a, 0, left, 0);
+	pthread_create(&b, 0, right, 0);
+	pthread_join(a, 0);
+	pthread_join(b, 0);
+	printf("sb %d mp %d fenced %d coherence %d\n", sb, mp, sbf, coherence);
+	return 0;
+}`
+
+// fine is a policy that switches between single instructions.
+var fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 3}
+
+// TestProgramsSeeTheirModel runs the program under each model and each policy
+// of commits: what the model forbids never happens, and what it allows does,
+// unless stores are committed eagerly.
+func TestProgramsSeeTheirModel(t *testing.T) {
+	bin := compile(t, ordering)
+	for _, model := range []string{"sc", "tso", "pso"} {
+		for _, policy := range buffers.Policies() {
+			c, out := config(t, bin)
+			c.Cores, c.Sched, c.Memory = 2, fine, buffers.Options{Model: model, Commit: policy, Rate: 0.05}
+			run(t, c)
+			var sb, mp, fenced, coherence int
+			if _, err := fmt.Sscanf(out.String(), "sb %d mp %d fenced %d coherence %d", &sb, &mp, &fenced, &coherence); err != nil {
+				t.Fatalf("%s: %v", out, err)
+			}
+			if fenced > 0 || coherence > 0 {
+				t.Errorf("%s, %s: what every model forbids: %s", model, policy, out)
+			}
+			if model != "pso" && mp > 0 || model == "sc" && sb > 0 {
+				t.Errorf("%s, %s: what the model forbids: %s", model, policy, out)
+			}
+			if policy != "eager" && (model != "sc" && sb == 0 || model == "pso" && policy == "random" && mp == 0) {
+				t.Errorf("%s, %s: never what the model allows: %s", model, policy, out)
+			}
+		}
+	}
+}
+
+// TestOneCoreIsSequential: on one core the models differ in nothing that the
+// program can see.
+func TestOneCoreIsSequential(t *testing.T) {
+	bin := compile(t, ordering)
+	first := ""
+	for _, model := range []string{"sc", "tso", "pso"} {
+		c, out := config(t, bin)
+		c.Cores, c.Sched, c.Memory = 1, fine, buffers.Options{Model: model, Commit: "lazy"}
+		r := run(t, c)
+		if got := out.String() + r.Digest; first == "" {
+			first = got
+		} else if got != first {
+			t.Errorf("%s: %s, under sc %s", model, got, first)
+		}
+	}
+}
+
+// TestWeakRunsRepeatAndReplay: the same seed gives the same run, and so does a
+// replay of its log.
+func TestWeakRunsRepeatAndReplay(t *testing.T) {
+	programs := map[string]string{"ordering": compile(t, ordering), "racy": compile(t, racy), "signals": compile(t, signals)}
+	for name, bin := range programs {
+		for _, o := range []buffers.Options{
+			{Model: "tso"}, {Model: "pso"}, {Model: "tso", Commit: "timed"}, {Model: "pso", Commit: "timed", Capacity: 3},
+			{Model: "pso", Commit: "lazy", Capacity: 500},
+		} {
+			t.Run(fmt.Sprintf("%s/%s-%s", name, o.Model, o.Commit), func(t *testing.T) {
+				c, out := config(t, bin)
+				c.Memory = o
+				if name == "ordering" {
+					c.Sched = fine
+				}
+				plain := run(t, c)
+				want := out.String()
+				out.Reset()
+				recorded, path := record(t, c)
+				if recorded.Digest != plain.Digest || out.String() != want {
+					t.Errorf("recorded: %s %s, not recorded: %s %s", recorded.Digest, out, plain.Digest, want)
+				}
+				again, text := replayed(t, path, nil)
+				compare(t, again, recorded)
+				if text != want {
+					t.Errorf("output of the replay %q, want %q", text, want)
+				}
+			})
+		}
+	}
+}
+
+// TestWeakSnapshots: a run goes on from a snapshot as it would have.
+func TestWeakSnapshots(t *testing.T) {
+	bin := compile(t, ordering)
+	c, out := config(t, bin)
+	c.Sched, c.Memory = fine, buffers.Options{Model: "pso"}
+	want := run(t, c)
+	text := out.String()
+	out.Reset()
+	m, err := heddle.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for range 3000 {
+		m.Step()
+	}
+	s := m.Snapshot()
+	defer s.Release()
+	for range 2 {
+		for range 2000 {
+			m.Step()
+		}
+		m.Restore(s)
+	}
+	out.Reset()
+	got, err := m.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Digest != want.Digest || out.String() != text {
+		t.Errorf("from the snapshot %s %s, without %s %s", got.Digest, out, want.Digest, text)
+	}
+}
+
+// TestRealProgramsUnderWeakModels: the output is that of a native run.
+func TestRealProgramsUnderWeakModels(t *testing.T) {
+	var numbers bytes.Buffer
+	for i := range 6000 {
+		fmt.Fprintln(&numbers, i*i)
+	}
+	for _, args := range [][]string{
+		{"pbzip2", "-c", "-p4", "-b1"}, {"zstd", "-q", "-c", "-T3"}, {"python3", "-c", "import threading\nt = [threading.Thread(target=lambda: sorted(range(2000), key=lambda x: -x)) for _ in range(3)]\n[x.start() for x in t]\n[x.join() for x in t]\nprint(sum(range(1000)))"},
+	} {
+		native := exec.Command(args[0], args[1:]...)
+		native.Stdin = bytes.NewReader(numbers.Bytes())
+		want, err := native.Output()
+		if err != nil {
+			t.Skipf("%s does not run here: %v", args[0], err)
+		}
+		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso", Commit: "lazy"}} {
+			c, out := config(t, args...)
+			c.Dir, c.Memory = "/", o
+			c.Stdin = strings.NewReader(numbers.String())
+			if r := run(t, c); r.ExitCode != 0 || !bytes.Equal(out.Bytes(), want) {
+				t.Errorf("%s under %s: status %d and other output than natively", args[0], o.Model, r.ExitCode)
+			}
+		}
+	}
+}
