@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,7 +30,7 @@ type memoryModel struct {
 // apply does what an event says, and checks the value of a load.
 func (m *memoryModel) apply(e *event.Memory) error {
 	if e.Seq < m.last.Seq || e.Branches < m.branches[e.Thread] {
-		return fmt.Errorf("%+v goes back", *e)
+		return fmt.Errorf("%+v goes back from %+v and %d branches", e.Stamp, m.last, m.branches[e.Thread])
 	}
 	m.last = e.Stamp
 	m.branches[e.Thread] = e.Branches
@@ -234,3 +235,126 @@ int main(void) {
 	return 0;
 }
 `
+
+// With everything recorded under every kind of machine the run is the same, and
+// the memory trace is right.
+func TestMemoryTraceWithEverythingElse(t *testing.T) {
+	programs := map[string]string{"racy": compile(t, racy), "memory": compile(t, memoryUser)}
+	for name, bin := range programs {
+		for how, set := range machines() {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				if testing.Short() && how != "at sync" {
+					t.Skip("short")
+				}
+				c, _ := config(t, bin)
+				set(&c)
+				_, path := recordMemory(t, c, func(r *heddle.Record) {
+					all := everything(r.To)
+					all.Memory = r.Memory
+					*r = *all
+				})
+				replayMemory(t, path, memtrace.Select{})
+			})
+		}
+	}
+}
+
+// After a return to a snapshot the trace tells the last timeline.
+func TestMemoryTraceOfTimelines(t *testing.T) {
+	c, _ := config(t, compile(t, racy))
+	whole, path := recordMemory(t, c, nil)
+	want := replayMemory(t, path, memtrace.Select{})
+	again := filepath.Join(t.TempDir(), "again")
+	f, err := os.Create(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c.Record = &heddle.Record{To: f, Memory: &recorder.MemoryConfig{}}
+	m, err := heddle.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	steps := func(n int) {
+		for range n {
+			m.Step()
+			if m.Done() {
+				t.Fatal("the run is over too early")
+			}
+		}
+	}
+	steps(60)
+	first := m.Snapshot()
+	steps(50)
+	second := m.Snapshot()
+	steps(30)
+	m.Restore(first)
+	steps(40)
+	m.Restore(second)
+	result, err := m.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CloseTrace(); err != nil {
+		t.Fatal(err)
+	}
+	first.Release()
+	second.Release()
+	if result.Digest != whole.Digest {
+		t.Errorf("digest %s, want %s", result.Digest, whole.Digest)
+	}
+	got := replayMemory(t, again, memtrace.Select{})
+	if got.loads != want.loads || got.stores != want.stores || got.atomics != want.atomics {
+		t.Errorf("%d loads, %d stores, %d atomic, want %d, %d, %d", got.loads, got.stores, got.atomics, want.loads, want.stores, want.atomics)
+	}
+}
+
+// Selection while recording gives what selection while reading does.
+func TestMemoryTraceSelection(t *testing.T) {
+	c, _ := config(t, compile(t, racy))
+	_, full := recordMemory(t, c, nil)
+	stack := emu.AddrRange{Start: 0x7f0000000000, End: 1 << 47}
+	libraries := emu.AddrRange{Start: 0x7ff000000000, End: 1 << 47}
+	for _, s := range []recorder.MemoryConfig{
+		{Threads: []event.ThreadID{1001, 1003}},
+		{Data: []emu.AddrRange{stack}},
+		{Code: []emu.AddrRange{libraries}},
+		{Threads: []event.ThreadID{1002}, Data: []emu.AddrRange{stack}, Code: []emu.AddrRange{libraries}},
+	} {
+		_, part := recordMemory(t, c, func(r *heddle.Record) { r.Memory = &s })
+		want := accesses(t, full, memtrace.Select{Threads: s.Threads, Data: s.Data, Code: s.Code})
+		got := accesses(t, part, memtrace.Select{})
+		if got != want || got == 0 {
+			t.Errorf("%+v: the trace's accesses have hash %x, want %x", s, got, want)
+		}
+		if len(s.Threads)+len(s.Code) == 0 {
+			replayMemory(t, part, memtrace.Select{})
+		}
+	}
+}
+
+// accesses is a hash of the loads and stores that are selected.
+func accesses(t *testing.T, path string, s memtrace.Select) uint64 {
+	t.Helper()
+	r, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	h := fnv.New64()
+	n := 0
+	for e, err := range memtrace.Read(r, s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == event.Load || e.Kind == event.Store {
+			n++
+			fmt.Fprintln(h, e.Thread, e.Kind, e.PC, e.Addr, e.Size, e.Value, e.Branches, e.Atomic)
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return h.Sum64()
+}

@@ -328,7 +328,8 @@ void heddle_mem_changed(struct heddle_ram *ram, uint64_t page) {
 
 // A page is handed out: nothing translates to it.
 void heddle_mem_allocated(struct heddle_ram *ram, uint64_t page) {
-  if (ram->log) ram->log->known[page] = 0;
+  struct heddle_mem_log *log = ram->log;
+  if (log) log->known[page] = 0;
 }
 
 // A page was made a copy of another.

@@ -53,10 +53,9 @@ struct heddle_ram {
   uint64_t nstale;
   uint64_t tables;  // nodes of page tables, which count against the limit too
   uint64_t serial;  // last number given to a version or code of a space
-  struct heddle_mem_log *log;  // NULL: off
+  void *log;        // a struct heddle_mem_log, or NULL; Go need not see into it
 };
 
-struct heddle_mem_log;
 struct heddle_node;
 
 struct heddle_space {

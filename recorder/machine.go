@@ -157,8 +157,8 @@ func (r *Recorder) Mark() {
 	r.mark = r.trace.Mark()
 }
 
-// marker is a Recording that has something to do before a snapshot, and after a
-// return to it.
+// marker is a Recording that has something to do before a snapshot, and before
+// the trace returns to it.
 type marker interface {
 	Mark(r *Recorder)
 	Returned(r *Recorder)
@@ -167,10 +167,10 @@ type marker interface {
 // Returned tells that the machine has returned to the snapshot that r was copied
 // from.
 func (r *Recorder) Returned() {
-	r.trace.Return(r.mark)
 	for _, p := range r.parts {
 		if p, ok := p.(marker); ok {
 			p.Returned(r)
 		}
 	}
+	r.trace.Return(r.mark)
 }

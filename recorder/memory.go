@@ -84,8 +84,12 @@ func (m *Memory) Mark(r *Recorder) {
 	m.writer.Flush()
 }
 
-// Returned implements marker.
-func (m *Memory) Returned(r *Recorder) { r.CPU().ForgetMemory() }
+// Returned implements marker. What the encoder holds is of the timeline that is
+// left.
+func (m *Memory) Returned(r *Recorder) {
+	m.writer.Flush()
+	r.CPU().ForgetMemory()
+}
 
 // Finish implements Recording.
 func (m *Memory) Finish(r *Recorder) {
