@@ -81,6 +81,7 @@ func record(t testing.TB, c heddle.Config, what heddle.SyncRecord) *recording {
 		t.Errorf("recorded: digest %s, %d cycles; not recorded: %s, %d", r.result.Digest, r.result.Cycles, before.Digest, before.Cycles)
 	}
 	r.read(t, f.Name())
+	r.sound(t)
 	return r
 }
 
