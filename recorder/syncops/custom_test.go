@@ -173,3 +173,34 @@ func TestCustomListErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenMP reads the list that docs has for libgomp.
+func TestOpenMP(t *testing.T) {
+	custom, err := syncops.LoadCustom("../../docs/openmp.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := build(t, "openmp.c", "-fopenmp")
+	r := record(t, config(bin), heddle.SyncRecord{Custom: custom})
+	if r.out != "40 40 40\n" {
+		t.Errorf("output %q", r.out)
+	}
+	counts := map[string]int{}
+	for _, e := range r.syncs {
+		if e.Effects&event.Inner == 0 && (e.Phase == event.Enter || e.Phase == event.Whole) {
+			name := r.objects[e.Object].Name
+			if strings.HasPrefix(name, "1:") {
+				name = "its object"
+			}
+			counts[fmt.Sprint(e.Op, " ", name)]++
+		}
+	}
+	for name, n := range map[string]int{
+		"custom_acquire function:GOMP_critical_start": 40, "custom_release function:GOMP_critical_end": 40,
+		"custom_acquire its object": 80, "custom_release its object": 80, "custom function:GOMP_barrier": 4,
+	} {
+		if counts[name] != n {
+			t.Errorf("%d of %s, want %d; all: %v", counts[name], name, n, counts)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 const threads, times = 3, 50 // of testdata/atomics.c
@@ -99,4 +100,27 @@ func TestStrippedStaticProgram(t *testing.T) {
 		t.Errorf("%d wakes, want one for each thread's end at least", count[event.OpFutexWake])
 	}
 	r.nested(t)
+}
+
+// TestRecordingChangesNothing: runs with and without recording are compared by
+// record, here for schedules that stop at every kind of instruction.
+func TestRecordingChangesNothing(t *testing.T) {
+	bin := build(t, "atomics.c")
+	for _, o := range []sched.Options{
+		{Policy: sched.Random, Granularity: sched.Instruction},
+		{Policy: sched.RR, Granularity: sched.Sync},
+		{Policy: sched.Random, Granularity: sched.Sync},
+		{Policy: sched.Timed, DelayRate: 0.2},
+	} {
+		c := config(bin)
+		c.Cores, c.Seed, c.Sched = 3, 4, o
+		r := record(t, c, heddle.SyncRecord{Atomics: true})
+		if n := r.placed(t, bin, event.OpAtomic)["added"]; n != threads*times {
+			t.Errorf("%+v: %d atomic operations, want %d", o, n, threads*times)
+		}
+		r.nested(t)
+	}
+	c := config(bin)
+	c.MaxInstructions = 100_000
+	record(t, c, heddle.SyncRecord{Atomics: true})
 }
