@@ -66,9 +66,10 @@ func (p *path) differ(q *path) error {
 // executed collects what the engine's hook for each instruction sees.
 type executed struct {
 	recorder.Nothing
-	t     *testing.T
-	cores []path
-	inRun uint64 // instructions of the run so far, a repeated one once
+	t       *testing.T
+	cores   []path
+	threads []map[event.ThreadID]*path // by core
+	inRun   uint64                     // instructions of the run so far, a repeated one once
 }
 
 func (e *executed) Begin(*recorder.Recorder, *kernel.Task) { e.inRun = 0 }
@@ -80,7 +81,20 @@ func (e *executed) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Stop) {
 		e.t.Errorf("%v: %v", s.Reason, err)
 	}
 	e.inRun = completed
-	e.cores[r.At().Core].add(pcs)
+	at := r.At()
+	e.cores[at.Core].add(pcs)
+	threadPath(e.threads, at.Core, at.Thread).add(pcs)
+}
+
+// threadPath is the path of a thread on a core.
+func threadPath(paths []map[event.ThreadID]*path, core event.CoreID, thread event.ThreadID) *path {
+	if paths[core] == nil {
+		paths[core] = map[event.ThreadID]*path{}
+	}
+	if paths[core][thread] == nil {
+		paths[core][thread] = &path{}
+	}
+	return paths[core][thread]
 }
 
 // watched runs a program with its branches recorded and every instruction
@@ -98,7 +112,7 @@ func watched(t *testing.T, c heddle.Config, cfg pt.Config) (*heddle.Result, *tra
 		t.Fatal(err)
 	}
 	defer m.Close()
-	e := &executed{t: t, cores: make([]path, c.Cores)}
+	e := &executed{t: t, cores: make([]path, c.Cores), threads: make([]map[event.ThreadID]*path, c.Cores)}
 	if err := m.Watch(e); err != nil {
 		t.Fatal(err)
 	}
@@ -131,19 +145,36 @@ func codeOf(t *testing.T, r *trace.Reader, core int) (*decode.Image, []libipt.Co
 	return image, all
 }
 
-// decodeCore decodes a stream with heddle's decoder.
-func decodeCore(stream []byte, image *decode.Image) (*path, error) {
+// switchesOf is the sideband by core.
+func switchesOf(t *testing.T, r *trace.Reader) map[event.CoreID][]event.Switch {
+	all := map[event.CoreID][]event.Switch{}
+	for s, err := range trace.Get[event.Switch](r, trace.Key{Kind: trace.Sideband}, trace.Where{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[s.Core] = append(all[s.Core], s)
+	}
+	return all
+}
+
+// decodeCore decodes a stream with heddle's decoder, and hands out the path of
+// each thread too.
+func decodeCore(stream []byte, image *decode.Image, switches []event.Switch, thread func(event.ThreadID) *path) (*path, error) {
 	d := decode.NewDecoder(bytes.NewReader(stream), image, decode.Options{})
+	byThread := decode.NewThreads(d, switches)
 	steps := make([]decode.Step, 1024)
 	var addresses []uint64
 	var p path
 	for {
-		n, _, err := d.Next(steps)
+		n, _, err := byThread.Next(steps)
 		addresses = addresses[:0]
 		for _, s := range steps[:n] {
 			addresses = s.AppendAddresses(addresses)
 		}
 		p.add(addresses)
+		if n > 0 {
+			thread(byThread.Thread()).add(addresses)
+		}
 		if err == io.EOF && !d.On() {
 			return &p, nil
 		}
@@ -182,6 +213,8 @@ func decodeByIntel(stream []byte, code []libipt.Code) (*path, error) {
 // what the hook saw.
 func checkTrace(t *testing.T, r *trace.Reader, e *executed) {
 	t.Helper()
+	switches := switchesOf(t, r)
+	threads := make([]map[event.ThreadID]*path, len(e.cores))
 	instructions, size := uint64(0), 0
 	for core := range e.cores {
 		want := &e.cores[core]
@@ -193,12 +226,19 @@ func checkTrace(t *testing.T, r *trace.Reader, e *executed) {
 			continue
 		}
 		image, code := codeOf(t, r, core)
-		got, err := decodeCore(stream, image)
+		got, err := decodeCore(stream, image, switches[event.CoreID(core)], func(thread event.ThreadID) *path {
+			return threadPath(threads, event.CoreID(core), thread)
+		})
 		if err == nil {
 			err = got.differ(want)
 		}
 		if err != nil {
 			t.Errorf("core %d, heddle, after %d of %d instructions: %v", core, got.n, want.n, err)
+		}
+		for thread, want := range e.threads[core] {
+			if err := threadPath(threads, event.CoreID(core), thread).differ(want); err != nil {
+				t.Errorf("core %d, thread %d: %v", core, thread, err)
+			}
 		}
 		got, err = decodeByIntel(stream, code)
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 // measurements are the lines of the table, in order.
 var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
+	branchDecoder, branchSize, branchEncoder,
 }
 
 // timing is one run of a command.
@@ -239,20 +240,36 @@ var metric = regexp.MustCompile(`([0-9.e+-]+) ([^\s]+)`)
 // goBenchmark runs a benchmark of the root package and returns its figure in a
 // unit.
 func goBenchmark(name, unit string) (float64, error) {
+	figures, err := goFigures(".", name)
+	if err != nil {
+		return 0, err
+	}
+	v, ok := figures[unit]
+	if !ok {
+		return 0, fmt.Errorf("benchmark %s reports no %s", name, unit)
+	}
+	return v, nil
+}
+
+// goFigures runs a benchmark of a package and returns its figures by unit.
+func goFigures(pkg, name string) (map[string]float64, error) {
 	goTool := os.Getenv("GO")
 	if goTool == "" {
 		goTool = "go"
 	}
-	out, err := exec.Command(goTool, "test", "-run", "^$", "-bench", "^"+name+"$", ".").Output()
+	out, err := exec.Command(goTool, "test", "-run", "^$", "-bench", "^"+name+"$", pkg).Output()
 	if err != nil {
-		return 0, fmt.Errorf("go test -bench %s: %w", name, err)
+		return nil, fmt.Errorf("go test -bench %s: %w", name, err)
 	}
+	figures := map[string]float64{}
 	for _, m := range metric.FindAllStringSubmatch(string(out), -1) {
-		if m[2] == unit {
-			return strconv.ParseFloat(m[1], 64)
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			continue // not a figure after all
 		}
+		figures[m[2]] = v
 	}
-	return 0, fmt.Errorf("benchmark %s reports no %s", name, unit)
+	return figures, nil
 }
 
 func snapshotIdle(*setting) (result, error) {

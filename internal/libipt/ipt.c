@@ -138,16 +138,21 @@ int heddle_ipt_next(struct heddle_ipt *d, uint64_t *addresses, uint64_t max, uin
   return 0;
 }
 
-// Decodes a whole stream with the block decoder over one file of code that
-// stands at an address, and returns the number of instructions or an error.
-int64_t heddle_ipt_blocks(uint8_t *stream, uint64_t n, const char *file, uint64_t address, uint64_t length) {
+// Decodes a whole stream with the block decoder over sections of a file, and
+// returns the number of instructions or an error.
+int64_t heddle_ipt_blocks(uint8_t *stream, uint64_t n, const char *file, const struct heddle_section *sections,
+                          uint64_t nsections) {
   struct pt_config config;
   configure(&config, stream, n);
   struct pt_block_decoder *decoder = pt_blk_alloc_decoder(&config);
-  if (!decoder) return -pte_nomem;
   struct pt_image_section_cache *cache = pt_iscache_alloc(NULL);
-  int id = pt_iscache_add_file(cache, file, 0, length, address);
-  int status = id < 0 ? id : pt_image_add_cached(pt_blk_get_image(decoder), cache, id, NULL);
+  if (!decoder || !cache) return -pte_nomem;
+  int status = 0;
+  for (uint64_t i = 0; i < nsections && status >= 0; i++) {
+    const struct heddle_section *s = &sections[i];
+    int id = pt_iscache_add_file(cache, file, s->offset, s->size, s->address);
+    status = id < 0 ? id : pt_image_add_cached(pt_blk_get_image(decoder), cache, id, NULL);
+  }
   int64_t count = 0;
   if (status >= 0) status = pt_blk_sync_forward(decoder);
   while (status >= 0) {

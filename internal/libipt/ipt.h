@@ -11,6 +11,10 @@ struct heddle_code {
   uint64_t at, space, address, length, offset;  // offset: in the bytes of all pieces
 };
 
+struct heddle_section {
+  uint64_t offset, size, address;
+};
+
 struct heddle_event {
   uint64_t type, after, ip, space, tsc;
 };
@@ -31,6 +35,7 @@ int heddle_ipt_open(struct heddle_ipt *d, uint8_t *stream, uint64_t n, uint32_t 
 void heddle_ipt_close(struct heddle_ipt *d);
 int heddle_ipt_sync(struct heddle_ipt *d);
 int heddle_ipt_next(struct heddle_ipt *d, uint64_t *addresses, uint64_t max, uint64_t *n, struct heddle_event *event);
-int64_t heddle_ipt_blocks(uint8_t *stream, uint64_t n, const char *file, uint64_t address, uint64_t length);
+int64_t heddle_ipt_blocks(uint8_t *stream, uint64_t n, const char *file, const struct heddle_section *sections,
+                          uint64_t nsections);
 
 #endif

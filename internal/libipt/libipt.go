@@ -142,13 +142,21 @@ func (d *Decoder) failure(status C.int) error {
 	return &Error{Code: -int(status), Offset: uint64(offset), IP: uint64(d.d.last_ip), Pending: d.d.last != 0}
 }
 
-// Instructions decodes a whole stream over the code in one file, which stands
-// at an address, with libipt's block decoder and its caches: the fastest that
-// it has. It returns the number of instructions.
-func Instructions(stream []byte, file string, addr, length uint64) (uint64, error) {
+// Section is code that stands in a file: Size bytes at Offset, for all address
+// spaces.
+type Section struct{ Offset, Size, Addr uint64 }
+
+// Instructions decodes a whole stream over the code in sections of a file with
+// libipt's block decoder and its caches, the fastest that it has. It returns the
+// number of instructions.
+func Instructions(stream []byte, file string, sections []Section) (uint64, error) {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
-	n := C.heddle_ipt_blocks((*C.uint8_t)(&stream[0]), C.uint64_t(len(stream)), name, C.uint64_t(addr), C.uint64_t(length))
+	list := make([]C.struct_heddle_section, len(sections))
+	for i, s := range sections {
+		list[i] = C.struct_heddle_section{offset: C.uint64_t(s.Offset), size: C.uint64_t(s.Size), address: C.uint64_t(s.Addr)}
+	}
+	n := C.heddle_ipt_blocks((*C.uint8_t)(&stream[0]), C.uint64_t(len(stream)), name, &list[0], C.uint64_t(len(list)))
 	if n < 0 {
 		return 0, &Error{Code: -int(n)}
 	}

@@ -58,7 +58,7 @@ func BenchmarkDecode(b *testing.B) {
 		}
 		began := processorTime(b)
 		for b.Loop() {
-			n, err := libipt.Instructions(stream.Bytes(), file, base, uint64(len(text)))
+			n, err := libipt.Instructions(stream.Bytes(), file, []libipt.Section{{Size: uint64(len(text)), Addr: base}})
 			if err != nil || n != w.Count {
 				b.Fatalf("%d instructions, executed were %d: %v", n, w.Count, err)
 			}

@@ -54,6 +54,8 @@ type Options struct {
 	Timing pt.Timing
 	// Time asks for Time events.
 	Time bool
+	// Start is the offset in the core's stream at which the reader begins.
+	Start uint64
 }
 
 // task is what the decoder is about to do with the packet that it has read.
@@ -113,8 +115,10 @@ type Decoder struct {
 // NewDecoder returns a decoder that reads a stream from in. The image belongs
 // to it from now on.
 func NewDecoder(in io.Reader, image *Image, opts Options) *Decoder {
+	src := newSource(in)
+	src.base = opts.Start
 	return &Decoder{
-		src: newSource(in), runs: newRuns(image), opts: opts, time: newClock(opts.Timing), limit: image.nextChange(),
+		src: src, packetAt: opts.Start, runs: newRuns(image), opts: opts, time: newClock(opts.Timing), limit: image.nextChange(),
 	}
 }
 

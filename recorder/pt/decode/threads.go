@@ -1,0 +1,45 @@
+package decode
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Threads tells which thread each part of a core's stream belongs to, by the
+// context-switch sideband (H3, section 3.1): a switch says how many bytes of the
+// stream come before it.
+type Threads struct {
+	d        *Decoder
+	switches []event.Switch // to come
+	thread   event.ThreadID
+	process  int32
+}
+
+// NewThreads makes a Threads of a decoder that has not begun, and the switches
+// of its core in their order.
+func NewThreads(d *Decoder, switches []event.Switch) *Threads {
+	return &Threads{d: d, switches: slices.Clone(switches), thread: event.NoThread}
+}
+
+// Next is the decoder's Next. Its steps are all of one thread, Thread.
+func (t *Threads) Next(steps []Step) (n int, e Event, err error) {
+	t.settle()
+	return t.d.Next(steps)
+}
+
+// settle goes over to the thread of the next step: tracing is off where a core
+// switches, so it is the one whose turn it is at the last packet read.
+func (t *Threads) settle() {
+	for len(t.switches) > 0 && t.switches[0].Offset <= t.d.packetAt {
+		t.thread, t.process = t.switches[0].Thread, t.switches[0].Process
+		t.switches = t.switches[1:]
+	}
+}
+
+// Thread is the thread that the steps of the last Next are of, or NoThread if
+// there were none yet.
+func (t *Threads) Thread() event.ThreadID { return t.thread }
+
+// Process is its process.
+func (t *Threads) Process() int32 { return t.process }
