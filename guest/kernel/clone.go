@@ -171,7 +171,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		program: old.program, objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
-		started: k.now, charged: size,
+		started: k.now, charged: size, membarrier: old.membarrier,
 	}
 	if a.flags&unix.CLONE_PARENT != 0 {
 		p.parent, p.exitSignal = old.parent, old.exitSignal

@@ -328,6 +328,7 @@ func (t *Task) resetForExec() {
 	p.lastTimer = 0
 	p.execed = true
 	p.dumpable = 1
+	p.membarrier = 0
 	if p.files.refs > 1 {
 		shared := p.files
 		p.files = shared.clone()

@@ -106,22 +106,37 @@ func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, unix.EINVAL
 }
 
-// Flags of membarrier(2).
-const membarrierAll = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6
+// Commands of membarrier(2).
+const (
+	membarrierExpedited         = 1 << 3
+	membarrierRegisterExpedited = 1 << 4
+	membarrierSyncCore          = 1 << 5
+	membarrierRegisterSyncCore  = 1 << 6
+	membarrierAll               = 1<<7 - 1
+)
 
 func sysMembarrier(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	// Threads never run at the same time, and every store is visible when
 	// another thread runs, unless a memory model says otherwise; a system call
 	// drains the caller's stores.
-	switch cmd := int32(a[0]); {
-	case a[1] != 0:
+	cmd := uint32(a[0])
+	switch {
+	case uint32(a[1]) != 0:
 		return 0, unix.EINVAL
 	case cmd == 0:
 		return membarrierAll, 0
-	case cmd > 0 && cmd&(cmd-1) == 0 && cmd <= 1<<6:
-		return 0, 0
+	case cmd&(cmd-1) != 0 || cmd&membarrierAll == 0:
+		return 0, unix.EINVAL
 	}
-	return 0, unix.EINVAL
+	switch cmd {
+	case membarrierRegisterExpedited, membarrierRegisterSyncCore:
+		t.proc.membarrier |= cmd
+	case membarrierExpedited, membarrierSyncCore:
+		if t.proc.membarrier&(cmd<<1) == 0 {
+			return 0, unix.EPERM
+		}
+	}
+	return 0, 0
 }
 
 func sysProcessVMReadv(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.processVM(a, false) }

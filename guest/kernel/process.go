@@ -47,6 +47,7 @@ type Process struct {
 	nice       int32
 	name       string // comm of the main thread, for zombies
 	oomScore   int
+	membarrier uint32 // kinds of barriers it has registered for
 	limits     [rlimits]unix.Rlimit
 	itimer     *itimer
 	posix      []*posixTimer

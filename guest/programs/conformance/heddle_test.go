@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/guest/kernel"
 )
 
 // heddleBinary is the command under test: $HEDDLE_BIN, or one that is built
@@ -61,6 +64,7 @@ func TestUnderHeddle(t *testing.T) {
 			os.RemoveAll(filepath.Dir(bin))
 		}
 	})
+	calls := &callCount{made: map[string]uint64{}}
 	t.Run("programs", func(t *testing.T) {
 		forms(t, func(t *testing.T, p Program, program string) {
 			if p.NativeOnly != "" {
@@ -68,8 +72,10 @@ func TestUnderHeddle(t *testing.T) {
 			}
 			natively := []outcome{run(t, folder(t, p), program)}
 			for _, m := range machines(testing.Short()) {
+				summary := filepath.Join(t.TempDir(), "summary.json")
 				got := run(t, folder(t, p), bin, "run", "--quiet", "--cores", fmt.Sprint(m.cores), "--seed", fmt.Sprint(m.seed),
-					"--sched", m.policy, "--", program)
+					"--sched", m.policy, "--summary", summary, "--", program)
+				calls.add(t, summary)
 				// Rarely Linux itself answers in two ways: a thread that is woken for
 				// no reason queues again on the word that it was moved away from.
 				for !agrees(got, natively) && len(natively) < 4 {
@@ -81,9 +87,57 @@ func TestUnderHeddle(t *testing.T) {
 			}
 		})
 	})
+	calls.check(t)
 }
 
 // agrees tells whether one of the native runs ended like got.
 func agrees(got outcome, natively []outcome) bool {
 	return slices.ContainsFunc(natively, func(o outcome) bool { return o.stdout == got.stdout && o.status == got.status })
+}
+
+// callCount counts the system calls of all runs.
+type callCount struct {
+	mu   sync.Mutex
+	made map[string]uint64
+}
+
+// add adds those that a run's summary lists.
+func (c *callCount) add(t *testing.T, summary string) {
+	t.Helper()
+	text, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Syscalls map[string]uint64 `json:"syscalls"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, n := range s.Syscalls {
+		c.made[name] += n
+	}
+}
+
+// unmade are calls of the table that no program makes, because natively they
+// would do something to the host or tell of it.
+var unmade = map[string]string{
+	"ioprio_get": "what Linux answers depends on its version",
+	"ioprio_set": "it is accepted without effect",
+	"syslog":     "natively it may show the kernel's log",
+}
+
+// check demands that every call of the table that does something was made.
+func (c *callCount) check(t *testing.T) {
+	t.Helper()
+	for _, s := range kernel.Syscalls() {
+		if s.Support == kernel.Unsupported || s.Note == "always EPERM" || unmade[s.Name] != "" {
+			continue
+		}
+		if c.made[s.Name] == 0 {
+			t.Errorf("no program makes the call %s", s.Name)
+		}
+	}
 }

@@ -12,10 +12,11 @@ static void *sleeper(void *arg)
 static void arithmetic(void)
 {
 	static const char *const name[] = {"set", "add", "or", "andn", "xor"};
+	static const int ops[] = {FUTEX_OP_SET, FUTEX_OP_ADD, FUTEX_OP_OR, FUTEX_OP_ANDN, FUTEX_OP_XOR};
 	for (int op = 0; op < LEN(name); op++) {
 		for (int shift = 0; shift < 2; shift++) {
 			b = 0x0f0f;
-			unsigned enc = FUTEX_OP(op | (shift ? FUTEX_OP_OPARG_SHIFT : 0), 3, FUTEX_OP_CMP_EQ, 0);
+			unsigned enc = FUTEX_OP(ops[op] | (shift ? FUTEX_OP_OPARG_SHIFT : 0), 3, FUTEX_OP_CMP_EQ, 0);
 			long r = futex(&a, FUTEX_WAKE_OP_PRIVATE, 1, (void *)1, &b, enc);
 			printf("%s%s: %ld, %#x\n", name[op], shift ? " shifted" : "", r, b);
 		}
