@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -30,7 +31,7 @@ func record(t *testing.T, c heddle.Config) (*heddle.Result, string) {
 func everything(to io.Writer) *heddle.Record {
 	return &heddle.Record{
 		To: to, Inputs: true, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true, Timing: pt.Timing{TSC: true}},
-		Sync: &heddle.SyncRecord{Atomics: true},
+		Sync: &heddle.SyncRecord{Atomics: true}, Memory: &recorder.MemoryConfig{},
 	}
 }
 

@@ -42,8 +42,17 @@ type coreTrace struct {
 
 // pieces is where an encoder writes: it stamps for the index what it gets.
 type pieces struct {
-	to *trace.Stream
-	at event.Stamp
+	to       *trace.Stream
+	from, at event.Stamp // what it gets covers
+}
+
+// reach tells how far the stream has come.
+func (p *pieces) reach(at event.Stamp) {
+	at.Thread = event.NoThread // the sideband has the threads
+	if p.from.Seq == 0 {
+		p.from = at
+	}
+	p.at = at
 }
 
 // SharedInSnapshot marks that copies of an encoder share the trace.
@@ -51,7 +60,8 @@ func (*pieces) SharedInSnapshot() {}
 
 // Write implements io.Writer. The trace keeps its own failure.
 func (p *pieces) Write(b []byte) (int, error) {
-	p.to.Append(b, p.at)
+	p.to.Append(b, p.from, p.at)
+	p.from = p.at
 	return len(b), nil
 }
 
@@ -91,7 +101,7 @@ func (b *Branches) Switch(_ *Recorder, e *event.Switch) {
 func (b *Branches) Begin(r *Recorder, t *kernel.Task) {
 	at := r.At()
 	c := &b.cores[at.Core]
-	c.out.at = at
+	c.out.reach(at)
 	b.base = c.count
 	if c.encoder.On() && c.thread == at.Thread {
 		c.encoder.Clock(at.Time)
@@ -123,7 +133,7 @@ func (b *Branches) space(t *kernel.Task) uint64 {
 func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s emu.Stop) {
 	at := r.At()
 	c := &b.cores[at.Core]
-	c.out.at = at
+	c.out.reach(at)
 	b.keep(r, t, at)
 	words := r.CPU().Branches()
 	c.encoder.Log(words)

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
@@ -37,14 +42,18 @@ type recordFlags struct {
 	ptPeriod, ptMTC  uint64
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
+	memory           bool
+	memoryThreads    []int32
+	memoryData       []string
+	memoryCode       []string
 }
 
 // recordings names the flags that ask for a recording.
-var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc"}
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	flags.StringVarP(&f.output, "output", "o", "", "write the trace to `FILE`")
-	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, and branches")
+	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, branches, and memory")
 	flags.BoolVar(&f.inputs, "inputs", false, "record what the program gets from outside, with the bytes")
 	flags.BoolVar(&f.sync, "sync", false, "record synchronization operations")
 	flags.BoolVar(&f.atomics, "atomics", false, "with --sync, atomic instructions and fences too")
@@ -54,6 +63,10 @@ func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
 	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each begin of tracing")
 	flags.Uint64Var(&f.ptMTC, "pt-mtc", 0, "`TICKS` of the crystal clock from one MTC packet to the next, a power of two; 0: none")
+	flags.BoolVar(&f.memory, "memory", false, "record every load and store, with values")
+	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
+	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, without TO")
+	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, without TO")
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
 
@@ -69,6 +82,12 @@ func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
 			Timing: pt.Timing{TSC: f.ptTSC, MTCPeriod: f.ptMTC, CYC: f.ptCYC},
 		}
 	}
+	if f.memory || f.all {
+		var err error
+		if r.Memory, err = f.memoryConfig(); err != nil {
+			return nil, err
+		}
+	}
 	if f.sync || f.all {
 		r.Sync = &heddle.SyncRecord{Atomics: f.atomics || f.all}
 		if f.syncList != "" {
@@ -80,6 +99,34 @@ func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
 		}
 	}
 	return r, nil
+}
+
+func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
+	c := &recorder.MemoryConfig{}
+	for _, t := range f.memoryThreads {
+		c.Threads = append(c.Threads, event.ThreadID(t))
+	}
+	var err error
+	if c.Data, err = addresses("memory-data", f.memoryData); err != nil {
+		return nil, err
+	}
+	c.Code, err = addresses("memory-code", f.memoryCode)
+	return c, err
+}
+
+// addresses are ranges of addresses as flags have them.
+func addresses(flag string, texts []string) ([]emu.AddrRange, error) {
+	var list []emu.AddrRange
+	for _, text := range texts {
+		from, to, _ := strings.Cut(text, "-")
+		start, err := strconv.ParseUint(from, 0, 64)
+		end, endErr := strconv.ParseUint(to, 0, 64)
+		if err != nil || endErr != nil || start >= end {
+			return nil, errFlag.New(flag, quote(text), "FROM-TO, two addresses such as 0x401000-0x402000")
+		}
+		list = append(list, emu.AddrRange{Start: event.Addr(start), End: event.Addr(end)})
+	}
+	return list, nil
 }
 
 // check finds flags that have no effect.

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
@@ -163,6 +164,8 @@ type selection struct {
 	from    uint64
 	to      uint64
 	sync    [2]uint64
+	data    []string
+	code    []string
 }
 
 func (s *selection) add(flags *pflag.FlagSet) {
@@ -172,6 +175,8 @@ func (s *selection) add(flags *pflag.FlagSet) {
 	flags.Uint64Var(&s.to, "to", 0, "only events up to `CYCLE` of virtual time")
 	flags.Uint64Var(&s.sync[0], "from-sync", 0, "only events after `N` sync operations")
 	flags.Uint64Var(&s.sync[1], "to-sync", 0, "only events before more than `N` sync operations")
+	flags.StringSliceVar(&s.data, "data", nil, "of stream memory only accesses of the addresses `FROM-TO`, without TO")
+	flags.StringSliceVar(&s.code, "code", nil, "of stream memory only those by instructions at `FROM-TO`, without TO")
 }
 
 func (s *selection) where() trace.Where {
@@ -179,6 +184,17 @@ func (s *selection) where() trace.Where {
 		Thread: event.ThreadID(s.thread), FromTime: event.Cycles(s.from), ToTime: event.Cycles(s.to),
 		FromSync: s.sync[0], ToSync: s.sync[1],
 	}
+}
+
+// memory is the text form of memory accesses, as far as they are selected.
+func (s *selection) memory() (memtrace.Text, error) {
+	var t memtrace.Text
+	var err error
+	if t.Select.Data, err = addresses("data", s.data); err != nil {
+		return t, err
+	}
+	t.Select.Code, err = addresses("code", s.code)
+	return t, err
 }
 
 // kinds are the streams that are selected, all of which the trace must have.
@@ -219,7 +235,14 @@ selects, a line for each record, stream by stream.`,
 				if err != nil {
 					return err
 				}
-				o := trace.DumpOptions{Kinds: kinds, Where: s.where(), Events: events || len(kinds) > 0 || s.where() != trace.Where{}}
+				memory, err := s.memory()
+				if err != nil {
+					return err
+				}
+				o := trace.DumpOptions{
+					Kinds: kinds, Where: s.where(), Events: events || len(kinds) > 0 || s.where() != trace.Where{},
+					Twins: map[trace.Kind]trace.Twin{trace.Memory: memory},
+				}
 				return errors.Join(trace.Dump(a.stdout, r, o)...)
 			})
 		},

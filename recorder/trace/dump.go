@@ -28,8 +28,8 @@ type DumpOptions struct {
 	// Events leaves out what is no record: the heads of chunks. The kind comes
 	// before each record instead.
 	Events bool
-	// Twins have the text form of other kinds; without one records are shown as
-	// bytes.
+	// Twins have the text form of other kinds, for Events; without one, and where
+	// Load is to read it, records are shown as bytes.
 	Twins map[Kind]Twin
 }
 
@@ -113,7 +113,7 @@ func (d *dumper) prefix(c *Chunk) {
 }
 
 func (d *dumper) records(c *Chunk, p part) {
-	if twin := d.o.Twins[c.Kind]; twin != nil {
+	if twin := d.o.Twins[c.Kind]; twin != nil && d.o.Events {
 		for text, err := range twin.Lines(d.r.recordsOf(p), d.o.Where) {
 			if err != nil {
 				d.damage = append(d.damage, err)
