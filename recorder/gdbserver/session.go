@@ -291,7 +291,11 @@ func (s *Session) verbose(rest string) (string, error) {
 	case rest == "Cont?":
 		return "vCont;c;C;s;S", nil
 	case strings.HasPrefix(rest, "Cont;"):
-		return s.move(s.motion(rest[len("Cont;"):]))
+		m, ok := s.motion(rest[len("Cont;"):])
+		if !ok {
+			return failure, nil
+		}
+		return s.move(m)
 	case strings.HasPrefix(rest, "Kill"):
 		s.over, s.ending = true, Ended
 		return "OK", nil
@@ -300,17 +304,20 @@ func (s *Session) verbose(rest string) (string, error) {
 }
 
 // motion finds out what the actions of vCont mean for a run that has one order:
-// a step of some thread, or everything going on.
-func (s *Session) motion(actions string) Motion {
+// a step of some thread, or everything going on. False: an action is unknown.
+func (s *Session) motion(actions string) (Motion, bool) {
+	m := Motion{}
 	for _, a := range strings.Split(actions, ";") {
-		what, who, _ := strings.Cut(a, ":")
-		if what == "" || what[0] != 's' && what[0] != 'S' {
-			continue
+		what, who, threads := strings.Cut(a, ":")
+		id, ok := parseThread(who)
+		switch {
+		case what == "", threads && !ok, !strings.ContainsRune("cCsS", rune(what[0])):
+			return m, false
+		case what[0] == 's' || what[0] == 'S':
+			return Motion{Step: true, Thread: s.thread(id)}, true
 		}
-		id, _ := parseThread(who)
-		return Motion{Step: true, Thread: s.thread(id)}
 	}
-	return Motion{}
+	return m, true
 }
 
 // show is a stop reply.
