@@ -8,10 +8,12 @@ import (
 )
 
 // Bounds of a block: it ends when it has so many items, or bytes of pages and of
-// what the kernel wrote.
+// what the kernel wrote, or bytes in all, which are looked at now and then.
 const (
 	maxItems = 1 << 20
 	maxData  = 1 << 21
+	maxBytes = 1 << 23
+	lookEach = 1 << 10
 )
 
 // columns are the parts of a block, each of one kind of thing.
@@ -45,6 +47,7 @@ type Encoder struct {
 	cols  [columns][]byte
 	items int
 	most  int // of a block
+	look  int // the number of items at which to look at the size
 
 	live  map[uint64]uint64 // the page of each address's page, as the engine has it
 	front [frontSize]uint64 // pages that the block tells as they are: number and epoch
@@ -71,7 +74,7 @@ func (e *Encoder) begin() {
 	for i := range e.cols {
 		e.cols[i] = e.cols[i][:0]
 	}
-	e.items = 0
+	e.items, e.look = 0, lookEach
 	e.stamps = nil
 	e.branches = 0
 }
@@ -95,7 +98,7 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	}
 	e.piece(start)
 	for i := 0; i < len(entries); i++ {
-		if e.items >= e.most || len(e.cols[colData]) >= maxData {
+		if e.full() {
 			at := start
 			at.Branches = e.branches
 			e.finish()
@@ -116,6 +119,21 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 			e.change(n, b.Bytes(n))
 		}
 	}
+}
+
+func (e *Encoder) full() bool {
+	if e.items >= e.most || len(e.cols[colData]) >= maxData {
+		return true
+	}
+	if e.items < e.look {
+		return false
+	}
+	e.look = e.items + lookEach
+	size := 0
+	for _, c := range e.cols {
+		size += len(c)
+	}
+	return size >= maxBytes
 }
 
 // piece begins a piece of a thread's run, unless the last one goes on.

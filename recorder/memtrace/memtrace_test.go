@@ -257,6 +257,35 @@ func TestBlocksDoNotDependOnBuffers(t *testing.T) {
 	}
 }
 
+// Nothing can be predicted of these accesses.
+func TestBlocksAreBounded(t *testing.T) {
+	e := NewEncoder()
+	x := uint64(1)
+	for range 20 {
+		l := &fakeLog{}
+		for i := range 10_000 {
+			x = x*6364136223846793005 + 1442695040888963407
+			addr := event.Addr(x >> 18 &^ (1 << 46))
+			l.entries = append(l.entries,
+				emu.MemoryEntry{Kind: emu.MemoryMap, Addr: addr &^ (emu.PageSize - 1), PC: x >> 40},
+				emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
+				emu.MemoryEntry{Kind: emu.MemoryHigh, Value: ^x, Size: 8})
+		}
+		e.Add(l, event.Stamp{Seq: 1, Thread: 1}, 0)
+	}
+	if e.finish(); len(e.done) < 2 {
+		t.Errorf("%d blocks", len(e.done))
+	}
+	for _, c := range e.done {
+		if len(c.record) > maxBytes+100*lookEach {
+			t.Errorf("a block of %d bytes", len(c.record))
+		}
+	}
+	if n := len(decodeAll(t, e.done)); n != 200_000 {
+		t.Errorf("%d accesses, want 200000", n)
+	}
+}
+
 func TestReadSelectsAndReportsDamage(t *testing.T) {
 	var file bytes.Buffer
 	w := trace.NewWriter(&file)
