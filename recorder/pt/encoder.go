@@ -94,7 +94,13 @@ func (e *Encoder) room() {
 
 // Clock sets the core's clock at which the run begins whose words follow. It
 // never goes back.
-func (e *Encoder) Clock(at event.Cycles) { e.clock.start(uint64(at)) }
+func (e *Encoder) Clock(at event.Cycles) {
+	e.clock.start(uint64(at))
+	if e.on {
+		e.room()
+		e.time(0)
+	}
+}
 
 // PIP tells the address space of what is traced next, as a page-table root of
 // 4096 times the number. Tracing must be off.

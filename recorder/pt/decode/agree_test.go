@@ -151,7 +151,7 @@ func damage(r *pttest.Rand, stream []byte) []byte {
 }
 
 func TestDamagedStreams(t *testing.T) {
-	n := 4000
+	n := 2500
 	if testing.Short() {
 		n = 500
 	}

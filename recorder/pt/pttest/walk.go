@@ -39,12 +39,15 @@ type Walk struct {
 	Count, Branches uint64
 	// Clock is the core's clock.
 	Clock uint64
-	// Enables are the clocks at which tracing went on.
-	Enables []uint64
+	// Told is, for each time that tracing went on or off, the clock that the
+	// stream's timing packets can know: that at which tracing went on, or that of
+	// the last word of the log with a time.
+	Told []uint64
 
 	threads []thread
 	cur     int
 	began   uint64 // clock at the begin of the slice
+	told    uint64 // clock that the log has told last
 	words   []emu.BranchWord
 	bits    uint64
 	nbits   int
@@ -83,7 +86,13 @@ func (w *Walk) Run(n int) {
 		}
 	}
 	w.flush()
+	w.off()
+}
+
+// off turns tracing off at the present place.
+func (w *Walk) off() {
 	w.enc.Async(w.ip())
+	w.Told = append(w.Told, w.told)
 }
 
 func (w *Walk) begin() {
@@ -92,7 +101,8 @@ func (w *Walk) begin() {
 	w.Clock += uint64(w.rand.Below(50))
 	w.began = w.Clock
 	w.enc.Enable(w.ip(), event.Cycles(w.Clock))
-	w.Enables = append(w.Enables, w.Clock)
+	w.told = w.Clock
+	w.Told = append(w.Told, w.told)
 }
 
 // ip is where the thread is. A block without a terminator ends where the next
@@ -120,9 +130,10 @@ func (w *Walk) interrupt() {
 		w.enc.Position(w.ip())
 		w.began = w.Clock
 		w.enc.Clock(event.Cycles(w.Clock))
+		w.told = w.Clock
 		return
 	}
-	w.enc.Async(w.ip())
+	w.off()
 	w.change()
 	w.cur = w.rand.Below(len(w.threads))
 	w.begin()
@@ -228,6 +239,7 @@ func (w *Walk) ret(t *thread) {
 func (w *Walk) syscall() {
 	w.flush()
 	w.enc.Syscall()
+	w.Told = append(w.Told, w.told)
 	w.begin()
 }
 
@@ -252,6 +264,7 @@ func (w *Walk) word(tag emu.BranchTag, payload uint64) {
 	w.log(tag, payload&(1<<48-1))
 	if w.o.Time && w.rand.Below(4) == 0 {
 		w.log(emu.TagTime, w.Clock-w.began)
+		w.told = w.Clock
 	}
 	if len(w.words) > 1000 {
 		w.flush()
