@@ -13,8 +13,14 @@ import (
 
 // The methods of gdbserver.Target.
 
-// process is the one that is debugged; nil once it is gone.
-func (d *debugger) process() *kernel.Process { return d.m.state.kernel.Process(d.pid) }
+// process is the one that is debugged; nil once it has ended, waited for or not.
+func (d *debugger) process() *kernel.Process {
+	p := d.m.state.kernel.Process(d.pid)
+	if p == nil || len(p.Threads()) == 0 {
+		return nil
+	}
+	return p
+}
 
 // Threads implements gdbserver.Target.
 func (d *debugger) Threads() []gdbserver.Thread {

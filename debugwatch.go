@@ -166,6 +166,9 @@ func (d *debugger) value(p gdbserver.Point) []byte {
 // changed tells whether a watched value is another than before.
 func (w *watch) changed(d *debugger) bool {
 	found := false
+	if d.process() == nil {
+		return false
+	}
 	for i, p := range d.points {
 		if denied(p.Kind) == 0 {
 			continue

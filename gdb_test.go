@@ -240,6 +240,26 @@ func TestGDBInterrupts(t *testing.T) {
 	}
 }
 
+// A watchpoint lasts to the end of the program, and GDB's reading beyond it.
+func TestGDBWatchesToTheEnd(t *testing.T) {
+	program := compile(t, `static volatile int n; int main(void) { n = 1; n = 2; n = 2; return n; }`, "-no-pie")
+	c, _ := config(t, program)
+	s := serve(t, c)
+	g := connect(t, s.addr)
+	n := symbol(t, program, "n")
+	g.ask("Z2," + n + ",4")
+	for _, want := range []string{"watch:", "watch:", "replaylog:end", "W02"} {
+		if got := g.ask("vCont;c"); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, p := range []string{"g", "m" + n + ",4", "bc", "?", "qXfer:threads:read::0,1000", "qXfer:auxv:read::0,1000"} {
+		g.ask(p)
+	}
+	_ = g.conn.Close()
+	s.end(t)
+}
+
 // What arrives instead of the protocol harms nobody.
 func TestGDBServerSurvivesNonsense(t *testing.T) {
 	program := compile(t, `int main(void) { return 3; }`)
