@@ -49,7 +49,6 @@ type recording struct {
 	syncs   []event.Sync
 	threads map[event.ThreadID]string
 	objects map[event.ObjectID]event.Object
-	calls   []event.Syscall
 }
 
 // plain runs a program without recording.

@@ -38,6 +38,7 @@ func TestNamesDoNotDependOnTheInterleaving(t *testing.T) {
 	for i, policy := range sched.PolicyNames() {
 		c := config(bin)
 		c.Cores, c.Seed, c.Sched.Policy = 1+i, uint64(11*i), policy
+		c.RandomizeLayout = i%2 == 1
 		r := record(t, c, heddle.SyncRecord{})
 		schedules[r.result.ScheduleDigest] = true
 		got := r.histories()

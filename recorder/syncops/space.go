@@ -28,10 +28,9 @@ type space struct {
 	dynamic  []bound      // what calls told of: IFUNCs, once routines
 	keys     map[uint32]*tsdKey
 	handles  map[uint64]handle
-	keyed    []event.Addr // destructors that have breakpoints now
-	dying    int          // threads that run destructors
-	tops     []*thread    // threads by stack top
-	symbols  bool         // some function was recognised, now or before
+	dying    int       // threads that run destructors
+	tops     []*thread // threads by stack top
+	symbols  bool      // some function was recognised, now or before
 }
 
 // image is a mapped ELF file.
