@@ -39,7 +39,7 @@ type sharedMemory struct{ kernel *kernel.Kernel }
 // not be written, takes the store with it.
 func (s sharedMemory) Commit(t event.ThreadID, at event.Addr, data []byte) {
 	if task := s.kernel.Task(t); task != nil {
-		_, _ = task.Space().WriteAt(data, at)
+		_, _ = task.Space().CommitAt(data, at)
 	}
 }
 

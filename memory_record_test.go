@@ -12,10 +12,12 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/programs/conformance"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // memoryModel is memory as a trace tells it.
@@ -50,7 +52,7 @@ func (m *memoryModel) apply(e *event.Memory) error {
 		}
 		page := *from
 		m.pages[e.Page] = &page
-	case event.KernelStore:
+	case event.KernelStore, event.View:
 		m.kernel++
 		if e.Data != nil {
 			copy(m.pages[e.Page][e.Addr%emu.PageSize:], e.Data)
@@ -381,5 +383,19 @@ func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 			_, path := recordMemory(t, c, nil)
 			replayMemory(t, path, memtrace.Select{})
 		})
+	}
+}
+
+// Under TSO and PSO loads see what store buffers show.
+func TestMemoryTraceUnderStoreBuffers(t *testing.T) {
+	for name, bin := range map[string]string{"racy": compile(t, racy), "memory": compile(t, memoryUser)} {
+		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso", Commit: "lazy"}, {Model: "pso", Commit: "timed"}} {
+			t.Run(fmt.Sprintf("%s/%+v", name, o), func(t *testing.T) {
+				c, _ := config(t, bin)
+				c.Memory, c.Sched = o, sched.Options{Policy: sched.Random, Granularity: sched.Block}
+				_, path := recordMemory(t, c, nil)
+				replayMemory(t, path, memtrace.Select{})
+			})
+		}
 	}
 }

@@ -35,18 +35,21 @@ static struct heddle_pending *push(struct heddle_buffers *b) {
 
 // ---- memory under a store ---------------------------------------------------
 
-static void swap_part(struct heddle_buffers *b, uint64_t physical, uint8_t *hidden, const uint8_t *shown, uint32_t n) {
+static void swap_part(struct heddle_buffers *b, uint64_t physical, uint64_t addr, uint8_t *hidden, const uint8_t *shown,
+                      uint32_t n) {
   uint8_t *memory = b->cpu->ram->base + physical;
   memcpy(hidden, memory, n);
   memcpy(memory, shown, n);
   heddle_ram_written(b->cpu->ram, physical >> HEDDLE_PAGE_SHIFT);
+  heddle_mem_view(b->cpu->ram, physical, addr, shown, n);
 }
 
 // Keeps what is in memory at the store's place and puts other bytes there.
 static void swap_in(struct heddle_buffers *b, struct heddle_pending *p, uint8_t *hidden, const uint8_t *shown) {
   uint32_t first = p->first;
-  swap_part(b, p->physical[0], hidden, shown, first);
-  if (first < p->store.size) swap_part(b, p->physical[1], hidden + first, shown + first, p->store.size - first);
+  swap_part(b, p->physical[0], p->store.addr, hidden, shown, first);
+  if (first < p->store.size)
+    swap_part(b, p->physical[1], p->store.addr + first, hidden + first, shown + first, p->store.size - first);
 }
 
 // Where the second page's part of a store is.

@@ -308,7 +308,8 @@ void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const
   bool later = n > KERNEL_MOST || log->known[page] != log->generation;
   if (later) forget(log, page);
   struct heddle_mem_entry *e = &log->to->entries[log->to->n - 1];
-  if (later && log->to->n && e->kind == HEDDLE_MEM_KERNEL && e->flags && e->addr + e->branches == va &&
+  if (later && log->viewing) return;
+  if (later && log->to->n && e->kind == HEDDLE_MEM_KERNEL && (e->flags & HEDDLE_MEM_LATER) && e->addr + e->branches == va &&
       e->branches + n < UINT32_MAX) {
     e->branches += (uint32_t)n;
     return;
@@ -317,8 +318,21 @@ void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const
   e->addr = va;
   e->pc = page;
   e->branches = (uint32_t)n;
-  e->flags = later ? HEDDLE_MEM_LATER : 0;
+  e->flags = later ? HEDDLE_MEM_LATER : log->viewing ? HEDDLE_MEM_VIEW : 0;
   if (!later) e->value = keep(log, bytes, n);
+}
+
+// From now on what is written is what store buffers show, or not.
+void heddle_mem_viewing(struct heddle_ram *ram, bool on) {
+  struct heddle_mem_log *log = ram->log;
+  if (log) log->viewing = on;
+}
+
+// Store buffers show n bytes, all in one page.
+void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n) {
+  heddle_mem_viewing(ram, true);
+  heddle_mem_kernel(ram, physical >> HEDDLE_PAGE_SHIFT, va, bytes, n);
+  heddle_mem_viewing(ram, false);
 }
 
 // A page was changed in another way.

@@ -40,6 +40,9 @@ const (
 	// page PC: Bytes, unless Flags has FlagLater. Then they may lie in the pages
 	// that follow, too, and the next access to each is preceded by its content.
 	MemoryKernel MemoryKind = C.HEDDLE_MEM_KERNEL
+	// MemoryKernel with FlagView is the same of store buffers: what the core that
+	// runs sees from now on, or a commit that all see.
+	//
 	// MemoryContent tells that page PC contains Bytes, MemoryZero that it is
 	// all zeros, and MemoryCopy that it contains what page Value does.
 	MemoryContent MemoryKind = C.HEDDLE_MEM_CONTENT
@@ -54,6 +57,8 @@ const (
 	FlagAtomic = C.HEDDLE_MEM_ATOMIC
 	// FlagLater marks a MemoryKernel without bytes.
 	FlagLater = C.HEDDLE_MEM_LATER
+	// FlagView marks a MemoryKernel of store buffers.
+	FlagView = C.HEDDLE_MEM_VIEW
 )
 
 // MemoryEntry is an entry of the memory log; see MemoryKind.
@@ -174,3 +179,10 @@ func (c *CPU) CountedBranches() uint64 { return uint64(c.c.log.branches) }
 // ForgetMemory empties the memory log, since the machine is back at an earlier
 // state: what the log said since then is not true of it.
 func (c *CPU) ForgetMemory() { C.heddle_mem_restored(c.c) }
+
+// CommitAt is WriteAt for a store that a store buffer commits.
+func (s *Space) CommitAt(b []byte, va event.Addr) (int, FaultKind) {
+	C.heddle_mem_viewing(s.ram.c, true)
+	defer C.heddle_mem_viewing(s.ram.c, false)
+	return s.WriteAt(b, va)
+}

@@ -23,6 +23,7 @@ struct heddle_ram;
 
 #define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
 #define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
+#define HEDDLE_MEM_VIEW 4u     // flag of KERNEL: store buffers have written, not the kernel
 
 struct heddle_mem_entry {
   uint64_t addr, value, pc;
@@ -63,6 +64,7 @@ struct heddle_mem_log {
   bool on, muted, selective;
   bool partial;        // accesses are left out, and so is what would make up the rest
   bool running;        // within a run
+  bool viewing;        // what is written is what store buffers show
   bool deaf;           // the engine tells of no accesses until it is restarted
   // The last page that the engine asked for, in which instruction, and at what
   // other address the engine knew it until then.
@@ -94,6 +96,8 @@ void heddle_mem_again(struct heddle_mem_log *log);
 void heddle_mem_heard(struct heddle_mem_log *log);
 void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms);
 void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const void *bytes, size_t n);
+void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n);
+void heddle_mem_viewing(struct heddle_ram *ram, bool on);
 void heddle_mem_changed(struct heddle_ram *ram, uint64_t page);
 void heddle_mem_copied(struct heddle_ram *ram, uint64_t page, uint64_t from);
 void heddle_mem_allocated(struct heddle_ram *ram, uint64_t page);

@@ -13,11 +13,15 @@ const (
 	// Content tells what a page contains that came into being, or that someone
 	// else than a traced thread has changed: Data, or zeros if that is nil.
 	Content
+	// View is what the store buffers of TSO and PSO show: the core that runs sees
+	// Data at Addr from now on. The Store was before, by this core, or by another
+	// that has committed it since.
+	View
 	// Copy tells that a page contains what page From does.
 	Copy
 )
 
-var memoryNames = [...]string{"load", "store", "kernel", "content", "copy"}
+var memoryNames = [...]string{"load", "store", "kernel", "content", "view", "copy"}
 
 // MemoryKinds lists the kinds' names, in the order of their numbers.
 func MemoryKinds() []string { return memoryNames[:] }
@@ -45,8 +49,8 @@ type Memory struct {
 	Atomic bool
 	// Size is the number of bytes of a Load or Store, 1 to 10 or 16.
 	Size uint8
-	// PC is the instruction of a Load or Store. Addr is where it or the
-	// KernelStore begins.
+	// PC is the instruction of a Load or Store. Addr is where it, the
+	// KernelStore or the View begins.
 	PC, Addr Addr
 	// Page is the page of Addr, or the one that a Content or Copy is about;
 	// Next is that of the end of a Load or Store that lies in two.
@@ -54,7 +58,7 @@ type Memory struct {
 	From       uint64
 	// Value is that of a Load or Store, little-endian, the rest zero.
 	Value [2]uint64
-	// Length is the number of bytes of a KernelStore, and Data the bytes. If
+	// Length is the number of bytes of a KernelStore or View, and Data the bytes. If
 	// that is nil, each page's content comes before the next access to it; it
 	// may then reach into pages behind Page.
 	Length uint64

@@ -126,9 +126,12 @@ func (d *Decoder) item(kind byte) bool {
 		d.front[number&(frontSize-1)] = place{}
 		d.pages[number] = page
 		return false
-	case itemKernel, itemLater:
+	case itemKernel, itemLater, itemView:
 		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: event.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
-		if kind == itemKernel {
+		if kind == itemView {
+			m.Kind = event.View
+		}
+		if kind != itemLater {
 			m.Data = d.bytes(colData, m.Length)
 		}
 	case itemContent, itemZero:

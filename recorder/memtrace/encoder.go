@@ -294,6 +294,8 @@ func (e *Encoder) change(n *emu.MemoryEntry, data []byte) {
 		kind := byte(itemKernel)
 		if data == nil {
 			kind = itemLater
+		} else if n.Flags&emu.FlagView != 0 {
+			kind = itemView
 		}
 		e.item(kind)
 		e.put(colItems, uint64(n.Addr))

@@ -96,6 +96,9 @@ func (d *drawer) kernel(l *fakeLog) {
 	if rapid.Bool().Draw(d.t, "later") {
 		e.Flags = emu.FlagLater
 	} else {
+		if rapid.Bool().Draw(d.t, "view") {
+			m.Kind, e.Flags = event.View, emu.FlagView
+		}
 		m.Data = rapid.SliceOfN(rapid.Byte(), n, n).Draw(d.t, "data")
 		l.bytes = append(l.bytes, m.Data...)
 	}

@@ -40,6 +40,7 @@ const (
 	itemContent        // of a page
 	itemZero
 	itemCopy
+	itemView
 )
 
 // Flags of an instruction's description, above the size.
