@@ -98,7 +98,9 @@ func (s *soundness) lock(o event.ObjectID, t event.ThreadID, e, acquire, release
 }
 
 func (s *soundness) semaphore(e *event.Sync) string {
+	_, known := s.posts[e.Object]
 	switch {
+	case !known: // a forked process has it from its parent
 	case e.Effects&event.Release != 0:
 		s.posts[e.Object]++
 	case e.Effects&event.Acquire != 0:
