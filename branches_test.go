@@ -166,12 +166,17 @@ func decodeCore(stream []byte, image *decode.Image, switches []event.Switch, thr
 	var addresses []uint64
 	var p path
 	for {
-		n, _, err := byThread.Next(steps)
+		n, e, err := byThread.Next(steps)
 		addresses = addresses[:0]
 		for _, s := range steps[:n] {
 			addresses = s.AppendAddresses(addresses)
 		}
 		p.add(addresses)
+		for ; e.Kind == decode.Enabled && len(switches) > 0 && switches[0].Offset <= e.Offset; switches = switches[1:] {
+			if count := switches[0].CoreInstructions; count != e.Count {
+				return &p, fmt.Errorf("after %d instructions a switch that says %d", e.Count, count)
+			}
+		}
 		if n > 0 {
 			thread(byThread.Thread()).add(addresses)
 		}

@@ -110,6 +110,12 @@ type Decoder struct {
 	top   int
 	depth int
 	idle  int // steps since the last packet
+
+	// Of an interruption at which the core went over to another thread, the count
+	// that the sideband has, 0: not known.
+	until    uint64
+	counted  bool // count is that of the core
+	switches func(offset uint64) uint64
 }
 
 // NewDecoder returns a decoder that reads a stream from in. The image belongs
@@ -127,7 +133,7 @@ func NewDecoder(in io.Reader, image *Image, opts Options) *Decoder {
 // PSB are lost. It returns the PSB's offset.
 func (d *Decoder) Sync() (uint64, error) {
 	d.synced, d.fresh, d.header, d.on, d.bound, d.wide, d.hasFUP = true, true, false, false, false, false, false
-	d.failed, d.task, d.nbits, d.cur, d.depth = nil, nothing, 0, nil, 0
+	d.failed, d.task, d.nbits, d.cur, d.depth, d.until = nil, nothing, 0, nil, 0, 0
 	d.packetAt = d.src.offset()
 	if !d.src.seekPSB() {
 		d.failed = d.fail(ErrUnsynchronized)
@@ -137,12 +143,13 @@ func (d *Decoder) Sync() (uint64, error) {
 		return 0, d.failed
 	}
 	d.time = newClock(d.opts.Timing)
+	d.counted = d.src.offset() == 0
 	return d.src.offset(), nil
 }
 
 // SetCount tells how many instructions the core had run before the place that
 // Sync has gone to, so that the image's changes come at the right time.
-func (d *Decoder) SetCount(n uint64) { d.count = n }
+func (d *Decoder) SetCount(n uint64) { d.count, d.counted = n, true }
 
 // Count is the number of instructions in all steps so far.
 func (d *Decoder) Count() uint64 { return d.count }
@@ -368,7 +375,7 @@ const maxIdle = 1 << 20
 // then does what the packet says.
 func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 	for n < len(steps) {
-		if d.task >= interrupt && d.cur == nil && d.ip == d.fup {
+		if d.task >= interrupt && d.cur == nil && d.ip == d.fup && d.count >= d.until {
 			return n, d.arrive(), nil
 		}
 		r, whole, err := d.run()
@@ -376,7 +383,8 @@ func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 			return n, Event{}, err
 		}
 		if d.task >= interrupt {
-			if k, ok := r.prefix(d.fup); ok && k <= whole && (k < r.Count || r.Kind == zydis.Straight) {
+			k, ok := r.prefix(d.fup)
+			if ok && k <= whole && (k < r.Count || r.Kind == zydis.Straight) && d.count+uint64(k) >= d.until {
 				if k > 0 {
 					steps[n] = d.part(r, k)
 					n++
@@ -391,7 +399,7 @@ func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 		}
 		done := d.task == leave && d.leaves(r) || d.task == branch && r.indirect()
 		d.idle++
-		if !done && (!r.direct() || d.idle > maxIdle) {
+		if !done && (!r.direct() || d.idle > maxIdle && d.count >= d.until) {
 			n, err := d.reject(steps, n, r)
 			return n, Event{}, err
 		}
@@ -438,7 +446,7 @@ func (d *Decoder) pass(r *Run, told bool) {
 // arrive ends the task at its place.
 func (d *Decoder) arrive() Event {
 	t := d.task
-	d.task = nothing
+	d.task, d.until = nothing, 0
 	switch t {
 	case leave:
 		d.on = false

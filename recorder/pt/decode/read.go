@@ -221,6 +221,9 @@ func (d *Decoder) flowPacket() error {
 	switch {
 	case p.Kind == pt.TIPPGD && d.hasFUP:
 		d.task = interrupt
+		if d.switches != nil && d.counted {
+			d.until = d.switches(d.packetAt + uint64(p.Size))
+		}
 	case p.Kind == pt.TIPPGD:
 		d.task, d.to, d.hasTo = leave, ip, ok
 	case !ok:

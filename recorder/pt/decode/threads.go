@@ -19,7 +19,24 @@ type Threads struct {
 // NewThreads makes a Threads of a decoder that has not begun, and the switches
 // of its core in their order.
 func NewThreads(d *Decoder, switches []event.Switch) *Threads {
-	return &Threads{d: d, switches: slices.Clone(switches), thread: event.NoThread}
+	t := &Threads{d: d, switches: slices.Clone(switches), thread: event.NoThread}
+	d.switches = t.countAt
+	return t
+}
+
+// countAt is how many instructions the core had run at the switch at an offset
+// of the stream, or 0 if there is none. Where a thread went in a circle without
+// branches that the stream tells of, nothing else says how often.
+func (t *Threads) countAt(offset uint64) uint64 {
+	for _, s := range t.switches {
+		if s.Offset >= offset {
+			if s.Offset == offset {
+				return s.CoreInstructions
+			}
+			break
+		}
+	}
+	return 0
 }
 
 // Next is the decoder's Next. Its steps are all of one thread, Thread.
