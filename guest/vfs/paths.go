@@ -13,10 +13,12 @@ var basePaths = []string{
 	"/usr/bin", "/usr/sbin", "/usr/games", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 	"/usr/libexec", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/include",
 
-	"/usr/share/awk", "/usr/share/bash-completion", "/usr/share/ca-certificates", "/usr/share/file",
-	"/usr/share/gcc", "/usr/share/gdb", "/usr/share/i18n", "/usr/share/locale", "/usr/share/locale-langpack",
-	"/usr/share/magic", "/usr/share/mime", "/usr/share/misc", "/usr/share/nano", "/usr/share/perl",
-	"/usr/share/perl5", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/tabset",
+	"/usr/share/aclocal", "/usr/share/autoconf", "/usr/share/awk", "/usr/share/bash-completion", "/usr/share/bison",
+	"/usr/share/ca-certificates", "/usr/share/file", "/usr/share/gcc", "/usr/share/gdb", "/usr/share/git-core",
+	"/usr/share/i18n", "/usr/share/locale", "/usr/share/locale-langpack",
+	"/usr/share/lua", "/usr/share/magic", "/usr/share/mime", "/usr/share/misc", "/usr/share/nano", "/usr/share/nodejs",
+	"/usr/share/perl",
+	"/usr/share/perl5", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/readline", "/usr/share/tabset", "/usr/share/tcltk",
 	"/usr/share/terminfo", "/usr/share/vim", "/usr/share/zoneinfo", "/usr/local/share/perl",
 
 	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/debian_version",
