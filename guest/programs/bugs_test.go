@@ -96,7 +96,6 @@ func TestMeasureBugs(t *testing.T) {
 	if !*update {
 		t.Skip("the sweep takes many minutes; -update carries it out")
 	}
-	save := updated(t)
 	eachBug(t, func(t *testing.T, p Program) {
 		if len(p.Outcomes) == 1 {
 			return
@@ -113,7 +112,7 @@ func TestMeasureBugs(t *testing.T) {
 			t.Error("the bug did not show")
 		}
 		rewriteSchedule(t, p, best.Schedule)
-		save(func(m *measured) { m.Bugs[p.Name] = all })
+		updated(t, func(m *measured) { m.Bugs[p.Name] = all })
 	})
 }
 

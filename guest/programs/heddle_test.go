@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -20,11 +21,13 @@ type machine struct {
 	cores int
 	seed  uint64
 	sched sched.Options
-	limit uint64 // instructions; 0 means instructionLimit
+	// memory is the memory model; the zero value is SC.
+	memory buffers.Options
+	limit  uint64 // instructions; 0 means instructionLimit
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("%d cores, seed %d, %+v", m.cores, m.seed, m.sched)
+	return fmt.Sprintf("%d cores, seed %d, %+v, %+v", m.cores, m.seed, m.sched, m.memory)
 }
 
 // emulate runs a command under heddle, in this process.
@@ -41,7 +44,7 @@ func emulateRecorded(t testing.TB, m machine, record *heddle.Record, command ...
 	var stdout, stderr bytes.Buffer
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
-	c.Cores, c.Seed, c.Sched = m.cores, m.seed, m.sched
+	c.Cores, c.Seed, c.Sched, c.Memory = m.cores, m.seed, m.sched, m.memory
 	c.Stdout, c.Stderr, c.Record = &stdout, &stderr, record
 	if c.MaxInstructions = m.limit; m.limit == 0 {
 		c.MaxInstructions = instructionLimit
@@ -89,22 +92,26 @@ func kernelMachines(threads int, short bool) []machine {
 }
 
 // TestThreadCountsUnderHeddle runs the fixed forms with 1 to 16 threads under
-// several policies and seeds. Each checks its own result, and those whose output
-// the number of threads or the interleaving does not change must print what they
-// print natively.
+// several policies and seeds, and with four threads in several variants. Each
+// checks its own result, and those whose output the interleaving does not change
+// must print what they print natively.
 func TestThreadCountsUnderHeddle(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
-		bin := build(t, p, Variant{Form: Fixed, Optimize: 2})
+		usual := Variant{Form: Fixed, Optimize: 2}
 		for _, threads := range threadCounts {
-			command := append([]string{bin}, p.CommandLine(p.Arguments.Test, threads)...)
-			want := run(t, timeLimit, nil, command...)
-			for _, m := range kernelMachines(threads, testing.Short()) {
-				r, h := emulate(t, m, command...)
+			words := p.CommandLine(p.Arguments.Test, threads)
+			want := run(t, timeLimit, nil, append([]string{build(t, p, usual)}, words...)...)
+			for i, m := range kernelMachines(threads, testing.Short()) {
+				v := usual
+				if threads == 4 {
+					v = Variants(Fixed)[i]
+				}
+				r, h := emulate(t, m, append([]string{build(t, p, v)}, words...)...)
 				if got := emulated(r, h, ""); got != Correct || r.stderr != "" {
-					t.Errorf("%d threads on %v: %s, %v", threads, m, got, r)
+					t.Errorf("%s with %d threads on %v: %s, %v", v.label(), threads, m, got, r)
 				}
 				if p.Output != Varies && r.stdout != want.stdout {
-					t.Errorf("%d threads on %v print %q, natively %q", threads, m, r.stdout, want.stdout)
+					t.Errorf("%s with %d threads on %v prints %q, natively %q", v.label(), threads, m, r.stdout, want.stdout)
 				}
 			}
 		}

@@ -64,28 +64,21 @@ func loadMeasured(t testing.TB) measured {
 	return m
 }
 
-// updated gives a test with parallel subtests the numbers to change. They are
-// written when all subtests have ended.
-func updated(t *testing.T) func(change func(m *measured)) {
+// changing is held while the file is changed.
+var changing sync.Mutex
+
+// updated changes the numbers in the file.
+func updated(t testing.TB, change func(m *measured)) {
 	t.Helper()
-	var mutex sync.Mutex
-	var changes []func(m *measured)
-	t.Cleanup(func() {
-		m := loadMeasured(t)
-		for _, change := range changes {
-			change(&m)
-		}
-		text, err := json.MarshalIndent(m, "", " ")
-		if err != nil {
-			t.Error(err)
-		}
-		if err := os.WriteFile(measuredFile, append(text, '\n'), 0o644); err != nil {
-			t.Error(err)
-		}
-	})
-	return func(change func(m *measured)) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		changes = append(changes, change)
+	changing.Lock()
+	defer changing.Unlock()
+	m := loadMeasured(t)
+	change(&m)
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(measuredFile, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

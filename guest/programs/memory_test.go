@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 	"github.com/heddle-dmt/heddle/sched"
@@ -57,6 +58,39 @@ func TestMemoryProgramsNatively(t *testing.T) {
 			got := r.outcome("")
 			if got != Correct && (!slices.Contains(p.Models, TSO) || !p.expects(got)) {
 				t.Errorf("%s, %v", got, r)
+			}
+		}
+	})
+}
+
+// TestMemoryProgramsUnderModels runs both forms on machines with store buffers:
+// the fixed form is right under every model, and the buggy form fails under those
+// that program.yaml names and under no other.
+func TestMemoryProgramsUnderModels(t *testing.T) {
+	const seeds = 30
+	eachMemory(t, func(t *testing.T, p Program) {
+		words := p.CommandLine(p.Trigger(), 2)
+		fixed := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2, Static: true})}, words...)
+		buggy := append([]string{build(t, p, Variant{Form: Buggy, Optimize: 2, Static: true})}, words...)
+		for _, model := range []Model{TSO, PSO} {
+			can, failed := slices.Contains(p.Models, model), false
+			for seed := uint64(1); seed <= 3 || can && !failed && seed <= seeds; seed++ {
+				m := machine{
+					cores: 4, seed: seed, sched: sched.Options{Policy: sched.Random, Quantum: 20},
+					memory: buffers.Options{Model: string(model)}, limit: 50_000_000,
+				}
+				if r, h := emulate(t, m, fixed...); emulated(r, h, "") != Correct {
+					t.Errorf("the fixed form on %v: %v", m, r)
+				}
+				r, h := emulate(t, m, buggy...)
+				got := emulated(r, h, "")
+				if got != Correct && (!can || !slices.Contains(p.Outcomes, got)) {
+					t.Errorf("the buggy form on %v: %s, %v", m, got, r)
+				}
+				failed = failed || got != Correct
+			}
+			if can && !failed {
+				t.Errorf("the buggy form does not fail in %d seeds under %s", seeds, model)
 			}
 		}
 	})

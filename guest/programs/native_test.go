@@ -205,7 +205,6 @@ func TestMeasureSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	save := updated(t)
 	for _, p := range all {
 		if p.Kind != Kernel && p.Kind != Tool && p.Kind != Stress {
 			continue
@@ -220,6 +219,6 @@ func TestMeasureSizes(t *testing.T) {
 		}
 		s := sizes{Test: least(p.Arguments.Test, 5), Small: least(p.Arguments.Small, 3)}
 		t.Logf("%s: %v", p.Name, s)
-		save(func(m *measured) { m.Sizes[p.Name] = s })
+		updated(t, func(m *measured) { m.Sizes[p.Name] = s })
 	}
 }

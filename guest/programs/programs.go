@@ -7,10 +7,12 @@
 // come to. A program with a bug has two forms of the same source: the fixed
 // one, and the buggy one, compiled with -DBUGGY. [Program.Build] compiles a
 // [Variant] or finds it in the user's cache; the command in the folder install
-// builds all of them. The folder common holds headers that programs share.
+// builds all of them. The folder common holds headers that programs share, the
+// folder memmodel programs that fail under weak memory models only.
 //
-// The package describes and builds programs; it runs none. docs/programs.md is
-// generated from it.
+// The package describes and builds programs; its tests run them natively, under
+// race detectors and under heddle. The tables of docs/programs.md are generated
+// from it and from measured.json, which `go test -run Measure -update` writes.
 package programs
 
 import (

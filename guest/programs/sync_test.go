@@ -62,10 +62,6 @@ func agrees(got, want, tolerance float64) bool {
 // the published structure of the original. How often a thread finds that it has
 // to wait depends on the schedule, so that formula is a bound.
 func TestSynchronizationCounts(t *testing.T) {
-	save := func(func(*measured)) {}
-	if *update {
-		save = updated(t)
-	}
 	each(t, Fixed, func(t *testing.T, p Program) {
 		s := p.Synchronization
 		if s == nil {
@@ -89,7 +85,9 @@ func TestSynchronizationCounts(t *testing.T) {
 				all = append(all, n)
 			}
 		}
-		save(func(m *measured) { m.Synchronization[p.Name] = all })
+		if *update {
+			updated(t, func(m *measured) { m.Synchronization[p.Name] = all })
+		}
 	})
 }
 
