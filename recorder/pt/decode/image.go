@@ -44,22 +44,17 @@ func NewImage() *Image {
 // in the order of at. Bytes where none were known are taken to have been there
 // always.
 func (m *Image) Add(space, at, addr uint64, code []byte) {
-	first, last := -1, -1
-	for i, b := range code {
-		a := addr + uint64(i)
-		k := pageKey{space, a / pageSize}
-		known := m.newest(k)
-		switch {
-		case known == nil || !known.has(a%pageSize):
-			m.fill(k, a%pageSize, b)
-		case known.bytes[a%pageSize] != b:
-			if first < 0 {
-				first = i
-			}
-			last = i
+	first, last := len(code), -1
+	for from := 0; from < len(code); {
+		place := (addr + uint64(from)) % pageSize
+		to := min(len(code), from+int(pageSize-place))
+		k := pageKey{space, (addr + uint64(from)) / pageSize}
+		for _, i := range m.merge(k, place, code[from:to]) {
+			first, last = min(first, from+i), max(last, from+i)
 		}
+		from = to
 	}
-	if first < 0 {
+	if last < 0 {
 		return
 	}
 	c := change{at: at, space: space, addr: addr + uint64(first), code: append([]byte(nil), code[first:last+1]...)}
@@ -68,6 +63,27 @@ func (m *Image) Add(space, at, addr uint64, code []byte) {
 		a := c.addr + uint64(i)
 		m.future(pageKey{space, a / pageSize}).set(a%pageSize, b)
 	}
+}
+
+// merge adds the bytes of a page that were not known, and returns the first and
+// the last that were others, if any.
+func (m *Image) merge(k pageKey, place uint64, code []byte) (other []int) {
+	known := m.newest(k)
+	if known == nil {
+		known = &page{}
+		m.now[k] = known
+	}
+	for i, b := range code {
+		switch a := place + uint64(i); {
+		case !known.has(a):
+			m.fill(k, a, b)
+		case known.bytes[a] != b && len(other) < 2:
+			other = append(other, i)
+		case known.bytes[a] != b:
+			other[1] = i
+		}
+	}
+	return other
 }
 
 func (m *Image) newest(k pageKey) *page {
