@@ -18,6 +18,7 @@ import (
 var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
 	branchDecoder, branchSize, branchEncoder,
+	memoryTrace, memoryTraceSize, memoryTraceLackey,
 }
 
 // timing is one run of a command.
