@@ -76,6 +76,8 @@ type debugger struct {
 	m   *Machine
 	pid int32 // of the process that is debugged
 
+	program string // that it runs
+
 	// The run is a coroutine that pauses where it is: in the middle of a slice.
 	resume func() (struct{}, bool)
 	unwind func()
@@ -105,6 +107,7 @@ type debugger struct {
 func newDebugger(m *Machine) *debugger {
 	first := m.state.kernel.Tasks()[0]
 	d := &debugger{m: m, pid: first.Process().PID(), last: first.ID(), spacing: markEvery}
+	d.program = first.Process().Executable()
 	d.current = gdbserver.Stop{Thread: int32(first.ID())}
 	m.debug = d
 	m.host.once = true
@@ -190,6 +193,7 @@ func (d *debugger) begin(t *kernel.Task) {
 	d.task, d.n, d.last = t, 0, t.ID()
 	d.mine = t.Process().PID() == d.pid
 	if d.mine {
+		d.executed(t.Process().Executable())
 		if d.watch.changed(d) {
 			d.report(found{d.here(), place{d.step, beforeSlice}, d.watch.stop(d)})
 		}
@@ -197,6 +201,17 @@ func (d *debugger) begin(t *kernel.Task) {
 	}
 	d.look()
 	d.arm()
+}
+
+// executed stops the run if the process has begun another program.
+func (d *debugger) executed(program string) {
+	if program == d.program {
+		return
+	}
+	d.program = program
+	if d.goal.points && !d.goal.note {
+		d.pause(d.stopAt(gdbserver.Executed, d.task.ID()))
+	}
 }
 
 // stopped is called when the engine has stopped without need.

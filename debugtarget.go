@@ -258,6 +258,7 @@ func (d *debugger) returnTo(i int) {
 	d.m.Restore(k.snapshot)
 	d.step, d.instructions, d.task = k.step, k.instructions, nil
 	d.watch.rights, d.watch.lifted = nil, false
+	d.program = d.Program()
 	d.watch.sample(d)
 	d.start()
 }

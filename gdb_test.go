@@ -260,6 +260,27 @@ func TestGDBWatchesToTheEnd(t *testing.T) {
 	s.end(t)
 }
 
+// A program that another takes the place of stops, with the new one's name.
+func TestGDBIsToldOfExec(t *testing.T) {
+	next := compile(t, `int main(void) { return 7; }`)
+	program := compile(t, `#include <unistd.h>
+		int main(int n, char **a) { execl(a[1], a[1], (char *)0); return 1; }`)
+	c, _ := config(t, program, next)
+	c.Mounts = append(c.Mounts, heddle.Mount{Host: filepath.Dir(next), Guest: filepath.Dir(next)})
+	s := serve(t, c)
+	g := connect(t, s.addr)
+	if got, want := g.ask("vCont;c"), fmt.Sprintf("exec:%x;", next); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, want := range []string{"replaylog:end", "W07"} {
+		if got := g.ask("vCont;c"); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	_ = g.conn.Close()
+	s.end(t)
+}
+
 // What arrives instead of the protocol harms nobody.
 func TestGDBServerSurvivesNonsense(t *testing.T) {
 	program := compile(t, `int main(void) { return 3; }`)

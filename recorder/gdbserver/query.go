@@ -13,7 +13,7 @@ func (s *Session) query(p string) string {
 	switch name {
 	case "qSupported":
 		return fmt.Sprintf("PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;qXfer:threads:read+;qXfer:auxv:read+;"+
-			"qXfer:exec-file:read+;swbreak+;hwbreak+;ReverseStep+;ReverseContinue+;vContSupported+", maxPacket)
+			"qXfer:exec-file:read+;swbreak+;hwbreak+;exec-events+;ReverseStep+;ReverseContinue+;vContSupported+", maxPacket)
 	case "QStartNoAckMode", "qSymbol":
 		return "OK"
 	case "qAttached":

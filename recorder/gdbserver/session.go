@@ -344,6 +344,8 @@ func (s *Session) show(stop Stop) string {
 	case AtWatch:
 		name := map[PointKind]string{WatchWrite: "watch", WatchRead: "rwatch", WatchAccess: "awatch"}[stop.Point.Kind]
 		return fmt.Sprintf("%s%s:%x;", text, name, uint64(stop.Point.Addr))
+	case Executed:
+		return fmt.Sprintf("%sexec:%x;", text, s.target.Program())
 	case AtBeginning:
 		return text + "replaylog:begin;"
 	case AtEnd:

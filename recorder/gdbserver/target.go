@@ -57,6 +57,7 @@ const (
 	AtBreak                   // before the instruction at a breakpoint
 	AtWatch                   // after an access, or before it when going back
 	Signalled                 // an instruction failed: Signal
+	Executed                  // the process has begun another program
 	AtBeginning               // the run cannot go back any further
 	AtEnd                     // the next step ends the program
 	Exited                    // Code is the exit status
