@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
@@ -397,5 +399,30 @@ func TestMemoryTraceUnderStoreBuffers(t *testing.T) {
 				replayMemory(t, path, memtrace.Select{})
 			})
 		}
+	}
+}
+
+// The blocks do not depend on how fast the encoder is.
+func TestMemoryTraceRepeats(t *testing.T) {
+	c, _ := config(t, compile(t, memoryUser))
+	blocks := func(processors int) (all [][]byte) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		_, path := recordMemory(t, c, nil)
+		r, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for record, err := range r.Records(memtrace.Key, trace.Where{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, bytes.Clone(record))
+		}
+		return all
+	}
+	one, four := blocks(1), blocks(4)
+	if len(one) == 0 || !slices.EqualFunc(one, four, bytes.Equal) {
+		t.Errorf("%d blocks with one processor differ from %d with four", len(one), len(four))
 	}
 }
