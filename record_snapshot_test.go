@@ -234,3 +234,51 @@ func TestDivergenceIsReported(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordingOfASecondEnding: a machine that has run to its end and returns to
+// a snapshot records its second way there.
+func TestRecordingOfASecondEnding(t *testing.T) {
+	c, _ := config(t, compile(t, racy))
+	plain, path := record(t, c)
+	want := streams(t, path)
+
+	path = filepath.Join(t.TempDir(), "trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c.Record = everything(f)
+	m, err := heddle.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for range 100 {
+		m.Step()
+	}
+	middle := m.Snapshot()
+	defer middle.Release()
+	for range 2 {
+		r, err := m.Run(context.Background())
+		if err != nil || r.Digest != plain.Digest {
+			t.Fatalf("digest %s, want %s: %v", r.Digest, plain.Digest, err)
+		}
+		m.Restore(middle)
+	}
+	if _, err := m.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CloseTrace(); err != nil {
+		t.Fatal(err)
+	}
+	got := streams(t, path)
+	for key, text := range want {
+		if got[key] != text {
+			t.Errorf("stream %s has %d bytes that differ from %d", key, len(got[key]), len(text))
+		}
+	}
+	if r, _ := replayed(t, path, nil); r.Digest != plain.Digest {
+		t.Errorf("replayed: %s: %s", r.Outcome, r.Message)
+	}
+}

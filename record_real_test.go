@@ -1,0 +1,91 @@
+package heddle_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+)
+
+// realPrograms are programs of Debian, as they come.
+func realPrograms(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	data := filepath.Join(dir, "data")
+	if err := os.WriteFile(data, []byte(strings.Repeat("some text that compresses, more or less; ", 3000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]string{
+		"pbzip2": {"pbzip2", "-c", "-k", "-b1", "-p4", data},
+		"sh":     {"sh", "-c", "sort " + data + " | uniq -c | tr a-z A-Z; ls / | wc -l; date +%s; kill -9 $$"},
+		"python3": {"python3", "-c", `
+import os, threading, time
+a, b = os.pipe()
+counts = []
+def work(n):
+    for i in range(50):
+        counts.append(n)
+        if i % 10 == 0: time.sleep(0.0001)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+os.write(b, b"through a pipe")
+print(counts, time.time(), os.urandom(4).hex(), os.read(a, 100), hash("x"))
+`},
+	}
+}
+
+// allButMemory asks for all recordings but the slow one, which has tests with
+// real programs of its own.
+func allButMemory(to *os.File) *heddle.Record {
+	r := everything(to)
+	r.Memory = nil
+	return r
+}
+
+// TestRealProgramsReplay: programs as they are installed give the same result
+// not recorded, recorded, and replayed with nothing and with much recorded.
+func TestRealProgramsReplay(t *testing.T) {
+	dir := t.TempDir()
+	for name, args := range realPrograms(t, dir) {
+		for _, cores := range []int{1, 4} {
+			if cores == 1 && (testing.Short() || name == "python3") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%d", name, cores), func(t *testing.T) {
+				c, out := config(t, args...)
+				c.Dir, c.Cores, c.Seed = dir, cores, uint64(cores*17)
+				plain := run(t, c)
+				want := out.String()
+				if plain.Outcome != "exit" && name != "sh" {
+					t.Fatalf("%s: %s", plain.Outcome, plain.Message)
+				}
+				path := filepath.Join(t.TempDir(), "trace")
+				to, err := os.Create(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer to.Close()
+				c.Record = allButMemory(to)
+				recorded := run(t, c)
+				if recorded.Digest != plain.Digest {
+					t.Errorf("recorded: %s, not recorded: %s", recorded.Digest, plain.Digest)
+				}
+				file, err := os.Create(filepath.Join(t.TempDir(), "again"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer file.Close()
+				for _, again := range []*heddle.Record{nil, allButMemory(file)} {
+					r, text := replayed(t, path, func(c *heddle.Config) { c.Record = again })
+					compare(t, r, plain)
+					if text != want {
+						t.Errorf("the replay printed %d bytes that differ from %d", len(text), len(want))
+					}
+				}
+			})
+		}
+	}
+}
