@@ -342,3 +342,44 @@ func TestKilledRecorder(t *testing.T) {
 		t.Errorf("%d records, want 40", n)
 	}
 }
+
+// TestOpenChunksAreBounded is invariant 3 for a writer with many streams.
+func TestOpenChunksAreBounded(t *testing.T) {
+	w := NewWriter(io.Discard)
+	piece := make([]byte, 10_000)
+	for n := range 20_000 {
+		w.ByteStream(PT, uint32(n%2000)).Append(piece, stampAt(n))
+		if w.held > budget {
+			t.Fatalf("%d bytes are held after %d pieces", w.held, n)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzReader: no file makes a reader fail otherwise than with an error.
+func FuzzReader(f *testing.F) {
+	var whole bytes.Buffer
+	w := NewWriter(&whole)
+	fill(w)
+	m := w.Mark()
+	w.Stream(Sync, 0).Append([]byte("left behind"), stampAt(50))
+	w.Return(m)
+	if err := w.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole.Bytes())
+	f.Add(whole.Bytes()[:whole.Len()-5])
+	f.Add(fileHeader())
+	f.Fuzz(func(t *testing.T, file []byte) {
+		r, err := NewReader("F", bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		r.Check()
+		Dump(io.Discard, r, DumpOptions{})
+		Dump(io.Discard, r, DumpOptions{Events: true, Where: Where{FromSeq: 3, Thread: 1001}})
+	})
+}
