@@ -26,7 +26,7 @@ func (m *Machine) bufferStores() (err error) {
 		return nil
 	}
 	m.state.buffers = buffers.New(c.Cores, c.Seed, c.Memory)
-	if m.buffers, err = m.cpu.BufferStores(c.Memory.WithDefaults().Capacity, model == memmodel.PSO); err != nil {
+	if m.buffers, err = m.cpu.BufferStores(c.Memory.WithDefaults().Capacity); err != nil {
 		return errBuffers.Wrap(err)
 	}
 	return nil

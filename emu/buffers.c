@@ -14,58 +14,70 @@ static struct heddle_pending *at(struct heddle_buffers *b, uint64_t i) { return 
 static __attribute__((noinline)) void grow(struct heddle_buffers *b) {
   struct heddle_pending *ring = malloc(2 * b->room * sizeof *ring);
   struct heddle_store *out = realloc(b->out, 2 * b->room * sizeof *out);
-  if (!ring || !out) abort();
+  struct heddle_store *given = realloc(b->given, 2 * b->room * sizeof *given);
+  if (!ring || !out || !given) abort();
   for (uint64_t i = b->head; i < b->tail; i++) ring[i & (2 * b->room - 1)] = *at(b, i);
   free(b->ring);
   b->ring = ring;
   b->out = out;
+  b->given = given;
   b->room *= 2;
+  if (!b->bounded) b->limit = b->room;
 }
 
 // A place for one more store. When the buffer is full the oldest one is
 // committed, which is to forget what it hides.
-static struct heddle_pending *push(struct heddle_buffers *b) {
-  if (b->capacity && b->tail - b->head >= b->capacity) {
-    b->head++;
-    b->overflowed++;
+static inline struct heddle_pending *push(struct heddle_buffers *b) {
+  if (b->tail - b->head >= b->limit) {
+    if (b->bounded) b->head++;
+    else grow(b);
   }
-  if (b->tail - b->head == b->room) grow(b);
   return at(b, b->tail++);
 }
 
 // ---- memory under a store ---------------------------------------------------
 
-static void swap_part(struct heddle_buffers *b, uint64_t physical, uint64_t addr, uint8_t *hidden, const uint8_t *shown,
+// How many of the bytes are on the first page.
+static inline uint32_t first_part(uint64_t address, uint32_t size) {
+  uint64_t room = HEDDLE_PAGE_SIZE - OFFSET(address);
+  return room < size ? (uint32_t)room : size;
+}
+
+static void swap_part(struct heddle_buffers *b, uint64_t physical, uint64_t address, uint8_t *hidden, const uint8_t *shown,
                       uint32_t n) {
   uint8_t *memory = b->cpu->ram->base + physical;
   memcpy(hidden, memory, n);
   memcpy(memory, shown, n);
   heddle_ram_written(b->cpu->ram, physical >> HEDDLE_PAGE_SHIFT);
-  heddle_mem_view(b->cpu->ram, physical, addr, shown, n);
+  heddle_mem_view(b->cpu->ram, physical, address, shown, n);
 }
 
 // Keeps what is in memory at the store's place and puts other bytes there.
-static void swap_in(struct heddle_buffers *b, struct heddle_pending *p, uint8_t *hidden, const uint8_t *shown) {
-  uint32_t first = p->first;
-  swap_part(b, p->physical[0], p->store.addr, hidden, shown, first);
-  if (first < p->store.size)
-    swap_part(b, p->physical[1], p->store.addr + first, hidden + first, shown + first, p->store.size - first);
-}
-
-// Where the second page's part of a store is.
-static bool find_second(struct heddle_buffers *b, struct heddle_pending *p) {
-  uint64_t pte;
-  if (heddle_space_walk(b->cpu->space, p->store.addr + p->first, HEDDLE_WRITE, true, &pte)) return false;
-  p->physical[1] = pte & ~(HEDDLE_PAGE_SIZE - 1);
-  return true;
-}
-
-static uint32_t on_first_page(uint64_t addr, uint32_t size) {
-  uint64_t room = HEDDLE_PAGE_SIZE - OFFSET(addr);
-  return room < size ? (uint32_t)room : size;
+static void swap_in(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address, uint8_t *hidden,
+                    const uint8_t *shown) {
+  uint32_t first = first_part(p->physical, p->size);
+  swap_part(b, p->physical, address, hidden, shown, first);
+  if (first < p->size) swap_part(b, p->second, address + first, hidden + first, shown + first, p->size - first);
 }
 
 // ---- the hook ---------------------------------------------------------------
+
+static uint64_t address_of(const struct heddle_buffers *b, const struct heddle_pending *p) {
+  return b->va[p->physical >> HEDDLE_PAGE_SHIFT] | OFFSET(p->physical);
+}
+
+// The store crosses into another page. If that is not there the instruction is
+// about to fault.
+static __attribute__((noinline)) void save_parts(struct heddle_buffers *b, struct heddle_pending *p) {
+  uint32_t first = first_part(p->physical, p->size);
+  const uint8_t *base = b->cpu->ram->base;
+  memcpy(p->saved, base + p->physical, first);
+  if (first == p->size) return;
+  uint64_t pte;
+  if (heddle_space_walk(b->cpu->space, address_of(b, p) + first, HEDDLE_READ, false, &pte)) pte = 0;
+  p->second = pte & ~(HEDDLE_PAGE_SIZE - 1);
+  memcpy(p->saved + first, base + p->second, p->size - first);
+}
 
 static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int size, int64_t value, void *user) {
   (void)uc;
@@ -74,27 +86,11 @@ static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int siz
   struct heddle_buffers *b = user;
   if (!b->running) return;
   struct heddle_pending *p = push(b);
-  uint64_t offset = OFFSET(physical);
-  const uint8_t *memory = b->cpu->ram->base + physical;
-  b->stores++;
-  p->store.addr = b->va[physical >> HEDDLE_PAGE_SHIFT] | offset;
-  p->store.cycles = b->cpu->clock;
-  p->store.size = (uint32_t)size;
-  p->store.weak = b->weak;
-  p->physical[0] = physical;
-  p->first = (uint32_t)size;
-  if (__builtin_expect(offset <= HEDDLE_PAGE_SIZE - 8, 1)) {
-    memcpy(p->saved, memory, 8);
-    return;
-  }
-  p->first = on_first_page(physical, (uint32_t)size);
-  memcpy(p->saved, memory, p->first);
-  if (p->first == (uint32_t)size) return;
-  // If the second page is not there the instruction is about to fault.
-  uint64_t pte;
-  if (heddle_space_walk(b->cpu->space, p->store.addr + p->first, HEDDLE_READ, false, &pte)) pte = 0;
-  p->physical[1] = pte & ~(HEDDLE_PAGE_SIZE - 1);
-  memcpy(p->saved + p->first, b->cpu->ram->base + p->physical[1], (size_t)size - p->first);
+  p->physical = physical;
+  p->size = (uint32_t)size;
+  p->weak = b->weak;
+  if (__builtin_expect(OFFSET(physical) <= HEDDLE_PAGE_SIZE - 8, 1)) memcpy(p->saved, b->cpu->ram->base + physical, 8);
+  else save_parts(b, p);
 }
 
 // ---- what instructions do to the buffer -------------------------------------
@@ -102,7 +98,7 @@ static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int siz
 static void drain(struct heddle_buffers *b) { b->head = b->tail; }
 
 static void fence(struct heddle_buffers *b) {
-  if (!b->fences || b->head == b->tail || !at(b, b->tail - 1)->store.size) return;
+  if (b->head == b->tail || !at(b, b->tail - 1)->size) return;
   struct heddle_pending *p = push(b);
   memset(p, 0, sizeof *p);
 }
@@ -113,7 +109,6 @@ void heddle_buffers_before(struct heddle_buffers *b, uint32_t order) {
   if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) drain(b);
   if (order & HEDDLE_ORDER_STORES) fence(b);
   b->weak = order & HEDDLE_ORDER_WEAK;
-  b->fences |= b->weak;
 }
 
 void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
@@ -127,8 +122,9 @@ void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
 void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page) {
   if (!b->running || b->head == b->tail) return;
   struct heddle_pending *p = at(b, b->tail - 1);
-  if (p->first < p->store.size && ((p->store.addr ^ page) < HEDDLE_PAGE_SIZE || ((p->store.addr + p->first) ^ page) < HEDDLE_PAGE_SIZE))
-    b->tail--;
+  uint32_t first = first_part(p->physical, p->size);
+  uint64_t address = address_of(b, p);
+  if (first < p->size && ((address ^ page) < HEDDLE_PAGE_SIZE || ((address + first) ^ page) < HEDDLE_PAGE_SIZE)) b->tail--;
 }
 
 // ---- addresses --------------------------------------------------------------
@@ -156,6 +152,18 @@ void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page,
 
 // ---- switching cores --------------------------------------------------------
 
+// Finds the memory at a store's address, for writing.
+static bool place(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address) {
+  uint64_t pte;
+  if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, true, &pte)) return false;
+  p->physical = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + OFFSET(address);
+  uint32_t first = first_part(address, p->size);
+  if (first == p->size) return true;
+  if (heddle_space_walk(b->cpu->space, address + first, HEDDLE_WRITE, true, &pte)) return false;
+  p->second = pte & ~(HEDDLE_PAGE_SIZE - 1);
+  return true;
+}
+
 // Lays the stores of a core, oldest first, over memory, which is what all cores
 // see, and begins to buffer. A store whose page is not there any more is left out,
 // which the result tells.
@@ -164,20 +172,24 @@ bool heddle_buffers_lay(struct heddle_cpu *cpu, const struct heddle_store *store
   b->head = b->tail = 0;
   while (b->room < n) grow(b);
   for (size_t i = 0; i < n; i++) {
+    const struct heddle_store *s = &stores[i];
     struct heddle_pending *p = at(b, b->tail);
-    uint64_t pte;
-    p->store = stores[i];
-    if (p->store.size) {
-      p->first = on_first_page(p->store.addr, p->store.size);
-      if (heddle_space_walk(cpu->space, p->store.addr, HEDDLE_WRITE, true, &pte)) continue;
-      p->physical[0] = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + OFFSET(p->store.addr);
-      if (p->first < p->store.size && !find_second(b, p)) continue;
-      swap_in(b, p, p->saved, p->store.data);
-    }
-    b->tail++;
+    *p = (struct heddle_pending){.size = s->size, .weak = s->weak};
+    if (s->size && !place(b, p, s->addr)) continue;
+    if (s->size) swap_in(b, p, s->addr, p->saved, s->data);
+    b->given[b->tail++] = *s;
   }
+  b->laid = b->tail;
   b->running = true;
   return b->tail == n;
+}
+
+// What a store is when its core does not run. Its bytes come later.
+static struct heddle_store describe(struct heddle_buffers *b, uint64_t i) {
+  const struct heddle_pending *p = at(b, i);
+  if (i < b->laid) return b->given[i];
+  return (struct heddle_store){
+      .addr = p->size ? address_of(b, p) : 0, .cycles = b->cpu->clock, .size = p->size, .weak = p->weak};
 }
 
 // Stops buffering, takes the core's stores off memory, newest first, and leaves
@@ -188,10 +200,10 @@ size_t heddle_buffers_park(struct heddle_cpu *cpu) {
   b->running = b->weak = false;
   for (size_t i = n; i-- > 0;) {
     struct heddle_pending *p = at(b, b->head + i);
-    if (p->store.size) swap_in(b, p, p->store.data, p->saved);
-    b->out[i] = p->store;
+    b->out[i] = describe(b, b->head + i);
+    if (p->size) swap_in(b, p, b->out[i].addr, b->out[i].data, p->saved);
   }
-  b->head = b->tail = 0;
+  b->head = b->tail = b->laid = 0;
   return n;
 }
 
@@ -204,21 +216,23 @@ static uint64_t *reserve(uint64_t n) {
 
 // Begins to watch stores. Nothing may have run yet: what is translated has the
 // hook in it.
-int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity, bool fences) {
+int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
   if (cpu->ran || cpu->buffers) return UC_ERR_ARG;
   struct heddle_buffers *b = calloc(1, sizeof *b);
   if (!b) return UC_ERR_NOMEM;
   cpu->buffers = b;
   b->cpu = cpu;
-  b->capacity = capacity;
-  b->fences = fences;
+  b->bounded = capacity;
   b->room = 128;
+  while (b->room < capacity) b->room *= 2;
+  b->limit = capacity ? capacity : b->room;
   b->epoch = 1;
   b->ring = malloc(b->room * sizeof *b->ring);
   b->out = malloc(b->room * sizeof *b->out);
+  b->given = malloc(b->room * sizeof *b->given);
   b->va = reserve(cpu->ram->limit);
   b->filled = reserve(cpu->ram->limit);
-  if (!b->ring || !b->out || !b->va || !b->filled) return UC_ERR_NOMEM;
+  if (!b->ring || !b->out || !b->given || !b->va || !b->filled) return UC_ERR_NOMEM;
   return uc_hook_add(cpu->uc, &b->hook, UC_HOOK_MEM_WRITE, (void *)on_store, b, (uint64_t)1, (uint64_t)0);
 }
 
@@ -230,6 +244,7 @@ void heddle_buffers_close(struct heddle_cpu *cpu) {
   if (b->filled) munmap(b->filled, cpu->ram->limit * sizeof(uint64_t));
   free(b->ring);
   free(b->out);
+  free(b->given);
   free(b);
   cpu->buffers = NULL;
 }

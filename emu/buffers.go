@@ -48,10 +48,9 @@ func (b *Buffers) SharedInSnapshot() {}
 
 // BufferStores begins to buffer stores, which nothing that runs later gets
 // around; nothing may have run before. A buffer that is full commits its oldest
-// store for each new one; capacity 0 means that none is ever full. Fences tells
-// that SFENCE matters to the memory model.
-func (c *CPU) BufferStores(capacity int, fences bool) (*Buffers, error) {
-	if code := C.heddle_buffers_open(c.c, C.uint32_t(capacity), C.bool(fences)); code != 0 {
+// store for each new one; capacity 0 means that none is ever full.
+func (c *CPU) BufferStores(capacity int) (*Buffers, error) {
+	if code := C.heddle_buffers_open(c.c, C.uint32_t(capacity)); code != 0 {
 		return nil, fmt.Errorf("watch the guest's stores: %w", uc.UcError(code))
 	}
 	return &Buffers{c}, nil
@@ -74,9 +73,3 @@ func (b *Buffers) Park(to []Store) []Store {
 	n := int(C.heddle_buffers_park(b.cpu.c))
 	return append(to, unsafe.Slice((*Store)(unsafe.Pointer(b.cpu.c.buffers.out)), n)...)
 }
-
-// Overflowed counts the stores that were committed because a buffer was full.
-func (b *Buffers) Overflowed() uint64 { return uint64(b.cpu.c.buffers.overflowed) }
-
-// Stores counts the stores that went into buffers.
-func (b *Buffers) Stores() uint64 { return uint64(b.cpu.c.buffers.stores) }

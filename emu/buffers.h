@@ -13,34 +13,34 @@ struct heddle_store {
   uint32_t weak;    // non-temporal
 };
 
-// The same while its core runs.
+// The same while its core runs: half a cache line.
 struct heddle_pending {
-  struct heddle_store store;
-  uint8_t saved[8];     // what other cores see in its place
-  uint64_t physical[2];  // of the first byte; of the first byte on a second page, if there is one
-  uint32_t first;       // bytes on the first page
-  uint32_t unused;
+  uint64_t physical;
+  uint64_t second;   // of the bytes on a second page, if there is one
+  uint8_t saved[8];  // what other cores see in its place
+  uint32_t size, weak;
 };
 
 struct heddle_buffers {
-  struct heddle_cpu *cpu;
-  bool running;       // a core's buffer is laid over memory
-  bool fences;        // SFENCE matters
-  bool weak;          // a non-temporal store is being executed
-  uint32_t capacity;  // 0: unbounded
-  // A ring of the stores from head up to tail; room is a power of two.
+  // What the hook touches. The stores are ring[head] up to ring[tail], room is a
+  // power of two; the first laid of all that ever were in it since the core was
+  // put on are as in given.
+  bool running;  // a core's buffer is laid over memory
+  bool weak;     // a non-temporal store is being executed
+  bool bounded;
+  uint64_t head, tail, limit, room;
   struct heddle_pending *ring;
-  uint64_t head, tail, room;
-  uint64_t overflowed;  // stores that were committed since there was no room
-  uint64_t stores;      // made in all
-  struct heddle_store *out;
+
+  struct heddle_cpu *cpu;
+  uint64_t laid;
+  struct heddle_store *given, *out;
   uint64_t *va;      // of each page: the address at which the engine may write it
   uint64_t *filled;  // ... and the epoch in which that was so
   uint64_t epoch;
   uc_hook hook;
 };
 
-int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity, bool fences);
+int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity);
 void heddle_buffers_close(struct heddle_cpu *cpu);
 bool heddle_buffers_lay(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n);
 size_t heddle_buffers_park(struct heddle_cpu *cpu);
