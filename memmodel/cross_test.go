@@ -121,3 +121,23 @@ func TestMachineAgreesWithAxioms(t *testing.T) {
 	}
 	t.Logf("%d tests", len(tests))
 }
+
+// BenchmarkGenerated explores and checks all generated tests under all models.
+func BenchmarkGenerated(b *testing.B) {
+	texts := generated()
+	m := newMachine(b)
+	for b.Loop() {
+		tests, codes := parseAll(b, texts)
+		for i, test := range tests {
+			for _, model := range memmodel.Models() {
+				if _, err := m.Explore(test, codes[i], explore.Options{Model: model}); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := axiomatic.Check(test, model); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	b.ReportMetric(float64(len(texts)), "tests")
+}

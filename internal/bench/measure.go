@@ -19,6 +19,7 @@ var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
 	branchDecoder, branchSize, branchEncoder,
 	memoryTrace, memoryTraceSize, memoryTraceLackey,
+	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite, exactTSOLoop, exactTSOPbzip2,
 }
 
 // timing is one run of a command.
