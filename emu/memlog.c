@@ -95,6 +95,14 @@ static inline uint64_t what_runs(struct heddle_mem_log *log) {
   return find_site(log, site, number);
 }
 
+// The code there may be other code than before.
+void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size) {
+  for (uint64_t at = pc; at < pc + size; at++) {
+    struct heddle_mem_site *site = &log->sites[at & (HEDDLE_MEM_SITES - 1)];
+    if (site->pc == at) site->pc = 0;
+  }
+}
+
 static bool within(const struct heddle_mem_range *ranges, size_t n, uint64_t from, uint64_t to) {
   for (size_t i = 0; i < n; i++)
     if (from < ranges[i].end && to > ranges[i].start) return true;

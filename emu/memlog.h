@@ -92,6 +92,7 @@ void heddle_mem_free_buffer(struct heddle_mem_buffer *b);
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b);
 void heddle_mem_restored(struct heddle_cpu *cpu);
 void heddle_mem_undo(struct heddle_mem_log *log);
+void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size);
 void heddle_mem_again(struct heddle_mem_log *log);
 void heddle_mem_heard(struct heddle_mem_log *log);
 void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms);

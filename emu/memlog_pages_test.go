@@ -296,3 +296,33 @@ func TestMemoryLogCountsBranches(t *testing.T) {
 		t.Errorf("%d branches and %d repetitions, want 4 and 3", n, s.Repeated)
 	}
 }
+
+// What is known of an instruction goes when another comes to its place.
+func TestMemoryLogOfRewrittenCode(t *testing.T) {
+	b := newBench(t, `lea rsi, [rip+f]
+		mov rbx, 0x600000
+		mov ecx, 6
+	again:
+		call f
+		xor byte ptr [rsi+1], 0x0c
+		loop again
+		syscall
+		.balign 64
+	f:	mov rax, [rbx]
+		ret`)
+	b.space.Protect(codeBase, codeBase+PageSize, Read|Write|Exec)
+	m := b.logMemory(MemoryFilter{})
+	if s := m.run(Limit{}); s.Reason != StopSyscall {
+		t.Fatalf("%+v", s)
+	}
+	var kinds []string
+	for _, line := range m.lines {
+		if f := strings.Fields(line); f[2] == "600000" {
+			kinds = append(kinds, f[1])
+		}
+	}
+	// MOV and XCHG in turns.
+	if want := []string{"L", "La", "Sa", "L", "La", "Sa", "L", "La", "Sa"}; !slices.Equal(kinds, want) {
+		t.Errorf("accesses %v, want %v", kinds, want)
+	}
+}
