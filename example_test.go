@@ -72,3 +72,38 @@ func ExampleConfig_seed() {
 	fmt.Println(len(schedules))
 	// Output: 3
 }
+
+// A run is recorded, and repeated from the trace.
+func ExampleOpenReplay() {
+	file, err := os.CreateTemp("", "trace")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	c := heddle.DefaultConfig()
+	c.Args = []string{"echo", "once"}
+	c.Record = &heddle.Record{To: file, Inputs: true}
+	recorded, err := heddle.Run(context.Background(), c)
+	if err != nil {
+		log.Fatal(err)
+	}
+	replay, err := heddle.OpenReplay(file.Name())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer replay.Close()
+	again, err := replay.Config()
+	if err != nil {
+		log.Fatal(err)
+	}
+	again.Stdout = os.Stdout
+	repeated, err := heddle.Run(context.Background(), again)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(repeated.Digest == recorded.Digest)
+	// Output:
+	// once
+	// true
+}

@@ -317,8 +317,10 @@ func effects(e *event.Sync, acquire, release event.Effects, f func(event.ObjectI
 		object event.ObjectID
 		second bool
 	}{
-		{acquire & event.Acquire, e.Object, false}, {acquire & event.AcquireSecond, e.Second, false},
-		{release & event.Release, e.Object, true}, {release & event.ReleaseSecond, e.Second, true},
+		{acquire & event.Acquire, e.Object, false},
+		{acquire & event.AcquireSecond, e.Second, false},
+		{release & event.Release, e.Object, true},
+		{release & event.ReleaseSecond, e.Second, true},
 	} {
 		if x.effect != 0 && x.object != 0 {
 			f(x.object, x.second)

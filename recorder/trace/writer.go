@@ -36,7 +36,6 @@ type Writer struct {
 	held     int       // bytes in open chunks
 	timeline uint32
 	last     uint32 // the greatest timeline so far
-	manifest bool
 	closed   bool
 
 	queue chan *open
