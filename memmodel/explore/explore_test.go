@@ -203,3 +203,16 @@ func BenchmarkSB(b *testing.B) { benchmark(b, sb, memmodel.TSO) }
 func BenchmarkMP(b *testing.B) { benchmark(b, mp, memmodel.TSO) }
 
 func BenchmarkIRIW(b *testing.B) { benchmark(b, iriw, memmodel.TSO) }
+
+// TestLongBuffers: more stores wait than a byte can count.
+func TestLongBuffers(t *testing.T) {
+	m := newMachine(t)
+	test, code := load(t, "X86_64 T\n{ x=0; y=0; }\nP0|P1;\n"+strings.Repeat("movl $1,(x)|;\n", 300)+"movl $2,(x)|movl (x),%eax;\nforall ([x]=2)")
+	r, err := m.Explore(test, code, Options{Model: memmodel.TSO})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Outcomes.Verdict(); !v.OK || r.Outcomes.Len() != 1 {
+		t.Errorf("%d outcomes, OK %v", r.Outcomes.Len(), v.OK)
+	}
+}

@@ -18,7 +18,7 @@ type state struct {
 // commit of an entry of its buffer.
 type step struct {
 	thread int8
-	entry  int8 // -1: the instruction
+	entry  int16 // -1: the instruction
 }
 
 const instruction = -1
@@ -112,7 +112,7 @@ func (s *system) enabled(st *state, to []step) []step {
 		}
 		for k := range buffer {
 			if s.model.MayCommit(buffer, k) {
-				to = append(to, step{int8(i), int8(k)})
+				to = append(to, step{int8(i), int16(k)})
 			}
 		}
 	}
