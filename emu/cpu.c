@@ -166,30 +166,61 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   pass_block(user, pc, size);
 }
 
+static inline void pass_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
+  if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
+  if (stop) on_block_slow(cpu, pc, size);
+  else pass_block(cpu, pc, size);
+}
+
+// An instruction of the block before is tried again alone: the block came to no
+// end, and the instruction is counted as whatever began there.
+static __attribute__((noinline)) void on_block_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  cpu->log.broken = true;
+  cpu->log.at = pc;
+  uint64_t before = heddle_cpu_instructions_now(cpu);
+  pass_logged(cpu, pc, size);
+  uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
+  if (counted) cpu->log.repeated += counted - 1;
+}
+
+// heddle_log_branch for the block before, with what is frequent done here.
+static inline void end_block(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc) {
+  struct heddle_log *log = &cpu->log;
+  enum heddle_kind kind = heddle_block_kind(last);
+  uint64_t end = heddle_block_end(last);
+  if (kind == HEDDLE_KIND_NONE) return;
+  if (kind == HEDDLE_KIND_COND && log->on && log->noutcomes + 1 < log->most) {
+    log->branches++;
+    log->outcomes = log->outcomes << 1 | (pc != end);
+    log->noutcomes++;
+    return;
+  }
+  heddle_log_branch(cpu, kind, end, pc);
+}
+
 // The same with a branch log: where the block before went is known now.
 static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
   struct heddle_cpu *cpu = user;
   const struct heddle_block *last = cpu->last;
-  bool again = last && heddle_log_again(cpu, last, pc, size);
-  if (last && !again && !cpu->log.broken) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
-  cpu->log.broken = again;
+  if (last && !cpu->log.broken) {
+    bool within = pc >= cpu->log.at && pc + size < heddle_block_end(last);
+    if (__builtin_expect(within, 0) && heddle_log_again(cpu, last, pc, size)) {
+      on_block_again(cpu, pc, size);
+      return;
+    }
+    end_block(cpu, last, pc);
+  }
+  cpu->log.broken = false;
   cpu->log.at = pc;
-  uint64_t before = heddle_cpu_instructions_now(cpu);
-  bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
-  if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
-  if (stop) on_block_slow(cpu, pc, size);
-  else pass_block(cpu, pc, size);
-  uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
-  if (again && counted) cpu->log.repeated += counted - 1;
+  pass_logged(cpu, pc, size);
 }
 
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
-  struct heddle_cpu *cpu = user;
-  heddle_block_translated(cpu, cur->pc, cur->size);
-  if (cpu->memory.on) heddle_mem_translated(&cpu->memory, cur->pc, cur->size);
+  heddle_block_translated(user, cur->pc, cur->size);
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {

@@ -85,11 +85,11 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
 // alone: the engine breaks off a block that an instruction in it changes, before
 // that instruction, and goes on so. The block before was counted as a whole, and
 // has not come to its end. No other block is one instruction that does not end
-// the block before, which went on behind it.
+// the block before, which went on behind it. The caller has seen to it that the
+// block is within the block before and does not end it.
 bool heddle_log_again(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc, uint32_t size) {
   uint64_t start = cpu->log.at;
   ZydisDecodedInstruction in;
-  if (pc < start || pc + size >= heddle_block_end(last) || cpu->log.broken) return false;
   if (!heddle_decode(cpu, pc, &in) || in.length != size) return false;
   cpu->log.repeated += heddle_block_count(last) - heddle_measure(cpu, start, pc).count;
   heddle_insns_again(cpu, pc);
