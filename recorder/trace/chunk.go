@@ -89,8 +89,8 @@ type Range struct {
 	Time      event.Cycles
 }
 
-// size is what the chunk takes in the file.
-func (c *Chunk) size() int64 { return int64(chunkPrefix + len(c.head) + 8 + c.Stored + 8) }
+// Size is what the chunk takes in the file.
+func (c *Chunk) Size() int64 { return int64(chunkPrefix + len(c.head) + 8 + c.Stored + 8) }
 
 // payloadAt is where its payload begins.
 func (c *Chunk) payloadAt() int64 { return c.Offset + int64(chunkPrefix+len(c.head)+8) }

@@ -240,7 +240,7 @@ func (r *Reader) Timelines() int { return int(r.timeline) + 1 }
 // payload reads what a part has. Damage is reported.
 func (r *Reader) payload(p part) ([]byte, error) {
 	c := &r.chunks[p.chunk]
-	all, err := r.at(c.Offset, int(c.size()))
+	all, err := r.at(c.Offset, int(c.Size()))
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (r *Reader) payload(p part) ([]byte, error) {
 	if !bytes.HasPrefix(all, frame) {
 		return nil, errDamage.New(r.name, c.Offset, "the head of "+c.name()+" is not what the index says")
 	}
-	if int64(len(all)) != c.size() {
+	if int64(len(all)) != c.Size() {
 		return nil, errCut.New(r.name, r.size, "within "+c.name())
 	}
 	end := len(all) - 8

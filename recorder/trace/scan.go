@@ -56,7 +56,7 @@ func (r *Reader) readIndex() bool {
 		return false
 	}
 	own, ok := r.head(at)
-	if !ok || own.Kind != index || at+own.size()+int64(trailerSize) != r.size {
+	if !ok || own.Kind != index || at+own.Size()+int64(trailerSize) != r.size {
 		return false
 	}
 	r.chunks = []Chunk{own}
@@ -72,7 +72,7 @@ func (r *Reader) readIndex() bool {
 		if !ok || c.Offset != next {
 			return false
 		}
-		chunks, list, next = append(chunks, c), rest, next+c.size()
+		chunks, list, next = append(chunks, c), rest, next+c.Size()
 	}
 	if next != at {
 		return false
@@ -87,7 +87,7 @@ func (r *Reader) scan() {
 	for at < r.size {
 		c, ok := r.head(at)
 		switch {
-		case ok && at+c.size() > r.size:
+		case ok && at+c.Size() > r.size:
 			r.damage = append(r.damage, errCut.New(r.name, r.size, "within "+c.name()))
 			return
 		case ok && c.Kind == index:
@@ -95,7 +95,7 @@ func (r *Reader) scan() {
 			return
 		case ok:
 			r.chunks = append(r.chunks, c)
-			at += c.size()
+			at += c.Size()
 		default:
 			next, found := r.nextChunk(at + 1)
 			if !found {
@@ -113,13 +113,13 @@ func (r *Reader) scan() {
 // be.
 func (r *Reader) scanEnd(at int64, c Chunk) {
 	trailer, end := r.trailer()
-	switch rest := r.size - at - c.size(); {
+	switch rest := r.size - at - c.Size(); {
 	case rest < int64(trailerSize):
 		r.damage = append(r.damage, errCut.New(r.name, r.size, "the trailer is missing"))
 	case end && trailer == at && rest == int64(trailerSize):
 		r.damaged(at, "the index is not that of the chunks")
 	default:
-		r.damaged(at+c.size(), "the trailer is not one")
+		r.damaged(at+c.Size(), "the trailer is not one")
 	}
 }
 

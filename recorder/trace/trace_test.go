@@ -163,8 +163,8 @@ func TestCutAnywhere(t *testing.T) {
 		}
 		for _, c := range ends {
 			text, ok := got[c.Offset]
-			if fits := c.Offset+c.size() <= int64(size); fits != ok || ok && text != whole[c.Offset] {
-				t.Fatalf("cut at %d: chunk at %d of %d bytes: read %v", size, c.Offset, c.size(), ok)
+			if fits := c.Offset+c.Size() <= int64(size); fits != ok || ok && text != whole[c.Offset] {
+				t.Fatalf("cut at %d: chunk at %d of %d bytes: read %v", size, c.Offset, c.Size(), ok)
 			}
 		}
 		if len(r.Check()) == 0 {
@@ -194,9 +194,9 @@ func TestFlipAnywhere(t *testing.T) {
 				t.Fatalf("byte %d changed: %v", at, errs)
 			}
 			for _, c := range original.chunks {
-				hit := int64(at) >= c.Offset && int64(at) < c.Offset+c.size()
+				hit := int64(at) >= c.Offset && int64(at) < c.Offset+c.Size()
 				if text, ok := got[c.Offset]; ok == hit || ok && text != whole[c.Offset] {
-					t.Fatalf("byte %d changed: chunk at %d of %d bytes: read %v", at, c.Offset, c.size(), ok)
+					t.Fatalf("byte %d changed: chunk at %d of %d bytes: read %v", at, c.Offset, c.Size(), ok)
 				}
 			}
 			file[at] ^= mask
