@@ -122,7 +122,10 @@ func TestWeakRunsRepeatAndReplay(t *testing.T) {
 	programs := map[string]string{"ordering": compile(t, ordering), "racy": compile(t, racy), "signals": compile(t, signals)}
 	for name, bin := range programs {
 		for _, o := range []buffers.Options{
-			{Model: "tso"}, {Model: "pso"}, {Model: "tso", Commit: "timed"}, {Model: "pso", Commit: "timed", Capacity: 3},
+			{Model: "tso"},
+			{Model: "pso"},
+			{Model: "tso", Commit: "timed"},
+			{Model: "pso", Commit: "timed", Capacity: 3},
 			{Model: "pso", Commit: "lazy", Capacity: 500},
 		} {
 			t.Run(fmt.Sprintf("%s/%s-%s", name, o.Model, o.Commit), func(t *testing.T) {

@@ -31,7 +31,9 @@ func (b *bench) read(at event.Addr, n int) []byte {
 	return out
 }
 
-func (b *bench) exactly(n uint64) Stop { return b.cpu.Run(Limit{Instructions: n, Exact: true, Pass: true}) }
+func (b *bench) exactly(n uint64) Stop {
+	return b.cpu.Run(Limit{Instructions: n, Exact: true, Pass: true})
+}
 
 func (s Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
 

@@ -193,3 +193,29 @@ func TestWalksStayInside(t *testing.T) {
 		}
 	}
 }
+
+// TestCyclesAreForbiddenUnderSC: no execution whose relations form a cycle is
+// sequentially consistent (Shasha and Snir, TOPLAS 10(2), 1988).
+func TestCyclesAreForbiddenUnderSC(t *testing.T) {
+	var texts []string
+	edges := slices.Concat(generate.Communication(), generate.Named("PodRR", "PodRW", "PodWR", "PodWW"))
+	for _, c := range generate.Cycles(edges, 6, 4) {
+		texts = append(texts, c.Test(generate.Plain))
+	}
+	tests, codes := parseAll(t, texts)
+	m := newMachine(t)
+	weaker := 0
+	for i, test := range tests {
+		sc := explored(t, m, test, codes[i], explore.Options{Model: memmodel.SC})
+		if sc.Outcomes.Verdict().Satisfied > 0 {
+			t.Errorf("SC reaches the condition of\n%s", test)
+		}
+		pso := explored(t, m, test, codes[i], explore.Options{Model: memmodel.PSO})
+		if pso.Outcomes.Verdict().Satisfied > 0 {
+			weaker++
+		}
+	}
+	if weaker < len(tests)/4 {
+		t.Errorf("PSO reaches the conditions of %d of %d tests only", weaker, len(tests))
+	}
+}

@@ -50,6 +50,7 @@ type writer struct {
 	regs     []int // registers used by thread
 	memory   map[string]*[8]byte
 	writes   map[string]int
+	places   int
 	observed []string
 	clauses  []string
 }
@@ -81,74 +82,104 @@ func register(n, size int) string {
 
 var suffix = map[int]string{1: "b", 2: "w", 4: "l", 8: "q"}
 
+// event is what the cycle's execution makes of an event.
+type event struct {
+	thread int
+	place  string
+	sees   int64 // the value of its location's bytes before it
+	number int64 // what a write writes
+}
+
+// execute gives each event its thread and place, and walks through the writes
+// of each place in the order of the cycle, which begins where the place does.
+func (w *writer) execute() []event {
+	events := make([]event, len(w.cycle))
+	thread, place, start := 0, 0, 0
+	for n, e := range w.cycle {
+		events[n].thread, events[n].place = thread, names[place]
+		if e.External {
+			thread = (thread + 1) % w.cycle.Threads()
+		}
+		if e.Other {
+			place = (place + 1) % w.places
+			start = n + 1
+		}
+	}
+	for k := range events {
+		n := (start + k) % len(events)
+		w.access(n, &events[n])
+	}
+	return events
+}
+
+// access carries an event out on memory.
+func (w *writer) access(n int, e *event) {
+	m := w.memory[e.place]
+	if m == nil {
+		m = new([8]byte)
+		w.memory[e.place] = m
+	}
+	_, size, offset := w.variant.access(n, w.cycle[n].From)
+	e.sees = value(m[offset : offset+size])
+	if w.cycle[n].From == R {
+		return
+	}
+	w.writes[e.place]++
+	e.number = pattern(w.writes[e.place], size)
+	for i := range size {
+		m[offset+i] = byte(e.number >> (8 * i))
+	}
+}
+
 // Test is the text of the test that asks whether the cycle can be.
 func (c Cycle) Test(v Variant) string {
 	w := &writer{
 		cycle: c, variant: v, code: make([][]string, c.Threads()), regs: make([]int, c.Threads()),
-		memory: map[string]*[8]byte{}, writes: map[string]int{},
+		memory: map[string]*[8]byte{}, writes: map[string]int{}, places: max(1, c.count(func(e Edge) bool { return e.Other })),
 	}
-	others := c.count(func(e Edge) bool { return e.Other })
-	thread, place := 0, 0
-	for n, e := range c {
-		w.event(n, e.From, thread, names[place])
-		if e.Fence != "" {
-			w.code[thread] = append(w.code[thread], e.Fence)
-		}
-		if e.External {
-			thread = (thread + 1) % c.Threads()
-		}
-		if e.Other {
-			place = (place + 1) % others
+	for n, e := range w.execute() {
+		w.emit(n, e)
+		if fence := c[n].Fence; fence != "" {
+			w.code[e.thread] = append(w.code[e.thread], fence)
 		}
 	}
-	return w.text(max(others, 1))
+	return w.text()
 }
 
-// event adds an access to the code, with what it must see.
-func (w *writer) event(n int, d Direction, thread int, place string) {
-	op, size, offset := w.variant.access(n, d)
-	at := "(" + place + ")"
+// emit adds an event's instructions to the code, with what they must see.
+func (w *writer) emit(n int, e event) {
+	op, size, offset := w.variant.access(n, w.cycle[n].From)
+	at := "(" + e.place + ")"
 	if offset > 0 {
-		at = fmt.Sprintf("(%s+%d)", place, offset)
+		at = fmt.Sprintf("(%s+%d)", e.place, offset)
 	}
-	m := w.memory[place]
-	if m == nil {
-		m = new([8]byte)
-		w.memory[place] = m
+	line := func(format string, args ...any) {
+		w.code[e.thread] = append(w.code[e.thread], fmt.Sprintf(format, args...))
 	}
-	reg := w.regs[thread]
-	emit := func(format string, args ...any) {
-		w.code[thread] = append(w.code[thread], fmt.Sprintf(format, args...))
-	}
-	name := register(reg, size)
-	if d == R {
-		w.regs[thread]++
-		if op == "xadd" {
-			emit("movq $0,%s", register(reg, 8))
-			emit("lock xadd%s %s,%s", suffix[size], name, at)
-		} else {
-			emit("mov%s %s,%s", suffix[size], at, name)
-		}
-		w.sees(thread, reg, value(m[offset:offset+size]), true)
+	if w.cycle[n].From == W && op == "mov" && size < 8 {
+		line("mov%s $%d,%s", suffix[size], e.number, at)
 		return
 	}
-	w.writes[place]++
-	number := pattern(w.writes[place], size)
-	if op == "mov" && size < 8 {
-		emit("mov%s $%d,%s", suffix[size], number, at)
-	} else {
-		w.regs[thread]++
-		emit("movq $%d,%s", number, register(reg, 8))
-		if op == "xchg" {
-			w.sees(thread, reg, value(m[offset:offset+size]), false)
-			emit("xchg%s %s,%s", suffix[size], name, at)
-		} else {
-			emit("%s%s %s,%s", op, suffix[size], name, at)
+	reg := w.regs[e.thread]
+	w.regs[e.thread]++
+	name := register(reg, size)
+	switch op {
+	case "xadd":
+		line("movq $0,%s", register(reg, 8))
+		line("lock xadd%s %s,%s", suffix[size], name, at)
+	case "xchg":
+		line("movq $%d,%s", e.number, register(reg, 8))
+		line("xchg%s %s,%s", suffix[size], name, at)
+	default:
+		if w.cycle[n].From == R {
+			line("mov%s %s,%s", suffix[size], at, name)
+			break
 		}
+		line("movq $%d,%s", e.number, register(reg, 8))
+		line("%s%s %s,%s", op, suffix[size], name, at)
+		return
 	}
-	for i := range size {
-		m[offset+i] = byte(number >> (8 * i))
-	}
+	w.sees(e.thread, reg, e.sees, w.cycle[n].From == R)
 }
 
 // pattern is a number of the given size with k in each of its two ends.
@@ -180,10 +211,10 @@ func (w *writer) sees(thread, reg int, v int64, asked bool) {
 }
 
 // text puts the test together.
-func (w *writer) text(places int) string {
+func (w *writer) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "X86_64 %s%s\n{\n", w.cycle.Name(), w.variant.Name)
-	for _, p := range names[:places] {
+	for _, p := range names[:w.places] {
 		fmt.Fprintf(&b, " int64_t %s=0;\n", p)
 	}
 	b.WriteString("}\n")
@@ -206,7 +237,7 @@ func (w *writer) text(places int) string {
 		}
 		b.WriteString(" ;\n")
 	}
-	for _, p := range names[:places] {
+	for _, p := range names[:w.places] {
 		w.observed = append(w.observed, p)
 		if w.writes[p] > 1 {
 			w.clauses = append(w.clauses, fmt.Sprintf("[%s]=%d", p, value(w.memory[p][:])))

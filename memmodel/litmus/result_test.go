@@ -46,8 +46,10 @@ func TestExpectations(t *testing.T) {
 		{"Test T Allowed\nStates 2\n0:rax=0; [y]=1;\n0:rax=1; [y]=1;\nOk\nObservation T Sometimes 1 1\n", ""},
 		{"Test T Allowed\nHistogram (2 states)\n", "no"},
 		{"Test T Allowed\nStates 2\n17   :>y=1; 0:RAX=0;\n3 *>y=1; 0:RAX=1;\nObservation T Sometimes 1 1\n", ""},
-		{"Test T Allowed\nStates 1\n0:rax=2; [y]=1;\nObservation T Never 0 1\n",
-			"missing state: 0:rax=2 y=1\nstate that was not expected: 0:rax=0 y=1\nstate that was not expected: 0:rax=1 y=1\nobservation Sometimes, expected Never"},
+		{
+			"Test T Allowed\nStates 1\n0:rax=2; [y]=1;\nObservation T Never 0 1\n",
+			"missing state: 0:rax=2 y=1\nstate that was not expected: 0:rax=0 y=1\nstate that was not expected: 0:rax=1 y=1\nobservation Sometimes, expected Never",
+		},
 	} {
 		all, err := ParseExpectations("e", c.text)
 		if c.want == "no" {
