@@ -220,7 +220,9 @@ static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *use
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
-  heddle_block_translated(user, cur->pc, cur->size);
+  struct heddle_cpu *cpu = user;
+  heddle_block_translated(cpu, cur->pc, cur->size);
+  if (cpu->memory.on) heddle_mem_translated(&cpu->memory, cur->pc, cur->size);
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
