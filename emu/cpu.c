@@ -71,6 +71,12 @@ static void stop_now(struct heddle_cpu *cpu, enum heddle_stop why) {
 
 // ---- hooks ------------------------------------------------------------------
 
+// The engine's buffer of translations: its own choice of 1 GiB would be host
+// memory after the first time that it is emptied. A block takes half a kilobyte,
+// the largest ones 60.
+#define CODE_BUFFER (96u << 20)
+#define CODE_MARGIN (4u << 20)
+
 // Whether the block is the one that goes on after a breakpoint at its start, and
 // has no other: calls and returns are followed by breakpoints at such places.
 static bool may_pass(struct heddle_cpu *cpu, const struct heddle_block *b) {
@@ -85,7 +91,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
-  if (cpu->ram->nstale || (cpu->memory.deaf && pc != cpu->memory.pc)) {
+  if (cpu->ram->nstale || cpu->code_full || (cpu->memory.deaf && pc != cpu->memory.pc)) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
@@ -128,7 +134,18 @@ static void come_to(struct heddle_cpu *cpu, uint64_t pc) {
   cpu->last = NULL;
 }
 
-static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+// Notes how full the engine's buffer of translations is. The hook returns into
+// the block that calls it, blocks are translated one behind the other, and each
+// new one comes this way.
+static void watch_buffer(struct heddle_cpu *cpu, const void *caller) {
+  uintptr_t at = (uintptr_t)caller;
+  if (!cpu->code_start || at < cpu->code_start) cpu->code_start = at;
+  if (at - cpu->code_start > CODE_BUFFER - CODE_MARGIN) cpu->code_full = true;
+}
+
+static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
+                                                    const void *caller) {
+  watch_buffer(cpu, caller);
   if (cpu->stepping) return;
   take_back(cpu);
   come_to(cpu, pc);
@@ -150,11 +167,11 @@ static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint
 
 // The hottest function of all: it counts, and leaves everything else to the
 // slow path.
-static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
   uint64_t left = cpu->left - b->take;
   if (__builtin_expect((b->key != (pc | cpu->tag)) || (left & EXHAUSTED), 0)) {
-    on_block_slow(cpu, pc, size);
+    on_block_slow(cpu, pc, size, caller);
     return;
   }
   cpu->left = left;
@@ -163,23 +180,24 @@ static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
-  pass_block(user, pc, size);
+  pass_block(user, pc, size, __builtin_return_address(0));
 }
 
-static inline void pass_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+static inline void pass_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
   if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
-  if (stop) on_block_slow(cpu, pc, size);
-  else pass_block(cpu, pc, size);
+  if (stop) on_block_slow(cpu, pc, size, caller);
+  else pass_block(cpu, pc, size, caller);
 }
 
 // An instruction of the block before is tried again alone: the block came to no
 // end, and the instruction is counted as whatever began there.
-static __attribute__((noinline)) void on_block_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+static __attribute__((noinline)) void on_block_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
+                                                     const void *caller) {
   cpu->log.broken = true;
   cpu->log.at = pc;
   uint64_t before = heddle_cpu_instructions_now(cpu);
-  pass_logged(cpu, pc, size);
+  pass_logged(cpu, pc, size, caller);
   uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
   if (counted) cpu->log.repeated += counted - 1;
 }
@@ -204,17 +222,18 @@ static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *use
   (void)uc;
   struct heddle_cpu *cpu = user;
   const struct heddle_block *last = cpu->last;
+  const void *caller = __builtin_return_address(0);
   if (last && !cpu->log.broken) {
     bool within = pc >= cpu->log.at && pc + size < heddle_block_end(last);
     if (__builtin_expect(within, 0) && heddle_log_again(cpu, last, pc, size)) {
-      on_block_again(cpu, pc, size);
+      on_block_again(cpu, pc, size, caller);
       return;
     }
     end_block(cpu, last, pc);
   }
   cpu->log.broken = false;
   cpu->log.at = pc;
-  pass_logged(cpu, pc, size);
+  pass_logged(cpu, pc, size, caller);
 }
 
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
@@ -331,8 +350,17 @@ static void drop_stale(struct heddle_cpu *cpu) {
   cpu->seen_space = NULL;
 }
 
+// Empties the engine's buffer of translations before it is full: the engine's own
+// way of doing so, in the middle of a run, damages its memory.
+static void empty_buffer(struct heddle_cpu *cpu) {
+  if (!cpu->code_full) return;
+  uc_ctl_flush_tb(cpu->uc);
+  cpu->code_full = false;
+}
+
 static void sync_caches(struct heddle_cpu *cpu) {
   drop_stale(cpu);
+  empty_buffer(cpu);
   bool current = cpu->seen_space == cpu->space && cpu->seen_version == cpu->space->version && !cpu->memory.flush;
   if (current && cpu->fills < cpu->fill_budget) return;
   // The engine's cache of translations starts with 256 entries and grows at
@@ -685,6 +713,9 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
 }
 
 // ---- setting up -------------------------------------------------------------
+
+// What must be said before the engine sets itself up.
+int heddle_cpu_reserve(uc_engine *uc) { return uc_ctl_set_tcg_buffer_size(uc, CODE_BUFFER); }
 
 static int add_hook(struct heddle_cpu *cpu, int type, void *callback, int insn) {
   return uc_hook_add(cpu->uc, &cpu->hooks[cpu->nhooks++], type, callback, cpu, (uint64_t)1, (uint64_t)0, insn);

@@ -229,6 +229,10 @@ func (c *CPU) setUp(cores int, costs Costs) error {
 	if err := c.engine.SetCPUModel(uc.CPU_X86_NEHALEM); err != nil {
 		return fmt.Errorf("choose the processor model: %w", err)
 	}
+	handle := (*C.uc_engine)(unsafe.Pointer(c.engine.Handle()))
+	if code := C.heddle_cpu_reserve(handle); code != 0 {
+		return fmt.Errorf("choose the size of the buffer of translations: %w", uc.UcError(code))
+	}
 	base := unsafe.Pointer(c.ram.c.base)
 	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.limit)*PageSize, uc.PROT_ALL, base); err != nil {
 		return fmt.Errorf("map the guest's memory: %w", err)
@@ -238,7 +242,6 @@ func (c *CPU) setUp(cores int, costs Costs) error {
 		atomic: C.uint32_t(costs.Atomic), fence: C.uint32_t(costs.Fence), sqrt: C.uint32_t(costs.Sqrt),
 		transcendental: C.uint32_t(costs.Transcendental),
 	}
-	handle := (*C.uc_engine)(unsafe.Pointer(c.engine.Handle()))
 	if code := C.heddle_cpu_init(c.c, handle, c.ram.c, C.uint32_t(cores)); code != 0 {
 		return fmt.Errorf("set up the engine: %w", uc.UcError(code))
 	}

@@ -112,6 +112,11 @@ struct heddle_cpu {
   uint64_t *breakpoints;  // sorted
   size_t nbreakpoints;
 
+  // Of the engine's buffer of translations: its begin, and that it must be
+  // emptied before it overflows.
+  uintptr_t code_start;
+  bool code_full;
+
   uc_hook hooks[8], *block_hook;
   unsigned nhooks;
   uc_context *clean;
@@ -119,6 +124,7 @@ struct heddle_cpu {
   size_t sse_flags_at;  // of the SSE exception flags in a context, 0: not found
 };
 
+int heddle_cpu_reserve(uc_engine *uc);
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
 void heddle_cpu_close(struct heddle_cpu *cpu);
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags);

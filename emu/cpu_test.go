@@ -488,3 +488,32 @@ func TestFaultsDoNotMoveStops(t *testing.T) {
 		}
 	}
 }
+
+// A guest with more code than the engine's buffer of translations holds runs on,
+// and heddle does not grow beyond the buffer.
+func TestMoreCodeThanTheBufferHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("translates half a million blocks")
+	}
+	const pages, perPage = 768, PageSize / 5
+	b := newBench(t, "nop")
+	end := codeBase + pages*PageSize
+	for page := range event.Addr(pages) {
+		b.mapPage(codeBase+page*PageSize, Read|Exec)
+		code := b.ram.Bytes(b.space.Get(codeBase + page*PageSize).Page())
+		for i := range perPage {
+			copy(code[5*i:], "\x48\xff\xc0\xeb\x00") // inc rax; jmp to the next
+		}
+		code[PageSize-1] = 0x90
+	}
+	b.mapPage(end, Read|Exec)
+	copy(b.ram.Bytes(b.space.Get(end).Page()), "\x0f\x05")
+	for round := range uint64(2) {
+		b.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) })
+		s := b.cpu.Run(Limit{})
+		b.expectStop(s, StopSyscall, uint64(end)+2, pages*(2*perPage+1)+1)
+		if got := b.regs().GPR[RAX]; got != (round+1)*pages*perPage {
+			t.Fatalf("round %d: rax = %d, want %d", round, got, (round+1)*pages*perPage)
+		}
+	}
+}
