@@ -183,9 +183,10 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   pass_block(user, pc, size, __builtin_return_address(0));
 }
 
-static inline void pass_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
+// pass_block for runs whose loads and stores are logged.
+static inline void pass_remembered(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
-  if (cpu->memory.on && cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
+  if (cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
   if (stop) on_block_slow(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
 }
@@ -197,43 +198,55 @@ static __attribute__((noinline)) void on_block_again(struct heddle_cpu *cpu, uin
   cpu->log.broken = true;
   cpu->log.at = pc;
   uint64_t before = heddle_cpu_instructions_now(cpu);
-  pass_logged(cpu, pc, size, caller);
+  if (cpu->memory.on) pass_remembered(cpu, pc, size, caller);
+  else pass_block(cpu, pc, size, caller);
   uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
   if (counted) cpu->log.repeated += counted - 1;
 }
 
-// heddle_log_branch for the block before, with what is frequent done here.
+// heddle_log_branch for the block before. Whether that ends with a conditional
+// branch is as good as random, so what is frequent has no branches of its own.
 static inline void end_block(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc) {
   struct heddle_log *log = &cpu->log;
   enum heddle_kind kind = heddle_block_kind(last);
   uint64_t end = heddle_block_end(last);
-  if (kind == HEDDLE_KIND_NONE) return;
-  if (kind == HEDDLE_KIND_COND && log->on && log->noutcomes + 1 < log->most) {
-    log->branches++;
-    log->outcomes = log->outcomes << 1 | (pc != end);
-    log->noutcomes++;
+  if (__builtin_expect(kind > HEDDLE_KIND_COND || !log->on, 0)) {
+    heddle_log_branch(cpu, kind, end, pc);
     return;
   }
-  heddle_log_branch(cpu, kind, end, pc);
+  unsigned conditional = kind == HEDDLE_KIND_COND;
+  log->outcomes = log->outcomes << conditional | (conditional & (pc != end));
+  log->noutcomes += conditional;
+  if (__builtin_expect(log->noutcomes == log->most, 0)) heddle_log_flush(cpu);
 }
 
-// The same with a branch log: where the block before went is known now.
-static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
-  (void)uc;
-  struct heddle_cpu *cpu = user;
+// The same with a branch log: where the block before went is known now. Returns
+// whether the block is done with.
+static inline bool note_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   const struct heddle_block *last = cpu->last;
-  const void *caller = __builtin_return_address(0);
   if (last && !cpu->log.broken) {
     bool within = pc >= cpu->log.at && pc + size < heddle_block_end(last);
     if (__builtin_expect(within, 0) && heddle_log_again(cpu, last, pc, size)) {
       on_block_again(cpu, pc, size, caller);
-      return;
+      return true;
     }
     end_block(cpu, last, pc);
   }
   cpu->log.broken = false;
   cpu->log.at = pc;
-  pass_logged(cpu, pc, size, caller);
+  return false;
+}
+
+static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc;
+  const void *caller = __builtin_return_address(0);
+  if (!note_block(user, pc, size, caller)) pass_block(user, pc, size, caller);
+}
+
+static void on_block_remembered(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc;
+  const void *caller = __builtin_return_address(0);
+  if (!note_block(user, pc, size, caller)) pass_remembered(user, pc, size, caller);
 }
 
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
@@ -806,7 +819,8 @@ int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
   cpu->log.counts = true;
   int err = uc_hook_del(cpu->uc, *cpu->block_hook);
   if (err) return err;
-  return uc_hook_add(cpu->uc, cpu->block_hook, UC_HOOK_BLOCK, (void *)on_block_logged, cpu, (uint64_t)1, (uint64_t)0);
+  void *hook = cpu->memory.on ? (void *)on_block_remembered : (void *)on_block_logged;
+  return uc_hook_add(cpu->uc, cpu->block_hook, UC_HOOK_BLOCK, hook, cpu, (uint64_t)1, (uint64_t)0);
 }
 
 // Empties the logs, which the caller has read.

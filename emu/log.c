@@ -20,12 +20,14 @@ void heddle_log_close(struct heddle_log *log) {
   free(log->bytes);
 }
 
-static void push(struct heddle_log *log, uint64_t tag, uint64_t payload) {
-  log->words[log->nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
+// A log that is full has the next block take the slow path, which stops there.
+static void push(struct heddle_cpu *cpu, uint64_t tag, uint64_t payload) {
+  cpu->log.words[cpu->log.nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
+  if (heddle_log_full(&cpu->log)) cpu->tag = HEDDLE_NO_TAG;
 }
 
 static void push_time(struct heddle_cpu *cpu) {
-  if (cpu->log.timed) push(&cpu->log, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
+  if (cpu->log.timed) push(cpu, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
 }
 
 // Writes out the outcomes that are not in a word yet.
@@ -33,7 +35,8 @@ void heddle_log_flush(struct heddle_cpu *cpu) {
   struct heddle_log *log = &cpu->log;
   if (!log->noutcomes) return;
   push_time(cpu);
-  push(log, HEDDLE_LOG_TNT, (uint64_t)log->noutcomes << 48 | log->outcomes);
+  push(cpu, HEDDLE_LOG_TNT, (uint64_t)log->noutcomes << 48 | log->outcomes);
+  log->branches += log->noutcomes;
   log->noutcomes = 0;
   log->outcomes = 0;
 }
@@ -41,14 +44,15 @@ void heddle_log_flush(struct heddle_cpu *cpu) {
 static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
   heddle_log_flush(cpu);
   push_time(cpu);
-  push(&cpu->log, tag, pc);
+  push(cpu, tag, pc);
 }
 
 // Logs that after a block's last instruction, which ends at end, pc came.
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
   struct heddle_log *log = &cpu->log;
-  log->branches += kind == HEDDLE_KIND_COND || kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
+  log->branches += kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
   if (!log->on) {
+    log->branches += kind == HEDDLE_KIND_COND;
     log->repeated += kind == HEDDLE_KIND_REP && pc != end;
     return;
   }
@@ -65,11 +69,11 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_CALL:  // one to the next instruction is none that a return belongs to
       if (pc == end) return;
       heddle_log_flush(cpu);
-      push(log, HEDDLE_LOG_CALL, end);
+      push(cpu, HEDDLE_LOG_CALL, end);
       return;
     case HEDDLE_KIND_CALL_IND:
       heddle_log_flush(cpu);
-      push(log, HEDDLE_LOG_CALL, end);
+      push(cpu, HEDDLE_LOG_CALL, end);
       push_target(cpu, HEDDLE_LOG_TIP, pc);
       return;
     case HEDDLE_KIND_JUMP:

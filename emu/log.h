@@ -28,7 +28,7 @@ struct heddle_log {
   bool on, timed;
   bool counts;        // branches and repetitions, whether or not they are logged
   bool full;          // another log is
-  uint64_t branches;  // counted so far, in all runs
+  uint64_t branches;  // counted so far, in all runs, apart from outcomes
   unsigned noutcomes, most;
   uint64_t outcomes;
   size_t nwords;
