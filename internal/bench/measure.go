@@ -108,8 +108,9 @@ func (s *setting) against(prefix, options, command []string) (share float64, mea
 
 // oneCore keeps a command on one core of the host. heddle runs a machine on one;
 // qemu-x86_64 would run the guest's threads on all of them, and the ratio would
-// tell how many cores the host has.
-var oneCore = []string{"taskset", "-c", "0"}
+// tell how many cores the host has. It is the last one: the first tends to be
+// the one that the host's own work disturbs.
+var oneCore = []string{"taskset", "-c", strconv.Itoa(runtime.NumCPU() - 1)}
 
 // againstQemu compares on one core of the host.
 func (s *setting) againstQemu(what string, target float64, options []string, command ...string) (result, error) {
