@@ -50,6 +50,7 @@ type thread struct {
 	// syncs counts the thread's synchronization operations, and base is the
 	// thread's branches at the last of them.
 	syncs, base uint64
+	process     int
 }
 
 // cut ends the thread's segment.

@@ -1,6 +1,7 @@
 package races
 
 import (
+	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -8,21 +9,31 @@ import (
 
 // Access is a load or a store.
 type Access struct {
-	// Thread is the thread's number: threads are numbered from 0, as they come.
+	// Thread is the thread's number: threads are numbered from 0, as they come,
+	// below MaxThreads.
 	Thread int
 	// Addr is where, and Size how many bytes. Addresses of different processes
-	// must differ unless the memory is the same.
-	Addr uint64
-	Size int
+	// must differ unless the memory is the same. The bytes behind the first
+	// First are at Rest, if First is not 0.
+	Addr  uint64
+	Size  int
+	First int
+	Rest  uint64
 	// Write tells a store; an access that loads and stores is a store.
 	Write bool
 	// Atomic tells LOCK-prefixed instructions and XCHG: two of them do not race.
 	Atomic bool
-	PC     event.Addr
+	// Other tells that it is no instruction's access: Side.Other.
+	Other bool
+	// PC is the instruction, below 2^48.
+	PC event.Addr
 	// Branches is how many branches the thread has gone through.
 	Branches uint64
-	// At is the place in the trace: later accesses have larger numbers.
+	// At is the place in the trace: later accesses have larger numbers, below
+	// 2^44.
 	At uint64
+	// Stack is a number of the caller's for the thread's calls at this point.
+	Stack uint32
 	// Value is what was read, or is written, and Old what a write replaces, of
 	// up to eight bytes; Valued tells that they are known.
 	Value, Old uint64
@@ -37,11 +48,15 @@ type Instance struct {
 	Thread int        `json:"thread"`
 	// Syncs is how many synchronization operations the thread had done.
 	Syncs uint64 `json:"syncs"`
-	// Branches is how many branches it had gone through since the last.
+	// Branches is how many branches it had gone through since the last, at most
+	// MaxBranches.
 	Branches uint64 `json:"branches"`
 	// At is the place of the access in the trace.
 	At uint64 `json:"at"`
 }
+
+// MaxBranches stands for as many branches or more.
+const MaxBranches = math.MaxUint32
 
 // Kind tells the two accesses of a race apart.
 type Kind uint8
@@ -55,11 +70,25 @@ const (
 
 func (k Kind) String() string { return [...]string{"write-write", "write-read", "read-write"}[k] }
 
+// Side is what else is known of one of the two accesses.
+type Side struct {
+	// Size is the number of bytes, 0 for more than 31.
+	Size   int
+	Atomic bool
+	// Other tells that it is no instruction's access: the kernel wrote for the
+	// thread, or a block of the heap was freed.
+	Other bool
+	// Stack is Access.Stack.
+	Stack uint32
+}
+
 // Race is two unordered accesses, in the order in which they happened.
 type Race struct {
 	Addr          uint64   `json:"addr"`
 	Kind          Kind     `json:"kind"`
 	First, Second Instance `json:"-"`
+	// Sides are further facts about First and Second.
+	Sides [2]Side `json:"-"`
 	// Benign tells that a write of the two wrote what was there already: both
 	// write the same, or what is written does not change what is read. TERN
 	// section 7.1 prunes such races.
@@ -72,7 +101,8 @@ type Detector struct {
 	threads  []*thread
 	objects  map[uint64]vector
 	position vector // of each thread, the segments that its operations have ended
-	shadow   shadow
+	shadow   *shadow
+	over     map[int]bool // processes that are
 	report   func(*Race)
 	race     Race       // for report, so that it need not be allocated
 	reported []Instance // what the access that is being looked at races with
@@ -81,28 +111,44 @@ type Detector struct {
 // New makes a detector that calls report for each race. The Race is valid only
 // during the call.
 func New(order Order, report func(*Race)) *Detector {
-	return &Detector{order: order, objects: map[uint64]vector{}, shadow: newShadow(), report: report}
+	return &Detector{order: order, objects: map[uint64]vector{}, shadow: newShadow(), over: map[int]bool{}, report: report}
 }
 
 // Access tells the detector of the next access of the run.
 func (d *Detector) Access(a *Access) {
 	t := d.threadAt(a.Thread)
 	now := mark{
-		pc: a.PC, at: a.At, segment: t.segment, thread: uint32(a.Thread), syncs: uint32(t.syncs),
-		branches: uint32(a.Branches - t.base), used: true, atomic: a.Atomic,
-		silent: a.Valued && a.Write && a.Value == a.Old,
+		what: uint64(a.PC)&pcMask | flagUsed, when: a.At<<threadBits | uint64(a.Thread)&threadMask,
+		segment: t.segment, syncs: uint32(t.syncs), branches: uint32(min(a.Branches-t.base, MaxBranches)), stack: a.Stack,
+	}
+	if a.Size <= sizeMask {
+		now.what |= uint64(a.Size) << sizeShift
+	}
+	if a.Atomic {
+		now.what |= flagAtomic
+	}
+	if a.Other {
+		now.what |= flagOther
+	}
+	if a.Valued && a.Write && a.Value == a.Old {
+		now.what |= flagSilent
 	}
 	d.reported = d.reported[:0]
-	first, last := a.Addr/wordSize, (a.Addr+uint64(a.Size)-1)/wordSize
-	for word := first; word <= last; word++ {
-		mask := uint8(0xff)
-		if word == first {
-			mask &= 0xff << (a.Addr % wordSize)
-		}
-		if word == last {
-			mask &= 0xff >> (wordSize - 1 - (a.Addr+uint64(a.Size)-1)%wordSize)
-		}
-		d.touch(d.shadow.cell(word), word*wordSize, mask, a.Write, t, &now)
+	if a.First == 0 {
+		d.bytes(a.Addr, a.Addr+uint64(a.Size), a.Write, t, &now)
+		return
+	}
+	d.bytes(a.Addr, a.Addr+uint64(a.First), a.Write, t, &now)
+	d.bytes(a.Rest, a.Rest+uint64(a.Size-a.First), a.Write, t, &now)
+}
+
+// bytes looks at the bytes [from, to).
+func (d *Detector) bytes(from, to uint64, write bool, t *thread, now *mark) {
+	for from < to {
+		word := from / wordSize
+		end := min(to, (word+1)*wordSize)
+		d.touch(d.shadow.page(word/pageWords), word, maskOf(from, end), write, t, now)
+		from = end
 	}
 }
 
@@ -111,51 +157,105 @@ func (d *Detector) Access(a *Access) {
 func (d *Detector) Forget(from, to uint64) { d.shadow.forget(from, to) }
 
 // touch looks at the bytes of a word that the mask names.
-func (d *Detector) touch(c *cell, addr uint64, mask uint8, write bool, t *thread, now *mark) {
-	if c.bytes == nil {
-		if c.mask == 0 {
-			c.mask = mask
-		}
-		if c.mask == mask {
-			d.check(&c.byteCell, addr, write, t, now)
+func (d *Detector) touch(p *page, number uint64, mask uint8, write bool, t *thread, now *mark) {
+	word := number % pageWords
+	if p.masks[word] == mask {
+		s := &p.states[word]
+		if write || !s.read.used() || s.read.thread() == now.thread() {
+			d.check(s, nil, number, mask, write, t, now)
 			return
 		}
-		c.split()
+	} else if p.masks[word] == 0 && len(p.more[word]) == 0 {
+		p.masks[word] = mask
+		if write {
+			p.states[word].write = *now
+		} else {
+			p.states[word].read = *now
+		}
+		return
 	}
-	for i := range c.bytes {
-		if mask>>i&1 != 0 {
-			d.check(&c.bytes[i], addr+uint64(i), write, t, now)
+	d.touchParts(p, number, mask, write, t, now)
+}
+
+// touchParts is touch for a word that has, or will have, several states or
+// readers.
+func (d *Detector) touchParts(p *page, number uint64, mask uint8, write bool, t *thread, now *mark) {
+	word := number % pageWords
+	p.split(word)
+	p.divide(word, mask)
+	within := 0
+	for i := range p.more[word] {
+		q := &p.more[word][i]
+		if q.mask&mask == 0 {
+			continue
+		}
+		d.check(&q.state, q, number, q.mask, write, t, now)
+		within++
+	}
+	if !write {
+		return
+	}
+	if within > 1 { // they are the same now
+		d.join(p, word, mask)
+	}
+	p.merge(word)
+}
+
+// join makes one part of those within the mask, all of which were just written.
+func (d *Detector) join(p *page, word uint64, mask uint8) {
+	list := p.more[word]
+	first := slices.IndexFunc(list, func(q part) bool { return q.mask&mask != 0 })
+	list[first].mask = mask
+	n := first + 1
+	for _, q := range list[first+1:] {
+		if q.mask&mask == 0 {
+			list[n] = q
+			n++
 		}
 	}
+	clear(list[n:])
+	p.more[word] = list[:n]
 }
 
 // check compares an access with those before it of the same bytes, and keeps
-// it.
-func (d *Detector) check(b *byteCell, addr uint64, write bool, t *thread, now *mark) {
+// it. The further readers are those of q, if it is not nil.
+func (d *Detector) check(s *state, q *part, word uint64, mask uint8, write bool, t *thread, now *mark) {
 	if !write {
-		d.compare(&b.write, addr, WriteRead, t, now)
-		b.addRead(now)
+		d.compare(&s.write, word, mask, WriteRead, t, now)
+		if q != nil {
+			q.addRead(now)
+		} else {
+			s.read = *now
+		}
 		return
 	}
-	if b.read.used {
-		d.compare(&b.read, addr, ReadWrite, t, now)
-		for i := range b.reads {
-			d.compare(&b.reads[i], addr, ReadWrite, t, now)
+	if s.read.used() {
+		d.compare(&s.read, word, mask, ReadWrite, t, now)
+		if q != nil {
+			for i := range q.reads {
+				d.compare(&q.reads[i], word, mask, ReadWrite, t, now)
+			}
+			q.reads = q.reads[:0]
 		}
+		s.read = mark{}
 	} else {
-		d.compare(&b.write, addr, WriteWrite, t, now)
+		d.compare(&s.write, word, mask, WriteWrite, t, now)
 	}
-	b.write = *now
-	b.read.used = false
-	b.reads = b.reads[:0]
+	s.write = *now
 }
 
 // compare reports a race if before does not come before.
-func (d *Detector) compare(before *mark, addr uint64, kind Kind, t *thread, now *mark) {
-	if !before.used || before.thread == now.thread || before.segment <= t.ended.get(int(before.thread)) {
+func (d *Detector) compare(before *mark, word uint64, mask uint8, kind Kind, t *thread, now *mark) {
+	thread := before.thread()
+	if !before.used() || thread == now.thread() || before.segment <= t.ended.get(int(thread)) {
 		return
 	}
-	if before.atomic && now.atomic {
+	d.unordered(before, word, mask, kind, now)
+}
+
+// unordered reports a race, unless both are atomic.
+func (d *Detector) unordered(before *mark, word uint64, mask uint8, kind Kind, now *mark) {
+	if before.atomic() && now.atomic() || d.apart(before, now) {
 		return
 	}
 	first := before.instance()
@@ -164,7 +264,8 @@ func (d *Detector) compare(before *mark, addr uint64, kind Kind, t *thread, now 
 	}
 	d.reported = append(d.reported, first)
 	r := &d.race
-	r.Addr, r.Kind, r.First, r.Second = addr, kind, first, now.instance()
-	r.Benign = now.silent || kind == WriteRead && before.silent
+	r.Addr, r.Kind, r.First, r.Second = word*wordSize+lowest(mask), kind, first, now.instance()
+	r.Sides = [2]Side{before.side(), now.side()}
+	r.Benign = now.silent() || kind == WriteRead && before.silent()
 	d.report(r)
 }
