@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -74,6 +75,10 @@ func (c Config) Validate() error {
 	if err := c.Memory.Validate(); err != nil {
 		return errMemory.Wrap(err)
 	}
+	var cost *emu.CostError
+	if errors.As(c.Costs.Validate(), &cost) {
+		return errOption.New("costs."+cost.Field, fmt.Sprint(cost.Found), cost.Allowed)
+	}
 	for _, x := range []struct {
 		bad                    bool
 		option, found, allowed string
@@ -83,8 +88,6 @@ func (c Config) Validate() error {
 			c.MaxMemory < minMemory || c.MaxMemory > maxMemory, "max-memory",
 			fmt.Sprintf("%d bytes", c.MaxMemory), "16 MiB to 1 TiB",
 		},
-		{c.Costs.MHz < 1 || c.Costs.MHz > 100_000, "costs.mhz", fmt.Sprint(c.Costs.MHz), "1 to 100000"},
-		{c.Costs.Instruction < 1, "costs.instruction", fmt.Sprint(c.Costs.Instruction), "at least 1"},
 		{!path.IsAbs(c.Dir), "working folder", fmt.Sprintf("%q", c.Dir), "an absolute path"},
 	} {
 		if x.bad {

@@ -61,44 +61,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Costs is the part of the timing model that depends on instructions alone, in
-// cycles of the core that runs them. What an instruction costs is the sum of
-// what applies to it.
-type Costs struct {
-	// Instruction is the cost of any instruction.
-	Instruction uint32 `json:"instruction" yaml:"instruction" mapstructure:"instruction"`
-	// Memory is added for each instruction that accesses memory.
-	Memory uint32 `json:"memory" yaml:"memory" mapstructure:"memory"`
-	// Divide is added for integer and floating-point division.
-	Divide uint32 `json:"divide" yaml:"divide" mapstructure:"divide"`
-	// Sqrt is added for square roots.
-	Sqrt uint32 `json:"sqrt" yaml:"sqrt" mapstructure:"sqrt"`
-	// Transcendental is added for x87 sines, logarithms and the like.
-	Transcendental uint32 `json:"transcendental" yaml:"transcendental" mapstructure:"transcendental"`
-	// Atomic is added for LOCK-prefixed instructions and XCHG with memory.
-	Atomic uint32 `json:"atomic" yaml:"atomic" mapstructure:"atomic"`
-	// Fence is added for MFENCE, SFENCE and LFENCE.
-	Fence uint32 `json:"fence" yaml:"fence" mapstructure:"fence"`
-	// Syscall is the cost of entering and leaving the kernel.
-	Syscall uint32 `json:"syscall" yaml:"syscall" mapstructure:"syscall"`
-	// PageFault is the cost of a page that comes into being at its first use.
-	PageFault uint32 `json:"page_fault" yaml:"page_fault" mapstructure:"page_fault"`
-	// ContextSwitch is the cost of a core's change to another thread.
-	ContextSwitch uint32 `json:"context_switch" yaml:"context_switch" mapstructure:"context_switch"`
-	// MHz is the number of cycles in a microsecond of virtual time.
-	MHz uint32 `json:"mhz" yaml:"mhz" mapstructure:"mhz"`
-}
-
-// DefaultCosts is a plain out-of-order core of 2 GHz seen from afar: the
-// figures are of the order that Agner Fog's instruction tables and lmbench
-// give for processors of the 2010s, rounded.
-func DefaultCosts() Costs {
-	return Costs{
-		Instruction: 1, Memory: 1, Divide: 20, Sqrt: 15, Transcendental: 80, Atomic: 18, Fence: 30,
-		Syscall: 300, PageFault: 1000, ContextSwitch: 2000, MHz: 2000,
-	}
-}
-
 // Regs is a thread's integer registers.
 type Regs struct {
 	// GPR is rax rcx rdx rbx rsp rbp rsi rdi r8-r15, the order of encoding.

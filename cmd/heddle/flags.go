@@ -171,8 +171,8 @@ func addMachineFlags(flags *pflag.FlagSet) {
 }
 
 // machineOptions reads the configuration file, if one is named, and the flags
-// that were given over it.
-func machineOptions(flags *pflag.FlagSet, config string) (machine.Options, error) {
+// that were given over it, and then the file of costs, if one is named.
+func machineOptions(flags *pflag.FlagSet, config, costs string) (machine.Options, error) {
 	options := machine.Default()
 	file, err := yamlfile.LoadBound(config, &options, func(v *viper.Viper) {
 		for _, f := range machineFlags {
@@ -188,6 +188,9 @@ func machineOptions(flags *pflag.FlagSet, config string) (machine.Options, error
 	var wrong *machine.FieldError
 	if errors.As(err, &wrong) {
 		err = explain(wrong, flags, config, file)
+	}
+	if err == nil && costs != "" {
+		err = loadCosts(costs, &options)
 	}
 	return options, err
 }
@@ -210,6 +213,9 @@ func repeatCommand(flags *pflag.FlagSet, run runFlags, options machine.Options, 
 	words := []string{"heddle", "run", "--cores=" + strconv.Itoa(options.Cores), "--seed=" + strconv.FormatUint(options.Seed, 10)}
 	if run.config != "" {
 		words = append(words, "--config="+run.config)
+	}
+	if run.costs != "" {
+		words = append(words, "--costs="+run.costs)
 	}
 	for _, f := range machineFlags {
 		flag := flags.Lookup(f.name)

@@ -196,7 +196,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if rec.output == "" {
 		return errNoOutput.New()
 	}
-	options, err := machineOptions(flags, f.config)
+	options, err := machineOptions(flags, f.config, f.costs)
 	if err != nil {
 		return err
 	}

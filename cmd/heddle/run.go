@@ -26,7 +26,7 @@ var (
 		"Change to a folder that exists.")
 	errWriteFile = errs.Define("cannot-write",
 		"cannot write {file}",
-		"The file for --summary or --event-log cannot be created or written: its folder is missing, the disk is full, or permission is lacking.",
+		"A file that the command line names for output cannot be created or written: its folder is missing, the disk is full, or permission is lacking.",
 		"Name a file in a folder that you may write to.")
 	errVerifyWritable = errs.Define("verify-writable",
 		"--verify cannot be used with the writable mount {mount}",
@@ -42,10 +42,10 @@ const (
 
 // runFlags are the flags of `heddle run` that do not configure the machine.
 type runFlags struct {
-	config, stdin, summary, eventLog, export string
-	gdb                                      string
-	strace, quiet                            bool
-	verify                                   int
+	config, costs, stdin, summary, eventLog, export string
+	gdb                                             string
+	strace, quiet                                   bool
+	verify                                          int
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -79,6 +79,7 @@ a :rw mount or kept with --export.`,
 // addRunFlags defines the flags of a run that do not configure the machine.
 func addRunFlags(flags *pflag.FlagSet, f *runFlags) {
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
+	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
 	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
 	addReplayFlags(flags, f)
@@ -94,7 +95,7 @@ func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
 
 // run carries out `heddle run`.
 func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
-	options, err := machineOptions(flags, f.config)
+	options, err := machineOptions(flags, f.config, f.costs)
 	if err != nil {
 		return err
 	}

@@ -92,11 +92,8 @@ func (o Options) Check() error {
 	if err := checkMemory(o.Memory); err != nil {
 		return err
 	}
-	if o.Costs.MHz < 1 || o.Costs.MHz > maxMHz {
-		return &FieldError{"costs.mhz", o.Costs.MHz, "1 to " + strconv.Itoa(maxMHz)}
-	}
-	if o.Costs.Instruction == 0 {
-		return &FieldError{"costs.instruction", 0, "at least 1"}
+	if err := CheckCosts(o.Costs); err != nil {
+		return err
 	}
 	if o.MaxMemory < minMemory || o.MaxMemory > maxMemory {
 		return &FieldError{"max_memory", o.MaxMemory, minMemory.String() + " to " + maxMemory.String()}
@@ -119,7 +116,6 @@ func (o Options) Check() error {
 const (
 	minMemory Size = 16 << 20
 	maxMemory Size = 1 << 40
-	maxMHz         = 100_000
 )
 
 func checkSched(o sched.Options) error {
@@ -138,6 +134,16 @@ func checkMemory(o buffers.Options) error {
 		return &FieldError{"memory." + field.Field, field.Found, field.Allowed}
 	}
 	return err
+}
+
+// CheckCosts returns the first field of the timing model that is out of range as
+// a *FieldError.
+func CheckCosts(c emu.Costs) error {
+	var cost *emu.CostError
+	if errors.As(c.Validate(), &cost) {
+		return &FieldError{"costs." + cost.Field, cost.Found, cost.Allowed}
+	}
+	return nil
 }
 
 // Resolve makes the host's paths absolute; relative ones are taken from base.
