@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -28,6 +29,11 @@ type Config struct {
 	Seed uint64
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options
+	// Control chooses who decides when threads perform synchronization
+	// operations; CustomSync are operations besides the known ones, unless they
+	// are recorded too (Record.Sync).
+	Control    sched.Control
+	CustomSync []syncops.Custom
 	// Memory chooses the memory model, and when stores become visible.
 	Memory buffers.Options
 	// Costs is the timing model of the emulated machine.

@@ -47,6 +47,7 @@ type state struct {
 	digest    *digest
 	recording *recording
 	buffers   *buffers.Cores // nil under SC
+	gating    *gating        // nil unless threads are controlled
 }
 
 // coreClock is the scheduler as the kernel sees it: what the kernel says
@@ -55,6 +56,7 @@ type coreClock struct {
 	cluster  *sched.Cluster
 	now      event.Cycles
 	recorder *recorder.Recorder // nil unless the run is recorded
+	gating   *gating            // nil unless threads are controlled
 }
 
 func (c *coreClock) Ready(t event.ThreadID) {
@@ -64,10 +66,14 @@ func (c *coreClock) Ready(t event.ThreadID) {
 	}
 }
 
-func (c *coreClock) Block(t event.ThreadID) { c.cluster.Block(t) }
+func (c *coreClock) Block(t event.ThreadID) {
+	c.cluster.Block(t)
+	c.gating.block(t)
+}
 
 func (c *coreClock) Exit(t event.ThreadID) {
 	c.cluster.Exit(t)
+	c.gating.exit(t)
 	if c.recorder != nil {
 		c.recorder.Gone(t)
 	}
@@ -108,6 +114,8 @@ func (m *Machine) build() (err error) {
 	m.host = newHostSide(c)
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
+	s.gating = m.newGating()
+	s.clock.gating = s.gating
 	if err := m.bufferStores(); err != nil {
 		return err
 	}
@@ -182,6 +190,7 @@ func (m *Machine) Step() {
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
+		m.settleStuck(event.NoThread, event.NoCore, 0)
 		if s.kernel.Stuck() {
 			m.end(outcomeDeadlock)
 		}
@@ -211,9 +220,9 @@ func (m *Machine) run(slice sched.Slice) {
 	m.setTime(slice.Core)
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
-	ready := s.kernel.Prepare(t)
-	if !ready || s.kernel.Done() {
+	if m.calls(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
+		m.settleStuck(slice.Thread, slice.Core, 0)
 		return
 	}
 	stop := m.execute(slice, t)
@@ -225,10 +234,11 @@ func (m *Machine) run(slice sched.Slice) {
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
 	m.setTime(slice.Core)
 	s.recording.ran(t, stop, s.clock.now)
-	s.kernel.Handle(t, stop)
+	m.handle(t, stop)
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
 	s.cluster.Charge(slice.Core, cost)
+	m.settleStuck(slice.Thread, slice.Core, stop.Instructions)
 	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
 		m.end(outcomeLimit)
 	}
@@ -239,6 +249,9 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
 	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
 	s.recording.run(t)
+	if s.gating.stops(t.ID()) {
+		return emu.Stop{Reason: emu.StopBreakpoint}
+	}
 	if m.debug.begin(t); m.debug.left() {
 		return emu.Stop{}
 	}
@@ -258,7 +271,7 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 	switch stop.Reason {
 	case emu.StopLog, emu.StopBreakpoint:
 		m.debug.stopped(stop)
-		return !m.debug.left()
+		return !m.debug.left() && !m.state.gating.stops(t.ID())
 	case emu.StopFault:
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
 			return true
@@ -286,6 +299,7 @@ func (m *Machine) limit(slice sched.Slice) emu.Limit {
 			l.Instructions, l.Exact = left, true
 		}
 	}
+	m.state.gating.budget(slice.Thread, &l)
 	return l
 }
 

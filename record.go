@@ -60,12 +60,11 @@ type recording struct {
 // record sets up what the configuration asks for.
 func (m *Machine) record() error {
 	c, s := &m.config, m.state
-	if c.Record == nil && c.Replay == nil {
-		return nil
+	if c.Record != nil || c.Replay != nil {
+		s.recording.steps = replay.NewTracker(c.Cores)
 	}
-	s.recording.steps = replay.NewTracker(c.Cores)
 	if c.Record == nil {
-		return nil
+		return m.gateOnly()
 	}
 	m.trace = trace.NewWriter(c.Record.To)
 	if err := m.trace.Manifest(m.manifest()); err != nil {
@@ -76,9 +75,18 @@ func (m *Machine) record() error {
 	if err != nil {
 		return err
 	}
-	s.recording.rec = recorder.New(m.trace, m.cpu, c.Cores, parts...)
-	s.clock.recorder = s.recording.rec
+	m.observe(parts)
 	return nil
+}
+
+// observe has recordings told what happens.
+func (m *Machine) observe(parts []recorder.Recording) {
+	s := m.state
+	s.recording.rec = recorder.New(m.trace, m.cpu, m.config.Cores, parts...)
+	s.clock.recorder = s.recording.rec
+	if s.gating != nil {
+		s.gating.recorder = s.recording.rec
+	}
 }
 
 // recordings are those that the configuration asks for. Branches count what

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 // SyncRecord says which synchronization operations are recorded.
@@ -24,14 +25,48 @@ type SyncRecord struct {
 func (m *Machine) recordSync() ([]recorder.Recording, error) {
 	c := m.config.Record.Sync
 	if c == nil {
-		return nil, nil
+		return m.gates()
 	}
-	v, err := syncops.NewRecording(m.trace, m.cpu, syncops.Config{Custom: c.Custom, Atomics: c.Atomics, Open: m.openSymbols})
+	return m.recognize(m.trace, c)
+}
+
+// recognize sets up the recognition of synchronization operations, for a trace,
+// if there is one, and for those who control them.
+func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recording, error) {
+	g := m.state.gating
+	var also syncops.Sink
+	if g != nil {
+		also = g
+	}
+	v, err := syncops.NewRecording(to, m.cpu, syncops.Config{Custom: c.Custom, Atomics: c.Atomics, Open: m.openSymbols}, also)
 	if err != nil {
 		return nil, err
 	}
 	m.state.recording.syncs = v
-	return []recorder.Recording{v}, nil
+	if g == nil {
+		return []recorder.Recording{v}, nil
+	}
+	g.syncs = v
+	return []recorder.Recording{v, g}, nil
+}
+
+// gates sets up the recognition of operations that are controlled and not
+// recorded.
+func (m *Machine) gates() ([]recorder.Recording, error) {
+	if m.state.gating == nil {
+		return nil, nil
+	}
+	return m.recognize(nil, &SyncRecord{Custom: m.config.CustomSync})
+}
+
+// gateOnly sets up what controls a run that is not recorded.
+func (m *Machine) gateOnly() error {
+	parts, err := m.gates()
+	if err != nil || parts == nil {
+		return err
+	}
+	m.observe(parts)
+	return nil
 }
 
 // recognition is what Result.SyncRecognition says.

@@ -42,6 +42,7 @@ type manifest struct {
 	Cores           int             `json:"cores"`
 	Seed            uint64          `json:"seed"`
 	Sched           sched.Options   `json:"sched"`
+	Control         sched.Control   `json:"control"`
 	Memory          buffers.Options `json:"memory"`
 	Costs           emu.Costs       `json:"costs"`
 	RandomizeLayout bool            `json:"randomize_layout"`
@@ -81,7 +82,7 @@ func (m *Machine) manifest() manifest {
 	c := &m.config
 	out := manifest{
 		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
-		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin),
 	}
@@ -111,7 +112,7 @@ func describeStdin(r io.Reader) stdinText {
 func (t *manifest) config() Config {
 	c := Config{
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
-		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
+		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS,
 	}

@@ -73,7 +73,9 @@ func (r *Recorder) save() {
 			s.Save()
 		}
 	}
-	r.trace.Flush()
+	if r.trace != nil {
+		r.trace.Flush()
+	}
 }
 
 // issue tells of the system call that the loaded thread has made.
@@ -154,7 +156,9 @@ func (r *Recorder) Mark() {
 			p.Mark(r)
 		}
 	}
-	r.mark = r.trace.Mark()
+	if r.trace != nil {
+		r.mark = r.trace.Mark()
+	}
 }
 
 // marker is a Recording that has something to do before a snapshot, and before
@@ -172,5 +176,7 @@ func (r *Recorder) Returned() {
 			p.Returned(r)
 		}
 	}
-	r.trace.Return(r.mark)
+	if r.trace != nil {
+		r.trace.Return(r.mark)
+	}
 }

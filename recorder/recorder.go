@@ -51,7 +51,7 @@ func (Nothing) Finish(*Recorder)                               {}
 // Recorder knows the place in the run, and passes on what happens. Its methods
 // of the same names as a Recording's are for the machine.
 type Recorder struct {
-	trace  *trace.Writer
+	trace  *trace.Writer // nil if nothing is kept
 	cpu    *emu.CPU
 	kernel *kernel.Kernel
 	parts  []Recording
@@ -77,8 +77,8 @@ type progress struct {
 	ranOn                  event.CoreID // that it did run on
 }
 
-// New makes a Recorder that writes to a trace. The recordings are called in the
-// order in which they are given.
+// New makes a Recorder that writes to a trace; without one, nil, it only tells the
+// recordings what happens. They are called in the order in which they are given.
 func New(w *trace.Writer, cpu *emu.CPU, cores int, parts ...Recording) *Recorder {
 	r := &Recorder{
 		trace: w, cpu: cpu, parts: parts, threads: map[event.ThreadID]*progress{},

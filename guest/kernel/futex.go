@@ -160,7 +160,11 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 	if t.call.deadline != forever {
 		restart = errInterrupted
 	}
-	errno := t.wait(restart, t.call.deadline)
+	deadline := t.call.deadline
+	if t.k.patient {
+		deadline = forever
+	}
+	errno := t.wait(restart, deadline)
 	if errno != errBlocked {
 		t.k.futexDequeue(w)
 		if errno != unix.ETIMEDOUT {

@@ -106,6 +106,7 @@ type Kernel struct {
 	bootID      [16]byte
 	cores       []coreTime
 	oomKilled   bool
+	patient     bool // waits for a futex have no deadline: SetPatient
 
 	stats Stats
 	fatal string // why the run must end at once, if it must

@@ -136,8 +136,14 @@ func (t *Task) readRegs() {
 	}
 }
 
-// enter begins a system call.
+// enter begins a system call, and carries it out as far as that goes.
 func (t *Task) enter() {
+	t.begin()
+	t.attempt()
+}
+
+// begin notes what the system call is that the thread has just issued.
+func (t *Task) begin() {
 	t.readRegs()
 	r := &t.regs.GPR
 	t.regs.GPR[emu.RCX] = t.regs.RIP
@@ -148,7 +154,6 @@ func (t *Task) enter() {
 		args: [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]},
 	}
 	t.k.extraCost += event.Cycles(t.k.costs.Syscall)
-	t.attempt()
 }
 
 // attempt carries out the current system call, for the first time or again

@@ -45,6 +45,7 @@ type callState struct {
 	deadline int64      // absolute, once computed; 0 before
 	progress int        // bytes or items done by earlier attempts
 	restart  unix.Errno // what the last attempt answered when it did not finish
+	expired  bool       // its wait has timed out, whatever its deadline: Expire
 	futex    *futexWaiter
 	oldMask  sigset // mask to go back to, for sigsuspend, ppoll and the like
 	hasMask  bool
@@ -60,7 +61,7 @@ func (t *Task) wait(restart unix.Errno, deadline int64, queues ...*wait.Queue) u
 	if t.signalReady() {
 		return restart
 	}
-	if deadline <= t.k.now {
+	if t.timedOut(deadline) {
 		return unix.ETIMEDOUT
 	}
 	t.block(deadline, queues...)

@@ -107,6 +107,12 @@ func (r *Recognizer) Name(id event.ThreadID) string {
 	return ""
 }
 
+// InOperation tells whether what a thread does now is part of an operation.
+func (r *Recognizer) InOperation(id event.ThreadID) bool {
+	t := r.threads[id]
+	return t != nil && t.counted()
+}
+
 func (r *Recognizer) emit(e *event.Sync) { r.sink.Sync(e) }
 
 // Knows tells whether a thread was met already.

@@ -13,13 +13,18 @@ import (
 type Recording struct {
 	recognizer     *Recognizer
 	current        *recorder.Recorder
-	syncs, objects *trace.Stream
+	syncs, objects *trace.Stream // nil if nothing is kept
+	also           Sink          // is told everything, too; or nil
 }
 
-// NewRecording makes the recording of a run that has not begun. It fails if
-// atomic instructions cannot be logged.
-func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config) (*Recording, error) {
-	v := &Recording{syncs: w.Stream(trace.Sync, 0), objects: w.Stream(trace.Objects, 0)}
+// NewRecording makes the recording of a run that has not begun, without a trace
+// if that is nil. also, unless nil, is told of everything. It fails if atomic
+// instructions cannot be logged.
+func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, also Sink) (*Recording, error) {
+	v := &Recording{also: also}
+	if w != nil {
+		v.syncs, v.objects = w.Stream(trace.Sync, 0), w.Stream(trace.Objects, 0)
+	}
 	if c.Atomics {
 		if err := cpu.LogAtomics(); err != nil {
 			return nil, err
@@ -36,15 +41,31 @@ func (v *Recording) Recognition() string { return v.recognizer.Recognition() }
 func (v *Recording) Sync(e *event.Sync) {
 	n := v.current.NextSync()
 	e.Seq, e.Sync = n.Seq, n.Sync
-	trace.Put(v.syncs, e)
+	if v.syncs != nil {
+		trace.Put(v.syncs, e)
+	}
+	if v.also != nil {
+		v.also.Sync(e)
+	}
 }
 
 // Object implements Sink.
 func (v *Recording) Object(e *event.Object) {
 	n := v.current.Next()
 	e.Seq, e.Sync = n.Seq, n.Sync
-	trace.Put(v.objects, e)
+	if v.objects != nil {
+		trace.Put(v.objects, e)
+	}
+	if v.also != nil {
+		v.also.Object(e)
+	}
 }
+
+// Name is the name of a live thread.
+func (v *Recording) Name(t event.ThreadID) string { return v.recognizer.Name(t) }
+
+// InOperation tells whether what a thread does now is part of an operation.
+func (v *Recording) InOperation(t event.ThreadID) bool { return v.recognizer.InOperation(t) }
 
 // Begin implements recorder.Recording.
 func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {

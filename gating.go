@@ -1,0 +1,277 @@
+package heddle
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// gating asks a sched.Controller about the threads of a run, wherever they come
+// to a place of their synchronization, and does what it says. It is a Recording,
+// the last before those that write, and is told of operations by the
+// recognizer. It is plain data; a nil gating does nothing.
+//
+// A slice ends where its thread is held, and where it releases another.
+type gating struct {
+	recorder.Nothing
+	gate       sched.Gate
+	controller sched.Controller
+	syncs      *syncops.Recording
+	recorder   *recorder.Recorder
+	threads    map[event.ThreadID]*gated
+	blocked    []event.ThreadID // by the kernel, since the last slice's end
+	gone       []event.ThreadID
+	timers     int // that have fired since a thread could run
+}
+
+// gated is a thread, as its controller knows it.
+type gated struct {
+	started bool
+	waited  bool      // in the kernel: it is asked about when it goes on
+	calling bool      // Called is due
+	held    *emu.Stop // the system call that is carried out when it is released
+	ran     uint64    // instructions since it was last at AtBudget
+}
+
+// newGating sets up the controller that the configuration asks for, if any.
+func (m *Machine) newGating() *gating {
+	controller := sched.NewController(m.config.Control)
+	if controller == nil {
+		return nil
+	}
+	return &gating{controller: controller, threads: map[event.ThreadID]*gated{}}
+}
+
+func (g *gating) thread(t event.ThreadID) *gated {
+	s := g.threads[t]
+	if s == nil {
+		s = &gated{}
+		g.threads[t] = s
+	}
+	return s
+}
+
+// ask asks about the thread that acts.
+func (g *gating) ask(v sched.Visit) bool {
+	at := g.recorder.At()
+	v.Thread, v.Now, v.Instructions = at.Thread, at.Time, at.Instructions
+	v.Name, v.Inside = g.syncs.Name(at.Thread), g.syncs.InOperation(at.Thread)
+	if v.Name == "" {
+		v.Name = "1" // the first thread has its name when it has run
+	}
+	return g.gate.Ask(g.controller, &v)
+}
+
+// Sync implements syncops.Sink. Futex calls are system calls and atomic
+// instructions are none of ours; starts and ends are told otherwise.
+func (g *gating) Sync(e *event.Sync) {
+	switch {
+	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
+	case e.Phase == event.Enter:
+		g.ask(sched.Visit{Place: sched.AtEnter, Sync: e})
+	default:
+		g.ask(sched.Visit{Place: sched.AtReturn, Sync: e})
+	}
+}
+
+// Object implements syncops.Sink.
+func (g *gating) Object(*event.Object) {}
+
+// Issue implements recorder.Recording.
+func (g *gating) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
+	if g.syncs.InOperation(e.Thread) {
+		return
+	}
+	g.thread(e.Thread).calling = true
+	g.ask(sched.Visit{Place: sched.AtCall, Call: e})
+}
+
+// Return implements recorder.Recording.
+func (g *gating) Return(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
+	if s := g.thread(e.Thread); s.calling {
+		s.calling = false
+		g.controller.Called(&g.gate, e.Thread, e.Result)
+	}
+}
+
+// block notes that the kernel has taken a thread off its core, exit that it is
+// gone.
+func (g *gating) block(t event.ThreadID) {
+	if g != nil {
+		g.blocked = append(g.blocked, t)
+	}
+}
+
+func (g *gating) exit(t event.ThreadID) {
+	if g != nil {
+		g.gone = append(g.gone, t)
+	}
+}
+
+// stops tells whether the thread's slice ends here.
+func (g *gating) stops(t event.ThreadID) bool {
+	return g != nil && (g.gate.Pending() || g.gate.Holds(t))
+}
+
+// begins asks about a thread that is about to run; false: it is held, or has
+// made the system call that it was held before.
+func (m *Machine) begins(t *kernel.Task) bool {
+	g := m.state.gating
+	if g == nil {
+		return true
+	}
+	s := g.thread(t.ID())
+	switch {
+	case g.gate.Holds(t.ID()):
+		return false // a signal woke it
+	case !s.started:
+		s.started = true
+		return g.ask(sched.Visit{Place: sched.AtStart})
+	case s.waited:
+		s.waited = false
+		return g.ask(sched.Visit{Place: sched.AtWake})
+	}
+	if most := g.controller.Budget(t.ID()); most > 0 && s.ran >= most {
+		s.ran = 0
+		return g.ask(sched.Visit{Place: sched.AtBudget})
+	}
+	return true
+}
+
+// calls carries out the system call that a thread was held before, if that is
+// where it is.
+func (m *Machine) calls(t *kernel.Task) bool {
+	g := m.state.gating
+	if g == nil || g.gate.Holds(t.ID()) {
+		return false
+	}
+	s := g.thread(t.ID())
+	if s.held == nil {
+		return false
+	}
+	stop := *s.held
+	s.held = nil
+	t.Load()
+	m.handle(t, stop)
+	return true
+}
+
+// handle lets the kernel act on the stop of a slice, or keeps that for when the
+// thread is released.
+func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
+	g := m.state.gating
+	if g == nil || stop.Reason != emu.StopSyscall {
+		m.state.kernel.Handle(t, stop)
+		return
+	}
+	if g.gate.Holds(t.ID()) {
+		g.thread(t.ID()).held = &stop
+		return
+	}
+	if e, ok := g.gate.TakeEffect(t.ID(), sched.Answer); ok {
+		m.state.kernel.Answer(t, e.Result)
+		return
+	}
+	m.state.kernel.Handle(t, stop)
+}
+
+// budget bounds a slice by what the controller allows its thread.
+func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
+	if g == nil {
+		return
+	}
+	most := g.controller.Budget(t)
+	if most == 0 {
+		return
+	}
+	if left := most - min(most, g.thread(t).ran); l.Instructions == 0 || left < l.Instructions {
+		l.Instructions, l.Exact = max(1, left), true
+	}
+}
+
+// settle does what the controller wants done, at the end of a slice of a thread
+// or behind a timer (NoThread).
+func (m *Machine) settle(t event.ThreadID, core event.CoreID, instructions uint64) {
+	s, g := m.state, m.state.gating
+	if g == nil {
+		return
+	}
+	for _, b := range g.blocked {
+		g.thread(b).waited = true
+		g.controller.Blocked(&g.gate, b, g.syncs.InOperation(b))
+	}
+	for _, x := range g.gone {
+		g.gate.Forget(x)
+		delete(g.threads, x)
+		g.controller.Exited(&g.gate, x)
+	}
+	g.blocked, g.gone = g.blocked[:0], g.gone[:0]
+	if x := g.threads[t]; x != nil {
+		x.ran += instructions
+	}
+	g.controller.Stepped(&g.gate, t, instructions, s.clock.now)
+	m.affect()
+	released, charge := g.gate.Take()
+	if core != event.NoCore {
+		s.cluster.Charge(core, charge)
+		m.setTime(core)
+	}
+	for _, r := range released {
+		// One that a signal has stopped goes on when it is continued.
+		if task := s.kernel.Task(r.Thread); task != nil && task.Runnable() {
+			s.cluster.Ready(r.Thread, s.clock.now+r.Delay)
+		}
+	}
+	if g.gate.Holds(t) {
+		s.cluster.Block(t)
+	}
+}
+
+// affect carries out what becomes of threads besides going on.
+func (m *Machine) affect() {
+	k := m.state.kernel
+	for {
+		e, ok := m.state.gating.gate.TakeEffect(event.NoThread, sched.Leave, sched.Expire, sched.Rouse)
+		if !ok {
+			return
+		}
+		task := k.Task(e.Thread)
+		switch {
+		case task == nil:
+		case e.Kind == sched.Leave:
+			k.Leave(task, e.Result)
+		case e.Kind == sched.Expire:
+			k.Expire(task)
+		default:
+			k.Rouse(task)
+		}
+	}
+}
+
+// maxTimers is how many timers may fire one after the other, with no thread
+// that can run in between, until nothing is expected of them any more.
+const maxTimers = 1000
+
+// settleStuck is settle, and then tells the controller if no thread can run
+// because some are held.
+func (m *Machine) settleStuck(t event.ThreadID, core event.CoreID, instructions uint64) {
+	s, g := m.state, m.state.gating
+	if g == nil {
+		return
+	}
+	m.settle(t, core, instructions)
+	if s.cluster.Runnable() > 0 {
+		g.timers = 0
+		return
+	}
+	g.timers++
+	if _, has := s.kernel.NextTimer(); has && g.timers < maxTimers || g.gate.Waiting() == 0 || s.kernel.Done() {
+		return
+	}
+	g.timers = 0
+	g.controller.Stuck(&g.gate)
+	m.settle(event.NoThread, event.NoCore, 0)
+}

@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// What those can do who control when threads go on: make things end that would
+// end otherwise, or later.
+
+// Answer completes the system call that the loaded thread has just issued with a
+// result, and does nothing else of it.
+func (k *Kernel) Answer(t *Task, result uint64) {
+	k.current = t
+	t.begin()
+	k.count(lookup(t.call.number), t.call.number)
+	t.leave(result)
+}
+
+// Leave makes a thread that is at the first instruction of a function return from
+// it with a result.
+func (k *Kernel) Leave(t *Task, result uint64) {
+	t.Load()
+	t.readRegs()
+	sp := t.regs.GPR[emu.RSP]
+	to, errno := t.proc.space.ReadU64(event.Addr(sp))
+	if errno != 0 {
+		return // it faults there, as the function's return would
+	}
+	t.regs.RIP, t.regs.GPR[emu.RSP], t.regs.GPR[emu.RAX] = to, sp+8, result
+	t.dirty = true
+}
+
+// Expire makes the wait of a blocked thread time out, whether or not it has a
+// deadline: in a futex call or a sleep.
+func (k *Kernel) Expire(t *Task) {
+	if t.state == blocked {
+		t.call.expired = true
+		t.Wake(wait.AnyEvent)
+	}
+}
+
+// Rouse ends the wait of a blocked thread: in a futex call as if it had been
+// woken. Other system calls look again at what they wait for.
+func (k *Kernel) Rouse(t *Task) {
+	if t.state != blocked {
+		return
+	}
+	if w := t.call.futex; w != nil && !w.woken {
+		k.futexDequeue(w)
+		w.woken = true
+	}
+	t.Wake(wait.AnyEvent)
+}
+
+// SetPatient says whether waits for a futex have no deadline but Expire. Threads
+// that wait look anew at the deadlines that their calls have.
+func (k *Kernel) SetPatient(on bool) {
+	k.patient = on
+	for _, t := range k.Tasks() {
+		if t.state == blocked && t.call.futex != nil {
+			t.Wake(wait.AnyEvent)
+		}
+	}
+}
+
+// timedOut tells whether the current call's wait is to end as if its deadline
+// had passed.
+func (t *Task) timedOut(deadline int64) bool { return t.call.expired || deadline <= t.k.now }
+
+// Runnable tells whether a thread is neither blocked nor stopped by a signal.
+func (t *Task) Runnable() bool { return t.state == running }
+
+// Waits tells whether a thread is blocked, and in which system call.
+func (t *Task) Waits() (number uint64, ok bool) {
+	return t.call.number, t.state == blocked
+}
+
+// IsFutexWait tells whether a system call waits for a futex.
+func IsFutexWait(number uint64, args [6]uint64) bool {
+	command := int(args[1]) & futexCmdMask
+	return number == unix.SYS_FUTEX && (command == futexWait || command == futexWaitBitset)
+}

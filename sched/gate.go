@@ -1,0 +1,232 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Place says where a thread is that a Controller is asked about.
+type Place uint8
+
+const (
+	// AtStart is before the first instruction of a new thread.
+	AtStart Place = iota
+	// AtEnter is before the first instruction of a synchronization operation:
+	// Visit.Sync is its begin.
+	AtEnter
+	// AtWake is where a thread goes on that has waited in the kernel, in an
+	// operation (Visit.Inside) or in a system call.
+	AtWake
+	// AtReturn is behind an operation: Visit.Sync is its Return or Unwound.
+	AtReturn
+	// AtCall is a system call, Visit.Call, that was issued outside of
+	// operations and not carried out yet.
+	AtCall
+	// AtBudget is where the thread has run as many instructions as
+	// Controller.Budget allowed.
+	AtBudget
+	// AtInstruction is before the instruction that Controller.Watch named.
+	AtInstruction
+)
+
+func (p Place) String() string {
+	return [...]string{"start", "enter", "wake", "return", "call", "budget", "instruction"}[p]
+}
+
+// Visit is a thread at a place.
+type Visit struct {
+	Thread event.ThreadID
+	// Name is the thread's name, which depends on no interleaving ("1.2").
+	Name  string
+	Place Place
+	// Sync and Call say more of some places, and are valid during the call only.
+	Sync *event.Sync
+	Call *event.Syscall
+	// Inside tells that the thread is in an operation.
+	Inside bool
+	// Now is the time of the thread's core, and Instructions what the thread has
+	// retired so far.
+	Now          event.Cycles
+	Instructions uint64
+}
+
+// A Controller decides when threads pass the places of their synchronization:
+// it is what a DMT algorithm, or the enforcement of a schedule, is made of. The
+// machine asks it wherever a thread comes by, and tells it what becomes of those
+// that went on. A thread that may not go on is held: it is off its core until
+// Gate.Release.
+//
+// Its state must be plain data that a deep copy can copy, and its answers must
+// depend on nothing but what it was told. Pass has an answer for everything, for
+// embedding.
+//
+// Of one thread the calls come in this order: Ask(AtStart), and then again and
+// again one of
+//
+//	Ask(AtEnter) ... Ask(AtReturn)   operations; nested in a once routine
+//	Ask(AtCall), Called              system calls outside of operations
+//	Ask(AtBudget), Ask(AtInstruction)
+//
+// with Blocked and Ask(AtWake) in between when it waits in the kernel, and at
+// last Exited. A place is asked about once; a thread that was held there goes on
+// when it is released, without being asked again.
+type Controller interface {
+	// Ask tells whether the thread may go on now.
+	Ask(g *Gate, v *Visit) bool
+	// Called tells that the system call of the last Ask(AtCall) is done.
+	Called(g *Gate, t event.ThreadID, result uint64)
+	// Blocked tells that a thread waits in the kernel, in an operation if inside.
+	Blocked(g *Gate, t event.ThreadID, inside bool)
+	// Exited tells that a thread, held or not, is gone.
+	Exited(g *Gate, t event.ThreadID)
+	// Stepped tells that a slice of a thread is over, which retired so many
+	// instructions, or that a timer fired (NoThread, 0). Now is the time of the
+	// core, or of the timer.
+	Stepped(g *Gate, t event.ThreadID, instructions uint64, now event.Cycles)
+	// Budget is how many instructions a thread that is about to run may run at
+	// most before AtBudget; 0: any number.
+	Budget(t event.ThreadID) uint64
+	// Stuck tells that no thread can run and that some are held. If it releases
+	// none, the run is over: a deadlock.
+	Stuck(g *Gate)
+}
+
+// Pass is a Controller that lets every thread go on.
+type Pass struct{}
+
+// Ask implements Controller, and so do the other methods.
+func (Pass) Ask(*Gate, *Visit) bool                              { return true }
+func (Pass) Called(*Gate, event.ThreadID, uint64)                {}
+func (Pass) Blocked(*Gate, event.ThreadID, bool)                 {}
+func (Pass) Exited(*Gate, event.ThreadID)                        {}
+func (Pass) Stepped(*Gate, event.ThreadID, uint64, event.Cycles) {}
+func (Pass) Budget(event.ThreadID) uint64                        { return 0 }
+func (Pass) Stuck(*Gate)                                         {}
+
+// Gate is where threads are held, and what a Controller can do besides
+// answering. It is plain data, for one goroutine.
+type Gate struct {
+	held     []event.ThreadID // in the order in which they came
+	released []Release
+	effects  []Effect
+	charge   event.Cycles
+	counts   GateCounts
+}
+
+// GateCounts is what a gate has seen: how often threads were asked about, held
+// and released, and what that has cost.
+type GateCounts struct {
+	Asked    uint64       `json:"asked"`
+	Held     uint64       `json:"held"`
+	Released uint64       `json:"released"`
+	Charged  event.Cycles `json:"charged"`
+	Delayed  event.Cycles `json:"delayed"`
+}
+
+// Release is a thread that goes on, Delay after the one that released it ended
+// its slice, which it does at once.
+type Release struct {
+	Thread event.ThreadID
+	Delay  event.Cycles
+}
+
+// EffectKind is something that becomes of a thread besides going on.
+type EffectKind uint8
+
+const (
+	// Answer gives the system call of a thread that is at AtCall a result instead
+	// of carrying it out.
+	Answer EffectKind = iota + 1
+	// Leave makes a thread that is at AtEnter return from the operation at once,
+	// with a result.
+	Leave
+	// Expire makes what a thread waits for in the kernel time out, and Rouse ends
+	// the wait as if it had come.
+	Expire
+	Rouse
+)
+
+// Effect is an EffectKind with the thread and the result.
+type Effect struct {
+	Kind   EffectKind
+	Thread event.ThreadID
+	Result uint64
+}
+
+// Release lets a thread go on that is held; it does nothing to any other. Delay
+// is how long the wake-up takes.
+func (g *Gate) Release(t event.ThreadID, delay event.Cycles) {
+	i := slices.Index(g.held, t)
+	if i < 0 {
+		return
+	}
+	g.held = slices.Delete(g.held, i, i+1)
+	g.released = append(g.released, Release{t, delay})
+	g.counts.Released++
+	g.counts.Delayed += delay
+}
+
+// Charge lets cycles pass on the core of the thread that acts.
+func (g *Gate) Charge(c event.Cycles) {
+	g.charge += c
+	g.counts.Charged += c
+}
+
+// Affect has something become of a thread: at the place where it is asked about
+// or held, or (Expire, Rouse) where it waits in the kernel.
+func (g *Gate) Affect(kind EffectKind, t event.ThreadID, result uint64) {
+	g.effects = append(g.effects, Effect{kind, t, result})
+}
+
+// Holds tells whether a thread is held, and Waiting how many are.
+func (g *Gate) Holds(t event.ThreadID) bool { return slices.Contains(g.held, t) }
+
+// Waiting is the number of threads that are held.
+func (g *Gate) Waiting() int { return len(g.held) }
+
+// Counts is what the gate has seen so far.
+func (g *Gate) Counts() GateCounts { return g.counts }
+
+// The rest is for the machine, which asks.
+
+// Ask asks a controller about a thread, and holds it if it may not go on.
+func (g *Gate) Ask(c Controller, v *Visit) bool {
+	g.counts.Asked++
+	if c.Ask(g, v) {
+		return true
+	}
+	g.held = append(g.held, v.Thread)
+	g.counts.Held++
+	return false
+}
+
+// Forget notes that a thread is gone.
+func (g *Gate) Forget(t event.ThreadID) {
+	g.held = slices.DeleteFunc(g.held, func(h event.ThreadID) bool { return h == t })
+	g.released = slices.DeleteFunc(g.released, func(r Release) bool { return r.Thread == t })
+	g.effects = slices.DeleteFunc(g.effects, func(e Effect) bool { return e.Thread == t })
+}
+
+// Pending tells whether there is something to take.
+func (g *Gate) Pending() bool { return len(g.released) > 0 || g.charge > 0 || len(g.effects) > 0 }
+
+// Take returns what was released and charged since the last call. The list is
+// valid until the next release.
+func (g *Gate) Take() (released []Release, charge event.Cycles) {
+	released, charge = g.released, g.charge
+	g.released, g.charge = g.released[:0], 0
+	return released, charge
+}
+
+// TakeEffect returns the next effect of one of the kinds on a thread, or on any
+// (NoThread).
+func (g *Gate) TakeEffect(t event.ThreadID, kinds ...EffectKind) (Effect, bool) {
+	for i, e := range g.effects {
+		if slices.Contains(kinds, e.Kind) && (t == event.NoThread || e.Thread == t) {
+			g.effects = slices.Delete(g.effects, i, i+1)
+			return e, true
+		}
+	}
+	return Effect{}, false
+}
