@@ -1,10 +1,20 @@
 package heddle
 
-import "github.com/heddle-dmt/heddle/recorder"
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/recorder"
+)
 
 // Watch adds a recording to those of a machine that has not run, and logs every
 // instruction for it.
 func (m *Machine) Watch(p recorder.Recording) error {
 	m.state.recording.rec.Add(p)
 	return m.cpu.LogInstructions()
+}
+
+// WatchMemory adds a recording to those of a machine that has not run, and logs
+// every load and store for it.
+func (m *Machine) WatchMemory(p recorder.Recording) error {
+	m.state.recording.rec.Add(p)
+	return m.cpu.LogMemory(emu.MemoryFilter{})
 }

@@ -40,10 +40,7 @@ const cf, pf, af, zf, sf, of = 1, 4, 16, 64, 128, 2048
 // templates are instructions: R, D, W, B a register of 64, 32, 16, 8 bits, X and
 // Y SSE registers, M memory, I a small number.
 //
-// Left out, because libVEX and the machine differ and the machine is right: BT of
-// two registers, which libVEX computes in memory below the stack's red zone,
-// PUSHF, whose constant bits it leaves out, CMPS and XLAT, which it does not know;
-// because the engine is wrong: PHADD of a register with itself, and of two NaNs
+// Left out, because the engine is wrong: PCMPxSTRx for parts of a string, PHADD of a register with itself, and of two NaNs
 // the second (docs/engine.md).
 var templates = strings.Split(strings.TrimSpace(`
 add R, R|add D, D|add W, W|add B, B|add R, [M]|add dword ptr [M], I|adc R, R|adc B, B|adc W, I
@@ -52,13 +49,13 @@ and R, R|and B, I|or D, D|or word ptr [M], W|xor R, R|xor B, [M]|test R, R|test 
 inc R|inc B|inc dword ptr [M]|dec D|dec W|mul R|mul B|mul dword ptr [M]|imul R|imul W|imul R, R|imul D, D, I|imul W, W
 shl R, 1|shl D, I|shl B, cl|shr R, cl|shr W, I|sar R, I|sar B, 1|sar D, cl|rol R, I|rol B, cl|ror D, I|ror W, cl
 rcl R, 1|rcl B, cl|rcl W, I|rcr D, cl|rcr R, I|rcr B, 1|shld R, R, I|shld D, D, cl|shrd D, D, I|shrd R, R, cl
-bt R, I|bts R, I|btr D, I|btc W, I|bsf R, R|bsr D, D|popcnt R, R|bswap R|bswap D
+bt R, I|bt R, R|bt D, D|bt W, W|bts R, R|bts D, D|btr R, R|btr W, W|btc D, D|btc R, R|bts R, I|btr D, I|btc W, I|bsf R, R|bsr D, D|popcnt R, R|bswap R|bswap D
 mov R, R|mov [M], W|mov D, [M]|movzx R, B|movzx D, word ptr [M]|movsx R, W|movsxd R, D|movsx D, byte ptr [M]
 lea R, [R+R*4+I]|lea D, [R+R]|xchg R, R|xchg D, [M]|xadd R, R|lock xadd [M], D|cmpxchg R, R|lock cmpxchg [M], D|lock cmpxchg [M], B
 lock inc dword ptr [M]|lock add [M], R|lock and [M], W|lock bts dword ptr [M], I|cmpxchg8b [M]|lock cmpxchg16b [M]
 seta B|setb B|setge B|setle B|seto B|sets B|setp B|setne B|cmova R, R|cmovl D, D|cmovbe R, [M]|cmovno W, W|cmovp D, D
 add ah, bl|mov ch, dl|sub bh, ah|cbw|cwde|cdqe|cwd|cdq|cqo|clc|stc|cmc|cld|std|lahf|sahf|push R|pop R|push I|leave
-movsb|movsq|stosd|lodsw|scasd|movbe R, [M]|crc32 D, B|crc32 R, R
+movsb|movsq|stosd|lodsw|scasd|cmpsb|cmpsw|cmpsd|cmpsq|xlat|pushfq|movbe R, [M]|crc32 D, B|crc32 R, R
 addsd X, Y|subsd X, Y|mulsd X, Y|divsd X, Y|sqrtsd X, Y|minsd X, Y|maxsd X, Y|addss X, Y|subss X, Y|mulss X, Y|divss X, Y
 sqrtss X, Y|minss X, Y|maxss X, Y|addpd X, Y|subpd X, Y|mulpd X, Y|divpd X, Y|addps X, Y|subps X, Y|mulps X, Y|divps X, Y
 sqrtpd X, Y|sqrtps X, Y|minpd X, Y|maxps X, Y|ucomisd X, Y|comiss X, Y|cmpsd X, Y, 1|cmpss X, Y, 6|cmppd X, Y, 3|cmpps X, Y, 4
@@ -70,7 +67,7 @@ pcmpeqb X, Y|pcmpeqw X, Y|pcmpeqd X, Y|pcmpgtb X, Y|pcmpgtw X, Y|pcmpgtd X, Y|pc
 pand X, Y|pandn X, Y|por X, Y|pxor X, Y|psllw X, I|pslld X, I|psllq X, I|pslldq X, I|psrlw X, I|psrld X, I|psrlq X, I|psrldq X, I|psraw X, I|psrad X, I|psllq X, Y|psrad X, Y
 punpcklbw X, Y|punpcklwd X, Y|punpckldq X, Y|punpcklqdq X, Y|punpckhbw X, Y|punpckhwd X, Y|punpckhdq X, Y|punpckhqdq X, Y|unpcklpd X, Y|unpckhps X, Y
 packsswb X, Y|packssdw X, Y|packuswb X, Y|packusdw X, Y|pshufd X, Y, 0x1b|pshuflw X, Y, 0x9c|pshufhw X, Y, 0x36|shufps X, Y, 0x72|shufpd X, Y, 1|pshufb X, Y|palignr X, Y, 5|pblendw X, Y, 0x5a
-pabsb X, Y|pabsd X, Y|psignw X, Y|pmulhrsw X, Y|pmaddubsw X, Y|pmovzxbw X, Y|pmovsxwd X, Y|pinsrw X, D, 3|pextrw D, X, 5|pinsrd X, D, 2|pextrq R, X, 1|ptest X, Y|roundsd X, Y, 1|roundss X, Y, 2|roundpd X, Y, 3|blendpd X, Y, 1|dpps X, Y, 0x31|insertps X, Y, 0x4c
+pabsb X, Y|pabsd X, Y|psignw X, Y|pmulhrsw X, Y|pmaddubsw X, Y|pmovzxbw X, Y|pmovsxwd X, Y|pinsrw X, D, 3|pextrw D, X, 5|pinsrd X, D, 2|pextrq R, X, 1|ptest X, Y|pcmpistri X, Y, 0x1a|pcmpistri X, Y, 0x40|pcmpistri X, Y, 0x30|pcmpistri X, Y, 0x08|pcmpistrm X, Y, 0x40|pcmpistrm X, Y, 0x09|pcmpestri X, Y, 0x38|pcmpestri X, Y, 0x1a|pcmpestrm X, Y, 0x42|pcmpestrm X, Y, 0x0a|roundsd X, Y, 1|roundss X, Y, 2|roundpd X, Y, 3|blendpd X, Y, 1|dpps X, Y, 0x31|insertps X, Y, 0x4c
 `), "\n")
 
 var places = regexp.MustCompile(`\b[RDWBXYMI]\b`)
@@ -242,6 +239,14 @@ func (p *pair) pointers() {
 	p.cpu.SetRegs(&regs)
 }
 
+// crashes tells what the engine must not be asked: it takes the absolute value of
+// the least number for a length (docs/engine.md).
+func (p *pair) crashes(mnemonic string) bool {
+	var regs emu.Regs
+	p.cpu.Regs(&regs)
+	return strings.HasPrefix(mnemonic, "pcmpestr") && (uint32(regs.GPR[emu.RAX]) == 1<<31 || uint32(regs.GPR[emu.RDX]) == 1<<31)
+}
+
 // differences compares both sides after an instruction.
 func (p *pair) differences(ignore uint64) []string {
 	var regs emu.Regs
@@ -322,6 +327,9 @@ func TestAgreesWithTheMachine(t *testing.T) {
 		for range states {
 			p.randomise(r, pc)
 			p.pointers()
+			if p.crashes(mnemonic) {
+				continue
+			}
 			if s := p.cpu.Run(emu.Limit{Instructions: 1, Exact: true}); s.Reason != emu.StopBudget {
 				continue // a fault or division by zero: not for the IR to tell
 			}

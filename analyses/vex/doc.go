@@ -6,6 +6,9 @@
 // and memory; side exits; and where it goes at its end. Meanings are libVEX's,
 // as its libvex_ir.h says; names follow it, too.
 //
+// A few instructions that libVEX leaves out, or does otherwise than the
+// processor, are blocks that this package makes.
+//
 // Machine interprets blocks: it says what the operations mean. It is no fast
 // way to run code. As in libVEX the x87 computes in 64 bits, not in 80.
 //

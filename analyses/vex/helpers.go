@@ -22,7 +22,7 @@ func (m *Machine) call(e *Call) Value {
 	case "amd64g_calculate_RCR":
 		return rotateCarry(a, true)
 	case "amd64g_create_mxcsr":
-		return value(0x1f80 | a[0]&3<<13)
+		return value(uint64(m.MXCSR)&^0x6000 | a[0]&3<<13)
 	case "amd64g_check_ldmxcsr":
 		return value(a[0] >> 13 & 3) // with no warning in the upper half
 	case "amd64g_create_fpucw":
@@ -174,6 +174,21 @@ func (m *Machine) dirty(s *Dirty) {
 		m.temps[s.Temp] = value(m.loadExtended(m.eval(s.Args[0]).Lo))
 	case "amd64g_dirtyhelper_storeF80le":
 		m.storeExtended(m.eval(s.Args[0]).Lo, m.eval(s.Args[1]).Lo)
+	case "amd64g_dirtyhelper_PCMPxSTRx":
+		m.temps[s.Temp] = m.compareStrings(s.Args)
+	case "amd64g_dirtyhelper_FINIT":
+		m.initX87()
+	case "amd64g_dirtyhelper_XSAVE_COMPONENT_0":
+		m.saveX87(m.eval(s.Args[1]).Lo)
+	case "amd64g_dirtyhelper_XRSTOR_COMPONENT_0":
+		m.restoreX87(m.eval(s.Args[1]).Lo)
+	case "amd64g_dirtyhelper_XSAVE_COMPONENT_1_EXCLUDING_XMMREGS":
+		m.store(m.eval(s.Args[1]).Lo+imageMXCSR, value(uint64(m.mxcsr())|maskMXCSR<<32), 8)
+	case "amd64g_dirtyhelper_XRSTOR_COMPONENT_1_EXCLUDING_XMMREGS":
+		m.MXCSR = uint32(m.load(m.eval(s.Args[1]).Lo+imageMXCSR, 4).Lo)
+		m.State.SetWord(OffsetRound, uint64(m.MXCSR>>13&3))
+	case "amd64g_dirtyhelper_RDTSC":
+		m.temps[s.Temp] = m.timeStamp()
 	default:
 		m.fail("helper %s is not known", s.Callee)
 	}
@@ -191,69 +206,9 @@ func (m *Machine) cpuid() {
 	}
 }
 
-const (
-	extendedBias = 16383
-	integerBit   = 1 << 63
-)
-
-// loadExtended loads an 80-bit number, rounded to 64 bits.
-func (m *Machine) loadExtended(addr uint64) uint64 {
-	mantissa := m.load(addr, 8).Lo
-	head := m.load(addr+8, 2).Lo
-	sign, exponent := head>>15<<63, int(head&0x7fff)
-	switch {
-	case exponent == 0x7fff && mantissa<<1 == 0:
-		return sign | 0x7ff<<52
-	case exponent == 0x7fff:
-		return sign | 0x7ff<<52 | quietBit64 | mantissa<<1>>12
-	case mantissa == 0:
-		return sign
+func (m *Machine) timeStamp() Value {
+	if m.TSC == nil {
+		return m.fail("nobody answers RDTSC")
 	}
-	// In two steps: the mantissa first, exactly, then the exponent.
-	x := math.Ldexp(math.Float64frombits(roundMantissa(mantissa, exponent-extendedBias)), exponent-extendedBias-63)
-	return sign | math.Float64bits(x)
-}
-
-// roundMantissa rounds 64 bits to the bits that a number with the exponent has
-// in 64-bit form, to the nearest or even one.
-func roundMantissa(mantissa uint64, exponent int) uint64 {
-	keep := 53
-	if exponent < -1022 {
-		keep = max(0, 53+exponent+1022)
-	}
-	drop := 64 - keep
-	if drop >= 64 {
-		return math.Float64bits(choosef(mantissa > 1<<63, math.Ldexp(1, 64), 0))
-	}
-	half := uint64(1) << (drop - 1)
-	rest, kept := low(mantissa, drop), mantissa>>drop
-	if rest > half || rest == half && kept&1 != 0 {
-		kept++
-	}
-	return math.Float64bits(math.Ldexp(float64(kept), drop))
-}
-
-func choosef(c bool, x, y float64) float64 {
-	if c {
-		return x
-	}
-	return y
-}
-
-// storeExtended stores a 64-bit number as one of 80 bits, which is exact.
-func (m *Machine) storeExtended(addr, x uint64) {
-	head := x >> 63 << 15
-	mantissa := x << 11
-	switch f := f64(x); {
-	case f == 0:
-	case math.IsInf(f, 0) || math.IsNaN(f):
-		head |= 0x7fff
-		mantissa |= integerBit
-	default:
-		fraction, exponent := math.Frexp(math.Abs(f))
-		head |= uint64(exponent - 1 + extendedBias)
-		mantissa = uint64(math.Ldexp(fraction, 53)) << 11
-	}
-	m.store(addr, value(mantissa), 8)
-	m.store(addr+8, value(head), 2)
+	return value(m.TSC())
 }

@@ -273,7 +273,7 @@ static int statements_before(const IRSB *sb, uint64_t end, uint64_t *next) {
   return sb->stmts_used;
 }
 
-static void block(struct heddle_words *w, const IRSB *sb, uint64_t end) {
+static void block(struct heddle_words *w, const IRSB *sb, uint64_t address, uint64_t end) {
   word(w, (uint64_t)sb->tyenv->types_used);
   for (int i = 0; i < sb->tyenv->types_used; i++) word(w, sb->tyenv->types[i] - Ity_INVALID);
   uint64_t next = end;
@@ -287,6 +287,8 @@ static void block(struct heddle_words *w, const IRSB *sb, uint64_t end) {
     expr(w, IRExpr_Const(IRConst_U64(next)));
     word(w, Ijk_Boring - Ijk_INVALID);
   }
+  // Where statements were cut off, or the address before the block.
+  word(w, n == sb->stmts_used ? address - 1 : next);
 }
 
 // ---- lifting ----------------------------------------------------------------
@@ -322,7 +324,7 @@ int heddle_lift(const uint8_t *code, size_t size, uint64_t address, struct heddl
   VexRegisterUpdates control = VexRegUpdUnwindregsAtMemAccess;
   const IRSB *sb = LibVEX_FrontEnd(&args, &result, &control);
   if (!sb || result.status != VexTransOK) return -1;
-  block(out, sb, address + size);
+  block(out, sb, address, address + size);
   return 0;
 }
 

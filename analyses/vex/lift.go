@@ -28,32 +28,102 @@ var library sync.Mutex
 const invalid = "\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06"
 
 // Lift lifts the code at an address, up to its last whole instruction, the first
-// branch or the 99th instruction, whichever comes first. It is an error if there
-// is not one instruction that libVEX can decode.
+// branch or the 99th instruction, whichever comes first; an instruction that
+// libVEX does not do as the processor does is a block of its own. It is an error
+// if there is not one instruction that can be decoded.
 func Lift(code []byte, addr uint64) (*Block, error) {
 	if len(code) == 0 {
 		return nil, fmt.Errorf("lift the code at %#x: there is none", addr)
 	}
+	for {
+		b, end, err := liftOnce(code, addr)
+		if err != nil {
+			return nil, err
+		}
+		// What is cut off in the middle must be lifted again without the rest:
+		// libVEX leaves out what later instructions overwrite.
+		if end < len(code) && end > 0 {
+			code = code[:end]
+			continue
+		}
+		if end == 0 && b == nil {
+			return nil, fmt.Errorf("lift the code at %#x: libVEX does not know % x", addr, code[:min(len(code), 15)])
+		}
+		return b, nil
+	}
+}
+
+// liftOnce lifts code once. End is where to cut the code for another try, or its
+// length if the block is right. No block and an end of 0 say that there is no
+// instruction.
+func liftOnce(code []byte, addr uint64) (b *Block, end int, err error) {
+	b, cut, err := liftBlock(code, addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	if cut >= 0 && cut < len(code) && b.Size > 0 {
+		return nil, cut, nil
+	}
+	for _, s := range b.Stmts {
+		m, ok := s.(*Mark)
+		if !ok {
+			continue
+		}
+		at := int(m.Addr - addr)
+		length := m.Len
+		if length == 0 {
+			length = undecoded(code[at:])
+		}
+		in := prefixes(code[at:at+length], m.Addr)
+		own := special(in)
+		switch {
+		case own == nil && !isPushFlags(in) && !isStoreMXCSR(in):
+		case at > 0:
+			return nil, at, nil
+		case own != nil:
+			return ownBlock(in, own(in)), len(code), nil
+		case len(code) > length:
+			return nil, length, nil
+		case isPushFlags(in):
+			withConstantFlags(b)
+		}
+	}
+	if b.Size == 0 {
+		return nil, 0, nil
+	}
+	return b, len(code), nil
+}
+
+// undecoded is the length of an instruction that libVEX does not know, if it is
+// one that is known here: prefixes and one byte.
+func undecoded(code []byte) int {
+	in := prefixes(code, 0)
+	if len(in.code) == 0 {
+		return 0
+	}
+	return len(code) - len(in.code) + 1
+}
+
+// liftBlock has libVEX lift a block. Cut is where the code ends in the middle of
+// an instruction, -1 if it does not.
+func liftBlock(code []byte, addr uint64) (b *Block, cut int, err error) {
 	padded := append(append(make([]byte, 0, len(code)+len(invalid)), code...), invalid...)
 	library.Lock()
 	defer library.Unlock()
 	var words C.struct_heddle_words
 	defer func() { C.free(unsafe.Pointer(words.at)) }()
 	if C.heddle_lift((*C.uint8_t)(unsafe.Pointer(&padded[0])), C.size_t(len(code)), C.uint64_t(addr), &words) != 0 {
-		return nil, fmt.Errorf("lift the code at %#x: libVEX gave up on % x", addr, code[:min(len(code), 15)])
+		return nil, 0, fmt.Errorf("lift the code at %#x: libVEX gave up on % x", addr, code[:min(len(code), 15)])
 	}
 	r := reader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n))}
-	b := r.block()
+	b = r.block()
 	b.Addr = addr
 	for _, s := range b.Stmts {
 		if m, ok := s.(*Mark); ok {
 			b.Size = int(m.Addr-addr) + m.Len
 		}
 	}
-	if b.Size == 0 {
-		return nil, fmt.Errorf("lift the code at %#x: libVEX does not know % x", addr, code[:min(len(code), 15)])
-	}
-	return b, nil
+	return b, r.int() - int(addr), nil
 }
 
 var opNames = sync.OnceValue(func() []string {
@@ -67,6 +137,24 @@ var opNames = sync.OnceValue(func() []string {
 	}
 	return names
 })
+
+// opNumbers has the operations by name.
+var opNumbers = sync.OnceValue(func() map[string]Op {
+	numbers := map[string]Op{}
+	for i, name := range opNames() {
+		numbers[name] = Op(i)
+	}
+	return numbers
+})
+
+// opNumber is the operation of a name that libVEX has.
+func opNumber(name string) Op {
+	o, ok := opNumbers()[name]
+	if !ok {
+		panic("bug: no operation " + name)
+	}
+	return o
+}
 
 func (o Op) String() string {
 	if names := opNames(); int(o) < len(names) {

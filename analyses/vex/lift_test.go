@@ -84,6 +84,33 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// An instruction that is cut off overwrites nothing.
+func TestCutInstruction(t *testing.T) {
+	code := bytesOf(t, "mov eax, [rdi]\n movabs rax, 0x1122334455667788")
+	for n := 2; n < len(code); n++ {
+		b, err := Lift(code[:n], 0)
+		if err != nil || b.Size != 2 {
+			t.Fatalf("%d bytes: %v, %v", n, b, err)
+		}
+		expectLines(t, b, "PUT(16) = ")
+	}
+}
+
+// Instructions that libVEX does in another way than the processor, or not at
+// all, are blocks of their own.
+func TestSpecialInstructions(t *testing.T) {
+	for _, special := range []string{"bts rax, rbx", "cmpsb", "cmpsq", "xlat", "pushfq", "stmxcsr [rsp]"} {
+		n := len(bytesOf(t, special))
+		b := lift(t, "nop\n nop\n "+special+"\n nop")
+		if b.Size != 2 || b.Jump != JumpBoring {
+			t.Errorf("before %s: %v", special, b)
+		}
+		if b = lift(t, special+"\n nop"); b.Size != n || b.Jump != JumpBoring {
+			t.Errorf("%s: %v", special, b)
+		}
+	}
+}
+
 // Undecodable code, whole or cut off, is an error that names it.
 func TestUndecodable(t *testing.T) {
 	for _, code := range []string{"\x0f\xff\xff\xff", "\x06", "\x48", "\x48\x89", "\x66\x89\x84"} {

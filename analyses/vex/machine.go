@@ -21,6 +21,15 @@ type Machine struct {
 	// CPUID answers the instruction; nil makes it an error.
 	CPUID func(leaf, subleaf uint32) [4]uint32
 
+	// TSC answers RDTSC; nil makes it an error.
+	TSC func() uint64
+	// MXCSR has the exception flags and masks, which are not in the state.
+	MXCSR uint32
+	// PC is the instruction that the machine is at, and Count how many it has
+	// begun in the last block.
+	PC    uint64
+	Count int
+
 	temps []Value
 	types []Type
 	bytes [16]byte
@@ -34,7 +43,7 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	if len(m.temps) < len(b.Types) {
 		m.temps = make([]Value, 2*len(b.Types))
 	}
-	m.types, m.err = b.Types, nil
+	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
 	next, jump = 0, JumpInvalid
 	for _, s := range b.Stmts {
 		if next, jump = m.step(s); jump != JumpInvalid || m.err != nil {
@@ -45,7 +54,7 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 		next, jump = m.eval(b.Next).Lo, b.Jump
 	}
 	if m.err != nil {
-		return 0, JumpInvalid, fmt.Errorf("block at %#x: %w", b.Addr, m.err)
+		return 0, JumpInvalid, fmt.Errorf("instruction at %#x: %w", m.PC, m.err)
 	}
 	m.State.SetWord(OffsetRIP, next)
 	return next, jump, nil
@@ -61,6 +70,9 @@ func (m *Machine) fail(format string, args ...any) Value {
 // step runs a statement. A jump kind other than JumpInvalid leaves the block.
 func (m *Machine) step(s Stmt) (uint64, JumpKind) {
 	switch s := s.(type) {
+	case *Mark:
+		m.PC = s.Addr
+		m.Count++
 	case *Put:
 		v := m.eval(s.Data)
 		m.State.put(s.Offset, m.typeOf(s.Data), v)
@@ -210,11 +222,17 @@ func (m *Machine) compareAndSwap(s *CAS) {
 		equal = equal && highPart == m.eval(s.ExpectedHi)
 		m.temps[s.OldHi] = highPart
 	}
-	if !equal {
+	dataLo, dataHi := lowPart, Value{}
+	if equal {
+		dataLo = m.eval(s.DataLo)
+	}
+	// What is not replaced is written back (SDM volume 2, CMPXCHG).
+	m.store(addr, dataLo, size)
+	if s.DataHi == nil {
 		return
 	}
-	m.store(addr, m.eval(s.DataLo), size)
-	if s.DataHi != nil {
-		m.store(addr+uint64(size), m.eval(s.DataHi), size)
+	if dataHi = m.temps[s.OldHi]; equal {
+		dataHi = m.eval(s.DataHi)
 	}
+	m.store(addr+uint64(size), dataHi, size)
 }

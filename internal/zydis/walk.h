@@ -26,6 +26,16 @@ struct heddle_walk {
   int64_t relative;  // to the end of the last instruction
 };
 
+// One instruction.
+struct heddle_instruction {
+  uint32_t written;    // flags of RFLAGS that it defines
+  uint32_t undefined;  // flags that it leaves undefined
+  char text[96];       // in Intel's syntax
+};
+
+// The length of the instruction at the begin of code, 0 if there is none.
+uint32_t heddle_instruction(const uint8_t *code, size_t n, uint64_t address, struct heddle_instruction *out);
+
 void heddle_walk(const uint8_t *code, size_t n, uint8_t *lengths, size_t max, struct heddle_walk *out);
 
 #endif

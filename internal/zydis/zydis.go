@@ -1,9 +1,10 @@
 // Package zydis tells where the instructions in a piece of x86-64 code begin
 // and which of them end a straight run: the little of a disassembler that
-// following a branch trace needs. The disassembler is Zydis.
+// following a branch trace needs, and what reports say of an instruction. The
+// disassembler is Zydis.
 //
-// What it is not: it names no instructions and knows no operands, and it
-// remembers nothing; its user keeps what it has found out.
+// What it is not: it knows no operands, and it remembers nothing; its user keeps
+// what it has found out.
 package zydis
 
 /*
@@ -12,6 +13,8 @@ package zydis
 #include "walk.h"
 #cgo noescape heddle_walk
 #cgo nocallback heddle_walk
+#cgo noescape heddle_instruction
+#cgo nocallback heddle_instruction
 */
 import "C"
 
@@ -67,4 +70,27 @@ func Walk(code, lengths []byte) Run {
 	var out C.struct_heddle_walk
 	C.heddle_walk((*C.uint8_t)(&code[0]), C.size_t(len(code)), (*C.uint8_t)(&lengths[0]), C.size_t(len(lengths)), &out)
 	return Run{Count: int(out.count), Bytes: int(out.bytes), Kind: Kind(out.kind), Relative: int64(out.relative)}
+}
+
+// Instruction is one instruction.
+type Instruction struct {
+	Length int
+	// Written are the bits of RFLAGS that it defines, Undefined those that it
+	// leaves undefined.
+	Written, Undefined uint64
+	// Text is the instruction in Intel's syntax.
+	Text string
+}
+
+// Decode decodes the instruction at the begin of code, which is at an address;
+// false: there is none.
+func Decode(code []byte, addr uint64) (Instruction, bool) {
+	if len(code) == 0 {
+		return Instruction{}, false
+	}
+	var out C.struct_heddle_instruction
+	n := C.heddle_instruction((*C.uint8_t)(&code[0]), C.size_t(len(code)), C.uint64_t(addr), &out)
+	return Instruction{
+		Length: int(n), Written: uint64(out.written), Undefined: uint64(out.undefined), Text: C.GoString(&out.text[0]),
+	}, n > 0
 }

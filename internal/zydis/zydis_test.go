@@ -63,3 +63,25 @@ func TestWalkStopsWhereLengthsEnd(t *testing.T) {
 		t.Errorf("no code: %+v", got)
 	}
 }
+
+// Flags are the SDM's, volume 2.
+func TestDecode(t *testing.T) {
+	for _, c := range []struct {
+		code               string
+		written, undefined uint64
+		text               string
+	}{
+		{"\x48\x01\xd8", 0x8d5, 0, "add rax, rbx"},
+		{"\x48\x31\xc0", 0x8c5, 0x10, "xor rax, rax"},
+		{"\x48\xf7\xf1", 0, 0x8d5, "div rcx"},
+		{"\x90", 0, 0, "nop"},
+	} {
+		in, ok := zydis.Decode([]byte(c.code), 0x1000)
+		if !ok || in.Length != len(c.code) || in.Written != c.written || in.Undefined != c.undefined || in.Text != c.text {
+			t.Errorf("% x: %+v, %v", c.code, in, ok)
+		}
+	}
+	if _, ok := zydis.Decode([]byte("\x48"), 0); ok {
+		t.Error("half an instruction is one")
+	}
+}
