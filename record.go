@@ -112,7 +112,7 @@ func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	if err != nil {
 		return nil, err
 	}
-	parts = append(append(parts, operations...), recorder.NewEvents(m.trace))
+	parts = append(append(parts, operations...), recorder.NewEvents(m.trace), recorder.NewMappings(m.trace))
 	if c.Record.Inputs {
 		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
 	}

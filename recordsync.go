@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -18,6 +19,16 @@ type SyncRecord struct {
 	// Atomics adds atomic instructions and fences that are no part of other
 	// operations.
 	Atomics bool
+	// Heap adds the calls of allocators' functions, malloc and its kin.
+	Heap bool
+}
+
+// operations are the custom ones, and what stands for the allocators.
+func (c *SyncRecord) operations() []syncops.Custom {
+	if !c.Heap {
+		return c.Custom
+	}
+	return append(slices.Clone(c.Custom), syncops.HeapFunctions()...)
 }
 
 // recordSync sets up the recording of synchronization operations, if there is
@@ -38,7 +49,7 @@ func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recordi
 	if g != nil {
 		also = g
 	}
-	v, err := syncops.NewRecording(to, m.cpu, syncops.Config{Custom: c.Custom, Atomics: c.Atomics, Open: m.openSymbols}, also)
+	v, err := syncops.NewRecording(to, m.cpu, syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols}, also)
 	if err != nil {
 		return nil, err
 	}

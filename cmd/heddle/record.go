@@ -38,6 +38,7 @@ type recordFlags struct {
 	inputs, all      bool
 	sync, atomics    bool
 	syncList         string
+	heap, races      bool
 	pt               bool
 	ptPeriod, ptMTC  uint64
 	ptTSC, ptCYC     bool
@@ -49,15 +50,17 @@ type recordFlags struct {
 }
 
 // recordings names the flags that ask for a recording.
-var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code"}
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	flags.StringVarP(&f.output, "output", "o", "", "write the trace to `FILE`")
-	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, branches, and memory")
+	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, calls of allocators, branches, and memory")
 	flags.BoolVar(&f.inputs, "inputs", false, "record what the program gets from outside, with the bytes")
 	flags.BoolVar(&f.sync, "sync", false, "record synchronization operations")
 	flags.BoolVar(&f.atomics, "atomics", false, "with --sync, atomic instructions and fences too")
 	flags.StringVar(&f.syncList, "sync-list", "", "with --sync, the operations that the YAML `FILE` lists too")
+	flags.BoolVar(&f.heap, "heap", false, "with --sync, calls of malloc and its kin too")
+	flags.BoolVar(&f.races, "races", false, "record what heddle races needs: --sync, --heap and --memory")
 	flags.BoolVar(&f.pt, "pt", false, "record each core's branches as Intel PT packets")
 	flags.Uint64Var(&f.ptPeriod, "pt-period", 4096, "`BYTES` of packets after which a PSB comes; 0: only one, at the begin")
 	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
@@ -82,14 +85,14 @@ func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
 			Timing: pt.Timing{TSC: f.ptTSC, MTCPeriod: f.ptMTC, CYC: f.ptCYC},
 		}
 	}
-	if f.memory || f.all {
+	if f.memory || f.races || f.all {
 		var err error
 		if r.Memory, err = f.memoryConfig(); err != nil {
 			return nil, err
 		}
 	}
-	if f.sync || f.all {
-		r.Sync = &heddle.SyncRecord{Atomics: f.atomics || f.all}
+	if f.sync || f.races || f.all {
+		r.Sync = &heddle.SyncRecord{Atomics: f.atomics || f.all, Heap: f.heap || f.races || f.all}
 		if f.syncList != "" {
 			custom, err := syncops.LoadCustom(f.syncList)
 			if err != nil {

@@ -35,6 +35,8 @@ type Custom struct {
 	// Success says which results mean that the effect at the return took place;
 	// the default is any.
 	Success Outcome `yaml:"success" mapstructure:"success"`
+
+	heap bool // stands for HeapFunctions
 }
 
 // Address is an address in a file, without the bias of its mapping; 0: none.
@@ -162,6 +164,7 @@ type fixed struct {
 	custom      []Custom
 	customNames map[string][]*Custom
 	byName      map[string]*function
+	heap        map[string]*function // allocators, if they are recognised
 
 	spinInit, spinUnlock, routine, destructor *function
 }
@@ -171,13 +174,19 @@ func (*fixed) SharedInSnapshot() {}
 
 func newFixed(custom []Custom) *fixed {
 	x := &fixed{
-		custom: custom, customNames: map[string][]*Custom{}, byName: map[string]*function{},
+		customNames: map[string][]*Custom{}, byName: map[string]*function{},
 		routine:    &function{name: "once routine", kind: routine},
 		destructor: &function{name: "destructor", kind: destructor, op: event.OpKeyDestructor, success: always},
 	}
 	for i := range custom {
-		if c := &custom[i]; c.Address == 0 {
+		switch c := &custom[i]; {
+		case c.heap:
+			x.heap = allocators()
+		case c.Address == 0:
 			x.customNames[c.Name] = append(x.customNames[c.Name], c)
+			fallthrough
+		default:
+			x.custom = append(x.custom, *c)
 		}
 	}
 	x.spinInit, x.spinUnlock = x.function("pthread_spin_init", ""), x.function("pthread_spin_unlock", "")
@@ -191,6 +200,9 @@ func (x *fixed) function(symbol, file string) *function {
 		if matches(c.File, file) {
 			return c.function()
 		}
+	}
+	if f, ok := x.heap[symbol]; ok {
+		return f
 	}
 	if f, ok := x.byName[symbol]; ok {
 		return f

@@ -63,6 +63,9 @@ func (r *Recognizer) readFile(object *mm.Object, name string) *file {
 		if _, ok := custom[string(symbol)]; ok {
 			return true
 		}
+		if _, ok := r.fixed.heap[string(symbol)]; ok {
+			return true
+		}
 		_, ok := lookup(string(symbol))
 		return ok
 	}

@@ -53,6 +53,7 @@ type function struct {
 	leaves bool
 	kind   kind
 	target *function // of a resolver
+	heap   *shape    // of an allocator
 }
 
 // kind tells recognised addresses apart that are no plain operations.
@@ -69,6 +70,7 @@ const (
 	catch            // an exception was caught, in the function that calls this
 	wrapper          // syscall(2): what it does is its caller's
 	spinClear        // pthread_spin_init and pthread_spin_unlock at one address
+	allocator        // malloc and its kin
 )
 
 // PTHREAD_BARRIER_SERIAL_THREAD, and EOWNERDEAD of pthread_mutex_lock.

@@ -17,6 +17,8 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 		r.push(t, f)
 	case destructor:
 		r.enterDestructor(t, f, at)
+	case allocator:
+		r.enterAllocator(t, f, at)
 	default:
 		r.enterOperation(t, f, at)
 	}
@@ -111,6 +113,9 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *emu.Regs, at *event.Sta
 	switch {
 	case f.function.kind == resolver:
 		r.bind(t.space, event.Addr(rax), f.function.target)
+		return
+	case f.function.kind == allocator:
+		r.allocated(t, f, rax, at)
 		return
 	case f.silent:
 		return

@@ -41,6 +41,8 @@ const (
 	Sync      Kind = "sync"      // sync operations; one stream
 	Objects   Kind = "objects"   // what sync operations act on; one stream
 	Inputs    Kind = "inputs"    // inputs; one stream
+	Mappings  Kind = "mappings"  // files in memory; one stream
+	Heap      Kind = "heap"      // calls of allocators; one stream
 	Decisions Kind = "decisions" // the replay log; one stream
 	Code      Kind = "code"      // the code that ran; one stream
 	PT        Kind = "pt"        // bytes of Intel PT packets, by core

@@ -7,7 +7,7 @@ import (
 // Event is an event that has a stream of its own kind.
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
-		event.Decision | event.Code | event.Object
+		event.Decision | event.Code | event.Object | event.Mapping | event.Heap
 }
 
 // archive is what the fields of an event are taken to or from: the binary form,
@@ -98,6 +98,21 @@ func fields(a archive, e any) {
 		num(a, "id", hexadecimal, &e.ID)
 		e.Name = a.text("name", e.Name)
 		num(a, "addr", hexadecimal, &e.Addr)
+	case *event.Mapping:
+		stamp(a, &e.Stamp)
+		integer(a, "process", &e.Process)
+		num(a, "addr", hexadecimal, &e.Addr)
+		num(a, "size", decimal, &e.Size)
+		num(a, "offset", hexadecimal, &e.Offset)
+		e.Name = a.text("name", e.Name)
+	case *event.Heap:
+		stamp(a, &e.Stamp)
+		oneOf(a, "op", event.HeapOps(), &e.Op)
+		oneOf(a, "phase", phaseNames, &e.Phase)
+		num(a, "old", hexadecimal, &e.Old)
+		num(a, "size", decimal, &e.Size)
+		num(a, "addr", hexadecimal, &e.Addr)
+		num(a, "pc", hexadecimal, &e.PC)
 	case *event.Input:
 		inputFields(a, e)
 	case *event.Decision:
@@ -193,6 +208,10 @@ func stampOf(e any) event.Stamp {
 	case *event.Code:
 		return e.Stamp
 	case *event.Object:
+		return e.Stamp
+	case *event.Mapping:
+		return e.Stamp
+	case *event.Heap:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

@@ -13,5 +13,7 @@ var kinds = map[Kind]func() any{
 	Objects:   func() any { return &event.Object{} },
 	Inputs:    func() any { return &event.Input{} },
 	Decisions: func() any { return &event.Decision{} },
+	Mappings:  func() any { return &event.Mapping{} },
+	Heap:      func() any { return &event.Heap{} },
 	Code:      func() any { return &event.Code{} },
 }

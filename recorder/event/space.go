@@ -1,0 +1,53 @@
+package event
+
+// Mapping is a part of a file in a process's memory: the file's bytes from
+// Offset on are at Addr. It stands from its place on, until another overlaps it;
+// that it is unmapped is not told.
+type Mapping struct {
+	Stamp
+	Process int32  `json:"process"`
+	Addr    Addr   `json:"addr"`
+	Size    uint64 `json:"size"`
+	Offset  uint64 `json:"offset"`
+	// Name is the guest's path of the file.
+	Name string `json:"name"`
+}
+
+// HeapOp is what an allocator was asked for.
+type HeapOp uint8
+
+// Calls of an allocator.
+const (
+	HeapAllocate HeapOp = iota
+	HeapResize
+	HeapFree
+)
+
+var heapNames = [...]string{"allocate", "resize", "free"}
+
+// HeapOps lists the calls' names, in the order of their numbers.
+func HeapOps() []string { return heapNames[:] }
+
+func (o HeapOp) String() string {
+	if int(o) < len(heapNames) {
+		return heapNames[o]
+	}
+	return "unknown"
+}
+
+// Heap is the call of an allocator's function, malloc and its kin, or its
+// return. Calls within such a call, or within a synchronization operation, are
+// not told.
+type Heap struct {
+	Stamp
+	Op    HeapOp `json:"op"`
+	Phase Phase  `json:"phase"`
+	// Old is the block that a free or a resize is given; 0: none.
+	Old Addr `json:"old"`
+	// Size is how many bytes are asked for.
+	Size uint64 `json:"size"`
+	// Addr is the new block, of a Return; 0: there is none.
+	Addr Addr `json:"addr"`
+	// PC is where the call returns to.
+	PC Addr `json:"pc"`
+}

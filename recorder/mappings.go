@@ -1,0 +1,61 @@
+package recorder
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// Mappings is the Recording of where files are mapped: those that a process has
+// when it runs first, or first after exec, and those that mmap adds.
+type Mappings struct {
+	Nothing
+	to    *trace.Stream
+	known map[int32]bool
+}
+
+// NewMappings makes the recording.
+func NewMappings(w *trace.Writer) *Mappings {
+	return &Mappings{to: w.Stream(trace.Mappings, 0), known: map[int32]bool{}}
+}
+
+// Begin implements Recording.
+func (v *Mappings) Begin(r *Recorder, t *kernel.Task) {
+	pid := t.Process().PID()
+	if v.known[pid] {
+		return
+	}
+	v.known[pid] = true
+	for _, m := range t.Process().Space().VMAs() {
+		v.put(r, t, &m)
+	}
+}
+
+func (v *Mappings) put(r *Recorder, t *kernel.Task, m *mm.VMA) {
+	if m.File == nil {
+		return
+	}
+	name, _, _ := m.File.MapName()
+	trace.Put(v.to, &event.Mapping{
+		Stamp: r.next(t.ID()), Process: t.Process().PID(), Addr: m.Start, Size: m.Len(), Offset: m.Offset, Name: name,
+	})
+}
+
+// Return implements Recording.
+func (v *Mappings) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
+	switch e.Number {
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+		if e.Result == 0 {
+			delete(v.known, t.Process().PID())
+		}
+	case unix.SYS_MMAP, unix.SYS_MREMAP:
+		if space := t.Process().Space(); space != nil {
+			if m, ok := space.Find(event.Addr(e.Result)); ok {
+				v.put(r, t, &m)
+			}
+		}
+	}
+}

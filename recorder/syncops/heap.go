@@ -1,0 +1,114 @@
+package syncops
+
+import (
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// HeapSink is a Sink that takes calls of allocators, too, if Config.Custom has
+// HeapFunctions.
+type HeapSink interface {
+	Heap(*event.Heap)
+}
+
+// shape says which arguments of an allocator's function mean what, from 1; 0 is
+// none.
+type shape struct {
+	op        event.HeapOp
+	old, size int8
+	times     int8 // multiplies the size
+	into      int8 // where the new block's address is written, instead of returned
+}
+
+// shapes are malloc(3), posix_memalign(3) and what they mention.
+var shapes = map[string]shape{
+	"malloc":         {op: event.HeapAllocate, size: 1},
+	"calloc":         {op: event.HeapAllocate, size: 1, times: 2},
+	"realloc":        {op: event.HeapResize, old: 1, size: 2},
+	"reallocarray":   {op: event.HeapResize, old: 1, size: 2, times: 3},
+	"memalign":       {op: event.HeapAllocate, size: 2},
+	"aligned_alloc":  {op: event.HeapAllocate, size: 2},
+	"posix_memalign": {op: event.HeapAllocate, size: 3, into: 1},
+	"valloc":         {op: event.HeapAllocate, size: 1},
+	"pvalloc":        {op: event.HeapAllocate, size: 1},
+	"free":           {op: event.HeapFree, old: 1},
+	"cfree":          {op: event.HeapFree, old: 1},
+}
+
+// HeapFunctions are custom operations that are none: they make the calls of
+// malloc and its kin be told to a HeapSink.
+func HeapFunctions() []Custom { return []Custom{{heap: true}} }
+
+// allocators are the functions of shapes, by name.
+func allocators() map[string]*function {
+	all := map[string]*function{}
+	for name, s := range shapes {
+		all[name] = &function{name: name, kind: allocator, heap: &s}
+	}
+	return all
+}
+
+// allocates tells whether the thread is in an allocator's function.
+func (t *thread) allocates() bool {
+	n := len(t.frames)
+	return n > 0 && t.frames[n-1].function != nil && t.frames[n-1].function.kind == allocator
+}
+
+// enterAllocator records the call of an allocator's function.
+func (r *Recognizer) enterAllocator(t *thread, f *frame, at *event.Stamp) {
+	if t.allocates() {
+		return
+	}
+	f.silent = true
+	r.push(t, f)
+	r.emitHeap(t, f, at, event.Enter, 0)
+}
+
+func (r *Recognizer) emitHeap(t *thread, f *frame, at *event.Stamp, phase event.Phase, block uint64) {
+	sink, ok := r.sink.(HeapSink)
+	if !ok {
+		return
+	}
+	s := f.function.heap
+	arg := func(n int8) uint64 {
+		if n == 0 {
+			return 0
+		}
+		return f.args[n-1]
+	}
+	e := event.Heap{
+		Stamp: *at, Op: s.op, Phase: phase, Old: event.Addr(arg(s.old)), Size: arg(s.size), Addr: event.Addr(block),
+		PC: event.Addr(f.ret),
+	}
+	e.Thread = t.id
+	if s.times > 0 {
+		e.Size *= arg(s.times)
+	}
+	sink.Heap(&e)
+}
+
+// allocated records the return of an allocator's function.
+func (r *Recognizer) allocated(t *thread, f *frame, rax uint64, at *event.Stamp) {
+	s := f.function.heap
+	block := rax
+	switch {
+	case s.op == event.HeapFree:
+		block = 0
+	case s.into > 0 && rax != 0:
+		block = 0
+	case s.into > 0:
+		block, _ = r.readWord(t.space.as, event.Addr(f.args[s.into-1]), 8)
+	}
+	r.emitHeap(t, f, at, event.Return, block)
+}
+
+// Heap implements HeapSink.
+func (v *Recording) Heap(e *event.Heap) {
+	w := v.current.Trace()
+	if w == nil {
+		return
+	}
+	n := v.current.Next()
+	e.Seq, e.Sync = n.Seq, n.Sync
+	trace.Put(w.Stream(trace.Heap, 0), e)
+}
