@@ -7,6 +7,8 @@
 #include "cpu.h"
 #include "sse.h"
 
+const struct heddle_block heddle_no_block;
+
 int heddle_blocks_init(struct heddle_blocks *b) {
   // Large pages of the host: the table is read at every block.
   b->table = aligned_alloc(1u << 21, HEDDLE_BLOCKS * sizeof *b->table);
@@ -243,7 +245,9 @@ struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32
   if (cpu->nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
   flags &= cpu->watched;
   struct heddle_block *b = flags ? &cpu->blocks.slow : heddle_block_slot(cpu->blocks.table, pc);
-  *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.count << 32 | k.cost, (pc + size) | (uint64_t)k.kind << 56, flags};
+  uint64_t end = (pc + size) | (uint64_t)k.kind << HEDDLE_KIND_SHIFT;
+  if (k.kind > HEDDLE_KIND_COND) end |= HEDDLE_BRANCH;
+  *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.cost << 32 | k.count, end, pc | (uint64_t)flags << 48};
   return b;
 }
 

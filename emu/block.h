@@ -38,14 +38,18 @@ struct heddle_known {
   uint8_t kind;
 };
 
-// A block in the table that the block hook reads. Only blocks in which there is
-// nothing to look at are in it.
+// A block in the table that the block hooks read. Only blocks in which there is
+// nothing to look at are in it. The hooks look at sign bits alone: an
+// instruction costs a cycle or more, so that cycles run out first.
 struct heddle_block {
-  uint64_t key;   // address | tag of the address space << 48
-  uint64_t take;  // instructions << 32 | cycles
-  uint64_t end;   // address behind the block | kind << 56
-  uint64_t flags;
+  uint64_t key;    // address | tag of the address space << 48
+  uint64_t take;   // cycles << 32 | instructions
+  uint64_t end;    // address behind the block | kind << 56 | HEDDLE_BRANCH
+  uint64_t start;  // address of the block | flags << 48
 };
+
+#define HEDDLE_KIND_SHIFT 56
+#define HEDDLE_BRANCH ((uint64_t)1 << 63)  // the kind is none of NONE and COND
 
 #define HEDDLE_BLOCKS (1u << 16)
 #define HEDDLE_ADDRESS (((uint64_t)1 << 48) - 1)
@@ -64,6 +68,9 @@ struct heddle_blocks {
   struct heddle_block slow;  // the last block described that may not be in the table
 };
 
+// Stands for no block.
+extern const struct heddle_block heddle_no_block;
+
 int heddle_blocks_init(struct heddle_blocks *b);
 void heddle_blocks_close(struct heddle_blocks *b);
 void heddle_blocks_forget(struct heddle_blocks *b);
@@ -74,11 +81,14 @@ static inline struct heddle_block *heddle_block_slot(struct heddle_block *table,
   return (struct heddle_block *)((char *)table + ((pc * sizeof *table) & (HEDDLE_BLOCKS - 1) * sizeof *table));
 }
 
-static inline uint64_t heddle_block_pc(const struct heddle_block *b) { return b->key & HEDDLE_ADDRESS; }
+static inline uint64_t heddle_block_pc(const struct heddle_block *b) { return b->start & HEDDLE_ADDRESS; }
 static inline uint64_t heddle_block_end(const struct heddle_block *b) { return b->end & HEDDLE_ADDRESS; }
-static inline enum heddle_kind heddle_block_kind(const struct heddle_block *b) { return (enum heddle_kind)(b->end >> 56); }
-static inline uint32_t heddle_block_count(const struct heddle_block *b) { return (uint32_t)(b->take >> 32); }
-static inline uint32_t heddle_block_cost(const struct heddle_block *b) { return (uint32_t)b->take; }
+static inline uint32_t heddle_block_count(const struct heddle_block *b) { return (uint32_t)b->take; }
+static inline uint32_t heddle_block_cost(const struct heddle_block *b) { return (uint32_t)(b->take >> 32); }
+static inline uint32_t heddle_block_flags(const struct heddle_block *b) { return (uint32_t)(b->start >> 48); }
+static inline enum heddle_kind heddle_block_kind(const struct heddle_block *b) {
+  return (enum heddle_kind)((b->end & ~HEDDLE_BRANCH) >> HEDDLE_KIND_SHIFT);
+}
 
 bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags);

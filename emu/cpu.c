@@ -20,15 +20,15 @@
 // ---- budget -----------------------------------------------------------------
 
 #define HANDED_OUT_MOST INT64_C(0x7fffffff)
-#define EXHAUSTED 0x8000000080000000u
+#define CONDITIONAL ((uint64_t)HEDDLE_KIND_COND << HEDDLE_KIND_SHIFT)
 
 // What of a run's budget is used up.
 uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left) - (cpu->left >> 32);
+  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left) - (uint32_t)cpu->left;
 }
 
 uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left) - (uint32_t)cpu->left;
+  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left) - (cpu->left >> 32);
 }
 
 static int64_t part(int64_t left) {
@@ -47,18 +47,19 @@ static int64_t before_halt(const struct heddle_cpu *cpu) {
   return cpu->halt_at && cpu->halt_at >= now ? (int64_t)(cpu->halt_at - now) : INT64_MAX;
 }
 
-// Hands a part of the budget out to the block hook.
+// Hands a part of the budget out to the block hook, which looks at cycles only.
 static void hand_out(struct heddle_cpu *cpu) {
-  int64_t instructions = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
-  if (instructions > before_halt(cpu)) instructions = before_halt(cpu);
-  cpu->instructions_left -= instructions;
-  cpu->cycles_left -= cycles;
-  cpu->left = (uint64_t)instructions << 32 | (uint64_t)cycles;
+  int64_t most = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
+  if (most > cycles) most = cycles;
+  if (most > before_halt(cpu)) most = before_halt(cpu);
+  cpu->instructions_left -= most;
+  cpu->cycles_left -= most;
+  cpu->left = (uint64_t)most << 32 | (uint64_t)most;
 }
 
 static void take_back(struct heddle_cpu *cpu) {
-  cpu->instructions_left += (int64_t)(cpu->left >> 32);
-  cpu->cycles_left += (uint32_t)cpu->left;
+  cpu->instructions_left += (uint32_t)cpu->left;
+  cpu->cycles_left += (int64_t)(cpu->left >> 32);
   cpu->left = 0;
 }
 
@@ -107,7 +108,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if ((cpu->run_flags & HEDDLE_RUN_SYNC) || !cpu->atomics.muted) look |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
-  bool inside = b->flags & look;
+  bool inside = heddle_block_flags(b) & look;
   inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
             (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
   inside |= heddle_block_count(b) > before_halt(cpu);
@@ -118,7 +119,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (b->flags & HEDDLE_BLOCK_PAUSE) {
+  if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
     cpu->pause_pending = true;
     cpu->tag = HEDDLE_NO_TAG;
   }
@@ -129,9 +130,10 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
 // a straight run of instructions depends on its hooks: ends of runs must not.
 static void come_to(struct heddle_cpu *cpu, uint64_t pc) {
   const struct heddle_block *last = cpu->last;
-  if (last) cpu->straight = heddle_block_kind(last) == HEDDLE_KIND_NONE && heddle_block_end(last) == pc ? pc : 0;
+  if (last != &heddle_no_block)
+    cpu->straight = heddle_block_kind(last) == HEDDLE_KIND_NONE && heddle_block_end(last) == pc ? pc : 0;
   else if (cpu->straight != pc) cpu->straight = 0;
-  cpu->last = NULL;
+  cpu->last = &heddle_no_block;
 }
 
 // Notes how full the engine's buffer of translations is. The hook returns into
@@ -170,7 +172,7 @@ static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint
 static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
   uint64_t left = cpu->left - b->take;
-  if (__builtin_expect((b->key != (pc | cpu->tag)) || (left & EXHAUSTED), 0)) {
+  if (__builtin_expect(b->key != (pc | cpu->tag) || (int64_t)left < 0, 0)) {
     on_block_slow(cpu, pc, size, caller);
     return;
   }
@@ -192,61 +194,71 @@ static inline void pass_remembered(struct heddle_cpu *cpu, uint64_t pc, uint32_t
 }
 
 // An instruction of the block before is tried again alone: the block came to no
-// end, and the instruction is counted as whatever began there.
-static __attribute__((noinline)) void on_block_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
+// end, and the instruction is counted as whatever begins there.
+static void count_again(struct heddle_cpu *cpu, uint64_t before) {
+  uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
+  if (!counted) return;
+  cpu->log.repeated += counted - 1;
+  cpu->blocks.slow = *cpu->last;
+  cpu->blocks.slow.end &= HEDDLE_ADDRESS;
+  cpu->last = &cpu->blocks.slow;
+}
+
+// The block hook of runs whose branches are logged or counted, for all that is
+// rare: where the block before went is known now.
+static __attribute__((noinline)) void on_block_noted(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                      const void *caller) {
-  cpu->log.broken = true;
-  cpu->log.at = pc;
   uint64_t before = heddle_cpu_instructions_now(cpu);
+  const struct heddle_block *last = cpu->last;
+  bool again = last != &heddle_no_block && heddle_log_again(cpu, pc, size);
+  if (!again) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
   if (cpu->memory.on) pass_remembered(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
-  uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
-  if (counted) cpu->log.repeated += counted - 1;
+  if (again) count_again(cpu, before);
 }
 
-// heddle_log_branch for the block before. Whether that ends with a conditional
-// branch is as good as random, so what is frequent has no branches of its own.
-static inline void end_block(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc) {
-  struct heddle_log *log = &cpu->log;
-  enum heddle_kind kind = heddle_block_kind(last);
-  uint64_t end = heddle_block_end(last);
-  if (__builtin_expect(kind > HEDDLE_KIND_COND || !log->on, 0)) {
-    heddle_log_branch(cpu, kind, end, pc);
+// The rest of note_block where a word of outcomes is full, which is stamped
+// with the time before the block.
+static __attribute__((noinline)) void pass_full(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  heddle_log_flush(cpu);
+  cpu->left -= b->take;
+  cpu->last = b;
+}
+
+// The same for what is frequent. Whether a block ends with a conditional branch
+// is as good as random, so there is no branch here that depends on it. A block
+// that is tried again comes the rare way: it has just been translated, or a
+// store to code has taken the tag away.
+static inline void note_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
+  const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
+  uint64_t left = cpu->left - b->take, end = cpu->last->end;
+  bool alone = (uint32_t)b->end != (uint32_t)pc + size;
+  if (__builtin_expect(b->key != (pc | cpu->tag) || alone || (int64_t)(left | end) < 0, 0)) {
+    on_block_noted(cpu, pc, size, caller);
     return;
   }
-  unsigned conditional = kind == HEDDLE_KIND_COND;
-  log->outcomes = log->outcomes << conditional | (conditional & (pc != end));
-  log->noutcomes += conditional;
-  if (__builtin_expect(log->noutcomes == log->most, 0)) heddle_log_flush(cpu);
-}
-
-// The same with a branch log: where the block before went is known now. Returns
-// whether the block is done with.
-static inline bool note_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
-  const struct heddle_block *last = cpu->last;
-  if (last && !cpu->log.broken) {
-    bool within = pc >= cpu->log.at && pc + size < heddle_block_end(last);
-    if (__builtin_expect(within, 0) && heddle_log_again(cpu, last, pc, size)) {
-      on_block_again(cpu, pc, size, caller);
-      return true;
-    }
-    end_block(cpu, last, pc);
+  uint64_t conditional = end >> HEDDLE_KIND_SHIFT;
+  uint64_t outcomes = cpu->outcomes << conditional | (conditional & ((pc | CONDITIONAL) != end));
+  cpu->outcomes = outcomes;
+  if (__builtin_expect(outcomes >= cpu->outcomes_full, 0)) {
+    pass_full(cpu, b);
+    return;
   }
-  cpu->log.broken = false;
-  cpu->log.at = pc;
-  return false;
+  cpu->left = left;
+  cpu->last = b;
 }
 
 static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
-  const void *caller = __builtin_return_address(0);
-  if (!note_block(user, pc, size, caller)) pass_block(user, pc, size, caller);
+  note_block(user, pc, size, __builtin_return_address(0));
 }
 
 static void on_block_remembered(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
+  struct heddle_cpu *cpu = user;
   const void *caller = __builtin_return_address(0);
-  if (!note_block(user, pc, size, caller)) pass_remembered(user, pc, size, caller);
+  if (heddle_log_full(&cpu->log) || cpu->memory.deaf || cpu->memory.pc == pc) on_block_noted(cpu, pc, size, caller);
+  else note_block(cpu, pc, size, caller);
 }
 
 static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
@@ -393,9 +405,8 @@ static uc_err start(struct heddle_cpu *cpu) {
   sync_caches(cpu);
   cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
-  cpu->last = NULL;
+  cpu->last = &heddle_no_block;
   cpu->inside = cpu->stopped_at = 0;
-  cpu->log.broken = false;
   if (!cpu->stepping) hand_out(cpu);
   uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
   take_back(cpu);
@@ -409,10 +420,10 @@ static uc_err start(struct heddle_cpu *cpu) {
 // it and for the rest of its block.
 static void uncount(struct heddle_cpu *cpu) {
   if (cpu->memory.pc == get_rip(cpu)) heddle_mem_undo(&cpu->memory);
-  if (cpu->stepping || !cpu->last) return;
+  if (cpu->stepping || cpu->last == &heddle_no_block) return;
   uint64_t pc = get_rip(cpu), start = heddle_block_pc(cpu->last), end = heddle_block_end(cpu->last);
   if (pc < start || pc >= end) return;
-  cpu->last = NULL;
+  cpu->last = &heddle_no_block;
   struct heddle_known rest = heddle_measure(cpu, pc, end);
   cpu->instructions_left += rest.count;
   cpu->cycles_left += rest.cost;
@@ -466,7 +477,7 @@ static enum heddle_stop excepted(struct heddle_cpu *cpu, bool software) {
 
 // Whether the exception comes from INT n: then the PC is behind it.
 static bool is_software(struct heddle_cpu *cpu) {
-  if (!cpu->last || cpu->vector == VECTOR_INVALID_OPCODE) return false;
+  if (cpu->last == &heddle_no_block || cpu->vector == VECTOR_INVALID_OPCODE) return false;
   uint8_t code[2];
   uint64_t pc = get_rip(cpu);
   if (pc != heddle_block_end(cpu->last)) return false;
@@ -650,10 +661,10 @@ static enum heddle_stop finish_block(struct heddle_cpu *cpu) {
 // Logs where the last block went that ran to its end.
 static void settle(struct heddle_cpu *cpu) {
   const struct heddle_block *last = cpu->last;
-  if (!last) return;
-  if (cpu->log.counts && !cpu->log.broken)
-    heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), get_rip(cpu));
-  come_to(cpu, get_rip(cpu));
+  if (last == &heddle_no_block) return;
+  uint64_t pc = get_rip(cpu);
+  if (cpu->log.counts) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
+  come_to(cpu, pc);
 }
 
 static enum heddle_stop run_on(struct heddle_cpu *cpu) {
@@ -777,6 +788,9 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->ram = ram;
   cpu->cores = cores;
   cpu->tsc_multiplier = 1024;
+  cpu->last = &heddle_no_block;
+  cpu->outcomes = 1;
+  cpu->outcomes_full = (uint64_t)1 << HEDDLE_LOG_MOST;
   cpu->fill_budget = 512;
   ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
   if (heddle_blocks_init(&cpu->blocks)) return UC_ERR_NOMEM;

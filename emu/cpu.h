@@ -45,12 +45,15 @@ struct heddle_regs {
 };
 
 struct heddle_cpu {
-  // What the block hook touches, in one cache line. A part of the run's budget
-  // is handed out to it: instructions << 32 | cycles, 31 bits each.
+  // What the block hooks touch, in one cache line. A part of the run's budget
+  // is handed out to them: cycles << 32 | instructions, 31 bits each.
   struct heddle_block *table;  // blocks.table
   uint64_t tag;                // of the space in the table, shifted; NO_TAG forces the slow path
   uint64_t left;
-  const struct heddle_block *last;  // that is running or ran last, or NULL
+  const struct heddle_block *last;  // that is running or ran last, or no_block
+  // For the branch log: the outcomes that are in no word yet, below a one, up
+  // to a full word.
+  uint64_t outcomes, outcomes_full;
 
   // What is left of the budget apart from what is handed out; negative after an
   // overshoot.

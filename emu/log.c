@@ -10,7 +10,7 @@ int heddle_log_start(struct heddle_cpu *cpu, bool timed) {
   if (!log->words) return -1;
   log->on = log->counts = true;
   log->timed = timed;
-  log->most = timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST;
+  cpu->outcomes_full = (uint64_t)1 << (timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST);
   return 0;
 }
 
@@ -30,15 +30,18 @@ static void push_time(struct heddle_cpu *cpu) {
   if (cpu->log.timed) push(cpu, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
 }
 
+// How many outcomes are in no word yet.
+unsigned heddle_log_outcomes(const struct heddle_cpu *cpu) { return 63 - (unsigned)__builtin_clzll(cpu->outcomes); }
+
 // Writes out the outcomes that are not in a word yet.
 void heddle_log_flush(struct heddle_cpu *cpu) {
-  struct heddle_log *log = &cpu->log;
-  if (!log->noutcomes) return;
+  uint64_t n = heddle_log_outcomes(cpu), bits = cpu->outcomes ^ (uint64_t)1 << n;
+  if (!n) return;
+  cpu->log.branches += n;
+  cpu->outcomes = 1;
+  if (!cpu->log.on) return;
   push_time(cpu);
-  push(cpu, HEDDLE_LOG_TNT, (uint64_t)log->noutcomes << 48 | log->outcomes);
-  log->branches += log->noutcomes;
-  log->noutcomes = 0;
-  log->outcomes = 0;
+  push(cpu, HEDDLE_LOG_TNT, n << 48 | bits);
 }
 
 static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
@@ -51,8 +54,7 @@ static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
   struct heddle_log *log = &cpu->log;
   log->branches += kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
-  if (!log->on) {
-    log->branches += kind == HEDDLE_KIND_COND;
+  if (!log->on && kind != HEDDLE_KIND_COND) {
     log->repeated += kind == HEDDLE_KIND_REP && pc != end;
     return;
   }
@@ -60,8 +62,8 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_NONE:
       return;
     case HEDDLE_KIND_COND:
-      log->outcomes = log->outcomes << 1 | (pc != end);
-      if (++log->noutcomes == log->most) heddle_log_flush(cpu);
+      cpu->outcomes = cpu->outcomes << 1 | (pc != end);
+      if (cpu->outcomes >= cpu->outcomes_full) heddle_log_flush(cpu);
       return;
     case HEDDLE_KIND_REP:
       log->repeated += pc != end;
@@ -89,13 +91,13 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
 // alone: the engine breaks off a block that an instruction in it changes, before
 // that instruction, and goes on so. The block before was counted as a whole, and
 // has not come to its end. No other block is one instruction that does not end
-// the block before, which went on behind it. The caller has seen to it that the
-// block is within the block before and does not end it.
-bool heddle_log_again(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc, uint32_t size) {
-  uint64_t start = cpu->log.at;
+// the block before, which went on behind it.
+bool heddle_log_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  uint64_t start = heddle_block_pc(cpu->last);
+  if (pc < start || pc + size >= heddle_block_end(cpu->last)) return false;
   ZydisDecodedInstruction in;
   if (!heddle_decode(cpu, pc, &in) || in.length != size) return false;
-  cpu->log.repeated += heddle_block_count(last) - heddle_measure(cpu, start, pc).count;
+  cpu->log.repeated += heddle_block_count(cpu->last) - heddle_measure(cpu, start, pc).count;
   heddle_insns_again(cpu, pc);
   return true;
 }

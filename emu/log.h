@@ -29,15 +29,11 @@ struct heddle_log {
   bool counts;        // branches and repetitions, whether or not they are logged
   bool full;          // another log is
   uint64_t branches;  // counted so far, in all runs, apart from outcomes
-  unsigned noutcomes, most;
-  uint64_t outcomes;
   size_t nwords;
   uint64_t *words;
   // Iterations of repeated string instructions but the last of each, and what was
   // counted of blocks that an instruction in them changed.
   uint64_t repeated;
-  uint64_t at;  // start of the last block
-  bool broken;  // which came to no end
 
   struct heddle_code_entry *code;
   size_t ncode, code_room;
@@ -49,11 +45,12 @@ static inline bool heddle_log_full(const struct heddle_log *log) {
   return log->full || log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
 }
 
+unsigned heddle_log_outcomes(const struct heddle_cpu *cpu);
 int heddle_log_start(struct heddle_cpu *cpu, bool timed);
 void heddle_log_close(struct heddle_log *log);
 void heddle_log_flush(struct heddle_cpu *cpu);
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc);
-bool heddle_log_again(struct heddle_cpu *cpu, const struct heddle_block *last, uint64_t pc, uint32_t size);
+bool heddle_log_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 
 #endif

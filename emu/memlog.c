@@ -134,7 +134,7 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
   e->addr = va;
   e->value = size == 8 ? (uint64_t)value : (uint64_t)value & (((uint64_t)1 << 8 * size) - 1);
   e->pc = log->pc;
-  e->branches = (uint32_t)(log->cpu->log.branches + log->cpu->log.noutcomes);
+  e->branches = (uint32_t)(log->cpu->log.branches + heddle_log_outcomes(log->cpu));
   e->size = (uint16_t)size;
   e->kind = kind;
   e->flags = (uint8_t)(what & HEDDLE_MEM_ATOMIC);
