@@ -22,7 +22,7 @@ import (
 // BenchmarkBranchTrace decodes the trace of a run of pbzip2 on one core with
 // heddle's decoder and with libipt's block decoder, and tells the million
 // branches that each decodes per second of processor time, and the size of the
-// trace before compression.
+// trace before and after compression.
 func BenchmarkBranchTrace(b *testing.B) {
 	r, result := recorded(b)
 	var stream []byte
@@ -54,6 +54,15 @@ func BenchmarkBranchTrace(b *testing.B) {
 	b.ReportMetric(all/mine.Seconds(), "Mbranches/s")
 	b.ReportMetric(all/theirs.Seconds(), "Mbranches/s(libipt)")
 	b.ReportMetric(8*float64(len(stream))/float64(result.Instructions), "bits/instruction")
+	b.ReportMetric(8*float64(stored(r))/float64(result.Instructions), "stored-bits/instruction")
+}
+
+// stored is how many bytes of the trace's file the packets take.
+func stored(r *trace.Reader) (n int) {
+	for _, c := range r.Chunks(trace.Key{Kind: trace.PT}) {
+		n += c.Stored
+	}
+	return n
 }
 
 // recorded is the trace of pbzip2.

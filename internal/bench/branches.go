@@ -1,6 +1,40 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// branchTracing compares a run that records branches with one that does not;
+// both have all cores of the host, as the trace is compressed beside the run.
+func (s *setting) branchTracing(what string, options []string, command ...string) (result, error) {
+	trace := filepath.Join(s.dir, "branches.trace")
+	record := slices.Concat([]string{s.heddle, "record", "-q", "-o", trace, "--pt"}, options, []string{"--"}, command)
+	with, without, err := s.inTurn(
+		func() (timing, error) {
+			defer os.Remove(trace)
+			return once(record...)
+		},
+		func() (timing, error) { return s.underHeddle(nil, options, command...) })
+	share := without.wall.Seconds() / with.wall.Seconds()
+	return result{
+		what:     what + ", speed with branch tracing in ratio to that without",
+		measured: fmt.Sprintf("%.2f (%.2f s against %.2f s)", share, with.wall.Seconds(), without.wall.Seconds()),
+		target:   "at least 0.70",
+		met:      share >= 0.7,
+	}, err
+}
+
+func branchTracingLoop(s *setting) (result, error) {
+	return s.branchTracing("CPU-bound, one thread", []string{"--cores=1"}, s.guest, "cpu", "30")
+}
+
+func branchTracingPbzip2(s *setting) (result, error) {
+	options := []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}
+	return s.branchTracing("pbzip2 -p4", options, append(slices.Clone(compressors["pbzip2 -p4"]), "-c", s.input)...)
+}
 
 // branchDecoder compares the decoder of branch traces with Intel's.
 func branchDecoder(*setting) (result, error) {
@@ -22,6 +56,17 @@ func branchSize(*setting) (result, error) {
 		measured: fmt.Sprintf("%.2f bits", bits),
 		target:   "at most 1.0 bit",
 		met:      bits > 0 && bits <= 1,
+	}, err
+}
+
+// branchSizeStored is its size in the trace's file.
+func branchSizeStored(*setting) (result, error) {
+	bits, err := goBenchmark("BenchmarkBranchTrace", "stored-bits/instruction")
+	return result{
+		what:     "the same after compression",
+		measured: fmt.Sprintf("%.2f bits", bits),
+		target:   "at most 0.3 bit",
+		met:      bits > 0 && bits <= 0.3,
 	}, err
 }
 

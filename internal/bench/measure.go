@@ -17,7 +17,7 @@ import (
 // measurements are the lines of the table, in order.
 var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
-	branchDecoder, branchSize, branchEncoder,
+	branchTracingLoop, branchTracingPbzip2, branchDecoder, branchSize, branchSizeStored, branchEncoder,
 	memoryTrace, memoryTraceSize, memoryTraceLackey,
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite, exactTSOLoop, exactTSOPbzip2,
 }
