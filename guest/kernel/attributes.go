@@ -1,0 +1,174 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+func (t *Task) chmod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
+	d, errno := t.object(dirfd, addr, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Chmod(t.vfsContext(), uint32(mode))
+}
+
+func sysChmod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(atCwd, a[0], a[1]) }
+
+func sysFchmodat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(a[0], a[1], a[2]) }
+
+func sysFchmod(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Inode().Chmod(t.vfsContext(), uint32(a[1]))
+}
+
+func (t *Task) chown(dirfd, addr, uid, gid uint64, flags uint32) (uint64, unix.Errno) {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	d, errno := t.object(dirfd, addr, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Chown(t.vfsContext(), uint32(uid), uint32(gid))
+}
+
+func sysChown(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chown(atCwd, a[0], a[1], a[2], 0) }
+
+func sysLchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.chown(atCwd, a[0], a[1], a[2], unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func sysFchownat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.chown(a[0], a[1], a[2], a[3], uint32(a[4]))
+}
+
+func sysFchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Inode().Chown(t.vfsContext(), uint32(a[1]), uint32(a[2]))
+}
+
+// utimes sets times that are given as timespecs; nil means now.
+func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32) (uint64, unix.Errno) {
+	if times == nil {
+		now := unix.Timespec{Nsec: unix.UTIME_NOW}
+		times = &[2]unix.Timespec{now, now}
+	}
+	var i *vfs.Inode
+	if addr == 0 && int32(dirfd) != unix.AT_FDCWD {
+		f, errno := t.plainFile(dirfd)
+		if errno != 0 {
+			return 0, errno
+		}
+		i = f.Inode()
+	} else {
+		d, errno := t.object(dirfd, addr, flags)
+		if errno != 0 {
+			return 0, errno
+		}
+		i = d.Inode()
+	}
+	return 0, i.Utimens(t.vfsContext(), times[0], times[1])
+}
+
+func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if uint32(a[3])&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return 0, unix.EINVAL
+	}
+	if a[2] == 0 {
+		return t.utimes(a[0], a[1], nil, uint32(a[3]))
+	}
+	var times [2]unix.Timespec
+	if errno := readStruct(t, event.Addr(a[2]), &times); errno != 0 {
+		return 0, errno
+	}
+	for _, ts := range times {
+		special := ts.Nsec == unix.UTIME_NOW || ts.Nsec == unix.UTIME_OMIT
+		if !special && (ts.Nsec < 0 || ts.Nsec >= second) {
+			return 0, unix.EINVAL
+		}
+	}
+	return t.utimes(a[0], a[1], &times, uint32(a[3]))
+}
+
+func (t *Task) timevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
+	if tv == 0 {
+		return t.utimes(dirfd, addr, nil, 0)
+	}
+	var values [2]unix.Timeval
+	if errno := readStruct(t, event.Addr(tv), &values); errno != 0 {
+		return 0, errno
+	}
+	var times [2]unix.Timespec
+	for i, v := range values {
+		if v.Usec < 0 || v.Usec >= 1e6 {
+			return 0, unix.EINVAL
+		}
+		times[i] = unix.Timespec{Sec: v.Sec, Nsec: v.Usec * microsecond}
+	}
+	return t.utimes(dirfd, addr, &times, 0)
+}
+
+func sysUtimes(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(atCwd, a[0], a[1]) }
+
+func sysFutimesat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(a[0], a[1], a[2]) }
+
+func sysUtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] == 0 {
+		return t.utimes(atCwd, a[0], nil, 0)
+	}
+	var seconds [2]int64
+	if errno := readStruct(t, event.Addr(a[1]), &seconds); errno != 0 {
+		return 0, errno
+	}
+	return t.utimes(atCwd, a[0], &[2]unix.Timespec{{Sec: seconds[0]}, {Sec: seconds[1]}}, 0)
+}
+
+func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	d, errno := t.object(atCwd, a[0], 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno := t.mayGrow(d.Inode(), int64(a[1])); errno != 0 {
+		return 0, errno
+	}
+	return 0, d.Inode().Truncate(t.vfsContext(), int64(a[1]))
+}
+
+// mayGrow applies RLIMIT_FSIZE to a new size.
+func (t *Task) mayGrow(i *vfs.Inode, size int64) unix.Errno {
+	if limit := t.proc.limits[unix.RLIMIT_FSIZE].Cur; size > i.Size() && uint64(size) > limit {
+		t.k.sendTask(t, signalInfo(unix.SIGXFSZ, siKernel))
+		return unix.EFBIG
+	}
+	return 0
+}
+
+func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if f.Writable() && f.Inode().IsRegular() {
+		if errno := t.mayGrow(f.Inode(), int64(a[1])); errno != 0 {
+			return 0, errno
+		}
+	}
+	return 0, f.Truncate(t.vfsContext(), int64(a[1]))
+}
+
+func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	f, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, f.Allocate(t.vfsContext(), uint32(a[1]), int64(a[2]), int64(a[3]))
+}

@@ -1,0 +1,140 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// sysSendfile and sysCopyFileRange copy by way of the kernel's buffer.
+func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	out, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	in, errno := t.plainFile(a[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	switch {
+	case !in.Readable() || !out.Writable():
+		return 0, unix.EBADF
+	case out.Flags()&unix.O_APPEND != 0 || !in.Inode().IsRegular():
+		return 0, unix.EINVAL
+	}
+	return t.copyBetween(in, out, a[2], 0, a[3])
+}
+
+func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	in, errno := t.plainFile(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	out, errno := t.plainFile(a[2])
+	if errno != 0 {
+		return 0, errno
+	}
+	switch {
+	case a[5] != 0:
+		return 0, unix.EINVAL
+	case in.Inode().IsDir() || out.Inode().IsDir():
+		return 0, unix.EISDIR
+	case !in.Inode().IsRegular() || !out.Inode().IsRegular():
+		return 0, unix.EINVAL
+	case out.Flags()&unix.O_APPEND != 0 || !in.Readable() || !out.Writable():
+		return 0, unix.EBADF
+	}
+	if in.Inode() == out.Inode() {
+		from, errno := t.filePosition(in, a[1])
+		if errno != 0 {
+			return 0, errno
+		}
+		to, errno := t.filePosition(out, a[3])
+		if errno != 0 {
+			return 0, errno
+		}
+		n := int64(min(a[4], maxTransfer))
+		if from.at < to.at+n && to.at < from.at+n {
+			return 0, unix.EINVAL
+		}
+	}
+	return t.copyBetween(in, out, a[1], a[3], a[4])
+}
+
+// filePosition is the offset argument of a copying call: an address that holds
+// it, or the description's own position.
+type filePosition struct {
+	addr event.Addr
+	at   int64
+}
+
+func (t *Task) filePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno) {
+	if addr == 0 {
+		return filePosition{at: f.Offset}, 0
+	}
+	at, errno := t.proc.space.ReadU64(event.Addr(addr))
+	return filePosition{event.Addr(addr), int64(at)}, errno
+}
+
+func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {
+	if p.addr == 0 {
+		f.Offset = p.at
+		return 0
+	}
+	return t.proc.space.WriteU64(p.addr, uint64(p.at))
+}
+
+func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {
+	from, errno := t.filePosition(in, inAt)
+	if errno != 0 {
+		return 0, errno
+	}
+	to, errno := t.filePosition(out, outAt)
+	if errno != 0 {
+		return 0, errno
+	}
+	c := t.vfsContext()
+	done := uint64(t.call.progress)
+	n = min(n, maxTransfer)
+	for done < n {
+		buf := t.k.scratch.get(min(n-done, chunkSize))
+		got, errno := in.Pread(c, buf, from.at)
+		if errno != 0 {
+			return partial(done, errno)
+		}
+		if got == 0 {
+			break
+		}
+		var put int
+		if out.Inode().IsRegular() {
+			put, errno = out.Pwrite(c, buf[:got], to.at)
+		} else {
+			put, errno = out.Write(c, buf[:got])
+		}
+		done += uint64(put)
+		from.at += int64(put)
+		to.at += int64(put)
+		if errno := from.store(t, in); errno != 0 {
+			return 0, errno
+		}
+		if out.Inode().IsRegular() {
+			if errno := to.store(t, out); errno != 0 {
+				return 0, errno
+			}
+		}
+		if errno == unix.EAGAIN && !out.Nonblock() {
+			t.call.progress = int(done)
+			if errno = t.ioWait(out, true); errno == errBlocked {
+				return 0, errno
+			}
+		}
+		if errno == unix.EPIPE {
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		}
+		if errno != 0 {
+			return partial(done, errno)
+		}
+	}
+	return done, 0
+}
