@@ -48,7 +48,6 @@ func (p pair) fork() pair { return pair{p.space.Clone(), maps.Clone(p.model)} }
 type machine struct {
 	ram   *RAM
 	pairs []pair
-	pages map[*modelPage]Page // of shared entries, which never move
 }
 
 // owners is in how many places a page is.

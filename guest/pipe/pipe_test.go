@@ -16,18 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// ends is a pipe of the host or of the guest. Results of calls are errno and
-// numbers, for both alike.
-type ends interface {
-	write(b []byte) (int, unix.Errno)
-	read(b []byte) (int, unix.Errno)
-	ready(write bool) uint32
-	queued() int
-	capacity() int
-	setCapacity(n int) (int, unix.Errno)
-	close(write bool)
-}
-
+// native is a pipe of the host, with the methods that the guest's has here.
 type native struct{ r, w int }
 
 func errnoOf(err error) unix.Errno {

@@ -97,7 +97,9 @@ func differ(t *rapid.T, kind int) {
 			errno, wantErr = pair[i].Shutdown(how), unix.Shutdown(host[i], how)
 		case "close":
 			pair[i].Close()
-			wantErr = unix.Close(host[i])
+			if err := unix.Close(host[i]); err != nil {
+				t.Fatal(err)
+			}
 			open[i] = false
 			continue
 		case "error":

@@ -87,8 +87,8 @@ func TestExclusiveWakersShareOneWakeUp(t *testing.T) {
 
 // waiter points into the object that it waits for, as a blocked task does.
 type object struct {
-	before int
-	queue  wait.Queue
+	_     int
+	queue wait.Queue
 }
 
 type waiter struct {
