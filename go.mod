@@ -21,6 +21,8 @@ require (
 	pgregory.net/rapid v1.2.0
 )
 
+require github.com/aclements/go-z3 v0.0.0-20220809013456-4675d5f90ca5
+
 require (
 	github.com/fsnotify/fsnotify v1.8.0 // indirect
 	github.com/go-viper/mapstructure/v2 v2.2.1 // indirect

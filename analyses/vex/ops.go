@@ -174,3 +174,10 @@ func divideSigned(x Value, y int64) Value {
 	}
 	return v
 }
+
+// Apply computes an operation by its name.
+func Apply(name string, args ...Value) Value {
+	var a [4]Value
+	copy(a[:], args)
+	return ops()[opNumber(name)](&a)
+}

@@ -11,7 +11,7 @@ set -euo pipefail
 
 build=(ca-certificates gcc libc6-dev pkg-config libunicorn-dev libzydis-dev)
 demo=(pbzip2 pigz zstd)
-test=(bash bzip2 coreutils findutils gawk gcc gdb grep gzip lbzip2 libbz2-dev libipt-dev make perl plzip
+test=(bash bzip2 coreutils findutils gawk gcc gdb grep gzip lbzip2 libbz2-dev libipt-dev libz3-dev make perl plzip
   procps python3 qemu-user sed sqlite3 valgrind xz-utils)
 
 # A Go that is new enough for go.mod, from wherever it came, is good enough.
