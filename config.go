@@ -34,6 +34,10 @@ type Config struct {
 	// are recorded too (Record.Sync).
 	Control    sched.Control
 	CustomSync []syncops.Custom
+	// Probe, when set, looks for instructions in a replay that records nothing.
+	Probe *Probe
+	// Enforce, when set, is the schedule that the run follows, instead of Control.
+	Enforce *Enforce
 	// Memory chooses the memory model, and when stores become visible.
 	Memory buffers.Options
 	// Costs is the timing model of the emulated machine.

@@ -1,8 +1,11 @@
 package heddle
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -19,6 +22,9 @@ type digest struct {
 	schedule *hasher
 	output   *hasher
 
+	memory  []uint64                  // what is in memory at the end, by process
+	threads map[event.ThreadID]uint64 // instructions of each
+
 	thread       event.ThreadID // whose turn it is
 	turnLength   uint64         // instructions of the turn so far
 	instructions uint64
@@ -27,7 +33,10 @@ type digest struct {
 }
 
 func newDigest(host *hostSide) *digest {
-	return &digest{host: host, thread: event.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{}}
+	return &digest{
+		host: host, thread: event.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{},
+		threads: map[event.ThreadID]uint64{},
+	}
 }
 
 // hasher is a hash under way. Its library's state can be copied as it is.
@@ -67,6 +76,7 @@ func (d *digest) turn(t event.ThreadID) {
 func (d *digest) ran(instructions uint64) {
 	d.turnLength += instructions
 	d.instructions += instructions
+	d.threads[d.thread] += instructions
 }
 
 func (d *digest) endTurn() {
@@ -116,6 +126,7 @@ func (d *digest) Exit(t event.ThreadID, status int) {
 
 // Memory implements kernel.Observer.
 func (d *digest) Memory(process int32, sum [16]byte) {
+	d.memory = append(d.memory, uint64(process), binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:]))
 	words(d.events, 5, uint64(process))
 	_, _ = d.events.Write(sum[:])
 	d.log("memory process %d digest %x", process, sum)
@@ -127,6 +138,20 @@ func (d *digest) Write(fd int, p []byte) {
 	_, _ = d.output.Write(p)
 	d.written[fd&3] += int64(len(p))
 	d.host.write(fd, p, d.written[fd&3])
+}
+
+// state is the digest of what does not depend on the order of events.
+func (d *digest) state(r *Result) string {
+	h := &hasher{}
+	words(h, uint64(r.ExitCode), uint64(r.Signal))
+	_, _ = h.WriteString(r.OutputDigest + r.Outcome)
+	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
+		words(h, uint64(id), d.threads[id])
+	}
+	for i := 0; i < len(d.memory); i += 3 {
+		words(h, d.memory[i:i+3]...)
+	}
+	return sum(h)
 }
 
 func sum(h *hasher) string {

@@ -24,7 +24,8 @@ type gating struct {
 	threads    map[event.ThreadID]*gated
 	blocked    []event.ThreadID // by the kernel, since the last slice's end
 	gone       []event.ThreadID
-	timers     int // that have fired since a thread could run
+	timers     int  // that have fired since a thread could run
+	obeyed     bool // the controller's verdict
 }
 
 // gated is a thread, as its controller knows it.
@@ -38,7 +39,10 @@ type gated struct {
 
 // newGating sets up the controller that the configuration asks for, if any.
 func (m *Machine) newGating() *gating {
-	controller := sched.NewController(m.config.Control)
+	controller := m.newEnforcer()
+	if controller == nil {
+		controller = sched.NewController(m.config.Control)
+	}
 	if controller == nil {
 		return nil
 	}
@@ -65,20 +69,18 @@ func (g *gating) ask(v sched.Visit) bool {
 	return g.gate.Ask(g.controller, &v)
 }
 
-// Sync implements syncops.Sink. Futex calls are system calls and atomic
+// Admit implements syncops.Gate. Futex calls are system calls and atomic
 // instructions are none of ours; starts and ends are told otherwise.
-func (g *gating) Sync(e *event.Sync) {
+func (g *gating) Admit(e *event.Sync) bool {
 	switch {
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
+		return true
 	case e.Phase == event.Enter:
-		g.ask(sched.Visit{Place: sched.AtEnter, Sync: e})
+		return g.ask(sched.Visit{Place: sched.AtEnter, Sync: e})
 	default:
-		g.ask(sched.Visit{Place: sched.AtReturn, Sync: e})
+		return g.ask(sched.Visit{Place: sched.AtReturn, Sync: e})
 	}
 }
-
-// Object implements syncops.Sink.
-func (g *gating) Object(*event.Object) {}
 
 // Issue implements recorder.Recording.
 func (g *gating) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
@@ -138,7 +140,28 @@ func (m *Machine) begins(t *kernel.Task) bool {
 		s.ran = 0
 		return g.ask(sched.Visit{Place: sched.AtBudget})
 	}
-	return true
+	return m.stopsAt(t)
+}
+
+// stopsAt asks about a thread as often as it is where the controller wants it to
+// stop.
+func (m *Machine) stopsAt(t *kernel.Task) bool {
+	g := m.state.gating
+	stopper, ok := g.controller.(sched.Stopper)
+	if !ok {
+		return true
+	}
+	for {
+		left, some := stopper.Left(t.ID(), g.recorder.At().Instructions)
+		if !some || left > 0 {
+			return true
+		}
+		var regs emu.Regs
+		m.cpu.Regs(&regs)
+		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: event.Addr(regs.RIP)}) {
+			return false
+		}
+	}
 }
 
 // calls carries out the system call that a thread was held before, if that is
@@ -172,7 +195,7 @@ func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
 		return
 	}
 	if e, ok := g.gate.TakeEffect(t.ID(), sched.Answer); ok {
-		m.state.kernel.Answer(t, e.Result)
+		m.state.kernel.Answer(t, e.Result, e.Writes)
 		return
 	}
 	m.state.kernel.Handle(t, stop)
@@ -183,12 +206,20 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 	if g == nil {
 		return
 	}
-	most := g.controller.Budget(t)
-	if most == 0 {
-		return
+	if most := g.controller.Budget(t); most > 0 {
+		bound(l, most-min(most, g.thread(t).ran))
 	}
-	if left := most - min(most, g.thread(t).ran); l.Instructions == 0 || left < l.Instructions {
-		l.Instructions, l.Exact = max(1, left), true
+	if stopper, ok := g.controller.(sched.Stopper); ok {
+		if left, some := stopper.Left(t, g.recorder.At().Instructions); some {
+			bound(l, left)
+		}
+	}
+}
+
+// bound has a slice end after so many instructions at the latest.
+func bound(l *emu.Limit, instructions uint64) {
+	if l.Instructions == 0 || instructions < l.Instructions {
+		l.Instructions, l.Exact = max(1, instructions), true
 	}
 }
 
@@ -220,6 +251,9 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, instructions uint6
 		m.setTime(core)
 	}
 	for _, r := range released {
+		if r.Thread == t {
+			s.cluster.Block(t)
+		}
 		// One that a signal has stopped goes on when it is continued.
 		if task := s.kernel.Task(r.Thread); task != nil && task.Runnable() {
 			s.cluster.Ready(r.Thread, s.clock.now+r.Delay)
@@ -228,6 +262,7 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, instructions uint6
 	if g.gate.Holds(t) {
 		s.cluster.Block(t)
 	}
+	m.obey()
 }
 
 // affect carries out what becomes of threads besides going on.

@@ -129,6 +129,7 @@ func (m *Machine) build() (err error) {
 	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, observer, c.Costs, m.kernelConfig())
 	s.recording.attach(s.kernel)
 	procfs.Mount(s.fs, s.kernel.Proc())
+	s.kernel.SetPatient(c.Enforce != nil)
 	return m.start()
 }
 

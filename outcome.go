@@ -78,6 +78,7 @@ func (m *Machine) report() error {
 	}
 	r.X87Transcendental = m.cpu.Transcendental()
 	r.SyncRecognition = s.recording.recognition()
+	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * emu.PageSize
 	r.Engine = engineName()
 	r.OutputDigest = sum(s.digest.output)
@@ -85,6 +86,7 @@ func (m *Machine) report() error {
 	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
 	r.Digest = sum(s.digest.events)
+	r.StateDigest = s.digest.state(r)
 	return nil
 }
 

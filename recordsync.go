@@ -45,11 +45,15 @@ func (m *Machine) recordSync() ([]recorder.Recording, error) {
 // if there is one, and for those who control them.
 func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recording, error) {
 	g := m.state.gating
-	var also syncops.Sink
+	var gate syncops.Gate
 	if g != nil {
-		also = g
+		gate = g
 	}
-	v, err := syncops.NewRecording(to, m.cpu, syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols}, also)
+	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols}
+	if p := m.config.Probe; p != nil {
+		config.Breakpoints = p.pcs
+	}
+	v, err := syncops.NewRecording(to, m.cpu, config, gate)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +76,20 @@ func (m *Machine) gates() ([]recorder.Recording, error) {
 
 // gateOnly sets up what controls a run that is not recorded.
 func (m *Machine) gateOnly() error {
-	parts, err := m.gates()
-	if err != nil || parts == nil {
-		return err
+	p := m.config.Probe
+	if p != nil {
+		if err := p.prepare(m.cpu); err != nil {
+			return err
+		}
 	}
-	m.observe(parts)
-	return nil
+	parts, err := m.gates()
+	if p != nil {
+		parts = append([]recorder.Recording{p}, parts...)
+	}
+	if err == nil && parts != nil {
+		m.observe(parts)
+	}
+	return err
 }
 
 // recognition is what Result.SyncRecognition says.

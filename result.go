@@ -42,6 +42,13 @@ type Result struct {
 	// and threads were.
 	SyncRecognition string `json:"sync_recognition,omitempty"`
 
+	// Schedule says what became of the schedule that was enforced, if one was.
+	Schedule *ScheduleResult `json:"schedule,omitempty"`
+
+	// StateDigest covers what two runs of one schedule have in common whatever
+	// their interleaving: output, exit, final memory, and how many instructions
+	// each thread retired.
+	StateDigest string `json:"state_digest"`
 	// Digest covers output, exit, final memory and the order of all events.
 	Digest string `json:"digest"`
 	// ScheduleDigest covers the interleaving alone.

@@ -85,7 +85,7 @@ func (c *Config) lookupEnv(name string) string {
 func (m *Machine) kernelConfig() kernel.Config {
 	c := &m.config
 	return kernel.Config{
-		Cores: c.Cores, Seed: c.Seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
+		Cores: c.Cores, Seed: m.inputSeed(), UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
 		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
 	}
 }

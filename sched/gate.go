@@ -26,7 +26,7 @@ const (
 	// AtBudget is where the thread has run as many instructions as
 	// Controller.Budget allowed.
 	AtBudget
-	// AtInstruction is before the instruction that Controller.Watch named.
+	// AtInstruction is where a Stopper wants the thread to stop.
 	AtInstruction
 )
 
@@ -49,6 +49,7 @@ type Visit struct {
 	// retired so far.
 	Now          event.Cycles
 	Instructions uint64
+	PC           event.Addr // of AtInstruction
 }
 
 // A Controller decides when threads pass the places of their synchronization:
@@ -111,8 +112,22 @@ type Gate struct {
 	released []Release
 	effects  []Effect
 	charge   event.Cycles
+	after    event.Cycles // HoldFor
+	cut      bool
+	verdict  GateVerdict
 	counts   GateCounts
 }
+
+// GateVerdict says whether a controller is at its end.
+type GateVerdict uint8
+
+const (
+	// Controlling is the usual state. GaveUp tells that the controller lets all
+	// threads go on from now on, Ended that the run is to end.
+	Controlling GateVerdict = iota
+	GaveUp
+	Ended
+)
 
 // GateCounts is what a gate has seen: how often threads were asked about, held
 // and released, and what that has cost.
@@ -152,6 +167,7 @@ type Effect struct {
 	Kind   EffectKind
 	Thread event.ThreadID
 	Result uint64
+	Writes []event.Write // what the system call leaves in memory (Answer)
 }
 
 // Release lets a thread go on that is held; it does nothing to any other. Delay
@@ -175,9 +191,26 @@ func (g *Gate) Charge(c event.Cycles) {
 
 // Affect has something become of a thread: at the place where it is asked about
 // or held, or (Expire, Rouse) where it waits in the kernel.
-func (g *Gate) Affect(kind EffectKind, t event.ThreadID, result uint64) {
-	g.effects = append(g.effects, Effect{kind, t, result})
+func (g *Gate) Affect(e Effect) { g.effects = append(g.effects, e) }
+
+// HoldFor makes the thread that is being asked about, and may not go on, go on by
+// itself after so many cycles.
+func (g *Gate) HoldFor(delay event.Cycles) { g.after = delay }
+
+// Cut ends the slice of the thread that acts, so that what bounds it is looked at
+// anew.
+func (g *Gate) Cut() { g.cut = true }
+
+// GiveUp lets all threads go, and says what is to become of the run.
+func (g *Gate) GiveUp(v GateVerdict) {
+	for len(g.held) > 0 {
+		g.Release(g.held[0], 0)
+	}
+	g.verdict, g.cut = v, true
 }
+
+// Verdict is what GiveUp said.
+func (g *Gate) Verdict() GateVerdict { return g.verdict }
 
 // Holds tells whether a thread is held, and Waiting how many are.
 func (g *Gate) Holds(t event.ThreadID) bool { return slices.Contains(g.held, t) }
@@ -193,11 +226,15 @@ func (g *Gate) Counts() GateCounts { return g.counts }
 // Ask asks a controller about a thread, and holds it if it may not go on.
 func (g *Gate) Ask(c Controller, v *Visit) bool {
 	g.counts.Asked++
+	g.after = 0
 	if c.Ask(g, v) {
 		return true
 	}
 	g.held = append(g.held, v.Thread)
 	g.counts.Held++
+	if g.after > 0 {
+		g.Release(v.Thread, g.after)
+	}
 	return false
 }
 
@@ -209,13 +246,13 @@ func (g *Gate) Forget(t event.ThreadID) {
 }
 
 // Pending tells whether there is something to take.
-func (g *Gate) Pending() bool { return len(g.released) > 0 || g.charge > 0 || len(g.effects) > 0 }
+func (g *Gate) Pending() bool { return len(g.released) > 0 || len(g.effects) > 0 || g.cut }
 
 // Take returns what was released and charged since the last call. The list is
 // valid until the next release.
 func (g *Gate) Take() (released []Release, charge event.Cycles) {
 	released, charge = g.released, g.charge
-	g.released, g.charge = g.released[:0], 0
+	g.released, g.charge, g.cut = g.released[:0], 0, false
 	return released, charge
 }
 

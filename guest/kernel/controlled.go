@@ -12,11 +12,15 @@ import (
 // end otherwise, or later.
 
 // Answer completes the system call that the loaded thread has just issued with a
-// result, and does nothing else of it.
-func (k *Kernel) Answer(t *Task, result uint64) {
+// result and what it writes, and does nothing else of it.
+func (k *Kernel) Answer(t *Task, result uint64, writes []event.Write) {
 	k.current = t
 	t.begin()
 	k.count(lookup(t.call.number), t.call.number)
+	for _, w := range writes {
+		// Memory that is not there was there when this was recorded.
+		_ = t.proc.space.CopyOut(w.Addr, w.Data)
+	}
 	t.leave(result)
 }
 

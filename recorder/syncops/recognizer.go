@@ -36,6 +36,8 @@ type Config struct {
 	// Atomics adds atomic instructions and fences outside of operations; the
 	// engine must log them.
 	Atomics bool
+	// Breakpoints are further places to stop at, for others.
+	Breakpoints []event.Addr
 }
 
 // Recognizer follows the threads of a run.
@@ -70,6 +72,7 @@ type Recognizer struct {
 type host struct {
 	engine Engine
 	open   OpenFunc
+	others []event.Addr
 	armed  uint64 // how often breakpoints were set
 }
 
@@ -79,7 +82,7 @@ func (*host) SharedInSnapshot() {}
 // New makes a Recognizer of a run that has not begun.
 func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
-		atomics: c.Atomics, host: &host{engine: engine, open: c.Open}, sink: sink, fixed: newFixed(c.Custom),
+		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom),
 		threads: map[event.ThreadID]*thread{}, spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
 		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[event.Addr]bool{},
 	}
@@ -282,7 +285,7 @@ func (r *Recognizer) forgetReturns(start, end event.Addr) {
 func (r *Recognizer) arm() {
 	r.host.armed++
 	r.stale, r.armed = false, r.host.armed
-	list := make([]event.Addr, 0, len(r.returns)+256)
+	list := append(make([]event.Addr, 0, len(r.returns)+256), r.host.others...)
 	for ret := range r.returns {
 		list = append(list, ret)
 	}

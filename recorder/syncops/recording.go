@@ -14,14 +14,21 @@ type Recording struct {
 	recognizer     *Recognizer
 	current        *recorder.Recorder
 	syncs, objects *trace.Stream // nil if nothing is kept
-	also           Sink          // is told everything, too; or nil
+	gate           Gate          // or nil
+	held           map[event.ThreadID]event.Sync
+}
+
+// Gate decides whether a thread may go on behind the begin or the end of an
+// operation. If not, that has its place in the order when the thread goes on.
+type Gate interface {
+	Admit(*event.Sync) bool
 }
 
 // NewRecording makes the recording of a run that has not begun, without a trace
-// if that is nil. also, unless nil, is told of everything. It fails if atomic
-// instructions cannot be logged.
-func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, also Sink) (*Recording, error) {
-	v := &Recording{also: also}
+// if that is nil. The gate, unless nil, is asked about everything. It fails if
+// atomic instructions cannot be logged.
+func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, gate Gate) (*Recording, error) {
+	v := &Recording{gate: gate, held: map[event.ThreadID]event.Sync{}}
 	if w != nil {
 		v.syncs, v.objects = w.Stream(trace.Sync, 0), w.Stream(trace.Objects, 0)
 	}
@@ -39,13 +46,19 @@ func (v *Recording) Recognition() string { return v.recognizer.Recognition() }
 
 // Sync implements Sink.
 func (v *Recording) Sync(e *event.Sync) {
+	if v.gate != nil && !v.gate.Admit(e) {
+		v.held[e.Thread] = *e
+		return
+	}
+	v.put(e)
+}
+
+// put writes an operation at its place in the order.
+func (v *Recording) put(e *event.Sync) {
 	n := v.current.NextSync()
 	e.Seq, e.Sync = n.Seq, n.Sync
 	if v.syncs != nil {
 		trace.Put(v.syncs, e)
-	}
-	if v.also != nil {
-		v.also.Sync(e)
 	}
 }
 
@@ -55,9 +68,6 @@ func (v *Recording) Object(e *event.Object) {
 	e.Seq, e.Sync = n.Seq, n.Sync
 	if v.objects != nil {
 		trace.Put(v.objects, e)
-	}
-	if v.also != nil {
-		v.also.Object(e)
 	}
 }
 
@@ -70,6 +80,12 @@ func (v *Recording) InOperation(t event.ThreadID) bool { return v.recognizer.InO
 // Begin implements recorder.Recording.
 func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	v.current = r
+	if e, ok := v.held[t.ID()]; ok {
+		delete(v.held, t.ID())
+		at := r.At()
+		e.Time, e.Core = at.Time, at.Core
+		v.put(&e)
+	}
 	v.recognizer.Running(t, r.At())
 }
 

@@ -1,0 +1,297 @@
+package hybrid
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Rules are what those who enforce a schedule say of operations.
+type Rules struct {
+	// Ordered tells which system calls have a position when they are no part of
+	// an operation, and Transparent which operations have none.
+	Ordered     func(number uint64) bool
+	Transparent func(event.SyncOp) bool
+}
+
+// Order makes the total order of a run's synchronization operations and system
+// calls out of its events. An operation that releases something has the position
+// of its call, any other that of its return: in between it may have waited. One
+// that does both has two positions, and so has a once routine.
+//
+// It takes the events in their order; Finish gives the result.
+type Order struct {
+	rules   Rules
+	s       event.Schedule
+	numbers map[event.ThreadID]int
+	byName  map[string]int
+	threads []*ordering
+	ending  int // the index of the last system call that ended its process, or -1
+	ends    []end
+	dropped []bool // by the index of an operation: it has no position
+	marks   []Mark
+}
+
+// ordering is what is known of a thread.
+type ordering struct {
+	id    event.ThreadID
+	open  []opened
+	last  int  // the index of its last operation, for what comes behind it
+	futex bool // its system call is one of an operation of its own
+	issue *event.Syscall
+}
+
+// opened is an operation that was called and has not returned.
+type opened struct {
+	op    event.SyncOp
+	begin int // the index of its BeginPart or WholePart, or -1
+	once  bool
+}
+
+// Mark is a place in a run where something of a thread's operation begins or
+// ends: for those who look at what is between.
+type Mark struct {
+	Seq    uint64
+	Thread int
+	// Position is that of the operation that takes place here, or -1.
+	Position int
+	// Open and Close tell that an operation begins or ends whose instructions are
+	// part of it.
+	Open, Close bool
+	// Branches and Instructions are the thread's counts.
+	Branches, Instructions uint64
+}
+
+// NewOrder makes an Order of a run that has not begun.
+func NewOrder(r Rules) *Order {
+	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, ending: -1}
+	o.s.Objects = map[event.ObjectID]string{}
+	return o
+}
+
+// Start tells of a thread.
+func (o *Order) Start(e *event.Start) {
+	n, known := o.byName[e.Name]
+	if !known {
+		n = len(o.threads)
+		o.byName[e.Name] = n
+		o.threads = append(o.threads, &ordering{last: -1})
+		o.s.Threads = append(o.s.Threads, e.Name)
+	}
+	o.numbers[e.Thread] = n
+	o.threads[n].id = e.Thread
+}
+
+// Thread is the number of a thread, or -1.
+func (o *Order) Thread(id event.ThreadID) int {
+	if n, ok := o.numbers[id]; ok {
+		return n
+	}
+	return -1
+}
+
+// Object tells the name of an object.
+func (o *Order) Object(e *event.Object) { o.s.Objects[e.ID] = e.Name }
+
+// add adds an operation.
+func (o *Order) add(p event.Operation) int {
+	o.s.Operations = append(o.s.Operations, p)
+	o.dropped = append(o.dropped, false)
+	n := len(o.s.Operations) - 1
+	o.threads[p.Thread].last = n
+	return n
+}
+
+// mark adds a mark at a place of a thread's run.
+func (o *Order) mark(at event.Stamp, m Mark) {
+	m.Seq, m.Branches, m.Instructions = at.Seq, at.Branches, at.Instructions
+	o.marks = append(o.marks, m)
+}
+
+// inside tells whether a thread is in an operation that its instructions are a
+// part of.
+func (t *ordering) inside() bool { return len(t.open) > 0 && !t.open[len(t.open)-1].once }
+
+// Sync tells of an operation.
+func (o *Order) Sync(e *event.Sync) {
+	n := o.Thread(e.Thread)
+	if n < 0 || o.rules.Transparent(e.Op) {
+		return
+	}
+	t := o.threads[n]
+	switch {
+	case e.Op == event.OpThreadStart:
+		at := o.add(event.Operation{Thread: n, Part: event.StartPart})
+		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
+		t.futex = t.futex || e.Phase == event.Enter
+	case e.Phase == event.Whole:
+	case e.Phase == event.Enter:
+		o.enter(n, e)
+	default:
+		o.leave(n, e)
+	}
+}
+
+const releases = event.Release | event.ReleaseSecond
+const acquires = event.Acquire | event.AcquireSecond
+
+// enter takes the call of an operation.
+func (o *Order) enter(n int, e *event.Sync) {
+	t := o.threads[n]
+	c := opened{op: e.Op, begin: -1, once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce}
+	position := -1
+	if e.Effects&releases != 0 || c.once {
+		c.begin = o.add(event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
+		position = c.begin
+	}
+	t.open = append(t.open, c)
+	o.mark(e.Stamp, Mark{Thread: n, Position: position, Open: !c.once})
+}
+
+// leave takes its return.
+func (o *Order) leave(n int, e *event.Sync) {
+	t := o.threads[n]
+	if len(t.open) == 0 || t.open[len(t.open)-1].op != e.Op {
+		return // the recording begins within it
+	}
+	c := t.open[len(t.open)-1]
+	t.open = t.open[:len(t.open)-1]
+	end := event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object, Result: e.Result}
+	position := -1
+	switch {
+	case c.once && e.Effects&event.Release == 0:
+		// Another thread has run the routine: this one waits for that.
+		o.dropped[c.begin] = true
+		position = o.add(end)
+	case c.begin >= 0 && (c.once || waits(e)):
+		o.s.Operations[c.begin].Part = event.BeginPart
+		end.Part = event.EndPart
+		position = o.add(end)
+	case c.begin >= 0:
+		o.s.Operations[c.begin].Result = e.Result
+		t.last = c.begin
+	default:
+		position = o.add(end)
+	}
+	o.mark(e.Stamp, Mark{Thread: n, Position: position, Close: true})
+}
+
+// waits tells whether an operation that releases something at its call acquires
+// something at its return.
+func waits(e *event.Sync) bool { return waitsFor(e.Op) || e.Effects&acquires != 0 }
+
+func waitsFor(op event.SyncOp) bool {
+	switch op {
+	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait, event.OpC11CndTimedWait,
+		event.OpBarrierWait:
+		return true
+	}
+	return false
+}
+
+// Call tells of the issue or the return of a system call.
+func (o *Order) Call(e *event.Syscall) {
+	n := o.Thread(e.Thread)
+	if n < 0 {
+		return
+	}
+	t := o.threads[n]
+	const futex, exitGroup = 202, 231
+	if e.Phase == event.Enter {
+		t.futex = false
+		issue := *e
+		t.issue = &issue
+		return
+	}
+	if t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number) {
+		return
+	}
+	at := o.add(event.Operation{
+		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, t.issue.Time),
+	})
+	o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+	t.issue = nil
+	if e.Number == exitGroup {
+		o.ending = at
+	}
+}
+
+// Input tells of what a system call brought, behind its return.
+func (o *Order) Input(e *event.Input) {
+	n := o.Thread(e.Thread)
+	if n < 0 || e.Source != event.InputTime && e.Source != event.InputRandom || len(e.Data) == 0 {
+		return
+	}
+	if at := o.threads[n].last; at >= 0 && o.s.Operations[at].Part == event.SystemCall && o.s.Operations[at].Number == e.Syscall {
+		p := &o.s.Operations[at]
+		p.Writes = append(p.Writes, event.Write{Addr: e.Addr, Data: slices.Clone(e.Data)})
+	}
+}
+
+// Finish gives the order and its marks, both in the order of the run.
+func (o *Order) Finish() (*event.Schedule, []Mark) {
+	for _, t := range o.threads {
+		for _, c := range t.open {
+			if c.begin >= 0 && (c.once || waitsFor(c.op)) {
+				o.s.Operations[c.begin].Part = event.BeginPart // its end never came
+			}
+		}
+	}
+	index := make([]int, len(o.s.Operations))
+	for i := range index {
+		index[i] = i
+	}
+	index = slices.DeleteFunc(index, func(i int) bool { return o.dropped[i] })
+	position := make([]int, len(o.dropped))
+	for i := range position {
+		position[i] = -1
+	}
+	operations := make([]event.Operation, len(index))
+	for p, i := range index {
+		operations[p], position[i] = o.s.Operations[i], p
+	}
+	o.s.Operations = operations
+	for i := range o.marks {
+		if m := &o.marks[i]; m.Position >= 0 {
+			m.Position = position[m.Position]
+		}
+	}
+	return &o.s, o.marks
+}
+
+// Ends are constraints that keep threads from going further than they had come
+// when their process ended.
+func (o *Order) Ends(bases [][]Base) []event.Constraint {
+	var out []event.Constraint
+	for _, x := range o.ends {
+		done := len(bases[x.thread]) - 1
+		by := o.s.Operations[x.by].Thread
+		out = append(out, event.Constraint{
+			First: event.Point{
+				Thread: x.thread, Done: done, Instructions: x.instructions - bases[x.thread][done].Instructions, Ends: true,
+			},
+			Second: event.Point{Thread: by, Done: len(bases[by]) - 2},
+		})
+	}
+	return out
+}
+
+// ID is the guest's number of a thread in the recorded run.
+func (o *Order) ID(n int) event.ThreadID { return o.threads[n].id }
+
+// Exit tells of a thread's end. One that was still there when its process ended
+// got no further.
+func (o *Order) Exit(e *event.Exit) {
+	n := o.Thread(e.Thread)
+	if n < 0 || o.ending < 0 || len(o.threads[n].open) > 0 || o.threads[n].issue != nil || o.s.Operations[o.ending].Thread == n {
+		return
+	}
+	o.ends = append(o.ends, end{n, o.ending, e.Instructions})
+}
+
+// end is a thread whose process was ended by the operation at an index.
+type end struct {
+	thread, by   int
+	instructions uint64
+}

@@ -1,0 +1,95 @@
+package heddle
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Enforce has a run follow a schedule.
+type Enforce struct {
+	Schedule *event.Schedule
+	// Options say how. Their costs are those of Config.Costs.
+	Options sched.EnforceOptions
+	// Inputs is the seed of what the guest gets at random, as the recorded run's
+	// was: Config.Seed chooses the interleaving alone.
+	Inputs uint64
+}
+
+// ScheduleResult is what became of a schedule that was enforced.
+type ScheduleResult struct {
+	// Followed tells that the run followed the schedule to its end. If not, Reason
+	// is the first operation that did not match, and Position the place in the
+	// order.
+	Followed bool   `json:"followed"`
+	Reason   string `json:"reason,omitempty"`
+	Position int    `json:"position,omitempty"`
+	sched.EnforceCounts
+	// Gate is what was held and released for it, and the cycles.
+	Gate sched.GateCounts `json:"gate"`
+}
+
+// newEnforcer makes the controller of a schedule, or nil.
+func (m *Machine) newEnforcer() sched.Controller {
+	c := &m.config
+	if c.Enforce == nil {
+		return nil
+	}
+	o := c.Enforce.Options
+	o.Costs = sched.RelayCosts{
+		Sync: event.Cycles(c.Costs.Sync), SemaphoreWait: event.Cycles(c.Costs.SemaphoreWait),
+		SemaphoreWake: event.Cycles(c.Costs.SemaphoreWake), SpinCheck: event.Cycles(c.Costs.SpinCheck),
+		BranchCount: event.Cycles(c.Costs.BranchCount), SlotCall: event.Cycles(c.Costs.SlotCall),
+	}
+	return sched.NewEnforcer(c.Enforce.Schedule, o)
+}
+
+// obey ends the run, or lets it go on by itself, when the controller is at its
+// end.
+func (m *Machine) obey() {
+	g := m.state.gating
+	switch v := g.gate.Verdict(); {
+	case v == sched.Controlling || g.obeyed:
+		return
+	case v == sched.Ended && !m.done && !m.state.kernel.Done():
+		m.end(outcomeDiverged)
+	}
+	g.obeyed = true
+	m.state.kernel.SetPatient(false)
+}
+
+// enforcement is what became of the schedule.
+func (m *Machine) enforcement() *ScheduleResult {
+	g := m.state.gating
+	if g == nil {
+		return nil
+	}
+	e, ok := g.controller.(*sched.Enforcer)
+	if !ok {
+		return nil
+	}
+	r := &ScheduleResult{Followed: e.Complete(), EnforceCounts: e.Counts(), Gate: g.gate.Counts()}
+	r.Reason, r.Position = e.Why()
+	if !r.Followed && r.Reason == "" {
+		r.Reason, r.Position = e.Short()
+	}
+	return r
+}
+
+// reportSchedule fills in what became of the schedule of a run that is over.
+func (m *Machine) reportSchedule() {
+	r := &m.result
+	if r.Schedule = m.enforcement(); r.Schedule == nil || r.Schedule.Followed || r.Message != "" {
+		return
+	}
+	r.Message = fmt.Sprintf("the run does not follow the schedule: %s", r.Schedule.Reason)
+}
+
+// inputSeed is the seed of what the guest gets at random.
+func (m *Machine) inputSeed() uint64 {
+	if e := m.config.Enforce; e != nil {
+		return e.Inputs
+	}
+	return m.config.Seed
+}

@@ -1,0 +1,193 @@
+// Package schedules makes hybrid schedules out of recorded runs: it reads a
+// trace's operations and accesses for analyses/hybrid, and repeats the run to find
+// at how many instructions the constraints' points are.
+//
+// It decides nothing about what is a race or a constraint, and enforces nothing.
+// The main function is Make.
+//
+// Invariants:
+//
+//  1. The same trace and options give the same schedule.
+//  2. Every point of a schedule with constraints was come to when the run was
+//     repeated.
+package schedules
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var (
+	errLacks = errs.Define("schedule-lacks-recording",
+		"no schedule can be made of {file}: it has no {missing}",
+		"The order of operations needs a recording with --sync, and constraints on races one with --memory.",
+		"Record the run again with heddle record --for-schedule.")
+
+	errPoint = errs.Define("schedule-point-not-found",
+		"no schedule can be made of {file}: thread {thread} does not come to the instruction at {pc} when the run is repeated",
+		"The recording's accesses and its replay do not agree.",
+		"Report the sentence: this is a defect of heddle.")
+)
+
+// Options say how a schedule is made.
+type Options struct {
+	// Prune says which constraints are left out.
+	Prune hybrid.Prune
+	// SyncOnly leaves out all; Every takes all accesses that conflict, for a
+	// mem-schedule.
+	SyncOnly, Every bool
+}
+
+// Made is a schedule with what was found on the way.
+type Made struct {
+	Schedule *event.Schedule
+	Counts   hybrid.Counts
+}
+
+// rules are those of the enforcement.
+func rules() hybrid.Rules {
+	return hybrid.Rules{Ordered: sched.Ordered, Transparent: sched.Transparent}
+}
+
+// Make makes the schedule of a recorded run.
+func Make(ctx context.Context, path string, o Options) (*Made, error) {
+	r, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if !r.Has(trace.Sync) {
+		return nil, errLacks.New(path, "synchronization operations")
+	}
+	order := hybrid.NewOrder(rules())
+	if err := tell(r, order); err != nil {
+		return nil, err
+	}
+	s, marks := order.Finish()
+	made := &Made{Schedule: s}
+	if o.SyncOnly {
+		return made, nil
+	}
+	if !r.Has(trace.Memory) {
+		return nil, errLacks.New(path, "memory accesses")
+	}
+	maker := hybrid.NewMaker(s, marks, o.Prune, o.Every)
+	for m, err := range memtrace.Read(r, memtrace.Select{}) {
+		if err != nil {
+			return nil, err
+		}
+		n := order.Thread(m.Thread)
+		if n < 0 || m.Kind > event.KernelStore {
+			continue
+		}
+		maker.Access(n, m)
+	}
+	s.Constraints, made.Counts = maker.Finish()
+	bases := hybrid.Bases(s, marks)
+	s.Constraints = append(s.Constraints, order.Ends(bases)...)
+	return made, locate(ctx, path, s, bases, order)
+}
+
+// numbered is an event with its place among all.
+type numbered struct {
+	seq  uint64
+	tell func(*hybrid.Order)
+}
+
+// tell tells an Order of the events of a trace.
+func tell(r *trace.Reader, o *hybrid.Order) error {
+	var all []numbered
+	err := cmp.Or(
+		gather(r, trace.Threads, &all, func(e *event.Start) uint64 { return e.Seq }, (*hybrid.Order).Start),
+		gather(r, trace.Objects, &all, func(e *event.Object) uint64 { return e.Seq }, (*hybrid.Order).Object),
+		gather(r, trace.Sync, &all, func(e *event.Sync) uint64 { return e.Seq }, (*hybrid.Order).Sync),
+		gather(r, trace.Syscalls, &all, func(e *event.Syscall) uint64 { return e.Seq }, (*hybrid.Order).Call),
+		gather(r, trace.Inputs, &all, func(e *event.Input) uint64 { return e.Seq }, (*hybrid.Order).Input),
+		gather(r, trace.Exits, &all, func(e *event.Exit) uint64 { return e.Seq }, (*hybrid.Order).Exit),
+	)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(all, func(a, b numbered) int { return cmp.Compare(a.seq, b.seq) })
+	for _, e := range all {
+		e.tell(o)
+	}
+	return nil
+}
+
+// gather adds the events of a stream.
+func gather[E trace.Event](r *trace.Reader, k trace.Kind, all *[]numbered, seq func(*E) uint64, tell func(*hybrid.Order, *E)) error {
+	for e, err := range trace.Get[E](r, trace.Key{Kind: k}, trace.Where{}) {
+		if err != nil {
+			return err
+		}
+		*all = append(*all, numbered{seq(&e), func(o *hybrid.Order) { tell(o, &e) }})
+	}
+	return nil
+}
+
+// locate repeats the run to find at how many instructions the points of the
+// constraints are.
+func locate(ctx context.Context, path string, s *event.Schedule, bases [][]hybrid.Base, order *hybrid.Order) error {
+	probe := heddle.NewProbe()
+	find := func(p *event.Point) {
+		if p.PC == 0 || p.Ends {
+			return
+		}
+		b := bases[p.Thread][p.Done]
+		probe.Add(order.ID(p.Thread), p.PC, b.Branches+p.Branches)
+	}
+	for i := range s.Constraints {
+		find(&s.Constraints[i].First)
+		find(&s.Constraints[i].Second)
+	}
+	if probe.Len() == 0 {
+		return nil
+	}
+	if err := replay(ctx, path, probe); err != nil {
+		return err
+	}
+	for i := range s.Constraints {
+		for _, p := range []*event.Point{&s.Constraints[i].First, &s.Constraints[i].Second} {
+			if p.PC == 0 || p.Ends {
+				continue
+			}
+			b := bases[p.Thread][p.Done]
+			first, last, ok := probe.Found(order.ID(p.Thread), p.PC, b.Branches+p.Branches)
+			if !ok || first < b.Instructions {
+				return errPoint.New(path, s.Threads[p.Thread], hexadecimal(p.PC))
+			}
+			p.Instructions, p.Span = first-b.Instructions, last-first+1
+		}
+	}
+	return nil
+}
+
+// replay repeats the recorded run for a probe.
+func replay(ctx context.Context, path string, probe *heddle.Probe) error {
+	r, err := heddle.OpenReplay(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return err
+	}
+	c.Stdout, c.Stderr, c.Probe = io.Discard, io.Discard, probe
+	_, err = heddle.Run(ctx, c)
+	return err
+}
+
+func hexadecimal(a event.Addr) string { return fmt.Sprintf("%#x", uint64(a)) }

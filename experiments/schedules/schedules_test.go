@@ -1,0 +1,101 @@
+package schedules_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// compile builds a C program.
+func compile(t *testing.T, source string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "program")
+	c := exec.Command("gcc", "-O1", "-g", "-pthread", "-x", "c", "-o", bin, source)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return bin
+}
+
+// record records a run for a schedule, and returns the trace.
+func record(t *testing.T, c heddle.Config, memory bool) string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c.Control = sched.Control{Policy: sched.FCFS}
+	c.Record = schedules.Recording(file)
+	if !memory {
+		c.Record.Memory = nil
+	}
+	if r, err := heddle.Run(context.Background(), c); err != nil || r.Outcome != "exit" && r.Outcome != "signal" {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	return file.Name()
+}
+
+func config(args ...string) heddle.Config {
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir = args, "/"
+	return c
+}
+
+// varied are configurations that differ in everything but the input.
+func varied(c heddle.Config, n int) []heddle.Config {
+	var list []heddle.Config
+	for i := range n {
+		v := c
+		v.Seed, v.Cores = uint64(100+i), 2+i*7%15
+		v.Sched.DelayRate = []float64{0, 0.1, 0.5}[i%3]
+		if i%4 == 3 {
+			v.Sched = sched.Options{Policy: sched.Random}
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// enforced runs a configuration under a schedule.
+func enforced(t *testing.T, c heddle.Config, m *schedules.Made, o sched.EnforceOptions) (*heddle.Result, string) {
+	t.Helper()
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.Enforce = &heddle.Enforce{Schedule: m.Schedule, Options: o, Inputs: 1}
+	r, err := heddle.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, out.String()
+}
+
+func TestSyncOnly(t *testing.T) {
+	bin := compile(t, "testdata/sync.c")
+	m, err := schedules.Make(context.Background(), record(t, config(bin), false), schedules.Options{SyncOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ""
+	for _, c := range varied(config(bin), 12) {
+		for _, skip := range []bool{false, true} {
+			r, out := enforced(t, c, m, sched.EnforceOptions{SkipWait: skip})
+			if !r.Schedule.Followed {
+				t.Fatalf("cores %d seed %d: %s", c.Cores, c.Seed, r.Message)
+			}
+			if first == "" {
+				first = r.StateDigest
+			}
+			if out != "210 1\n" {
+				t.Errorf("cores %d seed %d: %s %s, not %s", c.Cores, c.Seed, out, r.StateDigest, first)
+			}
+		}
+	}
+}

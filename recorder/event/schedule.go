@@ -1,0 +1,89 @@
+package event
+
+// Schedule is what of a run's order is enforced on others: the total order of its
+// synchronization operations and system calls, and constraints on single
+// instructions (a hybrid schedule: PEREGRINE, section 3).
+type Schedule struct {
+	// Threads are the run-independent names of the threads, by number.
+	Threads []string
+	// Operations are in their order: the place of one is its position.
+	Operations []Operation
+	// Constraints are in the order of their second points in the recorded run.
+	Constraints []Constraint
+	// Objects are the names of the objects that operations have.
+	Objects map[ObjectID]string
+}
+
+// SharedInSnapshot marks that a schedule does not change.
+func (*Schedule) SharedInSnapshot() {}
+
+// Part says what of an operation has a position.
+type Part uint8
+
+// Parts of operations.
+const (
+	// WholePart is an operation from its call to its return, SystemCall a system
+	// call outside of one.
+	WholePart Part = iota
+	SystemCall
+	// BeginPart is an operation's part from its call until it waits, EndPart the
+	// rest: of waits on conditions and barriers and of once routines.
+	BeginPart
+	EndPart
+	// StartPart is before a new thread's first instruction.
+	StartPart
+)
+
+var partNames = [...]string{"whole", "call", "begin", "end", "start"}
+
+// Parts lists the parts' names, in the order of their numbers.
+func Parts() []string { return partNames[:] }
+
+func (p Part) String() string { return partNames[p] }
+
+// Operation is an operation, or a part of one, that has a position of its own.
+type Operation struct {
+	// Thread is the number of the thread.
+	Thread int
+	Part   Part
+	// Op and Object are those of an operation, Number that of a system call.
+	Op     SyncOp
+	Object ObjectID
+	Number uint64
+	// Result is what a WholePart, EndPart or SystemCall returned.
+	Result int64
+	// Time is how long a system call took.
+	Time Cycles
+	// Writes are what a system call wrote that tells the time or random numbers.
+	Writes []Write
+}
+
+// Write is bytes at a place in memory.
+type Write struct {
+	Addr Addr
+	Data []byte
+}
+
+// Point is a dynamic instruction of a run, as PEREGRINE's <sid, tid, nbr> names it
+// (section 3.1), or an operation as a whole.
+type Point struct {
+	// Thread is the number of the thread, and Done how many of its operations
+	// come before.
+	Thread int
+	Done   int
+	// PC is the instruction; 0: the operation that comes next, as a whole.
+	PC Addr
+	// Branches is how many branches the thread has gone through since the last
+	// of its operations, and Instructions how many instructions it has retired.
+	Branches, Instructions uint64
+	// Span is how many instructions the instruction counts as: more than one if
+	// it repeats.
+	Span uint64
+	// Ends tells that the thread got no further: the instruction was not
+	// executed when the run ended.
+	Ends bool
+}
+
+// Constraint orders two points of different threads: First is executed before
+// Second.
+type Constraint struct{ First, Second Point }

@@ -1,0 +1,212 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// The forms of relay, as EnforceOptions.Relay takes them (PEREGRINE section 3.2).
+const (
+	// SemaphoreRelay wakes the next thread by its semaphore.
+	SemaphoreRelay = "semaphore"
+	// FlagRelay lets threads spin on a flag.
+	FlagRelay = "flag"
+)
+
+// RelayCosts are what enforcement costs in virtual time; emu.Costs says what each
+// one is.
+type RelayCosts struct {
+	Sync, SemaphoreWait, SemaphoreWake, SpinCheck, BranchCount, SlotCall event.Cycles
+}
+
+// EnforceOptions say how a schedule is enforced.
+type EnforceOptions struct {
+	// Relay is "semaphore" or "flag"; empty means "semaphore".
+	Relay string
+	// SkipWait leaves out waits at barriers, and sleeps: the order holds without.
+	SkipWait bool
+	// SyncOnly leaves out the constraints.
+	SyncOnly bool
+	// BreakOut is how many cycles may pass without the next event of the schedule
+	// until it is left, as in TERN (section 5.4); 0: any number.
+	BreakOut event.Cycles
+	// Free lets the run go on without the schedule when it is left; otherwise the
+	// run is stopped.
+	Free  bool
+	Costs RelayCosts
+}
+
+// Validate returns what is wrong as a *FieldError.
+func (o EnforceOptions) Validate() error {
+	if o.Relay == "" {
+		return nil
+	}
+	if err := oneOf("relay", o.Relay, []string{SemaphoreRelay, FlagRelay}); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Enforcer is the Controller that makes a run follow a schedule.
+//
+// Operations happen one at a time, in their order: a thread that comes to one is
+// held until all before it are done. The part of a wait up to where the thread
+// blocks is an operation of its own, and so is the rest: the thread goes on from
+// its wait when it is that one's turn, not when it is woken. A lock that is taken
+// in the schedule's order is free; what times out is what did so in the recorded
+// run. Calls that wait for a futex, sleep or tell the time are answered with what
+// they returned then.
+//
+// Invariants:
+//
+//  1. What a thread does before its operation at position p comes before what
+//     any thread does behind an operation at a later position.
+//  2. Unless constraints are left out, the first instruction of each is executed
+//     before the second.
+//  3. While the schedule is followed, the results of operations and the threads'
+//     instructions depend on the schedule and the program alone, if the program's
+//     other accesses do not race and it reads no cycle counter.
+//  4. It never waits for ever: when nothing can run, or nothing of the schedule
+//     has happened for BreakOut cycles, the schedule is left, with the first
+//     operation that does not match or did not come.
+type Enforcer struct {
+	Pass
+	plan *plan
+	o    EnforceOptions
+
+	next    int  // the position whose turn it is
+	acting  bool // the operation there is under way
+	helper  int  // the thread that runs for the sake of that, or -1
+	since   event.Cycles
+	now     event.Cycles
+	threads []follower
+	numbers map[event.ThreadID]int
+	posted  []bool
+	bound   map[event.ObjectID]event.Addr // where the objects of the schedule are
+	left    string                        // why the schedule was left, if it was
+	place   int                           // where
+	counts  EnforceCounts
+}
+
+// EnforceCounts is what an Enforcer has done.
+type EnforceCounts struct {
+	// Operations and Constraints are those that were enforced; Waited are the
+	// operations, and Stalled the constraints, for which a thread was held.
+	Operations  uint64 `json:"operations"`
+	Waited      uint64 `json:"waited"`
+	Constraints uint64 `json:"constraints"`
+	Stalled     uint64 `json:"stalled"`
+	// Answered are system calls that were not carried out, Skipped the waits at
+	// barriers and sleeps that were left out.
+	Answered uint64 `json:"answered"`
+	Skipped  uint64 `json:"skipped"`
+}
+
+// follower is a thread of the schedule.
+type follower struct {
+	id   event.ThreadID // NoThread before it starts, and after it has ended
+	gone bool
+	done int // operations that it has behind it
+	// held tells that it is held at place, waiting for a constraint, or for one of
+	// forTurn, forHelp and forGood.
+	held    bool
+	place   Place
+	waiting int
+	blocked bool // in the kernel, or about to go on from there
+	helped  int  // the position of the operation that it last ran for
+	// total is what the thread had retired when it was last asked about, base
+	// what behind its last operation. actions are how many of its instructions
+	// with actions are behind it.
+	total, base uint64
+	actions     int
+	issued      event.Cycles // when it made the system call that it is at
+}
+
+// NewEnforcer makes the controller of a run that has not begun.
+func NewEnforcer(s *event.Schedule, o EnforceOptions) *Enforcer {
+	e := &Enforcer{
+		plan: newPlan(s, o.SyncOnly), o: o, threads: make([]follower, len(s.Threads)),
+		numbers: map[event.ThreadID]int{}, posted: make([]bool, len(s.Constraints)),
+		bound: map[event.ObjectID]event.Addr{}, helper: -1,
+	}
+	for i := range e.threads {
+		e.threads[i] = follower{id: event.NoThread, waiting: forTurn, helped: -1}
+	}
+	return e
+}
+
+// Why is why the schedule is not followed any more, or empty; position is that of
+// the operation that was next.
+func (e *Enforcer) Why() (why string, position int) { return e.left, e.place }
+
+// Short says what of the schedule is missing in a run that has ended.
+func (e *Enforcer) Short() (why string, position int) {
+	if e.next >= len(e.plan.s.Operations) {
+		return "", e.next
+	}
+	return "the run has ended; next is " + e.missing(), e.next
+}
+
+// Counts is what was done so far.
+func (e *Enforcer) Counts() EnforceCounts { return e.counts }
+
+// Complete tells whether the schedule was followed to its end.
+func (e *Enforcer) Complete() bool { return e.left == "" && e.next >= len(e.plan.s.Operations) }
+
+// leave gives up the schedule, and lets everybody go.
+func (e *Enforcer) leave(g *Gate, format string, args ...any) {
+	if e.left != "" {
+		return
+	}
+	e.left, e.place = fmt.Sprintf(format, args...), e.next
+	verdict := Ended
+	if e.o.Free {
+		verdict = GaveUp
+	}
+	g.GiveUp(verdict)
+}
+
+// Ask implements Controller.
+func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
+	e.now = max(e.now, v.Now)
+	if e.left != "" {
+		return true
+	}
+	n, ok := e.number(v)
+	if !ok {
+		e.leave(g, "thread %s is not in the schedule", v.Name)
+		return true
+	}
+	e.threads[n].total = v.Instructions
+	switch v.Place {
+	case AtStart:
+		return e.start(g, n)
+	case AtEnter:
+		return e.enter(g, n, v)
+	case AtReturn:
+		return e.returned(g, n, v)
+	case AtWake:
+		return e.wake(g, n, v)
+	case AtCall:
+		return e.call(g, n, v)
+	case AtInstruction:
+		return e.instruction(g, n, v)
+	}
+	return true
+}
+
+// number finds a thread by its name.
+func (e *Enforcer) number(v *Visit) (int, bool) {
+	n, ok := e.plan.names[v.Name]
+	if !ok {
+		return 0, false
+	}
+	t := &e.threads[n]
+	if t.id != v.Thread {
+		delete(e.numbers, t.id)
+		t.id, t.gone = v.Thread, false
+		e.numbers[v.Thread] = n
+	}
+	return n, true
+}

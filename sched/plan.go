@@ -1,0 +1,201 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// plan is a schedule as it is enforced. It does not change.
+type plan struct {
+	s     *event.Schedule
+	names map[string]int
+	own   [][]int // by thread, the positions of its operations
+	// posts and waits are the constraints whose first or second point is the
+	// operation at a position as a whole.
+	posts, waits map[int][]int
+	actions      [][]action // by thread, in the order in which it comes to them
+}
+
+// SharedInSnapshot marks that copies of an Enforcer share it.
+func (*plan) SharedInSnapshot() {}
+
+type actionKind uint8
+
+const (
+	post actionKind = iota // the first instruction of a constraint was executed
+	wait                   // before the second one
+	halt                   // where the thread was at the end of the run
+)
+
+// action is what a thread does when it has done so many operations and then
+// retired so many instructions.
+type action struct {
+	done       int
+	at         uint64
+	kind       actionKind
+	constraint int
+	pc         event.Addr // that it is at then; 0: not known
+	// What it has gone through since its operation or its last action before.
+	instructions, branches uint64
+}
+
+func newPlan(s *event.Schedule, syncOnly bool) *plan {
+	p := &plan{
+		s: s, names: map[string]int{}, own: make([][]int, len(s.Threads)), actions: make([][]action, len(s.Threads)),
+		posts: map[int][]int{}, waits: map[int][]int{},
+	}
+	for i, name := range s.Threads {
+		p.names[name] = i
+	}
+	for position := range s.Operations {
+		n := s.Operations[position].Thread
+		p.own[n] = append(p.own[n], position)
+	}
+	if syncOnly {
+		return p
+	}
+	for c := range s.Constraints {
+		p.add(c)
+	}
+	for n := range p.actions {
+		p.arrange(n)
+	}
+	return p
+}
+
+// add adds the actions of a constraint.
+func (p *plan) add(c int) {
+	first, second := &p.s.Constraints[c].First, &p.s.Constraints[c].Second
+	if first.PC == 0 && !first.Ends {
+		at := p.own[first.Thread][first.Done]
+		p.posts[at] = append(p.posts[at], c)
+	} else {
+		a := action{done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches}
+		if first.Ends {
+			a.kind, a.at, a.pc = halt, first.Instructions, first.PC
+		}
+		p.actions[first.Thread] = append(p.actions[first.Thread], a)
+	}
+	if second.PC == 0 {
+		at := p.own[second.Thread][second.Done]
+		p.waits[at] = append(p.waits[at], c)
+		return
+	}
+	p.actions[second.Thread] = append(p.actions[second.Thread], action{
+		done: second.Done, at: second.Instructions, kind: wait, constraint: c, pc: second.PC, branches: second.Branches,
+	})
+}
+
+// arrange puts a thread's actions in order: what was executed is told before
+// anything is waited for.
+func (p *plan) arrange(n int) {
+	list := p.actions[n]
+	slices.SortStableFunc(list, func(a, b action) int {
+		return cmp.Or(cmp.Compare(a.done, b.done), cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind))
+	})
+	for i := len(list) - 1; i >= 0; i-- {
+		a := &list[i]
+		a.instructions = a.at
+		if i > 0 && list[i-1].done == a.done {
+			a.instructions -= list[i-1].at
+			a.branches -= min(a.branches, list[i-1].branches)
+		}
+	}
+}
+
+// action returns the i-th action of a thread, or nil.
+func (p *plan) action(n, i int) *action {
+	if i >= len(p.actions[n]) {
+		return nil
+	}
+	return &p.actions[n][i]
+}
+
+// acts tells whether a thread whose next action is the i-th has one before its
+// next operation.
+func (p *plan) acts(n, i, done int) bool {
+	a := p.action(n, i)
+	return a != nil && a.done == done
+}
+
+// describe names an operation for a sentence.
+func (p *plan) describe(position int) string {
+	o := &p.s.Operations[position]
+	switch o.Part {
+	case event.SystemCall:
+		return fmt.Sprintf("system call %d", o.Number)
+	case event.StartPart:
+		return "start"
+	}
+	name := o.Op.String()
+	if o.Part == event.EndPart {
+		name = "the end of " + name
+	}
+	if object := p.s.Objects[o.Object]; object != "" {
+		name += " " + object
+	}
+	return name
+}
+
+// Transparent tells which operations have no position: what is in them has.
+func Transparent(op event.SyncOp) bool { return op == event.OpKeyDestructor }
+
+// once tells which operations contain others.
+func once(op event.SyncOp) bool { return op == event.OpOnce || op == event.OpC11CallOnce }
+
+// local are the system calls that concern nobody but the thread, or tell what
+// does not change, sorted by number: they have no position.
+var local = []uint64{
+	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SCHED_YIELD, unix.SYS_MADVISE,
+	unix.SYS_GETPID, unix.SYS_UNAME, unix.SYS_GETUID, unix.SYS_GETGID, unix.SYS_GETEUID, unix.SYS_GETEGID,
+	unix.SYS_GETPPID, unix.SYS_SIGALTSTACK, unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL, unix.SYS_GETTID,
+	unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ,
+}
+
+// Ordered tells which system calls, outside of operations, have a position.
+func Ordered(number uint64) bool {
+	_, found := slices.BinarySearch(local, number)
+	return !found
+}
+
+func sleeps(number uint64) bool {
+	return number == unix.SYS_NANOSLEEP || number == unix.SYS_CLOCK_NANOSLEEP
+}
+
+// answered tells which system calls are not carried out: who waits for a futex
+// or sleeps waits for its turn anyway, and what told the time or a random number
+// tells the same.
+func answered(o *event.Operation) bool {
+	return o.Number == unix.SYS_FUTEX || sleeps(o.Number) || len(o.Writes) > 0
+}
+
+// addressed tells which system calls have results that say nothing about order.
+func addressed(number uint64) bool { return number == unix.SYS_TIMES }
+
+// Results of operations that timed out: as functions of POSIX and C11 threads
+// return them, and as those of semaphores do.
+const (
+	posixTimeout = 110
+	c11Timeout   = 4
+	semTimeout   = -1
+)
+
+// timedOut tells whether an operation ended because time was up.
+func timedOut(o *event.Operation) bool {
+	switch o.Op {
+	case event.OpMutexTimedLock, event.OpMutexClockLock, event.OpCondTimedWait, event.OpCondClockWait,
+		event.OpRWTimedReadLock, event.OpRWClockReadLock, event.OpRWTimedWriteLock, event.OpRWClockWriteLock,
+		event.OpTimedJoin, event.OpClockJoin:
+		return o.Result == posixTimeout
+	case event.OpC11MtxTimedLock, event.OpC11CndTimedWait:
+		return o.Result == c11Timeout
+	case event.OpSemTimedWait, event.OpSemClockWait:
+		return o.Result == semTimeout
+	}
+	return false
+}
