@@ -32,6 +32,7 @@ type Machine struct {
 	// buffers are nil under SC; decided are the commits of the last decision.
 	buffers *emu.Buffers
 	decided []event.Commit
+	views   *emu.Views // nil unless stores are kept by pages
 	state   *state
 	done    bool
 	result  Result
@@ -46,8 +47,10 @@ type state struct {
 	clock     *coreClock
 	digest    *digest
 	recording *recording
-	buffers   *buffers.Cores // nil under SC
-	gating    *gating        // nil unless threads are controlled
+	buffers   *buffers.Cores     // nil under SC
+	pages     *buffers.PageCores // instead, if stores are kept by pages
+	views     *emu.SavedViews    // in snapshots, if stores are kept by pages
+	gating    *gating            // nil unless threads are controlled
 }
 
 // coreClock is the scheduler as the kernel sees it: what the kernel says
@@ -352,7 +355,9 @@ type Snapshot struct{ state *state }
 // guest memory is copied page by page when either side writes to it.
 func (m *Machine) Snapshot() *Snapshot {
 	m.state.recording.mark()
+	m.saveViews()
 	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state)}
+	m.dropViews()
 	m.ram.NextGeneration()
 	return s
 }
@@ -363,6 +368,7 @@ func (m *Machine) Restore(s *Snapshot) {
 	deepcopy.Release(m.state)
 	m.state = deepcopy.Copy(deepcopy.New(), s.state)
 	m.state.recording.returned()
+	m.loadViews()
 	m.ram.NextGeneration()
 	m.done = false
 	m.result = Result{}

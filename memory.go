@@ -25,6 +25,9 @@ func (m *Machine) bufferStores() (err error) {
 	if model == memmodel.SC {
 		return nil
 	}
+	if c.Memory.Engine == buffers.Pages {
+		return m.separateViews()
+	}
 	m.state.buffers = buffers.New(c.Cores, c.Seed, c.Memory)
 	if m.buffers, err = m.cpu.BufferStores(c.Memory.WithDefaults().Capacity); err != nil {
 		return errBuffers.Wrap(err)
@@ -48,6 +51,9 @@ func (s sharedMemory) Commit(t event.ThreadID, at event.Addr, data []byte) {
 // recorded commit cannot be made, which ends the run.
 func (m *Machine) commit(slice sched.Slice) bool {
 	s := m.state
+	if s.pages != nil {
+		return m.commitPages(slice)
+	}
 	if s.buffers == nil {
 		return true
 	}
@@ -73,6 +79,9 @@ func (m *Machine) commit(slice sched.Slice) bool {
 // core's buffer over memory.
 func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
+	if s.pages != nil {
+		return m.executePages(slice, t)
+	}
 	if s.buffers == nil {
 		return m.executeShared(slice, t)
 	}
@@ -120,5 +129,7 @@ func (m *Machine) changesMappings() bool {
 func (m *Machine) drain() {
 	if s := m.state; s.buffers != nil {
 		s.buffers.DrainAll(sharedMemory{s.kernel})
+	} else if s.pages != nil {
+		s.pages.DrainAll(m.views)
 	}
 }

@@ -2,6 +2,7 @@
 
 #include "buffers.h"
 #include "sse.h"
+#include "views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
+  if (cpu->views && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER))) cpu->views->drain = true;
   if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
     cpu->pause_pending = true;
     cpu->tag = HEDDLE_NO_TAG;
@@ -285,6 +287,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   bool synced = s && cpu->seen_version == s->version;
   uint64_t pte;
   cpu->walk = s ? heddle_space_walk(s, va, access, false, &pte) : HEDDLE_WALK_ABSENT;
+  if (cpu->views && !cpu->walk) cpu->walk = heddle_views_fill(cpu->views, va, access, &pte);
   if (cpu->walk) {
     cpu->access = access;
     cpu->fault_page = va;
@@ -583,6 +586,7 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   }
   if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_at(cpu, pc, &in);
+  if (cpu->views) heddle_views_step(cpu->views, pc, &in);
   uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
   if (order) heddle_buffers_before(cpu->buffers, order);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
@@ -691,7 +695,7 @@ static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
   if (run_flags & HEDDLE_RUN_PAUSE) watched |= HEDDLE_BLOCK_PAUSE;
   if ((run_flags & HEDDLE_RUN_SYNC) || cpu->atomics.on) watched |= HEDDLE_BLOCK_SYNC;
-  if (cpu->buffers) watched |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
+  if (cpu->buffers || cpu->views) watched |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (watched == cpu->watched) return;
   cpu->watched = watched;
   heddle_blocks_forget(&cpu->blocks);
@@ -850,5 +854,6 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   heddle_atomics_close(cpu);
   heddle_insns_close(&cpu->insns);
   heddle_buffers_close(cpu);
+  heddle_views_close(cpu);
   heddle_mem_close(cpu);
 }

@@ -196,7 +196,7 @@ func (c *CPU) setUp(cores int, costs Costs) error {
 		return fmt.Errorf("choose the size of the buffer of translations: %w", uc.UcError(code))
 	}
 	base := unsafe.Pointer(c.ram.c.base)
-	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.limit)*PageSize, uc.PROT_ALL, base); err != nil {
+	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.limit+C.HEDDLE_VIEW_PAGES)*PageSize, uc.PROT_ALL, base); err != nil {
 		return fmt.Errorf("map the guest's memory: %w", err)
 	}
 	c.c.costs = C.struct_heddle_costs{

@@ -98,6 +98,7 @@ struct heddle_cpu {
   struct heddle_atomic_log atomics;
   struct heddle_insn_log insns;
   struct heddle_buffers *buffers;  // NULL: stores are seen at once
+  struct heddle_views *views;      // NULL: cores see the same pages
   struct heddle_mem_log memory;
 
   // What the engine's translation caches correspond to.

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include "memlog.h"
+#include "views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,10 @@ void heddle_unreserve(void *at, uint64_t bytes) {
 // does not matter if there are none.
 void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 
-int heddle_ram_init(struct heddle_ram *ram, uint64_t pages) {
+int heddle_ram_init(struct heddle_ram *ram, uint64_t limit) {
+  uint64_t pages = limit + HEDDLE_VIEW_PAGES;
   memset(ram, 0, sizeof *ram);
-  ram->limit = pages;
+  ram->limit = limit;
   ram->base = heddle_reserve(pages << HEDDLE_PAGE_SHIFT);
   ram->refs = heddle_reserve(pages * sizeof *ram->refs);
   ram->flags = heddle_reserve(pages);
@@ -51,11 +53,12 @@ int heddle_ram_init(struct heddle_ram *ram, uint64_t pages) {
 }
 
 void heddle_ram_close(struct heddle_ram *ram) {
-  heddle_unreserve(ram->base, ram->limit << HEDDLE_PAGE_SHIFT);
-  heddle_unreserve(ram->refs, ram->limit * sizeof *ram->refs);
-  heddle_unreserve(ram->flags, ram->limit);
-  heddle_unreserve(ram->freed, ram->limit * sizeof *ram->freed);
-  heddle_unreserve(ram->stale, ram->limit * sizeof *ram->stale);
+  uint64_t pages = ram->limit + HEDDLE_VIEW_PAGES;
+  heddle_unreserve(ram->base, pages << HEDDLE_PAGE_SHIFT);
+  heddle_unreserve(ram->refs, pages * sizeof *ram->refs);
+  heddle_unreserve(ram->flags, pages);
+  heddle_unreserve(ram->freed, pages * sizeof *ram->freed);
+  heddle_unreserve(ram->stale, pages * sizeof *ram->stale);
   memset(ram, 0, sizeof *ram);
 }
 
@@ -79,6 +82,7 @@ uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
   }
   ram->refs[page] = 1;
   heddle_mem_allocated(ram, page);
+  if (ram->views) heddle_views_allocated(ram->views, page);
   if (++ram->used > ram->peak) ram->peak = ram->used;
   return page;
 }
@@ -166,6 +170,7 @@ void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
 }
 
 void heddle_space_clear_all(struct heddle_space *s) {
+  if (s->ram->views) heddle_views_cleared(s->ram->views, s);
   if (s->root) drop_node(s->ram, s->root, LEVELS - 1);
   s->root = NULL;
   s->resident = s->zeros = 0;
@@ -393,6 +398,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
     if (old != HEDDLE_ZERO_PAGE) {
       memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
       heddle_mem_copied(ram, page, old);
+      if (ram->views) heddle_views_copied(ram->views, page, old);
     }
     *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
     if (ram->flags[old] & HEDDLE_PAGE_CODE) {
@@ -408,12 +414,8 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
   return HEDDLE_WALK_OK;
 }
 
-// Translates va. On success *pte is the entry whose WRITE bit tells whether the
-// page may be written in place. A write copies the page first if it has other
-// owners. What concerns pages with translated code is done only while the
-// engine is stopped.
-enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
-                                   bool stopped, uint64_t *pte) {
+static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,
+                                  uint64_t *pte) {
   static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
   if (va >= HEDDLE_USER_END) return HEDDLE_WALK_ABSENT;
   bool unique;
@@ -436,6 +438,17 @@ enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum hed
   }
   *pte = e;
   return HEDDLE_WALK_OK;
+}
+
+// Translates va. On success *pte is the entry whose WRITE bit tells whether the
+// page may be written in place. A write copies the page first if it has other
+// owners. What concerns pages with translated code is done only while the
+// engine is stopped.
+enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
+                                   bool stopped, uint64_t *pte) {
+  enum heddle_walk w = translate(s, va, access, stopped, pte);
+  if (stopped && s->ram->views && !w) heddle_views_walked(s->ram->views, s, va, access, pte);
+  return w;
 }
 
 static size_t in_page(uint64_t va, size_t len) {

@@ -16,6 +16,9 @@
 // What allocation answers when the limit is reached.
 #define HEDDLE_NO_PAGE UINT64_MAX
 
+// Pages beyond the limit, for cores' own copies of pages.
+#define HEDDLE_VIEW_PAGES ((uint64_t)1 << 18)
+
 // A page table entry: page number << 12 and these bits.
 #define HEDDLE_PTE_READ 1u
 #define HEDDLE_PTE_WRITE 2u
@@ -54,6 +57,7 @@ struct heddle_ram {
   uint64_t tables;  // nodes of page tables, which count against the limit too
   uint64_t serial;  // last number given to a version or code of a space
   void *log;        // a struct heddle_mem_log, or NULL; Go need not see into it
+  void *views;      // a struct heddle_views, or NULL
 };
 
 struct heddle_node;

@@ -196,6 +196,48 @@ bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
   return false;
 }
 
+// Whether the bytes that the instruction stores to are those of its operand.
+static bool stores_operand(const ZydisDecodedInstruction *in) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_BTC:
+    case ZYDIS_MNEMONIC_BTR:
+    case ZYDIS_MNEMONIC_BTS:
+    case ZYDIS_MNEMONIC_CMPXCHG8B:
+    case ZYDIS_MNEMONIC_CMPXCHG16B:
+    case ZYDIS_MNEMONIC_ENTER:
+    case ZYDIS_MNEMONIC_MASKMOVQ:
+    case ZYDIS_MNEMONIC_MASKMOVDQU:
+    case ZYDIS_MNEMONIC_POP:
+      return false;
+    default:
+      return in->address_width == 64;
+  }
+}
+
+static bool is_push(const ZydisDecodedOperand *o) {
+  return o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP;
+}
+
+bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
+  uint8_t code[15];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  ZydisDecodedInstruction in;
+  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+  const ZydisDecodedOperand *found = NULL;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_operand(&in)) return false;
+  for (int i = 0; i < in.operand_count; i++) {
+    const ZydisDecodedOperand *o = &ops[i];
+    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
+    if (found) return false;
+    found = o;
+  }
+  if (!found) return false;
+  *size = found->size / 8;
+  *at = effective(cpu, found, pc + in.length) - (is_push(found) ? *size : 0);
+  bool crosses = (*at & (HEDDLE_PAGE_SIZE - 1)) + *size > HEDDLE_PAGE_SIZE;
+  return *size && *size <= (crosses ? 8 : 16);
+}
+
 // The exact address of the last page fault: the engine tells the page, the
 // operands of the instruction at the PC tell the rest.
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {

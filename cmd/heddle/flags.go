@@ -40,10 +40,11 @@ var machineFlags = []struct {
 	{"length", "sched.length", "estimated instructions of the run (pct)", number},
 	{"fairness", "sched.fairness", "instructions of others after which a waiting thread runs (rr, random, pct)", number},
 	{"model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel},
+	{"tso-engine", "memory.engine", "how stores are kept: " + strings.Join(buffers.Engines(), ", ") + " (pages: tso only)", engine},
 	{"commit", "memory.commit", "when stores become visible (tso, pso): " + strings.Join(buffers.Policies(), ", "), commit},
 	{"commit-rate", "memory.rate", "probability that a store is committed before a slice (random)", fraction},
 	{"commit-latency", "memory.latency", "cycles until a store is committed (timed, lazy)", number},
-	{"store-buffer", "memory.capacity", "stores that a core's buffer holds (tso, pso)", number},
+	{"store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds (tso, pso)", number},
 	{"randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes},
 	{"chdir", "dir", "the guest's working folder, an absolute guest path (default: the current folder)", folder},
 	{"rootfs", "rootfs", "host folder to use as the guest's root instead of the host's own", folder},
@@ -100,6 +101,8 @@ func policy() *flagValue { return text("POLICY") }
 func granularity() *flagValue { return text("WHERE") }
 
 func memoryModel() *flagValue { return text("MODEL") }
+
+func engine() *flagValue { return text("ENGINE") }
 
 func commit() *flagValue { return text("WHEN") }
 

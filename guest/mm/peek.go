@@ -26,7 +26,7 @@ func (as *AddressSpace) peekPage(at event.Addr, b []byte) bool {
 	if at >= TaskSize {
 		return false
 	}
-	if e := as.space.Get(at); e.Present() {
+	if e := as.space.Seen(at); e.Present() {
 		copy(b, as.ram.Bytes(e.Page())[at%emu.PageSize:])
 		return true
 	}

@@ -1,7 +1,6 @@
 package buffers
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -20,7 +19,7 @@ type Cores struct {
 	model              memmodel.Model
 	options            Options
 	cores              []core
-	random             uint64 // state of the generator
+	random             generator
 	committed, drained uint64
 }
 
@@ -33,7 +32,7 @@ type core struct {
 // New makes the empty buffers of a machine's cores. The options must be valid.
 func New(cores int, seed uint64, o Options) *Cores {
 	o = o.WithDefaults()
-	c := &Cores{model: o.MemoryModel(), options: o, cores: make([]core, cores), random: seed ^ 0x6d656d6d6f64656c}
+	c := &Cores{model: o.MemoryModel(), options: o, cores: make([]core, cores), random: newGenerator(seed)}
 	for i := range c.cores {
 		c.cores[i].thread = event.NoThread
 	}
@@ -164,12 +163,12 @@ func (c *Cores) due(s *emu.Store, now event.Cycles) bool {
 	case "eager":
 		return true
 	case "random":
-		return c.chance()
+		return c.random.chance(c.options.Rate)
 	}
 	latency := c.options.Latency
 	if c.options.Commit == "timed" && c.model == memmodel.PSO {
 		// Equal latencies would keep all stores in order.
-		latency = 1 + c.below(2*latency)
+		latency = 1 + c.random.below(2*latency)
 	}
 	return now >= s.Made+event.Cycles(latency)
 }
@@ -187,23 +186,4 @@ func (c *Cores) Follow(commits []event.Commit, m Memory) bool {
 		c.commit(int(x.Core), int(x.Entry), m)
 	}
 	return true
-}
-
-// next is the generator splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-func (c *Cores) next() uint64 {
-	c.random += 0x9e3779b97f4a7c15
-	z := c.random
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-func (c *Cores) below(n uint64) uint64 {
-	high, _ := bits.Mul64(c.next(), n)
-	return high
-}
-
-// chance is true with the probability of the options.
-func (c *Cores) chance() bool {
-	return c.next()>>32 < uint64(c.options.Rate*(1<<32))
 }

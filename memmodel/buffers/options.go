@@ -13,6 +13,10 @@ import (
 type Options struct {
 	// Model is "sc", "tso" or "pso"; empty means "sc".
 	Model string `json:"model" yaml:"model" mapstructure:"model"`
+	// Engine is how stores are kept: "exact", store by store, or "pages", for tso
+	// only: each core has copies of the pages that it stored to, and its buffer is
+	// committed all at once. Empty means "exact".
+	Engine string `json:"engine" yaml:"engine" mapstructure:"engine"`
 	// Commit is when stores are committed: "eager", at the end of each turn;
 	// "random", each with probability Rate before each turn; "timed", when
 	// other cores' clocks have come Latency cycles past the store; "lazy", only
@@ -23,15 +27,23 @@ type Options struct {
 	Rate float64 `json:"rate" yaml:"rate" mapstructure:"rate"`
 	// Latency is in cycles; 0 means the default of the policy.
 	Latency uint64 `json:"latency" yaml:"latency" mapstructure:"latency"`
-	// Capacity is how many stores a buffer holds; 0 means the default. With
-	// one that no thread comes to the buffers are unbounded.
+	// Capacity is how many stores a buffer holds, or, with the engine "pages", how
+	// many pages between the turns of its core; 0 means the default. With one
+	// that no thread comes to the buffers are unbounded.
 	Capacity int `json:"capacity" yaml:"capacity" mapstructure:"capacity"`
 }
+
+// Values of Options.Engine.
+const (
+	Exact = "exact"
+	Pages = "pages"
+)
 
 // Defaults of the options. The capacity is that of the Skylake cores (Intel's
 // optimization manual).
 const (
 	DefaultCapacity = 56
+	DefaultPages    = 1024
 	DefaultRate     = 0.25
 	timedLatency    = 200
 	lazyLatency     = 1_000_000
@@ -43,6 +55,9 @@ const (
 
 // Policies lists the values of Options.Commit.
 func Policies() []string { return []string{"eager", "random", "timed", "lazy"} }
+
+// Engines lists the values of Options.Engine.
+func Engines() []string { return []string{Exact, Pages} }
 
 // A FieldError says which field of the options is wrong, what was found and
 // what is allowed.
@@ -56,6 +71,12 @@ func (e *FieldError) Error() string {
 func (o Options) Validate() error {
 	if _, ok := memmodel.Parse(o.Model); !ok && o.Model != "" {
 		return &FieldError{"model", fmt.Sprintf("%q", o.Model), strings.Join(memmodel.Names(), ", ")}
+	}
+	if o.Engine != "" && !slices.Contains(Engines(), o.Engine) {
+		return &FieldError{"engine", fmt.Sprintf("%q", o.Engine), strings.Join(Engines(), ", ")}
+	}
+	if o.Engine == Pages && o.MemoryModel() != memmodel.TSO {
+		return &FieldError{"engine", fmt.Sprintf("%q with the model %s", o.Engine, o.MemoryModel()), Exact + ", or the model tso"}
 	}
 	if o.Commit != "" && !slices.Contains(Policies(), o.Commit) {
 		return &FieldError{"commit", fmt.Sprintf("%q", o.Commit), strings.Join(Policies(), ", ")}
@@ -77,6 +98,9 @@ func (o Options) WithDefaults() Options {
 	if o.Model == "" {
 		o.Model = memmodel.SC.String()
 	}
+	if o.Engine == "" {
+		o.Engine = Exact
+	}
 	if o.Commit == "" {
 		o.Commit = "random"
 	}
@@ -91,6 +115,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Capacity == 0 {
 		o.Capacity = DefaultCapacity
+		if o.Engine == Pages {
+			o.Capacity = DefaultPages
+		}
 	}
 	return o
 }
