@@ -86,6 +86,9 @@ func (d *Detector) Release(n int, object uint64) {
 	t.cut()
 }
 
+// Retire tells that an object will not be acquired again.
+func (d *Detector) Retire(object uint64) { delete(d.objects, object) }
+
 // Fork orders what thread child does after what its parent has done.
 func (d *Detector) Fork(parent, child int) {
 	if d.order != HappensBefore {

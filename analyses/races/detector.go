@@ -134,6 +134,11 @@ func (d *Detector) Access(a *Access) {
 		now.what |= flagSilent
 	}
 	d.reported = d.reported[:0]
+	if lo, hi := a.Addr%wordSize, a.Addr%wordSize+uint64(a.Size); hi <= wordSize && a.First == 0 && a.Size > 0 {
+		word := a.Addr / wordSize
+		d.touch(d.shadow.page(word/pageWords), word, lo, hi, a.Write, t, &now)
+		return
+	}
 	if a.First == 0 {
 		d.bytes(a.Addr, a.Addr+uint64(a.Size), a.Write, t, &now)
 		return
@@ -146,9 +151,9 @@ func (d *Detector) Access(a *Access) {
 func (d *Detector) bytes(from, to uint64, write bool, t *thread, now *mark) {
 	for from < to {
 		word := from / wordSize
-		end := min(to, (word+1)*wordSize)
-		d.touch(d.shadow.page(word/pageWords), word, maskOf(from, end), write, t, now)
-		from = end
+		lo, hi := from%wordSize, min(to-word*wordSize, wordSize)
+		d.touch(d.shadow.page(word/pageWords), word, lo, hi, write, t, now)
+		from = word*wordSize + hi
 	}
 }
 
@@ -156,105 +161,86 @@ func (d *Detector) bytes(from, to uint64, write bool, t *thread, now *mark) {
 // freed and is given out again by an allocator that orders nothing.
 func (d *Detector) Forget(from, to uint64) { d.shadow.forget(from, to) }
 
-// touch looks at the bytes of a word that the mask names.
-func (d *Detector) touch(p *page, number uint64, mask uint8, write bool, t *thread, now *mark) {
+// touch looks at the bytes [lo, hi) of a word.
+func (d *Detector) touch(p *page, number, lo, hi uint64, write bool, t *thread, now *mark) {
 	word := number % pageWords
-	if p.masks[word] == mask {
-		s := &p.states[word]
-		if write || !s.read.used() || s.read.thread() == now.thread() {
-			d.check(s, nil, number, mask, write, t, now)
-			return
-		}
-	} else if p.masks[word] == 0 && len(p.more[word]) == 0 {
-		p.masks[word] = mask
+	mask := uint8(1<<hi - 1<<lo)
+	starts, known := p.starts[word], p.known[word]
+	switch {
+	case starts&mask == 1<<lo && known&mask == mask && (hi == wordSize || (starts|^known)>>hi&1 != 0):
+		d.check(p, number, part(starts, lo), lo, write, t, now)
+	case known == 0:
+		p.starts[word], p.known[word] = 1<<lo, mask
 		if write {
 			p.states[word].write = *now
 		} else {
 			p.states[word].read = *now
 		}
-		return
+	default:
+		d.touchParts(p, number, lo, hi, write, t, now)
 	}
-	d.touchParts(p, number, mask, write, t, now)
 }
 
-// touchParts is touch for a word that has, or will have, several states or
-// readers.
-func (d *Detector) touchParts(p *page, number uint64, mask uint8, write bool, t *thread, now *mark) {
+// touchParts is touch where the bytes are not those of one part, or not yet.
+func (d *Detector) touchParts(p *page, number, lo, hi uint64, write bool, t *thread, now *mark) {
 	word := number % pageWords
-	p.split(word)
-	p.divide(word, mask)
-	within := 0
-	for i := range p.more[word] {
-		q := &p.more[word][i]
-		if q.mask&mask == 0 {
-			continue
+	p.divide(word, lo, hi)
+	for at := lo; at < hi; at++ {
+		if starts := p.starts[word]; starts>>at&1 != 0 {
+			d.check(p, number, part(starts, at), at, write, t, now)
 		}
-		d.check(&q.state, q, number, q.mask, write, t, now)
-		within++
 	}
 	if !write {
 		return
 	}
-	if within > 1 { // they are the same now
-		d.join(p, word, mask)
-	}
-	p.merge(word)
-}
-
-// join makes one part of those within the mask, all of which were just written.
-func (d *Detector) join(p *page, word uint64, mask uint8) {
-	list := p.more[word]
-	first := slices.IndexFunc(list, func(q part) bool { return q.mask&mask != 0 })
-	list[first].mask = mask
-	n := first + 1
-	for _, q := range list[first+1:] {
-		if q.mask&mask == 0 {
-			list[n] = q
-			n++
+	// They are the same now.
+	for at := hi - 1; at > lo; at-- {
+		if p.starts[word]>>at&1 != 0 {
+			p.remove(word, at)
 		}
 	}
-	clear(list[n:])
-	p.more[word] = list[:n]
 }
 
-// check compares an access with those before it of the same bytes, and keeps
-// it. The further readers are those of q, if it is not nil.
-func (d *Detector) check(s *state, q *part, word uint64, mask uint8, write bool, t *thread, now *mark) {
+// check compares an access with those before it of the same bytes, which are a
+// part that begins at byte lo, and keeps it.
+func (d *Detector) check(p *page, number uint64, part int, lo uint64, write bool, t *thread, now *mark) {
+	word := number % pageWords
+	s := p.state(word, part)
 	if !write {
-		d.compare(&s.write, word, mask, WriteRead, t, now)
-		if q != nil {
-			q.addRead(now)
-		} else {
+		d.compare(&s.write, number, lo, WriteRead, t, now)
+		if !s.read.used() || s.read.thread() == now.thread() {
 			s.read = *now
+		} else {
+			p.addReader(word, part, now)
 		}
 		return
 	}
 	if s.read.used() {
-		d.compare(&s.read, word, mask, ReadWrite, t, now)
-		if q != nil {
-			for i := range q.reads {
-				d.compare(&q.reads[i], word, mask, ReadWrite, t, now)
+		d.compare(&s.read, number, lo, ReadWrite, t, now)
+		if list := p.reads(word, part); list != nil {
+			for i := range *list {
+				d.compare(&(*list)[i], number, lo, ReadWrite, t, now)
 			}
-			q.reads = q.reads[:0]
+			*list = (*list)[:0]
 		}
 		s.read = mark{}
 	} else {
-		d.compare(&s.write, word, mask, WriteWrite, t, now)
+		d.compare(&s.write, number, lo, WriteWrite, t, now)
 	}
 	s.write = *now
 }
 
 // compare reports a race if before does not come before.
-func (d *Detector) compare(before *mark, word uint64, mask uint8, kind Kind, t *thread, now *mark) {
+func (d *Detector) compare(before *mark, word, lo uint64, kind Kind, t *thread, now *mark) {
 	thread := before.thread()
 	if !before.used() || thread == now.thread() || before.segment <= t.ended.get(int(thread)) {
 		return
 	}
-	d.unordered(before, word, mask, kind, now)
+	d.unordered(before, word, lo, kind, now)
 }
 
 // unordered reports a race, unless both are atomic.
-func (d *Detector) unordered(before *mark, word uint64, mask uint8, kind Kind, now *mark) {
+func (d *Detector) unordered(before *mark, word, lo uint64, kind Kind, now *mark) {
 	if before.atomic() && now.atomic() || d.apart(before, now) {
 		return
 	}
@@ -264,7 +250,7 @@ func (d *Detector) unordered(before *mark, word uint64, mask uint8, kind Kind, n
 	}
 	d.reported = append(d.reported, first)
 	r := &d.race
-	r.Addr, r.Kind, r.First, r.Second = word*wordSize+lowest(mask), kind, first, now.instance()
+	r.Addr, r.Kind, r.First, r.Second = word*wordSize+lo, kind, first, now.instance()
 	r.Sides = [2]Side{before.side(), now.side()}
 	r.Benign = now.silent() || kind == WriteRead && before.silent()
 	d.report(r)

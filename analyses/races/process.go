@@ -1,5 +1,10 @@
 package races
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // Begin tells to which process a thread belongs, before its first access.
 // Threads of which nothing is said are of process 0.
 func (d *Detector) Begin(n, process int) { d.threadAt(n).process = process }
@@ -33,11 +38,16 @@ func (d *Detector) apart(before, now *mark) bool {
 
 func (p *page) copy() *page {
 	q := *p
-	for i, list := range p.more {
-		q.more[i] = nil
-		for _, part := range list {
-			part.reads = append([]mark(nil), part.reads...)
-			q.more[i] = append(q.more[i], part)
+	for i, m := range p.more {
+		if m == nil {
+			continue
+		}
+		q.more[i] = &parts{states: slices.Clone(m.states)}
+		if m.reads != nil {
+			q.more[i].readers()
+			for j := range m.reads {
+				q.more[i].reads[j] = slices.Clone(m.reads[j])
+			}
 		}
 	}
 	return &q
@@ -45,37 +55,28 @@ func (p *page) copy() *page {
 
 // keep forgets all other marks.
 func (p *page) keep(wanted func(*mark) bool) {
-	for i := range p.states {
-		p.states[i].keep(wanted)
-		for j := range p.more[i] {
-			p.more[i][j].keep(wanted)
+	for word := range p.states {
+		for n := range bits.OnesCount8(p.starts[word]) {
+			s := p.state(uint64(word), n)
+			s.keep(wanted, p.reads(uint64(word), n))
 		}
 	}
 }
 
-func (s *state) keep(wanted func(*mark) bool) {
+// keep is the same for one part, whose further reads are in a list, or nil.
+func (s *state) keep(wanted func(*mark) bool, reads *[]mark) {
 	if !wanted(&s.write) {
 		s.write = mark{}
 	}
 	if !wanted(&s.read) {
 		s.read = mark{}
 	}
-}
-
-// keep is the same with further readers, one of which takes the place of the
-// first.
-func (q *part) keep(wanted func(*mark) bool) {
-	q.state.keep(wanted)
-	all := q.reads
-	q.reads = q.reads[:0]
-	for i := range all {
-		if !wanted(&all[i]) {
-			continue
-		}
-		if m := all[i]; !q.read.used() {
-			q.read = m
-		} else {
-			q.reads = append(q.reads, m)
-		}
+	if reads == nil {
+		return
+	}
+	*reads = slices.DeleteFunc(*reads, func(m mark) bool { return !wanted(&m) })
+	if n := len(*reads); n > 0 && !s.read.used() {
+		s.read = (*reads)[n-1]
+		*reads = (*reads)[:n-1]
 	}
 }

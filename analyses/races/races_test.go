@@ -69,7 +69,8 @@ func precedes(trace []step) [][]bool {
 			edge := a.thread == b.thread ||
 				a.op == "release" && b.op == "acquire" && a.addr == b.addr ||
 				a.op == "fork" && a.other == b.thread ||
-				b.op == "join" && b.other == a.thread
+				b.op == "join" && b.other == a.thread ||
+				a.op == "fork" && b.op == "join" && a.other == b.other // a thread that did nothing else
 			if !edge {
 				continue
 			}

@@ -2,6 +2,7 @@ package races
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -61,22 +62,23 @@ func (m *mark) side() Side {
 // state is the last write of some bytes and, of one thread, the last read since.
 type state struct{ write, read mark }
 
-// part is the state of the bytes of a word that a mask names, which were always
-// accessed together.
-type part struct {
-	state
-	// reads are the last reads of further threads.
-	reads []mark
-	mask  uint8
+// page is the states of 512 words. The bytes of a word that were always accessed
+// together are a part of it and have one state; parts are adjacent bytes. Bit n
+// of starts tells that a part begins at byte n, of known that byte n is in one.
+// The first part's state is in states, those of others in more.
+type page struct {
+	more   [pageWords]*parts
+	starts [pageWords]uint8
+	known  [pageWords]uint8
+	states [pageWords]state
 }
 
-// page is the states of 512 words. A word whose bytes are all in one state, with
-// at most one reader, has it in states and the bytes in masks; other words have
-// their parts in more.
-type page struct {
-	more   [pageWords][]part
-	masks  [pageWords]uint8
-	states [pageWords]state
+// parts is what a word has besides the state of its first part: the states of
+// the others in their order, and of each part, if any was read by several
+// threads, the last reads of further threads.
+type parts struct {
+	states []state
+	reads  *[wordSize][]mark
 }
 
 // shadow is the pages of all words in use.
@@ -146,80 +148,154 @@ func maskOf(from, to uint64) uint8 {
 	return uint8(0xff) << (from % wordSize) & (0xff >> (wordSize - 1 - (to-1)%wordSize))
 }
 
-// clear forgets the bytes of a word that a mask names.
-func (p *page) clear(word uint64, mask uint8) {
-	p.masks[word] &^= mask
-	if p.masks[word] == 0 {
+// part is the number of the part that begins at a byte.
+func part(starts uint8, lo uint64) int { return bits.OnesCount8(starts & (1<<lo - 1)) }
+
+// state is that of a part, by the part's number.
+func (p *page) state(word uint64, part int) *state {
+	if part == 0 {
+		return &p.states[word]
+	}
+	return &p.more[word].states[part-1]
+}
+
+// reads is the list of further reads of a part, nil if the word has none.
+func (p *page) reads(word uint64, part int) *[]mark {
+	m := p.more[word]
+	if m == nil || m.reads == nil {
+		return nil
+	}
+	return &m.reads[part]
+}
+
+// cut makes a part begin at a byte: a part that it is within goes on as two of
+// the same state, and a byte that is in none begins an empty one, which reaches
+// to the byte hi or the next part.
+func (p *page) cut(word, lo, hi uint64) {
+	bit := uint8(1) << lo
+	starts, known := p.starts[word], p.known[word]
+	if starts&bit != 0 {
+		return
+	}
+	n := part(starts, lo)
+	var s state
+	var reads []mark
+	if known&bit != 0 {
+		s = *p.state(word, n-1)
+		if list := p.reads(word, n-1); list != nil {
+			reads = append(reads, *list...)
+		}
+	} else {
+		end := lo + 1
+		for end < hi && known>>end&1 == 0 {
+			end++
+		}
+		p.known[word] |= maskOf(lo, end)
+	}
+	p.insert(word, n, s, reads)
+	p.starts[word] |= bit
+}
+
+// insert makes room for a part before the one with number n.
+func (p *page) insert(word uint64, n int, s state, reads []mark) {
+	if p.starts[word] == 0 {
+		p.states[word] = s
+		return
+	}
+	m := p.more[word]
+	if m == nil {
+		m = &parts{}
+		p.more[word] = m
+	}
+	if n == 0 {
+		m.states = slices.Insert(m.states, 0, p.states[word])
+		p.states[word] = s
+	} else {
+		m.states = slices.Insert(m.states, n-1, s)
+	}
+	if m.reads != nil || len(reads) > 0 {
+		m.readers()
+		copy(m.reads[n+1:], m.reads[n:])
+		m.reads[n] = reads
+	}
+}
+
+// remove forgets a part.
+func (p *page) remove(word, lo uint64) {
+	n := part(p.starts[word], lo)
+	p.starts[word] &^= 1 << lo
+	m := p.more[word]
+	switch {
+	case m == nil:
+		p.states[word] = state{}
+		return
+	case n > 0:
+		m.states = slices.Delete(m.states, n-1, n)
+	case len(m.states) > 0:
+		p.states[word] = m.states[0]
+		m.states = slices.Delete(m.states, 0, 1)
+	default:
 		p.states[word] = state{}
 	}
-	kept := p.more[word][:0]
-	for _, q := range p.more[word] {
-		if q.mask &^= mask; q.mask != 0 {
-			kept = append(kept, q)
+	if m.reads != nil {
+		copy(m.reads[n:], m.reads[n+1:])
+		m.reads[wordSize-1] = nil
+	}
+}
+
+// divide makes parts such that some cover the bytes [lo, hi) and no others.
+func (p *page) divide(word, lo, hi uint64) {
+	if hi < wordSize && p.known[word]>>hi&1 != 0 {
+		p.cut(word, hi, wordSize)
+	}
+	for at := lo; at < hi; at++ {
+		if at == lo || p.known[word]>>at&1 == 0 {
+			p.cut(word, at, hi)
 		}
 	}
-	clear(p.more[word][len(kept):])
-	p.more[word] = kept
-	if len(kept) == 0 {
+}
+
+// clear forgets the bytes of a word that a mask names, which are adjacent.
+func (p *page) clear(word uint64, mask uint8) {
+	if p.known[word]&mask == 0 {
+		return
+	}
+	lo := lowest(mask)
+	p.divide(word, lo, lo+uint64(bits.OnesCount8(mask)))
+	for at := lo; at < wordSize; at++ {
+		if mask&p.starts[word]>>at&1 != 0 {
+			p.remove(word, at)
+		}
+	}
+	p.known[word] &^= mask
+	if p.known[word] == 0 {
 		p.more[word] = nil
 	}
 }
 
-// split moves the state of a word, if it has only one, to its parts.
-func (p *page) split(word uint64) {
-	if p.masks[word] == 0 {
-		return
+// readers makes room for further reads.
+func (m *parts) readers() {
+	if m.reads == nil {
+		m.reads = new([wordSize][]mark)
 	}
-	p.more[word] = append(p.more[word], part{state: p.states[word], mask: p.masks[word]})
-	p.masks[word], p.states[word] = 0, state{}
 }
 
-// divide makes parts such that each is within the mask or outside of it, and
-// that those within cover it.
-func (p *page) divide(word uint64, mask uint8) {
-	list := p.more[word]
-	missing := mask
+// addReader remembers the read of a thread that is not that of the state's.
+func (p *page) addReader(word uint64, part int, now *mark) {
+	m := p.more[word]
+	if m == nil {
+		m = &parts{}
+		p.more[word] = m
+	}
+	m.readers()
+	list := m.reads[part]
 	for i := range list {
-		q := &list[i]
-		missing &^= q.mask
-		if q.mask&mask != 0 && q.mask&^mask != 0 {
-			rest := *q
-			rest.reads = append([]mark(nil), q.reads...)
-			rest.mask &^= mask
-			q.mask &= mask
-			list = append(list, rest)
-		}
-	}
-	if missing != 0 {
-		list = append(list, part{mask: missing})
-	}
-	p.more[word] = list
-}
-
-// merge makes one state of the parts of a word, if they are one part without
-// further readers.
-func (p *page) merge(word uint64) {
-	list := p.more[word]
-	if len(list) != 1 || len(list[0].reads) > 0 {
-		return
-	}
-	p.states[word], p.masks[word] = list[0].state, list[0].mask
-	p.more[word] = nil
-}
-
-// addRead remembers a read in the place of an earlier one of the thread.
-func (q *part) addRead(m *mark) {
-	if !q.read.used() || q.read.thread() == m.thread() {
-		q.read = *m
-		return
-	}
-	for i := range q.reads {
-		if q.reads[i].thread() == m.thread() {
-			q.reads[i] = *m
+		if list[i].thread() == now.thread() {
+			list[i] = *now
 			return
 		}
 	}
-	q.reads = append(q.reads, *m)
+	m.reads[part] = append(list, *now)
 }
 
 // lowest is the number of the first byte that a mask names.

@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"guest":          {"memmodel", "emu", "recorder/event", "internal"},
 	"sched":          {"recorder/event", "internal"},
 	"recorder":       {"guest", "memmodel", "emu", "recorder/event", "internal"},
-	"analyses":       {"recorder/event", "internal"},
+	"analyses":       {"recorder", "recorder/event", "internal"},
 	".":              {"recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
 	"experiments":    {".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
 	"cmd":            {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},

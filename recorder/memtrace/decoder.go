@@ -23,6 +23,7 @@ type Decoder struct {
 	count  uint64 // of branches
 	lasts  map[event.ThreadID]uint32
 	begun  bool
+	fresh  bool // memory is not an access of the present piece
 	bad    bool
 	memory event.Memory
 }
@@ -34,7 +35,7 @@ func NewDecoder() *Decoder { return &Decoder{lasts: map[event.ThreadID]uint32{}}
 func (d *Decoder) Block(record []byte) error {
 	d.start()
 	clear(d.lasts)
-	d.stamp, d.count, d.begun, d.bad = event.Stamp{}, 0, false, false
+	d.stamp, d.count, d.begun, d.bad, d.fresh = event.Stamp{}, 0, false, false, true
 	var sizes [columns]uint64
 	for i := range sizes {
 		n, size := binary.Uvarint(record)
@@ -112,6 +113,7 @@ func (d *Decoder) empty() bool {
 
 // item decodes what is no access. It returns whether there is something to give.
 func (d *Decoder) item(kind byte) bool {
+	d.fresh = true
 	if kind != itemPiece && !d.begun {
 		d.bad = true
 		return false
@@ -201,9 +203,12 @@ func (d *Decoder) access(control byte) {
 	}
 	addr &= 1<<addrBits - 1
 	m := &d.memory
-	*m = event.Memory{
-		Stamp: d.stamp, Atomic: s.descr&flagAtomic != 0, Size: s.descr & sizeMask, PC: event.Addr(s.pc), Addr: event.Addr(addr),
+	if d.fresh { // otherwise only what differs from the last access is set
+		*m = event.Memory{Stamp: d.stamp}
+		d.fresh = false
 	}
+	m.Kind, m.Atomic, m.Size = event.Load, s.descr&flagAtomic != 0, s.descr&sizeMask
+	m.PC, m.Addr, m.Next, m.Value[1] = event.Addr(s.pc), event.Addr(addr), 0, 0
 	if s.descr&flagStore != 0 {
 		m.Kind = event.Store
 	}

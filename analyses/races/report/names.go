@@ -1,0 +1,203 @@
+package report
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/symbols"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// names finds what is in the files that a run had in memory.
+type names struct {
+	args    []string
+	root    string
+	mounts  []mount
+	sums    map[string]string // SHA-256 of the files that the run read, by path of the host
+	files   map[string]*symbols.File
+	changed []string // files that are not what they were
+	missing []string
+}
+
+type mount struct{ host, guest string }
+
+// words reads JSON strings, also those that are written as {"base64": ...}.
+type words string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *words) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(w))
+	}
+	var other map[string][]byte
+	err := json.Unmarshal(b, &other)
+	*w = words(other["base64"])
+	return err
+}
+
+// newNames reads a trace's manifest and summary, either of which may be missing.
+func newNames(manifest, summary []byte) (*names, error) {
+	var run struct {
+		Args   []words `json:"args"`
+		RootFS words   `json:"rootfs"`
+		Mounts []struct {
+			Host  words `json:"host"`
+			Guest words `json:"guest"`
+		} `json:"mounts"`
+	}
+	var end struct {
+		Result struct {
+			Inputs []struct {
+				Path   string `json:"path"`
+				SHA256 string `json:"sha256"`
+			} `json:"inputs"`
+		} `json:"result"`
+	}
+	n := &names{sums: map[string]string{}, files: map[string]*symbols.File{}}
+	if manifest != nil {
+		if err := json.Unmarshal(manifest, &run); err != nil {
+			return nil, err
+		}
+	}
+	if summary != nil {
+		if err := json.Unmarshal(summary, &end); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range run.Args {
+		n.args = append(n.args, string(a))
+	}
+	n.root = string(run.RootFS)
+	for _, m := range run.Mounts {
+		n.mounts = append(n.mounts, mount{string(m.Host), string(m.Guest)})
+	}
+	for _, in := range end.Result.Inputs {
+		n.sums[in.Path] = in.SHA256
+	}
+	return n, nil
+}
+
+// host is where on the host a file of the guest is.
+func (n *names) host(guest string) string {
+	best := mount{guest: "/", host: cmp.Or(n.root, "/")}
+	for _, m := range n.mounts {
+		if (guest == m.guest || strings.HasPrefix(guest, strings.TrimSuffix(m.guest, "/")+"/")) && len(m.guest) >= len(best.guest) {
+			best = m
+		}
+	}
+	return filepath.Join(best.host, strings.TrimPrefix(guest, best.guest))
+}
+
+// file reads a file of the guest once; nil if it is none that helps.
+func (n *names) file(name string) *symbols.File {
+	if f, ok := n.files[name]; ok {
+		return f
+	}
+	at := n.host(name)
+	var f *symbols.File
+	switch sum, err := hash(at); {
+	case err != nil:
+		n.missing = append(n.missing, name)
+	case n.sums[at] != "" && sum != n.sums[at]:
+		n.changed = append(n.changed, name)
+	default:
+		if f, err = symbols.Open(at); err != nil {
+			f = nil // no ELF file: it has no names
+		}
+	}
+	n.files[name] = f
+	return f
+}
+
+func hash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// notes says of which files there are no names.
+func (n *names) notes() (list []string) {
+	slices.Sort(n.changed)
+	slices.Sort(n.missing)
+	for _, name := range n.changed {
+		list = append(list, name+" is not what it was when the run was recorded: it gives no names")
+	}
+	for _, name := range n.missing {
+		list = append(list, name+" cannot be read: it gives no names")
+	}
+	return list
+}
+
+// image is a place in a mapped file.
+type image struct {
+	name string
+	addr uint64 // in the file, without bias
+	file *symbols.File
+}
+
+// image finds the place of an address in the file that is mapped there, or just
+// before.
+func (n *names) image(m *event.Mapping, addr event.Addr) image {
+	if m == nil {
+		return image{}
+	}
+	offset := m.Offset + uint64(addr-m.Addr)
+	inside := uint64(addr-m.Addr) < m.Size
+	f := n.file(m.Name)
+	if f == nil {
+		if inside {
+			return image{name: m.Name, addr: offset}
+		}
+		return image{}
+	}
+	if at, ok := f.Address(offset); ok {
+		return image{m.Name, at, f}
+	}
+	return image{}
+}
+
+// copies tells whether an instruction is in a function that copies or compares
+// memory for its caller.
+func (n *names) copies(p image) bool {
+	if p.file == nil {
+		return false
+	}
+	name, _, _ := p.file.Function(p.addr)
+	return copying(name)
+}
+
+// copiers are such functions, string(3) and bstring(3), by what the C library
+// calls them and their variants for processors.
+var copiers = regexp.MustCompile(`^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccpy)|rawmemchr|` +
+	`str(n?len|n?cpy|n?cat|n?cmp|n?casecmp|r?chr|chrnul|str|c?spn|pbrk|n?dup|lcpy|lcat)|stpn?cpy|` +
+	`wcs(n?len|n?cpy|n?cat|n?cmp|r?chr)|wmem(cpy|move|set|cmp|chr)|bcopy|bzero|bcmp)(_.*)?$`)
+
+func copying(function string) bool { return copiers.MatchString(function) }
+
+// library tells whether a file is the C library, a part of it, or the dynamic
+// linker.
+func library(name string) bool {
+	base := path.Base(name)
+	for _, p := range []string{"libc.so", "libc-2.", "ld-linux", "ld-musl", "ld-2.", "libpthread", "libm.so", "libm-2.", "libdl.", "librt."} {
+		if strings.HasPrefix(base, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Text writes the report for people: a paragraph for each race, in the form that
+// other race detectors use, the threads that take part, and a summary.
+func (r *Report) Text(out io.Writer) error {
+	w := &printer{Writer: bufio.NewWriter(out), r: r}
+	for i, race := range r.Races {
+		w.race(i+1, race)
+	}
+	w.threads()
+	w.summary()
+	return w.Flush()
+}
+
+// printer writes text.
+type printer struct {
+	*bufio.Writer
+	r        *Report
+	involved []int // threads
+}
+
+func (w *printer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+func (w *printer) race(n int, race *Race) {
+	marked := ""
+	if race.Marked > 0 {
+		marked = fmt.Sprintf(", %d of them benign", race.Marked)
+	}
+	w.line("race %d, %s (%s)%s:", n, times(race.Count), kinds(race.Kinds), marked)
+	w.access("", &race.Second)
+	w.access("after ", &race.First)
+	w.place(&race.At)
+	w.line("")
+}
+
+// times is how often something happened.
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// kinds lists the kinds of races, with their numbers if there are several.
+func kinds(count map[string]uint64) string {
+	names := make([]string, 0, len(count))
+	for k := range count {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	if len(names) == 1 {
+		return names[0]
+	}
+	for i, k := range names {
+		names[i] = fmt.Sprintf("%d %s", count[k], k)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (w *printer) access(which string, a *Access) {
+	kind := "read"
+	if a.Write {
+		kind = "write"
+	}
+	if a.Atomic {
+		kind = "atomic " + kind
+	}
+	if a.Size > 0 {
+		kind += fmt.Sprintf(" of %d bytes", a.Size)
+	}
+	switch a.By {
+	case "kernel":
+		kind += " by the kernel"
+	case "free":
+		kind = "free"
+	}
+	w.line("  %s%s in %s", which, kind, w.thread(a.Thread))
+	w.stack(a.Stack)
+}
+
+// thread names a thread, which the report then describes.
+func (w *printer) thread(n int) string {
+	if !slices.Contains(w.involved, n) {
+		w.involved = append(w.involved, n)
+	}
+	return fmt.Sprintf("thread %d", n)
+}
+
+func (w *printer) stack(frames []Frame) {
+	for i := range frames {
+		w.line("    #%d %s", i, frames[i].String())
+	}
+}
+
+// String is a frame as text: function, source line, and place in the file.
+func (f *Frame) String() string {
+	var parts []string
+	if f.Function != "" {
+		parts = append(parts, f.Function)
+	}
+	if f.File != "" {
+		parts = append(parts, fmt.Sprintf("%s:%d", f.File, f.Line))
+	}
+	switch {
+	case f.Image != "":
+		parts = append(parts, fmt.Sprintf("(%s+%#x)", path.Base(f.Image), f.ImageAddr))
+	default:
+		parts = append(parts, fmt.Sprintf("(%#x)", uint64(f.PC)))
+	}
+	return strings.Join(parts, " ")
+}
+
+func (w *printer) place(p *Place) {
+	at := fmt.Sprintf("  address %#x: ", uint64(p.Addr))
+	switch p.Kind {
+	case "variable":
+		name := p.Name
+		if p.Offset > 0 {
+			name += fmt.Sprintf("+%d", p.Offset)
+		}
+		w.line("%svariable %s of %s", at, name, path.Base(p.Image))
+	case "block":
+		w.line("%sbyte %d of a block of %d bytes, allocated by %s", at, p.Offset, p.Size, w.thread(p.Made.Thread))
+		w.stack(p.Made.Stack)
+		if p.Freed != nil {
+			w.line("  and freed by %s", w.thread(p.Freed.Thread))
+			w.stack(p.Freed.Stack)
+		}
+	case "stack":
+		w.line("%sstack of %s", at, w.thread(p.Thread))
+	default:
+		w.line("%smemory of no known name", at)
+	}
+}
+
+// threads describes those that take part, and who made them.
+func (w *printer) threads() {
+	for i := 0; i < len(w.involved); i++ {
+		t := &w.r.Threads[w.involved[i]]
+		if t.Parent < 0 {
+			w.line("thread %d is %s, id %d, the first of the run", t.Number, t.Name, t.ID)
+			continue
+		}
+		w.line("thread %d is %s, id %d, made by %s", t.Number, t.Name, t.ID, w.thread(t.Parent))
+		w.stack(t.Created)
+	}
+	if len(w.involved) > 0 {
+		w.line("")
+	}
+}
+
+func (w *printer) summary() {
+	r := w.r
+	order := "the program's synchronization"
+	if r.Mode == "schedule" {
+		order = "the recorded order of synchronization operations"
+	}
+	w.line("%s, %s, relative to %s",
+		number(uint64(r.Static), "race"), number(r.Dynamic, "instance"), order)
+	if n := r.Static - len(r.Races); n > 0 {
+		w.line("not described: %d, by --limit", n)
+	}
+	if r.Benign == Mark && r.Marked > 0 {
+		w.line("instances that write what was there already: %d", r.Marked)
+	}
+	if r.Pruned > 0 {
+		w.line("left out: %s that write what was there already (--benign mark shows them)", number(r.Pruned, "instance"))
+	}
+	if r.Library > 0 {
+		w.line("left out: %s within the C library, of %s of instructions (--library shows them)",
+			number(r.Library, "instance"), number(uint64(r.LibraryPairs), "pair"))
+	}
+	if r.Unselected > 0 {
+		w.line("left out: %s at other addresses or instructions", number(r.Unselected, "instance"))
+	}
+	w.line("%s by %s, %s", number(r.Counts.Accesses, "access"), number(uint64(r.Counts.Threads), "thread"),
+		number(r.Counts.Syncs, "synchronization event"))
+	for _, note := range r.Notes {
+		w.line("note: %s", note)
+	}
+}
+
+// number is a count of things.
+func number(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "s") {
+		thing += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,37 @@
+// Package stream takes a stored trace through a race detector: what threads
+// loaded and stored, and their synchronization operations, in the one order in
+// which all of it happened.
+//
+// The main type is Run. Besides the detector's races it knows what a report
+// needs of the moment at which one is found: threads, calls, blocks of the heap,
+// and files in memory. Package races has the detectors, package report makes
+// something to read of races.
+//
+// What the package takes for one thing and not for accesses:
+//
+//   - Between the call and the return of a synchronization operation a thread's
+//     accesses are the operation's own business, but for what it calls back
+//     (routines of pthread_once, destructors of keys, signal handlers).
+//   - Under HappensBefore the same holds for the calls of allocators. A block
+//     that is freed is written as a whole, as far as other threads are concerned;
+//     one that is handed out has no past.
+//   - A thread's stack has no past when the thread begins, nor has a page that
+//     the kernel hands out.
+//   - What the kernel writes for a thread, such as the result of read, the thread
+//     writes.
+//
+// Under HappensBefore signalling a condition orders nothing, the mutex of the
+// wait does (as in DRD and ThreadSanitizer); readers of an rwlock make no order
+// among themselves; a barrier orders only what comes before it and what comes
+// after it in the same round; operations that the C library makes for itself
+// order nothing.
+//
+// Invariants:
+//
+//  1. The detector is told of everything in the order of the trace: an access
+//     after the events that its stamp counts, and before the next one.
+//  2. Memory grows with the memory that the program uses, the number of threads
+//     and of different stacks, of which at most a million are told apart; not
+//     with the length of the trace.
+//  3. The same trace gives the same reports in the same order.
+package stream

@@ -1,0 +1,201 @@
+package stream
+
+import (
+	"maps"
+	"sort"
+
+	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Block is a block of the heap.
+type Block struct {
+	Addr, Size uint64
+	// Made is where it was allocated, and Freed where it was given back, if it
+	// was.
+	Made  Site
+	Freed *Site
+}
+
+// Site is where a thread called a function.
+type Site struct {
+	Thread int
+	PC     event.Addr // in the call
+	Stack  uint32     // without the call
+}
+
+// blocks are the blocks of a process: small ones by the page that they begin in,
+// large ones in order.
+type blocks struct {
+	at    map[uint64]*Block
+	pages map[uint64][]*Block
+	large []*Block
+}
+
+func newBlocks() blocks { return blocks{at: map[uint64]*Block{}, pages: map[uint64][]*Block{}} }
+
+func (b *blocks) clone() blocks {
+	c := blocks{at: maps.Clone(b.at), pages: map[uint64][]*Block{}, large: append([]*Block(nil), b.large...)}
+	for n, list := range b.pages {
+		c.pages[n] = append([]*Block(nil), list...)
+	}
+	return c
+}
+
+// add makes a block known, in the place of those that were where it begins.
+func (b *blocks) add(k *Block) {
+	if old := b.at[k.Addr]; old != nil {
+		b.remove(old)
+	}
+	b.at[k.Addr] = k
+	if k.Size <= pageSize {
+		n := k.Addr >> pageShift
+		b.pages[n] = append(b.pages[n], k)
+		return
+	}
+	i := sort.Search(len(b.large), func(i int) bool { return b.large[i].Addr >= k.Addr })
+	b.large = append(b.large, nil)
+	copy(b.large[i+1:], b.large[i:])
+	b.large[i] = k
+}
+
+func (b *blocks) remove(k *Block) {
+	delete(b.at, k.Addr)
+	n := k.Addr >> pageShift
+	list := &b.large
+	if k.Size <= pageSize {
+		part := b.pages[n]
+		list = &part
+	}
+	for i, other := range *list {
+		if other == k {
+			*list = append((*list)[:i], (*list)[i+1:]...)
+			break
+		}
+	}
+	if k.Size > pageSize {
+		return
+	}
+	if len(*list) == 0 {
+		delete(b.pages, n)
+	} else {
+		b.pages[n] = *list
+	}
+}
+
+// find finds the block that has an address, rather one that is in use.
+func (b *blocks) find(addr uint64) (found *Block) {
+	n := addr >> pageShift
+	better := func(k *Block) {
+		if addr-k.Addr < k.Size && (found == nil || found.Freed != nil && k.Freed == nil) {
+			found = k
+		}
+	}
+	for _, k := range b.pages[n] {
+		better(k)
+	}
+	for _, k := range b.pages[n-1] {
+		better(k)
+	}
+	i := sort.Search(len(b.large), func(i int) bool { return b.large[i].Addr > addr })
+	for i--; i >= 0 && i >= len(b.large)-1-maxOverlap; i-- {
+		better(b.large[i])
+	}
+	return found
+}
+
+// maxOverlap is how many large blocks before an address are looked at: those that
+// were freed may lie over others.
+const maxOverlap = 64
+
+// Block is the block of the heap that a process has at an address, or had last.
+func (x *Run) Block(process int32, addr uint64) *Block {
+	p := x.processes[process]
+	if p == nil {
+		return nil
+	}
+	return p.blocks.find(addr)
+}
+
+// heap acts on the call of an allocator's function, or its return.
+func (x *Run) heap(e *event.Heap) error {
+	t := x.byID[e.Thread]
+	if t == nil {
+		return errStamps.New(e.Thread, e.Seq)
+	}
+	if e.Phase == event.Enter {
+		if e.Op == event.HeapFree {
+			x.release(t, e)
+		}
+		t.heap++
+		return nil
+	}
+	t.heap = max(0, t.heap-1)
+	moved := e.Op == event.HeapResize && e.Old != 0 && (e.Addr != 0 && e.Addr != e.Old || e.Addr == 0 && e.Size == 0)
+	if moved {
+		if b := t.process.blocks.at[uint64(e.Old)]; b != nil && b.Freed == nil {
+			b.Freed = x.site(t, e)
+		}
+	}
+	if e.Addr == 0 {
+		return nil
+	}
+	x.allocate(t, e)
+	return nil
+}
+
+func (x *Run) site(t *Thread, e *event.Heap) *Site {
+	return &Site{Thread: t.Number, PC: e.PC - 1, Stack: t.calls.outer(uint64(e.PC))}
+}
+
+// outer is the stack without the call that returns to an address, if that is the
+// innermost.
+func (c *calls) outer(ret uint64) uint32 {
+	n := len(c.frames)
+	if n == 0 || c.frames[n-1].ret != ret {
+		return c.node
+	}
+	if n == 1 {
+		return 0
+	}
+	return c.frames[n-2].node
+}
+
+// allocate makes a block, and its memory one without a past: all of it, or of a
+// block that has grown where it is what is new.
+func (x *Run) allocate(t *Thread, e *event.Heap) {
+	from := uint64(e.Addr)
+	to := from + e.Size
+	old := t.process.blocks.at[from]
+	same := e.Op == event.HeapResize && e.Addr == e.Old && old != nil && old.Freed == nil
+	b := &Block{Addr: from, Size: e.Size, Made: *x.site(t, e)}
+	if same {
+		from = min(to, from+old.Size)
+	}
+	t.process.blocks.add(b)
+	x.forget(t.process, from, to)
+}
+
+// release frees a block: its memory is written, as far as other threads are
+// concerned. Under ScheduleRelative only what the allocator really writes counts.
+func (x *Run) release(t *Thread, e *event.Heap) {
+	b := t.process.blocks.at[uint64(e.Old)]
+	if b == nil || b.Freed != nil {
+		return
+	}
+	b.Freed = x.site(t, e)
+	if x.o.Order != races.HappensBefore || x.ignores(t) {
+		return
+	}
+	for from, to := b.Addr, b.Addr+b.Size; from < to; {
+		end := min(to, (from>>pageShift+1)<<pageShift)
+		if page, ok := t.process.table.page(from >> pageShift); ok {
+			x.access = races.Access{
+				Thread: t.Number, Addr: page<<pageShift + from%pageSize, Size: int(end - from), Write: true, Other: true,
+				PC: b.Freed.PC, Branches: e.Branches, Stack: b.Freed.Stack,
+			}
+			x.tell(from)
+		}
+		from = end
+	}
+}

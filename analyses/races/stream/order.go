@@ -1,0 +1,114 @@
+package stream
+
+import (
+	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// sync acts on the begin, end or whole of a synchronization operation.
+func (x *Run) sync(e *event.Sync) error {
+	t := x.byID[e.Thread]
+	if t == nil {
+		return errStamps.New(e.Thread, e.Seq)
+	}
+	if !callsBack(e.Op) && e.Phase != event.Whole {
+		t.within = max(0, t.within+map[bool]int{true: 1, false: -1}[e.Phase == event.Enter])
+	}
+	if x.o.Operation != nil && x.o.Order == races.ScheduleRelative && !x.o.Operation(e) {
+		return nil
+	}
+	x.counts.Syncs++
+	x.detector.Sync(t.Number, e.Branches)
+	if x.o.Order == races.HappensBefore && e.Effects&event.Inner == 0 {
+		x.effects(t.Number, e)
+	}
+	if x.o.Sync != nil {
+		x.o.Sync(t.Number, x.at, e)
+	}
+	return nil
+}
+
+// callsBack tells of operations that run code of the program.
+func callsBack(op event.SyncOp) bool {
+	return op == event.OpOnce || op == event.OpC11CallOnce || op == event.OpKeyDestructor
+}
+
+// Variants of an object's number: what readers release, and a barrier's rounds.
+const (
+	readers = 0x9e3779b97f4a7c15
+	rounds  = 0xbf58476d1ce4e5b9
+)
+
+// effects tells the detector what was acquired and released.
+func (x *Run) effects(thread int, e *event.Sync) {
+	object, second := uint64(e.Object), uint64(e.Second)
+	switch e.Op {
+	case event.OpBarrierInit, event.OpBarrierWait:
+		x.barrier(thread, e)
+		return
+	case event.OpCondSignal, event.OpCondBroadcast, event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait,
+		event.OpC11CndSignal, event.OpC11CndBroadcast, event.OpC11CndWait, event.OpC11CndTimedWait:
+	default:
+		if e.Effects&event.Acquire != 0 {
+			x.detector.Acquire(thread, object)
+			if e.Effects&event.Shared == 0 {
+				x.detector.Acquire(thread, object^readers)
+			}
+		}
+		if e.Effects&event.Release != 0 {
+			if e.Effects&event.Shared != 0 {
+				object ^= readers
+			}
+			x.detector.Release(thread, object)
+		}
+	}
+	if e.Effects&event.AcquireSecond != 0 {
+		x.detector.Acquire(thread, second)
+	}
+	if e.Effects&event.ReleaseSecond != 0 {
+		x.detector.Release(thread, second)
+	}
+}
+
+// barrier is where a barrier is: so many threads have come to it, and each waits
+// for its round to be complete.
+type barrier struct {
+	count, come uint64
+	left        map[uint64]uint64 // threads that left a round
+	rounds      map[int]uint64    // of threads that wait
+}
+
+// barrier tells the detector of a round of a barrier: one without a known number
+// of threads is in one round for ever.
+func (x *Run) barrier(thread int, e *event.Sync) {
+	b := x.barriers[e.Object]
+	if b == nil || e.Op == event.OpBarrierInit && e.Phase == event.Enter {
+		b = &barrier{left: map[uint64]uint64{}, rounds: map[int]uint64{}}
+		x.barriers[e.Object] = b
+	}
+	if e.Op == event.OpBarrierInit {
+		b.count = max(b.count, e.Value&0xffffffff)
+		return
+	}
+	switch e.Phase {
+	case event.Enter:
+		round := uint64(0)
+		if b.count > 0 {
+			round = b.come / b.count
+		}
+		b.come++
+		b.rounds[thread] = round
+		x.detector.Release(thread, uint64(e.Object)^(round+1)*rounds)
+	case event.Return, event.Unwound:
+		round := b.rounds[thread]
+		delete(b.rounds, thread)
+		object := uint64(e.Object) ^ (round+1)*rounds
+		if e.Effects&event.Acquire != 0 {
+			x.detector.Acquire(thread, object)
+		}
+		if b.left[round]++; b.count > 0 && b.left[round] == b.count {
+			delete(b.left, round)
+			x.detector.Retire(object)
+		}
+	}
+}

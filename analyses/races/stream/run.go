@@ -1,0 +1,289 @@
+package stream
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var (
+	errNoMemory = errs.Define("races-without-memory",
+		"the trace has no memory accesses: races are found in a trace of heddle record --races",
+		"The run was recorded without --memory.",
+		"Record it again with --races, or repeat it: heddle replay -o NEW --races TRACE.")
+	errNoSync = errs.Define("races-without-sync",
+		"the trace has no synchronization operations: races are found in a trace of heddle record --races",
+		"The run was recorded without --sync, so nothing tells which accesses are ordered.",
+		"Record it again with --races, or repeat it: heddle replay -o NEW --races TRACE.")
+	errLost = errs.Define("races-in-damaged-trace",
+		"the trace has lost a part, so its races cannot be told",
+		"Where a part is missing accesses that were ordered look like races. The rest of the sentence says what is wrong.",
+		"Record the run again; heddle trace check lists all damage.")
+	errThreads = errs.Define("races-of-too-many-threads",
+		"the trace has more than {limit} threads",
+		"The race detector tells only so many threads apart.",
+		"Record a shorter run.")
+	errStamps = errs.Define("races-in-inconsistent-trace",
+		"the trace is inconsistent: thread {thread} does something at event {event} before it starts",
+		"The trace was put together by something else than heddle record.",
+		"Record the run again.")
+)
+
+// Options say how a trace is gone through.
+type Options struct {
+	Order races.Order
+	// Values follows what memory contains, so that races are known to be benign.
+	Values bool
+	// Operation tells which events of the stream of synchronization operations
+	// are operations of the schedule, under ScheduleRelative; nil: all. The
+	// others order nothing and do not count in races.Instance.
+	Operation func(*event.Sync) bool
+	// Race is told of each race, with Addr as the second access has it. The Race
+	// is valid only during the call.
+	Race func(*races.Race)
+	// Sync, unless nil, is told of each operation, with the thread's number and
+	// the operation's place among the accesses: Instance.At of those before it is
+	// lower, of those after it not. The detector knows of the operation already.
+	Sync func(thread int, at uint64, e *event.Sync)
+}
+
+// Counts is what a trace had.
+type Counts struct {
+	// Accesses are loads, stores and writes of the kernel that the detector was
+	// told of, Skipped those within operations.
+	Accesses uint64 `json:"accesses"`
+	Skipped  uint64 `json:"skipped"`
+	// Syncs are synchronization operations: their begins, ends and wholes.
+	Syncs   uint64 `json:"sync_operations"`
+	Threads int    `json:"threads"`
+	// Cut tells that the recording ended before the run. What comes after its
+	// last synchronization operation is then not looked at: whether there was
+	// another is not known.
+	Cut bool `json:"cut"`
+}
+
+// Run goes through one trace once.
+type Run struct {
+	o        Options
+	trace    *trace.Reader
+	detector *races.Detector
+	counts   Counts
+	at       uint64 // number of the access
+	limit    uint64 // the last event that counts, in a trace that is cut
+
+	threads   []*Thread
+	byID      map[event.ThreadID]*Thread
+	current   *Thread
+	processes map[int32]*process
+	stacks    *stacks
+	values    *values
+	barriers  map[event.ObjectID]*barrier
+	atomics   bool // are operations
+	access    races.Access
+	base      uint64 // where it is for the detector
+	addr      uint64 // and for the thread
+}
+
+// New prepares a run through a trace. It fails if the trace does not have what
+// is needed.
+func New(r *trace.Reader, o Options) (*Run, error) {
+	switch {
+	case !r.Has(trace.Memory):
+		return nil, errNoMemory.New()
+	case !r.Has(trace.Sync):
+		return nil, errNoSync.New()
+	}
+	x := &Run{
+		o: o, trace: r, byID: map[event.ThreadID]*Thread{}, processes: map[int32]*process{}, stacks: newStacks(),
+		barriers: map[event.ObjectID]*barrier{}, limit: ^uint64(0),
+	}
+	x.detector = races.New(o.Order, x.found)
+	if o.Values {
+		x.values = newValues()
+	}
+	return x, x.look()
+}
+
+// look finds out whether the trace is cut, and whether atomic instructions are
+// among its operations.
+func (x *Run) look() error {
+	for _, damage := range x.trace.Damage() {
+		var e *errs.Error
+		if !errors.As(damage, &e) || e.Kind().ID() != "trace-cut" {
+			return errLost.Wrap(damage)
+		}
+		x.counts.Cut = true
+	}
+	text, err := x.trace.Summary()
+	if err != nil {
+		return errLost.Wrap(err)
+	}
+	x.counts.Cut = x.counts.Cut || text == nil
+	last := uint64(0)
+	for e, err := range trace.Get[event.Sync](x.trace, trace.Key{Kind: trace.Sync}, trace.Where{}) {
+		if err != nil {
+			return errLost.Wrap(err)
+		}
+		last = e.Seq
+		x.atomics = x.atomics || e.Op == event.OpAtomic
+		if x.atomics && !x.counts.Cut {
+			break
+		}
+	}
+	if x.counts.Cut {
+		x.limit = last
+	}
+	return nil
+}
+
+// Counts is what the trace had so far.
+func (x *Run) Counts() Counts {
+	c := x.counts
+	c.Threads = len(x.threads)
+	return c
+}
+
+// All goes through the trace.
+func (x *Run) All() error {
+	q := newQueues(x)
+	defer q.stop()
+	d := memtrace.NewDecoder()
+	for record, err := range x.trace.Records(memtrace.Key, trace.Where{}) {
+		if err == nil {
+			err = d.Block(record)
+		}
+		if err == nil {
+			err = x.block(d, q)
+		}
+		if errors.Is(err, errEnd) {
+			break
+		}
+		if err != nil {
+			return lost(err)
+		}
+	}
+	return lost(q.until(x.limit))
+}
+
+// lost says that damage makes the analysis worthless; other errors stay.
+func lost(err error) error {
+	var e *errs.Error
+	if err == nil || errors.As(err, &e) && (e.Kind() == errThreads || e.Kind() == errStamps) {
+		return err
+	}
+	return errLost.Wrap(err)
+}
+
+// errEnd ends a trace that is cut.
+var errEnd = errors.New("the end of what is looked at")
+
+// block goes through what a block has.
+func (x *Run) block(d *memtrace.Decoder, q *queues) error {
+	seq, thread := ^uint64(0), event.NoThread
+	for {
+		m, err := d.Next()
+		if err != nil || m == nil {
+			return err
+		}
+		if m.Seq != seq {
+			if seq = m.Seq; seq > x.limit {
+				return errEnd
+			}
+			if err := q.until(seq); err != nil {
+				return err
+			}
+			thread = event.NoThread
+		}
+		if m.Thread != thread {
+			thread, x.current = m.Thread, x.byID[m.Thread]
+		}
+		if err := x.memory(m); err != nil {
+			return err
+		}
+	}
+}
+
+// queue is a stream of events, of which the first is at hand.
+type queue struct {
+	seq   uint64
+	fetch func() (bool, error) // the next one
+	act   func() error         // on the one at hand
+	stop  func()
+}
+
+// queues are the streams of events that matter.
+type queues struct{ list []*queue }
+
+func newQueues(x *Run) *queues {
+	q := &queues{}
+	add(q, x, trace.Threads, func(e *event.Start) (uint64, func(*event.Start) error) { return e.Seq, x.start })
+	add(q, x, trace.Exits, func(e *event.Exit) (uint64, func(*event.Exit) error) { return e.Seq, x.exit })
+	add(q, x, trace.Mappings, func(e *event.Mapping) (uint64, func(*event.Mapping) error) { return e.Seq, x.mapping })
+	add(q, x, trace.Syscalls, func(e *event.Syscall) (uint64, func(*event.Syscall) error) { return e.Seq, x.syscall })
+	add(q, x, trace.Signals, func(e *event.Signal) (uint64, func(*event.Signal) error) { return e.Seq, x.signal })
+	add(q, x, trace.Heap, func(e *event.Heap) (uint64, func(*event.Heap) error) { return e.Seq, x.heap })
+	add(q, x, trace.Sync, func(e *event.Sync) (uint64, func(*event.Sync) error) { return e.Seq, x.sync })
+	return q
+}
+
+// add adds the stream of a kind.
+func add[T trace.Event](q *queues, x *Run, kind trace.Kind, of func(*T) (uint64, func(*T) error)) {
+	next, stop := iter.Pull2(trace.Get[T](x.trace, trace.Key{Kind: kind}, trace.Where{}))
+	s := &queue{stop: stop}
+	var e T
+	s.fetch = func() (bool, error) {
+		var err error
+		var ok bool
+		if e, err, ok = next(); !ok || err != nil {
+			return false, err
+		}
+		s.seq, _ = of(&e)
+		return true, nil
+	}
+	s.act = func() error {
+		_, f := of(&e)
+		return f(&e)
+	}
+	q.list = append(q.list, s)
+}
+
+func (q *queues) stop() {
+	for _, s := range q.list {
+		s.stop()
+	}
+}
+
+// until acts on all events up to a number.
+func (q *queues) until(seq uint64) error {
+	for {
+		var first *queue
+		for i := 0; i < len(q.list); i++ {
+			s := q.list[i]
+			if s.seq == 0 {
+				if ok, err := s.fetch(); err != nil {
+					return err
+				} else if !ok {
+					s.stop()
+					q.list = append(q.list[:i], q.list[i+1:]...)
+					i--
+					continue
+				}
+			}
+			if s.seq <= seq && (first == nil || s.seq < first.seq) {
+				first = s
+			}
+		}
+		if first == nil {
+			return nil
+		}
+		first.seq = 0
+		if err := first.act(); err != nil {
+			return err
+		}
+	}
+}

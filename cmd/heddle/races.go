@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var errTemporary = errs.Define("races-no-place",
+	"the folder for temporary files cannot be used",
+	"heddle races -- PROGRAM keeps the trace of the run in the folder for temporary files until it is analysed; the rest of the sentence says what is wrong with it.",
+	"Set TMPDIR to a folder with room, or record the run and name the trace.")
+
+// racesFlags are the flags of `heddle races`.
+type racesFlags struct {
+	mode, benign string
+	json         bool
+	library      bool
+	limit        int
+	data, code   []string
+	output       string
+	exitCode     int
+}
+
+func (a *app) racesCommand() *cobra.Command {
+	var f racesFlags
+	var run runFlags
+	c := &cobra.Command{
+		Use:   "races [flags] TRACE | [flags] -- PROGRAM [ARGUMENTS]",
+		Short: "Find data races in a recorded run",
+		Long: `Find data races in a recorded run: pairs of accesses to the same bytes by
+different threads, at least one of them a write, that nothing orders. With
+--mode hb what orders them is the program's synchronization; with --mode schedule
+it is the order that its synchronization operations had in this run, so what is
+left are the races that a schedule must settle.
+
+The trace is one of heddle record --races. After -- a program is run, recorded
+and analysed at once, and the report goes to standard error. docs/races.md says
+what is reported.`,
+		Example: `  heddle record -o run.trace --races -- ./racy
+  heddle races run.trace
+  heddle races --mode schedule --json run.trace > races.json
+  heddle races --cores 4 --seed 7 -- ./racy`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.ArgsLenAtDash() == 0 && len(args) > 0 {
+				return a.racesOfProgram(c.Context(), c.Flags(), f, run, args)
+			}
+			if err := oneFile(c, args); err != nil {
+				return err
+			}
+			return a.exportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.mode, "mode", "hb", "what orders accesses: hb, the program's synchronization, or schedule, its recorded order")
+	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "races whose write changes nothing: keep them like others, mark or prune them")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
+	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")
+	flags.StringSliceVar(&f.data, "data", nil, "only races at the addresses `FROM-TO`, without TO")
+	flags.StringSliceVar(&f.code, "code", nil, "only races of an instruction at `FROM-TO`, without TO")
+	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
+	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
+	addMachineFlags(flags)
+	addRunFlags(flags, &run)
+	return c
+}
+
+// options are what the flags ask for.
+func (f *racesFlags) options() (racereport.Options, error) {
+	o := racereport.Options{Benign: racereport.Benign(f.benign), Library: f.library, Limit: f.limit}
+	var known bool
+	if o.Order, known = racereport.Modes[f.mode]; !known {
+		return o, errFlag.New("mode", quote(f.mode), "hb, schedule")
+	}
+	switch o.Benign {
+	case racereport.Keep, racereport.Mark, racereport.Prune:
+	default:
+		return o, errFlag.New("benign", quote(f.benign), "keep, mark, prune")
+	}
+	if f.limit < 0 {
+		return o, errFlag.New("limit", f.limit, "0 or more")
+	}
+	if f.exitCode < 0 || f.exitCode > 255 {
+		return o, errFlag.New("error-exitcode", f.exitCode, "0 to 255")
+	}
+	for _, list := range []struct {
+		flag  string
+		texts []string
+		into  *[]racereport.Range
+	}{{"data", f.data, &o.Data}, {"code", f.code, &o.Code}} {
+		ranges, err := addresses(list.flag, list.texts)
+		if err != nil {
+			return o, err
+		}
+		for _, r := range ranges {
+			*list.into = append(*list.into, racereport.Range(r))
+		}
+	}
+	return o, nil
+}
+
+// races writes the report of a trace, which has a name for people.
+func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	return withTrace(path, func(r *trace.Reader) error {
+		found, err := racereport.Make(name, r, o)
+		if err != nil {
+			return err
+		}
+		if found.Static > 0 && f.exitCode != 0 {
+			a.status = f.exitCode
+		}
+		if f.json {
+			_, err = out.Write(found.JSON())
+			return err
+		}
+		return found.Text(out)
+	})
+}
+
+// racesOfProgram runs a program, and reports its races unless the run failed.
+func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
+	if _, err := f.options(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "heddle-races-")
+	if err != nil {
+		return errTemporary.Wrap(reason(err))
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "trace")
+	run.quiet = true
+	if err := a.record(ctx, flags, run, recordFlags{output: path, races: true}, args); err != nil {
+		return err
+	}
+	write := func(out io.Writer) error { return a.races(out, f, path, strings.Join(args, " ")) }
+	if f.output != "" {
+		return a.exportTo(f.output, write)
+	}
+	return write(a.stderr)
+}
