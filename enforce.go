@@ -12,9 +12,11 @@ type Enforce struct {
 	Schedule *event.Schedule
 	// Options say how. Their costs are those of Config.Costs.
 	Options sched.EnforceOptions
-	// Inputs is the seed of what the guest gets at random, as the recorded run's
-	// was: Config.Seed chooses the interleaving alone.
-	Inputs uint64
+	// Seed is that of what the guest gets at random, and Cores how many cores it
+	// sees, as in the recorded run: they are inputs. Config.Seed and Config.Cores
+	// choose the interleaving alone.
+	Seed  uint64
+	Cores int
 }
 
 // ScheduleResult is what became of a schedule that was enforced.
@@ -86,10 +88,22 @@ func (m *Machine) reportSchedule() {
 	r.Message = fmt.Sprintf("the run does not follow the schedule: %s", r.Schedule.Reason)
 }
 
-// inputSeed is the seed of what the guest gets at random.
-func (m *Machine) inputSeed() uint64 {
+// shown is the seed of what the guest gets at random, and the number of cores
+// that it sees.
+func (m *Machine) shown() (seed uint64, cores int) {
 	if e := m.config.Enforce; e != nil {
-		return e.Inputs
+		return e.Seed, e.Cores
 	}
-	return m.config.Seed
+	return m.config.Seed, m.config.Cores
+}
+
+// setCore tells the engine where a thread is about to run. In a run that follows
+// a schedule the guest always sees core 0 and, by RDTSC, the cycles of its own
+// thread.
+func (m *Machine) setCore(core event.CoreID, t event.ThreadID) {
+	now := m.state.cluster.Now(core)
+	if m.config.Enforce != nil {
+		core, now = 0, m.state.gating.thread(t).cycles
+	}
+	m.cpu.SetCore(core, now)
 }

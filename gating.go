@@ -31,10 +31,11 @@ type gating struct {
 // gated is a thread, as its controller knows it.
 type gated struct {
 	started bool
-	waited  bool      // in the kernel: it is asked about when it goes on
-	calling bool      // Called is due
-	held    *emu.Stop // the system call that is carried out when it is released
-	ran     uint64    // instructions since it was last at AtBudget
+	waited  bool         // in the kernel: it is asked about when it goes on
+	calling bool         // Called is due
+	held    *emu.Stop    // the system call that is carried out when it is released
+	cycles  event.Cycles // that it has run for
+	ran     uint64       // instructions since it was last at AtBudget
 }
 
 // newGating sets up the controller that the configuration asks for, if any.
@@ -104,6 +105,13 @@ func (g *gating) Return(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) 
 func (g *gating) block(t event.ThreadID) {
 	if g != nil {
 		g.blocked = append(g.blocked, t)
+	}
+}
+
+// wake notes that the kernel lets a thread go on.
+func (g *gating) wake(t event.ThreadID) {
+	if g != nil && g.threads[t] != nil && g.threads[t].waited {
+		g.controller.Woken(&g.gate, t)
 	}
 }
 
@@ -225,7 +233,7 @@ func bound(l *emu.Limit, instructions uint64) {
 
 // settle does what the controller wants done, at the end of a slice of a thread
 // or behind a timer (NoThread).
-func (m *Machine) settle(t event.ThreadID, core event.CoreID, instructions uint64) {
+func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 	s, g := m.state, m.state.gating
 	if g == nil {
 		return
@@ -241,9 +249,10 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, instructions uint6
 	}
 	g.blocked, g.gone = g.blocked[:0], g.gone[:0]
 	if x := g.threads[t]; x != nil {
-		x.ran += instructions
+		x.ran += stop.Instructions
+		x.cycles += stop.Cycles
 	}
-	g.controller.Stepped(&g.gate, t, instructions, s.clock.now)
+	g.controller.Stepped(&g.gate, t, stop.Instructions, s.clock.now)
 	m.affect()
 	released, charge := g.gate.Take()
 	if core != event.NoCore {
@@ -292,12 +301,12 @@ const maxTimers = 1000
 
 // settleStuck is settle, and then tells the controller if no thread can run
 // because some are held.
-func (m *Machine) settleStuck(t event.ThreadID, core event.CoreID, instructions uint64) {
+func (m *Machine) settleStuck(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 	s, g := m.state, m.state.gating
 	if g == nil {
 		return
 	}
-	m.settle(t, core, instructions)
+	m.settle(t, core, stop)
 	if s.cluster.Runnable() > 0 {
 		g.timers = 0
 		return
@@ -308,5 +317,5 @@ func (m *Machine) settleStuck(t event.ThreadID, core event.CoreID, instructions 
 	}
 	g.timers = 0
 	g.controller.Stuck(&g.gate)
-	m.settle(event.NoThread, event.NoCore, 0)
+	m.settle(event.NoThread, event.NoCore, emu.Stop{})
 }

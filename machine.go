@@ -60,10 +60,12 @@ type coreClock struct {
 	now      event.Cycles
 	recorder *recorder.Recorder // nil unless the run is recorded
 	gating   *gating            // nil unless threads are controlled
+	oneCore  bool               // the guest sees every thread on core 0
 }
 
 func (c *coreClock) Ready(t event.ThreadID) {
 	c.cluster.Ready(t, c.now)
+	c.gating.wake(t)
 	if c.recorder != nil {
 		c.recorder.Ready(t)
 	}
@@ -86,7 +88,12 @@ func (c *coreClock) Yield(t event.ThreadID) { c.cluster.Yield(t) }
 
 func (c *coreClock) SetAffinity(t event.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
 
-func (c *coreClock) Core(t event.ThreadID) event.CoreID { return c.cluster.LastCoreOf(t) }
+func (c *coreClock) Core(t event.ThreadID) event.CoreID {
+	if c.oneCore {
+		return 0
+	}
+	return c.cluster.LastCoreOf(t)
+}
 
 // New builds the machine and loads the program; nothing of it has run yet.
 func New(c Config) (*Machine, error) {
@@ -106,7 +113,8 @@ func (m *Machine) build() (err error) {
 	if m.ram, err = emu.NewRAM(c.MaxMemory + emu.PageSize); err != nil {
 		return err
 	}
-	if m.cpu, err = emu.NewCPU(m.ram, c.Cores, c.Costs); err != nil {
+	_, cores := m.shown()
+	if m.cpu, err = emu.NewCPU(m.ram, cores, c.Costs); err != nil {
 		return err
 	}
 	cluster, err := m.newCluster()
@@ -118,7 +126,7 @@ func (m *Machine) build() (err error) {
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
 	s.gating = m.newGating()
-	s.clock.gating = s.gating
+	s.clock.gating, s.clock.oneCore = s.gating, c.Enforce != nil
 	if err := m.bufferStores(); err != nil {
 		return err
 	}
@@ -194,7 +202,7 @@ func (m *Machine) Step() {
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
-		m.settleStuck(event.NoThread, event.NoCore, 0)
+		m.settleStuck(event.NoThread, event.NoCore, emu.Stop{})
 		if s.kernel.Stuck() {
 			m.end(outcomeDeadlock)
 		}
@@ -226,7 +234,7 @@ func (m *Machine) run(slice sched.Slice) {
 	s.digest.turn(slice.Thread)
 	if m.calls(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
-		m.settleStuck(slice.Thread, slice.Core, 0)
+		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
 		return
 	}
 	stop := m.execute(slice, t)
@@ -242,7 +250,7 @@ func (m *Machine) run(slice sched.Slice) {
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
 	s.cluster.Charge(slice.Core, cost)
-	m.settleStuck(slice.Thread, slice.Core, stop.Instructions)
+	m.settleStuck(slice.Thread, slice.Core, stop)
 	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
 		m.end(outcomeLimit)
 	}
@@ -251,7 +259,7 @@ func (m *Machine) run(slice sched.Slice) {
 // executeShared runs the thread, which is loaded, to the end of a slice.
 func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
-	m.cpu.SetCore(slice.Core, s.cluster.Now(slice.Core))
+	m.setCore(slice.Core, t.ID())
 	s.recording.run(t)
 	if s.gating.stops(t.ID()) {
 		return emu.Stop{Reason: emu.StopBreakpoint}

@@ -84,8 +84,9 @@ func (c *Config) lookupEnv(name string) string {
 
 func (m *Machine) kernelConfig() kernel.Config {
 	c := &m.config
+	seed, cores := m.shown()
 	return kernel.Config{
-		Cores: c.Cores, Seed: m.inputSeed(), UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
+		Cores: cores, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
 		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
 	}
 }

@@ -113,7 +113,8 @@ type follower struct {
 	held    bool
 	place   Place
 	waiting int
-	blocked bool // in the kernel, or about to go on from there
+	blocked bool // in the kernel
+	waits   bool // within an operation whose end has not had its turn
 	helped  int  // the position of the operation that it last ran for
 	// total is what the thread had retired when it was last asked about, base
 	// what behind its last operation. actions are how many of its instructions

@@ -116,6 +116,7 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 	t := &e.threads[n]
 	t.blocked = false
 	position, o := e.peek(n)
+	t.waits = o != nil && o.Part == event.EndPart && v.Inside && !e.acts(n)
 	switch {
 	case e.helper == n:
 		return true
@@ -287,7 +288,7 @@ func (e *Enforcer) Blocked(g *Gate, id event.ThreadID, _ bool) {
 		return
 	}
 	t := &e.threads[n]
-	t.blocked = true
+	t.blocked, t.waits = true, true
 	if e.helper == n {
 		e.help(g)
 	}
@@ -311,26 +312,37 @@ func (e *Enforcer) Blocked(g *Gate, id event.ThreadID, _ bool) {
 func (e *Enforcer) help(g *Gate) {
 	actor := &e.threads[e.plan.s.Operations[e.next].Thread]
 	e.helper = -1
-	if actor.held && actor.waiting == forHelp {
+	switch {
+	case actor.held && actor.waiting == forHelp:
 		actor.held = false
 		g.Release(actor.id, 0)
 		return
+	case !actor.blocked:
+		return // it is about to go on
 	}
 	for p := e.next + 1; p < len(e.plan.s.Operations); p++ {
 		o := &e.plan.s.Operations[p]
 		t := &e.threads[o.Thread]
 		position, _ := e.peek(o.Thread)
-		if position != p || o.Part != event.EndPart || t.helped == e.next || !t.blocked && (!t.held || t.place != AtWake) {
+		if position != p || o.Part != event.EndPart || t.helped == e.next || !t.waits || t.held && t.place != AtWake {
 			continue
 		}
 		e.helper, t.helped = o.Thread, e.next
-		if t.held {
+		switch {
+		case t.held:
 			t.held = false
 			g.Release(t.id, 0)
-		} else {
+		case t.blocked:
 			g.Affect(Effect{Kind: Rouse, Thread: t.id})
 		}
 		return
+	}
+}
+
+// Woken implements Controller.
+func (e *Enforcer) Woken(_ *Gate, id event.ThreadID) {
+	if n, ok := e.numbers[id]; ok {
+		e.threads[n].blocked = false
 	}
 }
 

@@ -79,6 +79,9 @@ type Controller interface {
 	Called(g *Gate, t event.ThreadID, result uint64)
 	// Blocked tells that a thread waits in the kernel, in an operation if inside.
 	Blocked(g *Gate, t event.ThreadID, inside bool)
+	// Woken tells that what a thread waited for has come, or may have: Ask(AtWake)
+	// follows when it has a core.
+	Woken(g *Gate, t event.ThreadID)
 	// Exited tells that a thread, held or not, is gone.
 	Exited(g *Gate, t event.ThreadID)
 	// Stepped tells that a slice of a thread is over, which retired so many
@@ -100,6 +103,7 @@ type Pass struct{}
 func (Pass) Ask(*Gate, *Visit) bool                              { return true }
 func (Pass) Called(*Gate, event.ThreadID, uint64)                {}
 func (Pass) Blocked(*Gate, event.ThreadID, bool)                 {}
+func (Pass) Woken(*Gate, event.ThreadID)                         {}
 func (Pass) Exited(*Gate, event.ThreadID)                        {}
 func (Pass) Stepped(*Gate, event.ThreadID, uint64, event.Cycles) {}
 func (Pass) Budget(event.ThreadID) uint64                        { return 0 }
