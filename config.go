@@ -84,6 +84,8 @@ type Config struct {
 	// Replay, when set, is the recorded run that is repeated: Replay.Config
 	// makes the whole configuration.
 	Replay *Replay
+
+	rehearsal *rehearsal // watches the run, or nil
 }
 
 // Mount makes the host's folder or file Host visible at the guest's path

@@ -55,6 +55,7 @@ func (m *Machine) commit(slice sched.Slice) bool {
 		return m.commitPages(slice)
 	}
 	if s.buffers == nil {
+		m.config.rehearsal.begin(slice, nil, nil)
 		return true
 	}
 	memory := sharedMemory{s.kernel}
@@ -63,28 +64,39 @@ func (m *Machine) commit(slice sched.Slice) bool {
 			m.diverge(replay.Place(n, recorded) + ": a store that is committed in the recording cannot be committed now")
 			return false
 		}
-		s.recording.commits(recorded.Commits)
+		m.decided = append(m.decided[:0], recorded.Commits...)
+	} else if hold := m.config.rehearsal.hold(); hold != nil {
+		m.decided = s.buffers.Release(slice.Core, hold, memory, m.decided[:0])
 	} else {
 		m.decided = s.buffers.Decide(s.cluster.Now(slice.Core), memory, m.decided[:0])
-		s.recording.commits(m.decided)
 	}
+	s.recording.commits(m.decided)
 	s.buffers.Turn(slice.Core, slice.Thread, memory)
+	m.config.rehearsal.begin(slice, s.buffers, m.decided)
 	if t := s.kernel.Task(slice.Thread); t.KernelActs() {
 		s.buffers.Drain(slice.Core, memory)
 	}
 	return true
 }
 
-// execute runs the thread, which is loaded, to the end of a slice, with its
-// core's buffer over memory.
+// execute runs the thread, which is loaded, to the end of a slice.
 func (m *Machine) execute(slice sched.Slice, t *kernel.Task) emu.Stop {
+	var stop emu.Stop
+	switch s := m.state; {
+	case s.pages != nil:
+		stop = m.executePages(slice, t)
+	case s.buffers != nil:
+		stop = m.executeBuffered(slice, t)
+	default:
+		stop = m.executeShared(slice, t)
+	}
+	m.config.rehearsal.ended(m, t, stop)
+	return stop
+}
+
+// executeBuffered is execute with the core's buffer over memory.
+func (m *Machine) executeBuffered(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
-	if s.pages != nil {
-		return m.executePages(slice, t)
-	}
-	if s.buffers == nil {
-		return m.executeShared(slice, t)
-	}
 	m.buffers.Lay(s.buffers.Stores(slice.Core))
 	stop := m.executeShared(slice, t)
 	s.buffers.Keep(slice.Core, slice.Thread, m.buffers.Park)

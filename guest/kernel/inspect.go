@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -33,3 +34,9 @@ func (k *Kernel) Process(pid int32) *Process { return k.processes[pid] }
 
 // Peek copies memory for a debugger; see mm.AddressSpace.Peek.
 func (p *Process) Peek(at event.Addr, b []byte) int { return p.space.Peek(at, b) }
+
+// Places finds the functions on the stack of a thread of the process; see
+// loader.Unwinder.Places.
+func (p *Process) Places(u *loader.Unwinder, r emu.Regs, limit int) []loader.Place {
+	return u.Places(p.space, r, limit)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/heddle-dmt/heddle/experiments/minimal"
+	"github.com/heddle-dmt/heddle/sched/minimize"
+)
+
+// minimizeFlags are those of `heddle minimize`.
+type minimizeFlags struct {
+	output, stdout, perfetto string
+	runs                     int
+	quiet                    bool
+}
+
+func (a *app) minimizeCommand() *cobra.Command {
+	var f minimizeFlags
+	c := &cobra.Command{
+		Use:   "minimize -o NEW [flags] TRACE",
+		Short: "Find the shortest schedule under which a recorded run fails",
+		Long: `Find the shortest schedule under which a recorded run fails in the same way: with
+as few context switches as can be found, and of those with as few stores that other
+threads see late. A run fails when it ends by a signal, with a status other than 0,
+in a deadlock or at its limit of instructions (--max-instructions when it was
+recorded), or, with --stdout, when its output is not the right one.
+
+Each schedule that is tried is really run. The trace of the shortest is one that
+heddle replay follows to the same failure. What remains of the schedule is printed,
+with source lines if the program has debug information. Ctrl-C ends the search and
+keeps the best so far.`,
+		Example: `  heddle record -o failing.trace --model tso --sched random --quantum 20 -- ./dekker
+  heddle minimize -o short.trace failing.trace
+  heddle replay short.trace`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error { return a.minimize(c.Context(), f, args[0]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.output, "output", "o", "", "write the trace of the shortest failing run to `FILE`")
+	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of that run for ui.perfetto.dev to `FILE`")
+	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: a run with another one fails")
+	flags.IntVar(&f.runs, "runs", 2000, "try at most `N` schedules; 0: as many as it takes")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
+	return c
+}
+
+// minimize carries out `heddle minimize`.
+func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error {
+	if f.output == "" {
+		return errNoOutput.New()
+	}
+	if f.runs < 0 {
+		return errFlag.New("runs", f.runs, "a whole number, not negative")
+	}
+	o := minimal.Options{Runs: f.runs, Perfetto: f.perfetto}
+	if f.stdout != "" {
+		var err error
+		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
+			return errReadFile.Wrap(reason(err), f.stdout)
+		}
+	}
+	progress := a.minimizeProgress(f.quiet)
+	o.Progress = progress.tell
+	report, err := minimal.Minimize(ctx, path, f.output, o)
+	progress.end()
+	if status, ok := interrupted(ctx); ok && (err == nil || errors.Is(err, context.Canceled)) {
+		a.status = status
+		if report == nil {
+			a.say("interrupted before the first schedule was tried; nothing is written")
+			return nil
+		}
+		a.say("interrupted; %s has the shortest failing run so far", f.output)
+	}
+	if err != nil {
+		return err
+	}
+	return report.Write(a.stdout)
+}
+
+// minimizeProgress tells how a search goes: in one line that changes on a
+// terminal, in a line for each improvement elsewhere.
+type minimizeProgress struct {
+	app      *app
+	quiet    bool
+	terminal bool
+	best     minimize.Cost
+	told     bool
+}
+
+func (a *app) minimizeProgress(quiet bool) *minimizeProgress {
+	file, ok := a.stderr.(*os.File)
+	return &minimizeProgress{app: a, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+func (p *minimizeProgress) tell(runs int, best minimize.Cost) {
+	same := p.told && best == p.best
+	if p.quiet || same && !p.terminal {
+		return
+	}
+	p.best, p.told = best, true
+	text := fmt.Sprintf("schedules tried: %d; the shortest has %d context switches, %d delayed stores", runs, best.Switches, best.Delays)
+	if p.terminal {
+		fmt.Fprintf(p.app.stderr, "\r%s ", text)
+		return
+	}
+	fmt.Fprintln(p.app.stderr, text)
+}
+
+func (p *minimizeProgress) end() {
+	if p.terminal && p.told {
+		fmt.Fprintln(p.app.stderr)
+	}
+}

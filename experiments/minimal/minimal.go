@@ -1,0 +1,186 @@
+// Package minimal makes, out of the trace of a run that fails, the trace of a run
+// that fails in the same way with as few context switches and delayed stores as can
+// be found, and a report on it for people.
+//
+// The search is that of package sched/minimize, over runs of heddle.Rehearsal. This
+// package keeps the files, and names source lines and variables.
+//
+// Invariants:
+//
+//  1. A trace that was written replays to the failure of the first one: that was
+//     tried.
+//  2. A search that was cut short leaves the best trace so far, which is the first
+//     one if nothing better was found.
+package minimal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/export"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched/minimize"
+)
+
+var (
+	errFile = errs.Define("minimal-file",
+		"cannot use {file} for the shortest failing run",
+		"The file or its folder cannot be read or written, or the disk is full.",
+		"Make room, or name another file.")
+	errUnstable = errs.Define("minimal-not-repeated",
+		"the shortest failing run in {file} ends with {found} when it is replayed, and not with {failure}",
+		"A run and its replay differ: this is a mistake in heddle.",
+		"Report the sentence, with the trace that the search began with.")
+)
+
+// Options tune a search.
+type Options struct {
+	// Runs bounds how many schedules are tried; 0 means no bound.
+	Runs int
+	// Stdout is the right output, if a run with another one counts as failed.
+	Stdout []byte
+	// Perfetto, when set, is the file that gets a timeline of the run.
+	Perfetto string
+	// Progress, when set, is told of each schedule that was tried.
+	Progress func(runs int, best minimize.Cost)
+}
+
+// Report is what a search came to.
+type Report struct {
+	Failure heddle.Failure `json:"failure"`
+	// Before and After are the costs of the recorded and of the shortest schedule.
+	Before minimize.Cost `json:"before"`
+	After  minimize.Cost `json:"after"`
+	// Runs is how many schedules were tried.
+	Runs int `json:"runs"`
+	// Complete tells that no single change makes the schedule shorter; otherwise
+	// the search was cut short.
+	Complete bool `json:"complete"`
+	// Reproduced tells that the failure shows when the schedule is followed by the
+	// order of threads and stores alone; otherwise nothing could be left out.
+	Reproduced bool   `json:"reproduced"`
+	Steps      []Step `json:"steps"`
+}
+
+// Step is a step of the shortest schedule.
+type Step struct {
+	Thread       event.ThreadID `json:"thread"`
+	Core         event.CoreID   `json:"core"`
+	Instructions uint64         `json:"instructions"`
+	// End is how it ends: what the thread did (the name of a system call, pause,
+	// fault), or EndPreempted or EndLimit.
+	End string `json:"end"`
+	// Function and Line are where, as far as is known.
+	Function string `json:"function,omitempty"`
+	Line     string `json:"line,omitempty"`
+	// Waiting are stores that could be committed and are not, during the step.
+	Waiting []Waiting `json:"waiting,omitempty"`
+}
+
+// How steps end that the thread does not end.
+const (
+	EndPreempted = "preempted" // another thread goes on
+	EndLimit     = "limit"     // the run has reached its limit of instructions
+)
+
+// Waiting are stores of a thread to one address.
+type Waiting struct {
+	Thread event.ThreadID `json:"thread"`
+	Addr   event.Addr     `json:"addr"`
+	Stores int            `json:"stores"`
+	// Variable is what lies there, if it is known.
+	Variable string `json:"variable,omitempty"`
+}
+
+// Minimize shrinks the run in the trace from and writes that of the shortest one
+// to to. When ctx is done during the search the best so far is written and
+// reported.
+func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) {
+	r, err := heddle.OpenReplay(from)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h, err := heddle.NewRehearsal(ctx, r, o.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	result, err := minimize.Minimize(ctx, h.Schedule(), h.Run, minimize.Options{Runs: o.Runs, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if result.Recording == nil {
+		if result.Recording, err = os.ReadFile(from); err != nil {
+			return nil, errFile.Wrap(withoutPath(err), from)
+		}
+	}
+	if err := os.WriteFile(to, result.Recording, 0o644); err != nil {
+		return nil, errFile.Wrap(withoutPath(err), to)
+	}
+	report := &Report{
+		Failure: h.Failure(), Before: h.Schedule().Cost(), After: result.Schedule.Cost(), Runs: result.Runs,
+		Complete: result.Complete, Reproduced: result.Reproduced,
+	}
+	// What was found is told though the search was interrupted.
+	return report, report.explain(context.WithoutCancel(ctx), to, o)
+}
+
+// explain replays the shortest run and fills in its steps.
+func (p *Report) explain(ctx context.Context, file string, o Options) error {
+	r, err := heddle.OpenReplay(file)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h, err := heddle.NewRehearsal(ctx, r, o.Stdout)
+	if err != nil {
+		return err
+	}
+	if f := h.Failure(); f != p.Failure {
+		return errUnstable.New(file, f, p.Failure)
+	}
+	schedule, stops, err := h.Stops(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := r.Config()
+	if err != nil {
+		return err
+	}
+	p.Steps = steps(schedule, stops, c.RootFS)
+	if o.Perfetto == "" {
+		return nil
+	}
+	return writePerfetto(file, o.Perfetto, c.Costs.MHz)
+}
+
+// writePerfetto exports a trace.
+func writePerfetto(from, to string, mhz uint32) error {
+	r, err := trace.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var out bytes.Buffer
+	if err := errors.Join(export.Perfetto(&out, r, mhz)...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, out.Bytes(), 0o644); err != nil {
+		return errFile.Wrap(withoutPath(err), to)
+	}
+	return nil
+}
+
+// withoutPath is an error without the name of the file, which the sentence has.
+func withoutPath(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
