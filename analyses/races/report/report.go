@@ -101,12 +101,14 @@ type Race struct {
 // Access is one of the two accesses.
 type Access struct {
 	races.Instance
-	// Write tells a store; Atomic that it is part of an atomic instruction.
+	// Write tells a store; Atomic that it is part of an atomic instruction, of
+	// which under HappensBefore only the load is looked at.
 	Write  bool `json:"write"`
 	Atomic bool `json:"atomic"`
 	// Size is the number of bytes, 0: not known.
 	Size int `json:"size"`
-	// By is "instruction", "kernel" (a system call wrote) or "free".
+	// By is "instruction", "kernel" (a system call wrote), "free", or "operation"
+	// (a synchronization operation used its object).
 	By string `json:"by"`
 	// Stack has where the instruction is and then the calls, the innermost
 	// first.
@@ -290,8 +292,10 @@ func (m *maker) access(i *races.Instance, s *races.Side, write bool) Access {
 		a.By = "kernel"
 		a.Stack = m.calls(i.Thread, s.Stack)
 		return a
+	case s.Other && write:
+		a.By, a.Size = "free", 0
 	case s.Other:
-		a.By = "free"
+		a.By, a.Size, a.Atomic = "operation", 0, false
 	}
 	a.Stack = append([]Frame{m.frame(i.Thread, i.PC)}, m.calls(i.Thread, s.Stack)...)
 	return a

@@ -72,7 +72,7 @@ func (w *printer) access(which string, a *Access) {
 		kind = "write"
 	}
 	if a.Atomic {
-		kind = "atomic " + kind
+		kind = "atomic access"
 	}
 	if a.Size > 0 {
 		kind += fmt.Sprintf(" of %d bytes", a.Size)
@@ -82,6 +82,8 @@ func (w *printer) access(which string, a *Access) {
 		kind += " by the kernel"
 	case "free":
 		kind = "free"
+	case "operation":
+		kind = "synchronization operation"
 	}
 	w.line("  %s%s in %s", which, kind, w.thread(a.Thread))
 	w.stack(a.Stack)

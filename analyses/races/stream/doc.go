@@ -11,10 +11,14 @@
 //
 //   - Between the call and the return of a synchronization operation a thread's
 //     accesses are the operation's own business, but for what it calls back
-//     (routines of pthread_once, destructors of keys, signal handlers).
+//     (routines of pthread_once, destructors of keys, signal handlers). Under
+//     HappensBefore the operation as a whole reads its object.
 //   - Under HappensBefore the same holds for the calls of allocators. A block
 //     that is freed is written as a whole, as far as other threads are concerned;
 //     one that is handed out has no past.
+//   - Under HappensBefore the store of an atomic instruction does not count, only its
+//     load does: an atomic load of C or C++ is like any other in machine code, and
+//     does not race with atomic instructions (as in DRD and Helgrind).
 //   - A thread's stack has no past when the thread begins, nor has a page that
 //     the kernel hands out.
 //   - What the kernel writes for a thread, such as the result of read, the thread

@@ -52,7 +52,7 @@ func (x *Run) guest(t *Thread, m *event.Memory) {
 	if x.values != nil && m.Kind == event.Store {
 		x.values.store(m, a)
 	}
-	if x.ignores(t) {
+	if x.ignores(t) || m.Atomic && m.Kind == event.Store && x.o.Order == races.HappensBefore {
 		x.counts.Skipped++
 	} else {
 		a.Thread, a.Addr, a.Size, a.First = t.Number, m.Page<<pageShift+offset, int(m.Size), 0

@@ -11,6 +11,9 @@ func (x *Run) sync(e *event.Sync) error {
 	if t == nil {
 		return errStamps.New(e.Thread, e.Seq)
 	}
+	if e.Phase == event.Enter && x.o.Order == races.HappensBefore && inMemory(e.Op) && !x.ignores(t) {
+		x.use(t, e)
+	}
 	if !callsBack(e.Op) && e.Phase != event.Whole {
 		t.within = max(0, t.within+map[bool]int{true: 1, false: -1}[e.Phase == event.Enter])
 	}
@@ -31,6 +34,34 @@ func (x *Run) sync(e *event.Sync) error {
 // callsBack tells of operations that run code of the program.
 func callsBack(op event.SyncOp) bool {
 	return op == event.OpOnce || op == event.OpC11CallOnce || op == event.OpKeyDestructor
+}
+
+// inMemory tells of operations on an object that is there already.
+func inMemory(op event.SyncOp) bool {
+	switch op {
+	case event.OpMutexInit, event.OpCondInit, event.OpRWInit, event.OpSpinInit, event.OpBarrierInit, event.OpSemInit,
+		event.OpC11MtxInit, event.OpC11CndInit:
+		return false
+	}
+	return op >= event.OpMutexDestroy && op <= event.OpOnce && op != event.OpSemOpen ||
+		op >= event.OpC11MtxLock && op <= event.OpC11CndBroadcast
+}
+
+// objectSize is the least that an object has.
+const objectSize = 4
+
+// use tells the detector that an operation reads its object: that races with
+// whoever frees it.
+func (x *Run) use(t *Thread, e *event.Sync) {
+	page, ok := t.process.table.page(uint64(e.Addr) >> pageShift)
+	if !ok {
+		return
+	}
+	x.access = races.Access{
+		Thread: t.Number, Addr: page<<pageShift + uint64(e.Addr)%pageSize, Size: objectSize, Atomic: true, Other: true,
+		PC: e.PC - 1, Branches: e.Branches, Stack: t.calls.outer(uint64(e.PC)),
+	}
+	x.tell(uint64(e.Addr))
 }
 
 // Variants of an object's number: what readers release, and a barrier's rounds.
