@@ -97,12 +97,29 @@ func (m *Machine) shown() (seed uint64, cores int) {
 	return m.config.Seed, m.config.Cores
 }
 
+// show has the guest's clocks show a thread the time of the schedule.
+func (m *Machine) show(t event.ThreadID) {
+	g := m.state.gating
+	if g == nil {
+		return
+	}
+	e, ok := g.controller.(*sched.Enforcer)
+	if !ok {
+		return
+	}
+	if at, shown := e.Clock(t); shown {
+		m.state.kernel.Show(m.toNS(at))
+	} else {
+		m.state.kernel.ShowNow()
+	}
+}
+
 // setCore tells the engine where a thread is about to run. In a run that follows
 // a schedule the guest always sees core 0 and, by RDTSC, the cycles of its own
 // thread.
 func (m *Machine) setCore(core event.CoreID, t event.ThreadID) {
 	now := m.state.cluster.Now(core)
-	if m.config.Enforce != nil {
+	if m.state.clock.oneCore {
 		core, now = 0, m.state.gating.thread(t).cycles
 	}
 	m.cpu.SetCore(core, now)

@@ -194,6 +194,7 @@ func (m *Machine) calls(t *kernel.Task) bool {
 // thread is released.
 func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
 	g := m.state.gating
+	m.show(t.ID())
 	if g == nil || stop.Reason != emu.StopSyscall {
 		m.state.kernel.Handle(t, stop)
 		return

@@ -149,9 +149,6 @@ func (m *Machine) newCluster() (*sched.Cluster, error) {
 	if c.Replay != nil {
 		return sched.NewReplay(c.Cores, c.Replay.log)
 	}
-	if p := c.rehearsal.policy(); p != nil {
-		return sched.NewWithPolicy(c.Cores, p)
-	}
 	return sched.New(c.Cores, c.Seed, c.Sched)
 }
 
@@ -235,6 +232,7 @@ func (m *Machine) run(slice sched.Slice) {
 	m.setTime(slice.Core)
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
+	m.show(slice.Thread)
 	if m.calls(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
 		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
@@ -396,7 +394,7 @@ func (m *Machine) finish() error {
 	if err := m.report(); err != nil {
 		return err
 	}
-	if m.config.Replay != nil || m.config.rehearsal != nil {
+	if m.config.Replay != nil {
 		m.checkReplay()
 		return errors.Join(m.finishRecording(), m.host.err)
 	}

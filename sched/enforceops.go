@@ -263,6 +263,24 @@ func (e *Enforcer) rouse(g *Gate, n int, o *event.Operation) {
 	g.Affect(Effect{Kind: kind, Thread: e.threads[n].id})
 }
 
+// Clock is what clocks show to a thread: the recorded time of the operation that
+// it is in, or of its last. False: they show the present.
+func (e *Enforcer) Clock(id event.ThreadID) (event.Cycles, bool) {
+	n, ok := e.numbers[id]
+	if e.left != "" {
+		return 0, false
+	}
+	switch {
+	case !ok:
+		return 0, true
+	case e.acts(n):
+		return e.plan.clock[e.next], true
+	case e.threads[n].done == 0:
+		return 0, true
+	}
+	return e.plan.clock[e.plan.own[n][e.threads[n].done-1]], true
+}
+
 // Called implements Controller.
 func (e *Enforcer) Called(g *Gate, id event.ThreadID, result uint64) {
 	n, ok := e.numbers[id]

@@ -18,7 +18,8 @@ type plan struct {
 	// posts and waits are the constraints whose first or second point is the
 	// operation at a position as a whole.
 	posts, waits map[int][]int
-	actions      [][]action // by thread, in the order in which it comes to them
+	actions      [][]action     // by thread, in the order in which it comes to them
+	clock        []event.Cycles // what clocks show at each position
 }
 
 // SharedInSnapshot marks that copies of an Enforcer share it.
@@ -55,6 +56,11 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 	for position := range s.Operations {
 		n := s.Operations[position].Thread
 		p.own[n] = append(p.own[n], position)
+		if position > 0 {
+			p.clock = append(p.clock, max(p.clock[position-1], s.Operations[position].At))
+		} else {
+			p.clock = append(p.clock, s.Operations[position].At)
+		}
 	}
 	if syncOnly {
 		return p

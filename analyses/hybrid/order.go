@@ -94,7 +94,8 @@ func (o *Order) Thread(id event.ThreadID) int {
 func (o *Order) Object(e *event.Object) { o.s.Objects[e.ID] = e.Name }
 
 // add adds an operation.
-func (o *Order) add(p event.Operation) int {
+func (o *Order) add(at event.Stamp, p event.Operation) int {
+	p.At = at.Time
 	o.s.Operations = append(o.s.Operations, p)
 	o.dropped = append(o.dropped, false)
 	n := len(o.s.Operations) - 1
@@ -121,7 +122,7 @@ func (o *Order) Sync(e *event.Sync) {
 	t := o.threads[n]
 	switch {
 	case e.Op == event.OpThreadStart:
-		at := o.add(event.Operation{Thread: n, Part: event.StartPart})
+		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
 		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
 		t.futex = t.futex || e.Phase == event.Enter
@@ -142,7 +143,7 @@ func (o *Order) enter(n int, e *event.Sync) {
 	c := opened{op: e.Op, begin: -1, once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce}
 	position := -1
 	if e.Effects&releases != 0 || c.once {
-		c.begin = o.add(event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
+		c.begin = o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
 		position = c.begin
 	}
 	t.open = append(t.open, c)
@@ -163,16 +164,16 @@ func (o *Order) leave(n int, e *event.Sync) {
 	case c.once && e.Effects&event.Release == 0:
 		// Another thread has run the routine: this one waits for that.
 		o.dropped[c.begin] = true
-		position = o.add(end)
+		position = o.add(e.Stamp, end)
 	case c.begin >= 0 && (c.once || waits(e)):
 		o.s.Operations[c.begin].Part = event.BeginPart
 		end.Part = event.EndPart
-		position = o.add(end)
+		position = o.add(e.Stamp, end)
 	case c.begin >= 0:
 		o.s.Operations[c.begin].Result = e.Result
 		t.last = c.begin
 	default:
-		position = o.add(end)
+		position = o.add(e.Stamp, end)
 	}
 	o.mark(e.Stamp, Mark{Thread: n, Position: position, Close: true})
 }
@@ -207,7 +208,7 @@ func (o *Order) Call(e *event.Syscall) {
 	if t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number) {
 		return
 	}
-	at := o.add(event.Operation{
+	at := o.add(e.Stamp, event.Operation{
 		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, t.issue.Time),
 	})
 	o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})

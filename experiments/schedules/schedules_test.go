@@ -45,7 +45,7 @@ func record(t *testing.T, c heddle.Config, memory bool) string {
 
 func config(args ...string) heddle.Config {
 	c := heddle.DefaultConfig()
-	c.Args, c.Dir = args, "/"
+	c.Args, c.Dir = args, "/usr/share/misc"
 	return c
 }
 

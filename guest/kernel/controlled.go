@@ -71,6 +71,21 @@ func (k *Kernel) SetPatient(on bool) {
 	}
 }
 
+// Show makes clocks, and what is stamped by them, show a time, in nanoseconds since
+// the start of the run, instead of the present; timers go by the present still.
+func (k *Kernel) Show(ns int64) { k.showing, k.shown = true, ns }
+
+// ShowNow undoes Show.
+func (k *Kernel) ShowNow() { k.showing = false }
+
+// visible is the time that clocks show.
+func (k *Kernel) visible() int64 {
+	if k.showing {
+		return k.shown
+	}
+	return k.now
+}
+
 // timedOut tells whether the current call's wait is to end as if its deadline
 // had passed.
 func (t *Task) timedOut(deadline int64) bool { return t.call.expired || deadline <= t.k.now }

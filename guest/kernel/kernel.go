@@ -107,6 +107,8 @@ type Kernel struct {
 	cores       []coreTime
 	oomKilled   bool
 	patient     bool // waits for a futex have no deadline: SetPatient
+	showing     bool // clocks show another time than now: Show
+	shown       int64
 
 	stats Stats
 	fatal string // why the run must end at once, if it must
@@ -158,7 +160,7 @@ func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
 func (k *Kernel) Now() int64 { return k.now }
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
-func (k *Kernel) RealtimeNS() int64 { return k.config.EpochNS + k.now }
+func (k *Kernel) RealtimeNS() int64 { return k.config.EpochNS + k.visible() }
 
 // SetNow moves the clock forward; a time that has passed already is ignored, so
 // that no thread sees time go back.

@@ -42,7 +42,7 @@ func (t *Task) clock(id int32) (int64, unix.Errno) {
 const bootNS = 1000 * second
 
 // uptime is CLOCK_MONOTONIC: the run's clock on the time base of the guest.
-func (k *Kernel) uptime() int64 { return bootNS + k.now }
+func (k *Kernel) uptime() int64 { return bootNS + k.visible() }
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	ns, errno := t.clock(int32(a[0]))

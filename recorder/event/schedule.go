@@ -52,8 +52,8 @@ type Operation struct {
 	Number uint64
 	// Result is what a WholePart, EndPart or SystemCall returned.
 	Result int64
-	// Time is how long a system call took.
-	Time Cycles
+	// At is when it was done, and Time how long a system call took.
+	At, Time Cycles
 	// Writes are what a system call wrote that tells the time or random numbers.
 	Writes []Write
 }
