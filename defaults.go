@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -71,6 +72,11 @@ func (c Config) Validate() error {
 	}
 	if err := c.Sched.Validate(); err != nil {
 		return errSched.Wrap(err)
+	}
+	if (c.Control.Policy != "" || c.Enforce != nil) && sched.OrdersOperations(c.Sched.Policy) {
+		return errSched.Wrap(&sched.FieldError{
+			Field: "policy", Found: strconv.Quote(c.Sched.Policy), Allowed: "policies that leave the order of operations to another controller",
+		})
 	}
 	if err := c.Memory.Validate(); err != nil {
 		return errMemory.Wrap(err)

@@ -1,6 +1,8 @@
 package heddle
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -45,9 +47,21 @@ func (m *Machine) newGating() *gating {
 		controller = sched.NewController(m.config.Control)
 	}
 	if controller == nil {
+		controller = sched.SyncController(m.config.Sched.WithDefaults(), m.orderCosts())
+	}
+	if controller == nil {
 		return nil
 	}
 	return &gating{controller: controller, threads: map[event.ThreadID]*gated{}}
+}
+
+// orderCosts is what ordering operations costs.
+func (m *Machine) orderCosts() sched.Costs {
+	c := &m.config.Costs
+	return sched.Costs{
+		Sync: event.Cycles(c.Sync), SemaphoreWait: event.Cycles(c.SemaphoreWait),
+		SemaphoreWake: event.Cycles(c.SemaphoreWake), SpinCheck: event.Cycles(c.SpinCheck),
+	}
 }
 
 func (g *gating) thread(t event.ThreadID) *gated {
@@ -83,13 +97,38 @@ func (g *gating) Admit(e *event.Sync) bool {
 	}
 }
 
+// countsHeap tells whether the controller wants to know of calls of allocators.
+func (g *gating) countsHeap() bool {
+	if g == nil {
+		return false
+	}
+	_, ok := g.controller.(sched.HeapController)
+	return ok
+}
+
+// Heap implements syncops.HeapSink.
+func (g *gating) Heap(e *event.Heap) {
+	if h, ok := g.controller.(sched.HeapController); ok {
+		h.Allocates(e.Thread, e.Instructions, e.Phase == event.Enter)
+	}
+}
+
 // Issue implements recorder.Recording.
 func (g *gating) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
 	if g.syncs.InOperation(e.Thread) {
 		return
 	}
 	g.thread(e.Thread).calling = true
-	g.ask(sched.Visit{Place: sched.AtCall, Call: e})
+	g.ask(sched.Visit{Place: sched.AtCall, Call: e, Own: ownCall(e.Number)})
+}
+
+// ownCall is what Visit.Own says of a system call.
+func ownCall(number uint64) bool {
+	switch number {
+	case unix.SYS_FUTEX, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_BRK:
+		return true
+	}
+	return false
 }
 
 // Return implements recorder.Recording.
@@ -108,10 +147,15 @@ func (g *gating) block(t event.ThreadID) {
 	}
 }
 
-// wake notes that the kernel lets a thread go on.
+// wake notes that the kernel lets a thread go on, or has made it.
 func (g *gating) wake(t event.ThreadID) {
-	if g != nil && g.threads[t] != nil && g.threads[t].waited {
+	if g == nil {
+		return
+	}
+	if s := g.threads[t]; s != nil && s.waited {
 		g.controller.Woken(&g.gate, t)
+	} else if o, ok := g.controller.(sched.Orderer); ok && s == nil {
+		o.Made(&g.gate, t)
 	}
 }
 
@@ -170,6 +214,20 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 			return false
 		}
 	}
+}
+
+// wakes asks an Orderer about a thread that was woken; false: it is held.
+func (m *Machine) wakes(t *kernel.Task) bool {
+	g := m.state.gating
+	if g == nil || g.gate.Holds(t.ID()) {
+		return true
+	}
+	s := g.thread(t.ID())
+	if _, ok := g.controller.(sched.Orderer); !ok || !s.waited {
+		return true
+	}
+	s.waited = false
+	return g.ask(sched.Visit{Place: sched.AtWake})
 }
 
 // calls carries out the system call that a thread was held before, if that is

@@ -122,6 +122,7 @@ func (m *Machine) build() (err error) {
 		return err
 	}
 	cluster.SetSwitchCost(event.Cycles(c.Costs.ContextSwitch))
+	cluster.SetCosts(m.orderCosts())
 	m.host = newHostSide(c)
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
@@ -233,7 +234,7 @@ func (m *Machine) run(slice sched.Slice) {
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
 	m.show(slice.Thread)
-	if m.calls(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
+	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
 		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
 		return

@@ -49,7 +49,7 @@ func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recordi
 	if g != nil {
 		gate = g
 	}
-	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols}
+	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols, TellHeap: g.countsHeap()}
 	if p := m.config.Probe; p != nil {
 		config.Breakpoints = p.pcs
 	}

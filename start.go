@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -10,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // The guest's clock starts at this second since 1970, and the files of the host
@@ -72,6 +74,17 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	return files, nil
 }
 
+// environment is what the program gets. Kendo's clocks count instructions, also
+// those with which the dynamic linker looks a function up at its first call; who
+// makes that call depends on timing, so all is looked up at the start.
+func (c *Config) environment() []string {
+	const now = "LD_BIND_NOW"
+	if c.Sched.Policy != sched.Kendo || c.lookupEnv(now) != "" {
+		return c.Env
+	}
+	return append(slices.Clone(c.Env), now+"=1")
+}
+
 func (c *Config) lookupEnv(name string) string {
 	value := ""
 	for _, kv := range c.Env {
@@ -103,7 +116,7 @@ func (m *Machine) start() error {
 		return errStdin.Wrap(err)
 	}
 	return s.kernel.Start(kernel.Program{
-		Path: program, Args: c.Args, Env: c.Env, Dir: c.Dir,
+		Path: program, Args: c.Args, Env: c.environment(), Dir: c.Dir,
 		Stdin: s.fs.OpenStdin(stdin), Stdout: s.fs.OpenOutput(s.digest, 1), Stderr: s.fs.OpenOutput(s.digest, 2),
 	})
 }

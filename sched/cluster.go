@@ -31,6 +31,7 @@ type Cluster struct {
 	instructions uint64 // run by all threads so far
 	switches     uint64
 	switchCost   event.Cycles
+	costs        Costs
 	furthest     event.Cycles // the greatest clock
 }
 
@@ -91,6 +92,15 @@ func NewWithPolicy(cores int, p Policy) (*Cluster, error) {
 	}
 	return c, nil
 }
+
+// Costs are what a policy that orders synchronization operations charges, in
+// cycles; emu.Costs describes them. All are 0 at first.
+type Costs struct {
+	Sync, SemaphoreWait, SemaphoreWake, SpinCheck event.Cycles
+}
+
+// SetCosts sets what ordering synchronization operations costs.
+func (c *Cluster) SetCosts(costs Costs) { c.costs = costs }
 
 // SetSwitchCost sets what it costs a core, in cycles, to go from one thread to
 // another. It is 0 at first.

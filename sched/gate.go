@@ -43,6 +43,9 @@ type Visit struct {
 	// Sync and Call say more of some places, and are valid during the call only.
 	Sync *event.Sync
 	Call *event.Syscall
+	// Own tells of a system call that C libraries make for themselves when
+	// timing has it so: for memory, or for a futex of their own locks.
+	Own bool
 	// Inside tells that the thread is in an operation.
 	Inside bool
 	// Now is the time of the thread's core, and Instructions what the thread has

@@ -13,6 +13,12 @@ const (
 	RR     = "rr"
 	Random = "random"
 	PCT    = "pct"
+
+	// RRSync, FCFSSync and Kendo are controllers (SyncController) over timed.
+	RRSync   = "rr-sync"
+	FCFSSync = "fcfs-sync"
+	Kendo    = "kendo"
+	CoreDet  = "coredet"
 )
 
 // The granularities at which rr and random end a slice, as
@@ -24,7 +30,9 @@ const (
 )
 
 // PolicyNames lists the values of Options.Policy, the default first.
-func PolicyNames() []string { return []string{Timed, RR, Random, PCT} }
+func PolicyNames() []string {
+	return []string{Timed, RR, Random, PCT, RRSync, FCFSSync, Kendo, CoreDet}
+}
 
 // Granularities lists the values of Options.Granularity, the default first.
 func Granularities() []string { return []string{Block, Sync, Instruction} }
@@ -34,12 +42,13 @@ func Granularities() []string { return []string{Block, Sync, Instruction} }
 // policy does not use is checked and otherwise ignored, so that one set of
 // options can be swept over several policies.
 type Options struct {
-	// Policy is "timed", "rr", "random" or "pct"; empty means "timed".
+	// Policy is one of PolicyNames; empty means "timed". What is said below of
+	// timed is true of rr-sync, fcfs-sync and kendo too.
 	Policy string `json:"policy" yaml:"policy" mapstructure:"policy"`
 	// Quantum is, for timed, the bound in cycles by which a core may run
 	// ahead of the slowest busy one; for rr the length of a turn and for
-	// random the mean length of a slice, both in instructions. pct does not
-	// use it.
+	// random the mean length of a slice, both in instructions; for coredet the
+	// instructions of a thread in a round. pct does not use it.
 	Quantum uint64 `json:"quantum" yaml:"quantum" mapstructure:"quantum"`
 	// TimeSlice is, for timed, how many cycles a thread keeps its core while
 	// others wait for one. For the other policies it is the number of cycles
@@ -69,7 +78,9 @@ type Options struct {
 	// change points are spread.
 	Length uint64 `json:"length" yaml:"length" mapstructure:"length"`
 	// Fairness bounds, for rr, random and pct, the instructions that others
-	// run while a runnable thread waits.
+	// run while a runnable thread waits. For rr-sync it is how many
+	// instructions a thread may run without an operation before it waits for
+	// the turn to pass it on.
 	Fairness uint64 `json:"fairness" yaml:"fairness" mapstructure:"fairness"`
 }
 
@@ -86,6 +97,7 @@ const (
 	defaultDepth              = 3
 	defaultLength             = 1_000_000
 	defaultFairness           = 1_000_000
+	defaultTurnFairness       = 20_000_000
 
 	maxAmount = 1_000_000_000_000
 	maxDepth  = 1000
@@ -105,6 +117,9 @@ func (o Options) WithDefaults() Options {
 	fill(&o.DelayCycles, defaultDelayCycles)
 	fill(&o.Depth, defaultDepth)
 	fill(&o.Length, max(defaultLength, uint64(max(o.Depth, 0))))
+	if o.Policy == RRSync {
+		fill(&o.Fairness, defaultTurnFairness)
+	}
 	fill(&o.Fairness, defaultFairness)
 	if o.Jitter == nil {
 		jitter := defaultJitter

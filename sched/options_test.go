@@ -42,7 +42,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		o    sched.Options
 		want string
 	}{
-		{sched.Options{Policy: "fifo"}, `scheduling option policy is "fifo"; allowed: timed, rr, random, pct`},
+		{sched.Options{Policy: "fifo"}, `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`},
 		{sched.Options{Granularity: "page"}, `scheduling option granularity is "page"; allowed: block, sync, instruction`},
 		{sched.Options{Quantum: 1e13}, "scheduling option quantum is 10000000000000; allowed: 1 to 1000000000000"},
 		{sched.Options{TimeSlice: 1e13}, "scheduling option time_slice is 10000000000000; allowed: 1 to 1000000000000"},

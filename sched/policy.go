@@ -87,7 +87,9 @@ func newPolicy(cores int, seed uint64, o Options) Policy {
 		return newRandom(seed, o)
 	case PCT:
 		return newPCT(seed, o)
-	default:
+	case CoreDet:
+		return newCoredet(seed, o)
+	default: // controllers order operations of threads that timed runs
 		return newTimed(cores, seed, o)
 	}
 }

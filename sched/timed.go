@@ -17,12 +17,9 @@ import (
 // Hence its bound for invariant 5: each thread ahead in the queue has one time
 // slice.
 type timed struct {
-	random    stream
+	noise
 	quantum   uint64
 	timeSlice uint64
-	jitter    share
-	delayRate share
-	delay     uint64
 
 	queue list           // runnable threads without a core
 	ends  []event.Cycles // by core, the end of its thread's time slice
@@ -32,8 +29,7 @@ type timed struct {
 
 func newTimed(cores int, seed uint64, o Options) *timed {
 	return &timed{
-		random: newStream(seed, 'T'), quantum: o.Quantum, timeSlice: o.TimeSlice,
-		jitter: newShare(*o.Jitter), delayRate: newShare(o.DelayRate), delay: o.DelayCycles,
+		noise: newNoise(newStream(seed, 'T'), o), quantum: o.Quantum, timeSlice: o.TimeSlice,
 		queue: newList(), ends: make([]event.Cycles, cores),
 	}
 }
@@ -79,11 +75,28 @@ func (p *timed) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verd
 }
 
 func (p *timed) Ran(c *Cluster, s Slice, _ uint64, cycles event.Cycles) {
-	if p.jitter > 0 {
-		c.Charge(s.Core, event.Cycles(p.random.upToShare(p.jitter, uint64(cycles))))
+	p.ran(c, s.Core, cycles)
+}
+
+// noise is the seeded noise of the cores' speed, and injected delays.
+type noise struct {
+	random    stream
+	jitter    share
+	delayRate share
+	delay     uint64
+}
+
+func newNoise(random stream, o Options) noise {
+	return noise{random, newShare(*o.Jitter), newShare(o.DelayRate), o.DelayCycles}
+}
+
+// ran adds the noise of a slice to its core's clock.
+func (n *noise) ran(c *Cluster, core event.CoreID, cycles event.Cycles) {
+	if n.jitter > 0 {
+		c.Charge(core, event.Cycles(n.random.upToShare(n.jitter, uint64(cycles))))
 	}
-	if p.delayRate > 0 && p.random.chance(p.delayRate) {
-		c.Charge(s.Core, event.Cycles(1+p.random.below(p.delay)))
+	if n.delayRate > 0 && n.random.chance(n.delayRate) {
+		c.Charge(core, event.Cycles(1+n.random.below(n.delay)))
 	}
 }
 

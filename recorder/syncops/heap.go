@@ -1,6 +1,8 @@
 package syncops
 
 import (
+	"slices"
+
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -38,6 +40,11 @@ var shapes = map[string]shape{
 // HeapFunctions are custom operations that are none: they make the calls of
 // malloc and its kin be told to a HeapSink.
 func HeapFunctions() []Custom { return []Custom{{heap: true}} }
+
+// keepsHeap tells whether HeapFunctions are among custom operations.
+func keepsHeap(list []Custom) bool {
+	return slices.ContainsFunc(list, func(c Custom) bool { return c.heap })
+}
 
 // allocators are the functions of shapes, by name.
 func allocators() map[string]*function {
@@ -104,8 +111,11 @@ func (r *Recognizer) allocated(t *thread, f *frame, rax uint64, at *event.Stamp)
 
 // Heap implements HeapSink.
 func (v *Recording) Heap(e *event.Heap) {
+	if h, ok := v.gate.(HeapSink); ok {
+		h.Heap(e)
+	}
 	w := v.current.Trace()
-	if w == nil {
+	if w == nil || !v.keepHeap {
 		return
 	}
 	n := v.current.Next()

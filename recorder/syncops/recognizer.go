@@ -33,6 +33,9 @@ type Config struct {
 	// Open opens files of the guest, to look for split-off symbols; nil: none
 	// are looked for.
 	Open OpenFunc
+	// TellHeap has the Gate of a Recording, if it is a HeapSink, told of calls of
+	// allocators also when they are not kept.
+	TellHeap bool
 	// Atomics adds atomic instructions and fences outside of operations; the
 	// engine must log them.
 	Atomics bool

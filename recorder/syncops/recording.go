@@ -14,6 +14,7 @@ type Recording struct {
 	recognizer     *Recognizer
 	current        *recorder.Recorder
 	syncs, objects *trace.Stream // nil if nothing is kept
+	keepHeap       bool          // calls of allocators are among what is kept
 	gate           Gate          // or nil
 	held           map[event.ThreadID]event.Sync
 }
@@ -28,7 +29,10 @@ type Gate interface {
 // if that is nil. The gate, unless nil, is asked about everything. It fails if
 // atomic instructions cannot be logged.
 func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, gate Gate) (*Recording, error) {
-	v := &Recording{gate: gate, held: map[event.ThreadID]event.Sync{}}
+	v := &Recording{gate: gate, held: map[event.ThreadID]event.Sync{}, keepHeap: keepsHeap(c.Custom)}
+	if c.TellHeap && !v.keepHeap {
+		c.Custom = append(HeapFunctions(), c.Custom...)
+	}
 	if w != nil {
 		v.syncs, v.objects = w.Stream(trace.Sync, 0), w.Stream(trace.Objects, 0)
 	}
