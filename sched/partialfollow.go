@@ -1,0 +1,445 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// OrderFollower is the Controller of an epoch-parallel replica: threads do the
+// steps of the epoch's partial order, each when those before it are done, as its
+// replay vector clock tells (Frost section 3.1), and come to a stand behind their
+// last. What told the time is told again.
+//
+// A thread that does something else than in the first replica has diverged: a data
+// race is why, since nothing else differs. It goes on without constraints until it
+// has done as many steps as there, and nobody waits for it. Locking and unlocking
+// what the first replica did not, or the reverse, is no divergence (section 3.3).
+//
+// Invariant: unless a thread diverges, no step happens before one that its Clock
+// names.
+type OrderFollower struct {
+	Pass
+	shared  *Shared
+	order   *PartialOrder
+	threads []*follows
+	numbers map[event.ThreadID]int
+	done    []uint32 // the replay vector clock
+	why     string   // the first divergence
+	soft    string   // the first that is none
+	changed bool     // done has, since threads that wait were looked at
+	nudged  bool
+	used    []Step
+}
+
+// follows is a thread.
+type follows struct {
+	id    event.ThreadID
+	name  string
+	stand stand
+	ended bool // held for good: the epoch is over for it
+	woken bool
+	at    Place // where it is held
+	next  Step
+	pos   int // of its next step
+	free  int
+	open  []opened
+	left  bool // has diverged
+	gone  bool
+	extra event.ObjectID // a lock that the first replica did not take
+}
+
+// NewOrderFollower makes the controller of a replica that begins where the order
+// does.
+func NewOrderFollower(shared *Shared, order *PartialOrder) *OrderFollower {
+	f := &OrderFollower{
+		shared: shared, order: order, numbers: map[event.ThreadID]int{}, done: make([]uint32, len(order.Threads)),
+	}
+	for i := range order.Begin {
+		s := &order.Begin[i]
+		t := &follows{id: s.ID, name: s.Name, stand: asleep, woken: s.Woken, next: s.Next, at: AtEnter}
+		if s.Held {
+			t.stand = held
+		}
+		for _, w := range s.Within {
+			t.open = append(t.open, opened{Step: w, index: -1})
+		}
+		f.numbers[t.id] = i
+		f.threads = append(f.threads, t)
+	}
+	return f
+}
+
+// Begin lets the threads go that can.
+func (f *OrderFollower) Begin(g *Gate) {
+	for n, t := range f.threads {
+		if t.stand == held && (t.woken && f.wake(n) || !t.woken && f.come(g, n)) {
+			g.Release(t.id, 0)
+		}
+	}
+}
+
+// Diverged says what a thread did that it had not done in the first replica, or
+// nothing. Softly says the same of what is no divergence.
+func (f *OrderFollower) Diverged() string { return f.why }
+
+// Softly is the first divergence without consequence.
+func (f *OrderFollower) Softly() string { return f.soft }
+
+// Ask implements Controller.
+func (f *OrderFollower) Ask(g *Gate, v *Visit) bool {
+	n := f.number(v)
+	t := f.threads[n]
+	t.at = v.Place
+	switch v.Place {
+	case AtStart:
+		t.next = Step{Kind: StartStep}
+		return f.come(g, n)
+	case AtEnter:
+		if Transparent(v.Sync.Op) {
+			return true
+		}
+		t.next = f.shared.step(v.Sync)
+		return f.come(g, n)
+	case AtCall:
+		t.next = f.shared.call(v.Call)
+		return f.come(g, n)
+	case AtWake:
+		return f.wake(n)
+	case AtReturn:
+		return Transparent(v.Sync.Op) || f.returned(n, uint64(v.Sync.Result))
+	}
+	return true
+}
+
+// number finds a thread; one that the first replica did not have diverges.
+func (f *OrderFollower) number(v *Visit) int {
+	n, ok := f.numbers[v.Thread]
+	if ok {
+		return n
+	}
+	n = slices.IndexFunc(f.order.Threads, func(l ThreadLog) bool { return l.ID == v.Thread })
+	if n < 0 {
+		n = max(len(f.threads), len(f.order.Threads))
+	}
+	for n >= len(f.threads) {
+		f.threads = append(f.threads, &follows{gone: true})
+	}
+	f.threads[n] = &follows{id: v.Thread, name: v.Name}
+	f.numbers[v.Thread] = n
+	if n >= len(f.order.Threads) {
+		f.leave(n, "a thread that was not there")
+	}
+	return n
+}
+
+// log is what a thread did in the first replica.
+func (f *OrderFollower) log(n int) *ThreadLog {
+	if n < len(f.order.Threads) {
+		return &f.order.Threads[n]
+	}
+	return &ThreadLog{}
+}
+
+// leave notes that a thread has diverged.
+func (f *OrderFollower) leave(n int, found string) {
+	t := f.threads[n]
+	if t.left {
+		return
+	}
+	if f.why == "" {
+		f.why = fmt.Sprintf("thread %s at step %d: %s", t.name, t.pos, found)
+		if t.pos < len(f.log(n).Steps) {
+			f.why += ", not " + f.log(n).Steps[t.pos].String()
+		}
+	}
+	t.left, f.changed = true, true
+}
+
+// come decides about a thread that is before a step.
+func (f *OrderFollower) come(g *Gate, n int) bool {
+	t, l := f.threads[n], f.log(n)
+	t.stand, t.woken = held, false
+	if t.next.free() {
+		if t.pos >= len(l.Steps) && t.free >= l.Free {
+			t.ended = true
+			return false
+		}
+		t.free++
+		t.stand = going
+		return true
+	}
+	if t.pos >= len(l.Steps) {
+		t.ended = true
+		return false
+	}
+	if !t.left && !l.Steps[t.pos].same(&t.next) && !f.softly(n) {
+		f.leave(n, t.next.String())
+	}
+	if !t.left && t.extra == 0 && !f.eligible(&l.Steps[t.pos]) {
+		return false
+	}
+	f.start(g, n)
+	return true
+}
+
+// softly tells whether a thread that comes to another step than in the first
+// replica takes a lock, or leaves one out, that changes nothing.
+func (f *OrderFollower) softly(n int) bool {
+	t, steps := f.threads[n], f.log(n).Steps[f.threads[n].pos:]
+	note := func() bool {
+		if f.soft == "" {
+			f.soft = fmt.Sprintf("thread %s at step %d: %s, not %s", t.name, t.pos, t.next.String(), steps[0].String())
+		}
+		return true
+	}
+	switch {
+	case t.extra != 0:
+		return t.next.unlocks() && t.next.Object == t.extra
+	case len(steps) > 2 && steps[0].locks() && steps[1].unlocks() && steps[0].Object == steps[1].Object && steps[2].same(&t.next):
+		t.pos += 2
+		f.advance(n, t.pos)
+		return note()
+	case t.next.locks():
+		t.extra = t.next.Object
+		return note()
+	}
+	return false
+}
+
+// eligible tells whether all is done that comes before a step.
+func (f *OrderFollower) eligible(s *Step) bool {
+	for m, n := range s.Clock {
+		if f.done[m] < n && !f.free(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// free tells that nobody waits for a thread: it has diverged or ended.
+func (f *OrderFollower) free(n int) bool {
+	return n < len(f.threads) && f.threads[n].id != 0 && (f.threads[n].left || f.threads[n].gone)
+}
+
+// start begins the step that a thread is before.
+func (f *OrderFollower) start(g *Gate, n int) {
+	t := f.threads[n]
+	t.stand, t.free = going, 0
+	f.used = append(f.used, t.next)
+	o := opened{Step: t.next, index: -1}
+	if t.extra == 0 {
+		o.index = t.pos
+		t.pos++
+	}
+	switch {
+	case o.Kind == StartStep:
+		f.advance(n, o.index+1)
+		return
+	case t.left:
+	case o.Kind == CallStep && Told(o.Number):
+		s := &f.log(n).Steps[o.index]
+		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: s.Result, Writes: s.Writes})
+	case once(o.Op):
+		f.advance(n, o.index+1)
+		o.rests = true
+	}
+	t.open = append(t.open, o)
+}
+
+// advance notes that so many of a thread's steps are done.
+func (f *OrderFollower) advance(n, steps int) {
+	if n < len(f.done) && uint32(steps) > f.done[n] {
+		f.done[n], f.changed, f.nudged = uint32(steps), true, false
+	}
+}
+
+// returned handles a thread that comes out of an operation.
+func (f *OrderFollower) returned(n int, result uint64) bool {
+	t := f.threads[n]
+	if len(t.open) == 0 {
+		return true // the child of a fork comes out of its parent's
+	}
+	o := &t.open[len(t.open)-1]
+	if o.Kind == BeginStep && o.index >= 0 && !t.left {
+		if !o.rests {
+			f.advance(n, o.index+1)
+		}
+		o.Step, o.index, o.rests = o.rest(), -1, false
+	}
+	if t.left || t.extra != 0 {
+		t.open = t.open[:len(t.open)-1]
+		if o.unlocks() {
+			t.extra = 0
+		}
+		return true
+	}
+	steps := f.log(n).Steps
+	if o.index < 0 && t.pos >= len(steps) {
+		t.stand, t.ended = held, true
+		return false
+	}
+	if o.index < 0 && !f.claim(n, o) {
+		t.stand = held
+		return false
+	}
+	f.finish(n, result)
+	return true
+}
+
+// claim gives the rest of a step its place, if it is its turn.
+func (f *OrderFollower) claim(n int, o *opened) bool {
+	t := f.threads[n]
+	s := &f.log(n).Steps[t.pos]
+	if !s.same(&o.Step) {
+		f.leave(n, o.Step.String())
+		return true
+	}
+	if !f.eligible(s) {
+		return false
+	}
+	o.index = t.pos
+	t.pos++
+	return true
+}
+
+// finish completes the step that a thread is in, the innermost.
+func (f *OrderFollower) finish(n int, result uint64) {
+	t := f.threads[n]
+	o := t.open[len(t.open)-1]
+	t.open = t.open[:len(t.open)-1]
+	if t.left || o.index < 0 {
+		return
+	}
+	if s := &f.log(n).Steps[o.index]; s.done && s.Result != result && !Told(s.Number) {
+		t.pos = o.index
+		f.leave(n, fmt.Sprintf("%s with the result %d", o.String(), int64(result)))
+		t.pos = o.index + 1
+		return
+	}
+	f.advance(n, o.index+1)
+}
+
+// wake decides about a thread that goes on from a wait in the kernel.
+func (f *OrderFollower) wake(n int) bool {
+	t := f.threads[n]
+	t.woken, t.stand = false, going
+	if t.left || len(t.open) == 0 {
+		return true
+	}
+	o := &t.open[len(t.open)-1]
+	if o.Kind == BeginStep && o.rests {
+		o.Step, o.index, o.rests = o.rest(), -1, false
+	}
+	if o.index >= 0 {
+		return true
+	}
+	t.at = AtWake
+	if t.pos >= len(f.log(n).Steps) {
+		t.ended, t.stand, t.woken = true, held, true
+		return false
+	}
+	if !f.claim(n, o) {
+		t.stand, t.woken = held, true
+		return false
+	}
+	return true
+}
+
+// Called implements Controller.
+func (f *OrderFollower) Called(_ *Gate, id event.ThreadID, result uint64) {
+	n, ok := f.numbers[id]
+	if !ok {
+		return
+	}
+	t := f.threads[n]
+	if len(t.open) == 0 {
+		return
+	}
+	o := &t.open[len(t.open)-1]
+	if o.Kind != CallStep && o.Kind != CalledStep {
+		return
+	}
+	if o.index < 0 && !t.left && t.pos < len(f.log(n).Steps) && f.log(n).Steps[t.pos].same(&o.Step) {
+		o.index = t.pos
+		t.pos++
+	}
+	f.finish(n, result)
+}
+
+// Blocked implements Controller.
+func (f *OrderFollower) Blocked(_ *Gate, id event.ThreadID, _ bool) {
+	n, ok := f.numbers[id]
+	if !ok {
+		return
+	}
+	t := f.threads[n]
+	t.stand = asleep
+	if len(t.open) == 0 {
+		return
+	}
+	if o := &t.open[len(t.open)-1]; o.Kind == BeginStep && !o.rests {
+		o.rests = true
+		if o.index >= 0 {
+			f.advance(n, o.index+1)
+		}
+	}
+}
+
+// Exited implements Controller.
+func (f *OrderFollower) Exited(_ *Gate, id event.ThreadID) {
+	n, ok := f.numbers[id]
+	if !ok {
+		return
+	}
+	delete(f.numbers, id)
+	t := f.threads[n]
+	if len(t.open) > 0 && t.open[len(t.open)-1].ends() && !t.left && t.pos < len(f.log(n).Steps) {
+		f.leave(n, "its end")
+	}
+	t.gone, f.changed = true, true
+}
+
+// Stepped implements Controller: threads go on whose turn has come.
+func (f *OrderFollower) Stepped(g *Gate, _ event.ThreadID, _ uint64, _ event.Cycles) {
+	for f.changed {
+		f.changed = false
+		for n := range f.threads {
+			f.look(g, n)
+		}
+	}
+}
+
+// look lets a thread go that is held, if it can.
+func (f *OrderFollower) look(g *Gate, n int) {
+	t := f.threads[n]
+	if t.gone || t.stand != held || t.ended {
+		return
+	}
+	goes := false
+	switch {
+	case t.at == AtReturn:
+		o := &t.open[len(t.open)-1]
+		if goes = f.claim(n, o); goes {
+			t.stand = going
+			f.finish(n, f.result(n, o))
+		}
+	case t.woken:
+		goes = f.wake(n)
+	default:
+		goes = f.come(g, n)
+	}
+	if goes {
+		g.Release(t.id, 0)
+	}
+}
+
+// result is what the step returned in the first replica: what it returned here was
+// compared, or is not known any more.
+func (f *OrderFollower) result(n int, o *opened) uint64 {
+	if o.index < 0 {
+		return 0
+	}
+	return f.log(n).Steps[o.index].Result
+}

@@ -1,0 +1,113 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Idle is called when no thread can run: it tells whether the epoch is over. If
+// not, and timers cannot help, it has something happen.
+func (f *OrderFollower) Idle(g *Gate, timers bool) bool {
+	if !slices.ContainsFunc(f.threads, func(t *follows) bool { return !t.gone && !f.over(t) }) {
+		return true
+	}
+	switch {
+	case timers, f.help(g):
+	case !f.nudged:
+		f.nudged = true
+		f.nudge(g)
+	default:
+		return !f.force(g)
+	}
+	return false
+}
+
+// over tells whether the epoch is over for a thread.
+func (f *OrderFollower) over(t *follows) bool {
+	if t.ended {
+		return true
+	}
+	n := f.numbers[t.id]
+	l := f.log(n)
+	rest := len(l.Steps) - t.pos
+	return t.stand == asleep && rest <= 0
+}
+
+// help lets a thread go on from its wait before its turn if another is in the
+// middle of its step: glibc's broadcast waits until those that it has woken have
+// noticed. It waits for its turn behind its operation.
+func (f *OrderFollower) help(g *Gate) bool {
+	if !slices.ContainsFunc(f.threads, func(t *follows) bool {
+		return !t.gone && t.stand == asleep && len(t.open) > 0 && t.open[len(t.open)-1].index >= 0 && !f.over(t)
+	}) {
+		return false
+	}
+	for _, t := range f.threads {
+		if !t.gone && t.stand == held && t.woken && !t.ended {
+			t.stand, t.woken = going, false
+			g.Release(t.id, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// nudge ends waits in the kernel as they ended in the first replica.
+func (f *OrderFollower) nudge(g *Gate) {
+	for n, t := range f.threads {
+		if t.gone || t.stand != asleep || f.over(t) {
+			continue
+		}
+		kind := Rouse
+		if s := &f.log(n).Steps[t.pos]; len(t.open) == 0 || timedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)}) {
+			kind = Expire
+		}
+		g.Affect(Effect{Kind: kind, Thread: t.id})
+	}
+}
+
+// force has a thread diverge that waits for what does not come; false: there is
+// none.
+func (f *OrderFollower) force(g *Gate) bool {
+	for n, t := range f.threads {
+		if !t.gone && t.stand == held && !t.ended {
+			f.leave(n, "what comes before it does not come")
+			f.Stepped(g, event.NoThread, 0, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// Short tells whether a thread has done less than in the first replica.
+func (f *OrderFollower) Short() bool {
+	for n := range f.order.Threads {
+		steps := f.order.Threads[n].Steps
+		if n >= len(f.threads) && len(steps) > 0 || n < len(f.threads) && f.threads[n].pos < len(steps) {
+			return true
+		}
+	}
+	return false
+}
+
+// Standings is where the threads are, when the epoch is over.
+func (f *OrderFollower) Standings() (list []Standing) {
+	for _, t := range f.threads {
+		if t.gone {
+			continue
+		}
+		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held, Woken: t.woken, Next: t.next}
+		for i := range t.open {
+			s.Within = append(s.Within, t.open[i].rest())
+		}
+		if s.Held && t.at == AtReturn {
+			s.Woken, s.Within = true, s.Within[:len(s.Within)-1]
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Used lists the steps that threads have begun, and those that they were in.
+func (f *OrderFollower) Used() []Step { return append(within(f.order.Begin), f.used...) }

@@ -1,0 +1,491 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// OrderRecorder is the Controller of a thread-parallel replica in one epoch: it
+// lets threads run as they come, and notes the partial order of their
+// synchronization operations and system calls by vector clocks (Frost section
+// 3.1). Operations on one thing happen one at a time, so that the order in which
+// they are noted is the one in which they took effect; a thread that waits in the
+// kernel lets others act meanwhile. When it is told to, it brings every thread to
+// a stand at its next operation or system call: the epoch's end (section 3.2).
+type OrderRecorder struct {
+	Pass
+	shared   *Shared
+	begin    []Standing
+	threads  []*recorded // in the order in which they began, the ended ones too
+	numbers  map[event.ThreadID]int
+	entities map[entity]*record
+	queue    []int // threads that wait for an entity, the first one first
+	pairs    [][2]int
+	closing  bool
+	steps    uint64
+}
+
+// record is what is known of an entity.
+type record struct {
+	clock []uint32
+	last  int // the thread that acted last, or -1
+	busy  int // the thread that acts, or -1
+	depth int
+}
+
+// stand is where a thread is.
+type stand uint8
+
+const (
+	going  stand = iota
+	queued       // it waits for an entity
+	held         // at the epoch's end, or for its turn
+	asleep       // in the kernel
+)
+
+// recorded is a thread.
+type recorded struct {
+	id    event.ThreadID
+	name  string
+	stand stand
+	woken bool // held or queued behind a wait, in the innermost of open
+	clock []uint32
+	steps []Step
+	open  []opened
+	free  int
+	gone  bool
+	next  Step // that it is before, if it is held or queued
+}
+
+// opened is a step that is under way. Its index is -1 if an earlier epoch ended
+// in it.
+type opened struct {
+	Step
+	index int
+	rests bool // its BeginStep is complete
+	waits bool // in the kernel
+}
+
+// NewOrderRecorder makes the controller of an epoch: of the first one if no thread
+// stands anywhere yet.
+func NewOrderRecorder(shared *Shared, begin []Standing) *OrderRecorder {
+	r := &OrderRecorder{
+		shared: shared, begin: begin, numbers: map[event.ThreadID]int{}, entities: map[entity]*record{},
+	}
+	for i := range begin {
+		s := &begin[i]
+		t := &recorded{id: s.ID, name: s.Name, stand: asleep, next: s.Next, woken: s.Woken}
+		if s.Held {
+			t.stand = held
+		}
+		for j, w := range s.Within {
+			o := opened{Step: w, index: -1, waits: j == len(s.Within)-1 && (!s.Held || s.Woken)}
+			t.open = append(t.open, o)
+			if !o.waits {
+				r.take(i, o.on)
+			}
+		}
+		r.numbers[t.id] = i
+		r.threads = append(r.threads, t)
+	}
+	return r
+}
+
+// Begin lets the threads go that stand.
+func (r *OrderRecorder) Begin(g *Gate) {
+	for n, t := range r.threads {
+		if t.gone || t.stand != held {
+			continue
+		}
+		if t.woken && r.wake(n) || !t.woken && r.proceed(n) {
+			g.Release(t.id, 0)
+		}
+	}
+}
+
+// Close has the epoch end: every thread comes to a stand at its next operation or
+// system call. Before the end of a process it ends by itself. Reopen takes it
+// back.
+func (r *OrderRecorder) Close() { r.closing = true }
+
+// Reopen lets the threads go on, as if Close had not been called.
+func (r *OrderRecorder) Reopen(g *Gate) {
+	r.closing = false
+	r.Begin(g)
+}
+
+// Closing tells that Close was called.
+func (r *OrderRecorder) Closing() bool { return r.closing }
+
+// Closed tells that every thread stands or waits in the kernel.
+func (r *OrderRecorder) Closed() bool {
+	return r.closing && !slices.ContainsFunc(r.threads, func(t *recorded) bool {
+		return !t.gone && t.stand != held && t.stand != asleep
+	})
+}
+
+// Steps counts what was noted so far.
+func (r *OrderRecorder) Steps() uint64 { return r.steps }
+
+// Ask implements Controller.
+func (r *OrderRecorder) Ask(g *Gate, v *Visit) bool {
+	n := r.number(v)
+	t := r.threads[n]
+	switch v.Place {
+	case AtStart:
+		t.clock = slices.Clone(r.before(v.Name))
+		return r.come(n, Step{Kind: StartStep})
+	case AtEnter:
+		return Transparent(v.Sync.Op) || r.come(n, r.shared.step(v.Sync))
+	case AtCall:
+		return r.come(n, r.shared.call(v.Call))
+	case AtWake:
+		return r.wake(n)
+	case AtReturn:
+		if !Transparent(v.Sync.Op) {
+			r.finish(g, n, uint64(v.Sync.Result))
+		}
+	}
+	return true
+}
+
+// number finds a thread.
+func (r *OrderRecorder) number(v *Visit) int {
+	n, ok := r.numbers[v.Thread]
+	if !ok {
+		n = len(r.threads)
+		r.numbers[v.Thread] = n
+		r.threads = append(r.threads, &recorded{id: v.Thread, name: v.Name})
+	}
+	return n
+}
+
+// before is the clock that a new thread begins with: it comes behind what its
+// maker did before it made it. Thread "1.2" was made by "1".
+func (r *OrderRecorder) before(name string) []uint32 {
+	maker := name[:max(0, strings.LastIndexByte(name, '.'))]
+	for _, t := range r.threads {
+		if t.name == maker && !t.gone {
+			return t.clock
+		}
+	}
+	return nil
+}
+
+// come decides about a thread that is before a step.
+func (r *OrderRecorder) come(n int, next Step) bool {
+	t := r.threads[n]
+	t.next, t.woken = next, false
+	if next.Kind == CallStep && next.Number == unix.SYS_EXIT_GROUP {
+		r.closing = true // memory is compared before it is gone
+	}
+	if r.closing {
+		t.stand = held
+		return false
+	}
+	return r.proceed(n)
+}
+
+// proceed begins the step that a thread is before, unless what it acts on is in
+// use.
+func (r *OrderRecorder) proceed(n int) bool {
+	t := r.threads[n]
+	if t.next.free() {
+		t.free++
+		t.stand = going
+		return true
+	}
+	if !r.take(n, t.next.on) {
+		t.stand = queued
+		r.queue = append(r.queue, n)
+		return false
+	}
+	t.stand, t.free = going, 0
+	o := opened{Step: t.next, index: -1}
+	t.slot(&o)
+	if o.Kind == StartStep {
+		r.complete(n, &o)
+		return true
+	}
+	if once(o.Op) {
+		r.complete(n, &o)
+		o.rests = true
+	}
+	t.open = append(t.open, o)
+	return true
+}
+
+// slot gives a step a place among the thread's.
+func (t *recorded) slot(o *opened) {
+	if o.index < 0 {
+		o.index = len(t.steps)
+		t.steps = append(t.steps, o.Step)
+	}
+}
+
+// entity finds the record of an entity.
+func (r *OrderRecorder) entity(e entity) *record {
+	x := r.entities[e]
+	if x == nil {
+		x = &record{last: -1, busy: -1}
+		r.entities[e] = x
+	}
+	return x
+}
+
+// take marks entities as in use, all of them or none.
+func (r *OrderRecorder) take(n int, list []entity) bool {
+	for _, e := range list {
+		if x := r.entity(e); x.busy >= 0 && x.busy != n {
+			return false
+		}
+	}
+	for _, e := range list {
+		x := r.entity(e)
+		x.busy = n
+		x.depth++
+	}
+	return true
+}
+
+// complete gives a step its place in the order: behind what the thread did, and
+// behind what was done to what it acts on.
+func (r *OrderRecorder) complete(n int, o *opened) {
+	t := r.threads[n]
+	for _, e := range o.on {
+		x := r.entity(e)
+		if x.last >= 0 && x.last != n && component(x.clock, x.last) > component(t.clock, x.last) {
+			r.pairs = append(r.pairs, [2]int{x.last, n})
+		}
+		t.clock = joined(t.clock, x.clock)
+	}
+	s := &t.steps[o.index]
+	s.Clock, s.done = slices.Clone(t.clock), true
+	t.clock = ticked(t.clock, n, uint32(o.index+1))
+	for _, e := range o.on {
+		x := r.entity(e)
+		x.clock, x.last = slices.Clone(t.clock), n
+	}
+	r.steps++
+}
+
+// finish completes the step that a thread is in, the innermost.
+func (r *OrderRecorder) finish(g *Gate, n int, result uint64) {
+	t := r.threads[n]
+	if len(t.open) == 0 {
+		return // the child of a fork comes out of its parent's
+	}
+	o := t.open[len(t.open)-1]
+	t.open = t.open[:len(t.open)-1]
+	t.slot(&o)
+	if o.Kind == BeginStep {
+		if !o.rests {
+			r.complete(n, &o)
+		}
+		o.Step, o.index = o.rest(), -1
+		t.slot(&o)
+	}
+	t.steps[o.index].Result = result
+	r.complete(n, &o)
+	r.drop(g, n, o.on)
+}
+
+// drop marks entities as no more in use, and lets threads go that wait for them.
+func (r *OrderRecorder) drop(g *Gate, n int, list []entity) {
+	for _, e := range list {
+		if x := r.entity(e); x.busy == n {
+			if x.depth--; x.depth == 0 {
+				x.busy = -1
+			}
+		}
+	}
+	waiting := r.queue
+	r.queue = nil
+	for _, w := range waiting {
+		t := r.threads[w]
+		switch {
+		case t.gone || t.stand != queued:
+		case t.woken && r.wake(w), !t.woken && !r.closing && r.proceed(w):
+			g.Release(t.id, 0)
+		case !t.woken && r.closing:
+			t.stand = held
+		}
+	}
+}
+
+// wake decides about a thread that goes on from a wait in the kernel: in an
+// operation it acts on the same again.
+func (r *OrderRecorder) wake(n int) bool {
+	t := r.threads[n]
+	if len(t.open) == 0 || !t.open[len(t.open)-1].waits {
+		t.stand, t.woken = going, false
+		return true
+	}
+	o := &t.open[len(t.open)-1]
+	if !r.take(n, o.on) {
+		t.stand, t.woken = queued, true
+		r.queue = append(r.queue, n)
+		return false
+	}
+	o.waits, t.stand, t.woken = false, going, false
+	return true
+}
+
+// Called implements Controller.
+func (r *OrderRecorder) Called(g *Gate, id event.ThreadID, result uint64) {
+	n, ok := r.numbers[id]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	if len(t.open) == 0 {
+		return
+	}
+	if k := t.open[len(t.open)-1].Kind; k == CallStep || k == CalledStep {
+		r.finish(g, n, result)
+	}
+}
+
+// Tell notes what the system call wrote that a thread has just completed, of those
+// that are Told.
+func (r *OrderRecorder) Tell(id event.ThreadID, writes []event.Write) {
+	if n, ok := r.numbers[id]; ok {
+		if t := r.threads[n]; len(t.steps) > 0 {
+			t.steps[len(t.steps)-1].Writes = writes
+		}
+	}
+}
+
+// Blocked implements Controller.
+func (r *OrderRecorder) Blocked(g *Gate, id event.ThreadID, _ bool) {
+	n, ok := r.numbers[id]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	t.stand = asleep
+	if len(t.open) == 0 || t.open[len(t.open)-1].waits {
+		return
+	}
+	o := &t.open[len(t.open)-1]
+	if o.Kind == BeginStep && !o.rests {
+		r.complete(n, o)
+		o.rests = true
+	}
+	o.waits = true
+	r.drop(g, n, o.on)
+}
+
+// Exited implements Controller. A thread that others end completes no step.
+func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
+	n, ok := r.numbers[id]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	t.gone = true
+	delete(r.numbers, id)
+	own := len(t.open) > 0 && t.open[len(t.open)-1].ends()
+	open := t.open
+	t.open = nil
+	for i := len(open) - 1; i >= 0; i-- {
+		o := open[i]
+		if own {
+			t.slot(&o)
+			o.on = append(slices.Clone(o.on), both...)
+			r.complete(n, &o)
+		}
+		r.drop(g, n, open[i].on)
+	}
+	t.steps = whole(t.steps)
+}
+
+// whole leaves out the steps at the end that are not complete.
+func whole(steps []Step) []Step {
+	for len(steps) > 0 && !steps[len(steps)-1].done {
+		steps = steps[:len(steps)-1]
+	}
+	return steps
+}
+
+// Order is the order of the epoch, which is over. In one that has failed, what
+// threads were in does not count.
+func (r *OrderRecorder) Order(failed bool) *PartialOrder {
+	o := &PartialOrder{Begin: r.begin, Constraints: r.pairs, Threads: make([]ThreadLog, len(r.threads))}
+	for n, t := range r.threads {
+		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free}
+		if t.stand == asleep && t.next.free() && len(t.open) == 0 {
+			l.Free--
+		}
+		if failed {
+			l.Steps = whole(l.Steps)
+		} else if len(l.Steps) > 0 && !l.Steps[len(l.Steps)-1].done {
+			l.Open = true
+			l.Steps[len(l.Steps)-1].Clock = r.behind(t)
+		}
+		o.Threads[n] = l
+	}
+	o.conclude()
+	return o
+}
+
+// behind is the clock of all that was done to what a thread waits in.
+func (r *OrderRecorder) behind(t *recorded) []uint32 {
+	clock := slices.Clone(t.clock)
+	for _, e := range t.open[len(t.open)-1].on {
+		clock = joined(clock, r.entity(e).clock)
+	}
+	return clock
+}
+
+// conclude has the end of a process come behind all that threads did.
+func (o *PartialOrder) conclude() {
+	for n := range o.Threads {
+		for i := range o.Threads[n].Steps {
+			s := &o.Threads[n].Steps[i]
+			if s.Kind != CallStep || s.Number != unix.SYS_EXIT_GROUP {
+				continue
+			}
+			for m := range o.Threads {
+				if m != n {
+					s.Clock = ticked(s.Clock, m, uint32(len(o.Threads[m].Steps)))
+				}
+			}
+		}
+	}
+}
+
+// Standings is where the threads are, when the epoch is closed.
+func (r *OrderRecorder) Standings() (list []Standing) {
+	for _, t := range r.threads {
+		if t.gone {
+			continue
+		}
+		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held || t.stand == queued, Woken: t.woken, Next: t.next}
+		for i := range t.open {
+			s.Within = append(s.Within, t.open[i].rest())
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Used lists the steps that threads have begun, and those that they were in.
+func (r *OrderRecorder) Used() []Step {
+	list := within(r.begin)
+	for _, t := range r.threads {
+		list = append(list, t.steps...)
+	}
+	return list
+}
+
+func within(begin []Standing) (list []Step) {
+	for i := range begin {
+		list = append(list, begin[i].Within...)
+	}
+	return list
+}
