@@ -82,10 +82,15 @@ func (m *Machine) enforcement() *ScheduleResult {
 // reportSchedule fills in what became of the schedule of a run that is over.
 func (m *Machine) reportSchedule() {
 	r := &m.result
-	if r.Schedule = m.enforcement(); r.Schedule == nil || r.Schedule.Followed || r.Message != "" {
+	if r.Schedule = m.enforcement(); r.Schedule == nil || r.Schedule.Followed || m.config.Enforce.Options.Free {
 		return
 	}
-	r.Message = fmt.Sprintf("the run does not follow the schedule: %s", r.Schedule.Reason)
+	if r.Outcome == outcomeExit {
+		r.Outcome, r.ExitCode = outcomeDiverged, ExitFailure
+	}
+	if r.Message == "" {
+		r.Message = fmt.Sprintf("the run does not follow the schedule: %s", r.Schedule.Reason)
+	}
 }
 
 // shown is the seed of what the guest gets at random, and the number of cores

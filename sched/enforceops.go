@@ -22,7 +22,7 @@ func (e *Enforcer) acts(n int) bool { return e.acting && e.plan.s.Operations[e.n
 func (e *Enforcer) differs(g *Gate, n int, found string) bool {
 	expected := "nothing more"
 	if position, o := e.peek(n); o != nil {
-		expected = fmt.Sprintf("%s at position %d", e.plan.describe(position), position)
+		expected = fmt.Sprintf("%s at position %d", e.plan.s.Describe(position), position)
 	}
 	e.leave(g, "thread %s comes to %s, and the schedule has %s", e.plan.s.Threads[n], found, expected)
 	return true
@@ -242,7 +242,7 @@ func (e *Enforcer) advance(g *Gate) {
 	position, _ := e.peek(n)
 	switch {
 	case t.gone:
-		e.leave(g, "thread %s has ended before %s at position %d", e.plan.s.Threads[n], e.plan.describe(e.next), e.next)
+		e.leave(g, "thread %s has ended before %s at position %d", e.plan.s.Threads[n], e.plan.s.Describe(e.next), e.next)
 	case t.held && t.waiting == forTurn && position == e.next && e.ready(e.next):
 		t.held = false
 		g.Release(t.id, e.delay()+e.sleep(n))
@@ -293,7 +293,7 @@ func (e *Enforcer) Called(g *Gate, id event.ThreadID, result uint64) {
 	}
 	if result != uint64(o.Result) && !addressed(o.Number) {
 		e.leave(g, "thread %s gets %d from %s at position %d, and %d in the schedule", e.plan.s.Threads[n],
-			int64(result), e.plan.describe(e.next), e.next, o.Result)
+			int64(result), e.plan.s.Describe(e.next), e.next, o.Result)
 		return
 	}
 	e.complete(g, n)
@@ -417,5 +417,5 @@ func (e *Enforcer) missing() string {
 	case t.held:
 		where = "is held for a constraint"
 	}
-	return fmt.Sprintf("%s of thread %s at position %d, which %s", e.plan.describe(e.next), e.plan.s.Threads[o.Thread], e.next, where)
+	return fmt.Sprintf("%s of thread %s at position %d, which %s", e.plan.s.Describe(e.next), e.plan.s.Threads[o.Thread], e.next, where)
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -127,25 +126,6 @@ func (p *plan) action(n, i int) *action {
 func (p *plan) acts(n, i, done int) bool {
 	a := p.action(n, i)
 	return a != nil && a.done == done
-}
-
-// describe names an operation for a sentence.
-func (p *plan) describe(position int) string {
-	o := &p.s.Operations[position]
-	switch o.Part {
-	case event.SystemCall:
-		return fmt.Sprintf("system call %d", o.Number)
-	case event.StartPart:
-		return "start"
-	}
-	name := o.Op.String()
-	if o.Part == event.EndPart {
-		name = "the end of " + name
-	}
-	if object := p.s.Objects[o.Object]; object != "" {
-		name += " " + object
-	}
-	return name
 }
 
 // Transparent tells which operations have no position: what is in them has.

@@ -232,7 +232,7 @@ func repeatCommand(flags *pflag.FlagSet, run runFlags, options machine.Options, 
 	if run.stdin != "" {
 		words = append(words, "--stdin="+run.stdin)
 	}
-	words = append(words, "--")
+	words = append(append(words, run.schedule.words(flags)...), "--")
 	words = append(words, args...)
 	for i, w := range words {
 		words[i] = quote(w)

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 var (
@@ -44,6 +45,7 @@ type recordFlags struct {
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
 	memory           bool
+	serial           bool // operations one at a time, for a schedule
 	memoryThreads    []int32
 	memoryData       []string
 	memoryCode       []string
@@ -214,6 +216,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	defer stdin.Close()
 	c := job.Config()
 	c.Stdin = stdin.Reader
+	if rec.serial {
+		c.Control = sched.Control{Policy: sched.FCFS}
+	}
 	result, err := a.recorded(ctx, f, rec, c)
 	if err != nil {
 		return err

@@ -46,6 +46,7 @@ type runFlags struct {
 	gdb                                             string
 	strace, quiet                                   bool
 	verify                                          int
+	schedule                                        scheduleFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,6 +72,7 @@ a :rw mount or kept with --export.`,
 	flags.SetInterspersed(false)
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
+	addScheduleFlags(flags, &f.schedule)
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
 	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
 	return c
@@ -100,6 +102,9 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return err
 	}
 	job, err := newJob(options, f, args)
+	if err == nil {
+		err = f.schedule.check(flags)
+	}
 	if err != nil {
 		return err
 	}
@@ -158,6 +163,9 @@ func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.R
 	if f.strace {
 		c.Strace = a.stderr
 	}
+	if err := f.schedule.apply(&c); err != nil {
+		return nil, err
+	}
 	result, err := a.carryOut(ctx, c, f.gdb)
 	if a.stdinGaveUp && result != nil {
 		// The guest saw its input fail, and may have ended of that.
@@ -184,6 +192,9 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	default:
 		a.say("%s", result.Message)
 		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, job.Options, job.Args))
+	}
+	if s := result.Schedule; s != nil && !s.Followed && f.schedule.free {
+		a.say("the schedule was left: %s", s.Reason)
 	}
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)

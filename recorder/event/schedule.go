@@ -1,5 +1,7 @@
 package event
 
+import "fmt"
+
 // Schedule is what of a run's order is enforced on others: the total order of its
 // synchronization operations and system calls, and constraints on single
 // instructions (a hybrid schedule: PEREGRINE, section 3).
@@ -16,6 +18,25 @@ type Schedule struct {
 
 // SharedInSnapshot marks that a schedule does not change.
 func (*Schedule) SharedInSnapshot() {}
+
+// Describe names the operation at a position, for a sentence.
+func (s *Schedule) Describe(position int) string {
+	o := &s.Operations[position]
+	switch o.Part {
+	case SystemCall:
+		return fmt.Sprintf("system call %d", o.Number)
+	case StartPart:
+		return "the thread's start"
+	}
+	name := o.Op.String()
+	if o.Part == EndPart {
+		name = "the end of " + name
+	}
+	if object := s.Objects[o.Object]; object != "" {
+		name += " " + object
+	}
+	return name
+}
 
 // Part says what of an operation has a position.
 type Part uint8

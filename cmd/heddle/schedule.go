@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var (
+	errNeedsSchedule = errs.Define("enforcement-without-schedule",
+		"--{flag} says how a schedule is enforced, and none is named: --enforce FILE is needed",
+		"heddle run was told how to follow a schedule, but not which.",
+		"Name a file with --enforce, or leave the flag out.")
+	errScheduleAlone = errs.Define("schedule-and-other",
+		"--enforce cannot be used with {option}",
+		"A run that follows a schedule is controlled by that alone, in this process.",
+		"Leave one of the two out.")
+)
+
+// scheduleFlags are the flags of `heddle run` that have it follow a schedule.
+type scheduleFlags struct {
+	file, relay      string
+	skip, sync, free bool
+	breakOut         uint64
+	delays           float64
+}
+
+// computeFlags are the flags of `heddle schedule compute`.
+type computeFlags struct {
+	prune, output      string
+	syncOnly, everyOne bool
+}
+
+// scheduling names the flags that say how a schedule is enforced.
+var scheduling = []string{"relay", "skip-wait", "sync-only", "break-out", "free", "inject-delays"}
+
+func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
+	flags.StringVar(&f.file, "enforce", "", "have the run follow the schedule in `FILE`")
+	flags.StringVar(&f.relay, "relay", sched.SemaphoreRelay, "how the turn is passed on: semaphore, or flag")
+	flags.BoolVar(&f.skip, "skip-wait", false, "leave out waits at barriers, and sleeps: the schedule orders what they do")
+	flags.BoolVar(&f.sync, "sync-only", false, "enforce the order of operations alone, without the constraints on races")
+	flags.Uint64Var(&f.breakOut, "break-out", 0, "leave the schedule after so many `CYCLES` without its next event; 0: never")
+	flags.BoolVar(&f.free, "free", false, "let the run go on by itself when the schedule cannot be followed, instead of ending it")
+	flags.Float64Var(&f.delays, "inject-delays", 0, "probability that a delay is injected after a slice, as --delay-rate")
+}
+
+// check finds flags that have no effect, or that do not go together.
+func (f *scheduleFlags) check(flags *pflag.FlagSet) error {
+	if f.file == "" {
+		for _, name := range scheduling {
+			if flags.Changed(name) {
+				return errNeedsSchedule.New(name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"verify", "gdb"} {
+		if flags.Changed(name) {
+			return errScheduleAlone.New("--" + name)
+		}
+	}
+	if f.relay != sched.SemaphoreRelay && f.relay != sched.FlagRelay {
+		return errFlag.New("relay", quote(f.relay), sched.SemaphoreRelay+", "+sched.FlagRelay)
+	}
+	if f.delays < 0 || f.delays > 1 {
+		return errFlag.New("inject-delays", f.delays, "0 to 1")
+	}
+	return nil
+}
+
+// words are the flags as they were given.
+func (f *scheduleFlags) words(flags *pflag.FlagSet) []string {
+	var words []string
+	for _, name := range append([]string{"enforce"}, scheduling...) {
+		if flag := flags.Lookup(name); flag != nil && flag.Changed {
+			words = append(words, "--"+name+"="+flag.Value.String())
+		}
+	}
+	return words
+}
+
+// apply has a configuration follow the schedule, if one is named.
+func (f *scheduleFlags) apply(c *heddle.Config) error {
+	if f.file == "" {
+		return nil
+	}
+	if f.delays > 0 {
+		c.Sched.DelayRate = f.delays
+	}
+	file, err := schedules.Load(f.file)
+	if err != nil {
+		return err
+	}
+	return schedules.Enforce(c, file, f.file, sched.EnforceOptions{
+		Relay: f.relay, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: event.Cycles(f.breakOut), Free: f.free,
+	})
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "schedule",
+		Short: "Make schedules of recorded runs, and show them",
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+		}
+		return nil
+	}
+	c.AddCommand(a.scheduleRecordCommand(), a.scheduleComputeCommand(), a.scheduleShowCommand())
+	return c
+}
+
+func (a *app) scheduleRecordCommand() *cobra.Command {
+	var f runFlags
+	var rec recordFlags
+	var syncOnly bool
+	c := &cobra.Command{
+		Use:   "record -o TRACE [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Record a run for a schedule",
+		Long: `Run a program with its synchronization operations and system calls one at a
+time, as they come, and record what a schedule is made of. Operations that
+overlap, as they may in heddle record, do not tell which took effect first.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			rec.sync, rec.inputs, rec.memory, rec.serial = true, true, !syncOnly, true
+			return a.record(c.Context(), c.Flags(), f, rec, args)
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	flags.StringVarP(&rec.output, "output", "o", "", "write the trace to `FILE`")
+	flags.BoolVar(&syncOnly, "sync-only", false, "leave out memory accesses: the schedule has no constraints on races")
+	addMachineFlags(flags)
+	addRunFlags(flags, &f)
+	return c
+}
+
+func (a *app) scheduleComputeCommand() *cobra.Command {
+	var f computeFlags
+	c := &cobra.Command{
+		Use:     "compute -o FILE [flags] TRACE",
+		Aliases: []string{"make"},
+		Short:   "Make a schedule of a recorded run",
+		Long: `Make a schedule of a run that was recorded with heddle schedule record: the total
+order of its operations, and constraints on the accesses that race although that
+order is kept. The run is repeated once, to find the constraints' instructions.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error { return a.scheduleCompute(c.Context(), &f, args[0]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
+	flags.BoolVar(&f.syncOnly, "sync-only", false, "leave out constraints")
+	flags.BoolVar(&f.everyOne, "mem", false, "order all accesses that conflict, not only those that race: a mem-schedule")
+	flags.StringVar(&f.prune, "prune", hybrid.Prunes()[0], "which constraints to leave out: those that follow from others (reduce), "+
+		"only those of PEREGRINE (subsume), or none")
+	return c
+}
+
+func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string) error {
+	if f.output == "" {
+		return errNoOutput.New()
+	}
+	prune := slices.Index(hybrid.Prunes(), f.prune)
+	if prune < 0 {
+		return errFlag.New("prune", quote(f.prune), strings.Join(hybrid.Prunes(), ", "))
+	}
+	file, err := schedules.Compute(ctx, path, schedules.Options{Prune: hybrid.Prune(prune), SyncOnly: f.syncOnly, Every: f.everyOne})
+	if err != nil {
+		return err
+	}
+	if err := schedules.Save(file, f.output); err != nil {
+		return err
+	}
+	return a.scheduleSummary(file)
+}
+
+// scheduleSummary prints what a schedule is and how much of it was pruned.
+func (a *app) scheduleSummary(f *hybrid.File) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "kind\t%s\nprogram\t%s\nseed\t%d\ncores\t%d\n", f.Kind, strings.Join(f.Args, " "), f.Seed, f.Cores)
+	fmt.Fprintf(w, "threads\t%d\noperations\t%d\n", len(f.Schedule.Threads), len(f.Schedule.Operations))
+	fmt.Fprintf(w, "constraints\t%d\n", len(f.Schedule.Constraints))
+	if f.Kind != "sync" {
+		fmt.Fprintf(w, "races\t%d\nunpruned\t%d\nby subsumption\t%d\nby reduction\t%d\n",
+			f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
+	}
+	return w.Flush()
+}
+
+func (a *app) scheduleShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show FILE", Short: "Print a schedule", Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := schedules.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.scheduleSummary(f); err != nil {
+				return err
+			}
+			return a.scheduleLines(f)
+		},
+	}
+}
+
+// scheduleLines prints operations and constraints, one a line.
+func (a *app) scheduleLines(f *hybrid.File) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	s := f.Schedule
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		fmt.Fprintf(w, "%d\tthread %s\t%s\t%s\t= %d\n", i, s.Threads[o.Thread], o.Part, s.Describe(i), o.Result)
+	}
+	point := func(p *event.Point) string {
+		if p.PC == 0 {
+			return fmt.Sprintf("thread %s operation %d", s.Threads[p.Thread], p.Done)
+		}
+		return fmt.Sprintf("thread %s <%#x, %d branches, %d instructions behind operation %d>", s.Threads[p.Thread], uint64(p.PC),
+			p.Branches, p.Instructions, p.Done-1)
+	}
+	for i := range s.Constraints {
+		c := &s.Constraints[i]
+		note := ""
+		if i < len(f.Notes) && f.Notes[i] != "" {
+			note = "# " + f.Notes[i]
+		}
+		fmt.Fprintf(w, "constraint %d\t%s\tbefore\t%s\t%s\n", i, point(&c.First), point(&c.Second), note)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,187 @@
+package schedules
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var (
+	errRead = errs.Define("schedule-cannot-be-read",
+		"the schedule {file} cannot be read",
+		"The file is missing, is no schedule, is of another version, or was changed or cut: its checksum covers every line. The rest of the sentence says where.",
+		"Make the schedule again: heddle schedule compute TRACE -o FILE.")
+	errWrite = errs.Define("schedule-cannot-be-written",
+		"the schedule {file} cannot be written",
+		"The folder is missing, the disk is full, or permission is lacking.",
+		"Name a file in a folder that you may write to.")
+	errOther = errs.Define("schedule-of-another-run",
+		"the schedule {file} is of another run: {what} is {found}, and was {expected}",
+		"A schedule holds for one program with the same arguments, environment and folder on the same files, in the same version.",
+		"Run what was recorded, put the file back as it was, or record the run again.")
+)
+
+// Compute makes the schedule file of a recorded run.
+func Compute(ctx context.Context, path string, o Options) (*hybrid.File, error) {
+	made, err := Make(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &hybrid.File{Kind: o.kind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule}
+	return f, describe(f, path)
+}
+
+func (o Options) kind() string {
+	switch {
+	case o.SyncOnly:
+		return "sync"
+	case o.Every:
+		return "mem"
+	}
+	return "hybrid"
+}
+
+// describe says in a file what was recorded.
+func describe(f *hybrid.File, path string) error {
+	r, err := heddle.OpenReplay(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return err
+	}
+	f.Args, f.Env, f.Dir, f.Seed, f.Cores = c.Args, c.Env, c.Dir, c.Seed, c.Cores
+	f.Layout, f.Model = c.RandomizeLayout, c.Memory.MemoryModel().String()
+	inputs, err := inputsOf(path)
+	for _, in := range inputs {
+		f.Inputs = append(f.Inputs, hybrid.Input{SHA256: in.SHA256, Path: in.Path})
+	}
+	return err
+}
+
+// inputsOf are the files that the recorded run read.
+func inputsOf(path string) ([]heddle.Input, error) {
+	r, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := r.Summary()
+	if err != nil || text == nil {
+		return nil, errors.Join(err, errLacks.New(path, "end"))
+	}
+	var s struct {
+		Result heddle.Result `json:"result"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, errLacks.Wrap(err, path, "summary")
+	}
+	return s.Result.Inputs, nil
+}
+
+// Save writes a schedule file.
+func Save(f *hybrid.File, path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return errWrite.Wrap(errors.Unwrap(err), path)
+	}
+	if err := errors.Join(f.Write(file), file.Close()); err != nil {
+		return errWrite.Wrap(err, path)
+	}
+	return nil
+}
+
+// Load reads a schedule file.
+func Load(path string) (*hybrid.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errRead.Wrap(errors.Unwrap(err), path)
+	}
+	defer file.Close()
+	f, err := hybrid.Read(file)
+	if err != nil {
+		return nil, errRead.Wrap(err, path)
+	}
+	return f, nil
+}
+
+// Enforce sets a configuration up to follow a schedule. It fails if the schedule is
+// of another program, input or version. name is the file's, for the sentence.
+func Enforce(c *heddle.Config, f *hybrid.File, name string, o sched.EnforceOptions) error {
+	if err := check(c, f, name); err != nil {
+		return err
+	}
+	c.Enforce = &heddle.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores}
+	return nil
+}
+
+func check(c *heddle.Config, f *hybrid.File, name string) error {
+	for _, x := range []struct {
+		what            string
+		found, expected any
+		same            bool
+	}{
+		{"the command", c.Args, f.Args, slices.Equal(c.Args, f.Args)},
+		{"the environment", c.Env, f.Env, slices.Equal(c.Env, f.Env)},
+		{"the working folder", c.Dir, f.Dir, c.Dir == f.Dir},
+		{"randomize_layout", c.RandomizeLayout, f.Layout, c.RandomizeLayout == f.Layout},
+		{"the memory model", c.Memory.MemoryModel().String(), f.Model, c.Memory.MemoryModel().String() == f.Model},
+	} {
+		if !x.same {
+			return errOther.New(name, x.what, fmt.Sprintf("%q", x.found), fmt.Sprintf("%q", x.expected))
+		}
+	}
+	for _, in := range f.Inputs {
+		sum, err := digest(c, in.Path)
+		if err != nil {
+			return errOther.Wrap(err, name, in.Path, "not readable", in.SHA256)
+		}
+		if sum != "" && sum != in.SHA256 {
+			return errOther.New(name, in.Path, "of SHA-256 "+sum, in.SHA256)
+		}
+	}
+	return nil
+}
+
+// digest is the SHA-256 of an input, or empty if it is a stream.
+func digest(c *heddle.Config, path string) (string, error) {
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		return sumOf(file)
+	}
+	file, ok := c.Stdin.(*os.File)
+	if !ok {
+		return "", nil
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	return sumOf(io.NewSectionReader(file, 0, info.Size()))
+}
+
+func sumOf(r io.Reader) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
