@@ -150,6 +150,9 @@ func (m *Machine) newCluster() (*sched.Cluster, error) {
 	if c.Replay != nil {
 		return sched.NewReplay(c.Cores, c.Replay.log)
 	}
+	if p := c.rehearsal.policy(); p != nil {
+		return sched.NewWithPolicy(c.Cores, p)
+	}
 	return sched.New(c.Cores, c.Seed, c.Sched)
 }
 
@@ -395,7 +398,7 @@ func (m *Machine) finish() error {
 	if err := m.report(); err != nil {
 		return err
 	}
-	if m.config.Replay != nil {
+	if m.config.Replay != nil || m.config.rehearsal != nil {
 		m.checkReplay()
 		return errors.Join(m.finishRecording(), m.host.err)
 	}
