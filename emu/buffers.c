@@ -66,15 +66,15 @@ static uint64_t address_of(const struct heddle_buffers *b, const struct heddle_p
   return b->va[p->physical >> HEDDLE_PAGE_SHIFT] | OFFSET(p->physical);
 }
 
-// The store crosses into another page. If that is not there the instruction is
-// about to fault.
+// The store crosses into another page, which is given its own memory now if it
+// shares it. If it is not there the instruction is about to fault.
 static __attribute__((noinline)) void save_parts(struct heddle_buffers *b, struct heddle_pending *p) {
   uint32_t first = first_part(p->physical, p->size);
   const uint8_t *base = b->cpu->ram->base;
   memcpy(p->saved, base + p->physical, first);
   if (first == p->size) return;
   uint64_t pte;
-  if (heddle_space_walk(b->cpu->space, address_of(b, p) + first, HEDDLE_READ, false, &pte)) pte = 0;
+  if (heddle_space_walk(b->cpu->space, address_of(b, p) + first, HEDDLE_WRITE, false, &pte)) pte = 0;
   p->second = pte & ~(HEDDLE_PAGE_SIZE - 1);
   memcpy(p->saved + first, base + p->second, p->size - first);
 }

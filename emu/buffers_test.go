@@ -191,6 +191,25 @@ func TestFaultingStoresDoNotWait(t *testing.T) {
 	}
 }
 
+// TestStoresAcrossUntouchedPages: the first store to a page of zeros gives that
+// another page, also when it is the second page of the store.
+func TestStoresAcrossUntouchedPages(t *testing.T) {
+	const at event.Addr = 0x700000
+	b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+PageSize-3, at+PageSize))
+	b.space.FillZero(at, at+2*PageSize, Read|Write)
+	buffers.Lay(nil)
+	b.cpu.Run(Limit{})
+	if got := b.regs().GPR[RBX]; got != 0x0807060504 {
+		t.Errorf("the core loads %#x", got)
+	}
+	if got, want := fmt.Sprint(buffers.Park(nil)), "[0x700ffd=0102030405060708]"; got != want {
+		t.Errorf("stores %s, want %s", got, want)
+	}
+	if others := b.read(at, 2*PageSize); !bytes.Equal(others, make([]byte, 2*PageSize)) {
+		t.Error("others see a store that was not committed")
+	}
+}
+
 // TestStoresByTwoAddresses: one page at two addresses, both written.
 func TestStoresByTwoAddresses(t *testing.T) {
 	b, buffers := newBuffered(t, 0, "mov eax, 5\nmov [0x600000], al\nmov [0x610000], al\nmov [0x600001], al\nmov bl, [0x610001]\nmov [0x610002], bl\nsyscall")
