@@ -393,7 +393,7 @@ func (m *maker) finish() {
 		})
 	}
 	if r.Counts.Cut {
-		r.Notes = append(r.Notes, "the recording ended before the run: what comes after its last synchronization operation is not looked at")
+		r.Notes = append(r.Notes, "the recording ended before the run: what comes after its last synchronization operation, system call or call of an allocator is not looked at")
 	}
 	r.Notes = append(r.Notes, m.names.notes()...)
 }

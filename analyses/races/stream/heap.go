@@ -187,15 +187,11 @@ func (x *Run) release(t *Thread, e *event.Heap) {
 	if x.o.Order != races.HappensBefore || x.ignores(t) {
 		return
 	}
-	for from, to := b.Addr, b.Addr+b.Size; from < to; {
-		end := min(to, (from>>pageShift+1)<<pageShift)
-		if page, ok := t.process.table.page(from >> pageShift); ok {
-			x.access = races.Access{
-				Thread: t.Number, Addr: page<<pageShift + from%pageSize, Size: int(end - from), Write: true, Other: true,
-				PC: b.Freed.PC, Branches: e.Branches, Stack: b.Freed.Stack,
-			}
-			x.tell(from)
+	t.process.table.each(b.Addr, b.Addr+b.Size, func(at, addr, size uint64) {
+		x.access = races.Access{
+			Thread: t.Number, Addr: at, Size: int(size), Write: true, Other: true, PC: b.Freed.PC, Branches: e.Branches,
+			Stack: b.Freed.Stack,
 		}
-		from = end
-	}
+		x.tell(addr)
+	})
 }

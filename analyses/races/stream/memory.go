@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -108,13 +110,41 @@ func (x *Run) kernel(t *Thread, m *event.Memory) {
 
 // forget makes a range of a process's addresses memory without a past.
 func (x *Run) forget(p *process, from, to uint64) {
-	for from < to {
-		end := min(to, (from>>pageShift+1)<<pageShift)
-		if page, ok := p.table.page(from >> pageShift); ok {
-			at := page<<pageShift + from%pageSize
-			x.detector.Forget(at, at+end-from)
+	p.table.each(from, to, func(at, _, size uint64) { x.detector.Forget(at, at+size) })
+}
+
+// each calls f for the parts of a range of addresses that are known to lead
+// somewhere, in order, one for each page: where that is, the address, and the
+// size.
+func (t *table) each(from, to uint64, f func(at, addr, size uint64)) {
+	if from >= to {
+		return
+	}
+	one := func(number uint64) {
+		page, ok := t.pages[number]
+		if !ok {
+			return
 		}
-		from = end
+		start := max(from, number<<pageShift)
+		end := min(to-1, number<<pageShift|(pageSize-1))
+		f(page<<pageShift+start%pageSize, start, end-start+1)
+	}
+	first, last := from>>pageShift, (to-1)>>pageShift
+	if last-first < uint64(len(t.pages)) {
+		for number := first; number <= last; number++ {
+			one(number)
+		}
+		return
+	}
+	var list []uint64
+	for number := range t.pages {
+		if number >= first && number <= last {
+			list = append(list, number)
+		}
+	}
+	slices.Sort(list)
+	for _, number := range list {
+		one(number)
 	}
 }
 

@@ -61,9 +61,9 @@ type Counts struct {
 	// Syncs are synchronization operations: their begins, ends and wholes.
 	Syncs   uint64 `json:"sync_operations"`
 	Threads int    `json:"threads"`
-	// Cut tells that the recording ended before the run. What comes after its
-	// last synchronization operation is then not looked at: whether there was
-	// another is not known.
+	// Cut tells that the recording ended before the run. What comes after the
+	// last synchronization operation, system call or call of an allocator that it
+	// has is then not looked at: whether there was another is not known.
 	Cut bool `json:"cut"`
 }
 
@@ -137,6 +137,11 @@ func (x *Run) look() error {
 	}
 	if x.counts.Cut {
 		x.limit = last
+		for _, kind := range []trace.Kind{trace.Syscalls, trace.Heap} {
+			if list := x.trace.Chunks(trace.Key{Kind: kind}); len(list) > 0 {
+				x.limit = min(x.limit, list[len(list)-1].High.Seq)
+			}
+		}
 	}
 	return nil
 }
@@ -160,14 +165,18 @@ func (x *Run) All() error {
 		if err == nil {
 			err = x.block(d, q)
 		}
-		if errors.Is(err, errEnd) {
-			break
+		if errors.Is(err, errEnd) || x.counts.Cut && errors.Is(err, errStamps) {
+			return nil // in the latter case the start of a thread was cut off
 		}
 		if err != nil {
 			return lost(err)
 		}
 	}
-	return lost(q.until(x.limit))
+	err := q.until(x.limit)
+	if x.counts.Cut && errors.Is(err, errStamps) {
+		return nil
+	}
+	return lost(err)
 }
 
 // lost says that damage makes the analysis worthless; other errors stay.
