@@ -186,7 +186,13 @@ func (m *Machine) begins(t *kernel.Task) bool {
 		return g.ask(sched.Visit{Place: sched.AtStart})
 	case s.waited:
 		s.waited = false
-		return g.ask(sched.Visit{Place: sched.AtWake})
+		if !g.ask(sched.Visit{Place: sched.AtWake}) {
+			return false
+		}
+	}
+	if p, ok := g.controller.(sched.Pauser); ok && !p.May(t.ID()) {
+		g.gate.Hold(t.ID())
+		return false
 	}
 	if most := g.controller.Budget(t.ID()); most > 0 && s.ran >= most {
 		s.ran = 0

@@ -99,6 +99,12 @@ type Controller interface {
 	Stuck(g *Gate)
 }
 
+// Pauser is a Controller that keeps threads from running where they are.
+type Pauser interface {
+	// May tells whether a thread that is about to run may. If not, it is held.
+	May(t event.ThreadID) bool
+}
+
 // Pass is a Controller that lets every thread go on.
 type Pass struct{}
 
@@ -244,6 +250,9 @@ func (g *Gate) Ask(c Controller, v *Visit) bool {
 	}
 	return false
 }
+
+// Hold holds a thread that may not run.
+func (g *Gate) Hold(t event.ThreadID) { g.held = append(g.held, t) }
 
 // Forget notes that a thread is gone.
 func (g *Gate) Forget(t event.ThreadID) {

@@ -204,11 +204,14 @@ func (m *Maker) settle() {
 // needed tells whether a race is to be ordered: operations are ordered already,
 // and one that has its position comes before all behind a later one.
 func (m *Maker) needed(c Constraint) bool {
-	if c.First.PC != 0 {
-		return true
-	}
-	if c.Second.PC == 0 {
+	switch {
+	case c.Second.PC == 0 && c.First.PC == 0:
 		return false
+	case c.Second.PC == 0:
+		// What comes behind the operation's place comes after all of it.
+		return m.threads[c.First.Thread].last < m.own[c.Second.Thread][c.Second.Syncs-1]
+	case c.First.PC != 0:
+		return true
 	}
 	return m.own[c.First.Thread][c.First.Syncs-1] > m.threads[c.Second.Thread].last
 }
