@@ -1,0 +1,155 @@
+package constraints
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+)
+
+// Clock is a place in the total order of a schedule: that of the event of the same
+// number, Start before all events, or another one that an encoding needs.
+type Clock int32
+
+// Start is before every event.
+const Start Clock = -1
+
+// Op is what a Formula does.
+type Op uint8
+
+// Operations.
+const (
+	True Op = iota
+	False
+	And
+	Or
+	// Choice is Or between the writes that a read can see; a size counts what is in
+	// it one by one.
+	Choice
+	// Less tells that A is before B, Same that they are one.
+	Less
+	Same
+	// Holds tells that Expr, of one bit, is 1.
+	Holds
+)
+
+// Formula is a statement about clocks and values. It never changes.
+type Formula struct {
+	Op   Op
+	Args []*Formula
+	A, B Clock
+	Expr *symbolic.Expr
+}
+
+var yes, no = &Formula{Op: True}, &Formula{Op: False}
+
+// less tells that event a comes before event b.
+func less(a, b model.ID) *Formula { return &Formula{Op: Less, A: Clock(a), B: Clock(b)} }
+
+func lessClock(a, b Clock) *Formula { return &Formula{Op: Less, A: a, B: b} }
+
+func same(a, b Clock) *Formula { return &Formula{Op: Same, A: a, B: b} }
+
+func holds(e *symbolic.Expr) *Formula {
+	if e.IsConst() {
+		if e.Value.Lo != 0 {
+			return yes
+		}
+		return no
+	}
+	return &Formula{Op: Holds, Expr: e}
+}
+
+func all(args ...*Formula) *Formula { return join(And, yes, no, args) }
+
+func either(args ...*Formula) *Formula { return join(Or, no, yes, args) }
+
+func choice(args ...*Formula) *Formula { return join(Choice, no, yes, args) }
+
+// join leaves out what changes nothing, and is what decides alone.
+func join(op Op, neutral, decisive *Formula, args []*Formula) *Formula {
+	var kept []*Formula
+	for _, a := range args {
+		switch {
+		case a == decisive:
+			return decisive
+		case a == neutral:
+		case a.Op == op:
+			kept = append(kept, a.Args...)
+		default:
+			kept = append(kept, a)
+		}
+	}
+	switch len(kept) {
+	case 0:
+		return neutral
+	case 1:
+		return kept[0]
+	}
+	return &Formula{Op: op, Args: kept}
+}
+
+// Clauses counts constraints as H3's table 4 does: each condition of each match of
+// a read with a write is one, whatever the number of its alternatives.
+func (f *Formula) Clauses() int {
+	if f.Op != And && f.Op != Choice {
+		return 1
+	}
+	n := 0
+	for _, a := range f.Args {
+		n += a.Clauses()
+	}
+	return n
+}
+
+// Atoms counts the comparisons.
+func (f *Formula) Atoms() int {
+	switch f.Op {
+	case True, False:
+		return 0
+	case And, Or, Choice:
+		n := 0
+		for _, a := range f.Args {
+			n += a.Atoms()
+		}
+		return n
+	}
+	return 1
+}
+
+// String writes the formula in the notation of H3's figure 3, O for the clock of an
+// event.
+func (f *Formula) String() string {
+	switch f.Op {
+	case True:
+		return "true"
+	case False:
+		return "false"
+	case Less:
+		return clockName(f.A) + " < " + clockName(f.B)
+	case Same:
+		return clockName(f.A) + " = " + clockName(f.B)
+	case Holds:
+		return f.Expr.String()
+	}
+	parts := make([]string, len(f.Args))
+	for i, a := range f.Args {
+		parts[i] = a.String()
+		if a.Op == And || a.Op == Or || a.Op == Choice {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	sign := " ∨ "
+	if f.Op == And {
+		sign = " ∧ "
+	}
+	return strings.Join(parts, sign)
+}
+
+func clockName(c Clock) string {
+	if c == Start {
+		return "start"
+	}
+	return fmt.Sprintf("O%d", c)
+}

@@ -1,0 +1,165 @@
+package constraints
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+// Family is a part of the formula.
+type Family uint8
+
+// The families of H3 section 3.3.
+const (
+	Path Family = iota
+	Bug
+	Sync
+	MemoryOrder
+	ReadWrite
+	families
+)
+
+func (f Family) String() string {
+	return [...]string{"path", "bug", "sync", "memory order", "read-write"}[f]
+}
+
+// Families lists all.
+func Families() []Family { return []Family{Path, Bug, Sync, MemoryOrder, ReadWrite} }
+
+// System is the formula of a trace: the conjunction of all its parts.
+type System struct {
+	Trace    *model.Trace
+	Model    model.Memory
+	Encoding string
+	// Parts are the conjuncts, by family.
+	Parts [families][]*Formula
+	// Clocks is how many there are; the first are those of the events.
+	Clocks int
+	// Reads is how many pieces of what was read are matched with writes, and Matches
+	// how many pairs of a read and a write there are, Start's counted.
+	Reads, Matches int
+}
+
+// Clauses counts a family as Formula.Clauses does.
+func (s *System) Clauses(f Family) int {
+	n := 0
+	for _, p := range s.Parts[f] {
+		n += p.Clauses()
+	}
+	return n
+}
+
+// Atoms counts the comparisons of a family.
+func (s *System) Atoms(f Family) int {
+	n := 0
+	for _, p := range s.Parts[f] {
+		n += p.Atoms()
+	}
+	return n
+}
+
+// Encoding makes the read-write constraints of a system, and says which orders may
+// be taken as given.
+type Encoding interface {
+	// Name is for people, and for the command line.
+	Name() string
+	// Supports is nil, or says why the encoding cannot be used under a model.
+	Supports(model.Memory) error
+	// orders are the edges between events that the encoding takes as given.
+	orders(t *model.Trace, m model.Memory) []model.Edge
+	// readWrite adds the read-write constraints.
+	readWrite(b *builder) error
+}
+
+// Encodings lists all, the simplest first.
+func Encodings() []Encoding { return []Encoding{CLAP{}, Cores{}, Pruned{}} }
+
+// DefaultLimit is how many comparisons the read-write constraints may have: some
+// gigabytes.
+const DefaultLimit = 30_000_000
+
+var errTooLarge = errs.Define("reproduce-constraints-too-large",
+	"the {encoding} encoding has more than {limit} comparisons in its read-write constraints",
+	"The number of constraints grows with the cube of the length of the trace in this encoding.",
+	"Use --encoding heddle, or record a shorter run.")
+
+// New makes the system of a trace that Check accepts. Limit bounds the comparisons
+// of the read-write constraints; 0 is DefaultLimit.
+func New(t *model.Trace, m model.Memory, e Encoding, limit int) (*System, error) {
+	if err := e.Supports(m); err != nil {
+		return nil, err
+	}
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	b := &builder{
+		System: &System{Trace: t, Model: m, Encoding: e.Name(), Clocks: len(t.Events)},
+		trace:  t, pool: t.Pool, cells: t.Cells(), limit: limit,
+	}
+	edges := append(t.ProgramOrder(m), t.ForkJoin()...)
+	edges = append(edges, e.orders(t, m)...)
+	for _, edge := range edges {
+		b.add(MemoryOrder, less(edge.From, edge.To))
+	}
+	graph, err := model.NewGraph(len(t.Events), edges)
+	if err != nil {
+		b.add(MemoryOrder, no)
+		return b.System, nil
+	}
+	b.graph = graph
+	b.conditions()
+	b.sync()
+	if err := e.readWrite(b); err != nil {
+		return nil, err
+	}
+	return b.System, nil
+}
+
+// builder makes a system.
+type builder struct {
+	*System
+	trace *model.Trace
+	pool  *symbolic.Pool
+	cells []model.Cell
+	graph *model.Graph
+	// prune leaves out what the graph decides.
+	limit, atoms int
+	selectors    int
+}
+
+func (b *builder) add(f Family, p *Formula) {
+	if p != yes {
+		b.Parts[f] = append(b.Parts[f], p)
+	}
+}
+
+// addReadWrite adds a part to what may become too large.
+func (b *builder) addReadWrite(p *Formula) error {
+	b.add(ReadWrite, p)
+	if b.atoms += p.Atoms(); b.atoms > b.limit {
+		return errTooLarge.New(b.Encoding, b.limit)
+	}
+	return nil
+}
+
+// conditions adds those of paths and of the bug, and that nothing has happened that
+// cannot.
+func (b *builder) conditions() {
+	for _, c := range b.trace.Path {
+		b.add(Path, holds(c.Expr))
+	}
+	for _, c := range b.trace.Bug {
+		b.add(Bug, holds(c.Expr))
+	}
+	if len(b.trace.Impossible()) > 0 {
+		b.add(Sync, no)
+	}
+}
+
+// selector is a fresh unknown truth.
+func (b *builder) selector(what string) *symbolic.Expr {
+	b.selectors++
+	return b.pool.Symbol(fmt.Sprintf("%s%d", what, b.selectors), 1)
+}

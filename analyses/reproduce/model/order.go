@@ -1,0 +1,290 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Edge says that an event comes before another one in every schedule.
+type Edge struct{ From, To ID }
+
+// ProgramOrder is what a memory model keeps of the program order of the threads:
+// edges of which the rest follows (H3 section 3.3, "Memory Order Constraints").
+func (t *Trace) ProgramOrder(m Memory) []Edge {
+	var edges []Edge
+	for i := range t.Threads {
+		edges = append(edges, t.threadOrder(m, t.Threads[i].Events)...)
+	}
+	return edges
+}
+
+// ordering walks along a thread and knows what the next event has to come after.
+type ordering struct {
+	model Memory
+	edges []Edge
+	// ordered is the last event that everything behind it comes after, or a read.
+	ordered ID
+	// writes are the latest writes since the last full event of which none comes
+	// before another, and fenced those before the last store fence.
+	writes, fenced []ID
+}
+
+func (t *Trace) threadOrder(m Memory, events []ID) []Edge {
+	o := &ordering{model: m, ordered: None}
+	for _, id := range events {
+		switch e := &t.Events[id]; {
+		case m == SC || e.Kind.Full():
+			o.full(id)
+		case e.Kind == Read:
+			o.after(id, o.ordered)
+			o.ordered = id
+		case e.Kind == StoreFence:
+			o.after(id, o.ordered)
+			o.after(id, o.writes...)
+			o.writes, o.fenced = []ID{id}, []ID{id}
+		default:
+			o.write(t, id)
+		}
+	}
+	return o.edges
+}
+
+func (o *ordering) after(id ID, before ...ID) {
+	for _, b := range before {
+		if b != None {
+			o.edges = append(o.edges, Edge{b, id})
+		}
+	}
+}
+
+func (o *ordering) full(id ID) {
+	o.after(id, o.ordered)
+	o.after(id, o.writes...)
+	o.ordered, o.writes, o.fenced = id, nil, nil
+}
+
+// write comes after all reads, and after the earlier writes that the model does
+// not let it overtake: under PSO those before a fence and those to the same bytes.
+func (o *ordering) write(t *Trace, id ID) {
+	o.after(id, o.ordered)
+	if o.model == TSO {
+		o.after(id, o.writes...)
+		o.writes = []ID{id}
+		return
+	}
+	o.after(id, o.fenced...)
+	e := &t.Events[id]
+	for _, w := range o.writes {
+		if x := &t.Events[w]; x.Kind == Write && x.mayTouch(e) {
+			o.after(id, w)
+		}
+	}
+	o.writes = append(o.writes, id)
+}
+
+// mayTouch tells whether two accesses can have a byte in common.
+func (e *Event) mayTouch(o *Event) bool {
+	return e.Addr < o.Addr+uint64(o.Size) && o.Addr < e.Addr+uint64(e.Size)
+}
+
+// ForkJoin is the order that starts, ends and barriers make.
+func (t *Trace) ForkJoin() []Edge {
+	var edges []Edge
+	rounds := newRounds(t)
+	for id := range t.Events {
+		e := &t.Events[id]
+		switch e.Kind {
+		case Fork:
+			if first := t.end(e.Peer, 0, Begin); first != None {
+				edges = append(edges, Edge{ID(id), first})
+			}
+		case Join:
+			if last := t.end(e.Peer, -1, End); last != None {
+				edges = append(edges, Edge{last, ID(id)})
+			}
+		case Leave:
+			for _, a := range rounds.arrivals(e) {
+				edges = append(edges, Edge{a, ID(id)})
+			}
+		}
+	}
+	return edges
+}
+
+// end is the first (0) or last (-1) event of a thread if it is of a kind.
+func (t *Trace) end(thread, at int, kind Kind) ID {
+	events := t.Threads[thread].Events
+	if len(events) == 0 {
+		return None
+	}
+	id := events[0]
+	if at < 0 {
+		id = events[len(events)-1]
+	}
+	if t.Events[id].Kind != kind {
+		return None
+	}
+	return id
+}
+
+// Impossible lists events that cannot have been executed whatever the order: joins
+// of threads that have not ended, and leaving a barrier to which too few came.
+func (t *Trace) Impossible() []ID {
+	var all []ID
+	rounds := newRounds(t)
+	for id := range t.Events {
+		e := &t.Events[id]
+		if e.Kind == Join && t.end(e.Peer, -1, End) == None || e.Kind == Leave && len(rounds.arrivals(e)) < e.Count {
+			all = append(all, ID(id))
+		}
+	}
+	return all
+}
+
+// rounds has the arrivals at barriers by barrier and by how often their threads
+// have arrived before.
+type rounds struct {
+	arrived map[event.ObjectID][][]ID
+	round   map[ID]int
+	leave   map[*Event]int
+}
+
+func newRounds(t *Trace) *rounds {
+	r := &rounds{arrived: map[event.ObjectID][][]ID{}, leave: map[*Event]int{}}
+	for i := range t.Threads {
+		count := map[event.ObjectID]int{}
+		for _, id := range t.Threads[i].Events {
+			switch e := &t.Events[id]; e.Kind {
+			case Arrive:
+				n := count[e.Object]
+				count[e.Object]++
+				all := r.arrived[e.Object]
+				for len(all) <= n {
+					all = append(all, nil)
+				}
+				all[n] = append(all[n], id)
+				r.arrived[e.Object] = all
+			case Leave:
+				r.leave[e] = count[e.Object] - 1
+			}
+		}
+	}
+	return r
+}
+
+// arrivals are those that a Leave waits for.
+func (r *rounds) arrivals(leave *Event) []ID { return r.arrived[leave.Object][r.leave[leave]] }
+
+// Slice is a part of a thread's events that a core executed without another thread
+// in between.
+type Slice struct {
+	Core   event.CoreID
+	Events []ID
+}
+
+// follows tells that b is the next event of a's thread.
+func (t *Trace) follows(a, b ID) bool {
+	x, y := &t.Events[a], &t.Events[b]
+	return x.Thread == y.Thread && x.At+1 == y.At
+}
+
+// Slices cuts the events of the cores at the context switches: for each core its
+// slices in order.
+func (t *Trace) Slices() [][]Slice {
+	byCore := map[event.CoreID][]ID{}
+	var cores []event.CoreID
+	for id := range t.Events {
+		c := t.Events[id].Core
+		if byCore[c] == nil {
+			cores = append(cores, c)
+		}
+		byCore[c] = append(byCore[c], ID(id))
+	}
+	slices.Sort(cores)
+	var all [][]Slice
+	for _, c := range cores {
+		ids := byCore[c]
+		slices.SortStableFunc(ids, func(a, b ID) int { return cmp.Compare(t.Events[a].Place, t.Events[b].Place) })
+		var of []Slice
+		for i, id := range ids {
+			if i == 0 || !t.follows(ids[i-1], id) {
+				of = append(of, Slice{Core: c})
+			}
+			last := &of[len(of)-1]
+			last.Events = append(last.Events, id)
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// CoreOrder is what the order of the events of each core adds to program order. A
+// context switch makes the core's writes reach memory, so that all of a slice
+// comes before all of the core's next, and of its thread's next.
+func (t *Trace) CoreOrder(m Memory) []Edge {
+	var edges []Edge
+	next := t.ends(m)
+	of := make([]*sliceEnds, len(t.Events))
+	for _, core := range next {
+		for i := range core {
+			for _, id := range core[i].events {
+				of[id] = &core[i]
+			}
+			if i > 0 {
+				edges = append(edges, core[i-1].before(&core[i])...)
+			}
+		}
+	}
+	for i := range t.Threads {
+		events := t.Threads[i].Events
+		for k := 1; k < len(events); k++ {
+			if a, b := of[events[k-1]], of[events[k]]; a != b {
+				edges = append(edges, a.before(b)...)
+			}
+		}
+	}
+	return edges
+}
+
+// sliceEnds is a slice with the events that none of it comes before or after.
+type sliceEnds struct {
+	events, first, last []ID
+}
+
+func (s *sliceEnds) before(o *sliceEnds) []Edge {
+	var edges []Edge
+	for _, a := range s.last {
+		for _, b := range o.first {
+			edges = append(edges, Edge{a, b})
+		}
+	}
+	return edges
+}
+
+// ends finds the first and last events of all slices, by core.
+func (t *Trace) ends(m Memory) [][]sliceEnds {
+	var all [][]sliceEnds
+	for _, core := range t.Slices() {
+		var of []sliceEnds
+		for _, s := range core {
+			before, after := map[ID]bool{}, map[ID]bool{}
+			for _, e := range t.threadOrder(m, s.Events) {
+				before[e.To], after[e.From] = true, true
+			}
+			ends := sliceEnds{events: s.Events}
+			for _, id := range s.Events {
+				if !before[id] {
+					ends.first = append(ends.first, id)
+				}
+				if !after[id] {
+					ends.last = append(ends.last, id)
+				}
+			}
+			of = append(of, ends)
+		}
+		all = append(all, of)
+	}
+	return all
+}

@@ -1,0 +1,175 @@
+package solve_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/explore"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/solve"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+)
+
+const states = 300_000 // at most, for each question to the explorer
+
+// shared has what is costly of Z3.
+var shared = smt.New(0)
+
+// goals are questions about a recording: what it read, and what it may have read.
+func goals(r *rand.Rand, rec *explore.Recording) []explore.Goal {
+	real := explore.Goal{}
+	var reads []model.ID
+	for t := range rec.Reads {
+		for i, id := range rec.Reads[t] {
+			real[id] = rec.Got[t][i]
+			reads = append(reads, id)
+		}
+	}
+	all := []explore.Goal{real}
+	for range 2 {
+		g := explore.Goal{}
+		for range 1 + r.IntN(3) {
+			if len(reads) > 0 {
+				id := reads[r.IntN(len(reads))]
+				g[id] = uint64(r.IntN(4))
+				if rec.Trace.Events[id].Size == 2 && r.IntN(2) == 0 {
+					g[id] |= uint64(r.IntN(4)) << 8
+				}
+			}
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+func setGoal(t *model.Trace, g explore.Goal) {
+	t.Bug = nil
+	for id := range t.Events {
+		if v, ok := g[model.ID(id)]; ok {
+			s := t.Events[id].Symbol
+			t.Bug = append(t.Bug, model.Condition{Expr: t.Pool.Eq(s, t.Pool.Word(v, s.Bits)), Thread: -1})
+		}
+	}
+}
+
+// answer solves a recording's trace, and follows the schedule in the program.
+func answer(t *testing.T, rec *explore.Recording, m model.Memory, e constraints.Encoding, clocks solve.Clocks, g explore.Goal) smt.Answer {
+	t.Helper()
+	sys, err := constraints.New(rec.Trace, m, e, 0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, describe(rec, g))
+	}
+	res, err := solve.Solve(sys, solve.Options{Clocks: clocks, Within: shared})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, describe(rec, g))
+	}
+	if res.Answer != smt.Satisfiable {
+		return res.Answer
+	}
+	var steps []explore.Step
+	for _, s := range res.Schedule {
+		steps = append(steps, explore.Step(s))
+	}
+	got, err := rec.Follow(m, steps)
+	if err != nil {
+		t.Fatalf("%s: the program does not follow the schedule: %v", e.Name(), err)
+	}
+	for id, v := range got {
+		if want, ok := g[id]; ok && v != want {
+			t.Fatalf("%s: %s reads %d, not %d", e.Name(), rec.Trace.Name(id), v, want)
+		}
+		if x := res.Values[rec.Trace.Events[id].Symbol.Name].Lo; x != v {
+			t.Fatalf("%s: %s reads %d, the abstract machine says %d", e.Name(), rec.Trace.Name(id), v, x)
+		}
+	}
+	return res.Answer
+}
+
+func wanted(possible bool) smt.Answer {
+	if possible {
+		return smt.Satisfiable
+	}
+	return smt.Unsatisfiable
+}
+
+// The encodings agree with each other and with an exhaustive exploration on what is
+// possible, and every schedule runs.
+func TestEncodingsAgreeWithExploration(t *testing.T) {
+	programs := 500
+	if testing.Short() {
+		programs = 60
+	}
+	yes, no, undecided := 0, 0, 0
+	for seed := range programs {
+		r := rand.New(rand.NewPCG(uint64(seed), 9))
+		p := explore.Random(r, 5)
+		recorded := []model.Memory{model.SC, model.TSO, model.PSO}[seed%3]
+		rec := explore.Record(p, recorded, 1+r.IntN(len(p.Threads)), 4+r.IntN(16), r)
+		if err := rec.Trace.Check(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for n, g := range goals(r, rec) {
+			setGoal(rec.Trace, g)
+			m := recorded
+			if n == 2 {
+				m = []model.Memory{model.SC, model.TSO, model.PSO}[r.IntN(3)]
+			}
+			for _, ordered := range []bool{false, true} {
+				possible, decided := rec.Possible(m, g, ordered, states)
+				if !decided {
+					undecided++
+					continue
+				}
+				if n == 0 && !possible {
+					t.Fatalf("seed %d: the explorer does not find what was recorded", seed)
+				}
+				if possible {
+					yes++
+				} else {
+					no++
+				}
+				encodings := []constraints.Encoding{constraints.CLAP{}, constraints.Pruned{FreeCores: true}}
+				if ordered {
+					encodings = []constraints.Encoding{constraints.Cores{}, constraints.Pruned{}}
+				}
+				for i, e := range encodings {
+					if e.Supports(m) != nil {
+						continue
+					}
+					clocks := solve.Clocks((seed + i) % 2)
+					if a := answer(t, rec, m, e, clocks, g); a != wanted(possible) {
+						t.Fatalf("seed %d, goal %d under %v (recorded under %v), cores ordered %v: %s says %v, the explorer %v\n%s",
+							seed, n, m, recorded, ordered, e.Name(), a, possible, describe(rec, g))
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d possible, %d impossible, %d undecided", yes, no, undecided)
+	if undecided > programs/20 || no < programs/2 {
+		t.Errorf("%d possible, %d impossible, %d undecided: the programs say little", yes, no, undecided)
+	}
+}
+
+func describe(rec *explore.Recording, g explore.Goal) string {
+	s := ""
+	for i := range rec.Trace.Threads {
+		for _, id := range rec.Trace.Threads[i].Events {
+			e := &rec.Trace.Events[id]
+			s += fmt.Sprintf("%2d %s core %d place %d addr %d size %d", id, rec.Trace.Name(id), e.Core, e.Place, e.Addr, e.Size)
+			if e.Value != nil {
+				s += fmt.Sprintf(" value %v", e.Value)
+			}
+			if v, ok := g[id]; ok {
+				s += fmt.Sprintf(" goal %d", v)
+			}
+			s += "\n"
+		}
+	}
+	for _, c := range rec.Trace.Path {
+		s += fmt.Sprintf("path %v\n", c.Expr)
+	}
+	return s
+}
