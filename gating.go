@@ -127,6 +127,9 @@ func ownCall(number uint64) bool {
 	switch number {
 	case unix.SYS_FUTEX, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_BRK:
 		return true
+	case unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_SET_TID_ADDRESS, unix.SYS_ARCH_PRCTL, unix.SYS_GETTID, unix.SYS_GETPID,
+		unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY, unix.SYS_TIME:
+		return true
 	}
 	return false
 }

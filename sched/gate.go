@@ -43,8 +43,8 @@ type Visit struct {
 	// Sync and Call say more of some places, and are valid during the call only.
 	Sync *event.Sync
 	Call *event.Syscall
-	// Own tells of a system call that C libraries make for themselves when
-	// timing has it so: for memory, or for a futex of their own locks.
+	// Own tells of a system call that is none to other threads: about the thread
+	// itself, the clock or memory, or for a futex of the C library's own locks.
 	Own bool
 	// Inside tells that the thread is in an operation.
 	Inside bool

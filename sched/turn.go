@@ -10,17 +10,26 @@ import "github.com/heddle-dmt/heddle/recorder/event"
 // in a queue of TERN's own). One that spins in an operation gives its turn away
 // after spinLimit instructions.
 //
-// System calls that C libraries make for themselves (Visit.Own) do not need a
-// turn, since timing says whether they are made at all: memory is moved under
-// locks of malloc's own, which wait for a futex if they are contended. A thread
-// that waits in one keeps its place in the order, unless nothing else can go on.
+// System calls that are none to other threads (Visit.Own) do not need a turn. For
+// some, timing says whether they are made at all: malloc asks for memory under
+// locks of its own, and waits for a futex if one is contended. A thread that waits
+// in such a call keeps its place in the order, unless nothing else can go on.
 type turns struct {
 	Pass
 	order   ordering
-	pay     event.Cycles // for a turn without waiting
-	wake    event.Cycles // from the end of a turn until the thread that waited for it goes on
+	prices  prices
 	threads map[event.ThreadID]*taker
 	acting  *taker // whose turn it is, or nil
+}
+
+// prices are what turns cost.
+type prices struct {
+	// free is for a turn without waiting.
+	free event.Cycles
+	// wake is from the end of a turn until the thread that waited for it goes on,
+	// and awake that of a thread that the kernel has just woken, which looks for
+	// its turn before it would sleep again.
+	wake, awake event.Cycles
 }
 
 // ordering decides whose turn it is. It is told of threads that can take part
@@ -62,8 +71,9 @@ type taker struct {
 	state takerState
 	depth int  // operations that it is in: once routines have their own
 	idle  bool // it asks for a turn only to pass it on
-	own   bool // its system call is one of the C library's own
+	own   bool // its system call is none to other threads
 	heap  bool // it is in an allocator
+	awake bool // the kernel has just woken it
 
 	seen    uint64 // its instructions when they were counted last
 	mark    uint64 // its instructions when it got the turn
@@ -95,8 +105,8 @@ type HeapController interface {
 	Allocates(t event.ThreadID, instructions uint64, inside bool)
 }
 
-func newTurns(o ordering, pay, wake event.Cycles) *turns {
-	return &turns{order: o, pay: pay, wake: wake, threads: map[event.ThreadID]*taker{}}
+func newTurns(o ordering, p prices) *turns {
+	return &turns{order: o, prices: p, threads: map[event.ThreadID]*taker{}}
 }
 
 // OrdersOperations tells whether a policy orders synchronization operations: it
@@ -108,14 +118,14 @@ func OrdersOperations(policy string) bool {
 // SyncController makes the controller of a policy that orders synchronization
 // operations; nil for other policies. The options are complete and valid.
 func SyncController(o Options, costs Costs) Controller {
-	wait, wake := costs.Sync+costs.SemaphoreWait, costs.Sync+costs.SemaphoreWake
+	spin, semaphore := costs.Sync+costs.SpinCheck, costs.Sync+costs.SemaphoreWait
 	switch o.Policy {
-	case RRSync:
-		return newTurns(&roundRobin{fairness: o.Fairness}, wait, wake)
-	case FCFSSync:
-		return newTurns(&firstCome{}, wait, wake)
-	case Kendo: // whose threads spin
-		return &instructionTurns{newTurns(&kendo{}, costs.Sync+costs.SpinCheck, costs.Sync+costs.SpinCheck)}
+	case RRSync: // a turn may be long in coming: threads sleep
+		return newTurns(&roundRobin{fairness: o.Fairness}, prices{semaphore, costs.Sync + costs.SemaphoreWake, spin})
+	case FCFSSync: // nobody has it for longer than an operation
+		return newTurns(&firstCome{}, prices{semaphore, spin, spin})
+	case Kendo:
+		return &instructionTurns{newTurns(&kendo{}, prices{spin, spin, spin})}
 	}
 	return nil
 }
@@ -154,6 +164,7 @@ func (c *turns) Ask(g *Gate, v *Visit) bool {
 		t.own = v.Own
 		return t.own && t.state != acting || c.enter(g, t)
 	case AtWake:
+		t.awake = true
 		return t.depth == 0 || c.request(g, t)
 	case AtReturn:
 		c.leave(g, t)
@@ -206,7 +217,8 @@ func (c *turns) request(g *Gate, t *taker) bool {
 	if t.state == asking {
 		return false
 	}
-	g.Charge(c.pay)
+	t.awake = false
+	g.Charge(c.prices.free)
 	g.Cut() // the next slice has the budget of an operation
 	return true
 }
@@ -231,9 +243,18 @@ func (c *turns) give(g *Gate, here *taker) {
 			t.state, t.mark, c.acting = acting, t.seen, t
 		}
 		if t != here {
-			g.Release(t.id, c.wake)
+			g.Release(t.id, c.delay(t))
 		}
 	}
+}
+
+// delay is how long it takes a thread that was held to go on.
+func (c *turns) delay(t *taker) event.Cycles {
+	awake := t.awake
+	if t.awake = false; awake {
+		return c.prices.awake
+	}
+	return c.prices.wake
 }
 
 func (c *turns) advance(g *Gate) { c.give(g, nil) }
@@ -342,8 +363,8 @@ func (c *turns) Stepped(g *Gate, id event.ThreadID, instructions uint64, _ event
 	c.advance(g)
 }
 
-// Stuck implements Controller: threads that wait for a futex of the C library's
-// own stand in the way of those that they wait for.
+// Stuck implements Controller: threads that wait in system calls without a turn
+// stand in the way of those that they wait for.
 func (c *turns) Stuck(g *Gate) {
 	for _, t := range c.inOrder() {
 		if t.state == running {
