@@ -152,7 +152,7 @@ func (l *lockstep) predict() {
 			break
 		}
 		// The instruction at which it ends is run by itself, and not compared.
-		if v.count == 1 {
+		if err != nil && v.count == 1 {
 			v.skip = reason(err)
 			break
 		}

@@ -18,7 +18,8 @@ import (
 type Inputs struct {
 	Nothing
 	to      *trace.Stream
-	args    int // how many arguments and variables
+	watch   func(*event.Input) // nil, or who is told in place of the stream
+	args    int                // how many arguments and variables
 	env     int
 	begun   bool
 	pending map[event.ThreadID]origin
@@ -36,6 +37,11 @@ type origin struct {
 // environment.
 func NewInputs(w *trace.Writer, args, env []string) *Inputs {
 	return &Inputs{to: w.Stream(trace.Inputs, 0), args: len(args), env: len(env), pending: map[event.ThreadID]origin{}}
+}
+
+// WatchInputs makes one that tells a function of each input and writes nothing.
+func WatchInputs(args, env []string, watch func(*event.Input)) *Inputs {
+	return &Inputs{watch: watch, args: len(args), env: len(env), pending: map[event.ThreadID]origin{}}
 }
 
 // maxPiece is the most bytes of one event: larger inputs are several.
@@ -109,6 +115,10 @@ func word(t *kernel.Task, addr event.Addr) uint64 {
 
 func (v *Inputs) put(r *Recorder, e event.Input) {
 	e.Stamp = r.Next()
+	if v.watch != nil {
+		v.watch(&e)
+		return
+	}
 	trace.Put(v.to, &e)
 }
 

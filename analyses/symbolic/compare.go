@@ -58,7 +58,7 @@ func (p *Pool) equals(e Expr) *Expr {
 		low := a.B.Bits
 		return p.And(p.Eq(a.A, p.Const(shiftRight(v, low), n-low)), p.Eq(a.B, p.Const(v, low)))
 	case Ite:
-		if a.B.Op == Const || a.C.Op == Const {
+		if (a.B.Op == Const || a.C.Op == Const) && a.Size() <= small {
 			return p.Ite(a.A, p.Eq(a.B, b), p.Eq(a.C, b))
 		}
 	}

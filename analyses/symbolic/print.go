@@ -110,6 +110,9 @@ func (w *printer) plain(e *Expr, outer int) string {
 		if e.Bits == 1 && (e.Op == And || e.Op == Or) {
 			sign = map[Op]string{And: "∧", Or: "∨"}[e.Op]
 		}
+		if e.Op == Add && e.B.Op == Const && e.Bits >= 8 && bit(e.B.Value, e.Bits-1) {
+			return enclose(w.text(e.A, i.level-1)+" - "+number(negate(e.B.Value, e.Bits), e.Bits), i.level, outer)
+		}
 		sign += [...]string{"", "↓", "↑", "₀"}[e.Mode]
 		return enclose(w.text(e.A, i.level-1)+" "+sign+" "+w.text(e.B, i.level), i.level, outer)
 	}

@@ -12,7 +12,7 @@ func TestSimplifiedAndPrinted(t *testing.T) {
 		e    *Expr
 		want string
 	}{
-		{p.Sub(p.Add(x, word(5)), word(7)), "x + -2"},
+		{p.Sub(p.Add(x, word(5)), word(7)), "x - 2"},
 		{p.Add(word(3), p.Add(x, word(4))), "x + 7"},
 		{p.Xor(x, x), "0"},
 		{p.And(x, word(0xff)), "zext32(x[7:0])"},
@@ -23,7 +23,7 @@ func TestSimplifiedAndPrinted(t *testing.T) {
 		{p.Eq(p.ZeroExt(b, 32), word(300)), "0"},
 		{p.Eq(p.Add(p.ZeroExt(b, 32), word(^uint64(47))), word(2)), "b = 50"},
 		{p.Not(p.Eq(b, p.Word(45, 8))), "b ≠ 45"},
-		{p.ULT(p.Add(p.ZeroExt(b, 32), word(^uint64(47))), word(10)), "zext32(b) + -48 <u 10"},
+		{p.ULT(p.Add(p.ZeroExt(b, 32), word(^uint64(47))), word(10)), "zext32(b) - 48 <u 10"},
 		{p.Not(p.SLT(x, y)), "y ≤ x"},
 		{p.And(p.Eq(x, word(2)), p.SLE(x, y)), "x = 2 ∧ x ≤ y"},
 		{p.Or(p.And(p.Eq(x, y), p.Eq(b, p.Word(1, 8))), p.ULT(y, x)), "x = y ∧ b = 1 ∨ y <u x"},

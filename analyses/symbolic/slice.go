@@ -32,6 +32,22 @@ func (p *Pool) Extract(a *Expr, low, n int) *Expr {
 		default:
 			return p.SignExt(p.Extract(a.A, low, inner-low), n)
 		}
+	}
+	if a.Size() <= small {
+		if x := p.extractWithin(a, low, n); x != nil {
+			return x
+		}
+	}
+	return p.op1(e)
+}
+
+// small is the size of expressions that rules take apart which make several of
+// one: without a limit they would visit common parts again and again.
+const small = 100
+
+// extractWithin takes the bits of the operands, or is nil.
+func (p *Pool) extractWithin(a *Expr, low, n int) *Expr {
+	switch a.Op {
 	case Not:
 		return p.Not(p.Extract(a.A, low, n))
 	case And, Or, Xor:
@@ -45,7 +61,7 @@ func (p *Pool) Extract(a *Expr, low, n int) *Expr {
 			return p.Ite(a.A, p.Extract(a.B, low, n), p.Extract(a.C, low, n))
 		}
 	}
-	return p.op1(e)
+	return nil
 }
 
 func (p *Pool) extractConcat(a *Expr, low, n int) *Expr {

@@ -156,6 +156,9 @@ func opNumber(name string) Op {
 	return o
 }
 
+// Ops is how many operations there are: they are numbered from 0.
+func Ops() int { return len(opNames()) }
+
 func (o Op) String() string {
 	if names := opNames(); int(o) < len(names) {
 		return names[o]

@@ -29,6 +29,9 @@ type Machine struct {
 	// begun in the last block.
 	PC    uint64
 	Count int
+	// Done is how many statements of the last block were carried out, a side exit
+	// that was taken among them.
+	Done int
 
 	temps []Value
 	types []Type
@@ -45,10 +48,8 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	}
 	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
 	next, jump = 0, JumpInvalid
-	for _, s := range b.Stmts {
-		if next, jump = m.step(s); jump != JumpInvalid || m.err != nil {
-			break
-		}
+	for m.Done = 0; m.Done < len(b.Stmts) && jump == JumpInvalid && m.err == nil; m.Done++ {
+		next, jump = m.step(b.Stmts[m.Done])
 	}
 	if m.err == nil && jump == JumpInvalid {
 		next, jump = m.eval(b.Next).Lo, b.Jump
@@ -59,6 +60,9 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	m.State.SetWord(OffsetRIP, next)
 	return next, jump, nil
 }
+
+// Temp is what the last block has given a temporary.
+func (m *Machine) Temp(t Temp) Value { return m.temps[t] }
 
 func (m *Machine) fail(format string, args ...any) Value {
 	if m.err == nil {
@@ -72,7 +76,9 @@ func (m *Machine) step(s Stmt) (uint64, JumpKind) {
 	switch s := s.(type) {
 	case *Mark:
 		m.PC = s.Addr
-		m.Count++
+		if s.Len > 0 { // otherwise there is no instruction
+			m.Count++
+		}
 	case *Put:
 		v := m.eval(s.Data)
 		m.State.put(s.Offset, m.typeOf(s.Data), v)

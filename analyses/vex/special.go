@@ -65,7 +65,8 @@ func isStoreMXCSR(in instruction) bool {
 // maker makes the statements of an instruction; its temporaries have 64 bits.
 type maker struct{ stmts []Stmt }
 
-// let gives a new temporary the value of an expression.
+// let gives a new temporary the value of an expression, the operands of which are
+// temporaries and constants, as in all of libVEX's code.
 func (m *maker) let(e Expr) Expr {
 	t := Temp(0)
 	for _, s := range m.stmts {
@@ -98,11 +99,11 @@ func (m *maker) flagsThunk(op uint64, dep1, dep2 Expr) {
 // widened loads a number, zero extended to 64 bits.
 func (m *maker) widened(addr Expr, size int) Expr {
 	cvt, t := map[int]string{1: "8Uto64", 2: "16Uto64", 4: "32Uto64"}, map[int]Type{1: I8, 2: I16, 4: I32, 8: I64}[size]
-	load := &Load{Type: t, Addr: addr}
+	loaded := m.let(&Load{Type: t, Addr: addr})
 	if size == 8 {
-		return m.let(load)
+		return loaded
 	}
-	return m.let(&Operation{Op: opNumber(cvt[size]), Args: []Expr{load}})
+	return m.let(&Operation{Op: opNumber(cvt[size]), Args: []Expr{loaded}})
 }
 
 func (in instruction) bitTest() []Stmt {
@@ -114,7 +115,7 @@ func (in instruction) bitTest() []Stmt {
 	shift := m.let(&Operation{Op: opNumber("64to8"), Args: []Expr{n}})
 	bit := m.op("And64", m.op("Shr64", old, shift), word(1))
 	flags := m.let(&Call{Type: I64, Callee: "amd64g_calculate_rflags_all", Args: []Expr{
-		getWord(OffsetCCOp), getWord(OffsetCCDep1), getWord(OffsetCCDep2), getWord(OffsetCCNDep),
+		m.let(getWord(OffsetCCOp)), m.let(getWord(OffsetCCDep1)), m.let(getWord(OffsetCCDep2)), m.let(getWord(OffsetCCNDep)),
 	}})
 	flags = m.op("Or64", m.op("And64", flags, word(^uint64(flagC))), bit)
 	m.flagsThunk(ccCopy, flags, word(0))

@@ -1,0 +1,160 @@
+package exec
+
+import (
+	"bytes"
+
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/internal/zydis"
+)
+
+type blockPlace struct {
+	space, pc uint64
+	most      int // instructions, 0 for no limit
+}
+
+// block is code with what it is lifted to.
+type block struct {
+	*vex.Block
+	code []byte
+	// piece is the piece of a run in which the code was last looked at.
+	piece        uint64
+	instructions int
+	// branch tells that it ends with a branch that is counted.
+	branch bool
+	// status tells that it stores or loads MXCSR, or all of the x87.
+	status bool
+	reads  []span // of the state
+	writes []span
+}
+
+// span is bytes of the state.
+type span struct{ from, to int }
+
+const longest = 200
+
+// block returns the block at a place of no more than so many instructions.
+func (x *Executor) block(k blockPlace, piece uint64) (*block, error) {
+	b := x.blocks[k]
+	if b != nil && b.piece == piece {
+		return b, nil
+	}
+	var code [longest]byte
+	if b != nil {
+		if n := x.code(k.space, k.pc, code[:len(b.code)]); bytes.Equal(code[:n], b.code) {
+			b.piece = piece
+			return b, nil
+		}
+	}
+	n := x.code(k.space, k.pc, code[:])
+	b, err := newBlock(code[:n], k)
+	if err != nil {
+		return nil, err
+	}
+	b.piece = piece
+	x.blocks[k] = b
+	return b, nil
+}
+
+func newBlock(code []byte, k blockPlace) (*block, error) {
+	if k.most > 0 {
+		lengths := make([]byte, k.most)
+		code = code[:zydis.Walk(code, lengths).Bytes]
+	}
+	lifted, err := vex.Lift(code, k.pc)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{Block: lifted, code: bytes.Clone(code[:lifted.Size])}
+	b.status = bytes.Contains(b.code, []byte{0x0f, 0xae})
+	run := zydis.Walk(b.code, make([]byte, len(b.code)))
+	switch run.Kind {
+	case zydis.Conditional, zydis.IndirectJump, zydis.IndirectCall, zydis.Return:
+		b.branch = true
+	}
+	for _, s := range b.Stmts {
+		b.note(s)
+	}
+	return b, nil
+}
+
+// note notes what a statement reads and writes of the state.
+func (b *block) note(s vex.Stmt) {
+	switch s := s.(type) {
+	case *vex.Mark:
+		if s.Len > 0 {
+			b.instructions++
+		}
+	case *vex.Put:
+		b.writes = append(b.writes, span{s.Offset, s.Offset + b.typeOf(s.Data).Bytes()})
+	case *vex.PutI:
+		b.writes = append(b.writes, arraySpan(s.Array))
+	case *vex.Assign:
+		b.noteExpr(s.Data)
+	case *vex.Dirty:
+		for _, fx := range effects(s) {
+			if fx.Effect == vex.EffectRead || fx.Effect == vex.EffectModify {
+				b.reads = append(b.reads, fx.span)
+			}
+			if fx.Effect == vex.EffectWrite || fx.Effect == vex.EffectModify {
+				b.writes = append(b.writes, fx.span)
+			}
+		}
+	}
+}
+
+func (b *block) noteExpr(e vex.Expr) {
+	switch e := e.(type) {
+	case *vex.Get:
+		b.reads = append(b.reads, span{e.Offset, e.Offset + e.Type.Bytes()})
+	case *vex.GetI:
+		b.reads = append(b.reads, arraySpan(e.Array))
+	case *vex.Operation:
+		for _, a := range e.Args {
+			b.noteExpr(a)
+		}
+	case *vex.Call:
+		for _, a := range e.Args {
+			b.noteExpr(a)
+		}
+	case *vex.Load:
+		b.noteExpr(e.Addr)
+	}
+}
+
+func arraySpan(a vex.Array) span { return span{a.Base, a.Base + a.Count*a.Elem.Bytes()} }
+
+type effect struct {
+	vex.Effect
+	span
+}
+
+// effects are those of a helper on the state, each repetition by itself.
+func effects(d *vex.Dirty) []effect {
+	var all []effect
+	for _, fx := range d.State {
+		for i := 0; i <= fx.Repeats; i++ {
+			from := fx.Offset + i*fx.RepeatLen
+			all = append(all, effect{fx.Effect, span{from, from + fx.Size}})
+		}
+	}
+	return all
+}
+
+// typeOf is the type of an operand.
+func (b *block) typeOf(e vex.Expr) vex.Type {
+	switch e := e.(type) {
+	case *vex.Read:
+		return b.Types[e.Temp]
+	case *vex.Const:
+		return e.Type
+	case *vex.Get:
+		return e.Type
+	case *vex.GetI:
+		return e.Array.Elem
+	case *vex.Load:
+		return e.Type
+	case *vex.Call:
+		return e.Type
+	}
+	return vex.I64
+}

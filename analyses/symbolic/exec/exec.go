@@ -1,0 +1,225 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Kind says where a constraint comes from.
+type Kind uint8
+
+// Kinds of constraints.
+const (
+	// Branch: a conditional branch, or an instruction with a condition inside.
+	Branch Kind = iota
+	// Target: where an indirect jump, call or return goes.
+	Target
+	// Address: what is loaded or stored is at the recorded address.
+	Address
+	// Division does not trap.
+	Division
+	// Exchange: a compare-and-exchange found what it expected, or did not.
+	Exchange
+	// Call: an argument of a system call is the recorded one.
+	Call
+	// Fixed: something that cannot be expressed is what it was; Reason says what.
+	Fixed
+)
+
+var kindNames = [...]string{"branch", "target", "address", "division", "exchange", "call", "fixed"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Constraint is a truth over inputs that held in the recorded run, with the
+// instruction at which it came up.
+type Constraint struct {
+	Expr   *symbolic.Expr
+	Kind   Kind
+	Reason string // of Fixed
+	Thread event.ThreadID
+	PC     event.Addr
+	// At is how many instructions the thread had executed before.
+	At uint64
+}
+
+// Access is a load or a store of a piece.
+type Access struct {
+	PC, Addr uint64
+	Value    [2]uint64
+	Size     int
+	Store    bool
+	// Branches is how many branches of the kinds that event.Stamp counts the
+	// thread had gone through since the begin of the piece.
+	Branches uint32
+}
+
+// Code gives the code at an address: it fills b and returns how much of it there
+// is.
+type Code func(space, addr uint64, b []byte) int
+
+// Stats counts what was executed.
+type Stats struct {
+	// Instructions were executed, of which Symbolic were in blocks that touched
+	// what depends on inputs.
+	Instructions, Symbolic uint64
+	// Constraints counts those of each kind, and Fixed those of Kind Fixed by
+	// reason.
+	Constraints [Fixed + 1]uint64
+	Fixed       map[string]uint64
+}
+
+// Executor executes a run. It is for one goroutine.
+type Executor struct {
+	Pool *symbolic.Pool
+	// CPUID answers the instruction.
+	CPUID func(leaf, subleaf uint32) [4]uint32
+	// Constraint, if set, is told of each constraint as it comes up.
+	Constraint func(*Constraint)
+	// Check has every expression compared with the recorded value: a failure is
+	// an error of Run.
+	Check bool
+	Stats Stats
+
+	code    Code
+	threads map[event.ThreadID]*thread
+	memory  memory
+	blocks  map[blockPlace]*block
+	// recorded has the symbols' values, evaluator checks with them.
+	recorded  map[string]symbolic.Value
+	evaluator *symbolic.Evaluator
+}
+
+// New makes an Executor that reads code by a function.
+func New(code Code) *Executor {
+	x := &Executor{
+		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, memory: memory{},
+		blocks: map[blockPlace]*block{}, recorded: map[string]symbolic.Value{},
+	}
+	x.Stats.Fixed = map[string]uint64{}
+	x.evaluator = symbolic.NewEvaluator(x.Recorded)
+	return x
+}
+
+// Recorded is the recorded value of an input's symbol.
+func (x *Executor) Recorded(name string) (symbolic.Value, bool) {
+	v, ok := x.recorded[name]
+	return v, ok
+}
+
+// Symbols lists the names of the inputs' symbols.
+func (x *Executor) Symbols() []string {
+	var names []string
+	for name := range x.recorded {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Input makes bytes of memory symbols: name[0] is the first. A name that was given
+// before is the same input read again.
+func (x *Executor) Input(space, addr uint64, name string, first int, data []byte) {
+	for i, b := range data {
+		s := x.Pool.Symbol(fmt.Sprintf("%s[%d]", name, first+i), 8)
+		x.recorded[s.Name] = symbolic.Value{Lo: uint64(b)}
+		x.memory.store(space, addr+uint64(i), 1, s)
+	}
+}
+
+// Overwrite says that the kernel wrote bytes that depend on no input.
+func (x *Executor) Overwrite(space, addr uint64, n int) { x.memory.store(space, addr, n, nil) }
+
+// Fork gives a new space what another one has.
+func (x *Executor) Fork(from, to uint64) {
+	for k, pg := range x.memory {
+		if k.space == from {
+			c := *pg
+			x.memory[place{to, k.number}] = &c
+		}
+	}
+}
+
+// Drop forgets a space that is no more, or has another program now.
+func (x *Executor) Drop(space uint64) {
+	for k := range x.memory {
+		if k.space == space {
+			delete(x.memory, k)
+		}
+	}
+}
+
+// Resume says that a thread goes on with these registers. Those that are not what
+// it had depend on inputs no more.
+func (x *Executor) Resume(id event.ThreadID, space uint64, s *vex.State) {
+	t := x.threads[id]
+	if t == nil {
+		t = &thread{x: x, id: id}
+		t.machine.Memory, t.machine.CPUID, t.machine.TSC, t.machine.MXCSR = t, x.CPUID, t.clock, 0x1f80
+		x.threads[id] = t
+	}
+	t.space = space
+	t.take(s)
+}
+
+// Syscall fixes the arguments of the system call that a thread has made to what
+// they were: what the kernel does depends on them.
+func (x *Executor) Syscall(id event.ThreadID) {
+	t := x.threads[id]
+	if t == nil {
+		return
+	}
+	for _, r := range []int{0, 7, 6, 2, 10, 8, 9} { // rax rdi rsi rdx r10 r8 r9
+		v, e := t.register(vex.OffsetRAX+8*r, 8)
+		t.fix(v, e, Call, "")
+	}
+}
+
+// Signal fixes all registers of a thread that goes to a handler: the kernel stores
+// them in memory.
+func (x *Executor) Signal(id event.ThreadID) {
+	t := x.threads[id]
+	if t == nil || t.symbolic == 0 {
+		return
+	}
+	for at := 0; at < len(t.shadow); at += 8 {
+		v, e := t.register(at, min(8, len(t.shadow)-at))
+		t.fix(v, e, Fixed, "registers at a signal")
+	}
+}
+
+// Exit forgets a thread.
+func (x *Executor) Exit(id event.ThreadID) { delete(x.threads, id) }
+
+// add adds a constraint.
+func (x *Executor) add(c Constraint) {
+	if c.Expr.IsConst() {
+		return
+	}
+	x.Stats.Constraints[c.Kind]++
+	if c.Kind == Fixed {
+		x.Stats.Fixed[c.Reason]++
+	}
+	if x.Constraint != nil {
+		x.Constraint(&c)
+	}
+}
+
+// Move moves whole pages of a space.
+func (x *Executor) Move(space, from, to uint64, n int) {
+	if from == to {
+		return
+	}
+	for at := uint64(0); at < uint64(n); at += pageSize {
+		old, moved := place{space, (from + at) / pageSize}, place{space, (to + at) / pageSize}
+		pg := x.memory[old]
+		delete(x.memory, old)
+		delete(x.memory, moved)
+		if pg != nil {
+			x.memory[moved] = pg
+		}
+	}
+}
