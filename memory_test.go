@@ -200,7 +200,7 @@ func TestRealProgramsUnderWeakModels(t *testing.T) {
 		if err != nil {
 			t.Skipf("%s does not run here: %v", args[0], err)
 		}
-		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso", Commit: "lazy"}} {
+		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso", Commit: "lazy"}, {Model: "tso", Engine: buffers.Pages}} {
 			c, out := config(t, args...)
 			c.Dir, c.Memory = "/", o
 			c.Stdin = strings.NewReader(numbers.String())

@@ -72,12 +72,12 @@ func TestMemoryProgramsUnderModels(t *testing.T) {
 		words := p.CommandLine(p.Trigger(), 2)
 		fixed := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2, Static: true})}, words...)
 		buggy := append([]string{build(t, p, Variant{Form: Buggy, Optimize: 2, Static: true})}, words...)
-		for _, model := range []Model{TSO, PSO} {
-			can, failed := slices.Contains(p.Models, model), false
+		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso"}, {Model: "tso", Engine: buffers.Pages}} {
+			can, failed := slices.Contains(p.Models, Model(o.Model)), false
 			for seed := uint64(1); seed <= 3 || can && !failed && seed <= seeds; seed++ {
 				m := machine{
 					cores: 4, seed: seed, sched: sched.Options{Policy: sched.Random, Quantum: 20},
-					memory: buffers.Options{Model: string(model)}, limit: 50_000_000,
+					memory: o, limit: 50_000_000,
 				}
 				if r, h := emulate(t, m, fixed...); emulated(r, h, "") != Correct {
 					t.Errorf("the fixed form on %v: %v", m, r)
@@ -90,7 +90,7 @@ func TestMemoryProgramsUnderModels(t *testing.T) {
 				failed = failed || got != Correct
 			}
 			if can && !failed {
-				t.Errorf("the buggy form does not fail in %d seeds under %s", seeds, model)
+				t.Errorf("the buggy form does not fail in %d seeds under %+v", seeds, o)
 			}
 		}
 	})
