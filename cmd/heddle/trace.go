@@ -91,6 +91,7 @@ func (a *app) traceInfo(r *trace.Reader) error {
 	if n := r.Timelines(); n > 1 {
 		fmt.Fprintf(w, "timelines\t%d; the last is shown\n", n)
 	}
+	printTracingCost(w, r, text)
 	fmt.Fprintf(w, "\nstream\trecords\tbytes\tin the file\n")
 	for _, key := range r.Streams() {
 		printStream(w, key, r.Chunks(key))
@@ -330,7 +331,7 @@ func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selectio
 	}
 	switch format {
 	case formatPerfetto:
-		return errors.Join(export.Perfetto(out, r, clockOf(r))...)
+		return errors.Join(export.Perfetto(out, r, costsOf(r).MHz)...)
 	case formatCSV:
 		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
 			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())
@@ -346,19 +347,4 @@ func tableNames() string {
 		names = append(names, string(k))
 	}
 	return strings.Join(names, ", ")
-}
-
-// clockOf is the clock rate of the recorded machine, that of the default one if
-// the trace does not say.
-func clockOf(r *trace.Reader) uint32 {
-	var run struct {
-		Costs struct {
-			MHz uint32 `json:"mhz"`
-		} `json:"costs"`
-	}
-	run.Costs.MHz = 2000
-	if text, err := r.Manifest(); err == nil {
-		_ = json.Unmarshal(text, &run) // what cannot be read leaves the default
-	}
-	return run.Costs.MHz
 }
