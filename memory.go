@@ -71,11 +71,14 @@ func (m *Machine) commit(slice sched.Slice) bool {
 		m.decided = s.buffers.Decide(s.cluster.Now(slice.Core), memory, m.decided[:0])
 	}
 	s.recording.commits(m.decided)
+	m.delays(s.cluster.Now(slice.Core), true)
 	s.buffers.Turn(slice.Core, slice.Thread, memory)
 	m.config.rehearsal.begin(slice, s.buffers, m.decided)
 	if t := s.kernel.Task(slice.Thread); t.KernelActs() {
 		s.buffers.Drain(slice.Core, memory)
 	}
+	m.delays(s.cluster.Now(slice.Core), false)
+	s.recording.delays.others(slice.Core)
 	return true
 }
 
@@ -100,6 +103,7 @@ func (m *Machine) executeBuffered(slice sched.Slice, t *kernel.Task) emu.Stop {
 	m.buffers.Lay(s.buffers.Stores(slice.Core))
 	stop := m.executeShared(slice, t)
 	s.buffers.Keep(slice.Core, slice.Thread, m.buffers.Park)
+	defer m.delays(s.cluster.Now(slice.Core)+stop.Cycles, false)
 	switch stop.Reason {
 	case emu.StopBudget, emu.StopPause, emu.StopSync:
 		return stop
@@ -141,6 +145,7 @@ func (m *Machine) changesMappings() bool {
 func (m *Machine) drain() {
 	if s := m.state; s.buffers != nil {
 		s.buffers.DrainAll(sharedMemory{s.kernel})
+		m.delays(s.cluster.Makespan(), false)
 	} else if s.pages != nil {
 		s.pages.DrainAll(m.views)
 	}

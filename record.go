@@ -57,6 +57,7 @@ type recording struct {
 	rec       *recorder.Recorder
 	steps     *replay.Tracker
 	decisions *trace.Stream
+	delays    *delayLog // nil unless stores wait
 	syncs     *syncops.Recording
 }
 
@@ -74,6 +75,9 @@ func (m *Machine) record() error {
 		return errManifest.Wrap(err)
 	}
 	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
+	if s.buffers != nil {
+		s.recording.delays = newDelayLog(m.trace, c.Cores)
+	}
 	parts, err := m.recordings()
 	if err != nil {
 		return err

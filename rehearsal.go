@@ -185,7 +185,21 @@ func (h *Rehearsal) config(watch *rehearsal) (Config, error) {
 // Run carries out a schedule: minimize.Try. The run has failed when it did in the
 // same way as the recorded one. Its recording is a trace.
 func (h *Rehearsal) Run(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
+	return h.follow(ctx, minimize.NewFollower(s, h.waits))
+}
+
+// singles is how many instructions at the end of each step RunExact runs one by one.
+const singles = 64
+
+// RunExact is Run with exact times of the stores that wait at the end of a step:
+// those of the last instructions. Its recording is longer.
+func (h *Rehearsal) RunExact(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
 	f := minimize.NewFollower(s, h.waits)
+	f.Single(singles)
+	return h.follow(ctx, f)
+}
+
+func (h *Rehearsal) follow(ctx context.Context, f *minimize.Follower) (minimize.Outcome, error) {
 	c, err := h.config(&rehearsal{Tracker: f.Tracker, follower: f})
 	if err != nil {
 		return minimize.Outcome{}, err

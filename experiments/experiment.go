@@ -61,6 +61,9 @@ type Experiment struct {
 	// TimeLimit ends a run that takes the host longer, as a failure; 0 means
 	// no limit.
 	TimeLimit Duration `mapstructure:"time_limit"`
+	// Failures, when it asks for anything, makes the experiment one about runs
+	// that fail.
+	Failures Failures `mapstructure:"failures"`
 
 	path string // of the file
 }
@@ -98,6 +101,11 @@ type Grid struct {
 	Seeds []Range `mapstructure:"seeds"`
 	// Policy are scheduling policies.
 	Policy []string `mapstructure:"policy"`
+	// Model are memory models. Commit and Capacity, when stores become visible and
+	// how many a core's buffer holds, are not varied under sc, where there are none.
+	Model    []string `mapstructure:"model"`
+	Commit   []string `mapstructure:"commit"`
+	Capacity []int    `mapstructure:"capacity"`
 	// Arguments are further placeholders in commands, with their values.
 	Arguments map[string][]string `mapstructure:"arguments"`
 }
@@ -140,6 +148,9 @@ func (x *Experiment) complete() error {
 	} else if !filepath.IsAbs(x.Store) {
 		x.Store = filepath.Join(dir, x.Store)
 	}
+	if folder := &x.Failures.Folder; *folder != "" && !filepath.IsAbs(*folder) {
+		*folder = filepath.Join(dir, *folder)
+	}
 	x.Machine.Resolve(dir)
 	for i := range x.Inputs {
 		if file := &x.Inputs[i].File; *file != "" && !filepath.IsAbs(*file) {
@@ -177,7 +188,7 @@ const maxRuns = 1_000_000
 
 // check returns the first field that is wrong.
 func (x *Experiment) check() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
@@ -334,7 +345,7 @@ func (x *Experiment) checkGrid() error {
 func (x *Experiment) Size() float64 {
 	total := 0.0
 	for _, p := range x.Programs {
-		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1))
+		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1) * len(x.memories()))
 		n *= size(x.Grid.Seeds)
 		if x.uses(p, "threads") {
 			n *= size(x.Grid.Threads)

@@ -24,6 +24,7 @@ type Point struct {
 	// CoresAs is the grid's word for the cores, a number or "threads".
 	CoresAs string `json:"cores_as"`
 	Cores   int    `json:"cores"`
+	Memory  Memory `json:"memory"`
 	Threads int    `json:"threads,omitempty"` // 0 where threads are not swept
 	Seed    uint64 `json:"seed"`
 }
@@ -44,7 +45,7 @@ func (p Point) String() string {
 	if p.Threads > 0 {
 		fmt.Fprintf(&b, " threads=%d", p.Threads)
 	}
-	fmt.Fprintf(&b, " cores=%d policy=%s seed=%d", p.Cores, p.Policy, p.Seed)
+	fmt.Fprintf(&b, " cores=%d policy=%s%v seed=%d", p.Cores, p.Policy, p.Memory, p.Seed)
 	return b.String()
 }
 
@@ -160,13 +161,15 @@ func (x *Experiment) points(p Program) []Point {
 	for _, arguments := range x.combinations(p) {
 		for _, policy := range policy {
 			for _, c := range cores {
-				for _, t := range threads {
-					count := c.Count
-					if c.AsThreads {
-						count = int(t)
-					}
-					for _, seed := range values(x.Grid.Seeds, x.Machine.Seed) {
-						points = append(points, Point{p.Name, arguments, policy, c.String(), count, int(t), seed})
+				for _, memory := range x.memories() {
+					for _, t := range threads {
+						at := Point{Program: p.Name, Arguments: arguments, Policy: policy, CoresAs: c.String(), Cores: c.Count, Memory: memory, Threads: int(t)}
+						if c.AsThreads {
+							at.Cores = int(t)
+						}
+						for _, at.Seed = range values(x.Grid.Seeds, x.Machine.Seed) {
+							points = append(points, at)
+						}
 					}
 				}
 			}
@@ -231,6 +234,7 @@ func (x *Experiment) job(p Program, at Point, inputs string) worker.Job {
 	replacer := strings.NewReplacer(replacements...)
 	options := x.Machine
 	options.Cores, options.Seed, options.Sched.Policy = at.Cores, at.Seed, at.Policy
+	at.Memory.set(&options.Memory)
 	options.Mounts = append(slices.Clone(options.Mounts), machine.Mount{Host: inputs, Guest: guestDir})
 	if options.Dir == "" {
 		options.Dir = guestDir

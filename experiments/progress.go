@@ -26,7 +26,7 @@ type lines struct {
 }
 
 func (l *lines) Start(tasks, stored int) {
-	l.tasks = tasks
+	l.done, l.tasks = 0, tasks
 	fmt.Fprintf(l.w, "%d to do, %d stored\n", tasks, stored)
 }
 

@@ -21,6 +21,7 @@ type row struct {
 	identical int // runs with the output and status of the native one
 	native    bool
 	failed    int
+	fails     failed
 }
 
 // Table makes the table of what is stored: a row for each point of the grid,
@@ -35,7 +36,7 @@ func (x *Experiment) Table(o Options) (*table.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := collection{store: results, x: x, bySlot: map[string]*row{}}
+	c := collection{store: results, x: x, bySlot: map[string]*row{}, folder: x.failureFolder(o)}
 	for _, run := range plan.Runs {
 		if err := c.add(run); err != nil {
 			return nil, err
@@ -43,6 +44,9 @@ func (x *Experiment) Table(o Options) (*table.Table, error) {
 	}
 	if c.found == 0 {
 		return nil, errNothingStored.New(c.total, x.path, x.StorePath(o))
+	}
+	if x.Failures.wanted() {
+		return c.failureTable(), nil
 	}
 	return &table.Table{Head: c.head(), Rows: c.cells(), Notes: c.notes()}, nil
 }
@@ -53,6 +57,7 @@ type collection struct {
 	x                        *Experiment
 	rows                     []*row
 	bySlot                   map[string]*row
+	folder                   string // of the shortest failing runs
 	total, found             int
 	stale, failed, conflicts int
 }
@@ -81,7 +86,11 @@ func (c *collection) add(run Run) error {
 			c.count(r, run, record, native, hasNative && c.x.Native && native.Failure == "")
 		}
 	}
-	return nil
+	shortest, ok, err := c.store.GetShortest(run.Key)
+	if ok {
+		r.fails.keep(&shortest)
+	}
+	return err
 }
 
 // row returns the row of a group, a new one at its first run.
@@ -112,17 +121,20 @@ func (c *collection) count(r *row, run Run, record store.Record, native store.Na
 	r.instr += float64(result.Instructions)
 	r.switches += float64(result.ContextSwitches)
 	r.schedules[result.ScheduleDigest] = true
+	if class := classOf(record, native, hasNative); class != "" {
+		r.fails.countFailure(class, run.Point.Seed)
+	}
 	r.native = r.native || hasNative
 	if hasNative && record.Report.Stdout == native.Stdout && result.ExitCode == native.ExitCode {
 		r.identical++
 	}
 }
 
-// Columns of the head besides the arguments, which come after the program.
+// Columns of the head besides the arguments, which come after the program, and the
+// memory models, which come after the policy.
 var (
 	firstColumns = []table.Column{{Name: "program", Key: "program"}}
 	otherColumns = []table.Column{
-		{Name: "policy", Key: "policy"},
 		{Name: "cores", Key: "cores", Number: true},
 		{Name: "threads", Key: "threads", Number: true},
 		{Name: "runs", Key: "runs", Number: true},
@@ -150,6 +162,10 @@ func (c *collection) head() []table.Column {
 	for _, name := range c.x.arguments() {
 		head = append(head, table.Column{Name: name, Key: name})
 	}
+	head = append(head, table.Column{Name: "policy", Key: "policy"})
+	for _, a := range c.x.memoryAxes() {
+		head = append(head, a.column)
+	}
 	return append(head, otherColumns...)
 }
 
@@ -160,7 +176,11 @@ func (c *collection) cells() [][]string {
 		for _, name := range c.x.arguments() {
 			cells = append(cells, r.argument(name))
 		}
-		cells = append(cells, r.point.Policy, strconv.Itoa(r.point.Cores), orDash(r.point.Threads), strconv.Itoa(r.n))
+		cells = append(cells, r.point.Policy)
+		for _, a := range c.x.memoryAxes() {
+			cells = append(cells, a.value(r))
+		}
+		cells = append(cells, strconv.Itoa(r.point.Cores), orDash(r.point.Threads), strconv.Itoa(r.n))
 		if r.n == 0 {
 			cells = append(cells, "-", "-", "-", "-", "-", "-")
 		} else {
@@ -218,7 +238,12 @@ func (r *row) asNative() string {
 
 // notes are what a reader of the table must know.
 func (c *collection) notes() []string {
-	notes := []string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}
+	return append([]string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}, c.storeNotes()...)
+}
+
+// storeNotes are those on the runs that are missing from the table, or wrong.
+func (c *collection) storeNotes() []string {
+	var notes []string
 	if missing := c.total - c.found; missing > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d runs are not stored yet: heddle experiment run goes on with them.", missing, c.total))
 	}

@@ -115,8 +115,12 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 		return s.summary, err
 	}
 	s.progress.Start(len(tasks), s.summary.Stored)
-	defer s.progress.Stop()
-	return s.summary, errors.Join(s.carryOut(ctx, tasks, x.workers(o)), ctx.Err(), results.Close())
+	err = s.carryOut(ctx, tasks, x.workers(o))
+	s.progress.Stop()
+	if err == nil && ctx.Err() == nil {
+		err = s.shortenAll(ctx, x.failureFolder(o), x.workers(o))
+	}
+	return s.summary, errors.Join(err, ctx.Err(), results.Close())
 }
 
 func (x *Experiment) workers(o Options) int {
@@ -143,6 +147,7 @@ type task struct {
 	run        Run
 	repetition int
 	native     bool
+	shortest   bool
 }
 
 // outcome is what came of a task.
@@ -270,7 +275,7 @@ func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 // do carries out one task.
 func (s *sweep) do(ctx context.Context, t task) outcome {
 	limit := time.Duration(s.plan.Experiment.TimeLimit)
-	if limit > 0 {
+	if limit > 0 && !t.shortest {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -297,8 +302,11 @@ func (s *sweep) do(ctx context.Context, t task) outcome {
 
 // keep stores an outcome and reports it.
 func (s *sweep) keep(o outcome) error {
-	if o.task.native {
+	switch {
+	case o.task.native:
 		return s.keepNative(o)
+	case o.task.shortest:
+		return s.keepShortest(o)
 	}
 	run := o.task.run
 	s.summary.Ran++
@@ -370,6 +378,7 @@ func labels(p Point) store.Labels {
 	return store.Labels{
 		Program: p.Program, Arguments: strings.Join(arguments, " "), Policy: p.Policy,
 		Cores: p.Cores, Threads: p.Threads, Seed: strconv.FormatUint(p.Seed, 10),
+		Model: p.Memory.Model, Commit: p.Memory.Commit, Capacity: p.Memory.Capacity,
 	}
 }
 

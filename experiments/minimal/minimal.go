@@ -114,6 +114,15 @@ func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
+	if result.Schedule.Cost().Delays > 0 && result.Recording != nil {
+		o, err := h.RunExact(context.WithoutCancel(ctx), result.Schedule)
+		if err != nil {
+			return nil, err
+		}
+		if o.Fails && o.Schedule.Cost() == result.Schedule.Cost() {
+			result.Recording = o.Recording
+		}
+	}
 	if result.Recording == nil {
 		if result.Recording, err = os.ReadFile(from); err != nil {
 			return nil, errFile.Wrap(withoutPath(err), from)

@@ -15,6 +15,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,12 +24,13 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/minimal"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
 // Format is the number of the file format that this package reads and writes.
-const Format = 1
+const Format = 2
 
 var (
 	errOpen = errs.Define("store-unusable",
@@ -56,6 +58,8 @@ CREATE TABLE IF NOT EXISTS runs (
 	instructions INTEGER NOT NULL, cycles INTEGER NOT NULL, context_switches INTEGER NOT NULL,
 	digest TEXT NOT NULL, schedule_digest TEXT NOT NULL, host_seconds REAL NOT NULL,
 	manifest TEXT NOT NULL, report TEXT NOT NULL,
+	model TEXT NOT NULL DEFAULT 'sc', commits TEXT NOT NULL DEFAULT '', capacity INTEGER NOT NULL DEFAULT 0,
+	class TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (slot, repetition)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS native (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
@@ -63,6 +67,16 @@ CREATE TABLE IF NOT EXISTS conflicts (
 	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL,
 	PRIMARY KEY (key, digest, other)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
+`
+
+// renewal makes a store of format 1 one of Format.
+const renewal = `
+ALTER TABLE runs ADD COLUMN model TEXT NOT NULL DEFAULT 'sc';
+ALTER TABLE runs ADD COLUMN commits TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN capacity INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN class TEXT NOT NULL DEFAULT '';
+CREATE TABLE shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
 `
 
 // Record is a stored run.
@@ -82,6 +96,8 @@ type Labels struct {
 	Program, Arguments, Policy string
 	Cores, Threads             int
 	Seed                       string // SQLite's integers are signed
+	Model, Commit              string
+	Capacity                   int
 }
 
 // Native is what a command gave on the host.
@@ -150,13 +166,29 @@ func (s *Store) checkFormat() error {
 	if format == Format {
 		return nil
 	}
-	if tables > 0 {
+	change := ""
+	switch {
+	case format == 1 && tables > 0:
+		change = renewal
+	case tables > 0:
 		return errFormat.New(s.path, format, Format)
 	}
-	if _, err := s.db.Exec("PRAGMA user_version = 1"); err != nil {
+	if err := s.atOnce(change + fmt.Sprintf("PRAGMA user_version = %d;", Format)); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
 	return nil
+}
+
+// atOnce executes statements in one transaction.
+func (s *Store) atOnce(statements string) error {
+	tx, err := s.db.Begin()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(statements); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
 }
 
 // Close closes the file.
@@ -177,11 +209,13 @@ func (s *Store) Put(r Record) error {
 	if result == nil {
 		result = &heddle.Result{}
 	}
-	_, err = s.db.Exec(`INSERT OR REPLACE INTO runs VALUES (?,?,?, ?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?, ?,?)`,
+	class, _ := result.Failure(nil)
+	_, err = s.db.Exec(`INSERT OR REPLACE INTO runs VALUES (?,?,?, ?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?, ?,?, ?,?,?,?)`,
 		r.Slot, r.Repetition, r.Key,
 		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, r.Labels.Cores, r.Labels.Threads, r.Labels.Seed,
 		r.Failure, result.Outcome, result.ExitCode, int64(result.Instructions), int64(result.Cycles),
-		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report))
+		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report),
+		r.Labels.Model, r.Labels.Commit, r.Labels.Capacity, class.Class)
 	if err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
@@ -243,6 +277,34 @@ func (s *Store) HasConflict(key string) (bool, error) {
 		return false, errOpen.Wrap(err, s.path)
 	}
 	return n > 0, nil
+}
+
+// PutShortest stores the shortest schedule of the failing run with this key.
+func (s *Store) PutShortest(key string, p minimal.Report) error {
+	report, err := json.Marshal(p)
+	if err == nil {
+		_, err = s.db.Exec("INSERT OR REPLACE INTO shortest VALUES (?,?)", key, string(report))
+	}
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return nil
+}
+
+// GetShortest returns what PutShortest stored; ok is false if nothing was.
+func (s *Store) GetShortest(key string) (p minimal.Report, ok bool, err error) {
+	var report string
+	err = s.db.QueryRow("SELECT report FROM shortest WHERE key = ?", key).Scan(&report)
+	if errors.Is(err, sql.ErrNoRows) {
+		return p, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(report), &p)
+	}
+	if err != nil {
+		return p, false, errOpen.Wrap(err, s.path)
+	}
+	return p, true, nil
 }
 
 // PutNative stores what a command gave on the host.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/experiments/minimal"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -53,6 +54,9 @@ type Job struct {
 	ExportDir string `json:"export_dir,omitempty"`
 	// Events asks a fresh process for the event log on descriptor 3.
 	Events bool `json:"events,omitempty"`
+	// Shortest, when set, looks for the shortest schedule under which the job fails
+	// instead of running it.
+	Shortest *Shortest `json:"shortest,omitempty"`
 }
 
 // Report is what a run gave.
@@ -63,6 +67,8 @@ type Report struct {
 	Failure string `json:"failure,omitempty"`
 	Stdout  Output `json:"stdout"`
 	Stderr  Output `json:"stderr"`
+	// Shortest is what Job.Shortest asked for; Result is nil then.
+	Shortest *minimal.Report `json:"shortest,omitempty"`
 }
 
 // Output identifies what a program wrote to a stream.
@@ -82,6 +88,13 @@ func (j Job) Config() heddle.Config {
 // Run carries out the job in this process. Output goes to no place but the
 // report; events may be nil.
 func Run(ctx context.Context, job Job, events io.Writer) Report {
+	if job.Shortest != nil {
+		shortest, err := shorten(ctx, job)
+		if err != nil {
+			return Report{Failure: Explained(err).Error()}
+		}
+		return Report{Shortest: shortest}
+	}
 	stdout, stderr := NewMeter(), NewMeter()
 	result, err := run(ctx, job, stdout, stderr, events)
 	report := Report{Result: result, Stdout: stdout.Output(), Stderr: stderr.Output()}

@@ -42,6 +42,9 @@ func New(cores int, seed uint64, o Options) *Cores {
 // Stores is what waits in a core's buffer, oldest first, until the next call.
 func (c *Cores) Stores(k event.CoreID) []emu.Store { return c.cores[k].stores }
 
+// Thread is whose stores wait in a core's buffer.
+func (c *Cores) Thread(k event.CoreID) event.ThreadID { return c.cores[k].thread }
+
 // Committed is how many stores were committed by decisions.
 func (c *Cores) Committed() uint64 { return c.committed }
 

@@ -66,3 +66,19 @@ type Commit struct {
 	Core  CoreID `json:"core"`
 	Entry uint32 `json:"entry"`
 }
+
+// Delay is a store that other threads did not see while they ran: it waited in the
+// buffer of its core. The stamp has the thread and the core that made it, and tells
+// when it was committed; Seq is the number of the last event before.
+type Delay struct {
+	Stamp
+	// Made is the clock of the core at the start of the slice that made the store.
+	Made Cycles `json:"made"`
+	Addr Addr   `json:"addr"`
+	Size uint32 `json:"size"`
+	// Value is what was stored, in its Size low bytes.
+	Value uint64 `json:"value"`
+	// Decided tells that it was committed by decision; otherwise something drained
+	// its buffer.
+	Decided bool `json:"decided"`
+}

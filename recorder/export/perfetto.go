@@ -18,9 +18,11 @@ const coresPID = 1
 
 // Perfetto writes a trace in the Chrome Trace Event Format ("Trace Event Format",
 // the Catapult project's document), which the Perfetto UI opens: a track for each
-// core with the threads that ran there, a track for each thread with system
-// calls and sync operations as slices, and arrows from each release of an object
-// to the acquisition by another thread that followed it.
+// core with the threads that ran there, tracks for the stores that waited in its
+// buffer while other threads ran, from the slice that made them until they were
+// committed, a track for each thread with system calls and sync operations as
+// slices, and arrows from each release of an object to the acquisition by another
+// thread that followed it.
 //
 // Times are virtual. Clocks of cores differ by up to the scheduler's lead, so a
 // thread that acquires what another has released can be at an earlier time: its
@@ -34,6 +36,7 @@ func Perfetto(out io.Writer, r *trace.Reader, mhz uint32) []error {
 	}
 	p.begin()
 	p.cores(r)
+	p.delays(r)
 	for e, err := range merged(r) {
 		if err != nil {
 			p.errs = append(p.errs, err)

@@ -44,6 +44,7 @@ const (
 	Mappings  Kind = "mappings"  // files in memory; one stream
 	Heap      Kind = "heap"      // calls of allocators; one stream
 	Decisions Kind = "decisions" // the replay log; one stream
+	Delays    Kind = "delays"    // stores that others saw late; one stream
 	Code      Kind = "code"      // the code that ran; one stream
 	PT        Kind = "pt"        // bytes of Intel PT packets, by core
 	Stdin     Kind = "stdin"     // the bytes of standard input that were read

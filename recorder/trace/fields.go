@@ -7,7 +7,7 @@ import (
 // Event is an event that has a stream of its own kind.
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
-		event.Decision | event.Code | event.Object | event.Mapping | event.Heap
+		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay
 }
 
 // archive is what the fields of an event are taken to or from: the binary form,
@@ -117,6 +117,13 @@ func fields(a archive, e any) {
 		inputFields(a, e)
 	case *event.Decision:
 		decisionFields(a, e)
+	case *event.Delay:
+		stamp(a, &e.Stamp)
+		num(a, "made", decimal, &e.Made)
+		num(a, "addr", hexadecimal, &e.Addr)
+		num(a, "size", decimal, &e.Size)
+		num(a, "value", hexadecimal, &e.Value)
+		boolean(a, "decided", &e.Decided)
 	case *event.Code:
 		stamp(a, &e.Stamp)
 		num(a, "space", decimal, &e.Space)
@@ -212,6 +219,8 @@ func stampOf(e any) event.Stamp {
 	case *event.Mapping:
 		return e.Stamp
 	case *event.Heap:
+		return e.Stamp
+	case *event.Delay:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

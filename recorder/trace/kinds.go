@@ -15,5 +15,6 @@ var kinds = map[Kind]func() any{
 	Decisions: func() any { return &event.Decision{} },
 	Mappings:  func() any { return &event.Mapping{} },
 	Heap:      func() any { return &event.Heap{} },
+	Delays:    func() any { return &event.Delay{} },
 	Code:      func() any { return &event.Code{} },
 }

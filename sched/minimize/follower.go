@@ -33,6 +33,7 @@ type Follower struct {
 	spent   uint64 // instructions of its turn
 	alone   bool   // all wait
 	told    bool   // the last slice's end was told
+	tail    uint64 // see Single
 }
 
 // patience is how many instructions a thread may run at a time where no schedule
@@ -46,6 +47,10 @@ func NewFollower(plan Schedule, known Waits) *Follower {
 		tried: map[event.ThreadID]bool{}, exited: map[event.ThreadID]bool{}, told: true,
 	}
 }
+
+// Single makes each of the last n instructions of a step a slice of its own, so that
+// what they do has exact times. It changes nothing else.
+func (f *Follower) Single(n uint64) { f.tail = n }
 
 // Ready implements sched.Policy.
 func (f *Follower) Ready(_ *sched.Cluster, t event.ThreadID, _ event.Cycles) {
@@ -95,6 +100,11 @@ func (f *Follower) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sc
 		f.running, f.began, f.spent = t, f.thread(t).at, 0
 	}
 	f.told = false
+	if f.tail > 0 && budget > f.tail {
+		budget -= f.tail
+	} else if f.tail > 0 {
+		budget = 1
+	}
 	out := sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true}
 	if hasTimer {
 		out.Cycles = max(1, timer-min(timer, c.Now(core)))

@@ -1,0 +1,90 @@
+package heddle
+
+import (
+	"encoding/binary"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// delayLog follows the stores that wait in buffers from slice to slice, and records
+// those that waited while another thread ran, once they are committed. It is plain
+// data; a nil delayLog does nothing.
+type delayLog struct {
+	to    *trace.Stream
+	cores [][]waiting
+}
+
+// waiting is a store in a buffer.
+type waiting struct {
+	store   emu.Store
+	thread  event.ThreadID
+	delayed bool // another thread has run since
+}
+
+func newDelayLog(w *trace.Writer, cores int) *delayLog {
+	return &delayLog{to: w.Stream(trace.Delays, 0), cores: make([][]waiting, cores)}
+}
+
+// look compares the buffers with what they were: what is gone was committed at the
+// place in the run. Decided tells that it was by decision.
+func (d *delayLog) look(b *buffers.Cores, at event.Stamp, decided bool) {
+	if d == nil {
+		return
+	}
+	for k := range d.cores {
+		core := event.CoreID(k)
+		stores, i := b.Stores(core), 0
+		var now []waiting
+		for _, w := range d.cores[k] {
+			if i < len(stores) && stores[i] == w.store {
+				now = append(now, w)
+				i++
+				continue
+			}
+			d.record(w, core, at, decided)
+		}
+		for ; i < len(stores); i++ {
+			now = append(now, waiting{store: stores[i], thread: b.Thread(core)})
+		}
+		d.cores[k] = now
+	}
+}
+
+// others notes that a thread runs on a core: it does not see what waits elsewhere.
+func (d *delayLog) others(core event.CoreID) {
+	if d == nil {
+		return
+	}
+	for k := range d.cores {
+		for i := range d.cores[k] {
+			if event.CoreID(k) != core {
+				d.cores[k][i].delayed = true
+			}
+		}
+	}
+}
+
+func (d *delayLog) record(w waiting, core event.CoreID, at event.Stamp, decided bool) {
+	if !w.delayed || w.store.Size == 0 {
+		return
+	}
+	at.Thread, at.Core = w.thread, core
+	trace.PutAt(d.to, &event.Delay{
+		Stamp: at, Made: w.store.Made, Addr: w.store.Addr, Size: w.store.Size,
+		Value: binary.LittleEndian.Uint64(w.store.Data[:]), Decided: decided,
+	}, at)
+}
+
+// delays compares the buffers with what they were, at a time of the core that runs.
+func (m *Machine) delays(now event.Cycles, decided bool) {
+	s := m.state
+	if s.recording.delays == nil {
+		return
+	}
+	at := s.recording.rec.At()
+	at.Time = now
+	s.recording.delays.look(s.buffers, at, decided)
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/minimal"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var errShortest = errs.Define("shortest-run-files",
+	"cannot write the files {file} of the shortest failing run",
+	"The folder for shortest runs cannot be made or written, or the disk is full.",
+	"Make room, or name another folder with failures.folder in the experiment file.")
+
+// Shortest asks for the shortest schedule under which the job fails as it does.
+type Shortest struct {
+	// Base is the path of the files, to which .trace, .json (a timeline for
+	// Perfetto) and .txt (a report) are appended.
+	Base string `json:"base"`
+	// Runs bounds how many schedules are tried; 0 means no bound.
+	Runs int `json:"runs"`
+}
+
+// shorten records the job, and makes the recording shorter.
+func shorten(ctx context.Context, job Job) (*minimal.Report, error) {
+	base := job.Shortest.Base
+	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
+		return nil, errShortest.Wrap(withoutPath(err), base)
+	}
+	recording := base + ".recording"
+	defer os.Remove(recording)
+	if err := record(ctx, job, recording); err != nil {
+		return nil, err
+	}
+	p, err := minimal.Minimize(ctx, recording, base+".trace", minimal.Options{Runs: job.Shortest.Runs, Perfetto: base + ".json"})
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := p.Write(&text); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(base+".txt", text.Bytes(), 0o644); err != nil {
+		return nil, errShortest.Wrap(withoutPath(err), base)
+	}
+	return p, nil
+}
+
+// record runs the job and records it.
+func record(ctx context.Context, job Job, to string) error {
+	file, err := os.Create(to)
+	if err != nil {
+		return errShortest.Wrap(withoutPath(err), to)
+	}
+	stdin, err := job.OpenStdin()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	defer stdin.Close()
+	c := job.Config()
+	c.Stdin, c.Record = stdin.Reader, &heddle.Record{To: file}
+	_, err = heddle.Run(ctx, c)
+	return errors.Join(err, file.Close())
+}
