@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/minimal"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 )
 
@@ -149,5 +151,73 @@ func TestUnusableStores(t *testing.T) {
 	}
 	if _, err := OpenExisting(filepath.Join(dir, "none.sqlite")); !errors.Is(err, errMissing) {
 		t.Errorf("a missing store: %v", err)
+	}
+}
+
+// TestStoreOfFormatOneIsRenewed: its runs are still there, with the columns that
+// came later.
+func TestStoreOfFormatOneIsRenewed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.sqlite")
+	db, err := sql.Open("sqlite3", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The schema of format 1, as it was.
+	if _, err := db.Exec(`
+CREATE TABLE runs (
+	slot TEXT NOT NULL, repetition INTEGER NOT NULL, key TEXT NOT NULL,
+	program TEXT NOT NULL, arguments TEXT NOT NULL, policy TEXT NOT NULL,
+	cores INTEGER NOT NULL, threads INTEGER NOT NULL, seed TEXT NOT NULL,
+	failure TEXT NOT NULL, outcome TEXT NOT NULL, exit_code INTEGER NOT NULL,
+	instructions INTEGER NOT NULL, cycles INTEGER NOT NULL, context_switches INTEGER NOT NULL,
+	digest TEXT NOT NULL, schedule_digest TEXT NOT NULL, host_seconds REAL NOT NULL,
+	manifest TEXT NOT NULL, report TEXT NOT NULL,
+	PRIMARY KEY (slot, repetition)
+) STRICT;
+CREATE TABLE native (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
+CREATE TABLE conflicts (
+	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL,
+	PRIMARY KEY (key, digest, other)
+) STRICT;
+INSERT INTO runs VALUES ('slot', 1, 'key', 'p', '', 'rr', 4, 2, '1', '', 'exit', 0, 1, 2, 3, 'd', 's', 0.5, 'm', '{}');
+PRAGMA user_version = 1;`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenExisting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if r, ok, err := s.Get("slot", 1); err != nil || !ok || r.Key != "key" {
+		t.Errorf("%+v, %v, %v", r, ok, err)
+	}
+	later := record("other", 1, "key", "digest")
+	later.Labels = Labels{Model: "tso", Commit: "lazy", Capacity: 3}
+	later.Report.Result.Outcome, later.Report.Result.Signal = "signal", 6
+	if err := s.Put(later); err != nil {
+		t.Fatal(err)
+	}
+	var model, commits, class string
+	var capacity int
+	for slot, want := range map[string]string{"slot": "sc  0 ", "other": "tso lazy 3 assertion"} {
+		row := s.db.QueryRow("SELECT model, commits, capacity, class FROM runs WHERE slot = ?", slot)
+		if err := row.Scan(&model, &commits, &capacity, &class); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s %s %d %s", model, commits, capacity, class); got != want {
+			t.Errorf("%s has %q, want %q", slot, got, want)
+		}
+	}
+	if _, ok, err := s.GetShortest("key"); ok || err != nil {
+		t.Errorf("a shortest schedule: %v, %v", ok, err)
+	}
+	if err := s.PutShortest("key", minimal.Report{Runs: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok, err := s.GetShortest("key"); !ok || err != nil || p.Runs != 7 {
+		t.Errorf("%+v, %v, %v", p, ok, err)
 	}
 }
