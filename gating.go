@@ -90,6 +90,8 @@ func (g *gating) Admit(e *event.Sync) bool {
 	switch {
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
 		return true
+	case e.Thread != g.recorder.At().Thread:
+		return true // another ends its process
 	case e.Phase == event.Enter:
 		return g.ask(sched.Visit{Place: sched.AtEnter, Sync: e})
 	default:

@@ -30,9 +30,12 @@ func (e *Enforcer) differs(g *Gate, n int, found string) bool {
 
 // beyond holds a thread for good that has come to what the recorded run had no
 // more: it ended before.
-func (e *Enforcer) beyond(n int, at Place) bool {
+func (e *Enforcer) beyond(g *Gate, n int, at Place) bool {
 	t := &e.threads[n]
 	t.held, t.place, t.waiting = true, at, forGood
+	if a := e.plan.action(n, t.actions); a != nil && a.kind == halt && a.done == t.done {
+		e.post(g, a.constraint)
+	}
 	return false
 }
 
@@ -55,7 +58,7 @@ func (e *Enforcer) enter(g *Gate, n int, v *Visit) bool {
 	position, o := e.peek(n)
 	switch {
 	case o == nil:
-		return e.beyond(n, AtEnter)
+		return e.beyond(g, n, AtEnter)
 	case o.Op != v.Sync.Op || o.Part != event.WholePart && o.Part != event.BeginPart:
 		return e.differs(g, n, v.Sync.Op.String())
 	case !e.bind(o, v.Sync):
@@ -87,6 +90,9 @@ func (e *Enforcer) returned(g *Gate, n int, v *Visit) bool {
 	if Transparent(v.Sync.Op) {
 		return true
 	}
+	if e.helper == n {
+		defer e.help(g)
+	}
 	position, o := e.peek(n)
 	if o != nil && o.Part == event.BeginPart && e.acts(n) {
 		e.complete(g, n) // it did not wait
@@ -96,7 +102,7 @@ func (e *Enforcer) returned(g *Gate, n int, v *Visit) bool {
 	case e.left != "":
 		return true
 	case o == nil:
-		return e.beyond(n, AtReturn)
+		return e.beyond(g, n, AtReturn)
 	case o.Op != v.Sync.Op || o.Part != event.WholePart && o.Part != event.EndPart:
 		return e.differs(g, n, "the end of "+v.Sync.Op.String())
 	case v.Sync.Phase == event.Return && v.Sync.Result != o.Result && o.Op != event.OpSemOpen:
@@ -104,9 +110,6 @@ func (e *Enforcer) returned(g *Gate, n int, v *Visit) bool {
 	case e.acts(n):
 		e.complete(g, n)
 		return true
-	}
-	if e.helper == n {
-		defer e.help(g)
 	}
 	return e.turn(g, n, AtReturn, position)
 }
@@ -116,7 +119,7 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 	t := &e.threads[n]
 	t.blocked = false
 	position, o := e.peek(n)
-	t.waits = o != nil && o.Part == event.EndPart && v.Inside && !e.acts(n)
+	t.waits = (o == nil || o.Part == event.EndPart) && v.Inside && !e.acts(n)
 	switch {
 	case e.helper == n:
 		return true
@@ -124,7 +127,7 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 		t.held, t.place, t.waiting = true, AtWake, forHelp
 		return false
 	case o == nil && v.Inside:
-		return e.beyond(n, AtWake)
+		return e.beyond(g, n, AtWake)
 	case o == nil || o.Part != event.EndPart || !v.Inside || e.acts(n):
 		return true
 	}
@@ -139,7 +142,7 @@ func (e *Enforcer) call(g *Gate, n int, v *Visit) bool {
 	position, o := e.peek(n)
 	switch {
 	case o == nil:
-		return e.beyond(n, AtCall)
+		return e.beyond(g, n, AtCall)
 	case o.Part != event.SystemCall || o.Number != v.Call.Number:
 		return e.differs(g, n, fmt.Sprintf("system call %d", v.Call.Number))
 	}
@@ -338,23 +341,39 @@ func (e *Enforcer) help(g *Gate) {
 	case !actor.blocked:
 		return // it is about to go on
 	}
-	for p := e.next + 1; p < len(e.plan.s.Operations); p++ {
-		o := &e.plan.s.Operations[p]
-		t := &e.threads[o.Thread]
-		position, _ := e.peek(o.Thread)
-		if position != p || o.Part != event.EndPart || t.helped == e.next || !t.waits || t.held && t.place != AtWake {
-			continue
-		}
-		e.helper, t.helped = o.Thread, e.next
-		switch {
-		case t.held:
-			t.held = false
-			g.Release(t.id, 0)
-		case t.blocked:
-			g.Affect(Effect{Kind: Rouse, Thread: t.id})
-		}
+	n := e.nextHelper()
+	if n < 0 {
 		return
 	}
+	t := &e.threads[n]
+	e.helper, t.helped = n, e.next
+	switch {
+	case t.held:
+		t.held = false
+		g.Release(t.id, 0)
+	case t.blocked:
+		g.Affect(Effect{Kind: Rouse, Thread: t.id})
+	}
+}
+
+// nextHelper is the thread that is in a wait, has not helped yet, and has its turn
+// first, or -1. Those come last whose waits were never over.
+func (e *Enforcer) nextHelper() int {
+	found, first := -1, 0
+	for n := range e.threads {
+		t := &e.threads[n]
+		position, o := e.peek(n)
+		switch {
+		case !t.waits || t.helped == e.next || t.held && t.place != AtWake || o != nil && o.Part != event.EndPart:
+			continue
+		case o == nil:
+			position = len(e.plan.s.Operations)
+		}
+		if found < 0 || position < first {
+			found, first = n, position
+		}
+	}
+	return found
 }
 
 // Woken implements Controller.

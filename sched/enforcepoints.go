@@ -38,8 +38,7 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
 	switch {
 	case a.kind == halt:
-		e.post(g, a.constraint)
-		return e.beyond(n, AtInstruction)
+		return e.beyond(g, n, AtInstruction)
 	case a.kind == post:
 		t.actions++
 		e.post(g, a.constraint)
@@ -65,7 +64,7 @@ func (e *Enforcer) post(g *Gate, c int) {
 	e.counts.Constraints++
 	g.Charge(e.o.Costs.SemaphoreWait)
 	second := &e.plan.s.Constraints[c].Second
-	if second.PC == 0 {
+	if second.PC == 0 && !second.Ends {
 		e.advance(g)
 		return
 	}

@@ -86,7 +86,7 @@ func (p *plan) add(c int) {
 		}
 		p.actions[first.Thread] = append(p.actions[first.Thread], a)
 	}
-	if second.PC == 0 {
+	if second.PC == 0 && !second.Ends {
 		at := p.own[second.Thread][second.Done]
 		p.waits[at] = append(p.waits[at], c)
 		return

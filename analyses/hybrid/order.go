@@ -27,7 +27,9 @@ type Order struct {
 	byName  map[string]int
 	threads []*ordering
 	ending  int // the index of the last system call that ended its process, or -1
+	killed  int // the thread whose signal was the last event of any, or -1
 	ends    []end
+	deaths  []death
 	dropped []bool // by the index of an operation: it has no position
 	marks   []Mark
 }
@@ -39,6 +41,7 @@ type ordering struct {
 	last  int  // the index of its last operation, for what comes behind it
 	futex bool // its system call is one of an operation of its own
 	issue *event.Syscall
+	gone  bool
 }
 
 // opened is an operation that was called and has not returned.
@@ -46,6 +49,8 @@ type opened struct {
 	op    event.SyncOp
 	begin int // the index of its BeginPart or WholePart, or -1
 	once  bool
+	// instructions is what the thread had retired.
+	instructions uint64
 }
 
 // Mark is a place in a run where something of a thread's operation begins or
@@ -64,7 +69,7 @@ type Mark struct {
 
 // NewOrder makes an Order of a run that has not begun.
 func NewOrder(r Rules) *Order {
-	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, ending: -1}
+	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, ending: -1, killed: -1}
 	o.s.Objects = map[event.ObjectID]string{}
 	return o
 }
@@ -120,7 +125,12 @@ func (o *Order) Sync(e *event.Sync) {
 		return
 	}
 	t := o.threads[n]
+	if !t.gone {
+		o.alive(n)
+	}
 	switch {
+	case t.gone && n != o.killed:
+		// It was in there when its process ended.
 	case e.Op == event.OpThreadStart:
 		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
 		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
@@ -140,7 +150,7 @@ const acquires = event.Acquire | event.AcquireSecond
 // enter takes the call of an operation.
 func (o *Order) enter(n int, e *event.Sync) {
 	t := o.threads[n]
-	c := opened{op: e.Op, begin: -1, once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce}
+	c := opened{op: e.Op, begin: -1, once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce, instructions: e.Instructions}
 	position := -1
 	if e.Effects&releases != 0 || c.once {
 		c.begin = o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
@@ -198,6 +208,9 @@ func (o *Order) Call(e *event.Syscall) {
 		return
 	}
 	t := o.threads[n]
+	if !t.gone {
+		o.alive(n)
+	}
 	const futex, exitGroup = 202, 231
 	if e.Phase == event.Enter {
 		t.futex = false
@@ -266,16 +279,39 @@ func (o *Order) Finish() (*event.Schedule, []Mark) {
 func (o *Order) Ends(bases [][]Base) []event.Constraint {
 	var out []event.Constraint
 	for _, x := range o.ends {
-		done := len(bases[x.thread]) - 1
-		by := o.s.Operations[x.by].Thread
-		out = append(out, event.Constraint{
-			First: event.Point{
-				Thread: x.thread, Done: done, Instructions: x.instructions - bases[x.thread][done].Instructions, Ends: true,
-			},
-			Second: event.Point{Thread: by, Done: len(bases[by]) - 2},
-		})
+		c := event.Constraint{First: ends(bases, x.thread, x.instructions)}
+		switch {
+		case x.killer >= 0 && len(o.deaths) > 0:
+			c.Second = o.deaths[0].point(bases)
+		case x.by >= 0:
+			c.Second = event.Point{Thread: x.by, Done: len(bases[x.by]) - 2}
+		default:
+			continue
+		}
+		out = append(out, c)
 	}
 	return out
+}
+
+// point is where the thread died. An operation that it died in has its place
+// there, and is not behind it.
+func (d *death) point(bases [][]Base) event.Point {
+	if !d.within {
+		return ends(bases, d.thread, d.instructions)
+	}
+	bases = slices.Clone(bases)
+	bases[d.thread] = bases[d.thread][:len(bases[d.thread])-1]
+	return ends(bases, d.thread, d.instructions)
+}
+
+// ends is the point at which a thread was when it had retired so many
+// instructions.
+func ends(bases [][]Base, n int, instructions uint64) event.Point {
+	done := len(bases[n]) - 1
+	for done > 0 && bases[n][done].Instructions > instructions {
+		done--
+	}
+	return event.Point{Thread: n, Done: done, Instructions: instructions - bases[n][done].Instructions, Ends: true}
 }
 
 // ID is the guest's number of a thread in the recorded run.
@@ -285,14 +321,61 @@ func (o *Order) ID(n int) event.ThreadID { return o.threads[n].id }
 // got no further.
 func (o *Order) Exit(e *event.Exit) {
 	n := o.Thread(e.Thread)
-	if n < 0 || o.ending < 0 || len(o.threads[n].open) > 0 || o.threads[n].issue != nil || o.s.Operations[o.ending].Thread == n {
+	if n < 0 {
 		return
 	}
-	o.ends = append(o.ends, end{n, o.ending, e.Instructions})
+	t := o.threads[n]
+	t.gone = true
+	switch {
+	case n == o.killed:
+		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].begin < 0, e.Instructions})
+		return
+	case o.ending >= 0 && o.s.Operations[o.ending].Thread == n:
+		return
+	}
+	if at, ok := t.reached(e.Instructions); ok && (o.ending >= 0 || o.killed >= 0) {
+		by := -1
+		if o.ending >= 0 {
+			by = o.s.Operations[o.ending].Thread
+		}
+		o.ends = append(o.ends, end{n, by, o.killed, at})
+	}
 }
 
-// end is a thread whose process was ended by the operation at an index.
+// reached is how far a thread that has retired so many instructions has come
+// outside of operations; false if it is in a wait that has its place in the order.
+func (t *ordering) reached(instructions uint64) (uint64, bool) {
+	for _, c := range t.open {
+		if !c.once {
+			return c.instructions, c.begin < 0
+		}
+	}
+	if t.issue != nil {
+		return t.issue.Instructions, true
+	}
+	return instructions, true
+}
+
+// Signal tells of a signal that goes to a handler or kills.
+func (o *Order) Signal(e *event.Signal) { o.killed = o.Thread(e.Thread) }
+
+// alive notes that a thread goes on.
+func (o *Order) alive(n int) {
+	if o.killed == n {
+		o.killed = -1
+	}
+}
+
+// end is a thread whose process was ended by a system call of another thread, or by
+// a signal that killed another.
 type end struct {
-	thread, by   int
+	thread, by, killer int
+	instructions       uint64
+}
+
+// death is a thread that a signal killed, in an operation if within.
+type death struct {
+	thread       int
+	within       bool
 	instructions uint64
 }

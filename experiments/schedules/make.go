@@ -114,6 +114,7 @@ func tell(r *trace.Reader, o *hybrid.Order) error {
 		gather(r, trace.Sync, &all, func(e *event.Sync) uint64 { return e.Seq }, (*hybrid.Order).Sync),
 		gather(r, trace.Syscalls, &all, func(e *event.Syscall) uint64 { return e.Seq }, (*hybrid.Order).Call),
 		gather(r, trace.Inputs, &all, func(e *event.Input) uint64 { return e.Seq }, (*hybrid.Order).Input),
+		gather(r, trace.Signals, &all, func(e *event.Signal) uint64 { return e.Seq }, (*hybrid.Order).Signal),
 		gather(r, trace.Exits, &all, func(e *event.Exit) uint64 { return e.Seq }, (*hybrid.Order).Exit),
 	)
 	if err != nil {

@@ -37,7 +37,7 @@ func record(t *testing.T, c heddle.Config, memory bool) string {
 	if !memory {
 		c.Record.Memory = nil
 	}
-	if r, err := heddle.Run(context.Background(), c); err != nil || r.Outcome != "exit" && r.Outcome != "signal" {
+	if r, err := heddle.Run(context.Background(), c); err != nil || r.Outcome == "stopped" {
 		t.Fatalf("%v: %+v", err, r)
 	}
 	return file.Name()

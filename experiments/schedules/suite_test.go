@@ -1,0 +1,100 @@
+package schedules_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// runs is how often each schedule is enforced: HEDDLE_RUNS, or few.
+func runs(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("HEDDLE_RUNS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// suite is a racy program of the suite, ready to be run.
+func suite(t *testing.T, name string) heddle.Config {
+	t.Helper()
+	p, err := programs.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := p.Build(programs.Variant{Form: programs.Buggy, Optimize: 2, Debug: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(append([]string{bin}, p.CommandLine(p.Trigger(), 4)...)...)
+	c.MaxInstructions = 200_000_000
+	return c
+}
+
+// made records a program and makes its schedule.
+func made(t *testing.T, c heddle.Config, o schedules.Options) *schedules.Made {
+	t.Helper()
+	m, err := schedules.Make(context.Background(), record(t, c, !o.SyncOnly), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// states are the state digests of runs that follow a schedule, with how often
+// each came.
+func states(t *testing.T, c heddle.Config, m *schedules.Made, n int, o sched.EnforceOptions) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	for _, v := range varied(c, n) {
+		r, _ := enforced(t, v, m, o)
+		if !r.Schedule.Followed {
+			found["left: "+r.Schedule.Reason]++
+			continue
+		}
+		found[r.StateDigest]++
+	}
+	return found
+}
+
+// asynchronous is a program whose threads are cancelled wherever they are: that
+// has no place in a schedule (docs/schedules.md).
+const asynchronous = "downloader"
+
+// Every racy program of the suite has one state under its hybrid schedule.
+func TestSuiteIsDeterministic(t *testing.T) {
+	all, err := programs.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			c := suite(t, p.Name)
+			m := made(t, c, schedules.Options{})
+			found := states(t, c, m, runs(t, 3), sched.EnforceOptions{})
+			t.Logf("%d operations, %+v", len(m.Schedule.Operations), m.Counts)
+			if len(found) != 1 {
+				t.Errorf("states: %v", found)
+			}
+			for reason := range found {
+				if len(reason) > 6 && reason[:5] == "left:" {
+					t.Error(reason)
+				}
+			}
+		})
+	}
+}
