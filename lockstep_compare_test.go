@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/experiments/follow"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -67,54 +68,18 @@ func overlay(b []byte, addr uint64, s *access) {
 	}
 }
 
-// xmm is where FXSAVE has the SSE registers, st the x87's.
-const (
-	stAt  = 32
-	xmmAt = 160
-)
+// xmmAt is where FXSAVE has the SSE registers.
+const xmmAt = 160
 
 // take gives the interpreter the machine's registers.
 func (l *lockstep) take() {
-	s := &l.now.State
-	var regs emu.Regs
-	l.cpu.Regs(&regs)
-	for i, w := range regs.GPR {
-		s.SetWord(vex.OffsetRAX+8*i, w)
-	}
-	s.SetWord(vex.OffsetRIP, regs.RIP)
-	s.SetWord(vex.OffsetFS, regs.FSBase)
-	s.SetWord(vex.OffsetGS, regs.GSBase)
-	s.SetRFLAGS(regs.RFLAGS)
+	follow.State(l.cpu, &l.now.State)
 	var fp [emu.FPSize]byte
 	l.cpu.FP(&fp)
-	for i := range 16 {
-		copy(s[vex.OffsetXMM+32*i:][:16], fp[xmmAt+16*i:])
-	}
-	takeX87(s, &fp)
 	l.mxcsr = mxcsr(&fp)
 }
 
 func mxcsr(fp *[emu.FPSize]byte) uint32 { return binary.LittleEndian.Uint32(fp[24:]) }
-
-// takeX87 takes the x87, and the rounding modes.
-func takeX87(s *vex.State, fp *[emu.FPSize]byte) {
-	control, status := binary.LittleEndian.Uint16(fp[0:]), binary.LittleEndian.Uint16(fp[2:])
-	top := int(status >> 11 & 7)
-	binary.LittleEndian.PutUint32(s[vex.OffsetFTop:], uint32(top))
-	s.SetWord(vex.OffsetFC3210, uint64(status&0x4700))
-	s.SetWord(vex.OffsetFPRound, uint64(control>>10&3))
-	s.SetWord(vex.OffsetRound, uint64(mxcsr(fp)>>13&3))
-	for i := range 8 {
-		s[vex.OffsetFPTag+i] = fp[4] >> i & 1
-		s.SetWord(vex.OffsetFPReg+8*((top+i)&7), st(fp, i))
-	}
-}
-
-// st is a register of the x87, by its place in the stack, rounded to 64 bits.
-func st(fp *[emu.FPSize]byte, i int) uint64 {
-	at := fp[stAt+16*i:]
-	return vex.RoundExtended(binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint16(at[8:]))
-}
 
 // compare demands that machine and interpreter have come to the same.
 func (l *lockstep) compare(stop emu.Stop) {
@@ -170,7 +135,7 @@ func (l *lockstep) compareFP(say func(string, uint64, uint64)) {
 		}
 	}
 	var machine vex.State
-	takeX87(&machine, &fp)
+	follow.X87(&machine, &fp)
 	if s.Word(vex.OffsetFTop)&7 != machine.Word(vex.OffsetFTop)&7 {
 		say("the x87's top", machine.Word(vex.OffsetFTop), s.Word(vex.OffsetFTop))
 	}
@@ -180,7 +145,7 @@ func (l *lockstep) compareFP(say func(string, uint64, uint64)) {
 			say(fmt.Sprintf("x87 register %d", i), full, ir)
 		}
 	}
-	takeX87(s, &fp)
+	follow.X87(s, &fp)
 	l.mxcsr = mxcsr(&fp)
 }
 

@@ -98,14 +98,16 @@ func (p *Pool) Concat(a, b *Expr) *Expr {
 	return p.op2(e)
 }
 
-// merged is the concatenation of neighbouring parts of one expression, or of
-// constants, or nil.
+// merged is the concatenation of neighbouring parts of one expression, of
+// constants, or of copies of a sign, or nil.
 func (p *Pool) merged(a, b *Expr) *Expr {
 	switch {
 	case a.Op == Const && b.Op == Const:
 		return p.op2(Expr{Op: Concat, Bits: a.Bits + b.Bits, A: a, B: b})
 	case a.Op == Extract && b.Op == Extract && a.A == b.A && a.Low == b.Low+b.Bits:
 		return p.Extract(a.A, b.Low, a.Bits+b.Bits)
+	case a.Op == SignExt && a.A.Bits == 1 && a.A == p.Extract(b, b.Bits-1, 1):
+		return p.SignExt(b, a.Bits+b.Bits)
 	}
 	return nil
 }

@@ -37,6 +37,8 @@ type Options struct {
 	// Choose says of an input whether its bytes become symbols. The headers of
 	// libraries that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
+	// Summaries are those of functions of shared libraries.
+	Summaries []exec.Summary
 	// Check compares every expression with the recorded value.
 	Check bool
 }
@@ -60,11 +62,13 @@ type Recording struct {
 	accesses []exec.Access
 	state    vex.State
 	calls    map[event.ThreadID]int
+	files    map[string]map[string]uint64 // functions of libraries
 }
 
 // New makes a Recording for heddle.Record.Watch. It must be closed.
 func New(o Options) *Recording {
 	r := &Recording{options: o, log: emu.NewMemoryBuffer(), spaces: map[*emu.Space]uint64{}, calls: map[event.ThreadID]int{}}
+	r.files = map[string]map[string]uint64{}
 	r.Executor = exec.New(r.code)
 	r.Executor.Check = o.Check
 	r.inputs = recorder.WatchInputs(o.Args, o.Env, r.input)
@@ -209,7 +213,11 @@ func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
 
 // input makes symbols of an input.
 func (r *Recording) input(e *event.Input) {
-	if e.Source == event.InputMap || e.Addr == 0 || !r.options.Choose(e) {
+	if e.Source == event.InputMap {
+		r.library(e)
+		return
+	}
+	if e.Addr == 0 || !r.options.Choose(e) {
 		return
 	}
 	first := 0
@@ -250,12 +258,12 @@ func State(cpu *emu.CPU, s *vex.State) {
 	for i := range 16 {
 		copy(s[vex.OffsetXMM+32*i:][:16], fp[160+16*i:])
 	}
-	x87(s, &fp)
+	X87(s, &fp)
 }
 
-// x87 takes the x87, and the rounding modes, out of an FXSAVE image (SDM volume 1,
+// X87 takes the x87, and the rounding modes, out of an FXSAVE image (SDM volume 1,
 // table 10-2).
-func x87(s *vex.State, fp *[emu.FPSize]byte) {
+func X87(s *vex.State, fp *[emu.FPSize]byte) {
 	control, status := binary.LittleEndian.Uint16(fp[0:]), binary.LittleEndian.Uint16(fp[2:])
 	top := int(status >> 11 & 7)
 	binary.LittleEndian.PutUint32(s[vex.OffsetFTop:], uint32(top))

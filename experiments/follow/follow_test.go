@@ -41,7 +41,7 @@ func run(t *testing.T, choose func(*event.Input) bool, change func(*heddle.Confi
 	if change != nil {
 		change(&c)
 	}
-	f := &followed{Recording: follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: choose, Check: true})}
+	f := &followed{Recording: follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: choose, Check: true, Summaries: sym.DefaultSummaries()})}
 	t.Cleanup(f.Close)
 	f.Executor.Constraint = func(k *sym.Constraint) { f.constraints = append(f.constraints, *k) }
 	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{f.Recording}}

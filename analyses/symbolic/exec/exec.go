@@ -91,6 +91,8 @@ type Executor struct {
 	// recorded has the symbols' values, evaluator checks with them.
 	recorded  map[string]symbolic.Value
 	evaluator *symbolic.Evaluator
+	summaries map[place]Summary
+	derived   map[string]*Derived
 }
 
 // New makes an Executor that reads code by a function.
@@ -98,6 +100,7 @@ func New(code Code) *Executor {
 	x := &Executor{
 		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, memory: memory{},
 		blocks: map[blockPlace]*block{}, recorded: map[string]symbolic.Value{},
+		summaries: map[place]Summary{}, derived: map[string]*Derived{},
 	}
 	x.Stats.Fixed = map[string]uint64{}
 	x.evaluator = symbolic.NewEvaluator(x.Recorded)
@@ -110,7 +113,7 @@ func (x *Executor) Recorded(name string) (symbolic.Value, bool) {
 	return v, ok
 }
 
-// Symbols lists the names of the inputs' symbols.
+// Symbols lists the names of the symbols of inputs, and of results of functions.
 func (x *Executor) Symbols() []string {
 	var names []string
 	for name := range x.recorded {
@@ -141,13 +144,9 @@ func (x *Executor) Fork(from, to uint64) {
 			x.memory[place{to, k.number}] = &c
 		}
 	}
-}
-
-// Drop forgets a space that is no more, or has another program now.
-func (x *Executor) Drop(space uint64) {
-	for k := range x.memory {
-		if k.space == space {
-			delete(x.memory, k)
+	for k, s := range x.summaries {
+		if k.space == from {
+			x.summaries[place{to, k.number}] = s
 		}
 	}
 }

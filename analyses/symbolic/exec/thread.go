@@ -22,6 +22,8 @@ type thread struct {
 	count    uint64 // instructions executed
 	pieces   uint64
 
+	call *summarized // that a summary stands for, if any
+
 	// The piece that is executed.
 	accesses []Access
 	next     int    // the first that may come now
@@ -143,13 +145,16 @@ func (t *thread) step(most uint64) (uint64, error) {
 	}
 	t.touched, t.status = t.symbolic > 0 && t.reads(b), b.status
 	t.stores, t.pc = t.stores[:0], 0
+	if t.call == nil && len(t.x.summaries) > 0 {
+		t.enter()
+	}
 	if _, _, err := t.machine.Run(b.Block); err != nil {
 		return 0, err
 	}
 	n := uint64(t.machine.Count)
 	t.x.Stats.Instructions += n
 	switch {
-	case t.touched:
+	case t.touched && t.call == nil:
 		t.x.Stats.Symbolic += n
 		if err := t.symbolically(b); err != nil {
 			return 0, err
@@ -159,6 +164,9 @@ func (t *thread) step(most uint64) (uint64, error) {
 	}
 	if b.branch && t.machine.Count == b.instructions {
 		t.branches++
+	}
+	if t.call != nil {
+		t.leave()
 	}
 	return n, nil
 }

@@ -1,0 +1,196 @@
+package exec
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+)
+
+// A Summary stands for what a function does: its code runs on recorded values
+// alone, no constraint comes out of it, and its result is a symbol of its own.
+type Summary struct {
+	// Function is its name.
+	Function string `yaml:"function"`
+	// Result says what the result is a symbol for: "number", the number that the
+	// string in the first argument begins with; "length", that of the string in the
+	// first argument; or "none": it depends on no input.
+	Result string `yaml:"result"`
+	// Bits is the size of the result.
+	Bits int `yaml:"bits"`
+	// Null is the number of an argument, from 1, that must be a null pointer for
+	// the summary to be used; 0: there is none.
+	Null int `yaml:"null"`
+}
+
+//go:embed summaries.yaml
+var defaultSummaries []byte
+
+// DefaultSummaries are those of the C library's functions.
+func DefaultSummaries() []Summary {
+	s, err := ReadSummaries(bytes.NewReader(defaultSummaries))
+	if err != nil {
+		panic(fmt.Sprintf("bug: summaries.yaml: %v", err))
+	}
+	return s
+}
+
+// ReadSummaries reads a list of summaries as YAML.
+func ReadSummaries(from io.Reader) ([]Summary, error) {
+	d := yaml.NewDecoder(from)
+	d.KnownFields(true)
+	var list []Summary
+	if err := d.Decode(&list); err != nil {
+		return nil, err
+	}
+	for i, s := range list {
+		if s.Function == "" || !slices.Contains([]string{"number", "length", "none"}, s.Result) {
+			return nil, fmt.Errorf("summary %d: result %q of function %q; known results are number, length and none", i+1, s.Result, s.Function)
+		}
+		if s.Result != "none" && s.Bits != 32 && s.Bits != 64 {
+			return nil, fmt.Errorf("summary of %s: bits: %d; a result has 32 or 64", s.Function, s.Bits)
+		}
+	}
+	return list, nil
+}
+
+// Derived is a symbol that stands for a function's result.
+type Derived struct {
+	Summary
+	// Input is the name of the input that the argument is: its bytes are Input[0]
+	// and so on, up to a zero.
+	Input string
+}
+
+// Value is the result for another input: the argument without the zero at its end.
+func (d *Derived) Value(argument []byte) symbolic.Value {
+	n := uint64(len(argument))
+	if d.Result == "number" {
+		n = number(argument)
+	}
+	if d.Bits == 32 {
+		n &= 0xffffffff
+	}
+	return symbolic.Value{Lo: n}
+}
+
+// number is strtol(3) to base 10.
+func number(text []byte) uint64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	negative := bytes.HasPrefix(text, []byte("-"))
+	if negative || bytes.HasPrefix(text, []byte("+")) {
+		text = text[1:]
+	}
+	limit := uint64(1<<63 - 1)
+	if negative {
+		limit++
+	}
+	n := uint64(0)
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			break
+		}
+		d := uint64(c - '0')
+		if n > (limit-d)/10 {
+			n = limit
+			break
+		}
+		n = 10*n + d
+	}
+	if negative {
+		return -n
+	}
+	return n
+}
+
+// Summarize says that the code at an address is a function with a summary. Of
+// several names of one function the first stays.
+func (x *Executor) Summarize(space, addr uint64, s Summary) {
+	if k := (place{space, addr}); x.summaries[k].Function == "" {
+		x.summaries[k] = s
+	}
+}
+
+// Derived are the symbols of functions' results, by name.
+func (x *Executor) Derived() map[string]*Derived { return x.derived }
+
+// summarized is a call that a summary stands for.
+type summarized struct {
+	Summary
+	stack uint64 // what the stack pointer is after the return
+	input string
+	saved [len(preserved)][8]cell
+}
+
+// preserved are the registers that a function gives back as they were: rbx, rbp and
+// r12 to r15.
+var preserved = [...]int{3, 5, 12, 13, 14, 15}
+
+// Registers of arguments, in the order of the System V ABI.
+var argumentRegisters = []int{7, 6, 2, 1, 8, 9}
+
+// enter begins a call to a function that has a summary.
+func (t *thread) enter() {
+	s, ok := t.x.summaries[place{t.space, t.machine.State.Word(vex.OffsetRIP)}]
+	if !ok || s.Null > 0 && t.machine.State.Word(vex.OffsetRAX+8*argumentRegisters[s.Null-1]) != 0 {
+		return
+	}
+	call := &summarized{Summary: s, stack: t.machine.State.Word(vex.OffsetRAX+8*4) + 8}
+	if s.Result != "none" {
+		if call.input = t.input(t.machine.State.Word(vex.OffsetRAX + 8*7)); call.input == "" {
+			return
+		}
+	}
+	for i, r := range preserved {
+		copy(call.saved[i][:], t.shadow[vex.OffsetRAX+8*r:])
+	}
+	t.call = call
+}
+
+// input is the name of the input of which a string is the whole; empty: it is
+// none.
+func (t *thread) input(addr uint64) string {
+	var cells [1]cell
+	t.x.memory.load(t.space, addr, cells[:])
+	e := cells[0].e
+	if e == nil || e.Op != symbolic.Symbol || !strings.HasSuffix(e.Name, "[0]") {
+		return ""
+	}
+	return strings.TrimSuffix(e.Name, "[0]")
+}
+
+// leave ends the call if the function has returned.
+func (t *thread) leave() {
+	s := &t.machine.State
+	if s.Word(vex.OffsetRAX+8*4) != t.call.stack {
+		return
+	}
+	call := t.call
+	t.call = nil
+	for i, r := range preserved {
+		at := vex.OffsetRAX + 8*r
+		t.symbolic += scatter(t.shadow[at:at+8], nil)
+		for j, c := range call.saved[i] {
+			t.shadow[at+j] = c
+			if c.e != nil {
+				t.symbolic++
+			}
+		}
+	}
+	if call.Result == "none" {
+		return
+	}
+	name := fmt.Sprintf("%s(%s)", call.Function, call.input)
+	n := call.Bits / 8
+	v, _ := t.register(vex.OffsetRAX, n)
+	t.x.recorded[name] = v
+	t.x.derived[name] = &Derived{call.Summary, call.input}
+	t.symbolic += scatter(t.shadow[vex.OffsetRAX:vex.OffsetRAX+n], t.x.Pool.Symbol(name, call.Bits))
+}
