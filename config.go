@@ -30,8 +30,8 @@ type Config struct {
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options
 	// Control chooses who decides when threads perform synchronization
-	// operations; CustomSync are operations besides the known ones, unless they
-	// are recorded too (Record.Sync).
+	// operations; CustomSync are operations besides the known ones and those of
+	// Record.Sync.Custom.
 	Control    sched.Control
 	CustomSync []syncops.Custom
 	// Probe, when set, looks for instructions in a replay that records nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,25 @@ var (
 		"Correct it; docs/memory-models.md describes all options.")
 )
 
+// validateOrder finds what cannot be of those who decide the order of operations.
+func (c *Config) validateOrder() error {
+	other := c.Control.Policy != "" || c.Enforce != nil
+	if other && sched.OrdersOperations(c.Sched.Policy) {
+		return errSched.Wrap(&sched.FieldError{
+			Field: "policy", Found: strconv.Quote(c.Sched.Policy), Allowed: "policies that leave the order of operations to another controller",
+		})
+	}
+	if c.Replay == nil || c.Record == nil || c.Record.Sync == nil || !other && !sched.OrdersOperations(c.Sched.Policy) {
+		return nil
+	}
+	for _, x := range c.Record.Sync.Custom {
+		if !slices.Contains(c.CustomSync, x) {
+			return errOption.New("sync-list", x.Name, "operations that the recorded run had, since their order was controlled")
+		}
+	}
+	return nil
+}
+
 // Validate finds the first thing in c that cannot be.
 func (c Config) Validate() error {
 	if len(c.Args) == 0 || c.Args[0] == "" {
@@ -73,10 +93,8 @@ func (c Config) Validate() error {
 	if err := c.Sched.Validate(); err != nil {
 		return errSched.Wrap(err)
 	}
-	if (c.Control.Policy != "" || c.Enforce != nil) && sched.OrdersOperations(c.Sched.Policy) {
-		return errSched.Wrap(&sched.FieldError{
-			Field: "policy", Found: strconv.Quote(c.Sched.Policy), Allowed: "policies that leave the order of operations to another controller",
-		})
+	if err := c.validateOrder(); err != nil {
+		return err
 	}
 	if err := c.Memory.Validate(); err != nil {
 		return errMemory.Wrap(err)

@@ -38,7 +38,25 @@ func (m *Machine) recordSync() ([]recorder.Recording, error) {
 	if c == nil {
 		return m.gates()
 	}
-	return m.recognize(m.trace, c)
+	with := *c
+	with.Custom = m.customSync()
+	return m.recognize(m.trace, &with)
+}
+
+// customSync are the operations besides the known ones, each once: those that are
+// controlled, and those that are recorded.
+func (m *Machine) customSync() []syncops.Custom {
+	c := &m.config
+	list := slices.Clone(c.CustomSync)
+	if c.Record == nil || c.Record.Sync == nil {
+		return list
+	}
+	for _, x := range c.Record.Sync.Custom {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // recognize sets up the recognition of synchronization operations, for a trace,
@@ -71,7 +89,7 @@ func (m *Machine) gates() ([]recorder.Recording, error) {
 	if m.state.gating == nil {
 		return nil, nil
 	}
-	return m.recognize(nil, &SyncRecord{Custom: m.config.CustomSync})
+	return m.recognize(nil, &SyncRecord{Custom: m.customSync()})
 }
 
 // gateOnly sets up what controls a run that is not recorded.

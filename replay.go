@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -33,26 +34,28 @@ var (
 
 // manifest is what a trace says of the run before it begins.
 type manifest struct {
-	Engine          string          `json:"engine"`
-	Args            []text          `json:"args"`
-	Env             []text          `json:"env"`
-	Dir             text            `json:"dir"`
-	UID             uint32          `json:"uid"`
-	GID             uint32          `json:"gid"`
-	Cores           int             `json:"cores"`
-	Seed            uint64          `json:"seed"`
-	Sched           sched.Options   `json:"sched"`
-	Control         sched.Control   `json:"control"`
-	Memory          buffers.Options `json:"memory"`
-	Costs           emu.Costs       `json:"costs"`
-	RandomizeLayout bool            `json:"randomize_layout"`
-	RootFS          text            `json:"rootfs"`
-	Mounts          []mountText     `json:"mounts"`
-	HostTimes       bool            `json:"host_times"`
-	MaxMemory       uint64          `json:"max_memory"`
-	MaxInstructions uint64          `json:"max_instructions"`
-	UnknownENOSYS   bool            `json:"unknown_enosys"`
-	Stdin           stdinText       `json:"stdin"`
+	Engine  string        `json:"engine"`
+	Args    []text        `json:"args"`
+	Env     []text        `json:"env"`
+	Dir     text          `json:"dir"`
+	UID     uint32        `json:"uid"`
+	GID     uint32        `json:"gid"`
+	Cores   int           `json:"cores"`
+	Seed    uint64        `json:"seed"`
+	Sched   sched.Options `json:"sched"`
+	Control sched.Control `json:"control"`
+	// CustomSync are the operations that were controlled besides the known ones.
+	CustomSync      []syncops.Custom `json:"custom_sync,omitempty"`
+	Memory          buffers.Options  `json:"memory"`
+	Costs           emu.Costs        `json:"costs"`
+	RandomizeLayout bool             `json:"randomize_layout"`
+	RootFS          text             `json:"rootfs"`
+	Mounts          []mountText      `json:"mounts"`
+	HostTimes       bool             `json:"host_times"`
+	MaxMemory       uint64           `json:"max_memory"`
+	MaxInstructions uint64           `json:"max_instructions"`
+	UnknownENOSYS   bool             `json:"unknown_enosys"`
+	Stdin           stdinText        `json:"stdin"`
 }
 
 type mountText struct {
@@ -86,6 +89,9 @@ func (m *Machine) manifest() manifest {
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin),
 	}
+	if m.state.gating != nil {
+		out.CustomSync = m.customSync()
+	}
 	for _, mount := range c.Mounts {
 		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
 	}
@@ -112,7 +118,7 @@ func describeStdin(r io.Reader) stdinText {
 func (t *manifest) config() Config {
 	c := Config{
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
-		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
+		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS,
 	}

@@ -220,6 +220,9 @@ func repeatCommand(flags *pflag.FlagSet, run runFlags, options machine.Options, 
 	if run.costs != "" {
 		words = append(words, "--costs="+run.costs)
 	}
+	if run.syncList != "" {
+		words = append(words, "--sync-list="+run.syncList)
+	}
 	for _, f := range machineFlags {
 		flag := flags.Lookup(f.name)
 		if !flag.Changed || f.name == "cores" || f.name == "seed" {

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/machine"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
 var (
@@ -43,6 +44,7 @@ const (
 // runFlags are the flags of `heddle run` that do not configure the machine.
 type runFlags struct {
 	config, costs, stdin, summary, eventLog, export string
+	syncList                                        string
 	gdb                                             string
 	strace, quiet                                   bool
 	verify                                          int
@@ -73,6 +75,7 @@ a :rw mount or kept with --export.`,
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
+	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
 	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
 	return c
@@ -98,6 +101,9 @@ func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
 // run carries out `heddle run`.
 func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
 	options, err := machineOptions(flags, f.config, f.costs)
+	if err == nil && f.syncList != "" {
+		options.Operations, err = syncops.LoadCustom(f.syncList)
+	}
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	Seed uint64 `json:"seed" mapstructure:"seed"`
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options `json:"sched" mapstructure:"sched"`
+	// Operations are synchronization operations besides the known ones, for those
+	// who order them (docs/sync.md).
+	Operations []syncops.Custom `json:"operations,omitempty" mapstructure:"operations"`
 	// Memory chooses the memory model, and when stores become visible.
 	Memory buffers.Options `json:"memory" mapstructure:"memory"`
 	// Costs is the timing model.
@@ -91,6 +95,11 @@ func (o Options) Check() error {
 	}
 	if err := checkMemory(o.Memory); err != nil {
 		return err
+	}
+	for i := range o.Operations {
+		if name, found, allowed := o.Operations[i].Wrong(); name != "" {
+			return &FieldError{fmt.Sprintf("operations[%d].%s", i, name), found, allowed}
+		}
 	}
 	if err := CheckCosts(o.Costs); err != nil {
 		return err
@@ -166,6 +175,7 @@ func (o *Options) Resolve(base string) {
 func (o Options) Config() heddle.Config {
 	c := heddle.DefaultConfig()
 	c.Cores, c.Seed, c.Sched, c.Memory, c.Costs = o.Cores, o.Seed, o.Sched, o.Memory, o.Costs
+	c.CustomSync = o.Operations
 	c.RandomizeLayout, c.HostTimes = o.RandomizeLayout, o.HostTimes
 	c.RootFS, c.Dir = o.RootFS, o.Dir
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions

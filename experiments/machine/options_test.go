@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -20,12 +21,15 @@ func TestDefaultsAreAllowed(t *testing.T) {
 
 func TestCheckNamesTheField(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"cores is 0; allowed: 1 to 64":                                         func(o *Options) { o.Cores = 0 },
-		"cores is 65; allowed: 1 to 64":                                        func(o *Options) { o.Cores = 65 },
-		`sched.policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`:              func(o *Options) { o.Sched = sched.Options{Policy: "fifo"} },
-		"costs.mhz is 0; allowed: 1 to 100000":                                 func(o *Options) { o.Costs.MHz = 0 },
-		"costs.instruction is 0; allowed: 1 to 1000000000":                     func(o *Options) { o.Costs.Instruction = 0 },
-		"costs.spin_check is 1000000001; allowed: 0 to 1000000000":             func(o *Options) { o.Costs.SpinCheck = 1_000_000_001 },
+		"cores is 0; allowed: 1 to 64":  func(o *Options) { o.Cores = 0 },
+		"cores is 65; allowed: 1 to 64": func(o *Options) { o.Cores = 65 },
+		`sched.policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`: func(o *Options) { o.Sched = sched.Options{Policy: "fifo"} },
+		"costs.mhz is 0; allowed: 1 to 100000":                                                        func(o *Options) { o.Costs.MHz = 0 },
+		"costs.instruction is 0; allowed: 1 to 1000000000":                                            func(o *Options) { o.Costs.Instruction = 0 },
+		"costs.spin_check is 1000000001; allowed: 0 to 1000000000":                                    func(o *Options) { o.Costs.SpinCheck = 1_000_000_001 },
+		"operations[1].effect is missing; allowed: acquire, release, both": func(o *Options) {
+			o.Operations = []syncops.Custom{{Name: "take", Effect: "acquire"}, {Name: "give"}}
+		},
 		"max_memory is 1K; allowed: 16M to 1T":                                 func(o *Options) { o.MaxMemory = 1024 },
 		`dir is "tmp"; allowed: an absolute path`:                              func(o *Options) { o.Dir = "tmp" },
 		`env[1] is "LANG"; allowed: NAME=VALUE`:                                func(o *Options) { o.Env = []string{"A=b", "LANG"} },

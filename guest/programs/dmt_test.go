@@ -135,7 +135,7 @@ func TestCoreDetOrdersRaces(t *testing.T) {
 		for _, m := range machines {
 			m.limit = 50_000_000
 			r, h := emulate(t, m, command...)
-			got := fmt.Sprint(r, h.Outcome, h.Instructions)
+			got := fmt.Sprint(r, h.Outcome, h.Instructions, h.ScheduleDigest)
 			if printsTimes[p.Name] {
 				got = fmt.Sprint(r.status, h.Outcome)
 			}

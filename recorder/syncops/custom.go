@@ -16,25 +16,25 @@ import (
 type Custom struct {
 	// Name is the function's symbol. Where Address is given it only serves as
 	// the operation's name.
-	Name string `yaml:"name" mapstructure:"name"`
+	Name string `json:"name,omitempty" yaml:"name" mapstructure:"name"`
 	// File restricts the operation to files of this name (the last component of
 	// the path, or all of it); empty: any file.
-	File string `yaml:"file" mapstructure:"file"`
+	File string `json:"file,omitempty" yaml:"file" mapstructure:"file"`
 	// Address is where the function is in File, as objdump prints it, for files
 	// without symbols.
-	Address Address `yaml:"address" mapstructure:"address"`
+	Address Address `json:"address,omitempty" yaml:"address" mapstructure:"address"`
 	// Object says which argument, from 1 to 3, is the address of the object; 0:
 	// there is one object for all calls.
-	Object int `yaml:"object" mapstructure:"object"`
+	Object int `json:"object,omitempty" yaml:"object" mapstructure:"object"`
 	// Effect says what a call does to the object.
-	Effect Effect `yaml:"effect" mapstructure:"effect"`
+	Effect Effect `json:"effect,omitempty" yaml:"effect" mapstructure:"effect"`
 	// At says when: at the entry or at the return. The default is the entry for
 	// release, the return for acquire, and for both release at the entry and
 	// acquire at the return.
-	At When `yaml:"at" mapstructure:"at"`
+	At When `json:"at,omitempty" yaml:"at" mapstructure:"at"`
 	// Success says which results mean that the effect at the return took place;
 	// the default is any.
-	Success Outcome `yaml:"success" mapstructure:"success"`
+	Success Outcome `json:"success,omitempty" yaml:"success" mapstructure:"success"`
 
 	heap bool // stands for HeapFunctions
 }
@@ -50,6 +50,11 @@ func (a *Address) UnmarshalText(b []byte) error {
 	}
 	*a = Address(n)
 	return nil
+}
+
+// MarshalText gives what UnmarshalText takes.
+func (a Address) MarshalText() ([]byte, error) {
+	return []byte("0x" + strconv.FormatUint(uint64(a), 16)), nil
 }
 
 // Effect is what a custom operation does to its object.
@@ -107,17 +112,26 @@ func LoadCustom(name string) ([]Custom, error) {
 
 // check finds what a type cannot say.
 func (c *Custom) check(f *yamlfile.File, field string) error {
-	switch {
-	case c.Name == "":
-		return f.Wrong(field+".name", "empty", "the name of a function")
-	case c.Effect == "":
-		return f.Wrong(field+".effect", "missing", "acquire, release, both")
-	case c.Object < 0 || c.Object > maxArgument:
-		return f.Wrong(field+".object", c.Object, fmt.Sprintf("0 to %d", maxArgument))
-	case c.Address != 0 && c.File == "":
-		return f.Wrong(field+".file", "missing", "the file that the address is in")
+	if name, found, allowed := c.Wrong(); name != "" {
+		return f.Wrong(field+"."+name, found, allowed)
 	}
 	return nil
+}
+
+// Wrong is the first field that is not as it must be, by its name in YAML, with
+// what was found there and what is allowed; no field if all are.
+func (c *Custom) Wrong() (field string, found any, allowed string) {
+	switch {
+	case c.Name == "":
+		return "name", "empty", "the name of a function"
+	case c.Effect == "":
+		return "effect", "missing", "acquire, release, both"
+	case c.Object < 0 || c.Object > maxArgument:
+		return "object", c.Object, fmt.Sprintf("0 to %d", maxArgument)
+	case c.Address != 0 && c.File == "":
+		return "file", "missing", "the file that the address is in"
+	}
+	return "", nil, ""
 }
 
 // function is how the operation is recognised.

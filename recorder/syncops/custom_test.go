@@ -2,10 +2,12 @@ package syncops_test
 
 import (
 	"debug/elf"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,5 +204,21 @@ func TestOpenMP(t *testing.T) {
 		if counts[name] != n {
 			t.Errorf("%d of %s, want %d; all: %v", counts[name], name, n, counts)
 		}
+	}
+}
+
+// TestCustomInJSON: a list of operations comes back from JSON as it was.
+func TestCustomInJSON(t *testing.T) {
+	want := []syncops.Custom{
+		{Name: "take", Object: 1, Effect: "acquire", At: "return", Success: "nonzero"},
+		{Name: "gate", File: "server", Address: 0x12340, Effect: "both"},
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []syncops.Custom
+	if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%s became %+v, %v", text, got, err)
 	}
 }
