@@ -35,6 +35,7 @@ type Machine struct {
 
 	temps []Value
 	types []Type
+	args  [4]Value
 	bytes [16]byte
 	err   error
 }
@@ -143,7 +144,8 @@ func (m *Machine) operate(e *Operation) Value {
 	for i, a := range e.Args {
 		args[i] = m.eval(a)
 	}
-	return f(&args)
+	m.args = args // no new memory for each operation
+	return f(&m.args)
 }
 
 // typeOf is the type of what is put or stored: libVEX makes that a temporary or
