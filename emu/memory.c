@@ -414,6 +414,13 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
   return HEDDLE_WALK_OK;
 }
 
+// Whether a write to the entry's page needs a copy. Unique: no node on the way to
+// the entry has other owners.
+static bool has_other_owners(const struct heddle_space *s, uint64_t e, bool unique) {
+  uint64_t page = e >> HEDDLE_PAGE_SHIFT;
+  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1);
+}
+
 static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,
                                   uint64_t *pte) {
   static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
@@ -432,12 +439,22 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
     s->ram->flags[page] |= HEDDLE_PAGE_CODE;
     if (e & HEDDLE_PTE_SHARED) s->version = next_number(s->ram);
   }
-  if (!(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1)) {
+  if (has_other_owners(s, e, unique)) {
     if (access == HEDDLE_WRITE) return copy_page(s, va, stopped, pte);
     e &= ~(uint64_t)HEDDLE_PTE_WRITE;
   }
   *pte = e;
   return HEDDLE_WALK_OK;
+}
+
+// The entry at va, of a page that may be written for all who map it whatever
+// rights the entry gives. 0: there is none.
+uint64_t heddle_space_own(struct heddle_space *s, uint64_t va) {
+  bool unique;
+  struct heddle_node *n = leaf(s, va, &unique);
+  uint64_t e = n ? n->e[slot(va, 0)] : 0;
+  if (e && has_other_owners(s, e, unique) && copy_page(s, va, true, &e)) return 0;
+  return e;
 }
 
 // Translates va. On success *pte is the entry whose WRITE bit tells whether the

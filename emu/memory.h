@@ -95,6 +95,7 @@ void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, 
 bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len);
 enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
                                    bool stopped, uint64_t *pte);
+uint64_t heddle_space_own(struct heddle_space *s, uint64_t va);
 enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to, size_t len, size_t *done);
 enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const void *from, size_t len,
                                     size_t *done);

@@ -140,10 +140,9 @@ static void copy_marked(uint8_t *to, const uint8_t *from, const uint64_t *bytes,
 // Puts what the hold's core has stored into the page that all see, and into
 // other cores' own but for what those have stored themselves.
 static void publish(struct heddle_views *v, struct heddle_space *s, uint32_t i) {
-  uint64_t pte;
-  bool there = !heddle_space_walk(s, v->holds[i].va, HEDDLE_WRITE, true, &pte);
+  uint64_t pte = heddle_space_own(s, v->holds[i].va);
   struct heddle_hold *h = &v->holds[i];
-  if (!unlink_hold(v, i) || !there || PAGE(pte) != h->shared) return;
+  if (!unlink_hold(v, i) || PAGE(pte) != h->shared) return;
   uint8_t *to = bytes_of(v, h->shared), *from = bytes_of(v, h->own);
   if (h->full) {
     memcpy(to, from, HEDDLE_PAGE_SIZE);
@@ -182,12 +181,10 @@ void heddle_views_drain(struct heddle_views *v, uint32_t core) {
   struct heddle_view *view = &v->cores[core];
   if (!view->n) return;
   settle(v);
-  v->inside = true;
   for (uint32_t i = 0; i < view->n; i++) {
     publish(v, view->space, view->holds[i]);
     drop_hold(v, view->holds[i]);
   }
-  v->inside = false;
   view->n = 0;
   if (core == v->running) {
     v->storing.n = 0;
@@ -393,7 +390,7 @@ void heddle_views_copied(struct heddle_views *v, uint64_t to, uint64_t from) {
 void heddle_views_walked(struct heddle_views *v, struct heddle_space *s, uint64_t va, enum heddle_access access,
                          uint64_t *pte) {
   uint32_t page = PAGE(*pte);
-  if (v->inside || access == HEDDLE_FETCH || page == HEDDLE_ZERO_PAGE || is_strong(*pte)) return;
+  if (access == HEDDLE_FETCH || page == HEDDLE_ZERO_PAGE || is_strong(*pte)) return;
   if (v->tracing) {
     v->tracing = false;
     if (!v->cpu->resume_end) {
@@ -483,37 +480,4 @@ bool heddle_views_hold(struct heddle_views *v, uint32_t core, uint32_t thread, u
   n->full = h->full;
   memcpy(n->bytes, h->bytes, sizeof n->bytes);
   return true;
-}
-
-// ---- setting up -------------------------------------------------------------
-
-static size_t all_pages(const struct heddle_ram *ram) { return ram->limit + HEDDLE_VIEW_PAGES; }
-
-// Begins to keep the stores of cores apart. Nothing may have run yet.
-int heddle_views_open(struct heddle_cpu *cpu) {
-  if (cpu->ran || cpu->views || cpu->buffers || cpu->memory.on) return UC_ERR_ARG;
-  struct heddle_views *v = calloc(1, sizeof *v);
-  if (!v) return UC_ERR_NOMEM;
-  *v = (struct heddle_views){.cpu = cpu, .ram = cpu->ram, .ncores = cpu->cores, .running = HEDDLE_NO_CORE, .nholds = 1, .room = 64};
-  v->last = UINT64_MAX;
-  v->state = heddle_reserve(all_pages(cpu->ram) * sizeof *v->state);
-  v->held = heddle_reserve(all_pages(cpu->ram) * sizeof *v->held);
-  v->holds = malloc(v->room * sizeof *v->holds);
-  v->cores = calloc(v->ncores, sizeof *v->cores);
-  cpu->views = v;
-  if (!v->state || !v->held || !v->holds || !v->cores) return UC_ERR_NOMEM;
-  cpu->ram->views = v;
-  return 0;
-}
-
-void heddle_views_close(struct heddle_cpu *cpu) {
-  struct heddle_views *v = cpu->views;
-  if (!v) return;
-  heddle_unreserve(v->state, all_pages(v->ram) * sizeof *v->state);
-  heddle_unreserve(v->held, all_pages(v->ram) * sizeof *v->held);
-  for (uint32_t i = 0; v->cores && i < v->ncores; i++) free(v->cores[i].holds);
-  free(v->cores);
-  free(v->holds);
-  free(v);
-  cpu->views = cpu->ram->views = NULL;
 }

@@ -56,7 +56,6 @@ struct heddle_views {
   bool drain;      // the run has done what drains the buffer
   bool strong;     // ... stored to a page that is not held apart
   bool outdated;   // the engine's translations allow too much
-  bool inside;     // pages are being published: accesses are our own
   bool acquiring;  // what a locked instruction needs is being done
   bool tracing;    // the engine was stopped to trace a store
   uint64_t pc;     // of the instruction that runs alone

@@ -289,3 +289,14 @@ func TestViewsAreAlone(t *testing.T) {
 		t.Error("two engines for stores at once")
 	}
 }
+
+// TestDrainsIgnoreRights: a debugger's watchpoint takes rights from a page, and
+// what waits for it comes there all the same.
+func TestDrainsIgnoreRights(t *testing.T) {
+	v := newViewBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
+	v.share()
+	v.run(0, "store")
+	v.space.Protect(dataBase, dataBase+PageSize, Read)
+	v.views.Drain(0)
+	v.want("drained", v.run(1, "load"), 1)
+}
