@@ -3,6 +3,8 @@ package heddle
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
@@ -106,8 +108,12 @@ type EpochOptions struct {
 	// Hang is how many instructions a replica may run without a synchronization
 	// operation or system call until it counts as hanging.
 	Hang uint64
-	// Seed, if it is not 0, makes the scheduling policy anew.
-	Seed uint64
+	// Seed, if it is not 0, makes the scheduling policy anew. Priority, if it is not
+	// empty, has the thread that comes first in it run on one core until it cannot
+	// go on, as in an epoch-parallel replica, but under no order: nothing is
+	// preempted.
+	Seed     uint64
+	Priority []event.ThreadID
 }
 
 // Replica is an execution of an epoch.
@@ -125,6 +131,8 @@ type Replica struct {
 	// thread-parallel replica on its cores, of an epoch-parallel one on its core.
 	Instructions uint64
 	Cycles       event.Cycles
+	// Effort is instructions with something for each slice: what Hang bounds.
+	Effort uint64
 	// Sent sums up, by thread, what was written to files and sockets.
 	sent map[event.ThreadID]uint64
 	used []sched.Step
@@ -153,8 +161,11 @@ type epochRun struct {
 	m            *Machine
 	instructions uint64
 	began        event.Cycles
+	length       event.Cycles
+	closes       bool   // there was output
 	steps        uint64 // when progress was last seen
-	since        uint64 // instructions then
+	since        uint64 // instructions then, with pauses
+	slices       uint64
 	hangs        bool
 }
 
@@ -164,12 +175,20 @@ func (e *epochRun) settle() { e.m.settle(event.NoThread, event.NoCore, noStop) }
 // ran is how many instructions the replica has run.
 func (e *epochRun) ran() uint64 { return e.m.state.digest.instructions - e.instructions }
 
+// pauseCost is what a slice counts in instructions when loops without end are
+// looked for: one that yields has slices of a few instructions.
+const pauseCost = 1000
+
+// effort is how much the replica has run.
+func (e *epochRun) effort() uint64 { return e.ran() + pauseCost*e.slices }
+
 // stuck notes progress, and tells whether there was none for too long.
 func (e *epochRun) stuck(progress, most uint64) bool {
+	e.slices++
 	if progress != e.steps {
-		e.steps, e.since = progress, e.ran()
+		e.steps, e.since = progress, e.effort()
 	}
-	e.hangs = most > 0 && e.ran()-e.since > most
+	e.hangs = e.effort()-e.since > most
 	return e.hangs
 }
 
@@ -181,19 +200,24 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 	if from.byOrder {
 		m.state.kernel.SetPatient(false)
 	}
-	if o.Seed != 0 || from.byOrder {
+	if len(o.Priority) > 0 {
+		m.state.cluster.Follow(sched.NewPriority(o.Priority))
+	} else if o.Seed != 0 || from.byOrder {
 		m.state.cluster.FollowOptions(cmp.Or(o.Seed, m.config.Seed), m.config.Sched)
 	}
 	r.tap.recorder = rec
 	rec.Begin(&m.state.gating.gate)
 	e.settle()
-	length := event.Cycles(o.Length * 1000 * float64(m.config.Costs.MHz))
+	e.length = event.Cycles(o.Length * 1000 * float64(m.config.Costs.MHz))
 	for n := 0; !m.done && r.tap.failed == ""; n++ {
 		if rec.Closed() && m.state.cluster.Runnable() == 0 {
 			break
 		}
 		m.Step()
-		if !rec.Closing() && e.over(length) || o.AtOutput && len(r.tap.output) > 0 {
+		if o.AtOutput && len(r.tap.output) > 0 {
+			e.soon()
+		}
+		if !rec.Closing() && m.state.cluster.Makespan() >= e.began+e.length {
 			rec.Close()
 		}
 		if e.stuck(rec.Steps(), o.Hang) {
@@ -207,14 +231,24 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 	if err != nil {
 		return nil, err
 	}
+	x.End.byOrder = len(o.Priority) > 0
 	x.Order = rec.Order(x.Failed != "")
 	x.Cycles = m.state.cluster.Makespan() - e.began
 	return x, nil
 }
 
-// over tells whether an epoch has lasted for so long.
-func (e *epochRun) over(length event.Cycles) bool {
-	return e.m.state.cluster.Makespan() >= e.began+length
+// grace is how long, in milliseconds of virtual time, an epoch goes on behind
+// output: the message of a failed assertion and the abort that follows are in one.
+const grace = 0.05
+
+// soon has the epoch end soon.
+func (e *epochRun) soon() {
+	if e.closes {
+		return
+	}
+	e.closes = true
+	ran := e.m.state.cluster.Makespan() - e.began
+	e.length = min(e.length, ran+event.Cycles(grace*1000*float64(e.m.config.Costs.MHz)))
 }
 
 // mostTimers bounds the timers that fire in an epoch-parallel replica in which
@@ -237,28 +271,8 @@ func (r *Replicas) Follow(ctx context.Context, from *Checkpoint, order *sched.Pa
 	r.tap.recorder = nil
 	f.Begin(&s.gating.gate)
 	e.settle()
-	timers := 0
-	for n := 0; !m.done && r.tap.failed == "" && !e.hangs; n++ {
-		if s.cluster.Runnable() > 0 {
-			m.Step()
-			timers = 0
-			e.hangs = e.ran() > most
-		} else {
-			_, has := s.kernel.NextTimer()
-			has = has && timers < mostTimers
-			if f.Idle(&s.gating.gate, has) {
-				break
-			}
-			if has {
-				timers++
-				m.Step()
-			} else {
-				e.settle()
-			}
-		}
-		if n%256 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+	if err := e.follow(ctx, f, most); err != nil {
+		return nil, err
 	}
 	x, err := e.finish(f)
 	if err != nil {
@@ -270,7 +284,55 @@ func (r *Replicas) Follow(ctx context.Context, from *Checkpoint, order *sched.Pa
 	}
 	x.End.byOrder = true
 	x.Cycles = s.cluster.Makespan() - e.began
+	if x.Diverged != "" && x.Failed == "" && !m.done {
+		// It may be about to fail: abort takes some steps.
+		f.Probe(&s.gating.gate, probeSteps)
+		e.settle()
+		if err := e.follow(ctx, f, e.effort()+probeEffort); err != nil {
+			return nil, err
+		}
+		if x.Failed = r.tap.failed; x.Failed != "" {
+			x.Failed += ", soon"
+		}
+	}
 	return x, nil
+}
+
+// What a thread that has diverged may do behind the epoch's end, in steps, and all
+// threads together in instructions.
+const (
+	probeSteps  = 40
+	probeEffort = 1_000_000
+)
+
+// follow runs an epoch-parallel replica until its epoch is over.
+func (e *epochRun) follow(ctx context.Context, f *sched.OrderFollower, most uint64) error {
+	m, s := e.m, e.m.state
+	timers := 0
+	for n := 0; !m.done && e.r.tap.failed == "" && !e.hangs; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s.cluster.Runnable() > 0 {
+			m.Step()
+			timers = 0
+			e.slices++
+			e.hangs = e.effort() > most
+			continue
+		}
+		_, has := s.kernel.NextTimer()
+		has = has && timers < mostTimers
+		if f.Idle(&s.gating.gate, has) {
+			break
+		}
+		if has {
+			timers++
+			m.Step()
+		} else {
+			e.settle()
+		}
+	}
+	return nil
 }
 
 // orderController is an OrderRecorder or OrderFollower.
@@ -283,7 +345,8 @@ type orderController interface {
 func (e *epochRun) finish(c orderController) (*Replica, error) {
 	m, t := e.m, e.r.tap
 	x := &Replica{
-		Failed: t.failed, Output: t.output, Instructions: e.ran(), sent: t.sent, gone: t.gone, used: c.Used(),
+		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(),
+		sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Used(),
 	}
 	e.r.know(x.used)
 	switch {

@@ -66,7 +66,7 @@ func TestReplicasOfProgramWithoutRaces(t *testing.T) {
 	bin := compile(t, controlled)
 	for _, length := range []float64{1000, 0.05, 0.01} {
 		c, _ := config(t, bin)
-		out, n := epochs(t, c, heddle.EpochOptions{Length: length, AtOutput: true})
+		out, n := epochs(t, c, heddle.EpochOptions{Length: length, AtOutput: true, Hang: 1e9})
 		if out != "210 1\n" {
 			t.Errorf("epochs of %v ms: %q", length, out)
 		}

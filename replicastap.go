@@ -151,6 +151,13 @@ func told(task *kernel.Task, e *event.Syscall) (list []event.Write) {
 	return list
 }
 
+// Start implements recorder.Recording.
+func (t *tap) Start(_ *recorder.Recorder, _ *kernel.Task, e *event.Start) {
+	if t.recorder != nil {
+		t.recorder.Born(e.Thread, e.Parent)
+	}
+}
+
 // Exit implements recorder.Recording.
 func (t *tap) Exit(_ *recorder.Recorder, e *event.Exit) {
 	delete(t.within, e.Thread)

@@ -48,6 +48,7 @@ type follows struct {
 	left  bool // has diverged
 	gone  bool
 	extra event.ObjectID // a lock that the first replica did not take
+	more  int            // steps behind its last that it may do: Probe
 }
 
 // NewOrderFollower makes the controller of a replica that begins where the order
@@ -162,7 +163,7 @@ func (f *OrderFollower) come(g *Gate, n int) bool {
 	t, l := f.threads[n], f.log(n)
 	t.stand, t.woken = held, false
 	if t.next.free() {
-		if t.pos >= len(l.Steps) && t.free >= l.Free {
+		if t.pos >= len(l.Steps) && t.free >= l.Free && t.more == 0 {
 			t.ended = true
 			return false
 		}
@@ -170,7 +171,7 @@ func (f *OrderFollower) come(g *Gate, n int) bool {
 		t.stand = going
 		return true
 	}
-	if t.pos >= len(l.Steps) {
+	if t.pos >= len(l.Steps) && t.more == 0 {
 		t.ended = true
 		return false
 	}
@@ -227,6 +228,7 @@ func (f *OrderFollower) free(n int) bool {
 func (f *OrderFollower) start(g *Gate, n int) {
 	t := f.threads[n]
 	t.stand, t.free = going, 0
+	t.more = max(0, t.more-1)
 	f.used = append(f.used, t.next)
 	o := opened{Step: t.next, index: -1}
 	if t.extra == 0 {

@@ -111,3 +111,20 @@ func (f *OrderFollower) Standings() (list []Standing) {
 
 // Used lists the steps that threads have begun, and those that they were in.
 func (f *OrderFollower) Used() []Step { return append(within(f.order.Begin), f.used...) }
+
+// Probe lets the threads that have diverged do some more steps when the epoch is
+// over, to see what becomes of them.
+func (f *OrderFollower) Probe(g *Gate, steps int) {
+	for n, t := range f.threads {
+		if t.gone || !t.left {
+			continue
+		}
+		t.more = steps
+		if t.ended && !t.woken && t.at != AtReturn {
+			t.ended = false
+			if f.come(g, n) {
+				g.Release(t.id, 0)
+			}
+		}
+	}
+}

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +22,7 @@ type OrderRecorder struct {
 	threads  []*recorded // in the order in which they began, the ended ones too
 	numbers  map[event.ThreadID]int
 	entities map[entity]*record
+	births   map[event.ThreadID][]uint32
 	queue    []int // threads that wait for an entity, the first one first
 	pairs    [][2]int
 	closing  bool
@@ -75,6 +75,7 @@ type opened struct {
 func NewOrderRecorder(shared *Shared, begin []Standing) *OrderRecorder {
 	r := &OrderRecorder{
 		shared: shared, begin: begin, numbers: map[event.ThreadID]int{}, entities: map[entity]*record{},
+		births: map[event.ThreadID][]uint32{},
 	}
 	for i := range begin {
 		s := &begin[i]
@@ -137,7 +138,7 @@ func (r *OrderRecorder) Ask(g *Gate, v *Visit) bool {
 	t := r.threads[n]
 	switch v.Place {
 	case AtStart:
-		t.clock = slices.Clone(r.before(v.Name))
+		t.clock = r.births[v.Thread]
 		return r.come(n, Step{Kind: StartStep})
 	case AtEnter:
 		return Transparent(v.Sync.Op) || r.come(n, r.shared.step(v.Sync))
@@ -164,16 +165,12 @@ func (r *OrderRecorder) number(v *Visit) int {
 	return n
 }
 
-// before is the clock that a new thread begins with: it comes behind what its
-// maker did before it made it. Thread "1.2" was made by "1".
-func (r *OrderRecorder) before(name string) []uint32 {
-	maker := name[:max(0, strings.LastIndexByte(name, '.'))]
-	for _, t := range r.threads {
-		if t.name == maker && !t.gone {
-			return t.clock
-		}
+// Born notes that a thread has made another, which comes behind what its maker
+// has done so far.
+func (r *OrderRecorder) Born(id, maker event.ThreadID) {
+	if n, ok := r.numbers[maker]; ok {
+		r.births[id] = slices.Clone(r.threads[n].clock)
 	}
-	return nil
 }
 
 // come decides about a thread that is before a step.

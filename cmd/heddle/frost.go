@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle/experiments/frost"
+)
+
+// Exit statuses of `heddle frost run` when a race was found; otherwise it is the
+// program's own.
+const (
+	exitDetected = 120
+	exitSurvived = 121
+	exitFailed   = 122
+)
+
+// frostFlags are those of `heddle frost run`.
+type frostFlags struct {
+	runFlags
+	report      string
+	noHeuristic bool
+	options     frost.Options
+}
+
+func (a *app) frostCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "frost",
+		Short: "Detect and survive data races by complementary schedules",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.frostRunCommand())
+	return c
+}
+
+func (a *app) frostRunCommand() *cobra.Command {
+	f := frostFlags{options: frost.DefaultOptions()}
+	c := &cobra.Command{
+		Use:   "run [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Run a program as three replicas that differ where it has data races",
+		Long: `Run a program epoch by epoch as three replicas: one on all cores, and two on one
+core each under the same order of synchronization operations and system calls, with
+opposite priorities of threads. Where their outcomes differ there is a data race.
+Which of them differ tells which one the run goes on from, or that the epoch is
+executed again. Output goes out when its epoch is committed.
+
+The exit status is the program's if there was no race; 121 if there was and the run
+went on in spite of it (survived), 120 with --detect-only (detected), and 122 if the
+program failed all the same. The report goes to standard error.`,
+		Example: `  heddle frost run -- pbzip2 -c -k -p4 file
+  heddle frost run --detect-only --sample 0.25 --report report.json -- ./server`,
+		RunE: func(c *cobra.Command, args []string) error { return a.frostRun(c.Context(), c.Flags(), &f, args) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	addMachineFlags(flags)
+	addFrostFlags(flags, &f)
+	return c
+}
+
+func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
+	o := &f.options
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
+	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
+	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
+	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	flags.BoolVar(&o.DetectOnly, "detect-only", false, "look for races and survive none; output ends no epoch")
+	flags.Float64Var(&o.Sample, "sample", o.Sample, "check this `PART` of the run's time, 0 to 1")
+	flags.Float64Var(&o.Epoch, "epoch", o.Epoch, "length of the first epoch in `MS` of virtual time")
+	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads: of the epoch itself (exact), of those before (greedy), not at all (none)")
+	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
+	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
+	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
+	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
+}
+
+// frostRun carries out `heddle frost run`.
+func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags, args []string) error {
+	if f.noHeuristic {
+		f.options.Heuristic = frost.None
+	}
+	options, err := machineOptions(flags, f.config, f.costs)
+	if err != nil {
+		return err
+	}
+	job, err := newJob(options, f.runFlags, args)
+	if err != nil {
+		return err
+	}
+	stdin, err := a.openStdin(ctx, job)
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	c := job.Config()
+	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, a.stdout, a.stderr
+	report, err := frost.Run(ctx, c, f.options)
+	if err != nil {
+		return err
+	}
+	return a.frostReport(ctx, f, report)
+}
+
+// frostReport writes the report and sets the status.
+func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) error {
+	if f.report != "" {
+		if err := writeFrostReport(f.report, r); err != nil {
+			return errWriteFile.Wrap(reason(err), f.report)
+		}
+	}
+	switch r.Verdict {
+	case frost.Detected:
+		a.status = exitDetected
+	case frost.Survived:
+		a.status = exitSurvived
+	case frost.Failed:
+		a.status = exitFailed
+	default:
+		a.status = r.Result.ExitCode
+	}
+	if status, ok := interrupted(ctx); ok {
+		a.status = status
+		a.say("interrupted behind the last epoch that was committed")
+	}
+	if f.quiet && r.Verdict == frost.Clean {
+		return nil
+	}
+	return r.WriteText(prefixed{a})
+}
+
+func writeFrostReport(path string, r *frost.Report) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := r.WriteJSON(file); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// prefixed writes lines as heddle's own.
+type prefixed struct{ app *app }
+
+// Write implements io.Writer.
+func (p prefixed) Write(b []byte) (int, error) {
+	line := 0
+	for i, c := range b {
+		if c == '\n' {
+			p.app.say("%s", b[line:i])
+			line = i + 1
+		}
+	}
+	return len(b), nil
+}

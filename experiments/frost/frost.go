@@ -1,0 +1,401 @@
+package frost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/complementary"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+var errOptions = errs.Define("frost-option",
+	"the option {option} of frost is {found}; allowed: {allowed}",
+	"A number is outside of what makes sense.",
+	"Give one that the sentence allows.")
+
+// Options say how Frost runs a program.
+type Options struct {
+	// DetectOnly looks for races and survives none: the thread-parallel replica is
+	// always committed, and output ends no epoch (section 3.4.3).
+	DetectOnly bool
+	// Sample is the part of the run's time that is checked, 0 to 1 (section 3.3.3).
+	Sample float64
+	// Epoch is how long the first epoch is, in milliseconds of virtual time.
+	Epoch float64
+	// Heuristic chooses priorities by the constraints between threads (section
+	// 3.4.2): "exact" by those of the epoch itself, "greedy" by those of the epochs
+	// before, "none" by the order in which threads began.
+	Heuristic string
+	// Hang is how many instructions a replica may run without a synchronization
+	// operation or system call until it counts as hanging.
+	Hang uint64
+	// Rollbacks is how often one epoch is rolled back at most.
+	Rollbacks int
+}
+
+// The heuristics.
+const (
+	Exact  = "exact"
+	Greedy = "greedy"
+	None   = "none"
+)
+
+// DefaultOptions check everything, with epochs that begin at 50 ms.
+func DefaultOptions() Options {
+	return Options{Sample: 1, Epoch: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5}
+}
+
+// Validate finds what cannot be.
+func (o Options) Validate() error {
+	for _, x := range []struct {
+		bad           bool
+		name, allowed string
+		found         any
+	}{
+		{!(o.Sample >= 0 && o.Sample <= 1), "sample", "0 to 1", o.Sample},
+		{!(o.Epoch >= 0.001 && o.Epoch <= 1e6), "epoch", "0.001 to 1000000 ms", o.Epoch},
+		{!slices.Contains([]string{Exact, Greedy, None}, o.Heuristic), "heuristic", "exact, greedy, none", o.Heuristic},
+		{o.Hang < 1000, "hang", "1000 and more", o.Hang},
+		{o.Rollbacks < 0 || o.Rollbacks > 1000, "rollbacks", "0 to 1000", o.Rollbacks},
+	} {
+		if x.bad {
+			return errOptions.New(x.name, x.found, x.allowed)
+		}
+	}
+	return nil
+}
+
+// driver is a run under Frost.
+type driver struct {
+	r        *heddle.Replicas
+	o        Options
+	out, err io.Writer
+	report   *Report
+	length   complementary.Length
+	sampler  *complementary.Sampler
+	counts   complementary.Constraints // of all epochs so far
+	last     complementary.Order       // of the last epoch that was executed
+	mhz      float64
+}
+
+// Run runs the program of a configuration. Its output goes to c.Stdout and
+// c.Stderr, epoch by epoch. When ctx is done, the run ends behind the last epoch
+// that was committed.
+func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	sampler, err := complementary.NewSampler(o.Sample)
+	if err != nil {
+		return nil, err
+	}
+	r, err := heddle.NewReplicas(c)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	d := &driver{
+		r: r, o: o, out: c.Stdout, err: c.Stderr, report: &Report{Options: o}, length: complementary.NewLength(o.Epoch),
+		sampler: sampler, counts: complementary.Constraints{}, mhz: float64(c.Costs.MHz),
+	}
+	return d.run(ctx)
+}
+
+func (d *driver) run(ctx context.Context) (*Report, error) {
+	at := d.r.Start()
+	defer func() { at.Release() }()
+	for n := 1; !at.Done() && ctx.Err() == nil; n++ {
+		next, err := d.epoch(ctx, n, at)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := d.emit(next); err != nil {
+			return nil, err
+		}
+		at.Release()
+		at = next.End
+	}
+	result, err := d.r.Finish(at)
+	if err != nil {
+		return nil, err
+	}
+	d.report.Result = result
+	d.report.PeakMemory = d.r.PeakMemory()
+	d.report.conclude()
+	return d.report, nil
+}
+
+// emit lets go the output of a replica that is committed.
+func (d *driver) emit(x *heddle.Replica) error {
+	for _, w := range x.Output {
+		to := d.out
+		if w.FD == 2 {
+			to = d.err
+		}
+		if to == nil {
+			continue
+		}
+		if _, err := to.Write(w.Data); err != nil {
+			return fmt.Errorf("write the program's output: %w", err)
+		}
+	}
+	return nil
+}
+
+// epoch executes an epoch until a replica can be committed.
+func (d *driver) epoch(ctx context.Context, number int, at *heddle.Checkpoint) (*heddle.Replica, error) {
+	var tried []*heddle.Replica // thread-parallel ones
+	defer func() {
+		for _, x := range tried {
+			x.End.Release()
+		}
+	}()
+	for attempt := 0; ; attempt++ {
+		g, err := d.execute(ctx, at, number, attempt)
+		if err != nil {
+			return nil, err
+		}
+		e := d.judge(number, attempt, g)
+		if err := d.unpreempted(ctx, e, g, at); err != nil {
+			g.keep(nil)
+			return nil, err
+		}
+		choice := d.choose(e, g, append(tried, g.replicas[0]), at)
+		if choice == nil {
+			tried = append(tried, g.keep(g.replicas[0]))
+			continue
+		}
+		for i, x := range tried {
+			if x == choice {
+				tried = slices.Delete(tried, i, i+1)
+				break
+			}
+		}
+		d.commit(e, choice)
+		return g.keep(choice), nil
+	}
+}
+
+// group is the replicas of one execution of an epoch: the thread-parallel one, and
+// two more if it was checked.
+type group struct {
+	replicas []*heddle.Replica
+	order    complementary.Order
+	alike    [3][3]bool
+	differs  []string // in what replicas do that are not alike
+}
+
+// keep releases all replicas but one.
+func (g *group) keep(one *heddle.Replica) *heddle.Replica {
+	for _, x := range g.replicas {
+		if x != one {
+			x.End.Release()
+		}
+	}
+	return one
+}
+
+// execute executes an epoch once.
+func (d *driver) execute(ctx context.Context, at *heddle.Checkpoint, number, attempt int) (*group, error) {
+	o := d.epochOptions()
+	o.Seed, o.Priority = d.another(number, attempt)
+	first, err := d.r.Parallel(ctx, at, o)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{replicas: []*heddle.Replica{first}}
+	if !d.sampler.Next(float64(first.Cycles)) {
+		return g, nil
+	}
+	g.order = d.priorities(first)
+	d.last = g.order
+	order := g.order
+	for range 2 {
+		x, err := d.r.Follow(ctx, at, first.Order, order, d.most(first))
+		if err != nil {
+			g.keep(nil)
+			return nil, err
+		}
+		g.replicas = append(g.replicas, x)
+		order = order.Reverse()
+	}
+	for i := range 3 {
+		for j := range i {
+			if g.replicas[i].Failed != "" || g.replicas[j].Failed != "" {
+				continue
+			}
+			same, why := d.r.Same(at, g.replicas[j], g.replicas[i])
+			g.alike[i][j], g.alike[j][i] = same, same
+			if !same && !slices.Contains(g.differs, why) {
+				g.differs = append(g.differs, why)
+			}
+		}
+	}
+	return g, nil
+}
+
+func (d *driver) epochOptions() heddle.EpochOptions {
+	return heddle.EpochOptions{Length: d.length.Now, AtOutput: !d.o.DetectOnly, Hang: d.o.Hang}
+}
+
+// another is how an epoch is executed that was rolled back: by turns in another
+// interleaving, and without preemption in the last order of priorities and its
+// reverse. At first it goes on as before.
+func (d *driver) another(number, attempt int) (seed uint64, priority complementary.Order) {
+	switch {
+	case attempt == 0:
+		return 0, nil
+	case attempt%3 == 2:
+		return 0, d.last
+	case attempt%3 == 0:
+		return 0, d.last.Reverse()
+	}
+	return uint64(number)<<20 + uint64(attempt), nil
+}
+
+// most bounds the instructions of an epoch-parallel replica.
+func (d *driver) most(first *heddle.Replica) uint64 { return 2*first.Effort + d.o.Hang }
+
+// priorities orders the threads of an epoch.
+func (d *driver) priorities(first *heddle.Replica) complementary.Order {
+	var threads []event.ThreadID
+	for i := range first.Order.Threads {
+		threads = append(threads, first.Order.Threads[i].ID)
+	}
+	slices.Sort(threads)
+	own := complementary.Constraints{}
+	for _, p := range first.Order.Constraints {
+		own.Add(first.Order.Threads[p[0]].ID, first.Order.Threads[p[1]].ID, 1)
+	}
+	defer func() {
+		for _, c := range own.List() {
+			d.counts.Add(c.A, c.B, c.N)
+		}
+	}()
+	switch d.o.Heuristic {
+	case Exact:
+		return own.Exact(threads)
+	case Greedy:
+		return d.counts.Greedy(threads)
+	default:
+		return threads
+	}
+}
+
+// judge names what the replicas came to, for the report.
+func (d *driver) judge(number, attempt int, g *group) *Epoch {
+	e := &Epoch{Number: number, Attempt: attempt, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs}
+	var failed [3]bool
+	for i, x := range g.replicas {
+		failed[i] = x.Failed != ""
+		e.Replicas = append(e.Replicas, Replica{
+			Failed: x.Failed, Diverged: x.Diverged, Softly: x.Softly, Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles),
+		})
+	}
+	if len(g.replicas) == 3 {
+		e.Combination = complementary.Combine(failed, func(i, j int) bool { return g.alike[i][j] })
+		e.Bug = e.Combination.Diagnose().Bug
+		e.Race = e.Combination.Race()
+		e.Harmless = !e.Race && (g.replicas[1].Diverged != "" || g.replicas[2].Diverged != "") && !failed[0]
+	}
+	d.report.Epochs = append(d.report.Epochs, e)
+	return e
+}
+
+func (d *driver) ms(c event.Cycles) float64 { return float64(c) / d.mhz / 1000 }
+
+// choose says which replica is committed; nil: the epoch is rolled back. Tried are
+// its thread-parallel executions so far.
+func (d *driver) choose(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Checkpoint) *heddle.Replica {
+	first := g.replicas[0]
+	if e.Combination == "" || d.o.DetectOnly {
+		return first
+	}
+	if len(g.replicas) > 3 {
+		e.Commit = "unpreempted"
+		return g.replicas[3]
+	}
+	diagnosis := e.Combination.Diagnose()
+	if diagnosis.Commit != complementary.NoReplica {
+		e.Commit = diagnosis.Commit.String()
+		return g.replicas[diagnosis.Commit]
+	}
+	if e.Attempt < d.o.Rollbacks {
+		e.Commit = "rollback"
+		if diagnosis.Shorter {
+			d.length.Cut()
+		}
+		return nil
+	}
+	return d.vote(e, g, tried, at)
+}
+
+// unpreempted executes an epoch once more if nothing confirms what any of its
+// replicas came to, as all three differ: without preemption, and without the order
+// of the first, in which threads may have to wait for each other in the middle of
+// what should be atomic. If it does not fail it is the one to commit.
+func (d *driver) unpreempted(ctx context.Context, e *Epoch, g *group, at *heddle.Checkpoint) error {
+	if d.o.DetectOnly || e.Combination != "A-BC" && e.Combination != "F-AB" {
+		return nil
+	}
+	o := d.epochOptions()
+	o.Priority = g.order
+	x, err := d.r.Parallel(ctx, at, o)
+	if err != nil {
+		return err
+	}
+	if x.Failed != "" {
+		x.End.Release()
+		return nil
+	}
+	g.replicas = append(g.replicas, x)
+	return nil
+}
+
+// vote chooses when an epoch has the same race whenever it is executed.
+func (d *driver) vote(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Checkpoint) *heddle.Replica {
+	results := make([]int, len(tried))
+	for i, x := range tried {
+		results[i] = i
+		if x.Failed != "" {
+			results[i] = -1
+		}
+		for j := range i {
+			if results[i] == i && results[j] >= 0 {
+				if same, _ := d.r.Same(at, tried[j], x); same {
+					results[i] = results[j]
+				}
+			}
+		}
+	}
+	if best := complementary.Vote(results); best >= 0 {
+		e.Commit = "vote"
+		return tried[best]
+	}
+	for i, x := range g.replicas {
+		if x.Failed == "" {
+			e.Commit = complementary.Replica(i).String()
+			return x
+		}
+	}
+	e.Commit = "failed"
+	return g.replicas[0]
+}
+
+// commit notes what is committed, and adapts the length of epochs.
+func (d *driver) commit(e *Epoch, choice *heddle.Replica) {
+	e.Committed = true
+	if e.Race {
+		d.length.Cut()
+	} else {
+		d.length.Grow()
+	}
+	d.report.failed = choice.Failed
+}

@@ -1,0 +1,185 @@
+package frost
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/complementary"
+)
+
+// The verdicts on a run.
+const (
+	// Clean is a run in which replicas differed in nothing.
+	Clean = "clean"
+	// Detected is one with races, of which none was survived: the run was to detect
+	// only.
+	Detected = "detected"
+	// Survived is one with races that went on to the program's end.
+	Survived = "survived"
+	// Failed is one whose program failed.
+	Failed = "failed"
+)
+
+// Report is what came of a run under Frost.
+type Report struct {
+	Options Options `json:"options"`
+	Verdict string  `json:"verdict"`
+	// Failure is how the program failed, if it did.
+	Failure string `json:"failure,omitempty"`
+	// Committed counts the epochs that the run consists of, Rollbacks how often one
+	// was executed again, Races those with a race, and Harmless those in which only
+	// the way to the same outcome differed.
+	Committed int `json:"committed"`
+	Rollbacks int `json:"rollbacks"`
+	Races     int `json:"races"`
+	Harmless  int `json:"harmless"`
+	// Parallel is the virtual time of the thread-parallel replicas that were
+	// committed, All that of all replicas, in milliseconds.
+	Parallel float64 `json:"parallel_ms"`
+	All      float64 `json:"all_ms"`
+	// Epochs are all executions of epochs, in order.
+	Epochs []*Epoch `json:"epochs"`
+	// PeakMemory is the largest number of bytes that the states of all replicas
+	// held at once.
+	PeakMemory uint64         `json:"peak_memory"`
+	Result     *heddle.Result `json:"result"`
+
+	failed string
+}
+
+// Epoch is one execution of an epoch.
+type Epoch struct {
+	Number int `json:"number"`
+	// Attempt is 0, or how often the epoch was rolled back before.
+	Attempt int `json:"attempt"`
+	// Length is the virtual time of the thread-parallel replica, in milliseconds.
+	Length float64 `json:"length_ms"`
+	// Combination is what the replicas came to (table 1), empty if the epoch was
+	// not checked, and Bug what explains it.
+	Combination complementary.Combination `json:"combination,omitempty"`
+	Bug         complementary.Bug         `json:"bug,omitempty"`
+	Race        bool                      `json:"race"`
+	Harmless    bool                      `json:"harmless,omitempty"`
+	// Differs says in what outcomes differ.
+	Differs []string `json:"differs,omitempty"`
+	// Commit is the replica that was chosen, "vote", "rollback", or "failed".
+	Commit    string              `json:"commit,omitempty"`
+	Committed bool                `json:"committed"`
+	Order     complementary.Order `json:"order,omitempty"`
+	Replicas  []Replica           `json:"replicas"`
+}
+
+// Replica is one of an epoch's replicas, the thread-parallel one first.
+type Replica struct {
+	Failed       string  `json:"failed,omitempty"`
+	Diverged     string  `json:"diverged,omitempty"`
+	Softly       string  `json:"softly,omitempty"`
+	Instructions uint64  `json:"instructions"`
+	Milliseconds float64 `json:"ms"`
+}
+
+// conclude sums the epochs up.
+func (r *Report) conclude() {
+	for _, e := range r.Epochs {
+		if e.Committed {
+			r.Committed++
+			r.Parallel += e.Length
+		} else {
+			r.Rollbacks++
+		}
+		if e.Race {
+			r.Races++
+		}
+		if e.Harmless {
+			r.Harmless++
+		}
+		for i := range e.Replicas {
+			r.All += e.Replicas[i].Milliseconds
+		}
+	}
+	r.Failure = r.failed
+	switch {
+	case r.failed != "":
+		r.Verdict = Failed
+	case r.Races == 0 && !r.avoided():
+		r.Verdict = Clean
+	case r.Options.DetectOnly:
+		r.Verdict = Detected
+	default:
+		r.Verdict = Survived
+	}
+}
+
+// avoided tells whether an epoch failed in all replicas, and did not when it was
+// executed again: its order of synchronization decides about the failure.
+func (r *Report) avoided() bool {
+	return slices.ContainsFunc(r.Epochs, func(e *Epoch) bool { return e.Bug == complementary.NonRace })
+}
+
+// Combinations lists what the epochs with races came to, as table 1 writes it.
+func (r *Report) Combinations() (list []complementary.Combination) {
+	for _, e := range r.Epochs {
+		if e.Race || e.Bug == complementary.NonRace {
+			list = append(list, e.Combination.Canonical())
+		}
+	}
+	return list
+}
+
+// WriteJSON writes the report as JSON.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report for people: a line, and one for each epoch with a
+// race.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: epochs %d, rolled back %d, with a race %d", r.Verdict, r.Committed, r.Rollbacks, r.Races)
+	if r.Harmless > 0 {
+		fmt.Fprintf(&b, ", with a harmless one %d", r.Harmless)
+	}
+	if r.Failure != "" {
+		fmt.Fprintf(&b, "; the program fails: %s", r.Failure)
+	}
+	b.WriteByte('\n')
+	for _, e := range r.Epochs {
+		if e.Race || e.Harmless || e.Bug == complementary.NonRace {
+			e.write(&b)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (e *Epoch) write(b *strings.Builder) {
+	fmt.Fprintf(b, "epoch %d", e.Number)
+	if e.Attempt > 0 {
+		fmt.Fprintf(b, " (again, %d)", e.Attempt)
+	}
+	fmt.Fprintf(b, ": %s, %s", e.Combination, e.Bug)
+	if e.Harmless {
+		b.WriteString(", a race without effect")
+	}
+	if e.Commit != "" {
+		fmt.Fprintf(b, ": %s", e.Commit)
+	}
+	b.WriteByte('\n')
+	for i := range e.Replicas {
+		x := &e.Replicas[i]
+		for _, s := range []struct{ what, found string }{{"fails", x.Failed}, {"diverges", x.Diverged}} {
+			if s.found != "" {
+				fmt.Fprintf(b, "  the %s replica %s: %s\n", complementary.Replica(i), s.what, s.found)
+			}
+		}
+	}
+	for _, s := range e.Differs {
+		fmt.Fprintf(b, "  outcomes differ in %s\n", s)
+	}
+}
