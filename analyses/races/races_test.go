@@ -272,3 +272,57 @@ func TestInstances(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// Figure 6 of PEREGRINE: threads that use different mutexes, t1 before t0. The
+// program does not order their accesses to result, the order of operations does.
+func TestFigure6(t *testing.T) {
+	const m0, m1, result = 100, 101, 8
+	trace := []step{
+		{op: "acquire", thread: 1, addr: m1},
+		{op: "write", thread: 1, addr: result, size: 4},
+		{op: "release", thread: 1, addr: m1},
+		{op: "acquire", thread: 0, addr: m0},
+		{op: "write", thread: 0, addr: result, size: 4},
+		{op: "release", thread: 0, addr: m0},
+	}
+	if got := found(HappensBefore, trace); !slices.Equal(got, []string{"1 4 write-write @8"}) {
+		t.Errorf("by the program's synchronization: %v", got)
+	}
+	if got := found(ScheduleRelative, trace); len(got) > 0 {
+		t.Errorf("by the order of operations: %v", got)
+	}
+}
+
+// The example of PEREGRINE section 3.1: [4, 8) and [5, 6) are concurrent; [4, 5)
+// and [5, 6) are not.
+func TestIntervals(t *testing.T) {
+	for _, c := range []struct {
+		until int // where the first thread's interval that begins at 4 ends
+		races int
+	}{{8, 1}, {5, 0}} {
+		races := 0
+		d := New(ScheduleRelative, func(*Race) { races++ })
+		for position := range 9 {
+			switch position {
+			case 4:
+				d.Sync(0, 0)
+				d.Access(&Access{Thread: 0, Addr: 16, Size: 8, Write: true})
+				if c.until == 5 {
+					d.Sync(0, 0)
+				}
+			case 5, 6:
+				d.Sync(1, 0)
+				if position == 5 {
+					d.Access(&Access{Thread: 1, Addr: 16, Size: 8, At: 1})
+				}
+			default:
+				if position != 8 || c.until == 8 {
+					d.Sync(position/8, 0) // others' operations before, and t0's at 8
+				}
+			}
+		}
+		if races != c.races {
+			t.Errorf("[4, %d) and [5, 6): %d races, want %d", c.until, races, c.races)
+		}
+	}
+}
