@@ -77,7 +77,7 @@ func liftOnce(code []byte, addr uint64) (b *Block, end int, err error) {
 		in := prefixes(code[at:at+length], m.Addr)
 		own := special(in)
 		switch {
-		case own == nil && !isPushFlags(in) && !isStoreMXCSR(in):
+		case own == nil && !isPushFlags(in) && !isStoreMXCSR(in) && !IsMark(in.code):
 		case at > 0:
 			return nil, at, nil
 		case own != nil:

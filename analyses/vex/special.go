@@ -1,6 +1,9 @@
 package vex
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Some instructions libVEX does not know, or does in another way than the
 // processor: each is a block of its own that is made here.
@@ -9,7 +12,8 @@ import "slices"
 //     the stack;
 //   - PUSHF, of which it leaves out the flags that are always there;
 //   - CMPS without a prefix, and XLAT;
-//   - STMXCSR, since exception flags are not in the state.
+//   - STMXCSR, since exception flags are not in the state;
+//   - marks of heddle.h, so that whoever knows them can act.
 
 // instruction is what is needed of one to make its block.
 type instruction struct {
@@ -60,6 +64,19 @@ func isPushFlags(in instruction) bool { return len(in.code) > 0 && in.code[0] ==
 // exception flags can give them to the Machine.
 func isStoreMXCSR(in instruction) bool {
 	return len(in.code) > 2 && in.code[0] == 0x0f && in.code[1] == 0xae && in.code[2]>>3&7 == 3 && in.code[2]>>6 != 3
+}
+
+// markPrefix is the begin of a mark of heddle.h: a NOP with an operand in memory, of
+// which the address tells what is marked and that it is a mark.
+var markPrefix = []byte{0x0f, 0x1f, 0x80}
+
+// markSignature are the upper bytes of the address.
+var markSignature = []byte{0x6c, 0x64, 0x68}
+
+// IsMark tells whether code begins with a mark of heddle.h, whose fourth byte is its
+// kind. A mark is a block of its own.
+func IsMark(code []byte) bool {
+	return len(code) >= 7 && bytes.Equal(code[:3], markPrefix) && bytes.Equal(code[4:7], markSignature)
 }
 
 // maker makes the statements of an instruction; its temporaries have 64 bits.

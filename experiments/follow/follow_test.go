@@ -35,6 +35,12 @@ type followed struct {
 
 func run(t *testing.T, choose func(*event.Input) bool, change func(*heddle.Config), args ...string) *followed {
 	t.Helper()
+	return runWith(t, func(*follow.Recording) {}, choose, change, args...)
+}
+
+// runWith is run with something changed about the recording.
+func runWith(t *testing.T, set func(*follow.Recording), choose func(*event.Input) bool, change func(*heddle.Config), args ...string) *followed {
+	t.Helper()
 	c := heddle.DefaultConfig()
 	var out bytes.Buffer
 	c.Args, c.Dir, c.Stdout, c.Stderr, c.Stdin = args, t.TempDir(), &out, &out, bytes.NewReader(nil)
@@ -43,6 +49,7 @@ func run(t *testing.T, choose func(*event.Input) bool, change func(*heddle.Confi
 	}
 	f := &followed{Recording: follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: choose, Check: true, Summaries: sym.DefaultSummaries()})}
 	t.Cleanup(f.Close)
+	set(f.Recording)
 	f.Executor.Constraint = func(k *sym.Constraint) { f.constraints = append(f.constraints, *k) }
 	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{f.Recording}}
 	var err error

@@ -23,6 +23,8 @@ type block struct {
 	branch bool
 	// status tells that it stores or loads MXCSR, or all of the x87.
 	status bool
+	// mark tells that it is a mark of heddle.h.
+	mark   bool
 	reads  []span // of the state
 	writes []span
 }
@@ -65,6 +67,7 @@ func newBlock(code []byte, k blockPlace) (*block, error) {
 		return nil, err
 	}
 	b := &block{Block: lifted, code: bytes.Clone(code[:lifted.Size])}
+	b.mark = vex.IsMark(b.code)
 	b.status = bytes.Contains(b.code, []byte{0x0f, 0xae})
 	run := zydis.Walk(b.code, make([]byte, len(b.code)))
 	switch run.Kind {

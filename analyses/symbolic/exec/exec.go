@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -79,6 +81,11 @@ type Executor struct {
 	CPUID func(leaf, subleaf uint32) [4]uint32
 	// Constraint, if set, is told of each constraint as it comes up.
 	Constraint func(*Constraint)
+	// Fresh, if set, is asked of each load: a name that is not empty makes what
+	// was loaded a symbol, whatever memory has (H3 section 3.2).
+	Fresh func(l *Access, id event.ThreadID) string
+	// Marked, if set, is told of the marks of heddle.h.
+	Marked func(m *Mark)
 	// Check has every expression compared with the recorded value: a failure is
 	// an error of Run.
 	Check bool
@@ -93,6 +100,7 @@ type Executor struct {
 	evaluator *symbolic.Evaluator
 	summaries map[place]Summary
 	derived   map[string]*Derived
+	marks     map[event.ThreadID]int // of inputs
 }
 
 // New makes an Executor that reads code by a function.
@@ -100,7 +108,7 @@ func New(code Code) *Executor {
 	x := &Executor{
 		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, memory: memory{},
 		blocks: map[blockPlace]*block{}, recorded: map[string]symbolic.Value{},
-		summaries: map[place]Summary{}, derived: map[string]*Derived{},
+		summaries: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
 	}
 	x.Stats.Fixed = map[string]uint64{}
 	x.evaluator = symbolic.NewEvaluator(x.Recorded)
@@ -164,14 +172,29 @@ func (x *Executor) Resume(id event.ThreadID, space uint64, s *vex.State) {
 	t.take(s)
 }
 
-// Syscall fixes the arguments of the system call that a thread has made to what
-// they were: what the kernel does depends on them.
+// arguments is how many a system call has, where that is few and frequent; others
+// may have six (syscalls(2)).
+var arguments = map[uint64]int{
+	unix.SYS_READ: 3, unix.SYS_WRITE: 3, unix.SYS_CLOSE: 1, unix.SYS_FSTAT: 2, unix.SYS_LSEEK: 3, unix.SYS_MPROTECT: 3,
+	unix.SYS_MUNMAP: 2, unix.SYS_BRK: 1, unix.SYS_RT_SIGACTION: 4, unix.SYS_RT_SIGPROCMASK: 4, unix.SYS_IOCTL: 3,
+	unix.SYS_PREAD64: 4, unix.SYS_PWRITE64: 4, unix.SYS_READV: 3, unix.SYS_WRITEV: 3, unix.SYS_SCHED_YIELD: 0,
+	unix.SYS_MADVISE: 3, unix.SYS_NANOSLEEP: 2, unix.SYS_GETPID: 0, unix.SYS_EXIT: 1, unix.SYS_EXIT_GROUP: 1, unix.SYS_FCNTL: 3,
+	unix.SYS_FSYNC: 1, unix.SYS_FTRUNCATE: 2, unix.SYS_GETTID: 0, unix.SYS_CLOCK_GETTIME: 2, unix.SYS_TGKILL: 3,
+	unix.SYS_OPENAT: 4, unix.SYS_NEWFSTATAT: 4, unix.SYS_UNLINKAT: 3, unix.SYS_GETRANDOM: 3, unix.SYS_RSEQ: 4,
+}
+
+// Syscall fixes the number and the arguments of the system call that a thread has
+// made to what they were: what the kernel does depends on them.
 func (x *Executor) Syscall(id event.ThreadID) {
 	t := x.threads[id]
-	if t == nil {
+	if t == nil || t.symbolic == 0 {
 		return
 	}
-	for _, r := range []int{0, 7, 6, 2, 10, 8, 9} { // rax rdi rsi rdx r10 r8 r9
+	registers := []int{0, 7, 6, 2, 10, 8, 9} // rax rdi rsi rdx r10 r8 r9
+	if n, ok := arguments[t.machine.State.Word(vex.OffsetRAX)]; ok {
+		registers = registers[:1+n]
+	}
+	for _, r := range registers {
 		v, e := t.register(vex.OffsetRAX+8*r, 8)
 		t.fix(v, e, Call, "")
 	}

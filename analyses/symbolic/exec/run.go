@@ -202,6 +202,11 @@ func fit(p *symbolic.Pool, e *symbolic.Expr, t vex.Type) *symbolic.Expr {
 func (r *round) load(at vex.Expr, t vex.Type, v symbolic.Value) *symbolic.Expr {
 	addr, e := r.operand(at)
 	r.fix(addr, e, Address, "")
+	for _, f := range r.fresh {
+		if f.pc == r.at && f.addr == addr.Lo && f.size == t.Bytes() {
+			return fit(r.x.Pool, f.e, t)
+		}
+	}
 	var cells [16]cell
 	some := cells[:t.Bytes()]
 	r.x.memory.load(r.space, addr.Lo, some)

@@ -32,13 +32,21 @@ type thread struct {
 	pc       uint64 // of the instruction that next and used are about
 	touched  bool   // something was loaded that depends on inputs
 	stores   []stored
-	clocked  bool // the piece has read the time, which is not known
-	status   bool // the block stores exception flags, which are not known
+	fresh    []fresh // loads of the block that are symbols
+	clocked  bool    // the piece has read the time, which is not known
+	status   bool    // the block stores exception flags, which are not known
 }
 
 type stored struct {
 	addr uint64
 	size int
+}
+
+// fresh is a load, of an instruction, that gave a symbol.
+type fresh struct {
+	pc uint64
+	stored
+	e *symbolic.Expr
 }
 
 // take gives the thread registers. What changes depends on no input.
@@ -144,7 +152,7 @@ func (t *thread) step(most uint64) (uint64, error) {
 		return 0, err
 	}
 	t.touched, t.status = t.symbolic > 0 && t.reads(b), b.status
-	t.stores, t.pc = t.stores[:0], 0
+	t.stores, t.fresh, t.pc = t.stores[:0], t.fresh[:0], 0
 	if t.call == nil && len(t.x.summaries) > 0 {
 		t.enter()
 	}
@@ -152,6 +160,9 @@ func (t *thread) step(most uint64) (uint64, error) {
 		return 0, err
 	}
 	n := uint64(t.machine.Count)
+	if b.mark {
+		t.x.mark(t, b)
+	}
 	t.x.Stats.Instructions += n
 	switch {
 	case t.touched && t.call == nil:
@@ -200,10 +211,32 @@ func (t *thread) forget(b *block) {
 // Load is vex.Memory's: what the instruction has loaded in the recorded run.
 func (t *thread) Load(addr uint64, p []byte) error {
 	t.instruction()
+	if err := t.find(addr, p, false); err != nil {
+		return err
+	}
 	if t.x.memory.touched(t.space, addr, len(p)) {
 		t.touched = true
+		t.x.learn(t.space, addr, p)
 	}
-	return t.find(addr, p, false)
+	if t.x.Fresh != nil {
+		t.ask(addr, p)
+	}
+	return nil
+}
+
+// ask makes what was loaded a symbol, if that is wanted.
+func (t *thread) ask(addr uint64, p []byte) {
+	var b [16]byte
+	copy(b[:], p)
+	a := Access{PC: t.machine.PC, Addr: addr, Size: len(p), Branches: t.branches}
+	a.Value[0], a.Value[1] = binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	name := t.x.Fresh(&a, t.id)
+	if name == "" {
+		return
+	}
+	t.touched = true
+	t.x.recorded[name] = symbolic.Value{Lo: a.Value[0], Hi: a.Value[1]}
+	t.fresh = append(t.fresh, fresh{a.PC, stored{addr, len(p)}, t.x.Pool.Symbol(name, 8*len(p))})
 }
 
 // Store is vex.Memory's: it must be what was stored.

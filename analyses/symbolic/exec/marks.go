@@ -1,0 +1,66 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// MarkKind says what a mark of heddle.h says.
+type MarkKind uint8
+
+// Kinds of marks, by heddle.h's numbers.
+const (
+	// MarkInput: the bytes at an address are an input.
+	MarkInput MarkKind = 1 + iota
+	// MarkBegin and MarkEnd are those of a task.
+	MarkBegin
+	MarkEnd
+	// MarkRange: a number is in a range.
+	MarkRange
+)
+
+// Mark is a mark that a thread has come to.
+type Mark struct {
+	Kind   MarkKind
+	Thread event.ThreadID
+	PC     event.Addr
+	// Args are the mark's: address and size, or number, least and greatest.
+	Args [3]uint64
+}
+
+// mark does what a mark says.
+func (x *Executor) mark(t *thread, b *block) {
+	s := &t.machine.State
+	m := &Mark{
+		Kind: MarkKind(b.code[3]), Thread: t.id, PC: event.Addr(b.Addr),
+		Args: [3]uint64{s.Word(vex.OffsetRAX + 8*7), s.Word(vex.OffsetRAX + 8*6), s.Word(vex.OffsetRAX + 8*2)},
+	}
+	if m.Kind == MarkInput && t.call == nil {
+		x.marks[t.id]++
+		for i := range m.Args[1] {
+			// What the bytes are is known when they are loaded.
+			name := fmt.Sprintf("input#%d.%d[%d]", t.id, x.marks[t.id], i)
+			x.memory.store(t.space, m.Args[0]+i, 1, x.Pool.Symbol(name, 8))
+		}
+	}
+	if x.Marked != nil {
+		x.Marked(m)
+	}
+}
+
+// learn takes the values of symbols that are loaded for the first time.
+func (x *Executor) learn(space, addr uint64, p []byte) {
+	var cells [16]cell
+	x.memory.load(space, addr, cells[:len(p)])
+	for i, c := range cells[:len(p)] {
+		if c.e == nil || c.e.Op != symbolic.Symbol || c.e.Bits != 8 {
+			continue
+		}
+		if _, known := x.recorded[c.e.Name]; !known {
+			x.recorded[c.e.Name] = symbolic.Value{Lo: uint64(p[i])}
+		}
+	}
+}

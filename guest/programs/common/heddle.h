@@ -1,0 +1,22 @@
+// Marks for heddle's analyses (docs/symbolic.md). Natively, and in every run, they are
+// instructions that do nothing.
+#ifndef HEDDLE_H
+#define HEDDLE_H
+
+#include <stddef.h>
+
+// A NOP whose operand is at a place that says that it is a mark, and which.
+#define HEDDLE_MARK(kind, a, b, c)                                                       \
+  __asm__ volatile(".byte 0x0f, 0x1f, 0x80, " #kind ", 0x6c, 0x64, 0x68" : : "D"(a), "S"(b), "d"(c) : "memory")
+
+// The n bytes at addr are an input from here on.
+static inline void heddle_input(const void *addr, size_t n) { HEDDLE_MARK(1, addr, n, 0L); }
+
+// A task, such as a request of a server, begins and ends.
+static inline void heddle_task_begin(void) { HEDDLE_MARK(2, 0L, 0L, 0L); }
+static inline void heddle_task_end(void) { HEDDLE_MARK(3, 0L, 0L, 0L); }
+
+// A number is never less than least nor greater than most.
+static inline void heddle_range(long number, long least, long most) { HEDDLE_MARK(4, number, least, most); }
+
+#endif
