@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ const (
 type frostFlags struct {
 	runFlags
 	report      string
+	perfetto    string
 	noHeuristic bool
 	options     frost.Options
 }
@@ -77,6 +79,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
 	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
+	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
 }
 
@@ -109,9 +112,15 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 
 // frostReport writes the report and sets the status.
 func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) error {
-	if f.report != "" {
-		if err := writeFrostReport(f.report, r); err != nil {
-			return errWriteFile.Wrap(reason(err), f.report)
+	for _, x := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{f.report, r.WriteJSON}, {f.perfetto, r.WritePerfetto}} {
+		if x.path == "" {
+			continue
+		}
+		if err := writeTo(x.path, x.write); err != nil {
+			return errWriteFile.Wrap(reason(err), x.path)
 		}
 	}
 	switch r.Verdict {
@@ -134,13 +143,14 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 	return r.WriteText(prefixed{a})
 }
 
-func writeFrostReport(path string, r *frost.Report) error {
+// writeTo writes a file.
+func writeTo(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if err := r.WriteJSON(file); err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
 	return file.Close()

@@ -356,6 +356,7 @@ func (d *driver) unpreempted(ctx context.Context, e *Epoch, g *group, at *heddle
 		return nil
 	}
 	g.replicas = append(g.replicas, x)
+	e.Replicas = append(e.Replicas, Replica{Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles)})
 	return nil
 }
 

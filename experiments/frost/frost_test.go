@@ -1,8 +1,14 @@
 package frost_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
@@ -171,5 +177,106 @@ func TestOptions(t *testing.T) {
 		if _, err := frost.Run(t.Context(), heddle.DefaultConfig(), o); err == nil {
 			t.Errorf("%+v is allowed", o)
 		}
+	}
+}
+
+// TestTimeline: every execution is on the timeline, each replica on its track, none
+// before the one before it.
+func TestTimeline(t *testing.T) {
+	p, bin := find(t, "mysql-12848", programs.Buggy)
+	x := try(t, options(), schedule(t, p.Schedule), 1, command(p, bin)...)
+	var b bytes.Buffer
+	if err := x.WritePerfetto(&b); err != nil {
+		t.Fatal(err)
+	}
+	var trace struct {
+		TraceEvents []struct {
+			Phase   string  `json:"ph"`
+			Begin   float64 `json:"ts"`
+			Time    float64 `json:"dur"`
+			TID     int     `json:"tid"`
+			Ignored any     `json:"args"`
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &trace); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[int]float64{}
+	slices, want := 0, 0
+	for _, e := range trace.TraceEvents {
+		if e.Phase != "X" {
+			continue
+		}
+		slices++
+		if e.Begin+1e-6 < ends[e.TID] && e.TID == 1 {
+			t.Errorf("a thread-parallel replica begins at %v, before %v", e.Begin, ends[e.TID])
+		}
+		ends[e.TID] = e.Begin + e.Time
+	}
+	for _, e := range x.Epochs {
+		want += len(e.Replicas)
+	}
+	if slices != want {
+		t.Errorf("%d replicas, want %d", slices, want)
+	}
+	if x.Pipeline < x.Parallel || x.Pipeline > x.All {
+		t.Errorf("%v ms with cores to spare, %v thread-parallel, %v in all", x.Pipeline, x.Parallel, x.All)
+	}
+}
+
+// lines is a program in which three threads print numbers in order, an epoch or
+// two each.
+const lines = `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int n, most;
+static void *work(void *u) {
+	for (;;) {
+		pthread_mutex_lock(&m);
+		int i = n++;
+		if (i < most) dprintf(1, "%d\n", i);
+		pthread_mutex_unlock(&m);
+		if (i >= most) return u;
+		for (volatile int k = 0; k < 50000; k++) ;
+	}
+}
+int main(int c, char **v) {
+	most = atoi(v[1]);
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++) pthread_create(&t[i], 0, work, 0);
+	for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
+	return 0;
+}`
+
+// TestMemoryStaysBounded: the states of all replicas take no more after many epochs
+// than after few, and no line is lost or doubled.
+func TestMemoryStaysBounded(t *testing.T) {
+	dir := t.TempDir()
+	source, bin := filepath.Join(dir, "lines.c"), filepath.Join(dir, "lines")
+	if err := os.WriteFile(source, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-O1", "-pthread", "-static", "-o", bin, source).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	var peaks []uint64
+	for _, n := range []int{40, trials(200, 20_000)} {
+		x := try(t, options(), sched.Options{}, 1, bin, fmt.Sprint(n))
+		if x.Verdict != frost.Clean || x.Committed < n/3 {
+			t.Fatalf("%d lines: %s", n, x.text())
+		}
+		var want strings.Builder
+		for i := range n {
+			fmt.Fprintln(&want, i)
+		}
+		if x.stdout != want.String() {
+			t.Errorf("%d lines: lost or doubled", n)
+		}
+		peaks = append(peaks, x.PeakMemory)
+	}
+	if peaks[1] > peaks[0]+peaks[0]/4 {
+		t.Errorf("%d bytes at most with few epochs, %d with many", peaks[0], peaks[1])
 	}
 }

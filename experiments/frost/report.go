@@ -41,6 +41,11 @@ type Report struct {
 	// committed, All that of all replicas, in milliseconds.
 	Parallel float64 `json:"parallel_ms"`
 	All      float64 `json:"all_ms"`
+	// Pipeline is when the last epoch would be committed in virtual time with cores
+	// to spare: replicas of an epoch run beside each other, and the next epoch's
+	// begin where the thread-parallel replica ends, or, if another one is committed
+	// or none, when all are done. It is a model (section 3.2).
+	Pipeline float64 `json:"pipeline_ms"`
 	// Epochs are all executions of epochs, in order.
 	Epochs []*Epoch `json:"epochs"`
 	// PeakMemory is the largest number of bytes that the states of all replicas
@@ -56,8 +61,10 @@ type Epoch struct {
 	Number int `json:"number"`
 	// Attempt is 0, or how often the epoch was rolled back before.
 	Attempt int `json:"attempt"`
-	// Length is the virtual time of the thread-parallel replica, in milliseconds.
+	// Length is the virtual time of the thread-parallel replica, in milliseconds,
+	// and Begin when all replicas begin, by the model of Report.Pipeline.
 	Length float64 `json:"length_ms"`
+	Begin  float64 `json:"begin_ms"`
 	// Combination is what the replicas came to (table 1), empty if the epoch was
 	// not checked, and Bug what explains it.
 	Combination complementary.Combination `json:"combination,omitempty"`
@@ -101,6 +108,7 @@ func (r *Report) conclude() {
 			r.All += e.Replicas[i].Milliseconds
 		}
 	}
+	r.line()
 	r.Failure = r.failed
 	switch {
 	case r.failed != "":
@@ -112,6 +120,29 @@ func (r *Report) conclude() {
 	default:
 		r.Verdict = Survived
 	}
+}
+
+// line puts the epochs on a time line.
+func (r *Report) line() {
+	begin := 0.0
+	for _, e := range r.Epochs {
+		e.Begin = begin
+		done := begin
+		for i := range e.Replicas {
+			done = max(done, begin+e.Replicas[i].Milliseconds)
+		}
+		r.Pipeline = max(r.Pipeline, done)
+		begin += e.Length
+		if !e.goesOn() {
+			begin = r.Pipeline
+		}
+	}
+}
+
+// goesOn tells whether the thread-parallel replica is committed, so that what ran
+// ahead from its end is right.
+func (e *Epoch) goesOn() bool {
+	return e.Commit == "" || e.Commit == complementary.ThreadParallel.String()
 }
 
 // avoided tells whether an epoch failed in all replicas, and did not when it was
