@@ -294,10 +294,17 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 	}
 }
 
+// longestBlock is more than the instructions of any block, by which a slice that
+// is not exact exceeds its budget.
+const longestBlock = 1024
+
 // bound has a slice end after so many instructions at the latest.
 func bound(l *emu.Limit, instructions uint64) {
+	if l.Instructions == 0 || instructions < l.Instructions+longestBlock {
+		l.Exact = true
+	}
 	if l.Instructions == 0 || instructions < l.Instructions {
-		l.Instructions, l.Exact = max(1, instructions), true
+		l.Instructions = max(1, instructions)
 	}
 }
 
