@@ -33,7 +33,10 @@ type EnforceOptions struct {
 	BreakOut event.Cycles
 	// Free lets the run go on without the schedule when it is left; otherwise the
 	// run is stopped.
-	Free  bool
+	Free bool
+	// Loose are the numbers of constraints that are watched and not enforced:
+	// EnforceCounts.Flipped tells whether they held all the same.
+	Loose []int
 	Costs RelayCosts
 }
 
@@ -101,6 +104,8 @@ type EnforceCounts struct {
 	// barriers and sleeps that were left out.
 	Answered uint64 `json:"answered"`
 	Skipped  uint64 `json:"skipped"`
+	// Flipped are loose constraints whose second point came before their first.
+	Flipped uint64 `json:"flipped,omitempty"`
 }
 
 // follower is a thread of the schedule.

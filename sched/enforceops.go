@@ -198,6 +198,11 @@ func (e *Enforcer) begin(g *Gate, n int) {
 	t := &e.threads[n]
 	o := &e.plan.s.Operations[e.next]
 	e.acting = true
+	for _, c := range e.plan.waits[e.next] {
+		if !e.posted[c] {
+			e.counts.Flipped++ // or else it was not ready
+		}
+	}
 	switch {
 	case t.place == AtStart, t.place == AtReturn, o.Part == event.BeginPart && once(o.Op):
 		e.complete(g, n)

@@ -1,6 +1,10 @@
 package sched
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
 
 // Stopper is a Controller that stops threads at exact instructions.
 type Stopper interface {
@@ -45,6 +49,9 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 	case e.posted[a.constraint]:
 		t.actions++
 		g.Charge(e.o.Costs.SemaphoreWait)
+	case slices.Contains(e.o.Loose, a.constraint):
+		t.actions++
+		e.counts.Flipped++
 	default:
 		t.held, t.place, t.waiting = true, AtInstruction, a.constraint
 		e.counts.Stalled++
@@ -78,7 +85,7 @@ func (e *Enforcer) post(g *Gate, c int) {
 // ready tells whether the constraints on an operation as a whole are satisfied.
 func (e *Enforcer) ready(position int) bool {
 	for _, c := range e.plan.waits[position] {
-		if !e.posted[c] {
+		if !e.posted[c] && !slices.Contains(e.o.Loose, c) {
 			return false
 		}
 	}

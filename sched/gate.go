@@ -261,8 +261,12 @@ func (g *Gate) Forget(t event.ThreadID) {
 	g.effects = slices.DeleteFunc(g.effects, func(e Effect) bool { return e.Thread == t })
 }
 
-// Pending tells whether there is something to take.
-func (g *Gate) Pending() bool { return len(g.released) > 0 || len(g.effects) > 0 || g.cut }
+// Pending tells whether there is something to take that ends a slice. An Answer
+// waits until its thread makes the call.
+func (g *Gate) Pending() bool {
+	return len(g.released) > 0 || g.cut ||
+		slices.ContainsFunc(g.effects, func(e Effect) bool { return e.Kind != Answer })
+}
 
 // Take returns what was released and charged since the last call. The list is
 // valid until the next release.

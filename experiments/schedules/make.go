@@ -82,6 +82,9 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	if !r.Has(trace.Memory) {
 		return nil, errLacks.New(path, "memory accesses")
 	}
+	if o.Every {
+		o.Prune = hybrid.PruneNone
+	}
 	maker := hybrid.NewMaker(s, marks, o.Prune, o.Every)
 	for m, err := range memtrace.Read(r, memtrace.Select{}) {
 		if err != nil {
