@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	".":              {"recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
 	"experiments":    {".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
 	"cmd":            {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
+	"paper-scripts":  {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
 }
 
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the
