@@ -255,6 +255,10 @@ func (e *epochRun) soon() {
 // nothing else happens.
 const mostTimers = 1000
 
+// mostIdle bounds what an epoch-parallel replica in which no thread can run does
+// about it, until it counts as hanging.
+const mostIdle = 10_000
+
 // Follow executes an epoch on one core, under the partial order of a
 // thread-parallel replica, by priorities of threads. It fails when it runs more
 // than Hang instructions and than most instructions.
@@ -308,14 +312,14 @@ const (
 // follow runs an epoch-parallel replica until its epoch is over.
 func (e *epochRun) follow(ctx context.Context, f *sched.OrderFollower, most uint64) error {
 	m, s := e.m, e.m.state
-	timers := 0
+	timers, idle := 0, 0
 	for n := 0; !m.done && e.r.tap.failed == "" && !e.hangs; n++ {
 		if n%256 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if s.cluster.Runnable() > 0 {
 			m.Step()
-			timers = 0
+			timers, idle = 0, 0
 			e.slices++
 			e.hangs = e.effort() > most
 			continue
@@ -328,9 +332,11 @@ func (e *epochRun) follow(ctx context.Context, f *sched.OrderFollower, most uint
 		if has {
 			timers++
 			m.Step()
-		} else {
-			e.settle()
+			continue
 		}
+		e.settle()
+		idle++
+		e.hangs = idle > mostIdle
 	}
 	return nil
 }

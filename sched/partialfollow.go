@@ -421,6 +421,8 @@ func (f *OrderFollower) look(g *Gate, n int) {
 	}
 	goes := false
 	switch {
+	case t.at == AtReturn && t.left:
+		t.open, t.stand, goes = t.open[:len(t.open)-1], going, true
 	case t.at == AtReturn:
 		o := &t.open[len(t.open)-1]
 		if goes = f.claim(n, o); goes {

@@ -73,6 +73,8 @@ func (f *OrderFollower) force(g *Gate) bool {
 	for n, t := range f.threads {
 		if !t.gone && t.stand == held && !t.ended {
 			f.leave(n, "what comes before it does not come")
+			f.look(g, n)
+			t.ended = t.stand == held
 			f.Stepped(g, event.NoThread, 0, 0)
 			return true
 		}
