@@ -41,6 +41,15 @@ type rehearsal struct {
 	places func(*kernel.Task, emu.Regs, emu.Stop)
 }
 
+// over tells that the run is of no use any more.
+func (r *rehearsal) over() bool {
+	if r.follower == nil {
+		return false
+	}
+	_, _, over := r.follower.Probed()
+	return over
+}
+
 // policy is the scheduling policy, nil if the rehearsal only watches.
 func (r *rehearsal) policy() sched.Policy {
 	if r == nil || r.follower == nil {
@@ -208,8 +217,22 @@ func (h *Rehearsal) follow(ctx context.Context, f *minimize.Follower) (minimize.
 	c.Record = &Record{To: &recording}
 	_, failure, failed, err := h.carryOut(ctx, c)
 	return minimize.Outcome{
-		Fails: failed && failure == h.failure, Schedule: f.Schedule(), Recording: recording.Bytes(),
+		Fails: failed && failure == h.failure, Schedule: f.Schedule(), Recording: recording.Bytes(), Drifted: f.Drifted(),
 	}, err
+}
+
+// Probe carries out a schedule up to a step and returns how far from its end, in
+// instructions, the place is where it ended in the run that the schedule comes from.
+func (h *Rehearsal) Probe(ctx context.Context, s minimize.Schedule, step int) (off int64, found bool, err error) {
+	f := minimize.NewFollower(s, h.waits)
+	f.Probe(step)
+	c, err := h.config(&rehearsal{Tracker: f.Tracker, follower: f})
+	if err != nil {
+		return 0, false, err
+	}
+	_, _, _, err = h.carryOut(ctx, c)
+	off, found, _ = f.Probed()
+	return off, found, err
 }
 
 // carryOut runs a configuration and tells how it failed.
@@ -224,7 +247,7 @@ func (h *Rehearsal) carryOut(ctx context.Context, c Config) (result *Result, f F
 	defer m.Close()
 	for n := 0; !m.done; n++ {
 		m.Step()
-		if n%256 == 0 && ctx.Err() != nil || h.most > 0 && m.state.digest.instructions > h.most {
+		if n%256 == 0 && ctx.Err() != nil || h.most > 0 && m.state.digest.instructions > h.most || c.rehearsal.over() {
 			m.end(outcomeInterrupted)
 		}
 	}

@@ -110,7 +110,7 @@ func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	result, err := minimize.Minimize(ctx, h.Schedule(), h.Run, minimize.Options{Runs: o.Runs, Progress: o.Progress})
+	result, err := minimize.Minimize(ctx, h.Schedule(), h.Run, minimize.Options{Runs: o.Runs, Progress: o.Progress, Probe: h.Probe})
 	if err != nil {
 		return nil, err
 	}

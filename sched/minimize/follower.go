@@ -34,6 +34,8 @@ type Follower struct {
 	alone   bool   // all wait
 	told    bool   // the last slice's end was told
 	tail    uint64 // see Single
+	drifted int    // see Drifted
+	probe   *probe // see Probe
 }
 
 // patience is how many instructions a thread may run at a time where no schedule
@@ -44,7 +46,7 @@ const patience = 200_000
 func NewFollower(plan Schedule, known Waits) *Follower {
 	return &Follower{
 		Tracker: NewTracker(known), plan: plan, running: event.NoThread, helper: event.NoThread,
-		tried: map[event.ThreadID]bool{}, exited: map[event.ThreadID]bool{}, told: true,
+		tried: map[event.ThreadID]bool{}, exited: map[event.ThreadID]bool{}, told: true, drifted: -1,
 	}
 }
 
@@ -79,6 +81,7 @@ func (f *Follower) Ran(_ *sched.Cluster, _ sched.Slice, instructions uint64, _ e
 func (f *Follower) Ended(how How, pc event.Addr, instructions uint64) {
 	f.told = true
 	f.Tracker.Ended(how, pc, instructions)
+	f.compare(how, pc)
 }
 
 // moved notes that something has happened that others may have waited for.
@@ -142,6 +145,7 @@ func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, uint64) {
 		if t, budget, ok := f.step(c, &f.plan[f.next]); ok {
 			return t, budget
 		}
+		f.abandon(&f.plan[f.next])
 		f.helper = event.NoThread
 		clear(f.tried)
 		if f.next++; f.next < len(f.plan) {
@@ -155,7 +159,7 @@ func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, uint64) {
 // step goes on with a step, or returns false when it is done or given up.
 func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, uint64, bool) {
 	p := f.thread(s.Thread)
-	if f.exited[s.Thread] || reached(p, s) {
+	if f.exited[s.Thread] || reached(p, s) && !f.probes() {
 		return 0, 0, false
 	}
 	if f.helper != event.NoThread {
@@ -170,7 +174,7 @@ func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, uint64, bool
 		}
 	}
 	if runnable(c, s.Thread) && !p.waits {
-		return s.Thread, left(p, s), true
+		return s.Thread, f.probed(left(p, s)), true
 	}
 	f.tried[s.Thread] = true
 	if f.helper = f.help(c, s.Thread); f.helper == event.NoThread {

@@ -17,6 +17,9 @@ type Outcome struct {
 	Schedule Schedule
 	// Recording is what is to be kept of the run if it is the best.
 	Recording []byte
+	// Drifted is the first step that ended elsewhere than its PC says
+	// (Follower.Drifted); -1 if there is none.
+	Drifted int
 }
 
 // Try carries out a schedule. An error ends the search.
@@ -29,6 +32,9 @@ type Options struct {
 	// Progress, when set, is told of each run: how many there were, and the cost
 	// of the best so far.
 	Progress func(runs int, best Cost)
+	// Probe, when set, carries out a schedule and returns how far the place is
+	// where a step ended; false if it is not found. See Follower.Probe.
+	Probe func(ctx context.Context, s Schedule, step int) (off int64, found bool, err error)
 }
 
 // Result is what a search came to.
@@ -92,6 +98,34 @@ func (s *search) run(c Schedule) Outcome {
 	return out
 }
 
+// corrections is how many steps of a schedule that does not fail are moved to the
+// places where they ended before the schedule was changed.
+const corrections = 3
+
+// corrected carries out a schedule, and again as long as a step has drifted.
+func (s *search) corrected(c Schedule) Outcome {
+	o := s.run(c)
+	for range corrections {
+		if o.Fails || o.Schedule == nil || o.Drifted < 0 || s.options.Probe == nil || s.over() {
+			break
+		}
+		off, found, err := s.options.Probe(s.ctx, c, o.Drifted)
+		if err != nil {
+			if s.ctx.Err() == nil {
+				s.err = err
+			}
+			break
+		}
+		s.result.Runs++
+		if !found || off == 0 {
+			break
+		}
+		c = shifted(c, o.Drifted, off)
+		o = s.run(c)
+	}
+	return o
+}
+
 // keep makes a run the best so far.
 func (s *search) keep(o Outcome) { s.best, s.result.Recording = o.Schedule, o.Recording }
 
@@ -136,7 +170,7 @@ func spread(s Schedule) Schedule {
 
 // accept keeps a schedule if it fails at a smaller cost.
 func (s *search) accept(c Schedule) bool {
-	o := s.run(c)
+	o := s.corrected(c)
 	better := o.Fails && o.Schedule.Cost().Less(s.best.Cost())
 	if better {
 		s.keep(o)

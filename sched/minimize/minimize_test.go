@@ -125,6 +125,54 @@ func checkMinimal(t *testing.T, name string, p program, s Schedule, waits Waits)
 	}
 }
 
+// detour: thread 1 takes a longer way when it sees that thread 0 has begun; then it
+// adds to word 0 without a lock, as thread 0 does after it has been stopped for long.
+func detour() program {
+	first := append([]op{{"set", 0, 1}, {"store", 1, 0}}, repeat(8, op{"load", 0, 0}, op{"add", 0, 1}, op{"store", 0, 0})...)
+	for i := range first[2:] {
+		if o := &first[2+i]; o.do == "jump" {
+			o.y += 2
+		}
+	}
+	second := []op{
+		{"load", 1, 1}, {"back", 1, 12}, // not begun: the short way
+		{"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1},
+		{"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1},
+		{"load", 0, 0}, {"add", 0, 1}, {"store", 0, 0}, {"exit", 0, 0},
+	}
+	return program{threads: [][]op{first, second}, fails: func(m *toy) bool { return m.words[0] == 1 }}
+}
+
+// TestDriftIsFound: without the first step, thread 1 takes the short way and its
+// preemption between load and store is ten instructions earlier in its execution.
+func TestDriftIsFound(t *testing.T) {
+	p := detour()
+	// Thread 0 begins; thread 1 goes the long way and is stopped behind its load;
+	// thread 0 does all; thread 1 stores 1.
+	begin := Schedule{
+		{Thread: id(0), Core: 0, To: 2}, {Thread: id(1), Core: 1, To: 13},
+		{Thread: id(0), Core: 0, To: 100, Acts: true}, {Thread: id(1), Core: 1, To: 100, Acts: true},
+	}
+	m, begin := follow(p, begin, nil)
+	if !p.fails(m) || begin.Switches() != 3 || begin[1].To != 13 {
+		t.Fatalf("%v", begin)
+	}
+	off, found, err := find(p, nil)(context.Background(), without(begin, 0, 1), 0)
+	if err != nil || !found || off != -10 {
+		t.Errorf("the place is %d off (%v, %v), want -10", off, found, err)
+	}
+	if got := NewFollower(begin, nil).Drifted(); got != -1 {
+		t.Errorf("before the run step %d has drifted", got)
+	}
+	for name, o := range map[string]Options{"without": {}, "with": {Probe: find(p, nil)}} {
+		got, err := Minimize(context.Background(), begin, try(p, nil), o)
+		want := map[string]int{"without": 3, "with": 2}[name]
+		if err != nil || got.Schedule.Switches() != want {
+			t.Errorf("%s probes: %d switches, want %d: %v, %v", name, got.Schedule.Switches(), want, got.Schedule, err)
+		}
+	}
+}
+
 // TestFenceForbids: what cannot fail is not made to.
 func TestFenceForbids(t *testing.T) {
 	p := both(true)

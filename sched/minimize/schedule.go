@@ -28,6 +28,9 @@ type Step struct {
 	// Acts tells that the thread ended the step itself, by a system call, a
 	// PAUSE or a fault after To instructions.
 	Acts bool `json:"acts"`
+	// PC is where the thread is then, 0 if that is not known. A Follower stops by
+	// To alone, and tells when it comes elsewhere.
+	PC event.Addr `json:"pc"`
 	// Hold are the stores of other threads that could be committed and stay in
 	// their buffers during the step. All others are committed before it.
 	Hold []Hold `json:"hold,omitempty"`

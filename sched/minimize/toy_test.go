@@ -206,8 +206,22 @@ func follow(p program, s Schedule, known Waits) (*toy, Schedule) {
 // try is a Try for the program.
 func try(p program, known Waits) Try {
 	return func(_ context.Context, s Schedule) (Outcome, error) {
-		m, real := follow(p, s, known)
-		return Outcome{Fails: p.fails(m), Schedule: real, Recording: []byte(fmt.Sprint(real))}, nil
+		f := NewFollower(s, known)
+		m := play(p, 2, f, f.Tracker, f, f.Held)
+		return Outcome{
+			Fails: p.fails(m), Schedule: f.Schedule(), Recording: []byte(fmt.Sprint(f.Schedule())), Drifted: f.Drifted(),
+		}, nil
+	}
+}
+
+// find is an Options.Probe for the program.
+func find(p program, known Waits) func(context.Context, Schedule, int) (int64, bool, error) {
+	return func(_ context.Context, s Schedule, step int) (int64, bool, error) {
+		f := NewFollower(s, known)
+		f.Probe(step)
+		play(p, 2, f, f.Tracker, f, f.Held)
+		off, found, _ := f.Probed()
+		return off, found, nil
 	}
 }
 

@@ -117,7 +117,7 @@ func (t *Tracker) Ended(how How, pc event.Addr, instructions uint64) {
 	p := t.thread(s.Thread)
 	p.at += instructions
 	p.reached, p.acted = p.at, how != AtBudget
-	s.To, s.Acts = p.at, p.acted
+	s.To, s.Acts, s.PC = p.at, p.acted, pc
 	switch {
 	case how == AtYield && p.paused:
 		p.yielded = true
