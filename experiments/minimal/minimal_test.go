@@ -194,12 +194,12 @@ func TestInterruptedKeepsTheBest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		to := fmt.Sprintf("%s.%d", from, after)
 		p, err := Minimize(ctx, from, to, Options{Progress: func(runs int, _ minimize.Cost) {
-			if runs == after {
+			if runs >= after { // a try can be several runs
 				cancel()
 			}
 		}})
 		cancel()
-		if err != nil || p.Complete || p.Runs != after || p.Before.Less(p.After) {
+		if err != nil || p.Complete || p.Runs < after || p.Runs > 4*after || p.Before.Less(p.After) {
 			t.Fatalf("after %d: %+v, %v", after, p, err)
 		}
 		replays(t, to, p.Failure)
