@@ -23,6 +23,10 @@ var (
 		"--{flag} says how a schedule is enforced, and none is named: --enforce FILE is needed",
 		"heddle run was told how to follow a schedule, but not which.",
 		"Name a file with --enforce, or leave the flag out.")
+	errNoScheduleFile = errs.Define("schedule-without-output",
+		"no file is named for the schedule: -o FILE is needed",
+		"heddle schedule compute was called without saying where the schedule goes.",
+		"Name a file with -o.")
 	errScheduleAlone = errs.Define("schedule-and-other",
 		"--enforce cannot be used with {option}",
 		"A run that follows a schedule is controlled by that alone, in this process.",
@@ -173,7 +177,7 @@ order is kept. The run is repeated once, to find the constraints' instructions.`
 
 func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string) error {
 	if f.output == "" {
-		return errNoOutput.New()
+		return errNoScheduleFile.New()
 	}
 	prune := slices.Index(hybrid.Prunes(), f.prune)
 	if prune < 0 {
