@@ -2,12 +2,15 @@ package solve_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/explore"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/schedule"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/search"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/solve"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 )
@@ -133,6 +136,24 @@ func TestEncodingsAgreeWithExploration(t *testing.T) {
 				encodings := []constraints.Encoding{constraints.CLAP{}, constraints.Pruned{FreeCores: true}}
 				if ordered {
 					encodings = []constraints.Encoding{constraints.Cores{}, constraints.Pruned{}}
+				}
+				found := search.Search(rec.Trace, m, search.Options{FreeCores: !ordered})
+				if (found.Answer == search.Found) != possible || found.Answer == search.Limit {
+					t.Fatalf("seed %d, goal %d under %v (recorded under %v), cores ordered %v: the search says %v, the explorer %v\n%s",
+						seed, n, m, recorded, ordered, found.Answer, possible, describe(rec, g))
+				}
+				if _, err := schedule.Run(rec.Trace, m, found.Schedule); possible && err != nil {
+					t.Fatalf("seed %d: what the search found does not run: %v\n%s", seed, err, describe(rec, g))
+				}
+				if possible {
+					before, err := schedule.Run(rec.Trace, m, found.Schedule)
+					if err != nil {
+						t.Fatal(err)
+					}
+					after, err := schedule.Run(rec.Trace, m, schedule.Shorten(rec.Trace, m, found.Schedule))
+					if err != nil || !maps.Equal(before, after) {
+						t.Fatalf("seed %d under %v: shortened, the schedule reads %v instead of %v: %v\n%s", seed, m, after, before, err, describe(rec, g))
+					}
 				}
 				for i, e := range encodings {
 					if e.Supports(m) != nil {

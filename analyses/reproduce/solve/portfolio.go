@@ -1,0 +1,63 @@
+package solve
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/schedule"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/search"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+)
+
+// Portfolio is heddle's way to a schedule: a search that executes the trace, and the
+// pruned constraints where that comes to no end.
+type Portfolio struct {
+	// FreeCores takes no order from the cores.
+	FreeCores bool
+	// States bounds the search, as search.Options does.
+	States int
+	// Constraints are the options of the second way.
+	Constraints Options
+}
+
+// Outcome is what came of a Portfolio.
+type Outcome struct {
+	Result
+	// States is how many the search has looked at. System is nil if it has decided.
+	States int
+	System *constraints.System
+}
+
+// Find looks for a schedule of a trace that Check accepts, and makes it short.
+func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
+	found := search.Search(t, m, search.Options{FreeCores: p.FreeCores, States: p.States})
+	out := &Outcome{States: found.States}
+	switch found.Answer {
+	case search.None:
+		out.Answer = smt.Unsatisfiable
+		return out, nil
+	case search.Found:
+		out.Answer, out.Schedule = smt.Satisfiable, found.Schedule
+	default:
+		system, err := constraints.New(t, m, constraints.Pruned{FreeCores: p.FreeCores}, 0)
+		if err != nil {
+			return nil, err
+		}
+		r, err := Solve(system, p.Constraints)
+		if err != nil {
+			return nil, err
+		}
+		out.Result, out.System = *r, system
+	}
+	if out.Answer != smt.Satisfiable {
+		return out, nil
+	}
+	out.Schedule = schedule.Shorten(t, m, out.Schedule)
+	values, err := schedule.Run(t, m, out.Schedule)
+	if err != nil {
+		return nil, fmt.Errorf("the schedule that was found under %v does not run: %w", m, err)
+	}
+	out.Values = values
+	return out, nil
+}
