@@ -62,21 +62,29 @@ func recordPages(t *testing.T, c heddle.Config) (*heddle.Result, string) {
 }
 
 // TestPagesRepeatAndReplay: the same seed gives the same run, and so does a replay
-// of its log.
+// of its log: also of one in which a lock fails that needs SC ("broken"). Blocks
+// with locked instructions are run in steps if those are recorded.
 func TestPagesRepeatAndReplay(t *testing.T) {
 	programs := map[string]string{
 		"ordering": compile(t, ordering), "racy": compile(t, racy), "signals": compile(t, signals), "mappings": compile(t, mappings),
+		"broken": compile(t, broken),
 	}
 	for name, bin := range programs {
 		for _, o := range pageOptions {
 			t.Run(name+"-"+o.Commit, func(t *testing.T) {
 				c, out := config(t, bin)
 				c.Memory = o
-				if name == "ordering" {
+				switch name {
+				case "ordering":
 					c.Sched = fine
+				case "broken", "mappings":
+					c.Sched = sched.Options{Policy: sched.Random, Quantum: 30}
 				}
 				plain := run(t, c)
 				want := out.String()
+				if name == "broken" && strings.HasPrefix(want, "3000 ") {
+					t.Errorf("the lock did not fail: %s", want)
+				}
 				out.Reset()
 				recorded, path := recordPages(t, c)
 				if recorded.Digest != plain.Digest || out.String() != want {
@@ -131,6 +139,34 @@ func TestPagesSnapshots(t *testing.T) {
 		m.Close()
 	}
 }
+
+// broken is Peterson's lock without fences around a counter, and an atomic one.
+const broken = `
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+static volatile long wants[2], turn, counter;
+static atomic_long all;
+static void *body(void *arg) {
+	long me = (long)arg;
+	for (int i = 0; i < 1500; i++) {
+		wants[me] = 1;
+		turn = 1 - me;
+		for (int k = 0; k < 100 && wants[1 - me] && turn == 1 - me; k++) __builtin_ia32_pause();
+		counter = counter + 1;
+		wants[me] = 0;
+		if (i % 16 == 0) atomic_fetch_add(&all, 1);
+	}
+	return 0;
+}
+int main(void) {
+	pthread_t t;
+	pthread_create(&t, 0, body, (void *)1);
+	body(0);
+	pthread_join(t, 0);
+	printf("%ld %ld\n", counter, (long)all);
+	return 0;
+}`
 
 // mappings stores to pages and then changes how they are mapped, from another
 // thread, while the stores may still wait; it prints what it finds there.

@@ -106,7 +106,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     return true;
   }
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
-  if ((cpu->run_flags & HEDDLE_RUN_SYNC) || !cpu->atomics.muted) look |= HEDDLE_BLOCK_SYNC;
+  if ((cpu->run_flags & HEDDLE_RUN_SYNC) || (cpu->atomics.on && !cpu->atomics.muted)) look |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;

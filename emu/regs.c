@@ -199,23 +199,41 @@ bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
 // Whether the bytes that the instruction stores to are those of its operand.
 static bool stores_operand(const ZydisDecodedInstruction *in) {
   switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_BTC:
-    case ZYDIS_MNEMONIC_BTR:
-    case ZYDIS_MNEMONIC_BTS:
-    case ZYDIS_MNEMONIC_CMPXCHG8B:
-    case ZYDIS_MNEMONIC_CMPXCHG16B:
     case ZYDIS_MNEMONIC_ENTER:
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_MASKMOVDQU:
     case ZYDIS_MNEMONIC_POP:
       return false;
     default:
-      return in->address_width == 64;
+      return true;
   }
+}
+
+// How far from its operand's address a BTS, BTR or BTC with a register has its
+// word.
+static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
+  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
+  if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
+  uint64_t value = gpr(cpu, bit->reg.value, 0);
+  int64_t bits = bit->size == 16 ? (int16_t)value : bit->size == 32 ? (int32_t)value : (int64_t)value;
+  int64_t words = (bits - (bits & (bit->size - 1))) / bit->size;
+  return words * (bit->size / 8);
 }
 
 static bool is_push(const ZydisDecodedOperand *o) {
   return o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP;
+}
+
+// The one operand in memory that the instruction writes, or NULL.
+static const ZydisDecodedOperand *stored(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops) {
+  const ZydisDecodedOperand *found = NULL;
+  for (int i = 0; i < in->operand_count; i++) {
+    const ZydisDecodedOperand *o = &ops[i];
+    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
+    if (found) return NULL;
+    found = o;
+  }
+  return found;
 }
 
 bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
@@ -223,17 +241,13 @@ bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   ZydisDecodedInstruction in;
   ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  const ZydisDecodedOperand *found = NULL;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_operand(&in)) return false;
-  for (int i = 0; i < in.operand_count; i++) {
-    const ZydisDecodedOperand *o = &ops[i];
-    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
-    if (found) return false;
-    found = o;
-  }
-  if (!found) return false;
-  *size = found->size / 8;
-  *at = effective(cpu, found, pc + in.length) - (is_push(found) ? *size : 0);
+  const ZydisDecodedOperand *o = stored(&in, ops);
+  if (!o) return false;
+  *size = o->size / 8;
+  uint64_t base = segment(cpu, o->mem.segment), offset = effective(cpu, o, pc + in.length) - base;
+  offset += (uint64_t)bit_offset(cpu, &in, &ops[1]) - (is_push(o) ? *size : 0);
+  *at = base + (in.address_width == 32 ? (uint32_t)offset : offset);
   bool crosses = (*at & (HEDDLE_PAGE_SIZE - 1)) + *size > HEDDLE_PAGE_SIZE;
   return *size && *size <= (crosses ? 8 : 16);
 }

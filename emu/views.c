@@ -350,11 +350,7 @@ enum heddle_walk heddle_views_fill(struct heddle_views *v, uint64_t va, enum hed
 static void acquire(struct heddle_views *v) {
   uint64_t at, pte;
   uint32_t size;
-  if (!heddle_cpu_stores(v->cpu, v->pc, &at, &size)) {
-    for (uint32_t core = 0; core < v->ncores; core++)
-      if (core != v->running) drain_other(v, core);
-    return;
-  }
+  if (!heddle_cpu_stores(v->cpu, v->pc, &at, &size)) return;
   v->acquiring = true;
   for (uint64_t va = START(at); va < at + size; va += HEDDLE_PAGE_SIZE) {
     settle(v);

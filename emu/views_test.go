@@ -1,6 +1,8 @@
 package emu
 
 import (
+	"bytes"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -299,4 +301,55 @@ func TestDrainsIgnoreRights(t *testing.T) {
 	v.space.Protect(dataBase, dataBase+PageSize, Read)
 	v.views.Drain(0)
 	v.want("drained", v.run(1, "load"), 1)
+}
+
+// TestStoresAreFound: of a contended page an instruction's core holds the bytes that
+// it stores to, and no others: what another core has committed around them since
+// stays when it drains.
+func TestStoresAreFound(t *testing.T) {
+	for code, want := range map[string]string{
+		"mov byte ptr [0x600800], 0xaa":                                                    "aa",
+		"mov rax, -1\nmov fs:[0], eax":                                                     "ffffffff",
+		"mov eax, 0x600800\nadd dword ptr [eax], 0x01020304":                               "04030201",
+		"mov ecx, 0x100600800 - 0x100000000\nmov rax, -1\nmov [ecx*1], ax":                 "ffff",
+		"mov eax, 3\nbts dword ptr [0x600800], eax":                                        "08000000",
+		"mov rax, -61\nlock bts qword ptr [0x600808], rax":                                 "0800000000000000",
+		"mov ax, -13\nlock bts word ptr [0x600802], ax":                                    "0800",
+		"mov ebx, 5\nxor ecx, ecx\nxor eax, eax\nxor edx, edx\nlock cmpxchg16b [0x600800]": "05000000000000000000000000000000",
+		"mov ebx, 5\nmov ecx, 6\nxor eax, eax\nxor edx, edx\ncmpxchg8b [0x600800]":         "0500000006000000",
+		"mov eax, 1\nlock cmpxchg [0x600800], eax":                                         "00000000",
+		"lock inc byte ptr [0x600800]":                                                     "01",
+		"mov eax, 0x11\nxchg [0x600800], ax":                                               "1100",
+		"mov esp, 0x600808\npush -1":                                                       "ffffffffffffffff",
+		"mov edi, 0x600800\nmov ecx, 3\nmov al, 7\nrep stosb":                              "070707",
+		"mov edi, 0x600800\nmov esi, 0x604000\nmovsq":                                      "0102030405060708",
+		"pcmpeqd xmm0, xmm0\nmovups [0x600800], xmm0":                                      "ffffffffffffffffffffffffffffffff",
+		"fldpi\nfstp tbyte ptr [0x600800]":                                                 "35c26821a2da0fc90040",
+		"stc\nsetc [0x600800]":                                                             "01",
+	} {
+		v := newViewBench(t, map[string]string{
+			"touch": touchAll + "\nmov al, [0x604000]", "contend": "mov byte ptr [0x600000], 1", "store": code,
+			"others": "movups xmm0, [0x604010]\nmovups [0x6007f0], xmm0\nmovups [0x600800], xmm0\nmovups [0x600810], xmm0",
+		})
+		v.mapPage(0x604000, Read)
+		around := bytes.Repeat([]byte{0xee}, 16)
+		copy(v.ram.Bytes(v.space.Get(0x604000).Page()), append([]byte{1, 2, 3, 4, 5, 6, 7, 8, 15: 0}, around...))
+		v.share()
+		v.run(0, "contend")
+		v.run(1, "contend")
+		v.views.Drain(1)
+		v.cpu.Load(v.ctx[0], v.space)
+		v.setRegs(func(r *Regs) { r.FSBase = 0x600800 })
+		v.begin(0, "store")
+		v.views.End() // and no drain, which a locked instruction asks for
+		v.run(1, "others")
+		v.waiting(1, 1)
+		v.views.Drain(1)
+		v.views.Drain(0)
+		all := bytes.Repeat(around, 3)
+		hex.Decode(all[16:], []byte(want))
+		if got := v.read(0x6007f0, len(all)); !bytes.Equal(got, all) {
+			t.Errorf("%s:\n%x, want\n%x", code, got, all)
+		}
+	}
 }
