@@ -33,6 +33,8 @@ func TestSimplifiedAndPrinted(t *testing.T) {
 		{p.SLT(p.SignExt(x, 64), p.SignExt(y, 64)), "x < y"},
 		{p.AShr(p.Concat(x, word(0)), p.Word(32, 64)), "sext64(x)"},
 		{p.Float(FLT, Nearest, 1, p.Symbol("f", 64), p.Float(FAdd, TowardsZero, 64, p.Symbol("f", 64), p.Symbol("g", 64))), "f <f f +f₀ g"},
+		{p.Extract(p.Div(SDiv, p.SignExt(x, 64), p.SignExt(y, 64)), 0, 32), "x / y"},
+		{p.Extract(p.Div(URem, wide(x), p.Word(10, 64)), 0, 32), "x %u 10"},
 		{p.Sub(x, p.Sub(y, x)), "x - (y - x)"},
 	} {
 		if got := c.e.String(); got != c.want {

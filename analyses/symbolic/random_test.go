@@ -77,6 +77,12 @@ func (t *twins) draw(r *rand.Rand, n, depth int) twin {
 		return t.both(Expr{Op: Ite}, c, same(), same())
 	case k == 6:
 		return t.both(Expr{Op: []Op{Shl, LShr, AShr}[r.IntN(3)]}, same(), same())
+	case k == 7 && n <= 64 && r.IntN(2) == 0:
+		// A division as processors do it.
+		ext := []Op{ZeroExt, SignExt}[r.IntN(2)]
+		op := []Op{UDiv, URem, SDiv, SRem}[r.IntN(4)]
+		widened := func() twin { return t.both(Expr{Op: ext, Bits: 2 * n}, same()) }
+		return t.both(Expr{Op: Extract, Bits: n}, t.both(Expr{Op: op}, widened(), widened()))
 	case k == 7:
 		return t.both(Expr{Op: []Op{UDiv, URem, SDiv, SRem, Clz, Ctz}[r.IntN(4)]}, same(), same())
 	default:

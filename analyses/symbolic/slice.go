@@ -56,12 +56,26 @@ func (p *Pool) extractWithin(a *Expr, low, n int) *Expr {
 		if low == 0 {
 			return p.rebuild(&Expr{Op: a.Op}, p.Extract(a.A, 0, n), p.Extract(a.B, 0, n), nil)
 		}
+	case UDiv, URem, SDiv, SRem:
+		if low == 0 && fitsDivision(a, n) {
+			return p.Div(a.Op, p.Extract(a.A, 0, n), p.Extract(a.B, 0, n))
+		}
 	case Ite:
 		if a.B.Op == Const || a.C.Op == Const {
 			return p.Ite(a.A, p.Extract(a.B, low, n), p.Extract(a.C, low, n))
 		}
 	}
 	return nil
+}
+
+// fitsDivision tells whether both operands of a division are numbers of n bits that
+// were widened: then n bits give the lower n bits of the result, also for the
+// divisor 0 and for the least number by -1.
+func fitsDivision(e *Expr, n int) bool {
+	if e.Op == SDiv || e.Op == SRem {
+		return signedBits(e.A) <= n && signedBits(e.B) <= n
+	}
+	return e.Bits-zerosAbove(e.A) <= n && e.Bits-zerosAbove(e.B) <= n
 }
 
 func (p *Pool) extractConcat(a *Expr, low, n int) *Expr {

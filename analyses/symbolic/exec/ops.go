@@ -147,21 +147,30 @@ func divisions(named map[string]opFunc) {
 	}
 }
 
-// traps is the truth that a division with these operands is none that traps; nil
-// if the operation is no division.
-func traps(t *term, name string) *symbolic.Expr {
-	n, div, widen := 0, symbolic.UDiv, (*symbolic.Pool).ZeroExt
+// sound is the truth that a division with these operands does not trap; nil if the
+// operation is no division.
+func sound(t *term, name string) *symbolic.Expr {
+	div, wide, widen := symbolic.UDiv, symbolic.ZeroExt, (*symbolic.Pool).ZeroExt
 	switch name {
 	case "DivModU64to32", "DivModU128to64":
 	case "DivModS64to32", "DivModS128to64":
-		div, widen = symbolic.SDiv, (*symbolic.Pool).SignExt
+		div, wide, widen = symbolic.SDiv, symbolic.SignExt, (*symbolic.Pool).SignExt
 	default:
 		return nil
 	}
-	n = t.a().Bits
-	quotient := t.Div(div, t.a(), widen(t.Pool, t.b(), n))
-	fits := t.Eq(widen(t.Pool, t.Extract(quotient, 0, n/2), n), quotient)
-	return t.And(t.Not(t.Eq(t.b(), t.Word(0, n/2))), fits)
+	n := t.b().Bits
+	divisor := t.Not(t.Eq(t.b(), t.Word(0, n)))
+	switch {
+	case t.a().Op != wide || t.a().A.Bits > n:
+		quotient := t.Div(div, t.a(), widen(t.Pool, t.b(), 2*n))
+		return t.And(divisor, t.Eq(widen(t.Pool, t.Extract(quotient, 0, n), 2*n), quotient))
+	case div == symbolic.SDiv:
+		// The least number by -1 does not fit.
+		least := t.Shl(t.Word(1, n), t.Word(uint64(n-1), n))
+		over := t.And(t.Eq(t.Extract(t.a(), 0, n), least), t.Eq(t.b(), t.Not(t.Word(0, n))))
+		return t.And(divisor, t.Not(over))
+	}
+	return divisor
 }
 
 func wideOps(named map[string]opFunc) {

@@ -309,8 +309,8 @@ func (r *round) operation(e *vex.Operation) *symbolic.Expr {
 		r.fixAll(e.Args, e.Op.String())
 		return nil
 	}
-	if no := traps(t, e.Op.String()); no != nil {
-		r.add(no, Division, "")
+	if holds := sound(t, e.Op.String()); holds != nil {
+		r.add(holds, Division, "")
 	}
 	return x
 }
