@@ -152,11 +152,14 @@ func TestRateIsTheRate(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, o := range map[string]Options{
-		`model is "rmo"; allowed: sc, tso, pso`:                 {Model: "rmo"},
-		`commit is "soon"; allowed: eager, random, timed, lazy`: {Commit: "soon"},
-		`rate is 1.5; allowed: 0 to 1`:                          {Rate: 1.5},
-		`capacity is -1; allowed: 0 to 1048576`:                 {Capacity: -1},
-		`latency is 2000000000000; allowed: 0 to 1000000000000`: {Latency: 2_000_000_000_000},
+		`model is "rmo"; allowed: sc, tso, pso`:                                  {Model: "rmo"},
+		`commit is "soon"; allowed: eager, random, timed, lazy`:                  {Commit: "soon"},
+		`engine is "fast"; allowed: exact, pages`:                                {Engine: "fast"},
+		`engine is "pages" with the model pso; allowed: exact, or the model tso`: {Model: "pso", Engine: Pages},
+		`engine is "pages" with the model sc; allowed: exact, or the model tso`:  {Engine: Pages},
+		`rate is 1.5; allowed: 0 to 1`:                                           {Rate: 1.5},
+		`capacity is -1; allowed: 0 to 1048576`:                                  {Capacity: -1},
+		`latency is 2000000000000; allowed: 0 to 1000000000000`:                  {Latency: 2_000_000_000_000},
 	} {
 		if err := o.Validate(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", o, err, want)

@@ -14,6 +14,9 @@
 // a Memory, by virtual address, so that copy-on-write and snapshots need no
 // care.
 //
+// PageCores decides for the engine that keeps stores by pages (emu.Views), which
+// keeps the buffers itself: a decision is to drain one, as a whole.
+//
 // It does not know what drains inside a turn: locked instructions and fences do
 // that in the engine.
 //
