@@ -88,11 +88,25 @@ func (f *OrderFollower) Diverged() string { return f.why }
 // Softly is the first divergence without consequence.
 func (f *OrderFollower) Softly() string { return f.soft }
 
-// Ask implements Controller.
+// Ask implements Controller. Threads whose turn has come go on at once: one that
+// comes first in the order of priorities preempts the one that acts.
 func (f *OrderFollower) Ask(g *Gate, v *Visit) bool {
 	n := f.number(v)
+	f.threads[n].at = v.Place
+	goes := f.visit(g, n, v)
+	if f.changed {
+		for m := range f.threads {
+			if m != n {
+				f.look(g, m)
+			}
+		}
+	}
+	return goes
+}
+
+// visit decides about a thread at a place.
+func (f *OrderFollower) visit(g *Gate, n int, v *Visit) bool {
 	t := f.threads[n]
-	t.at = v.Place
 	switch v.Place {
 	case AtStart:
 		t.next = Step{Kind: StartStep}

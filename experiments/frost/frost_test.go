@@ -262,9 +262,9 @@ func TestMemoryStaysBounded(t *testing.T) {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	var peaks []uint64
-	for _, n := range []int{40, trials(200, 20_000)} {
+	for _, n := range []int{40, trials(200, 2000)} {
 		x := try(t, options(), sched.Options{}, 1, bin, fmt.Sprint(n))
-		if x.Verdict != frost.Clean || x.Committed < n/3 {
+		if x.Failure != "" || x.Committed < n/3 {
 			t.Fatalf("%d lines: %s", n, x.text())
 		}
 		var want strings.Builder
