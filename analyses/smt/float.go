@@ -117,7 +117,8 @@ func (s *Solver) compareFloats(op symbolic.Op, a, b z3.Float) z3.Bool {
 // bits.
 func (s *Solver) resize(e *symbolic.Expr) z3.BV {
 	a, f := s.bits(e.A), s.asFloat(e.A)
-	sort, nan := s.single, z3.BV{}
+	sort := s.single
+	var nan z3.BV
 	if e.Bits == 64 {
 		sort = s.double
 		nan = a.Extract(31, 31).Concat(s.number(0x7ff, 11)).Concat(a.Extract(22, 0)).Concat(s.number(0, 29))

@@ -27,12 +27,26 @@ var undefined = []struct {
 	prefix string
 	flags  uint64
 }{
-	{"and", af}, {"or", af}, {"xor", af}, {"test", af},
-	{"shl", af | of}, {"shr", af | of}, {"sar", af | of}, {"shld", af | of}, {"shrd", af | of},
-	{"rol", of}, {"ror", of}, {"rcl", of}, {"rcr", of},
-	{"mul", sf | zf | af | pf}, {"imul", sf | zf | af | pf},
-	{"div", cf | of | sf | zf | af | pf}, {"idiv", cf | of | sf | zf | af | pf},
-	{"bt", of | sf | zf | af | pf}, {"bsf", cf | of | sf | af | pf}, {"bsr", cf | of | sf | af | pf},
+	{"and", af},
+	{"or", af},
+	{"xor", af},
+	{"test", af},
+	{"shl", af | of},
+	{"shr", af | of},
+	{"sar", af | of},
+	{"shld", af | of},
+	{"shrd", af | of},
+	{"rol", of},
+	{"ror", of},
+	{"rcl", of},
+	{"rcr", of},
+	{"mul", sf | zf | af | pf},
+	{"imul", sf | zf | af | pf},
+	{"div", cf | of | sf | zf | af | pf},
+	{"idiv", cf | of | sf | zf | af | pf},
+	{"bt", of | sf | zf | af | pf},
+	{"bsf", cf | of | sf | af | pf},
+	{"bsr", cf | of | sf | af | pf},
 }
 
 const cf, pf, af, zf, sf, of = 1, 4, 16, 64, 128, 2048

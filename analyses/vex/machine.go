@@ -230,7 +230,7 @@ func (m *Machine) compareAndSwap(s *CAS) {
 		equal = equal && highPart == m.eval(s.ExpectedHi)
 		m.temps[s.OldHi] = highPart
 	}
-	dataLo, dataHi := lowPart, Value{}
+	dataLo := lowPart
 	if equal {
 		dataLo = m.eval(s.DataLo)
 	}
@@ -239,7 +239,8 @@ func (m *Machine) compareAndSwap(s *CAS) {
 	if s.DataHi == nil {
 		return
 	}
-	if dataHi = m.temps[s.OldHi]; equal {
+	dataHi := m.temps[s.OldHi]
+	if equal {
 		dataHi = m.eval(s.DataHi)
 	}
 	m.store(addr+uint64(size), dataHi, size)

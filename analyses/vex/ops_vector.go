@@ -209,8 +209,12 @@ func vectorFloatOps(named map[string]opFunc) {
 		return func(x, _ uint64) uint64 { return f(x) }
 	}
 	for _, o := range []op{
-		{"Add", add64, add32}, {"Sub", sub64, sub32}, {"Mul", mul64, mul32}, {"Div", div64, div32},
-		{"Min", min64, min32}, {"Max", max64, max32},
+		{"Add", add64, add32},
+		{"Sub", sub64, sub32},
+		{"Mul", mul64, mul32},
+		{"Div", div64, div32},
+		{"Min", min64, min32},
+		{"Max", max64, max32},
 	} {
 		named[o.name+"64F0x2"] = lowest(64, o.f64)
 		named[o.name+"32F0x4"] = lowest(32, o.f32)

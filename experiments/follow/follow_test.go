@@ -78,8 +78,11 @@ func TestPrograms(t *testing.T) {
 	programs := [][]string{{"sort", data}, {"bzip2", "-c", data}, {"md5sum", data}, {"wc", data}}
 	if !testing.Short() {
 		programs = append(programs, [][]string{
-			{"gawk", "{ s += $1 * 2.5; if ($1 > 1) n[$2]++ } END { print s, length(n) }", data}, {"grep", "-E", "p(l|e)+", data},
-			{"pigz", "-c", "-p2", data}, {"sqlite3", ":memory:", ".read " + data}, {"zstd", "-c", data},
+			{"gawk", "{ s += $1 * 2.5; if ($1 > 1) n[$2]++ } END { print s, length(n) }", data},
+			{"grep", "-E", "p(l|e)+", data},
+			{"pigz", "-c", "-p2", data},
+			{"sqlite3", ":memory:", ".read " + data},
+			{"zstd", "-c", data},
 			{"perl", "-ne", "print if /p/; $s += $_; END { print $s }", data},
 		}...)
 	}
