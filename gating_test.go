@@ -104,3 +104,31 @@ func TestFirstComeFirstServed(t *testing.T) {
 		})
 	}
 }
+
+// A machine that is controlled goes on from a snapshot as it did the first time.
+func TestSnapshotOfControlledRun(t *testing.T) {
+	c, _ := config(t, compile(t, controlled))
+	c.Control = sched.Control{Policy: sched.FCFS}
+	m, err := heddle.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for range 400 {
+		m.Step()
+	}
+	if m.Done() {
+		t.Fatal("the run is over")
+	}
+	s := m.Snapshot()
+	defer s.Release()
+	first, err := m.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := first.Digest
+	m.Restore(s)
+	if again, err := m.Run(t.Context()); err != nil || again.Digest != want || again.Outcome != "exit" {
+		t.Errorf("%v: %+v", err, again)
+	}
+}

@@ -22,7 +22,7 @@ func TestSyncOnlyIsNotEnough(t *testing.T) {
 			c := suite(t, name)
 			m := made(t, c, schedules.Options{})
 			found := map[string]int{}
-			for _, v := range varied(c, runs(t, 8)) {
+			for _, v := range varied(c, runs(t, 8, 8)) {
 				r, out := enforced(t, v, m, sched.EnforceOptions{SyncOnly: true})
 				key := out
 				if differs {
@@ -294,7 +294,7 @@ print(count)`},
 			// python3's and pbzip2's accesses take long to record.
 			quick := testing.Short() && (name == "python3" || name == "pbzip2")
 			m := made(t, c, schedules.Options{SyncOnly: quick})
-			if found := states(t, c, m, runs(t, 4), sched.EnforceOptions{}); len(found) != 1 {
+			if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{}); len(found) != 1 {
 				t.Errorf("states: %v", found)
 			}
 		})
