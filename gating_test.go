@@ -114,7 +114,7 @@ func TestSnapshotOfControlledRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	for range 400 {
+	for range 100 {
 		m.Step()
 	}
 	if m.Done() {
