@@ -74,6 +74,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.BoolVar(&o.DetectOnly, "detect-only", false, "look for races and survive none; output ends no epoch")
 	flags.Float64Var(&o.Sample, "sample", o.Sample, "check this `PART` of the run's time, 0 to 1")
 	flags.Float64Var(&o.Epoch, "epoch", o.Epoch, "length of the first epoch in `MS` of virtual time")
+	flags.Float64Var(&o.Growth, "growth", o.Growth, "each epoch without a race makes the next `MS` longer, up to a second")
 	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads: of the epoch itself (exact), of those before (greedy), not at all (none)")
 	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")

@@ -26,6 +26,8 @@ type Options struct {
 	Sample float64
 	// Epoch is how long the first epoch is, in milliseconds of virtual time.
 	Epoch float64
+	// Growth is by how many milliseconds epochs become longer, one after the other.
+	Growth float64
 	// Heuristic chooses priorities by the constraints between threads (section
 	// 3.4.2): "exact" by those of the epoch itself, "greedy" by those of the epochs
 	// before, "none" by the order in which threads began.
@@ -46,7 +48,7 @@ const (
 
 // DefaultOptions check everything, with epochs that begin at 50 ms.
 func DefaultOptions() Options {
-	return Options{Sample: 1, Epoch: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5}
+	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5}
 }
 
 // Validate finds what cannot be.
@@ -58,6 +60,7 @@ func (o Options) Validate() error {
 	}{
 		{!(o.Sample >= 0 && o.Sample <= 1), "sample", "0 to 1", o.Sample},
 		{!(o.Epoch >= 0.001 && o.Epoch <= 1e6), "epoch", "0.001 to 1000000 ms", o.Epoch},
+		{!(o.Growth >= 0 && o.Growth <= 1e6), "growth", "0 to 1000000 ms", o.Growth},
 		{!slices.Contains([]string{Exact, Greedy, None}, o.Heuristic), "heuristic", "exact, greedy, none", o.Heuristic},
 		{o.Hang < 1000, "hang", "1000 and more", o.Hang},
 		{o.Rollbacks < 0 || o.Rollbacks > 1000, "rollbacks", "0 to 1000", o.Rollbacks},
@@ -102,6 +105,7 @@ func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
 		r: r, o: o, out: c.Stdout, err: c.Stderr, report: &Report{Options: o}, length: complementary.NewLength(o.Epoch),
 		sampler: sampler, counts: complementary.Constraints{}, mhz: float64(c.Costs.MHz),
 	}
+	d.length.Step = o.Growth
 	return d.run(ctx)
 }
 
