@@ -268,8 +268,8 @@ static bool is_noted(const struct heddle_views *v, const struct heddle_hold *h) 
   return false;
 }
 
-// Begins to trace a store that is about to be executed alone to the contended page. False:
-// it cannot be told which bytes that changes.
+// Begins to trace a store to the contended page, whose instruction is about to run
+// alone. False: it cannot be told which bytes that changes.
 static bool trace(struct heddle_views *v, uint64_t va, uint32_t page) {
   uint64_t at;
   uint32_t size;

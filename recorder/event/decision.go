@@ -61,7 +61,8 @@ type CoreState struct {
 }
 
 // Commit is a store's way from a core's buffer to the memory that all cores
-// see. Entry is its place in the buffer, from the oldest, 0.
+// see. Entry is its place in the buffer, from the oldest, 0. With stores kept by
+// pages it is the whole buffer's, and Entry 0.
 type Commit struct {
 	Core  CoreID `json:"core"`
 	Entry uint32 `json:"entry"`
