@@ -89,7 +89,7 @@ func (b *builder) behindRead(r *read, l []*model.Access, i int) *Formula {
 	var way []*Formula
 	for ; i < len(l); i++ {
 		way = append(way, b.apart(r, Start, l[i]))
-		if l[i].Index == nil && !b.trace.Before(l[i].Event, r.Event) {
+		if l[i].Index == nil {
 			break
 		}
 	}

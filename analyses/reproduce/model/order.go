@@ -136,7 +136,7 @@ func (t *Trace) Impossible() []ID {
 	rounds := newRounds(t)
 	for id := range t.Events {
 		e := &t.Events[id]
-		if e.Kind == Join && t.end(e.Peer, -1, End) == None || e.Kind == Leave && len(rounds.arrivals(e)) < e.Count {
+		if e.Kind == Join && t.end(e.Peer, -1, End) == None || e.Kind == Leave && !rounds.complete(t, e) {
 			all = append(all, ID(id))
 		}
 	}
@@ -176,6 +176,12 @@ func newRounds(t *Trace) *rounds {
 
 // arrivals are those that a Leave waits for.
 func (r *rounds) arrivals(leave *Event) []ID { return r.arrived[leave.Object][r.leave[leave]] }
+
+// complete tells that as many have come as the barrier is for.
+func (r *rounds) complete(t *Trace, leave *Event) bool {
+	all := r.arrivals(leave)
+	return len(all) > 0 && len(all) == t.Events[all[0]].Count
+}
 
 // Slice is a part of a thread's events that a core executed without another thread
 // in between.

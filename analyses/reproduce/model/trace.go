@@ -53,7 +53,8 @@ const (
 	Wake
 	Signal
 	Broadcast
-	// Arrive comes to a barrier for Event.Count threads, Leave goes on behind it.
+	// Arrive comes to a barrier for Event.Count threads, Leave, which is the thread's
+	// next event, goes on behind it.
 	Arrive
 	Leave
 	// Post and Take are about a semaphore.
@@ -103,7 +104,7 @@ type Event struct {
 	// Object is what a synchronization operation is about.
 	Object event.ObjectID
 	Shared bool
-	// Count is a barrier's.
+	// Count is, of an Arrive, how many threads the barrier is for.
 	Count int
 	// Peer is the other thread of Fork and Join.
 	Peer int

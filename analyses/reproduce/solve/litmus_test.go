@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/search"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/solve"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -60,6 +61,11 @@ func (l *litmus) expect(t *testing.T, name string, models ...model.Memory) {
 	}
 	for _, m := range []model.Memory{model.SC, model.TSO, model.PSO} {
 		want := wanted(slices.Contains(models, m))
+		for _, free := range []bool{false, true} {
+			if a := search.Search(l.Trace, m, search.Options{FreeCores: free}).Answer; (a == search.Found) != (want == smt.Satisfiable) || a == search.Limit {
+				t.Errorf("%s under %v: the search says %v, want %v", name, m, a, want)
+			}
+		}
 		for _, e := range append(constraints.Encodings(), constraints.Pruned{FreeCores: true}) {
 			if e.Supports(m) != nil {
 				continue
