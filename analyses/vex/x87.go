@@ -30,7 +30,8 @@ func (m *Machine) mxcsr() uint32 {
 }
 
 // saveX87 stores the x87's part of an FXSAVE image: what the state has of it. The
-// processor also tells the last instruction's address and opcode.
+// processor also tells the last instruction's address, here 0, and opcode, which
+// like the engine's is not stored.
 func (m *Machine) saveX87(addr uint64) {
 	top := int(m.State.get(OffsetFTop, I32).Lo & 7)
 	m.store(addr+imageControl, value(0x37f|m.State.Word(OffsetFPRound)&3<<10), 2)
@@ -39,7 +40,7 @@ func (m *Machine) saveX87(addr uint64) {
 	for i := range 8 {
 		tags |= when(m.State[OffsetFPTag+i] != 0, 1<<i)
 	}
-	m.store(addr+imageTags, value(tags), 4)
+	m.store(addr+imageTags, value(tags), 2)
 	m.store(addr+8, Value{}, 16)
 	for i := range 8 {
 		m.storeExtended(addr+imageStack+uint64(16*i), m.State.Word(OffsetFPReg+8*((top+i)&7)))
