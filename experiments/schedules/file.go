@@ -40,6 +40,9 @@ func Compute(ctx context.Context, path string, o Options) (*hybrid.File, error) 
 		return nil, err
 	}
 	f := &hybrid.File{Kind: o.kind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule}
+	if f.Notes, err = notes(path, f.Schedule); err != nil {
+		return nil, err
+	}
 	return f, describe(f, path)
 }
 
