@@ -1,7 +1,11 @@
 package schedule
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Shorten puts the steps of a thread together as far as the others do not mind:
@@ -12,13 +16,9 @@ func Shorten(t *model.Trace, m model.Memory, s Schedule) Schedule {
 	for i := range s {
 		thread := t.Events[s[i].Event].Thread
 		g.next[thread] = append(g.next[thread], i)
-		for k := range i {
-			if g.depend(k, i) {
-				g.after[k] = append(g.after[k], i)
-				g.waits[i]++
-			}
-		}
 	}
+	g.accesses()
+	g.synchronization()
 	out := g.regroup()
 	if out.Switches(t) >= s.Switches(t) {
 		return s
@@ -36,29 +36,64 @@ type grouping struct {
 	after [][]int // by step, those that wait for it
 }
 
-// depend tells whether two steps of different threads must keep their order. Those of
-// one thread come in order anyway.
-func (g *grouping) depend(a, b int) bool {
-	x, y := &g.Events[g.steps[a].Event], &g.Events[g.steps[b].Event]
-	if x.Thread == y.Thread {
-		return false
+// order has step a stay before step b. Steps of one thread do anyway.
+func (g *grouping) order(a, b int) {
+	if a >= 0 && g.Events[g.steps[a].Event].Thread != g.Events[g.steps[b].Event].Thread {
+		g.after[a] = append(g.after[a], b)
+		g.waits[b]++
 	}
-	switch {
-	case access(x) && access(y):
-		touches := x.Addr < y.Addr+uint64(y.Size) && y.Addr < x.Addr+uint64(x.Size)
-		if x.Index != nil || y.Index != nil {
-			touches = x.Addr == y.Addr
-		}
-		return touches && (x.Kind.Writes() || y.Kind.Writes()) && g.visible(a) && g.visible(b)
-	case access(x) || access(y):
-		return false
-	case x.Kind == model.Fork && y.Thread == x.Peer, y.Kind == model.Join && x.Thread == y.Peer:
-		return true
-	}
-	return x.Object == y.Object && x.Kind >= model.Lock && y.Kind >= model.Lock
 }
 
-func access(e *model.Event) bool { return e.Kind.Reads() || e.Kind.Writes() }
+// accesses keeps the order of the accesses to each cell of which one is a write.
+func (g *grouping) accesses() {
+	place := map[model.ID]int{}
+	for i := range g.steps {
+		if g.visible(i) {
+			place[g.steps[i].Event] = i
+		}
+	}
+	for _, c := range g.Cells() {
+		steps := map[int]bool{} // whether it writes
+		for _, a := range c.Reads {
+			steps[place[a.Event]] = false
+		}
+		for _, a := range c.Writes {
+			steps[place[a.Event]] = true
+		}
+		write, reads := -1, []int(nil)
+		for _, i := range slices.Sorted(maps.Keys(steps)) {
+			g.order(write, i)
+			if !steps[i] {
+				reads = append(reads, i)
+				continue
+			}
+			for _, r := range reads {
+				g.order(r, i)
+			}
+			write, reads = i, nil
+		}
+	}
+}
+
+// synchronization keeps the order of what is done with each object, and of threads
+// with those that fork and join them.
+func (g *grouping) synchronization() {
+	latest := map[event.ObjectID]int{}
+	for i, step := range g.steps {
+		e := &g.Events[step.Event]
+		switch {
+		case e.Kind == model.Fork && len(g.next[e.Peer]) > 0:
+			g.order(i, g.next[e.Peer][0])
+		case e.Kind == model.Join && len(g.next[e.Peer]) > 0:
+			g.order(g.next[e.Peer][len(g.next[e.Peer])-1], i)
+		case e.Kind >= model.Lock:
+			if last, ok := latest[e.Object]; ok {
+				g.order(last, i)
+			}
+			latest[e.Object] = i
+		}
+	}
+}
 
 // visible tells steps that other threads can notice: a write is where it reaches
 // memory.

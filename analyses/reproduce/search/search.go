@@ -22,14 +22,15 @@ const (
 
 func (a Answer) String() string { return [...]string{"limit", "found", "none"}[a] }
 
-// DefaultStates is how many states are looked at, in some seconds.
+// DefaultStates is how many states are looked at, in some seconds, or twenty for
+// each event if that is more.
 const DefaultStates = 200_000
 
 // Options of a search.
 type Options struct {
 	// FreeCores takes no order from the cores.
 	FreeCores bool
-	// States bounds the states that are remembered; 0 is DefaultStates.
+	// States bounds the states that are looked at; 0 stands for DefaultStates.
 	States int
 }
 
@@ -55,10 +56,11 @@ func Search(t *model.Trace, m model.Memory, o Options) *Result {
 	}
 	states := o.States
 	if states == 0 {
-		states = DefaultStates
+		states = max(DefaultStates, 20*len(t.Events))
 	}
+	first := max(firstRound, 2*len(t.Events)) // the end must be in reach
 	for round := 0; r.Answer == Limit && r.States < states; round++ {
-		x.begin(round, min(firstRound<<(round/roundsOfSize), states-r.States))
+		x.begin(round, min(first<<(round/roundsOfSize), states-r.States))
 		final, complete := x.from(x.start())
 		r.States += len(x.seen)
 		r.Furthest = x.furthest

@@ -11,8 +11,10 @@ import (
 
 // state is a trace in the middle of its execution.
 type state struct {
-	at      []int32 // by thread, the next event
-	memory  []byte  // what the trace touches, packed
+	at     []int32 // by thread, the next event
+	memory []byte  // what the trace touches, packed
+	// values is what was read, by event. All states share it: a value is used behind
+	// its read alone, and what is taken back reads anew when it is executed again.
 	values  []symbolic.Value
 	buffers [][]write // by thread
 	locks   []lock    // by object
@@ -48,7 +50,7 @@ type waiter struct {
 
 func (s *state) clone() *state {
 	c := *s
-	c.at, c.memory, c.values = slices.Clone(s.at), slices.Clone(s.memory), slices.Clone(s.values)
+	c.at, c.memory = slices.Clone(s.at), slices.Clone(s.memory)
 	c.buffers, c.locks, c.counts = slices.Clone(s.buffers), slices.Clone(s.locks), slices.Clone(s.counts)
 	c.waiting = slices.Clone(s.waiting)
 	for i := range c.waiting {

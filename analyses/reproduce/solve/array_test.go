@@ -113,3 +113,17 @@ func TestArraysAgree(t *testing.T) {
 	}
 	t.Log(count)
 }
+
+// Four threads that race 1500 times each for elements that depend on what they have
+// read, 30000 events that nothing orders: a schedule is found as fast as they can be
+// executed, if any will do.
+func TestLongRaces(t *testing.T) {
+	w := races(1, 4, 1500)
+	out, err := solve.Portfolio{}.Find(w.Trace, model.SC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Answer != smt.Satisfiable || out.States > 2*len(w.Events) {
+		t.Errorf("%v after %d states for %d events", out.Answer, out.States, len(w.Events))
+	}
+}
