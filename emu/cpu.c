@@ -589,7 +589,10 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   if (cpu->views) heddle_views_step(cpu->views, pc, &in);
   uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
   if (order) heddle_buffers_before(cpu->buffers, order);
+  uint64_t lengths[2];
+  bool shortened = heddle_sse_shorten(cpu, &in, lengths);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
+  if (shortened) heddle_sse_restore(cpu, lengths);
   if (atomic) heddle_atomic_done(cpu, !why);
   if (order) heddle_buffers_after(cpu->buffers, order);
   if (why == HEDDLE_STOP_NONE) {

@@ -81,6 +81,11 @@ void heddle_sse_set_flags(struct heddle_cpu *cpu, uint32_t mxcsr) {
   uc_context_restore(cpu->uc, cpu->spare);
 }
 
+// Whether the instruction compares strings of lengths in EAX and EDX.
+static bool has_lengths(const ZydisDecodedInstruction *in) {
+  return in->mnemonic == ZYDIS_MNEMONIC_PCMPESTRI || in->mnemonic == ZYDIS_MNEMONIC_PCMPESTRM;
+}
+
 bool heddle_sse_special(const ZydisDecodedInstruction *in) {
   switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_STMXCSR:
@@ -91,12 +96,37 @@ bool heddle_sse_special(const ZydisDecodedInstruction *in) {
     case ZYDIS_MNEMONIC_FXRSTOR64:
       return true;
     default:
-      return false;
+      return has_lengths(in);
   }
+}
+
+// What EAX or EDX stands for as a length is its magnitude, at most the operand's
+// elements. The engine finds none of the least number, and would read far outside
+// of the operand: the number stands aside for the instruction. Returns whether it
+// does.
+bool heddle_sse_shorten(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint64_t lengths[2]) {
+  static const int regs[] = {UC_X86_REG_RAX, UC_X86_REG_RDX};
+  if (!has_lengths(in)) return false;
+  bool shortened = false;
+  for (int i = 0; i < 2; i++) {
+    uc_reg_read(cpu->uc, regs[i], &lengths[i]);
+    bool wide = in->attributes & ZYDIS_ATTRIB_HAS_REX && in->raw.rex.W;
+    bool least = wide ? lengths[i] == (uint64_t)1 << 63 : (uint32_t)lengths[i] == 1u << 31;
+    uint64_t all = 16;
+    if (least) uc_reg_write(cpu->uc, regs[i], &all);
+    shortened |= least;
+  }
+  return shortened;
+}
+
+void heddle_sse_restore(struct heddle_cpu *cpu, const uint64_t lengths[2]) {
+  uc_reg_write(cpu->uc, UC_X86_REG_RAX, &lengths[0]);
+  uc_reg_write(cpu->uc, UC_X86_REG_RDX, &lengths[1]);
 }
 
 // The instruction at pc has run: lets memory and the engine agree on the flags.
 void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  if (has_lengths(in)) return;
   uint32_t mxcsr = 0;
   size_t done;
   bool save = in->mnemonic == ZYDIS_MNEMONIC_FXSAVE || in->mnemonic == ZYDIS_MNEMONIC_FXSAVE64;
