@@ -159,11 +159,24 @@ var sizes = []struct {
 	size event.Addr
 }{
 	{event.OpThreadExit, 0},
-	{event.OpMutexUnlock, 40}, {event.OpCondBroadcast, 48}, {event.OpRWUnlock, 56}, {event.OpSpinUnlock, 4},
-	{event.OpBarrierWait, 32}, {event.OpSemPost, 32}, {event.OpOnce, 4}, {event.OpKeyDestructor, 0},
-	{event.OpC11MtxUnlock, 40}, {event.OpC11CndBroadcast, 48}, {event.OpC11ThrdExit, 0}, {event.OpC11CallOnce, 4},
-	{event.OpCustom, 0}, {event.OpMutexConsistent, 40}, {event.OpSemUnlink, 0}, {event.OpC11MtxDestroy, 40},
-	{event.OpC11CndDestroy, 48}, {event.OpFork, 0},
+	{event.OpMutexUnlock, 40},
+	{event.OpCondBroadcast, 48},
+	{event.OpRWUnlock, 56},
+	{event.OpSpinUnlock, 4},
+	{event.OpBarrierWait, 32},
+	{event.OpSemPost, 32},
+	{event.OpOnce, 4},
+	{event.OpKeyDestructor, 0},
+	{event.OpC11MtxUnlock, 40},
+	{event.OpC11CndBroadcast, 48},
+	{event.OpC11ThrdExit, 0},
+	{event.OpC11CallOnce, 4},
+	{event.OpCustom, 0},
+	{event.OpMutexConsistent, 40},
+	{event.OpSemUnlink, 0},
+	{event.OpC11MtxDestroy, 40},
+	{event.OpC11CndDestroy, 48},
+	{event.OpFork, 0},
 }
 
 // extent is how many bytes an operation's object has.
@@ -171,7 +184,8 @@ func extent(op event.SyncOp) event.Addr {
 	i := slices.IndexFunc(sizes, func(s struct {
 		last event.SyncOp
 		size event.Addr
-	}) bool {
+	},
+	) bool {
 		return op <= s.last
 	})
 	if i < 0 {

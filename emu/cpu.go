@@ -317,7 +317,9 @@ func (c *CPU) Run(l Limit) Stop {
 		on  bool
 		bit C.uint32_t
 	}{
-		{l.Exact, C.HEDDLE_RUN_EXACT}, {l.AtPause, C.HEDDLE_RUN_PAUSE}, {l.AtSync, C.HEDDLE_RUN_SYNC},
+		{l.Exact, C.HEDDLE_RUN_EXACT},
+		{l.AtPause, C.HEDDLE_RUN_PAUSE},
+		{l.AtSync, C.HEDDLE_RUN_SYNC},
 		{l.Pass, C.HEDDLE_RUN_PASS},
 	} {
 		if f.on {

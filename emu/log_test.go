@@ -174,8 +174,15 @@ func TestBranchLog(t *testing.T) {
 		everywhere = append(everywhere, codeBase+a)
 	}
 	for _, l := range []Limit{
-		{}, {Instructions: 1}, {Instructions: 7}, {Instructions: 7, Exact: true}, {Instructions: 1, Exact: true},
-		{Cycles: 50}, {Cycles: 23, Exact: true}, {AtPause: true}, {AtPause: true, Instructions: 20, Exact: true},
+		{},
+		{Instructions: 1},
+		{Instructions: 7},
+		{Instructions: 7, Exact: true},
+		{Instructions: 1, Exact: true},
+		{Cycles: 50},
+		{Cycles: 23, Exact: true},
+		{AtPause: true},
+		{AtPause: true, Instructions: 20, Exact: true},
 	} {
 		log, ends, sum := runLogged(t, l, nil, false)
 		if !slices.Equal(log, want) || sum.Repeated != repeated {

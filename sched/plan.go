@@ -19,6 +19,7 @@ type plan struct {
 	posts, waits map[int][]int
 	actions      [][]action     // by thread, in the order in which it comes to them
 	clock        []event.Cycles // what clocks show at each position
+	memory       bool           // calls that change the address space have positions
 }
 
 // SharedInSnapshot marks that copies of an Enforcer share it.
@@ -53,8 +54,10 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 		p.names[name] = i
 	}
 	for position := range s.Operations {
-		n := s.Operations[position].Thread
+		o := &s.Operations[position]
+		n := o.Thread
 		p.own[n] = append(p.own[n], position)
+		p.memory = p.memory || o.Part == event.SystemCall && AddressSpace(o.Number)
 		if position > 0 {
 			p.clock = append(p.clock, max(p.clock[position-1], s.Operations[position].At))
 		} else {
@@ -147,6 +150,18 @@ var local = []uint64{
 func Ordered(number uint64) bool {
 	_, found := slices.BinarySearch(local, number)
 	return !found
+}
+
+// AddressSpace tells which system calls change a process's memory only. How often
+// they are made depends on sizes of inputs, and their results on which thread's
+// allocator comes first, which operations alone do not order: schedules of
+// operations leave them out.
+func AddressSpace(number uint64) bool {
+	switch number {
+	case unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_BRK:
+		return true
+	}
+	return false
 }
 
 func sleeps(number uint64) bool {

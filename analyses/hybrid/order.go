@@ -144,8 +144,10 @@ func (o *Order) Sync(e *event.Sync) {
 	}
 }
 
-const releases = event.Release | event.ReleaseSecond
-const acquires = event.Acquire | event.AcquireSecond
+const (
+	releases = event.Release | event.ReleaseSecond
+	acquires = event.Acquire | event.AcquireSecond
+)
 
 // enter takes the call of an operation.
 func (o *Order) enter(n int, e *event.Sync) {

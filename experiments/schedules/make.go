@@ -56,8 +56,12 @@ type Made struct {
 }
 
 // rules are those of the enforcement.
-func rules() hybrid.Rules {
-	return hybrid.Rules{Ordered: sched.Ordered, Transparent: sched.Transparent}
+func rules(syncOnly bool) hybrid.Rules {
+	ordered := sched.Ordered
+	if syncOnly {
+		ordered = func(number uint64) bool { return sched.Ordered(number) && !sched.AddressSpace(number) }
+	}
+	return hybrid.Rules{Ordered: ordered, Transparent: sched.Transparent}
 }
 
 // Make makes the schedule of a recorded run.
@@ -70,7 +74,7 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	if !r.Has(trace.Sync) {
 		return nil, errLacks.New(path, "synchronization operations")
 	}
-	order := hybrid.NewOrder(rules())
+	order := hybrid.NewOrder(rules(o.SyncOnly))
 	if err := tell(r, order); err != nil {
 		return nil, err
 	}

@@ -64,10 +64,22 @@ func memory(p *printer, space *mm.AddressSpace) {
 		name  string
 		pages uint64
 	}{
-		{"VmPeak", u.PeakTotal}, {"VmSize", u.Total}, {"VmLck", u.Locked}, {"VmPin", 0}, {"VmHWM", u.PeakRes},
-		{"VmRSS", u.Resident}, {"RssAnon", u.Anon}, {"RssFile", u.OfFile}, {"RssShmem", u.OfShm},
-		{"VmData", u.Data}, {"VmStk", u.Stack}, {"VmExe", textPages(space)}, {"VmLib", u.Exec - min(u.Exec, textPages(space))},
-		{"VmPTE", u.Tables}, {"VmSwap", 0}, {"HugetlbPages", 0},
+		{"VmPeak", u.PeakTotal},
+		{"VmSize", u.Total},
+		{"VmLck", u.Locked},
+		{"VmPin", 0},
+		{"VmHWM", u.PeakRes},
+		{"VmRSS", u.Resident},
+		{"RssAnon", u.Anon},
+		{"RssFile", u.OfFile},
+		{"RssShmem", u.OfShm},
+		{"VmData", u.Data},
+		{"VmStk", u.Stack},
+		{"VmExe", textPages(space)},
+		{"VmLib", u.Exec - min(u.Exec, textPages(space))},
+		{"VmPTE", u.Tables},
+		{"VmSwap", 0},
+		{"HugetlbPages", 0},
 	} {
 		p.f("%s:\t%8d kB\n", l.name, l.pages*(pageSize/1024))
 	}

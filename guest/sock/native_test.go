@@ -113,8 +113,15 @@ func showEvents(mask uint32) string {
 		bit  uint32
 		name string
 	}{
-		{unix.EPOLLIN, "in"}, {unix.EPOLLPRI, "pri"}, {unix.EPOLLOUT, "out"}, {unix.EPOLLERR, "err"}, {unix.EPOLLHUP, "hup"},
-		{unix.EPOLLRDHUP, "rdhup"}, {unix.EPOLLRDNORM, "rdnorm"}, {unix.EPOLLWRNORM, "wrnorm"}, {unix.EPOLLRDBAND, "rdband"},
+		{unix.EPOLLIN, "in"},
+		{unix.EPOLLPRI, "pri"},
+		{unix.EPOLLOUT, "out"},
+		{unix.EPOLLERR, "err"},
+		{unix.EPOLLHUP, "hup"},
+		{unix.EPOLLRDHUP, "rdhup"},
+		{unix.EPOLLRDNORM, "rdnorm"},
+		{unix.EPOLLWRNORM, "wrnorm"},
+		{unix.EPOLLRDBAND, "rdband"},
 		{unix.EPOLLWRBAND, "wrband"},
 	} {
 		if mask&e.bit != 0 {

@@ -19,10 +19,17 @@ import (
 
 // bugs are the rows of table 2.
 var bugs = []struct{ paper, name, outcome string }{
-	{"pbzip2", "compressor", "F-AA"}, {"apache 21287", "apache-21287", "A-BB or A-AB"}, {"apache 25520", "apache-25520", "A-BC"},
-	{"apache 45605", "apache-45605", "A-AB"}, {"MySQL 644", "mysql-644", "A-BC"}, {"MySQL 791", "mysql-791", "A-BC"},
-	{"MySQL 2011", "mysql-2011", "A-BC"}, {"MySQL 3596", "mysql-3596", "F-BC"}, {"MySQL 12848", "mysql-12848", "F-FA"},
-	{"pfscan", "scanner", "F-FA"}, {"glibc 12486", "glibc-12486", "F-AA"},
+	{"pbzip2", "compressor", "F-AA"},
+	{"apache 21287", "apache-21287", "A-BB or A-AB"},
+	{"apache 25520", "apache-25520", "A-BC"},
+	{"apache 45605", "apache-45605", "A-AB"},
+	{"MySQL 644", "mysql-644", "A-BC"},
+	{"MySQL 791", "mysql-791", "A-BC"},
+	{"MySQL 2011", "mysql-2011", "A-BC"},
+	{"MySQL 3596", "mysql-3596", "F-BC"},
+	{"MySQL 12848", "mysql-12848", "F-FA"},
+	{"pfscan", "scanner", "F-FA"},
+	{"glibc 12486", "glibc-12486", "F-AA"},
 }
 
 // hang is when a replica of table 2's short programs counts as hanging.
@@ -62,9 +69,13 @@ func schedule(words []string) (o sched.Options) {
 
 func table2(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
-		{Name: "the paper's", Key: "paper"}, {Name: "ours", Key: "program"}, {Name: "paper's outcome", Key: "paper_outcome"},
-		{Name: "our outcomes", Key: "outcomes"}, {Name: "paper: survived, detected", Key: "paper_survived"},
-		{Name: "ours: survived", Key: "survived", Number: true}, {Name: "detected", Key: "detected", Number: true},
+		{Name: "the paper's", Key: "paper"},
+		{Name: "ours", Key: "program"},
+		{Name: "paper's outcome", Key: "paper_outcome"},
+		{Name: "our outcomes", Key: "outcomes"},
+		{Name: "paper: survived, detected", Key: "paper_survived"},
+		{Name: "ours: survived", Key: "survived", Number: true},
+		{Name: "detected", Key: "detected", Number: true},
 	}, Notes: []string{
 		"An outcome is that of a run's first epoch with a race. A run without one ended right by itself: the bug did not show.",
 	}}
@@ -165,9 +176,13 @@ func more(a, b float64) string { return fmt.Sprintf("%.1f %%", 100*(a/b-1)) }
 
 func figure4(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
-		{Name: "the paper's", Key: "paper"}, {Name: "ours", Key: "program"}, {Name: "threads", Key: "threads", Number: true},
-		{Name: "paper, 2 threads", Key: "paper_overhead", Number: true}, {Name: "with cores to spare", Key: "overhead", Number: true},
-		{Name: "first replica alone", Key: "first", Number: true}, {Name: "instructions of all replicas", Key: "work", Number: true},
+		{Name: "the paper's", Key: "paper"},
+		{Name: "ours", Key: "program"},
+		{Name: "threads", Key: "threads", Number: true},
+		{Name: "paper, 2 threads", Key: "paper_overhead", Number: true},
+		{Name: "with cores to spare", Key: "overhead", Number: true},
+		{Name: "first replica alone", Key: "first", Number: true},
+		{Name: "instructions of all replicas", Key: "work", Number: true},
 	}, Notes: []string{
 		"An epoch ends when all threads have come to an operation or system call. The compressor's come to few: the last",
 		"epoch, which its epoch-parallel replicas execute on one core, is a large part of so short a run.",
@@ -211,7 +226,8 @@ var rates = []struct {
 
 func figure7(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
-		{Name: "rate", Key: "rate", Number: true}, {Name: "paper, pfscan", Key: "paper", Number: true},
+		{Name: "rate", Key: "rate", Number: true},
+		{Name: "paper, pfscan", Key: "paper", Number: true},
 		{Name: "ours, scanner", Key: "work", Number: true},
 	}, Notes: []string{"Instructions of all replicas; on 8 cores with 8 threads, as in the paper, they are the time."}}
 	subject, err := study.New("pfscan", "scanner", programs.Fixed, study.Test, 8)

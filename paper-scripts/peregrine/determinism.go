@@ -79,9 +79,12 @@ func table2(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "races", Key: "races", Number: true}, {Name: "paper", Key: "paper_races", Number: true},
-			{Name: "constraints", Key: "constraints", Number: true}, {Name: "paper", Key: "paper_constraints", Number: true},
-			{Name: "pruned", Key: "pruned", Number: true}, {Name: "also reduced", Key: "reduced", Number: true},
+			{Name: "races", Key: "races", Number: true},
+			{Name: "paper", Key: "paper_races", Number: true},
+			{Name: "constraints", Key: "constraints", Number: true},
+			{Name: "paper", Key: "paper_constraints", Number: true},
+			{Name: "pruned", Key: "pruned", Number: true},
+			{Name: "also reduced", Key: "reduced", Number: true},
 		},
 		Notes: []string{
 			"Races are dynamic ones that the order of synchronization operations leaves unordered; constraints are left when those that others imply are pruned (section 3.2).",
@@ -120,8 +123,10 @@ func table3(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "sync-schedule", Key: "sync"}, {Name: "paper", Key: "paper_sync"},
-			{Name: "hybrid schedule", Key: "hybrid"}, {Name: "paper", Key: "paper_hybrid"},
+			{Name: "sync-schedule", Key: "sync"},
+			{Name: "paper", Key: "paper_sync"},
+			{Name: "hybrid schedule", Key: "hybrid"},
+			{Name: "paper", Key: "paper_hybrid"},
 			{Name: "to the last bit", Key: "exact"},
 		},
 		Notes: []string{

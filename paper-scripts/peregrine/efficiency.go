@@ -83,9 +83,12 @@ func (s *settings) makespan(ctx context.Context, r *study.Recorded, m *schedules
 func figure11(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{
 		Head: []table.Column{
-			{Name: "program", Key: "program"}, {Name: "sync-schedule", Key: "sync", Number: true},
-			{Name: "hybrid", Key: "hybrid", Number: true}, {Name: "paper", Key: "paper_hybrid"},
-			{Name: "hybrid over sync", Key: "over", Number: true}, {Name: "mem-schedule", Key: "mem", Number: true},
+			{Name: "program", Key: "program"},
+			{Name: "sync-schedule", Key: "sync", Number: true},
+			{Name: "hybrid", Key: "hybrid", Number: true},
+			{Name: "paper", Key: "paper_hybrid"},
+			{Name: "hybrid over sync", Key: "over", Number: true},
+			{Name: "mem-schedule", Key: "mem", Number: true},
 		},
 		Notes: []string{
 			"Virtual time in times of that of runs without a schedule, with flag relay and without waits at barriers and sleeps, as PEREGRINE runs.",
@@ -121,8 +124,10 @@ func figure11(ctx context.Context, s *settings) (*table.Table, error) {
 func figure12(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{
 		Head: []table.Column{
-			{Name: "program", Key: "program"}, {Name: "flag relay", Key: "flag", Number: true},
-			{Name: "skip waits", Key: "skip", Number: true}, {Name: "both", Key: "both", Number: true},
+			{Name: "program", Key: "program"},
+			{Name: "flag relay", Key: "flag", Number: true},
+			{Name: "skip waits", Key: "skip", Number: true},
+			{Name: "both", Key: "both", Number: true},
 			{Name: "paper: faster by", Key: "paper"},
 		},
 		Notes: []string{"Virtual time under the hybrid schedule with semaphore relay and all waits, in times of that with each of the two, and with both."},

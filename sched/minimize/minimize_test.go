@@ -45,8 +45,16 @@ func both(fence bool) program {
 			f.do = "fence"
 		}
 		return []op{
-			{"set", 0, 1}, {"add", 2, 0}, {"add", 2, 0}, {"store", mine, 0}, f, {"load", 1, other}, {"store", 4 + mine, 1},
-			{"set", 0, 1}, {"store", 2 + mine, 0}, {"exit", 0, 0},
+			{"set", 0, 1},
+			{"add", 2, 0},
+			{"add", 2, 0},
+			{"store", mine, 0},
+			f,
+			{"load", 1, other},
+			{"store", 4 + mine, 1},
+			{"set", 0, 1},
+			{"store", 2 + mine, 0},
+			{"exit", 0, 0},
 		}
 	}
 	return program{
@@ -135,10 +143,22 @@ func detour() program {
 		}
 	}
 	second := []op{
-		{"load", 1, 1}, {"back", 1, 12}, // not begun: the short way
-		{"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1},
-		{"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1}, {"add", 2, 1},
-		{"load", 0, 0}, {"add", 0, 1}, {"store", 0, 0}, {"exit", 0, 0},
+		{"load", 1, 1},
+		{"back", 1, 12}, // not begun: the short way
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"add", 2, 1},
+		{"load", 0, 0},
+		{"add", 0, 1},
+		{"store", 0, 0},
+		{"exit", 0, 0},
 	}
 	return program{threads: [][]op{first, second}, fails: func(m *toy) bool { return m.words[0] == 1 }}
 }
@@ -150,8 +170,10 @@ func TestDriftIsFound(t *testing.T) {
 	// Thread 0 begins; thread 1 goes the long way and is stopped behind its load;
 	// thread 0 does all; thread 1 stores 1.
 	begin := Schedule{
-		{Thread: id(0), Core: 0, To: 2}, {Thread: id(1), Core: 1, To: 13},
-		{Thread: id(0), Core: 0, To: 100, Acts: true}, {Thread: id(1), Core: 1, To: 100, Acts: true},
+		{Thread: id(0), Core: 0, To: 2},
+		{Thread: id(1), Core: 1, To: 13},
+		{Thread: id(0), Core: 0, To: 100, Acts: true},
+		{Thread: id(1), Core: 1, To: 100, Acts: true},
 	}
 	m, begin := follow(p, begin, nil)
 	if !p.fails(m) || begin.Switches() != 3 || begin[1].To != 13 {
