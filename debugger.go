@@ -350,5 +350,5 @@ func (d *debugger) setBreakpoints() {
 			list = append(list, p.Addr)
 		}
 	}
-	d.m.cpu.SetBreakpoints(list)
+	d.m.cpu.SetDebugBreakpoints(list)
 }

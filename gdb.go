@@ -14,6 +14,12 @@ var errGDB = errs.Define("gdb-connection-failed",
 	"The connection broke, or what came is not GDB's remote protocol; the rest of the sentence says more.",
 	"Connect again with GDB 8 or newer: target remote ADDRESS.")
 
+var errGDBControlled = errs.Define("gdb-and-control",
+	"GDB cannot look at a run whose synchronization operations are ordered",
+	"The run follows a schedule, or has the policy rr-sync, fcfs-sync, kendo or coredet. What decides when its threads go on "+
+		"cannot be taken back to the middle of a decision, as GDB demands.",
+	"Debug the run under another policy, or record it and read the trace.")
+
 // ServeGDB lets one GDB, which connects to l, look at a run of the machine, of
 // which nothing must have run yet: forwards, and backwards over snapshots. The
 // program's process is debugged; processes that it starts run along. Output that
@@ -23,6 +29,9 @@ var errGDB = errs.Define("gdb-connection-failed",
 // Run carries on with what is left of it when GDB detaches or goes away; when
 // GDB kills the program, the run is over. The listener stays the caller's.
 func (m *Machine) ServeGDB(l net.Listener) error {
+	if m.state.gating != nil {
+		return errGDBControlled.New()
+	}
 	conn, err := l.Accept()
 	if err != nil {
 		return errGDB.Wrap(err)

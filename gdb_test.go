@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // served is a machine that waits for GDB, and what becomes of it.
@@ -138,6 +139,18 @@ func symbol(t *testing.T, program, name string) string {
 	return ""
 }
 
+// refused is that GDB is not served for a configuration.
+func refused(t *testing.T, c heddle.Config) {
+	m, err := heddle.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.ServeGDB(nil); err == nil || !strings.Contains(err.Error(), "GDB cannot look at") {
+		t.Errorf("served, or %v", err)
+	}
+}
+
 // However a run is taken back and forth, it is the run without GDB.
 func TestRunUnderGDBIsTheSame(t *testing.T) {
 	program := openForGDB(t)
@@ -145,6 +158,10 @@ func TestRunUnderGDBIsTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, out := config(t, program)
 			change(&c)
+			if sched.SyncController(c.Sched.WithDefaults(), sched.Costs{}) != nil {
+				refused(t, c)
+				return
+			}
 			want := run(t, c)
 			wantOut := out.String()
 			out.Reset()

@@ -154,6 +154,8 @@ type CPU struct {
 	c       *C.struct_heddle_cpu
 	ram     *RAM
 	current *Context
+	// breakpoints are those of the run's own observers and of a debugger.
+	breakpoints [2][]event.Addr
 }
 
 // SharedInSnapshot marks that copies of the machine's state share the engine.
@@ -367,9 +369,16 @@ func (c *CPU) FP(image *[FPSize]byte) { C.heddle_cpu_get_fp(c.c, unsafe.Pointer(
 // SetFP writes the loaded thread's floating-point and SSE state.
 func (c *CPU) SetFP(image *[FPSize]byte) { C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image)) }
 
-// SetBreakpoints replaces the addresses at which runs stop, in every space.
-func (c *CPU) SetBreakpoints(addrs []event.Addr) {
-	sorted := slices.Clone(addrs)
+// SetBreakpoints replaces the addresses at which runs stop, in every space, but
+// for those of a debugger.
+func (c *CPU) SetBreakpoints(addrs []event.Addr) { c.setBreakpoints(0, addrs) }
+
+// SetDebugBreakpoints replaces the addresses at which runs stop for a debugger.
+func (c *CPU) SetDebugBreakpoints(addrs []event.Addr) { c.setBreakpoints(1, addrs) }
+
+func (c *CPU) setBreakpoints(owner int, addrs []event.Addr) {
+	c.breakpoints[owner] = slices.Clone(addrs)
+	sorted := slices.Concat(c.breakpoints[0], c.breakpoints[1])
 	slices.Sort(sorted)
 	sorted = append(slices.Compact(sorted), 0)
 	if C.heddle_cpu_breakpoints(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted)-1)) != 0 {
