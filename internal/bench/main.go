@@ -34,8 +34,10 @@ const (
 func main() {
 	repeat := flag.Int("n", 5, "times that each side runs")
 	write := flag.Bool("write", false, "put the table into "+document)
+	from := flag.Int("from", 1, "first line of the table to measure")
+	to := flag.Int("to", len(measurements), "last line of the table to measure")
 	flag.Parse()
-	if err := run(*repeat, *write); err != nil {
+	if err := run(*repeat, *from, *to, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -54,14 +56,21 @@ type result struct {
 	met                    bool
 }
 
-func run(repeat int, write bool) error {
+func run(repeat, from, to int, write bool) error {
+	all := from == 1 && to == len(measurements)
+	switch {
+	case from < 1 || to > len(measurements) || from > to:
+		return fmt.Errorf("-from %d -to %d: the table has the lines 1 to %d", from, to, len(measurements))
+	case write && !all:
+		return errors.New("-write replaces the whole table: leave out -from and -to")
+	}
 	s, err := prepare(repeat)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(s.dir)
 	var results []result
-	for _, measure := range measurements {
+	for _, measure := range measurements[from-1 : to] {
 		r, err := measure(s)
 		if err != nil {
 			return err
