@@ -320,21 +320,23 @@ func (m *Machine) limit(slice sched.Slice) emu.Limit {
 	return l
 }
 
-// stepsBetweenYields is after how many steps Run lets Go's scheduler go on. Most
-// of the time is spent in C, and Go's monitor of such calls tries to preempt a
-// goroutine that has not been scheduled for 10 ms, again and again until it
-// comes back: thousands of switches between the process's threads. This many
-// slices of the timed policy take about 4 ms.
-const stepsBetweenYields = 32
+// instructionsBetweenYields is how often Run lets Go's scheduler go on. Most of
+// the time is spent in C, and Go's monitor of such calls tries to preempt a
+// goroutine that has not been scheduled for 10 ms, again and again until it comes
+// back: thousands of switches between the process's threads. So many instructions
+// take 2 to 8 ms; a yield itself may cost 15 us.
+const instructionsBetweenYields = 4_000_000
 
 // Run steps the machine to the end of the program, or until ctx is done, and
 // says what happened. Changes to writable mounts are written to the host, also
 // when ctx ends the run.
 func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
+	yielded := m.state.digest.instructions
 	for n := 0; !m.done; n++ {
 		m.Step()
-		if n%stepsBetweenYields == 0 {
+		if done := m.state.digest.instructions; done-yielded >= instructionsBetweenYields {
+			yielded = done
 			runtime.Gosched()
 		}
 		if n%256 == 0 && ctx.Err() != nil {
