@@ -12,91 +12,39 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "frost:", err)
-		os.Exit(1)
-	}
-}
 
 // settings are the command line's.
 type settings struct {
 	trials   int
-	format   string
 	only     []string
 	progress io.Writer
 }
 
-// artefact is a table or figure of the paper.
-type artefact struct {
-	name, title string
-	measure     func(context.Context, *settings) (*table.Table, error)
+func main() {
+	s := &settings{progress: os.Stderr}
+	script := study.Script{Name: "frost", Short: "Measure Frost's table 2 and figures 4 and 7", Artefacts: []study.Artefact{
+		{Name: "table2", Title: "Table 2: data race detection and survival", Measure: s.with(table2)},
+		{Name: "figure4", Title: "Figure 4: execution time with cores to spare, more than without Frost", Measure: s.with(figure4)},
+		{Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Measure: s.with(figure7)},
+	}}
+	script.Main(func(f *pflag.FlagSet) {
+		f.IntVar(&s.trials, "trials", 5, "`N` seeds for each program, as many as in the paper (table2)")
+		f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
+	})
 }
 
-var artefacts = []artefact{
-	{"table2", "Table 2: data race detection and survival", table2},
-	{"figure4", "Figure 4: execution time with cores to spare, more than without Frost", figure4},
-	{"figure7", "Figure 7: work of all replicas by sampling rate, more than without Frost", figure7},
-}
-
-func names() []string {
-	list := []string{"all"}
-	for _, a := range artefacts {
-		list = append(list, a.name)
-	}
-	return list
-}
-
-func command(out, progress io.Writer) *cobra.Command {
-	s := &settings{progress: progress}
-	c := &cobra.Command{
-		Use:   "frost [flags] " + strings.Join(names(), "|") + " ...",
-		Short: "Measure Frost's table 2 and figures 4 and 7",
-		Args:  cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs), ValidArgs: names(),
-		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), out, s, args) },
-	}
-	f := c.Flags()
-	f.IntVar(&s.trials, "trials", 5, "`N` seeds for each program, as many as in the paper (table2)")
-	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
-	f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
-	return c
-}
-
-func run(ctx context.Context, out io.Writer, s *settings, wanted []string) error {
-	if !slices.Contains(table.Formats(), s.format) {
-		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
-	}
-	for _, a := range artefacts {
-		if !slices.Contains(wanted, a.name) && !slices.Contains(wanted, "all") {
-			continue
-		}
-		t, err := a.measure(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
-		}
-		if s.format == table.Text {
-			fmt.Fprintf(out, "\n%s\n\n", a.title)
-		}
-		if err := t.Write(out, s.format); err != nil {
-			return err
-		}
-	}
-	return nil
+// with is a measurement with the settings.
+func (s *settings) with(measure func(context.Context, *settings) (*table.Table, error)) func(context.Context) (*table.Table, error) {
+	return func(ctx context.Context) (*table.Table, error) { return measure(ctx, s) }
 }
 
 // wants tells whether a program is to be measured.

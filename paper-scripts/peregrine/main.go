@@ -15,97 +15,45 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "peregrine:", err)
-		os.Exit(1)
-	}
-}
-
 // settings are the command line's.
 type settings struct {
 	threads, runs, syncRuns, times int
 	seed                           uint64
-	format                         string
 	only                           []string
 	progress                       io.Writer
 }
 
-// artefact is a table or figure of the paper.
-type artefact struct {
-	name, title string
-	measure     func(context.Context, *settings) (*table.Table, error)
+func main() {
+	s := &settings{progress: os.Stderr}
+	script := study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 3 and figures 11 and 12", Artefacts: []study.Artefact{
+		{Name: "table1", Title: "Table 1: programs and their races", Measure: s.with(table1)},
+		{Name: "table2", Title: "Table 2: hybrid schedules", Measure: s.with(table2)},
+		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Measure: s.with(table3)},
+		{Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Measure: s.with(figure11)},
+		{Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Measure: s.with(figure12)},
+	}}
+	script.Main(func(f *pflag.FlagSet) {
+		f.IntVar(&s.threads, "threads", 8, "worker threads `N` of each program, as in the paper")
+		f.IntVar(&s.runs, "runs", 50, "`N` runs of each program under its hybrid schedule; the paper has 1000 (table3)")
+		f.IntVar(&s.syncRuns, "sync-runs", 50, "`N` runs of each program under its sync-schedule (table3)")
+		f.IntVar(&s.times, "times", 5, "`N` runs that a time is the mean of (figure11, figure12)")
+		f.Uint64Var(&s.seed, "seed", 1, "`SEED` of the recorded runs")
+		f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
+	})
 }
 
-var artefacts = []artefact{
-	{"table1", "Table 1: programs and their races", table1},
-	{"table2", "Table 2: hybrid schedules", table2},
-	{"table3", "Table 3: determinism of sync-schedules and hybrid schedules", table3},
-	{"figure11", "Figure 11: execution time under schedules, in times of that without", figure11},
-	{"figure12", "Figure 12: speed-up by flag relay and by skipping waits", figure12},
-}
-
-func names() []string {
-	list := []string{"all"}
-	for _, a := range artefacts {
-		list = append(list, a.name)
-	}
-	return list
-}
-
-func command(out, progress io.Writer) *cobra.Command {
-	s := &settings{progress: progress}
-	c := &cobra.Command{
-		Use:   "peregrine [flags] " + strings.Join(names(), "|") + " ...",
-		Short: "Measure PEREGRINE's tables 1 to 3 and figures 11 and 12",
-		Args:  cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs), ValidArgs: names(),
-		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), out, s, args) },
-	}
-	f := c.Flags()
-	f.IntVar(&s.threads, "threads", 8, "worker threads `N` of each program, as in the paper")
-	f.IntVar(&s.runs, "runs", 50, "`N` runs of each program under its hybrid schedule; the paper has 1000 (table3)")
-	f.IntVar(&s.syncRuns, "sync-runs", 50, "`N` runs of each program under its sync-schedule (table3)")
-	f.IntVar(&s.times, "times", 5, "`N` runs that a time is the mean of (figure11, figure12)")
-	f.Uint64Var(&s.seed, "seed", 1, "`SEED` of the recorded runs")
-	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
-	f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
-	return c
-}
-
-func run(ctx context.Context, out io.Writer, s *settings, wanted []string) error {
-	if !slices.Contains(table.Formats(), s.format) {
-		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
-	}
-	for _, a := range artefacts {
-		if !slices.Contains(wanted, a.name) && !slices.Contains(wanted, "all") {
-			continue
-		}
-		t, err := a.measure(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
-		}
-		if s.format == table.Text {
-			fmt.Fprintf(out, "\n%s\n\n", a.title)
-		}
-		if err := t.Write(out, s.format); err != nil {
-			return err
-		}
-	}
-	return nil
+// with is a measurement with the settings.
+func (s *settings) with(measure func(context.Context, *settings) (*table.Table, error)) func(context.Context) (*table.Table, error) {
+	return func(ctx context.Context) (*table.Table, error) { return measure(ctx, s) }
 }
 
 // say tells how far the work has come.
