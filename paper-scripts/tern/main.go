@@ -11,11 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
@@ -25,20 +22,10 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "tern:", err)
-		os.Exit(1)
-	}
-}
-
 // settings are the command line's.
 type settings struct {
 	runs     int
 	program  string
-	format   string
 	progress io.Writer
 }
 
@@ -57,31 +44,21 @@ var sizes = map[string][]size{
 // threadCounts are the paper's.
 var threadCounts = []int{2, 4, 8}
 
-func command(out, progress io.Writer) *cobra.Command {
-	s := &settings{progress: progress}
-	c := &cobra.Command{
-		Use: "tern [flags] table4", Short: "Measure TERN's table 4",
-		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"table4"},
-		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if !slices.Contains(table.Formats(), s.format) {
-				return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
-			}
+func main() {
+	s := &settings{progress: os.Stderr}
+	script := study.Script{Name: "tern", Short: "Measure TERN's table 4", Artefacts: []study.Artefact{{
+		Name: "table4", Title: "Table 4: stability of a bug over inputs",
+		Measure: func(ctx context.Context) (*table.Table, error) {
 			if sizes[s.program] == nil {
-				return fmt.Errorf("--program %s: one of fft, lu-non-contig, barnes", s.program)
+				return nil, fmt.Errorf("--program %s: one of fft, lu-non-contig, barnes", s.program)
 			}
-			t, err := table4(c.Context(), s)
-			if err != nil {
-				return err
-			}
-			return t.Write(out, s.format)
+			return table4(ctx, s)
 		},
-	}
-	f := c.Flags()
-	f.IntVar(&s.runs, "runs", 100, "`N` runs of each input and mode, as in the paper")
-	f.StringVar(&s.program, "program", "fft", "`PROGRAM`: fft, as in the paper's table, lu-non-contig or barnes")
-	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
-	return c
+	}}}
+	script.Main(func(f *pflag.FlagSet) {
+		f.IntVar(&s.runs, "runs", 100, "`N` runs of each input and mode, as in the paper")
+		f.StringVar(&s.program, "program", "fft", "`PROGRAM`: fft, as in the paper's table, lu-non-contig or barnes")
+	})
 }
 
 // table4 has a row for each number of threads and, for each mode, a column for
