@@ -32,6 +32,8 @@ type Machine struct {
 	// Done is how many statements of the last block were carried out, a side exit
 	// that was taken among them.
 	Done int
+	// Exited tells that the last block was left by a side exit, statement Done-1.
+	Exited bool
 
 	temps []Value
 	types []Type
@@ -52,7 +54,8 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	for m.Done = 0; m.Done < len(b.Stmts) && jump == JumpInvalid && m.err == nil; m.Done++ {
 		next, jump = m.step(b.Stmts[m.Done])
 	}
-	if m.err == nil && jump == JumpInvalid {
+	m.Exited = jump != JumpInvalid
+	if m.err == nil && !m.Exited {
 		next, jump = m.eval(b.Next).Lo, b.Jump
 	}
 	if m.err != nil {

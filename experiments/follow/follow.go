@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/path"
 	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
@@ -41,6 +42,9 @@ type Options struct {
 	Summaries []exec.Summary
 	// Check compares every expression with the recorded value.
 	Check bool
+	// Path keeps what every thread executes, and with Values what it loads and
+	// stores, in Recording.Path.
+	Path, Values bool
 }
 
 // Recording follows a run. After the run Err tells whether it was followed to the
@@ -49,6 +53,8 @@ type Recording struct {
 	recorder.Nothing
 	// Executor has what was found out.
 	Executor *exec.Executor
+	// Path has what was executed, if that is kept.
+	Path *path.Log
 
 	options  Options
 	inputs   *recorder.Inputs
@@ -62,6 +68,7 @@ type Recording struct {
 	accesses []exec.Access
 	state    vex.State
 	calls    map[event.ThreadID]int
+	seq      uint64                       // events of the run so far
 	files    map[string]map[string]uint64 // functions of libraries
 }
 
@@ -71,6 +78,10 @@ func New(o Options) *Recording {
 	r.files = map[string]map[string]uint64{}
 	r.Executor = exec.New(r.code)
 	r.Executor.Check = o.Check
+	if o.Path {
+		r.Path = path.NewLog()
+		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
+	}
 	r.inputs = recorder.WatchInputs(o.Args, o.Env, r.input)
 	return r
 }
@@ -108,6 +119,20 @@ func (r *Recording) Start(on *recorder.Recorder, t *kernel.Task, e *event.Start)
 		return
 	}
 	r.Executor.Fork(r.space(parent), r.space(t))
+	r.event(path.Event{Kind: path.Fork, Thread: e.Parent, From: r.space(parent), Space: r.space(t)})
+}
+
+// event keeps what the kernel did.
+func (r *Recording) event(e path.Event) {
+	if r.Path != nil {
+		r.Path.Event(e)
+	}
+}
+
+// overwrite says that the kernel wrote bytes that depend on no input.
+func (r *Recording) overwrite(t *kernel.Task, addr, n uint64) {
+	r.Executor.Overwrite(r.space(t), addr, int(n))
+	r.event(path.Event{Kind: path.Wrote, Thread: t.ID(), Space: r.space(t), Addr: addr, Size: n})
 }
 
 // Begin implements recorder.Recording.
@@ -125,7 +150,7 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	}
 	r.drain(on.CPU())
 	r.inputs.Begin(on, t)
-	r.counted = uint32(on.CPU().CountedBranches())
+	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq
 	State(on.CPU(), &r.state)
 	r.Executor.Resume(t.ID(), r.space(t), &r.state)
 }
@@ -139,8 +164,11 @@ func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s emu.Stop) {
 	}
 	r.drain(on.CPU())
 	State(on.CPU(), &r.state)
+	if r.Path != nil {
+		r.Path.Begin(t.ID(), r.space(t), r.seq)
+	}
 	r.err = r.Executor.Run(t.ID(), s.Instructions-r.base, r.accesses, &r.state)
-	r.base, r.counted = s.Instructions, uint32(on.CPU().CountedBranches())
+	r.base, r.counted, r.seq = s.Instructions, uint32(on.CPU().CountedBranches()), on.At().Seq
 }
 
 // drain takes what the machine has logged.
@@ -161,7 +189,7 @@ func (r *Recording) drain(cpu *emu.CPU) {
 			}
 			r.accesses = append(r.accesses, a)
 		case emu.MemoryKernel:
-			r.Executor.Overwrite(r.space(r.task), uint64(e.Addr), int(e.Branches))
+			r.overwrite(r.task, uint64(e.Addr), uint64(e.Branches))
 		}
 	}
 }
@@ -170,6 +198,7 @@ func (r *Recording) drain(cpu *emu.CPU) {
 func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	if r.err == nil {
 		r.Executor.Syscall(t.ID())
+		r.event(path.Event{Kind: path.Call, Thread: t.ID(), Space: r.space(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)
 	}
 }
@@ -183,31 +212,38 @@ func (r *Recording) Return(on *recorder.Recorder, t *kernel.Task, e *event.Sysca
 	r.drain(on.CPU())
 	r.mapped(t, e)
 	r.inputs.Return(on, t, e)
+	r.event(path.Event{Kind: path.Return, Thread: t.ID(), Space: r.space(t), Number: e.Number, Args: e.Args, Result: int64(e.Result)})
 	r.calls[t.ID()]++
 }
 
 // mapped follows what system calls do to memory as a whole.
 func (r *Recording) mapped(t *kernel.Task, e *event.Syscall) {
-	x, a, space := r.Executor, e.Args, r.space(t)
+	a, space := e.Args, r.space(t)
 	if int64(e.Result) < 0 && int64(e.Result) > -4096 {
 		return
 	}
 	switch e.Number {
 	case unix.SYS_MMAP:
-		x.Overwrite(space, e.Result, int(a[1]))
+		r.overwrite(t, e.Result, a[1])
 	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
-		x.Overwrite(space, a[0], int(a[1]))
+		r.overwrite(t, a[0], a[1])
 	case unix.SYS_MREMAP:
-		x.Move(space, a[0], e.Result, int(min(a[1], a[2])))
+		size := min(a[1], a[2])
+		r.Executor.Move(space, a[0], e.Result, int(size))
+		r.event(path.Event{Kind: path.Move, Thread: t.ID(), Space: space, Addr: a[0], To: e.Result, Size: size})
 	}
 }
 
 // Signal implements recorder.Recording.
-func (r *Recording) Signal(_ *recorder.Recorder, e *event.Signal) { r.Executor.Signal(e.Thread) }
+func (r *Recording) Signal(_ *recorder.Recorder, e *event.Signal) {
+	r.Executor.Signal(e.Thread)
+	r.event(path.Event{Kind: path.Signal, Thread: e.Thread, Number: uint64(e.Number)})
+}
 
 // Exit implements recorder.Recording.
 func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
 	r.inputs.Exit(on, e)
+	r.event(path.Event{Kind: path.Exit, Thread: e.Thread})
 	r.Executor.Exit(e.Thread)
 }
 
@@ -240,6 +276,9 @@ func (r *Recording) input(e *event.Input) {
 		name = fmt.Sprintf("%v#%d.%d", e.Source, e.Thread, r.calls[e.Thread])
 	}
 	r.Executor.Input(r.space(r.task), uint64(e.Addr), name, first, e.Data)
+	r.event(path.Event{
+		Kind: path.Input, Thread: r.task.ID(), Space: r.space(r.task), Addr: uint64(e.Addr), Size: uint64(len(e.Data)), Name: name, First: first,
+	})
 }
 
 // State reads the loaded thread's registers as libVEX has them.

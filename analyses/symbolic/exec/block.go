@@ -15,7 +15,8 @@ type blockPlace struct {
 // block is code with what it is lifted to.
 type block struct {
 	*vex.Block
-	code []byte
+	number int
+	code   []byte
 	// piece is the piece of a run in which the code was last looked at.
 	piece        uint64
 	instructions int
@@ -52,7 +53,8 @@ func (x *Executor) block(k blockPlace, piece uint64) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.piece = piece
+	b.piece, b.number = piece, x.count
+	x.count++
 	x.blocks[k] = b
 	return b, nil
 }

@@ -46,6 +46,26 @@ type Constraint struct {
 	PC     event.Addr
 	// At is how many instructions the thread had executed before.
 	At uint64
+	// Stmt is the statement of the block, or how many the block has if the
+	// constraint is on where it goes; NoStmt: it is the kernel's doing.
+	Stmt int
+}
+
+// NoStmt stands for no statement of a block.
+const NoStmt = -1
+
+// Executed is a block that a thread has executed.
+type Executed struct {
+	Thread event.ThreadID
+	// Number numbers blocks from 0: the same number is the same block.
+	Number int
+	Block  *vex.Block
+	Code   []byte
+	// Machine has the values of the temporaries, and how the block was left.
+	Machine *vex.Machine
+	// Summary is the function that a summary stands for, if the block is executed
+	// for one: there are no constraints then.
+	Summary string
 }
 
 // Access is a load or a store of a piece.
@@ -74,6 +94,15 @@ type Stats struct {
 	Fixed       map[string]uint64
 }
 
+// Tracer is told of what is executed.
+type Tracer interface {
+	// Executed tells of a block that has been executed, before the constraints that
+	// come of it. What e points to is changed by the next block.
+	Executed(e *Executed)
+	// Constrained tells of a constraint, before Executor.Constraint.
+	Constrained(c *Constraint)
+}
+
 // Executor executes a run. It is for one goroutine.
 type Executor struct {
 	Pool *symbolic.Pool
@@ -81,6 +110,8 @@ type Executor struct {
 	CPUID func(leaf, subleaf uint32) [4]uint32
 	// Constraint, if set, is told of each constraint as it comes up.
 	Constraint func(*Constraint)
+	// Tracer, if set, is told of what is executed.
+	Tracer Tracer
 	// Fresh, if set, is asked of each load: a name that is not empty makes what
 	// was loaded a symbol, whatever memory has (H3 section 3.2).
 	Fresh func(l *Access, id event.ThreadID) string
@@ -101,6 +132,8 @@ type Executor struct {
 	summaries map[place]Summary
 	derived   map[string]*Derived
 	marks     map[event.ThreadID]int // of inputs
+	count     int                    // of blocks
+	executed  Executed
 }
 
 // New makes an Executor that reads code by a function.
@@ -224,6 +257,9 @@ func (x *Executor) add(c Constraint) {
 	x.Stats.Constraints[c.Kind]++
 	if c.Kind == Fixed {
 		x.Stats.Fixed[c.Reason]++
+	}
+	if x.Tracer != nil {
+		x.Tracer.Constrained(&c)
 	}
 	if x.Constraint != nil {
 		x.Constraint(&c)

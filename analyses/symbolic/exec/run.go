@@ -16,10 +16,12 @@ func (t *thread) symbolically(b *block) error {
 	}
 	clear(t.temps[:len(b.Types)])
 	r := &round{thread: t, block: b}
-	for _, s := range b.Stmts[:t.machine.Done] {
+	for i, s := range b.Stmts[:t.machine.Done] {
+		r.stmt = i
 		r.statement(s)
 	}
-	if t.machine.Done == len(b.Stmts) {
+	if !t.machine.Exited {
+		r.stmt = len(b.Stmts)
 		v, e := r.operand(b.Next)
 		r.fix(v, e, Target, "")
 	}
@@ -30,6 +32,7 @@ func (t *thread) symbolically(b *block) error {
 type round struct {
 	*thread
 	block *block
+	stmt  int    // number of the statement
 	at    uint64 // the instruction's address
 	n     uint64 // instructions before it
 	err   error
@@ -45,11 +48,11 @@ func (t *thread) fix(v symbolic.Value, e *symbolic.Expr, k Kind, reason string) 
 }
 
 func (t *thread) add(e *symbolic.Expr, k Kind, reason string) {
-	t.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count})
+	t.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt})
 }
 
 func (r *round) add(e *symbolic.Expr, k Kind, reason string) {
-	r.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1})
+	r.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1, Stmt: r.stmt})
 }
 
 func (r *round) fix(v symbolic.Value, e *symbolic.Expr, k Kind, reason string) {

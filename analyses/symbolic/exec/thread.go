@@ -160,6 +160,9 @@ func (t *thread) step(most uint64) (uint64, error) {
 		return 0, err
 	}
 	n := uint64(t.machine.Count)
+	if t.x.Tracer != nil {
+		t.tell(b)
+	}
 	if b.mark {
 		t.x.mark(t, b)
 	}
@@ -180,6 +183,16 @@ func (t *thread) step(most uint64) (uint64, error) {
 		t.leave()
 	}
 	return n, nil
+}
+
+// tell tells of a block that has been executed.
+func (t *thread) tell(b *block) {
+	e := &t.x.executed
+	*e = Executed{Thread: t.id, Number: b.number, Block: b.Block, Code: b.code, Machine: &t.machine}
+	if t.call != nil {
+		e.Summary = t.call.Function
+	}
+	t.x.Tracer.Executed(e)
 }
 
 // reads tells whether a block reads of the state what depends on inputs.

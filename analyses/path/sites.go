@@ -1,0 +1,152 @@
+package path
+
+import "github.com/heddle-dmt/heddle/analyses/vex"
+
+// Block is code that was executed, lifted.
+type Block struct {
+	*vex.Block
+	// Number is the block's place in Trace.Blocks.
+	Number int
+	Code   []byte
+	// Instructions is how many it has.
+	Instructions int
+	// Sites are its loads and stores, in order.
+	Sites []Site
+}
+
+// Site is a load or a store of a block.
+type Site struct {
+	// Stmt is the statement: an Assign of a Load, a LoadG, a Store, a CAS or a Dirty.
+	Stmt  int
+	Store bool
+	// Size is in bytes.
+	Size int
+
+	addr, guard vex.Expr
+	value       vex.Expr // what is stored; nil: not known
+	temp        vex.Temp // what is loaded
+	cas         *vex.CAS // of a store that is done if the exchange succeeds
+	after       uint64   // to be added to the address
+}
+
+// newBlock finds the sites of a block.
+func newBlock(b *vex.Block, number int, code []byte) *Block {
+	out := &Block{Block: b, Number: number, Code: code}
+	for i, s := range b.Stmts {
+		if m, ok := s.(*vex.Mark); ok && m.Len > 0 {
+			out.Instructions++
+		}
+		for _, site := range sitesOf(b, s) {
+			site.Stmt = i
+			out.Sites = append(out.Sites, site)
+		}
+	}
+	return out
+}
+
+// sitesOf are the loads and stores of a statement.
+func sitesOf(b *vex.Block, s vex.Stmt) []Site {
+	switch s := s.(type) {
+	case *vex.Assign:
+		if l, ok := s.Data.(*vex.Load); ok {
+			return []Site{{Size: l.Type.Bytes(), addr: l.Addr, temp: s.Temp}}
+		}
+	case *vex.LoadG:
+		return []Site{{Size: loadedBytes(s.Cvt), addr: s.Addr, guard: s.Guard, temp: s.Temp}}
+	case *vex.Store:
+		return []Site{{Store: true, Size: typeOf(b, s.Data).Bytes(), addr: s.Addr, guard: s.Guard, value: s.Data, temp: vex.NoTemp}}
+	case *vex.CAS:
+		return casSites(b, s)
+	case *vex.Dirty:
+		return dirtySites(s)
+	}
+	return nil
+}
+
+func casSites(b *vex.Block, s *vex.CAS) []Site {
+	n := b.Types[s.OldLo].Bytes()
+	sites := []Site{{Size: n, addr: s.Addr, temp: s.OldLo}}
+	if s.DataHi != nil {
+		sites = append(sites, Site{Size: n, addr: s.Addr, temp: s.OldHi, after: uint64(n)})
+	}
+	sites = append(sites, Site{Store: true, Size: n, addr: s.Addr, value: s.DataLo, temp: vex.NoTemp, cas: s})
+	if s.DataHi != nil {
+		sites = append(sites, Site{Store: true, Size: n, addr: s.Addr, value: s.DataHi, temp: vex.NoTemp, cas: s, after: uint64(n)})
+	}
+	return sites
+}
+
+func dirtySites(s *vex.Dirty) []Site {
+	site := Site{Size: s.MemSize, addr: s.MemAddr, guard: s.Guard, temp: vex.NoTemp}
+	var sites []Site
+	if s.Effect == vex.EffectRead || s.Effect == vex.EffectModify {
+		sites = append(sites, site)
+	}
+	if s.Effect == vex.EffectWrite || s.Effect == vex.EffectModify {
+		site.Store = true
+		sites = append(sites, site)
+	}
+	return sites
+}
+
+func loadedBytes(c vex.LoadCvt) int {
+	switch c {
+	case vex.LoadV128:
+		return 16
+	case vex.Load64:
+		return 8
+	case vex.Load32:
+		return 4
+	case vex.Load16Uto32, vex.Load16Sto32:
+		return 2
+	}
+	return 1
+}
+
+// typeOf is the type of what is stored.
+func typeOf(b *vex.Block, e vex.Expr) vex.Type {
+	switch e := e.(type) {
+	case *vex.Read:
+		return b.Types[e.Temp]
+	case *vex.Const:
+		return e.Type
+	}
+	return vex.I64
+}
+
+// operand is the value of a temporary or a constant in the block that a machine has
+// executed.
+func operand(m *vex.Machine, e vex.Expr) uint64 {
+	switch e := e.(type) {
+	case *vex.Read:
+		return m.Temp(e.Temp).Lo
+	case *vex.Const:
+		return e.Bits
+	}
+	return 0
+}
+
+// at is the address that a site has accessed.
+func (s *Site) at(m *vex.Machine) uint64 {
+	if s.guard != nil && operand(m, s.guard) == 0 || s.cas != nil && !exchanged(m, s.cas) {
+		return NoAddr
+	}
+	return operand(m, s.addr) + s.after
+}
+
+// accessed is the value that a site has loaded or stored, the lower 8 bytes.
+func (s *Site) accessed(m *vex.Machine) uint64 {
+	switch {
+	case s.value != nil:
+		return operand(m, s.value)
+	case s.temp != vex.NoTemp:
+		return m.Temp(s.temp).Lo
+	}
+	return 0
+}
+
+// exchanged tells whether a compare-and-exchange succeeded.
+func exchanged(m *vex.Machine, s *vex.CAS) bool {
+	return m.Temp(s.OldLo).Lo == operand(m, s.ExpectedLo) &&
+		(s.ExpectedHi == nil || m.Temp(s.OldHi).Lo == operand(m, s.ExpectedHi))
+}

@@ -1,0 +1,277 @@
+package follow_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/path"
+	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// touched is a byte that an instruction loads or stores.
+type touched struct {
+	pc, addr uint64
+	store    bool
+}
+
+// runs sorts what consecutive accesses of one instruction touch, each byte once: the
+// machine and libVEX split them differently.
+func runs(all []touched) []touched {
+	var out []touched
+	for from := 0; from < len(all); {
+		to := from
+		for to < len(all) && all[to].pc == all[from].pc {
+			to++
+		}
+		part := slices.Clone(all[from:to])
+		slices.SortFunc(part, func(a, b touched) int {
+			switch {
+			case a.store != b.store && b.store:
+				return -1
+			case a.store != b.store || a.addr > b.addr:
+				return 1
+			case a.addr < b.addr:
+				return -1
+			}
+			return 0
+		})
+		out = append(out, slices.Compact(part)...)
+		from = to
+	}
+	return out
+}
+
+func bytesOf(pc, addr uint64, size int, store bool, to []touched) []touched {
+	for i := range size {
+		to = append(to, touched{pc, addr + uint64(i), store})
+	}
+	return to
+}
+
+// instructionLog collects what the engine's hook for each instruction sees.
+type instructionLog struct {
+	recorder.Nothing
+	t     *testing.T
+	log   map[event.ThreadID][]uint64
+	inRun uint64
+	begun bool
+}
+
+func (e *instructionLog) SharedInSnapshot() {}
+
+func (e *instructionLog) Begin(r *recorder.Recorder, _ *kernel.Task) {
+	e.inRun = 0
+	if e.begun {
+		return
+	}
+	e.begun = true
+	if err := r.CPU().LogInstructions(); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *instructionLog) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Stop) {
+	completed := s.Instructions - s.Repeated
+	pcs, err := r.CPU().TakeInstructions(completed - e.inRun)
+	if err != nil {
+		e.t.Errorf("%v: %v", s.Reason, err)
+	}
+	e.inRun = completed
+	e.log[r.At().Thread] = append(e.log[r.At().Thread], pcs...)
+}
+
+// machineLog runs a program with the machine's own logs of instructions and
+// accesses, by thread.
+func machineLog(t *testing.T, c heddle.Config) (map[event.ThreadID][]uint64, map[event.ThreadID][]touched) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log := &instructionLog{t: t, log: map[event.ThreadID][]uint64{}}
+	c.Record = &heddle.Record{To: file, Memory: &recorder.MemoryConfig{}, Watch: []recorder.Recording{log}}
+	if _, err := heddle.Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.Open(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	accesses := map[event.ThreadID][]touched{}
+	for a, err := range memtrace.Read(r, memtrace.Select{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Kind == event.Load || a.Kind == event.Store {
+			accesses[a.Thread] = bytesOf(uint64(a.PC), uint64(a.Addr), int(a.Size), a.Kind == event.Store, accesses[a.Thread])
+		}
+	}
+	return log.log, accesses
+}
+
+// pathOf is what a thread's steps say that it executed and accessed. An exchange
+// that fails writes back what it has read, as the machine's log has it.
+// Helpers are the instructions of helpers such as FXSAVE's, of which libVEX tells an
+// area, where the machine leaves gaps.
+func pathOf(th *path.Thread) (pcs []uint64, accesses []touched, helpers map[uint64]bool) {
+	helpers = map[uint64]bool{}
+	for c := th.Cursor(0); c.Next(); {
+		pc, site := uint64(0), 0
+		for i, s := range c.Block.Stmts[:c.Done] {
+			if m, ok := s.(*vex.Mark); ok && m.Len > 0 {
+				pc = m.Addr
+				pcs = append(pcs, pc)
+			}
+			if d, helper := s.(*vex.Dirty); helper && d.Effect != vex.EffectNone {
+				helpers[pc] = true
+			}
+			for ; site < len(c.Addrs) && c.Block.Sites[site].Stmt == i; site++ {
+				at := &c.Block.Sites[site]
+				addr := c.Addrs[site]
+				if _, cas := s.(*vex.CAS); cas && addr == path.NoAddr {
+					addr = c.Addrs[site-1]
+				}
+				if addr != path.NoAddr {
+					accesses = bytesOf(pc, addr, at.Size, at.Store, accesses)
+				}
+			}
+		}
+	}
+	return pcs, accesses, helpers
+}
+
+// The steps of every thread are what the machine's own hooks see of the same run:
+// every instruction, and every byte that is loaded and stored.
+func TestPathIsTheMachines(t *testing.T) {
+	bin := compile(t, "testdata/divide.c", "-O1", "-no-pie")
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(data, bytes.Repeat([]byte("three\n1.5 apples\n-2 pears\n"), 40), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{bin, "2", "6", "1"}, {"pigz", "-c", "-p2", data}} {
+		c := heddle.DefaultConfig()
+		c.Args, c.Dir, c.Stdin = args, filepath.Dir(data), bytes.NewReader(nil)
+		c.Stdout, c.Stderr, c.Sched.TimeSlice = new(bytes.Buffer), new(bytes.Buffer), 3000
+		pcs, accesses := machineLog(t, c)
+		c.Stdout, c.Stdin = new(bytes.Buffer), bytes.NewReader(nil)
+		tr := tracedRun(t, c)
+		if len(tr.Threads) != len(pcs) || len(pcs) < 2 {
+			t.Errorf("%s: %d threads, the machine has %d", args[0], len(tr.Threads), len(pcs))
+		}
+		for _, th := range tr.Threads {
+			havePCs, have, helpers := pathOf(th)
+			if want := pcs[th.ID]; !slices.Equal(slices.Compact(havePCs), slices.Compact(want)) {
+				t.Errorf("%s, thread %d: %d instructions, the machine has %d", args[0], th.ID, len(havePCs), len(want))
+			}
+			gaps := func(x touched) bool { return helpers[x.pc] }
+			if len(helpers) > 3 {
+				t.Errorf("%d instructions are helpers'", len(helpers))
+			}
+			sameAccesses(t, runs(slices.DeleteFunc(have, gaps)), runs(slices.DeleteFunc(accesses[th.ID], gaps)))
+		}
+	}
+}
+
+func sameAccesses(t *testing.T, have, want []touched) {
+	t.Helper()
+	for i := range min(len(have), len(want)) {
+		if have[i] != want[i] {
+			t.Errorf("byte %d of %d: %+v, the machine has %+v", i, len(want), have[i], want[i])
+			return
+		}
+	}
+	if len(have) != len(want) {
+		t.Errorf("%d bytes, the machine has %d", len(have), len(want))
+	}
+}
+
+func tracedRun(t *testing.T, c heddle.Config) *path.Trace {
+	t.Helper()
+	f := follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: arguments, Summaries: sym.DefaultSummaries(), Path: true})
+	t.Cleanup(f.Close)
+	c.Record = &heddle.Record{To: new(bytes.Buffer), Watch: []recorder.Recording{f}}
+	if _, err := heddle.Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	if f.Err() != nil {
+		t.Fatal(f.Err())
+	}
+	return f.Path.Trace()
+}
+
+// Backwards a cursor comes over what it does forwards, and from any step on; pieces
+// and Find agree with it.
+func TestPathBackwards(t *testing.T) {
+	bin := compile(t, "testdata/divide.c", "-O1", "-no-pie")
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir, c.Stdin = []string{bin, "2", "6", "1"}, t.TempDir(), bytes.NewReader(nil)
+	c.Stdout, c.Sched.TimeSlice = new(bytes.Buffer), 3000
+	tr := tracedRun(t, c)
+	r := rand.New(rand.NewPCG(3, 4))
+	constraints := 0
+	for _, th := range tr.Threads {
+		var steps []path.Step
+		at := uint64(0)
+		for k := th.Cursor(0); k.Next(); {
+			if k.At != at {
+				t.Fatalf("step %d is behind %d instructions, want %d", k.Index, k.At, at)
+			}
+			at += uint64(k.Instructions())
+			steps = append(steps, k.Step)
+			constraints += len(k.Constraints)
+		}
+		if len(steps) != th.Len() || at != th.Instructions() {
+			t.Fatalf("%d steps of %d instructions, want %d of %d", len(steps), at, th.Len(), th.Instructions())
+		}
+		back := th.Cursor(th.Len())
+		for i := th.Len() - 1; back.Prev(); i-- {
+			sameStep(t, &back.Step, &steps[i])
+		}
+		for range 50 {
+			i := r.IntN(len(steps))
+			k := th.Cursor(i)
+			k.Next()
+			sameStep(t, &k.Step, &steps[i])
+			if n := th.Find(k.At); k.Instructions() > 0 && n != i {
+				t.Errorf("instruction %d is in step %d, want %d", k.At, n, i)
+			}
+			if p := th.Piece(i); i < p.First || i >= p.First+p.Count {
+				t.Errorf("step %d is not in piece %+v", i, p)
+			}
+		}
+	}
+	if constraints < 10 {
+		t.Errorf("%d constraints", constraints)
+	}
+	next := map[int]int{}
+	for _, p := range tr.Pieces {
+		if p.First != next[p.Thread] || p.Count == 0 {
+			t.Errorf("piece %+v, the last ended at step %d", p, next[p.Thread])
+		}
+		next[p.Thread] += p.Count
+	}
+}
+
+func sameStep(t *testing.T, a, b *path.Step) {
+	t.Helper()
+	if a.Index != b.Index || a.Block != b.Block || a.At != b.At || a.Done != b.Done || !slices.Equal(a.Addrs, b.Addrs) ||
+		len(a.Constraints) != len(b.Constraints) {
+		t.Errorf("%+v, forwards %+v", a, b)
+	}
+}
