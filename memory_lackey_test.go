@@ -3,7 +3,6 @@ package heddle_test
 import (
 	"bufio"
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -107,19 +107,8 @@ func traced(t *testing.T, bin string, code emu.AddrRange) (list []oneAccess) {
 // rangeOf is the code of a function.
 func rangeOf(t *testing.T, bin, name string) emu.AddrRange {
 	t.Helper()
-	f, err := elf.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range symbols {
-		if s.Name == name {
-			return emu.AddrRange{Start: event.Addr(s.Value), End: event.Addr(s.Value + s.Size)}
-		}
+	if s, ok := gcctest.Symbols(t, bin)[name]; ok {
+		return emu.AddrRange{Start: event.Addr(s.Value), End: event.Addr(s.Value + s.Size)}
 	}
 	t.Fatalf("%s has no %s", bin, name)
 	return emu.AddrRange{}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
@@ -77,13 +77,7 @@ func (e *instructionLog) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Sto
 func recordPaths(t *testing.T, cores int, seed uint64) (string, map[event.ThreadID][]uint64) {
 	t.Helper()
 	dir := t.TempDir()
-	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
-	if err := os.WriteFile(source, []byte(pathsWork), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-O1", "-pthread", "-static", "-o", bin, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin, path := gcctest.C(t, pathsWork, "-static"), filepath.Join(dir, "trace")
 	to, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)

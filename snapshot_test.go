@@ -3,27 +3,17 @@ package heddle_test
 import (
 	"bytes"
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // compile builds a C program for a test.
 func compile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	src, bin := filepath.Join(dir, "p.c"), filepath.Join(dir, "p")
-	if err := os.WriteFile(src, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"-O1", "-pthread", "-o", bin, src}, flags...)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
+	return gcctest.C(t, source, flags...)
 }
 
 // racy prints what unsynchronised increments of four threads come to, in a

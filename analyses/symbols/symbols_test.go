@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 const source = `
@@ -31,17 +33,6 @@ int main(int argc, char **argv)
 	return printf("%d %d\n", work(argc), name[1]) < 0;
 }`
 
-func build(t *testing.T, flags ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "p")
-	gcc := exec.Command("gcc", append([]string{"-o", bin, "-x", "c", "-", "-O2"}, flags...)...)
-	gcc.Stdin = strings.NewReader(source)
-	if out, err := gcc.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
-}
-
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).Output()
@@ -55,7 +46,7 @@ func output(t *testing.T, name string, args ...string) string {
 // addr2line(1), of binutils.
 func TestLines(t *testing.T) {
 	for _, flags := range [][]string{{"-g"}, {"-g", "-no-pie"}, {"-gdwarf-4"}, {"-g", "-gz"}, {"-g", "-static"}, {}} {
-		bin := build(t, flags...)
+		bin := gcctest.C(t, source, append([]string{"-O2"}, flags...)...)
 		f, err := Open(bin)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +81,7 @@ func TestLines(t *testing.T) {
 
 // TestSymbols compares functions and variables with nm(1).
 func TestSymbols(t *testing.T) {
-	bin := build(t, "-no-pie")
+	bin := gcctest.C(t, source, "-O2", "-no-pie")
 	f, err := Open(bin)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +111,7 @@ func TestSymbols(t *testing.T) {
 
 // Invariant 1: what is no ELF file, or half of one, tells nothing.
 func TestDamaged(t *testing.T) {
-	text, err := os.ReadFile(build(t, "-g"))
+	text, err := os.ReadFile(gcctest.C(t, source, "-O2", "-g"))
 	if err != nil {
 		t.Fatal(err)
 	}

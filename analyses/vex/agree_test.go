@@ -1,17 +1,16 @@
 package vex_test
 
 import (
-	"debug/elf"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -147,21 +146,8 @@ func (p *pair) Store(addr uint64, b []byte) error { copy(p.data[addr-uint64(data
 
 func newPair(t *testing.T, source string) *pair {
 	t.Helper()
-	object := t.TempDir() + "/a.o"
-	as := exec.Command("as", "-o", object, "-")
-	as.Stdin = strings.NewReader(".intel_syntax noprefix\n" + source)
-	if out, err := as.CombinedOutput(); err != nil {
-		t.Fatalf("as: %v\n%s", err, out)
-	}
-	f, err := elf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	p := &pair{}
-	if p.code, err = f.Section(".text").Data(); err != nil {
-		t.Fatal(err)
-	}
+	p := &pair{code: gcctest.Assemble(t, source)}
+	var err error
 	if p.ram, err = emu.NewRAM(64 << 20); err != nil {
 		t.Fatal(err)
 	}

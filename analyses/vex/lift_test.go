@@ -9,32 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// bytesOf assembles Intel-syntax source.
-func bytesOf(t testing.TB, source string) []byte {
-	t.Helper()
-	object := t.TempDir() + "/a.o"
-	as := exec.Command("as", "-o", object, "-")
-	as.Stdin = strings.NewReader(".intel_syntax noprefix\n" + source + "\n")
-	if out, err := as.CombinedOutput(); err != nil {
-		t.Fatalf("as: %v\n%s", err, out)
-	}
-	f, err := elf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	code, err := f.Section(".text").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
-}
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+)
 
 func lift(t testing.TB, source string) *Block {
 	t.Helper()
-	b, err := Lift(bytesOf(t, source), 0x400000)
+	b, err := Lift(gcctest.Assemble(t, source), 0x400000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +53,7 @@ func TestSize(t *testing.T) {
 	if long.Size != 99*2 {
 		t.Errorf("%d bytes, want 99 instructions of 2", long.Size)
 	}
-	code := bytesOf(t, "mov eax, 1\n mov ebx, 2\n ret")
+	code := gcctest.Assemble(t, "mov eax, 1\n mov ebx, 2\n ret")
 	for _, c := range []struct{ n, size int }{{5, 5}, {7, 5}, {9, 5}, {10, 10}, {11, 11}} {
 		b, err := Lift(code[:c.n], 0)
 		if err != nil || b.Size != c.size {
@@ -86,7 +67,7 @@ func TestSize(t *testing.T) {
 
 // An instruction that is cut off overwrites nothing.
 func TestCutInstruction(t *testing.T) {
-	code := bytesOf(t, "mov eax, [rdi]\n movabs rax, 0x1122334455667788")
+	code := gcctest.Assemble(t, "mov eax, [rdi]\n movabs rax, 0x1122334455667788")
 	for n := 2; n < len(code); n++ {
 		b, err := Lift(code[:n], 0)
 		if err != nil || b.Size != 2 {
@@ -100,7 +81,7 @@ func TestCutInstruction(t *testing.T) {
 // all, are blocks of their own.
 func TestSpecialInstructions(t *testing.T) {
 	for _, special := range []string{"bts rax, rbx", "cmpsb", "cmpsq", "xlat", "pushfq", "stmxcsr [rsp]"} {
-		n := len(bytesOf(t, special))
+		n := len(gcctest.Assemble(t, special))
 		b := lift(t, "nop\n nop\n "+special+"\n nop")
 		if b.Size != 2 || b.Jump != JumpBoring {
 			t.Errorf("before %s: %v", special, b)
@@ -198,7 +179,7 @@ func TestOpNames(t *testing.T) {
 }
 
 func BenchmarkLift(b *testing.B) {
-	code := bytesOf(b, "mov eax, [rdi]\n add eax, 3\n mov [rdi+4], eax\n ja .+10")
+	code := gcctest.Assemble(b, "mov eax, [rdi]\n add eax, 3\n mov [rdi+4], eax\n ja .+10")
 	for b.Loop() {
 		if _, err := Lift(code, 0x400000); err != nil {
 			b.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // branching takes two branches an iteration, one of which nobody can foresee, so
@@ -51,14 +53,7 @@ func TestTracesAreLargerThanMemory(t *testing.T) {
 	if os.Getenv("HEDDLE_LONG") != "" {
 		iterations, bound = 1_000_000_000, 500<<20
 	}
-	dir := t.TempDir()
-	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
-	if err := os.WriteFile(source, []byte(branching), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-O1", "-o", bin, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin, path := gcctest.C(t, branching), filepath.Join(t.TempDir(), "trace")
 	_, held := heddleUsing(t, "record", "-q", "-o", path, "--pt", "--cores", "1", "--", bin, strconv.FormatUint(iterations, 10))
 	if held > bound {
 		t.Errorf("recording held %d MiB, more than %d", held>>20, bound>>20)

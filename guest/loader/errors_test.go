@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // load loads bytes as the program /p, with a directory and other files beside.
@@ -53,9 +54,9 @@ func programHeader(data []byte, typ uint32, i int) int {
 
 // TestErrors damages a program in every way that has a sentence.
 func TestErrors(t *testing.T) {
-	static := readFile(t, build(t, "int main(){}", "-static"))
-	dynamic := readFile(t, build(t, "int main(){}"))
-	object := readFile(t, build(t, "int f(){return 1;}", "-c"))
+	static := readFile(t, gcctest.C(t, "int main(){}", "-static"))
+	dynamic := readFile(t, gcctest.C(t, "int main(){}"))
+	object := readFile(t, gcctest.C(t, "int f(){return 1;}", "-c"))
 	first, second := programHeader(static, segmentLoad, 0), programHeader(static, segmentLoad, 1)
 	interpreter := programHeader(dynamic, segmentInterpreter, 0)
 	name := int(binary.LittleEndian.Uint64(dynamic[interpreter+8:]))
@@ -167,7 +168,7 @@ func TestOpeningErrors(t *testing.T) {
 
 // TestInterpretersAreChecked: the dynamic linker is an ELF file too.
 func TestInterpretersAreChecked(t *testing.T) {
-	program := readFile(t, build(t, "int main(){}", "-Wl,--dynamic-linker,/ld"))
+	program := readFile(t, gcctest.C(t, "int main(){}", "-Wl,--dynamic-linker,/ld"))
 	linker := readFile(t, "/lib64/ld-linux-x86-64.so.2")
 	for what, data := range map[string][]byte{
 		"text":      []byte("no linker"),
@@ -192,7 +193,7 @@ func TestLevels(t *testing.T) {
 	".long 0xc0008002, 4, %d, 0\n.text");
 void _start(void) {}`
 	for bits, want := range map[int]string{0: "", 1: "", 2: "", 3: "", 4: "x86-64-v3", 7: "x86-64-v3", 8: "x86-64-v4", 15: "x86-64-v4"} {
-		data := readFile(t, build(t, fmt.Sprintf(note, bits), "-nostdlib", "-static", "-fcf-protection=none"))
+		data := readFile(t, gcctest.C(t, fmt.Sprintf(note, bits), "-nostdlib", "-static", "-fcf-protection=none"))
 		_, err := loadBytes(t, data, nil)
 		if want == "" && err != nil {
 			t.Errorf("%d: %v", bits, err)
@@ -258,7 +259,7 @@ func TestArgumentLimitsAreThoseOfLinux(t *testing.T) {
 func TestScriptsAsOnLinux(t *testing.T) {
 	dir := t.TempDir()
 	interpreter := filepath.Join(dir, "i")
-	show := build(t, `#include <stdio.h>
+	show := gcctest.C(t, `#include <stdio.h>
 int main(int argc, char **argv) { for (int i = 0; i < argc; i++) printf("<%s>", argv[i]); }`, "-static")
 	if err := os.Rename(show, interpreter); err != nil {
 		t.Fatal(err)

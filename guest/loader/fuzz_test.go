@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -21,7 +22,7 @@ func seeds(f *testing.F) {
 	for _, flags := range [][]string{
 		append(small, "-static"), append(small, "-pie", "-fPIE", "-Wl,--dynamic-linker,/ld"), append(small, "-static-pie", "-fPIE"),
 	} {
-		data := readFile(f, build(f, source, flags...))
+		data := readFile(f, gcctest.C(f, source, flags...))
 		f.Add(data)
 		for _, n := range []int{0, 3, 17, 63, 64, 100, 400, 4095, 4097, len(data) / 2, len(data) - 1} {
 			f.Add(data[:n])

@@ -5,8 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -91,20 +89,6 @@ func newSpace(t testing.TB) *mm.AddressSpace {
 		ram.Close()
 	})
 	return as
-}
-
-// build compiles C or assembly with gcc and returns the program's path.
-func build(t testing.TB, source string, flags ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	in, out := filepath.Join(dir, "program.c"), filepath.Join(dir, "program")
-	if err := os.WriteFile(in, []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := exec.Command("gcc", append([]string{"-o", out, in}, flags...)...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, text)
-	}
-	return out
 }
 
 func readFile(t testing.TB, path string) []byte {

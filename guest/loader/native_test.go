@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -126,7 +127,7 @@ func comparable(auxv []vector) (kept []vector, removed int) {
 func TestStartsAsOnLinux(t *testing.T) {
 	source := string(readFile(t, "testdata/start.c"))
 	common := []string{"-O1", "-nostdlib", "-fno-stack-protector"}
-	linker := build(t, source, append(common, "-static-pie", "-fPIE")...)
+	linker := gcctest.C(t, source, append(common, "-static-pie", "-fPIE")...)
 	for name, flags := range map[string][]string{
 		"static":             {"-static"},
 		"static PIE":         {"-static-pie", "-fPIE"},
@@ -139,7 +140,7 @@ func TestStartsAsOnLinux(t *testing.T) {
 		"no separate code":   {"-static", "-Wl,-z,noseparate-code"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := build(t, source, append(slices.Clone(common), flags...)...)
+			program := gcctest.C(t, source, append(slices.Clone(common), flags...)...)
 			args := []string{program, "", "one", strings.Repeat("long ", 2000)}
 			env := []string{"A=B", "EMPTY=", strings.Repeat("E", 300) + "=x"}
 			want := nativeStart(t, program, args, env)
@@ -179,7 +180,7 @@ func TestStartsAsOnLinux(t *testing.T) {
 // TestBSSIsZero reads all memory that no file is behind.
 func TestBSSIsZero(t *testing.T) {
 	source := string(readFile(t, "testdata/start.c"))
-	program := build(t, source, "-O1", "-nostdlib", "-fno-stack-protector", "-static", "-DBSS=100000")
+	program := gcctest.C(t, source, "-O1", "-nostdlib", "-fno-stack-protector", "-static", "-DBSS=100000")
 	as := newSpace(t)
 	if _, err := Load(as, &opener{ram: as.RAM()}, program, nil, nil, Options{}); err != nil {
 		t.Fatal(err)

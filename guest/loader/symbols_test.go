@@ -5,12 +5,14 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // TestSymbolsAgreeWithDebugELF looks up every function that the standard
 // library's reader finds.
 func TestSymbolsAgreeWithDebugELF(t *testing.T) {
-	program := build(t, "static int f(void){return 1;} int g(void){return f();} int main(){return g();}", "-O0", "-g")
+	program := gcctest.C(t, "static int f(void){return 1;} int g(void){return f();} int main(){return g();}", "-O0", "-g")
 	for _, path := range []string{program, "/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"} {
 		file, err := os.Open(path)
 		if err != nil {
@@ -50,7 +52,7 @@ func TestSymbolsAgreeWithDebugELF(t *testing.T) {
 
 // TestNoSymbols: files without tables, and what is no file.
 func TestNoSymbols(t *testing.T) {
-	stripped, err := os.Open(build(t, "int main(){}", "-s", "-static"))
+	stripped, err := os.Open(gcctest.C(t, "int main(){}", "-s", "-static"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // TestCutAnywhere cuts programs at each length of their headers: none can be
@@ -19,7 +20,7 @@ func TestCutAnywhere(t *testing.T) {
 	defer ram.Close()
 	linker := readFile(t, "/lib64/ld-linux-x86-64.so.2")
 	for _, flags := range [][]string{{"-static"}, {"-pie", "-fPIE", "-Wl,--dynamic-linker,/ld"}, {"-static-pie", "-fPIE"}} {
-		data := readFile(t, build(t, source, append([]string{"-O1", "-nostdlib", "-fno-stack-protector"}, flags...)...))
+		data := readFile(t, gcctest.C(t, source, append([]string{"-O1", "-nostdlib", "-fno-stack-protector"}, flags...)...))
 		for n := range 64 + 56*int(data[56]) {
 			as := mm.New(ram, mm.DefaultLimits())
 			files := &opener{ram: ram, own: map[string][]byte{"/p": data[:n], "/ld": linker}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -101,7 +102,7 @@ func TestStackAgreesWithBacktrace(t *testing.T) {
 		{"-O2"}, {"-O0"}, {"-O2", "-static"}, {"-O2", "-fno-omit-frame-pointer", "-no-pie"},
 	} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			program := build(t, string(readFile(t, "testdata/backtrace.c")), flags...)
+			program := gcctest.C(t, string(readFile(t, "testdata/backtrace.c")), flags...)
 			text, err := exec.Command(program).Output()
 			if err != nil {
 				t.Fatal(err)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // Kinds of request to the native process.
@@ -73,17 +71,6 @@ func canonical(maps []mapping) (merged []mapping) {
 		merged = append(merged, m)
 	}
 	return merged
-}
-
-// buildNative compiles the process's program.
-func buildNative(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "native")
-	out, err := exec.Command("gcc", "-O1", "-static", "-o", program, "testdata/native.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return program
 }
 
 // startNative starts the process on two files, without address randomisation.

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -394,7 +395,7 @@ func TestAgreesWithLinux(t *testing.T) {
 	if mode, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err != nil || string(bytes.TrimSpace(mode)) != "0" {
 		t.Skip("the host's overcommit mode is not the heuristic one")
 	}
-	program := buildNative(t)
+	program := gcctest.File(t, "testdata/native.c", "-static")
 	// What is written past the end of a file is lost when the host likes, so
 	// the file that is written has whole pages.
 	contents := [2][]byte{bytes.Repeat([]byte("read only "), 1500), bytes.Repeat([]byte("writable"), 4*emu.PageSize/8)}

@@ -1,22 +1,12 @@
 package programs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
-	"strings"
-	"sync"
-	"time"
-)
 
-// staleAfter is how much older than a new build another build of the same
-// variant must be to be removed from the cache.
-const staleAfter = 24 * time.Hour
+	"github.com/heddle-dmt/heddle/internal/gcc"
+)
 
 // Variant says how a program is compiled.
 type Variant struct {
@@ -132,33 +122,14 @@ func (p Program) build(label string, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, err := key(args, files)
-	if err != nil {
-		return "", err
-	}
-	dir, err := cacheDir(p.Name)
-	if err != nil {
-		return "", err
-	}
-	out := filepath.Join(dir, label+"-"+key, p.Name)
-	if _, err := os.Stat(out); err == nil {
-		return out, nil
-	}
-	if err := compile(dir, out, args, files); err != nil {
-		return "", err
-	}
-	return out, removeStale(dir, label, filepath.Dir(out))
-}
-
-// file is a source with its path below the suite's folder.
-type file struct {
-	path string
-	text []byte
+	return gcc.Build{
+		Cache: "heddle-programs", Name: p.Name, Label: label, Args: args, Sources: files,
+	}.Make()
 }
 
 // files are the sources that the program is made of: its own and all headers.
-func (p Program) files() ([]file, error) {
-	var all []file
+func (p Program) files() ([]gcc.Source, error) {
+	var all []gcc.Source
 	for _, pattern := range []string{"common/*.h", p.Folder + "/*.c"} {
 		names, err := fs.Glob(sources, pattern)
 		if err != nil {
@@ -169,111 +140,8 @@ func (p Program) files() ([]file, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, file{name, text})
+			all = append(all, gcc.Source{Path: name, Text: text})
 		}
 	}
 	return all, nil
-}
-
-// compile runs gcc in a folder of its own and moves the result into place in
-// one step, so that nobody sees half an executable.
-func compile(dir, out string, args []string, files []file) error {
-	tmp, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
-	for _, f := range files {
-		name := filepath.Join(tmp, "src", f.path)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, f.text, 0o644); err != nil {
-			return err
-		}
-	}
-	result := filepath.Join(tmp, "result")
-	if err := os.Mkdir(result, 0o755); err != nil {
-		return err
-	}
-	src := filepath.Join(tmp, "src")
-	// Debug information must not tell in which folder it was compiled.
-	cmd := exec.Command("gcc", append([]string{
-		"-o", filepath.Join(result, filepath.Base(out)), "-ffile-prefix-map=" + src + "=.",
-	}, args...)...)
-	cmd.Dir = src
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, msg)
-	}
-	// Another process may have put the same build there meanwhile.
-	err = os.Rename(result, filepath.Dir(out))
-	if _, there := os.Stat(out); there == nil {
-		return nil
-	}
-	return err
-}
-
-// key names a build by everything that goes into it: sources, arguments,
-// compiler and C library.
-func key(args []string, files []file) (string, error) {
-	tools, err := toolchain()
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%q\n", tools, args)
-	for _, f := range files {
-		fmt.Fprintf(h, "%s %d\n%s", f.path, len(f.text), f.text)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:12], nil
-}
-
-// toolchain describes the installed compiler and C library.
-var toolchain = sync.OnceValues(func() (string, error) {
-	version, err := exec.Command("gcc", "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("gcc --version: %w", err)
-	}
-	libc, err := exec.Command("gcc", "-print-file-name=libc.a").Output()
-	if err != nil {
-		return "", fmt.Errorf("gcc -print-file-name=libc.a: %w", err)
-	}
-	info, err := os.Stat(strings.TrimSpace(string(libc)))
-	if err != nil {
-		return "", fmt.Errorf("the static C library: %w", err)
-	}
-	return fmt.Sprintf("%slibc %d %d", version, info.Size(), info.ModTime().Unix()), nil
-})
-
-// cacheDir is the folder that keeps a program's builds. Where the user has no
-// cache folder it is one in the folder for temporary files.
-func cacheDir(program string) (string, error) {
-	if base, err := os.UserCacheDir(); err == nil {
-		dir := filepath.Join(base, "heddle-programs", program)
-		if os.MkdirAll(dir, 0o755) == nil {
-			return dir, nil
-		}
-	}
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("heddle-programs-%d", os.Getuid()), program)
-	return dir, os.MkdirAll(dir, 0o755)
-}
-
-// removeStale deletes old builds of the same variant.
-func removeStale(dir, label, keep string) error {
-	kept, err := os.Stat(keep)
-	if err != nil {
-		return err
-	}
-	builds, err := filepath.Glob(filepath.Join(dir, label+"-????????????"))
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
-	for _, b := range builds {
-		info, err := os.Stat(b)
-		if err == nil && kept.ModTime().Sub(info.ModTime()) > staleAfter {
-			// That one cannot be deleted costs disk space only.
-			_ = os.RemoveAll(b)
-		}
-	}
-	return nil
 }

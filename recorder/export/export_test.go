@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -54,13 +54,7 @@ int main(void) {
 func record(t *testing.T) *trace.Reader {
 	t.Helper()
 	dir := t.TempDir()
-	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
-	if err := os.WriteFile(source, []byte(locks), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-O1", "-pthread", "-o", bin, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin, path := gcctest.C(t, locks), filepath.Join(dir, "trace")
 	to, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -43,13 +44,7 @@ int main(void) {
 func record(t *testing.T, cores int) (string, *trace.Reader, *heddle.Result) {
 	t.Helper()
 	dir := t.TempDir()
-	source, bin, path := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "trace")
-	if err := os.WriteFile(source, []byte(work), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-O1", "-pthread", "-no-pie", "-o", bin, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin, path := gcctest.C(t, work, "-no-pie"), filepath.Join(dir, "trace")
 	to, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)

@@ -13,28 +13,10 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
-
-// symbolsOf are the addresses that a program's symbols have.
-func symbolsOf(t *testing.T, bin string) map[string]uint64 {
-	t.Helper()
-	f, err := elf.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := map[string]uint64{}
-	for _, s := range symbols {
-		at[s.Name] = s.Value
-	}
-	return at
-}
 
 // customOf is the list of testdata/custom.c's operations. The gate is static:
 // it is named by its address.
@@ -61,7 +43,7 @@ operations:
   - name: spin_take
     file: some-other-file
     effect: release
-`, symbolsOf(t, bin)["gate"])
+`, gcctest.Symbols(t, bin)["gate"].Value)
 	name := filepath.Join(t.TempDir(), "operations.yaml")
 	if err := os.WriteFile(name, []byte(list), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,9 +56,9 @@ operations:
 }
 
 // customSayings are the custom operations in the words of testdata/custom.c.
-func (r *recording) customSayings(at map[string]uint64) string {
+func (r *recording) customSayings(at map[string]elf.Symbol) string {
 	names := map[string]string{
-		fmt.Sprintf("1:custom+%#x", at["first"]): "first", fmt.Sprintf("1:custom+%#x", at["second"]): "second",
+		fmt.Sprintf("1:custom+%#x", at["first"].Value): "first", fmt.Sprintf("1:custom+%#x", at["second"].Value): "second",
 		"function:the_gate": "gate",
 	}
 	var b strings.Builder
@@ -100,7 +82,7 @@ func TestCustomOperations(t *testing.T) {
 	bin := build(t, "custom.c")
 	c := config(bin)
 	r := record(t, c, heddle.SyncRecord{Custom: customOf(t, bin)})
-	if got := r.customSayings(symbolsOf(t, bin)); got != r.out {
+	if got := r.customSayings(gcctest.Symbols(t, bin)); got != r.out {
 		t.Error(firstDifference(got, r.out))
 	}
 	r.nested(t)
@@ -110,7 +92,7 @@ func TestCustomOperations(t *testing.T) {
 		switch {
 		case e.Op == event.OpMutexLock && e.Effects&event.Inner == 0:
 			t.Errorf("a lock that is part of the gate is recorded: %+v", e)
-		case e.Op == event.OpCustomAcquire && e.Phase == event.Return && (e.Result != 0 || strings.HasSuffix(name, fmt.Sprintf("%#x", symbolsOf(t, bin)["first"]))):
+		case e.Op == event.OpCustomAcquire && e.Phase == event.Return && (e.Result != 0 || strings.HasSuffix(name, fmt.Sprintf("%#x", gcctest.Symbols(t, bin)["first"].Value))):
 			want = event.Acquire
 		case e.Op == event.OpCustomRelease && e.Phase == event.Enter, e.Op == event.OpCustom && e.Phase == event.Enter:
 			want = event.Release
@@ -128,7 +110,7 @@ func TestCustomOperations(t *testing.T) {
 // split off, beside it or in .debug, by its checksum; and not in another.
 func TestDebugLinks(t *testing.T) {
 	bin := build(t, "custom.c", "-Wl,--build-id=none")
-	at, custom := symbolsOf(t, bin), customOf(t, bin)
+	at, custom := gcctest.Symbols(t, bin), customOf(t, bin)
 	for name, found := range map[string]bool{".": true, ".debug": true, "elsewhere": false} {
 		dir := t.TempDir()
 		stripped := filepath.Join(dir, "custom")

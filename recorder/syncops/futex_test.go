@@ -1,11 +1,11 @@
 package syncops_test
 
 import (
-	"debug/elf"
 	"fmt"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -15,17 +15,8 @@ const threads, times = 3, 50 // of testdata/atomics.c
 // placed counts the program's own operations of a kind on each of its variables.
 func (r *recording) placed(t *testing.T, bin string, op event.SyncOp) map[string]int {
 	t.Helper()
-	f, err := elf.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := map[string]string{}
-	for _, s := range symbols {
+	for _, s := range gcctest.Symbols(t, bin) {
 		names[fmt.Sprintf("1:atomics+%#x", s.Value)] = s.Name
 	}
 	counts := map[string]int{}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -24,12 +24,7 @@ import (
 // compile compiles a program of testdata.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
-	args := append([]string{"-g", "-O1", "-pthread", "-o", bin, filepath.Join("testdata", source)}, flags...)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
+	return gcctest.File(t, filepath.Join("testdata", source), append([]string{"-g"}, flags...)...)
 }
 
 // record runs a program on two cores and returns the trace, and what was printed.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -56,16 +56,10 @@ int main(int c, char **v) {
 
 func record(b *testing.B, rounds int) []byte {
 	b.Helper()
-	dir := b.TempDir()
-	bin := filepath.Join(dir, "p")
-	gcc := exec.Command("gcc", "-O2", "-pthread", "-o", bin, "-x", "c", "-")
-	gcc.Stdin = bytes.NewReader([]byte(relaxation))
-	if out, err := gcc.CombinedOutput(); err != nil {
-		b.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin := gcctest.C(b, relaxation, "-O2")
 	var to bytes.Buffer
 	c := heddle.DefaultConfig()
-	c.Args, c.Dir, c.Cores = []string{bin, fmt.Sprint(rounds)}, dir, 4
+	c.Args, c.Dir, c.Cores = []string{bin, fmt.Sprint(rounds)}, filepath.Dir(bin), 4
 	c.Record = &heddle.Record{To: &to, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		b.Fatalf("%+v, %v", r, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -43,17 +43,11 @@ int main(void) {
 // traceOf records a run of the program, with the streams that are asked for.
 func traceOf(t testing.TB, what heddle.Record) []byte {
 	t.Helper()
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "p")
-	gcc := exec.Command("gcc", "-O1", "-pthread", "-o", bin, "-x", "c", "-")
-	gcc.Stdin = bytes.NewReader([]byte(program))
-	if out, err := gcc.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin := gcctest.C(t, program)
 	var to bytes.Buffer
 	what.To = &to
 	c := heddle.DefaultConfig()
-	c.Args, c.Dir, c.Cores, c.Record = []string{bin}, dir, 4, &what
+	c.Args, c.Dir, c.Cores, c.Record = []string{bin}, filepath.Dir(bin), 4, &what
 	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -1,17 +1,16 @@
 package exec
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	osexec "os/exec"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 )
 
@@ -61,26 +60,6 @@ func (m *recording) note(addr uint64, p []byte, store bool) {
 		PC: *m.pc, Addr: addr, Size: len(p), Store: store,
 		Value: [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])},
 	})
-}
-
-func assemble64(t *testing.T, lines []string) []byte {
-	t.Helper()
-	object := t.TempDir() + "/a.o"
-	as := osexec.Command("as", "-o", object, "-")
-	as.Stdin = strings.NewReader(".intel_syntax noprefix\n" + strings.Join(lines, "\n.balign 32, 0xf4\n") + "\n.balign 32, 0xf4\n")
-	if out, err := as.CombinedOutput(); err != nil {
-		t.Fatalf("as: %v\n%s", err, out)
-	}
-	f, err := elf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	code, err := f.Section(".text").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
 }
 
 func drawWord(r *rand.Rand) uint64 {
@@ -142,7 +121,7 @@ func noTrap(s *vex.State) {
 // are symbols, each expression is what was computed. Few instructions have none.
 func TestInstructions(t *testing.T) {
 	lines := strings.Split(strings.Join(instructions, "\n"), "\n")
-	code := assemble64(t, lines)
+	code := gcctest.Assemble(t, strings.Join(lines, "\n.balign 32, 0xf4\n")+"\n.balign 32, 0xf4")
 	r := rand.New(rand.NewPCG(11, 12))
 	fixed := map[string]bool{}
 	for i, line := range lines {
