@@ -189,38 +189,34 @@ func positionless(errno unix.Errno) unix.Errno {
 	return errno
 }
 
-// spliceOut writes to a side at an offset in guest memory, or at its position.
-func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, unix.Errno) {
+// spliceAt transfers bytes of one side: at its position, or at an offset in guest
+// memory, which it moves.
+func (t *Task) spliceAt(f *vfs.File, at uint64, here func() (int, unix.Errno), there func(off int64) (int, unix.Errno)) (int, unix.Errno) {
 	if at == 0 {
-		return out.Write(c, p)
+		return here()
 	}
-	pos, errno := t.filePosition(out, at)
+	pos, errno := t.filePosition(f, at)
 	if errno != 0 {
 		return 0, errno
 	}
-	n, errno := out.Pwrite(c, p, pos.at)
+	n, errno := there(pos.at)
 	if errno != 0 {
 		return n, positionless(errno)
 	}
 	pos.at += int64(n)
-	return n, pos.store(t, out)
+	return n, pos.store(t, f)
 }
 
-// spliceIn reads from a side at an offset in guest memory, or at its position.
+func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, unix.Errno) {
+	return t.spliceAt(out, at,
+		func() (int, unix.Errno) { return out.Write(c, p) },
+		func(off int64) (int, unix.Errno) { return out.Pwrite(c, p, off) })
+}
+
 func (t *Task) spliceIn(c *vfs.Ctx, in *vfs.File, at uint64, p []byte) (int, unix.Errno) {
-	if at == 0 {
-		return in.Read(c, p)
-	}
-	pos, errno := t.filePosition(in, at)
-	if errno != 0 {
-		return 0, errno
-	}
-	n, errno := in.Pread(c, p, pos.at)
-	if errno != 0 {
-		return n, positionless(errno)
-	}
-	pos.at += int64(n)
-	return n, pos.store(t, in)
+	return t.spliceAt(in, at,
+		func() (int, unix.Errno) { return in.Read(c, p) },
+		func(off int64) (int, unix.Errno) { return in.Pread(c, p, off) })
 }
 
 func sysTee(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -35,114 +35,63 @@ func (t *Task) xattrName(addr uint64) unix.Errno {
 	return 0
 }
 
-// getXattr is what is left of reading an attribute when its file was found.
-func (t *Task) getXattr(name uint64) unix.Errno {
-	if errno := t.xattrName(name); errno != 0 {
+// A call on attributes has three forms, which differ in how the file is named: onPath
+// follows a symbolic link, onLink does not, onOpen takes a descriptor. What the call does
+// when the file was found is the same.
+
+type onFile func(t *Task, args [6]uint64) unix.Errno
+
+func onPath(do onFile) handler {
+	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
+		if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
+			return 0, errno
+		}
+		return 0, do(t, a)
+	}
+}
+
+func onLink(do onFile) handler {
+	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
+		if _, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
+			return 0, errno
+		}
+		return 0, do(t, a)
+	}
+}
+
+func onOpen(do onFile) handler {
+	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
+		if _, errno := t.plainFile(a[0]); errno != 0 {
+			return 0, errno
+		}
+		return 0, do(t, a)
+	}
+}
+
+// missingXattr reads or removes an attribute.
+func missingXattr(t *Task, a [6]uint64) unix.Errno {
+	if errno := t.xattrName(a[1]); errno != 0 {
 		return errno
 	}
 	return unix.ENODATA
 }
 
-func sysGetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.getXattr(a[1])
-}
+// listXattrs lists attributes: the list is empty.
+func listXattrs(*Task, [6]uint64) unix.Errno { return 0 }
 
-func sysLgetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.getXattr(a[1])
-}
-
-func sysFgetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.getXattr(a[1])
-}
-
-func sysListxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.object(atCwd, a[0], 0)
-	return 0, errno
-}
-
-func sysLlistxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW)
-	return 0, errno
-}
-
-func sysFlistxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, errno := t.plainFile(a[0])
-	return 0, errno
-}
-
-// setXattr is what is left of setting an attribute when its file was found;
-// arguments are from the name on.
-func (t *Task) setXattr(name, value, size, flags uint64) unix.Errno {
-	if uint32(flags)&^(unix.XATTR_CREATE|unix.XATTR_REPLACE) != 0 {
+func setXattr(t *Task, a [6]uint64) unix.Errno {
+	value, size, flags := event.Addr(a[2]), a[3], uint32(a[4])
+	if flags&^(unix.XATTR_CREATE|unix.XATTR_REPLACE) != 0 {
 		return unix.EINVAL
 	}
-	if errno := t.xattrName(name); errno != 0 && errno != unix.EOPNOTSUPP {
+	if errno := t.xattrName(a[1]); errno != 0 && errno != unix.EOPNOTSUPP {
 		return errno
 	}
 	if size > xattrSizeMax {
 		return unix.E2BIG
 	}
-	if errno := t.copyIn(event.Addr(value), make([]byte, size)); errno != 0 {
+	if errno := t.copyIn(value, make([]byte, size)); errno != 0 {
 		return errno
 	}
 	return unix.EOPNOTSUPP
-}
-
-func sysSetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.setXattr(a[1], a[2], a[3], a[4])
-}
-
-func sysLsetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.setXattr(a[1], a[2], a[3], a[4])
-}
-
-func sysFsetxattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.setXattr(a[1], a[2], a[3], a[4])
-}
-
-// removeXattr is what is left of removing an attribute when its file was found.
-func (t *Task) removeXattr(name uint64) unix.Errno {
-	if errno := t.xattrName(name); errno != 0 {
-		return errno
-	}
-	return unix.ENODATA
-}
-
-func sysRemovexattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.removeXattr(a[1])
-}
-
-func sysLremovexattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.removeXattr(a[1])
-}
-
-func sysFremovexattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.removeXattr(a[1])
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -27,20 +28,20 @@ var threadDir = &entry{entries: threadFiles()}
 // anew for each of the two, so that their inode numbers differ.
 func threadFiles() []*entry {
 	return append(fdDirs(), []*entry{
-		private(&entry{name: "auxv", mode: 0o400, text: auxv}),
+		private(&entry{name: "auxv", mode: 0o400, text: ofSpace(auxv)}),
 		fixed("cgroup", "0::/\n"),
-		{name: "cmdline", text: cmdline},
+		{name: "cmdline", text: ofSpace(cmdline)},
 		{name: "comm", mode: 0o644, text: comm, store: setComm},
 		{name: "coredump_filter", text: oneLine("00000033")},
 		fixed("cpuset", "/\n"),
 		private(&entry{name: "cwd", follow: ofProcess(Process.Cwd)}),
-		private(&entry{name: "environ", mode: 0o400, text: environ}),
+		private(&entry{name: "environ", mode: 0o400, text: ofSpace(environ)}),
 		private(&entry{name: "exe", follow: ofProcess(Process.Exe)}),
 		fixed("gid_map", idMap),
 		private(printedStatus("io", ioCounts)),
 		printedProcess("limits", limits),
 		fixed("loginuid", "4294967295"),
-		private(spaceText("maps", spaceMaps)),
+		private(&entry{name: "maps", text: ofSpace(spaceMaps)}),
 		printed("mountinfo", mountinfo),
 		printed("mounts", mounts),
 		{name: "oom_score", text: oneLine("666")},
@@ -51,7 +52,7 @@ func threadFiles() []*entry {
 		printedStatus("schedstat", schedstat),
 		fixed("sessionid", "4294967295"),
 		fixed("setgroups", "allow\n"),
-		private(spaceText("smaps", spaceSmaps)),
+		private(&entry{name: "smaps", text: ofSpace(spaceSmaps)}),
 		printedStatus("stat", processStat),
 		{name: "statm", text: statm},
 		printedStatus("status", status),
@@ -145,52 +146,20 @@ func thread(r *request, n int32) (target, bool) {
 	return target{process: r.target.process, thread: n, fd: inTask}, ok && n > 0
 }
 
-// userBytes reads a range of a process's memory, as far as it can be read.
-func userBytes(r *request, start, end event.Addr) []byte {
-	p := r.process()
-	if p == nil || p.Space() == nil || end <= start {
+// userBytes reads a range of memory, as far as it can be read.
+func userBytes(s *mm.AddressSpace, start, end event.Addr) []byte {
+	if end <= start {
 		return nil
 	}
 	const most = 1 << 21 // more than execve takes
 	buf := make([]byte, min(uint64(end-start), most))
-	n, _ := p.Space().CopyInPart(start, buf)
+	n, _ := s.CopyInPart(start, buf)
 	return buf[:n]
 }
 
-func cmdline(r *request) ([]byte, unix.Errno) {
-	p := r.process()
-	if p == nil {
-		return nil, unix.ESRCH
-	}
-	if p.Space() == nil {
-		return nil, 0
-	}
-	l := &p.Space().Layout
-	return userBytes(r, l.ArgStart, l.ArgEnd), 0
-}
-
-func environ(r *request) ([]byte, unix.Errno) {
-	p := r.process()
-	if p == nil {
-		return nil, unix.ESRCH
-	}
-	if p.Space() == nil {
-		return nil, 0
-	}
-	l := &p.Space().Layout
-	return userBytes(r, l.EnvStart, l.EnvEnd), 0
-}
-
-func auxv(r *request) ([]byte, unix.Errno) {
-	p := r.process()
-	if p == nil {
-		return nil, unix.ESRCH
-	}
-	if p.Space() == nil {
-		return nil, 0
-	}
-	return bytes.Clone(p.Space().Layout.Auxv), 0
-}
+func cmdline(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.ArgStart, s.Layout.ArgEnd) }
+func environ(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.EnvStart, s.Layout.EnvEnd) }
+func auxv(s *mm.AddressSpace) []byte    { return bytes.Clone(s.Layout.Auxv) }
 
 func comm(r *request) ([]byte, unix.Errno) {
 	s, ok := r.status()

@@ -150,8 +150,10 @@ func wchan(_ *request, s *Status, p *printer) {
 	p.WriteString(s.Waits)
 }
 
-func spaceText(name string, text func(*mm.AddressSpace) string) *entry {
-	return &entry{name: name, text: func(r *request) ([]byte, unix.Errno) {
+// ofSpace is the text of a file about an address space. It is empty for a process that
+// has none: a zombie or a kernel thread.
+func ofSpace(text func(*mm.AddressSpace) []byte) func(*request) ([]byte, unix.Errno) {
+	return func(r *request) ([]byte, unix.Errno) {
 		p := r.process()
 		if p == nil {
 			return nil, unix.ESRCH
@@ -159,9 +161,9 @@ func spaceText(name string, text func(*mm.AddressSpace) string) *entry {
 		if p.Space() == nil {
 			return nil, 0
 		}
-		return []byte(text(p.Space())), 0
-	}}
+		return text(p.Space()), 0
+	}
 }
 
-func spaceMaps(s *mm.AddressSpace) string  { return s.Maps() }
-func spaceSmaps(s *mm.AddressSpace) string { return s.Smaps() }
+func spaceMaps(s *mm.AddressSpace) []byte  { return []byte(s.Maps()) }
+func spaceSmaps(s *mm.AddressSpace) []byte { return []byte(s.Smaps()) }
