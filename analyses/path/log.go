@@ -129,7 +129,7 @@ func (t *Thread) take(b *Block, m *vex.Machine, values bool) int {
 // Constrained takes a constraint of the last step of its thread.
 func (l *Log) Constrained(c *exec.Constraint) {
 	t := l.trace.Threads[l.thread(c.Thread)]
-	t.Constraints = append(t.Constraints, Constraint{*c, t.Len() - 1})
+	t.constraints = append(t.constraints, Constraint{Kind: c.Kind, Reason: c.Reason, Step: t.Len() - 1, Stmt: c.Stmt, expr: c.Expr})
 }
 
 // sitesIn and instructionsIn count those among so many statements of a block.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -82,25 +83,32 @@ type Event struct {
 	Result               int64
 }
 
-// Constraint is a constraint with the step that it came up at.
+// Constraint is a truth over inputs that held when a step was executed.
 type Constraint struct {
-	exec.Constraint
-	// Step is the thread's; that of a system call is the last before it.
-	Step int
+	Kind   exec.Kind
+	Reason string // of exec.Fixed
+	// Step is the thread's step; that of a system call is the last before it. Stmt is
+	// the statement of its block, or how many the block has if the constraint is on
+	// where it goes, or exec.NoStmt.
+	Step, Stmt int
+
+	expr *symbolic.Expr
 }
+
+// Expr is the constraint itself; it may turn out to be a constant.
+func (c *Constraint) Expr() *symbolic.Expr { return c.expr }
 
 // Thread is what a thread executed.
 type Thread struct {
 	ID event.ThreadID
 	// Pieces are the thread's among Trace.Pieces.
 	Pieces []int
-	// Constraints are those of its steps, in order.
-	Constraints []Constraint
 
-	trace  *Trace
-	steps  list[step]
-	addrs  list[uint64]
-	values list[uint64]
+	trace       *Trace
+	constraints []Constraint
+	steps       list[step]
+	addrs       list[uint64]
+	values      list[uint64]
 	// marks has, for each step whose number is a multiple of markEvery, how many
 	// instructions come before.
 	marks []uint64
@@ -162,7 +170,8 @@ type Step struct {
 	// Addrs are those of the block's sites, as far as it went; Values are what was
 	// loaded and stored there, the lower 8 bytes, if the Log keeps them.
 	Addrs, Values []uint64
-	// Constraints are those that came up in the step, and in a system call behind it.
+	// Constraints are those that came up in the step, in order, and in a system call
+	// behind it.
 	Constraints []Constraint
 }
 
@@ -188,7 +197,7 @@ type Cursor struct {
 // Cursor is one before step i, which may be Len: to go backwards.
 func (t *Thread) Cursor(i int) *Cursor {
 	c := &Cursor{thread: t, next: i, at: t.count}
-	c.constraint = sort.Search(len(t.Constraints), func(k int) bool { return t.Constraints[k].Step >= i })
+	c.constraint = sort.Search(len(t.constraints), func(k int) bool { return t.constraints[k].Step >= i })
 	if i < t.Len() {
 		k := i / markEvery
 		c.at = t.marks[k]
@@ -213,7 +222,7 @@ func (c *Cursor) Next() bool {
 		return false
 	}
 	first := c.constraint
-	for list := c.thread.Constraints; c.constraint < len(list) && list[c.constraint].Step == c.next; {
+	for list := c.thread.constraints; c.constraint < len(list) && list[c.constraint].Step == c.next; {
 		c.constraint++
 	}
 	c.load(c.next, first, c.constraint)
@@ -230,7 +239,7 @@ func (c *Cursor) Prev() bool {
 	}
 	c.next--
 	last := c.constraint
-	for list := c.thread.Constraints; c.constraint > 0 && list[c.constraint-1].Step == c.next; {
+	for list := c.thread.constraints; c.constraint > 0 && list[c.constraint-1].Step == c.next; {
 		c.constraint--
 	}
 	c.load(c.next, c.constraint, last)
@@ -252,5 +261,5 @@ func (c *Cursor) load(i, first, last int) {
 	if t.values.len() > 0 {
 		c.Values = t.values.slice(int(s.access), n)
 	}
-	c.Constraints = t.Constraints[first:last]
+	c.Constraints = t.constraints[first:last]
 }
