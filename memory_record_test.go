@@ -124,12 +124,7 @@ func replayMemory(t *testing.T, path string, s memtrace.Select) *memoryModel {
 func recordMemory(t *testing.T, c heddle.Config, change func(*heddle.Record)) (*heddle.Result, string) {
 	t.Helper()
 	plain := run(t, c)
-	path := filepath.Join(t.TempDir(), "trace")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := traceFile(t)
 	c.Record = &heddle.Record{To: f, Memory: &recorder.MemoryConfig{}}
 	if change != nil {
 		change(c.Record)
@@ -138,7 +133,7 @@ func recordMemory(t *testing.T, c heddle.Config, change func(*heddle.Record)) (*
 	if recorded.Digest != plain.Digest || recorded.Cycles != plain.Cycles || recorded.Instructions != plain.Instructions {
 		t.Errorf("recorded: %s, %d cycles, not recorded: %s, %d cycles", recorded.Digest, recorded.Cycles, plain.Digest, plain.Cycles)
 	}
-	return recorded, path
+	return recorded, f.Name()
 }
 
 func TestMemoryTraceHasEveryLoadsValue(t *testing.T) {

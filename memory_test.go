@@ -134,18 +134,7 @@ func TestWeakRunsRepeatAndReplay(t *testing.T) {
 				if name == "ordering" {
 					c.Sched = fine
 				}
-				plain := run(t, c)
-				want := out.String()
-				out.Reset()
-				recorded, path := record(t, c)
-				if recorded.Digest != plain.Digest || out.String() != want {
-					t.Errorf("recorded: %s %s, not recorded: %s %s", recorded.Digest, out, plain.Digest, want)
-				}
-				again, text := replayed(t, path, nil)
-				compare(t, again, recorded)
-				if text != want {
-					t.Errorf("output of the replay %q, want %q", text, want)
-				}
+				repeats(t, c, out, everything)
 			})
 		}
 	}

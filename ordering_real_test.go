@@ -3,8 +3,7 @@ package heddle_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
@@ -36,17 +35,9 @@ func operationOrder(t *testing.T, path string) string {
 	return fmt.Sprintf("%d operations, %x", n, digest.Sum(nil))
 }
 
-// recordSyncs runs a program with its operations recorded.
-func recordSyncs(t *testing.T, c heddle.Config) (*heddle.Result, string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "trace")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	c.Record = &heddle.Record{To: f, Sync: &heddle.SyncRecord{}}
-	return run(t, c), path
+// syncs asks for a recording of the operations.
+func syncs(to io.Writer) *heddle.Record {
+	return &heddle.Record{To: to, Sync: &heddle.SyncRecord{}}
 }
 
 // TestRealProgramsHaveOneOrder: a program as Debian has it does its operations in
@@ -62,7 +53,7 @@ func TestRealProgramsHaveOneOrder(t *testing.T) {
 				c, out := config(t, args...)
 				c.Dir, c.Cores, c.Seed = dir, cores, uint64(i)
 				c.Sched = sched.Options{Policy: policy, DelayRate: 0.1 * float64(i)}
-				recorded, path := recordSyncs(t, c)
+				recorded, path := record(t, c, syncs)
 				if recorded.Outcome != "exit" {
 					t.Fatalf("%s: %s", recorded.Outcome, recorded.Message)
 				}

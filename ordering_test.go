@@ -24,7 +24,7 @@ func TestOrderingEveryOperation(t *testing.T) {
 				c, out := config(t, bin)
 				c.Cores, c.Seed = cores, uint64(i)
 				c.Sched = sched.Options{Policy: policy, DelayRate: 0.1 * float64(i)}
-				r, path := recordSyncs(t, c)
+				r, path := record(t, c, syncs)
 				if r.Outcome != "exit" || out.String() != "210 1\n" {
 					t.Fatalf("%d cores: %s: %s%s", cores, r.Outcome, r.Message, out)
 				}

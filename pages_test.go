@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,20 +45,6 @@ var pageOptions = []buffers.Options{
 	{Model: "tso", Engine: buffers.Pages, Commit: "lazy", Capacity: 2},
 }
 
-// recordPages records all that can be recorded with the engine.
-func recordPages(t *testing.T, c heddle.Config) (*heddle.Result, string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "trace")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	c.Record = everything(f)
-	c.Record.Memory = nil
-	return run(t, c), path
-}
-
 // TestPagesRepeatAndReplay: the same seed gives the same run, and so does a replay
 // of its log: also of one in which a lock fails that needs SC ("broken"). Blocks
 // with locked instructions are run in steps if those are recorded.
@@ -80,20 +64,9 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 				case "broken", "mappings":
 					c.Sched = sched.Options{Policy: sched.Random, Quantum: 30}
 				}
-				plain := run(t, c)
-				want := out.String()
+				want := repeats(t, c, out, allButMemory)
 				if name == "broken" && strings.HasPrefix(want, "3000 ") {
 					t.Errorf("the lock did not fail: %s", want)
-				}
-				out.Reset()
-				recorded, path := recordPages(t, c)
-				if recorded.Digest != plain.Digest || out.String() != want {
-					t.Errorf("recorded: %s %s, not recorded: %s %s", recorded.Digest, out, plain.Digest, want)
-				}
-				again, text := replayed(t, path, nil)
-				compare(t, again, recorded)
-				if text != want {
-					t.Errorf("output of the replay %q, want %q", text, want)
 				}
 			})
 		}

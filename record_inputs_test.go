@@ -92,7 +92,7 @@ func TestInputs(t *testing.T) {
 	c, out := config(t, bin, small, large)
 	c.Env = append(c.Env, "GREETING=hello")
 	c.Stdin = strings.NewReader("what comes in\n")
-	r, path := record(t, c)
+	r, path := record(t, c, everything)
 	if r.ExitCode != 0 {
 		t.Fatalf("exit %d: %s", r.ExitCode, out)
 	}
@@ -137,7 +137,7 @@ func TestRecordedStdinEnds(t *testing.T) {
 	for _, in := range []string{"", "a", strings.Repeat("line\n", 100_000)} {
 		c, out := config(t, "/bin/cat")
 		c.Stdin = struct{ *bytes.Reader }{bytes.NewReader([]byte(in))}
-		_, path := record(t, c)
+		_, path := record(t, c, everything)
 		if out.String() != in {
 			t.Fatalf("%d bytes of %d", out.Len(), len(in))
 		}

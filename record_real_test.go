@@ -2,6 +2,7 @@ package heddle_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +39,8 @@ print(counts, time.time(), os.urandom(4).hex(), os.read(a, 100), hash("x"))
 }
 
 // allButMemory asks for all recordings but the slow one, which has tests with
-// real programs of its own.
-func allButMemory(to *os.File) *heddle.Record {
+// real programs of its own, and which the engine of pages does not have.
+func allButMemory(to io.Writer) *heddle.Record {
 	r := everything(to)
 	r.Memory = nil
 	return r
@@ -62,23 +63,11 @@ func TestRealProgramsReplay(t *testing.T) {
 				if plain.Outcome != "exit" && name != "sh" {
 					t.Fatalf("%s: %s", plain.Outcome, plain.Message)
 				}
-				path := filepath.Join(t.TempDir(), "trace")
-				to, err := os.Create(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer to.Close()
-				c.Record = allButMemory(to)
-				recorded := run(t, c)
+				recorded, path := record(t, c, allButMemory)
 				if recorded.Digest != plain.Digest {
 					t.Errorf("recorded: %s, not recorded: %s", recorded.Digest, plain.Digest)
 				}
-				file, err := os.Create(filepath.Join(t.TempDir(), "again"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer file.Close()
-				for _, again := range []*heddle.Record{nil, allButMemory(file)} {
+				for _, again := range []*heddle.Record{nil, allButMemory(traceFile(t))} {
 					r, text := replayed(t, path, func(c *heddle.Config) { c.Record = again })
 					compare(t, r, plain)
 					if text != want {

@@ -63,15 +63,10 @@ func TestRecordingWithSnapshots(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			c, _ := config(t, bin)
 			set(&c)
-			plain, path := record(t, c)
+			plain, path := record(t, c, everything)
 			want := streams(t, path)
 
-			path = filepath.Join(t.TempDir(), "trace")
-			f, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
+			f := traceFile(t)
 			c.Record = everything(f)
 			again := backAndForth(t, c)
 			if again.Digest != plain.Digest {
@@ -135,7 +130,7 @@ func backAndForth(t *testing.T, c heddle.Config) *heddle.Result {
 // can.
 func TestReplayGoesBackToSnapshots(t *testing.T) {
 	c, _ := config(t, compile(t, racy))
-	want, path := record(t, c)
+	want, path := record(t, c, everything)
 	r, err := heddle.OpenReplay(path)
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +190,7 @@ func rewrite(t *testing.T, path string, change func([]event.Decision) []event.De
 // first decision that differs, with a sentence that names it.
 func TestDivergenceIsReported(t *testing.T) {
 	c, _ := config(t, compile(t, racy))
-	_, path := record(t, c)
+	_, path := record(t, c, everything)
 	slice := func(list []event.Decision, from int) int {
 		return from + slices.IndexFunc(list[from:], func(d event.Decision) bool { return d.Kind == event.DecideSlice && d.Budget })
 	}
@@ -239,15 +234,10 @@ func TestDivergenceIsReported(t *testing.T) {
 // a snapshot records its second way there.
 func TestRecordingOfASecondEnding(t *testing.T) {
 	c, _ := config(t, compile(t, racy))
-	plain, path := record(t, c)
+	plain, path := record(t, c, everything)
 	want := streams(t, path)
 
-	path = filepath.Join(t.TempDir(), "trace")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := traceFile(t)
 	c.Record = everything(f)
 	m, err := heddle.New(c)
 	if err != nil {

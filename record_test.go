@@ -14,17 +14,43 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// record runs a program with everything recorded, and returns the trace's path.
-func record(t *testing.T, c heddle.Config) (*heddle.Result, string) {
+// traceFile makes an empty file for a trace, which is closed at the test's end.
+func traceFile(t *testing.T) *os.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "trace")
-	f, err := os.Create(path)
+	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	c.Record = everything(f)
-	return run(t, c), path
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// record runs a program with what is asked for recorded, and returns the trace's path.
+func record(t *testing.T, c heddle.Config, what func(io.Writer) *heddle.Record) (*heddle.Result, string) {
+	t.Helper()
+	f := traceFile(t)
+	c.Record = what(f)
+	return run(t, c), f.Name()
+}
+
+// repeats demands that a run comes to the same not recorded, recorded and replayed.
+// Everything that it prints goes to out.
+func repeats(t *testing.T, c heddle.Config, out *bytes.Buffer, what func(io.Writer) *heddle.Record) (printed string) {
+	t.Helper()
+	plain := run(t, c)
+	want := out.String()
+	out.Reset()
+	recorded, path := record(t, c, what)
+	if recorded.Digest != plain.Digest || recorded.Cycles != plain.Cycles || out.String() != want {
+		t.Errorf("recorded: %s, %d cycles, %s, not recorded: %s, %d cycles, %s",
+			recorded.Digest, recorded.Cycles, out, plain.Digest, plain.Cycles, want)
+	}
+	again, text := replayed(t, path, nil)
+	compare(t, again, recorded)
+	if text != want {
+		t.Errorf("output of the replay %q, want %q", text, want)
+	}
+	return want
 }
 
 // everything asks for all recordings.
@@ -77,18 +103,7 @@ func TestRecordingChangesNothingAndReplays(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				c, out := config(t, bin)
 				set(&c)
-				plain := run(t, c)
-				want := out.String()
-				out.Reset()
-				recorded, path := record(t, c)
-				if recorded.Digest != plain.Digest || recorded.Cycles != plain.Cycles || out.String() != want {
-					t.Errorf("recorded: %s and %d cycles, not recorded: %s and %d", recorded.Digest, recorded.Cycles, plain.Digest, plain.Cycles)
-				}
-				again, text := replayed(t, path, nil)
-				compare(t, again, recorded)
-				if text != want {
-					t.Errorf("output of the replay %q, want %q", text, want)
-				}
+				repeats(t, c, out, everything)
 			})
 		}
 	}

@@ -9,11 +9,7 @@ import (
 
 // sysSendfile and sysCopyFileRange copy by way of the kernel's buffer.
 func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	out, errno := t.plainFile(a[0])
-	if errno != 0 {
-		return 0, errno
-	}
-	in, errno := t.plainFile(a[1])
+	out, in, errno := t.plainFiles(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -27,11 +23,7 @@ func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	in, errno := t.plainFile(a[0])
-	if errno != 0 {
-		return 0, errno
-	}
-	out, errno := t.plainFile(a[2])
+	in, out, errno := t.plainFiles(a[0], a[2])
 	if errno != 0 {
 		return 0, errno
 	}

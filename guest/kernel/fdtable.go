@@ -38,6 +38,14 @@ func (t *Task) plainFile(fd uint64) (*vfs.File, unix.Errno) {
 	return f, errno
 }
 
+// plainFiles finds two, in the order in which their errors come.
+func (t *Task) plainFiles(first, second uint64) (f, g *vfs.File, errno unix.Errno) {
+	if f, errno = t.plainFile(first); errno == 0 {
+		g, errno = t.plainFile(second)
+	}
+	return f, g, errno
+}
+
 // get returns the entry of an open descriptor; the upper half of the number is
 // ignored, as the kernel does for arguments of type int.
 func (d *FDTable) get(fd uint64) *descriptor {

@@ -98,11 +98,7 @@ func sysSplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[5]&^spliceFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	in, errno := t.plainFile(a[0])
-	if errno != 0 {
-		return 0, errno
-	}
-	out, errno := t.plainFile(a[2])
+	in, out, errno := t.plainFiles(a[0], a[2])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -223,11 +219,7 @@ func sysTee(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[3]&^spliceFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	in, errno := t.plainFile(a[0])
-	if errno != 0 {
-		return 0, errno
-	}
-	out, errno := t.plainFile(a[1])
+	in, out, errno := t.plainFiles(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}

@@ -266,13 +266,8 @@ func (f *File) appendAt(off int64) int64 {
 
 // Pread reads at an offset and does not move the position.
 func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
-	switch {
-	case off < 0:
-		return 0, unix.EINVAL
-	case f.IsPath():
-		return 0, unix.EBADF
-	case !f.seekable():
-		return 0, unix.ESPIPE
+	if errno := f.mayAt(off); errno != 0 {
+		return 0, errno
 	}
 	if errno := f.mayRead(); errno != 0 {
 		return 0, errno
@@ -283,18 +278,26 @@ func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 // Pwrite writes at an offset, or at the end with O_APPEND as Linux does, and
 // does not move the position.
 func (f *File) Pwrite(c *Ctx, p []byte, off int64) (int, unix.Errno) {
-	switch {
-	case off < 0:
-		return 0, unix.EINVAL
-	case f.IsPath():
-		return 0, unix.EBADF
-	case !f.seekable():
-		return 0, unix.ESPIPE
+	if errno := f.mayAt(off); errno != 0 {
+		return 0, errno
 	}
 	if errno := f.mayWrite(); errno != 0 {
 		return 0, errno
 	}
 	return f.Impl.Write(c, p, f.appendAt(off))
+}
+
+// mayAt is the error of a transfer at an offset, whatever its direction.
+func (f *File) mayAt(off int64) unix.Errno {
+	switch {
+	case off < 0:
+		return unix.EINVAL
+	case f.IsPath():
+		return unix.EBADF
+	case !f.seekable():
+		return unix.ESPIPE
+	}
+	return 0
 }
 
 func (f *File) seekable() bool {
