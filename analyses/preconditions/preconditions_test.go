@@ -1,0 +1,221 @@
+package preconditions_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+)
+
+// atoi is a symbol for the number in an argument.
+func atoi(s *preconditions.Set, p *symbolic.Pool, n int) *symbolic.Expr {
+	input := fmt.Sprintf("argv[%d]", n)
+	name := "atoi(" + input + ")"
+	s.Derived[name] = &exec.Derived{Summary: exec.Summary{Function: "atoi", Result: "number", Bits: 32}, Input: input}
+	return p.Symbol(name, 32)
+}
+
+// figure4 has the branches of the slice of PEREGRINE's figure 4, in the order in
+// which they come up: L3 (both halves), L4 twice, L7.
+func figure4() (*preconditions.Set, *symbolic.Pool) {
+	p := symbolic.NewPool()
+	s := &preconditions.Set{Args: 4, Derived: map[string]*exec.Derived{}}
+	threads, size, add := atoi(s, p, 1), atoi(s, p, 2), atoi(s, p, 3)
+	s.Terms = []*symbolic.Expr{
+		p.SLT(p.Word(0, 32), threads), p.SLE(threads, size), p.SLT(p.Word(1, 32), threads), p.SLT(threads, p.Word(3, 32)),
+		p.Not(p.Eq(add, p.Word(1, 32))),
+	}
+	return s, p
+}
+
+func recorded(values map[string]uint64) symbolic.Assignment {
+	return func(name string) (symbolic.Value, bool) { v, ok := values[name]; return symbolic.Value{Lo: v}, ok }
+}
+
+var divide = recorded(map[string]uint64{"atoi(argv[1])": 2, "atoi(argv[2])": 2, "atoi(argv[3])": 0})
+
+// Figure 5.
+func TestFigure5(t *testing.T) {
+	s, p := figure4()
+	s.Terms = preconditions.Simplify(p, s.Terms, divide, preconditions.DefaultLimit)
+	const want = "atoi(argv[1]) ≤ atoi(argv[2]) ∧ atoi(argv[1]) = 2 ∧ atoi(argv[3]) ≠ 1"
+	if got := s.String(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TERN's loop (section 7.3): of {0 ≠ n, ..., 10 = n} the last is left.
+func TestLoopCount(t *testing.T) {
+	p := symbolic.NewPool()
+	n := p.Symbol("argv[1][0]", 8)
+	var terms []*symbolic.Expr
+	for i := range uint64(10) {
+		terms = append(terms, p.Not(p.Eq(n, p.Word(i, 8))))
+	}
+	terms = append(terms, p.Eq(n, p.Word(10, 8)))
+	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": 10}), preconditions.DefaultLimit)
+	if !slices.Equal(got, terms[10:]) {
+		t.Errorf("%v", got)
+	}
+}
+
+// Invariant 3, and which inputs figure 5 admits: those that the paper says, with the
+// reason for the others.
+func TestChecker(t *testing.T) {
+	s, p := figure4()
+	s.Terms = preconditions.Simplify(p, s.Terms, divide, preconditions.DefaultLimit)
+	again, err := preconditions.Parse(s.Lines(), symbolic.NewPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []*preconditions.Set{s, again} {
+		c, err := preconditions.NewChecker(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []struct {
+			args   []string
+			failed int
+			shape  bool
+		}{
+			{[]string{"x", "2", "2", "0"}, -1, true},
+			{[]string{"x", "2", "1000", "8"}, -1, true},
+			{[]string{"x", " +2x", "0002", ""}, -1, true},
+			{[]string{"x", "3", "1000", "8"}, 1, true},
+			{[]string{"x", "2", "1", "8"}, 0, true},
+			{[]string{"x", "2", "-5", "8"}, 0, true},
+			{[]string{"x", "2", "1000", "1"}, 2, true},
+			{[]string{"x", "2", "1000"}, 0, false},
+		} {
+			failed, shape := c.Check(&preconditions.Input{Args: x.args})
+			if failed != x.failed || shape != x.shape {
+				t.Errorf("%q: term %d, %v; want %d, %v", x.args, failed, shape, x.failed, x.shape)
+			}
+		}
+	}
+}
+
+type content []byte
+
+func (c content) ReadAt(p []byte, at int64) (int, error) { return bytes.NewReader(c).ReadAt(p, at) }
+func (c content) Size() int64                            { return int64(len(c)) }
+
+// Bytes of texts are read as texts, and what an input lacks it does not satisfy.
+func TestBytes(t *testing.T) {
+	p := symbolic.NewPool()
+	is := func(name string, b byte) *symbolic.Expr { return p.Eq(p.Symbol(name, 8), p.Word(uint64(b), 8)) }
+	s := &preconditions.Set{Args: 2, Env: []string{"A"}, Terms: []*symbolic.Expr{
+		is("argv[1][0]", '-'), is("argv[1][1]", 'b'), is("argv[1][2]", 0), is("env[A][1]", '"'),
+		is("file(argv[1])[4]", 'x'), is("file(argv[1])[5]", '\n'), p.ULT(p.Symbol("size(stdin)", 64), p.Word(9, 64)),
+	}}
+	const want = `argv[1] = "-b" ∧ env[A][1] = '"' ∧ file(argv[1])[4:6] = "x\n" ∧ size(stdin) <u 9`
+	if s.String() != want {
+		t.Errorf("%s\nwant %s", s, want)
+	}
+	c, err := preconditions.NewChecker(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]content{"argv[1]": content("....x\n"), "stdin": content("12345678")}
+	in := &preconditions.Input{Args: []string{"p", "-b"}, Env: []string{`A=."`}, Open: func(name string) preconditions.Content {
+		if files[name] == nil {
+			return nil
+		}
+		return files[name]
+	}}
+	check := func(want int) {
+		t.Helper()
+		if failed, shape := c.Check(in); failed != want || !shape {
+			t.Errorf("term %d, %v; want %d", failed, shape, want)
+		}
+	}
+	check(-1)
+	files["argv[1]"] = content("....x")
+	check(5)
+	files["argv[1]"] = nil
+	check(4)
+	files["argv[1]"], files["stdin"] = content("....x\n"), content("123456789")
+	check(6)
+	in.Args[1] = "-"
+	check(1)
+	if !slices.Equal(c.Levels(), []int{0, 0, 0, 1, 2, 2, 2}) {
+		t.Errorf("levels %v", c.Levels())
+	}
+}
+
+func TestUnknownBeforeTheRun(t *testing.T) {
+	p := symbolic.NewPool()
+	s := &preconditions.Set{Terms: []*symbolic.Expr{p.Eq(p.Symbol("socket#1000.4[0]", 8), p.Word(1, 8))}}
+	if _, err := preconditions.NewChecker(s); err == nil {
+		t.Error("what a socket brings was taken for known")
+	}
+}
+
+// Invariant 1, by all values of two bytes: random terms that hold for one pair hold
+// for as many pairs when they are simplified.
+func TestSimplifyKeepsTheInputs(t *testing.T) {
+	r := rand.New(rand.NewPCG(41, 42))
+	rounds := 30
+	if testing.Short() {
+		rounds = 15
+	}
+	fewer := 0
+	for range rounds {
+		p := symbolic.NewPool()
+		a, b := p.Symbol("argv[1][0]", 8), p.Symbol("argv[1][1]", 8)
+		values := map[string]uint64{a.Name: r.Uint64N(256), b.Name: r.Uint64N(256)}
+		e := symbolic.NewEvaluator(recorded(values))
+		var terms []*symbolic.Expr
+		for range 2 + r.IntN(8) {
+			x := []*symbolic.Expr{a, b, p.Add(a, b), p.And(a, b), p.Sub(b, a)}[r.IntN(5)]
+			y := []*symbolic.Expr{a, b, p.Word(r.Uint64N(256), 8), p.Word(values[a.Name], 8), p.Word(values[b.Name]+1, 8)}[r.IntN(5)]
+			t := []func(a, b *symbolic.Expr) *symbolic.Expr{p.Eq, p.ULT, p.ULE, p.SLT, p.SLE}[r.IntN(5)](x, y)
+			if v, _ := e.Value(t); v.Lo == 0 {
+				t = p.Not(t)
+			}
+			terms = append(terms, t)
+		}
+		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.DefaultLimit)
+		if len(kept) < len(terms) {
+			fewer++
+		}
+		before, after := satisfying(t, terms), satisfying(t, kept)
+		if !slices.Equal(before, after) {
+			t.Errorf("%v holds for %d pairs, %v for %d", terms, len(before), kept, len(after))
+		}
+	}
+	if fewer < rounds/2 {
+		t.Errorf("%d of %d were made simpler", fewer, rounds)
+	}
+}
+
+// satisfying are the pairs of bytes for which terms hold.
+func satisfying(t *testing.T, terms []*symbolic.Expr) []string {
+	t.Helper()
+	c, err := preconditions.NewChecker(&preconditions.Set{Args: 2, Terms: terms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := c.Symbols()
+	p := symbolic.Compile(terms)
+	var pairs []string
+	for i := range 1 << 16 {
+		var v []symbolic.Value
+		for _, n := range names {
+			shift := 0
+			if n == "argv[1][1]" {
+				shift = 8
+			}
+			v = append(v, symbolic.Value{Lo: uint64(i >> shift & 255)})
+		}
+		if !slices.ContainsFunc(p.Run(v), func(v symbolic.Value) bool { return v.Lo == 0 }) {
+			pairs = append(pairs, fmt.Sprint(i))
+		}
+	}
+	return pairs
+}

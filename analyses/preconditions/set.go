@@ -1,0 +1,160 @@
+package preconditions
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+)
+
+// Set is what an input must satisfy: all of it.
+type Set struct {
+	// Args is how many arguments there are, the program's name included. Env has the
+	// names of the variables, in their order.
+	Args int
+	Env  []string
+	// Terms are truths, expressions of one bit, about symbols; Derived are those
+	// symbols that stand for results of functions.
+	Terms   []*symbolic.Expr
+	Derived map[string]*exec.Derived
+}
+
+// Lines writes a Set as text, one thing on each line.
+func (s *Set) Lines() []string {
+	lines := []string{fmt.Sprintf("args %d", s.Args)}
+	for _, name := range s.Env {
+		lines = append(lines, fmt.Sprintf("env %q", name))
+	}
+	used := map[string]bool{}
+	for _, t := range s.Terms {
+		symbolic.Symbols(t, func(e *symbolic.Expr) { used[e.Name] = true })
+	}
+	var derived []string
+	for name := range s.Derived {
+		if used[name] {
+			derived = append(derived, name)
+		}
+	}
+	slices.Sort(derived)
+	for _, name := range derived {
+		d := s.Derived[name]
+		lines = append(lines, fmt.Sprintf("derived %s %s %d %q %q", d.Function, d.Result, d.Bits, d.Input, name))
+	}
+	text, numbers := symbolic.Lines(s.Terms)
+	for _, line := range text {
+		lines = append(lines, "expr "+line)
+	}
+	for _, n := range numbers {
+		lines = append(lines, fmt.Sprintf("term %d", n))
+	}
+	return lines
+}
+
+// Parse reads what Lines has written; the expressions are a pool's.
+func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
+	s := &Set{Derived: map[string]*exec.Derived{}}
+	r := symbolic.NewParser(p)
+	for i, line := range lines {
+		word, rest, _ := strings.Cut(line, " ")
+		var err error
+		switch word {
+		case "args":
+			s.Args, err = strconv.Atoi(rest)
+		case "env":
+			var name string
+			name, err = strconv.Unquote(rest)
+			s.Env = append(s.Env, name)
+		case "derived":
+			var d exec.Derived
+			var name string
+			_, err = fmt.Sscanf(rest, "%s %s %d %q %q", &d.Function, &d.Result, &d.Bits, &d.Input, &name)
+			s.Derived[name] = &d
+		case "expr":
+			err = r.Line(rest)
+		case "term":
+			var n int
+			n, err = strconv.Atoi(rest)
+			e := r.Expr(n)
+			if err == nil && (e == nil || e.Bits != 1) {
+				err = fmt.Errorf("%d is no truth", n)
+			}
+			s.Terms = append(s.Terms, e)
+		default:
+			err = fmt.Errorf("%q begins no line", word)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d of the preconditions: %w", i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// String is the terms as people read them, joined by "∧"; "any" if there are none.
+func (s *Set) String() string {
+	if len(s.Terms) == 0 {
+		return "any"
+	}
+	return strings.Join(s.Texts(), " ∧ ")
+}
+
+// Texts are the terms as people read them. Bytes of one text that have to be what
+// they were are one.
+func (s *Set) Texts() []string {
+	var texts []string
+	for i := 0; i < len(s.Terms); {
+		base, first, value, ok := byteIs(s.Terms[i])
+		if !ok {
+			texts = append(texts, s.Terms[i].String())
+			i++
+			continue
+		}
+		data := []byte{value}
+		for i++; i < len(s.Terms); i++ {
+			b, at, v, ok := byteIs(s.Terms[i])
+			if !ok || b != base || at != first+len(data) {
+				break
+			}
+			data = append(data, v)
+		}
+		texts = append(texts, bytesText(base, first, data))
+	}
+	return texts
+}
+
+// bytesText says what bytes of a text are. An argument that is the whole text, to the
+// zero at its end, is equal to it.
+func bytesText(base string, first int, data []byte) string {
+	n := len(data)
+	text := strings.HasPrefix(base, "argv") || strings.HasPrefix(base, "env")
+	switch {
+	case n == 1 && data[0] == 0 && text:
+		return fmt.Sprintf("%s[%d] = 0", base, first)
+	case n == 1:
+		return fmt.Sprintf("%s[%d] = %s", base, first, strconv.QuoteRuneToASCII(rune(data[0])))
+	case first == 0 && data[n-1] == 0 && text:
+		return fmt.Sprintf("%s = %q", base, data[:n-1])
+	}
+	return fmt.Sprintf("%s[%d:%d] = %q", base, first, first+n, data)
+}
+
+// byteIs takes apart the term that a byte of an input has a value.
+func byteIs(t *symbolic.Expr) (base string, at int, value byte, ok bool) {
+	if t.Op != symbolic.Eq || t.A.Op != symbolic.Symbol || t.B.Op != symbolic.Const || t.A.Bits != 8 {
+		return "", 0, 0, false
+	}
+	base, at, ok = splitByte(t.A.Name)
+	return base, at, byte(t.B.Value.Lo), ok
+}
+
+// splitByte takes apart the name of a byte: "argv[1][0]" is byte 0 of "argv[1]".
+func splitByte(name string) (base string, at int, ok bool) {
+	open := strings.LastIndexByte(name, '[')
+	if open < 0 || !strings.HasSuffix(name, "]") {
+		return "", 0, false
+	}
+	at, err := strconv.Atoi(name[open+1 : len(name)-1])
+	return name[:open], at, err == nil && at >= 0
+}

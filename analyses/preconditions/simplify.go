@@ -1,0 +1,229 @@
+package preconditions
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+)
+
+// DefaultLimit is a limit of Z3's steps for one question: some hundredths of a second
+// on today's processors. A question that is not answered keeps the term.
+const DefaultLimit = 500_000
+
+// Simplify leaves out of terms, which are in the order in which they came up, those
+// that the rest implies (TERN section 7.3: what came up later tends to say more, so
+// the earlier is looked at first). What has only one value left is said to have it.
+// Recorded are the values of the symbols in the run that the terms are of.
+func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
+	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded)}
+	var kept []*symbolic.Expr
+	for _, group := range groups(distinct(terms)) {
+		kept = append(kept, z.group(group)...)
+	}
+	return arrange(kept)
+}
+
+// distinct leaves out what is there already, and parts of conjunctions on their own
+// take their place.
+func distinct(terms []*symbolic.Expr) []*symbolic.Expr {
+	seen := map[*symbolic.Expr]bool{}
+	var out []*symbolic.Expr
+	var add func(t *symbolic.Expr)
+	add = func(t *symbolic.Expr) {
+		switch {
+		case t.Op == symbolic.And && t.Bits == 1:
+			add(t.A)
+			add(t.B)
+		case !seen[t] && !t.IsConst():
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	for _, t := range terms {
+		add(t)
+	}
+	return out
+}
+
+// groups divides terms so that no two of different groups have a symbol in common: one
+// cannot imply anything about the other.
+func groups(terms []*symbolic.Expr) [][]*symbolic.Expr {
+	parent := make([]int, len(terms))
+	var root func(int) int
+	root = func(i int) int {
+		if parent[i] != i {
+			parent[i] = root(parent[i])
+		}
+		return parent[i]
+	}
+	first := map[*symbolic.Expr]int{}
+	for i, t := range terms {
+		parent[i] = i
+		symbolic.Symbols(t, func(s *symbolic.Expr) {
+			j, known := first[s]
+			if !known {
+				first[s] = i
+				return
+			}
+			a, b := root(i), root(j)
+			parent[max(a, b)] = min(a, b)
+		})
+	}
+	number := map[int]int{}
+	var out [][]*symbolic.Expr
+	for i, t := range terms {
+		r := root(i)
+		if _, known := number[r]; !known {
+			number[r] = len(out)
+			out = append(out, nil)
+		}
+		out[number[r]] = append(out[number[r]], t)
+	}
+	return out
+}
+
+type simplifier struct {
+	pool      *symbolic.Pool
+	solver    *smt.Solver
+	evaluator *symbolic.Evaluator
+}
+
+// group simplifies terms that belong together.
+func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
+	if len(terms) == 1 {
+		return z.exactly(terms)
+	}
+	terms = z.exactly(z.fromBehind(terms))
+	return z.fromBefore(terms)
+}
+
+// fromBehind keeps of terms, the last first, what does not follow from those kept: one
+// question each, to a solver that keeps what it has learnt.
+func (z *simplifier) fromBehind(terms []*symbolic.Expr) []*symbolic.Expr {
+	z.solver.Push()
+	defer z.solver.Pop()
+	var kept []*symbolic.Expr
+	for _, t := range slices.Backward(terms) {
+		if !z.follows(t) {
+			kept = append(kept, t)
+			z.solver.Assert(t)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// maxQuadratic is the most terms that are each asked about with all others.
+const maxQuadratic = 64
+
+// fromBefore leaves out, the first first, what follows from all the rest.
+func (z *simplifier) fromBefore(terms []*symbolic.Expr) []*symbolic.Expr {
+	if len(terms) > maxQuadratic {
+		return terms
+	}
+	for i := 0; i < len(terms); {
+		z.solver.Push()
+		for j, t := range terms {
+			if j != i {
+				z.solver.Assert(t)
+			}
+		}
+		implied := z.follows(terms[i])
+		z.solver.Pop()
+		if implied {
+			terms = slices.Delete(slices.Clone(terms), i, i+1)
+		} else {
+			i++
+		}
+	}
+	return terms
+}
+
+// follows tells whether what the solver has implies a term.
+func (z *simplifier) follows(t *symbolic.Expr) bool {
+	z.solver.Push()
+	defer z.solver.Pop()
+	z.solver.Assert(z.pool.Not(t))
+	return z.solver.Check() == smt.Unsatisfiable
+}
+
+// exactly adds, behind terms, what they leave one value to.
+func (z *simplifier) exactly(terms []*symbolic.Expr) []*symbolic.Expr {
+	candidates := compared(terms)
+	if len(candidates) == 0 {
+		return terms
+	}
+	z.solver.Push()
+	defer z.solver.Pop()
+	for _, t := range terms {
+		z.solver.Assert(t)
+	}
+	var exact []*symbolic.Expr
+	for _, e := range candidates {
+		v, err := z.evaluator.Value(e)
+		if err != nil {
+			continue
+		}
+		is := z.pool.Eq(e, z.pool.Const(v, e.Bits))
+		if !is.IsConst() && !slices.Contains(terms, is) && z.follows(is) {
+			exact = append(exact, is)
+			if len(terms) == 1 {
+				return exact
+			}
+		}
+	}
+	return slices.Concat(terms, exact)
+}
+
+// compared are what terms compare with constants, but for equality.
+func compared(terms []*symbolic.Expr) []*symbolic.Expr {
+	seen := map[*symbolic.Expr]bool{}
+	var all []*symbolic.Expr
+	for _, t := range terms {
+		switch t.Op {
+		case symbolic.ULT, symbolic.ULE, symbolic.SLT, symbolic.SLE:
+		default:
+			continue
+		}
+		e := t.A
+		if e.IsConst() {
+			e = t.B
+		} else if !t.B.IsConst() {
+			continue
+		}
+		if !seen[e] {
+			seen[e] = true
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// arrange puts terms about single bytes behind the others, in the order of the bytes.
+func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
+	type known struct {
+		term     *symbolic.Expr
+		text, at int
+	}
+	texts := map[string]int{}
+	var others []*symbolic.Expr
+	var bytes []known
+	for _, t := range terms {
+		base, at, _, ok := byteIs(t)
+		if !ok {
+			others = append(others, t)
+			continue
+		}
+		if _, seen := texts[base]; !seen {
+			texts[base] = len(texts)
+		}
+		bytes = append(bytes, known{t, texts[base], at})
+	}
+	slices.SortStableFunc(bytes, func(a, b known) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.at, b.at)) })
+	for _, b := range bytes {
+		others = append(others, b.term)
+	}
+	return others
+}

@@ -1,0 +1,76 @@
+package symbolic
+
+// Program computes expressions for many assignments: each operation once, in an
+// order in which operands come first, without a look-up. It does not change, and
+// may be used by several goroutines.
+type Program struct {
+	steps   []step
+	results []int32
+	names   []string // of the symbols, in the order of their slots
+	sizes   []int
+}
+
+// step computes one slot. Symbols have the first slots, in the order of names.
+type step struct {
+	e       *Expr
+	a, b, c int32
+}
+
+// Compile makes the Program of some expressions.
+func Compile(all []*Expr) *Program {
+	p := &Program{}
+	slots := map[*Expr]int32{}
+	for _, e := range all {
+		Symbols(e, func(s *Expr) {
+			if _, known := slots[s]; !known {
+				slots[s] = int32(len(p.names))
+				p.names, p.sizes = append(p.names, s.Name), append(p.sizes, s.Bits)
+			}
+		})
+	}
+	var place func(*Expr) int32
+	place = func(e *Expr) int32 {
+		if e == nil {
+			return 0
+		}
+		if at, known := slots[e]; known {
+			return at
+		}
+		s := step{e: e, a: place(e.A), b: place(e.B), c: place(e.C)}
+		p.steps = append(p.steps, s)
+		slots[e] = int32(len(p.names) + len(p.steps) - 1)
+		return slots[e]
+	}
+	for _, e := range all {
+		p.results = append(p.results, place(e))
+	}
+	return p
+}
+
+// Symbols are the names of the symbols, in the order in which Run takes their
+// values.
+func (p *Program) Symbols() []string { return p.names }
+
+// Len is the number of operations.
+func (p *Program) Len() int { return len(p.steps) }
+
+// Run computes the expressions, in their order, for values of the symbols.
+func (p *Program) Run(symbols []Value) []Value {
+	slots := make([]Value, len(p.names)+len(p.steps))
+	for i, v := range symbols {
+		slots[i] = truncate(v, p.sizes[i])
+	}
+	for i := range p.steps {
+		s, at := &p.steps[i], len(p.names)+i
+		if s.e.Op == Const {
+			slots[at] = s.e.Value
+			continue
+		}
+		slots[at] = compute(s.e, slots[s.a], slots[s.b], slots[s.c])
+	}
+	out := make([]Value, len(p.results))
+	for i, at := range p.results {
+		out[i] = slots[at]
+	}
+	return out
+}
