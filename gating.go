@@ -1,6 +1,8 @@
 package heddle
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -28,6 +30,7 @@ type gating struct {
 	gone       []event.ThreadID
 	timers     int  // that have fired since a thread could run
 	obeyed     bool // the controller's verdict
+	watched    []event.Addr
 }
 
 // gated is a thread, as its controller knows it.
@@ -52,7 +55,9 @@ func (m *Machine) newGating() *gating {
 	if controller == nil {
 		return nil
 	}
-	return &gating{controller: controller, threads: map[event.ThreadID]*gated{}}
+	g := &gating{controller: controller, threads: map[event.ThreadID]*gated{}}
+	g.watched = g.addresses()
+	return g
 }
 
 // orderCosts is what ordering operations costs.
@@ -217,7 +222,7 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 	for {
 		left, some := stopper.Left(t.ID(), g.recorder.At().Instructions)
 		if !some || left > 0 {
-			return true
+			return m.arrives(t)
 		}
 		var regs emu.Regs
 		m.cpu.Regs(&regs)
@@ -225,6 +230,39 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 			return false
 		}
 	}
+}
+
+// addresses are the instructions at which a controller is asked.
+func (g *gating) addresses() []event.Addr {
+	if g == nil {
+		return nil
+	}
+	if a, ok := g.controller.(sched.Arriver); ok {
+		return a.Addresses()
+	}
+	return nil
+}
+
+// arrived is arrives for a thread that was stopped on its way.
+func (g *gating) arrived(m *Machine, t *kernel.Task, stop emu.Stop) {
+	if g != nil && stop.Reason == emu.StopBreakpoint && !g.gate.Holds(t.ID()) {
+		m.arrives(t)
+	}
+}
+
+// arrives asks about a thread that is loaded, if it is where an Arriver wants to know
+// of it.
+func (m *Machine) arrives(t *kernel.Task) bool {
+	g := m.state.gating
+	if len(g.watched) == 0 || g.gate.Holds(t.ID()) {
+		return true
+	}
+	var regs emu.Regs
+	m.cpu.Regs(&regs)
+	if _, found := slices.BinarySearch(g.watched, event.Addr(regs.RIP)); !found {
+		return true
+	}
+	return g.ask(sched.Visit{Place: sched.AtAddress, PC: event.Addr(regs.RIP)})
 }
 
 // wakes asks an Orderer about a thread that was woken; false: it is held.

@@ -288,6 +288,7 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 	switch stop.Reason {
 	case emu.StopLog, emu.StopBreakpoint:
 		m.debug.stopped(stop)
+		m.state.gating.arrived(m, t, stop)
 		return !m.debug.left() && !m.state.gating.stops(t.ID())
 	case emu.StopFault:
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {

@@ -16,6 +16,10 @@ type Probe struct {
 	recorder.Nothing
 	wanted map[probed]*finding
 	pcs    []event.Addr
+	// arrivals are, by thread and instruction, after how many instructions the thread
+	// came there, and arrived where it did so last.
+	arrivals map[probedPlace][]uint64
+	arrived  map[event.ThreadID]probed
 
 	cpu     *emu.CPU
 	counted uint64 // by the engine, when the thread began to run
@@ -28,6 +32,12 @@ type probed struct {
 	branches uint64
 }
 
+// probedPlace is an instruction of a thread.
+type probedPlace struct {
+	thread event.ThreadID
+	pc     event.Addr
+}
+
 // finding is when the thread came there first, and last: an instruction that
 // repeats is come to several times.
 type finding struct {
@@ -36,7 +46,9 @@ type finding struct {
 }
 
 // NewProbe makes a Probe that looks for nothing.
-func NewProbe() *Probe { return &Probe{wanted: map[probed]*finding{}} }
+func NewProbe() *Probe {
+	return &Probe{wanted: map[probed]*finding{}, arrivals: map[probedPlace][]uint64{}, arrived: map[event.ThreadID]probed{}}
+}
 
 // Add has it look for the instruction at pc that a thread executes after it has
 // gone through so many branches.
@@ -56,6 +68,15 @@ func (p *Probe) Found(t event.ThreadID, pc event.Addr, branches uint64) (first, 
 		return 0, 0, false
 	}
 	return f.first, f.last, f.found
+}
+
+// Occurrence is how often a thread came to an instruction that was looked for between
+// two counts of its instructions, the second included.
+func (p *Probe) Occurrence(t event.ThreadID, pc event.Addr, from, to uint64) uint64 {
+	all := p.arrivals[probedPlace{t, pc}]
+	first, _ := slices.BinarySearch(all, from)
+	behind, _ := slices.BinarySearch(all, to+1)
+	return uint64(behind - first)
 }
 
 // SharedInSnapshot marks that a probe is no part of the machine's state.
@@ -94,6 +115,13 @@ func (p *Probe) look(r *recorder.Recorder) {
 	var regs emu.Regs
 	p.cpu.Regs(&regs)
 	at := r.At()
+	if here := (probed{at.Thread, event.Addr(regs.RIP), at.Branches}); p.arrived[at.Thread] != here {
+		if _, looked := slices.BinarySearch(p.pcs, here.pc); looked {
+			p.arrived[at.Thread] = here
+			k := probedPlace{here.thread, here.pc}
+			p.arrivals[k] = append(p.arrivals[k], at.Instructions)
+		}
+	}
 	f := p.wanted[probed{at.Thread, event.Addr(regs.RIP), at.Branches}]
 	if f == nil {
 		return

@@ -71,6 +71,9 @@ func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recordi
 	if p := m.config.Probe; p != nil {
 		config.Breakpoints = p.pcs
 	}
+	if g != nil {
+		config.Breakpoints = append(slices.Clone(config.Breakpoints), g.watched...)
+	}
 	v, err := syncops.NewRecording(to, m.cpu, config, gate)
 	if err != nil {
 		return nil, err

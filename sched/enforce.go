@@ -127,6 +127,8 @@ type follower struct {
 	total, base uint64
 	actions     int
 	issued      event.Cycles // when it made the system call that it is at
+	given       []uint64     // the arguments of that, for schedules for other inputs
+	arrivals    arrivals
 }
 
 // NewEnforcer makes the controller of a run that has not begun.
@@ -198,6 +200,8 @@ func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
 		return e.call(g, n, v)
 	case AtInstruction:
 		return e.instruction(g, n, v)
+	case AtAddress:
+		return e.arrived(g, n, v)
 	}
 	return true
 }

@@ -136,7 +136,7 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 
 // call handles a thread that has issued a system call.
 func (e *Enforcer) call(g *Gate, n int, v *Visit) bool {
-	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory {
+	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.free(v.Call) {
 		return true
 	}
 	position, o := e.peek(n)
@@ -146,7 +146,7 @@ func (e *Enforcer) call(g *Gate, n int, v *Visit) bool {
 	case o.Part != event.SystemCall || o.Number != v.Call.Number:
 		return e.differs(g, n, fmt.Sprintf("system call %d", v.Call.Number))
 	}
-	e.threads[n].issued = v.Now
+	e.threads[n].issued, e.threads[n].given = v.Now, v.Call.Args[:]
 	return e.turn(g, n, AtCall, position)
 }
 
@@ -208,7 +208,7 @@ func (e *Enforcer) begin(g *Gate, n int) {
 		e.complete(g, n)
 	case t.place == AtCall && answered(o):
 		e.counts.Answered++
-		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: uint64(o.Result), Writes: o.Writes})
+		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: uint64(o.Result), Writes: e.moved(o, t.given)})
 	case t.place == AtEnter && e.o.SkipWait && o.Part == event.BeginPart && o.Op == event.OpBarrierWait:
 		e.counts.Skipped++
 		end := e.plan.s.Operations[e.plan.own[n][t.done+1]]
@@ -223,6 +223,7 @@ func (e *Enforcer) complete(g *Gate, n int) {
 	position := e.next
 	t.done++
 	t.base = t.total
+	t.arrivals = arrivals{}
 	e.counts.Operations++
 	e.since = e.now
 	e.acting = false
@@ -299,7 +300,7 @@ func (e *Enforcer) Called(g *Gate, id event.ThreadID, result uint64) {
 	if o.Part != event.SystemCall {
 		return
 	}
-	if result != uint64(o.Result) && !addressed(o.Number) {
+	if result != uint64(o.Result) && !addressed(o.Number) && !(e.plan.s.Portable && Moves(o.Number)) {
 		e.leave(g, "thread %s gets %d from %s at position %d, and %d in the schedule", e.plan.s.Threads[n],
 			int64(result), e.plan.s.Describe(e.next), e.next, o.Result)
 		return
@@ -397,6 +398,9 @@ func (e *Enforcer) Exited(g *Gate, id event.ThreadID) {
 	delete(e.numbers, id)
 	t := &e.threads[n]
 	acts := e.left == "" && e.acts(n)
+	if a := e.plan.action(n, t.actions); e.plan.s.Portable && a != nil && a.kind == halt && a.done == t.done {
+		e.post(g, a.constraint) // it gets no further
+	}
 	t.id, t.gone, t.held, t.blocked = event.NoThread, true, false, false
 	if acts {
 		e.complete(g, n)

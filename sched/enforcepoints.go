@@ -21,6 +21,9 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (left uint64, some bool)
 	}
 	t := &e.threads[n]
 	a := e.plan.action(n, t.actions)
+	if e.plan.s.Portable {
+		return t.leftOther(a, done)
+	}
 	if a == nil || a.done != t.done {
 		return 0, false
 	}
@@ -30,6 +33,10 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (left uint64, some bool)
 // instruction handles a thread that has come to where it has an action.
 func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 	t := &e.threads[n]
+	if t.arrivals.crossing {
+		e.crossed(g, n, v)
+		return true
+	}
 	a := e.plan.action(n, t.actions)
 	if a == nil {
 		return true
@@ -39,13 +46,28 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 			a.constraint, uint64(a.pc))
 		return true
 	}
-	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
+	e.charge(g, a)
 	switch {
 	case a.kind == halt:
 		return e.beyond(g, n, AtInstruction)
 	case a.kind == post:
 		t.actions++
 		e.post(g, a.constraint)
+		return true
+	}
+	return e.await(g, n, a)
+}
+
+// charge lets pass what it costs to find the instruction of a constraint.
+func (e *Enforcer) charge(g *Gate, a *action) {
+	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
+}
+
+// await lets a thread go on from the second instruction of a constraint if the first
+// one was executed, and holds it otherwise.
+func (e *Enforcer) await(g *Gate, n int, a *action) bool {
+	t := &e.threads[n]
+	switch {
 	case e.posted[a.constraint]:
 		t.actions++
 		g.Charge(e.o.Costs.SemaphoreWait)

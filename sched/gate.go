@@ -28,10 +28,13 @@ const (
 	AtBudget
 	// AtInstruction is where a Stopper wants the thread to stop.
 	AtInstruction
+	// AtAddress is at an instruction that an Arriver wants to know of. It may be
+	// asked about several times without the thread having gone on.
+	AtAddress
 )
 
 func (p Place) String() string {
-	return [...]string{"start", "enter", "wake", "return", "call", "budget", "instruction"}[p]
+	return [...]string{"start", "enter", "wake", "return", "call", "budget", "instruction", "address"}[p]
 }
 
 // Visit is a thread at a place.
@@ -52,7 +55,7 @@ type Visit struct {
 	// retired so far.
 	Now          event.Cycles
 	Instructions uint64
-	PC           event.Addr // of AtInstruction
+	PC           event.Addr // of AtInstruction and AtAddress
 }
 
 // A Controller decides when threads pass the places of their synchronization:

@@ -41,6 +41,9 @@ type action struct {
 	kind       actionKind
 	constraint int
 	pc         event.Addr // that it is at then; 0: not known
+	// of is the constraint's instruction, and occurrence which time it is come to.
+	of         event.Addr
+	occurrence uint64
 	// What it has gone through since its operation or its last action before.
 	instructions, branches uint64
 }
@@ -83,7 +86,8 @@ func (p *plan) add(c int) {
 		at := p.own[first.Thread][first.Done]
 		p.posts[at] = append(p.posts[at], c)
 	} else {
-		a := action{done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches}
+		a := action{done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches,
+			of: first.PC, occurrence: first.Occurrence}
 		if first.Ends {
 			a.kind, a.at, a.pc = halt, first.Instructions, first.PC
 		}
@@ -96,6 +100,7 @@ func (p *plan) add(c int) {
 	}
 	p.actions[second.Thread] = append(p.actions[second.Thread], action{
 		done: second.Done, at: second.Instructions, kind: wait, constraint: c, pc: second.PC, branches: second.Branches,
+		of: second.PC, occurrence: second.Occurrence,
 	})
 }
 

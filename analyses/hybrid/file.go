@@ -17,7 +17,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 1
+const Version = 2
 
 // File is a schedule with what it was made of: what a schedule file says.
 type File struct {
@@ -38,6 +38,11 @@ type File struct {
 	Prune    Prune
 	Counts   Counts
 	Schedule *event.Schedule
+	// Preconditions, of a portable schedule, are what other inputs must satisfy, as
+	// preconditions.Set writes it; Varying are the names that those have for the files
+	// which may differ.
+	Preconditions []string
+	Varying       []string
 	// Notes say where constraints are in the source; by number, or none.
 	Notes []string
 }
@@ -51,6 +56,7 @@ func (f *File) Write(w io.Writer) error {
 	var b bytes.Buffer
 	f.header(&b)
 	s := f.Schedule
+	f.portable(&b)
 	for i, name := range s.Threads {
 		fmt.Fprintf(&b, "thread %d %s\n", i, name)
 	}
@@ -90,6 +96,24 @@ func (f *File) header(b *bytes.Buffer) {
 	fmt.Fprintf(b, "prune %s\ncounts %d %d %d %d\n", pruneNames[f.Prune], f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
 }
 
+// portable writes what only a schedule for other inputs has.
+func (f *File) portable(b *bytes.Buffer) {
+	if !f.Schedule.Portable {
+		return
+	}
+	b.WriteString("portable")
+	for _, d := range f.Schedule.Free {
+		fmt.Fprintf(b, " %d", d)
+	}
+	b.WriteByte('\n')
+	for _, name := range f.Varying {
+		fmt.Fprintf(b, "varying %q\n", name)
+	}
+	for _, line := range f.Preconditions {
+		fmt.Fprintf(b, "precondition %s\n", line)
+	}
+}
+
 // operation writes an operation: thread, part, what, result, times, and what it
 // wrote.
 func operation(b *bytes.Buffer, o *event.Operation) {
@@ -109,7 +133,7 @@ func pointText(p *event.Point) string {
 	if p.Ends {
 		mark = "!"
 	}
-	return fmt.Sprintf("%d %d %x %d %d %d%s", p.Thread, p.Done, uint64(p.PC), p.Branches, p.Instructions, p.Span, mark)
+	return fmt.Sprintf("%d %d %x %d %d %d %d%s", p.Thread, p.Done, uint64(p.PC), p.Branches, p.Instructions, p.Occurrence, p.Span, mark)
 }
 
 // A SyntaxError says what in a schedule file cannot be.
@@ -252,6 +276,15 @@ func (p *parser) take(line string) error {
 		f.Prune = Prune(p.name(pruneNames[:]))
 	case "counts":
 		f.Counts = Counts{p.number(10), p.number(10), p.number(10), p.number(10)}
+	case "portable":
+		s.Portable = true
+		for p.rest != "" && p.bad == nil {
+			s.Free = append(s.Free, p.signed())
+		}
+	case "varying":
+		f.Varying = append(f.Varying, p.quoted())
+	case "precondition":
+		f.Preconditions = append(f.Preconditions, p.rest)
 	case "thread":
 		p.integer()
 		s.Threads = append(s.Threads, p.word())
@@ -309,7 +342,7 @@ func (p *parser) constraint() {
 }
 
 func (p *parser) point() event.Point {
-	x := event.Point{Thread: p.integer(), Done: p.integer(), PC: event.Addr(p.number(16)), Branches: p.number(10), Instructions: p.number(10)}
+	x := event.Point{Thread: p.integer(), Done: p.integer(), PC: event.Addr(p.number(16)), Branches: p.number(10), Instructions: p.number(10), Occurrence: p.number(10)}
 	span := p.word()
 	x.Ends = strings.HasSuffix(span, "!")
 	n, err := strconv.ParseUint(strings.TrimSuffix(span, "!"), 10, 64)

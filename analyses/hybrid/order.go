@@ -10,7 +10,10 @@ import (
 type Rules struct {
 	// Ordered tells which system calls have a position when they are no part of
 	// an operation, and Transparent which operations have none.
-	Ordered     func(number uint64) bool
+	Ordered func(number uint64) bool
+	// Free, if set, tells of a system call that has a position by its number whether
+	// it has none all the same, by its first argument.
+	Free        func(number uint64, descriptor int64) bool
 	Transparent func(event.SyncOp) bool
 }
 
@@ -221,6 +224,9 @@ func (o *Order) Call(e *event.Syscall) {
 		return
 	}
 	if t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number) {
+		return
+	}
+	if o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))) {
 		return
 	}
 	at := o.add(e.Stamp, event.Operation{

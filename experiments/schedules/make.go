@@ -47,6 +47,8 @@ type Options struct {
 	// SyncOnly leaves out all; Every takes all accesses that conflict, for a
 	// mem-schedule.
 	SyncOnly, Every bool
+	// Portable makes a schedule that other inputs than the recorded one may follow.
+	Portable bool
 }
 
 // Made is a schedule with what was found on the way.
@@ -55,13 +57,16 @@ type Made struct {
 	Counts   hybrid.Counts
 }
 
-// rules are those of the enforcement.
-func rules(syncOnly bool) hybrid.Rules {
-	ordered := sched.Ordered
-	if syncOnly {
-		ordered = func(number uint64) bool { return sched.Ordered(number) && !sched.AddressSpace(number) }
+// rules are those of the enforcement. Free are the descriptors of a portable schedule.
+func (o Options) rules(free []int64) hybrid.Rules {
+	r := hybrid.Rules{Ordered: sched.Ordered, Transparent: sched.Transparent}
+	if o.SyncOnly || o.Portable {
+		r.Ordered = func(number uint64) bool { return sched.Ordered(number) && !sched.AddressSpace(number) }
 	}
-	return hybrid.Rules{Ordered: ordered, Transparent: sched.Transparent}
+	if o.Portable {
+		r.Free = func(number uint64, d int64) bool { return sched.Moves(number) && slices.Contains(free, d) }
+	}
+	return r
 }
 
 // Make makes the schedule of a recorded run.
@@ -74,11 +79,18 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	if !r.Has(trace.Sync) {
 		return nil, errLacks.New(path, "synchronization operations")
 	}
-	order := hybrid.NewOrder(rules(o.SyncOnly))
+	var free []int64
+	if o.Portable {
+		if free, err = freeDescriptors(r); err != nil {
+			return nil, err
+		}
+	}
+	order := hybrid.NewOrder(o.rules(free))
 	if err := tell(r, order); err != nil {
 		return nil, err
 	}
 	s, marks := order.Finish()
+	s.Portable, s.Free = o.Portable, free
 	made := &Made{Schedule: s}
 	if o.SyncOnly {
 		return made, nil
@@ -177,6 +189,7 @@ func locate(ctx context.Context, path string, s *event.Schedule, bases [][]hybri
 				return errPoint.New(path, s.Threads[p.Thread], hexadecimal(p.PC))
 			}
 			p.Instructions, p.Span = first-b.Instructions, last-first+1
+			p.Occurrence = probe.Occurrence(order.ID(p.Thread), p.PC, b.Instructions, first)
 		}
 	}
 	return nil

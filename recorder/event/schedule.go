@@ -14,6 +14,12 @@ type Schedule struct {
 	Constraints []Constraint
 	// Objects are the names of the objects that operations have.
 	Objects map[ObjectID]string
+	// Portable tells that the schedule is for other inputs than the recorded one, too:
+	// points are where their instruction is come to for the Occurrence-th time, calls
+	// that move data may move another amount, and those that change the address space
+	// only, or move data by a descriptor that is in Free, have no position.
+	Portable bool
+	Free     []int64
 }
 
 // SharedInSnapshot marks that a schedule does not change.
@@ -97,6 +103,9 @@ type Point struct {
 	// Branches is how many branches the thread has gone through since the last
 	// of its operations, and Instructions how many instructions it has retired.
 	Branches, Instructions uint64
+	// Occurrence is how often the thread has come to PC since the last of its
+	// operations, this time included; 0: not known.
+	Occurrence uint64
 	// Span is how many instructions the instruction counts as: more than one if
 	// it repeats.
 	Span uint64

@@ -1,0 +1,75 @@
+package schedules_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Every racy program of the suite follows its portable schedule, which finds the
+// instructions of constraints by counting how often they are come to.
+func TestPortableSchedulesAreFollowed(t *testing.T) {
+	all, err := programs.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			c := suite(t, p.Name)
+			m := made(t, c, schedules.Options{Portable: true})
+			outputs := map[string]int{}
+			for _, v := range varied(c, runs(t, 2, 4)) {
+				r, out := enforced(t, v, m, sched.EnforceOptions{})
+				if !r.Schedule.Followed {
+					out = r.Schedule.Reason
+					t.Error(out)
+				}
+				outputs[out]++
+			}
+			t.Logf("%d operations, %+v, free %v", len(m.Schedule.Operations), m.Counts, m.Schedule.Free)
+			if len(outputs) != 1 {
+				t.Errorf("outputs: %v", outputs)
+			}
+		})
+	}
+}
+
+// The program of PEREGRINE's figure 3, recorded on "2 2 0", follows its schedule on
+// other inputs of two threads, among them the paper's; on three threads, and with the
+// other branch of L7, it does not, and says so.
+func TestFigure3OnOtherInputs(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "divide")
+	c := exec.Command("gcc", "-O1", "-fno-inline", "-no-pie", "-pthread", "-o", bin, "../follow/testdata/divide.c")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for seed := uint64(1); seed <= 4; seed++ {
+		with := config(bin, "2", "2", "0")
+		with.Seed = seed
+		m := made(t, with, schedules.Options{Portable: true})
+		for _, x := range []struct {
+			args     []string
+			followed bool
+		}{
+			{[]string{"2", "2", "0"}, true},
+			{[]string{"2", "1000", "8"}, true},
+			{[]string{"2", "77777", "-123456"}, true},
+			{[]string{"3", "1000", "8"}, false},
+			{[]string{"1", "1000", "8"}, false},
+		} {
+			for _, v := range varied(config(append([]string{bin}, x.args...)...), 4) {
+				if r, out := enforced(t, v, m, sched.EnforceOptions{}); r.Schedule.Followed != x.followed {
+					t.Errorf("seed %d, %q: followed %v: %s %s", seed, x.args, r.Schedule.Followed, r.Schedule.Reason, out)
+				}
+			}
+		}
+	}
+}
+
