@@ -72,4 +72,3 @@ func TestFigure3OnOtherInputs(t *testing.T) {
 		}
 	}
 }
-
