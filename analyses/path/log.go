@@ -19,8 +19,10 @@ type Log struct {
 	piece   int // the open one; -1: none
 }
 
-// NewLog makes a Log for exec.Executor.Tracer.
-func NewLog() *Log { return &Log{threads: map[event.ThreadID]int{}, piece: -1} }
+// NewLog makes a Log for the Tracer of an executor.
+func NewLog(x *exec.Executor) *Log {
+	return &Log{trace: Trace{executor: x}, threads: map[event.ThreadID]int{}, piece: -1}
+}
 
 // Trace is what was logged so far. It grows if the log is told more.
 func (l *Log) Trace() *Trace { return &l.trace }
@@ -88,7 +90,7 @@ func (l *Log) Executed(e *exec.Executed) {
 	if t.Len()%markEvery == 0 {
 		t.marks = append(t.marks, t.count)
 	}
-	*t.steps.add() = s
+	*t.steps.Add() = s
 	t.count += uint64(m.Count)
 	l.trace.Pieces[l.piece].Count++
 }
@@ -113,12 +115,12 @@ func (t *Thread) take(b *Block, m *vex.Machine, values bool) int {
 	if m.Done < len(b.Stmts) {
 		n = sitesIn(b, m.Done)
 	}
-	at, to := t.addrs.grow(n)
+	at, to := t.addrs.Grow(n)
 	for i := range to {
 		to[i] = b.Sites[i].at(m)
 	}
 	if values {
-		_, to = t.values.grow(n)
+		_, to = t.values.Grow(n)
 		for i := range to {
 			to[i] = b.Sites[i].accessed(m)
 		}
@@ -129,7 +131,7 @@ func (t *Thread) take(b *Block, m *vex.Machine, values bool) int {
 // Constrained takes a constraint of the last step of its thread.
 func (l *Log) Constrained(c *exec.Constraint) {
 	t := l.trace.Threads[l.thread(c.Thread)]
-	t.constraints = append(t.constraints, Constraint{Kind: c.Kind, Reason: c.Reason, Step: t.Len() - 1, Stmt: c.Stmt, expr: c.Expr})
+	t.constraints = append(t.constraints, Constraint{Kind: c.Kind, Reason: c.Reason, Step: t.Len() - 1, Stmt: c.Stmt, term: c.Term, trace: &l.trace})
 }
 
 // sitesIn and instructionsIn count those among so many statements of a block.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/internal/chunks"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -23,6 +24,8 @@ type Trace struct {
 	Events []Event
 	// Blocks are the code, by number; nil: one that was not executed.
 	Blocks []*Block
+
+	executor *exec.Executor
 }
 
 // Piece is what a thread executed without another thread, the kernel or an operation
@@ -92,11 +95,13 @@ type Constraint struct {
 	// where it goes, or exec.NoStmt.
 	Step, Stmt int
 
-	expr *symbolic.Expr
+	term  exec.Term
+	trace *Trace
 }
 
-// Expr is the constraint itself; it may turn out to be a constant.
-func (c *Constraint) Expr() *symbolic.Expr { return c.expr }
+// Expr is the constraint itself; it may turn out to be a constant. It is made when
+// it is asked for, in the executor's pool.
+func (c *Constraint) Expr() *symbolic.Expr { return c.trace.executor.Express(c.term) }
 
 // Thread is what a thread executed.
 type Thread struct {
@@ -106,9 +111,9 @@ type Thread struct {
 
 	trace       *Trace
 	constraints []Constraint
-	steps       list[step]
-	addrs       list[uint64]
-	values      list[uint64]
+	steps       chunks.List[step]
+	addrs       chunks.List[uint64]
+	values      chunks.List[uint64]
 	// marks has, for each step whose number is a multiple of markEvery, how many
 	// instructions come before.
 	marks []uint64
@@ -129,7 +134,7 @@ const (
 )
 
 // Len is how many steps there are, and Instructions how many instructions.
-func (t *Thread) Len() int             { return t.steps.len() }
+func (t *Thread) Len() int             { return t.steps.Len() }
 func (t *Thread) Instructions() uint64 { return t.count }
 
 // Find is the step that executed the instruction before which there were so many;
@@ -202,7 +207,7 @@ func (t *Thread) Cursor(i int) *Cursor {
 		k := i / markEvery
 		c.at = t.marks[k]
 		for j := k * markEvery; j < i; j++ {
-			c.at += uint64(t.instructions(t.steps.at(j)))
+			c.at += uint64(t.instructions(t.steps.At(j)))
 		}
 	}
 	return c
@@ -250,16 +255,16 @@ func (c *Cursor) Prev() bool {
 
 func (c *Cursor) load(i, first, last int) {
 	t := c.thread
-	s := t.steps.at(i)
+	s := t.steps.At(i)
 	c.Index, c.Block, c.Done = i, t.trace.Blocks[s.block], int(s.done)
 	c.Exited, c.Summary = s.flags&flagExited != 0, s.flags&flagSummary != 0
 	n := len(c.Block.Sites)
 	if c.Done < len(c.Block.Stmts) {
 		n = sitesIn(c.Block, c.Done)
 	}
-	c.Addrs, c.Values = t.addrs.slice(int(s.access), n), nil
-	if t.values.len() > 0 {
-		c.Values = t.values.slice(int(s.access), n)
+	c.Addrs, c.Values = t.addrs.Slice(int(s.access), n), nil
+	if t.values.Len() > 0 {
+		c.Values = t.values.Slice(int(s.access), n)
 	}
 	c.Constraints = t.constraints[first:last]
 }

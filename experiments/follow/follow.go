@@ -79,7 +79,7 @@ func New(o Options) *Recording {
 	r.Executor = exec.New(r.code)
 	r.Executor.Check = o.Check
 	if o.Path {
-		r.Path = path.NewLog()
+		r.Path = path.NewLog(r.Executor)
 		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
 	}
 	r.inputs = recorder.WatchInputs(o.Args, o.Env, r.input)

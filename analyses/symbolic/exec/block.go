@@ -25,9 +25,11 @@ type block struct {
 	// status tells that it stores or loads MXCSR, or all of the x87.
 	status bool
 	// mark tells that it is a mark of heddle.h.
-	mark   bool
-	reads  []span // of the state
-	writes []span
+	mark bool
+	// reads and written are the words of the state that it reads and writes, and
+	// writes the bytes.
+	reads, written [2]uint64
+	writes         []span
 }
 
 // span is bytes of the state.
@@ -79,8 +81,19 @@ func newBlock(code []byte, k blockPlace) (*block, error) {
 	for _, s := range b.Stmts {
 		b.note(s)
 	}
+	for _, w := range b.writes {
+		add(&b.written, maskOf(w))
+	}
 	return b, nil
 }
+
+// add adds words to a mask.
+func add(mask *[2]uint64, more [2]uint64) {
+	mask[0] |= more[0]
+	mask[1] |= more[1]
+}
+
+func (b *block) noteRead(s span) { add(&b.reads, maskOf(s)) }
 
 // note notes what a statement reads and writes of the state.
 func (b *block) note(s vex.Stmt) {
@@ -98,7 +111,7 @@ func (b *block) note(s vex.Stmt) {
 	case *vex.Dirty:
 		for _, fx := range effects(s) {
 			if fx.Effect == vex.EffectRead || fx.Effect == vex.EffectModify {
-				b.reads = append(b.reads, fx.span)
+				b.noteRead(fx.span)
 			}
 			if fx.Effect == vex.EffectWrite || fx.Effect == vex.EffectModify {
 				b.writes = append(b.writes, fx.span)
@@ -110,9 +123,9 @@ func (b *block) note(s vex.Stmt) {
 func (b *block) noteExpr(e vex.Expr) {
 	switch e := e.(type) {
 	case *vex.Get:
-		b.reads = append(b.reads, span{e.Offset, e.Offset + e.Type.Bytes()})
+		b.noteRead(span{e.Offset, e.Offset + e.Type.Bytes()})
 	case *vex.GetI:
-		b.reads = append(b.reads, arraySpan(e.Array))
+		b.noteRead(arraySpan(e.Array))
 	case *vex.Operation:
 		for _, a := range e.Args {
 			b.noteExpr(a)

@@ -5,8 +5,9 @@
 //
 // An Executor is told what happened in the order in which it did: inputs, what the
 // kernel wrote, and pieces of threads' runs with their loads and stores. It runs
-// libVEX's code on the recorded values, and a second time on expressions where
-// code touches what depends on inputs.
+// libVEX's code on the recorded values, and a second time where code touches what
+// depends on inputs, on Terms: they say how something was computed, and become
+// expressions when they are asked for.
 //
 // What cannot be expressed is fixed to what it was, by a constraint that says so,
 // and counted by its reason. So are addresses: an access through one that depends

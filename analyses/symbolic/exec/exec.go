@@ -1,9 +1,6 @@
 package exec
 
 import (
-	"fmt"
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -39,6 +36,9 @@ func (k Kind) String() string { return kindNames[k] }
 // Constraint is a truth over inputs that held in the recorded run, with the
 // instruction at which it came up.
 type Constraint struct {
+	// Term is the truth, and Expr its expression if that is made: it is for
+	// Executor.Constraint.
+	Term   Term
 	Expr   *symbolic.Expr
 	Kind   Kind
 	Reason string // of Fixed
@@ -99,7 +99,8 @@ type Tracer interface {
 	// Executed tells of a block that has been executed, before the constraints that
 	// come of it. What e points to is changed by the next block.
 	Executed(e *Executed)
-	// Constrained tells of a constraint, before Executor.Constraint.
+	// Constrained tells of a constraint, without its expression, which may turn out
+	// to be a constant.
 	Constrained(c *Constraint)
 }
 
@@ -108,7 +109,8 @@ type Executor struct {
 	Pool *symbolic.Pool
 	// CPUID answers the instruction.
 	CPUID func(leaf, subleaf uint32) [4]uint32
-	// Constraint, if set, is told of each constraint as it comes up.
+	// Constraint, if set, is told of each constraint as it comes up, with its
+	// expression, but for those of which that is a constant.
 	Constraint func(*Constraint)
 	// Tracer, if set, is told of what is executed.
 	Tracer Tracer
@@ -126,8 +128,14 @@ type Executor struct {
 	threads map[event.ThreadID]*thread
 	memory  memory
 	blocks  map[blockPlace]*block
-	// recorded has the symbols' values, evaluator checks with them.
-	recorded  map[string]symbolic.Value
+	terms   *terms
+	made    map[Term]*symbolic.Expr
+	todo    []Term
+	// inputs are symbols by inputs, names others; evaluator knows their values.
+	inputs    []*input
+	inputsOf  map[string][]int
+	names     []named
+	nameOf    map[string]int
 	evaluator *symbolic.Evaluator
 	summaries map[place]Summary
 	derived   map[string]*Derived
@@ -139,52 +147,29 @@ type Executor struct {
 // New makes an Executor that reads code by a function.
 func New(code Code) *Executor {
 	x := &Executor{
-		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, memory: memory{},
-		blocks: map[blockPlace]*block{}, recorded: map[string]symbolic.Value{},
+		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, blocks: map[blockPlace]*block{},
+		terms: newTerms(), made: map[Term]*symbolic.Expr{}, inputsOf: map[string][]int{}, nameOf: map[string]int{},
 		summaries: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
 	}
+	x.memory.pages = map[place]*page{}
+	x.memory.forget()
 	x.Stats.Fixed = map[string]uint64{}
 	x.evaluator = symbolic.NewEvaluator(x.Recorded)
 	return x
 }
 
-// Recorded is the recorded value of an input's symbol.
-func (x *Executor) Recorded(name string) (symbolic.Value, bool) {
-	v, ok := x.recorded[name]
-	return v, ok
-}
-
-// Symbols lists the names of the symbols of inputs, and of results of functions.
-func (x *Executor) Symbols() []string {
-	var names []string
-	for name := range x.recorded {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Input makes bytes of memory symbols: name[0] is the first. A name that was given
-// before is the same input read again.
-func (x *Executor) Input(space, addr uint64, name string, first int, data []byte) {
-	for i, b := range data {
-		s := x.Pool.Symbol(fmt.Sprintf("%s[%d]", name, first+i), 8)
-		x.recorded[s.Name] = symbolic.Value{Lo: uint64(b)}
-		x.memory.store(space, addr+uint64(i), 1, s)
-	}
-}
-
 // Overwrite says that the kernel wrote bytes that depend on no input.
-func (x *Executor) Overwrite(space, addr uint64, n int) { x.memory.store(space, addr, n, nil) }
+func (x *Executor) Overwrite(space, addr uint64, n int) { x.memory.store(space, addr, n, 0) }
 
 // Fork gives a new space what another one has.
 func (x *Executor) Fork(from, to uint64) {
-	for k, pg := range x.memory {
+	for k, pg := range x.memory.pages {
 		if k.space == from {
 			c := *pg
-			x.memory[place{to, k.number}] = &c
+			x.memory.pages[place{to, k.number}] = &c
 		}
 	}
+	x.memory.forget()
 	for k, s := range x.summaries {
 		if k.space == from {
 			x.summaries[place{to, k.number}] = s
@@ -220,7 +205,7 @@ var arguments = map[uint64]int{
 // made to what they were: what the kernel does depends on them.
 func (x *Executor) Syscall(id event.ThreadID) {
 	t := x.threads[id]
-	if t == nil || t.symbolic == 0 {
+	if t == nil || t.registers.none() {
 		return
 	}
 	registers := []int{0, 7, 6, 2, 10, 8, 9} // rax rdi rsi rdx r10 r8 r9
@@ -237,11 +222,11 @@ func (x *Executor) Syscall(id event.ThreadID) {
 // them in memory.
 func (x *Executor) Signal(id event.ThreadID) {
 	t := x.threads[id]
-	if t == nil || t.symbolic == 0 {
+	if t == nil || t.registers.none() {
 		return
 	}
-	for at := 0; at < len(t.shadow); at += 8 {
-		v, e := t.register(at, min(8, len(t.shadow)-at))
+	for at := 0; at < len(t.machine.State); at += 8 {
+		v, e := t.register(at, min(8, len(t.machine.State)-at))
 		t.fix(v, e, Fixed, "registers at a signal")
 	}
 }
@@ -250,19 +235,19 @@ func (x *Executor) Signal(id event.ThreadID) {
 func (x *Executor) Exit(id event.ThreadID) { delete(x.threads, id) }
 
 // add adds a constraint.
-func (x *Executor) add(c Constraint) {
-	if c.Expr.IsConst() {
-		return
-	}
+func (x *Executor) add(c *Constraint) {
 	x.Stats.Constraints[c.Kind]++
 	if c.Kind == Fixed {
 		x.Stats.Fixed[c.Reason]++
 	}
 	if x.Tracer != nil {
-		x.Tracer.Constrained(&c)
+		x.Tracer.Constrained(c)
 	}
-	if x.Constraint != nil {
-		x.Constraint(&c)
+	if x.Constraint == nil {
+		return
+	}
+	if c.Expr = x.Express(c.Term); !c.Expr.IsConst() {
+		x.Constraint(c)
 	}
 }
 
@@ -273,11 +258,12 @@ func (x *Executor) Move(space, from, to uint64, n int) {
 	}
 	for at := uint64(0); at < uint64(n); at += pageSize {
 		old, moved := place{space, (from + at) / pageSize}, place{space, (to + at) / pageSize}
-		pg := x.memory[old]
-		delete(x.memory, old)
-		delete(x.memory, moved)
+		pg := x.memory.pages[old]
+		delete(x.memory.pages, old)
+		delete(x.memory.pages, moved)
 		if pg != nil {
-			x.memory[moved] = pg
+			x.memory.pages[moved] = pg
 		}
+		x.memory.forget()
 	}
 }

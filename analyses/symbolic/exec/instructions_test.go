@@ -152,9 +152,8 @@ func TestInstructions(t *testing.T) {
 			x.threads[1].machine.State = s
 			for _, w := range symbols {
 				for at := w.from; at < w.to; at++ {
-					name := fmt.Sprintf("state[%d]", at)
-					x.recorded[name] = symbolic.Value{Lo: uint64(s[at])}
-					x.threads[1].symbolic += scatter(x.threads[1].shadow[at:at+1], x.Pool.Symbol(name, 8))
+					symbol := x.symbol(fmt.Sprintf("state[%d]", at), 8, symbolic.Value{Lo: uint64(s[at])})
+					x.threads[1].registers.set(span{at, at + 1}, symbol)
 				}
 			}
 			b, err := vex.Lift(code[32*i:][:length], uint64(codeAt+32*i))

@@ -2,8 +2,8 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -40,27 +40,12 @@ func (x *Executor) mark(t *thread, b *block) {
 	}
 	if m.Kind == MarkInput && t.call == nil {
 		x.marks[t.id]++
-		for i := range m.Args[1] {
-			// What the bytes are is known when they are loaded.
-			name := fmt.Sprintf("input#%d.%d[%d]", t.id, x.marks[t.id], i)
-			x.memory.store(t.space, m.Args[0]+i, 1, x.Pool.Symbol(name, 8))
-		}
+		// What the bytes are is known when they are loaded.
+		n := m.Args[1]
+		in := &input{name: fmt.Sprintf("input#%d.%d", t.id, x.marks[t.id]), data: make([]byte, n), unknown: slices.Repeat([]bool{true}, int(n))}
+		x.symbols(t.space, m.Args[0], in)
 	}
 	if x.Marked != nil {
 		x.Marked(m)
-	}
-}
-
-// learn takes the values of symbols that are loaded for the first time.
-func (x *Executor) learn(space, addr uint64, p []byte) {
-	var cells [16]cell
-	x.memory.load(space, addr, cells[:len(p)])
-	for i, c := range cells[:len(p)] {
-		if c.e == nil || c.e.Op != symbolic.Symbol || c.e.Bits != 8 {
-			continue
-		}
-		if _, known := x.recorded[c.e.Name]; !known {
-			x.recorded[c.e.Name] = symbolic.Value{Lo: uint64(p[i])}
-		}
 	}
 }

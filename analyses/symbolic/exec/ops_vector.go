@@ -22,7 +22,7 @@ type laneFunc func(p *symbolic.Pool, a, b *symbolic.Expr) *symbolic.Expr
 
 // lanes makes an operation that does the same in each lane.
 func lanes(n, count int, f laneFunc) opFunc {
-	return func(t *term) *symbolic.Expr {
+	return func(t *operands) *symbolic.Expr {
 		return assemble(t.Pool, count, func(i int) *symbolic.Expr {
 			return f(t.Pool, lane(t.Pool, t.a(), i, n), lane(t.Pool, t.b(), i, n))
 		})
@@ -70,7 +70,7 @@ func vectorOps(named map[string]opFunc) {
 
 func (s shape) shifts(named map[string]opFunc) {
 	by := func(f laneFunc) opFunc {
-		return func(t *term) *symbolic.Expr {
+		return func(t *operands) *symbolic.Expr {
 			amount := resize(t.Pool, t.b(), s.n)
 			return assemble(t.Pool, s.count, func(i int) *symbolic.Expr {
 				return f(t.Pool, lane(t.Pool, t.a(), i, s.n), amount)
@@ -85,7 +85,7 @@ func (s shape) shifts(named map[string]opFunc) {
 // interleaves take lanes of both, of the second operand first.
 func (s shape) interleaves(named map[string]opFunc) {
 	pick := func(which func(i int) (operand, lane int)) opFunc {
-		return func(t *term) *symbolic.Expr {
+		return func(t *operands) *symbolic.Expr {
 			return assemble(t.Pool, s.count, func(i int) *symbolic.Expr {
 				operand, at := which(i)
 				return lane(t.Pool, t.args[operand], at, s.n)
@@ -111,17 +111,14 @@ func (s shape) saturating(named map[string]opFunc) {
 }
 
 func topBits(count int) opFunc {
-	return func(t *term) *symbolic.Expr {
+	return func(t *operands) *symbolic.Expr {
 		e := assemble(t.Pool, count, func(i int) *symbolic.Expr { return t.Extract(t.a(), 8*i+7, 1) })
 		return t.ZeroExt(e, max(count, 8))
 	}
 }
 
-// permuteOrZero selects bytes, if by which is known.
-func permuteOrZero(t *term) *symbolic.Expr {
-	if !t.b().IsConst() {
-		return nil
-	}
+// permuteOrZero selects bytes by a constant.
+func permuteOrZero(t *operands) *symbolic.Expr {
 	return assemble(t.Pool, 16, func(i int) *symbolic.Expr {
 		by := t.Extract(t.b(), 8*i, 8).Value.Lo
 		if by >= 0x80 {
@@ -135,7 +132,7 @@ func permuteOrZero(t *term) *symbolic.Expr {
 func narrowings(named map[string]opFunc) {
 	for _, s := range []shape{{16, 4}, {32, 2}, {16, 8}, {32, 4}, {64, 2}} {
 		narrow := func(f func(p *symbolic.Pool, e *symbolic.Expr) *symbolic.Expr) opFunc {
-			return func(t *term) *symbolic.Expr {
+			return func(t *operands) *symbolic.Expr {
 				return assemble(t.Pool, 2*s.count, func(i int) *symbolic.Expr {
 					return f(t.Pool, lane(t.Pool, t.args[1-i/s.count], i%s.count, s.n))
 				})

@@ -12,10 +12,11 @@ import (
 // more, on expressions. Temporaries have the recorded values still.
 func (t *thread) symbolically(b *block) error {
 	if len(t.temps) < len(b.Types) {
-		t.temps = make([]*symbolic.Expr, 2*len(b.Types))
+		t.temps = make([]Term, 2*len(b.Types))
 	}
 	clear(t.temps[:len(b.Types)])
-	r := &round{thread: t, block: b}
+	r := &t.round
+	*r = round{thread: t, terms: t.x.terms, block: b}
 	for i, s := range b.Stmts[:t.machine.Done] {
 		r.stmt = i
 		r.statement(s)
@@ -31,6 +32,7 @@ func (t *thread) symbolically(b *block) error {
 // round is one execution of a block on expressions.
 type round struct {
 	*thread
+	terms *terms
 	block *block
 	stmt  int    // number of the statement
 	at    uint64 // the instruction's address
@@ -38,55 +40,66 @@ type round struct {
 	err   error
 }
 
-// fix adds the constraint that an expression, if there is one, has the recorded
-// value.
-func (t *thread) fix(v symbolic.Value, e *symbolic.Expr, k Kind, reason string) {
-	if e == nil {
-		return
+// fix adds the constraint that a term, if there is one, has the recorded value.
+func (t *thread) fix(v symbolic.Value, e Term, k Kind, reason string) {
+	if e != 0 {
+		t.x.add(&Constraint{
+			Term: t.x.terms.same(e, v), Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt,
+		})
 	}
-	t.add(t.x.Pool.Eq(e, t.x.Pool.Const(v, e.Bits)), k, reason)
 }
 
-func (t *thread) add(e *symbolic.Expr, k Kind, reason string) {
-	t.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt})
+// same is that a term has a value.
+func (t *terms) same(e Term, v symbolic.Value) Term { return t.equal(e, t.constant(v, t.bits(e))) }
+
+func (r *round) add(e Term, k Kind, reason string) {
+	r.x.add(&Constraint{Term: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1, Stmt: r.stmt})
 }
 
-func (r *round) add(e *symbolic.Expr, k Kind, reason string) {
-	r.x.add(Constraint{Expr: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1, Stmt: r.stmt})
-}
-
-func (r *round) fix(v symbolic.Value, e *symbolic.Expr, k Kind, reason string) {
-	if e == nil {
+func (r *round) fix(v symbolic.Value, e Term, k Kind, reason string) {
+	if e == 0 {
 		return
 	}
 	r.check(v, e)
-	r.add(r.x.Pool.Eq(e, r.x.Pool.Const(v, e.Bits)), k, reason)
+	r.add(r.terms.same(e, v), k, reason)
 }
 
-// check compares an expression with the recorded value.
-func (r *round) check(v symbolic.Value, e *symbolic.Expr) {
+// check compares a term with the recorded value.
+func (r *round) check(v symbolic.Value, t Term) {
 	if !r.x.Check || r.err != nil {
 		return
 	}
+	e := r.x.Express(t)
 	have, err := r.x.evaluator.Value(e)
 	if err == nil && have != v {
 		err = fmt.Errorf("%v is %#x and was %#x", e, have, v)
+	}
+	if err == nil && e.Bits != r.terms.bits(t) {
+		err = fmt.Errorf("%v has %d bits, want %d", e, e.Bits, r.terms.bits(t))
 	}
 	if err != nil {
 		r.err = fmt.Errorf("at %#x: %w", r.at, err)
 	}
 }
 
-// operand is the value and the expression of a temporary or a constant.
-func (r *round) operand(e vex.Expr) (symbolic.Value, *symbolic.Expr) {
+// operand is the value and the term of a temporary or a constant.
+func (r *round) operand(e vex.Expr) (symbolic.Value, Term) {
 	switch e := e.(type) {
 	case *vex.Read:
 		return r.machine.Temp(e.Temp), r.temps[e.Temp]
 	case *vex.Const:
-		return constant(e), nil
+		return constant(e), 0
 	}
 	r.err = fmt.Errorf("bug: %v is no operand", e)
-	return symbolic.Value{}, nil
+	return symbolic.Value{}, 0
+}
+
+// term is what an operand depends on; 0: on nothing.
+func (r *round) term(e vex.Expr) Term {
+	if t, ok := e.(*vex.Read); ok {
+		return r.temps[t.Temp]
+	}
+	return 0
 }
 
 // constant is a constant's value: of a vector, bits that stand for bytes.
@@ -102,13 +115,13 @@ func constant(c *vex.Const) symbolic.Value {
 	return v
 }
 
-// expr is an operand as an expression, a constant if it depends on no input.
-func (r *round) expr(e vex.Expr) *symbolic.Expr {
-	v, x := r.operand(e)
-	if x != nil {
-		return x
+// some is an operand as a term, a constant if it depends on no input.
+func (r *round) some(e vex.Expr) Term {
+	v, t := r.operand(e)
+	if t != 0 {
+		return t
 	}
-	return r.x.Pool.Const(v, r.block.typeOf(e).Bits())
+	return r.terms.constant(v, r.block.typeOf(e).Bits())
 }
 
 func (r *round) statement(s vex.Stmt) {
@@ -117,8 +130,7 @@ func (r *round) statement(s vex.Stmt) {
 		r.at = s.Addr
 		r.n++
 	case *vex.Put:
-		_, e := r.operand(s.Data)
-		r.put(s.Offset, r.block.typeOf(s.Data).Bytes(), e)
+		r.put(s.Offset, r.block.typeOf(s.Data).Bytes(), r.term(s.Data))
 	case *vex.Assign:
 		r.assign(s.Temp, r.data(s.Temp, s.Data))
 	case *vex.Store:
@@ -130,8 +142,7 @@ func (r *round) statement(s vex.Stmt) {
 	case *vex.PutI:
 		v, index := r.operand(s.Index)
 		r.fix(v, index, Fixed, "index of an x87 register")
-		_, e := r.operand(s.Data)
-		r.put(element(s.Array, v, s.Bias), s.Array.Elem.Bytes(), e)
+		r.put(element(s.Array, v, s.Bias), s.Array.Elem.Bytes(), r.term(s.Data))
 	case *vex.CAS:
 		r.exchange(s)
 	case *vex.Dirty:
@@ -139,14 +150,13 @@ func (r *round) statement(s vex.Stmt) {
 	}
 }
 
-func (r *round) put(offset, size int, e *symbolic.Expr) {
-	r.symbolic += scatter(r.shadow[offset:offset+size], e)
+func (r *round) put(offset, size int, e Term) {
+	r.registers.set(span{offset, offset + size}, r.terms.fit(e, 8*size))
 }
 
-// assign gives a temporary its expression, which is none if it is a constant. A
-// truth in a byte of the state is kept as it is.
-func (r *round) assign(t vex.Temp, e *symbolic.Expr) {
-	if e == nil || e.IsConst() {
+// assign gives a temporary its term.
+func (r *round) assign(t vex.Temp, e Term) {
+	if e == 0 {
 		return
 	}
 	r.check(r.machine.Temp(t), e)
@@ -161,12 +171,11 @@ func element(a vex.Array, index symbolic.Value, bias int) int {
 	return a.Base + i*a.Elem.Bytes()
 }
 
-// data is the expression of what is assigned.
-func (r *round) data(to vex.Temp, e vex.Expr) *symbolic.Expr {
+// data is the term of what is assigned.
+func (r *round) data(to vex.Temp, e vex.Expr) Term {
 	switch e := e.(type) {
 	case *vex.Read, *vex.Const:
-		_, x := r.operand(e)
-		return x
+		return r.term(e)
 	case *vex.Get:
 		return r.get(e.Offset, e.Type, r.machine.Temp(to))
 	case *vex.GetI:
@@ -178,42 +187,32 @@ func (r *round) data(to vex.Temp, e vex.Expr) *symbolic.Expr {
 	case *vex.ITE:
 		return r.choose(e)
 	case *vex.Operation:
-		return r.operation(e)
+		return r.operation(e, r.block.Types[to].Bits())
 	case *vex.Call:
 		return r.call(e)
 	}
 	r.err = fmt.Errorf("bug: %v is not expressed", e)
-	return nil
+	return 0
 }
 
-func (r *round) get(offset int, t vex.Type, v symbolic.Value) *symbolic.Expr {
-	if r.symbolic == 0 {
-		return nil
-	}
-	return fit(r.x.Pool, gather(r.x.Pool, r.shadow[offset:offset+t.Bytes()], v), t)
-}
-
-// fit is an expression of whole bytes as one of a type: a truth is a bit.
-func fit(p *symbolic.Pool, e *symbolic.Expr, t vex.Type) *symbolic.Expr {
-	if e == nil || e.Bits == t.Bits() {
-		return e
-	}
-	return resize(p, e, t.Bits())
+func (r *round) get(offset int, t vex.Type, v symbolic.Value) Term {
+	size := t.Bytes()
+	return r.terms.fit(r.terms.gather(r.registers.cells[offset:offset+size], v), t.Bits())
 }
 
 // load is what memory has at an address, which is fixed to the recorded one.
-func (r *round) load(at vex.Expr, t vex.Type, v symbolic.Value) *symbolic.Expr {
+func (r *round) load(at vex.Expr, t vex.Type, v symbolic.Value) Term {
 	addr, e := r.operand(at)
 	r.fix(addr, e, Address, "")
 	for _, f := range r.fresh {
 		if f.pc == r.at && f.addr == addr.Lo && f.size == t.Bytes() {
-			return fit(r.x.Pool, f.e, t)
+			return r.terms.fit(f.term, t.Bits())
 		}
 	}
 	var cells [16]cell
 	some := cells[:t.Bytes()]
 	r.x.memory.load(r.space, addr.Lo, some)
-	return fit(r.x.Pool, gather(r.x.Pool, some, v), t)
+	return r.terms.fit(r.terms.gather(some, v), t.Bits())
 }
 
 func (r *round) store(s *vex.Store) {
@@ -226,8 +225,8 @@ func (r *round) store(s *vex.Store) {
 	}
 	addr, e := r.operand(s.Addr)
 	r.fix(addr, e, Address, "")
-	_, data := r.operand(s.Data)
-	r.x.memory.store(r.space, addr.Lo, r.block.typeOf(s.Data).Bytes(), data)
+	size := r.block.typeOf(s.Data).Bytes()
+	r.x.memory.store(r.space, addr.Lo, size, r.terms.fit(r.term(s.Data), 8*size))
 }
 
 // guarded is a load with a condition, which is fixed.
@@ -235,8 +234,7 @@ func (r *round) guarded(s *vex.LoadG) {
 	v, e := r.operand(s.Guard)
 	r.fix(v, e, Branch, "")
 	if v.Lo == 0 {
-		_, alt := r.operand(s.Alt)
-		r.assign(s.Temp, alt)
+		r.assign(s.Temp, r.term(s.Alt))
 		return
 	}
 	t, signed := vex.I64, false
@@ -252,70 +250,74 @@ func (r *round) guarded(s *vex.LoadG) {
 	}
 	x := r.load(s.Addr, t, r.machine.Temp(s.Temp))
 	bits := r.block.Types[s.Temp].Bits()
-	switch {
-	case x == nil:
-	case signed:
-		x = r.x.Pool.SignExt(x, bits)
-	default:
-		x = r.x.Pool.ZeroExt(x, bits)
+	if x != 0 && signed {
+		x = r.terms.add(node{op: nodeSign, bits: uint8(bits), a: x})
 	}
-	r.assign(s.Temp, x)
+	r.assign(s.Temp, r.terms.fit(x, bits))
 }
 
 // exit adds the condition of a side exit, or its negation.
 func (r *round) exit(s *vex.Exit) {
 	v, e := r.operand(s.Guard)
-	if e == nil {
+	if e == 0 {
 		return
 	}
 	r.check(v, e)
 	if v.Lo == 0 {
-		e = r.x.Pool.Not(e)
+		e = r.terms.not(e)
 	}
 	r.add(e, Branch, "")
 }
 
-func (r *round) choose(e *vex.ITE) *symbolic.Expr {
+func (r *round) choose(e *vex.ITE) Term {
 	v, c := r.operand(e.Cond)
-	if c == nil {
+	if c == 0 {
 		arm := e.Else
 		if v.Lo != 0 {
 			arm = e.Then
 		}
-		_, x := r.operand(arm)
-		return x
+		return r.term(arm)
 	}
-	return r.x.Pool.Ite(c, r.expr(e.Then), r.expr(e.Else))
+	then := r.some(e.Then)
+	return r.terms.add(node{op: nodeIte, bits: uint8(r.terms.bits(then)), a: c, b: then, c: r.some(e.Else)})
 }
 
-// operation makes an operation's expression. One that has none has its operands
+// operation makes an operation's term. One that has no expression has its operands
 // fixed.
-func (r *round) operation(e *vex.Operation) *symbolic.Expr {
-	some := false
-	for _, a := range e.Args {
-		if _, x := r.operand(a); x != nil {
-			some = true
+func (r *round) operation(e *vex.Operation, bits int) Term {
+	if !r.depends(e.Args) {
+		return 0
+	}
+	rule := &r.terms.rules[e.Op]
+	if rule.make == nil || rule.known > 0 && !r.isKnown(e.Args[rule.known-1], rule.nearest) {
+		r.fixAll(e.Args, e.Op.String())
+		return 0
+	}
+	var args [3]Term
+	for i, a := range e.Args {
+		args[i] = r.some(a)
+	}
+	t := r.terms.operation(e.Op, bits, args[0], args[1], args[2])
+	if rule.division {
+		r.add(r.terms.add(node{op: nodeSound, bits: 1, a: t}), Division, "")
+	}
+	return t
+}
+
+func (r *round) depends(args []vex.Expr) bool {
+	for _, a := range args {
+		if r.term(a) != 0 {
+			return true
 		}
 	}
-	if !some {
-		return nil
-	}
-	t := &term{Pool: r.x.Pool}
-	for i, a := range e.Args {
-		t.args[i] = r.expr(a)
-	}
-	var x *symbolic.Expr
-	if f := opTable()[e.Op]; f != nil {
-		x = f(t)
-	}
-	if x == nil {
-		r.fixAll(e.Args, e.Op.String())
-		return nil
-	}
-	if holds := sound(t, e.Op.String()); holds != nil {
-		r.add(holds, Division, "")
-	}
-	return x
+	return false
+}
+
+// isKnown tells whether an operand depends on no input, and is the nearest rounding
+// mode if it has to be.
+func (r *round) isKnown(e vex.Expr, nearest bool) bool {
+	v, t := r.operand(e)
+	return t == 0 && (!nearest || symbolic.Mode(v.Lo&3) == symbolic.Nearest)
 }
 
 func (r *round) fixAll(args []vex.Expr, reason string) {
@@ -328,41 +330,37 @@ func (r *round) fixAll(args []vex.Expr, reason string) {
 	}
 }
 
-// call makes the expression of flags; of other helpers the arguments are fixed.
-func (r *round) call(e *vex.Call) *symbolic.Expr {
-	some := false
-	for _, a := range e.Args {
-		_, x := r.operand(a)
-		some = some || x != nil
+// call makes the term of flags; of other helpers the arguments are fixed.
+func (r *round) call(e *vex.Call) Term {
+	if !r.depends(e.Args) {
+		return 0
 	}
-	if !some {
-		return nil
-	}
-	args := e.Args
-	condition := e.Callee == "amd64g_calculate_condition"
-	if condition {
-		args = args[1:]
-	}
+	n, args := node{bits: 64}, e.Args
 	switch e.Callee {
-	case "amd64g_calculate_condition", "amd64g_calculate_rflags_all", "amd64g_calculate_rflags_c":
+	case "amd64g_calculate_condition":
+		number, t := r.operand(args[0])
+		r.fix(number, t, Branch, "")
+		n.op, n.bits, args = nodeCondition, uint8(number.Lo), args[1:]
+	case "amd64g_calculate_rflags_all":
+		n.op = nodeFlags
+	case "amd64g_calculate_rflags_c":
+		n.op = nodeCarry
 	default:
 		r.fixAll(e.Args, e.Callee)
-		return nil
+		return 0
 	}
-	op, x := r.operand(args[0])
-	r.fix(op, x, Branch, "")
-	t := newThunk(r.x.Pool, op.Lo, r.expr(args[1]), r.expr(args[2]), r.expr(args[3]))
-	switch {
-	case t == nil:
+	op, t := r.operand(args[0])
+	r.fix(op, t, Branch, "")
+	if op.Lo > 4*kinds {
 		r.fixAll(e.Args, e.Callee)
-		return nil
-	case condition:
-		number, _ := r.operand(e.Args[0])
-		return fit(r.x.Pool, t.condition(number.Lo), e.Type)
-	case e.Callee == "amd64g_calculate_rflags_c":
-		return t.ZeroExt(t.flag(carry), 64)
+		return 0
 	}
-	return t.all()
+	if !r.depends(args[1:]) {
+		return 0
+	}
+	n.extra = uint8(op.Lo)
+	n.a, n.b, n.c = r.some(args[1]), r.some(args[2]), r.some(args[3])
+	return r.terms.add(n)
 }
 
 // exchange is a compare-and-exchange: that it succeeds, or fails, is fixed.
@@ -371,27 +369,36 @@ func (r *round) exchange(s *vex.CAS) {
 	old := r.load(s.Addr, t, r.machine.Temp(s.OldLo))
 	r.assign(s.OldLo, old)
 	addr, _ := r.operand(s.Addr)
-	p := r.x.Pool
-	equal := p.Eq(r.expr(&vex.Read{Temp: s.OldLo}), r.expr(s.ExpectedLo))
+	equal := r.terms.equal(r.some(&vex.Read{Temp: s.OldLo}), r.some(s.ExpectedLo))
 	expected, _ := r.operand(s.ExpectedLo)
 	holds := expected == r.machine.Temp(s.OldLo)
 	if s.ExpectedHi != nil {
 		next := &vex.Const{Type: vex.I64, Bits: addr.Lo + uint64(t.Bytes())}
 		r.assign(s.OldHi, r.load(next, t, r.machine.Temp(s.OldHi)))
-		equal = p.And(equal, p.Eq(r.expr(&vex.Read{Temp: s.OldHi}), r.expr(s.ExpectedHi)))
-		high, _ := r.operand(s.ExpectedHi)
-		holds = holds && high == r.machine.Temp(s.OldHi)
+		high := r.terms.equal(r.some(&vex.Read{Temp: s.OldHi}), r.some(s.ExpectedHi))
+		equal = r.terms.add(node{op: nodeAnd, bits: 1, a: equal, b: high})
+		expected, _ := r.operand(s.ExpectedHi)
+		holds = holds && expected == r.machine.Temp(s.OldHi)
 	}
 	if !holds {
-		r.add(p.Not(equal), Exchange, "")
+		r.exchanged(r.terms.not(equal), s)
 		return
 	}
-	r.add(equal, Exchange, "")
-	_, data := r.operand(s.DataLo)
-	r.x.memory.store(r.space, addr.Lo, t.Bytes(), data)
+	r.exchanged(equal, s)
+	r.x.memory.store(r.space, addr.Lo, t.Bytes(), r.term(s.DataLo))
 	if s.DataHi != nil {
-		_, data = r.operand(s.DataHi)
-		r.x.memory.store(r.space, addr.Lo+uint64(t.Bytes()), t.Bytes(), data)
+		r.x.memory.store(r.space, addr.Lo+uint64(t.Bytes()), t.Bytes(), r.term(s.DataHi))
+	}
+}
+
+// exchanged adds the constraint of a compare-and-exchange, if it depends on inputs.
+func (r *round) exchanged(e Term, s *vex.CAS) {
+	parts := []vex.Expr{&vex.Read{Temp: s.OldLo}, s.ExpectedLo}
+	if s.ExpectedHi != nil {
+		parts = append(parts, &vex.Read{Temp: s.OldHi}, s.ExpectedHi)
+	}
+	if r.depends(parts) {
+		r.add(e, Exchange, "")
 	}
 }
 
@@ -414,7 +421,7 @@ func (r *round) dirty(s *vex.Dirty) {
 	}
 	for _, fx := range effects(s) {
 		if fx.Effect == vex.EffectWrite || fx.Effect == vex.EffectModify {
-			r.put(fx.from, fx.to-fx.from, nil)
+			r.put(fx.from, fx.to-fx.from, 0)
 		}
 	}
 	if s.Effect != vex.EffectNone {
@@ -423,18 +430,22 @@ func (r *round) dirty(s *vex.Dirty) {
 }
 
 // before is bytes of the state as a helper reads them. The recorded value is what
-// the expression is under the recorded inputs.
-func (r *round) before(offset, size int) (symbolic.Value, *symbolic.Expr) {
-	var v symbolic.Value
-	e := gather(r.x.Pool, r.shadow[offset:offset+size], v)
-	if e == nil {
-		return v, nil
+// the term is under the recorded inputs.
+func (r *round) before(offset, size int) (symbolic.Value, Term) {
+	t := r.terms.gather(r.registers.cells[offset:offset+size], symbolic.Value{})
+	if t == 0 {
+		return symbolic.Value{}, 0
 	}
-	v, err := r.x.evaluator.Value(e)
+	return r.value(t), t
+}
+
+// value is a term's under the recorded inputs.
+func (r *round) value(t Term) symbolic.Value {
+	v, err := r.x.evaluator.Value(r.x.Express(t))
 	if err != nil && r.err == nil {
 		r.err = err
 	}
-	return v, e
+	return v
 }
 
 func (r *round) dirtyMemory(s *vex.Dirty) {
@@ -444,14 +455,13 @@ func (r *round) dirtyMemory(s *vex.Dirty) {
 		cells := make([]cell, s.MemSize)
 		r.x.memory.load(r.space, addr.Lo, cells)
 		for _, c := range cells {
-			if c.e != nil {
-				part := r.x.Pool.Extract(c.e, 8*c.at, 8)
-				v, _ := r.x.evaluator.Value(part)
-				r.fix(v, part, Fixed, s.Callee)
+			if c.term != 0 {
+				part := r.terms.extract(c.term, int(c.at), 1)
+				r.fix(r.value(part), part, Fixed, s.Callee)
 			}
 		}
 	}
 	if s.Effect != vex.EffectRead {
-		r.x.memory.store(r.space, addr.Lo, s.MemSize, nil)
+		r.x.memory.store(r.space, addr.Lo, s.MemSize, 0)
 	}
 }

@@ -4,66 +4,137 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// cell is a byte that depends on inputs: number at of an expression. The zero cell
-// is a byte that does not.
+// cell is a byte that depends on inputs: number at of a term. The zero cell is a
+// byte that does not.
 type cell struct {
-	e  *symbolic.Expr
-	at int
+	term Term
+	at   uint8
 }
 
-// gather is the expression of bytes, the lowest first, of which the recorded
-// values are given; nil if none depends on inputs.
-func gather(p *symbolic.Pool, cells []cell, value symbolic.Value) *symbolic.Expr {
-	var all *symbolic.Expr
+// gather is the term of bytes, the lowest first, of which the recorded values are
+// given; 0 if none depends on inputs.
+func (t *terms) gather(cells []cell, value symbolic.Value) Term {
 	some := false
-	for i := 0; i < len(cells); {
-		c, n := cells[i], 1
-		if c.e == nil {
-			for i+n < len(cells) && cells[i+n].e == nil {
-				n++
-			}
-		} else {
+	for i := range cells {
+		if cells[i].term != 0 {
 			some = true
-			for i+n < len(cells) && cells[i+n] == (cell{c.e, c.at + n}) {
-				n++
-			}
+			break
 		}
-		part := c.part(p, i, n, value)
-		if all == nil {
-			all = part
-		} else {
-			all = p.Concat(part, all)
-		}
-		i += n
 	}
 	if !some {
-		return nil
+		return 0
+	}
+	all := Term(0)
+	for i := 0; i < len(cells); {
+		c, n := cells[i], 1
+		for i+n < len(cells) && (c.term == 0 && cells[i+n].term == 0 || c.term != 0 && cells[i+n] == cell{c.term, c.at + uint8(n)}) {
+			n++
+		}
+		part := t.part(c, i, n, value)
+		if all == 0 {
+			all = part
+		} else {
+			all = t.concat(part, all)
+		}
+		i += n
 	}
 	return all
 }
 
-// part is n bytes from cell number i on, of one expression or of none.
-func (c cell) part(p *symbolic.Pool, i, n int, value symbolic.Value) *symbolic.Expr {
-	if c.e != nil {
-		return p.Extract(c.e, 8*c.at, 8*n)
+// part is n bytes from number i on, of one term or of none.
+func (t *terms) part(c cell, i, n int, value symbolic.Value) Term {
+	if c.term != 0 {
+		return t.extract(c.term, int(c.at), n)
 	}
-	return p.Extract(p.Const(value, 128), 8*i, 8*n)
+	return t.constant(bytesOf(value, i, n), 8*n)
 }
 
-// scatter sets cells to the bytes of an expression, nil for none. It returns by
-// how much the number of bytes that depend on inputs has grown.
-func scatter(cells []cell, e *symbolic.Expr) (grown int) {
-	for i := range cells {
-		if cells[i].e != nil {
-			grown--
-		}
-		cells[i] = cell{}
-		if e != nil {
-			cells[i] = cell{e, i}
-			grown++
+// bytesOf are n bytes of a value from one on.
+func bytesOf(v symbolic.Value, from, n int) symbolic.Value {
+	by := 8 * from
+	switch {
+	case by >= 64:
+		v = symbolic.Value{Lo: v.Hi >> (by - 64)}
+	case by > 0:
+		v = symbolic.Value{Lo: v.Lo>>by | v.Hi<<(64-by), Hi: v.Hi >> by}
+	}
+	switch {
+	case n < 8:
+		return symbolic.Value{Lo: v.Lo & (1<<(8*n) - 1)}
+	case n == 8:
+		return symbolic.Value{Lo: v.Lo}
+	case n < 16:
+		v.Hi &= 1<<(8*n-64) - 1
+	}
+	return v
+}
+
+// registers are which bytes of a thread's state depend on inputs. A bit of words
+// stands for 8 bytes: where it is 0 none does.
+type registers struct {
+	cells [stateWords * 8]cell
+	words [2]uint64
+}
+
+const stateWords = 128
+
+// set sets bytes to those of a term, 0 for none.
+func (r *registers) set(s span, t Term) {
+	if t == 0 && !r.any(maskOf(s)) {
+		return
+	}
+	scatter(r.cells[s.from:s.to], t, 0)
+	for w := s.from / 8; w*8 < s.to; w++ {
+		bit := uint64(1) << (w % 64)
+		if t != 0 || r.wordDepends(w) {
+			r.words[w/64] |= bit
+		} else {
+			r.words[w/64] &^= bit
 		}
 	}
-	return grown
+}
+
+// restore sets the bytes of a word to cells.
+func (r *registers) restore(s span, cells []cell) {
+	r.set(s, 0)
+	copy(r.cells[s.from:s.to], cells)
+	if w := s.from / 8; r.wordDepends(w) {
+		r.words[w/64] |= 1 << (w % 64)
+	}
+}
+
+func (r *registers) wordDepends(w int) bool {
+	for _, c := range r.cells[8*w : 8*w+8] {
+		if c.term != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// any tells whether one of the words of a mask may depend on inputs.
+func (r *registers) any(mask [2]uint64) bool { return r.words[0]&mask[0]|r.words[1]&mask[1] != 0 }
+
+// none tells that no byte depends on inputs.
+func (r *registers) none() bool { return r.words == [2]uint64{} }
+
+// maskOf are the words that bytes are in.
+func maskOf(s span) (mask [2]uint64) {
+	for w := s.from / 8; w*8 < s.to; w++ {
+		mask[w/64] |= 1 << (w % 64)
+	}
+	return mask
+}
+
+// scatter sets cells to the bytes of a term from number first on, 0 for none.
+func scatter(cells []cell, t Term, first int) {
+	if t == 0 {
+		clear(cells)
+		return
+	}
+	for i := range cells {
+		cells[i] = cell{t, uint8(first + i)}
+	}
 }
 
 const pageSize = 4096
@@ -80,66 +151,96 @@ type place struct {
 }
 
 // memory says which bytes of memory depend on inputs.
-type memory map[place]*page
+type memory struct {
+	pages map[place]*page
+	// latest is where the last page was looked for.
+	latest place
+	found  *page
+}
+
+// page is a page, or nil if none of its bytes depends on inputs.
+func (m *memory) page(k place) *page {
+	if k != m.latest {
+		m.latest, m.found = k, m.pages[k]
+	}
+	return m.found
+}
+
+// forget makes the next look for a page a new one.
+func (m *memory) forget() { m.latest, m.found = place{^uint64(0), 0}, nil }
 
 // touched tells whether any of n bytes depends on inputs.
-func (m memory) touched(space, addr uint64, n int) bool {
-	if len(m) == 0 {
+func (m *memory) touched(space, addr uint64, n int) bool {
+	if len(m.pages) == 0 {
 		return false
 	}
-	for at := addr; at < addr+uint64(n); at++ {
-		pg := m[place{space, at / pageSize}]
-		if pg == nil {
-			at |= pageSize - 1
-			continue
+	for at := addr; at < addr+uint64(n); {
+		from := int(at % pageSize)
+		part := min(int(addr+uint64(n)-at), pageSize-from)
+		if pg := m.page(place{space, at / pageSize}); pg != nil {
+			for _, c := range pg.cells[from : from+part] {
+				if c.term != 0 {
+					return true
+				}
+			}
 		}
-		if pg.cells[at%pageSize].e != nil {
-			return true
-		}
+		at += uint64(part)
 	}
 	return false
 }
 
 // load copies cells out.
-func (m memory) load(space, addr uint64, to []cell) {
-	for i := range to {
-		at := addr + uint64(i)
-		to[i] = cell{}
-		if pg := m[place{space, at / pageSize}]; pg != nil {
-			to[i] = pg.cells[at%pageSize]
-		}
-	}
-}
-
-// store sets n bytes to an expression, nil for none.
-func (m memory) store(space, addr uint64, n int, e *symbolic.Expr) {
-	for done := 0; done < n; {
+func (m *memory) load(space, addr uint64, to []cell) {
+	for done := 0; done < len(to); {
 		at := addr + uint64(done)
 		from := int(at % pageSize)
-		part := min(n-done, pageSize-from)
-		k := place{space, at / pageSize}
-		pg := m[k]
-		if pg == nil && e != nil {
-			pg = &page{}
-			m[k] = pg
-		}
-		if pg != nil {
-			pg.count += scatterFrom(pg.cells[from:from+part], e, done)
-			if pg.count == 0 {
-				delete(m, k)
-			}
+		part := min(len(to)-done, pageSize-from)
+		if pg := m.page(place{space, at / pageSize}); pg != nil {
+			copy(to[done:done+part], pg.cells[from:])
+		} else {
+			clear(to[done : done+part])
 		}
 		done += part
 	}
 }
 
-// scatterFrom is scatter from byte number first of the expression on.
-func scatterFrom(cells []cell, e *symbolic.Expr, first int) int {
-	grown := scatter(cells, e)
-	for i := range cells {
-		if e != nil {
-			cells[i].at += first
+// store sets n bytes to a term, 0 for none.
+func (m *memory) store(space, addr uint64, n int, t Term) {
+	if t == 0 && len(m.pages) == 0 {
+		return
+	}
+	for done := 0; done < n; {
+		at := addr + uint64(done)
+		from := int(at % pageSize)
+		part := min(n-done, pageSize-from)
+		k := place{space, at / pageSize}
+		pg := m.page(k)
+		if pg == nil && t != 0 {
+			pg = &page{}
+			m.pages[k] = pg
+			m.forget()
+		}
+		if pg != nil {
+			m.change(k, pg, from, part, t, done)
+		}
+		done += part
+	}
+}
+
+// change sets bytes of a page.
+func (m *memory) change(k place, pg *page, from, n int, t Term, first int) {
+	cells := pg.cells[from : from+n]
+	for _, c := range cells {
+		if c.term != 0 {
+			pg.count--
 		}
 	}
-	return grown
+	scatter(cells, t, first)
+	if t != 0 {
+		pg.count += n
+	}
+	if pg.count == 0 {
+		delete(m.pages, k)
+		m.forget()
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -149,7 +148,7 @@ func (t *thread) enter() {
 		}
 	}
 	for i, r := range preserved {
-		copy(call.saved[i][:], t.shadow[vex.OffsetRAX+8*r:])
+		copy(call.saved[i][:], t.registers.cells[vex.OffsetRAX+8*r:])
 	}
 	t.call = call
 }
@@ -159,11 +158,14 @@ func (t *thread) enter() {
 func (t *thread) input(addr uint64) string {
 	var cells [1]cell
 	t.x.memory.load(t.space, addr, cells[:])
-	e := cells[0].e
-	if e == nil || e.Op != symbolic.Symbol || !strings.HasSuffix(e.Name, "[0]") {
+	if cells[0].term <= 0 {
 		return ""
 	}
-	return strings.TrimSuffix(e.Name, "[0]")
+	n := t.x.terms.node(cells[0].term)
+	if n.op != nodeByte || t.x.inputs[n.a].first+int(n.b) != 0 {
+		return ""
+	}
+	return t.x.inputs[n.a].name
 }
 
 // leave ends the call if the function has returned.
@@ -176,13 +178,7 @@ func (t *thread) leave() {
 	t.call = nil
 	for i, r := range preserved {
 		at := vex.OffsetRAX + 8*r
-		t.symbolic += scatter(t.shadow[at:at+8], nil)
-		for j, c := range call.saved[i] {
-			t.shadow[at+j] = c
-			if c.e != nil {
-				t.symbolic++
-			}
-		}
+		t.registers.restore(span{at, at + 8}, call.saved[i][:])
 	}
 	if call.Result == "none" {
 		return
@@ -190,7 +186,6 @@ func (t *thread) leave() {
 	name := fmt.Sprintf("%s(%s)", call.Function, call.input)
 	n := call.Bits / 8
 	v, _ := t.register(vex.OffsetRAX, n)
-	t.x.recorded[name] = v
 	t.x.derived[name] = &Derived{call.Summary, call.input}
-	t.symbolic += scatter(t.shadow[vex.OffsetRAX:vex.OffsetRAX+n], t.x.Pool.Symbol(name, call.Bits))
+	t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + n}, t.x.symbol(name, call.Bits, v))
 }

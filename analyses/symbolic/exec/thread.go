@@ -15,14 +15,14 @@ type thread struct {
 	id      event.ThreadID
 	space   uint64
 	machine vex.Machine
-	shadow  [vex.StateSize]cell
-	// symbolic is how many bytes of the state depend on inputs.
-	symbolic int
-	temps    []*symbolic.Expr
-	count    uint64 // instructions executed
-	pieces   uint64
+	// registers are which bytes of the state depend on inputs.
+	registers registers
+	temps     []Term
+	count     uint64 // instructions executed
+	pieces    uint64
 
-	call *summarized // that a summary stands for, if any
+	round round
+	call  *summarized // that a summary stands for, if any
 
 	// The piece that is executed.
 	accesses []Access
@@ -46,7 +46,7 @@ type stored struct {
 type fresh struct {
 	pc uint64
 	stored
-	e *symbolic.Expr
+	term Term
 }
 
 // take gives the thread registers. What changes depends on no input.
@@ -58,14 +58,14 @@ func (t *thread) take(s *vex.State) {
 			same = same && old[i] == s[i]
 		}
 		if !same {
-			t.symbolic += scatter(t.shadow[r.from:r.to], nil)
+			t.registers.set(r, 0)
 			copy(old[r.from:r.to], s[r.from:r.to])
 		}
 	}
 	// The flags are the same in many forms.
 	if old.RFLAGS() != s.RFLAGS() {
 		flags := span{vex.OffsetCCOp, vex.OffsetCCNDep + 8}
-		t.symbolic += scatter(t.shadow[flags.from:flags.to], nil)
+		t.registers.set(flags, 0)
 		old.SetRFLAGS(s.RFLAGS())
 	}
 }
@@ -84,15 +84,12 @@ var visible = func() []span {
 		span{vex.OffsetFC3210, vex.OffsetFC3210 + 8}, span{vex.OffsetRound, vex.OffsetRound + 8})
 }()
 
-// register is bytes of the state: the value, and the expression if there is one.
-func (t *thread) register(offset, size int) (symbolic.Value, *symbolic.Expr) {
+// register is bytes of the state: the value, and the term if there is one.
+func (t *thread) register(offset, size int) (symbolic.Value, Term) {
 	var b [16]byte
 	copy(b[:size], t.machine.State[offset:])
 	v := symbolic.Value{Lo: binary.LittleEndian.Uint64(b[:]), Hi: binary.LittleEndian.Uint64(b[8:])}
-	if t.symbolic == 0 {
-		return v, nil
-	}
-	return v, gather(t.x.Pool, t.shadow[offset:offset+size], v)
+	return v, t.x.terms.gather(t.registers.cells[offset:offset+size], v)
 }
 
 // Run executes a piece: so many instructions of a thread, each iteration of a
@@ -151,7 +148,7 @@ func (t *thread) step(most uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.touched, t.status = t.symbolic > 0 && t.reads(b), b.status
+	t.touched, t.status = t.registers.any(b.reads), b.status
 	t.stores, t.fresh, t.pc = t.stores[:0], t.fresh[:0], 0
 	if t.call == nil && len(t.x.summaries) > 0 {
 		t.enter()
@@ -195,29 +192,15 @@ func (t *thread) tell(b *block) {
 	t.x.Tracer.Executed(e)
 }
 
-// reads tells whether a block reads of the state what depends on inputs.
-func (t *thread) reads(b *block) bool {
-	for _, r := range b.reads {
-		for i := r.from; i < r.to; i++ {
-			if t.shadow[i].e != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // forget says of what a block has written that it depends on no input.
 func (t *thread) forget(b *block) {
-	if t.symbolic > 0 {
+	if t.registers.any(b.written) {
 		for _, w := range b.writes {
-			t.symbolic += scatter(t.shadow[w.from:w.to], nil)
+			t.registers.set(w, 0)
 		}
 	}
-	if len(t.x.memory) > 0 {
-		for _, s := range t.stores {
-			t.x.memory.store(t.space, s.addr, s.size, nil)
-		}
+	for _, s := range t.stores {
+		t.x.memory.store(t.space, s.addr, s.size, 0)
 	}
 }
 
@@ -229,7 +212,9 @@ func (t *thread) Load(addr uint64, p []byte) error {
 	}
 	if t.x.memory.touched(t.space, addr, len(p)) {
 		t.touched = true
-		t.x.learn(t.space, addr, p)
+		if len(t.x.marks) > 0 {
+			t.x.learn(t.space, addr, p)
+		}
 	}
 	if t.x.Fresh != nil {
 		t.ask(addr, p)
@@ -248,8 +233,8 @@ func (t *thread) ask(addr uint64, p []byte) {
 		return
 	}
 	t.touched = true
-	t.x.recorded[name] = symbolic.Value{Lo: a.Value[0], Hi: a.Value[1]}
-	t.fresh = append(t.fresh, fresh{a.PC, stored{addr, len(p)}, t.x.Pool.Symbol(name, 8*len(p))})
+	v := symbolic.Value{Lo: a.Value[0], Hi: a.Value[1]}
+	t.fresh = append(t.fresh, fresh{a.PC, stored{addr, len(p)}, t.x.symbol(name, 8*len(p), v)})
 }
 
 // Store is vex.Memory's: it must be what was stored.
