@@ -131,7 +131,12 @@ func (t *Thread) take(b *Block, m *vex.Machine, values bool) int {
 // Constrained takes a constraint of the last step of its thread.
 func (l *Log) Constrained(c *exec.Constraint) {
 	t := l.trace.Threads[l.thread(c.Thread)]
-	t.constraints = append(t.constraints, Constraint{Kind: c.Kind, Reason: c.Reason, Step: t.Len() - 1, Stmt: c.Stmt, term: c.Term, trace: &l.trace})
+	reason := slices.Index(l.trace.reasons, c.Reason)
+	if reason < 0 {
+		reason = len(l.trace.reasons)
+		l.trace.reasons = append(l.trace.reasons, c.Reason)
+	}
+	*t.constraints.Add() = kept{term: c.Term, step: uint32(t.Len() - 1), stmt: int16(c.Stmt), kind: c.Kind, reason: uint8(reason)}
 }
 
 // sitesIn and instructionsIn count those among so many statements of a block.

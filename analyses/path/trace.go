@@ -26,6 +26,7 @@ type Trace struct {
 	Blocks []*Block
 
 	executor *exec.Executor
+	reasons  []string
 }
 
 // Piece is what a thread executed without another thread, the kernel or an operation
@@ -110,7 +111,7 @@ type Thread struct {
 	Pieces []int
 
 	trace       *Trace
-	constraints []Constraint
+	constraints chunks.List[kept]
 	steps       chunks.List[step]
 	addrs       chunks.List[uint64]
 	values      chunks.List[uint64]
@@ -121,6 +122,28 @@ type Thread struct {
 }
 
 const markEvery = 256
+
+// kept is a constraint as it is kept.
+type kept struct {
+	term   exec.Term
+	step   uint32
+	stmt   int16
+	kind   exec.Kind
+	reason uint8 // number in Trace.reasons
+}
+
+// constraint makes a constraint of what is kept.
+func (t *Thread) constraint(i int) Constraint {
+	k := t.constraints.At(i)
+	return Constraint{
+		Kind: k.kind, Reason: t.trace.reasons[k.reason], Step: int(k.step), Stmt: int(k.stmt), term: k.term, trace: t.trace,
+	}
+}
+
+// firstConstraint is the first of step i or a later one.
+func (t *Thread) firstConstraint(i int) int {
+	return sort.Search(t.constraints.Len(), func(k int) bool { return int(t.constraints.At(k).step) >= i })
+}
 
 // step is a step as it is kept.
 type step struct {
@@ -202,7 +225,7 @@ type Cursor struct {
 // Cursor is one before step i, which may be Len: to go backwards.
 func (t *Thread) Cursor(i int) *Cursor {
 	c := &Cursor{thread: t, next: i, at: t.count}
-	c.constraint = sort.Search(len(t.constraints), func(k int) bool { return t.constraints[k].Step >= i })
+	c.constraint = t.firstConstraint(i)
 	if i < t.Len() {
 		k := i / markEvery
 		c.at = t.marks[k]
@@ -227,7 +250,7 @@ func (c *Cursor) Next() bool {
 		return false
 	}
 	first := c.constraint
-	for list := c.thread.constraints; c.constraint < len(list) && list[c.constraint].Step == c.next; {
+	for list := &c.thread.constraints; c.constraint < list.Len() && int(list.At(c.constraint).step) == c.next; {
 		c.constraint++
 	}
 	c.load(c.next, first, c.constraint)
@@ -244,7 +267,7 @@ func (c *Cursor) Prev() bool {
 	}
 	c.next--
 	last := c.constraint
-	for list := c.thread.constraints; c.constraint > 0 && list[c.constraint-1].Step == c.next; {
+	for list := &c.thread.constraints; c.constraint > 0 && int(list.At(c.constraint-1).step) == c.next; {
 		c.constraint--
 	}
 	c.load(c.next, c.constraint, last)
@@ -266,5 +289,8 @@ func (c *Cursor) load(i, first, last int) {
 	if t.values.Len() > 0 {
 		c.Values = t.values.Slice(int(s.access), n)
 	}
-	c.Constraints = t.constraints[first:last]
+	c.Constraints = c.Constraints[:0]
+	for k := first; k < last; k++ {
+		c.Constraints = append(c.Constraints, t.constraint(k))
+	}
 }

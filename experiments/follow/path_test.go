@@ -233,7 +233,9 @@ func TestPathBackwards(t *testing.T) {
 				t.Fatalf("step %d is behind %d instructions, want %d", k.Index, k.At, at)
 			}
 			at += uint64(k.Instructions())
-			steps = append(steps, k.Step)
+			s := k.Step
+			s.Constraints = slices.Clone(s.Constraints)
+			steps = append(steps, s)
 			constraints += len(k.Constraints)
 		}
 		if len(steps) != th.Len() || at != th.Instructions() {
