@@ -108,7 +108,13 @@ func machineLog(t *testing.T, c heddle.Config) (map[event.ThreadID][]uint64, map
 	if _, err := heddle.Run(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
-	r, err := trace.Open(file.Name())
+	return log.log, storedAccesses(t, file.Name())
+}
+
+// storedAccesses are those of a trace, by thread.
+func storedAccesses(t *testing.T, name string) map[event.ThreadID][]touched {
+	t.Helper()
+	r, err := trace.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +128,7 @@ func machineLog(t *testing.T, c heddle.Config) (map[event.ThreadID][]uint64, map
 			accesses[a.Thread] = bytesOf(uint64(a.PC), uint64(a.Addr), int(a.Size), a.Kind == event.Store, accesses[a.Thread])
 		}
 	}
-	return log.log, accesses
+	return accesses
 }
 
 // pathOf is what a thread's steps say that it executed and accessed. An exchange
