@@ -35,6 +35,12 @@ type Options struct {
 	// Args and Env are the program's. Neither can be left out: they are how the
 	// arguments in memory are counted.
 	Args, Env []string
+	// Dir is the working folder. If it is given, symbols of files that arguments name
+	// have the arguments for names, and sizes of chosen files are symbols.
+	Dir string
+	// Stdin is the name that the guest has for standard input, if that is a regular
+	// file.
+	Stdin string
 	// Choose says of an input whether its bytes become symbols. The headers of
 	// libraries that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
@@ -68,14 +74,16 @@ type Recording struct {
 	accesses []exec.Access
 	state    vex.State
 	calls    map[event.ThreadID]int
-	seq      uint64                       // events of the run so far
+	seq      uint64 // events of the run so far
+	sizes    sizes
+	streamed int                          // bytes of standard input that is no file
 	files    map[string]map[string]uint64 // functions of libraries
 }
 
 // New makes a Recording for heddle.Record.Watch. It must be closed.
 func New(o Options) *Recording {
 	r := &Recording{options: o, log: emu.NewMemoryBuffer(), spaces: map[*emu.Space]uint64{}, calls: map[event.ThreadID]int{}}
-	r.files = map[string]map[string]uint64{}
+	r.files, r.sizes = map[string]map[string]uint64{}, newSizes()
 	r.Executor = exec.New(r.code)
 	r.Executor.Check = o.Check
 	if o.Path {
@@ -200,6 +208,9 @@ func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscal
 		r.Executor.Syscall(t.ID())
 		r.event(path.Event{Kind: path.Call, Thread: t.ID(), Space: r.space(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)
+		if r.options.Dir != "" {
+			r.ask(on, t, e)
+		}
 	}
 }
 
@@ -212,6 +223,7 @@ func (r *Recording) Return(on *recorder.Recorder, t *kernel.Task, e *event.Sysca
 	r.drain(on.CPU())
 	r.mapped(t, e)
 	r.inputs.Return(on, t, e)
+	r.tell(t, e)
 	r.event(path.Event{Kind: path.Return, Thread: t.ID(), Space: r.space(t), Number: e.Number, Args: e.Args, Result: int64(e.Result)})
 	r.calls[t.ID()]++
 }
@@ -253,6 +265,9 @@ func (r *Recording) input(e *event.Input) {
 		r.library(e)
 		return
 	}
+	if e.Source == event.InputFile && e.Name != "" && e.Name == r.options.Stdin {
+		e.Source = event.InputStdin
+	}
 	if e.Addr == 0 || !r.options.Choose(e) {
 		return
 	}
@@ -268,10 +283,8 @@ func (r *Recording) input(e *event.Input) {
 		skip := min(len(variable)+1, len(e.Data))
 		e.Addr += event.Addr(skip)
 		e.Data = e.Data[skip:]
-	case event.InputStdin:
-		name = fmt.Sprintf("stdin#%d.%d", e.Thread, r.calls[e.Thread])
-	case event.InputFile:
-		name, first = fmt.Sprintf("file(%s)", e.Name), int(e.Offset)
+	case event.InputStdin, event.InputFile:
+		name, first = r.fileInput(e)
 	default:
 		name = fmt.Sprintf("%v#%d.%d", e.Source, e.Thread, r.calls[e.Thread])
 	}
