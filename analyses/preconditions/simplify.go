@@ -17,7 +17,7 @@ const DefaultLimit = 500_000
 // the earlier is looked at first). What has only one value left is said to have it.
 // Recorded are the values of the symbols in the run that the terms are of.
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
-	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded)}
+	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
 	var kept []*symbolic.Expr
 	for _, group := range groups(distinct(terms)) {
 		kept = append(kept, z.group(group)...)
@@ -88,6 +88,7 @@ type simplifier struct {
 	pool      *symbolic.Pool
 	solver    *smt.Solver
 	evaluator *symbolic.Evaluator
+	limit     uint
 }
 
 // group simplifies terms that belong together.
@@ -95,8 +96,11 @@ func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 	if len(terms) == 1 {
 		return z.exactly(terms)
 	}
-	terms = z.exactly(z.fromBehind(terms))
-	return z.fromBefore(terms)
+	terms = z.fromBehind(terms)
+	if bounds := z.bounds(terms); bounds != nil {
+		return bounds
+	}
+	return z.fromBefore(z.exactly(terms))
 }
 
 // fromBehind keeps of terms, the last first, what does not follow from those kept: one

@@ -3,11 +3,11 @@ package follow
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -28,11 +28,9 @@ type asked struct {
 	at   int64 // where in the file it begins
 }
 
-// offset is a place in a file: what it was, and the expression.
-type offset struct {
-	at int64
-	e  *symbolic.Expr
-}
+// offset is a place in a file: what it was, and how far it would be in a file that is
+// long enough, which is where it is unless the file ends before.
+type offset struct{ at, most int64 }
 
 func newSizes() sizes {
 	return sizes{pending: map[event.ThreadID]*asked{}, offsets: map[string]offset{}}
@@ -90,7 +88,7 @@ func (r *Recording) ask(on *recorder.Recorder, t *kernel.Task, e *event.Syscall)
 func (r *Recording) named(on *recorder.Recorder, t *kernel.Task, fd int32, at uint64) *asked {
 	b := make([]byte, unix.PathMax)
 	n, _ := t.Space().ReadString(b, event.Addr(at))
-	name := string(b[:n])
+	name := strings.TrimSuffix(string(b[:n]), "\x00")
 	if name == "" {
 		return r.open(on, t, fd)
 	}
@@ -147,42 +145,46 @@ func (r *Recording) stat(t *kernel.Task, name string, at uint64) {
 
 func sizeOf(name string) string { return "size(" + name + ")" }
 
-// place is where in a file a call begins.
-func (r *Recording) place(a *asked) *symbolic.Expr {
-	if o := r.sizes.offsets[a.name]; o.e != nil && o.at == a.at {
-		return o.e
+// reach is where in a file that is long enough a call begins.
+func (r *Recording) reach(a *asked) int64 {
+	if o, known := r.sizes.offsets[a.name]; known && o.at == a.at {
+		return o.most
 	}
-	return r.Executor.Pool.Word(uint64(a.at), 64)
+	return a.at
 }
 
-// seek is about lseek(2), which tells the size if it goes to the end.
+// seek is about lseek(2), which tells the size if it goes to the end. Where it stays
+// is told as by the last read.
 func (r *Recording) seek(t *kernel.Task, a *asked, e *event.Syscall) {
-	p, by := r.Executor.Pool, r.Executor.Pool.Word(e.Args[1], 64)
-	var to *symbolic.Expr
+	p := r.Executor.Pool
+	size := r.Executor.Symbol(sizeOf(a.name), 64, a.size)
 	switch e.Args[2] {
 	case unix.SEEK_END:
-		to = p.Add(r.Executor.Symbol(sizeOf(a.name), 64, a.size), by)
+		r.Executor.Result(t.ID(), e.Result, p.Add(size, p.Word(e.Args[1], 64)))
 	case unix.SEEK_CUR:
-		to = p.Add(r.place(a), by)
-	default:
-		to = by
+		most := r.reach(a)
+		if most != a.at || uint64(most) == a.size && most > 0 {
+			at := p.Word(uint64(most), 64)
+			at = p.Ite(p.ULT(size, at), size, at)
+			r.Executor.Result(t.ID(), e.Result, p.Add(at, p.Word(e.Args[1], 64)))
+		}
+		if e.Args[1] == 0 {
+			return
+		}
 	}
-	r.sizes.offsets[a.name] = offset{int64(e.Result), to}
-	if !to.IsConst() {
-		r.Executor.Result(t.ID(), e.Result, to)
-	}
+	delete(r.sizes.offsets, a.name)
 }
 
 // read is about read(2): it brings what was asked for, or what there is.
 func (r *Recording) read(t *kernel.Task, a *asked, e *event.Syscall, most uint64) {
 	p := r.Executor.Pool
-	size, at, count := r.Executor.Symbol(sizeOf(a.name), 64, a.size), r.place(a), p.Word(most, 64)
-	left := p.Ite(p.ULT(at, size), p.Sub(size, at), p.Word(0, 64))
-	got := p.Ite(p.ULT(left, count), left, count)
+	from := r.reach(a)
+	size, at, to := r.Executor.Symbol(sizeOf(a.name), 64, a.size), p.Word(uint64(from), 64), p.Word(uint64(from)+most, 64)
+	part := p.Ite(p.ULT(size, to), p.Sub(size, at), p.Word(most, 64))
 	if e.Number == unix.SYS_READ {
-		r.sizes.offsets[a.name] = offset{a.at + int64(e.Result), p.Add(at, got)}
+		r.sizes.offsets[a.name] = offset{a.at + int64(e.Result), from + int64(most)}
 	}
-	r.Executor.Result(t.ID(), e.Result, got)
+	r.Executor.Result(t.ID(), e.Result, p.Ite(p.ULT(at, size), part, p.Word(0, 64)))
 }
 
 // fileInput is the name of what was read of a file, and where in it that begins.

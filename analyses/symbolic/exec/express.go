@@ -49,7 +49,7 @@ func (x *Executor) expression(t Term) *symbolic.Expr {
 // operands are the terms that a node is computed from.
 func (n *node) operands() [3]Term {
 	switch n.op {
-	case nodeByte, nodeNamed:
+	case nodeByte, nodeNamed, nodeGiven:
 		return [3]Term{}
 	case nodeExtract:
 		return [3]Term{n.a}

@@ -11,22 +11,26 @@ import (
 
 // Symbol is the symbol of a name, whose recorded value is given.
 func (x *Executor) Symbol(name string, bits int, value uint64) *symbolic.Expr {
-	x.recorded[name] = symbolic.Value{Lo: value}
-	return x.Pool.Symbol(name, bits)
+	return x.Express(x.symbol(name, bits, symbolic.Value{Lo: value}))
+}
+
+// given is the term of an expression.
+func (x *Executor) given(e *symbolic.Expr) Term {
+	t := x.terms.add(node{op: nodeGiven, bits: uint8(e.Bits), a: Term(len(x.made))})
+	x.made[t] = e
+	return t
 }
 
 // Written makes bytes of memory, which the kernel wrote, an expression.
 func (x *Executor) Written(space, addr uint64, e *symbolic.Expr) {
-	x.memory.store(space, addr, e.Bits/8, e)
+	x.memory.store(space, addr, e.Bits/8, x.given(e))
 }
 
 // Result makes the result of a system call, which has returned a value, an expression
 // of 64 bits.
 func (x *Executor) Result(id event.ThreadID, value uint64, e *symbolic.Expr) {
-	t := x.threads[id]
-	if t == nil {
-		return
+	if t := x.threads[id]; t != nil {
+		t.machine.State.SetWord(vex.OffsetRAX, value)
+		t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + 8}, x.given(e))
 	}
-	t.machine.State.SetWord(vex.OffsetRAX, value)
-	t.symbolic += scatter(t.shadow[vex.OffsetRAX:vex.OffsetRAX+8], e)
 }

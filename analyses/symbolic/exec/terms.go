@@ -43,6 +43,8 @@ const (
 	nodeFlags
 	nodeCarry
 	nodeCondition
+	// nodeGiven is the expression that was given as number a.
+	nodeGiven
 )
 
 // terms has terms. Latest ones are the same if they are computed alike.
