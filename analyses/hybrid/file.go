@@ -43,6 +43,9 @@ type File struct {
 	// which may differ.
 	Preconditions []string
 	Varying       []string
+	// Program is the SHA-256 of the program that a portable schedule is for, wherever
+	// its file is.
+	Program string
 	// Notes say where constraints are in the source; by number, or none.
 	Notes []string
 }
@@ -106,6 +109,7 @@ func (f *File) portable(b *bytes.Buffer) {
 		fmt.Fprintf(b, " %d", d)
 	}
 	b.WriteByte('\n')
+	fmt.Fprintf(b, "program %s\n", f.Program)
 	for _, name := range f.Varying {
 		fmt.Fprintf(b, "varying %q\n", name)
 	}
@@ -281,6 +285,8 @@ func (p *parser) take(line string) error {
 		for p.rest != "" && p.bad == nil {
 			s.Free = append(s.Free, p.signed())
 		}
+	case "program":
+		f.Program = p.word()
 	case "varying":
 		f.Varying = append(f.Varying, p.quoted())
 	case "precondition":

@@ -146,7 +146,11 @@ func (c *Checker) shaped(in *Input) bool {
 		return false
 	}
 	for i, name := range c.set.Env {
-		if have, _, _ := strings.Cut(in.Env[i], "="); have != name {
+		have := in.Env[i]
+		if !strings.Contains(name, "=") {
+			have, _, _ = strings.Cut(have, "=")
+		}
+		if have != name {
 			return false
 		}
 	}

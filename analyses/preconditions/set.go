@@ -13,7 +13,7 @@ import (
 // Set is what an input must satisfy: all of it.
 type Set struct {
 	// Args is how many arguments there are, the program's name included. Env has the
-	// names of the variables, in their order.
+	// variables in their order: NAME=VALUE, or NAME if the value is up to the terms.
 	Args int
 	Env  []string
 	// Terms are truths, expressions of one bit, about symbols; Derived are those

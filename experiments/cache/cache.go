@@ -1,0 +1,286 @@
+package cache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	// The driver registers itself as "sqlite3".
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+// Format is the number of the file format that this package reads and writes.
+const Format = 1
+
+var (
+	errOpen = errs.Define("cache-unusable",
+		"cannot use the schedule cache {file}",
+		"The folder cannot be created or written, the disk is full, the cache is a pack, which is read only, or the file is not a cache.",
+		"Name another folder with --cache, or move this one away.")
+	errFormat = errs.Define("cache-format",
+		"the schedule cache {file} has format {found}; this heddle reads format {known}",
+		"Another version of heddle wrote the cache.",
+		"Use that version, or name another folder with --cache.")
+	errMissing = errs.Define("cache-missing",
+		"there is no schedule cache {file}",
+		"Nothing was memoized there yet, or the cache is elsewhere.",
+		"Run a program with --cache and --memoize online first, or name the folder that was used.")
+	errDamaged = errs.Define("cache-entry-damaged",
+		"entry {entry} of the schedule cache {file} is damaged and was dropped",
+		"The text of a schedule in the cache is not what its checksum says: the disk or another program has changed it.",
+		"Nothing needs to be done: the schedule is memoized again when its input comes.")
+	errNoEntry = errs.Define("cache-entry-unknown",
+		"the schedule cache {file} has no entry {entry}",
+		"No entry's name begins with what was given, or several do.",
+		"heddle cache ls shows the entries' names.")
+)
+
+const schema = `
+CREATE TABLE IF NOT EXISTS entries (
+	name TEXT PRIMARY KEY, program TEXT NOT NULL, version INTEGER NOT NULL, command TEXT NOT NULL,
+	schedule BLOB NOT NULL, tries INTEGER NOT NULL DEFAULT 0, reuses INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX IF NOT EXISTS programs ON entries (program, version);
+`
+
+// Entry is a schedule in the cache.
+type Entry struct {
+	// Name is the SHA-256 of the schedule file; its first twelve digits will do.
+	Name string
+	// Program is the SHA-256 of the program, Command what was recorded.
+	Program, Command string
+	// Tries is how often an input satisfied the preconditions, Reuses how often the
+	// run followed the schedule to its end.
+	Tries, Reuses int
+	// File is the schedule.
+	File *hybrid.File
+}
+
+// Short is the beginning of the name, by which people know the entry.
+func (e *Entry) Short() string { return e.Name[:12] }
+
+// Rate is the reuse rate: what was tried half a time and followed half a time at the
+// start.
+func (e *Entry) Rate() float64 { return (float64(e.Reuses) + 0.5) / (float64(e.Tries) + 0.5) }
+
+// Cache is an open cache. Its methods may be called from several goroutines.
+type Cache struct {
+	db       *sql.DB
+	path     string
+	readOnly bool
+}
+
+// fileName is the cache's file in its folder.
+const fileName = "schedules.db"
+
+// Open opens the cache in a folder, and makes it if it is not there. If path is a file,
+// it is a pack: a cache that nothing is added to.
+func Open(path string) (*Cache, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return open(path, true)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, errOpen.Wrap(err, path)
+	}
+	return open(filepath.Join(path, fileName), false)
+}
+
+// OpenExisting is Open for a cache that has to be there.
+func OpenExisting(path string) (*Cache, error) {
+	file := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		file = filepath.Join(path, fileName)
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil, errMissing.New(path)
+	}
+	return Open(path)
+}
+
+func open(path string, readOnly bool) (*Cache, error) {
+	// A busy cache is waited for: another process may be adding to it.
+	source := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=60000"
+	if readOnly {
+		source += "&mode=ro&immutable=1"
+	} else {
+		source += "&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
+	}
+	db, err := sql.Open("sqlite3", source)
+	if err != nil {
+		return nil, errOpen.Wrap(err, path)
+	}
+	db.SetMaxOpenConns(1)
+	c := &Cache{db: db, path: path, readOnly: readOnly}
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return c, nil
+}
+
+// prepare checks the format's number, and makes the tables of a new file.
+func (c *Cache) prepare() error {
+	var format, tables int
+	if err := c.db.QueryRow("PRAGMA user_version").Scan(&format); err != nil {
+		return errOpen.Wrap(err, c.path)
+	}
+	if err := c.db.QueryRow("SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return errOpen.Wrap(err, c.path)
+	}
+	switch {
+	case format == Format && tables > 0:
+		return nil
+	case tables > 0:
+		return errFormat.New(c.path, format, Format)
+	case c.readOnly:
+		return errMissing.New(c.path)
+	}
+	return c.change(func(tx *sql.Tx) error {
+		_, err := tx.Exec(schema + fmt.Sprintf("PRAGMA user_version = %d;", Format))
+		return err
+	})
+}
+
+// change carries out a transaction.
+func (c *Cache) change(do func(*sql.Tx) error) error {
+	tx, err := c.db.Begin()
+	if err != nil {
+		return errOpen.Wrap(err, c.path)
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(errOpen.Wrap(err, c.path), tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return errOpen.Wrap(err, c.path)
+	}
+	return nil
+}
+
+// ReadOnly tells whether the cache is a pack.
+func (c *Cache) ReadOnly() bool { return c.readOnly }
+
+// Close closes the file.
+func (c *Cache) Close() error {
+	if err := c.db.Close(); err != nil {
+		return errOpen.Wrap(err, c.path)
+	}
+	return nil
+}
+
+// Entries are those of a program, or of all if that is empty, in the order in which
+// they were added. Damaged has a sentence for each that was dropped.
+func (c *Cache) Entries(program string) (list []*Entry, damaged []error, err error) {
+	rows, err := c.db.Query(`SELECT name, program, command, tries, reuses, schedule FROM entries
+		WHERE version = ? AND (? = '' OR program = ?) ORDER BY rowid`, hybrid.Version, program, program)
+	if err != nil {
+		return nil, nil, errOpen.Wrap(err, c.path)
+	}
+	var drop []string
+	for rows.Next() {
+		var text []byte
+		e := &Entry{}
+		if err := rows.Scan(&e.Name, &e.Program, &e.Command, &e.Tries, &e.Reuses, &text); err != nil {
+			return nil, nil, errors.Join(errOpen.Wrap(err, c.path), rows.Close())
+		}
+		if e.File = read(e, text); e.File == nil {
+			drop = append(drop, e.Name)
+			continue
+		}
+		list = append(list, e)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, nil, errOpen.Wrap(err, c.path)
+	}
+	for _, name := range drop {
+		damaged = append(damaged, errDamaged.New(short(name), c.path))
+		if !c.readOnly {
+			err = errors.Join(err, c.Remove(name))
+		}
+	}
+	return list, damaged, err
+}
+
+func short(name string) string { return name[:min(len(name), 12)] }
+
+// read is the schedule of an entry, or nil if it is damaged.
+func read(e *Entry, text []byte) *hybrid.File {
+	if sumOf(text) != e.Name {
+		return nil
+	}
+	f, err := hybrid.Read(bytes.NewReader(text))
+	if err != nil || f.Program != e.Program {
+		return nil
+	}
+	return f
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Find is the entry whose name begins so.
+func (c *Cache) Find(name string) (*Entry, error) {
+	all, _, err := c.Entries("")
+	if err != nil {
+		return nil, err
+	}
+	var found *Entry
+	for _, e := range all {
+		if len(name) > 0 && len(name) <= len(e.Name) && e.Name[:len(name)] == name {
+			if found != nil {
+				return nil, errNoEntry.New(c.path, name)
+			}
+			found = e
+		}
+	}
+	if found == nil {
+		return nil, errNoEntry.New(c.path, name)
+	}
+	return found, nil
+}
+
+// Remove throws an entry away.
+func (c *Cache) Remove(name string) error {
+	return c.change(func(tx *sql.Tx) error {
+		_, err := tx.Exec("DELETE FROM entries WHERE name = ?", name)
+		return err
+	})
+}
+
+// An entry is thrown away when it was tried so often and followed less than half of
+// the times.
+const enoughTries = 4
+
+// Tried notes whether a run that an entry admitted followed it. It tells whether the
+// entry was thrown away for that.
+func (c *Cache) Tried(name string, followed bool) (evicted bool, err error) {
+	if c.readOnly {
+		return false, nil
+	}
+	err = c.change(func(tx *sql.Tx) error {
+		reuse := 0
+		if followed {
+			reuse = 1
+		}
+		if _, err := tx.Exec("UPDATE entries SET tries = tries + 1, reuses = reuses + ? WHERE name = ?", reuse, name); err != nil {
+			return err
+		}
+		gone, err := tx.Exec("DELETE FROM entries WHERE name = ? AND tries >= ? AND 2*reuses < tries", name, enoughTries)
+		if err != nil {
+			return err
+		}
+		n, err := gone.RowsAffected()
+		evicted = n > 0
+		return err
+	})
+	return evicted, err
+}
