@@ -17,7 +17,7 @@ import (
 
 var errTemporary = errs.Define("races-no-place",
 	"the folder for temporary files cannot be used",
-	"heddle races -- PROGRAM keeps the trace of the run in the folder for temporary files until it is analysed; the rest of the sentence says what is wrong with it.",
+	"heddle races -- PROGRAM, and heddle run with a cache of schedules, keep the trace of the run, or its standard input, in the folder for temporary files until it is analysed; the rest of the sentence says what is wrong with it.",
 	"Set TMPDIR to a folder with room, or record the run and name the trace.")
 
 // racesFlags are the flags of `heddle races`.

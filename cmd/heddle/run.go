@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,7 @@ type runFlags struct {
 	strace, quiet                                   bool
 	verify                                          int
 	schedule                                        scheduleFlags
+	cache                                           cacheFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -75,6 +77,7 @@ a :rw mount or kept with --export.`,
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
+	addCacheFlags(flags, &f.cache)
 	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
 	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
@@ -109,7 +112,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	}
 	job, err := newJob(options, f, args)
 	if err == nil {
-		err = f.schedule.check(flags)
+		err = cmp.Or(f.cache.check(flags), f.schedule.check(flags, f.cache.dir != ""))
 	}
 	if err != nil {
 		return err
@@ -172,7 +175,13 @@ func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.R
 	if err := f.schedule.apply(&c); err != nil {
 		return nil, err
 	}
-	result, err := a.carryOut(ctx, c, f.gdb)
+	var result *heddle.Result
+	var err error
+	if f.cache.dir != "" {
+		result, err = a.carryOutCached(ctx, c, f)
+	} else {
+		result, err = a.carryOut(ctx, c, f.gdb)
+	}
 	if a.stdinGaveUp && result != nil {
 		// The guest saw its input fail, and may have ended of that.
 		result.Outcome = outcomeInterrupted
@@ -183,7 +192,7 @@ func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.R
 // finish writes the summary, says what there is to say, and sets the status.
 func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *heddle.Result) error {
 	if f.summary != "" {
-		if err := writeSummary(f.summary, result); err != nil {
+		if err := writeSummary(f.summary, a.summary(result)); err != nil {
 			return err
 		}
 	}
@@ -218,7 +227,16 @@ func repeatIntroduction(f runFlags, result *heddle.Result) string {
 	return "the same run again"
 }
 
-func writeSummary(path string, result *heddle.Result) error {
+// summary is what is written of a run: its result, and what a cache was for it.
+func (a *app) summary(result *heddle.Result) any {
+	a.cached.Cache = cmp.Or(a.cached.Cache, "off")
+	return struct {
+		*heddle.Result
+		cached
+	}{result, a.cached}
+}
+
+func writeSummary(path string, result any) error {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err == nil {
 		err = os.WriteFile(path, append(text, '\n'), 0o644)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/experiments/memo"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -27,6 +28,10 @@ var (
 		"no file is named for the schedule: -o FILE is needed",
 		"heddle schedule compute was called without saying where the schedule goes.",
 		"Name a file with -o.")
+	errNotAdmitted = errs.Define("schedule-does-not-admit",
+		"the schedule {file} does not admit this run: {problem}",
+		"The input does not satisfy the schedule's preconditions, or the program or a file that it reads is not what it was.",
+		"Run an input that satisfies them, which heddle schedule show prints, or memoize a schedule for this one with --cache and --memoize.")
 	errScheduleAlone = errs.Define("schedule-and-other",
 		"--enforce cannot be used with {option}",
 		"A run that follows a schedule is controlled by that alone, in this process.",
@@ -60,9 +65,10 @@ func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
 	flags.Float64Var(&f.delays, "inject-delays", 0, "probability that a delay is injected after a slice, as --delay-rate")
 }
 
-// check finds flags that have no effect, or that do not go together.
-func (f *scheduleFlags) check(flags *pflag.FlagSet) error {
-	if f.file == "" {
+// check finds flags that have no effect, or that do not go together. Chosen tells that
+// a cache chooses the schedule.
+func (f *scheduleFlags) check(flags *pflag.FlagSet, chosen bool) error {
+	if f.file == "" && !chosen {
 		for _, name := range scheduling {
 			if flags.Changed(name) {
 				return errNeedsSchedule.New(name)
@@ -71,7 +77,7 @@ func (f *scheduleFlags) check(flags *pflag.FlagSet) error {
 		return nil
 	}
 	for _, name := range []string{"verify", "gdb"} {
-		if flags.Changed(name) {
+		if f.file != "" && flags.Changed(name) {
 			return errScheduleAlone.New("--" + name)
 		}
 	}
@@ -107,9 +113,21 @@ func (f *scheduleFlags) apply(c *heddle.Config) error {
 	if err != nil {
 		return err
 	}
-	return schedules.Enforce(c, file, f.file, sched.EnforceOptions{
+	if file.Schedule.Portable {
+		if why := memo.Admits(c, file); why != "" {
+			return errNotAdmitted.New(f.file, why)
+		}
+		memo.Enforce(c, file, f.options())
+		return nil
+	}
+	return schedules.Enforce(c, file, f.file, f.options())
+}
+
+// options say how a schedule is enforced.
+func (f *scheduleFlags) options() sched.EnforceOptions {
+	return sched.EnforceOptions{
 		Relay: f.relay, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: event.Cycles(f.breakOut), Free: f.free,
-	})
+	}
 }
 
 func (a *app) scheduleCommand() *cobra.Command {

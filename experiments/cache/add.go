@@ -37,35 +37,55 @@ func (c *Cache) Add(f *hybrid.File) (Added, error) {
 	if err := f.Write(&text); err != nil {
 		return Added{}, errOpen.Wrap(err, c.path)
 	}
-	entries, _, err := c.Entries(f.Program)
-	if err != nil {
-		return Added{}, err
+	var a Added
+	err := c.change(func(tx *sql.Tx) error {
+		all, _, err := entries(tx, f.Program)
+		if err != nil {
+			return err
+		}
+		if a = merge(f, sumOf(text.Bytes()), all); !a.New {
+			return nil
+		}
+		return put(tx, f, &a, text.Bytes())
+	})
+	return a, err
+}
+
+// merge decides what becomes of a schedule, beside some entries.
+func merge(f *hybrid.File, name string, all []*Entry) Added {
+	a := Added{Name: name, New: true}
+	for _, e := range all {
+		if e.Name == name {
+			return Added{Name: name}
+		}
 	}
-	a := Added{Name: sumOf(text.Bytes()), New: true}
-	for _, e := range entries {
+	for _, e := range all {
 		weaker, stronger := compare(f, e.File)
 		same := alike(f.Schedule, e.File.Schedule)
 		switch {
-		case e.Name == a.Name || stronger && (same || !weaker):
-			return Added{Name: e.Name}, nil
+		case stronger && (same || !weaker):
+			return Added{Name: e.Name}
 		case weaker && same:
 			a.Replaced = append(a.Replaced, e.Name)
 		}
 	}
-	return a, c.change(func(tx *sql.Tx) error {
-		for _, name := range a.Replaced {
-			if _, err := tx.Exec("DELETE FROM entries WHERE name = ?", name); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Exec("INSERT OR IGNORE INTO entries (name, program, version, command, schedule) VALUES (?,?,?,?,?)",
-			a.Name, f.Program, hybrid.Version, strings.Join(f.Args, " "), text.Bytes()); err != nil {
+	return a
+}
+
+// put adds an entry, and removes those that make room for it.
+func put(tx *sql.Tx, f *hybrid.File, a *Added, text []byte) error {
+	for _, name := range a.Replaced {
+		if _, err := tx.Exec("DELETE FROM entries WHERE name = ?", name); err != nil {
 			return err
 		}
-		_, err := tx.Exec(`DELETE FROM entries WHERE name IN (SELECT name FROM entries WHERE program = ? AND name <> ?
-			ORDER BY (reuses + 0.5) / (tries + 0.5) DESC, rowid DESC LIMIT -1 OFFSET ?)`, f.Program, a.Name, maxPerProgram-1)
+	}
+	if _, err := tx.Exec("INSERT INTO entries (name, program, version, command, schedule) VALUES (?,?,?,?,?)",
+		a.Name, f.Program, hybrid.Version, strings.Join(f.Args, " "), text); err != nil {
 		return err
-	})
+	}
+	_, err := tx.Exec(`DELETE FROM entries WHERE name IN (SELECT name FROM entries WHERE program = ? AND name <> ?
+		ORDER BY (reuses + 0.5) / (tries + 0.5) DESC, rowid DESC LIMIT -1 OFFSET ?)`, f.Program, a.Name, maxPerProgram-1)
+	return err
 }
 
 // compare tells whether the preconditions of f follow from those of g, and those of g

@@ -178,25 +178,8 @@ func (c *Cache) Close() error {
 // Entries are those of a program, or of all if that is empty, in the order in which
 // they were added. Damaged has a sentence for each that was dropped.
 func (c *Cache) Entries(program string) (list []*Entry, damaged []error, err error) {
-	rows, err := c.db.Query(`SELECT name, program, command, tries, reuses, schedule FROM entries
-		WHERE version = ? AND (? = '' OR program = ?) ORDER BY rowid`, hybrid.Version, program, program)
+	list, drop, err := entries(c.db, program)
 	if err != nil {
-		return nil, nil, errOpen.Wrap(err, c.path)
-	}
-	var drop []string
-	for rows.Next() {
-		var text []byte
-		e := &Entry{}
-		if err := rows.Scan(&e.Name, &e.Program, &e.Command, &e.Tries, &e.Reuses, &text); err != nil {
-			return nil, nil, errors.Join(errOpen.Wrap(err, c.path), rows.Close())
-		}
-		if e.File = read(e, text); e.File == nil {
-			drop = append(drop, e.Name)
-			continue
-		}
-		list = append(list, e)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, nil, errOpen.Wrap(err, c.path)
 	}
 	for _, name := range drop {
@@ -206,6 +189,31 @@ func (c *Cache) Entries(program string) (list []*Entry, damaged []error, err err
 		}
 	}
 	return list, damaged, err
+}
+
+// entries are those of a program, and the names of those that are damaged.
+func entries(db interface {
+	Query(query string, args ...any) (*sql.Rows, error)
+}, program string,
+) (list []*Entry, damaged []string, err error) {
+	rows, err := db.Query(`SELECT name, program, command, tries, reuses, schedule FROM entries
+		WHERE version = ? AND (? = '' OR program = ?) ORDER BY rowid`, hybrid.Version, program, program)
+	if err != nil {
+		return nil, nil, err
+	}
+	for rows.Next() {
+		var text []byte
+		e := &Entry{}
+		if err := rows.Scan(&e.Name, &e.Program, &e.Command, &e.Tries, &e.Reuses, &text); err != nil {
+			return nil, nil, errors.Join(err, rows.Close())
+		}
+		if e.File = read(e, text); e.File == nil {
+			damaged = append(damaged, e.Name)
+			continue
+		}
+		list = append(list, e)
+	}
+	return list, damaged, errors.Join(rows.Err(), rows.Close())
 }
 
 func short(name string) string { return name[:min(len(name), 12)] }

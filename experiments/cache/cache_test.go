@@ -258,7 +258,7 @@ func TestMain(m *testing.M) {
 // that it had added.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
-	rounds := 8
+	rounds := 4
 	if testing.Short() {
 		rounds = 3
 	}

@@ -197,6 +197,7 @@ func (m *Made) verify(ctx context.Context, path string) error {
 	}
 	c.Replay, c.Stdout, c.Stderr = nil, io.Discard, io.Discard
 	c.Control = sched.Control{}
+	Harmless(&c)
 	if why := Admits(&c, m.File); why != "" {
 		return errUnstable.New(m.File.Args[0], why)
 	}
@@ -209,6 +210,15 @@ func (m *Made) verify(ctx context.Context, path string) error {
 		return errUnstable.New(m.File.Args[0], result.Schedule.Reason)
 	}
 	return nil
+}
+
+// Harmless keeps a run from changing the host's files.
+func Harmless(c *heddle.Config) {
+	c.ExportDir = ""
+	c.Mounts = slices.Clone(c.Mounts)
+	for i := range c.Mounts {
+		c.Mounts[i].Writable = false
+	}
 }
 
 // ProgramFile is the host's file of the program that a configuration runs, or empty.

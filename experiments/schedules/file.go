@@ -29,7 +29,7 @@ var (
 		"Name a file in a folder that you may write to.")
 	errOther = errs.Define("schedule-of-another-run",
 		"the schedule {file} is of another run: {what} is {found}, and was {expected}",
-		"A schedule holds for one program with the same arguments, environment and folder on the same files, in the same version.",
+		"A schedule without preconditions holds for one program with the same arguments, environment and folder on the same files, in the same version.",
 		"Run what was recorded, put the file back as it was, or record the run again.")
 )
 

@@ -1,0 +1,458 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/cache"
+	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var (
+	errNeedsCache = errs.Define("memoize-without-cache",
+		"--memoize says what becomes of new schedules, and no cache is named: --cache DIR is needed",
+		"heddle run was told how to memoize, but not where.",
+		"Name a folder with --cache, or leave --memoize out.")
+	errCacheAlone = errs.Define("cache-and-other",
+		"--cache cannot be used with {option}",
+		"The cache chooses the schedule that a run follows, in this process.",
+		"Leave one of the two out.")
+	errPackProgram = errs.Define("pack-program-unreadable",
+		"cannot read the program {file}, whose schedules are to be packed",
+		"The file named with --program does not exist or may not be read.",
+		"Name the program's file, with its folder.")
+	errNoPack = errs.Define("pack-without-output",
+		"no file is named for the pack: -o FILE is needed",
+		"heddle cache pack was called without saying where the schedules go.",
+		"Name a file with -o.")
+)
+
+// What becomes of an input that no schedule admits.
+const (
+	memoizeOff    = "off"
+	memoizeOnline = "online"
+	memoizeShadow = "shadow"
+)
+
+// cacheFlags are the flags of `heddle run` that have it use a cache of schedules.
+type cacheFlags struct {
+	dir, memoize string
+	variables    []string
+}
+
+// cached is what a cache was for a run, as the summary says it.
+type cached struct {
+	// Cache is "hit", "miss" or "off".
+	Cache string `json:"cache"`
+	// Entry is the one that the run followed, or the one that was made of it.
+	Entry string `json:"cache_entry,omitempty"`
+}
+
+func addCacheFlags(flags *pflag.FlagSet, f *cacheFlags) {
+	flags.StringVar(&f.dir, "cache", "", "have the run follow a schedule of the cache in the folder `DIR`, or of the pack with that name, if one admits the input")
+	flags.StringVar(&f.memoize, "memoize", memoizeOff, "what to do with an input that no schedule admits: run it (off), "+
+		"make a schedule of its run (online), or run it and make a schedule of another run of it (shadow)")
+	addVariableFlag(flags, f)
+}
+
+func addVariableFlag(flags *pflag.FlagSet, f *cacheFlags) {
+	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be as they were (repeatable)")
+}
+
+func (f *cacheFlags) check(flags *pflag.FlagSet) error {
+	if f.dir == "" {
+		if flags.Changed("memoize") || flags.Changed("input-variable") {
+			return errNeedsCache.New()
+		}
+		return nil
+	}
+	for _, name := range []string{"enforce", "verify", "gdb", "sync-list"} {
+		if flags.Changed(name) {
+			return errCacheAlone.New("--" + name)
+		}
+	}
+	if f.memoize != memoizeOff && f.memoize != memoizeOnline && f.memoize != memoizeShadow {
+		return errFlag.New("memoize", quote(f.memoize), "off, online, shadow")
+	}
+	return nil
+}
+
+func (f *cacheFlags) options() memo.Options { return memo.Options{Variables: f.variables} }
+
+// carryOutCached is carryOut with a cache.
+func (a *app) carryOutCached(ctx context.Context, c heddle.Config, f runFlags) (*heddle.Result, error) {
+	clean, err := spool(&c)
+	defer clean()
+	if err != nil {
+		return nil, err
+	}
+	store, err := openCache(&f.cache)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	entry, damaged, err := memo.Look(&c, store)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range damaged {
+		a.say("%v", d)
+	}
+	if entry != nil {
+		return a.reuse(ctx, c, f, store, entry)
+	}
+	a.cached.Cache = "miss"
+	if f.cache.memoize == memoizeOff {
+		return a.carryOut(ctx, c, "")
+	}
+	return a.memoize(ctx, c, f, store)
+}
+
+func openCache(f *cacheFlags) (*cache.Cache, error) {
+	if f.memoize == memoizeOff {
+		return cache.OpenExisting(f.dir)
+	}
+	return cache.Open(f.dir)
+}
+
+// reuse has the run follow a schedule.
+func (a *app) reuse(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache, e *cache.Entry) (*heddle.Result, error) {
+	a.cached = cached{"hit", e.Short()}
+	memo.Enforce(&c, e.File, f.schedule.options())
+	result, err := a.carryOut(ctx, c, "")
+	if err != nil || result.Outcome == outcomeInterrupted {
+		return result, err
+	}
+	evicted, err := store.Tried(e.Name, result.Schedule.Followed)
+	if evicted {
+		a.say("entry %s was removed from the cache: most runs that it admits do not follow it", e.Short())
+	}
+	return result, err
+}
+
+// memoize carries out a run that no schedule admits, and makes one of it. A schedule
+// that cannot be made is not the run's failure.
+func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache) (*heddle.Result, error) {
+	file, err := os.CreateTemp("", "heddle-memoize-")
+	if err != nil {
+		return nil, errTemporary.Wrap(reason(err))
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	var result *heddle.Result
+	if f.cache.memoize == memoizeOnline {
+		result, err = memo.Record(ctx, c, file)
+	} else if result, err = a.carryOut(ctx, c, ""); err == nil && result.Outcome != outcomeInterrupted {
+		c.Stdout, c.Stderr, c.Strace, c.EventLog = io.Discard, io.Discard, nil, nil
+		memo.Harmless(&c)
+		err = rewind(&c)
+		if err == nil {
+			_, err = memo.Record(ctx, c, file)
+		}
+	}
+	if err != nil || result.Outcome == outcomeInterrupted {
+		return result, err
+	}
+	made, err := memo.Make(ctx, file.Name(), f.cache.options())
+	if err == nil {
+		var added cache.Added
+		if added, err = store.Add(made.File); err == nil {
+			a.cached.Entry = added.Name[:12]
+		}
+	}
+	if err != nil {
+		a.say("%v", err)
+	}
+	return result, nil
+}
+
+// spool makes standard input a regular file: what it has is looked at before the run.
+func spool(c *heddle.Config) (clean func(), err error) {
+	if c.Stdin == nil || isRegular(c.Stdin) {
+		return func() {}, nil
+	}
+	file, err := os.CreateTemp("", "heddle-stdin-")
+	if err != nil {
+		return func() {}, errTemporary.Wrap(reason(err))
+	}
+	clean = func() {
+		_ = file.Close() // it is not needed any more
+		_ = os.Remove(file.Name())
+	}
+	if _, err := io.Copy(file, c.Stdin); err != nil {
+		return clean, errTemporary.Wrap(err)
+	}
+	c.Stdin = file
+	return clean, rewind(c)
+}
+
+// rewind goes back to the beginning of standard input.
+func rewind(c *heddle.Config) error {
+	if s, ok := c.Stdin.(io.Seeker); ok {
+		if _, err := s.Seek(0, io.SeekStart); err != nil {
+			return errTemporary.Wrap(err)
+		}
+	}
+	return nil
+}
+
+func (a *app) cacheCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cache",
+		Short: "Schedules and the inputs that may follow them",
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+		}
+		return nil
+	}
+	list := &cobra.Command{
+		Use: "ls DIR", Short: "List the entries of a cache", Args: files(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.cacheList(args[0]) },
+	}
+	show := &cobra.Command{
+		Use: "show DIR ENTRY", Short: "Print an entry: its preconditions and its schedule", Args: files(2),
+		RunE: func(_ *cobra.Command, args []string) error { return a.cacheShow(args[0], args[1]) },
+	}
+	remove := &cobra.Command{
+		Use: "rm DIR ENTRY", Short: "Remove an entry", Args: files(2),
+		RunE: func(_ *cobra.Command, args []string) error { return a.cacheRemove(args[0], args[1]) },
+	}
+	unpack := &cobra.Command{
+		Use: "unpack DIR PACK", Short: "Add the entries of a pack to a cache", Args: files(2),
+		RunE: func(_ *cobra.Command, args []string) error { return a.cacheUnpack(args[0], args[1]) },
+	}
+	c.AddCommand(list, show, a.cacheAddCommand(), remove, a.cachePackCommand(), unpack)
+	return c
+}
+
+// files checks how many names there are.
+func files(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return errUsage.New(fmt.Sprintf("%d names are given where %d are needed", len(args), n), c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func (a *app) cacheAddCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "add --cache DIR [flags] [--] PROGRAM [ARGUMENTS]",
+		Short: "Run a program, and add a schedule of the run",
+		Long: `Run a program as heddle schedule record does, and add a schedule with its
+preconditions to a cache. What the program prints is left out.`,
+		RunE: func(c *cobra.Command, args []string) error { return a.cacheAdd(c.Context(), c.Flags(), f, args) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false)
+	flags.StringVar(&f.cache.dir, "cache", "", "the cache's folder `DIR`")
+	addVariableFlag(flags, &f.cache)
+	addMachineFlags(flags)
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
+	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: none)")
+	return c
+}
+
+func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
+	if f.cache.dir == "" {
+		return errNeedsCache.New()
+	}
+	if len(args) == 0 {
+		return errUsage.New("no program is named", "heddle cache add")
+	}
+	options, err := machineOptions(flags, f.config, "")
+	if err != nil {
+		return err
+	}
+	job, err := newJob(options, f, args)
+	if err != nil {
+		return err
+	}
+	stdin, err := job.OpenStdin()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	c := job.Config()
+	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, io.Discard, io.Discard
+	memo.Harmless(&c)
+	store, err := cache.Open(f.cache.dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return a.addRun(ctx, c, f.cache.options(), store)
+}
+
+// addRun records a run and adds its schedule.
+func (a *app) addRun(ctx context.Context, c heddle.Config, o memo.Options, store *cache.Cache) error {
+	file, err := os.CreateTemp("", "heddle-memoize-")
+	if err != nil {
+		return errTemporary.Wrap(reason(err))
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if _, err := memo.Record(ctx, c, file); err != nil {
+		return err
+	}
+	made, err := memo.Make(ctx, file.Name(), o)
+	if err != nil {
+		return err
+	}
+	added, err := store.Add(made.File)
+	if err != nil {
+		return err
+	}
+	what := "entry"
+	if !added.New {
+		what = "is there already: entry"
+	}
+	fmt.Fprintf(a.stdout, "%s %s\n%d constraints, %d in the slice, %d preconditions\n", what, added.Name[:12], made.Constraints, made.Kept, made.Terms)
+	return nil
+}
+
+// existing opens a cache, and says what in it is damaged.
+func (a *app) existing(dir string) (*cache.Cache, []*cache.Entry, error) {
+	store, err := cache.OpenExisting(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, damaged, err := store.Entries("")
+	for _, d := range damaged {
+		a.say("%v", d)
+	}
+	return store, all, err
+}
+
+func (a *app) cacheList(dir string) error {
+	store, all, err := a.existing(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "entry\tprogram\ttried\tfollowed\toperations\tconstraints\tcommand")
+	for _, e := range all {
+		s := e.File.Schedule
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", e.Short(), e.Program[:12], e.Tries, e.Reuses, len(s.Operations), len(s.Constraints), e.Command)
+	}
+	return w.Flush()
+}
+
+func (a *app) cacheShow(dir, name string) error {
+	store, _, err := a.existing(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	e, err := store.Find(name)
+	if err != nil {
+		return err
+	}
+	if err := a.scheduleSummary(e.File); err != nil {
+		return err
+	}
+	set, err := preconditions.Parse(e.File.Preconditions, symbolic.NewPool())
+	if err != nil {
+		return errCacheEntry.Wrap(err, e.Short())
+	}
+	fmt.Fprintf(a.stdout, "tried         %d\nfollowed      %d\nthe program   %s\n", e.Tries, e.Reuses, e.Program)
+	if len(e.File.Varying) > 0 {
+		fmt.Fprintf(a.stdout, "may differ    %s\n", strings.Join(e.File.Varying, " "))
+	}
+	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n", strings.Join(append(set.Texts(), ""), "\n  "))
+	return a.scheduleLines(e.File)
+}
+
+var errCacheEntry = errs.Define("cache-entry-unreadable",
+	"the preconditions of entry {entry} cannot be read",
+	"The entry was written by another version of heddle.",
+	"Remove it with heddle cache rm.")
+
+func (a *app) cacheRemove(dir, name string) error {
+	store, _, err := a.existing(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	e, err := store.Find(name)
+	if err != nil {
+		return err
+	}
+	return store.Remove(e.Name)
+}
+
+func (a *app) cachePackCommand() *cobra.Command {
+	var output, program string
+	c := &cobra.Command{
+		Use: "pack -o FILE DIR", Short: "Write a cache's entries to a file that goes with the program", Args: files(1),
+		Long: `Write the entries of a cache to one file. heddle run --cache FILE finds them there
+as in the cache, and changes nothing; heddle cache unpack adds them to another cache.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if output == "" {
+				return errNoPack.New()
+			}
+			return a.cachePack(args[0], output, program)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write the pack to `FILE`")
+	c.Flags().StringVar(&program, "program", "", "leave out entries of other programs than `FILE`")
+	return c
+}
+
+func (a *app) cachePack(dir, output, program string) error {
+	store, _, err := a.existing(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	sum := ""
+	if program != "" {
+		if sum = memo.Sum(program); sum == "" {
+			return errPackProgram.New(program)
+		}
+	}
+	n, err := store.Pack(output, sum)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%d entries\n", n)
+	return nil
+}
+
+func (a *app) cacheUnpack(dir, pack string) error {
+	from, err := cache.OpenExisting(pack)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	store, err := cache.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	n, damaged, err := store.Unpack(from)
+	for _, d := range damaged {
+		a.say("%v", d)
+	}
+	if err == nil {
+		fmt.Fprintf(a.stdout, "%d new entries\n", n)
+	}
+	return err
+}
