@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/sched"
@@ -92,6 +94,30 @@ func TestJitterInJSON(t *testing.T) {
 		}
 		if (back.Jitter == nil) != (jitter == nil) || jitter != nil && *back.Jitter != *jitter {
 			t.Errorf("%s lost its jitter", text)
+		}
+	}
+}
+
+// Schedules of program.yaml are flags of heddle run.
+func TestParseWords(t *testing.T) {
+	words := strings.Fields("--sched pct --depth 4 --length 9000 --quantum 7 --delay-rate 0.5 --delay-cycles 3 " +
+		"--time-slice 8 --jitter 0 --fairness 11 --granularity sync")
+	want := sched.Options{
+		Policy: sched.PCT, Depth: 4, Length: 9000, Quantum: 7, DelayRate: 0.5, DelayCycles: 3, TimeSlice: 8,
+		Jitter: fraction(0), Fairness: 11, Granularity: sched.Sync,
+	}
+	if got, err := sched.ParseWords(words); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for words, want := range map[string]string{
+		"--sched":        `scheduling option "--sched" is alone; allowed: pairs of a flag and its value`,
+		"timed --sched":  `scheduling option "timed" is alone; allowed: pairs of a flag and its value`,
+		"--speed 3":      `scheduling option speed is "3"; allowed: the fields of Options`,
+		"--quantum many": `scheduling option quantum is "many"; allowed: a number`,
+		"--sched fifo":   `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`,
+	} {
+		if _, err := sched.ParseWords(strings.Fields(words)); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", words, err, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package frost_test
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -35,27 +34,9 @@ func find(t testing.TB, name string, form programs.Form) (programs.Program, stri
 // schedule makes options of the words of a program's schedule.
 func schedule(t testing.TB, words []string) sched.Options {
 	t.Helper()
-	var o sched.Options
-	for i := 0; i+1 < len(words); i += 2 {
-		number, _ := strconv.ParseFloat(words[i+1], 64)
-		switch words[i] {
-		case "--sched":
-			o.Policy = words[i+1]
-		case "--granularity":
-			o.Granularity = words[i+1]
-		case "--quantum":
-			o.Quantum = uint64(number)
-		case "--depth":
-			o.Depth = int(number)
-		case "--length":
-			o.Length = uint64(number)
-		case "--delay-rate":
-			o.DelayRate = number
-		case "--delay-cycles":
-			o.DelayCycles = uint64(number)
-		default:
-			t.Fatalf("program.yaml: the schedule has %q", words[i])
-		}
+	o, err := sched.ParseWords(words)
+	if err != nil {
+		t.Fatalf("program.yaml: %v", err)
 	}
 	return o
 }

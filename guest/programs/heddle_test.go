@@ -3,7 +3,6 @@ package programs
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -121,31 +120,9 @@ func TestThreadCountsUnderHeddle(t *testing.T) {
 // parseSchedule makes options of the words of a schedule in program.yaml.
 func parseSchedule(t testing.TB, words []string) sched.Options {
 	t.Helper()
-	var o sched.Options
-	for i := 0; i+1 < len(words); i += 2 {
-		value := words[i+1]
-		number, err := strconv.ParseFloat(value, 64)
-		switch words[i] {
-		case "--sched":
-			o.Policy, err = value, nil
-		case "--granularity":
-			o.Granularity, err = value, nil
-		case "--quantum":
-			o.Quantum = uint64(number)
-		case "--depth":
-			o.Depth = int(number)
-		case "--length":
-			o.Length = uint64(number)
-		case "--delay-rate":
-			o.DelayRate = number
-		case "--delay-cycles":
-			o.DelayCycles = uint64(number)
-		default:
-			t.Fatalf("program.yaml: the schedule has %q", words[i])
-		}
-		if err != nil {
-			t.Fatalf("program.yaml: the schedule has %s %q", words[i], value)
-		}
+	o, err := sched.ParseWords(words)
+	if err != nil {
+		t.Fatalf("program.yaml: %v", err)
 	}
 	return o
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/heddle-dmt/heddle"
@@ -41,30 +40,6 @@ func trial(ctx context.Context, c heddle.Config, o frost.Options) (*frost.Report
 	c.Stdout, c.Stderr = &out, nil
 	r, err := frost.Run(ctx, c, o)
 	return r, out.String(), err
-}
-
-// schedule makes options of the words of a program's schedule.
-func schedule(words []string) (o sched.Options) {
-	for i := 0; i+1 < len(words); i += 2 {
-		number, _ := strconv.ParseFloat(words[i+1], 64)
-		switch words[i] {
-		case "--sched":
-			o.Policy = words[i+1]
-		case "--granularity":
-			o.Granularity = words[i+1]
-		case "--quantum":
-			o.Quantum = uint64(number)
-		case "--depth":
-			o.Depth = int(number)
-		case "--length":
-			o.Length = uint64(number)
-		case "--delay-rate":
-			o.DelayRate = number
-		case "--delay-cycles":
-			o.DelayCycles = uint64(number)
-		}
-	}
-	return o
 }
 
 func table2(ctx context.Context, s *settings) (*table.Table, error) {
@@ -107,11 +82,15 @@ func bugRow(ctx context.Context, s *settings, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	schedule, err := sched.ParseWords(buggy.Program.Schedule)
+	if err != nil {
+		return nil, err
+	}
 	outcomes := map[string]int{}
 	survived, detected := 0, 0
 	for seed := range s.trials {
 		c := buggy.Config(uint64(seed + 1))
-		c.Cores, c.Sched = 4, schedule(buggy.Program.Schedule)
+		c.Cores, c.Sched = 4, schedule
 		o := frost.DefaultOptions()
 		o.Hang = hang
 		r, out, err := trial(ctx, c, o)
