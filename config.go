@@ -86,6 +86,7 @@ type Config struct {
 	Replay *Replay
 
 	rehearsal *rehearsal // watches the run, or nil
+	atomics   bool       // the controllers are sched.AtomicControllers
 }
 
 // Mount makes the host's folder or file Host visible at the guest's path

@@ -39,6 +39,7 @@ type gated struct {
 	waited  bool         // in the kernel: it is asked about when it goes on
 	calling bool         // Called is due
 	held    *emu.Stop    // the system call that is carried out when it is released
+	atomic  bool         // the atomic instruction that it is before was asked about
 	cycles  event.Cycles // that it has run for
 	ran     uint64       // instructions since it was last at AtBudget
 }
@@ -89,10 +90,13 @@ func (g *gating) ask(v sched.Visit) bool {
 	return g.gate.Ask(g.controller, &v)
 }
 
-// Admit implements syncops.Gate. Futex calls are system calls and atomic
-// instructions are none of ours; starts and ends are told otherwise.
+// Admit implements syncops.Gate. Futex calls are system calls; starts and ends are
+// told otherwise.
 func (g *gating) Admit(e *event.Sync) bool {
 	switch {
+	case e.Op == event.OpAtomic:
+		g.didAtomic(e)
+		return true
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
 		return true
 	case e.Thread != g.recorder.At().Thread:

@@ -272,6 +272,7 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	if m.debug.begin(t); m.debug.left() {
 		return emu.Stop{}
 	}
+	m.admitAtomic(t)
 	stop := m.cpu.Run(m.limit(slice))
 	for m.goesOn(t, stop) {
 		stop = m.cpu.Resume()
@@ -285,6 +286,7 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 // goesOn tells whether a slice goes on after a stop of the engine.
 func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 	m.state.recording.stopped(t, stop)
+	m.atomic(t, stop)
 	switch stop.Reason {
 	case emu.StopLog, emu.StopBreakpoint:
 		m.debug.stopped(stop)

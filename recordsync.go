@@ -92,7 +92,11 @@ func (m *Machine) gates() ([]recorder.Recording, error) {
 	if m.state.gating == nil {
 		return nil, nil
 	}
-	return m.recognize(nil, &SyncRecord{Custom: m.customSync()})
+	parts, err := m.recognize(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtomics()})
+	if err == nil && m.asksAtomics() {
+		m.cpu.GateAtomics()
+	}
+	return parts, err
 }
 
 // gateOnly sets up what controls a run that is not recorded.

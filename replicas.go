@@ -46,6 +46,7 @@ type Checkpoint struct {
 	byOrder  bool   // it is that of an epoch-parallel replica
 	ended    bool   // the run is over
 	outcome  string // how, if it is
+	idle     uint64 // effort without progress so far
 }
 
 // Done tells that the run is over.
@@ -61,6 +62,7 @@ func NewReplicas(c Config) (*Replicas, error) {
 	}
 	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
 	c.Control = sched.Control{Policy: sched.FCFS} // its place is taken in each epoch
+	c.atomics = true
 	m, err := New(c)
 	if err != nil {
 		return nil, err
@@ -152,7 +154,7 @@ func (r *Replicas) begin(from *Checkpoint, controller sched.Controller) *epochRu
 	m.state.gating.controller = controller
 	r.tap.begin(from)
 	m.state.clock.now = m.state.cluster.Makespan()
-	return &epochRun{r: r, m: m, instructions: m.state.digest.instructions, began: m.state.cluster.Makespan()}
+	return &epochRun{r: r, m: m, instructions: m.state.digest.instructions, began: m.state.cluster.Makespan(), since: -from.idle}
 }
 
 // epochRun is a replica that runs.
@@ -164,7 +166,7 @@ type epochRun struct {
 	length       event.Cycles
 	closes       bool   // there was output
 	steps        uint64 // when progress was last seen
-	since        uint64 // instructions then, with pauses
+	since        uint64 // effort then, less than 0 if it was in an epoch before
 	slices       uint64
 	hangs        bool
 }
@@ -231,8 +233,9 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 	if err != nil {
 		return nil, err
 	}
-	x.End.byOrder = len(o.Priority) > 0
+	x.End.byOrder, x.End.idle = len(o.Priority) > 0, e.effort()-e.since
 	x.Order = rec.Order(x.Failed != "")
+	x.Order.Endless = e.hangs
 	x.Cycles = m.state.cluster.Makespan() - e.began
 	return x, nil
 }
@@ -394,6 +397,7 @@ func (r *Replicas) PeakMemory() uint64 { return r.m.ram.Peak() * pageBytes }
 // functions that lock for themselves, by what they act on.
 var (
 	allocating = []string{
+		"__libc_thread_freeres", "__malloc_arena_thread_freeres", "__nptl_free_tcb", "__nptl_deallocate_stack",
 		"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
 		"free", "cfree", "malloc_trim", "mallinfo", "mallinfo2", "malloc_usable_size",
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // epochs executes a program epoch by epoch, each thread-parallel and in two
@@ -71,5 +72,56 @@ func TestReplicasOfProgramWithoutRaces(t *testing.T) {
 			t.Errorf("epochs of %v ms: %q", length, out)
 		}
 		t.Log(length, n)
+	}
+}
+
+// atomics is a program in which threads are ordered by atomic instructions alone: a
+// lock that spins, a counter that tells each thread its place, and a count of
+// references whose last holder writes the sum.
+const atomics = `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int lock, place, refs = 4, order[12], sum;
+static void *work(void *u) {
+	long me = (long)u;
+	for (int i = 0; i < 3; i++) {
+		order[__atomic_fetch_add(&place, 1, __ATOMIC_SEQ_CST)] = me;
+		while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+		sum = 3 * sum + me;
+		__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE);
+		free(malloc(100 << me));
+	}
+	if (__atomic_sub_fetch(&refs, 1, __ATOMIC_ACQ_REL) == 0) {
+		for (int i = 0; i < 12; i++) printf("%d", order[i]);
+		printf(" %d\n", sum);
+	}
+	return 0;
+}
+int main(void) {
+	pthread_t t[4];
+	for (long i = 0; i < 4; i++) pthread_create(&t[i], 0, work, (void *)i);
+	for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+	return 0;
+}`
+
+// TestReplicasOfProgramWithAtomics: atomic instructions have a place in the order.
+// What they order, which is another thing for each seed, is the same in all
+// replicas.
+func TestReplicasOfProgramWithAtomics(t *testing.T) {
+	bin := compile(t, atomics)
+	different := map[string]bool{}
+	for seed := range uint64(6) {
+		var outs []string
+		for _, length := range []float64{1000, 0.01} {
+			c, _ := config(t, bin)
+			c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, Quantum: 50}
+			out, _ := epochs(t, c, heddle.EpochOptions{Length: length, AtOutput: true, Hang: 1e9})
+			outs = append(outs, out)
+		}
+		different[outs[0]] = true
+	}
+	if len(different) < 2 {
+		t.Errorf("all seeds come to %v: they show nothing", different)
 	}
 }

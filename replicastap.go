@@ -73,6 +73,9 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Begin implements recorder.Recording: a slice may begin where an operation does.
+func (t *tap) Begin(r *recorder.Recorder, task *kernel.Task) { t.Stopped(r, task, noStop) }
+
 // Stopped implements recorder.Recording.
 func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ emu.Stop) {
 	id := task.ID()

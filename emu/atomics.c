@@ -18,6 +18,18 @@ int heddle_atomics_open(struct heddle_cpu *cpu) {
 
 void heddle_atomics_close(struct heddle_cpu *cpu) { free(cpu->atomics.entries); }
 
+// Whether a gated run stops at pc: before an atomic instruction that was not
+// admitted, or behind one that was.
+bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_atomic_log *log = &cpu->atomics;
+  log->at = false;
+  if (!log->gated) return false;
+  if (log->n) return true;
+  ZydisDecodedInstruction in;
+  if (log->muted || log->admitted || !heddle_decode(cpu, pc, &in)) return false;
+  return log->at = heddle_is_atomic(&in);
+}
+
 // Puts the instruction at pc, which is about to run, into the log if it is
 // atomic or a fence. Its operand's address is known now; afterwards its own
 // result may be in the registers.
@@ -40,5 +52,7 @@ bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedIns
 
 // Keeps what heddle_atomic_at found, if the instruction happened.
 void heddle_atomic_done(struct heddle_cpu *cpu, bool happened) {
-  if (happened) cpu->atomics.n++;
+  if (!happened) return;
+  cpu->atomics.n++;
+  cpu->atomics.admitted = false;
 }

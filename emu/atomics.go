@@ -45,6 +45,19 @@ func (c *CPU) LogAtomics() error {
 // cost, or puts them in again.
 func (c *CPU) MuteAtomics(on bool) { c.c.atomics.muted = C.bool(on) }
 
+// GateAtomics has runs also stop, with StopBreakpoint, before each atomic
+// instruction that is logged and was not admitted, where AtAtomic is true, and
+// behind it. LogAtomics comes first.
+func (c *CPU) GateAtomics() { c.c.atomics.gated = true }
+
+// AdmitAtomic says whether the next atomic instruction may go on without a stop
+// before it.
+func (c *CPU) AdmitAtomic(on bool) { c.c.atomics.admitted = C.bool(on) }
+
+// AtAtomic tells whether the last run stopped before an atomic instruction that
+// was not admitted.
+func (c *CPU) AtAtomic() bool { return bool(c.c.atomics.at) }
+
 // TakeAtomic takes the next entry of the log, in the order of execution; false:
 // there is none. All entries must be taken after each stop of a run whose atomic
 // instructions are logged.

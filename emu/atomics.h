@@ -24,16 +24,20 @@ struct heddle_atomic {
 
 struct heddle_atomic_log {
   bool on, muted;
+  bool gated;     // a run also stops before each atomic instruction, and behind it
+  bool admitted;  // the next one may go on
+  bool at;        // the run stopped before one
   size_t n, taken;
   struct heddle_atomic *entries;
 };
 
 static inline bool heddle_atomics_full(const struct heddle_atomic_log *log) {
-  return log->n + HEDDLE_ATOMICS_SLACK > HEDDLE_ATOMICS;
+  return log->n + HEDDLE_ATOMICS_SLACK > HEDDLE_ATOMICS || (log->gated && log->n);
 }
 
 int heddle_atomics_open(struct heddle_cpu *cpu);
 void heddle_atomics_close(struct heddle_cpu *cpu);
+bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc);
 bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in);
 void heddle_atomic_done(struct heddle_cpu *cpu, bool happened);
 

@@ -109,3 +109,50 @@ func TestMutedAtomics(t *testing.T) {
 		t.Errorf("logged %+v", a)
 	}
 }
+
+// TestGatedAtomics: a run stops before each atomic instruction, and behind it with
+// the instruction in the log, and is otherwise what it is without.
+func TestGatedAtomics(t *testing.T) {
+	for _, l := range []Limit{{}, {Instructions: 7, Exact: true, Pass: true}, {Instructions: 3, Pass: true}} {
+		want, logged := runAtomically(t, l, true)
+		b := newBench(t, atomically)
+		if err := b.cpu.LogAtomics(); err != nil {
+			t.Fatal(err)
+		}
+		b.cpu.GateAtomics()
+		var stops []Stop
+		var before, behind int
+		for len(stops) == 0 || stops[len(stops)-1].Reason != StopSyscall {
+			for s := b.cpu.Run(l); ; s = b.cpu.Resume() {
+				n := 0
+				for a := (Atomic{}); b.cpu.TakeAtomic(&a); n++ {
+					if a.Before > 1 {
+						t.Errorf("the stop is %d instructions behind", a.Before)
+					}
+				}
+				behind += n
+				if s.Reason == StopFault {
+					b.mapPage(event.Addr(0x610000), Read|Write)
+					continue
+				}
+				if b.cpu.AtAtomic() {
+					before++
+					b.cpu.AdmitAtomic(true)
+				} else if s.Reason != StopBreakpoint && s.Reason != StopLog {
+					stops = append(stops, s)
+					break
+				}
+			}
+		}
+		fences := 0
+		for _, a := range logged {
+			if a.Size == 0 {
+				fences++
+			}
+		}
+		if before != len(logged)-fences || behind != len(logged) || !slices.Equal(stops, want) {
+			t.Errorf("%+v: %d stops before and %d behind, of %d with %d fences; stops %v, want %v",
+				l, before, behind, len(logged), fences, stops, want)
+		}
+	}
+}

@@ -628,6 +628,7 @@ static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     if ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) return HEDDLE_STOP_BUDGET;
     enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
     if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && heddle_atomic_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
     if (!why && !(cpu->passed && cpu->pass_sync) && (cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc))
       why = HEDDLE_STOP_SYNC;
     int64_t before = cpu->instructions_left;
@@ -677,6 +678,7 @@ static void settle(struct heddle_cpu *cpu) {
 static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   enum heddle_stop why;
   cpu->memory.running = true;
+  cpu->atomics.at = false;
   do {
     cpu->pause_pending = false;
     if (cpu->resume_end && (why = finish_block(cpu))) break;

@@ -31,10 +31,13 @@ const (
 	// AtAddress is at an instruction that an Arriver wants to know of. It may be
 	// asked about several times without the thread having gone on.
 	AtAddress
+	// AtAtomic is before an atomic instruction outside of operations, for an
+	// AtomicController. Visit.Own tells that it is the C library's.
+	AtAtomic
 )
 
 func (p Place) String() string {
-	return [...]string{"start", "enter", "wake", "return", "call", "budget", "instruction", "address"}[p]
+	return [...]string{"start", "enter", "wake", "return", "call", "budget", "instruction", "address", "atomic"}[p]
 }
 
 // Visit is a thread at a place.
@@ -74,6 +77,7 @@ type Visit struct {
 //	Ask(AtEnter) ... Ask(AtReturn)   operations; nested in a once routine
 //	Ask(AtCall), Called              system calls outside of operations
 //	Ask(AtBudget), Ask(AtInstruction)
+//	Ask(AtAtomic), Atomic            if it is an AtomicController
 //
 // with Blocked and Ask(AtWake) in between when it waits in the kernel, and at
 // last Exited. A place is asked about once; a thread that was held there goes on
@@ -100,6 +104,12 @@ type Controller interface {
 	// Stuck tells that no thread can run and that some are held. If it releases
 	// none, the run is over: a deadlock.
 	Stuck(g *Gate)
+}
+
+// AtomicController is a Controller that is asked before each atomic instruction
+// outside of operations (AtAtomic), and told behind it.
+type AtomicController interface {
+	Atomic(g *Gate, e *event.Sync)
 }
 
 // Pauser is a Controller that keeps threads from running where they are.

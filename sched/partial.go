@@ -26,6 +26,8 @@ const (
 	CalledStep
 	// StartStep is before a new thread's first instruction.
 	StartStep
+	// AtomicStep is an atomic instruction outside of operations.
+	AtomicStep
 )
 
 // Step is what a thread does at one place of an epoch's partial order.
@@ -48,8 +50,12 @@ type Step struct {
 	done  bool
 }
 
-// same tells whether two steps are the same one of the program.
+// same tells whether two steps are the same one of the program, as far as can be
+// told before they are done.
 func (s *Step) same(o *Step) bool {
+	if s.Kind == AtomicStep {
+		return o.Kind == AtomicStep // where it acts is not known before
+	}
 	return s.Kind == o.Kind && s.Op == o.Op && s.Object == o.Object && s.Number == o.Number && s.Args == o.Args
 }
 
@@ -74,6 +80,9 @@ type ThreadLog struct {
 	Free int
 	// Open tells that the epoch ends within the last step: the thread waits.
 	Open bool
+	// Stands tells that the thread is held at the end of the epoch, before what it
+	// does next.
+	Stands bool
 }
 
 // PartialOrder is the order of the synchronization operations and system calls
@@ -85,6 +94,10 @@ type PartialOrder struct {
 	// Constraints are pairs of threads, by number, of which one waited for a step
 	// of the other, once for each.
 	Constraints [][2]int
+	// Endless tells that the epoch was given up in what seemed to be a loop without
+	// end. It may be one of atomic instructions: behind the last step there may be
+	// any number of them.
+	Endless bool
 }
 
 // SharedInSnapshot marks that copies of the machine's state share it.
@@ -222,6 +235,8 @@ func parted(op event.SyncOp) bool {
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait, event.OpC11CndTimedWait,
 		event.OpBarrierWait:
 		return true
+	case event.OpCondSignal, event.OpCondBroadcast, event.OpC11CndSignal, event.OpC11CndBroadcast:
+		return true // they wait until the threads of the last signals have gone on
 	}
 	return once(op)
 }

@@ -47,8 +47,11 @@ type follows struct {
 	open  []opened
 	left  bool // has diverged
 	gone  bool
-	extra event.ObjectID // a lock that the first replica did not take
-	more  int            // steps behind its last that it may do: Probe
+	helps bool // it was let go before its turn, as another waits for it
+	// helped tells that that one goes on.
+	helped bool
+	extra  event.ObjectID // a lock that the first replica did not take
+	more   int            // steps behind its last that it may do: Probe
 }
 
 // NewOrderFollower makes the controller of a replica that begins where the order
@@ -107,6 +110,8 @@ func (f *OrderFollower) Ask(g *Gate, v *Visit) bool {
 // visit decides about a thread at a place.
 func (f *OrderFollower) visit(g *Gate, n int, v *Visit) bool {
 	t := f.threads[n]
+	f.begun(n)
+	t.helps, t.helped = false, false
 	switch v.Place {
 	case AtStart:
 		t.next = Step{Kind: StartStep}
@@ -120,8 +125,11 @@ func (f *OrderFollower) visit(g *Gate, n int, v *Visit) bool {
 	case AtCall:
 		t.next = f.shared.call(v.Call)
 		return f.come(g, n)
+	case AtAtomic:
+		t.next = atomicStep(v)
+		return f.come(g, n)
 	case AtWake:
-		return f.wake(n)
+		return f.inRoutine(t, v.Inside) || f.wake(n)
 	case AtReturn:
 		return Transparent(v.Sync.Op) || f.returned(n, uint64(v.Sync.Result))
 	}
@@ -176,6 +184,10 @@ func (f *OrderFollower) leave(n int, found string) {
 func (f *OrderFollower) come(g *Gate, n int) bool {
 	t, l := f.threads[n], f.log(n)
 	t.stand, t.woken = held, false
+	if t.next.Kind == AtomicStep && t.pos >= len(l.Steps) && f.order.Endless {
+		t.stand = going
+		return true
+	}
 	if t.next.free() {
 		if t.pos >= len(l.Steps) && t.free >= l.Free && t.more == 0 {
 			t.ended = true
@@ -258,10 +270,30 @@ func (f *OrderFollower) start(g *Gate, n int) {
 		s := &f.log(n).Steps[o.index]
 		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: s.Result, Writes: s.Writes})
 	case once(o.Op):
-		f.advance(n, o.index+1)
-		o.rests = true
+		o.rests, o.due = true, true
 	}
 	t.open = append(t.open, o)
+}
+
+// begun notes that a thread has begun its once routine, or left it out, as what it
+// does next shows: until then another could still come before it.
+func (f *OrderFollower) begun(n int) {
+	t := f.threads[n]
+	if k := len(t.open); k > 0 && t.open[k-1].due {
+		t.open[k-1].due = false
+		f.advance(n, t.open[k-1].index+1)
+	}
+}
+
+// inRoutine tells of a thread that goes on from a wait in its once routine, which
+// is no part of the operation. It goes on.
+func (f *OrderFollower) inRoutine(t *follows, inside bool) bool {
+	k := len(t.open)
+	if inside || k == 0 || !once(t.open[k-1].Op) || t.left {
+		return false
+	}
+	t.woken, t.stand = false, going
+	return true
 }
 
 // advance notes that so many of a thread's steps are done.
@@ -391,6 +423,8 @@ func (f *OrderFollower) Blocked(_ *Gate, id event.ThreadID, _ bool) {
 		return
 	}
 	t := f.threads[n]
+	f.begun(n)
+	t.helps, t.helped = false, false
 	t.stand = asleep
 	if len(t.open) == 0 {
 		return

@@ -31,26 +31,59 @@ func (f *OrderFollower) over(t *follows) bool {
 	n := f.numbers[t.id]
 	l := f.log(n)
 	rest := len(l.Steps) - t.pos
-	return t.stand == asleep && rest <= 0
+	return t.stand == asleep && rest <= 0 && !l.Stands
 }
 
 // help lets a thread go on from its wait before its turn if another is in the
 // middle of its step: glibc's broadcast waits until those that it has woken have
-// noticed. It waits for its turn behind its operation.
+// noticed. It waits for its turn when they have, or behind its operation. Of several it is one before
+// whose turn none of the others has its.
 func (f *OrderFollower) help(g *Gate) bool {
 	if !slices.ContainsFunc(f.threads, func(t *follows) bool {
 		return !t.gone && t.stand == asleep && len(t.open) > 0 && t.open[len(t.open)-1].index >= 0 && !f.over(t)
 	}) {
 		return false
 	}
-	for _, t := range f.threads {
-		if !t.gone && t.stand == held && t.woken && !t.ended {
-			t.stand, t.woken = going, false
-			g.Release(t.id, 0)
-			return true
+	best := -1
+	for n, t := range f.threads {
+		if !t.gone && t.stand == held && t.woken && !t.ended && (best < 0 || f.precedes(n, best)) {
+			best = n
 		}
 	}
-	return false
+	if best < 0 {
+		return false
+	}
+	t := f.threads[best]
+	t.stand, t.woken, t.helps = going, false, true
+	g.Release(t.id, 0)
+	return true
+}
+
+// Woken implements Controller: the thread that helps has done so. It goes no
+// further, where it would take the mutex before its turn.
+func (f *OrderFollower) Woken(_ *Gate, id event.ThreadID) {
+	for _, t := range f.threads {
+		if t.helps && t.id != id && t.stand == going {
+			t.helps, t.helped = false, true
+		}
+	}
+}
+
+// May implements Pauser.
+func (f *OrderFollower) May(id event.ThreadID) bool {
+	n, ok := f.numbers[id]
+	if !ok || !f.threads[n].helped {
+		return true
+	}
+	f.threads[n].helped = false
+	return f.threads[n].stand != going || f.wake(n)
+}
+
+// precedes tells whether a thread's next step comes before another's.
+func (f *OrderFollower) precedes(n, m int) bool {
+	t, o := f.threads[n], f.threads[m]
+	steps := f.log(m).Steps
+	return !t.left && !o.left && o.pos < len(steps) && component(steps[o.pos].Clock, n) > uint32(t.pos)
 }
 
 // nudge ends waits in the kernel as they ended in the first replica.
@@ -60,12 +93,14 @@ func (f *OrderFollower) nudge(g *Gate) {
 			continue
 		}
 		kind := Rouse
-		if s := &f.log(n).Steps[t.pos]; len(t.open) == 0 || timedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)}) {
+		if steps := f.log(n).Steps; len(t.open) == 0 || t.pos < len(steps) && timesOut(&steps[t.pos]) {
 			kind = Expire
 		}
 		g.Affect(Effect{Kind: kind, Thread: t.id})
 	}
 }
+
+func timesOut(s *Step) bool { return timedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)}) }
 
 // force has a thread diverge that waits for what does not come; false: there is
 // none.

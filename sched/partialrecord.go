@@ -26,7 +26,8 @@ type OrderRecorder struct {
 	queue    []int // threads that wait for an entity, the first one first
 	pairs    [][2]int
 	closing  bool
-	steps    uint64
+	steps    uint64 // but for those of atomic instructions
+	atomics  int
 }
 
 // record is what is known of an entity.
@@ -68,6 +69,7 @@ type opened struct {
 	index int
 	rests bool // its BeginStep is complete
 	waits bool // in the kernel
+	due   bool // its BeginStep is to be noted when the thread comes by next
 }
 
 // NewOrderRecorder makes the controller of an epoch: of the first one if no thread
@@ -129,7 +131,7 @@ func (r *OrderRecorder) Closed() bool {
 	})
 }
 
-// Steps counts what was noted so far.
+// Steps counts what was noted so far, but for atomic instructions.
 func (r *OrderRecorder) Steps() uint64 { return r.steps }
 
 // Ask implements Controller.
@@ -144,6 +146,8 @@ func (r *OrderRecorder) Ask(g *Gate, v *Visit) bool {
 		return Transparent(v.Sync.Op) || r.come(n, r.shared.step(v.Sync))
 	case AtCall:
 		return r.come(n, r.shared.call(v.Call))
+	case AtAtomic:
+		return r.come(n, atomicStep(v))
 	case AtWake:
 		return r.wake(n)
 	case AtReturn:
@@ -202,6 +206,9 @@ func (r *OrderRecorder) proceed(n int) bool {
 		return false
 	}
 	t.stand, t.free = going, 0
+	if t.next.Kind == AtomicStep {
+		return true // it has its place when it is done
+	}
 	o := opened{Step: t.next, index: -1}
 	t.slot(&o)
 	if o.Kind == StartStep {
@@ -267,7 +274,9 @@ func (r *OrderRecorder) complete(n int, o *opened) {
 		x := r.entity(e)
 		x.clock, x.last = slices.Clone(t.clock), n
 	}
-	r.steps++
+	if o.Kind != AtomicStep {
+		r.steps++
+	}
 }
 
 // finish completes the step that a thread is in, the innermost.
@@ -386,6 +395,9 @@ func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
 	t := r.threads[n]
 	t.gone = true
 	delete(r.numbers, id)
+	if t.next.Kind == AtomicStep && t.stand == going {
+		r.drop(g, n, t.next.on) // it has faulted
+	}
 	own := len(t.open) > 0 && t.open[len(t.open)-1].ends()
 	open := t.open
 	t.open = nil
@@ -414,7 +426,7 @@ func whole(steps []Step) []Step {
 func (r *OrderRecorder) Order(failed bool) *PartialOrder {
 	o := &PartialOrder{Begin: r.begin, Constraints: r.pairs, Threads: make([]ThreadLog, len(r.threads))}
 	for n, t := range r.threads {
-		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free}
+		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free, Stands: !t.gone && t.stand == held}
 		if t.stand == asleep && t.next.free() && len(t.open) == 0 {
 			l.Free--
 		}

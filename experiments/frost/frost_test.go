@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,10 +19,12 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// trials is how many seeds a test tries; HEDDLE_LONG asks for more. Ten seeds of
-// the fixed forms are known to fail at compressor, mysql-644 and mysql-2011
-// (docs/frost.md, limits).
+// trials is how many seeds a test tries; HEDDLE_LONG asks for more, and HEDDLE_RUNS
+// for so many.
 func trials(short, long int) int {
+	if n, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil && n > 0 {
+		return n
+	}
 	if os.Getenv("HEDDLE_LONG") == "" {
 		return short
 	}
@@ -38,7 +41,7 @@ func TestBugsAreSurvived(t *testing.T) {
 			p, bin := find(t, name, programs.Buggy)
 			_, fixed := find(t, name, programs.Fixed)
 			want := try(t, options(), sched.Options{}, 1, command(p, fixed)...)
-			for seed := 1; seed <= trials(2, 6); seed++ {
+			for seed := 1; seed <= trials(2, 100); seed++ {
 				x := try(t, options(), schedule(t, p.Schedule), uint64(seed), command(p, bin)...)
 				if x.Result.ExitCode != 0 || x.Failure != "" {
 					t.Errorf("seed %d: status %d\n%s", seed, x.Result.ExitCode, x.text())
@@ -84,20 +87,13 @@ func sortedNames[V any](m map[string]V) (list []string) {
 	return list
 }
 
-// unordered are programs whose fixed form synchronizes by atomic instructions,
-// which have no place in the order (docs/frost.md, limits).
-var unordered = []string{"apache-45605"}
-
 // TestFixedFormsDoNotDiverge: without a data race all replicas are alike.
 func TestFixedFormsDoNotDiverge(t *testing.T) {
 	for _, name := range append(slices.Clone(bugs), "frost-figure-1a", "frost-figure-1b", "frost-figure-3") {
-		if slices.Contains(unordered, name) {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, bin := find(t, name, programs.Fixed)
-			for seed := 1; seed <= trials(2, 10); seed++ {
+			for seed := 1; seed <= trials(2, 1000); seed++ {
 				o := options()
 				if seed%2 == 0 {
 					o.Epoch = 0.02

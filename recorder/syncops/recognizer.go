@@ -119,6 +119,17 @@ func (r *Recognizer) InOperation(id event.ThreadID) bool {
 	return t != nil && t.counted()
 }
 
+// Library tells whether an address is code of the C library, as a file of its own,
+// or of the dynamic linker.
+func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker bool) {
+	t := r.threads[id]
+	if t == nil || t.space == nil {
+		return false, false
+	}
+	i := t.space.imageAt(pc)
+	return t.space.ofLibrary(i), i != nil && i.isLinker()
+}
+
 func (r *Recognizer) emit(e *event.Sync) { r.sink.Sync(e) }
 
 // Knows tells whether a thread was met already.

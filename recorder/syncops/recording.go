@@ -81,6 +81,11 @@ func (v *Recording) Name(t event.ThreadID) string { return v.recognizer.Name(t) 
 // InOperation tells whether what a thread does now is part of an operation.
 func (v *Recording) InOperation(t event.ThreadID) bool { return v.recognizer.InOperation(t) }
 
+// Library is Recognizer.Library.
+func (v *Recording) Library(t event.ThreadID, pc event.Addr) (library, linker bool) {
+	return v.recognizer.Library(t, pc)
+}
+
 // Begin implements recorder.Recording.
 func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	v.current = r

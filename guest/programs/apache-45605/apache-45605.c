@@ -31,7 +31,7 @@ static long idle_now(void)
 #ifdef BUGGY
 	return idle; // race: idle
 #else
-	return __atomic_load_n(&idle, __ATOMIC_SEQ_CST);
+	return __atomic_fetch_add(&idle, 0, __ATOMIC_SEQ_CST); // LOCK XADD: a load would be a MOV
 #endif
 }
 

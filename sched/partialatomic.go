@@ -1,0 +1,73 @@
+package sched
+
+import "github.com/heddle-dmt/heddle/recorder/event"
+
+// mostAtomics is how many atomic instructions an epoch has room for: a thread that
+// spins by them has no others.
+const mostAtomics = 50_000
+
+// atomicStep is an atomic instruction that a thread is before. Where it acts is
+// known when it is done. Those of the C library guard what the library has for
+// itself, of which allocation is the part that programs see: they act on the
+// same as the allocator.
+func atomicStep(v *Visit) Step {
+	s := Step{Kind: AtomicStep, Op: event.OpAtomic}
+	if v.Own {
+		s.on = memoryOnly
+	}
+	return s
+}
+
+// doneAt is the step as it was done.
+func (s *Step) doneAt(e *event.Sync) Step {
+	d := *s
+	d.Object, d.Addr = e.Object, e.Addr
+	if d.on == nil {
+		d.on = []entity{{syncEntity, e.Object}}
+	}
+	return d
+}
+
+// Atomic implements AtomicController. It is no progress: whoever waits for what
+// does not come may do so by atomic instructions.
+func (r *OrderRecorder) Atomic(g *Gate, e *event.Sync) {
+	n, ok := r.numbers[e.Thread]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	if t.next.Kind != AtomicStep || t.stand != going {
+		return
+	}
+	o := opened{Step: t.next.doneAt(e), index: -1}
+	t.slot(&o)
+	r.complete(n, &o)
+	r.drop(g, n, t.next.on)
+	t.next = Step{}
+	r.atomics++
+	r.closing = r.closing || r.atomics > mostAtomics
+}
+
+// Atomic implements AtomicController.
+func (f *OrderFollower) Atomic(_ *Gate, e *event.Sync) {
+	n, ok := f.numbers[e.Thread]
+	if !ok {
+		return
+	}
+	t := f.threads[n]
+	if len(t.open) == 0 || t.open[len(t.open)-1].Kind != AtomicStep {
+		return
+	}
+	o := t.open[len(t.open)-1]
+	t.open = t.open[:len(t.open)-1]
+	if t.left || o.index < 0 {
+		return
+	}
+	if s := &f.log(n).Steps[o.index]; s.Object != e.Object {
+		t.pos = o.index
+		f.leave(n, "an atomic instruction elsewhere")
+		t.pos = o.index + 1
+		return
+	}
+	f.advance(n, o.index+1)
+}
