@@ -55,6 +55,10 @@ type Options struct {
 type Made struct {
 	Schedule *event.Schedule
 	Counts   hybrid.Counts
+	// Marks are the places of the operations in the run, and IDs the guest's numbers
+	// of the schedule's threads.
+	Marks []hybrid.Mark
+	IDs   []event.ThreadID
 }
 
 // rules are those of the enforcement. Free are the descriptors of a portable schedule.
@@ -91,7 +95,10 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	}
 	s, marks := order.Finish()
 	s.Portable, s.Free = o.Portable, free
-	made := &Made{Schedule: s}
+	made := &Made{Schedule: s, Marks: marks}
+	for n := range s.Threads {
+		made.IDs = append(made.IDs, order.ID(n))
+	}
 	if o.SyncOnly {
 		return made, nil
 	}

@@ -1,0 +1,241 @@
+package cfg_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/analyses/cfg"
+)
+
+// graph is that of a C program's function, by name, and of all that it calls.
+func graph(t *testing.T, source, function string) (*cfg.Graph, *cfg.Function) {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "program")
+	if err := os.WriteFile(filepath.Join(dir, "program.c"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-O1", "-fno-inline", "-fno-tree-switch-conversion", "-no-pie", "-fcf-protection=none", "-o", bin, filepath.Join(dir, "program.c")}
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	m, err := cfg.OpenImage(bin, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, ok := m.Named(function)
+	if !ok {
+		t.Fatalf("no function %s", function)
+	}
+	g := cfg.Build(m, cfg.DefaultModels(), &cfg.Observed{Entries: []uint64{y.Addr}})
+	return g, g.At(y.Addr)
+}
+
+// calling is the block of a function that calls an import.
+func calling(t *testing.T, f *cfg.Function, name string) *cfg.Block {
+	t.Helper()
+	for _, b := range f.Blocks {
+		if b.Import == name {
+			return b
+		}
+	}
+	t.Fatalf("%s does not call %s", f.Name, name)
+	return nil
+}
+
+// dominates tells whether a comes after b on every way to the end.
+func dominates(a, b *cfg.Block) bool {
+	for d := b; d != nil; d = d.PostDominator() {
+		if d == a {
+			return true
+		}
+	}
+	return false
+}
+
+const program = `
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void fatal(const char *text) { puts(text); exit(1); }
+int branches(int a, int b) {
+  if (a > b) putchar('x');
+  else getchar();
+  for (int i = 0; i < a; i++) rand();
+  assert(b > 0);
+  if (a == 77) fatal("77");
+  abs(a);
+  return atoi("1");
+}
+int choose(int k) {
+  switch (k) {
+  case 0: return puts("zero");
+  case 1: return getchar();
+  case 2: return rand();
+  case 3: return putchar(3);
+  case 4: return system("true");
+  case 5: return atoi("5");
+  }
+  return 0;
+}
+int pick(int (*f)(int), int x) { return f(x) + 1; }
+int main(int argc, char **argv) { return branches(argc, 2) + choose(argc) + pick(choose, argc); }
+`
+
+func TestStructure(t *testing.T) {
+	g, f := graph(t, program, "branches")
+	put, get, loop, last := calling(t, f, "putchar"), calling(t, f, "getchar"), calling(t, f, "rand"), calling(t, f, "atoi")
+	first := f.First
+	for _, b := range []*cfg.Block{put, get, loop} {
+		if dominates(b, first) {
+			t.Errorf("the call of %s is on every way", b.Import)
+		}
+	}
+	if dominates(last, first) {
+		t.Error("atoi is called if the assertion fails")
+	}
+	if fail := calling(t, f, "__assert_fail"); !fail.Never || len(fail.Next) > 0 {
+		t.Error("__assert_fail returns")
+	}
+	fatal := slices.IndexFunc(g.Functions, func(f *cfg.Function) bool { return strings.HasPrefix(f.Name, "fatal") })
+	if fatal < 0 {
+		t.Fatal("fatal is not in the graph")
+	}
+	for _, b := range f.Blocks {
+		if slices.Contains(b.Calls, g.Functions[fatal]) && (!b.Never || len(b.Next) > 0) {
+			t.Error("fatal returns, and only calls exit in the end")
+		}
+	}
+	if d := put.Next[0].PostDominator(); put.Next[0] != get.Next[0] && d == nil {
+		t.Error("the two ways do not meet")
+	}
+}
+
+// A switch through a table has all its cases, though nothing was executed, and a call
+// through a pointer is one of which nobody knows.
+func TestTables(t *testing.T) {
+	_, f := graph(t, program, "choose")
+	for _, name := range []string{"puts", "getchar", "rand", "putchar", "system", "atoi"} {
+		calling(t, f, name)
+	}
+	for _, b := range f.Blocks {
+		if b.Unknown {
+			t.Errorf("%#x goes who knows where", b.Addr)
+		}
+	}
+	_, f = graph(t, program, "pick")
+	unknown := 0
+	for _, b := range f.Blocks {
+		if b.Unknown {
+			unknown++
+		}
+	}
+	if unknown != 1 {
+		t.Errorf("%d blocks go who knows where, want 1", unknown)
+	}
+}
+
+// Post-dominators of random graphs are those of the definition: what cannot be left
+// out on the way to the end.
+func TestPostDominators(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 300 {
+		n := 2 + r.IntN(14)
+		blocks := make([]*cfg.Block, n)
+		for i := range blocks {
+			blocks[i] = &cfg.Block{Index: i}
+		}
+		text := ""
+		for i, b := range blocks {
+			for range r.IntN(4) {
+				next := blocks[r.IntN(n)]
+				if !slices.Contains(b.Next, next) {
+					b.Next = append(b.Next, next)
+					text += fmt.Sprintf(" %d-%d", i, next.Index)
+				}
+			}
+			b.Leaves = len(b.Next) == 0
+		}
+		got := cfg.PostDominators(blocks)
+		for i, b := range blocks {
+			if !reaches(b, nil) {
+				continue
+			}
+			if want := nearest(blocks, b); got[i] != want {
+				t.Fatalf("round %d, %s: the post-dominator of %d is %v, want %v", round, text, i, number(got[i]), number(want))
+			}
+		}
+	}
+}
+
+func number(b *cfg.Block) int {
+	if b == nil {
+		return -1
+	}
+	return b.Index
+}
+
+// reaches tells whether there is a way from a block to the end that leaves out another.
+func reaches(from, without *cfg.Block) bool {
+	seen := map[*cfg.Block]bool{}
+	work := []*cfg.Block{from}
+	for len(work) > 0 {
+		b := work[0]
+		work = work[1:]
+		if seen[b] || b == without {
+			continue
+		}
+		seen[b] = true
+		if b.Leaves {
+			return true
+		}
+		work = append(work, b.Next...)
+	}
+	return false
+}
+
+// nearest is the post-dominator of a block that all its others post-dominate.
+func nearest(blocks []*cfg.Block, b *cfg.Block) *cfg.Block {
+	var all []*cfg.Block
+	for _, d := range blocks {
+		if d != b && reaches(d, nil) && !reaches(b, d) {
+			all = append(all, d)
+		}
+	}
+	for _, d := range all {
+		if !slices.ContainsFunc(all, func(e *cfg.Block) bool { return e != d && reaches(d, e) }) {
+			return d
+		}
+	}
+	return nil
+}
+
+func TestModels(t *testing.T) {
+	m := cfg.DefaultModels()
+	if !m.Of("exit").Never || m.Of("malloc").Result != "fresh" || !m.Of("pthread_mutex_lock").Event {
+		t.Error("exit, malloc or pthread_mutex_lock")
+	}
+	if u := m.Of("unheard_of"); !u.Event || len(u.Writes) != 6 {
+		t.Errorf("a function without a model: %+v", u)
+	}
+	for text, want := range map[string]string{
+		"- {result: fresh}":                "no function",
+		"- {function: f, result: gold}":    `result "gold"`,
+		"- {function: f, writes: [7]}":     "argument 7",
+		"- {function: f, allocates: true}": "allocates",
+	} {
+		if _, err := cfg.ReadModels(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	mine, err := cfg.ReadModels(strings.NewReader("- {function: pool_get, result: fresh, opaque: true}"))
+	if err != nil || m.With(mine).Of("pool_get").Result != "fresh" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,105 @@
+package slice_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/cfg"
+	"github.com/heddle-dmt/heddle/analyses/path"
+	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/slice"
+	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+func compile(t testing.TB, source string, flags ...string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command("gcc", append(flags, "-no-pie", "-pthread", "-o", bin, source, "-lm")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// recorded is a run with its schedule and path.
+type recorded struct {
+	config heddle.Config
+	made   *schedules.Made
+	trace  *path.Trace
+	input  *slice.Input
+	output string
+}
+
+// record records a run, makes its schedule, and has its replay followed.
+func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *recorded {
+	t.Helper()
+	r := &recorded{config: c}
+	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out bytes.Buffer
+	c.Control = sched.Control{Policy: sched.FCFS}
+	c.Record, c.Stdout, c.Stderr = schedules.Recording(file), &out, &out
+	if res, err := heddle.Run(context.Background(), c); err != nil || res.Outcome == "stopped" {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	r.output = out.String()
+	if r.made, err = schedules.Make(context.Background(), file.Name(), schedules.Options{Portable: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, file.Name(), choose)
+	image, err := cfg.OpenImage(c.Args[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.input = &slice.Input{
+		Trace: r.trace, Events: simplify.NewEvents(r.made.Schedule, r.made.Marks, r.made.IDs),
+		Image: image, Models: cfg.DefaultModels(),
+	}
+	return r
+}
+
+func (r *recorded) follow(t testing.TB, name string, choose func(*event.Input) bool) {
+	t.Helper()
+	re, err := heddle.OpenReplay(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer re.Close()
+	c, err := re.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: choose, Path: true, Summaries: sym.DefaultSummaries()})
+	defer f.Close()
+	c.Stdout, c.Stderr = io.Discard, io.Discard
+	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{f}}
+	if _, err := heddle.Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	if f.Err() != nil {
+		t.Fatal(f.Err())
+	}
+	r.trace = f.Path.Trace()
+}
+
+// arguments chooses the arguments but for the program's name.
+func arguments(e *event.Input) bool { return e.Source == event.InputArgs && e.Offset > 0 }
+
+func config(t testing.TB, args ...string) heddle.Config {
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir, c.Stdin = args, t.TempDir(), bytes.NewReader(nil)
+	return c
+}

@@ -1,0 +1,257 @@
+package slice
+
+import (
+	"github.com/heddle-dmt/heddle/analyses/alias"
+	"github.com/heddle-dmt/heddle/analyses/cfg"
+	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+)
+
+// side is what code that is executed instead of what was may do: the blocks between a
+// branch and its post-dominator, with what they call.
+type side struct {
+	// event tells that it may come to an event of a schedule, and lost that it may
+	// not come to the post-dominator, or goes where nobody knows.
+	event, lost bool
+	registers   bytesOfState
+	reads       []alias.Set
+	writes      []alias.Set
+	// own are pieces of its context's frame that it writes.
+	own []ownWrite
+	// plainReads and plainWrites are those that not only atomic instructions access.
+	plainReads, plainWrites []alias.Set
+
+	seen map[alias.Set]bool
+}
+
+type ownWrite struct {
+	at   alias.Interval
+	size int
+}
+
+type sideKey struct {
+	context, block, taken int
+}
+
+// sides finds and keeps them.
+type sides struct {
+	run       *simplify.Run
+	alias     *alias.Result
+	known     map[sideKey]*side
+	functions map[int]*side // of contexts
+	open      map[int]bool
+	effects   map[*vex.Block]*bytesOfState
+}
+
+func newSides(r *simplify.Run, a *alias.Result) *sides {
+	return &sides{
+		run: r, alias: a, known: map[sideKey]*side{}, functions: map[int]*side{}, open: map[int]bool{},
+		effects: map[*vex.Block]*bytesOfState{},
+	}
+}
+
+// of is what may be executed of a context from a block on if the successor of a number
+// is not taken; all: -1.
+func (s *sides) of(c *simplify.Context, b *cfg.Block, taken int) *side {
+	key := sideKey{c.Number, b.Index, taken}
+	if d := s.known[key]; d != nil {
+		return d
+	}
+	var without *cfg.Block
+	if taken >= 0 {
+		without = b.Next[taken]
+	}
+	d := &side{seen: map[alias.Set]bool{}}
+	for _, x := range b.Between(without) {
+		s.block(d, c, x)
+	}
+	if b.Unknown {
+		d.lost = true
+	}
+	d.seen = nil
+	s.known[key] = d
+	return d
+}
+
+// block adds what a block may do.
+func (s *sides) block(d *side, c *simplify.Context, b *cfg.Block) {
+	d.registers.join(s.written(b.Block))
+	s.accesses(d, c, b)
+	if b.Never || b.Unknown && len(b.Calls) == 0 {
+		d.lost = true
+	}
+	if b.System {
+		d.event = true
+	}
+	if b.Import != "" {
+		s.library(d, c, b, s.run.Graph.Models.Of(b.Import))
+	}
+	for _, f := range b.Calls {
+		if f.Model != nil {
+			s.library(d, c, b, f.Model)
+			continue
+		}
+		for _, callee := range s.run.Callees(c, b, f) {
+			d.join(s.function(callee))
+		}
+	}
+}
+
+func (s *sides) accesses(d *side, c *simplify.Context, b *cfg.Block) {
+	if s.alias == nil {
+		return
+	}
+	for _, a := range s.alias.Accesses(c, b) {
+		if at, size, own := s.alias.Own(a.Set, c); own {
+			if a.Store {
+				d.own = append(d.own, ownWrite{at, size})
+			}
+			if !s.alias.Private(a.Set) {
+				d.add(a.Set, a.Store, a.Atomic)
+			}
+			continue
+		}
+		d.add(a.Set, a.Store, a.Atomic)
+	}
+}
+
+// add adds an access.
+func (d *side) add(set alias.Set, store, atomic bool) {
+	key := set << 2
+	if store {
+		key |= 1
+	}
+	if atomic {
+		key |= 2
+	}
+	if d.seen[key] {
+		return
+	}
+	d.seen[key] = true
+	switch {
+	case store && !atomic:
+		d.plainWrites = append(d.plainWrites, set)
+	case !atomic:
+		d.plainReads = append(d.plainReads, set)
+	}
+	if store {
+		d.writes = append(d.writes, set)
+	} else {
+		d.reads = append(d.reads, set)
+	}
+}
+
+// library adds what a function of a library may do.
+func (s *sides) library(d *side, c *simplify.Context, b *cfg.Block, m *cfg.Model) {
+	d.event = d.event || m.Event
+	d.lost = d.lost || m.Never
+	called := all.without(&kept)
+	d.registers.join(&called)
+	if s.alias == nil {
+		return
+	}
+	if l := s.alias.Called(c, b); l != nil {
+		if l.Reads != alias.Nothing {
+			d.add(l.Reads, false, false)
+		}
+		if l.Writes != alias.Nothing {
+			d.add(l.Writes, true, false)
+		}
+	}
+}
+
+// all are all bytes of the state but those that are fixed.
+var all = func() bytesOfState {
+	var s bytesOfState
+	s.add(0, int(vex.StateSize))
+	return s.without(&fixed)
+}()
+
+// function is what a whole call of a context may do, seen from outside.
+func (s *sides) function(c *simplify.Context) *side {
+	if d := s.functions[c.Number]; d != nil {
+		return d
+	}
+	d := &side{seen: map[alias.Set]bool{}}
+	if s.open[c.Number] {
+		return d // it calls itself: the call further out has what it does
+	}
+	s.open[c.Number] = true
+	for _, b := range c.Function.Blocks {
+		s.block(d, c, b)
+	}
+	delete(s.open, c.Number)
+	d.own = nil
+	d.registers = d.registers.without(&kept)
+	s.functions[c.Number] = d
+	return d
+}
+
+// join adds what another does.
+func (d *side) join(o *side) {
+	d.event, d.lost = d.event || o.event, d.lost || o.lost
+	d.registers.join(&o.registers)
+	for _, x := range o.reads {
+		d.add(x, false, !contains(o.plainReads, x))
+	}
+	for _, x := range o.writes {
+		d.add(x, true, !contains(o.plainWrites, x))
+	}
+}
+
+func contains(list []alias.Set, s alias.Set) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// written are the bytes of the state that a block may write.
+func (s *sides) written(b *vex.Block) *bytesOfState {
+	if w := s.effects[b]; w != nil {
+		return w
+	}
+	w := &bytesOfState{}
+	for _, x := range b.Stmts {
+		writesOf(b, x, w)
+	}
+	*w = w.without(&fixed)
+	s.effects[b] = w
+	return w
+}
+
+// writesOf adds the bytes of the state that a statement may write.
+func writesOf(b *vex.Block, x vex.Stmt, w *bytesOfState) {
+	switch x := x.(type) {
+	case *vex.Put:
+		w.add(x.Offset, sizeOf(b, x.Data))
+	case *vex.PutI:
+		w.add(x.Array.Base, x.Array.Count*x.Array.Elem.Bytes())
+	case *vex.Dirty:
+		for _, fx := range x.State {
+			if fx.Effect == vex.EffectRead {
+				continue
+			}
+			for i := 0; i <= fx.Repeats; i++ {
+				w.add(fx.Offset+i*fx.RepeatLen, fx.Size)
+			}
+		}
+	}
+}
+
+// sizeOf is the size of an operand in bytes.
+func sizeOf(b *vex.Block, e vex.Expr) int {
+	switch e := e.(type) {
+	case *vex.Read:
+		return b.Types[e.Temp].Bytes()
+	case *vex.Const:
+		return e.Type.Bytes()
+	case *vex.Get:
+		return e.Type.Bytes()
+	case *vex.Load:
+		return e.Type.Bytes()
+	}
+	return 8
+}

@@ -1,0 +1,156 @@
+package slice
+
+import (
+	"github.com/heddle-dmt/heddle/analyses/alias"
+	"github.com/heddle-dmt/heddle/analyses/cfg"
+	"github.com/heddle-dmt/heddle/analyses/path"
+	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+)
+
+// Input is a run to slice.
+type Input struct {
+	// Trace is what its threads executed.
+	Trace *path.Trace
+	// Events are those of its schedule.
+	Events *simplify.Events
+	// Image is the program, and Models what it calls.
+	Image  *cfg.Image
+	Models cfg.Models
+}
+
+// Mode says how it is sliced.
+type Mode uint8
+
+// Modes. The first four are the columns of PEREGRINE's table 5.
+const (
+	// Simplified slices the program that the schedule leaves.
+	Simplified Mode = iota
+	// Plain slices with one clone of each function.
+	Plain
+	// Lower takes only what is required to reach the events: a lower bound, which
+	// ignores data and races.
+	Lower
+	// Upper takes everything.
+	Upper
+	// TERN takes branches with a synchronization operation between them and their
+	// post-dominators.
+	TERN
+)
+
+// Modes lists the modes' names, in the order of their numbers.
+func Modes() []string { return []string{"simplified", "plain", "lower", "upper", "tern"} }
+
+// Options say how a run is sliced.
+type Options struct {
+	Mode  Mode
+	Clone simplify.Options
+	// Marks has the Slice keep which steps are in it.
+	Marks bool
+}
+
+// DefaultOptions are those for preconditions.
+func DefaultOptions() Options { return Options{Clone: simplify.DefaultOptions()} }
+
+// Stats counts.
+type Stats struct {
+	// Instructions were executed, of which Sliced are in the slice.
+	Instructions, Sliced uint64
+	// Branches and Constraints are those of the trace that depend on inputs, and
+	// KeptBranches and KeptConstraints those that are in the slice: targets of jumps
+	// among the branches.
+	Branches, KeptBranches       uint64
+	Constraints, KeptConstraints uint64
+	// Races is how many pairs of concurrent regions may race but for what is kept,
+	// and Regions how many regions there are.
+	Races, Regions uint64
+	// Contexts is how many clones there are, Sets how many sets of addresses.
+	Contexts, Sets int
+	// Stores counts stores whose addresses are kept since they may be to what the
+	// slice reads.
+	Stores uint64
+}
+
+// Why says what of a step is in the slice.
+type Why uint8
+
+// What of a step may be in the slice.
+const (
+	// Value: something that it computes.
+	Value Why = 1 << iota
+	// Outcome: where it goes at its end.
+	Outcome
+	// Place: the addresses that it accesses.
+	Place
+	// Target: it is an event.
+	Target
+)
+
+// Slice is what of a run a schedule depends on.
+type Slice struct {
+	Stats Stats
+	// Run and Alias are what was found on the way; Alias is nil without.
+	Run   *simplify.Run
+	Alias *alias.Result
+
+	kept  [][]path.Constraint // by thread
+	marks [][]Why
+}
+
+// Constraints are those of a thread, by its place in the trace, that are kept, in order.
+func (s *Slice) Constraints(thread int) []path.Constraint { return s.kept[thread] }
+
+// Why is what of a step of a thread is in the slice, if Options.Marks was set.
+func (s *Slice) Why(thread, step int) Why { return s.marks[thread][step] }
+
+// Make slices a run.
+func Make(in *Input, o Options) *Slice {
+	if o.Mode == Plain {
+		o.Clone.Merge = true
+	}
+	graph := cfg.Build(in.Image, in.Models, simplify.Observe(in.Trace, in.Image))
+	s := &Slice{Run: simplify.Follow(in.Trace, graph, in.Events, o.Clone), kept: make([][]path.Constraint, len(in.Trace.Threads))}
+	s.Stats.Contexts = len(s.Run.Contexts)
+	w := newWalk(s, o)
+	if o.Mode == Simplified || o.Mode == Plain {
+		drop(s, o)
+		s.Alias = alias.Analyze(s.Run)
+		s.Stats.Contexts, s.Stats.Sets = len(s.Run.Contexts), s.Alias.Sets()
+		w.alias = s.Alias
+		r := findRaces(s)
+		for i, t := range w.threads {
+			t.regions = &regionCursor{races: r, list: r.threads[i]}
+		}
+	}
+	if o.Mode == Upper {
+		s.everything(in.Trace)
+		return s
+	}
+	w.sides = newSides(s.Run, s.Alias)
+	w.back()
+	return s
+}
+
+// everything keeps all constraints.
+func (s *Slice) everything(t *path.Trace) {
+	for i, th := range t.Threads {
+		for c := th.Cursor(0); c.Next(); {
+			s.kept[i] = append(s.kept[i], c.Constraints...)
+			for k := range c.Constraints {
+				s.Stats.count(&c.Constraints[k])
+			}
+		}
+	}
+	s.Stats.KeptBranches, s.Stats.KeptConstraints, s.Stats.Sliced = s.Stats.Branches, s.Stats.Constraints, s.Stats.Instructions
+}
+
+// count counts a constraint of the trace.
+func (s *Stats) count(c *path.Constraint) {
+	s.Constraints++
+	if isBranch(c.Kind) {
+		s.Branches++
+	}
+}
+
+// isBranch tells constraints on where a thread goes.
+func isBranch(k exec.Kind) bool { return k == exec.Branch || k == exec.Target }
