@@ -323,7 +323,7 @@ func (e *Enforcer) Blocked(g *Gate, id event.ThreadID, _ bool) {
 		return
 	}
 	switch o := &e.plan.s.Operations[e.next]; {
-	case o.Part == event.BeginPart:
+	case o.Part == event.BeginPart, o.Part == event.SystemCall && Forks(o.Number):
 		e.complete(g, n)
 	case timedOut(o):
 		e.rouse(g, n, o)

@@ -86,8 +86,10 @@ func (p *plan) add(c int) {
 		at := p.own[first.Thread][first.Done]
 		p.posts[at] = append(p.posts[at], c)
 	} else {
-		a := action{done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches,
-			of: first.PC, occurrence: first.Occurrence}
+		a := action{
+			done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches,
+			of: first.PC, occurrence: first.Occurrence,
+		}
 		if first.Ends {
 			a.kind, a.at, a.pc = halt, first.Instructions, first.PC
 		}
@@ -164,6 +166,16 @@ func Ordered(number uint64) bool {
 func AddressSpace(number uint64) bool {
 	switch number {
 	case unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_MADVISE, unix.SYS_BRK:
+		return true
+	}
+	return false
+}
+
+// Forks tells which system calls make threads, or processes. A schedule has the thread
+// that they make begin before they return, as it may for vfork.
+func Forks(number uint64) bool {
+	switch number {
+	case unix.SYS_CLONE, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CLONE3:
 		return true
 	}
 	return false

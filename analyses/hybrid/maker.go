@@ -57,25 +57,28 @@ type Maker struct {
 
 // made is what is known of a thread.
 type made struct {
-	done   int
-	last   int // position of its last operation
-	inside bool
-	base   uint64
-	within map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
-	order  []uint64
+	done    int
+	process int
+	last    int // position of its last operation
+	inside  bool
+	base    uint64
+	within  map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
+	order   []uint64
 }
 
 // Accesses within operations, by word.
 const (
+	pageShift   = 12
+	pageSize    = 1 << pageShift
 	wordBytes   = 8
 	wordRead    = 1
 	wordWritten = 2
 )
 
-// NewMaker makes a Maker for the operations of a run and their marks. With every
-// set it takes all accesses that conflict, not those only that the order of
+// NewMaker makes a Maker for the operations of a run and their marks, of which process
+// tells what process a thread belongs to. With every set it takes all accesses that conflict, not those only that the order of
 // operations leaves unordered: the result is a mem-schedule.
-func NewMaker(s *event.Schedule, marks []Mark, prune Prune, every bool) *Maker {
+func NewMaker(s *event.Schedule, marks []Mark, process func(thread int) int, prune Prune, every bool) *Maker {
 	m := &Maker{
 		s: s, marks: marks, prune: prune, subsumer: NewSubsumer(), own: make([][]int, len(s.Threads)),
 		threads: make([]*made, len(s.Threads)), all: every,
@@ -86,7 +89,8 @@ func NewMaker(s *event.Schedule, marks []Mark, prune Prune, every bool) *Maker {
 	}
 	m.detector = races.New(order, m.race)
 	for i := range m.threads {
-		m.threads[i] = &made{last: -1, within: map[uint64]uint8{}}
+		m.threads[i] = &made{last: -1, process: process(i), within: map[uint64]uint8{}}
+		m.detector.Begin(i, process(i))
 	}
 	for p := range s.Operations {
 		n := s.Operations[p].Thread
@@ -118,6 +122,9 @@ func (m *Maker) take(k *Mark) {
 		t.done++
 		t.last = k.Position
 	}
+	if k.Over {
+		m.detector.End(t.process)
+	}
 	if k.Open {
 		t.inside = true
 	}
@@ -145,23 +152,49 @@ func (m *Maker) flush(n int, t *made) {
 	clear(t.within)
 }
 
-// Access takes the next access of the run, by thread n, behind the event that its
+// Memory takes what happens next to memory, by thread n, behind the event that its
 // stamp names.
-func (m *Maker) Access(n int, e *event.Memory) {
+func (m *Maker) Memory(n int, e *event.Memory) {
 	m.Upto(e.Seq)
-	t := m.threads[n]
-	addr, size, write := e.Page<<12|uint64(e.Addr)&0xfff, uint64(e.Size), e.Kind != event.Load
-	if e.Kind == event.KernelStore {
-		size = e.Length
+	switch e.Kind {
+	case event.Load, event.Store:
+		m.access(n, e)
+	case event.KernelStore:
+		if e.Data != nil {
+			m.note(m.threads[n], address(e), e.Length, true)
+		}
+	case event.Content:
+		m.detector.Forget(e.Page<<pageShift, (e.Page+1)<<pageShift)
+	case event.Copy:
+		m.detector.Copy(e.Page, e.From, m.threads[n].process)
 	}
-	if t.inside || e.Kind == event.KernelStore {
-		m.note(t, addr, size, write)
+}
+
+// address is where memory is accessed: pages have one number, however many processes
+// they are shared by, at whatever addresses.
+func address(e *event.Memory) uint64 { return e.Page<<pageShift | uint64(e.Addr)&(pageSize-1) }
+
+// access takes a load or store.
+func (m *Maker) access(n int, e *event.Memory) {
+	t := m.threads[n]
+	a := races.Access{
+		Thread: n, Addr: address(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
+	}
+	if first := int(pageSize - a.Addr%pageSize); first < a.Size {
+		a.First, a.Rest = first, e.Next<<pageShift
+	}
+	if t.inside {
+		first := uint64(a.Size)
+		if a.First > 0 {
+			first = uint64(a.First)
+			m.note(t, a.Rest, uint64(a.Size)-first, a.Write)
+		}
+		m.note(t, a.Addr, first, a.Write)
 		return
 	}
 	m.at++
-	m.detector.Access(&races.Access{
-		Thread: n, Addr: addr, Size: int(size), Write: write, PC: e.PC, Branches: e.Branches - t.base, At: m.at,
-	})
+	a.At = m.at
+	m.detector.Access(&a)
 	m.settle()
 }
 

@@ -11,6 +11,9 @@ type Rules struct {
 	// Ordered tells which system calls have a position when they are no part of
 	// an operation, and Transparent which operations have none.
 	Ordered func(number uint64) bool
+	// Forks tells which system calls make threads: these come before what they make,
+	// and so before their return.
+	Forks func(number uint64) bool
 	// Free, if set, tells of a system call that has a position by its number whether
 	// it has none all the same, by its first argument.
 	Free        func(number uint64, descriptor int64) bool
@@ -29,22 +32,25 @@ type Order struct {
 	numbers map[event.ThreadID]int
 	byName  map[string]int
 	threads []*ordering
-	ending  int // the index of the last system call that ended its process, or -1
-	killed  int // the thread whose signal was the last event of any, or -1
+	ending  map[int32]int // the index of the system call that ended a process
+	killed  int           // the thread whose signal was the last event of any, or -1
 	ends    []end
 	deaths  []death
-	dropped []bool // by the index of an operation: it has no position
+	dropped []bool        // by the index of an operation: it has no position
+	living  map[int32]int // how many threads a process has
 	marks   []Mark
 }
 
 // ordering is what is known of a thread.
 type ordering struct {
-	id    event.ThreadID
-	open  []opened
-	last  int  // the index of its last operation, for what comes behind it
-	futex bool // its system call is one of an operation of its own
-	issue *event.Syscall
-	gone  bool
+	id      event.ThreadID
+	process int32
+	open    []opened
+	last    int  // the index of its last operation, for what comes behind it
+	futex   bool // its system call is one of an operation of its own
+	issue   *event.Syscall
+	forks   int // the index of the fork that it is in, or -1
+	gone    bool
 }
 
 // opened is an operation that was called and has not returned.
@@ -66,13 +72,15 @@ type Mark struct {
 	// Open and Close tell that an operation begins or ends whose instructions are
 	// part of it.
 	Open, Close bool
+	// Over tells that the thread was the last of its process, and ends.
+	Over bool
 	// Branches and Instructions are the thread's counts.
 	Branches, Instructions uint64
 }
 
 // NewOrder makes an Order of a run that has not begun.
 func NewOrder(r Rules) *Order {
-	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, ending: -1, killed: -1}
+	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1}
 	o.s.Objects = map[event.ObjectID]string{}
 	return o
 }
@@ -83,11 +91,12 @@ func (o *Order) Start(e *event.Start) {
 	if !known {
 		n = len(o.threads)
 		o.byName[e.Name] = n
-		o.threads = append(o.threads, &ordering{last: -1})
+		o.threads = append(o.threads, &ordering{last: -1, forks: -1})
 		o.s.Threads = append(o.s.Threads, e.Name)
 	}
 	o.numbers[e.Thread] = n
-	o.threads[n].id = e.Thread
+	o.threads[n].id, o.threads[n].process = e.Thread, e.Process
+	o.living[e.Process]++
 }
 
 // Thread is the number of a thread, or -1.
@@ -97,6 +106,9 @@ func (o *Order) Thread(id event.ThreadID) int {
 	}
 	return -1
 }
+
+// Process is the process that a thread belongs to.
+func (o *Order) Process(n int) int { return int(o.threads[n].process) }
 
 // Object tells the name of an object.
 func (o *Order) Object(e *event.Object) { o.s.Objects[e.ID] = e.Name }
@@ -216,27 +228,41 @@ func (o *Order) Call(e *event.Syscall) {
 	if !t.gone {
 		o.alive(n)
 	}
-	const futex, exitGroup = 202, 231
+	const futex = 202
 	if e.Phase == event.Enter {
 		t.futex = false
 		issue := *e
 		t.issue = &issue
+		if o.rules.Forks(e.Number) && !t.inside() && o.rules.Ordered(e.Number) {
+			t.forks = o.call(n, e)
+		}
 		return
 	}
-	if t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number) {
+	switch {
+	case t.forks >= 0:
+		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
+	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number):
 		return
-	}
-	if o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))) {
+	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 		return
+	default:
+		o.call(n, e)
 	}
+	t.issue = nil
+}
+
+// call gives a system call that is no part of an operation its position: that of its
+// return or, if it makes a thread, of its issue, as the thread comes behind it.
+func (o *Order) call(n int, e *event.Syscall) int {
+	const exitGroup = 231
 	at := o.add(e.Stamp, event.Operation{
-		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, t.issue.Time),
+		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, o.threads[n].issue.Time),
 	})
 	o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
-	t.issue = nil
 	if e.Number == exitGroup {
-		o.ending = at
+		o.ending[o.threads[n].process] = at
 	}
+	return at
 }
 
 // Input tells of what a system call brought, behind its return.
@@ -289,8 +315,8 @@ func (o *Order) Ends(bases [][]Base) []event.Constraint {
 	for _, x := range o.ends {
 		c := event.Constraint{First: ends(bases, x.thread, x.instructions)}
 		switch {
-		case x.killer >= 0 && len(o.deaths) > 0:
-			c.Second = o.deaths[0].point(bases)
+		case x.killer >= 0 && o.deathOf(x.killer) != nil:
+			c.Second = o.deathOf(x.killer).point(bases)
 		case x.by >= 0:
 			c.Second = event.Point{Thread: x.by, Done: len(bases[x.by]) - 2}
 		default:
@@ -299,6 +325,14 @@ func (o *Order) Ends(bases [][]Base) []event.Constraint {
 		out = append(out, c)
 	}
 	return out
+}
+
+// deathOf is the death of a thread, or nil.
+func (o *Order) deathOf(n int) *death {
+	if i := slices.IndexFunc(o.deaths, func(d death) bool { return d.thread == n }); i >= 0 {
+		return &o.deaths[i]
+	}
+	return nil
 }
 
 // point is where the thread died. An operation that it died in has its place
@@ -334,20 +368,31 @@ func (o *Order) Exit(e *event.Exit) {
 	}
 	t := o.threads[n]
 	t.gone = true
+	if o.living[t.process]--; o.living[t.process] == 0 {
+		o.mark(e.Stamp, Mark{Thread: n, Position: -1, Over: true})
+	}
 	switch {
 	case n == o.killed:
 		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].begin < 0, e.Instructions})
 		return
-	case o.ending >= 0 && o.s.Operations[o.ending].Thread == n:
+	case o.ender(t) == n:
 		return
 	}
-	if at, ok := t.reached(e.Instructions); ok && (o.ending >= 0 || o.killed >= 0) {
-		by := -1
-		if o.ending >= 0 {
-			by = o.s.Operations[o.ending].Thread
-		}
-		o.ends = append(o.ends, end{n, by, o.killed, at})
+	killer := o.killed
+	if killer >= 0 && o.threads[killer].process != t.process {
+		killer = -1
 	}
+	if at, ok := t.reached(e.Instructions); ok && (o.ender(t) >= 0 || killer >= 0) {
+		o.ends = append(o.ends, end{n, o.ender(t), killer, at})
+	}
+}
+
+// ender is the thread that ended a thread's process by a system call, or -1.
+func (o *Order) ender(t *ordering) int {
+	if at, ended := o.ending[t.process]; ended {
+		return o.s.Operations[at].Thread
+	}
+	return -1
 }
 
 // reached is how far a thread that has retired so many instructions has come

@@ -63,7 +63,7 @@ type Made struct {
 
 // rules are those of the enforcement. Free are the descriptors of a portable schedule.
 func (o Options) rules(free []int64) hybrid.Rules {
-	r := hybrid.Rules{Ordered: sched.Ordered, Transparent: sched.Transparent}
+	r := hybrid.Rules{Ordered: sched.Ordered, Forks: sched.Forks, Transparent: sched.Transparent}
 	if o.SyncOnly || o.Portable {
 		r.Ordered = func(number uint64) bool { return sched.Ordered(number) && !sched.AddressSpace(number) }
 	}
@@ -108,16 +108,14 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	if o.Every {
 		o.Prune = hybrid.PruneNone
 	}
-	maker := hybrid.NewMaker(s, marks, o.Prune, o.Every)
+	maker := hybrid.NewMaker(s, marks, order.Process, o.Prune, o.Every)
 	for m, err := range memtrace.Read(r, memtrace.Select{}) {
 		if err != nil {
 			return nil, err
 		}
-		n := order.Thread(m.Thread)
-		if n < 0 || m.Kind > event.KernelStore {
-			continue
+		if n := order.Thread(m.Thread); n >= 0 {
+			maker.Memory(n, m)
 		}
-		maker.Access(n, m)
 	}
 	s.Constraints, made.Counts = maker.Finish()
 	bases := hybrid.Bases(s, marks)

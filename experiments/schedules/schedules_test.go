@@ -3,6 +3,7 @@ package schedules_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -96,6 +99,39 @@ func TestSyncOnly(t *testing.T) {
 			if out != "210 1\n" || r.StateDigest != first && !skip {
 				t.Errorf("cores %d seed %d: %s %s, not %s", c.Cores, c.Seed, out, r.StateDigest, first)
 			}
+		}
+	}
+}
+
+// TestProcesses: schedules order processes, too. Memory that was copied by a fork is
+// no shared memory: constraints are on what the children share, alone.
+func TestProcesses(t *testing.T) {
+	bin := gcctest.File(t, "testdata/processes.c", "-no-pie")
+	add := gcctest.Symbols(t, bin)["add"]
+	m, err := schedules.Make(context.Background(), record(t, config(bin), true), schedules.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Schedule.Constraints) == 0 {
+		t.Error("no constraint on shared memory")
+	}
+	for _, c := range m.Schedule.Constraints {
+		for _, p := range []event.Point{c.First, c.Second} {
+			if at := uint64(p.PC) - add.Value; at >= add.Size {
+				t.Errorf("a constraint on the instruction at %#x of thread %d", uint64(p.PC), p.Thread)
+			}
+		}
+	}
+	first := ""
+	for _, c := range varied(config(bin), 12) {
+		r, out := enforced(t, c, m, sched.EnforceOptions{})
+		if !r.Schedule.Followed {
+			t.Fatalf("cores %d seed %d: %s", c.Cores, c.Seed, r.Message)
+		}
+		if got := fmt.Sprint(r.ExitCode, r.StateDigest, out); first == "" {
+			first = got
+		} else if got != first {
+			t.Errorf("cores %d seed %d: %s, not %s", c.Cores, c.Seed, got, first)
 		}
 	}
 }
