@@ -61,6 +61,27 @@ func (m *Machine) newGating() *gating {
 	return g
 }
 
+// maxPoints is for how many instructions the engine is told that threads may stop
+// before them: when it comes to one it looks at all.
+const maxPoints = 256
+
+// setPoints tells the engine where the controller stops threads exactly. A run
+// whose accesses are recorded has a hook of its own at every instruction.
+func (m *Machine) setPoints() error {
+	g, r := m.state.gating, m.config.Record
+	if g == nil || r != nil && r.Memory != nil {
+		return nil
+	}
+	stopper, ok := g.controller.(sched.Stopper)
+	if !ok {
+		return nil
+	}
+	if points := stopper.Points(); len(points) <= maxPoints {
+		return m.cpu.SetPoints(points)
+	}
+	return nil
+}
+
 // orderCosts is what ordering operations costs.
 func (m *Machine) orderCosts() sched.Costs {
 	c := &m.config.Costs
@@ -224,8 +245,7 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 		return true
 	}
 	for {
-		left, some := stopper.Left(t.ID(), g.recorder.At().Instructions)
-		if !some || left > 0 {
+		if soon, exactly := stopper.Left(t.ID(), g.recorder.At().Instructions); soon > 0 && exactly > 0 {
 			return m.arrives(t)
 		}
 		var regs emu.Regs
@@ -330,8 +350,10 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 		bound(l, most-min(most, g.thread(t).ran))
 	}
 	if stopper, ok := g.controller.(sched.Stopper); ok {
-		if left, some := stopper.Left(t, g.recorder.At().Instructions); some {
-			bound(l, left)
+		soon, exactly := stopper.Left(t, g.recorder.At().Instructions)
+		l.Most = exactly
+		if l.Instructions == 0 || soon < l.Instructions {
+			l.Instructions = soon
 		}
 	}
 }
@@ -372,6 +394,11 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 		x.cycles += stop.Cycles
 	}
 	g.controller.Stepped(&g.gate, t, stop.Instructions, s.clock.now)
+	if stopper, ok := g.controller.(sched.Stopper); ok && t != event.NoThread {
+		if at := g.recorder.At(); at.Thread == t {
+			stopper.Reached(&g.gate, t, at.Instructions)
+		}
+	}
 	m.affect()
 	released, charge := g.gate.Take()
 	if core != event.NoCore {

@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -134,7 +135,7 @@ func (m *Machine) build() (err error) {
 	if s.fs, err = m.mountFiles(); err != nil {
 		return err
 	}
-	if err := m.record(); err != nil {
+	if err := cmp.Or(m.record(), m.setPoints()); err != nil {
 		return err
 	}
 	observer := &watcher{s.digest, s.recording}

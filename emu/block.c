@@ -13,7 +13,9 @@ int heddle_blocks_init(struct heddle_blocks *b) {
   // Large pages of the host: the table is read at every block.
   b->table = aligned_alloc(1u << 21, HEDDLE_BLOCKS * sizeof *b->table);
   b->known = malloc(HEDDLE_BLOCKS * sizeof *b->known);
-  if (!b->table || !b->known) return -1;
+  b->cuts = calloc(HEDDLE_CUTS, sizeof *b->cuts);
+  b->translation = 1;
+  if (!b->table || !b->known || !b->cuts) return -1;
   heddle_advise_huge(b->table, HEDDLE_BLOCKS * sizeof *b->table);
   heddle_blocks_forget(b);
   return 0;
@@ -22,6 +24,7 @@ int heddle_blocks_init(struct heddle_blocks *b) {
 void heddle_blocks_close(struct heddle_blocks *b) {
   free(b->table);
   free(b->known);
+  free(b->cuts);
 }
 
 void heddle_blocks_forget(struct heddle_blocks *b) {
@@ -179,14 +182,19 @@ enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in) {
   }
 }
 
-bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to) {
-  size_t lo = 0, hi = cpu->nbreakpoints;
+// Whether one of sorted addresses is in [from, to).
+bool heddle_any_within(const uint64_t *sorted, size_t n, uint64_t from, uint64_t to) {
+  size_t lo = 0, hi = n;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
-    if (cpu->breakpoints[mid] < from) lo = mid + 1;
+    if (sorted[mid] < from) lo = mid + 1;
     else hi = mid;
   }
-  return lo < cpu->nbreakpoints && cpu->breakpoints[lo] < to;
+  return lo < n && sorted[lo] < to;
+}
+
+bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to) {
+  return heddle_any_within(cpu->breakpoints, cpu->nbreakpoints, from, to);
 }
 
 #define MAX_BLOCK (512 * ZYDIS_MAX_INSTRUCTION_LENGTH)
@@ -211,6 +219,22 @@ struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t
     at += in.length;
   }
   return k;
+}
+
+// Where in a block so many of its instructions are over.
+const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct heddle_block *b, uint64_t count) {
+  uint64_t pc = heddle_block_pc(b), code = cpu->space->code, translation = cpu->blocks.translation;
+  struct heddle_cut *c = &cpu->blocks.cuts[(pc + count * 31) & (HEDDLE_CUTS - 1)];
+  if (c->pc == pc && c->count == count && c->code == code && c->translation == translation) return c;
+  uint64_t at = pc;
+  for (uint64_t i = 0; i < count; i++) {
+    ZydisDecodedInstruction in;
+    if (!heddle_decode(cpu, at, &in)) break;
+    at += in.length;
+  }
+  uint32_t rest = heddle_measure(cpu, at, heddle_block_end(b)).cost;
+  *c = (struct heddle_cut){pc, count, code, translation, at, rest};
+  return c;
 }
 
 // ---- tables -----------------------------------------------------------------
@@ -265,6 +289,7 @@ void heddle_blocks_broken(struct heddle_cpu *cpu) {
 // A block is translated anew: what was known of the one before it is outdated.
 void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   heddle_block_slot(cpu->blocks.table, pc)->key = 0;
+  cpu->blocks.translation++;
   uint64_t key;
   struct heddle_known *known = cpu->space ? known_slot(cpu, pc, size, &key) : NULL;
   if (known) known->key = 0;

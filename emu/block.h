@@ -58,6 +58,16 @@ struct heddle_block {
 #define HEDDLE_NO_TAG ((uint64_t)0xffff << 48)
 #define HEDDLE_SPACES 16u
 
+// A place in a block, behind so many of its instructions.
+struct heddle_cut {
+  uint64_t pc, count;    // of the block, and how many instructions
+  uint64_t code;         // of the space
+  uint64_t translation;  // the number of the last one when it was found out
+  uint64_t at;           // the address
+  uint32_t rest_cost;    // of the block from there on
+};
+#define HEDDLE_CUTS 1024u
+
 // The tables, and which address spaces their tags stand for.
 struct heddle_blocks {
   struct heddle_block *table;  // by virtual address
@@ -65,6 +75,8 @@ struct heddle_blocks {
   uint64_t codes[HEDDLE_SPACES], tags[HEDDLE_SPACES];
   uint64_t last_tag;  // not shifted
   unsigned next;      // of codes, to be replaced
+  struct heddle_cut *cuts;
+  uint64_t translation;  // counts translations: any may be of other code than before
   struct heddle_block slow;  // the last block described that may not be in the table
 };
 
@@ -97,6 +109,8 @@ enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);
 struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
 struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct heddle_block *b, uint64_t count);
+bool heddle_any_within(const uint64_t *sorted, size_t n, uint64_t from, uint64_t to);
 bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to);
 size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max);
 

@@ -48,11 +48,17 @@ static int64_t before_halt(const struct heddle_cpu *cpu) {
   return cpu->halt_at && cpu->halt_at >= now ? (int64_t)(cpu->halt_at - now) : INT64_MAX;
 }
 
+// How many instructions may run at all.
+static int64_t before_most(const struct heddle_cpu *cpu) {
+  return cpu->most - (int64_t)heddle_cpu_instructions_now(cpu);
+}
+
 // Hands a part of the budget out to the block hook, which looks at cycles only.
 static void hand_out(struct heddle_cpu *cpu) {
   int64_t most = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
   if (most > cycles) most = cycles;
   if (most > before_halt(cpu)) most = before_halt(cpu);
+  if (most > before_most(cpu)) most = part(before_most(cpu));
   cpu->instructions_left -= most;
   cpu->cycles_left -= most;
   cpu->left = (uint64_t)most << 32 | (uint64_t)most;
@@ -65,6 +71,24 @@ static void take_back(struct heddle_cpu *cpu) {
 }
 
 static bool exhausted(const struct heddle_cpu *cpu) { return cpu->instructions_left <= 0 || cpu->cycles_left <= 0; }
+
+// Whether the run ends here though the engine, not the program, has cut a straight
+// run of instructions.
+static bool ends_exactly(const struct heddle_cpu *cpu) {
+  return ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) || before_most(cpu) <= 0;
+}
+
+// How many instructions may run until the run ends exactly.
+static int64_t before_exact(const struct heddle_cpu *cpu) {
+  int64_t left = before_most(cpu);
+  bool exact = cpu->run_flags & HEDDLE_RUN_EXACT;
+  return exact && cpu->instructions_left < left ? cpu->instructions_left : left;
+}
+
+// Whether the run ends within the block because of its cycles.
+static bool too_long(const struct heddle_cpu *cpu, const struct heddle_block *b) {
+  return (cpu->run_flags & HEDDLE_RUN_EXACT) && heddle_block_cost(b) > cpu->cycles_left;
+}
 
 static void stop_now(struct heddle_cpu *cpu, enum heddle_stop why) {
   cpu->stop = why;
@@ -86,6 +110,25 @@ static bool may_pass(struct heddle_cpu *cpu, const struct heddle_block *b) {
          !heddle_has_breakpoint(cpu, heddle_block_pc(b) + 1, heddle_block_end(b));
 }
 
+// Has the hook of an instruction of the block stop the run if it has one and the
+// run ends before it.
+static bool arm(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  if (!cpu->npoints || too_long(cpu, b)) return false;
+  const struct heddle_cut *cut = heddle_cut_block(cpu, b, (uint64_t)before_exact(cpu));
+  if (!heddle_any_within(cpu->points, cpu->npoints, cut->at, cut->at + 1)) return false;
+  cpu->armed = *cut;
+  return true;
+}
+
+static void on_point(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+  (void)uc;
+  (void)size;
+  struct heddle_cpu *cpu = user;
+  if (__builtin_expect(pc != cpu->armed.at || cpu->stepping, 1)) return;
+  cpu->at_point = true;
+  stop_now(cpu, HEDDLE_STOP_BUDGET);
+}
+
 // Decides at a block that may not simply run. Returns whether it was stopped.
 static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   uint64_t pc = heddle_block_pc(b);
@@ -97,7 +140,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (exhausted(cpu) && (!cpu->straight || (cpu->run_flags & HEDDLE_RUN_EXACT))) {
+  if ((exhausted(cpu) && !cpu->straight) || ends_exactly(cpu)) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
@@ -110,9 +153,8 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
-  inside |= (cpu->run_flags & HEDDLE_RUN_EXACT) &&
-            (heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left);
   inside |= heddle_block_count(b) > before_halt(cpu);
+  if (!inside && (too_long(cpu, b) || heddle_block_count(b) > before_exact(cpu))) inside = !arm(cpu, b);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
     cpu->inside = pc;
@@ -409,13 +451,14 @@ static uc_err start(struct heddle_cpu *cpu) {
   cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
   cpu->last = &heddle_no_block;
-  cpu->inside = cpu->stopped_at = 0;
+  cpu->inside = cpu->stopped_at = cpu->armed.at = 0;
+  cpu->at_point = false;
   if (!cpu->stepping) hand_out(cpu);
   uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
   take_back(cpu);
   // Where there is a code hook, the engine leaves the PC at the instruction
   // before if it stops in the hook of a block.
-  if ((cpu->memory.on || cpu->insns.on) && cpu->stopped_at) set_reg(cpu, UC_X86_REG_RIP, cpu->stopped_at);
+  if ((cpu->memory.on || cpu->insns.on || cpu->npoints) && cpu->stopped_at) set_reg(cpu, UC_X86_REG_RIP, cpu->stopped_at);
   return err;
 }
 
@@ -432,7 +475,7 @@ static void uncount(struct heddle_cpu *cpu) {
   cpu->cycles_left += rest.cost;
   if (pc > start) {
     cpu->resume_end = end;
-    cpu->resume_checked = false;
+    cpu->resume_checked = cpu->armed.at;
   }
 }
 
@@ -456,6 +499,13 @@ static enum heddle_stop failed(struct heddle_cpu *cpu, uc_err err) {
       cpu->error = err;
       return HEDDLE_STOP_ENGINE;
   }
+}
+
+// The run was stopped within its last block, at the point that was armed.
+static void uncount_rest(struct heddle_cpu *cpu) {
+  cpu->instructions_left += heddle_block_count(cpu->last) - (int64_t)cpu->armed.count;
+  cpu->cycles_left += cpu->armed.rest_cost;
+  cpu->last = &heddle_no_block;
 }
 
 // The engine believes that an exception it reported is still being delivered,
@@ -491,6 +541,7 @@ static bool is_software(struct heddle_cpu *cpu) {
 static enum heddle_stop outcome(struct heddle_cpu *cpu, uc_err err) {
   if (err) return failed(cpu, err);
   if (cpu->stop == HEDDLE_STOP_EXCEPTION) return excepted(cpu, is_software(cpu));
+  if (cpu->at_point) uncount_rest(cpu);
   return cpu->stop;
 }
 
@@ -625,7 +676,7 @@ static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
 static enum heddle_stop step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
   uint64_t pc = from, last, start = cpu->inside;
   do {
-    if ((cpu->run_flags & HEDDLE_RUN_EXACT) && exhausted(cpu)) return HEDDLE_STOP_BUDGET;
+    if (ends_exactly(cpu)) return HEDDLE_STOP_BUDGET;
     enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
     if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
     if (!why && heddle_atomic_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
@@ -708,7 +759,9 @@ static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
 
 // Runs the loaded thread until something stops it. The counts of the run are in
 // instructions and cycles.
-enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags) {
+enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t most, uint64_t cycles,
+                                uint32_t flags) {
+  cpu->most = most < INT64_MAX ? (int64_t)most : INT64_MAX;
   cpu->instruction_limit = cpu->instructions_left = instructions < INT64_MAX ? (int64_t)instructions : INT64_MAX;
   cpu->cycle_limit = cpu->cycles_left = cycles < INT64_MAX ? (int64_t)cycles : INT64_MAX;
   watch(cpu, flags);
@@ -743,6 +796,22 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
   cpu->nbreakpoints = n;
   heddle_blocks_broken(cpu);
   return 0;
+}
+
+// Gives instructions a hook, so that a run whose budget ends before one need not be
+// stepped there. Only blocks that are translated later have it.
+int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
+  if (cpu->ran || cpu->npoints) return UC_ERR_HOOK;
+  cpu->points = malloc(n * sizeof *cpu->points);
+  cpu->point_hooks = malloc(n * sizeof *cpu->point_hooks);
+  if (!cpu->points || !cpu->point_hooks) return UC_ERR_NOMEM;
+  memcpy(cpu->points, sorted, n * sizeof *cpu->points);
+  for (size_t i = 0; i < n; i++) {
+    int err = uc_hook_add(cpu->uc, &cpu->point_hooks[i], UC_HOOK_CODE, (void *)on_point, cpu, sorted[i], sorted[i]);
+    if (err) return err;
+  }
+  cpu->npoints = n;
+  return UC_ERR_OK;
 }
 
 // ---- setting up -------------------------------------------------------------
@@ -854,6 +923,8 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   if (cpu->clean) uc_context_free(cpu->clean);
   if (cpu->spare) uc_context_free(cpu->spare);
   free(cpu->breakpoints);
+  free(cpu->points);
+  free(cpu->point_hooks);
   heddle_blocks_close(&cpu->blocks);
   heddle_log_close(&cpu->log);
   heddle_atomics_close(cpu);

@@ -139,6 +139,9 @@ type Limit struct {
 	// Instructions means exactly there; otherwise the run ends at the first
 	// block boundary, which is cheaper.
 	Exact bool
+	// Most is a limit of instructions that is exact, whatever the others are;
+	// the greatest number means none, too.
+	Most uint64
 	// AtPause and AtSync also stop after a PAUSE, and before atomic
 	// instructions and fences.
 	AtPause, AtSync bool
@@ -328,7 +331,7 @@ func (c *CPU) Run(l Limit) Stop {
 			flags |= f.bit
 		}
 	}
-	return c.stopped(C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(uint64(l.Cycles)), flags))
+	return c.stopped(C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(l.Most), orMax(uint64(l.Cycles)), flags))
 }
 
 // Resume goes on with the run that a StopFault ended, after the page was
@@ -384,6 +387,21 @@ func (c *CPU) setBreakpoints(owner int, addrs []event.Addr) {
 	if C.heddle_cpu_breakpoints(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted)-1)) != 0 {
 		panic("bug: no memory for breakpoints")
 	}
+}
+
+// SetPoints names instructions before which runs are likely to end exactly: that
+// costs less there. It changes nothing else, comes before the first run, and each
+// execution of one of them takes a little longer.
+func (c *CPU) SetPoints(addrs []event.Addr) error {
+	sorted := slices.Clone(addrs)
+	slices.Sort(sorted)
+	if sorted = slices.Compact(sorted); len(sorted) == 0 {
+		return nil
+	}
+	if code := C.heddle_cpu_points(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted))); code != 0 {
+		return fmt.Errorf("set points: %w", uc.UcError(code))
+	}
+	return nil
 }
 
 // HaltAt makes the run, from now on and until it is told otherwise, stop after so

@@ -68,6 +68,7 @@ struct heddle_cpu {
   // Of the current or last run.
   uint64_t instructions, cycles;  // retired, once the run is over
   int64_t instruction_limit, cycle_limit;
+  int64_t most;  // instructions, exactly
   uint32_t run_flags, watched;  // watched: the flags of blocks that matter to the run
   enum heddle_stop stop;
   uint32_t vector;
@@ -116,12 +117,19 @@ struct heddle_cpu {
   uint64_t *breakpoints;  // sorted
   size_t nbreakpoints;
 
+  // Instructions that have a hook, sorted, and the one before which the run ends
+  // exactly; armed.at is 0 if there is none.
+  uint64_t *points;
+  size_t npoints;
+  struct heddle_cut armed;
+  bool at_point;  // the run was stopped there
+
   // Of the engine's buffer of translations: its begin, and that it must be
   // emptied before it overflows.
   uintptr_t code_start;
   bool code_full;
 
-  uc_hook hooks[8], *block_hook;
+  uc_hook hooks[8], *block_hook, *point_hooks;
   unsigned nhooks;
   uc_context *clean;
   uc_context *spare;
@@ -131,13 +139,15 @@ struct heddle_cpu {
 int heddle_cpu_reserve(uc_engine *uc);
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
 void heddle_cpu_close(struct heddle_cpu *cpu);
-enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t cycles, uint32_t flags);
+enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t most, uint64_t cycles,
+                                uint32_t flags);
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu);
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
 void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r);
 void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave);
 void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave);
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
+int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);

@@ -30,8 +30,11 @@ type place struct{ pc, instructions, cycles uint64 }
 // ends runs to the system call in runs of a budget. Every run is halted after
 // the numbers of instructions that next says, until it says 0, and seen is
 // called there.
-func ends(t *testing.T, l Limit, next func(uint64) uint64, seen func(*bench, Stop)) (list []place) {
+func ends(t *testing.T, l Limit, next func(uint64) uint64, seen func(*bench, Stop), points ...event.Addr) (list []place) {
 	b := newBench(t, haltSource)
+	if err := b.cpu.SetPoints(points); err != nil {
+		t.Fatal(err)
+	}
 	for {
 		b.cpu.HaltAt(next(0))
 		s := b.cpu.Run(l)
@@ -51,10 +54,11 @@ func ends(t *testing.T, l Limit, next func(uint64) uint64, seen func(*bench, Sto
 	}
 }
 
+func never(uint64) uint64 { return 0 }
+
 // A run halts after exactly so many instructions, and ends where it would have
 // ended.
 func TestHaltAt(t *testing.T) {
-	never := func(uint64) uint64 { return 0 }
 	for _, l := range []Limit{{}, {Instructions: 17}, {Instructions: 17, Exact: true}, {Cycles: 40}, {AtSync: true, Pass: true}} {
 		want := ends(t, l, never, nil)
 		for _, step := range []uint64{1, 2, 7, 50} {
@@ -66,6 +70,41 @@ func TestHaltAt(t *testing.T) {
 			})
 			if !slices.Equal(got, want) {
 				t.Errorf("limit %+v, halts every %d: ends at %v, want %v", l, step, got, want)
+			}
+		}
+	}
+}
+
+// Where a run ends depends on neither points nor by which of two limits it ends
+// exactly.
+func TestPoints(t *testing.T) {
+	every := []event.Addr{}
+	for at := codeBase; at < codeBase+64; at++ {
+		every = append(every, at)
+	}
+	for most := uint64(1); most < 30; most++ {
+		want := ends(t, Limit{Instructions: most, Exact: true}, never, nil)
+		some := []event.Addr{}
+		for i, e := range want {
+			if i%2 == 0 {
+				some = append(some, event.Addr(e.pc))
+			}
+		}
+		for _, points := range [][]event.Addr{nil, some, every} {
+			if got := ends(t, Limit{Most: most}, never, nil, points...); !slices.Equal(got, want) {
+				t.Errorf("%d points, most %d: ends at %v, want %v", len(points), most, got, want)
+			}
+		}
+		l := Limit{Instructions: most, Most: most + most/2}
+		want = ends(t, l, never, nil)
+		for _, e := range want[:len(want)-1] {
+			if e.instructions < l.Instructions || e.instructions > l.Most {
+				t.Errorf("limit %+v: ends after %d instructions", l, e.instructions)
+			}
+		}
+		for _, points := range [][]event.Addr{some, every} {
+			if got := ends(t, l, never, nil, points...); !slices.Equal(got, want) {
+				t.Errorf("%d points, limit %+v: ends at %v, want %v", len(points), l, got, want)
 			}
 		}
 	}

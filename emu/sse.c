@@ -21,7 +21,7 @@ static uc_err experiment(struct heddle_cpu *cpu, struct heddle_space *s, const d
   }
   uint64_t rip = 0x1000;
   uc_reg_write(cpu->uc, UC_X86_REG_RIP, &rip);
-  if (!err && heddle_cpu_run(cpu, 100, UINT64_MAX, 0) != HEDDLE_STOP_SYSCALL) err = UC_ERR_EXCEPTION;
+  if (!err && heddle_cpu_run(cpu, 100, UINT64_MAX, UINT64_MAX, 0) != HEDDLE_STOP_SYSCALL) err = UC_ERR_EXCEPTION;
   if (!err) err = uc_context_save(cpu->uc, out);
   cpu->space = before;
   return err;

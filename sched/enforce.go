@@ -85,6 +85,7 @@ type Enforcer struct {
 	now     event.Cycles
 	threads []follower
 	numbers map[event.ThreadID]int
+	latest  latest
 	posted  []bool
 	bound   map[event.ObjectID]event.Addr // where the objects of the schedule are
 	left    string                        // why the schedule was left, if it was
@@ -187,6 +188,9 @@ func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
 		return true
 	}
 	e.threads[n].total = v.Instructions
+	if e.Reached(g, v.Thread, v.Instructions); e.left != "" {
+		return true
+	}
 	switch v.Place {
 	case AtStart:
 		return e.start(g, n)
@@ -206,6 +210,25 @@ func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
 	return true
 }
 
+// latest is the thread that was looked for last.
+type latest struct {
+	id    event.ThreadID
+	n     int
+	known bool
+}
+
+// find returns the number of a thread.
+func (e *Enforcer) find(id event.ThreadID) (int, bool) {
+	if l := &e.latest; !l.known || l.id != id {
+		n, ok := e.numbers[id]
+		if !ok {
+			return 0, false
+		}
+		*l = latest{id, n, true}
+	}
+	return e.latest.n, true
+}
+
 // number finds a thread by its name.
 func (e *Enforcer) number(v *Visit) (int, bool) {
 	n, ok := e.plan.names[v.Name]
@@ -217,6 +240,7 @@ func (e *Enforcer) number(v *Visit) (int, bool) {
 		delete(e.numbers, t.id)
 		t.id, t.gone = v.Thread, false
 		e.numbers[v.Thread] = n
+		e.latest = latest{}
 	}
 	return n, true
 }

@@ -234,7 +234,7 @@ func (e *Enforcer) complete(g *Gate, n int) {
 	if e.missed(g, n) {
 		return
 	}
-	if e.plan.acts(n, t.actions, t.done) {
+	if soon, exactly := e.Left(t.id, t.total); soon != anyNumber || exactly != anyNumber {
 		g.Cut()
 	}
 	e.advance(g)
@@ -256,7 +256,7 @@ func (e *Enforcer) advance(g *Gate) {
 		t.held = false
 		g.Release(t.id, e.delay()+e.sleep(n))
 		e.begin(g, n)
-	case t.blocked && o.Part == event.EndPart && position == e.next:
+	case t.blocked && o.Part == event.EndPart && position == e.next && e.ready(e.next):
 		// It has not been woken, or waits for a deadline.
 		e.acting = true
 		e.rouse(g, n, o)
@@ -275,7 +275,7 @@ func (e *Enforcer) rouse(g *Gate, n int, o *event.Operation) {
 // Clock is what clocks show to a thread: the recorded time of the operation that
 // it is in, or of its last. False: they show the present.
 func (e *Enforcer) Clock(id event.ThreadID) (event.Cycles, bool) {
-	n, ok := e.numbers[id]
+	n, ok := e.find(id)
 	if e.left != "" {
 		return 0, false
 	}
@@ -292,7 +292,7 @@ func (e *Enforcer) Clock(id event.ThreadID) (event.Cycles, bool) {
 
 // Called implements Controller.
 func (e *Enforcer) Called(g *Gate, id event.ThreadID, result uint64) {
-	n, ok := e.numbers[id]
+	n, ok := e.find(id)
 	if !ok || e.left != "" || !e.acts(n) {
 		return
 	}
@@ -310,7 +310,7 @@ func (e *Enforcer) Called(g *Gate, id event.ThreadID, result uint64) {
 
 // Blocked implements Controller.
 func (e *Enforcer) Blocked(g *Gate, id event.ThreadID, _ bool) {
-	n, ok := e.numbers[id]
+	n, ok := e.find(id)
 	if !ok || e.left != "" {
 		return
 	}
@@ -384,18 +384,19 @@ func (e *Enforcer) nextHelper() int {
 
 // Woken implements Controller.
 func (e *Enforcer) Woken(_ *Gate, id event.ThreadID) {
-	if n, ok := e.numbers[id]; ok {
+	if n, ok := e.find(id); ok {
 		e.threads[n].blocked = false
 	}
 }
 
 // Exited implements Controller.
 func (e *Enforcer) Exited(g *Gate, id event.ThreadID) {
-	n, ok := e.numbers[id]
+	n, ok := e.find(id)
 	if !ok {
 		return
 	}
 	delete(e.numbers, id)
+	e.latest = latest{}
 	t := &e.threads[n]
 	acts := e.left == "" && e.acts(n)
 	if a := e.plan.action(n, t.actions); e.plan.s.Portable && a != nil && a.kind == halt && a.done == t.done {

@@ -114,14 +114,14 @@ func (e *Enforcer) crossed(g *Gate, n int, v *Visit) {
 
 // leftOther is Left for a schedule for other inputs: instructions of constraints are
 // found by AtAddress, and where a thread ended by its number of instructions.
-func (t *follower) leftOther(a *action, done uint64) (uint64, bool) {
+func (t *follower) leftOther(a *action, done uint64) uint64 {
 	switch {
 	case t.arrivals.crossing:
-		return t.arrivals.after - min(t.arrivals.after, done), true
+		return t.arrivals.after - min(t.arrivals.after, done)
 	case a == nil || a.done != t.done || a.of != 0:
-		return 0, false
+		return anyNumber
 	}
-	return t.base + a.at - min(t.base+a.at, done), true
+	return t.base + a.at - min(t.base+a.at, done)
 }
 
 // Moves tells which system calls only move data, or ask how much there is, by the

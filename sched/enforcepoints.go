@@ -1,36 +1,120 @@
 package sched
 
 import (
+	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Stopper is a Controller that stops threads at exact instructions.
+// Stopper is a Controller that stops threads at instructions.
 type Stopper interface {
+	// Points are the addresses of instructions before which threads are stopped
+	// exactly.
+	Points() []event.Addr
 	// Left is how many instructions a thread that has retired done may run until
-	// AtInstruction; none if there is no such place ahead.
-	Left(t event.ThreadID, done uint64) (left uint64, some bool)
+	// AtInstruction: soon to the end of a block, or exactly. The greatest number
+	// means any.
+	Left(t event.ThreadID, done uint64) (soon, exactly uint64)
+	// Reached tells at the end of a slice how many instructions its thread has
+	// retired.
+	Reached(g *Gate, t event.ThreadID, done uint64)
 }
 
-// Left implements Stopper.
-func (e *Enforcer) Left(id event.ThreadID, done uint64) (left uint64, some bool) {
-	n, ok := e.numbers[id]
-	if !ok || e.left != "" {
-		return 0, false
-	}
-	t := &e.threads[n]
-	a := e.plan.action(n, t.actions)
+// Points implements Stopper.
+func (e *Enforcer) Points() []event.Addr {
 	if e.plan.s.Portable {
-		return t.leftOther(a, done)
+		return nil // they are breakpoints
 	}
-	if a == nil || a.done != t.done {
-		return 0, false
-	}
-	return t.base + a.at - min(t.base+a.at, done), true
+	return e.plan.points()
 }
 
-// instruction handles a thread that has come to where it has an action.
+const (
+	anyNumber = math.MaxUint64
+	// lookAhead is how many actions that nobody waits for a thread passes at most
+	// before it stops, and longestRun more than the instructions of any block, by
+	// which it comes further than a place where it is to stop soon.
+	lookAhead  = 64
+	longestRun = 1 << 16
+)
+
+// Left implements Stopper. A thread stops exactly where it has to wait, and soon
+// where it lets go another that waits. That it has passed other instructions is
+// found out later.
+func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
+	soon, exactly = anyNumber, anyNumber
+	n, ok := e.find(id)
+	if !ok || e.left != "" {
+		return soon, exactly
+	}
+	t, list := &e.threads[n], e.plan.actions[n]
+	if e.plan.s.Portable {
+		return soon, t.leftOther(e.plan.action(n, t.actions), done)
+	}
+	for i := t.actions; i < len(list) && list[i].done == t.done; i++ {
+		a := &list[i]
+		left := t.base + a.at - min(t.base+a.at, done)
+		switch {
+		case a.kind == halt || a.kind == wait && !e.posted[a.constraint]:
+			return soon, left
+		case soon != anyNumber:
+			if left-soon > longestRun {
+				return soon, exactly
+			}
+		case i == t.actions+lookAhead || a.kind == post && e.wanted(a.constraint):
+			soon = left
+		}
+	}
+	return soon, exactly
+}
+
+// wanted tells whether a thread waits for the first point of a constraint. One that
+// is only watched is to be seen the other way around: between the operation before
+// it and the point other threads may come.
+func (e *Enforcer) wanted(c int) bool {
+	if slices.Contains(e.o.Loose, c) {
+		return true
+	}
+	second := &e.plan.s.Constraints[c].Second
+	t := &e.threads[second.Thread]
+	if second.PC != 0 || second.Ends {
+		return t.held && t.waiting == c
+	}
+	position, _ := e.peek(second.Thread)
+	return position == e.next && (t.held && t.waiting == forTurn || t.blocked)
+}
+
+// Reached implements Stopper.
+func (e *Enforcer) Reached(g *Gate, id event.ThreadID, done uint64) {
+	if n, ok := e.find(id); ok && e.left == "" && !e.plan.s.Portable {
+		e.pass(g, n, done)
+	}
+}
+
+// pass handles the actions that a thread has gone past without having to wait.
+func (e *Enforcer) pass(g *Gate, n int, done uint64) {
+	t := &e.threads[n]
+	for e.left == "" {
+		a := e.plan.action(n, t.actions)
+		if a == nil || a.done != t.done || t.base+a.at > done || a.kind == halt || a.kind == wait && !e.posted[a.constraint] {
+			return
+		}
+		t.actions++
+		e.charge(g, a)
+		if a.kind == post {
+			e.post(g, a.constraint)
+		} else {
+			g.Charge(e.o.Costs.SemaphoreWait)
+		}
+	}
+}
+
+// charge lets the time pass that the instrumentation up to an action takes.
+func (e *Enforcer) charge(g *Gate, a *action) {
+	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
+}
+
+// instruction handles a thread that has come to where it may have to wait.
 func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 	t := &e.threads[n]
 	if t.arrivals.crossing {
@@ -38,29 +122,19 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 		return true
 	}
 	a := e.plan.action(n, t.actions)
-	if a == nil {
+	if a == nil || a.done != t.done || t.base+a.at > v.Instructions {
 		return true
 	}
-	if a.pc != 0 && a.pc != v.PC {
+	if a.pc != 0 && a.pc != v.PC || t.base+a.at < v.Instructions {
 		e.leave(g, "thread %s is at %#x, not at the instruction of constraint %d at %#x", e.plan.s.Threads[n], uint64(v.PC),
 			a.constraint, uint64(a.pc))
 		return true
 	}
 	e.charge(g, a)
-	switch {
-	case a.kind == halt:
+	if a.kind == halt {
 		return e.beyond(g, n, AtInstruction)
-	case a.kind == post:
-		t.actions++
-		e.post(g, a.constraint)
-		return true
 	}
 	return e.await(g, n, a)
-}
-
-// charge lets pass what it costs to find the instruction of a constraint.
-func (e *Enforcer) charge(g *Gate, a *action) {
-	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
 }
 
 // await lets a thread go on from the second instruction of a constraint if the first

@@ -131,11 +131,18 @@ func (p *plan) action(n, i int) *action {
 	return &p.actions[n][i]
 }
 
-// acts tells whether a thread whose next action is the i-th has one before its
-// next operation.
-func (p *plan) acts(n, i, done int) bool {
-	a := p.action(n, i)
-	return a != nil && a.done == done
+// points are the instructions before which threads stop, sorted.
+func (p *plan) points() []event.Addr {
+	var list []event.Addr
+	for _, actions := range p.actions {
+		for i := range actions {
+			if a := &actions[i]; a.pc != 0 {
+				list = append(list, a.pc)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // Transparent tells which operations have no position: what is in them has.

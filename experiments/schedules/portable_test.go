@@ -10,15 +10,20 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// Every racy program of the suite follows its portable schedule, which finds the
-// instructions of constraints by counting how often they are come to.
+// locked is a program whose threads meet in locks of the C library's own streams: how
+// often they come to an instruction there depends on whether one has to wait, which a
+// portable schedule does not decide.
+const locked = "scanner"
+
+// Every racy program of the suite but one follows its portable schedule, which finds
+// the instructions of constraints by counting how often they are come to.
 func TestPortableSchedulesAreFollowed(t *testing.T) {
 	all, err := programs.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous || p.Name == locked {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

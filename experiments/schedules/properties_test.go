@@ -63,6 +63,9 @@ func flips(t *testing.T, c heddle.Config, m *schedules.Made, i int) bool {
 	t.Helper()
 	for k, v := range varied(c, 40) {
 		v.Sched = sched.Options{DelayRate: 0.5, DelayCycles: 100_000 << (k % 6)}
+		if k%2 == 1 {
+			v.Sched = sched.Options{Policy: sched.PCT}
+		}
 		if r, _ := enforced(t, v, m, sched.EnforceOptions{Loose: []int{i}}); r.Schedule.Flipped > 0 {
 			return true
 		}
