@@ -21,7 +21,22 @@ require (
 	pgregory.net/rapid v1.2.0
 )
 
-require github.com/aclements/go-z3 v0.0.0-20220809013456-4675d5f90ca5
+require (
+	github.com/aclements/go-z3 v0.0.0-20220809013456-4675d5f90ca5
+	gonum.org/v1/plot v0.15.2
+)
+
+require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	codeberg.org/go-latex/latex v0.1.0 // indirect
+	codeberg.org/go-pdf/fpdf v0.10.0 // indirect
+	git.sr.ht/~sbinet/gg v0.6.0 // indirect
+	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/campoy/embedmd v1.0.0 // indirect
+	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
+	golang.org/x/image v0.25.0 // indirect
+)
 
 require (
 	github.com/fsnotify/fsnotify v1.8.0 // indirect

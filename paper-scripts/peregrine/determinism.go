@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/guest/programs"
@@ -14,69 +12,32 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// racy are the programs of the paper's table 1, and what the tables say of them.
-var racy = []struct {
-	stand
-	races, constraints string
-	sync               string // whether sync-schedules are deterministic
-}{
-	{stand{"Apache", "apache-21287", programs.Buggy, study.Trigger}, "0", "0", "yes"},
-	{stand{"PBZip2", "compressor", programs.Buggy, study.Trigger}, "4", "3", "no"},
-	{stand{"barnes", "barnes", programs.Buggy, study.Trigger}, "5", "1", "no"},
-	{stand{"fft", "fft", programs.Buggy, study.Trigger}, "10", "4", "no"},
-	{stand{"lu-non-contig", "lu-non-contig", programs.Buggy, study.Trigger}, "10", "7", "no"},
-	{stand{"streamcluster", "streamcluster", programs.Buggy, study.Trigger}, "0", "0", "yes"},
-	{stand{"racey", "racey", programs.Buggy, study.Test}, "167974", "9963", "no"},
-}
+// why is the last column of most tables.
+var why = table.Column{Name: "why ours differs", Key: "why"}
 
-// eachRacy calls do for the racy programs that are wanted.
-func eachRacy(s *settings, do func(i int, subject *study.Subject) error) error {
-	for i, r := range racy {
-		list, err := s.subjects([]stand{r.stand})
-		if err != nil {
-			return err
-		}
-		for _, subject := range list {
-			if err := do(i, subject); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func table1(_ context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
-		{Name: "the paper's", Key: "paper"}, {Name: "ours", Key: "program"}, {Name: "races on", Key: "races"}, {Name: "what goes wrong", Key: "why"},
+func table1(s *settings) (*study.Plan, error) {
+	p := &study.Plan{Head: []table.Column{
+		{Name: "the paper's", Key: "paper"}, {Name: "the paper: race", Key: "paper_race"},
+		{Name: "ours", Key: "program"}, {Name: "races on", Key: "races"}, {Name: "ours: race", Key: "why"},
 	}}
-	return t, eachRacy(s, func(i int, subject *study.Subject) error {
-		var on, why []string
-		for _, r := range subject.Program.Races {
-			on = append(on, r.Object)
-			why = append(why, r.Why)
-		}
-		t.Rows = append(t.Rows, []string{racy[i].paper, racy[i].name, strings.Join(on, ", "), strings.Join(why, " ")})
-		return nil
-	})
+	for _, x := range s.Programs {
+		p.Rows = append(p.Rows, study.Row{Name: x.Name, Key: x, Measure: func(context.Context) ([]string, error) {
+			known, err := programs.Find(x.Name)
+			if err != nil {
+				return nil, err
+			}
+			var on, what []string
+			for _, r := range known.Races {
+				on, what = append(on, r.Object), append(what, r.Why)
+			}
+			return []string{x.Paper, x.Reported["race"], x.Name, strings.Join(on, ", "), strings.Join(what, "; ")}, nil
+		}})
+	}
+	return p, nil
 }
 
-// recorded records a run of a subject in a temporary folder and hands it on.
-func (s *settings) recorded(ctx context.Context, subject *study.Subject, do func(*study.Recorded) error) error {
-	dir, err := os.MkdirTemp("", "heddle-peregrine-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	s.say("%s: recording", subject.Program.Name)
-	r, err := subject.Record(ctx, dir, s.seed)
-	if err != nil {
-		return err
-	}
-	return do(r)
-}
-
-func table2(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{
+func table2(s *settings) (*study.Plan, error) {
+	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
 			{Name: "races", Key: "races", Number: true},
@@ -84,43 +45,63 @@ func table2(ctx context.Context, s *settings) (*table.Table, error) {
 			{Name: "constraints", Key: "constraints", Number: true},
 			{Name: "paper", Key: "paper_constraints", Number: true},
 			{Name: "pruned", Key: "pruned", Number: true},
-			{Name: "also reduced", Key: "reduced", Number: true},
+			{Name: "paper", Key: "paper_pruned", Number: true},
+			{Name: "reduced", Key: "reduced", Number: true},
+			{Name: "of its own", Key: "own", Number: true},
+			why,
 		},
 		Notes: []string{
-			"Races are dynamic ones that the order of synchronization operations leaves unordered; constraints are left when those that others imply are pruned (section 3.2).",
-			"\"Also reduced\" is what is left by transitive reduction, beyond the paper.",
-			"The paper counts 0 races for Apache and streamcluster, whose operations order their accesses; those of the stand-ins leave some unordered.",
+			"Races are pairs of accesses that the order of synchronization operations leaves unordered; constraints are left when those that others imply are pruned (section 3.2), and pruned is by how many fewer they are than the races.",
+			"\"Reduced\" is what is left of them by transitive reduction, beyond the paper; \"of its own\" how many of those are between two lines of the program's own source.",
+			"The rest are in the C library and the dynamic linker (malloc, stdio, lazy binding, pthread's own state), where the paper does not look.",
 		},
 	}
-	return t, eachRacy(s, func(i int, subject *study.Subject) error {
-		return s.recorded(ctx, subject, func(r *study.Recorded) error {
-			m, err := r.Make(ctx, schedules.Options{})
-			if err != nil {
-				return err
-			}
-			c := m.Counts
+	for _, x := range s.Programs {
+		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(_ context.Context, r *recorded) ([]string, error) {
+			c := r.file.Counts
 			pruned := "-"
-			if c.Unpruned > 0 {
-				pruned = fmt.Sprintf("%.0f %%", 100-100*float64(c.Subsumed)/float64(c.Unpruned))
+			if c.Races > 0 {
+				pruned = fmt.Sprintf("%.0f %%", 100-100*float64(c.Subsumed)/float64(c.Races))
 			}
-			t.Rows = append(t.Rows, []string{
-				racy[i].name, fmt.Sprint(c.Races), racy[i].races, fmt.Sprint(c.Subsumed), racy[i].constraints, pruned, fmt.Sprint(c.Reduced),
-			})
-			return nil
-		})
-	})
+			return []string{
+				x.Name, fmt.Sprint(c.Races), x.Reported["races"], fmt.Sprint(c.Subsumed), x.Reported["constraints"],
+				pruned, x.Reported["pruned"], fmt.Sprint(c.Reduced), fmt.Sprint(own(r)), x.Why,
+			}, nil
+		}))
+	}
+	return p, nil
+}
+
+// own counts the constraints between two lines of the program's own source.
+func own(r *recorded) int {
+	n, source := 0, r.Program.Name+".c:"
+	for _, note := range r.file.Notes {
+		first, second, _ := strings.Cut(note, " -> ")
+		if strings.HasPrefix(first, source) && strings.HasPrefix(second, source) {
+			n++
+		}
+	}
+	return n
 }
 
 // verdict says whether runs were deterministic, and how many were not.
-func verdict(different, runs int) string {
-	if different == 0 {
+func verdict(t *study.Tally) string {
+	if t.Deterministic() {
 		return "yes"
 	}
-	return fmt.Sprintf("no (%d of %d)", different, runs)
+	return fmt.Sprintf("no (%d of %d)", t.Different, t.Runs)
 }
 
-func table3(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{
+// seedOf is the seed of a recorded run, with how many were passed over.
+func seedOf(r *recorded) string {
+	if r.passed == 0 {
+		return fmt.Sprint(r.seed)
+	}
+	return fmt.Sprintf("%d (%d passed over)", r.seed, r.passed)
+}
+
+func table3(s *settings) (*study.Plan, error) {
+	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
 			{Name: "sync-schedule", Key: "sync"},
@@ -128,60 +109,90 @@ func table3(ctx context.Context, s *settings) (*table.Table, error) {
 			{Name: "hybrid schedule", Key: "hybrid"},
 			{Name: "paper", Key: "paper_hybrid"},
 			{Name: "to the last bit", Key: "exact"},
+			{Name: "seed", Key: "seed", Number: true},
+			why,
 		},
 		Notes: []string{
 			fmt.Sprintf("%d runs under sync-schedules and %d under hybrid schedules, of own seeds, on 2 to 16 cores, with injected delays. "+
-				"As in the paper, runs are equivalent that have the same output and the same end.", s.syncRuns, s.runs),
+				"As in the paper, runs are equivalent that have the same output and the same end; a run that leaves the schedule is not.", s.SyncRuns, s.Runs),
 			"\"To the last bit\": final memory and each thread's number of instructions are the same too, under hybrid schedules.",
+			"\"Seed\" is the recorded run's: the first in which the order of operations leaves the program's race open or, where the paper finds no race, leaves none open. Runs were passed over whose hybrid schedule cannot be followed (docs/schedules.md, limits).",
 		},
 	}
-	return t, eachRacy(s, func(i int, subject *study.Subject) error {
-		return s.recorded(ctx, subject, func(r *study.Recorded) error {
-			hybrid, err := r.Make(ctx, schedules.Options{})
+	for _, x := range s.Programs {
+		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
+			ordered, operations, err := s.repeat(ctx, r)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			s.say("%s: %d runs under its hybrid schedule", racy[i].name, s.runs)
-			different, inexact, err := s.repeat(ctx, r, hybrid, sched.EnforceOptions{}, s.runs)
-			if err != nil {
-				return err
+			exact := "yes"
+			if ordered.States > 1 {
+				exact = fmt.Sprintf("no (%d states)", ordered.States)
 			}
-			s.say("%s: %d runs under its sync-schedule", racy[i].name, s.syncRuns)
-			loose, _, err := s.repeat(ctx, r, hybrid, sched.EnforceOptions{SyncOnly: true, Free: true}, s.syncRuns)
-			if err != nil {
-				return err
-			}
-			t.Rows = append(t.Rows, []string{
-				racy[i].name, verdict(loose, s.syncRuns), racy[i].sync, verdict(different, s.runs), "yes", verdict(inexact, s.runs),
-			})
-			return nil
-		})
-	})
+			return []string{
+				x.Name, verdict(operations), x.Reported["sync"], verdict(ordered), x.Reported["hybrid"], exact, seedOf(r), x.Why,
+			}, nil
+		}, s.Runs, s.SyncRuns))
+	}
+	return p, nil
 }
 
-// repeat runs a subject many times under a schedule. It returns how many runs
-// differ from the recorded one in output or end, and how many from the first
-// in memory or a thread's instructions; a run that does not follow the schedule
-// differs.
-func (s *settings) repeat(ctx context.Context, r *study.Recorded, m *schedules.Made, o sched.EnforceOptions, runs int) (different, inexact int, err error) {
-	outcomes := make([]study.Outcome, runs)
-	results := make([]*heddle.Result, runs)
-	err = study.Each(runs, func(i int) error {
-		var err error
-		outcomes[i], results[i], err = study.Run(ctx, r.Under(r.Varied(i), m, o))
-		return err
-	})
+// repeat repeats a recorded run under its hybrid schedule and its sync-schedule.
+func (s *settings) repeat(ctx context.Context, r *recorded) (ordered, operations *study.Tally, err error) {
+	if ordered, err = r.Repeat(ctx, s.o, r.hybrid, sched.EnforceOptions{}, s.Runs); err != nil {
+		return nil, nil, err
+	}
+	alone, err := r.Make(ctx, schedules.Options{SyncOnly: true})
 	if err != nil {
-		return 0, 0, err
+		return nil, nil, err
 	}
-	for i := range runs {
-		if outcomes[i] != r.Outcome || !results[i].Schedule.Followed {
-			different++
-			s.say("%s: run %d: %s, status %d %s", r.Program.Name, i, results[i].Outcome, results[i].ExitCode, results[i].Schedule.Reason)
-		}
-		if results[i].StateDigest != results[0].StateDigest {
-			inexact++
-		}
+	operations, err = r.Repeat(ctx, s.o, alone, sched.EnforceOptions{SyncOnly: true, Free: true}, s.SyncRuns)
+	return ordered, operations, err
+}
+
+// wholeSuite is table 3 for all racy programs, with numbers of different results.
+func wholeSuite(s *settings) (*study.Plan, error) {
+	p := &study.Plan{
+		Head: []table.Column{
+			{Name: "program", Key: "program"},
+			{Name: "operations", Key: "operations", Number: true},
+			{Name: "constraints", Key: "constraints", Number: true},
+			{Name: "runs", Key: "runs", Number: true},
+			{Name: "states", Key: "states", Number: true},
+			{Name: "left", Key: "left", Number: true},
+			{Name: "sync-only runs", Key: "sync_runs", Number: true},
+			{Name: "results", Key: "sync_results", Number: true},
+			{Name: "other than recorded", Key: "sync_different", Number: true},
+			{Name: "left", Key: "sync_left", Number: true},
+			{Name: "paper's sync-only", Key: "paper_sync"},
+			{Name: "seed", Key: "seed"},
+		},
+		Notes: []string{
+			"Runs of own seeds, on 2 to 16 cores, with injected delays. \"States\" are different outputs, ends, final memories and numbers of instructions of threads under the hybrid schedule; " +
+				"\"results\" different outputs and ends under the sync-schedule; \"left\" are runs that did not follow the schedule to its end.",
+		},
 	}
-	return different, inexact, nil
+	for _, x := range s.Programs {
+		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
+			ordered, operations, err := s.repeat(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			paper := x.Reported["sync"]
+			switch paper {
+			case "yes":
+				paper = "one result"
+			case "no":
+				paper = "differs"
+			default:
+				paper = "-"
+			}
+			return []string{
+				x.Name, fmt.Sprint(len(r.file.Schedule.Operations)), fmt.Sprint(len(r.file.Schedule.Constraints)),
+				fmt.Sprint(ordered.Runs), fmt.Sprint(ordered.States), fmt.Sprint(ordered.Left),
+				fmt.Sprint(operations.Runs), fmt.Sprint(operations.Results), fmt.Sprint(operations.Different), fmt.Sprint(operations.Left), paper, seedOf(r),
+			}, nil
+		}, s.Runs, s.SyncRuns))
+	}
+	return p, nil
 }

@@ -4,80 +4,57 @@
 // multithreading through schedule relaxation, SOSP 2011).
 //
 //	go run ./paper-scripts/peregrine all
-//	go run ./paper-scripts/peregrine --runs 1000 table3
+//	go run ./paper-scripts/peregrine --runs 50 table3
+//	go run ./paper-scripts/peregrine --stored --format latex table3
 //
-// Execution times are virtual: cycles of the timing model (docs/scheduling.md),
-// which are repeatable. The host's times are in docs/performance.md.
+// The files in configs/peregrine say which programs are measured and how, and
+// what the paper says of each. Execution times are virtual: cycles of the timing
+// model (docs/scheduling.md), which are repeatable. The host's times are in
+// docs/performance.md.
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"os"
-	"slices"
-
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// settings are the command line's.
-type settings struct {
-	threads, runs, syncRuns, times int
-	seed                           uint64
-	only                           []string
-	progress                       io.Writer
-}
+// The configuration files.
+const (
+	determinism = "configs/peregrine/determinism.yaml"
+	efficiency  = "configs/peregrine/efficiency.yaml"
+	suite       = "configs/peregrine/suite.yaml"
+)
 
-func main() {
-	s := &settings{progress: os.Stderr}
-	script := study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 3 and figures 11 and 12", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: programs and their races", Measure: s.with(table1)},
-		{Name: "table2", Title: "Table 2: hybrid schedules", Measure: s.with(table2)},
-		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Measure: s.with(table3)},
-		{Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Measure: s.with(figure11)},
-		{Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Measure: s.with(figure12)},
+func main() { script().Main(flags) }
+
+// script is the command without its own flags.
+func script() *study.Script {
+	return &study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 3 and figures 11 and 12", Artefacts: []study.Artefact{
+		{Name: "table1", Title: "Table 1: programs and their races", Config: determinism, Plan: plan(table1)},
+		{Name: "table2", Title: "Table 2: hybrid schedules", Config: determinism, Plan: plan(table2)},
+		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: plan(table3)},
+		{
+			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: plan(figure11),
+			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"sync", "hybrid", "mem"}},
+		},
+		{
+			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: plan(figure12),
+			Chart: &study.Chart{Y: "times as fast", Columns: []string{"flag", "skip", "both"}},
+		},
+		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suite, Plan: plan(wholeSuite)},
 	}}
-	script.Main(func(f *pflag.FlagSet) {
-		f.IntVar(&s.threads, "threads", 8, "worker threads `N` of each program, as in the paper")
-		f.IntVar(&s.runs, "runs", 50, "`N` runs of each program under its hybrid schedule; the paper has 1000 (table3)")
-		f.IntVar(&s.syncRuns, "sync-runs", 50, "`N` runs of each program under its sync-schedule (table3)")
-		f.IntVar(&s.times, "times", 5, "`N` runs that a time is the mean of (figure11, figure12)")
-		f.Uint64Var(&s.seed, "seed", 1, "`SEED` of the recorded runs")
-		f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
-	})
 }
 
-// with is a measurement with the settings.
-func (s *settings) with(measure func(context.Context, *settings) (*table.Table, error)) func(context.Context) (*table.Table, error) {
-	return func(ctx context.Context) (*table.Table, error) { return measure(ctx, s) }
-}
+// overriding are the flags that override fields of configuration files.
+var overriding = []string{"threads", "cores", "runs", "sync-runs", "times", "seed"}
 
-// say tells how far the work has come.
-func (s *settings) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
-
-// stand is a program of ours in place of one of the paper's.
-type stand struct {
-	paper, name string
-	form        programs.Form
-	size        study.Size
-}
-
-// subjects builds those of the programs that are wanted.
-func (s *settings) subjects(all []stand) ([]*study.Subject, error) {
-	var list []*study.Subject
-	for _, p := range all {
-		if len(s.only) > 0 && !slices.Contains(s.only, p.name) {
-			continue
-		}
-		subject, err := study.New(p.paper, p.name, p.form, p.size, s.threads)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, subject)
-	}
-	return list, nil
+func flags(f *pflag.FlagSet) {
+	f.Int("threads", 0, "worker threads `N` of each program")
+	f.Int("cores", 0, "cores `N` of recorded runs; otherwise as many as threads")
+	f.Int("runs", 0, "`N` runs of each program under its hybrid schedule (table3, suite)")
+	f.Int("sync-runs", 0, "`N` runs of each program under its sync-schedule (table3, suite)")
+	f.Int("times", 0, "`N` runs that a time is the mean of (figure11, figure12)")
+	f.Uint64("seed", 0, "`SEED` of the first recorded run")
+	f.StringSlice("only", nil, "`PROGRAMS` to measure, and no others")
 }

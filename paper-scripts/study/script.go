@@ -2,10 +2,12 @@ package study
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,26 +21,61 @@ import (
 type Script struct {
 	Name, Short string
 	Artefacts   []Artefact
-	format      string
+	// Progress gets a line for each step of long work; nil is standard error.
+	Progress io.Writer
+
+	format, store, config string
+	stored, again         bool
 }
 
-// Artefact is a table or figure of the paper.
+// Artefact is a table or figure of the paper. It has either a Plan or a Measure.
 type Artefact struct {
 	Name, Title string
-	Measure     func(context.Context) (*table.Table, error)
+	// Config is the configuration file that Plan reads unless --config names
+	// another.
+	Config string
+	// Plan lays the table out; its rows are measured and stored one by one.
+	Plan func(*Options) (*Plan, error)
+	// Measure makes the table in one piece.
+	Measure func(context.Context) (*table.Table, error)
+	// Chart draws the table, if it is a figure.
+	Chart *Chart
 }
 
-// Main runs the command line of the process, with flags besides --format.
+// Options are what a Plan gets of the command line.
+type Options struct {
+	// Config is the name of the configuration file, and Flags the command line's,
+	// which override its fields.
+	Config string
+	Flags  *pflag.FlagSet
+	// Progress gets a line for each step of long work.
+	Progress io.Writer
+}
+
+// Say tells how far the work has come.
+func (o *Options) Say(format string, args ...any) { fmt.Fprintf(o.Progress, format+"\n", args...) }
+
+// Main runs the command line of the process, with flags besides the script's own.
 func (s *Script) Main(flags func(*pflag.FlagSet)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	c := s.command(os.Stdout)
-	flags(c.Flags())
-	err := c.ExecuteContext(ctx)
+	err := s.Run(ctx, os.Stdout, os.Args[1:], flags)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
 		os.Exit(1)
 	}
+}
+
+// Run runs a command line.
+func (s *Script) Run(ctx context.Context, out io.Writer, args []string, flags func(*pflag.FlagSet)) error {
+	c := s.command(out)
+	flags(c.Flags())
+	c.SetArgs(args)
+	err := c.ExecuteContext(ctx)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted; the rows that were finished are stored, and the same command goes on with the others")
+	}
+	return err
 }
 
 func (s *Script) names() []string {
@@ -50,26 +87,55 @@ func (s *Script) names() []string {
 }
 
 func (s *Script) command(out io.Writer) *cobra.Command {
+	if s.Progress == nil {
+		s.Progress = os.Stderr
+	}
 	c := &cobra.Command{
 		Use:   s.Name + " [flags] " + strings.Join(s.names(), "|") + " ...",
 		Short: s.Short,
+		Long:  s.Short + ", and print the paper's numbers beside ours.\n\n" + s.help(),
 		Args:  cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs), ValidArgs: s.names(),
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, args []string) error { return s.run(c.Context(), out, args) },
+		RunE: func(c *cobra.Command, args []string) error { return s.run(c, out, args) },
 	}
-	c.Flags().StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
+	c.SetOut(out)
+	f := c.Flags()
+	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
+	f.StringVar(&s.store, "store", filepath.Join("results", s.Name), "`FOLDER` of results and figures")
+	f.BoolVar(&s.stored, "stored", false, "print what is stored and run nothing")
+	f.BoolVar(&s.again, "again", false, "measure anew what is stored")
+	f.StringVar(&s.config, "config", "", "`FILE` to read instead of the configuration file of what is measured")
 	return c
 }
 
-func (s *Script) run(ctx context.Context, out io.Writer, wanted []string) error {
-	if !slices.Contains(table.Formats(), s.format) {
+// help lists what there is.
+func (s *Script) help() string {
+	var b strings.Builder
+	for _, a := range s.Artefacts {
+		fmt.Fprintf(&b, "  %-10s %s", a.Name, a.Title)
+		if a.Config != "" {
+			fmt.Fprintf(&b, " (%s)", a.Config)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("\nEach row is stored when it is finished; what is stored is measured again only if the\n" +
+		"program, the configuration or this command has changed. Figures are drawn beside the results,\n" +
+		"as SVG and PNG.")
+	return b.String()
+}
+
+func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
+	switch {
+	case !slices.Contains(table.Formats(), s.format):
 		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
+	case s.stored && s.again:
+		return errors.New("--stored prints what is stored, and --again measures it anew: use one of them")
 	}
 	for _, a := range s.Artefacts {
 		if !slices.Contains(wanted, a.Name) && !slices.Contains(wanted, "all") {
 			continue
 		}
-		t, err := a.Measure(ctx)
+		t, err := s.result(c, &a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
@@ -79,6 +145,82 @@ func (s *Script) run(ctx context.Context, out io.Writer, wanted []string) error 
 		if err := t.Write(out, s.format); err != nil {
 			return err
 		}
+		if err := s.draw(&a, t); err != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
 	}
 	return nil
+}
+
+// result is the table of an artefact: the stored one, or one that is measured as
+// far as it is not stored.
+func (s *Script) result(c *cobra.Command, a *Artefact) (*table.Table, error) {
+	file := s.file(a, "json")
+	old, err := load(file)
+	switch {
+	case s.stored && errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("nothing is stored in %s: measure it without --stored", file)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	case s.stored:
+		return old.table(), nil
+	case s.again:
+		old = &result{}
+	}
+	if a.Plan == nil {
+		return s.whole(c, a, old, file)
+	}
+	o := &Options{Config: a.Config, Flags: c.Flags(), Progress: s.Progress}
+	if s.config != "" {
+		o.Config = s.config
+	}
+	plan, err := a.Plan(o)
+	if err != nil {
+		return nil, err
+	}
+	return plan.measure(c.Context(), o, old, file)
+}
+
+// whole measures an artefact in one piece, unless it is stored.
+func (s *Script) whole(c *cobra.Command, a *Artefact, old *result, file string) (*table.Table, error) {
+	var given []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"format", "store", "again"}, f.Name) {
+			given = append(given, f.Name+"="+f.Value.String())
+		}
+	})
+	id, err := identity(given)
+	if err != nil {
+		return nil, err
+	}
+	if len(old.Rows) > 0 && old.Rows[0].Key == id {
+		return old.table(), nil
+	}
+	t, err := a.Measure(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	r := &result{Head: t.Head, Notes: t.Notes}
+	for _, cells := range t.Rows {
+		r.Rows = append(r.Rows, row{Key: id, Cells: cells})
+	}
+	return t, r.save(file)
+}
+
+// draw draws a figure beside its result.
+func (s *Script) draw(a *Artefact, t *table.Table) error {
+	if a.Chart == nil {
+		return nil
+	}
+	for _, form := range []string{"svg", "png"} {
+		if err := a.Chart.draw(t, a.Title, s.file(a, form)); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Progress, "drawn: %s\n", s.file(a, form))
+	}
+	return nil
+}
+
+func (s *Script) file(a *Artefact, ending string) string {
+	return filepath.Join(s.store, a.Name+"."+ending)
 }

@@ -7,12 +7,14 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
@@ -29,18 +31,36 @@ type Subject struct {
 	Form    programs.Form
 	// Threads is the number of worker threads.
 	Threads int
-	file    string
-	args    []string
+	// Sched is how recorded runs are scheduled, and Cores how many cores they
+	// have; 0: as many as worker threads.
+	Sched sched.Options
+	Cores int
+	file  string
+	args  []string
 }
 
-// Size chooses a program's arguments.
+// Size chooses a program's arguments: one of those below, or a command line.
 type Size string
 
-// The sizes: those of tests, and those with which a bug shows.
+// The sizes: those of the program's description.
 const (
-	Test    Size = "test"
-	Trigger Size = "trigger"
+	Test    Size = "test"    // of tests
+	Trigger Size = "trigger" // with which the bug shows
+	Paper   Size = "paper"   // that of the papers
 )
+
+// arguments are those of a size.
+func (size Size) arguments(p *programs.Program) string {
+	switch size {
+	case Test:
+		return p.Arguments.Test
+	case Trigger:
+		return p.Trigger()
+	case Paper:
+		return p.Arguments.Paper
+	}
+	return string(size)
+}
 
 // New builds a program of the suite, optimized and with debug information.
 func New(paper, name string, form programs.Form, size Size, threads int) (*Subject, error) {
@@ -52,11 +72,10 @@ func New(paper, name string, form programs.Form, size Size, threads int) (*Subje
 	if err != nil {
 		return nil, err
 	}
-	arguments := p.Arguments.Test
-	if size == Trigger {
-		arguments = p.Trigger()
-	}
-	return &Subject{Paper: paper, Program: p, Form: form, Threads: threads, file: file, args: p.CommandLine(arguments, threads)}, nil
+	return &Subject{
+		Paper: paper, Program: p, Form: form, Threads: threads, Sched: heddle.DefaultConfig().Sched,
+		file: file, args: p.CommandLine(size.arguments(&p), threads),
+	}, nil
 }
 
 // With is the subject with other arguments, {threads} in them being its number.
@@ -66,26 +85,26 @@ func (s *Subject) With(arguments string) *Subject {
 	return &other
 }
 
-// Config is the configuration of a run on as many cores as the subject has
-// worker threads.
+// Config is the configuration of a run on the subject's number of cores.
 func (s *Subject) Config(seed uint64) heddle.Config {
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir = append([]string{s.file}, s.args...), "/"
-	c.Cores, c.Seed = max(s.Threads, 1), seed
+	c.Cores, c.Seed = max(cmp.Or(s.Cores, s.Threads), 1), seed
 	return c
 }
 
 // Varied is configuration number i of those that are to make a difference:
-// another seed and number of cores each; every second one runs short slices with
-// delays, under which the suite's bugs show, the others other policies in turn.
+// another seed and number of cores each. Three of six run short slices with delays,
+// under which most of the suite's bugs show; the others have long delays, turns at
+// random, short to long, or threads that are held back for long.
 func (s *Subject) Varied(i int) heddle.Config {
 	c := s.Config(uint64(1000 + i))
 	c.Cores = 2 + i*7%15
 	switch i % 6 {
 	case 1:
-		c.Sched.DelayRate = 0.5
+		c.Sched.DelayRate, c.Sched.DelayCycles = 0.5, 100_000<<(i/6%6)
 	case 3:
-		c.Sched = sched.Options{Policy: sched.Random}
+		c.Sched = sched.Options{Policy: sched.Random, Quantum: []uint64{200, 2000, 20_000, 200_000}[i/6%4]}
 	case 5:
 		c.Sched = sched.Options{Policy: sched.PCT, Depth: 4, Length: 1_000_000}
 	default:
@@ -131,6 +150,7 @@ func (s *Subject) Record(ctx context.Context, dir string, seed uint64) (*Recorde
 	defer file.Close()
 	r := &Recorded{Subject: s, config: s.Config(seed), trace: file.Name()}
 	c := r.config
+	c.Sched = s.Sched
 	c.Control = sched.Control{Policy: sched.FCFS}
 	c.Record = schedules.Recording(file)
 	if r.Outcome, r.Result, err = Run(ctx, c); err != nil {
@@ -169,17 +189,23 @@ func (r *Recorded) Under(c heddle.Config, m *schedules.Made, o sched.EnforceOpti
 }
 
 // Each calls do for 0 to n-1, as many at once as the host has cores. It returns
-// the error of the lowest number that has one.
-func Each(n int, do func(i int) error) error {
+// the error of the lowest number that has one; after an error it calls no more.
+func Each(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var group sync.WaitGroup
+	var failed atomic.Bool
 	slots := make(chan struct{}, runtime.NumCPU())
 	for i := range n {
+		if failed.Load() || ctx.Err() != nil {
+			break
+		}
 		group.Add(1)
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots; group.Done() }()
-			errs[i] = do(i)
+			if errs[i] = do(i); errs[i] != nil {
+				failed.Store(true)
+			}
 		}()
 	}
 	group.Wait()
@@ -188,5 +214,5 @@ func Each(n int, do func(i int) error) error {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }

@@ -1,0 +1,96 @@
+package study
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	// The formats of the files.
+	_ "gonum.org/v1/plot/vg/vgimg"
+	_ "gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/heddle-dmt/heddle/experiments/table"
+)
+
+// Chart draws a table as groups of bars: one group for each row, one bar for each
+// of some columns.
+type Chart struct {
+	// Y is what the bars measure. Columns are the keys of the columns drawn; the
+	// groups have the first column's names.
+	Y       string
+	Columns []string
+}
+
+// colours of the bars, dark to light.
+var colours = []color.Color{color.RGBA{40, 60, 110, 255}, color.RGBA{90, 140, 190, 255}, color.RGBA{200, 210, 220, 255}}
+
+// measures of a chart.
+const (
+	barWidth  = 7 * vg.Millimeter / 3
+	groupSize = 11 * vg.Millimeter
+	height    = 90 * vg.Millimeter
+	margins   = 30 * vg.Millimeter
+)
+
+// draw writes a file, of the form that its name ends in.
+func (c *Chart) draw(t *table.Table, title, file string) error {
+	p := plot.New()
+	p.Title.Text, p.Y.Label.Text = title, c.Y
+	p.Y.Min = 0
+	p.Legend.Top = true
+	for i, key := range c.Columns {
+		name, values, err := column(t, key)
+		if err != nil {
+			return err
+		}
+		bars, err := plotter.NewBarChart(values, barWidth)
+		if err != nil {
+			return err
+		}
+		bars.LineStyle.Width, bars.Color = 0, colours[i%len(colours)]
+		bars.Offset = barWidth * vg.Length(2*i-len(c.Columns)+1) / 2
+		p.Add(bars)
+		p.Legend.Add(name, bars)
+	}
+	if line := plotter.NewFunction(func(float64) float64 { return 1 }); len(t.Rows) > 0 {
+		line.Dashes = []vg.Length{vg.Points(2), vg.Points(2)}
+		p.Add(line)
+	}
+	p.Y.Max *= 1.25 // for the legend
+	var names []string
+	for _, cells := range t.Rows {
+		names = append(names, cells[0])
+	}
+	p.NominalX(names...)
+	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = 0.6, -1, -0.5
+	if err := p.Save(groupSize*vg.Length(len(t.Rows))+margins, height, file); err != nil {
+		return fmt.Errorf("draw %s: %w", file, err)
+	}
+	return nil
+}
+
+// column is the name and the numbers of a column.
+func column(t *table.Table, key string) (name string, values plotter.Values, err error) {
+	at := slices.IndexFunc(t.Head, func(c table.Column) bool { return c.Key == key })
+	if at < 0 {
+		return "", nil, fmt.Errorf("the table has no column %s", key)
+	}
+	for _, cells := range t.Rows {
+		if cells[at] == "-" { // not measured
+			values = append(values, 0)
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(cells[at]), 64)
+		if err != nil {
+			return "", nil, fmt.Errorf("column %s has %q in the row of %s, which is no number", key, cells[at], cells[0])
+		}
+		values = append(values, v)
+	}
+	return t.Head[at].Name, values, nil
+}

@@ -1,0 +1,26 @@
+package study
+
+import "sync"
+
+// Steps says how far a number of equal steps has come, a line for each
+// tenth of a hundred or more.
+type Steps struct {
+	o     *Options
+	what  string
+	n     int
+	mutex sync.Mutex
+	done  int
+}
+
+// NewSteps is for n steps of what is named.
+func NewSteps(o *Options, what string, n int) *Steps { return &Steps{o: o, what: what, n: n} }
+
+// Step is called when a step is done; by several goroutines if need be.
+func (s *Steps) Step() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.done++
+	if s.n >= 100 && s.done*10/s.n != (s.done-1)*10/s.n {
+		s.o.Say("  %s: %d of %d runs", s.what, s.done, s.n)
+	}
+}

@@ -1,0 +1,160 @@
+package study
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/heddle-dmt/heddle/experiments/table"
+)
+
+// Plan is a table whose rows are measured one by one.
+type Plan struct {
+	Head  []table.Column
+	Notes []string
+	Rows  []Row
+}
+
+// Row is a row that is to be measured.
+type Row struct {
+	// Name is unique in the table. Key is all that the row depends on besides the
+	// command itself; it goes into JSON.
+	Name string
+	Key  any
+	// Measure makes the row's cells.
+	Measure func(context.Context) ([]string, error)
+}
+
+// result is a stored table.
+type result struct {
+	Head  []table.Column
+	Notes []string
+	Rows  []row
+}
+
+// row is a stored row: its key says what it was measured with.
+type row struct {
+	Name, Key string
+	Cells     []string
+}
+
+func (r *result) table() *table.Table {
+	t := &table.Table{Head: r.Head, Notes: r.Notes}
+	for _, x := range r.Rows {
+		t.Rows = append(t.Rows, x.Cells)
+	}
+	return t
+}
+
+// load reads a stored table; without a file it is empty, and the error says so.
+func load(file string) (*result, error) {
+	r := &result{}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s is no result of this command (%w): remove it", file, err)
+	}
+	for i, x := range r.Rows {
+		if len(x.Cells) != len(r.Head) {
+			return nil, fmt.Errorf("%s is no result of this command (row %d has %d cells and the head %d): remove it",
+				file, i+1, len(x.Cells), len(r.Head))
+		}
+	}
+	return r, nil
+}
+
+// save writes a table, at once or not at all.
+func (r *result) save(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// measure makes the table: rows that are stored with the same key are taken from
+// there, all others measured, and stored as they are finished.
+func (p *Plan) measure(ctx context.Context, o *Options, old *result, file string) (*table.Table, error) {
+	r := &result{Head: p.Head, Notes: p.Notes}
+	for i, planned := range p.Rows {
+		id, err := identity(planned.Key)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(old.Rows, func(x row) bool {
+			return x.Name == planned.Name && x.Key == id && len(x.Cells) == len(p.Head)
+		})
+		if at >= 0 {
+			r.Rows = append(r.Rows, old.Rows[at])
+			continue
+		}
+		o.Say("%d of %d: %s", i+1, len(p.Rows), planned.Name)
+		cells, err := planned.Measure(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", planned.Name, err)
+		}
+		r.Rows = append(r.Rows, row{planned.Name, id, cells})
+		kept := *r
+		kept.Rows = append(slices.Clone(r.Rows), others(old.Rows, r.Rows)...)
+		if err := kept.save(file); err != nil {
+			return nil, err
+		}
+	}
+	return r.table(), nil
+}
+
+// others are the rows whose names are not among those of done.
+func others(rows, done []row) (list []row) {
+	for _, x := range rows {
+		if !slices.ContainsFunc(done, func(d row) bool { return d.Name == x.Name }) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// identity is the digest of what a result depends on: the command that makes it,
+// and the key.
+func identity(key any) (string, error) {
+	text, err := json.Marshal(key)
+	if err != nil {
+		return "", err
+	}
+	self, err := executable()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append(slices.Clone(self), text...))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// executable is the digest of the running command.
+var executable = sync.OnceValues(func() ([]byte, error) {
+	name, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	return h.Sum(nil), errors.Join(err, file.Close())
+})
