@@ -44,7 +44,7 @@ type Options struct {
 	// Choose says of an input whether its bytes become symbols. The headers of
 	// libraries that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
-	// Summaries are those of functions of shared libraries.
+	// Summaries are those of functions of libraries and programs.
 	Summaries []exec.Summary
 	// Check compares every expression with the recorded value.
 	Check bool
@@ -76,14 +76,14 @@ type Recording struct {
 	calls    map[event.ThreadID]int
 	seq      uint64 // events of the run so far
 	sizes    sizes
-	streamed int                          // bytes of standard input that is no file
-	files    map[string]map[string]uint64 // functions of libraries
+	streamed int                            // bytes of standard input that is no file
+	files    map[string]map[string]function // of files
 }
 
 // New makes a Recording for heddle.Record.Watch. It must be closed.
 func New(o Options) *Recording {
 	r := &Recording{options: o, log: emu.NewMemoryBuffer(), spaces: map[*emu.Space]uint64{}, calls: map[event.ThreadID]int{}}
-	r.files, r.sizes = map[string]map[string]uint64{}, newSizes()
+	r.files, r.sizes = map[string]map[string]function{}, newSizes()
 	r.Executor = exec.New(r.code)
 	r.Executor.Check = o.Check
 	if o.Path {
@@ -115,6 +115,7 @@ func (r *Recording) space(t *kernel.Task) uint64 {
 	s := t.Space()
 	if r.spaces[s] == 0 {
 		r.spaces[s] = uint64(len(r.spaces) + 1)
+		r.mappings(r.spaces[s], t)
 	}
 	return r.spaces[s]
 }
@@ -262,7 +263,7 @@ func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
 // input makes symbols of an input.
 func (r *Recording) input(e *event.Input) {
 	if e.Source == event.InputMap {
-		r.library(e)
+		r.library(r.space(r.task), e.Name, uint64(e.Addr), e.Size, uint64(e.Offset))
 		return
 	}
 	if e.Source == event.InputFile && e.Name != "" && e.Name == r.options.Stdin {

@@ -32,7 +32,7 @@ func TestMarks(t *testing.T) {
 			}
 			return ""
 		}
-	}, func(*event.Input) bool { return false }, nil, bin)
+	}, func(*event.Input) bool { return false }, nil, sym.DefaultSummaries(), bin)
 	if f.output != string(native) {
 		t.Errorf("%q, natively %q", f.output, native)
 	}

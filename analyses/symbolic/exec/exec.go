@@ -27,9 +27,13 @@ const (
 	Call
 	// Fixed: something that cannot be expressed is what it was; Reason says what.
 	Fixed
+	// Bound: what a summary of the function Reason says holds for inputs of which
+	// strings are no longer than the recorded ones as far as it looked at them.
+	Bound
+	kindCount
 )
 
-var kindNames = [...]string{"branch", "target", "address", "division", "exchange", "call", "fixed"}
+var kindNames = [...]string{"branch", "target", "address", "division", "exchange", "call", "fixed", "bound"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -41,7 +45,7 @@ type Constraint struct {
 	Term   Term
 	Expr   *symbolic.Expr
 	Kind   Kind
-	Reason string // of Fixed
+	Reason string // of Fixed and Bound
 	Thread event.ThreadID
 	PC     event.Addr
 	// At is how many instructions the thread had executed before.
@@ -90,7 +94,7 @@ type Stats struct {
 	Instructions, Symbolic uint64
 	// Constraints counts those of each kind, and Fixed those of Kind Fixed by
 	// reason.
-	Constraints [Fixed + 1]uint64
+	Constraints [kindCount]uint64
 	Fixed       map[string]uint64
 }
 
@@ -138,6 +142,8 @@ type Executor struct {
 	nameOf    map[string]int
 	evaluator *symbolic.Evaluator
 	summaries map[place]Summary
+	// resolvers are the functions that choose one with a summary.
+	resolvers map[place]Summary
 	derived   map[string]*Derived
 	marks     map[event.ThreadID]int // of inputs
 	count     int                    // of blocks
@@ -149,7 +155,7 @@ func New(code Code) *Executor {
 	x := &Executor{
 		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, blocks: map[blockPlace]*block{},
 		terms: newTerms(), made: map[Term]*symbolic.Expr{}, inputsOf: map[string][]int{}, nameOf: map[string]int{},
-		summaries: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
+		summaries: map[place]Summary{}, resolvers: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
 	}
 	x.memory.pages = map[place]*page{}
 	x.memory.forget()
@@ -173,6 +179,11 @@ func (x *Executor) Fork(from, to uint64) {
 	for k, s := range x.summaries {
 		if k.space == from {
 			x.summaries[place{to, k.number}] = s
+		}
+	}
+	for k, s := range x.resolvers {
+		if k.space == from {
+			x.resolvers[place{to, k.number}] = s
 		}
 	}
 }

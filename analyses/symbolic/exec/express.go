@@ -40,7 +40,7 @@ func (x *Executor) expression(t Term) *symbolic.Expr {
 	case t == 0:
 		return nil
 	case t < 0:
-		n := &x.terms.numbers[-t-1]
+		n := &x.terms.literals[-t-1]
 		return x.Pool.Const(n.value, n.bits)
 	}
 	return x.made[t]

@@ -43,10 +43,13 @@ type round struct {
 // fix adds the constraint that a term, if there is one, has the recorded value.
 func (t *thread) fix(v symbolic.Value, e Term, k Kind, reason string) {
 	if e != 0 {
-		t.x.add(&Constraint{
-			Term: t.x.terms.same(e, v), Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt,
-		})
+		t.x.add(t.constraint(t.x.terms.same(e, v), k, reason))
 	}
+}
+
+// constraint is one that no statement of a block makes.
+func (t *thread) constraint(e Term, k Kind, reason string) *Constraint {
+	return &Constraint{Term: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt}
 }
 
 // same is that a term has a value.

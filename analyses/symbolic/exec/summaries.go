@@ -14,20 +14,38 @@ import (
 )
 
 // A Summary stands for what a function does: its code runs on recorded values
-// alone, no constraint comes out of it, and its result is a symbol of its own.
+// alone, no constraint comes out of it, and its result is what the summary says.
 type Summary struct {
 	// Function is its name.
 	Function string `yaml:"function"`
-	// Result says what the result is a symbol for: "number", the number that the
-	// string in the first argument begins with; "length", that of the string in the
-	// first argument; or "none": it depends on no input.
+	// Result says what the result is.
+	//
+	// "number" is a symbol for the number that the string in the first argument
+	// begins with; "length" one for the length of that string. Both are for strings
+	// that are inputs from their first byte on.
+	//
+	// "compare", "find" and "search" are expressions over bytes, as is "length" for
+	// other strings: how the first two arguments compare, where in the first one the
+	// byte in the second one is, or the string. They hold up to the recorded strings'
+	// ends (Bound).
+	//
+	// "copy": the first three arguments are fixed, and the code runs as it is.
+	//
+	// "none": it depends on no input.
 	Result string `yaml:"result"`
 	// Bits is the size of the result.
 	Bits int `yaml:"bits"`
 	// Null is the number of an argument, from 1, that must be a null pointer for
 	// the summary to be used; 0: there is none.
 	Null int `yaml:"null"`
+	// Size is the number of the argument that says how many bytes are looked at at
+	// most; 0: there is none. Memory tells that a zero does not end them.
+	Size   int  `yaml:"size"`
+	Memory bool `yaml:"memory"`
 }
+
+// results are those that a Summary may have.
+var results = []string{"number", "length", "compare", "find", "search", "copy", "none"}
 
 //go:embed summaries.yaml
 var defaultSummaries []byte
@@ -50,11 +68,16 @@ func ReadSummaries(from io.Reader) ([]Summary, error) {
 		return nil, err
 	}
 	for i, s := range list {
-		if s.Function == "" || !slices.Contains([]string{"number", "length", "none"}, s.Result) {
-			return nil, fmt.Errorf("summary %d: result %q of function %q; known results are number, length and none", i+1, s.Result, s.Function)
+		if s.Function == "" || !slices.Contains(results, s.Result) {
+			return nil, fmt.Errorf("summary %d: result %q of function %q; known results are %v", i+1, s.Result, s.Function, results)
 		}
-		if s.Result != "none" && s.Bits != 32 && s.Bits != 64 {
+		if s.Result != "none" && s.Result != "copy" && s.Bits != 32 && s.Bits != 64 {
 			return nil, fmt.Errorf("summary of %s: bits: %d; a result has 32 or 64", s.Function, s.Bits)
+		}
+		for name, n := range map[string]int{"null": s.Null, "size": s.Size} {
+			if n < 0 || n > len(argumentRegisters) {
+				return nil, fmt.Errorf("summary of %s: %s: %d; arguments have the numbers 1 to %d", s.Function, name, n, len(argumentRegisters))
+			}
 		}
 	}
 	return list, nil
@@ -117,6 +140,14 @@ func (x *Executor) Summarize(space, addr uint64, s Summary) {
 	}
 }
 
+// SummarizeChosen is Summarize for a function that another one, at the address,
+// chooses when the program is linked (IFUNC): that returns where the function is.
+func (x *Executor) SummarizeChosen(space, resolver uint64, s Summary) {
+	if k := (place{space, resolver}); x.resolvers[k].Function == "" {
+		x.resolvers[k] = s
+	}
+}
+
 // Derived are the symbols of functions' results, by name.
 func (x *Executor) Derived() map[string]*Derived { return x.derived }
 
@@ -124,8 +155,17 @@ func (x *Executor) Derived() map[string]*Derived { return x.derived }
 type summarized struct {
 	Summary
 	stack uint64 // what the stack pointer is after the return
-	input string
-	saved [len(preserved)][8]cell
+	// chooses tells that the function is the one that chooses.
+	chooses bool
+	input   string
+	saved   [len(preserved)][8]cell
+	args    [3]uint64
+	// reads tells that what is loaded is noted, in loads; touched that some of it
+	// depends on inputs. Second is the lowest byte of the second
+	// argument, if it does.
+	reads, touched bool
+	loads          []loaded
+	second         cell
 }
 
 // preserved are the registers that a function gives back as they were: rbx, rbp and
@@ -135,22 +175,71 @@ var preserved = [...]int{3, 5, 12, 13, 14, 15}
 // Registers of arguments, in the order of the System V ABI.
 var argumentRegisters = []int{7, 6, 2, 1, 8, 9}
 
+func (t *thread) argument(n int) uint64 {
+	return t.machine.State.Word(vex.OffsetRAX + 8*argumentRegisters[n])
+}
+
 // enter begins a call to a function that has a summary.
 func (t *thread) enter() {
-	s, ok := t.x.summaries[place{t.space, t.machine.State.Word(vex.OffsetRIP)}]
-	if !ok || s.Null > 0 && t.machine.State.Word(vex.OffsetRAX+8*argumentRegisters[s.Null-1]) != 0 {
-		return
-	}
+	at := place{t.space, t.machine.State.Word(vex.OffsetRIP)}
+	s, ok := t.x.summaries[at]
 	call := &summarized{Summary: s, stack: t.machine.State.Word(vex.OffsetRAX+8*4) + 8}
-	if s.Result != "none" {
-		if call.input = t.input(t.machine.State.Word(vex.OffsetRAX + 8*7)); call.input == "" {
+	if !ok {
+		if call.Summary, call.chooses = t.x.resolvers[at]; !call.chooses {
 			return
 		}
+	}
+	if !call.chooses && !t.applies(call) {
+		return
 	}
 	for i, r := range preserved {
 		copy(call.saved[i][:], t.registers.cells[vex.OffsetRAX+8*r:])
 	}
 	t.call = call
+}
+
+// applies tells whether a summary stands for the call that begins, and fixes the
+// arguments that have to be.
+func (t *thread) applies(c *summarized) bool {
+	if c.Null > 0 && t.argument(c.Null-1) != 0 {
+		return false
+	}
+	switch c.Result {
+	case "none":
+		return true
+	case "copy":
+		t.fixArguments(0, 1, 2)
+		return false
+	case "number", "length":
+		if c.input = t.input(t.argument(0)); c.Size == 0 && c.input != "" || c.Result == "number" {
+			return c.input != ""
+		}
+	}
+	for i := range c.args {
+		c.args[i] = t.argument(i)
+	}
+	c.reads = true
+	t.fixArguments(0)
+	switch c.Result {
+	case "find":
+		c.second = t.registers.cells[vex.OffsetRAX+8*argumentRegisters[1]]
+	case "compare", "search":
+		t.fixArguments(1)
+	}
+	if c.Size > 0 {
+		t.fixArguments(c.Size - 1)
+	}
+	return true
+}
+
+// fixArguments fixes arguments to their recorded values.
+func (t *thread) fixArguments(numbers ...int) {
+	for _, n := range numbers {
+		at := vex.OffsetRAX + 8*argumentRegisters[n]
+		v, e := t.register(at, 8)
+		t.fix(v, e, Address, "")
+		t.registers.set(span{at, at + 8}, 0)
+	}
 }
 
 // input is the name of the input of which a string is the whole; empty: it is
@@ -171,16 +260,26 @@ func (t *thread) input(addr uint64) string {
 // leave ends the call if the function has returned.
 func (t *thread) leave() {
 	s := &t.machine.State
-	if s.Word(vex.OffsetRAX+8*4) != t.call.stack {
+	if s.Word(vex.OffsetRAX+8*4) < t.call.stack {
 		return
 	}
 	call := t.call
 	t.call = nil
+	if s.Word(vex.OffsetRAX+8*4) > call.stack {
+		return // a jump over it
+	}
 	for i, r := range preserved {
 		at := vex.OffsetRAX + 8*r
 		t.registers.restore(span{at, at + 8}, call.saved[i][:])
 	}
-	if call.Result == "none" {
+	switch {
+	case call.chooses:
+		t.x.Summarize(t.space, s.Word(vex.OffsetRAX), call.Summary)
+		return
+	case call.reads:
+		t.search(call)
+		return
+	case call.Result == "none":
 		return
 	}
 	name := fmt.Sprintf("%s(%s)", call.Function, call.input)

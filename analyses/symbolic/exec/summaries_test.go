@@ -34,6 +34,7 @@ func TestSummariesAreChecked(t *testing.T) {
 		{"- {result: number, bits: 32}", `function ""`},
 		{"- {function: f, result: number, bits: 31}", "bits: 31"},
 		{"- {function: f, result: none, colour: 3}", "colour"},
+		{"- {function: f, result: find, bits: 64, size: 7}", "size: 7"},
 	} {
 		if _, err := ReadSummaries(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.text, err)

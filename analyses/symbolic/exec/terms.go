@@ -49,11 +49,11 @@ const (
 
 // terms has terms. Latest ones are the same if they are computed alike.
 type terms struct {
-	nodes   chunks.List[node]
-	latest  [1 << 15]Term
-	numbers []literal
-	known   map[literal]Term
-	rules   []rule
+	nodes    chunks.List[node]
+	latest   [1 << 15]Term
+	literals []literal
+	known    map[literal]Term
+	rules    []rule
 }
 
 // literal is a constant.
@@ -89,8 +89,8 @@ func (t *terms) constant(v symbolic.Value, bits int) Term {
 	k := literal{v, bits}
 	at, known := t.known[k]
 	if !known {
-		t.numbers = append(t.numbers, k)
-		at = Term(-len(t.numbers))
+		t.literals = append(t.literals, k)
+		at = Term(-len(t.literals))
 		t.known[k] = at
 	}
 	return at
@@ -99,7 +99,7 @@ func (t *terms) constant(v symbolic.Value, bits int) Term {
 // bits is the size of a term.
 func (t *terms) bits(of Term) int {
 	if of < 0 {
-		return t.numbers[-of-1].bits
+		return t.literals[-of-1].bits
 	}
 	n := t.node(of)
 	if n.op == nodeCondition {

@@ -150,7 +150,7 @@ func (t *thread) step(most uint64) (uint64, error) {
 	}
 	t.touched, t.status = t.registers.any(b.reads), b.status
 	t.stores, t.fresh, t.pc = t.stores[:0], t.fresh[:0], 0
-	if t.call == nil && len(t.x.summaries) > 0 {
+	if t.call == nil && len(t.x.summaries)+len(t.x.resolvers) > 0 {
 		t.enter()
 	}
 	if _, _, err := t.machine.Run(b.Block); err != nil {
@@ -218,6 +218,9 @@ func (t *thread) Load(addr uint64, p []byte) error {
 	}
 	if t.x.Fresh != nil {
 		t.ask(addr, p)
+	}
+	if t.call != nil && t.call.reads {
+		t.call.note(t, addr, p)
 	}
 	return nil
 }
