@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -60,36 +59,18 @@ func TestBoundedSummaries(t *testing.T) {
 	}
 }
 
-// satisfiedBy tells whether two strings of four bytes, each brought by a read of its
-// own, satisfy all constraints.
+// satisfiedBy tells whether a standard input satisfies all constraints.
 func (f *followed) satisfiedBy(t *testing.T, input []byte) bool {
 	t.Helper()
 	values := map[string]symbolic.Value{}
-	parts := map[string][]byte{}
-	for _, name := range f.Executor.Symbols() {
-		in, at, ok := strings.Cut(strings.TrimSuffix(name, "]"), "[")
-		if i, err := strconv.Atoi(at); ok && err == nil {
-			if parts[in] == nil {
-				parts[in] = input[4*len(parts):][:4]
-			}
-			values[name] = symbolic.Value{Lo: uint64(parts[in][i])}
-		}
+	for i, b := range input {
+		values[fmt.Sprintf("stdin[%d]", i)] = symbolic.Value{Lo: uint64(b)}
 	}
 	for name, d := range f.Executor.Derived() {
-		argument, _, _ := bytes.Cut(parts[d.Input], []byte{0})
+		argument, _, _ := bytes.Cut(input, []byte{0})
 		values[name] = d.Value(argument)
 	}
-	e := symbolic.NewEvaluator(func(name string) (symbolic.Value, bool) { v, ok := values[name]; return v, ok })
-	for _, c := range f.constraints {
-		v, err := e.Value(c.Expr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v.Lo == 0 {
-			return false
-		}
-	}
-	return true
+	return f.hold(t, values)
 }
 
 // lengthFixed is the function that looks for an input in another: the length of what

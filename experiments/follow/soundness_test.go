@@ -26,6 +26,12 @@ func (f *followed) satisfied(t *testing.T, input []byte) bool {
 	for i, name := range f.Executor.Symbols() {
 		values[name] = symbolic.Value{Lo: uint64(input[i])}
 	}
+	return f.hold(t, values)
+}
+
+// hold tells whether all constraints hold for values of the symbols.
+func (f *followed) hold(t *testing.T, values map[string]symbolic.Value) bool {
+	t.Helper()
 	e := symbolic.NewEvaluator(func(name string) (symbolic.Value, bool) { v, ok := values[name]; return v, ok })
 	for _, c := range f.constraints {
 		v, err := e.Value(c.Expr)

@@ -211,7 +211,7 @@ func (t *thread) applies(c *summarized) bool {
 		t.fixArguments(0, 1, 2)
 		return false
 	case "number", "length":
-		if c.input = t.input(t.argument(0)); c.Size == 0 && c.input != "" || c.Result == "number" {
+		if c.input = t.input(t.argument(0), c.Result == "length"); c.Size == 0 && c.input != "" || c.Result == "number" {
 			return c.input != ""
 		}
 	}
@@ -242,19 +242,39 @@ func (t *thread) fixArguments(numbers ...int) {
 	}
 }
 
-// input is the name of the input of which a string is the whole; empty: it is
-// none.
-func (t *thread) input(addr uint64) string {
+// input is the name of the input of which a string is the whole; empty: it is none.
+// With a zero set its end must be the input's, too, not something behind it.
+func (t *thread) input(addr uint64, zero bool) string {
+	in := t.inputAt(addr, 0, nil)
+	if in == nil {
+		return ""
+	}
+	for i := range in.data {
+		if t.inputAt(addr+uint64(i), i, in) == nil {
+			break
+		}
+		if zero && in.data[i] == 0 {
+			return in.name
+		}
+	}
+	if zero {
+		return ""
+	}
+	return in.name
+}
+
+// inputAt is the input of which a byte in memory is number at: the given one, or nil.
+func (t *thread) inputAt(addr uint64, at int, in *input) *input {
 	var cells [1]cell
 	t.x.memory.load(t.space, addr, cells[:])
 	if cells[0].term <= 0 {
-		return ""
+		return nil
 	}
 	n := t.x.terms.node(cells[0].term)
-	if n.op != nodeByte || t.x.inputs[n.a].first+int(n.b) != 0 {
-		return ""
+	if n.op != nodeByte || t.x.inputs[n.a].first+int(n.b) != at || in != nil && t.x.inputs[n.a] != in {
+		return nil
 	}
-	return t.x.inputs[n.a].name
+	return t.x.inputs[n.a]
 }
 
 // leave ends the call if the function has returned.
