@@ -87,6 +87,7 @@ type Config struct {
 
 	rehearsal *rehearsal // watches the run, or nil
 	atomics   bool       // the controllers are sched.AtomicControllers
+	memory    *emu.RAM   // that the machine has, or nil: it makes one
 }
 
 // Mount makes the host's folder or file Host visible at the guest's path

@@ -175,7 +175,7 @@ func newHostSide(c *Config) *hostSide {
 }
 
 // SharedInSnapshot marks that copies of the machine's state share it.
-func (h *hostSide) SharedInSnapshot() {}
+func (h *hostSide) BoundInSnapshot() {}
 
 // write passes on what the guest writes to descriptor 1 or 2, which makes end
 // bytes in all.

@@ -111,8 +111,10 @@ func New(c Config) (*Machine, error) {
 
 func (m *Machine) build() (err error) {
 	c := &m.config
-	if m.ram, err = emu.NewRAM(c.MaxMemory + emu.PageSize); err != nil {
-		return err
+	if m.ram = c.memory; m.ram == nil {
+		if m.ram, err = emu.NewRAM(c.MaxMemory + emu.PageSize); err != nil {
+			return err
+		}
 	}
 	_, cores := m.shown()
 	if m.cpu, err = emu.NewCPU(m.ram, cores, c.Costs); err != nil {
@@ -368,17 +370,35 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 
 // Snapshot is a state of a machine to which it can return any number of times.
 // It must be released.
-type Snapshot struct{ state *state }
+type Snapshot struct {
+	state      *state
+	generation uint64 // of the memory, in which it was taken
+}
 
 // Snapshot saves the machine's state. It costs time for the kernel's own data;
 // guest memory is copied page by page when either side writes to it.
 func (m *Machine) Snapshot() *Snapshot {
 	m.state.recording.mark()
 	m.saveViews()
-	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state)}
+	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state), m.ram.Generation()}
 	m.dropViews()
 	m.ram.NextGeneration()
 	return s
+}
+
+// handOver is Snapshot without a copy: the machine has no state afterwards.
+func (m *Machine) handOver() *Snapshot {
+	m.cpu.Unload()
+	s := &Snapshot{m.state, m.ram.Generation()}
+	m.state = nil
+	return s
+}
+
+// moved tells the machine that it has the state of another one.
+func (m *Machine) moved() {
+	m.state.recording.syncs.Rearm()
+	m.done = false
+	m.result = Result{}
 }
 
 // Restore puts the machine back to what it was at the snapshot. What the guest

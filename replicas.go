@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -28,50 +32,109 @@ var errReplicas = errs.Define("run-cannot-have-replicas",
 // threads. (Frost, sections 3.1 and 3.2.) What the guest writes to standard output
 // and standard error stays with the replica.
 //
-// All replicas are executed on one machine, one after the other. It is for one
-// goroutine, and must be closed.
+// Thread-parallel replicas are executed on one machine, the leading one, and
+// others on Followers, which may run at the same time as it and each other: a
+// checkpoint does not change, and its pages are read where they are. Replicas is
+// for one goroutine, each Follower for one, and both must be closed.
 type Replicas struct {
-	m      *Machine
+	stage
 	shared *sched.Shared
-	tap    *tap
-	// objects are the synchronization objects that were used so far.
-	objects map[event.ObjectID]object
+	config Config
+	memory []*emu.RAM  // of followers to come
+	live   *Checkpoint // that the machine is at, if it has not run since
+}
+
+// stage is a machine that executes replicas.
+type stage struct {
+	m     *Machine
+	tap   *tap
+	bound []deepcopy.Bound // what copies of states for it refer to
+
+	mu   sync.Mutex
+	dead []*Snapshot // to be released by who runs the machine
 }
 
 // Checkpoint is a state between two epochs. It must be released.
 type Checkpoint struct {
 	snapshot *Snapshot
+	stage    *stage // whose memory it is in
+	leads    bool   // the stage is the leading one
 	threads  []sched.Standing
 	floors   map[event.ThreadID]floor
-	byOrder  bool   // it is that of an epoch-parallel replica
-	ended    bool   // the run is over
-	outcome  string // how, if it is
-	idle     uint64 // effort without progress so far
+	// objects are the synchronization objects that were used so far. The map does
+	// not change.
+	objects map[event.ObjectID]object
+	peak    uint64 // of the leading machine's memory, in pages
+	byOrder bool   // it is that of an epoch-parallel replica
+	ended   bool   // the run is over
+	outcome string // how, if it is
+	idle    uint64 // effort without progress so far
 }
 
 // Done tells that the run is over.
 func (c *Checkpoint) Done() bool { return c.ended }
 
-// Release gives up the state.
-func (c *Checkpoint) Release() { c.snapshot.Release() }
+// Release gives up the state. One of the leading machine is released by whoever
+// has that, others by anybody: their memory goes back when their machine is used
+// again.
+func (c *Checkpoint) Release() {
+	if c.leads {
+		c.snapshot.Release()
+		return
+	}
+	c.stage.mu.Lock()
+	defer c.stage.mu.Unlock()
+	c.stage.dead = append(c.stage.dead, c.snapshot)
+}
 
-// NewReplicas builds the machine.
-func NewReplicas(c Config) (*Replicas, error) {
+// sweep releases what was given up.
+func (s *stage) sweep() {
+	s.mu.Lock()
+	list := s.dead
+	s.dead = nil
+	s.mu.Unlock()
+	for _, x := range list {
+		x.Release()
+	}
+}
+
+// NewReplicas builds the leading machine. There may be as many Followers as the
+// number says; they can be made at the same time.
+func NewReplicas(c Config, followers int) (*Replicas, error) {
 	if err := c.allowsReplicas(); err != nil {
 		return nil, err
 	}
 	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
 	c.Control = sched.Control{Policy: sched.FCFS} // its place is taken in each epoch
 	c.atomics = true
-	m, err := New(c)
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	memory, err := emu.NewRAMs(c.MaxMemory+emu.PageSize, 1+followers)
 	if err != nil {
 		return nil, err
 	}
-	r := &Replicas{m: m, shared: sharedFunctions(), tap: &tap{m: m}, objects: map[event.ObjectID]object{}}
-	m.state.clock.oneCore = true
-	m.state.recording.rec.Add(r.tap)
-	m.host.stdout, m.host.stderr = stream{r.tap, 1}, stream{r.tap, 2}
+	r := &Replicas{shared: sharedFunctions(), config: c, memory: memory[1:]}
+	if err := r.build(c, memory[0]); err != nil {
+		r.closeMemory()
+		return nil, err
+	}
 	return r, nil
+}
+
+// build makes the stage's machine.
+func (s *stage) build(c Config, ram *emu.RAM) error {
+	c.memory = ram
+	m, err := New(c)
+	if err != nil {
+		return err
+	}
+	s.m, s.tap = m, &tap{m: m}
+	m.state.clock.oneCore = true
+	m.state.recording.rec.Add(s.tap)
+	m.host.stdout, m.host.stderr = stream{s.tap, 1}, stream{s.tap, 2}
+	s.bound = deepcopy.Bounds(m.state)
+	return nil
 }
 
 // allowsReplicas finds what a run with replicas cannot have.
@@ -96,10 +159,24 @@ func (c *Config) allowsReplicas() error {
 }
 
 // Close gives everything back but checkpoints.
-func (r *Replicas) Close() { r.m.Close() }
+func (r *Replicas) Close() {
+	r.m.Close()
+	r.closeMemory()
+}
+
+func (r *Replicas) closeMemory() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ram := range r.memory {
+		ram.Close()
+	}
+	r.memory = nil
+}
 
 // Start is the state before the first instruction.
-func (r *Replicas) Start() *Checkpoint { return &Checkpoint{snapshot: r.m.Snapshot()} }
+func (r *Replicas) Start() *Checkpoint {
+	return &Checkpoint{snapshot: r.m.Snapshot(), stage: &r.stage, leads: true, peak: r.m.ram.Peak()}
+}
 
 // EpochOptions bound an epoch.
 type EpochOptions struct {
@@ -131,10 +208,15 @@ type Replica struct {
 	Output           []Output
 	// Instructions are those of all threads. Cycles is the time of a
 	// thread-parallel replica on its cores, of an epoch-parallel one on its core.
+	// Work is the time that the cores did not stand still.
 	Instructions uint64
-	Cycles       event.Cycles
+	Cycles, Work event.Cycles
 	// Effort is instructions with something for each slice: what Hang bounds.
 	Effort uint64
+	// Pages is how many pages an epoch-parallel replica has written, at most at
+	// once.
+	Pages uint64
+	level emu.Level // of the machine's memory when it began
 	// Sent sums up, by thread, what was written to files and sockets.
 	sent map[event.ThreadID]uint64
 	used []sched.Step
@@ -147,26 +229,40 @@ type Output struct {
 	Data []byte
 }
 
-// begin puts the machine to a checkpoint.
-func (r *Replicas) begin(from *Checkpoint, controller sched.Controller) *epochRun {
-	m := r.m
-	m.Restore(from.snapshot)
+// begin makes an execution that begins where the machine is.
+func (s *stage) begin(from *Checkpoint, controller sched.Controller) *epochRun {
+	m := s.m
 	m.state.gating.controller = controller
-	r.tap.begin(from)
+	s.tap.begin(from)
 	m.state.clock.now = m.state.cluster.Makespan()
-	return &epochRun{r: r, m: m, instructions: m.state.digest.instructions, began: m.state.cluster.Makespan(), since: -from.idle}
+	return &epochRun{
+		stage: s, from: from, m: m, instructions: m.state.digest.instructions, began: m.state.cluster.Makespan(),
+		worked: m.state.cluster.Worked(), level: m.ram.Level(), since: -from.idle,
+	}
+}
+
+// goTo puts the leading machine to a checkpoint.
+func (r *Replicas) goTo(at *Checkpoint) {
+	if r.live != at {
+		r.m.Restore(at.snapshot)
+	}
+	r.live = nil
 }
 
 // epochRun is a replica that runs.
 type epochRun struct {
-	r            *Replicas
+	*stage
+	from         *Checkpoint
 	m            *Machine
 	instructions uint64
 	began        event.Cycles
+	worked       event.Cycles // by all cores before
+	level        emu.Level
 	length       event.Cycles
 	closes       bool   // there was output
 	steps        uint64 // when progress was last seen
 	since        uint64 // effort then, less than 0 if it was in an epoch before
+	yielded      uint64 // instructions when Go's scheduler last went on
 	slices       uint64
 	hangs        bool
 }
@@ -184,6 +280,14 @@ const pauseCost = 1000
 // effort is how much the replica has run.
 func (e *epochRun) effort() uint64 { return e.ran() + pauseCost*e.slices }
 
+// yield does what Machine.Run does between its steps.
+func (e *epochRun) yield() {
+	if ran := e.ran(); ran-e.yielded >= instructionsBetweenYields {
+		e.yielded = ran
+		runtime.Gosched()
+	}
+}
+
 // stuck notes progress, and tells whether there was none for too long.
 func (e *epochRun) stuck(progress, most uint64) bool {
 	e.slices++
@@ -197,6 +301,7 @@ func (e *epochRun) stuck(progress, most uint64) bool {
 // Parallel executes an epoch thread-parallel, under the run's scheduling policy.
 func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOptions) (*Replica, error) {
 	rec := sched.NewOrderRecorder(r.shared, from.threads)
+	r.goTo(from)
 	e := r.begin(from, rec)
 	m := e.m
 	if from.byOrder {
@@ -216,6 +321,7 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 			break
 		}
 		m.Step()
+		e.yield()
 		if o.AtOutput && len(r.tap.output) > 0 {
 			e.soon()
 		}
@@ -229,11 +335,13 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 			return nil, context.Cause(ctx)
 		}
 	}
-	x, err := e.finish(rec)
+	x, err := e.finish(rec, (*Machine).Snapshot)
 	if err != nil {
 		return nil, err
 	}
-	x.End.byOrder, x.End.idle = len(o.Priority) > 0, e.effort()-e.since
+	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.ram.Peak()
+	r.live = x.End
+	x.End.idle = e.effort() - e.since
 	x.Order = rec.Order(x.Failed != "")
 	x.Order.Endless = e.hangs
 	x.Cycles = m.state.cluster.Makespan() - e.began
@@ -254,110 +362,20 @@ func (e *epochRun) soon() {
 	e.length = min(e.length, ran+event.Cycles(grace*1000*float64(e.m.config.Costs.MHz)))
 }
 
-// mostTimers bounds the timers that fire in an epoch-parallel replica in which
-// nothing else happens.
-const mostTimers = 1000
-
-// mostIdle bounds what an epoch-parallel replica in which no thread can run does
-// about it, until it counts as hanging.
-const mostIdle = 10_000
-
-// Follow executes an epoch on one core, under the partial order of a
-// thread-parallel replica, by priorities of threads. It fails when it runs more
-// than Hang instructions and than most instructions.
-func (r *Replicas) Follow(ctx context.Context, from *Checkpoint, order *sched.PartialOrder, priority []event.ThreadID, most uint64) (*Replica, error) {
-	f := sched.NewOrderFollower(r.shared, order)
-	e := r.begin(from, f)
-	m := e.m
-	s := m.state
-	s.kernel.SetPatient(true)
-	for core := range s.cluster.Cores() {
-		s.cluster.Lift(event.CoreID(core), e.began)
-	}
-	s.cluster.Follow(sched.NewPriority(priority))
-	r.tap.recorder = nil
-	f.Begin(&s.gating.gate)
-	e.settle()
-	if err := e.follow(ctx, f, most); err != nil {
-		return nil, err
-	}
-	x, err := e.finish(f)
-	if err != nil {
-		return nil, err
-	}
-	x.Diverged, x.Softly = f.Diverged(), f.Softly()
-	if x.Diverged == "" && x.Failed == "" && f.Short() {
-		x.Diverged = "a thread has done less"
-	}
-	x.End.byOrder = true
-	x.Cycles = s.cluster.Makespan() - e.began
-	if x.Diverged != "" && x.Failed == "" && !m.done {
-		// It may be about to fail: abort takes some steps.
-		f.Probe(&s.gating.gate, probeSteps)
-		e.settle()
-		if err := e.follow(ctx, f, e.effort()+probeEffort); err != nil {
-			return nil, err
-		}
-		if x.Failed = r.tap.failed; x.Failed != "" {
-			x.Failed += ", soon"
-		}
-	}
-	return x, nil
-}
-
-// What a thread that has diverged may do behind the epoch's end, in steps, and all
-// threads together in instructions.
-const (
-	probeSteps  = 40
-	probeEffort = 1_000_000
-)
-
-// follow runs an epoch-parallel replica until its epoch is over.
-func (e *epochRun) follow(ctx context.Context, f *sched.OrderFollower, most uint64) error {
-	m, s := e.m, e.m.state
-	timers, idle := 0, 0
-	for n := 0; !m.done && e.r.tap.failed == "" && !e.hangs; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if s.cluster.Runnable() > 0 {
-			m.Step()
-			timers, idle = 0, 0
-			e.slices++
-			e.hangs = e.effort() > most
-			continue
-		}
-		_, has := s.kernel.NextTimer()
-		has = has && timers < mostTimers
-		if f.Idle(&s.gating.gate, has) {
-			break
-		}
-		if has {
-			timers++
-			m.Step()
-			continue
-		}
-		e.settle()
-		idle++
-		e.hangs = idle > mostIdle
-	}
-	return nil
-}
-
 // orderController is an OrderRecorder or OrderFollower.
 type orderController interface {
 	Standings() []sched.Standing
 	Used() []sched.Step
 }
 
-// finish makes the replica of an execution that is over.
-func (e *epochRun) finish(c orderController) (*Replica, error) {
-	m, t := e.m, e.r.tap
+// finish makes the replica of an execution that is over, with what save makes of
+// the machine's state.
+func (e *epochRun) finish(c orderController, save func(*Machine) *Snapshot) (*Replica, error) {
+	m, t := e.m, e.tap
 	x := &Replica{
-		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(),
-		sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Used(),
+		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(), level: e.level,
+		Work: m.state.cluster.Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Used(),
 	}
-	e.r.know(x.used)
 	switch {
 	case x.Failed != "":
 	case e.hangs:
@@ -367,8 +385,11 @@ func (e *epochRun) finish(c orderController) (*Replica, error) {
 	case m.done && m.state.kernel.Fatal() != "":
 		return nil, errStopped.New(m.state.kernel.Fatal())
 	}
-	x.End = &Checkpoint{ended: m.done || x.Failed != "", outcome: m.result.Outcome, threads: c.Standings(), floors: t.floorsNow(m.state.kernel)}
-	x.End.snapshot = m.Snapshot()
+	x.End = &Checkpoint{
+		stage: e.stage, ended: m.done || x.Failed != "", outcome: m.result.Outcome, threads: c.Standings(),
+		floors: t.floorsNow(m.state.kernel), objects: known(e.from.objects, x.used),
+	}
+	x.End.snapshot = save(m)
 	return x, nil
 }
 
@@ -381,7 +402,7 @@ var errStopped = errs.Define("run-with-replicas-stopped",
 // result is that of a run that had come there by itself.
 func (r *Replicas) Finish(at *Checkpoint) (*Result, error) {
 	m := r.m
-	m.Restore(at.snapshot)
+	r.goTo(at)
 	m.done, m.result.Outcome = true, at.outcome
 	if m.result.Outcome == "" {
 		m.result.Outcome = outcomeInterrupted
@@ -391,8 +412,22 @@ func (r *Replicas) Finish(at *Checkpoint) (*Result, error) {
 	return &m.result, err
 }
 
-// PeakMemory is the largest number of bytes that all states held together.
+// PeakMemory is the largest number of bytes that all states of the leading machine
+// held together: what was executed ahead of an epoch that was rolled back does not
+// count.
 func (r *Replicas) PeakMemory() uint64 { return r.m.ram.Peak() * pageBytes }
+
+// Scarce tells that more than half of the leading machine's memory is in use.
+func (r *Replicas) Scarce() bool { return 2*r.m.ram.Used() > r.m.ram.Limit() }
+
+// Return puts the leading machine to a checkpoint that it has passed, to go on from
+// there. What it has done behind the end of an epoch does not count for PeakMemory;
+// checkpoints that were made behind it have been released.
+func (r *Replicas) Return(to, end *Checkpoint) {
+	r.goTo(to)
+	r.live = to
+	r.m.ram.SetPeak(end.peak)
+}
 
 // functions that lock for themselves, by what they act on.
 var (

@@ -17,11 +17,16 @@ import (
 func epochs(t *testing.T, c heddle.Config, o heddle.EpochOptions) (string, int) {
 	t.Helper()
 	ctx := context.Background()
-	r, err := heddle.NewReplicas(c)
+	r, err := heddle.NewReplicas(c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	f, err := r.NewFollower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	var out strings.Builder
 	at := r.Start()
 	n := 0
@@ -38,7 +43,7 @@ func epochs(t *testing.T, c heddle.Config, o heddle.EpochOptions) (string, int) 
 			order = append(order, first.Order.Threads[i].ID)
 		}
 		for i := range 2 {
-			x, err := r.Follow(ctx, at, first.Order, order, 10*first.Instructions+1e6)
+			x, err := f.Follow(ctx, at, first, order, 10*first.Instructions+1e6)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func (r *Replicas) sameThreads(_ *Checkpoint, a, b *Replica) string {
 
 // sameMemory compares what either has changed, process by process.
 func (r *Replicas) sameMemory(base *Checkpoint, a, b *Replica) string {
-	hidden := r.hidden(a, b)
+	hidden := hidden(a, b)
 	before := spaces(base.kernel())
 	other := spaces(b.End.kernel())
 	mine := spaces(a.End.kernel())
@@ -200,28 +200,41 @@ type object struct {
 	size event.Addr
 }
 
-// know notes the objects of the steps that a replica has done.
-func (r *Replicas) know(used []sched.Step) {
+// known are objects with those of the steps that a replica has done. The map that
+// is given does not change.
+func known(before map[event.ObjectID]object, used []sched.Step) map[event.ObjectID]object {
+	objects, own := before, false
 	for i := range used {
 		s := &used[i]
-		if n := extent(s.Op); n > 0 && s.Addr != 0 && s.Object != 0 && s.Number == 0 {
-			r.objects[s.Object] = object{s.Addr, n}
+		o := object{s.Addr, extent(s.Op)}
+		if o.size == 0 || s.Addr == 0 || s.Object == 0 || s.Number != 0 || objects[s.Object] == o {
+			continue
 		}
+		if !own {
+			own = true
+			if objects = maps.Clone(before); objects == nil {
+				objects = map[event.ObjectID]object{}
+			}
+		}
+		objects[s.Object] = o
 	}
+	return objects
 }
 
 // hidden is what is left out of comparing memory, sorted, without overlaps.
-func (r *Replicas) hidden(replicas ...*Replica) []span {
+func hidden(replicas ...*Replica) []span {
 	var list []span
 	for _, x := range replicas {
 		for i := range x.used {
 			for _, id := range []event.ObjectID{x.used[i].Object, x.used[i].Second} {
-				if o, known := r.objects[id]; known {
-					list = append(list, span{o.at, o.at + o.size})
+				for _, y := range replicas {
+					if o, known := y.End.objects[id]; known {
+						list = append(list, span{o.at, o.at + o.size})
+					}
 				}
 			}
 		}
-		list = append(list, r.ends(x)...)
+		list = append(list, ends(x)...)
 	}
 	return merged(list)
 }
@@ -232,7 +245,7 @@ const controlBlock = 0x900
 
 // ends are the parts of stacks that are not in use, and what belongs to the
 // operations that threads are in.
-func (r *Replicas) ends(x *Replica) (list []span) {
+func ends(x *Replica) (list []span) {
 	k := x.End.kernel()
 	for _, t := range k.Tasks() {
 		f := x.End.floors[t.ID()]

@@ -32,7 +32,7 @@ type tap struct {
 }
 
 // SharedInSnapshot marks that copies of the machine's state share it.
-func (*tap) SharedInSnapshot() {}
+func (*tap) BoundInSnapshot() {}
 
 // floor is how far a thread's stack is in use, and what it holds in the registers
 // that functions preserve (System V ABI for AMD64, section 3.2.1): between two

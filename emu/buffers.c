@@ -230,8 +230,8 @@ int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
   b->ring = malloc(b->room * sizeof *b->ring);
   b->out = malloc(b->room * sizeof *b->out);
   b->given = malloc(b->room * sizeof *b->given);
-  b->va = reserve(cpu->ram->limit);
-  b->filled = reserve(cpu->ram->limit);
+  b->va = reserve(cpu->ram->pages);
+  b->filled = reserve(cpu->ram->pages);
   if (!b->ring || !b->out || !b->given || !b->va || !b->filled) return UC_ERR_NOMEM;
   return uc_hook_add(cpu->uc, &b->hook, UC_HOOK_MEM_WRITE, (void *)on_store, b, (uint64_t)1, (uint64_t)0);
 }
@@ -240,8 +240,8 @@ void heddle_buffers_close(struct heddle_cpu *cpu) {
   struct heddle_buffers *b = cpu->buffers;
   if (!b) return;
   if (b->hook) uc_hook_del(cpu->uc, b->hook);
-  if (b->va) munmap(b->va, cpu->ram->limit * sizeof(uint64_t));
-  if (b->filled) munmap(b->filled, cpu->ram->limit * sizeof(uint64_t));
+  if (b->va) munmap(b->va, cpu->ram->pages * sizeof(uint64_t));
+  if (b->filled) munmap(b->filled, cpu->ram->pages * sizeof(uint64_t));
   free(b->ring);
   free(b->out);
   free(b->given);

@@ -161,8 +161,9 @@ type CPU struct {
 	breakpoints [2][]event.Addr
 }
 
-// SharedInSnapshot marks that copies of the machine's state share the engine.
-func (c *CPU) SharedInSnapshot() {}
+// BoundInSnapshot marks that copies of the machine's state share the engine, and
+// that another machine has another.
+func (c *CPU) BoundInSnapshot() {}
 
 // MinVersion is the oldest usable version of Unicorn, major, minor and patch.
 var MinVersion = [3]int{2, 1, 1}
@@ -201,7 +202,7 @@ func (c *CPU) setUp(cores int, costs Costs) error {
 		return fmt.Errorf("choose the size of the buffer of translations: %w", uc.UcError(code))
 	}
 	base := unsafe.Pointer(c.ram.c.base)
-	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.limit+C.HEDDLE_VIEW_PAGES)*PageSize, uc.PROT_ALL, base); err != nil {
+	if err := c.engine.MemMapPtr(0, uint64(c.ram.c.pages)*PageSize, uc.PROT_ALL, base); err != nil {
 		return fmt.Errorf("map the guest's memory: %w", err)
 	}
 	c.c.costs = C.struct_heddle_costs{
@@ -232,8 +233,14 @@ type Context struct {
 	c   *C.uc_context
 }
 
-// CopyForSnapshot copies the registers.
-func (x *Context) CopyForSnapshot(*deepcopy.Copier) any { return x.cpu.CloneContext(x) }
+// CopyForSnapshot copies the registers, for another engine if the copy is one for
+// another machine: then x must not be loaded.
+func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
+	if cpu := deepcopy.Copy(c, x.cpu); cpu != x.cpu {
+		return cpu.copyContext(x.c)
+	}
+	return x.cpu.CloneContext(x)
+}
 
 // NewContext makes the context of a thread whose registers are all zero, with
 // the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
@@ -261,7 +268,7 @@ func (c *CPU) CloneContext(x *Context) *Context {
 // way of its own state.
 func (c *CPU) copyContext(from *C.uc_context) *Context {
 	loaded := c.current
-	c.unload()
+	c.Unload()
 	x := c.allocContext()
 	C.uc_context_restore(c.handle(), from)
 	C.uc_context_save(c.handle(), x.c)
@@ -281,8 +288,8 @@ func (x *Context) Release() {
 	x.c = nil
 }
 
-// unload puts the loaded thread's registers into its context.
-func (c *CPU) unload() {
+// Unload puts the loaded thread's registers into its context.
+func (c *CPU) Unload() {
 	if c.current != nil {
 		C.uc_context_save(c.handle(), c.current.c)
 		c.current = nil
@@ -296,7 +303,7 @@ func (c *CPU) Load(x *Context, s *Space) {
 	if c.current == x {
 		return
 	}
-	c.unload()
+	c.Unload()
 	C.uc_context_restore(c.handle(), x.c)
 	c.current = x
 }

@@ -54,6 +54,12 @@ func newBench(t testing.TB, source string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newBenchIn(t, ram, source)
+}
+
+// newBenchIn is newBench with a RAM, which it closes.
+func newBenchIn(t testing.TB, ram *RAM, source string) *bench {
+	t.Helper()
 	cpu, err := NewCPU(ram, 4, DefaultCosts())
 	if err != nil {
 		t.Fatal(err)

@@ -392,7 +392,7 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
   log->ncode = ncode;
   log->selective = ndata || ncode;
   log->partial = partial || ncode;
-  if (!allocate(log, cpu->ram->limit)) return UC_ERR_NOMEM;
+  if (!allocate(log, cpu->ram->pages)) return UC_ERR_NOMEM;
   log->cpu = cpu;
   log->epoch = log->generation = 1;
   log->on = true;
@@ -411,9 +411,9 @@ void heddle_mem_close(struct heddle_cpu *cpu) {
     if (log->hooks[i]) uc_hook_del(cpu->uc, log->hooks[i]);
   heddle_mem_free_buffer(log->to);
   free(log->sites);
-  heddle_unreserve(log->va, cpu->ram->limit * sizeof *log->va);
-  heddle_unreserve(log->filled, cpu->ram->limit * sizeof *log->filled);
-  heddle_unreserve(log->known, cpu->ram->limit * sizeof *log->known);
+  heddle_unreserve(log->va, cpu->ram->pages * sizeof *log->va);
+  heddle_unreserve(log->filled, cpu->ram->pages * sizeof *log->filled);
+  heddle_unreserve(log->known, cpu->ram->pages * sizeof *log->known);
   free(log->data);
   free(log->code);
   cpu->ram->log = NULL;

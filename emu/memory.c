@@ -15,6 +15,7 @@
 // snapshots; a node with more than one owner is never changed, but copied
 // (path copying), so a clone of a whole space costs one increment.
 struct heddle_node {
+  struct heddle_ram *ram;  // of the spaces that may change it
   uint32_t refs;
   uint32_t live;  // entries that are not 0
   uint64_t e[FAN];
@@ -33,34 +34,44 @@ void heddle_unreserve(void *at, uint64_t bytes) {
 // does not matter if there are none.
 void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 
-int heddle_ram_init(struct heddle_ram *ram, uint64_t limit) {
-  uint64_t pages = limit + HEDDLE_VIEW_PAGES;
+// How many pages a RAM takes.
+uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_VIEW_PAGES; }
+
+// Makes the RAM of the given index of as many as count in the mapping at base.
+int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count) {
   memset(ram, 0, sizeof *ram);
+  ram->base = base;
   ram->limit = limit;
-  ram->base = heddle_reserve(pages << HEDDLE_PAGE_SHIFT);
-  ram->refs = heddle_reserve(pages * sizeof *ram->refs);
-  ram->flags = heddle_reserve(pages);
-  ram->freed = heddle_reserve(pages * sizeof *ram->freed);
-  ram->stale = heddle_reserve(pages * sizeof *ram->stale);
-  if (!ram->base || !ram->refs || !ram->flags || !ram->freed || !ram->stale) {
+  ram->span = heddle_ram_span(limit);
+  ram->pages = ram->span * count;
+  ram->first = ram->span * index;
+  ram->refs = heddle_reserve(ram->pages * sizeof *ram->refs);
+  ram->flags = heddle_reserve(ram->pages);
+  ram->freed = heddle_reserve(ram->span * sizeof *ram->freed);
+  ram->stale = heddle_reserve(ram->pages * sizeof *ram->stale);
+  if (count > 1) ram->other_at = heddle_reserve(ram->pages * sizeof *ram->other_at);
+  if (!ram->refs || !ram->flags || !ram->freed || !ram->stale || (count > 1 && !ram->other_at)) {
     heddle_ram_close(ram);
     return -1;
   }
-  heddle_advise_huge(ram->base, pages << HEDDLE_PAGE_SHIFT);
-  ram->fresh = 1;
+  ram->fresh = ram->first + (index == 0);
   ram->refs[HEDDLE_ZERO_PAGE] = 1;
   return 0;
 }
 
 void heddle_ram_close(struct heddle_ram *ram) {
-  uint64_t pages = ram->limit + HEDDLE_VIEW_PAGES;
-  heddle_unreserve(ram->base, pages << HEDDLE_PAGE_SHIFT);
-  heddle_unreserve(ram->refs, pages * sizeof *ram->refs);
-  heddle_unreserve(ram->flags, pages);
-  heddle_unreserve(ram->freed, pages * sizeof *ram->freed);
-  heddle_unreserve(ram->stale, pages * sizeof *ram->stale);
+  heddle_unreserve(ram->refs, ram->pages * sizeof *ram->refs);
+  heddle_unreserve(ram->flags, ram->pages);
+  heddle_unreserve(ram->freed, ram->span * sizeof *ram->freed);
+  heddle_unreserve(ram->stale, ram->pages * sizeof *ram->stale);
+  heddle_unreserve(ram->other_at, ram->pages * sizeof *ram->other_at);
+  for (uint64_t i = 0; i < ram->nothers; i++) free(ram->others[i].bytes);
+  free(ram->others);
   memset(ram, 0, sizeof *ram);
 }
+
+// Whether a page is one of the RAM's own.
+static bool owns(const struct heddle_ram *ram, uint64_t page) { return page - ram->first < ram->span; }
 
 static uint8_t *page_bytes(const struct heddle_ram *ram, uint64_t page) {
   return ram->base + (page << HEDDLE_PAGE_SHIFT);
@@ -68,7 +79,10 @@ static uint8_t *page_bytes(const struct heddle_ram *ram, uint64_t page) {
 
 // Page tables are memory too: a guest that touches one page in every 2 MiB of
 // a huge mapping must meet the limit like any other.
-bool heddle_ram_full(const struct heddle_ram *ram) { return ram->used + ram->tables + 1 >= ram->limit; }
+bool heddle_ram_full(const struct heddle_ram *ram) {
+  int64_t used = (int64_t)(ram->used + ram->tables) + ram->used_elsewhere + ram->tables_elsewhere;
+  return used + 1 >= (int64_t)ram->limit || (!ram->nfreed && ram->fresh >= ram->first + ram->span);
+}
 
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
   uint64_t page;
@@ -88,11 +102,11 @@ uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
 }
 
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page) {
-  if (page != HEDDLE_ZERO_PAGE) ram->refs[page]++;
+  if (page != HEDDLE_ZERO_PAGE && owns(ram, page)) ram->refs[page]++;
 }
 
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
-  if (page == HEDDLE_ZERO_PAGE || --ram->refs[page]) return;
+  if (page == HEDDLE_ZERO_PAGE || !owns(ram, page) || --ram->refs[page]) return;
   ram->used--;
   ram->freed[ram->nfreed++] = (uint32_t)page;
 }
@@ -103,6 +117,43 @@ void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
   if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_STALE)) == HEDDLE_PAGE_CODE) {
     ram->flags[page] |= HEDDLE_PAGE_STALE;
     ram->stale[ram->nstale++] = (uint32_t)page;
+  }
+}
+
+// A page becomes code. The owner of another's page may change it when nobody
+// holds it any more, which nobody tells: what was translated is kept.
+static void becomes_code(struct heddle_ram *ram, uint64_t page) {
+  ram->flags[page] |= HEDDLE_PAGE_CODE;
+  if (owns(ram, page)) return;
+  if (!ram->other_at[page]) {
+    if (ram->nothers == ram->room_others) {
+      ram->room_others = ram->room_others ? 2 * ram->room_others : 256;
+      ram->others = realloc(ram->others, ram->room_others * sizeof *ram->others);
+      if (!ram->others) abort();
+    }
+    struct heddle_other_code c = {(uint32_t)page, malloc(HEDDLE_PAGE_SIZE)};
+    if (!c.bytes) abort();
+    ram->others[ram->nothers++] = c;
+    ram->other_at[page] = (uint32_t)ram->nothers;
+  }
+  memcpy(ram->others[ram->other_at[page] - 1].bytes, page_bytes(ram, page), HEDDLE_PAGE_SIZE);
+}
+
+// Has translations of others' pages go that are not what they were. To be called
+// before others' pages are read that are new.
+void heddle_ram_check_others(struct heddle_ram *ram) {
+  for (uint64_t i = 0; i < ram->nothers;) {
+    struct heddle_other_code *c = &ram->others[i];
+    bool code = ram->flags[c->page] & HEDDLE_PAGE_CODE;
+    if (code && !memcmp(c->bytes, page_bytes(ram, c->page), HEDDLE_PAGE_SIZE)) {
+      i++;
+      continue;
+    }
+    if (code) heddle_ram_written(ram, c->page);
+    ram->other_at[c->page] = 0;
+    free(c->bytes);
+    *c = ram->others[--ram->nothers];
+    if (i < ram->nothers) ram->other_at[c->page] = (uint32_t)(i + 1);
   }
 }
 
@@ -119,13 +170,14 @@ static struct heddle_node *child(const struct heddle_node *n, unsigned i) {
 static struct heddle_node *new_node(struct heddle_ram *ram) {
   struct heddle_node *n = calloc(1, sizeof *n);
   if (!n) abort();
+  n->ram = ram;
   n->refs = 1;
   ram->tables++;
   return n;
 }
 
 static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned level) {
-  if (--n->refs) return;
+  if (n->ram != ram || --n->refs) return;
   for (unsigned i = 0; i < FAN && n->live; i++) {
     if (!n->e[i]) continue;
     n->live--;
@@ -136,20 +188,24 @@ static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned le
   free(n);
 }
 
+static void hold_node(struct heddle_ram *ram, struct heddle_node *n) {
+  if (n->ram == ram) n->refs++;
+}
+
 // The node in *at, made the caller's own.
 static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, unsigned level) {
   struct heddle_node *n = *at;
-  if (n->refs == 1) return n;
+  if (n->ram == ram && n->refs == 1) return n;
   struct heddle_node *c = malloc(sizeof *c);
   if (!c) abort();
-  memcpy(c, n, sizeof *c);
-  c->refs = 1;
+  *c = (struct heddle_node){.ram = ram, .refs = 1, .live = n->live};
+  memcpy(c->e, n->e, sizeof c->e);
   ram->tables++;
-  n->refs--;
+  if (n->ram == ram) n->refs--;
   for (unsigned i = 0, left = c->live; left; i++) {
     if (!c->e[i]) continue;
     left--;
-    if (level) child(c, i)->refs++;
+    if (level) hold_node(ram, child(c, i));
     else heddle_ram_ref(ram, c->e[i] >> HEDDLE_PAGE_SHIFT);
   }
   return *at = c;
@@ -164,9 +220,18 @@ void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
   // Both sides may have cached the right to write in place.
   from->version = next_number(from->ram);
   *to = *from;
-  to->root->refs++;
+  hold_node(to->ram, to->root);
   to->version = next_number(from->ram);
   to->code = next_number(from->ram);
+}
+
+// Makes a space of one RAM that is a copy of one of another RAM. From must stay as
+// it is until the copy is gone.
+void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from) {
+  *to = *from;
+  to->ram = ram;
+  to->version = next_number(ram);
+  to->code = next_number(ram);
 }
 
 void heddle_space_clear_all(struct heddle_space *s) {
@@ -176,14 +241,17 @@ void heddle_space_clear_all(struct heddle_space *s) {
   s->resident = s->zeros = 0;
 }
 
+// Whether a node has one owner, of this RAM.
+static bool only_mine(const struct heddle_ram *ram, const struct heddle_node *n) { return n->ram == ram && n->refs == 1; }
+
 // The leaf that holds va's entry, or NULL.
 static struct heddle_node *leaf(const struct heddle_space *s, uint64_t va, bool *unique) {
   struct heddle_node *n = s->root;
-  bool only = n->refs == 1;
+  bool only = only_mine(s->ram, n);
   for (unsigned level = LEVELS - 1; level; level--) {
     n = child(n, slot(va, level));
     if (!n) return NULL;
-    only &= n->refs == 1;
+    only = only && only_mine(s->ram, n);
   }
   if (unique) *unique = only;
   return n;
@@ -391,7 +459,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
   struct heddle_node *n = own_leaf(s, va);
   uint64_t *e = &n->e[slot(va, 0)], old = *e >> HEDDLE_PAGE_SHIFT;
   // Owning the leaf counted the other owners' references.
-  if (old == HEDDLE_ZERO_PAGE || ram->refs[old] > 1) {
+  if (old == HEDDLE_ZERO_PAGE || !owns(ram, old) || ram->refs[old] > 1) {
     if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !stopped) return HEDDLE_WALK_CODE;
     uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
     if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
@@ -418,7 +486,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
 // the entry has other owners.
 static bool has_other_owners(const struct heddle_space *s, uint64_t e, bool unique) {
   uint64_t page = e >> HEDDLE_PAGE_SHIFT;
-  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || s->ram->refs[page] > 1);
+  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !owns(s->ram, page) || s->ram->refs[page] > 1);
 }
 
 static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,
@@ -436,7 +504,7 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
     // at, not by others of the same page. So other mappings lose the right to
     // write, which the engine may have cached, before the page becomes code.
     if ((e & HEDDLE_PTE_SHARED) && !stopped) return HEDDLE_WALK_CODE;
-    s->ram->flags[page] |= HEDDLE_PAGE_CODE;
+    becomes_code(s->ram, page);
     if (e & HEDDLE_PTE_SHARED) s->version = next_number(s->ram);
   }
   if (has_other_owners(s, e, unique)) {

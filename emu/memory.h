@@ -42,18 +42,30 @@ enum heddle_walk {
 #define HEDDLE_PAGE_CODE 1u   // the engine may hold translations of the page
 #define HEDDLE_PAGE_STALE 2u  // ... and its bytes were changed behind its back
 
+// Several RAMs can lie in one mapping, each with pages of its own that it alone
+// hands out, counts and writes. The others' pages can be read, by whoever makes
+// sure that they are neither written nor given back meanwhile.
 struct heddle_ram {
-  uint8_t *base;
-  uint64_t limit;   // pages that exist
-  uint64_t fresh;   // pages from here on were never handed out and are zero
+  uint8_t *base;    // of the mapping
+  uint64_t pages;   // of the mapping
+  uint64_t first;   // page of its own, and how many it has, with those for views
+  uint64_t span;
+  uint64_t limit;   // pages that can be handed out
+  uint64_t fresh;   // own pages from here on were never handed out and are zero
   uint64_t used;    // pages handed out, the zero page not counted
   uint64_t peak;    // largest value of used
-  uint32_t *refs;   // owners of each page
-  uint8_t *flags;
+  int64_t used_elsewhere, tables_elsewhere;  // what counts as used besides, for the limit
+  uint32_t *refs;   // owners of each own page
+  uint8_t *flags;   // of all pages of the mapping
   uint32_t *freed;  // stack of pages that were handed back
   uint64_t nfreed;
   uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
   uint64_t nstale;
+  // Others' pages that were code, with what was in them, and each one's place in
+  // the list, from 1 on. NULL: there are no others.
+  struct heddle_other_code *others;
+  uint64_t nothers, room_others;
+  uint32_t *other_at;
   uint64_t tables;  // nodes of page tables, which count against the limit too
   uint64_t serial;  // last number given to a version or code of a space
   void *log;        // a struct heddle_mem_log, or NULL; Go need not see into it
@@ -61,6 +73,11 @@ struct heddle_ram {
 };
 
 struct heddle_node;
+
+struct heddle_other_code {
+  uint32_t page;
+  uint8_t *bytes;
+};
 
 struct heddle_space {
   struct heddle_ram *ram;
@@ -76,7 +93,9 @@ struct heddle_space {
 void *heddle_reserve(uint64_t bytes);
 void heddle_unreserve(void *at, uint64_t bytes);
 void heddle_advise_huge(void *at, uint64_t bytes);
-int heddle_ram_init(struct heddle_ram *ram, uint64_t pages);
+int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count);
+uint64_t heddle_ram_span(uint64_t limit);
+void heddle_ram_check_others(struct heddle_ram *ram);
 void heddle_ram_close(struct heddle_ram *ram);
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
@@ -86,6 +105,7 @@ bool heddle_ram_full(const struct heddle_ram *ram);
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram);
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from);
+void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from);
 void heddle_space_clear_all(struct heddle_space *s);
 uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va);
 bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte);

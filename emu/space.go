@@ -26,6 +26,8 @@ package emu
 #cgo nocallback heddle_space_read_string
 #cgo noescape heddle_space_entries
 #cgo nocallback heddle_space_entries
+#cgo noescape heddle_space_import
+#cgo nocallback heddle_space_import
 #cgo noescape heddle_space_diff
 #cgo nocallback heddle_space_diff
 */
@@ -119,6 +121,28 @@ func (s *Space) RAM() *RAM { return s.ram }
 func (s *Space) Clone() *Space {
 	n := &Space{ram: s.ram, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
 	C.heddle_space_clone(n.c, s.c)
+	return n
+}
+
+// CloneTo makes a copy of s in another RAM of the mapping (RAM.Import). S must be
+// kept as it is until the copy is released, and can be used meanwhile.
+// During an adoption (RAM.Adopt) the copy has nothing in common with s.
+func (s *Space) CloneTo(r *RAM) *Space {
+	if r.Adopting() {
+		return s.broughtTo(r)
+	}
+	n := &Space{ram: r, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
+	C.heddle_space_import(n.c, r.c, s.c)
+	return n
+}
+
+// broughtTo is CloneTo in an adoption.
+func (s *Space) broughtTo(r *RAM) *Space {
+	n := NewSpace(r)
+	for _, m := range s.Mappings(0, UserEnd) {
+		n.Set(m.Addr, MakePTE(r.Bring(m.PTE.Page()), m.PTE.Perm(), m.PTE.Shared()))
+	}
+	n.c.peak = s.c.peak
 	return n
 }
 

@@ -48,6 +48,11 @@ func (p pair) fork() pair { return pair{p.space.Clone(), maps.Clone(p.model)} }
 type machine struct {
 	ram   *RAM
 	pairs []pair
+	// Of the pairs so many stay as they are, and their pages count as base.
+	frozen int
+	base   int
+	// private has no entry be shared.
+	private bool
 }
 
 // owners is in how many places a page is.
@@ -85,7 +90,7 @@ func drawPerm(t *rapid.T) Perm {
 }
 
 func (m *machine) draw(t *rapid.T) pair {
-	return m.pairs[rapid.IntRange(0, len(m.pairs)-1).Draw(t, "space")]
+	return m.pairs[rapid.IntRange(m.frozen, len(m.pairs)-1).Draw(t, "space")]
 }
 
 // set puts a new page with random content.
@@ -95,7 +100,7 @@ func (m *machine) set(t *rapid.T) {
 	if !ok {
 		t.Skip("full")
 	}
-	e := modelEntry{new(modelPage), drawPerm(t), rapid.Bool().Draw(t, "shared")}
+	e := modelEntry{new(modelPage), drawPerm(t), rapid.Bool().Draw(t, "shared") && !m.private}
 	copy(e.page.data[:], rapid.SliceOfN(rapid.Byte(), 1, 8).Draw(t, "content"))
 	copy(m.ram.Bytes(page), e.page.data[:])
 	p.space.Set(va, MakePTE(page, e.perm, e.shared))
@@ -176,10 +181,10 @@ func (m *machine) clone(t *rapid.T) {
 }
 
 func (m *machine) release(t *rapid.T) {
-	if len(m.pairs) == 1 {
+	if len(m.pairs) == m.frozen+1 {
 		t.Skip("the last")
 	}
-	i := rapid.IntRange(0, len(m.pairs)-1).Draw(t, "space")
+	i := rapid.IntRange(m.frozen, len(m.pairs)-1).Draw(t, "space")
 	m.pairs[i].space.Release()
 	m.pairs[i].space.Release() // has no effect
 	m.pairs = slices.Delete(m.pairs, i, i+1)
@@ -307,8 +312,15 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatalf("peak %d below %d", p.space.PeakUsed(), used)
 		}
 	}
-	if m.ram.Used() != uint64(len(pages)) {
-		t.Fatalf("%d pages are used, want %d", m.ram.Used(), len(pages))
+	if m.base > 0 {
+		for _, p := range m.pairs[:m.frozen] {
+			for _, e := range p.model {
+				delete(pages, e.page)
+			}
+		}
+	}
+	if want := uint64(m.base + len(pages)); m.ram.Used() != want {
+		t.Fatalf("%d pages are used, want %d", m.ram.Used(), want)
 	}
 }
 

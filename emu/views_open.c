@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static size_t all_pages(const struct heddle_ram *ram) { return ram->limit + HEDDLE_VIEW_PAGES; }
+static size_t all_pages(const struct heddle_ram *ram) { return ram->pages; }
 
 // Begins to keep the stores of cores apart. Nothing may have run yet.
 int heddle_views_open(struct heddle_cpu *cpu) {

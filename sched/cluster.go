@@ -33,6 +33,7 @@ type Cluster struct {
 	switchCost   event.Cycles
 	costs        Costs
 	furthest     event.Cycles // the greatest clock
+	worked       event.Cycles // charged to all cores
 }
 
 // core is a virtual core. The thread that it ran last stays its last when the
@@ -139,6 +140,7 @@ func (c *Cluster) Ran(s Slice, instructions uint64, cycles event.Cycles) {
 
 // Charge lets cycles pass on a core, such as the kernel's for a system call.
 func (c *Cluster) Charge(core event.CoreID, cycles event.Cycles) {
+	c.worked += cycles
 	c.Lift(core, c.cores[core].clock+cycles)
 }
 

@@ -15,6 +15,10 @@ func (c *Cluster) Now(core event.CoreID) event.Cycles { return c.cores[core].clo
 // Makespan returns the greatest clock of all cores.
 func (c *Cluster) Makespan() event.Cycles { return c.furthest }
 
+// Worked returns for how long cores ran or were charged, all together: their clocks
+// without the time in which they stood still.
+func (c *Cluster) Worked() event.Cycles { return c.worked }
+
 // Switches returns how often a core went from one thread to another.
 func (c *Cluster) Switches() uint64 { return c.switches }
 

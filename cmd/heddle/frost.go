@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,6 +80,8 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
 	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
+	o.Followers = min(max(1, runtime.NumCPU()), 4)
+	flags.IntVar(&o.Followers, "followers", o.Followers, "execute so many epoch-parallel replicas at the same time; no result depends on it")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")

@@ -37,6 +37,9 @@ type Options struct {
 	Hang uint64
 	// Rollbacks is how often one epoch is rolled back at most.
 	Rollbacks int
+	// Followers is how many epoch-parallel replicas are executed at the same time
+	// on the host. Nothing depends on it but how long that takes, and memory.
+	Followers int `json:"-"`
 }
 
 // The heuristics.
@@ -46,9 +49,12 @@ const (
 	None   = "none"
 )
 
+// MostFollowers bounds Options.Followers: each is a machine of its own.
+const MostFollowers = 16
+
 // DefaultOptions check everything, with epochs that begin at 50 ms.
 func DefaultOptions() Options {
-	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5}
+	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5, Followers: 2}
 }
 
 // Validate finds what cannot be.
@@ -64,6 +70,7 @@ func (o Options) Validate() error {
 		{!slices.Contains([]string{Exact, Greedy, None}, o.Heuristic), "heuristic", "exact, greedy, none", o.Heuristic},
 		{o.Hang < 1000, "hang", "1000 and more", o.Hang},
 		{o.Rollbacks < 0 || o.Rollbacks > 1000, "rollbacks", "0 to 1000", o.Rollbacks},
+		{o.Followers < 1 || o.Followers > MostFollowers, "followers", "1 to 16", o.Followers},
 	} {
 		if x.bad {
 			return errOptions.New(x.name, x.found, x.allowed)
@@ -75,14 +82,22 @@ func (o Options) Validate() error {
 // driver is a run under Frost.
 type driver struct {
 	r        *heddle.Replicas
+	crew     *crew
 	o        Options
 	out, err io.Writer
 	report   *Report
-	length   complementary.Length
-	sampler  *complementary.Sampler
-	counts   complementary.Constraints // of all epochs so far
-	last     complementary.Order       // of the last epoch that was executed
+	known    knowledge
+	flights  []*flight          // epochs, the oldest first
+	at       *heddle.Checkpoint // where the next one begins
 	mhz      float64
+}
+
+// knowledge is what the executions so far say about those to come.
+type knowledge struct {
+	length  complementary.Length
+	sampler complementary.Sampler
+	counts  complementary.Constraints // of all epochs so far, if they matter
+	last    complementary.Order       // of the last epoch that was executed
 }
 
 // Run runs the program of a configuration. Its output goes to c.Stdout and
@@ -96,37 +111,30 @@ func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := heddle.NewReplicas(c)
+	r, err := heddle.NewReplicas(c, o.Followers)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	d := &driver{
-		r: r, o: o, out: c.Stdout, err: c.Stderr, report: &Report{Options: o}, length: complementary.NewLength(o.Epoch),
-		sampler: sampler, counts: complementary.Constraints{}, mhz: float64(c.Costs.MHz),
+		r: r, o: o, crew: newCrew(r, o.Followers), out: c.Stdout, err: c.Stderr, mhz: float64(c.Costs.MHz),
+		report: &Report{Options: o, Cores: c.Cores},
+		known:  knowledge{length: complementary.NewLength(o.Epoch), sampler: *sampler, counts: complementary.Constraints{}},
 	}
-	d.length.Step = o.Growth
+	defer d.crew.close()
+	d.known.length.Step = o.Growth
 	return d.run(ctx)
 }
 
 func (d *driver) run(ctx context.Context) (*Report, error) {
-	at := d.r.Start()
-	defer func() { at.Release() }()
-	for n := 1; !at.Done() && ctx.Err() == nil; n++ {
-		next, err := d.epoch(ctx, n, at)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := d.emit(next); err != nil {
-			return nil, err
-		}
-		at.Release()
-		at = next.End
+	d.at = d.r.Start()
+	err := d.pipeline(ctx)
+	d.ground()
+	defer func() { d.at.Release() }()
+	if err != nil && ctx.Err() == nil {
+		return nil, err
 	}
-	result, err := d.r.Finish(at)
+	result, err := d.r.Finish(d.at)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +161,9 @@ func (d *driver) emit(x *heddle.Replica) error {
 	return nil
 }
 
-// epoch executes an epoch until a replica can be committed.
-func (d *driver) epoch(ctx context.Context, number int, at *heddle.Checkpoint) (*heddle.Replica, error) {
+// resolve executes an epoch until a replica can be committed, which it returns. The
+// first execution is given.
+func (d *driver) resolve(ctx context.Context, number int, at *heddle.Checkpoint, g *group, e *Epoch) (*heddle.Replica, error) {
 	var tried []*heddle.Replica // thread-parallel ones
 	defer func() {
 		for _, x := range tried {
@@ -162,11 +171,13 @@ func (d *driver) epoch(ctx context.Context, number int, at *heddle.Checkpoint) (
 		}
 	}()
 	for attempt := 0; ; attempt++ {
-		g, err := d.execute(ctx, at, number, attempt)
-		if err != nil {
-			return nil, err
+		if attempt > 0 {
+			var err error
+			if g, err = d.execute(ctx, at, number, attempt); err != nil {
+				return nil, err
+			}
+			e = d.judge(number, attempt, g)
 		}
-		e := d.judge(number, attempt, g)
 		if err := d.unpreempted(ctx, e, g, at); err != nil {
 			g.keep(nil)
 			return nil, err
@@ -176,77 +187,28 @@ func (d *driver) epoch(ctx context.Context, number int, at *heddle.Checkpoint) (
 			tried = append(tried, g.keep(g.replicas[0]))
 			continue
 		}
-		for i, x := range tried {
-			if x == choice {
-				tried = slices.Delete(tried, i, i+1)
-				break
-			}
-		}
+		tried = slices.DeleteFunc(tried, func(x *heddle.Replica) bool { return x == choice })
 		d.commit(e, choice)
-		return g.keep(choice), nil
+		err := d.r.Adopt(choice)
+		return g.keep(choice), err
 	}
 }
 
-// group is the replicas of one execution of an epoch: the thread-parallel one, and
-// two more if it was checked.
-type group struct {
-	replicas []*heddle.Replica
-	order    complementary.Order
-	alike    [3][3]bool
-	differs  []string // in what replicas do that are not alike
-}
-
-// keep releases all replicas but one.
-func (g *group) keep(one *heddle.Replica) *heddle.Replica {
-	for _, x := range g.replicas {
-		if x != one {
-			x.End.Release()
-		}
-	}
-	return one
-}
-
-// execute executes an epoch once.
+// execute executes an epoch once more.
 func (d *driver) execute(ctx context.Context, at *heddle.Checkpoint, number, attempt int) (*group, error) {
-	o := d.epochOptions()
-	o.Seed, o.Priority = d.another(number, attempt)
-	first, err := d.r.Parallel(ctx, at, o)
+	g, err := d.begin(ctx, at, number, attempt)
 	if err != nil {
 		return nil, err
 	}
-	g := &group{replicas: []*heddle.Replica{first}}
-	if !d.sampler.Next(float64(first.Cycles)) {
-		return g, nil
-	}
-	g.order = d.priorities(first)
-	d.last = g.order
-	order := g.order
-	for range 2 {
-		x, err := d.r.Follow(ctx, at, first.Order, order, d.most(first))
-		if err != nil {
-			g.keep(nil)
-			return nil, err
-		}
-		g.replicas = append(g.replicas, x)
-		order = order.Reverse()
-	}
-	for i := range 3 {
-		for j := range i {
-			if g.replicas[i].Failed != "" || g.replicas[j].Failed != "" {
-				continue
-			}
-			same, why := d.r.Same(at, g.replicas[j], g.replicas[i])
-			g.alike[i][j], g.alike[j][i] = same, same
-			if !same && !slices.Contains(g.differs, why) {
-				g.differs = append(g.differs, why)
-			}
-		}
+	if err := g.wait(d.r, at); err != nil {
+		g.keep(nil)
+		return nil, err
 	}
 	return g, nil
 }
 
 func (d *driver) epochOptions() heddle.EpochOptions {
-	return heddle.EpochOptions{Length: d.length.Now, AtOutput: !d.o.DetectOnly, Hang: d.o.Hang}
+	return heddle.EpochOptions{Length: d.known.length.Now, AtOutput: !d.o.DetectOnly, Hang: d.o.Hang}
 }
 
 // another is how an epoch is executed that was rolled back: by turns in another
@@ -257,9 +219,9 @@ func (d *driver) another(number, attempt int) (seed uint64, priority complementa
 	case attempt == 0:
 		return 0, nil
 	case attempt%3 == 2:
-		return 0, d.last
+		return 0, d.known.last
 	case attempt%3 == 0:
-		return 0, d.last.Reverse()
+		return 0, d.known.last.Reverse()
 	}
 	return uint64(number)<<20 + uint64(attempt), nil
 }
@@ -278,16 +240,15 @@ func (d *driver) priorities(first *heddle.Replica) complementary.Order {
 	for _, p := range first.Order.Constraints {
 		own.Add(first.Order.Threads[p[0]].ID, first.Order.Threads[p[1]].ID, 1)
 	}
-	defer func() {
-		for _, c := range own.List() {
-			d.counts.Add(c.A, c.B, c.N)
-		}
-	}()
 	switch d.o.Heuristic {
 	case Exact:
 		return own.Exact(threads)
 	case Greedy:
-		return d.counts.Greedy(threads)
+		order := d.known.counts.Greedy(threads)
+		for _, c := range own.List() {
+			d.known.counts.Add(c.A, c.B, c.N)
+		}
+		return order
 	default:
 		return threads
 	}
@@ -300,7 +261,8 @@ func (d *driver) judge(number, attempt int, g *group) *Epoch {
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
 		e.Replicas = append(e.Replicas, Replica{
-			Failed: x.Failed, Diverged: x.Diverged, Softly: x.Softly, Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles),
+			Failed: x.Failed, Diverged: x.Diverged, Softly: x.Softly, Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles), Work: d.ms(x.Work),
+			Pages: x.Pages,
 		})
 	}
 	if len(g.replicas) == 3 {
@@ -334,7 +296,7 @@ func (d *driver) choose(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.
 	if e.Attempt < d.o.Rollbacks {
 		e.Commit = "rollback"
 		if diagnosis.Shorter {
-			d.length.Cut()
+			d.known.length.Cut()
 		}
 		return nil
 	}
@@ -360,7 +322,7 @@ func (d *driver) unpreempted(ctx context.Context, e *Epoch, g *group, at *heddle
 		return nil
 	}
 	g.replicas = append(g.replicas, x)
-	e.Replicas = append(e.Replicas, Replica{Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles)})
+	e.Replicas = append(e.Replicas, Replica{Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles), Work: d.ms(x.Work)})
 	return nil
 }
 
@@ -398,9 +360,9 @@ func (d *driver) vote(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Ch
 func (d *driver) commit(e *Epoch, choice *heddle.Replica) {
 	e.Committed = true
 	if e.Race {
-		d.length.Cut()
+		d.known.length.Cut()
 	} else {
-		d.length.Grow()
+		d.known.length.Grow()
 	}
 	d.report.failed = choice.Failed
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,20 +126,30 @@ func TestPriorityInversion(t *testing.T) {
 	}
 }
 
-// TestRunsAreEqual: the same again is the same again, report and all.
+// TestRunsAreEqual: the same again is the same again, report and all, however many
+// replicas are executed at the same time, and with the host busy or not. There are
+// epochs that are rolled back, with others ahead of them.
 func TestRunsAreEqual(t *testing.T) {
-	p, bin := find(t, "mysql-644", programs.Buggy)
-	text := func() string {
-		x := try(t, options(), schedule(t, p.Schedule), 2, command(p, bin)...)
-		x.Result.HostSeconds = 0
-		b, err := json.Marshal(x.Report)
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"mysql-644", "mysql-12848", "apache-25520"} {
+		p, bin := find(t, name, programs.Buggy)
+		text := func(followers, processors int) string {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			o := options()
+			o.Followers, o.Epoch, o.Growth = followers, 0.02, 0.01
+			x := try(t, o, schedule(t, p.Schedule), 2, command(p, bin)...)
+			x.Result.HostSeconds = 0
+			b, err := json.Marshal(x.Report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(b) + x.stdout + x.stderr
 		}
-		return string(b) + x.stdout + x.stderr
-	}
-	if a, b := text(), text(); a != b {
-		t.Errorf("%s\n%s", a, b)
+		want := text(2, 2)
+		for _, n := range []int{1, 2, 5} {
+			if got := text(n, n); got != want {
+				t.Errorf("%s with %d at a time:\n%s\n%s", name, n, got, want)
+			}
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	"github.com/heddle-dmt/heddle/emu"
 )
 
 // The verdicts on a run.
@@ -46,10 +47,17 @@ type Report struct {
 	// begin where the thread-parallel replica ends, or, if another one is committed
 	// or none, when all are done. It is a model (section 3.2).
 	Pipeline float64 `json:"pipeline_ms"`
+	// Crowded is the same without cores to spare: all that the replicas do, on the
+	// cores of the run alone, with none of them ever standing still, and not less
+	// than Pipeline. Work is how much that is on one core.
+	Crowded float64 `json:"crowded_ms"`
+	Work    float64 `json:"work_ms"`
+	Cores   int     `json:"cores"`
 	// Epochs are all executions of epochs, in order.
 	Epochs []*Epoch `json:"epochs"`
-	// PeakMemory is the largest number of bytes that the states of all replicas
-	// held at once.
+	// PeakMemory is the largest number of bytes that the states of the thread-parallel
+	// replica held at once, those of all epochs under way, with the most that the
+	// others of one epoch have written.
 	PeakMemory uint64         `json:"peak_memory"`
 	Result     *heddle.Result `json:"result"`
 
@@ -87,11 +95,17 @@ type Replica struct {
 	Softly       string  `json:"softly,omitempty"`
 	Instructions uint64  `json:"instructions"`
 	Milliseconds float64 `json:"ms"`
+	// Work is for how long its cores did not stand still, together, in milliseconds.
+	Work float64 `json:"work_ms"`
+	// Pages is how many pages an epoch-parallel replica has written.
+	Pages uint64 `json:"pages,omitempty"`
 }
 
 // conclude sums the epochs up.
 func (r *Report) conclude() {
+	pages := uint64(0)
 	for _, e := range r.Epochs {
+		pages = max(pages, e.pages())
 		if e.Committed {
 			r.Committed++
 			r.Parallel += e.Length
@@ -106,9 +120,12 @@ func (r *Report) conclude() {
 		}
 		for i := range e.Replicas {
 			r.All += e.Replicas[i].Milliseconds
+			r.Work += e.Replicas[i].Work
 		}
 	}
+	r.PeakMemory += pages * emu.PageSize
 	r.line()
+	r.Crowded = max(r.Pipeline, r.Work/float64(max(r.Cores, 1)))
 	r.Failure = r.failed
 	switch {
 	case r.failed != "":
@@ -120,6 +137,14 @@ func (r *Report) conclude() {
 	default:
 		r.Verdict = Survived
 	}
+}
+
+// pages is how many pages the epoch-parallel replicas have written.
+func (e *Epoch) pages() (n uint64) {
+	for i := range e.Replicas {
+		n += e.Replicas[i].Pages
+	}
+	return n
 }
 
 // line puts the epochs on a time line.
@@ -180,6 +205,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "; the program fails: %s", r.Failure)
 	}
 	b.WriteByte('\n')
+	fmt.Fprintf(&b, "virtual time: %.3f ms with cores to spare, %.3f ms without\n", r.Pipeline, r.Crowded)
 	for _, e := range r.Epochs {
 		if e.Race || e.Harmless || e.Bug == complementary.NonRace {
 			e.write(&b)

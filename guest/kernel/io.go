@@ -20,8 +20,9 @@ const (
 // memory. Its content means nothing between system calls.
 type scratch struct{ buf []byte }
 
-// SharedInSnapshot marks that copies of the kernel share the buffer.
-func (*scratch) SharedInSnapshot() {}
+// BoundInSnapshot marks that copies of the kernel share the buffer, but for those
+// of another machine.
+func (*scratch) BoundInSnapshot() {}
 
 func (s *scratch) get(n uint64) []byte {
 	if uint64(len(s.buf)) < n {

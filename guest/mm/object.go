@@ -323,9 +323,9 @@ func (o *Object) detach(s *AddressSpace) {
 
 // CopyForSnapshot copies the object; the pages are shared until one is written.
 func (o *Object) CopyForSnapshot(c *deepcopy.Copier) any {
-	n := &Object{ram: o.ram, source: o.source, sourceEnd: o.sourceEnd, size: o.size, refs: o.refs}
+	n := &Object{ram: deepcopy.Copy(c, o.ram), source: o.source, sourceEnd: o.sourceEnd, size: o.size, refs: o.refs}
 	c.Made(o, n)
-	n.pages = o.pages.clone()
+	n.pages = o.pages.clone(n.ram)
 	n.mappers = deepcopy.Copy(c, o.mappers)
 	return n
 }

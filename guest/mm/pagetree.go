@@ -1,6 +1,10 @@
 package mm
 
-import "github.com/heddle-dmt/heddle/emu"
+import (
+	"math"
+
+	"github.com/heddle-dmt/heddle/emu"
+)
 
 // objectPage is a resident page of an object. A page that is older than the
 // machine's last snapshot may be part of it and is copied before it is written.
@@ -38,8 +42,10 @@ const (
 )
 
 // pageNode is a node of the tree: a leaf has pages, any other kids. A node with
-// more than one owner is copied before it is changed.
+// more than one owner is copied before it is changed, and so is one of another
+// machine's RAM, whose owners are not counted here.
 type pageNode struct {
+	ram   *emu.RAM
 	refs  int
 	live  int // entries present
 	kids  []*pageNode
@@ -49,11 +55,18 @@ type pageNode struct {
 // SharedInSnapshot marks that clones of a tree share nodes.
 func (*pageNode) SharedInSnapshot() {}
 
-func newPageNode(leaf bool) *pageNode {
+func newPageNode(ram *emu.RAM, leaf bool) *pageNode {
 	if leaf {
-		return &pageNode{refs: 1, pages: make([]objectPage, treeFan)}
+		return &pageNode{ram: ram, refs: 1, pages: make([]objectPage, treeFan)}
 	}
-	return &pageNode{refs: 1, kids: make([]*pageNode, treeFan)}
+	return &pageNode{ram: ram, refs: 1, kids: make([]*pageNode, treeFan)}
+}
+
+// hold adds an owner to n.
+func (n *pageNode) hold(ram *emu.RAM) {
+	if n.ram == ram {
+		n.refs++
+	}
 }
 
 func treeSlot(i uint64, level int) int { return int(i>>(treeBits*level)) & (treeFan - 1) }
@@ -81,14 +94,14 @@ func (t *pageTree) get(i uint64) objectPage {
 // reference to its page.
 func (t *pageTree) set(ram *emu.RAM, i uint64, p objectPage) {
 	for t.root == nil || !t.covers(i) {
-		t.grow()
+		t.grow(ram)
 	}
 	at := &t.root
 	for level := t.height - 1; level > 0; level-- {
 		n := own(ram, at)
 		s := treeSlot(i, level)
 		if n.kids[s] == nil {
-			n.kids[s] = newPageNode(level == 1)
+			n.kids[s] = newPageNode(ram, level == 1)
 			n.live++
 		}
 		at = &n.kids[s]
@@ -118,14 +131,14 @@ func (t *pageTree) remove(ram *emu.RAM, i uint64) {
 }
 
 // grow adds a level at the top.
-func (t *pageTree) grow() {
+func (t *pageTree) grow(ram *emu.RAM) {
 	t.height++
 	if t.root == nil {
-		t.root = newPageNode(true)
+		t.root = newPageNode(ram, true)
 		t.height = 1
 		return
 	}
-	root := newPageNode(false)
+	root := newPageNode(ram, false)
 	root.kids[0], root.live = t.root, 1
 	t.root = root
 }
@@ -133,17 +146,19 @@ func (t *pageTree) grow() {
 // own makes the node in *at the caller's own.
 func own(ram *emu.RAM, at **pageNode) *pageNode {
 	n := *at
-	if n.refs == 1 {
+	if n.ram == ram && n.refs == 1 {
 		return n
 	}
-	n.refs--
-	c := newPageNode(n.pages != nil)
+	if n.ram == ram {
+		n.refs--
+	}
+	c := newPageNode(ram, n.pages != nil)
 	c.live = n.live
 	copy(c.kids, n.kids)
 	copy(c.pages, n.pages)
 	for _, k := range c.kids {
 		if k != nil {
-			k.refs++
+			k.hold(ram)
 		}
 	}
 	for _, p := range c.pages {
@@ -155,10 +170,18 @@ func own(ram *emu.RAM, at **pageNode) *pageNode {
 	return c
 }
 
-// clone returns an independent copy.
-func (t *pageTree) clone() pageTree {
+// clone returns an independent copy, of the same RAM or another one: as
+// emu.Space.CloneTo.
+func (t *pageTree) clone(ram *emu.RAM) pageTree {
+	if ram.Adopting() {
+		n := pageTree{}
+		t.each(0, math.MaxUint64, func(i uint64, p objectPage) {
+			n.set(ram, i, objectPage{ram.Bring(p.page), p.stamp})
+		})
+		return n
+	}
 	if t.root != nil {
-		t.root.refs++
+		t.root.hold(ram)
 	}
 	return *t
 }
@@ -225,6 +248,9 @@ func countPages(n *pageNode) int {
 
 // giveUp takes an owner from n, and gives up what it holds with the last.
 func giveUp(ram *emu.RAM, n *pageNode) {
+	if n.ram != ram {
+		return
+	}
 	if n.refs--; n.refs > 0 {
 		return
 	}

@@ -313,13 +313,20 @@ func (as *AddressSpace) Fork() (*AddressSpace, unix.Errno) {
 // until one side changes them. Whoever takes the snapshot begins a new
 // generation of the RAM (emu.RAM.NextGeneration) before either side runs.
 func (as *AddressSpace) CopyForSnapshot(c *deepcopy.Copier) any {
-	as.protectShared()
+	if !c.Foreign() {
+		as.protectShared() // a snapshot is protected already
+	}
 	n := new(AddressSpace)
 	c.Made(as, n)
 	*n = *as
+	n.ram = deepcopy.Copy(c, as.ram)
 	n.Reclaimer = deepcopy.Copy(c, as.Reclaimer)
 	n.Layout.Auxv = slices.Clone(as.Layout.Auxv)
-	n.space = as.space.Clone()
+	if n.ram == as.ram {
+		n.space = as.space.Clone()
+	} else {
+		n.space = as.space.CloneTo(n.ram)
+	}
 	n.vmas.chunks = slices.Clone(as.vmas.chunks)
 	for i := range n.vmas.chunks {
 		v := slices.Clone(as.vmas.chunks[i].v)

@@ -12,6 +12,7 @@ import (
 func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	n := new(FS)
 	*n = *fs
+	n.ram = deepcopy.Copy(c, fs.ram)
 	c.Made(fs, n)
 	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
 	t.shells()

@@ -2,8 +2,9 @@
 // kernel, for snapshots. Pointers, maps and interfaces that are shared in the
 // original are shared the same way in the copy.
 //
-// Two kinds of type take part by their own methods: Shared ones are not copied,
-// and Custom ones copy themselves. Functions and channels other than nil cannot
+// Three kinds of type take part by their own methods: Shared ones are not copied,
+// Bound ones neither, unless the copy is for another owner, and Custom ones copy
+// themselves. Functions and channels other than nil cannot
 // be copied and panic: state that must be restorable cannot hold them.
 //
 // Sharing is by pointer to the whole of an object. Slices that share an array,
@@ -25,6 +26,11 @@ import (
 // handles of the host that never change.
 type Shared interface{ SharedInSnapshot() }
 
+// Bound marks types of which an owner of graphs has one value each, behind a
+// pointer: handles like those of Shared types. A copy for another owner refers to
+// that one's (For).
+type Bound interface{ BoundInSnapshot() }
+
 // Custom is implemented, on the pointer, by types that copy themselves.
 // CopyForSnapshot must call Made with the new value before it copies anything
 // that may refer back.
@@ -38,7 +44,8 @@ type Releaser interface{ Release() }
 // Copier remembers what was copied already. One Copier serves one copy of one
 // graph.
 type Copier struct {
-	made map[key]reflect.Value
+	made  map[key]reflect.Value
+	bound map[reflect.Type]reflect.Value // nil: the copy is for the same owner
 }
 
 // key identifies an object of the original: an address alone does not, since a
@@ -50,6 +57,31 @@ type key struct {
 
 // New makes a Copier.
 func New() *Copier { return &Copier{made: map[key]reflect.Value{}} }
+
+// For makes a Copier of copies for another owner: in place of each Bound value of
+// the original stands the one of that type that the owner has, which must be in
+// the list.
+func For(owned ...Bound) *Copier {
+	c := New()
+	c.bound = map[reflect.Type]reflect.Value{}
+	for _, x := range owned {
+		c.bound[reflect.TypeOf(x)] = reflect.ValueOf(x)
+	}
+	return c
+}
+
+// Foreign tells whether the copy is for another owner.
+func (c *Copier) Foreign() bool { return c.bound != nil }
+
+// Bounds lists the Bound values that root reaches, one of each type, in the order
+// in which a walk along the fields finds them.
+func Bounds(root any) (list []Bound) {
+	r := releaser{seen: map[key]bool{}, types: map[reflect.Type]bool{}}
+	v := reflect.New(reflect.TypeOf(root)).Elem()
+	v.Set(reflect.ValueOf(root))
+	r.walk(v)
+	return r.bound
+}
 
 // Copy copies v and all that it reaches.
 func Copy[T any](c *Copier, v T) T {
@@ -76,6 +108,7 @@ func (c *Copier) Have(original any) (copied any, ok bool) {
 
 var (
 	sharedType   = reflect.TypeFor[Shared]()
+	boundType    = reflect.TypeFor[Bound]()
 	customType   = reflect.TypeFor[Custom]()
 	releaserType = reflect.TypeFor[Releaser]()
 )
@@ -84,6 +117,7 @@ var (
 type traits struct {
 	plain  bool  // values can be copied by assignment
 	shared bool  // values are Shared
+	bound  bool  // values are Bound
 	custom bool  // values are Custom; a struct: pointers to it are
 	deep   []int // of a struct: the fields that assignment does not copy
 }
@@ -98,6 +132,7 @@ func traitsOf(t reflect.Type) traits {
 	of := traits{
 		plain:  plain(t),
 		shared: t.Kind() != reflect.Interface && t.Implements(sharedType),
+		bound:  t.Kind() == reflect.Pointer && t.Implements(boundType),
 		custom: t.Kind() == reflect.Pointer && t.Implements(customType) ||
 			t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(customType),
 	}
@@ -146,6 +181,10 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 		to.Set(from)
 		return
 	}
+	if of.bound {
+		to.Set(c.boundTo(from))
+		return
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		c.copyPointer(to, from)
@@ -169,6 +208,18 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 			panic(fmt.Sprintf("bug: deepcopy of a %s", t))
 		}
 	}
+}
+
+// boundTo is what stands for a Bound value in the copy.
+func (c *Copier) boundTo(v reflect.Value) reflect.Value {
+	if c.bound == nil || v.IsNil() {
+		return v
+	}
+	own, ok := c.bound[v.Type()]
+	if !ok {
+		panic(fmt.Sprintf("bug: a copy for an owner without a %s", v.Type()))
+	}
+	return own
 }
 
 // copyFields copies a struct, of whose fields only those of deep need care. A
@@ -277,11 +328,21 @@ func Release(root any) {
 type releaser struct {
 	seen  map[key]bool
 	found []Releaser
+	types map[reflect.Type]bool // of bound; nil: they are not looked for
+	bound []Bound
 }
 
 func (r *releaser) walk(v reflect.Value) {
 	t := v.Type()
-	if of := traitsOf(t); of.plain || of.shared {
+	of := traitsOf(t)
+	if of.plain || of.shared {
+		return
+	}
+	if of.bound {
+		if r.types != nil && !v.IsNil() && !r.types[t] {
+			r.types[t] = true
+			r.bound = append(r.bound, v.Interface().(Bound))
+		}
 		return
 	}
 	switch t.Kind() {

@@ -210,3 +210,41 @@ func BenchmarkCopy(b *testing.B) {
 		Copy(New(), list)
 	}
 }
+
+// engine belongs to an owner of graphs.
+type engine struct{ name string }
+
+func (*engine) BoundInSnapshot() {}
+
+// runner refers to one.
+type runner struct {
+	engine *engine
+	same   any
+	none   *engine
+	others []*runner
+}
+
+// TestCopiesForAnotherOwner: what belongs to the owner of the original is replaced
+// by what belongs to the other one, and never copied.
+func TestCopiesForAnotherOwner(t *testing.T) {
+	a, b := &engine{"a"}, &engine{"b"}
+	r := &runner{engine: a, same: a}
+	r.others = []*runner{r, {engine: a}}
+	if got := Bounds(r); len(got) != 1 || got[0] != Bound(a) {
+		t.Fatalf("bound: %v", got)
+	}
+	if n := Copy(New(), r); n == r || n.engine != a || n.same != any(a) {
+		t.Errorf("for the same owner: %+v", n)
+	}
+	c := For(b)
+	n := Copy(c, r)
+	if n.engine != b || n.same != any(b) || n.none != nil || n.others[0] != n || n.others[1].engine != b || !c.Foreign() {
+		t.Errorf("for another owner: %+v", n)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an owner without an engine got one")
+		}
+	}()
+	Copy(For(), r)
+}

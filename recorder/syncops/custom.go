@@ -172,8 +172,8 @@ func matches(want, name string) bool {
 	return want == "" || want == name || want == path.Base(name)
 }
 
-// fixed is what is recognised in all files: it never changes, so snapshots
-// share it.
+// fixed is what is recognised in all files. Only what it has found of that so far
+// changes, so snapshots share it.
 type fixed struct {
 	custom      []Custom
 	customNames map[string][]*Custom
@@ -183,8 +183,9 @@ type fixed struct {
 	spinInit, spinUnlock, routine, destructor *function
 }
 
-// SharedInSnapshot marks that copies of the machine's state share it.
-func (*fixed) SharedInSnapshot() {}
+// BoundInSnapshot marks that copies of the machine's state share it, but for those
+// of another machine.
+func (*fixed) BoundInSnapshot() {}
 
 func newFixed(custom []Custom) *fixed {
 	x := &fixed{

@@ -79,8 +79,9 @@ type host struct {
 	armed  uint64 // how often breakpoints were set
 }
 
-// SharedInSnapshot marks that copies of the machine's state share it.
-func (*host) SharedInSnapshot() {}
+// BoundInSnapshot marks that copies of the machine's state share it, but for those
+// of another machine.
+func (*host) BoundInSnapshot() {}
 
 // New makes a Recognizer of a run that has not begun.
 func New(engine Engine, sink Sink, c Config) *Recognizer {

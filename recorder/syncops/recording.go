@@ -19,6 +19,9 @@ type Recording struct {
 	held           map[event.ThreadID]event.Sync
 }
 
+// Rearm tells that the engine is another one than before.
+func (r *Recording) Rearm() { r.recognizer.stale = true }
+
 // Gate decides whether a thread may go on behind the begin or the end of an
 // operation. If not, that has its place in the order when the thread goes on.
 type Gate interface {
