@@ -42,7 +42,7 @@ func TestSyncOnlyIsNotEnough(t *testing.T) {
 func TestEveryConstraintMatters(t *testing.T) {
 	names := []string{"aba", "lost-wakeup", "mysql-12848", "lu-non-contig"}
 	if !testing.Short() {
-		names = append(names, "frost-figure-1b", "fft")
+		names = append(names, "frost-figure-1b", "fft", "benign-redundant-write", "string-buffer", "mysql-3596", "glibc-12486")
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
 	branchTracingLoop, branchTracingPbzip2, branchDecoder, branchSize, branchSizeStored, branchEncoder,
 	memoryTrace, memoryTraceSize, memoryTraceLackey, raceSpeed("hb"), raceSpeed("schedule"), raceyRaces,
+	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory,
@@ -38,6 +39,9 @@ type summary struct {
 	Instructions    uint64            `json:"instructions"`
 	HostSeconds     float64           `json:"host_seconds"`
 	Syscalls        map[string]uint64 `json:"syscalls"`
+	Schedule        struct {
+		Constraints float64 `json:"constraints"`
+	} `json:"schedule"`
 }
 
 // once runs a command and demands that it succeeds.
