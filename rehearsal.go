@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/guide"
 	"github.com/heddle-dmt/heddle/sched/minimize"
 )
 
@@ -35,6 +36,7 @@ var (
 type rehearsal struct {
 	*minimize.Tracker
 	follower *minimize.Follower // nil in a replay
+	guide    *guide.Guide       // instead, for a schedule that was computed
 	held     []minimize.Hold    // at the last slice
 	behind   []minimize.Hold
 	// places, when set, is told of the end of each slice.
@@ -52,15 +54,23 @@ func (r *rehearsal) over() bool {
 
 // policy is the scheduling policy, nil if the rehearsal only watches.
 func (r *rehearsal) policy() sched.Policy {
-	if r == nil || r.follower == nil {
+	switch {
+	case r == nil:
 		return nil
+	case r.guide != nil:
+		return r.guide
+	case r.follower != nil:
+		return r.follower
 	}
-	return r.follower
+	return nil
 }
 
 // hold tells how many stores to an address stay in their buffers; nil if that is
 // not decided here.
 func (r *rehearsal) hold() func(event.ThreadID, event.Addr) int {
+	if r != nil && r.guide != nil {
+		return func(t event.ThreadID, at event.Addr) int { return r.guide.Held(minimize.Store{Thread: t, Addr: at}) }
+	}
 	if r == nil || r.follower == nil {
 		return nil
 	}
@@ -107,6 +117,9 @@ func (r *rehearsal) ended(m *Machine, t *kernel.Task, s emu.Stop) {
 		r.follower.Ended(how, event.Addr(regs.RIP), s.Instructions)
 	} else {
 		r.Ended(how, event.Addr(regs.RIP), s.Instructions)
+	}
+	if r.guide != nil {
+		r.guide.Ended(how, event.Addr(regs.RIP), s.Instructions)
 	}
 	if r.places != nil {
 		r.places(t, regs, s)

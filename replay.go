@@ -143,6 +143,16 @@ type Replay struct {
 // file that the recorded run read is not what it was; a recording that was cut
 // does not say which files those are.
 func OpenReplay(path string) (*Replay, error) {
+	r, err := OpenProgram(path)
+	if err == nil && !r.trace.Has(trace.Decisions) {
+		return nil, errors.Join(r.lacks("decisions", nil), r.Close())
+	}
+	return r, err
+}
+
+// OpenProgram is OpenReplay for the program and the inputs of a recorded run alone:
+// the trace need not have what repeats the run.
+func OpenProgram(path string) (*Replay, error) {
 	t, err := trace.Open(path)
 	if err != nil {
 		return nil, err
@@ -161,9 +171,6 @@ func (r *Replay) read() error {
 	}
 	if err != nil || text == nil {
 		return r.lacks("manifest", err)
-	}
-	if !r.trace.Has(trace.Decisions) {
-		return r.lacks("decisions", nil)
 	}
 	if text, err = r.trace.Summary(); err == nil && text != nil {
 		r.summary = &summary{}

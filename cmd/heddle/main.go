@@ -144,7 +144,7 @@ bit, and another seed gives another interleaving.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return errUsage.New(err, c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.workerCommand())
+	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.workerCommand())
 	// An unknown command is an error that cobra makes itself.
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -265,6 +266,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 func (a *app) replayCommand() *cobra.Command {
 	var f runFlags
 	var rec recordFlags
+	var schedule string
 	c := &cobra.Command{
 		Use:   "replay [flags] TRACE",
 		Short: "Repeat a recorded run",
@@ -275,12 +277,16 @@ the replay is recorded too, with more switched on than the first time.
 
 A replay is refused when the program, a library or another file that the run
 read is not what it was. It ends at the first decision that cannot be taken as
-recorded, and says which. Writable mounts are not written to.`,
+recorded, and says which. Writable mounts are not written to.
+
+With --schedule the program of the trace runs on its inputs under a schedule that
+heddle reproduce has computed, and not as it was recorded.`,
 		Example: `  heddle replay run.trace
+  heddle replay --schedule failing.schedule failing.trace
   heddle replay -o more.trace --sync --pt run.trace`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.replay(c.Context(), c.Flags(), f, rec, args[0])
+			return a.replay(c.Context(), c.Flags(), f, rec, schedule, args[0])
 		},
 	}
 	flags := c.Flags()
@@ -288,11 +294,12 @@ recorded, and says which. Writable mounts are not written to.`,
 	addRecordFlags(flags, &rec)
 	addReplayFlags(flags, &f)
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
+	flags.StringVar(&schedule, "schedule", "", "run under the schedule in `FILE`, of heddle reproduce")
 	return c
 }
 
 // replay carries out `heddle replay`.
-func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, path string) error {
+func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, schedule, path string) error {
 	if err := rec.check(flags); err != nil {
 		return err
 	}
@@ -310,6 +317,9 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if r.Cut() {
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
 	}
+	if schedule != "" {
+		return a.replaySchedule(ctx, f, rec, r, schedule)
+	}
 	c, err := r.Config()
 	if err != nil {
 		return err
@@ -317,6 +327,26 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	result, err := a.recorded(ctx, f, rec, c)
 	if err != nil {
 		return err
+	}
+	return a.finishReplay(ctx, f, result)
+}
+
+// replaySchedule runs the program of a trace under a schedule.
+func (a *app) replaySchedule(ctx context.Context, f runFlags, rec recordFlags, r *heddle.Replay, file string) error {
+	s, err := reproduce.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	c, g, err := s.Config(r, file)
+	if err != nil {
+		return err
+	}
+	result, err := a.recorded(ctx, f, rec, c)
+	if err != nil {
+		return err
+	}
+	if why := g.Why(); why != "" {
+		a.say("the run left the schedule: %s", why)
 	}
 	return a.finishReplay(ctx, f, result)
 }

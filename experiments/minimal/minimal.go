@@ -168,6 +168,21 @@ func (p *Report) explain(ctx context.Context, file string, o Options) error {
 	return writePerfetto(file, o.Perfetto, c.Costs.MHz)
 }
 
+// Explain says what the schedule of a recorded run that failed is.
+func Explain(ctx context.Context, file string, o Options) (*Report, error) {
+	r, err := heddle.OpenReplay(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h, err := heddle.NewRehearsal(ctx, r, o.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	p := &Report{Failure: h.Failure(), Before: h.Schedule().Cost(), After: h.Schedule().Cost(), Reproduced: true}
+	return p, p.explain(ctx, file, o)
+}
+
 // writePerfetto exports a trace.
 func writePerfetto(from, to string, mhz uint32) error {
 	r, err := trace.Open(from)

@@ -115,7 +115,17 @@ func (p *Report) Write(to io.Writer) error {
 	default:
 		fmt.Fprintf(w, "the search was cut short\n")
 	}
-	fmt.Fprintf(w, "\nthread\tcore\tinstructions\tuntil\tat\tstores that wait meanwhile\n")
+	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return p.WriteSteps(to)
+}
+
+// WriteSteps writes the steps as a table.
+func (p *Report) WriteSteps(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "thread\tcore\tinstructions\tuntil\tat\tstores that wait meanwhile\n")
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%s\t%s\n", s.Thread, s.Core, s.Instructions, s.End, s.place(), s.waiting())

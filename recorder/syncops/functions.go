@@ -295,3 +295,10 @@ func lookup(symbol string) (function, bool) {
 	f.name = symbol
 	return f, ok
 }
+
+// Operation is the operation that a function of POSIX, C11 or glibc is, by its
+// symbol; false if it is none.
+func Operation(symbol string) (event.SyncOp, bool) {
+	f, ok := lookup(symbol)
+	return f.op, ok && f.kind == operation && f.op != event.OpNone
+}

@@ -160,6 +160,34 @@ func (b *builder) conditionVariable(events []model.ID) {
 	}
 	for _, s := range signals {
 		b.wakesSomebody(s, waits)
+		if b.trace.Queued && b.trace.Events[s].Kind == model.Signal {
+			b.wakesFirst(s, waits)
+		}
+	}
+}
+
+// wakesFirst has a signal wake none that another has waited longer than.
+func (b *builder) wakesFirst(s model.ID, waits []*wait) {
+	for _, w := range waits {
+		i := slices.IndexFunc(w.signals, func(x woken) bool { return x.by == s })
+		if i < 0 {
+			continue
+		}
+		for _, o := range waits {
+			if o == w {
+				continue
+			}
+			ways := []*Formula{b.not(w.signals[i].was), before(w.sleep, o.sleep, b)}
+			for _, x := range o.signals {
+				if x.by != s {
+					ways = append(ways, all(holds(x.was), before(x.by, s, b)))
+				}
+			}
+			if o.timedOut {
+				ways = append(ways, before(o.wake, s, b))
+			}
+			b.add(Sync, either(ways...))
+		}
 	}
 }
 

@@ -152,6 +152,9 @@ type Trace struct {
 	Path, Bug []Condition
 	// Stuck tells that threads that sleep to the end were never woken.
 	Stuck bool
+	// Queued tells that a signal wakes the thread that has waited longest, as glibc
+	// and the kernel do; otherwise any that waits.
+	Queued bool
 	// Initial is the content of memory at the begin, by address; what is missing
 	// is zero.
 	Initial map[uint64]byte

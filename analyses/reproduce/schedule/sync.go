@@ -104,7 +104,7 @@ func (r *runner) unlock(e *model.Event) string {
 	return ""
 }
 
-// signal wakes the waiting thread that goes on first, or all.
+// signal wakes the waiting thread that goes on first, or has waited longest, or all.
 func (r *runner) signal(e *model.Event) string {
 	first, when := -1, 0
 	for i, w := range r.waiting[e.Object] {
@@ -117,7 +117,7 @@ func (r *runner) signal(e *model.Event) string {
 				return fmt.Sprintf("it wakes thread %s", r.Threads[w.thread].Name)
 			}
 			r.waiting[e.Object][i].woken = true
-		} else if first < 0 || d < when {
+		} else if first < 0 || d < when && !r.Queued {
 			first, when = i, d
 		}
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	FreeCores bool
 	// States bounds the states that are looked at; 0 stands for DefaultStates.
 	States int
+	// Stop, if set, is asked now and then: the search ends when it says so.
+	Stop func() bool
 }
 
 // Result is what came of a search. States are those that were looked at, Furthest
@@ -59,7 +61,7 @@ func Search(t *model.Trace, m model.Memory, o Options) *Result {
 		states = max(DefaultStates, 20*len(t.Events))
 	}
 	first := max(firstRound, 2*len(t.Events)) // the end must be in reach
-	for round := 0; r.Answer == Limit && r.States < states; round++ {
+	for round := 0; r.Answer == Limit && r.States < states && !x.stopped; round++ {
 		x.begin(round, min(first<<(round/roundsOfSize), states-r.States))
 		final, complete := x.from(x.start())
 		r.States += len(x.seen)
@@ -144,13 +146,15 @@ type searcher struct {
 	dead     map[string]bool
 	random   uint64
 	shuffles bool
+	stop     func() bool
+	stopped  bool
 }
 
 func newSearcher(t *model.Trace, m model.Memory, o Options) *searcher {
 	x := &searcher{
 		Trace: t, model: m, dead: map[string]bool{}, live: make([][]use, len(t.Threads)),
 		tests: make([][]*symbolic.Expr, len(t.Events)), place: map[uint64]int32{}, objects: map[event.ObjectID]int32{},
-		before: make([][]model.ID, len(t.Events)), reader: map[string]model.ID{}, forks: map[int]model.ID{},
+		before: make([][]model.ID, len(t.Events)), reader: map[string]model.ID{}, forks: map[int]model.ID{}, stop: o.Stop,
 	}
 	held := heldLocks(t)
 	x.private = privateAccesses(t, held)
@@ -273,7 +277,10 @@ func (x *searcher) from(s *state) (final *state, complete bool) {
 	if x.dead[k] {
 		return nil, true
 	}
-	if x.seen[k] || len(x.seen) >= x.limit {
+	if x.stop != nil && len(x.seen)%64 == 0 && x.stop() {
+		x.stopped = true
+	}
+	if x.seen[k] || len(x.seen) >= x.limit || x.stopped {
 		return nil, false
 	}
 	x.seen[k] = true

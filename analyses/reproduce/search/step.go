@@ -76,6 +76,9 @@ func (x *searcher) wakes(s *state, id model.ID) []int {
 	asleep := false
 	for i, w := range s.waiting[x.objects[e.Object]] {
 		if !w.woken {
+			if asleep && x.Queued {
+				break // the one before has waited longer
+			}
 			asleep = true
 			if x.wakeable(w) {
 				some = append(some, i)

@@ -17,6 +17,8 @@ type Portfolio struct {
 	FreeCores bool
 	// States bounds the search, as search.Options does.
 	States int
+	// Stop, if set, ends the search when it says so.
+	Stop func() bool
 	// Constraints are the options of the second way.
 	Constraints Options
 }
@@ -31,7 +33,7 @@ type Outcome struct {
 
 // Find looks for a schedule of a trace that Check accepts, and makes it short.
 func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
-	found := search.Search(t, m, search.Options{FreeCores: p.FreeCores, States: p.States})
+	found := search.Search(t, m, search.Options{FreeCores: p.FreeCores, States: p.States, Stop: p.Stop})
 	out := &Outcome{States: found.States}
 	switch found.Answer {
 	case search.None:

@@ -1,0 +1,280 @@
+package symtrace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Options say what of a run is followed.
+type Options struct {
+	// Failing is the thread that failed, and Fault tells that its next instruction is
+	// where it did.
+	Failing event.ThreadID
+	Fault   bool
+	// Stuck tells of a deadlock; Spins that the run came to its limit, in loops
+	// without an end.
+	Stuck, Spins bool
+	// Shared are addresses that are shared, whatever the paths say.
+	Shared []Range
+	// Given tells that nothing else is.
+	Given bool
+	// Output, if set, is what the program should have printed: that it prints
+	// something else is the failure.
+	Output []byte
+	// Weak has fences become events: under SC they do nothing.
+	Weak bool
+}
+
+// location is where a symbol was read: an address, or an array.
+type location struct {
+	addr uint64
+	size int
+}
+
+type arrayOf struct {
+	object Object
+	elem   int
+}
+
+// builder follows all threads once.
+type builder struct {
+	image   *Image
+	profile *paths.Profile
+	options Options
+	pool    *symbolic.Pool
+	strict  bool
+	sharing *sharing
+	arrays  map[uint64]arrayOf
+	plain   map[uint64]bool // objects that are no arrays
+	grew    bool
+	tries   int
+
+	blocks    map[blockKey]*block
+	paths     map[event.ThreadID]*path
+	walkers   []*walker
+	queue     []event.ThreadID // threads to be created
+	created   int
+	byPointer map[uint64]*walker
+	objects   []Object // allocated
+	ids       map[uint64]event.ObjectID
+	counts    map[uint64]int // of barriers
+	bits      map[string]int // of symbols
+	places    map[string]location
+	history   map[location][]uint64
+	bugs      []model.Condition
+}
+
+// object finds the variable or piece of memory at an address.
+func (b *builder) object(addr uint64) (Object, bool) {
+	i, found := slices.BinarySearchFunc(b.objects, addr, func(o Object, a uint64) int {
+		switch {
+		case a < o.Addr:
+			return 1
+		case a >= o.Addr+o.Size:
+			return -1
+		}
+		return 0
+	})
+	if found {
+		return b.objects[i], true
+	}
+	return b.image.object(addr)
+}
+
+func (b *builder) allocate(o Object) {
+	i, found := slices.BinarySearchFunc(b.objects, o.Addr, func(x Object, a uint64) int {
+		switch {
+		case a < x.Addr:
+			return 1
+		case a > x.Addr:
+			return -1
+		}
+		return 0
+	})
+	if found {
+		b.objects[i] = o
+		return
+	}
+	b.objects = slices.Insert(b.objects, i, o)
+}
+
+// objectID is the number of what is at an address.
+func (b *builder) objectID(addr uint64) event.ObjectID {
+	id, ok := b.ids[addr]
+	if !ok {
+		id = event.ObjectID(len(b.ids) + 1)
+		b.ids[addr] = id
+	}
+	return id
+}
+
+// barrier is for how many threads a barrier is: glibc has the number in its third
+// word.
+func (b *builder) barrier(w *walker, at uint64) int {
+	if n, ok := b.counts[at]; ok {
+		return n
+	}
+	e := w.mem.load(b.pool, at+8, 4)
+	return int(e.Value.Lo)
+}
+
+// Where threads have what the loader gives them: memory that nothing else has.
+const (
+	ownMemory = 0x1000_0000_0000
+	ownSize   = 1 << 36
+	ownHeap   = 1 << 35
+	ownBlock  = 1 << 34 // of the thread pointer
+	ownNames  = 1 << 33 // of large expressions
+	ownReturn = 0xdead_0000
+)
+
+func (b *builder) allocated(addr uint64) bool {
+	return addr >= ownMemory && addr < ownMemory+ownSize*uint64(len(b.walkers)+1)
+}
+
+func (w *walker) own() uint64 { return ownMemory + ownSize*uint64(w.number) }
+
+// pointer is the thread pointer of a thread that was made, which is its pthread_t.
+func (w *walker) pointer() uint64 {
+	return w.own() + ownBlock + w.b.image.ThreadPointer%pageSize
+}
+
+// walker makes the walker of the next thread.
+func (b *builder) walker(id event.ThreadID) *walker {
+	w := &walker{Walked: &Walked{ID: id}, b: b, number: len(b.walkers), fixed: map[string]symbolic.Value{}}
+	b.walkers = append(b.walkers, w)
+	w.path = b.paths[id]
+	if w.path == nil {
+		w.path = &path{profile: b.profile}
+	}
+	w.machine.Memory, w.machine.CPUID, w.machine.MXCSR = w, b.image.CPUID, 0x1f80
+	w.machine.TSC = func() uint64 { return 0 }
+	w.clocks = make([]int, len(b.paths)+maxThreads)
+	w.heap = w.own() + ownHeap
+	return w
+}
+
+// maxThreads is how many threads may be made that never ran.
+const maxThreads = 64
+
+// first makes the walker of the first thread.
+func (b *builder) first(id event.ThreadID, prefix uint64) (*walker, error) {
+	w := b.walker(id)
+	w.machine.State, w.mem = b.image.State, newView(b.image)
+	w.stretch()
+	pc := w.pc()
+	at, ok := w.path.find(position{}, pc)
+	if !ok {
+		return nil, fmt.Errorf("the path of thread %d never comes to %#x, where it makes the second thread", id, pc)
+	}
+	w.at = at
+	w.Calls = []Call{{After: prefix, Return: pc, Name: "the first part"}}
+	return w, nil
+}
+
+// create makes the walker of a thread that another makes.
+func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
+	id := event.NoThread
+	if b.created < len(b.queue) {
+		id = b.queue[b.created]
+	}
+	b.created++
+	w := b.walker(id)
+	b.byPointer[w.pointer()] = w
+	parent.children = append(parent.children, w)
+	w.machine.State, w.mem, w.fixed = parent.machine.State, parent.mem.clone(), parent.fixed
+	w.clear(0, len(w.cells))
+	copy(w.clocks, parent.clocks)
+	w.stretch()
+	w.enter(start, arg)
+	return w
+}
+
+// enter puts the thread at the begin of its function.
+func (w *walker) enter(start, arg *symbolic.Expr) {
+	image := w.b.image
+	w.magic = ownReturn
+	stack := w.own() + ownBlock/2
+	w.mem.write(stack, wordBytes(w.magic))
+	w.machine.State.SetWord(offsetRSP, stack)
+	w.setRegister(offsetRDI, arg)
+	pointer := w.pointer()
+	at := pointer - (image.ThreadPointer - image.BlockStart)
+	for i := 0; i+8 <= len(image.ThreadBlock); i += 8 {
+		word := image.ThreadBlock[i : i+8]
+		if valueOf(word).Lo == image.ThreadPointer {
+			word = wordBytes(pointer)
+		}
+		w.mem.write(at+uint64(i), word)
+	}
+	w.machine.State.SetWord(vex.OffsetFS, pointer)
+	if !start.IsConst() {
+		w.done = true
+		return
+	}
+	w.machine.State.SetWord(vex.OffsetRIP, start.Value.Lo)
+	first, ok := w.path.find(position{}, start.Value.Lo)
+	if !ok {
+		w.done = true // it never came so far
+		return
+	}
+	w.at = first
+	w.Calls = []Call{{Return: start.Value.Lo, Name: "start"}}
+	w.add(model.Event{Kind: model.Begin}, false)
+}
+
+// forget undoes the creation of threads.
+func (b *builder) forget(all []*walker) {
+	for _, w := range all {
+		b.forget(w.children)
+		delete(b.byPointer, w.pointer())
+		b.created--
+	}
+	b.walkers = b.walkers[:len(b.walkers)-len(all)]
+}
+
+// finish follows a thread to its end.
+func (b *builder) finish(w *walker) {
+	if w.done {
+		return
+	}
+	w.failure = w.walk()
+}
+
+// merge has a thread know what one that it joined has written.
+func (w *walker) merge(child *walker) {
+	for t := range w.clocks {
+		w.clocks[t] = max(w.clocks[t], child.clocks[t])
+	}
+	w.stretch()
+	for _, g := range child.mem.written() {
+		addr := g * granule
+		if !w.b.sharing.known[g] {
+			w.mem.store(addr, child.mem.load(w.b.pool, addr, granule))
+		}
+	}
+}
+
+// run follows all threads.
+func (b *builder) run(id event.ThreadID, prefix uint64) error {
+	main, err := b.first(id, prefix)
+	if err != nil {
+		return err
+	}
+	b.finish(main)
+	for i := 0; i < len(b.walkers); i++ {
+		b.finish(b.walkers[i])
+	}
+	for _, w := range b.walkers {
+		if w.failure != nil {
+			return w.failure
+		}
+	}
+	return nil
+}

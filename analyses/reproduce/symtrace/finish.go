@@ -1,0 +1,395 @@
+package symtrace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Result is a symbolic trace.
+type Result struct {
+	Trace *model.Trace
+	// Threads are those of the trace, in its order, and Where its events are, by
+	// event.
+	Threads []Walked
+	Where   []Coordinate
+	// Shared are the addresses that threads share.
+	Shared []Range
+	// Rounds is how often the threads were followed until it was known what they
+	// share, and Instructions how many were in the last round.
+	Rounds       int
+	Instructions uint64
+}
+
+// maxRounds is how often threads are followed at most.
+const maxRounds = 24
+
+// Build follows all threads of a run along their paths. Prefix is how many
+// instructions the first thread has executed where the image is.
+func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix uint64, o Options) (*Result, error) {
+	all := map[event.ThreadID]*path{}
+	for i := range profile.Threads {
+		t := &profile.Threads[i]
+		all[t.ID] = newPath(profile, t)
+		if o.Spins {
+			all[t.ID].cutLoop()
+		}
+	}
+	known := map[uint64]bool{}
+	for _, r := range o.Shared {
+		for g := r.Start / granule; g < (r.End+granule-1)/granule; g++ {
+			known[g] = true
+		}
+	}
+	var writers map[uint64]int
+	b := &builder{arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{}}
+	for round := 1; ; round++ {
+		next := newBuilder(image, profile, all, o, known, writers)
+		next.arrays, next.plain, next.blocks, next.history = b.arrays, b.plain, b.blocks, b.history
+		b = next
+		if err := b.run(first, prefix); err != nil {
+			return nil, err
+		}
+		found := 0
+		if !o.Given {
+			found = b.sharing.conflicts()
+		}
+		history := b.learn()
+		before := writers
+		writers = b.sharing.writing()
+		if found == 0 && !b.grew && maps.Equal(before, writers) {
+			if why := b.wrong(); why != "" && (round >= maxRounds || same(history, b.history)) {
+				return nil, errors.New(why)
+			} else if why == "" {
+				return b.result(round)
+			}
+		}
+		if round >= maxRounds {
+			return nil, fmt.Errorf("it is not known after %d rounds what the threads share", round)
+		}
+		b.history = history
+	}
+}
+
+func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*path, o Options, known map[uint64]bool, writers map[uint64]int) *builder {
+	b := &builder{
+		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(known, writers), paths: all,
+		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{},
+		places: map[string]location{},
+	}
+	for id := range all {
+		b.queue = append(b.queue, id)
+	}
+	slices.Sort(b.queue)
+	if len(b.queue) > 0 {
+		b.queue = b.queue[1:] // the first thread is made by nobody
+	}
+	return b
+}
+
+// wrong is why a thread does not take its path.
+func (b *builder) wrong() string {
+	for _, w := range b.walkers {
+		if w.wrong != "" {
+			return w.wrong
+		}
+	}
+	return ""
+}
+
+func same(a, b map[location][]uint64) bool {
+	return maps.EqualFunc(a, b, func(x, y []uint64) bool { return slices.Equal(x, y) })
+}
+
+// maxValues is how many values a place is known to have at most.
+const maxValues = 64
+
+// learn collects the values that were written, by where.
+func (b *builder) learn() map[location][]uint64 {
+	seen := map[location]map[uint64]bool{}
+	for l, all := range b.history {
+		seen[l] = map[uint64]bool{}
+		for _, v := range all {
+			seen[l][v] = true
+		}
+	}
+	put := func(l location, v uint64) {
+		if seen[l] == nil {
+			seen[l] = map[uint64]bool{}
+		}
+		if len(seen[l]) < maxValues {
+			seen[l][v] = true
+		}
+	}
+	for _, w := range b.walkers {
+		for i := range w.events {
+			e := &w.events[i]
+			if !e.Kind.Writes() {
+				continue
+			}
+			l := location{e.Addr, e.Size}
+			for _, v := range b.possible(e.Value) {
+				put(l, v)
+			}
+		}
+	}
+	out := map[location][]uint64{}
+	for l, all := range seen {
+		out[l] = slices.Sorted(maps.Keys(all))
+	}
+	return out
+}
+
+// possible are values of an expression of at most one symbol.
+func (b *builder) possible(e *symbolic.Expr) []uint64 {
+	if e.IsConst() {
+		return []uint64{e.Value.Lo}
+	}
+	name, several := "", false
+	symbolic.Symbols(e, func(s *symbolic.Expr) {
+		several = several || name != "" && name != s.Name
+		name = s.Name
+	})
+	if several || name == "" {
+		return nil
+	}
+	var all []uint64
+	for _, v := range b.values(nil, name) {
+		x, err := symbolic.NewEvaluator(func(string) (symbolic.Value, bool) { return v, true }).Value(e)
+		if err == nil {
+			all = append(all, x.Lo)
+		}
+	}
+	return all
+}
+
+// values are those that a symbol may have: what is in memory at the begin, and what
+// is written there.
+func (b *builder) values(_ *walker, name string) []symbolic.Value {
+	l, ok := b.places[name]
+	if !ok {
+		return nil
+	}
+	var all []uint64
+	add := func(v uint64) {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	for _, v := range b.history[l] {
+		add(v)
+	}
+	n := 1
+	if a, ok := b.arrays[l.addr]; ok {
+		n = int(a.object.Size) / l.size
+	}
+	for i := range min(n, maxValues) {
+		content := make([]byte, l.size)
+		b.image.Peek(l.addr+uint64(i*l.size), content)
+		add(valueOf(content).Lo)
+	}
+	var out []symbolic.Value
+	for _, v := range all {
+		out = append(out, symbolic.Value{Lo: v})
+	}
+	return out
+}
+
+// fault executes the instruction that a signal comes from.
+func (w *walker) fault() error {
+	var code [15]byte
+	n := w.b.image.Peek(w.pc(), code[:])
+	if n == 0 {
+		w.finish(Faulted) // a jump to nowhere
+		return nil
+	}
+	lifted, err := vex.Lift(code[:n], w.pc())
+	if err != nil {
+		return err
+	}
+	x := &block{Block: lifted, code: code[:n]}
+	x.scan()
+	if len(w.temps) < len(x.Types) {
+		w.temps = make([]*symbolic.Expr, 2*len(x.Types))
+	}
+	r := &round{walker: w, block: x, base: w.since, from: w.at}
+	w.faulting = true
+	for _, s := range x.Stmts {
+		if m, ok := s.(*vex.Mark); ok && m.Addr != x.Addr {
+			break
+		}
+		r.statement(s)
+		var f errFault
+		if errors.As(r.err, &f) {
+			w.since, w.at = r.base, r.from
+			if f.condition != nil {
+				w.bug(f.condition)
+			}
+			w.finish(Faulted)
+			return nil
+		}
+		if r.err != nil {
+			break
+		}
+	}
+	return errWrong{"the instruction would not fault"}
+}
+
+// system stands for a system call between functions that are followed.
+func (w *walker) system() error {
+	s := &w.machine.State
+	number := s.Word(vex.OffsetRAX)
+	result := uint64(0)
+	switch number {
+	case unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
+		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
+	case unix.SYS_GETTID:
+		result = uint64(w.ID)
+	case unix.SYS_WRITE:
+		result = s.Word(vex.OffsetRAX + 8*2)
+	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
+		w.finish(Returned)
+	default:
+		return fmt.Errorf("system call %d has no meaning between the threads' begin and the failure", number)
+	}
+	w.setRegister(vex.OffsetRAX, w.b.pool.Word(result, 64))
+	return nil
+}
+
+// result makes the trace.
+func (b *builder) result(rounds int) (*Result, error) {
+	t := model.New(b.pool)
+	out := &Result{Trace: t, Rounds: rounds}
+	for _, w := range b.walkers {
+		t.AddThread(fmt.Sprint(w.ID))
+	}
+	for _, o := range slices.Sorted(maps.Keys(b.arrays)) {
+		a := b.arrays[o]
+		t.Arrays = append(t.Arrays, model.Array{Addr: o, Elem: a.elem, Count: int(a.object.Size) / a.elem})
+	}
+	for _, w := range b.walkers {
+		if b.options.Spins {
+			w.lastRound(b)
+		}
+		for i := range w.events {
+			t.Add(w.events[i])
+			out.Where = append(out.Where, w.coords[i])
+		}
+		t.Path = append(t.Path, w.conds...)
+		out.Threads = append(out.Threads, *w.Walked)
+		out.Instructions += w.Instructions
+	}
+	b.fail(t)
+	b.fill(t)
+	out.Shared = b.ranges()
+	return out, nil
+}
+
+// fail says what the failure is: for an assertion, the branch before it.
+func (b *builder) fail(t *model.Trace) {
+	t.Bug, t.Stuck, t.Queued = b.bugs, b.options.Stuck, true
+	for i := len(t.Path) - 1; i >= 0; i-- {
+		if w := b.walkers[t.Path[i].Thread]; w.Ending == Failed {
+			t.Bug = append(t.Bug, t.Path[i])
+			t.Path = slices.Delete(t.Path, i, i+1)
+			return
+		}
+	}
+}
+
+// fill gives the trace what memory has at the begin.
+func (b *builder) fill(t *model.Trace) {
+	put := func(addr uint64, n int) {
+		content := make([]byte, n)
+		b.image.Peek(addr, content)
+		for i, x := range content {
+			if x != 0 {
+				t.Initial[addr+uint64(i)] = x
+			}
+		}
+	}
+	for i := range t.Arrays {
+		put(t.Arrays[i].Addr, t.Arrays[i].Elem*t.Arrays[i].Count)
+	}
+	for i := range t.Events {
+		if e := &t.Events[i]; (e.Kind.Reads() || e.Kind.Writes()) && e.Index == nil {
+			put(e.Addr, e.Size)
+		}
+	}
+	for addr, id := range b.ids { // each its own
+		var value [4]byte
+		b.image.Peek(addr, value[:])
+		if n := int(valueOf(value[:]).Lo); n > 0 {
+			t.Semaphores[id] = n
+		}
+	}
+}
+
+// ranges are what is shared, together where it is next to each other.
+func (b *builder) ranges() []Range {
+	var all []Range
+	for _, g := range slices.Sorted(maps.Keys(b.sharing.known)) {
+		if n := len(all); n > 0 && all[n-1].End == g*granule {
+			all[n-1].End += granule
+			continue
+		}
+		all = append(all, Range{g * granule, (g + 1) * granule})
+	}
+	return all
+}
+
+// cutLoop leaves one round of a loop in which a path ends.
+func (p *path) cutLoop() {
+	const longest, least = 64, 500
+	n := len(p.spots)
+	for period := 1; period <= longest; period++ {
+		same := 0
+		for i := n - 1; i >= period && p.spots[i].block == p.spots[i-period].block; i-- {
+			same++
+		}
+		if same >= least {
+			p.spots = p.spots[:n-same]
+			p.loop = period
+			return
+		}
+	}
+}
+
+// lastRound has all other threads that end do so before the last round of a loop that a
+// thread never leaves.
+func (w *walker) lastRound(b *builder) {
+	if w.path.loop == 0 {
+		return
+	}
+	from := len(w.events)
+	for i := len(w.coords) - 1; i >= 0 && w.coords[i].spot >= len(w.path.spots)-w.path.loop; i-- {
+		from = i
+	}
+	var joins []model.Event
+	var coords []Coordinate
+	at := Coordinate{Calls: len(w.Calls), Since: w.since}
+	if from < len(w.coords) {
+		at = w.coords[from]
+	}
+	for _, o := range b.walkers {
+		if o != w && o.Ending == Returned && o.number > 0 {
+			j := model.Event{Kind: model.Join, Thread: w.number, Peer: o.number}
+			if n := len(w.events); n > 0 {
+				e := &w.events[min(from, n-1)]
+				j.Core, j.Place = e.Core, e.Place
+			}
+			joins, coords = append(joins, j), append(coords, at)
+		}
+	}
+	w.events = slices.Insert(w.events, from, joins...)
+	w.coords = slices.Insert(w.coords, from, coords...)
+}

@@ -1,0 +1,104 @@
+package symtrace
+
+import (
+	"sort"
+
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Image is the program where its first thread is about to make the second one: the
+// same in every run.
+type Image struct {
+	// Peek reads memory and returns how much of it there is.
+	Peek func(addr uint64, b []byte) int
+	// State are the registers of the first thread.
+	State vex.State
+	CPUID func(leaf, subleaf uint32) [4]uint32
+	// Functions are those that are not followed, by where they begin.
+	Functions map[uint64]Function
+	// Objects are variables in memory, by address.
+	Objects []Object
+	// Mapped is what memory consists of, by address.
+	Mapped []Range
+	// ThreadBlock is the memory round the thread pointer of the first thread that
+	// the program makes, when it begins, and ThreadPointer that pointer.
+	ThreadBlock   []byte
+	ThreadPointer uint64
+	BlockStart    uint64
+}
+
+// Range is addresses from Start to below End.
+type Range struct{ Start, End uint64 }
+
+// Object is a variable, or a piece of memory that was allocated.
+type Object struct {
+	Addr, Size uint64
+}
+
+// object finds the variable that has an address.
+func (m *Image) object(addr uint64) (Object, bool) {
+	i := sort.Search(len(m.Objects), func(i int) bool { return m.Objects[i].Addr > addr })
+	if i > 0 && addr < m.Objects[i-1].Addr+m.Objects[i-1].Size {
+		return m.Objects[i-1], true
+	}
+	return m.chunk(addr)
+}
+
+// chunk finds the piece of memory that glibc's allocator gave out at an address: the
+// word before it has its size and three flags, of which the first tells that the
+// piece before it is in use.
+func (m *Image) chunk(addr uint64) (Object, bool) {
+	const header, flags, most = 8, 7, 1 << 26
+	if addr%16 != 0 {
+		return Object{}, false
+	}
+	var b [8]byte
+	if m.Peek(addr-header, b[:]) < len(b) {
+		return Object{}, false
+	}
+	word := valueOf(b[:]).Lo
+	size := word &^ flags
+	if size < 32 || size > most || size%16 != 0 || word&1 == 0 {
+		return Object{}, false
+	}
+	return Object{addr, size - header}, true
+}
+
+// mapped tells whether there is memory at an address.
+func (m *Image) mapped(addr uint64) bool {
+	i := sort.Search(len(m.Mapped), func(i int) bool { return m.Mapped[i].Start > addr })
+	return i > 0 && addr < m.Mapped[i-1].End
+}
+
+// Role is what a function that is not followed does.
+type Role uint8
+
+// Roles.
+const (
+	// Constant returns a number, and changes nothing that the program sees.
+	Constant Role = iota
+	// Argument returns its argument of number Function.Value, from 1.
+	Argument
+	// Allocate returns memory: malloc of one size, Calloc of two; Resize is realloc.
+	Allocate
+	Calloc
+	Resize
+	// Duplicate is strdup.
+	Duplicate
+	// Stop does not return: the process ends, or the thread.
+	Stop
+	StopThread
+	// Fail is where an assertion has failed.
+	Fail
+	// Synchronize is a synchronization operation, Function.Op.
+	Synchronize
+)
+
+// Function is a function that is not followed: what it does is known.
+type Function struct {
+	Name  string
+	Role  Role
+	Value uint64
+	Op    event.SyncOp
+}

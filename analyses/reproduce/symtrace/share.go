@@ -1,0 +1,135 @@
+package symtrace
+
+import (
+	"maps"
+	"slices"
+)
+
+// granule is how many bytes are shared or not as a whole.
+const granule = 8
+
+// sharing says what is shared, and finds out what is.
+type sharing struct {
+	known map[uint64]bool // by number of the granule
+	pages map[uint64]bool // that have shared granules
+	// clocks are the stretches of threads between forks and joins.
+	clocks []clock
+	log    map[uint64][]touch
+	// writers have the one thread that writes a shared granule, or several.
+	writers map[uint64]int
+}
+
+// several stands for more threads than one.
+const several = -1
+
+// clock is a stretch of a thread, with how much of each thread is before it.
+type clock struct {
+	thread int
+	of     []int
+}
+
+// touch is an access in a stretch.
+type touch struct {
+	clock int32
+	write bool
+}
+
+func newSharing(known map[uint64]bool, writers map[uint64]int) *sharing {
+	s := &sharing{known: known, writers: writers, pages: map[uint64]bool{}, log: map[uint64][]touch{}}
+	for g := range known {
+		s.pages[g*granule/pageSize] = true
+	}
+	return s
+}
+
+// shared tells whether any byte of an access is shared.
+func (s *sharing) shared(addr uint64, size int) bool {
+	last := addr + uint64(size) - 1
+	if !s.pages[addr/pageSize] && !s.pages[last/pageSize] {
+		return false
+	}
+	for g := addr / granule; g <= last/granule; g++ {
+		if s.known[g] {
+			return true
+		}
+	}
+	return false
+}
+
+// stretch begins a stretch of a thread.
+func (s *sharing) stretch(thread int, of []int) int32 {
+	s.clocks = append(s.clocks, clock{thread, slices.Clone(of)})
+	return int32(len(s.clocks) - 1)
+}
+
+// touched notes an access.
+func (s *sharing) touched(clock int32, addr uint64, size int, write bool) {
+	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
+		all := s.log[g]
+		known := false
+		for i := len(all) - 1; i >= 0 && i >= len(all)-4; i-- {
+			known = known || all[i].clock == clock && (all[i].write || !write)
+		}
+		if !known {
+			s.log[g] = append(all, touch{clock, write})
+		}
+	}
+}
+
+// before tells whether a stretch is over when another begins.
+func (s *sharing) before(a, b int32) bool {
+	x, y := &s.clocks[a], &s.clocks[b]
+	return x.thread < len(y.of) && x.of[x.thread] <= y.of[x.thread]
+}
+
+// conflicts finds what is accessed by two threads at the same time, one of which
+// writes, and adds it to what is shared. It returns how much is new.
+func (s *sharing) conflicts() int {
+	found := 0
+	for _, g := range slices.Sorted(maps.Keys(s.log)) {
+		if !s.known[g] && s.conflict(s.log[g]) {
+			s.known[g] = true
+			found++
+		}
+	}
+	return found
+}
+
+func (s *sharing) conflict(all []touch) bool {
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if (a.write || b.write) && s.clocks[a.clock].thread != s.clocks[b.clock].thread &&
+				!s.before(a.clock, b.clock) && !s.before(b.clock, a.clock) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// own tells that nobody but a thread writes what it reads: it sees what it has
+// written itself, in every memory model.
+func (s *sharing) own(thread int, addr uint64, size int) bool {
+	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
+		if w, ok := s.writers[g]; s.known[g] && (!ok || w != thread) {
+			return false
+		}
+	}
+	return true
+}
+
+// writing finds who writes what is shared.
+func (s *sharing) writing() map[uint64]int {
+	all := map[uint64]int{}
+	for g := range s.known {
+		for _, t := range s.log[g] {
+			if thread := s.clocks[t.clock].thread; t.write {
+				if old, ok := all[g]; ok && old != thread {
+					thread = several
+				}
+				all[g] = thread
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,442 @@
+package symtrace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Ending is where a thread's path ends.
+type Ending uint8
+
+// Endings.
+const (
+	// Cut: in the middle, when the process ended.
+	Cut Ending = iota
+	// Returned: the thread ended by itself, or the program by main's thread.
+	Returned
+	// InCall: in a call that is not over, Walked.Last.
+	InCall
+	// Failed: an assertion failed.
+	Failed
+	// Faulted: its next instruction is the one that a signal came from.
+	Faulted
+)
+
+// Call is a call of a function that is not followed, or whatever else a thread does
+// before it comes to the code that is followed.
+type Call struct {
+	// After is how many instructions of the thread are between the call before and
+	// this one.
+	After uint64
+	// Entry is the function's first instruction, and Return the one behind the call.
+	Entry, Return uint64
+	Name          string
+}
+
+// Coordinate is where in its thread an event is.
+type Coordinate struct {
+	// Calls is how many calls are over, and Since how many instructions the thread
+	// has executed since.
+	Calls int
+	Since uint64
+	// Within tells that it is in the next call: at its begin, or at its end.
+	Within bool
+	// Name tells that the program does nothing there: a large expression gets a name.
+	Name bool
+	spot int // of the path
+}
+
+// Walked is what came of a thread.
+type Walked struct {
+	ID     event.ThreadID
+	Ending Ending
+	Calls  []Call
+	// Last is the call that is not over, LastAfter and LastEntry as in Call.
+	Last      *Function
+	LastAfter uint64
+	LastEntry uint64
+	// Message is the text of an assertion that failed.
+	Message string
+	// Instructions is how many were followed.
+	Instructions uint64
+}
+
+// walker follows a thread along its path.
+type walker struct {
+	*Walked
+	b       *builder
+	number  int
+	path    *path
+	at      position
+	machine vex.Machine
+	cells   [vex.StateSize]cell
+	unknown int // bytes of the state that are expressions
+	mem     *view
+	temps   []*symbolic.Expr
+	since   uint64
+
+	clock  int32
+	clocks []int
+
+	events   []model.Event
+	coords   []Coordinate
+	conds    []model.Condition
+	fixed    map[string]symbolic.Value
+	choices  []choice
+	wrong    string // why it is not the recorded path
+	children []*walker
+	journal  []undo
+	undoing  bool
+	done     bool
+	magic    uint64
+	heap     uint64
+	faulting bool // the next instruction faults
+	failure  error
+}
+
+// undo is memory as it was before a block.
+type undo struct {
+	addr uint64
+	was  [16]byte
+	size int
+}
+
+// choice is something that the path decides later: the values that are left.
+type choice struct {
+	saved *saved
+	left  []func(w *walker)
+}
+
+// saved is a walker in the middle of its way.
+type saved struct {
+	state    vex.State
+	cells    [vex.StateSize]cell
+	unknown  int
+	mem      *view
+	at       position
+	since    uint64
+	events   int
+	conds    int
+	calls    int
+	children int
+	count    uint64
+	fixed    map[string]symbolic.Value
+	clock    int32
+	clocks   []int
+	heap     uint64
+}
+
+var errUnknown = errors.New("an expression is in the way")
+
+// errWrong tells that a thread would not take its path.
+type errWrong struct{ why string }
+
+func (e errWrong) Error() string { return e.why }
+
+func (w *walker) pc() uint64 { return w.machine.State.Word(vex.OffsetRIP) }
+
+// walk follows the thread to the end of its path.
+func (w *walker) walk() error {
+	for !w.done {
+		err := w.step()
+		var choose errChoose
+		if errors.As(err, &choose) {
+			err = w.chosen(choose)
+		}
+		var wrong errWrong
+		if errors.As(err, &wrong) {
+			if w.wrong == "" {
+				w.wrong = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.pc(), wrong.why)
+			}
+			if w.back() {
+				w.wrong = ""
+				continue
+			}
+			if w.b.strict {
+				return errors.New(w.wrong)
+			}
+			err = nil
+			w.follow()
+		}
+		if err != nil {
+			return fmt.Errorf("thread %d, instruction %d at %#x: %w", w.ID, w.Instructions, w.pc(), err)
+		}
+	}
+	return nil
+}
+
+// chosen goes on with a value for a symbol.
+func (w *walker) chosen(c errChoose) error {
+	if _, again := w.fixed[c.name]; again || len(c.values) == 0 {
+		return errWrong{"nothing is known of the value of " + c.name}
+	}
+	var ways []func(*walker)
+	for _, v := range c.values {
+		ways = append(ways, func(w *walker) { w.fix(c.name, v) })
+	}
+	w.choose(ways)
+	return nil
+}
+
+// follow goes on along the path, whatever the thread would do.
+func (w *walker) follow() {
+	if pc, ok := w.path.pc(w.at); ok {
+		w.machine.State.SetWord(vex.OffsetRIP, pc)
+		return
+	}
+	w.finish(Cut)
+}
+
+func (w *walker) finish(e Ending) {
+	w.done, w.Ending = true, e
+}
+
+// step executes a block, or what stands for a call.
+func (w *walker) step() error {
+	pc, ok := w.path.pc(w.at)
+	if !ok {
+		return w.end()
+	}
+	if have := w.pc(); have != pc {
+		if have == w.magic && w.magic != 0 {
+			w.add(model.Event{Kind: model.End}, false)
+			w.finish(Returned)
+			return nil
+		}
+		return errWrong{fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
+	}
+	if f, ok := w.b.image.Functions[pc]; ok {
+		return w.call(pc, f)
+	}
+	n, size := w.path.left(w.at)
+	b, err := w.b.lift(pc, n, size)
+	if err != nil {
+		return err
+	}
+	return w.run(b)
+}
+
+// end is at the end of the path.
+func (w *walker) end() error {
+	if w.b.options.Failing == w.ID && w.b.options.Fault {
+		return w.fault()
+	}
+	w.finish(Cut)
+	return nil
+}
+
+// run executes a block: on numbers if it meets no expression.
+func (w *walker) run(b *block) error {
+	if w.unknown == 0 || !w.reads(b) {
+		state := w.machine.State
+		w.journal, w.undoing = w.journal[:0], true
+		next, _, err := w.machine.Run(b.Block)
+		w.undoing = false
+		if err == nil {
+			w.forget(b)
+			return w.advance(b, w.machine.Count, next)
+		}
+		if !errors.Is(err, errUnknown) {
+			return err
+		}
+		w.machine.State = state
+		w.takeBack()
+	}
+	return w.express(b)
+}
+
+// takeBack undoes what a block has stored.
+func (w *walker) takeBack() {
+	for i := len(w.journal) - 1; i >= 0; i-- {
+		u := &w.journal[i]
+		w.mem.write(u.addr, u.was[:u.size])
+	}
+}
+
+// advance goes on behind n instructions of a block; an instruction that repeats is
+// in the path once.
+func (w *walker) advance(b *block, n int, next uint64) error {
+	w.since += uint64(n)
+	w.Instructions += uint64(n)
+	passed := n
+	if b.repeats && next == b.last && n == b.instructions {
+		passed--
+	}
+	w.at = w.path.after(w.at, passed)
+	if b.Jump == vex.JumpSyscall && n == b.instructions {
+		return w.system()
+	}
+	return nil
+}
+
+// reads tells whether a block reads an expression of the state.
+func (w *walker) reads(b *block) bool {
+	for _, r := range b.reads {
+		for i := r.from; i < r.to; i++ {
+			if w.cells[i].e != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forget says of what a block has written that it is known.
+func (w *walker) forget(b *block) {
+	if w.unknown == 0 {
+		return
+	}
+	for _, r := range b.writes {
+		w.clear(r.from, r.to)
+	}
+}
+
+func (w *walker) clear(from, to int) {
+	for i := from; i < to; i++ {
+		if w.cells[i].e != nil {
+			w.cells[i] = cell{}
+			w.unknown--
+		}
+	}
+}
+
+// Load is vex.Memory's.
+func (w *walker) Load(addr uint64, p []byte) error {
+	if w.b.sharing.shared(addr, len(p)) && !w.b.sharing.own(w.number, addr, len(p)) || !w.mem.read(addr, p) {
+		return errUnknown
+	}
+	w.touched(addr, len(p), false)
+	return nil
+}
+
+// Store is vex.Memory's.
+func (w *walker) Store(addr uint64, p []byte) error {
+	if w.b.sharing.shared(addr, len(p)) {
+		return errUnknown
+	}
+	if w.undoing {
+		u := undo{addr: addr, size: len(p)}
+		if !w.mem.read(addr, u.was[:u.size]) {
+			return errUnknown // what is there must be kept
+		}
+		w.journal = append(w.journal, u)
+	}
+	w.mem.write(addr, p)
+	w.touched(addr, len(p), true)
+	return nil
+}
+
+func (w *walker) touched(addr uint64, size int, write bool) {
+	w.b.sharing.touched(w.clock, addr, size, write)
+}
+
+// stretch begins another stretch between forks and joins.
+func (w *walker) stretch() {
+	w.clocks[w.number]++
+	w.clock = w.b.sharing.stretch(w.number, w.clocks)
+}
+
+// add adds an event: within tells that it is in the next call.
+func (w *walker) add(e model.Event, within bool) *model.Event {
+	e.Thread, e.Where = w.number, event.Addr(w.pc())
+	if at := min(w.at.i, len(w.path.spots)-1); at >= 0 {
+		s := &w.path.spots[at]
+		e.Core, e.Place = s.core, s.place+uint64(w.at.k)
+	}
+	w.events = append(w.events, e)
+	w.coords = append(w.coords, Coordinate{Calls: len(w.Calls), Since: w.since, Within: within, spot: w.at.i})
+	return &w.events[len(w.events)-1]
+}
+
+// symbol makes the symbol of what the next event reads.
+func (w *walker) symbol(bits int) *symbolic.Expr {
+	return w.b.pool.Symbol(fmt.Sprintf("r%d.%d", w.number, len(w.events)), bits)
+}
+
+// condition has something hold; false: it cannot.
+func (w *walker) condition(e *symbolic.Expr) error {
+	e = w.settled(e)
+	if e.IsConst() {
+		if e.Value.Lo == 0 {
+			return errWrong{"a branch goes the other way"}
+		}
+		return nil
+	}
+	w.conds = append(w.conds, model.Condition{Expr: e, Thread: w.number, Where: event.Addr(w.pc())})
+	return nil
+}
+
+// settled is an expression with the values that were chosen.
+func (w *walker) settled(e *symbolic.Expr) *symbolic.Expr {
+	if len(w.fixed) == 0 || e.IsConst() {
+		return e
+	}
+	return w.b.pool.Substitute(e, func(name string) *symbolic.Expr {
+		if v, ok := w.fixed[name]; ok {
+			return w.b.pool.Const(v, w.b.bits[name])
+		}
+		return nil
+	})
+}
+
+// save keeps the walker as it is.
+func (w *walker) save() *saved {
+	s := &saved{
+		state: w.machine.State, cells: w.cells, unknown: w.unknown, mem: w.mem.clone(), at: w.at, since: w.since,
+		events: len(w.events), conds: len(w.conds), calls: len(w.Calls), children: len(w.children), count: w.Instructions,
+		fixed: maps.Clone(w.fixed), clock: w.clock, clocks: slices.Clone(w.clocks), heap: w.heap,
+	}
+	s.mem.wrote = maps.Clone(w.mem.wrote)
+	return s
+}
+
+func (w *walker) restore(s *saved) {
+	w.machine.State, w.cells, w.unknown, w.mem = s.state, s.cells, s.unknown, s.mem.clone()
+	w.mem.wrote = maps.Clone(s.mem.wrote)
+	w.at, w.since, w.Instructions = s.at, s.since, s.count
+	w.events, w.coords, w.conds = w.events[:s.events], w.coords[:s.events], w.conds[:s.conds]
+	w.Calls, w.fixed = w.Calls[:s.calls], maps.Clone(s.fixed)
+	w.b.forget(w.children[s.children:])
+	w.children = w.children[:s.children]
+	w.clock, w.clocks, w.heap = s.clock, slices.Clone(s.clocks), s.heap
+	w.done, w.Last = false, nil
+}
+
+// choose goes on with the first of some ways; the others are tried if the thread
+// does not come along its path.
+func (w *walker) choose(ways []func(*walker)) {
+	if len(ways) > 1 {
+		w.choices = append(w.choices, choice{w.save(), ways[1:]})
+	}
+	ways[0](w)
+}
+
+// back takes the next way of the latest choice; false: there is none.
+func (w *walker) back() bool {
+	if w.b.tries++; w.b.tries > maxTries {
+		return false
+	}
+	for len(w.choices) > 0 {
+		c := &w.choices[len(w.choices)-1]
+		if len(c.left) == 0 {
+			w.choices = w.choices[:len(w.choices)-1]
+			continue
+		}
+		way := c.left[0]
+		c.left = c.left[1:]
+		w.restore(c.saved)
+		way(w)
+		return true
+	}
+	return false
+}
+
+// maxTries is how often choices are taken back in all.
+const maxTries = 20_000

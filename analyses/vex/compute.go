@@ -1,0 +1,22 @@
+package vex
+
+// Compute carries out an operation; false: its meaning is not known. There are
+// always four arguments; those that the operation does not have are 0.
+func Compute(op Op, args [4]Value) (Value, bool) {
+	f := ops()[op]
+	if f == nil {
+		return Value{}, false
+	}
+	return f(&args), true
+}
+
+// Help calls a helper without side effects on numbers.
+func (m *Machine) Help(callee string, args []uint64) (Value, error) {
+	c := &Call{Callee: callee}
+	for _, a := range args {
+		c.Args = append(c.Args, &Const{Type: I64, Bits: a})
+	}
+	m.err = nil
+	v := m.call(c)
+	return v, m.err
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/reproduce"
+	"github.com/heddle-dmt/heddle/internal/errs"
+)
+
+var errNotReproduced = errs.Define("reproduce-no-schedule",
+	"no schedule is written: {reason}",
+	"The solver found none, came to its limit, or the program did not fail under what it found; the report says what was learnt.",
+	"Give it more time with --timeout, another --model, or another --encoding.")
+
+// reproduceFlags are those of `heddle reproduce`.
+type reproduceFlags struct {
+	output, bug, stdout, model, encoding string
+	smt2, perfetto                       string
+	shared                               []string
+	timeout                              time.Duration
+	explain                              bool
+}
+
+// bugs are the values of --bug, and the classes of failures that they name.
+var bugs = map[string]string{
+	"auto": "", "assert": heddle.FailureAssertion, "crash": heddle.FailureCrash, "deadlock": heddle.FailureDeadlock,
+	"hang": heddle.FailureHang, "output": heddle.FailureWrong,
+}
+
+func (a *app) reproduceCommand() *cobra.Command {
+	var f reproduceFlags
+	c := &cobra.Command{
+		Use:   "reproduce -o SCHEDULE [flags] TRACE",
+		Short: "Compute a schedule that makes a failure happen again, from branch traces",
+		Long: `Compute a schedule that makes a recorded failure happen again, from what each core
+branched on and which thread it had when (H3). Of the trace, which must have been
+recorded with --pt, it uses the branch traces and the context switches, and how the
+run ended: no values, no order of synchronization, no accesses to memory.
+
+The program is then run under the schedule; heddle replay --schedule does so again.`,
+		Example: `  heddle record --pt -o failing.trace --seed 3 -- ./program
+  heddle reproduce -o failing.schedule failing.trace
+  heddle replay --schedule failing.schedule failing.trace`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error { return a.reproduce(c.Context(), f, args[0]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
+	flags.StringVar(&f.bug, "bug", "auto", "what the failure is: auto, assert, crash, deadlock, hang or output")
+	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: printing something else is a failure")
+	flags.StringVar(&f.model, "model", "", "memory model: sc, tso or pso; that of the recorded run if not given")
+	flags.StringVar(&f.encoding, "encoding", "heddle", "constraints: heddle, clap or h3")
+	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after so long")
+	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
+	flags.BoolVar(&f.explain, "explain", false, "say what is shared, what the constraints are, and what each step is")
+	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
+	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of the run for ui.perfetto.dev to `FILE`")
+	return c
+}
+
+// options are what the flags ask for.
+func (f *reproduceFlags) options() (reproduce.Options, error) {
+	o := reproduce.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Now: time.Now}
+	class, ok := bugs[f.bug]
+	switch {
+	case f.output == "":
+		return o, errNoOutput.New()
+	case !ok:
+		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
+	case !slices.Contains(reproduce.Encodings(), f.encoding):
+		return o, errFlag.New("encoding", f.encoding, "heddle, clap or h3")
+	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
+		return o, errFlag.New("model", f.model, "sc, tso or pso")
+	}
+	o.Bug = class
+	if f.stdout != "" {
+		var err error
+		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
+			return o, errReadFile.Wrap(reason(err), f.stdout)
+		}
+	}
+	return o, nil
+}
+
+// reproduce carries out `heddle reproduce`.
+func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if f.smt2 != "" {
+		to, err := os.Create(f.smt2)
+		if err != nil {
+			return errWriteFile.Wrap(reason(err), f.smt2)
+		}
+		defer to.Close()
+		o.Formula = to
+	}
+	r, err := reproduce.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out, err := r.Reproduce(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := r.Report(a.stdout, out, f.explain); err != nil {
+		return err
+	}
+	switch {
+	case out.Answer == smt.Unsatisfiable:
+		return errNotReproduced.New("there is none")
+	case out.Answer != smt.Satisfiable:
+		return errNotReproduced.New("it is not decided whether there is one")
+	case !out.Verified:
+		return errNotReproduced.New("the program does not fail under what was found")
+	}
+	if f.explain || f.perfetto != "" {
+		if err := out.Steps(ctx, a.stdout, f.perfetto, o.Stdout); err != nil {
+			return err
+		}
+	}
+	s, err := r.Schedule(out)
+	if err == nil {
+		err = s.WriteFile(f.output)
+	}
+	if err != nil {
+		return errWriteFile.Wrap(reason(err), f.output)
+	}
+	return nil
+}

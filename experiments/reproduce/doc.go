@@ -1,0 +1,16 @@
+// Package reproduce carries out `heddle reproduce`: from the branch traces and context
+// switches of a recorded run that failed it computes a schedule under which the
+// program fails again, and runs the program under it (H3, figure 1).
+//
+// Load reads what H3 has of a recording; everything else in the trace but the
+// manifest, which names the program and its inputs, and how the run ended is left
+// alone. Reproduce does the rest and gives a Schedule, which WriteFile and ReadFile
+// keep, and Run runs.
+//
+// Invariants:
+//
+//  1. Of a recording it uses the branch traces, the code, the context switches, the
+//     manifest and how the run ended: no values, no order of synchronization, no
+//     accesses to memory, no decisions of the scheduler.
+//  2. A Schedule that is Verified has been run, and failed in the same class.
+package reproduce

@@ -1,0 +1,208 @@
+package reproduce
+
+import (
+	"cmp"
+	"context"
+	"debug/elf"
+	"path/filepath"
+	"slices"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+)
+
+var errNoCreate = errs.Define("reproduce-without-create",
+	"the program in {file} does not make its second thread by pthread_create",
+	"The function is not among the symbols of the program and its libraries, or the program makes threads in another way.",
+	"Give the program its symbols back: strip removes them.")
+
+// start is the program where its first thread is about to make the second one.
+type start struct {
+	image        *symtrace.Image
+	thread       event.ThreadID
+	instructions uint64
+	halt         *heddle.Halt
+	names        *names
+}
+
+func (s *start) close() { s.halt.Close() }
+
+// window is how many instructions pthread_create takes up to the call of the kernel
+// at most.
+const window = 8192
+
+// newStart runs the program up to its second thread, which is the same under every
+// schedule.
+func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start, error) {
+	clone, err := r.FirstClone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer clone.Close()
+	n := readNames(clone.Mappings(), root)
+	image := &symtrace.Image{Functions: n.functions, Objects: n.objects, ThreadPointer: uint64(clone.TLS())}
+	const below, above = 4096, 4096
+	image.BlockStart = (image.ThreadPointer - below) &^ 7
+	image.ThreadBlock = make([]byte, below+above)
+	clone.Peek(event.Addr(image.BlockStart), image.ThreadBlock)
+	behind := clone.Instructions - min(clone.Instructions, window)
+	halt, err := r.HaltAt(ctx, clone.Thread(), behind, window, func(pc event.Addr) bool {
+		f, ok := n.functions[uint64(pc)]
+		return ok && f.Role == symtrace.Synchronize && f.Op == event.OpCreate
+	})
+	if err != nil {
+		return nil, errNoCreate.Wrap(err, file)
+	}
+	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(event.Addr(addr), b) }
+	image.CPUID = halt.CPUID
+	setState(&image.State, &halt.Regs, &halt.FP)
+	for _, m := range halt.Mappings() {
+		image.Mapped = append(image.Mapped, symtrace.Range{Start: uint64(m.Start), End: uint64(m.End)})
+	}
+	return &start{image, halt.Thread(), halt.Instructions, halt, n}, nil
+}
+
+func setState(s *vex.State, regs *emu.Regs, fp *[emu.FPSize]byte) {
+	for i, w := range regs.GPR {
+		s.SetWord(vex.OffsetRAX+8*i, w)
+	}
+	s.SetWord(vex.OffsetRIP, regs.RIP)
+	s.SetWord(vex.OffsetFS, regs.FSBase)
+	s.SetWord(vex.OffsetGS, regs.GSBase)
+	s.SetRFLAGS(regs.RFLAGS)
+	for i := range 16 {
+		copy(s[vex.OffsetXMM+32*i:][:16], fp[160+16*i:])
+	}
+	follow.X87(s, fp)
+}
+
+// names are what the files in memory call their functions and variables.
+type names struct {
+	functions map[uint64]symtrace.Function
+	objects   []symtrace.Object
+	variables []variable
+	files     []mapped
+}
+
+type variable struct {
+	symtrace.Object
+	name string
+}
+
+// mapped is a file in memory.
+type mapped struct {
+	path       string
+	bias       uint64
+	start, end uint64
+}
+
+func readNames(mappings []mm.VMA, root string) *names {
+	n := &names{functions: map[uint64]symtrace.Function{}}
+	done := map[string]bool{}
+	for i := range mappings {
+		m := &mappings[i]
+		if m.File == nil || m.Offset != 0 {
+			continue
+		}
+		path, _, _ := m.File.MapName()
+		if !done[path] {
+			done[path] = true
+			n.read(filepath.Join(root, path), uint64(m.Start))
+		}
+	}
+	byAddr := func(a, b symtrace.Object) int { return cmp.Compare(a.Addr, b.Addr) }
+	slices.SortFunc(n.objects, byAddr)
+	n.objects = slices.CompactFunc(n.objects, func(a, b symtrace.Object) bool { return a.Addr == b.Addr })
+	slices.SortFunc(n.variables, func(a, b variable) int { return byAddr(a.Object, b.Object) })
+	return n
+}
+
+// read takes the symbols of a file whose first bytes are at an address. A file that
+// the host does not have has none.
+func (n *names) read(path string, at uint64) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	bias := uint64(0)
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			bias = at - (p.Vaddr &^ (emu.PageSize - 1))
+			break
+		}
+	}
+	n.files = append(n.files, mapped{path: path, bias: bias, start: at})
+	symbols, _ := f.Symbols()
+	dynamic, _ := f.DynamicSymbols()
+	for _, s := range append(symbols, dynamic...) {
+		if s.Section == elf.SHN_UNDEF {
+			continue
+		}
+		switch elf.ST_TYPE(s.Info) {
+		case elf.STT_FUNC:
+			n.function(s.Name, bias+s.Value)
+		case elf.STT_OBJECT:
+			if s.Size > 0 {
+				o := symtrace.Object{Addr: bias + s.Value, Size: s.Size}
+				n.objects, n.variables = append(n.objects, o), append(n.variables, variable{o, s.Name})
+			}
+		}
+	}
+}
+
+// function notes a function that is not followed.
+func (n *names) function(name string, at uint64) {
+	f, ok := library[name]
+	if op, known := syncops.Operation(name); known && followedOps[op] == false {
+		f, ok = symtrace.Function{Role: symtrace.Synchronize, Op: op}, true
+		if op == event.OpPthreadExit {
+			f.Role = symtrace.StopThread
+		}
+	}
+	if !ok {
+		return
+	}
+	f.Name = name
+	if old, known := n.functions[at]; known && (old.Role != symtrace.Synchronize || f.Role != symtrace.Synchronize || old.Op == event.OpSpinUnlock) {
+		return
+	}
+	n.functions[at] = f
+}
+
+// followedOps are operations that are followed as the code that they are.
+var followedOps = map[event.SyncOp]bool{
+	event.OpOnce: true, event.OpC11CallOnce: true, event.OpTestCancel: true, event.OpSemOpen: true, event.OpSemClose: true,
+	event.OpC11ThrdCreate: true, event.OpC11ThrdJoin: true, event.OpC11ThrdExit: true, event.OpMutexConsistent: true,
+}
+
+// library are functions of the C library that are not followed: they keep state of
+// their own under locks of their own.
+var library = func() map[string]symtrace.Function {
+	all := map[string]symtrace.Function{
+		"malloc": {Role: symtrace.Allocate}, "__libc_malloc": {Role: symtrace.Allocate},
+		"calloc": {Role: symtrace.Calloc}, "__libc_calloc": {Role: symtrace.Calloc},
+		"realloc": {Role: symtrace.Resize}, "__libc_realloc": {Role: symtrace.Resize},
+		"strdup": {Role: symtrace.Duplicate}, "__strdup": {Role: symtrace.Duplicate},
+		"__assert_fail": {Role: symtrace.Fail},
+		"fwrite":        {Role: symtrace.Argument, Value: 3}, "_IO_fwrite": {Role: symtrace.Argument, Value: 3},
+	}
+	for _, name := range []string{"exit", "_exit", "_Exit", "quick_exit", "abort", "__stack_chk_fail"} {
+		all[name] = symtrace.Function{Role: symtrace.Stop}
+	}
+	for _, name := range []string{
+		"free", "__libc_free", "cfree", "printf", "_IO_printf", "__printf_chk", "fprintf", "__fprintf_chk", "vfprintf", "__vfprintf_internal",
+		"puts", "_IO_puts", "putchar", "putc", "fputs", "_IO_fputs", "fputc", "fflush", "_IO_fflush", "perror", "usleep", "nanosleep",
+		"sched_yield", "__sched_yield", "sleep",
+	} {
+		all[name] = symtrace.Function{Role: symtrace.Constant}
+	}
+	return all
+}()

@@ -1,0 +1,66 @@
+package reproduce
+
+import (
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/flow"
+	"github.com/heddle-dmt/heddle/recorder/pt/decode"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var errNoBranches = errs.Define("reproduce-without-branches",
+	"the trace {file} has no branches",
+	"The run was recorded without --pt.",
+	"Record a failing run with heddle record --pt.")
+
+// Load reads the paths of a recording's threads.
+func Load(r *trace.Reader, file string) (*paths.Profile, error) {
+	if !r.Has(trace.PT) {
+		return nil, errNoBranches.New(file)
+	}
+	var switches []event.Switch
+	for s, err := range trace.Get[event.Switch](r, trace.Key{Kind: trace.Sideband}, trace.Where{}) {
+		if err != nil {
+			return nil, err
+		}
+		switches = append(switches, s)
+	}
+	var cores []paths.Core
+	for _, id := range r.IDs(trace.PT) {
+		cores = append(cores, paths.Core{ID: event.CoreID(id), Runs: runs(r, event.CoreID(id))})
+	}
+	return paths.Read(cores, switches)
+}
+
+// runs decodes a core's branch trace.
+func runs(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
+	return func(yield func(paths.Run, error) bool) {
+		d, err := flow.NewDecoder(r, core)
+		if err != nil {
+			yield(paths.Run{}, err)
+			return
+		}
+		steps := make([]decode.Step, 256)
+		for {
+			n, _, err := d.Next(steps)
+			for _, s := range steps[:n] {
+				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Bytes, AppendAddresses: s.AppendAddresses}
+				if !yield(run, nil) {
+					return
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(paths.Run{}, err)
+				return
+			}
+		}
+	}
+}

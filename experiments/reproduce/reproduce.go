@@ -1,0 +1,354 @@
+package reproduce
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/schedule"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/solve"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched/guide"
+)
+
+var (
+	errCutRun = errs.Define("reproduce-recording-cut",
+		"the recording in {file} does not reach the end of the run",
+		"Without its end it is not known how the run failed, and the branch traces may be cut.",
+		"Record the run again.")
+	errDamaged = errs.Define("reproduce-recording-damaged",
+		"the recording in {file} is damaged: {problem}",
+		"A part of the file was changed or lost.",
+		"Record the run again.")
+	errNoFailure = errs.Define("reproduce-without-failure",
+		"the run in {file} did not fail",
+		"It exited with status 0; what it printed is not compared without --stdout.",
+		"Record a run that fails, or say with --stdout what its output should have been.")
+	errOtherFailure = errs.Define("reproduce-other-failure",
+		"the run in {file} ended with {found}, not {expected}",
+		"The failure that --bug names is not that of the recording.",
+		"Leave --bug out, or record a run that fails in that way.")
+	errNotFollowed = errs.Define("reproduce-path-not-followed",
+		"the threads cannot be followed along their paths: {reason}",
+		"What the program does between its threads' begin and the failure has no meaning for the symbolic execution, or the trace is another program's; docs/reproduce.md lists the limits.",
+		"Record the run again; if the sentence stays, the program is beyond the limits.")
+)
+
+// Options say what is computed, and how.
+type Options struct {
+	// Bug is the class of the failure; empty: as the recording says.
+	Bug string
+	// Stdout is the right output, if the failure is another one.
+	Stdout []byte
+	// Model is the memory model; empty: that of the recorded run.
+	Model string
+	// Encoding is "heddle", "clap" or "h3"; empty means "heddle".
+	Encoding string
+	// Timeout bounds the search, and the solver; 0: no bound.
+	Timeout time.Duration
+	// Now is the host's clock, for Timeout and what is reported of times.
+	Now func() time.Time
+	// Shared are names of variables that threads share. If there are some, nothing
+	// else is shared.
+	Shared []string
+	// FreeCores takes no order from the cores.
+	FreeCores bool
+	// Formula, if set, gets the formula in SMT-LIB 2.
+	Formula io.Writer
+}
+
+// Encodings lists the values of Options.Encoding.
+func Encodings() []string { return []string{"heddle", "clap", "h3"} }
+
+// Recording is what is used of a recording.
+type Recording struct {
+	file    string
+	replay  *heddle.Replay
+	profile *paths.Profile
+	start   *start
+	model   string
+	// Failure is how the run failed. Its text is known for signals and statuses.
+	Failure heddle.Failure
+	// Bytes are those of all branch traces.
+	Bytes uint64
+}
+
+// Open reads a recording, and runs the program up to its second thread.
+func Open(ctx context.Context, file string) (*Recording, error) {
+	r := &Recording{file: file}
+	var err error
+	if r.replay, err = heddle.OpenProgram(file); err != nil {
+		return nil, err
+	}
+	if err := r.read(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Recording) read(ctx context.Context) error {
+	if r.replay.Cut() {
+		return errCutRun.New(r.file)
+	}
+	for _, damage := range r.replay.Damage() {
+		return errDamaged.Wrap(damage, r.file, damage)
+	}
+	r.Failure, _ = r.replay.Recorded().Failure(nil)
+	t, err := trace.Open(r.file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if r.profile, err = Load(t, r.file); err != nil {
+		return err
+	}
+	c, err := r.replay.Config()
+	if err != nil {
+		return err
+	}
+	r.model = c.Memory.MemoryModel().String()
+	r.start, err = newStart(ctx, r.replay, r.file, c.RootFS)
+	return err
+}
+
+// Close gives everything back.
+func (r *Recording) Close() {
+	if r.start != nil {
+		r.start.close()
+	}
+	_ = r.replay.Close() // it was read only
+}
+
+// Outcome is what came of an attempt.
+type Outcome struct {
+	Failure heddle.Failure
+	Model   model.Memory
+	Trace   *symtrace.Result
+	// Answer is whether there is a schedule.
+	Answer smt.Answer
+	// States is how many states were searched; System is the formula, if there was
+	// one, and Conflict the families that contradict each other.
+	States   int
+	System   *constraints.System
+	Conflict []constraints.Family
+	// Schedule is the abstract schedule, and Plan what it is in the program.
+	Schedule schedule.Schedule
+	Plan     *guide.Plan
+	// Verified tells that a run under the plan failed in the same way; Found how it
+	// ended, Why where it left the plan. Recording is the trace of that run.
+	Verified  bool
+	Found     string
+	Why       string
+	Recording []byte
+	// Traced and Solved are times of the host.
+	Traced, Solved time.Duration
+}
+
+// memory is a memory model by its name.
+func memory(name string) model.Memory {
+	switch strings.ToLower(name) {
+	case "tso":
+		return model.TSO
+	case "pso":
+		return model.PSO
+	}
+	return model.SC
+}
+
+// Reproduce looks for a schedule, and runs the program under it.
+func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) {
+	out := &Outcome{Failure: r.Failure}
+	if o.Model == "" {
+		o.Model = r.model
+	}
+	out.Model = memory(o.Model)
+	if err := r.judge(out, &o); err != nil {
+		return nil, err
+	}
+	began := o.Now()
+	if err := r.follow(out, &o); err != nil {
+		return nil, errNotFollowed.Wrap(err, err)
+	}
+	out.Traced = o.Now().Sub(began)
+	began = o.Now()
+	if err := r.solve(out, &o); err != nil {
+		return nil, err
+	}
+	out.Solved = o.Now().Sub(began)
+	if out.Answer != smt.Satisfiable {
+		return out, nil
+	}
+	return out, r.verify(ctx, out, &o)
+}
+
+// judge finds out what the failure is.
+func (r *Recording) judge(out *Outcome, o *Options) error {
+	if out.Failure.Class == heddle.FailureWrong && r.replay.Recorded().ExitCode == 0 {
+		if o.Stdout == nil {
+			return errNoFailure.New(r.file)
+		}
+		out.Failure = heddle.Failure{Class: heddle.FailureWrong, Text: "standard output"}
+	}
+	if out.Failure.Class == "" {
+		return errNoFailure.New(r.file)
+	}
+	if o.Bug != "" && o.Bug != out.Failure.Class {
+		return errOtherFailure.New(r.file, out.Failure.Class, o.Bug)
+	}
+	return nil
+}
+
+// follow makes the symbolic trace. Of a crash it is not recorded whose it was:
+// threads are tried until one can fault where its path ends.
+func (r *Recording) follow(out *Outcome, o *Options) error {
+	s := symtrace.Options{
+		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
+		Weak: out.Model != model.SC, Output: o.Stdout,
+	}
+	if len(o.Shared) > 0 {
+		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
+	}
+	candidates := []event.ThreadID{event.NoThread}
+	if out.Failure.Class == heddle.FailureCrash {
+		s.Fault, candidates = true, nil
+		for i := range r.profile.Threads {
+			candidates = append(candidates, r.profile.Threads[i].ID)
+		}
+	}
+	var err error
+	for _, id := range candidates {
+		s.Failing = id
+		if out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s); err == nil {
+			break
+		}
+	}
+	if err == nil && out.Failure.Class == heddle.FailureAssertion {
+		for i := range out.Trace.Threads {
+			if m := out.Trace.Threads[i].Message; m != "" {
+				out.Failure.Text = m
+			}
+		}
+	}
+	return err
+}
+
+// solve looks for a schedule.
+func (r *Recording) solve(out *Outcome, o *Options) error {
+	limits := smt.Limits{Milliseconds: uint(o.Timeout.Milliseconds())}
+	encodings := map[string]constraints.Encoding{"clap": constraints.CLAP{}, "h3": constraints.Cores{}, "heddle": constraints.Pruned{FreeCores: o.FreeCores}}
+	encoding := encodings[o.Encoding]
+	if encoding == nil {
+		encoding = encodings["heddle"]
+	}
+	if o.Formula != nil || o.Encoding == "clap" || o.Encoding == "h3" {
+		var err error
+		if out.System, err = constraints.New(out.Trace.Trace, out.Model, encoding, 0); err != nil {
+			return err
+		}
+	}
+	if o.Formula != nil {
+		if _, err := io.WriteString(o.Formula, solve.Text(out.System, solve.Options{Limits: limits})); err != nil {
+			return err
+		}
+	}
+	if o.Encoding == "clap" || o.Encoding == "h3" {
+		return out.byZ3(limits)
+	}
+	deadline := o.Now().Add(o.Timeout)
+	p := solve.Portfolio{FreeCores: o.FreeCores, Constraints: solve.Options{Limits: limits}}
+	if o.Timeout > 0 {
+		p.Stop = func() bool { return o.Now().After(deadline) }
+	}
+	found, err := p.Find(out.Trace.Trace, out.Model)
+	if err != nil {
+		return err
+	}
+	out.Answer, out.States, out.Schedule = found.Answer, found.States, found.Schedule
+	if found.System != nil {
+		out.System = found.System
+	}
+	if found.Answer == smt.Satisfiable {
+		out.Plan = newPlan(out.Trace, found.Schedule, found.Values, out.Model)
+	}
+	return nil
+}
+
+// byZ3 asks the solver alone.
+func (out *Outcome) byZ3(limits smt.Limits) error {
+	found, err := solve.Solve(out.System, solve.Options{Limits: limits})
+	if err != nil {
+		return err
+	}
+	out.Answer = found.Answer
+	switch found.Answer {
+	case smt.Satisfiable:
+		t := out.Trace.Trace
+		out.Schedule = schedule.Shorten(t, out.Model, found.Schedule)
+		values, err := schedule.Run(t, out.Model, out.Schedule)
+		if err != nil {
+			return err
+		}
+		out.Plan = newPlan(out.Trace, out.Schedule, values, out.Model)
+	case smt.Unsatisfiable:
+		out.Conflict = solve.Conflict(out.System, solve.Options{Limits: limits})
+	}
+	return nil
+}
+
+// verify runs the program under the plan.
+func (r *Recording) verify(ctx context.Context, out *Outcome, o *Options) error {
+	g := guide.New(out.Plan)
+	c, err := r.replay.Guided(g, o.Model)
+	if err != nil {
+		return err
+	}
+	var stdout, stderr, recording bytes.Buffer
+	c.Stdout, c.Stderr, c.Record = &stdout, &stderr, &heddle.Record{To: &recording}
+	result, err := heddle.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	found, failed := result.Failure(stderr.Bytes())
+	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout.Bytes()) {
+		found, failed = heddle.Failure{Class: heddle.FailureWrong, Text: "standard output"}, true
+	}
+	out.Verified = failed && found.Class == out.Failure.Class && strings.Contains(found.Text, out.Failure.Text)
+	out.Found, out.Why, out.Recording = found.String(), g.Why(), recording.Bytes()
+	if !failed {
+		out.Found = "exit status 0"
+	}
+	if out.Verified {
+		out.Failure = found
+	}
+	return nil
+}
+
+// KeepRecording writes the trace of the verifying run to a file.
+func (out *Outcome) KeepRecording(file string) error {
+	return os.WriteFile(file, out.Recording, 0o644)
+}
+
+// ranges are where variables are.
+func (n *names) ranges(wanted []string) []symtrace.Range {
+	var all []symtrace.Range
+	for _, v := range n.variables {
+		for _, name := range wanted {
+			if v.name == name {
+				all = append(all, symtrace.Range{Start: v.Addr, End: v.Addr + v.Size})
+			}
+		}
+	}
+	return all
+}
