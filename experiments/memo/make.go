@@ -2,6 +2,7 @@ package memo
 
 import (
 	"context"
+	"debug/elf"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,8 +11,11 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/experiments/follow"
@@ -19,6 +23,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -41,6 +46,8 @@ var (
 type Options struct {
 	// Summaries are those of functions; nil: the C library's.
 	Summaries []exec.Summary
+	// Mode says which constraints matter to the schedule.
+	Mode slice.Mode
 	// Variables are the names of those of the environment that are inputs; others must
 	// be as they were.
 	Variables []string
@@ -50,8 +57,10 @@ type Options struct {
 type Made struct {
 	File *hybrid.File
 	// Constraints came up, Kept of them were in the slice, and Terms are left.
-	Constraints, Kept, Terms int
-	Stats                    exec.Stats
+	Constraints, Kept uint64
+	Terms             int
+	Stats             exec.Stats
+	Slice             slice.Stats
 }
 
 // Record runs a program as it must be run for a schedule to be made of it, and writes
@@ -64,7 +73,12 @@ func Record(ctx context.Context, c heddle.Config, to io.Writer) (*heddle.Result,
 
 // Make makes the schedule of a recorded run.
 func Make(ctx context.Context, path string, o Options) (*Made, error) {
-	f, err := schedules.Compute(ctx, path, schedules.Options{Portable: true})
+	options := schedules.Options{Portable: true}
+	schedule, err := schedules.Make(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	f, err := schedules.Describe(schedule, path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +86,7 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		o.Summaries = exec.DefaultSummaries()
 	}
 	m := &Made{File: f}
-	x, err := m.execute(ctx, path, o)
-	if err != nil {
-		return nil, errFollow.Wrap(err, f.Args[0])
-	}
-	if err := m.conditions(x, &o); err != nil {
+	if err := m.execute(ctx, path, schedule, &o); err != nil {
 		return nil, err
 	}
 	return m, m.verify(ctx, path)
@@ -109,26 +119,20 @@ func (m *Made) divide(c *heddle.Config) {
 	f.Inputs = fixed
 }
 
-// executed is a run that was repeated on expressions.
-type executed struct {
-	pool     *symbolic.Pool
-	terms    []*symbolic.Expr
-	derived  map[string]*exec.Derived
-	recorded symbolic.Assignment
-}
-
-// execute repeats the recorded run on expressions.
-func (m *Made) execute(ctx context.Context, path string, o Options) (*executed, error) {
+// execute repeats the recorded run on expressions, and makes the preconditions of those
+// that the schedule depends on.
+func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *Options) error {
+	program := m.File.Args[0]
 	r, err := heddle.OpenReplay(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Close()
 	c, err := r.Config()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := follow.Options{Args: c.Args, Env: c.Env, Dir: c.Dir, Summaries: o.Summaries}
+	f := follow.Options{Args: c.Args, Env: c.Env, Dir: c.Dir, Summaries: o.Summaries, Path: true}
 	if named, ok := c.Stdin.(interface{ Name() string }); ok {
 		f.Stdin = named.Name()
 	}
@@ -136,16 +140,71 @@ func (m *Made) execute(ctx context.Context, path string, o Options) (*executed, 
 	m.divide(&c)
 	watch := follow.New(f)
 	defer watch.Close()
-	x := &executed{pool: watch.Executor.Pool, recorded: watch.Executor.Recorded}
-	watch.Executor.Constraint = func(k *exec.Constraint) { x.terms = append(x.terms, k.Expr) }
+	image, err := programImage(&c, path)
+	if err != nil {
+		return errFollow.Wrap(err, program)
+	}
 	c.Stdout, c.Stderr = io.Discard, io.Discard
 	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{watch}}
 	if _, err := heddle.Run(ctx, c); err != nil {
+		return errFollow.Wrap(err, program)
+	}
+	if watch.Err() != nil {
+		return errFollow.Wrap(watch.Err(), program)
+	}
+	m.Stats = watch.Executor.Stats
+	terms := m.slice(&slice.Input{
+		Trace: watch.Path.Trace(), Events: simplify.NewEvents(s.Schedule, s.Marks, s.IDs), Image: image, Models: cfg.DefaultModels(),
+	}, o)
+	return m.conditions(watch.Executor, terms, o)
+}
+
+// slice are the constraints that the schedule depends on.
+func (m *Made) slice(in *slice.Input, o *Options) []*symbolic.Expr {
+	options := slice.DefaultOptions()
+	options.Mode = o.Mode
+	s := slice.Make(in, options)
+	m.Slice, m.Constraints, m.Kept = s.Stats, s.Stats.Constraints, s.Stats.KeptConstraints
+	var terms []*symbolic.Expr
+	for i := range in.Trace.Threads {
+		kept := s.Constraints(i)
+		for k := range kept {
+			terms = append(terms, kept[k].Expr())
+		}
+	}
+	return terms
+}
+
+// programImage reads the program's file, as it lay in the recorded run's memory.
+func programImage(c *heddle.Config, path string) (*cfg.Image, error) {
+	r, err := trace.Open(path)
+	if err != nil {
 		return nil, err
 	}
-	x.derived, m.Stats, m.Constraints = watch.Executor.Derived(), watch.Executor.Stats, len(x.terms)
-	m.Kept = len(x.terms)
-	return x, watch.Err()
+	defer r.Close()
+	file := ProgramFile(c)
+	for m, err := range trace.Get[event.Mapping](r, trace.Key{Kind: trace.Mappings}, trace.Where{}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Offset == 0 && hosts(c, m.Name) == file {
+			return cfg.OpenImage(file, bias(file, uint64(m.Addr)))
+		}
+	}
+	return cfg.OpenImage(file, 0)
+}
+
+// bias is how far above its own addresses a file lies that begins at an address.
+func bias(file string, at uint64) uint64 {
+	f, err := elf.Open(file)
+	if err != nil {
+		return 0 // OpenImage says what is wrong
+	}
+	defer f.Close()
+	if f.Type != elf.ET_DYN {
+		return 0
+	}
+	return at
 }
 
 // chosen tells which inputs are symbols: arguments but for the program's name,
@@ -166,16 +225,16 @@ func (o *Options) chosen(f *follow.Options, e *event.Input) bool {
 }
 
 // conditions makes the preconditions.
-func (m *Made) conditions(x *executed, o *Options) error {
+func (m *Made) conditions(x *exec.Executor, terms []*symbolic.Expr, o *Options) error {
 	f := m.File
-	set := &preconditions.Set{Args: len(f.Args), Derived: x.derived}
+	set := &preconditions.Set{Args: len(f.Args), Derived: x.Derived()}
 	for _, v := range f.Env {
 		if name, _, _ := strings.Cut(v, "="); slices.Contains(o.Variables, name) {
 			v = name
 		}
 		set.Env = append(set.Env, v)
 	}
-	set.Terms = preconditions.Simplify(x.pool, x.terms, x.recorded, preconditions.DefaultLimit)
+	set.Terms = preconditions.Simplify(x.Pool, terms, x.Recorded, preconditions.DefaultLimit)
 	m.Terms = len(set.Terms)
 	if _, err := preconditions.NewChecker(set); err != nil {
 		return errAhead.Wrap(err, f.Args[0])

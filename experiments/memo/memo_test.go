@@ -6,10 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -30,8 +35,8 @@ func config(dir string, args ...string) heddle.Config {
 	return c
 }
 
-// memoize records a run and makes its schedule.
-func memoize(t *testing.T, c heddle.Config, o memo.Options) *memo.Made {
+// record records a run, and returns the trace.
+func record(t *testing.T, c heddle.Config) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
@@ -41,7 +46,13 @@ func memoize(t *testing.T, c heddle.Config, o memo.Options) *memo.Made {
 	if _, err := memo.Record(context.Background(), c, file); err != nil {
 		t.Fatal(err)
 	}
-	m, err := memo.Make(context.Background(), file.Name(), o)
+	return file.Name()
+}
+
+// memoize records a run and makes its schedule.
+func memoize(t *testing.T, c heddle.Config, o memo.Options) *memo.Made {
+	t.Helper()
+	m, err := memo.Make(context.Background(), record(t, c), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,18 +72,60 @@ func enforced(t *testing.T, c heddle.Config, m *memo.Made) (*heddle.Result, stri
 	return r, out.String()
 }
 
-func TestDivide(t *testing.T) {
+// figure4 is the trace of a run under the schedule of figure 4: the first thread leaves
+// its critical section before the second one comes to it, which adds its sum before the
+// first one prints the result.
+func figure4(t *testing.T, bin string) string {
+	t.Helper()
+	for seed := uint64(187); seed < 400; seed++ {
+		c := config(t.TempDir(), bin, "2", "2", "0")
+		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
+		path := record(t, c)
+		m, err := schedules.Make(context.Background(), path, schedules.Options{Portable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := slices.IndexFunc(m.Schedule.Operations, func(o event.Operation) bool { return o.Op == event.OpMutexLock })
+		ordered := slices.ContainsFunc(m.Schedule.Constraints, func(c event.Constraint) bool {
+			return c.First.Thread == 1 && c.Second.Thread == 0 && c.First.PC>>20 == 4 && c.Second.PC>>20 == 4
+		})
+		if ordered && m.Schedule.Operations[first].Thread == 0 {
+			t.Logf("seed %d", seed)
+			return path
+		}
+	}
+	t.Fatal("no schedule is that of figure 4")
+	return ""
+}
+
+// The program of PEREGRINE's figure 3, recorded on "2 2 0", has figure 5's preconditions,
+// and follows the schedule on "2 1000 8", as the paper says; "2 2 1" would race.
+func TestFigure5(t *testing.T) {
 	bin := compile(t, "../follow/testdata/divide.c", "-O1", "-fno-inline", "-no-pie")
-	m := memoize(t, config(t.TempDir(), bin, "2", "2", "0"), memo.Options{})
-	t.Logf("%d constraints, %d terms: %v", m.Constraints, m.Terms, m.File.Preconditions)
-	for args, want := range map[[3]string]bool{{"2", "2", "0"}: true, {"2", "2", "7"}: true, {"3", "3", "0"}: false, {"2", "2", "1"}: false} {
+	m, err := memo.Make(context.Background(), figure4(t, bin), memo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "atoi(argv[1]) ≤ atoi(argv[2]) ∧ atoi(argv[1]) = 2 ∧ atoi(argv[3]) ≠ 1"
+	if set.String() != want {
+		t.Errorf("%s\nwant %s", set, want)
+	}
+	for args, admitted := range map[[3]string]bool{
+		{"2", "2", "0"}: true, {"2", "1000", "8"}: true, {"2", "77777", "-123456"}: true,
+		{"3", "3", "0"}: false, {"2", "1", "0"}: false, {"2", "2", "1"}: false,
+	} {
 		c := config(t.TempDir(), bin, args[0], args[1], args[2])
 		why := memo.Admits(&c, m.File)
-		if (why == "") != want {
+		if (why == "") != admitted {
 			t.Errorf("%q: %q", args, why)
 		}
-		if want {
-			if r, out := enforced(t, c, m); !r.Schedule.Followed {
+		for _, seed := range []uint64{1, 2, 3} {
+			c.Seed, c.Sched.DelayRate = seed, 0.2
+			if r, out := enforced(t, c, m); r.Schedule.Followed != admitted && why == "" {
 				t.Errorf("%q: %s %s", args, r.Schedule.Reason, out)
 			}
 		}

@@ -39,7 +39,12 @@ func Compute(ctx context.Context, path string, o Options) (*hybrid.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &hybrid.File{Kind: o.kind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule}
+	return Describe(made, path, o)
+}
+
+// Describe makes the schedule file of a schedule that was made of a recorded run.
+func Describe(made *Made, path string, o Options) (f *hybrid.File, err error) {
+	f = &hybrid.File{Kind: o.kind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule}
 	if f.Notes, err = notes(path, f.Schedule); err != nil {
 		return nil, err
 	}
