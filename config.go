@@ -88,6 +88,7 @@ type Config struct {
 	rehearsal *rehearsal // watches the run, or nil
 	atomics   bool       // the controllers are sched.AtomicControllers
 	memory    *emu.RAM   // that the machine has, or nil: it makes one
+	repeats   bool       // Repeat
 }
 
 // Mount makes the host's folder or file Host visible at the guest's path

@@ -39,7 +39,7 @@ func (m *Machine) recordSync() ([]recorder.Recording, error) {
 		return m.gates()
 	}
 	with := *c
-	with.Custom = m.customSync()
+	with.Custom, with.Atomics = m.customSync(), c.Atomics || m.asksAtomics()
 	return m.recognize(m.trace, &with)
 }
 
@@ -79,6 +79,9 @@ func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recordi
 		return nil, err
 	}
 	m.state.recording.syncs = v
+	if m.asksAtomics() {
+		m.cpu.GateAtomics()
+	}
 	if g == nil {
 		return []recorder.Recording{v}, nil
 	}
@@ -92,11 +95,7 @@ func (m *Machine) gates() ([]recorder.Recording, error) {
 	if m.state.gating == nil {
 		return nil, nil
 	}
-	parts, err := m.recognize(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtomics()})
-	if err == nil && m.asksAtomics() {
-		m.cpu.GateAtomics()
-	}
-	return parts, err
+	return m.recognize(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtomics()})
 }
 
 // gateOnly sets up what controls a run that is not recorded.

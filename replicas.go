@@ -143,7 +143,7 @@ func (c *Config) allowsReplicas() error {
 		bad    bool
 		option string
 	}{
-		{c.Record != nil, "a recording"},
+		{c.Record != nil && !c.repeats, "a recording"},
 		{c.Replay != nil, "a replay"},
 		{c.Enforce != nil, "a schedule"},
 		{c.Control.Policy != "", "a controller"},
@@ -449,7 +449,7 @@ var (
 func libraryFunctions() (list []syncops.Custom) {
 	for _, names := range [][]string{allocating, streaming} {
 		for _, name := range names {
-			list = append(list, syncops.Custom{Name: name, Effect: "both"})
+			list = append(list, syncops.Custom{Name: name, Effect: syncops.NoEffect})
 		}
 	}
 	return list

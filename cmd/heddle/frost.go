@@ -26,6 +26,7 @@ type frostFlags struct {
 	report      string
 	perfetto    string
 	noHeuristic bool
+	nameRaces   bool
 	options     frost.Options
 }
 
@@ -82,6 +83,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
 	o.Followers = min(max(1, runtime.NumCPU()), 4)
 	flags.IntVar(&o.Followers, "followers", o.Followers, "execute so many epoch-parallel replicas at the same time; no result depends on it")
+	flags.BoolVar(&f.nameRaces, "name-races", false, "execute the first epoch with a race again, under a race detector, and say which instructions race; with --detect-only all epochs from that one on")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
@@ -107,9 +109,24 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	defer stdin.Close()
 	c := job.Config()
 	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, a.stdout, a.stderr
+	if f.nameRaces {
+		clean, err := spool(&c)
+		defer clean()
+		if err != nil {
+			return err
+		}
+	}
 	report, err := frost.Run(ctx, c, f.options)
 	if err != nil {
 		return err
+	}
+	if f.nameRaces && ctx.Err() == nil {
+		if err := rewind(&c); err != nil {
+			return err
+		}
+		if report.Named, err = frost.NameRaces(ctx, c, report); err != nil {
+			return err
+		}
 	}
 	return a.frostReport(ctx, f, report)
 }

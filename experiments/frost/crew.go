@@ -102,6 +102,7 @@ func same(r *heddle.Replicas, at *heddle.Checkpoint, a, b *heddle.Replica) (alik
 // two more if it was checked.
 type group struct {
 	replicas []*heddle.Replica
+	target   float64 // how long the epoch was to be, in milliseconds
 	order    complementary.Order
 	jobs     []*job
 	alike    [3][3]bool
@@ -117,7 +118,7 @@ func (d *driver) begin(ctx context.Context, at *heddle.Checkpoint, number, attem
 	if err != nil {
 		return nil, err
 	}
-	g := &group{replicas: []*heddle.Replica{first}}
+	g := &group{replicas: []*heddle.Replica{first}, target: o.Length}
 	if !d.known.sampler.Next(float64(first.Cycles)) {
 		return g, nil
 	}

@@ -208,7 +208,7 @@ func (d *driver) execute(ctx context.Context, at *heddle.Checkpoint, number, att
 }
 
 func (d *driver) epochOptions() heddle.EpochOptions {
-	return heddle.EpochOptions{Length: d.known.length.Now, AtOutput: !d.o.DetectOnly, Hang: d.o.Hang}
+	return d.o.epoch(d.known.length.Now)
 }
 
 // another is how an epoch is executed that was rolled back: by turns in another
@@ -256,7 +256,7 @@ func (d *driver) priorities(first *heddle.Replica) complementary.Order {
 
 // judge names what the replicas came to, for the report.
 func (d *driver) judge(number, attempt int, g *group) *Epoch {
-	e := &Epoch{Number: number, Attempt: attempt, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs}
+	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs}
 	var failed [3]bool
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/experiments/frost"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/sched"
@@ -124,6 +125,44 @@ func TestPriorityInversion(t *testing.T) {
 			t.Errorf("%s", x.text())
 		}
 	}
+}
+
+// TestNameRaces: the instructions that race in the epoch are on lines that the
+// program's description has for its races.
+func TestNameRaces(t *testing.T) {
+	for _, name := range []string{"mysql-644", "mysql-791", "scanner", "frost-figure-1a"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, bin := build(t, name, programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
+			c := configuration(schedule(t, p.Schedule), 1, command(p, bin)...)
+			r, err := frost.Run(t.Context(), c, options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			named, err := frost.NameRaces(t.Context(), c, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (named != nil) != (r.Races+r.Harmless > 0) || named != nil && !names(p, named) {
+				t.Errorf("%d epochs with a race; named: %+v", r.Races, named)
+			}
+			if r.Races == 0 {
+				t.Errorf("no race: %s", trial{Report: r}.text())
+			}
+		})
+	}
+}
+
+// names tells whether a race was found between two lines that the description of a
+// program has.
+func names(p programs.Program, found *racereport.Report) bool {
+	known := func(a *racereport.Access) bool {
+		return slices.ContainsFunc(a.Stack, func(f racereport.Frame) bool {
+			line := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			return slices.ContainsFunc(p.Races, func(r programs.Race) bool { return slices.Contains(r.Lines, line) })
+		})
+	}
+	return slices.ContainsFunc(found.Races, func(r *racereport.Race) bool { return known(&r.First) && known(&r.Second) })
 }
 
 // TestRunsAreEqual: the same again is the same again, report and all, however many

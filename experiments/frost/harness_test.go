@@ -20,11 +20,17 @@ var bugs = []string{
 // find builds a form of a program.
 func find(t testing.TB, name string, form programs.Form) (programs.Program, string) {
 	t.Helper()
+	return build(t, name, programs.Variant{Form: form, Optimize: 2, Static: true})
+}
+
+// build builds a variant of a program.
+func build(t testing.TB, name string, v programs.Variant) (programs.Program, string) {
+	t.Helper()
 	p, err := programs.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := p.Build(programs.Variant{Form: form, Optimize: 2, Static: true})
+	bin, err := p.Build(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +60,19 @@ func options() frost.Options {
 	return o
 }
 
+// configuration is the machine for a command.
+func configuration(s sched.Options, seed uint64, command ...string) heddle.Config {
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
+	c.Seed, c.Sched = seed, s
+	return c
+}
+
 // try runs a command under Frost.
 func try(t testing.TB, o frost.Options, s sched.Options, seed uint64, command ...string) trial {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	c := heddle.DefaultConfig()
-	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
-	c.Seed, c.Sched = seed, s
+	c := configuration(s, seed, command...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	r, err := frost.Run(t.Context(), c, o)
 	if err != nil {

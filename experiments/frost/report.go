@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/emu"
 )
 
@@ -55,6 +56,8 @@ type Report struct {
 	Cores   int     `json:"cores"`
 	// Epochs are all executions of epochs, in order.
 	Epochs []*Epoch `json:"epochs"`
+	// Named are the races that NameRaces found, if it was asked.
+	Named *racereport.Report `json:"named_races,omitempty"`
 	// PeakMemory is the largest number of bytes that the states of the thread-parallel
 	// replica held at once, those of all epochs under way, with the most that the
 	// others of one epoch have written.
@@ -69,8 +72,9 @@ type Epoch struct {
 	Number int `json:"number"`
 	// Attempt is 0, or how often the epoch was rolled back before.
 	Attempt int `json:"attempt"`
-	// Length is the virtual time of the thread-parallel replica, in milliseconds,
-	// and Begin when all replicas begin, by the model of Report.Pipeline.
+	// Target is how long the epoch was to be. Length is the virtual time of the
+	// thread-parallel replica, in milliseconds, and Begin when all replicas begin, by the model of Report.Pipeline.
+	Target float64 `json:"target_ms"`
 	Length float64 `json:"length_ms"`
 	Begin  float64 `json:"begin_ms"`
 	// Combination is what the replicas came to (table 1), empty if the epoch was
@@ -211,8 +215,10 @@ func (r *Report) WriteText(w io.Writer) error {
 			e.write(&b)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	if _, err := io.WriteString(w, b.String()); err != nil || r.Named == nil {
+		return err
+	}
+	return r.Named.Text(w)
 }
 
 func (e *Epoch) write(b *strings.Builder) {

@@ -60,6 +60,11 @@ func (a Address) MarshalText() ([]byte, error) {
 // Effect is what a custom operation does to its object.
 type Effect string
 
+// NoEffect is that of an operation that orders nothing for the program and is for a
+// Gate alone: it is not kept, and if it is an allocator's, it is told to a HeapSink
+// as others are.
+const NoEffect Effect = "none"
+
 // When is when it does so.
 type When string
 
@@ -154,6 +159,11 @@ func (c *Custom) function() *function {
 		f.op, effects, f.done = event.OpCustomAcquire, event.Acquire, event.Acquire
 	case "release":
 		f.op, effects, f.enter = event.OpCustomRelease, event.Release, event.Release
+	case NoEffect:
+		f.op = event.OpCustom
+		if s, ok := shapes[c.Name]; ok {
+			f.heap = &s
+		}
 	default:
 		f.op, effects = event.OpCustom, event.Acquire|event.Release
 		f.enter, f.done = event.Release, event.Acquire

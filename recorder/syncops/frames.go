@@ -82,7 +82,7 @@ func (r *Recognizer) unwindAll(t *thread, at *event.Stamp) {
 // unwind records that an operation did not return. A condition wait that is
 // cancelled has its mutex again.
 func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
-	if f.function != nil && f.function.kind == allocator {
+	if f.function != nil && f.function.heap != nil {
 		r.emitHeap(t, f, at, event.Unwound, 0)
 	}
 	if f.function == nil || f.silent {

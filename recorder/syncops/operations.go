@@ -54,6 +54,9 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	if f.function.once {
 		r.watchRoutine(t, f)
 	}
+	if f.function.heap != nil {
+		r.emitHeap(t, f, at, event.Enter, 0)
+	}
 	r.push(t, f)
 }
 
@@ -123,6 +126,9 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *emu.Regs, at *event.Sta
 	ok := f.function.succeeded(rax)
 	if ok {
 		r.succeed(t, f, rax, at)
+	}
+	if f.function.heap != nil {
+		r.allocated(t, f, rax, at)
 	}
 	e := r.event(t, f, at, event.Return)
 	e.Result = f.function.result(rax)

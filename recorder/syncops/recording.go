@@ -1,6 +1,8 @@
 package syncops
 
 import (
+	"slices"
+
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -17,6 +19,7 @@ type Recording struct {
 	keepHeap       bool          // calls of allocators are among what is kept
 	gate           Gate          // or nil
 	held           map[event.ThreadID]event.Sync
+	gated          []event.ObjectID // of operations without effect, which are not kept
 }
 
 // Rearm tells that the engine is another one than before.
@@ -35,6 +38,11 @@ func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, gate Gate) (*Recordin
 	v := &Recording{gate: gate, held: map[event.ThreadID]event.Sync{}, keepHeap: keepsHeap(c.Custom)}
 	if c.TellHeap && !v.keepHeap {
 		c.Custom = append(HeapFunctions(), c.Custom...)
+	}
+	for i := range c.Custom {
+		if x := &c.Custom[i]; x.Effect == NoEffect {
+			v.gated = append(v.gated, identify("function:"+x.Name))
+		}
 	}
 	if w != nil {
 		v.syncs, v.objects = w.Stream(trace.Sync, 0), w.Stream(trace.Objects, 0)
@@ -60,8 +68,12 @@ func (v *Recording) Sync(e *event.Sync) {
 	v.put(e)
 }
 
-// put writes an operation at its place in the order.
+// put writes an operation at its place in the order, unless it is for the gate
+// alone.
 func (v *Recording) put(e *event.Sync) {
+	if e.Op == event.OpCustom && slices.Contains(v.gated, e.Object) {
+		return
+	}
 	n := v.current.NextSync()
 	e.Seq, e.Sync = n.Seq, n.Sync
 	if v.syncs != nil {

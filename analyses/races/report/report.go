@@ -39,6 +39,9 @@ type Options struct {
 	// Data and Code, if not empty, choose races by address, and by the
 	// instructions of either side.
 	Data, Code []Range
+	// Since is the number of an event: of races only those count whose second
+	// access comes behind it.
+	Since uint64
 	// Limit is how many races are described, 0: all. The others count.
 	Limit int
 }
@@ -204,7 +207,7 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 
 // found takes a race.
 func (m *maker) found(r *races.Race) {
-	if !m.selected(r) {
+	if !m.selected(r) || m.run.Event() <= m.o.Since && m.o.Since > 0 {
 		m.report.Unselected++
 		return
 	}

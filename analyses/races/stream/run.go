@@ -74,6 +74,7 @@ type Run struct {
 	detector *races.Detector
 	counts   Counts
 	at       uint64 // number of the access
+	event    uint64 // number of the event that was last before it, or that it is part of
 	limit    uint64 // the last event that counts, in a trace that is cut
 
 	threads   []*Thread
@@ -153,6 +154,10 @@ func (x *Run) Counts() Counts {
 	return c
 }
 
+// Event is the number of the last event that comes before the access at hand, or
+// that it is part of.
+func (x *Run) Event() uint64 { return x.event }
+
 // All goes through the trace.
 func (x *Run) All() error {
 	q := newQueues(x)
@@ -206,7 +211,7 @@ func (x *Run) block(d *memtrace.Decoder, q *queues) error {
 			if err := q.until(seq); err != nil {
 				return err
 			}
-			thread = event.NoThread
+			thread, x.event = event.NoThread, seq
 		}
 		if m.Thread != thread {
 			thread, x.current = m.Thread, x.byID[m.Thread]
@@ -255,7 +260,8 @@ func add[T trace.Event](q *queues, x *Run, kind trace.Kind, of func(*T) (uint64,
 		return true, nil
 	}
 	s.act = func() error {
-		_, f := of(&e)
+		var f func(*T) error
+		x.event, f = of(&e)
 		return f(&e)
 	}
 	q.list = append(q.list, s)

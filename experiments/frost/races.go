@@ -1,0 +1,89 @@
+package frost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/heddle-dmt/heddle"
+	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+var errNaming = errs.Define("frost-no-place-for-trace",
+	"the trace of an epoch with a race cannot be kept",
+	"To name the instructions that race the epoch is executed again and recorded in the folder for temporary files; the rest of the sentence says what is wrong with it.",
+	"Set TMPDIR to a folder with room.")
+
+// NameRaces executes a run again up to its first epoch with a race, if it has one,
+// under a race detector that goes by happens-before (section 3.3.2), which sees the
+// thread-parallel replica and the order that the others had to follow, atomic
+// instructions with it. The report has the races of that epoch, named by
+// instruction. Of a run that was to detect only, whose thread-parallel replicas were
+// all committed, it has those of all epochs from that one on. The configuration is
+// the run's, with the same standard input.
+//
+// It returns nil if there was no race.
+func NameRaces(ctx context.Context, c heddle.Config, r *Report) (*racereport.Report, error) {
+	parts, first := r.toRepeat()
+	if first < 0 {
+		return nil, nil
+	}
+	return detect(ctx, c, parts, first)
+}
+
+// AllRaces is NameRaces of all epochs of a run that was to detect only.
+func AllRaces(ctx context.Context, c heddle.Config, r *Report) (*racereport.Report, error) {
+	parts, _ := r.toRepeat()
+	return detect(ctx, c, parts, 0)
+}
+
+// toRepeat lists the epochs up to the first with a race, and its place, or -1; of a
+// run that was to detect only all epochs.
+func (r *Report) toRepeat() (parts []heddle.Part, first int) {
+	first = -1
+	for _, e := range r.Epochs {
+		if e.Attempt > 0 {
+			continue
+		}
+		parts = append(parts, heddle.Part{EpochOptions: r.Options.epoch(e.Target)})
+		if (e.Race || e.Harmless) && first < 0 {
+			first = len(parts) - 1
+			if !r.Options.DetectOnly {
+				break
+			}
+		}
+	}
+	return parts, first
+}
+
+// epoch is how an epoch of a length is executed.
+func (o *Options) epoch(length float64) heddle.EpochOptions {
+	return heddle.EpochOptions{Length: length, AtOutput: !o.DetectOnly, Hang: o.Hang}
+}
+
+// detect finds the races of epochs, from one on.
+func detect(ctx context.Context, c heddle.Config, parts []heddle.Part, first int) (*racereport.Report, error) {
+	file, err := os.CreateTemp("", "heddle-frost-")
+	if err != nil {
+		return nil, errNaming.Wrap(err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	c.Stdout, c.Stderr = io.Discard, io.Discard
+	c.Record = &heddle.Record{To: file, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
+	if err := heddle.Repeat(ctx, c, parts); err != nil {
+		return nil, fmt.Errorf("execute the epochs with races again: %w", err)
+	}
+	t, err := trace.Open(file.Name())
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	o := racereport.Options{Benign: racereport.Mark, Since: parts[first].Begin}
+	return racereport.Make(strings.Join(c.Args, " "), t, o)
+}
