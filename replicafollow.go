@@ -63,8 +63,8 @@ func (f *Follower) leave() {
 	}
 }
 
-// goTo puts the machine to a checkpoint of the leading one, which must be kept for
-// as long as there is an end of a replica that was executed from it. The level is
+// goTo puts the machine to a checkpoint of the leading one, which must be kept until
+// the ends of replicas that were executed from it are released. The level is
 // how full the leading machine's memory was when it went on from there.
 func (f *Follower) goTo(at *Checkpoint, level emu.Level) {
 	f.leave()

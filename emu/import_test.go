@@ -31,11 +31,11 @@ func newTwins(t *rapid.T) *twins {
 
 // begin has the other machine begin with a snapshot of the leader.
 func (w *twins) begin(t *rapid.T) {
+	l, o := w.leader, w.other
+	l.pairs[0].space.Release() // which the other's spaces may outlive
 	for _, p := range w.other.pairs[min(1, len(w.other.pairs)):] {
 		p.space.Release()
 	}
-	l, o := w.leader, w.other
-	l.pairs[0].space.Release()
 	l.pairs[0] = l.draw(t).fork()
 	level := Level{Used: l.ram.Used() + 1, Tables: l.ram.Tables()}
 	o.ram.Import(l.ram.Generation(), level)

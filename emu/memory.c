@@ -14,8 +14,11 @@
 // One node of the page-table tree. Nodes are shared between address spaces and
 // snapshots; a node with more than one owner is never changed, but copied
 // (path copying), so a clone of a whole space costs one increment.
+//
+// A link to a node of another RAM's has its lowest bit set. Such a node is read, and
+// copied before a change; what is below it is the other RAM's too. It may be gone by
+// the time that the link is dropped.
 struct heddle_node {
-  struct heddle_ram *ram;  // of the spaces that may change it
   uint32_t refs;
   uint32_t live;  // entries that are not 0
   uint64_t e[FAN];
@@ -163,50 +166,65 @@ static unsigned slot(uint64_t va, unsigned level) {
   return (va >> (HEDDLE_PAGE_SHIFT + 9 * level)) & (FAN - 1);
 }
 
-static struct heddle_node *child(const struct heddle_node *n, unsigned i) {
+#define ANOTHERS ((uintptr_t)1)
+
+static bool is_anothers(const struct heddle_node *link) { return (uintptr_t)link & ANOTHERS; }
+
+static struct heddle_node *node(const struct heddle_node *link) {
+  return (struct heddle_node *)((uintptr_t)link & ~ANOTHERS);
+}
+
+static struct heddle_node *anothers(const struct heddle_node *link) {
+  return (struct heddle_node *)((uintptr_t)link | ANOTHERS);
+}
+
+static struct heddle_node *link_at(const struct heddle_node *n, unsigned i) {
   return (struct heddle_node *)(uintptr_t)n->e[i];
 }
+
+static struct heddle_node *child(const struct heddle_node *n, unsigned i) { return node(link_at(n, i)); }
 
 static struct heddle_node *new_node(struct heddle_ram *ram) {
   struct heddle_node *n = calloc(1, sizeof *n);
   if (!n) abort();
-  n->ram = ram;
   n->refs = 1;
   ram->tables++;
   return n;
 }
 
 static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned level) {
-  if (n->ram != ram || --n->refs) return;
+  if (is_anothers(n) || --n->refs) return;
   for (unsigned i = 0; i < FAN && n->live; i++) {
     if (!n->e[i]) continue;
     n->live--;
-    if (level) drop_node(ram, child(n, i), level - 1);
+    if (level) drop_node(ram, link_at(n, i), level - 1);
     else heddle_ram_unref(ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
   }
   ram->tables--;
   free(n);
 }
 
-static void hold_node(struct heddle_ram *ram, struct heddle_node *n) {
-  if (n->ram == ram) n->refs++;
+static void hold_node(struct heddle_node *n) {
+  if (!is_anothers(n)) n->refs++;
 }
 
 // The node in *at, made the caller's own.
 static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, unsigned level) {
-  struct heddle_node *n = *at;
-  if (n->ram == ram && n->refs == 1) return n;
+  struct heddle_node *n = node(*at);
+  bool mine = !is_anothers(*at);
+  if (mine && n->refs == 1) return n;
   struct heddle_node *c = malloc(sizeof *c);
   if (!c) abort();
-  *c = (struct heddle_node){.ram = ram, .refs = 1, .live = n->live};
+  *c = (struct heddle_node){.refs = 1, .live = n->live};
   memcpy(c->e, n->e, sizeof c->e);
   ram->tables++;
-  if (n->ram == ram) n->refs--;
+  if (mine) n->refs--;
   for (unsigned i = 0, left = c->live; left; i++) {
     if (!c->e[i]) continue;
     left--;
-    if (level) hold_node(ram, child(c, i));
-    else heddle_ram_ref(ram, c->e[i] >> HEDDLE_PAGE_SHIFT);
+    if (!level) heddle_ram_ref(ram, c->e[i] >> HEDDLE_PAGE_SHIFT);
+    else if (mine) hold_node(link_at(c, i));
+    else c->e[i] |= ANOTHERS;
   }
   return *at = c;
 }
@@ -220,7 +238,7 @@ void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
   // Both sides may have cached the right to write in place.
   from->version = next_number(from->ram);
   *to = *from;
-  hold_node(to->ram, to->root);
+  hold_node(to->root);
   to->version = next_number(from->ram);
   to->code = next_number(from->ram);
 }
@@ -229,6 +247,7 @@ void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
 // it is until the copy is gone.
 void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from) {
   *to = *from;
+  to->root = anothers(from->root);
   to->ram = ram;
   to->version = next_number(ram);
   to->code = next_number(ram);
@@ -241,17 +260,16 @@ void heddle_space_clear_all(struct heddle_space *s) {
   s->resident = s->zeros = 0;
 }
 
-// Whether a node has one owner, of this RAM.
-static bool only_mine(const struct heddle_ram *ram, const struct heddle_node *n) { return n->ram == ram && n->refs == 1; }
-
-// The leaf that holds va's entry, or NULL.
+// The leaf that holds va's entry, or NULL. Unique: no node on the way to it has other
+// owners.
 static struct heddle_node *leaf(const struct heddle_space *s, uint64_t va, bool *unique) {
-  struct heddle_node *n = s->root;
-  bool only = only_mine(s->ram, n);
+  struct heddle_node *n = node(s->root);
+  bool only = !is_anothers(s->root) && n->refs == 1;
   for (unsigned level = LEVELS - 1; level; level--) {
-    n = child(n, slot(va, level));
-    if (!n) return NULL;
-    only = only && only_mine(s->ram, n);
+    struct heddle_node *link = link_at(n, slot(va, level));
+    if (!link) return NULL;
+    n = node(link);
+    only = only && !is_anothers(link) && n->refs == 1;
   }
   if (unique) *unique = only;
   return n;
@@ -262,7 +280,7 @@ static struct heddle_node *own_leaf(struct heddle_space *s, uint64_t va) {
   struct heddle_node *n = own(s->ram, &s->root, LEVELS - 1);
   for (unsigned level = LEVELS - 1; level; level--) {
     unsigned i = slot(va, level);
-    struct heddle_node *next = child(n, i);
+    struct heddle_node *next = link_at(n, i);
     if (next) {
       next = own(s->ram, &next, level - 1);
     } else {
@@ -350,7 +368,7 @@ static void uncount(struct heddle_space *s, const struct heddle_node *n, unsigne
 // addresses from base on. Returns whether the node is left empty.
 static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
                      uint64_t start, uint64_t end) {
-  struct heddle_node *n = *at;
+  struct heddle_node *n = node(*at);
   bool owned = false;
   for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
     uint64_t from = base + i * span(level), to = from + span(level);
@@ -367,10 +385,10 @@ static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned l
       removed(s, old);
       continue;
     }
-    struct heddle_node *c = child(n, i);
+    struct heddle_node *c = link_at(n, i);
     bool gone;
     if (start <= from && to <= end) {
-      uncount(s, c, level - 1);
+      uncount(s, node(c), level - 1);
       s->version = next_number(s->ram);
       s->code = next_number(s->ram);
       drop_node(s->ram, c, level - 1);
@@ -395,7 +413,7 @@ void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end) {
 
 static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
                        uint64_t start, uint64_t end, unsigned perm) {
-  struct heddle_node *n = *at;
+  struct heddle_node *n = node(*at);
   bool owned = false;
   for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
     uint64_t from = base + i * span(level);
@@ -406,7 +424,7 @@ static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned
       owned = true;
     }
     if (level) {
-      struct heddle_node *c = child(n, i);
+      struct heddle_node *c = link_at(n, i);
       protect_in(s, &c, level - 1, from, start, end, perm);
       n->e[i] = (uintptr_t)c;
     } else {
@@ -448,7 +466,7 @@ bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint6
   struct heddle_space before;
   heddle_space_clone(&before, s);
   heddle_space_unmap(s, from, from + len);
-  copy_to(s, before.root, LEVELS - 1, 0, from, from + len, to - from);
+  copy_to(s, node(before.root), LEVELS - 1, 0, from, from + len, to - from);
   heddle_space_clear_all(&before);
   return true;
 }
@@ -619,7 +637,7 @@ static void entries_in(const struct heddle_node *n, unsigned level, uint64_t bas
 size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64_t end, uint64_t *out,
                             size_t max) {
   struct pairs p = {out, max, 0};
-  entries_in(s->root, LEVELS - 1, 0, start, end, &p);
+  entries_in(node(s->root), LEVELS - 1, 0, start, end, &p);
   return p.found;
 }
 
@@ -642,6 +660,6 @@ static void diff_in(const struct heddle_node *a, const struct heddle_node *b, un
 // Addresses whose page differs between a and b, with b's entry (0: none).
 size_t heddle_space_diff(const struct heddle_space *a, const struct heddle_space *b, uint64_t *out, size_t max) {
   struct pairs p = {out, max, 0};
-  diff_in(a->root, b->root, LEVELS - 1, 0, &p);
+  diff_in(node(a->root), node(b->root), LEVELS - 1, 0, &p);
   return p.found;
 }

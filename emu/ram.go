@@ -119,9 +119,9 @@ func (r *RAM) Close() {
 }
 
 // Import begins to read pages of another RAM of the mapping, as they are in a
-// snapshot of its machine that was taken in the generation given. Until nothing
-// of this RAM's machine refers to them any more, the snapshot must be kept, and
-// not be released at the same time. From here on what counts as used is what did
+// snapshot of its machine that was taken in the generation given. The snapshot must
+// be kept for as long as this RAM's machine uses what refers to them; that may be
+// released later. From here on what counts as used is what did
 // there, at the level given, and what this RAM hands out.
 func (r *RAM) Import(generation uint64, at Level) {
 	r.generation = max(r.generation, generation) + 1

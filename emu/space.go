@@ -125,7 +125,7 @@ func (s *Space) Clone() *Space {
 }
 
 // CloneTo makes a copy of s in another RAM of the mapping (RAM.Import). S must be
-// kept as it is until the copy is released, and can be used meanwhile.
+// kept as it is for as long as the copy is used, but for its release.
 // During an adoption (RAM.Adopt) the copy has nothing in common with s.
 func (s *Space) CloneTo(r *RAM) *Space {
 	if r.Adopting() {
