@@ -293,6 +293,7 @@ done.acquire()
 print(count)`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := config(args...)
 			// python3's and pbzip2's accesses take long to record.
 			quick := testing.Short() && (name == "python3" || name == "pbzip2")

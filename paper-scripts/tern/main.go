@@ -120,7 +120,7 @@ func (s *settings) table4(p program) *study.Plan {
 		Notes: []string{
 			fmt.Sprintf("In how many of %d runs of %s, each with a seed of its own, the bug showed; \"left\" is how many of all runs left the schedule.", s.Runs, p.Name),
 			"TERN: one schedule of synchronization operations for each number of threads, recorded at the least size without the bug and followed at all sizes.",
-			"The paper's fft reads a time too early only when threads are very unevenly fast, and never did so free; the machine's noise shows ours, which is the suite's purpose.",
+			"The paper's fft reads a time too early only when threads are very unevenly fast, and never did so free; the noise of the machine that heddle emulates shows it in some runs.",
 		},
 	}
 	for _, size := range p.Sizes {

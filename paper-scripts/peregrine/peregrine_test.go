@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/yamlfile"
+)
+
+// measured runs the command in the repository's root, and returns the rows of what
+// it prints as CSV, by the keys of columns.
+func measured(t *testing.T, args ...string) (rows []map[string]string) {
+	t.Helper()
+	t.Chdir("../..")
+	s := script()
+	var out, progress bytes.Buffer
+	s.Progress = &progress
+	store := filepath.Join(t.TempDir(), "store")
+	if err := s.Run(t.Context(), &out, append([]string{"--store", store, "--format", "csv"}, args...), flags); err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, progress.String())
+	}
+	t.Log(progress.String())
+	cells, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(cells) < 2 {
+		t.Fatalf("%q: %v: %v", args, err, cells)
+	}
+	for _, line := range cells[1:] {
+		row := map[string]string{}
+		for i, key := range cells[0] {
+			row[key] = line[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Table 3's pattern: sync-schedules are deterministic for those programs of which
+// the paper says so, and hybrid schedules for all.
+func TestTable3(t *testing.T) {
+	args := []string{"--runs", "3", "--sync-runs", "50", "table3"}
+	if testing.Short() {
+		args = append(args, "--only", "apache-21287,fft")
+	}
+	for _, row := range measured(t, args...) {
+		if sync, _, _ := strings.Cut(row["sync"], " "); sync != row["paper_sync"] || row["hybrid"] != row["paper_hybrid"] || row["exact"] != "yes" {
+			t.Errorf("%v", row)
+		}
+	}
+}
+
+// Table 2's numbers are of the paper's order for racey, whose arguments are chosen
+// to make as many races.
+func TestTable2(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	for _, row := range measured(t, "--only", "racey", "table2") {
+		if races := number(t, row["races"]); races < 150_000 || races > 180_000 || row["paper_races"] != "167974" || row["pruned"] != row["paper_pruned"] {
+			t.Errorf("%v", row)
+		}
+	}
+}
+
+// Figure 11's order: a sync-schedule costs least, a mem-schedule most; figure 12's:
+// nothing makes a program slower. The bounds are wide, for few runs are timed.
+func TestFigures(t *testing.T) {
+	for name, check := range map[string]func(row map[string]string) bool{
+		"figure11": func(row map[string]string) bool {
+			return number(t, row["sync"]) < number(t, row["mem"]) && number(t, row["hybrid"]) < number(t, row["mem"])
+		},
+		"figure12": func(row map[string]string) bool {
+			return number(t, row["flag"]) >= 1 && number(t, row["both"]) >= number(t, row["skip"])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, row := range measured(t, "--only", "scanner,fft", "--threads", "4", "--times", "2", name) {
+				if !check(row) {
+					t.Errorf("%v", row)
+				}
+			}
+		})
+	}
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Table 1 has a race and the paper's words for each program.
+func TestTable1(t *testing.T) {
+	for _, row := range measured(t, "table1") {
+		if row["races"] == "" || row["paper_race"] == "" {
+			t.Errorf("%v", row)
+		}
+	}
+}
+
+// The file for all racy programs has all of them but the one of which no schedule
+// can be followed.
+func TestSuiteHasAllRacyPrograms(t *testing.T) {
+	s := &settings{}
+	if _, err := yamlfile.Load(filepath.Join("../..", suite), s); err != nil {
+		t.Fatal(err)
+	}
+	var listed, known []string
+	for _, p := range s.Programs {
+		listed = append(listed, p.Name)
+	}
+	all, err := programs.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Has(programs.Buggy) && p.Kind != programs.Memory && p.Name != "downloader" {
+			known = append(known, p.Name)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(known)
+	if !slices.Equal(listed, known) {
+		t.Errorf("the file has %v, and the suite %v", listed, known)
+	}
+}
+
+// What is wrong in a configuration file or a flag is told with its place.
+func TestWrongSettings(t *testing.T) {
+	t.Chdir("../..")
+	file := filepath.Join(t.TempDir(), "file.yaml")
+	text := "threads: 8\nruns: 1\nsync_runs: 1\ntimes: 1\nprograms:\n  - {name: NAME, form: buggy, arguments: test}\n"
+	for _, x := range []struct {
+		text  string
+		flags []string
+		says  string
+	}{
+		{strings.Replace(text, "NAME", "nothing", 1), nil, file + ":6: programs[0].name is nothing"},
+		{strings.Replace(text, "NAME", "radix", 1), nil, file + ":6: programs[0].form is buggy"},
+		{strings.Replace(text, "threads: 8", "threads: 100", 1), nil, file + ":1: threads is 100; allowed: 1 to 64"},
+		{"colour: red\n" + text, nil, file + ":1: unknown field colour"},
+		{strings.Replace(text, "NAME", "racey", 1), []string{"--only", "fft"}, "--only fft: one of racey"},
+		{strings.Replace(text, "NAME", "racey", 1), []string{"--runs", "0"}, "runs is 0; allowed: 1 to"},
+		{"", []string{"--config", "missing.yaml"}, "cannot read the configuration file missing.yaml"},
+	} {
+		if err := os.WriteFile(file, []byte(x.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"--config", file, "--store", t.TempDir(), "table2"}, x.flags...)
+		if err := script().Run(t.Context(), &bytes.Buffer{}, args, flags); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%q %q: %v, not %q", x.text, x.flags, err, x.says)
+		}
+	}
+}
