@@ -60,6 +60,9 @@ func (p *Pool) And(a, b *Expr) *Expr {
 	case complements(a, b):
 		return p.Word(0, a.Bits)
 	case b.Op != Const:
+		if x := p.joinedOutcomes(a, b, func(x, y int) int { return x & y }); x != nil {
+			return x
+		}
 		return p.op2(e)
 	case a.Op == And && a.B.Op == Const:
 		return p.And(a.A, p.Const(and(a.B.Value, b.Value), a.Bits))
@@ -116,6 +119,9 @@ func (p *Pool) Or(a, b *Expr) *Expr {
 	}
 	if joined := p.joined(a, b); joined != nil {
 		return joined
+	}
+	if x := p.joinedOutcomes(a, b, func(x, y int) int { return x | y }); x != nil {
+		return x
 	}
 	return p.op2(e)
 }
@@ -334,6 +340,8 @@ func (p *Pool) Ite(c, b, d *Expr) *Expr {
 		return p.And(c, b)
 	case b.Bits == 1 && b.is(1):
 		return p.Or(c, d)
+	case b.is(0) && p.joinedOutcomes(c, d, func(x, y int) int { return y &^ x }) != nil:
+		return p.joinedOutcomes(c, d, func(x, y int) int { return y &^ x })
 	case b.Op == Ite && b.A == c:
 		return p.Ite(c, b.B, d)
 	case d.Op == Ite && d.A == c:

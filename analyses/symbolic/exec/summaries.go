@@ -5,7 +5,11 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -21,8 +25,9 @@ type Summary struct {
 	// Result says what the result is.
 	//
 	// "number" is a symbol for the number that the string in the first argument
-	// begins with; "length" one for the length of that string. Both are for strings
-	// that are inputs from their first byte on.
+	// begins with, "real" one for a number of floating point, and "length" one for the
+	// length of that string. They are for strings that are inputs from their first
+	// byte on.
 	//
 	// "compare", "find" and "search" are expressions over bytes, as is "length" for
 	// other strings: how the first two arguments compare, where in the first one the
@@ -45,7 +50,7 @@ type Summary struct {
 }
 
 // results are those that a Summary may have.
-var results = []string{"number", "length", "compare", "find", "search", "copy", "none"}
+var results = []string{"number", "real", "length", "compare", "find", "search", "copy", "none"}
 
 //go:embed summaries.yaml
 var defaultSummaries []byte
@@ -94,8 +99,11 @@ type Derived struct {
 // Value is the result for another input: the argument without the zero at its end.
 func (d *Derived) Value(argument []byte) symbolic.Value {
 	n := uint64(len(argument))
-	if d.Result == "number" {
+	switch d.Result {
+	case "number":
 		n = number(argument)
+	case "real":
+		n = real(argument, d.Bits)
 	}
 	if d.Bits == 32 {
 		n &= 0xffffffff
@@ -130,6 +138,40 @@ func number(text []byte) uint64 {
 		return -n
 	}
 	return n
+}
+
+// realForm is what strtod(3) reads, without the sign: hexadecimal, decimal, infinite,
+// or none.
+var realForm = regexp.MustCompile(`(?i)^(0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?[0-9]+)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|infinity|inf|nan)`)
+
+// real is strtod(3), or strtof(3), as bits. What is in brackets behind nan is not
+// read.
+func real(text []byte, bits int) uint64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	sign := uint64(0)
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		if text[0] == '-' {
+			sign = 1 << (bits - 1)
+		}
+		text = text[1:]
+	}
+	form := strings.ToLower(string(realForm.Find(text)))
+	if form == "" {
+		return 0
+	}
+	if strings.HasPrefix(form, "0x") && !strings.Contains(form, "p") {
+		form += "p0"
+	}
+	x, _ := strconv.ParseFloat(form, bits) // infinite if it is too great
+	switch {
+	case form == "nan" && bits == 64:
+		return sign | 0x7ff8<<48
+	case form == "nan":
+		return sign | 0x7fc0<<16
+	case bits == 32:
+		return sign | uint64(math.Float32bits(float32(x)))
+	}
+	return sign | math.Float64bits(x)
 }
 
 // Summarize says that the code at an address is a function with a summary. Of
@@ -210,9 +252,12 @@ func (t *thread) applies(c *summarized) bool {
 	case "copy":
 		t.fixArguments(0, 1, 2)
 		return false
-	case "number", "length":
-		if c.input = t.input(t.argument(0), c.Result == "length"); c.Size == 0 && c.input != "" || c.Result == "number" {
-			return c.input != ""
+	case "number", "real":
+		c.input = t.input(t.argument(0), false)
+		return c.input != ""
+	case "length":
+		if c.input = t.input(t.argument(0), true); c.Size == 0 && c.input != "" {
+			return true
 		}
 	}
 	for i := range c.args {
@@ -303,8 +348,11 @@ func (t *thread) leave() {
 		return
 	}
 	name := fmt.Sprintf("%s(%s)", call.Function, call.input)
-	n := call.Bits / 8
-	v, _ := t.register(vex.OffsetRAX, n)
+	n, at := call.Bits/8, vex.OffsetRAX
+	if call.Result == "real" {
+		at = vex.OffsetXMM
+	}
+	v, _ := t.register(at, n)
 	t.x.derived[name] = &Derived{call.Summary, call.input}
-	t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + n}, t.x.symbol(name, call.Bits, v))
+	t.registers.set(span{at, at + n}, t.x.symbol(name, call.Bits, v))
 }

@@ -1,6 +1,9 @@
 package exec
 
 import (
+	"fmt"
+	"math/rand/v2"
+	osexec "os/exec"
 	"strings"
 	"testing"
 )
@@ -38,6 +41,48 @@ func TestSummariesAreChecked(t *testing.T) {
 	} {
 		if _, err := ReadSummaries(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+}
+
+// strtod(3) and strtof(3), compared with the host's C library.
+func TestReals(t *testing.T) {
+	texts := []string{
+		"", "2", " \t\n42x", "-7.5", "+.5e3", ".", "1e", "1e+", "0x", "0x1.8", "0X.8p3z", "0x1p", "-0", "inf", "-Infinityx", "infin", "nan", "-nanx",
+		"1e400", "-1e400", "1e-400", "4.9e-324", "2.4e-324", "3.4028236e38", "1e-46", "1.00000005960464477539062500001", "179769313486231580793728971405301e276",
+		"--3", "0.1", "5.", "1_000", "0x1_0", "12345678901234567890123",
+	}
+	r := rand.New(rand.NewPCG(41, 42))
+	for range 300 {
+		texts = append(texts, fmt.Sprintf("%s%d.%de%d", []string{"", "-"}[r.IntN(2)], r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64), r.IntN(640)-320))
+	}
+	bin := t.TempDir() + "/reals"
+	c := osexec.Command("gcc", "-x", "c", "-o", bin, "-")
+	c.Stdin = strings.NewReader(`
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++) {
+		double d = strtod(argv[i], 0);
+		float f = strtof(argv[i], 0);
+		unsigned long wide;
+		unsigned narrow;
+		memcpy(&wide, &d, 8);
+		memcpy(&narrow, &f, 4);
+		printf("%lx %x\n", wide, narrow);
+	}
+}`)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	out, err := osexec.Command(bin, texts...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if got := fmt.Sprintf("%x %x", real([]byte(texts[i]), 64), real([]byte(texts[i]), 32)); got != line {
+			t.Errorf("%q: %s, the C library has %s", texts[i], got, line)
 		}
 	}
 }
