@@ -309,6 +309,8 @@ func (a *analysis) library(c *simplify.Context, b *cfg.Block, n node, m *cfg.Mod
 		return pointer(r.number, Exactly(0))
 	case "argument":
 		return join(whole(s[arguments[0]]), numeric(Exactly(0)))
+	case "library":
+		return join(pointer(0, All), numeric(Exactly(0)))
 	case "number":
 		return numbers
 	}

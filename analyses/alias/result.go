@@ -44,6 +44,7 @@ type Result struct {
 	Steps int
 
 	accesses  [][][]Access
+	reached   [][]*state
 	libraries map[node]*Called
 	values    []sized // of sets
 	numbers   map[string]Set
@@ -61,6 +62,7 @@ func (a *analysis) result() *Result {
 		Regions: a.regions, Steps: a.steps, libraries: map[node]*Called{},
 		values: []sized{{}, {top, 1}}, numbers: map[string]Set{}, conflicts: map[[2]Set]bool{},
 	}
+	r.reached = a.before
 	r.accesses = make([][][]Access, len(a.run.Contexts))
 	for i, c := range a.run.Contexts {
 		r.accesses[i] = make([][]Access, len(c.Function.Blocks))
@@ -154,7 +156,7 @@ func (r *Result) Accesses(c *simplify.Context, b *cfg.Block) []Access {
 
 // Reached tells whether a block of a context can be come to.
 func (r *Result) Reached(c *simplify.Context, b *cfg.Block) bool {
-	return c.Number < len(r.accesses) && r.accesses[c.Number][b.Index] != nil
+	return c.Number < len(r.reached) && r.reached[c.Number][b.Index] != nil
 }
 
 // Called is what a block's call of a library's function may do; nil if it calls none.

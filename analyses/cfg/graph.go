@@ -61,6 +61,8 @@ type Block struct {
 	Import string
 	// Call tells that it ends with a call; Tail, that the function ends with that.
 	Call, Tail bool
+	// Indirect tells that it calls through a pointer: what it was seen to call.
+	Indirect bool
 	// System tells that it ends with a system call.
 	System bool
 	// Leaves tells that it ends the function: it returns, or there is no way on.
@@ -149,6 +151,9 @@ func (g *Graph) lift(addr uint64, size int) *vex.Block {
 	code := make([]byte, size)
 	n, _ := g.Image.Read(addr, code)
 	b, err := vex.Lift(code[:n], addr)
+	if err == nil && b.Jump == vex.JumpNoDecode && b.Size > 0 && b.Size < n {
+		b, err = vex.Lift(code[:b.Size], addr) // the code was cut off in an instruction
+	}
 	if err != nil {
 		b = nil
 	}
@@ -370,7 +375,8 @@ func (g *Graph) through(b *Block) {
 		b.Never = g.Models.Of(name).Never
 		return
 	}
-	b.Unknown = true
+	b.Indirect = true
+	b.Unknown = len(g.observed.Targets[b.Last]) == 0
 	for _, to := range g.observed.Targets[b.Last] {
 		g.want(to)
 		b.callees = append(b.callees, to)

@@ -16,7 +16,7 @@ type Model struct {
 	// Function is its name.
 	Function string `yaml:"function"`
 	// Result is "number", "fresh" (memory that nobody else has: an allocator),
-	// "argument" (the first one), or "unknown".
+	// "argument" (the first one), "library" (memory of libraries), or "unknown".
 	Result string `yaml:"result"`
 	// Writes are the arguments, from 1, through which it may write.
 	Writes []int `yaml:"writes"`
@@ -31,6 +31,8 @@ type Model struct {
 	Opaque bool `yaml:"opaque"`
 	// Never tells that it does not return.
 	Never bool `yaml:"never"`
+	// Unknown tells that there is no model.
+	Unknown bool `yaml:"-"`
 }
 
 // Models are models by name.
@@ -64,8 +66,8 @@ func ReadModels(from io.Reader) (Models, error) {
 		if m.Result == "" {
 			m.Result = "unknown"
 		}
-		if !slices.Contains([]string{"number", "fresh", "argument", "unknown"}, m.Result) {
-			return nil, fmt.Errorf("model of %s: result %q, expected number, fresh, argument or unknown", m.Function, m.Result)
+		if !slices.Contains([]string{"number", "fresh", "argument", "library", "unknown"}, m.Result) {
+			return nil, fmt.Errorf("model of %s: result %q, expected number, fresh, argument, library or unknown", m.Function, m.Result)
 		}
 		for _, n := range append(slices.Clone(m.Writes), m.Uses...) {
 			if n < 1 || n > 6 {
@@ -93,5 +95,5 @@ func (m Models) Of(name string) *Model {
 	if model := m[name]; model != nil {
 		return model
 	}
-	return &Model{Function: name, Result: "unknown", Writes: []int{1, 2, 3, 4, 5, 6}, Event: true}
+	return &Model{Function: name, Result: "unknown", Writes: []int{1, 2, 3, 4, 5, 6}, Event: true, Unknown: true}
 }

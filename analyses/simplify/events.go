@@ -27,8 +27,8 @@ type Events struct {
 	// Schedule is what they are of.
 	Schedule *event.Schedule
 	byThread map[event.ThreadID][]Event
-	// Clocks of regions: see Concurrent.
-	points []ordered
+	points   []ordered
+	ends     map[event.ThreadID]int
 }
 
 // ordered is a constraint: of two threads at instructions.
@@ -40,7 +40,8 @@ type ordered struct {
 // NewEvents finds the events of a schedule, whose marks and bases analyses/hybrid has.
 // IDs are the guest's numbers of the schedule's threads.
 func NewEvents(s *event.Schedule, marks []hybrid.Mark, ids []event.ThreadID) *Events {
-	e := &Events{Schedule: s, byThread: map[event.ThreadID][]Event{}}
+	e := &Events{Schedule: s, byThread: map[event.ThreadID][]Event{}, ends: map[event.ThreadID]int{}}
+	e.addEnds(ids)
 	open := map[int]uint64{} // where threads called their operations
 	last := map[int]int{}    // the operation that is open, among those of its thread
 	for i := range marks {
@@ -69,6 +70,35 @@ func NewEvents(s *event.Schedule, marks []hybrid.Mark, ids []event.ThreadID) *Ev
 	}
 	e.addPoints(hybrid.Bases(s, marks), ids)
 	return e
+}
+
+// addEnds finds out which operations wait for threads' ends.
+func (e *Events) addEnds(ids []event.ThreadID) {
+	threads := map[string]event.ThreadID{}
+	for n, name := range e.Schedule.Threads {
+		threads["thread:"+name] = ids[n]
+	}
+	for i := range e.Schedule.Operations {
+		o := &e.Schedule.Operations[i]
+		switch o.Op {
+		case event.OpJoin, event.OpTryJoin, event.OpTimedJoin, event.OpClockJoin, event.OpC11ThrdJoin:
+		default:
+			continue
+		}
+		id, known := threads[e.Schedule.Objects[o.Object]]
+		if _, earlier := e.ends[id]; known && !earlier && o.Result == 0 && o.Part == event.WholePart {
+			e.ends[id] = i
+		}
+	}
+}
+
+// End is the position of the operation that waited for a thread's end; without one it
+// is behind all.
+func (e *Events) End(t *path.Thread) int {
+	if at, ok := e.ends[t.ID]; ok {
+		return at
+	}
+	return len(e.Schedule.Operations)
 }
 
 // addPoints adds the points of constraints.

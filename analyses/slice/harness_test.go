@@ -3,6 +3,7 @@ package slice_test
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"io"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -60,7 +62,7 @@ func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *reco
 		t.Fatal(err)
 	}
 	r.follow(t, file.Name(), choose)
-	image, err := cfg.OpenImage(c.Args[0], 0)
+	image, err := cfg.OpenImage(c.Args[0], bias(t, file.Name(), c.Args[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +71,34 @@ func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *reco
 		Image: image, Models: cfg.DefaultModels(),
 	}
 	return r
+}
+
+// bias is where a recorded run has put the program.
+func bias(t testing.TB, name, program string) uint64 {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Type == elf.ET_EXEC {
+		return 0
+	}
+	r, err := trace.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for m, err := range trace.Get[event.Mapping](r, trace.Key{Kind: trace.Mappings}, trace.Where{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Name == program {
+			return uint64(m.Addr) - m.Offset
+		}
+	}
+	t.Fatalf("%s was not mapped", program)
+	return 0
 }
 
 func (r *recorded) follow(t testing.TB, name string, choose func(*event.Input) bool) {

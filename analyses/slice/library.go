@@ -37,7 +37,7 @@ func (t *walker) decide(f *frame, m *cfg.Model) {
 	if f.Back {
 		f.data = true
 	}
-	f.keep = f.data && !m.Opaque
+	f.keep = f.data && f.decides()
 	if f.data {
 		f.nearest = place(max(f.Last-1, f.First), 0)
 	}
@@ -76,7 +76,7 @@ func (t *walker) library(s *path.Step) {
 		return
 	}
 	if !f.data {
-		f.data, f.keep = true, !f.opaque()
+		f.data, f.keep = true, f.decides() && f.model.Unknown
 		f.nearest = place(s.Index, 0)
 	}
 	outcome := len(s.Constraints) > 0 && f.keep
@@ -91,7 +91,11 @@ func (t *walker) library(s *path.Step) {
 	b.run(0, s.Done)
 }
 
-func (f *frame) opaque() bool { return f.model != nil && f.model.Opaque }
+// decides tells whether what a library's function decides may matter: not what is
+// opaque, nor how an operation does what it is known for.
+func (f *frame) decides() bool {
+	return f.Site != nil && f.model != nil && !f.model.Opaque && len(f.model.Uses) == 0
+}
 
 // hits tells whether a step writes what is live.
 func (t *walker) hits(s *path.Step) bool {

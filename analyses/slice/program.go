@@ -42,7 +42,7 @@ func (t *walker) program(s *path.Step) {
 
 // decided tells whether where a block went is in the slice.
 func (t *walker) decided(f *frame, b *cfg.Block, at int) bool {
-	if len(b.Next) < 2 && !(b.Unknown && b.Jump != vex.JumpRet) {
+	if len(b.Next) < 2 && !b.Indirect && !(b.Unknown && b.Jump != vex.JumpRet) {
 		return false
 	}
 	taken := simplify.Successor(b, f.next)

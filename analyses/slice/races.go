@@ -183,7 +183,7 @@ type cutter struct {
 }
 
 func (r *races) cut(t *simplify.Thread) []region {
-	k := &cutter{races: r, seen: make([]int, len(r.items)), now: 1, after: -1, ends: 1 << 62}
+	k := &cutter{races: r, seen: make([]int, len(r.items)), now: 1, after: -1, ends: r.slice.Run.Events.End(t.Thread)}
 	events := r.slice.Run.Events.Of(t.Thread)
 	moves, frame := t.Moves, -1
 	c := t.Cursor(0)

@@ -154,3 +154,11 @@ func (s *Stats) count(c *path.Constraint) {
 
 // isBranch tells constraints on where a thread goes.
 func isBranch(k exec.Kind) bool { return k == exec.Branch || k == exec.Target }
+
+// Sites are the sets of the loads and stores of a block that a context executed, in
+// their order there.
+func (s *Slice) Sites(c *simplify.Context, b *path.Block) []alias.Set {
+	list := make([]alias.Set, len(b.Sites))
+	siteSets(s.Run, s.Alias, c, b, list)
+	return list
+}

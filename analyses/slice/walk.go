@@ -250,7 +250,7 @@ func (t *walker) event(e *simplify.Event) {
 	}
 	f.nearest = place(t.step.Index, 0)
 	f.uses = true
-	f.keep = f.keep || f.Context == nil && !e.Point
+	f.keep = f.keep || !e.Point && f.decides()
 	t.mark(Target)
 }
 
@@ -288,7 +288,7 @@ func (t *walker) called() {
 		t.enter(t.step)
 		if f := t.frame; f != nil {
 			f.nearest = place(t.step.Index, 0)
-			f.skip, f.data, f.keep = false, true, true
+			f.skip, f.data, f.keep = false, true, f.decides()
 			t.mark(Value)
 			for i := range t.step.Constraints {
 				if t.step.Constraints[i].Stmt < 0 {
