@@ -18,6 +18,8 @@ type Event struct {
 	// a point, of the operation that comes before. Point tells that it is one.
 	Position int
 	Point    bool
+	// PC is the instruction of a point.
+	PC uint64
 	// Operation is the operation; of a point nil.
 	Operation *event.Operation
 }
@@ -148,7 +150,7 @@ func (e *Events) Constraints(f func(first event.ThreadID, from uint64, second ev
 func (e *Events) addPoint(p *event.Point, id event.ThreadID, bases [][]hybrid.Base) uint64 {
 	at := bases[p.Thread][min(p.Done, len(bases[p.Thread])-1)].Instructions + p.Instructions
 	if !p.Ends {
-		e.byThread[id] = append(e.byThread[id], Event{From: at, To: at + p.Span, Point: true, Position: -1})
+		e.byThread[id] = append(e.byThread[id], Event{From: at, To: at + p.Span, Point: true, Position: -1, PC: uint64(p.PC)})
 	}
 	return at
 }

@@ -1,6 +1,8 @@
 package slice
 
 import (
+	"sort"
+
 	"github.com/heddle-dmt/heddle/analyses/alias"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/simplify"
@@ -41,12 +43,40 @@ type sides struct {
 	functions map[int]*side // of contexts
 	open      map[int]bool
 	effects   map[*vex.Block]*bytesOfState
+	// points are the instructions of the schedule's constraints, and pointed the
+	// imports that have come to some: coming there once more is an event.
+	points  map[uint64]bool
+	pointed map[string]bool
 }
 
 func newSides(r *simplify.Run, a *alias.Result) *sides {
-	return &sides{
+	s := &sides{
 		run: r, alias: a, known: map[sideKey]*side{}, functions: map[int]*side{}, open: map[int]bool{},
-		effects: map[*vex.Block]*bytesOfState{},
+		effects: map[*vex.Block]*bytesOfState{}, points: map[uint64]bool{}, pointed: map[string]bool{},
+	}
+	for _, t := range r.Threads {
+		for _, e := range r.Events.Of(t.Thread) {
+			if e.Point {
+				s.point(t, &e)
+			}
+		}
+	}
+	return s
+}
+
+// point notes the instruction of a constraint.
+func (s *sides) point(t *simplify.Thread, e *simplify.Event) {
+	s.points[e.PC] = true
+	step := t.Find(e.From)
+	n := sort.Search(len(t.Moves), func(i int) bool { return t.Moves[i].Step > step }) - 1
+	if n < 0 {
+		return
+	}
+	for i := t.Moves[n].Frame; i >= 0; i = t.Frames[i].Parent {
+		if b := t.Frames[i].Site; b != nil && t.Frames[i].Context == nil {
+			s.pointed[b.Import] = true
+			return
+		}
 	}
 }
 
@@ -80,7 +110,7 @@ func (s *sides) block(d *side, c *simplify.Context, b *cfg.Block) {
 	if b.Never || b.Unknown && len(b.Calls) == 0 {
 		d.lost = true
 	}
-	if b.System {
+	if b.System || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
 		d.event = true
 	}
 	if b.Import != "" {
@@ -95,6 +125,19 @@ func (s *sides) block(d *side, c *simplify.Context, b *cfg.Block) {
 			d.join(s.function(callee))
 		}
 	}
+}
+
+// hasPoint tells whether an instruction of a constraint is in a block.
+func (s *sides) hasPoint(b *cfg.Block) bool {
+	if len(s.points) == 0 {
+		return false
+	}
+	for _, x := range b.Stmts {
+		if m, ok := x.(*vex.Mark); ok && s.points[m.Addr] {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *sides) accesses(d *side, c *simplify.Context, b *cfg.Block) {
