@@ -192,13 +192,18 @@ var library = func() map[string]symtrace.Function {
 		"realloc": {Role: symtrace.Resize}, "__libc_realloc": {Role: symtrace.Resize},
 		"strdup": {Role: symtrace.Duplicate}, "__strdup": {Role: symtrace.Duplicate},
 		"__assert_fail": {Role: symtrace.Fail},
-		"fwrite":        {Role: symtrace.Argument, Value: 3}, "_IO_fwrite": {Role: symtrace.Argument, Value: 3},
 	}
-	for _, name := range []string{"exit", "_exit", "_Exit", "quick_exit", "abort", "__stack_chk_fail"} {
+	for _, name := range []string{"abort", "__stack_chk_fail"} {
 		all[name] = symtrace.Function{Role: symtrace.Stop}
 	}
+	for _, name := range []string{"exit", "_exit", "_Exit", "quick_exit"} {
+		all[name] = symtrace.Function{Role: symtrace.Stop, Value: 1} // a status
+	}
+	for name, format := range map[string]uint64{"printf": 1, "_IO_printf": 1, "__printf_chk": 2} {
+		all[name] = symtrace.Function{Role: symtrace.Print, Value: format}
+	}
 	for _, name := range []string{
-		"free", "__libc_free", "cfree", "printf", "_IO_printf", "__printf_chk", "fprintf", "__fprintf_chk", "vfprintf", "__vfprintf_internal",
+		"free", "__libc_free", "cfree", "fprintf", "__fprintf_chk", "vfprintf", "__vfprintf_internal",
 		"puts", "_IO_puts", "putchar", "putc", "fputs", "_IO_fputs", "fputc", "fflush", "_IO_fflush", "perror", "usleep", "nanosleep",
 		"sched_yield", "__sched_yield", "sleep",
 	} {

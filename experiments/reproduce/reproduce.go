@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched/guide"
 )
@@ -177,20 +176,32 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.judge(out, &o); err != nil {
 		return nil, err
 	}
+	for n := 0; ; n++ {
+		if err := r.attempt(ctx, out, &o, n); err != nil {
+			return nil, err
+		}
+		if out.Verified || n+1 >= out.Trace.Faults {
+			return out, nil
+		}
+	}
+}
+
+// attempt looks for a schedule under which the thread of a number fails.
+func (r *Recording) attempt(ctx context.Context, out *Outcome, o *Options, faulting int) error {
 	began := o.Now()
-	if err := r.follow(out, &o); err != nil {
-		return nil, errNotFollowed.Wrap(err, err)
+	if err := r.follow(out, o, faulting); err != nil {
+		return err
 	}
 	out.Traced = o.Now().Sub(began)
 	began = o.Now()
-	if err := r.solve(out, &o); err != nil {
-		return nil, err
+	if err := r.solve(out, o); err != nil {
+		return err
 	}
 	out.Solved = o.Now().Sub(began)
 	if out.Answer != smt.Satisfiable {
-		return out, nil
+		return nil
 	}
-	return out, r.verify(ctx, out, &o)
+	return r.verify(ctx, out, o)
 }
 
 // judge finds out what the failure is.
@@ -210,38 +221,27 @@ func (r *Recording) judge(out *Outcome, o *Options) error {
 	return nil
 }
 
-// follow makes the symbolic trace. Of a crash it is not recorded whose it was:
-// threads are tried until one can fault where its path ends.
-func (r *Recording) follow(out *Outcome, o *Options) error {
+// follow makes the symbolic trace. Of a crash it is not recorded whose it was: faulting
+// is the number of the thread that is taken, of those that can fault.
+func (r *Recording) follow(out *Outcome, o *Options, faulting int) error {
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
-		Weak: out.Model != model.SC, Output: o.Stdout,
+		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: faulting, Weak: out.Model != model.SC, Output: o.Stdout,
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
 	}
-	candidates := []event.ThreadID{event.NoThread}
-	if out.Failure.Class == heddle.FailureCrash {
-		s.Fault, candidates = true, nil
-		for i := range r.profile.Threads {
-			candidates = append(candidates, r.profile.Threads[i].ID)
-		}
-	}
 	var err error
-	for _, id := range candidates {
-		s.Failing = id
-		if out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s); err == nil {
-			break
+	out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s)
+	if err != nil {
+		return errNotFollowed.Wrap(err, err)
+	}
+	for i := range out.Trace.Threads {
+		if m := out.Trace.Threads[i].Message; m != "" && out.Failure.Class == heddle.FailureAssertion {
+			out.Failure.Text = m
 		}
 	}
-	if err == nil && out.Failure.Class == heddle.FailureAssertion {
-		for i := range out.Trace.Threads {
-			if m := out.Trace.Threads[i].Message; m != "" {
-				out.Failure.Text = m
-			}
-		}
-	}
-	return err
+	return nil
 }
 
 // solve looks for a schedule.

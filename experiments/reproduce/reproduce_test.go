@@ -26,15 +26,26 @@ type bug struct {
 	class                string
 	// strong are models under which the failure cannot happen.
 	strong []string
-	long   bool // left out of short tests
+	// right is how the right output is made, if another one is the failure.
+	right bool
+	long  bool // left out without HEDDLE_LONG
 }
 
-var wild = sched.Options{Policy: sched.Random, Quantum: 20}
+var (
+	wild = sched.Options{Policy: sched.Random, Quantum: 20}
+	fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 40}
+)
 
 var bugs = []bug{
 	{program: "bounded-buffer", args: "-p 5 -n 20", class: heddle.FailureAssertion},
 	{program: "string-buffer", args: "-p 2 -r 30", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion},
 	{program: "deadlock", args: "-p 2 -r 20", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureDeadlock},
+	{program: "racey", args: "-p 4 -i 500", class: heddle.FailureWrong, right: true},
+	{program: "lost-wakeup", args: "-r 10", sched: fine, class: heddle.FailureDeadlock},
+	{program: "glibc-12486", args: "-p 2 -r 60", sched: fine, class: heddle.FailureAssertion, long: true},
+	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
+	{program: "frost-figure-1a", class: heddle.FailureCrash},
+	{program: "frost-figure-3", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureAssertion},
 	{program: "dekker", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "peterson", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "h3-figure-2", args: "-r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
@@ -55,8 +66,32 @@ func build(t *testing.T, name string) string {
 	return bin
 }
 
+// config is that of a program's runs.
+func config(b *bug, bin string) heddle.Config {
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir = append([]string{bin}, strings.Fields(b.args)...), "/"
+	c.Memory, c.MaxInstructions = buffers.Options{Model: b.model}, 5_000_000
+	return c
+}
+
+// rightOutput is what the program prints when its threads run one after the other;
+// nil if that does not matter.
+func rightOutput(t *testing.T, b *bug, bin string) []byte {
+	t.Helper()
+	if !b.right {
+		return nil
+	}
+	var stdout bytes.Buffer
+	c := config(b, bin)
+	c.Cores, c.Sched, c.Stdout = 1, sched.Options{Policy: sched.RR}, &stdout
+	if _, err := heddle.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return stdout.Bytes()
+}
+
 // record runs a program under a seed, and returns the trace and the failure.
-func record(t *testing.T, b *bug, bin string, seed uint64) (string, heddle.Failure, bool) {
+func record(t *testing.T, b *bug, bin string, seed uint64, right []byte) (string, heddle.Failure, bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "failing.trace")
 	f, err := os.Create(path)
@@ -64,16 +99,18 @@ func record(t *testing.T, b *bug, bin string, seed uint64) (string, heddle.Failu
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var stderr bytes.Buffer
-	c := heddle.DefaultConfig()
-	c.Args, c.Dir, c.Seed, c.Sched = append([]string{bin}, strings.Fields(b.args)...), "/", seed, b.sched
-	c.Memory, c.MaxInstructions, c.Stderr = buffers.Options{Model: b.model}, 5_000_000, &stderr
+	var stdout, stderr bytes.Buffer
+	c := config(b, bin)
+	c.Seed, c.Sched, c.Stdout, c.Stderr = seed, b.sched, &stdout, &stderr
 	c.Record = &heddle.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
 	r, err := heddle.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	failure, failed := r.Failure(stderr.Bytes())
+	if right != nil && !failed && !bytes.Equal(right, stdout.Bytes()) {
+		failure, failed = heddle.Failure{Class: heddle.FailureWrong, Text: "standard output"}, true
+	}
 	return path, failure, failed && failure.Class == b.class
 }
 
@@ -141,18 +178,19 @@ func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
 func TestReproduces(t *testing.T) {
 	for i := range bugs {
 		b := &bugs[i]
-		if b.long && testing.Short() {
+		if b.long && os.Getenv("HEDDLE_LONG") == "" {
 			continue
 		}
 		t.Run(b.program, func(t *testing.T) {
 			bin, found := build(t, b.program), 0
+			right := rightOutput(t, b, bin)
 			for seed := uint64(1); seed <= 400 && found < seeds(); seed++ {
-				path, failure, failed := record(t, b, bin, seed)
+				path, failure, failed := record(t, b, bin, seed, right)
 				if !failed {
 					continue
 				}
 				found++
-				check(t, b, stripped(t, path), seed, failure)
+				check(t, b, stripped(t, path), seed, failure, right)
 			}
 			if found < seeds() {
 				t.Errorf("%d of 400 seeds fail by %s", found, b.class)
@@ -170,14 +208,14 @@ func seeds() int {
 	return 2
 }
 
-func check(t *testing.T, b *bug, path string, seed uint64, want heddle.Failure) {
+func check(t *testing.T, b *bug, path string, seed uint64, want heddle.Failure, right []byte) {
 	t.Helper()
 	r, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	out, err := r.Reproduce(t.Context(), Options{Now: time.Now})
+	out, err := r.Reproduce(t.Context(), Options{Now: time.Now, Stdout: right})
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return
@@ -192,11 +230,11 @@ func check(t *testing.T, b *bug, path string, seed uint64, want heddle.Failure) 
 			t.Errorf("seed %d under %s: %v, %v", seed, model, other.Answer, err)
 		}
 	}
-	followed(t, r, out, want)
+	followed(t, r, out, want, right)
 }
 
 // followed demands that a schedule that was written is followed to the failure.
-func followed(t *testing.T, r *Recording, out *Outcome, want heddle.Failure) {
+func followed(t *testing.T, r *Recording, out *Outcome, want heddle.Failure, right []byte) {
 	t.Helper()
 	s, err := r.Schedule(out)
 	if err != nil {
@@ -213,13 +251,17 @@ func followed(t *testing.T, r *Recording, out *Outcome, want heddle.Failure) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
 	result, err := heddle.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, failed := result.Failure(stderr.Bytes()); !failed || got != want || g.Why() != "" {
+	got, failed := result.Failure(stderr.Bytes())
+	if right != nil && !failed && !bytes.Equal(right, stdout.Bytes()) {
+		got, failed = want, true
+	}
+	if !failed || got != want || g.Why() != "" {
 		t.Errorf("the schedule in the file ends with %v, %s; want %v", got, g.Why(), want)
 	}
 }

@@ -13,10 +13,11 @@ import (
 
 // Options say what of a run is followed.
 type Options struct {
-	// Failing is the thread that failed, and Fault tells that its next instruction is
-	// where it did.
-	Failing event.ThreadID
-	Fault   bool
+	// Fault tells that the next instruction of a thread, where its path ends, is where
+	// a signal came from. Several may be: Faulting is the number of the one that is
+	// taken.
+	Fault    bool
+	Faulting int
 	// Stuck tells of a deadlock; Spins that the run came to its limit, in loops
 	// without an end.
 	Stuck, Spins bool
@@ -48,12 +49,13 @@ type builder struct {
 	profile *paths.Profile
 	options Options
 	pool    *symbolic.Pool
-	strict  bool
 	sharing *sharing
 	arrays  map[uint64]arrayOf
 	plain   map[uint64]bool // objects that are no arrays
 	grew    bool
 	tries   int
+	// patience is how many there may be.
+	patience int
 
 	blocks    map[blockKey]*block
 	paths     map[event.ThreadID]*path
@@ -67,7 +69,16 @@ type builder struct {
 	bits      map[string]int // of symbols
 	places    map[string]location
 	history   map[location][]uint64
-	bugs      []model.Condition
+	faults    []fault
+	differs   []*symbolic.Expr // ways to print something else
+}
+
+// fault is a thread that can fault where its path ends, and when: always if there is
+// no condition.
+type fault struct {
+	thread    *walker
+	condition *symbolic.Expr
+	where     event.Addr
 }
 
 // object finds the variable or piece of memory at an address.

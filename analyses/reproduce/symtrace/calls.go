@@ -88,6 +88,9 @@ func (w *walker) leaves(c *called) error {
 		w.finish(Returned)
 	case Stop:
 		w.finish(Returned)
+		if status := w.argument(1); c.Value == 1 && status.IsConst() && status.Value.Lo&0xff != 0 {
+			w.Ending = Failed
+		}
 	default:
 		w.finish(InCall)
 	}
@@ -119,6 +122,9 @@ func (w *walker) returns(c *called, result *symbolic.Expr) {
 func (w *walker) result(c *called) (*symbolic.Expr, error) {
 	p := w.b.pool
 	switch c.Role {
+	case Print:
+		w.prints(int(c.Value))
+		return p.Word(1, 64), nil
 	case Argument:
 		return w.argument(int(c.Value)), nil
 	case Allocate, Calloc:
@@ -176,11 +182,10 @@ func (w *walker) resize() (*symbolic.Expr, error) {
 func (w *walker) synchronize(c *called) error {
 	object, err := w.known(1)
 	if err != nil {
-		if choose, ok := err.(errChoose); ok && !c.over && w.b.options.Fault && w.b.options.Failing == w.ID {
-			_ = choose
-			w.bug(w.b.unmapped(w.argument(1)))
+		if _, ok := err.(errChoose); ok && !c.over && w.b.options.Fault {
 			w.last(c)
-			w.finish(Faulted)
+			w.faults(w.b.unmapped(w.argument(1)))
+			w.finish(InCall)
 			return nil
 		}
 		return err
@@ -192,6 +197,9 @@ func (w *walker) synchronize(c *called) error {
 		}
 	}
 	if !c.over {
+		if w.b.options.Fault && !w.b.image.mapped(object) && !w.b.allocated(object) {
+			w.faults(nil)
+		}
 		o.begin()
 		w.last(c)
 		w.finish(InCall)
@@ -201,7 +209,7 @@ func (w *walker) synchronize(c *called) error {
 	return nil
 }
 
-// bug adds a condition of the failure.
-func (w *walker) bug(e *symbolic.Expr) {
-	w.b.bugs = append(w.b.bugs, model.Condition{Expr: e, Thread: w.number, Where: event.Addr(w.pc())})
+// faults notes that the thread can fault here.
+func (w *walker) faults(condition *symbolic.Expr) {
+	w.b.faults = append(w.b.faults, fault{w, condition, event.Addr(w.pc())})
 }

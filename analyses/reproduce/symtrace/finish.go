@@ -28,6 +28,8 @@ type Result struct {
 	// share, and Instructions how many were in the last round.
 	Rounds       int
 	Instructions uint64
+	// Faults is how many threads can fault where their paths end.
+	Faults int
 }
 
 // maxRounds is how often threads are followed at most.
@@ -52,9 +54,11 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 	}
 	var writers map[uint64]int
 	b := &builder{arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{}}
+	patience := fewTries
 	for round := 1; ; round++ {
 		next := newBuilder(image, profile, all, o, known, writers)
 		next.arrays, next.plain, next.blocks, next.history = b.arrays, b.plain, b.blocks, b.history
+		next.patience = patience
 		b = next
 		if err := b.run(first, prefix); err != nil {
 			return nil, err
@@ -67,11 +71,12 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		before := writers
 		writers = b.sharing.writing()
 		if found == 0 && !b.grew && maps.Equal(before, writers) {
-			if why := b.wrong(); why != "" && (round >= maxRounds || same(history, b.history)) {
+			if why := b.wrong(); why != "" && (round >= maxRounds || patience == maxTries && same(history, b.history)) {
 				return nil, errors.New(why)
 			} else if why == "" {
 				return b.result(round)
 			}
+			patience = maxTries
 		}
 		if round >= maxRounds {
 			return nil, fmt.Errorf("it is not known after %d rounds what the threads share", round)
@@ -204,44 +209,40 @@ func (b *builder) values(_ *walker, name string) []symbolic.Value {
 	return out
 }
 
-// fault executes the instruction that a signal comes from.
-func (w *walker) fault() error {
+// fault executes the instruction behind the path, to see whether a signal can come
+// from it.
+func (w *walker) fault() {
 	var code [15]byte
 	n := w.b.image.Peek(w.pc(), code[:])
 	if n == 0 {
-		w.finish(Faulted) // a jump to nowhere
-		return nil
+		w.faults(nil) // a jump to nowhere
+		return
 	}
 	lifted, err := vex.Lift(code[:n], w.pc())
 	if err != nil {
-		return err
+		return
 	}
 	x := &block{Block: lifted, code: code[:n]}
 	x.scan()
 	if len(w.temps) < len(x.Types) {
 		w.temps = make([]*symbolic.Expr, 2*len(x.Types))
 	}
+	events, conds, since, at, pc := len(w.events), len(w.conds), w.since, w.at, w.pc()
 	r := &round{walker: w, block: x, base: w.since, from: w.at}
 	w.faulting = true
 	for _, s := range x.Stmts {
-		if m, ok := s.(*vex.Mark); ok && m.Addr != x.Addr {
+		if m, ok := s.(*vex.Mark); ok && m.Addr != x.Addr || r.err != nil {
 			break
 		}
 		r.statement(s)
-		var f errFault
-		if errors.As(r.err, &f) {
-			w.since, w.at = r.base, r.from
-			if f.condition != nil {
-				w.bug(f.condition)
-			}
-			w.finish(Faulted)
-			return nil
-		}
-		if r.err != nil {
-			break
-		}
 	}
-	return errWrong{"the instruction would not fault"}
+	w.faulting, w.since, w.at = false, since, at
+	w.events, w.coords, w.conds = w.events[:events], w.coords[:events], w.conds[:conds]
+	w.machine.State.SetWord(vex.OffsetRIP, pc)
+	var f errFault
+	if errors.As(r.err, &f) {
+		w.faults(f.condition)
+	}
 }
 
 // system stands for a system call between functions that are followed.
@@ -285,18 +286,45 @@ func (b *builder) result(rounds int) (*Result, error) {
 			out.Where = append(out.Where, w.coords[i])
 		}
 		t.Path = append(t.Path, w.conds...)
-		out.Threads = append(out.Threads, *w.Walked)
 		out.Instructions += w.Instructions
 	}
 	b.fail(t)
+	for _, w := range b.walkers {
+		out.Threads = append(out.Threads, *w.Walked)
+	}
+	out.Faults = len(b.faults)
 	b.fill(t)
 	out.Shared = b.ranges()
 	return out, nil
 }
 
+// certainFirst puts threads that fault in any case before those that may.
+func (b *builder) certainFirst() {
+	slices.SortStableFunc(b.faults, func(x, y fault) int {
+		switch {
+		case x.condition == nil && y.condition != nil:
+			return -1
+		case x.condition != nil && y.condition == nil:
+			return 1
+		}
+		return 0
+	})
+}
+
 // fail says what the failure is: for an assertion, the branch before it.
 func (b *builder) fail(t *model.Trace) {
-	t.Bug, t.Stuck, t.Queued = b.bugs, b.options.Stuck, true
+	b.certainFirst()
+	t.Stuck, t.Queued = b.options.Stuck, true
+	if n := b.options.Faulting; n < len(b.faults) {
+		f := &b.faults[n]
+		f.thread.Ending = Faulted
+		if f.condition != nil {
+			t.Bug = append(t.Bug, model.Condition{Expr: f.condition, Thread: f.thread.number, Where: f.where})
+		}
+	}
+	if b.options.Output != nil {
+		t.Bug = append(t.Bug, model.Condition{Expr: b.otherOutput(), Thread: -1})
+	}
 	for i := len(t.Path) - 1; i >= 0; i-- {
 		if w := b.walkers[t.Path[i].Thread]; w.Ending == Failed {
 			t.Bug = append(t.Bug, t.Path[i])

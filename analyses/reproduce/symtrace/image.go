@@ -78,6 +78,9 @@ type Role uint8
 const (
 	// Constant returns a number, and changes nothing that the program sees.
 	Constant Role = iota
+	// Print is Constant, of a function that prints by the format in its argument of
+	// number Function.Value.
+	Print
 	// Argument returns its argument of number Function.Value, from 1.
 	Argument
 	// Allocate returns memory: malloc of one size, Calloc of two; Resize is realloc.

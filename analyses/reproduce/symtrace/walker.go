@@ -159,9 +159,6 @@ func (w *walker) walk() error {
 				w.wrong = ""
 				continue
 			}
-			if w.b.strict {
-				return errors.New(w.wrong)
-			}
 			err = nil
 			w.follow()
 		}
@@ -225,8 +222,8 @@ func (w *walker) step() error {
 
 // end is at the end of the path.
 func (w *walker) end() error {
-	if w.b.options.Failing == w.ID && w.b.options.Fault {
-		return w.fault()
+	if w.b.options.Fault {
+		w.fault()
 	}
 	w.finish(Cut)
 	return nil
@@ -420,7 +417,7 @@ func (w *walker) choose(ways []func(*walker)) {
 
 // back takes the next way of the latest choice; false: there is none.
 func (w *walker) back() bool {
-	if w.b.tries++; w.b.tries > maxTries {
+	if w.b.tries++; w.b.tries > w.b.patience {
 		return false
 	}
 	for len(w.choices) > 0 {
@@ -438,5 +435,9 @@ func (w *walker) back() bool {
 	return false
 }
 
-// maxTries is how often choices are taken back in all.
-const maxTries = 20_000
+// How often choices are taken back in all: while it is not known what is shared, and
+// then.
+const (
+	fewTries = 64
+	maxTries = 20_000
+)
