@@ -316,7 +316,7 @@ func (o *Order) Ends(bases [][]Base) []event.Constraint {
 		c := event.Constraint{First: ends(bases, x.thread, x.instructions)}
 		switch {
 		case x.killer >= 0 && o.deathOf(x.killer) != nil:
-			c.Second = o.deathOf(x.killer).point(bases)
+			c.Second = o.deathOf(x.killer).before(bases)
 		case x.by >= 0:
 			c.Second = event.Point{Thread: x.by, Done: len(bases[x.by]) - 2}
 		default:
@@ -344,6 +344,17 @@ func (d *death) point(bases [][]Base) event.Point {
 	bases = slices.Clone(bases)
 	bases[d.thread] = bases[d.thread][:len(bases[d.thread])-1]
 	return ends(bases, d.thread, d.instructions)
+}
+
+// before is the last point at which the thread can be made to wait before it dies. A
+// call that kills its own thread, as of tgkill(2) in abort(3), has no instruction
+// behind it: the thread waits before the call.
+func (d *death) before(bases [][]Base) event.Point {
+	p := d.point(bases)
+	if d.within || p.Instructions > 0 || p.Done == 0 {
+		return p
+	}
+	return event.Point{Thread: p.Thread, Done: p.Done - 1}
 }
 
 // ends is the point at which a thread was when it had retired so many

@@ -59,8 +59,11 @@ func varied(c heddle.Config, n int) []heddle.Config {
 		v := c
 		v.Seed, v.Cores = uint64(100+i), 2+i*7%15
 		v.Sched.DelayRate = []float64{0, 0.1, 0.5}[i%3]
-		if i%4 == 3 {
+		switch i % 8 {
+		case 3, 7:
 			v.Sched = sched.Options{Policy: sched.Random}
+		case 5: // threads are held back for long
+			v.Sched = sched.Options{Policy: sched.PCT, Depth: 4, Length: 1_000_000}
 		}
 		list = append(list, v)
 	}
