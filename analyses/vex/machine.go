@@ -35,6 +35,7 @@ type Machine struct {
 	// Exited tells that the last block was left by a side exit, statement Done-1.
 	Exited bool
 
+	table []opFunc
 	temps []Value
 	types []Type
 	args  [4]Value
@@ -48,6 +49,9 @@ type Machine struct {
 func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	if len(m.temps) < len(b.Types) {
 		m.temps = make([]Value, 2*len(b.Types))
+	}
+	if m.table == nil {
+		m.table = ops()
 	}
 	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
 	next, jump = 0, JumpInvalid
@@ -139,7 +143,7 @@ func (m *Machine) eval(e Expr) Value {
 }
 
 func (m *Machine) operate(e *Operation) Value {
-	f := ops()[e.Op]
+	f := m.table[e.Op]
 	if f == nil {
 		return m.fail("operation %v is not known", e.Op)
 	}

@@ -15,6 +15,7 @@ type blockPlace struct {
 // block is code with what it is lifted to.
 type block struct {
 	*vex.Block
+	place  blockPlace
 	number int
 	code   []byte
 	// piece is the piece of a run in which the code was last looked at.
@@ -26,6 +27,10 @@ type block struct {
 	status bool
 	// mark tells that it is a mark of heddle.h.
 	mark bool
+	// function tells that a function with a summary begins here, chooses that one
+	// does which chooses such a function, when Executor.functions was looked.
+	function, chooses bool
+	looked            int
 	// reads and written are the words of the state that it reads and writes, and
 	// writes the bytes.
 	reads, written [2]uint64
@@ -39,7 +44,11 @@ const longest = 200
 
 // block returns the block at a place of no more than so many instructions.
 func (x *Executor) block(k blockPlace, piece uint64) (*block, error) {
-	b := x.blocks[k]
+	slot := &x.latest[(k.pc^k.pc>>12)%uint64(len(x.latest))]
+	if *slot == nil || (*slot).place != k {
+		*slot = x.blocks[k]
+	}
+	b := *slot
 	if b != nil && b.piece == piece {
 		return b, nil
 	}
@@ -55,9 +64,9 @@ func (x *Executor) block(k blockPlace, piece uint64) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.piece, b.number = piece, x.count
+	b.place, b.piece, b.number = k, piece, x.count
 	x.count++
-	x.blocks[k] = b
+	x.blocks[k], *slot = b, b
 	return b, nil
 }
 

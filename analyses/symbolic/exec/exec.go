@@ -132,6 +132,7 @@ type Executor struct {
 	threads map[event.ThreadID]*thread
 	memory  memory
 	blocks  map[blockPlace]*block
+	latest  [1 << 10]*block // some of those that were executed last
 	terms   *terms
 	made    map[Term]*symbolic.Expr
 	todo    []Term
@@ -144,6 +145,8 @@ type Executor struct {
 	summaries map[place]Summary
 	// resolvers are the functions that choose one with a summary.
 	resolvers map[place]Summary
+	// functions counts changes of both.
+	functions int
 	derived   map[string]*Derived
 	marks     map[event.ThreadID]int // of inputs
 	count     int                    // of blocks
@@ -186,6 +189,7 @@ func (x *Executor) Fork(from, to uint64) {
 			x.resolvers[place{to, k.number}] = s
 		}
 	}
+	x.functions++
 }
 
 // Resume says that a thread goes on with these registers. Those that are not what

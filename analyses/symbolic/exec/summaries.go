@@ -179,6 +179,7 @@ func real(text []byte, bits int) uint64 {
 func (x *Executor) Summarize(space, addr uint64, s Summary) {
 	if k := (place{space, addr}); x.summaries[k].Function == "" {
 		x.summaries[k] = s
+		x.functions++
 	}
 }
 
@@ -187,6 +188,7 @@ func (x *Executor) Summarize(space, addr uint64, s Summary) {
 func (x *Executor) SummarizeChosen(space, resolver uint64, s Summary) {
 	if k := (place{space, resolver}); x.resolvers[k].Function == "" {
 		x.resolvers[k] = s
+		x.functions++
 	}
 }
 
@@ -221,15 +223,24 @@ func (t *thread) argument(n int) uint64 {
 	return t.machine.State.Word(vex.OffsetRAX + 8*argumentRegisters[n])
 }
 
-// enter begins a call to a function that has a summary.
-func (t *thread) enter() {
-	at := place{t.space, t.machine.State.Word(vex.OffsetRIP)}
-	s, ok := t.x.summaries[at]
-	call := &summarized{Summary: s, stack: t.machine.State.Word(vex.OffsetRAX+8*4) + 8}
-	if !ok {
-		if call.Summary, call.chooses = t.x.resolvers[at]; !call.chooses {
-			return
-		}
+// enter begins a call if a block begins a function that has a summary.
+func (t *thread) enter(b *block) {
+	if b.looked != t.x.functions {
+		b.looked = t.x.functions
+		at := place{t.space, b.Addr}
+		_, b.function = t.x.summaries[at]
+		_, b.chooses = t.x.resolvers[at]
+	}
+	if b.function || b.chooses {
+		t.begin(place{t.space, b.Addr}, !b.function)
+	}
+}
+
+// begin begins a call to a function that has a summary, or chooses one that has.
+func (t *thread) begin(at place, chooses bool) {
+	call := &summarized{Summary: t.x.summaries[at], stack: t.machine.State.Word(vex.OffsetRAX+8*4) + 8, chooses: chooses}
+	if chooses {
+		call.Summary = t.x.resolvers[at]
 	}
 	if !call.chooses && !t.applies(call) {
 		return

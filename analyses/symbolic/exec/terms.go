@@ -49,11 +49,20 @@ const (
 
 // terms has terms. Latest ones are the same if they are computed alike.
 type terms struct {
-	nodes    chunks.List[node]
-	latest   [1 << 15]Term
+	nodes chunks.List[node]
+	// latest are some of the last terms, by what they are computed from.
+	latest [1 << 12]struct {
+		node
+		term Term
+	}
 	literals []literal
 	known    map[literal]Term
-	rules    []rule
+	// used are some of the constants that were used last.
+	used [1 << 10]struct {
+		literal
+		term Term
+	}
+	rules []rule
 }
 
 // literal is a constant.
@@ -75,18 +84,26 @@ func (t *terms) node(of Term) *node { return t.nodes.At(int(of)) }
 func (t *terms) add(n node) Term {
 	h := uint32(n.a)*0x9e3779b1 ^ uint32(n.b)*0x85ebca6b ^ uint32(n.c)*0xc2b2ae35 ^ uint32(n.op)*0x27d4eb2f ^ uint32(n.bits)<<8
 	slot := &t.latest[(h^h>>15)%uint32(len(t.latest))]
-	if *slot != 0 && *t.node(*slot) == n {
-		return *slot
+	if slot.term == 0 || slot.node != n {
+		slot.node, slot.term = n, Term(t.nodes.Len())
+		*t.nodes.Add() = n
 	}
-	at := t.nodes.Len()
-	*t.nodes.Add() = n
-	*slot = Term(at)
-	return *slot
+	return slot.term
 }
 
 // constant is a number as a term.
 func (t *terms) constant(v symbolic.Value, bits int) Term {
 	k := literal{v, bits}
+	h := v.Lo*0x9e3779b97f4a7c15 ^ v.Hi ^ uint64(bits)
+	slot := &t.used[h>>32%uint64(len(t.used))]
+	if slot.term == 0 || slot.literal != k {
+		slot.literal, slot.term = k, t.number(k)
+	}
+	return slot.term
+}
+
+// number is the term of a literal.
+func (t *terms) number(k literal) Term {
 	at, known := t.known[k]
 	if !known {
 		t.literals = append(t.literals, k)

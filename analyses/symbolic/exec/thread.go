@@ -150,8 +150,8 @@ func (t *thread) step(most uint64) (uint64, error) {
 	}
 	t.touched, t.status = t.registers.any(b.reads), b.status
 	t.stores, t.fresh, t.pc = t.stores[:0], t.fresh[:0], 0
-	if t.call == nil && len(t.x.summaries)+len(t.x.resolvers) > 0 {
-		t.enter()
+	if t.call == nil {
+		t.enter(b)
 	}
 	if _, _, err := t.machine.Run(b.Block); err != nil {
 		return 0, err
