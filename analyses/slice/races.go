@@ -142,9 +142,9 @@ func (r *races) item(c *simplify.Context, b *cfg.Block, taken int) int {
 }
 
 // findRaces finds what must be kept.
-func findRaces(s *Slice) *races {
+func findRaces(s *Slice, d *sides) *races {
 	r := &races{
-		slice: s, sides: newSides(s.Run, s.Alias), byKey: map[string]int{}, orders: map[[2]int][]crossing{},
+		slice: s, sides: d, byKey: map[string]int{}, orders: map[[2]int][]crossing{},
 		pairs: map[[2]int]*pair{},
 	}
 	for _, c := range s.Run.Contexts {

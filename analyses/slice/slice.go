@@ -104,36 +104,54 @@ func (s *Slice) Constraints(thread int) []path.Constraint { return s.kept[thread
 func (s *Slice) Why(thread, step int) Why { return s.marks[thread][step] }
 
 // Make slices a run.
-func Make(in *Input, o Options) *Slice {
+func Make(in *Input, o Options) *Slice { return Prepare(in, o).Slice() }
+
+// Prepared is a run ready to be sliced: what the schedule leaves of its program, and
+// what that may access.
+type Prepared struct {
+	options Options
+	slice   *Slice
+}
+
+// Prepare simplifies a run's program, and analyzes its accesses if the mode needs that.
+func Prepare(in *Input, o Options) *Prepared {
 	if o.Mode == Plain {
 		o.Clone.Merge = true
 	}
 	graph := cfg.Build(in.Image, in.Models, simplify.Observe(in.Trace, in.Image))
 	s := &Slice{Run: simplify.Follow(in.Trace, graph, in.Events, o.Clone), kept: make([][]path.Constraint, len(in.Trace.Threads))}
-	s.Stats.Contexts = len(s.Run.Contexts)
-	w := newWalk(s, o)
 	if o.Mode == Simplified || o.Mode == Plain {
 		drop(s, o)
 		s.Alias = alias.Analyze(s.Run)
-		s.Stats.Contexts, s.Stats.Sets = len(s.Run.Contexts), s.Alias.Sets()
-		w.alias = s.Alias
-		r := findRaces(s)
+		s.Stats.Sets = s.Alias.Sets()
+	}
+	s.Stats.Contexts = len(s.Run.Contexts)
+	return &Prepared{o, s}
+}
+
+// Slice slices the run, once.
+func (p *Prepared) Slice() *Slice {
+	s := p.slice
+	if p.options.Mode == Upper {
+		s.everything()
+		return s
+	}
+	w := newWalk(s, p.options)
+	w.alias, w.sides = s.Alias, newSides(s.Run, s.Alias)
+	if s.Alias != nil {
+		r := findRaces(s, w.sides)
 		for i, t := range w.threads {
 			t.regions = &regionCursor{races: r, list: r.threads[i]}
 		}
 	}
-	if o.Mode == Upper {
-		s.everything(in.Trace)
-		return s
-	}
-	w.sides = newSides(s.Run, s.Alias)
 	w.back()
 	return s
 }
 
 // everything keeps all constraints.
-func (s *Slice) everything(t *path.Trace) {
-	for i, th := range t.Threads {
+func (s *Slice) everything() {
+	for i, th := range s.Run.Trace.Threads {
+		s.Stats.Instructions += th.Instructions()
 		for c := th.Cursor(0); c.Next(); {
 			s.kept[i] = append(s.kept[i], c.Constraints...)
 			for k := range c.Constraints {

@@ -150,7 +150,7 @@ func (r *recorded) satisfies(t *testing.T, s *slice.Slice, args []int) bool {
 // becomes of the branches that it dropped, the schedule can be followed, and the result
 // is one under any interleaving: no race was let in.
 func TestSlicesAreSound(t *testing.T) {
-	programs := 20
+	programs := 9
 	if os.Getenv("HEDDLE_LONG") != "" {
 		programs = 120
 	}

@@ -22,7 +22,7 @@ var measurements = []func(*setting) (result, error){
 	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
-	symbolicSpeed, symbolicMemory,
+	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed,
 }
 
 // timing is one run of a command.
