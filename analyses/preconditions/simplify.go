@@ -93,7 +93,10 @@ type simplifier struct {
 
 // group simplifies terms that belong together.
 func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
-	if len(terms) == 1 {
+	switch {
+	case large(terms):
+		return terms
+	case len(terms) == 1:
 		return z.exactly(terms)
 	}
 	terms = z.fromBehind(terms)
@@ -101,6 +104,28 @@ func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 		return bounds
 	}
 	return z.fromBefore(z.exactly(terms))
+}
+
+// most is how many operations the questions about terms may have together.
+const most = 300_000
+
+// large tells whether it would take too long to ask about each of some terms.
+func large(terms []*symbolic.Expr) bool {
+	seen := map[*symbolic.Expr]bool{}
+	var visit func(*symbolic.Expr)
+	visit = func(e *symbolic.Expr) {
+		if e == nil || seen[e] || len(seen)*len(terms) > most {
+			return
+		}
+		seen[e] = true
+		visit(e.A)
+		visit(e.B)
+		visit(e.C)
+	}
+	for _, t := range terms {
+		visit(t)
+	}
+	return len(seen)*len(terms) > most
 }
 
 // fromBehind keeps of terms, the last first, what does not follow from those kept: one

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/path"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -26,11 +27,16 @@ type asked struct {
 	name string // as symbols have it
 	size uint64
 	at   int64 // where in the file it begins
+	// count is how many bytes are asked for.
+	count *symbolic.Expr
 }
 
-// offset is a place in a file: what it was, and how far it would be in a file that is
+// offset is a place in a file: what it was, and where it would be in a file that is
 // long enough, which is where it is unless the file ends before.
-type offset struct{ at, most int64 }
+type offset struct {
+	at   int64
+	most *symbolic.Expr
+}
 
 func newSizes() sizes {
 	return sizes{pending: map[event.ThreadID]*asked{}, offsets: map[string]offset{}}
@@ -80,6 +86,7 @@ func (r *Recording) ask(on *recorder.Recorder, t *kernel.Task, e *event.Syscall)
 		a = r.named(on, t, unix.AT_FDCWD, e.Args[0])
 	}
 	if a != nil {
+		a.count = r.Executor.Argument(t.ID(), 2)
 		r.sizes.pending[t.ID()] = a
 	}
 }
@@ -124,7 +131,7 @@ func (r *Recording) tell(t *kernel.Task, e *event.Syscall) {
 	case unix.SYS_LSEEK:
 		r.seek(t, a, e)
 	case unix.SYS_READ, unix.SYS_PREAD64:
-		r.read(t, a, e, e.Args[2])
+		r.read(t, a, e)
 	}
 }
 
@@ -146,11 +153,11 @@ func (r *Recording) stat(t *kernel.Task, name string, at uint64) {
 func sizeOf(name string) string { return "size(" + name + ")" }
 
 // reach is where in a file that is long enough a call begins.
-func (r *Recording) reach(a *asked) int64 {
+func (r *Recording) reach(a *asked) *symbolic.Expr {
 	if o, known := r.sizes.offsets[a.name]; known && o.at == a.at {
 		return o.most
 	}
-	return a.at
+	return r.Executor.Pool.Word(uint64(a.at), 64)
 }
 
 // seek is about lseek(2), which tells the size if it goes to the end. Where it stays
@@ -162,10 +169,8 @@ func (r *Recording) seek(t *kernel.Task, a *asked, e *event.Syscall) {
 	case unix.SEEK_END:
 		r.Executor.Result(t.ID(), e.Result, p.Add(size, p.Word(e.Args[1], 64)))
 	case unix.SEEK_CUR:
-		most := r.reach(a)
-		if most != a.at || uint64(most) == a.size && most > 0 {
-			at := p.Word(uint64(most), 64)
-			at = p.Ite(p.ULT(size, at), size, at)
+		if most := r.reach(a); !most.IsConst() || most.Value.Lo >= a.size && a.at > 0 {
+			at := p.Ite(p.ULT(size, most), size, most)
 			r.Executor.Result(t.ID(), e.Result, p.Add(at, p.Word(e.Args[1], 64)))
 		}
 		if e.Args[1] == 0 {
@@ -176,13 +181,12 @@ func (r *Recording) seek(t *kernel.Task, a *asked, e *event.Syscall) {
 }
 
 // read is about read(2): it brings what was asked for, or what there is.
-func (r *Recording) read(t *kernel.Task, a *asked, e *event.Syscall, most uint64) {
-	p := r.Executor.Pool
-	from := r.reach(a)
-	size, at, to := r.Executor.Symbol(sizeOf(a.name), 64, a.size), p.Word(uint64(from), 64), p.Word(uint64(from)+most, 64)
-	part := p.Ite(p.ULT(size, to), p.Sub(size, at), p.Word(most, 64))
+func (r *Recording) read(t *kernel.Task, a *asked, e *event.Syscall) {
+	p, at := r.Executor.Pool, r.reach(a)
+	size, to := r.Executor.Symbol(sizeOf(a.name), 64, a.size), p.Add(at, a.count)
+	part := p.Ite(p.ULT(size, to), p.Sub(size, at), a.count)
 	if e.Number == unix.SYS_READ {
-		r.sizes.offsets[a.name] = offset{a.at + int64(e.Result), from + int64(most)}
+		r.sizes.offsets[a.name] = offset{a.at + int64(e.Result), to}
 	}
 	r.Executor.Result(t.ID(), e.Result, p.Ite(p.ULT(at, size), part, p.Word(0, 64)))
 }

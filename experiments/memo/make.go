@@ -83,13 +83,24 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		return nil, err
 	}
 	if o.Summaries == nil {
-		o.Summaries = exec.DefaultSummaries()
+		o.Summaries = append(exec.DefaultSummaries(), allocators()...)
 	}
 	m := &Made{File: f}
 	if err := m.execute(ctx, path, schedule, &o); err != nil {
 		return nil, err
 	}
 	return m, m.verify(ctx, path)
+}
+
+// allocators are summaries that say: where memory is allocated is no input, and what
+// an allocator does about it concerns nobody (PEREGRINE section 2.3). Realloc, which
+// copies, is not among them.
+func allocators() []exec.Summary {
+	var list []exec.Summary
+	for _, name := range []string{"malloc", "calloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc"} {
+		list = append(list, exec.Summary{Function: name, Result: "none"})
+	}
+	return list
 }
 
 // divide takes out of the recorded run's files the program's, and those that another

@@ -34,3 +34,16 @@ func (x *Executor) Result(id event.ThreadID, value uint64, e *symbolic.Expr) {
 		t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + 8}, x.given(e))
 	}
 }
+
+// Argument is an argument of the system call that a thread has made, from 0 on.
+func (x *Executor) Argument(id event.ThreadID, n int) *symbolic.Expr {
+	t := x.threads[id]
+	if t == nil {
+		return nil
+	}
+	v, term := t.register(vex.OffsetRAX+8*[]int{7, 6, 2, 10, 8, 9}[n], 8)
+	if term == 0 {
+		return x.Pool.Const(v, 64)
+	}
+	return x.Express(term)
+}
