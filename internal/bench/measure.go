@@ -18,7 +18,7 @@ import (
 var measurements = []func(*setting) (result, error){
 	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
 	branchTracingLoop, branchTracingPbzip2, branchDecoder, branchSize, branchSizeStored, branchEncoder,
-	memoryTrace, memoryTraceSize, memoryTraceLackey, raceSpeed("hb"), raceSpeed("schedule"), raceyRaces,
+	memoryTrace, memoryTraceSize, memoryTraceLackey, raceSpeed("hb"), raceSpeed("schedule"), raceyRaces, raceyHybrid,
 	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),

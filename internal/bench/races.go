@@ -30,3 +30,15 @@ func raceyRaces(*setting) (result, error) {
 		met:      seconds > 0 && seconds < 10,
 	}, err
 }
+
+// raceyHybrid is the time to make racey's hybrid schedule at that size.
+func raceyHybrid(*setting) (result, error) {
+	figures, err := goFigures("./experiments/schedules", "BenchmarkRaceyHybrid")
+	seconds := figures["s-making"]
+	return result{
+		what:     fmt.Sprintf("racey with %.0f races: make its hybrid schedule (%.0f constraints) of a stored trace", figures["races"], figures["constraints"]),
+		measured: fmt.Sprintf("%.2f s", seconds),
+		target:   "under 10 s",
+		met:      seconds > 0 && seconds < 10,
+	}, err
+}

@@ -53,7 +53,7 @@ func table2(s *settings) (*study.Plan, error) {
 		Notes: []string{
 			"Races are pairs of accesses that the order of synchronization operations leaves unordered; constraints are left when those that others imply are pruned (section 3.2), and pruned is by how many fewer they are than the races.",
 			"\"Reduced\" is what is left of them by transitive reduction, beyond the paper; \"of its own\" how many of those are between two lines of the program's own source.",
-			"The rest are in the C library and the dynamic linker (malloc, stdio, lazy binding, pthread's own state), where the paper does not look.",
+			"The rest are on memory of the C library and the dynamic linker, or between those and the program; the paper compiles the program alone with its instrumentation.",
 		},
 	}
 	for _, x := range s.Programs {
