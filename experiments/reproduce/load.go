@@ -18,6 +18,11 @@ var errNoBranches = errs.Define("reproduce-without-branches",
 	"The run was recorded without --pt.",
 	"Record a failing run with heddle record --pt.")
 
+var errCutStream = errs.Define("reproduce-branches-cut",
+	"the branch trace of core {core} ends where the core was not stopped",
+	"Packets at its end are lost.",
+	"Record the run again.")
+
 // Load reads the paths of a recording's threads.
 func Load(r *trace.Reader, file string) (*paths.Profile, error) {
 	if !r.Has(trace.PT) {
@@ -54,7 +59,9 @@ func runs(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
 					return
 				}
 			}
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) && d.On() {
+				err = errCutStream.New(core)
+			} else if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {

@@ -236,10 +236,19 @@ func (r *Recording) follow(out *Outcome, o *Options, faulting int) error {
 	if err != nil {
 		return errNotFollowed.Wrap(err, err)
 	}
+	if out.Failure.Class != heddle.FailureAssertion {
+		return nil
+	}
+	aborts := false
 	for i := range out.Trace.Threads {
-		if m := out.Trace.Threads[i].Message; m != "" && out.Failure.Class == heddle.FailureAssertion {
-			out.Failure.Text = m
+		t := &out.Trace.Threads[i]
+		if t.Message != "" {
+			out.Failure.Text = t.Message
 		}
+		aborts = aborts || t.Last != nil && (t.Last.Role == symtrace.Fail || t.Last.Role == symtrace.Stop)
+	}
+	if !aborts {
+		return errNotFollowed.New("no path ends with a failed assertion: the branch traces are cut")
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ var bugs = []bug{
 	{program: "lost-wakeup", args: "-r 10", sched: fine, class: heddle.FailureDeadlock},
 	{program: "glibc-12486", args: "-p 2 -r 60", sched: fine, class: heddle.FailureAssertion, long: true},
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
+	{program: "mysql-644", args: "-p 2 -r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion, long: true},
+	{program: "mysql-3596", args: "-r 100", sched: fine, class: heddle.FailureCrash, long: true},
 	{program: "frost-figure-1a", class: heddle.FailureCrash},
 	{program: "frost-figure-3", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureAssertion},
 	{program: "dekker", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
@@ -114,8 +116,9 @@ func record(t *testing.T, b *bug, bin string, seed uint64, right []byte) (string
 	return path, failure, failed && failure.Class == b.class
 }
 
-// stripped copies what H3 has of a recording, with the program and its end.
-func stripped(t *testing.T, path string) string {
+// stripped copies what H3 has of a recording, with the program and its end; of each
+// branch trace so many bytes at the end are left out.
+func stripped(t *testing.T, path string, without int) string {
 	t.Helper()
 	from, err := trace.Open(path)
 	if err != nil {
@@ -152,7 +155,7 @@ func stripped(t *testing.T, path string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.ByteStream(trace.PT, id).Append(b, event.Stamp{Thread: event.NoThread})
+		w.ByteStream(trace.PT, id).Append(b[:len(b)-min(len(b), without)], event.Stamp{Thread: event.NoThread})
 	}
 	summary, err := from.Summary()
 	if err != nil {
@@ -190,7 +193,7 @@ func TestReproduces(t *testing.T) {
 					continue
 				}
 				found++
-				check(t, b, stripped(t, path), seed, failure, right)
+				check(t, b, stripped(t, path, 0), seed, failure, right)
 			}
 			if found < seeds() {
 				t.Errorf("%d of 400 seeds fail by %s", found, b.class)
@@ -263,5 +266,44 @@ func followed(t *testing.T, r *Recording, out *Outcome, want heddle.Failure, rig
 	}
 	if !failed || got != want || g.Why() != "" {
 		t.Errorf("the schedule in the file ends with %v, %s; want %v", got, g.Why(), want)
+	}
+}
+
+// TestDamage wants a sentence for a trace that is cut, of another program, or not of
+// branches, and for a schedule that was changed.
+func TestDamage(t *testing.T) {
+	b := &bugs[0]
+	bin := build(t, b.program)
+	path, _, failed := record(t, b, bin, 1, nil)
+	if !failed {
+		t.Fatal("seed 1 does not fail")
+	}
+	for _, without := range []int{1, 40, 400} {
+		r, err := Open(t.Context(), stripped(t, path, without))
+		if err == nil {
+			_, err = r.Reproduce(t.Context(), Options{Now: time.Now})
+			r.Close()
+		}
+		if err == nil {
+			t.Errorf("branch traces without their last %d bytes give no error", without)
+		}
+		t.Log(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := path + ".cut"
+	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "end of the run") && !strings.Contains(err.Error(), "manifest") {
+		t.Errorf("half of a file: %v", err)
+	}
+	if err := os.WriteFile(cut, []byte(firstLine+"{}\nend 0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(cut); err == nil || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("a schedule that was changed: %v", err)
 	}
 }
