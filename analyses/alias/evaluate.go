@@ -165,11 +165,7 @@ func (e *evaluation) value(x vex.Expr) Value {
 	case *vex.Load:
 		at := e.value(x.Addr)
 		e.access(at, x.Type.Bytes(), false, false)
-		v := e.load(at, x.Type.Bytes(), e.node)
-		if x.Type == vex.F64 || x.Type == vex.F32 {
-			return e.floated(v)
-		}
-		return v
+		return e.load(at, x.Type.Bytes(), e.node)
 	case *vex.ITE:
 		return join(e.value(x.Then), e.value(x.Else))
 	}
@@ -192,10 +188,6 @@ func (e *evaluation) cut(v Value, size int) Value {
 	}
 	return narrowed(v, 8*size, false)
 }
-
-// floated is a value that is a number with a fraction; compilers copy other words in
-// this way, too, so an address stays one.
-func (e *evaluation) floated(v Value) Value { return v }
 
 func constantOf(c *vex.Const) Value {
 	switch c.Type {

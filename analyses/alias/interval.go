@@ -30,8 +30,6 @@ func Range(low, high int64) Interval {
 // One tells that it is one number.
 func (a Interval) One() bool { return a.Low == a.High }
 
-func (a Interval) bounded() bool { return a.Low != math.MinInt64 && a.High != math.MaxInt64 }
-
 func (a Interval) String() string {
 	switch {
 	case a.One():

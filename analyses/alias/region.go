@@ -105,7 +105,6 @@ const wordBytes = 8
 // load is what so many bytes at an address may be.
 func (a *analysis) load(at Value, size int, by node) Value {
 	if size < wordBytes {
-		a.depend(at, by)
 		return narrowNumber(size)
 	}
 	if at.any {
@@ -125,10 +124,6 @@ func (a *analysis) load(at Value, size int, by node) Value {
 }
 
 func narrowNumber(size int) Value { return numeric(Range(-1<<(8*size-1), 1<<(8*size)-1)) }
-
-// depend has a block looked at again when what it loads changes: of numbers there is
-// nothing to know.
-func (a *analysis) depend(Value, node) {}
 
 // content is what may be at offsets of a region.
 func (a *analysis) content(r *Region, at Interval, size int) Value {

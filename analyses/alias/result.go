@@ -2,6 +2,7 @@ package alias
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
@@ -96,7 +97,7 @@ func (r *Result) library(m *importation) *Called {
 	}
 	reads, writes := Value{}, Value{}
 	for k, v := range m.arguments {
-		if v.any && !contains(m.model.Writes, k+1) {
+		if v.any && !slices.Contains(m.model.Writes, k+1) {
 			continue // what is no argument is anything
 		}
 		reads = join(reads, whole(addresses(v)))
@@ -108,15 +109,6 @@ func (r *Result) library(m *importation) *Called {
 	}
 	l.Reads, l.Writes = r.set(reads, wordBytes), r.set(writes, wordBytes)
 	return l
-}
-
-func contains(list []int, n int) bool {
-	for _, m := range list {
-		if m == n {
-			return true
-		}
-	}
-	return false
 }
 
 // addresses is a value without its numbers.

@@ -26,7 +26,7 @@ func (t *walker) program(s *path.Step) {
 		at := place(s.Index, i)
 		outcome := false
 		if k.Ends && k.Last <= s.Done || s.Exited && last == s.Done {
-			outcome = t.decided(f, k.Block, at)
+			outcome = t.decided(f, k.Block)
 		}
 		if outcome {
 			f.nearest = at
@@ -41,12 +41,12 @@ func (t *walker) program(s *path.Step) {
 }
 
 // decided tells whether where a block went is in the slice.
-func (t *walker) decided(f *frame, b *cfg.Block, at int) bool {
+func (t *walker) decided(f *frame, b *cfg.Block) bool {
 	if len(b.Next) < 2 && !b.Indirect && !(b.Unknown && b.Jump != vex.JumpRet) {
 		return false
 	}
 	taken := simplify.Successor(b, f.next)
-	kept := t.needed(f, b, taken, at)
+	kept := t.needed(f, b, taken)
 	if t.outcome != nil {
 		t.outcome(f.Context, b, taken, kept)
 	}
@@ -54,7 +54,7 @@ func (t *walker) decided(f *frame, b *cfg.Block, at int) bool {
 }
 
 // needed tells whether going elsewhere at a block's end may matter.
-func (t *walker) needed(f *frame, b *cfg.Block, taken, _ int) bool {
+func (t *walker) needed(f *frame, b *cfg.Block, taken int) bool {
 	if t.mode == TERN {
 		d := t.sides.of(f.Context, b, -1)
 		return d.event || d.lost

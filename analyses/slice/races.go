@@ -317,7 +317,7 @@ func (r *races) does(s *summary, n int) {
 		store       bool
 	}{{d.reads, d.plainReads, false}, {d.writes, d.plainWrites, true}} {
 		for _, set := range list.sets {
-			s.undone.add(access{n, set, list.store, !contains(list.plain, set)})
+			s.undone.add(access{n, set, list.store, !slices.Contains(list.plain, set)})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
@@ -235,20 +236,11 @@ func (d *side) join(o *side) {
 	d.event, d.lost = d.event || o.event, d.lost || o.lost
 	d.registers.join(&o.registers)
 	for _, x := range o.reads {
-		d.add(x, false, !contains(o.plainReads, x))
+		d.add(x, false, !slices.Contains(o.plainReads, x))
 	}
 	for _, x := range o.writes {
-		d.add(x, true, !contains(o.plainWrites, x))
+		d.add(x, true, !slices.Contains(o.plainWrites, x))
 	}
-}
-
-func contains(list []alias.Set, s alias.Set) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // written are the bytes of the state that a block may write.
