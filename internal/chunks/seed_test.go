@@ -1,4 +1,4 @@
-package chunks
+package chunks_test
 
 import "flag"
 
