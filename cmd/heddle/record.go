@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -219,6 +220,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	c.Stdin = stdin.Reader
 	if rec.serial {
 		c.Control = sched.Control{Policy: sched.FCFS}
+		schedules.BindNow(&c)
 	}
 	result, err := a.recorded(ctx, f, rec, c)
 	if err != nil {

@@ -130,6 +130,9 @@ func Load(path string) (*hybrid.File, error) {
 // Enforce sets a configuration up to follow a schedule. It fails if the schedule is
 // of another program, input or version. name is the file's, for the sentence.
 func Enforce(c *heddle.Config, f *hybrid.File, name string, o sched.EnforceOptions) error {
+	if slices.Contains(f.Env, bindNow) {
+		BindNow(c)
+	}
 	if err := check(c, f, name); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package schedules
 
 import (
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -10,4 +12,18 @@ import (
 // Recording is what a run has to be recorded with for a schedule.
 func Recording(to io.Writer) *heddle.Record {
 	return &heddle.Record{To: to, Sync: &heddle.SyncRecord{}, Inputs: true, Memory: &recorder.MemoryConfig{}}
+}
+
+// bindNow has the dynamic linker look all functions up at the start. Otherwise the
+// first thread that calls one does, and so do others that come meanwhile: races of
+// the linker in every program, which take constraints far from any operation.
+const bindNow = "LD_BIND_NOW=1"
+
+// BindNow sets a configuration up for a run that a schedule is made of, and for those
+// that follow it.
+func BindNow(c *heddle.Config) {
+	name, _, _ := strings.Cut(bindNow, "=")
+	if !slices.ContainsFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+		c.Env = append(slices.Clone(c.Env), bindNow)
+	}
 }

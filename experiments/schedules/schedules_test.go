@@ -138,3 +138,29 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 }
+
+// Where the linker's work is done at the start fft has no race that its operations leave
+// unordered, if its threads come in the order in which they were made. The schedule is
+// enforced on a run whose environment does not say so.
+func TestBindNow(t *testing.T) {
+	c := suite(t, "fft")
+	with := c
+	schedules.BindNow(&with)
+	schedules.BindNow(&with)
+	if len(with.Env) != len(c.Env)+1 {
+		t.Fatalf("environment %q", with.Env)
+	}
+	f, err := schedules.Compute(t.Context(), record(t, with, true), schedules.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range f.Schedule.Constraints {
+		t.Errorf("a constraint: %+v", o)
+	}
+	if err := schedules.Enforce(&c, f, "FILE", sched.EnforceOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := heddle.Run(t.Context(), c); err != nil || !r.Schedule.Followed {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
