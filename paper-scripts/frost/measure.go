@@ -120,22 +120,6 @@ func counts(m map[string]int) string {
 
 func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of)) }
 
-// timed are the programs of figures 4 and 7 that the suite has, with the paper's
-// overhead at two threads, the most that its machine had cores to spare for.
-var timed = []struct{ paper, name, overhead string }{
-	{"pbzip2", "compressor", "8 %"}, {"pfscan", "scanner", "12 %"},
-}
-
-// plainly is the virtual time of a run without Frost, in milliseconds, and its
-// instructions.
-func plainly(ctx context.Context, c heddle.Config) (ms float64, instructions uint64, err error) {
-	_, r, err := study.Run(ctx, c)
-	if err != nil {
-		return 0, 0, err
-	}
-	return float64(r.Cycles) / float64(c.Costs.MHz) / 1000, r.Instructions, nil
-}
-
 // work is the instructions of all replicas, and of the thread-parallel ones.
 func work(r *frost.Report) (all, first float64) {
 	for _, e := range r.Epochs {
@@ -147,67 +131,17 @@ func work(r *frost.Report) (all, first float64) {
 	return all, first
 }
 
-// parts is into how many epochs a run is cut, as long as its threads come to their
-// ends: the paper's runs of minutes have more, ours of milliseconds would be one.
-const parts = 20
-
-func more(a, b float64) string { return fmt.Sprintf("%.1f %%", 100*(a/b-1)) }
-
-func figure4(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
-		{Name: "the paper's", Key: "paper"},
-		{Name: "ours", Key: "program"},
-		{Name: "threads", Key: "threads", Number: true},
-		{Name: "paper, 2 threads", Key: "paper_overhead", Number: true},
-		{Name: "with cores to spare", Key: "overhead", Number: true},
-		{Name: "first replica alone", Key: "first", Number: true},
-		{Name: "instructions of all replicas", Key: "work", Number: true},
-	}, Notes: []string{
-		"An epoch ends when all threads have come to an operation or system call. The compressor's come to few: the last",
-		"epoch, which its epoch-parallel replicas execute on one core, is a large part of so short a run.",
-	}}
-	for _, p := range timed {
-		if !s.wants(p.name) {
-			continue
-		}
-		for _, threads := range []int{2, 3, 4, 8} {
-			fmt.Fprintln(s.progress, p.name, threads)
-			subject, err := study.New(p.paper, p.name, programs.Fixed, study.Test, threads)
-			if err != nil {
-				return nil, err
-			}
-			c := subject.Config(1)
-			plain, instructions, err := plainly(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			o := frost.DefaultOptions()
-			o.Epoch, o.Growth = plain/parts, 0
-			r, _, err := trial(ctx, c, o)
-			if err != nil {
-				return nil, err
-			}
-			all, _ := work(r)
-			t.Rows = append(t.Rows, []string{
-				p.paper, p.name, fmt.Sprint(threads), p.overhead, more(r.Pipeline, plain), more(r.Parallel, plain),
-				more(all, float64(instructions)),
-			})
-		}
-	}
-	return t, nil
-}
-
 // rates are sampling rates; the paper names its overhead at the first and the last.
 var rates = []struct {
 	rate  float64
 	paper string
-}{{0.035, "17 %"}, {0.1, ""}, {0.25, ""}, {0.5, ""}, {1, "200 %"}}
+}{{0.035, "17"}, {0.1, "-"}, {0.25, "-"}, {0.5, "-"}, {1, "200"}}
 
 func figure7(ctx context.Context, s *settings) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
 		{Name: "rate", Key: "rate", Number: true},
-		{Name: "paper, pfscan", Key: "paper", Number: true},
-		{Name: "ours, scanner", Key: "work", Number: true},
+		{Name: "paper, pfscan, %", Key: "paper", Number: true},
+		{Name: "ours, scanner, %", Key: "work", Number: true},
 	}, Notes: []string{"Instructions of all replicas; on 8 cores with 8 threads, as in the paper, they are the time."}}
 	subject, err := study.New("pfscan", "scanner", programs.Fixed, study.Test, 8)
 	if err != nil {
@@ -223,7 +157,7 @@ func figure7(ctx context.Context, s *settings) (*table.Table, error) {
 			return nil, err
 		}
 		all, first := work(r)
-		t.Rows = append(t.Rows, []string{fmt.Sprint(x.rate), x.paper, more(all, first)})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(x.rate), x.paper, number(100 * (all/first - 1))})
 	}
 	return t, nil
 }
