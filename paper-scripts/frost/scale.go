@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
@@ -37,7 +40,12 @@ type timing struct{ plain, busy, frost, work float64 }
 
 // timings measures a program with some threads on some cores.
 func timings(ctx context.Context, paper, name string, threads, cores int) (*timing, error) {
-	subject, err := study.New(paper, name, programs.Fixed, study.Test, threads)
+	size, clean, err := scanned(name)
+	defer clean()
+	if err != nil {
+		return nil, err
+	}
+	subject, err := study.New(paper, name, programs.Fixed, size, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +66,21 @@ func timings(ctx context.Context, paper, name string, threads, cores int) (*timi
 	}
 	t.frost, t.work = r.Crowded, r.Work
 	return t, nil
+}
+
+// scanned are a program's arguments: the scanner gets a folder of files to scan, as
+// one thread makes them otherwise, which takes longer than scanning does.
+func scanned(name string) (size study.Size, clean func(), err error) {
+	if name != "scanner" {
+		return study.Test, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "heddle-scan-")
+	clean = func() { _ = os.RemoveAll(dir) } // nobody needs it any more
+	text := bytes.Repeat([]byte("one heddle lifts one thread of the warp and no other\n"), 150)
+	for i := 0; err == nil && i < 64; i++ {
+		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.log", i)), text, 0o600)
+	}
+	return study.Size("-p {threads} -d " + dir), clean, err
 }
 
 // plainly is the virtual time of a run without Frost, in milliseconds.

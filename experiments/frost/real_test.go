@@ -1,0 +1,69 @@
+package frost_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+const (
+	threadsOfPython = `
+import threading
+d, l = {}, threading.Lock()
+def f(n):
+    s = sum(i * n for i in range(300))
+    with l: d[n] = s
+ts = [threading.Thread(target=f, args=(i,)) for i in range(4)]
+[t.start() for t in ts]; [t.join() for t in ts]
+print(sorted(d.items()))
+`
+	queries = `
+create table t(a, b);
+with recursive c(x) as (select 1 union all select x + 1 from c where x < 300) insert into t select x, x * x % 97 from c;
+select b, count(*), sum(a) from t group by b order by 2 desc, 1 limit 5;
+`
+)
+
+// TestRealProgramsAreClean: Debian's programs, which have no data race that shows,
+// print under Frost what they print natively, nothing lost or doubled, and no
+// replica differs.
+func TestRealProgramsAreClean(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	var text strings.Builder
+	for i := range 15_000 {
+		fmt.Fprintf(&text, "%d %d\n", i, i*i%10_007)
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{
+		{"/usr/bin/pbzip2", "-c", "-k", "-p4", "-b1", file},
+		{"/usr/bin/pigz", "-c", "-k", "-n", "-m", "-p4", file},
+		{"/usr/bin/zstd", "-q", "-c", "-T4", file},
+		{"/usr/bin/python3", "-S", "-E", "-c", threadsOfPython},
+		{"/usr/bin/sqlite3", ":memory:", queries},
+	} {
+		t.Run(filepath.Base(command[0]), func(t *testing.T) {
+			t.Parallel()
+			want, err := exec.Command(command[0], command[1:]...).Output()
+			if err != nil {
+				t.Fatalf("%q: %v", command, err)
+			}
+			for seed := 1; seed <= trials(1, 20); seed++ {
+				x := try(t, frost.DefaultOptions(), sched.Options{}, uint64(seed), command...)
+				if x.Verdict != frost.Clean || x.Harmless > 0 || x.Result.ExitCode != 0 {
+					t.Errorf("seed %d: %s", seed, x.text())
+				}
+				if x.stdout != string(want) {
+					t.Errorf("seed %d: %d bytes of output, natively %d, or others", seed, len(x.stdout), len(want))
+				}
+			}
+		})
+	}
+}
