@@ -18,3 +18,12 @@ func (m *Machine) WatchMemory(p recorder.Recording) error {
 	m.state.recording.rec.Add(p)
 	return m.cpu.LogMemory(emu.MemoryFilter{})
 }
+
+// Checkpoint takes one where the leading machine is.
+func (r *Replicas) Checkpoint() *Snapshot { return r.m.Snapshot() }
+
+// UsedPages is how many pages the states of the leading machine hold.
+func (r *Replicas) UsedPages() uint64 { return r.m.ram.Used() }
+
+// TakeOver puts a follower to where an epoch begins, to execute it.
+func (f *Follower) TakeOver(at *Checkpoint, first *Replica) { f.goTo(at, first.level) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -26,6 +27,7 @@ type frostFlags struct {
 	report      string
 	perfetto    string
 	noHeuristic bool
+	progress    bool
 	nameRaces   bool
 	options     frost.Options
 }
@@ -86,6 +88,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.BoolVar(&f.nameRaces, "name-races", false, "execute the first epoch with a race again, under a race detector, and say which instructions race; with --detect-only all epochs from that one on")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
+	flags.BoolVar(&f.progress, "progress", false, "tell on standard error how far the run is: in one line on a terminal, elsewhere every 100 epochs")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
 }
 
@@ -116,7 +119,12 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 			return err
 		}
 	}
+	progress := &liveLine{app: a, terminal: a.onTerminal()}
+	if f.progress {
+		f.options.Progress = progress.epochs
+	}
 	report, err := frost.Run(ctx, c, f.options)
+	progress.end()
 	if err != nil {
 		return err
 	}
@@ -129,6 +137,13 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 		}
 	}
 	return a.frostReport(ctx, f, report)
+}
+
+// epochs tells how far a run under Frost is.
+func (l *liveLine) epochs(committed, races int, ms float64) {
+	if l.terminal || committed%100 == 0 {
+		l.tell(fmt.Sprintf("epochs committed: %d, with a race: %d; %.0f ms of virtual time", committed, races, ms))
+	}
 }
 
 // frostReport writes the report and sets the status.

@@ -87,16 +87,13 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 // minimizeProgress tells how a search goes: in one line that changes on a
 // terminal, in a line for each improvement elsewhere.
 type minimizeProgress struct {
-	app      *app
-	quiet    bool
-	terminal bool
-	best     minimize.Cost
-	told     bool
+	liveLine
+	quiet bool
+	best  minimize.Cost
 }
 
 func (a *app) minimizeProgress(quiet bool) *minimizeProgress {
-	file, ok := a.stderr.(*os.File)
-	return &minimizeProgress{app: a, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &minimizeProgress{liveLine: liveLine{app: a, terminal: a.onTerminal()}, quiet: quiet}
 }
 
 func (p *minimizeProgress) tell(runs int, best minimize.Cost) {
@@ -104,17 +101,35 @@ func (p *minimizeProgress) tell(runs int, best minimize.Cost) {
 	if p.quiet || same && !p.terminal {
 		return
 	}
-	p.best, p.told = best, true
-	text := fmt.Sprintf("schedules tried: %d; the shortest has %d context switches, %d delayed stores", runs, best.Switches, best.Delays)
-	if p.terminal {
-		fmt.Fprintf(p.app.stderr, "\r%s ", text)
-		return
-	}
-	fmt.Fprintln(p.app.stderr, text)
+	p.best = best
+	p.liveLine.tell(fmt.Sprintf("schedules tried: %d; the shortest has %d context switches, %d delayed stores", runs, best.Switches, best.Delays))
 }
 
-func (p *minimizeProgress) end() {
-	if p.terminal && p.told {
-		fmt.Fprintln(p.app.stderr)
+// liveLine tells something again and again on standard error: in one line that
+// changes on a terminal, in lines elsewhere.
+type liveLine struct {
+	app      *app
+	terminal bool
+	told     bool
+}
+
+// onTerminal tells whether standard error is a terminal.
+func (a *app) onTerminal() bool {
+	file, ok := a.stderr.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func (l *liveLine) tell(text string) {
+	l.told = true
+	if l.terminal {
+		fmt.Fprintf(l.app.stderr, "\r%s ", text)
+		return
+	}
+	fmt.Fprintln(l.app.stderr, text)
+}
+
+func (l *liveLine) end() {
+	if l.terminal && l.told {
+		fmt.Fprintln(l.app.stderr)
 	}
 }

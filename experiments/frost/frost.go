@@ -40,6 +40,9 @@ type Options struct {
 	// Followers is how many epoch-parallel replicas are executed at the same time
 	// on the host. Nothing depends on it but how long that takes, and memory.
 	Followers int `json:"-"`
+	// Progress, if it is set, is told how many epochs are committed, how many races
+	// there were, and how long the run has taken in milliseconds of virtual time.
+	Progress func(committed, races int, ms float64) `json:"-"`
 }
 
 // The heuristics.
@@ -90,6 +93,10 @@ type driver struct {
 	flights  []*flight          // epochs, the oldest first
 	at       *heddle.Checkpoint // where the next one begins
 	mhz      float64
+	done     struct {
+		committed, races int
+		ms               float64
+	}
 }
 
 // knowledge is what the executions so far say about those to come.
@@ -146,6 +153,11 @@ func (d *driver) run(ctx context.Context) (*Report, error) {
 
 // emit lets go the output of a replica that is committed.
 func (d *driver) emit(x *heddle.Replica) error {
+	d.done.committed++
+	d.done.ms += d.ms(x.Cycles)
+	if d.o.Progress != nil {
+		d.o.Progress(d.done.committed, d.done.races, d.done.ms)
+	}
 	for _, w := range x.Output {
 		to := d.out
 		if w.FD == 2 {
@@ -268,7 +280,9 @@ func (d *driver) judge(number, attempt int, g *group) *Epoch {
 	if len(g.replicas) == 3 {
 		e.Combination = complementary.Combine(failed, func(i, j int) bool { return g.alike[i][j] })
 		e.Bug = e.Combination.Diagnose().Bug
-		e.Race = e.Combination.Race()
+		if e.Race = e.Combination.Race(); e.Race {
+			d.done.races++
+		}
 		e.Harmless = !e.Race && (g.replicas[1].Diverged != "" || g.replicas[2].Diverged != "") && !failed[0]
 	}
 	d.report.Epochs = append(d.report.Epochs, e)

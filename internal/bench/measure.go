@@ -23,6 +23,7 @@ var measurements = []func(*setting) (result, error){
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed,
+	frostPipeline, frostSetUp,
 }
 
 // timing is one run of a command.
@@ -49,11 +50,13 @@ func once(command ...string) (timing, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
 	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		return timing{}, fmt.Errorf("%v: %w", command, err)
+	err := cmd.Run()
+	t := timing{wall: time.Since(start)}
+	if err != nil {
+		return t, fmt.Errorf("%v: %w", command, err)
 	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return timing{wall: time.Since(start), maxRSS: usage.Maxrss << 10}, nil
+	t.maxRSS = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	return t, nil
 }
 
 // underHeddle runs a command on the machine; options come before it, and the
