@@ -3,28 +3,18 @@ package cfg_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // graph is that of a C program's function, by name, and of all that it calls.
 func graph(t *testing.T, source, function string) (*cfg.Graph, *cfg.Function) {
 	t.Helper()
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "program")
-	if err := os.WriteFile(filepath.Join(dir, "program.c"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-O1", "-fno-inline", "-fno-tree-switch-conversion", "-no-pie", "-fcf-protection=none", "-o", bin, filepath.Join(dir, "program.c")}
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin := gcctest.C(t, source, "-fno-inline", "-fno-tree-switch-conversion", "-no-pie", "-fcf-protection=none")
 	m, err := cfg.OpenImage(bin, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/slice"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -15,7 +16,7 @@ import (
 // the second adds its sum before the first prints.
 func figure4(t *testing.T) *recorded {
 	t.Helper()
-	bin := compile(t, "../../experiments/follow/testdata/divide.c", "-O1", "-fno-inline")
+	bin := gcctest.File(t, "../../experiments/follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	for seed := uint64(187); seed < 400; seed++ {
 		c := config(t, bin, "2", "2", "0")
 		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}

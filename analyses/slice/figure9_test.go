@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/slice"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // figure9 are the two programs of PEREGRINE's figure 9, and one whose threads do the
@@ -47,7 +48,7 @@ func TestFigure9(t *testing.T) {
 		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		bin := compile(t, source, "-O1", "-fno-inline")
+		bin := gcctest.File(t, source, "-fno-inline", "-no-pie")
 		_, texts := sliced(record(t, config(t, bin, "3", "5"), arguments), slice.Simplified)
 		kept := slices.Concat(texts...)
 		found := 0

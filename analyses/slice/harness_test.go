@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -23,15 +22,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
-
-func compile(t testing.TB, source string, flags ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "program")
-	if out, err := exec.Command("gcc", append(flags, "-no-pie", "-pthread", "-o", bin, source, "-lm")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
-}
 
 // recorded is a run with its schedule and path.
 type recorded struct {

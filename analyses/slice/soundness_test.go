@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -162,7 +163,7 @@ func TestSlicesAreSound(t *testing.T) {
 		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		bin := compile(t, source, "-O1", "-fno-inline")
+		bin := gcctest.File(t, source, "-fno-inline", "-no-pie")
 		args := []int{r.IntN(4), r.IntN(4), r.IntN(4)}
 		c := config(t, append([]string{bin}, texts(args)...)...)
 		c.Seed = uint64(n)

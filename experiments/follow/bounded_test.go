@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -20,7 +21,7 @@ import (
 // recorded one; and hardly an input has the answers and satisfies them not, as long as
 // its strings are no longer.
 func TestBoundedSummaries(t *testing.T) {
-	bin := compile(t, "testdata/strings.c", "-O1", "-fno-builtin")
+	bin := gcctest.File(t, "testdata/strings.c", "-fno-builtin")
 	r := rand.New(rand.NewPCG(31, 32))
 	stdin := func(e *event.Input) bool { return e.Source == event.InputStdin }
 	for function := range 11 {
@@ -99,7 +100,7 @@ func native(t *testing.T, bin string, function int, input []byte) string {
 
 // A program's own functions can have summaries, from a file of its user's.
 func TestSummaryOfTheProgram(t *testing.T) {
-	bin := compile(t, "testdata/strings.c", "-O1", "-fno-builtin", "-fno-inline")
+	bin := gcctest.File(t, "testdata/strings.c", "-fno-builtin", "-fno-inline")
 	own, err := sym.ReadSummaries(strings.NewReader("- {function: position, result: none}"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -44,7 +45,7 @@ func figure3(t *testing.T, seed uint64, bin string, args ...string) *followed {
 // assertion), L4 as often as the loop asks, L12 before and after its one round, and
 // L7.
 func TestFigure3(t *testing.T) {
-	bin := compile(t, "testdata/divide.c", "-O1", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "testdata/divide.c", "-fno-inline", "-no-pie")
 	// As in the figure, the second thread adds its sum before the first prints.
 	var f *followed
 	for seed := uint64(1); f == nil || seed < 20 && len(f.inProgram(1001)) < 2; seed++ {
@@ -74,7 +75,7 @@ func TestFigure3(t *testing.T) {
 // path up to a branch and then the other way are inputs with which the program
 // really goes there.
 func TestFigure3TheOtherWay(t *testing.T) {
-	bin := compile(t, "testdata/divide.c", "-O1", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "testdata/divide.c", "-fno-inline", "-no-pie")
 	f := figure3(t, 1, bin, "2", "2", "0")
 	p := f.Executor.Pool
 	recorded := smt.New(smt.DefaultLimit)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -15,15 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
-
-func compile(t *testing.T, source string, flags ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "program")
-	if out, err := exec.Command("gcc", append(flags, "-pthread", "-o", bin, source, "-lm")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
-}
 
 // followed is a run with the constraints that came up.
 type followed struct {

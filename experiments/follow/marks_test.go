@@ -8,13 +8,14 @@ import (
 
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Marks make symbols of memory and are told of; natively the program is the same.
 // A load can be a symbol of its own, whatever memory has.
 func TestMarks(t *testing.T) {
-	bin := compile(t, "testdata/marked.c", "-O1", "-no-pie", "-I../../guest/programs/common")
+	bin := gcctest.File(t, "testdata/marked.c", "-no-pie", "-I../../guest/programs/common")
 	native, err := exec.Command(bin).Output()
 	if err != nil {
 		t.Fatal(err)

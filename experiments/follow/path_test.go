@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/experiments/follow"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -165,7 +166,7 @@ func pathOf(th *path.Thread) (pcs []uint64, accesses []touched, helpers map[uint
 // The steps of every thread are what the machine's own hooks see of the same run:
 // every instruction, and every byte that is loaded and stored.
 func TestPathIsTheMachines(t *testing.T) {
-	bin := compile(t, "testdata/divide.c", "-O1", "-no-pie")
+	bin := gcctest.File(t, "testdata/divide.c", "-no-pie")
 	data := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(data, bytes.Repeat([]byte("three\n1.5 apples\n-2 pears\n"), 40), 0o600); err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ func tracedRun(t *testing.T, c heddle.Config) *path.Trace {
 // Backwards a cursor comes over what it does forwards, and from any step on; pieces
 // and Find agree with it.
 func TestPathBackwards(t *testing.T) {
-	bin := compile(t, "testdata/divide.c", "-O1", "-no-pie")
+	bin := gcctest.File(t, "testdata/divide.c", "-no-pie")
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir, c.Stdin = []string{bin, "2", "6", "1"}, t.TempDir(), bytes.NewReader(nil)
 	c.Stdout, c.Sched.TimeSlice = new(bytes.Buffer), 3000

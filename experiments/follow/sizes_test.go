@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/experiments/follow"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -21,7 +22,7 @@ import (
 // constraints on the file's size, by the argument that names it; Check compares each
 // expression with what the machine had.
 func TestSizes(t *testing.T) {
-	bin := compile(t, "testdata/blocks.c", "-O1", "-no-pie")
+	bin := gcctest.File(t, "testdata/blocks.c", "-no-pie")
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	if err := os.WriteFile(data, bytes.Repeat([]byte("x"), 2500), 0o600); err != nil {

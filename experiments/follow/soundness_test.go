@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -57,8 +58,8 @@ func (f *followed) path() string {
 // Inputs that satisfy the constraints, and only they, take the recorded path:
 // random ones, recorded ones with a byte changed, and models of Z3's.
 func TestConstraintsTellPathsApart(t *testing.T) {
-	plain := compile(t, "testdata/bubble.c", "-O1")
-	float := compile(t, "testdata/bubble.c", "-O1", "-DFLOAT")
+	plain := gcctest.File(t, "testdata/bubble.c")
+	float := gcctest.File(t, "testdata/bubble.c", "-DFLOAT")
 	r := rand.New(rand.NewPCG(21, 22))
 	same, different := 0, 0
 	for _, bin := range []string{plain, float} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/experiments/frost"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -301,14 +301,7 @@ int main(int c, char **v) {
 // TestMemoryStaysBounded: the states of all replicas take no more after many epochs
 // than after few, and no line is lost or doubled.
 func TestMemoryStaysBounded(t *testing.T) {
-	dir := t.TempDir()
-	source, bin := filepath.Join(dir, "lines.c"), filepath.Join(dir, "lines")
-	if err := os.WriteFile(source, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-O1", "-pthread", "-static", "-o", bin, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	bin := gcctest.C(t, lines, "-static")
 	var peaks []uint64
 	for _, n := range []int{40, trials(200, 25_000)} {
 		x := try(t, options(), sched.Options{}, 1, bin, fmt.Sprint(n))

@@ -14,13 +14,14 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/memo"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // Inputs that satisfy a schedule's preconditions follow it, with one output under any
 // seed; inputs that violate one of them are not admitted. They come from Z3's models and
 // from changes of the recorded arguments.
 func TestCampaign(t *testing.T) {
-	bin := compile(t, "../follow/testdata/divide.c", "-O1", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	recorded, inputs := [][]string{{"2", "2", "0"}}, 12
 	if os.Getenv("HEDDLE_LONG") != "" {
 		recorded, inputs = [][]string{{"2", "2", "0"}, {"3", "30", "1"}, {"4", "9", "7"}}, 200

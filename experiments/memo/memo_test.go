@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,18 +13,10 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/memo"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
-
-func compile(t *testing.T, source string, flags ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "program")
-	if out, err := exec.Command("gcc", append(flags, "-pthread", "-o", bin, source, "-lm")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return bin
-}
 
 func config(dir string, args ...string) heddle.Config {
 	c := heddle.DefaultConfig()
@@ -101,7 +92,7 @@ func figure4(t *testing.T, bin string) string {
 // The program of PEREGRINE's figure 3, recorded on "2 2 0", has figure 5's preconditions,
 // and follows the schedule on "2 1000 8", as the paper says; "2 2 1" would race.
 func TestFigure5(t *testing.T) {
-	bin := compile(t, "../follow/testdata/divide.c", "-O1", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	m, err := memo.Make(context.Background(), figure4(t, bin), memo.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,11 @@
 package schedules_test
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -50,11 +49,7 @@ func TestPortableSchedulesAreFollowed(t *testing.T) {
 // other inputs of two threads, among them the paper's; on three threads, and with the
 // other branch of L7, it does not, and says so.
 func TestFigure3OnOtherInputs(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "divide")
-	c := exec.Command("gcc", "-O1", "-fno-inline", "-no-pie", "-pthread", "-o", bin, "../follow/testdata/divide.c")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	for seed := uint64(1); seed <= 4; seed++ {
 		with := config(bin, "2", "2", "0")
 		with.Seed = seed

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -156,7 +157,7 @@ func TestMemSchedule(t *testing.T) {
 // A schedule that does not fit ends the run with the first operation that does
 // not match, or lets it go on; it never hangs.
 func TestDivergence(t *testing.T) {
-	bin := compile(t, "testdata/sync.c")
+	bin := gcctest.File(t, "testdata/sync.c", "-g")
 	c := config(bin)
 	m := made(t, c, schedules.Options{SyncOnly: true})
 	n := len(m.Schedule.Operations)
@@ -179,7 +180,7 @@ func TestDivergence(t *testing.T) {
 // A thread that spins for ever where the schedule waits for it ends the run after
 // so many cycles.
 func TestBreakOut(t *testing.T) {
-	c := config(compile(t, "testdata/spin.c"))
+	c := config(gcctest.File(t, "testdata/spin.c", "-g"))
 	m := made(t, c, schedules.Options{})
 	o := sched.EnforceOptions{BreakOut: 20_000_000}
 	if r, _ := enforced(t, c, m, o); !r.Schedule.Followed {

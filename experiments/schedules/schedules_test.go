@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -15,17 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
-
-// compile builds a C program.
-func compile(t *testing.T, source string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "program")
-	c := exec.Command("gcc", "-O1", "-g", "-pthread", "-x", "c", "-o", bin, source)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return bin
-}
 
 // record records a run for a schedule, and returns the trace.
 func record(t *testing.T, c heddle.Config, memory bool) string {
@@ -84,7 +72,7 @@ func enforced(t *testing.T, c heddle.Config, m *schedules.Made, o sched.EnforceO
 }
 
 func TestSyncOnly(t *testing.T) {
-	bin := compile(t, "testdata/sync.c")
+	bin := gcctest.File(t, "testdata/sync.c", "-g")
 	m, err := schedules.Make(context.Background(), record(t, config(bin), false), schedules.Options{SyncOnly: true})
 	if err != nil {
 		t.Fatal(err)
