@@ -4,29 +4,27 @@
 // hardware, USENIX ATC 2017).
 //
 //	go run ./paper-scripts/h3 table2
-//	go run ./paper-scripts/h3 -timeout 60s table4
+//	go run ./paper-scripts/h3 --timeout 60s --only bbuf,sbuf table4
 //
 // For each program it takes the first seed that fails. Times are the host's; counts
 // are repeatable.
 package main
 
 import (
-	"bytes"
 	"context"
-	"flag"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/spf13/pflag"
+
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
-	"github.com/heddle-dmt/heddle/guest/programs"
-	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -36,171 +34,161 @@ type subject struct {
 	sched                sched.Options
 	right                bool // another output than the serial one is the failure
 	// table2 is the paper's: threads, instructions, seconds for the symbolic trace.
-	table2 string
-	// table4 is the paper's: unknowns, read-write constraints of CLAP and H3 with the
-	// reduction, and seconds of solving with either.
-	table4 string
+	// Without it the paper's table does not have the program.
+	table2 []string
+	// table4 is the paper's: unknowns, read-write constraints of CLAP, those of H3,
+	// how many fewer those are, and seconds of solving CLAP's and H3's.
+	table4 []string
 }
 
 var subjects = []subject{
 	{
 		paper: "bbuf", program: "bounded-buffer", args: "-p 5 -n 20",
-		table2: "5 / 1,235 / 5.5", table4: "79 / 13,902 / 9,982 (28.2 %) / 98 / 52",
+		table2: []string{"5", "1235", "5.5"}, table4: []string{"79", "13902", "9982", "28.2", "98", "52"},
 	},
 	{
 		paper: "sbuf", program: "string-buffer", args: "-p 2 -r 30", sched: sched.Options{Policy: sched.Random, Quantum: 200},
-		table2: "2 / 64,993 / 1.6", table4: "102 / 302 / 208 (31.1 %) / 1 / 1",
+		table2: []string{"2", "64993", "1.6"}, table4: []string{"102", "302", "208", "31.1", "1", "1"},
 	},
 	{
 		paper: "racey1", program: "racey", args: "-p 4 -i 500", right: true,
-		table2: "4 / 1,229,632 / 107", table4: "15,040 / 540,388 / 50,388 (90.7 %) / - / 267",
+		table2: []string{"4", "1229632", "107"}, table4: []string{"15040", "540388", "50388", "90.7", "-", "267"},
 	},
-	{paper: "racey2", program: "racey", args: "-p 4 -i 1000", right: true, table4: "30,108 / 41,607,900 / 200,788 (99.5 %) / - / -"},
-	{paper: "racey3", program: "racey", args: "-p 4 -i 1500", right: true, table4: "67,850 / 1.3e8 / 451,188 (99.7 %) / - / -"},
+	{
+		paper: "racey2", program: "racey", args: "-p 4 -i 1000", right: true,
+		table4: []string{"30108", "41607900", "200788", "99.5", "-", "-"},
+	},
+	{
+		paper: "racey3", program: "racey", args: "-p 4 -i 1500", right: true,
+		table4: []string{"67850", "1.3e8", "451188", "99.7", "-", "-"},
+	},
 }
 
-func main() {
-	timeout := flag.Duration("timeout", 10*time.Second, "of each solver")
-	flag.Parse()
-	if err := run(context.Background(), flag.Arg(0), *timeout); err != nil {
-		fmt.Fprintln(os.Stderr, "h3:", err)
-		os.Exit(1)
+func main() { script().Main(flags) }
+
+// script is the command without its own flags.
+func script() *study.Script {
+	return &study.Script{Name: "h3", Short: "Measure H3's tables 2 and 4", Artefacts: []study.Artefact{
+		{Name: "table2", Title: "Table 2: symbolic traces", Plan: plan(table2)},
+		{Name: "table4", Title: "Table 4: constraints, and solving them", Plan: plan(table4)},
+	}}
+}
+
+func flags(f *pflag.FlagSet) {
+	f.Duration("timeout", 10*time.Second, "`TIME` of each solver")
+	f.StringSlice("only", nil, "`PROGRAMS` of the paper to measure, and no others")
+}
+
+// layout is a table of the paper.
+type layout struct {
+	head  []table.Column
+	notes []string
+	// has tells whether the paper's table has a program, and cells measures the
+	// cells of its row but the first, which is its name, and the last.
+	has   func(*subject) bool
+	cells func(context.Context, *reproduction) ([]string, error)
+}
+
+// plan is what lays a table out with the command line's settings.
+func plan(l layout) func(*study.Options) (*study.Plan, error) {
+	return func(o *study.Options) (*study.Plan, error) {
+		timeout, err := o.Flags.GetDuration("timeout")
+		if err != nil {
+			return nil, err
+		}
+		wanted, err := chosen(o)
+		if err != nil {
+			return nil, err
+		}
+		p := &study.Plan{Head: l.columns(), Notes: l.notes}
+		for _, s := range wanted {
+			if l.has(s) {
+				p.Rows = append(p.Rows, l.row(s, timeout))
+			}
+		}
+		return p, nil
 	}
 }
 
-func run(ctx context.Context, table string, timeout time.Duration) error {
-	w := tabwriter.NewWriter(os.Stdout, 8, 0, 2, ' ', 0)
-	switch table {
-	case "table2":
-		fmt.Fprintln(w, "program\tthreads / instructions / seconds: paper\tours\tshared pieces\tevents\tbits per instruction")
-	case "table4":
-		fmt.Fprintln(w, "program\tunknowns / CLAP / H3 (reduction) / seconds CLAP / H3: paper\tours\theddle: constraints\tseconds")
-	default:
-		return fmt.Errorf("table2 or table4 is needed, not %q", table)
-	}
-	for i := range subjects {
-		if table == "table2" && subjects[i].table2 == "" {
-			continue
-		}
-		if err := measure(ctx, w, &subjects[i], table, timeout); err != nil {
-			return fmt.Errorf("%s: %w", subjects[i].paper, err)
-		}
-		if err := w.Flush(); err != nil { // rows can take long
-			return err
-		}
-	}
-	return nil
-}
-
-// measure prints the row of a program.
-func measure(ctx context.Context, w io.Writer, s *subject, table string, timeout time.Duration) error {
-	dir, err := os.MkdirTemp("", "heddle-h3")
+// chosen are the subjects that --only names, or all.
+func chosen(o *study.Options) (list []*subject, err error) {
+	only, err := o.Flags.GetStringSlice("only")
 	if err != nil {
-		return err
+		return nil, err
+	}
+	var names []string
+	for i := range subjects {
+		names = append(names, subjects[i].paper)
+		if len(only) == 0 || slices.Contains(only, subjects[i].paper) {
+			list = append(list, &subjects[i])
+		}
+	}
+	for _, name := range only {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--only %s: one of %s", name, strings.Join(names, ", "))
+		}
+	}
+	return list, nil
+}
+
+// columns are those of the table, between the program and a remark.
+func (l *layout) columns() []table.Column {
+	head := append([]table.Column{{Name: "program", Key: "program"}}, l.head...)
+	return append(head, table.Column{Name: "remark", Key: "remark"})
+}
+
+// row plans the row of a subject.
+func (l *layout) row(s *subject, timeout time.Duration) study.Row {
+	return study.Row{
+		Name: s.paper, Key: []any{s.paper, timeout},
+		Measure: func(ctx context.Context) ([]string, error) {
+			cells, err := s.measure(ctx, timeout, l.cells)
+			var none unfit
+			if errors.As(err, &none) {
+				return slices.Concat([]string{s.paper}, slices.Repeat([]string{"-"}, len(l.head)), []string{none.Error()}), nil
+			}
+			return slices.Concat([]string{s.paper}, cells, []string{""}), err
+		},
+	}
+}
+
+// unfit is the error of a subject that cannot be measured.
+type unfit struct{ reason string }
+
+func (u unfit) Error() string { return u.reason }
+
+// reproduction is a failure that was recorded and reproduced.
+type reproduction struct {
+	*subject
+	recording *reproduce.Recording
+	options   reproduce.Options
+	outcome   *reproduce.Outcome
+	timeout   time.Duration
+}
+
+// measure records a failure and reproduces it, and gives the cells that come of that.
+func (s *subject) measure(ctx context.Context, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
+	dir, err := os.MkdirTemp("", "heddle-h3-")
+	if err != nil {
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "failing.trace")
 	right, err := record(ctx, s, file)
 	if err != nil {
-		return err
-	}
-	r, err := reproduce.Open(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	o := reproduce.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right}
-	out, err := r.Reproduce(ctx, o)
-	if err != nil {
-		return err
-	}
-	if !out.Verified {
-		return fmt.Errorf("not reproduced: %s %s", out.Found, out.Why)
-	}
-	if table == "table2" {
-		size, err := r.Size()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d / %d / %.3f\t%d\t%d\t%.2f\n", s.paper, s.table2, size.Threads, size.Instructions, out.Traced.Seconds(),
-			len(out.Trace.Shared), len(out.Trace.Trace.Events), float64(8*size.Bytes)/float64(size.Instructions))
-		return nil
-	}
-	return solvers(ctx, w, s, r, out, o, timeout)
-}
-
-// solvers prints what each encoding comes to.
-func solvers(ctx context.Context, w io.Writer, s *subject, r *reproduce.Recording, out *reproduce.Outcome, o reproduce.Options, timeout time.Duration) error {
-	counts, times := map[string]int{}, map[string]string{"clap": "-", "h3": "-"}
-	for _, e := range reproduce.Encodings() {
-		_, n, err := out.Clauses(e)
-		if err != nil {
-			counts[e] = -1 // more than it may take
-			continue
-		}
-		counts[e] = n
-		if e == "heddle" {
-			continue
-		}
-		o.Encoding, o.Timeout = e, timeout
-		if found, err := r.Reproduce(ctx, o); err == nil && found.Answer == smt.Satisfiable {
-			times[e] = fmt.Sprintf("%.1f", found.Solved.Seconds())
-		}
-	}
-	reduction := "-"
-	if counts["clap"] > 0 && counts["h3"] >= 0 {
-		reduction = fmt.Sprintf("%.1f %%", 100*(1-float64(counts["h3"])/float64(counts["clap"])))
-	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%d / %d / %d (%s) / %s / %s\t%d\t%.2f\n", s.paper, s.table4, len(out.Trace.Trace.Events),
-		counts["clap"], counts["h3"], reduction, times["clap"], times["h3"], counts["heddle"], out.Solved.Seconds())
-	return err
-}
-
-// record records the first seed that fails, and returns the right output if that is
-// how failures are told.
-func record(ctx context.Context, s *subject, file string) ([]byte, error) {
-	p, err := programs.Find(s.program)
-	if err != nil {
 		return nil, err
 	}
-	bin, err := p.Build(programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
-	if err != nil {
+	r := &reproduction{subject: s, timeout: timeout}
+	if r.recording, err = reproduce.Open(ctx, file); err != nil {
 		return nil, err
 	}
-	c := heddle.DefaultConfig()
-	c.Args, c.Dir = append([]string{bin}, strings.Fields(s.args)...), "/"
-	var right []byte
-	if s.right {
-		serial := c
-		var stdout bytes.Buffer
-		serial.Cores, serial.Sched, serial.Stdout = 1, sched.Options{Policy: sched.RR}, &stdout
-		if _, err := heddle.Run(ctx, serial); err != nil {
-			return nil, err
-		}
-		right = stdout.Bytes()
+	defer r.recording.Close()
+	r.options = reproduce.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right}
+	if r.outcome, err = r.recording.Reproduce(ctx, r.options); err != nil {
+		return nil, err
 	}
-	c.Sched = s.sched
-	for c.Seed = 1; c.Seed <= 100; c.Seed++ {
-		failed, err := attempt(ctx, c, file, right)
-		if err != nil || failed {
-			return right, err
-		}
+	if !r.outcome.Verified {
+		return nil, unfit{strings.TrimSpace(fmt.Sprintf("not reproduced: %s %s", r.outcome.Found, r.outcome.Why))}
 	}
-	return nil, fmt.Errorf("no seed up to 100 fails")
-}
-
-func attempt(ctx context.Context, c heddle.Config, file string, right []byte) (bool, error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	var stdout bytes.Buffer
-	c.Stdout, c.Record = &stdout, &heddle.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
-	result, err := heddle.Run(ctx, c)
-	if err != nil {
-		return false, err
-	}
-	_, failed := result.Failure(nil)
-	return failed || right != nil && !bytes.Equal(right, stdout.Bytes()), nil
+	return cells(ctx, r)
 }

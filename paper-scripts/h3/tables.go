@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/reproduce"
+	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// beside are columns of the paper's numbers, each with ours to the right.
+func beside(columns ...table.Column) (head []table.Column) {
+	for _, c := range columns {
+		head = append(head, table.Column{Name: "paper: " + c.Name, Key: "paper_" + c.Key, Number: true}, c)
+	}
+	return head
+}
+
+// pairs are the cells of columns of beside.
+func pairs(paper, ours []string) (cells []string) {
+	for i := range ours {
+		cells = append(cells, paper[i], ours[i])
+	}
+	return cells
+}
+
+// table2 is the size of traces.
+var table2 = layout{
+	head: append(beside(
+		table.Column{Name: "threads", Key: "threads", Number: true},
+		table.Column{Name: "instructions", Key: "instructions", Number: true},
+		table.Column{Name: "seconds", Key: "seconds", Number: true},
+	),
+		table.Column{Name: "shared pieces", Key: "shared", Number: true},
+		table.Column{Name: "events", Key: "events", Number: true},
+		table.Column{Name: "bits per instruction", Key: "bits", Number: true}),
+	notes: []string{"Seconds are those of making the symbolic trace, on the host; bits are those of the branch trace."},
+	has:   func(s *subject) bool { return s.table2 != nil },
+	cells: func(_ context.Context, r *reproduction) ([]string, error) {
+		size, err := r.recording.Size()
+		if err != nil {
+			return nil, err
+		}
+		ours := []string{fmt.Sprint(size.Threads), fmt.Sprint(size.Instructions), fmt.Sprintf("%.3f", r.outcome.Traced.Seconds())}
+		return append(pairs(r.subject.table2, ours), fmt.Sprint(len(r.outcome.Trace.Shared)), fmt.Sprint(len(r.outcome.Trace.Trace.Events)),
+			fmt.Sprintf("%.2f", float64(8*size.Bytes)/float64(size.Instructions))), nil
+	},
+}
+
+// table4 is what each encoding comes to.
+var table4 = layout{
+	head: append(beside(
+		table.Column{Name: "unknowns", Key: "unknowns", Number: true},
+		table.Column{Name: "CLAP", Key: "clap", Number: true},
+		table.Column{Name: "H3", Key: "h3", Number: true},
+		table.Column{Name: "fewer, %", Key: "fewer", Number: true},
+		table.Column{Name: "CLAP, s", Key: "clap_seconds", Number: true},
+		table.Column{Name: "H3, s", Key: "h3_seconds", Number: true},
+	),
+		table.Column{Name: "heddle", Key: "heddle", Number: true},
+		table.Column{Name: "heddle, s", Key: "heddle_seconds", Number: true}),
+	notes: []string{"Constraints of each encoding, and the host's seconds of solving them; -1: more constraints than there may be; -: not solved in time."},
+	has:   func(*subject) bool { return true },
+	cells: solvers,
+}
+
+func solvers(ctx context.Context, r *reproduction) ([]string, error) {
+	counts, times := map[string]int{}, map[string]string{"clap": "-", "h3": "-"}
+	for _, e := range reproduce.Encodings() {
+		_, n, err := r.outcome.Clauses(e)
+		if err != nil {
+			counts[e] = -1 // more than it may take
+			continue
+		}
+		counts[e] = n
+		if e == "heddle" {
+			continue
+		}
+		o := r.options
+		o.Encoding, o.Timeout = e, r.timeout
+		if found, err := r.recording.Reproduce(ctx, o); err == nil && found.Answer == smt.Satisfiable {
+			times[e] = fmt.Sprintf("%.1f", found.Solved.Seconds())
+		}
+	}
+	fewer := "-"
+	if counts["clap"] > 0 && counts["h3"] >= 0 {
+		fewer = fmt.Sprintf("%.1f", 100*(1-float64(counts["h3"])/float64(counts["clap"])))
+	}
+	ours := []string{
+		fmt.Sprint(len(r.outcome.Trace.Trace.Events)), fmt.Sprint(counts["clap"]), fmt.Sprint(counts["h3"]), fewer, times["clap"], times["h3"],
+	}
+	return append(pairs(r.subject.table4, ours), fmt.Sprint(counts["heddle"]), fmt.Sprintf("%.2f", r.outcome.Solved.Seconds())), ctx.Err()
+}
+
+// record records the first seed that fails, and returns the right output if that is
+// how failures are told.
+func record(ctx context.Context, s *subject, file string) ([]byte, error) {
+	p, err := programs.Find(s.program)
+	if err != nil {
+		return nil, err
+	}
+	bin, err := p.Build(programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
+	if err != nil {
+		return nil, err
+	}
+	c := heddle.DefaultConfig()
+	c.Args, c.Dir = append([]string{bin}, strings.Fields(s.args)...), "/"
+	var right []byte
+	if s.right {
+		serial := c
+		var stdout bytes.Buffer
+		serial.Cores, serial.Sched, serial.Stdout = 1, sched.Options{Policy: sched.RR}, &stdout
+		if _, err := heddle.Run(ctx, serial); err != nil {
+			return nil, err
+		}
+		right = stdout.Bytes()
+	}
+	c.Sched = s.sched
+	for c.Seed = 1; c.Seed <= 100; c.Seed++ {
+		failed, err := attempt(ctx, c, file, right)
+		if err != nil || failed {
+			return right, err
+		}
+	}
+	return nil, unfit{"no seed up to 100 fails"}
+}
+
+func attempt(ctx context.Context, c heddle.Config, file string, right []byte) (bool, error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var stdout bytes.Buffer
+	c.Stdout, c.Record = &stdout, &heddle.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
+	result, err := heddle.Run(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	_, failed := result.Failure(nil)
+	return failed || right != nil && !bytes.Equal(right, stdout.Bytes()), nil
+}
