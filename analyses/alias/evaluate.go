@@ -35,15 +35,15 @@ func (e *evaluation) statement(s vex.Stmt) {
 	case *vex.Mark:
 		e.pc = s.Addr
 	case *vex.Put:
-		e.put(s.Offset, e.bytes(s.Data), e.value(s.Data))
+		e.put(s.Offset, e.block.TypeOf(s.Data).Bytes(), e.value(s.Data))
 	case *vex.Assign:
 		e.temps[s.Temp] = e.value(s.Data)
 	case *vex.Store:
 		at := e.value(s.Addr)
-		e.access(at, e.bytes(s.Data), true, false)
-		e.store(at, e.bytes(s.Data), e.value(s.Data))
+		e.access(at, e.block.TypeOf(s.Data).Bytes(), true, false)
+		e.store(at, e.block.TypeOf(s.Data).Bytes(), e.value(s.Data))
 	case *vex.LoadG:
-		size := loadedBytes(s.Cvt)
+		size := s.Cvt.Type().Bytes()
 		at := e.value(s.Addr)
 		e.access(at, size, false, false)
 		e.temps[s.Temp] = join(e.load(at, size, e.node), e.value(s.Alt))
@@ -79,42 +79,13 @@ func (e *evaluation) dirty(s *vex.Dirty) {
 		return
 	}
 	at := e.value(s.MemAddr)
-	if s.Effect == vex.EffectRead || s.Effect == vex.EffectModify {
+	if s.Effect.Reads() {
 		e.access(at, s.MemSize, false, false)
 	}
-	if s.Effect == vex.EffectWrite || s.Effect == vex.EffectModify {
+	if s.Effect.Writes() {
 		e.access(at, s.MemSize, true, false)
 		e.store(at, s.MemSize, numbers)
 	}
-}
-
-func loadedBytes(c vex.LoadCvt) int {
-	switch c {
-	case vex.LoadV128:
-		return 16
-	case vex.Load64:
-		return 8
-	case vex.Load32:
-		return 4
-	case vex.Load16Uto32, vex.Load16Sto32:
-		return 2
-	}
-	return 1
-}
-
-// bytes is the size of an operand.
-func (e *evaluation) bytes(x vex.Expr) int {
-	switch x := x.(type) {
-	case *vex.Read:
-		return e.block.Types[x.Temp].Bytes()
-	case *vex.Const:
-		return x.Type.Bytes()
-	case *vex.Get:
-		return x.Type.Bytes()
-	case *vex.Load:
-		return x.Type.Bytes()
-	}
-	return wordBytes
 }
 
 // slot is which register that is followed a place in the guest state is in, or -1;

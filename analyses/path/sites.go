@@ -52,9 +52,9 @@ func sitesOf(b *vex.Block, s vex.Stmt) []Site {
 			return []Site{{Size: l.Type.Bytes(), addr: l.Addr, temp: s.Temp}}
 		}
 	case *vex.LoadG:
-		return []Site{{Size: loadedBytes(s.Cvt), addr: s.Addr, guard: s.Guard, temp: s.Temp}}
+		return []Site{{Size: s.Cvt.Type().Bytes(), addr: s.Addr, guard: s.Guard, temp: s.Temp}}
 	case *vex.Store:
-		return []Site{{Store: true, Size: typeOf(b, s.Data).Bytes(), addr: s.Addr, guard: s.Guard, value: s.Data, temp: vex.NoTemp}}
+		return []Site{{Store: true, Size: b.TypeOf(s.Data).Bytes(), addr: s.Addr, guard: s.Guard, value: s.Data, temp: vex.NoTemp}}
 	case *vex.CAS:
 		return casSites(b, s)
 	case *vex.Dirty:
@@ -79,39 +79,14 @@ func casSites(b *vex.Block, s *vex.CAS) []Site {
 func dirtySites(s *vex.Dirty) []Site {
 	site := Site{Size: s.MemSize, addr: s.MemAddr, guard: s.Guard, temp: vex.NoTemp}
 	var sites []Site
-	if s.Effect == vex.EffectRead || s.Effect == vex.EffectModify {
+	if s.Effect.Reads() {
 		sites = append(sites, site)
 	}
-	if s.Effect == vex.EffectWrite || s.Effect == vex.EffectModify {
+	if s.Effect.Writes() {
 		site.Store = true
 		sites = append(sites, site)
 	}
 	return sites
-}
-
-func loadedBytes(c vex.LoadCvt) int {
-	switch c {
-	case vex.LoadV128:
-		return 16
-	case vex.Load64:
-		return 8
-	case vex.Load32:
-		return 4
-	case vex.Load16Uto32, vex.Load16Sto32:
-		return 2
-	}
-	return 1
-}
-
-// typeOf is the type of what is stored.
-func typeOf(b *vex.Block, e vex.Expr) vex.Type {
-	switch e := e.(type) {
-	case *vex.Read:
-		return b.Types[e.Temp]
-	case *vex.Const:
-		return e.Type
-	}
-	return vex.I64
 }
 
 // operand is the value of a temporary or a constant in the block that a machine has

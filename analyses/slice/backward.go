@@ -80,7 +80,7 @@ func isDivision(k exec.Kind) bool { return k == exec.Division }
 func (b *backward) statement(i int, s vex.Stmt) bool {
 	switch s := s.(type) {
 	case *vex.Put:
-		if b.registers.take(s.Offset, sizeOf(b.step.Block.Block, s.Data)) {
+		if b.registers.take(s.Offset, b.step.Block.TypeOf(s.Data).Bytes()) {
 			b.use(s.Data)
 			return true
 		}

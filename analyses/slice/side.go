@@ -261,7 +261,7 @@ func (s *sides) written(b *vex.Block) *bytesOfState {
 func writesOf(b *vex.Block, x vex.Stmt, w *bytesOfState) {
 	switch x := x.(type) {
 	case *vex.Put:
-		w.add(x.Offset, sizeOf(b, x.Data))
+		w.add(x.Offset, b.TypeOf(x.Data).Bytes())
 	case *vex.PutI:
 		w.add(x.Array.Base, x.Array.Count*x.Array.Elem.Bytes())
 	case *vex.Dirty:
@@ -269,24 +269,9 @@ func writesOf(b *vex.Block, x vex.Stmt, w *bytesOfState) {
 			if fx.Effect == vex.EffectRead {
 				continue
 			}
-			for i := 0; i <= fx.Repeats; i++ {
-				w.add(fx.Offset+i*fx.RepeatLen, fx.Size)
+			for _, at := range fx.Spans() {
+				w.add(at.From, at.Size())
 			}
 		}
 	}
-}
-
-// sizeOf is the size of an operand in bytes.
-func sizeOf(b *vex.Block, e vex.Expr) int {
-	switch e := e.(type) {
-	case *vex.Read:
-		return b.Types[e.Temp].Bytes()
-	case *vex.Const:
-		return e.Type.Bytes()
-	case *vex.Get:
-		return e.Type.Bytes()
-	case *vex.Load:
-		return e.Type.Bytes()
-	}
-	return 8
 }

@@ -2,7 +2,6 @@ package vex_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/randtest"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -113,23 +113,6 @@ func fill(template string, r *rand.Rand) string {
 	})
 }
 
-// drawWord likes the numbers at which things change.
-func drawWord(r *rand.Rand) uint64 {
-	switch r.IntN(6) {
-	case 0:
-		return uint64(r.IntN(5)) - 2
-	case 1:
-		return 1<<r.IntN(64) - uint64(r.IntN(2))
-	case 2:
-		return math.Float64bits(r.NormFloat64() * math.Ldexp(1, r.IntN(40)-20))
-	case 3:
-		one := math.Float32bits(float32(r.NormFloat64()))
-		return uint64(one)<<32 | uint64(math.Float32bits(float32(r.NormFloat64()*100)))
-	default:
-		return r.Uint64()
-	}
-}
-
 // pair is the machine and the interpreter with the same code and data.
 type pair struct {
 	ram   *emu.RAM
@@ -189,7 +172,7 @@ func (p *pair) randomise(r *rand.Rand, pc uint64) {
 		p.data[i] = byte(r.Uint32())
 	}
 	for i := 0; i < 256; i += 8 {
-		w := drawWord(r)
+		w := randtest.Word(r)
 		for j := range 8 {
 			p.data[i+j] = byte(w >> (8 * j))
 		}
@@ -198,7 +181,7 @@ func (p *pair) randomise(r *rand.Rand, pc uint64) {
 	copy(p.page(1), p.data[emu.PageSize:])
 	regs := emu.Regs{RIP: pc, RFLAGS: 0x202 | r.Uint64()&(cf|pf|af|zf|sf|of)}
 	for i := range registers {
-		regs.GPR[i] = drawWord(r)
+		regs.GPR[i] = randtest.Word(r)
 	}
 	regs.GPR[emu.RDI] = uint64(dataAt) + 64
 	regs.GPR[emu.RSP] = uint64(dataAt) + 1024
@@ -209,7 +192,7 @@ func (p *pair) randomise(r *rand.Rand, pc uint64) {
 	withNaN := r.IntN(16)
 	for i := range 16 {
 		for _, half := range []int{0, 8} {
-			w := drawWord(r)
+			w := randtest.Word(r)
 			if i != withNaN {
 				w &^= 1<<62 | 1<<30 // exponents that are not all ones
 			}

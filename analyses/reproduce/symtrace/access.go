@@ -178,19 +178,8 @@ func (r *round) guarded(s *vex.LoadG) {
 		r.temps[s.Temp] = r.value(s.Alt)
 		return
 	}
-	size, signed := 8, false
-	switch s.Cvt {
-	case vex.LoadV128:
-		size = 16
-	case vex.Load32:
-		size = 4
-	case vex.Load16Uto32, vex.Load16Sto32:
-		size, signed = 2, s.Cvt == vex.Load16Sto32
-	case vex.Load8Uto32, vex.Load8Sto32:
-		size, signed = 1, s.Cvt == vex.Load8Sto32
-	}
-	e, to := r.load(r.value(s.Addr), size), r.block.Types[s.Temp].Bits()
-	if signed {
+	e, to := r.load(r.value(s.Addr), s.Cvt.Type().Bytes()), r.block.Types[s.Temp].Bits()
+	if s.Cvt.Signed() {
 		r.temps[s.Temp] = r.b.pool.SignExt(e, to)
 	} else {
 		r.temps[s.Temp] = r.b.pool.ZeroExt(e, to)

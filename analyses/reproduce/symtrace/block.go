@@ -11,15 +11,12 @@ type block struct {
 	*vex.Block
 	code          []byte
 	instructions  int
-	last          uint64 // its last instruction
-	repeats       bool   // which is a string instruction that repeats
-	reads, writes []span // of the state
+	last          uint64     // its last instruction
+	repeats       bool       // which is a string instruction that repeats
+	reads, writes []vex.Span // of the state
 	// locked are the instructions with a locked access, by number from 1.
 	locked []bool
 }
-
-// span is bytes of the state.
-type span struct{ from, to int }
 
 type blockKey struct {
 	pc           uint64
@@ -60,17 +57,14 @@ func (x *block) scan() {
 		case *vex.CAS:
 			x.locked[x.instructions] = true
 		case *vex.Put:
-			x.writes = append(x.writes, span{s.Offset, s.Offset + x.typeOf(s.Data).Bytes()})
+			x.writes = append(x.writes, vex.SpanOf(s.Offset, x.TypeOf(s.Data).Bytes()))
 		case *vex.PutI:
-			x.writes = append(x.writes, arraySpan(s.Array))
+			x.writes = append(x.writes, s.Array.Span())
 		case *vex.Assign:
-			x.scanExpr(s.Data)
+			vex.StateRead(s.Data, func(at vex.Span) { x.reads = append(x.reads, at) })
 		case *vex.Dirty:
 			for _, e := range s.State {
-				for i := 0; i <= e.Repeats; i++ {
-					from := e.Offset + i*e.RepeatLen
-					x.reads, x.writes = append(x.reads, span{from, from + e.Size}), append(x.writes, span{from, from + e.Size})
-				}
+				x.reads, x.writes = append(x.reads, e.Spans()...), append(x.writes, e.Spans()...)
 			}
 		}
 	}
@@ -78,44 +72,4 @@ func (x *block) scan() {
 		first := x.code[at]
 		x.repeats = first == 0xf2 || first == 0xf3
 	}
-}
-
-func (x *block) scanExpr(e vex.Expr) {
-	switch e := e.(type) {
-	case *vex.Get:
-		x.reads = append(x.reads, span{e.Offset, e.Offset + e.Type.Bytes()})
-	case *vex.GetI:
-		x.reads = append(x.reads, arraySpan(e.Array))
-	case *vex.Operation:
-		for _, a := range e.Args {
-			x.scanExpr(a)
-		}
-	case *vex.Call:
-		for _, a := range e.Args {
-			x.scanExpr(a)
-		}
-	case *vex.Load:
-		x.scanExpr(e.Addr)
-	}
-}
-
-func arraySpan(a vex.Array) span { return span{a.Base, a.Base + a.Count*a.Elem.Bytes()} }
-
-// typeOf is the type of an operand.
-func (x *block) typeOf(e vex.Expr) vex.Type {
-	switch e := e.(type) {
-	case *vex.Read:
-		return x.Types[e.Temp]
-	case *vex.Const:
-		return e.Type
-	case *vex.Get:
-		return e.Type
-	case *vex.GetI:
-		return e.Array.Elem
-	case *vex.Load:
-		return e.Type
-	case *vex.Call:
-		return e.Type
-	}
-	return vex.I64
 }

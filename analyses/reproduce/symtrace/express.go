@@ -128,7 +128,7 @@ func (r *round) statement(s vex.Stmt) (left bool, to uint64) {
 			r.machine.State.SetWord(vex.OffsetRIP, s.Addr)
 		}
 	case *vex.Put:
-		r.put(s.Offset, r.block.typeOf(s.Data), r.value(s.Data))
+		r.put(s.Offset, r.block.TypeOf(s.Data), r.value(s.Data))
 	case *vex.Assign:
 		r.temps[s.Temp] = r.short(r.data(r.block.Types[s.Temp], s.Data))
 	case *vex.Store:

@@ -276,7 +276,7 @@ func (w *walker) advance(b *block, n int, next uint64) error {
 // reads tells whether a block reads an expression of the state.
 func (w *walker) reads(b *block) bool {
 	for _, r := range b.reads {
-		for i := r.from; i < r.to; i++ {
+		for i := r.From; i < r.To; i++ {
 			if w.cells[i].e != nil {
 				return true
 			}
@@ -291,7 +291,7 @@ func (w *walker) forget(b *block) {
 		return
 	}
 	for _, r := range b.writes {
-		w.clear(r.from, r.to)
+		w.clear(r.From, r.To)
 	}
 }
 

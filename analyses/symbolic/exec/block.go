@@ -34,11 +34,8 @@ type block struct {
 	// reads and written are the words of the state that it reads and writes, and
 	// writes the bytes.
 	reads, written [2]uint64
-	writes         []span
+	writes         []vex.Span
 }
-
-// span is bytes of the state.
-type span struct{ from, to int }
 
 const longest = 200
 
@@ -102,7 +99,7 @@ func add(mask *[2]uint64, more [2]uint64) {
 	mask[1] |= more[1]
 }
 
-func (b *block) noteRead(s span) { add(&b.reads, maskOf(s)) }
+func (b *block) noteRead(s vex.Span) { add(&b.reads, maskOf(s)) }
 
 // note notes what a statement reads and writes of the state.
 func (b *block) note(s vex.Stmt) {
@@ -112,76 +109,21 @@ func (b *block) note(s vex.Stmt) {
 			b.instructions++
 		}
 	case *vex.Put:
-		b.writes = append(b.writes, span{s.Offset, s.Offset + b.typeOf(s.Data).Bytes()})
+		b.writes = append(b.writes, vex.SpanOf(s.Offset, b.TypeOf(s.Data).Bytes()))
 	case *vex.PutI:
-		b.writes = append(b.writes, arraySpan(s.Array))
+		b.writes = append(b.writes, s.Array.Span())
 	case *vex.Assign:
-		b.noteExpr(s.Data)
+		vex.StateRead(s.Data, b.noteRead)
 	case *vex.Dirty:
-		for _, fx := range effects(s) {
-			if fx.Effect == vex.EffectRead || fx.Effect == vex.EffectModify {
-				b.noteRead(fx.span)
+		for _, fx := range s.State {
+			for _, at := range fx.Spans() {
+				if fx.Effect.Reads() {
+					b.noteRead(at)
+				}
+				if fx.Effect.Writes() {
+					b.writes = append(b.writes, at)
+				}
 			}
-			if fx.Effect == vex.EffectWrite || fx.Effect == vex.EffectModify {
-				b.writes = append(b.writes, fx.span)
-			}
 		}
 	}
-}
-
-func (b *block) noteExpr(e vex.Expr) {
-	switch e := e.(type) {
-	case *vex.Get:
-		b.noteRead(span{e.Offset, e.Offset + e.Type.Bytes()})
-	case *vex.GetI:
-		b.noteRead(arraySpan(e.Array))
-	case *vex.Operation:
-		for _, a := range e.Args {
-			b.noteExpr(a)
-		}
-	case *vex.Call:
-		for _, a := range e.Args {
-			b.noteExpr(a)
-		}
-	case *vex.Load:
-		b.noteExpr(e.Addr)
-	}
-}
-
-func arraySpan(a vex.Array) span { return span{a.Base, a.Base + a.Count*a.Elem.Bytes()} }
-
-type effect struct {
-	vex.Effect
-	span
-}
-
-// effects are those of a helper on the state, each repetition by itself.
-func effects(d *vex.Dirty) []effect {
-	var all []effect
-	for _, fx := range d.State {
-		for i := 0; i <= fx.Repeats; i++ {
-			from := fx.Offset + i*fx.RepeatLen
-			all = append(all, effect{fx.Effect, span{from, from + fx.Size}})
-		}
-	}
-	return all
-}
-
-// typeOf is the type of an operand.
-func (b *block) typeOf(e vex.Expr) vex.Type {
-	switch e := e.(type) {
-	case *vex.Read:
-		return b.Types[e.Temp]
-	case *vex.Const:
-		return e.Type
-	case *vex.Get:
-		return e.Type
-	case *vex.GetI:
-		return e.Array.Elem
-	case *vex.Load:
-		return e.Type
-	case *vex.Call:
-		return e.Type
-	}
-	return vex.I64
 }

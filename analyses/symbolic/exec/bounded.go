@@ -357,7 +357,7 @@ func (t *thread) search(c *summarized) {
 	if a.bound != 0 {
 		t.x.add(t.constraint(a.bound, Bound, c.Function))
 	}
-	t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + n}, t.x.terms.fit(a.result, c.Bits))
+	t.registers.set(vex.SpanOf(vex.OffsetRAX, n), t.x.terms.fit(a.result, c.Bits))
 }
 
 // fixLoads fixes what a function has loaded, and its second argument.

@@ -3,7 +3,6 @@ package exec
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/randtest"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 )
 
@@ -62,33 +62,18 @@ func (m *recording) note(addr uint64, p []byte, store bool) {
 	})
 }
 
-func drawWord(r *rand.Rand) uint64 {
-	switch r.IntN(5) {
-	case 0:
-		return uint64(r.IntN(5)) - 2
-	case 1:
-		return 1<<r.IntN(64) - uint64(r.IntN(2))
-	case 2:
-		return math.Float64bits(r.NormFloat64() * math.Ldexp(1, r.IntN(40)-20))
-	case 3:
-		return uint64(math.Float32bits(float32(r.NormFloat64())))<<32 | uint64(math.Float32bits(float32(r.NormFloat64()*100)))
-	default:
-		return r.Uint64()
-	}
-}
-
 // draw fills a state, and says which of its bytes are to be symbols.
-func draw(r *rand.Rand, s *vex.State) []span {
-	var symbols []span
+func draw(r *rand.Rand, s *vex.State) []vex.Span {
+	var symbols []vex.Span
 	for i := range 16 {
-		s.SetWord(vex.OffsetRAX+8*i, drawWord(r))
+		s.SetWord(vex.OffsetRAX+8*i, randtest.Word(r))
 		if i < 4 && r.IntN(4) > 0 {
-			symbols = append(symbols, span{vex.OffsetRAX + 8*i, vex.OffsetRAX + 8*i + 8})
+			symbols = append(symbols, vex.SpanOf(vex.OffsetRAX+8*i, 8))
 		}
 		for half := 0; half < 16; half += 8 {
-			s.SetWord(vex.OffsetXMM+32*i+half, drawWord(r))
+			s.SetWord(vex.OffsetXMM+32*i+half, randtest.Word(r))
 			if i < 2 && r.IntN(4) > 0 {
-				symbols = append(symbols, span{vex.OffsetXMM + 32*i + half, vex.OffsetXMM + 32*i + half + 8})
+				symbols = append(symbols, vex.SpanOf(vex.OffsetXMM+32*i+half, 8))
 			}
 		}
 	}
@@ -101,8 +86,8 @@ func draw(r *rand.Rand, s *vex.State) []span {
 	if r.IntN(2) == 0 {
 		s.SetWord(vex.OffsetCCOp, uint64(r.IntN(4*kinds)+1))
 		for _, at := range []int{vex.OffsetCCDep1, vex.OffsetCCDep2, vex.OffsetCCNDep} {
-			s.SetWord(at, drawWord(r))
-			symbols = append(symbols, span{at, at + 8})
+			s.SetWord(at, randtest.Word(r))
+			symbols = append(symbols, vex.SpanOf(at, 8))
 		}
 	}
 	return symbols
@@ -145,15 +130,15 @@ func TestInstructions(t *testing.T) {
 			memory := &recording{pc: &m.PC}
 			m.Memory = memory
 			for at := 0; at < dataSize; at += 8 {
-				binary.LittleEndian.PutUint64(memory.data[at:], drawWord(r))
+				binary.LittleEndian.PutUint64(memory.data[at:], randtest.Word(r))
 			}
 			x.Input(1, dataAt+64, "data", 0, memory.data[64:96])
 			x.Resume(1, 1, &s)
 			x.threads[1].machine.State = s
 			for _, w := range symbols {
-				for at := w.from; at < w.to; at++ {
+				for at := w.From; at < w.To; at++ {
 					symbol := x.symbol(fmt.Sprintf("state[%d]", at), 8, symbolic.Value{Lo: uint64(s[at])})
-					x.threads[1].registers.set(span{at, at + 1}, symbol)
+					x.threads[1].registers.set(vex.SpanOf(at, 1), symbol)
 				}
 			}
 			b, err := vex.Lift(code[32*i:][:length], uint64(codeAt+32*i))

@@ -31,7 +31,7 @@ func (x *Executor) Written(space, addr uint64, e *symbolic.Expr) {
 func (x *Executor) Result(id event.ThreadID, value uint64, e *symbolic.Expr) {
 	if t := x.threads[id]; t != nil {
 		t.machine.State.SetWord(vex.OffsetRAX, value)
-		t.registers.set(span{vex.OffsetRAX, vex.OffsetRAX + 8}, x.given(e))
+		t.registers.set(vex.SpanOf(vex.OffsetRAX, 8), x.given(e))
 	}
 }
 

@@ -124,7 +124,7 @@ func (r *round) some(e vex.Expr) Term {
 	if t != 0 {
 		return t
 	}
-	return r.terms.constant(v, r.block.typeOf(e).Bits())
+	return r.terms.constant(v, r.block.TypeOf(e).Bits())
 }
 
 func (r *round) statement(s vex.Stmt) {
@@ -133,7 +133,7 @@ func (r *round) statement(s vex.Stmt) {
 		r.at = s.Addr
 		r.n++
 	case *vex.Put:
-		r.put(s.Offset, r.block.typeOf(s.Data).Bytes(), r.term(s.Data))
+		r.put(s.Offset, r.block.TypeOf(s.Data).Bytes(), r.term(s.Data))
 	case *vex.Assign:
 		r.assign(s.Temp, r.data(s.Temp, s.Data))
 	case *vex.Store:
@@ -154,7 +154,7 @@ func (r *round) statement(s vex.Stmt) {
 }
 
 func (r *round) put(offset, size int, e Term) {
-	r.registers.set(span{offset, offset + size}, r.terms.fit(e, 8*size))
+	r.registers.set(vex.SpanOf(offset, size), r.terms.fit(e, 8*size))
 }
 
 // assign gives a temporary its term.
@@ -228,7 +228,7 @@ func (r *round) store(s *vex.Store) {
 	}
 	addr, e := r.operand(s.Addr)
 	r.fix(addr, e, Address, "")
-	size := r.block.typeOf(s.Data).Bytes()
+	size := r.block.TypeOf(s.Data).Bytes()
 	r.x.memory.store(r.space, addr.Lo, size, r.terms.fit(r.term(s.Data), 8*size))
 }
 
@@ -240,20 +240,9 @@ func (r *round) guarded(s *vex.LoadG) {
 		r.assign(s.Temp, r.term(s.Alt))
 		return
 	}
-	t, signed := vex.I64, false
-	switch s.Cvt {
-	case vex.LoadV128:
-		t = vex.V128
-	case vex.Load32:
-		t = vex.I32
-	case vex.Load16Uto32, vex.Load16Sto32:
-		t, signed = vex.I16, s.Cvt == vex.Load16Sto32
-	case vex.Load8Uto32, vex.Load8Sto32:
-		t, signed = vex.I8, s.Cvt == vex.Load8Sto32
-	}
-	x := r.load(s.Addr, t, r.machine.Temp(s.Temp))
+	x := r.load(s.Addr, s.Cvt.Type(), r.machine.Temp(s.Temp))
 	bits := r.block.Types[s.Temp].Bits()
-	if x != 0 && signed {
+	if x != 0 && s.Cvt.Signed() {
 		x = r.terms.add(node{op: nodeSign, bits: uint8(bits), a: x})
 	}
 	r.assign(s.Temp, r.terms.fit(x, bits))
@@ -414,17 +403,23 @@ func (r *round) dirty(s *vex.Dirty) {
 		return
 	}
 	r.fixAll(s.Args, s.Callee)
-	for _, fx := range effects(s) {
-		if fx.Effect == vex.EffectRead || fx.Effect == vex.EffectModify {
-			for at := fx.from; at < fx.to; at += 8 {
-				v, e := r.before(at, min(8, fx.to-at))
+	for _, fx := range s.State {
+		if !fx.Effect.Reads() {
+			continue
+		}
+		for _, part := range fx.Spans() {
+			for at := part.From; at < part.To; at += 8 {
+				v, e := r.before(at, min(8, part.To-at))
 				r.fix(v, e, Fixed, s.Callee)
 			}
 		}
 	}
-	for _, fx := range effects(s) {
-		if fx.Effect == vex.EffectWrite || fx.Effect == vex.EffectModify {
-			r.put(fx.from, fx.to-fx.from, 0)
+	for _, fx := range s.State {
+		if !fx.Effect.Writes() {
+			continue
+		}
+		for _, part := range fx.Spans() {
+			r.put(part.From, part.Size(), 0)
 		}
 	}
 	if s.Effect != vex.EffectNone {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
 // cell is a byte that depends on inputs: number at of a term. The zero cell is a
@@ -79,12 +80,12 @@ type registers struct {
 const stateWords = 128
 
 // set sets bytes to those of a term, 0 for none.
-func (r *registers) set(s span, t Term) {
+func (r *registers) set(s vex.Span, t Term) {
 	if t == 0 && !r.any(maskOf(s)) {
 		return
 	}
-	scatter(r.cells[s.from:s.to], t, 0)
-	for w := s.from / 8; w*8 < s.to; w++ {
+	scatter(r.cells[s.From:s.To], t, 0)
+	for w := s.From / 8; w*8 < s.To; w++ {
 		bit := uint64(1) << (w % 64)
 		if t != 0 || r.wordDepends(w) {
 			r.words[w/64] |= bit
@@ -95,10 +96,10 @@ func (r *registers) set(s span, t Term) {
 }
 
 // restore sets the bytes of a word to cells.
-func (r *registers) restore(s span, cells []cell) {
+func (r *registers) restore(s vex.Span, cells []cell) {
 	r.set(s, 0)
-	copy(r.cells[s.from:s.to], cells)
-	if w := s.from / 8; r.wordDepends(w) {
+	copy(r.cells[s.From:s.To], cells)
+	if w := s.From / 8; r.wordDepends(w) {
 		r.words[w/64] |= 1 << (w % 64)
 	}
 }
@@ -119,8 +120,8 @@ func (r *registers) any(mask [2]uint64) bool { return r.words[0]&mask[0]|r.words
 func (r *registers) none() bool { return r.words == [2]uint64{} }
 
 // maskOf are the words that bytes are in.
-func maskOf(s span) (mask [2]uint64) {
-	for w := s.from / 8; w*8 < s.to; w++ {
+func maskOf(s vex.Span) (mask [2]uint64) {
+	for w := s.From / 8; w*8 < s.To; w++ {
 		mask[w/64] |= 1 << (w % 64)
 	}
 	return mask

@@ -294,7 +294,7 @@ func (t *thread) fixArguments(numbers ...int) {
 		at := vex.OffsetRAX + 8*argumentRegisters[n]
 		v, e := t.register(at, 8)
 		t.fix(v, e, Address, "")
-		t.registers.set(span{at, at + 8}, 0)
+		t.registers.set(vex.SpanOf(at, 8), 0)
 	}
 }
 
@@ -346,7 +346,7 @@ func (t *thread) leave() {
 	}
 	for i, r := range preserved {
 		at := vex.OffsetRAX + 8*r
-		t.registers.restore(span{at, at + 8}, call.saved[i][:])
+		t.registers.restore(vex.SpanOf(at, 8), call.saved[i][:])
 	}
 	switch {
 	case call.chooses:
@@ -365,5 +365,5 @@ func (t *thread) leave() {
 	}
 	v, _ := t.register(at, n)
 	t.x.derived[name] = &Derived{call.Summary, call.input}
-	t.registers.set(span{at, at + n}, t.x.symbol(name, call.Bits, v))
+	t.registers.set(vex.SpanOf(at, n), t.x.symbol(name, call.Bits, v))
 }

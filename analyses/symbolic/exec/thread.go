@@ -54,34 +54,34 @@ func (t *thread) take(s *vex.State) {
 	old := &t.machine.State
 	for _, r := range visible {
 		same := true
-		for i := r.from; i < r.to; i++ {
+		for i := r.From; i < r.To; i++ {
 			same = same && old[i] == s[i]
 		}
 		if !same {
 			t.registers.set(r, 0)
-			copy(old[r.from:r.to], s[r.from:r.to])
+			copy(old[r.From:r.To], s[r.From:r.To])
 		}
 	}
 	// The flags are the same in many forms.
 	if old.RFLAGS() != s.RFLAGS() {
-		flags := span{vex.OffsetCCOp, vex.OffsetCCNDep + 8}
+		flags := vex.Span{From: vex.OffsetCCOp, To: vex.OffsetCCNDep + 8}
 		t.registers.set(flags, 0)
 		old.SetRFLAGS(s.RFLAGS())
 	}
 }
 
 // visible are the parts of the state that have one form.
-var visible = func() []span {
-	spans := []span{{vex.OffsetRIP, vex.OffsetRIP + 8}, {vex.OffsetFS, vex.OffsetFS + 8}, {vex.OffsetGS, vex.OffsetGS + 8}}
+var visible = func() []vex.Span {
+	spans := []vex.Span{vex.SpanOf(vex.OffsetRIP, 8), vex.SpanOf(vex.OffsetFS, 8), vex.SpanOf(vex.OffsetGS, 8)}
 	for i := range 16 {
-		spans = append(spans, span{vex.OffsetRAX + 8*i, vex.OffsetRAX + 8*i + 8})
-		spans = append(spans, span{vex.OffsetXMM + 32*i, vex.OffsetXMM + 32*i + 16})
+		spans = append(spans, vex.SpanOf(vex.OffsetRAX+8*i, 8))
+		spans = append(spans, vex.SpanOf(vex.OffsetXMM+32*i, 16))
 	}
 	for i := range 8 {
-		spans = append(spans, span{vex.OffsetFPReg + 8*i, vex.OffsetFPReg + 8*i + 8}, span{vex.OffsetFPTag + i, vex.OffsetFPTag + i + 1})
+		spans = append(spans, vex.SpanOf(vex.OffsetFPReg+8*i, 8), vex.SpanOf(vex.OffsetFPTag+i, 1))
 	}
-	return append(spans, span{vex.OffsetFTop, vex.OffsetFTop + 4}, span{vex.OffsetFPRound, vex.OffsetFPRound + 8},
-		span{vex.OffsetFC3210, vex.OffsetFC3210 + 8}, span{vex.OffsetRound, vex.OffsetRound + 8})
+	return append(spans, vex.SpanOf(vex.OffsetFTop, 4), vex.SpanOf(vex.OffsetFPRound, 8),
+		vex.SpanOf(vex.OffsetFC3210, 8), vex.SpanOf(vex.OffsetRound, 8))
 }()
 
 // register is bytes of the state: the value, and the term if there is one.
