@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -126,17 +127,11 @@ func openForGDB(t *testing.T) string {
 // symbol is the address of a name in a program that is not relocated.
 func symbol(t *testing.T, program, name string) string {
 	t.Helper()
-	out, err := exec.Command("nm", program).Output()
-	if err != nil {
-		t.Fatal(err)
+	found, ok := gcctest.Symbols(t, program)[name]
+	if !ok {
+		t.Fatalf("no symbol %s", name)
 	}
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) == 3 && f[2] == name {
-			return strings.TrimLeft(f[0], "0")
-		}
-	}
-	t.Fatalf("no symbol %s", name)
-	return ""
+	return fmt.Sprintf("%x", found.Value)
 }
 
 // refused is that GDB is not served for a configuration.

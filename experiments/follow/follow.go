@@ -299,6 +299,13 @@ func (r *Recording) input(e *event.Input) {
 func State(cpu *emu.CPU, s *vex.State) {
 	var regs emu.Regs
 	cpu.Regs(&regs)
+	var fp [emu.FPSize]byte
+	cpu.FP(&fp)
+	SetState(s, &regs, &fp)
+}
+
+// SetState makes a state of registers and their FXSAVE image.
+func SetState(s *vex.State, regs *emu.Regs, fp *[emu.FPSize]byte) {
 	for i, w := range regs.GPR {
 		s.SetWord(vex.OffsetRAX+8*i, w)
 	}
@@ -306,12 +313,10 @@ func State(cpu *emu.CPU, s *vex.State) {
 	s.SetWord(vex.OffsetFS, regs.FSBase)
 	s.SetWord(vex.OffsetGS, regs.GSBase)
 	s.SetRFLAGS(regs.RFLAGS)
-	var fp [emu.FPSize]byte
-	cpu.FP(&fp)
 	for i := range 16 {
 		copy(s[vex.OffsetXMM+32*i:][:16], fp[160+16*i:])
 	}
-	X87(s, &fp)
+	X87(s, fp)
 }
 
 // X87 takes the x87, and the rounding modes, out of an FXSAVE image (SDM volume 1,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
-	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/experiments/follow"
 	"github.com/heddle-dmt/heddle/guest/mm"
@@ -62,25 +61,11 @@ func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start,
 	}
 	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(event.Addr(addr), b) }
 	image.CPUID = halt.CPUID
-	setState(&image.State, &halt.Regs, &halt.FP)
+	follow.SetState(&image.State, &halt.Regs, &halt.FP)
 	for _, m := range halt.Mappings() {
 		image.Mapped = append(image.Mapped, symtrace.Range{Start: uint64(m.Start), End: uint64(m.End)})
 	}
 	return &start{image, halt.Thread(), halt.Instructions, halt, n}, nil
-}
-
-func setState(s *vex.State, regs *emu.Regs, fp *[emu.FPSize]byte) {
-	for i, w := range regs.GPR {
-		s.SetWord(vex.OffsetRAX+8*i, w)
-	}
-	s.SetWord(vex.OffsetRIP, regs.RIP)
-	s.SetWord(vex.OffsetFS, regs.FSBase)
-	s.SetWord(vex.OffsetGS, regs.GSBase)
-	s.SetRFLAGS(regs.RFLAGS)
-	for i := range 16 {
-		copy(s[vex.OffsetXMM+32*i:][:16], fp[160+16*i:])
-	}
-	follow.X87(s, fp)
 }
 
 // names are what the files in memory call their functions and variables.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -66,17 +65,12 @@ func record(t *testing.T, cores int) (string, *trace.Reader, *heddle.Result) {
 	return bin, r, result
 }
 
-// symbols are the addresses of the functions count0 to count4, by nm(1).
+// symbols are the addresses of the functions count0 to count4.
 func symbols(t *testing.T, bin string) (addrs [5]uint64) {
 	t.Helper()
+	all := gcctest.Symbols(t, bin)
 	for i := range addrs {
-		out, err := exec.Command("sh", "-c", `nm "$1" | awk '$3 == "count'"$2"'" { print "0x"$1 }'`, "sh", bin, string(rune('0'+i))).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Sscanf(string(out), "0x%x", &addrs[i]); err != nil {
-			t.Fatalf("nm: %q", out)
-		}
+		addrs[i] = all[fmt.Sprintf("count%d", i)].Value
 	}
 	return addrs
 }
