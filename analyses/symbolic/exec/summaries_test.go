@@ -3,9 +3,11 @@ package exec
 import (
 	"fmt"
 	"math/rand/v2"
-	osexec "os/exec"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
 // strtol(3), and what a conversion to int leaves of it.
@@ -56,9 +58,7 @@ func TestReals(t *testing.T) {
 	for range 300 {
 		texts = append(texts, fmt.Sprintf("%s%d.%de%d", []string{"", "-"}[r.IntN(2)], r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64), r.IntN(640)-320))
 	}
-	bin := t.TempDir() + "/reals"
-	c := osexec.Command("gcc", "-x", "c", "-o", bin, "-")
-	c.Stdin = strings.NewReader(`
+	bin := gcctest.C(t, `
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +73,7 @@ int main(int argc, char **argv) {
 		printf("%lx %x\n", wide, narrow);
 	}
 }`)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	out, err := osexec.Command(bin, texts...).Output()
+	out, err := exec.Command(bin, texts...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
