@@ -333,20 +333,32 @@ func (m *Machine) limit(slice sched.Slice) emu.Limit {
 // take 2 to 8 ms; a yield itself may cost 15 us.
 const instructionsBetweenYields = 4_000_000
 
+// Run looks whether it is to end after so many steps or, as those who watch the run may
+// take microseconds for an instruction, so many instructions.
+const (
+	stepsBetweenLooks        = 256
+	instructionsBetweenLooks = 100_000
+)
+
 // Run steps the machine to the end of the program, or until ctx is done, and
 // says what happened. Changes to writable mounts are written to the host, also
 // when ctx ends the run.
 func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	yielded := m.state.digest.instructions
+	looked := yielded
 	for n := 0; !m.done; n++ {
 		m.Step()
-		if done := m.state.digest.instructions; done-yielded >= instructionsBetweenYields {
+		done := m.state.digest.instructions
+		if done-yielded >= instructionsBetweenYields {
 			yielded = done
 			runtime.Gosched()
 		}
-		if n%256 == 0 && ctx.Err() != nil {
-			m.end(outcomeInterrupted)
+		if n%stepsBetweenLooks == 0 || done-looked >= instructionsBetweenLooks {
+			looked = done
+			if ctx.Err() != nil {
+				m.end(outcomeInterrupted)
+			}
 		}
 	}
 	err := m.finish()

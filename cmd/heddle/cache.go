@@ -171,7 +171,9 @@ func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *c
 			a.cached.Entry = added.Name[:12]
 		}
 	}
-	if err != nil {
+	if _, stopped := interrupted(ctx); stopped && err != nil {
+		a.say("interrupted: no schedule of this run is kept")
+	} else if err != nil {
 		a.say("%v", err)
 	}
 	return result, nil

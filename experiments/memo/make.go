@@ -160,6 +160,9 @@ func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *O
 	if _, err := heddle.Run(ctx, c); err != nil {
 		return errFollow.Wrap(err, program)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if watch.Err() != nil {
 		return errFollow.Wrap(watch.Err(), program)
 	}

@@ -212,8 +212,10 @@ func replay(ctx context.Context, path string, probe *heddle.Probe) error {
 		return err
 	}
 	c.Stdout, c.Stderr, c.Probe = io.Discard, io.Discard, probe
-	_, err = heddle.Run(ctx, c)
-	return err
+	if _, err := heddle.Run(ctx, c); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 func hexadecimal(a event.Addr) string { return fmt.Sprintf("%#x", uint64(a)) }

@@ -20,10 +20,17 @@ var taxonomy = []struct {
 	result        complementary.Combination
 	bug, strategy string
 }{
-	{"A-AA", "none", "commit A"}, {"F-FF", "non-race bug", "roll back"}, {"A-AB", "type I", "roll back"},
-	{"A-AF", "type I", "commit A"}, {"F-FA", "type I", "commit A"}, {"A-BB", "type II", "commit B"},
-	{"A-BC", "type II", "commit B or C"}, {"F-AA", "type II", "commit A"}, {"F-AB", "type II", "commit A or B"},
-	{"A-BF", "multiple", "roll back"}, {"A-FF", "multiple", "roll back"},
+	{"A-AA", "none", "commit A"},
+	{"F-FF", "non-race bug", "roll back"},
+	{"A-AB", "type I", "roll back"},
+	{"A-AF", "type I", "commit A"},
+	{"F-FA", "type I", "commit A"},
+	{"A-BB", "type II", "commit B"},
+	{"A-BC", "type II", "commit B or C"},
+	{"F-AA", "type II", "commit A"},
+	{"F-AB", "type II", "commit A or B"},
+	{"A-BF", "multiple", "roll back"},
+	{"A-FF", "multiple", "roll back"},
 }
 
 func table1(context.Context, *settings) (*table.Table, error) {
@@ -56,8 +63,17 @@ func letter(c complementary.Combination, r complementary.Replica) string {
 // coverage is the paper's table 3, in the order of bugs: runs in which both found
 // the harmful race, and benign races of the traditional detector and of Frost.
 var coverage = []struct{ harmful, traditional, frost string }{
-	{"5, 5", "3", "1"}, {"0, 0", "55", "2"}, {"3, 3", "61", "2"}, {"3, 3", "65", "2"}, {"4, 4", "2899", "2"}, {"3, 3", "808", "1"},
-	{"0, 0", "1414", "1"}, {"0, 0", "658", "2"}, {"0, 0", "1449", "2"}, {"5, 5", "0", "0"}, {"6, 6", "9", "3"},
+	{"5, 5", "3", "1"},
+	{"0, 0", "55", "2"},
+	{"3, 3", "61", "2"},
+	{"3, 3", "65", "2"},
+	{"4, 4", "2899", "2"},
+	{"3, 3", "808", "1"},
+	{"0, 0", "1414", "1"},
+	{"0, 0", "658", "2"},
+	{"0, 0", "1449", "2"},
+	{"5, 5", "0", "0"},
+	{"6, 6", "9", "3"},
 }
 
 func table3(ctx context.Context, s *settings) (*table.Table, error) {

@@ -17,8 +17,11 @@ var why = table.Column{Name: "why ours differs", Key: "why"}
 
 func table1(s *settings) (*study.Plan, error) {
 	p := &study.Plan{Head: []table.Column{
-		{Name: "the paper's", Key: "paper"}, {Name: "the paper: race", Key: "paper_race"},
-		{Name: "ours", Key: "program"}, {Name: "races on", Key: "races"}, {Name: "ours: race", Key: "why"},
+		{Name: "the paper's", Key: "paper"},
+		{Name: "the paper: race", Key: "paper_race"},
+		{Name: "ours", Key: "program"},
+		{Name: "races on", Key: "races"},
+		{Name: "ours: race", Key: "why"},
 	}}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, study.Row{Name: x.Name, Key: x, Measure: func(context.Context) ([]string, error) {

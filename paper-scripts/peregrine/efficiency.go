@@ -54,7 +54,7 @@ func figure11(s *settings) (*study.Plan, error) {
 			fmt.Sprintf("Virtual time in times of that of runs without a schedule, means of %d runs, with flag relay and without waits at barriers and sleeps, as PEREGRINE runs.", s.Times),
 			"The paper's figure is a plot: its text gives the numbers that are here, and for mem-schedules the 1.2 to 6 times that another system reports.",
 			"Ours lie above 1 because the programs are short: an operation in its turn costs more than the few thousand instructions between two of them.",
-			"Hybrid schedules cost much more than sync-schedules where a thread runs long between an operation and a constraint (swaptions, compressor, water-spatial): each instruction there has a call of slot(), as in PEREGRINE, but ours have constraints on the C library's memory, too.",
+			"Hybrid schedules cost much more than sync-schedules where a thread runs long between an operation and a constraint (swaptions, compressor, water-spatial): each instruction there has a call of slot(), as in PEREGRINE, but ours have constraints on the C library's memory, too. Functions are looked up before the run, or the dynamic linker would have most constraints.",
 		},
 	}
 	for _, x := range s.Programs {

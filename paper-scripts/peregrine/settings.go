@@ -19,9 +19,11 @@ import (
 // settings are a configuration file's, as the command line overrides them.
 type settings struct {
 	// Threads are the worker threads of each program, Cores those of the machine
-	// of recorded runs (0: as many as threads), and Seed that of the first one.
+	// of recorded runs (0: as many as threads), and Seed that of the first one. With
+	// BindNow functions are looked up before the run.
 	Threads int    `mapstructure:"threads"`
 	Cores   int    `mapstructure:"cores"`
+	BindNow bool   `mapstructure:"bind_now"`
 	Seed    uint64 `mapstructure:"seed"`
 	// Runs and SyncRuns are under hybrid schedules and sync-schedules; a time is
 	// the mean of Times.
@@ -146,6 +148,7 @@ type key struct {
 	Program     program
 	Threads     int
 	Cores       int
+	BindNow     bool
 	Seed        uint64
 	Repetitions []int
 }
@@ -153,7 +156,7 @@ type key struct {
 // row plans a row of so many columns about a program, of a recorded run.
 func (s *settings) row(p program, columns int, measure func(context.Context, *recorded) ([]string, error), repetitions ...int) study.Row {
 	return study.Row{
-		Name: p.Name, Key: key{p, s.Threads, s.Cores, s.Seed, repetitions},
+		Name: p.Name, Key: key{p, s.Threads, s.Cores, s.BindNow, s.Seed, repetitions},
 		Measure: func(ctx context.Context) (cells []string, err error) {
 			dir, err := os.MkdirTemp("", "heddle-peregrine-")
 			if err != nil {
@@ -214,7 +217,7 @@ func (s *settings) record(ctx context.Context, p program, dir string) (*recorded
 	if err != nil {
 		return nil, err
 	}
-	subject.Sched, subject.Cores = p.Sched, s.Cores
+	subject.Sched, subject.Cores, subject.BindNow = p.Sched, s.Cores, s.BindNow
 	passed := 0
 	for seed := s.Seed; seed < s.Seed+attempts && passed < tries; seed++ {
 		r, err := subject.Record(ctx, dir, seed)

@@ -35,6 +35,9 @@ type Subject struct {
 	// have; 0: as many as worker threads.
 	Sched sched.Options
 	Cores int
+	// BindNow has the dynamic linker look all functions up before the run, as
+	// `heddle schedule record` does, so that its own races take no constraints.
+	BindNow bool
 	file  string
 	args  []string
 }
@@ -90,6 +93,9 @@ func (s *Subject) Config(seed uint64) heddle.Config {
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir = append([]string{s.file}, s.args...), "/"
 	c.Cores, c.Seed = max(cmp.Or(s.Cores, s.Threads), 1), seed
+	if s.BindNow {
+		schedules.BindNow(&c)
+	}
 	return c
 }
 
