@@ -136,6 +136,15 @@ struct heddle_cpu {
   size_t sse_flags_at;  // of the SSE exception flags in a context, 0: not found
 };
 
+// What of a run's budget is used up.
+static inline uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left) - (uint32_t)cpu->left;
+}
+
+static inline uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu) {
+  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left) - (cpu->left >> 32);
+}
+
 int heddle_cpu_reserve(uc_engine *uc);
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores);
 void heddle_cpu_close(struct heddle_cpu *cpu);
@@ -154,7 +163,5 @@ void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subl
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);
 int heddle_cpu_count_branches(struct heddle_cpu *cpu);
 void heddle_cpu_drained(struct heddle_cpu *cpu);
-uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu);
-uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu);
 
 #endif

@@ -1,0 +1,182 @@
+// Executing instructions one by one, where a run must end within a block or something has
+// to be done between two instructions.
+#include "run.h"
+
+#include "buffers.h"
+#include "sse.h"
+#include "views.h"
+
+#define FLAG_ZF 0x40u
+#define FLAG_TF 0x100u
+
+// RDTSC and RDTSCP, in virtual time.
+static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + heddle_cpu_cycles_now(cpu)) * cpu->tsc_multiplier >> 10);
+  set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
+  set_reg(cpu, UC_X86_REG_RDX, tsc >> 32);
+  if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);
+  set_reg(cpu, UC_X86_REG_RIP, get_rip(cpu) + in->length);
+}
+
+// Runs one instruction by the trap flag, which the guest must not see. SYSCALL
+// stops by itself, and its hook must have the last word.
+static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  uint64_t flags = get_reg(cpu, UC_X86_REG_RFLAGS);
+  bool own = !(flags & FLAG_TF) && in->mnemonic != ZYDIS_MNEMONIC_SYSCALL;
+  if (own) set_reg(cpu, UC_X86_REG_RFLAGS, flags | FLAG_TF);
+  cpu->stepping = true;
+  uc_err err = heddle_start(cpu);
+  enum heddle_stop why;
+  bool debug = !err && cpu->stop == HEDDLE_STOP_EXCEPTION && cpu->vector == VECTOR_DEBUG;
+  if (err) why = heddle_failed(cpu, err);
+  else if (debug) why = HEDDLE_STOP_NONE;
+  else if (cpu->stop == HEDDLE_STOP_EXCEPTION) why = heddle_excepted(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
+  else why = cpu->stop;
+  cpu->stepping = false;
+  bool popf = in->mnemonic == ZYDIS_MNEMONIC_POPFQ || in->mnemonic == ZYDIS_MNEMONIC_POPF;
+  if (own && !(popf && debug)) set_reg(cpu, UC_X86_REG_RFLAGS, get_reg(cpu, UC_X86_REG_RFLAGS) & ~(uint64_t)FLAG_TF);
+  if (debug && own && (in->mnemonic == ZYDIS_MNEMONIC_PUSHFQ || in->mnemonic == ZYDIS_MNEMONIC_PUSHF)) {
+    uint16_t word;
+    size_t done;
+    uint64_t sp = get_reg(cpu, UC_X86_REG_RSP);
+    heddle_space_read(cpu->space, sp, &word, sizeof word, &done);
+    word &= (uint16_t)~FLAG_TF;
+    heddle_space_write(cpu->space, sp, &word, sizeof word, &done);
+  }
+  bool retired = debug || why == HEDDLE_STOP_SYSCALL || why == HEDDLE_STOP_INTERRUPT;
+  if (retired) {
+    uint8_t unused = 0;
+    cpu->instructions_left--;
+    cpu->cycles_left -= heddle_cost(cpu, in, &unused);
+  }
+  return why;
+}
+
+// The number of instructions that a step retires is 1 or 0; what it did is in
+// the branch log all the same.
+static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  uint64_t end = pc + in->length, rip = get_rip(cpu);
+  enum heddle_kind kind = heddle_kind_of(in);
+  cpu->straight = kind == HEDDLE_KIND_NONE && rip == end ? rip : 0;
+  if (cpu->log.counts) heddle_log_branch(cpu, kind, end, rip);
+}
+
+// The count of a repeated string instruction.
+static uint64_t rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
+  return in->address_width == 32 ? (uint32_t)rcx : rcx;
+}
+
+// Whether a comparison just ended the repetition.
+static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  bool equal = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
+  return (in->attributes & ZYDIS_ATTRIB_HAS_REPE) ? !equal : (in->attributes & ZYDIS_ATTRIB_HAS_REPNE) && equal;
+}
+
+// Runs one iteration by the trap flag. Without it the engine comes back to the
+// instruction once more when the count has reached zero, and so it must here,
+// or counts and stops would depend on which instructions are stepped.
+static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  bool iterates = rep_count(cpu, in) != 0;
+  enum heddle_stop why = trap_step(cpu, in);
+  if (!why && iterates && !rep_count(cpu, in) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
+  return why;
+}
+
+// Runs the instruction at pc alone.
+static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
+  ZydisDecodedInstruction in = {0};
+  if (!heddle_decode(cpu, pc, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
+  if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP) {
+    emulate_tsc(cpu, &in);
+    heddle_insns_meet(cpu, pc);
+    cpu->instructions_left--;
+    cpu->cycles_left -= cpu->costs.instruction;
+    return HEDDLE_STOP_NONE;
+  }
+  if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
+    // Linux gives no process ports; the engine would.
+    cpu->vector = VECTOR_PROTECTION;
+    return HEDDLE_STOP_EXCEPTION;
+  }
+  if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
+  bool atomic = heddle_atomic_at(cpu, pc, &in);
+  if (cpu->views) heddle_views_step(cpu->views, pc, &in);
+  uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
+  if (order) heddle_buffers_before(cpu->buffers, order);
+  uint64_t lengths[2];
+  bool shortened = heddle_sse_shorten(cpu, &in, lengths);
+  enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
+  if (shortened) heddle_sse_restore(cpu, lengths);
+  if (atomic) heddle_atomic_done(cpu, !why);
+  if (order) heddle_buffers_after(cpu->buffers, order);
+  if (why == HEDDLE_STOP_NONE) {
+    log_step(cpu, pc, &in);
+    if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
+  }
+  if (why == HEDDLE_STOP_NONE && in.mnemonic == ZYDIS_MNEMONIC_PAUSE && (cpu->run_flags & HEDDLE_RUN_PAUSE))
+    return HEDDLE_STOP_PAUSE;
+  return why;
+}
+
+// Whether the instruction at pc is one that RUN_SYNC stops before.
+static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
+  ZydisDecodedInstruction in;
+  uint8_t flags = 0;
+  if (!heddle_decode(cpu, pc, &in)) return false;
+  heddle_cost(cpu, &in, &flags);
+  return flags & HEDDLE_BLOCK_SYNC;
+}
+
+static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
+  ZydisDecodedInstruction in;
+  return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
+}
+
+// Steps from the PC to the end of its block, with a look before each
+// instruction. Breakpoints must not move the end of a run: without EXACT
+// budgets are looked at where blocks start only, which was done. A repeated
+// string instruction is a block of its own from its second iteration on.
+enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
+  uint64_t pc = from, last, start = cpu->inside;
+  do {
+    if (ends_exactly(cpu)) return HEDDLE_STOP_BUDGET;
+    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
+    if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && heddle_atomic_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && !(cpu->passed && cpu->pass_sync) && (cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc))
+      why = HEDDLE_STOP_SYNC;
+    int64_t before = cpu->instructions_left;
+    if (!why) why = step(cpu, pc);
+    last = pc;
+    pc = get_rip(cpu);
+    if (cpu->instructions_left != before && !(pc == last && repeats(cpu, pc))) cpu->passed = false;
+    bool resumes = why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT;
+    if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) {
+      cpu->resume_end = end;
+      cpu->resume_checked = true;
+    }
+    if (why) return why;
+  } while (pc > last && pc < end);
+  return HEDDLE_STOP_NONE;
+}
+
+// Runs the rest of a block that a fault interrupted, as if nothing had
+// happened: where blocks end, and so where budgets are looked at, must not
+// depend on which pages were there.
+enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu) {
+  uint64_t end = cpu->resume_end, pc = get_rip(cpu), last;
+  cpu->resume_end = 0;
+  if (cpu->resume_checked) return heddle_step_block(cpu, pc, end);
+  do {
+    last = pc;
+    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : step(cpu, pc);
+    pc = get_rip(cpu);
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT) {
+      cpu->resume_end = end;
+      cpu->resume_checked = false;
+    }
+    if (why) return why;
+  } while (pc > last && pc < end);
+  return HEDDLE_STOP_NONE;
+}
