@@ -57,7 +57,7 @@ const MostFollowers = 16
 
 // DefaultOptions check everything, with epochs that begin at 50 ms.
 func DefaultOptions() Options {
-	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 1_000_000_000, Rollbacks: 5, Followers: 2}
+	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 10_000_000_000, Rollbacks: 5, Followers: 2}
 }
 
 // Validate finds what cannot be.
