@@ -38,8 +38,8 @@ type Subject struct {
 	// BindNow has the dynamic linker look all functions up before the run, as
 	// `heddle schedule record` does, so that its own races take no constraints.
 	BindNow bool
-	file  string
-	args  []string
+	file    string
+	args    []string
 }
 
 // Size chooses a program's arguments: one of those below, or a command line.
