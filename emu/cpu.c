@@ -237,7 +237,7 @@ static int enter_user_mode(struct heddle_cpu *cpu) {
   uint64_t page = heddle_ram_alloc(cpu->ram, true);
   if (page == HEDDLE_NO_PAGE) return UC_ERR_NOMEM;
   uint64_t base = WINDOW + (page << HEDDLE_PAGE_SHIFT);
-  uint8_t *bytes = cpu->ram->base + (page << HEDDLE_PAGE_SHIFT);
+  uint8_t *bytes = heddle_ram_bytes(cpu->ram, page);
   uint64_t *gdt = (uint64_t *)bytes, *frame = (uint64_t *)(bytes + 0x200);
   gdt[5] = 0x00cff3000000ffff;  // user data, selector 0x2b
   gdt[6] = 0x00affb000000ffff;  // user code, selector 0x33

@@ -229,7 +229,7 @@ static void put_content(struct heddle_mem_log *log, uint64_t page, uint64_t va) 
   if (log->known[page] == log->generation || log->partial) return;
   if (!within(log->data, log->ndata, va, va + HEDDLE_PAGE_SIZE)) return;
   log->known[page] = log->generation;
-  const uint8_t *bytes = log->cpu->ram->base + (page << HEDDLE_PAGE_SHIFT);
+  const uint8_t *bytes = heddle_ram_bytes(log->cpu->ram, page);
   bool zero = !memcmp(bytes, zeros, sizeof zeros);
   struct heddle_mem_entry *e = push(log, zero ? HEDDLE_MEM_ZERO : HEDDLE_MEM_CONTENT);
   e->pc = page;

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE
+// Address spaces: trees of page tables that snapshots share.
 #include "memory.h"
 
 #include "memlog.h"
@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define FAN 512u
 #define LEVELS 4u
@@ -23,142 +22,6 @@ struct heddle_node {
   uint32_t live;  // entries that are not 0
   uint64_t e[FAN];
 };
-
-void *heddle_reserve(uint64_t bytes) {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? NULL : p;
-}
-
-void heddle_unreserve(void *at, uint64_t bytes) {
-  if (at) munmap(at, bytes);
-}
-
-// Large pages of the host make the guest's memory a little faster to reach. It
-// does not matter if there are none.
-void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
-
-// How many pages a RAM takes.
-uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_VIEW_PAGES; }
-
-// Makes the RAM of the given index of as many as count in the mapping at base.
-int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count) {
-  memset(ram, 0, sizeof *ram);
-  ram->base = base;
-  ram->limit = limit;
-  ram->span = heddle_ram_span(limit);
-  ram->pages = ram->span * count;
-  ram->first = ram->span * index;
-  ram->refs = heddle_reserve(ram->pages * sizeof *ram->refs);
-  ram->flags = heddle_reserve(ram->pages);
-  ram->freed = heddle_reserve(ram->span * sizeof *ram->freed);
-  ram->stale = heddle_reserve(ram->pages * sizeof *ram->stale);
-  if (count > 1) ram->other_at = heddle_reserve(ram->pages * sizeof *ram->other_at);
-  if (!ram->refs || !ram->flags || !ram->freed || !ram->stale || (count > 1 && !ram->other_at)) {
-    heddle_ram_close(ram);
-    return -1;
-  }
-  ram->fresh = ram->first + (index == 0);
-  ram->refs[HEDDLE_ZERO_PAGE] = 1;
-  return 0;
-}
-
-void heddle_ram_close(struct heddle_ram *ram) {
-  heddle_unreserve(ram->refs, ram->pages * sizeof *ram->refs);
-  heddle_unreserve(ram->flags, ram->pages);
-  heddle_unreserve(ram->freed, ram->span * sizeof *ram->freed);
-  heddle_unreserve(ram->stale, ram->pages * sizeof *ram->stale);
-  heddle_unreserve(ram->other_at, ram->pages * sizeof *ram->other_at);
-  for (uint64_t i = 0; i < ram->nothers; i++) free(ram->others[i].bytes);
-  free(ram->others);
-  memset(ram, 0, sizeof *ram);
-}
-
-// Whether a page is one of the RAM's own.
-static bool owns(const struct heddle_ram *ram, uint64_t page) { return page - ram->first < ram->span; }
-
-static uint8_t *page_bytes(const struct heddle_ram *ram, uint64_t page) {
-  return ram->base + (page << HEDDLE_PAGE_SHIFT);
-}
-
-// Page tables are memory too: a guest that touches one page in every 2 MiB of
-// a huge mapping must meet the limit like any other.
-bool heddle_ram_full(const struct heddle_ram *ram) {
-  int64_t used = (int64_t)(ram->used + ram->tables) + ram->used_elsewhere + ram->tables_elsewhere;
-  return used + 1 >= (int64_t)ram->limit || (!ram->nfreed && ram->fresh >= ram->first + ram->span);
-}
-
-uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
-  uint64_t page;
-  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
-  if (ram->nfreed) {
-    page = ram->freed[--ram->nfreed];
-    if (zero) memset(page_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
-    heddle_ram_written(ram, page);
-  } else {
-    page = ram->fresh++;
-  }
-  ram->refs[page] = 1;
-  heddle_mem_allocated(ram, page);
-  if (ram->views) heddle_views_allocated(ram->views, page);
-  if (++ram->used > ram->peak) ram->peak = ram->used;
-  return page;
-}
-
-void heddle_ram_ref(struct heddle_ram *ram, uint64_t page) {
-  if (page != HEDDLE_ZERO_PAGE && owns(ram, page)) ram->refs[page]++;
-}
-
-void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
-  if (page == HEDDLE_ZERO_PAGE || !owns(ram, page) || --ram->refs[page]) return;
-  ram->used--;
-  ram->freed[ram->nfreed++] = (uint32_t)page;
-}
-
-// The page's bytes are changed by someone other than the engine: translations
-// of it must go before the engine runs again.
-void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
-  if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_STALE)) == HEDDLE_PAGE_CODE) {
-    ram->flags[page] |= HEDDLE_PAGE_STALE;
-    ram->stale[ram->nstale++] = (uint32_t)page;
-  }
-}
-
-// A page becomes code. The owner of another's page may change it when nobody
-// holds it any more, which nobody tells: what was translated is kept.
-static void becomes_code(struct heddle_ram *ram, uint64_t page) {
-  ram->flags[page] |= HEDDLE_PAGE_CODE;
-  if (owns(ram, page)) return;
-  if (!ram->other_at[page]) {
-    if (ram->nothers == ram->room_others) {
-      ram->room_others = ram->room_others ? 2 * ram->room_others : 256;
-      ram->others = realloc(ram->others, ram->room_others * sizeof *ram->others);
-      if (!ram->others) abort();
-    }
-    struct heddle_other_code c = {(uint32_t)page, malloc(HEDDLE_PAGE_SIZE)};
-    if (!c.bytes) abort();
-    ram->others[ram->nothers++] = c;
-    ram->other_at[page] = (uint32_t)ram->nothers;
-  }
-  memcpy(ram->others[ram->other_at[page] - 1].bytes, page_bytes(ram, page), HEDDLE_PAGE_SIZE);
-}
-
-// Has translations of others' pages go that are not what they were. To be called
-// before others' pages are read that are new.
-void heddle_ram_check_others(struct heddle_ram *ram) {
-  for (uint64_t i = 0; i < ram->nothers;) {
-    struct heddle_other_code *c = &ram->others[i];
-    bool code = ram->flags[c->page] & HEDDLE_PAGE_CODE;
-    if (code && !memcmp(c->bytes, page_bytes(ram, c->page), HEDDLE_PAGE_SIZE)) {
-      i++;
-      continue;
-    }
-    if (code) heddle_ram_written(ram, c->page);
-    ram->other_at[c->page] = 0;
-    free(c->bytes);
-    *c = ram->others[--ram->nothers];
-    if (i < ram->nothers) ram->other_at[c->page] = (uint32_t)(i + 1);
-  }
-}
 
 static uint64_t next_number(struct heddle_ram *ram) { return ++ram->serial; }
 
@@ -477,12 +340,12 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
   struct heddle_node *n = own_leaf(s, va);
   uint64_t *e = &n->e[slot(va, 0)], old = *e >> HEDDLE_PAGE_SHIFT;
   // Owning the leaf counted the other owners' references.
-  if (old == HEDDLE_ZERO_PAGE || !owns(ram, old) || ram->refs[old] > 1) {
+  if (old == HEDDLE_ZERO_PAGE || !heddle_ram_owns(ram, old) || ram->refs[old] > 1) {
     if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !stopped) return HEDDLE_WALK_CODE;
     uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
     if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
     if (old != HEDDLE_ZERO_PAGE) {
-      memcpy(page_bytes(ram, page), page_bytes(ram, old), HEDDLE_PAGE_SIZE);
+      memcpy(heddle_ram_bytes(ram, page), heddle_ram_bytes(ram, old), HEDDLE_PAGE_SIZE);
       heddle_mem_copied(ram, page, old);
       if (ram->views) heddle_views_copied(ram->views, page, old);
     }
@@ -504,7 +367,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
 // the entry has other owners.
 static bool has_other_owners(const struct heddle_space *s, uint64_t e, bool unique) {
   uint64_t page = e >> HEDDLE_PAGE_SHIFT;
-  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !owns(s->ram, page) || s->ram->refs[page] > 1);
+  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(s->ram, page) || s->ram->refs[page] > 1);
 }
 
 static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,
@@ -522,7 +385,7 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
     // at, not by others of the same page. So other mappings lose the right to
     // write, which the engine may have cached, before the page becomes code.
     if ((e & HEDDLE_PTE_SHARED) && !stopped) return HEDDLE_WALK_CODE;
-    becomes_code(s->ram, page);
+    heddle_ram_becomes_code(s->ram, page);
     if (e & HEDDLE_PTE_SHARED) s->version = next_number(s->ram);
   }
   if (has_other_owners(s, e, unique)) {
@@ -552,62 +415,6 @@ enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum hed
   enum heddle_walk w = translate(s, va, access, stopped, pte);
   if (stopped && s->ram->views && !w) heddle_views_walked(s->ram->views, s, va, access, pte);
   return w;
-}
-
-static size_t in_page(uint64_t va, size_t len) {
-  uint64_t room = HEDDLE_PAGE_SIZE - (va & (HEDDLE_PAGE_SIZE - 1));
-  return len < room ? len : room;
-}
-
-enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to, size_t len, size_t *done) {
-  *done = 0;
-  while (*done < len) {
-    uint64_t pte, at = va + *done;
-    enum heddle_walk w = heddle_space_walk(s, at, HEDDLE_READ, true, &pte);
-    if (w) return w;
-    size_t n = in_page(at, len - *done);
-    memcpy((char *)to + *done, page_bytes(s->ram, pte >> HEDDLE_PAGE_SHIFT) + (at & (HEDDLE_PAGE_SIZE - 1)), n);
-    *done += n;
-  }
-  return HEDDLE_WALK_OK;
-}
-
-enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const void *from, size_t len,
-                                    size_t *done) {
-  *done = 0;
-  while (*done < len) {
-    uint64_t pte, at = va + *done;
-    enum heddle_walk w = heddle_space_walk(s, at, HEDDLE_WRITE, true, &pte);
-    if (w) return w;
-    size_t n = in_page(at, len - *done);
-    uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
-    memcpy(page_bytes(s->ram, page) + (at & (HEDDLE_PAGE_SIZE - 1)), (const char *)from + *done, n);
-    heddle_ram_written(s->ram, page);
-    heddle_mem_kernel(s->ram, page, at, (const char *)from + *done, n);
-    *done += n;
-  }
-  return HEDDLE_WALK_OK;
-}
-
-// Copies bytes up to and including a zero byte, at most max. Returns how many
-// were copied; *why is not OK when an unreadable page came first.
-size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, size_t max,
-                                enum heddle_walk *why) {
-  size_t done = 0;
-  *why = HEDDLE_WALK_OK;
-  while (done < max) {
-    uint64_t pte, at = va + done;
-    *why = heddle_space_walk(s, at, HEDDLE_READ, true, &pte);
-    if (*why) break;
-    size_t n = in_page(at, max - done);
-    const uint8_t *from = page_bytes(s->ram, pte >> HEDDLE_PAGE_SHIFT) + (at & (HEDDLE_PAGE_SIZE - 1));
-    const uint8_t *end = memchr(from, 0, n);
-    if (end) n = (size_t)(end - from) + 1;
-    memcpy(to + done, from, n);
-    done += n;
-    if (end) break;
-  }
-  return done;
 }
 
 struct pairs {

@@ -102,6 +102,16 @@ void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_written(struct heddle_ram *ram, uint64_t page);
 bool heddle_ram_full(const struct heddle_ram *ram);
+void heddle_ram_becomes_code(struct heddle_ram *ram, uint64_t page);
+
+// Whether a page is one of the RAM's own.
+static inline bool heddle_ram_owns(const struct heddle_ram *ram, uint64_t page) {
+  return page - ram->first < ram->span;
+}
+
+static inline uint8_t *heddle_ram_bytes(const struct heddle_ram *ram, uint64_t page) {
+  return ram->base + (page << HEDDLE_PAGE_SHIFT);
+}
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram);
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from);

@@ -56,7 +56,7 @@ int heddle_sse_init(struct heddle_cpu *cpu) {
   struct heddle_space s;
   uint64_t page = heddle_ram_alloc(cpu->ram, true);
   if (page == HEDDLE_NO_PAGE) return UC_ERR_NOMEM;
-  memcpy(cpu->ram->base + (page << HEDDLE_PAGE_SHIFT), code, sizeof code);
+  memcpy(heddle_ram_bytes(cpu->ram, page), code, sizeof code);
   heddle_space_init(&s, cpu->ram);
   heddle_space_set(&s, 0x1000, page << HEDDLE_PAGE_SHIFT | HEDDLE_PTE_READ | HEDDLE_PTE_EXEC);
   cpu->sse_flags_at = find(cpu, &s);

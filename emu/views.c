@@ -25,7 +25,7 @@ static uint32_t alone(uint32_t state) { return (state >> 3) - 1; }
 #define OFFSET(address) ((address) & (HEDDLE_PAGE_SIZE - 1))
 
 static uint8_t *bytes_of(const struct heddle_views *v, uint32_t page) {
-  return v->ram->base + ((uint64_t)page << HEDDLE_PAGE_SHIFT);
+  return heddle_ram_bytes(v->ram, page);
 }
 
 // Pages that are written in place by all: whoever stores to one drains its
