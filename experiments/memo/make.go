@@ -1,6 +1,7 @@
 package memo
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"io"
@@ -82,9 +83,6 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Summaries == nil {
-		o.Summaries = append(exec.DefaultSummaries(), allocators()...)
-	}
 	m := &Made{File: f}
 	if err := m.execute(ctx, path, schedule, &o); err != nil {
 		return nil, err
@@ -130,47 +128,71 @@ func (m *Made) divide(c *heddle.Config) {
 	f.Inputs = fixed
 }
 
-// execute repeats the recorded run on expressions, and makes the preconditions of those
-// that the schedule depends on.
-func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *Options) error {
-	program := m.File.Args[0]
+// Followed is a recorded run that was repeated on expressions, with all that a slice of it
+// is made of. It must be closed.
+type Followed struct {
+	// Config is the recorded run's.
+	Config heddle.Config
+	// Recording has the expressions, and Input what is sliced.
+	Recording *follow.Recording
+	Input     *slice.Input
+}
+
+// Close gives back what it holds.
+func (f *Followed) Close() { f.Recording.Close() }
+
+// Follow repeats the recorded run of a trace on expressions; s is its schedule.
+func Follow(ctx context.Context, path string, s *schedules.Made, o Options) (*Followed, error) {
 	r, err := heddle.OpenReplay(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.Close()
 	c, err := r.Config()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f := follow.Options{Args: c.Args, Env: c.Env, Dir: c.Dir, Summaries: o.Summaries, Path: true}
+	if f.Summaries == nil {
+		f.Summaries = append(exec.DefaultSummaries(), allocators()...)
+	}
 	if named, ok := c.Stdin.(interface{ Name() string }); ok {
 		f.Stdin = named.Name()
 	}
 	f.Choose = func(e *event.Input) bool { return o.chosen(&f, e) }
-	m.divide(&c)
-	watch := follow.New(f)
-	defer watch.Close()
 	image, err := programImage(&c, path)
 	if err != nil {
-		return errFollow.Wrap(err, program)
+		return nil, errFollow.Wrap(err, c.Args[0])
 	}
-	c.Stdout, c.Stderr = io.Discard, io.Discard
-	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{watch}}
-	if _, err := heddle.Run(ctx, c); err != nil {
-		return errFollow.Wrap(err, program)
+	watch := follow.New(f)
+	run := c
+	run.Stdout, run.Stderr = io.Discard, io.Discard
+	run.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{watch}}
+	_, err = heddle.Run(ctx, run)
+	if err = cmp.Or(err, watch.Err()); err != nil {
+		err = errFollow.Wrap(err, c.Args[0])
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		watch.Close()
+		return nil, err
 	}
-	if watch.Err() != nil {
-		return errFollow.Wrap(watch.Err(), program)
-	}
-	m.Stats = watch.Executor.Stats
-	terms := m.slice(&slice.Input{
+	return &Followed{c, watch, &slice.Input{
 		Trace: watch.Path.Trace(), Events: simplify.NewEvents(s.Schedule, s.Marks, s.IDs), Image: image, Models: cfg.DefaultModels(),
-	}, o)
-	return m.conditions(watch.Executor, terms, o)
+	}}, nil
+}
+
+// execute repeats the recorded run on expressions, and makes the preconditions of those
+// that the schedule depends on.
+func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *Options) error {
+	f, err := Follow(ctx, path, s, *o)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m.divide(&f.Config)
+	x := f.Recording.Executor
+	m.Stats = x.Stats
+	return m.conditions(x, m.slice(f.Input, o), o)
 }
 
 // slice are the constraints that the schedule depends on.
@@ -179,6 +201,11 @@ func (m *Made) slice(in *slice.Input, o *Options) []*symbolic.Expr {
 	options.Mode = o.Mode
 	s := slice.Make(in, options)
 	m.Slice, m.Constraints, m.Kept = s.Stats, s.Stats.Constraints, s.Stats.KeptConstraints
+	return Terms(s, in)
+}
+
+// Terms are the constraints that a slice keeps, as expressions.
+func Terms(s *slice.Slice, in *slice.Input) []*symbolic.Expr {
 	var terms []*symbolic.Expr
 	for i := range in.Trace.Threads {
 		kept := s.Constraints(i)

@@ -268,6 +268,31 @@ func Find(name string) (Program, error) {
 	return Program{}, fmt.Errorf("no program of the name %s in the suite", name)
 }
 
+// included is a line that includes a header of the folder common.
+var included = regexp.MustCompile(`(?m)^#include "([^"]+)"`)
+
+// Texts returns the program's text, and those of the headers that it shares with others,
+// by the files' names.
+func (p Program) Texts() (map[string]string, error) {
+	texts := map[string]string{}
+	files := []string{path.Join(p.Folder, p.Name+".c")}
+	for len(files) > 0 {
+		file := files[0]
+		files = files[1:]
+		text, err := fs.ReadFile(sources, file)
+		if err != nil {
+			return nil, err
+		}
+		texts[path.Base(file)] = string(text)
+		for _, m := range included.FindAllStringSubmatch(string(text), -1) {
+			if _, known := texts[m[1]]; !known {
+				files = append(files, path.Join("common", m[1]))
+			}
+		}
+	}
+	return texts, nil
+}
+
 func load(file string) (Program, error) {
 	data, err := fs.ReadFile(sources, file)
 	if err != nil {

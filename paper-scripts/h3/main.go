@@ -12,9 +12,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,20 +110,17 @@ func plan(l layout) func(*study.Options) (*study.Plan, error) {
 
 // chosen are the subjects that --only names, or all.
 func chosen(o *study.Options) (list []*subject, err error) {
-	only, err := o.Flags.GetStringSlice("only")
-	if err != nil {
-		return nil, err
-	}
 	var names []string
 	for i := range subjects {
 		names = append(names, subjects[i].paper)
-		if len(only) == 0 || slices.Contains(only, subjects[i].paper) {
-			list = append(list, &subjects[i])
-		}
 	}
-	for _, name := range only {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--only %s: one of %s", name, strings.Join(names, ", "))
+	wanted, err := o.Only(names)
+	if err != nil {
+		return nil, err
+	}
+	for i := range subjects {
+		if wanted(subjects[i].paper) {
+			list = append(list, &subjects[i])
 		}
 	}
 	return list, nil
@@ -141,21 +136,12 @@ func (l *layout) columns() []table.Column {
 func (l *layout) row(s *subject, timeout time.Duration) study.Row {
 	return study.Row{
 		Name: s.paper, Key: []any{s.paper, timeout},
-		Measure: func(ctx context.Context) ([]string, error) {
-			cells, err := s.measure(ctx, timeout, l.cells)
-			var none unfit
-			if errors.As(err, &none) {
-				return slices.Concat([]string{s.paper}, slices.Repeat([]string{"-"}, len(l.head)), []string{none.Error()}), nil
-			}
+		Measure: study.InFolder(s.paper, len(l.head)+2, func(ctx context.Context, dir string) ([]string, error) {
+			cells, err := s.measure(ctx, dir, timeout, l.cells)
 			return slices.Concat([]string{s.paper}, cells, []string{""}), err
-		},
+		}),
 	}
 }
-
-// unfit is the error of a subject that cannot be measured.
-type unfit struct{ reason string }
-
-func (u unfit) Error() string { return u.reason }
 
 // reproduction is a failure that was recorded and reproduced.
 type reproduction struct {
@@ -166,13 +152,8 @@ type reproduction struct {
 	timeout   time.Duration
 }
 
-// measure records a failure and reproduces it, and gives the cells that come of that.
-func (s *subject) measure(ctx context.Context, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
-	dir, err := os.MkdirTemp("", "heddle-h3-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+// measure records a failure in a folder and reproduces it, and gives the cells that come of that.
+func (s *subject) measure(ctx context.Context, dir string, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
 	file := filepath.Join(dir, "failing.trace")
 	right, err := record(ctx, s, file)
 	if err != nil {
@@ -188,7 +169,7 @@ func (s *subject) measure(ctx context.Context, timeout time.Duration, cells func
 		return nil, err
 	}
 	if !r.outcome.Verified {
-		return nil, unfit{strings.TrimSpace(fmt.Sprintf("not reproduced: %s %s", r.outcome.Found, r.outcome.Why))}
+		return nil, study.Unfit{Reason: strings.TrimSpace(fmt.Sprintf("not reproduced: %s %s", r.outcome.Found, r.outcome.Why))}
 	}
 	return cells(ctx, r)
 }

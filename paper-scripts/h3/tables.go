@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -130,7 +131,7 @@ func record(ctx context.Context, s *subject, file string) ([]byte, error) {
 			return right, err
 		}
 	}
-	return nil, unfit{"no seed up to 100 fails"}
+	return nil, study.Unfit{Reason: "no seed up to 100 fails"}
 }
 
 func attempt(ctx context.Context, c heddle.Config, file string, right []byte) (bool, error) {

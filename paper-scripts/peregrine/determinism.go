@@ -15,7 +15,7 @@ import (
 // why is the last column of most tables.
 var why = table.Column{Name: "why ours differs", Key: "why"}
 
-func table1(s *settings) (*study.Plan, error) {
+func table1(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{Head: []table.Column{
 		{Name: "the paper's", Key: "paper"},
 		{Name: "the paper: race", Key: "paper_race"},
@@ -39,7 +39,7 @@ func table1(s *settings) (*study.Plan, error) {
 	return p, nil
 }
 
-func table2(s *settings) (*study.Plan, error) {
+func table2(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -60,8 +60,8 @@ func table2(s *settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(_ context.Context, r *recorded) ([]string, error) {
-			c := r.file.Counts
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(_ context.Context, r *study.Hybrid) ([]string, error) {
+			c := r.File.Counts
 			pruned := "-"
 			if c.Races > 0 {
 				pruned = fmt.Sprintf("%.0f %%", 100-100*float64(c.Subsumed)/float64(c.Races))
@@ -76,9 +76,9 @@ func table2(s *settings) (*study.Plan, error) {
 }
 
 // own counts the constraints between two lines of the program's own source.
-func own(r *recorded) int {
+func own(r *study.Hybrid) int {
 	n, source := 0, r.Program.Name+".c:"
-	for _, note := range r.file.Notes {
+	for _, note := range r.File.Notes {
 		first, second, _ := strings.Cut(note, " -> ")
 		if strings.HasPrefix(first, source) && strings.HasPrefix(second, source) {
 			n++
@@ -96,14 +96,14 @@ func verdict(t *study.Tally) string {
 }
 
 // seedOf is the seed of a recorded run, with how many were passed over.
-func seedOf(r *recorded) string {
-	if r.passed == 0 {
-		return fmt.Sprint(r.seed)
+func seedOf(r *study.Hybrid) string {
+	if r.Passed == 0 {
+		return fmt.Sprint(r.Seed)
 	}
-	return fmt.Sprintf("%d (%d passed over)", r.seed, r.passed)
+	return fmt.Sprintf("%d (%d passed over)", r.Seed, r.Passed)
 }
 
-func table3(s *settings) (*study.Plan, error) {
+func table3(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -123,8 +123,8 @@ func table3(s *settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
-			ordered, operations, err := s.repeat(ctx, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
+			ordered, operations, err := repeat(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
@@ -141,20 +141,20 @@ func table3(s *settings) (*study.Plan, error) {
 }
 
 // repeat repeats a recorded run under its hybrid schedule and its sync-schedule.
-func (s *settings) repeat(ctx context.Context, r *recorded) (ordered, operations *study.Tally, err error) {
-	if ordered, err = r.Repeat(ctx, s.o, r.hybrid, sched.EnforceOptions{}, s.Runs); err != nil {
+func repeat(ctx context.Context, s *study.Settings, r *study.Hybrid) (ordered, operations *study.Tally, err error) {
+	if ordered, err = r.Repeat(ctx, s.Options, r.Made, sched.EnforceOptions{}, s.Runs); err != nil {
 		return nil, nil, err
 	}
 	alone, err := r.Make(ctx, schedules.Options{SyncOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	operations, err = r.Repeat(ctx, s.o, alone, sched.EnforceOptions{SyncOnly: true, Free: true}, s.SyncRuns)
+	operations, err = r.Repeat(ctx, s.Options, alone, sched.EnforceOptions{SyncOnly: true, Free: true}, s.SyncRuns)
 	return ordered, operations, err
 }
 
 // wholeSuite is table 3 for all racy programs, with numbers of different results.
-func wholeSuite(s *settings) (*study.Plan, error) {
+func wholeSuite(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -176,8 +176,8 @@ func wholeSuite(s *settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
-			ordered, operations, err := s.repeat(ctx, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
+			ordered, operations, err := repeat(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
@@ -191,7 +191,7 @@ func wholeSuite(s *settings) (*study.Plan, error) {
 				paper = "-"
 			}
 			return []string{
-				x.Name, fmt.Sprint(len(r.file.Schedule.Operations)), fmt.Sprint(len(r.file.Schedule.Constraints)),
+				x.Name, fmt.Sprint(len(r.File.Schedule.Operations)), fmt.Sprint(len(r.File.Schedule.Constraints)),
 				fmt.Sprint(ordered.Runs), fmt.Sprint(ordered.States), fmt.Sprint(ordered.Left),
 				fmt.Sprint(operations.Runs), fmt.Sprint(operations.Results), fmt.Sprint(operations.Different), fmt.Sprint(operations.Left), paper, seedOf(r),
 			}, nil

@@ -4,40 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// makespan is the mean virtual time of runs of own seeds, under a schedule if
-// there is one.
-func (s *settings) makespan(ctx context.Context, r *recorded, m *schedules.Made, o sched.EnforceOptions) (float64, error) {
-	results := make([]*heddle.Result, s.Times)
-	err := study.Each(ctx, s.Times, func(i int) error {
-		c := r.Config(s.Seed + uint64(i))
-		if m != nil {
-			c = r.Under(c, m, o)
-		}
-		var err error
-		_, results[i], err = study.Run(ctx, c)
-		if err == nil && m != nil && !results[i].Schedule.Followed {
-			err = fmt.Errorf("run %d left its schedule: %s", i, results[i].Schedule.Reason)
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	sum := 0.0
-	for _, result := range results {
-		sum += float64(result.Cycles) / float64(s.Times)
-	}
-	return sum, nil
-}
-
-func figure11(s *settings) (*study.Plan, error) {
+func figure11(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -58,8 +31,8 @@ func figure11(s *settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
-			ratios, err := s.ratios(ctx, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
+			ratios, err := ratios(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
@@ -74,20 +47,20 @@ func figure11(s *settings) (*study.Plan, error) {
 
 // ratios are the times under a sync-schedule, a hybrid schedule and a mem-schedule,
 // in times of that without.
-func (s *settings) ratios(ctx context.Context, r *recorded) ([]float64, error) {
-	free, err := s.makespan(ctx, r, nil, sched.EnforceOptions{})
+func ratios(ctx context.Context, s *study.Settings, r *study.Hybrid) ([]float64, error) {
+	free, err := s.Makespan(ctx, r.Recorded, nil, sched.EnforceOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var ratios []float64
 	for _, o := range []schedules.Options{{SyncOnly: true}, {}, {Every: true}} {
-		m := r.hybrid
+		m := r.Made
 		if o.SyncOnly || o.Every {
 			if m, err = r.Make(ctx, o); err != nil {
 				return nil, err
 			}
 		}
-		under, err := s.makespan(ctx, r, m, sched.EnforceOptions{Relay: sched.FlagRelay, SkipWait: true})
+		under, err := s.Makespan(ctx, r.Recorded, m, sched.EnforceOptions{Relay: sched.FlagRelay, SkipWait: true})
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +69,7 @@ func (s *settings) ratios(ctx context.Context, r *recorded) ([]float64, error) {
 	return ratios, nil
 }
 
-func figure12(s *settings) (*study.Plan, error) {
+func figure12(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -113,12 +86,12 @@ func figure12(s *settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.row(x, len(p.Head), func(ctx context.Context, r *recorded) ([]string, error) {
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
 			var times []float64
 			for _, o := range []sched.EnforceOptions{
 				{}, {Relay: sched.FlagRelay}, {SkipWait: true}, {Relay: sched.FlagRelay, SkipWait: true},
 			} {
-				cycles, err := s.makespan(ctx, r, r.hybrid, o)
+				cycles, err := s.Makespan(ctx, r.Recorded, r.Made, o)
 				if err != nil {
 					return nil, err
 				}

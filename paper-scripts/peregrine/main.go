@@ -1,5 +1,5 @@
-// Command peregrine measures what PEREGRINE's tables 1 to 3 and figures 11 and
-// 12 show, with the suite's programs in place of the paper's, and prints the
+// Command peregrine measures what PEREGRINE's tables 1 to 6 and figures 11 to
+// 14 show, with the suite's programs in place of the paper's, and prints the
 // paper's numbers beside ours (H. Cui and others, Efficient deterministic
 // multithreading through schedule relaxation, SOSP 2011).
 //
@@ -24,37 +24,51 @@ const (
 	determinism = "configs/peregrine/determinism.yaml"
 	efficiency  = "configs/peregrine/efficiency.yaml"
 	suite       = "configs/peregrine/suite.yaml"
+	analyses    = "configs/peregrine/analyses.yaml"
+	annotations = "configs/peregrine/annotations.yaml"
+	recording   = "configs/peregrine/recording.yaml"
 )
 
 func main() { script().Main(flags) }
 
 // script is the command without its own flags.
 func script() *study.Script {
-	return &study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 3 and figures 11 and 12", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: programs and their races", Config: determinism, Plan: plan(table1)},
-		{Name: "table2", Title: "Table 2: hybrid schedules", Config: determinism, Plan: plan(table2)},
-		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: plan(table3)},
+	return &study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 6 and figures 11 to 14", Artefacts: []study.Artefact{
+		{Name: "table1", Title: "Table 1: programs and their races", Config: determinism, Plan: laid(table1)},
+		{Name: "table2", Title: "Table 2: hybrid schedules", Config: determinism, Plan: laid(table2)},
+		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: laid(table3)},
+		table4,
+		table5,
+		{Name: "table6", Title: "Table 6: annotations", Config: annotations, Plan: laid(table6)},
 		{
-			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: plan(figure11),
+			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: laid(figure11),
 			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"sync", "hybrid", "mem"}},
 		},
 		{
-			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: plan(figure12),
+			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: laid(figure12),
 			Chart: &study.Chart{Y: "times as fast", Columns: []string{"flag", "skip", "both"}},
 		},
-		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suite, Plan: plan(wholeSuite)},
+		{
+			Name: "figure13", Title: "Figure 13: time with loads and stores recorded, in times of that without", Config: recording, Plan: laid(figure13),
+			Chart: &study.Chart{Y: "times as long", Columns: []string{"recorded", "native"}},
+		},
+		figure14,
+		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suite, Plan: laid(wholeSuite)},
 	}}
 }
 
-// overriding are the flags that override fields of configuration files.
-var overriding = []string{"threads", "cores", "runs", "sync-runs", "times", "seed"}
+// laid is a plan with settings that the command line's flags override.
+func laid(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
+	return study.Laid(lay, "threads", "cores", "runs", "sync-runs", "times", "seed")
+}
 
 func flags(f *pflag.FlagSet) {
 	f.Int("threads", 0, "worker threads `N` of each program")
 	f.Int("cores", 0, "cores `N` of recorded runs; otherwise as many as threads")
 	f.Int("runs", 0, "`N` runs of each program under its hybrid schedule (table3, suite)")
 	f.Int("sync-runs", 0, "`N` runs of each program under its sync-schedule (table3, suite)")
-	f.Int("times", 0, "`N` runs that a time is the mean of (figure11, figure12)")
+	f.Int("times", 0, "`N` runs that a time is the mean of (figure11, figure12, figure13)")
+	f.Bool("long", false, "traces more like the paper's in length (table4, table5, figure14)")
 	f.Uint64("seed", 0, "`SEED` of the first recorded run")
 	f.StringSlice("only", nil, "`PROGRAMS` to measure, and no others")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
 // measured runs the command in the repository's root, and returns the rows of what
@@ -19,10 +20,15 @@ import (
 func measured(t *testing.T, args ...string) (rows []map[string]string) {
 	t.Helper()
 	t.Chdir("../..")
+	return measuredIn(t, filepath.Join(t.TempDir(), "store"), args...)
+}
+
+// measuredIn is measured with a folder of results, in the folder that the test is in.
+func measuredIn(t *testing.T, store string, args ...string) (rows []map[string]string) {
+	t.Helper()
 	s := script()
 	var out, progress bytes.Buffer
 	s.Progress = &progress
-	store := filepath.Join(t.TempDir(), "store")
 	if err := s.Run(t.Context(), &out, append([]string{"--store", store, "--format", "csv"}, args...), flags); err != nil {
 		t.Fatalf("%q: %v\n%s", args, err, progress.String())
 	}
@@ -110,7 +116,7 @@ func TestTable1(t *testing.T) {
 // The file for all racy programs has all of them but the one of which no schedule
 // can be followed.
 func TestSuiteHasAllRacyPrograms(t *testing.T) {
-	s := &settings{}
+	s := &study.Settings{}
 	if _, err := yamlfile.Load(filepath.Join("../..", suite), s); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +164,79 @@ func TestWrongSettings(t *testing.T) {
 		args := append([]string{"--config", file, "--store", t.TempDir(), "table2"}, x.flags...)
 		if err := script().Run(t.Context(), &bytes.Buffer{}, args, flags); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%q %q: %v, not %q", x.text, x.flags, err, x.says)
+		}
+	}
+}
+
+// Slices are what they are in the paper's table 5: simplification leaves no more branches
+// than slicing alone, and no fewer than the lower bound; TERN's pruning leaves a part of
+// all. The three artefacts are laid out from one measurement.
+func TestAnalyses(t *testing.T) {
+	t.Chdir("../..")
+	store := filepath.Join(t.TempDir(), "store")
+	run := func(args ...string) []map[string]string {
+		return measuredIn(t, store, append([]string{"--only", "fft"}, args...)...)
+	}
+	row := run("table5")[0]
+	ordered := []string{row["lower"], row["simplified"], row["plain"], row["branches"]}
+	for i := range ordered[1:] {
+		if number(t, ordered[i]) > number(t, ordered[i+1]) {
+			t.Errorf("%v", row)
+		}
+	}
+	if tern := number(t, row["tern"]); tern < 1 || tern > number(t, row["branches"]) || row["paper_simplified"] != "17" {
+		t.Errorf("%v", row)
+	}
+	row = run("--stored", "table4")[0]
+	if number(t, row["trace"]) < 100 || row["paper_trace"] != "39" || number(t, row["times_slicing"]) <= 0 {
+		t.Errorf("%v", row)
+	}
+	row = run("--stored", "figure14")[0]
+	if plain := number(t, row["plain"]); plain <= 0 || plain > 1 || number(t, row["simplified"]) > plain {
+		t.Errorf("%v", row)
+	}
+}
+
+// What the files say of the paper's tables 4 to 6 is in itself as the paper says: slices
+// lie between the bounds, and times are per trace.
+func TestReported(t *testing.T) {
+	s := &study.Settings{}
+	if _, err := yamlfile.Load(filepath.Join("../..", analyses), s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Programs) != 16 { // those of table 5 without Apache
+		t.Errorf("%d programs", len(s.Programs))
+	}
+	for _, p := range s.Programs {
+		last := 0.0
+		for _, key := range []string{"lower", "simplified", "plain", "branches"} {
+			v, ok := study.Number(p.Says(key))
+			if !ok || v < last {
+				t.Errorf("%s: %s is %s", p.Name, key, p.Says(key))
+			}
+			last = v
+		}
+		for _, key := range []string{"trace", "detection", "slicing", "simplification", "symbolic"} {
+			if _, ok := study.Number(p.Says(key)); !ok {
+				t.Errorf("%s: %s is %s", p.Name, key, p.Says(key))
+			}
+		}
+	}
+}
+
+// No program needs more annotations than PEREGRINE's, which is what the paper's table 6
+// is about; recording takes longer than not, and less than interpreting would.
+func TestAnnotationsAndRecording(t *testing.T) {
+	t.Chdir("../..")
+	store := filepath.Join(t.TempDir(), "store")
+	for _, row := range measuredIn(t, store, "table6") {
+		if number(t, row["annotations"]) > number(t, row["paper_peregrine"]) || number(t, row["lines"]) < 50 {
+			t.Errorf("%v", row)
+		}
+	}
+	for _, row := range measuredIn(t, store, "--only", "radix", "--times", "1", "figure13") {
+		if recorded := number(t, row["recorded"]); recorded <= 1 || number(t, row["native"]) <= recorded {
+			t.Errorf("%v", row)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type Tally struct {
 	// those of them that left the schedule; Why is the first one's reason.
 	Different, Left int
 	Why             string
+	// Failed counts runs that did not end with status 0.
+	Failed int
 }
 
 // Deterministic tells whether all runs had the recorded run's result.
@@ -54,6 +56,9 @@ func (r *Recorded) Repeat(ctx context.Context, o *Options, m *schedules.Made, ho
 		found[out], states[state] = true, true
 		if out != r.Outcome {
 			t.Different++
+		}
+		if results[i].ExitCode != 0 {
+			t.Failed++
 		}
 	}
 	t.Results, t.States = len(found), len(states)

@@ -26,9 +26,11 @@ type Script struct {
 
 	format, store, config string
 	stored, again         bool
+	done                  map[*Artefact]*table.Table // what others are laid out from
 }
 
-// Artefact is a table or figure of the paper. It has either a Plan or a Measure.
+// Artefact is a table or figure of the paper. It has a Plan, or a Measure, or is laid out
+// from the table of another artefact.
 type Artefact struct {
 	Name, Title string
 	// Config is the configuration file that Plan reads unless --config names
@@ -38,6 +40,10 @@ type Artefact struct {
 	Plan func(*Options) (*Plan, error)
 	// Measure makes the table in one piece.
 	Measure func(context.Context) (*table.Table, error)
+	// Of is the artefact that Lay lays it out from. It is measured and stored once, for
+	// all that are.
+	Of  *Artefact
+	Lay func(*Options, *table.Table) (*table.Table, error)
 	// Chart draws the table, if it is a figure.
 	Chart *Chart
 }
@@ -113,8 +119,8 @@ func (s *Script) help() string {
 	var b strings.Builder
 	for _, a := range s.Artefacts {
 		fmt.Fprintf(&b, "  %-10s %s", a.Name, a.Title)
-		if a.Config != "" {
-			fmt.Fprintf(&b, " (%s)", a.Config)
+		if config := a.source().Config; config != "" {
+			fmt.Fprintf(&b, " (%s)", config)
 		}
 		b.WriteByte('\n')
 	}
@@ -131,6 +137,7 @@ func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
 	case s.stored && s.again:
 		return errors.New("--stored prints what is stored, and --again measures it anew: use one of them")
 	}
+	s.done = map[*Artefact]*table.Table{}
 	for _, a := range s.Artefacts {
 		if !slices.Contains(wanted, a.Name) && !slices.Contains(wanted, "all") {
 			continue
@@ -152,9 +159,41 @@ func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
 	return nil
 }
 
-// result is the table of an artefact: the stored one, or one that is measured as
-// far as it is not stored.
+// source is the artefact that is measured for another.
+func (a *Artefact) source() *Artefact {
+	if a.Of != nil {
+		return a.Of
+	}
+	return a
+}
+
+// options are those that an artefact gets.
+func (s *Script) options(c *cobra.Command, a *Artefact) *Options {
+	o := &Options{Config: a.source().Config, Flags: c.Flags(), Progress: s.Progress}
+	if s.config != "" {
+		o.Config = s.config
+	}
+	return o
+}
+
+// result is the table of an artefact.
 func (s *Script) result(c *cobra.Command, a *Artefact) (*table.Table, error) {
+	if a.Of == nil {
+		return s.measured(c, a)
+	}
+	if s.done[a.Of] == nil {
+		t, err := s.measured(c, a.Of)
+		if err != nil {
+			return nil, err
+		}
+		s.done[a.Of] = t
+	}
+	return a.Lay(s.options(c, a), s.done[a.Of])
+}
+
+// measured is the stored table of an artefact, or one that is measured as far as it is
+// not stored.
+func (s *Script) measured(c *cobra.Command, a *Artefact) (*table.Table, error) {
 	file := s.file(a, "json")
 	old, err := load(file)
 	switch {
@@ -170,10 +209,7 @@ func (s *Script) result(c *cobra.Command, a *Artefact) (*table.Table, error) {
 	if a.Plan == nil {
 		return s.whole(c, a, old, file)
 	}
-	o := &Options{Config: a.Config, Flags: c.Flags(), Progress: s.Progress}
-	if s.config != "" {
-		o.Config = s.config
-	}
+	o := s.options(c, a)
 	plan, err := a.Plan(o)
 	if err != nil {
 		return nil, err

@@ -11,10 +11,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
@@ -136,6 +138,23 @@ func Run(ctx context.Context, c heddle.Config) (Outcome, *heddle.Result, error) 
 		return Outcome{}, r, err
 	}
 	return Outcome{r.ExitCode, r.Outcome, out.String()}, r, nil
+}
+
+// Native runs the subject on the host.
+func (s *Subject) Native(ctx context.Context) (out string, spent time.Duration, err error) {
+	return Natively(ctx, "/", append([]string{s.file}, s.args...)...)
+}
+
+// Natively runs a program on the host in a folder, and returns what it writes to its
+// standard output and error, and its processor time.
+func Natively(ctx context.Context, dir string, command ...string) (out string, spent time.Duration, err error) {
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir = dir
+	text, err := c.CombinedOutput()
+	if err != nil {
+		return "", 0, fmt.Errorf("%q natively: %w: %.500s", command, err, text)
+	}
+	return string(text), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), nil
 }
 
 // Recorded is a recorded run of a subject.

@@ -1,7 +1,8 @@
-package main
+package study
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,20 +11,39 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
-	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
+// Choice says which run of a program is recorded: the first one, from the seed on,
+// of which it is true.
+type Choice string
+
+// The choices.
+const (
+	Whichever Choice = ""        // the first
+	Open      Choice = "open"    // the order of operations leaves a race of the program's description open
+	Settled   Choice = "settled" // it leaves none of them open
+)
+
+// UnmarshalText accepts the choices.
+func (c *Choice) UnmarshalText(text []byte) error {
+	*c = Choice(text)
+	if *c == Whichever || *c == Open || *c == Settled {
+		return nil
+	}
+	return fmt.Errorf("%s or %s", Open, Settled)
+}
+
 // fits tells whether a recorded run is one of the choice.
-func (c choice) fits(ctx context.Context, r *study.Recorded) (bool, error) {
-	if c == whichever {
+func (c Choice) fits(ctx context.Context, r *Recorded) (bool, error) {
+	if c == Whichever {
 		return true, nil
 	}
 	f, err := schedules.Compute(ctx, r.Trace(), schedules.Options{Prune: hybrid.PruneNone})
 	if err != nil {
 		return false, err
 	}
-	return !contends(f) && leavesOpen(r.Program, f) == (c == open), nil
+	return !contends(f) && leavesOpen(r.Program, f) == (c == Open), nil
 }
 
 // leavesOpen tells whether a hybrid schedule has a constraint between two lines of

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/heddle-dmt/heddle/analyses/races"
+	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/analyses/slice"
+	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// analysed is what tables 4 and 5 and figure 14 are laid out from: each program is
+// recorded once, and what its threads executed sliced in all modes.
+var analysed = &study.Artefact{Name: "analysis", Title: "What the analyses find", Config: analyses, Plan: laid(analysisPlan)}
+
+// laidOut is an artefact that is laid out from what the analyses found.
+func laidOut(name, title string, chart *study.Chart, lay func(found []map[string]string, by map[string]*study.Studied) *table.Table) study.Artefact {
+	return study.Artefact{Name: name, Title: title, Of: analysed, Chart: chart, Lay: func(o *study.Options, t *table.Table) (*table.Table, error) {
+		s, err := o.Settings()
+		if err != nil {
+			return nil, err
+		}
+		by := map[string]*study.Studied{}
+		for i := range s.Programs {
+			by[s.Programs[i].Name] = &s.Programs[i]
+		}
+		var found []map[string]string
+		for _, row := range study.Cells(t) {
+			if by[row["program"]] != nil {
+				found = append(found, row)
+			}
+		}
+		return lay(found, by), nil
+	}}
+}
+
+func analysisPlan(s *study.Settings) (*study.Plan, error) {
+	p := &study.Plan{Head: []table.Column{{Name: "program", Key: "program"}}}
+	for _, key := range []string{
+		"threads", "instructions", "detection", "symbolic", "simplification", "slicing", "branches", "plain", "simplified", "lower", "tern",
+		"ratio_plain", "ratio_simplified",
+	} {
+		p.Head = append(p.Head, table.Column{Name: key, Key: key, Number: true})
+	}
+	p.Head = append(p.Head, table.Column{Name: "remark", Key: "remark"})
+	for _, x := range s.Programs {
+		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
+			r, err := subject.Record(ctx, dir, s.Seed)
+			if err != nil {
+				return nil, err
+			}
+			a, err := analyse(ctx, s, r)
+			if err != nil {
+				return nil, err
+			}
+			return append(append([]string{x.Name, fmt.Sprint(subject.Threads)}, a.cells()...), ""), nil
+		}))
+	}
+	return p, nil
+}
+
+// analysis is what was found of a recorded run, and the processor time that it took.
+type analysis struct {
+	detection, symbolic, simplification, slicing time.Duration
+	// by has the modes' counts.
+	by map[slice.Mode]slice.Stats
+}
+
+func (a *analysis) cells() []string {
+	plain, simplified := a.by[slice.Plain], a.by[slice.Simplified]
+	ratio := func(s slice.Stats) string { return fmt.Sprintf("%.4f", float64(s.Sliced)/float64(s.Instructions)) }
+	return []string{
+		fmt.Sprint(simplified.Instructions), study.Seconds(a.detection), study.Seconds(a.symbolic), study.Seconds(a.simplification),
+		study.Seconds(a.slicing), fmt.Sprint(simplified.Branches), fmt.Sprint(plain.KeptBranches), fmt.Sprint(simplified.KeptBranches),
+		fmt.Sprint(a.by[slice.Lower].KeptBranches), fmt.Sprint(a.by[slice.TERN].KeptBranches), ratio(plain), ratio(simplified),
+	}
+}
+
+// analyse carries the analyses out.
+func analyse(ctx context.Context, s *study.Settings, r *study.Recorded) (a *analysis, err error) {
+	a = &analysis{by: map[slice.Mode]slice.Stats{}}
+	if a.detection, err = study.Spent(func() error { return detect(r.Trace()) }); err != nil {
+		return nil, err
+	}
+	made, err := r.Make(ctx, schedules.Options{Portable: true})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, study.Unfit{Reason: err.Error()}
+	}
+	var followed *memo.Followed
+	a.symbolic, err = study.Spent(func() error {
+		followed, err = memo.Follow(ctx, r.Trace(), made, memo.Options{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer followed.Close()
+	for _, mode := range []slice.Mode{slice.Simplified, slice.Plain, slice.Lower, slice.TERN} {
+		s.Say("  %s: %s slice", r.Program.Name, slice.Modes()[mode])
+		o := slice.DefaultOptions()
+		o.Mode = mode
+		if mode == slice.Simplified {
+			err = a.timed(followed.Input, o)
+		} else {
+			a.by[mode] = slice.Make(followed.Input, o).Stats
+		}
+		if err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// detect looks for the races that the order of operations leaves open.
+func detect(file string) error {
+	r, err := trace.Open(file)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = racereport.Make(file, r, racereport.Options{Order: races.ScheduleRelative, Benign: racereport.Keep})
+	return err
+}
+
+// timed slices with the time of each step.
+func (a *analysis) timed(in *slice.Input, o slice.Options) (err error) {
+	var prepared *slice.Prepared
+	a.simplification, err = study.Spent(func() error { prepared = slice.Prepare(in, o); return nil })
+	if err != nil {
+		return err
+	}
+	a.slicing, err = study.Spent(func() error { a.by[o.Mode] = prepared.Slice().Stats; return nil })
+	return err
+}

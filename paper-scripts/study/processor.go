@@ -1,0 +1,34 @@
+package study
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Processor is the processor time of this process so far, of all its threads: that of
+// the garbage collector too, and whatever else the host does meanwhile.
+func Processor() (time.Duration, error) {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("processor time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+// Spent is the processor time that something takes.
+func Spent(do func() error) (time.Duration, error) {
+	before, err := Processor()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := Processor()
+	return after - before, err
+}
+
+// Seconds is a time as cells have it.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
