@@ -51,6 +51,11 @@ type Costs struct {
 	// PTByte is the cost of a byte of branch trace, where the cost of recording
 	// is estimated. A recorded run's own virtual time has no such cost.
 	PTByte uint32 `json:"pt_byte" yaml:"pt_byte" mapstructure:"pt_byte"`
+	// PathIncrement and PathWrite are the costs of an increment of the register of
+	// paths that are recorded in software, and of writing it (Ball and Larus,
+	// Efficient path profiling). As PTByte, estimates alone have them.
+	PathIncrement uint32 `json:"path_increment" yaml:"path_increment" mapstructure:"path_increment"`
+	PathWrite     uint32 `json:"path_write" yaml:"path_write" mapstructure:"path_write"`
 
 	// MHz is the number of cycles in a microsecond of virtual time.
 	MHz uint32 `json:"mhz" yaml:"mhz" mapstructure:"mhz"`
@@ -180,6 +185,16 @@ var costFields = []CostField{
 		"pt_byte", "a byte of branch trace, in estimates of the cost of recording",
 		"H3, table 1: 0.24 s more for 553 MB on average, which is 0.43 ns a byte.",
 		1, 0, maxCost, func(c *Costs) *uint32 { return &c.PTByte },
+	},
+	{
+		"path_increment", "setting or increasing the register of a path that is recorded in software, in estimates of the cost of recording",
+		"one instruction on a register by the costs above (Ball and Larus, Efficient path profiling, MICRO 1996, section 3.3).",
+		1, 0, maxCost, func(c *Costs) *uint32 { return &c.PathIncrement },
+	},
+	{
+		"path_write", "writing that register at the end of a path, in the same estimates",
+		"where the thread's buffer goes on, the store, the new end, a comparison and a branch that is foreseen: 6 instructions with 4 accesses by the costs above.",
+		10, 0, maxCost, func(c *Costs) *uint32 { return &c.PathWrite },
 	},
 	{
 		"mhz", "cycles in a microsecond of virtual time",

@@ -138,6 +138,13 @@ func Thread(r *trace.Reader, thread event.ThreadID) iter.Seq2[Piece, error] {
 	return flow(r, func(s *span) bool { return s.Thread == thread })
 }
 
+// All iterates over what all threads executed, a turn of a thread on a core after
+// another as they began: of each thread and of each core in its order. An error ends
+// it.
+func All(r *trace.Reader) iter.Seq2[Piece, error] {
+	return flow(r, func(*span) bool { return true })
+}
+
 // flow iterates over what was executed in the spans that are wanted, in the
 // order in which they began.
 func flow(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
