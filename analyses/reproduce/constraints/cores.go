@@ -34,14 +34,22 @@ func (Cores) orders(t *model.Trace, m model.Memory) []model.Edge { return t.Core
 func (Cores) readWrite(b *builder) error {
 	return b.eachRead(func(r *read) *Formula {
 		lists := b.byCore(r)
+		behind := make([][]*Formula, len(lists))
 		start := []*Formula{holds(b.pool.Eq(r.value, r.cell.Content(b.trace, r.Index)))}
-		for _, l := range lists {
-			start = append(start, b.behindRead(r, l, 0))
+		for k, l := range lists {
+			behind[k] = b.behindRead(r, l)
+			start = append(start, behind[k][0])
 		}
 		ways := []*Formula{all(start...)}
-		for _, l := range lists {
-			for i := range l {
-				ways = append(ways, b.coreMatch(r, lists, l, i))
+		for k, l := range lists {
+			for i, w := range l {
+				way := []*Formula{b.sees(r, w), behind[k][i+1]} // case 1
+				for other := range lists {
+					if other != k {
+						way = append(way, b.otherCore(r, w, lists[other], behind[other])) // case 2
+					}
+				}
+				ways = append(ways, all(way...))
 			}
 		}
 		return choice(ways...)
@@ -70,49 +78,40 @@ func (b *builder) byCore(r *read) [][]*model.Access {
 	return out
 }
 
-// coreMatch is algorithm 2 for the write at a place in its core's list.
-func (b *builder) coreMatch(r *read, lists [][]*model.Access, own []*model.Access, i int) *Formula {
-	w := own[i]
-	way := []*Formula{b.sees(r, w), b.behindRead(r, own, i+1)} // case 1
-	for _, l := range lists {
-		if l[0] != own[0] {
-			way = append(way, b.otherCore(r, w, l)) // case 2
+// behindRead tells, for each i, that the read comes before a core's writes from the
+// i-th on: before the next one, as the rest follows. Of an array it is not known which
+// is next to the same element: it may be any, if those before it are to others. That is
+// one condition, as in algorithm 2.
+func (b *builder) behindRead(r *read, l []*model.Access) []*Formula {
+	behind := make([]*Formula, len(l)+1)
+	behind[len(l)] = yes
+	for i := len(l) - 1; i >= 0; i-- {
+		before := no
+		if !b.trace.Before(l[i].Event, r.Event) {
+			before = less(r.Event, l[i].Event)
+		}
+		behind[i] = before
+		if l[i].Index != nil {
+			behind[i] = alternatives(before, all(b.noAlias(r.Access, l[i]), behind[i+1]))
 		}
 	}
-	return all(way...)
+	return behind
 }
 
-// behindRead tells that the read comes before a core's writes from the i-th on:
-// before the next one, as the rest follows. Of an array it is not known which is
-// next to the same element.
-func (b *builder) behindRead(r *read, l []*model.Access, i int) *Formula {
-	var way []*Formula
-	for ; i < len(l); i++ {
-		way = append(way, b.apart(r, Start, l[i]))
-		if l[i].Index == nil {
-			break
+// otherCore puts the pair of write and read between two neighbours of another core's
+// writes, before the first or behind the last.
+func (b *builder) otherCore(r *read, w *model.Access, l []*model.Access, behind []*Formula) *Formula {
+	if w.Index == nil {
+		ways := []*Formula{behind[0]}
+		for i := range l {
+			ways = append(ways, all(less(l[i].Event, w.Event), behind[i+1]))
 		}
+		return either(ways...)
 	}
-	return all(way...)
-}
-
-// otherCore puts the pair of write and read between two neighbours of another
-// core's writes, before the first or behind the last.
-func (b *builder) otherCore(r *read, w *model.Access, l []*model.Access) *Formula {
-	if w.Index != nil {
-		var way []*Formula
-		for _, o := range l {
-			way = append(way, b.apart(r, Clock(w.Event), o))
-		}
-		return all(way...)
+	rest := yes
+	for i := len(l) - 1; i >= 0; i-- {
+		passed := either(less(l[i].Event, w.Event), b.noAlias(r.Access, l[i]))
+		rest = alternatives(behind[i], all(passed, rest))
 	}
-	var ways []*Formula
-	for i := range len(l) + 1 {
-		place := b.behindRead(r, l, i)
-		if i > 0 {
-			place = all(less(l[i-1].Event, w.Event), place)
-		}
-		ways = append(ways, place)
-	}
-	return either(ways...)
+	return rest
 }

@@ -34,7 +34,8 @@ const (
 	Holds
 )
 
-// Formula is a statement about clocks and values. It never changes.
+// Formula is a statement about clocks and values. It never changes. Formulas may have
+// parts in common.
 type Formula struct {
 	Op   Op
 	Args []*Formula
@@ -66,6 +67,15 @@ func all(args ...*Formula) *Formula { return join(And, yes, no, args) }
 func either(args ...*Formula) *Formula { return join(Or, no, yes, args) }
 
 func choice(args ...*Formula) *Formula { return join(Choice, no, yes, args) }
+
+// alternatives is either that stays one condition if one alternative alone is left.
+func alternatives(args ...*Formula) *Formula {
+	f := either(args...)
+	if f.Op == And {
+		return &Formula{Op: Or, Args: []*Formula{f}}
+	}
+	return f
+}
 
 // join leaves out what changes nothing, and is what decides alone.
 func join(op Op, neutral, decisive *Formula, args []*Formula) *Formula {
@@ -103,15 +113,21 @@ func (f *Formula) Clauses() int {
 	return n
 }
 
-// Atoms counts the comparisons.
-func (f *Formula) Atoms() int {
+// Atoms counts the comparisons, those of a part that several have in common once.
+func (f *Formula) Atoms() int { return f.atoms(map[*Formula]bool{}) }
+
+func (f *Formula) atoms(seen map[*Formula]bool) int {
 	switch f.Op {
 	case True, False:
 		return 0
 	case And, Or, Choice:
+		if seen[f] {
+			return 0
+		}
+		seen[f] = true
 		n := 0
 		for _, a := range f.Args {
-			n += a.Atoms()
+			n += a.atoms(seen)
 		}
 		return n
 	}

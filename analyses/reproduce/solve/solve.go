@@ -93,6 +93,8 @@ type formula struct {
 	// kept is what Z3 must not free.
 	kept   []any
 	within bool
+	// shared are the parts that were translated, as several may have them.
+	shared map[*constraints.Formula]z3.Bool
 }
 
 func (f *formula) release() {
@@ -102,7 +104,7 @@ func (f *formula) release() {
 }
 
 func translate(s *constraints.System, o Options, families []constraints.Family) *formula {
-	f := &formula{kind: o.Clocks, within: o.Within != nil}
+	f := &formula{kind: o.Clocks, within: o.Within != nil, shared: map[*constraints.Formula]z3.Bool{}}
 	if o.Within != nil {
 		f.solver = o.Within.Sibling()
 	} else {
@@ -182,14 +184,19 @@ func (f *formula) truth(p *constraints.Formula) z3.Bool {
 	case constraints.Holds:
 		return f.solver.Truth(p.Expr)
 	}
+	if b, ok := f.shared[p]; ok {
+		return b
+	}
 	args := make([]z3.Bool, len(p.Args))
 	for i, a := range p.Args {
 		args[i] = f.truth(a)
 	}
 	if p.Op == constraints.And {
-		return f.keep(args[0].And(args[1:]...))
+		f.shared[p] = f.keep(args[0].And(args[1:]...))
+	} else {
+		f.shared[p] = f.keep(args[0].Or(args[1:]...))
 	}
-	return f.keep(args[0].Or(args[1:]...))
+	return f.shared[p]
 }
 
 // clockValues are the places of the first n clocks in Z3's model.
