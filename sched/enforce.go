@@ -70,7 +70,9 @@ func (o EnforceOptions) Validate() error {
 //  3. While the schedule is followed, the results of operations and the threads'
 //     instructions depend on the schedule and the program alone, if the program's
 //     other accesses do not race and it reads no cycle counter.
-//  4. It never waits for ever: when nothing can run, or nothing of the schedule
+//  4. A schedule for other inputs may be left where one thread is alone, since the
+//     others have been waited for: that is no deviation.
+//  5. It never waits for ever: when nothing can run, or nothing of the schedule
 //     has happened for BreakOut cycles, the schedule is left, with the first
 //     operation that does not match or did not come.
 type Enforcer struct {
@@ -89,6 +91,7 @@ type Enforcer struct {
 	posted  []bool
 	bound   map[event.ObjectID]event.Addr // where the objects of the schedule are
 	left    string                        // why the schedule was left, if it was
+	alone   bool                          // it was left by a thread that was alone
 	place   int                           // where
 	counts  EnforceCounts
 }
@@ -147,11 +150,16 @@ func NewEnforcer(s *event.Schedule, o EnforceOptions) *Enforcer {
 
 // Why is why the schedule is not followed any more, or empty; position is that of
 // the operation that was next.
-func (e *Enforcer) Why() (why string, position int) { return e.left, e.place }
+func (e *Enforcer) Why() (why string, position int) {
+	if e.alone {
+		return "", e.place
+	}
+	return e.left, e.place
+}
 
 // Short says what of the schedule is missing in a run that has ended.
 func (e *Enforcer) Short() (why string, position int) {
-	if e.next >= len(e.plan.s.Operations) {
+	if e.next >= e.plan.alone {
 		return "", e.next
 	}
 	return "the run has ended; next is " + e.missing(), e.next
@@ -160,31 +168,48 @@ func (e *Enforcer) Short() (why string, position int) {
 // Counts is what was done so far.
 func (e *Enforcer) Counts() EnforceCounts { return e.counts }
 
-// Complete tells whether the schedule was followed to its end.
-func (e *Enforcer) Complete() bool { return e.left == "" && e.next >= len(e.plan.s.Operations) }
+// Complete tells whether the schedule was followed to its end, as far as it had to be.
+func (e *Enforcer) Complete() bool { return (e.left == "" || e.alone) && e.next >= e.plan.alone }
 
-// leave gives up the schedule, and lets everybody go.
+// mayLeave tells whether the one thread that is left need not follow the schedule.
+func (e *Enforcer) mayLeave() bool {
+	return e.plan.alone < len(e.plan.s.Operations) && e.next >= e.plan.alone
+}
+
+// leave gives up the schedule, and lets everybody go. A thread that is alone may.
 func (e *Enforcer) leave(g *Gate, format string, args ...any) {
 	if e.left != "" {
 		return
 	}
 	e.left, e.place = fmt.Sprintf(format, args...), e.next
+	e.alone = e.mayLeave()
 	verdict := Ended
-	if e.o.Free {
+	if e.o.Free || e.alone {
 		verdict = GaveUp
 	}
 	g.GiveUp(verdict)
 }
 
+// strict takes back that a thread is alone: another has come.
+func (e *Enforcer) strict(g *Gate) {
+	if e.alone && !e.o.Free {
+		g.GiveUp(Ended)
+	}
+	e.alone = false
+}
+
 // Ask implements Controller.
 func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
 	e.now = max(e.now, v.Now)
-	if e.left != "" {
+	if e.left != "" && !e.alone {
 		return true
 	}
 	n, ok := e.number(v)
 	if !ok {
 		e.leave(g, "thread %s is not in the schedule", v.Name)
+		e.strict(g)
+	}
+	if e.left != "" {
 		return true
 	}
 	e.threads[n].total = v.Instructions

@@ -31,6 +31,9 @@ func (e *Enforcer) differs(g *Gate, n int, found string) bool {
 // beyond holds a thread for good that has come to what the recorded run had no
 // more: it ended before.
 func (e *Enforcer) beyond(g *Gate, n int, at Place) bool {
+	if e.mayLeave() {
+		return e.differs(g, n, "more")
+	}
 	t := &e.threads[n]
 	t.held, t.place, t.waiting = true, at, forGood
 	if a := e.plan.action(n, t.actions); a != nil && a.kind == halt && a.done == t.done {
@@ -276,10 +279,11 @@ func (e *Enforcer) rouse(g *Gate, n int, o *event.Operation) {
 // it is in, or of its last. False: they show the present.
 func (e *Enforcer) Clock(id event.ThreadID) (event.Cycles, bool) {
 	n, ok := e.find(id)
-	if e.left != "" {
-		return 0, false
-	}
 	switch {
+	case e.alone:
+		return e.plan.clock[e.place-1], true
+	case e.left != "":
+		return 0, false
 	case !ok:
 		return 0, true
 	case e.acts(n):

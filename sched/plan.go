@@ -20,6 +20,9 @@ type plan struct {
 	actions      [][]action     // by thread, in the order in which it comes to them
 	clock        []event.Cycles // what clocks show at each position
 	memory       bool           // calls that change the address space have positions
+	// alone is the position from which on a schedule for other inputs need not be
+	// followed.
+	alone int
 }
 
 // SharedInSnapshot marks that copies of an Enforcer share it.
@@ -51,7 +54,10 @@ type action struct {
 func newPlan(s *event.Schedule, syncOnly bool) *plan {
 	p := &plan{
 		s: s, names: map[string]int{}, own: make([][]int, len(s.Threads)), actions: make([][]action, len(s.Threads)),
-		posts: map[int][]int{}, waits: map[int][]int{},
+		posts: map[int][]int{}, waits: map[int][]int{}, alone: len(s.Operations),
+	}
+	if s.Portable {
+		p.alone = s.Alone()
 	}
 	for i, name := range s.Threads {
 		p.names[name] = i

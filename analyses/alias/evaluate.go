@@ -15,6 +15,8 @@ type evaluation struct {
 	state    *state
 	pc       uint64
 	accesses []rawAccess
+	products map[vex.Temp]product
+	held     [vectors]product // by general register
 }
 
 func (e *evaluation) run() {
@@ -36,8 +38,10 @@ func (e *evaluation) statement(s vex.Stmt) {
 		e.pc = s.Addr
 	case *vex.Put:
 		e.put(s.Offset, e.block.TypeOf(s.Data).Bytes(), e.value(s.Data))
+		e.hold(s)
 	case *vex.Assign:
 		e.temps[s.Temp] = e.value(s.Data)
+		e.multiple(s)
 	case *vex.Store:
 		at := e.value(s.Addr)
 		e.access(at, e.block.TypeOf(s.Data).Bytes(), true, false)

@@ -7,14 +7,14 @@ import (
 
 // Interval is numbers from Low to High, each Stride further than the one before;
 // of one number the Stride is 0. Low and High may be as far as numbers go: then there
-// is no bound.
+// is no bound, and, if both are, Rest is what divisions by Stride leave.
 type Interval struct {
-	Low, High int64
-	Stride    uint64
+	Low, High    int64
+	Stride, Rest uint64
 }
 
 // All are all numbers, and Exactly is one.
-var All = Interval{math.MinInt64, math.MaxInt64, 1}
+var All = Interval{Low: math.MinInt64, High: math.MaxInt64, Stride: 1}
 
 // Exactly is one number.
 func Exactly(x int64) Interval { return Interval{Low: x, High: x} }
@@ -24,7 +24,7 @@ func Range(low, high int64) Interval {
 	if low == high {
 		return Exactly(low)
 	}
-	return Interval{low, high, 1}
+	return Interval{Low: low, High: high, Stride: 1}
 }
 
 // One tells that it is one number.
@@ -44,6 +44,9 @@ func (a Interval) String() string {
 	if a.High != math.MaxInt64 {
 		high = fmt.Sprint(a.High)
 	}
+	if low+high == "" {
+		low = fmt.Sprintf("(%d)", a.Rest)
+	}
 	return fmt.Sprintf("%s..%s/%d", low, high, a.Stride)
 }
 
@@ -61,13 +64,24 @@ func distance(a, b int64) uint64 {
 	return uint64(b) - uint64(a)
 }
 
-// anchor is a number of the interval, from which strides count: of one without a
-// lower bound, its upper one.
+// anchor is a number from which strides count: the lower bound, or the upper one, if
+// there is one.
 func (a Interval) anchor() int64 {
-	if a.Low == math.MinInt64 {
+	switch {
+	case a.Low != math.MinInt64:
+		return a.Low
+	case a.High != math.MaxInt64:
 		return a.High
 	}
-	return a.Low
+	return int64(a.Rest)
+}
+
+// rest is what a division of a number by a stride leaves.
+func rest(x int64, stride uint64) uint64 {
+	if x >= 0 {
+		return uint64(x) % stride
+	}
+	return (stride - distance(0, x)%stride) % stride
 }
 
 // Join is an interval with all numbers of both.
@@ -75,25 +89,18 @@ func (a Interval) Join(b Interval) Interval {
 	if a == b {
 		return a
 	}
-	stride := gcd(a.Stride, b.Stride)
-	if a.anchored() && b.anchored() {
-		stride = gcd(stride, distance(a.anchor(), b.anchor()))
-	} else {
-		stride = 1
-	}
-	return made(min(a.Low, b.Low), max(a.High, b.High), stride)
+	stride := gcd(gcd(a.Stride, b.Stride), distance(a.anchor(), b.anchor()))
+	return made(min(a.Low, b.Low), max(a.High, b.High), stride, a.anchor())
 }
 
-// anchored tells that there is a bound.
-func (a Interval) anchored() bool { return a.Low != math.MinInt64 || a.High != math.MaxInt64 }
-
-func made(low, high int64, stride uint64) Interval {
+// made is the numbers between two that are whole strides from another.
+func made(low, high int64, stride uint64, anchor int64) Interval {
 	if low == high {
 		return Exactly(low)
 	}
-	c := Interval{low, high, max(stride, 1)}
-	if !c.anchored() {
-		c.Stride = 1
+	c := Interval{Low: low, High: high, Stride: max(stride, 1)}
+	if low == math.MinInt64 && high == math.MaxInt64 {
+		c.Rest = rest(anchor, c.Stride)
 	}
 	return c
 }
@@ -101,13 +108,14 @@ func made(low, high int64, stride uint64) Interval {
 // Widen is what a grows to if it goes on to grow as it does to b.
 func (a Interval) Widen(b Interval) Interval {
 	j := a.Join(b)
+	anchor := j.anchor()
 	if j.Low < a.Low {
 		j.Low = math.MinInt64
 	}
 	if j.High > a.High {
 		j.High = math.MaxInt64
 	}
-	return made(j.Low, j.High, j.Stride)
+	return made(j.Low, j.High, j.Stride, anchor)
 }
 
 // plus adds without overflow: further than numbers go is no bound.
@@ -131,7 +139,8 @@ func (a Interval) Add(b Interval) Interval {
 	if low == math.MaxInt64 || high == math.MinInt64 {
 		return All // around the end
 	}
-	return made(low, high, gcd(a.Stride, b.Stride))
+	stride := max(gcd(a.Stride, b.Stride), 1)
+	return made(low, high, stride, int64((rest(a.anchor(), stride)+rest(b.anchor(), stride))%stride))
 }
 
 // Negate is all numbers with the other sign.
@@ -143,7 +152,8 @@ func (a Interval) Negate() Interval {
 	if a.Low != math.MinInt64 {
 		high = -a.Low
 	}
-	return made(low, high, a.Stride)
+	stride := max(a.Stride, 1)
+	return made(low, high, stride, int64((stride-rest(a.anchor(), stride))%stride))
 }
 
 // Scale is all products with a positive number.
@@ -157,12 +167,16 @@ func (a Interval) Scale(by int64) Interval {
 		}
 		return x * by
 	}
-	return made(scaled(a.Low), scaled(a.High), a.Stride*uint64(by))
+	stride := max(a.Stride, 1)
+	if a.One() && (scaled(a.Low) == math.MaxInt64 || scaled(a.Low) == math.MinInt64) || stride > math.MaxInt64/uint64(by) {
+		return All
+	}
+	return made(scaled(a.Low), scaled(a.High), a.Stride*uint64(by), int64(rest(a.anchor(), stride))*by)
 }
 
 // Meets tells whether bytes at numbers of one interval, n behind each, and at those of
-// another, k behind each, can be the same. Where a stride is further than both reach,
-// and a bound says where it counts from, what is between does not count.
+// another, k behind each, can be the same. Where a stride is further than both reach
+// what is between does not count.
 func (a Interval) Meets(n int, b Interval, k int) bool {
 	if !a.One() || !b.One() {
 		if plus(a.High, int64(n)) <= b.Low || plus(b.High, int64(k)) <= a.Low {
@@ -172,7 +186,7 @@ func (a Interval) Meets(n int, b Interval, k int) bool {
 		return false
 	}
 	stride := gcd(a.Stride, b.Stride)
-	if stride <= 1 || !a.anchored() || !b.anchored() {
+	if stride <= 1 {
 		return true
 	}
 	// Bytes of a begin at anchor(a) modulo the stride.

@@ -1,14 +1,22 @@
 package alias
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
 
-// members lists an interval's numbers.
+// members lists an interval's numbers: of one without a bound some.
 func members(a Interval) []int64 {
-	list := []int64{a.Low}
-	for x := a.Low; a.Stride > 0 && x+int64(a.Stride) <= a.High; {
+	from, to := a.Low, a.High
+	if a.Low == math.MinInt64 {
+		from = a.anchor() - 3*int64(a.Stride)
+	}
+	if a.High == math.MaxInt64 {
+		to = from + 5*int64(a.Stride)
+	}
+	list := []int64{from}
+	for x := from; a.Stride > 0 && x+int64(a.Stride) <= to; {
 		x += int64(a.Stride)
 		list = append(list, x)
 	}
@@ -19,7 +27,7 @@ func has(a Interval, x int64) bool {
 	if x < a.Low || x > a.High {
 		return false
 	}
-	return a.Stride <= 1 || !a.anchored() || distance(a.anchor(), x)%a.Stride == 0
+	return a.Stride <= 1 || distance(a.anchor(), x)%a.Stride == 0
 }
 
 func random(r *rand.Rand) Interval {
@@ -28,7 +36,16 @@ func random(r *rand.Rand) Interval {
 		return Exactly(low)
 	}
 	stride := int64(1 + r.IntN(9))
-	return made(low, low+stride*int64(1+r.IntN(6)), uint64(stride))
+	high := low + stride*int64(1+r.IntN(6))
+	switch r.IntN(6) {
+	case 0:
+		return made(math.MinInt64, high, uint64(stride), high)
+	case 1:
+		return made(low, math.MaxInt64, uint64(stride), low)
+	case 2:
+		return made(math.MinInt64, math.MaxInt64, uint64(stride), low)
+	}
+	return made(low, high, uint64(stride), low)
 }
 
 // Intervals have all results of arithmetic on their members, and two meet if their

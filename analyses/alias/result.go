@@ -92,7 +92,7 @@ func (r *Result) found(list []rawAccess) []Access {
 
 func (r *Result) library(m *importation) *Called {
 	l := &Called{Model: m.model}
-	if m.model.Opaque && len(m.model.Writes) == 0 {
+	if m.model.Opaque && len(m.model.Writes) == 0 || m.model.Pure {
 		return l
 	}
 	reads, writes := Value{}, Value{}

@@ -29,8 +29,13 @@ type Model struct {
 	Uses []int `yaml:"uses"`
 	// Opaque tells that what happens within concerns nobody, whatever it is.
 	Opaque bool `yaml:"opaque"`
+	// Pure tells that it reads and writes no memory of the program: its result is
+	// one of its arguments alone.
+	Pure bool `yaml:"pure"`
 	// Never tells that it does not return.
 	Never bool `yaml:"never"`
+	// Forks tells that it may make threads, or processes.
+	Forks bool `yaml:"forks"`
 	// Unknown tells that there is no model.
 	Unknown bool `yaml:"-"`
 }
@@ -95,5 +100,5 @@ func (m Models) Of(name string) *Model {
 	if model := m[name]; model != nil {
 		return model
 	}
-	return &Model{Function: name, Result: "unknown", Writes: []int{1, 2, 3, 4, 5, 6}, Event: true, Unknown: true}
+	return &Model{Function: name, Result: "unknown", Writes: []int{1, 2, 3, 4, 5, 6}, Event: true, Forks: true, Unknown: true}
 }

@@ -31,6 +31,7 @@ type Events struct {
 	byThread map[event.ThreadID][]Event
 	points   []ordered
 	ends     map[event.ThreadID]int
+	alone    map[event.ThreadID]uint64
 }
 
 // ordered is a constraint: of two threads at instructions.
@@ -42,8 +43,10 @@ type ordered struct {
 // NewEvents finds the events of a schedule, whose marks and bases analyses/hybrid has.
 // IDs are the guest's numbers of the schedule's threads.
 func NewEvents(s *event.Schedule, marks []hybrid.Mark, ids []event.ThreadID) *Events {
-	e := &Events{Schedule: s, byThread: map[event.ThreadID][]Event{}, ends: map[event.ThreadID]int{}}
-	e.addEnds(ids)
+	e := &Events{Schedule: s, byThread: map[event.ThreadID][]Event{}, ends: map[event.ThreadID]int{}, alone: map[event.ThreadID]uint64{}}
+	for n, at := range s.Awaited() {
+		e.ends[ids[n]] = at
+	}
 	open := map[int]uint64{} // where threads called their operations
 	last := map[int]int{}    // the operation that is open, among those of its thread
 	for i := range marks {
@@ -71,27 +74,30 @@ func NewEvents(s *event.Schedule, marks []hybrid.Mark, ids []event.ThreadID) *Ev
 		}
 	}
 	e.addPoints(hybrid.Bases(s, marks), ids)
+	if s.Portable {
+		e.leaveOut(s.Alone())
+	}
 	return e
 }
 
-// addEnds finds out which operations wait for threads' ends.
-func (e *Events) addEnds(ids []event.ThreadID) {
-	threads := map[string]event.ThreadID{}
-	for n, name := range e.Schedule.Threads {
-		threads["thread:"+name] = ids[n]
+// leaveOut leaves out the events from a position on, of the thread that is alone then.
+func (e *Events) leaveOut(position int) {
+	if position == len(e.Schedule.Operations) {
+		return
 	}
-	for i := range e.Schedule.Operations {
-		o := &e.Schedule.Operations[i]
-		switch o.Op {
-		case event.OpJoin, event.OpTryJoin, event.OpTimedJoin, event.OpClockJoin, event.OpC11ThrdJoin:
-		default:
-			continue
-		}
-		id, known := threads[e.Schedule.Objects[o.Object]]
-		if _, earlier := e.ends[id]; known && !earlier && o.Result == 0 && o.Part == event.WholePart {
-			e.ends[id] = i
+	for id, list := range e.byThread {
+		i := sort.Search(len(list), func(i int) bool { return list[i].Position >= position })
+		if i < len(list) || i > 0 && list[i-1].Position == position-1 {
+			e.byThread[id], e.alone[id] = list[:i], list[i-1].To
 		}
 	}
+}
+
+// Alone tells whether a thread is alone when it has executed so many instructions: all
+// others have been waited for, and what it does has no events.
+func (e *Events) Alone(t *path.Thread, instructions uint64) bool {
+	at, ends := e.alone[t.ID]
+	return ends && instructions >= at
 }
 
 // End is the position of the operation that waited for a thread's end; without one it

@@ -116,7 +116,9 @@ func (b *backward) assign(i int, s *vex.Assign) bool {
 	if l, ok := s.Data.(*vex.Load); ok {
 		return b.load(i, l.Addr, wanted)
 	}
-	b.keepAt(i, isDivision)
+	if !b.alone {
+		b.keepAt(i, isDivision)
+	}
 	if !wanted {
 		return false
 	}

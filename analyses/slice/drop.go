@@ -13,6 +13,7 @@ func drop(s *Slice, o Options) {
 	loose := map[at]bool{}
 	scratch := *s
 	scratch.Stats, scratch.kept, scratch.marks = Stats{}, make([][]path.Constraint, len(s.kept)), nil
+	scratch.because = make([][]Reason, len(s.kept))
 	w := newWalk(&scratch, Options{Mode: Lower, Clone: o.Clone})
 	w.outcome = func(c *simplify.Context, b *cfg.Block, _ int, kept bool) {
 		if !kept {

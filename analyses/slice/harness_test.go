@@ -43,6 +43,7 @@ func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *reco
 	defer file.Close()
 	var out bytes.Buffer
 	c.Control = sched.Control{Policy: sched.FCFS}
+	schedules.BindNow(&c)
 	c.Record, c.Stdout, c.Stderr = schedules.Recording(file), &out, &out
 	if res, err := heddle.Run(context.Background(), c); err != nil || res.Outcome == "stopped" {
 		t.Fatalf("%v: %+v", err, res)

@@ -24,10 +24,11 @@ func (t *walker) program(s *path.Step) {
 		}
 		last := min(k.Last, s.Done)
 		at := place(s.Index, i)
-		outcome := false
+		t.reason = None
 		if k.Ends && k.Last <= s.Done || s.Exited && last == s.Done {
-			outcome = t.decided(f, k.Block)
+			t.reason = t.decided(f, k.Block)
 		}
+		outcome := t.reason != None
 		if outcome {
 			f.nearest = at
 			t.mark(Outcome)
@@ -40,43 +41,56 @@ func (t *walker) program(s *path.Step) {
 	}
 }
 
-// decided tells whether where a block went is in the slice.
-func (t *walker) decided(f *frame, b *cfg.Block) bool {
+// decided tells why where a block went is in the slice.
+func (t *walker) decided(f *frame, b *cfg.Block) Reason {
 	if len(b.Next) < 2 && !b.Indirect && !(b.Unknown && b.Jump != vex.JumpRet) {
-		return false
+		return None
 	}
 	taken := simplify.Successor(b, f.next)
 	kept := t.needed(f, b, taken)
 	if t.outcome != nil {
-		t.outcome(f.Context, b, taken, kept)
+		t.outcome(f.Context, b, taken, kept != None)
 	}
 	return kept
 }
 
-// needed tells whether going elsewhere at a block's end may matter.
-func (t *walker) needed(f *frame, b *cfg.Block, taken int) bool {
+// needed tells why going elsewhere at a block's end may matter.
+func (t *walker) needed(f *frame, b *cfg.Block, taken int) Reason {
 	if t.mode == TERN {
-		d := t.sides.of(f.Context, b, -1)
-		return d.event || d.lost
+		return t.leads(t.sides.of(f.Context, b, -1))
 	}
 	back := never // where the post-dominator is; never: the end of the function
 	if d := b.PostDominator(); d != nil {
 		back = f.visits[d.Index]
 	}
 	if f.nearest < back {
-		return true
+		return Between
 	}
 	d := t.sides.of(f.Context, b, taken)
-	if d.event || d.lost {
-		return true
+	if r := t.leads(d); r != None || t.mode == Lower {
+		return r
 	}
-	if t.mode == Lower {
-		return false
+	switch {
+	case d.registers.meets(&t.registers):
+		return Registers
+	case t.overwrites(f, d):
+		return Memory
+	case t.regions.keeps(f.Context, b, taken):
+		return Race
 	}
-	if d.registers.meets(&t.registers) {
-		return true
+	return None
+}
+
+// leads tells whether a side comes to events, or not back. Where a thread is alone
+// neither matters, but that it may make others.
+func (t *walker) leads(d *side) Reason {
+	switch {
+	case d.event && !t.alone || d.forks && t.alone:
+		return Event
+	case d.lost && !t.alone:
+		return Lost
 	}
-	return t.overwrites(f, d) || t.regions.keeps(f.Context, b, taken)
+	return None
 }
 
 // overwrites tells whether code that may be executed instead may write what is live.
@@ -246,7 +260,7 @@ func (t *walker) elsewhere(s alias.Set) bool {
 func (t *walker) division(s *path.Step, first, last int) {
 	for i := len(s.Constraints) - 1; i >= 0; i-- {
 		c := &s.Constraints[i]
-		if c.Kind == exec.Division && c.Stmt >= first && c.Stmt < last && t.mode != Lower && t.mode != TERN {
+		if c.Kind == exec.Division && c.Stmt >= first && c.Stmt < last && t.mode != Lower && t.mode != TERN && !t.alone {
 			t.keep(c)
 		}
 	}

@@ -16,9 +16,11 @@ type side struct {
 	// event tells that it may come to an event of a schedule, and lost that it may
 	// not come to the post-dominator, or goes where nobody knows.
 	event, lost bool
-	registers   bytesOfState
-	reads       []alias.Set
-	writes      []alias.Set
+	// forks tells that it may make threads.
+	forks     bool
+	registers bytesOfState
+	reads     []alias.Set
+	writes    []alias.Set
 	// own are pieces of its context's frame that it writes.
 	own []ownWrite
 	// plainReads and plainWrites are those that not only atomic instructions access.
@@ -97,7 +99,7 @@ func (s *sides) of(c *simplify.Context, b *cfg.Block, taken int) *side {
 		s.block(d, c, x)
 	}
 	if b.Unknown {
-		d.lost = true
+		d.lost, d.forks = true, true
 	}
 	d.seen = nil
 	s.known[key] = d
@@ -114,6 +116,7 @@ func (s *sides) block(d *side, c *simplify.Context, b *cfg.Block) {
 	if b.System || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
 		d.event = true
 	}
+	d.forks = d.forks || b.System || b.Unknown && len(b.Calls) == 0 && b.Jump != vex.JumpRet
 	if b.Import != "" {
 		s.library(d, c, b, s.run.Graph.Models.Of(b.Import))
 	}
@@ -189,6 +192,7 @@ func (d *side) add(set alias.Set, store, atomic bool) {
 func (s *sides) library(d *side, c *simplify.Context, b *cfg.Block, m *cfg.Model) {
 	d.event = d.event || m.Event
 	d.lost = d.lost || m.Never
+	d.forks = d.forks || m.Forks
 	called := all.without(&kept)
 	d.registers.join(&called)
 	if s.alias == nil {
@@ -233,7 +237,7 @@ func (s *sides) function(c *simplify.Context) *side {
 
 // join adds what another does.
 func (d *side) join(o *side) {
-	d.event, d.lost = d.event || o.event, d.lost || o.lost
+	d.event, d.lost, d.forks = d.event || o.event, d.lost || o.lost, d.forks || o.forks
 	d.registers.join(&o.registers)
 	for _, x := range o.reads {
 		d.add(x, false, !slices.Contains(o.plainReads, x))

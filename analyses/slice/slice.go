@@ -61,6 +61,8 @@ type Stats struct {
 	// among the branches.
 	Branches, KeptBranches       uint64
 	Constraints, KeptConstraints uint64
+	// Reasons says why constraints are kept.
+	Reasons Counts
 	// Races is how many pairs of concurrent regions may race but for what is kept,
 	// and Regions how many regions there are.
 	Races, Regions uint64
@@ -93,12 +95,16 @@ type Slice struct {
 	Run   *simplify.Run
 	Alias *alias.Result
 
-	kept  [][]path.Constraint // by thread
-	marks [][]Why
+	kept    [][]path.Constraint // by thread
+	because [][]Reason          // likewise
+	marks   [][]Why
 }
 
 // Constraints are those of a thread, by its place in the trace, that are kept, in order.
 func (s *Slice) Constraints(thread int) []path.Constraint { return s.kept[thread] }
+
+// Reasons are those for which Constraints of a thread are kept; of Upper none.
+func (s *Slice) Reasons(thread int) []Reason { return s.because[thread] }
 
 // Why is what of a step of a thread is in the slice, if Options.Marks was set.
 func (s *Slice) Why(thread, step int) Why { return s.marks[thread][step] }
@@ -119,7 +125,8 @@ func Prepare(in *Input, o Options) *Prepared {
 		o.Clone.Merge = true
 	}
 	graph := cfg.Build(in.Image, in.Models, simplify.Observe(in.Trace, in.Image))
-	s := &Slice{Run: simplify.Follow(in.Trace, graph, in.Events, o.Clone), kept: make([][]path.Constraint, len(in.Trace.Threads))}
+	s := &Slice{Run: simplify.Follow(in.Trace, graph, in.Events, o.Clone)}
+	s.kept, s.because = make([][]path.Constraint, len(in.Trace.Threads)), make([][]Reason, len(in.Trace.Threads))
 	if o.Mode == Simplified || o.Mode == Plain {
 		drop(s, o)
 		s.Alias = alias.Analyze(s.Run)

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -224,6 +225,7 @@ func (r *recorded) enforce(t *testing.T, text string, args []int) {
 		var out bytes.Buffer
 		c.Seed, c.Cores, c.Stdin, c.Stdout, c.Stderr = 90+seed, 2+int(seed), bytes.NewReader(nil), &out, &out
 		c.Sched = sched.Options{DelayRate: 0.4 * float64(seed)}
+		schedules.BindNow(&c)
 		c.Enforce = &heddle.Enforce{Schedule: r.made.Schedule, Seed: r.config.Seed, Cores: r.config.Cores}
 		res, err := heddle.Run(context.Background(), c)
 		if err != nil {

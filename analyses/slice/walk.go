@@ -49,8 +49,10 @@ type walker struct {
 	temps     []bool
 	regions   *regionCursor
 
-	step *path.Step
-	busy bool // temporaries of the step are live
+	step   *path.Step
+	alone  bool   // all other threads have been waited for
+	busy   bool   // temporaries of the step are live
+	reason Reason // for which the branch that is looked at is kept
 }
 
 // frame is a call on the way back.
@@ -111,8 +113,9 @@ func (w *walk) back() {
 			t.take(&t.cursor.Step)
 		}
 	}
-	for _, list := range w.slice.kept {
-		slices.Reverse(list)
+	for i := range w.slice.kept {
+		slices.Reverse(w.slice.kept[i])
+		slices.Reverse(w.slice.because[i])
 	}
 }
 
@@ -131,7 +134,7 @@ func place(step, part int) int { return step<<3 | min(part, 7) }
 
 // take goes over a step.
 func (t *walker) take(s *path.Step) {
-	t.step = s
+	t.step, t.alone = s, t.run.Events.Alone(t.Thread.Thread, s.At)
 	t.enter(s)
 	if t.frame == nil {
 		return
@@ -313,6 +316,9 @@ func (t *walker) keep(c *path.Constraint) {
 		}
 	}
 	*list = append(*list, *c)
+	r := t.because(c)
+	t.slice.because[t.Place] = append(t.slice.because[t.Place], r)
+	t.slice.Stats.Reasons[r]++
 	t.slice.Stats.KeptConstraints++
 	if isBranch(c.Kind) {
 		t.slice.Stats.KeptBranches++

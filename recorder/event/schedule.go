@@ -44,6 +44,53 @@ func (s *Schedule) Describe(position int) string {
 	return name
 }
 
+// Awaited are, by thread, the positions of the operations that waited for threads'
+// ends: pthread_join and its like. Of a thread for which nobody waited it is the number
+// of operations.
+func (s *Schedule) Awaited() []int {
+	threads := map[string]int{}
+	awaited := make([]int, len(s.Threads))
+	for n, name := range s.Threads {
+		threads["thread:"+name], awaited[n] = n, len(s.Operations)
+	}
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		switch o.Op {
+		case OpJoin, OpTryJoin, OpTimedJoin, OpClockJoin, OpC11ThrdJoin:
+		default:
+			continue
+		}
+		n, known := threads[s.Objects[o.Object]]
+		if known && awaited[n] == len(s.Operations) && o.Result == 0 && o.Part == WholePart {
+			awaited[n] = i
+		}
+	}
+	return awaited
+}
+
+// Alone is the position from which on a thread is alone, since all others have been
+// waited for: it needs no order. The number of operations: there is none.
+func (s *Schedule) Alone() int {
+	last := -1
+	others := 0
+	for _, at := range s.Awaited() {
+		if at == len(s.Operations) {
+			others++
+		} else {
+			last = max(last, at)
+		}
+	}
+	if others != 1 || last < 0 {
+		return len(s.Operations)
+	}
+	for i := last + 1; i < len(s.Operations); i++ {
+		if s.Operations[i].Thread != s.Operations[last].Thread {
+			return len(s.Operations)
+		}
+	}
+	return last + 1
+}
+
 // Part says what of an operation has a position.
 type Part uint8
 
