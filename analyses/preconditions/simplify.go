@@ -94,7 +94,7 @@ type simplifier struct {
 // group simplifies terms that belong together.
 func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 	switch {
-	case large(terms):
+	case Large(terms):
 		return terms
 	case len(terms) == 1:
 		return z.exactly(terms)
@@ -109,15 +109,16 @@ func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 // most is how many operations the questions about terms may have together.
 const most = 300_000
 
-// large tells whether it would take too long to ask about each of some terms.
-func large(terms []*symbolic.Expr) bool {
-	seen := map[*symbolic.Expr]bool{}
+// Large tells whether it would take too long to ask about each of some terms.
+func Large(terms []*symbolic.Expr) bool {
+	seen, cost := map[*symbolic.Expr]bool{}, 0
 	var visit func(*symbolic.Expr)
 	visit = func(e *symbolic.Expr) {
-		if e == nil || seen[e] || len(seen)*len(terms) > most {
+		if e == nil || seen[e] || cost*len(terms) > most {
 			return
 		}
 		seen[e] = true
+		cost += effort(e)
 		visit(e.A)
 		visit(e.B)
 		visit(e.C)
@@ -125,7 +126,21 @@ func large(terms []*symbolic.Expr) bool {
 	for _, t := range terms {
 		visit(t)
 	}
-	return len(seen)*len(terms) > most
+	return cost*len(terms) > most
+}
+
+// effort is about how many times the circuits of an operation, which is what Z3 makes of
+// one, are those of a sum of 64 bits. Its limit of steps does not count the making.
+func effort(e *symbolic.Expr) int {
+	switch e.Op {
+	case symbolic.FAdd, symbolic.FSub:
+		return 20
+	case symbolic.FMul:
+		return 100
+	case symbolic.FDiv, symbolic.FSqrt:
+		return 400
+	}
+	return 1
 }
 
 // fromBehind keeps of terms, the last first, what does not follow from those kept: one

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
@@ -112,15 +113,21 @@ func sameSurroundings(f, g *hybrid.File) bool {
 // implies tells whether all of b follow from a.
 func implies(p *symbolic.Pool, a, b []*symbolic.Expr) bool {
 	known := map[*symbolic.Expr]bool{}
-	s := smt.New(preconditions.DefaultLimit)
 	for _, t := range a {
 		known[t] = true
+	}
+	open := slices.DeleteFunc(slices.Clone(b), func(t *symbolic.Expr) bool { return known[t] })
+	if len(open) == 0 {
+		return true
+	}
+	if preconditions.Large(slices.Concat(a, open)) {
+		return false
+	}
+	s := smt.New(preconditions.DefaultLimit)
+	for _, t := range a {
 		s.Assert(t)
 	}
-	for _, t := range b {
-		if known[t] {
-			continue
-		}
+	for _, t := range open {
 		s.Push()
 		s.Assert(p.Not(t))
 		answer := s.Check()
