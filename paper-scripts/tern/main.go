@@ -1,136 +1,68 @@
-// Command tern measures TERN's table 4, the stability of a bug in SPLASH-2's fft
-// over inputs that differ slightly, with the suite's fft in its place (H. Cui and
-// others, Stable deterministic multithreading through schedule memoization, OSDI
-// 2010, section 8.2.1).
+// Command tern measures what TERN's tables 1 and 3 to 8 and figures 11 to 13 show of
+// batch programs, with the suite's programs and Debian's pbzip2 in place of the paper's,
+// and prints the paper's numbers beside ours (H. Cui and others, Stable deterministic
+// multithreading through schedule memoization, OSDI 2010).
 //
-//	go run ./paper-scripts/tern table4
+//	go run ./paper-scripts/tern all
 //	go run ./paper-scripts/tern --runs 20 --program barnes table4
+//	go run ./paper-scripts/tern --only fft table1 table5
 //
-// configs/tern/table4.yaml says which programs there are, at which sizes, and what
-// the paper says.
+// The files in configs/tern say which programs there are, with which arguments, and what
+// the paper says. Servers are not among them, and table 2 is an interface. The numbers in
+// some of the paper's tables are not in the text that we have: then a column says so.
+// Execution times are virtual, but those of memoizing and of checking preconditions are
+// processor times of the host.
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
-	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
-
-// settings are the configuration file's, as the command line overrides them.
-type settings struct {
-	// Runs are those of each input and mode; their seeds start at Seed.
-	Runs    int    `mapstructure:"runs"`
-	Seed    uint64 `mapstructure:"seed"`
-	Cores   int    `mapstructure:"cores"`
-	Threads []int  `mapstructure:"threads"`
-	// Programs are those that there is a table for.
-	Programs []program `mapstructure:"programs"`
-	// Reported is in how many runs the paper saw the bug, by mode.
-	Reported map[string]string `mapstructure:"reported"`
-
-	o *study.Options
-}
-
-// program is a program with a bug at some sizes.
-type program struct {
-	Name  string `mapstructure:"name"`
-	Sizes []size `mapstructure:"sizes"`
-}
-
-// size is an amount of computation of a program.
-type size struct {
-	Name      string `mapstructure:"name"`
-	Arguments string `mapstructure:"arguments"`
-}
 
 func main() { script().Main(flags) }
 
 // script is the command without its own flags.
 func script() *study.Script {
-	return &study.Script{Name: "tern", Short: "Measure TERN's table 4", Artefacts: []study.Artefact{{
-		Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: plan,
-	}}}
+	return &study.Script{Name: "tern", Short: "Measure TERN's tables 1 and 3 to 8 and figures 11 to 13, without servers", Artefacts: []study.Artefact{
+		{Name: "table1", Title: "Table 1: constraints on inputs to reuse schedules", Config: "configs/tern/table1.yaml", Plan: table1},
+		{Name: "table3", Title: "Table 3: annotations", Config: "configs/tern/annotations.yaml", Plan: study.Laid(table3)},
+		{Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: plan},
+		{Name: "table5", Title: "Table 5: reuse rates", Config: "configs/tern/table5.yaml", Plan: table5},
+		{Name: "table6", Title: "Table 6: time to memoize", Config: "configs/tern/memoizer.yaml", Plan: laid(table6)},
+		{Name: "table7", Title: "Table 7: bugs reproduced and avoided", Config: "configs/tern/table7.yaml", Plan: laid(table7)},
+		{Name: "table8", Title: "Table 8: edit distance of memory traces", Config: "configs/tern/table8.yaml", Plan: laid(table8)},
+		{
+			Name: "figure11", Title: "Figure 11: overhead of following schedules", Config: efficiency, Plan: laid(figure11),
+			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"time"}},
+		},
+		{
+			Name: "figure12", Title: "Figure 12: skipping waits", Config: efficiency, Plan: laid(figure12),
+			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"all", "skipped"}},
+		},
+		{
+			Name: "figure13", Title: "Figure 13: time to check constraints", Config: "configs/tern/figure13.yaml", Plan: laid(figure13),
+			Chart: &study.Chart{Y: "microseconds", Columns: []string{"all", "simplified", "sliced", "both"}},
+		},
+	}}
+}
+
+// efficiency is the configuration of figures 11 and 12.
+const efficiency = "configs/tern/efficiency.yaml"
+
+// laid is a plan with settings that the command line's flags override.
+func laid(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
+	return study.Laid(lay, "cores", "runs", "times", "seed")
 }
 
 func flags(f *pflag.FlagSet) {
-	f.Int("runs", 0, "`N` runs of each input and mode")
+	f.Int("runs", 0, "`N` runs of each input and mode (table4), of each schedule (table7, table8)")
+	f.Int("times", 0, "`N` runs that a time is the mean of (table6, figures)")
+	f.Int("inputs", 0, "`N` inputs of each workload (table5)")
+	f.Int("followed", 0, "`N` of them that are run under their schedules (table5)")
 	f.Int("cores", 0, "cores `N` of the machine; otherwise as many as threads")
 	f.Uint64("seed", 1, "`SEED` of the first run")
-	f.IntSlice("threads", nil, "`NUMBERS` of worker threads")
-	f.String("program", "fft", "`PROGRAM` of the configuration file to measure")
-}
-
-func plan(o *study.Options) (*study.Plan, error) {
-	s := &settings{o: o, Seed: 1}
-	file, err := o.Load(s, "runs", "seed", "cores", "threads")
-	if err != nil {
-		return nil, err
-	}
-	if err := s.check(file); err != nil {
-		return nil, err
-	}
-	name, err := o.Flags.GetString("program")
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, p := range s.Programs {
-		if p.Name == name {
-			return s.table4(p), nil
-		}
-		names = append(names, p.Name)
-	}
-	return nil, fmt.Errorf("--program %s: one of %s", name, strings.Join(names, ", "))
-}
-
-// check returns the first field that is out of range.
-func (s *settings) check(f *yamlfile.File) error {
-	switch {
-	case s.Runs < 1:
-		return f.Wrong("runs", s.Runs, "at least 1")
-	case s.Cores < 0 || s.Cores > 64:
-		return f.Wrong("cores", s.Cores, "0 to 64")
-	case len(s.Threads) == 0:
-		return f.Wrong("threads", "missing", "a list of numbers")
-	}
-	for i, n := range s.Threads {
-		if n < 2 || n > 64 {
-			return f.Wrong(fmt.Sprintf("threads[%d]", i), n, "2 to 64")
-		}
-	}
-	for i, p := range s.Programs {
-		if known, err := programs.Find(p.Name); err != nil || !known.Has(programs.Buggy) || len(p.Sizes) == 0 {
-			return f.Wrong(fmt.Sprintf("programs[%d]", i), p, "a program of guest/programs with a bug, and sizes")
-		}
-	}
-	return nil
-}
-
-// table4 has a row for each number of threads and mode, and a column for each
-// amount of computation.
-func (s *settings) table4(p program) *study.Plan {
-	plan := &study.Plan{
-		Head: []table.Column{{Name: "threads", Key: "threads", Number: true}, {Name: "mode", Key: "mode"}},
-		Notes: []string{
-			fmt.Sprintf("In how many of %d runs of %s, each with a seed of its own, the bug showed; \"left\" is how many of all runs left the schedule.", s.Runs, p.Name),
-			"TERN: one schedule of synchronization operations for each number of threads, recorded at the least size without the bug and followed at all sizes.",
-			"The paper's fft reads a time too early only when threads are very unevenly fast, and never did so free; the noise of the machine that heddle emulates shows it in some runs.",
-		},
-	}
-	for _, size := range p.Sizes {
-		plan.Head = append(plan.Head, table.Column{Name: size.Name, Key: size.Name, Number: true})
-	}
-	plan.Head = append(plan.Head, table.Column{Name: "paper: each", Key: "paper"}, table.Column{Name: "left", Key: "left", Number: true})
-	for _, threads := range s.Threads {
-		for _, m := range modes {
-			plan.Rows = append(plan.Rows, s.row(p, threads, m))
-		}
-	}
-	return plan
+	f.IntSlice("threads", nil, "`NUMBERS` of worker threads (table4)")
+	f.String("program", "fft", "`PROGRAM` of the configuration file to measure (table4)")
+	f.StringSlice("only", nil, "`PROGRAMS` to measure, and no others (not table4)")
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/slice"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
+)
+
+// constrained is the configuration of table 1.
+type constrained struct {
+	Cores int    `mapstructure:"cores"`
+	Seed  uint64 `mapstructure:"seed"`
+	// Programs are the rows.
+	Programs []struct {
+		Name    string `mapstructure:"name"`
+		Program string `mapstructure:"program"`
+		// Recorded is what is memoized, and Others are tried on its schedule.
+		Recorded input   `mapstructure:"recorded"`
+		Others   []input `mapstructure:"others"`
+		// Reported is the paper's constraint.
+		Reported string `mapstructure:"reported"`
+		Why      string `mapstructure:"why"`
+	} `mapstructure:"programs"`
+}
+
+func table1(o *study.Options) (*study.Plan, error) {
+	s := &constrained{Cores: 4, Seed: 1}
+	if _, err := o.Load(s, "cores", "seed"); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, x := range s.Programs {
+		names = append(names, x.Name)
+	}
+	wanted, err := o.Only(names)
+	if err != nil {
+		return nil, err
+	}
+	p := &study.Plan{
+		Head: []table.Column{
+			{Name: "program", Key: "program"},
+			{Name: "paper: constraints", Key: "paper"},
+			{Name: "ours", Key: "constraints"},
+			{Name: "terms", Key: "terms", Number: true},
+			{Name: "should serve: does", Key: "served"},
+			{Name: "should not: does not", Key: "refused"},
+			{Name: "by data, too: terms", Key: "sound_terms", Number: true},
+			{Name: "should serve: does", Key: "sound_served"},
+			why,
+		},
+		Notes: []string{
+			"One run is memoized; other inputs are tried on its schedule: which the preconditions admit, and of those which follow it with the output that they have natively. \"Should serve\" is what the paper's constraint says of an input.",
+			"Preconditions are those of branches with an operation before their post-dominators (TERN section 7.4) and, \"by data, too\", those that a slice keeps which minds data and races (PEREGRINE section 4).",
+		},
+	}
+	for _, x := range s.Programs {
+		if !wanted(x.Name) {
+			continue
+		}
+		p.Rows = append(p.Rows, study.Row{
+			Name: x.Name, Key: []any{x, s.Cores, s.Seed},
+			Measure: study.InFolder(x.Name, len(p.Head), func(ctx context.Context, dir string) ([]string, error) {
+				cells := []string{x.Name, x.Reported}
+				t := &target{name: x.Program, dir: dir}
+				for _, mode := range []slice.Mode{slice.TERN, slice.Simplified} {
+					o.Say("  %s: %s", x.Name, slice.Modes()[mode])
+					c, err := t.config(&x.Recorded, s.Cores, s.Seed)
+					if err != nil {
+						return nil, err
+					}
+					m, err := memoize(ctx, c, dir, mode)
+					if err != nil {
+						return nil, err
+					}
+					served, refused, err := t.try(ctx, o, m, x.Others, s.Cores, s.Seed)
+					if err != nil {
+						return nil, err
+					}
+					if mode == slice.TERN {
+						cells = append(cells, readable(m), fmt.Sprint(m.Terms), served, refused)
+					} else {
+						cells = append(cells, fmt.Sprint(m.Terms), served)
+					}
+				}
+				return append(cells, x.Why), nil
+			}),
+		})
+	}
+	return p, nil
+}
+
+// try counts other inputs that a schedule serves, of those that it should, and that it does
+// not serve, of the others.
+func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others []input, cores int, seed uint64) (served, refused string, err error) {
+	var does, should, not, rest int
+	for i := range others {
+		c, err := t.config(&others[i], cores, seed+uint64(i)+1)
+		if err != nil {
+			return "", "", err
+		}
+		why := memo.Admits(&c, m.File)
+		if why == "" {
+			if why, err = follows(ctx, c, m.File); err != nil {
+				return "", "", err
+			}
+		}
+		ok := why == ""
+		o.Say("    %q: %.100s", c.Args[1:], cmp.Or(why, "served"))
+		switch {
+		case others[i].Reused && ok:
+			does, should = does+1, should+1
+		case others[i].Reused:
+			should++
+		case ok:
+			rest++
+		default:
+			not, rest = not+1, rest+1
+		}
+	}
+	return fmt.Sprintf("%d of %d", does, should), fmt.Sprintf("%d of %d", not, rest), nil
+}
+
+// few is how many characters of preconditions a cell has.
+const few = 240
+
+// readable is a schedule's preconditions as people read them, or their begin.
+func readable(m *memo.Made) string {
+	set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
+	if err != nil {
+		return err.Error()
+	}
+	text := []rune(strings.Join(set.Texts(), " ∧ "))
+	if len(text) <= few {
+		return string(text)
+	}
+	return string(text[:few]) + " ..."
+}
