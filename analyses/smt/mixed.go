@@ -12,6 +12,9 @@ type Limits struct {
 	Steps uint
 	// Milliseconds are time of this machine: whether they suffice depends on it.
 	Milliseconds uint
+	// Interrupts, if set, end a Check that is under way with Unknown, each time that
+	// one comes.
+	Interrupts <-chan struct{}
 }
 
 // NewWithin is New with both limits.
@@ -24,7 +27,31 @@ func NewWithin(l Limits) *Solver {
 		config.SetUint("timeout", l.Milliseconds)
 	}
 	ctx := z3.NewContext(config)
-	return newSolver(ctx, z3.NewSolver(ctx))
+	s := newSolver(ctx, z3.NewSolver(ctx))
+	s.interrupts = l.Interrupts
+	return s
+}
+
+// interruptible does something that takes long, and has Z3 end it when an interrupt
+// comes.
+func (s *Solver) interruptible(do func()) {
+	if s.interrupts == nil {
+		do()
+		return
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-s.interrupts:
+				s.ctx.Interrupt()
+			}
+		}
+	}()
+	do()
 }
 
 func newSolver(ctx *z3.Context, solver *z3.Solver) *Solver {

@@ -53,6 +53,7 @@ type Solver struct {
 	kept []any
 	// single and double are the sorts of floating point.
 	single, double z3.Sort
+	interrupts     <-chan struct{}
 }
 
 // New makes a Solver without constraints, limited to so many of Z3's steps for
@@ -95,7 +96,9 @@ func (s *Solver) Pop() { s.solver.Pop() }
 // Check decides whether the constraints can hold.
 func (s *Solver) Check() Answer {
 	defer runtime.KeepAlive(s)
-	ok, err := s.solver.Check()
+	var ok bool
+	var err error
+	s.interruptible(func() { ok, err = s.solver.Check() })
 	var unknown *z3.ErrSatUnknown
 	switch {
 	case errors.As(err, &unknown):

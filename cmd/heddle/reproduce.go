@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/machine"
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
@@ -24,6 +25,7 @@ type reproduceFlags struct {
 	output, bug, stdout, model, encoding string
 	smt2, perfetto                       string
 	shared                               []string
+	memory                               string
 	timeout                              time.Duration
 	explain                              bool
 }
@@ -59,6 +61,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags.StringVar(&f.model, "model", "", "memory model: sc, tso or pso; that of the recorded run if not given")
 	flags.StringVar(&f.encoding, "encoding", "heddle", "constraints: heddle, clap or h3")
 	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after so long")
+	flags.StringVar(&f.memory, "memory", "4G", "give the solver up when heddle has so much memory, `SIZE`; 0: whatever it takes")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
 	flags.BoolVar(&f.explain, "explain", false, "say what is shared, what the constraints are, and what each step is")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
@@ -80,7 +83,11 @@ func (f *reproduceFlags) options() (reproduce.Options, error) {
 	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
 		return o, errFlag.New("model", f.model, "sc, tso or pso")
 	}
-	o.Bug = class
+	var memory machine.Size
+	if err := memory.UnmarshalText([]byte(f.memory)); err != nil {
+		return o, errFlag.New("memory", f.memory, "a size like 512M or 4G")
+	}
+	o.Bug, o.Memory = class, uint64(memory)
 	if f.stdout != "" {
 		var err error
 		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
@@ -104,12 +111,18 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 		defer to.Close()
 		o.Formula = to
 	}
-	r, err := reproduce.Open(ctx, path)
+	limited := ctx
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+	}
+	r, err := reproduce.Open(limited, path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	out, err := r.Reproduce(ctx, o)
+	out, err := r.Reproduce(limited, o)
 	if err != nil {
 		return err
 	}

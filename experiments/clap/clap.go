@@ -25,13 +25,17 @@ type Recording struct {
 	Log *balllarus.Log
 	// Cores is what the instrumentation did on each core.
 	Cores map[event.CoreID]balllarus.Counts
-	// Functions are instrumented, Instructions were executed, InOwn of them in
-	// instrumented code, and Branches were conditional or indirect.
-	Functions                     int
-	Instructions, InOwn, Branches uint64
+	// Functions are instrumented, and InOwn instructions are of instrumented code.
+	Functions int
+	InOwn     uint64
+	Executed
 
 	code *code
 }
+
+// Executed is what a run executed: Branches are all instructions that may go
+// elsewhere, but for those that enter the kernel.
+type Executed struct{ Instructions, Branches uint64 }
 
 // Record records the paths of a recorded run, with the files below a root folder: of
 // all its code, or of the program's own, which is what CLAP records.
@@ -69,16 +73,29 @@ func Record(file, root string, whole bool) (*Recording, error) {
 }
 
 func (r *Recording) count(p *flow.Piece) {
-	r.Instructions += uint64(p.Count)
+	r.Executed.count(p)
 	if r.code.Instrumented(p.Addr) {
 		r.InOwn += uint64(p.Count)
 	}
-	switch p.Kind {
-	case zydis.Conditional, zydis.IndirectCall, zydis.IndirectJump, zydis.Return:
-		if p.Count == p.Run.Count {
-			r.Branches++
-		}
+}
+
+func (x *Executed) count(p *flow.Piece) {
+	x.Instructions += uint64(p.Count)
+	if p.Count == p.Run.Count && p.Kind != zydis.Straight && p.Kind != zydis.Far {
+		x.Branches++
 	}
+}
+
+// CountBranches counts what a recorded run executed.
+func CountBranches(file string) (Executed, error) {
+	var x Executed
+	r, err := trace.Open(file)
+	if err != nil {
+		return x, err
+	}
+	defer r.Close()
+	err = pieces(r, x.count)
+	return x, err
 }
 
 // oneSpace refuses a run of several address spaces.

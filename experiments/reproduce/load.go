@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
@@ -23,8 +24,13 @@ var errCutStream = errs.Define("reproduce-branches-cut",
 	"Packets at its end are lost.",
 	"Record the run again.")
 
+var errBranches = errs.Define("reproduce-branches-damaged",
+	"the branch trace of core {core} in {file} cannot be followed: {problem}",
+	"Packets are lost, or were changed.",
+	"Record the run again.")
+
 // Load reads the paths of a recording's threads.
-func Load(r *trace.Reader, file string) (*paths.Profile, error) {
+func Load(ctx context.Context, r *trace.Reader, file string) (*paths.Profile, error) {
 	if !r.Has(trace.PT) {
 		return nil, errNoBranches.New(file)
 	}
@@ -37,13 +43,13 @@ func Load(r *trace.Reader, file string) (*paths.Profile, error) {
 	}
 	var cores []paths.Core
 	for _, id := range r.IDs(trace.PT) {
-		cores = append(cores, paths.Core{ID: event.CoreID(id), Runs: runs(r, event.CoreID(id))})
+		cores = append(cores, paths.Core{ID: event.CoreID(id), Runs: runs(ctx, r, file, event.CoreID(id))})
 	}
 	return paths.Read(cores, switches)
 }
 
 // runs decodes a core's branch trace.
-func runs(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
+func runs(ctx context.Context, r *trace.Reader, file string, core event.CoreID) iter.Seq2[paths.Run, error] {
 	return func(yield func(paths.Run, error) bool) {
 		d, err := flow.NewDecoder(r, core)
 		if err != nil {
@@ -52,6 +58,10 @@ func runs(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
 		}
 		steps := make([]decode.Step, 256)
 		for {
+			if err := ctx.Err(); err != nil {
+				yield(paths.Run{}, err)
+				return
+			}
 			n, _, err := d.Next(steps)
 			for _, s := range steps[:n] {
 				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Bytes, AppendAddresses: s.AppendAddresses}
@@ -63,6 +73,10 @@ func runs(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
 				err = errCutStream.New(core)
 			} else if errors.Is(err, io.EOF) {
 				return
+			}
+			var damaged *decode.Error
+			if errors.As(err, &damaged) {
+				err = errBranches.Wrap(err, core, file, err)
 			}
 			if err != nil {
 				yield(paths.Run{}, err)

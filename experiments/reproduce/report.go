@@ -63,6 +63,12 @@ func (out *Outcome) answer() string {
 		}
 		return text
 	}
+	switch out.Limit {
+	case LimitTime:
+		return "not decided: the time was over, " + how
+	case LimitMemory:
+		return "not decided: the solver came to its limit of memory, " + how
+	}
 	return "not decided within the limits, " + how
 }
 

@@ -3,6 +3,7 @@ package reproduce
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -54,8 +55,11 @@ type Options struct {
 	Model string
 	// Encoding is "heddle", "clap" or "h3"; empty means "heddle".
 	Encoding string
-	// Timeout bounds the search, and the solver; 0: no bound.
+	// Timeout bounds Reproduce; 0: no bound.
 	Timeout time.Duration
+	// Memory bounds what this process has while the solver works, in bytes; 0: no
+	// bound.
+	Memory uint64
 	// Now is the host's clock, for Timeout and what is reported of times.
 	Now func() time.Time
 	// Shared are names of variables that threads share. If there are some, nothing
@@ -110,8 +114,9 @@ func (r *Recording) read(ctx context.Context) error {
 		return err
 	}
 	defer t.Close()
-	if r.profile, err = Load(t, r.file); err != nil {
-		return err
+	l := &limiter{ctx: ctx}
+	if r.profile, err = Load(ctx, t, r.file); err != nil {
+		return l.timely(err, readingPaths)
 	}
 	c, err := r.replay.Config()
 	if err != nil {
@@ -119,7 +124,7 @@ func (r *Recording) read(ctx context.Context) error {
 	}
 	r.model = c.Memory.MemoryModel().String()
 	r.start, err = newStart(ctx, r.replay, r.file, c.RootFS)
-	return err
+	return l.timely(err, startingAnew)
 }
 
 // Close gives everything back.
@@ -142,6 +147,9 @@ type Outcome struct {
 	States   int
 	System   *constraints.System
 	Conflict []constraints.Family
+	// Limit is what ended the search and the solver, if that is why there is no
+	// answer: LimitTime or LimitMemory.
+	Limit string
 	// Schedule is the abstract schedule, and Plan what it is in the program.
 	Schedule schedule.Schedule
 	Plan     *guide.Plan
@@ -176,8 +184,9 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.judge(out, &o); err != nil {
 		return nil, err
 	}
+	l := newLimiter(ctx, &o)
 	for n := 0; ; n++ {
-		if err := r.attempt(ctx, out, &o, n); err != nil {
+		if err := r.attempt(l, out, &o, n); err != nil {
 			return nil, err
 		}
 		if out.Verified || n+1 >= out.Trace.Faults {
@@ -187,21 +196,27 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 }
 
 // attempt looks for a schedule under which the thread of a number fails.
-func (r *Recording) attempt(ctx context.Context, out *Outcome, o *Options, faulting int) error {
+func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, faulting int) error {
 	began := o.Now()
-	if err := r.follow(out, o, faulting); err != nil {
+	if err := r.follow(l, out, o, faulting); err != nil {
 		return err
 	}
 	out.Traced = o.Now().Sub(began)
 	began = o.Now()
-	if err := r.solve(out, o); err != nil {
+	interrupts, end := l.watch()
+	err := r.solve(l, interrupts, out, o)
+	limit := end()
+	if err != nil {
 		return err
 	}
 	out.Solved = o.Now().Sub(began)
-	if out.Answer != smt.Satisfiable {
-		return nil
+	switch out.Answer {
+	case smt.Satisfiable:
+		return l.timely(r.verify(l, out, o), runningPlan)
+	case smt.Unknown:
+		out.Limit = limit
 	}
-	return r.verify(ctx, out, o)
+	return nil
 }
 
 // judge finds out what the failure is.
@@ -223,17 +238,21 @@ func (r *Recording) judge(out *Outcome, o *Options) error {
 
 // follow makes the symbolic trace. Of a crash it is not recorded whose it was: faulting
 // is the number of the thread that is taken, of those that can fault.
-func (r *Recording) follow(out *Outcome, o *Options, faulting int) error {
+func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int) error {
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
 		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: faulting, Weak: out.Model != model.SC, Output: o.Stdout,
+		Stop: l.over,
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
 	}
 	var err error
 	out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s)
-	if err != nil {
+	switch {
+	case errors.Is(err, symtrace.ErrStopped):
+		return l.timely(err, followingPaths)
+	case err != nil:
 		return errNotFollowed.Wrap(err, err)
 	}
 	if out.Failure.Class != heddle.FailureAssertion {
@@ -254,8 +273,8 @@ func (r *Recording) follow(out *Outcome, o *Options, faulting int) error {
 }
 
 // solve looks for a schedule.
-func (r *Recording) solve(out *Outcome, o *Options) error {
-	limits := smt.Limits{Milliseconds: uint(o.Timeout.Milliseconds())}
+func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, o *Options) error {
+	limits := smt.Limits{Milliseconds: uint(l.left().Milliseconds()), Interrupts: interrupts}
 	encodings := map[string]constraints.Encoding{"clap": constraints.CLAP{}, "h3": constraints.Cores{}, "heddle": constraints.Pruned{FreeCores: o.FreeCores}}
 	encoding := encodings[o.Encoding]
 	if encoding == nil {
@@ -275,11 +294,7 @@ func (r *Recording) solve(out *Outcome, o *Options) error {
 	if o.Encoding == "clap" || o.Encoding == "h3" {
 		return out.byZ3(limits)
 	}
-	deadline := o.Now().Add(o.Timeout)
-	p := solve.Portfolio{FreeCores: o.FreeCores, Constraints: solve.Options{Limits: limits}}
-	if o.Timeout > 0 {
-		p.Stop = func() bool { return o.Now().After(deadline) }
-	}
+	p := solve.Portfolio{FreeCores: o.FreeCores, Stop: l.over, Constraints: solve.Options{Limits: limits}}
 	found, err := p.Find(out.Trace.Trace, out.Model)
 	if err != nil {
 		return err
@@ -317,7 +332,13 @@ func (out *Outcome) byZ3(limits smt.Limits) error {
 }
 
 // verify runs the program under the plan.
-func (r *Recording) verify(ctx context.Context, out *Outcome, o *Options) error {
+func (r *Recording) verify(l *limiter, out *Outcome, o *Options) error {
+	ctx := l.ctx
+	if left := l.left(); left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left)
+		defer cancel()
+	}
 	g := guide.New(out.Plan)
 	c, err := r.replay.Guided(g, o.Model)
 	if err != nil {
@@ -328,6 +349,9 @@ func (r *Recording) verify(ctx context.Context, out *Outcome, o *Options) error 
 	result, err := heddle.Run(ctx, c)
 	if err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	found, failed := result.Failure(stderr.Bytes())
 	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout.Bytes()) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,22 @@ func record(t *testing.T, b *bug, bin string, seed uint64, right []byte) (string
 // branch trace so many bytes at the end are left out.
 func stripped(t *testing.T, path string, without int) string {
 	t.Helper()
+	return changed(t, path, func(b []byte) []byte { return b[:len(b)-min(len(b), without)] })
+}
+
+// lost is a recording without so many bytes of each branch trace, behind a part of it.
+func lost(t *testing.T, path string, part, parts, size int) string {
+	t.Helper()
+	return changed(t, path, func(b []byte) []byte {
+		at := len(b) * part / parts
+		return slices.Delete(b, at, min(at+size, len(b)))
+	})
+}
+
+// changed copies what H3 has of a recording, with the program and its end, and changes
+// each branch trace.
+func changed(t *testing.T, path string, change func([]byte) []byte) string {
+	t.Helper()
 	from, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +172,7 @@ func stripped(t *testing.T, path string, without int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.ByteStream(trace.PT, id).Append(b[:len(b)-min(len(b), without)], event.Stamp{Thread: event.NoThread})
+		w.ByteStream(trace.PT, id).Append(change(b), event.Stamp{Thread: event.NoThread})
 	}
 	summary, err := from.Summary()
 	if err != nil {

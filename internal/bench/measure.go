@@ -24,6 +24,8 @@ var measurements = []func(*setting) (result, error){
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed,
 	frostPipeline, frostSetUp,
+	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
+	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), symbolicTraces, branchesReproduced,
 }
 
 // timing is one run of a command.

@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
 // run runs a command line with results in a folder.
@@ -34,6 +36,27 @@ func TestTable2(t *testing.T) {
 	}
 	if again, err := run(t, store, "--stored", "--format", "csv", "table2"); err != nil || again != out {
 		t.Errorf("%v: what is stored is %q, what was measured %q", err, again, out)
+	}
+}
+
+// The string buffer's paths are a small part of its branch trace, as CLAP records the
+// program's own code alone, and of all code they take more time than it, as in the
+// paper's table 3.
+func TestTable3(t *testing.T) {
+	out, err := run(t, t.TempDir(), "--config", "../../configs/h3/recording.yaml", "--only", "string-buffer", "--times", "1", "--format", "csv", "table3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%v: %q", err, out)
+	}
+	cell := map[string]float64{}
+	for i, key := range rows[0] {
+		cell[key], _ = study.Number(rows[1][i])
+	}
+	if cell["paper_clap"] != 38.5 || cell["clap_space"] >= cell["h3_space"] || cell["whole"] <= cell["h3"] || cell["own"] <= 0 || cell["own"] >= 50 {
+		t.Errorf("%v", cell)
 	}
 }
 

@@ -1,9 +1,9 @@
-// Command h3 measures what H3's tables 2 and 4 show, with the suite's programs in
-// place of the paper's, and prints the paper's numbers beside ours (S. Huang, B. Cai
+// Command h3 measures what H3's tables 1 to 4, figure 6 and theorem 1 show, with the
+// suite's programs in place of the paper's, and prints the paper's numbers beside ours (S. Huang, B. Cai
 // and J. Huang, Towards production-run heisenbugs reproduction on commercial
 // hardware, USENIX ATC 2017).
 //
-//	go run ./paper-scripts/h3 table2
+//	go run ./paper-scripts/h3 all
 //	go run ./paper-scripts/h3 --timeout 60s --only bbuf,sbuf table4
 //
 // For each program it takes the first seed that fails. Times are the host's; counts
@@ -31,6 +31,7 @@ type subject struct {
 	paper, program, args string
 	sched                sched.Options
 	right                bool // another output than the serial one is the failure
+	cores                int  // 0: as usual
 	// table2 is the paper's: threads, instructions, seconds for the symbolic trace.
 	// Without it the paper's table does not have the program.
 	table2 []string
@@ -66,14 +67,21 @@ func main() { script().Main(flags) }
 
 // script is the command without its own flags.
 func script() *study.Script {
-	return &study.Script{Name: "h3", Short: "Measure H3's tables 2 and 4", Artefacts: []study.Artefact{
+	return &study.Script{Name: "h3", Short: "Measure H3's tables 1 to 4, figure 6 and theorem 1", Artefacts: []study.Artefact{
+		*table1,
 		{Name: "table2", Title: "Table 2: symbolic traces", Plan: plan(table2)},
+		table3,
 		{Name: "table4", Title: "Table 4: constraints, and solving them", Plan: plan(table4)},
+		figure6("a", "size of the trace and time", "size", "recorded"),
+		figure6("b", "branches and size of the trace", "branches", "size"),
+		figure6("c", "share of branches and overhead", "share", "overhead"),
+		{Name: "theorem1", Title: "Theorem 1: choices of order", Plan: theorem1},
 	}}
 }
 
 func flags(f *pflag.FlagSet) {
 	f.Duration("timeout", 10*time.Second, "`TIME` of each solver")
+	f.Int("times", 5, "`RUNS` that a mean is of (table3)")
 	f.StringSlice("only", nil, "`PROGRAMS` of the paper to measure, and no others")
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
 	"github.com/heddle-dmt/heddle/analyses/smt"
-	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
@@ -68,21 +68,20 @@ var table4 = layout{
 	),
 		table.Column{Name: "heddle", Key: "heddle", Number: true},
 		table.Column{Name: "heddle, s", Key: "heddle_seconds", Number: true}),
-	notes: []string{"Constraints of each encoding, and the host's seconds of solving them; -1: more constraints than there may be; -: not solved in time."},
+	notes: []string{"Constraints of each encoding, and the host's seconds of solving them; -: not solved in time, or more than two million."},
 	has:   func(*subject) bool { return true },
 	cells: solvers,
 }
 
+// mostSolved is of how many constraints the solver is asked.
+const mostSolved = 2_000_000
+
 func solvers(ctx context.Context, r *reproduction) ([]string, error) {
-	counts, times := map[string]int{}, map[string]string{"clap": "-", "h3": "-"}
-	for _, e := range reproduce.Encodings() {
-		_, n, err := r.outcome.Clauses(e)
-		if err != nil {
-			counts[e] = -1 // more than it may take
-			continue
-		}
-		counts[e] = n
-		if e == "heddle" {
+	t := r.outcome.Trace.Trace
+	counts, times := map[string]int{"clap": constraints.CountCLAP(t), "h3": constraints.CountCores(t)}, map[string]string{}
+	for _, e := range []string{"clap", "h3"} {
+		times[e] = "-"
+		if counts[e] > mostSolved {
 			continue
 		}
 		o := r.options
@@ -91,14 +90,15 @@ func solvers(ctx context.Context, r *reproduction) ([]string, error) {
 			times[e] = fmt.Sprintf("%.1f", found.Solved.Seconds())
 		}
 	}
-	fewer := "-"
-	if counts["clap"] > 0 && counts["h3"] >= 0 {
-		fewer = fmt.Sprintf("%.1f", 100*(1-float64(counts["h3"])/float64(counts["clap"])))
+	heddles := "-"
+	if _, n, err := r.outcome.Clauses("heddle"); err == nil { // otherwise there are too many
+		heddles = fmt.Sprint(n)
 	}
 	ours := []string{
-		fmt.Sprint(len(r.outcome.Trace.Trace.Events)), fmt.Sprint(counts["clap"]), fmt.Sprint(counts["h3"]), fewer, times["clap"], times["h3"],
+		fmt.Sprint(len(t.Events)), fmt.Sprint(counts["clap"]), fmt.Sprint(counts["h3"]),
+		fmt.Sprintf("%.1f", 100*(1-float64(counts["h3"])/float64(counts["clap"]))), times["clap"], times["h3"],
 	}
-	return append(pairs(r.subject.table4, ours), fmt.Sprint(counts["heddle"]), fmt.Sprintf("%.2f", r.outcome.Solved.Seconds())), ctx.Err()
+	return append(pairs(r.subject.table4, ours), heddles, fmt.Sprintf("%.2f", r.outcome.Solved.Seconds())), ctx.Err()
 }
 
 // record records the first seed that fails, and returns the right output if that is
@@ -114,6 +114,9 @@ func record(ctx context.Context, s *subject, file string) ([]byte, error) {
 	}
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir = append([]string{bin}, strings.Fields(s.args)...), "/"
+	if s.cores > 0 {
+		c.Cores = s.cores
+	}
 	var right []byte
 	if s.right {
 		serial := c

@@ -19,12 +19,15 @@ import (
 )
 
 // Chart draws a table as groups of bars: one group for each row, one bar for each
-// of some columns.
+// of some columns; or as points, one for each row.
 type Chart struct {
 	// Y is what the bars measure. Columns are the keys of the columns drawn; the
 	// groups have the first column's names.
 	Y       string
 	Columns []string
+	// X, if set, is the key of the column of the points' other coordinate; they have
+	// the first column's names.
+	X string
 }
 
 // colours of the bars, dark to light.
@@ -40,6 +43,9 @@ const (
 
 // draw writes a file, of the form that its name ends in.
 func (c *Chart) draw(t *table.Table, title, file string) error {
+	if c.X != "" {
+		return c.points(t, title, file)
+	}
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text = title, c.Y
 	p.Y.Min = 0
@@ -73,6 +79,38 @@ func (c *Chart) draw(t *table.Table, title, file string) error {
 		return fmt.Errorf("draw %s: %w", file, err)
 	}
 	return nil
+}
+
+// points draws points.
+func (c *Chart) points(t *table.Table, title, file string) error {
+	p := plot.New()
+	x, xs, err := column(t, c.X)
+	if err != nil {
+		return err
+	}
+	y, ys, err := column(t, c.Columns[0])
+	if err != nil {
+		return err
+	}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	named := plotter.XYLabels{}
+	for i, cells := range t.Rows {
+		named.XYs = append(named.XYs, plotter.XY{X: xs[i], Y: ys[i]})
+		named.Labels = append(named.Labels, " "+cells[0])
+	}
+	dots, err := plotter.NewScatter(named)
+	if err != nil {
+		return err
+	}
+	dots.Color = colours[0]
+	names, err := plotter.NewLabels(named)
+	if err != nil {
+		return err
+	}
+	p.Add(dots, names)
+	p.X.Min, p.Y.Min = 0, 0
+	p.X.Max *= 1.2 // for the names
+	return p.Save(height*4/3, height, file)
 }
 
 // column is the name and the numbers of a column.

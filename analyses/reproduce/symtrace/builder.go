@@ -1,6 +1,7 @@
 package symtrace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,17 @@ type Options struct {
 	Output []byte
 	// Weak has fences become events: under SC they do nothing.
 	Weak bool
+	// Stop, if set, is asked now and then: Build ends with ErrStopped when it says so.
+	Stop func() bool
+}
+
+// ErrStopped tells that Options.Stop ended the work.
+var ErrStopped = errors.New("it was stopped")
+
+// stopped asks now and then whether the work is to end.
+func (b *builder) stopped() bool {
+	b.steps++
+	return b.options.Stop != nil && b.steps%256 == 1 && b.options.Stop()
 }
 
 // location is where a symbol was read: an address, or an array.
@@ -56,6 +68,8 @@ type builder struct {
 	tries   int
 	// patience is how many there may be.
 	patience int
+	// steps is how many blocks were followed.
+	steps int
 
 	blocks    map[blockKey]*block
 	paths     map[event.ThreadID]*path
@@ -252,7 +266,7 @@ func (b *builder) forget(all []*walker) {
 
 // finish follows a thread to its end.
 func (b *builder) finish(w *walker) {
-	if w.done {
+	if w.done || w.failure != nil {
 		return
 	}
 	w.failure = w.walk()

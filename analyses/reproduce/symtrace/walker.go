@@ -145,6 +145,9 @@ func (w *walker) pc() uint64 { return w.machine.State.Word(vex.OffsetRIP) }
 // walk follows the thread to the end of its path.
 func (w *walker) walk() error {
 	for !w.done {
+		if w.b.stopped() {
+			return ErrStopped
+		}
 		err := w.step()
 		var choose errChoose
 		if errors.As(err, &choose) {
