@@ -114,7 +114,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	first := ""
-	for _, c := range varied(config(bin), 12) {
+	for _, c := range varied(config(bin), runs(t, 12, 20)) {
 		r, out := enforced(t, c, m, sched.EnforceOptions{})
 		if !r.Schedule.Followed {
 			t.Fatalf("cores %d seed %d: %s", c.Cores, c.Seed, r.Message)

@@ -60,7 +60,7 @@ func (t *Task) currentRegs() emu.Regs {
 func (k *Kernel) DigestMemory() {
 	for _, p := range k.sortedProcesses() {
 		if !p.status.zombie {
-			k.observer.Memory(p.pid, p.memoryDigest())
+			k.observer.Memory(p.pid, digestOf(p.space.Digest))
 		}
 	}
 }

@@ -47,7 +47,8 @@ type Process struct {
 	nice       int32
 	name       string // comm of the main thread, for zombies
 	oomScore   int
-	membarrier uint32 // kinds of barriers it has registered for
+	early      [lastSignal + 1]uint16 // signals that were delivered before they came: Deliver
+	membarrier uint32                 // kinds of barriers it has registered for
 	limits     [rlimits]unix.Rlimit
 	itimer     *itimer
 	posix      []*posixTimer
@@ -178,15 +179,15 @@ func (k *Kernel) exitProcess(p *Process) {
 // releaseSpace leaves the address space, after its digest was taken if it ends.
 func (k *Kernel) releaseSpace(p *Process) {
 	if p.space.Users() == 1 {
-		k.observer.Memory(p.pid, p.memoryDigest())
+		k.observer.Memory(p.pid, digestOf(p.space.DigestLast))
 	}
 	p.space.Unref()
 }
 
-// memoryDigest is a digest of the process's memory.
-func (p *Process) memoryDigest() [16]byte {
+// digestOf is what a function feeds to a hash.
+func digestOf(feed func(*xxh3.Hasher)) [16]byte {
 	var h xxh3.Hasher
-	p.space.Digest(&h)
+	feed(&h)
 	return h.Sum128().Bytes()
 }
 

@@ -17,11 +17,22 @@ var zeroPage [emu.PageSize]byte
 // are not zero, of private file mappings the pages that were written, of shared
 // mappings the pages of the object that were written. What is merely resident
 // does not count.
-func (as *AddressSpace) Digest(h *xxh3.Hasher) {
+func (as *AddressSpace) Digest(h *xxh3.Hasher) { as.digest(h, func(*Object) bool { return true }) }
+
+// DigestLast is Digest for an address space that is about to end: it leaves out shared
+// memory that another one maps still, and changes.
+func (as *AddressSpace) DigestLast(h *xxh3.Hasher) {
+	as.digest(h, func(o *Object) bool { return len(o.mappers) < 2 })
+}
+
+// digest is Digest, of shared memory that is of interest only.
+func (as *AddressSpace) digest(h *xxh3.Hasher, of func(*Object) bool) {
 	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		switch v := as.vmas.at(p); {
 		case v.has(Shared):
-			as.digestShared(h, v)
+			if of(v.Object) {
+				as.digestShared(h, v)
+			}
 		case v.Prot&protMask == 0 && v.Object == nil && as.space.Resident() == 0:
 			// Nothing can be there.
 		default:

@@ -97,3 +97,24 @@ func TestDigestDoesNotSeePhysicalPages(t *testing.T) {
 		t.Error("the digests differ")
 	}
 }
+
+// TestDigestLast: what another process goes on to change is none of the first one's end.
+func TestDigestLast(t *testing.T) {
+	last := func(as *AddressSpace) xxh3.Uint128 {
+		h := xxh3.New()
+		as.DigestLast(h)
+		return h.Sum128()
+	}
+	as := newTest(t, 4<<20)
+	at := mustMap(t, as, 0, emu.PageSize, rw, shared)
+	none := digest(as)
+	as.WriteU8(at, 1)
+	child, _ := as.Fork()
+	if last(as) != none || digest(as) == none {
+		t.Error("shared memory of two counts at the end of one")
+	}
+	child.Unref()
+	if last(as) != digest(as) {
+		t.Error("shared memory that nobody else maps does not count")
+	}
+}
