@@ -109,7 +109,7 @@ func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64)
 	}
 }
 
-// Signal implements kernel.Observer.
+// Signal notes the delivery of a signal.
 func (d *digest) Signal(t event.ThreadID, signal int) {
 	words(d.events, 3, uint64(t), uint64(signal))
 	d.log("signal thread %d number %d", t, signal)

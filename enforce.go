@@ -59,6 +59,7 @@ func (m *Machine) obey() {
 	}
 	g.obeyed = true
 	m.state.kernel.SetPatient(false)
+	m.state.kernel.KeepSignals(false)
 }
 
 // enforcement is what became of the schedule.

@@ -174,6 +174,24 @@ func (g *gating) Return(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) 
 	}
 }
 
+// Signal implements recorder.Recording.
+func (g *gating) Signal(_ *recorder.Recorder, e *event.Signal) {
+	if c, ok := g.controller.(sched.SignalController); ok {
+		c.Signalled(&g.gate, e.Thread, int(e.Number), e.Instructions)
+	}
+}
+
+// keepSignals has a thread that is about to go on get no signal now, if its
+// controller wants that.
+func (g *gating) keepSignals(t *kernel.Task) {
+	if g == nil || g.obeyed {
+		return
+	}
+	if _, ok := g.controller.(sched.SignalKeeper); ok {
+		t.KeepSignals(g.syncs.InOperation(t.ID()))
+	}
+}
+
 // block notes that the kernel has taken a thread off its core, exit that it is
 // gone.
 func (g *gating) block(t event.ThreadID) {
@@ -334,6 +352,9 @@ func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
 		g.thread(t.ID()).held = &stop
 		return
 	}
+	if e, ok := g.gate.TakeEffect(t.ID(), sched.Deliver); ok {
+		m.state.kernel.Deliver(t, e.Writes[0].Data)
+	}
 	if e, ok := g.gate.TakeEffect(t.ID(), sched.Answer); ok {
 		m.state.kernel.Answer(t, e.Result, e.Writes)
 		return
@@ -424,7 +445,7 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 func (m *Machine) affect() {
 	k := m.state.kernel
 	for {
-		e, ok := m.state.gating.gate.TakeEffect(event.NoThread, sched.Leave, sched.Expire, sched.Rouse)
+		e, ok := m.state.gating.gate.TakeEffect(event.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Deliver)
 		if !ok {
 			return
 		}
@@ -435,6 +456,8 @@ func (m *Machine) affect() {
 			k.Leave(task, e.Result)
 		case e.Kind == sched.Expire:
 			k.Expire(task)
+		case e.Kind == sched.Deliver:
+			k.Deliver(task, e.Writes[0].Data)
 		default:
 			k.Rouse(task)
 		}

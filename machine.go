@@ -145,6 +145,7 @@ func (m *Machine) build() (err error) {
 	s.recording.attach(s.kernel)
 	procfs.Mount(s.fs, s.kernel.Proc())
 	s.kernel.SetPatient(c.Enforce != nil)
+	s.kernel.KeepSignals(c.Enforce != nil)
 	return m.start()
 }
 
@@ -240,6 +241,7 @@ func (m *Machine) run(slice sched.Slice) {
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
 	m.show(slice.Thread)
+	s.gating.keepSignals(t)
 	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
 		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})

@@ -249,13 +249,13 @@ func (w *watcher) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uin
 }
 
 // Signal implements kernel.Observer.
-func (w *watcher) Signal(t event.ThreadID, signal int) {
-	w.digest.Signal(t, signal)
+func (w *watcher) Signal(d *kernel.Delivery) {
+	w.digest.Signal(d.Thread, d.Signal)
 	if r := w.recording; r.steps != nil {
-		r.steps.Signal(t, signal)
+		r.steps.Signal(d.Thread, d.Signal)
 	}
 	if r := w.recording; r.rec != nil {
-		r.rec.Signal(t, signal)
+		r.rec.Signal(d)
 	}
 }
 

@@ -101,8 +101,8 @@ func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result
 }
 
 // Signal tells of a signal that goes to a handler or kills.
-func (r *Recorder) Signal(t event.ThreadID, number int) {
-	e := event.Signal{Stamp: r.next(t), Number: int32(number)}
+func (r *Recorder) Signal(d *kernel.Delivery) {
+	e := event.Signal{Stamp: r.next(d.Thread), Number: int32(d.Signal), PC: d.PC, Info: d.Info}
 	for _, p := range r.parts {
 		p.Signal(r, &e)
 	}

@@ -124,6 +124,7 @@ type follower struct {
 	waiting int
 	blocked bool // in the kernel
 	waits   bool // within an operation whose end has not had its turn
+	handles bool // it was woken for a signal, and goes on in the handler
 	helped  int  // the position of the operation that it last ran for
 	// total is what the thread had retired when it was last asked about, base
 	// what behind its last operation. actions are how many of its instructions

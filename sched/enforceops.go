@@ -123,7 +123,13 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 	t.blocked = false
 	position, o := e.peek(n)
 	t.waits = (o == nil || o.Part == event.EndPart) && v.Inside && !e.acts(n)
+	if t.handles {
+		t.handles, t.waits = false, false
+		return true
+	}
 	switch {
+	case interrupts(o):
+		return e.turn(g, n, AtWake, position)
 	case e.helper == n:
 		return true
 	case e.acts(n) && e.helper >= 0:
@@ -146,6 +152,8 @@ func (e *Enforcer) call(g *Gate, n int, v *Visit) bool {
 	switch {
 	case o == nil:
 		return e.beyond(g, n, AtCall)
+	case interrupts(o):
+		return e.turn(g, n, AtCall, position)
 	case o.Part != event.SystemCall || o.Number != v.Call.Number:
 		return e.differs(g, n, fmt.Sprintf("system call %d", v.Call.Number))
 	}
@@ -168,6 +176,9 @@ func (e *Enforcer) turn(g *Gate, n int, at Place, position int) bool {
 		g.Charge(e.o.Costs.SemaphoreWait)
 	}
 	delay := e.sleep(n)
+	if at != AtCall && e.plan.s.Operations[position].Part == event.SignalPart {
+		delay = 1 // it gets its signal when it goes on
+	}
 	e.begin(g, n)
 	if delay > 0 {
 		g.HoldFor(delay)
@@ -209,6 +220,9 @@ func (e *Enforcer) begin(g *Gate, n int) {
 	switch {
 	case t.place == AtStart, t.place == AtReturn, o.Part == event.BeginPart && once(o.Op):
 		e.complete(g, n)
+	case o.Part == event.SignalPart:
+		t.handles = t.blocked
+		g.Affect(Effect{Kind: Deliver, Thread: t.id, Writes: o.Writes})
 	case t.place == AtCall && answered(o):
 		e.counts.Answered++
 		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: uint64(o.Result), Writes: e.moved(o, t.given)})
@@ -258,6 +272,8 @@ func (e *Enforcer) advance(g *Gate) {
 	case t.held && t.waiting == forTurn && position == e.next && e.ready(e.next):
 		t.held = false
 		g.Release(t.id, e.delay()+e.sleep(n))
+		e.begin(g, n)
+	case t.blocked && interrupts(o) && position == e.next && e.ready(e.next):
 		e.begin(g, n)
 	case t.blocked && o.Part == event.EndPart && position == e.next && e.ready(e.next):
 		// It has not been woken, or waits for a deadline.
@@ -406,9 +422,11 @@ func (e *Enforcer) Exited(g *Gate, id event.ThreadID) {
 	if a := e.plan.action(n, t.actions); e.plan.s.Portable && a != nil && a.kind == halt && a.done == t.done {
 		e.post(g, a.constraint) // it gets no further
 	}
-	t.id, t.gone, t.held, t.blocked = event.NoThread, true, false, false
+	t.id, t.gone, t.held, t.blocked, t.waits = event.NoThread, true, false, false, false
 	if acts {
 		e.complete(g, n)
+	} else if e.helper == n {
+		e.help(g)
 	}
 }
 
@@ -422,6 +440,9 @@ func (e *Enforcer) Stepped(g *Gate, _ event.ThreadID, _ uint64, now event.Cycles
 
 // Stuck implements Controller.
 func (e *Enforcer) Stuck(g *Gate) {
+	if e.Complete() && e.plan.s.Stuck {
+		return // so was the recorded run
+	}
 	if e.Complete() {
 		e.leave(g, "the schedule is at its end, and the run is not")
 		return

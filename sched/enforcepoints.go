@@ -55,7 +55,7 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 		a := &list[i]
 		left := t.base + a.at - min(t.base+a.at, done)
 		switch {
-		case a.kind == halt || a.kind == wait && !e.posted[a.constraint]:
+		case a.stops(e):
 			return soon, left
 		case soon != anyNumber:
 			if left-soon > longestRun {
@@ -66,6 +66,11 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 		}
 	}
 	return soon, exactly
+}
+
+// stops tells whether a thread stops exactly where an action is.
+func (a *action) stops(e *Enforcer) bool {
+	return a.kind == halt || a.kind == deliver || a.kind == wait && !e.posted[a.constraint]
 }
 
 // wanted tells whether a thread waits for the first point of a constraint. One that
@@ -96,7 +101,7 @@ func (e *Enforcer) pass(g *Gate, n int, done uint64) {
 	t := &e.threads[n]
 	for e.left == "" {
 		a := e.plan.action(n, t.actions)
-		if a == nil || a.done != t.done || t.base+a.at > done || a.kind == halt || a.kind == wait && !e.posted[a.constraint] {
+		if a == nil || a.done != t.done || t.base+a.at > done || a.stops(e) {
 			return
 		}
 		t.actions++
@@ -126,13 +131,17 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 		return true
 	}
 	if a.pc != 0 && a.pc != v.PC || t.base+a.at < v.Instructions {
-		e.leave(g, "thread %s is at %#x, not at the instruction of constraint %d at %#x", e.plan.s.Threads[n], uint64(v.PC),
-			a.constraint, uint64(a.pc))
+		e.leave(g, "thread %s is at %#x, not at the instruction of %s at %#x", e.plan.s.Threads[n], uint64(v.PC), a.what(), uint64(a.pc))
 		return true
 	}
 	e.charge(g, a)
-	if a.kind == halt {
+	switch a.kind {
+	case halt:
 		return e.beyond(g, n, AtInstruction)
+	case deliver:
+		t.actions++
+		position, _ := e.peek(n)
+		return e.turn(g, n, AtInstruction, position)
 	}
 	return e.await(g, n, a)
 }
@@ -196,7 +205,7 @@ func (e *Enforcer) missed(g *Gate, n int) bool {
 	if a == nil || a.done >= t.done {
 		return false
 	}
-	e.leave(g, "thread %s has not come to the instruction of constraint %d at %#x before its operation %d",
-		e.plan.s.Threads[n], a.constraint, uint64(a.pc), t.done-1)
+	e.leave(g, "thread %s has not come to the instruction of %s at %#x before its operation %d",
+		e.plan.s.Threads[n], a.what(), uint64(a.pc), t.done-1)
 	return true
 }

@@ -45,6 +45,9 @@ func (f *FirstCome) Ask(g *Gate, v *Visit) bool {
 	return true
 }
 
+// KeepsSignals implements SignalKeeper.
+func (f *FirstCome) KeepsSignals() {}
+
 // begin takes the turn, or queues for it.
 func (f *FirstCome) begin(t event.ThreadID) bool {
 	if f.busy != event.NoThread && f.busy != t {

@@ -106,6 +106,19 @@ type Controller interface {
 	Stuck(g *Gate)
 }
 
+// SignalController is a Controller that says when threads get signals (Deliver):
+// those that have a handler or kill, and that no instruction of the thread itself
+// has caused.
+type SignalController interface {
+	// Signalled tells that a thread that has retired so many instructions gets a
+	// signal, of whichever kind.
+	Signalled(g *Gate, t event.ThreadID, number int, instructions uint64)
+}
+
+// SignalKeeper is a Controller of a run in which threads get no such signal in the
+// middle of an operation, but when they wait in it.
+type SignalKeeper interface{ KeepsSignals() }
+
 // AtomicController is a Controller that is asked before each atomic instruction
 // outside of operations (AtAtomic), and told behind it.
 type AtomicController interface {
@@ -186,6 +199,8 @@ const (
 	// the wait as if it had come.
 	Expire
 	Rouse
+	// Deliver gives the thread the signal whose siginfo_t is Writes[0].Data.
+	Deliver
 )
 
 // Effect is an EffectKind with the thread and the result.
@@ -216,7 +231,7 @@ func (g *Gate) Charge(c event.Cycles) {
 }
 
 // Affect has something become of a thread: at the place where it is asked about
-// or held, or (Expire, Rouse) where it waits in the kernel.
+// or held, or (Expire, Rouse, Deliver) where it waits in the kernel.
 func (g *Gate) Affect(e Effect) { g.effects = append(g.effects, e) }
 
 // HoldFor makes the thread that is being asked about, and may not go on, go on by

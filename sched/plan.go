@@ -31,9 +31,10 @@ func (*plan) SharedInSnapshot() {}
 type actionKind uint8
 
 const (
-	post actionKind = iota // the first instruction of a constraint was executed
-	wait                   // before the second one
-	halt                   // where the thread was at the end of the run
+	post    actionKind = iota // the first instruction of a constraint was executed
+	wait                      // before the second one
+	deliver                   // where the thread gets a signal
+	halt                      // where the thread was at the end of the run
 )
 
 // action is what a thread does when it has done so many operations and then
@@ -65,6 +66,9 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 	for position := range s.Operations {
 		o := &s.Operations[position]
 		n := o.Thread
+		if o.Part == event.SignalPart && o.Result >= 0 {
+			p.actions[n] = append(p.actions[n], action{done: len(p.own[n]), at: uint64(o.Result), kind: deliver, pc: o.Writes[0].Addr})
+		}
 		p.own[n] = append(p.own[n], position)
 		p.memory = p.memory || o.Part == event.SystemCall && AddressSpace(o.Number)
 		if position > 0 {
@@ -73,11 +77,10 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 			p.clock = append(p.clock, s.Operations[position].At)
 		}
 	}
-	if syncOnly {
-		return p
-	}
-	for c := range s.Constraints {
-		p.add(c)
+	if !syncOnly {
+		for c := range s.Constraints {
+			p.add(c)
+		}
 	}
 	for n := range p.actions {
 		p.arrange(n)

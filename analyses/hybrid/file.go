@@ -17,7 +17,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 2
+const Version = 3
 
 // File is a schedule with what it was made of: what a schedule file says.
 type File struct {
@@ -60,6 +60,9 @@ func (f *File) Write(w io.Writer) error {
 	f.header(&b)
 	s := f.Schedule
 	f.portable(&b)
+	if s.Stuck {
+		b.WriteString("stuck\n")
+	}
 	for i, name := range s.Threads {
 		fmt.Fprintf(&b, "thread %d %s\n", i, name)
 	}
@@ -122,7 +125,7 @@ func (f *File) portable(b *bytes.Buffer) {
 // wrote.
 func operation(b *bytes.Buffer, o *event.Operation) {
 	what := o.Op.String()
-	if o.Part == event.SystemCall {
+	if o.Part == event.SystemCall || o.Part == event.SignalPart {
 		what = strconv.FormatUint(o.Number, 10)
 	}
 	fmt.Fprintf(b, "op %d %s %s %016x %d %d %d", o.Thread, o.Part, what, uint64(o.Object), o.Result, o.At, o.Time)
@@ -285,6 +288,8 @@ func (p *parser) take(line string) error {
 		for p.rest != "" && p.bad == nil {
 			s.Free = append(s.Free, p.signed())
 		}
+	case "stuck":
+		s.Stuck = true
 	case "program":
 		f.Program = p.word()
 	case "varying":
@@ -316,7 +321,7 @@ func (p *parser) failed() error {
 
 func (p *parser) operation() event.Operation {
 	o := event.Operation{Thread: p.integer(), Part: event.Part(p.name(event.Parts()))}
-	if o.Part == event.SystemCall {
+	if o.Part == event.SystemCall || o.Part == event.SignalPart {
 		o.Number = p.number(10)
 	} else {
 		o.Op = event.SyncOp(p.name(event.SyncOps()))
@@ -331,6 +336,9 @@ func (p *parser) operation() event.Operation {
 			p.wrong(strconv.Quote(addr+":"+data), "ADDRESS:BYTES in hexadecimal")
 		}
 		o.Writes = append(o.Writes, event.Write{Addr: event.Addr(at), Data: bytes})
+	}
+	if o.Part == event.SignalPart && len(o.Writes) != 1 && p.bad == nil {
+		p.wrong(fmt.Sprintf("%d pairs of an address and bytes for a signal", len(o.Writes)), "one")
 	}
 	return o
 }

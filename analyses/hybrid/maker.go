@@ -121,6 +121,7 @@ func (m *Maker) take(k *Mark) {
 		m.reducer.Sync(k.Thread, m.at)
 		t.done++
 		t.last = k.Position
+		t.base = k.Branches
 	}
 	if k.Over {
 		m.detector.End(t.process)

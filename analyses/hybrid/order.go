@@ -34,6 +34,7 @@ type Order struct {
 	threads []*ordering
 	ending  map[int32]int // the index of the system call that ended a process
 	killed  int           // the thread whose signal was the last event of any, or -1
+	sent    bool          // that signal has a position
 	ends    []end
 	deaths  []death
 	dropped []bool        // by the index of an operation: it has no position
@@ -49,7 +50,9 @@ type ordering struct {
 	last    int  // the index of its last operation, for what comes behind it
 	futex   bool // its system call is one of an operation of its own
 	issue   *event.Syscall
-	forks   int // the index of the fork that it is in, or -1
+	nested  bool   // that was made within an operation
+	forks   int    // the index of the fork that it is in, or -1
+	base    uint64 // its instructions behind its last operation
 	gone    bool
 }
 
@@ -58,8 +61,15 @@ type opened struct {
 	op    event.SyncOp
 	begin int // the index of its BeginPart or WholePart, or -1
 	once  bool
+	mark  int // the index of the mark of its call
 	// instructions is what the thread had retired.
 	instructions uint64
+	// entry is the index of its BeginPart, which has no position unless a signal
+	// comes while it waits; split tells that one did.
+	entry int
+	split bool
+	// handler tells that it is none, but the handler of a signal that came in one.
+	handler bool
 }
 
 // Mark is a place in a run where something of a thread's operation begins or
@@ -127,11 +137,20 @@ func (o *Order) add(at event.Stamp, p event.Operation) int {
 func (o *Order) mark(at event.Stamp, m Mark) {
 	m.Seq, m.Branches, m.Instructions = at.Seq, at.Branches, at.Instructions
 	o.marks = append(o.marks, m)
+	if m.Close || m.Position >= 0 {
+		o.threads[m.Thread].base = at.Instructions
+	}
 }
 
 // inside tells whether a thread is in an operation that its instructions are a
 // part of.
-func (t *ordering) inside() bool { return len(t.open) > 0 && !t.open[len(t.open)-1].once }
+func (t *ordering) inside() bool {
+	if len(t.open) == 0 {
+		return false
+	}
+	c := &t.open[len(t.open)-1]
+	return !c.once && !c.handler
+}
 
 // Sync tells of an operation.
 func (o *Order) Sync(e *event.Sync) {
@@ -167,19 +186,24 @@ const (
 // enter takes the call of an operation.
 func (o *Order) enter(n int, e *event.Sync) {
 	t := o.threads[n]
-	c := opened{op: e.Op, begin: -1, once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce, instructions: e.Instructions}
-	position := -1
-	if e.Effects&releases != 0 || c.once {
-		c.begin = o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
-		position = c.begin
-	}
+	c := opened{op: e.Op, begin: -1, mark: len(o.marks), once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce, instructions: e.Instructions}
+	last := t.last
+	position := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
+	c.entry = position
+	base := t.base
 	t.open = append(t.open, c)
 	o.mark(e.Stamp, Mark{Thread: n, Position: position, Open: !c.once})
+	if e.Effects&releases != 0 || c.once {
+		t.open[len(t.open)-1].begin = position
+	} else {
+		o.dropped[position], t.last, t.base = true, last, base
+	}
 }
 
 // leave takes its return.
 func (o *Order) leave(n int, e *event.Sync) {
 	t := o.threads[n]
+	t.leaveHandlers()
 	if len(t.open) == 0 || t.open[len(t.open)-1].op != e.Op {
 		return // the recording begins within it
 	}
@@ -191,8 +215,9 @@ func (o *Order) leave(n int, e *event.Sync) {
 	case c.once && e.Effects&event.Release == 0:
 		// Another thread has run the routine: this one waits for that.
 		o.dropped[c.begin] = true
+		o.marks[c.mark].Open = true
 		position = o.add(e.Stamp, end)
-	case c.begin >= 0 && (c.once || waits(e)):
+	case c.begin >= 0 && (c.once || c.split || waits(e)):
 		o.s.Operations[c.begin].Part = event.BeginPart
 		end.Part = event.EndPart
 		position = o.add(e.Stamp, end)
@@ -218,6 +243,13 @@ func waitsFor(op event.SyncOp) bool {
 	return false
 }
 
+// System calls that mean something here.
+const (
+	sigreturn = 15
+	futex     = 202
+	exitGroup = 231
+)
+
 // Call tells of the issue or the return of a system call.
 func (o *Order) Call(e *event.Syscall) {
 	n := o.Thread(e.Thread)
@@ -228,11 +260,13 @@ func (o *Order) Call(e *event.Syscall) {
 	if !t.gone {
 		o.alive(n)
 	}
-	const futex = 202
 	if e.Phase == event.Enter {
 		t.futex = false
 		issue := *e
-		t.issue = &issue
+		t.issue, t.nested = &issue, t.inside()
+		if e.Number == sigreturn {
+			o.returned(n, e)
+		}
 		if o.rules.Forks(e.Number) && !t.inside() && o.rules.Ordered(e.Number) {
 			t.forks = o.call(n, e)
 		}
@@ -241,10 +275,8 @@ func (o *Order) Call(e *event.Syscall) {
 	switch {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
-	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.inside() || !o.rules.Ordered(e.Number):
-		return
+	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.nested || !o.rules.Ordered(e.Number):
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
-		return
 	default:
 		o.call(n, e)
 	}
@@ -254,7 +286,6 @@ func (o *Order) Call(e *event.Syscall) {
 // call gives a system call that is no part of an operation its position: that of its
 // return or, if it makes a thread, of its issue, as the thread comes behind it.
 func (o *Order) call(n int, e *event.Syscall) int {
-	const exitGroup = 231
 	at := o.add(e.Stamp, event.Operation{
 		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, o.threads[n].issue.Time),
 	})
@@ -279,9 +310,10 @@ func (o *Order) Input(e *event.Input) {
 
 // Finish gives the order and its marks, both in the order of the run.
 func (o *Order) Finish() (*event.Schedule, []Mark) {
+	o.s.Stuck = o.stuck()
 	for _, t := range o.threads {
 		for _, c := range t.open {
-			if c.begin >= 0 && (c.once || waitsFor(c.op)) {
+			if c.begin >= 0 && (c.once || c.split || waitsFor(c.op)) {
 				o.s.Operations[c.begin].Part = event.BeginPart // its end never came
 			}
 		}
@@ -308,6 +340,22 @@ func (o *Order) Finish() (*event.Schedule, []Mark) {
 	return &o.s, o.marks
 }
 
+// stuck tells whether some threads were left at the end of the run, all in operations or
+// system calls.
+func (o *Order) stuck() bool {
+	left := 0
+	for _, t := range o.threads {
+		switch {
+		case t.gone:
+		case t.inside() || t.issue != nil:
+			left++
+		default:
+			return false
+		}
+	}
+	return left > 0
+}
+
 // Ends are constraints that keep threads from going further than they had come
 // when their process ended.
 func (o *Order) Ends(bases [][]Base) []event.Constraint {
@@ -315,6 +363,8 @@ func (o *Order) Ends(bases [][]Base) []event.Constraint {
 	for _, x := range o.ends {
 		c := event.Constraint{First: ends(bases, x.thread, x.instructions)}
 		switch {
+		case x.killer >= 0 && o.deathOf(x.killer) != nil && o.deathOf(x.killer).sent:
+			c.Second = o.signalled(x.killer)
 		case x.killer >= 0 && o.deathOf(x.killer) != nil:
 			c.Second = o.deathOf(x.killer).before(bases)
 		case x.by >= 0:
@@ -384,7 +434,7 @@ func (o *Order) Exit(e *event.Exit) {
 	}
 	switch {
 	case n == o.killed:
-		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].begin < 0, e.Instructions})
+		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].begin < 0, o.sent, e.Instructions})
 		return
 	case o.ender(t) == n:
 		return
@@ -410,7 +460,7 @@ func (o *Order) ender(t *ordering) int {
 // outside of operations; false if it is in a wait that has its place in the order.
 func (t *ordering) reached(instructions uint64) (uint64, bool) {
 	for _, c := range t.open {
-		if !c.once {
+		if !c.once && !c.handler {
 			return c.instructions, c.begin < 0
 		}
 	}
@@ -419,9 +469,6 @@ func (t *ordering) reached(instructions uint64) (uint64, bool) {
 	}
 	return instructions, true
 }
-
-// Signal tells of a signal that goes to a handler or kills.
-func (o *Order) Signal(e *event.Signal) { o.killed = o.Thread(e.Thread) }
 
 // alive notes that a thread goes on.
 func (o *Order) alive(n int) {
@@ -437,9 +484,10 @@ type end struct {
 	instructions       uint64
 }
 
-// death is a thread that a signal killed, in an operation if within.
+// death is a thread that a signal killed, in an operation if within, by a signal that
+// has a position if sent.
 type death struct {
 	thread       int
-	within       bool
+	within, sent bool
 	instructions uint64
 }

@@ -24,7 +24,7 @@ func TestPortableSchedulesAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous || slices.Contains(locked, p.Name) {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || slices.Contains(locked, p.Name) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

@@ -71,10 +71,6 @@ func states(t *testing.T, c heddle.Config, m *schedules.Made, n int, o sched.Enf
 	return found
 }
 
-// asynchronous is a program whose threads are cancelled wherever they are: that
-// has no place in a schedule (docs/schedules.md).
-const asynchronous = "downloader"
-
 // Every racy program of the suite has one state under its hybrid schedule.
 func TestSuiteIsDeterministic(t *testing.T) {
 	all, err := programs.All()
@@ -82,7 +78,7 @@ func TestSuiteIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == asynchronous {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

@@ -56,7 +56,7 @@ type Observer interface {
 	// Syscall tells of a completed system call; ret is the raw result.
 	Syscall(t *Task, number uint64, args [6]uint64, ret uint64)
 	// Signal tells of a signal that is delivered to a handler or that kills.
-	Signal(t event.ThreadID, signal int)
+	Signal(d *Delivery)
 	// Exit tells of the end of a thread.
 	Exit(t event.ThreadID, status int)
 	// Memory tells of an address space that ends or is replaced.
@@ -107,6 +107,7 @@ type Kernel struct {
 	cores       []coreTime
 	oomKilled   bool
 	patient     bool // waits for a futex have no deadline: SetPatient
+	keeping     bool // signals wait until they are due: KeepSignals
 	showing     bool // clocks show another time than now: Show
 	shown       int64
 

@@ -273,6 +273,13 @@ func (p *Process) overrun(i sigInfo) sigInfo {
 	return i
 }
 
+// retell has a timer say of its signal what another signal says.
+func (p *Process) retell(i *sigInfo) {
+	if x := p.timer(uint64(decode[uint32](i[16:20]))); x != nil && i.code() == siTimer {
+		x.told = decode[int32](i[20:24])
+	}
+}
+
 func sysTimerDelete(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	x := t.proc.timer(a[0])
 	if x == nil {

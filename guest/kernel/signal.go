@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -191,7 +192,7 @@ func (q *signalQueue) drop(s sigset) {
 func (t *Task) pending() sigset { return t.signals.set | t.proc.signals.set }
 
 // signalReady tells whether a signal would be delivered now.
-func (t *Task) signalReady() bool { return t.pending()&^t.mask != 0 }
+func (t *Task) signalReady() bool { return t.due != nil || t.pending()&^(t.mask|t.kept()) != 0 }
 
 // dequeue takes the next pending signal of the set: hardware faults first, then
 // the lowest number, the thread's own before the process's.
@@ -217,7 +218,7 @@ func (p *Process) ignores(n int) bool {
 
 // sendTask sends a signal to one thread.
 func (k *Kernel) sendTask(t *Task, i sigInfo) {
-	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) {
+	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) || t.proc.wasEarly(i.number()) {
 		return
 	}
 	t.signals.add(i)
@@ -232,7 +233,7 @@ func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	for _, t := range p.threads {
 		blockedBy &= t.mask | t.waitSet
 	}
-	if p.status.zombie || !k.admit(p, blockedBy, n) {
+	if p.status.zombie || !k.admit(p, blockedBy, n) || p.wasEarly(n) {
 		return
 	}
 	p.signals.add(i)
@@ -273,7 +274,7 @@ func (p *Process) dropEverywhere(s sigset) {
 
 // notice wakes a blocked task for which signal n is meant.
 func (t *Task) notice(n int) {
-	if !t.mask.has(n) || t.waitSet.has(n) {
+	if !(t.mask | t.kept()).has(n) || t.waitSet.has(n) {
 		t.Wake(unix.EPOLLIN)
 	}
 	t.k.signalQueue.Wake(unix.EPOLLIN)
@@ -288,32 +289,59 @@ func (t *Task) force(i sigInfo) {
 		a.Handler = sigDfl
 		t.mask &^= sigbit(n)
 	}
+	t.forced |= sigbit(n)
 	t.signals.add(i)
 }
 
 // deliverSignal acts on one pending signal. It returns whether there was one.
 func (t *Task) deliverSignal() bool {
-	i, ok := t.dequeue(^t.mask)
+	i, ok := t.takeDue()
 	if !ok {
-		return false
+		if i, ok = t.dequeue(^(t.mask | t.kept())); !ok {
+			return false
+		}
 	}
 	n := i.number()
 	a := t.proc.actions.list[n]
+	forced := t.forced.has(n)
+	t.forced &^= sigbit(n)
 	switch {
 	case n == int(unix.SIGKILL):
 		t.k.killProcess(t.proc, n)
 	case a.Handler == sigIgn:
 	case a.Handler != sigDfl:
-		t.k.observer.Signal(t.id, n)
+		t.tell(&i, forced)
 		t.handle(i, a)
 	case ignoredByDefault.has(n):
 	case stopSignals.has(n):
 		t.k.stopProcess(t.proc, n)
 	default:
-		t.k.observer.Signal(t.id, n)
+		t.tell(&i, forced)
 		t.k.killProcess(t.proc, n)
 	}
 	return true
+}
+
+// Delivery is a signal that goes to a handler of a thread, or kills.
+type Delivery struct {
+	Thread event.ThreadID
+	Signal int
+	// PC is the instruction that the thread would have executed next.
+	PC event.Addr
+	// Info is the siginfo_t without the zeros at its end; nil if the thread's own
+	// instruction has caused the signal.
+	Info []byte
+}
+
+// tell tells the observer of a delivery.
+func (t *Task) tell(i *sigInfo, forced bool) {
+	t.Load()
+	t.readRegs()
+	d := Delivery{Thread: t.id, Signal: i.number(), PC: event.Addr(t.regs.RIP)}
+	if !forced {
+		d.Info = bytes.TrimRight(i[:], "\x00")
+	}
+	t.k.observer.Signal(&d)
 }
 
 // handle sets up the run of a handler. A system call that waited ends with
@@ -341,7 +369,8 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 	}
 	if !t.pushFrame(i, a, saved) {
 		t.proc.actions.list[int(unix.SIGSEGV)].Handler = sigDfl
-		t.k.observer.Signal(t.id, int(unix.SIGSEGV))
+		segv := signalInfo(unix.SIGSEGV, siKernel)
+		t.tell(&segv, true)
 		t.k.killProcess(t.proc, int(unix.SIGSEGV))
 		return
 	}

@@ -40,6 +40,9 @@ type Task struct {
 	signals  signalQueue // directed at this thread
 	mask     sigset
 	waitSet  sigset // what rt_sigtimedwait waits for
+	forced   sigset // raised by the thread's own instruction, and pending
+	keeping  bool   // signals wait until it is in a system call: KeepSignals
+	due      *sigInfo
 	altStack sigStack
 	trap     trapInfo
 

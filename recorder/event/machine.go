@@ -28,6 +28,11 @@ type Syscall struct {
 type Signal struct {
 	Stamp
 	Number int32 `json:"number"`
+	// PC is the instruction that the thread would have executed next.
+	PC Addr `json:"pc"`
+	// Info is its siginfo_t, without the zeros at its end; empty for one that the
+	// thread's own instruction has caused.
+	Info []byte `json:"info"`
 }
 
 // Start is the begin of a thread. Parent is the thread that made it, or

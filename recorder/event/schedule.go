@@ -20,6 +20,8 @@ type Schedule struct {
 	// only, or move data by a descriptor that is in Free, have no position.
 	Portable bool
 	Free     []int64
+	// Stuck tells that the recorded run ended because all threads waited.
+	Stuck bool
 }
 
 // SharedInSnapshot marks that a schedule does not change.
@@ -33,6 +35,8 @@ func (s *Schedule) Describe(position int) string {
 		return fmt.Sprintf("system call %d", o.Number)
 	case StartPart:
 		return "the thread's start"
+	case SignalPart:
+		return fmt.Sprintf("signal %d", o.Number)
 	}
 	name := o.Op.String()
 	if o.Part == EndPart {
@@ -106,9 +110,11 @@ const (
 	EndPart
 	// StartPart is before a new thread's first instruction.
 	StartPart
+	// SignalPart is the delivery of a signal.
+	SignalPart
 )
 
-var partNames = [...]string{"whole", "call", "begin", "end", "start"}
+var partNames = [...]string{"whole", "call", "begin", "end", "start", "signal"}
 
 // Parts lists the parts' names, in the order of their numbers.
 func Parts() []string { return partNames[:] }
@@ -120,17 +126,26 @@ type Operation struct {
 	// Thread is the number of the thread.
 	Thread int
 	Part   Part
-	// Op and Object are those of an operation, Number that of a system call.
+	// Op and Object are those of an operation, Number that of a system call or
+	// signal.
 	Op     SyncOp
 	Object ObjectID
 	Number uint64
-	// Result is what a WholePart, EndPart or SystemCall returned.
+	// Result is what a WholePart, EndPart or SystemCall returned. Of a SignalPart it
+	// is how many instructions the thread had retired since its operation before, or
+	// Interrupted.
 	Result int64
 	// At is when it was done, and Time how long a system call took.
 	At, Time Cycles
-	// Writes are what a system call wrote that tells the time or random numbers.
+	// Writes are what a system call wrote that tells the time or random numbers. Of a
+	// SignalPart it is one: the instruction that the thread would have executed next,
+	// and the siginfo_t.
 	Writes []Write
 }
+
+// Interrupted is the Result of a signal that comes while its thread is in a system
+// call, or waits in an operation.
+const Interrupted = -1
 
 // Write is bytes at a place in memory.
 type Write struct {

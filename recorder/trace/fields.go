@@ -91,6 +91,8 @@ func fields(a archive, e any) {
 	case *event.Signal:
 		stamp(a, &e.Stamp)
 		integer(a, "number", &e.Number)
+		num(a, "pc", hexadecimal, &e.PC)
+		e.Info = a.bytes("info", e.Info)
 	case *event.Sync:
 		syncFields(a, e)
 	case *event.Object:
