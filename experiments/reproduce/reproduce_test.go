@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,11 @@ var bugs = []bug{
 	{program: "dekker", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "peterson", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "h3-figure-2", args: "-r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
+	{program: "ring", args: "-n 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
+	{program: "rcu", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}, long: true},
+	{program: "seqlock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
+	{program: "double-checked", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}, long: true},
+	{program: "ticket-lock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "message", args: "-r 3", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 }
 
@@ -220,8 +226,11 @@ func TestReproduces(t *testing.T) {
 }
 
 // seeds is how many failing seeds are tried: with HEDDLE_LONG as many as the issue
-// asks for.
+// asks for, or as HEDDLE_RUNS says.
 func seeds() int {
+	if n, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil {
+		return n
+	}
 	if os.Getenv("HEDDLE_LONG") != "" {
 		return 20
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
@@ -86,7 +87,7 @@ const (
 
 func (x *searcher) begin(round, limit int) {
 	x.seen, x.limit, x.last, x.random = map[string]bool{}, limit, 0, uint64(round)
-	x.shuffles = round > 0
+	x.timed, x.shuffles = round == 1, round > 1
 }
 
 // draw is a number from 0 to below n, of a sequence for each round (SplitMix64).
@@ -99,11 +100,17 @@ func (x *searcher) draw(n int) int {
 }
 
 // turns is the order in which threads are tried: first that whose turn it was, as
-// schedules have few switches then, or by chance another.
-func (x *searcher) turns(n int) []int {
+// schedules have few switches then; or that which was first in the recorded run, as
+// far as the cores tell; or by chance another.
+func (x *searcher) turns(s *state) []int {
+	n := len(s.at)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = (x.last + i) % n
+	}
+	if x.timed {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x.timeOf(s, a), x.timeOf(s, b)) })
+		return order
 	}
 	if x.shuffles {
 		from := x.draw(2) // 1 keeps the first
@@ -146,6 +153,8 @@ type searcher struct {
 	dead     map[string]bool
 	random   uint64
 	shuffles bool
+	timed    bool
+	times    []uint64 // by event, when it was in the recorded run, about
 	stop     func() bool
 	stopped  bool
 }
@@ -176,6 +185,7 @@ func newSearcher(t *model.Trace, m model.Memory, o Options) *searcher {
 			x.forks[e.Peer] = model.ID(id)
 		}
 	}
+	x.times = times(t)
 	x.layOut()
 	x.uses()
 	return x
@@ -298,10 +308,11 @@ func (x *searcher) from(s *state) (final *state, complete bool) {
 // leads nowhere.
 func (x *searcher) settle(s *state) (done, moved, ok bool) {
 	done = true
+	over := x.allExecuted(s)
 	for t := range s.at {
 		if len(s.buffers[t]) > 0 {
 			done = false
-			if free := x.mayCommit(s, t); len(free) > 0 && x.private[s.buffers[t][free[0]].id] {
+			if free := x.mayCommit(s, t); len(free) > 0 && (over || x.private[s.buffers[t][free[0]].id]) {
 				x.commit(s, t, free[0])
 				return false, true, true
 			}
@@ -334,7 +345,8 @@ func (x *searcher) branch(s *state) (*state, bool) {
 		complete = complete && all
 		return final
 	}
-	for _, t := range x.turns(len(s.at)) {
+	asked := x.demanded(s)
+	for _, t := range x.turns(s) {
 		if int(s.at[t]) < len(x.Threads[t].Events) {
 			id := x.Threads[t].Events[s.at[t]]
 			if x.ready(s, id) {
@@ -347,6 +359,9 @@ func (x *searcher) branch(s *state) (*state, bool) {
 			}
 		}
 		for _, i := range x.mayCommit(s, t) {
+			if !asked[t][i] {
+				continue
+			}
 			next := s.clone()
 			x.commit(next, t, i)
 			if final := try(next, true, t); final != nil {
