@@ -95,8 +95,8 @@ type PartialOrder struct {
 	// of the other, once for each.
 	Constraints [][2]int
 	// Endless tells that the epoch was given up in what seemed to be a loop without
-	// end. It may be one of atomic instructions: behind the last step there may be
-	// any number of them.
+	// end. It may be one of atomic instructions, or of calls without a place in the
+	// order: behind the last step there may be any number of them.
 	Endless bool
 }
 

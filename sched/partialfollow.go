@@ -189,7 +189,7 @@ func (f *OrderFollower) come(g *Gate, n int) bool {
 		return true
 	}
 	if t.next.free() {
-		if t.pos >= len(l.Steps) && t.free >= l.Free && t.more == 0 {
+		if t.pos >= len(l.Steps) && t.free >= l.Free && t.more == 0 && !f.order.Endless {
 			t.ended = true
 			return false
 		}

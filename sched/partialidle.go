@@ -13,10 +13,11 @@ func (f *OrderFollower) Idle(g *Gate, timers bool) bool {
 		return true
 	}
 	switch {
-	case timers, f.help(g):
+	case timers, f.help(g, true):
 	case !f.nudged:
 		f.nudged = true
 		f.nudge(g)
+	case f.help(g, false):
 	default:
 		return !f.force(g)
 	}
@@ -36,27 +37,65 @@ func (f *OrderFollower) over(t *follows) bool {
 
 // help lets a thread go on from its wait before its turn if another is in the
 // middle of its step: glibc's broadcast waits until those that it has woken have
-// noticed. It waits for its turn when they have, or behind its operation. Of several it is one before
-// whose turn none of the others has its.
-func (f *OrderFollower) help(g *Gate) bool {
-	if !slices.ContainsFunc(f.threads, func(t *follows) bool {
-		return !t.gone && t.stand == asleep && len(t.open) > 0 && t.open[len(t.open)-1].index >= 0 && !f.over(t)
-	}) {
-		return false
-	}
+// noticed. It waits for its turn when they have, or behind its operation. Of several it
+// is one before whose turn none of the others has its, and one for which the epoch is
+// over only if there is no other: in the first replica it has noticed, and waits for the
+// mutex. At first only waits on the condition are looked at that another signals: who
+// goes on from others may take a mutex before its turn.
+func (f *OrderFollower) help(g *Gate, signals bool) bool {
 	best := -1
-	for n, t := range f.threads {
-		if !t.gone && t.stand == held && t.woken && !t.ended && (best < 0 || f.precedes(n, best)) {
-			best = n
+	for _, t := range f.threads {
+		if t.gone || t.stand != asleep || len(t.open) == 0 || t.open[len(t.open)-1].index < 0 || f.over(t) {
+			continue
+		}
+		waker := &t.open[len(t.open)-1].Step
+		if signals && !waker.signals() {
+			continue
+		}
+		if !signals {
+			waker = nil
+		}
+		if best = f.helper(waker, false); best < 0 {
+			best = f.helper(waker, true)
+		}
+		if best >= 0 {
+			break
 		}
 	}
 	if best < 0 {
 		return false
 	}
 	t := f.threads[best]
-	t.stand, t.woken, t.helps = going, false, true
+	t.stand, t.woken, t.helps, t.ended = going, false, true, false
 	g.Release(t.id, 0)
 	return true
+}
+
+// helper is a thread that is held behind a wait, on what another signals if that is
+// given, for which the epoch is over or not; -1: there is none.
+func (f *OrderFollower) helper(waker *Step, ended bool) int {
+	best := -1
+	for n, t := range f.threads {
+		if t.gone || t.stand != held || !t.woken || t.at != AtWake || t.ended != ended {
+			continue
+		}
+		if waker != nil && (len(t.open) == 0 || t.open[len(t.open)-1].Object != waker.Object) {
+			continue
+		}
+		if best < 0 || f.precedes(n, best) {
+			best = n
+		}
+	}
+	return best
+}
+
+// signals tells which steps wake threads that wait on a condition.
+func (s *Step) signals() bool {
+	switch s.Op {
+	case event.OpCondSignal, event.OpCondBroadcast, event.OpC11CndSignal, event.OpC11CndBroadcast:
+		return true
+	}
+	return false
 }
 
 // Woken implements Controller: the thread that helps has done so. It goes no
