@@ -21,7 +21,7 @@ func newFramed(t testing.TB, followers int, args ...string) *framed {
 	t.Helper()
 	c := heddle.DefaultConfig()
 	c.Args, c.Stdout, c.Cores = append([]string{compile(t, rounds)}, args...), io.Discard, 1
-	r, err := heddle.NewReplicas(c, followers)
+	r, err := heddle.NewReplicas(c, heddle.ReplicaOptions{Followers: followers})
 	if err != nil {
 		t.Fatal(err)
 	}

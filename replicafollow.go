@@ -32,7 +32,7 @@ func (r *Replicas) NewFollower() (*Follower, error) {
 	f := &Follower{shared: r.shared}
 	c := r.config
 	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
-	if err := f.build(c, r.takeMemory()); err != nil {
+	if err := f.build(c, r.takeMemory(), r.reads); err != nil {
 		return nil, err
 	}
 	f.files = f.m.state.fs
@@ -53,6 +53,7 @@ func (f *Follower) Close() {
 	f.sweep()
 	f.m.state = &state{fs: f.files}
 	f.m.Close()
+	f.tap.reads.close()
 }
 
 // leave gives up the state that the machine is in.

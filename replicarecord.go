@@ -20,7 +20,7 @@ type Part struct {
 // of the epochs.
 func Repeat(ctx context.Context, c Config, epochs []Part) error {
 	c.repeats = true
-	r, err := NewReplicas(c, 0)
+	r, err := NewReplicas(c, ReplicaOptions{})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type Replicas struct {
 	stage
 	shared *sched.Shared
 	config Config
+	reads  bool        // ReplicaOptions.Reads
 	memory []*emu.RAM  // of followers to come
 	live   *Checkpoint // that the machine is at, if it has not run since
 }
@@ -98,9 +99,8 @@ func (s *stage) sweep() {
 	}
 }
 
-// NewReplicas builds the leading machine. There may be as many Followers as the
-// number says; they can be made at the same time.
-func NewReplicas(c Config, followers int) (*Replicas, error) {
+// NewReplicas builds the leading machine.
+func NewReplicas(c Config, o ReplicaOptions) (*Replicas, error) {
 	if err := c.allowsReplicas(); err != nil {
 		return nil, err
 	}
@@ -110,12 +110,12 @@ func NewReplicas(c Config, followers int) (*Replicas, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	memory, err := emu.NewRAMs(c.MaxMemory+emu.PageSize, 1+followers)
+	memory, err := emu.NewRAMs(c.MaxMemory+emu.PageSize, 1+o.Followers)
 	if err != nil {
 		return nil, err
 	}
-	r := &Replicas{shared: sharedFunctions(), config: c, memory: memory[1:]}
-	if err := r.build(c, memory[0]); err != nil {
+	r := &Replicas{shared: sharedFunctions(), config: c, reads: o.Reads, memory: memory[1:]}
+	if err := r.build(c, memory[0], o.Reads); err != nil {
 		r.closeMemory()
 		return nil, err
 	}
@@ -123,13 +123,19 @@ func NewReplicas(c Config, followers int) (*Replicas, error) {
 }
 
 // build makes the stage's machine.
-func (s *stage) build(c Config, ram *emu.RAM) error {
+func (s *stage) build(c Config, ram *emu.RAM, reads bool) error {
 	c.memory = ram
 	m, err := New(c)
 	if err != nil {
 		return err
 	}
 	s.m, s.tap = m, &tap{m: m}
+	if reads {
+		if s.tap.reads, err = newReadSums(m.cpu); err != nil {
+			m.Close()
+			return err
+		}
+	}
 	m.state.clock.oneCore = true
 	m.state.recording.rec.Add(s.tap)
 	m.host.stdout, m.host.stderr = stream{s.tap, 1}, stream{s.tap, 2}
@@ -161,6 +167,7 @@ func (c *Config) allowsReplicas() error {
 // Close gives everything back but checkpoints.
 func (r *Replicas) Close() {
 	r.m.Close()
+	r.tap.reads.close()
 	r.closeMemory()
 }
 
@@ -221,6 +228,8 @@ type Replica struct {
 	sent map[event.ThreadID]uint64
 	used []sched.Step
 	gone map[event.ThreadID]event.Addr // stacks of threads that ended
+	// reads sums up what each thread has read, if that is asked for.
+	reads map[event.ThreadID]uint64
 }
 
 // Output is something that the guest wrote.
@@ -375,6 +384,7 @@ func (e *epochRun) finish(c orderController, save func(*Machine) *Snapshot) (*Re
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(), level: e.level,
 		Work: m.state.cluster.Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Used(),
+		reads: t.reads.soFar(),
 	}
 	switch {
 	case x.Failed != "":

@@ -17,7 +17,7 @@ import (
 func epochs(t *testing.T, c heddle.Config, o heddle.EpochOptions) (string, int) {
 	t.Helper()
 	ctx := context.Background()
-	r, err := heddle.NewReplicas(c, 1)
+	r, err := heddle.NewReplicas(c, heddle.ReplicaOptions{Followers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ type tap struct {
 	sent     map[event.ThreadID]uint64
 	gone     map[event.ThreadID]event.Addr
 	within   map[event.ThreadID]event.Addr // where the stack was when an operation began
+	reads    *readSums                     // nil unless they are asked for
 }
 
 // SharedInSnapshot marks that copies of the machine's state share it.
@@ -48,6 +49,7 @@ type floor struct {
 
 func (t *tap) begin(from *Checkpoint) {
 	t.failed, t.output = "", nil
+	t.reads.begin(t.m.cpu)
 	t.sent, t.gone, t.within = map[event.ThreadID]uint64{}, map[event.ThreadID]event.Addr{}, map[event.ThreadID]event.Addr{}
 	for id, f := range from.floors {
 		if f.inside {
@@ -80,6 +82,7 @@ func (t *tap) Begin(r *recorder.Recorder, task *kernel.Task) { t.Stopped(r, task
 func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ emu.Stop) {
 	id := task.ID()
 	_, known := t.within[id]
+	t.reads.take(t.m.cpu, id, known)
 	switch inside := t.m.state.gating.syncs.InOperation(id); {
 	case inside && !known:
 		t.within[id] = t.stack()

@@ -81,6 +81,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.Float64Var(&o.Growth, "growth", o.Growth, "each epoch without a race makes the next `MS` longer, up to a second")
 	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads: of the epoch itself (exact), of those before (greedy), not at all (none)")
 	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
+	flags.BoolVar(&o.CompareReads, "compare-reads", false, "compare also what threads read: slower, and finds races without effect")
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
 	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
 	o.Followers = min(max(1, runtime.NumCPU()), 4)

@@ -2,6 +2,7 @@ package frost
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -107,6 +108,7 @@ type group struct {
 	jobs     []*job
 	alike    [3][3]bool
 	differs  []string // in what replicas do that are not alike
+	reads    string   // which thread has not read the same in replicas that are alike
 }
 
 // begin executes an epoch thread-parallel, and has it executed epoch-parallel if it
@@ -160,8 +162,19 @@ func (g *group) wait(r *heddle.Replicas, at *heddle.Checkpoint) error {
 		alike, why := same(r, at, g.replicas[1], g.replicas[2])
 		g.compared(2, 1, alike, why)
 	}
+	g.readsOf()
 	g.jobs = nil
 	return nil
+}
+
+// readsOf finds a thread that has not read the same in a replica that is like the
+// first.
+func (g *group) readsOf() {
+	for i := 1; i < len(g.replicas) && g.reads == ""; i++ {
+		if id, same := heddle.SameReads(g.replicas[0], g.replicas[i]); g.alike[0][i] && !same {
+			g.reads = fmt.Sprintf("thread %d reads something else in the %s replica", id, complementary.Replica(i))
+		}
+	}
 }
 
 func (g *group) compared(i, j int, alike bool, why string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -37,6 +38,10 @@ type Options struct {
 	Hang uint64
 	// Rollbacks is how often one epoch is rolled back at most.
 	Rollbacks int
+	// CompareReads compares also what threads have read, outside of synchronization
+	// operations. Where that differs and the outcome does not, there is a race that has
+	// no effect in this execution.
+	CompareReads bool
 	// Followers is how many epoch-parallel replicas are executed at the same time
 	// on the host. Nothing depends on it but how long that takes, and memory.
 	Followers int `json:"-"`
@@ -118,7 +123,8 @@ func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := heddle.NewReplicas(c, o.Followers)
+	schedules.BindNow(&c) // who is the first to call a function leaves its traces on the stack
+	r, err := heddle.NewReplicas(c, heddle.ReplicaOptions{Followers: o.Followers, Reads: o.CompareReads})
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +274,7 @@ func (d *driver) priorities(first *heddle.Replica) complementary.Order {
 
 // judge names what the replicas came to, for the report.
 func (d *driver) judge(number, attempt int, g *group) *Epoch {
-	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs}
+	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
 	var failed [3]bool
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
@@ -283,7 +289,7 @@ func (d *driver) judge(number, attempt int, g *group) *Epoch {
 		if e.Race = e.Combination.Race(); e.Race {
 			d.done.races++
 		}
-		e.Harmless = !e.Race && (g.replicas[1].Diverged != "" || g.replicas[2].Diverged != "") && !failed[0]
+		e.Harmless = !e.Race && !failed[0] && (g.replicas[1].Diverged != "" || g.replicas[2].Diverged != "" || g.reads != "")
 	}
 	d.report.Epochs = append(d.report.Epochs, e)
 	return e

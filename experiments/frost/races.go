@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -74,6 +75,7 @@ func detect(ctx context.Context, c heddle.Config, parts []heddle.Part, first int
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+	schedules.BindNow(&c)
 	c.Stdout, c.Stderr = io.Discard, io.Discard
 	c.Record = &heddle.Record{To: file, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 	if err := heddle.Repeat(ctx, c, parts); err != nil {

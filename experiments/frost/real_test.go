@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -65,5 +66,57 @@ func TestRealProgramsAreClean(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// broadcasts is a program in which threads wait on a condition for each number that the
+// main thread puts, and wake each other before those of the last time have gone on.
+const broadcasts = `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static long put, taken, sum, rounds;
+static void *take(void *u)
+{
+	for (;;) {
+		pthread_mutex_lock(&m);
+		while (taken == put && put < rounds) pthread_cond_wait(&more, &m);
+		long i = taken < put ? taken++ : -1;
+		if (i >= 0) sum += i;
+		pthread_mutex_unlock(&m);
+		if (i < 0) return u;
+		for (volatile int k = 0; k < 30 * (i % 7); k++) ;
+	}
+}
+int main(int c, char **v)
+{
+	pthread_t t[4];
+	rounds = atoi(v[1]);
+	for (int i = 0; i < 4; i++) pthread_create(&t[i], 0, take, 0);
+	for (long i = 0; i < rounds; i++) {
+		pthread_mutex_lock(&m);
+		put++;
+		pthread_cond_broadcast(&more);
+		pthread_mutex_unlock(&m);
+		for (volatile int k = 0; k < 100 * (i % 5); k++) ;
+	}
+	for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+	printf("%ld\n", sum);
+}
+`
+
+// TestConditionsAreClean: whoever wakes threads that wait on a condition may have to wait
+// until those of the last time have noticed, and goes on in all replicas.
+func TestConditionsAreClean(t *testing.T) {
+	bin := gcctest.C(t, broadcasts, "-static")
+	o := options()
+	o.Epoch, o.Growth = 0.02, 0
+	for seed := 1; seed <= trials(4, 100); seed++ {
+		x := try(t, o, sched.Options{Policy: sched.Random, Quantum: 200}, uint64(seed), bin, "100")
+		if x.Verdict != frost.Clean || x.Harmless > 0 || x.stdout != "4950\n" {
+			t.Errorf("seed %d prints %q: %s", seed, x.stdout, x.text())
+		}
 	}
 }

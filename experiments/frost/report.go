@@ -85,6 +85,9 @@ type Epoch struct {
 	Harmless    bool                      `json:"harmless,omitempty"`
 	// Differs says in what outcomes differ.
 	Differs []string `json:"differs,omitempty"`
+	// Reads says which thread has not read the same in two replicas that are alike, if
+	// that was compared.
+	Reads string `json:"reads,omitempty"`
 	// Commit is the replica that was chosen, "vote", "rollback", or "failed".
 	Commit    string              `json:"commit,omitempty"`
 	Committed bool                `json:"committed"`
@@ -241,6 +244,9 @@ func (e *Epoch) write(b *strings.Builder) {
 				fmt.Fprintf(b, "  the %s replica %s: %s\n", complementary.Replica(i), s.what, s.found)
 			}
 		}
+	}
+	if e.Reads != "" {
+		fmt.Fprintf(b, "  %s\n", e.Reads)
 	}
 	for _, s := range e.Differs {
 		fmt.Fprintf(b, "  outcomes differ in %s\n", s)
