@@ -33,7 +33,7 @@ var taxonomy = []struct {
 	{"A-FF", "multiple", "roll back"},
 }
 
-func table1(context.Context, *settings) (*table.Table, error) {
+func table1(context.Context) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
 		{Name: "result", Key: "result"},
 		{Name: "paper: bug", Key: "paper_bug"},
@@ -60,80 +60,61 @@ func letter(c complementary.Combination, r complementary.Replica) string {
 	return string(letters[r])
 }
 
-// coverage is the paper's table 3, in the order of bugs: runs in which both found
-// the harmful race, and benign races of the traditional detector and of Frost.
-var coverage = []struct{ harmful, traditional, frost string }{
-	{"5, 5", "3", "1"},
-	{"0, 0", "55", "2"},
-	{"3, 3", "61", "2"},
-	{"3, 3", "65", "2"},
-	{"4, 4", "2899", "2"},
-	{"3, 3", "808", "1"},
-	{"0, 0", "1414", "1"},
-	{"0, 0", "658", "2"},
-	{"0, 0", "1449", "2"},
-	{"5, 5", "0", "0"},
-	{"6, 6", "9", "3"},
-}
-
-func table3(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
+// table3 compares Frost with the happens-before detector.
+func table3(s *settings) *study.Plan {
+	p := &study.Plan{Head: []table.Column{
 		{Name: "the paper's", Key: "paper"},
 		{Name: "ours", Key: "program"},
 		{Name: "paper: harmful, both", Key: "paper_harmful"},
 		{Name: "ours: traditional", Key: "harmful_traditional", Number: true},
 		{Name: "Frost", Key: "harmful_frost", Number: true},
-		{Name: "missed", Key: "missed", Number: true},
+		{Name: "with reads", Key: "harmful_reads", Number: true},
 		{Name: "its schedule: traditional", Key: "shown_traditional", Number: true},
 		{Name: "Frost", Key: "shown_frost", Number: true},
-		{Name: "missed", Key: "shown_missed", Number: true},
+		{Name: "with reads", Key: "shown_reads", Number: true},
 		{Name: "paper: benign, traditional", Key: "paper_benign", Number: true},
 		{Name: "ours", Key: "benign_traditional", Number: true},
 		{Name: "paper: benign, Frost", Key: "paper_benign_frost", Number: true},
 		{Name: "ours", Key: "benign_frost", Number: true},
 	}, Notes: []string{
-		fmt.Sprintf("%d runs of each buggy form, with nothing done to make the bug show, under both detectors: the happens-before one sees the", s.trials),
-		"thread-parallel replica. Harmful: runs with a race of two lines that program.yaml calls harmful, and those of them that Frost",
-		"detects; then the same under the schedule of program.yaml, which shows the bug. Frost misses what changes no outcome: a lost",
-		"update, say, that no replica loses (section 3.4.4). Benign: pairs of instructions that race on other lines, and runs in which",
-		"Frost detects a race and there is no harmful one.",
+		fmt.Sprintf("%d runs of each buggy form, with nothing done to make the bug show, under both detectors: the happens-before one sees the", s.Trials),
+		"thread-parallel replica. Harmful: runs with a race of two lines that program.yaml calls harmful, and those of them in which Frost's",
+		"outcomes differ, or else what threads have read (--compare-reads); then the same under the schedule of program.yaml, which shows the",
+		"bug. Benign: pairs of instructions that race on other lines, and runs in which Frost detects a race and there is no harmful one.",
 	}}
-	for i, b := range bugs {
-		if !s.wants(b.name) {
-			continue
-		}
-		fmt.Fprintln(s.progress, b.name)
-		x, err := compare(ctx, s, b.name, false)
-		if err != nil {
-			return nil, err
-		}
-		shown, err := compare(ctx, s, b.name, true)
-		if err != nil {
-			return nil, err
-		}
-		c := coverage[i]
-		t.Rows = append(t.Rows, []string{
-			b.paper, b.name, c.harmful, fmt.Sprint(x.harmful), fmt.Sprint(x.both), fmt.Sprint(x.harmful - x.both),
-			fmt.Sprint(shown.harmful), fmt.Sprint(shown.both), fmt.Sprint(shown.harmful - shown.both),
-			c.traditional, fmt.Sprint(len(x.pairs)), c.frost, fmt.Sprint(x.benign),
+	for _, b := range s.Bugs {
+		p.Rows = append(p.Rows, study.Row{
+			Name: b.Name, Key: []any{b, s.Trials, s.Hang, s.Quantum},
+			Measure: func(ctx context.Context) ([]string, error) {
+				x, err := s.compare(ctx, b.Name, false)
+				if err != nil {
+					return nil, err
+				}
+				shown, err := s.compare(ctx, b.Name, true)
+				if err != nil {
+					return nil, err
+				}
+				return []string{
+					b.Paper, b.Name, b.Reported["harmful"], fmt.Sprint(x.harmful), fmt.Sprint(x.outcomes), fmt.Sprint(x.both),
+					fmt.Sprint(shown.harmful), fmt.Sprint(shown.outcomes), fmt.Sprint(shown.both),
+					b.Reported["traditional"], fmt.Sprint(len(x.pairs)), b.Reported["frost"], fmt.Sprint(x.benign),
+				}, nil
+			},
 		})
 	}
-	return t, nil
+	return p
 }
 
 // comparison is what two detectors found in the same runs.
 type comparison struct {
-	harmful, both, benign int
-	pairs                 map[string]bool // of the instructions of benign races
+	harmful, benign int
+	outcomes, both  int             // of the harmful ones: that Frost's outcomes show, or what is read
+	pairs           map[string]bool // of the instructions of benign races
 }
 
-// together is by how many cycles a core may be ahead of another in table 3's runs:
-// the default's 50000 are more than most of the programs' threads run for.
-const together = 200
-
 // compare runs the buggy form of a program, so that its bug shows if that is wanted.
-func compare(ctx context.Context, s *settings, name string, shows bool) (*comparison, error) {
-	size, how := study.Test, sched.Options{Policy: sched.Timed, Quantum: together}
+func (s *settings) compare(ctx context.Context, name string, shows bool) (*comparison, error) {
+	size, how := study.Test, sched.Options{Policy: sched.Timed, Quantum: s.Quantum}
 	if shows {
 		size = study.Trigger
 	}
@@ -147,11 +128,11 @@ func compare(ctx context.Context, s *settings, name string, shows bool) (*compar
 		}
 	}
 	x := &comparison{pairs: map[string]bool{}}
-	for seed := range s.trials {
+	for seed := range s.Trials {
 		c := subject.Config(uint64(seed + 1))
 		c.Cores, c.Sched = 4, how
-		o := frost.DefaultOptions()
-		o.Hang, o.DetectOnly = hang, true
+		o := s.options()
+		o.DetectOnly, o.CompareReads = true, true
 		r, err := frost.Run(ctx, c, o)
 		if err != nil {
 			return nil, err
@@ -175,14 +156,15 @@ func (x *comparison) add(p *programs.Program, r *frost.Report, all *racereport.R
 			x.pairs[fmt.Sprint(race.First.PC, race.Second.PC)] = true
 		}
 	}
-	detected := r.Verdict != frost.Clean || r.Harmless > 0
-	switch {
-	case bad && detected:
-		x.harmful, x.both = x.harmful+1, x.both+1
-	case bad:
-		x.harmful++
-	case detected:
+	outcomes := r.Verdict != frost.Clean || slices.ContainsFunc(r.Epochs, func(e *frost.Epoch) bool { return e.Harmless && e.Reads == "" })
+	detected := outcomes || r.Harmless > 0
+	if detected && !bad {
 		x.benign++
+	}
+	for n, found := range map[*int]bool{&x.harmful: bad, &x.outcomes: bad && outcomes, &x.both: bad && detected} {
+		if found {
+			*n++
+		}
 	}
 }
 

@@ -6,62 +6,48 @@
 //	go run ./paper-scripts/frost all
 //	go run ./paper-scripts/frost --trials 100 table2
 //
-// Execution times are virtual: cycles of the timing model (docs/scheduling.md), and
-// the pipeline of epochs is modelled (docs/frost.md).
+// The files of configs/frost say what is run. Execution times are virtual: cycles of the
+// timing model (docs/scheduling.md), and the pipeline of epochs is modelled
+// (docs/frost.md).
 package main
 
 import (
-	"context"
-	"io"
-	"os"
-	"slices"
-
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// settings are the command line's.
-type settings struct {
-	trials   int
-	only     []string
-	progress io.Writer
-}
+// figures is the configuration file of the figures.
+const figures = "configs/frost/figures.yaml"
 
-func main() {
-	s := &settings{progress: os.Stderr}
-	script := study.Script{Name: "frost", Short: "Measure Frost's tables 1 to 3 and figures 4 to 7", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: outcomes of epochs", Measure: s.with(table1)},
-		{Name: "table2", Title: "Table 2: data race detection and survival", Measure: s.with(table2)},
-		{Name: "table3", Title: "Table 3: data race detection coverage", Measure: s.with(table3)},
+func main() { script().Main(flags) }
+
+// script is the command without its own flags.
+func script() *study.Script {
+	return &study.Script{Name: "frost", Short: "Measure Frost's tables 1 to 3 and figures 4 to 7", Artefacts: []study.Artefact{
+		{Name: "table1", Title: "Table 1: outcomes of epochs", Measure: table1},
+		{Name: "table2", Title: "Table 2: data race detection and survival", Config: "configs/frost/table2.yaml", Plan: plan(table2)},
+		{Name: "table3", Title: "Table 3: data race detection coverage", Config: "configs/frost/table3.yaml", Plan: plan(table3)},
 		{
-			Name: "figure4", Title: "Figure 4: execution time on 8 cores", Measure: s.with(figure4),
+			Name: "figure4", Title: "Figure 4: execution time on 8 cores", Config: figures, Plan: plan(figure4),
 			Chart: &study.Chart{Y: "virtual time, ms", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure5", Title: "Figure 5: energy on 8 cores, by a model", Measure: s.with(figure5),
+			Name: "figure5", Title: "Figure 5: energy on 8 cores, by a model", Config: figures, Plan: plan(figure5),
 			Chart: &study.Chart{Y: "energy, in ms of full load", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure6", Title: "Figure 6: throughput on 32 cores", Measure: s.with(figure6),
+			Name: "figure6", Title: "Figure 6: throughput on 32 cores", Config: figures, Plan: plan(figure6),
 			Chart: &study.Chart{Y: "times that of one thread", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Measure: s.with(figure7),
+			Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Config: figures, Plan: plan(figure7),
 			Chart: &study.Chart{Y: "more work, %", Columns: []string{"paper", "work"}},
 		},
 	}}
-	script.Main(func(f *pflag.FlagSet) {
-		f.IntVar(&s.trials, "trials", 5, "`N` seeds for each program, as many as in the paper (table2, table3)")
-		f.StringSliceVar(&s.only, "only", nil, "`PROGRAMS` of the suite to take, and no others")
-	})
 }
 
-// with is a measurement with the settings.
-func (s *settings) with(measure func(context.Context, *settings) (*table.Table, error)) func(context.Context) (*table.Table, error) {
-	return func(ctx context.Context) (*table.Table, error) { return measure(ctx, s) }
+func flags(f *pflag.FlagSet) {
+	f.Int("trials", 0, "`N` trials of each bug (table2), or runs (table3)")
+	f.StringSlice("only", nil, "`PROGRAMS` of the configuration file to take, and no others")
 }
-
-// wants tells whether a program is to be measured.
-func (s *settings) wants(name string) bool { return len(s.only) == 0 || slices.Contains(s.only, name) }

@@ -2,61 +2,41 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/experiments/table"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
-
-// timed are the programs of figures 4 and 5 that the suite has, with what the text
-// of the paper says of them at two and at eight threads: how much more time and
-// energy Frost takes, in percent. Apache and MySQL, which wait for the network and
-// the disk, have no counterpart here.
-var timed = []struct {
-	paper, name  string
-	time, energy map[int]string
-}{
-	{"pbzip2", "compressor", map[int]string{2: "8", 8: "200"}, map[int]string{2: "26", 8: "122"}},
-	{"pfscan", "scanner", map[int]string{2: "12", 8: "200"}, map[int]string{2: "34", 8: "208"}},
-}
-
-// machineCores is how many the machine of figures 4 and 5 has, scaleCores that of
-// figure 6.
-const machineCores, scaleCores = 8, 32
-
-// parts is into how many epochs a run is cut, as long as its threads come to their
-// ends: the paper's runs of minutes have more, ours of milliseconds would be one.
-const parts = 20
 
 // timing is the virtual time of a run on a machine of some cores, in milliseconds,
 // and for how long cores were busy, without Frost and with it.
 type timing struct{ plain, busy, frost, work float64 }
 
 // timings measures a program with some threads on some cores.
-func timings(ctx context.Context, paper, name string, threads, cores int) (*timing, error) {
-	size, clean, err := scanned(name)
+func (s *settings) timings(ctx context.Context, p program, threads, cores int) (*timing, error) {
+	c, clean, err := s.command(p, threads)
 	defer clean()
 	if err != nil {
 		return nil, err
 	}
-	subject, err := study.New(paper, name, programs.Fixed, size, threads)
-	if err != nil {
-		return nil, err
-	}
-	c := subject.Config(1)
-	c.Cores = cores
+	c.Cores, c.Sched.Quantum = cores, s.Quantum
+	schedules.BindNow(&c) // as under Frost
 	t := &timing{}
 	if t.plain, err = plainly(ctx, c); err != nil {
 		return nil, err
 	}
 	o := frost.DefaultOptions()
-	o.Epoch, o.Growth = t.plain/parts, 0
+	o.Epoch, o.Growth = t.plain/float64(s.Parts), 0
 	r, _, err := trial(ctx, c, o)
 	if err != nil {
 		return nil, err
@@ -68,19 +48,38 @@ func timings(ctx context.Context, paper, name string, threads, cores int) (*timi
 	return t, nil
 }
 
-// scanned are a program's arguments: the scanner gets a folder of files to scan, as
-// one thread makes them otherwise, which takes longer than scanning does.
-func scanned(name string) (size study.Size, clean func(), err error) {
-	if name != "scanner" {
-		return study.Test, func() {}, nil
+//go:embed source/scanloop.c
+var scanLoop string
+
+// command is the configuration of a program's fixed form. The scanner scans a folder of
+// files again and again.
+func (s *settings) command(p program, threads int) (c heddle.Config, clean func(), err error) {
+	clean = func() {}
+	if p.Name != "scanner" {
+		subject, err := study.New(p.Paper, p.Name, programs.Fixed, study.Size(p.Arguments), threads)
+		if err != nil {
+			return c, clean, err
+		}
+		return subject.Config(1), clean, nil
+	}
+	known, err := programs.Find(p.Name)
+	if err != nil {
+		return c, clean, err
+	}
+	file, err := known.Around(programs.Variant{Form: programs.Fixed, Optimize: 2}, "scanloop", scanLoop)
+	if err != nil {
+		return c, clean, err
 	}
 	dir, err := os.MkdirTemp("", "heddle-scan-")
 	clean = func() { _ = os.RemoveAll(dir) } // nobody needs it any more
-	text := bytes.Repeat([]byte("one heddle lifts one thread of the warp and no other\n"), 150)
-	for i := 0; err == nil && i < 64; i++ {
-		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.log", i)), text, 0o600)
+	text := bytes.Repeat([]byte("one heddle lifts one thread of the warp and no other\n"), 40)
+	for i := 0; err == nil && i < 256; i++ {
+		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.log", i)), text, 0o600)
 	}
-	return study.Size("-p {threads} -d " + dir), clean, err
+	c = heddle.DefaultConfig()
+	c.Args, c.Dir = []string{file, "-p", fmt.Sprint(threads), "-d", "/logs", "-r", fmt.Sprint(s.Repeats)}, "/"
+	c.Mounts = append(c.Mounts, heddle.Mount{Host: dir, Guest: "/logs"})
+	return c, clean, err
 }
 
 // plainly is the virtual time of a run without Frost, in milliseconds.
@@ -92,64 +91,51 @@ func plainly(ctx context.Context, c heddle.Config) (ms float64, err error) {
 	return float64(r.Cycles) / float64(c.Costs.MHz) / 1000, nil
 }
 
-func number(x float64) string { return fmt.Sprintf("%.1f", x) }
-
-// reported is what the paper's text says, or "-".
-func reported(m map[int]string, threads int) string {
-	if s := m[threads]; s != "" {
-		return s
-	}
-	return "-"
+// reported is what the paper's text says of a program's time or energy, or "-".
+func (p *program) reported(what string, threads int) string {
+	return cmp.Or(p.Reported[fmt.Sprint(threads)][what], "-")
 }
 
-// eachTimed measures the programs of figures 4 and 5 with the paper's numbers of
-// threads.
-func eachTimed(ctx context.Context, s *settings, row func(paper, name string, threads int, t *timing) []string, t *table.Table) (*table.Table, error) {
-	for _, p := range timed {
-		if !s.wants(p.name) {
-			continue
-		}
-		for _, threads := range []int{2, 3, 4, 8} {
-			fmt.Fprintln(s.progress, p.name, threads)
-			m, err := timings(ctx, p.paper, p.name, threads, machineCores)
-			if err != nil {
-				return nil, err
-			}
-			label := fmt.Sprintf("%s %d", p.paper, threads)
-			t.Rows = append(t.Rows, append([]string{label}, row(p.paper, p.name, threads, m)...))
+// eachTimed has a row for each program of figures 4 and 5 and each number of threads.
+func (s *settings) eachTimed(plan *study.Plan, cells func(program, int, *timing) []string) *study.Plan {
+	for _, p := range s.Programs {
+		for _, threads := range s.Threads {
+			label := fmt.Sprintf("%s %d", p.Paper, threads)
+			plan.Rows = append(plan.Rows, study.Row{
+				Name: label, Key: []any{p, threads, s.Cores, s.Quantum, s.Parts, s.Repeats},
+				Measure: func(ctx context.Context) ([]string, error) {
+					m, err := s.timings(ctx, p, threads, s.Cores)
+					if err != nil {
+						return nil, err
+					}
+					return append([]string{label}, cells(p, threads, m)...), nil
+				},
+			})
 		}
 	}
-	return t, nil
+	return plan
 }
 
-func figure4(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
+// timeColumns are those of figures 4 and 5.
+func timeColumns(unit string) []table.Column {
+	return []table.Column{
 		{Name: "the paper's, threads", Key: "paper"},
 		{Name: "ours", Key: "program"},
-		{Name: "without Frost, ms", Key: "plain", Number: true},
-		{Name: "with Frost, ms", Key: "frost", Number: true},
+		{Name: "without Frost" + unit, Key: "plain", Number: true},
+		{Name: "with Frost" + unit, Key: "frost", Number: true},
 		{Name: "more, %", Key: "overhead", Number: true},
 		{Name: "paper, %", Key: "paper_overhead", Number: true},
-	}, Notes: []string{
-		"On 8 cores. With Frost: when the last epoch is committed if replicas run beside each other, and not less than all that they",
-		"do on 8 cores that never stand still. An epoch ends when all threads have come to an operation or system call: the last one,",
-		"which its epoch-parallel replicas execute on one core, is a large part of so short a run if threads come to few.",
-	}}
-	return eachTimed(ctx, s, func(paper, name string, threads int, m *timing) []string {
-		return []string{name, fmt.Sprintf("%.3f", m.plain), fmt.Sprintf("%.3f", m.frost), number(100 * (m.frost/m.plain - 1)), paperOf(paper, threads, false)}
-	}, t)
+	}
 }
 
-// paperOf is the paper's number for a program.
-func paperOf(paper string, threads int, energy bool) string {
-	for _, p := range timed {
-		if p.paper == paper && energy {
-			return reported(p.energy, threads)
-		} else if p.paper == paper {
-			return reported(p.time, threads)
-		}
-	}
-	return "-"
+func figure4(s *settings) *study.Plan {
+	return s.eachTimed(&study.Plan{Head: timeColumns(", ms"), Notes: []string{
+		fmt.Sprintf("On %d cores. With Frost: when the last epoch is committed if replicas run beside each other, and not less than all that they", s.Cores),
+		"do on these cores if none ever stands still. An epoch ends when all threads have come to an operation or system call; the last one",
+		"is executed on one core when the thread-parallel replica has ended.",
+	}}, func(p program, threads int, m *timing) []string {
+		return []string{p.Name, fmt.Sprintf("%.3f", m.plain), fmt.Sprintf("%.3f", m.frost), number(100 * (m.frost/m.plain - 1)), p.reported("time", threads)}
+	})
 }
 
 // idle is the part of its power at full load that a machine takes when it is idle.
@@ -160,50 +146,92 @@ const idle = 0.7
 // energy is what a machine takes that is on for some time with cores busy for some:
 // the idle part for as long as it is on, and the rest in proportion to the cores
 // that are busy. A unit is a millisecond of full load.
-func energy(on, busy float64) float64 { return idle*on + (1-idle)*busy/machineCores }
+func (s *settings) energy(on, busy float64) float64 { return idle*on + (1-idle)*busy/float64(s.Cores) }
 
-func figure5(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
-		{Name: "the paper's, threads", Key: "paper"},
-		{Name: "ours", Key: "program"},
-		{Name: "without Frost", Key: "plain", Number: true},
-		{Name: "with Frost", Key: "frost", Number: true},
-		{Name: "more, %", Key: "overhead", Number: true},
-		{Name: "paper, %", Key: "paper_overhead", Number: true},
-	}, Notes: []string{
+func figure5(s *settings) *study.Plan {
+	return s.eachTimed(&study.Plan{Head: timeColumns(""), Notes: []string{
 		"A model: the machine takes 70 % of its full power when it is idle, and the rest in proportion to the cores that are busy.",
 		"The unit is what it takes in a millisecond of full load. The paper measures a machine of 2009 with a power meter.",
-	}}
-	return eachTimed(ctx, s, func(paper, name string, threads int, m *timing) []string {
-		plain, under := energy(m.plain, m.busy), energy(m.frost, m.work)
-		return []string{name, fmt.Sprintf("%.3f", plain), fmt.Sprintf("%.3f", under), number(100 * (under/plain - 1)), paperOf(paper, threads, true)}
-	}, t)
+	}}, func(p program, threads int, m *timing) []string {
+		plain, under := s.energy(m.plain, m.busy), s.energy(m.frost, m.work)
+		return []string{p.Name, fmt.Sprintf("%.3f", plain), fmt.Sprintf("%.3f", under), number(100 * (under/plain - 1)), p.reported("energy", threads)}
+	})
 }
 
-func figure6(ctx context.Context, s *settings) (*table.Table, error) {
-	t := &table.Table{Head: []table.Column{
+func figure6(s *settings) *study.Plan {
+	plan := &study.Plan{Head: []table.Column{
 		{Name: "threads", Key: "threads"},
 		{Name: "without Frost", Key: "plain", Number: true},
 		{Name: "with Frost", Key: "frost", Number: true},
 		{Name: "more time, %", Key: "overhead", Number: true},
 	}, Notes: []string{
-		"Throughput of the scanner on 32 cores, in times of that of one thread without Frost. The paper's figure is a plot; its text says",
-		"that pfscan scales to 10 cores without Frost, where memory is what holds it up, and to 6 with Frost, at less than 4 % more time.",
-		"The timing model has no bandwidth of memory.",
+		fmt.Sprintf("Throughput of the scanner on %d cores, in scans of the folder in a millisecond of virtual time. The paper's figure is a plot; its", s.ScaleCores),
+		"text says that pfscan scales to 10 cores without Frost, where memory is what holds it up, and to 6 with Frost, at less than 4 %",
+		"more time. The timing model has no bandwidth of memory.",
 	}}
-	one := 0.0
-	for _, threads := range []int{1, 2, 4, 6, 8, 10, 16, 32} {
-		fmt.Fprintln(s.progress, "scanner", threads)
-		m, err := timings(ctx, "pfscan", "scanner", threads, scaleCores)
-		if err != nil {
-			return nil, err
-		}
-		if one == 0 {
-			one = m.plain
-		}
-		t.Rows = append(t.Rows, []string{
-			fmt.Sprint(threads), fmt.Sprintf("%.2f", one/m.plain), fmt.Sprintf("%.2f", one/m.frost), number(100 * (m.frost/m.plain - 1)),
+	i := slices.IndexFunc(s.Programs, func(p program) bool { return p.Name == "scanner" })
+	if i < 0 {
+		return plan
+	}
+	p := s.Programs[i]
+	for _, threads := range s.ScaleThreads {
+		plan.Rows = append(plan.Rows, study.Row{
+			Name: fmt.Sprint(threads), Key: []any{p, threads, s.ScaleCores, s.Quantum, s.Parts, s.Repeats},
+			Measure: func(ctx context.Context) ([]string, error) {
+				m, err := s.timings(ctx, p, threads, s.ScaleCores)
+				if err != nil {
+					return nil, err
+				}
+				scans := float64(s.Repeats)
+				return []string{
+					fmt.Sprint(threads), fmt.Sprintf("%.2f", scans/m.plain), fmt.Sprintf("%.2f", scans/m.frost), number(100 * (m.frost/m.plain - 1)),
+				}, nil
+			},
 		})
 	}
-	return t, nil
+	return plan
+}
+
+func figure7(s *settings) *study.Plan {
+	plan := &study.Plan{Head: []table.Column{
+		{Name: "rate", Key: "rate", Number: true},
+		{Name: "paper, pfscan, %", Key: "paper", Number: true},
+		{Name: "ours, scanner, %", Key: "work", Number: true},
+	}, Notes: []string{"Instructions of all replicas; on 8 cores with 8 threads, as in the paper, they are the time."}}
+	for _, x := range s.Rates {
+		plan.Rows = append(plan.Rows, study.Row{
+			Name: fmt.Sprint(x.Rate), Key: []any{x, s.Cores, s.Quantum, s.Repeats},
+			Measure: func(ctx context.Context) ([]string, error) { return s.sampled(ctx, x) },
+		})
+	}
+	return plan
+}
+
+// sampled measures the work of all replicas at a sampling rate.
+func (s *settings) sampled(ctx context.Context, x rate) ([]string, error) {
+	c, clean, err := s.command(program{Name: "scanner"}, s.Cores)
+	defer clean()
+	if err != nil {
+		return nil, err
+	}
+	c.Cores, c.Sched.Quantum = s.Cores, s.Quantum
+	o := frost.DefaultOptions()
+	o.Sample, o.Epoch, o.Growth = x.Rate, 0.2, 0
+	r, _, err := trial(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	all, first := work(r)
+	return []string{fmt.Sprint(x.Rate), x.Reported, number(100 * (all/first - 1))}, nil
+}
+
+// work is the instructions of all replicas, and of the thread-parallel ones.
+func work(r *frost.Report) (all, first float64) {
+	for _, e := range r.Epochs {
+		first += float64(e.Replicas[0].Instructions)
+		for i := range e.Replicas {
+			all += float64(e.Replicas[i].Instructions)
+		}
+	}
+	return all, first
 }
