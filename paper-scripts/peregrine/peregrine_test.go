@@ -2,49 +2,29 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
+	"github.com/heddle-dmt/heddle/paper-scripts/study/studytest"
 )
 
-// measured runs the command in the repository's root, and returns the rows of what
-// it prints as CSV, by the keys of columns.
+// measured runs the command in the repository's root.
 func measured(t *testing.T, args ...string) (rows []map[string]string) {
 	t.Helper()
 	t.Chdir("../..")
-	return measuredIn(t, filepath.Join(t.TempDir(), "store"), args...)
+	return measuredIn(t, t.TempDir(), args...)
 }
 
 // measuredIn is measured with a folder of results, in the folder that the test is in.
 func measuredIn(t *testing.T, store string, args ...string) (rows []map[string]string) {
 	t.Helper()
-	s := script()
-	var out, progress bytes.Buffer
-	s.Progress = &progress
-	if err := s.Run(t.Context(), &out, append([]string{"--store", store, "--format", "csv"}, args...), flags); err != nil {
-		t.Fatalf("%q: %v\n%s", args, err, progress.String())
-	}
-	t.Log(progress.String())
-	cells, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(cells) < 2 {
-		t.Fatalf("%q: %v: %v", args, err, cells)
-	}
-	for _, line := range cells[1:] {
-		row := map[string]string{}
-		for i, key := range cells[0] {
-			row[key] = line[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return studytest.Measured(t, script(), flags, store, args...)
 }
 
 // Table 3's pattern: sync-schedules are deterministic for those programs of which
@@ -68,7 +48,7 @@ func TestTable2(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for _, row := range measured(t, "--only", "racey", "table2") {
-		if races := number(t, row["races"]); races < 150_000 || races > 180_000 || row["paper_races"] != "167974" || row["pruned"] != row["paper_pruned"] {
+		if races := studytest.Number(t, row["races"]); races < 150_000 || races > 180_000 || row["paper_races"] != "167974" || row["pruned"] != row["paper_pruned"] {
 			t.Errorf("%v", row)
 		}
 	}
@@ -79,10 +59,10 @@ func TestTable2(t *testing.T) {
 func TestFigures(t *testing.T) {
 	for name, check := range map[string]func(row map[string]string) bool{
 		"figure11": func(row map[string]string) bool {
-			return number(t, row["sync"]) < number(t, row["mem"]) && number(t, row["hybrid"]) < number(t, row["mem"])
+			return studytest.Number(t, row["sync"]) < studytest.Number(t, row["mem"]) && studytest.Number(t, row["hybrid"]) < studytest.Number(t, row["mem"])
 		},
 		"figure12": func(row map[string]string) bool {
-			return number(t, row["flag"]) >= 1 && number(t, row["both"]) >= number(t, row["skip"])
+			return studytest.Number(t, row["flag"]) >= 1 && studytest.Number(t, row["both"]) >= studytest.Number(t, row["skip"])
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,15 +73,6 @@ func TestFigures(t *testing.T) {
 			}
 		})
 	}
-}
-
-func number(t *testing.T, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 // Table 1 has a race and the paper's words for each program.
@@ -180,19 +151,19 @@ func TestAnalyses(t *testing.T) {
 	row := run("table5")[0]
 	ordered := []string{row["lower"], row["simplified"], row["plain"], row["branches"]}
 	for i := range ordered[1:] {
-		if number(t, ordered[i]) > number(t, ordered[i+1]) {
+		if studytest.Number(t, ordered[i]) > studytest.Number(t, ordered[i+1]) {
 			t.Errorf("%v", row)
 		}
 	}
-	if tern := number(t, row["tern"]); tern < 1 || tern > number(t, row["branches"]) || row["paper_simplified"] != "17" {
+	if tern := studytest.Number(t, row["tern"]); tern < 1 || tern > studytest.Number(t, row["branches"]) || row["paper_simplified"] != "17" {
 		t.Errorf("%v", row)
 	}
 	row = run("--stored", "table4")[0]
-	if number(t, row["trace"]) < 100 || row["paper_trace"] != "39" || number(t, row["times_slicing"]) <= 0 {
+	if studytest.Number(t, row["trace"]) < 100 || row["paper_trace"] != "39" || studytest.Number(t, row["times_slicing"]) <= 0 {
 		t.Errorf("%v", row)
 	}
 	row = run("--stored", "figure14")[0]
-	if plain := number(t, row["plain"]); plain <= 0 || plain > 1 || number(t, row["simplified"]) > plain {
+	if plain := studytest.Number(t, row["plain"]); plain <= 0 || plain > 1 || studytest.Number(t, row["simplified"]) > plain {
 		t.Errorf("%v", row)
 	}
 }
@@ -230,12 +201,12 @@ func TestAnnotationsAndRecording(t *testing.T) {
 	t.Chdir("../..")
 	store := filepath.Join(t.TempDir(), "store")
 	for _, row := range measuredIn(t, store, "table6") {
-		if number(t, row["annotations"]) > number(t, row["paper_peregrine"]) || number(t, row["lines"]) < 50 {
+		if studytest.Number(t, row["annotations"]) > studytest.Number(t, row["paper_peregrine"]) || studytest.Number(t, row["lines"]) < 50 {
 			t.Errorf("%v", row)
 		}
 	}
 	for _, row := range measuredIn(t, store, "--only", "radix", "--times", "1", "figure13") {
-		if recorded := number(t, row["recorded"]); recorded <= 1 || number(t, row["native"]) <= recorded {
+		if recorded := studytest.Number(t, row["recorded"]); recorded <= 1 || studytest.Number(t, row["native"]) <= recorded {
 			t.Errorf("%v", row)
 		}
 	}

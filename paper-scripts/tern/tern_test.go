@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,41 +9,14 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
+	"github.com/heddle-dmt/heddle/paper-scripts/study/studytest"
 )
 
-// measured runs the command in the repository's root, and returns the rows of what
-// it prints as CSV, by the keys of columns.
+// measured runs the command in the repository's root.
 func measured(t *testing.T, args ...string) (rows []map[string]string) {
 	t.Helper()
 	t.Chdir("../..")
-	s := script()
-	var out, progress bytes.Buffer
-	s.Progress = &progress
-	if err := s.Run(t.Context(), &out, append([]string{"--store", t.TempDir(), "--format", "csv"}, args...), flags); err != nil {
-		t.Fatalf("%q: %v\n%s", args, err, progress.String())
-	}
-	cells, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(cells) < 2 {
-		t.Fatalf("%q: %v: %v", args, err, cells)
-	}
-	for _, line := range cells[1:] {
-		row := map[string]string{}
-		for i, key := range cells[0] {
-			row[key] = line[i]
-		}
-		rows = append(rows, row)
-	}
-	t.Log(rows)
-	return rows
-}
-
-func number(t *testing.T, cell string) float64 {
-	t.Helper()
-	v, ok := study.Number(cell)
-	if !ok {
-		t.Fatalf("%q is no number", cell)
-	}
-	return v
+	return studytest.Measured(t, script(), flags, t.TempDir(), args...)
 }
 
 // Under TERN the bug never shows, at any size, and CoreDet does the same in every
@@ -68,7 +40,7 @@ func TestTable1(t *testing.T) {
 		if row["served"] != "3 of 3" || !strings.Contains(row["paper"], "Same number of file blocks") {
 			t.Errorf("%v", row)
 		}
-		if terms := number(t, row["terms"]); terms < 1 || terms > number(t, row["sound_terms"]) {
+		if terms := studytest.Number(t, row["terms"]); terms < 1 || terms > studytest.Number(t, row["sound_terms"]) {
 			t.Errorf("%v", row)
 		}
 	}
@@ -77,7 +49,7 @@ func TestTable1(t *testing.T) {
 // What a schedule admits follows it, and the memoized input at least is admitted (table 5).
 func TestTable5(t *testing.T) {
 	for _, row := range measured(t, "--only", "fft", "--inputs", "12", "--followed", "2", "table5") {
-		rate := number(t, strings.TrimSuffix(row["rate"], " %"))
+		rate := studytest.Number(t, strings.TrimSuffix(row["rate"], " %"))
 		if row["memoized"] != "1" || row["schedules"] != "1" || rate < 100.0/13 || row["tried"] == "0" || row["tried"] != row["followed"] {
 			t.Errorf("%v", row)
 		}
@@ -97,7 +69,7 @@ func TestTable7(t *testing.T) {
 // (table 8).
 func TestTable8(t *testing.T) {
 	for _, row := range measured(t, "--runs", "3", "table8") {
-		free, tern, hybrid := number(t, row["free"]), number(t, row["tern"]), number(t, row["hybrid"])
+		free, tern, hybrid := studytest.Number(t, row["free"]), studytest.Number(t, row["tern"]), studytest.Number(t, row["hybrid"])
 		if tern >= free || hybrid > tern || row["paper_accesses"] != "1,234" || row["paper_times"] != "2.33" {
 			t.Errorf("%v", row)
 		}
@@ -124,22 +96,22 @@ func TestDistance(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Run("figure12", func(t *testing.T) {
 		for _, row := range measured(t, "--only", "fft,lu-non-contig", "--times", "1", "figure12") {
-			if number(t, row["skipped"]) > 1.05*number(t, row["all"]) {
+			if studytest.Number(t, row["skipped"]) > 1.05*studytest.Number(t, row["all"]) {
 				t.Errorf("%v", row)
 			}
 		}
 	})
 	t.Run("figure13", func(t *testing.T) {
 		for _, row := range measured(t, "--only", "radix", "figure13") {
-			all, sliced := number(t, row["terms_all"]), number(t, row["terms_sliced"])
-			if sliced > all || number(t, row["terms_simplified"]) > all || number(t, row["terms_both"]) > sliced {
+			all, sliced := studytest.Number(t, row["terms_all"]), studytest.Number(t, row["terms_sliced"])
+			if sliced > all || studytest.Number(t, row["terms_simplified"]) > all || studytest.Number(t, row["terms_both"]) > sliced {
 				t.Errorf("%v", row)
 			}
 		}
 	})
 	t.Run("table6", func(t *testing.T) {
 		for _, row := range measured(t, "--only", "radix", "table6") {
-			if number(t, row["times"]) <= 1 || number(t, row["instructions"]) < 100_000 {
+			if studytest.Number(t, row["times"]) <= 1 || studytest.Number(t, row["instructions"]) < 100_000 {
 				t.Errorf("%v", row)
 			}
 		}
