@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
@@ -48,7 +51,7 @@ func analysisPlan(s *study.Settings) (*study.Plan, error) {
 	} {
 		p.Head = append(p.Head, table.Column{Name: key, Key: key, Number: true})
 	}
-	p.Head = append(p.Head, table.Column{Name: "remark", Key: "remark"})
+	p.Head = append(p.Head, table.Column{Name: "kept for", Key: "reasons"}, table.Column{Name: "remark", Key: "remark"})
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
 			r, err := subject.Record(ctx, dir, s.Seed)
@@ -79,7 +82,27 @@ func (a *analysis) cells() []string {
 		fmt.Sprint(simplified.Instructions), study.Seconds(a.detection), study.Seconds(a.symbolic), study.Seconds(a.simplification),
 		study.Seconds(a.slicing), fmt.Sprint(simplified.Branches), fmt.Sprint(plain.KeptBranches), fmt.Sprint(simplified.KeptBranches),
 		fmt.Sprint(a.by[slice.Lower].KeptBranches), fmt.Sprint(a.by[slice.TERN].KeptBranches), ratio(plain), ratio(simplified),
+		reasons(&simplified),
 	}
+}
+
+// named is how many reasons a cell has.
+const named = 3
+
+// reasons are the most frequent ones for which a slice keeps constraints.
+func reasons(s *slice.Stats) string {
+	var list []slice.Reason
+	for r, n := range s.Reasons {
+		if n > 0 && slice.Reason(r) != slice.None {
+			list = append(list, slice.Reason(r))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b slice.Reason) int { return cmp.Compare(s.Reasons[b], s.Reasons[a]) })
+	var texts []string
+	for _, r := range list[:min(len(list), named)] {
+		texts = append(texts, fmt.Sprintf("%v %d", r, s.Reasons[r]))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // analyse carries the analyses out.
