@@ -255,7 +255,7 @@ func (g *Guide) choose(c *sched.Cluster) (event.ThreadID, uint64, event.CoreID) 
 // stray notes that a thread goes on out of its turn.
 func (g *Guide) stray(t event.ThreadID) {
 	if s := &g.plan.Steps[g.next]; g.why == "" {
-		g.why = fmt.Sprintf("step %d: thread %d waits in its call %d, and thread %d goes on", g.next+1, s.Thread, s.Calls, t)
+		g.why = fmt.Sprintf("step %d: thread %d waits in its call %d, and thread %d goes on", g.next+1, s.Thread, g.thread(s.Thread).done, t)
 	}
 }
 
