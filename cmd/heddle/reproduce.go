@@ -23,7 +23,7 @@ var errNotReproduced = errs.Define("reproduce-no-schedule",
 // reproduceFlags are those of `heddle reproduce`.
 type reproduceFlags struct {
 	output, bug, stdout, model, encoding string
-	smt2, perfetto                       string
+	smt2, perfetto, profile              string
 	shared                               []string
 	memory                               string
 	timeout                              time.Duration
@@ -63,6 +63,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after so long")
 	flags.StringVar(&f.memory, "memory", "4G", "give the solver up when heddle has so much memory, `SIZE`; 0: whatever it takes")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
+	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: what its threads did not share is not shared")
 	flags.BoolVar(&f.explain, "explain", false, "say what is shared, what the constraints are, and what each step is")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of the run for ui.perfetto.dev to `FILE`")
@@ -71,7 +72,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 
 // options are what the flags ask for.
 func (f *reproduceFlags) options() (reproduce.Options, error) {
-	o := reproduce.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Now: time.Now}
+	o := reproduce.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Now: time.Now}
 	class, ok := bugs[f.bug]
 	switch {
 	case f.output == "":
@@ -80,6 +81,8 @@ func (f *reproduceFlags) options() (reproduce.Options, error) {
 		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
 	case !slices.Contains(reproduce.Encodings(), f.encoding):
 		return o, errFlag.New("encoding", f.encoding, "heddle, clap or h3")
+	case f.profile != "" && len(f.shared) > 0:
+		return o, errFlag.New("profile", f.profile, "a trace, without --shared")
 	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
 		return o, errFlag.New("model", f.model, "sc, tso or pso")
 	}

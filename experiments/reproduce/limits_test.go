@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/recorder"
 )
 
 // failingTrace records the first failing run of the bounded buffer.
@@ -114,4 +116,66 @@ func TestLostPackets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// By the profile of a run that did not fail the failure is reproduced as by escape, and
+// the report says what was left out; a run of another program, and one without its
+// accesses, are refused.
+func TestProfile(t *testing.T) {
+	b := &bugs[0]
+	bin := build(t, b.program)
+	var passing string
+	for seed := uint64(1); passing == "" && seed < 100; seed++ {
+		if path, _, failed := record(t, b, bin, seed, nil); !failed {
+			passing = profiled(t, b, bin, seed)
+			if _, err := readProfile(path, []string{bin}); err == nil || !strings.Contains(err.Error(), "has no accesses to memory") {
+				t.Errorf("a profile without accesses: %v", err)
+			}
+		}
+	}
+	r, err := Open(t.Context(), failingTrace(t, bin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	escaped, err := r.Reproduce(t.Context(), Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Reproduce(t.Context(), Options{Now: time.Now, Profile: passing})
+	if err != nil || !out.Verified {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	var report strings.Builder
+	if err := r.Report(&report, out, false); err != nil || !strings.Contains(report.String(), "by the profile of "+passing) {
+		t.Errorf("%v: %s", err, &report)
+	}
+	t.Logf("%d pieces by escape, %d by profile: %s", len(escaped.Trace.Shared), len(out.Trace.Shared), out.Sharing)
+	if len(out.Trace.Shared) == 0 || len(out.Trace.Shared) > len(escaped.Trace.Shared) {
+		t.Errorf("%d pieces are shared by the profile, %d by escape", len(out.Trace.Shared), len(escaped.Trace.Shared))
+	}
+	if _, err := readProfile(passing, []string{"/bin/true"}); err == nil || !strings.Contains(err.Error(), "is of "+bin) {
+		t.Errorf("a profile of another program: %v", err)
+	}
+	named, err := r.Reproduce(t.Context(), Options{Now: time.Now, Shared: []string{"none"}})
+	if err == nil && named.Verified {
+		t.Errorf("with nothing shared the failure is reproduced: %s", named.Sharing)
+	}
+}
+
+// profiled records a run with its accesses to memory.
+func profiled(t *testing.T, b *bug, bin string, seed uint64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "passing.trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := config(b, bin)
+	c.Seed, c.Sched, c.Record = seed, b.sched, &heddle.Record{To: f, Memory: &recorder.MemoryConfig{}}
+	if _, err := heddle.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

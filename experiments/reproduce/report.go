@@ -23,7 +23,7 @@ func (r *Recording) Report(to io.Writer, out *Outcome, explain bool) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "failure:\t%v\n", out.Failure)
 	fmt.Fprintf(w, "paths:\t%d threads, %d instructions followed, in %d rounds\n", len(t.Threads), t.Instructions, t.Rounds)
-	fmt.Fprintf(w, "shared:\t%d bytes in %d pieces\n", sharedBytes(t), len(t.Shared))
+	fmt.Fprintf(w, "shared:\t%d bytes in %d pieces, %s\n", sharedBytes(t), len(t.Shared), out.Sharing)
 	fmt.Fprintf(w, "trace:\t%d events, %d conditions of paths, %d of the failure\n", len(t.Trace.Events), len(t.Trace.Path), len(t.Trace.Bug))
 	fmt.Fprintf(w, "memory model:\t%v\n", out.Model)
 	fmt.Fprintf(w, "answer:\t%s\n", out.answer())
@@ -86,7 +86,7 @@ func (out *Outcome) ran() string {
 
 // explain lists what is shared, and counts the formula.
 func (r *Recording) explain(to io.Writer, out *Outcome) error {
-	fmt.Fprintf(to, "\nshared by conservative escape:\n")
+	fmt.Fprintf(to, "\nshared, %s:\n", out.Sharing)
 	for _, s := range out.Trace.Shared {
 		fmt.Fprintf(to, "  %#x-%#x  %s\n", s.Start, s.End, r.start.names.name(s.Start, s.End))
 	}

@@ -65,6 +65,9 @@ type Options struct {
 	// Shared are names of variables that threads share. If there are some, nothing
 	// else is shared.
 	Shared []string
+	// Profile is the trace of a run that did not fail, with its accesses to memory.
+	// If there is one, what its threads did not share is not shared.
+	Profile string
 	// FreeCores takes no order from the cores.
 	FreeCores bool
 	// Formula, if set, gets the formula in SMT-LIB 2.
@@ -140,6 +143,8 @@ type Outcome struct {
 	Failure heddle.Failure
 	Model   model.Memory
 	Trace   *symtrace.Result
+	// Sharing says how it was found what is shared, and what came of that.
+	Sharing string
 	// Answer is whether there is a schedule.
 	Answer smt.Answer
 	// States is how many states were searched; System is the formula, if there was
@@ -161,6 +166,8 @@ type Outcome struct {
 	Recording []byte
 	// Traced and Solved are times of the host.
 	Traced, Solved time.Duration
+
+	profile *Profile
 }
 
 // memory is a memory model by its name.
@@ -185,6 +192,9 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		return nil, err
 	}
 	l := newLimiter(ctx, &o)
+	if err := r.profiled(out, &o); err != nil {
+		return nil, err
+	}
 	for n := 0; ; n++ {
 		if err := r.attempt(l, out, &o, n); err != nil {
 			return nil, err
@@ -247,6 +257,9 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int) e
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
 	}
+	if out.profile != nil {
+		s.Only = out.profile.has
+	}
 	var err error
 	out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s)
 	switch {
@@ -255,6 +268,7 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int) e
 	case err != nil:
 		return errNotFollowed.Wrap(err, err)
 	}
+	out.Sharing = out.sharing(o)
 	if out.Failure.Class != heddle.FailureAssertion {
 		return nil
 	}

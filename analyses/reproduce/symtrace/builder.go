@@ -26,6 +26,9 @@ type Options struct {
 	Shared []Range
 	// Given tells that nothing else is.
 	Given bool
+	// Only, if set, says of addresses whether they may be found to be shared. Memory
+	// that the program allocates behind the image always may.
+	Only func(addr uint64) bool
 	// Output, if set, is what the program should have printed: that it prints
 	// something else is the failure.
 	Output []byte

@@ -22,8 +22,10 @@ type Result struct {
 	// event.
 	Threads []Walked
 	Where   []Coordinate
-	// Shared are the addresses that threads share.
-	Shared []Range
+	// Shared are the addresses that threads share, and Excluded how many pieces of
+	// eight bytes would be if Options.Only did not leave them out.
+	Shared   []Range
+	Excluded int
 	// Rounds is how often the threads were followed until it was known what they
 	// share, and Instructions how many were in the last round.
 	Rounds       int
@@ -91,6 +93,7 @@ func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*pa
 		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{},
 		places: map[string]location{},
 	}
+	b.sharing.only = o.Only
 	for id := range all {
 		b.queue = append(b.queue, id)
 	}
@@ -269,7 +272,7 @@ func (w *walker) system() error {
 // result makes the trace.
 func (b *builder) result(rounds int) (*Result, error) {
 	t := model.New(b.pool)
-	out := &Result{Trace: t, Rounds: rounds}
+	out := &Result{Trace: t, Rounds: rounds, Excluded: b.sharing.excluded}
 	for _, w := range b.walkers {
 		t.AddThread(fmt.Sprint(w.ID))
 	}

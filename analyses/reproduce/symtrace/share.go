@@ -17,6 +17,9 @@ type sharing struct {
 	log    map[uint64][]touch
 	// writers have the one thread that writes a shared granule, or several.
 	writers map[uint64]int
+	// only is Options.Only, and excluded is what it has left out, in granules.
+	only     func(addr uint64) bool
+	excluded int
 }
 
 // several stands for more threads than one.
@@ -83,11 +86,16 @@ func (s *sharing) before(a, b int32) bool {
 }
 
 // conflicts finds what is accessed by two threads at the same time, one of which
-// writes, and adds it to what is shared. It returns how much is new.
+// writes, and adds it to what is shared, as far as it may be. It returns how much is
+// new.
 func (s *sharing) conflicts() int {
 	found := 0
 	for _, g := range slices.Sorted(maps.Keys(s.log)) {
-		if !s.known[g] && s.conflict(s.log[g]) {
+		switch {
+		case s.known[g] || !s.conflict(s.log[g]):
+		case s.only != nil && g*granule < ownMemory && !s.only(g*granule):
+			s.excluded++
+		default:
 			s.known[g] = true
 			found++
 		}
