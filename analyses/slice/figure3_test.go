@@ -17,7 +17,7 @@ import (
 func figure4(t *testing.T) *recorded {
 	t.Helper()
 	bin := gcctest.File(t, "../../experiments/follow/testdata/divide.c", "-fno-inline", "-no-pie")
-	for seed := uint64(187); seed < 400; seed++ {
+	for seed := uint64(313); seed < 500; seed++ {
 		c := config(t, bin, "2", "2", "0")
 		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
 		if r := record(t, c, arguments); r.ordered() {

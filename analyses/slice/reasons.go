@@ -51,7 +51,7 @@ type Counts [reasonCount]uint64
 // because is the reason for which a constraint is kept in the code that a walker is at.
 func (t *walker) because(c *path.Constraint) Reason {
 	switch {
-	case c.Stmt < 0:
+	case c.Kind == exec.Call:
 		return Called
 	case t.frame != nil && t.frame.Context == nil:
 		return Library

@@ -19,7 +19,8 @@ import (
 )
 
 // writer writes a random program of two threads, which compute of three arguments,
-// some of it in memory that they share, with and without a lock.
+// some of it in memory that they share, with and without a lock. The first thread goes
+// on when the other one has ended, and may make another.
 type writer struct {
 	*rand.Rand
 	text  strings.Builder
@@ -112,9 +113,13 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
   pthread_create(&t, NULL, first, NULL);
   second(NULL);
   pthread_join(t, NULL);
-  return 0;
-}
+  volatile int own[4] = {0, 1, 2, 3};
 `)
+	w.statements(2)
+	if w.IntN(3) == 0 {
+		w.line("if (%s > 2) { pthread_create(&t, NULL, first, NULL); second(NULL); pthread_join(t, NULL); }", w.value())
+	}
+	w.text.WriteString("  return 0;\n}\n")
 	return w.text.String()
 }
 
@@ -187,7 +192,7 @@ func TestSlicesAreSound(t *testing.T) {
 			if !rec.satisfies(t, whole, other) {
 				dropped++
 			}
-			rec.enforce(t, text, other)
+			rec.enforce(t, text, append([]string{bin}, texts(other)...))
 		}
 	}
 	t.Logf("%d of %d programs had races; %d of %d branches kept; %d other arguments followed the schedule, %d of them on other paths", raced, programs, kept, all, checked, dropped)
@@ -216,12 +221,12 @@ func (r *recorded) races() bool {
 }
 
 // enforce runs the program on other arguments under the schedule, twice.
-func (r *recorded) enforce(t *testing.T, text string, args []int) {
+func (r *recorded) enforce(t *testing.T, text string, args []string) {
 	t.Helper()
 	first := ""
 	for seed := range uint64(2) {
 		c := r.config
-		c.Args = append([]string{c.Args[0]}, texts(args)...)
+		c.Args = args
 		var out bytes.Buffer
 		c.Seed, c.Cores, c.Stdin, c.Stdout, c.Stderr = 90+seed, 2+int(seed), bytes.NewReader(nil), &out, &out
 		c.Sched = sched.Options{DelayRate: 0.4 * float64(seed)}
@@ -232,13 +237,13 @@ func (r *recorded) enforce(t *testing.T, text string, args []int) {
 			t.Fatal(err)
 		}
 		if !res.Schedule.Followed {
-			t.Fatalf("recorded on %v, on %v: the schedule was left: %+v\n%s", r.config.Args[1:], args, res.Schedule, text)
+			t.Fatalf("recorded on %v, on %v: the schedule was left: %+v\n%s", r.config.Args[1:], args[1:], res.Schedule, text)
 		}
 		if first == "" {
 			first = res.StateDigest
 		}
 		if first != res.StateDigest {
-			t.Fatalf("recorded on %v, on %v: two results\n%s", r.config.Args[1:], args, text)
+			t.Fatalf("recorded on %v, on %v: two results\n%s", r.config.Args[1:], args[1:], text)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/path"
 	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -325,10 +326,10 @@ func (t *walker) keep(c *path.Constraint) {
 	}
 }
 
-// keepAll keeps all constraints of a step.
+// keepAll keeps all constraints of a step, but for those on system calls.
 func (t *walker) keepAll(s *path.Step) {
 	for i := len(s.Constraints) - 1; i >= 0; i-- {
-		if s.Constraints[i].Stmt >= 0 {
+		if s.Constraints[i].Kind != exec.Call {
 			t.keep(&s.Constraints[i])
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -85,7 +86,7 @@ func New(o Options) *Recording {
 	r := &Recording{options: o, log: emu.NewMemoryBuffer(), spaces: map[*emu.Space]uint64{}, calls: map[event.ThreadID]int{}}
 	r.files, r.sizes = map[string]map[string]function{}, newSizes()
 	r.Executor = exec.New(r.code)
-	r.Executor.Check = o.Check
+	r.Executor.Check, r.Executor.Constant = o.Check, r.constant
 	if o.Path {
 		r.Path = path.NewLog(r.Executor)
 		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
@@ -108,6 +109,16 @@ func (r *Recording) SharedInSnapshot() {}
 func (r *Recording) code(_, addr uint64, b []byte) int {
 	n, _ := r.task.Space().ReadAt(b, event.Addr(addr))
 	return n
+}
+
+// constant are the bounds of what is mapped of a file around an address and cannot be
+// written.
+func (r *Recording) constant(_, addr uint64) (low, high uint64) {
+	v, ok := r.task.Process().Space().Find(event.Addr(addr))
+	if !ok || v.File == nil || v.Flags&mm.Shared != 0 || v.Prot&unix.PROT_WRITE != 0 {
+		return 0, 0
+	}
+	return uint64(v.Start), uint64(v.End)
 }
 
 // space is the number of a thread's address space.

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -94,6 +95,7 @@ func Sum(path string) string {
 
 // Enforce sets a configuration up to follow a schedule that admits it.
 func Enforce(c *heddle.Config, f *hybrid.File, o sched.EnforceOptions) {
+	schedules.BindNow(c)
 	c.Enforce = &heddle.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores}
 }
 
@@ -118,7 +120,9 @@ const pieceBytes = 64 << 10
 // NewInput makes the Input of a configuration.
 func NewInput(c *heddle.Config) *Input {
 	in := &Input{config: c, open: map[string]*content{}}
-	in.Args, in.Env, in.Open = c.Args, c.Env, in.content
+	bound := *c
+	schedules.BindNow(&bound) // as Record does
+	in.Args, in.Env, in.Open = c.Args, bound.Env, in.content
 	return in
 }
 

@@ -65,9 +65,11 @@ type Made struct {
 }
 
 // Record runs a program as it must be run for a schedule to be made of it, and writes
-// the trace.
+// the trace. The dynamic linker looks all functions up at the start: threads would race
+// for their addresses.
 func Record(ctx context.Context, c heddle.Config, to io.Writer) (*heddle.Result, error) {
 	c.Control = sched.Control{Policy: sched.FCFS}
+	schedules.BindNow(&c)
 	c.Record = schedules.Recording(to)
 	return heddle.Run(ctx, c)
 }

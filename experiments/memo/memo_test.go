@@ -68,7 +68,7 @@ func enforced(t *testing.T, c heddle.Config, m *memo.Made) (*heddle.Result, stri
 // first one prints the result.
 func figure4(t *testing.T, bin string) string {
 	t.Helper()
-	for seed := uint64(187); seed < 400; seed++ {
+	for seed := uint64(313); seed < 500; seed++ {
 		c := config(t.TempDir(), bin, "2", "2", "0")
 		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
 		path := record(t, c)

@@ -17,7 +17,8 @@ const (
 	Branch Kind = iota
 	// Target: where an indirect jump, call or return goes.
 	Target
-	// Address: what is loaded or stored is at the recorded address.
+	// Address: what is loaded or stored is at the recorded address, or, in memory that
+	// does not change, where the same bytes are.
 	Address
 	// Division does not trap.
 	Division
@@ -121,6 +122,9 @@ type Executor struct {
 	// Fresh, if set, is asked of each load: a name that is not empty makes what
 	// was loaded a symbol, whatever memory has (H3 section 3.2).
 	Fresh func(l *Access, id event.ThreadID) string
+	// Constant, if set, gives the bounds of memory around an address that does not
+	// change and that another run has, too; two zeros: there is none.
+	Constant func(space, addr uint64) (low, high uint64)
 	// Marked, if set, is told of the marks of heddle.h.
 	Marked func(m *Mark)
 	// Check has every expression compared with the recorded value: a failure is

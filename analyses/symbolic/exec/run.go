@@ -203,9 +203,16 @@ func (r *round) get(offset int, t vex.Type, v symbolic.Value) Term {
 	return r.terms.fit(r.terms.gather(r.registers.cells[offset:offset+size], v), t.Bits())
 }
 
-// load is what memory has at an address, which is fixed to the recorded one.
+// load is what memory has at an address, which is fixed to the recorded one, or to
+// those with the same bytes.
 func (r *round) load(at vex.Expr, t vex.Type, v symbolic.Value) Term {
 	addr, e := r.operand(at)
+	if e != 0 {
+		if row := r.tabled(addr.Lo, e, t.Bytes()); row != 0 {
+			r.add(row, Address, "")
+			return 0
+		}
+	}
 	r.fix(addr, e, Address, "")
 	for _, f := range r.fresh {
 		if f.pc == r.at && f.addr == addr.Lo && f.size == t.Bytes() {

@@ -42,7 +42,12 @@ type Summary struct {
 	Bits int `yaml:"bits"`
 	// Null is the number of an argument, from 1, that must be a null pointer for
 	// the summary to be used; 0: there is none.
-	Null int `yaml:"null"`
+	Null int `yaml:"if null"`
+	// End is the number of an argument that, if it is no null pointer, gets the
+	// address behind the number: that the number is as long as it was is a constraint
+	// then (Bound). Base is that of one that must be 10.
+	End  int `yaml:"end"`
+	Base int `yaml:"base"`
 	// Size is the number of the argument that says how many bytes are looked at at
 	// most; 0: there is none. Memory tells that a zero does not end them.
 	Size   int  `yaml:"size"`
@@ -79,7 +84,7 @@ func ReadSummaries(from io.Reader) ([]Summary, error) {
 		if s.Result != "none" && s.Result != "copy" && s.Bits != 32 && s.Bits != 64 {
 			return nil, fmt.Errorf("summary of %s: bits: %d; a result has 32 or 64", s.Function, s.Bits)
 		}
-		for name, n := range map[string]int{"null": s.Null, "size": s.Size} {
+		for name, n := range map[string]int{"if null": s.Null, "size": s.Size, "end": s.End, "base": s.Base} {
 			if n < 0 || n > len(argumentRegisters) {
 				return nil, fmt.Errorf("summary of %s: %s: %d; arguments have the numbers 1 to %d", s.Function, name, n, len(argumentRegisters))
 			}
@@ -210,6 +215,7 @@ type summarized struct {
 	reads, touched bool
 	loads          []loaded
 	second         cell
+	bound          Term // that a number is as long as it was
 }
 
 // preserved are the registers that a function gives back as they were: rbx, rbp and
@@ -254,7 +260,7 @@ func (t *thread) begin(at place, chooses bool) {
 // applies tells whether a summary stands for the call that begins, and fixes the
 // arguments that have to be.
 func (t *thread) applies(c *summarized) bool {
-	if c.Null > 0 && t.argument(c.Null-1) != 0 {
+	if c.Null > 0 && t.argument(c.Null-1) != 0 || c.Base > 0 && uint32(t.argument(c.Base-1)) != 10 {
 		return false
 	}
 	switch c.Result {
@@ -265,6 +271,9 @@ func (t *thread) applies(c *summarized) bool {
 		return false
 	case "number", "real":
 		c.input = t.input(t.argument(0), false)
+		if c.input != "" && c.End > 0 && t.argument(c.End-1) != 0 {
+			return t.measure(c)
+		}
 		return c.input != ""
 	case "length":
 		if c.input = t.input(t.argument(0), true); c.Size == 0 && c.input != "" {
@@ -357,6 +366,9 @@ func (t *thread) leave() {
 		return
 	case call.Result == "none":
 		return
+	}
+	if call.bound != 0 {
+		t.x.add(t.constraint(call.bound, Bound, call.Function))
 	}
 	name := fmt.Sprintf("%s(%s)", call.Function, call.input)
 	n, at := call.Bits/8, vex.OffsetRAX
