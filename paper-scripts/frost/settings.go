@@ -76,14 +76,19 @@ func plan(lay func(*settings) *study.Plan) func(*study.Options) (*study.Plan, er
 		if err := s.check(file); err != nil {
 			return nil, err
 		}
-		only, err := o.Flags.GetStringSlice("only")
+		var names []string
+		for _, b := range s.Bugs {
+			names = append(names, b.Name)
+		}
+		for _, p := range s.Programs {
+			names = append(names, p.Name)
+		}
+		wanted, err := o.Only(names)
 		if err != nil {
 			return nil, err
 		}
-		if len(only) > 0 {
-			s.Bugs = slices.DeleteFunc(s.Bugs, func(b bug) bool { return !slices.Contains(only, b.Name) })
-			s.Programs = slices.DeleteFunc(s.Programs, func(p program) bool { return !slices.Contains(only, p.Name) })
-		}
+		s.Bugs = slices.DeleteFunc(s.Bugs, func(b bug) bool { return !wanted(b.Name) })
+		s.Programs = slices.DeleteFunc(s.Programs, func(p program) bool { return !wanted(p.Name) })
 		return lay(s), nil
 	}
 }
