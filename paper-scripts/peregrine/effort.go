@@ -83,7 +83,7 @@ var table5 = laidOut("table5", "Table 5: effectiveness of the analyses", nil, fu
 		Notes: []string{
 			"Branches that depend on input: of the whole trace (UB), in the slice without and with schedule-guided simplification, and required to reach the recorded operations (LB; it ignores data). \"TERN's\" are those that TERN's pruning by post-dominators keeps (section 7.4 there), which the paper does not count.",
 			"Inputs are the arguments, the seed of the data among them; jumps to addresses that depend on input count as branches.",
-			"\"Kept for\" has the most frequent reasons for which slicing with simplification keeps constraints, with their numbers (docs/slicing.md): what is executed instead of a side may write memory that the slice reads, race, not come back; a function of a library decides; an address is kept. Ours differ from the paper's where aliases are less precise, and where stand-ins check their own results, which decides how they end.",
+			"\"Kept for\" has the most frequent reasons for which slicing with simplification keeps constraints, with their numbers (docs/slicing.md): what is executed instead of a side may write memory that the slice reads, race, not come back; a function of a library decides; an address is kept. Ours differ from the paper's where aliases are less precise, and in that branches of the C library's mathematics count.",
 		},
 	}
 	for _, row := range found {
