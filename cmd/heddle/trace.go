@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
@@ -91,7 +92,7 @@ func (a *app) traceInfo(r *trace.Reader) error {
 	if n := r.Timelines(); n > 1 {
 		fmt.Fprintf(w, "timelines\t%d; the last is shown\n", n)
 	}
-	printTracingCost(w, r, text)
+	printTracingCost(w, r)
 	fmt.Fprintf(w, "\nstream\trecords\tbytes\tin the file\n")
 	for _, key := range r.Streams() {
 		printStream(w, key, r.Chunks(key))
@@ -331,7 +332,7 @@ func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selectio
 	}
 	switch format {
 	case formatPerfetto:
-		return errors.Join(export.Perfetto(out, r, costsOf(r).MHz)...)
+		return errors.Join(export.Perfetto(out, r, clap.Costs(r).MHz)...)
 	case formatCSV:
 		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
 			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())

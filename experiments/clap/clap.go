@@ -2,6 +2,7 @@ package clap
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -186,14 +187,9 @@ func (r *Recording) Cost(to io.Writer, costs emu.Costs, cycles uint64) (Cost, er
 }
 
 // Branches is the cost of the branch traces of a recorded run.
-func Branches(file string) (Cost, error) {
+func Branches(r *trace.Reader) (Cost, error) {
 	var c Cost
-	r, err := trace.Open(file)
-	if err != nil {
-		return c, err
-	}
-	defer r.Close()
-	costs, cycles, err := Model(r)
+	cycles, err := Cycles(r)
 	if err != nil {
 		return c, err
 	}
@@ -207,30 +203,35 @@ func Branches(file string) (Cost, error) {
 		c.Bytes += n
 		most = max(most, n)
 	}
-	c.Overhead = float64(most) * float64(costs.PTByte) / float64(cycles)
+	c.Overhead = float64(most) * float64(Costs(r).PTByte) / float64(cycles)
 	return c, nil
 }
 
-// Model is the timing model of a recorded run, and how long it took.
-func Model(r *trace.Reader) (emu.Costs, uint64, error) {
+// Costs is the timing model of the recorded machine. A cost that its heddle did not
+// have yet is the default.
+func Costs(r *trace.Reader) emu.Costs {
 	run := struct {
 		Costs emu.Costs `json:"costs"`
 	}{emu.DefaultCosts()}
+	if text, err := r.Manifest(); err == nil {
+		_ = json.Unmarshal(text, &run) // what cannot be read leaves the default
+	}
+	return run.Costs
+}
+
+// Cycles is how long a recorded run took, not 0.
+func Cycles(r *trace.Reader) (uint64, error) {
 	var end struct {
 		Result struct {
 			Cycles uint64 `json:"cycles"`
 		} `json:"result"`
 	}
-	manifest, err := r.Manifest()
-	if err == nil {
-		err = json.Unmarshal(manifest, &run)
-	}
-	if err != nil {
-		return run.Costs, 0, err
-	}
 	summary, err := r.Summary()
 	if err == nil {
 		err = json.Unmarshal(summary, &end)
 	}
-	return run.Costs, end.Result.Cycles, err
+	if err == nil && end.Result.Cycles == 0 {
+		err = errors.New("the run took no time")
+	}
+	return end.Result.Cycles, err
 }

@@ -77,7 +77,7 @@ func table1Row(ctx context.Context, s *study.Settings, x *study.Studied, subject
 	if err != nil {
 		return nil, err
 	}
-	cost, err := clap.Branches(r.file)
+	cost, err := branches(r.file)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func table3Row(ctx context.Context, s *study.Settings, x *study.Studied, subject
 
 // compare adds a run, as one of so many.
 func (sum means) compare(r *recorded, runs float64) error {
-	h3, err := clap.Branches(r.file)
+	h3, err := branches(r.file)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func written(file string, rec *clap.Recording) (clap.Cost, error) {
 		return clap.Cost{}, err
 	}
 	defer t.Close()
-	costs, cycles, err := clap.Model(t)
+	cycles, err := clap.Cycles(t)
 	if err != nil {
 		return clap.Cost{}, err
 	}
@@ -229,7 +229,7 @@ func written(file string, rec *clap.Recording) (clap.Cost, error) {
 	if err != nil {
 		return clap.Cost{}, err
 	}
-	cost, err := rec.Cost(to, costs, cycles)
+	cost, err := rec.Cost(to, clap.Costs(t), cycles)
 	if err == nil {
 		err = to.Close()
 	}
@@ -237,4 +237,14 @@ func written(file string, rec *clap.Recording) (clap.Cost, error) {
 		err = os.Remove(to.Name())
 	}
 	return cost, err
+}
+
+// branches is the cost of a recorded run's branch traces.
+func branches(file string) (clap.Cost, error) {
+	t, err := trace.Open(file)
+	if err != nil {
+		return clap.Cost{}, err
+	}
+	defer t.Close()
+	return clap.Branches(t)
 }

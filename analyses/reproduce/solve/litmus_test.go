@@ -305,6 +305,28 @@ func TestSchedulesRepeat(t *testing.T) {
 	}
 }
 
+// Both kinds of clocks in turn give what figure 2 has under each model; limits of steps
+// end them with no answer, and so does whoever asks for it.
+func TestEither(t *testing.T) {
+	for m, want := range map[model.Memory]smt.Answer{model.SC: smt.Unsatisfiable, model.TSO: smt.Unsatisfiable, model.PSO: smt.Satisfiable} {
+		sys, err := constraints.New(figure2().Trace, m, constraints.Pruned{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := solve.Either(sys, solve.Options{}, nil); err != nil || r.Answer != want {
+			t.Errorf("%v: %v, %v; want %v", m, r, err, want)
+		}
+		if r, err := solve.Either(sys, solve.Options{Limits: smt.Limits{Steps: 10}}, nil); err != nil || r.Answer != smt.Unknown {
+			t.Errorf("%v in 10 steps: %v, %v", m, r, err)
+		}
+		asked := 0
+		stop := func() bool { asked++; return true }
+		if r, err := solve.Either(sys, solve.Options{Limits: smt.Limits{Steps: 10}}, stop); err != nil || r.Answer != smt.Unknown || asked != 1 {
+			t.Errorf("%v, stopped after the first: %v, %v, asked %d times", m, r, err, asked)
+		}
+	}
+}
+
 // A limit ends the search with no answer, and a formula that is too large is not
 // made.
 func TestLimits(t *testing.T) {

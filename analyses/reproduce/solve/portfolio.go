@@ -11,15 +11,17 @@ import (
 )
 
 // Portfolio is heddle's way to a schedule: a search that executes the trace, and the
-// pruned constraints where that comes to no end.
+// pruned constraints where that comes to no end, with integers and bit vectors for
+// clocks in turn.
 type Portfolio struct {
 	// FreeCores takes no order from the cores.
 	FreeCores bool
 	// States bounds the search, as search.Options does.
 	States int
-	// Stop, if set, ends the search when it says so.
+	// Stop, if set, ends the search, and the second way, when it says so.
 	Stop func() bool
-	// Constraints are the options of the second way.
+	// Constraints are the options of the second way; its Clocks and limit of time do
+	// not matter if there is a Stop.
 	Constraints Options
 }
 
@@ -46,7 +48,7 @@ func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := Solve(system, p.Constraints)
+		r, err := p.constrained(system)
 		if err != nil {
 			return nil, err
 		}
@@ -62,4 +64,12 @@ func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
 	}
 	out.Values = values
 	return out, nil
+}
+
+// constrained asks Z3.
+func (p Portfolio) constrained(s *constraints.System) (*Result, error) {
+	if p.Constraints.Within != nil || p.Stop == nil && p.Constraints.Limits.Milliseconds > 0 {
+		return Solve(s, p.Constraints)
+	}
+	return Either(s, p.Constraints, p.Stop)
 }
