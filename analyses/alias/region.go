@@ -60,8 +60,19 @@ func (r *Region) Name() string {
 // memory is what a region's words may have: those at a known offset by themselves.
 type memory struct {
 	cells map[int64]Value
+	rows  []row // somewhere in some intervals
 	rest  Value // somewhere
 }
+
+// row is what words in an interval of offsets may have.
+type row struct {
+	at   Interval
+	size int
+	has  Value
+}
+
+// mostRows is how many intervals of a region are told apart.
+const mostRows = 32
 
 type regionKey struct {
 	kind    RegionKind
@@ -134,6 +145,11 @@ func (a *analysis) content(r *Region, at Interval, size int) Value {
 		return join(pointer(r.number, All), numbers)
 	}
 	out := r.memory.rest
+	for _, w := range r.memory.rows {
+		if w.at.Meets(w.size, at, size) {
+			out = join(out, w.has)
+		}
+	}
 	if r.escaped {
 		out = join(out, a.everywhere)
 	}
@@ -223,8 +239,9 @@ func (a *analysis) write(r *Region, at Interval, size int, v Value) {
 		v = numbers
 	}
 	if !at.One() {
-		if w := widen(r.memory.rest, v); !w.equal(r.memory.rest) {
-			r.memory.rest = w
+		to := r.memory.row(at, max(size, wordBytes))
+		if w := widen(*to, v); !w.equal(*to) {
+			*to = w
 			a.changed(r)
 		}
 		return
@@ -236,6 +253,20 @@ func (a *analysis) write(r *Region, at Interval, size int, v Value) {
 			a.changed(r)
 		}
 	}
+}
+
+// row is where it is kept what words in an interval may have.
+func (m *memory) row(at Interval, size int) *Value {
+	for i := range m.rows {
+		if m.rows[i].at == at && m.rows[i].size == size {
+			return &m.rows[i].has
+		}
+	}
+	if len(m.rows) == mostRows {
+		return &m.rest
+	}
+	m.rows = append(m.rows, row{at, size, Value{}})
+	return &m.rows[len(m.rows)-1].has
 }
 
 // escape says that an address is known outside of the registers of its context.

@@ -25,6 +25,7 @@ var seeded = []struct {
 	{stand{"blackscholes", []string{"-p", "2", "-n", "32", "-r", "2", "-s", "1"}}, 95},
 	{stand{"fft", []string{"-p", "2", "-m", "6", "-s", "1"}}, 80},
 	{stand{"lu-contig", []string{"-p", "2", "-n", "32", "-s", "1"}}, 95},
+	{stand{"swaptions", []string{"-p", "2", "-n", "2", "-t", "20", "-s", "1"}}, 95},
 }
 
 // What is kept of these programs holds for other data of the same size, which follow
