@@ -1,7 +1,6 @@
 package frost_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -155,6 +154,8 @@ var joined = []struct {
 	names    [2]string
 	schedule string
 }{
+	// One fails if the main thread comes first, the other if it comes last.
+	{[2]string{"scanner", "frost-figure-1a"}, "--sched random"},
 	{[2]string{"frost-figure-1a", "apache-25520"}, "--sched random --quantum 200"},
 	{[2]string{"frost-figure-1a", "mysql-644"}, "--sched random --quantum 200"},
 	{[2]string{"frost-figure-1a", "mysql-12848"}, "--sched random --granularity instruction --quantum 40"},
@@ -181,9 +182,10 @@ func TestEpochsWithSeveralBugs(t *testing.T) {
 			if i > 0 {
 				args = append(args, "--")
 			}
-			args = append(args, p.CommandLine(p.Trigger(), 2)...)
+			e := exhibited(t, p)
+			args = append(args, e.command(bin)[1:]...)
 		}
-		for seed := uint64(1); seed <= uint64(trials(3, 100)); seed++ {
+		for seed := uint64(1); seed <= uint64(trials(2, 40)); seed++ {
 			x := try(t, options(), schedule(t, strings.Fields(pair.schedule)), seed, args...)
 			if x.Failure != "" || x.Result.ExitCode != 0 || strings.Count(x.stdout, "correct") != 2 {
 				t.Errorf("%v, seed %d: status %d, prints %q\n%s", pair.names, seed, x.Result.ExitCode, x.stdout, x.text())
@@ -198,9 +200,9 @@ func TestEpochsWithSeveralBugs(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%v", seen)
+	t.Logf("%v", seen) // of few seeds no more is asked
 	for _, c := range []complementary.Combination{"A-BF", "A-FF"} {
-		if seen[c] == 0 && os.Getenv("HEDDLE_LONG") != "" {
+		if seen[c] == 0 && trials(2, 40) >= 8 {
 			t.Errorf("no epoch comes to %s: %v", c, seen)
 		}
 	}
