@@ -120,6 +120,7 @@ type traits struct {
 	bound  bool  // values are Bound
 	custom bool  // values are Custom; a struct: pointers to it are
 	deep   []int // of a struct: the fields that assignment does not copy
+	leads  bool  // a value may lead to one that is Bound or has Release
 }
 
 // known caches traits by reflect.Type; they never change.
@@ -139,8 +140,36 @@ func traitsOf(t reflect.Type) traits {
 	if t.Kind() == reflect.Struct && !of.plain {
 		of.deep = deepFields(t)
 	}
+	of.leads = leads(t, map[reflect.Type]bool{})
 	known.Store(t, of)
 	return of
+}
+
+// leads tells whether a value of a type may lead to one that is Bound or has Release:
+// whatever an interface holds may. Types that were looked at already are left out.
+func leads(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || plain(t) {
+		return false
+	}
+	seen[t] = true
+	if t.Kind() == reflect.Pointer && (t.Implements(boundType) || t.Implements(releaserType)) {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Array, reflect.Slice:
+		return leads(t.Elem(), seen)
+	case reflect.Map:
+		return leads(t.Key(), seen) || leads(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if leads(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func deepFields(t reflect.Type) (deep []int) {
@@ -335,7 +364,7 @@ type releaser struct {
 func (r *releaser) walk(v reflect.Value) {
 	t := v.Type()
 	of := traitsOf(t)
-	if of.plain || of.shared {
+	if of.plain || of.shared || !of.leads {
 		return
 	}
 	if of.bound {
@@ -355,11 +384,11 @@ func (r *releaser) walk(v reflect.Value) {
 			r.walk(e)
 		}
 	case reflect.Struct:
-		for i := range t.NumField() {
+		for _, i := range of.deep {
 			r.walk(field(v, i))
 		}
 	case reflect.Array, reflect.Slice:
-		if !traitsOf(t.Elem()).plain {
+		if traitsOf(t.Elem()).leads {
 			for i := range v.Len() {
 				r.walk(v.Index(i))
 			}
