@@ -91,8 +91,10 @@ func solvers(ctx context.Context, r *reproduction) ([]string, error) {
 		}
 	}
 	heddles := "-"
-	if _, n, err := r.outcome.Clauses("heddle"); err == nil { // otherwise there are too many
-		heddles = fmt.Sprint(n)
+	if counts["clap"] <= mostSolved {
+		if _, n, err := r.outcome.Clauses("heddle"); err == nil { // otherwise there are too many
+			heddles = fmt.Sprint(n)
+		}
 	}
 	ours := []string{
 		fmt.Sprint(len(t.Events)), fmt.Sprint(counts["clap"]), fmt.Sprint(counts["h3"]),
