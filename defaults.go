@@ -99,6 +99,11 @@ func (c Config) Validate() error {
 	if err := c.Memory.Validate(); err != nil {
 		return errMemory.Wrap(err)
 	}
+	if c.Enforce != nil {
+		if err := c.Schedulable(); err != nil {
+			return err
+		}
+	}
 	var cost *emu.CostError
 	if errors.As(c.Costs.Validate(), &cost) {
 		return errOption.New("costs."+cost.Field, fmt.Sprint(cost.Found), cost.Allowed)

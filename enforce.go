@@ -3,9 +3,24 @@ package heddle
 import (
 	"fmt"
 
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
+
+var errWeakSchedule = errs.Define("schedule-under-weak-memory",
+	"there are no schedules under the memory model {model}",
+	"A constraint orders instructions. Under a weaker model than sc a store is seen by other cores some time after its instruction, so that the order of instructions would not say what a load gets.",
+	"Leave --model out, or say --model sc, for recording and for the run under the schedule.")
+
+// Schedulable returns an error if no schedule can be made of the run, or enforced on it.
+func (c *Config) Schedulable() error {
+	if model := c.Memory.MemoryModel(); model != memmodel.SC {
+		return errWeakSchedule.New(model)
+	}
+	return nil
+}
 
 // Enforce has a run follow a schedule.
 type Enforce struct {
@@ -18,6 +33,11 @@ type Enforce struct {
 	Seed  uint64
 	Cores int
 }
+
+// instruments tells whether the program has the instrumentation that constraints need:
+// whether or not there are any, each call and each return looks if it is on (PEREGRINE,
+// section 3.2).
+func (e *Enforce) instruments() bool { return e != nil && !e.Options.SyncOnly }
 
 // ScheduleResult is what became of a schedule that was enforced.
 type ScheduleResult struct {

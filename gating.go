@@ -31,6 +31,9 @@ type gating struct {
 	timers     int  // that have fired since a thread could run
 	obeyed     bool // the controller's verdict
 	watched    []event.Addr
+	// soon and exactly are what a Stopper said of the thread that is about to run, when
+	// the gate had asked so often.
+	soon, exactly, asked uint64
 }
 
 // gated is a thread, as its controller knows it.
@@ -263,12 +266,11 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 		return true
 	}
 	for {
-		if soon, exactly := stopper.Left(t.ID(), g.recorder.At().Instructions); soon > 0 && exactly > 0 {
+		g.asked = g.gate.Counts().Asked
+		if g.soon, g.exactly = stopper.Left(t.ID(), g.recorder.At().Instructions); g.soon > 0 && g.exactly > 0 {
 			return m.arrives(t)
 		}
-		var regs emu.Regs
-		m.cpu.Regs(&regs)
-		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: event.Addr(regs.RIP)}) {
+		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()}) {
 			return false
 		}
 	}
@@ -299,12 +301,11 @@ func (m *Machine) arrives(t *kernel.Task) bool {
 	if len(g.watched) == 0 || g.gate.Holds(t.ID()) {
 		return true
 	}
-	var regs emu.Regs
-	m.cpu.Regs(&regs)
-	if _, found := slices.BinarySearch(g.watched, event.Addr(regs.RIP)); !found {
+	pc := m.cpu.PC()
+	if _, found := slices.BinarySearch(g.watched, pc); !found {
 		return true
 	}
-	return g.ask(sched.Visit{Place: sched.AtAddress, PC: event.Addr(regs.RIP)})
+	return g.ask(sched.Visit{Place: sched.AtAddress, PC: pc})
 }
 
 // wakes asks an Orderer about a thread that was woken; false: it is held.
@@ -349,7 +350,8 @@ func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
 		return
 	}
 	if g.gate.Holds(t.ID()) {
-		g.thread(t.ID()).held = &stop
+		kept := stop
+		g.thread(t.ID()).held = &kept
 		return
 	}
 	if e, ok := g.gate.TakeEffect(t.ID(), sched.Deliver); ok {
@@ -371,10 +373,12 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 		bound(l, most-min(most, g.thread(t).ran))
 	}
 	if stopper, ok := g.controller.(sched.Stopper); ok {
-		soon, exactly := stopper.Left(t, g.recorder.At().Instructions)
-		l.Most = exactly
-		if l.Instructions == 0 || soon < l.Instructions {
-			l.Instructions = soon
+		if g.gate.Counts().Asked != g.asked { // what was asked since may have changed it
+			g.soon, g.exactly = stopper.Left(t, g.recorder.At().Instructions)
+		}
+		l.Most = g.exactly
+		if l.Instructions == 0 || g.soon < l.Instructions {
+			l.Instructions = g.soon
 		}
 	}
 }
@@ -415,12 +419,11 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 		x.cycles += stop.Cycles
 	}
 	g.controller.Stepped(&g.gate, t, stop.Instructions, s.clock.now)
-	if stopper, ok := g.controller.(sched.Stopper); ok && t != event.NoThread {
-		if at := g.recorder.At(); at.Thread == t {
-			stopper.Reached(&g.gate, t, at.Instructions)
-		}
+	if t != event.NoThread {
+		m.settlePoints(t, stop)
 	}
 	m.affect()
+	began := s.clock.now
 	released, charge := g.gate.Take()
 	if core != event.NoCore {
 		s.cluster.Charge(core, charge)
@@ -430,15 +433,37 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 		if r.Thread == t {
 			s.cluster.Block(t)
 		}
+		at := s.clock.now
+		if r.Ago > 0 && stop.Instructions > 0 {
+			at = began + r.Paid - min(stop.Cycles*event.Cycles(r.Ago)/event.Cycles(stop.Instructions), stop.Cycles, began)
+		}
 		// One that a signal has stopped goes on when it is continued.
 		if task := s.kernel.Task(r.Thread); task != nil && task.Runnable() {
-			s.cluster.Ready(r.Thread, s.clock.now+r.Delay)
+			s.cluster.Ready(r.Thread, at+r.Delay)
 		}
 	}
 	if g.gate.Holds(t) {
 		s.cluster.Block(t)
 	}
 	m.obey()
+}
+
+// settlePoints tells a Stopper how far a thread has come in its slice, and asks about
+// one that has come to where it is to stop: it is loaded still.
+func (m *Machine) settlePoints(t event.ThreadID, stop emu.Stop) {
+	g := m.state.gating
+	stopper, ok := g.controller.(sched.Stopper)
+	if !ok || g.recorder.At().Thread != t {
+		return
+	}
+	at := g.recorder.At().Instructions
+	stopper.Reached(&g.gate, t, at)
+	if stop.Reason != emu.StopBudget || stop.Instructions == 0 || g.gate.Holds(t) {
+		return
+	}
+	if _, exactly := stopper.Left(t, at); exactly == 0 {
+		g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()})
+	}
 }
 
 // affect carries out what becomes of threads besides going on.

@@ -120,6 +120,9 @@ func (m *Machine) build() (err error) {
 	if m.cpu, err = emu.NewCPU(m.ram, cores, c.Costs); err != nil {
 		return err
 	}
+	if c.Enforce.instruments() {
+		m.cpu.CheckCalls(c.Costs.SlotCheck)
+	}
 	cluster, err := m.newCluster()
 	if err != nil {
 		return err
@@ -332,8 +335,11 @@ func (m *Machine) limit(slice sched.Slice) emu.Limit {
 // the time is spent in C, and Go's monitor of such calls tries to preempt a
 // goroutine that has not been scheduled for 10 ms, again and again until it comes
 // back: thousands of switches between the process's threads. So many instructions
-// take 2 to 8 ms; a yield itself may cost 15 us.
-const instructionsBetweenYields = 4_000_000
+// take 2 to 8 ms, as do so many steps; a yield itself may cost 15 us.
+const (
+	instructionsBetweenYields = 4_000_000
+	stepsBetweenYields        = 2048
+)
 
 // Run looks whether it is to end after so many steps or, as those who watch the run may
 // take microseconds for an instruction, so many instructions.
@@ -352,7 +358,7 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	for n := 0; !m.done; n++ {
 		m.Step()
 		done := m.state.digest.instructions
-		if done-yielded >= instructionsBetweenYields {
+		if done-yielded >= instructionsBetweenYields || n%stepsBetweenYields == stepsBetweenYields-1 {
 			yielded = done
 			runtime.Gosched()
 		}

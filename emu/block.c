@@ -101,6 +101,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   const struct heddle_costs *c = &cpu->costs;
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
+  if (in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET) cost += c->check;
   if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
   if (heddle_order_of(in) & (HEDDLE_ORDER_WEAK | HEDDLE_ORDER_FULL)) *flags |= HEDDLE_BLOCK_ORDER;
   if (heddle_is_atomic(in)) {

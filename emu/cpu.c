@@ -174,6 +174,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   heddle_log_flush(cpu);
   cpu->instructions = heddle_cpu_instructions_now(cpu);
   cpu->cycles = heddle_cpu_cycles_now(cpu);
+  cpu->pc = get_rip(cpu);
   return cpu->stop = why;
 }
 
@@ -216,6 +217,12 @@ enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
   }
   cpu->pass_at = cpu->instructions;
   return run_on(cpu);
+}
+
+// Saves the registers of one thread, unless it is NULL, and loads those of another.
+void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to) {
+  if (from) uc_context_save(cpu->uc, from);
+  uc_context_restore(cpu->uc, to);
 }
 
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
@@ -307,9 +314,6 @@ int heddle_cpu_log(struct heddle_cpu *cpu, bool timed) {
   if (heddle_log_start(cpu, timed)) return UC_ERR_NOMEM;
   return heddle_cpu_count_branches(cpu);
 }
-
-// Empties the logs, which the caller has read.
-void heddle_cpu_drained(struct heddle_cpu *cpu) { cpu->log.nwords = cpu->log.ncode = cpu->log.nbytes = 0; }
 
 void heddle_cpu_close(struct heddle_cpu *cpu) {
   for (unsigned i = 0; i < cpu->nhooks; i++) uc_hook_del(cpu->uc, cpu->hooks[i]);

@@ -30,6 +30,10 @@ package emu
 #cgo nocallback heddle_cpu_resume
 #cgo noescape heddle_cpu_get_regs
 #cgo nocallback heddle_cpu_get_regs
+#cgo noescape heddle_cpu_pc
+#cgo nocallback heddle_cpu_pc
+#cgo noescape heddle_cpu_switch
+#cgo nocallback heddle_cpu_switch
 #cgo noescape heddle_cpu_set_regs
 #cgo nocallback heddle_cpu_set_regs
 #cgo noescape heddle_cpu_get_fp
@@ -157,6 +161,7 @@ type CPU struct {
 	c       *C.struct_heddle_cpu
 	ram     *RAM
 	current *Context
+	pc      programCounter // of the loaded thread
 	// breakpoints are those of the run's own observers and of a debugger.
 	breakpoints [2][]event.Addr
 }
@@ -216,6 +221,10 @@ func (c *CPU) setUp(cores int, costs Costs) error {
 	return nil
 }
 
+// CheckCalls has each call and each return take so many cycles more. It comes before
+// the first run.
+func (c *CPU) CheckCalls(cycles uint32) { c.c.costs.check = C.uint32_t(cycles) }
+
 // Close frees the engine. The RAM stays.
 func (c *CPU) Close() {
 	C.heddle_cpu_close(c.c)
@@ -231,6 +240,13 @@ func (c *CPU) Close() {
 type Context struct {
 	cpu *CPU
 	c   *C.uc_context
+	pc  programCounter // when it was unloaded
+}
+
+// programCounter is where a thread is, if that is known without asking the engine.
+type programCounter struct {
+	at    event.Addr
+	known bool
 }
 
 // CopyForSnapshot copies the registers, for another engine if the copy is one for
@@ -274,7 +290,7 @@ func (c *CPU) copyContext(from *C.uc_context) *Context {
 	C.uc_context_save(c.handle(), x.c)
 	if loaded != nil {
 		C.uc_context_restore(c.handle(), loaded.c)
-		c.current = loaded
+		c.current, c.pc = loaded, loaded.pc
 	}
 	return x
 }
@@ -282,7 +298,7 @@ func (c *CPU) copyContext(from *C.uc_context) *Context {
 // Release frees x.
 func (x *Context) Release() {
 	if x.cpu.current == x {
-		x.cpu.current = nil
+		x.cpu.current, x.cpu.pc = nil, programCounter{}
 	}
 	C.uc_context_free(x.c)
 	x.c = nil
@@ -292,7 +308,8 @@ func (x *Context) Release() {
 func (c *CPU) Unload() {
 	if c.current != nil {
 		C.uc_context_save(c.handle(), c.current.c)
-		c.current = nil
+		c.current.pc = c.pc
+		c.current, c.pc = nil, programCounter{}
 	}
 }
 
@@ -303,9 +320,12 @@ func (c *CPU) Load(x *Context, s *Space) {
 	if c.current == x {
 		return
 	}
-	c.Unload()
-	C.uc_context_restore(c.handle(), x.c)
-	c.current = x
+	var from *C.uc_context
+	if c.current != nil {
+		from, c.current.pc = c.current.c, c.pc
+	}
+	C.heddle_cpu_switch(c.c, from, x.c)
+	c.current, c.pc = x, x.pc
 }
 
 // SetCore tells on which core the loaded thread runs, and that core's clock.
@@ -348,6 +368,7 @@ func (c *CPU) Run(l Limit) Stop {
 func (c *CPU) Resume() Stop { return c.stopped(C.heddle_cpu_resume(c.c)) }
 
 func (c *CPU) stopped(why uint32) Stop {
+	c.pc = programCounter{event.Addr(c.c.pc), true}
 	s := Stop{
 		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
 		Page: event.Addr(c.c.fault_page), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
@@ -368,9 +389,18 @@ func (c *CPU) Regs(r *Regs) {
 	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 }
 
+// PC reads the loaded thread's program counter alone.
+func (c *CPU) PC() event.Addr {
+	if !c.pc.known {
+		c.pc = programCounter{event.Addr(C.heddle_cpu_pc(c.c)), true}
+	}
+	return c.pc.at
+}
+
 // SetRegs writes the loaded thread's registers.
 func (c *CPU) SetRegs(r *Regs) {
 	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
+	c.pc = programCounter{event.Addr(r.RIP), true}
 }
 
 // FP reads the loaded thread's floating-point and SSE state.

@@ -37,6 +37,7 @@ enum heddle_stop {
 // The timing model's part that depends on instructions alone, in cycles.
 struct heddle_costs {
   uint32_t instruction, memory, divide, atomic, fence, sqrt, transcendental;
+  uint32_t check;  // more for a call and for a return
 };
 
 struct heddle_regs {
@@ -90,6 +91,7 @@ struct heddle_cpu {
   uint64_t straight;
 
   uint64_t stopped_at;  // the block that the block hook stopped before, 0: none
+  uint64_t pc;          // where the last run ended
 
   // A block to step through: where it starts (0: none) and ends.
   uint64_t inside, inside_end;
@@ -152,6 +154,8 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
                                 uint32_t flags);
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu);
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
+uint64_t heddle_cpu_pc(struct heddle_cpu *cpu);
+void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to);
 void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r);
 void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave);
 void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave);
@@ -162,6 +166,5 @@ bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);
 int heddle_cpu_count_branches(struct heddle_cpu *cpu);
-void heddle_cpu_drained(struct heddle_cpu *cpu);
 
 #endif

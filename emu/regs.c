@@ -1,5 +1,5 @@
 // Registers in batches, floating-point state, CPUID, addresses of faults.
-#include "cpu.h"
+#include "run.h"
 #include "sse.h"
 
 #include <string.h>
@@ -24,6 +24,8 @@ void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r) {
   batch(r, at);
   uc_reg_read_batch(cpu->uc, (int *)reg_ids, at, NREGS);
 }
+
+uint64_t heddle_cpu_pc(struct heddle_cpu *cpu) { return get_rip(cpu); }
 
 void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r) {
   struct heddle_regs copy = *r;

@@ -28,9 +28,9 @@ func (r *Recorder) Run(t *kernel.Task) {
 	p := r.threads[r.thread]
 	if r.cores[r.core] != r.thread || p.ranOn != r.core {
 		r.cores[r.core], p.ranOn = r.thread, r.core
-		e := event.Switch{Stamp: r.Next(), Process: t.Process().PID()}
+		r.changed = event.Switch{Stamp: r.Next(), Process: t.Process().PID()}
 		for _, part := range r.parts {
-			part.Switch(r, &e)
+			part.Switch(r, &r.changed)
 		}
 	}
 	for _, part := range r.parts {

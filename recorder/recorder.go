@@ -68,6 +68,7 @@ type Recorder struct {
 	gone      event.ThreadID // left the scheduler; Exit has not come yet
 	within    emu.Stop       // the last stop of the slice
 	sinceSave uint64         // instructions since the trace was flushed
+	changed   event.Switch   // what recordings are told of: kept so that it takes no memory
 }
 
 // progress is what a thread has done, without the slice that is under way.

@@ -89,6 +89,7 @@ type Enforcer struct {
 	numbers map[event.ThreadID]int
 	latest  latest
 	posted  []bool
+	ago     uint64                        // how many instructions before the end of the slice a point is that is posted
 	bound   map[event.ObjectID]event.Addr // where the objects of the schedule are
 	left    string                        // why the schedule was left, if it was
 	alone   bool                          // it was left by a thread that was alone
@@ -104,6 +105,9 @@ type EnforceCounts struct {
 	Waited      uint64 `json:"waited"`
 	Constraints uint64 `json:"constraints"`
 	Stalled     uint64 `json:"stalled"`
+	// Slots are the instructions that were executed while their thread's
+	// instrumentation was on (RelayCosts.SlotCall each).
+	Slots uint64 `json:"slots"`
 	// Answered are system calls that were not carried out, Skipped the waits at
 	// barriers and sleeps that were left out.
 	Answered uint64 `json:"answered"`

@@ -39,8 +39,8 @@ const (
 )
 
 // Left implements Stopper. A thread stops exactly where it has to wait, and soon
-// where it lets go another that waits. That it has passed other instructions is
-// found out later.
+// where it gives a turn to another. That it has passed other instructions is found out
+// at the end of its slice.
 func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 	soon, exactly = anyNumber, anyNumber
 	n, ok := e.find(id)
@@ -55,36 +55,40 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 		a := &list[i]
 		left := t.base + a.at - min(t.base+a.at, done)
 		switch {
-		case a.stops(e):
+		case e.stops(a):
 			return soon, left
 		case soon != anyNumber:
 			if left-soon > longestRun {
 				return soon, exactly
 			}
-		case i == t.actions+lookAhead || a.kind == post && e.wanted(a.constraint):
+		case i == t.actions+lookAhead || a.kind == post && e.ends(a.constraint):
 			soon = left
 		}
 	}
 	return soon, exactly
 }
 
-// stops tells whether a thread stops exactly where an action is.
-func (a *action) stops(e *Enforcer) bool {
-	return a.kind == halt || a.kind == deliver || a.kind == wait && !e.posted[a.constraint]
+// stops tells whether a thread stops exactly at an action: where it has to wait, and
+// where it is looked at, so that one that goes another way than the recorded run's is
+// found out soon.
+func (e *Enforcer) stops(a *action) bool {
+	return a.kind == halt || a.kind == deliver || a.kind == wait && (a.look || !e.posted[a.constraint])
 }
 
-// wanted tells whether a thread waits for the first point of a constraint. One that
-// is only watched is to be seen the other way around: between the operation before
-// it and the point other threads may come.
-func (e *Enforcer) wanted(c int) bool {
+// ends tells whether a thread's slice ends behind the first point of a constraint:
+// if the turn of an operation depends on it. A thread that waits at an instruction is
+// released later, with the time at which the point was passed. A constraint that is
+// only watched is to be seen the other way around: between the operation before it and
+// the point other threads may come.
+func (e *Enforcer) ends(c int) bool {
 	if slices.Contains(e.o.Loose, c) {
 		return true
 	}
 	second := &e.plan.s.Constraints[c].Second
-	t := &e.threads[second.Thread]
 	if second.PC != 0 || second.Ends {
-		return t.held && t.waiting == c
+		return false
 	}
+	t := &e.threads[second.Thread]
 	position, _ := e.peek(second.Thread)
 	return position == e.next && (t.held && t.waiting == forTurn || t.blocked)
 }
@@ -101,13 +105,15 @@ func (e *Enforcer) pass(g *Gate, n int, done uint64) {
 	t := &e.threads[n]
 	for e.left == "" {
 		a := e.plan.action(n, t.actions)
-		if a == nil || a.done != t.done || t.base+a.at > done || a.stops(e) {
+		if a == nil || a.done != t.done || t.base+a.at > done || e.stops(a) {
 			return
 		}
 		t.actions++
 		e.charge(g, a)
 		if a.kind == post {
+			e.ago = done - (t.base + a.at)
 			e.post(g, a.constraint)
+			e.ago = 0
 		} else {
 			g.Charge(e.o.Costs.SemaphoreWait)
 		}
@@ -116,6 +122,7 @@ func (e *Enforcer) pass(g *Gate, n int, done uint64) {
 
 // charge lets the time pass that the instrumentation up to an action takes.
 func (e *Enforcer) charge(g *Gate, a *action) {
+	e.counts.Slots += a.instructions
 	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
 }
 
@@ -183,7 +190,7 @@ func (e *Enforcer) post(g *Gate, c int) {
 	if t := &e.threads[second.Thread]; t.held && t.waiting == c {
 		t.held, t.waiting = false, forTurn
 		t.actions++
-		g.Release(t.id, e.delay())
+		g.ReleaseAgo(t.id, e.delay(), e.ago)
 	}
 }
 

@@ -179,10 +179,13 @@ type GateCounts struct {
 }
 
 // Release is a thread that goes on, Delay after the one that released it ended
-// its slice, which it does at once.
+// its slice, which it does at once, or Delay after that was Ago instructions before
+// the end of its slice and had been charged Paid.
 type Release struct {
 	Thread event.ThreadID
 	Delay  event.Cycles
+	Ago    uint64
+	Paid   event.Cycles
 }
 
 // EffectKind is something that becomes of a thread besides going on.
@@ -213,13 +216,17 @@ type Effect struct {
 
 // Release lets a thread go on that is held; it does nothing to any other. Delay
 // is how long the wake-up takes.
-func (g *Gate) Release(t event.ThreadID, delay event.Cycles) {
+func (g *Gate) Release(t event.ThreadID, delay event.Cycles) { g.ReleaseAgo(t, delay, 0) }
+
+// ReleaseAgo is Release by a thread at the end of its slice, for what it did so many
+// instructions before.
+func (g *Gate) ReleaseAgo(t event.ThreadID, delay event.Cycles, ago uint64) {
 	i := slices.Index(g.held, t)
 	if i < 0 {
 		return
 	}
 	g.held = slices.Delete(g.held, i, i+1)
-	g.released = append(g.released, Release{t, delay})
+	g.released = append(g.released, Release{t, delay, ago, g.charge})
 	g.counts.Released++
 	g.counts.Delayed += delay
 }

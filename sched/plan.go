@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -40,9 +41,12 @@ const (
 // action is what a thread does when it has done so many operations and then
 // retired so many instructions.
 type action struct {
-	done       int
-	at         uint64
-	kind       actionKind
+	done int
+	at   uint64
+	kind actionKind
+	// look tells that it is the first to wait for behind its operation: the thread
+	// stops there to be looked at, whether or not it has to wait.
+	look       bool
 	constraint int
 	pc         event.Addr // that it is at then; 0: not known
 	// of is the constraint's instruction, and occurrence which time it is come to.
@@ -78,6 +82,7 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 		}
 	}
 	if !syncOnly {
+		p.reserve()
 		for c := range s.Constraints {
 			p.add(c)
 		}
@@ -86,6 +91,18 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 		p.arrange(n)
 	}
 	return p
+}
+
+// reserve makes room for the actions: there may be tens of thousands.
+func (p *plan) reserve() {
+	counts := make([]int, len(p.actions))
+	for c := range p.s.Constraints {
+		counts[p.s.Constraints[c].First.Thread]++
+		counts[p.s.Constraints[c].Second.Thread]++
+	}
+	for n := range p.actions {
+		p.actions[n] = slices.Grow(p.actions[n], counts[n])
+	}
 }
 
 // add adds the actions of a constraint.
@@ -119,9 +136,15 @@ func (p *plan) add(c int) {
 // anything is waited for.
 func (p *plan) arrange(n int) {
 	list := p.actions[n]
-	slices.SortStableFunc(list, func(a, b action) int {
-		return cmp.Or(cmp.Compare(a.done, b.done), cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind))
+	slices.SortFunc(list, func(a, b action) int {
+		return cmp.Or(cmp.Compare(a.done, b.done), cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.constraint, b.constraint))
 	})
+	looked := -1
+	for i := range list {
+		if a := &list[i]; a.kind == wait && a.done != looked {
+			a.look, looked = true, a.done
+		}
+	}
 	for i := len(list) - 1; i >= 0; i-- {
 		a := &list[i]
 		a.instructions = a.at
@@ -142,16 +165,18 @@ func (p *plan) action(n, i int) *action {
 
 // points are the instructions before which threads stop, sorted.
 func (p *plan) points() []event.Addr {
-	var list []event.Addr
+	seen := map[event.Addr]bool{}
+	last := event.Addr(0)
 	for _, actions := range p.actions {
 		for i := range actions {
-			if a := &actions[i]; a.pc != 0 {
-				list = append(list, a.pc)
+			if pc := actions[i].pc; pc != last {
+				last = pc
+				seen[pc] = true
 			}
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	delete(seen, 0)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // Transparent tells which operations have no position: what is in them has.

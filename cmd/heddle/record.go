@@ -219,6 +219,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	c := job.Config()
 	c.Stdin = stdin.Reader
 	if rec.serial {
+		if err := c.Schedulable(); err != nil {
+			return err
+		}
 		c.Control = sched.Control{Policy: sched.FCFS}
 		schedules.BindNow(&c)
 	}

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -223,7 +222,7 @@ func read(e *Entry, text []byte) *hybrid.File {
 	if sumOf(text) != e.Name {
 		return nil
 	}
-	f, err := hybrid.Read(bytes.NewReader(text))
+	f, err := hybrid.Parse(string(text))
 	if err != nil || f.Program != e.Program {
 		return nil
 	}

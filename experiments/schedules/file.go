@@ -115,12 +115,11 @@ func Save(f *hybrid.File, path string) error {
 
 // Load reads a schedule file.
 func Load(path string) (*hybrid.File, error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, errRead.Wrap(errors.Unwrap(err), path)
 	}
-	defer file.Close()
-	f, err := hybrid.Read(file)
+	f, err := hybrid.Parse(string(text))
 	if err != nil {
 		return nil, errRead.Wrap(err, path)
 	}
@@ -136,6 +135,7 @@ func Enforce(c *heddle.Config, f *hybrid.File, name string, o sched.EnforceOptio
 	if err := check(c, f, name); err != nil {
 		return err
 	}
+	o.SyncOnly = o.SyncOnly || f.Kind == "sync"
 	c.Enforce = &heddle.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores}
 	return nil
 }

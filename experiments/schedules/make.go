@@ -80,6 +80,9 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		return nil, err
 	}
 	defer r.Close()
+	if err := schedulable(path); err != nil {
+		return nil, err
+	}
 	if !r.Has(trace.Sync) {
 		return nil, errLacks.New(path, "synchronization operations")
 	}
@@ -121,6 +124,20 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 	bases := hybrid.Bases(s, marks)
 	s.Constraints = append(s.Constraints, order.Ends(bases)...)
 	return made, locate(ctx, path, s, bases, order)
+}
+
+// schedulable fails for a recorded run of which no schedule can be made.
+func schedulable(path string) error {
+	r, err := heddle.OpenProgram(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return err
+	}
+	return c.Schedulable()
 }
 
 // numbered is an event with its place among all.

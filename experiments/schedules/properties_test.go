@@ -299,7 +299,7 @@ print(count)`},
 			// python3's and pbzip2's accesses take long to record.
 			quick := testing.Short() && (name == "python3" || name == "pbzip2")
 			m := made(t, c, schedules.Options{SyncOnly: quick})
-			if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{}); len(found) != 1 {
+			if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{SyncOnly: quick}); len(found) != 1 {
 				t.Errorf("states: %v", found)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -95,12 +96,30 @@ func (s *Settings) scheduled(ctx context.Context, r *Recorded) (x *Hybrid, reaso
 	return x, "", nil
 }
 
-// Makespan is the mean virtual time, in cycles, of Times runs of own seeds, under a
-// schedule if there is one.
+// Timed is what runs of own seeds come to: their mean virtual time in cycles, and of
+// the first one what it executed and what was done for its schedule, if it had one.
+type Timed struct {
+	Cycles       float64
+	Instructions uint64
+	Schedule     *heddle.ScheduleResult
+}
+
+// Makespan is the mean virtual time of runs of own seeds, under a schedule if
+// there is one.
 func (s *Settings) Makespan(ctx context.Context, r *Recorded, m *schedules.Made, o sched.EnforceOptions) (float64, error) {
+	t, err := s.Time(ctx, r, m, o, func(*emu.Costs) {})
+	if err != nil {
+		return 0, err
+	}
+	return t.Cycles, nil
+}
+
+// Time is Makespan with costs that may be others than the default.
+func (s *Settings) Time(ctx context.Context, r *Recorded, m *schedules.Made, o sched.EnforceOptions, price func(*emu.Costs)) (*Timed, error) {
 	results := make([]*heddle.Result, s.Times)
 	err := Each(ctx, s.Times, func(i int) error {
 		c := r.Config(s.Seed + uint64(i))
+		price(&c.Costs)
 		if m != nil {
 			c = r.Under(c, m, o)
 		}
@@ -112,11 +131,11 @@ func (s *Settings) Makespan(ctx context.Context, r *Recorded, m *schedules.Made,
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	sum := 0.0
+	t := &Timed{Instructions: results[0].Instructions, Schedule: results[0].Schedule}
 	for _, result := range results {
-		sum += float64(result.Cycles) / float64(s.Times)
+		t.Cycles += float64(result.Cycles) / float64(s.Times)
 	}
-	return sum, nil
+	return t, nil
 }

@@ -19,6 +19,7 @@ type Sink interface {
 // Engine is what a Recognizer needs of the processor: emu.CPU has it.
 type Engine interface {
 	Regs(*emu.Regs)
+	PC() event.Addr
 	SetBreakpoints([]event.Addr)
 	// MuteAtomics says whether the log of atomic instructions is interrupted.
 	MuteAtomics(bool)
@@ -145,13 +146,13 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	case t.space == nil:
 		r.enterProgram(t, task)
 	}
-	r.host.engine.Regs(&r.regs)
 	if t.signals > 0 {
+		r.host.engine.Regs(&r.regs)
 		r.handlers(t, &r.regs)
 	}
 	// A run does not stop at a breakpoint at its first instruction.
 	r.at = at
-	r.look(t, &r.regs, &r.at)
+	r.look(t, &r.at)
 	r.refresh(t)
 }
 
@@ -174,28 +175,34 @@ func (r *Recognizer) Stopped(id event.ThreadID, why emu.StopReason, at event.Sta
 		r.takeAtomics(t, &r.at)
 	}
 	if why == emu.StopBreakpoint {
-		r.host.engine.Regs(&r.regs)
-		r.look(t, &r.regs, &r.at)
+		r.look(t, &r.at)
 		r.refresh(t)
 	}
 }
 
 // look acts on where a thread is: at a return, a recognised function, or
 // neither.
-func (r *Recognizer) look(t *thread, regs *emu.Regs, at *event.Stamp) {
-	pc := event.Addr(regs.RIP)
+func (r *Recognizer) look(t *thread, at *event.Stamp) {
+	pc := r.host.engine.PC()
 	if t.looked == (moment{pc, at.Instructions}) {
 		return
 	}
-	if r.returns[pc] {
+	if returns := r.returns[pc]; returns || t.dying || t.space.entries[pc].function != nil {
+		r.host.engine.Regs(&r.regs)
+		r.lookCloser(t, returns, &r.regs, at)
+	}
+	t.looked = moment{pc, at.Instructions}
+}
+
+func (r *Recognizer) lookCloser(t *thread, returns bool, regs *emu.Regs, at *event.Stamp) {
+	if returns {
 		r.atReturn(t, regs, at)
 	}
-	if e, ok := t.space.entries[pc]; ok {
+	if e, ok := t.space.entries[event.Addr(regs.RIP)]; ok {
 		r.atEntry(t, e, regs, at)
 	} else if t.dying {
 		r.atDestructor(t, regs, at)
 	}
-	t.looked = moment{pc, at.Instructions}
 }
 
 // atDestructor handles a stop at a function that is known as a destructor alone.

@@ -104,13 +104,22 @@ func (v *Recording) Library(t event.ThreadID, pc event.Addr) (library, linker bo
 // Begin implements recorder.Recording.
 func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	v.current = r
-	if e, ok := v.held[t.ID()]; ok {
-		delete(v.held, t.ID())
-		at := r.At()
-		e.Time, e.Core = at.Time, at.Core
-		v.put(&e)
+	if len(v.held) > 0 {
+		v.putHeld(r, t.ID())
 	}
 	v.recognizer.Running(t, r.At())
+}
+
+// putHeld writes the operation at which a thread was held that goes on.
+func (v *Recording) putHeld(r *recorder.Recorder, t event.ThreadID) {
+	e, ok := v.held[t]
+	if !ok {
+		return
+	}
+	delete(v.held, t)
+	at := r.At()
+	e.Time, e.Core = at.Time, at.Core
+	v.put(&e)
 }
 
 // Stopped implements recorder.Recording.
