@@ -77,14 +77,20 @@ func table2(s *study.Settings) (*study.Plan, error) {
 
 // own counts the constraints between two lines of the program's own source.
 func own(r *study.Hybrid) int {
-	n, source := 0, r.Program.Name+".c:"
+	n := 0
 	for _, note := range r.File.Notes {
-		first, second, _ := strings.Cut(note, " -> ")
-		if strings.HasPrefix(first, source) && strings.HasPrefix(second, source) {
+		if isOwn(r, note) {
 			n++
 		}
 	}
 	return n
+}
+
+// isOwn tells whether a constraint with that note is one of those.
+func isOwn(r *study.Hybrid, note string) bool {
+	source := r.Program.Name + ".c:"
+	first, second, _ := strings.Cut(note, " -> ")
+	return strings.HasPrefix(first, source) && strings.HasPrefix(second, source)
 }
 
 // verdict says whether runs were deterministic, and how many were not.
