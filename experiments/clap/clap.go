@@ -2,7 +2,6 @@ package clap
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -16,10 +15,16 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-var errSpaces = errs.Define("paths-of-several-spaces",
-	"the trace {file} is of {count} address spaces, and paths are recorded in one",
-	"The program has started others, or was started by a shell.",
-	"Record the program alone.")
+var (
+	errSpaces = errs.Define("paths-of-several-spaces",
+		"the trace {file} is of {count} address spaces, and paths are recorded in one",
+		"The program has started others, or was started by a shell.",
+		"Record the program alone.")
+	errCycles = errs.Define("trace-without-cycles",
+		"the trace does not say how many cycles the run took",
+		"The recording did not come to its end.",
+		"Record the run again.")
+)
 
 // Recording is a run's paths.
 type Recording struct {
@@ -231,7 +236,7 @@ func Cycles(r *trace.Reader) (uint64, error) {
 		err = json.Unmarshal(summary, &end)
 	}
 	if err == nil && end.Result.Cycles == 0 {
-		err = errors.New("the run took no time")
+		err = errCycles.New()
 	}
 	return end.Result.Cycles, err
 }
