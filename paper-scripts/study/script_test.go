@@ -25,6 +25,7 @@ type counting struct {
 	measured int
 	fail     error
 	key      int
+	more     bool // a column more
 }
 
 func newCounting() *counting {
@@ -37,13 +38,16 @@ func newCounting() *counting {
 
 func (c *counting) plan(*Options) (*Plan, error) {
 	p := &Plan{Head: []table.Column{{Name: "name", Key: "name"}, {Name: "1st", Key: "first", Number: true}, {Name: "2nd", Key: "second", Number: true}}}
+	if c.more {
+		p.Head = append(p.Head, table.Column{Name: "3rd", Key: "third"})
+	}
 	for i := range 3 {
 		p.Rows = append(p.Rows, Row{Name: fmt.Sprint("row", i), Key: []int{c.key, i}, Measure: func(context.Context) ([]string, error) {
 			if i == 2 && c.fail != nil {
 				return nil, c.fail
 			}
 			c.measured++
-			return []string{fmt.Sprint("row", i), fmt.Sprint(i), "-"}, nil
+			return []string{fmt.Sprint("row", i), fmt.Sprint(i), "-", "-"}[:len(p.Head)], nil
 		}})
 	}
 	return p, nil
@@ -89,6 +93,22 @@ func TestStoredResults(t *testing.T) {
 	}
 	if _, err := c.run(store, "figure1"); err == nil || !strings.Contains(err.Error(), "is no result of this command") {
 		t.Errorf("a damaged store: %v", err)
+	}
+}
+
+// A result with other columns is measured again, one row after the other.
+func TestOtherColumns(t *testing.T) {
+	c, store := newCounting(), t.TempDir()
+	if _, err := c.run(store, "figure1"); err != nil {
+		t.Fatal(err)
+	}
+	c.more, c.fail = true, context.Canceled
+	if _, err := c.run(store, "figure1"); err == nil {
+		t.Fatal("was not interrupted")
+	}
+	c.fail = nil
+	if _, err := c.run(store, "figure1"); err != nil || c.measured != 6 {
+		t.Errorf("%v, %d rows were measured, not 6", err, c.measured)
 	}
 }
 

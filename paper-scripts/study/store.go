@@ -111,7 +111,7 @@ func (p *Plan) measure(ctx context.Context, o *Options, old *result, file string
 		}
 		r.Rows = append(r.Rows, row{planned.Name, id, cells})
 		kept := *r
-		kept.Rows = append(slices.Clone(r.Rows), others(old.Rows, r.Rows)...)
+		kept.Rows = append(slices.Clone(r.Rows), others(old.Rows, r)...)
 		if err := kept.save(file); err != nil {
 			return nil, err
 		}
@@ -119,10 +119,11 @@ func (p *Plan) measure(ctx context.Context, o *Options, old *result, file string
 	return r.table(), nil
 }
 
-// others are the rows whose names are not among those of done.
-func others(rows, done []row) (list []row) {
+// others are the rows whose names are not among those of a result, if they have as many
+// cells: an older command may have had other columns.
+func others(rows []row, done *result) (list []row) {
 	for _, x := range rows {
-		if !slices.ContainsFunc(done, func(d row) bool { return d.Name == x.Name }) {
+		if len(x.Cells) == len(done.Head) && !slices.ContainsFunc(done.Rows, func(d row) bool { return d.Name == x.Name }) {
 			list = append(list, x)
 		}
 	}
