@@ -140,6 +140,18 @@ func (c *Checker) Check(in *Input) (failed int, shape bool) {
 	return failed, true
 }
 
+// Violated counts the terms that an input of the right shape does not satisfy.
+func (c *Checker) Violated(in *Input) int {
+	values, lacking := c.values(in)
+	n := 0
+	for i, v := range c.program.Run(values) {
+		if v.Lo == 0 || lacking != nil && c.mentions(i, lacking) {
+			n++
+		}
+	}
+	return n
+}
+
 // shaped compares the number of arguments and the names of variables.
 func (c *Checker) shaped(in *Input) bool {
 	if len(in.Args) != c.set.Args || len(in.Env) != len(c.set.Env) {
@@ -159,11 +171,19 @@ func (c *Checker) shaped(in *Input) bool {
 
 // about is the first term about one of some symbols.
 func (c *Checker) about(names map[string]bool) int {
-	return slices.IndexFunc(c.set.Terms, func(t *symbolic.Expr) bool {
-		some := false
-		symbolic.Symbols(t, func(e *symbolic.Expr) { some = some || names[e.Name] })
-		return some
-	})
+	for i := range c.set.Terms {
+		if c.mentions(i, names) {
+			return i
+		}
+	}
+	return -1
+}
+
+// mentions tells whether a term is about one of some symbols.
+func (c *Checker) mentions(i int, names map[string]bool) bool {
+	some := false
+	symbolic.Symbols(c.set.Terms[i], func(e *symbolic.Expr) { some = some || names[e.Name] })
+	return some
 }
 
 // values are those of the symbols, in the order of Symbols, and the names of those

@@ -19,7 +19,7 @@ const DefaultLimit = 500_000
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
 	var kept []*symbolic.Expr
-	for _, group := range groups(distinct(terms)) {
+	for _, group := range groups(propagate(p, distinct(terms))) {
 		kept = append(kept, z.group(group)...)
 	}
 	return arrange(kept)
@@ -45,6 +45,31 @@ func distinct(terms []*symbolic.Expr) []*symbolic.Expr {
 		add(t)
 	}
 	return out
+}
+
+// propagate puts the values of bytes that have to be what they were into all other
+// terms: those about a text that is an option say nothing more then.
+func propagate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+	values := map[string]*symbolic.Expr{}
+	for {
+		var bytes, others []*symbolic.Expr
+		before := len(values)
+		for _, t := range terms {
+			if _, _, _, ok := byteIs(t); ok {
+				values[t.A.Name] = t.B
+				bytes = append(bytes, t)
+			} else {
+				others = append(others, t)
+			}
+		}
+		if len(values) == before {
+			return terms
+		}
+		for i, t := range others {
+			others[i] = p.Substitute(t, func(name string) *symbolic.Expr { return values[name] })
+		}
+		terms = distinct(append(bytes, others...))
+	}
 }
 
 // groups divides terms so that no two of different groups have a symbol in common: one

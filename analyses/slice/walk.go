@@ -54,6 +54,9 @@ type walker struct {
 	alone  bool   // all other threads have been waited for
 	busy   bool   // temporaries of the step are live
 	reason Reason // for which the branch that is looked at is kept
+	// given is the step before a library's function of which data is in the slice; -1:
+	// there is none.
+	given int
 }
 
 // frame is a call on the way back.
@@ -86,7 +89,7 @@ func newWalk(s *Slice, o Options) *walk {
 	for i, t := range s.Run.Threads {
 		k := &walker{
 			walk: w, Thread: t, cursor: t.Cursor(t.Len()), moves: len(t.Moves),
-			states: make([]*frame, len(t.Frames)), events: slices.Clone(s.Run.Events.Of(t.Thread)),
+			states: make([]*frame, len(t.Frames)), events: slices.Clone(s.Run.Events.Of(t.Thread)), given: -1,
 		}
 		w.threads = append(w.threads, k)
 		w.byID[t.ID] = k
@@ -146,6 +149,9 @@ func (t *walker) take(s *path.Step) {
 	}
 	if t.regions != nil {
 		t.regions.back(s.At)
+	}
+	if t.given == s.Index {
+		t.keepGiven(s)
 	}
 	if t.frame.Context != nil {
 		t.program(s)
@@ -229,6 +235,9 @@ func (t *walker) leave() {
 	t.registers.join(&f.saved)
 	if f.uses || f.all {
 		t.arguments(f)
+	}
+	if f.Context == nil && f.data {
+		t.given = f.First - 1
 	}
 	n := f.Parent
 	if t.states[n] == nil {
@@ -331,6 +340,16 @@ func (t *walker) keepAll(s *path.Step) {
 	for i := len(s.Constraints) - 1; i >= 0; i-- {
 		if s.Constraints[i].Kind != exec.Call {
 			t.keep(&s.Constraints[i])
+		}
+	}
+}
+
+// keepGiven keeps what a summary has fixed of the arguments of a function that begins
+// behind a step.
+func (t *walker) keepGiven(s *path.Step) {
+	for i := len(s.Constraints) - 1; i >= 0; i-- {
+		if c := &s.Constraints[i]; c.Stmt < 0 && c.Kind != exec.Call {
+			t.keep(c)
 		}
 	}
 }

@@ -70,10 +70,13 @@ func (r *Recording) open(on *recorder.Recorder, t *kernel.Task, fd int32) *asked
 	return &asked{name: known, size: uint64(f.Inode().Size()), at: f.Offset}
 }
 
-// ask notes a system call that is about to say something of a file's size.
+// ask notes a system call that is about to say something of a file's size, or of how
+// much was written.
 func (r *Recording) ask(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	var a *asked
 	switch e.Number {
+	case unix.SYS_WRITE:
+		a = &asked{}
 	case unix.SYS_READ, unix.SYS_READV, unix.SYS_FSTAT, unix.SYS_LSEEK:
 		a = r.open(on, t, int32(e.Args[0]))
 	case unix.SYS_PREAD64:
@@ -132,6 +135,11 @@ func (r *Recording) tell(t *kernel.Task, e *event.Syscall) {
 		r.seek(t, a, e)
 	case unix.SYS_READ, unix.SYS_PREAD64:
 		r.read(t, a, e)
+	case unix.SYS_WRITE:
+		// All that was asked for, as long as nothing stands against it.
+		if a.count != nil && e.Result == e.Args[2] && !a.count.IsConst() {
+			r.Executor.Result(t.ID(), e.Result, a.count)
+		}
 	}
 }
 

@@ -153,6 +153,8 @@ type Executor struct {
 	functions int
 	derived   map[string]*Derived
 	marks     map[event.ThreadID]int // of inputs
+	opaque    map[string]bool        // inputs and symbols that opaque functions gave
+	calls     int                    // of opaque functions
 	count     int                    // of blocks
 	executed  Executed
 }
@@ -163,6 +165,7 @@ func New(code Code) *Executor {
 		Pool: symbolic.NewPool(), code: code, threads: map[event.ThreadID]*thread{}, blocks: map[blockPlace]*block{},
 		terms: newTerms(), made: map[Term]*symbolic.Expr{}, inputsOf: map[string][]int{}, nameOf: map[string]int{},
 		summaries: map[place]Summary{}, resolvers: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
+		opaque: map[string]bool{},
 	}
 	x.memory.pages = map[place]*page{}
 	x.memory.forget()

@@ -31,15 +31,15 @@ func (x *Executor) Recorded(name string) (symbolic.Value, bool) {
 	if at, ok := x.nameOf[name]; ok {
 		return x.names[at].value, true
 	}
-	open := strings.LastIndexByte(name, '[')
-	if open < 0 || !strings.HasSuffix(name, "]") {
+	base := inputOf(name)
+	if base == "" {
 		return symbolic.Value{}, false
 	}
-	n, err := strconv.Atoi(name[open+1 : len(name)-1])
+	n, err := strconv.Atoi(name[len(base)+1 : len(name)-1])
 	if err != nil {
 		return symbolic.Value{}, false
 	}
-	list := x.inputsOf[name[:open]]
+	list := x.inputsOf[base]
 	for i := len(list) - 1; i >= 0; i-- {
 		in := x.inputs[list[i]]
 		if at := n - in.first; at >= 0 && at < len(in.data) && (in.unknown == nil || !in.unknown[at]) {
@@ -47,6 +47,15 @@ func (x *Executor) Recorded(name string) (symbolic.Value, bool) {
 		}
 	}
 	return symbolic.Value{}, false
+}
+
+// inputOf is the input that a byte with a symbol's name is of, or empty.
+func inputOf(name string) string {
+	open := strings.LastIndexByte(name, '[')
+	if open < 0 || !strings.HasSuffix(name, "]") {
+		return ""
+	}
+	return name[:open]
 }
 
 // Symbols lists the names of the symbols of inputs, and of results of functions.

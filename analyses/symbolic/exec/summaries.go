@@ -36,6 +36,13 @@ type Summary struct {
 	//
 	// "copy": the first three arguments are fixed, and the code runs as it is.
 	//
+	// "lower" and "upper" are expressions: the first argument as tolower(3) and
+	// toupper(3) have it in the C locale, if it is below 128.
+	//
+	// "opaque": the result, and what is stored from where the arguments in Writes point
+	// to on, are symbols of their own if the function read anything that depends on
+	// inputs (Executor.Opaque). It stores nothing else that is read later.
+	//
 	// "none": it depends on no input.
 	Result string `yaml:"result"`
 	// Bits is the size of the result.
@@ -52,10 +59,13 @@ type Summary struct {
 	// most; 0: there is none. Memory tells that a zero does not end them.
 	Size   int  `yaml:"size"`
 	Memory bool `yaml:"memory"`
+	// Writes are the numbers of the arguments, from 1, through which an opaque function
+	// gives results.
+	Writes []int `yaml:"writes"`
 }
 
 // results are those that a Summary may have.
-var results = []string{"number", "real", "length", "compare", "find", "search", "copy", "none"}
+var results = []string{"number", "real", "length", "compare", "find", "search", "lower", "upper", "copy", "opaque", "none"}
 
 //go:embed summaries.yaml
 var defaultSummaries []byte
@@ -88,6 +98,9 @@ func ReadSummaries(from io.Reader) ([]Summary, error) {
 			if n < 0 || n > len(argumentRegisters) {
 				return nil, fmt.Errorf("summary of %s: %s: %d; arguments have the numbers 1 to %d", s.Function, name, n, len(argumentRegisters))
 			}
+		}
+		if slices.ContainsFunc(s.Writes, func(n int) bool { return n < 1 || n > len(argumentRegisters) }) {
+			return nil, fmt.Errorf("summary of %s: writes: %v; arguments have the numbers 1 to %d", s.Function, s.Writes, len(argumentRegisters))
 		}
 	}
 	return list, nil
@@ -216,6 +229,10 @@ type summarized struct {
 	loads          []loaded
 	second         cell
 	bound          Term // that a number is as long as it was
+	// opaque is what an opaque function has done, and letter what one that changes the
+	// case of a letter was given.
+	opaque *opaque
+	letter Term
 }
 
 // preserved are the registers that a function gives back as they were: rbx, rbp and
@@ -254,6 +271,7 @@ func (t *thread) begin(at place, chooses bool) {
 	for i, r := range preserved {
 		copy(call.saved[i][:], t.registers.cells[vex.OffsetRAX+8*r:])
 	}
+	call.opaque = t.newOpaque(&call.Summary)
 	t.call = call
 }
 
@@ -264,7 +282,10 @@ func (t *thread) applies(c *summarized) bool {
 		return false
 	}
 	switch c.Result {
-	case "none":
+	case "none", "opaque":
+		return true
+	case "lower", "upper":
+		t.letter(c)
 		return true
 	case "copy":
 		t.fixArguments(0, 1, 2)
@@ -363,6 +384,12 @@ func (t *thread) leave() {
 		return
 	case call.reads:
 		t.search(call)
+		return
+	case call.opaque != nil:
+		t.results(call)
+		return
+	case call.Result == "lower" || call.Result == "upper":
+		t.lettered(call)
 		return
 	case call.Result == "none":
 		return

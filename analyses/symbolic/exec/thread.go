@@ -177,6 +177,9 @@ func (t *thread) step(most uint64) (uint64, error) {
 		t.branches++
 	}
 	if t.call != nil {
+		if t.call.opaque != nil {
+			t.call.opaque.executed(t)
+		}
 		t.leave()
 	}
 	return n, nil
@@ -212,7 +215,7 @@ func (t *thread) Load(addr uint64, p []byte) error {
 	}
 	if t.x.memory.touched(t.space, addr, len(p)) {
 		t.touched = true
-		if len(t.x.marks) > 0 {
+		if len(t.x.marks) > 0 || len(t.x.opaque) > 0 {
 			t.x.learn(t.space, addr, p)
 		}
 	}
