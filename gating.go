@@ -137,8 +137,8 @@ func (g *gating) countsHeap() bool {
 	if g == nil {
 		return false
 	}
-	_, ok := g.controller.(sched.HeapController)
-	return ok
+	h, ok := g.controller.(sched.HeapController)
+	return ok && h.CountsHeap()
 }
 
 // Heap implements syncops.HeapSink.

@@ -137,6 +137,7 @@ type follower struct {
 	actions     int
 	issued      event.Cycles // when it made the system call that it is at
 	given       []uint64     // the arguments of that, for schedules for other inputs
+	heap        bool         // it is in a function of an allocator, for those, too
 	arrivals    arrivals
 }
 

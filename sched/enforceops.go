@@ -145,7 +145,7 @@ func (e *Enforcer) wake(g *Gate, n int, v *Visit) bool {
 
 // call handles a thread that has issued a system call.
 func (e *Enforcer) call(g *Gate, n int, v *Visit) bool {
-	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.free(v.Call) {
+	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.free(v.Call) || e.threads[n].heap {
 		return true
 	}
 	position, o := e.peek(n)

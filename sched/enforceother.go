@@ -141,6 +141,17 @@ func (p *plan) free(c *event.Syscall) bool {
 	return p.s.Portable && Moves(c.Number) && slices.Contains(p.s.Free, int64(int32(c.Args[0])))
 }
 
+// CountsHeap implements HeapController: schedules that leave out what allocators do have
+// to know of it.
+func (e *Enforcer) CountsHeap() bool { return e.plan.s.Allocators }
+
+// Allocates implements HeapController.
+func (e *Enforcer) Allocates(id event.ThreadID, _ uint64, inside bool) {
+	if n, ok := e.find(id); ok && e.plan.s.Allocators {
+		e.threads[n].heap = inside
+	}
+}
+
 // buffers is the argument that says where a system call writes that tells the time or
 // random numbers.
 var buffers = map[uint64]int{

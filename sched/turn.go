@@ -100,6 +100,8 @@ type Orderer interface {
 // an allocator.
 type HeapController interface {
 	Controller
+	// CountsHeap tells whether it wants to be told.
+	CountsHeap() bool
 	// Allocates tells that a thread that has retired so many instructions enters
 	// such a function, or has left it.
 	Allocates(t event.ThreadID, instructions uint64, inside bool)
@@ -177,6 +179,9 @@ func (c *turns) Ask(g *Gate, v *Visit) bool {
 // instructionTurns are turns by numbers of instructions. Those in an allocator do
 // not count: how many they are depends on what others allocate meanwhile.
 type instructionTurns struct{ *turns }
+
+// CountsHeap implements HeapController.
+func (c *instructionTurns) CountsHeap() bool { return true }
 
 // Allocates implements HeapController.
 func (c *instructionTurns) Allocates(id event.ThreadID, instructions uint64, inside bool) {

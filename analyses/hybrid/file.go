@@ -109,6 +109,9 @@ func (f *File) portable(b *bytes.Buffer) {
 		fmt.Fprintf(b, " %d", d)
 	}
 	b.WriteByte('\n')
+	if f.Schedule.Allocators {
+		b.WriteString("allocators\n")
+	}
 	fmt.Fprintf(b, "program %s\n", f.Program)
 	for _, name := range f.Varying {
 		fmt.Fprintf(b, "varying %q\n", name)

@@ -53,6 +53,9 @@ type Maker struct {
 	counts   Counts
 	kept     []Constraint
 	all      bool
+	heap     []Allocation
+	allocate allocations
+	audit    *audit // of a run that followed a schedule, or nil
 }
 
 // made is what is known of a thread.
@@ -107,6 +110,10 @@ func (m *Maker) race(r *races.Race) {
 
 // Upto goes on to the event of a number.
 func (m *Maker) Upto(seq uint64) {
+	for len(m.heap) > 0 && m.heap[0].Seq <= seq {
+		m.allocated(&m.heap[0])
+		m.heap = m.heap[1:]
+	}
 	for len(m.marks) > 0 && m.marks[0].Seq <= seq {
 		m.take(&m.marks[0])
 		m.marks = m.marks[1:]
@@ -122,6 +129,7 @@ func (m *Maker) take(k *Mark) {
 		t.done++
 		t.last = k.Position
 		t.base = k.Branches
+		m.audit.operation(k.Thread, t.done)
 	}
 	if k.Over {
 		m.detector.End(t.process)
@@ -133,6 +141,7 @@ func (m *Maker) take(k *Mark) {
 		t.inside = false
 		t.base = k.Branches
 		m.flush(k.Thread, t)
+		m.audit.over(k.Thread, t.done)
 	}
 }
 
@@ -178,6 +187,7 @@ func address(e *event.Memory) uint64 { return e.Page<<pageShift | uint64(e.Addr)
 // access takes a load or store.
 func (m *Maker) access(n int, e *event.Memory) {
 	t := m.threads[n]
+	m.allocate.seen(t.process, e)
 	a := races.Access{
 		Thread: n, Addr: address(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
 	}
@@ -193,9 +203,19 @@ func (m *Maker) access(n int, e *event.Memory) {
 		m.note(t, a.Addr, first, a.Write)
 		return
 	}
+	if m.allocate.within(n) {
+		return
+	}
 	m.at++
 	a.At = m.at
-	m.detector.Access(&a)
+	if m.audit == nil {
+		m.detector.Access(&a)
+	} else {
+		here := m.audit.come(&a, t.done)
+		m.audit.begin(here)
+		m.detector.Access(&a)
+		m.audit.end(here)
+	}
 	m.settle()
 }
 

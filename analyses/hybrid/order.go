@@ -49,6 +49,7 @@ type ordering struct {
 	open    []opened
 	last    int  // the index of its last operation, for what comes behind it
 	futex   bool // its system call is one of an operation of its own
+	heap    bool // it is in a function of an allocator
 	issue   *event.Syscall
 	nested  bool   // that was made within an operation
 	forks   int    // the index of the fork that it is in, or -1
@@ -250,6 +251,15 @@ const (
 	exitGroup = 231
 )
 
+// Heap tells of the call of an allocator, or its return: system calls within have no
+// position.
+func (o *Order) Heap(e *event.Heap) {
+	o.s.Allocators = true
+	if n := o.Thread(e.Thread); n >= 0 {
+		o.threads[n].heap = e.Phase == event.Enter
+	}
+}
+
 // Call tells of the issue or the return of a system call.
 func (o *Order) Call(e *event.Syscall) {
 	n := o.Thread(e.Thread)
@@ -275,6 +285,7 @@ func (o *Order) Call(e *event.Syscall) {
 	switch {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
+	case t.heap:
 	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.nested || !o.rules.Ordered(e.Number):
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:

@@ -198,6 +198,8 @@ func (p *parser) take(line string) error {
 		}
 	case "stuck":
 		s.Stuck = true
+	case "allocators":
+		s.Allocators = true
 	case "program":
 		f.Program = p.word()
 	case "varying":

@@ -23,7 +23,6 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -93,7 +92,7 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		}
 	}
 	order := hybrid.NewOrder(o.rules(free))
-	if err := tell(r, order); err != nil {
+	if err := tell(r, order, o.Portable); err != nil {
 		return nil, err
 	}
 	s, marks := order.Finish()
@@ -112,13 +111,8 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		o.Prune = hybrid.PruneNone
 	}
 	maker := hybrid.NewMaker(s, marks, order.Process, o.Prune, o.Every)
-	for m, err := range memtrace.Read(r, memtrace.Select{}) {
-		if err != nil {
-			return nil, err
-		}
-		if n := order.Thread(m.Thread); n >= 0 {
-			maker.Memory(n, m)
-		}
+	if err := tellMemory(r, order, maker, o.Portable); err != nil {
+		return nil, err
 	}
 	s.Constraints, made.Counts = maker.Finish()
 	bases := hybrid.Bases(s, marks)
@@ -146,10 +140,15 @@ type numbered struct {
 	tell func(*hybrid.Order)
 }
 
-// tell tells an Order of the events of a trace.
-func tell(r *trace.Reader, o *hybrid.Order) error {
+// tell tells an Order of the events of a trace, calls of allocators among them if it is
+// of a schedule that leaves those out.
+func tell(r *trace.Reader, o *hybrid.Order, allocators bool) error {
 	var all []numbered
-	err := cmp.Or(
+	var err error
+	if allocators && r.Has(trace.Heap) {
+		err = gather(r, trace.Heap, &all, func(e *event.Heap) uint64 { return e.Seq }, (*hybrid.Order).Heap)
+	}
+	err = cmp.Or(err,
 		gather(r, trace.Threads, &all, func(e *event.Start) uint64 { return e.Seq }, (*hybrid.Order).Start),
 		gather(r, trace.Objects, &all, func(e *event.Object) uint64 { return e.Seq }, (*hybrid.Order).Object),
 		gather(r, trace.Sync, &all, func(e *event.Sync) uint64 { return e.Seq }, (*hybrid.Order).Sync),

@@ -1,12 +1,15 @@
 package schedules_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -42,6 +45,38 @@ func TestPortableSchedulesAreFollowed(t *testing.T) {
 			t.Logf("%d operations, %+v, free %v", len(m.Schedule.Operations), m.Counts, m.Schedule.Free)
 			if len(outputs) != 1 {
 				t.Errorf("outputs: %v", outputs)
+			}
+		})
+	}
+}
+
+// Runs that follow a portable schedule have no race that it does not order; without its
+// constraints they have.
+func TestNothingIsLeftUnordered(t *testing.T) {
+	for _, name := range []string{"fft", "lu-non-contig", "benign-redundant-write", "mysql-12848"} {
+		t.Run(name, func(t *testing.T) {
+			c := suite(t, name)
+			m := made(t, c, schedules.Options{Portable: true})
+			v := varied(c, 3)[2]
+			file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			v.Record = schedules.Recording(file)
+			if r, _ := enforced(t, v, m, sched.EnforceOptions{}); !r.Schedule.Followed {
+				t.Fatal(r.Schedule.Reason)
+			}
+			loose := *m.Schedule
+			loose.Constraints = nil
+			for s, want := range map[*event.Schedule]bool{m.Schedule: false, &loose: true} {
+				left, err := schedules.Unordered(file.Name(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(left) > 0 != want {
+					t.Errorf("%d races are not ordered by %d constraints: %+v", len(left), len(s.Constraints), left)
+				}
 			}
 		})
 	}

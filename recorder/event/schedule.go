@@ -22,6 +22,9 @@ type Schedule struct {
 	Free     []int64
 	// Stuck tells that the recorded run ended because all threads waited.
 	Stuck bool
+	// Allocators tells that, of a portable schedule, system calls in malloc and its kin
+	// have no position either: which thread makes them depends on who comes first.
+	Allocators bool
 }
 
 // SharedInSnapshot marks that a schedule does not change.
