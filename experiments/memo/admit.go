@@ -31,7 +31,7 @@ func Admits(c *heddle.Config, f *hybrid.File) string {
 	if err != nil {
 		return err.Error()
 	}
-	if why := surroundings(c, f); why != "" {
+	if why := surroundings(c, f, Sum); why != "" {
 		return why
 	}
 	in := NewInput(c)
@@ -45,15 +45,15 @@ func Admits(c *heddle.Config, f *hybrid.File) string {
 	return ""
 }
 
-// surroundings tells what besides the input is not as it was.
-func surroundings(c *heddle.Config, f *hybrid.File) string {
+// surroundings tells what besides the input is not as it was; sum is Sum.
+func surroundings(c *heddle.Config, f *hybrid.File, sum func(path string) string) string {
 	for _, x := range []struct {
 		what            string
 		found, expected any
 	}{
 		{"randomize_layout", c.RandomizeLayout, f.Layout},
 		{"the memory model", c.Memory.MemoryModel().String(), f.Model},
-		{"the program's SHA-256", Sum(ProgramFile(c)), f.Program},
+		{"the program's SHA-256", sum(ProgramFile(c)), f.Program},
 	} {
 		if x.found != x.expected {
 			return fmt.Sprintf("%s is %v, not %v", x.what, x.found, x.expected)
@@ -63,7 +63,7 @@ func surroundings(c *heddle.Config, f *hybrid.File) string {
 		return fmt.Sprintf("the working folder is %s, not %s", c.Dir, f.Dir)
 	}
 	for _, in := range f.Inputs {
-		if Sum(in.Path) != in.SHA256 {
+		if sum(in.Path) != in.SHA256 {
 			return in.Path + " is not what it was"
 		}
 	}

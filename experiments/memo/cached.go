@@ -8,15 +8,65 @@ import (
 // Look is the entry of a cache that a run may follow, or nil. Damaged are entries that
 // were found damaged on the way.
 func Look(c *heddle.Config, from *cache.Cache) (e *cache.Entry, damaged []error, err error) {
-	program := Sum(ProgramFile(c))
-	if program == "" {
-		return nil, nil, nil
-	}
-	entries, damaged, err := from.Entries(program)
-	if err != nil || len(entries) == 0 {
-		return nil, damaged, err
+	f := NewFinder(from)
+	e, err = f.Find(c)
+	return e, f.Damaged, err
+}
+
+// Finder finds entries of a cache for many runs. It reads the cache and the files that
+// are no input once: they must not change meanwhile.
+type Finder struct {
+	// Damaged are entries that were found damaged.
+	Damaged []error
+
+	from  *cache.Cache
+	trees map[string]*cache.Tree // by program
+	sums  map[string]string
+}
+
+// NewFinder makes a Finder.
+func NewFinder(from *cache.Cache) *Finder {
+	return &Finder{from: from, trees: map[string]*cache.Tree{}, sums: map[string]string{}}
+}
+
+// Find is the entry that a run may follow, or nil.
+func (f *Finder) Find(c *heddle.Config) (*cache.Entry, error) {
+	t, err := f.tree(f.sum(ProgramFile(c)))
+	if t == nil || err != nil {
+		return nil, err
 	}
 	in := NewInput(c)
 	defer in.Close()
-	return cache.NewTree(entries).Find(&in.Input, func(e *cache.Entry) bool { return surroundings(c, e.File) == "" }), damaged, nil
+	return t.Find(&in.Input, func(e *cache.Entry) bool { return surroundings(c, e.File, f.sum) == "" }), nil
+}
+
+// Forget has the cache read again: it has changed.
+func (f *Finder) Forget() { clear(f.trees) }
+
+// tree is the decision tree of a program, nil if it has no entries.
+func (f *Finder) tree(program string) (*cache.Tree, error) {
+	t, known := f.trees[program]
+	if known || program == "" {
+		return t, nil
+	}
+	entries, damaged, err := f.from.Entries(program)
+	f.Damaged = append(f.Damaged, damaged...)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		t = cache.NewTree(entries)
+	}
+	f.trees[program] = t
+	return t, nil
+}
+
+// sum is Sum, once for each file.
+func (f *Finder) sum(path string) string {
+	s, known := f.sums[path]
+	if !known {
+		s = Sum(path)
+		f.sums[path] = s
+	}
+	return s
 }

@@ -2,10 +2,13 @@ package memo_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
@@ -13,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
@@ -35,51 +39,79 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// The same of the suite's racy programs: HEDDLE_LONG, hours.
+// campaign are programs of the suite with arguments that make short runs, as one line
+// each: the seed, or what else is not in the preconditions, is what fresh inputs differ by.
+var campaign = map[string]string{
+	"fft":            "-m 4 -s 12345",
+	"lu-contig":      "-n 16 -s 12345",
+	"lu-non-contig":  "-n 16 -s 12345",
+	"barnes":         "-n 8 -t 1 -s 12345",
+	"blackscholes":   "-n 16 -r 1 -s 12345",
+	"swaptions":      "-n 4 -t 20 -s 12345",
+	"streamcluster":  "-n 8 -c 8 -d 2 -k 1 -l 2 -s 12345",
+	"compressor":     "-n 4 -b 1 -s 12345",
+	"scanner":        "-n 3 -k 1 -s 12345",
+	"radix":          "-n 64 -r 4 -m 4 -s 12345",
+	"water-nsquared": "-n 27 -t 1 -s 12345",
+	"water-spatial":  "-n 27 -t 1 -s 12345",
+	"fmm":            "-n 8 -t 1 -s 12345",
+	"raytrace":       "-w 8 -n 2 -s 12345",
+	"volrend":        "-m 2 -f 1 -s 12345",
+}
+
+// The same of programs of the suite, with two, three and four threads: HEDDLE_LONG, 200
+// inputs of each kind, half an hour; HEDDLE_RUNS sets another number.
 func TestSuiteCampaign(t *testing.T) {
-	if os.Getenv("HEDDLE_LONG") == "" {
+	inputs := 200
+	if runs, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil {
+		inputs = runs
+	} else if os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("HEDDLE_LONG is not set")
 	}
-	all, err := programs.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		// Asynchronous cancellation has no place in a schedule (docs/schedules.md).
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || p.Name == "downloader" {
-			continue
-		}
-		t.Run(p.Name, func(t *testing.T) {
-			bin, err := p.Build(programs.Variant{Form: programs.Buggy, Optimize: 2, Debug: true})
+	for _, name := range slices.Sorted(maps.Keys(campaign)) {
+		t.Run(name, func(t *testing.T) {
+			p, err := programs.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for seed := uint64(1); seed <= 3; seed++ {
-				c := config(t.TempDir(), append([]string{bin}, p.CommandLine(p.Trigger(), 4)...)...)
-				c.Seed, c.MaxInstructions = seed, 30_000_000
-				trySchedule(t, c, 200)
+			form := programs.Fixed
+			if p.Has(programs.Buggy) {
+				form = programs.Buggy
+			}
+			bin, err := p.Build(programs.Variant{Form: form, Optimize: 2, Debug: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for threads := 2; threads <= 4; threads++ {
+				args := append([]string{bin, "-p", strconv.Itoa(threads)}, strings.Fields(campaign[name])...)
+				c := config(t.TempDir(), args...)
+				c.Seed, c.MaxInstructions = uint64(threads), 30_000_000
+				trySchedule(t, c, inputs)
 			}
 		})
 	}
 }
 
 // trySchedule memoizes a run and tries its schedule on up to n other inputs of each
-// kind; it tells how many there were.
+// kind; it tells how many there were. Runs of those that satisfy the preconditions
+// follow the schedule and have no race that it does not order.
 func trySchedule(t *testing.T, c heddle.Config, n int) (followed, refused int) {
 	t.Helper()
 	m := memoize(t, c, memo.Options{})
-	f := newFresh(t, c, m)
-	good, bad := f.inputs(n)
+	good, bad := newFresh(t, c, m).inputs(n)
 	for i, args := range good {
 		with := c
 		with.Args = args
+		if why := memo.Admits(&with, m.File); why != "" {
+			t.Errorf("%q satisfies the terms and is not admitted: %s", args[1:], why)
+		}
 		outputs := map[string]bool{}
 		for k := range 2 {
 			with.Seed, with.Cores, with.Sched.DelayRate = uint64(100*i+k), 2+(i+k)%7, 0.2
-			if why := memo.Admits(&with, m.File); why != "" {
-				t.Errorf("%q satisfies the terms and is not admitted: %s", args[1:], why)
-			}
 			r, out := enforced(t, with, m)
+			if k == 0 {
+				unordered(t, with, m)
+			}
 			if r.Outcome == "limit" {
 				continue // too much work for a test
 			}
@@ -99,15 +131,44 @@ func trySchedule(t *testing.T, c heddle.Config, n int) (followed, refused int) {
 			t.Errorf("%q violates a term and is admitted", args[1:])
 		}
 	}
-	t.Logf("%q: %d of %d constraints, %d terms, %d inputs followed, %d refused", c.Args[1:], m.Kept, m.Constraints, m.Terms, len(good), len(bad))
+	set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%q: %d of %d constraints, %d terms, %d inputs followed, %d refused: %.300s",
+		c.Args[1:], m.Kept, m.Constraints, m.Terms, len(good), len(bad), set)
 	return len(good), len(bad)
+}
+
+// unordered records a run under a schedule, and looks for races that it does not order.
+func unordered(t *testing.T, c heddle.Config, m *memo.Made) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trace")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(path)
+	defer file.Close()
+	c.Record = schedules.Recording(file)
+	c.Record.Sync.Heap = true
+	if r, _ := enforced(t, c, m); !r.Schedule.Followed {
+		return
+	}
+	left, err := schedules.Unordered(path, m.File.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 0 {
+		t.Errorf("%q: %d races that the schedule does not order, the first %+v", c.Args[1:], len(left), left[0])
+	}
 }
 
 // fresh makes inputs.
 type fresh struct {
 	args   []string
 	set    *preconditions.Set
-	terms  []*preconditions.Checker // of each alone
+	check  *preconditions.Checker
 	pool   *symbolic.Pool
 	random *rand.Rand
 	seen   map[string]bool
@@ -120,12 +181,11 @@ func newFresh(t *testing.T, c heddle.Config, m *memo.Made) *fresh {
 	if f.set, err = preconditions.Parse(m.File.Preconditions, f.pool); err != nil {
 		t.Fatal(err)
 	}
-	for _, term := range f.set.Terms {
-		one, err := preconditions.NewChecker(&preconditions.Set{Args: f.set.Args, Derived: f.set.Derived, Terms: []*symbolic.Expr{term}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.terms = append(f.terms, one)
+	// Variables are not what these inputs differ by.
+	about := *f.set
+	about.Env = nil
+	if f.check, err = preconditions.NewChecker(&about); err != nil {
+		t.Fatal(err)
 	}
 	return f
 }
@@ -137,14 +197,14 @@ const greatest = 64
 func (f *fresh) inputs(n int) (good, bad [][]string) {
 	for try := 0; try < 100*n && (len(good) < n || len(bad) < n); try++ {
 		args := f.change()
-		if try < 2*n && try%2 == 0 {
+		if try < 2*n && try%2 == 0 && len(f.set.Derived) > 0 {
 			args = f.model()
 		}
 		if args == nil || f.seen[fmt.Sprint(args)] {
 			continue
 		}
 		f.seen[fmt.Sprint(args)] = true
-		switch v := f.violated(args); {
+		switch v := f.check.Violated(&preconditions.Input{Args: args}); {
 		case v == 0 && len(good) < n:
 			good = append(good, args)
 		case v == 1 && len(bad) < n:
@@ -154,32 +214,32 @@ func (f *fresh) inputs(n int) (good, bad [][]string) {
 	return good, bad
 }
 
-// violated counts the terms that arguments violate.
-func (f *fresh) violated(args []string) int {
-	count := 0
-	for _, c := range f.terms {
-		if failed, _ := c.Check(&preconditions.Input{Args: args}); failed >= 0 {
-			count++
-		}
-	}
-	return count
-}
-
-// change changes one or two arguments.
+// change changes one or two arguments: a number to another one, or to one of as many
+// digits, or one byte of any argument.
 func (f *fresh) change() []string {
 	args := slices.Clone(f.args)
+	if len(args) < 2 {
+		return nil
+	}
 	for range 1 + f.random.IntN(2) {
-		if len(args) < 2 {
-			return nil
-		}
 		i := 1 + f.random.IntN(len(args)-1)
 		n, err := strconv.Atoi(args[i])
-		if err != nil {
-			return nil
-		}
-		args[i] = strconv.Itoa(max(0, []int{n + f.random.IntN(5) - 2, f.random.IntN(greatest), 2 * n, n / 2}[f.random.IntN(4)]))
-		if f.random.IntN(6) == 0 {
-			args[i] = "0" + args[i]
+		switch {
+		case err != nil || f.random.IntN(6) == 0:
+			text := []byte(args[i])
+			text[f.random.IntN(len(text))] = byte('!' + f.random.IntN('~'-'!'))
+			args[i] = string(text)
+		case f.random.IntN(2) == 0:
+			text := []byte(args[i])
+			for k := range text {
+				text[k] = byte('0' + f.random.IntN(10))
+			}
+			args[i] = string(text)
+		default:
+			args[i] = strconv.Itoa(max(0, []int{n + f.random.IntN(5) - 2, f.random.IntN(greatest), 2 * n, n / 2}[f.random.IntN(4)]))
+			if f.random.IntN(6) == 0 {
+				args[i] = "0" + args[i]
+			}
 		}
 	}
 	return args

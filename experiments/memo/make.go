@@ -60,8 +60,11 @@ type Made struct {
 	// Constraints came up, Kept of them were in the slice, and Terms are left.
 	Constraints, Kept uint64
 	Terms             int
-	Stats             exec.Stats
-	Slice             slice.Stats
+	// Assumed are how many of those in the slice are about what opaque functions give
+	// (exec.Summary): they are taken for true, as it is of no input.
+	Assumed int
+	Stats   exec.Stats
+	Slice   slice.Stats
 }
 
 // Record runs a program as it must be run for a schedule to be made of it, and writes
@@ -71,6 +74,7 @@ func Record(ctx context.Context, c heddle.Config, to io.Writer) (*heddle.Result,
 	c.Control = sched.Control{Policy: sched.FCFS}
 	schedules.BindNow(&c)
 	c.Record = schedules.Recording(to)
+	c.Record.Sync.Heap = true
 	return heddle.Run(ctx, c)
 }
 
@@ -99,6 +103,16 @@ func allocators() []exec.Summary {
 	var list []exec.Summary
 	for _, name := range []string{"malloc", "calloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc"} {
 		list = append(list, exec.Summary{Function: name, Result: "none"})
+	}
+	return list
+}
+
+// compressors are summaries that say: what comes out of compression decides nothing
+// about schedules.
+func compressors() []exec.Summary {
+	var list []exec.Summary
+	for _, name := range []string{"BZ2_bzBuffToBuffCompress", "BZ2_bzBuffToBuffDecompress"} {
+		list = append(list, exec.Summary{Function: name, Result: "opaque", Bits: 32, Writes: []int{1, 2}})
 	}
 	return list
 }
@@ -156,7 +170,7 @@ func Follow(ctx context.Context, path string, s *schedules.Made, o Options) (*Fo
 	}
 	f := follow.Options{Args: c.Args, Env: c.Env, Dir: c.Dir, Summaries: o.Summaries, Path: true}
 	if f.Summaries == nil {
-		f.Summaries = append(exec.DefaultSummaries(), allocators()...)
+		f.Summaries = slices.Concat(exec.DefaultSummaries(), allocators(), compressors())
 	}
 	if named, ok := c.Stdin.(interface{ Name() string }); ok {
 		f.Stdin = named.Name()
@@ -194,7 +208,7 @@ func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *O
 	m.divide(&f.Config)
 	x := f.Recording.Executor
 	m.Stats = x.Stats
-	return m.conditions(x, m.slice(f.Input, o), o)
+	return m.conditions(x, m.assume(x, m.slice(f.Input, o)), o)
 }
 
 // slice are the constraints that the schedule depends on.
@@ -215,6 +229,14 @@ func Terms(s *slice.Slice, in *slice.Input) []*symbolic.Expr {
 			terms = append(terms, kept[k].Expr())
 		}
 	}
+	return terms
+}
+
+// assume leaves out the terms about what opaque functions give.
+func (m *Made) assume(x *exec.Executor, terms []*symbolic.Expr) []*symbolic.Expr {
+	n := len(terms)
+	terms = slices.DeleteFunc(terms, x.Opaque)
+	m.Assumed = n - len(terms)
 	return terms
 }
 

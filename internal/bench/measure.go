@@ -22,7 +22,7 @@ var measurements = []func(*setting) (result, error){
 	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
-	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed,
+	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), symbolicTraces, branchesReproduced,
