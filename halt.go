@@ -38,6 +38,12 @@ func (h *Halt) Thread() event.ThreadID { return h.task.ID() }
 // Peek reads the program's memory and returns how much of it there is.
 func (h *Halt) Peek(at event.Addr, b []byte) int { return h.task.Process().Peek(at, b) }
 
+// File reads the regular file that the program would open by a name, and what stat(2)
+// says of it.
+func (h *Halt) File(name string) (content, stat []byte, errno unix.Errno) {
+	return h.task.FileContent(name)
+}
+
 // Mappings are what the program's memory consists of, by address.
 func (h *Halt) Mappings() []mm.VMA { return h.task.Process().Space().VMAs() }
 

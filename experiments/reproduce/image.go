@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
 	"github.com/heddle-dmt/heddle/emu"
@@ -37,6 +39,9 @@ func (s *start) close() { s.halt.Close() }
 // at most.
 const window = 8192
 
+// singleThreaded is the variable by which glibc leaves atomic operations out.
+const singleThreaded = "__libc_single_threaded"
+
 // newStart runs the program up to its second thread, which is the same under every
 // schedule.
 func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start, error) {
@@ -51,6 +56,13 @@ func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start,
 	image.BlockStart = (image.ThreadPointer - below) &^ 7
 	image.ThreadBlock = make([]byte, below+above)
 	clone.Peek(event.Addr(image.BlockStart), image.ThreadBlock)
+	for _, v := range n.variables {
+		if v.name == singleThreaded {
+			c := symtrace.Piece{Addr: v.Addr, Content: make([]byte, v.Size)}
+			clone.Peek(event.Addr(c.Addr), c.Content)
+			image.Changed = append(image.Changed, c)
+		}
+	}
 	behind := clone.Instructions - min(clone.Instructions, window)
 	halt, err := r.HaltAt(ctx, clone.Thread(), behind, window, func(pc event.Addr) bool {
 		f, ok := n.functions[uint64(pc)]
@@ -61,6 +73,10 @@ func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start,
 	}
 	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(event.Addr(addr), b) }
 	image.CPUID = halt.CPUID
+	image.File = func(name string) (*symtrace.File, unix.Errno) {
+		content, stat, errno := halt.File(name)
+		return &symtrace.File{Content: content, Stat: stat}, errno
+	}
 	follow.SetState(&image.State, &halt.Regs, &halt.FP)
 	for _, m := range halt.Mappings() {
 		image.Mapped = append(image.Mapped, symtrace.Range{Start: uint64(m.Start), End: uint64(m.End)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +165,8 @@ type Outcome struct {
 	Found     string
 	Why       string
 	Recording []byte
+	// messages are the assertions that fail on the threads' paths.
+	messages []string
 	// Traced and Solved are times of the host.
 	Traced, Solved time.Duration
 
@@ -195,20 +198,33 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.profiled(out, &o); err != nil {
 		return nil, err
 	}
+	err := r.attempts(l, out, &o, false)
+	if err == nil && out.Answer == smt.Unsatisfiable && out.Trace.Guesses > 0 {
+		err = r.attempts(l, out, &o, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// attempts look for a schedule under which one of the threads fails that can.
+func (r *Recording) attempts(l *limiter, out *Outcome, o *Options, plain bool) error {
 	for n := 0; ; n++ {
-		if err := r.attempt(l, out, &o, n); err != nil {
-			return nil, err
+		if err := r.attempt(l, out, o, n, plain); err != nil {
+			return err
 		}
 		if out.Verified || n+1 >= out.Trace.Faults {
-			return out, nil
+			return nil
 		}
 	}
 }
 
-// attempt looks for a schedule under which the thread of a number fails.
-func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, faulting int) error {
+// attempt looks for a schedule under which the thread of a number fails, with values
+// guessed that one thread writes once, or plainly.
+func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, faulting int, plain bool) error {
 	began := o.Now()
-	if err := r.follow(l, out, o, faulting); err != nil {
+	if err := r.follow(l, out, o, faulting, plain); err != nil {
 		return err
 	}
 	out.Traced = o.Now().Sub(began)
@@ -248,11 +264,11 @@ func (r *Recording) judge(out *Outcome, o *Options) error {
 
 // follow makes the symbolic trace. Of a crash it is not recorded whose it was: faulting
 // is the number of the thread that is taken, of those that can fault.
-func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int) error {
+func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int, plain bool) error {
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
 		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: faulting, Weak: out.Model != model.SC, Output: o.Stdout,
-		Stop: l.over,
+		Stop: l.over, Plain: plain,
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
@@ -273,9 +289,11 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int) e
 		return nil
 	}
 	aborts := false
+	out.messages = nil
 	for i := range out.Trace.Threads {
 		t := &out.Trace.Threads[i]
 		if t.Message != "" {
+			out.messages = append(out.messages, t.Message)
 			out.Failure.Text = t.Message
 		}
 		aborts = aborts || t.Last != nil && (t.Last.Role == symtrace.Fail || t.Last.Role == symtrace.Stop)
@@ -371,7 +389,7 @@ func (r *Recording) verify(l *limiter, out *Outcome, o *Options) error {
 	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout.Bytes()) {
 		found, failed = heddle.Failure{Class: heddle.FailureWrong, Text: "standard output"}, true
 	}
-	out.Verified = failed && found.Class == out.Failure.Class && strings.Contains(found.Text, out.Failure.Text)
+	out.Verified = failed && found.Class == out.Failure.Class && out.says(found.Text)
 	out.Found, out.Why, out.Recording = found.String(), g.Why(), recording.Bytes()
 	if !failed {
 		out.Found = "exit status 0"
@@ -380,6 +398,15 @@ func (r *Recording) verify(l *limiter, out *Outcome, o *Options) error {
 		out.Failure = found
 	}
 	return nil
+}
+
+// says tells that a failure's text is that of an assertion that failed in the recording;
+// of several it is not known which was first.
+func (out *Outcome) says(text string) bool {
+	if len(out.messages) < 2 {
+		return strings.Contains(text, out.Failure.Text)
+	}
+	return slices.ContainsFunc(out.messages, func(m string) bool { return strings.Contains(text, m) })
 }
 
 // KeepRecording writes the trace of the verifying run to a file.

@@ -45,6 +45,7 @@ var bugs = []bug{
 	{program: "racey", args: "-p 4 -i 500", class: heddle.FailureWrong, right: true},
 	{program: "lost-wakeup", args: "-r 10", sched: fine, class: heddle.FailureDeadlock},
 	{program: "glibc-12486", args: "-p 2 -r 60", sched: fine, class: heddle.FailureAssertion, long: true},
+	{program: "scanner", args: "-p 2 -n 2 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 560_000}, class: heddle.FailureHang},
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
 	{program: "mysql-644", args: "-p 2 -r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion, long: true},
 	{program: "mysql-3596", args: "-r 100", sched: fine, class: heddle.FailureCrash, long: true},
@@ -58,6 +59,8 @@ var bugs = []bug{
 	{program: "seqlock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "double-checked", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}, long: true},
 	{program: "ticket-lock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
+	{program: "aba", args: "-p 2 -r 10", sched: fine, class: heddle.FailureAssertion, long: true},
+	{program: "frost-figure-1b", args: "-r 20", sched: fine, class: heddle.FailureCrash},
 	{program: "message", args: "-r 3", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 }
 

@@ -1,6 +1,10 @@
 package kernel
 
 import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -34,6 +38,24 @@ func (k *Kernel) Process(pid int32) *Process { return k.processes[pid] }
 
 // Peek copies memory for a debugger; see mm.AddressSpace.Peek.
 func (p *Process) Peek(at event.Addr, b []byte) int { return p.space.Peek(at, b) }
+
+// FileContent reads the regular file that the thread would open by a name, and what
+// stat(2) says of it. It is for a machine that does not go on: opening is an input of
+// the run.
+func (t *Task) FileContent(name string) (content, stat []byte, errno unix.Errno) {
+	f, errno := t.k.fs.Open(t.vfsContext(), nil, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errno != 0 {
+		return nil, nil, errno
+	}
+	defer f.Unref()
+	s := f.Inode().Stat()
+	if s.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, nil, unix.EINVAL
+	}
+	content = make([]byte, s.Size)
+	n, errno := f.Pread(t.vfsContext(), content, 0)
+	return content[:n], bytes.Clone(bytesOf(&s)), errno
+}
 
 // Places finds the functions on the stack of a thread of the process; see
 // loader.Unwinder.Places.

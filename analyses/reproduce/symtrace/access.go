@@ -30,7 +30,7 @@ const maxOwn = 16
 func (r *round) read(to where, size int) *symbolic.Expr {
 	r.touched(to.addr, size, false)
 	if to.index == nil {
-		have := r.mem.load(r.b.pool, to.addr, size)
+		have := r.settled(r.mem.load(r.b.pool, to.addr, size))
 		own := !r.block.locked[r.n] && have.Size() <= maxOwn && r.b.sharing.own(r.number, to.addr, size)
 		if own || !r.b.sharing.shared(to.addr, size) {
 			return have
@@ -41,6 +41,16 @@ func (r *round) read(to where, size int) *symbolic.Expr {
 	if r.block.locked[r.n] {
 		r.lockedAddr, r.lockedRead = to.addr, s
 		return s
+	}
+	delete(r.b.guesses, s.Name)
+	delete(r.b.seen, s.Name)
+	if to.index == nil {
+		if have := r.mem.load(r.b.pool, to.addr, size); have.IsConst() {
+			r.b.seen[s.Name] = have.Value
+		}
+	}
+	if to.index == nil && !r.b.options.Plain {
+		r.b.guess(s.Name, to.addr, size)
 	}
 	r.add(model.Event{Kind: model.Read, Addr: to.addr, Size: size, Index: to.index, Symbol: s}, false)
 	return s
@@ -68,6 +78,16 @@ func (r *round) write(to where, e *symbolic.Expr) {
 	r.add(model.Event{Kind: model.Write, Addr: to.addr, Size: size, Index: to.index, Value: r.settled(e)}, false)
 }
 
+// lowest is the first address at which a program can have memory (vm.mmap_min_addr). A
+// thread that goes on has not followed a null pointer.
+const lowest = 1 << 16
+
+// goesOn tells that the path has an instruction behind the present one.
+func (r *round) goesOn() bool {
+	_, more := r.path.pc(r.path.after(r.from, r.n))
+	return more
+}
+
 // resolve finds what an access goes to; false: there is an error.
 func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 	if r.err != nil {
@@ -78,14 +98,18 @@ func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 			r.err = errFault{}
 			return where{}, false
 		}
+		if at.Value.Lo < lowest && r.goesOn() {
+			r.err = errWrong{"it would fault"}
+			return where{}, false
+		}
 		return r.b.element(at.Value.Lo, size), true
 	}
-	if r.faulting {
+	if r.faulting || r.b.options.Fault && !r.goesOn() {
 		r.err = errFault{r.b.unmapped(at)}
 		return where{}, false
 	}
 	o, ok := r.b.based(at)
-	if !ok || !r.b.array(o, size) {
+	if !ok || r.strayed > 0 || !r.b.array(o, size) {
 		r.choose1(at)
 		return where{}, false
 	}

@@ -3,6 +3,7 @@ package symtrace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
@@ -34,6 +35,8 @@ type Options struct {
 	Output []byte
 	// Weak has fences become events: under SC they do nothing.
 	Weak bool
+	// Plain has nothing guessed.
+	Plain bool
 	// Stop, if set, is asked now and then: Build ends with ErrStopped when it says so.
 	Stop func() bool
 }
@@ -68,8 +71,7 @@ type builder struct {
 	arrays  map[uint64]arrayOf
 	plain   map[uint64]bool // objects that are no arrays
 	grew    bool
-	tries   int
-	// patience is how many there may be.
+	// patience is how often each thread's choices may be taken back.
 	patience int
 	// steps is how many blocks were followed.
 	steps int
@@ -85,6 +87,9 @@ type builder struct {
 	counts    map[uint64]int // of barriers
 	bits      map[string]int // of symbols
 	places    map[string]location
+	written   written // of the round before
+	guesses   map[string]symbolic.Value
+	seen      map[string]symbolic.Value // what the thread knows of the place, if others have not changed it
 	history   map[location][]uint64
 	faults    []fault
 	differs   []*symbolic.Expr // ways to print something else
@@ -175,7 +180,7 @@ func (w *walker) pointer() uint64 {
 
 // walker makes the walker of the next thread.
 func (b *builder) walker(id event.ThreadID) *walker {
-	w := &walker{Walked: &Walked{ID: id}, b: b, number: len(b.walkers), fixed: map[string]symbolic.Value{}}
+	w := &walker{Walked: &Walked{ID: id}, b: b, number: len(b.walkers), fixed: map[string]symbolic.Value{}, refused: map[string]bool{}}
 	b.walkers = append(b.walkers, w)
 	w.path = b.paths[id]
 	if w.path == nil {
@@ -184,7 +189,7 @@ func (b *builder) walker(id event.ThreadID) *walker {
 	w.machine.Memory, w.machine.CPUID, w.machine.MXCSR = w, b.image.CPUID, 0x1f80
 	w.machine.TSC = func() uint64 { return 0 }
 	w.clocks = make([]int, len(b.paths)+maxThreads)
-	w.heap = w.own() + ownHeap
+	w.heap, w.files = w.own()+ownHeap, map[uint64]openFile{}
 	return w
 }
 
@@ -195,6 +200,9 @@ const maxThreads = 64
 func (b *builder) first(id event.ThreadID, prefix uint64) (*walker, error) {
 	w := b.walker(id)
 	w.machine.State, w.mem = b.image.State, newView(b.image)
+	for _, c := range b.image.Changed {
+		w.mem.write(c.Addr, c.Content)
+	}
 	w.stretch()
 	pc := w.pc()
 	at, ok := w.path.find(position{}, pc)
@@ -216,7 +224,8 @@ func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
 	w := b.walker(id)
 	b.byPointer[w.pointer()] = w
 	parent.children = append(parent.children, w)
-	w.machine.State, w.mem, w.fixed = parent.machine.State, parent.mem.clone(), parent.fixed
+	w.machine.State, w.mem, w.fixed = parent.machine.State, parent.mem.clone(), maps.Clone(parent.fixed)
+	w.files = maps.Clone(parent.files)
 	w.clear(0, len(w.cells))
 	copy(w.clocks, parent.clocks)
 	w.stretch()
@@ -228,7 +237,7 @@ func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
 func (w *walker) enter(start, arg *symbolic.Expr) {
 	image := w.b.image
 	w.magic = ownReturn
-	stack := w.own() + ownBlock/2
+	stack := w.own() + ownBlock/2 - 8 // as a call leaves it
 	w.mem.write(stack, wordBytes(w.magic))
 	w.machine.State.SetWord(offsetRSP, stack)
 	w.setRegister(offsetRDI, arg)

@@ -1,6 +1,8 @@
 package symtrace
 
 import (
+	"errors"
+
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
@@ -38,7 +40,10 @@ func (w *walker) chooses(e *symbolic.Expr) error {
 			first = s
 		}
 	})
-	return errChoose{first.Name, w.b.values(w, first.Name)}
+	if first == nil {
+		return errors.New("an expression without symbols has no value")
+	}
+	return errChoose{name: first.Name, values: w.b.likelyFirst(first.Name, w.b.values(w, first.Name))}
 }
 
 // call stands for a call of a function that is not followed.
@@ -100,13 +105,11 @@ func (w *walker) leaves(c *called) error {
 // text is the string that an argument points to.
 func (w *walker) text(n int) string {
 	at, err := w.known(n)
-	var s []byte
-	var b [1]byte
-	for err == nil && len(s) < 500 && w.mem.read(at, b[:]) && b[0] != 0 {
-		s = append(s, b[0])
-		at++
+	if err != nil {
+		return ""
 	}
-	return string(s)
+	s, _ := w.textAt(at)
+	return s
 }
 
 // begin gives the thread what it has behind a call, but for events.
@@ -205,7 +208,7 @@ func (w *walker) synchronize(c *called) error {
 		w.finish(InCall)
 		return nil
 	}
-	w.choose(o.ways())
+	w.choose(o.ways(), false)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 type errChoose struct {
 	name   string
 	values []symbolic.Value
+	guess  bool // it may stay a symbol
 }
 
 func (e errChoose) Error() string { return "the value of " + e.name + " has to be chosen" }
@@ -59,6 +60,9 @@ func (w *walker) express(b *block) error {
 		if _, wrong := err.(errWrong); wrong {
 			w.advance(b, max(1, r.n), 0)
 		}
+		if f, faults := err.(errFault); faults {
+			return w.faultsAt(r.n, f)
+		}
 		return err
 	}
 	for i := len(r.stored) - 1; i >= 0; i-- {
@@ -69,12 +73,23 @@ func (w *walker) express(b *block) error {
 	return choose
 }
 
+// faultsAt ends the path before the instruction of a number in the block, where the
+// signal may have come from.
+func (w *walker) faultsAt(n int, f errFault) error {
+	w.since += uint64(max(1, n) - 1)
+	w.at = w.path.after(w.at, max(1, n)-1)
+	w.faults(f.condition)
+	w.finish(Cut)
+	return nil
+}
+
 // fix gives a symbol a value, which becomes a condition.
 func (w *walker) fix(name string, v symbolic.Value) {
 	p := w.b.pool
 	bits := w.b.bits[name]
 	w.conds = append(w.conds, model.Condition{Expr: p.Eq(p.Symbol(name, bits), p.Const(v, bits)), Thread: w.number})
 	w.fixed[name] = v
+	w.settleRegisters()
 }
 
 // all executes the statements and returns where the block goes.
@@ -165,17 +180,7 @@ func (r *round) choose1(e *symbolic.Expr) {
 	if r.err != nil {
 		return
 	}
-	var first *symbolic.Expr
-	symbolic.Symbols(e, func(s *symbolic.Expr) {
-		if first == nil {
-			first = s
-		}
-	})
-	if first == nil {
-		r.fail("an expression without symbols has no value")
-		return
-	}
-	r.err = errChoose{first.Name, r.b.values(r.walker, first.Name)}
+	r.err = r.chooses(e)
 }
 
 // maxSize is how large an expression may become before it gets a name.
@@ -184,6 +189,7 @@ const maxSize = 256
 // short is an expression, or, if it is large, a symbol for it: it is written to a
 // place of the thread's own and read back.
 func (r *round) short(e *symbolic.Expr) *symbolic.Expr {
+	e = r.computed(e)
 	if e.Size() <= maxSize || e.Bits%8 != 0 || r.err != nil {
 		return e
 	}

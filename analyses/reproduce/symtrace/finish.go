@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -32,10 +30,13 @@ type Result struct {
 	Instructions uint64
 	// Faults is how many threads can fault where their paths end.
 	Faults int
+	// Guesses is how many values were guessed: that there is no schedule then is not
+	// known for others.
+	Guesses int
 }
 
 // maxRounds is how often threads are followed at most.
-const maxRounds = 24
+const maxRounds = 64
 
 // Build follows all threads of a run along their paths. Prefix is how many
 // instructions the first thread has executed where the image is.
@@ -55,12 +56,14 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		}
 	}
 	var writers map[uint64]int
+	var once written
 	b := &builder{arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{}}
 	patience := fewTries
 	for round := 1; ; round++ {
 		next := newBuilder(image, profile, all, o, known, writers)
 		next.arrays, next.plain, next.blocks, next.history = b.arrays, b.plain, b.blocks, b.history
 		next.patience = patience
+		next.written = once
 		b = next
 		if err := b.run(first, prefix); err != nil {
 			return nil, err
@@ -71,14 +74,16 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		}
 		history := b.learn()
 		before := writers
-		writers = b.sharing.writing()
+		writers, once = b.sharing.writing(), b.writes()
 		if found == 0 && !b.grew && maps.Equal(before, writers) {
 			if why := b.wrong(); why != "" && (round >= maxRounds || patience == maxTries && same(history, b.history)) {
 				return nil, errors.New(why)
 			} else if why == "" {
 				return b.result(round)
 			}
-			patience = maxTries
+			if same(history, b.history) {
+				patience = min(maxTries, 8*patience)
+			}
 		}
 		if round >= maxRounds {
 			return nil, fmt.Errorf("it is not known after %d rounds what the threads share", round)
@@ -91,7 +96,8 @@ func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*pa
 	b := &builder{
 		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(known, writers), paths: all,
 		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{},
-		places: map[string]location{},
+		places: map[string]location{}, guesses: map[string]symbolic.Value{},
+		seen: map[string]symbolic.Value{},
 	}
 	b.sharing.only = o.Only
 	for id := range all {
@@ -248,27 +254,6 @@ func (w *walker) fault() {
 	}
 }
 
-// system stands for a system call between functions that are followed.
-func (w *walker) system() error {
-	s := &w.machine.State
-	number := s.Word(vex.OffsetRAX)
-	result := uint64(0)
-	switch number {
-	case unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
-		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
-	case unix.SYS_GETTID:
-		result = uint64(w.ID)
-	case unix.SYS_WRITE:
-		result = s.Word(vex.OffsetRAX + 8*2)
-	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
-		w.finish(Returned)
-	default:
-		return fmt.Errorf("system call %d has no meaning between the threads' begin and the failure", number)
-	}
-	w.setRegister(vex.OffsetRAX, w.b.pool.Word(result, 64))
-	return nil
-}
-
 // result makes the trace.
 func (b *builder) result(rounds int) (*Result, error) {
 	t := model.New(b.pool)
@@ -290,6 +275,11 @@ func (b *builder) result(rounds int) (*Result, error) {
 		}
 		t.Path = append(t.Path, w.conds...)
 		out.Instructions += w.Instructions
+		for name := range w.fixed {
+			if _, guessed := b.guesses[name]; guessed {
+				out.Guesses++
+			}
+		}
 	}
 	b.fail(t)
 	for _, w := range b.walkers {

@@ -3,6 +3,8 @@ package symtrace
 import (
 	"sort"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -15,6 +17,8 @@ type Image struct {
 	// State are the registers of the first thread.
 	State vex.State
 	CPUID func(leaf, subleaf uint32) [4]uint32
+	// File finds the file of a name, as the program would open it.
+	File func(name string) (*File, unix.Errno)
 	// Functions are those that are not followed, by where they begin.
 	Functions map[uint64]Function
 	// Objects are variables in memory, by address.
@@ -26,6 +30,14 @@ type Image struct {
 	ThreadBlock   []byte
 	ThreadPointer uint64
 	BlockStart    uint64
+	// Changed is what making a thread changes of the C library's variables, once.
+	Changed []Piece
+}
+
+// Piece is some content of memory.
+type Piece struct {
+	Addr    uint64
+	Content []byte
 }
 
 // Range is addresses from Start to below End.
@@ -39,7 +51,7 @@ type Object struct {
 // object finds the variable that has an address.
 func (m *Image) object(addr uint64) (Object, bool) {
 	i := sort.Search(len(m.Objects), func(i int) bool { return m.Objects[i].Addr > addr })
-	if i > 0 && addr < m.Objects[i-1].Addr+m.Objects[i-1].Size {
+	if i > 0 && addr < m.Objects[i-1].Addr+m.Objects[i-1].Size && m.mapped(addr) {
 		return m.Objects[i-1], true
 	}
 	return m.chunk(addr)

@@ -3,8 +3,6 @@ package symtrace
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -71,6 +69,7 @@ type Walked struct {
 // walker follows a thread along its path.
 type walker struct {
 	*Walked
+	decisions
 	b       *builder
 	number  int
 	path    *path
@@ -89,7 +88,6 @@ type walker struct {
 	coords   []Coordinate
 	conds    []model.Condition
 	fixed    map[string]symbolic.Value
-	choices  []choice
 	wrong    string // why it is not the recorded path
 	children []*walker
 	journal  []undo
@@ -99,6 +97,10 @@ type walker struct {
 	heap     uint64
 	faulting bool // the next instruction faults
 	failure  error
+	refused  map[string]bool // guesses that are wrong
+	calling  bool            // a system call is not over
+	files    map[uint64]openFile
+	opened   uint64
 }
 
 // undo is memory as it was before a block.
@@ -106,31 +108,6 @@ type undo struct {
 	addr uint64
 	was  [16]byte
 	size int
-}
-
-// choice is something that the path decides later: the values that are left.
-type choice struct {
-	saved *saved
-	left  []func(w *walker)
-}
-
-// saved is a walker in the middle of its way.
-type saved struct {
-	state    vex.State
-	cells    [vex.StateSize]cell
-	unknown  int
-	mem      *view
-	at       position
-	since    uint64
-	events   int
-	conds    int
-	calls    int
-	children int
-	count    uint64
-	fixed    map[string]symbolic.Value
-	clock    int32
-	clocks   []int
-	heap     uint64
 }
 
 var errUnknown = errors.New("an expression is in the way")
@@ -163,6 +140,7 @@ func (w *walker) walk() error {
 				continue
 			}
 			err = nil
+			w.strayed++
 			w.follow()
 		}
 		if err != nil {
@@ -174,6 +152,10 @@ func (w *walker) walk() error {
 
 // chosen goes on with a value for a symbol.
 func (w *walker) chosen(c errChoose) error {
+	if c.guess {
+		w.take(c.name, c.values[0])
+		return nil
+	}
 	if _, again := w.fixed[c.name]; again || len(c.values) == 0 {
 		return errWrong{"nothing is known of the value of " + c.name}
 	}
@@ -181,13 +163,17 @@ func (w *walker) chosen(c errChoose) error {
 	for _, v := range c.values {
 		ways = append(ways, func(w *walker) { w.fix(c.name, v) })
 	}
-	w.choose(ways)
+	w.choose(ways, false)
 	return nil
 }
 
+// maxStrayed is how often a thread is put back on its path: what it touches then shows
+// what is shared, but less and less of it is true.
+const maxStrayed = 64
+
 // follow goes on along the path, whatever the thread would do.
 func (w *walker) follow() {
-	if pc, ok := w.path.pc(w.at); ok {
+	if pc, ok := w.path.pc(w.at); ok && w.strayed < maxStrayed {
 		w.machine.State.SetWord(vex.OffsetRIP, pc)
 		return
 	}
@@ -200,6 +186,9 @@ func (w *walker) finish(e Ending) {
 
 // step executes a block, or what stands for a call.
 func (w *walker) step() error {
+	if w.calling {
+		return w.system()
+	}
 	pc, ok := w.path.pc(w.at)
 	if !ok {
 		return w.end()
@@ -309,6 +298,9 @@ func (w *walker) clear(from, to int) {
 
 // Load is vex.Memory's.
 func (w *walker) Load(addr uint64, p []byte) error {
+	if addr < lowest {
+		return errUnknown
+	}
 	if w.b.sharing.shared(addr, len(p)) && !w.b.sharing.own(w.number, addr, len(p)) || !w.mem.read(addr, p) {
 		return errUnknown
 	}
@@ -318,6 +310,9 @@ func (w *walker) Load(addr uint64, p []byte) error {
 
 // Store is vex.Memory's.
 func (w *walker) Store(addr uint64, p []byte) error {
+	if addr < lowest {
+		return errUnknown
+	}
 	if w.b.sharing.shared(addr, len(p)) {
 		return errUnknown
 	}
@@ -385,62 +380,3 @@ func (w *walker) settled(e *symbolic.Expr) *symbolic.Expr {
 		return nil
 	})
 }
-
-// save keeps the walker as it is.
-func (w *walker) save() *saved {
-	s := &saved{
-		state: w.machine.State, cells: w.cells, unknown: w.unknown, mem: w.mem.clone(), at: w.at, since: w.since,
-		events: len(w.events), conds: len(w.conds), calls: len(w.Calls), children: len(w.children), count: w.Instructions,
-		fixed: maps.Clone(w.fixed), clock: w.clock, clocks: slices.Clone(w.clocks), heap: w.heap,
-	}
-	s.mem.wrote = maps.Clone(w.mem.wrote)
-	return s
-}
-
-func (w *walker) restore(s *saved) {
-	w.machine.State, w.cells, w.unknown, w.mem = s.state, s.cells, s.unknown, s.mem.clone()
-	w.mem.wrote = maps.Clone(s.mem.wrote)
-	w.at, w.since, w.Instructions = s.at, s.since, s.count
-	w.events, w.coords, w.conds = w.events[:s.events], w.coords[:s.events], w.conds[:s.conds]
-	w.Calls, w.fixed = w.Calls[:s.calls], maps.Clone(s.fixed)
-	w.b.forget(w.children[s.children:])
-	w.children = w.children[:s.children]
-	w.clock, w.clocks, w.heap = s.clock, slices.Clone(s.clocks), s.heap
-	w.done, w.Last = false, nil
-}
-
-// choose goes on with the first of some ways; the others are tried if the thread
-// does not come along its path.
-func (w *walker) choose(ways []func(*walker)) {
-	if len(ways) > 1 {
-		w.choices = append(w.choices, choice{w.save(), ways[1:]})
-	}
-	ways[0](w)
-}
-
-// back takes the next way of the latest choice; false: there is none.
-func (w *walker) back() bool {
-	if w.b.tries++; w.b.tries > w.b.patience {
-		return false
-	}
-	for len(w.choices) > 0 {
-		c := &w.choices[len(w.choices)-1]
-		if len(c.left) == 0 {
-			w.choices = w.choices[:len(w.choices)-1]
-			continue
-		}
-		way := c.left[0]
-		c.left = c.left[1:]
-		w.restore(c.saved)
-		way(w)
-		return true
-	}
-	return false
-}
-
-// How often choices are taken back in all: while it is not known what is shared, and
-// then.
-const (
-	fewTries = 64
-	maxTries = 20_000
-)

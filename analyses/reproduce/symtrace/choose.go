@@ -1,0 +1,145 @@
+package symtrace
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+)
+
+// choice is something that the path decides later: the values that are left.
+type choice struct {
+	saved *saved
+	ways  []func(w *walker)
+	next  int // the way to be tried next
+	guess bool
+}
+
+// saved is a walker in the middle of its way.
+type saved struct {
+	state    vex.State
+	cells    [vex.StateSize]cell
+	unknown  int
+	mem      *view
+	at       position
+	since    uint64
+	events   int
+	conds    int
+	calls    int
+	children int
+	count    uint64
+	fixed    map[string]symbolic.Value
+	clock    int32
+	clocks   []int
+	heap     uint64
+	refused  map[string]bool
+	calling  bool
+	files    map[uint64]openFile
+	opened   uint64
+	taken    int
+}
+
+// save keeps the walker as it is.
+func (w *walker) save() *saved {
+	s := &saved{
+		state: w.machine.State, cells: w.cells, unknown: w.unknown, mem: w.mem.clone(), at: w.at, since: w.since,
+		events: len(w.events), conds: len(w.conds), calls: len(w.Calls), children: len(w.children), count: w.Instructions,
+		fixed: maps.Clone(w.fixed), clock: w.clock, clocks: slices.Clone(w.clocks), heap: w.heap,
+		refused: w.refused, calling: w.calling, files: maps.Clone(w.files), opened: w.opened,
+		taken: len(w.taken),
+	}
+	s.mem.wrote = maps.Clone(w.mem.wrote)
+	return s
+}
+
+func (w *walker) restore(s *saved) {
+	w.machine.State, w.cells, w.unknown, w.mem = s.state, s.cells, s.unknown, s.mem.clone()
+	w.mem.wrote = maps.Clone(s.mem.wrote)
+	w.at, w.since, w.Instructions = s.at, s.since, s.count
+	w.events, w.coords, w.conds = w.events[:s.events], w.coords[:s.events], w.conds[:s.conds]
+	w.Calls, w.fixed = w.Calls[:s.calls], maps.Clone(s.fixed)
+	w.b.forget(w.children[s.children:])
+	w.children = w.children[:s.children]
+	w.clock, w.clocks, w.heap = s.clock, slices.Clone(s.clocks), s.heap
+	w.refused, w.calling, w.files, w.opened = s.refused, s.calling, maps.Clone(s.files), s.opened
+	w.taken = w.taken[:s.taken]
+	w.done, w.Last = false, nil
+}
+
+// decisions are the choices of a thread.
+type decisions struct {
+	choices []choice
+	// taken are the ways that were taken, of all choices. best are those with which
+	// the thread came furthest, to instruction bestAt.
+	taken, best []int
+	bestAt      uint64
+	// origin is where the first choice was. settled tells that the best are taken
+	// again, for good.
+	origin  *saved
+	settled bool
+	// tries is how many choices were taken back, strayed how often the thread was put
+	// back on its path.
+	tries, strayed int
+}
+
+// choose goes on with the first of some ways; the others are tried if the thread
+// does not come along its path.
+func (w *walker) choose(ways []func(*walker), guess bool) {
+	way := 0
+	d := &w.decisions
+	switch {
+	case len(ways) == 1:
+		ways[0](w)
+		return
+	case d.settled && len(d.taken) < len(d.best):
+		way = d.best[len(d.taken)]
+	case !d.settled:
+		c := choice{saved: w.save(), ways: ways, next: 1, guess: guess}
+		if d.origin == nil {
+			d.origin = c.saved
+		}
+		d.choices = append(d.choices, c)
+	}
+	d.taken = append(d.taken, way)
+	ways[way](w)
+}
+
+// back takes the next way of the latest choice, or the best ways again if there is
+// none; false: the thread does not come along its path whatever it chooses.
+func (w *walker) back() bool {
+	d := &w.decisions
+	if d.settled {
+		return false
+	}
+	if w.Instructions > d.bestAt {
+		d.best, d.bestAt = slices.Clone(d.taken), w.Instructions
+	}
+	d.tries++
+	for len(d.choices) > 0 && d.tries <= w.b.patience {
+		c := &d.choices[len(d.choices)-1]
+		if c.next == len(c.ways) {
+			d.choices = d.choices[:len(d.choices)-1]
+			continue
+		}
+		way := c.next
+		c.next++
+		w.restore(c.saved)
+		d.taken = append(d.taken, way)
+		c.ways[way](w)
+		return true
+	}
+	d.settled, d.choices = true, nil
+	if d.origin == nil || slices.Equal(d.best, d.taken) {
+		return false
+	}
+	w.restore(d.origin)
+	return true
+}
+
+// How often a thread's choices are taken back in all: while it is not known what is
+// shared, and then.
+const (
+	fewTries = 64
+	maxTries = 4000
+)
