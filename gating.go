@@ -34,6 +34,7 @@ type gating struct {
 	// soon and exactly are what a Stopper said of the thread that is about to run, when
 	// the gate had asked so often.
 	soon, exactly, asked uint64
+	repeats              bool // a recorded run: its slices end where they ended
 }
 
 // gated is a thread, as its controller knows it.
@@ -59,7 +60,7 @@ func (m *Machine) newGating() *gating {
 	if controller == nil {
 		return nil
 	}
-	g := &gating{controller: controller, threads: map[event.ThreadID]*gated{}}
+	g := &gating{controller: controller, threads: map[event.ThreadID]*gated{}, repeats: m.config.Replay != nil}
 	g.watched = g.addresses()
 	return g
 }
@@ -377,7 +378,7 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 			g.soon, g.exactly = stopper.Left(t, g.recorder.At().Instructions)
 		}
 		l.Most = g.exactly
-		if l.Instructions == 0 || g.soon < l.Instructions {
+		if l.Instructions == 0 || g.soon < l.Instructions && !g.repeats {
 			l.Instructions = g.soon
 		}
 	}

@@ -45,17 +45,19 @@ type manifest struct {
 	Sched   sched.Options `json:"sched"`
 	Control sched.Control `json:"control"`
 	// CustomSync are the operations that were controlled besides the known ones.
-	CustomSync      []syncops.Custom `json:"custom_sync,omitempty"`
-	Memory          buffers.Options  `json:"memory"`
-	Costs           emu.Costs        `json:"costs"`
-	RandomizeLayout bool             `json:"randomize_layout"`
-	RootFS          text             `json:"rootfs"`
-	Mounts          []mountText      `json:"mounts"`
-	HostTimes       bool             `json:"host_times"`
-	MaxMemory       uint64           `json:"max_memory"`
-	MaxInstructions uint64           `json:"max_instructions"`
-	UnknownENOSYS   bool             `json:"unknown_enosys"`
-	Stdin           stdinText        `json:"stdin"`
+	CustomSync []syncops.Custom `json:"custom_sync,omitempty"`
+	// Enforce is the schedule that the run followed.
+	Enforce         *Enforce        `json:"enforce,omitempty"`
+	Memory          buffers.Options `json:"memory"`
+	Costs           emu.Costs       `json:"costs"`
+	RandomizeLayout bool            `json:"randomize_layout"`
+	RootFS          text            `json:"rootfs"`
+	Mounts          []mountText     `json:"mounts"`
+	HostTimes       bool            `json:"host_times"`
+	MaxMemory       uint64          `json:"max_memory"`
+	MaxInstructions uint64          `json:"max_instructions"`
+	UnknownENOSYS   bool            `json:"unknown_enosys"`
+	Stdin           stdinText       `json:"stdin"`
 }
 
 type mountText struct {
@@ -87,7 +89,7 @@ func (m *Machine) manifest() manifest {
 		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
-		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin),
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce,
 	}
 	if m.state.gating != nil {
 		out.CustomSync = m.customSync()
@@ -120,7 +122,7 @@ func (t *manifest) config() Config {
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
-		UnknownENOSYS: t.UnknownENOSYS,
+		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce,
 	}
 	for _, m := range t.Mounts {
 		c.Mounts = append(c.Mounts, Mount{string(m.Host), string(m.Guest), m.Writable})

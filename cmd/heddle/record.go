@@ -184,6 +184,7 @@ the run (heddle replay); the flags add more. The run is the same as without,
 bit for bit. heddle trace shows, checks and exports traces.`,
 		Example: `  heddle record -o run.trace -- pigz -p 4 -k file
   heddle record -o run.trace --sync --pt --cores 8 -- ./racy
+  heddle record -o run.trace --memory --enforce run.schedule -- ./racy
   heddle replay run.trace -o more.trace --all`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.record(c.Context(), c.Flags(), f, rec, args)
@@ -195,6 +196,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 	addRecordFlags(flags, &rec)
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
+	addScheduleFlags(flags, &f.schedule)
 	return c
 }
 
@@ -202,6 +204,9 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) error {
 	if rec.output == "" {
 		return errNoOutput.New()
+	}
+	if err := f.schedule.check(flags, false); err != nil {
+		return err
 	}
 	options, err := machineOptions(flags, f.config, f.costs)
 	if err != nil {
@@ -224,6 +229,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		}
 		c.Control = sched.Control{Policy: sched.FCFS}
 		schedules.BindNow(&c)
+	}
+	if err := f.schedule.apply(&c); err != nil {
+		return err
 	}
 	result, err := a.recorded(ctx, f, rec, c)
 	if err != nil {
