@@ -18,6 +18,7 @@ enum heddle_walk heddle_space_read(struct heddle_space *s, uint64_t va, void *to
     if (w) return w;
     size_t n = in_page(at, len - *done);
     memcpy((char *)to + *done, heddle_ram_bytes(s->ram, pte >> HEDDLE_PAGE_SHIFT) + (at & (HEDDLE_PAGE_SIZE - 1)), n);
+    heddle_mem_read(s->ram, pte >> HEDDLE_PAGE_SHIFT, at, n);
     *done += n;
   }
   return HEDDLE_WALK_OK;
@@ -55,6 +56,7 @@ size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, s
     const uint8_t *end = memchr(from, 0, n);
     if (end) n = (size_t)(end - from) + 1;
     memcpy(to + done, from, n);
+    heddle_mem_read(s->ram, pte >> HEDDLE_PAGE_SHIFT, at, n);
     done += n;
     if (end) break;
   }

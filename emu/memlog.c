@@ -330,6 +330,23 @@ void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const
   if (!later) e->value = keep(log, bytes, n);
 }
 
+// From now on what is read the kernel reads for the guest, or not.
+void heddle_mem_reading(struct heddle_ram *ram, bool on) {
+  struct heddle_mem_log *log = ram->log;
+  if (log) log->reading = on;
+}
+
+// n bytes were read, all in one page.
+void heddle_mem_read(struct heddle_ram *ram, uint64_t page, uint64_t va, size_t n) {
+  struct heddle_mem_log *log = ram->log;
+  if (!log || !log->reading || log->running || !n) return;
+  if (log->partial || !within(log->data, log->ndata, va, va + n)) return;
+  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_READ);
+  e->addr = va;
+  e->pc = page;
+  e->branches = (uint32_t)n;
+}
+
 // From now on what is written is what store buffers show, or not.
 void heddle_mem_viewing(struct heddle_ram *ram, bool on) {
   struct heddle_mem_log *log = ram->log;

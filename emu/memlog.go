@@ -8,6 +8,8 @@ package emu
 #cgo nocallback heddle_mem_open
 #cgo noescape heddle_mem_swap
 #cgo nocallback heddle_mem_swap
+#cgo noescape heddle_mem_reading
+#cgo nocallback heddle_mem_reading
 #cgo noescape heddle_mem_restored
 #cgo nocallback heddle_mem_restored
 */
@@ -48,6 +50,9 @@ const (
 	MemoryContent MemoryKind = C.HEDDLE_MEM_CONTENT
 	MemoryZero    MemoryKind = C.HEDDLE_MEM_ZERO
 	MemoryCopy    MemoryKind = C.HEDDLE_MEM_COPY
+	// MemoryRead tells that the kernel has read Branches bytes at Addr, in page PC:
+	// see RAM.LogReads.
+	MemoryRead MemoryKind = C.HEDDLE_MEM_READ
 )
 
 // Flags of entries.
@@ -169,7 +174,12 @@ func (c *CPU) MuteMemory(mute bool) { c.c.memory.muted = C.bool(mute) }
 func (c *CPU) SwapMemory(b *MemoryBuffer) { C.heddle_mem_swap(c.c, b.c) }
 
 // LoggedMemory is how many entries the memory log has.
-func (c *CPU) LoggedMemory() int { return int(c.c.memory.to.n) }
+func (c *CPU) LoggedMemory() int {
+	if c.c.memory.to == nil {
+		return 0 // there is none
+	}
+	return int(c.c.memory.to.n)
+}
 
 // CountedBranches is how many branches there
 // were in all runs since LogMemory or LogBranches, of the kinds that event.Stamp
@@ -179,6 +189,15 @@ func (c *CPU) CountedBranches() uint64 { return uint64(c.c.log.branches) }
 // ForgetMemory empties the memory log, since the machine is back at an earlier
 // state: what the log said since then is not true of it.
 func (c *CPU) ForgetMemory() { C.heddle_mem_restored(c.c) }
+
+// LogReads says whether what is read of guest memory from now on, other than by the
+// guest itself, is what the kernel reads for the guest: then it is logged
+// (LogMemory).
+func (r *RAM) LogReads(on bool) {
+	if r.c.log != nil {
+		C.heddle_mem_reading(r.c, C.bool(on))
+	}
+}
 
 // CommitAt is WriteAt for a store that a store buffer commits.
 func (s *Space) CommitAt(b []byte, va event.Addr) (int, FaultKind) {

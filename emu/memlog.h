@@ -20,6 +20,7 @@ struct heddle_ram;
 #define HEDDLE_MEM_CONTENT 6u
 #define HEDDLE_MEM_ZERO 7u
 #define HEDDLE_MEM_COPY 8u
+#define HEDDLE_MEM_READ 9u
 
 #define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
 #define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
@@ -27,7 +28,7 @@ struct heddle_ram;
 
 struct heddle_mem_entry {
   uint64_t addr, value, pc;
-  uint32_t branches;  // low bits; of KERNEL the number of bytes
+  uint32_t branches;  // low bits; of KERNEL and READ the number of bytes
   uint16_t size;
   uint8_t kind, flags;
 };
@@ -65,6 +66,7 @@ struct heddle_mem_log {
   bool partial;        // accesses are left out, and so is what would make up the rest
   bool running;        // within a run
   bool viewing;        // what is written is what store buffers show
+  bool reading;        // what is read the kernel reads for the guest
   bool deaf;           // the engine tells of no accesses until it is restarted
   // The last page that the engine asked for, in which instruction, and at what
   // other address the engine knew it until then.
@@ -99,6 +101,8 @@ void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, u
 void heddle_mem_kernel(struct heddle_ram *ram, uint64_t page, uint64_t va, const void *bytes, size_t n);
 void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n);
 void heddle_mem_viewing(struct heddle_ram *ram, bool on);
+void heddle_mem_reading(struct heddle_ram *ram, bool on);
+void heddle_mem_read(struct heddle_ram *ram, uint64_t page, uint64_t va, size_t n);
 void heddle_mem_changed(struct heddle_ram *ram, uint64_t page);
 void heddle_mem_copied(struct heddle_ram *ram, uint64_t page, uint64_t from);
 void heddle_mem_allocated(struct heddle_ram *ram, uint64_t page);

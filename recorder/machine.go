@@ -13,10 +13,26 @@ const saveEvery = 100_000_000
 // Turn tells that what happens from here on is on behalf of a thread on a core,
 // at a time.
 func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
+	if r.cpu != nil && r.cpu.LoggedMemory() > 0 {
+		r.leave()
+	}
 	r.thread, r.core, r.time, r.began = t, core, now, now
 	r.within = emu.Stop{}
 	if p := r.threads[t]; p != nil {
 		p.lastCore = core
+	}
+}
+
+// leaver is a Recording that takes what was logged in a turn before the next.
+type leaver interface{ Leave(r *Recorder) }
+
+// leave tells that the thread whose turn it was has done what it does in it, such as
+// to begin a system call that waits.
+func (r *Recorder) leave() {
+	for _, p := range r.parts {
+		if p, ok := p.(leaver); ok {
+			p.Leave(r)
+		}
 	}
 }
 

@@ -43,6 +43,14 @@ func NewMemory(w *trace.Writer, cpu *emu.CPU, c MemoryConfig, counts bool) (*Mem
 	return &Memory{writer: memtrace.NewWriter(w.Stream(trace.Memory, 0)), threads: c.Threads, counts: counts}, nil
 }
 
+// Leave implements leaver: what is in the log is what the kernel did for the thread.
+func (m *Memory) Leave(r *Recorder) {
+	at := r.At()
+	if at.Thread != event.NoThread {
+		m.writer.Take(r.CPU(), at, r.CPU().CountedBranches())
+	}
+}
+
 // Begin implements Recording. What is in the log is what the kernel wrote.
 func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
 	m.from, m.counted = r.At(), r.CPU().CountedBranches()

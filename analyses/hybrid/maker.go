@@ -173,6 +173,8 @@ func (m *Maker) Memory(n int, e *event.Memory) {
 		if e.Data != nil {
 			m.note(m.threads[n], address(e), e.Length, true)
 		}
+	case event.KernelLoad:
+		m.note(m.threads[n], address(e), e.Length, false)
 	case event.Content:
 		m.detector.Forget(e.Page<<pageShift, (e.Page+1)<<pageShift)
 	case event.Copy:

@@ -127,6 +127,27 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// What the kernel reads for a system call races with what another thread writes: with
+// constraints on that the outputs are one, and without them several.
+func TestKernelReads(t *testing.T) {
+	c := config(gcctest.File(t, "testdata/write.c", "-g"))
+	c.Seed, c.Sched = 3, sched.Options{Quantum: 300}
+	m := made(t, c, schedules.Options{})
+	outputs := [2]map[string]bool{{}, {}}
+	for _, v := range varied(c, 10) {
+		for i := range outputs {
+			r, out := enforced(t, v, m, sched.EnforceOptions{SyncOnly: i == 1})
+			if !r.Schedule.Followed {
+				t.Error(r.Schedule.Reason)
+			}
+			outputs[i][out] = true
+		}
+	}
+	if len(outputs[0]) != 1 || len(outputs[1]) < 2 {
+		t.Errorf("%d outputs, and %d without the %d constraints", len(outputs[0]), len(outputs[1]), len(m.Schedule.Constraints))
+	}
+}
+
 // Where the linker's work is done at the start fft has no race that its operations leave
 // unordered, if its threads come in the order in which they were made. The schedule is
 // enforced on a run whose environment does not say so.

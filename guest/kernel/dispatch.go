@@ -19,6 +19,10 @@ func (t *Task) dispatch() (uint64, unix.Errno) {
 	case info.handler == nil:
 		return 0, unix.ENOSYS
 	}
+	if t.call.number != unix.SYS_FUTEX { // whose word is synchronization
+		t.k.ram.LogReads(true)
+		defer t.k.ram.LogReads(false)
+	}
 	return info.handler(t, t.call.args)
 }
 

@@ -19,9 +19,11 @@ const (
 	View
 	// Copy tells that a page contains what page From does.
 	Copy
+	// KernelLoad is a read of the kernel on behalf of the thread, but for futex words.
+	KernelLoad
 )
 
-var memoryNames = [...]string{"load", "store", "kernel", "content", "view", "copy"}
+var memoryNames = [...]string{"load", "store", "kernel", "content", "view", "copy", "kernel_load"}
 
 // MemoryKinds lists the kinds' names, in the order of their numbers.
 func MemoryKinds() []string { return memoryNames[:] }
@@ -50,7 +52,7 @@ type Memory struct {
 	// Size is the number of bytes of a Load or Store, 1 to 10 or 16.
 	Size uint8
 	// PC is the instruction of a Load or Store. Addr is where it, the
-	// KernelStore or the View begins.
+	// KernelStore, the KernelLoad or the View begins.
 	PC, Addr Addr
 	// Page is the page of Addr, or the one that a Content or Copy is about;
 	// Next is that of the end of a Load or Store that lies in two.
@@ -58,7 +60,8 @@ type Memory struct {
 	From       uint64
 	// Value is that of a Load or Store, little-endian, the rest zero.
 	Value [2]uint64
-	// Length is the number of bytes of a KernelStore or View, and Data the bytes. If
+	// Length is the number of bytes of a KernelStore, KernelLoad or View; the second is
+	// all in Page. Data are the bytes of the others. If
 	// that is nil, each page's content comes before the next access to it; it
 	// may then reach into pages behind Page.
 	Length uint64

@@ -136,6 +136,8 @@ func (d *Decoder) item(kind byte) bool {
 		if kind != itemLater {
 			m.Data = d.bytes(colData, m.Length)
 		}
+	case itemRead:
+		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelLoad, Addr: event.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
 	case itemContent, itemZero:
 		*m = event.Memory{Stamp: d.stamp, Kind: event.Content, Page: d.take(colItems)}
 		if kind == itemContent {

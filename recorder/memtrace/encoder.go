@@ -301,6 +301,11 @@ func (e *Encoder) change(n *emu.MemoryEntry, data []byte) {
 		e.put(colItems, uint64(n.Addr))
 		e.put(colItems, n.PC)
 		e.put(colItems, uint64(n.Branches))
+	case emu.MemoryRead:
+		e.item(itemRead)
+		e.put(colItems, uint64(n.Addr))
+		e.put(colItems, n.PC)
+		e.put(colItems, uint64(n.Branches))
 	case emu.MemoryContent:
 		e.item(itemContent)
 		e.put(colItems, n.PC)

@@ -41,6 +41,7 @@ const (
 	itemZero
 	itemCopy
 	itemView
+	itemRead // a KernelLoad
 )
 
 // Flags of an instruction's description, above the size.

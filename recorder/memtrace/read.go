@@ -37,7 +37,7 @@ func (s *Select) has(m *event.Memory) bool {
 	switch m.Kind {
 	case event.Load, event.Store:
 		return touches(s.Data, m.Addr, uint64(m.Size)) && touches(s.Code, m.PC, 1)
-	case event.KernelStore, event.View:
+	case event.KernelStore, event.KernelLoad, event.View:
 		return touches(s.Data, m.Addr, m.Length) && len(s.Code) == 0
 	}
 	return false

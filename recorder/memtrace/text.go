@@ -48,7 +48,7 @@ func line(m *event.Memory, err error) string {
 	case event.Load, event.Store:
 		return fmt.Sprintf("%s pc=%#x addr=%#x size=%d value=%s atomic=%t page=%d", at, uint64(m.PC), uint64(m.Addr), m.Size,
 			value(m), m.Atomic, m.Page)
-	case event.KernelStore, event.View:
+	case event.KernelStore, event.KernelLoad, event.View:
 		return fmt.Sprintf("%s addr=%#x length=%d page=%d data=%s", at, uint64(m.Addr), m.Length, m.Page, hex.EncodeToString(m.Data))
 	case event.Copy:
 		return fmt.Sprintf("%s page=%d from=%d", at, m.Page, m.From)

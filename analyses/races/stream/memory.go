@@ -28,6 +28,10 @@ func (x *Run) memory(m *event.Memory) error {
 			x.kernel(x.current, m)
 		}
 		x.values.put(m)
+	case event.KernelLoad:
+		if x.current != nil {
+			x.kernel(x.current, m)
+		}
 	case event.View:
 		x.values.put(m)
 	case event.Content:
@@ -94,7 +98,7 @@ func (x *Run) found(r *races.Race) {
 	x.o.Race(r)
 }
 
-// kernel tells the detector of what the kernel wrote for a thread.
+// kernel tells the detector of what the kernel wrote or read for a thread.
 func (x *Run) kernel(t *Thread, m *event.Memory) {
 	if x.ignores(t) {
 		x.counts.Skipped++
@@ -102,7 +106,8 @@ func (x *Run) kernel(t *Thread, m *event.Memory) {
 	}
 	t.process.table.note(uint64(m.Addr)>>pageShift, m.Page)
 	x.access = races.Access{
-		Thread: t.Number, Addr: m.Page<<pageShift + uint64(m.Addr)%pageSize, Size: int(m.Length), Write: true, Other: true,
+		Thread: t.Number, Addr: m.Page<<pageShift + uint64(m.Addr)%pageSize, Size: int(m.Length), Write: m.Kind == event.KernelStore,
+		Other:    true,
 		Branches: m.Branches, Stack: t.calls.node,
 	}
 	x.tell(uint64(m.Addr))
