@@ -86,7 +86,7 @@ func table1(o *study.Options) (*study.Plan, error) {
 					if err != nil {
 						return nil, err
 					}
-					served, refused, err := t.try(ctx, o, m, x.Others, s.Cores, s.Seed)
+					served, refused, err := t.try(ctx, o, m, x.Others, mode, s.Cores, s.Seed)
 					if err != nil {
 						return nil, err
 					}
@@ -108,7 +108,7 @@ func table1(o *study.Options) (*study.Plan, error) {
 
 // try counts other inputs that a schedule serves, of those that it should, and that it does
 // not serve, of the others.
-func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others []input, cores int, seed uint64) (served, refused string, err error) {
+func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others []input, mode slice.Mode, cores int, seed uint64) (served, refused string, err error) {
 	var does, should, not, rest int
 	for i := range others {
 		c, err := t.config(&others[i], cores, seed+uint64(i)+1)
@@ -117,7 +117,7 @@ func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others
 		}
 		why := memo.Admits(&c, m.File)
 		if why == "" {
-			if why, err = follows(ctx, c, m.File); err != nil {
+			if why, err = follows(ctx, c, m.File, mode == slice.TERN); err != nil {
 				return "", "", err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/heddle-dmt/heddle"
@@ -76,14 +77,15 @@ func (t *target) config(in *input, cores int, seed uint64) (heddle.Config, error
 // patience is after how many cycles a run leaves a schedule of which nothing happens.
 const patience = 1_000_000_000
 
-// follows runs a configuration under a schedule's order of operations. Empty: it followed
-// it, to the output that the program has natively; otherwise what it did instead.
-func follows(ctx context.Context, c heddle.Config, f *hybrid.File) (why string, err error) {
-	want, _, err := study.Natively(ctx, c.Dir, c.Args...)
+// follows runs a configuration under a schedule, or its order of operations alone. Empty:
+// it followed it, to the output that the program has natively; otherwise what it did
+// instead.
+func follows(ctx context.Context, c heddle.Config, f *hybrid.File, operations bool) (why string, err error) {
+	want, _, err := study.Natively(ctx, c.Dir, onHost(&c)...)
 	if err != nil {
 		return "", err
 	}
-	memo.Enforce(&c, f, sched.EnforceOptions{SyncOnly: true, Free: true, BreakOut: patience})
+	memo.Enforce(&c, f, sched.EnforceOptions{SyncOnly: operations, Free: true, BreakOut: patience})
 	got, r, err := study.Run(ctx, c)
 	switch {
 	case err != nil:
@@ -94,4 +96,17 @@ func follows(ctx context.Context, c heddle.Config, f *hybrid.File) (why string, 
 		return "has another output than natively", nil
 	}
 	return "", nil
+}
+
+// onHost is a command line with the host's names of files that are mounted.
+func onHost(c *heddle.Config) []string {
+	args := slices.Clone(c.Args)
+	for i, a := range args {
+		for _, m := range c.Mounts {
+			if a == m.Guest {
+				args[i] = m.Host
+			}
+		}
+	}
+	return args
 }
