@@ -49,7 +49,7 @@ type Result struct {
 	libraries map[node]*Called
 	values    []sized // of sets
 	numbers   map[string]Set
-	conflicts map[[2]Set]bool
+	within    [][]Set // by region: those that have places in it, in order
 }
 
 // sized is addresses of pieces of memory.
@@ -61,7 +61,7 @@ type sized struct {
 func (a *analysis) result() *Result {
 	r := &Result{
 		Regions: a.regions, Steps: a.steps, libraries: map[node]*Called{},
-		values: []sized{{}, {top, 1}}, numbers: map[string]Set{}, conflicts: map[[2]Set]bool{},
+		values: []sized{{}, {top, 1}}, numbers: map[string]Set{},
 	}
 	r.reached = a.before
 	r.accesses = make([][][]Access, len(a.run.Contexts))
@@ -75,7 +75,18 @@ func (a *analysis) result() *Result {
 			}
 		}
 	}
+	r.index()
 	return r
+}
+
+// index finds the sets that have places in a region.
+func (r *Result) index() {
+	r.within = make([][]Set, len(r.Regions))
+	for n := range r.values {
+		for _, p := range r.values[n].at.parts {
+			r.within[p.region] = append(r.within[p.region], Set(n))
+		}
+	}
 }
 
 func (r *Result) found(list []rawAccess) []Access {
@@ -158,23 +169,33 @@ func (r *Result) Called(c *simplify.Context, b *cfg.Block) *Called {
 
 // May tells whether two sets may have a place in common.
 func (r *Result) May(a, b Set) bool {
-	if a == Nothing || b == Nothing {
-		return false
-	}
-	if a > b {
-		a, b = b, a
-	}
-	key := [2]Set{a, b}
-	known, ok := r.conflicts[key]
-	if !ok {
-		known = r.may(r.values[a], r.values[b])
-		r.conflicts[key] = known
-	}
-	return known
+	return r.may(&r.values[a], &r.values[b])
 }
 
-func (r *Result) may(a, b sized) bool {
+// Meeting are the sets with which one may have a place in common, in order. Those of
+// other regions are not looked at: there are many, and most are of one frame.
+func (r *Result) Meeting(s Set) []Set {
+	v := &r.values[s]
+	var list []Set
+	if v.at.any {
+		for n := range r.values {
+			list = append(list, Set(n))
+		}
+	} else {
+		list = append(list, Unknown)
+		for _, p := range v.at.parts {
+			list = append(list, r.within[p.region]...)
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	return slices.DeleteFunc(list, func(n Set) bool { return !r.May(s, n) })
+}
+
+func (r *Result) may(a, b *sized) bool {
 	switch {
+	case a.at.none() || b.at.none():
+		return false
 	case a.at.any && b.at.any:
 		return true
 	case a.at.any:

@@ -20,6 +20,7 @@ var table4 = []struct {
 	trace, slicing, simplify float64
 }{
 	{"compressor -p 2 -n 2 -b 1", 2227, 587.9, 317.8},
+	{"ocean -p 8 -m 4 -t 1", 55247, 2259.3, 5902.8},
 	{"barnes -p 2 -n 64", 324, 300.5, 481.5},
 	{"fft -p 2 -m 10", 39, 2.1, 3661.7},
 	{"lu-contig -p 2 -n 64", 44799, 1271.5, 124.9},

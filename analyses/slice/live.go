@@ -142,10 +142,26 @@ func (b bitset) clear(n int) { b[n/64] &^= 1 << (n % 64) }
 
 func (b bitset) has(n int) bool { return n/64 < len(b) && b[n/64]>>(n%64)&1 != 0 }
 
-// meets tells whether two have a number in common.
-func (b bitset) meets(c bitset) bool {
-	for i := range min(len(b), len(c)) {
-		if b[i]&c[i] != 0 {
+// sparse is a set of few small numbers: the words of a bitset that are not empty.
+type sparse []sparseWord
+
+type sparseWord struct {
+	at   int
+	bits uint64
+}
+
+// set adds a number that is not before those that are in the set.
+func (s *sparse) set(n int) {
+	if k := len(*s); k == 0 || (*s)[k-1].at != n/64 {
+		*s = append(*s, sparseWord{at: n / 64})
+	}
+	(*s)[len(*s)-1].bits |= 1 << (n % 64)
+}
+
+// meets tells whether a number is in both.
+func (s sparse) meets(b bitset) bool {
+	for _, w := range s {
+		if w.at < len(b) && b[w.at]&w.bits != 0 {
 			return true
 		}
 	}

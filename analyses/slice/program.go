@@ -124,17 +124,14 @@ func (t *walker) ownLive(f *frame, o ownWrite) bool {
 }
 
 // clash is which sets a set may have a place in common with.
-func (w *walk) clash(s alias.Set) bitset {
+func (w *walk) clash(s alias.Set) sparse {
 	for int(s) >= len(w.clashes) {
 		w.clashes = append(w.clashes, nil)
 	}
 	b := w.clashes[s]
 	if b == nil {
-		b = bitset{0}
-		for k := range w.alias.Sets() {
-			if w.alias.May(s, alias.Set(k)) {
-				b.set(k)
-			}
+		for _, k := range w.alias.Meeting(s) {
+			b.set(int(k))
 		}
 		w.clashes[s] = b
 	}

@@ -27,7 +27,7 @@ type walk struct {
 	threads []*walker
 	byID    map[event.ThreadID]*walker
 	live    map[uint64]*live // by address space
-	clashes []bitset         // by set: those that it may have a place in common with
+	clashes []sparse         // by set: those that it may have a place in common with
 	stores  map[storeKey][]alias.Set
 	written map[*path.Block]*bytesOfState
 	// outcome, if set, is told of each branch of the program: whether it is kept.
