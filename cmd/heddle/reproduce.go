@@ -135,6 +135,8 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	switch {
 	case out.Answer == smt.Unsatisfiable:
 		return errNotReproduced.New("there is none")
+	case out.Undecided() != nil:
+		return out.Undecided()
 	case out.Answer != smt.Satisfiable:
 		return errNotReproduced.New("it is not decided whether there is one")
 	case !out.Verified:

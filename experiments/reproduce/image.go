@@ -203,6 +203,9 @@ var library = func() map[string]symtrace.Function {
 	for name, format := range map[string]uint64{"printf": 1, "_IO_printf": 1, "__printf_chk": 2} {
 		all[name] = symtrace.Function{Role: symtrace.Print, Value: format}
 	}
+	for _, name := range []string{"fwrite", "_IO_fwrite"} {
+		all[name] = symtrace.Function{Role: symtrace.Argument, Value: 3} // how many were written
+	}
 	for _, name := range []string{
 		"free", "__libc_free", "cfree", "fprintf", "__fprintf_chk", "vfprintf", "__vfprintf_internal",
 		"puts", "_IO_puts", "putchar", "putc", "fputs", "_IO_fputs", "fputc", "fflush", "_IO_fflush", "perror", "usleep", "nanosleep",

@@ -54,6 +54,9 @@ func (out *Outcome) answer() string {
 		return "a schedule, " + how
 	case smt.Unsatisfiable:
 		text := "there is no schedule, " + how
+		if out.Others > 0 {
+			text += fmt.Sprintf(", and with other values for addresses %d times", out.Others)
+		}
 		if len(out.Conflict) > 0 {
 			var names []string
 			for _, f := range out.Conflict {
@@ -64,6 +67,10 @@ func (out *Outcome) answer() string {
 		return text
 	}
 	switch out.Limit {
+	case LimitChosen:
+		return fmt.Sprintf("no schedule found: values were chosen for %d addresses, and not all others were tried; others were %d times, %s", out.assumptions(), out.Others, how)
+	case LimitSharing:
+		return "not decided: there is no schedule if nothing else is shared, " + how
 	case LimitTime:
 		return "not decided: the time was over, " + how
 	case LimitMemory:

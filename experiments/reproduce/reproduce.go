@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/schedule"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/search"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/solve"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
@@ -154,8 +155,14 @@ type Outcome struct {
 	System   *constraints.System
 	Conflict []constraints.Family
 	// Limit is what ended the search and the solver, if that is why there is no
-	// answer: LimitTime or LimitMemory.
+	// answer: LimitTime or LimitMemory; or what an answer would not be true without:
+	// LimitChosen or LimitSharing.
 	Limit string
+	// Others is how often other values were tried for what was assumed, as there was
+	// no schedule.
+	Others int
+	// open are what may be otherwise than was assumed.
+	open []search.Other
 	// Schedule is the abstract schedule, and Plan what it is in the program.
 	Schedule schedule.Schedule
 	Plan     *guide.Plan
@@ -199,32 +206,47 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		return nil, err
 	}
 	err := r.attempts(l, out, &o, false)
-	if err == nil && out.Answer == smt.Unsatisfiable && out.Trace.Guesses > 0 {
+	if err == nil && (out.Answer == smt.Unsatisfiable || out.Limit == LimitChosen) && out.Trace.Guesses > 0 {
 		err = r.attempts(l, out, &o, true)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if out.Answer == smt.Unsatisfiable && (len(o.Shared) > 0 || out.Trace.Excluded > 0) {
+		out.Answer, out.Limit = smt.Unknown, LimitSharing
+	}
 	return out, nil
 }
 
-// attempts look for a schedule under which one of the threads fails that can.
+// attempts look for a schedule under which one of the threads fails that can. There is
+// none if none of them has one.
 func (r *Recording) attempts(l *limiter, out *Outcome, o *Options, plain bool) error {
+	open, limit := false, ""
 	for n := 0; ; n++ {
-		if err := r.attempt(l, out, o, n, plain); err != nil {
+		if err := r.assuming(l, out, o, way{faulting: n, plain: plain}); err != nil {
 			return err
 		}
-		if out.Verified || n+1 >= out.Trace.Faults {
+		if out.Verified {
 			return nil
 		}
+		if out.Answer != smt.Unsatisfiable {
+			open, limit = true, out.Limit
+		}
+		if n+1 >= out.Trace.Faults {
+			break
+		}
 	}
+	if open && out.Answer == smt.Unsatisfiable {
+		out.Answer, out.Limit = smt.Unknown, limit
+	}
+	return nil
 }
 
-// attempt looks for a schedule under which the thread of a number fails, with values
-// guessed that one thread writes once, or plainly.
-func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, faulting int, plain bool) error {
+// attempt looks for a schedule.
+func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, how way) error {
 	began := o.Now()
-	if err := r.follow(l, out, o, faulting, plain); err != nil {
+	out.Limit = ""
+	if err := r.follow(l, out, o, how); err != nil {
 		return err
 	}
 	out.Traced = o.Now().Sub(began)
@@ -262,13 +284,12 @@ func (r *Recording) judge(out *Outcome, o *Options) error {
 	return nil
 }
 
-// follow makes the symbolic trace. Of a crash it is not recorded whose it was: faulting
-// is the number of the thread that is taken, of those that can fault.
-func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int, plain bool) error {
+// follow makes the symbolic trace.
+func (r *Recording) follow(l *limiter, out *Outcome, o *Options, how way) error {
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
-		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: faulting, Weak: out.Model != model.SC, Output: o.Stdout,
-		Stop: l.over, Plain: plain,
+		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: how.faulting, Weak: out.Model != model.SC, Output: o.Stdout,
+		Stop: l.over, Plain: how.plain, Prefer: how.values(),
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
@@ -276,14 +297,14 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int, p
 	if out.profile != nil {
 		s.Only = out.profile.has
 	}
-	var err error
-	out.Trace, err = symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s)
+	followed, err := symtrace.Build(r.start.image, r.profile, r.start.thread, r.start.instructions, s)
 	switch {
 	case errors.Is(err, symtrace.ErrStopped):
 		return l.timely(err, followingPaths)
 	case err != nil:
 		return errNotFollowed.Wrap(err, err)
 	}
+	out.Trace = followed
 	out.Sharing = out.sharing(o)
 	if out.Failure.Class != heddle.FailureAssertion {
 		return nil
@@ -306,6 +327,7 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, faulting int, p
 
 // solve looks for a schedule.
 func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, o *Options) error {
+	out.open = []search.Other{{}} // what the solver alone has decided
 	limits := smt.Limits{Milliseconds: uint(l.left().Milliseconds()), Interrupts: interrupts}
 	encodings := map[string]constraints.Encoding{"clap": constraints.CLAP{}, "h3": constraints.Cores{}, "heddle": constraints.Pruned{FreeCores: o.FreeCores}}
 	encoding := encodings[o.Encoding]
@@ -334,6 +356,9 @@ func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, 
 	out.Answer, out.States, out.Schedule = found.Answer, found.States, found.Schedule
 	if found.System != nil {
 		out.System = found.System
+	}
+	if found.System == nil {
+		out.open = found.Others
 	}
 	if found.Answer == smt.Satisfiable {
 		out.Plan = newPlan(out.Trace, found.Schedule, found.Values, out.Model)

@@ -49,10 +49,12 @@ var bugs = []bug{
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
 	{program: "mysql-644", args: "-p 2 -r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion, long: true},
 	{program: "mysql-3596", args: "-r 100", sched: fine, class: heddle.FailureCrash, long: true},
+	{program: "mysql-2011", args: "-r 20", sched: fine, class: heddle.FailureWrong},
 	{program: "frost-figure-1a", class: heddle.FailureCrash},
 	{program: "frost-figure-3", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureAssertion},
 	{program: "dekker", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "peterson", args: "-r 10", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
+	{program: "chase-lev", args: "-p 2 -n 30", model: "tso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc"}},
 	{program: "h3-figure-2", args: "-r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "ring", args: "-n 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "rcu", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}, long: true},
@@ -253,13 +255,13 @@ func check(t *testing.T, b *bug, path string, seed uint64, want heddle.Failure, 
 		return
 	}
 	if out.Answer != smt.Satisfiable || !out.Verified || out.Why != "" || out.Failure != want {
-		t.Errorf("seed %d: %v, verified %v: %s, %s; want %v", seed, out.Answer, out.Verified, out.Found, out.Why, want)
+		t.Errorf("seed %d: %v, verified %v: %s, %s; want %v; %s", seed, out.Answer, out.Verified, out.Found, out.Why, want, out.answer())
 		return
 	}
 	for _, model := range b.strong {
 		other, err := r.Reproduce(t.Context(), Options{Now: time.Now, Model: model})
 		if err != nil || other.Answer != smt.Unsatisfiable {
-			t.Errorf("seed %d under %s: %v, %v", seed, model, other.Answer, err)
+			t.Errorf("seed %d under %s: %v, %s, %v", seed, model, other.Answer, other.Limit, err)
 		}
 	}
 	followed(t, r, out, want, right)

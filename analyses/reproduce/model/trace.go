@@ -138,6 +138,9 @@ type Condition struct {
 	// Thread is whose path it is of, and Where its branch; -1 if it is of none.
 	Thread int
 	Where  event.Addr
+	// Assumed tells that the thread does not take its path because of it: it was
+	// followed no other way. That there is no schedule with it says nothing of others.
+	Assumed bool
 }
 
 // Trace is all that the constraints are made of.

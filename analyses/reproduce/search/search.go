@@ -44,6 +44,17 @@ type Result struct {
 	Schedule schedule.Schedule
 	States   int
 	Furthest int
+	// Others are ways out of what conditions assume, the furthest first: None proves
+	// that there is no schedule if there are none.
+	Others []Other
+}
+
+// Other is an event that may read another value than a condition assumes, before
+// anything else is wrong. Its symbol is empty where no value can be named.
+type Other struct {
+	Symbol string
+	Value  symbolic.Value
+	at     int // how many steps are before it
 }
 
 // Search looks for a schedule of a trace that Check accepts.
@@ -54,7 +65,7 @@ func Search(t *model.Trace, m model.Memory, o Options) *Result {
 	}
 	x := newSearcher(t, m, o)
 	if x.impossible {
-		r.Answer = None
+		r.Answer, r.Others = None, x.found()
 		return r
 	}
 	states := o.States
@@ -74,6 +85,7 @@ func Search(t *model.Trace, m model.Memory, o Options) *Result {
 			r.Answer = None
 		}
 	}
+	r.Others = x.found()
 	return r
 }
 
@@ -140,7 +152,10 @@ type searcher struct {
 	local    []bool
 	live     [][]use            // by thread
 	tests    [][]*symbolic.Expr // by event: conditions to be looked at behind it
-	place    map[uint64]int32   // of a byte in memory
+	assumed  [][]*symbolic.Expr // likewise, what is assumed
+	pending  []int32            // by thread, behind how many events nothing is assumed
+	others   map[Other]int
+	place    map[uint64]int32 // of a byte in memory
 	objects  map[event.ObjectID]int32
 	before   [][]model.ID // by event, what the order of the cores wants before
 	reader   map[string]model.ID
@@ -162,7 +177,8 @@ type searcher struct {
 func newSearcher(t *model.Trace, m model.Memory, o Options) *searcher {
 	x := &searcher{
 		Trace: t, model: m, dead: map[string]bool{}, live: make([][]use, len(t.Threads)),
-		tests: make([][]*symbolic.Expr, len(t.Events)), place: map[uint64]int32{}, objects: map[event.ObjectID]int32{},
+		tests: make([][]*symbolic.Expr, len(t.Events)), assumed: make([][]*symbolic.Expr, len(t.Events)),
+		pending: make([]int32, len(t.Threads)), others: map[Other]int{}, place: map[uint64]int32{}, objects: map[event.ObjectID]int32{},
 		before: make([][]model.ID, len(t.Events)), reader: map[string]model.ID{}, forks: map[int]model.ID{}, stop: o.Stop,
 	}
 	held := heldLocks(t)
@@ -221,16 +237,21 @@ func (x *searcher) uses() {
 			continue
 		}
 		last := slices.MaxFunc(reads, func(a, b model.ID) int { return x.Events[a].At - x.Events[b].At })
+		into := x.tests
+		if c.Assumed {
+			into = x.assumed
+			x.pending[x.Events[last].Thread] = max(x.pending[x.Events[last].Thread], int32(x.Events[last].At)+1)
+		}
 		for _, id := range reads {
 			if len(threads) > 1 {
 				until[id] = int32(len(x.Threads[x.Events[id].Thread].Events))
-				x.tests[id] = append(x.tests[id], c.Expr)
+				into[id] = append(into[id], c.Expr)
 			} else {
 				until[id] = max(until[id], int32(x.Events[last].At))
 			}
 		}
 		if len(threads) == 1 {
-			x.tests[last] = append(x.tests[last], c.Expr)
+			into[last] = append(into[last], c.Expr)
 		}
 	}
 	for id := range x.Events {
@@ -325,7 +346,11 @@ func (x *searcher) settle(s *state) (done, moved, ok bool) {
 		if k := x.Events[id].Kind; !x.local[id] || k == model.Signal || !x.ready(s, id) {
 			continue
 		}
-		return false, true, x.execute(s, id, -1)
+		ok = x.execute(s, id, -1)
+		if !ok {
+			x.early(s, t)
+		}
+		return false, true, ok
 	}
 	return done, false, true
 }

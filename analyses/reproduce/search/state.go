@@ -99,6 +99,7 @@ func (x *searcher) key(s *state) string {
 		b = binary.AppendUvarint(b, uint64(len(buffer)))
 		for _, w := range buffer {
 			b = binary.AppendUvarint(b, uint64(w.id))
+			b = binary.AppendUvarint(b, uint64(w.at)) // of an element as it was chosen
 			b = binary.AppendUvarint(b, w.value.Lo)
 			b = binary.AppendUvarint(b, w.value.Hi)
 		}

@@ -164,6 +164,9 @@ func (x *searcher) access(s *state, id model.ID, e *model.Event) bool {
 				return false
 			}
 		}
+		if !x.asAssumed(s, id) {
+			return false
+		}
 	}
 	if !e.Kind.Writes() {
 		return true

@@ -31,6 +31,8 @@ type Outcome struct {
 	// States is how many the search has looked at. System is nil if it has decided.
 	States int
 	System *constraints.System
+	// Others are as in search.Result, if the search has decided.
+	Others []search.Other
 }
 
 // Find looks for a schedule of a trace that Check accepts, and makes it short.
@@ -39,7 +41,7 @@ func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
 	out := &Outcome{States: found.States}
 	switch found.Answer {
 	case search.None:
-		out.Answer = smt.Unsatisfiable
+		out.Answer, out.Others = smt.Unsatisfiable, found.Others
 		return out, nil
 	case search.Found:
 		out.Answer, out.Schedule = smt.Satisfiable, found.Schedule

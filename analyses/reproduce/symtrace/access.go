@@ -99,7 +99,7 @@ func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 			return where{}, false
 		}
 		if at.Value.Lo < lowest && r.goesOn() {
-			r.err = errWrong{"it would fault"}
+			r.err = errWrong{why: "it would fault"}
 			return where{}, false
 		}
 		return r.b.element(at.Value.Lo, size), true
@@ -115,7 +115,7 @@ func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 	}
 	p := r.b.pool
 	index := p.LShr(p.Sub(at, p.Word(o.Addr, 64)), p.Word(uint64(bits.TrailingZeros(uint(size))), 64))
-	if r.err = r.condition(p.ULT(index, p.Word(o.Size/uint64(size), 64))); r.err != nil {
+	if r.err = r.assume(p.ULT(index, p.Word(o.Size/uint64(size), 64))); r.err != nil {
 		return where{}, false
 	}
 	return where{o.Addr, index}, true

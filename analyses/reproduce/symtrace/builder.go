@@ -37,6 +37,8 @@ type Options struct {
 	Weak bool
 	// Plain has nothing guessed.
 	Plain bool
+	// Prefer are values to be tried first where symbols need some, by symbol.
+	Prefer map[string]symbolic.Value
 	// Stop, if set, is asked now and then: Build ends with ErrStopped when it says so.
 	Stop func() bool
 }

@@ -50,7 +50,7 @@ func (w *walker) chooses(e *symbolic.Expr) error {
 func (w *walker) call(pc uint64, f Function) error {
 	back := w.mem.load(w.b.pool, w.machine.State.Word(offsetRSP), 8)
 	if !back.IsConst() {
-		return errWrong{"it would return to what is not known"}
+		return errWrong{"it would return to what is not known", true}
 	}
 	c := &called{Function: f, Call: Call{After: w.since, Entry: pc, Return: back.Value.Lo, Name: f.Name}}
 	c.end, c.over = w.path.find(w.path.after(w.at, 1), c.Return)
@@ -208,7 +208,9 @@ func (w *walker) synchronize(c *called) error {
 		w.finish(InCall)
 		return nil
 	}
-	w.choose(o.ways(), false)
+	ways := o.ways()
+	w.outcomes += len(ways) - 1
+	w.choose(ways, false)
 	return nil
 }
 

@@ -13,6 +13,9 @@ type choice struct {
 	saved *saved
 	ways  []func(w *walker)
 	next  int // the way to be tried next
+	// out are the ways under which the thread left its path before anything else was
+	// assumed: they are out of the question.
+	out   map[int]bool
 	guess bool
 }
 
@@ -38,6 +41,7 @@ type saved struct {
 	files    map[uint64]openFile
 	opened   uint64
 	taken    int
+	outcomes int
 }
 
 // save keeps the walker as it is.
@@ -47,7 +51,7 @@ func (w *walker) save() *saved {
 		events: len(w.events), conds: len(w.conds), calls: len(w.Calls), children: len(w.children), count: w.Instructions,
 		fixed: maps.Clone(w.fixed), clock: w.clock, clocks: slices.Clone(w.clocks), heap: w.heap,
 		refused: w.refused, calling: w.calling, files: maps.Clone(w.files), opened: w.opened,
-		taken: len(w.taken),
+		taken: len(w.taken), outcomes: w.outcomes,
 	}
 	s.mem.wrote = maps.Clone(w.mem.wrote)
 	return s
@@ -63,7 +67,7 @@ func (w *walker) restore(s *saved) {
 	w.children = w.children[:s.children]
 	w.clock, w.clocks, w.heap = s.clock, slices.Clone(s.clocks), s.heap
 	w.refused, w.calling, w.files, w.opened = s.refused, s.calling, maps.Clone(s.files), s.opened
-	w.taken = w.taken[:s.taken]
+	w.taken, w.outcomes = w.taken[:s.taken], s.outcomes
 	w.done, w.Last = false, nil
 }
 
@@ -81,6 +85,8 @@ type decisions struct {
 	// tries is how many choices were taken back, strayed how often the thread was put
 	// back on its path.
 	tries, strayed int
+	// outcomes is how many calls can have returned something else than was taken.
+	outcomes int
 }
 
 // choose goes on with the first of some ways; the others are tried if the thread
@@ -95,7 +101,7 @@ func (w *walker) choose(ways []func(*walker), guess bool) {
 	case d.settled && len(d.taken) < len(d.best):
 		way = d.best[len(d.taken)]
 	case !d.settled:
-		c := choice{saved: w.save(), ways: ways, next: 1, guess: guess}
+		c := choice{saved: w.save(), ways: ways, next: 1, out: map[int]bool{}, guess: guess}
 		if d.origin == nil {
 			d.origin = c.saved
 		}
@@ -106,14 +112,18 @@ func (w *walker) choose(ways []func(*walker), guess bool) {
 }
 
 // back takes the next way of the latest choice, or the best ways again if there is
-// none; false: the thread does not come along its path whatever it chooses.
-func (w *walker) back() bool {
+// none; false: the thread does not come along its path whatever it chooses. Sure tells
+// that what was assumed alone has led it away.
+func (w *walker) back(sure bool) bool {
 	d := &w.decisions
 	if d.settled {
 		return false
 	}
 	if w.Instructions > d.bestAt {
 		d.best, d.bestAt = slices.Clone(d.taken), w.Instructions
+	}
+	if n := len(d.choices); sure && n > 0 && w.assumedOnce(d.choices[n-1].saved) {
+		d.choices[n-1].out[d.choices[n-1].next-1] = true
 	}
 	d.tries++
 	for len(d.choices) > 0 && d.tries <= w.b.patience {
@@ -135,6 +145,17 @@ func (w *walker) back() bool {
 	}
 	w.restore(d.origin)
 	return true
+}
+
+// assumedOnce tells that only one thing has been assumed since the walker was saved.
+func (w *walker) assumedOnce(s *saved) bool {
+	assumed := 0
+	for _, c := range w.conds[s.conds:] {
+		if c.Assumed {
+			assumed++
+		}
+	}
+	return assumed == 1 && w.outcomes == s.outcomes
 }
 
 // How often a thread's choices are taken back in all: while it is not known what is

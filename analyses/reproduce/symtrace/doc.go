@@ -16,7 +16,8 @@
 // An address that depends on symbols is an element of an array if it is based on one
 // object, and all accesses to that have one size. Otherwise the symbols get values, one
 // after the other those that are ever written where they are read, and those stay under
-// which the thread takes its path.
+// which the thread takes its path. What is assumed so is marked in the trace's
+// conditions, and Options.Prefer has other values tried first.
 //
 // The package knows no recording but the paths.
 //

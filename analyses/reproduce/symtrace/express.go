@@ -87,7 +87,7 @@ func (w *walker) faultsAt(n int, f errFault) error {
 func (w *walker) fix(name string, v symbolic.Value) {
 	p := w.b.pool
 	bits := w.b.bits[name]
-	w.conds = append(w.conds, model.Condition{Expr: p.Eq(p.Symbol(name, bits), p.Const(v, bits)), Thread: w.number})
+	w.conds = append(w.conds, model.Condition{Expr: p.Eq(p.Symbol(name, bits), p.Const(v, bits)), Thread: w.number, Assumed: true})
 	w.fixed[name] = v
 	w.settleRegisters()
 }
@@ -314,7 +314,7 @@ func (r *round) operation(to vex.Type, e *vex.Operation) *symbolic.Expr {
 		return r.fail("bug: %v has no value", e.Op)
 	}
 	if sound != nil && r.err == nil {
-		r.err = r.condition(sound)
+		r.err = r.assume(sound)
 	}
 	return x
 }

@@ -33,6 +33,10 @@ type Result struct {
 	// Guesses is how many values were guessed: that there is no schedule then is not
 	// known for others.
 	Guesses int
+	// Assumed are conditions of the trace that no path tells, such as that an address
+	// has one value, and Outcomes calls that may have returned something else: that
+	// there is no schedule then is not known for others.
+	Assumed, Outcomes int
 }
 
 // maxRounds is how often threads are followed at most.
@@ -74,7 +78,7 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		}
 		history := b.learn()
 		before := writers
-		writers, once = b.sharing.writing(), b.writes()
+		writers, once = b.writers(), b.writes()
 		if found == 0 && !b.grew && maps.Equal(before, writers) {
 			if why := b.wrong(); why != "" && (round >= maxRounds || patience == maxTries && same(history, b.history)) {
 				return nil, errors.New(why)
@@ -90,6 +94,18 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		}
 		b.history = history
 	}
+}
+
+// writers are the threads that write what is shared. Memory of a thread does not have
+// what it wrote to elements of arrays, so arrays belong to none.
+func (b *builder) writers() map[uint64]int {
+	all := b.sharing.writing()
+	for o, a := range b.arrays {
+		for g := o / granule; g <= (o+a.object.Size-1)/granule; g++ {
+			all[g] = several
+		}
+	}
+	return all
 }
 
 func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*path, o Options, known map[uint64]bool, writers map[uint64]int) *builder {
@@ -274,6 +290,12 @@ func (b *builder) result(rounds int) (*Result, error) {
 			out.Where = append(out.Where, w.coords[i])
 		}
 		t.Path = append(t.Path, w.conds...)
+		out.Outcomes += w.outcomes
+		for _, c := range w.conds {
+			if c.Assumed {
+				out.Assumed++
+			}
+		}
 		out.Instructions += w.Instructions
 		for name := range w.fixed {
 			if _, guessed := b.guesses[name]; guessed {

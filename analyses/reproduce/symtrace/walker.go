@@ -3,6 +3,7 @@ package symtrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -113,7 +114,11 @@ type undo struct {
 var errUnknown = errors.New("an expression is in the way")
 
 // errWrong tells that a thread would not take its path.
-type errWrong struct{ why string }
+type errWrong struct {
+	why string
+	// unsure tells that it may only be so for what was assumed, or is not known.
+	unsure bool
+}
 
 func (e errWrong) Error() string { return e.why }
 
@@ -135,7 +140,7 @@ func (w *walker) walk() error {
 			if w.wrong == "" {
 				w.wrong = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.pc(), wrong.why)
 			}
-			if w.back() {
+			if w.back(!wrong.unsure) {
 				w.wrong = ""
 				continue
 			}
@@ -157,14 +162,32 @@ func (w *walker) chosen(c errChoose) error {
 		return nil
 	}
 	if _, again := w.fixed[c.name]; again || len(c.values) == 0 {
-		return errWrong{"nothing is known of the value of " + c.name}
+		return errWrong{"nothing is known of the value of " + c.name, true}
+	}
+	values := c.values
+	if v, ok := w.b.options.Prefer[c.name]; ok {
+		values = append([]symbolic.Value{v}, slices.DeleteFunc(slices.Clone(values), func(x symbolic.Value) bool { return x == v })...)
 	}
 	var ways []func(*walker)
-	for _, v := range c.values {
-		ways = append(ways, func(w *walker) { w.fix(c.name, v) })
+	for i, v := range values {
+		ways = append(ways, func(w *walker) { w.rule(c.name, values[:i]); w.fix(c.name, v) })
 	}
 	w.choose(ways, false)
 	return nil
+}
+
+// rule notes that a symbol has none of some values, as far as the thread left its path
+// under them before it made another choice.
+func (w *walker) rule(name string, values []symbolic.Value) {
+	if len(values) == 0 || w.decisions.settled {
+		return
+	}
+	p, bits := w.b.pool, w.b.bits[name]
+	for i, v := range values {
+		if w.choices[len(w.choices)-1].out[i] {
+			w.conds = append(w.conds, model.Condition{Expr: p.Not(p.Eq(p.Symbol(name, bits), p.Const(v, bits))), Thread: w.number})
+		}
+	}
 }
 
 // maxStrayed is how often a thread is put back on its path: what it touches then shows
@@ -199,7 +222,7 @@ func (w *walker) step() error {
 			w.finish(Returned)
 			return nil
 		}
-		return errWrong{fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
+		return errWrong{why: fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
 	}
 	if f, ok := w.b.image.Functions[pc]; ok {
 		return w.call(pc, f)
@@ -360,11 +383,24 @@ func (w *walker) condition(e *symbolic.Expr) error {
 	e = w.settled(e)
 	if e.IsConst() {
 		if e.Value.Lo == 0 {
-			return errWrong{"a branch goes the other way"}
+			return errWrong{why: "a branch goes the other way"}
 		}
 		return nil
 	}
 	w.conds = append(w.conds, model.Condition{Expr: e, Thread: w.number, Where: event.Addr(w.pc())})
+	return nil
+}
+
+// assume has something hold that the path does not tell.
+func (w *walker) assume(e *symbolic.Expr) error {
+	before := len(w.conds)
+	err := w.condition(e)
+	if err != nil {
+		return errWrong{"what is assumed does not hold", true}
+	}
+	for i := before; i < len(w.conds); i++ {
+		w.conds[i].Assumed = true
+	}
 	return nil
 }
 
