@@ -227,11 +227,11 @@ func (a *app) cacheCommand() *cobra.Command {
 	}
 	show := &cobra.Command{
 		Use: "show DIR ENTRY", Short: "Print an entry: its preconditions and its schedule", Args: files(2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.cacheShow(args[0], args[1]) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.withEntry(args[0], args[1], a.showEntry) },
 	}
 	remove := &cobra.Command{
 		Use: "rm DIR ENTRY", Short: "Remove an entry", Args: files(2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.cacheRemove(args[0], args[1]) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.withEntry(args[0], args[1], removeEntry) },
 	}
 	unpack := &cobra.Command{
 		Use: "unpack DIR PACK", Short: "Add the entries of a pack to a cache", Args: files(2),
@@ -357,7 +357,8 @@ func (a *app) cacheList(dir string) error {
 	return w.Flush()
 }
 
-func (a *app) cacheShow(dir, name string) error {
+// withEntry does something with an entry of a cache that is there.
+func (a *app) withEntry(dir, name string, do func(*cache.Cache, *cache.Entry) error) error {
 	store, _, err := a.existing(dir)
 	if err != nil {
 		return err
@@ -367,6 +368,10 @@ func (a *app) cacheShow(dir, name string) error {
 	if err != nil {
 		return err
 	}
+	return do(store, e)
+}
+
+func (a *app) showEntry(_ *cache.Cache, e *cache.Entry) error {
 	if err := a.scheduleSummary(e.File); err != nil {
 		return err
 	}
@@ -387,18 +392,7 @@ var errCacheEntry = errs.Define("cache-entry-unreadable",
 	"The entry was written by another version of heddle.",
 	"Remove it with heddle cache rm.")
 
-func (a *app) cacheRemove(dir, name string) error {
-	store, _, err := a.existing(dir)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	e, err := store.Find(name)
-	if err != nil {
-		return err
-	}
-	return store.Remove(e.Name)
-}
+func removeEntry(store *cache.Cache, e *cache.Entry) error { return store.Remove(e.Name) }
 
 func (a *app) cachePackCommand() *cobra.Command {
 	var output, program string
