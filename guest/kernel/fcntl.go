@@ -32,42 +32,38 @@ func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if f.IsPath() {
 		return 0, unix.EBADF
 	}
+	return t.fcntlFile(f, cmd, a[2])
+}
+
+// fcntlFile is those commands of fcntl that are about the open file: an O_PATH
+// descriptor has none.
+func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) {
 	switch cmd {
 	case unix.F_SETFL:
-		return 0, f.SetFlags(t.vfsContext(), int(uint32(a[2])))
+		return 0, f.SetFlags(t.vfsContext(), int(uint32(arg)))
 	case unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
-		return t.recordLock(f, cmd, event.Addr(a[2]))
+		return t.recordLock(f, cmd, event.Addr(arg))
 	case unix.F_GETOWN:
 		return uint64(int64(f.Owner)), 0
 	case unix.F_SETOWN:
-		f.Owner = int32(a[2])
+		f.Owner = int32(arg)
 		return 0, 0
 	case unix.F_GETOWN_EX, unix.F_SETOWN_EX:
-		return t.ownerEx(f, cmd, event.Addr(a[2]))
+		return t.ownerEx(f, cmd, event.Addr(arg))
 	case unix.F_GETSIG:
 		return uint64(f.Signal), 0
 	case unix.F_SETSIG:
-		if a[2] > lastSignal {
+		if arg > lastSignal {
 			return 0, unix.EINVAL
 		}
-		f.Signal = int32(a[2])
+		f.Signal = int32(arg)
 		return 0, 0
-	case unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ:
-		p, ok := f.Impl.(interface {
-			Capacity() int
-			SetCapacity(n int) unix.Errno
-		})
-		if !ok {
-			return 0, unix.EBADF
-		}
-		if cmd == unix.F_SETPIPE_SZ {
-			if errno := p.SetCapacity(int(int32(a[2]))); errno != 0 {
-				return 0, errno
-			}
-		}
-		return uint64(p.Capacity()), 0
+	case unix.F_GETPIPE_SZ:
+		return pipeSize(f)
+	case unix.F_SETPIPE_SZ:
+		return setPipeSize(f, int(int32(arg)))
 	case unix.F_ADD_SEALS:
-		return 0, f.AddSeals(int(uint32(a[2])))
+		return 0, f.AddSeals(int(uint32(arg)))
 	case unix.F_GET_SEALS:
 		seals, errno := f.Seals()
 		return uint64(seals), errno
@@ -76,6 +72,31 @@ func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	// Leases and directory notification are not there.
 	return 0, unix.EINVAL
+}
+
+// sized is what has a capacity that can be asked for.
+type sized interface {
+	Capacity() int
+	SetCapacity(n int) unix.Errno
+}
+
+func pipeSize(f *vfs.File) (uint64, unix.Errno) {
+	p, ok := f.Impl.(sized)
+	if !ok {
+		return 0, unix.EBADF
+	}
+	return uint64(p.Capacity()), 0
+}
+
+func setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
+	p, ok := f.Impl.(sized)
+	if !ok {
+		return 0, unix.EBADF
+	}
+	if errno := p.SetCapacity(n); errno != 0 {
+		return 0, errno
+	}
+	return uint64(p.Capacity()), 0
 }
 
 // ownerEx gets or sets who is sent SIGIO, as a struct f_owner_ex.

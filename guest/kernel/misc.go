@@ -186,23 +186,10 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	switch a[0] {
 	case unix.PR_SET_NAME:
-		var name [15]byte
-		for i := range name {
-			b, errno := p.space.ReadU8(event.Addr(a[1] + uint64(i)))
-			if errno != 0 {
-				return 0, errno
-			}
-			if b == 0 {
-				t.name = string(name[:i])
-				return 0, 0
-			}
-			name[i] = b
-		}
-		t.name = string(name[:])
-		return 0, 0
+		return 0, t.readName(event.Addr(a[1]))
 	case unix.PR_GET_NAME:
-		var name [16]byte
-		copy(name[:15], t.name)
+		var name [nameSize]byte
+		copy(name[:nameSize-1], t.name)
 		return 0, t.copyOut(event.Addr(a[1]), name[:])
 	case unix.PR_SET_PDEATHSIG:
 		if a[1] > lastSignal {
@@ -212,8 +199,6 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, 0
 	case unix.PR_GET_PDEATHSIG:
 		return 0, p.space.WriteU32(event.Addr(a[1]), uint32(t.parentDeath))
-	case unix.PR_GET_DUMPABLE:
-		return p.dumpable, 0
 	case unix.PR_SET_DUMPABLE:
 		if a[1] > 1 {
 			return 0, unix.EINVAL
@@ -231,13 +216,24 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		t.noNewPrivs = true
 		return 0, 0
-	case unix.PR_GET_NO_NEW_PRIVS:
-		return uint64(b2u(t.noNewPrivs)), 0
 	case unix.PR_SET_TIMERSLACK:
 		t.timerSlack = a[1]
 		return 0, 0
+	case unix.PR_GET_TID_ADDRESS:
+		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
 	case unix.PR_SET_THP_DISABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
-		return 0, 0
+		return 0, 0 // nothing here depends on them
+	}
+	return t.prctlValue(a)
+}
+
+// prctlValue is those commands of prctl that only return a number.
+func (t *Task) prctlValue(a [6]uint64) (uint64, unix.Errno) {
+	switch a[0] {
+	case unix.PR_GET_DUMPABLE:
+		return t.proc.dumpable, 0
+	case unix.PR_GET_NO_NEW_PRIVS:
+		return uint64(b2u(t.noNewPrivs)), 0
 	case unix.PR_GET_TIMERSLACK:
 		if t.timerSlack == 0 {
 			return defaultTimerSlack, 0
@@ -250,10 +246,30 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EINVAL
 		}
 		return 1, 0
-	case unix.PR_GET_TID_ADDRESS:
-		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
 	}
 	return 0, unix.EINVAL
+}
+
+// nameSize is the longest name of a thread, its end included (TASK_COMM_LEN).
+const nameSize = 16
+
+// readName names the thread as the string in memory, of which no more is read than
+// the name has.
+func (t *Task) readName(addr event.Addr) unix.Errno {
+	var name [nameSize - 1]byte
+	for i := range name {
+		b, errno := t.proc.space.ReadU8(addr + event.Addr(i))
+		if errno != 0 {
+			return errno
+		}
+		if b == 0 {
+			t.name = string(name[:i])
+			return 0
+		}
+		name[i] = b
+	}
+	t.name = string(name[:])
+	return 0
 }
 
 const lastCapability = 40

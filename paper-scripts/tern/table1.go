@@ -19,18 +19,21 @@ type constrained struct {
 	Cores int    `mapstructure:"cores"`
 	Seed  uint64 `mapstructure:"seed"`
 	// Programs are the rows.
-	Programs []struct {
-		Name    string `mapstructure:"name"`
-		Program string `mapstructure:"program"`
-		// Recorded is what is memoized, and Others are tried on its schedule.
-		Recorded input   `mapstructure:"recorded"`
-		Others   []input `mapstructure:"others"`
-		// Reported is the paper's constraint.
-		Reported string `mapstructure:"reported"`
-		// Sound has it memoized by data, too, which takes Z3 minutes for some.
-		Sound bool   `mapstructure:"sound"`
-		Why   string `mapstructure:"why"`
-	} `mapstructure:"programs"`
+	Programs []constrainedRun `mapstructure:"programs"`
+}
+
+// constrainedRun is a program one of whose runs is memoized.
+type constrainedRun struct {
+	Name    string `mapstructure:"name"`
+	Program string `mapstructure:"program"`
+	// Recorded is what is memoized, and Others are tried on its schedule.
+	Recorded input   `mapstructure:"recorded"`
+	Others   []input `mapstructure:"others"`
+	// Reported is the paper's constraint.
+	Reported string `mapstructure:"reported"`
+	// Sound has it memoized by data, too, which takes Z3 minutes for some.
+	Sound bool   `mapstructure:"sound"`
+	Why   string `mapstructure:"why"`
 }
 
 func table1(o *study.Options) (*study.Plan, error) {
@@ -70,40 +73,46 @@ func table1(o *study.Options) (*study.Plan, error) {
 		p.Rows = append(p.Rows, study.Row{
 			Name: x.Name, Key: []any{x, s.Cores, s.Seed},
 			Measure: study.InFolder(x.Name, len(p.Head), func(ctx context.Context, dir string) ([]string, error) {
-				cells := []string{x.Name, x.Reported}
-				t := &target{name: x.Program, dir: dir}
-				modes := []slice.Mode{slice.TERN}
-				if x.Sound {
-					modes = append(modes, slice.Simplified)
-				}
-				for _, mode := range modes {
-					o.Say("  %s: %s", x.Name, slice.Modes()[mode])
-					c, err := t.config(&x.Recorded, s.Cores, s.Seed)
-					if err != nil {
-						return nil, err
-					}
-					m, err := memoize(ctx, c, dir, mode)
-					if err != nil {
-						return nil, err
-					}
-					served, refused, err := t.try(ctx, o, m, x.Others, mode, s.Cores, s.Seed)
-					if err != nil {
-						return nil, err
-					}
-					if mode == slice.TERN {
-						cells = append(cells, readable(m), fmt.Sprint(m.Terms), served, refused)
-					} else {
-						cells = append(cells, fmt.Sprint(m.Terms), served)
-					}
-				}
-				if !x.Sound {
-					cells = append(cells, "-", "-")
-				}
-				return append(cells, x.Why), nil
+				return s.measure(ctx, o, x, dir)
 			}),
 		})
 	}
 	return p, nil
+}
+
+// measure makes a row: the program memoized, by TERN's pruning and, if it is to be, by
+// data.
+func (s *constrained) measure(ctx context.Context, o *study.Options, x constrainedRun, dir string) ([]string, error) {
+	cells := []string{x.Name, x.Reported}
+	t := &target{name: x.Program, dir: dir}
+	modes := []slice.Mode{slice.TERN}
+	if x.Sound {
+		modes = append(modes, slice.Simplified)
+	}
+	for _, mode := range modes {
+		o.Say("  %s: %s", x.Name, slice.Modes()[mode])
+		c, err := t.config(&x.Recorded, s.Cores, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		m, err := memoize(ctx, c, dir, mode)
+		if err != nil {
+			return nil, err
+		}
+		served, refused, err := t.try(ctx, o, m, x.Others, mode, s.Cores, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		if mode == slice.TERN {
+			cells = append(cells, readable(m), fmt.Sprint(m.Terms), served, refused)
+		} else {
+			cells = append(cells, fmt.Sprint(m.Terms), served)
+		}
+	}
+	if !x.Sound {
+		cells = append(cells, "-", "-")
+	}
+	return append(cells, x.Why), nil
 }
 
 // try counts other inputs that a schedule serves, of those that it should, and that it does
