@@ -65,25 +65,33 @@ func (p *path) differ(q *path) error {
 
 // executed collects what the engine's hook for each instruction sees.
 type executed struct {
-	recorder.Nothing
-	t       *testing.T
 	cores   []path
 	threads []map[event.ThreadID]*path // by core
-	inRun   uint64                     // instructions of the run so far, a repeated one once
 }
 
-func (e *executed) Begin(*recorder.Recorder, *kernel.Task) { e.inRun = 0 }
-
-func (e *executed) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Stop) {
-	completed := s.Instructions - s.Repeated
-	pcs, err := r.CPU().TakeInstructions(completed - e.inRun)
-	if err != nil {
-		e.t.Errorf("%v: %v", s.Reason, err)
-	}
-	e.inRun = completed
-	at := r.At()
+func (e *executed) take(at event.Stamp, pcs []uint64) {
 	e.cores[at.Core].add(pcs)
 	threadPath(e.threads, at.Core, at.Thread).add(pcs)
+}
+
+// instructionLog hands on what the engine's hook for each instruction sees.
+type instructionLog struct {
+	recorder.Nothing
+	t     *testing.T
+	take  func(at event.Stamp, pcs []uint64)
+	inRun uint64 // instructions of the run so far, a repeated one once
+}
+
+func (l *instructionLog) Begin(*recorder.Recorder, *kernel.Task) { l.inRun = 0 }
+
+func (l *instructionLog) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Stop) {
+	completed := s.Instructions - s.Repeated
+	pcs, err := r.CPU().TakeInstructions(completed - l.inRun)
+	if err != nil {
+		l.t.Errorf("%v: %v", s.Reason, err)
+	}
+	l.inRun = completed
+	l.take(r.At(), pcs)
 }
 
 // threadPath is the path of a thread on a core.
@@ -112,8 +120,8 @@ func watched(t *testing.T, c heddle.Config, cfg pt.Config) (*heddle.Result, *tra
 		t.Fatal(err)
 	}
 	defer m.Close()
-	e := &executed{t: t, cores: make([]path, c.Cores), threads: make([]map[event.ThreadID]*path, c.Cores)}
-	if err := m.Watch(e); err != nil {
+	e := &executed{cores: make([]path, c.Cores), threads: make([]map[event.ThreadID]*path, c.Cores)}
+	if err := m.Watch(&instructionLog{t: t, take: e.take}); err != nil {
 		t.Fatal(err)
 	}
 	result, err := m.Run(context.Background())

@@ -14,10 +14,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/reproduce/paths"
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -51,27 +48,6 @@ int main(void) {
 	return 0;
 }`
 
-// instructionLog collects what the engine's hook for each instruction sees, by thread.
-type instructionLog struct {
-	recorder.Nothing
-	t     *testing.T
-	log   map[event.ThreadID][]uint64
-	inRun uint64
-}
-
-func (e *instructionLog) Begin(*recorder.Recorder, *kernel.Task) { e.inRun = 0 }
-
-func (e *instructionLog) Stopped(r *recorder.Recorder, _ *kernel.Task, s emu.Stop) {
-	completed := s.Instructions - s.Repeated
-	pcs, err := r.CPU().TakeInstructions(completed - e.inRun)
-	if err != nil {
-		e.t.Errorf("%v: %v", s.Reason, err)
-	}
-	e.inRun = completed
-	at := r.At()
-	e.log[at.Thread] = append(e.log[at.Thread], pcs...)
-}
-
 // recordPaths runs the program with everything recorded, and returns the trace and what
 // each thread executed.
 func recordPaths(t *testing.T, cores int, seed uint64) (string, map[event.ThreadID][]uint64) {
@@ -92,8 +68,9 @@ func recordPaths(t *testing.T, cores int, seed uint64) (string, map[event.Thread
 		t.Fatal(err)
 	}
 	defer m.Close()
-	e := &instructionLog{t: t, log: map[event.ThreadID][]uint64{}}
-	if err := m.Watch(e); err != nil {
+	log := map[event.ThreadID][]uint64{}
+	take := func(at event.Stamp, pcs []uint64) { log[at.Thread] = append(log[at.Thread], pcs...) }
+	if err := m.Watch(&instructionLog{t: t, take: take}); err != nil {
 		t.Fatal(err)
 	}
 	if result, err := m.Run(context.Background()); err != nil || result.ExitCode != 0 {
@@ -102,7 +79,7 @@ func recordPaths(t *testing.T, cores int, seed uint64) (string, map[event.Thread
 	if err := m.CloseTrace(); err != nil {
 		t.Fatal(err)
 	}
-	return path, e.log
+	return path, log
 }
 
 // stripped copies what H3 has of a run, branch traces, code and context switches,

@@ -98,15 +98,7 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	if f.noHeuristic {
 		f.options.Heuristic = frost.None
 	}
-	options, err := machineOptions(flags, f.config, f.costs)
-	if err != nil {
-		return err
-	}
-	job, err := newJob(options, f.runFlags, args)
-	if err != nil {
-		return err
-	}
-	stdin, err := a.openStdin(ctx, job)
+	job, stdin, err := a.open(ctx, flags, f.runFlags, args)
 	if err != nil {
 		return err
 	}

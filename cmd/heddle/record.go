@@ -208,15 +208,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := f.schedule.check(flags, false); err != nil {
 		return err
 	}
-	options, err := machineOptions(flags, f.config, f.costs)
-	if err != nil {
-		return err
-	}
-	job, err := newJob(options, f, args)
-	if err != nil {
-		return err
-	}
-	stdin, err := a.openStdin(ctx, job)
+	job, stdin, err := a.open(ctx, flags, f, args)
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,20 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	return a.finish(ctx, flags, f, job, result)
 }
 
+// open is the job that flags and arguments are for, and its standard input.
+func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) (worker.Job, worker.Stdin, error) {
+	options, err := machineOptions(flags, f.config, f.costs)
+	if err != nil {
+		return worker.Job{}, worker.Stdin{}, err
+	}
+	job, err := newJob(options, f, args)
+	if err != nil {
+		return worker.Job{}, worker.Stdin{}, err
+	}
+	stdin, err := a.openStdin(ctx, job)
+	return job, stdin, err
+}
+
 // newJob gives a run the place that it starts in: the current folder, or the
 // top of another root.
 func newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
