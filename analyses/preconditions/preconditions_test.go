@@ -194,6 +194,62 @@ func TestSimplifyKeepsTheInputs(t *testing.T) {
 	}
 }
 
+// Terms that are too many to be asked about one by one are simplified by the values that
+// some of them leave a symbol, and hold for the same inputs. Here a product has to lie
+// between more and more numbers.
+func TestManyTerms(t *testing.T) {
+	p := symbolic.NewPool()
+	a, b := p.Symbol("argv[1][0]", 8), p.Symbol("argv[1][1]", 8)
+	wide := func(e *symbolic.Expr) *symbolic.Expr { return p.Sub(p.ZeroExt(e, 32), p.Word('0', 32)) }
+	product := p.Mul(wide(a), wide(b))
+	terms := []*symbolic.Expr{p.ULT(wide(a), p.Word(10, 32)), p.ULT(wide(b), p.Word(10, 32)), p.ULT(p.Word(5, 32), wide(a))}
+	for i := range uint64(600) {
+		if i < 63 {
+			terms = append(terms, p.ULT(p.Word(i, 32), product))
+		} else {
+			terms = append(terms, p.ULT(product, p.Word(1+i, 32)))
+		}
+		terms = append(terms, p.ULT(p.Add(wide(a), p.Word(i, 32)), p.Word(9+i, 32)))
+	}
+	if !preconditions.Large(terms) {
+		t.Fatal("the terms are not too many to be asked about one by one")
+	}
+	kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '7', b.Name: '9'}), preconditions.DefaultLimit)
+	if before, after := satisfying(t, terms), satisfying(t, kept); !slices.Equal(before, after) {
+		t.Errorf("they hold for %d pairs, %.300v for %d", len(before), kept, len(after))
+	}
+	set := &preconditions.Set{Terms: kept}
+	if want := `argv[1][0:2] = "79"`; set.String() != want {
+		t.Errorf("%.300s\nwant %s", set, want)
+	}
+}
+
+// What terms say of one byte is said by its values.
+func TestOneByte(t *testing.T) {
+	for _, x := range []struct {
+		terms func(p *symbolic.Pool, b *symbolic.Expr) []*symbolic.Expr
+		want  string
+	}{
+		{func(p *symbolic.Pool, b *symbolic.Expr) []*symbolic.Expr {
+			return []*symbolic.Expr{p.ULT(p.Sub(b, p.Word('0', 8)), p.Word(10, 8))}
+		}, "argv[1][0] in '0'..'9'"},
+		{func(p *symbolic.Pool, b *symbolic.Expr) []*symbolic.Expr {
+			return []*symbolic.Expr{p.ULT(p.SignExt(b, 32), p.Word(128, 32)), p.Not(p.Eq(p.Or(b, p.Word(1, 8)), p.Word('-', 8)))}
+		}, "argv[1][0] <u 128 ∧ argv[1][0] ≠ 44 ∧ argv[1][0] ≠ 45"},
+		{func(p *symbolic.Pool, b *symbolic.Expr) []*symbolic.Expr {
+			odd := p.Eq(p.And(b, p.Word(1, 8)), p.Word(1, 8))
+			return []*symbolic.Expr{p.Not(p.Eq(b, p.Word(2, 8))), odd}
+		}, "argv[1][0][0]"},
+	} {
+		p := symbolic.NewPool()
+		terms := x.terms(p, p.Symbol("argv[1][0]", 8))
+		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": '5'}), preconditions.DefaultLimit)
+		if set := (&preconditions.Set{Terms: kept}).String(); set != x.want {
+			t.Errorf("%v: %s, want %s", terms, set, x.want)
+		}
+	}
+}
+
 // satisfying are the pairs of bytes for which terms hold.
 func satisfying(t *testing.T, terms []*symbolic.Expr) []string {
 	t.Helper()

@@ -100,46 +100,6 @@ func (s *Set) String() string {
 	return strings.Join(s.Texts(), " ∧ ")
 }
 
-// Texts are the terms as people read them. Bytes of one text that have to be what
-// they were are one.
-func (s *Set) Texts() []string {
-	var texts []string
-	for i := 0; i < len(s.Terms); {
-		base, first, value, ok := byteIs(s.Terms[i])
-		if !ok {
-			texts = append(texts, s.Terms[i].String())
-			i++
-			continue
-		}
-		data := []byte{value}
-		for i++; i < len(s.Terms); i++ {
-			b, at, v, ok := byteIs(s.Terms[i])
-			if !ok || b != base || at != first+len(data) {
-				break
-			}
-			data = append(data, v)
-		}
-		texts = append(texts, bytesText(base, first, data))
-	}
-	return texts
-}
-
-// bytesText says what bytes of a text are. An argument that is the whole text, to the
-// zero at its end, is equal to it.
-func bytesText(base string, first int, data []byte) string {
-	n := len(data)
-	text := strings.HasPrefix(base, "argv") || strings.HasPrefix(base, "env")
-	switch {
-	case n == 1 && data[0] == 0 && text:
-		return fmt.Sprintf("%s[%d] = 0", base, first)
-	case n == 1:
-		return fmt.Sprintf("%s[%d] = %s", base, first, strconv.QuoteRuneToASCII(rune(data[0])))
-	case first == 0 && data[n-1] == 0 && text:
-		return fmt.Sprintf("%s = %q", base, data[:n-1])
-	}
-	return fmt.Sprintf("%s[%d:%d] = %q", base, first, first+n, data)
-}
-
 // byteIs takes apart the term that a byte of an input has a value.
 func byteIs(t *symbolic.Expr) (base string, at int, value byte, ok bool) {
 	if t.Op != symbolic.Eq || t.A.Op != symbolic.Symbol || t.B.Op != symbolic.Const || t.A.Bits != 8 {

@@ -118,9 +118,11 @@ type simplifier struct {
 
 // group simplifies terms that belong together.
 func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
-	switch {
+	switch s := only(terms); {
+	case s != nil && small(s):
+		return z.values(terms, s)
 	case Large(terms):
-		return terms
+		return z.large(terms)
 	case len(terms) == 1:
 		return z.exactly(terms)
 	}
@@ -136,28 +138,44 @@ const most = 300_000
 
 // Large tells whether it would take too long to ask about each of some terms.
 func Large(terms []*symbolic.Expr) bool {
-	seen, cost := map[*symbolic.Expr]bool{}, 0
-	var visit func(*symbolic.Expr)
-	visit = func(e *symbolic.Expr) {
-		if e == nil || seen[e] || cost*len(terms) > most {
-			return
-		}
-		seen[e] = true
-		cost += effort(e)
-		visit(e.A)
-		visit(e.B)
-		visit(e.C)
-	}
+	c := costs{limit: most}
 	for _, t := range terms {
-		visit(t)
+		if c.add(t); c.sum*len(terms) > most {
+			return true
+		}
 	}
-	return cost*len(terms) > most
+	return false
+}
+
+// costs adds up what terms take to be asked about together.
+type costs struct {
+	limit, sum int
+	seen       map[*symbolic.Expr]bool
+}
+
+// add adds what a term has that those before have not, as far as it matters.
+func (c *costs) add(e *symbolic.Expr) {
+	if e == nil || c.seen[e] || c.sum > c.limit {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[*symbolic.Expr]bool{}
+	}
+	c.seen[e] = true
+	c.sum += effort(e)
+	c.add(e.A)
+	c.add(e.B)
+	c.add(e.C)
 }
 
 // effort is about how many times the circuits of an operation, which is what Z3 makes of
 // one, are those of a sum of 64 bits. Its limit of steps does not count the making.
 func effort(e *symbolic.Expr) int {
 	switch e.Op {
+	case symbolic.Mul:
+		return e.Bits
+	case symbolic.UDiv, symbolic.URem, symbolic.SDiv, symbolic.SRem:
+		return e.Bits * e.Bits / 8
 	case symbolic.FAdd, symbolic.FSub:
 		return 20
 	case symbolic.FMul:
@@ -280,7 +298,7 @@ func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
 	var others []*symbolic.Expr
 	var bytes []known
 	for _, t := range terms {
-		base, at, _, ok := byteIs(t)
+		base, at, ok := aboutByte(t)
 		if !ok {
 			others = append(others, t)
 			continue
@@ -295,4 +313,20 @@ func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
 		others = append(others, b.term)
 	}
 	return others
+}
+
+// aboutByte takes apart the name of the byte of an input that a term compares with
+// constants, if that is all it does.
+func aboutByte(t *symbolic.Expr) (base string, at int, ok bool) {
+	if t.Op == symbolic.Not {
+		t = t.A
+	}
+	s := t.A
+	if s == nil || t.B == nil || s.IsConst() {
+		s = t.B
+	}
+	if s == nil || s.Op != symbolic.Symbol || s.Bits != 8 || !t.A.IsConst() && !t.B.IsConst() {
+		return "", 0, false
+	}
+	return splitByte(s.Name)
 }

@@ -144,7 +144,7 @@ func enclose(text string, level, outer int) string {
 // number writes small numbers in decimal, negative ones with their sign, others in
 // hexadecimal.
 func number(v Value, n int) string {
-	const small = 4096
+	const small = 1 << 20
 	switch neg := negate(v, n); {
 	case v.Hi == 0 && v.Lo < small:
 		return fmt.Sprint(v.Lo)

@@ -79,6 +79,9 @@ func TestPBZip2(t *testing.T) {
 		if text := set.String(); strings.Contains(text, "file(") || !strings.Contains(text, "size(argv[5])") {
 			t.Errorf("the preconditions are about the file's bytes, or not about its size: %s", text)
 		}
+		if blocks[i] == 2 {
+			readable(t, set.String())
+		}
 		t.Logf("%d blocks: %d constraints, %d in the slice, %d terms: %s", blocks[i], m.Constraints, m.Kept, m.Terms, set)
 	}
 	reuse, _, err := w.Measure(t.Context(), c)
@@ -99,6 +102,22 @@ func TestPBZip2(t *testing.T) {
 			continue
 		}
 		compressed(t, with, find, file)
+	}
+}
+
+// readable looks whether the preconditions for two blocks are as one would write them:
+// the options, the length of the file's name, and between which sizes two blocks are.
+func readable(t *testing.T, text string) {
+	t.Helper()
+	for _, want := range []string{
+		"100000 <u size(argv[5]) ∧ size(argv[5]) <u 200000", `argv[1] = "-c" ∧ argv[2] = "-k" ∧ argv[3] = "-b1" ∧ argv[4] = "-p2"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the preconditions: %s", want, text)
+		}
+	}
+	if n := strings.Count(text, "∧"); n > 12 {
+		t.Errorf("%d terms: %s", n+1, text)
 	}
 }
 

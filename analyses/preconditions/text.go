@@ -1,0 +1,97 @@
+package preconditions
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+)
+
+// Texts are the terms as people read them. Bytes of one text that have to be what
+// they were are one, and so are those that lie between the same two characters.
+func (s *Set) Texts() []string {
+	var texts []string
+	for i := 0; i < len(s.Terms); {
+		text, n := equal(s.Terms[i:])
+		if n == 0 {
+			text, n = within(s.Terms[i:])
+		}
+		if n == 0 {
+			text, n = s.Terms[i].String(), 1
+		}
+		texts = append(texts, text)
+		i += n
+	}
+	return texts
+}
+
+// equal is the text of the terms at the beginning of some that say what the bytes of a
+// text are, and how many terms these are.
+func equal(terms []*symbolic.Expr) (text string, n int) {
+	base, first, value, ok := byteIs(terms[0])
+	if !ok {
+		return "", 0
+	}
+	data := []byte{value}
+	for _, t := range terms[1:] {
+		b, at, v, ok := byteIs(t)
+		if !ok || b != base || at != first+len(data) {
+			break
+		}
+		data = append(data, v)
+	}
+	return bytesText(base, first, data), len(data)
+}
+
+// within is the same of terms that bytes lie between two characters, two for each byte.
+func within(terms []*symbolic.Expr) (text string, n int) {
+	base, first, low, high, ok := byteIn(terms)
+	if !ok {
+		return "", 0
+	}
+	count := 1
+	for {
+		b, at, l, h, ok := byteIn(terms[2*count:])
+		if !ok || b != base || at != first+count || l != low || h != high {
+			break
+		}
+		count++
+	}
+	place := fmt.Sprintf("%s[%d]", base, first)
+	if count > 1 {
+		place = fmt.Sprintf("%s[%d:%d]", base, first, first+count)
+	}
+	return fmt.Sprintf("%s in %s..%s", place, strconv.QuoteRuneToASCII(rune(low)), strconv.QuoteRuneToASCII(rune(high))), 2 * count
+}
+
+// byteIn takes apart the two terms that a byte of an input is not below one character
+// and not above another, as values makes them, of characters that can be printed.
+func byteIn(terms []*symbolic.Expr) (base string, at int, low, high byte, ok bool) {
+	if len(terms) < 2 || terms[0].Op != symbolic.ULT || terms[1].Op != symbolic.ULT {
+		return "", 0, 0, 0, false
+	}
+	least, s, greatest := terms[0].A, terms[0].B, terms[1].B
+	if s != terms[1].A || !least.IsConst() || !greatest.IsConst() || s.Op != symbolic.Symbol || s.Bits != 8 {
+		return "", 0, 0, 0, false
+	}
+	low, high = byte(least.Value.Lo)+1, byte(greatest.Value.Lo)-1
+	base, at, ok = splitByte(s.Name)
+	return base, at, low, high, ok && low >= ' ' && high <= '~'
+}
+
+// bytesText says what bytes of a text are. An argument that is the whole text, to the
+// zero at its end, is equal to it.
+func bytesText(base string, first int, data []byte) string {
+	n := len(data)
+	text := strings.HasPrefix(base, "argv") || strings.HasPrefix(base, "env")
+	switch {
+	case n == 1 && data[0] == 0 && text:
+		return fmt.Sprintf("%s[%d] = 0", base, first)
+	case n == 1:
+		return fmt.Sprintf("%s[%d] = %s", base, first, strconv.QuoteRuneToASCII(rune(data[0])))
+	case first == 0 && data[n-1] == 0 && text:
+		return fmt.Sprintf("%s = %q", base, data[:n-1])
+	}
+	return fmt.Sprintf("%s[%d:%d] = %q", base, first, first+n, data)
+}
