@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
+	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -35,6 +36,8 @@ type way struct {
 	plain bool
 	// prefer are values for symbols that need one.
 	prefer map[string]wanted
+	// known is what another way has found out.
+	known *symtrace.Known
 }
 
 // wanted is a value that is tried, and where it is read.
@@ -56,21 +59,19 @@ func (r *Recording) assuming(l *limiter, out *Outcome, o *Options, first way) er
 	}
 	tried := map[string]bool{}
 	todo, proved := first.others(out, tried)
-	if first.plain || out.Trace.Guesses == 0 {
-		for len(todo) > 0 && out.Others < maxOthers && !l.over() {
-			out.Others++
-			next := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			if err := r.attempt(l, out, o, next); err != nil {
-				proved = false // there is no trace with these values
-				continue
-			}
-			if out.Answer != smt.Unsatisfiable {
-				return nil
-			}
-			more, all := next.others(out, tried)
-			todo, proved = append(todo, more...), proved && all
+	for len(todo) > 0 && out.Others < maxOthers && !l.over() {
+		out.Others++
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if err := r.attempt(l, out, o, next); err != nil {
+			proved = false // there is no trace with these values
+			continue
 		}
+		if out.Answer != smt.Unsatisfiable {
+			return nil
+		}
+		more, all := next.others(out, tried)
+		todo, proved = append(todo, more...), proved && all
 	}
 	if !proved || len(todo) > 0 {
 		out.Answer, out.Limit = smt.Unknown, LimitChosen
@@ -84,6 +85,7 @@ func (w way) others(out *Outcome, tried map[string]bool) (more []way, all bool) 
 	if out.assumptions() == 0 {
 		return nil, true
 	}
+	w.known = out.Trace.Known
 	all = out.Trace.Outcomes == 0 && (out.Trace.Faults == 0 || len(out.open) == 0) && w.kept(out.Trace.Trace)
 	for _, other := range out.open {
 		if _, again := w.prefer[other.Symbol]; again {

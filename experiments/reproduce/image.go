@@ -203,15 +203,19 @@ var library = func() map[string]symtrace.Function {
 	for name, format := range map[string]uint64{"printf": 1, "_IO_printf": 1, "__printf_chk": 2} {
 		all[name] = symtrace.Function{Role: symtrace.Print, Value: format}
 	}
-	for _, name := range []string{"fwrite", "_IO_fwrite"} {
-		all[name] = symtrace.Function{Role: symtrace.Argument, Value: 3} // how many were written
+	for _, name := range []string{"free", "__libc_free", "cfree"} {
+		all[name] = symtrace.Function{Role: symtrace.Free}
 	}
-	for _, name := range []string{
-		"free", "__libc_free", "cfree", "fprintf", "__fprintf_chk", "vfprintf", "__vfprintf_internal",
-		"puts", "_IO_puts", "putchar", "putc", "fputs", "_IO_fputs", "fputc", "fflush", "_IO_fflush", "perror", "usleep", "nanosleep",
-		"sched_yield", "__sched_yield", "sleep",
+	for _, name := range []string{"fwrite", "_IO_fwrite"} {
+		all[name] = symtrace.Function{Role: symtrace.Argument, Value: 3, Stream: 4} // how many were written
+	}
+	for name, stream := range map[string]int{
+		"puts": 0, "_IO_puts": 0, "putchar": 0, "perror": 0,
+		"usleep": 0, "nanosleep": 0, "sched_yield": 0, "__sched_yield": 0, "sleep": 0,
+		"fprintf": 1, "__fprintf_chk": 1, "vfprintf": 1, "__vfprintf_internal": 1, "fflush": 1, "_IO_fflush": 1,
+		"putc": 2, "fputc": 2, "fputs": 2, "_IO_fputs": 2,
 	} {
-		all[name] = symtrace.Function{Role: symtrace.Constant}
+		all[name] = symtrace.Function{Role: symtrace.Constant, Stream: stream}
 	}
 	return all
 }()

@@ -205,12 +205,17 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.profiled(out, &o); err != nil {
 		return nil, err
 	}
-	err := r.attempts(l, out, &o, false)
-	if err == nil && (out.Answer == smt.Unsatisfiable || out.Limit == LimitChosen) && out.Trace.Guesses > 0 {
-		err = r.attempts(l, out, &o, true)
-	}
-	if err != nil {
+	if err := r.attempts(l, out, &o, false); err != nil {
 		return nil, err
+	}
+	if (out.Answer == smt.Unsatisfiable || out.Limit == LimitChosen) && out.Trace.Guesses > 0 {
+		guessed := *out
+		switch err := r.attempts(l, out, &o, true); {
+		case errors.Is(err, errNotFollowed):
+			*out = guessed
+		case err != nil:
+			return nil, err
+		}
 	}
 	if out.Answer == smt.Unsatisfiable && (len(o.Shared) > 0 || out.Trace.Excluded > 0) {
 		out.Answer, out.Limit = smt.Unknown, LimitSharing
@@ -289,7 +294,7 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, how way) error 
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
 		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: how.faulting, Weak: out.Model != model.SC, Output: o.Stdout,
-		Stop: l.over, Plain: how.plain, Prefer: how.values(),
+		Stop: l.over, Plain: how.plain, Prefer: how.values(), Known: how.known,
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)

@@ -39,6 +39,8 @@ type Options struct {
 	Plain bool
 	// Prefer are values to be tried first where symbols need some, by symbol.
 	Prefer map[string]symbolic.Value
+	// Known is what an earlier Build has found out of the same run, or nil.
+	Known *Known
 	// Stop, if set, is asked now and then: Build ends with ErrStopped when it says so.
 	Stop func() bool
 }
@@ -86,6 +88,7 @@ type builder struct {
 	byPointer map[uint64]*walker
 	objects   []Object // allocated
 	ids       map[uint64]event.ObjectID
+	locks     []uint64       // that ids had in the round before
 	counts    map[uint64]int // of barriers
 	bits      map[string]int // of symbols
 	places    map[string]location

@@ -68,6 +68,23 @@ func (w *walker) call(pc uint64, f Function) error {
 	return nil
 }
 
+// fileStream is the flag of the C library's streams that are files (_IO_IS_FILEBUF, in
+// the first word).
+const fileStream = 0x2000
+
+// inMemory tells that a function is about a stream in memory (open_memstream(3)).
+func (w *walker) inMemory(f Function) bool {
+	if f.Stream == 0 {
+		return false
+	}
+	at := w.argument(f.Stream)
+	if !at.IsConst() || at.Value.Lo < lowest {
+		return false
+	}
+	flags := w.mem.load(w.b.pool, at.Value.Lo, 4)
+	return flags.IsConst() && flags.Value.Lo&fileStream == 0
+}
+
 // called is a call on its way.
 type called struct {
 	Function
@@ -130,6 +147,8 @@ func (w *walker) result(c *called) (*symbolic.Expr, error) {
 		return p.Word(1, 64), nil
 	case Argument:
 		return w.argument(int(c.Value)), nil
+	case Free:
+		w.freed()
 	case Allocate, Calloc:
 		size, err := w.known(1)
 		if err == nil && c.Role == Calloc {

@@ -37,6 +37,8 @@ type Result struct {
 	// has one value, and Outcomes calls that may have returned something else: that
 	// there is no schedule then is not known for others.
 	Assumed, Outcomes int
+	// Known is what was found out, for Options.Known.
+	Known *Known
 }
 
 // maxRounds is how often threads are followed at most.
@@ -53,22 +55,11 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 			all[t.ID].cutLoop()
 		}
 	}
-	known := map[uint64]bool{}
-	for _, r := range o.Shared {
-		for g := r.Start / granule; g < (r.End+granule-1)/granule; g++ {
-			known[g] = true
-		}
-	}
-	var writers map[uint64]int
-	var once written
-	b := &builder{arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{}}
+	k := o.known()
 	patience := fewTries
 	for round := 1; ; round++ {
-		next := newBuilder(image, profile, all, o, known, writers)
-		next.arrays, next.plain, next.blocks, next.history = b.arrays, b.plain, b.blocks, b.history
-		next.patience = patience
-		next.written = once
-		b = next
+		b := newBuilder(image, profile, all, o, k)
+		b.patience = patience
 		if err := b.run(first, prefix); err != nil {
 			return nil, err
 		}
@@ -77,13 +68,15 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 			found = b.sharing.conflicts()
 		}
 		history := b.learn()
-		before := writers
-		writers, once = b.writers(), b.writes()
-		if found == 0 && !b.grew && maps.Equal(before, writers) {
+		before := k.writers
+		locks := b.operated()
+		stable := maps.Equal(before, b.writers()) && slices.Equal(locks, k.locks)
+		k.writers, k.once, k.locks = b.writers(), b.writes(), locks
+		if found == 0 && !b.grew && stable {
 			if why := b.wrong(); why != "" && (round >= maxRounds || patience == maxTries && same(history, b.history)) {
 				return nil, errors.New(why)
 			} else if why == "" {
-				return b.result(round)
+				return b.result(round, k), nil
 			}
 			if same(history, b.history) {
 				patience = min(maxTries, 8*patience)
@@ -92,7 +85,7 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		if round >= maxRounds {
 			return nil, fmt.Errorf("it is not known after %d rounds what the threads share", round)
 		}
-		b.history = history
+		k.history = history
 	}
 }
 
@@ -108,9 +101,11 @@ func (b *builder) writers() map[uint64]int {
 	return all
 }
 
-func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*path, o Options, known map[uint64]bool, writers map[uint64]int) *builder {
+func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*path, o Options, k *Known) *builder {
 	b := &builder{
-		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(known, writers), paths: all,
+		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(k.granules, k.writers), paths: all,
+		arrays: k.arrays, plain: k.plain, blocks: k.blocks, history: k.history, written: k.once,
+		locks:     k.locks,
 		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{},
 		places: map[string]location{}, guesses: map[string]symbolic.Value{},
 		seen: map[string]symbolic.Value{},
@@ -271,9 +266,9 @@ func (w *walker) fault() {
 }
 
 // result makes the trace.
-func (b *builder) result(rounds int) (*Result, error) {
+func (b *builder) result(rounds int, k *Known) *Result {
 	t := model.New(b.pool)
-	out := &Result{Trace: t, Rounds: rounds, Excluded: b.sharing.excluded}
+	out := &Result{Trace: t, Rounds: rounds, Excluded: b.sharing.excluded, Known: k}
 	for _, w := range b.walkers {
 		t.AddThread(fmt.Sprint(w.ID))
 	}
@@ -310,7 +305,7 @@ func (b *builder) result(rounds int) (*Result, error) {
 	out.Faults = len(b.faults)
 	b.fill(t)
 	out.Shared = b.ranges()
-	return out, nil
+	return out
 }
 
 // certainFirst puts threads that fault in any case before those that may.
@@ -381,6 +376,9 @@ func (b *builder) fill(t *model.Trace) {
 func (b *builder) ranges() []Range {
 	var all []Range
 	for _, g := range slices.Sorted(maps.Keys(b.sharing.known)) {
+		if g*granule >= freedPlaces {
+			break
+		}
 		if n := len(all); n > 0 && all[n-1].End == g*granule {
 			all[n-1].End += granule
 			continue

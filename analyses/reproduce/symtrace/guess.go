@@ -63,8 +63,12 @@ func (b *builder) guess(name string, addr uint64, size int) {
 			any, content[i] = true, w.value
 		}
 	}
-	if any {
-		b.guesses[name] = valueOf(content[:size])
+	if !any {
+		return
+	}
+	b.guesses[name] = valueOf(content[:size])
+	if v, ok := b.options.Prefer[name]; ok {
+		b.guesses[name] = v
 	}
 }
 

@@ -95,6 +95,8 @@ const (
 	Print
 	// Argument returns its argument of number Function.Value, from 1.
 	Argument
+	// Free gives the memory of its argument back.
+	Free
 	// Allocate returns memory: malloc of one size, Calloc of two; Resize is realloc.
 	Allocate
 	Calloc
@@ -116,4 +118,7 @@ type Function struct {
 	Role  Role
 	Value uint64
 	Op    event.SyncOp
+	// Stream is the number of the argument that is a stream of the C library, or 0: the
+	// function is not followed if that is a file's. One in memory is data.
+	Stream int
 }

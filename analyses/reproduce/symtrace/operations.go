@@ -100,6 +100,12 @@ func (o *operation) complete(w *walker, status unix.Errno) {
 	case event.OpJoin:
 		o.join(w)
 	}
+	if o.Op != event.OpJoin && o.Op != event.OpCreate {
+		w.unfreed(o.object)
+	}
+	if o.second != 0 {
+		w.unfreed(o.second)
+	}
 	w.at = from
 	w.returns(o.called, w.b.pool.Word(uint64(status), 64))
 }

@@ -224,7 +224,7 @@ func (w *walker) step() error {
 		}
 		return errWrong{why: fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
 	}
-	if f, ok := w.b.image.Functions[pc]; ok {
+	if f, ok := w.b.image.Functions[pc]; ok && !w.inMemory(f) {
 		return w.call(pc, f)
 	}
 	n, size := w.path.left(w.at)
