@@ -122,6 +122,8 @@ func (g *gating) Admit(e *event.Sync) bool {
 	case e.Op == event.OpAtomic:
 		g.didAtomic(e)
 		return true
+	case e.Op == event.OpThreadReturn:
+		return g.ask(sched.Visit{Place: sched.AtReturn, Sync: e})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
 		return true
 	case e.Thread != g.recorder.At().Thread:
@@ -140,6 +142,15 @@ func (g *gating) countsHeap() bool {
 	}
 	h, ok := g.controller.(sched.HeapController)
 	return ok && h.CountsHeap()
+}
+
+// schedules tells whether the controller is asked about the places that schedules need.
+func (g *gating) schedules() bool {
+	if g == nil {
+		return false
+	}
+	s, ok := g.controller.(sched.ScheduleController)
+	return ok && s.Schedules()
 }
 
 // Heap implements syncops.HeapSink.

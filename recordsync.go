@@ -67,7 +67,7 @@ func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recordi
 	if g != nil {
 		gate = g
 	}
-	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols, TellHeap: g.countsHeap()}
+	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols, TellHeap: g.countsHeap(), Schedules: g.schedules()}
 	if p := m.config.Probe; p != nil {
 		config.Breakpoints = p.pcs
 	}

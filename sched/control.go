@@ -13,6 +13,9 @@ const (
 type Control struct {
 	// Policy is empty or the name of a controller.
 	Policy string `json:"policy,omitempty" yaml:"policy" mapstructure:"policy"`
+	// Schedules adds the places that schedules need: calls of malloc and its kin, and
+	// returns of the routines that threads were made for.
+	Schedules bool `json:"schedules,omitempty" yaml:"schedules" mapstructure:"schedules"`
 }
 
 // ControlPolicies lists the values of Control.Policy.
@@ -32,7 +35,9 @@ func NewController(c Control) Controller {
 	case "":
 		return nil
 	case FCFS:
-		return NewFirstCome()
+		f := NewFirstCome()
+		f.schedules = c.Schedules
+		return f
 	}
 	panic(fmt.Sprintf("bug: no controller %q", c.Policy))
 }

@@ -138,6 +138,7 @@ type follower struct {
 	issued      event.Cycles // when it made the system call that it is at
 	given       []uint64     // the arguments of that, for schedules for other inputs
 	heap        bool         // it is in a function of an allocator, for those, too
+	allocations int64        // calls of malloc and its kin behind its last operation, for others
 	arrivals    arrivals
 }
 

@@ -59,6 +59,9 @@ func (e *Enforcer) enter(g *Gate, n int, v *Visit) bool {
 		return true
 	}
 	position, o := e.peek(n)
+	if v.Sync.Op == event.OpAllocate {
+		return e.allocate(g, n, position, o)
+	}
 	switch {
 	case o == nil:
 		return e.beyond(g, n, AtEnter)
@@ -66,6 +69,20 @@ func (e *Enforcer) enter(g *Gate, n int, v *Visit) bool {
 		return e.differs(g, n, v.Sync.Op.String())
 	case !e.bind(o, v.Sync):
 		return e.differs(g, n, fmt.Sprintf("%s of another object, at %#x,", v.Sync.Op, uint64(v.Sync.Addr)))
+	}
+	return e.turn(g, n, AtEnter, position)
+}
+
+// Schedules implements ScheduleController.
+func (e *Enforcer) Schedules() bool { return e.plan.s.Allocators && !e.plan.s.Portable }
+
+// allocate handles a thread that calls malloc or its kin: some of the calls are
+// operations.
+func (e *Enforcer) allocate(g *Gate, n, position int, o *event.Operation) bool {
+	t := &e.threads[n]
+	t.allocations++
+	if o == nil || o.Op != event.OpAllocate || o.Result != t.allocations {
+		return true
 	}
 	return e.turn(g, n, AtEnter, position)
 }
@@ -97,6 +114,9 @@ func (e *Enforcer) returned(g *Gate, n int, v *Visit) bool {
 		defer e.help(g)
 	}
 	position, o := e.peek(n)
+	if v.Sync.Op == event.OpAllocate && (!e.acts(n) || o.Op != event.OpAllocate) {
+		return true
+	}
 	if o != nil && o.Part == event.BeginPart && e.acts(n) {
 		e.complete(g, n) // it did not wait
 		position, o = e.peek(n)
@@ -108,7 +128,7 @@ func (e *Enforcer) returned(g *Gate, n int, v *Visit) bool {
 		return e.beyond(g, n, AtReturn)
 	case o.Op != v.Sync.Op || o.Part != event.WholePart && o.Part != event.EndPart:
 		return e.differs(g, n, "the end of "+v.Sync.Op.String())
-	case v.Sync.Phase == event.Return && v.Sync.Result != o.Result && o.Op != event.OpSemOpen:
+	case v.Sync.Phase == event.Return && v.Sync.Result != o.Result && o.Op != event.OpSemOpen && o.Op != event.OpAllocate:
 		return e.differs(g, n, fmt.Sprintf("the end of %s with the result %d, not %d,", o.Op, v.Sync.Result, o.Result))
 	case e.acts(n):
 		e.complete(g, n)
@@ -240,7 +260,7 @@ func (e *Enforcer) complete(g *Gate, n int) {
 	position := e.next
 	t.done++
 	t.base = t.total
-	t.arrivals = arrivals{}
+	t.arrivals, t.allocations = arrivals{}, 0
 	e.counts.Operations++
 	e.since = e.now
 	e.acting = false

@@ -141,13 +141,13 @@ func (p *plan) free(c *event.Syscall) bool {
 	return p.s.Portable && Moves(c.Number) && slices.Contains(p.s.Free, int64(int32(c.Args[0])))
 }
 
-// CountsHeap implements HeapController: schedules that leave out what allocators do have
+// CountsHeap implements HeapController: portable schedules that leave out what allocators do have
 // to know of it.
-func (e *Enforcer) CountsHeap() bool { return e.plan.s.Allocators }
+func (e *Enforcer) CountsHeap() bool { return e.plan.s.Portable && e.plan.s.Allocators }
 
 // Allocates implements HeapController.
 func (e *Enforcer) Allocates(id event.ThreadID, _ uint64, inside bool) {
-	if n, ok := e.find(id); ok && e.plan.s.Allocators {
+	if n, ok := e.find(id); ok && e.CountsHeap() {
 		e.threads[n].heap = inside
 	}
 }

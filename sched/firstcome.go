@@ -22,6 +22,8 @@ type FirstCome struct {
 	ran   uint64                 // instructions of the one that is busy
 	// apart are the threads that wait until nobody is busy.
 	apart []event.ThreadID
+	// schedules adds the places that schedules need.
+	schedules bool
 }
 
 // NewFirstCome makes the controller of a run that has not begun.
@@ -44,6 +46,9 @@ func (f *FirstCome) Ask(g *Gate, v *Visit) bool {
 	}
 	return true
 }
+
+// Schedules implements ScheduleController.
+func (f *FirstCome) Schedules() bool { return f.schedules }
 
 // KeepsSignals implements SignalKeeper.
 func (f *FirstCome) KeepsSignals() {}

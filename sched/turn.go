@@ -96,6 +96,15 @@ type Orderer interface {
 	Made(g *Gate, t event.ThreadID)
 }
 
+// ScheduleController is a Controller that makes or follows schedules.
+type ScheduleController interface {
+	Controller
+	// Schedules tells whether it is asked about calls of malloc and its kin
+	// (event.OpAllocate) and about returns of the routines that threads were made for
+	// (event.OpThreadReturn).
+	Schedules() bool
+}
+
 // HeapController is a Controller that is told when threads are in a function of
 // an allocator.
 type HeapController interface {

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 3
+const Version = 4
 
 // File is a schedule with what it was made of: what a schedule file says.
 type File struct {
@@ -57,6 +57,9 @@ func (f *File) Write(w io.Writer) error {
 	f.header(&b)
 	s := f.Schedule
 	f.portable(&b)
+	if s.Allocators {
+		b.WriteString("allocators\n")
+	}
 	if s.Stuck {
 		b.WriteString("stuck\n")
 	}
@@ -109,9 +112,6 @@ func (f *File) portable(b *bytes.Buffer) {
 		fmt.Fprintf(b, " %d", d)
 	}
 	b.WriteByte('\n')
-	if f.Schedule.Allocators {
-		b.WriteString("allocators\n")
-	}
 	fmt.Fprintf(b, "program %s\n", f.Program)
 	for _, name := range f.Varying {
 		fmt.Fprintf(b, "varying %q\n", name)

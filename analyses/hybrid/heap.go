@@ -1,6 +1,12 @@
 package hybrid
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"math"
+	"sort"
+
+	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
 
 // Allocation is the call of an allocator, malloc and its kin, or its return.
 type Allocation struct {
@@ -8,6 +14,8 @@ type Allocation struct {
 	Seq    uint64
 	Thread int
 	Begins bool
+	// Number is which call of the run it is, from 1.
+	Number int
 	// Addr is the block that a call returned, and Size how long it is.
 	Addr event.Addr
 	Size uint64
@@ -20,6 +28,47 @@ type Allocation struct {
 func (m *Maker) Allocations(calls []Allocation) {
 	m.heap = calls
 	m.allocate = allocations{calling: map[int]bool{}, pages: map[virtualPage]uint64{}, active: len(calls) > 0}
+}
+
+// Calls tells of the calls of allocators, in the order of the run: Racing are those of
+// them that are to be operations.
+func (m *Maker) Calls(calls []Allocation) {
+	m.heap, m.racing = calls, map[int]bool{}
+}
+
+// Racing are the calls of allocators, by their numbers, in which there are accesses that
+// the order of operations leaves unordered.
+func (m *Maker) Racing() map[int]bool { return m.racing }
+
+// call is when a thread was in an allocator, by Maker.at.
+type call struct {
+	number      int
+	first, last uint64
+}
+
+// called takes a call of an allocator, or its return.
+func (m *Maker) called(h *Allocation) {
+	if h.Thread < 0 {
+		return
+	}
+	t := m.threads[h.Thread]
+	if n := len(t.calls); n > 0 && !h.Begins {
+		t.calls[n-1].last = m.at
+	} else if h.Begins {
+		t.calls = append(t.calls, call{h.Number, m.at + 1, math.MaxUint64})
+	}
+}
+
+// races notes the call of an allocator that a race is in.
+func (m *Maker) races(i *races.Instance) {
+	if m.racing == nil || i.PC == 0 {
+		return
+	}
+	calls := m.threads[i.Thread].calls
+	n := sort.Search(len(calls), func(n int) bool { return calls[n].first > i.At }) - 1
+	if n >= 0 && i.At <= calls[n].last {
+		m.racing[calls[n].number] = true
+	}
 }
 
 // allocations are what is known of allocators.
@@ -54,6 +103,10 @@ func (a *allocations) seen(process int, e *event.Memory) {
 
 // allocated takes a call of an allocator, or its return.
 func (m *Maker) allocated(h *Allocation) {
+	if m.racing != nil {
+		m.called(h)
+		return
+	}
 	if h.Thread < 0 {
 		return
 	}

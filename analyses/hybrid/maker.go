@@ -55,7 +55,8 @@ type Maker struct {
 	all      bool
 	heap     []Allocation
 	allocate allocations
-	audit    *audit // of a run that followed a schedule, or nil
+	racing   map[int]bool // calls of allocators that race, or nil
+	audit    *audit       // of a run that followed a schedule, or nil
 }
 
 // made is what is known of a thread.
@@ -67,6 +68,7 @@ type made struct {
 	base    uint64
 	within  map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
 	order   []uint64
+	calls   []call // of allocators
 }
 
 // Accesses within operations, by word.
@@ -242,6 +244,8 @@ func (m *Maker) settle() {
 		if !m.needed(c) {
 			continue
 		}
+		m.races(&c.First)
+		m.races(&c.Second)
 		m.counts.Unpruned++
 		subsumed, reduced := m.subsumer.Keep(c), m.reducer.Keep(c)
 		if subsumed {

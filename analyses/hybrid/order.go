@@ -18,6 +18,9 @@ type Rules struct {
 	// it has none all the same, by its first argument.
 	Free        func(number uint64, descriptor int64) bool
 	Transparent func(event.SyncOp) bool
+	// Allocations are the calls of allocators that have a position, by their numbers in
+	// the run, from 1.
+	Allocations map[int]bool
 }
 
 // Order makes the total order of a run's synchronization operations and system
@@ -40,6 +43,10 @@ type Order struct {
 	dropped []bool        // by the index of an operation: it has no position
 	living  map[int32]int // how many threads a process has
 	marks   []Mark
+	// allocations are the calls of allocators so far, and acting those of them, besides
+	// those with a position, that make system calls which have one elsewhere.
+	allocations int
+	acting      []int
 }
 
 // ordering is what is known of a thread.
@@ -50,11 +57,14 @@ type ordering struct {
 	last    int  // the index of its last operation, for what comes behind it
 	futex   bool // its system call is one of an operation of its own
 	heap    bool // it is in a function of an allocator
-	issue   *event.Syscall
-	nested  bool   // that was made within an operation
-	forks   int    // the index of the fork that it is in, or -1
-	base    uint64 // its instructions behind its last operation
-	gone    bool
+	// allocation is the number in the run of its last call of one, and allocations how
+	// many there are behind its last operation.
+	allocation, allocations int
+	issue                   *event.Syscall
+	nested                  bool   // that was made within an operation
+	forks                   int    // the index of the fork that it is in, or -1
+	base                    uint64 // its instructions behind its last operation
+	gone                    bool
 }
 
 // opened is an operation that was called and has not returned.
@@ -130,7 +140,7 @@ func (o *Order) add(at event.Stamp, p event.Operation) int {
 	o.s.Operations = append(o.s.Operations, p)
 	o.dropped = append(o.dropped, false)
 	n := len(o.s.Operations) - 1
-	o.threads[p.Thread].last = n
+	o.threads[p.Thread].last, o.threads[p.Thread].allocations = n, 0
 	return n
 }
 
@@ -166,6 +176,9 @@ func (o *Order) Sync(e *event.Sync) {
 	switch {
 	case t.gone && n != o.killed:
 		// It was in there when its process ended.
+	case e.Op == event.OpThreadReturn:
+		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op})
+		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpThreadStart:
 		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
 		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
@@ -252,13 +265,34 @@ const (
 )
 
 // Heap tells of the call of an allocator, or its return: system calls within have no
-// position.
+// position, and some calls have one as wholes.
 func (o *Order) Heap(e *event.Heap) {
 	o.s.Allocators = true
-	if n := o.Thread(e.Thread); n >= 0 {
-		o.threads[n].heap = e.Phase == event.Enter
+	if e.Phase == event.Enter {
+		o.allocations++
+	}
+	n := o.Thread(e.Thread)
+	if n < 0 {
+		return
+	}
+	t := o.threads[n]
+	if t.heap = e.Phase == event.Enter; t.heap {
+		t.allocation = o.allocations
+		t.allocations++
+	}
+	switch {
+	case !o.rules.Allocations[t.allocation]:
+	case t.heap:
+		o.mark(e.Stamp, Mark{Thread: n, Position: -1, Open: true})
+	default:
+		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: event.OpAllocate, Result: int64(t.allocations)})
+		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	}
 }
+
+// Acting are the calls of allocators without a position that made system calls which have
+// one elsewhere.
+func (o *Order) Acting() []int { return o.acting }
 
 // Call tells of the issue or the return of a system call.
 func (o *Order) Call(e *event.Syscall) {
@@ -286,6 +320,9 @@ func (o *Order) Call(e *event.Syscall) {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
 	case t.heap:
+		if o.rules.Ordered(e.Number) && e.Number != futex && !o.rules.Allocations[t.allocation] {
+			o.acting = append(o.acting, t.allocation)
+		}
 	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.nested || !o.rules.Ordered(e.Number):
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
-	"github.com/heddle-dmt/heddle/sched"
 )
 
 var (
@@ -219,7 +218,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		if err := c.Schedulable(); err != nil {
 			return err
 		}
-		c.Control = sched.Control{Policy: sched.FCFS}
+		c.Control = schedules.Control()
 		schedules.BindNow(&c)
 	}
 	if err := f.schedule.apply(&c); err != nil {

@@ -157,7 +157,7 @@ func (a *app) scheduleRecordCommand() *cobra.Command {
 time, as they come, and record what a schedule is made of. Operations that
 overlap, as they may in heddle record, do not tell which took effect first.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			rec.sync, rec.inputs, rec.memory, rec.serial = true, true, !syncOnly, true
+			rec.sync, rec.heap, rec.inputs, rec.memory, rec.serial = true, true, true, !syncOnly, true
 			return a.record(c.Context(), c.Flags(), f, rec, args)
 		},
 	}

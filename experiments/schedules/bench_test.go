@@ -30,7 +30,7 @@ func BenchmarkRaceyHybrid(b *testing.B) {
 	defer file.Close()
 	c := config(append([]string{bin}, p.CommandLine("-p 8 -i 13600", 8)...)...)
 	c.Cores, c.Seed, c.Sched = 8, 1, sched.Options{Quantum: 8000}
-	c.Control, c.Record = sched.Control{Policy: sched.FCFS}, schedules.Recording(file)
+	c.Control, c.Record = schedules.Control(), schedules.Recording(file)
 	if _, err := heddle.Run(b.Context(), c); err != nil {
 		b.Fatal(err)
 	}

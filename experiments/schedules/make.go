@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/heddle-dmt/heddle"
@@ -61,10 +62,14 @@ type Made struct {
 }
 
 // rules are those of the enforcement. Free are the descriptors of a portable schedule.
-func (o Options) rules(free []int64) hybrid.Rules {
+// Returns of threads' routines have positions where calls of allocators may have some.
+func (o Options) rules(free []int64, allocators bool) hybrid.Rules {
 	r := hybrid.Rules{Ordered: sched.Ordered, Forks: sched.Forks, Transparent: sched.Transparent}
 	if o.SyncOnly || o.Portable {
 		r.Ordered = func(number uint64) bool { return sched.Ordered(number) && !sched.AddressSpace(number) }
+	}
+	if o.Portable || !allocators {
+		r.Transparent = func(op event.SyncOp) bool { return sched.Transparent(op) || op == event.OpThreadReturn }
 	}
 	if o.Portable {
 		r.Free = func(number uint64, d int64) bool { return sched.Moves(number) && slices.Contains(free, d) }
@@ -79,59 +84,113 @@ func Make(ctx context.Context, path string, o Options) (*Made, error) {
 		return nil, err
 	}
 	defer r.Close()
-	if err := schedulable(path); err != nil {
+	c, err := schedulable(path)
+	if err != nil {
 		return nil, err
 	}
-	if !r.Has(trace.Sync) {
-		return nil, errLacks.New(path, "synchronization operations")
-	}
-	var free []int64
-	if o.Portable {
-		if free, err = freeDescriptors(r); err != nil {
-			return nil, err
+	for _, x := range []struct {
+		kind    trace.Kind
+		needed  bool
+		missing string
+	}{{trace.Sync, true, "synchronization operations"}, {trace.Memory, !o.SyncOnly, "memory accesses"}} {
+		if x.needed && !r.Has(x.kind) {
+			return nil, errLacks.New(path, x.missing)
 		}
-	}
-	order := hybrid.NewOrder(o.rules(free))
-	if err := tell(r, order, o.Portable); err != nil {
-		return nil, err
-	}
-	s, marks := order.Finish()
-	s.Portable, s.Free = o.Portable, free
-	made := &Made{Schedule: s, Marks: marks}
-	for n := range s.Threads {
-		made.IDs = append(made.IDs, order.ID(n))
-	}
-	if o.SyncOnly {
-		return made, nil
-	}
-	if !r.Has(trace.Memory) {
-		return nil, errLacks.New(path, "memory accesses")
 	}
 	if o.Every {
 		o.Prune = hybrid.PruneNone
 	}
-	maker := hybrid.NewMaker(s, marks, order.Process, o.Prune, o.Every)
-	if err := tellMemory(r, order, maker, o.Portable); err != nil {
-		return nil, err
+	m := &making{Options: o, r: r, heap: r.Has(trace.Heap) && (o.Portable || serial(c))}
+	if o.Portable {
+		if m.free, err = freeDescriptors(r); err != nil {
+			return nil, err
+		}
 	}
-	s.Constraints, made.Counts = maker.Finish()
-	bases := hybrid.Bases(s, marks)
-	s.Constraints = append(s.Constraints, order.Ends(bases)...)
-	return made, locate(ctx, path, s, bases, order)
+	made, order, err := m.make()
+	if err != nil || o.SyncOnly {
+		return made, err
+	}
+	bases := hybrid.Bases(made.Schedule, made.Marks)
+	made.Schedule.Constraints = append(made.Schedule.Constraints, order.Ends(bases)...)
+	return made, locate(ctx, path, made.Schedule, bases, order)
 }
 
-// schedulable fails for a recorded run of which no schedule can be made.
-func schedulable(path string) error {
+// schedulable is the configuration of a recorded run. It fails if no schedule can be
+// made of that.
+func schedulable(path string) (heddle.Config, error) {
 	r, err := heddle.OpenProgram(path)
 	if err != nil {
-		return err
+		return heddle.Config{}, err
 	}
 	defer r.Close()
 	c, err := r.Config()
-	if err != nil {
-		return err
+	return c, cmp.Or(err, c.Schedulable())
+}
+
+// serial tells whether calls of allocators came one at a time in a run, as far as that
+// matters.
+func serial(c heddle.Config) bool {
+	if c.Enforce != nil {
+		return c.Enforce.Schedule.Allocators && !c.Enforce.Schedule.Portable
 	}
-	return c.Schedulable()
+	return c.Control.Schedules
+}
+
+// making is how the schedule of a recorded run is made.
+type making struct {
+	Options
+	r *trace.Reader
+	// heap tells that calls of allocators are looked at, and free are the descriptors of
+	// a portable schedule.
+	heap bool
+	free []int64
+}
+
+// make makes the schedule. Calls of allocators that race, or that make system calls which
+// would have a position elsewhere, become operations: then it is made anew.
+func (m *making) make() (*Made, *hybrid.Order, error) {
+	operations := map[int]bool{}
+	for {
+		made, order, more, err := m.attempt(operations)
+		if err != nil {
+			return nil, nil, err
+		}
+		before := len(operations)
+		maps.Copy(operations, more)
+		if m.Portable || len(operations) == before {
+			return made, order, nil
+		}
+	}
+}
+
+// attempt makes the schedule in which the given calls of allocators are operations, and
+// tells which others should be.
+func (m *making) attempt(operations map[int]bool) (made *Made, order *hybrid.Order, more map[int]bool, err error) {
+	rules := m.rules(m.free, m.heap)
+	rules.Allocations = operations
+	order = hybrid.NewOrder(rules)
+	if err := tell(m.r, order, m.heap); err != nil {
+		return nil, nil, nil, err
+	}
+	s, marks := order.Finish()
+	s.Portable, s.Free = m.Portable, m.free
+	made, more = &Made{Schedule: s, Marks: marks}, map[int]bool{}
+	for n := range s.Threads {
+		made.IDs = append(made.IDs, order.ID(n))
+	}
+	for _, n := range order.Acting() {
+		more[n] = true
+	}
+	if m.SyncOnly || len(more) > 0 && !m.Portable {
+		return made, order, more, nil
+	}
+	maker := hybrid.NewMaker(s, marks, order.Process, m.Prune, m.Every)
+	if err := tellMemory(m.r, order, maker, m.heap, m.Portable); err != nil {
+		return nil, nil, nil, err
+	}
+	s.Constraints, made.Counts = maker.Finish()
+	maps.Copy(more, maker.Racing())
+	return made, order, more, nil
 }
 
 // numbered is an event with its place among all.
@@ -140,12 +199,12 @@ type numbered struct {
 	tell func(*hybrid.Order)
 }
 
-// tell tells an Order of the events of a trace, calls of allocators among them if it is
-// of a schedule that leaves those out.
+// tell tells an Order of the events of a trace, calls of allocators among them if they
+// are looked at.
 func tell(r *trace.Reader, o *hybrid.Order, allocators bool) error {
 	var all []numbered
 	var err error
-	if allocators && r.Has(trace.Heap) {
+	if allocators {
 		err = gather(r, trace.Heap, &all, func(e *event.Heap) uint64 { return e.Seq }, (*hybrid.Order).Heap)
 	}
 	err = cmp.Or(err,

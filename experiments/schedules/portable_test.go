@@ -3,7 +3,6 @@ package schedules_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
@@ -13,21 +12,15 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// locked are programs whose threads meet in the C library's own locks, of streams
-// (scanner) and of malloc (compressor): how often they come to an instruction there
-// depends on whether one has to wait, which a portable schedule does not decide, and a
-// thread that a constraint holds within such a lock may be waited for.
-var locked = []string{"compressor", "scanner"}
-
-// Every racy program of the suite but these follows its portable schedule, which finds
-// the instructions of constraints by counting how often they are come to.
+// Every racy program of the suite follows its portable schedule, which finds the
+// instructions of constraints by counting how often they are come to.
 func TestPortableSchedulesAreFollowed(t *testing.T) {
 	all, err := programs.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory || slices.Contains(locked, p.Name) {
+		if !p.Has(programs.Buggy) || p.Kind == programs.Memory {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

@@ -296,10 +296,12 @@ print(count)`},
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := config(args...)
-			// python3's and pbzip2's accesses take long to record.
+			// python3's and pbzip2's accesses take long to record. Without constraints
+			// python3 follows its schedule, and has several states.
 			quick := testing.Short() && (name == "python3" || name == "pbzip2")
 			m := made(t, c, schedules.Options{SyncOnly: quick})
-			if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{SyncOnly: quick}); len(found) != 1 {
+			found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{SyncOnly: quick})
+			if len(found) != 1 && !(quick && name == "python3") {
 				t.Errorf("states: %v", found)
 			}
 		})

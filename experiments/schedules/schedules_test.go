@@ -18,12 +18,18 @@ import (
 // record records a run for a schedule, and returns the trace.
 func record(t *testing.T, c heddle.Config, memory bool) string {
 	t.Helper()
+	c.Control = schedules.Control()
+	return controlled(t, c, memory)
+}
+
+// controlled records a run under the configuration's control.
+func controlled(t *testing.T, c heddle.Config, memory bool) string {
+	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	c.Control = sched.Control{Policy: sched.FCFS}
 	c.Record = schedules.Recording(file)
 	if !memory {
 		c.Record.Memory = nil

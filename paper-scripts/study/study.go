@@ -176,7 +176,7 @@ func (s *Subject) Record(ctx context.Context, dir string, seed uint64) (*Recorde
 	r := &Recorded{Subject: s, config: s.Config(seed), trace: file.Name()}
 	c := r.config
 	c.Sched = s.Sched
-	c.Control = sched.Control{Policy: sched.FCFS}
+	c.Control = schedules.Control()
 	c.Record = schedules.Recording(file)
 	if r.Outcome, r.Result, err = Run(ctx, c); err != nil {
 		r.Close()

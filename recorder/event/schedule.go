@@ -22,8 +22,10 @@ type Schedule struct {
 	Free     []int64
 	// Stuck tells that the recorded run ended because all threads waited.
 	Stuck bool
-	// Allocators tells that, of a portable schedule, system calls in malloc and its kin
-	// have no position either: which thread makes them depends on who comes first.
+	// Allocators tells that system calls in malloc and its kin have no position: which
+	// thread makes them depends on who comes first. Unless the schedule is portable some
+	// of the calls of malloc and its kin are operations as wholes: OpAllocate, whose
+	// Result is which of them it is behind the thread's operation before, from 1.
 	Allocators bool
 }
 

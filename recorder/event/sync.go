@@ -155,6 +155,10 @@ const (
 	OpC11TssCreate
 	OpC11TssDelete
 	OpFork
+	// OpAllocate is a call of malloc or its kin, and OpThreadReturn the return of the
+	// routine that a thread was made for: for those who make schedules alone.
+	OpAllocate
+	OpThreadReturn
 )
 
 var syncNames = [...]string{
@@ -171,7 +175,7 @@ var syncNames = [...]string{
 	"cnd_signal", "cnd_broadcast", "thrd_create", "thrd_join", "thrd_detach", "thrd_exit", "call_once",
 	"atomic", "fence", "futex_wait", "futex_wake", "custom_acquire", "custom_release", "custom", "mutex_consistent",
 	"testcancel", "key_create", "key_delete", "sem_unlink", "mtx_init", "mtx_destroy", "cnd_init", "cnd_destroy",
-	"tss_create", "tss_delete", "fork",
+	"tss_create", "tss_delete", "fork", "allocate", "thread_return",
 }
 
 // SyncOps lists the operations' names, in the order of their numbers.

@@ -191,13 +191,14 @@ type fixed struct {
 	heap        map[string]*function // allocators, if they are recognised
 
 	spinInit, spinUnlock, routine, destructor *function
+	body                                      *function // of a thread, or nil
 }
 
 // BoundInSnapshot marks that copies of the machine's state share it, but for those
 // of another machine.
 func (*fixed) BoundInSnapshot() {}
 
-func newFixed(custom []Custom) *fixed {
+func newFixed(custom []Custom, schedules bool) *fixed {
 	x := &fixed{
 		customNames: map[string][]*Custom{}, byName: map[string]*function{},
 		routine:    &function{name: "once routine", kind: routine},
@@ -213,6 +214,10 @@ func newFixed(custom []Custom) *fixed {
 		default:
 			x.custom = append(x.custom, *c)
 		}
+	}
+	if schedules {
+		x.heap = gatedAllocators()
+		x.body = &function{name: "thread routine", kind: body}
 	}
 	x.spinInit, x.spinUnlock = x.function("pthread_spin_init", ""), x.function("pthread_spin_unlock", "")
 	return x

@@ -54,6 +54,7 @@ type function struct {
 	kind   kind
 	target *function // of a resolver
 	heap   *shape    // of an allocator
+	starts int8      // which argument is the routine of the thread to be made
 }
 
 // kind tells recognised addresses apart that are no plain operations.
@@ -71,6 +72,7 @@ const (
 	wrapper          // syscall(2): what it does is its caller's
 	spinClear        // pthread_spin_init and pthread_spin_unlock at one address
 	allocator        // malloc and its kin
+	body             // the routine that a thread was made for
 )
 
 // PTHREAD_BARRIER_SERIAL_THREAD, and EOWNERDEAD of pthread_mutex_lock.
@@ -154,8 +156,8 @@ func joins(op event.SyncOp) function {
 	return function{op: op, role: aThread, object: 1, done: event.Acquire}
 }
 
-func starts(op event.SyncOp) function {
-	return function{op: op, role: createdThread, object: 1, enter: event.Release}
+func starts(op event.SyncOp, routine int8) function {
+	return function{op: op, role: createdThread, object: 1, enter: event.Release, starts: routine}
 }
 
 func onThread(op event.SyncOp, enter event.Effects) function {
@@ -230,7 +232,7 @@ var known = map[string]function{
 	"sem_post":      releases(event.OpSemPost),
 
 	"pthread_once":         once(event.OpOnce),
-	"pthread_create":       starts(event.OpCreate),
+	"pthread_create":       starts(event.OpCreate, 3),
 	"pthread_join":         joins(event.OpJoin),
 	"pthread_tryjoin_np":   joins(event.OpTryJoin),
 	"pthread_timedjoin_np": joins(event.OpTimedJoin),
@@ -256,7 +258,7 @@ var known = map[string]function{
 	"cnd_timedwait": waits(event.OpC11CndTimedWait),
 	"cnd_signal":    releases(event.OpC11CndSignal),
 	"cnd_broadcast": releases(event.OpC11CndBroadcast),
-	"thrd_create":   starts(event.OpC11ThrdCreate),
+	"thrd_create":   starts(event.OpC11ThrdCreate, 2),
 	"thrd_join":     joins(event.OpC11ThrdJoin),
 	"thrd_detach":   onThread(event.OpC11ThrdDetach, 0),
 	"thrd_exit":     {op: event.OpC11ThrdExit, leaves: true},

@@ -55,6 +55,15 @@ func allocators() map[string]*function {
 	return all
 }
 
+// gatedAllocators are allocators as operations that a Gate is asked about.
+func gatedAllocators() map[string]*function {
+	all := allocators()
+	for _, f := range all {
+		f.kind, f.op, f.success = operation, event.OpAllocate, always
+	}
+	return all
+}
+
 // allocates tells whether the thread is in an allocator's function.
 func (t *thread) allocates() bool {
 	n := len(t.frames)

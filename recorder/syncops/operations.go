@@ -19,6 +19,12 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 		r.enterDestructor(t, f, at)
 	case allocator:
 		r.enterAllocator(t, f, at)
+	case body:
+		if t.fresh {
+			f.silent = true
+			r.push(t, f)
+		}
+		t.fresh = false
 	default:
 		r.enterOperation(t, f, at)
 	}
@@ -27,12 +33,16 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	if f.function.leaves {
 		r.emit(r.event(t, f, at, event.Whole))
+		r.leaveBody(t, at)
 		f.silent = true
 		r.push(t, f)
 		return
 	}
 	if f.function.kind == spinClear {
 		r.chooseSpin(t, f)
+	}
+	if n := f.function.starts; n > 0 && r.fixed.body != nil {
+		r.bind(t.space, event.Addr(f.args[n-1]), r.fixed.body)
 	}
 	r.findObject(t, f, at)
 	e := r.event(t, f, at, event.Enter)
@@ -58,6 +68,16 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 		r.emitHeap(t, f, at, event.Enter, 0)
 	}
 	r.push(t, f)
+}
+
+// leaveBody tells of a thread that leaves its routine, if that is to be told.
+func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
+	if r.fixed.body == nil {
+		return
+	}
+	e := event.Sync{Stamp: *at, Op: event.OpThreadReturn, Phase: event.Whole, Object: r.threadObject(at, t.name), Peer: event.NoThread}
+	e.Thread = t.id
+	r.emit(&e)
 }
 
 // chooseSpin tells pthread_spin_init from pthread_spin_unlock where they are one
@@ -119,6 +139,9 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *emu.Regs, at *event.Sta
 		return
 	case f.function.kind == allocator:
 		r.allocated(t, f, rax, at)
+		return
+	case f.function.kind == body:
+		r.leaveBody(t, at)
 		return
 	case f.silent:
 		return

@@ -37,6 +37,10 @@ type Config struct {
 	// TellHeap has the Gate of a Recording, if it is a HeapSink, told of calls of
 	// allocators also when they are not kept.
 	TellHeap bool
+	// Schedules makes calls of allocators operations, OpAllocate, which the Gate of a
+	// Recording is asked about and which are not kept; and it adds the returns of the
+	// routines that threads were made for, OpThreadReturn.
+	Schedules bool
 	// Atomics adds atomic instructions and fences outside of operations; the
 	// engine must log them.
 	Atomics bool
@@ -87,7 +91,7 @@ func (*host) BoundInSnapshot() {}
 // New makes a Recognizer of a run that has not begun.
 func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
-		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom),
+		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom, c.Schedules),
 		threads: map[event.ThreadID]*thread{}, spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
 		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[event.Addr]bool{},
 	}

@@ -71,7 +71,7 @@ func (v *Recording) Sync(e *event.Sync) {
 // put writes an operation at its place in the order, unless it is for the gate
 // alone.
 func (v *Recording) put(e *event.Sync) {
-	if e.Op == event.OpCustom && slices.Contains(v.gated, e.Object) {
+	if e.Op == event.OpAllocate || e.Op == event.OpCustom && slices.Contains(v.gated, e.Object) {
 		return
 	}
 	n := v.current.NextSync()

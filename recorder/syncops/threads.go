@@ -35,6 +35,7 @@ type thread struct {
 	clearTID  event.Addr
 	onStack   []event.Addr      // objects that are named by this stack
 	specific  map[uint32]uint64 // values of keys
+	fresh     bool              // has not come to its routine
 	dying     bool              // runs destructors
 	dyingSP   uint64            // at the first destructor's call
 	lastKey   int64             // whose destructor ran last, -1: none
@@ -216,6 +217,7 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	c := r.creationOf(t, t.call.number, t.call.args)
 	t.children++
 	n := newThread(child, t.childName(0))
+	n.fresh = c.isThread
 	t.lastChild = n.id
 	r.threads[n.id] = n
 	if as := child.Process().Space(); c.sharesMemory {
