@@ -131,9 +131,9 @@ func (c *Checker) Check(in *Input) (failed int, shape bool) {
 		return 0, false
 	}
 	values, lacking := c.values(in)
-	failed = slices.IndexFunc(c.program.Run(values), func(v symbolic.Value) bool { return v.Lo == 0 })
+	failed = c.program.First(values)
 	if lacking != nil {
-		if first := c.about(lacking); failed < 0 || first < failed {
+		if first := slices.IndexFunc(c.set.Terms, c.mentioning(lacking)); failed < 0 || first < failed {
 			failed = first
 		}
 	}
@@ -143,9 +143,9 @@ func (c *Checker) Check(in *Input) (failed int, shape bool) {
 // Violated counts the terms that an input of the right shape does not satisfy.
 func (c *Checker) Violated(in *Input) int {
 	values, lacking := c.values(in)
-	n := 0
+	n, lacks := 0, c.mentioning(lacking)
 	for i, v := range c.program.Run(values) {
-		if v.Lo == 0 || lacking != nil && c.mentions(i, lacking) {
+		if v.Lo == 0 || lacks(c.set.Terms[i]) {
 			n++
 		}
 	}
@@ -169,20 +169,16 @@ func (c *Checker) shaped(in *Input) bool {
 	return true
 }
 
-// about is the first term about one of some symbols.
-func (c *Checker) about(names map[string]bool) int {
-	for i := range c.set.Terms {
-		if c.mentions(i, names) {
-			return i
+// mentioning tells of terms whether they are about one of some symbols.
+func (c *Checker) mentioning(names map[string]bool) func(t *symbolic.Expr) bool {
+	known := map[*symbolic.Expr]bool{nil: false}
+	var some func(e *symbolic.Expr) bool
+	some = func(e *symbolic.Expr) bool {
+		if _, done := known[e]; !done {
+			known[e] = e.Op == symbolic.Symbol && names[e.Name] || some(e.A) || some(e.B) || some(e.C)
 		}
+		return known[e]
 	}
-	return -1
-}
-
-// mentions tells whether a term is about one of some symbols.
-func (c *Checker) mentions(i int, names map[string]bool) bool {
-	some := false
-	symbolic.Symbols(c.set.Terms[i], func(e *symbolic.Expr) { some = some || names[e.Name] })
 	return some
 }
 

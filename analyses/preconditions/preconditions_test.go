@@ -3,6 +3,7 @@ package preconditions_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -248,6 +249,59 @@ func TestOneByte(t *testing.T) {
 			t.Errorf("%v: %s, want %s", terms, set, x.want)
 		}
 	}
+}
+
+// Terms about one symbol come to an interval, however many they were: a digit, as
+// isdigit asks, and a number that a condition of floating point decides.
+func TestFewValues(t *testing.T) {
+	p := symbolic.NewPool()
+	b, n := p.Symbol("argv[1][0]", 8), p.Symbol("size(stdin)", 64)
+	digit := p.ULT(p.Add(p.ZeroExt(b, 32), p.Const(symbolic.Value{Lo: 1<<32 - 48}, 32)), p.Word(10, 32))
+	third := p.Float(symbolic.FDiv, symbolic.Nearest, 64, p.Word(math.Float64bits(1), 64), p.Float(symbolic.IntToF, symbolic.Nearest, 64, n, nil))
+	terms := []*symbolic.Expr{
+		digit, p.SLT(p.Word(0, 64), n), p.SLT(n, p.Word(1000, 64)),
+		p.Float(symbolic.FLT, 0, 1, third, p.Word(math.Float64bits(0.4), 64)),
+		p.Float(symbolic.FLT, 0, 1, p.Word(math.Float64bits(0.3), 64), third),
+	}
+	s := &preconditions.Set{Terms: preconditions.Simplify(p, terms, recorded(map[string]uint64{b.Name: '7', n.Name: 3}), preconditions.DefaultLimit)}
+	const want = "size(stdin) = 3 ∧ argv[1][0] in '0'..'9'"
+	if s.String() != want {
+		t.Errorf("%s\nwant %s", s, want)
+	}
+}
+
+// Terms about a number hold for the same numbers when they are simplified, between the
+// bounds that they say and beyond.
+func TestNumbersStay(t *testing.T) {
+	r := rand.New(rand.NewPCG(43, 44))
+	for range 40 {
+		p := symbolic.NewPool()
+		n := p.Symbol("size(stdin)", 64)
+		value := r.Uint64N(40)
+		e := symbolic.NewEvaluator(recorded(map[string]uint64{n.Name: value}))
+		var terms []*symbolic.Expr
+		for range 2 + r.IntN(6) {
+			x := []*symbolic.Expr{n, n, p.And(n, p.Word(r.Uint64N(8), 64)), p.Add(n, p.Word(r.Uint64N(8), 64)), p.Sub(p.Word(40, 64), n)}[r.IntN(5)]
+			t := []func(a, b *symbolic.Expr) *symbolic.Expr{p.Eq, p.ULT, p.SLT, p.SLE}[r.IntN(4)](x, p.Word(r.Uint64N(60), 64))
+			if v, _ := e.Value(t); v.Lo == 0 {
+				t = p.Not(t)
+			}
+			terms = append(terms, t)
+		}
+		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{n.Name: value}), preconditions.DefaultLimit)
+		for v := int64(-70); v < 4000; v++ {
+			x := recorded(map[string]uint64{n.Name: uint64(v)})
+			if a, b := holds(terms, x), holds(kept, x); a != b {
+				t.Fatalf("%v is %v for %d, simplified %v is %v", terms, a, v, kept, b)
+			}
+		}
+	}
+}
+
+// holds evaluates terms.
+func holds(terms []*symbolic.Expr, values symbolic.Assignment) bool {
+	e := symbolic.NewEvaluator(values)
+	return !slices.ContainsFunc(terms, func(t *symbolic.Expr) bool { v, err := e.Value(t); return err != nil || v.Lo == 0 })
 }
 
 // satisfying are the pairs of bytes for which terms hold.

@@ -29,9 +29,7 @@ func (s *Set) Lines() []string {
 		lines = append(lines, fmt.Sprintf("env %q", name))
 	}
 	used := map[string]bool{}
-	for _, t := range s.Terms {
-		symbolic.Symbols(t, func(e *symbolic.Expr) { used[e.Name] = true })
-	}
+	symbolic.SymbolsOf(s.Terms, func(e *symbolic.Expr) { used[e.Name] = true })
 	var derived []string
 	for name := range s.Derived {
 		if used[name] {

@@ -19,7 +19,7 @@ const DefaultLimit = 500_000
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
 	var kept []*symbolic.Expr
-	for _, group := range groups(propagate(p, distinct(terms))) {
+	for _, group := range groups(enumerate(p, propagate(p, distinct(terms)))) {
 		kept = append(kept, z.group(group)...)
 	}
 	return arrange(kept)
@@ -65,9 +65,7 @@ func propagate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 		if len(values) == before {
 			return terms
 		}
-		for i, t := range others {
-			others[i] = p.Substitute(t, func(name string) *symbolic.Expr { return values[name] })
-		}
+		others = p.SubstituteAll(others, func(name string) *symbolic.Expr { return values[name] })
 		terms = distinct(append(bytes, others...))
 	}
 }
@@ -83,18 +81,25 @@ func groups(terms []*symbolic.Expr) [][]*symbolic.Expr {
 		}
 		return parent[i]
 	}
-	first := map[*symbolic.Expr]int{}
+	first := map[*symbolic.Expr]int{} // the term in which an operation or a symbol came up
 	for i, t := range terms {
 		parent[i] = i
-		symbolic.Symbols(t, func(s *symbolic.Expr) {
-			j, known := first[s]
-			if !known {
-				first[s] = i
+		var visit func(e *symbolic.Expr)
+		visit = func(e *symbolic.Expr) {
+			if e == nil || e.IsConst() {
 				return
 			}
-			a, b := root(i), root(j)
-			parent[max(a, b)] = min(a, b)
-		})
+			if j, known := first[e]; known {
+				a, b := root(i), root(j)
+				parent[max(a, b)] = min(a, b)
+				return
+			}
+			first[e] = i
+			visit(e.A)
+			visit(e.B)
+			visit(e.C)
+		}
+		visit(t)
 	}
 	number := map[int]int{}
 	var out [][]*symbolic.Expr
@@ -114,76 +119,33 @@ type simplifier struct {
 	solver    *smt.Solver
 	evaluator *symbolic.Evaluator
 	limit     uint
+	// unanswered are the questions about a group that reached the limit.
+	unanswered int
 }
+
+// mostUnanswered is how many questions about a group may reach the limit before no more
+// are asked.
+const mostUnanswered = 4
 
 // group simplifies terms that belong together.
 func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
+	cheap, costly := apart(terms)
 	switch s := only(terms); {
 	case s != nil && small(s):
 		return z.values(terms, s)
+	case len(costly) > 0:
+		return z.apart(cheap, costly)
 	case Large(terms):
 		return z.large(terms)
 	case len(terms) == 1:
 		return z.exactly(terms)
 	}
+	z.unanswered = 0
 	terms = z.fromBehind(terms)
 	if bounds := z.bounds(terms); bounds != nil {
 		return bounds
 	}
 	return z.fromBefore(z.exactly(terms))
-}
-
-// most is how many operations the questions about terms may have together.
-const most = 300_000
-
-// Large tells whether it would take too long to ask about each of some terms.
-func Large(terms []*symbolic.Expr) bool {
-	c := costs{limit: most}
-	for _, t := range terms {
-		if c.add(t); c.sum*len(terms) > most {
-			return true
-		}
-	}
-	return false
-}
-
-// costs adds up what terms take to be asked about together.
-type costs struct {
-	limit, sum int
-	seen       map[*symbolic.Expr]bool
-}
-
-// add adds what a term has that those before have not, as far as it matters.
-func (c *costs) add(e *symbolic.Expr) {
-	if e == nil || c.seen[e] || c.sum > c.limit {
-		return
-	}
-	if c.seen == nil {
-		c.seen = map[*symbolic.Expr]bool{}
-	}
-	c.seen[e] = true
-	c.sum += effort(e)
-	c.add(e.A)
-	c.add(e.B)
-	c.add(e.C)
-}
-
-// effort is about how many times the circuits of an operation, which is what Z3 makes of
-// one, are those of a sum of 64 bits. Its limit of steps does not count the making.
-func effort(e *symbolic.Expr) int {
-	switch e.Op {
-	case symbolic.Mul:
-		return e.Bits
-	case symbolic.UDiv, symbolic.URem, symbolic.SDiv, symbolic.SRem:
-		return e.Bits * e.Bits / 8
-	case symbolic.FAdd, symbolic.FSub:
-		return 20
-	case symbolic.FMul:
-		return 100
-	case symbolic.FDiv, symbolic.FSqrt:
-		return 400
-	}
-	return 1
 }
 
 // fromBehind keeps of terms, the last first, what does not follow from those kept: one
@@ -228,12 +190,19 @@ func (z *simplifier) fromBefore(terms []*symbolic.Expr) []*symbolic.Expr {
 	return terms
 }
 
-// follows tells whether what the solver has implies a term.
+// follows tells whether what the solver has implies a term, as far as Z3 knows.
 func (z *simplifier) follows(t *symbolic.Expr) bool {
+	if z.unanswered > mostUnanswered {
+		return false
+	}
 	z.solver.Push()
 	defer z.solver.Pop()
 	z.solver.Assert(z.pool.Not(t))
-	return z.solver.Check() == smt.Unsatisfiable
+	answer := z.solver.Check()
+	if answer == smt.Unknown {
+		z.unanswered++
+	}
+	return answer == smt.Unsatisfiable
 }
 
 // exactly adds, behind terms, what they leave one value to.

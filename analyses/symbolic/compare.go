@@ -20,6 +20,10 @@ func (p *Pool) Eq(a, b *Expr) *Expr {
 		return p.Eq(a.A, b.A)
 	case a.Op == Add && b.Op == Add && a.B == b.B:
 		return p.Eq(a.A, b.A)
+	case a.Op == SignExt || b.Op == SignExt:
+		if n := max(signedBits(a), signedBits(b)); n < a.Bits {
+			return p.Eq(p.Extract(a, 0, n), p.Extract(b, 0, n))
+		}
 	}
 	return p.op2(e)
 }
@@ -198,6 +202,14 @@ func signedBits(e *Expr) int {
 		return e.A.Bits
 	case ZeroExt:
 		return e.A.Bits + 1
+	case Concat:
+		return signedBits(e.A) + e.B.Bits
+	case SDiv:
+		// Only by -1 a quotient can be longer than what is divided.
+		if e.B.Op == Const && !bit(e.B.Value, e.Bits-1) && !isZero(e.B.Value) {
+			return signedBits(e.A)
+		}
+		return min(signedBits(e.A)+1, e.Bits)
 	case Const:
 		n := e.Bits
 		for n > 1 && bit(e.Value, n-1) == bit(e.Value, n-2) {

@@ -175,6 +175,11 @@ func (v *Evaluator) value(e *Expr) Value {
 // Substitute replaces symbols by expressions of their sizes; those without a
 // replacement, nil, stay.
 func (p *Pool) Substitute(e *Expr, replacement func(name string) *Expr) *Expr {
+	return p.SubstituteAll([]*Expr{e}, replacement)[0]
+}
+
+// SubstituteAll is Substitute for expressions: what they have in common is done once.
+func (p *Pool) SubstituteAll(all []*Expr, replacement func(name string) *Expr) []*Expr {
 	done := map[*Expr]*Expr{}
 	var replace func(*Expr) *Expr
 	replace = func(e *Expr) *Expr {
@@ -195,12 +200,19 @@ func (p *Pool) Substitute(e *Expr, replacement func(name string) *Expr) *Expr {
 		done[e] = r
 		return r
 	}
-	return replace(e)
+	out := make([]*Expr, len(all))
+	for i, e := range all {
+		out[i] = replace(e)
+	}
+	return out
 }
 
 // Symbols calls f for each symbol of an expression once, in the order in which
 // they stand in it.
-func Symbols(e *Expr, f func(*Expr)) {
+func Symbols(e *Expr, f func(*Expr)) { SymbolsOf([]*Expr{e}, f) }
+
+// SymbolsOf is Symbols for expressions, each symbol once among all.
+func SymbolsOf(all []*Expr, f func(*Expr)) {
 	seen := map[*Expr]bool{}
 	var visit func(*Expr)
 	visit = func(e *Expr) {
@@ -213,5 +225,7 @@ func Symbols(e *Expr, f func(*Expr)) {
 		}
 		e.args(visit)
 	}
-	visit(e)
+	for _, e := range all {
+		visit(e)
+	}
 }

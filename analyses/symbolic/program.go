@@ -20,14 +20,10 @@ type step struct {
 func Compile(all []*Expr) *Program {
 	p := &Program{}
 	slots := map[*Expr]int32{}
-	for _, e := range all {
-		Symbols(e, func(s *Expr) {
-			if _, known := slots[s]; !known {
-				slots[s] = int32(len(p.names))
-				p.names, p.sizes = append(p.names, s.Name), append(p.sizes, s.Bits)
-			}
-		})
-	}
+	SymbolsOf(all, func(s *Expr) {
+		slots[s] = int32(len(p.names))
+		p.names, p.sizes = append(p.names, s.Name), append(p.sizes, s.Bits)
+	})
 	var place func(*Expr) int32
 	place = func(e *Expr) int32 {
 		if e == nil {
@@ -56,21 +52,50 @@ func (p *Program) Len() int { return len(p.steps) }
 
 // Run computes the expressions, in their order, for values of the symbols.
 func (p *Program) Run(symbols []Value) []Value {
+	slots := p.begin(symbols)
+	p.compute(slots, 0, len(slots))
+	out := make([]Value, len(p.results))
+	for i, at := range p.results {
+		out[i] = slots[at]
+	}
+	return out
+}
+
+// First is the number of the first expression that is 0, and -1 if none is. What stands
+// behind it is not computed.
+func (p *Program) First(symbols []Value) int {
+	slots := p.begin(symbols)
+	done := len(p.names)
+	for i, at := range p.results {
+		if int(at) >= done {
+			p.compute(slots, done, int(at)+1)
+			done = int(at) + 1
+		}
+		if isZero(slots[at]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// begin makes the slots, with those of the symbols filled.
+func (p *Program) begin(symbols []Value) []Value {
 	slots := make([]Value, len(p.names)+len(p.steps))
 	for i, v := range symbols {
 		slots[i] = truncate(v, p.sizes[i])
 	}
-	for i := range p.steps {
-		s, at := &p.steps[i], len(p.names)+i
+	return slots
+}
+
+// compute fills the slots of the operations from one to before another, which are all
+// behind those that were filled.
+func (p *Program) compute(slots []Value, from, to int) {
+	for at := max(from, len(p.names)); at < to; at++ {
+		s := &p.steps[at-len(p.names)]
 		if s.e.Op == Const {
 			slots[at] = s.e.Value
 			continue
 		}
 		slots[at] = compute(s.e, slots[s.a], slots[s.b], slots[s.c])
 	}
-	out := make([]Value, len(p.results))
-	for i, at := range p.results {
-		out[i] = slots[at]
-	}
-	return out
 }
