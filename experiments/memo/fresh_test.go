@@ -1,0 +1,281 @@
+package memo_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/memo"
+)
+
+// input is what a run is given: arguments, and what is in the file that one of them,
+// theFile, names.
+type input struct {
+	args    []string
+	content []byte
+}
+
+const theFile = "/input"
+
+// bytesOf is a file's content.
+type bytesOf []byte
+
+func (b bytesOf) ReadAt(p []byte, at int64) (int, error) { return bytes.NewReader(b).ReadAt(p, at) }
+func (b bytesOf) Size() int64                            { return int64(len(b)) }
+
+// given is the input for checks.
+func (in *input) given() *preconditions.Input {
+	return &preconditions.Input{Args: in.args, Open: func(name string) preconditions.Content {
+		if name != fmt.Sprintf("argv[%d]", slices.Index(in.args, theFile)) {
+			return nil
+		}
+		return bytesOf(in.content)
+	}}
+}
+
+// fresh makes inputs.
+type fresh struct {
+	recorded input
+	set      *preconditions.Set
+	check    *preconditions.Checker
+	effort   int
+	pool     *symbolic.Pool
+	random   *rand.Rand
+	seen     map[string]bool
+	// good satisfy all terms, bad violate one.
+	good, bad []input
+	// all tells that good are all inputs that differ from the recorded one by their
+	// last number alone, with as many digits.
+	all bool
+}
+
+func newFresh(t *testing.T, recorded input, m *memo.Made, seed uint64) *fresh {
+	t.Helper()
+	f := &fresh{recorded: recorded, pool: symbolic.NewPool(), random: rand.New(rand.NewPCG(seed, 8)), seen: map[string]bool{}}
+	f.seen[fmt.Sprint(recorded)] = true
+	var err error
+	if f.set, err = preconditions.Parse(m.File.Preconditions, f.pool); err != nil {
+		t.Fatal(err)
+	}
+	// Variables are not what these inputs differ by.
+	about := *f.set
+	about.Env = nil
+	if f.check, err = preconditions.NewChecker(&about); err != nil {
+		t.Fatal(err)
+	}
+	f.effort = symbolic.Compile(f.set.Terms).Len() + 100
+	return f
+}
+
+const (
+	// greatest is the greatest number that arguments are changed to: programs take as long.
+	greatest = 64
+	// mostOperations is what deciding about changed inputs may take.
+	mostOperations = 100_000_000
+	// models are how many of the first inputs Z3 is asked for.
+	models = 8
+)
+
+// inputs makes up to n of each kind: some are Z3's models, then recorded arguments and
+// bytes are changed, and if that does not suffice the last number, the seed of a program's
+// data, is counted through.
+func (f *fresh) inputs(n int) {
+	if len(f.set.Derived) > 0 && !preconditions.Large(f.set.Terms) {
+		for range models {
+			if in := f.model(); in != nil {
+				f.try(in, n)
+			}
+		}
+	}
+	tries := min(max(mostOperations/f.effort, 1000), 200*n)
+	for try := 0; try < tries && (len(f.good) < n || len(f.bad) < n); try++ {
+		f.try(f.change(), n)
+	}
+	if len(f.good) < n {
+		f.count(n)
+	}
+}
+
+// try keeps an input that is not known yet.
+func (f *fresh) try(in *input, n int) {
+	key := fmt.Sprint(*in)
+	if f.seen[key] {
+		return
+	}
+	f.seen[key] = true
+	failed, _ := f.check.Check(in.given())
+	switch {
+	case failed < 0 && len(f.good) < n:
+		f.good = append(f.good, *in)
+	case failed >= 0 && len(f.bad) < n && f.check.Violated(in.given()) == 1:
+		f.bad = append(f.bad, *in)
+	}
+}
+
+// count tries numbers of as many digits in place of the last one, in a scattered order.
+func (f *fresh) count(n int) {
+	last := len(f.recorded.args) - 1
+	digits := len(f.recorded.args[last])
+	if _, err := strconv.Atoi(f.recorded.args[last]); err != nil || digits > 6 {
+		return
+	}
+	numbers := 1
+	for range digits {
+		numbers *= 10
+	}
+	const stride = 7_368_787 // a prime, so that all numbers come up
+	for i := range numbers {
+		if len(f.good) == n || i*f.effort > 100*mostOperations {
+			return
+		}
+		in := input{slices.Clone(f.recorded.args), f.recorded.content}
+		in.args[last] = fmt.Sprintf("%0*d", digits, i*stride%numbers)
+		if failed, _ := f.check.Check(in.given()); failed < 0 {
+			f.try(&in, n)
+		}
+	}
+	f.all = true
+}
+
+// change changes one or two things: a number to another one, or to one of as many
+// digits, one byte of any argument, or the file.
+func (f *fresh) change() *input {
+	in := &input{slices.Clone(f.recorded.args), f.recorded.content}
+	if in.content != nil && f.random.IntN(4) > 0 {
+		f.rewrite(in)
+		return in
+	}
+	for range 1 + f.random.IntN(2) {
+		i := 1 + f.random.IntN(len(in.args)-1)
+		if f.random.IntN(3) == 0 {
+			i = len(in.args) - 1
+		}
+		n, err := strconv.Atoi(in.args[i])
+		switch {
+		case in.args[i] == theFile:
+		case err != nil || f.random.IntN(6) == 0:
+			text := []byte(in.args[i])
+			text[f.random.IntN(len(text))] = byte('!' + f.random.IntN('~'-'!'))
+			in.args[i] = string(text)
+		case f.random.IntN(2) == 0:
+			text := []byte(in.args[i])
+			for k := range text {
+				text[k] = byte('0' + f.random.IntN(10))
+			}
+			in.args[i] = string(text)
+		default:
+			in.args[i] = strconv.Itoa(max(0, []int{n + f.random.IntN(5) - 2, f.random.IntN(greatest), 2 * n, n / 2}[f.random.IntN(4)]))
+		}
+	}
+	return in
+}
+
+// rewrite gives an input another file: of any size up to twice the recorded one, with
+// bytes out of few or of all.
+func (f *fresh) rewrite(in *input) {
+	size, letters := len(in.content), 1+f.random.IntN(256)
+	if f.random.IntN(2) == 0 {
+		size = f.random.IntN(2*size + 1)
+	}
+	in.content = make([]byte, size)
+	for i := range in.content {
+		in.content[i] = byte(f.random.IntN(letters))
+	}
+}
+
+// model is a model of the terms, or of all but one and that one's negation, with numbers
+// that programs can cope with; nil: there is none that arguments can say.
+func (f *fresh) model() *input {
+	s := smt.New(200_000)
+	not := f.random.IntN(2*len(f.set.Terms) + 1)
+	for i, t := range f.set.Terms {
+		if i == not {
+			t = f.pool.Not(t)
+		}
+		s.Assert(t)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.set.Derived)) {
+		d := f.set.Derived[name]
+		x := f.pool.Symbol(name, d.Bits)
+		s.Assert(f.pool.SLE(f.pool.Word(uint64(f.random.IntN(4)), d.Bits), x))
+		if v, _ := f.value(&f.recorded, name); v.Lo <= greatest {
+			s.Assert(f.pool.SLT(x, f.pool.Word(greatest, d.Bits)))
+		}
+	}
+	if s.Check() != smt.Satisfiable {
+		return nil
+	}
+	in := &input{slices.Clone(f.recorded.args), f.recorded.content}
+	model := s.Model()
+	for name, d := range f.set.Derived {
+		var i int
+		if _, err := fmt.Sscanf(d.Input, "argv[%d]", &i); err != nil || i >= len(in.args) {
+			return nil
+		}
+		if v, known := model[name]; known {
+			in.args[i] = strconv.Itoa(int(int32(v.Lo)))
+		}
+	}
+	return in
+}
+
+// value reads the value of a symbol off an input, as the language of symbols says it, for
+// evaluations that are not the Checker's; false: the input lacks it.
+func (f *fresh) value(in *input, name string) (symbolic.Value, bool) {
+	var i, at int
+	if d := f.set.Derived[name]; d != nil {
+		if n, _ := fmt.Sscanf(d.Input, "argv[%d]", &i); n != 1 || i >= len(in.args) {
+			return symbolic.Value{}, false
+		}
+		if x, err := strconv.ParseInt(in.args[i], 10, 31); err == nil && d.Result == "number" {
+			return symbolic.Value{Lo: uint64(x)}, true
+		}
+		return d.Value([]byte(in.args[i])), true
+	}
+	byteOf := func(text []byte) (symbolic.Value, bool) {
+		if at >= len(text) {
+			return symbolic.Value{}, false
+		}
+		return symbolic.Value{Lo: uint64(text[at])}, true
+	}
+	if n, _ := fmt.Sscanf(name, "argv[%d][%d]", &i, &at); n == 2 && i < len(in.args) {
+		return byteOf(append([]byte(in.args[i]), 0))
+	}
+	if n, _ := fmt.Sscanf(name, "file(argv[%d])[%d]", &i, &at); n == 2 {
+		return byteOf(in.content)
+	}
+	n, _ := fmt.Sscanf(name, "size(argv[%d])", &i)
+	return symbolic.Value{Lo: uint64(len(in.content))}, n == 1
+}
+
+// longest is the size of terms that Z3 is given.
+const longestTerm = 2000
+
+// violated counts the terms that an input violates as Z3 evaluates them, and those that
+// are too long for that, of which the Checker's word is taken.
+func (f *fresh) violated(s *smt.Solver, in *input) (violated, skipped int) {
+	for _, t := range f.set.Terms {
+		values, lacks := map[string]symbolic.Value{}, false
+		symbolic.Symbols(t, func(x *symbolic.Expr) {
+			v, ok := f.value(in, x.Name)
+			values[x.Name], lacks = v, lacks || !ok
+		})
+		if t.Size() > longestTerm && !lacks {
+			skipped++
+			continue
+		}
+		if lacks {
+			violated++
+		} else if v, ok := s.Evaluate(t, values); !ok || v.Lo == 0 {
+			violated++
+		}
+	}
+	return violated, skipped
+}
