@@ -306,6 +306,14 @@ func (g *gating) arrived(m *Machine, t *kernel.Task, stop emu.Stop) {
 	}
 }
 
+// returned asks again about a thread whose last slice ended where an operation ends:
+// it is at that instruction, behind the operation, only now.
+func (g *gating) returned(m *Machine, t *kernel.Task) {
+	if g != nil && !g.stops(t.ID()) {
+		m.arrives(t)
+	}
+}
+
 // arrives asks about a thread that is loaded, if it is where an Arriver wants to know
 // of it.
 func (m *Machine) arrives(t *kernel.Task) bool {

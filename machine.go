@@ -274,6 +274,7 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	s := m.state
 	m.setCore(slice.Core, t.ID())
 	s.recording.run(t)
+	s.gating.returned(m, t)
 	if s.gating.stops(t.ID()) {
 		return emu.Stop{Reason: emu.StopBreakpoint}
 	}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -213,6 +214,6 @@ func (e *Enforcer) missed(g *Gate, n int) bool {
 		return false
 	}
 	e.leave(g, "thread %s has not come to the instruction of %s at %#x before its operation %d",
-		e.plan.s.Threads[n], a.what(), uint64(a.pc), t.done-1)
+		e.plan.s.Threads[n], a.what(), uint64(cmp.Or(a.pc, a.of)), t.done-1)
 	return true
 }

@@ -43,6 +43,16 @@ func TestPortableSchedulesAreFollowed(t *testing.T) {
 	}
 }
 
+// A thread whose slice ends just where an operation does is at an instruction of a
+// constraint there all the same, as happens in this run.
+func TestSlicesThatEndWithOperations(t *testing.T) {
+	c := suite(t, "apache-45605")
+	m := made(t, c, schedules.Options{Portable: true})
+	if r, _ := enforced(t, varied(c, 16)[15], m, sched.EnforceOptions{}); !r.Schedule.Followed {
+		t.Error(r.Schedule.Reason)
+	}
+}
+
 // Runs that follow a portable schedule have no race that it does not order; without its
 // constraints they have.
 func TestNothingIsLeftUnordered(t *testing.T) {
