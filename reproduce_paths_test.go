@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/pt/decode"
 	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // pathsWork has more threads than cores, which race for a number and wait for each
@@ -62,6 +63,9 @@ func recordPaths(t *testing.T, cores int, seed uint64) (string, map[event.Thread
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir, c.Cores, c.Seed = []string{bin}, dir, cores, seed
 	c.Sched.TimeSlice = 20_000
+	if cores == 2 { // so that turns end between any two instructions
+		c.Sched = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 400}
+	}
 	c.Record = &heddle.Record{To: to, PT: &pt.Config{PSBPeriod: 1000, RetCompression: true}, Sync: &heddle.SyncRecord{}, Inputs: true}
 	m, err := heddle.New(c)
 	if err != nil {
@@ -145,7 +149,7 @@ func runsOf(r *trace.Reader, core event.CoreID) iter.Seq2[paths.Run, error] {
 		for {
 			n, _, err := d.Next(steps)
 			for _, s := range steps[:n] {
-				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Bytes, AppendAddresses: s.AppendAddresses}
+				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Length(), AppendAddresses: s.AppendAddresses}
 				if !yield(run, nil) {
 					return
 				}
@@ -181,7 +185,7 @@ func readPaths(t *testing.T, r *trace.Reader, change func([]event.Switch)) (*pat
 const wholeStream = 1 << 40
 
 // Invariant 1: from branch traces, code and context switches alone, each thread's
-// path is what the engine executed for it.
+// path is what the engine executed for it, and no block is longer.
 func TestPathsAreWhatRan(t *testing.T) {
 	for i, cores := range []int{1, 2, 3} {
 		path, log := recordPaths(t, cores, uint64(i+1))
@@ -191,6 +195,9 @@ func TestPathsAreWhatRan(t *testing.T) {
 		}
 		if len(p.Threads) != len(log) {
 			t.Errorf("%d cores: %d threads, executed have %d", cores, len(p.Threads), len(log))
+		}
+		if cut := endsWithin(t, p.Blocks); cut == 0 && cores == 2 {
+			t.Errorf("%d cores: no block ends where another goes on", cores)
 		}
 		blocks := 0
 		for i := range p.Threads {
@@ -204,6 +211,32 @@ func TestPathsAreWhatRan(t *testing.T) {
 		}
 		t.Logf("%d cores: %d threads, %d blocks executed, %d different", cores, len(p.Threads), blocks, len(p.Blocks))
 	}
+}
+
+// endsWithin counts the blocks that end where another one goes on, as a thread lost its
+// turn there, and demands that they end behind their last instructions.
+func endsWithin(t *testing.T, blocks []paths.Block) (n int) {
+	t.Helper()
+	behind := map[uint64]uint64{}
+	for i := range blocks {
+		all := blocks[i].Instructions
+		for k := 1; k < len(all); k++ {
+			behind[all[k-1]] = all[k]
+		}
+	}
+	for i := range blocks {
+		b := &blocks[i]
+		last := b.Instructions[len(b.Instructions)-1]
+		next, ok := behind[last]
+		if !ok {
+			continue
+		}
+		n++
+		if end := uint64(b.Addr) + uint64(b.Bytes); end != next {
+			t.Errorf("the block at %#x ends at %#x, and its last instruction before %#x", b.Addr, end, next)
+		}
+	}
+	return n
 }
 
 // Invariant 2.

@@ -64,7 +64,7 @@ func runs(ctx context.Context, r *trace.Reader, file string, core event.CoreID) 
 			}
 			n, _, err := d.Next(steps)
 			for _, s := range steps[:n] {
-				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Bytes, AppendAddresses: s.AppendAddresses}
+				run := paths.Run{Addr: event.Addr(s.Addr), Count: s.Count, Bytes: s.Length(), AppendAddresses: s.AppendAddresses}
 				if !yield(run, nil) {
 					return
 				}

@@ -43,6 +43,17 @@ func (s Step) AppendAddresses(to []uint64) []uint64 {
 	return to
 }
 
+// Length is how many bytes the step's instructions have.
+func (s Step) Length() (n uint32) {
+	if s.Count == s.Run.Count {
+		return s.Bytes
+	}
+	for _, length := range s.lengths[:s.Count] {
+		n += uint32(length)
+	}
+	return n
+}
+
 // prefix returns the number of instructions before an address, and whether an
 // instruction begins there or the run ends there.
 func (r *Run) prefix(addr uint64) (uint32, bool) {
