@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -264,6 +265,25 @@ func (r *Replay) Config() (Config, error) {
 		c.Stdin = r.stdin
 	}
 	return c, nil
+}
+
+// RepeatTrace repeats the recorded run of a trace, its output thrown away. The configuration
+// goes to a function before, which adds what is to be recorded, or why not to run.
+func RepeatTrace(ctx context.Context, path string, with func(*Config) error) (*Result, error) {
+	r, err := OpenReplay(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return nil, err
+	}
+	c.Stdout, c.Stderr = io.Discard, io.Discard
+	if err := with(&c); err != nil {
+		return nil, err
+	}
+	return Run(ctx, c)
 }
 
 // recordedStream is standard input as the recorded run got it.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/experiments/follow"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -94,25 +92,13 @@ func bias(t testing.TB, name, program string) uint64 {
 
 func (r *recorded) follow(t testing.TB, name string, choose func(*event.Input) bool) {
 	t.Helper()
-	re, err := heddle.OpenReplay(name)
+	f, err := follow.Repeat(context.Background(), name, func(*heddle.Config) (follow.Options, error) {
+		return follow.Options{Choose: choose, Path: true, Summaries: sym.DefaultSummaries()}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer re.Close()
-	c, err := re.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := follow.New(follow.Options{Args: c.Args, Env: c.Env, Choose: choose, Path: true, Summaries: sym.DefaultSummaries()})
 	defer f.Close()
-	c.Stdout, c.Stderr = io.Discard, io.Discard
-	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{f}}
-	if _, err := heddle.Run(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
-	if f.Err() != nil {
-		t.Fatal(f.Err())
-	}
 	r.trace = f.Path.Trace()
 }
 

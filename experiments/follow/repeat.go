@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -19,28 +20,25 @@ const diverged = "diverged"
 
 // Repeat repeats the run of a stored trace and follows it: the places in what is
 // found out, threads and counts of instructions, are those of the trace's events.
-// The options' Args and Env are the trace's. The Recording must be closed. An error
-// is that of the trace, that the replay is not the recorded run, or that it could
-// not be followed.
-func Repeat(ctx context.Context, trace string, o Options) (*Recording, error) {
-	p, err := heddle.OpenReplay(trace)
-	if err != nil {
+// A function gives the options for the run's configuration, all but Args and Env. The
+// Recording must be closed. An error is that of the trace or of the function, that the
+// replay is not the recorded run, or that it could not be followed.
+func Repeat(ctx context.Context, trace string, options func(*heddle.Config) (Options, error)) (*Recording, error) {
+	var r *Recording
+	result, err := heddle.RepeatTrace(ctx, trace, func(c *heddle.Config) error {
+		o, err := options(c)
+		if err != nil {
+			return err
+		}
+		o.Args, o.Env = c.Args, c.Env
+		r = New(o)
+		c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{r}}
+		return nil
+	})
+	if r == nil {
 		return nil, err
 	}
-	defer p.Close()
-	c, err := p.Config()
-	if err != nil {
-		return nil, err
-	}
-	o.Args, o.Env = c.Args, c.Env
-	r := New(o)
-	c.Stdout, c.Stderr = io.Discard, io.Discard
-	c.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{r}}
-	result, err := heddle.Run(ctx, c)
-	if err == nil {
-		err = r.Err()
-	}
-	if err == nil && result.Outcome == diverged {
+	if err = cmp.Or(err, r.Err(), ctx.Err()); err == nil && result.Outcome == diverged {
 		err = errDiverged.New(trace, result.Message)
 	}
 	if err != nil {

@@ -39,8 +39,10 @@ func TestRepeat(t *testing.T) {
 	if _, err := heddle.Run(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
-	f, err := follow.Repeat(context.Background(), name, follow.Options{
-		Choose: func(e *event.Input) bool { return e.Name == data }, Check: true, Summaries: sym.DefaultSummaries(), Path: true,
+	f, err := follow.Repeat(context.Background(), name, func(*heddle.Config) (follow.Options, error) {
+		return follow.Options{
+			Choose: func(e *event.Input) bool { return e.Name == data }, Check: true, Summaries: sym.DefaultSummaries(), Path: true,
+		}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

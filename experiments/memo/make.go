@@ -1,7 +1,6 @@
 package memo
 
 import (
-	"cmp"
 	"context"
 	"debug/elf"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/follow"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -159,42 +157,40 @@ func (f *Followed) Close() { f.Recording.Close() }
 
 // Follow repeats the recorded run of a trace on expressions; s is its schedule.
 func Follow(ctx context.Context, path string, s *schedules.Made, o Options) (*Followed, error) {
-	r, err := heddle.OpenReplay(path)
-	if err != nil {
+	f := &Followed{Input: &slice.Input{Events: simplify.NewEvents(s.Schedule, s.Marks, s.IDs), Models: cfg.DefaultModels()}}
+	var err error
+	f.Recording, err = follow.Repeat(ctx, path, func(c *heddle.Config) (follow.Options, error) {
+		f.Config = *c
+		if f.Input.Image, err = programImage(c, path); err != nil {
+			return follow.Options{}, err
+		}
+		return o.follow(c), nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && f.Config.Args != nil:
+		return nil, errFollow.Wrap(err, f.Config.Args[0])
+	case err != nil:
 		return nil, err
 	}
-	defer r.Close()
-	c, err := r.Config()
-	if err != nil {
-		return nil, err
-	}
-	f := follow.Options{Args: c.Args, Env: c.Env, Dir: c.Dir, Summaries: o.Summaries, Path: true}
+	f.Input.Trace = f.Recording.Path.Trace()
+	return f, nil
+}
+
+// follow are the options with which a run of a configuration is repeated.
+func (o *Options) follow(c *heddle.Config) follow.Options {
+	f := follow.Options{Dir: c.Dir, Summaries: o.Summaries, Path: true}
 	if f.Summaries == nil {
 		f.Summaries = slices.Concat(exec.DefaultSummaries(), allocators(), compressors())
 	}
 	if named, ok := c.Stdin.(interface{ Name() string }); ok {
 		f.Stdin = named.Name()
 	}
-	f.Choose = func(e *event.Input) bool { return o.chosen(&f, e) }
-	image, err := programImage(&c, path)
-	if err != nil {
-		return nil, errFollow.Wrap(err, c.Args[0])
-	}
-	watch := follow.New(f)
-	run := c
-	run.Stdout, run.Stderr = io.Discard, io.Discard
-	run.Record = &heddle.Record{To: io.Discard, Watch: []recorder.Recording{watch}}
-	_, err = heddle.Run(ctx, run)
-	if err = cmp.Or(err, watch.Err()); err != nil {
-		err = errFollow.Wrap(err, c.Args[0])
-	}
-	if err = cmp.Or(ctx.Err(), err); err != nil {
-		watch.Close()
-		return nil, err
-	}
-	return &Followed{c, watch, &slice.Input{
-		Trace: watch.Path.Trace(), Events: simplify.NewEvents(s.Schedule, s.Marks, s.IDs), Image: image, Models: cfg.DefaultModels(),
-	}}, nil
+	names := f
+	names.Args = c.Args
+	f.Choose = func(e *event.Input) bool { return o.chosen(&names, e) }
+	return f
 }
 
 // execute repeats the recorded run on expressions, and makes the preconditions of those
@@ -310,23 +306,15 @@ func (m *Made) conditions(x *exec.Executor, terms []*symbolic.Expr, o *Options) 
 
 // verify has the recorded run follow its schedule.
 func (m *Made) verify(ctx context.Context, path string) error {
-	r, err := heddle.OpenReplay(path)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	c, err := r.Config()
-	if err != nil {
-		return err
-	}
-	c.Replay, c.Stdout, c.Stderr = nil, io.Discard, io.Discard
-	c.Control = sched.Control{}
-	Harmless(&c)
-	if why := Admits(&c, m.File); why != "" {
-		return errUnstable.New(m.File.Args[0], why)
-	}
-	Enforce(&c, m.File, sched.EnforceOptions{})
-	result, err := heddle.Run(ctx, c)
+	result, err := heddle.RepeatTrace(ctx, path, func(c *heddle.Config) error {
+		c.Replay, c.Control = nil, sched.Control{}
+		Harmless(c)
+		if why := Admits(c, m.File); why != "" {
+			return errUnstable.New(m.File.Args[0], why)
+		}
+		Enforce(c, m.File, sched.EnforceOptions{})
+		return nil
+	})
 	if err != nil {
 		return err
 	}

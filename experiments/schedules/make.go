@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -277,20 +276,11 @@ func locate(ctx context.Context, path string, s *event.Schedule, bases [][]hybri
 
 // replay repeats the recorded run for a probe.
 func replay(ctx context.Context, path string, probe *heddle.Probe) error {
-	r, err := heddle.OpenReplay(path)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	c, err := r.Config()
-	if err != nil {
-		return err
-	}
-	c.Stdout, c.Stderr, c.Probe = io.Discard, io.Discard, probe
-	if _, err := heddle.Run(ctx, c); err != nil {
-		return err
-	}
-	return ctx.Err()
+	_, err := heddle.RepeatTrace(ctx, path, func(c *heddle.Config) error {
+		c.Probe = probe
+		return nil
+	})
+	return cmp.Or(err, ctx.Err())
 }
 
 func hexadecimal(a event.Addr) string { return fmt.Sprintf("%#x", uint64(a)) }
