@@ -7,10 +7,10 @@ import (
 )
 
 // A write that waits in a buffer can wait on until something depends on its being in
-// memory: a read of the same bytes, an event of its own thread that needs the buffer
-// empty, or another write that must come behind it. Every schedule can be changed to
-// one that has each write reach memory just before the first of these, without a read
-// that reads anything else; so writes that nothing asks for now are not tried
+// memory: a read of the same bytes, an event of its own thread that waits for nothing but
+// an empty buffer, or another write that must come behind it. Every schedule can be
+// changed to one that has each write reach memory just before the first of these, without
+// a read that reads anything else; so writes that nothing asks for now are not tried
 // (Mazurkiewicz, 1977).
 
 // span is bytes of memory.
@@ -48,7 +48,7 @@ func (x *searcher) demanded(s *state) [][]bool {
 // event asks for what a thread's next event needs, or may read.
 func (d *demand) event(t int, id model.ID) {
 	e := &d.Events[id]
-	if e.Kind.Full() {
+	if e.Kind.Full() && d.due(d.s, id) {
 		for i := range d.s.buffers[t] {
 			d.ask(t, i)
 		}

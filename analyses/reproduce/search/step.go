@@ -14,6 +14,12 @@ func (x *searcher) ready(s *state, id model.ID) bool {
 	if e.Kind.Full() && slices.ContainsFunc(s.buffers[e.Thread], func(w write) bool { return w.size > 0 }) {
 		return false
 	}
+	return x.due(s, id)
+}
+
+// due tells that a thread's next event waits for nothing but the thread's own buffer.
+func (x *searcher) due(s *state, id model.ID) bool {
+	e := &x.Events[id]
 	for _, b := range x.before[id] {
 		if !x.over(s, b) {
 			return false

@@ -2,6 +2,7 @@ package symtrace
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -124,13 +125,15 @@ func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 // based finds the one object into which a constant of an address points.
 func (b *builder) based(at *symbolic.Expr) (Object, bool) {
 	var found []Object
+	sure := false
 	var visit func(e *symbolic.Expr, depth int)
 	visit = func(e *symbolic.Expr, depth int) {
 		switch {
 		case depth > 8:
 		case e.IsConst():
 			if o, ok := b.object(e.Value.Lo); ok {
-				found = append(found, o)
+				_, named := b.image.variable(e.Value.Lo)
+				found, sure = append(found, o), named || o.Addr == e.Value.Lo
 			}
 		case e.Op == symbolic.Add:
 			visit(e.A, depth+1)
@@ -141,7 +144,22 @@ func (b *builder) based(at *symbolic.Expr) (Object, bool) {
 	if len(found) != 1 {
 		return Object{}, false
 	}
-	return found[0], true
+	o := found[0]
+	if !sure && !b.within(at, o) {
+		if _, known := b.arrays[o.Addr]; known {
+			b.noArray(o.Addr)
+		}
+		return Object{}, false
+	}
+	return o, true
+}
+
+// within tells that an address is in an object under all values that its symbol is known
+// to have: a constant in the middle of a piece of memory may be what is left of a pointer to
+// another, with a negative offset.
+func (b *builder) within(at *symbolic.Expr, o Object) bool {
+	all := b.possible(at)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(addr uint64) bool { return addr-o.Addr >= o.Size })
 }
 
 // maxElements is how many elements an array may have.

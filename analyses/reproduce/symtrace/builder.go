@@ -83,7 +83,6 @@ type builder struct {
 	blocks    map[blockKey]*block
 	paths     map[event.ThreadID]*path
 	walkers   []*walker
-	queue     []event.ThreadID // threads to be created
 	created   int
 	byPointer map[uint64]*walker
 	objects   []Object // allocated
@@ -219,13 +218,11 @@ func (b *builder) first(id event.ThreadID, prefix uint64) (*walker, error) {
 	return w, nil
 }
 
-// create makes the walker of a thread that another makes.
+// create makes the walker of a thread that another makes. Threads have numbers in the
+// order in which they were made; one that never ran has no path.
 func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
-	id := event.NoThread
-	if b.created < len(b.queue) {
-		id = b.queue[b.created]
-	}
 	b.created++
+	id := b.walkers[0].ID + event.ThreadID(b.created)
 	w := b.walker(id)
 	b.byPointer[w.pointer()] = w
 	parent.children = append(parent.children, w)

@@ -111,13 +111,6 @@ func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*pa
 		seen: map[string]symbolic.Value{},
 	}
 	b.sharing.only = o.Only
-	for id := range all {
-		b.queue = append(b.queue, id)
-	}
-	slices.Sort(b.queue)
-	if len(b.queue) > 0 {
-		b.queue = b.queue[1:] // the first thread is made by nobody
-	}
 	return b
 }
 

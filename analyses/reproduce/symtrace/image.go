@@ -32,6 +32,8 @@ type Image struct {
 	BlockStart    uint64
 	// Changed is what making a thread changes of the C library's variables, once.
 	Changed []Piece
+
+	heaps map[Range][]Object // by mapping, as far as they were asked for
 }
 
 // Piece is some content of memory.
@@ -48,33 +50,21 @@ type Object struct {
 	Addr, Size uint64
 }
 
-// object finds the variable that has an address.
+// object finds the variable, or the piece of memory, that has an address.
 func (m *Image) object(addr uint64) (Object, bool) {
-	i := sort.Search(len(m.Objects), func(i int) bool { return m.Objects[i].Addr > addr })
-	if i > 0 && addr < m.Objects[i-1].Addr+m.Objects[i-1].Size && m.mapped(addr) {
-		return m.Objects[i-1], true
+	if o, ok := m.variable(addr); ok {
+		return o, true
 	}
 	return m.chunk(addr)
 }
 
-// chunk finds the piece of memory that glibc's allocator gave out at an address: the
-// word before it has its size and three flags, of which the first tells that the
-// piece before it is in use.
-func (m *Image) chunk(addr uint64) (Object, bool) {
-	const header, flags, most = 8, 7, 1 << 26
-	if addr%16 != 0 {
-		return Object{}, false
+// variable finds the variable that has an address.
+func (m *Image) variable(addr uint64) (Object, bool) {
+	i := sort.Search(len(m.Objects), func(i int) bool { return m.Objects[i].Addr > addr })
+	if i > 0 && addr < m.Objects[i-1].Addr+m.Objects[i-1].Size && m.mapped(addr) {
+		return m.Objects[i-1], true
 	}
-	var b [8]byte
-	if m.Peek(addr-header, b[:]) < len(b) {
-		return Object{}, false
-	}
-	word := valueOf(b[:]).Lo
-	size := word &^ flags
-	if size < 32 || size > most || size%16 != 0 || word&1 == 0 {
-		return Object{}, false
-	}
-	return Object{addr, size - header}, true
+	return Object{}, false
 }
 
 // mapped tells whether there is memory at an address.
