@@ -22,9 +22,13 @@ func (z *simplifier) bounds(terms []*symbolic.Expr) []*symbolic.Expr {
 		z.solver.Assert(t)
 	}
 	signed := signed(terms, s)
-	low, high := z.edge(s, v.Lo, signed, false), z.edge(s, v.Lo, signed, true)
+	low, found := z.edge(s, v.Lo, signed, false)
+	if !found {
+		return nil
+	}
+	high, found := z.edge(s, v.Lo, signed, true)
 	between := z.between(s, low, high, signed)
-	if len(between) == 0 || !z.admitted(terms, between) {
+	if !found || len(between) == 0 || !z.admitted(terms, between) {
 		return nil
 	}
 	return between
@@ -90,8 +94,8 @@ func order(v uint64, bits int, signed bool) uint64 {
 }
 
 // edge is the least or the greatest value that the solver allows a symbol, which may
-// have the value v; as an order.
-func (z *simplifier) edge(s *symbolic.Expr, v uint64, signed, greatest bool) uint64 {
+// have the value v; as an order. It is not found if the solver does not answer.
+func (z *simplifier) edge(s *symbolic.Expr, v uint64, signed, greatest bool) (at uint64, found bool) {
 	in := order(v, s.Bits, signed) // allowed
 	out := uint64(0)
 	if greatest {
@@ -104,19 +108,22 @@ func (z *simplifier) edge(s *symbolic.Expr, v uint64, signed, greatest bool) uin
 		} else {
 			middle = in - (in-out)/2 - (in-out)%2
 		}
-		if z.reaches(s, middle, signed, greatest) {
+		switch answer := z.reaches(s, middle, signed, greatest); {
+		case answer == smt.Unknown:
+			return 0, false
+		case answer == smt.Satisfiable:
 			in = middle
-		} else if greatest {
+		case greatest:
 			out = middle - 1
-		} else {
+		default:
 			out = middle + 1
 		}
 	}
-	return in
+	return in, true
 }
 
 // reaches tells whether the symbol may be as far out as a value, or further.
-func (z *simplifier) reaches(s *symbolic.Expr, at uint64, signed, greatest bool) bool {
+func (z *simplifier) reaches(s *symbolic.Expr, at uint64, signed, greatest bool) smt.Answer {
 	z.solver.Push()
 	defer z.solver.Pop()
 	limit := z.pool.Word(order(at, s.Bits, signed), s.Bits)
@@ -125,7 +132,7 @@ func (z *simplifier) reaches(s *symbolic.Expr, at uint64, signed, greatest bool)
 	} else {
 		z.solver.Assert(z.atMost(s, limit, signed))
 	}
-	return z.solver.Check() == smt.Satisfiable
+	return z.solver.Check()
 }
 
 func (z *simplifier) atMost(a, b *symbolic.Expr, signed bool) *symbolic.Expr {

@@ -107,7 +107,7 @@ func (z *simplifier) apart(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
 	if slices.Equal(put, costly) {
 		return slices.Concat(kept, costly)
 	}
-	terms := enumerate(z.pool, distinct(slices.Concat(kept, put)))
+	terms := enumerate(z.pool, contingent(assume(z.pool, distinct(slices.Concat(kept, put)))))
 	kept = nil
 	for _, g := range groups(terms) {
 		kept = append(kept, z.group(g)...)

@@ -42,7 +42,43 @@ func divide(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*symbolic.Ex
 			rest = append(rest, p.Substitute(t, func(name string) *symbolic.Expr { return values[name] }))
 		}
 	}
-	return pins, distinct(rest)
+	return pins, contingent(assume(p, distinct(rest)))
+}
+
+// assume has terms that compare symbols, or one with a constant, hold wherever they are
+// parts of others.
+func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+	known := map[*symbolic.Expr]*symbolic.Expr{}
+	var others []*symbolic.Expr
+	for _, t := range terms {
+		if plain(t) {
+			known[t], known[p.Not(t)] = p.Bool(true), p.Bool(false)
+		} else {
+			others = append(others, t)
+		}
+	}
+	if len(known) == 0 {
+		return terms
+	}
+	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr { return known[e] })
+	var out []*symbolic.Expr
+	for _, t := range terms {
+		if plain(t) {
+			out = append(out, t)
+		} else {
+			out, others = append(out, others[0]), others[1:]
+		}
+	}
+	return distinct(out)
+}
+
+// plain tells a term that compares symbols, or one with a constant.
+func plain(t *symbolic.Expr) bool {
+	switch t.Op {
+	case symbolic.ULT, symbolic.ULE, symbolic.SLT, symbolic.SLE:
+		return (t.A.Op == symbolic.Symbol || t.A.IsConst()) && (t.B.Op == symbolic.Symbol || t.B.IsConst())
+	}
+	return false
 }
 
 // isPin tells the term that a symbol has a value.

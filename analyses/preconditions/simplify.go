@@ -19,7 +19,7 @@ const DefaultLimit = 500_000
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
 	var kept []*symbolic.Expr
-	for _, group := range groups(enumerate(p, propagate(p, distinct(terms)))) {
+	for _, group := range groups(enumerate(p, contingent(assume(p, propagate(p, distinct(terms)))))) {
 		kept = append(kept, z.group(group)...)
 	}
 	return arrange(kept)

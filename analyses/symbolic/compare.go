@@ -1,5 +1,7 @@
 package symbolic
 
+import "slices"
+
 // Eq tells whether a and b are equal.
 func (p *Pool) Eq(a, b *Expr) *Expr {
 	sameSize(Eq, a, b)
@@ -20,12 +22,53 @@ func (p *Pool) Eq(a, b *Expr) *Expr {
 		return p.Eq(a.A, b.A)
 	case a.Op == Add && b.Op == Add && a.B == b.B:
 		return p.Eq(a.A, b.A)
+	case a.Op == Add && b.Op == Add:
+		if x, y, some := p.cancel(a, b); some {
+			return p.Eq(x, y)
+		}
 	case a.Op == SignExt || b.Op == SignExt:
 		if n := max(signedBits(a), signedBits(b)); n < a.Bits {
 			return p.Eq(p.Extract(a, 0, n), p.Extract(b, 0, n))
 		}
 	}
 	return p.op2(e)
+}
+
+// cancel takes out of two sums what is added in both, if something is.
+func (p *Pool) cancel(a, b *Expr) (x, y *Expr, some bool) {
+	left, right := addends(a, nil), addends(b, nil)
+	for i := 0; i < len(left); {
+		k := slices.Index(right, left[i])
+		if k < 0 {
+			i++
+			continue
+		}
+		left, right, some = slices.Delete(left, i, i+1), slices.Delete(right, k, k+1), true
+	}
+	if !some {
+		return a, b, false
+	}
+	return p.added(left, a.Bits), p.added(right, a.Bits), true
+}
+
+// mostAddends is how many are looked for in a sum.
+const mostAddends = 16
+
+// addends adds what a sum is of to a list.
+func addends(e *Expr, list []*Expr) []*Expr {
+	if e.Op != Add || len(list) >= mostAddends {
+		return append(list, e)
+	}
+	return addends(e.B, addends(e.A, list))
+}
+
+// added is the sum of some expressions.
+func (p *Pool) added(list []*Expr, bits int) *Expr {
+	sum := p.Word(0, bits)
+	for _, e := range list {
+		sum = p.Add(sum, e)
+	}
+	return sum
 }
 
 // equals compares with a constant.

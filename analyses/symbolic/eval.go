@@ -180,6 +180,17 @@ func (p *Pool) Substitute(e *Expr, replacement func(name string) *Expr) *Expr {
 
 // SubstituteAll is Substitute for expressions: what they have in common is done once.
 func (p *Pool) SubstituteAll(all []*Expr, replacement func(name string) *Expr) []*Expr {
+	return p.ReplaceAll(all, func(e *Expr) *Expr {
+		if e.Op != Symbol {
+			return nil
+		}
+		return replacement(e.Name)
+	})
+}
+
+// ReplaceAll replaces, in expressions, expressions of which they are made by others of
+// their sizes, those further out first; those without a replacement, nil, stay.
+func (p *Pool) ReplaceAll(all []*Expr, replacement func(*Expr) *Expr) []*Expr {
 	done := map[*Expr]*Expr{}
 	var replace func(*Expr) *Expr
 	replace = func(e *Expr) *Expr {
@@ -189,12 +200,12 @@ func (p *Pool) SubstituteAll(all []*Expr, replacement func(name string) *Expr) [
 		if r := done[e]; r != nil {
 			return r
 		}
-		r := e
-		if e.Op == Symbol {
-			if with := replacement(e.Name); with != nil {
-				r = with
-			}
-		} else {
+		r := replacement(e)
+		switch {
+		case r != nil:
+		case e.Op == Symbol:
+			r = e
+		default:
 			r = p.rebuild(e, replace(e.A), replace(e.B), replace(e.C))
 		}
 		done[e] = r

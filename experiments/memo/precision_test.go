@@ -1,0 +1,145 @@
+package memo_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/guest/programs"
+)
+
+// built is a program of the suite, of the right form.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	p, err := programs.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := p.Build(programs.Variant{Form: programs.Fixed, Optimize: 2, Debug: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// texts are a schedule's preconditions as people read them.
+func texts(t *testing.T, m *memo.Made) []string {
+	t.Helper()
+	set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Texts()
+}
+
+// PEREGRINE's best cases (section 7.3): what preconditions fix are numbers of threads and
+// sizes, never data. Data come from a seed, the last argument, of which is asked only that
+// the program takes it and that it has as many digits; other seeds follow the schedule.
+func TestDataIsNoPrecondition(t *testing.T) {
+	for i, line := range []string{
+		"lu-contig -p 2 -n 32 -s 12345",
+		"fft -p 2 -m 4 -s 12345",
+		"blackscholes -p 2 -n 16 -r 1 -s 12345",
+		"swaptions -p 2 -n 4 -t 20 -s 12345",
+	} {
+		args := strings.Fields(line)
+		t.Run(args[0], func(t *testing.T) {
+			if testing.Short() && i > 0 {
+				t.Skip("one program is enough")
+			}
+			args[0] = built(t, args[0])
+			c := config(t.TempDir(), args...)
+			m := memoize(t, c, memo.Options{})
+			list, seed := texts(t, m), len(args)-1
+			t.Logf("%d constraints, %d in the slice: %s", m.Constraints, m.Kept, strings.Join(list, " ∧ "))
+			about := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !strings.Contains(s, fmt.Sprintf("argv[%d]", seed)) })
+			want := []string{
+				fmt.Sprintf("-1 < strtol(argv[%d])", seed), fmt.Sprintf("strtol(argv[%d]) < 1000001", seed),
+				fmt.Sprintf("argv[%d][0:5] in '0'..'9'", seed), fmt.Sprintf("argv[%d][5] = 0", seed),
+			}
+			if !slices.Equal(about, want) {
+				t.Errorf("of the seed is asked %q, want %q", about, want)
+			}
+			r := rand.New(rand.NewPCG(61, uint64(i)))
+			for k := range 3 {
+				c.Args = slices.Clone(args)
+				c.Args[seed] = strconv.Itoa(10_000 + r.IntN(90_000))
+				c.Seed = uint64(k)
+				follows(t, c, m)
+			}
+		})
+	}
+}
+
+// follows has a run that a schedule admits follow it, to the output that it has natively.
+func follows(t *testing.T, c heddle.Config, m *memo.Made) {
+	t.Helper()
+	if why := memo.Admits(&c, m.File); why != "" {
+		t.Errorf("%q: %s", c.Args[1:], why)
+		return
+	}
+	result, out := enforced(t, c, m)
+	if !result.Schedule.Followed {
+		t.Errorf("%q: %s", c.Args[1:], result.Schedule.Reason)
+	}
+	native, err := exec.Command(c.Args[0], c.Args[1:]...).Output()
+	if err != nil || out != string(native) {
+		t.Errorf("%q: %q, natively %q: %v", c.Args[1:], out, native, err)
+	}
+}
+
+// Streamcluster's data come from numbers within the program, as in PARSEC: its preconditions
+// are numbers of threads, points, dimensions and centres, and that a chunk has all points.
+func TestStreamcluster(t *testing.T) {
+	args := append([]string{built(t, "streamcluster")}, strings.Fields("-p 2 -n 16 -c 16 -d 2 -k 2 -l 4")...)
+	c := config(t.TempDir(), args...)
+	m := memoize(t, c, memo.Options{})
+	list := slices.DeleteFunc(texts(t, m), func(s string) bool { return !strings.Contains(s, "strtol") })
+	want := []string{
+		"strtol(argv[6]) < 1000001", "strtol(argv[4]) = 16", "strtol(argv[4]) ≤ strtol(argv[6])",
+		"strtol(argv[2]) = 2", "strtol(argv[10]) = 2", "strtol(argv[12]) = 4", "strtol(argv[8]) = 2",
+	}
+	if !slices.Equal(list, want) {
+		t.Errorf("%d constraints, %d in the slice: %q, want %q", m.Constraints, m.Kept, list, want)
+	}
+	c.Args = slices.Clone(args)
+	c.Args[6] = "99"
+	follows(t, c, m)
+	c.Args[6] = "15"
+	if memo.Admits(&c, m.File) == "" {
+		t.Error("two chunks are admitted")
+	}
+}
+
+// The compressor's data are a file's, of which the size matters alone.
+func TestFileIsNoPrecondition(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "in")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, bytes.Repeat([]byte(text), 75), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("to be or not to be, ")
+	c := config(dir, built(t, "compressor"), "-p", "2", "-b", "1", "-i", file, "-o", filepath.Join(dir, "out"))
+	m := memoize(t, c, memo.Options{})
+	list := strings.Join(texts(t, m), " ∧ ")
+	t.Logf("%d constraints, %d in the slice: %s", m.Constraints, m.Kept, list)
+	if strings.Contains(list, "file(") || !strings.Contains(list, "size(argv[6])") {
+		t.Errorf("they are about the file's bytes, or not about its size: %s", list)
+	}
+	write("whether 'tis nobler ")
+	follows(t, c, m)
+}
