@@ -162,6 +162,10 @@ func (g *gating) Heap(e *event.Heap) {
 
 // Issue implements recorder.Recording.
 func (g *gating) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
+	if h, ok := g.controller.(sched.HandlerController); ok && e.Number == unix.SYS_RT_SIGRETURN {
+		h.Handled(e.Thread, e.Instructions)
+		return
+	}
 	if g.syncs.InOperation(e.Thread) {
 		return
 	}
@@ -191,8 +195,9 @@ func (g *gating) Return(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) 
 
 // Signal implements recorder.Recording.
 func (g *gating) Signal(_ *recorder.Recorder, e *event.Signal) {
+	g.thread(e.Thread).atomic = false // it comes to the instruction again
 	if c, ok := g.controller.(sched.SignalController); ok {
-		c.Signalled(&g.gate, e.Thread, int(e.Number), e.Instructions)
+		c.Signalled(&g.gate, e)
 	}
 }
 
@@ -205,6 +210,8 @@ func (g *gating) keepSignals(t *kernel.Task) {
 	if _, ok := g.controller.(sched.SignalKeeper); ok {
 		t.KeepSignals(g.syncs.InOperation(t.ID()))
 	}
+	h, ok := g.controller.(sched.SignalHolder)
+	t.HoldSignals(ok && h.HoldsSignals(t.ID()))
 }
 
 // block notes that the kernel has taken a thread off its core, exit that it is

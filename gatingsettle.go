@@ -79,7 +79,7 @@ func (m *Machine) settlePoints(t event.ThreadID, stop emu.Stop) {
 func (m *Machine) affect() {
 	k := m.state.kernel
 	for {
-		e, ok := m.state.gating.gate.TakeEffect(event.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Deliver)
+		e, ok := m.state.gating.gate.TakeEffect(event.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Deliver, sched.Overwrite)
 		if !ok {
 			return
 		}
@@ -92,6 +92,8 @@ func (m *Machine) affect() {
 			k.Expire(task)
 		case e.Kind == sched.Deliver:
 			k.Deliver(task, e.Writes[0].Data)
+		case e.Kind == sched.Overwrite:
+			task.Process().Overwrite(e.Writes)
 		default:
 			k.Rouse(task)
 		}

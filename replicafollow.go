@@ -86,6 +86,7 @@ func (f *Follower) Follow(ctx context.Context, from *Checkpoint, first *Replica,
 	m := e.m
 	s := m.state
 	s.kernel.SetPatient(true)
+	s.kernel.HoldSignals(true)
 	for core := range s.cluster.Cores() {
 		s.cluster.Lift(event.CoreID(core), e.began)
 	}

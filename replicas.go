@@ -273,6 +273,7 @@ type epochRun struct {
 	since        uint64 // effort then, less than 0 if it was in an epoch before
 	yielded      uint64 // instructions when Go's scheduler last went on
 	slices       uint64
+	closed       uint64 // effort when the epoch was to end
 	hangs        bool
 }
 
@@ -315,6 +316,7 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 	m := e.m
 	if from.byOrder {
 		m.state.kernel.SetPatient(false)
+		m.state.kernel.HoldSignals(false)
 	}
 	if len(o.Priority) > 0 {
 		m.state.cluster.Follow(sched.NewPriority(o.Priority))
@@ -337,6 +339,10 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 		if !rec.Closing() && m.state.cluster.Makespan() >= e.began+e.length {
 			rec.Close()
 		}
+		if m.state.cluster.Runnable() == 0 && rec.LetSignals() {
+			m.state.kernel.HoldSignals(false)
+		}
+		e.reopen(rec, o.Hang)
 		if e.stuck(rec.Steps(), o.Hang) {
 			break
 		}
@@ -356,6 +362,25 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 	x.Cycles = m.state.cluster.Makespan() - e.began
 	return x, nil
 }
+
+// reopen has an epoch go on that does not come to its end: a thread computes that has no
+// operation to come to before it gets a signal, say, and those that would send it stand.
+func (e *epochRun) reopen(rec *sched.OrderRecorder, hang uint64) {
+	if !rec.Closing() {
+		e.closed = e.effort()
+		return
+	}
+	if e.effort()-e.closed < min(hang/2, patience) {
+		return
+	}
+	e.closed = e.effort()
+	rec.Reopen(&e.m.state.gating.gate)
+	e.settle()
+	e.length = 2 * (e.m.state.cluster.Makespan() - e.began)
+}
+
+// patience is the effort after which an epoch that is to end goes on.
+const patience = 50_000_000
 
 // grace is how long, in milliseconds of virtual time, an epoch goes on behind
 // output: the message of a failed assertion and the abort that follows are in one.

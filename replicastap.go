@@ -29,7 +29,9 @@ type tap struct {
 	sent     map[event.ThreadID]uint64
 	gone     map[event.ThreadID]event.Addr
 	within   map[event.ThreadID]event.Addr // where the stack was when an operation began
-	reads    *readSums                     // nil unless they are asked for
+	// under are the operations that a thread is in handlers of signals in, likewise.
+	under map[event.ThreadID][]event.Addr
+	reads *readSums // nil unless they are asked for
 }
 
 // SharedInSnapshot marks that copies of the machine's state share it.
@@ -51,6 +53,7 @@ func (t *tap) begin(from *Checkpoint) {
 	t.failed, t.output = "", nil
 	t.reads.begin(t.m.cpu)
 	t.sent, t.gone, t.within = map[event.ThreadID]uint64{}, map[event.ThreadID]event.Addr{}, map[event.ThreadID]event.Addr{}
+	t.under = map[event.ThreadID][]event.Addr{}
 	for id, f := range from.floors {
 		if f.inside {
 			t.within[id] = f.sp
@@ -101,10 +104,27 @@ func (t *tap) stack() event.Addr {
 // Issue implements recorder.Recording.
 func (t *tap) Issue(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 	switch e.Number {
+	case unix.SYS_RT_SIGRETURN:
+		t.handled(e.Thread)
 	case unix.SYS_EXIT:
 		t.gone[e.Thread] = t.stack()
 	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_SENDTO:
 		t.sends(task, e)
+	}
+}
+
+// Signal implements recorder.Recording.
+func (t *tap) Signal(_ *recorder.Recorder, e *event.Signal) {
+	if sp, ok := t.within[e.Thread]; ok {
+		t.under[e.Thread] = append(t.under[e.Thread], sp)
+	}
+}
+
+// handled goes back to the operation that a thread's handler has interrupted, if there is
+// one.
+func (t *tap) handled(id event.ThreadID) {
+	if k := len(t.under[id]); k > 0 && t.m.state.gating.syncs.InOperation(id) {
+		t.within[id], t.under[id] = t.under[id][k-1], t.under[id][:k-1]
 	}
 }
 
@@ -124,12 +144,13 @@ func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
 
 // Return implements recorder.Recording.
 func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
-	if t.recorder != nil && sched.Told(e.Number) && !t.m.state.gating.syncs.InOperation(e.Thread) {
-		t.recorder.Tell(e.Thread, told(task, e))
+	interrupted := int64(e.Result) == -int64(unix.EINTR)
+	if t.recorder != nil && (sched.Told(e.Number) || interrupted) && !t.m.state.gating.syncs.InOperation(e.Thread) {
+		t.recorder.Tell(e.Thread, e.Number, told(task, e))
 	}
 }
 
-// results are the arguments of the calls that are told which point to results, and
+// results are the arguments of the calls that are told, or that a signal may end, which point to results, and
 // the results' sizes (man pages of section 2).
 var results = map[uint64][]struct{ arg, size int }{
 	unix.SYS_GETITIMER:     {{1, 32}},
@@ -140,6 +161,12 @@ var results = map[uint64][]struct{ arg, size int }{
 	unix.SYS_TIME:          {{0, 8}},
 	unix.SYS_CLOCK_GETTIME: {{1, 16}},
 	unix.SYS_GETCPU:        {{0, 4}, {1, 4}},
+	// Calls that a signal has ended say how long they would have waited still.
+	unix.SYS_NANOSLEEP:       {{1, 16}},
+	unix.SYS_CLOCK_NANOSLEEP: {{3, 16}},
+	unix.SYS_SELECT:          {{4, 16}},
+	unix.SYS_PSELECT6:        {{4, 16}},
+	unix.SYS_PPOLL:           {{2, 16}},
 }
 
 // told reads what a call has written.
@@ -167,6 +194,7 @@ func (t *tap) Start(_ *recorder.Recorder, _ *kernel.Task, e *event.Start) {
 // Exit implements recorder.Recording.
 func (t *tap) Exit(_ *recorder.Recorder, e *event.Exit) {
 	delete(t.within, e.Thread)
+	delete(t.under, e.Thread)
 	if signal := int(e.Status & 0x7f); fatal(signal) && t.failed == "" {
 		t.failed = signalName(signal)
 	}

@@ -16,16 +16,16 @@ func interrupts(o *event.Operation) bool {
 }
 
 // Signalled implements SignalController.
-func (e *Enforcer) Signalled(g *Gate, id event.ThreadID, number int, instructions uint64) {
-	n, ok := e.find(id)
+func (e *Enforcer) Signalled(g *Gate, s *event.Signal) {
+	n, ok := e.find(s.Thread)
 	if !ok || e.left != "" || !e.acts(n) {
 		return
 	}
 	o := &e.plan.s.Operations[e.next]
-	if o.Part != event.SignalPart || o.Number != uint64(number) {
+	if o.Part != event.SignalPart || o.Number != uint64(s.Number) {
 		return
 	}
-	e.threads[n].total = instructions
+	e.threads[n].total = s.Instructions
 	e.complete(g, n)
 }
 

@@ -110,14 +110,29 @@ type Controller interface {
 // those that have a handler or kill, and that no instruction of the thread itself
 // has caused.
 type SignalController interface {
-	// Signalled tells that a thread that has retired so many instructions gets a
-	// signal, of whichever kind.
-	Signalled(g *Gate, t event.ThreadID, number int, instructions uint64)
+	// Signalled tells that a thread gets a signal, of whichever kind. The event is
+	// valid during the call only.
+	Signalled(g *Gate, e *event.Signal)
 }
 
 // SignalKeeper is a Controller of a run in which threads get no such signal in the
 // middle of an operation, but when they wait in it.
 type SignalKeeper interface{ KeepsSignals() }
+
+// HandlerController is a Controller that is told of the ends of handlers, and not asked
+// about the system call with which they end.
+type HandlerController interface {
+	// Handled tells that a thread that has retired so many instructions has come out of
+	// its handler.
+	Handled(t event.ThreadID, instructions uint64)
+}
+
+// SignalHolder is a Controller of whose threads some get no such signal at all, unless
+// by Deliver.
+type SignalHolder interface {
+	// HoldsSignals tells whether a thread that is about to run is one of them.
+	HoldsSignals(t event.ThreadID) bool
+}
 
 // AtomicController is a Controller that is asked before each atomic instruction
 // outside of operations (AtAtomic), and told behind it.
@@ -204,6 +219,8 @@ const (
 	Rouse
 	// Deliver gives the thread the signal whose siginfo_t is Writes[0].Data.
 	Deliver
+	// Overwrite writes to the thread's memory.
+	Overwrite
 )
 
 // Effect is an EffectKind with the thread and the result.

@@ -28,6 +28,11 @@ const (
 	StartStep
 	// AtomicStep is an atomic instruction outside of operations.
 	AtomicStep
+	// SignalStep is where a thread gets a signal that no instruction of its own has
+	// caused. HandlerStep has no place: it tells of a thread within an operation that
+	// it is in the handler of a signal.
+	SignalStep
+	HandlerStep
 )
 
 // Step is what a thread does at one place of an epoch's partial order.
@@ -37,12 +42,23 @@ type Step struct {
 	Object event.ObjectID
 	Second event.ObjectID // the mutex of a wait
 	Addr   event.Addr     // of the object
-	Number uint64         // of a system call
+	Number uint64         // of a system call or signal
 	Args   [6]uint64      // of a system call
 	// Result is what the operation or system call returned. Writes are what a
-	// system call left in memory that is not carried out again: see Told.
+	// system call left in memory that is not carried out again: see Told. Of a signal
+	// the first is its siginfo_t, and others what the call wrote that it has ended.
 	Result uint64
 	Writes []event.Write
+	// Place is where a signal comes, and where an interrupted system call is made: behind
+	// so many instructions of the thread since its last step. Within tells of a signal
+	// that comes while the thread waits in the kernel, Interrupted of a system call that
+	// one has ended, Split of an operation that has a part of its own before it waits
+	// because one has come there.
+	Place                      uint64
+	Within, Interrupted, Split bool
+	// Meets is, of an operation that cancels a thread, where that has to be before it: one
+	// more than the number of its step that is the signal, and 0 otherwise.
+	Meets, Peer int
 	// Clock is the vector clock: how many steps of each thread, by its number,
 	// come before. Missing ones are 0.
 	Clock []uint32
@@ -56,7 +72,11 @@ func (s *Step) same(o *Step) bool {
 	if s.Kind == AtomicStep {
 		return o.Kind == AtomicStep // where it acts is not known before
 	}
-	return s.Kind == o.Kind && s.Op == o.Op && s.Object == o.Object && s.Number == o.Number && s.Args == o.Args
+	kind := s.Kind
+	if s.Split {
+		kind = WholeStep
+	}
+	return kind == o.Kind && s.Op == o.Op && s.Object == o.Object && s.Number == o.Number && s.Args == o.Args
 }
 
 // Standing is where a thread is between two epochs.
@@ -237,6 +257,8 @@ func parted(op event.SyncOp) bool {
 		return true
 	case event.OpCondSignal, event.OpCondBroadcast, event.OpC11CndSignal, event.OpC11CndBroadcast:
 		return true // they wait until the threads of the last signals have gone on
+	case event.OpCancel:
+		return true // the signal that it sends may come before it is over
 	}
 	return once(op)
 }
@@ -274,8 +296,11 @@ func (s *Step) rest() Step {
 	r := Step{
 		Kind: EndStep, Op: s.Op, Object: s.Object, Second: s.Second, Addr: s.Addr, Number: s.Number, Args: s.Args, on: s.on,
 	}
-	if s.Kind == CallStep || s.Kind == CalledStep {
+	switch s.Kind {
+	case CallStep, CalledStep:
 		r.Kind = CalledStep
+	case HandlerStep:
+		r.Kind = HandlerStep
 	}
 	return r
 }
@@ -329,6 +354,8 @@ func (s *Step) String() string {
 		return "its start"
 	case EndStep:
 		return "the end of " + s.Op.String()
+	case SignalStep:
+		return fmt.Sprintf("signal %d", s.Number)
 	}
 	return s.Op.String()
 }

@@ -1,6 +1,10 @@
 package sched
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
 
 // mostAtomics is how many atomic instructions an epoch has room for: a thread that
 // spins by them has no others.
@@ -22,9 +26,8 @@ func atomicStep(v *Visit) Step {
 func (s *Step) doneAt(e *event.Sync) Step {
 	d := *s
 	d.Object, d.Addr = e.Object, e.Addr
-	if d.on == nil {
-		d.on = []entity{{syncEntity, e.Object}}
-	}
+	// The library unlocks and locks the mutexes of waits that are cancelled.
+	d.on = append(slices.Clone(d.on), entity{syncEntity, e.Object})
 	return d
 }
 
@@ -43,13 +46,13 @@ func (r *OrderRecorder) Atomic(g *Gate, e *event.Sync) {
 	t.slot(&o)
 	r.complete(n, &o)
 	r.drop(g, n, t.next.on)
-	t.next = Step{}
+	t.next, t.base = Step{}, e.Instructions
 	r.atomics++
 	r.closing = r.closing || r.atomics > mostAtomics
 }
 
 // Atomic implements AtomicController.
-func (f *OrderFollower) Atomic(_ *Gate, e *event.Sync) {
+func (f *OrderFollower) Atomic(g *Gate, e *event.Sync) {
 	n, ok := f.numbers[e.Thread]
 	if !ok {
 		return
@@ -60,6 +63,7 @@ func (f *OrderFollower) Atomic(_ *Gate, e *event.Sync) {
 	}
 	o := t.open[len(t.open)-1]
 	t.open = t.open[:len(t.open)-1]
+	t.base = e.Instructions
 	if t.left || o.index < 0 {
 		return
 	}
@@ -70,4 +74,7 @@ func (f *OrderFollower) Atomic(_ *Gate, e *event.Sync) {
 		return
 	}
 	f.advance(n, o.index+1)
+	if f.signalled(n, false) {
+		g.Cut()
+	}
 }

@@ -52,6 +52,10 @@ type follows struct {
 	helped bool
 	extra  event.ObjectID // a lock that the first replica did not take
 	more   int            // steps behind its last that it may do: Probe
+	// As of recorded. The system call that the thread is in is made again.
+	base, issued       uint64
+	handling, restarts bool
+	writes             []event.Write // by the call that a signal ends
 }
 
 // NewOrderFollower makes the controller of a replica that begins where the order
@@ -97,6 +101,10 @@ func (f *OrderFollower) Ask(g *Gate, v *Visit) bool {
 	n := f.number(v)
 	f.threads[n].at = v.Place
 	goes := f.visit(g, n, v)
+	if f.signalled(n, false) {
+		g.Cut() // where the thread stops is to be found out again
+	}
+	f.changed = f.changed || !goes && f.awaited(n) // another may wait for that
 	if f.changed {
 		for m := range f.threads {
 			if m != n {
@@ -112,6 +120,7 @@ func (f *OrderFollower) visit(g *Gate, n int, v *Visit) bool {
 	t := f.threads[n]
 	f.begun(n)
 	t.helps, t.helped = false, false
+	f.again(t)
 	switch v.Place {
 	case AtStart:
 		t.next = Step{Kind: StartStep}
@@ -120,20 +129,44 @@ func (f *OrderFollower) visit(g *Gate, n int, v *Visit) bool {
 		if Transparent(v.Sync.Op) {
 			return true
 		}
-		t.next = f.shared.step(v.Sync)
+		t.next, t.issued = f.shared.step(v.Sync), v.Instructions
 		return f.come(g, n)
 	case AtCall:
-		t.next = f.shared.call(v.Call)
+		t.next, t.issued = f.shared.call(v.Call), v.Instructions
 		return f.come(g, n)
 	case AtAtomic:
+		if exactly, stops := f.left(n, v.Instructions); stops && exactly == 0 {
+			return true // it comes to the instruction again
+		}
 		t.next = atomicStep(v)
 		return f.come(g, n)
 	case AtWake:
-		return f.inRoutine(t, v.Inside) || f.wake(n)
+		return f.goesOn(n, v)
 	case AtReturn:
-		return Transparent(v.Sync.Op) || f.returned(n, uint64(v.Sync.Result))
+		return Transparent(v.Sync.Op) || f.comesBack(n, v)
+	case AtInstruction:
+		return f.deliver(g, n)
 	}
 	return true
+}
+
+// goesOn decides about a thread behind a wait: in a handler within an operation or in a
+// once routine it goes on.
+func (f *OrderFollower) goesOn(n int, v *Visit) bool {
+	t := f.threads[n]
+	if handles(&t.open, &t.handling, v.Inside) {
+		t.stand, t.woken = going, false
+		return true
+	}
+	return f.inRoutine(t, v.Inside) || f.wake(n)
+}
+
+// comesBack handles a thread at the end of an operation.
+func (f *OrderFollower) comesBack(n int, v *Visit) bool {
+	t := f.threads[n]
+	leaveHandlers(&t.open)
+	t.base = v.Instructions
+	return f.returned(n, uint64(v.Sync.Result))
 }
 
 // number finds a thread; one that the first replica did not have diverges.
@@ -184,11 +217,18 @@ func (f *OrderFollower) leave(n int, found string) {
 func (f *OrderFollower) come(g *Gate, n int) bool {
 	t, l := f.threads[n], f.log(n)
 	t.stand, t.woken = held, false
+	if t.next.Kind == AtomicStep && t.base == 0 && f.signalled(n, false) {
+		t.stand = going // it has stood there, and gets the signal at once
+		return true
+	}
 	if t.next.Kind == AtomicStep && t.pos >= len(l.Steps) && f.order.Endless {
 		t.stand = going
 		return true
 	}
-	if t.next.free() {
+	if f.restarting(n) {
+		return f.callAgain(g, n)
+	}
+	if t.next.free() && !f.interrupted(n) {
 		if t.pos >= len(l.Steps) && t.free >= l.Free && t.more == 0 && !f.order.Endless {
 			t.ended = true
 			return false
@@ -206,6 +246,9 @@ func (f *OrderFollower) come(g *Gate, n int) bool {
 	}
 	if !t.left && t.extra == 0 && !f.eligible(&l.Steps[t.pos]) {
 		return false
+	}
+	if !t.left && t.extra == 0 && l.Steps[t.pos].Split {
+		t.next.Kind = BeginStep
 	}
 	f.start(g, n)
 	return true
@@ -242,7 +285,7 @@ func (f *OrderFollower) eligible(s *Step) bool {
 			return false
 		}
 	}
-	return true
+	return s.Meets == 0 || f.meets(s)
 }
 
 // free tells that nobody waits for a thread: it has diverged or ended.
@@ -266,7 +309,7 @@ func (f *OrderFollower) start(g *Gate, n int) {
 		f.advance(n, o.index+1)
 		return
 	case t.left:
-	case o.Kind == CallStep && Told(o.Number):
+	case o.Kind == CallStep && o.index >= 0 && (Told(o.Number) || f.log(n).Steps[o.index].Interrupted):
 		s := &f.log(n).Steps[o.index]
 		g.Affect(Effect{Kind: Answer, Thread: t.id, Result: s.Result, Writes: s.Writes})
 	case once(o.Op):
@@ -275,149 +318,31 @@ func (f *OrderFollower) start(g *Gate, n int) {
 	t.open = append(t.open, o)
 }
 
-// begun notes that a thread has begun its once routine, or left it out, as what it
-// does next shows: until then another could still come before it.
-func (f *OrderFollower) begun(n int) {
-	t := f.threads[n]
-	if k := len(t.open); k > 0 && t.open[k-1].due {
-		t.open[k-1].due = false
-		f.advance(n, t.open[k-1].index+1)
-	}
-}
-
-// inRoutine tells of a thread that goes on from a wait in its once routine, which
-// is no part of the operation. It goes on.
-func (f *OrderFollower) inRoutine(t *follows, inside bool) bool {
-	k := len(t.open)
-	if inside || k == 0 || !once(t.open[k-1].Op) || t.left {
-		return false
-	}
-	t.woken, t.stand = false, going
-	return true
-}
-
-// advance notes that so many of a thread's steps are done.
-func (f *OrderFollower) advance(n, steps int) {
-	if n < len(f.done) && uint32(steps) > f.done[n] {
-		f.done[n], f.changed, f.nudged = uint32(steps), true, false
-	}
-}
-
-// returned handles a thread that comes out of an operation.
-func (f *OrderFollower) returned(n int, result uint64) bool {
-	t := f.threads[n]
-	if len(t.open) == 0 {
-		return true // the child of a fork comes out of its parent's
-	}
-	o := &t.open[len(t.open)-1]
-	if o.Kind == BeginStep && o.index >= 0 && !t.left {
-		if !o.rests {
-			f.advance(n, o.index+1)
-		}
-		o.Step, o.index, o.rests = o.rest(), -1, false
-	}
-	if t.left || t.extra != 0 {
-		t.open = t.open[:len(t.open)-1]
-		if o.unlocks() {
-			t.extra = 0
-		}
-		return true
-	}
-	steps := f.log(n).Steps
-	if o.index < 0 && t.pos >= len(steps) {
-		t.stand, t.ended = held, true
-		return false
-	}
-	if o.index < 0 && !f.claim(n, o) {
-		t.stand = held
-		return false
-	}
-	f.finish(n, result)
-	return true
-}
-
-// claim gives the rest of a step its place, if it is its turn.
-func (f *OrderFollower) claim(n int, o *opened) bool {
-	t := f.threads[n]
-	s := &f.log(n).Steps[t.pos]
-	if !s.same(&o.Step) {
-		f.leave(n, o.Step.String())
-		return true
-	}
-	if !f.eligible(s) {
-		return false
-	}
-	o.index = t.pos
-	t.pos++
-	return true
-}
-
-// finish completes the step that a thread is in, the innermost.
-func (f *OrderFollower) finish(n int, result uint64) {
-	t := f.threads[n]
-	o := t.open[len(t.open)-1]
-	t.open = t.open[:len(t.open)-1]
-	if t.left || o.index < 0 {
-		return
-	}
-	if s := &f.log(n).Steps[o.index]; s.done && s.Result != result && !Told(s.Number) {
-		t.pos = o.index
-		f.leave(n, fmt.Sprintf("%s with the result %d", o.String(), int64(result)))
-		t.pos = o.index + 1
-		return
-	}
-	f.advance(n, o.index+1)
-}
-
-// wake decides about a thread that goes on from a wait in the kernel.
-func (f *OrderFollower) wake(n int) bool {
-	t := f.threads[n]
-	t.woken, t.stand = false, going
-	if t.left || len(t.open) == 0 {
-		return true
-	}
-	o := &t.open[len(t.open)-1]
-	if o.Kind == BeginStep && o.rests {
-		o.Step, o.index, o.rests = o.rest(), -1, false
-	}
-	if o.index >= 0 {
-		return true
-	}
-	t.at = AtWake
-	if t.pos >= len(f.log(n).Steps) {
-		t.ended, t.stand, t.woken = true, held, true
-		return false
-	}
-	if !f.claim(n, o) {
-		t.stand, t.woken = held, true
-		return false
-	}
-	return true
-}
-
 // Called implements Controller.
-func (f *OrderFollower) Called(_ *Gate, id event.ThreadID, result uint64) {
+func (f *OrderFollower) Called(g *Gate, id event.ThreadID, result uint64) {
 	n, ok := f.numbers[id]
 	if !ok {
 		return
 	}
 	t := f.threads[n]
-	if len(t.open) == 0 {
+	t.restarts = false
+	f.tell(g, n)
+	if !inCall(t.open) {
 		return
 	}
+	t.base = t.issued
 	o := &t.open[len(t.open)-1]
-	if o.Kind != CallStep && o.Kind != CalledStep {
-		return
-	}
 	if o.index < 0 && !t.left && t.pos < len(f.log(n).Steps) && f.log(n).Steps[t.pos].same(&o.Step) {
 		o.index = t.pos
 		t.pos++
+		t.writes = f.log(n).Steps[o.index].Writes
+		f.tell(g, n)
 	}
 	f.finish(n, result)
 }
 
 // Blocked implements Controller.
-func (f *OrderFollower) Blocked(_ *Gate, id event.ThreadID, _ bool) {
+func (f *OrderFollower) Blocked(_ *Gate, id event.ThreadID, inside bool) {
 	n, ok := f.numbers[id]
 	if !ok {
 		return
@@ -425,7 +350,11 @@ func (f *OrderFollower) Blocked(_ *Gate, id event.ThreadID, _ bool) {
 	t := f.threads[n]
 	f.begun(n)
 	t.helps, t.helped = false, false
-	t.stand = asleep
+	t.stand, t.handling = asleep, false
+	if inside {
+		leaveHandlers(&t.open)
+	}
+	f.changed = f.changed || f.signalled(n, true)
 	if len(t.open) == 0 {
 		return
 	}
@@ -464,11 +393,17 @@ func (f *OrderFollower) Stepped(g *Gate, _ event.ThreadID, _ uint64, _ event.Cyc
 // look lets a thread go that is held, if it can.
 func (f *OrderFollower) look(g *Gate, n int) {
 	t := f.threads[n]
+	if !t.gone && (t.stand == asleep || t.woken) && f.signalled(n, true) {
+		f.deliverWithin(g, n)
+		return
+	}
 	if t.gone || t.stand != held || t.ended {
 		return
 	}
 	goes := false
 	switch {
+	case t.at == AtInstruction:
+		goes = f.deliver(g, n)
 	case t.at == AtReturn && t.left:
 		t.open, t.stand, goes = t.open[:len(t.open)-1], going, true
 	case t.at == AtReturn:

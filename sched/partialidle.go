@@ -128,7 +128,7 @@ func (f *OrderFollower) precedes(n, m int) bool {
 // nudge ends waits in the kernel as they ended in the first replica.
 func (f *OrderFollower) nudge(g *Gate) {
 	for n, t := range f.threads {
-		if t.gone || t.stand != asleep || f.over(t) {
+		if t.gone || t.stand != asleep || f.over(t) || f.signalled(n, true) {
 			continue
 		}
 		kind := Rouse

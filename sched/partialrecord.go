@@ -26,7 +26,9 @@ type OrderRecorder struct {
 	queue    []int // threads that wait for an entity, the first one first
 	pairs    [][2]int
 	closing  bool
-	steps    uint64 // but for those of atomic instructions
+	letting  bool                     // LetSignals
+	cancels  map[event.ThreadID]place // where threads were cancelled
+	steps    uint64                   // but for those of atomic instructions
 	atomics  int
 }
 
@@ -60,6 +62,19 @@ type recorded struct {
 	free  int
 	gone  bool
 	next  Step // that it is before, if it is held or queued
+	// Instructions at the last step's end, and before the call or operation that the
+	// thread is in; 0 if that was in an earlier epoch.
+	base, issued uint64
+	calling      bool           // it is in a system call outside of operations
+	signal       *Step          // that has come in the system call: what becomes of that is not known
+	handling     bool           // it is to go on in a handler
+	peer         event.ThreadID // of the operation that it is in
+	paused       bool           // another is about to cancel it
+	holds        bool           // it gets no signals
+	resumes      bool           // it goes on in an operation behind a handler
+	handlers     int            // that it is in
+	since        int            // steps in them
+	handled      uint64         // instructions at the end of the last one
 }
 
 // opened is a step that is under way. Its index is -1 if an earlier epoch ended
@@ -70,6 +85,7 @@ type opened struct {
 	rests bool // its BeginStep is complete
 	waits bool // in the kernel
 	due   bool // its BeginStep is to be noted when the thread comes by next
+	early bool // signals that came in it were put before it
 }
 
 // NewOrderRecorder makes the controller of an epoch: of the first one if no thread
@@ -77,7 +93,7 @@ type opened struct {
 func NewOrderRecorder(shared *Shared, begin []Standing) *OrderRecorder {
 	r := &OrderRecorder{
 		shared: shared, begin: begin, numbers: map[event.ThreadID]int{}, entities: map[entity]*record{},
-		births: map[event.ThreadID][]uint32{},
+		births: map[event.ThreadID][]uint32{}, cancels: map[event.ThreadID]place{},
 	}
 	for i := range begin {
 		s := &begin[i]
@@ -87,11 +103,13 @@ func NewOrderRecorder(shared *Shared, begin []Standing) *OrderRecorder {
 		}
 		for j, w := range s.Within {
 			o := opened{Step: w, index: -1, waits: j == len(s.Within)-1 && (!s.Held || s.Woken)}
+			o.waits = o.waits || j < len(s.Within)-1 && s.Within[j+1].Kind == HandlerStep
 			t.open = append(t.open, o)
 			if !o.waits {
 				r.take(i, o.on)
 			}
 		}
+		t.calling = !s.Held && (len(t.open) == 0 || t.open[len(t.open)-1].Kind == CalledStep)
 		r.numbers[t.id] = i
 		r.threads = append(r.threads, t)
 	}
@@ -138,21 +156,38 @@ func (r *OrderRecorder) Steps() uint64 { return r.steps }
 func (r *OrderRecorder) Ask(g *Gate, v *Visit) bool {
 	n := r.number(v)
 	t := r.threads[n]
+	if t.signal != nil {
+		r.restarts(g, n)
+	}
 	switch v.Place {
 	case AtStart:
 		t.clock = r.births[v.Thread]
 		return r.come(n, Step{Kind: StartStep})
 	case AtEnter:
-		return Transparent(v.Sync.Op) || r.come(n, r.shared.step(v.Sync))
+		if Transparent(v.Sync.Op) {
+			return true
+		}
+		t.issued, t.peer = v.Instructions, v.Sync.Peer
+		return r.come(n, r.shared.step(v.Sync))
 	case AtCall:
+		t.issued = v.Instructions
 		return r.come(n, r.shared.call(v.Call))
 	case AtAtomic:
 		return r.come(n, atomicStep(v))
 	case AtWake:
+		if handles(&t.open, &t.handling, v.Inside) {
+			t.stand, t.woken = going, false
+			return true
+		}
 		return r.wake(n)
 	case AtReturn:
 		if !Transparent(v.Sync.Op) {
+			leaveHandlers(&t.open)
 			r.finish(g, n, uint64(v.Sync.Result))
+			t.base = v.Instructions
+			if t.holds {
+				g.Cut() // it gets its signals again
+			}
 		}
 	}
 	return true
@@ -184,7 +219,7 @@ func (r *OrderRecorder) come(n int, next Step) bool {
 	if next.Kind == CallStep && next.Number == unix.SYS_EXIT_GROUP {
 		r.closing = true // memory is compared before it is gone
 	}
-	if r.closing {
+	if r.closing && !t.inHandler() {
 		t.stand = held
 		return false
 	}
@@ -197,7 +232,7 @@ func (r *OrderRecorder) proceed(n int) bool {
 	t := r.threads[n]
 	if t.next.free() {
 		t.free++
-		t.stand = going
+		t.stand, t.calling = going, true
 		return true
 	}
 	if !r.take(n, t.next.on) {
@@ -205,7 +240,7 @@ func (r *OrderRecorder) proceed(n int) bool {
 		r.queue = append(r.queue, n)
 		return false
 	}
-	t.stand, t.free = going, 0
+	t.stand, t.free, t.calling = going, 0, t.next.Kind == CallStep
 	if t.next.Kind == AtomicStep {
 		return true // it has its place when it is done
 	}
@@ -269,6 +304,9 @@ func (r *OrderRecorder) complete(n int, o *opened) {
 	}
 	s := &t.steps[o.index]
 	s.Clock, s.done = slices.Clone(t.clock), true
+	if o.Op == event.OpCancel && o.Kind == BeginStep {
+		r.cancels[t.peer] = place{n, o.index}
+	}
 	t.clock = ticked(t.clock, n, uint32(o.index+1))
 	for _, e := range o.on {
 		x := r.entity(e)
@@ -298,6 +336,9 @@ func (r *OrderRecorder) finish(g *Gate, n int, result uint64) {
 	t.steps[o.index].Result = result
 	r.complete(n, &o)
 	r.drop(g, n, o.on)
+	if o.Op == event.OpCancel {
+		r.unpause(g, t.peer)
+	}
 }
 
 // drop marks entities as no more in use, and lets threads go that wait for them.
@@ -315,10 +356,10 @@ func (r *OrderRecorder) drop(g *Gate, n int, list []entity) {
 		t := r.threads[w]
 		switch {
 		case t.gone || t.stand != queued:
-		case t.woken && r.wake(w), !t.woken && !r.closing && r.proceed(w):
-			g.Release(t.id, 0)
-		case !t.woken && r.closing:
+		case !t.woken && r.closing && !t.inHandler():
 			t.stand = held
+		case t.woken && r.wake(w), !t.woken && r.proceed(w):
+			g.Release(t.id, 0)
 		}
 	}
 }
@@ -348,32 +389,50 @@ func (r *OrderRecorder) Called(g *Gate, id event.ThreadID, result uint64) {
 		return
 	}
 	t := r.threads[n]
-	if len(t.open) == 0 {
+	if !t.calling {
 		return
 	}
-	if k := t.open[len(t.open)-1].Kind; k == CallStep || k == CalledStep {
+	t.calling = false
+	if t.signal != nil {
+		r.interrupted(g, n, result)
+	} else if t.inCall() {
 		r.finish(g, n, result)
+		t.base = t.issued
 	}
 }
 
 // Tell notes what the system call wrote that a thread has just completed, of those
-// that are Told.
-func (r *OrderRecorder) Tell(id event.ThreadID, writes []event.Write) {
-	if n, ok := r.numbers[id]; ok {
-		if t := r.threads[n]; len(t.steps) > 0 {
-			t.steps[len(t.steps)-1].Writes = writes
-		}
+// that are Told or were interrupted.
+func (r *OrderRecorder) Tell(id event.ThreadID, number uint64, writes []event.Write) {
+	n, ok := r.numbers[id]
+	if !ok {
+		return
+	}
+	steps := r.threads[n].steps
+	if k := len(steps); k > 1 && steps[k-1].Kind == SignalStep && steps[k-2].Interrupted {
+		steps = steps[:k-1]
+	}
+	k := len(steps)
+	switch {
+	case k == 0:
+	case steps[k-1].Kind == SignalStep && steps[k-1].Within:
+		steps[k-1].Writes = append(steps[k-1].Writes, writes...)
+	case (steps[k-1].Kind == CallStep || steps[k-1].Kind == CalledStep) && steps[k-1].Number == number:
+		steps[k-1].Writes = writes
 	}
 }
 
 // Blocked implements Controller.
-func (r *OrderRecorder) Blocked(g *Gate, id event.ThreadID, _ bool) {
+func (r *OrderRecorder) Blocked(g *Gate, id event.ThreadID, inside bool) {
 	n, ok := r.numbers[id]
 	if !ok {
 		return
 	}
 	t := r.threads[n]
-	t.stand = asleep
+	t.stand, t.handling = asleep, false
+	if inside {
+		leaveHandlers(&t.open)
+	}
 	if len(t.open) == 0 || t.open[len(t.open)-1].waits {
 		return
 	}
@@ -393,6 +452,13 @@ func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
 		return
 	}
 	t := r.threads[n]
+	if t.signal != nil {
+		r.restarts(g, n)
+	}
+	r.killed(n)
+	if k := len(t.open); k > 0 && t.open[k-1].Op == event.OpCancel {
+		r.unpause(g, t.peer)
+	}
 	t.gone = true
 	delete(r.numbers, id)
 	if t.next.Kind == AtomicStep && t.stand == going {
@@ -419,82 +485,4 @@ func whole(steps []Step) []Step {
 		steps = steps[:len(steps)-1]
 	}
 	return steps
-}
-
-// Order is the order of the epoch, which is over. In one that has failed, what
-// threads were in does not count.
-func (r *OrderRecorder) Order(failed bool) *PartialOrder {
-	o := &PartialOrder{Begin: r.begin, Constraints: r.pairs, Threads: make([]ThreadLog, len(r.threads))}
-	for n, t := range r.threads {
-		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free, Stands: !t.gone && t.stand == held}
-		if t.stand == asleep && t.next.free() && len(t.open) == 0 {
-			l.Free--
-		}
-		if failed {
-			l.Steps = whole(l.Steps)
-		} else if len(l.Steps) > 0 && !l.Steps[len(l.Steps)-1].done {
-			l.Open = true
-			l.Steps[len(l.Steps)-1].Clock = r.behind(t)
-		}
-		o.Threads[n] = l
-	}
-	o.conclude()
-	return o
-}
-
-// behind is the clock of all that was done to what a thread waits in.
-func (r *OrderRecorder) behind(t *recorded) []uint32 {
-	clock := slices.Clone(t.clock)
-	for _, e := range t.open[len(t.open)-1].on {
-		clock = joined(clock, r.entity(e).clock)
-	}
-	return clock
-}
-
-// conclude has the end of a process come behind all that threads did.
-func (o *PartialOrder) conclude() {
-	for n := range o.Threads {
-		for i := range o.Threads[n].Steps {
-			s := &o.Threads[n].Steps[i]
-			if s.Kind != CallStep || s.Number != unix.SYS_EXIT_GROUP {
-				continue
-			}
-			for m := range o.Threads {
-				if m != n {
-					s.Clock = ticked(s.Clock, m, uint32(len(o.Threads[m].Steps)))
-				}
-			}
-		}
-	}
-}
-
-// Standings is where the threads are, when the epoch is closed.
-func (r *OrderRecorder) Standings() (list []Standing) {
-	for _, t := range r.threads {
-		if t.gone {
-			continue
-		}
-		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held || t.stand == queued, Woken: t.woken, Next: t.next}
-		for i := range t.open {
-			s.Within = append(s.Within, t.open[i].rest())
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
-// Used lists the steps that threads have begun, and those that they were in.
-func (r *OrderRecorder) Used() []Step {
-	list := within(r.begin)
-	for _, t := range r.threads {
-		list = append(list, t.steps...)
-	}
-	return list
-}
-
-func within(begin []Standing) (list []Step) {
-	for i := range begin {
-		list = append(list, begin[i].Within...)
-	}
-	return list
 }

@@ -17,11 +17,16 @@ func (k *Kernel) Answer(t *Task, result uint64, writes []event.Write) {
 	k.current = t
 	t.begin()
 	k.count(lookup(t.call.number), t.call.number)
+	t.proc.Overwrite(writes)
+	t.leave(result)
+}
+
+// Overwrite writes to a process's memory, as a system call does.
+func (p *Process) Overwrite(writes []event.Write) {
 	for _, w := range writes {
 		// Memory that is not there was there when this was recorded.
-		_ = t.proc.space.CopyOut(w.Addr, w.Data)
+		_ = p.space.CopyOut(w.Addr, w.Data)
 	}
-	t.leave(result)
 }
 
 // Leave makes a thread that is at the first instruction of a function return from

@@ -26,9 +26,24 @@ func (k *Kernel) KeepSignals(on bool) {
 // KeepSignals says whether signals of one thread wait until it is in a system call.
 func (t *Task) KeepSignals(on bool) { t.keeping = on }
 
+// HoldSignals says whether signals of the threads that there are wait until Deliver
+// says that they are due.
+func (k *Kernel) HoldSignals(on bool) {
+	for _, t := range k.Tasks() {
+		t.HoldSignals(on)
+		if !on && t.signalReady() {
+			t.Wake(wait.AnyEvent)
+		}
+	}
+}
+
+// HoldSignals says whether signals of one thread wait until Deliver says that they
+// are due.
+func (t *Task) HoldSignals(on bool) { t.holding = on }
+
 // kept are the pending signals of a thread that wait.
 func (t *Task) kept() (kept sigset) {
-	if !t.k.keeping && (!t.keeping || t.call.active) {
+	if !t.k.keeping && !t.holding && (!t.keeping || t.call.active) {
 		return 0
 	}
 	for s := t.pending() &^ t.forced; s != 0; {

@@ -42,6 +42,7 @@ type Task struct {
 	waitSet  sigset // what rt_sigtimedwait waits for
 	forced   sigset // raised by the thread's own instruction, and pending
 	keeping  bool   // signals wait until it is in a system call: KeepSignals
+	holding  bool   // signals wait until they are due: HoldSignals
 	due      *sigInfo
 	altStack sigStack
 	trap     trapInfo

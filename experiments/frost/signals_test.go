@@ -1,0 +1,58 @@
+package frost_test
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// TestSignalsAreClean: programs without a data race whose threads get signals in loops, in
+// system calls that fail or are made again (10 and 12 are SIGUSR1 and SIGUSR2), in waits and
+// behind a mutex, from other threads and from timers, are cancelled, or end by a signal,
+// print what they print natively, and no replica differs, whatever the epochs.
+func TestSignalsAreClean(t *testing.T) {
+	bin := gcctest.File(t, "testdata/signals.c")
+	for _, args := range []string{
+		"timer", "loop 10", "lock 10", "lock 12", "read 10", "read 12", "sleep 10", "sem 10", "sem 12", "cond 10", "cond 12",
+		"cancel", "end",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			command := append([]string{bin}, strings.Fields(args)...)
+			want, signal := natively(t, command)
+			for seed := 1; seed <= trials(3, 20); seed++ {
+				o, s := options(), sched.Options{}
+				if seed%3 == 0 {
+					o.Epoch, o.Growth = 0.03, 0.01
+				}
+				if seed%3 == 2 {
+					o.Epoch, s = 0.05, sched.Options{Policy: sched.Random, Quantum: 200}
+				}
+				x := try(t, o, s, uint64(seed), command...)
+				if x.Verdict != frost.Clean || x.Harmless > 0 || x.stdout != want || (x.Result.Signal != 0) != signal {
+					t.Errorf("seed %d prints %q, natively %q: %s", seed, x.stdout, want, x.text())
+				}
+			}
+		})
+	}
+}
+
+// natively is what a command prints, and whether it ends by a signal.
+func natively(t *testing.T, command []string) (out string, signal bool) {
+	t.Helper()
+	var b bytes.Buffer
+	c := exec.Command(command[0], command[1:]...)
+	c.Stdout = &b
+	err := c.Run()
+	exit := new(exec.ExitError)
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return b.String(), err != nil && !exit.Exited()
+}
