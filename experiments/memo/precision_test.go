@@ -143,3 +143,40 @@ func TestFileIsNoPrecondition(t *testing.T) {
 	write("whether 'tis nobler ")
 	follows(t, c, m)
 }
+
+// Barnes is given the time of a step and that at which to stop, as numbers of floating
+// point, on which PEREGRINE collected no preconditions (section 7.3). Here they are about
+// both. Others that satisfy them follow the schedule; another number of steps is refused.
+func TestBarnes(t *testing.T) {
+	bin := built(t, "barnes")
+	with := func(step, stop string) heddle.Config {
+		return config(t.TempDir(), bin, "-p", "2", "-n", "4", "-d", step, "-e", stop)
+	}
+	m := memoize(t, with("0.01", "0.02"), memo.Options{})
+	all := strings.Join(texts(t, m), " ∧ ")
+	for _, want := range []string{"strtod(argv[6])", "strtod(argv[8])", "<f", "strtol(argv[2]) = 2", "strtol(argv[4]) = 4"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is not in the preconditions", want)
+		}
+	}
+	admitted := 0
+	for i, x := range [][2]string{{"0.01", "0.021"}, {"0.0101", "0.0201"}, {"0.010001", "0.02"}, {"0.00999", "0.0200"}, {"0.0100001", "0.02"}} {
+		c := with(x[0], x[1])
+		c.Seed = uint64(i)
+		if why := memo.Admits(&c, m.File); why != "" {
+			t.Logf("%v is not admitted: %.200s", x, why)
+			continue
+		}
+		admitted++
+		follows(t, c, m)
+	}
+	if admitted < 2 {
+		t.Errorf("%d other times are admitted", admitted)
+	}
+	for _, x := range [][2]string{{"0.01", "0.03"}, {"0.01", "0.01"}, {"0.02", "0.02"}, {"0.005", "0.02"}, {"0.01", "nan"}} {
+		if c := with(x[0], x[1]); memo.Admits(&c, m.File) == "" {
+			t.Errorf("%v is admitted, and has another number of steps", x)
+		}
+	}
+	t.Logf("%d constraints, %d in the slice, %d terms", m.Constraints, m.Kept, m.Terms)
+}

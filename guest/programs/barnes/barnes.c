@@ -33,7 +33,7 @@ struct cell {
 };
 
 static long threads = 4, n = 256, steps = 2, seed = 1;
-static const double opening = 0.7, softening = 0.02, time_step = 0.01;
+static const double opening = 0.7, softening = 0.02;
 static struct body *bodies;
 static struct cell *cells; // cell 0 is the root
 static long cells_per_thread;
@@ -46,7 +46,7 @@ static pthread_barrier_t barrier;
 
 static pthread_mutex_t id_mutex = PTHREAD_MUTEX_INITIALIZER;
 static long next_id;
-static double tracktime;
+static double tracktime, time_step = 0.01;
 
 static void make_body(struct body *b, long i)
 {
@@ -366,15 +366,32 @@ static void check_forces(void)
 		wrong("accelerations are off by %g of their size", sqrt(error / total));
 }
 
+// read_times takes the time of a step and the one at which to stop, from which
+// the number of steps follows.
+static void read_times(const char *step, const char *stop)
+{
+	if (step)
+		time_step = strtod(step, NULL);
+	if (stop == NULL)
+		return;
+	steps = 0;
+	for (double now = 0, end = strtod(stop, NULL); now < end + 0.1 * time_step && steps < 1000; now += time_step)
+		steps++;
+}
+
 int main(int argc, char **argv)
 {
+	const char *step = NULL, *stop = NULL;
 	read_arguments(argc, argv, (struct argument[]){
 		THREADS(&threads),
 		NUMBER('n', "BODIES", &n, 2, 1000000),
 		NUMBER('t', "STEPS", &steps, 1, 1000),
+		TEXT('d', "DTIME", &step),
+		TEXT('e', "TSTOP", &stop),
 		NUMBER('s', "SEED", &seed, 0, 1000000),
 		{0},
 	});
+	read_times(step, stop);
 	// Any thread may have to split the cells of all bodies.
 	cells_per_thread = 4 * n + 64;
 	bodies = allocate(n, sizeof *bodies);
