@@ -122,6 +122,11 @@ func trySchedule(t *testing.T, c heddle.Config, content []byte, n int) *tried {
 	m := memoize(t, recorded.under(t, c), memo.Options{})
 	f := newFresh(t, recorded, m, c.Seed)
 	f.inputs(n)
+	from := opened(t)
+	if _, err := from.Add(m.File); err != nil {
+		t.Fatal(err)
+	}
+	f.find = memo.NewFinder(from)
 	r := &tried{terms: m.Terms, all: f.all}
 	limits := 0
 	for i := range f.good {
@@ -136,7 +141,7 @@ func trySchedule(t *testing.T, c heddle.Config, content []byte, n int) *tried {
 	for i := range f.bad {
 		in := &f.bad[i]
 		with := in.under(t, c)
-		if memo.Admits(&with, m.File) == "" {
+		if f.admitted(t, &with) {
 			t.Errorf("%q violates a term and is admitted", in.args[1:])
 			continue
 		}
@@ -179,8 +184,8 @@ func (f *fresh) follows(t *testing.T, c heddle.Config, m *memo.Made, i int, to *
 	t.Helper()
 	in := &f.good[i]
 	with := in.under(t, c)
-	if why := memo.Admits(&with, m.File); why != "" {
-		t.Errorf("%q satisfies the terms and is not admitted: %s", in.args[1:], why)
+	if !f.admitted(t, &with) {
+		t.Errorf("%q satisfies the terms and is not admitted: %s", in.args[1:], memo.Admits(&with, m.File))
 		return ""
 	}
 	vary := func(k int) {
@@ -190,7 +195,7 @@ func (f *fresh) follows(t *testing.T, c heddle.Config, m *memo.Made, i int, to *
 	r, out, left := unordered(t, with, m)
 	to.left += left
 	switch {
-	case r.Outcome == "limit":
+	case r.Outcome == "instruction limit":
 		return "limit"
 	case !r.Schedule.Followed:
 		t.Errorf("%q: %s: %s", in.args[1:], r.Outcome, r.Schedule.Reason)
@@ -205,6 +210,16 @@ func (f *fresh) follows(t *testing.T, c heddle.Config, m *memo.Made, i int, to *
 		}
 	}
 	return "followed"
+}
+
+// admitted tells whether the schedule, from a cache, admits a run.
+func (f *fresh) admitted(t *testing.T, c *heddle.Config) bool {
+	t.Helper()
+	e, err := f.find.Find(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e != nil
 }
 
 // unordered records a run under a schedule, and counts the races that it does not order.

@@ -49,6 +49,7 @@ type fresh struct {
 	pool     *symbolic.Pool
 	random   *rand.Rand
 	seen     map[string]bool
+	find     *memo.Finder // of a cache with the schedule
 	// good satisfy all terms, bad violate one.
 	good, bad []input
 	// all tells that good are all inputs that differ from the recorded one by their
