@@ -1,5 +1,7 @@
 package symbolic
 
+import "sync"
+
 // Program computes expressions for many assignments: each operation once, in an
 // order in which operands come first, without a look-up. It does not change, and
 // may be used by several goroutines.
@@ -8,6 +10,7 @@ type Program struct {
 	results []int32
 	names   []string // of the symbols, in the order of their slots
 	sizes   []int
+	slots   sync.Pool // *[]Value of computations before
 }
 
 // step computes one slot. Symbols have the first slots, in the order of names.
@@ -52,7 +55,9 @@ func (p *Program) Len() int { return len(p.steps) }
 
 // Run computes the expressions, in their order, for values of the symbols.
 func (p *Program) Run(symbols []Value) []Value {
-	slots := p.begin(symbols)
+	all := p.begin(symbols)
+	defer p.slots.Put(all)
+	slots := *all
 	p.compute(slots, 0, len(slots))
 	out := make([]Value, len(p.results))
 	for i, at := range p.results {
@@ -64,8 +69,9 @@ func (p *Program) Run(symbols []Value) []Value {
 // First is the number of the first expression that is 0, and -1 if none is. What stands
 // behind it is not computed.
 func (p *Program) First(symbols []Value) int {
-	slots := p.begin(symbols)
-	done := len(p.names)
+	all := p.begin(symbols)
+	defer p.slots.Put(all)
+	slots, done := *all, len(p.names)
 	for i, at := range p.results {
 		if int(at) >= done {
 			p.compute(slots, done, int(at)+1)
@@ -78,11 +84,15 @@ func (p *Program) First(symbols []Value) int {
 	return -1
 }
 
-// begin makes the slots, with those of the symbols filled.
-func (p *Program) begin(symbols []Value) []Value {
-	slots := make([]Value, len(p.names)+len(p.steps))
+// begin gives the slots, with those of the symbols filled; the others have anything.
+func (p *Program) begin(symbols []Value) *[]Value {
+	slots, _ := p.slots.Get().(*[]Value)
+	if slots == nil {
+		slots = new([]Value)
+		*slots = make([]Value, len(p.names)+len(p.steps))
+	}
 	for i, v := range symbols {
-		slots[i] = truncate(v, p.sizes[i])
+		(*slots)[i] = truncate(v, p.sizes[i])
 	}
 	return slots
 }
