@@ -48,3 +48,26 @@ func TestSignalsHavePlaces(t *testing.T) {
 		}
 	}
 }
+
+// A signal may come where a thread has called an operation's function and has executed
+// nothing of it: it comes there, before the operation, in runs under the schedule too.
+func TestSignalsAtCalls(t *testing.T) {
+	bin := gcctest.File(t, "testdata/entries.c", "-static", "-no-pie")
+	symbols := gcctest.Symbols(t, bin)
+	c := config(bin)
+	c.Sched = sched.Options{Quantum: 40}
+	m := made(t, c, schedules.Options{})
+	called := 0
+	for _, o := range m.Schedule.Operations {
+		if o.Part == event.SignalPart && o.Result >= 0 {
+			switch uint64(o.Writes[0].Addr) {
+			case symbols["pthread_mutex_lock"].Value, symbols["pthread_mutex_unlock"].Value:
+				called++
+			}
+		}
+	}
+	if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{}); len(found) != 1 || called == 0 {
+		t.Errorf("%d signals at calls; states: %v", called, found)
+	}
+	t.Logf("%d signals at calls", called)
+}
