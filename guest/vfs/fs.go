@@ -24,6 +24,7 @@ type FS struct {
 	maxInodes uint64
 	linked    map[hostID]*Inode // of host files with several names
 	cached    []*Inode          // with unchanged pages of host files, oldest first
+	touched   map[*lower]bool   // whose content this copy of the file system has asked for
 	mounts    []MountInfo
 	writable  []*Dentry  // tops of rw mounts, in the order of mounting
 	readOnly  []*Dentry  // tops of other mounts

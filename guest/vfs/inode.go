@@ -194,6 +194,7 @@ func (i *Inode) object() *mm.Object {
 	if i.lower.attr.size == 0 {
 		i.lower.noteRead()
 	}
+	i.fs.touched[i.lower] = true
 	i.content = mm.NewObject(i.fs.ram, i.lower, i.lower.attr.size)
 	i.fs.cached = append(i.fs.cached, i)
 	return i.content

@@ -18,7 +18,9 @@ type Input struct {
 	SHA256 string // of the whole file, in hexadecimal
 }
 
-// Inputs lists the host files that were read, sorted by path. Each is read in
+// Inputs lists the host files that were read, sorted by path, but for those of which
+// copies of this file system alone, or what it was before it was put back to a
+// snapshot, have read. Each is read in
 // full for its hash, so this comes once, at the end of a run; later calls return
 // the same list. Commit calls it before it changes anything. It fails if a host
 // file was noticed to change while the guest could see it.
@@ -34,6 +36,9 @@ func (fs *FS) Inputs() ([]Input, error) {
 	}
 	list := []Input{}
 	for n := range h.inputs {
+		if !fs.touched[n] {
+			continue
+		}
 		sum, err := h.hash(n)
 		if err != nil {
 			return nil, errHash.Wrap(err, n.hostPath())

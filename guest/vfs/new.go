@@ -39,7 +39,8 @@ var scratchFolders = []struct {
 func New(cfg Config) (*FS, error) {
 	fs := &FS{
 		ram: cfg.RAM, memory: cfg.Memory, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
-		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, protectedHardlinks: true, protectedSymlinks: true,
+		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, touched: map[*lower]bool{},
+		protectedHardlinks: true, protectedSymlinks: true,
 	}
 	if fs.maxInodes == 0 {
 		fs.maxInodes = cfg.RAM.Limit() / 2

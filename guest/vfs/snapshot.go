@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/guest/wait"
@@ -24,7 +25,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	for id, i := range fs.linked {
 		n.linked[id] = deepcopy.Copy(c, i)
 	}
-	n.cached = deepcopy.Copy(c, fs.cached)
+	n.cached, n.touched = deepcopy.Copy(c, fs.cached), maps.Clone(fs.touched)
 	n.mounts = slices.Clone(fs.mounts)
 	n.writable, n.readOnly = deepcopy.Copy(c, fs.writable), deepcopy.Copy(c, fs.readOnly)
 	n.waits = deepcopy.Copy(c, fs.waits)
