@@ -50,6 +50,7 @@ var bugs = []bug{
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
 	{program: "mysql-644", args: "-r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion},
 	{program: "mysql-791", args: "-p 2 -n 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureWrong},
+	{program: "apache-25520", args: "-p 2 -n 1", sched: sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 5}, class: heddle.FailureWrong},
 	{program: "mysql-3596", args: "-r 100", sched: fine, class: heddle.FailureCrash, long: true},
 	{program: "mysql-2011", args: "-r 20", sched: fine, class: heddle.FailureWrong},
 	{program: "frost-figure-1a", class: heddle.FailureCrash},
