@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/zeebo/xxh3"
-	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
@@ -505,14 +504,4 @@ func sharedFunctions() *sched.Shared {
 // (docs/sync.md).
 func functionID(name string) event.ObjectID {
 	return event.ObjectID(xxh3.HashString("function:" + name))
-}
-
-// fatal are the signals that tell of a failure when they kill: the processor's and
-// abort's. Others are sent on purpose.
-func fatal(signal int) bool {
-	switch unix.Signal(signal) {
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGABRT, unix.SIGTRAP, unix.SIGSYS:
-		return true
-	}
-	return false
 }

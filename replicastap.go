@@ -195,7 +195,7 @@ func (t *tap) Start(_ *recorder.Recorder, _ *kernel.Task, e *event.Start) {
 func (t *tap) Exit(_ *recorder.Recorder, e *event.Exit) {
 	delete(t.within, e.Thread)
 	delete(t.under, e.Thread)
-	if signal := int(e.Status & 0x7f); fatal(signal) && t.failed == "" {
+	if signal := int(e.Status & 0x7f); sched.Failure(signal) && t.failed == "" {
 		t.failed = signalName(signal)
 	}
 }

@@ -343,7 +343,7 @@ func semaphores(op event.SyncOp) bool {
 func (r *OrderRecorder) killed(n int) {
 	t := r.threads[n]
 	k := len(t.steps)
-	if k == 0 || t.steps[k-1].Kind != SignalStep || failure(t.steps[k-1].Number) {
+	if k == 0 || t.steps[k-1].Kind != SignalStep || Failure(int(t.steps[k-1].Number)) {
 		return
 	}
 	s := &t.steps[k-1]
@@ -354,8 +354,9 @@ func (r *OrderRecorder) killed(n int) {
 	}
 }
 
-// failure tells which signals tell of a failure when they kill.
-func failure(signal uint64) bool {
+// Failure tells which signals tell of a failure when they kill: the processor's and
+// abort's. Others are sent on purpose.
+func Failure(signal int) bool {
 	switch unix.Signal(signal) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGABRT, unix.SIGTRAP, unix.SIGSYS:
 		return true
