@@ -55,10 +55,33 @@ func (h *Halt) TLS() event.Addr {
 	if h.Regs.GPR[emu.RAX] == unix.SYS_CLONE {
 		return event.Addr(h.Regs.GPR[emu.R8])
 	}
-	const tls = 56 // in struct clone_args, clone(2)
+	const tls = 56
+	return h.cloneArgument(tls)
+}
+
+// cloneArgument is a field of the struct clone_args (clone(2)) that a clone3 is given.
+func (h *Halt) cloneArgument(offset event.Addr) event.Addr {
 	var b [8]byte
-	h.Peek(event.Addr(h.Regs.GPR[emu.RDI])+tls, b[:])
+	h.Peek(event.Addr(h.Regs.GPR[emu.RDI])+offset, b[:])
 	return event.Addr(binary.LittleEndian.Uint64(b[:]))
+}
+
+// Stack is, at a clone, the stack pointer that the new thread gets.
+func (h *Halt) Stack() event.Addr {
+	if h.Regs.GPR[emu.RAX] == unix.SYS_CLONE {
+		return event.Addr(h.Regs.GPR[emu.RSI])
+	}
+	const stack, size = 40, 48
+	return h.cloneArgument(stack) + h.cloneArgument(size)
+}
+
+// ThreadID is, at a clone, where the new thread's number will be written; 0: nowhere.
+func (h *Halt) ThreadID() event.Addr {
+	if h.Regs.GPR[emu.RAX] == unix.SYS_CLONE {
+		return event.Addr(h.Regs.GPR[emu.RDX])
+	}
+	const parentTID = 24
+	return h.cloneArgument(parentTID)
 }
 
 // Close gives the machine back.

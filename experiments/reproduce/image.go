@@ -56,6 +56,10 @@ func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start,
 	image.BlockStart = (image.ThreadPointer - below) &^ 7
 	image.ThreadBlock = make([]byte, below+above)
 	clone.Peek(event.Addr(image.BlockStart), image.ThreadBlock)
+	image.Stack = uint64(clone.Stack())
+	if at := uint64(clone.ThreadID()); at > image.ThreadPointer {
+		image.ThreadID = at - image.ThreadPointer
+	}
 	for _, v := range n.variables {
 		if v.name == singleThreaded {
 			c := symtrace.Piece{Addr: v.Addr, Content: make([]byte, v.Size)}
@@ -182,6 +186,7 @@ func (n *names) function(name string, at uint64) {
 var followedOps = map[event.SyncOp]bool{
 	event.OpOnce: true, event.OpC11CallOnce: true, event.OpTestCancel: true, event.OpSemOpen: true, event.OpSemClose: true,
 	event.OpC11ThrdCreate: true, event.OpC11ThrdJoin: true, event.OpC11ThrdExit: true, event.OpMutexConsistent: true,
+	event.OpCancel: true,
 }
 
 // library are functions of the C library that are not followed: they keep state of
@@ -193,6 +198,10 @@ var library = func() map[string]symtrace.Function {
 		"realloc": {Role: symtrace.Resize}, "__libc_realloc": {Role: symtrace.Resize},
 		"strdup": {Role: symtrace.Duplicate}, "__strdup": {Role: symtrace.Duplicate},
 		"__assert_fail": {Role: symtrace.Fail},
+		// Cancelling threads, nptl of glibc.
+		"__pthread_register_cancel": {Role: symtrace.Register}, "__pthread_unregister_cancel": {Role: symtrace.Unregister},
+		"__pthread_unwind": {Role: symtrace.Unwind}, "__pthread_unwind_next": {Role: symtrace.Unwind},
+		"sigcancel_handler": {Role: symtrace.Cancel},
 	}
 	for _, name := range []string{"abort", "__stack_chk_fail"} {
 		all[name] = symtrace.Function{Role: symtrace.Stop}

@@ -45,6 +45,7 @@ var bugs = []bug{
 	{program: "racey", args: "-p 4 -i 500", class: heddle.FailureWrong, right: true},
 	{program: "compressor", args: "-p 2 -n 1 -b 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 1_400_000}, class: heddle.FailureCrash},
 	{program: "lost-wakeup", args: "-r 10", sched: fine, class: heddle.FailureDeadlock},
+	{program: "downloader", args: "-p 1 -n 16 -x 6", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureDeadlock},
 	{program: "glibc-12486", args: "-p 2 -r 60", sched: fine, class: heddle.FailureAssertion, long: true},
 	{program: "scanner", args: "-p 2 -n 2 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 560_000}, class: heddle.FailureHang},
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},

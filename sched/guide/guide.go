@@ -197,8 +197,8 @@ func (g *Guide) reached(s *Step) bool {
 	switch {
 	case p.exited:
 		return true
-	case s.Until == Exits:
-		return false
+	case s.Until == Exits: // an exit that waits goes on where somebody waits for it
+		return p.inside && p.blocked
 	case p.done > s.Calls || p.done == s.Calls && !p.inside && p.since >= s.Since && s.Until == Place:
 		return true
 	}

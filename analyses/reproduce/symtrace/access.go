@@ -32,7 +32,7 @@ func (r *round) read(to where, size int) *symbolic.Expr {
 	r.touched(to.addr, size, false)
 	if to.index == nil {
 		have := r.settled(r.mem.load(r.b.pool, to.addr, size))
-		own := !r.block.locked[r.n] && have.Size() <= maxOwn && r.b.sharing.own(r.number, to.addr, size)
+		own := !r.block.locked[r.n] && have.Size() <= maxOwn && r.knows(to.addr, size)
 		if own || !r.b.sharing.shared(to.addr, size) {
 			return have
 		}

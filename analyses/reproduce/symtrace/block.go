@@ -30,7 +30,7 @@ func (b *builder) lift(pc uint64, instructions, size int) (*block, error) {
 		return known, nil
 	}
 	code := make([]byte, size)
-	if n := b.image.Peek(pc, code); n < size {
+	if n := b.image.peek(pc, code); n < size {
 		return nil, fmt.Errorf("there is no code at %#x", pc)
 	}
 	lifted, err := vex.Lift(code, pc)

@@ -80,10 +80,17 @@ type builder struct {
 	// steps is how many blocks were followed.
 	steps int
 
-	blocks    map[blockKey]*block
-	paths     map[event.ThreadID]*path
-	walkers   []*walker
-	created   int
+	blocks   map[blockKey]*block
+	paths    map[event.ThreadID]*path
+	walkers  []*walker
+	taken    map[event.ThreadID]bool
+	outside         // what threads do for each other by system calls
+	listener uint64 // 1 more than the descriptor that is listened on
+	// connected are connections that a thread has made, to be tried last by others.
+	connected map[uint64]bool
+	// unfed tells that what threads do for each other was not known before the round:
+	// a thread that leaves its path is not put back.
+	unfed     bool
 	byPointer map[uint64]*walker
 	objects   []Object // allocated
 	ids       map[uint64]event.ObjectID
@@ -204,9 +211,6 @@ const maxThreads = 64
 func (b *builder) first(id event.ThreadID, prefix uint64) (*walker, error) {
 	w := b.walker(id)
 	w.machine.State, w.mem = b.image.State, newView(b.image)
-	for _, c := range b.image.Changed {
-		w.mem.write(c.Addr, c.Content)
-	}
 	w.stretch()
 	pc := w.pc()
 	at, ok := w.path.find(position{}, pc)
@@ -221,9 +225,10 @@ func (b *builder) first(id event.ThreadID, prefix uint64) (*walker, error) {
 // create makes the walker of a thread that another makes. Threads have numbers in the
 // order in which they were made; one that never ran has no path.
 func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
-	b.created++
-	id := b.walkers[0].ID + event.ThreadID(b.created)
+	id := b.next(start)
+	b.taken[id] = true
 	w := b.walker(id)
+	w.prepare(parent.mem)
 	b.byPointer[w.pointer()] = w
 	parent.children = append(parent.children, w)
 	w.machine.State, w.mem, w.fixed = parent.machine.State, parent.mem.clone(), maps.Clone(parent.fixed)
@@ -235,24 +240,48 @@ func (b *builder) create(parent *walker, start, arg *symbolic.Expr) *walker {
 	return w
 }
 
-// enter puts the thread at the begin of its function.
-func (w *walker) enter(start, arg *symbolic.Expr) {
-	image := w.b.image
-	w.magic = ownReturn
-	stack := w.own() + ownBlock/2 - 8 // as a call leaves it
-	w.mem.write(stack, wordBytes(w.magic))
-	w.machine.State.SetWord(offsetRSP, stack)
-	w.setRegister(offsetRDI, arg)
-	pointer := w.pointer()
+// untouched is how many blocks a path has at most that does not come to the thread's
+// function.
+const untouched = 256
+
+// next is the thread that begins with a function: the first that is left, but for those
+// whose paths do not come to it, which another thread has made.
+func (b *builder) next(start *symbolic.Expr) event.ThreadID {
+	for id := b.walkers[0].ID + 1; ; id++ {
+		p := b.paths[id]
+		if b.taken[id] {
+			continue
+		}
+		if p == nil || len(p.spots) <= untouched || !start.IsConst() {
+			return id
+		}
+		if _, ok := p.find(position{}, start.Value.Lo); ok {
+			return id
+		}
+	}
+}
+
+// prepare puts what the thread is known by where the C library has it.
+func (w *walker) prepare(mem *view) {
+	image, pointer := w.b.image, w.pointer()
 	at := pointer - (image.ThreadPointer - image.BlockStart)
 	for i := 0; i+8 <= len(image.ThreadBlock); i += 8 {
 		word := image.ThreadBlock[i : i+8]
 		if valueOf(word).Lo == image.ThreadPointer {
 			word = wordBytes(pointer)
 		}
-		w.mem.write(at+uint64(i), word)
+		mem.write(at+uint64(i), word)
 	}
-	w.machine.State.SetWord(vex.OffsetFS, pointer)
+	if image.ThreadID != 0 {
+		mem.write(pointer+image.ThreadID, wordBytes(uint64(w.ID))[:4])
+	}
+}
+
+// enter puts the thread at the begin of its function.
+func (w *walker) enter(start, arg *symbolic.Expr) {
+	w.magic = ownReturn
+	w.setRegister(offsetRDI, arg)
+	w.machine.State.SetWord(vex.OffsetFS, w.pointer())
 	if !start.IsConst() {
 		w.done = true
 		return
@@ -263,6 +292,9 @@ func (w *walker) enter(start, arg *symbolic.Expr) {
 		w.done = true // it never came so far
 		return
 	}
+	stack := w.stackAt(first)
+	w.mem.write(stack, wordBytes(w.magic))
+	w.machine.State.SetWord(offsetRSP, stack)
 	w.at = first
 	w.Calls = []Call{{Return: start.Value.Lo, Name: "start"}}
 	w.add(model.Event{Kind: model.Begin}, false)
@@ -273,7 +305,7 @@ func (b *builder) forget(all []*walker) {
 	for _, w := range all {
 		b.forget(w.children)
 		delete(b.byPointer, w.pointer())
-		b.created--
+		delete(b.taken, w.ID)
 	}
 	b.walkers = b.walkers[:len(b.walkers)-len(all)]
 }
@@ -288,15 +320,16 @@ func (b *builder) finish(w *walker) {
 
 // merge has a thread know what one that it joined has written.
 func (w *walker) merge(child *walker) {
+	if w.clocks[child.number] >= child.clocks[child.number] {
+		return // another thread has told it
+	}
 	for t := range w.clocks {
 		w.clocks[t] = max(w.clocks[t], child.clocks[t])
 	}
 	w.stretch()
 	for _, g := range child.mem.written() {
 		addr := g * granule
-		if !w.b.sharing.known[g] {
-			w.mem.store(addr, child.mem.load(w.b.pool, addr, granule))
-		}
+		w.mem.store(addr, child.mem.load(w.b.pool, addr, granule))
 	}
 }
 

@@ -54,11 +54,17 @@ func (w *walker) call(pc uint64, f Function) error {
 	}
 	c := &called{Function: f, Call: Call{After: w.since, Entry: pc, Return: back.Value.Lo, Name: f.Name}}
 	c.end, c.over = w.path.find(w.path.after(w.at, 1), c.Return)
-	if f.Role == Synchronize {
+	switch f.Role {
+	case Synchronize:
 		return w.synchronize(c)
+	case Unwind:
+		return w.unwind(c)
 	}
 	if !c.over || f.Role == Stop || f.Role == StopThread || f.Role == Fail {
 		return w.leaves(c)
+	}
+	if f.Role == Register || f.Role == Unregister {
+		return w.cleanup(c)
 	}
 	result, err := w.result(c)
 	if err != nil {

@@ -1,6 +1,7 @@
 package symtrace
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -21,27 +22,34 @@ type choice struct {
 
 // saved is a walker in the middle of its way.
 type saved struct {
-	state    vex.State
-	cells    [vex.StateSize]cell
-	unknown  int
-	mem      *view
-	at       position
-	since    uint64
-	events   int
-	conds    int
-	calls    int
-	children int
-	count    uint64
-	fixed    map[string]symbolic.Value
-	clock    int32
-	clocks   []int
-	heap     uint64
-	refused  map[string]bool
-	calling  bool
-	files    map[uint64]openFile
-	opened   uint64
-	taken    int
-	outcomes int
+	state     vex.State
+	cells     [vex.StateSize]cell
+	unknown   int
+	mem       *view
+	at        position
+	since     uint64
+	events    int
+	conds     int
+	calls     int
+	children  int
+	count     uint64
+	fixed     map[string]symbolic.Value
+	clock     int32
+	clocks    []int
+	heap      uint64
+	refused   map[string]bool
+	calling   bool
+	files     map[uint64]openFile
+	opened    uint64
+	taken     int
+	outcomes  int
+	callAt    position
+	sent      int
+	raised    int
+	lengths   int
+	cleanups  []uint64
+	signalled []interrupted
+	restarts  bool
 }
 
 // save keeps the walker as it is.
@@ -51,7 +59,8 @@ func (w *walker) save() *saved {
 		events: len(w.events), conds: len(w.conds), calls: len(w.Calls), children: len(w.children), count: w.Instructions,
 		fixed: maps.Clone(w.fixed), clock: w.clock, clocks: slices.Clone(w.clocks), heap: w.heap,
 		refused: w.refused, calling: w.calling, files: maps.Clone(w.files), opened: w.opened,
-		taken: len(w.taken), outcomes: w.outcomes,
+		taken: len(w.taken), outcomes: w.outcomes, callAt: w.callAt, sent: len(w.sent), raised: len(w.raised), lengths: len(w.lengths), cleanups: w.cleanups,
+		signalled: w.signalled, restarts: w.restarts,
 	}
 	s.mem.wrote = maps.Clone(w.mem.wrote)
 	return s
@@ -68,7 +77,10 @@ func (w *walker) restore(s *saved) {
 	w.clock, w.clocks, w.heap = s.clock, slices.Clone(s.clocks), s.heap
 	w.refused, w.calling, w.files, w.opened = s.refused, s.calling, maps.Clone(s.files), s.opened
 	w.taken, w.outcomes = w.taken[:s.taken], s.outcomes
-	w.done, w.Last = false, nil
+	w.lengths = w.lengths[:s.lengths]
+	w.signalled, w.restarts = s.signalled, s.restarts
+	w.callAt, w.sent, w.raised, w.cleanups = s.callAt, w.sent[:s.sent], w.raised[:s.raised], s.cleanups
+	w.done, w.starved, w.Last, w.late = false, false, nil, nil
 }
 
 // decisions are the choices of a thread.
@@ -103,7 +115,7 @@ func (w *walker) choose(ways []func(*walker), guess bool) {
 	case !d.settled:
 		c := choice{saved: w.save(), ways: ways, next: 1, out: map[int]bool{}, guess: guess}
 		if d.origin == nil {
-			d.origin = c.saved
+			d.origin = cmp.Or(w.atCall, c.saved)
 		}
 		d.choices = append(d.choices, c)
 	}

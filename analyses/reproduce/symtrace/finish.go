@@ -70,8 +70,13 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 		history := b.learn()
 		before := k.writers
 		locks := b.operated()
-		stable := maps.Equal(before, b.writers()) && slices.Equal(locks, k.locks)
-		k.writers, k.once, k.locks = b.writers(), b.writes(), locks
+		did := b.did()
+		k.unfed = !did.equal(k.outside) || !did.equal(b.outside)
+		stable := maps.Equal(before, b.writers()) && slices.Equal(locks, k.locks) && !k.unfed
+		past := b.wrote()
+		stable = stable && maps.EqualFunc(past, k.past, pastWrites.equal)
+		k.past = past
+		k.writers, k.once, k.locks, k.outside = b.writers(), b.writes(), locks, did
 		if found == 0 && !b.grew && stable {
 			if why := b.wrong(); why != "" && (round >= maxRounds || patience == maxTries && same(history, b.history)) {
 				return nil, errors.New(why)
@@ -89,6 +94,18 @@ func Build(image *Image, profile *paths.Profile, first event.ThreadID, prefix ui
 	}
 }
 
+// wrote is what the next round knows of who writes when, but of elements of arrays: a
+// thread's own memory does not have them.
+func (b *builder) wrote() map[uint64]pastWrites {
+	past := b.sharing.wrote()
+	for o, a := range b.arrays {
+		for g := o / granule; g <= (o+a.object.Size-1)/granule; g++ {
+			past[g] = pastWrites{}
+		}
+	}
+	return past
+}
+
 // writers are the threads that write what is shared. Memory of a thread does not have
 // what it wrote to elements of arrays, so arrays belong to none.
 func (b *builder) writers() map[uint64]int {
@@ -103,12 +120,12 @@ func (b *builder) writers() map[uint64]int {
 
 func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*path, o Options, k *Known) *builder {
 	b := &builder{
-		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(k.granules, k.writers), paths: all,
+		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(k.granules, k.writers, k.past), paths: all,
 		arrays: k.arrays, plain: k.plain, blocks: k.blocks, history: k.history, written: k.once,
-		locks:     k.locks,
+		locks: k.locks, outside: k.outside.clone(), unfed: k.unfed,
 		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{},
 		places: map[string]location{}, guesses: map[string]symbolic.Value{},
-		seen: map[string]symbolic.Value{},
+		seen: map[string]symbolic.Value{}, taken: map[event.ThreadID]bool{}, connected: map[uint64]bool{},
 	}
 	b.sharing.only = o.Only
 	return b
@@ -212,7 +229,7 @@ func (b *builder) values(_ *walker, name string) []symbolic.Value {
 	}
 	for i := range min(n, maxValues) {
 		content := make([]byte, l.size)
-		b.image.Peek(l.addr+uint64(i*l.size), content)
+		b.image.peek(l.addr+uint64(i*l.size), content)
 		add(valueOf(content).Lo)
 	}
 	var out []symbolic.Value
@@ -226,7 +243,7 @@ func (b *builder) values(_ *walker, name string) []symbolic.Value {
 // from it.
 func (w *walker) fault() {
 	var code [15]byte
-	n := w.b.image.Peek(w.pc(), code[:])
+	n := w.b.image.peek(w.pc(), code[:])
 	if n == 0 {
 		w.faults(nil) // a jump to nowhere
 		return
@@ -341,7 +358,7 @@ func (b *builder) fail(t *model.Trace) {
 func (b *builder) fill(t *model.Trace) {
 	put := func(addr uint64, n int) {
 		content := make([]byte, n)
-		b.image.Peek(addr, content)
+		b.image.peek(addr, content)
 		for i, x := range content {
 			if x != 0 {
 				t.Initial[addr+uint64(i)] = x
@@ -358,7 +375,7 @@ func (b *builder) fill(t *model.Trace) {
 	}
 	for addr, id := range b.ids { // each its own
 		var value [4]byte
-		b.image.Peek(addr, value[:])
+		b.image.peek(addr, value[:])
 		if n := int(valueOf(value[:]).Lo); n > 0 {
 			t.Semaphores[id] = n
 		}

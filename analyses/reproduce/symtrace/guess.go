@@ -53,7 +53,7 @@ func (b *builder) writes() written {
 func (b *builder) guess(name string, addr uint64, size int) {
 	var content [16]byte
 	any := false
-	b.image.Peek(addr, content[:size])
+	b.image.peek(addr, content[:size])
 	for i := range size {
 		w, ok := b.written[addr+uint64(i)]
 		if ok && !w.once {

@@ -30,6 +30,12 @@ type Image struct {
 	ThreadBlock   []byte
 	ThreadPointer uint64
 	BlockStart    uint64
+	// Stack is the stack pointer with which that thread begins: the others have the
+	// same place in their pages.
+	Stack uint64
+	// ThreadID is where a thread's number is, relative to its pointer; 0: it is not
+	// known.
+	ThreadID uint64
 	// Changed is what making a thread changes of the C library's variables, once.
 	Changed []Piece
 
@@ -48,6 +54,18 @@ type Range struct{ Start, End uint64 }
 // Object is a variable, or a piece of memory that was allocated.
 type Object struct {
 	Addr, Size uint64
+}
+
+// peek is Peek behind what making a thread changes.
+func (m *Image) peek(addr uint64, b []byte) int {
+	n := m.Peek(addr, b)
+	for i := range m.Changed {
+		c := &m.Changed[i]
+		if from, to := max(addr, c.Addr), min(addr+uint64(n), c.Addr+uint64(len(c.Content))); from < to {
+			copy(b[from-addr:to-addr], c.Content[from-c.Addr:])
+		}
+	}
+	return n
 }
 
 // object finds the variable, or the piece of memory, that has an address.
@@ -100,6 +118,13 @@ const (
 	Fail
 	// Synchronize is a synchronization operation, Function.Op.
 	Synchronize
+	// Register notes the jmp_buf that its argument points to as that of a clean-up,
+	// Unregister takes the latest back. Unwind goes on there, in a thread that is
+	// cancelled. Cancel is the handler of the signal for that, which is followed.
+	Register
+	Unregister
+	Unwind
+	Cancel
 )
 
 // Function is a function that is not followed: what it does is known.

@@ -13,6 +13,9 @@ type Known struct {
 	blocks   map[blockKey]*block
 	locks    []uint64
 	history  map[location][]uint64
+	outside  outside
+	past     map[uint64]pastWrites
+	unfed    bool // outside was not all that is done
 }
 
 // known is what another Build may begin with.
@@ -23,7 +26,7 @@ func (o *Options) known() *Known {
 		return &k
 	}
 	k := &Known{
-		granules: map[uint64]bool{}, arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{},
+		granules: map[uint64]bool{}, arrays: map[uint64]arrayOf{}, plain: map[uint64]bool{}, blocks: map[blockKey]*block{}, outside: newOutside(),
 	}
 	for _, r := range o.Shared {
 		for g := r.Start / granule; g < (r.End+granule-1)/granule; g++ {

@@ -67,7 +67,7 @@ func (v *view) page(n uint64) *page {
 	p := v.pages[n]
 	if p == nil {
 		p = &page{of: v}
-		v.image.Peek(n*pageSize, p.bytes[:])
+		v.image.peek(n*pageSize, p.bytes[:])
 		v.pages[n] = p
 	}
 	v.last, v.at = p, n

@@ -127,4 +127,7 @@ func (o *operation) join(w *walker) {
 	w.add(model.Event{Kind: model.Join, Peer: child.number}, true)
 	w.b.finish(child)
 	w.merge(child)
+	if child.starved {
+		w.starves("it waits for the end of a thread that is not known yet")
+	}
 }

@@ -17,6 +17,8 @@ type sharing struct {
 	log    map[uint64][]touch
 	// writers have the one thread that writes a shared granule, or several.
 	writers map[uint64]int
+	// past are the stretches that wrote in the round before.
+	past map[uint64]pastWrites
 	// only is Options.Only, and excluded is what it has left out, in granules.
 	only     func(addr uint64) bool
 	excluded int
@@ -37,8 +39,8 @@ type touch struct {
 	write bool
 }
 
-func newSharing(known map[uint64]bool, writers map[uint64]int) *sharing {
-	s := &sharing{known: known, writers: writers, pages: map[uint64]bool{}, log: map[uint64][]touch{}}
+func newSharing(known map[uint64]bool, writers map[uint64]int, past map[uint64]pastWrites) *sharing {
+	s := &sharing{known: known, writers: writers, past: past, pages: map[uint64]bool{}, log: map[uint64][]touch{}}
 	for g := range known {
 		s.pages[g*granule/pageSize] = true
 	}
@@ -121,6 +123,63 @@ func (s *sharing) own(thread int, addr uint64, size int) bool {
 	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
 		if w, ok := s.writers[g]; s.known[g] && (!ok || w != thread) {
 			return false
+		}
+	}
+	return true
+}
+
+// pastWrites are the stretches that write a granule, and whether each of them is over
+// when the next begins.
+type pastWrites struct {
+	clocks  []clock
+	ordered bool
+}
+
+func (p pastWrites) equal(o pastWrites) bool {
+	return p.ordered == o.ordered && slices.EqualFunc(p.clocks, o.clocks, func(a, b clock) bool {
+		return a.thread == b.thread && slices.Equal(a.of, b.of)
+	})
+}
+
+// wrote finds the stretches that write what is shared.
+func (s *sharing) wrote() map[uint64]pastWrites {
+	all := map[uint64]pastWrites{}
+	for g := range s.known {
+		p := pastWrites{ordered: true}
+		for _, t := range s.log[g] {
+			if !t.write {
+				continue
+			}
+			c := s.clocks[t.clock]
+			for _, other := range p.clocks {
+				p.ordered = p.ordered && (other.before(c) || c.before(other))
+			}
+			p.clocks = append(p.clocks, c)
+		}
+		all[g] = p
+	}
+	return all
+}
+
+// before tells that a stretch is over when another begins, or is of the same thread.
+func (c clock) before(o clock) bool {
+	return c.thread == o.thread || c.thread < len(o.of) && c.of[c.thread] <= o.of[c.thread]
+}
+
+// quiet tells that all that is ever written to some bytes is written, and known, when
+// a stretch begins, or is written by its thread: they have one value there, under every
+// schedule.
+func (s *sharing) quiet(at int32, addr uint64, size int) bool {
+	now := s.clocks[at]
+	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
+		p, ok := s.past[g]
+		if !ok || !p.ordered {
+			return false
+		}
+		for _, c := range p.clocks {
+			if !c.before(now) && !now.before(c) {
+				return false
+			}
 		}
 	}
 	return true

@@ -45,32 +45,67 @@ func (w *walker) system() error {
 	w.calling = true
 	var args [6]uint64
 	number := w.machine.State.Word(vex.OffsetRAX)
+	if _, is := w.cancelled(); is && interruptible[number] {
+		w.calling, w.restarts = false, true
+		return nil
+	}
 	for i := range systemCalls[number] {
 		var err error
 		if args[i], err = w.systemArgument(i); err != nil {
 			return err
 		}
 	}
-	result, err := w.systemResult(number, &args)
-	if err != nil {
-		return err
+	if w.decisions.origin == nil {
+		w.atCall = w.save()
 	}
-	w.calling = false
-	w.setRegister(vex.OffsetRAX, w.b.pool.Word(result, 64))
-	return nil
+	err := w.systemCall(number, &args)
+	w.atCall = nil
+	return err
 }
 
 // systemCalls has how many arguments matter of the calls that have a meaning.
 var systemCalls = map[uint64]int{
 	unix.SYS_WRITE: 3, unix.SYS_OPEN: 2, unix.SYS_OPENAT: 3, unix.SYS_CLOSE: 1, unix.SYS_READ: 3, unix.SYS_PREAD64: 4,
-	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6,
+	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6, unix.SYS_PWRITE64: 4,
+	unix.SYS_FCNTL: 3, unix.SYS_SOCKET: 3, unix.SYS_SOCKETPAIR: 4, unix.SYS_PIPE: 1, unix.SYS_PIPE2: 2, unix.SYS_CONNECT: 1,
+	unix.SYS_ACCEPT: 1, unix.SYS_ACCEPT4: 1, unix.SYS_RECVFROM: 5, unix.SYS_SENDTO: 4, unix.SYS_SHUTDOWN: 2, unix.SYS_SETSOCKOPT: 1,
+	unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
+}
+
+// systemCall does what a system call does, and has its result.
+func (w *walker) systemCall(number uint64, args *[6]uint64) error {
+	switch number {
+	case unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_PIPE, unix.SYS_PIPE2, unix.SYS_ACCEPT, unix.SYS_ACCEPT4:
+		return w.socketCall(number, args)
+	case unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_RT_SIGTIMEDWAIT:
+		return w.signalCall(number, args)
+	}
+	switch number {
+	case unix.SYS_RT_SIGRETURN:
+		return w.goesBack()
+	case unix.SYS_FUTEX: // whether it waited is not known
+		way := func(result uint64) func(*walker) {
+			return func(w *walker) { w.late = w.over(result) }
+		}
+		return w.choosesWay([]func(*walker){way(0), way(errno(unix.EAGAIN))})
+	}
+	if d, ok := w.b.descriptors[args[0]]; ok && systemCalls[number] > 0 {
+		return w.describedCall(number, d, args)
+	}
+	result, err := w.systemResult(number, args)
+	if err != nil {
+		return err
+	}
+	return w.over(result)
 }
 
 func (w *walker) systemResult(number uint64, args *[6]uint64) (uint64, error) {
 	switch number {
-	case unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
-		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
+	case unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
+		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
 		return 0, nil
+	case unix.SYS_GETPID:
+		return uint64(w.b.walkers[0].ID), nil
 	case unix.SYS_GETTID:
 		return uint64(w.ID), nil
 	case unix.SYS_WRITE:
@@ -95,7 +130,7 @@ func (w *walker) systemResult(number uint64, args *[6]uint64) (uint64, error) {
 	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_CLOSE:
 		return w.fileCall(number, args)
 	}
-	return 0, fmt.Errorf("system call %d has no meaning between the threads' begin and the failure", number)
+	return 0, meaningless(number)
 }
 
 // errno is what the kernel returns for an error.
@@ -115,6 +150,9 @@ func (w *walker) file(at uint64) (*File, unix.Errno, error) {
 }
 
 func (w *walker) open(name, flags uint64) (uint64, error) {
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		return w.describe(descriptor{kind: scratch, flags: flags}), nil
+	}
 	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_CREAT != 0 {
 		return 0, fmt.Errorf("a thread opens a file to write")
 	}

@@ -85,23 +85,33 @@ type walker struct {
 	clock  int32
 	clocks []int
 
-	events   []model.Event
-	coords   []Coordinate
-	conds    []model.Condition
-	fixed    map[string]symbolic.Value
-	wrong    string // why it is not the recorded path
-	children []*walker
-	journal  []undo
-	undoing  bool
-	done     bool
-	magic    uint64
-	heap     uint64
-	faulting bool // the next instruction faults
-	failure  error
-	refused  map[string]bool // guesses that are wrong
-	calling  bool            // a system call is not over
-	files    map[uint64]openFile
-	opened   uint64
+	events    []model.Event
+	coords    []Coordinate
+	conds     []model.Condition
+	fixed     map[string]symbolic.Value
+	wrong     string // why it is not the recorded path
+	children  []*walker
+	journal   []undo
+	undoing   bool
+	done      bool
+	magic     uint64
+	heap      uint64
+	faulting  bool // the next instruction faults
+	failure   error
+	refused   map[string]bool // guesses that are wrong
+	calling   bool            // a system call is not over
+	files     map[uint64]openFile
+	opened    uint64
+	callAt    position // of the last system call
+	atCall    *saved   // the thread where that begins, while it has made no choice
+	late      error    // of a way to go on that was chosen
+	sent      []sent
+	raised    []uint64 // signals to the process
+	lengths   []length
+	starved   bool     // its path was not followed to its end
+	cleanups  []uint64 // the jmp_bufs of clean-ups
+	signalled []interrupted
+	restarts  bool // the last system call was interrupted
 }
 
 // undo is memory as it was before a block.
@@ -146,6 +156,10 @@ func (w *walker) walk() error {
 			}
 			err = nil
 			w.strayed++
+			if w.starved = w.b.unfed; w.starved {
+				w.finish(Cut)
+				continue
+			}
 			w.follow()
 		}
 		if err != nil {
@@ -164,16 +178,22 @@ func (w *walker) chosen(c errChoose) error {
 	if _, again := w.fixed[c.name]; again || len(c.values) == 0 {
 		return errWrong{"nothing is known of the value of " + c.name, true}
 	}
-	values := c.values
-	if v, ok := w.b.options.Prefer[c.name]; ok {
-		values = append([]symbolic.Value{v}, slices.DeleteFunc(slices.Clone(values), func(x symbolic.Value) bool { return x == v })...)
-	}
+	values := w.b.preferred(c.name, c.values)
 	var ways []func(*walker)
 	for i, v := range values {
 		ways = append(ways, func(w *walker) { w.rule(c.name, values[:i]); w.fix(c.name, v) })
 	}
 	w.choose(ways, false)
 	return nil
+}
+
+// preferred puts the value that is to be tried first before others.
+func (b *builder) preferred(name string, values []symbolic.Value) []symbolic.Value {
+	v, ok := b.options.Prefer[name]
+	if !ok {
+		return values
+	}
+	return append([]symbolic.Value{v}, slices.DeleteFunc(slices.Clone(values), func(x symbolic.Value) bool { return x == v })...)
 }
 
 // rule notes that a symbol has none of some values, as far as the thread left its path
@@ -209,6 +229,10 @@ func (w *walker) finish(e Ending) {
 
 // step executes a block, or what stands for a call.
 func (w *walker) step() error {
+	if err := w.late; err != nil {
+		w.late = nil
+		return err
+	}
 	if w.calling {
 		return w.system()
 	}
@@ -217,6 +241,13 @@ func (w *walker) step() error {
 		return w.end()
 	}
 	if have := w.pc(); have != pc {
+		if pc, ok := w.cancelled(); ok {
+			return w.interrupt(pc)
+		}
+		if have == handlerReturn && len(w.signalled) > 0 {
+			w.machine.State.SetWord(vex.OffsetRIP, pc)
+			return nil
+		}
 		if have == w.magic && w.magic != 0 {
 			w.add(model.Event{Kind: model.End}, false)
 			w.finish(Returned)
@@ -224,7 +255,7 @@ func (w *walker) step() error {
 		}
 		return errWrong{why: fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
 	}
-	if f, ok := w.b.image.Functions[pc]; ok && !w.inMemory(f) {
+	if f, ok := w.b.image.Functions[pc]; ok && f.Role != Cancel && !w.inMemory(f) {
 		return w.call(pc, f)
 	}
 	n, size := w.path.left(w.at)
@@ -277,12 +308,13 @@ func (w *walker) takeBack() {
 func (w *walker) advance(b *block, n int, next uint64) error {
 	w.since += uint64(n)
 	w.Instructions += uint64(n)
-	passed := n
+	passed, from := n, w.at
 	if b.repeats && next == b.last && n == b.instructions {
 		passed--
 	}
 	w.at = w.path.after(w.at, passed)
 	if b.Jump == vex.JumpSyscall && n == b.instructions {
+		w.callAt = w.path.after(from, passed-1)
 		return w.system()
 	}
 	return nil
@@ -319,12 +351,17 @@ func (w *walker) clear(from, to int) {
 	}
 }
 
+// knows tells that the thread's own memory has what a read of shared memory gets.
+func (w *walker) knows(addr uint64, size int) bool {
+	return w.b.sharing.own(w.number, addr, size) || w.b.sharing.quiet(w.clock, addr, size)
+}
+
 // Load is vex.Memory's.
 func (w *walker) Load(addr uint64, p []byte) error {
 	if addr < lowest {
 		return errUnknown
 	}
-	if w.b.sharing.shared(addr, len(p)) && !w.b.sharing.own(w.number, addr, len(p)) || !w.mem.read(addr, p) {
+	if w.b.sharing.shared(addr, len(p)) && !w.knows(addr, len(p)) || !w.mem.read(addr, p) {
 		return errUnknown
 	}
 	w.touched(addr, len(p), false)
@@ -364,12 +401,19 @@ func (w *walker) stretch() {
 // add adds an event: within tells that it is in the next call.
 func (w *walker) add(e model.Event, within bool) *model.Event {
 	e.Thread, e.Where = w.number, event.Addr(w.pc())
-	if at := min(w.at.i, len(w.path.spots)-1); at >= 0 {
+	place, since := w.at, w.since
+	if w.calling { // the call is executed already
+		since--
+		if e.Kind != model.Read && e.Kind != model.Take {
+			place = w.callAt // what may have waited is where it goes on
+		}
+	}
+	if at := min(place.i, len(w.path.spots)-1); at >= 0 {
 		s := &w.path.spots[at]
-		e.Core, e.Place = s.core, s.place+uint64(w.at.k)
+		e.Core, e.Place = s.core, s.place+uint64(place.k)
 	}
 	w.events = append(w.events, e)
-	w.coords = append(w.coords, Coordinate{Calls: len(w.Calls), Since: w.since, Within: within, spot: w.at.i})
+	w.coords = append(w.coords, Coordinate{Calls: len(w.Calls), Since: since, Within: within, spot: place.i})
 	return &w.events[len(w.events)-1]
 }
 
