@@ -51,15 +51,10 @@ func (h *hasher) CopyForSnapshot(*deepcopy.Copier) any {
 // words feeds numbers to a hash.
 func words(h *hasher, list ...uint64) {
 	var b [8 * 10]byte
-	n := 0
-	for _, w := range list {
-		for range 8 {
-			b[n] = byte(w)
-			w >>= 8
-			n++
-		}
+	for i, w := range list {
+		binary.LittleEndian.PutUint64(b[8*i:], w)
 	}
-	_, _ = h.Write(b[:n])
+	_, _ = h.Write(b[:8*len(list)])
 }
 
 // turn begins a slice of a thread. Slices of one thread without another between
@@ -85,7 +80,9 @@ func (d *digest) endTurn() {
 	}
 	words(d.schedule, uint64(d.thread), d.turnLength)
 	words(d.events, 1, uint64(d.thread), d.turnLength)
-	d.log("turn thread %d instructions %d", d.thread, d.turnLength)
+	if d.host.eventLog != nil {
+		d.log("turn thread %d instructions %d", d.thread, d.turnLength)
+	}
 	d.turnLength = 0
 }
 

@@ -32,6 +32,10 @@ type Enforce struct {
 	// choose the interleaving alone.
 	Seed  uint64
 	Cores int
+	// Ready, unless nil, is asked while the machine is built for Schedule made ready as
+	// Options.SyncOnly says, or why the run may not begin. It may be asked again for
+	// another machine, by several goroutines.
+	Ready func() (*sched.Plan, error) `json:"-"`
 }
 
 // instruments tells whether the program has the instrumentation that constraints need:
@@ -53,10 +57,10 @@ type ScheduleResult struct {
 }
 
 // newEnforcer makes the controller of a schedule, or nil.
-func (m *Machine) newEnforcer() sched.Controller {
+func (m *Machine) newEnforcer() (sched.Controller, error) {
 	c := &m.config
 	if c.Enforce == nil {
-		return nil
+		return nil, nil
 	}
 	o := c.Enforce.Options
 	o.Costs = sched.RelayCosts{
@@ -64,7 +68,14 @@ func (m *Machine) newEnforcer() sched.Controller {
 		SemaphoreWake: event.Cycles(c.Costs.SemaphoreWake), SpinCheck: event.Cycles(c.Costs.SpinCheck),
 		BranchCount: event.Cycles(c.Costs.BranchCount), SlotCall: event.Cycles(c.Costs.SlotCall),
 	}
-	return sched.NewEnforcer(c.Enforce.Schedule, o)
+	if c.Enforce.Ready == nil {
+		return sched.NewEnforcer(c.Enforce.Schedule, o), nil
+	}
+	plan, err := c.Enforce.Ready()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Enforcer(o), nil
 }
 
 // obey ends the run, or lets it go on by itself, when the controller is at its
@@ -88,8 +99,8 @@ func (m *Machine) enforcement() *ScheduleResult {
 	if g == nil {
 		return nil
 	}
-	e, ok := g.controller.(*sched.Enforcer)
-	if !ok {
+	e := g.as.follows
+	if e == nil {
 		return nil
 	}
 	r := &ScheduleResult{Followed: e.Complete(), EnforceCounts: e.Counts(), Gate: g.gate.Counts()}
@@ -129,8 +140,8 @@ func (m *Machine) show(t event.ThreadID) {
 	if g == nil {
 		return
 	}
-	e, ok := g.controller.(*sched.Enforcer)
-	if !ok {
+	e := g.as.follows
+	if e == nil {
 		return
 	}
 	if at, shown := e.Clock(t); shown {

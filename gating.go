@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -23,9 +24,10 @@ type gating struct {
 	recorder.Nothing
 	gate       sched.Gate
 	controller sched.Controller
+	as         roles
 	syncs      *syncops.Recording
 	recorder   *recorder.Recorder
-	threads    map[event.ThreadID]*gated
+	threads    nearmap.Map[event.ThreadID, *gated]
 	blocked    []event.ThreadID // by the kernel, since the last slice's end
 	gone       []event.ThreadID
 	timers     int  // that have fired since a thread could run
@@ -34,7 +36,27 @@ type gating struct {
 	// soon and exactly are what a Stopper said of the thread that is about to run, when
 	// the gate had asked so often.
 	soon, exactly, asked uint64
-	repeats              bool // a recorded run: its slices end where they ended
+	repeats              bool        // a recorded run: its slices end where they ended
+	visit                sched.Visit // the last, kept so that it takes no memory
+}
+
+// roles is what a controller is besides: nil where it is not.
+type roles struct {
+	stopper sched.Stopper
+	pauser  sched.Pauser
+	orderer sched.Orderer
+	keeper  sched.SignalKeeper
+	follows *sched.Enforcer
+}
+
+// control sets the controller.
+func (g *gating) control(c sched.Controller) {
+	g.controller, g.as = c, roles{}
+	g.as.stopper, _ = c.(sched.Stopper)
+	g.as.pauser, _ = c.(sched.Pauser)
+	g.as.orderer, _ = c.(sched.Orderer)
+	g.as.keeper, _ = c.(sched.SignalKeeper)
+	g.as.follows, _ = c.(*sched.Enforcer)
 }
 
 // gated is a thread, as its controller knows it.
@@ -49,8 +71,11 @@ type gated struct {
 }
 
 // newGating sets up the controller that the configuration asks for, if any.
-func (m *Machine) newGating() *gating {
-	controller := m.newEnforcer()
+func (m *Machine) newGating() (*gating, error) {
+	controller, err := m.newEnforcer()
+	if err != nil {
+		return nil, err
+	}
 	if controller == nil {
 		controller = sched.NewController(m.config.Control)
 	}
@@ -58,11 +83,12 @@ func (m *Machine) newGating() *gating {
 		controller = sched.SyncController(m.config.Sched.WithDefaults(), m.orderCosts())
 	}
 	if controller == nil {
-		return nil
+		return nil, nil
 	}
-	g := &gating{controller: controller, threads: map[event.ThreadID]*gated{}, repeats: m.config.Replay != nil}
+	g := &gating{repeats: m.config.Replay != nil}
+	g.control(controller)
 	g.watched = g.addresses()
-	return g
+	return g, nil
 }
 
 // maxPoints is for how many instructions the engine is told that threads may stop
@@ -76,11 +102,10 @@ func (m *Machine) setPoints() error {
 	if g == nil || r != nil && r.Memory != nil {
 		return nil
 	}
-	stopper, ok := g.controller.(sched.Stopper)
-	if !ok {
+	if g.as.stopper == nil {
 		return nil
 	}
-	if points := stopper.Points(); len(points) <= maxPoints {
+	if points := g.as.stopper.Points(); len(points) <= maxPoints {
 		return m.cpu.SetPoints(points)
 	}
 	return nil
@@ -96,23 +121,26 @@ func (m *Machine) orderCosts() sched.Costs {
 }
 
 func (g *gating) thread(t event.ThreadID) *gated {
-	s := g.threads[t]
-	if s == nil {
+	s, ok := g.threads.Get(t)
+	if !ok {
 		s = &gated{}
-		g.threads[t] = s
+		g.threads.Put(t, s)
 	}
 	return s
 }
 
 // ask asks about the thread that acts.
-func (g *gating) ask(v sched.Visit) bool {
-	at := g.recorder.At()
-	v.Thread, v.Now, v.Instructions = at.Thread, at.Time, at.Instructions
-	v.Name, v.Inside = g.syncs.Name(at.Thread), g.syncs.InOperation(at.Thread)
+func (g *gating) ask(asked sched.Visit) bool {
+	g.visit = asked
+	v := &g.visit
+	v.Thread, v.Now, v.Instructions = g.recorder.Thread(), g.recorder.Time(), g.recorder.Retired()
+	v.Name, v.Inside = g.syncs.Name(v.Thread), g.syncs.InOperation(v.Thread)
 	if v.Name == "" {
 		v.Name = "1" // the first thread has its name when it has run
 	}
-	return g.gate.Ask(g.controller, &v)
+	goesOn := g.gate.Ask(g.controller, v)
+	v.Sync, v.Call = nil, nil
+	return goesOn
 }
 
 // Admit implements syncops.Gate. Futex calls are system calls; starts and ends are
@@ -126,7 +154,7 @@ func (g *gating) Admit(e *event.Sync) bool {
 		return g.ask(sched.Visit{Place: sched.AtReturn, Sync: e})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake || e.Phase == event.Whole:
 		return true
-	case e.Thread != g.recorder.At().Thread:
+	case e.Thread != g.recorder.Thread():
 		return true // another ends its process
 	case e.Phase == event.Enter:
 		return g.ask(sched.Visit{Place: sched.AtEnter, Sync: e})
@@ -207,7 +235,7 @@ func (g *gating) keepSignals(t *kernel.Task) {
 	if g == nil || g.obeyed {
 		return
 	}
-	if _, ok := g.controller.(sched.SignalKeeper); ok {
+	if g.as.keeper != nil {
 		t.KeepSignals(g.syncs.InOperation(t.ID()))
 	}
 	h, ok := g.controller.(sched.SignalHolder)
@@ -227,10 +255,10 @@ func (g *gating) wake(t event.ThreadID) {
 	if g == nil {
 		return
 	}
-	if s := g.threads[t]; s != nil && s.waited {
+	if s := g.threads.At(t); s != nil && s.waited {
 		g.controller.Woken(&g.gate, t)
-	} else if o, ok := g.controller.(sched.Orderer); ok && s == nil {
-		o.Made(&g.gate, t)
+	} else if g.as.orderer != nil && s == nil {
+		g.as.orderer.Made(&g.gate, t)
 	}
 }
 
@@ -265,7 +293,7 @@ func (m *Machine) begins(t *kernel.Task) bool {
 			return false
 		}
 	}
-	if p, ok := g.controller.(sched.Pauser); ok && !p.May(t.ID()) {
+	if g.as.pauser != nil && !g.as.pauser.May(t.ID()) {
 		g.gate.Hold(t.ID())
 		return false
 	}
@@ -280,13 +308,12 @@ func (m *Machine) begins(t *kernel.Task) bool {
 // stop.
 func (m *Machine) stopsAt(t *kernel.Task) bool {
 	g := m.state.gating
-	stopper, ok := g.controller.(sched.Stopper)
-	if !ok {
+	if g.as.stopper == nil {
 		return true
 	}
 	for {
 		g.asked = g.gate.Counts().Asked
-		if g.soon, g.exactly = stopper.Left(t.ID(), g.recorder.At().Instructions); g.soon > 0 && g.exactly > 0 {
+		if g.soon, g.exactly = g.as.stopper.Left(t.ID(), g.recorder.Retired()); g.soon > 0 && g.exactly > 0 {
 			return m.arrives(t)
 		}
 		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()}) {
@@ -342,7 +369,7 @@ func (m *Machine) wakes(t *kernel.Task) bool {
 		return true
 	}
 	s := g.thread(t.ID())
-	if _, ok := g.controller.(sched.Orderer); !ok || !s.waited {
+	if g.as.orderer == nil || !s.waited {
 		return true
 	}
 	s.waited = false
@@ -371,6 +398,9 @@ func (m *Machine) calls(t *kernel.Task) bool {
 // thread is released.
 func (m *Machine) handle(t *kernel.Task, stop emu.Stop) {
 	g := m.state.gating
+	if stop.Reason == emu.StopBudget {
+		return // the kernel has nothing to do
+	}
 	m.show(t.ID())
 	if g == nil || stop.Reason != emu.StopSyscall {
 		m.state.kernel.Handle(t, stop)
@@ -399,9 +429,9 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 	if most := g.controller.Budget(t); most > 0 {
 		bound(l, most-min(most, g.thread(t).ran))
 	}
-	if stopper, ok := g.controller.(sched.Stopper); ok {
+	if g.as.stopper != nil {
 		if g.gate.Counts().Asked != g.asked { // what was asked since may have changed it
-			g.soon, g.exactly = stopper.Left(t, g.recorder.At().Instructions)
+			g.soon, g.exactly = g.as.stopper.Left(t, g.recorder.Retired())
 		}
 		l.Most = g.exactly
 		if l.Instructions == 0 || g.soon < l.Instructions && !g.repeats {

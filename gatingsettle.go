@@ -19,11 +19,11 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 	}
 	for _, x := range g.gone {
 		g.gate.Forget(x)
-		delete(g.threads, x)
+		g.threads.Delete(x)
 		g.controller.Exited(&g.gate, x)
 	}
 	g.blocked, g.gone = g.blocked[:0], g.gone[:0]
-	if x := g.threads[t]; x != nil {
+	if x := g.threads.At(t); x != nil {
 		x.ran += stop.Instructions
 		x.cycles += stop.Cycles
 	}
@@ -61,11 +61,11 @@ func (m *Machine) settle(t event.ThreadID, core event.CoreID, stop emu.Stop) {
 // one that has come to where it is to stop: it is loaded still.
 func (m *Machine) settlePoints(t event.ThreadID, stop emu.Stop) {
 	g := m.state.gating
-	stopper, ok := g.controller.(sched.Stopper)
-	if !ok || g.recorder.At().Thread != t {
+	stopper := g.as.stopper
+	if stopper == nil || g.recorder.Thread() != t {
 		return
 	}
-	at := g.recorder.At().Instructions
+	at := g.recorder.Retired()
 	stopper.Reached(&g.gate, t, at)
 	if stop.Reason != emu.StopBudget || stop.Instructions == 0 || g.gate.Holds(t) {
 		return

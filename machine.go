@@ -59,6 +59,7 @@ type state struct {
 type coreClock struct {
 	cluster  *sched.Cluster
 	now      event.Cycles
+	latest   event.Cycles       // that the kernel was told
 	recorder *recorder.Recorder // nil unless the run is recorded
 	gating   *gating            // nil unless threads are controlled
 	oneCore  bool               // the guest sees every thread on core 0
@@ -132,7 +133,9 @@ func (m *Machine) build() (err error) {
 	m.host = newHostSide(c)
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
-	s.gating = m.newGating()
+	if s.gating, err = m.newGating(); err != nil {
+		return err
+	}
 	s.clock.gating, s.clock.oneCore = s.gating, c.Enforce != nil
 	if err := m.bufferStores(); err != nil {
 		return err
@@ -243,8 +246,10 @@ func (m *Machine) run(slice sched.Slice) {
 	m.setTime(slice.Core)
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
-	m.show(slice.Thread)
 	s.gating.keepSignals(t)
+	if t.KernelActs() {
+		m.show(slice.Thread)
+	}
 	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
 		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
@@ -312,8 +317,11 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 
 // setTime makes the kernel's clock that of the core.
 func (m *Machine) setTime(core event.CoreID) {
-	m.state.clock.now = m.state.cluster.Now(core)
-	m.state.kernel.SetNow(m.toNS(m.state.clock.now))
+	c := m.state.clock
+	if c.now = m.state.cluster.Now(core); c.now > c.latest {
+		c.latest = c.now
+		m.state.kernel.SetNow(m.toNS(c.now))
+	}
 }
 
 // limit turns a slice's budgets into the engine's.

@@ -240,7 +240,7 @@ type Output struct {
 // begin makes an execution that begins where the machine is.
 func (s *stage) begin(from *Checkpoint, controller sched.Controller) *epochRun {
 	m := s.m
-	m.state.gating.controller = controller
+	m.state.gating.control(controller)
 	s.tap.begin(from)
 	m.state.clock.now = m.state.cluster.Makespan()
 	return &epochRun{

@@ -270,21 +270,27 @@ struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32
   if (cpu->nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
   flags &= cpu->watched;
   struct heddle_block *b = flags ? &cpu->blocks.slow : heddle_block_slot(cpu->blocks.table, pc);
+  if (size > cpu->blocks.longest) cpu->blocks.longest = size;
   uint64_t end = (pc + size) | (uint64_t)k.kind << HEDDLE_KIND_SHIFT;
   if (k.kind > HEDDLE_KIND_COND) end |= HEDDLE_BRANCH;
   *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.cost << 32 | k.count, end, pc | (uint64_t)flags << 48};
   return b;
 }
 
-// Takes out of the table the blocks that have breakpoints now. Those that had
-// some are not in it.
-void heddle_blocks_broken(struct heddle_cpu *cpu) {
-  if (!cpu->nbreakpoints) return;
-  uint64_t low = cpu->breakpoints[0], high = cpu->breakpoints[cpu->nbreakpoints - 1];
-  for (struct heddle_block *b = cpu->blocks.table; b < cpu->blocks.table + HEDDLE_BLOCKS; b++) {
-    uint64_t pc = heddle_block_pc(b), end = heddle_block_end(b);
-    if (b->key && pc <= high && low < end && heddle_has_breakpoint(cpu, pc, end)) b->key = 0;
+// Takes the blocks out of the table that have an address: they begin there or a little
+// before.
+static void take_out(struct heddle_blocks *blocks, uint64_t address) {
+  for (uint64_t pc = address; pc + blocks->longest > address && pc <= address; pc--) {
+    struct heddle_block *b = heddle_block_slot(blocks->table, pc);
+    if (heddle_block_pc(b) == pc && heddle_block_end(b) > address) b->key = 0;
   }
+}
+
+// Takes the blocks out of the table that have breakpoints among sorted ones which the
+// processor does not have yet. Those that have others are not in it.
+void heddle_blocks_broken(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!heddle_has_breakpoint(cpu, sorted[i], sorted[i] + 1)) take_out(&cpu->blocks, sorted[i]);
 }
 
 // A block is translated anew: what was known of the one before it is outdated.

@@ -78,6 +78,7 @@ struct heddle_blocks {
   struct heddle_cut *cuts;
   uint64_t translation;  // counts translations: any may be of other code than before
   struct heddle_block slow;  // the last block described that may not be in the table
+  uint32_t longest;  // bytes of a block, of all that ever were in the table
 };
 
 // Stands for no block.
@@ -86,7 +87,7 @@ extern const struct heddle_block heddle_no_block;
 int heddle_blocks_init(struct heddle_blocks *b);
 void heddle_blocks_close(struct heddle_blocks *b);
 void heddle_blocks_forget(struct heddle_blocks *b);
-void heddle_blocks_broken(struct heddle_cpu *cpu);
+void heddle_blocks_broken(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code);
 
 static inline struct heddle_block *heddle_block_slot(struct heddle_block *table, uint64_t pc) {

@@ -174,7 +174,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   heddle_log_flush(cpu);
   cpu->instructions = heddle_cpu_instructions_now(cpu);
   cpu->cycles = heddle_cpu_cycles_now(cpu);
-  cpu->pc = get_rip(cpu);
+  cpu->pc = cpu->at_point ? cpu->armed.at : get_rip(cpu);
   return cpu->stop = why;
 }
 
@@ -187,6 +187,12 @@ static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   if (watched == cpu->watched) return;
   cpu->watched = watched;
   heddle_blocks_forget(&cpu->blocks);
+}
+
+// Saves the registers of one thread, unless it is NULL, and loads those of another.
+void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to) {
+  if (from) uc_context_save(cpu->uc, from);
+  uc_context_restore(cpu->uc, to);
 }
 
 // Runs the loaded thread until something stops it. The counts of the run are in
@@ -207,6 +213,15 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   return run_on(cpu);
 }
 
+// heddle_cpu_run with another thread loaded first, unless to is 0. The addresses are
+// numbers because Go looks at each pointer that it hands over.
+enum heddle_stop heddle_cpu_run_other(uintptr_t cpu, uintptr_t from, uintptr_t to, uint64_t instructions, uint64_t most,
+                                      uint64_t cycles, uint32_t flags) {
+  struct heddle_cpu *c = (struct heddle_cpu *)cpu;
+  if (to) heddle_cpu_switch(c, (uc_context *)from, (uc_context *)to);
+  return heddle_cpu_run(c, instructions, most, cycles, flags);
+}
+
 // Goes on with a run that a fault stopped, once its cause is gone, or that was
 // stopped by a breakpoint or for its log. The counts and budgets are those of
 // the whole run, which ends where it would have ended without the stop.
@@ -219,20 +234,14 @@ enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
   return run_on(cpu);
 }
 
-// Saves the registers of one thread, unless it is NULL, and loads those of another.
-void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to) {
-  if (from) uc_context_save(cpu->uc, from);
-  uc_context_restore(cpu->uc, to);
-}
-
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   uint64_t *copy = malloc((n ? n : 1) * sizeof *copy);
   if (!copy) return -1;
   memcpy(copy, sorted, n * sizeof *copy);
+  heddle_blocks_broken(cpu, sorted, n);
   free(cpu->breakpoints);
   cpu->breakpoints = copy;
   cpu->nbreakpoints = n;
-  heddle_blocks_broken(cpu);
   return 0;
 }
 

@@ -24,16 +24,14 @@ package emu
 #include <stdlib.h>
 #include "cpu.h"
 
-#cgo noescape heddle_cpu_run
-#cgo nocallback heddle_cpu_run
+#cgo noescape heddle_cpu_run_other
+#cgo nocallback heddle_cpu_run_other
 #cgo noescape heddle_cpu_resume
 #cgo nocallback heddle_cpu_resume
 #cgo noescape heddle_cpu_get_regs
 #cgo nocallback heddle_cpu_get_regs
 #cgo noescape heddle_cpu_pc
 #cgo nocallback heddle_cpu_pc
-#cgo noescape heddle_cpu_switch
-#cgo nocallback heddle_cpu_switch
 #cgo noescape heddle_cpu_set_regs
 #cgo nocallback heddle_cpu_set_regs
 #cgo noescape heddle_cpu_get_fp
@@ -160,7 +158,8 @@ type CPU struct {
 	engine  uc.Unicorn
 	c       *C.struct_heddle_cpu
 	ram     *RAM
-	current *Context
+	current *Context       // of the loaded thread, or nil
+	in      *Context       // whose registers the engine has, or nil: see settle
 	pc      programCounter // of the loaded thread
 	// breakpoints are those of the run's own observers and of a debugger.
 	breakpoints [2][]event.Addr
@@ -274,7 +273,7 @@ func (c *CPU) allocContext() *Context {
 
 // CloneContext copies the registers of x.
 func (c *CPU) CloneContext(x *Context) *Context {
-	if c.current == x {
+	if c.in == x {
 		C.uc_context_save(c.handle(), x.c)
 	}
 	return c.copyContext(x.c)
@@ -289,7 +288,6 @@ func (c *CPU) copyContext(from *C.uc_context) *Context {
 	C.uc_context_restore(c.handle(), from)
 	C.uc_context_save(c.handle(), x.c)
 	if loaded != nil {
-		C.uc_context_restore(c.handle(), loaded.c)
 		c.current, c.pc = loaded, loaded.pc
 	}
 	return x
@@ -300,32 +298,11 @@ func (x *Context) Release() {
 	if x.cpu.current == x {
 		x.cpu.current, x.cpu.pc = nil, programCounter{}
 	}
+	if x.cpu.in == x {
+		x.cpu.in = nil
+	}
 	C.uc_context_free(x.c)
 	x.c = nil
-}
-
-// Unload puts the loaded thread's registers into its context.
-func (c *CPU) Unload() {
-	if c.current != nil {
-		C.uc_context_save(c.handle(), c.current.c)
-		c.current.pc = c.pc
-		c.current, c.pc = nil, programCounter{}
-	}
-}
-
-// Load makes x's thread the one that Run, Regs and the like act on, in the
-// address space s.
-func (c *CPU) Load(x *Context, s *Space) {
-	c.c.space = s.c
-	if c.current == x {
-		return
-	}
-	var from *C.uc_context
-	if c.current != nil {
-		from, c.current.pc = c.current.c, c.pc
-	}
-	C.heddle_cpu_switch(c.c, from, x.c)
-	c.current, c.pc = x, x.pc
 }
 
 // SetCore tells on which core the loaded thread runs, and that core's clock.
@@ -345,27 +322,32 @@ func orMax(n uint64) C.uint64_t {
 // stops it.
 func (c *CPU) Run(l Limit) Stop {
 	flags := C.uint32_t(0)
-	for _, f := range [...]struct {
-		on  bool
-		bit C.uint32_t
-	}{
-		{l.Exact, C.HEDDLE_RUN_EXACT},
-		{l.AtPause, C.HEDDLE_RUN_PAUSE},
-		{l.AtSync, C.HEDDLE_RUN_SYNC},
-		{l.Pass, C.HEDDLE_RUN_PASS},
-	} {
-		if f.on {
-			flags |= f.bit
-		}
+	if l.Exact {
+		flags |= C.HEDDLE_RUN_EXACT
 	}
-	return c.stopped(C.heddle_cpu_run(c.c, orMax(l.Instructions), orMax(l.Most), orMax(uint64(l.Cycles)), flags))
+	if l.AtPause {
+		flags |= C.HEDDLE_RUN_PAUSE
+	}
+	if l.AtSync {
+		flags |= C.HEDDLE_RUN_SYNC
+	}
+	if l.Pass {
+		flags |= C.HEDDLE_RUN_PASS
+	}
+	from, to := c.pending()
+	return c.stopped(C.heddle_cpu_run_other(
+		C.uintptr_t(uintptr(unsafe.Pointer(c.c))), C.uintptr_t(uintptr(unsafe.Pointer(from))), C.uintptr_t(uintptr(unsafe.Pointer(to))),
+		orMax(l.Instructions), orMax(l.Most), orMax(uint64(l.Cycles)), flags))
 }
 
 // Resume goes on with the run that a StopFault ended, after the page was
 // supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
 // there had been no stop. The limit is still that of Run, and the counts of the
 // Stop are those of the whole run.
-func (c *CPU) Resume() Stop { return c.stopped(C.heddle_cpu_resume(c.c)) }
+func (c *CPU) Resume() Stop {
+	c.settle()
+	return c.stopped(C.heddle_cpu_resume(c.c))
+}
 
 func (c *CPU) stopped(why uint32) Stop {
 	c.pc = programCounter{event.Addr(c.c.pc), true}
@@ -382,16 +364,21 @@ func (c *CPU) stopped(why uint32) Stop {
 
 // FaultAddr is the exact address of the fault that just stopped the loaded
 // thread.
-func (c *CPU) FaultAddr() event.Addr { return event.Addr(C.heddle_cpu_fault_address(c.c)) }
+func (c *CPU) FaultAddr() event.Addr {
+	c.settle()
+	return event.Addr(C.heddle_cpu_fault_address(c.c))
+}
 
 // Regs reads the loaded thread's registers.
 func (c *CPU) Regs(r *Regs) {
+	c.settle()
 	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 }
 
 // PC reads the loaded thread's program counter alone.
 func (c *CPU) PC() event.Addr {
 	if !c.pc.known {
+		c.settle()
 		c.pc = programCounter{event.Addr(C.heddle_cpu_pc(c.c)), true}
 	}
 	return c.pc.at
@@ -399,15 +386,22 @@ func (c *CPU) PC() event.Addr {
 
 // SetRegs writes the loaded thread's registers.
 func (c *CPU) SetRegs(r *Regs) {
+	c.settle()
 	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 	c.pc = programCounter{event.Addr(r.RIP), true}
 }
 
 // FP reads the loaded thread's floating-point and SSE state.
-func (c *CPU) FP(image *[FPSize]byte) { C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image)) }
+func (c *CPU) FP(image *[FPSize]byte) {
+	c.settle()
+	C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image))
+}
 
 // SetFP writes the loaded thread's floating-point and SSE state.
-func (c *CPU) SetFP(image *[FPSize]byte) { C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image)) }
+func (c *CPU) SetFP(image *[FPSize]byte) {
+	c.settle()
+	C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image))
+}
 
 // SetBreakpoints replaces the addresses at which runs stop, in every space, but
 // for those of a debugger.

@@ -152,6 +152,8 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
 void heddle_cpu_close(struct heddle_cpu *cpu);
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t most, uint64_t cycles,
                                 uint32_t flags);
+enum heddle_stop heddle_cpu_run_other(uintptr_t cpu, uintptr_t from, uintptr_t to, uint64_t instructions, uint64_t most,
+                                      uint64_t cycles, uint32_t flags);
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu);
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
 uint64_t heddle_cpu_pc(struct heddle_cpu *cpu);

@@ -18,8 +18,8 @@ func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
 	}
 	r.thread, r.core, r.time, r.began = t, core, now, now
 	r.within = emu.Stop{}
-	if p := r.threads[t]; p != nil {
-		p.lastCore = core
+	if r.acting = r.threads.At(t); r.acting != nil {
+		r.acting.lastCore = core
 	}
 }
 
@@ -41,7 +41,7 @@ func (r *Recorder) Timer(now event.Cycles) { r.Turn(event.NoThread, event.NoCore
 
 // Run tells that the thread whose turn it is is loaded and about to run.
 func (r *Recorder) Run(t *kernel.Task) {
-	p := r.threads[r.thread]
+	p := r.acting
 	if r.cores[r.core] != r.thread || p.ranOn != r.core {
 		r.cores[r.core], p.ranOn = r.thread, r.core
 		r.changed = event.Switch{Stamp: r.Next(), Process: t.Process().PID()}
@@ -67,7 +67,7 @@ func (r *Recorder) Stopped(t *kernel.Task, s emu.Stop) {
 // Ran tells that the slice is over, and the core's clock after it. The kernel
 // has not handled its end yet.
 func (r *Recorder) Ran(t *kernel.Task, s emu.Stop, now event.Cycles) {
-	r.threads[r.thread].instructions += s.Instructions
+	r.acting.instructions += s.Instructions
 	r.within = emu.Stop{}
 	r.time = now
 	if s.Reason == emu.StopSyscall {
@@ -126,12 +126,16 @@ func (r *Recorder) Signal(d *kernel.Delivery) {
 
 // Ready tells that a thread can run. One that is not known has just begun.
 func (r *Recorder) Ready(id event.ThreadID) {
-	if r.threads[id] != nil {
+	if r.threads.At(id) != nil {
 		return
 	}
 	r.settle()
 	t := r.kernel.Task(id)
-	r.threads[id] = &progress{lastCore: event.NoCore, ranOn: event.NoCore}
+	p := &progress{lastCore: event.NoCore, ranOn: event.NoCore}
+	r.threads.Put(id, p)
+	if id == r.thread {
+		r.acting = p
+	}
 	e := event.Start{Stamp: r.next(id), Process: t.Process().PID(), Parent: r.thread}
 	for _, p := range r.parts {
 		p.Start(r, t, &e)
@@ -152,7 +156,10 @@ func (r *Recorder) settle() {
 func (r *Recorder) Exit(t event.ThreadID, status int) {
 	r.gone = event.NoThread
 	e := event.Exit{Stamp: r.next(t), Status: int32(status)}
-	delete(r.threads, t)
+	r.threads.Delete(t)
+	if t == r.thread {
+		r.acting = nil
+	}
 	for _, p := range r.parts {
 		p.Exit(r, &e)
 	}

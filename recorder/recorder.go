@@ -3,6 +3,7 @@ package recorder
 import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -57,11 +58,12 @@ type Recorder struct {
 	parts  []Recording
 	mark   *trace.Mark // of the snapshot that this is the copy of
 
-	threads map[event.ThreadID]*progress
+	threads nearmap.Map[event.ThreadID, *progress]
 	cores   []event.ThreadID // the thread that each core ran last
 
 	seq, sync uint64
 	thread    event.ThreadID // that acts
+	acting    *progress      // of it, or nil
 	core      event.CoreID
 	time      event.Cycles
 	began     event.Cycles   // the core's clock at the begin of the slice
@@ -82,7 +84,7 @@ type progress struct {
 // recordings what happens. They are called in the order in which they are given.
 func New(w *trace.Writer, cpu *emu.CPU, cores int, parts ...Recording) *Recorder {
 	r := &Recorder{
-		trace: w, cpu: cpu, parts: parts, threads: map[event.ThreadID]*progress{},
+		trace: w, cpu: cpu, parts: parts,
 		cores: make([]event.ThreadID, cores), thread: event.NoThread, core: event.NoCore,
 		gone: event.NoThread,
 	}
@@ -111,17 +113,30 @@ func (r *Recorder) Attach(k *kernel.Kernel) { r.kernel = k }
 // the last event.
 func (r *Recorder) At() event.Stamp { return r.at(r.thread) }
 
+// Thread is the thread that acts, or NoThread.
+func (r *Recorder) Thread() event.ThreadID { return r.thread }
+
+// Time is that of the present place: At().Time.
+func (r *Recorder) Time() event.Cycles { return r.time }
+
+// Retired is how many instructions the thread that acts has retired: At().Instructions.
+func (r *Recorder) Retired() uint64 {
+	if r.acting == nil {
+		return 0
+	}
+	return r.acting.instructions + r.within.Instructions
+}
+
 func (r *Recorder) at(t event.ThreadID) event.Stamp {
 	s := event.Stamp{Seq: r.seq, Sync: r.sync, Thread: t, Core: r.core, Time: r.time}
-	p := r.threads[t]
-	if p == nil {
+	if t == r.thread {
+		if r.acting != nil {
+			s.Instructions, s.Branches = r.Retired(), r.acting.branches
+		}
 		return s
 	}
-	s.Instructions, s.Branches = p.instructions, p.branches
-	if t == r.thread {
-		s.Instructions += r.within.Instructions
-	} else {
-		s.Core = p.lastCore
+	if p := r.threads.At(t); p != nil {
+		s.Instructions, s.Branches, s.Core = p.instructions, p.branches, p.lastCore
 	}
 	return s
 }
@@ -142,4 +157,4 @@ func (r *Recorder) NextSync() event.Stamp {
 }
 
 // AddBranches counts branches of the thread that runs, as they are drained.
-func (r *Recorder) AddBranches(n uint64) { r.threads[r.thread].branches += n }
+func (r *Recorder) AddBranches(n uint64) { r.acting.branches += n }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -19,7 +20,7 @@ type Cluster struct {
 	all     uint64 // the mask of all cores
 	idle    uint64 // the mask of cores without a thread
 	threads []thread
-	slots   map[event.ThreadID]slot // for look-up only
+	slots   nearmap.Map[event.ThreadID, slot]
 	free    []slot
 
 	// runnable has the runnable threads in no meaningful, but repeatable,
@@ -86,7 +87,7 @@ func NewWithPolicy(cores int, p Policy) (*Cluster, error) {
 	all := uint64(math.MaxUint64) >> (MaxCores - cores)
 	c := &Cluster{
 		policy: p, all: all, idle: all, order: newList(),
-		cores: make([]core, cores), slots: map[event.ThreadID]slot{},
+		cores: make([]core, cores),
 	}
 	for i := range c.cores {
 		c.cores[i] = core{thread: none, last: event.NoThread}
@@ -201,7 +202,7 @@ func (c *Cluster) Exit(t event.ThreadID) {
 	c.Block(t)
 	c.policy.Exit(c, t)
 	c.threads[s] = thread{}
-	delete(c.slots, t)
+	c.slots.Delete(t)
 	c.free = append(c.free, s)
 }
 
@@ -237,7 +238,7 @@ func (c *Cluster) SetAffinity(t event.ThreadID, mask uint64) bool {
 // Affinity returns the mask of the cores that a thread may run on: all of them
 // unless SetAffinity has said otherwise.
 func (c *Cluster) Affinity(t event.ThreadID) uint64 {
-	if s, ok := c.slots[t]; ok {
+	if s, ok := c.slots.Get(t); ok {
 		return c.threads[s].affinity
 	}
 	return c.all
@@ -245,7 +246,7 @@ func (c *Cluster) Affinity(t event.ThreadID) uint64 {
 
 // known returns a thread's slot, a new one for a new thread.
 func (c *Cluster) known(t event.ThreadID) slot {
-	if s, ok := c.slots[t]; ok {
+	if s, ok := c.slots.Get(t); ok {
 		return s
 	}
 	var s slot
@@ -257,13 +258,13 @@ func (c *Cluster) known(t event.ThreadID) slot {
 		c.threads = append(c.threads, thread{})
 	}
 	c.threads[s] = thread{id: t, affinity: c.all, core: event.NoCore, last: event.NoCore, index: -1}
-	c.slots[t] = s
+	c.slots.Put(t, s)
 	return s
 }
 
 // slot returns the slot of a thread that has been made known.
 func (c *Cluster) slot(t event.ThreadID) slot {
-	s, ok := c.slots[t]
+	s, ok := c.slots.Get(t)
 	if !ok {
 		panic(fmt.Sprintf("bug: thread %d is unknown to the scheduler", t))
 	}

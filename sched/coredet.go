@@ -151,7 +151,7 @@ func (p *coredet) meet(c *Cluster) {
 		at += c.costs.SpinCheck
 	}
 	for i := range p.members {
-		s, ok := c.slots[p.members[i].id]
+		s, ok := c.slots.Get(p.members[i].id)
 		if !ok {
 			continue
 		}

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -77,7 +78,7 @@ func (o EnforceOptions) Validate() error {
 //     operation that does not match or did not come.
 type Enforcer struct {
 	Pass
-	plan *plan
+	plan *Plan
 	o    EnforceOptions
 
 	next    int  // the position whose turn it is
@@ -86,8 +87,7 @@ type Enforcer struct {
 	since   event.Cycles
 	now     event.Cycles
 	threads []follower
-	numbers map[event.ThreadID]int
-	latest  latest
+	numbers nearmap.Map[event.ThreadID, int]
 	posted  []bool
 	ago     uint64                        // how many instructions before the end of the slice a point is that is posted
 	bound   map[event.ObjectID]event.Addr // where the objects of the schedule are
@@ -144,9 +144,14 @@ type follower struct {
 
 // NewEnforcer makes the controller of a run that has not begun.
 func NewEnforcer(s *event.Schedule, o EnforceOptions) *Enforcer {
+	return NewPlan(s, o.SyncOnly).Enforcer(o)
+}
+
+// Enforcer is NewEnforcer of a schedule that was made ready, with or without constraints
+// as the options say.
+func (p *Plan) Enforcer(o EnforceOptions) *Enforcer {
 	e := &Enforcer{
-		plan: newPlan(s, o.SyncOnly), o: o, threads: make([]follower, len(s.Threads)),
-		numbers: map[event.ThreadID]int{}, posted: make([]bool, len(s.Constraints)),
+		plan: p, o: o, threads: make([]follower, len(p.s.Threads)), posted: make([]bool, len(p.s.Constraints)),
 		bound: map[event.ObjectID]event.Addr{}, helper: -1,
 	}
 	for i := range e.threads {
@@ -242,37 +247,23 @@ func (e *Enforcer) Ask(g *Gate, v *Visit) bool {
 	return true
 }
 
-// latest is the thread that was looked for last.
-type latest struct {
-	id    event.ThreadID
-	n     int
-	known bool
-}
-
 // find returns the number of a thread.
-func (e *Enforcer) find(id event.ThreadID) (int, bool) {
-	if l := &e.latest; !l.known || l.id != id {
-		n, ok := e.numbers[id]
-		if !ok {
-			return 0, false
-		}
-		*l = latest{id, n, true}
-	}
-	return e.latest.n, true
-}
+func (e *Enforcer) find(id event.ThreadID) (int, bool) { return e.numbers.Get(id) }
 
 // number finds a thread by its name.
 func (e *Enforcer) number(v *Visit) (int, bool) {
+	if n, ok := e.find(v.Thread); ok && e.plan.s.Threads[n] == v.Name {
+		return n, true
+	}
 	n, ok := e.plan.names[v.Name]
 	if !ok {
 		return 0, false
 	}
 	t := &e.threads[n]
 	if t.id != v.Thread {
-		delete(e.numbers, t.id)
+		e.numbers.Delete(t.id)
 		t.id, t.gone = v.Thread, false
-		e.numbers[v.Thread] = n
-		e.latest = latest{}
+		e.numbers.Put(v.Thread, n)
 	}
 	return n, true
 }

@@ -36,8 +36,8 @@ func (e *Enforcer) beyond(g *Gate, n int, at Place) bool {
 	}
 	t := &e.threads[n]
 	t.held, t.place, t.waiting = true, at, forGood
-	if a := e.plan.action(n, t.actions); a != nil && a.kind == halt && a.done == t.done {
-		e.post(g, a.constraint)
+	if a := e.plan.action(n, t.actions); a != nil && a.kind == halt && int(a.done) == t.done {
+		e.post(g, int(a.of))
 	}
 	return false
 }
@@ -435,12 +435,11 @@ func (e *Enforcer) Exited(g *Gate, id event.ThreadID) {
 	if !ok {
 		return
 	}
-	delete(e.numbers, id)
-	e.latest = latest{}
+	e.numbers.Delete(id)
 	t := &e.threads[n]
 	acts := e.left == "" && e.acts(n)
-	if a := e.plan.action(n, t.actions); e.plan.s.Portable && a != nil && a.kind == halt && a.done == t.done {
-		e.post(g, a.constraint) // it gets no further
+	if a := e.plan.action(n, t.actions); e.plan.s.Portable && a != nil && a.kind == halt && int(a.done) == t.done {
+		e.post(g, int(a.of)) // it gets no further
 	}
 	t.id, t.gone, t.held, t.blocked, t.waits = event.NoThread, true, false, false, false
 	if acts {

@@ -28,8 +28,8 @@ func (e *Enforcer) Addresses() []event.Addr {
 	var all []event.Addr
 	for _, list := range e.plan.actions {
 		for i := range list {
-			if list[i].of != 0 {
-				all = append(all, list[i].of)
+			if pc, _ := e.plan.instruction(&list[i]); pc != 0 {
+				all = append(all, pc)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (e *Enforcer) act(g *Gate, n int, v *Visit) bool {
 	t := &e.threads[n]
 	for {
 		a := e.plan.action(n, t.actions)
-		if a == nil || a.done != t.done || a.of != v.PC || a.occurrence != t.arrivals.counts[v.PC] {
+		if a == nil || int(a.done) != t.done || !e.isAt(a, v.PC, t) {
 			return true
 		}
 		if a.kind == post {
@@ -86,10 +86,18 @@ func (e *Enforcer) act(g *Gate, n int, v *Visit) bool {
 		if !e.await(g, n, a) {
 			return false
 		}
-		if next := e.plan.action(n, t.actions); next != nil && next.done == t.done && next.of == 0 {
-			g.Cut() // so that the slice ends where that is
+		if next := e.plan.action(n, t.actions); next != nil && int(next.done) == t.done {
+			if pc, _ := e.plan.instruction(next); pc == 0 {
+				g.Cut() // so that the slice ends where that is
+			}
 		}
 	}
+}
+
+// isAt tells whether an action of a thread is where it has come to, this time.
+func (e *Enforcer) isAt(a *action, pc event.Addr, t *follower) bool {
+	of, occurrence := e.plan.instruction(a)
+	return of == pc && occurrence == t.arrivals.counts[pc]
 }
 
 // crossed handles a thread that has executed an instruction of a constraint, or a
@@ -103,22 +111,27 @@ func (e *Enforcer) crossed(g *Gate, n int, v *Visit) {
 	t.arrivals.crossing = false
 	for {
 		a := e.plan.action(n, t.actions)
-		if a == nil || a.kind != post || a.done != t.done || a.of != t.arrivals.last || a.occurrence != t.arrivals.counts[a.of] {
+		if a == nil || a.kind != post || int(a.done) != t.done || !e.isAt(a, t.arrivals.last, t) {
 			return
 		}
+		e.charge(g, n)
 		t.actions++
-		e.charge(g, a)
-		e.post(g, a.constraint)
+		e.post(g, int(a.of))
 	}
 }
 
 // leftOther is Left for a schedule for other inputs: instructions of constraints are
 // found by AtAddress, and where a thread ended by its number of instructions.
-func (t *follower) leftOther(a *action, done uint64) uint64 {
-	switch {
-	case t.arrivals.crossing:
+func (e *Enforcer) leftOther(n int, done uint64) uint64 {
+	t := &e.threads[n]
+	if t.arrivals.crossing {
 		return t.arrivals.after - min(t.arrivals.after, done)
-	case a == nil || a.done != t.done || a.of != 0:
+	}
+	a := e.plan.action(n, t.actions)
+	if a == nil || int(a.done) != t.done {
+		return anyNumber
+	}
+	if pc, _ := e.plan.instruction(a); pc != 0 {
 		return anyNumber
 	}
 	return t.base + a.at - min(t.base+a.at, done)
@@ -137,7 +150,7 @@ func Moves(number uint64) bool {
 
 // free tells whether a system call that has a position in other schedules has none
 // in this one.
-func (p *plan) free(c *event.Syscall) bool {
+func (p *Plan) free(c *event.Syscall) bool {
 	return p.s.Portable && Moves(c.Number) && slices.Contains(p.s.Free, int64(int32(c.Args[0])))
 }
 

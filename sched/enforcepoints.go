@@ -10,8 +10,8 @@ import (
 
 // Stopper is a Controller that stops threads at instructions.
 type Stopper interface {
-	// Points are the addresses of instructions before which threads are stopped
-	// exactly.
+	// Points are the addresses of the instructions before which threads are most often
+	// stopped exactly.
 	Points() []event.Addr
 	// Left is how many instructions a thread that has retired done may run until
 	// AtInstruction: soon to the end of a block, or exactly. The greatest number
@@ -50,9 +50,9 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 	}
 	t, list := &e.threads[n], e.plan.actions[n]
 	if e.plan.s.Portable {
-		return soon, t.leftOther(e.plan.action(n, t.actions), done)
+		return soon, e.leftOther(n, done)
 	}
-	for i := t.actions; i < len(list) && list[i].done == t.done; i++ {
+	for i := t.actions; i < len(list) && int(list[i].done) == t.done; i++ {
 		a := &list[i]
 		left := t.base + a.at - min(t.base+a.at, done)
 		switch {
@@ -62,7 +62,7 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 			if left-soon > longestRun {
 				return soon, exactly
 			}
-		case i == t.actions+lookAhead || a.kind == post && e.ends(a.constraint):
+		case i == t.actions+lookAhead || a.kind == post && e.ends(a):
 			soon = left
 		}
 	}
@@ -73,7 +73,7 @@ func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
 // where it is looked at, so that one that goes another way than the recorded run's is
 // found out soon.
 func (e *Enforcer) stops(a *action) bool {
-	return a.kind == halt || a.kind == deliver || a.kind == wait && (a.look || !e.posted[a.constraint])
+	return a.kind == halt || a.kind == deliver || a.kind == wait && (a.look || !e.posted[a.of])
 }
 
 // ends tells whether a thread's slice ends behind the first point of a constraint:
@@ -81,14 +81,14 @@ func (e *Enforcer) stops(a *action) bool {
 // released later, with the time at which the point was passed. If constraints are only
 // watched, to see whether they hold all the same, a slice ends behind every first point:
 // who is released by one may come before the next.
-func (e *Enforcer) ends(c int) bool {
+func (e *Enforcer) ends(a *action) bool {
 	if len(e.o.Loose) > 0 {
 		return true
 	}
-	second := &e.plan.s.Constraints[c].Second
-	if second.PC != 0 || second.Ends {
+	if e.plan.waiter[a.of] != turnWaits {
 		return false
 	}
+	second := &e.plan.s.Constraints[a.of].Second
 	t := &e.threads[second.Thread]
 	position, _ := e.peek(second.Thread)
 	return position == e.next && (t.held && t.waiting == forTurn || t.blocked)
@@ -106,14 +106,14 @@ func (e *Enforcer) pass(g *Gate, n int, done uint64) {
 	t := &e.threads[n]
 	for e.left == "" {
 		a := e.plan.action(n, t.actions)
-		if a == nil || a.done != t.done || t.base+a.at > done || e.stops(a) {
+		if a == nil || int(a.done) != t.done || t.base+a.at > done || e.stops(a) {
 			return
 		}
+		e.charge(g, n)
 		t.actions++
-		e.charge(g, a)
 		if a.kind == post {
 			e.ago = done - (t.base + a.at)
-			e.post(g, a.constraint)
+			e.post(g, int(a.of))
 			e.ago = 0
 		} else {
 			g.Charge(e.o.Costs.SemaphoreWait)
@@ -121,10 +121,11 @@ func (e *Enforcer) pass(g *Gate, n int, done uint64) {
 	}
 }
 
-// charge lets the time pass that the instrumentation up to an action takes.
-func (e *Enforcer) charge(g *Gate, a *action) {
-	e.counts.Slots += a.instructions
-	g.Charge(event.Cycles(a.instructions)*e.o.Costs.SlotCall + event.Cycles(a.branches)*e.o.Costs.BranchCount)
+// charge lets the time pass that the instrumentation up to a thread's next action takes.
+func (e *Enforcer) charge(g *Gate, n int) {
+	instructions, branches := e.plan.since(n, e.threads[n].actions)
+	e.counts.Slots += instructions
+	g.Charge(event.Cycles(instructions)*e.o.Costs.SlotCall + event.Cycles(branches)*e.o.Costs.BranchCount)
 }
 
 // instruction handles a thread that has come to where it may have to wait.
@@ -135,14 +136,14 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 		return true
 	}
 	a := e.plan.action(n, t.actions)
-	if a == nil || a.done != t.done || t.base+a.at > v.Instructions {
+	if a == nil || int(a.done) != t.done || t.base+a.at > v.Instructions {
 		return true
 	}
 	if a.pc != 0 && a.pc != v.PC || t.base+a.at < v.Instructions {
 		e.leave(g, "thread %s is at %#x, not at the instruction of %s at %#x", e.plan.s.Threads[n], uint64(v.PC), a.what(), uint64(a.pc))
 		return true
 	}
-	e.charge(g, a)
+	e.charge(g, n)
 	switch a.kind {
 	case halt:
 		return e.beyond(g, n, AtInstruction)
@@ -159,14 +160,14 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 func (e *Enforcer) await(g *Gate, n int, a *action) bool {
 	t := &e.threads[n]
 	switch {
-	case e.posted[a.constraint]:
+	case e.posted[a.of]:
 		t.actions++
 		g.Charge(e.o.Costs.SemaphoreWait)
-	case slices.Contains(e.o.Loose, a.constraint):
+	case slices.Contains(e.o.Loose, int(a.of)):
 		t.actions++
 		e.counts.Flipped++
 	default:
-		t.held, t.place, t.waiting = true, AtInstruction, a.constraint
+		t.held, t.place, t.waiting = true, AtInstruction, int(a.of)
 		e.counts.Stalled++
 		return false
 	}
@@ -183,12 +184,12 @@ func (e *Enforcer) post(g *Gate, c int) {
 	e.since = e.now
 	e.counts.Constraints++
 	g.Charge(e.o.Costs.SemaphoreWait)
-	second := &e.plan.s.Constraints[c].Second
-	if second.PC == 0 && !second.Ends {
+	n := e.plan.waiter[c]
+	if n == turnWaits {
 		e.advance(g)
 		return
 	}
-	if t := &e.threads[second.Thread]; t.held && t.waiting == c {
+	if t := &e.threads[n]; t.held && t.waiting == c {
 		t.held, t.waiting = false, forTurn
 		t.actions++
 		g.ReleaseAgo(t.id, e.delay(), e.ago)
@@ -210,10 +211,11 @@ func (e *Enforcer) ready(position int) bool {
 func (e *Enforcer) missed(g *Gate, n int) bool {
 	t := &e.threads[n]
 	a := e.plan.action(n, t.actions)
-	if a == nil || a.done >= t.done {
+	if a == nil || int(a.done) >= t.done {
 		return false
 	}
+	pc, _ := e.plan.instruction(a)
 	e.leave(g, "thread %s has not come to the instruction of %s at %#x before its operation %d",
-		e.plan.s.Threads[n], a.what(), uint64(cmp.Or(a.pc, a.of)), t.done-1)
+		e.plan.s.Threads[n], a.what(), uint64(cmp.Or(a.pc, pc)), t.done-1)
 	return true
 }

@@ -34,5 +34,5 @@ func (a *action) what() string {
 	if a.kind == deliver {
 		return "a signal"
 	}
-	return fmt.Sprintf("constraint %d", a.constraint)
+	return fmt.Sprintf("constraint %d", a.of)
 }

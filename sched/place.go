@@ -37,7 +37,7 @@ func (c *Cluster) On(core event.CoreID) event.ThreadID {
 // runnable threads are placed, and not all of those when they are more than the
 // cores.
 func (c *Cluster) CoreOf(t event.ThreadID) event.CoreID {
-	if s, ok := c.slots[t]; ok {
+	if s, ok := c.slots.Get(t); ok {
 		return c.threads[s].core
 	}
 	return event.NoCore
@@ -46,7 +46,7 @@ func (c *Cluster) CoreOf(t event.ThreadID) event.CoreID {
 // LastCoreOf returns the core that a thread is placed on or was last, or
 // event.NoCore if it never was.
 func (c *Cluster) LastCoreOf(t event.ThreadID) event.CoreID {
-	if s, ok := c.slots[t]; ok {
+	if s, ok := c.slots.Get(t); ok {
 		return c.threads[s].last
 	}
 	return event.NoCore

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +9,9 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// plan is a schedule as it is enforced. It does not change.
-type plan struct {
+// Plan is a schedule made ready to be followed, by any number of runs: it does not
+// change.
+type Plan struct {
 	s     *event.Schedule
 	names map[string]int
 	own   [][]int // by thread, the positions of its operations
@@ -19,6 +19,7 @@ type plan struct {
 	// operation at a position as a whole.
 	posts, waits map[int][]int
 	actions      [][]action     // by thread, in the order in which it comes to them
+	waiter       []int32        // by constraint, the thread of its second point, or turnWaits
 	clock        []event.Cycles // what clocks show at each position
 	memory       bool           // calls that change the address space have positions
 	// alone is the position from which on a schedule for other inputs need not be
@@ -27,7 +28,7 @@ type plan struct {
 }
 
 // SharedInSnapshot marks that copies of an Enforcer share it.
-func (*plan) SharedInSnapshot() {}
+func (*Plan) SharedInSnapshot() {}
 
 type actionKind uint8
 
@@ -39,25 +40,23 @@ const (
 )
 
 // action is what a thread does when it has done so many operations and then
-// retired so many instructions.
+// retired so many instructions. There may be tens of thousands.
 type action struct {
-	done int
-	at   uint64
+	at       uint64
+	branches uint64     // that it has gone through since its operation
+	pc       event.Addr // that it is at then; 0: not known
+	done     int32
+	// of is the number of the constraint, or the position of the signal.
+	of   int32
 	kind actionKind
 	// look tells that it is the first to wait for behind its operation: the thread
 	// stops there to be looked at, whether or not it has to wait.
-	look       bool
-	constraint int
-	pc         event.Addr // that it is at then; 0: not known
-	// of is the constraint's instruction, and occurrence which time it is come to.
-	of         event.Addr
-	occurrence uint64
-	// What it has gone through since its operation or its last action before.
-	instructions, branches uint64
+	look bool
 }
 
-func newPlan(s *event.Schedule, syncOnly bool) *plan {
-	p := &plan{
+// NewPlan makes a schedule ready; syncOnly leaves its constraints out.
+func NewPlan(s *event.Schedule, syncOnly bool) *Plan {
+	p := &Plan{
 		s: s, names: map[string]int{}, own: make([][]int, len(s.Threads)), actions: make([][]action, len(s.Threads)),
 		posts: map[int][]int{}, waits: map[int][]int{}, alone: len(s.Operations),
 	}
@@ -71,7 +70,7 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 		o := &s.Operations[position]
 		n := o.Thread
 		if o.Part == event.SignalPart && o.Result >= 0 {
-			p.actions[n] = append(p.actions[n], action{done: len(p.own[n]), at: uint64(o.Result), kind: deliver, pc: o.Writes[0].Addr})
+			p.actions[n] = append(p.actions[n], action{done: int32(len(p.own[n])), at: uint64(o.Result), kind: deliver, of: int32(position), pc: o.Writes[0].Addr})
 		}
 		p.own[n] = append(p.own[n], position)
 		p.memory = p.memory || o.Part == event.SystemCall && AddressSpace(o.Number)
@@ -93,28 +92,29 @@ func newPlan(s *event.Schedule, syncOnly bool) *plan {
 	return p
 }
 
-// reserve makes room for the actions: there may be tens of thousands.
-func (p *plan) reserve() {
-	counts := make([]int, len(p.actions))
-	for c := range p.s.Constraints {
-		counts[p.s.Constraints[c].First.Thread]++
-		counts[p.s.Constraints[c].Second.Thread]++
-	}
+// turnWaits stands for a constraint for which an operation as a whole waits.
+const turnWaits = -1
+
+// reserve makes room for the actions: there are two for each constraint, and often as
+// many for each thread.
+func (p *Plan) reserve() {
+	share := 2 * len(p.s.Constraints) / max(1, len(p.actions))
 	for n := range p.actions {
-		p.actions[n] = slices.Grow(p.actions[n], counts[n])
+		p.actions[n] = slices.Grow(p.actions[n], share+share/8)
 	}
+	p.waiter = make([]int32, len(p.s.Constraints))
 }
 
 // add adds the actions of a constraint.
-func (p *plan) add(c int) {
+func (p *Plan) add(c int) {
 	first, second := &p.s.Constraints[c].First, &p.s.Constraints[c].Second
 	if first.PC == 0 && !first.Ends {
 		at := p.own[first.Thread][first.Done]
 		p.posts[at] = append(p.posts[at], c)
 	} else {
 		a := action{
-			done: first.Done, at: first.Instructions + max(1, first.Span), kind: post, constraint: c, branches: first.Branches,
-			of: first.PC, occurrence: first.Occurrence,
+			done: int32(first.Done), at: first.Instructions + max(1, first.Span), branches: first.Branches, kind: post,
+			of: int32(c),
 		}
 		if first.Ends {
 			a.kind, a.at, a.pc = halt, first.Instructions, first.PC
@@ -124,59 +124,84 @@ func (p *plan) add(c int) {
 	if second.PC == 0 && !second.Ends {
 		at := p.own[second.Thread][second.Done]
 		p.waits[at] = append(p.waits[at], c)
+		p.waiter[c] = turnWaits
 		return
 	}
+	p.waiter[c] = int32(second.Thread)
 	p.actions[second.Thread] = append(p.actions[second.Thread], action{
-		done: second.Done, at: second.Instructions, kind: wait, constraint: c, pc: second.PC, branches: second.Branches,
-		of: second.PC, occurrence: second.Occurrence,
+		done: int32(second.Done), at: second.Instructions, branches: second.Branches, kind: wait, of: int32(c), pc: second.PC,
 	})
 }
 
 // arrange puts a thread's actions in order: what was executed is told before
 // anything is waited for.
-func (p *plan) arrange(n int) {
+func (p *Plan) arrange(n int) {
 	list := p.actions[n]
-	slices.SortFunc(list, func(a, b action) int {
-		return cmp.Or(cmp.Compare(a.done, b.done), cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.constraint, b.constraint))
-	})
-	looked := -1
+	slices.SortFunc(list, inOrder)
+	looked := int32(-1)
 	for i := range list {
 		if a := &list[i]; a.kind == wait && a.done != looked {
 			a.look, looked = true, a.done
 		}
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		a := &list[i]
-		a.instructions = a.at
-		if i > 0 && list[i-1].done == a.done {
-			a.instructions -= list[i-1].at
-			a.branches -= min(a.branches, list[i-1].branches)
-		}
+}
+
+func inOrder(a, b action) int {
+	switch {
+	case a.done != b.done:
+		return cmp.Compare(a.done, b.done)
+	case a.at != b.at:
+		return cmp.Compare(a.at, b.at)
+	case a.kind != b.kind:
+		return cmp.Compare(a.kind, b.kind)
 	}
+	return cmp.Compare(a.of, b.of)
+}
+
+// instruction is that of an action's constraint, or 0, and occurrence which time it is
+// come to.
+func (p *Plan) instruction(a *action) (pc event.Addr, occurrence uint64) {
+	if a.kind == deliver {
+		return 0, 0
+	}
+	x := &p.s.Constraints[a.of].First
+	if a.kind == wait {
+		x = &p.s.Constraints[a.of].Second
+	}
+	return x.PC, x.Occurrence
+}
+
+// since is what a thread has gone through at its i-th action since its operation or
+// its last action before.
+func (p *Plan) since(n, i int) (instructions, branches uint64) {
+	a := &p.actions[n][i]
+	if i == 0 || p.actions[n][i-1].done != a.done {
+		return a.at, a.branches
+	}
+	last := &p.actions[n][i-1]
+	return a.at - last.at, a.branches - min(a.branches, last.branches)
 }
 
 // action returns the i-th action of a thread, or nil.
-func (p *plan) action(n, i int) *action {
+func (p *Plan) action(n, i int) *action {
 	if i >= len(p.actions[n]) {
 		return nil
 	}
 	return &p.actions[n][i]
 }
 
-// points are the instructions before which threads stop, sorted.
-func (p *plan) points() []event.Addr {
-	seen := map[event.Addr]bool{}
-	last := event.Addr(0)
+// points are the instructions before which threads stop, sorted. Those where they
+// seldom do are left out: all executions take longer there.
+func (p *Plan) points() []event.Addr {
+	var t tally
 	for _, actions := range p.actions {
 		for i := range actions {
-			if pc := actions[i].pc; pc != last {
-				last = pc
-				seen[pc] = true
+			if pc := actions[i].pc; pc != 0 {
+				t.add(pc)
 			}
 		}
 	}
-	delete(seen, 0)
-	return slices.Sorted(maps.Keys(seen))
+	return t.frequent()
 }
 
 // Transparent tells which operations have no position: what is in them has.

@@ -129,8 +129,8 @@ func TestNoTraceOfExitedThreads(t *testing.T) {
 				c.Exit(id - 1)
 			}
 		}
-		if len(c.threads) > 2 || len(c.slots) != 1 {
-			t.Errorf("%s: %d slots, %d ids for one thread", policy, len(c.threads), len(c.slots))
+		if len(c.threads) > 2 || c.slots.Len() != 1 {
+			t.Errorf("%s: %d slots, %d ids for one thread", policy, len(c.threads), c.slots.Len())
 		}
 		if p, ok := c.policy.(*pct); ok && len(p.priorities) != 1 {
 			t.Errorf("%d priorities for one thread", len(p.priorities))

@@ -171,7 +171,7 @@ func (c *Cluster) bring(to []event.CoreState) string {
 		if s.Thread == event.NoThread || c.On(s.Core) == s.Thread {
 			continue
 		}
-		t, known := c.slots[s.Thread]
+		t, known := c.slots.Get(s.Thread)
 		if !known || c.threads[t].index < 0 || c.threads[t].affinity&bit(s.Core) == 0 {
 			return fmt.Sprintf("thread %d is on core %d in the recording, and cannot now", s.Thread, s.Core)
 		}

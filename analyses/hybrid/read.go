@@ -33,8 +33,16 @@ func Parse(text string) (*File, error) {
 		if n := strings.IndexByte(line, '\n'); n >= 0 {
 			line, p.next = line[:n], at+n+1
 		}
-		if word, rest, _ := strings.Cut(line, " "); word == "end" {
+		word, rest, _ := strings.Cut(line, " ")
+		if word == "end" {
 			return p.end(rest, xxh3.HashString(p.text[:at]))
+		}
+		if word == "constraint" && p.file.Schedule.Constraints == nil {
+			if next := p.quickly(at); next > at {
+				at = next
+				p.line--
+				continue
+			}
 		}
 		if err := p.take(line); err != nil {
 			return nil, err
@@ -294,7 +302,7 @@ func (p *parser) check() error {
 		own[n]++
 	}
 	for i := range s.Constraints {
-		for _, x := range []event.Point{s.Constraints[i].First, s.Constraints[i].Second} {
+		for _, x := range [...]*event.Point{&s.Constraints[i].First, &s.Constraints[i].Second} {
 			if x.Thread >= len(own) || x.Done > own[x.Thread] || x.PC == 0 && !x.Ends && x.Done == own[x.Thread] {
 				p.wrong(fmt.Sprintf("operation %d of thread %d in constraint %d", x.Done, x.Thread, i), "an operation that the thread has")
 				return p.failed()

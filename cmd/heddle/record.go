@@ -224,6 +224,11 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := f.schedule.apply(&c); err != nil {
 		return err
 	}
+	if e := c.Enforce; rec.output != "" && e != nil && e.Ready != nil {
+		if _, err := e.Ready(); err != nil {
+			return err // and leave what has the trace's name alone
+		}
+	}
 	result, err := a.recorded(ctx, f, rec, c)
 	if err != nil {
 		return err

@@ -120,7 +120,8 @@ func (f *scheduleFlags) apply(c *heddle.Config) error {
 		memo.Enforce(c, file, f.options())
 		return nil
 	}
-	return schedules.Enforce(c, file, f.file, f.options())
+	schedules.Follow(c, file, f.file, f.options())
+	return nil
 }
 
 // options say how a schedule is enforced.

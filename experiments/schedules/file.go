@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
@@ -115,29 +117,56 @@ func Save(f *hybrid.File, path string) error {
 
 // Load reads a schedule file.
 func Load(path string) (*hybrid.File, error) {
-	text, err := os.ReadFile(path)
+	text, err := textOf(path)
 	if err != nil {
 		return nil, errRead.Wrap(errors.Unwrap(err), path)
 	}
-	f, err := hybrid.Parse(string(text))
+	f, err := hybrid.Parse(text)
 	if err != nil {
 		return nil, errRead.Wrap(err, path)
 	}
 	return f, nil
 }
 
+// textOf reads a file, which may be long: there is one copy of it.
+func textOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var b strings.Builder
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		b.Grow(int(info.Size()))
+	}
+	_, err = io.CopyBuffer(&b, struct{ io.Reader }{file}, make([]byte, 1<<16))
+	return b.String(), err
+}
+
 // Enforce sets a configuration up to follow a schedule. It fails if the schedule is
 // of another program, input or version. name is the file's, for the sentence.
 func Enforce(c *heddle.Config, f *hybrid.File, name string, o sched.EnforceOptions) error {
+	Follow(c, f, name, o)
+	_, err := c.Enforce.Ready()
+	return err
+}
+
+// Follow is Enforce whose error is that of the machine which is built: the inputs are
+// compared at the same time.
+func Follow(c *heddle.Config, f *hybrid.File, name string, o sched.EnforceOptions) {
 	if slices.Contains(f.Env, bindNow) {
 		BindNow(c)
 	}
-	if err := check(c, f, name); err != nil {
-		return err
-	}
 	o.SyncOnly = o.SyncOnly || f.Kind == "sync"
-	c.Enforce = &heddle.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores}
-	return nil
+	run := *c
+	ready := sync.OnceValues(func() (*sched.Plan, error) {
+		if err := check(&run, f, name); err != nil {
+			return nil, err
+		}
+		return sched.NewPlan(f.Schedule, o.SyncOnly), nil
+	})
+	go func() { _, _ = ready() }() // who needs it asks again
+	c.Enforce = &heddle.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores, Ready: ready}
 }
 
 func check(c *heddle.Config, f *hybrid.File, name string) error {

@@ -55,7 +55,7 @@ func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	p := t.proc
 	if h.PID != 0 {
-		of := t.k.tasks[event.ThreadID(h.PID)]
+		of := t.k.tasks.At(event.ThreadID(h.PID))
 		if of == nil {
 			return 0, unix.ESRCH
 		}

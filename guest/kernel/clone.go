@@ -55,7 +55,7 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if errno := checkClone(a); errno != 0 {
 		return 0, errno
 	}
-	if len(t.k.tasks) >= maxTasks || !t.mayFork(a) {
+	if t.k.tasks.Len() >= maxTasks || !t.mayFork(a) {
 		return 0, unix.EAGAIN
 	}
 	if !t.k.memory.Charge(kmem.Thread) {
@@ -112,7 +112,7 @@ func checkClone(a cloneArgs) unix.Errno {
 // mayFork applies RLIMIT_NPROC, which does not bind root.
 func (t *Task) mayFork(a cloneArgs) bool {
 	limit := t.proc.limits[unix.RLIMIT_NPROC].Cur
-	return t.proc.cred.EUID == 0 || uint64(len(t.k.tasks)) < limit
+	return t.proc.cred.EUID == 0 || uint64(t.k.tasks.Len()) < limit
 }
 
 // newChild makes the task that clone asks for, not yet known to the scheduler.
@@ -152,7 +152,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 
 // start makes a task known to the scheduler.
 func (k *Kernel) start(t *Task) {
-	k.tasks[t.id] = t
+	k.tasks.Put(t.id, t)
 	k.stats.Threads++
 	if t.affinity != 0 {
 		k.sched.SetAffinity(t.id, t.affinity)

@@ -161,7 +161,7 @@ func (t *Task) cpuClock(id int32, read bool) (c cpuClockID, ok bool) {
 	switch {
 	case id&cpuClockPerThread != 0:
 		if c.thread = t; pid != 0 {
-			c.thread = t.k.tasks[event.ThreadID(pid)]
+			c.thread = t.k.tasks.At(event.ThreadID(pid))
 		}
 		return c, c.thread != nil && c.thread.proc == t.proc
 	case pid != 0 && (!read || pid != int32(t.id)):

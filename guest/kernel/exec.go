@@ -303,9 +303,9 @@ func (t *Task) becomeLeader() {
 		return
 	}
 	t.k.sched.Exit(t.id)
-	delete(t.k.tasks, t.id)
+	t.k.tasks.Delete(t.id)
 	t.id = event.ThreadID(p.pid)
-	t.k.tasks[t.id] = t
+	t.k.tasks.Put(t.id, t)
 	if t.affinity != 0 {
 		t.k.sched.SetAffinity(t.id, t.affinity)
 	}

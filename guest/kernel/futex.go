@@ -330,7 +330,7 @@ func sysSetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	target := t
 	if id := event.ThreadID(int32(a[0])); id != 0 {
-		if target = t.k.tasks[id]; target == nil {
+		if target = t.k.tasks.At(id); target == nil {
 			return 0, unix.ESRCH
 		}
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -86,7 +87,7 @@ type Kernel struct {
 
 	now       int64 // ns since the start of the run, monotonic
 	lastID    event.ThreadID
-	tasks     map[event.ThreadID]*Task
+	tasks     nearmap.Map[event.ThreadID, *Task]
 	processes map[int32]*Process
 	init      *Process // the first process
 	futexes   map[futexKey]*futexQueue
@@ -130,7 +131,7 @@ type Stats struct {
 func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs emu.Costs, config Config) *Kernel {
 	k := &Kernel{
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
-		tasks: map[event.ThreadID]*Task{}, processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
+		processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
@@ -168,12 +169,12 @@ func (k *Kernel) RealtimeNS() int64 { return k.config.EpochNS + k.visible() }
 func (k *Kernel) SetNow(ns int64) { k.now = max(k.now, ns) }
 
 // Task finds a live thread.
-func (k *Kernel) Task(id event.ThreadID) *Task { return k.tasks[id] }
+func (k *Kernel) Task(id event.ThreadID) *Task { return k.tasks.At(id) }
 
 // Tasks lists the live threads by id.
 func (k *Kernel) Tasks() []*Task {
-	list := make([]*Task, 0, len(k.tasks))
-	for _, t := range k.tasks {
+	list := make([]*Task, 0, k.tasks.Len())
+	for _, t := range k.tasks.All() {
 		list = append(list, t)
 	}
 	slices.SortFunc(list, func(a, b *Task) int { return int(a.id) - int(b.id) })

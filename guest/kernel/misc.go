@@ -59,7 +59,7 @@ func sysUname(t *Task, a [6]uint64) (uint64, unix.Errno) {
 func sysSysinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	info := unix.Sysinfo_t{
 		Uptime: t.k.uptime() / second, Totalram: t.k.ram.Limit() * emu.PageSize,
-		Freeram: (t.k.ram.Limit() - t.k.ram.Used()) * emu.PageSize, Procs: uint16(min(len(t.k.tasks), 65535)), Unit: 1,
+		Freeram: (t.k.ram.Limit() - t.k.ram.Used()) * emu.PageSize, Procs: uint16(min(t.k.tasks.Len(), 65535)), Unit: 1,
 	}
 	return 0, writeStruct(t, event.Addr(a[0]), &info)
 }
@@ -157,7 +157,7 @@ func (p *Process) applyLimits() {
 func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	if pid := int32(a[0]); pid != 0 {
-		other := t.k.tasks[event.ThreadID(pid)]
+		other := t.k.tasks.At(event.ThreadID(pid))
 		if other == nil {
 			return 0, unix.ESRCH
 		}

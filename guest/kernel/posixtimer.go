@@ -61,7 +61,7 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		x.notify, x.signal, x.value = e.Notify, e.Signo, e.Value
 		if e.Notify == sigevThreadID {
-			if x.thread = t.k.tasks[event.ThreadID(e.TID)]; x.thread == nil || x.thread.proc != p {
+			if x.thread = t.k.tasks.At(event.ThreadID(e.TID)); x.thread == nil || x.thread.proc != p {
 				return 0, unix.EINVAL
 			}
 		} else if e.Notify != sigevSignal && e.Notify != sigevNone {

@@ -140,7 +140,7 @@ func (k *Kernel) exitTask(t *Task) {
 	p.deadUser += t.userTime
 	p.deadKernel += t.kernelTime
 	p.threads = slices.DeleteFunc(p.threads, func(o *Task) bool { return o == t })
-	delete(k.tasks, t.id)
+	k.tasks.Delete(t.id)
 	t.ctx.Release()
 	t.ctx = nil
 	k.memory.Release(kmem.Thread)

@@ -26,14 +26,14 @@ func (v *procView) Machine() procfs.Machine {
 		Cores: k.config.Cores, KHz: uint64(k.costs.MHz) * 1000,
 		MemoryBytes: k.ram.Limit() * emu.PageSize, FreeBytes: k.ram.Limit()*emu.PageSize - used, AnonBytes: used,
 		Hostname: k.hostname, Domainname: "(none)", Release: Release, Version: Version,
-		BootNS: k.config.EpochNS - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: len(k.tasks),
+		BootNS: k.config.EpochNS - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: k.tasks.Len(),
 		LastID: int32(k.lastID), MaxThreads: maxTasks, BootID: k.bootID,
 	}
 	for _, c := range k.cores {
 		user, system := k.cyclesToNS(c.user), k.cyclesToNS(c.kernel)
 		m.Times = append(m.Times, procfs.CoreTimes{UserNS: user, SystemNS: system, IdleNS: max(0, k.uptime()-user-system)})
 	}
-	for _, t := range k.tasks {
+	for _, t := range k.tasks.All() {
 		switch t.state {
 		case running:
 			m.Running++
@@ -56,7 +56,7 @@ func (v *procView) Process(id int32) procfs.Process {
 	if p := v.k.processes[id]; p != nil {
 		return procProcess{p}
 	}
-	if t := v.k.tasks[event.ThreadID(id)]; t != nil {
+	if t := v.k.tasks.At(event.ThreadID(id)); t != nil {
 		return procProcess{t.proc}
 	}
 	return nil

@@ -13,10 +13,10 @@ func (t *Task) target(id uint64) (*Task, unix.Errno) {
 		return nil, unix.EINVAL
 	case n == 0:
 		return t, 0
-	case t.k.tasks[event.ThreadID(n)] == nil:
+	case t.k.tasks.At(event.ThreadID(n)) == nil:
 		return nil, unix.ESRCH
 	default:
-		return t.k.tasks[event.ThreadID(n)], 0
+		return t.k.tasks.At(event.ThreadID(n)), 0
 	}
 }
 

@@ -216,7 +216,7 @@ func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		p := t.k.processes[pid]
 		if p == nil {
 			// Linux finds a process by the id of any of its threads.
-			if other := t.k.tasks[event.ThreadID(pid)]; other != nil {
+			if other := t.k.tasks.At(event.ThreadID(pid)); other != nil {
 				p = other.proc
 			}
 		}
@@ -277,7 +277,7 @@ func (t *Task) sendTo(group, tid int32, n int, info sigInfo) unix.Errno {
 	if tid <= 0 || n < 0 || n > lastSignal {
 		return unix.EINVAL
 	}
-	target := t.k.tasks[event.ThreadID(tid)]
+	target := t.k.tasks.At(event.ThreadID(tid))
 	if target == nil || group != -1 && target.proc.pid != group {
 		return unix.ESRCH
 	}

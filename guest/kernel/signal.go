@@ -138,7 +138,7 @@ func (p *Process) room() bool {
 	for _, o := range p.k.processes {
 		queued += len(o.signals.list)
 	}
-	for _, t := range p.k.tasks {
+	for _, t := range p.k.tasks.All() {
 		queued += len(t.signals.list)
 	}
 	return uint64(queued) < min(p.limits[rlimitSigpending].Cur, mostPending)
@@ -295,12 +295,20 @@ func (t *Task) force(i sigInfo) {
 
 // deliverSignal acts on one pending signal. It returns whether there was one.
 func (t *Task) deliverSignal() bool {
+	if t.due == nil && t.pending() == 0 {
+		return false
+	}
 	i, ok := t.takeDue()
 	if !ok {
 		if i, ok = t.dequeue(^(t.mask | t.kept())); !ok {
 			return false
 		}
 	}
+	t.deliver(i)
+	return true
+}
+
+func (t *Task) deliver(i sigInfo) {
 	n := i.number()
 	a := t.proc.actions.list[n]
 	forced := t.forced.has(n)
@@ -319,7 +327,6 @@ func (t *Task) deliverSignal() bool {
 		t.tell(&i, forced)
 		t.k.killProcess(t.proc, n)
 	}
-	return true
 }
 
 // Delivery is a signal that goes to a handler of a thread, or kills.

@@ -72,7 +72,7 @@ func (k *Kernel) Stuck() bool {
 			return false
 		}
 	}
-	for _, t := range k.tasks {
+	for _, t := range k.tasks.All() {
 		if t.state == running {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -54,12 +55,13 @@ type Recognizer struct {
 	sink  Sink
 	fixed *fixed
 
-	threads   map[event.ThreadID]*thread
+	threads   nearmap.Map[event.ThreadID, *thread]
 	spaces    map[*mm.AddressSpace]*space
 	files     map[*mm.Object]*file
 	objects   map[location]*object
 	announced map[event.ObjectID]bool
 	returns   map[event.Addr]bool // return addresses that have breakpoints
+	watched   filter              // all addresses that have breakpoints, unless stale
 	armed     uint64              // the host's count when the breakpoints were set
 	stale     bool                // the breakpoints are not what they should be
 	atomics   bool                // are recorded
@@ -92,7 +94,7 @@ func (*host) BoundInSnapshot() {}
 func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
 		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom, c.Schedules),
-		threads: map[event.ThreadID]*thread{}, spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
+		spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
 		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[event.Addr]bool{},
 	}
 }
@@ -113,7 +115,7 @@ func (r *Recognizer) Recognition() string {
 
 // Name is the run-independent name of a live thread.
 func (r *Recognizer) Name(id event.ThreadID) string {
-	if t := r.threads[id]; t != nil {
+	if t := r.threads.At(id); t != nil {
 		return t.name
 	}
 	return ""
@@ -121,14 +123,14 @@ func (r *Recognizer) Name(id event.ThreadID) string {
 
 // InOperation tells whether what a thread does now is part of an operation.
 func (r *Recognizer) InOperation(id event.ThreadID) bool {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	return t != nil && t.counted()
 }
 
 // Library tells whether an address is code of the C library, as a file of its own,
 // or of the dynamic linker.
 func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker bool) {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	if t == nil || t.space == nil {
 		return false, false
 	}
@@ -139,11 +141,11 @@ func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker 
 func (r *Recognizer) emit(e *event.Sync) { r.sink.Sync(e) }
 
 // Knows tells whether a thread was met already.
-func (r *Recognizer) Knows(id event.ThreadID) bool { return r.threads[id] != nil }
+func (r *Recognizer) Knows(id event.ThreadID) bool { return r.threads.At(id) != nil }
 
 // Running tells that a thread, which is loaded, is about to run.
 func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
-	t := r.threads[task.ID()]
+	t := r.threads.At(task.ID())
 	switch {
 	case t == nil:
 		t = r.first(task)
@@ -160,6 +162,21 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	r.refresh(t)
 }
 
+// passes is Running for a thread about which nothing is to be done where it is, which
+// has retired so many instructions. False: something may be.
+func (r *Recognizer) passes(id event.ThreadID, instructions uint64) bool {
+	t := r.threads.At(id)
+	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
+		return false
+	}
+	pc := r.host.engine.PC()
+	if r.watched.mayHave(pc) {
+		return false
+	}
+	t.looked = moment{pc, instructions}
+	return true
+}
+
 // refresh brings what the engine looks for up to date: also after a return to a
 // snapshot.
 func (r *Recognizer) refresh(t *thread) {
@@ -173,7 +190,7 @@ func (r *Recognizer) refresh(t *thread) {
 
 // Stopped tells that a thread stopped, and why. The thread is loaded.
 func (r *Recognizer) Stopped(id event.ThreadID, why emu.StopReason, at event.Stamp) {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	r.at = at
 	if r.atomics {
 		r.takeAtomics(t, &r.at)
@@ -221,14 +238,14 @@ func (r *Recognizer) atDestructor(t *thread, regs *emu.Regs, at *event.Stamp) {
 
 // Signalled tells that a signal handler of a thread was set up.
 func (r *Recognizer) Signalled(id event.ThreadID) {
-	if t := r.threads[id]; t != nil {
+	if t := r.threads.At(id); t != nil {
 		t.signals++
 	}
 }
 
 // Issued tells of a system call that was not carried out yet.
 func (r *Recognizer) Issued(id event.ThreadID, number uint64, args [6]uint64, at event.Stamp) {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	t.call = systemCall{number, args}
 	if number == unix.SYS_RT_SIGRETURN {
 		r.handled(t, &at)
@@ -241,7 +258,7 @@ func (r *Recognizer) Issued(id event.ThreadID, number uint64, args [6]uint64, at
 // Completed tells that a thread's system call was carried out; it has not gone
 // on yet.
 func (r *Recognizer) Completed(id event.ThreadID, number uint64, args [6]uint64, result uint64, at event.Stamp) {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	if t == nil {
 		return
 	}
@@ -324,6 +341,10 @@ func (r *Recognizer) arm() {
 				list = append(list, k.destructor)
 			}
 		}
+	}
+	r.watched = filter{}
+	for _, addr := range list {
+		r.watched.add(addr)
 	}
 	r.host.engine.SetBreakpoints(list) // which sorts: the order here does not matter
 }

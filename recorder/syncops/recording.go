@@ -107,7 +107,9 @@ func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	if len(v.held) > 0 {
 		v.putHeld(r, t.ID())
 	}
-	v.recognizer.Running(t, r.At())
+	if !v.recognizer.passes(t.ID(), r.Retired()) {
+		v.recognizer.Running(t, r.At())
+	}
 }
 
 // putHeld writes the operation at which a thread was held that goes on.
@@ -125,7 +127,9 @@ func (v *Recording) putHeld(r *recorder.Recorder, t event.ThreadID) {
 // Stopped implements recorder.Recording.
 func (v *Recording) Stopped(r *recorder.Recorder, t *kernel.Task, s emu.Stop) {
 	v.current = r
-	v.recognizer.Stopped(t.ID(), s.Reason, r.At())
+	if s.Reason == emu.StopBreakpoint || v.recognizer.atomics {
+		v.recognizer.Stopped(t.ID(), s.Reason, r.At())
+	}
 }
 
 // Switch implements recorder.Recording.

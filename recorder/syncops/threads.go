@@ -118,7 +118,7 @@ func (r *Recognizer) creationOf(t *thread, number uint64, args [6]uint64) creati
 // first makes the first thread of the run known.
 func (r *Recognizer) first(task *kernel.Task) *thread {
 	t := newThread(task, "1")
-	r.threads[t.id] = t
+	r.threads.Put(t.id, t)
 	r.enterProgram(t, task)
 	return t
 }
@@ -205,12 +205,12 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	if t := r.renamed; t != nil {
 		// execve: it takes the place of its process's first thread.
 		r.renamed = nil
-		delete(r.threads, t.id)
+		r.threads.Delete(t.id)
 		t.id = child.ID()
-		r.threads[t.id] = t
+		r.threads.Put(t.id, t)
 		return t.name
 	}
-	t := r.threads[creator]
+	t := r.threads.At(creator)
 	if t == nil {
 		return "1" // the first of the run: see Running
 	}
@@ -219,7 +219,7 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 	n := newThread(child, t.childName(0))
 	n.fresh = c.isThread
 	t.lastChild = n.id
-	r.threads[n.id] = n
+	r.threads.Put(n.id, n)
 	if as := child.Process().Space(); c.sharesMemory {
 		n.join(t.space)
 	} else {
@@ -268,7 +268,7 @@ func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
 
 // Exited tells that a thread is gone.
 func (r *Recognizer) Exited(id event.ThreadID, at event.Stamp) {
-	t := r.threads[id]
+	t := r.threads.At(id)
 	if t == nil || t == r.renamed {
 		return
 	}
@@ -285,7 +285,7 @@ func (r *Recognizer) Exited(id event.ThreadID, at event.Stamp) {
 	}
 	r.endDestructors(t)
 	r.leave(t)
-	delete(r.threads, id)
+	r.threads.Delete(id)
 }
 
 // mapping tells which system calls change what code is mapped.

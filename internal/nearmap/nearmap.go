@@ -1,0 +1,84 @@
+// Package nearmap is a map from small numbers that were given out one after the other,
+// such as the ids of threads. It is for what is looked up again and again for a few of
+// them: those are found without a search.
+//
+// It is not for keys that are far from each other, for which it is a map like any other,
+// nor safe for use by several goroutines. Map is plain data, which internal/deepcopy can
+// copy if it can copy the values.
+//
+// Invariant:
+//
+//  1. What Get says depends on what was put and deleted alone, not on what was looked
+//     up before.
+package nearmap
+
+import "iter"
+
+// Map maps keys to values. The zero value is empty.
+type Map[K ~int32, V any] struct {
+	all  map[K]V
+	near [near]entry[K, V]
+}
+
+// near is how many keys in a row are found without a search.
+const near = 16
+
+type entry[K ~int32, V any] struct {
+	key   K
+	known bool // it is in all
+	value V
+}
+
+// Get returns the value of a key, and whether there is one.
+func (m *Map[K, V]) Get(key K) (V, bool) {
+	e := &m.near[uint32(key)%near]
+	if e.known && e.key == key {
+		return e.value, true
+	}
+	return m.search(key, e)
+}
+
+// At returns the value of a key, or that of no key: zero.
+func (m *Map[K, V]) At(key K) V {
+	v, _ := m.Get(key)
+	return v
+}
+
+func (m *Map[K, V]) search(key K, e *entry[K, V]) (V, bool) {
+	v, ok := m.all[key]
+	if ok {
+		*e = entry[K, V]{key, true, v}
+	}
+	return v, ok
+}
+
+// Put gives a key a value.
+func (m *Map[K, V]) Put(key K, value V) {
+	if m.all == nil {
+		m.all = map[K]V{}
+	}
+	m.all[key] = value
+	m.near[uint32(key)%near] = entry[K, V]{key, true, value}
+}
+
+// Delete takes out a key, which may be absent.
+func (m *Map[K, V]) Delete(key K) {
+	delete(m.all, key)
+	if e := &m.near[uint32(key)%near]; e.key == key {
+		*e = entry[K, V]{}
+	}
+}
+
+// Len is the number of keys.
+func (m *Map[K, V]) Len() int { return len(m.all) }
+
+// All are the keys and values, in any order.
+func (m *Map[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for k, v := range m.all {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}
