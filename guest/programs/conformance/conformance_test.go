@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -33,6 +34,17 @@ type outcome struct {
 
 func (o outcome) String() string {
 	return fmt.Sprintf("status %d\nstdout:\n%s\nstderr:\n%s", o.status, o.stdout, o.stderr)
+}
+
+// TestMain sees to it that programs begin with each signal's default: what is ignored
+// here, such as SIGHUP below nohup, would be ignored there.
+func TestMain(m *testing.M) {
+	for s := syscall.SIGHUP; s <= syscall.SIGSYS; s++ {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 // run starts a command in dir with a fixed environment and no input.
