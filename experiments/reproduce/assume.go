@@ -58,11 +58,11 @@ func (r *Recording) assuming(l *limiter, out *Outcome, o *Options, first way) er
 		return err
 	}
 	tried := map[string]bool{}
-	todo, proved := first.others(out, tried)
-	for len(todo) > 0 && out.Others < maxOthers && !l.over() {
+	pending, proved := first.others(out, tried)
+	for len(pending) > 0 && out.Others < maxOthers && !l.over() {
 		out.Others++
-		next := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+		next := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
 		if err := r.attempt(l, out, o, next); err != nil {
 			proved = false // there is no trace with these values
 			continue
@@ -71,9 +71,9 @@ func (r *Recording) assuming(l *limiter, out *Outcome, o *Options, first way) er
 			return nil
 		}
 		more, all := next.others(out, tried)
-		todo, proved = append(todo, more...), proved && all
+		pending, proved = append(pending, more...), proved && all
 	}
-	if !proved || len(todo) > 0 {
+	if !proved || len(pending) > 0 {
 		out.Answer, out.Limit = smt.Unknown, LimitChosen
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // memory: a read of the same bytes, an event of its own thread that waits for nothing but
 // an empty buffer, or another write that must come behind it. Every schedule can be
 // changed to one that has each write reach memory just before the first of these, without
-// a read that reads anything else; so writes that nothing asks for now are not tried
+// a read that reads anything else; so writes that nothing has asked for are not tried
 // (Mazurkiewicz, 1977).
 
 // span is bytes of memory.
