@@ -1,5 +1,7 @@
 package vex
 
+import "sync/atomic"
+
 // Type is the type of a value.
 type Type uint8
 
@@ -100,6 +102,8 @@ type Block struct {
 	// Next is where the block goes when no side exit is taken.
 	Next Expr
 	Jump JumpKind
+
+	flat atomic.Pointer[Flat]
 }
 
 // Stmt is one of *Mark, *Put, *PutI, *Assign, *Store, *LoadG, *CAS, *Dirty,

@@ -35,7 +35,7 @@ type Machine struct {
 	// Exited tells that the last block was left by a side exit, statement Done-1.
 	Exited bool
 
-	table []opFunc
+	// temps has the operands of the last block, by number (Flat).
 	temps []Value
 	types []Type
 	args  [4]Value
@@ -47,20 +47,16 @@ type Machine struct {
 // error says what the machine does not know, or is memory's; then the state and
 // memory are those of the middle of the block.
 func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
-	if len(m.temps) < len(b.Types) {
-		m.temps = make([]Value, 2*len(b.Types))
+	f := b.Flat()
+	if n := len(f.Bits); len(m.temps) < n {
+		m.temps = make([]Value, 2*n)
 	}
-	if m.table == nil {
-		m.table = ops()
-	}
+	copy(m.temps[f.None:], f.Constants)
 	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
-	next, jump = 0, JumpInvalid
-	for m.Done = 0; m.Done < len(b.Stmts) && jump == JumpInvalid && m.err == nil; m.Done++ {
-		next, jump = m.step(b.Stmts[m.Done])
-	}
+	next, jump = m.steps(b, f)
 	m.Exited = jump != JumpInvalid
 	if m.err == nil && !m.Exited {
-		next, jump = m.eval(b.Next).Lo, b.Jump
+		next, jump = m.temps[f.Next].Lo, b.Jump
 	}
 	if m.err != nil {
 		return 0, JumpInvalid, fmt.Errorf("instruction at %#x: %w", m.PC, m.err)
@@ -143,7 +139,7 @@ func (m *Machine) eval(e Expr) Value {
 }
 
 func (m *Machine) operate(e *Operation) Value {
-	f := m.table[e.Op]
+	f := ops()[e.Op]
 	if f == nil {
 		return m.fail("operation %v is not known", e.Op)
 	}

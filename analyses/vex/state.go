@@ -74,23 +74,28 @@ func (s *State) SetRFLAGS(f uint64) {
 }
 
 // get reads a value of a type.
-func (s *State) get(offset int, t Type) Value {
-	switch t.Bytes() {
+func (s *State) get(offset int, t Type) Value { return s.read(int32(offset), uint8(t.Bytes())) }
+
+func (s *State) put(offset int, t Type, v Value) { s.write(int32(offset), uint8(t.Bytes()), v) }
+
+// read reads bytes of the state.
+func (s *State) read(offset int32, size uint8) Value {
+	switch size {
 	case 1:
-		return value(uint64(s[offset]))
+		return Value{Lo: uint64(s[offset])}
 	case 2:
-		return value(uint64(binary.LittleEndian.Uint16(s[offset:])))
+		return Value{Lo: uint64(binary.LittleEndian.Uint16(s[offset:]))}
 	case 4:
-		return value(uint64(binary.LittleEndian.Uint32(s[offset:])))
+		return Value{Lo: uint64(binary.LittleEndian.Uint32(s[offset:]))}
 	case 8:
-		return value(s.Word(offset))
-	default:
-		return Value{s.Word(offset), s.Word(offset + 8)}
+		return Value{Lo: binary.LittleEndian.Uint64(s[offset:])}
 	}
+	return Value{binary.LittleEndian.Uint64(s[offset:]), binary.LittleEndian.Uint64(s[offset+8:])}
 }
 
-func (s *State) put(offset int, t Type, v Value) {
-	switch t.Bytes() {
+// write writes bytes of the state.
+func (s *State) write(offset int32, size uint8, v Value) {
+	switch size {
 	case 1:
 		s[offset] = byte(v.Lo)
 	case 2:
@@ -98,9 +103,9 @@ func (s *State) put(offset int, t Type, v Value) {
 	case 4:
 		binary.LittleEndian.PutUint32(s[offset:], uint32(v.Lo))
 	case 8:
-		s.SetWord(offset, v.Lo)
+		binary.LittleEndian.PutUint64(s[offset:], v.Lo)
 	default:
-		s.SetWord(offset, v.Lo)
-		s.SetWord(offset+8, v.Hi)
+		binary.LittleEndian.PutUint64(s[offset:], v.Lo)
+		binary.LittleEndian.PutUint64(s[offset+8:], v.Hi)
 	}
 }

@@ -15,9 +15,12 @@ type blockPlace struct {
 // block is code with what it is lifted to.
 type block struct {
 	*vex.Block
-	place  blockPlace
-	number int
-	code   []byte
+	flat *vex.Flat
+	// constants are the terms of flat's constants; 0: not made.
+	constants []Term
+	place     blockPlace
+	number    int
+	code      []byte
 	// piece is the piece of a run in which the code was last looked at.
 	piece        uint64
 	instructions int
@@ -76,7 +79,8 @@ func newBlock(code []byte, k blockPlace) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{Block: lifted, code: bytes.Clone(code[:lifted.Size])}
+	b := &block{Block: lifted, flat: lifted.Flat(), code: bytes.Clone(code[:lifted.Size])}
+	b.constants = make([]Term, len(b.flat.Constants))
 	b.mark = vex.IsMark(b.code)
 	b.status = bytes.Contains(b.code, []byte{0x0f, 0xae})
 	run := zydis.Walk(b.code, make([]byte, len(b.code)))

@@ -105,7 +105,7 @@ type Tracer interface {
 	// come of it. What e points to is changed by the next block.
 	Executed(e *Executed)
 	// Constrained tells of a constraint, without its expression, which may turn out
-	// to be a constant.
+	// to be a constant. What c points to is changed by the next one.
 	Constrained(c *Constraint)
 }
 
@@ -115,7 +115,8 @@ type Executor struct {
 	// CPUID answers the instruction.
 	CPUID func(leaf, subleaf uint32) [4]uint32
 	// Constraint, if set, is told of each constraint as it comes up, with its
-	// expression, but for those of which that is a constant.
+	// expression, but for those of which that is a constant. What it is given is
+	// changed by the next one.
 	Constraint func(*Constraint)
 	// Tracer, if set, is told of what is executed.
 	Tracer Tracer
@@ -136,7 +137,7 @@ type Executor struct {
 	threads map[event.ThreadID]*thread
 	memory  memory
 	blocks  map[blockPlace]*block
-	latest  [1 << 10]*block // some of those that were executed last
+	latest  [1 << 13]*block // some of those that were executed last
 	terms   *terms
 	made    map[Term]*symbolic.Expr
 	todo    []Term
@@ -157,6 +158,8 @@ type Executor struct {
 	calls     int                    // of opaque functions
 	count     int                    // of blocks
 	executed  Executed
+	// constraint is the latest.
+	constraint Constraint
 }
 
 // New makes an Executor that reads code by a function.
@@ -167,8 +170,7 @@ func New(code Code) *Executor {
 		summaries: map[place]Summary{}, resolvers: map[place]Summary{}, derived: map[string]*Derived{}, marks: map[event.ThreadID]int{},
 		opaque: map[string]bool{},
 	}
-	x.memory.pages = map[place]*page{}
-	x.memory.forget()
+	x.memory = newMemory()
 	x.Stats.Fixed = map[string]uint64{}
 	x.evaluator = symbolic.NewEvaluator(x.Recorded)
 	return x
@@ -182,10 +184,9 @@ func (x *Executor) Fork(from, to uint64) {
 	for k, pg := range x.memory.pages {
 		if k.space == from {
 			c := *pg
-			x.memory.pages[place{to, k.number}] = &c
+			x.memory.put(place{to, k.number}, &c)
 		}
 	}
-	x.memory.forget()
 	for k, s := range x.summaries {
 		if k.space == from {
 			x.summaries[place{to, k.number}] = s
@@ -281,11 +282,7 @@ func (x *Executor) Move(space, from, to uint64, n int) {
 	for at := uint64(0); at < uint64(n); at += pageSize {
 		old, moved := place{space, (from + at) / pageSize}, place{space, (to + at) / pageSize}
 		pg := x.memory.pages[old]
-		delete(x.memory.pages, old)
-		delete(x.memory.pages, moved)
-		if pg != nil {
-			x.memory.pages[moved] = pg
-		}
-		x.memory.forget()
+		x.memory.put(old, nil)
+		x.memory.put(moved, pg)
 	}
 }

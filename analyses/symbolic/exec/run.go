@@ -11,20 +11,16 @@ import (
 // symbolically executes a block that has been executed on recorded values once
 // more, on expressions. Temporaries have the recorded values still.
 func (t *thread) symbolically(b *block) error {
-	if len(t.temps) < len(b.Types) {
-		t.temps = make([]Term, 2*len(b.Types))
+	if n := len(b.flat.Bits); len(t.temps) < n {
+		t.temps = make([]Term, 2*n)
 	}
-	clear(t.temps[:len(b.Types)])
+	clear(t.temps[:len(b.flat.Bits)])
 	r := &t.round
-	*r = round{thread: t, terms: t.x.terms, block: b}
-	for i, s := range b.Stmts[:t.machine.Done] {
-		r.stmt = i
-		r.statement(s)
-	}
+	r.thread, r.terms, r.block, r.stmt, r.at, r.n, r.err = t, t.x.terms, b, 0, 0, 0, nil
+	r.steps()
 	if !t.machine.Exited {
 		r.stmt = len(b.Stmts)
-		v, e := r.operand(b.Next)
-		r.fix(v, e, Target, "")
+		r.fix(r.value(b.flat.Next), t.temps[b.flat.Next], Target, "")
 	}
 	return r.err
 }
@@ -38,6 +34,8 @@ type round struct {
 	at    uint64 // the instruction's address
 	n     uint64 // instructions before it
 	err   error
+	// near is memory around an address (repeated).
+	near [16 + 2*longestStride]byte
 }
 
 // fix adds the constraint that a term, if there is one, has the recorded value.
@@ -49,14 +47,18 @@ func (t *thread) fix(v symbolic.Value, e Term, k Kind, reason string) {
 
 // constraint is one that no statement of a block makes.
 func (t *thread) constraint(e Term, k Kind, reason string) *Constraint {
-	return &Constraint{Term: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt}
+	c := &t.x.constraint
+	*c = Constraint{Term: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt}
+	return c
 }
 
 // same is that a term has a value.
 func (t *terms) same(e Term, v symbolic.Value) Term { return t.equal(e, t.constant(v, t.bits(e))) }
 
 func (r *round) add(e Term, k Kind, reason string) {
-	r.x.add(&Constraint{Term: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1, Stmt: r.stmt})
+	c := &r.x.constraint
+	*c = Constraint{Term: e, Kind: k, Reason: reason, Thread: r.id, PC: event.Addr(r.at), At: r.count + r.n - 1, Stmt: r.stmt}
+	r.x.add(c)
 }
 
 func (r *round) fix(v symbolic.Value, e Term, k Kind, reason string) {
@@ -127,21 +129,15 @@ func (r *round) some(e vex.Expr) Term {
 	return r.terms.constant(v, r.block.TypeOf(e).Bits())
 }
 
+// statement executes one that has no step.
 func (r *round) statement(s vex.Stmt) {
 	switch s := s.(type) {
-	case *vex.Mark:
-		r.at = s.Addr
-		r.n++
-	case *vex.Put:
-		r.put(s.Offset, r.block.TypeOf(s.Data).Bytes(), r.term(s.Data))
 	case *vex.Assign:
 		r.assign(s.Temp, r.data(s.Temp, s.Data))
 	case *vex.Store:
 		r.store(s)
 	case *vex.LoadG:
 		r.guarded(s)
-	case *vex.Exit:
-		r.exit(s)
 	case *vex.PutI:
 		v, index := r.operand(s.Index)
 		r.fix(v, index, Fixed, "index of an x87 register")
@@ -151,10 +147,6 @@ func (r *round) statement(s vex.Stmt) {
 	case *vex.Dirty:
 		r.dirty(s)
 	}
-}
-
-func (r *round) put(offset, size int, e Term) {
-	r.registers.set(vex.SpanOf(offset, size), r.terms.fit(e, 8*size))
 }
 
 // assign gives a temporary its term.
@@ -174,23 +166,16 @@ func element(a vex.Array, index symbolic.Value, bias int) int {
 	return a.Base + i*a.Elem.Bytes()
 }
 
-// data is the term of what is assigned.
+// data is the term of what is assigned, if that is no step.
 func (r *round) data(to vex.Temp, e vex.Expr) Term {
 	switch e := e.(type) {
-	case *vex.Read, *vex.Const:
-		return r.term(e)
-	case *vex.Get:
-		return r.get(e.Offset, e.Type, r.machine.Temp(to))
 	case *vex.GetI:
 		v, index := r.operand(e.Index)
 		r.fix(v, index, Fixed, "index of an x87 register")
-		return r.get(element(e.Array, v, e.Bias), e.Array.Elem, r.machine.Temp(to))
-	case *vex.Load:
-		return r.load(e.Addr, e.Type, r.machine.Temp(to))
-	case *vex.ITE:
-		return r.choose(e)
+		return r.get(element(e.Array, v, e.Bias), e.Array.Elem.Bytes(), r.machine.Temp(to))
 	case *vex.Operation:
-		return r.operation(e, r.block.Types[to].Bits())
+		r.fixAll(e.Args, e.Op.String())
+		return 0
 	case *vex.Call:
 		return r.call(e)
 	}
@@ -198,40 +183,12 @@ func (r *round) data(to vex.Temp, e vex.Expr) Term {
 	return 0
 }
 
-func (r *round) get(offset int, t vex.Type, v symbolic.Value) Term {
-	size := t.Bytes()
-	return r.terms.fit(r.terms.gather(r.registers.cells[offset:offset+size], v), t.Bits())
-}
-
-// load is what memory has at an address, which is fixed to the recorded one, or to
-// those with the same bytes.
-func (r *round) load(at vex.Expr, t vex.Type, v symbolic.Value) Term {
-	addr, e := r.operand(at)
-	if e != 0 {
-		if row := r.tabled(addr.Lo, e, t.Bytes()); row != 0 {
-			r.add(row, Address, "")
-			return 0
-		}
-	}
-	r.fix(addr, e, Address, "")
-	for _, f := range r.fresh {
-		if f.pc == r.at && f.addr == addr.Lo && f.size == t.Bytes() {
-			return r.terms.fit(f.term, t.Bits())
-		}
-	}
-	var cells [16]cell
-	some := cells[:t.Bytes()]
-	r.x.memory.load(r.space, addr.Lo, some)
-	return r.terms.fit(r.terms.gather(some, v), t.Bits())
-}
-
+// store is one with a condition, which is fixed.
 func (r *round) store(s *vex.Store) {
-	if s.Guard != nil {
-		v, e := r.operand(s.Guard)
-		r.fix(v, e, Branch, "")
-		if v.Lo == 0 {
-			return
-		}
+	v, e := r.operand(s.Guard)
+	r.fix(v, e, Branch, "")
+	if v.Lo == 0 {
+		return
 	}
 	addr, e := r.operand(s.Addr)
 	r.fix(addr, e, Address, "")
@@ -247,60 +204,13 @@ func (r *round) guarded(s *vex.LoadG) {
 		r.assign(s.Temp, r.term(s.Alt))
 		return
 	}
-	x := r.load(s.Addr, s.Cvt.Type(), r.machine.Temp(s.Temp))
+	addr, e := r.operand(s.Addr)
+	x := r.load(addr.Lo, e, s.Cvt.Type().Bytes(), r.machine.Temp(s.Temp))
 	bits := r.block.Types[s.Temp].Bits()
 	if x != 0 && s.Cvt.Signed() {
 		x = r.terms.add(node{op: nodeSign, bits: uint8(bits), a: x})
 	}
 	r.assign(s.Temp, r.terms.fit(x, bits))
-}
-
-// exit adds the condition of a side exit, or its negation.
-func (r *round) exit(s *vex.Exit) {
-	v, e := r.operand(s.Guard)
-	if e == 0 {
-		return
-	}
-	r.check(v, e)
-	if v.Lo == 0 {
-		e = r.terms.not(e)
-	}
-	r.add(e, Branch, "")
-}
-
-func (r *round) choose(e *vex.ITE) Term {
-	v, c := r.operand(e.Cond)
-	if c == 0 {
-		arm := e.Else
-		if v.Lo != 0 {
-			arm = e.Then
-		}
-		return r.term(arm)
-	}
-	then := r.some(e.Then)
-	return r.terms.add(node{op: nodeIte, bits: uint8(r.terms.bits(then)), a: c, b: then, c: r.some(e.Else)})
-}
-
-// operation makes an operation's term. One that has no expression has its operands
-// fixed.
-func (r *round) operation(e *vex.Operation, bits int) Term {
-	if !r.depends(e.Args) {
-		return 0
-	}
-	rule := &r.terms.rules[e.Op]
-	if rule.make == nil || rule.known > 0 && !r.isKnown(e.Args[rule.known-1], rule.nearest) {
-		r.fixAll(e.Args, e.Op.String())
-		return 0
-	}
-	var args [3]Term
-	for i, a := range e.Args {
-		args[i] = r.some(a)
-	}
-	t := r.terms.operation(e.Op, bits, args[0], args[1], args[2])
-	if rule.division {
-		r.add(r.terms.add(node{op: nodeSound, bits: 1, a: t}), Division, "")
-	}
-	return t
 }
 
 func (r *round) depends(args []vex.Expr) bool {
@@ -310,13 +220,6 @@ func (r *round) depends(args []vex.Expr) bool {
 		}
 	}
 	return false
-}
-
-// isKnown tells whether an operand depends on no input, and is the nearest rounding
-// mode if it has to be.
-func (r *round) isKnown(e vex.Expr, nearest bool) bool {
-	v, t := r.operand(e)
-	return t == 0 && (!nearest || symbolic.Mode(v.Lo&3) == symbolic.Nearest)
 }
 
 func (r *round) fixAll(args []vex.Expr, reason string) {
@@ -365,15 +268,13 @@ func (r *round) call(e *vex.Call) Term {
 // exchange is a compare-and-exchange: that it succeeds, or fails, is fixed.
 func (r *round) exchange(s *vex.CAS) {
 	t := r.block.Types[s.OldLo]
-	old := r.load(s.Addr, t, r.machine.Temp(s.OldLo))
-	r.assign(s.OldLo, old)
-	addr, _ := r.operand(s.Addr)
+	addr, at := r.operand(s.Addr)
+	r.assign(s.OldLo, r.load(addr.Lo, at, t.Bytes(), r.machine.Temp(s.OldLo)))
 	equal := r.terms.equal(r.some(&vex.Read{Temp: s.OldLo}), r.some(s.ExpectedLo))
 	expected, _ := r.operand(s.ExpectedLo)
 	holds := expected == r.machine.Temp(s.OldLo)
 	if s.ExpectedHi != nil {
-		next := &vex.Const{Type: vex.I64, Bits: addr.Lo + uint64(t.Bytes())}
-		r.assign(s.OldHi, r.load(next, t, r.machine.Temp(s.OldHi)))
+		r.assign(s.OldHi, r.load(addr.Lo+uint64(t.Bytes()), 0, t.Bytes(), r.machine.Temp(s.OldHi)))
 		high := r.terms.equal(r.some(&vex.Read{Temp: s.OldHi}), r.some(s.ExpectedHi))
 		equal = r.terms.add(node{op: nodeAnd, bits: 1, a: equal, b: high})
 		expected, _ := r.operand(s.ExpectedHi)
@@ -441,11 +342,11 @@ func (r *round) before(offset, size int) (symbolic.Value, Term) {
 	if t == 0 {
 		return symbolic.Value{}, 0
 	}
-	return r.value(t), t
+	return r.known(t), t
 }
 
-// value is a term's under the recorded inputs.
-func (r *round) value(t Term) symbolic.Value {
+// known is a term's value under the recorded inputs.
+func (r *round) known(t Term) symbolic.Value {
 	v, err := r.x.evaluator.Value(r.x.Express(t))
 	if err != nil && r.err == nil {
 		r.err = err
@@ -462,7 +363,7 @@ func (r *round) dirtyMemory(s *vex.Dirty) {
 		for _, c := range cells {
 			if c.term != 0 {
 				part := r.terms.extract(c.term, int(c.at), 1)
-				r.fix(r.value(part), part, Fixed, s.Callee)
+				r.fix(r.known(part), part, Fixed, s.Callee)
 			}
 		}
 	}

@@ -113,6 +113,9 @@ func (r *registers) wordDepends(w int) bool {
 	return false
 }
 
+// word tells whether a byte is in a word that may depend on inputs.
+func (r *registers) word(at int) bool { return r.words[at>>9]>>(at>>3&63)&1 != 0 }
+
 // any tells whether one of the words of a mask may depend on inputs.
 func (r *registers) any(mask [2]uint64) bool { return r.words[0]&mask[0]|r.words[1]&mask[1] != 0 }
 
@@ -154,21 +157,70 @@ type place struct {
 // memory says which bytes of memory depend on inputs.
 type memory struct {
 	pages map[place]*page
-	// latest is where the last page was looked for.
-	latest place
-	found  *page
+	// latest are some of the places where pages were looked for last.
+	latest [1 << 8]struct {
+		place
+		found *page
+	}
+	// spare are pages that are used no more: none of their bytes depends on inputs.
+	spare []*page
 }
+
+func newMemory() memory {
+	m := memory{pages: map[place]*page{}}
+	for i := range m.latest {
+		m.latest[i].place = nowhere
+	}
+	return m
+}
+
+// nowhere is the place of no page.
+var nowhere = place{space: ^uint64(0)}
+
+func slotOf(k place) uint64 { return (k.number ^ k.number>>8) % (1 << 8) }
 
 // page is a page, or nil if none of its bytes depends on inputs.
 func (m *memory) page(k place) *page {
-	if k != m.latest {
-		m.latest, m.found = k, m.pages[k]
+	slot := &m.latest[slotOf(k)]
+	if slot.place != k {
+		slot.place, slot.found = k, m.pages[k]
 	}
-	return m.found
+	return slot.found
 }
 
-// forget makes the next look for a page a new one.
-func (m *memory) forget() { m.latest, m.found = place{^uint64(0), 0}, nil }
+// put makes a page that of a place, nil: there is none.
+func (m *memory) put(k place, pg *page) {
+	m.latest[slotOf(k)].place = nowhere
+	if pg == nil {
+		delete(m.pages, k)
+	} else {
+		m.pages[k] = pg
+	}
+}
+
+// fresh is a page none of whose bytes depends on inputs.
+func (m *memory) fresh() *page {
+	if n := len(m.spare); n > 0 {
+		pg := m.spare[n-1]
+		m.spare = m.spare[:n-1]
+		return pg
+	}
+	return &page{}
+}
+
+// within are n bytes that lie in one page that has some which depend on inputs; nil:
+// they do not.
+func (m *memory) within(space, addr uint64, n int) []cell {
+	from := int(addr % pageSize)
+	if from+n > pageSize {
+		return nil
+	}
+	pg := m.page(place{space, addr / pageSize})
+	if pg == nil {
+		return nil
+	}
+	return pg.cells[from : from+n]
+}
 
 // touched tells whether any of n bytes depends on inputs.
 func (m *memory) touched(space, addr uint64, n int) bool {
@@ -217,9 +269,8 @@ func (m *memory) store(space, addr uint64, n int, t Term) {
 		k := place{space, at / pageSize}
 		pg := m.page(k)
 		if pg == nil && t != 0 {
-			pg = &page{}
-			m.pages[k] = pg
-			m.forget()
+			pg = m.fresh()
+			m.put(k, pg)
 		}
 		if pg != nil {
 			m.change(k, pg, from, part, t, done)
@@ -241,7 +292,7 @@ func (m *memory) change(k place, pg *page, from, n int, t Term, first int) {
 		pg.count += n
 	}
 	if pg.count == 0 {
-		delete(m.pages, k)
-		m.forget()
+		m.put(k, nil)
+		m.spare = append(m.spare, pg)
 	}
 }

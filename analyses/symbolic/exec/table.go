@@ -31,12 +31,15 @@ func (r *round) tabled(addr uint64, e Term, size int) Term {
 	if addr < low || high < addr+uint64(size) {
 		return 0
 	}
+	if !r.repeated(addr, size, low, high) {
+		return 0
+	}
 	memory := make([]byte, high-low)
 	if n := r.x.code(r.space, low, memory); n < len(memory) || r.x.memory.touched(r.space, low, len(memory)) {
 		return 0
 	}
 	best := row{addr, addr, 1}
-	for stride := uint64(1); stride <= 8; stride *= 2 {
+	for stride := uint64(1); stride <= longestStride; stride *= 2 {
 		if w := rowOf(memory, addr-low, stride, size); (w.high-w.low)/stride > (best.high-best.low)/best.stride {
 			best = row{low + w.low, low + w.high, stride}
 		}
@@ -45,6 +48,25 @@ func (r *round) tabled(addr uint64, e Term, size int) Term {
 		return 0
 	}
 	return r.terms.within(e, best)
+}
+
+// longestStride is how far the places of a row are apart at most.
+const longestStride = 8
+
+// repeated tells whether the same bytes are next to where they are, at one of the
+// strides: in few tables of numbers they are.
+func (r *round) repeated(addr uint64, size int, low, high uint64) bool {
+	low, high = max(low, addr-min(addr, longestStride)), min(high, addr+uint64(size)+longestStride)
+	memory := r.near[:high-low]
+	if r.x.code(r.space, low, memory) < len(memory) {
+		return false
+	}
+	for stride := uint64(1); stride <= longestStride; stride *= 2 {
+		if w := rowOf(memory, addr-low, stride, size); w.low != w.high {
+			return true
+		}
+	}
+	return false
 }
 
 // rowOf is the row of places in memory, around one, at which the same bytes are.
