@@ -93,10 +93,7 @@ func apart(terms []*symbolic.Expr) (cheap, costly []*symbolic.Expr) {
 // leave symbols: what is divided by two is not costly any more. The cheap ones stay, so
 // the terms say together what they said.
 func (z *simplifier) apart(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
-	var kept []*symbolic.Expr
-	for _, g := range groups(cheap) {
-		kept = append(kept, z.group(g)...)
-	}
+	kept := z.each(groups(cheap))
 	values := map[string]*symbolic.Expr{}
 	for _, t := range kept {
 		if isPin(t) {
@@ -107,10 +104,5 @@ func (z *simplifier) apart(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
 	if slices.Equal(put, costly) {
 		return slices.Concat(kept, costly)
 	}
-	terms := enumerate(z.pool, contingent(assume(z.pool, distinct(slices.Concat(kept, put)))))
-	kept = nil
-	for _, g := range groups(terms) {
-		kept = append(kept, z.group(g)...)
-	}
-	return kept
+	return z.each(groups(settle(z.pool, slices.Concat(kept, put))))
 }

@@ -109,14 +109,14 @@ func tried(p *symbolic.Pool, s *symbolic.Expr, terms []*symbolic.Expr) []*symbol
 		count++
 	}
 	if int64(count) != good.greatest-good.least+1 {
-		return slices.Concat(d.terms(p, s), excluding(terms, wrong))
+		return slices.Concat(d.terms(p, s), excluding(terms, wrong, make([]bool, values)))
 	}
 	return good.terms(p, s)
 }
 
-// excluding are the terms that some value fails which those behind them do not.
-func excluding(terms []*symbolic.Expr, wrong [][]bool) []*symbolic.Expr {
-	failed := make([]bool, len(wrong[0]))
+// excluding are the terms that some value fails which those behind them do not, and that
+// has not failed before.
+func excluding(terms []*symbolic.Expr, wrong [][]bool, failed []bool) []*symbolic.Expr {
 	var kept []*symbolic.Expr
 	for k, t := range slices.Backward(terms) {
 		rules := false

@@ -21,10 +21,7 @@ func (z *simplifier) large(terms []*symbolic.Expr) []*symbolic.Expr {
 	if len(pins) == 0 && Large(terms) {
 		return terms
 	}
-	for _, g := range groups(rest) {
-		pins = append(pins, z.group(g)...)
-	}
-	return pins
+	return append(pins, z.each(groups(rest))...)
 }
 
 // divide takes the terms that a symbol has a value out of terms, and puts the values into

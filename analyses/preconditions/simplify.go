@@ -18,11 +18,7 @@ const DefaultLimit = 500_000
 // Recorded are the values of the symbols in the run that the terms are of.
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
-	var kept []*symbolic.Expr
-	for _, group := range groups(enumerate(p, contingent(assume(p, propagate(p, distinct(terms)))))) {
-		kept = append(kept, z.group(group)...)
-	}
-	return arrange(kept)
+	return arrange(z.each(groups(settle(p, terms))))
 }
 
 // distinct leaves out what is there already, and parts of conjunctions on their own
@@ -127,6 +123,15 @@ type simplifier struct {
 // are asked.
 const mostUnanswered = 4
 
+// each simplifies groups.
+func (z *simplifier) each(groups [][]*symbolic.Expr) []*symbolic.Expr {
+	var kept []*symbolic.Expr
+	for _, g := range groups {
+		kept = append(kept, z.group(g)...)
+	}
+	return kept
+}
+
 // group simplifies terms that belong together.
 func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 	cheap, costly := apart(terms)
@@ -142,6 +147,9 @@ func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 	}
 	z.unanswered = 0
 	terms = z.fromBehind(terms)
+	if parts := groups(terms); len(parts) > 1 {
+		return z.each(parts)
+	}
 	if bounds := z.bounds(terms); bounds != nil {
 		return bounds
 	}
