@@ -44,14 +44,14 @@ var campaign = map[string]string{
 	"barnes":         "-n 2 -t 1 -s 123456",
 	"blackscholes":   "-n 16 -r 1 -s 123456",
 	"swaptions":      "-n 4 -t 20 -s 123456",
-	"streamcluster":  "-n 4 -c 4 -d 1 -k 1 -l 2 -s 123456",
+	"streamcluster":  "-n 2 -c 2 -d 1 -k 1 -l 1 -s 123456",
 	"compressor":     "-b 1 -o /out -i " + theFile,
-	"scanner":        "-n 3 -k 1 -s 123456",
-	"radix":          "-n 64 -r 4 -m 4 -s 123456",
+	"scanner":        "-w thread -s 123456 -d " + theFolder,
+	"radix":          "-n 6 -r 2 -m 1 -s 123456",
 	"water-nsquared": "-n 27 -t 1 -s 123456",
 	"water-spatial":  "-n 27 -t 1 -s 123456",
 	"fmm":            "-n 8 -t 1 -s 123456",
-	"raytrace":       "-w 8 -n 2 -s 123456",
+	"raytrace":       "-w 1 -n 1 -s 123456",
 	"volrend":        "-m 2 -f 1 -s 123456",
 }
 
@@ -96,12 +96,31 @@ func tryProgram(t *testing.T, name string, threads, inputs int) {
 	}
 	c := config(t.TempDir(), args...)
 	c.Seed, c.MaxInstructions = uint64(threads), 30_000_000
+	if slices.Contains(args, theFolder) {
+		c.Mounts = append(c.Mounts, heddle.Mount{Host: folder(t), Guest: theFolder})
+	}
 	r := trySchedule(t, c, content, inputs)
 	all := ""
 	if r.all {
 		all = ", which is all that differ by the seed"
 	}
 	t.Logf("| %s `%s` | %d | %d | %d%s | %d | %d |", name, campaign[name], threads, r.terms, r.followed, all, r.left, r.refused)
+}
+
+// theFolder is where programs find files that are no input.
+const theFolder = "/folder"
+
+// folder makes a folder of three files.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range []string{"thread and needle", "a thread of thought, unread", "threads dread the thread"} {
+		text = strings.Repeat(text+"\n", 10+5*i)
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)+".txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // tried is what trying a schedule comes to.

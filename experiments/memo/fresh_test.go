@@ -133,7 +133,7 @@ func (f *fresh) count(n int) {
 	}
 	const stride = 7_368_787 // a prime, so that all numbers come up
 	for i := range numbers {
-		if len(f.good) == n || i*f.effort > 10*mostOperations {
+		if len(f.good) == n {
 			return
 		}
 		in := input{slices.Clone(f.recorded.args), f.recorded.content}

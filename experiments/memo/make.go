@@ -204,7 +204,8 @@ func (m *Made) execute(ctx context.Context, path string, s *schedules.Made, o *O
 	m.divide(&f.Config)
 	x := f.Recording.Executor
 	m.Stats = x.Stats
-	return m.conditions(x, m.assume(x, m.slice(f.Input, o)), o)
+	terms := m.assume(x, m.slice(f.Input, o))
+	return m.conditions(x, slices.Concat(terms, folders(x.Pool, &f.Config)), o)
 }
 
 // slice are the constraints that the schedule depends on.

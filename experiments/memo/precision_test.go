@@ -108,7 +108,7 @@ func TestStreamcluster(t *testing.T) {
 	list := slices.DeleteFunc(texts(t, m), func(s string) bool { return !strings.Contains(s, "strtol") })
 	want := []string{
 		"strtol(argv[6]) < 1000001", "strtol(argv[4]) = 16", "strtol(argv[4]) ≤ strtol(argv[6])",
-		"strtol(argv[2]) = 2", "strtol(argv[10]) = 2", "strtol(argv[12]) = 4", "strtol(argv[8]) = 2",
+		"strtol(argv[8]) = 2", "strtol(argv[10]) = 2", "strtol(argv[12]) = 4", "strtol(argv[2]) = 2",
 	}
 	if !slices.Equal(list, want) {
 		t.Errorf("%d constraints, %d in the slice: %q, want %q", m.Constraints, m.Kept, list, want)
