@@ -36,7 +36,9 @@ func (m *Machine) atomic(t *kernel.Task, stop emu.Stop) {
 		return
 	}
 	s.atomic = true
-	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library})
+	at := m.cpu.AtomicAddr()
+	block := event.Addr(r.FSBase)
+	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library && (at < block || at >= block+controlBlock)})
 }
 
 // didAtomic tells the controller of an atomic instruction that is done.

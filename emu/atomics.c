@@ -27,7 +27,9 @@ bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc) {
   if (log->n) return true;
   ZydisDecodedInstruction in;
   if (log->muted || log->admitted || !heddle_decode(cpu, pc, &in)) return false;
-  return log->at = heddle_is_atomic(&in);
+  log->at = heddle_is_atomic(&in);
+  if (log->at && !heddle_cpu_operand(cpu, pc, &log->where)) log->where = 0;
+  return log->at;
 }
 
 // Puts the instruction at pc, which is about to run, into the log if it is

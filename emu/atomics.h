@@ -27,6 +27,7 @@ struct heddle_atomic_log {
   bool gated;     // a run also stops before each atomic instruction, and behind it
   bool admitted;  // the next one may go on
   bool at;        // the run stopped before one
+  uint64_t where; // that one's operand
   size_t n, taken;
   struct heddle_atomic *entries;
 };

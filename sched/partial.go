@@ -215,10 +215,11 @@ func ofCall(number uint64) []entity {
 		return nil
 	}
 	switch number {
-	case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_GETRANDOM:
-		return kernelOnly
+	case unix.SYS_MMAP, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES, unix.SYS_CLONE, unix.SYS_CLONE3,
+		unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
+		return both
 	}
-	return both
+	return kernelOnly
 }
 
 // free are the system calls without a place in the order, sorted by number: a
