@@ -195,6 +195,9 @@ func (g *gating) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
 		return
 	}
 	if g.syncs.InOperation(e.Thread) {
+		if k, ok := g.controller.(sched.KillController); ok && e.Number == unix.SYS_TGKILL {
+			k.Kills(e.Thread)
+		}
 		return
 	}
 	g.thread(e.Thread).calling = true
@@ -293,7 +296,7 @@ func (m *Machine) begins(t *kernel.Task) bool {
 			return false
 		}
 	}
-	if g.as.pauser != nil && !g.as.pauser.May(t.ID()) {
+	if g.as.pauser != nil && !g.as.pauser.May(t.ID(), g.recorder.Retired()) {
 		g.gate.Hold(t.ID())
 		return false
 	}
@@ -316,6 +319,7 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 		if g.soon, g.exactly = g.as.stopper.Left(t.ID(), g.recorder.Retired()); g.soon > 0 && g.exactly > 0 {
 			return m.arrives(t)
 		}
+		g.thread(t.ID()).atomic = false // it comes to the instruction again
 		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()}) {
 			return false
 		}

@@ -71,6 +71,7 @@ func (m *Machine) settlePoints(t event.ThreadID, stop emu.Stop) {
 		return
 	}
 	if _, exactly := stopper.Left(t, at); exactly == 0 {
+		g.thread(t).atomic = false
 		g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()})
 	}
 }

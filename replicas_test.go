@@ -96,6 +96,7 @@ static void *work(void *u) {
 		sum = 3 * sum + me;
 		__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE);
 		free(malloc(100 << me));
+		for (volatile int k = 0; k < 2000; k++) ; // the others have begun
 	}
 	if (__atomic_sub_fetch(&refs, 1, __ATOMIC_ACQ_REL) == 0) {
 		for (int i = 0; i < 12; i++) printf("%d", order[i]);

@@ -35,7 +35,7 @@ func NewFirstCome() *FirstCome {
 func (f *FirstCome) Ask(g *Gate, v *Visit) bool {
 	switch v.Place {
 	case AtStart:
-		return f.May(v.Thread) // a thread does not begin before it is made
+		return f.May(v.Thread, v.Instructions) // a thread does not begin before it is made
 	case AtEnter, AtCall, AtWake:
 		if v.Place == AtWake && f.waits[v.Thread] == 0 {
 			return true
@@ -104,7 +104,7 @@ func (f *FirstCome) next(g *Gate) {
 }
 
 // May implements Pauser.
-func (f *FirstCome) May(t event.ThreadID) bool {
+func (f *FirstCome) May(t event.ThreadID, _ uint64) bool {
 	if f.busy == event.NoThread || f.busy == t {
 		return true
 	}

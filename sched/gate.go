@@ -127,6 +127,10 @@ type HandlerController interface {
 	Handled(t event.ThreadID, instructions uint64)
 }
 
+// KillController is a Controller that is told when a thread sends a signal to another
+// within an operation.
+type KillController interface{ Kills(t event.ThreadID) }
+
 // SignalHolder is a Controller of whose threads some get no such signal at all, unless
 // by Deliver.
 type SignalHolder interface {
@@ -142,8 +146,9 @@ type AtomicController interface {
 
 // Pauser is a Controller that keeps threads from running where they are.
 type Pauser interface {
-	// May tells whether a thread that is about to run may. If not, it is held.
-	May(t event.ThreadID) bool
+	// May tells whether a thread that is about to run, and has retired so many
+	// instructions, may. If not, it is held.
+	May(t event.ThreadID, instructions uint64) bool
 }
 
 // Pass is a Controller that lets every thread go on.

@@ -42,6 +42,7 @@ type Step struct {
 	Object event.ObjectID
 	Second event.ObjectID // the mutex of a wait
 	Addr   event.Addr     // of the object
+	Whom   event.ThreadID // that it cancels
 	Number uint64         // of a system call or signal
 	Args   [6]uint64      // of a system call
 	// Result is what the operation or system call returned. Writes are what a
@@ -206,7 +207,8 @@ var alone = []uint64{
 	unix.SYS_GETCPU, unix.SYS_RSEQ,
 }
 
-// ofCall lists what a system call acts on.
+// ofCall lists what a system call acts on. Whether memory is there that it reads or writes
+// is told by no order.
 func ofCall(number uint64) []entity {
 	if _, found := slices.BinarySearch(ofMemory, number); found {
 		return memoryOnly
@@ -266,7 +268,7 @@ func parted(op event.SyncOp) bool {
 
 // step is the first step of an operation.
 func (s *Shared) step(e *event.Sync) Step {
-	x := Step{Op: e.Op, Object: e.Object, Second: e.Second, Addr: e.Addr, on: s.ofOperation(e)}
+	x := Step{Op: e.Op, Object: e.Object, Second: e.Second, Addr: e.Addr, Whom: e.Peer, on: s.ofOperation(e)}
 	if parted(e.Op) {
 		x.Kind = BeginStep
 	}
@@ -295,7 +297,7 @@ func (s *Step) ends() bool {
 // rest is the step that completes one in which an epoch ends.
 func (s *Step) rest() Step {
 	r := Step{
-		Kind: EndStep, Op: s.Op, Object: s.Object, Second: s.Second, Addr: s.Addr, Number: s.Number, Args: s.Args, on: s.on,
+		Kind: EndStep, Op: s.Op, Object: s.Object, Second: s.Second, Addr: s.Addr, Whom: s.Whom, Number: s.Number, Args: s.Args, on: s.on,
 	}
 	switch s.Kind {
 	case CallStep, CalledStep:

@@ -31,6 +31,8 @@ type OrderFollower struct {
 	changed bool     // done has, since threads that wait were looked at
 	nudged  bool
 	used    []Step
+	// cancelled are the threads that steps are to meet, by number.
+	cancelled map[int]bool
 }
 
 // follows is a thread.
@@ -64,6 +66,7 @@ func NewOrderFollower(shared *Shared, order *PartialOrder) *OrderFollower {
 	f := &OrderFollower{
 		shared: shared, order: order, numbers: map[event.ThreadID]int{}, done: make([]uint32, len(order.Threads)),
 	}
+	f.cancelled = order.cancelled()
 	for i := range order.Begin {
 		s := &order.Begin[i]
 		t := &follows{id: s.ID, name: s.Name, stand: asleep, woken: s.Woken, next: s.Next, at: AtEnter}
@@ -104,7 +107,7 @@ func (f *OrderFollower) Ask(g *Gate, v *Visit) bool {
 	if f.signalled(n, false) {
 		g.Cut() // where the thread stops is to be found out again
 	}
-	f.changed = f.changed || !goes && f.awaited(n) // another may wait for that
+	f.changed = f.changed || !goes && (f.cancelled[n] || f.awaited(n)) // another may wait for that
 	if f.changed {
 		for m := range f.threads {
 			if m != n {

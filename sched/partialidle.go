@@ -109,7 +109,7 @@ func (f *OrderFollower) Woken(_ *Gate, id event.ThreadID) {
 }
 
 // May implements Pauser.
-func (f *OrderFollower) May(id event.ThreadID) bool {
+func (f *OrderFollower) May(id event.ThreadID, _ uint64) bool {
 	n, ok := f.numbers[id]
 	if !ok || !f.threads[n].helped {
 		return true

@@ -102,7 +102,7 @@ func (f *OrderFollower) finish(n int, result uint64) {
 func (f *OrderFollower) wake(n int) bool {
 	t := f.threads[n]
 	t.woken, t.stand = false, going
-	if t.left || len(t.open) == 0 {
+	if t.left || len(t.open) == 0 && !f.noticed(n) {
 		return true
 	}
 	if f.signalled(n, true) {

@@ -65,16 +65,17 @@ type recorded struct {
 	// Instructions at the last step's end, and before the call or operation that the
 	// thread is in; 0 if that was in an earlier epoch.
 	base, issued uint64
-	calling      bool           // it is in a system call outside of operations
-	signal       *Step          // that has come in the system call: what becomes of that is not known
-	handling     bool           // it is to go on in a handler
-	peer         event.ThreadID // of the operation that it is in
-	paused       bool           // another is about to cancel it
-	holds        bool           // it gets no signals
-	resumes      bool           // it goes on in an operation behind a handler
-	handlers     int            // that it is in
-	since        int            // steps in them
-	handled      uint64         // instructions at the end of the last one
+	calling      bool   // it is in a system call outside of operations
+	signal       *Step  // that has come in the system call: what becomes of that is not known
+	handling     bool   // it is to go on in a handler
+	paused       bool   // another is about to cancel it
+	noticed      bool   // another has, and it has not run since
+	kills        bool   // it has sent a signal in its operation
+	holds        bool   // it gets no signals
+	resumes      bool   // it goes on in an operation behind a handler
+	handlers     int    // that it is in
+	since        int    // steps in them
+	handled      uint64 // instructions at the end of the last one
 }
 
 // opened is a step that is under way. Its index is -1 if an earlier epoch ended
@@ -167,7 +168,7 @@ func (r *OrderRecorder) Ask(g *Gate, v *Visit) bool {
 		if Transparent(v.Sync.Op) {
 			return true
 		}
-		t.issued, t.peer = v.Instructions, v.Sync.Peer
+		t.issued = v.Instructions
 		return r.come(n, r.shared.step(v.Sync))
 	case AtCall:
 		t.issued = v.Instructions
@@ -235,7 +236,7 @@ func (r *OrderRecorder) proceed(n int) bool {
 		t.stand, t.calling = going, true
 		return true
 	}
-	if !r.take(n, t.next.on) {
+	if r.disturbs(t) || !r.take(n, t.next.on) {
 		t.stand = queued
 		r.queue = append(r.queue, n)
 		return false
@@ -305,7 +306,7 @@ func (r *OrderRecorder) complete(n int, o *opened) {
 	s := &t.steps[o.index]
 	s.Clock, s.done = slices.Clone(t.clock), true
 	if o.Op == event.OpCancel && o.Kind == BeginStep {
-		r.cancels[t.peer] = place{n, o.index}
+		r.cancels[o.Whom] = place{n, o.index}
 	}
 	t.clock = ticked(t.clock, n, uint32(o.index+1))
 	for _, e := range o.on {
@@ -335,9 +336,12 @@ func (r *OrderRecorder) finish(g *Gate, n int, result uint64) {
 	}
 	t.steps[o.index].Result = result
 	r.complete(n, &o)
+	if o.Op == event.OpCancel {
+		r.informs(t, o.Whom)
+	}
 	r.drop(g, n, o.on)
 	if o.Op == event.OpCancel {
-		r.unpause(g, t.peer)
+		r.unpause(g, o.Whom)
 	}
 }
 
@@ -356,6 +360,8 @@ func (r *OrderRecorder) drop(g *Gate, n int, list []entity) {
 		t := r.threads[w]
 		switch {
 		case t.gone || t.stand != queued:
+		case r.cancelled(t.id):
+			r.queue = append(r.queue, w)
 		case !t.woken && r.closing && !t.inHandler():
 			t.stand = held
 		case t.woken && r.wake(w), !t.woken && r.proceed(w):
@@ -398,6 +404,8 @@ func (r *OrderRecorder) Called(g *Gate, id event.ThreadID, result uint64) {
 	} else if t.inCall() {
 		r.finish(g, n, result)
 		t.base = t.issued
+	} else {
+		r.drop(g, n, nil)
 	}
 }
 
@@ -434,6 +442,7 @@ func (r *OrderRecorder) Blocked(g *Gate, id event.ThreadID, inside bool) {
 		leaveHandlers(&t.open)
 	}
 	if len(t.open) == 0 || t.open[len(t.open)-1].waits {
+		r.drop(g, n, nil)
 		return
 	}
 	o := &t.open[len(t.open)-1]
@@ -457,7 +466,7 @@ func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
 	}
 	r.killed(n)
 	if k := len(t.open); k > 0 && t.open[k-1].Op == event.OpCancel {
-		r.unpause(g, t.peer)
+		r.unpause(g, t.open[k-1].Whom)
 	}
 	t.gone = true
 	delete(r.numbers, id)

@@ -53,7 +53,7 @@ func (f *OrderFollower) restarting(n int) bool {
 		return false
 	}
 	s := &f.log(n).Steps[t.pos]
-	return !t.next.free() || s.Place == 0 || s.Place == t.issued-t.base
+	return !s.notice() && (!t.next.free() || s.Place == 0 || s.Place == t.issued-t.base)
 }
 
 // callAgain has a thread get its signal in the system call that it is before.
@@ -93,34 +93,28 @@ func (f *OrderFollower) deliver(g *Gate, n int) bool {
 	t.pos++
 	t.free = 0
 	f.advance(n, t.pos)
+	if s.notice() {
+		return true
+	}
 	t.writes = s.Writes[1:]
 	g.Affect(Effect{Kind: Deliver, Thread: t.id, Writes: s.Writes[:1]})
 	return true
 }
 
-// meets tells whether a thread that is to be cancelled is where it has the signal.
-func (f *OrderFollower) meets(s *Step) bool {
-	if s.Peer >= len(f.threads) || f.threads[s.Peer].id == 0 {
-		return false
-	}
-	t := f.threads[s.Peer]
-	if t.left || t.gone || t.pos >= s.Meets {
-		return true
-	}
-	first := s.Meets - 1
-	if first > 0 && f.log(s.Peer).Steps[first-1].Interrupted {
-		first--
-	}
-	return t.pos >= first && (t.stand == held || t.stand == asleep)
-}
-
 // deliverWithin has a thread get its signal that waits in the kernel, or is held behind
 // its wait.
 func (f *OrderFollower) deliverWithin(g *Gate, n int) {
-	if t := f.threads[n]; f.deliver(g, n) && t.stand == held {
-		t.stand, t.woken = going, false
-		g.Release(t.id, 0)
+	t := f.threads[n]
+	notice := f.log(n).Steps[t.pos].notice()
+	if !f.deliver(g, n) || t.stand != held {
+		return
 	}
+	if !notice {
+		t.stand, t.woken = going, false
+	} else if !f.wake(n) {
+		return
+	}
+	g.Release(t.id, 0)
 }
 
 // tell has a system call that has ended have written what it wrote in the first replica.

@@ -137,7 +137,7 @@ func (r *OrderRecorder) Handled(id event.ThreadID, instructions uint64) {
 
 // May implements Pauser: a thread that goes on in an operation behind a handler acts on
 // the same again.
-func (r *OrderRecorder) May(id event.ThreadID) bool {
+func (r *OrderRecorder) May(id event.ThreadID, instructions uint64) bool {
 	n, ok := r.numbers[id]
 	if !ok {
 		return true
@@ -146,28 +146,14 @@ func (r *OrderRecorder) May(id event.ThreadID) bool {
 	if t.paused = r.cancelled(id); t.paused {
 		return false
 	}
+	if t.noticed {
+		r.notice(n, Step{Place: instructions - t.base})
+	}
 	if !t.resumes {
 		return true
 	}
 	t.resumes = false
 	return r.wake(n)
-}
-
-// cancelled tells whether a thread is about to be cancelled: it does nothing until it has
-// the signal, since it could find out otherwise before it has that.
-func (r *OrderRecorder) cancelled(id event.ThreadID) bool {
-	return slices.ContainsFunc(r.threads, func(t *recorded) bool {
-		k := len(t.open)
-		return k > 0 && !t.gone && t.open[k-1].Op == event.OpCancel && t.peer == id && t.id != id
-	})
-}
-
-// unpause has a thread go on that was cancelled.
-func (r *OrderRecorder) unpause(g *Gate, id event.ThreadID) {
-	if n, ok := r.numbers[id]; ok && r.threads[n].paused {
-		r.threads[n].paused = false
-		g.Release(id, 0)
-	}
 }
 
 // Signalled implements SignalController.
@@ -203,13 +189,6 @@ func (r *OrderRecorder) Signalled(g *Gate, e *event.Signal) {
 	t.base = e.Instructions
 }
 
-// sigCancel is the signal by which the C library cancels threads
-// (sysdeps/unix/sysv/linux/internal-signals.h).
-const sigCancel = 32
-
-// place is a step of a thread, by number.
-type place struct{ thread, step int }
-
 // signal gives a signal its place in the order.
 func (r *OrderRecorder) signal(n int, s Step) {
 	o := opened{Step: s, index: -1}
@@ -217,19 +196,8 @@ func (r *OrderRecorder) signal(n int, s Step) {
 	t.slot(&o)
 	r.complete(n, &o)
 	t.free = 0
-	if at, ok := r.cancels[t.id]; ok && s.Number == sigCancel {
-		c := &r.threads[at.thread].steps[at.step]
-		c.Meets, c.Peer = o.index+1, n
-		delete(r.cancels, t.id)
-	}
-}
-
-// cancelling completes what threads have done of operations that send a signal.
-func (r *OrderRecorder) cancelling() {
-	for n, t := range r.threads {
-		if k := len(t.open); k > 0 && !t.gone && t.open[k-1].Op == event.OpCancel {
-			r.begun(n, &t.open[k-1])
-		}
+	if s.Number == sigCancel {
+		r.meets(n, o.index)
 	}
 }
 

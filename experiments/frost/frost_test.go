@@ -69,7 +69,7 @@ func sortedNames[V any](m map[string]V) (list []string) {
 
 // TestFixedFormsDoNotDiverge: without a data race all replicas are alike.
 func TestFixedFormsDoNotDiverge(t *testing.T) {
-	for _, name := range append(slices.Clone(bugs), "frost-figure-1a", "frost-figure-1b", "frost-figure-3") {
+	for _, name := range append(slices.Clone(bugs), "frost-figure-1a", "frost-figure-1b", "frost-figure-3", "downloader") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, bin := find(t, name, programs.Fixed)

@@ -20,7 +20,7 @@ func TestSignalsAreClean(t *testing.T) {
 	bin := gcctest.File(t, "testdata/signals.c")
 	for _, args := range []string{
 		"timer", "loop 10", "lock 10", "lock 12", "read 10", "read 12", "sleep 10", "sem 10", "sem 12", "cond 10", "cond 12",
-		"cancel", "end",
+		"cancel", "disable", "end",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

@@ -162,12 +162,17 @@ static void __attribute__((noinline)) wipe(void)
 		stack[i] = 0;
 }
 
-// wait_for waits for a semaphore so often, and overwrites what that leaves on the stack,
-// which shows whether the thread had to wait.
-static void wait_for(sem_t *s, int n)
+static void __attribute__((noinline)) take(sem_t *s, int n)
 {
 	for (int i = 0; i < n; i++)
 		sem_wait(s);
+}
+
+// wait_for waits for a semaphore so often, and overwrites what that leaves on the stack,
+// which shows whether the thread had to wait.
+static inline __attribute__((always_inline)) void wait_for(sem_t *s, int n)
+{
+	take(s, n);
 	wipe();
 }
 
@@ -249,6 +254,67 @@ static void cancelling(void)
 	printf("%ld\n", total);
 }
 
+static void note(void *u)
+{
+	add(work % 50 == 0 ? 1 : 1000);
+	add(*(long *)u - 1);
+}
+
+// disabled works in rounds in which it may not be cancelled, and finds out behind one,
+// having done all that belongs to it: it computes, sleeps, takes a mutex, or waits for a
+// semaphore that the canceller posts later, and finds out in one way or another.
+static void *disabled(void *what)
+{
+	long way = (long)what, whole = 0;
+	struct timespec t = {0, 20000};
+	int old, posted = 0;
+	sem_post(&ready);
+	pthread_cleanup_push(note, &whole);
+	for (;;) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+		whole = 0;
+		for (int i = 0; i < 50; i++) {
+			work++;
+			spend(20 + 30 * way);
+			if (way == 1 && i % 10 == 0)
+				nanosleep(&t, 0);
+			if (way == 2)
+				add(0);
+			if (way == 3 && !posted && i == 25)
+				posted = sem_wait(&go) == 0;
+		}
+		whole = 1;
+		if (way == 4)
+			pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+		if (way == 5)
+			nanosleep(&t, 0);
+		else
+			pthread_testcancel();
+	}
+	pthread_cleanup_pop(0);
+	return 0;
+}
+
+static void disabling(void)
+{
+	pthread_t t[6];
+	for (int k = 0; k < 2; k++) {
+		for (long i = 0; i < 6; i++)
+			pthread_create(&t[i], 0, disabled, (void *)i);
+		wait_for(&ready, 6);
+		spend(4000 * k);
+		for (int i = 0; i < 6; i++) {
+			pthread_cancel(t[i]);
+			spend(500);
+		}
+		sem_post(&go);
+		for (int i = 0; i < 6; i++)
+			pthread_join(t[i], 0);
+	}
+	printf("%ld\n", total);
+}
+
 // terminating ends by a signal while threads wait and compute.
 static void terminating(void)
 {
@@ -284,6 +350,8 @@ int main(int argc, char **argv)
 		ticking();
 	if (!strcmp(argv[1], "cancel"))
 		cancelling();
+	if (!strcmp(argv[1], "disable"))
+		disabling();
 	if (!strcmp(argv[1], "end"))
 		terminating();
 	return 0;
