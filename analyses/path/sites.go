@@ -32,13 +32,17 @@ type Site struct {
 // newBlock finds the sites of a block.
 func newBlock(b *vex.Block, number int, code []byte) *Block {
 	out := &Block{Block: b, Number: number, Code: code}
-	for i, s := range b.Stmts {
-		if m, ok := s.(*vex.Mark); ok && m.Len > 0 {
-			out.Instructions++
-		}
-		for _, site := range sitesOf(b, s) {
-			site.Stmt = i
-			out.Sites = append(out.Sites, site)
+	for i, step := range b.Flat().Steps {
+		switch step.Kind {
+		case vex.StepMark:
+			if step.Size > 0 {
+				out.Instructions++
+			}
+		case vex.StepLoad, vex.StepStore, vex.StepOther:
+			for _, site := range sitesOf(b, b.Stmts[i]) {
+				site.Stmt = i
+				out.Sites = append(out.Sites, site)
+			}
 		}
 	}
 	return out

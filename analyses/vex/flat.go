@@ -1,7 +1,5 @@
 package vex
 
-import "sync"
-
 // Flat is a block laid out to be executed: a step for each statement, whose operands
 // are numbered: first the temporaries, by their numbers, then None, then the constants.
 type Flat struct {
@@ -48,7 +46,7 @@ const (
 // Step is a statement.
 type Step struct {
 	Kind    StepKind
-	quick   quick
+	code    code
 	Size    uint8
 	shift   uint8
 	Op      Op
@@ -56,7 +54,6 @@ type Step struct {
 	A, B, C int32
 	Offset  int32
 	Bits    uint64 // of a mark the address, of an operation a mask
-	compute opFunc
 }
 
 // Flat is the block laid out. It must not be changed any more.
@@ -79,9 +76,11 @@ type flattener struct {
 }
 
 func flatten(b *Block) *Flat {
-	none := int32(len(b.Types))
+	none, room := int32(len(b.Types)), int32(len(b.Stmts)/2)
 	f := &flattener{
-		Flat:  &Flat{Steps: make([]Step, len(b.Stmts)), Constants: []Value{{}}, Bits: make([]uint8, none+1, none+8), None: none},
+		Flat: &Flat{
+			Steps: make([]Step, len(b.Stmts)), Constants: make([]Value, 1, 2+room), Bits: make([]uint8, none+1, none+2+room), None: none,
+		},
 		block: b, ops: ops(), quick: quickOps(),
 	}
 	for i, t := range b.Types {
@@ -90,6 +89,7 @@ func flatten(b *Block) *Flat {
 	for i, s := range b.Stmts {
 		f.fits = true
 		if step := f.step(s); f.fits {
+			step.encode()
 			f.Steps[i] = step
 		}
 	}
@@ -155,8 +155,7 @@ func (f *flattener) assigned(e Expr) Step {
 }
 
 func (f *flattener) operation(e *Operation) Step {
-	compute := f.ops[e.Op]
-	if compute == nil || len(e.Args) > 3 {
+	if f.ops[e.Op] == nil || len(e.Args) > 3 {
 		return Step{}
 	}
 	args := [3]int32{f.None, f.None, f.None}
@@ -164,79 +163,5 @@ func (f *flattener) operation(e *Operation) Step {
 		args[i] = f.operand(a)
 	}
 	q := f.quick[e.Op]
-	return Step{Kind: StepOperation, quick: q.quick, shift: q.shift, Op: e.Op, A: args[0], B: args[1], C: args[2], Bits: q.mask, compute: compute}
+	return Step{Kind: StepOperation, code: q.code, shift: q.shift, Op: e.Op, A: args[0], B: args[1], C: args[2], Bits: q.mask}
 }
-
-// quick is an operation that is frequent and short.
-type quick uint8
-
-const (
-	quickNone quick = iota
-	quickCopy
-	quickMask
-	quickSign
-	quickNot
-	quickAdd
-	quickSub
-	quickAnd
-	quickOr
-	quickXor
-	quickMul
-	quickShl
-	quickShr
-	quickEqual
-	quickDiffer
-	quickBelow
-	quickBelowEqual
-	quickLess
-	quickLessEqual
-	quickAddReal
-	quickSubReal
-	quickMulReal
-	quickDivReal
-)
-
-// quickOp is how an operation is computed: quick, on the bits of a mask, of which a
-// shift by so many puts the top at the top of 64.
-type quickOp struct {
-	quick quick
-	shift uint8
-	mask  uint64
-}
-
-// quickOps are those of all operations, by number.
-var quickOps = sync.OnceValue(func() []quickOp {
-	table := make([]quickOp, len(opNames()))
-	set := func(name string, q quick, from, to int) {
-		if op, known := opNumbers()[name]; known {
-			table[op] = quickOp{q, uint8(64 - from), ^uint64(0) >> (64 - to)}
-		}
-	}
-	names := []string{"1", "8", "16", "32", "64"}
-	sizes := []int{1, 8, 16, 32, 64}
-	for i, n := range sizes {
-		for name, q := range map[string]quick{
-			"Add": quickAdd, "Sub": quickSub, "And": quickAnd, "Or": quickOr, "Xor": quickXor, "Mul": quickMul, "Not": quickNot,
-			"Shl": quickShl, "Shr": quickShr, "CmpEQ": quickEqual, "CasCmpEQ": quickEqual, "CmpNE": quickDiffer,
-			"CasCmpNE": quickDiffer, "ExpCmpNE": quickDiffer,
-		} {
-			set(name+names[i], q, n, n)
-		}
-		for name, q := range map[string]quick{"CmpLT": quickBelow, "CmpLE": quickBelowEqual} {
-			set(name+names[i]+"U", q, n, n)
-			set(name+names[i]+"S", q+quickLess-quickBelow, n, n)
-		}
-		for j := i + 1; j < len(sizes); j++ {
-			set(names[i]+"Uto"+names[j], quickCopy, n, sizes[j])
-			set(names[i]+"Sto"+names[j], quickSign, n, sizes[j])
-			set(names[j]+"to"+names[i], quickMask, n, n)
-		}
-	}
-	for name, q := range map[string]quick{
-		"ReinterpF64asI64": quickCopy, "ReinterpI64asF64": quickCopy, "V128to64": quickMask, "64UtoV128": quickCopy,
-		"Add64F0x2": quickAddReal, "Sub64F0x2": quickSubReal, "Mul64F0x2": quickMulReal, "Div64F0x2": quickDivReal,
-	} {
-		set(name, q, 64, 64)
-	}
-	return table
-})

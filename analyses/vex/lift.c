@@ -321,7 +321,8 @@ int heddle_lift(const uint8_t *code, size_t size, uint64_t address, struct heddl
   args.disp_cp_chain_me_to_slowEP = args.disp_cp_chain_me_to_fastEP = (const void *)give_up;
   args.disp_cp_xindir = args.disp_cp_xassisted = (const void *)give_up;
   VexTranslateResult result;
-  VexRegisterUpdates control = VexRegUpdUnwindregsAtMemAccess;
+  // Blocks are executed as a whole: registers need be right where they are left.
+  VexRegisterUpdates control = VexRegUpdSpAtMemAccess;
   const IRSB *sb = LibVEX_FrontEnd(&args, &result, &control);
   if (!sb || result.status != VexTransOK) return -1;
   block(out, sb, address, address + size);

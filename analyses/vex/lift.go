@@ -115,7 +115,7 @@ func liftBlock(code []byte, addr uint64) (b *Block, cut int, err error) {
 	if C.heddle_lift((*C.uint8_t)(unsafe.Pointer(&padded[0])), C.size_t(len(code)), C.uint64_t(addr), &words) != 0 {
 		return nil, 0, fmt.Errorf("lift the code at %#x: libVEX gave up on % x", addr, code[:min(len(code), 15)])
 	}
-	r := reader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n))}
+	r := reader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n)), nodes: &made}
 	b = r.block()
 	b.Addr = addr
 	for _, s := range b.Stmts {
@@ -169,7 +169,38 @@ func (o Op) String() string {
 // reader takes a block out of the words that lift.c writes.
 type reader struct {
 	words []uint64
-	types []Type
+	// reads are those of the temporaries, by number.
+	reads []Read
+	*nodes
+}
+
+// nodes are what is made most, many at a time.
+type nodes struct {
+	marks      slab[Mark]
+	puts       slab[Put]
+	assigns    slab[Assign]
+	gets       slab[Get]
+	operations slab[Operation]
+	constants  slab[Const]
+	args       []Expr
+}
+
+// made are the library's: they are for whoever holds it.
+var made nodes
+
+// slab makes things many at a time.
+type slab[T any] struct{ free []T }
+
+const slabSize = 128
+
+func (s *slab[T]) add(x T) *T {
+	if len(s.free) == 0 {
+		s.free = make([]T, slabSize)
+	}
+	p := &s.free[0]
+	s.free = s.free[1:]
+	*p = x
+	return p
 }
 
 func (r *reader) word() uint64 {
@@ -184,10 +215,13 @@ func (r *reader) typ() Type { return Type(r.word()) }
 
 func (r *reader) block() *Block {
 	b := &Block{Types: make([]Type, r.int())}
+	r.reads = make([]Read, len(b.Types))
 	for i := range b.Types {
-		b.Types[i] = r.typ()
+		b.Types[i], r.reads[i].Temp = r.typ(), Temp(i)
 	}
-	for range r.int() {
+	n := r.int()
+	b.Stmts = make([]Stmt, 0, n)
+	for range n {
 		if s := r.stmt(); s != nil {
 			b.Stmts = append(b.Stmts, s)
 		}
@@ -220,13 +254,13 @@ func (r *reader) stmt() Stmt {
 	case tagNoOp, tagAbiHint:
 		return nil
 	case tagMark:
-		return &Mark{Addr: r.word(), Len: r.int()}
+		return r.marks.add(Mark{Addr: r.word(), Len: r.int()})
 	case tagPut:
-		return &Put{Offset: r.int(), Data: r.expr()}
+		return r.puts.add(Put{Offset: r.int(), Data: r.expr()})
 	case tagPutI:
 		return &PutI{Array: r.array(), Index: r.expr(), Bias: r.int(), Data: r.expr()}
 	case tagAssign:
-		return &Assign{Temp: Temp(r.int()), Data: r.expr()}
+		return r.assigns.add(Assign{Temp: Temp(r.int()), Data: r.expr()})
 	case tagStore:
 		return &Store{Addr: r.expr(), Data: r.expr()}
 	case tagStoreG:
@@ -277,7 +311,12 @@ func (r *reader) callee() (string, []Expr) {
 }
 
 func (r *reader) exprs() []Expr {
-	args := make([]Expr, r.int())
+	n := r.int()
+	if len(r.args) < n {
+		r.args = make([]Expr, slabSize)
+	}
+	args := r.args[:n:n]
+	r.args = r.args[n:]
 	for i := range args {
 		args[i] = r.expr()
 	}
@@ -312,17 +351,17 @@ const (
 func (r *reader) expr() Expr {
 	switch tag := r.word(); tag {
 	case tagGet:
-		return &Get{Offset: r.int(), Type: r.typ()}
+		return r.gets.add(Get{Offset: r.int(), Type: r.typ()})
 	case tagGetI:
 		return &GetI{Array: r.array(), Index: r.expr(), Bias: r.int()}
 	case tagRead:
-		return &Read{Temp: Temp(r.int())}
+		return &r.reads[r.int()]
 	case tagOperation:
-		return &Operation{Op: Op(r.word()), Args: r.exprs()}
+		return r.operations.add(Operation{Op: Op(r.word()), Args: r.exprs()})
 	case tagLoad:
 		return &Load{Type: r.typ(), Addr: r.expr()}
 	case tagConst:
-		return &Const{Type: r.typ(), Bits: r.word()}
+		return r.constants.add(Const{Type: r.typ(), Bits: r.word()})
 	case tagITE:
 		return &ITE{Cond: r.expr(), Then: r.expr(), Else: r.expr()}
 	case tagCall:

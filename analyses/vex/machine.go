@@ -37,6 +37,8 @@ type Machine struct {
 
 	// temps has the operands of the last block, by number (Flat).
 	temps []Value
+	flat  *Flat // the last block's
+	table []opFunc
 	types []Type
 	args  [4]Value
 	bytes [16]byte
@@ -48,10 +50,16 @@ type Machine struct {
 // memory are those of the middle of the block.
 func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	f := b.Flat()
+	if m.table == nil {
+		m.table = ops()
+	}
 	if n := len(f.Bits); len(m.temps) < n {
 		m.temps = make([]Value, 2*n)
 	}
-	copy(m.temps[f.None:], f.Constants)
+	if m.flat != f {
+		m.flat = f
+		copy(m.temps[f.None:], f.Constants)
+	}
 	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
 	next, jump = m.steps(b, f)
 	m.Exited = jump != JumpInvalid
@@ -139,7 +147,7 @@ func (m *Machine) eval(e Expr) Value {
 }
 
 func (m *Machine) operate(e *Operation) Value {
-	f := ops()[e.Op]
+	f := m.table[e.Op]
 	if f == nil {
 		return m.fail("operation %v is not known", e.Op)
 	}

@@ -1,114 +1,137 @@
 package vex
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // steps carries out the steps of a block, up to a side exit that is taken: where that
-// goes. It sets Done.
+// goes. It sets Done. Operations that are frequent do here what their functions do.
 func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
-	v := m.temps[:len(f.Bits)]
+	v, state := m.temps[:len(f.Bits)], &m.State
 	for i := range f.Steps {
-		switch s := &f.Steps[i]; s.Kind {
-		case StepMark:
+		s := &f.Steps[i]
+		x, y := &v[s.A], &v[s.B]
+		r := Value{}
+		switch s.code {
+		case codeMark:
 			m.PC = s.Bits
 			if s.Size > 0 { // otherwise there is no instruction
 				m.Count++
 			}
-		case StepGet:
-			v[s.To] = m.State.read(s.Offset, s.Size)
-		case StepPut:
-			m.State.write(s.Offset, s.Size, v[s.A])
-		case StepCopy:
-			v[s.To] = v[s.A]
-		case StepOperation:
-			v[s.To] = m.compute(s, &v[s.A], &v[s.B], &v[s.C])
-		case StepLoad:
-			v[s.To] = m.load(v[s.A].Lo, int(s.Size))
-		case StepStore:
-			m.store(v[s.A].Lo, v[s.B], int(s.Size))
-		case StepChoose:
-			from := s.C
-			if v[s.A].Lo != 0 {
-				from = s.B
+			continue
+		case codeGet1:
+			r.Lo = uint64(state[s.Offset])
+		case codeGet2:
+			r.Lo = uint64(binary.LittleEndian.Uint16(state[s.Offset:]))
+		case codeGet4:
+			r.Lo = uint64(binary.LittleEndian.Uint32(state[s.Offset:]))
+		case codeGet8:
+			r.Lo = binary.LittleEndian.Uint64(state[s.Offset:])
+		case codeGet16:
+			r = state.read(s.Offset, 16)
+		case codePut8:
+			binary.LittleEndian.PutUint64(state[s.Offset:], x.Lo)
+			continue
+		case codePut1, codePut2, codePut4, codePut16:
+			state.write(s.Offset, s.Size, *x)
+			continue
+		case codeCopy:
+			r = *x
+		case codeMask:
+			r.Lo = x.Lo & s.Bits
+		case codeSign:
+			r.Lo = uint64(int64(x.Lo<<s.shift)>>s.shift) & s.Bits
+		case codeNot:
+			r.Lo = ^x.Lo & s.Bits
+		case codeAdd:
+			r.Lo = (x.Lo + y.Lo) & s.Bits
+		case codeSub:
+			r.Lo = (x.Lo - y.Lo) & s.Bits
+		case codeAnd:
+			r.Lo = x.Lo & y.Lo
+		case codeOr:
+			r.Lo = x.Lo | y.Lo
+		case codeXor:
+			r.Lo = x.Lo ^ y.Lo
+		case codeMul:
+			r.Lo = x.Lo * y.Lo & s.Bits
+		case codeShl:
+			r.Lo = x.Lo << y.Lo & s.Bits
+		case codeShr:
+			r.Lo = x.Lo >> y.Lo
+		case codeEqual:
+			r = boolean(x.Lo == y.Lo)
+		case codeDiffer:
+			r = boolean(x.Lo != y.Lo)
+		case codeBelow:
+			r = boolean(x.Lo < y.Lo)
+		case codeBelowEqual:
+			r = boolean(x.Lo <= y.Lo)
+		case codeLess:
+			r = boolean(int64(x.Lo<<s.shift) < int64(y.Lo<<s.shift))
+		case codeLessEqual:
+			r = boolean(int64(x.Lo<<s.shift) <= int64(y.Lo<<s.shift))
+		case codeChoose:
+			if r = v[s.C]; x.Lo != 0 {
+				r = *y
 			}
-			v[s.To] = v[from]
-		case StepExit:
-			if v[s.A].Lo != 0 {
+		case codeExit:
+			if x.Lo != 0 {
 				m.Done = i + 1
 				to := b.Stmts[i].(*Exit)
 				return to.Dst, to.Jump
 			}
+			continue
 		default:
-			if to, jump := m.step(b.Stmts[i]); jump != JumpInvalid {
+			if to, jump := m.rare(b, f, i); jump != JumpInvalid || m.err != nil {
 				m.Done = i + 1
 				return to, jump
 			}
+			continue
 		}
-		if m.err != nil {
-			m.Done = i + 1
-			return 0, JumpInvalid
-		}
+		v[s.To] = r
 	}
 	m.Done = len(f.Steps)
 	return 0, JumpInvalid
 }
 
-// compute carries out an operation. What is quick does as the operation's function does.
-func (m *Machine) compute(s *Step, a, b, c *Value) Value {
-	switch s.quick {
-	case quickCopy:
-		return *a
-	case quickMask:
-		return Value{Lo: a.Lo & s.Bits}
-	case quickSign:
-		return Value{Lo: uint64(int64(a.Lo<<s.shift)>>s.shift) & s.Bits}
-	case quickNot:
-		return Value{Lo: ^a.Lo & s.Bits}
-	case quickAdd:
-		return Value{Lo: (a.Lo + b.Lo) & s.Bits}
-	case quickSub:
-		return Value{Lo: (a.Lo - b.Lo) & s.Bits}
-	case quickAnd:
-		return Value{Lo: a.Lo & b.Lo}
-	case quickOr:
-		return Value{Lo: a.Lo | b.Lo}
-	case quickXor:
-		return Value{Lo: a.Lo ^ b.Lo}
-	case quickMul:
-		return Value{Lo: a.Lo * b.Lo & s.Bits}
-	case quickShl:
-		return Value{Lo: a.Lo << b.Lo & s.Bits}
-	case quickShr:
-		return Value{Lo: a.Lo >> b.Lo}
-	case quickEqual:
-		return boolean(a.Lo == b.Lo)
-	case quickDiffer:
-		return boolean(a.Lo != b.Lo)
-	case quickBelow:
-		return boolean(a.Lo < b.Lo)
-	case quickBelowEqual:
-		return boolean(a.Lo <= b.Lo)
-	case quickLess:
-		return boolean(int64(a.Lo<<s.shift) < int64(b.Lo<<s.shift))
-	case quickLessEqual:
-		return boolean(int64(a.Lo<<s.shift) <= int64(b.Lo<<s.shift))
+// rare carries out a step that may fail, or takes longer. A jump kind other than
+// JumpInvalid leaves the block.
+func (m *Machine) rare(b *Block, f *Flat, i int) (uint64, JumpKind) {
+	v, s := m.temps[:len(f.Bits)], &f.Steps[i]
+	switch s.code {
+	case codeLoad:
+		v[s.To] = m.load(v[s.A].Lo, int(s.Size))
+	case codeStore:
+		m.store(v[s.A].Lo, v[s.B], int(s.Size))
+	case codeOther:
+		return m.step(b.Stmts[i])
+	default:
+		v[s.To] = m.compute(s, &v[s.A], &v[s.B], &v[s.C])
 	}
-	if r := real64(s.quick, f64(a.Lo), f64(b.Lo)); r == r {
+	return 0, JumpInvalid
+}
+
+// compute carries out an operation on numbers, or by its function.
+func (m *Machine) compute(s *Step, a, b, c *Value) Value {
+	if r := real64(s.code, f64(a.Lo), f64(b.Lo)); r == r {
 		return Value{math.Float64bits(r), a.Hi}
 	}
 	m.args[0], m.args[1], m.args[2], m.args[3] = *a, *b, *c, Value{}
-	return s.compute(&m.args)
+	return m.table[s.Op](&m.args)
 }
 
-// real64 is quick arithmetic on numbers; a NaN leaves it to the operation's function.
-func real64(q quick, x, y float64) float64 {
-	switch q {
-	case quickAddReal:
+// real64 is arithmetic on numbers; a NaN leaves it to the operation's function.
+func real64(c code, x, y float64) float64 {
+	switch c {
+	case codeAddReal:
 		return x + y
-	case quickSubReal:
+	case codeSubReal:
 		return x - y
-	case quickMulReal:
+	case codeMulReal:
 		return x * y
-	case quickDivReal:
+	case codeDivReal:
 		return x / y
 	}
 	return math.NaN()

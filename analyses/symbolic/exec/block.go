@@ -52,14 +52,14 @@ func (x *Executor) block(k blockPlace, piece uint64) (*block, error) {
 	if b != nil && b.piece == piece {
 		return b, nil
 	}
-	var code [longest]byte
+	code := x.bytes[:]
 	if b != nil {
 		if n := x.code(k.space, k.pc, code[:len(b.code)]); bytes.Equal(code[:n], b.code) {
 			b.piece = piece
 			return b, nil
 		}
 	}
-	n := x.code(k.space, k.pc, code[:])
+	n := x.code(k.space, k.pc, code)
 	b, err := newBlock(code[:n], k)
 	if err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func newBlock(code []byte, k blockPlace) (*block, error) {
 	case zydis.Conditional, zydis.IndirectJump, zydis.IndirectCall, zydis.Return:
 		b.branch = true
 	}
-	for _, s := range b.Stmts {
-		b.note(s)
+	for i := range b.flat.Steps {
+		b.note(&b.flat.Steps[i], b.Stmts[i])
 	}
 	for _, w := range b.writes {
 		add(&b.written, maskOf(w))
@@ -105,15 +105,25 @@ func add(mask *[2]uint64, more [2]uint64) {
 
 func (b *block) noteRead(s vex.Span) { add(&b.reads, maskOf(s)) }
 
-// note notes what a statement reads and writes of the state.
-func (b *block) note(s vex.Stmt) {
-	switch s := s.(type) {
-	case *vex.Mark:
-		if s.Len > 0 {
+// note notes what a step reads and writes of the state.
+func (b *block) note(step *vex.Step, s vex.Stmt) {
+	switch step.Kind {
+	case vex.StepMark:
+		if step.Size > 0 {
 			b.instructions++
 		}
-	case *vex.Put:
-		b.writes = append(b.writes, vex.SpanOf(s.Offset, b.TypeOf(s.Data).Bytes()))
+	case vex.StepGet:
+		b.noteRead(vex.SpanOf(int(step.Offset), int(step.Size)))
+	case vex.StepPut:
+		b.writes = append(b.writes, vex.SpanOf(int(step.Offset), int(step.Size)))
+	case vex.StepOther:
+		b.noteOther(s)
+	}
+}
+
+// noteOther is note for a statement that has no step.
+func (b *block) noteOther(s vex.Stmt) {
+	switch s := s.(type) {
 	case *vex.PutI:
 		b.writes = append(b.writes, s.Array.Span())
 	case *vex.Assign:

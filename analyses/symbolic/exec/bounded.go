@@ -66,10 +66,10 @@ func (c *summarized) text(t *terms, addr uint64) text {
 
 // byteOf is a byte as a term.
 func (t *terms) byteOf(c cell, b byte) Term {
-	if c.term == 0 {
+	if c == 0 {
 		return t.constant(symbolic.Value{Lo: uint64(b)}, 8)
 	}
-	return t.extract(c.term, int(c.at), 1)
+	return t.extract(c.term(), c.at(), 1)
 }
 
 // upToZero is how long a text is with the zero at its end, or all of it.
@@ -344,7 +344,7 @@ func foundAt(in, wanted []byte, whole bool, base, result uint64) bool {
 // search gives the result of a function that was executed its term. If it has none
 // the bytes that it depends on are fixed.
 func (t *thread) search(c *summarized) {
-	if !c.touched && c.second.term == 0 {
+	if !c.touched && c.second == 0 {
 		return
 	}
 	n := c.Bits / 8
@@ -365,12 +365,12 @@ func (t *thread) fixLoads(c *summarized) {
 	for i := range c.loads {
 		l := &c.loads[i]
 		for k := range l.size {
-			if l.cells[k].term != 0 {
+			if l.cells[k] != 0 {
 				t.fix(symbolic.Value{Lo: uint64(l.bytes[k])}, t.x.terms.byteOf(l.cells[k], 0), Fixed, c.Function)
 			}
 		}
 	}
-	if c.second.term != 0 {
+	if c.second != 0 {
 		t.fix(symbolic.Value{Lo: c.args[1] & 0xff}, t.x.terms.byteOf(c.second, 0), Fixed, c.Function)
 	}
 }

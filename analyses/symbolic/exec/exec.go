@@ -134,6 +134,7 @@ type Executor struct {
 	Stats Stats
 
 	code    Code
+	bytes   [longest]byte // that it reads
 	threads map[event.ThreadID]*thread
 	memory  memory
 	blocks  map[blockPlace]*block

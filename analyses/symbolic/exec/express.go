@@ -51,7 +51,7 @@ func (n *node) operands() [3]Term {
 	switch n.op {
 	case nodeByte, nodeNamed, nodeGiven:
 		return [3]Term{}
-	case nodeExtract:
+	case nodeExtract, nodeIs:
 		return [3]Term{n.a}
 	}
 	return [3]Term{n.a, n.b, n.c}
@@ -86,6 +86,8 @@ func (x *Executor) build(n *node) *symbolic.Expr {
 		return p.Ite(a, b, o.c())
 	case nodeEq:
 		return p.Eq(a, b)
+	case nodeIs:
+		return p.Eq(a, p.Word(uint64(uint32(n.b))|uint64(n.c)<<32, a.Bits))
 	case nodeAnd:
 		return p.And(a, b)
 	case nodeNot:

@@ -109,10 +109,10 @@ func (x *Executor) learn(space, addr uint64, p []byte) {
 	var cells [16]cell
 	x.memory.load(space, addr, cells[:len(p)])
 	for i, c := range cells[:len(p)] {
-		if c.term <= 0 {
+		if c.term() <= 0 {
 			continue
 		}
-		n := x.terms.node(c.term)
+		n := x.terms.node(c.term())
 		if n.op != nodeByte {
 			continue
 		}

@@ -41,7 +41,7 @@ type round struct {
 // fix adds the constraint that a term, if there is one, has the recorded value.
 func (t *thread) fix(v symbolic.Value, e Term, k Kind, reason string) {
 	if e != 0 {
-		t.x.add(t.constraint(t.x.terms.same(e, v), k, reason))
+		t.x.add(t.constraint(t.x.terms.is(e, v), k, reason))
 	}
 }
 
@@ -51,9 +51,6 @@ func (t *thread) constraint(e Term, k Kind, reason string) *Constraint {
 	*c = Constraint{Term: e, Kind: k, Reason: reason, Thread: t.id, PC: event.Addr(t.machine.PC), At: t.count, Stmt: NoStmt}
 	return c
 }
-
-// same is that a term has a value.
-func (t *terms) same(e Term, v symbolic.Value) Term { return t.equal(e, t.constant(v, t.bits(e))) }
 
 func (r *round) add(e Term, k Kind, reason string) {
 	c := &r.x.constraint
@@ -66,7 +63,7 @@ func (r *round) fix(v symbolic.Value, e Term, k Kind, reason string) {
 		return
 	}
 	r.check(v, e)
-	r.add(r.terms.same(e, v), k, reason)
+	r.add(r.terms.is(e, v), k, reason)
 }
 
 // check compares a term with the recorded value.
@@ -361,8 +358,8 @@ func (r *round) dirtyMemory(s *vex.Dirty) {
 		cells := make([]cell, s.MemSize)
 		r.x.memory.load(r.space, addr.Lo, cells)
 		for _, c := range cells {
-			if c.term != 0 {
-				part := r.terms.extract(c.term, int(c.at), 1)
+			if c != 0 {
+				part := r.terms.extract(c.term(), c.at(), 1)
 				r.fix(r.known(part), part, Fixed, s.Callee)
 			}
 		}

@@ -5,33 +5,57 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// cell is a byte that depends on inputs: number at of a term. The zero cell is a
+// cell is a byte that depends on inputs: one of a term of so many bytes. From the lowest
+// bits on it has the term, the number of the byte and the term's size. The zero cell is a
 // byte that does not.
-type cell struct {
-	term Term
-	at   uint8
+type cell uint64
+
+func cellOf(t Term, at, size int) cell {
+	return cell(uint32(t)) | cell(uint8(at))<<32 | cell(uint8(size))<<40
+}
+
+func (c cell) term() Term { return Term(uint32(c)) }
+func (c cell) at() int    { return int(uint8(c >> 32)) }
+func (c cell) size() int  { return int(uint8(c >> 40)) }
+
+// next is the cell of the byte so many behind it.
+func (c cell) next(n int) cell { return c + cell(n)<<32 }
+
+// run is how many bytes, from the first on, depend on no input, or follow each other in
+// one term.
+func run(cells []cell) int {
+	c, n := cells[0], 1
+	if c == 0 {
+		for n < len(cells) && cells[n] == 0 {
+			n++
+		}
+		return n
+	}
+	for n < len(cells) && cells[n] == c.next(n) {
+		n++
+	}
+	return n
 }
 
 // gather is the term of bytes, the lowest first, of which the recorded values are
 // given; 0 if none depends on inputs.
 func (t *terms) gather(cells []cell, value symbolic.Value) Term {
-	some := false
-	for i := range cells {
-		if cells[i].term != 0 {
-			some = true
-			break
-		}
+	c, n := cells[0], run(cells)
+	switch {
+	case n < len(cells):
+		return t.join(cells, value)
+	case c == 0 || c.at() == 0 && c.size() == n:
+		return c.term()
 	}
-	if !some {
-		return 0
-	}
+	return t.extract(c.term(), c.at(), n)
+}
+
+// join puts together bytes of several terms.
+func (t *terms) join(cells []cell, value symbolic.Value) Term {
 	all := Term(0)
 	for i := 0; i < len(cells); {
-		c, n := cells[i], 1
-		for i+n < len(cells) && (c.term == 0 && cells[i+n].term == 0 || c.term != 0 && cells[i+n] == cell{c.term, c.at + uint8(n)}) {
-			n++
-		}
-		part := t.part(c, i, n, value)
+		n := run(cells[i:])
+		part := t.part(cells[i], i, n, value)
 		if all == 0 {
 			all = part
 		} else {
@@ -44,8 +68,8 @@ func (t *terms) gather(cells []cell, value symbolic.Value) Term {
 
 // part is n bytes from number i on, of one term or of none.
 func (t *terms) part(c cell, i, n int, value symbolic.Value) Term {
-	if c.term != 0 {
-		return t.extract(c.term, int(c.at), n)
+	if c != 0 {
+		return t.extract(c.term(), c.at(), n)
 	}
 	return t.constant(bytesOf(value, i, n), 8*n)
 }
@@ -84,7 +108,7 @@ func (r *registers) set(s vex.Span, t Term) {
 	if t == 0 && !r.any(maskOf(s)) {
 		return
 	}
-	scatter(r.cells[s.From:s.To], t, 0)
+	scatter(r.cells[s.From:s.To], t, 0, s.Size())
 	for w := s.From / 8; w*8 < s.To; w++ {
 		bit := uint64(1) << (w % 64)
 		if t != 0 || r.wordDepends(w) {
@@ -106,7 +130,7 @@ func (r *registers) restore(s vex.Span, cells []cell) {
 
 func (r *registers) wordDepends(w int) bool {
 	for _, c := range r.cells[8*w : 8*w+8] {
-		if c.term != 0 {
+		if c != 0 {
 			return true
 		}
 	}
@@ -130,14 +154,16 @@ func maskOf(s vex.Span) (mask [2]uint64) {
 	return mask
 }
 
-// scatter sets cells to the bytes of a term from number first on, 0 for none.
-func scatter(cells []cell, t Term, first int) {
+// scatter sets cells to the bytes of a term of so many bytes from number first on, 0
+// for none.
+func scatter(cells []cell, t Term, first, size int) {
 	if t == 0 {
 		clear(cells)
 		return
 	}
+	c := cellOf(t, first, size)
 	for i := range cells {
-		cells[i] = cell{t, uint8(first + i)}
+		cells[i] = c.next(i)
 	}
 }
 
@@ -232,7 +258,7 @@ func (m *memory) touched(space, addr uint64, n int) bool {
 		part := min(int(addr+uint64(n)-at), pageSize-from)
 		if pg := m.page(place{space, at / pageSize}); pg != nil {
 			for _, c := range pg.cells[from : from+part] {
-				if c.term != 0 {
+				if c != 0 {
 					return true
 				}
 			}
@@ -273,22 +299,28 @@ func (m *memory) store(space, addr uint64, n int, t Term) {
 			m.put(k, pg)
 		}
 		if pg != nil {
-			m.change(k, pg, from, part, t, done)
+			m.change(k, pg, from, part, piece{t, done, n})
 		}
 		done += part
 	}
 }
 
+// piece is bytes of a term of so many, from the first on.
+type piece struct {
+	term        Term
+	first, size int
+}
+
 // change sets bytes of a page.
-func (m *memory) change(k place, pg *page, from, n int, t Term, first int) {
+func (m *memory) change(k place, pg *page, from, n int, p piece) {
 	cells := pg.cells[from : from+n]
 	for _, c := range cells {
-		if c.term != 0 {
+		if c != 0 {
 			pg.count--
 		}
 	}
-	scatter(cells, t, first)
-	if t != 0 {
+	scatter(cells, p.term, p.first, p.size)
+	if p.term != 0 {
 		pg.count += n
 	}
 	if pg.count == 0 {

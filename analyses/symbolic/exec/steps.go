@@ -23,7 +23,7 @@ func (r *round) steps() {
 		case vex.StepPut:
 			at := int(s.Offset)
 			if t := temps[s.A]; t != 0 || r.registers.word(at) || r.registers.word(at+int(s.Size)-1) {
-				r.put(at, int(s.Size), t)
+				r.registers.set(vex.SpanOf(at, int(s.Size)), r.sized(t, s, s.A))
 			}
 		case vex.StepCopy:
 			temps[s.To] = temps[s.A]
@@ -35,7 +35,7 @@ func (r *round) steps() {
 			r.assign(vex.Temp(s.To), r.load(r.value(s.A).Lo, temps[s.A], int(s.Size), r.value(s.To)))
 		case vex.StepStore:
 			r.fix(r.value(s.A), temps[s.A], Address, "")
-			r.x.memory.store(r.space, r.value(s.A).Lo, int(s.Size), r.terms.fit(temps[s.B], 8*int(s.Size)))
+			r.x.memory.store(r.space, r.value(s.A).Lo, int(s.Size), r.sized(temps[s.B], s, s.B))
 		case vex.StepChoose:
 			r.assign(vex.Temp(s.To), r.choose(s))
 		case vex.StepExit:
@@ -44,6 +44,14 @@ func (r *round) steps() {
 			r.statement(r.block.Stmts[i])
 		}
 	}
+}
+
+// sized is the term of an operand in as many bytes as a step puts or stores.
+func (r *round) sized(t Term, s *vex.Step, operand int32) Term {
+	if r.block.flat.Bits[operand] == 8*s.Size {
+		return t
+	}
+	return r.terms.fit(t, 8*int(s.Size))
 }
 
 // value is the recorded value of an operand.
@@ -70,20 +78,20 @@ func (r *round) either(operand int32) Term {
 // fixed.
 func (r *round) operation(s *vex.Step) Term {
 	rule := &r.terms.rules[s.Op]
-	operands := [3]int32{s.A, s.B, s.C}
-	if rule.make == nil || rule.known > 0 && !r.isKnown(operands[rule.known-1], rule.nearest) {
-		for _, o := range operands {
+	if rule.make == nil || rule.known > 0 && !r.isKnown([...]int32{s.A, s.B, s.C}[rule.known-1], rule.nearest) {
+		for _, o := range []int32{s.A, s.B, s.C} {
 			r.fix(r.value(o), r.temps[o], Fixed, s.Op.String())
 		}
 		return 0
 	}
-	var args [3]Term
-	for i, o := range operands {
-		if o != r.block.flat.None {
-			args[i] = r.either(o)
-		}
+	a, b, c := r.either(s.A), Term(0), Term(0)
+	if s.B != r.block.flat.None {
+		b = r.either(s.B)
 	}
-	t := r.terms.operation(s.Op, int(r.block.flat.Bits[s.To]), args[0], args[1], args[2])
+	if s.C != r.block.flat.None {
+		c = r.either(s.C)
+	}
+	t := r.terms.operation(s.Op, int(r.block.flat.Bits[s.To]), a, b, c)
 	if rule.division {
 		r.add(r.terms.add(node{op: nodeSound, bits: 1, a: t}), Division, "")
 	}

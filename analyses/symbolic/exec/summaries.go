@@ -353,10 +353,10 @@ func (t *thread) input(addr uint64, zero bool) string {
 func (t *thread) inputAt(addr uint64, at int, in *input) *input {
 	var cells [1]cell
 	t.x.memory.load(t.space, addr, cells[:])
-	if cells[0].term <= 0 {
+	if cells[0].term() <= 0 {
 		return nil
 	}
-	n := t.x.terms.node(cells[0].term)
+	n := t.x.terms.node(cells[0].term())
 	if n.op != nodeByte || t.x.inputs[n.a].first+int(n.b) != at || in != nil && t.x.inputs[n.a] != in {
 		return nil
 	}

@@ -29,10 +29,12 @@ const (
 	nodeConcat
 	nodeFit
 	nodeSign
-	// nodeIte is b if a, otherwise c; nodeEq that a and b are equal, nodeAnd that both
+	// nodeIte is b if a, otherwise c; nodeEq that a and b are equal, nodeIs that a is a
+	// number, of which b has the lower 32 bits and c the upper ones, nodeAnd that both
 	// are true, nodeNot that a is not.
 	nodeIte
 	nodeEq
+	nodeIs
 	nodeAnd
 	nodeNot
 	// nodeSound is that the division a does not trap.
@@ -146,6 +148,14 @@ func (t *terms) fit(of Term, bits int) Term {
 
 func (t *terms) concat(high, low Term) Term {
 	return t.add(node{op: nodeConcat, bits: uint8(t.bits(high) + t.bits(low)), a: high, b: low})
+}
+
+// is is that a term has a value.
+func (t *terms) is(e Term, v symbolic.Value) Term {
+	if v.Hi != 0 {
+		return t.equal(e, t.constant(v, t.bits(e)))
+	}
+	return t.add(node{op: nodeIs, bits: 1, a: e, b: Term(uint32(v.Lo)), c: Term(v.Lo >> 32)})
 }
 
 func (t *terms) equal(a, b Term) Term { return t.add(node{op: nodeEq, bits: 1, a: a, b: b}) }
