@@ -8,10 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -273,6 +270,7 @@ type epochRun struct {
 	yielded      uint64 // instructions when Go's scheduler last went on
 	slices       uint64
 	closed       uint64 // effort when the epoch was to end
+	closedAt     event.Cycles
 	hangs        bool
 }
 
@@ -365,21 +363,22 @@ func (r *Replicas) Parallel(ctx context.Context, from *Checkpoint, o EpochOption
 // reopen has an epoch go on that does not come to its end: a thread computes that has no
 // operation to come to before it gets a signal, say, and those that would send it stand.
 func (e *epochRun) reopen(rec *sched.OrderRecorder, hang uint64) {
+	now := e.m.state.cluster.Makespan()
 	if !rec.Closing() {
-		e.closed = e.effort()
+		e.closed, e.closedAt = e.effort(), now
 		return
 	}
-	if e.effort()-e.closed < min(hang/2, patience) {
+	if e.effort()-e.closed < hang/2 && now-e.closedAt < patience {
 		return
 	}
-	e.closed = e.effort()
+	e.closed, e.closedAt = e.effort(), now
 	rec.Reopen(&e.m.state.gating.gate)
 	e.settle()
 	e.length = 2 * (e.m.state.cluster.Makespan() - e.began)
 }
 
-// patience is the effort after which an epoch that is to end goes on.
-const patience = 50_000_000
+// patience is the time after which an epoch that is to end goes on.
+const patience event.Cycles = 50_000_000
 
 // grace is how long, in milliseconds of virtual time, an epoch goes on behind
 // output: the message of a failed assertion and the abort that follows are in one.
@@ -461,47 +460,4 @@ func (r *Replicas) Return(to, end *Checkpoint) {
 	r.goTo(to)
 	r.live = to
 	r.m.ram.SetPeak(end.peak)
-}
-
-// functions that lock for themselves, by what they act on.
-var (
-	allocating = []string{
-		"__libc_thread_freeres", "__malloc_arena_thread_freeres", "__nptl_free_tcb", "__nptl_deallocate_stack",
-		"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
-		"free", "cfree", "malloc_trim", "mallinfo", "mallinfo2", "malloc_usable_size",
-	}
-	streaming = []string{
-		"printf", "vprintf", "fprintf", "vfprintf", "dprintf", "vdprintf", "__printf_chk", "__fprintf_chk",
-		"__vprintf_chk", "__vfprintf_chk", "puts", "fputs", "fputc", "putc", "putchar", "fwrite", "fflush", "fopen",
-		"fopen64", "fdopen", "freopen", "fclose", "perror", "getc", "fgetc", "getchar", "ungetc", "fgets", "fread",
-		"getline", "getdelim", "scanf", "fscanf", "vfscanf", "fseek", "fseeko", "ftell", "ftello", "rewind", "setvbuf",
-		"opendir", "readdir", "closedir",
-	}
-)
-
-// libraryFunctions are those functions as operations.
-func libraryFunctions() (list []syncops.Custom) {
-	for _, names := range [][]string{allocating, streaming} {
-		for _, name := range names {
-			list = append(list, syncops.Custom{Name: name, Effect: syncops.NoEffect})
-		}
-	}
-	return list
-}
-
-func sharedFunctions() *sched.Shared {
-	s := &sched.Shared{Arity: kernel.SyscallArgs}
-	for _, name := range allocating {
-		s.Memory = append(s.Memory, functionID(name))
-	}
-	for _, name := range streaming {
-		s.Files = append(s.Files, functionID(name))
-	}
-	return s
-}
-
-// functionID is the object of an operation that is on none but its function
-// (docs/sync.md).
-func functionID(name string) event.ObjectID {
-	return event.ObjectID(xxh3.HashString("function:" + name))
 }

@@ -213,13 +213,8 @@ func (a *app) cacheCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cache",
 		Short: "Schedules and the inputs that may follow them",
+		Args:  ofCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
-		}
-		return nil
 	}
 	list := &cobra.Command{
 		Use: "ls DIR", Short: "List the entries of a cache", Args: files(1),

@@ -23,13 +23,8 @@ func (a *app) experimentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "experiment",
 		Short: "Sweep programs over a grid of parameters",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:  ofCommands,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.experimentRunCommand(), a.experimentTableCommand(), a.experimentValidateCommand(), a.experimentInitCommand())
 	return c

@@ -36,7 +36,7 @@ func (a *app) frostCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "frost",
 		Short: "Detect and survive data races by complementary schedules",
-		Args:  cobra.NoArgs,
+		Args:  ofCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.frostRunCommand())
@@ -79,13 +79,13 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.Float64Var(&o.Sample, "sample", o.Sample, "check this `PART` of the run's time, 0 to 1")
 	flags.Float64Var(&o.Epoch, "epoch", o.Epoch, "length of the first epoch in `MS` of virtual time")
 	flags.Float64Var(&o.Growth, "growth", o.Growth, "each epoch without a race makes the next `MS` longer, up to a second")
-	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads: of the epoch itself (exact), of those before (greedy), not at all (none)")
+	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads, in this `WAY`: those of the epoch itself (exact), those of the epochs before (greedy), not at all (none)")
 	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
 	flags.BoolVar(&o.CompareReads, "compare-reads", false, "compare also what threads read: slower, and finds races without effect")
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
 	flags.IntVar(&o.Rollbacks, "rollbacks", o.Rollbacks, "roll an epoch back at most `N` times")
 	o.Followers = min(max(1, runtime.NumCPU()), 4)
-	flags.IntVar(&o.Followers, "followers", o.Followers, "execute so many epoch-parallel replicas at the same time; no result depends on it")
+	flags.IntVar(&o.Followers, "followers", o.Followers, "execute `N` epoch-parallel replicas at the same time; no result depends on it")
 	flags.BoolVar(&f.nameRaces, "name-races", false, "execute the first epoch with a race again, under a race detector, and say which instructions race; with --detect-only all epochs from that one on")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
@@ -96,6 +96,9 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 // frostRun carries out `heddle frost run`.
 func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags, args []string) error {
 	if f.noHeuristic {
+		if flags.Changed("heuristic") {
+			return errUsage.New("--heuristic and --no-heuristic exclude each other", "heddle frost run")
+		}
 		f.options.Heuristic = frost.None
 	}
 	job, stdin, err := a.open(ctx, flags, f.runFlags, args)
@@ -109,6 +112,11 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 		clean, err := spool(&c)
 		defer clean()
 		if err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{f.report, f.perfetto} {
+		if err := writable(path); err != nil {
 			return err
 		}
 	}
@@ -170,6 +178,18 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 		return nil
 	}
 	return r.WriteText(prefixed{a})
+}
+
+// writable creates a file, if it has a name: it is better known before a run than behind
+// it that that cannot be.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := writeTo(path, func(io.Writer) error { return nil }); err != nil {
+		return errWriteFile.Wrap(reason(err), path)
+	}
+	return nil
 }
 
 // writeTo writes a file.

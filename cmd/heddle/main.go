@@ -146,17 +146,20 @@ bit, and another seed gives another interleaving.`,
 	})
 	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.workerCommand())
 	// An unknown command is an error that cobra makes itself.
-	root.Args = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
-		}
-		return nil
-	}
+	root.Args = ofCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root
 }
 
 // noArgs and oneFile check positional arguments.
+// ofCommands refuses what is no command of one that has commands.
+func ofCommands(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+	}
+	return nil
+}
+
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return errUsage.New(fmt.Sprintf("unexpected argument %q", args[0]), c.CommandPath())

@@ -135,13 +135,8 @@ func (a *app) scheduleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedule",
 		Short: "Make schedules of recorded runs, and show them",
+		Args:  ofCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
-		}
-		return nil
 	}
 	c.AddCommand(a.scheduleRecordCommand(), a.scheduleComputeCommand(), a.scheduleShowCommand())
 	return c

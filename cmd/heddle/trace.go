@@ -36,14 +36,8 @@ func (a *app) traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "Show, check and export recorded traces",
-		Args:  noArgs,
+		Args:  ofCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
-		}
-		return nil
 	}
 	c.AddCommand(a.traceInfoCommand(), a.traceCheckCommand(), a.traceDumpCommand(), a.traceLoadCommand(), a.traceExportCommand(), a.traceFlowCommand())
 	return c
