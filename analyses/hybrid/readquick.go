@@ -31,7 +31,11 @@ func (p *parser) quickly(at int) int {
 	constraints, notes := make([]event.Constraint, total), make([]string, total)
 	var readers sync.WaitGroup
 	for i := range parts {
-		readers.Go(func() { parts[i].read(constraints, notes) })
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			parts[i].read(constraints, notes)
+		}()
 	}
 	readers.Wait()
 	for i := range parts {

@@ -168,6 +168,31 @@ func domain(s *symbolic.Expr, terms []*symbolic.Expr) interval {
 	return d
 }
 
+// decides tells whether a comparison of a symbol in the interval with a constant holds;
+// nil: it may or may not.
+func (d interval) decides(p *symbolic.Pool, e *symbolic.Expr) *symbolic.Expr {
+	c, left := e.B, d // e compares left with right
+	if e.A.IsConst() {
+		c = e.A
+	}
+	v := int64(c.Value.Lo) << (64 - c.Bits) >> (64 - c.Bits)
+	if (e.Op == symbolic.ULT || e.Op == symbolic.ULE) && (d.least < 0 || v < 0) {
+		return nil
+	}
+	right := interval{v, v}
+	if e.A.IsConst() {
+		left, right = right, left
+	}
+	orEqual := e.Op == symbolic.ULE || e.Op == symbolic.SLE
+	switch {
+	case left.greatest < right.least, orEqual && left.greatest == right.least:
+		return p.Bool(true)
+	case left.least > right.greatest, !orEqual && left.least == right.greatest:
+		return p.Bool(false)
+	}
+	return nil
+}
+
 // terms says that a symbol is in an interval.
 func (d interval) terms(p *symbolic.Pool, s *symbolic.Expr) []*symbolic.Expr {
 	if d.least == d.greatest {

@@ -82,3 +82,53 @@ func TestSmallSymbolsStay(t *testing.T) {
 		}
 	}
 }
+
+// What the bounds of a number decide about parts of terms, such as the lesser of it and
+// another, holds for numbers at and around all constants, with and without a sign.
+func TestBoundsInside(t *testing.T) {
+	r := rand.New(rand.NewPCG(47, 48))
+	edges := []uint64{0, 1, 99, 100, 4095, 65536, 1 << 40, 1 << 63, 1<<64 - 100}
+	var near []uint64
+	for _, e := range edges {
+		near = append(near, e-1, e, e+1)
+	}
+	simpler := 0
+	for range 25 {
+		p := symbolic.NewPool()
+		n, m := p.Symbol("size(stdin)", 64), p.Symbol("size(argv[1])", 64)
+		edge := func() *symbolic.Expr { return p.Word(edges[r.IntN(len(edges))], 64) }
+		compare := func(a, b *symbolic.Expr) *symbolic.Expr {
+			return []func(a, b *symbolic.Expr) *symbolic.Expr{p.ULT, p.ULE, p.SLT, p.SLE}[r.IntN(4)](a, b)
+		}
+		values := map[string]uint64{n.Name: near[r.IntN(len(near))], m.Name: near[r.IntN(len(near))]}
+		e := symbolic.NewEvaluator(recorded(values))
+		var terms []*symbolic.Expr
+		add := func(term *symbolic.Expr) {
+			if v, _ := e.Value(term); v.Lo == 0 {
+				term = p.Not(term)
+			}
+			terms = append(terms, term)
+		}
+		for range 1 + r.IntN(3) {
+			add(compare(n, edge()))
+			add(compare(edge(), m))
+			lesser := p.Ite(compare(n, edge()), n, edge())
+			add(compare(lesser, p.Ite(compare(edge(), m), edge(), m)))
+		}
+		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.DefaultLimit)
+		if symbolic.Compile(kept).Len() < symbolic.Compile(terms).Len() {
+			simpler++
+		}
+		for _, x := range near {
+			for _, y := range near {
+				v := recorded(map[string]uint64{n.Name: x, m.Name: y})
+				if a, b := holds(terms, v), holds(kept, v); a != b {
+					t.Fatalf("%v is %v for %d and %d, simplified %v is %v", terms, a, x, y, kept, b)
+				}
+			}
+		}
+	}
+	if simpler < 10 {
+		t.Errorf("%d of 25 became simpler", simpler)
+	}
+}

@@ -43,21 +43,35 @@ func divide(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*symbolic.Ex
 }
 
 // assume has terms that compare symbols, or one with a constant, hold wherever they are
-// parts of others.
+// parts of others, and what follows of a symbol from the bounds that they say.
 func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
-	known := map[*symbolic.Expr]*symbolic.Expr{}
+	known, spans := map[*symbolic.Expr]*symbolic.Expr{}, map[*symbolic.Expr]interval{}
 	var others []*symbolic.Expr
 	for _, t := range terms {
-		if plain(t) {
-			known[t], known[p.Not(t)] = p.Bool(true), p.Bool(false)
-		} else {
+		if !plain(t) {
 			others = append(others, t)
+			continue
+		}
+		known[t], known[p.Not(t)] = p.Bool(true), p.Bool(false)
+		if s := only([]*symbolic.Expr{t}); s != nil {
+			spans[s] = interval{}
 		}
 	}
 	if len(known) == 0 {
 		return terms
 	}
-	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr { return known[e] })
+	for s := range spans {
+		spans[s] = domain(s, terms)
+	}
+	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr {
+		if k := known[e]; k != nil || !plain(e) {
+			return k
+		}
+		if d, bounded := spans[symbolOf(e)]; bounded {
+			return d.decides(p, e)
+		}
+		return nil
+	})
 	var out []*symbolic.Expr
 	for _, t := range terms {
 		if plain(t) {
@@ -67,6 +81,17 @@ func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 		}
 	}
 	return distinct(out)
+}
+
+// symbolOf is the symbol that a comparison compares with a constant, or nil.
+func symbolOf(e *symbolic.Expr) *symbolic.Expr {
+	switch {
+	case e.A.IsConst():
+		return e.B
+	case e.B.IsConst():
+		return e.A
+	}
+	return nil
 }
 
 // plain tells a term that compares symbols, or one with a constant.
@@ -83,30 +108,29 @@ func isPin(t *symbolic.Expr) bool {
 	return t.Op == symbolic.Eq && t.A.Op == symbolic.Symbol && t.B.Op == symbolic.Const
 }
 
-// alone simplifies, for each symbol, the terms about it alone.
+// alone simplifies, for each symbol, the terms about it alone, which then stand where the
+// last of them stood.
 func (z *simplifier) alone(terms []*symbolic.Expr) []*symbolic.Expr {
-	about := map[*symbolic.Expr][]*symbolic.Expr{}
-	var order, others []*symbolic.Expr
+	about, one := map[*symbolic.Expr][]*symbolic.Expr{}, lone{}
 	for _, t := range terms {
-		s := only([]*symbolic.Expr{t})
-		if s == nil {
-			others = append(others, t)
-			continue
+		if s := one.of(t); s != several && s.Bits <= 64 {
+			about[s] = append(about[s], t)
 		}
-		if about[s] == nil {
-			order = append(order, s)
-		}
-		about[s] = append(about[s], t)
 	}
 	var out []*symbolic.Expr
-	for _, s := range order {
-		list := about[s]
-		if small(s) || !Large(list) {
-			list = z.group(list)
+	for _, t := range terms {
+		s := one.of(t)
+		switch list := about[s]; {
+		case len(list) == 0:
+			out = append(out, t)
+		case list[len(list)-1] != t:
+		case small(s) || !Large(list):
+			out = append(out, z.group(list)...)
+		default:
+			out = append(out, list...)
 		}
-		out = append(out, list...)
 	}
-	return append(out, others...)
+	return out
 }
 
 // mostPinned is how many symbols are asked about that terms have in common, and mostBurden

@@ -145,6 +145,9 @@ func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
 	case len(terms) == 1:
 		return z.exactly(terms)
 	}
+	if only(terms) == nil {
+		terms = assume(z.pool, z.alone(terms))
+	}
 	z.unanswered = 0
 	terms = z.fromBehind(terms)
 	if parts := groups(terms); len(parts) > 1 {

@@ -228,6 +228,8 @@ func (p *Pool) Sub(a, b *Expr) *Expr {
 		return a.A
 	case a.Op == Add && a.A == b:
 		return a.B
+	case b.Op == Sub && b.A == a:
+		return b.B
 	case a.Op == Add && a.B.Op == Const:
 		return p.Add(p.Sub(a.A, b), a.B)
 	case b.Op == Add && b.B.Op == Const:
@@ -346,8 +348,20 @@ func (p *Pool) Ite(c, b, d *Expr) *Expr {
 		return p.Ite(c, b.B, d)
 	case d.Op == Ite && d.A == c:
 		return p.Ite(c, b, d.C)
+	case lesser(c, b, d):
+		return d
 	}
 	return p.intern(e)
+}
+
+// lesser tells of "if x = k then k else d" that it is d: if x is below a number, which is
+// above k, then x, otherwise something else. It is what min(x, number) becomes.
+func lesser(c, b, d *Expr) bool {
+	if c.Op != Eq || b.Op != Const || c.B != b || d.Op != Ite || d.A.Op != ULT {
+		return false
+	}
+	x, limit := c.A, d.A.B
+	return d.A.A == x && d.B == x && limit.Op == Const && less(b.Value, limit.Value)
 }
 
 // Count is Clz or Ctz; of 0 it is the size.

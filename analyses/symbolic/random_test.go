@@ -152,3 +152,29 @@ func TestSubstitutionIsEvaluation(t *testing.T) {
 		}
 	}
 }
+
+// The lesser of two numbers of which the case of one value is taken out is the lesser if
+// that value is below, and what is taken twice from a number is what it was.
+func TestLesser(t *testing.T) {
+	for k := range uint64(8) {
+		for limit := range uint64(8) {
+			build := func(p *Pool) *Expr {
+				x, least := p.Symbol("x", 3), p.Word(limit, 3)
+				lesser := p.Ite(p.Eq(x, p.Word(k, 3)), p.Word(k, 3), p.Ite(p.ULT(x, least), x, least))
+				return p.Sub(least, p.Sub(least, lesser))
+			}
+			both := newTwins()
+			simple, plain := build(both.simple), build(both.plain)
+			for v := range uint64(8) {
+				at := func(string) (Value, bool) { return word(v), true }
+				a, _ := NewEvaluator(at).Value(simple)
+				if b, _ := NewEvaluator(at).Value(plain); a != b {
+					t.Errorf("%v is %v for %d, %v is %v", simple, a, v, plain, b)
+				}
+			}
+			if 1 < limit && limit < 7 && k < limit && simple.Op == Ite && simple.A.Op == Eq {
+				t.Errorf("%v is not the lesser", simple)
+			}
+		}
+	}
+}

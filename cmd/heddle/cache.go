@@ -240,7 +240,7 @@ func (a *app) cacheCommand() *cobra.Command {
 func files(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return errUsage.New(fmt.Sprintf("%d names are given where %d are needed", len(args), n), c.CommandPath())
+			return errUsage.New(fmt.Sprintf("names needed: %d, given: %d", n, len(args)), c.CommandPath())
 		}
 		return nil
 	}
@@ -378,7 +378,7 @@ func (a *app) showEntry(_ *cache.Cache, e *cache.Entry) error {
 	if len(e.File.Varying) > 0 {
 		fmt.Fprintf(a.stdout, "may differ    %s\n", strings.Join(e.File.Varying, " "))
 	}
-	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n", strings.Join(append(set.Texts(), ""), "\n  "))
+	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n\n", strings.Join(set.Texts(), "\n  "))
 	return a.scheduleLines(e.File)
 }
 
@@ -423,7 +423,7 @@ func (a *app) cachePack(dir, output, program string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%d entries\n", n)
+	fmt.Fprintf(a.stdout, "entries: %d\n", n)
 	return nil
 }
 
@@ -443,7 +443,7 @@ func (a *app) cacheUnpack(dir, pack string) error {
 		a.say("%v", d)
 	}
 	if err == nil {
-		fmt.Fprintf(a.stdout, "%d new entries\n", n)
+		fmt.Fprintf(a.stdout, "new entries: %d\n", n)
 	}
 	return err
 }

@@ -35,8 +35,9 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// campaign are programs of the suite with arguments that make short runs, as one line
-// each: the seed, or what else is not in the preconditions, is what fresh inputs differ by.
+// campaign are programs of the suite with arguments that make short runs: the seed, or
+// what else is not in the preconditions, is what fresh inputs differ by. Of cholesky it is
+// the greatest width of a supernode, of streamcluster how many points a chunk may have.
 var campaign = map[string]string{
 	"fft":            "-m 4 -s 123456",
 	"lu-contig":      "-n 16 -s 123456",
@@ -44,7 +45,8 @@ var campaign = map[string]string{
 	"barnes":         "-n 2 -t 1 -s 123456",
 	"blackscholes":   "-n 16 -r 1 -s 123456",
 	"swaptions":      "-n 4 -t 20 -s 123456",
-	"streamcluster":  "-n 2 -c 2 -d 1 -k 1 -l 1 -s 123456",
+	"streamcluster":  "-n 16 -d 2 -k 2 -l 4 -c 123456",
+	"cholesky":       "-g 4 -w 000008",
 	"compressor":     "-b 1 -o /out -i " + theFile,
 	"scanner":        "-w thread -s 123456 -d " + theFolder,
 	"radix":          "-n 6 -r 2 -m 1 -s 123456",

@@ -50,6 +50,7 @@ type fresh struct {
 	random   *rand.Rand
 	seen     map[string]bool
 	find     *memo.Finder // of a cache with the schedule
+	about    []about      // by term
 	// good satisfy all terms, bad violate one.
 	good, bad []input
 	// all tells that good are all inputs that differ from the recorded one by their
@@ -66,11 +67,12 @@ func newFresh(t *testing.T, recorded input, m *memo.Made, seed uint64) *fresh {
 		t.Fatal(err)
 	}
 	// Variables are not what these inputs differ by.
-	about := *f.set
-	about.Env = nil
-	if f.check, err = preconditions.NewChecker(&about); err != nil {
+	without := *f.set
+	without.Env = nil
+	if f.check, err = preconditions.NewChecker(&without); err != nil {
 		t.Fatal(err)
 	}
+	f.about = termsAbout(f.set.Terms)
 	f.effort = symbolic.Compile(f.set.Terms).Len() + 100
 	return f
 }
@@ -256,19 +258,40 @@ func (f *fresh) value(in *input, name string) (symbolic.Value, bool) {
 	return symbolic.Value{Lo: uint64(len(in.content))}, n == 1
 }
 
-// longest is the size of terms that Z3 is given.
+// longestTerm is the size of terms that Z3 is given.
 const longestTerm = 2000
+
+// about is what a term is about.
+type about struct {
+	symbols []string
+	long    bool
+}
+
+// termsAbout says it of all terms.
+func termsAbout(terms []*symbolic.Expr) []about {
+	list := make([]about, len(terms))
+	for i, t := range terms {
+		list[i].long = t.Size() > longestTerm
+		symbolic.Symbols(t, func(x *symbolic.Expr) { list[i].symbols = append(list[i].symbols, x.Name) })
+	}
+	return list
+}
 
 // violated counts the terms that an input violates as Z3 evaluates them, and those that
 // are too long for that, of which the Checker's word is taken.
 func (f *fresh) violated(s *smt.Solver, in *input) (violated, skipped int) {
-	for _, t := range f.set.Terms {
+	known, lacking := map[string]symbolic.Value{}, map[string]bool{}
+	for i, t := range f.set.Terms {
 		values, lacks := map[string]symbolic.Value{}, false
-		symbolic.Symbols(t, func(x *symbolic.Expr) {
-			v, ok := f.value(in, x.Name)
-			values[x.Name], lacks = v, lacks || !ok
-		})
-		if t.Size() > longestTerm && !lacks {
+		for _, name := range f.about[i].symbols {
+			v, ok := known[name]
+			if !ok && !lacking[name] {
+				v, ok = f.value(in, name)
+				known[name], lacking[name] = v, !ok
+			}
+			values[name], lacks = v, lacks || lacking[name]
+		}
+		if f.about[i].long && !lacks {
 			skipped++
 			continue
 		}
