@@ -48,6 +48,9 @@ func (out *Outcome) answer() string {
 	how := fmt.Sprintf("by a search through %d states", out.States)
 	if out.System != nil && out.States == 0 {
 		how = fmt.Sprintf("by Z3, %s encoding", out.System.Encoding)
+		if out.Rounds > 0 {
+			how += fmt.Sprintf(", with the constraints of %d reads, asked %d times", out.System.Reads, out.Rounds)
+		}
 	}
 	switch out.Answer {
 	case smt.Satisfiable:

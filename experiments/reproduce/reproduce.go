@@ -150,8 +150,10 @@ type Outcome struct {
 	// Answer is whether there is a schedule.
 	Answer smt.Answer
 	// States is how many states were searched; System is the formula, if there was
-	// one, and Conflict the families that contradict each other.
+	// one, Rounds how often the solver was asked if it has the constraints of some reads
+	// alone, and Conflict the families that contradict each other.
 	States   int
+	Rounds   int
 	System   *constraints.System
 	Conflict []constraints.Family
 	// Limit is what ended the search and the solver, if that is why there is no
@@ -333,13 +335,18 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, how way) error 
 // solve looks for a schedule.
 func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, o *Options) error {
 	out.open = []search.Other{{}} // what the solver alone has decided
+	out.System, out.Rounds = nil, 0
 	limits := smt.Limits{Milliseconds: uint(l.left().Milliseconds()), Interrupts: interrupts}
 	encodings := map[string]constraints.Encoding{"clap": constraints.CLAP{}, "h3": constraints.Cores{}, "heddle": constraints.Pruned{FreeCores: o.FreeCores}}
 	encoding := encodings[o.Encoding]
 	if encoding == nil {
 		encoding = encodings["heddle"]
 	}
-	if o.Formula != nil || o.Encoding == "clap" || o.Encoding == "h3" {
+	count := map[string]func(*model.Trace) int{"clap": constraints.CountCLAP, "h3": constraints.CountCores}[o.Encoding]
+	if count != nil && o.Formula == nil && count(out.Trace.Trace) > mostWhole {
+		return out.lazily(encoding, l, limits)
+	}
+	if o.Formula != nil || count != nil {
 		var err error
 		if out.System, err = constraints.New(out.Trace.Trace, out.Model, encoding, 0); err != nil {
 			return err
@@ -350,7 +357,7 @@ func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, 
 			return err
 		}
 	}
-	if o.Encoding == "clap" || o.Encoding == "h3" {
+	if count != nil {
 		return out.byZ3(limits)
 	}
 	p := solve.Portfolio{FreeCores: o.FreeCores, Stop: l.over, Constraints: solve.Options{Limits: limits}}
@@ -367,28 +374,6 @@ func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, 
 	}
 	if found.Answer == smt.Satisfiable {
 		out.Plan = newPlan(out.Trace, found.Schedule, found.Values, out.Model)
-	}
-	return nil
-}
-
-// byZ3 asks the solver alone.
-func (out *Outcome) byZ3(limits smt.Limits) error {
-	found, err := solve.Solve(out.System, solve.Options{Limits: limits})
-	if err != nil {
-		return err
-	}
-	out.Answer = found.Answer
-	switch found.Answer {
-	case smt.Satisfiable:
-		t := out.Trace.Trace
-		out.Schedule = schedule.Shorten(t, out.Model, found.Schedule)
-		values, err := schedule.Run(t, out.Model, out.Schedule)
-		if err != nil {
-			return err
-		}
-		out.Plan = newPlan(out.Trace, out.Schedule, values, out.Model)
-	case smt.Unsatisfiable:
-		out.Conflict = solve.Conflict(out.System, solve.Options{Limits: limits})
 	}
 	return nil
 }

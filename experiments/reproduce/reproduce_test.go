@@ -84,11 +84,14 @@ func build(t *testing.T, name string) string {
 	return bin
 }
 
+// maxInstructions is how long a program runs that does not come to its end.
+const maxInstructions = 5_000_000
+
 // config is that of a program's runs.
 func config(b *bug, bin string) heddle.Config {
 	c := heddle.DefaultConfig()
 	c.Args, c.Dir = append([]string{bin}, strings.Fields(b.args)...), "/"
-	c.Memory, c.MaxInstructions = buffers.Options{Model: b.model}, 5_000_000
+	c.Memory, c.MaxInstructions = buffers.Options{Model: b.model}, maxInstructions
 	return c
 }
 

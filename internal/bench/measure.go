@@ -25,7 +25,7 @@ var measurements = []func(*setting) (result, error){
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
-	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), symbolicTraces, branchesReproduced,
+	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
 }
 
 // timing is one run of a command.

@@ -59,7 +59,7 @@ func branchesReproduced(*setting) (result, error) {
 // ofEach is a figure of each program that is in H3's tables 2 and 4.
 func ofEach(unit, format string) (list []float64, measured string, err error) {
 	var parts []string
-	for _, paper := range []string{"bbuf", "sbuf", "racey1"} {
+	for _, paper := range []string{"bbuf", "sbuf", "pfscan", "pbzip2", "racey1"} {
 		figures, err := goFigures("./experiments/reproduce", "BenchmarkReproduce/"+paper)
 		if err != nil {
 			return nil, "", err

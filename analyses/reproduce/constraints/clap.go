@@ -16,20 +16,20 @@ func (CLAP) Supports(model.Memory) error { return nil }
 
 func (CLAP) orders(*model.Trace, model.Memory) []model.Edge { return nil }
 
-func (CLAP) readWrite(b *builder) error {
-	return b.eachRead(func(r *read) *Formula {
-		ways := []*Formula{b.fromStart(r)}
-		for _, w := range r.writes {
-			way := []*Formula{b.sees(r, w)}
-			for _, o := range r.writes {
-				if o != w {
-					way = append(way, b.apart(r, Clock(w.Event), o))
-				}
+func (CLAP) readWrite(b *builder) error { return b.eachRead(CLAP{}) }
+
+func (CLAP) match(b *builder, r *read) *Formula {
+	ways := []*Formula{b.fromStart(r)}
+	for _, w := range r.writes {
+		way := []*Formula{b.sees(r, w)}
+		for _, o := range r.writes {
+			if o != w {
+				way = append(way, b.apart(r, Clock(w.Event), o))
 			}
-			ways = append(ways, all(way...))
 		}
-		return choice(ways...)
-	})
+		ways = append(ways, all(way...))
+	}
+	return choice(ways...)
 }
 
 // read is what a read has of a cell, with the writes that it could see.
@@ -41,23 +41,32 @@ type read struct {
 	writes []*model.Access
 }
 
-// eachRead adds what match makes of each read of each cell.
-func (b *builder) eachRead(match func(*read) *Formula) error {
+// matcher makes the constraints of a read without regard to other reads.
+type matcher interface {
+	match(b *builder, r *read) *Formula
+}
+
+// eachRead adds what a matcher makes of each read of each cell.
+func (b *builder) eachRead(m matcher) error {
 	for c := range b.cells {
 		for i := range b.cells[c].Reads {
-			r := b.readOf(&b.cells[c], i)
-			b.Reads++
-			f := match(r)
-			if err := b.addReadWrite(f); err != nil {
+			if err := b.oneRead(m, &b.cells[c], i); err != nil {
 				return err
-			}
-			b.Matches++
-			if f.Op == Choice {
-				b.Matches += len(f.Args) - 1
 			}
 		}
 	}
 	return nil
+}
+
+// oneRead adds what a matcher makes of a read of a cell.
+func (b *builder) oneRead(m matcher, c *model.Cell, i int) error {
+	b.Reads++
+	f := m.match(b, b.readOf(c, i))
+	b.Matches++
+	if f.Op == Choice {
+		b.Matches += len(f.Args) - 1
+	}
+	return b.addReadWrite(f)
 }
 
 // readOf finds the writes that a read could see: those of its own thread that come

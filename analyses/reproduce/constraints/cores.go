@@ -31,29 +31,29 @@ func (Cores) Supports(m model.Memory) error {
 
 func (Cores) orders(t *model.Trace, m model.Memory) []model.Edge { return t.CoreOrder(m) }
 
-func (Cores) readWrite(b *builder) error {
-	return b.eachRead(func(r *read) *Formula {
-		lists := b.byCore(r)
-		behind := make([][]*Formula, len(lists))
-		start := []*Formula{holds(b.pool.Eq(r.value, r.cell.Content(b.trace, r.Index)))}
-		for k, l := range lists {
-			behind[k] = b.behindRead(r, l)
-			start = append(start, behind[k][0])
-		}
-		ways := []*Formula{all(start...)}
-		for k, l := range lists {
-			for i, w := range l {
-				way := []*Formula{b.sees(r, w), behind[k][i+1]} // case 1
-				for other := range lists {
-					if other != k {
-						way = append(way, b.otherCore(r, w, lists[other], behind[other])) // case 2
-					}
+func (Cores) readWrite(b *builder) error { return b.eachRead(Cores{}) }
+
+func (Cores) match(b *builder, r *read) *Formula {
+	lists := b.byCore(r)
+	behind := make([][]*Formula, len(lists))
+	start := []*Formula{holds(b.pool.Eq(r.value, r.cell.Content(b.trace, r.Index)))}
+	for k, l := range lists {
+		behind[k] = b.behindRead(r, l)
+		start = append(start, behind[k][0])
+	}
+	ways := []*Formula{all(start...)}
+	for k, l := range lists {
+		for i, w := range l {
+			way := []*Formula{b.sees(r, w), behind[k][i+1]} // case 1
+			for other := range lists {
+				if other != k {
+					way = append(way, b.otherCore(r, w, lists[other], behind[other])) // case 2
 				}
-				ways = append(ways, all(way...))
 			}
+			ways = append(ways, all(way...))
 		}
-		return choice(ways...)
-	})
+	}
+	return choice(ways...)
 }
 
 // byCore has the writes that the read could see, for each core in its order.

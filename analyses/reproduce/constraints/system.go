@@ -88,6 +88,21 @@ var errTooLarge = errs.Define("reproduce-constraints-too-large",
 // New makes the system of a trace that Check accepts. Limit bounds the comparisons
 // of the read-write constraints; 0 is DefaultLimit.
 func New(t *model.Trace, m model.Memory, e Encoding, limit int) (*System, error) {
+	b, err := begin(t, m, e, limit)
+	if err != nil {
+		return nil, err
+	}
+	if b.graph != nil {
+		if err := e.readWrite(b); err != nil {
+			return nil, err
+		}
+	}
+	return b.System, nil
+}
+
+// begin makes a system without its read-write constraints. There is no graph if the
+// orders contradict each other, which the system then says.
+func begin(t *model.Trace, m model.Memory, e Encoding, limit int) (*builder, error) {
 	if err := e.Supports(m); err != nil {
 		return nil, err
 	}
@@ -106,15 +121,12 @@ func New(t *model.Trace, m model.Memory, e Encoding, limit int) (*System, error)
 	graph, err := model.NewGraph(len(t.Events), edges)
 	if err != nil {
 		b.add(MemoryOrder, no)
-		return b.System, nil
+		return b, nil
 	}
 	b.graph = graph
 	b.conditions()
 	b.sync()
-	if err := e.readWrite(b); err != nil {
-		return nil, err
-	}
-	return b.System, nil
+	return b, nil
 }
 
 // builder makes a system.

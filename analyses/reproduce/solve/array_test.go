@@ -108,6 +108,12 @@ func TestArraysAgree(t *testing.T) {
 				if got.Answer != want {
 					t.Fatalf("seed %d under %v: %s says %v, the search %v", seed, m, e.Name(), got.Answer, found.Answer)
 				}
+				if _, own := e.(constraints.Pruned); own {
+					continue
+				}
+				if got := lazily(t, w.Trace, m, e, solve.Integers); got.Answer != want {
+					t.Fatalf("seed %d under %v: %s as needed says %v, the search %v", seed, m, e.Name(), got.Answer, found.Answer)
+				}
 			}
 		}
 	}

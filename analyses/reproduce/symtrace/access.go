@@ -116,8 +116,10 @@ func (r *round) resolve(at *symbolic.Expr, size int) (where, bool) {
 	}
 	p := r.b.pool
 	index := p.LShr(p.Sub(at, p.Word(o.Addr, 64)), p.Word(uint64(bits.TrailingZeros(uint(size))), 64))
-	if r.err = r.assume(p.ULT(index, p.Word(o.Size/uint64(size), 64))); r.err != nil {
-		return where{}, false
+	if count := o.Size / uint64(size); !r.b.below(index, count) {
+		if r.err = r.assume(p.ULT(index, p.Word(count, 64))); r.err != nil {
+			return where{}, false
+		}
 	}
 	return where{o.Addr, index}, true
 }

@@ -97,13 +97,15 @@ type builder struct {
 	locks     []uint64       // that ids had in the round before
 	counts    map[uint64]int // of barriers
 	bits      map[string]int // of symbols
-	places    map[string]location
-	written   written // of the round before
-	guesses   map[string]symbolic.Value
-	seen      map[string]symbolic.Value // what the thread knows of the place, if others have not changed it
-	history   map[location][]uint64
-	faults    []fault
-	differs   []*symbolic.Expr // ways to print something else
+	// named are what symbols stand for that are written to a place of a thread's own.
+	named   map[string]*symbolic.Expr
+	places  map[string]location
+	written written // of the round before
+	guesses map[string]symbolic.Value
+	seen    map[string]symbolic.Value // what the thread knows of the place, if others have not changed it
+	history map[location][]uint64
+	faults  []fault
+	differs []*symbolic.Expr // ways to print something else
 }
 
 // fault is a thread that can fault where its path ends, and when: always if there is

@@ -197,7 +197,7 @@ func (r *round) short(e *symbolic.Expr) *symbolic.Expr {
 	r.add(model.Event{Kind: model.Write, Addr: at, Size: size, Value: r.settled(e)}, false)
 	r.coords[len(r.coords)-1].Name = true
 	s := r.symbol(e.Bits)
-	r.b.bits[s.Name] = s.Bits
+	r.b.bits[s.Name], r.b.named[s.Name] = s.Bits, r.settled(e)
 	r.add(model.Event{Kind: model.Read, Addr: at, Size: size, Symbol: s}, false)
 	r.coords[len(r.coords)-1].Name = true
 	return s

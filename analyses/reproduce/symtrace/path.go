@@ -24,7 +24,11 @@ type path struct {
 }
 
 func newPath(p *paths.Profile, t *paths.Thread) *path {
-	out := &path{profile: p}
+	n := 0
+	for _, s := range t.Slices {
+		n += len(s.Path)
+	}
+	out := &path{profile: p, spots: make([]spot, 0, n)}
 	for _, s := range t.Slices {
 		at := s.Place
 		for _, b := range s.Path {

@@ -419,7 +419,9 @@ func (w *walker) add(e model.Event, within bool) *model.Event {
 
 // symbol makes the symbol of what the next event reads.
 func (w *walker) symbol(bits int) *symbolic.Expr {
-	return w.b.pool.Symbol(fmt.Sprintf("r%d.%d", w.number, len(w.events)), bits)
+	name := fmt.Sprintf("r%d.%d", w.number, len(w.events))
+	delete(w.b.named, name) // of an attempt that was given up
+	return w.b.pool.Symbol(name, bits)
 }
 
 // condition has something hold; false: it cannot.
