@@ -18,34 +18,60 @@ const (
 // trying all of them: Z3 is not asked what a loop over two dozen numbers answers, be it
 // about floating point. Bytes are not among them (values).
 func enumerate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
-	about := map[*symbolic.Expr][]int{}
-	var symbols []*symbolic.Expr
 	one := lone{}
+	groups := gathered(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
+		s := one.of(t)
+		return s, s != nil && s != several && !small(s) && s.Bits <= 64
+	})
+	return instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
+		simpler := tried(p, one.of(own[0]), own)
+		return simpler, simpler != nil
+	})
+}
+
+// gathered are the places of terms that have a key, together with those that have the same.
+func gathered[K comparable](terms []*symbolic.Expr, key func(t *symbolic.Expr) (K, bool)) [][]int {
+	number := map[K]int{}
+	var groups [][]int
 	for i, t := range terms {
-		if s := one.of(t); s != nil && s != several && !small(s) && s.Bits <= 64 {
-			if about[s] == nil {
-				symbols = append(symbols, s)
-			}
-			about[s] = append(about[s], i)
+		k, has := key(t)
+		if !has {
+			continue
 		}
+		n, known := number[k]
+		if !known {
+			n = len(groups)
+			number[k], groups = n, append(groups, nil)
+		}
+		groups[n] = append(groups[n], i)
 	}
-	instead := make([][]*symbolic.Expr, len(terms))
-	for i, t := range terms {
-		instead[i] = []*symbolic.Expr{t}
+	return groups
+}
+
+// instead has others stand for groups of terms, if there are such, where the last of them
+// stood.
+func instead(
+	terms []*symbolic.Expr, groups [][]int, simpler func(own []*symbolic.Expr) ([]*symbolic.Expr, bool),
+) []*symbolic.Expr {
+	lists := make([][]*symbolic.Expr, len(terms))
+	for i := range terms {
+		lists[i] = terms[i : i+1]
 	}
-	for _, s := range symbols {
+	for _, g := range groups {
 		var own []*symbolic.Expr
-		for _, i := range about[s] {
+		for _, i := range g {
 			own = append(own, terms[i])
 		}
-		if simpler := tried(p, s, own); simpler != nil {
-			for _, i := range about[s] {
-				instead[i] = nil
-			}
-			instead[about[s][len(own)-1]] = simpler
+		list, ok := simpler(own)
+		if !ok {
+			continue
 		}
+		for _, i := range g {
+			lists[i] = nil
+		}
+		lists[g[len(g)-1]] = list
 	}
-	return slices.Concat(instead...)
+	return slices.Concat(lists...)
 }
 
 // lone knows the symbol of each expression that has one.

@@ -25,45 +25,29 @@ func settle(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 // the symbols turned out to have one value, which is said now. Two digits and a thousand
 // terms about both are not for Z3, which sees a division in each.
 func jointly(p *symbolic.Pool, terms []*symbolic.Expr) (simpler []*symbolic.Expr, pinned bool) {
-	sets, about := few{}, map[[mostJoint]*symbolic.Expr][]int{}
-	alone := map[*symbolic.Expr][]*symbolic.Expr{}
-	var order [][mostJoint]*symbolic.Expr
-	for i, t := range terms {
-		switch set := sets.of(t); len(set) {
-		case 0:
-		case 1:
+	sets, alone := few{}, map[*symbolic.Expr][]*symbolic.Expr{}
+	groups := gathered(terms, func(t *symbolic.Expr) (key [mostJoint]*symbolic.Expr, several bool) {
+		set := sets.of(t)
+		if len(set) == 1 {
 			alone[set[0]] = append(alone[set[0]], t)
-		case 2, mostJoint:
-			key := [mostJoint]*symbolic.Expr{}
-			copy(key[:], set)
-			slices.SortFunc(key[:len(set)], func(a, b *symbolic.Expr) int { return cmp.Compare(a.Name, b.Name) })
-			if about[key] == nil {
-				order = append(order, key)
-			}
-			about[key] = append(about[key], i)
 		}
-	}
-	instead := make([][]*symbolic.Expr, len(terms))
-	for i, t := range terms {
-		instead[i] = []*symbolic.Expr{t}
-	}
-	for _, key := range order {
-		var own []*symbolic.Expr
-		for _, i := range about[key] {
-			own = append(own, terms[i])
+		if len(set) < 2 || len(set) > mostJoint {
+			return key, false
 		}
+		copy(key[:], set)
+		slices.SortFunc(key[:len(set)], func(a, b *symbolic.Expr) int { return cmp.Compare(a.Name, b.Name) })
+		return key, true
+	})
+	simpler = instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
 		c := newCombination(own, alone)
 		if c == nil {
-			continue
-		}
-		for _, i := range about[key] {
-			instead[i] = nil
+			return nil, false
 		}
 		pins := c.pins(p)
 		pinned = pinned || len(pins) > 0
-		instead[about[key][len(own)-1]] = append(pins, excluding(own, c.wrong, c.failed)...)
-	}
-	return slices.Concat(instead...), pinned
+		return append(pins, excluding(own, c.wrong, c.failed)...), true
+	})
+	return simpler, pinned
 }
 
 // few knows the symbols of each expression, in the order in which they come up, as far as

@@ -53,15 +53,13 @@ func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 			continue
 		}
 		known[t], known[p.Not(t)] = p.Bool(true), p.Bool(false)
-		if s := only([]*symbolic.Expr{t}); s != nil {
-			spans[s] = interval{}
+		s := symbolOf(t)
+		if _, done := spans[s]; s != nil && !done {
+			spans[s] = domain(s, terms)
 		}
 	}
 	if len(known) == 0 {
 		return terms
-	}
-	for s := range spans {
-		spans[s] = domain(s, terms)
 	}
 	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr {
 		if k := known[e]; k != nil || !plain(e) {
@@ -72,15 +70,18 @@ func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 		}
 		return nil
 	})
-	var out []*symbolic.Expr
-	for _, t := range terms {
-		if plain(t) {
-			out = append(out, t)
-		} else {
-			out, others = append(out, others[0]), others[1:]
+	return distinct(amended(terms, others))
+}
+
+// amended are terms with others in place of those that are not plain.
+func amended(terms, others []*symbolic.Expr) []*symbolic.Expr {
+	out := slices.Clone(terms)
+	for i, t := range terms {
+		if !plain(t) {
+			out[i], others = others[0], others[1:]
 		}
 	}
-	return distinct(out)
+	return out
 }
 
 // symbolOf is the symbol that a comparison compares with a constant, or nil.
@@ -111,26 +112,17 @@ func isPin(t *symbolic.Expr) bool {
 // alone simplifies, for each symbol, the terms about it alone, which then stand where the
 // last of them stood.
 func (z *simplifier) alone(terms []*symbolic.Expr) []*symbolic.Expr {
-	about, one := map[*symbolic.Expr][]*symbolic.Expr{}, lone{}
-	for _, t := range terms {
-		if s := one.of(t); s != several && s.Bits <= 64 {
-			about[s] = append(about[s], t)
-		}
-	}
-	var out []*symbolic.Expr
-	for _, t := range terms {
+	one := lone{}
+	groups := gathered(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
 		s := one.of(t)
-		switch list := about[s]; {
-		case len(list) == 0:
-			out = append(out, t)
-		case list[len(list)-1] != t:
-		case small(s) || !Large(list):
-			out = append(out, z.group(list)...)
-		default:
-			out = append(out, list...)
+		return s, s != nil && s != several && s.Bits <= 64
+	})
+	return instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
+		if !small(one.of(own[0])) && Large(own) {
+			return nil, false
 		}
-	}
-	return out
+		return z.group(own), true
+	})
 }
 
 // mostPinned is how many symbols are asked about that terms have in common, and mostBurden
