@@ -85,6 +85,16 @@ func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.memoize != memoizeOff && f.memoize != memoizeOnline && f.memoize != memoizeShadow {
 		return errFlag.New("memoize", quote(f.memoize), "off, online, shadow")
 	}
+	return f.checkVariables()
+}
+
+// checkVariables refuses names that no variable has.
+func (f *cacheFlags) checkVariables() error {
+	for _, name := range f.variables {
+		if name == "" || strings.Contains(name, "=") {
+			return errFlag.New("input-variable", quote(name), "names of variables")
+		}
+	}
 	return nil
 }
 
@@ -267,11 +277,14 @@ preconditions to a cache. What the program prints is left out.`,
 }
 
 func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
-	if f.cache.dir == "" {
-		return errNeedsCache.New()
-	}
-	if len(args) == 0 {
+	switch {
+	case f.cache.dir == "":
+		return errUsage.New("no cache is named: --cache DIR is needed", "heddle cache add")
+	case len(args) == 0:
 		return errUsage.New("no program is named", "heddle cache add")
+	}
+	if err := f.cache.checkVariables(); err != nil {
+		return err
 	}
 	options, err := machineOptions(flags, f.config, "")
 	if err != nil {

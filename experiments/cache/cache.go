@@ -23,12 +23,16 @@ const Format = 1
 var (
 	errOpen = errs.Define("cache-unusable",
 		"cannot use the schedule cache {file}",
-		"The folder cannot be created or written, the disk is full, the cache is a pack, which is read only, or the file is not a cache.",
+		"The folder cannot be created or written, the disk is full, or the file is not a cache.",
 		"Name another folder with --cache, or move this one away.")
 	errFormat = errs.Define("cache-format",
 		"the schedule cache {file} has format {found}; this heddle reads format {known}",
 		"Another version of heddle wrote the cache.",
 		"Use that version, or name another folder with --cache.")
+	errPack = errs.Define("cache-is-a-pack",
+		"{file} is a pack of schedules, which is not changed",
+		"A pack goes with its program as it is: nothing is memoized into it, and nothing removed.",
+		"Unpack it into a cache with heddle cache unpack, and name that.")
 	errMissing = errs.Define("cache-missing",
 		"there is no schedule cache {file}",
 		"Nothing was memoized there yet, or the cache is elsewhere.",
@@ -81,11 +85,10 @@ type Cache struct {
 // fileName is the cache's file in its folder.
 const fileName = "schedules.db"
 
-// Open opens the cache in a folder, and makes it if it is not there. If path is a file,
-// it is a pack: a cache that nothing is added to.
+// Open opens the cache in a folder, to add to it, and makes it if it is not there.
 func Open(path string) (*Cache, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return open(path, true)
+	if isFile(path) {
+		return nil, errPack.New(path)
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, errOpen.Wrap(err, path)
@@ -93,16 +96,22 @@ func Open(path string) (*Cache, error) {
 	return open(filepath.Join(path, fileName), false)
 }
 
-// OpenExisting is Open for a cache that has to be there.
+// OpenExisting opens a cache that has to be there. If path is a file, it is a pack: a cache
+// that is not changed.
 func OpenExisting(path string) (*Cache, error) {
-	file := path
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		file = filepath.Join(path, fileName)
+	if isFile(path) {
+		return open(path, true)
 	}
-	if _, err := os.Stat(file); err != nil {
+	file := filepath.Join(path, fileName)
+	if !isFile(file) {
 		return nil, errMissing.New(path)
 	}
-	return Open(path)
+	return open(file, false)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func open(path string, readOnly bool) (*Cache, error) {
@@ -150,6 +159,9 @@ func (c *Cache) prepare() error {
 
 // change carries out a transaction.
 func (c *Cache) change(do func(*sql.Tx) error) error {
+	if c.readOnly {
+		return errPack.New(c.path)
+	}
 	tx, err := c.db.Begin()
 	if err != nil {
 		return errOpen.Wrap(err, c.path)
@@ -162,9 +174,6 @@ func (c *Cache) change(do func(*sql.Tx) error) error {
 	}
 	return nil
 }
-
-// ReadOnly tells whether the cache is a pack.
-func (c *Cache) ReadOnly() bool { return c.readOnly }
 
 // Close closes the file.
 func (c *Cache) Close() error {

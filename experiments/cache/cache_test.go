@@ -196,8 +196,15 @@ func TestPack(t *testing.T) {
 	if files, _ := filepath.Glob(path + "*"); len(files) != 1 {
 		t.Errorf("%v", files)
 	}
-	p := open(t, path)
-	if !p.ReadOnly() || find(t, p, "a", "b") != 1 || find(t, p, "b", "b") != 0 {
+	if _, err := cache.Open(path); err == nil {
+		t.Error("a pack is opened to be added to")
+	}
+	p, err := cache.OpenExisting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if find(t, p, "a", "b") != 1 || find(t, p, "b", "b") != 0 {
 		t.Error("the pack has not what it should have")
 	}
 	if _, err := p.Add(file("a", 3, above('x'))); err == nil {
