@@ -22,11 +22,24 @@ type Decisions interface {
 // Next's verdict is Diverged when a decision cannot be taken, and End when the
 // log ends; Why explains both.
 func NewReplay(cores int, log Decisions) (*Cluster, error) {
+	return NewWithPolicy(cores, newReplay(cores, log))
+}
+
+// NewContinued makes a cluster that takes the first decisions of a log, so many, and
+// goes on from there with another policy. That one is told what becomes of threads from
+// the begin on.
+func NewContinued(cores int, log Decisions, first uint64, then Policy) (*Cluster, error) {
+	p := newReplay(cores, log)
+	p.first, p.then = first, then
+	return NewWithPolicy(cores, p)
+}
+
+func newReplay(cores int, log Decisions) *replay {
 	p := &replay{log: log, cores: make([]event.CoreState, cores)}
 	for i := range p.cores {
 		p.cores[i] = event.CoreState{Core: event.CoreID(i), Thread: event.NoThread}
 	}
-	return NewWithPolicy(cores, p)
+	return p
 }
 
 // replay is the policy that follows a log.
@@ -36,6 +49,9 @@ type replay struct {
 	now   event.Decision    // the one that was taken last
 	cores []event.CoreState // as the log has them
 	why   string
+	// then is the policy behind the first decisions; nil: there is none.
+	then  Policy
+	first uint64
 }
 
 // Replaying returns the number and the content of the decision that Next took
@@ -56,14 +72,37 @@ func (c *Cluster) Why() string {
 	return ""
 }
 
-func (p *replay) Ready(*Cluster, event.ThreadID, event.Cycles) {}
-func (p *replay) Block(*Cluster, event.ThreadID)               {}
-func (p *replay) Exit(*Cluster, event.ThreadID)                {}
-func (p *replay) Yield(*Cluster, event.ThreadID)               {}
+func (p *replay) Ready(c *Cluster, t event.ThreadID, at event.Cycles) {
+	if p.then != nil {
+		p.then.Ready(c, t, at)
+	}
+}
+
+func (p *replay) Block(c *Cluster, t event.ThreadID) {
+	if p.then != nil {
+		p.then.Block(c, t)
+	}
+}
+
+func (p *replay) Exit(c *Cluster, t event.ThreadID) {
+	if p.then != nil {
+		p.then.Exit(c, t)
+	}
+}
+
+func (p *replay) Yield(c *Cluster, t event.ThreadID) {
+	if p.then != nil {
+		p.then.Yield(c, t)
+	}
+}
 
 // Next takes the next decision; unlike other policies' it is called when no
 // thread is runnable, too.
 func (p *replay) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
+	if p.then != nil && p.next == p.first {
+		c.policy = p.then
+		return c.Next(timer, hasTimer)
+	}
 	d, ok := p.log.Decision(p.next)
 	if !ok {
 		p.why = fmt.Sprintf("the recording has %d decisions and no end", p.next)

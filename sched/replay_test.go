@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -155,4 +156,66 @@ func TestReplayOfWrongDecisions(t *testing.T) {
 			t.Errorf("%s: verdict %s: %s; want %s: %s", c.name, verdict, again.c.Why(), c.verdict, c.why)
 		}
 	}
+}
+
+// beginOf is the begin of a log: to ask for more is an error.
+type beginOf struct {
+	*decisionLog
+	t    testing.TB
+	most uint64
+}
+
+// Decision implements sched.Decisions.
+func (b *beginOf) Decision(n uint64) (event.Decision, bool) {
+	if n >= b.most {
+		b.t.Errorf("decision %d is asked for, behind %d", n, b.most)
+	}
+	return b.decisionLog.Decision(n)
+}
+
+// lowest runs the thread with the lowest number of those that it was told of.
+type lowest struct{ runnable map[event.ThreadID]bool }
+
+func (l *lowest) Ready(_ *sched.Cluster, t event.ThreadID, _ event.Cycles) { l.runnable[t] = true }
+func (l *lowest) Block(_ *sched.Cluster, t event.ThreadID)                 { delete(l.runnable, t) }
+func (l *lowest) Exit(_ *sched.Cluster, t event.ThreadID)                  { delete(l.runnable, t) }
+func (l *lowest) Yield(*sched.Cluster, event.ThreadID)                     {}
+func (l *lowest) Ran(*sched.Cluster, sched.Slice, uint64, event.Cycles)    {}
+func (l *lowest) Next(c *sched.Cluster, timer event.Cycles, has bool) (sched.Slice, sched.Verdict) {
+	if has && timer <= c.Makespan() {
+		return sched.Slice{}, sched.FireTimer
+	}
+	t := slices.Min(slices.Collect(maps.Keys(l.runnable)))
+	core := c.Place(t)
+	c.Lift(core, c.Makespan())
+	return sched.Slice{Core: core, Thread: t, Instructions: 20}, sched.Run
+}
+
+// TestContinued: a run that goes on from a place of a recorded one is that up to there,
+// uses nothing of the log behind it, and the other policy then knows who can run.
+func TestContinued(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := settings(sched.PolicyNames()...).Draw(r, "setting")
+		seed := rapid.Uint64().Draw(r, "seed")
+		f := s.fake(t, seed)
+		f.log = &decisionLog{}
+		f.finish(t)
+		n := rapid.IntRange(0, len(f.log.list)-1).Draw(r, "decisions")
+		c, err := sched.NewContinued(s.cores, &beginOf{f.log, t, uint64(n)}, uint64(n), &lowest{map[event.ThreadID]bool{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, part := s.fake(t, seed), newFake(c, s.scripts...)
+		for i, cost := range s.costs {
+			part.threads[i].cost = cost
+		}
+		for range n {
+			whole.step(t)
+			part.step(t)
+		}
+		if !slices.Equal(part.history, whole.history) {
+			r.Fatalf("behind %d decisions: history\n%s\nwant\n%s", n, strings.Join(part.history, "\n"), strings.Join(whole.history, "\n"))
+		}
+		part.finish(t)
+	})
 }

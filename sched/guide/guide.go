@@ -7,6 +7,9 @@
 // many instructions are between two calls does not, as long as the thread takes the
 // path that the plan is made for.
 //
+// A plan may begin at a checkpoint: behind decisions of a recorded run, which somebody
+// else carries out (sched.NewContinued). Places are counted from there.
+//
 // A Guide is a scheduling policy. It knows the program by what it is told at the ends
 // of slices.
 //
@@ -68,6 +71,9 @@ type Thread struct {
 
 // Plan is a schedule.
 type Plan struct {
+	// Behind is how many decisions of the recorded run are before the first step: those
+	// up to the checkpoint at which the plan begins. 0: it begins with the program.
+	Behind  uint64   `json:"behind,omitempty"`
 	Threads []Thread `json:"threads"`
 	Steps   []Step   `json:"steps"`
 	// Last are the threads that go on behind the last step, the first as long as it
@@ -101,10 +107,17 @@ type Guide struct {
 func New(p *Plan) *Guide {
 	g := &Guide{plan: p, threads: map[event.ThreadID]*progress{}, running: event.NoThread, before: event.NoThread}
 	for i := range p.Threads {
-		g.threads[p.Threads[i].ID] = &progress{calls: p.Threads[i].Calls}
+		calls := p.Threads[i].Calls
+		g.threads[p.Threads[i].ID] = &progress{calls: calls, inside: p.Behind > 0 && len(calls) > 0 && calls[0].underWay()}
 	}
 	return g
 }
+
+// underWay tells of a call that the thread has begun before the plan's checkpoint.
+func (c *Call) underWay() bool { return c.After == 0 && c.Entry == 0 }
+
+// Behind is how many decisions of the recorded run come before the plan.
+func (g *Guide) Behind() uint64 { return g.plan.Behind }
 
 func (g *Guide) thread(t event.ThreadID) *progress {
 	p := g.threads[t]
@@ -159,6 +172,9 @@ func (g *Guide) Held(x minimize.Store) int {
 
 // Ended tells how the slice ended: before which instruction, after how many.
 func (g *Guide) Ended(_ minimize.How, pc event.Addr, instructions uint64) {
+	if g.running == event.NoThread {
+		return // the recorded run is still before the checkpoint
+	}
 	p := g.thread(g.running)
 	p.pc = pc
 	if p.inside {
@@ -198,7 +214,7 @@ func (g *Guide) reached(s *Step) bool {
 	case p.exited:
 		return true
 	case s.Until == Exits: // an exit that waits goes on where somebody waits for it
-		return p.inside && p.blocked
+		return p.done >= s.Calls && p.inside && p.blocked
 	case p.done > s.Calls || p.done == s.Calls && !p.inside && p.since >= s.Since && s.Until == Place:
 		return true
 	}

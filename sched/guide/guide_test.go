@@ -125,6 +125,11 @@ func play(t *testing.T, programs []string, g *Guide) []string {
 		m.threads = append(m.threads, &toyThread{program: p})
 		c.Ready(first+event.ThreadID(k), 0)
 	}
+	return goOn(m, c, g)
+}
+
+// goOn runs the threads of a machine to their ends.
+func goOn(m *toy, c *sched.Cluster, g *Guide) []string {
 	for range 10_000 {
 		s, verdict := c.Next(0, false)
 		if verdict != sched.Run {
@@ -246,5 +251,36 @@ func TestStoresWaitInTheirStep(t *testing.T) {
 	play(t, []string{"...", "."}, g)
 	if n := g.Held(store); n != 0 || !g.Complete() {
 		t.Errorf("%d stores wait behind the last step", n)
+	}
+}
+
+// A plan may begin in the middle of a run: places are counted from there, and a call
+// that is under way ends where it returns to.
+func TestBeginsAtACheckpoint(t *testing.T) {
+	programs := []string{".L..U.", "...L.U"}
+	p := planOf(programs)
+	p.Behind = 1
+	p.Threads[0].Calls[0] = Call{Return: p.Threads[0].Calls[0].Return, Name: "L"}
+	p.Threads[1].Calls[0].After = 2
+	p.Steps = []Step{place(1, "..L.U", 1), place(0, "L..U.", 1), place(0, "L..U.", 5), place(1, "..L.U", 5)}
+	g := New(p)
+	c, err := sched.NewWithPolicy(2, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &toy{}
+	for k, program := range programs {
+		m.threads = append(m.threads, &toyThread{program: program})
+		c.Ready(first+event.ThreadID(k), 0)
+	}
+	// Before the checkpoint thread 1 begins the call, and thread 2 executes an instruction.
+	for _, k := range []int{0, 0, 1} {
+		m.step(c, k)
+		g.Ended(minimize.AtBudget, m.threads[k].pc(), 1)
+	}
+	m.log = nil
+	want := []string{"2.1", "1.1", "1.2", "1.3", "1.4", "1.5", "2.2", "2.3", "2.4", "2.5"}
+	if got := goOn(m, c, g); !slices.Equal(got, want) || g.Why() != "" {
+		t.Errorf("%v, want %v: %s", got, want, g.Why())
 	}
 }
