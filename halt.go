@@ -20,19 +20,21 @@ var errNoThreads = errs.Define("run-has-one-thread",
 	"The program ended, or comes to its limit of instructions, before it made a thread.",
 	"What a program of one thread does depends on no schedule; replay the trace instead.")
 
-// Halt is a machine in the middle of the part of a run that no schedule changes:
-// before the program's second thread. It must be closed.
+// Halt is a machine in the middle of a run: in the part that no schedule changes, before
+// the program's second thread, or at a checkpoint. It must be closed.
 type Halt struct {
 	m    *Machine
 	task *kernel.Task
-	// Regs and FP are the registers of the program's one thread.
+	// Regs and FP are the registers of the program's one thread, if it has one.
 	Regs emu.Regs
 	FP   [emu.FPSize]byte
-	// Instructions is how many it has retired.
+	// Instructions is how many all threads have retired.
 	Instructions uint64
+
+	way way
 }
 
-// Thread is the program's one thread.
+// Thread is the program's first thread.
 func (h *Halt) Thread() event.ThreadID { return h.task.ID() }
 
 // Peek reads the program's memory and returns how much of it there is.

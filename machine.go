@@ -160,6 +160,9 @@ func (m *Machine) newCluster() (*sched.Cluster, error) {
 	if c.Replay != nil {
 		return sched.NewReplay(c.Cores, c.Replay.log)
 	}
+	if c.rehearsal.continues() {
+		return sched.NewContinued(c.Cores, c.rehearsal.before, c.rehearsal.guide.Behind(), c.rehearsal.guide)
+	}
 	if p := c.rehearsal.policy(); p != nil {
 		return sched.NewWithPolicy(c.Cores, p)
 	}

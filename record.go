@@ -64,7 +64,7 @@ type recording struct {
 // record sets up what the configuration asks for.
 func (m *Machine) record() error {
 	c, s := &m.config, m.state
-	if c.Record != nil || c.Replay != nil {
+	if c.Record != nil || c.Replay != nil || c.rehearsal.continues() {
 		s.recording.steps = replay.NewTracker(c.Cores)
 	}
 	if c.Record == nil {

@@ -37,6 +37,7 @@ type rehearsal struct {
 	*minimize.Tracker
 	follower *minimize.Follower // nil in a replay
 	guide    *guide.Guide       // instead, for a schedule that was computed
+	before   sched.Decisions    // what the run does before that, if it does something
 	held     []minimize.Hold    // at the last slice
 	behind   []minimize.Hold
 	// places, when set, is told of the end of each slice.
@@ -64,6 +65,9 @@ func (r *rehearsal) policy() sched.Policy {
 	}
 	return nil
 }
+
+// continues tells that the run begins with decisions of a recorded one.
+func (r *rehearsal) continues() bool { return r != nil && r.before != nil }
 
 // hold tells how many stores to an address stay in their buffers; nil if that is
 // not decided here.

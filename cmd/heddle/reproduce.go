@@ -25,7 +25,8 @@ type reproduceFlags struct {
 	output, bug, stdout, model, encoding string
 	smt2, perfetto, profile              string
 	shared                               []string
-	memory                               string
+	memory, checkpoint                   string
+	every                                uint64
 	timeout                              time.Duration
 	explain                              bool
 }
@@ -44,7 +45,8 @@ func (a *app) reproduceCommand() *cobra.Command {
 		Long: `Compute a schedule that makes a recorded failure happen again, from what each core
 branched on and which thread it had when (H3). Of the trace, which must have been
 recorded with --pt, it uses the branch traces and the context switches, and how the
-run ended: no values, no order of synchronization, no accesses to memory.
+run ended: no values, no order of synchronization, no accesses to memory. Of a long
+run, --checkpoint has only what is behind a checkpoint solved.
 
 The program is then run under the schedule; heddle replay --schedule does so again.`,
 		Example: `  heddle record --pt -o failing.trace --seed 3 -- ./program
@@ -64,6 +66,8 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags.StringVar(&f.memory, "memory", "4G", "give the solver up when heddle has so much memory, `SIZE`; 0: whatever it takes")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
 	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: what its threads did not share is not shared")
+	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only what is behind a checkpoint: none, auto (the last one from which there is a schedule), last, or its number")
+	flags.Uint64Var(&f.every, "checkpoint-every", 1_000_000, "how many `INSTRUCTIONS` of all threads are from one checkpoint to the next")
 	flags.BoolVar(&f.explain, "explain", false, "say what is shared, what the constraints are, and what each step is")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of the run for ui.perfetto.dev to `FILE`")
@@ -89,6 +93,9 @@ func (f *reproduceFlags) options() (reproduce.Options, error) {
 	var memory machine.Size
 	if err := memory.UnmarshalText([]byte(f.memory)); err != nil {
 		return o, errFlag.New("memory", f.memory, "a size like 512M or 4G")
+	}
+	if o.Checkpoints, ok = reproduce.ParseCheckpoints(f.checkpoint, f.every); !ok {
+		return o, errFlag.New("checkpoint", f.checkpoint, "none, auto, last or a number from 1, with --checkpoint-every of 1 or more")
 	}
 	o.Bug, o.Memory = class, uint64(memory)
 	if f.stdout != "" {

@@ -11,6 +11,7 @@
 //
 //  1. Of a recording it uses the branch traces, the code, the context switches, the
 //     manifest and how the run ended: no values, no order of synchronization, no
-//     accesses to memory, no decisions of the scheduler.
+//     accesses to memory, no decisions of the scheduler but those before a checkpoint
+//     from which the trace is solved.
 //  2. A Schedule that is Verified has been run, and failed in the same class.
 package reproduce

@@ -24,11 +24,13 @@ var errNoCreate = errs.Define("reproduce-without-create",
 	"The function is not among the symbols of the program and its libraries, or the program makes threads in another way.",
 	"Give the program its symbols back: strip removes them.")
 
-// start is the program where its first thread is about to make the second one.
+// start is the program where its first thread is about to make the second one, or at a
+// checkpoint.
 type start struct {
 	image        *symtrace.Image
 	thread       event.ThreadID
 	instructions uint64
+	decisions    uint64 // of the recorded run before it, if it is a checkpoint
 	halt         *heddle.Halt
 	names        *names
 }
@@ -75,17 +77,22 @@ func newStart(ctx context.Context, r *heddle.Replay, file, root string) (*start,
 	if err != nil {
 		return nil, errNoCreate.Wrap(err, file)
 	}
+	follow.SetState(&image.State, &halt.Regs, &halt.FP)
+	shows(image, halt)
+	return &start{image: image, thread: halt.Thread(), instructions: halt.Instructions, halt: halt, names: n}, nil
+}
+
+// shows gives an image what a machine that stands still has.
+func shows(image *symtrace.Image, halt *heddle.Halt) {
 	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(event.Addr(addr), b) }
 	image.CPUID = halt.CPUID
 	image.File = func(name string) (*symtrace.File, unix.Errno) {
 		content, stat, errno := halt.File(name)
 		return &symtrace.File{Content: content, Stat: stat}, errno
 	}
-	follow.SetState(&image.State, &halt.Regs, &halt.FP)
 	for _, m := range halt.Mappings() {
 		image.Mapped = append(image.Mapped, symtrace.Range{Start: uint64(m.Start), End: uint64(m.End)})
 	}
-	return &start{image, halt.Thread(), halt.Instructions, halt, n}, nil
 }
 
 // names are what the files in memory call their functions and variables.

@@ -20,10 +20,11 @@ var errTimeout = errs.Define("reproduce-timeout",
 
 // What takes time, for errTimeout.
 const (
-	readingPaths   = "the paths of the threads were read"
-	startingAnew   = "the program ran up to its second thread"
-	followingPaths = "the threads were followed along their paths"
-	runningPlan    = "the program ran under the schedule"
+	readingPaths       = "the paths of the threads were read"
+	startingAnew       = "the program ran up to its second thread"
+	comingToCheckpoint = "the recorded run was repeated up to a checkpoint"
+	followingPaths     = "the threads were followed along their paths"
+	runningPlan        = "the program ran under the schedule"
 )
 
 // limiter bounds an attempt.
@@ -40,6 +41,16 @@ func newLimiter(ctx context.Context, o *Options) *limiter {
 		l.deadline = o.Now().Add(o.Timeout)
 	}
 	return l
+}
+
+// share is a limiter for one of several attempts: with half of the time that is left, or
+// all for the last one.
+func (l *limiter) share(last bool) *limiter {
+	part := *l
+	if left := l.left(); left > 0 && !last {
+		part.deadline = l.now().Add(left / 2)
+	}
+	return &part
 }
 
 // over tells that the time is over, or the work is not wanted any more.

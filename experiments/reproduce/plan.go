@@ -24,15 +24,16 @@ type pending struct {
 	store minimize.Store
 }
 
-// newPlan makes a plan that has the order of a schedule.
-func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.Memory) *guide.Plan {
-	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guide.Plan{}}
+// newPlan makes a plan that has the order of a schedule. Behind is how many decisions of
+// the recorded run are before it, if it begins at a checkpoint.
+func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.Memory, behind uint64) *guide.Plan {
+	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guide.Plan{Behind: behind}}
 	for i := range r.Threads {
 		t := guide.Thread{ID: r.Threads[i].ID}
 		for _, c := range r.Threads[i].Calls {
 			t.Calls = append(t.Calls, guide.Call{After: c.After, Entry: event.Addr(c.Entry), Return: event.Addr(c.Return), Name: c.Name})
 		}
-		if i == 0 {
+		if i == 0 && behind == 0 {
 			t.Calls[0].After-- // the last instruction shows where the part ends
 		}
 		if l := r.Threads[i].Last; l != nil {

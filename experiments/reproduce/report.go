@@ -22,6 +22,12 @@ func (r *Recording) Report(to io.Writer, out *Outcome, explain bool) error {
 	t := out.Trace
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "failure:\t%v\n", out.Failure)
+	for _, p := range out.Passed {
+		fmt.Fprintf(w, "passed over:\tcheckpoint %s\n", p)
+	}
+	if out.Checkpoint > 0 {
+		fmt.Fprintf(w, "checkpoint:\tnumber %d, behind %d instructions\n", out.Checkpoint, out.Behind)
+	}
 	fmt.Fprintf(w, "paths:\t%d threads, %d instructions followed, in %d rounds\n", len(t.Threads), t.Instructions, t.Rounds)
 	fmt.Fprintf(w, "shared:\t%d bytes in %d pieces, %s\n", sharedBytes(t), len(t.Shared), out.Sharing)
 	fmt.Fprintf(w, "trace:\t%d events, %d conditions of paths, %d of the failure\n", len(t.Trace.Events), len(t.Trace.Path), len(t.Trace.Bug))

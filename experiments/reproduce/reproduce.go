@@ -41,6 +41,10 @@ var (
 		"the run in {file} ended with {found}, not {expected}",
 		"The failure that --bug names is not that of the recording.",
 		"Leave --bug out, or record a run that fails in that way.")
+	errCheckpointModel = errs.Define("reproduce-checkpoint-of-another-model",
+		"the run in {file} is one under {found}, and its checkpoints are of no use under {expected}",
+		"What is before a checkpoint happened under the recorded memory model.",
+		"Leave --model or --checkpoint out.")
 	errNotFollowed = errs.Define("reproduce-path-not-followed",
 		"the threads cannot be followed along their paths: {reason}",
 		"What the program does between its threads' begin and the failure has no meaning for the symbolic execution, or the trace is another program's; docs/reproduce.md lists the limits.",
@@ -70,6 +74,9 @@ type Options struct {
 	// Profile is the trace of a run that did not fail, with its accesses to memory.
 	// If there is one, what its threads did not share is not shared.
 	Profile string
+	// Checkpoints says from where the trace is solved; the zero value: from where the
+	// second thread is made.
+	Checkpoints Checkpoints
 	// FreeCores takes no order from the cores.
 	FreeCores bool
 	// Formula, if set, gets the formula in SMT-LIB 2.
@@ -84,8 +91,9 @@ type Recording struct {
 	file    string
 	replay  *heddle.Replay
 	profile *paths.Profile
-	start   *start
-	model   string
+	// begin is where the second thread is made, start where the trace is solved from.
+	begin, start *start
+	model        string
 	// Failure is how the run failed. Its text is known for signals and statuses.
 	Failure heddle.Failure
 	// Bytes are those of all branch traces.
@@ -128,14 +136,14 @@ func (r *Recording) read(ctx context.Context) error {
 		return err
 	}
 	r.model = c.Memory.MemoryModel().String()
-	r.start, err = newStart(ctx, r.replay, r.file, c.RootFS)
+	r.begin, err = newStart(ctx, r.replay, r.file, c.RootFS)
 	return l.timely(err, startingAnew)
 }
 
 // Close gives everything back.
 func (r *Recording) Close() {
-	if r.start != nil {
-		r.start.close()
+	if r.begin != nil {
+		r.begin.close()
 	}
 	_ = r.replay.Close() // it was read only
 }
@@ -147,6 +155,13 @@ type Outcome struct {
 	Trace   *symtrace.Result
 	// Sharing says how it was found what is shared, and what came of that.
 	Sharing string
+	// Checkpoint is the one from which the trace was solved, 0: none, and Behind how many
+	// instructions of all threads are before that. Passed has, of later checkpoints,
+	// why they were of no use.
+	Checkpoint int
+	Behind     uint64
+	Passed     []string
+	decisions  uint64 // of the recorded run, before the checkpoint
 	// Answer is whether there is a schedule.
 	Answer smt.Answer
 	// States is how many states were searched; System is the formula, if there was
@@ -207,22 +222,34 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.profiled(out, &o); err != nil {
 		return nil, err
 	}
-	if err := r.attempts(l, out, &o, false); err != nil {
+	if o.Checkpoints.Every > 0 && out.Model != memory(r.model) {
+		return nil, errCheckpointModel.New(r.file, r.model, o.Model)
+	}
+	if err := r.fromCheckpoints(l, out, &o); err != nil {
 		return nil, err
+	}
+	return out, nil
+}
+
+// look looks for a schedule from where the trace is solved, without guesses if there is
+// none with them.
+func (r *Recording) look(l *limiter, out *Outcome, o *Options) error {
+	if err := r.attempts(l, out, o, false); err != nil {
+		return err
 	}
 	if (out.Answer == smt.Unsatisfiable || out.Limit == LimitChosen) && out.Trace.Guesses > 0 {
 		guessed := *out
-		switch err := r.attempts(l, out, &o, true); {
+		switch err := r.attempts(l, out, o, true); {
 		case errors.Is(err, errNotFollowed):
 			*out = guessed
 		case err != nil:
-			return nil, err
+			return err
 		}
 	}
 	if out.Answer == smt.Unsatisfiable && (len(o.Shared) > 0 || out.Trace.Excluded > 0) {
 		out.Answer, out.Limit = smt.Unknown, LimitSharing
 	}
-	return out, nil
+	return nil
 }
 
 // attempts look for a schedule under which one of the threads fails that can. There is
@@ -373,7 +400,7 @@ func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, 
 		out.open = found.Others
 	}
 	if found.Answer == smt.Satisfiable {
-		out.Plan = newPlan(out.Trace, found.Schedule, found.Values, out.Model)
+		out.Plan = newPlan(out.Trace, found.Schedule, found.Values, out.Model, out.decisions)
 	}
 	return nil
 }

@@ -139,21 +139,21 @@ func record(t *testing.T, b *bug, bin string, seed uint64, right []byte) (string
 // branch trace so many bytes at the end are left out.
 func stripped(t *testing.T, path string, without int) string {
 	t.Helper()
-	return changed(t, path, func(b []byte) []byte { return b[:len(b)-min(len(b), without)] })
+	return changed(t, path, 0, func(b []byte) []byte { return b[:len(b)-min(len(b), without)] })
 }
 
 // lost is a recording without so many bytes of each branch trace, behind a part of it.
 func lost(t *testing.T, path string, part, parts, size int) string {
 	t.Helper()
-	return changed(t, path, func(b []byte) []byte {
+	return changed(t, path, 0, func(b []byte) []byte {
 		at := len(b) * part / parts
 		return slices.Delete(b, at, min(at+size, len(b)))
 	})
 }
 
 // changed copies what H3 has of a recording, with the program and its end, and changes
-// each branch trace.
-func changed(t *testing.T, path string, change func([]byte) []byte) string {
+// each branch trace. Of the decisions it copies the first, so many.
+func changed(t *testing.T, path string, decisions int, change func([]byte) []byte) string {
 	t.Helper()
 	from, err := trace.Open(path)
 	if err != nil {
@@ -184,6 +184,16 @@ func changed(t *testing.T, path string, change func([]byte) []byte) string {
 			t.Fatal(err)
 		}
 		trace.Put(w.Stream(trace.Code, 0), &c)
+	}
+	for d, err := range trace.Get[event.Decision](from, trace.Key{Kind: trace.Decisions}, trace.Where{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decisions == 0 {
+			break
+		}
+		decisions--
+		trace.PutAt(w.Stream(trace.Decisions, 0), &d, event.Stamp{Thread: event.NoThread})
 	}
 	for _, id := range from.IDs(trace.PT) {
 		b, err := io.ReadAll(from.Bytes(trace.Key{Kind: trace.PT, ID: id}))

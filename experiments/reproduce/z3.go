@@ -41,7 +41,7 @@ func (out *Outcome) solved(found *solve.Result, limits smt.Limits) error {
 		if err != nil {
 			return err
 		}
-		out.Plan = newPlan(out.Trace, out.Schedule, values, out.Model)
+		out.Plan = newPlan(out.Trace, out.Schedule, values, out.Model, out.decisions)
 	case smt.Unsatisfiable:
 		out.Conflict = solve.Conflict(out.System, solve.Options{Limits: limits})
 	}

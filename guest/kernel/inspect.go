@@ -27,6 +27,9 @@ func (t *Task) Registers(r *emu.Regs, fp *[emu.FPSize]byte) {
 // Call is the number of the system call that the thread is in.
 func (t *Task) Call() (number uint64, ok bool) { return t.call.number, t.call.active }
 
+// Argument is argument n of the system call that the thread is in, from 0.
+func (t *Task) Argument(n int) uint64 { return t.call.args[n] }
+
 // Auxv is the auxiliary vector that the program was started with.
 func (p *Process) Auxv() []byte { return p.space.Layout.Auxv }
 

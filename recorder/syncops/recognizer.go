@@ -127,6 +127,20 @@ func (r *Recognizer) InOperation(id event.ThreadID) bool {
 	return t != nil && t.counted()
 }
 
+// Arguments are those of the outermost operation that a thread is in.
+func (r *Recognizer) Arguments(id event.ThreadID) (args [3]uint64, ok bool) {
+	t := r.threads.At(id)
+	if t == nil {
+		return args, false
+	}
+	for i := range t.frames {
+		if f := &t.frames[i]; f.function != nil && f.function.kind == operation && !f.function.leaves {
+			return f.args, true
+		}
+	}
+	return args, false
+}
+
 // Library tells whether an address is code of the C library, as a file of its own,
 // or of the dynamic linker.
 func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker bool) {

@@ -96,6 +96,12 @@ func (v *Recording) Name(t event.ThreadID) string { return v.recognizer.Name(t) 
 // InOperation tells whether what a thread does now is part of an operation.
 func (v *Recording) InOperation(t event.ThreadID) bool { return v.recognizer.InOperation(t) }
 
+// Arguments are those of the operation that a thread is in, at its begin; not ok: it
+// is in none.
+func (v *Recording) Arguments(t event.ThreadID) (args [3]uint64, ok bool) {
+	return v.recognizer.Arguments(t)
+}
+
 // Library is Recognizer.Library.
 func (v *Recording) Library(t event.ThreadID, pc event.Addr) (library, linker bool) {
 	return v.recognizer.Library(t, pc)

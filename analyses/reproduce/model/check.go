@@ -51,14 +51,15 @@ func (t *Trace) wrong(e, previous *Event, last bool) string {
 	return ""
 }
 
-// sleeps tells whether the thread of a Wake has begun to wait, and unlocked at most.
+// sleeps tells whether the thread of a Wake has begun to wait, and unlocked at most, or
+// passed the barrier behind what was before a checkpoint.
 func (t *Trace) sleeps(wake *Event) bool {
 	events := t.Threads[wake.Thread].Events
 	for at := wake.At - 1; at >= 0; at-- {
 		switch e := &t.Events[events[at]]; {
 		case e.Kind == Sleep:
 			return e.Object == wake.Object
-		case e.Kind != Unlock:
+		case e.Kind != Unlock && e.Kind != Arrive && e.Kind != Leave:
 			return false
 		}
 	}

@@ -96,6 +96,7 @@ type builder struct {
 	ids       map[uint64]event.ObjectID
 	locks     []uint64       // that ids had in the round before
 	counts    map[uint64]int // of barriers
+	lockKinds map[uint64]lockKind
 	bits      map[string]int // of symbols
 	// named are what symbols stand for that are written to a place of a thread's own.
 	named   map[string]*symbolic.Expr
@@ -337,11 +338,11 @@ func (w *walker) merge(child *walker) {
 
 // run follows all threads.
 func (b *builder) run(id event.ThreadID, prefix uint64) error {
-	main, err := b.first(id, prefix)
-	if err != nil {
+	if len(b.image.Threads) > 0 {
+		b.stand()
+	} else if _, err := b.first(id, prefix); err != nil {
 		return err
 	}
-	b.finish(main)
 	for i := 0; i < len(b.walkers); i++ {
 		b.finish(b.walkers[i])
 	}

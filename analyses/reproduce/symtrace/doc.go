@@ -2,8 +2,8 @@
 // (H3 section 3.2): what they read of each other is a symbol, everything else is
 // computed.
 //
-// Build takes an Image, the program where its first thread makes the second one, and
-// follows each thread from there along its path. Code is what libVEX makes of it; it
+// Build takes an Image, the program where its first thread makes the second one or at a
+// checkpoint, and follows each thread from there along its path. Code is what libVEX makes of it; it
 // runs on numbers where it meets no symbol, and on expressions otherwise. Functions of
 // the C library that lock, allocate or print are not followed: an Image says what they
 // are, and they become events, fresh memory, or nothing.

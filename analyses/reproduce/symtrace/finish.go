@@ -123,7 +123,8 @@ func newBuilder(image *Image, profile *paths.Profile, all map[event.ThreadID]*pa
 		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: newSharing(k.granules, k.writers, k.past), paths: all,
 		arrays: k.arrays, plain: k.plain, blocks: k.blocks, history: k.history, written: k.once,
 		locks: k.locks, outside: k.outside.clone(), unfed: k.unfed,
-		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, counts: map[uint64]int{}, bits: map[string]int{}, named: map[string]*symbolic.Expr{},
+		byPointer: map[uint64]*walker{}, ids: map[uint64]event.ObjectID{}, lockKinds: map[uint64]lockKind{}, counts: map[uint64]int{}, bits: map[string]int{},
+		named:  map[string]*symbolic.Expr{},
 		places: map[string]location{}, guesses: map[string]symbolic.Value{},
 		seen: map[string]symbolic.Value{}, taken: map[event.ThreadID]bool{}, connected: map[uint64]bool{},
 	}
@@ -282,6 +283,7 @@ func (b *builder) result(rounds int, k *Known) *Result {
 	for _, w := range b.walkers {
 		t.AddThread(fmt.Sprint(w.ID))
 	}
+	b.open()
 	for _, o := range slices.Sorted(maps.Keys(b.arrays)) {
 		a := b.arrays[o]
 		t.Arrays = append(t.Arrays, model.Array{Addr: o, Elem: a.elem, Count: int(a.object.Size) / a.elem})

@@ -9,14 +9,18 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Image is the program where its first thread is about to make the second one: the
-// same in every run.
+// Image is the program where its first thread is about to make the second one, which is
+// the same in every run, or at a checkpoint.
 type Image struct {
 	// Peek reads memory and returns how much of it there is.
 	Peek func(addr uint64, b []byte) int
-	// State are the registers of the first thread.
+	// State are the registers of the first thread, if the image is no checkpoint.
 	State vex.State
-	CPUID func(leaf, subleaf uint32) [4]uint32
+	// Threads are those that are alive at the checkpoint, by number, and Last is the
+	// greatest number of one that was made before.
+	Threads []Stand
+	Last    event.ThreadID
+	CPUID   func(leaf, subleaf uint32) [4]uint32
 	// File finds the file of a name, as the program would open it.
 	File func(name string) (*File, unix.Errno)
 	// Functions are those that are not followed, by where they begin.

@@ -13,6 +13,7 @@ type operation struct {
 	w              *walker
 	object, second uint64
 	peer           *walker
+	begun          bool // before the checkpoint
 }
 
 // at adds an event of the operation.
@@ -24,10 +25,15 @@ func (o *operation) at(w *walker, kind model.Kind, object uint64) *model.Event {
 func (o *operation) begin() { o.enter(o.w) }
 
 func (o *operation) enter(w *walker) {
+	if o.begun {
+		return
+	}
 	switch o.Op {
 	case event.OpMutexUnlock, event.OpRWUnlock, event.OpSpinUnlock, event.OpC11MtxUnlock:
+		w.b.lockKinds[o.object] = kindOf(o.Op)
 		o.at(w, model.Unlock, o.object)
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait:
+		w.b.lockKinds[o.second] = mutex
 		o.at(w, model.Sleep, o.object)
 		o.at(w, model.Unlock, o.second)
 	case event.OpCondSignal, event.OpC11CndSignal:
@@ -91,6 +97,7 @@ func (o *operation) complete(w *walker, status unix.Errno) {
 	case event.OpRWReadLock, event.OpRWTryReadLock, event.OpRWTimedReadLock:
 		o.locks(w, status, true)
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait:
+		w.b.lockKinds[o.second] = mutex
 		o.at(w, model.Wake, o.object).TimedOut = status != 0
 		o.at(w, model.Lock, o.second)
 	case event.OpSemWait:
@@ -111,6 +118,7 @@ func (o *operation) complete(w *walker, status unix.Errno) {
 }
 
 func (o *operation) locks(w *walker, status unix.Errno, shared bool) {
+	w.b.lockKinds[o.object] = kindOf(o.Op)
 	kind := model.Lock
 	if status != 0 {
 		kind = model.TryFailed

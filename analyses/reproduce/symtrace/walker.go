@@ -112,6 +112,7 @@ type walker struct {
 	cleanups  []uint64 // the jmp_bufs of clean-ups
 	signalled []interrupted
 	restarts  bool // the last system call was interrupted
+	standing  *Standing
 }
 
 // undo is memory as it was before a block.
@@ -233,8 +234,14 @@ func (w *walker) step() error {
 		w.late = nil
 		return err
 	}
+	if w.standing != nil {
+		return w.resumes()
+	}
 	if w.calling {
 		return w.system()
+	}
+	if w.magic != ownReturn && w.magic != 0 && w.pc() == w.magic {
+		return w.returnsHome()
 	}
 	pc, ok := w.path.pc(w.at)
 	if !ok {
@@ -249,9 +256,7 @@ func (w *walker) step() error {
 			return nil
 		}
 		if have == w.magic && w.magic != 0 {
-			w.add(model.Event{Kind: model.End}, false)
-			w.finish(Returned)
-			return nil
+			return w.returnsHome()
 		}
 		return errWrong{why: fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
 	}
@@ -264,6 +269,13 @@ func (w *walker) step() error {
 		return err
 	}
 	return w.run(b)
+}
+
+// returnsHome is where the thread's function has returned.
+func (w *walker) returnsHome() error {
+	w.add(model.Event{Kind: model.End}, false)
+	w.finish(Returned)
+	return nil
 }
 
 // end is at the end of the path.
