@@ -32,6 +32,8 @@ type subject struct {
 	sched                sched.Options
 	right                bool // another output than the serial one is the failure
 	cores                int  // 0: as usual
+	// instructions end a run that does not come to its end; 0: there is none.
+	instructions uint64
 	// table2 is the paper's: threads, instructions, seconds for the symbolic trace.
 	// Without it the paper's table does not have the program.
 	table2 []string
@@ -48,6 +50,14 @@ var subjects = []subject{
 	{
 		paper: "sbuf", program: "string-buffer", args: "-p 2 -r 30", sched: sched.Options{Policy: sched.Random, Quantum: 200},
 		table2: []string{"2", "64993", "1.6"}, table4: []string{"102", "302", "208", "31.1", "1", "1"},
+	},
+	{
+		paper: "pfscan", program: "scanner", args: "-p 2 -n 8 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 400_000}, instructions: 2_400_000,
+		table2: []string{"3", "1287", "2.5"}, table4: []string{"25", "60", "40", "33.3", "1", "1"},
+	},
+	{
+		paper: "pbzip2", program: "compressor", args: "-p 1 -n 1 -b 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 1_400_000},
+		table2: []string{"4", "1844445", "8.7"}, table4: []string{"113", "1270", "840", "33.9", "2", "1"},
 	},
 	{
 		paper: "racey1", program: "racey", args: "-p 4 -i 500", right: true,
