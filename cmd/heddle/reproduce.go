@@ -63,7 +63,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags.StringVar(&f.model, "model", "", "memory model: sc, tso or pso; that of the recorded run if not given")
 	flags.StringVar(&f.encoding, "encoding", "heddle", "constraints: heddle, clap or h3")
 	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after so long")
-	flags.StringVar(&f.memory, "memory", "4G", "give the solver up when heddle has so much memory, `SIZE`; 0: whatever it takes")
+	flags.StringVar(&f.memory, "memory", "4G", "give up when heddle has so much memory while it follows threads and looks for a schedule, `SIZE`; 0: whatever it takes")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
 	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: what its threads did not share is not shared")
 	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only what is behind a checkpoint: none, auto (the last one from which there is a schedule), last, or its number")

@@ -59,7 +59,7 @@ func (r *Recording) assuming(l *limiter, out *Outcome, o *Options, first way) er
 	}
 	tried := map[string]bool{}
 	pending, proved := first.others(out, tried)
-	for len(pending) > 0 && out.Others < maxOthers && !l.over() {
+	for len(pending) > 0 && out.Others < maxOthers && !l.stop() {
 		out.Others++
 		next := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]

@@ -18,7 +18,12 @@ var errTimeout = errs.Define("reproduce-timeout",
 	"The run is long, or --timeout is short.",
 	"Give it more time with --timeout.")
 
-// What takes time, for errTimeout.
+var errMemory = errs.Define("reproduce-memory",
+	"the limit of memory was reached while {doing}",
+	"The run is long, or --memory is small.",
+	"Allow more with --memory.")
+
+// What takes time and memory, for errTimeout and errMemory.
 const (
 	readingPaths       = "the paths of the threads were read"
 	startingAnew       = "the program ran up to its second thread"
@@ -32,7 +37,7 @@ type limiter struct {
 	ctx      context.Context
 	now      func() time.Time
 	deadline time.Time // zero: none
-	memory   uint64    // bytes of this process while the solver works; 0: no bound
+	memory   uint64    // bytes of this process; 0: no bound
 }
 
 func newLimiter(ctx context.Context, o *Options) *limiter {
@@ -58,6 +63,9 @@ func (l *limiter) over() bool {
 	return l.ctx.Err() != nil || !l.deadline.IsZero() && l.now().After(l.deadline)
 }
 
+// stop tells that a limit is reached, that of time or that of memory.
+func (l *limiter) stop() bool { return l.reached() != "" }
+
 // left is the time that is left, at least a millisecond; 0: there is no bound.
 func (l *limiter) left() time.Duration {
 	if l.deadline.IsZero() {
@@ -66,7 +74,7 @@ func (l *limiter) left() time.Duration {
 	return max(l.deadline.Sub(l.now()), time.Millisecond)
 }
 
-// timely is the error of what took time: that the time was over, if it was.
+// timely is the error of what took time or memory: that a limit was reached, if it was.
 func (l *limiter) timely(err error, doing string) error {
 	switch {
 	case err == nil:
@@ -75,6 +83,8 @@ func (l *limiter) timely(err error, doing string) error {
 		return l.ctx.Err()
 	case l.over():
 		return errTimeout.Wrap(err, doing)
+	case l.stop():
+		return errMemory.Wrap(err, doing)
 	}
 	return err
 }

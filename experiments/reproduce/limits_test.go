@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 // failingTrace records the first failing run of the bounded buffer.
@@ -72,9 +73,89 @@ func TestLimitsHold(t *testing.T) {
 			t.Errorf("%s without time: %+v, %v", encoding, out, err)
 		}
 	}
-	out, err := r.Reproduce(t.Context(), Options{Now: time.Now, Memory: 1 << 20, Encoding: "h3"})
-	if err != nil || out.Answer != smt.Unknown || out.Limit != LimitMemory || !strings.Contains(out.answer(), "limit of memory") {
-		t.Errorf("in a mebibyte: %+v, %v", out, err)
+	if _, err := r.Reproduce(t.Context(), Options{Now: time.Now, Memory: 1 << 20}); err == nil || !strings.Contains(err.Error(), "the limit of memory was reached while "+followingPaths) {
+		t.Errorf("followed in a mebibyte: %v", err)
+	}
+	for _, encoding := range []string{"h3", "heddle"} {
+		out := solvedIn(t, r, 1<<20, encoding)
+		if out.Answer != smt.Unknown || out.Limit != LimitMemory || !strings.Contains(out.answer(), "limit of memory") {
+			t.Errorf("%s in a mebibyte: %+v", encoding, out)
+		}
+	}
+}
+
+// solvedIn looks for a schedule with so much memory, once threads have been followed.
+func solvedIn(t *testing.T, r *Recording, memory uint64, encoding string) *Outcome {
+	t.Helper()
+	out, o := &Outcome{Failure: r.Failure}, Options{Now: time.Now, Encoding: encoding}
+	l := newLimiter(t.Context(), &o)
+	if err := r.follow(l, out, &o, way{}); err != nil {
+		t.Fatal(err)
+	}
+	l.memory = memory
+	interrupts, end := l.watch()
+	err := r.solve(l, interrupts, out, &o)
+	out.Limit = end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// expiring is a context whose time is over when it has been asked so many times.
+type expiring struct {
+	context.Context
+	left int
+}
+
+func (e *expiring) Err() error {
+	if e.left--; e.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// The limit of time holds while the program runs up to its second thread.
+func TestLimitOfTheStart(t *testing.T) {
+	path := failingTrace(t, build(t, bugs[0].program))
+	from, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	const plenty = 1 << 30
+	c := &expiring{t.Context(), plenty}
+	if _, err := Load(c, from, path); err != nil {
+		t.Fatal(err)
+	}
+	c.left = plenty - c.left // what the paths need
+	if _, err := Open(c, path); err == nil || !strings.Contains(err.Error(), "the time was over while "+startingAnew) {
+		t.Errorf("started without time: %v", err)
+	}
+}
+
+// The limit of time holds while the program runs under the schedule that was found.
+func TestLimitOfTheRun(t *testing.T) {
+	r, err := Open(t.Context(), failingTrace(t, build(t, bugs[0].program)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := &clock{}
+	out, o := &Outcome{Failure: r.Failure}, Options{Now: c.now, Timeout: time.Second}
+	l := newLimiter(t.Context(), &o)
+	if err := r.follow(l, out, &o, way{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.solve(l, nil, out, &o); err != nil || out.Answer != smt.Satisfiable {
+		t.Fatalf("%v, %v", out.Answer, err)
+	}
+	c.late = true
+	if err := l.timely(r.verify(l, out, &o), runningPlan); err == nil || !strings.Contains(err.Error(), "the time was over while "+runningPlan) {
+		t.Errorf("ran without time: %v", err)
+	}
+	if out.Verified {
+		t.Error("a run that was ended has failed in the same way")
 	}
 }
 

@@ -63,8 +63,8 @@ type Options struct {
 	Encoding string
 	// Timeout bounds Reproduce; 0: no bound.
 	Timeout time.Duration
-	// Memory bounds what this process has while the solver works, in bytes; 0: no
-	// bound.
+	// Memory bounds what this process has while threads are followed and while a
+	// schedule is looked for, in bytes; 0: no bound.
 	Memory uint64
 	// Now is the host's clock, for Timeout and what is reported of times.
 	Now func() time.Time
@@ -323,7 +323,7 @@ func (r *Recording) follow(l *limiter, out *Outcome, o *Options, how way) error 
 	s := symtrace.Options{
 		Stuck: out.Failure.Class == heddle.FailureDeadlock, Spins: out.Failure.Class == heddle.FailureHang,
 		Fault: out.Failure.Class == heddle.FailureCrash, Faulting: how.faulting, Weak: out.Model != model.SC, Output: o.Stdout,
-		Stop: l.over, Plain: how.plain, Prefer: how.values(), Known: how.known,
+		Stop: l.stop, Plain: how.plain, Prefer: how.values(), Known: how.known,
 	}
 	if len(o.Shared) > 0 {
 		s.Given, s.Shared = true, r.start.names.ranges(o.Shared)
@@ -387,7 +387,7 @@ func (r *Recording) solve(l *limiter, interrupts <-chan struct{}, out *Outcome, 
 	if count != nil {
 		return out.byZ3(limits)
 	}
-	p := solve.Portfolio{FreeCores: o.FreeCores, Stop: l.over, Constraints: solve.Options{Limits: limits}}
+	p := solve.Portfolio{FreeCores: o.FreeCores, Stop: l.stop, Constraints: solve.Options{Limits: limits}}
 	found, err := p.Find(out.Trace.Trace, out.Model)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ const mostWhole = 2_000_000
 
 // lazily asks the solver alone, with the constraints that are needed.
 func (out *Outcome) lazily(e constraints.Encoding, l *limiter, limits smt.Limits) error {
-	found, err := solve.Lazily(out.Trace.Trace, out.Model, e, solve.Options{Limits: limits}, 0, l.over)
+	found, err := solve.Lazily(out.Trace.Trace, out.Model, e, solve.Options{Limits: limits}, 0, l.stop)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type Portfolio struct {
 	FreeCores bool
 	// States bounds the search, as search.Options does.
 	States int
-	// Stop, if set, ends the search, and the second way, when it says so.
+	// Stop, if set, ends the search, or the second way, when it says so.
 	Stop func() bool
 	// Constraints are the options of the second way; its Clocks and limit of time do
 	// not matter if there is a Stop.
@@ -46,6 +46,9 @@ func (p Portfolio) Find(t *model.Trace, m model.Memory) (*Outcome, error) {
 	case search.Found:
 		out.Answer, out.Schedule = smt.Satisfiable, found.Schedule
 	default:
+		if p.Stop != nil && p.Stop() {
+			return out, nil
+		}
 		system, err := constraints.New(t, m, constraints.Pruned{FreeCores: p.FreeCores}, 0)
 		if err != nil {
 			return nil, err
