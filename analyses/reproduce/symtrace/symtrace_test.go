@@ -129,6 +129,8 @@ func (p *program) thread(id event.ThreadID, from uint64, returns []uint64, taken
 			at = 0
 		case run.Kind == zydis.Return:
 			at, returns = returns[len(returns)-1], returns[:len(returns)-1]
+		case run.Kind == zydis.Far:
+			at = end
 		case run.Kind == zydis.Call:
 			returns = append(returns, end)
 			at = end + uint64(run.Relative)
