@@ -36,9 +36,10 @@ func (m *Machine) atomic(t *kernel.Task, stop emu.Stop) {
 		return
 	}
 	s.atomic = true
-	at := m.cpu.AtomicAddr()
+	at, compares := m.cpu.NextAtomic()
 	block := event.Addr(r.FSBase)
-	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library && (at < block || at >= block+controlBlock)})
+	private := compares && at >= block && at < block+controlBlock
+	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library && !private})
 }
 
 // didAtomic tells the controller of an atomic instruction that is done.

@@ -58,8 +58,11 @@ func (c *CPU) AdmitAtomic(on bool) { c.c.atomics.admitted = C.bool(on) }
 // was not admitted.
 func (c *CPU) AtAtomic() bool { return bool(c.c.atomics.at) }
 
-// AtomicAddr is where the atomic instruction acts that the last run stopped before.
-func (c *CPU) AtomicAddr() event.Addr { return event.Addr(c.c.atomics.where) }
+// NextAtomic is where the atomic instruction acts that the last run stopped before, and
+// whether it is a CMPXCHG.
+func (c *CPU) NextAtomic() (at event.Addr, compares bool) {
+	return event.Addr(c.c.atomics.where), bool(c.c.atomics.compares)
+}
 
 // TakeAtomic takes the next entry of the log, in the order of execution; false:
 // there is none. All entries must be taken after each stop of a run whose atomic

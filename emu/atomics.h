@@ -28,6 +28,7 @@ struct heddle_atomic_log {
   bool admitted;  // the next one may go on
   bool at;        // the run stopped before one
   uint64_t where; // that one's operand
+  bool compares;  // that one is a CMPXCHG
   size_t n, taken;
   struct heddle_atomic *entries;
 };

@@ -13,8 +13,9 @@ const mostAtomics = 50_000
 // atomicStep is an atomic instruction that a thread is before. Where it acts is
 // known when it is done. Those of the C library guard what the library has for
 // itself, of which allocation is the part that programs see: they act on the
-// same as the allocator, but for those on the thread's own control block, with which
-// it begins and ends each call that it may be cancelled in.
+// same as the allocator, but for those on the thread's own control block with which
+// it begins and ends each call that it may be cancelled in, by CMPXCHG. The one by which
+// it exits matters to who joins or detaches it.
 func atomicStep(v *Visit) Step {
 	s := Step{Kind: AtomicStep, Op: event.OpAtomic}
 	if v.Own {

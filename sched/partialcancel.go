@@ -168,8 +168,8 @@ func (f *OrderFollower) meets(s *Step) bool {
 	if t.left || t.gone || t.pos >= s.Meets {
 		return true
 	}
-	first := s.Meets - 1
 	steps := f.log(s.Peer).Steps
+	first := min(s.Meets-1, len(steps))
 	if first == len(steps) || steps[first].Kind != SignalStep || steps[first].notice() && !steps[first].Within {
 		return t.pos == first && t.stand == held
 	}
