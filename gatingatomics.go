@@ -36,10 +36,10 @@ func (m *Machine) atomic(t *kernel.Task, stop emu.Stop) {
 		return
 	}
 	s.atomic = true
-	at, compares := m.cpu.NextAtomic()
+	at, compares, sets := m.cpu.NextAtomic()
 	block := event.Addr(r.FSBase)
-	private := compares && at >= block && at < block+controlBlock
-	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library && !private})
+	inBlock := at >= block && at < block+controlBlock
+	g.ask(sched.Visit{Place: sched.AtAtomic, Own: library && !(inBlock && compares), Exits: inBlock && sets})
 }
 
 // didAtomic tells the controller of an atomic instruction that is done.

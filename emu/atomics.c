@@ -29,6 +29,7 @@ bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc) {
   if (log->muted || log->admitted || !heddle_decode(cpu, pc, &in)) return false;
   log->at = heddle_is_atomic(&in);
   log->compares = in.mnemonic == ZYDIS_MNEMONIC_CMPXCHG;
+  log->sets = in.mnemonic == ZYDIS_MNEMONIC_OR;
   if (log->at && !heddle_cpu_operand(cpu, pc, &log->where)) log->where = 0;
   return log->at;
 }

@@ -59,9 +59,10 @@ func (c *CPU) AdmitAtomic(on bool) { c.c.atomics.admitted = C.bool(on) }
 func (c *CPU) AtAtomic() bool { return bool(c.c.atomics.at) }
 
 // NextAtomic is where the atomic instruction acts that the last run stopped before, and
-// whether it is a CMPXCHG.
-func (c *CPU) NextAtomic() (at event.Addr, compares bool) {
-	return event.Addr(c.c.atomics.where), bool(c.c.atomics.compares)
+// whether it is a CMPXCHG or an OR.
+func (c *CPU) NextAtomic() (at event.Addr, compares, sets bool) {
+	a := &c.c.atomics
+	return event.Addr(a.where), bool(a.compares), bool(a.sets)
 }
 
 // TakeAtomic takes the next entry of the log, in the order of execution; false:

@@ -29,6 +29,7 @@ struct heddle_atomic_log {
   bool at;        // the run stopped before one
   uint64_t where; // that one's operand
   bool compares;  // that one is a CMPXCHG
+  bool sets;      // that one is an OR
   size_t n, taken;
   struct heddle_atomic *entries;
 };

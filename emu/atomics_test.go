@@ -136,7 +136,7 @@ func TestGatedAtomics(t *testing.T) {
 					continue
 				}
 				if b.cpu.AtAtomic() {
-					if at, _ := b.cpu.NextAtomic(); at != logged[behind].Addr {
+					if at, _, _ := b.cpu.NextAtomic(); at != logged[behind].Addr {
 						t.Errorf("atomic instruction %d acts at %#x, not %#x", behind, uint64(logged[behind].Addr), uint64(at))
 					}
 					before++

@@ -52,6 +52,9 @@ type Visit struct {
 	// Own tells of a system call that is none to other threads: about the thread
 	// itself, the clock or memory, or for a futex of the C library's own locks.
 	Own bool
+	// Exits tells of an atomic instruction that may be the one by which the thread says
+	// that it exits.
+	Exits bool
 	// Inside tells that the thread is in an operation.
 	Inside bool
 	// Now is the time of the thread's core, and Instructions what the thread has

@@ -65,6 +65,7 @@ type Step struct {
 	Clock []uint32
 	on    []entity
 	done  bool
+	exits bool // Visit.Exits
 }
 
 // same tells whether two steps are the same one of the program, as far as can be
@@ -90,6 +91,8 @@ type Standing struct {
 	Held, Woken bool
 	Next        Step
 	Within      []Step
+	// Exits tells that nobody may detach it any more.
+	Exits bool
 }
 
 // ThreadLog is what a thread did in an epoch.
@@ -156,6 +159,7 @@ const (
 	syncEntity   entityKind = iota
 	memoryEntity            // the address space and the allocator
 	kernelEntity            // everything else in the kernel
+	exitEntity              // whether a thread exits, and is detached
 )
 
 var (
@@ -174,10 +178,12 @@ func (s *Shared) ofOperation(e *event.Sync) []entity {
 	}
 	var list []entity
 	switch e.Op {
+	case event.OpDetach, event.OpC11ThrdDetach:
+		list = append(slices.Clone(both), exitOf(e.Peer))
 	case event.OpPthreadExit, event.OpC11ThrdExit, event.OpTestCancel:
 		return nil // it may never come back
 	case event.OpCreate, event.OpC11ThrdCreate, event.OpJoin, event.OpTryJoin, event.OpTimedJoin, event.OpClockJoin,
-		event.OpC11ThrdJoin, event.OpDetach, event.OpC11ThrdDetach, event.OpFork, event.OpCancel,
+		event.OpC11ThrdJoin, event.OpFork, event.OpCancel,
 		event.OpSemOpen, event.OpSemClose, event.OpSemUnlink:
 		list = slices.Clone(both)
 	}
@@ -189,6 +195,9 @@ func (s *Shared) ofOperation(e *event.Sync) []entity {
 	}
 	return list
 }
+
+// exitOf is whether a thread exits.
+func exitOf(t event.ThreadID) entity { return entity{exitEntity, event.ObjectID(t)} }
 
 // ofMemory are the system calls that change the address space alone, sorted by
 // number: they do not commute (section 3.1).

@@ -21,6 +21,9 @@ func atomicStep(v *Visit) Step {
 	if v.Own {
 		s.on = memoryOnly
 	}
+	if s.exits = v.Exits; v.Exits {
+		s.on = append(slices.Clone(s.on), exitOf(v.Thread))
+	}
 	return s
 }
 
@@ -31,6 +34,23 @@ func (s *Step) doneAt(e *event.Sync) Step {
 	// The library unlocks and locks the mutexes of waits that are cancelled.
 	d.on = append(slices.Clone(d.on), entity{syncEntity, e.Object})
 	return d
+}
+
+// exits has a thread that exits keep others from detaching it until it is gone: in the end
+// it looks whether it is detached, by a plain read. A thread that has been cancelled says
+// first that it exits, and then does what it has to clean up: others may have to go on for
+// that, and when it waits, they do.
+func (r *OrderRecorder) exits(g *Gate, n int, on bool) {
+	t := r.threads[n]
+	if on == t.exits {
+		return
+	}
+	t.exits = on
+	if own := []entity{exitOf(t.id)}; on {
+		r.take(n, own)
+	} else {
+		r.drop(g, n, own)
+	}
 }
 
 // Atomic implements AtomicController. It is no progress: whoever waits for what
@@ -47,6 +67,7 @@ func (r *OrderRecorder) Atomic(g *Gate, e *event.Sync) {
 	o := opened{Step: t.next.doneAt(e), index: -1}
 	t.slot(&o)
 	r.complete(n, &o)
+	r.exits(g, n, t.exits || t.next.exits)
 	r.drop(g, n, t.next.on)
 	t.next, t.base = Step{}, e.Instructions
 	r.atomics++
@@ -69,6 +90,7 @@ func (f *OrderFollower) Atomic(g *Gate, e *event.Sync) {
 	if t.left || o.index < 0 {
 		return
 	}
+	t.exits = t.exits || o.exits
 	if s := &f.log(n).Steps[o.index]; s.Object != e.Object {
 		t.pos = o.index
 		f.leave(n, "an atomic instruction elsewhere")

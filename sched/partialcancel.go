@@ -73,7 +73,7 @@ func (r *OrderRecorder) informs(t *recorded, id event.ThreadID) {
 		return
 	}
 	p := r.threads[m]
-	stands := !p.woken && (p.stand == queued || p.stand == held)
+	stands := !p.woken && p.stands()
 	if !sent || stands {
 		p.clock = joined(p.clock, t.clock)
 	}

@@ -13,7 +13,7 @@ import (
 func (r *OrderRecorder) Order(failed bool) *PartialOrder {
 	o := &PartialOrder{Begin: r.begin, Constraints: r.pairs, Threads: make([]ThreadLog, len(r.threads))}
 	for n, t := range r.threads {
-		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free, Stands: !t.gone && t.stand == held}
+		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Free: t.free, Stands: !t.gone && t.stands()}
 		if t.stand == asleep && t.next.free() && len(t.open) == 0 {
 			l.Free--
 		}
@@ -27,6 +27,14 @@ func (r *OrderRecorder) Order(failed bool) *PartialOrder {
 	}
 	o.conclude()
 	return o
+}
+
+// whole leaves out the steps at the end that are not complete.
+func whole(steps []Step) []Step {
+	for len(steps) > 0 && !steps[len(steps)-1].done {
+		steps = steps[:len(steps)-1]
+	}
+	return steps
 }
 
 // behind is the clock of all that was done to what a thread waits in.
@@ -61,7 +69,7 @@ func (r *OrderRecorder) Standings() (list []Standing) {
 		if t.gone {
 			continue
 		}
-		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held || t.stand == queued, Woken: t.woken, Next: t.next}
+		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held || t.stand == queued, Woken: t.woken, Next: t.next, Exits: t.exits}
 		for i := range t.open {
 			s.Within = append(s.Within, t.open[i].rest())
 		}

@@ -53,6 +53,7 @@ type follows struct {
 	// helped tells that that one goes on.
 	helped bool
 	extra  event.ObjectID // a lock that the first replica did not take
+	exits  bool           // as of recorded
 	more   int            // steps behind its last that it may do: Probe
 	// As of recorded. The system call that the thread is in is made again.
 	base, issued       uint64
@@ -69,7 +70,7 @@ func NewOrderFollower(shared *Shared, order *PartialOrder) *OrderFollower {
 	f.cancelled = order.cancelled()
 	for i := range order.Begin {
 		s := &order.Begin[i]
-		t := &follows{id: s.ID, name: s.Name, stand: asleep, woken: s.Woken, next: s.Next, at: AtEnter}
+		t := &follows{id: s.ID, name: s.Name, stand: asleep, woken: s.Woken, next: s.Next, at: AtEnter, exits: s.Exits}
 		if s.Held {
 			t.stand = held
 		}

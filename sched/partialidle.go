@@ -173,7 +173,7 @@ func (f *OrderFollower) Standings() (list []Standing) {
 		if t.gone {
 			continue
 		}
-		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held, Woken: t.woken, Next: t.next}
+		s := Standing{ID: t.id, Name: t.name, Held: t.stand == held, Woken: t.woken, Next: t.next, Exits: t.exits}
 		for i := range t.open {
 			s.Within = append(s.Within, t.open[i].rest())
 		}

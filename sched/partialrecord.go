@@ -70,6 +70,7 @@ type recorded struct {
 	handling     bool   // it is to go on in a handler
 	paused       bool   // another is about to cancel it
 	noticed      bool   // another has, and it has not run since
+	exits        bool   // nobody may detach it
 	kills        bool   // it has sent a signal in its operation
 	holds        bool   // it gets no signals
 	resumes      bool   // it goes on in an operation behind a handler
@@ -111,6 +112,9 @@ func NewOrderRecorder(shared *Shared, begin []Standing) *OrderRecorder {
 			}
 		}
 		t.calling = !s.Held && (len(t.open) == 0 || t.open[len(t.open)-1].Kind == CalledStep)
+		if t.exits = s.Exits; t.exits {
+			r.take(i, []entity{exitOf(t.id)})
+		}
 		r.numbers[t.id] = i
 		r.threads = append(r.threads, t)
 	}
@@ -146,9 +150,13 @@ func (r *OrderRecorder) Closing() bool { return r.closing }
 // Closed tells that every thread stands or waits in the kernel.
 func (r *OrderRecorder) Closed() bool {
 	return r.closing && !slices.ContainsFunc(r.threads, func(t *recorded) bool {
-		return !t.gone && t.stand != held && t.stand != asleep
+		return !t.gone && !t.stands() && t.stand != asleep
 	})
 }
+
+// stands tells of a thread that stands before its next step, or behind a wait. One that is
+// queued when all others stand waits for one that exits.
+func (t *recorded) stands() bool { return t.stand == held || t.stand == queued && !t.woken }
 
 // Steps counts what was noted so far, but for atomic instructions.
 func (r *OrderRecorder) Steps() uint64 { return r.steps }
@@ -438,6 +446,7 @@ func (r *OrderRecorder) Blocked(g *Gate, id event.ThreadID, inside bool) {
 	}
 	t := r.threads[n]
 	t.stand, t.handling = asleep, false
+	r.exits(g, n, false)
 	if inside {
 		leaveHandlers(&t.open)
 	}
@@ -469,6 +478,7 @@ func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
 		r.unpause(g, t.open[k-1].Whom)
 	}
 	t.gone = true
+	r.exits(g, n, false)
 	delete(r.numbers, id)
 	if t.next.Kind == AtomicStep && t.stand == going {
 		r.drop(g, n, t.next.on) // it has faulted
@@ -486,12 +496,4 @@ func (r *OrderRecorder) Exited(g *Gate, id event.ThreadID) {
 		r.drop(g, n, open[i].on)
 	}
 	t.steps = whole(t.steps)
-}
-
-// whole leaves out the steps at the end that are not complete.
-func whole(steps []Step) []Step {
-	for len(steps) > 0 && !steps[len(steps)-1].done {
-		steps = steps[:len(steps)-1]
-	}
-	return steps
 }

@@ -56,3 +56,50 @@ func natively(t *testing.T, command []string) (out string, signal bool) {
 	}
 	return b.String(), err != nil && !exit.Exited()
 }
+
+// detached is a program whose threads are detached while they work, exit, or are gone.
+const detached = `
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int n;
+static void spend(long k) { for (volatile long i = 0; i < k; i++) ; }
+static void *work(void *u)
+{
+	spend(100 * (long)u);
+	pthread_mutex_lock(&m);
+	n++;
+	pthread_cond_signal(&c);
+	pthread_mutex_unlock(&m);
+	return 0;
+}
+int main(void)
+{
+	for (int r = 0; r < 12; r++) {
+		pthread_t t[4];
+		for (long i = 0; i < 4; i++) pthread_create(&t[i], 0, work, (void *)i);
+		spend(r * 1500);
+		for (int i = 0; i < 4; i++) { pthread_detach(t[i]); spend(300); }
+		pthread_mutex_lock(&m);
+		while (n < 4 * (r + 1)) pthread_cond_wait(&c, &m);
+		pthread_mutex_unlock(&m);
+	}
+	printf("%d\n", n);
+}
+`
+
+// TestDetachedThreadsAreClean: a thread looks in the end whether it is detached, by a plain
+// read. Whether it was is the same in all replicas.
+func TestDetachedThreadsAreClean(t *testing.T) {
+	o := options()
+	o.Epoch, o.Growth = 0.05, 0.01
+	for _, bin := range []string{gcctest.C(t, detached), gcctest.C(t, detached, "-static")} {
+		for seed := 1; seed <= trials(5, 50); seed++ {
+			x := try(t, o, sched.Options{Policy: sched.Random, Quantum: 200}, uint64(seed), bin)
+			if x.Verdict != frost.Clean || x.Harmless > 0 || x.stdout != "48\n" {
+				t.Errorf("seed %d prints %q: %s", seed, x.stdout, x.text())
+			}
+		}
+	}
+}
