@@ -36,6 +36,7 @@ type bug struct {
 var (
 	wild = sched.Options{Policy: sched.Random, Quantum: 20}
 	fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 40}
+	held = sched.Options{Policy: sched.Timed, Quantum: 200, DelayRate: 0.02, DelayCycles: 20000}
 )
 
 var bugs = []bug{
@@ -52,6 +53,9 @@ var bugs = []bug{
 	{program: "mysql-644", args: "-r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion},
 	{program: "mysql-791", args: "-p 2 -n 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureWrong},
 	{program: "apache-25520", args: "-p 2 -n 1", sched: sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 5}, class: heddle.FailureWrong},
+	{program: "apache-21287", args: "-p 2 -n 40", sched: held, class: heddle.FailureAssertion},
+	{program: "fft", args: "-p 4 -m 4", sched: held, class: heddle.FailureWrong},
+	{program: "lu-non-contig", args: "-p 4 -n 16", sched: held, class: heddle.FailureWrong},
 	{program: "mysql-3596", args: "-r 100", sched: fine, class: heddle.FailureCrash, long: true},
 	{program: "mysql-2011", args: "-r 20", sched: fine, class: heddle.FailureWrong},
 	{program: "frost-figure-1a", class: heddle.FailureCrash},

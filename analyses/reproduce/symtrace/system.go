@@ -69,7 +69,7 @@ var systemCalls = map[uint64]int{
 	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6, unix.SYS_PWRITE64: 4,
 	unix.SYS_FCNTL: 3, unix.SYS_SOCKET: 3, unix.SYS_SOCKETPAIR: 4, unix.SYS_PIPE: 1, unix.SYS_PIPE2: 2, unix.SYS_CONNECT: 1,
 	unix.SYS_ACCEPT: 1, unix.SYS_ACCEPT4: 1, unix.SYS_RECVFROM: 5, unix.SYS_SENDTO: 4, unix.SYS_SHUTDOWN: 2, unix.SYS_SETSOCKOPT: 1,
-	unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
+	unix.SYS_CLOCK_GETTIME: 2, unix.SYS_GETTIMEOFDAY: 1, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
 }
 
 // systemCall does what a system call does, and has its result.
@@ -110,6 +110,12 @@ func (w *walker) systemResult(number uint64, args *[6]uint64) (uint64, error) {
 		return uint64(w.ID), nil
 	case unix.SYS_WRITE:
 		return args[2], nil
+	case unix.SYS_CLOCK_GETTIME:
+		w.clockShows(args[1], 1)
+		return 0, nil
+	case unix.SYS_GETTIMEOFDAY:
+		w.clockShows(args[0], 1000)
+		return 0, nil
 	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
 		w.finish(Returned)
 		return 0, nil
@@ -131,6 +137,16 @@ func (w *walker) systemResult(number uint64, args *[6]uint64) (uint64, error) {
 		return w.fileCall(number, args)
 	}
 	return 0, meaningless(number)
+}
+
+// clockShows writes the time: seconds, and units of so many nanoseconds. What clocks show
+// depends on the schedule, and no path tells: a thread's goes on by a nanosecond with each of
+// its instructions, from some time on.
+func (w *walker) clockShows(to, unit uint64) {
+	const some, second = 1000, 1_000_000_000
+	w.outcomes++ // it may have been another time
+	w.fill(to, wordBytes(some+w.Instructions/second))
+	w.fill(to+8, wordBytes(w.Instructions%second/unit))
 }
 
 // errno is what the kernel returns for an error.
