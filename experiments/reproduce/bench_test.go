@@ -31,7 +31,7 @@ type measured struct {
 var measuredPrograms = []measured{
 	{paper: "bbuf", program: "bounded-buffer", args: "-p 5 -n 20", seed: 1, symbolic: 5.5},
 	{paper: "sbuf", program: "string-buffer", args: "-p 2 -r 30", sched: sched.Options{Policy: sched.Random, Quantum: 200}, seed: 1, symbolic: 1.6},
-	{paper: "pfscan", program: "scanner", args: "-p 2 -n 8 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 400_000}, seed: 1, instructions: 2_400_000, symbolic: 2.5},
+	{paper: "pfscan", program: "scanner", args: "-p 2 -n 8 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 400_000}, seed: 1, instructions: 2_100_000, symbolic: 2.5},
 	{paper: "pbzip2", program: "compressor", args: "-p 1 -n 1 -b 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 1_400_000}, seed: 2, symbolic: 8.7},
 	{paper: "racey1", program: "racey", args: "-p 4 -i 500", right: true, seed: 1, symbolic: 107},
 	{paper: "racey2", program: "racey", args: "-p 4 -i 1000", right: true, seed: 1},

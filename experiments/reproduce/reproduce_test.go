@@ -37,6 +37,8 @@ var (
 	wild = sched.Options{Policy: sched.Random, Quantum: 20}
 	fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 40}
 	held = sched.Options{Policy: sched.Timed, Quantum: 200, DelayRate: 0.02, DelayCycles: 20000}
+	// finest has every twelfth run of aba fail.
+	finest = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 10}
 )
 
 var bugs = []bug{
@@ -69,7 +71,7 @@ var bugs = []bug{
 	{program: "seqlock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "double-checked", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 	{program: "ticket-lock", args: "-p 2 -r 10", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
-	{program: "aba", args: "-p 2 -r 10", sched: fine, class: heddle.FailureAssertion, long: true},
+	{program: "aba", args: "-p 2 -r 20", sched: finest, class: heddle.FailureAssertion, long: true},
 	{program: "frost-figure-1b", args: "-r 20", sched: fine, class: heddle.FailureCrash},
 	{program: "message", args: "-r 3", model: "pso", sched: wild, class: heddle.FailureAssertion, strong: []string{"sc", "tso"}},
 }

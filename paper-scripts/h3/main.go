@@ -52,7 +52,7 @@ var subjects = []subject{
 		table2: []string{"2", "64993", "1.6"}, table4: []string{"102", "302", "208", "31.1", "1", "1"},
 	},
 	{
-		paper: "pfscan", program: "scanner", args: "-p 2 -n 8 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 400_000}, instructions: 2_400_000,
+		paper: "pfscan", program: "scanner", args: "-p 2 -n 8 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 400_000}, instructions: 2_100_000,
 		table2: []string{"3", "1287", "2.5"}, table4: []string{"25", "60", "40", "33.3", "1", "1"},
 	},
 	{

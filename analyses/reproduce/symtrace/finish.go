@@ -400,23 +400,6 @@ func (b *builder) ranges() []Range {
 	return all
 }
 
-// cutLoop leaves one round of a loop in which a path ends.
-func (p *path) cutLoop() {
-	const longest, least = 64, 500
-	n := len(p.spots)
-	for period := 1; period <= longest; period++ {
-		same := 0
-		for i := n - 1; i >= period && p.spots[i].block == p.spots[i-period].block; i-- {
-			same++
-		}
-		if same >= least {
-			p.spots = p.spots[:n-same]
-			p.loop = period
-			return
-		}
-	}
-}
-
 // lastRound has all other threads that end do so before the last round of a loop that a
 // thread never leaves.
 func (w *walker) lastRound(b *builder) {

@@ -77,3 +77,30 @@ func (p *path) left(at position) (instructions, bytes int) {
 	b := p.block(at.i)
 	return len(b.Instructions) - at.k, int(uint64(b.Addr) + uint64(b.Bytes) - b.Instructions[at.k])
 }
+
+// cutLoop leaves one round of a loop in which a path ends. The run may have ended within
+// a block, which then is another one.
+func (p *path) cutLoop() {
+	for end := len(p.spots); end >= len(p.spots)-1; end-- {
+		if rounds, period := p.repeated(end); period > 0 {
+			p.spots, p.loop = p.spots[:end-rounds], period
+			return
+		}
+	}
+}
+
+// repeated is how many spots before an end are those that were executed a period before;
+// without a period they are too few.
+func (p *path) repeated(end int) (same, period int) {
+	const longest, least = 64, 500
+	for period = 1; period <= longest; period++ {
+		same = 0
+		for i := end - 1; i >= period && p.spots[i].block == p.spots[i-period].block; i-- {
+			same++
+		}
+		if same >= least {
+			return same, period
+		}
+	}
+	return 0, 0
+}
