@@ -9,8 +9,8 @@ func symbolicSpeed(*setting) (result, error) {
 	mean := figures["times(mean)"]
 	return result{
 		what: "symbolic execution of the programs of PEREGRINE's table 4, per thousand instructions, machine included",
-		measured: fmt.Sprintf("%.0f times as fast as in the table (geometric mean; the least %.1f times): %.2f us an instruction",
-			mean, figures["times(least)"], figures["us/instr"]),
+		measured: fmt.Sprintf("%.0f times as fast as in the table (geometric mean; %.0f of 16 below 50, the least %.1f times): %.2f us an instruction",
+			mean, figures["below50"], figures["times(least)"], figures["us/instr"]),
 		target: "at least 50 times",
 		met:    mean >= 50,
 	}, err
@@ -19,12 +19,12 @@ func symbolicSpeed(*setting) (result, error) {
 // symbolicMemory is what a long trace takes.
 func symbolicMemory(*setting) (result, error) {
 	figures, err := goFigures("./experiments/follow", "BenchmarkLongTrace")
-	each := figures["GiB"] / figures["Minstr"]
+	long := figures["Minstr"]
 	return result{
-		what:     fmt.Sprintf("memory for a trace of %.0f million instructions that touch symbols", figures["Minstr"]),
-		measured: fmt.Sprintf("%.1f GiB; for 60 million at that rate %.1f GiB", figures["GiB"], 60*each),
+		what:     fmt.Sprintf("memory for a trace of %.0f million instructions, %.0f %% of which touch symbols", long, figures["%symbolic"]),
+		measured: fmt.Sprintf("%.2f GiB", figures["GiB"]),
 		target:   "under 8 GB for 60 million",
-		met:      each > 0 && 60*each < 7.45,
+		met:      long >= 60 && figures["GiB"] < 8e9/(1<<30),
 	}, err
 }
 
