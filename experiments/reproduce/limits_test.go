@@ -89,6 +89,7 @@ func solvedIn(t *testing.T, r *Recording, memory uint64, encoding string) *Outco
 	t.Helper()
 	out, o := &Outcome{Failure: r.Failure}, Options{Now: time.Now, Encoding: encoding}
 	l := newLimiter(t.Context(), &o)
+	r.start = r.begin
 	if err := r.follow(l, out, &o, way{}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +145,7 @@ func TestLimitOfTheRun(t *testing.T) {
 	c := &clock{}
 	out, o := &Outcome{Failure: r.Failure}, Options{Now: c.now, Timeout: time.Second}
 	l := newLimiter(t.Context(), &o)
+	r.start = r.begin
 	if err := r.follow(l, out, &o, way{}); err != nil {
 		t.Fatal(err)
 	}
