@@ -141,32 +141,38 @@ func (w *walker) walk() error {
 		if w.b.stopped() {
 			return ErrStopped
 		}
-		err := w.step()
-		var choose errChoose
-		if errors.As(err, &choose) {
-			err = w.chosen(choose)
-		}
-		var wrong errWrong
-		if errors.As(err, &wrong) {
-			if w.wrong == "" {
-				w.wrong = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.pc(), wrong.why)
+		if err := w.step(); err != nil {
+			if err = w.amend(err); err != nil {
+				return fmt.Errorf("thread %d, instruction %d at %#x: %w", w.ID, w.Instructions, w.pc(), err)
 			}
-			if w.back(!wrong.unsure) {
-				w.wrong = ""
-				continue
-			}
-			err = nil
-			w.strayed++
-			if w.starved = w.b.unfed; w.starved {
-				w.finish(Cut)
-				continue
-			}
-			w.follow()
-		}
-		if err != nil {
-			return fmt.Errorf("thread %d, instruction %d at %#x: %w", w.ID, w.Instructions, w.pc(), err)
 		}
 	}
+	return nil
+}
+
+// amend goes on where a value has to be chosen, or the thread has left its path.
+func (w *walker) amend(err error) error {
+	var choose errChoose
+	if errors.As(err, &choose) {
+		err = w.chosen(choose)
+	}
+	var wrong errWrong
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.pc(), wrong.why)
+	}
+	if w.back(!wrong.unsure) {
+		w.wrong = ""
+		return nil
+	}
+	w.strayed++
+	if w.starved = w.b.unfed; w.starved {
+		w.finish(Cut)
+		return nil
+	}
+	w.follow()
 	return nil
 }
 
