@@ -91,7 +91,7 @@ func (e *Event) mayTouch(o *Event) bool {
 
 // ForkJoin is the order that starts, ends and barriers make.
 func (t *Trace) ForkJoin() []Edge {
-	var edges []Edge
+	edges := t.Numbering()
 	rounds := newRounds(t)
 	for id := range t.Events {
 		e := &t.Events[id]
@@ -109,6 +109,25 @@ func (t *Trace) ForkJoin() []Edge {
 				edges = append(edges, Edge{a, ID(id)})
 			}
 		}
+	}
+	return edges
+}
+
+// Numbering has threads be made in the order in which the recorded run made them: it gives
+// them their numbers, which programs see and schedules name them by.
+func (t *Trace) Numbering() []Edge {
+	var forks []ID
+	for id := range t.Events {
+		if e := &t.Events[id]; e.Kind == Fork && t.Threads[e.Peer].Made > 0 {
+			forks = append(forks, ID(id))
+		}
+	}
+	slices.SortFunc(forks, func(a, b ID) int {
+		return cmp.Compare(t.Threads[t.Events[a].Peer].Made, t.Threads[t.Events[b].Peer].Made)
+	})
+	var edges []Edge
+	for i := 1; i < len(forks); i++ {
+		edges = append(edges, Edge{forks[i-1], forks[i]})
 	}
 	return edges
 }

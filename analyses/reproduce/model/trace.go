@@ -119,6 +119,9 @@ type Thread struct {
 	// Name tells it from others in every run ("1.2").
 	Name   string
 	Events []ID
+	// Made is its place among the threads in the order in which the recorded run made
+	// them, from 1; 0 if that is not known.
+	Made int
 }
 
 // Array is memory whose elements are accessed by numbers that are expressions.

@@ -44,6 +44,7 @@ type runner struct {
 	units   map[event.ObjectID]int
 	arrived map[event.ObjectID]int
 	waiting map[event.ObjectID][]waiter
+	made    map[model.ID]model.ID // by Fork, the one before
 }
 
 // pending is a write that has not reached memory, or a store fence (no bytes).
@@ -70,6 +71,10 @@ func newRunner(t *model.Trace, m model.Memory, s Schedule) *runner {
 		Trace: t, model: m, at: make([]int, len(t.Threads)), memory: map[uint64]byte{}, buffers: make([][]pending, len(t.Threads)),
 		values: Values{}, places: map[model.ID]int{}, locks: map[event.ObjectID]*lock{}, units: map[event.ObjectID]int{},
 		arrived: map[event.ObjectID]int{}, waiting: map[event.ObjectID][]waiter{},
+	}
+	r.made = map[model.ID]model.ID{}
+	for _, e := range t.Numbering() {
+		r.made[e.To] = e.From
 	}
 	for a, b := range t.Initial {
 		r.memory[a] = b

@@ -78,9 +78,13 @@ func (g *grouping) accesses() {
 // synchronization keeps the order of what is done with each object, and of threads
 // with those that fork and join them.
 func (g *grouping) synchronization() {
-	latest := map[event.ObjectID]int{}
+	latest, fork := map[event.ObjectID]int{}, -1
 	for i, step := range g.steps {
 		e := &g.Events[step.Event]
+		if e.Kind == model.Fork {
+			g.order(fork, i)
+			fork = i
+		}
 		switch {
 		case e.Kind == model.Fork && len(g.next[e.Peer]) > 0:
 			g.order(i, g.next[e.Peer][0])

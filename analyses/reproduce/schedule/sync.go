@@ -14,6 +14,10 @@ func (r *runner) synchronize(id model.ID, e *model.Event) string {
 		if r.model != model.SC {
 			r.buffers[e.Thread] = append(r.buffers[e.Thread], pending{id: id})
 		}
+	case model.Fork:
+		if before, ok := r.made[id]; ok && r.at[r.Events[before].Thread] <= r.Events[before].At {
+			return "another thread is made first"
+		}
 	case model.Begin:
 		return r.begin(e)
 	case model.Join:

@@ -184,10 +184,12 @@ func newSearcher(t *model.Trace, m model.Memory, o Options) *searcher {
 	held := heldLocks(t)
 	x.private = privateAccesses(t, held)
 	x.local = locals(t, m, held, x.private)
+	edges := t.Numbering()
 	if !o.FreeCores {
-		for _, e := range t.CoreOrder(m) {
-			x.before[e.To] = append(x.before[e.To], e.From)
-		}
+		edges = append(edges, t.CoreOrder(m)...)
+	}
+	for _, e := range edges {
+		x.before[e.To] = append(x.before[e.To], e.From)
 	}
 	for id := range t.Events {
 		e := &t.Events[id]

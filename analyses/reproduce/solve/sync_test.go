@@ -204,3 +204,25 @@ func TestSemaphoresBarriersAndThreads(t *testing.T) {
 	thread.bug(thread.read(0, y), 0)
 	thread.never(t, "an old value behind a join")
 }
+
+// clone(2) gives a process's threads their numbers as they are made: what has another
+// order of these than the recorded run has other numbers.
+func TestThreadsAreMadeInTheirOrder(t *testing.T) {
+	made := func(order ...int) *litmus {
+		l := newLitmus(4)
+		for i, n := range order {
+			l.Threads[i+1].Made = n
+		}
+		fork := func(by, peer int) { l.add(model.Event{Kind: model.Fork, Thread: by, Peer: peer}) }
+		fork(0, 1)
+		fork(0, 2)
+		l.write(0, x, 1)
+		l.sync(1, model.Begin, 0)
+		l.bug(l.read(1, x), 1)
+		fork(1, 3)
+		return l
+	}
+	made(0, 0, 0).always(t, "in any order")
+	made(1, 2, 3).always(t, "the thread made behind the write as the last")
+	made(1, 3, 2).never(t, "a thread made behind the write and before another")
+}

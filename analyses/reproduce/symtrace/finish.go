@@ -281,7 +281,8 @@ func (b *builder) result(rounds int, k *Known) *Result {
 	t := model.New(b.pool)
 	out := &Result{Trace: t, Rounds: rounds, Excluded: b.sharing.excluded, Known: k}
 	for _, w := range b.walkers {
-		t.AddThread(fmt.Sprint(w.ID))
+		n := t.AddThread(fmt.Sprint(w.ID))
+		t.Threads[n].Made = int(w.ID)
 	}
 	b.open()
 	for _, o := range slices.Sorted(maps.Keys(b.arrays)) {
