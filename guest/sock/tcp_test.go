@@ -9,7 +9,7 @@ import (
 func overBoth(t *testing.T, text string) {
 	t.Helper()
 	for _, f := range [][2]string{{"inet", "127.0.0.1"}, {"inet6", "[::1]"}} {
-		t.Run(f[0], func(t *testing.T) { script(t, strings.NewReplacer("FAMILY", f[0], "HOST", f[1]).Replace(text)) })
+		t.Run(f[0], func(t *testing.T) { alone(t, strings.NewReplacer("FAMILY", f[0], "HOST", f[1]).Replace(text)) })
 	}
 }
 
@@ -329,7 +329,7 @@ func TestTCPListenerCloses(t *testing.T) {
 }
 
 func TestTCPPorts(t *testing.T) {
-	script(t, `
+	alone(t, `
 		socket a inet stream
 		bind a 127.0.0.1:0
 		socket b inet stream
@@ -367,7 +367,7 @@ func TestTCPPorts(t *testing.T) {
 		get g error
 		connect g 1.2.3.4:0
 	`)
-	script(t, `
+	alone(t, `
 		socket a inet stream
 		set a reuseport 1
 		bind a 127.0.0.1:0
@@ -383,7 +383,7 @@ func TestTCPPorts(t *testing.T) {
 		get a reuseport
 		get a reuseaddr
 	`)
-	script(t, `
+	alone(t, `
 		socket a inet6 stream
 		bind a [::]:0
 		socket b inet stream
@@ -422,7 +422,7 @@ func TestTCPPorts(t *testing.T) {
 		connect h [::1]:1
 		connect g 127.0.0.1:1
 	`)
-	script(t, `
+	alone(t, `
 		socket a inet stream
 		bind a 0.0.0.0:0
 		listen a 3

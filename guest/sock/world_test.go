@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,6 +115,39 @@ func show(errno unix.Errno, what ...any) string {
 		return unix.ErrnoName(errno)
 	}
 	return strings.TrimSpace(fmt.Sprintln(what...))
+}
+
+// ownNetwork gives the test's goroutine a network where no other program of the host has
+// ports, which would be in use or answer, and no connection is remembered that was closed a
+// minute ago. Where that is not allowed it keeps the host's.
+func ownNetwork(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread() // the thread ends with the goroutine
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		t.Logf("the network is the host's: %v", err)
+		return
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	lo, err := unix.NewIfreq("lo")
+	if err == nil {
+		lo.SetUint16(unix.IFF_UP)
+		err = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alone runs a script in a network of its own.
+func alone(t *testing.T, text string) {
+	t.Helper()
+	ownNetwork(t)
+	script(t, text)
 }
 
 // script runs the lines of a script.
