@@ -9,6 +9,7 @@ import (
 // block is code with what it is lifted to.
 type block struct {
 	*vex.Block
+	key           blockKey
 	code          []byte
 	instructions  int
 	last          uint64     // its last instruction
@@ -26,7 +27,12 @@ type blockKey struct {
 // lift finds the block of no more than so many instructions at an address.
 func (b *builder) lift(pc uint64, instructions, size int) (*block, error) {
 	k := blockKey{pc, instructions}
+	recent := &b.recent[(pc^uint64(instructions))%uint64(len(b.recent))]
+	if *recent != nil && (*recent).key == k {
+		return *recent, nil
+	}
 	if known := b.blocks[k]; known != nil {
+		*recent = known
 		return known, nil
 	}
 	code := make([]byte, size)
@@ -37,7 +43,7 @@ func (b *builder) lift(pc uint64, instructions, size int) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &block{Block: lifted, code: code[:lifted.Size]}
+	x := &block{Block: lifted, key: k, code: code[:lifted.Size]}
 	x.scan()
 	b.blocks[k] = x
 	return x, nil

@@ -81,6 +81,7 @@ type builder struct {
 	steps int
 
 	blocks   map[blockKey]*block
+	recent   [1 << 12]*block // some of them, by the address's last digits
 	paths    map[event.ThreadID]*path
 	walkers  []*walker
 	taken    map[event.ThreadID]bool

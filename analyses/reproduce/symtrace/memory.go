@@ -91,6 +91,12 @@ func (v *view) own(n uint64) *page {
 
 // read fills b; false: some of it is an expression.
 func (v *view) read(addr uint64, b []byte) bool {
+	if at := addr % pageSize; at+uint64(len(b)) <= pageSize {
+		if p := v.page(addr / pageSize); p.cells == nil {
+			copy(b, p.bytes[at:])
+			return true
+		}
+	}
 	for i := range b {
 		at := addr + uint64(i)
 		p := v.page(at / pageSize)
@@ -105,6 +111,12 @@ func (v *view) read(addr uint64, b []byte) bool {
 // write stores known bytes.
 func (v *view) write(addr uint64, b []byte) {
 	v.note(addr, len(b))
+	if at := addr % pageSize; at+uint64(len(b)) <= pageSize {
+		if p := v.own(addr / pageSize); p.cells == nil {
+			copy(p.bytes[at:], b)
+			return
+		}
+	}
 	for i, x := range b {
 		at := addr + uint64(i)
 		p := v.own(at / pageSize)

@@ -15,6 +15,8 @@ type sharing struct {
 	// clocks are the stretches of threads between forks and joins.
 	clocks []clock
 	log    map[uint64][]touch
+	// recent are some of the touches in the log, by the granule's last digits.
+	recent [1 << 12]recentTouch
 	// writers have the one thread that writes a shared granule, or several.
 	writers map[uint64]int
 	// past are the stretches that wrote in the round before.
@@ -37,6 +39,11 @@ type clock struct {
 type touch struct {
 	clock int32
 	write bool
+}
+
+type recentTouch struct {
+	granule uint64 // 0: none
+	touch
 }
 
 func newSharing(known map[uint64]bool, writers map[uint64]int, past map[uint64]pastWrites) *sharing {
@@ -70,6 +77,11 @@ func (s *sharing) stretch(thread int, of []int) int32 {
 // touched notes an access.
 func (s *sharing) touched(clock int32, addr uint64, size int, write bool) {
 	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
+		recent := &s.recent[g%uint64(len(s.recent))]
+		if recent.granule == g && recent.clock == clock && (recent.write || !write) {
+			continue
+		}
+		*recent = recentTouch{g, touch{clock, write}}
 		all := s.log[g]
 		known := false
 		for i := len(all) - 1; i >= 0 && i >= len(all)-4; i-- {
