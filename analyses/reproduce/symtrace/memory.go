@@ -29,10 +29,15 @@ type page struct {
 type view struct {
 	image *Image
 	pages map[uint64]*page
-	last  *page
-	at    uint64 // last's number
+	// recent are the pages found last, by their numbers' last digits.
+	recent [16]recentPage
 	// wrote are the granules that were written by the view's thread.
 	wrote map[uint64]bool
+}
+
+type recentPage struct {
+	number uint64
+	*page
 }
 
 func newView(image *Image) *view {
@@ -55,14 +60,15 @@ func (v *view) clone() *view {
 		p.of = nil
 		c.pages[n] = p
 	}
-	v.last = nil
+	v.recent = [16]recentPage{}
 	return c
 }
 
 // page finds a page to read.
 func (v *view) page(n uint64) *page {
-	if v.last != nil && v.at == n {
-		return v.last
+	recent := &v.recent[n%uint64(len(v.recent))]
+	if recent.page != nil && recent.number == n {
+		return recent.page
 	}
 	p := v.pages[n]
 	if p == nil {
@@ -70,7 +76,7 @@ func (v *view) page(n uint64) *page {
 		v.image.peek(n*pageSize, p.bytes[:])
 		v.pages[n] = p
 	}
-	v.last, v.at = p, n
+	*recent = recentPage{n, p}
 	return p
 }
 
@@ -85,7 +91,7 @@ func (v *view) own(n uint64) *page {
 		cells := *p.cells
 		c.cells = &cells
 	}
-	v.pages[n], v.last = c, c
+	v.pages[n], v.recent[n%uint64(len(v.recent))].page = c, c
 	return c
 }
 
