@@ -31,8 +31,10 @@ type view struct {
 	pages map[uint64]*page
 	// recent are the pages found last, by their numbers' last digits.
 	recent [16]recentPage
-	// wrote are the granules that were written by the view's thread.
+	// wrote are the granules that were written by the view's thread, noted some of them
+	// by their last digits.
 	wrote map[uint64]bool
+	noted [256]uint64
 }
 
 type recentPage struct {
@@ -49,7 +51,9 @@ func (v *view) written() []uint64 { return slices.Sorted(maps.Keys(v.wrote)) }
 
 func (v *view) note(addr uint64, size int) {
 	for g := addr / granule; g <= (addr+uint64(size)-1)/granule; g++ {
-		v.wrote[g] = true
+		if noted := &v.noted[g%uint64(len(v.noted))]; *noted != g {
+			*noted, v.wrote[g] = g, true
+		}
 	}
 }
 
