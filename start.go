@@ -38,8 +38,8 @@ var (
 		"Free space on the disk, or correct the folder's permissions, and run again.")
 
 	errInputs = errs.Define("input-cannot-be-hashed",
-		"a file that the guest read cannot be read again for the manifest",
-		"The file changed or went away during the run.",
+		"the manifest of the run's inputs cannot be made",
+		"A file of the host that the guest read, or tried to read, changed meanwhile or cannot be read; the rest of the sentence names it.",
 		"Run again while nothing else writes to the guest's input files.")
 
 	errOutput = errs.Define("output-cannot-be-written",

@@ -53,13 +53,14 @@ func (x *Experiment) Table(o Options) (*table.Table, error) {
 
 // collection gathers rows in the plan's order.
 type collection struct {
-	store                    *store.Store
-	x                        *Experiment
-	rows                     []*row
-	bySlot                   map[string]*row
-	folder                   string // of the shortest failing runs
-	total, found             int
-	stale, failed, conflicts int
+	store            *store.Store
+	x                *Experiment
+	rows             []*row
+	bySlot           map[string]*row
+	folder           string // of the shortest failing runs
+	total, found     int
+	stale, conflicts int
+	failures         []string // the runs without a result, with their sentences
 }
 
 // add looks the run's results up.
@@ -112,7 +113,7 @@ func (c *collection) count(r *row, run Run, record store.Record, native store.Na
 	}
 	result := record.Report.Result
 	if record.Failure != "" || result == nil {
-		c.failed++
+		c.failures = append(c.failures, run.Point.String()+": "+record.Failure)
 		r.failed++
 		return
 	}
@@ -241,6 +242,9 @@ func (c *collection) notes() []string {
 	return append([]string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}, c.storeNotes()...)
 }
 
+// maxNamedFailures is how many failed runs the notes name.
+const maxNamedFailures = 20
+
 // storeNotes are those on the runs that are missing from the table, or wrong.
 func (c *collection) storeNotes() []string {
 	var notes []string
@@ -250,8 +254,12 @@ func (c *collection) storeNotes() []string {
 	if c.stale > 0 {
 		notes = append(notes, fmt.Sprintf("%d runs are those of an earlier configuration, program, input or heddle: heddle experiment run renews them.", c.stale))
 	}
-	if c.failed > 0 {
-		notes = append(notes, fmt.Sprintf("%d runs FAILED and are left out.", c.failed))
+	if len(c.failures) > 0 {
+		notes = append(notes, fmt.Sprintf("%d runs FAILED and are left out:", len(c.failures)))
+		notes = append(notes, c.failures[:min(len(c.failures), maxNamedFailures)]...)
+		if more := len(c.failures) - maxNamedFailures; more > 0 {
+			notes = append(notes, fmt.Sprintf("and %d more.", more))
+		}
 	}
 	if c.conflicts > 0 {
 		notes = append(notes, fmt.Sprintf("NOT REPEATABLE: %d runs gave another digest than an equal run.", c.conflicts))

@@ -76,7 +76,7 @@ b,-,timed,4,-,0,-,-,-,-,-,-
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
 	notes := strings.Join(table.Notes, "\n")
-	for _, want := range []string{"1 of 6 runs are not stored yet", "1 runs FAILED"} {
+	for _, want := range []string{"1 of 6 runs are not stored yet", "1 runs FAILED", "b cores=4 policy=timed seed=1: crashed"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}

@@ -29,12 +29,12 @@ var (
 		"Make one of the two read-only by leaving out :rw, or mount only the outer folder.")
 	errChanged = errs.Define("host-file-changed",
 		"the host's file {path} changed while the guest could see it",
-		"Another program wrote to the file during the run, so the run's result depends on more than its inputs.",
-		"Run again while nothing else writes to the mounted folders, or mount a copy.")
-	errHash = errs.Define("input-unreadable",
-		"cannot read {path} again for its hash",
-		"A host file that the guest has read was changed or removed before the run ended.",
-		"Run again while nothing else writes to the mounted folders.")
+		"Another program wrote to the file, or put another in its place, after the guest had found it and before the guest had read it, or read it again: the run's result would depend on more than its inputs. A change of a file whose bytes the guest already has does no harm.",
+		"Run again while nothing else writes to the file, or mount a copy.")
+	errRead = errs.Define("input-unreadable",
+		"cannot read the host's file {path}",
+		"The host failed when it read a file for the guest; the rest of the sentence says how.",
+		"Check the disk and the file's permissions, and run again.")
 	errCommit = errs.Define("mount-write-back",
 		"cannot write the changes below {guest} back to {host}",
 		"The host refused a change at the end of the run: no permission, no space, or a path in the way.",

@@ -20,9 +20,10 @@ const (
 
 // Host reads the folders of the host that guests see. All copies of a file
 // system share one Host, also copies that run at the same time, hence the lock.
-// What it tells is a function of the host's files alone, which must not change
-// during a run; a change that it notices is an EIO for the guest and is
-// reported by Close.
+// Its answers are a function of the host's files alone. A file that a guest has begun
+// to read may change on the host as long as the guest does not ask for bytes that are
+// no longer there; any other change that it notices is an EIO for the guest and is
+// reported by Inputs and by Close.
 type Host struct {
 	mu      sync.Mutex
 	times   bool
@@ -30,15 +31,13 @@ type Host struct {
 	dirs    handles
 	files   handles
 	roots   []*lower
-	inputs  map[*lower]bool
-	hashes  []Input // once computed
 	stdin   *StdinData
-	changed string // path of the first file that changed under the run
+	failed  error // of the first file that changed under the run or could not be read
 }
 
 func newHost(times bool, fixedNS int64) *Host {
 	return &Host{
-		times: times, fixedNS: fixedNS, inputs: map[*lower]bool{},
+		times: times, fixedNS: fixedNS,
 		dirs: handles{limit: maxHostDirs}, files: handles{limit: maxHostFiles},
 	}
 }
@@ -57,10 +56,7 @@ func (h *Host) Close() error {
 		_ = unix.Close(r.fd)
 	}
 	h.roots = nil
-	if h.changed != "" {
-		return errChanged.New(h.changed)
-	}
-	return nil
+	return h.failed
 }
 
 // root opens a folder or file of the host, following symbolic links, as the top
@@ -129,16 +125,17 @@ func (h *Host) file(n *lower) (int, unix.Errno) {
 	return fd, errno
 }
 
-// openAt opens n in its folder and makes sure that it is what was seen before.
+// openAt opens n in its folder and makes sure that it is what was seen before. For a
+// file that was read the bytes decide, when they are read again.
 func (h *Host) openAt(n *lower, flags int) (int, unix.Errno) {
 	fd, errno := h.openRaw(n, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if errno != 0 {
 		return -1, errno
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) {
+	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) && (n.contents == nil || st.Mode&unix.S_IFMT != unix.S_IFREG) {
 		_ = unix.Close(fd)
-		return -1, h.noteChange(n)
+		return -1, h.noteFailure(n, errOtherBytes)
 	}
 	return fd, 0
 }
@@ -153,7 +150,7 @@ func (h *Host) openRaw(n *lower, flags int) (int, unix.Errno) {
 	}
 	fd, err := unix.Openat(dir, n.name, flags, 0)
 	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
-		return -1, h.noteChange(n)
+		return -1, h.noteFailure(n, errOtherBytes)
 	}
 	return fd, errnoOf(err)
 }
@@ -168,10 +165,10 @@ func openRoot(n *lower, flags int) (int, unix.Errno) {
 	return fd, errnoOf(err)
 }
 
-// noteChange remembers that n is not what it was.
-func (h *Host) noteChange(n *lower) unix.Errno {
-	if h.changed == "" {
-		h.changed = n.hostPath()
+// noteFailure remembers that n is not what it was, or cannot be read.
+func (h *Host) noteFailure(n *lower, err error) unix.Errno {
+	if h.failed == nil {
+		h.failed = readFailure(n.hostPath(), err)
 	}
 	return unix.EIO
 }

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"io"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,7 @@ type lower struct {
 	listed   bool
 	target   string
 	linkRead bool
+	contents *contents // of a regular file, once its bytes were asked for
 }
 
 // SharedInSnapshot marks that copies of a file system share the lower tree.
@@ -138,7 +140,7 @@ func (n *lower) readlink() (string, unix.Errno) {
 	buf := make([]byte, unix.PathMax)
 	got, err := unix.Readlinkat(dir, n.name, buf)
 	if err != nil {
-		return "", n.host.noteChange(n)
+		return "", n.host.noteFailure(n, errOtherBytes)
 	}
 	n.target, n.linkRead = string(buf[:got]), true
 	return n.target, 0
@@ -153,32 +155,65 @@ func (n *lower) open() unix.Errno {
 }
 
 // ReadAt fills p with bytes of a regular file; it is the source of memory
-// objects. The file is an input of the run from here on.
+// objects. The first call reads the whole file for its hash: it is an input of the
+// run from here on.
 func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
-	n.host.inputs[n] = true
 	fd, errno := n.host.file(n)
 	if errno != 0 {
 		return unix.EIO
 	}
-	for len(p) > 0 && off < n.attr.size {
-		got, err := unix.Pread(fd, p, off)
-		if err == unix.EINTR {
-			continue
+	if n.contents == nil {
+		if errno := n.readContents(fd); errno != 0 {
+			return errno
 		}
-		if err != nil || got == 0 {
-			return n.host.noteChange(n)
-		}
-		p, off = p[got:], off+int64(got)
 	}
-	clear(p)
+	if err := n.contents.readAt(hostFile(fd), p, off); err != nil {
+		return n.host.noteFailure(n, err)
+	}
 	return 0
 }
 
-// noteRead makes a file an input although it has no bytes to be read.
+// readContents makes the file an input. A file that is written while it is read is
+// refused: part of its bytes would be old and part new.
+func (n *lower) readContents(fd int) unix.Errno {
+	read, err := readContents(hostFile(fd), n.attr.size)
+	if err != nil {
+		return n.host.noteFailure(n, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) {
+		return n.host.noteFailure(n, errOtherBytes)
+	}
+	n.contents = read
+	return 0
+}
+
+// noteRead makes an empty file an input, of which there are no bytes to be read.
 func (n *lower) noteRead() {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
-	n.host.inputs[n] = true
+	n.contents, _ = readContents(nil, 0)
+}
+
+// hostFile reads from a descriptor.
+type hostFile int
+
+// ReadAt implements io.ReaderAt.
+func (f hostFile) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for done < len(p) {
+		got, err := unix.Pread(int(f), p[done:], off+int64(done))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return done, err
+		case got == 0:
+			return done, io.EOF
+		default:
+			done += got
+		}
+	}
+	return done, nil
 }

@@ -3,6 +3,7 @@ package vfs
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -27,6 +28,9 @@ type StdinData struct {
 	base int64    // where the file's position was
 	size int64    // of the file
 	used bool
+
+	contents *contents // of the file, once its bytes were asked for
+	failed   error     // why the file could not be read
 }
 
 // SharedInSnapshot marks that copies of a file system share the input.
@@ -89,29 +93,38 @@ func readErrno(err error) unix.Errno {
 	return unix.EIO
 }
 
-// input is the entry of the run's manifest, if the guest has read any.
-func (s *StdinData) input() (Input, bool) {
+// input is the entry of the run's manifest, if the guest has read any. It fails if the
+// guest has asked for bytes of a file that changed or could not be read.
+func (s *StdinData) input() (Input, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := sha256.New()
-	if s.file == nil {
-		sum.Write(s.have)
-	} else if _, err := io.Copy(sum, io.NewSectionReader(s.file, 0, s.size)); err != nil {
-		return Input{}, false
+	switch {
+	case s.failed != nil:
+		return Input{}, false, readFailure(s.file.Name(), s.failed)
+	case !s.used:
+		return Input{}, false, nil
+	case s.file != nil:
+		return Input{"-", s.contents.sha256}, true, nil
 	}
-	return Input{"-", hexSum(sum)}, s.used
+	sum := sha256.Sum256(s.have)
+	return Input{"-", hex.EncodeToString(sum[:])}, true, nil
 }
 
-// ReadAt is the source of a regular file's object.
+// ReadAt is the source of a regular file's object. The first call reads the whole file
+// for its hash.
 func (s *StdinData) ReadAt(p []byte, off int64) unix.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used = true
-	n, err := s.file.ReadAt(p, off)
-	if n < len(p) && err != io.EOF {
+	if s.failed == nil && s.contents == nil {
+		s.contents, s.failed = readContents(s.file, s.size)
+		s.used = s.failed == nil
+	}
+	if s.failed == nil {
+		s.failed = s.contents.readAt(s.file, p, off)
+	}
+	if s.failed != nil {
 		return unix.EIO
 	}
-	clear(p[n:])
 	return 0
 }
 

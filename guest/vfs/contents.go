@@ -1,0 +1,104 @@
+package vfs
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash/crc32"
+	"io"
+
+	"github.com/heddle-dmt/heddle/emu"
+)
+
+// contents describes the bytes of a host file at the time when a guest first asked
+// for any of them. All reads go through it: the manifest's hash is that of the bytes
+// which the guest read, whatever became of the file since, and bytes other than the
+// ones that were hashed are not handed out.
+type contents struct {
+	size   int64
+	sha256 string
+	// pages has a checksum of each page, by which a later read is known to find
+	// what was hashed. Changes are mishaps, not attacks: 64 bits are enough.
+	pages []uint64
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// pageSum is the checksum of a page, of two that processors have instructions for:
+// one of 64 bits takes nine times as long.
+func pageSum(p []byte) uint64 {
+	return uint64(crc32.Checksum(p, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(p))
+}
+
+// errOtherBytes says that a file does not hold what it held before.
+var errOtherBytes = errors.New("other bytes than before")
+
+// readFailure is the sentence for a file of the host whose bytes could not be handed
+// out. Where it has changed, how that was noticed says nothing more.
+func readFailure(path string, err error) error {
+	if errors.Is(err, errOtherBytes) {
+		return errChanged.New(path)
+	}
+	return errRead.Wrap(err, path)
+}
+
+// readContents reads the first size bytes of a file. It fails with errOtherBytes if
+// there are fewer.
+func readContents(r io.ReaderAt, size int64) (*contents, error) {
+	c := &contents{size: size}
+	sum := sha256.New()
+	buf := make([]byte, min(size, 256*emu.PageSize))
+	for off := int64(0); off < size; {
+		part := buf[:min(int64(len(buf)), size-off)]
+		if err := readFull(r, part, off); err != nil {
+			return nil, err
+		}
+		sum.Write(part)
+		off += int64(len(part))
+		for len(part) > 0 {
+			n := min(len(part), emu.PageSize)
+			c.pages = append(c.pages, pageSum(part[:n]))
+			part = part[n:]
+		}
+	}
+	c.sha256 = hexSum(sum)
+	return c, nil
+}
+
+// readFull fills p. A file that ends before is errOtherBytes.
+func readFull(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == io.EOF {
+		return errOtherBytes
+	}
+	return err
+}
+
+// readAt fills p from off on, with zeros past the end. It fails with errOtherBytes if
+// the file no longer holds what was hashed.
+func (c *contents) readAt(r io.ReaderAt, p []byte, off int64) error {
+	n := max(0, min(int64(len(p)), c.size-off))
+	clear(p[n:])
+	if n == 0 {
+		return nil
+	}
+	p = p[:n]
+	first, end := off/emu.PageSize*emu.PageSize, min(c.size, (off+n+emu.PageSize-1)/emu.PageSize*emu.PageSize)
+	buf := p
+	if int64(len(p)) != end-first { // not whole pages
+		buf = make([]byte, end-first)
+	}
+	if err := readFull(r, buf, first); err != nil {
+		return err
+	}
+	for at := first; at < end; at += emu.PageSize {
+		page := buf[at-first : min(at+emu.PageSize, end)-first]
+		if pageSum(page) != c.pages[at/emu.PageSize] {
+			return errOtherBytes
+		}
+	}
+	copy(p, buf[off-first:])
+	return nil
+}

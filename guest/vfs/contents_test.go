@@ -1,0 +1,267 @@
+package vfs
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+)
+
+// replaceFile puts another file in the place of one, as package managers do.
+func replaceFile(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path+".new", text)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rewriteFile changes a file itself. Its time differs even where the host's clock is
+// coarse.
+func rewriteFile(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path, text)
+	if err := os.Chtimes(path, time.Now(), time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pagesOf is text of n pages, each of its own.
+func pagesOf(letter byte, n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(string(rune(letter))+string(rune('0'+i)), 2048))
+	}
+	return b.String()
+}
+
+// closeHandles makes the host open everything again.
+func (h *Host) closeHandles() {
+	h.files.close()
+	h.dirs.close()
+}
+
+// TestHashIsOfWhatWasRead: a host file changes after a guest has read part of it. The
+// guest either goes on to read what it would have read, and the manifest has its hash,
+// or it gets an error and the run has a sentence that names the file.
+func TestHashIsOfWhatWasRead(t *testing.T) {
+	old, other := pagesOf('a', 3)+"end", pagesOf('b', 3)+"end"
+	half := old[:2*4096] + other[2*4096:]
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, fs *FS, path string)
+		fails  bool // bytes that the guest has yet to read are gone
+	}{
+		{"nothing", func(*testing.T, *FS, string) {}, false},
+		{"replaced", func(t *testing.T, _ *FS, path string) { replaceFile(t, path, other) }, false},
+		{"removed", func(t *testing.T, _ *FS, path string) { _ = os.Remove(path) }, false},
+		{"touched", func(t *testing.T, _ *FS, path string) { rewriteFile(t, path, old) }, false},
+		{"longer", func(t *testing.T, _ *FS, path string) { rewriteFile(t, path, old+"more") }, false},
+		{"rewritten", func(t *testing.T, _ *FS, path string) { rewriteFile(t, path, other) }, true},
+		{"rewritten at the end", func(t *testing.T, _ *FS, path string) { rewriteFile(t, path, half) }, true},
+		{"shorter", func(t *testing.T, _ *FS, path string) { rewriteFile(t, path, old[:5000]) }, true},
+		{"replaced, opened again", func(t *testing.T, fs *FS, path string) {
+			fs.host.closeHandles()
+			replaceFile(t, path, other)
+		}, true},
+		{"replaced by the same, opened again", func(t *testing.T, fs *FS, path string) {
+			fs.host.closeHandles()
+			replaceFile(t, path, old)
+		}, false},
+		{"removed, opened again", func(t *testing.T, fs *FS, path string) {
+			fs.host.closeHandles()
+			_ = os.Remove(path)
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			host := t.TempDir()
+			write(t, host+"/f", old)
+			fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := as(fs, 0, 0)
+			f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+			ok(t, errno)
+			got := make([]byte, len(old))
+			n, errno := f.Read(c, got[:10])
+			ok(t, errno)
+			test.change(t, fs, host+"/f")
+			for errno == 0 && n < len(old) {
+				var more int
+				more, errno = f.Read(c, got[n:min(n+3000, len(got))])
+				n += more
+			}
+			if string(got[:n]) != old[:n] {
+				t.Errorf("the guest has read bytes that are not the first ones")
+			}
+			inputs, err := fs.Inputs()
+			if test.fails {
+				if errno != unix.EIO || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), host+"/f") {
+					t.Errorf("read: %v, manifest: %v", errno, err)
+				}
+				return
+			}
+			want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
+			if errno != 0 || err != nil || !slices.Equal(inputs, want) {
+				t.Errorf("read: %v, manifest: %v, %v, want %v", errno, inputs, err, want)
+			}
+			f.Unref()
+			if err := fs.Close(); err != nil {
+				t.Errorf("Close says %v", err)
+			}
+		})
+	}
+}
+
+// TestChangedBeforeTheFirstByte: what the guest has seen of a file, its size, must be
+// of the file that it reads.
+func TestChangedBeforeTheFirstByte(t *testing.T) {
+	host := t.TempDir()
+	write(t, host+"/f", "text")
+	fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := as(fs, 0, 0)
+	f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+	ok(t, errno)
+	rewriteFile(t, host+"/f", "TEXT")
+	if n, errno := f.Read(c, make([]byte, 10)); errno != unix.EIO {
+		t.Errorf("read %d, %v", n, errno)
+	}
+	if _, err := fs.Inputs(); !errors.Is(err, errChanged) {
+		t.Errorf("the manifest: %v", err)
+	}
+	f.Unref()
+	if err := fs.Close(); !errors.Is(err, errChanged) {
+		t.Errorf("Close says %v", err)
+	}
+}
+
+// TestFilesThatAreNoInput: the guest has found a file, and asked for nothing in it.
+func TestFilesThatAreNoInput(t *testing.T) {
+	host := t.TempDir()
+	write(t, host+"/f", "text")
+	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
+	c := as(fs, 0, 0)
+	f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+	ok(t, errno)
+	rewriteFile(t, host+"/f", "other text")
+	f.Unref()
+	if inputs, err := fs.Inputs(); err != nil || len(inputs) != 0 {
+		t.Errorf("the manifest: %v, %v", inputs, err)
+	}
+}
+
+// TestCopiesReadTheSameBytes: copies of a file system share what was hashed, also when
+// one of them alone reads again.
+func TestCopiesReadTheSameBytes(t *testing.T) {
+	host := t.TempDir()
+	old := pagesOf('a', 2)
+	write(t, host+"/f", old)
+	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
+	c := as(fs, 0, 0)
+	f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+	ok(t, errno)
+	buf := make([]byte, 5)
+	_, errno = f.Read(c, buf)
+	ok(t, errno)
+	fs.ram.NextGeneration()
+	copied := deepcopy.Copy(deepcopy.New(), f)
+	replaceFile(t, host+"/f", pagesOf('b', 2))
+	for _, g := range []*File{f, copied} {
+		rest := make([]byte, len(old))
+		n, errno := g.Read(c, rest)
+		if errno != 0 || string(rest[:n]) != old[5:] {
+			t.Errorf("read %d bytes, %v", n, errno)
+		}
+		inputs, err := g.Inode().fs.Inputs()
+		if want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}; err != nil || !slices.Equal(inputs, want) {
+			t.Errorf("the manifest: %v, %v, want %v", inputs, err, want)
+		}
+	}
+}
+
+// TestStdinFileIsHashedAsRead: likewise for standard input from a file.
+func TestStdinFileIsHashedAsRead(t *testing.T) {
+	old := pagesOf('a', 2)
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, path string)
+		fails  bool
+	}{
+		{"replaced", func(t *testing.T, path string) { replaceFile(t, path, "x") }, false},
+		{"longer", func(t *testing.T, path string) { rewriteFile(t, path, old+"more") }, false},
+		{"rewritten", func(t *testing.T, path string) { rewriteFile(t, path, pagesOf('b', 2)) }, true},
+		{"shorter", func(t *testing.T, path string) { rewriteFile(t, path, "x") }, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := t.TempDir() + "/in"
+			write(t, path, old)
+			in, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			fs := newFS(t, Config{})
+			c := as(fs, 0, 0)
+			data, err := NewStdin(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := fs.OpenStdin(data)
+			got := make([]byte, len(old))
+			n, errno := f.Read(c, got[:1])
+			ok(t, errno)
+			test.change(t, path)
+			more, errno := f.Read(c, got[n:])
+			inputs, err := fs.Inputs()
+			if test.fails {
+				if errno != unix.EIO && more > 4096 || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), path) {
+					t.Errorf("read %d, %v; the manifest: %v", more, errno, err)
+				}
+				return
+			}
+			want := []Input{{"-", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
+			if errno != 0 || string(got) != old || err != nil || !slices.Equal(inputs, want) {
+				t.Errorf("read %d, %v; the manifest: %v, %v, want %v", more, errno, inputs, err, want)
+			}
+		})
+	}
+}
+
+// TestPiecesOfAFile reads every piece of a file by its checksums.
+func TestPiecesOfAFile(t *testing.T) {
+	text := pagesOf('a', 3) + "end"
+	r := strings.NewReader(text)
+	c, err := readContents(r, int64(len(text)))
+	if err != nil || c.sha256 != fmt.Sprintf("%x", sha256.Sum256([]byte(text))) {
+		t.Fatalf("hash %s, %v", c.sha256, err)
+	}
+	marks := []int{0, 1, 4095, 4096, 4097, 8191, 8192, 12287, 12288, 12289, 12291, 12292, 20000}
+	for _, from := range marks {
+		for _, to := range marks {
+			if to < from {
+				continue
+			}
+			got := []byte(strings.Repeat("x", to-from))
+			want := make([]byte, to-from)
+			copy(want, text[min(from, len(text)):])
+			if err := c.readAt(r, got, int64(from)); err != nil || string(got) != string(want) {
+				t.Errorf("bytes %d to %d: %v", from, to, err)
+			}
+		}
+	}
+	if _, err := readContents(r, int64(len(text))+1); !errors.Is(err, errOtherBytes) {
+		t.Errorf("a file that is too short: %v", err)
+	}
+}
