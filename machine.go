@@ -220,9 +220,6 @@ func (m *Machine) Step() {
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
 		m.settleStuck(event.NoThread, event.NoCore, emu.Stop{})
-		if s.kernel.Stuck() {
-			m.end(outcomeDeadlock)
-		}
 	case sched.Idle:
 		m.end(outcomeDeadlock)
 		return

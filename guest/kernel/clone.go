@@ -47,7 +47,9 @@ func sysVfork(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if c, ok := t.call.data.(*vforkWait); ok {
 		if !c.released() {
-			t.block(forever, &c.done)
+			if !t.deliverEnd() {
+				t.block(forever, &c.done)
+			}
 			return 0, errBlocked
 		}
 		return uint64(c.child), 0
@@ -80,8 +82,7 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 		w := &vforkWait{child: child.id, task: child}
 		child.vforkDone = &w.done
 		t.call.data = w
-		t.block(forever, &w.done)
-		return 0, errBlocked
+		return t.clone(a)
 	}
 	return uint64(child.id), 0
 }

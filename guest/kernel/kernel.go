@@ -92,6 +92,7 @@ type Kernel struct {
 	init      *Process // the first process
 	futexes   map[futexKey]*futexQueue
 	timers    timerQueue
+	unheard   []*posixTimer // that nobody hears: timerUnheard
 	entropy   *rand.ChaCha8 // what the guest gets from getrandom
 	layout    *rand.ChaCha8 // where things are put in address spaces
 	extraCost event.Cycles  // kernel work to be charged to the running core

@@ -330,5 +330,8 @@ func (t *Task) readSiginfo(addr event.Addr, n int, pid int32) (sigInfo, unix.Err
 		return info, unix.EPERM
 	}
 	putU32(info[0:], uint32(n))
+	if info.code() == siTimer {
+		putU32(info[timerMark:], 0)
+	}
 	return info, 0
 }

@@ -176,16 +176,22 @@ func (q *signalQueue) take(n int) sigInfo {
 	return out
 }
 
-// drop forgets the pending signals of the set.
-func (q *signalQueue) drop(s sigset) {
+// drop forgets the pending signals of the set, and returns them.
+func (q *signalQueue) drop(s sigset) (dropped []sigInfo) {
+	if q.set&s == 0 {
+		return nil
+	}
 	kept := q.list[:0:0]
 	for _, i := range q.list {
-		if !s.has(i.number()) {
+		if s.has(i.number()) {
+			dropped = append(dropped, i)
+		} else {
 			kept = append(kept, i)
 		}
 	}
 	q.list = kept
 	q.set &^= s
+	return dropped
 }
 
 // pending is what waits for the task, directed at it or at its process.
@@ -197,17 +203,26 @@ func (t *Task) signalReady() bool { return t.due != nil || t.pending()&^(t.mask|
 // dequeue takes the next pending signal of the set: hardware faults first, then
 // the lowest number, the thread's own before the process's.
 func (t *Task) dequeue(allowed sigset) (sigInfo, bool) {
-	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
-		if n := (q.set & allowed & synchronous).first(); n != 0 {
-			return t.proc.overrun(q.take(n)), true
-		}
-	}
-	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
-		if n := (q.set & allowed).first(); n != 0 {
-			return t.proc.overrun(q.take(n)), true
+	for _, set := range []sigset{allowed & synchronous, allowed} {
+		for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
+			if n := (q.set & set).first(); n != 0 {
+				return t.take(q, n), true
+			}
 		}
 	}
 	return sigInfo{}, false
+}
+
+// take takes the first instance of signal n from a queue. The timer that sent it
+// goes on.
+func (t *Task) take(q *signalQueue, n int) sigInfo {
+	i := q.take(n)
+	if i.ofTimer() {
+		t.proc.taken(&i)
+	} else if n == int(unix.SIGALRM) && q == &t.proc.signals && t.proc.itimer != nil {
+		t.proc.itimer.goOn()
+	}
+	return i
 }
 
 // ignores tells whether the process throws signal n away.
@@ -229,11 +244,7 @@ func (k *Kernel) sendTask(t *Task, i sigInfo) {
 // block it, the main one before the others.
 func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	n := i.number()
-	blockedBy := ^sigset(0)
-	for _, t := range p.threads {
-		blockedBy &= t.mask | t.waitSet
-	}
-	if p.status.zombie || !k.admit(p, blockedBy, n) || p.wasEarly(n) {
+	if p.status.zombie || !k.admit(p, p.blockedByAll(), n) || p.wasEarly(n) {
 		return
 	}
 	p.signals.add(i)
@@ -248,6 +259,19 @@ func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	k.signalQueue.Wake(unix.EPOLLIN)
 }
 
+// blockedByAll are the signals that every thread blocks or waits for.
+func (p *Process) blockedByAll() sigset {
+	set := ^sigset(0)
+	for _, t := range p.threads {
+		set &= t.mask | t.waitSet
+	}
+	return set
+}
+
+// discards reports whether signal n is thrown away as it comes. A blocked signal
+// stays pending even if it is ignored now.
+func (p *Process) discards(n int, blockedBy sigset) bool { return p.ignores(n) && !blockedBy.has(n) }
+
 // admit does what a signal does at once, whoever takes it, and tells whether it
 // is to be queued.
 func (k *Kernel) admit(p *Process, blockedBy sigset, n int) bool {
@@ -261,14 +285,18 @@ func (k *Kernel) admit(p *Process, blockedBy sigset, n int) bool {
 	if n == int(unix.SIGKILL) && p.stopped {
 		k.wakeStopped(p)
 	}
-	// A blocked signal stays pending even if it is ignored now.
-	return !p.ignores(n) || blockedBy.has(n)
+	return !p.discards(n, blockedBy)
 }
 
 func (p *Process) dropEverywhere(s sigset) {
-	p.signals.drop(s)
+	dropped := p.signals.drop(s)
 	for _, t := range p.threads {
-		t.signals.drop(s)
+		dropped = append(dropped, t.signals.drop(s)...)
+	}
+	for _, i := range dropped {
+		if x := p.timer(uint64(decode[uint32](i[16:20]))); x != nil && i.ofTimer() && x.running == timerPending {
+			x.discarded()
+		}
 	}
 }
 
@@ -327,6 +355,38 @@ func (t *Task) deliver(i sigInfo) {
 		t.tell(&i, forced)
 		t.k.killProcess(t.proc, n)
 	}
+}
+
+// coreSignals leave a core by default: Linux kills for them only when they are
+// delivered.
+var coreSignals = sigsetOf(unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGFPE, unix.SIGSEGV, unix.SIGBUS,
+	unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ)
+
+// ends reports whether signal n kills the process as soon as it comes, even a thread
+// in a wait that other signals do not end.
+func (p *Process) ends(n int) bool {
+	byDefault := p.actions.list[n].Handler == sigDfl && !(ignoredByDefault | stopSignals | coreSignals).has(n)
+	return n == int(unix.SIGKILL) || byDefault
+}
+
+// deliverEnd delivers a signal that ends the process, and reports whether there was
+// one: for waits that no other signal ends.
+func (t *Task) deliverEnd() bool {
+	if t.due != nil && t.proc.ends(t.due.number()) {
+		i, _ := t.takeDue()
+		t.deliver(i)
+		return true
+	}
+	for s := t.pending() &^ (t.mask | t.kept()); s != 0; {
+		n := s.first()
+		s &^= sigbit(n)
+		if t.proc.ends(n) {
+			i, _ := t.dequeue(sigbit(n))
+			t.deliver(i)
+			return true
+		}
+	}
+	return false
 }
 
 // Delivery is a signal that goes to a handler of a thread, or kills.

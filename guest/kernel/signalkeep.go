@@ -79,7 +79,7 @@ func (t *Task) takeDue() (i sigInfo, ok bool) {
 	n := i.number()
 	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
 		if q.set.has(n) {
-			t.proc.overrun(q.take(n))
+			t.take(q, n)
 			t.proc.retell(&i)
 			return i, true
 		}

@@ -89,7 +89,6 @@ func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 // loaded.
 func (k *Kernel) Prepare(t *Task) bool {
 	k.current = t
-	k.timers.turned = true
 	for {
 		if t.call.active {
 			t.attempt()

@@ -171,49 +171,66 @@ func (t *Task) sleep(deadline int64, remaining event.Addr) (uint64, unix.Errno) 
 	}
 }
 
-// itimer is the process's ITIMER_REAL.
+// itimer is the process's ITIMER_REAL. After it has run out it is armed again when
+// the process takes a SIGALRM: until then nothing of its turns can be noticed.
 type itimer struct {
 	proc     *Process
-	timer    *timer
+	timer    *timer // nil: not armed
+	deadline int64
 	interval int64
 }
 
 func (i *itimer) expire(k *Kernel) {
 	i.timer = nil
-	if i.interval > 0 {
-		i.timer = k.timers.add(k.now+i.interval, i)
-	}
 	k.sendProcess(i.proc, signalInfo(unix.SIGALRM, siKernel))
+	if !i.proc.signals.set.has(int(unix.SIGALRM)) && !i.proc.discards(int(unix.SIGALRM), i.proc.blockedByAll()) {
+		i.goOn() // it was delivered before it came: Deliver
+	}
+}
+
+// goOn arms a timer that has run out for its next turn to come.
+func (i *itimer) goOn() {
+	if i.timer != nil || i.interval == 0 {
+		return
+	}
+	turns := (i.proc.k.now-i.deadline)/i.interval + 1
+	i.deadline = saturatingAdd(i.deadline, turns*i.interval)
+	i.timer = i.proc.k.timers.add(i.deadline, i)
 }
 
 func (p *Process) cancelTimers() {
+	p.stopItimer()
+	p.deleteTimers()
+	p.cpuTimers = nil
+}
+
+func (p *Process) stopItimer() {
 	if p.itimer != nil && p.itimer.timer != nil {
 		p.k.timers.cancel(p.itimer.timer)
 	}
 	p.itimer = nil
-	p.deleteTimers()
-	p.cpuTimers = nil
 }
 
 // setItimer arms ITIMER_REAL and returns what was left of it.
 func (p *Process) setItimer(value, interval int64) (oldValue, oldInterval int64) {
 	oldValue, oldInterval = p.getItimer()
-	if p.itimer != nil && p.itimer.timer != nil {
-		p.k.timers.cancel(p.itimer.timer)
-	}
-	p.itimer = nil
+	p.stopItimer()
 	if value > 0 {
-		p.itimer = &itimer{proc: p, interval: interval}
-		p.itimer.timer = p.k.timers.add(saturatingAdd(p.k.now, value), p.itimer)
+		i := &itimer{proc: p, deadline: saturatingAdd(p.k.now, value), interval: interval}
+		i.timer = p.k.timers.add(i.deadline, i)
+		p.itimer = i
 	}
 	return oldValue, oldInterval
 }
 
 func (p *Process) getItimer() (value, interval int64) {
-	if p.itimer == nil || p.itimer.timer == nil {
+	if p.itimer == nil {
 		return 0, 0
 	}
-	return max(1, p.itimer.timer.deadline-p.k.now), p.itimer.interval
+	if p.itimer.timer == nil {
+		return 0, p.itimer.interval
+	}
+	return max(microsecond, p.itimer.deadline-p.k.now), p.itimer.interval
 }
 
 func sysAlarm(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -18,11 +18,6 @@ type timer struct {
 type timerQueue struct {
 	heap timerHeap
 	last uint64
-
-	// settled is the newest timer of those that were there when timers ran out
-	// for the first time since a thread had its turn (turned is false since).
-	settled uint64
-	turned  bool
 }
 
 func (q *timerQueue) add(deadline int64, target expirer) *timer {
@@ -40,6 +35,9 @@ func (q *timerQueue) cancel(t *timer) {
 
 // NextTimer is when the earliest timer runs out, in ns on the monotonic clock.
 func (k *Kernel) NextTimer() (int64, bool) {
+	if len(k.unheard) > 0 {
+		k.listen()
+	}
 	if len(k.timers.heap) == 0 {
 		return 0, false
 	}
@@ -49,35 +47,10 @@ func (k *Kernel) NextTimer() (int64, bool) {
 // FireTimers moves the clock to now and lets the timers that are due run out.
 func (k *Kernel) FireTimers(now int64) {
 	k.SetNow(now)
-	if k.timers.turned {
-		k.timers.settled, k.timers.turned = k.timers.last, false
-	}
 	for len(k.timers.heap) > 0 && k.timers.heap[0].deadline <= k.now {
 		t := heap.Pop(&k.timers.heap).(*timer)
 		t.target.expire(k)
 	}
-}
-
-// Stuck tells that every thread waits, and that the timers that are left have
-// all run out since a thread had its turn, have woken none, and were set again
-// by nothing but their interval: their signals are ignored, or pending already.
-// They would go on like that for ever.
-func (k *Kernel) Stuck() bool {
-	q := &k.timers
-	if q.turned || len(q.heap) == 0 {
-		return false
-	}
-	for _, t := range q.heap {
-		if t.sequence <= q.settled {
-			return false
-		}
-	}
-	for _, t := range k.tasks.All() {
-		if t.state == running {
-			return false
-		}
-	}
-	return true
 }
 
 type timerHeap []*timer
