@@ -310,6 +310,10 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
 			return true
 		}
+		if stop.Ahead {
+			m.cpu.StepAhead()
+			return true
+		}
 	}
 	m.debug.trapped(stop)
 	return false

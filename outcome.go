@@ -54,6 +54,9 @@ func (m *Machine) report() error {
 	case outcomeDiverged:
 		r.ExitCode = ExitFailure
 	}
+	if err := m.invalidInstruction(); err != nil {
+		r.InvalidInstruction = err.Error()
+	}
 	m.drain()
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()

@@ -36,6 +36,9 @@ type Result struct {
 	// X87Transcendental tells that the run executed an x87 instruction whose
 	// result comes from the host's mathematical library.
 	X87Transcendental bool `json:"x87_transcendental"`
+	// InvalidInstruction says which instruction that the machine's processor does not
+	// have was the first to kill a process.
+	InvalidInstruction string `json:"invalid_instruction,omitempty"`
 	// SyncRecognition says how synchronization operations were recognised, if
 	// they were recorded: "symbols", or "futex" if a program of the run had no
 	// function that is known, so that only its futex calls, atomic instructions

@@ -75,6 +75,25 @@ bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction 
   return decode_bytes(cpu, code, heddle_space_code(cpu->space, pc, code, sizeof code), in);
 }
 
+// Reports whether the engine has no such instruction but would execute it as another
+// one: VEX code as SSE code with two operands.
+static bool is_misread(const ZydisDecodedInstruction *in) { return in->encoding > ZYDIS_INSTRUCTION_ENCODING_3DNOW; }
+_Static_assert(ZYDIS_INSTRUCTION_ENCODING_XOP > ZYDIS_INSTRUCTION_ENCODING_3DNOW &&
+                   ZYDIS_INSTRUCTION_ENCODING_VEX > ZYDIS_INSTRUCTION_ENCODING_3DNOW &&
+                   ZYDIS_INSTRUCTION_ENCODING_EVEX > ZYDIS_INSTRUCTION_ENCODING_3DNOW &&
+                   ZYDIS_INSTRUCTION_ENCODING_MVEX > ZYDIS_INSTRUCTION_ENCODING_3DNOW,
+               "the encodings of vector extensions come last");
+
+// Decodes the instruction at pc for execution. Code of which the rest is not mapped
+// is left to the engine, which faults there.
+enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in) {
+  uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  if (decode_bytes(cpu, code, len, in)) return is_misread(in) ? HEDDLE_DECODED_INVALID : HEDDLE_DECODED;
+  *in = (ZydisDecodedInstruction){.mnemonic = ZYDIS_MNEMONIC_INVALID};
+  return len < sizeof code ? HEDDLE_DECODED_CUT : HEDDLE_DECODED_INVALID;
+}
+
 static bool touches_memory(const ZydisDecodedInstruction *in) {
   if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3)
     return in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_NOP;
@@ -102,7 +121,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
   if (in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET) cost += c->check;
-  if (heddle_sse_special(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
+  if (heddle_sse_special(in) || is_misread(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
   if (heddle_order_of(in) & (HEDDLE_ORDER_WEAK | HEDDLE_ORDER_FULL)) *flags |= HEDDLE_BLOCK_ORDER;
   if (heddle_is_atomic(in)) {
     *flags |= HEDDLE_BLOCK_SYNC;
@@ -210,8 +229,10 @@ struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t
     ZydisDecodedInstruction in;
     k.count++;
     if (!decode_bytes(cpu, code + at, len - at, &in)) {
-      // The engine decodes more than the decoder does, or will fault here.
+      // Processors raise #UD here, or fault where the rest is not mapped. The engine
+      // may do something else.
       k.cost += cpu->costs.instruction;
+      k.flags |= HEDDLE_BLOCK_SPECIAL;
       k.kind = HEDDLE_KIND_NONE;
       break;
     }

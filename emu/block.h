@@ -103,7 +103,15 @@ static inline enum heddle_kind heddle_block_kind(const struct heddle_block *b) {
   return (enum heddle_kind)((b->end & ~HEDDLE_BRANCH) >> HEDDLE_KIND_SHIFT);
 }
 
+// What is at an address to be executed.
+enum heddle_decoded {
+  HEDDLE_DECODED,          // an instruction
+  HEDDLE_DECODED_INVALID,  // none that the processor has: #UD
+  HEDDLE_DECODED_CUT,      // the begin of one, whose rest is not mapped
+};
+
 bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
+enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags);
 bool heddle_is_atomic(const ZydisDecodedInstruction *in);
 enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);

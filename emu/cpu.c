@@ -88,6 +88,7 @@ enum heddle_stop heddle_failed(struct heddle_cpu *cpu, uc_err err) {
     case UC_ERR_EXCEPTION:
       if (cpu->buffers) heddle_buffers_faulted(cpu->buffers, cpu->fault_page);
       if (cpu->access != HEDDLE_FETCH) uncount(cpu);
+      cpu->ahead = cpu->access == HEDDLE_FETCH && !cpu->stepping && (get_rip(cpu) ^ cpu->fault_page) >= HEDDLE_PAGE_SIZE;
       if (cpu->walk == HEDDLE_WALK_CODE) {
         uint64_t pte;
         cpu->walk = heddle_space_walk(cpu->space, cpu->fault_page, cpu->access, true, &pte);
@@ -232,6 +233,13 @@ enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
   }
   cpu->pass_at = cpu->instructions;
   return run_on(cpu);
+}
+
+// Has the run that was stopped by a fault ahead of the PC continue one instruction at a
+// time up to the page that is not there: whether the program reaches it is not known.
+void heddle_cpu_step_ahead(struct heddle_cpu *cpu) {
+  cpu->resume_end = (get_rip(cpu) | (HEDDLE_PAGE_SIZE - 1)) + 1;
+  cpu->resume_checked = true;
 }
 
 int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {

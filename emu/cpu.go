@@ -123,6 +123,9 @@ type Stop struct {
 	Access Access
 	Kind   FaultKind
 	Page   event.Addr
+	// Ahead reports whether a StopFault is of code that follows the PC in another page
+	// and that the thread has not reached: see StepAhead.
+	Ahead bool
 	// Instructions and Cycles count what the run retired.
 	Instructions uint64
 	Cycles       event.Cycles
@@ -349,11 +352,19 @@ func (c *CPU) Resume() Stop {
 	return c.stopped(C.heddle_cpu_resume(c.c))
 }
 
+// StepAhead has Resume execute the instructions before a page that is not there one by
+// one, after a StopFault that was Ahead and for which no page can be supplied. The next
+// fault there is the thread's own.
+func (c *CPU) StepAhead() {
+	c.settle()
+	C.heddle_cpu_step_ahead(c.c)
+}
+
 func (c *CPU) stopped(why uint32) Stop {
 	c.pc = programCounter{event.Addr(c.c.pc), true}
 	s := Stop{
 		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
-		Page: event.Addr(c.c.fault_page), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
+		Page: event.Addr(c.c.fault_page), Ahead: bool(c.c.ahead), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
 		Repeated: uint64(c.c.log.repeated),
 	}
 	if s.Reason == StopEngine {

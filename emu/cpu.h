@@ -76,6 +76,7 @@ struct heddle_cpu {
   enum heddle_access access;
   enum heddle_walk walk;
   uint64_t fault_page;
+  bool ahead;  // the fault is of code that follows the PC: the engine was about to translate it
   int error;
   bool stepping, pause_pending, ran;
   bool passed, pass_sync;  // a breakpoint, or a place of RUN_SYNC, at the PC is left behind
@@ -155,6 +156,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
 enum heddle_stop heddle_cpu_run_other(uintptr_t cpu, uintptr_t from, uintptr_t to, uint64_t instructions, uint64_t most,
                                       uint64_t cycles, uint32_t flags);
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu);
+void heddle_cpu_step_ahead(struct heddle_cpu *cpu);
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r);
 uint64_t heddle_cpu_pc(struct heddle_cpu *cpu);
 void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to);

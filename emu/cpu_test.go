@@ -422,3 +422,51 @@ func TestMoreCodeThanTheBufferHolds(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultAheadOfTheProgram: the engine translates a whole block before it runs any of
+// it. Code before a page that is not there is executed all the same, up to the
+// instruction of which a part is missing.
+func TestFaultAheadOfTheProgram(t *testing.T) {
+	b := newBench(t, `.fill 4084, 1, 0x90
+		mov eax, 1
+		mov ecx, 2
+		nop`) // then comes the first byte of an ADD, and the page ends
+	for range 3 {
+		b.setRegs(func(r *Regs) { r.RIP, r.GPR[RAX], r.GPR[RCX] = uint64(codeBase)+4080, 0, 0 })
+		s := b.cpu.Run(Limit{})
+		if s.Reason != StopFault || !s.Ahead || s.Instructions != 0 {
+			t.Fatalf("%+v, want a fault ahead", s)
+		}
+		b.cpu.StepAhead()
+		s = b.cpu.Resume()
+		b.expectStop(s, StopFault, uint64(codeBase)+4095, 7)
+		if r := b.regs(); s.Ahead || r.GPR[RAX] != 1 || r.GPR[RCX] != 2 {
+			t.Fatalf("%+v, rax %d, rcx %d", s, r.GPR[RAX], r.GPR[RCX])
+		}
+	}
+}
+
+// TestPauseInSteppedBlock: a block with RDTSC is executed one instruction at a time, and
+// the engine would execute the instruction after PAUSE without counting it.
+func TestPauseInSteppedBlock(t *testing.T) {
+	b := newBench(t, `rdtsc
+		pause
+		inc ecx
+		pause
+		rdtsc
+		syscall`)
+	const size = 2 + 2 + 2 + 2 + 2 + 2
+	b.expectStop(b.cpu.Run(Limit{}), StopSyscall, uint64(codeBase)+size, 6)
+	for n := range uint64(5) {
+		b.setRegs(func(r *Regs) { r.RIP, r.GPR[RCX] = uint64(codeBase), 0 })
+		s := b.cpu.Run(Limit{Instructions: n + 1, Exact: true})
+		b.expectStop(s, StopBudget, uint64(codeBase)+2*(n+1), n+1)
+		if want := min(n/2, 1); b.regs().GPR[RCX] != want {
+			t.Errorf("after %d instructions rcx is %d, want %d", n+1, b.regs().GPR[RCX], want)
+		}
+	}
+	for _, at := range []uint64{4, 8} {
+		b.setRegs(func(r *Regs) { r.RIP = uint64(codeBase) + at - 4 })
+		b.expectStop(b.cpu.Run(Limit{AtPause: true}), StopPause, uint64(codeBase)+at, 2)
+	}
+}

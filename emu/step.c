@@ -15,7 +15,6 @@ static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *i
   set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
   set_reg(cpu, UC_X86_REG_RDX, tsc >> 32);
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);
-  set_reg(cpu, UC_X86_REG_RIP, get_rip(cpu) + in->length);
 }
 
 // Runs one instruction by the trap flag, which the guest must not see. SYSCALL
@@ -83,17 +82,34 @@ static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const Zydi
   return why;
 }
 
+// RDTSC and RDTSCP, and PAUSE: the engine reads the host's clock for the former, and
+// after PAUSE it executes the next instruction before it stops.
+static enum heddle_stop emulate(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  bool pauses = in->mnemonic == ZYDIS_MNEMONIC_PAUSE;
+  if (!pauses) emulate_tsc(cpu, in);
+  set_reg(cpu, UC_X86_REG_RIP, pc + in->length);
+  if (cpu->log.on) heddle_log_code(cpu, pc, in->length);
+  heddle_insns_meet(cpu, pc);
+  uint8_t unused = 0;
+  cpu->instructions_left--;
+  cpu->cycles_left -= heddle_cost(cpu, in, &unused);
+  log_step(cpu, pc, in);
+  if (get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_TF) {
+    cpu->vector = VECTOR_DEBUG;
+    return HEDDLE_STOP_EXCEPTION;
+  }
+  return pauses && (cpu->run_flags & HEDDLE_RUN_PAUSE) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
+}
+
 // Runs the instruction at pc alone.
 static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
-  ZydisDecodedInstruction in = {0};
-  if (!heddle_decode(cpu, pc, &in)) in.mnemonic = ZYDIS_MNEMONIC_INVALID;
-  if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP) {
-    emulate_tsc(cpu, &in);
-    heddle_insns_meet(cpu, pc);
-    cpu->instructions_left--;
-    cpu->cycles_left -= cpu->costs.instruction;
-    return HEDDLE_STOP_NONE;
+  ZydisDecodedInstruction in;
+  if (heddle_decode_next(cpu, pc, &in) == HEDDLE_DECODED_INVALID) {
+    cpu->vector = VECTOR_INVALID_OPCODE;
+    return HEDDLE_STOP_EXCEPTION;
   }
+  if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP || in.mnemonic == ZYDIS_MNEMONIC_PAUSE)
+    return emulate(cpu, pc, &in);
   if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
     // Linux gives no process ports; the engine would.
     cpu->vector = VECTOR_PROTECTION;
@@ -114,8 +130,6 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
     log_step(cpu, pc, &in);
     if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
   }
-  if (why == HEDDLE_STOP_NONE && in.mnemonic == ZYDIS_MNEMONIC_PAUSE && (cpu->run_flags & HEDDLE_RUN_PAUSE))
-    return HEDDLE_STOP_PAUSE;
   return why;
 }
 

@@ -211,6 +211,9 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		}
 	}
 	a.status = result.ExitCode
+	if result.InvalidInstruction != "" {
+		a.say("%s", result.InvalidInstruction)
+	}
 	switch result.Outcome {
 	case outcomeExit:
 	case outcomeInterrupted:

@@ -108,6 +108,7 @@ type Kernel struct {
 	bootID      [16]byte
 	cores       []coreTime
 	oomKilled   bool
+	invalid     *InvalidInstruction // the first that killed a process
 	patient     bool // waits for a futex have no deadline: SetPatient
 	keeping     bool // signals wait until they are due: KeepSignals
 	showing     bool // clocks show another time than now: Show

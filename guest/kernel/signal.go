@@ -353,6 +353,7 @@ func (t *Task) deliver(i sigInfo) {
 		t.k.stopProcess(t.proc, n)
 	default:
 		t.tell(&i, forced)
+		t.noteInvalidInstruction(n, forced)
 		t.k.killProcess(t.proc, n)
 	}
 }

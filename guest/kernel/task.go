@@ -262,6 +262,10 @@ func (k *Kernel) outOfMemory(t *Task) {
 	k.killProcess(t.proc, int(unix.SIGKILL))
 }
 
+// vectorInvalidOpcode is the exception of an instruction that the processor does not
+// have, #UD (SDM volume 3, section 6.15).
+const vectorInvalidOpcode = 6
+
 // exception turns a processor exception into the signal that Linux sends.
 func (t *Task) exception(vector uint8) {
 	t.trap = trapInfo{number: uint64(vector)}
@@ -271,7 +275,7 @@ func (t *Task) exception(vector uint8) {
 		t.force(faultInfo(unix.SIGFPE, fpeIntDiv, pc))
 	case 1:
 		t.force(faultInfo(unix.SIGTRAP, trapTrace, pc))
-	case 6:
+	case vectorInvalidOpcode:
 		t.force(faultInfo(unix.SIGILL, illIllOpn, pc))
 	case 16:
 		t.force(faultInfo(unix.SIGFPE, t.x87Cause(), pc))

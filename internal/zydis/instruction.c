@@ -14,6 +14,8 @@ uint32_t heddle_instruction(const uint8_t *code, size_t n, uint64_t address, str
     out->written = in.cpu_flags->modified | in.cpu_flags->set_0 | in.cpu_flags->set_1;
     out->undefined = in.cpu_flags->undefined;
   }
+  const char *extension = ZydisISAExtGetString(in.meta.isa_ext);
+  if (extension) strncpy(out->extension, extension, sizeof out->extension - 1);
   ZydisFormatter formatter;
   ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
   ZydisFormatterFormatInstruction(&formatter, &in, operands, in.operand_count_visible, out->text, sizeof out->text,

@@ -31,6 +31,7 @@ struct heddle_instruction {
   uint32_t written;    // flags of RFLAGS that it defines
   uint32_t undefined;  // flags that it leaves undefined
   char text[96];       // in Intel's syntax
+  char extension[16];  // of the instruction set that it belongs to, as Zydis names it
 };
 
 // The length of the instruction at the begin of code, 0 if there is none.

@@ -80,6 +80,9 @@ type Instruction struct {
 	Written, Undefined uint64
 	// Text is the instruction in Intel's syntax.
 	Text string
+	// Extension is the part of the instruction set that it belongs to, as Zydis
+	// names it: "BASE", "SSE2", "AVX", "AVX512EVEX".
+	Extension string
 }
 
 // Decode decodes the instruction at the begin of code, which is at an address;
@@ -92,5 +95,6 @@ func Decode(code []byte, addr uint64) (Instruction, bool) {
 	n := C.heddle_instruction((*C.uint8_t)(&code[0]), C.size_t(len(code)), C.uint64_t(addr), &out)
 	return Instruction{
 		Length: int(n), Written: uint64(out.written), Undefined: uint64(out.undefined), Text: C.GoString(&out.text[0]),
+		Extension: C.GoString(&out.extension[0]),
 	}, n > 0
 }
