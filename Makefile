@@ -17,8 +17,7 @@ build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
 
 demo: setup-demo build
-	bin/heddle experiment run configs/demo.yaml
-	bin/heddle experiment table configs/demo.yaml
+	@bin/heddle experiment run configs/demo.yaml; status=$$?; bin/heddle experiment table configs/demo.yaml && exit $$status
 
 programs: setup-test
 	$(GO) run ./guest/programs/install bin/programs

@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that heddle is built, tested and demonstrated with.
+# Installs the Debian packages of a purpose in packages.txt.
 #
 #   packages.sh build   what `make build` needs
 #   packages.sh demo    build, and the programs that configs/demo.yaml runs
-#   packages.sh test    demo, and every program and tool that the tests use
+#   packages.sh test    demo, and every program and library that the tests use
 #
 # A package that is already there is left alone, and nothing is touched when
 # none is missing, so the script needs root on the first call only.
 set -euo pipefail
-
-build=(ca-certificates gcc libc6-dev pkg-config libunicorn-dev libzydis-dev)
-demo=(pbzip2 pigz zstd)
-test=(bash bzip2 coreutils findutils gawk gcc gdb grep gzip lbzip2 libbz2-dev libipt-dev libz3-dev make perl plzip
-  procps python3 qemu-user sed sqlite3 valgrind xz-utils)
-
-# A Go that is new enough for go.mod, from wherever it came, is good enough.
-"$(dirname "$0")/go.sh" >/dev/null || build+=(golang-1.24-go)
+cd "$(dirname "$0")"
 
 case "${1:-}" in
-  build) want=("${build[@]}") ;;
-  demo) want=("${build[@]}" "${demo[@]}") ;;
-  test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+  build | demo | test) ;;
   *) echo "usage: packages.sh build|demo|test" >&2; exit 2 ;;
 esac
+want=()
+seen=
+while read -r purpose package _; do
+  case "$purpose" in '' | '#'*) continue ;; esac
+  [ -z "$seen" ] || [ "$purpose" = "$1" ] || break
+  [ "$purpose" != "$1" ] || seen=1
+  want+=("$package")
+done <packages.txt
+
+# A Go that is new enough for go.mod, from wherever it came, is good enough.
+./go.sh >/dev/null || want+=(golang-1.24-go)
 
 # Version of an installed package, empty when it is not installed.
 installed() { dpkg-query -W -f '${db:Status-Abbrev} ${Version}' "$1" 2>/dev/null | sed -n 's/^ii *//p'; }
