@@ -116,7 +116,7 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 		}
 	}
 	for _, path := range []string{f.report, f.perfetto} {
-		if err := writable(path); err != nil {
+		if err := checkWritable(path); err != nil {
 			return err
 		}
 	}
@@ -180,13 +180,21 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 	return r.WriteText(prefixed{a})
 }
 
-// writable creates a file, if it has a name: it is better known before a run than behind
-// it that that cannot be.
-func writable(path string) error {
-	if path == "" {
-		return nil
+// checkWritable finds out before a run whether a file can be written afterwards, if it
+// has a name. An existing file keeps its content, and a new one is removed again.
+func checkWritable(path string) error {
+	was, missing := os.Stat(path)
+	if path == "" || missing == nil && !was.Mode().IsRegular() && !was.IsDir() {
+		return nil // opening and closing a pipe would end its reader
 	}
-	if err := writeTo(path, func(io.Writer) error { return nil }); err != nil {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err == nil {
+		err = file.Close()
+	}
+	if err == nil && missing != nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
 		return errWriteFile.Wrap(reason(err), path)
 	}
 	return nil

@@ -61,18 +61,28 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int)
 	}()
 	ctx, stop := app.interruptible()
 	defer stop()
-	root := app.root()
+	return app.execute(ctx, args)
+}
+
+// execute carries out a command line and returns heddle's exit status.
+func (a *app) execute(ctx context.Context, args []string) (status int) {
+	root := a.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		for _, err := range parts(err) {
-			app.say("%v", worker.Explained(err))
-		}
-		return exitFailure
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return a.status
 	}
-	return app.status
+	if status, ok := interrupted(ctx); ok && errors.Is(err, context.Canceled) {
+		a.say("interrupted")
+		return status
+	}
+	for _, err := range parts(err) {
+		a.say("%v", worker.Explained(err))
+	}
+	return exitFailure
 }
 
 // parts are the errors that were joined into one.

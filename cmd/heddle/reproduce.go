@@ -113,6 +113,11 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	if err != nil {
 		return err
 	}
+	for _, path := range []string{f.output, f.perfetto} {
+		if err := checkWritable(path); err != nil {
+			return err
+		}
+	}
 	if f.smt2 != "" {
 		to, err := os.Create(f.smt2)
 		if err != nil {
