@@ -51,6 +51,12 @@ type Config struct {
 	RootFS string
 	// Mounts are further host folders, visible at guest paths.
 	Mounts []Mount
+	// Hidden are absolute paths of the host that the guest does not see, whether they
+	// exist or not: files that a first run writes and a second one would find.
+	Hidden []string
+	// Outputs are hidden as well: the files that this run writes or replays. A trace
+	// does not name them, so that its bytes do not depend on its own name.
+	Outputs []string
 	// HostTimes shows files with their host's modification times instead of
 	// one fixed time.
 	HostTimes bool

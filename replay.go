@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -54,6 +55,7 @@ type manifest struct {
 	RandomizeLayout bool            `json:"randomize_layout"`
 	RootFS          text            `json:"rootfs"`
 	Mounts          []mountText     `json:"mounts"`
+	Hidden          []text          `json:"hidden,omitempty"`
 	HostTimes       bool            `json:"host_times"`
 	MaxMemory       uint64          `json:"max_memory"`
 	MaxInstructions uint64          `json:"max_instructions"`
@@ -95,6 +97,9 @@ func (m *Machine) manifest() manifest {
 	if m.state.gating != nil {
 		out.CustomSync = m.customSync()
 	}
+	if len(c.Hidden) > 0 {
+		out.Hidden = texts(c.Hidden)
+	}
 	for _, mount := range c.Mounts {
 		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
 	}
@@ -125,6 +130,7 @@ func (t *manifest) config() Config {
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce,
 	}
+	c.Hidden = plainTexts(t.Hidden)
 	for _, m := range t.Mounts {
 		c.Mounts = append(c.Mounts, Mount{string(m.Host), string(m.Guest), m.Writable})
 	}
@@ -250,6 +256,10 @@ func hashFile(path string) (string, error) {
 func (r *Replay) Config() (Config, error) {
 	c := r.manifest.config()
 	c.Replay = r
+	// In a folder that is gone there is nothing to hide.
+	if path, err := filepath.Abs(r.path); err == nil {
+		c.Outputs = append(c.Outputs, path)
+	}
 	switch in := r.manifest.Stdin; in.Kind {
 	case "stream":
 		c.Stdin = &recordedStream{r.trace.Bytes(trace.Key{Kind: trace.Stdin}), r.summary != nil && r.summary.StdinFailed}

@@ -58,7 +58,7 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	c := &m.config
 	cfg := vfs.Config{
 		RAM: m.ram, RootFS: c.RootFS, Home: c.lookupEnv("HOME"), UID: c.UID, GID: c.GID,
-		FileTimeNS: fileTimeSeconds * 1e9, HostTimes: c.HostTimes,
+		FileTimeNS: fileTimeSeconds * 1e9, HostTimes: c.HostTimes, Hidden: slices.Concat(c.Hidden, c.Outputs),
 		Memory: kmem.New(c.MaxMemory),
 	}
 	if c.RootFS == "" {

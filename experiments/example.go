@@ -2,8 +2,9 @@ package experiments
 
 import (
 	_ "embed" // for the example
-	"errors"
 	"os"
+
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 // Example is a commented experiment file that can be run as it is.
@@ -13,15 +14,10 @@ var Example []byte
 
 // WriteExample writes Example to a new file.
 func WriteExample(path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, os.ErrExist) {
+	if _, err := os.Lstat(path); err == nil {
 		return errExists.New(path)
 	}
-	if err != nil {
-		return errExample.Wrap(err, path)
-	}
-	_, err = file.Write(Example)
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := outfile.WriteBytes(path, Example); err != nil {
 		return errExample.Wrap(err, path)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 // maxGenerated is the largest input that is generated.
@@ -153,24 +154,29 @@ func (x *Experiment) prepare(dir string) (map[string]string, error) {
 // short does not stay, and one that is right is not touched: another sweep may
 // be reading it.
 func (in Input) make(path string) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	file, err := outfile.Create(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name())
+	defer file.Discard()
 	mode := os.FileMode(0o644)
 	if in.File != "" {
 		mode, err = copyFile(file, in.File)
 	} else {
 		err = in.generate(file)
 	}
-	if err := errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
+	if err := errors.Join(err, file.Chmod(mode)); err != nil {
 		return err
 	}
-	if same(path, file.Name()) {
+	if same(path, file.Part()) {
 		return nil
 	}
-	return os.Rename(file.Name(), path)
+	return file.Commit()
 }
 
 // same tells that two files have the same contents and mode.

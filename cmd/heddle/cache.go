@@ -160,6 +160,7 @@ func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *c
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+	c.Hidden = append(c.Hidden, file.Name())
 	var result *heddle.Result
 	if f.cache.memoize == memoizeOnline {
 		result, err = memo.Record(ctx, c, file)
@@ -205,7 +206,7 @@ func spool(c *heddle.Config) (clean func(), err error) {
 	if _, err := io.Copy(file, c.Stdin); err != nil {
 		return clean, errTemporary.Wrap(err)
 	}
-	c.Stdin = file
+	c.Stdin, c.Hidden = file, append(c.Hidden, file.Name())
 	return clean, rewind(c)
 }
 
@@ -318,6 +319,7 @@ func (a *app) addRun(ctx context.Context, c heddle.Config, o memo.Options, store
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+	c.Hidden = append(c.Hidden, file.Name())
 	if _, err := memo.Record(ctx, c, file); err != nil {
 		return err
 	}

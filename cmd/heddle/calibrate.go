@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/calibrate"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
 
@@ -37,6 +39,9 @@ func (a *app) calibrate(ctx context.Context, output string, repetitions int) err
 	if repetitions < 1 || repetitions > 1000 {
 		return errFlag.New("repetitions", repetitions, "1 to 1000")
 	}
+	if err := checkWritable(output); err != nil {
+		return err
+	}
 	list, err := calibrate.Measure(ctx, repetitions)
 	if err != nil {
 		return err
@@ -45,12 +50,9 @@ func (a *app) calibrate(ctx context.Context, output string, repetitions int) err
 	if output == "" {
 		return nil
 	}
-	var text strings.Builder
-	if err := calibrate.Write(&text, processorName(os.ReadFile), list); err != nil {
+	err = outfile.Write(output, func(w io.Writer) error { return calibrate.Write(w, processorName(os.ReadFile), list) })
+	if err != nil {
 		return errWriteFile.Wrap(err, output)
-	}
-	if err := os.WriteFile(output, []byte(text.String()), 0o644); err != nil {
-		return errWriteFile.Wrap(reason(err), output)
 	}
 	return nil
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 // Exit statuses of `heddle frost run` when a race was found; otherwise it is the
@@ -156,8 +156,8 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 		if x.path == "" {
 			continue
 		}
-		if err := writeTo(x.path, x.write); err != nil {
-			return errWriteFile.Wrap(reason(err), x.path)
+		if err := outfile.Write(x.path, x.write); err != nil {
+			return errWriteFile.Wrap(err, x.path)
 		}
 	}
 	switch r.Verdict {
@@ -181,36 +181,15 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 }
 
 // checkWritable finds out before a run whether a file can be written afterwards, if it
-// has a name. An existing file keeps its content, and a new one is removed again.
+// has a name.
 func checkWritable(path string) error {
-	was, missing := os.Stat(path)
-	if path == "" || missing == nil && !was.Mode().IsRegular() && !was.IsDir() {
-		return nil // opening and closing a pipe would end its reader
+	if path == "" {
+		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err == nil {
-		err = file.Close()
-	}
-	if err == nil && missing != nil {
-		err = os.Remove(path)
-	}
-	if err != nil {
-		return errWriteFile.Wrap(reason(err), path)
+	if err := outfile.Check(path); err != nil {
+		return errWriteFile.Wrap(err, path)
 	}
 	return nil
-}
-
-// writeTo writes a file.
-func writeTo(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := write(file); err != nil {
-		return err
-	}
-	return file.Close()
 }
 
 // prefixed writes lines as heddle's own.

@@ -112,12 +112,21 @@ type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return i.signal.String() }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels. A
-// second one ends the process at once.
+// endings are the signals that end a command in order: Ctrl-C, an operator, and the end
+// of the terminal or connection.
+var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// interruptible returns a context that the first of endings cancels. A second one ends
+// the process at once. A signal that heddle was started to ignore, as by nohup(1), stays
+// ignored.
 func (a *app) interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	for _, s := range endings {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	go func() {
 		if s, ok := <-signals; ok {
 			signal.Stop(signals)

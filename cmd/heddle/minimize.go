@@ -59,6 +59,11 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 	if f.runs < 0 {
 		return errFlag.New("runs", f.runs, "a whole number, not negative")
 	}
+	for _, path := range []string{f.output, f.perfetto} {
+		if err := checkWritable(path); err != nil {
+			return err
+		}
+	}
 	o := minimal.Options{Runs: f.runs, Perfetto: f.perfetto}
 	if f.stdout != "" {
 		var err error

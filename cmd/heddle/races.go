@@ -143,7 +143,7 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "trace")
-	run.quiet = true
+	run.quiet, run.hidden = true, []string{dir}
 	if err := a.record(ctx, flags, run, recordFlags{output: path, races: true}, args); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -27,6 +27,10 @@ var (
 		"no trace is named: -o TRACE is needed",
 		"heddle record was called without saying where the trace goes.",
 		"Name a file with -o.")
+	errPartOfTrace = errs.Define("part-of-trace",
+		"what was recorded until then is in {file}",
+		"The trace could not be written to its end, as the sentence before says. The file that had the trace's name was left as it was.",
+		"Read the part as any trace that is cut, or remove it.")
 	errNeedsOutput = errs.Define("recording-without-output",
 		"--{flag} says what to record, and no trace is named: -o TRACE is needed",
 		"heddle replay was told to record something, but not where to.",
@@ -151,24 +155,31 @@ func (f *recordFlags) check(flags *pflag.FlagSet) error {
 // traceFile is the file that a trace goes to.
 type traceFile struct {
 	path string
-	file *os.File
+	file *outfile.File
 }
 
 func createTrace(path string) (*traceFile, error) {
-	file, err := os.Create(path)
+	file, err := outfile.Create(path)
 	if err != nil {
-		return nil, errWriteFile.Wrap(reason(err), path)
+		return nil, errWriteFile.Wrap(err, path)
 	}
 	return &traceFile{path, file}, nil
 }
 
-// close returns the size of the trace.
-func (t *traceFile) close() (size int64, err error) {
-	info, err := t.file.Stat()
-	if err = errors.Join(err, t.file.Close()); err != nil {
-		return 0, errWriteFile.Wrap(reason(err), t.path)
+// finish completes the trace of a run that took place, and returns its size. A trace
+// that could not be written to its end is kept beside the name that it was to have.
+func (t *traceFile) finish() (size int64, err error) {
+	size = t.file.Size()
+	if t.file.Err() != nil {
+		if kept := t.file.Keep(); kept != "" {
+			return 0, errPartOfTrace.New(kept)
+		}
+		return 0, nil // the writer of the trace has reported it
 	}
-	return info.Size(), nil
+	if err := t.file.Commit(); err != nil {
+		return 0, errWriteFile.Wrap(err, t.path)
+	}
+	return size, nil
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -243,7 +254,8 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 	if err != nil {
 		return nil, err
 	}
-	defer events.close()
+	defer events.discard()
+	c.Outputs = append(c.Outputs, events.names()...)
 	c.Stdout, c.Stderr, c.EventLog = a.stdout, a.stderr, events.writer()
 	if f.strace {
 		c.Strace = a.stderr
@@ -253,6 +265,8 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 		if to, err = createTrace(rec.output); err != nil {
 			return nil, err
 		}
+		defer to.file.Discard()
+		c.Outputs = append(c.Outputs, to.file.Names()...)
 		if c.Record, err = rec.record(to.file); err != nil {
 			return nil, err
 		}
@@ -261,12 +275,15 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 	if a.stdinGaveUp && result != nil {
 		result.Outcome = outcomeInterrupted
 	}
-	err = errors.Join(err, events.close())
+	if result == nil {
+		return nil, err
+	}
+	err = errors.Join(err, events.finish())
 	if to == nil {
 		return result, err
 	}
-	size, closeErr := to.close()
-	if err = errors.Join(err, closeErr); err == nil && !f.quiet {
+	size, traceErr := to.finish()
+	if err = errors.Join(err, traceErr); err == nil && !f.quiet {
 		a.say("recorded in %s, %d bytes", rec.output, size)
 	}
 	return result, err
@@ -314,6 +331,9 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	}
 	if rec.output != "" && f.gdb != "" {
 		return errGDBAlone.New("-o")
+	}
+	if err := checkWritable(f.summary); err != nil {
+		return err
 	}
 	r, err := heddle.OpenReplay(path)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/machine"
 	"github.com/heddle-dmt/heddle/experiments/reproduce"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 var errNotReproduced = errs.Define("reproduce-no-schedule",
@@ -118,13 +119,13 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 			return err
 		}
 	}
+	var formula *outfile.File
 	if f.smt2 != "" {
-		to, err := os.Create(f.smt2)
-		if err != nil {
-			return errWriteFile.Wrap(reason(err), f.smt2)
+		if formula, err = outfile.Create(f.smt2); err != nil {
+			return errWriteFile.Wrap(err, f.smt2)
 		}
-		defer to.Close()
-		o.Formula = to
+		defer formula.Discard()
+		o.Formula = formula
 	}
 	limited := ctx
 	if f.timeout > 0 {
@@ -138,6 +139,11 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	}
 	defer r.Close()
 	out, err := r.Reproduce(limited, o)
+	if formula != nil && (err == nil || formula.Err() != nil) {
+		if err := formula.Commit(); err != nil {
+			return errWriteFile.Wrap(err, f.smt2)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -164,7 +170,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 		err = s.WriteFile(f.output)
 	}
 	if err != nil {
-		return errWriteFile.Wrap(reason(err), f.output)
+		return errWriteFile.Wrap(err, f.output)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/machine"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
@@ -51,6 +52,7 @@ type runFlags struct {
 	verify                                          int
 	schedule                                        scheduleFlags
 	cache                                           cacheFlags
+	hidden                                          []string // files of heddle's own that the guest does not see
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -132,9 +134,13 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
-	defer events.close()
+	defer events.discard()
+	job.Hidden = append(job.Hidden, events.names()...)
 	result, err := a.runJob(ctx, job, f, stdin.Reader, events.writer())
-	if err := errors.Join(events.close(), err); err != nil {
+	if result != nil {
+		err = errors.Join(events.finish(), err)
+	}
+	if err != nil {
 		return err
 	}
 	return a.finish(ctx, flags, f, job, result)
@@ -167,7 +173,19 @@ func newJob(options machine.Options, f runFlags, args []string) (worker.Job, err
 	} else if options.Dir == "" {
 		options.Dir = "/"
 	}
-	return worker.Job{Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export)}, nil
+	job := worker.Job{
+		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export), Hidden: slices.Clone(f.hidden),
+	}
+	for _, path := range []string{f.summary, f.eventLog} {
+		if path == "" {
+			continue
+		}
+		if err := checkWritable(path); err != nil {
+			return worker.Job{}, err
+		}
+		job.Hidden = append(job.Hidden, inFolder(here, path))
+	}
+	return job, nil
 }
 
 // inFolder makes a relative path absolute; an empty one stays empty.
@@ -256,10 +274,10 @@ func (a *app) summary(result *heddle.Result) any {
 func writeSummary(path string, result any) error {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o644)
+		err = outfile.WriteBytes(path, append(text, '\n'))
 	}
 	if err != nil {
-		return errWriteFile.Wrap(reason(err), path)
+		return errWriteFile.Wrap(err, path)
 	}
 	return nil
 }
@@ -333,7 +351,7 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 // log is an optional file of events.
 type log struct {
 	path   string
-	file   *os.File
+	file   *outfile.File
 	buffer *bufio.Writer
 }
 
@@ -341,9 +359,9 @@ func newLog(path string) (*log, error) {
 	if path == "" {
 		return &log{}, nil
 	}
-	file, err := os.Create(path)
+	file, err := outfile.Create(path)
 	if err != nil {
-		return nil, errWriteFile.Wrap(reason(err), path)
+		return nil, errWriteFile.Wrap(err, path)
 	}
 	return &log{path: path, file: file, buffer: bufio.NewWriterSize(file, 1<<16)}, nil
 }
@@ -356,15 +374,30 @@ func (l *log) writer() io.Writer {
 	return l.buffer
 }
 
-// close may be called again.
-func (l *log) close() error {
+// names are the paths that the guest should not see.
+func (l *log) names() []string {
 	if l.file == nil {
 		return nil
 	}
-	err := errors.Join(l.buffer.Flush(), l.file.Close())
-	l.file = nil
-	if err != nil {
+	return l.file.Names()
+}
+
+// finish completes the log of a run that took place.
+func (l *log) finish() error {
+	if l.file == nil {
+		return nil
+	}
+	_ = l.buffer.Flush() // Commit reports the failure
+	if err := l.file.Commit(); err != nil {
 		return errWriteFile.Wrap(err, l.path)
 	}
 	return nil
+}
+
+// discard gives up the log of a run that did not take place; after finish it does
+// nothing.
+func (l *log) discard() {
+	if l.file != nil {
+		l.file.Discard()
+	}
 }

@@ -197,6 +197,9 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	if prune < 0 {
 		return errFlag.New("prune", quote(f.prune), strings.Join(hybrid.Prunes(), ", "))
 	}
+	if err := checkWritable(f.output); err != nil {
+		return err
+	}
 	file, err := schedules.Compute(ctx, path, schedules.Options{Prune: hybrid.Prune(prune), SyncOnly: f.syncOnly, Every: f.everyOne})
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 5 {
 		ts.Fatalf("usage: interrupt signal status stream word command...")
 	}
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
 	path, err := exec.LookPath(args[4])
 	ts.Check(err)
 	cmd := exec.Command(path, args[5:]...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -265,9 +266,12 @@ func (a *app) traceLoadCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = trace.Load(out.file, args[0], in)
-			_, closeErr := out.close()
-			return errors.Join(err, closeErr)
+			defer out.file.Discard()
+			if err := trace.Load(out.file, args[0], in); err != nil {
+				return err
+			}
+			_, err = out.finish()
+			return err
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write the trace to `FILE`")
@@ -303,18 +307,26 @@ csv is a table of the events of one stream.`,
 	return c
 }
 
-// exportTo calls f with a file, or with heddle's own output.
+// exportTo calls f with a file, or with heddle's own output. What can be exported of a
+// damaged trace is kept.
 func (a *app) exportTo(path string, f func(io.Writer) error) error {
 	if path == "" {
 		return f(a.stdout)
 	}
-	file, err := os.Create(path)
+	file, err := outfile.Create(path)
 	if err != nil {
-		return errWriteFile.Wrap(reason(err), path)
+		return errWriteFile.Wrap(err, path)
 	}
+	defer file.Discard()
 	err = f(file)
-	if closeErr := file.Close(); closeErr != nil {
-		err = errors.Join(err, errWriteFile.Wrap(reason(closeErr), path))
+	if file.Err() != nil {
+		return errWriteFile.Wrap(file.Err(), path)
+	}
+	if err != nil && !trace.IsDamage(err) {
+		return err
+	}
+	if commitErr := file.Commit(); commitErr != nil {
+		err = errors.Join(err, errWriteFile.Wrap(commitErr, path))
 	}
 	return err
 }

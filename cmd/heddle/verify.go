@@ -43,6 +43,7 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		return errTemp.Wrap(err)
 	}
 	defer os.RemoveAll(dir)
+	job.Hidden = append(job.Hidden, dir)
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
@@ -81,11 +82,11 @@ func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worke
 	if job.Stdin != "" {
 		return job.OpenStdin()
 	}
-	job.Stdin = filepath.Join(dir, "stdin")
-	kept, err := os.Create(job.Stdin)
+	kept, err := os.CreateTemp(dir, "stdin-")
 	if err != nil {
 		return worker.Stdin{}, errTemp.Wrap(err)
 	}
+	job.Stdin = kept.Name()
 	if !isRegular(a.stdin) {
 		job.StdinIsPipe = true
 		return worker.NewStdin(io.TeeReader(a.ownStdin(ctx), kept), kept), nil
@@ -102,8 +103,13 @@ func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job, stdin io
 	if err != nil {
 		return nil, err
 	}
+	defer events.discard()
+	job.Hidden = append(job.Hidden, events.names()...)
 	result, err := a.runJob(ctx, job, f, stdin, events.writer())
-	return result, errors.Join(events.close(), err)
+	if result != nil {
+		err = errors.Join(events.finish(), err)
+	}
+	return result, err
 }
 
 // repeat runs the job once more, every second time in a fresh process, with

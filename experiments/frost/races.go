@@ -76,7 +76,7 @@ func detect(ctx context.Context, c heddle.Config, parts []heddle.Part, first int
 	defer os.Remove(file.Name())
 	defer file.Close()
 	schedules.BindNow(&c)
-	c.Stdout, c.Stderr = io.Discard, io.Discard
+	c.Stdout, c.Stderr, c.Hidden = io.Discard, io.Discard, append(c.Hidden, file.Name())
 	c.Record = &heddle.Record{To: file, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 	if err := heddle.Repeat(ctx, c, parts); err != nil {
 		return nil, fmt.Errorf("execute the epochs with races again: %w", err)

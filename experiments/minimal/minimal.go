@@ -14,13 +14,14 @@
 package minimal
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -128,8 +129,8 @@ func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) 
 			return nil, errFile.Wrap(withoutPath(err), from)
 		}
 	}
-	if err := os.WriteFile(to, result.Recording, 0o644); err != nil {
-		return nil, errFile.Wrap(withoutPath(err), to)
+	if err := outfile.WriteBytes(to, result.Recording); err != nil {
+		return nil, errFile.Wrap(err, to)
 	}
 	report := &Report{
 		Failure: h.Failure(), Before: h.Schedule().Cost(), After: result.Schedule.Cost(), Runs: result.Runs,
@@ -190,14 +191,15 @@ func writePerfetto(from, to string, mhz uint32) error {
 		return err
 	}
 	defer r.Close()
-	var out bytes.Buffer
-	if err := errors.Join(export.Perfetto(&out, r, mhz)...); err != nil {
-		return err
+	var damage error
+	err = outfile.Write(to, func(w io.Writer) error {
+		damage = errors.Join(export.Perfetto(w, r, mhz)...)
+		return damage
+	})
+	if err != nil && damage == nil {
+		err = errFile.Wrap(err, to)
 	}
-	if err := os.WriteFile(to, out.Bytes(), 0o644); err != nil {
-		return errFile.Wrap(withoutPath(err), to)
-	}
-	return nil
+	return err
 }
 
 // withoutPath is an error without the name of the file, which the sentence has.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/sched/guide"
 )
 
@@ -63,7 +64,7 @@ func (s *Schedule) WriteFile(file string) error {
 	}
 	text = append(text, '\n')
 	out := append([]byte(firstLine), text...)
-	return os.WriteFile(file, fmt.Appendf(out, "end %016x\n", xxh3.Hash(text)), 0o644)
+	return outfile.WriteBytes(file, fmt.Appendf(out, "end %016x\n", xxh3.Hash(text)))
 }
 
 // ReadFile reads a schedule.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/reproduce/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched/guide"
 )
@@ -453,7 +453,7 @@ func (out *Outcome) says(text string) bool {
 
 // KeepRecording writes the trace of the verifying run to a file.
 func (out *Outcome) KeepRecording(file string) error {
-	return os.WriteFile(file, out.Recording, 0o644)
+	return outfile.WriteBytes(file, out.Recording)
 }
 
 // ranges are where variables are.

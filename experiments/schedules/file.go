@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -105,11 +106,7 @@ func inputsOf(path string) ([]heddle.Input, error) {
 
 // Save writes a schedule file.
 func Save(f *hybrid.File, path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return errWrite.Wrap(errors.Unwrap(err), path)
-	}
-	if err := errors.Join(f.Write(file), file.Close()); err != nil {
+	if err := outfile.Write(path, f.Write); err != nil {
 		return errWrite.Wrap(err, path)
 	}
 	return nil

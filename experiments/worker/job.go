@@ -52,6 +52,8 @@ type Job struct {
 	StdinIsPipe bool `json:"stdin_is_pipe,omitempty"`
 	// ExportDir receives the files that the guest left in the overlay.
 	ExportDir string `json:"export_dir,omitempty"`
+	// Hidden are host files that the program does not see (heddle.Config.Hidden).
+	Hidden []string `json:"hidden,omitempty"`
 	// Events asks a fresh process for the event log on descriptor 3.
 	Events bool `json:"events,omitempty"`
 	// Shortest, when set, looks for the shortest schedule under which the job fails
@@ -81,7 +83,7 @@ type Output struct {
 func (j Job) Config() heddle.Config {
 	c := j.Options.Config()
 	c.Args = j.Args
-	c.ExportDir = j.ExportDir
+	c.ExportDir, c.Hidden = j.ExportDir, j.Hidden
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/minimal"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 var errShortest = errs.Define("shortest-run-files",
@@ -32,9 +33,9 @@ func shorten(ctx context.Context, job Job) (*minimal.Report, error) {
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return nil, errShortest.Wrap(withoutPath(err), base)
 	}
-	recording := base + ".recording"
+	recording, err := record(ctx, job, filepath.Dir(base))
 	defer os.Remove(recording)
-	if err := record(ctx, job, recording); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	p, err := minimal.Minimize(ctx, recording, base+".trace", minimal.Options{Runs: job.Shortest.Runs, Perfetto: base + ".json"})
@@ -45,25 +46,25 @@ func shorten(ctx context.Context, job Job) (*minimal.Report, error) {
 	if err := p.Write(&text); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(base+".txt", text.Bytes(), 0o644); err != nil {
-		return nil, errShortest.Wrap(withoutPath(err), base)
+	if err := outfile.WriteBytes(base+".txt", text.Bytes()); err != nil {
+		return nil, errShortest.Wrap(err, base)
 	}
 	return p, nil
 }
 
-// record runs the job and records it.
-func record(ctx context.Context, job Job, to string) error {
-	file, err := os.Create(to)
+// record runs the job and records it in a temporary file of the folder.
+func record(ctx context.Context, job Job, dir string) (name string, err error) {
+	file, err := os.CreateTemp(dir, ".recording-")
 	if err != nil {
-		return errShortest.Wrap(withoutPath(err), to)
+		return "", errShortest.Wrap(withoutPath(err), dir)
 	}
 	stdin, err := job.OpenStdin()
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return file.Name(), errors.Join(err, file.Close())
 	}
 	defer stdin.Close()
 	c := job.Config()
 	c.Stdin, c.Record = stdin.Reader, &heddle.Record{To: file}
 	_, err = heddle.Run(ctx, c)
-	return errors.Join(err, file.Close())
+	return file.Name(), errors.Join(err, file.Close())
 }

@@ -41,6 +41,9 @@ type Config struct {
 	Paths []string
 	// Mounts come on top, the later ones over the earlier.
 	Mounts []Mount
+	// Hidden are paths of the host that the guest does not see, whether they exist
+	// or not: files that the run itself writes.
+	Hidden []string
 	// Home is made as an empty folder unless it is visible otherwise.
 	Home string
 	// UID and GID own Home.

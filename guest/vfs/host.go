@@ -31,6 +31,7 @@ type Host struct {
 	dirs    handles
 	files   handles
 	roots   []*lower
+	hidden  map[string][]string // by the last name: folders in which guests do not see it
 	stdin   *StdinData
 	failed  error // of the first file that changed under the run or could not be read
 }
@@ -94,6 +95,26 @@ func (h *Host) attr(st *unix.Stat_t) lowerAttr {
 		a.atime, a.mtime, a.ctime = unix.TimespecToNsec(st.Atim), a.stamp, unix.TimespecToNsec(st.Ctim)
 	}
 	return a
+}
+
+// hide makes a path of the host invisible. A folder that does not exist has nothing to
+// hide.
+func (h *Host) hide(path string) {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	if h.hidden == nil {
+		h.hidden = map[string][]string{}
+	}
+	name := filepath.Base(path)
+	h.hidden[name] = append(h.hidden[name], dir)
+}
+
+// hides reports whether a name in a folder of the host is invisible.
+func (h *Host) hides(dir *lower, name string) bool {
+	folders := h.hidden[name]
+	return len(folders) > 0 && slices.Contains(folders, dir.hostPath())
 }
 
 // dir returns a handle of a host folder for the *at calls. It is valid until

@@ -78,7 +78,7 @@ func (n *lower) childLocked(name string) (*lower, unix.Errno) {
 	if c, ok := n.overrides[name]; ok {
 		return c, 0
 	}
-	if n.synthetic {
+	if n.synthetic || n.host.hides(n, name) {
 		return nil, 0
 	}
 	if c, ok := n.children[name]; ok {
@@ -117,6 +117,7 @@ func (n *lower) list() ([]string, unix.Errno) {
 		if names, errno = n.host.names(n); errno != 0 {
 			return nil, errno
 		}
+		names = slices.DeleteFunc(names, func(name string) bool { return n.host.hides(n, name) })
 	}
 	for name := range n.overrides {
 		names = append(names, name)

@@ -45,6 +45,9 @@ func New(cfg Config) (*FS, error) {
 	if fs.maxInodes == 0 {
 		fs.maxInodes = cfg.RAM.Limit() / 2
 	}
+	for _, path := range cfg.Hidden {
+		fs.host.hide(path)
+	}
 	b := builder{fs: fs, cfg: &cfg}
 	if err := b.build(); err != nil {
 		_ = fs.host.Close()

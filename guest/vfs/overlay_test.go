@@ -3,6 +3,7 @@ package vfs
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -365,5 +366,36 @@ func TestHoles(t *testing.T) {
 				t.Errorf("seek %d from %d: %d %v, the host says %d %v", whence, from, got, errno, want, err)
 			}
 		}
+	}
+}
+
+// TestHiddenFiles: what is hidden is neither found nor listed, and its name is free.
+func TestHiddenFiles(t *testing.T) {
+	host := t.TempDir()
+	write(t, filepath.Join(host, "d", "trace"), "host")
+	write(t, filepath.Join(host, "d", "other"), "host")
+	write(t, filepath.Join(host, "trace"), "host")
+	if err := os.Symlink("d", filepath.Join(host, "link")); err != nil {
+		t.Fatal(err)
+	}
+	fs := newFS(t, Config{
+		RootFS: host, Hidden: []string{filepath.Join(host, "link", "trace"), filepath.Join(host, "d", "new"), filepath.Join(host, "no", "such")},
+	})
+	c := as(fs, 0, 0)
+	if got := names(t, fs, c, "/d"); got != "other" {
+		t.Errorf("it has %q", got)
+	}
+	if _, errno := fs.Open(c, nil, "/link/trace", unix.O_RDONLY, 0); errno != unix.ENOENT {
+		t.Error(errno)
+	}
+	if got := read(t, fs, c, "/trace"); got != "host" {
+		t.Errorf("the file of that name in another folder has %q", got)
+	}
+	put(t, fs, c, "/d/trace", "guest")
+	if got := names(t, fs, c, "/d"); got != "other trace" {
+		t.Errorf("it has %q", got)
+	}
+	if got := read(t, fs, c, "/d/trace"); got != "guest" {
+		t.Errorf("the guest's own file has %q", got)
 	}
 }

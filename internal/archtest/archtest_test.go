@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"cmp"
+	"fmt"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -164,32 +165,62 @@ func TestDeterministicLayersDoNotReadTheHost(t *testing.T) {
 		if f.test || !slices.Contains(deterministic, layerOf(f.dir)) || !slices.Contains(packageFiles(t, f.dir), filepath.Base(f.path)) {
 			continue
 		}
-		names := map[string][]string{} // local name of a leaking package
 		for _, spec := range f.file.Imports {
 			path, _ := strconv.Unquote(spec.Path.Value)
-			functions, leaky := leaks[path]
-			if !leaky {
-				continue
-			}
-			if functions == nil {
+			if functions, leaky := leaks[path]; leaky && functions == nil {
 				t.Errorf("%s imports %s in a deterministic layer", f.path, path)
 			}
-			local := filepath.Base(path)
-			if spec.Name != nil {
-				local = spec.Name.Name
-			}
-			names[local] = functions
 		}
-		ast.Inspect(f.file, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if pkg, ok := selector.X.(*ast.Ident); ok && slices.Contains(names[pkg.Name], selector.Sel.Name) {
-				t.Errorf("%s:%d uses %s.%s in a deterministic layer", f.path, f.set.Position(n.Pos()).Line, pkg.Name, selector.Sel.Name)
-			}
+		for _, use := range usesOf(f, leaks) {
+			t.Errorf("%s in a deterministic layer", use)
+		}
+	}
+}
+
+// usesOf lists where a file uses functions of packages: "FILE:LINE uses PACKAGE.FUNCTION".
+func usesOf(f goFile, functions map[string][]string) (uses []string) {
+	names := map[string][]string{} // by local name of a package
+	for _, spec := range f.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		local := filepath.Base(path)
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if list, ok := functions[path]; ok {
+			names[local] = list
+		}
+	}
+	ast.Inspect(f.file, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
 			return true
-		})
+		}
+		if pkg, ok := selector.X.(*ast.Ident); ok && slices.Contains(names[pkg.Name], selector.Sel.Name) {
+			uses = append(uses, fmt.Sprintf("%s:%d uses %s.%s", f.path, f.set.Position(n.Pos()).Line, pkg.Name, selector.Sel.Name))
+		}
+		return true
+	})
+	return uses
+}
+
+// inPlace are the functions that write a file under its final name.
+var inPlace = map[string][]string{"os": {"Create", "WriteFile", "OpenFile", "Rename"}}
+
+// writesInPlace are the packages that may use them: the one that does so safely, and
+// those whose files are in temporary folders or in a cache of their own.
+var writesInPlace = []string{
+	"internal/outfile", "internal/gcc", "internal/gcctest", "internal/bench", "guest/programs/install",
+	"paper-scripts/frost", "paper-scripts/h3", "paper-scripts/peregrine", "paper-scripts/tern",
+}
+
+func TestOutputFilesAreWrittenBeside(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test || slices.Contains(writesInPlace, f.dir) {
+			continue
+		}
+		for _, use := range usesOf(f, inPlace) {
+			t.Errorf("%s: an output file is written by internal/outfile, a temporary one made by os.CreateTemp", use)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 //go:embed program/guest.c
@@ -165,5 +167,5 @@ func replace(path string, table []byte) error {
 	if !found || !closed {
 		return fmt.Errorf("%s does not have the marks %q and %q", path, begin, end)
 	}
-	return os.WriteFile(path, []byte(before+begin+string(table)+end+after), 0o644)
+	return outfile.WriteBytes(path, []byte(before+begin+string(table)+end+after))
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
 // Plan is a table whose rows are measured one by one.
@@ -82,10 +83,7 @@ func (r *result) save(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return outfile.WriteBytes(file, append(text, '\n'))
 }
 
 // measure makes the table: rows that are stored with the same key are taken from

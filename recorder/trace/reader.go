@@ -47,6 +47,9 @@ var (
 		"Work with what there is, or record again.")
 )
 
+// IsDamage reports whether an error says that a part of a trace is damaged or missing.
+func IsDamage(err error) bool { return errors.Is(err, errDamage) || errors.Is(err, errCut) }
+
 // Reader reads a trace. It is for one goroutine, and must be closed if Open made
 // it.
 type Reader struct {
