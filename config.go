@@ -70,8 +70,8 @@ type Config struct {
 	// MaxInstructions ends the run when all threads together have retired
 	// so many; 0 means no bound.
 	MaxInstructions uint64
-	// UnknownENOSYS makes every unknown system call answer ENOSYS; otherwise
-	// those without a known fallback in libc stop the run.
+	// UnknownENOSYS makes every system call that the machine lacks answer ENOSYS;
+	// otherwise those without a known fallback in libc stop the run.
 	UnknownENOSYS bool
 
 	// Stdin, Stdout and Stderr are the guest's first three descriptors. A nil

@@ -134,7 +134,7 @@ func (m *Machine) changesMappings() bool {
 	var r emu.Regs
 	m.cpu.Regs(&r)
 	for _, call := range mappingCalls {
-		if r.GPR[emu.RAX] == call {
+		if kernel.CallNumber(r.GPR[emu.RAX]) == call {
 			return true
 		}
 	}

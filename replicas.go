@@ -428,7 +428,7 @@ func (e *epochRun) finish(c orderController, save func(*Machine) *Snapshot) (*Re
 
 var errStopped = errs.Define("run-with-replicas-stopped",
 	"the run cannot go on: {problem}",
-	"The program made a system call that heddle does not know; the rest of the sentence names it.",
+	"The program made a system call that the machine does not have; the rest of the sentence names it.",
 	"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 
 // Finish ends the run in a state: writable mounts are written to the host, and the

@@ -100,7 +100,7 @@ func (r *Recorder) issue(t *kernel.Task) {
 	r.cpu.Regs(&regs)
 	g := &regs.GPR
 	e := event.Syscall{
-		Stamp: r.Next(), Phase: event.Enter, Number: g[emu.RAX],
+		Stamp: r.Next(), Phase: event.Enter, Number: kernel.CallNumber(g[emu.RAX]),
 		Args: [6]uint64{g[emu.RDI], g[emu.RSI], g[emu.RDX], g[emu.R10], g[emu.R8], g[emu.R9]},
 	}
 	for _, p := range r.parts {

@@ -53,7 +53,7 @@ var machineFlags = []struct {
 	{"host-times", "host_times", "show files with their host's modification times", yes},
 	{"max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", size},
 	{"max-instructions", "max_instructions", "end the run after so many instructions; 0 means no bound", number},
-	{"unknown-syscalls", "unknown_syscalls", "what an unknown system call does: stop the run, or answer enosys", stopOrENOSYS},
+	{"unknown-syscalls", "unknown_syscalls", "what a system call does that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS},
 }
 
 // A flagValue checks its text when it is set and keeps it for viper, which

@@ -14,7 +14,10 @@ func (a *app) syscallsCommand() *cobra.Command {
 		Use:   "syscalls",
 		Short: "Print which Linux system calls the machine has",
 		Long: `Print the table of system calls: number, name, how much of it the machine has
-(full, partial, unsupported) and, where partial, what is missing.`,
+(full, partial, unsupported, missing) and, where partial, what is left out.
+Unsupported calls answer ENOSYS, as on a Linux without them, which libc and
+programs know; one that is missing stops the run. Numbers that are not in the
+table are none of Linux's and answer ENOSYS.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			counts := map[string]int{}
@@ -25,7 +28,8 @@ func (a *app) syscallsCommand() *cobra.Command {
 				counts[support]++
 				fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", call.Number, call.Name, support, call.Note)
 			}
-			fmt.Fprintf(table, "\n%d full, %d partial, %d unsupported\n", counts["full"], counts["partial"], counts["unsupported"])
+			fmt.Fprintf(table, "\n%d full, %d partial, %d unsupported, %d missing\n",
+				counts["full"], counts["partial"], counts["unsupported"], counts["missing"])
 			return table.Flush()
 		},
 	}

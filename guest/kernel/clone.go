@@ -129,6 +129,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
 		mask: t.mask, affinity: t.affinity, policy: t.policy, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
+		personality: t.personality,
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack
@@ -171,9 +172,10 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	p := &Process{
 		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
-		program: old.program, objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
+		objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,
 	}
+	p.runs(old.binary)
 	if a.flags&unix.CLONE_PARENT != 0 {
 		p.parent, p.exitSignal = old.parent, old.exitSignal
 	}
@@ -183,6 +185,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	} else {
 		space, errno := old.space.Fork()
 		if errno != 0 {
+			p.runs(nil)
 			p.charge(0)
 			return nil, errno
 		}

@@ -15,7 +15,9 @@ func (t *Task) dispatch() (uint64, unix.Errno) {
 	}
 	switch {
 	case info == nil:
-		return t.unknown()
+		return 0, unix.ENOSYS
+	case info.Support == Missing:
+		return t.missing(info)
 	case info.handler == nil:
 		return 0, unix.ENOSYS
 	}
@@ -37,11 +39,11 @@ func (k *Kernel) count(info *SyscallInfo, number uint64) {
 	}
 }
 
-// unknown fails closed: nobody knows what the program would make of ENOSYS.
-func (t *Task) unknown() (uint64, unix.Errno) {
+// missing fails closed: there is no telling what the program would make of ENOSYS.
+func (t *Task) missing(info *SyscallInfo) (uint64, unix.Errno) {
 	if !t.k.config.UnknownENOSYS {
-		t.k.stop(fmt.Sprintf("%s (process %d) made system call number %d, which is not known",
-			t.proc.path, t.proc.pid, int64(t.call.number)))
+		t.k.stop(fmt.Sprintf("%s (process %d) made system call %s (number %d), which the machine does not have",
+			t.proc.path, t.proc.pid, info.Name, info.Number))
 	}
 	return 0, unix.ENOSYS
 }

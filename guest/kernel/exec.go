@@ -3,7 +3,7 @@ package kernel
 import (
 	"path"
 	"slices"
-	"strings"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -48,7 +48,8 @@ func (k *Kernel) Start(p Program) error {
 	proc.threads = []*Task{t}
 	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
-	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(proc))
+	defer files.close()
+	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(t))
 	if err != nil {
 		space.Release()
 		return err
@@ -77,18 +78,20 @@ func (k *Kernel) newSpace(limits mm.Limits) *mm.AddressSpace {
 
 // execFiles is how the loader opens programs on behalf of a task.
 type execFiles struct {
-	fs      *vfs.FS
-	ctx     *vfs.Ctx
-	from    *vfs.Dentry // of execveat
-	program *vfs.Dentry // the first file that was opened
-	fixed   *vfs.Dentry // what AT_EMPTY_PATH names
+	fs     *vfs.FS
+	ctx    *vfs.Ctx
+	opened []*execFile // the program first; for a script, before its interpreter
+	// Of execveat with a descriptor: the program, and whether the path that it is
+	// shown with is closed by the call.
+	fixed      *vfs.Dentry
+	pathCloses bool
 }
 
 func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	d, errno := e.fixed, unix.Errno(0)
 	e.fixed = nil
 	if d == nil {
-		d, errno = e.fs.Lookup(e.ctx, e.from, name, true)
+		d, errno = e.fs.Lookup(e.ctx, nil, name, true)
 	}
 	if errno != 0 {
 		return nil, errno
@@ -100,14 +103,28 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
-	if e.program == nil {
-		e.program = d
+	f.Ref()
+	x := &execFile{name: name, f: f, ctx: e.ctx}
+	e.opened = append(e.opened, x)
+	return x, 0
+}
+
+// close gives up the files, which it keeps longer than the loader.
+func (e *execFiles) close() {
+	for _, x := range e.opened {
+		x.f.Unref()
 	}
-	return &execFile{f: f, ctx: e.ctx}, 0
+}
+
+// binary is the file that a name was opened for.
+func (e *execFiles) binary(name string) *vfs.File {
+	i := slices.IndexFunc(e.opened, func(x *execFile) bool { return x.name == name })
+	return e.opened[i].f
 }
 
 // execFile is an open program.
 type execFile struct {
+	name   string
 	f      *vfs.File
 	ctx    *vfs.Ctx
 	object *mm.Object
@@ -134,10 +151,12 @@ func (e *execFile) Close() {
 	e.f.Unref()
 }
 
-func (k *Kernel) loadOptions(p *Process) loader.Options {
+func (k *Kernel) loadOptions(t *Task) loader.Options {
+	p := t.proc
 	o := loader.Options{
 		UID: p.cred.UID, EUID: p.cred.EUID, GID: p.cred.GID, EGID: p.cred.EGID,
-		HWCap: k.cpu.CPUID(1, 0)[3], Randomize: k.config.RandomLayout,
+		HWCap: k.cpu.CPUID(1, 0)[3], Randomize: k.config.RandomLayout && t.personality&addrNoRandomize == 0,
+		BottomUp: t.personality&addrCompatLayout != 0,
 	}
 	if o.Randomize {
 		o.LayoutSeed = k.layout.Uint64()
@@ -150,8 +169,8 @@ func (k *Kernel) loadOptions(p *Process) loader.Options {
 // space.
 func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	p := t.proc
-	p.program = files.program
-	p.path = files.program.Path()
+	p.runs(files.binary(image.Program.Path))
+	p.path = files.opened[0].f.Dentry().Path()
 	p.args, p.env = image.Args, env
 	p.charge(kmem.Process + sizeOf(p.args) + sizeOf(p.env))
 	t.name = files.name(p.path)
@@ -162,6 +181,18 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	if image.Linker.Path != "" {
 		p.objects = append(p.objects, image.Linker)
 	}
+}
+
+// runs makes a file the one that the process executes, which nobody can write to
+// meanwhile; nil: none any more.
+func (p *Process) runs(f *vfs.File) {
+	if f != nil {
+		f.Ref()
+	}
+	if p.binary != nil {
+		p.binary.Unref()
+	}
+	p.binary = f
 }
 
 // sizeOf is what a list of strings takes.
@@ -227,30 +258,49 @@ func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	files := &execFiles{fs: t.k.fs, ctx: t.vfsContext()}
-	if name == "" && flags&unix.AT_EMPTY_PATH != 0 {
-		f, errno := t.file(a[0])
-		if errno != 0 {
-			return 0, errno
-		}
-		files.fixed, name = f.Dentry(), f.Dentry().Path()
-	} else if files.from, errno = t.at(a[0], name); errno != 0 {
+	if name, errno = files.find(t, a[0], name, flags); errno != 0 {
 		return 0, errno
 	}
-	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
-		if d, errno := t.k.fs.Lookup(files.ctx, files.from, name, false); errno == 0 && d.Inode().IsSymlink() {
-			return 0, unix.ELOOP
+	return t.execve(files, name, a[2], a[3])
+}
+
+// find looks up the program that execveat is given, and returns the path that it is
+// shown with.
+func (e *execFiles) find(t *Task, fd uint64, name string, flags uint32) (string, unix.Errno) {
+	from, errno := t.at(fd, name)
+	if errno != 0 {
+		return "", errno
+	}
+	if e.fixed = from; from == nil {
+		e.fixed = t.proc.context.cwd
+	}
+	if name != "" || flags&unix.AT_EMPTY_PATH == 0 {
+		if e.fixed, errno = e.fs.Lookup(e.ctx, from, name, flags&unix.AT_SYMLINK_NOFOLLOW == 0); errno != 0 {
+			return "", errno
 		}
 	}
-	return t.execve(files, name, a[2], a[3])
+	if e.fixed.Inode().IsSymlink() {
+		return "", unix.ELOOP
+	}
+	if from == nil {
+		return name, 0
+	}
+	e.pathCloses = t.proc.files.get(fd).cloexec
+	shown := "/dev/fd/" + strconv.Itoa(int(int32(fd)))
+	if name != "" {
+		shown += "/" + name
+	}
+	return shown, 0
 }
 
 // execve replaces the program of t's process. Until the new one is loaded
 // nothing changes; then the other threads go, and t takes the place of the main
 // thread.
 func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64, unix.Errno) {
+	defer files.close()
 	if files.fixed == nil {
 		// That there is no such program comes before its arguments.
-		if _, errno := files.fs.Lookup(files.ctx, files.from, name, true); errno != 0 {
+		if _, errno := files.fs.Lookup(files.ctx, nil, name, true); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -265,7 +315,9 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	}
 	p := t.proc
 	space := t.k.newSpace(p.space.Limits)
-	image, err := loader.Load(space, files, name, args, env, t.k.loadOptions(p))
+	options := t.k.loadOptions(t)
+	options.PathCloses = files.pathCloses
+	image, err := loader.Load(space, files, name, args, env, options)
 	if err != nil {
 		space.Release()
 		return 0, loader.Errno(err)
@@ -284,9 +336,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	t.k.releaseVfork(t)
 	t.resetForExec()
 	t.install(image, files, env)
-	if !strings.Contains(name, "/proc/self/fd/") {
-		t.name = files.name(name)
-	}
+	t.name = files.name(name)
 	t.call = callState{}
 	return 0, errReplaced
 }
@@ -322,6 +372,7 @@ func (t *Task) resetForExec() {
 		}
 	}
 	p.actions = actions
+	t.personality &^= readImpliesExec
 	t.altStack = sigStack{}
 	t.trap = trapInfo{}
 	p.deleteTimers()

@@ -34,7 +34,7 @@ func (t *Task) Argument(n int) uint64 { return t.call.args[n] }
 func (p *Process) Auxv() []byte { return p.space.Layout.Auxv }
 
 // Executable is the path of the process's program, as /proc/PID/exe shows it.
-func (p *Process) Executable() string { return p.program.Path() }
+func (p *Process) Executable() string { return p.binary.Dentry().Path() }
 
 // Process finds a process by its id; nil: there is none.
 func (k *Kernel) Process(pid int32) *Process { return k.processes[pid] }

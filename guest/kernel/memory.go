@@ -9,7 +9,7 @@ import (
 
 func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	r := mm.MapRequest{
-		Addr: event.Addr(a[0]), Length: a[1], Prot: int(uint32(a[2])), Flags: int(uint32(a[3])), Offset: a[5],
+		Addr: event.Addr(a[0]), Length: a[1], Prot: t.implied(int(uint32(a[2]))), Flags: int(uint32(a[3])), Offset: a[5],
 	}
 	if r.Flags&unix.MAP_ANONYMOUS == 0 {
 		f, errno := t.file(a[4])
@@ -34,11 +34,11 @@ func sysMunmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMprotect(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mprotect(event.Addr(a[0]), a[1], int(uint32(a[2])))
+	return 0, t.proc.space.Mprotect(event.Addr(a[0]), a[1], t.implied(int(uint32(a[2]))))
 }
 
 func sysBrk(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return uint64(t.proc.space.Brk(event.Addr(a[0]))), 0
+	return uint64(t.proc.space.Brk(event.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
 }
 
 func sysMremap(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -49,9 +49,9 @@ func sysUname(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var u unix.Utsname
 	copy(u.Sysname[:], "Linux")
 	copy(u.Nodename[:], t.k.hostname)
-	copy(u.Release[:], Release)
+	copy(u.Release[:], t.shownRelease())
 	copy(u.Version[:], Version)
-	copy(u.Machine[:], "x86_64")
+	copy(u.Machine[:], t.shownMachine())
 	copy(u.Domainname[:], "(none)")
 	return 0, writeStruct(t, event.Addr(a[0]), &u)
 }
@@ -394,13 +394,4 @@ func sysSetsid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	}
 	p.group, p.session = p.pid, p.pid
 	return uint64(p.pid), 0
-}
-
-// sysSyslog, sysPersonality and the like answer for what the machine does not
-// have.
-func sysPersonality(_ *Task, a [6]uint64) (uint64, unix.Errno) {
-	if uint32(a[0]) == ^uint32(0) || a[0] == 0 {
-		return 0, 0
-	}
-	return 0, unix.EINVAL
 }

@@ -301,7 +301,15 @@ func sysReadlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.readlink(a[0], a[1], a[2], a[3])
 }
 
+func sysGetdents(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.getdents(a, (*vfs.File).OldGetdents)
+}
+
 func sysGetdents64(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.getdents(a, (*vfs.File).Getdents)
+}
+
+func (t *Task) getdents(a [6]uint64, fill func(*vfs.File, *vfs.Ctx, []byte) (int, unix.Errno)) (uint64, unix.Errno) {
 	f, errno := t.plainFile(a[0])
 	if errno != 0 {
 		return 0, errno
@@ -310,7 +318,7 @@ func sysGetdents64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.ENOTDIR
 	}
 	buf := t.k.scratch.get(min(uint64(uint32(a[2])), chunkSize))
-	n, errno := f.Getdents(t.vfsContext(), buf)
+	n, errno := fill(f, t.vfsContext(), buf)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -72,10 +72,22 @@ func (t *Task) temporaryMask(addr event.Addr, size uint64) unix.Errno {
 // storeRemaining writes back what is left of a time-out, as the raw ppoll and
 // pselect6 do; that it cannot be written is no error.
 func (t *Task) storeRemaining(addr event.Addr, deadline int64, n uint64, errno unix.Errno) (uint64, unix.Errno) {
-	if addr != 0 && errno != errBlocked && deadline != forever {
+	if addr == 0 || deadline == forever {
+		return n, errno
+	}
+	if errno = t.stickyTimeout(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
 		_ = t.writeTimespec(addr, max(0, deadline-t.k.now))
 	}
 	return n, errno
+}
+
+// stickyTimeout is what becomes of a call whose time-out cannot tell how much is left
+// of it: it is not made again after a signal.
+func (t *Task) stickyTimeout(errno unix.Errno) unix.Errno {
+	if errno == errInterrupted && t.personality&stickyTimeouts != 0 {
+		return unix.EINTR
+	}
+	return errno
 }
 
 func (t *Task) poll(addr event.Addr, count uint64, deadline int64) (uint64, unix.Errno) {
@@ -158,7 +170,10 @@ func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	n, errno := t.selectFiles(a, deadline)
-	if a[4] != 0 && errno != errBlocked {
+	if a[4] == 0 {
+		return n, errno
+	}
+	if errno = t.stickyTimeout(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
 		tv := unix.NsecToTimeval(max(0, deadline-t.k.now))
 		_ = writeStruct(t, event.Addr(a[4]), &tv)
 	}

@@ -32,8 +32,8 @@ type Process struct {
 	signals signalQueue
 	waiters wait.Queue // threads of this process in wait4 and waitid
 
-	program    *vfs.Dentry // what /proc/PID/exe leads to
-	path       string
+	binary     *vfs.File // what /proc/PID/exe leads to; nil for a zombie
+	path       string    // of the program, which may be a script
 	objects    []loader.Object // the program and its dynamic linker
 	args, env  []string
 	exitSignal int // what the parent is sent at the end
@@ -165,6 +165,7 @@ func (k *Kernel) exitProcess(p *Process) {
 	p.status.zombie = true
 	k.releaseSpace(p)
 	p.space = nil
+	p.runs(nil)
 	p.cancelTimers()
 	p.files.release(p)
 	p.files = nil

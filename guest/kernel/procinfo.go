@@ -132,6 +132,7 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	s.Pending, s.Blocked = uint64(t.signals.set), uint64(t.mask)
 	s.QueuedSignals += len(t.signals.list)
 	s.NoNewPrivs = t.noNewPrivs
+	s.Personality = t.personality
 	s.Core = int32(max(0, t.k.sched.Core(t.id)))
 	s.Voluntary = t.waits
 	s.StartNS = t.started + bootNS
@@ -156,7 +157,12 @@ func (v procProcess) Space() *mm.AddressSpace {
 	return v.p.space
 }
 
-func (v procProcess) Exe() *vfs.Dentry { return v.live(v.p.program) }
+func (v procProcess) Exe() *vfs.Dentry {
+	if v.p.binary == nil {
+		return nil
+	}
+	return v.p.binary.Dentry()
+}
 
 func (v procProcess) Cwd() *vfs.Dentry { return v.live(v.p.context.cwd) }
 

@@ -8,16 +8,20 @@ type handler func(t *Task, args [6]uint64) (uint64, unix.Errno)
 // Support says how well a system call is supported.
 type Support uint8
 
-// Kinds of support. Unsupported calls are those that libc and programs know how
-// to do without: they answer ENOSYS. A number that is not in the table at all
-// stops the run, unless Config.UnknownENOSYS is set.
+// Kinds of support. Libc and programs know how to do without Unsupported calls:
+// they answer ENOSYS. Missing ones have no such fallback: they stop the run, unless
+// Config.UnknownENOSYS is set. A number that is not in the table is none of Linux's,
+// which answers ENOSYS.
 const (
 	Full Support = iota
 	Partial
 	Unsupported
+	Missing
 )
 
-func (s Support) String() string { return [...]string{"full", "partial", "unsupported"}[s] }
+func (s Support) String() string {
+	return [...]string{"full", "partial", "unsupported", "missing"}[s]
+}
 
 // SyscallInfo describes one system call.
 type SyscallInfo struct {
@@ -48,6 +52,10 @@ func SyscallArgs(n uint64) int {
 	return 6
 }
 
+// newer is the note of calls that kernels have had since after Release.
+const newer = "newer than the Linux that the machine shows, 6.1"
+
+// syscallTable has every call of Linux 6.12 for x86-64.
 var syscallTable = []SyscallInfo{
 	{0, "read", 3, Full, "", sysRead},
 	{1, "write", 3, Full, "", sysWrite},
@@ -127,7 +135,7 @@ var syscallTable = []SyscallInfo{
 	{75, "fdatasync", 1, Full, "", sysFsync},
 	{76, "truncate", 2, Full, "", sysTruncate},
 	{77, "ftruncate", 2, Full, "", sysFtruncate},
-	{78, "getdents", 3, Unsupported, "", nil},
+	{78, "getdents", 3, Full, "", sysGetdents},
 	{79, "getcwd", 2, Full, "", sysGetcwd},
 	{80, "chdir", 1, Full, "", sysChdir},
 	{81, "fchdir", 1, Full, "", sysFchdir},
@@ -183,11 +191,12 @@ var syscallTable = []SyscallInfo{
 	{131, "sigaltstack", 2, Full, "", sysSigaltstack},
 	{132, "utime", 2, Full, "", sysUtime},
 	{133, "mknod", 3, Full, "", sysMknod},
-	{135, "personality", 1, Partial, "queries and the default only", sysPersonality},
-	{136, "ustat", 2, Unsupported, "", nil},
+	{134, "uselib", 1, Unsupported, "", nil},
+	{135, "personality", 1, Partial, "no effect: MMAP_PAGE_ZERO, and flags of other systems", sysPersonality},
+	{136, "ustat", 2, Missing, "", nil},
 	{137, "statfs", 2, Full, "", sysStatfs},
 	{138, "fstatfs", 2, Full, "", sysFstatfs},
-	{139, "sysfs", 6, Unsupported, "", nil},
+	{139, "sysfs", 3, Missing, "", nil},
 	{140, "getpriority", 2, Full, "", sysGetpriority},
 	{141, "setpriority", 3, Full, "", sysSetpriority},
 	{142, "sched_setparam", 2, Full, "", sysSchedSetparam},
@@ -202,8 +211,9 @@ var syscallTable = []SyscallInfo{
 	{151, "mlockall", 1, Full, "", sysMlockall},
 	{152, "munlockall", 0, Full, "", sysMunlockall},
 	{153, "vhangup", 0, Partial, "always EPERM", sysNotPermitted},
-	{154, "modify_ldt", 3, Unsupported, "", nil},
+	{154, "modify_ldt", 3, Missing, "", nil},
 	{155, "pivot_root", 2, Partial, "always EPERM", sysNotPermitted},
+	{156, "_sysctl", 1, Unsupported, "", nil},
 	{157, "prctl", 5, Partial, "options about names, parent death, dumpability, subreapers and limits; others answer EINVAL", sysPrctl},
 	{158, "arch_prctl", 2, Full, "", sysArchPrctl},
 	{159, "adjtimex", 1, Partial, "always EPERM", sysNotPermitted},
@@ -221,9 +231,18 @@ var syscallTable = []SyscallInfo{
 	{171, "setdomainname", 2, Partial, "always EPERM", sysNotPermitted},
 	{172, "iopl", 1, Partial, "always EPERM", sysNotPermitted},
 	{173, "ioperm", 3, Partial, "always EPERM", sysNotPermitted},
+	{174, "create_module", 2, Unsupported, "", nil},
 	{175, "init_module", 3, Partial, "always EPERM", sysNotPermitted},
 	{176, "delete_module", 2, Partial, "always EPERM", sysNotPermitted},
+	{177, "get_kernel_syms", 1, Unsupported, "", nil},
+	{178, "query_module", 5, Unsupported, "", nil},
 	{179, "quotactl", 4, Partial, "always EPERM", sysNotPermitted},
+	{180, "nfsservctl", 3, Unsupported, "", nil},
+	{181, "getpmsg", 5, Unsupported, "", nil},
+	{182, "putpmsg", 5, Unsupported, "", nil},
+	{183, "afs_syscall", 5, Unsupported, "", nil},
+	{184, "tuxcall", 3, Unsupported, "", nil},
+	{185, "security", 3, Unsupported, "", nil},
 	{186, "gettid", 0, Full, "", sysGettid},
 	{187, "readahead", 3, Full, "", sysReadahead},
 	{188, "setxattr", 5, Partial, "refused with EOPNOTSUPP", onPath(setXattr)},
@@ -243,14 +262,18 @@ var syscallTable = []SyscallInfo{
 	{202, "futex", 6, Partial, "priority-inheriting operations answer ENOSYS, as glibc expects of kernels without them", sysFutex},
 	{203, "sched_setaffinity", 3, Full, "", sysSchedSetaffinity},
 	{204, "sched_getaffinity", 3, Full, "", sysSchedGetaffinity},
+	{205, "set_thread_area", 1, Unsupported, "", nil},
 	{206, "io_setup", 2, Unsupported, "", nil},
 	{207, "io_destroy", 1, Unsupported, "", nil},
 	{208, "io_getevents", 6, Unsupported, "", nil},
 	{209, "io_submit", 6, Unsupported, "", nil},
 	{210, "io_cancel", 6, Unsupported, "", nil},
+	{211, "get_thread_area", 1, Unsupported, "", nil},
 	{212, "lookup_dcookie", 3, Partial, "always EPERM", sysNotPermitted},
 	{213, "epoll_create", 1, Full, "", sysEpollCreate},
-	{216, "remap_file_pages", 5, Unsupported, "", nil},
+	{214, "epoll_ctl_old", 4, Unsupported, "", nil},
+	{215, "epoll_wait_old", 4, Unsupported, "", nil},
+	{216, "remap_file_pages", 5, Missing, "", nil},
 	{217, "getdents64", 3, Full, "", sysGetdents64},
 	{218, "set_tid_address", 1, Full, "", sysSetTidAddress},
 	{219, "restart_syscall", 0, Unsupported, "", nil},
@@ -270,6 +293,7 @@ var syscallTable = []SyscallInfo{
 	{233, "epoll_ctl", 4, Full, "", sysEpollCtl},
 	{234, "tgkill", 3, Full, "", sysTgkill},
 	{235, "utimes", 2, Full, "", sysUtimes},
+	{236, "vserver", 5, Unsupported, "", nil},
 	{237, "mbind", 5, Unsupported, "", nil},
 	{238, "set_mempolicy", 6, Unsupported, "", nil},
 	{239, "get_mempolicy", 6, Unsupported, "", nil},
@@ -353,6 +377,7 @@ var syscallTable = []SyscallInfo{
 	{317, "seccomp", 3, Unsupported, "", nil},
 	{318, "getrandom", 3, Full, "", sysGetrandom},
 	{319, "memfd_create", 2, Full, "", sysMemfdCreate},
+	{320, "kexec_file_load", 5, Partial, "always EPERM", sysNotPermitted},
 	{321, "bpf", 5, Unsupported, "", nil},
 	{322, "execveat", 5, Full, "", sysExecveat},
 	{323, "userfaultfd", 6, Unsupported, "", nil},
@@ -394,6 +419,18 @@ var syscallTable = []SyscallInfo{
 	{448, "process_mrelease", 2, Unsupported, "", nil},
 	{449, "futex_waitv", 6, Unsupported, "", nil},
 	{450, "set_mempolicy_home_node", 6, Unsupported, "", nil},
+	{451, "cachestat", 4, Unsupported, newer, nil},
+	{452, "fchmodat2", 4, Unsupported, newer, nil},
+	{453, "map_shadow_stack", 3, Unsupported, newer, nil},
+	{454, "futex_wake", 4, Unsupported, newer, nil},
+	{455, "futex_wait", 6, Unsupported, newer, nil},
+	{456, "futex_requeue", 4, Unsupported, newer, nil},
+	{457, "statmount", 4, Unsupported, newer, nil},
+	{458, "listmount", 4, Unsupported, newer, nil},
+	{459, "lsm_get_self_attr", 4, Unsupported, newer, nil},
+	{460, "lsm_set_self_attr", 4, Unsupported, newer, nil},
+	{461, "lsm_list_modules", 3, Unsupported, newer, nil},
+	{462, "mseal", 3, Unsupported, newer, nil},
 }
 
 // byNumber indexes syscallTable.

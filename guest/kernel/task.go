@@ -53,6 +53,7 @@ type Task struct {
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool
+	personality uint32
 	policy      uint32       // as sched_setscheduler set it
 	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64       // how often it has waited
@@ -153,11 +154,14 @@ func (t *Task) begin() {
 	t.regs.GPR[emu.R11] = t.regs.RFLAGS
 	t.dirty = true
 	t.call = callState{
-		active: true, number: r[emu.RAX],
+		active: true, number: CallNumber(r[emu.RAX]),
 		args: [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]},
 	}
 	t.k.extraCost += event.Cycles(t.k.costs.Syscall)
 }
+
+// CallNumber is the number of a system call with RAX: Linux takes it for an int.
+func CallNumber(rax uint64) uint64 { return uint64(int64(int32(rax))) }
 
 // attempt carries out the current system call, for the first time or again
 // after a wait.

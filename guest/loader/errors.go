@@ -97,6 +97,11 @@ var (
 		"The name after #! is missing, or longer than the kernel reads.",
 		"Correct the first line.")
 
+	errScriptCloses = errs.Define("script-closes",
+		"cannot run {path}: its descriptor is closed before the interpreter of the script opens it",
+		"The script was executed by a descriptor with the flag close-on-exec.",
+		"Execute it by a descriptor without the flag, or by its name.")
+
 	errScriptDepth = errs.Define("scripts-nested",
 		"cannot run {path}: scripts are the interpreters of scripts too often",
 		"More than 5 scripts name one another as interpreters.",

@@ -45,6 +45,12 @@ type Options struct {
 	// Linux without randomisation.
 	Randomize  bool
 	LayoutSeed uint64
+	// BottomUp places mappings upwards from a third of the address space, as Linux
+	// does for ADDR_COMPAT_LAYOUT.
+	BottomUp bool
+	// PathCloses tells that the path is one of a descriptor that execve closes: the
+	// interpreter of a script could not open it.
+	PathCloses bool
 }
 
 // Object is an ELF file in memory.
@@ -71,7 +77,8 @@ func Load(as *mm.AddressSpace, files Opener, path string, args, env []string, o 
 	if len(args) == 0 {
 		args = []string{""}
 	}
-	l := &load{as: as, files: files, path: path, random: layoutRandom(o)}
+	l := &load{as: as, files: files, path: path, pathCloses: o.PathCloses, random: layoutRandom(o)}
+	as.Layout.BottomUp = o.BottomUp
 	l.chooseLayout()
 	defer l.close()
 	program, args, err := l.findProgram(args)
@@ -88,6 +95,8 @@ type load struct {
 	path   string // as given: of the script if it is one
 	opened []File
 	random *rand.Rand // nil: the fixed layout
+
+	pathCloses bool // Options.PathCloses
 }
 
 func (l *load) close() {
@@ -138,6 +147,9 @@ func (l *load) findProgram(args []string) (*program, []string, error) {
 		interpreter, argument, errno := parseScript(start)
 		if errno != 0 {
 			return nil, nil, fail(errno, errScript.New(path))
+		}
+		if l.pathCloses {
+			return nil, nil, fail(unix.ENOENT, errScriptCloses.New(path))
 		}
 		args = scriptArgs(interpreter, argument, path, args)
 		path = interpreter

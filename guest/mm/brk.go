@@ -1,8 +1,6 @@
 package mm
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -13,9 +11,13 @@ func (as *AddressSpace) SetBrk(start event.Addr) {
 	as.brk = start
 }
 
+// HeapEnd is where the heap ends.
+func (as *AddressSpace) HeapEnd() event.Addr { return as.brk }
+
 // Brk moves the end of the heap as brk(2) does and returns where it is
-// afterwards: where it was if it cannot be moved.
-func (as *AddressSpace) Brk(to event.Addr) event.Addr {
+// afterwards: where it was if it cannot be moved. What is added has the rights
+// prot.
+func (as *AddressSpace) Brk(to event.Addr, prot int) event.Addr {
 	if to < as.Layout.StartBrk || to > TaskSize {
 		return as.brk
 	}
@@ -26,7 +28,7 @@ func (as *AddressSpace) Brk(to event.Addr) event.Addr {
 			return as.brk
 		}
 	case end > old:
-		if !as.growHeap(to, old, end) {
+		if !as.growHeap(to, old, end, prot) {
 			return as.brk
 		}
 	}
@@ -35,7 +37,7 @@ func (as *AddressSpace) Brk(to event.Addr) event.Addr {
 }
 
 // growHeap maps [old, end) for the heap.
-func (as *AddressSpace) growHeap(to, old, end event.Addr) bool {
+func (as *AddressSpace) growHeap(to, old, end event.Addr, prot int) bool {
 	size := uint64(to-as.Layout.StartBrk) + uint64(as.Layout.EndData-as.Layout.StartData)
 	if size > as.Limits.Data {
 		return false
@@ -45,7 +47,7 @@ func (as *AddressSpace) growHeap(to, old, end event.Addr) bool {
 		return false
 	}
 	v := VMA{
-		Start: old, End: end, Prot: unix.PROT_READ | unix.PROT_WRITE, MayProt: protMask,
+		Start: old, End: end, Prot: prot, MayProt: protMask,
 		Flags: Account | as.lockFuture,
 	}
 	if !as.mayLock(v.Flags, v.pages()) || as.vmas.count > MaxMappings || as.install(v) != 0 {

@@ -91,10 +91,10 @@ func TestResourceLimits(t *testing.T) {
 	as.Limits = DefaultLimits()
 	as.Limits.Data = 1 << 20
 	as.SetBrk(region)
-	if got := as.Brk(region + 2<<20); got != region {
+	if got := as.Brk(region+2<<20, unix.PROT_READ|unix.PROT_WRITE); got != region {
 		t.Errorf("brk beyond RLIMIT_DATA moved to %#x", got)
 	}
-	if got := as.Brk(region + 512<<10); got != region+512<<10 {
+	if got := as.Brk(region+512<<10, unix.PROT_READ|unix.PROT_WRITE); got != region+512<<10 {
 		t.Errorf("brk within RLIMIT_DATA stayed at %#x", got)
 	}
 	if errno := tryMap(as, 0, 600<<10, rw, private); errno != unix.ENOMEM {

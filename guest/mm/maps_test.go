@@ -26,7 +26,7 @@ func newListed(t *testing.T) *AddressSpace {
 		Object: o, Offset: emu.PageSize, File: &library{"/usr/lib/a b\nc.so"}, Readable: true,
 	})
 	as.SetBrk(0x10000000)
-	as.Brk(0x10000000 + 3*emu.PageSize - 5)
+	as.Brk(0x10000000+3*emu.PageSize-5, unix.PROT_READ|unix.PROT_WRITE)
 	mustMap(t, as, 0x7f0000000000, emu.PageSize, unix.PROT_NONE, private|unix.MAP_FIXED)
 	mustMap(t, as, 0x7f0000001000, 2*emu.PageSize, rw, shared|unix.MAP_FIXED)
 	mustMap(t, as, TaskSize-0x21000, 0x21000, rw, private|unix.MAP_FIXED|unix.MAP_GROWSDOWN)

@@ -121,7 +121,7 @@ func (as *AddressSpace) place(addr event.Addr, length uint64, flags int) (event.
 	if as.free(addr, length, TaskSize) {
 		return addr, 0
 	}
-	if at, ok := as.vmas.highestGap(length, MinAddr, as.Layout.MmapBase); ok {
+	if at, ok := as.vmas.highestGap(length, MinAddr, as.Layout.MmapBase); ok && !as.Layout.BottomUp {
 		return at, 0
 	}
 	return as.placeUp(addr, length, legacyBase, TaskSize)

@@ -348,7 +348,7 @@ func (b *both) brk(t *rapid.T) {
 		to = rapid.SampledFrom([]event.Addr{0, emu.PageSize, TaskSize, 1 << 62, region + 0x10000000}).Draw(t, "address")
 	}
 	a, err := b.native.ask(nativeSyscall, unix.SYS_BRK, uint64(to))
-	b.agree(t, fmt.Sprintf("brk(%#x)", to), a, err, int64(b.as.Brk(to)))
+	b.agree(t, fmt.Sprintf("brk(%#x)", to), a, err, int64(b.as.Brk(to, unix.PROT_READ|unix.PROT_WRITE)))
 }
 
 // address of an access by the program itself.

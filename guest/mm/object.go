@@ -50,6 +50,19 @@ func NewObject(ram *emu.RAM, source Source, size int64) *Object {
 // Size is the number of bytes; mappings fault beyond the page of the last.
 func (o *Object) Size() int64 { return o.size }
 
+// MayBeWritten reports whether a shared mapping of the object may be written, or be
+// made writable.
+func (o *Object) MayBeWritten() bool {
+	for _, m := range o.mappers {
+		for _, v := range m.space.VMAs() {
+			if v.Object == o && v.has(Shared) && v.MayProt&unix.PROT_WRITE != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Resident is the number of pages held in RAM.
 func (o *Object) Resident() int { return o.pages.count }
 

@@ -47,6 +47,7 @@ func DefaultLimits() Limits {
 // Layout says where the parts of a program lie; the loader sets it.
 type Layout struct {
 	MmapBase             event.Addr // mappings are placed below
+	BottomUp             bool       // mappings are placed upwards from a third of the address space instead
 	StartCode, EndCode   event.Addr
 	StartData, EndData   event.Addr
 	StartBrk             event.Addr // start of the heap

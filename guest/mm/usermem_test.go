@@ -85,7 +85,7 @@ func TestWildArgumentsDoNotPanic(t *testing.T) {
 			case 9:
 				as.Mlock(addr(), size(), 0)
 			case 10:
-				as.Brk(addr())
+				as.Brk(addr(), unix.PROT_READ|unix.PROT_WRITE)
 			case 11:
 				as.Fault(addr(), emu.AccessWrite)
 			case 12:

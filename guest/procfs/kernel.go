@@ -77,6 +77,7 @@ type Status struct {
 	ReadCalls, WriteCalls    uint64
 	DescriptorTable          int // size
 	Nice                     int
+	Personality              uint32
 }
 
 // CoreTimes is what a core did, in nanoseconds.

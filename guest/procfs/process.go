@@ -46,7 +46,7 @@ func threadFiles() []*entry {
 		printed("mounts", mounts),
 		{name: "oom_score", text: oneLine("666")},
 		{name: "oom_score_adj", mode: 0o644, text: oomScoreAdj, store: setOOMScoreAdj},
-		private(&entry{name: "personality", mode: 0o400, text: oneLine("00000000")}),
+		private(withMode(0o400, printedStatus("personality", personality))),
 		private(&entry{name: "root", follow: ofProcess(Process.Root)}),
 		printedStatus("sched", sched),
 		printedStatus("schedstat", schedstat),
@@ -69,6 +69,13 @@ func private(e *entry) *entry {
 	e.private = true
 	return e
 }
+
+func withMode(mode uint32, e *entry) *entry {
+	e.mode = mode
+	return e
+}
+
+func personality(_ *request, s *Status, p *printer) { p.f("%08x\n", s.Personality) }
 
 func oneLine(text string) func(*request) ([]byte, unix.Errno) {
 	return func(*request) ([]byte, unix.Errno) { return []byte(text + "\n"), 0 }

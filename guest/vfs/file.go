@@ -118,11 +118,22 @@ func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 	f := &File{fs: fs, dentry: d, flags: flags &^ creationFlags, refs: 1, Impl: impl}
 	fs.memory.Force(kmem.File)
 	d.inode.opens++
-	if writable(flags) && flags&unix.O_PATH == 0 {
-		d.inode.writers++
-		f.counted = true
-	}
+	f.countAsWriter(writable(flags) && flags&unix.O_PATH == 0)
 	return f
+}
+
+// countAsWriter says whether the description counts among the inode's writers, while
+// there are any of which it cannot be executed.
+func (f *File) countAsWriter(on bool) {
+	if on == f.counted {
+		return
+	}
+	f.counted = on
+	if on {
+		f.dentry.inode.writers++
+	} else {
+		f.dentry.inode.writers--
+	}
 }
 
 // Ref adds a reference: dup, fork, a message that carries the descriptor.
@@ -147,9 +158,7 @@ func (f *File) Unref() {
 	if c, ok := f.Impl.(Closer); ok {
 		c.Close()
 	}
-	if f.counted {
-		i.writers--
-	}
+	f.countAsWriter(false)
 	if f.exec {
 		i.runners--
 	}

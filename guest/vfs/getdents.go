@@ -22,14 +22,28 @@ func (*folder) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
 	return seek(off, whence, at, 0, math.MaxInt64)
 }
 
-// direntHeader is the length of a linux_dirent64 before its name.
-const direntHeader = 19
+// direntHeader is the length of a linux_dirent64 before its name, and
+// oldDirentHeader that of a linux_dirent.
+const (
+	direntHeader    = 19
+	oldDirentHeader = 18
+)
 
 // Getdents fills buf with linux_dirent64 records and returns their length, 0 at
 // the end. The first call, and the first after a seek to 0, fixes what names
 // and positions there are; names removed later are left out. EINVAL: not even
 // one record fits.
-func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) {
+func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) { return f.getdents(c, buf, putDirent) }
+
+// OldGetdents is Getdents with linux_dirent records, which have the type behind
+// the name.
+func (f *File) OldGetdents(c *Ctx, buf []byte) (int, unix.Errno) {
+	return f.getdents(c, buf, putOldDirent)
+}
+
+// getdents fills buf with records that put stores; it returns their length, and 0
+// for one that does not fit.
+func (f *File) getdents(c *Ctx, buf []byte, put func([]byte, Dirent, int64) int) (int, unix.Errno) {
 	switch {
 	case f.IsPath() || !f.Readable():
 		return 0, unix.EBADF
@@ -49,7 +63,7 @@ func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) {
 	for f.Offset < int64(2+len(f.names.items)) {
 		e, ok := f.dirent(c, f.Offset)
 		if ok {
-			size := putDirent(buf[n:], e, f.Offset+1)
+			size := put(buf[n:], e, f.Offset+1)
 			if size == 0 && n == 0 {
 				return 0, unix.EINVAL
 			}
@@ -102,7 +116,27 @@ func (f *File) parent(c *Ctx) *Dentry {
 
 // putDirent stores one record and returns its length, 0 if it does not fit.
 func putDirent(buf []byte, e Dirent, next int64) int {
-	size := (direntHeader + len(e.Name) + 1 + 7) &^ 7
+	size := putDirentHeader(buf, e, next, direntHeader+len(e.Name)+1)
+	if size > 0 {
+		buf[18] = e.kind()
+		copy(buf[direntHeader:], e.Name)
+	}
+	return size
+}
+
+func putOldDirent(buf []byte, e Dirent, next int64) int {
+	size := putDirentHeader(buf, e, next, oldDirentHeader+len(e.Name)+2)
+	if size > 0 {
+		copy(buf[oldDirentHeader:], e.Name)
+		buf[size-1] = e.kind()
+	}
+	return size
+}
+
+// putDirentHeader stores all but name and type of a record of at least size
+// bytes and returns its length, 0 if it does not fit.
+func putDirentHeader(buf []byte, e Dirent, next int64, size int) int {
+	size = (size + 7) &^ 7
 	if size > len(buf) {
 		return 0
 	}
@@ -110,10 +144,11 @@ func putDirent(buf []byte, e Dirent, next int64) int {
 	binary.LittleEndian.PutUint64(buf, e.Ino)
 	binary.LittleEndian.PutUint64(buf[8:], uint64(next))
 	binary.LittleEndian.PutUint16(buf[16:], uint16(size))
-	buf[18] = byte(e.Type >> 12) // DT_REG and so on are the type bits of a mode
-	copy(buf[direntHeader:], e.Name)
 	return size
 }
+
+// kind is DT_REG and so on: the type bits of a mode.
+func (e *Dirent) kind() byte { return byte(e.Type >> 12) }
 
 // ParseDirents is the reverse of Getdents, for the kernel's own use and tests.
 func ParseDirents(buf []byte) []Dirent {

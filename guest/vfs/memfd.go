@@ -35,7 +35,9 @@ func (fs *FS) Memfd(c *Ctx, name string, flags int) (*File, unix.Errno) {
 	}
 	i.content = mm.NewObject(fs.ram, nil, 0)
 	d := anonDentry(i, "/memfd:"+name+" (deleted)")
-	return fs.newFile(d, unix.O_RDWR|OLargeFile, &regular{i}), 0
+	f := fs.newFile(d, unix.O_RDWR|OLargeFile, &regular{i})
+	f.countAsWriter(false) // Linux does not, so that it can be executed
+	return f, 0
 }
 
 // sealExec is F_SEAL_EXEC: the execute bits cannot be changed.
@@ -52,8 +54,8 @@ func (f *File) Seals() (int, unix.Errno) {
 	return f.Inode().seals, 0
 }
 
-// AddSeals is fcntl with F_ADD_SEALS. EBUSY: F_SEAL_WRITE while the file is
-// mapped.
+// AddSeals is fcntl with F_ADD_SEALS. EBUSY: F_SEAL_WRITE while a mapping may write to
+// the file.
 func (f *File) AddSeals(seals int) unix.Errno {
 	i := f.Inode()
 	switch {
@@ -61,7 +63,7 @@ func (f *File) AddSeals(seals int) unix.Errno {
 		return unix.EINVAL
 	case !f.Writable() || i.seals&unix.F_SEAL_SEAL != 0:
 		return unix.EPERM
-	case seals&unix.F_SEAL_WRITE != 0 && i.content.Refs() > 1:
+	case seals&unix.F_SEAL_WRITE != 0 && i.content.MayBeWritten():
 		return unix.EBUSY
 	}
 	i.seals |= seals

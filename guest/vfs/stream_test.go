@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
@@ -217,12 +218,22 @@ func TestMemfd(t *testing.T) {
 	}
 	_, errno = f.Pwrite(c, []byte("DATA"), 0)
 	ok(t, errno)
-	o, errno := f.Map(true, true)
-	ok(t, errno)
-	if errno := f.AddSeals(unix.F_SEAL_WRITE); errno != unix.EBUSY {
-		t.Errorf("sealing what is mapped: %v", errno)
+	space := mm.New(fs.ram, mm.DefaultLimits())
+	defer space.Release()
+	for _, kind := range []int{unix.MAP_PRIVATE, unix.MAP_SHARED} {
+		o, errno := f.Map(kind == unix.MAP_SHARED, true)
+		ok(t, errno)
+		at, errno := space.Mmap(mm.MapRequest{
+			Length: 4, Prot: unix.PROT_READ, Flags: kind, Object: o, File: f, Readable: true, Writable: true,
+		})
+		ok(t, errno)
+		o.Unref()
+		if errno := f.AddSeals(unix.F_SEAL_WRITE); kind == unix.MAP_SHARED && errno != unix.EBUSY {
+			t.Errorf("sealing what is mapped: %v", errno)
+		}
+		ok(t, space.Munmap(at, 4))
+		f.Inode().seals &^= unix.F_SEAL_WRITE
 	}
-	o.Unref()
 	ok(t, f.AddSeals(unix.F_SEAL_WRITE|unix.F_SEAL_SEAL))
 	if _, errno := f.Pwrite(c, []byte("x"), 0); errno != unix.EPERM {
 		t.Errorf("writing: %v", errno)

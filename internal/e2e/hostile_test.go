@@ -150,11 +150,13 @@ func excused(line string) bool {
 	return false
 }
 
-// everyCall lists the numbers of the calls that the table has.
+// everyCall lists the numbers of the calls that the machine answers.
 func everyCall() []string {
 	var all []string
 	for _, s := range kernel.Syscalls() {
-		all = append(all, fmt.Sprint(s.Number))
+		if s.Support != kernel.Missing { // which stops the run
+			all = append(all, fmt.Sprint(s.Number))
+		}
 	}
 	return all
 }

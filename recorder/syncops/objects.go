@@ -139,7 +139,7 @@ func (s *space) onStack(addr event.Addr) (owner *thread, offset int64, ok bool) 
 }
 
 func (s *space) inHeap(addr event.Addr) bool {
-	return addr >= s.as.Layout.StartBrk && addr < s.as.Brk(0)
+	return addr >= s.as.Layout.StartBrk && addr < s.as.HeapEnd()
 }
 
 // keyObject is the object of a key of thread-specific data.

@@ -30,6 +30,35 @@ static void files(void)
 	SHOW(syscall(SYS_mknod, "fifo", S_IFREG | 0600, 0));
 }
 
+// entries lists a folder with linux_dirent records, which have the type at their end.
+static void entries(void)
+{
+	CHECK(mkdir("folder", 0755) == 0 && mkdir("folder/inner", 0755) == 0 && symlink("inner", "folder/link") == 0);
+	write_file("folder/file-with-a-longer-name", "");
+	int fd = open("folder", O_RDONLY | O_DIRECTORY);
+	char buf[512], seen[8][64] = {{0}};
+	SHOW(syscall(SYS_getdents, fd, buf, 8));
+	long n = syscall(SYS_getdents, fd, buf, sizeof buf);
+	CHECK(n > 0);
+	int count = 0;
+	for (long at = 0; at < n;) {
+		unsigned short size;
+		memcpy(&size, buf + at + 16, 2);
+		snprintf(seen[count++], sizeof seen[0], "%s %d", buf + at + 18, buf[at + size - 1]);
+		CHECK(size % 8 == 0);
+		at += size;
+	}
+	qsort(seen, count, sizeof seen[0], (int (*)(const void *, const void *))strcmp);
+	for (int i = 0; i < count; i++)
+		printf("%s\n", seen[i]);
+	SHOW(syscall(SYS_getdents, fd, buf, sizeof buf));
+	close(fd);
+	fd = open("file", O_RDONLY);
+	SHOW(syscall(SYS_getdents, fd, buf, sizeof buf));
+	SHOW(syscall(SYS_getdents, -1, buf, sizeof buf));
+	close(fd);
+}
+
 static void show_times(void)
 {
 	struct stat st;
@@ -96,6 +125,7 @@ int main(void)
 {
 	umask(022);
 	files();
+	entries();
 	times_of_files();
 	descriptors();
 	children();

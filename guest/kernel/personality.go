@@ -1,0 +1,54 @@
+package kernel
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Personalities and their flags (include/uapi/linux/personality.h), as far as they
+// mean something here. The others are kept and shown.
+const (
+	perLinux32 = 0x8
+	perMask    = 0xff
+
+	uname26           = 0x0020000
+	addrNoRandomize   = 0x0040000
+	addrCompatLayout  = 0x0200000
+	readImpliesExec   = 0x0400000
+	stickyTimeouts    = 0x4000000
+	personalityIsRead = 0xffffffff
+)
+
+func sysPersonality(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	old := t.personality
+	if uint32(a[0]) != personalityIsRead {
+		t.personality = uint32(a[0])
+	}
+	return uint64(old), 0
+}
+
+// implied are the rights that a mapping gets for which prot is asked.
+func (t *Task) implied(prot int) int {
+	if t.personality&readImpliesExec != 0 && prot&unix.PROT_READ != 0 {
+		prot |= unix.PROT_EXEC
+	}
+	return prot
+}
+
+// shownRelease is what uname tells the thread of the kernel's release.
+func (t *Task) shownRelease() string {
+	if t.personality&uname26 == 0 {
+		return Release
+	}
+	// Linux 6.1 becomes 2.6.61, followed by what stands after its numbers.
+	return "2.6.61" + strings.TrimLeft(Release, "0123456789.")
+}
+
+// shownMachine is what uname tells the thread of the processor.
+func (t *Task) shownMachine() string {
+	if t.personality&perMask == perLinux32 {
+		return "i686"
+	}
+	return "x86_64"
+}
