@@ -183,7 +183,7 @@ func (v *Inputs) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 		return
 	}
 	if !has {
-		v.clock(r, t, e)
+		v.undescribed(r, t, e)
 		return
 	}
 	a := e.Args
@@ -212,8 +212,9 @@ const (
 	mmsgSize = 64
 )
 
-// clock records what needs no descriptor: clocks and random numbers.
-func (v *Inputs) clock(r *Recorder, t *kernel.Task, e *event.Syscall) {
+// undescribed records inputs that no descriptor brings: clocks, random numbers and
+// System V messages.
+func (v *Inputs) undescribed(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	source, addr, size := event.InputTime, e.Args[0], uint64(16)
 	switch e.Number {
 	case unix.SYS_GETRANDOM:
@@ -230,6 +231,8 @@ func (v *Inputs) clock(r *Recorder, t *kernel.Task, e *event.Syscall) {
 		}
 	case unix.SYS_TIMES:
 		size = 32
+	case unix.SYS_MSGRCV:
+		source, addr, size = event.InputOther, e.Args[1], 8+e.Result // the type comes first
 	default:
 		return
 	}

@@ -51,7 +51,7 @@ func (v *Mappings) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 		if e.Result == 0 {
 			delete(v.known, t.Process().PID())
 		}
-	case unix.SYS_MMAP, unix.SYS_MREMAP:
+	case unix.SYS_MMAP, unix.SYS_MREMAP, unix.SYS_SHMAT:
 		if space := t.Process().Space(); space != nil {
 			if m, ok := space.Find(event.Addr(e.Result)); ok {
 				v.put(r, t, &m)

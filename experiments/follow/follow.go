@@ -249,6 +249,10 @@ func (r *Recording) mapped(t *kernel.Task, e *event.Syscall) {
 	switch e.Number {
 	case unix.SYS_MMAP:
 		r.overwrite(t, e.Result, a[1])
+	case unix.SYS_SHMAT:
+		if v, ok := t.Process().Space().Find(event.Addr(e.Result)); ok {
+			r.overwrite(t, e.Result, v.Len())
+		}
 	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
 		r.overwrite(t, a[0], a[1])
 	case unix.SYS_MREMAP:

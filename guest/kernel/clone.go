@@ -134,6 +134,9 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack
 	}
+	if a.flags&unix.CLONE_SYSVSEM != 0 {
+		child.semUndo = t.shareUndo()
+	}
 	if p != t.proc {
 		p.pid = int32(child.id)
 		k.processes[p.pid] = p

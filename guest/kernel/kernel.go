@@ -101,6 +101,7 @@ type Kernel struct {
 	scratch *scratch
 	pipes   pipe.Account
 	net     *sock.Stack
+	ipc     ipcObjects
 	current *Task // that acts in the kernel now
 	// signalQueue is woken when any signal comes, for signalfd.
 	signalQueue wait.Queue
@@ -109,9 +110,9 @@ type Kernel struct {
 	cores       []coreTime
 	oomKilled   bool
 	invalid     *InvalidInstruction // the first that killed a process
-	patient     bool // waits for a futex have no deadline: SetPatient
-	keeping     bool // signals wait until they are due: KeepSignals
-	showing     bool // clocks show another time than now: Show
+	patient     bool                // waits for a futex have no deadline: SetPatient
+	keeping     bool                // signals wait until they are due: KeepSignals
+	showing     bool                // clocks show another time than now: Show
 	shown       int64
 
 	stats Stats
@@ -143,6 +144,7 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 	fs.Clock, fs.Entropy = k, k
 	k.memory = fs.Memory()
 	k.pipes.Memory = k.memory
+	k.ipc = k.newIPC()
 	return k
 }
 

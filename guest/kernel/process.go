@@ -32,8 +32,8 @@ type Process struct {
 	signals signalQueue
 	waiters wait.Queue // threads of this process in wait4 and waitid
 
-	binary     *vfs.File // what /proc/PID/exe leads to; nil for a zombie
-	path       string    // of the program, which may be a script
+	binary     *vfs.File       // what /proc/PID/exe leads to; nil for a zombie
+	path       string          // of the program, which may be a script
 	objects    []loader.Object // the program and its dynamic linker
 	args, env  []string
 	exitSignal int // what the parent is sent at the end
@@ -122,6 +122,9 @@ func (k *Kernel) exitTask(t *Task) {
 	if t.call.futex != nil {
 		k.futexDequeue(t.call.futex)
 	}
+	if a, ok := t.call.data.(abandoner); ok {
+		a.Abandon()
+	}
 	k.fs.CancelLock(int32(t.id))
 	if t.call.opened != nil {
 		t.call.opened.Unref()
@@ -131,6 +134,9 @@ func (k *Kernel) exitTask(t *Task) {
 		if p.space.WriteU32(t.clearTID, 0) == 0 {
 			k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
 		}
+	}
+	if t.semUndo != nil {
+		t.semUndo.Unref(t.ipcCaller())
 	}
 	t.state = dead
 	t.call = callState{}

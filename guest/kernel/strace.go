@@ -28,6 +28,8 @@ var argumentKinds = map[string]string{
 	"socket": "ddd", "connect": "fpd", "bind": "fpd", "listen": "fd", "accept": "fpp", "accept4": "fppx",
 	"futex": "pddppd", "clone": "xpppp", "chroot": "s", "sendfile": "ffpd", "splice": "fpfpdx", "poll": "pdd",
 	"epoll_ctl": "fdfp", "epoll_wait": "fpdd", "getxattr": "sspd", "lgetxattr": "sspd",
+	"shmget": "xdo", "shmat": "dpx", "shmdt": "p", "shmctl": "ddp", "semget": "xdo", "semop": "dpd", "semtimedop": "dpdp",
+	"semctl": "dddp", "msgget": "xo", "msgsnd": "dpdx", "msgrcv": "dpddx", "msgctl": "ddp",
 }
 
 // maxShown is how much of a string or buffer is shown.

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
@@ -49,7 +50,8 @@ type Task struct {
 
 	clearTID    event.Addr // set_tid_address
 	robustList  event.Addr
-	vforkDone   *wait.Queue // the parent that vfork suspended
+	vforkDone   *wait.Queue   // the parent that vfork suspended
+	semUndo     *sem.UndoList // shared by CLONE_SYSVSEM; nil until it is needed
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool

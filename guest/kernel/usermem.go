@@ -35,6 +35,12 @@ func writeStruct[T any](t *Task, addr event.Addr, from *T) unix.Errno {
 	return t.copyOut(addr, bytesOf(from))
 }
 
+// writeValue stores a structure at the address that a system call has as an
+// argument.
+func writeValue[T any](t *Task, addr uint64, value T) unix.Errno {
+	return writeStruct(t, event.Addr(addr), &value)
+}
+
 func putU32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
 
 func putU64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }

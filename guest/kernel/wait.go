@@ -53,6 +53,10 @@ type callState struct {
 	data     any
 }
 
+// abandoner is a state of a system call (callState.data) that kernel objects
+// refer to while the call waits. It is told when the thread ends in the call.
+type abandoner interface{ Abandon() }
+
 // wait blocks the task until one of the queues is woken, the deadline passes or
 // a signal is to be delivered. It never returns success: the handler returns
 // what it gets, and is called again later. restart is what a signal makes of

@@ -18,6 +18,7 @@ const (
 	Descriptor = 32       // an entry of a table
 	Watch      = 1 << 10  // an entry of an epoll instance
 	Timer      = 512
+	Object     = 1 << 10 // of System V IPC, or a POSIX message queue
 )
 
 // least is the limit of machines with little memory.

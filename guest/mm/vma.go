@@ -130,5 +130,5 @@ func (v *VMA) floor() event.Addr {
 func (v *VMA) merges(next *VMA) bool {
 	return v.End == next.Start && v.Prot == next.Prot && v.MayProt == next.MayProt &&
 		v.Flags == next.Flags && v.Object == next.Object && v.File == next.File &&
-		(v.Object == nil || v.Offset+v.Len() == next.Offset)
+		(v.Object == nil || v.Offset+v.Len() == next.Offset && v.Object.watcher == nil)
 }

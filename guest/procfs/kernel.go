@@ -3,6 +3,9 @@ package procfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/ipc/msg"
+	"github.com/heddle-dmt/heddle/guest/ipc/sem"
+	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
@@ -19,6 +22,8 @@ type Kernel interface {
 	// Process finds the process that has a thread of the given id; nil if there
 	// is none.
 	Process(id int32) Process
+	// SystemV returns the System V objects of each kind.
+	SystemV() (*shm.System, *sem.System, *msg.System)
 }
 
 // Process is a thread group.

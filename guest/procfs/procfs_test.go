@@ -10,6 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/ipc"
+	"github.com/heddle-dmt/heddle/guest/ipc/msg"
+	"github.com/heddle-dmt/heddle/guest/ipc/sem"
+	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
@@ -42,6 +46,14 @@ func (k *fakeKernel) CPUID(leaf, _ uint32) [4]uint32 {
 		return [4]uint32{48<<8 | 48, 0, 3, 0}
 	}
 	return [4]uint32{}
+}
+
+func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
+	caller := &ipc.Caller{PID: 7, EUID: 1000, EGID: 100, Now: 1_700_000_000}
+	sets, queues := sem.New(nil), msg.New(nil)
+	_, _ = sets.Get(caller, 5, 3, ipc.Create|0o640)
+	_, _ = queues.Get(caller, -2, ipc.Create|0o600)
+	return shm.New(nil, nil, nil), sets, queues
 }
 
 func (k *fakeKernel) Processes() []int32 { return []int32{1, 7} }
@@ -184,6 +196,11 @@ func TestText(t *testing.T) {
 		{"/proc/sys/kernel/osrelease", "6.1.0-heddle\n"},
 		{"/proc/sys/kernel/random/uuid", "00000000-0000-4000-8000-000000000000\n"},
 		{"/proc/self/fdinfo/4", "pos:\t0\nflags:\t02000001\nmnt_id:\t20\nino:\t" + ino(t, fs, c, "/proc/self/fd/4") + "\n"},
+		{"/proc/sysvipc/sem", "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n" +
+			"         5          0   640          3  1000   100  1000   100          0 1700000000\n"},
+		{"/proc/sysvipc/msg", "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n" +
+			"        -2          0   600           0          0     0     0  1000   100  1000   100          0          0 1700000000\n"},
+		{"/proc/sys/kernel/sem", "32000\t1024000000\t500\t32000\n"},
 		{"/sys/devices/system/cpu/online", "0-3\n"},
 		{"/sys/devices/system/cpu/cpu2/topology/core_id", "2\n"},
 		{"/sys/devices/system/cpu/cpu2/topology/thread_siblings", "4\n"},

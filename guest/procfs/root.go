@@ -30,6 +30,7 @@ var procRoot = &entry{
 		printed("stat", stat),
 		fixed("swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
 		procSys,
+		sysvipc,
 		{name: "thread-self", link: threadSelf},
 		line("uptime", uptime),
 		line("version", version),

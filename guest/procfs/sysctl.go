@@ -2,6 +2,10 @@ package procfs
 
 import (
 	"fmt"
+
+	"github.com/heddle-dmt/heddle/guest/ipc/msg"
+	"github.com/heddle-dmt/heddle/guest/ipc/sem"
+	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 )
 
 // Limits that programs ask for.
@@ -34,9 +38,9 @@ var procSys = folder("sys",
 		line("domainname", func(r *request) string { return r.kernel.Machine().Domainname }),
 		line("hostname", func(r *request) string { return r.kernel.Machine().Hostname }),
 		fixed("kptr_restrict", "1\n"),
-		fixed("msgmax", "8192\n"),
-		fixed("msgmnb", "16384\n"),
-		fixed("msgmni", "32000\n"),
+		fixed("msgmax", fmt.Sprintln(msg.MaxMessage)),
+		fixed("msgmnb", fmt.Sprintln(msg.MaxBytes)),
+		fixed("msgmni", fmt.Sprintln(msg.MaxQueues)),
 		fixed("ngroups_max", "65536\n"),
 		line("osrelease", func(r *request) string { return r.kernel.Machine().Release }),
 		fixed("ostype", "Linux\n"),
@@ -52,10 +56,11 @@ var procSys = folder("sys",
 		),
 		fixed("randomize_va_space", "2\n"),
 		fixed("sched_rr_timeslice_ms", "100\n"),
-		fixed("sem", "32000\t1024000000\t500\t32000\n"),
-		fixed("shmall", "18446744073692774399\n"),
-		fixed("shmmax", "18446744073692774399\n"),
-		fixed("shmmni", "4096\n"),
+		fixed("sem", fmt.Sprintf("%d\t%d\t%d\t%d\n", sem.MaxPerSet, sem.MaxTotal, sem.MaxOperations, sem.MaxSets)),
+		fixed("shm_rmid_forced", "0\n"),
+		fixed("shmall", fmt.Sprintln(shm.MaxPages)),
+		fixed("shmmax", fmt.Sprintln(shm.MaxSize)),
+		fixed("shmmni", fmt.Sprintln(shm.MaxSegments)),
 		fixed("tainted", "0\n"),
 		number("threads-max", func(r *request) int64 { return int64(r.kernel.Machine().MaxThreads) }),
 		line("version", func(r *request) string { return r.kernel.Machine().Version }),

@@ -67,7 +67,7 @@ const (
 	InputSocket                    // received from a socket
 	InputRandom                    // getrandom, /dev/urandom and the like
 	InputTime                      // a clock
-	InputOther                     // other descriptors: eventfd, signalfd, directories
+	InputOther                     // other descriptors: eventfd, signalfd, directories; and messages of queues
 )
 
 var inputNames = [...]string{"args", "env", "stdin", "file", "map", "pipe", "socket", "random", "time", "other"}

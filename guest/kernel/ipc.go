@@ -1,0 +1,42 @@
+package kernel
+
+import (
+	"github.com/heddle-dmt/heddle/guest/ipc"
+	"github.com/heddle-dmt/heddle/guest/ipc/msg"
+	"github.com/heddle-dmt/heddle/guest/ipc/sem"
+	"github.com/heddle-dmt/heddle/guest/ipc/shm"
+)
+
+// ipcObjects are the System V objects of the machine.
+type ipcObjects struct {
+	segments   *shm.System
+	semaphores *sem.System
+	messages   *msg.System
+}
+
+func (k *Kernel) newIPC() ipcObjects {
+	return ipcObjects{
+		segments: shm.New(k.ram, k.memory, &ipcHost{k}), semaphores: sem.New(k.memory), messages: msg.New(k.memory),
+	}
+}
+
+// ipcHost is how objects learn which process acts.
+type ipcHost struct{ k *Kernel }
+
+func (h *ipcHost) Caller() *ipc.Caller { return h.k.current.ipcCaller() }
+
+// ipcCaller is the task as System V objects see it.
+func (t *Task) ipcCaller() *ipc.Caller {
+	c := &t.proc.cred
+	root := c.EUID == 0
+	return &ipc.Caller{
+		PID: t.proc.pid, EUID: c.EUID, EGID: c.EGID, FSGID: c.FSGID, Groups: c.Groups, Now: t.k.RealtimeNS() / second,
+		Admin: root, Owner: root, Lock: root, Resource: root,
+	}
+}
+
+// SystemV implements procfs.Kernel.
+func (v *procView) SystemV() (*shm.System, *sem.System, *msg.System) {
+	o := &v.k.ipc
+	return o.segments, o.semaphores, o.messages
+}
