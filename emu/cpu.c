@@ -82,16 +82,30 @@ static void uncount(struct heddle_cpu *cpu) {
   }
 }
 
+// Supplies the page of an access that must not happen while the engine runs. The
+// store that changes code, and the rest of its block, which may be changed, are executed
+// one by one.
+static void supply_stopped(struct heddle_cpu *cpu, uint64_t block_end) {
+  uint64_t pte;
+  cpu->walk = heddle_space_walk(cpu->space, cpu->fault_page, cpu->access, true, &pte);
+  if (cpu->access != HEDDLE_FETCH) heddle_insns_again(cpu, get_rip(cpu));
+  if (cpu->walk || cpu->access != HEDDLE_WRITE) return;
+  heddle_ram_written(cpu->ram, pte >> HEDDLE_PAGE_SHIFT);
+  if (cpu->stepping || cpu->resume_end) return;
+  cpu->resume_end = block_end;
+  cpu->resume_checked = cpu->armed.at;
+}
+
 // What a failed start means. NONE: nothing, go on.
 enum heddle_stop heddle_failed(struct heddle_cpu *cpu, uc_err err) {
+  uint64_t block_end = cpu->last == &heddle_no_block ? get_rip(cpu) + 1 : heddle_block_end(cpu->last);
   switch (err) {
     case UC_ERR_EXCEPTION:
       if (cpu->buffers) heddle_buffers_faulted(cpu->buffers, cpu->fault_page);
       if (cpu->access != HEDDLE_FETCH) uncount(cpu);
       cpu->ahead = cpu->access == HEDDLE_FETCH && !cpu->stepping && (get_rip(cpu) ^ cpu->fault_page) >= HEDDLE_PAGE_SIZE;
       if (cpu->walk == HEDDLE_WALK_CODE) {
-        uint64_t pte;
-        cpu->walk = heddle_space_walk(cpu->space, cpu->fault_page, cpu->access, true, &pte);
+        supply_stopped(cpu, block_end);
         if (cpu->walk == HEDDLE_WALK_OK) return HEDDLE_STOP_NONE;
       }
       return cpu->walk == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;

@@ -470,3 +470,48 @@ func TestPauseInSteppedBlock(t *testing.T) {
 		b.expectStop(b.cpu.Run(Limit{AtPause: true}), StopPause, uint64(codeBase)+at, 2)
 	}
 }
+
+// TestCodeChangedPieceByPiece: functions in one page, and one that lies in two, are run,
+// then each is changed and run again. A change of one is no reason to miss the next.
+func TestCodeChangedPieceByPiece(t *testing.T) {
+	b := newBench(t, `
+		lea rbx, [rip + 5f]
+		xor ebp, ebp
+		call 3f
+		inc ebp
+		1: mov rcx, rbp
+		imul rcx, rcx, 64
+		lea rcx, [rbx + rcx]
+		mov byte ptr [rcx + 1], 9
+		call rcx
+		add r12, rax
+		inc ebp
+		cmp ebp, 4
+		jb 1b
+		mov byte ptr [rip + 4f + 9], 9
+		call 6f
+		add r12, rax
+		syscall
+		3: call 5f
+		call 5f + 64
+		call 5f + 128
+		call 5f + 192
+		call 6f
+		ret
+		.balign 64
+		5: .rept 4
+		mov eax, 5
+		ret
+		.balign 64
+		.endr
+		.org 4090
+		6: nop
+		4: movabs rax, 0x0500000000000000
+		shr rax, 56
+		ret`)
+	b.space.Protect(codeBase, codeBase+2*PageSize, Read|Write|Exec)
+	s := b.cpu.Run(Limit{})
+	if r := b.regs(); s.Reason != StopSyscall || r.GPR[R12] != 4*9 {
+		t.Errorf("reason %d, sum %d; want 36", s.Reason, r.GPR[R12])
+	}
+}

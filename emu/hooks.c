@@ -49,7 +49,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
-  if (cpu->ram->nstale || cpu->code_full || (cpu->memory.deaf && pc != cpu->memory.pc)) {
+  if (cpu->code_full || (cpu->memory.deaf && pc != cpu->memory.pc)) {
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }
@@ -251,15 +251,19 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // The entry that the engine is given now replaces what it had.
   if (synced) cpu->seen_version = s->version;
   uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
-  if ((pte & HEDDLE_PTE_SHARED) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) {
-    // Code is about to change, perhaps by another address than its own: its
-    // translations go at the next block. Until then there is no right to write
-    // in the engine's cache, so that this is noticed.
-    if (access == HEDDLE_WRITE) {
-      heddle_ram_written(cpu->ram, page);
-      cpu->tag = HEDDLE_NO_TAG;
-    } else {
+  if (cpu->ram->flags[page] & HEDDLE_PAGE_CODE) {
+    // There is no right to write in the engine's cache, so that a change of code is
+    // noticed. The store is then executed alone: the engine counts a block that
+    // changes itself anew from where it does.
+    if (access != HEDDLE_WRITE) {
       pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+    } else if (cpu->stepping) {
+      heddle_ram_written(cpu->ram, page);
+    } else {
+      cpu->walk = HEDDLE_WALK_CODE;
+      cpu->access = access;
+      cpu->fault_page = va;
+      return false;
     }
   }
   out->paddr = page << HEDDLE_PAGE_SHIFT;

@@ -381,12 +381,14 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
   if (!(e & need[access])) return HEDDLE_WALK_DENIED;
   uint64_t page = e >> HEDDLE_PAGE_SHIFT;
   if (access == HEDDLE_FETCH && !(s->ram->flags[page] & HEDDLE_PAGE_CODE)) {
-    // The engine notices writes to code by the address that it was translated
-    // at, not by others of the same page. So other mappings lose the right to
-    // write, which the engine may have cached, before the page becomes code.
-    if ((e & HEDDLE_PTE_SHARED) && !stopped) return HEDDLE_WALK_CODE;
+    // The engine notices only the first write to a page after something in it was
+    // translated, and only by the address that this began at. So all mappings lose
+    // the right to write, which the engine may have cached, before the page becomes
+    // code.
+    bool writable = e & (HEDDLE_PTE_SHARED | HEDDLE_PTE_WRITE);
+    if (writable && !stopped) return HEDDLE_WALK_CODE;
     heddle_ram_becomes_code(s->ram, page);
-    if (e & HEDDLE_PTE_SHARED) s->version = next_number(s->ram);
+    if (writable) s->version = next_number(s->ram);
   }
   if (has_other_owners(s, e, unique)) {
     if (access == HEDDLE_WRITE) return copy_page(s, va, stopped, pte);

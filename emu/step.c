@@ -24,10 +24,14 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   bool own = !(flags & FLAG_TF) && in->mnemonic != ZYDIS_MNEMONIC_SYSCALL;
   if (own) set_reg(cpu, UC_X86_REG_RFLAGS, flags | FLAG_TF);
   cpu->stepping = true;
-  uc_err err = heddle_start(cpu);
   enum heddle_stop why;
+  uc_err err;
+  do {
+    err = heddle_start(cpu);
+    why = err ? heddle_failed(cpu, err) : HEDDLE_STOP_NONE;
+  } while (err && !why);
   bool debug = !err && cpu->stop == HEDDLE_STOP_EXCEPTION && cpu->vector == VECTOR_DEBUG;
-  if (err) why = heddle_failed(cpu, err);
+  if (err) cpu->stop = why;
   else if (debug) why = HEDDLE_STOP_NONE;
   else if (cpu->stop == HEDDLE_STOP_EXCEPTION) why = heddle_excepted(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
   else why = cpu->stop;
