@@ -127,7 +127,7 @@ func (v *Inputs) put(r *Recorder, e event.Input) {
 func (v *Inputs) Issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	switch e.Number {
 	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_READV, unix.SYS_PREADV, unix.SYS_PREADV2, unix.SYS_RECVFROM,
-		unix.SYS_RECVMSG, unix.SYS_RECVMMSG, unix.SYS_GETDENTS64, unix.SYS_MMAP:
+		unix.SYS_RECVMSG, unix.SYS_RECVMMSG, unix.SYS_GETDENTS64, unix.SYS_MMAP, unix.SYS_MQ_TIMEDRECEIVE:
 	default:
 		return
 	}
@@ -168,6 +168,9 @@ func (v *Inputs) describe(r *Recorder, t *kernel.Task, fd int32) (origin, bool) 
 			o.source = event.InputRandom
 		}
 	}
+	if f.Inode().IsQueue() {
+		o.source = event.InputOther
+	}
 	if f.IsStdin() {
 		o.source = event.InputStdin
 	}
@@ -188,7 +191,7 @@ func (v *Inputs) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	}
 	a := e.Args
 	switch e.Number {
-	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_RECVFROM, unix.SYS_GETDENTS64:
+	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_RECVFROM, unix.SYS_GETDENTS64, unix.SYS_MQ_TIMEDRECEIVE:
 		v.data(r, t, e, o, event.Addr(a[1]), uint64(n))
 	case unix.SYS_READV, unix.SYS_PREADV, unix.SYS_PREADV2:
 		v.scattered(r, t, e, o, event.Addr(a[1]), a[2], uint64(n))

@@ -101,6 +101,9 @@ func (d *FDTable) close(p *Process, fd uint64) unix.Errno {
 	*e = descriptor{}
 	d.used = min(d.used, uint64(uint32(fd)))
 	f.UnlockAll(vfs.LockOwner{Process: p.pid})
+	if x, ok := f.Impl.(vfs.Flusher); ok {
+		x.Flush(p.pid)
+	}
 	f.Unref()
 	return 0
 }

@@ -2,21 +2,25 @@ package kernel
 
 import (
 	"github.com/heddle-dmt/heddle/guest/ipc"
+	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 )
 
-// ipcObjects are the System V objects of the machine.
+// ipcObjects are the System V objects and the message queues of the machine.
 type ipcObjects struct {
 	segments   *shm.System
 	semaphores *sem.System
 	messages   *msg.System
+	queues     *mqueue.System // of POSIX
 }
 
 func (k *Kernel) newIPC() ipcObjects {
+	host := &ipcHost{k}
 	return ipcObjects{
-		segments: shm.New(k.ram, k.memory, &ipcHost{k}), semaphores: sem.New(k.memory), messages: msg.New(k.memory),
+		segments: shm.New(k.ram, k.memory, host), semaphores: sem.New(k.memory), messages: msg.New(k.memory),
+		queues: mqueue.New(k.memory, host),
 	}
 }
 

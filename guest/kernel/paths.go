@@ -78,6 +78,10 @@ func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 	}
+	if errno := t.openQueue(f); errno != 0 {
+		f.Unref()
+		return 0, errno
+	}
 	if errno := t.openFIFO(f); errno != 0 {
 		if errno == errBlocked {
 			t.call.opened = f

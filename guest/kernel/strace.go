@@ -30,6 +30,8 @@ var argumentKinds = map[string]string{
 	"epoll_ctl": "fdfp", "epoll_wait": "fpdd", "getxattr": "sspd", "lgetxattr": "sspd",
 	"shmget": "xdo", "shmat": "dpx", "shmdt": "p", "shmctl": "ddp", "semget": "xdo", "semop": "dpd", "semtimedop": "dpdp",
 	"semctl": "dddp", "msgget": "xo", "msgsnd": "dpdx", "msgrcv": "dpddx", "msgctl": "ddp",
+	"mq_open": "sxop", "mq_unlink": "s", "mq_timedsend": "fbddp", "mq_timedreceive": "fpdpp", "mq_notify": "fp",
+	"mq_getsetattr": "fpp",
 }
 
 // maxShown is how much of a string or buffer is shown.

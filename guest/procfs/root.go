@@ -17,7 +17,7 @@ var procRoot = &entry{
 		printed("cpuinfo", cpuinfo),
 		fixed("devices", "Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/ptmx\n\nBlock devices:\n"),
 		fixed("diskstats", ""),
-		fixed("filesystems", "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tsockfs\nnodev\tpipefs\nnodev\toverlay\n"),
+		fixed("filesystems", "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tsockfs\nnodev\tpipefs\nnodev\tmqueue\nnodev\toverlay\n"),
 		printed("interrupts", interrupts),
 		line("loadavg", loadavg),
 		fixed("locks", ""),

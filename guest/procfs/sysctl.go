@@ -3,6 +3,7 @@ package procfs
 import (
 	"fmt"
 
+	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
@@ -22,6 +23,13 @@ var procSys = folder("sys",
 		fixed("file-max", fmt.Sprintln(fileMax)),
 		fixed("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
 		fixed("mount-max", "100000\n"),
+		folder("mqueue",
+			fixed("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),
+			fixed("msg_max", fmt.Sprintln(mqueue.MaxMessages)),
+			fixed("msgsize_default", fmt.Sprintln(mqueue.DefaultSize)),
+			fixed("msgsize_max", fmt.Sprintln(mqueue.MaxSize)),
+			fixed("queues_max", fmt.Sprintln(mqueue.MaxQueues)),
+		),
 		fixed("nr_open", fmt.Sprintln(fileMax)),
 		fixed("overflowgid", "65534\n"),
 		fixed("overflowuid", "65534\n"),

@@ -130,6 +130,9 @@ func (s *Socket) netlinkError(h *request, errno unix.Errno, head []byte) {
 	s.netlinkQueue(h.reply(unix.NLMSG_ERROR, 0, append(body, head...)))
 }
 
+// Deliver puts a message of the kernel into a netlink socket.
+func (s *Socket) Deliver(data []byte) { s.netlinkQueue(data) }
+
 func (s *Socket) netlinkQueue(data []byte) {
 	if s.recvBytes > s.opts.recvBuffer {
 		s.fail(unix.ENOBUFS)

@@ -160,7 +160,7 @@ func (f *File) Truncate(c *Ctx, size int64) unix.Errno {
 
 // truncate sets the size.
 func (i *Inode) truncate(size int64) unix.Errno {
-	if i.node != nil {
+	if i.node != nil || i.super == superQueue {
 		return 0
 	}
 	if errno := i.maySealed(size, false); errno != 0 {

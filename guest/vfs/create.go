@@ -32,6 +32,9 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 	if errno := fs.mayCreate(c, t); errno != 0 {
 		return nil, errno
 	}
+	if t.dir.inode.super == superQueue && mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, unix.EPERM
+	}
 	i, errno := fs.makeInode(c, t.dir.inode, mode)
 	if errno != 0 {
 		return nil, errno
@@ -156,7 +159,7 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 		return errno
 	}
 	switch {
-	case i.IsDir():
+	case i.IsDir() || i.super == superQueue:
 		return unix.EPERM
 	case i.node != nil || d.label != "":
 		return unix.EXDEV

@@ -85,7 +85,7 @@ type File struct {
 	// Offset is the position of read, write and getdents.
 	Offset int64
 	// Impl is what reads and writes go to. It is nil for O_PATH, and for a FIFO
-	// until the kernel sets it.
+	// or message queue until the kernel sets it.
 	Impl FileImpl
 	// Owner is the process or, if negative, group that F_SETOWN names, for
 	// SIGIO; Signal is that of F_SETSIG. They are kept for the kernel.

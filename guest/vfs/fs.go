@@ -31,6 +31,7 @@ type FS struct {
 	waits     []lockWait // for record locks, oldest first
 	locks     int        // record locks of all files
 	anonInode *Inode
+	queues    *Dentry // the folder of message queues
 
 	// The settings fs.protected_hardlinks and fs.protected_symlinks, see proc(5).
 	// Both are on, as Debian has them.

@@ -26,6 +26,7 @@ const (
 	devSocket
 	devProc
 	devSys
+	devQueue
 )
 
 var (
@@ -36,10 +37,16 @@ var (
 	superPipe    = &Super{Dev: devPipe, Type: "pipefs", Magic: unix.PIPEFS_MAGIC}
 	superSocket  = &Super{Dev: devSocket, Type: "sockfs", Magic: unix.SOCKFS_MAGIC}
 
+	superQueue = &Super{Dev: devQueue, Type: "mqueue", Magic: mqueueMagic}
+
 	// SuperProc and SuperSys are what package procfs makes its inodes in.
 	SuperProc = &Super{Dev: devProc, Type: "proc", Magic: unix.PROC_SUPER_MAGIC}
 	SuperSys  = &Super{Dev: devSys, Type: "sysfs", Magic: unix.SYSFS_MAGIC}
 )
+
+// mqueueMagic is what statfs answers for file systems of message queues
+// (ipc/mqueue.c of Linux).
+const mqueueMagic = 0x19800202
 
 // SharedInSnapshot marks that a Super never changes.
 func (*Super) SharedInSnapshot() {}
@@ -116,6 +123,9 @@ func (i *Inode) Nlink() uint32 { return i.nlink }
 func (i *Inode) Size() int64 {
 	switch i.Type() {
 	case unix.S_IFREG:
+		if i.super == superQueue {
+			return queueSize
+		}
 		if i.content != nil {
 			return i.content.Size()
 		}
@@ -213,6 +223,10 @@ func (i *Inode) release() {
 	}
 	if i.lower != nil && i.fs.linked[i.lower.attr.id] == i {
 		delete(i.fs.linked, i.lower.attr.id)
+	}
+	if c, ok := i.Object.(Content); ok && i.IsQueue() {
+		c.Release()
+		i.Object = nil
 	}
 	if i.counted {
 		i.counted = false

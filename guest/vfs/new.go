@@ -56,6 +56,7 @@ func New(cfg Config) (*FS, error) {
 	fs.root = &Dentry{inode: fs.lowerInode(b.root), mounted: true}
 	fs.addMount(MountInfo{Path: "/", Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
 	fs.makeDevices()
+	fs.makeQueues()
 	for _, m := range b.mounts {
 		fs.openMount(m)
 	}

@@ -8,8 +8,9 @@ const tmpfileBit = unix.O_TMPFILE &^ unix.O_DIRECTORY
 
 // Open opens or creates the file at a path; see openat(2). from is where
 // relative paths begin, nil for the working directory; mode is for new files,
-// before the umask. For a FIFO the description has no Impl: the kernel makes
-// the pipe, keeps it in Inode.Object and sets Impl.
+// before the umask. For a FIFO and for a message queue the description has no
+// Impl: the kernel makes the pipe or the queue, keeps it in Inode.Object and sets
+// Impl.
 func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
 	flags, errno := openFlags(flags)
 	if errno != 0 {
@@ -77,6 +78,9 @@ func (fs *FS) openCreate(c *Ctx, t *target, flags int, mode uint32) (*File, unix
 		return nil, errno
 	}
 	// What was just created may be opened in any way, whatever its mode.
+	if d.inode.IsQueue() {
+		return fs.newFile(d, flags, nil), 0
+	}
 	return fs.newFile(d, flags, &regular{d.inode}), 0
 }
 
@@ -88,7 +92,7 @@ func (fs *FS) openTemp(c *Ctx, from *Dentry, path string, flags int, mode uint32
 		return nil, errno
 	case !dir.inode.IsDir():
 		return nil, unix.ENOTDIR
-	case dir.inode.node != nil:
+	case dir.inode.node != nil || dir.inode.super == superQueue:
 		return nil, unix.EOPNOTSUPP
 	}
 	if errno := c.Cred.mayChange(dir.inode); errno != 0 {
@@ -148,6 +152,9 @@ func (fs *FS) openImpl(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 	}
 	switch i.Type() {
 	case unix.S_IFREG:
+		if i.IsQueue() {
+			return nil, 0
+		}
 		return fs.openRegular(i, flags)
 	case unix.S_IFDIR:
 		return &folder{i}, 0

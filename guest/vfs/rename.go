@@ -58,6 +58,8 @@ func (m *move) checkNames(noReplace bool) unix.Errno {
 		return unix.EEXIST
 	case to.kind != lastName:
 		return unix.EBUSY
+	case from.d != nil && superOf(from) == superQueue:
+		return unix.EPERM
 	case from.d == nil:
 		return from.missing()
 	case to.errno != 0:

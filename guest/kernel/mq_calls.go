@@ -1,0 +1,335 @@
+package kernel
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// siMesgq is SI_MESGQ: a message has arrived in a queue.
+const siMesgq int32 = -3
+
+// SignalMessage implements mqueue.Host.
+func (h *ipcHost) SignalMessage(n *mqueue.Notification) {
+	p := h.k.processes[n.Owner]
+	if p == nil {
+		return
+	}
+	sender := h.k.current.proc
+	i := userInfo(unix.Signal(n.Signal), siMesgq, sender.pid, sender.cred.UID)
+	putU64(i[24:], n.Value)
+	h.k.sendProcess(p, i)
+}
+
+// mqCreator is the task as the creator of a message queue.
+func (t *Task) mqCreator() *mqueue.Creator {
+	return &mqueue.Creator{
+		UID: t.proc.cred.UID, Limit: t.proc.limits[rlimitMsgqueue].Cur, Resource: t.proc.cred.EUID == 0,
+	}
+}
+
+// openQueue connects a description of a file of a message queue, which was just
+// opened, to its queue.
+func (t *Task) openQueue(f *vfs.File) unix.Errno {
+	i := f.Inode()
+	if !i.IsQueue() || f.IsPath() {
+		return 0
+	}
+	if i.Object == nil {
+		q, errno := t.k.ipc.queues.Create(t.mqCreator(), nil)
+		if errno != 0 {
+			return errno
+		}
+		i.Object = q
+	}
+	f.Impl = i.Object.(*mqueue.Queue)
+	return 0
+}
+
+// mqName reads the name of a message queue, without the slash that the C library
+// takes off.
+func (t *Task) mqName(addr uint64) (string, unix.Errno) {
+	name, errno := t.path(addr)
+	switch {
+	case errno != 0:
+		return "", errno
+	case name == "":
+		return "", unix.ENOENT
+	case name == "." || name == ".." || strings.Contains(name, "/"):
+		return "", unix.EACCES
+	}
+	return name, 0
+}
+
+func sysMqOpen(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var attr *mqueue.Attr
+	if a[3] != 0 {
+		attr = &mqueue.Attr{}
+		if errno := readStruct(t, event.Addr(a[3]), attr); errno != 0 {
+			return 0, errno
+		}
+	}
+	path, errno := t.path(a[0])
+	if errno == 0 && path == "" {
+		errno = unix.ENOENT
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	if _, errno := t.proc.lowest(0); errno != 0 {
+		return 0, errno
+	}
+	name, errno := t.mqName(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	f, errno := t.openNamedQueue(name, int(uint32(a[1])), uint32(a[2]), attr)
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.installFile(f, true)
+}
+
+// openNamedQueue opens a message queue, or makes it.
+func (t *Task) openNamedQueue(name string, flags int, mode uint32, attr *mqueue.Attr) (*vfs.File, unix.Errno) {
+	c, folder := t.vfsContext(), t.k.fs.Queues()
+	open := flags & (unix.O_ACCMODE | unix.O_NONBLOCK)
+	d, errno := t.k.fs.Lookup(c, folder, name, false)
+	if errno == 0 {
+		switch {
+		case flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
+			return nil, unix.EEXIST
+		case flags&unix.O_ACCMODE == unix.O_ACCMODE:
+			return nil, unix.EINVAL
+		}
+		f, errno := t.k.fs.OpenDentry(c, d, open)
+		if errno == 0 {
+			errno = t.openQueue(f)
+		}
+		return f, errno
+	}
+	if errno != unix.ENOENT || flags&unix.O_CREAT == 0 {
+		return nil, errno
+	}
+	q, errno := t.k.ipc.queues.Create(t.mqCreator(), attr)
+	if errno != 0 {
+		return nil, errno
+	}
+	f, errno := t.k.fs.Open(c, folder, name, open|unix.O_CREAT|unix.O_EXCL, mode)
+	if errno != 0 {
+		q.Release()
+		return nil, errno
+	}
+	f.Inode().Object, f.Impl = q, q
+	return f, 0
+}
+
+func sysMqUnlink(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	name, errno := t.mqName(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	return 0, t.k.fs.Unlink(t.vfsContext(), t.k.fs.Queues(), name)
+}
+
+// messageQueue finds the message queue of a descriptor. EBADF: it is something
+// else.
+func (t *Task) messageQueue(fd uint64) (*vfs.File, *mqueue.Queue, unix.Errno) {
+	f, errno := t.plainFile(fd)
+	if errno != 0 {
+		return nil, nil, errno
+	}
+	q, ok := f.Impl.(*mqueue.Queue)
+	if !ok {
+		return nil, nil, unix.EBADF
+	}
+	return f, q, 0
+}
+
+// mqTimeout reads the absolute time until which a call waits.
+func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
+	if addr == 0 {
+		return forever, 0
+	}
+	ns, errno := t.readTimespec(event.Addr(addr))
+	if errno != 0 {
+		return 0, errno
+	}
+	return t.k.runClock(unix.CLOCK_REALTIME, ns), 0
+}
+
+// priority is the task's priority as the kernel sorts those that wait: a lower
+// number comes first.
+func (t *Task) priority() int32 { return 120 + t.proc.nice }
+
+// mqWait waits until a call that could not be carried out at once is, and returns
+// the message that it has received.
+func (t *Task) mqWait(w *mqueue.Waiter, deadline int64) (*mqueue.Message, unix.Errno) {
+	t.call.data = w
+	if m, done := w.Done(); done {
+		return m, 0
+	}
+	errno := t.wait(errRestart, deadline)
+	if errno != errBlocked {
+		w.Abandon()
+		t.call.data = nil
+	}
+	return nil, errno
+}
+
+func sysMqTimedsend(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline, errno := t.mqTimeout(a[4])
+	if errno != 0 {
+		return 0, errno
+	}
+	if w, waiting := t.call.data.(*mqueue.Waiter); waiting {
+		_, errno := t.mqWait(w, deadline)
+		return 0, errno
+	}
+	if uint32(a[3]) > mqueue.MaxPriority {
+		return 0, unix.EINVAL
+	}
+	f, q, errno := t.messageQueue(a[0])
+	switch {
+	case errno != 0:
+		return 0, errno
+	case !f.Writable():
+		return 0, unix.EBADF
+	case a[2] > uint64(q.Attr().Size):
+		return 0, unix.EMSGSIZE
+	}
+	m := &mqueue.Message{Priority: uint32(a[3]), Text: make([]byte, a[2])}
+	if errno := t.copyIn(event.Addr(a[1]), m.Text); errno != 0 {
+		return 0, errno
+	}
+	errno = q.Send(m)
+	if errno == unix.EAGAIN && !f.Nonblock() {
+		_, errno = t.mqWait(q.Wait(m, t.priority(), t), deadline)
+	}
+	if errno == 0 {
+		f.Inode().TouchQueue(true)
+	}
+	return 0, errno
+}
+
+func sysMqTimedreceive(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	deadline, errno := t.mqTimeout(a[4])
+	if errno != 0 {
+		return 0, errno
+	}
+	m, errno := t.receiveFromQueue(a, deadline)
+	if errno != 0 {
+		return 0, errno
+	}
+	if a[3] != 0 {
+		if errno := t.proc.space.WriteU32(event.Addr(a[3]), m.Priority); errno != 0 {
+			return 0, errno
+		}
+	}
+	return uint64(len(m.Text)), t.copyOut(event.Addr(a[1]), m.Text)
+}
+
+func (t *Task) receiveFromQueue(a [6]uint64, deadline int64) (*mqueue.Message, unix.Errno) {
+	if w, waiting := t.call.data.(*mqueue.Waiter); waiting {
+		return t.mqWait(w, deadline)
+	}
+	f, q, errno := t.messageQueue(a[0])
+	switch {
+	case errno != 0:
+		return nil, errno
+	case !f.Readable():
+		return nil, unix.EBADF
+	case a[2] < uint64(q.Attr().Size):
+		return nil, unix.EMSGSIZE
+	}
+	m, errno := q.Receive()
+	if errno == unix.EAGAIN && !f.Nonblock() {
+		return t.mqWait(q.Wait(nil, t.priority(), t), deadline)
+	}
+	if errno == 0 {
+		f.Inode().TouchQueue(true)
+	}
+	return m, errno
+}
+
+func sysMqNotify(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var n *mqueue.Notification
+	if a[1] != 0 {
+		var errno unix.Errno
+		if n, errno = t.readNotification(event.Addr(a[1])); errno != 0 {
+			return 0, errno
+		}
+	}
+	f, q, errno := t.messageQueue(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if n == nil {
+		q.Unregister(t.proc.pid)
+	} else if errno := q.Notify(n); errno != 0 {
+		return 0, errno
+	}
+	f.Inode().TouchQueue(false)
+	return 0, 0
+}
+
+// readNotification reads the registration that mq_notify asks for.
+func (t *Task) readNotification(addr event.Addr) (*mqueue.Notification, unix.Errno) {
+	var e sigevent
+	if errno := readStruct(t, addr, &e); errno != 0 {
+		return nil, errno
+	}
+	n := &mqueue.Notification{Owner: t.proc.pid, Kind: e.Notify, Signal: e.Signo, Value: e.Value}
+	switch e.Notify {
+	case mqueue.NotifyNone:
+		return n, 0
+	case mqueue.NotifySignal:
+		if e.Signo < 0 || e.Signo > lastSignal {
+			return nil, unix.EINVAL
+		}
+		return n, 0
+	case mqueue.NotifyThread:
+		if errno := t.copyIn(event.Addr(e.Value), n.Cookie[:]); errno != 0 {
+			return nil, errno
+		}
+		_, s, errno := t.socket(uint64(uint32(e.Signo)))
+		if errno == 0 && s.Family() != unix.AF_NETLINK {
+			errno = unix.ECONNREFUSED
+		}
+		n.Socket = s
+		return n, errno
+	}
+	return nil, unix.EINVAL
+}
+
+func sysMqGetsetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	var attr mqueue.Attr
+	if a[1] != 0 {
+		if errno := readStruct(t, event.Addr(a[1]), &attr); errno != 0 {
+			return 0, errno
+		}
+	}
+	if attr.Flags&^unix.O_NONBLOCK != 0 {
+		return 0, unix.EINVAL
+	}
+	f, q, errno := t.messageQueue(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	old := q.Attr()
+	old.Flags = int64(f.Flags() & unix.O_NONBLOCK)
+	if a[1] != 0 {
+		if errno := f.SetFlags(t.vfsContext(), f.Flags()&^unix.O_NONBLOCK|int(attr.Flags)); errno != 0 {
+			return 0, errno
+		}
+		f.Inode().TouchQueue(false)
+	}
+	if a[2] != 0 {
+		return 0, writeStruct(t, event.Addr(a[2]), &old)
+	}
+	return 0, 0
+}
