@@ -129,7 +129,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
 		mask: t.mask, affinity: t.affinity, policy: t.policy, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
-		personality: t.personality,
+		personality: t.personality, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack

@@ -8,11 +8,16 @@ import (
 
 func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
+	t.endThread(exitStatus{code: int(a[0] & 0xff)})
+	return 0, 0
+}
+
+// endThread ends the thread, and gives its process a status if it is the last.
+func (t *Task) endThread(status exitStatus) {
 	if len(t.proc.threads) == 1 {
-		t.proc.status = exitStatus{code: int(a[0] & 0xff)}
+		t.proc.status = status
 	}
 	t.k.exitTask(t)
-	return 0, 0
 }
 
 func sysExitGroup(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -215,15 +215,23 @@ func (t *Task) dupTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	fd := uint64(uint32(to))
-	if fd >= t.proc.limits[unix.RLIMIT_NOFILE].Cur {
-		return 0, unix.EBADF
-	}
-	if errno := t.proc.files.grow(fd); errno != 0 {
-		return 0, errno
-	}
 	f.Ref()
+	fd := uint64(uint32(to))
+	return fd, t.replaceFile(f, fd, cloexec)
+}
+
+// replaceFile gives a description, whose reference it takes over, a descriptor that may
+// be in use.
+func (t *Task) replaceFile(f *vfs.File, fd uint64, cloexec bool) unix.Errno {
+	errno := unix.EBADF
+	if fd < t.proc.limits[unix.RLIMIT_NOFILE].Cur {
+		errno = t.proc.files.grow(fd)
+	}
+	if errno != 0 {
+		f.Unref()
+		return errno
+	}
 	t.proc.files.close(t.proc, fd)
 	t.proc.files.list[fd] = descriptor{f, cloexec}
-	return fd, 0
+	return 0
 }

@@ -216,6 +216,8 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		t.noNewPrivs = true
 		return 0, 0
+	case unix.PR_SET_SECCOMP:
+		return 0, t.prctlSeccomp(a[1], a[2])
 	case unix.PR_SET_TIMERSLACK:
 		t.timerSlack = a[1]
 		return 0, 0
@@ -239,7 +241,9 @@ func (t *Task) prctlValue(a [6]uint64) (uint64, unix.Errno) {
 			return defaultTimerSlack, 0
 		}
 		return t.timerSlack, 0
-	case unix.PR_GET_THP_DISABLE, unix.PR_GET_KEEPCAPS, unix.PR_GET_SECCOMP, unix.PR_GET_SECUREBITS:
+	case unix.PR_GET_SECCOMP:
+		return uint64(t.seccomp.mode), 0
+	case unix.PR_GET_THP_DISABLE, unix.PR_GET_KEEPCAPS, unix.PR_GET_SECUREBITS:
 		return 0, 0
 	case unix.PR_CAPBSET_READ:
 		if a[1] > lastCapability {

@@ -125,6 +125,9 @@ func (k *Kernel) exitTask(t *Task) {
 	if a, ok := t.call.data.(abandoner); ok {
 		a.Abandon()
 	}
+	t.endNotification()
+	t.seccomp.filters.drop(k.memory)
+	t.seccomp = seccompState{}
 	k.fs.CancelLock(int32(t.id))
 	if t.call.opened != nil {
 		t.call.opened.Unref()

@@ -133,6 +133,9 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	s.QueuedSignals += len(t.signals.list)
 	s.NoNewPrivs = t.noNewPrivs
 	s.Personality = t.personality
+	if s.Seccomp = int(t.seccomp.mode); t.seccomp.filters != nil {
+		s.SeccompFilters = t.seccomp.filters.count
+	}
 	s.Core = int32(max(0, t.k.sched.Core(t.id)))
 	s.Voluntary = t.waits
 	s.StartNS = t.started + bootNS

@@ -374,7 +374,7 @@ var syscallTable = []SyscallInfo{
 	{314, "sched_setattr", 3, Unsupported, "", nil},
 	{315, "sched_getattr", 4, Unsupported, "", nil},
 	{316, "renameat2", 5, Full, "", sysRenameat2},
-	{317, "seccomp", 3, Unsupported, "", nil},
+	{317, "seccomp", 3, Partial, "strict mode leaves RDTSC as it is; SECCOMP_RET_LOG writes no log", sysSeccomp},
 	{318, "getrandom", 3, Full, "", sysGetrandom},
 	{319, "memfd_create", 2, Full, "", sysMemfdCreate},
 	{320, "kexec_file_load", 5, Partial, "always EPERM", sysNotPermitted},

@@ -36,6 +36,7 @@ type Task struct {
 	dirty bool     // regs must be written before the thread runs on
 
 	call    callState
+	origRAX uint64 // RAX at the last SYSCALL
 	waiting waitState
 
 	signals  signalQueue // directed at this thread
@@ -55,6 +56,7 @@ type Task struct {
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool
+	seccomp     seccompState
 	personality uint32
 	policy      uint32       // as sched_setscheduler set it
 	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
@@ -152,6 +154,7 @@ func (t *Task) enter() {
 func (t *Task) begin() {
 	t.readRegs()
 	r := &t.regs.GPR
+	t.origRAX = r[emu.RAX]
 	t.regs.GPR[emu.RCX] = t.regs.RIP
 	t.regs.GPR[emu.R11] = t.regs.RFLAGS
 	t.dirty = true
@@ -162,12 +165,25 @@ func (t *Task) begin() {
 	t.k.extraCost += event.Cycles(t.k.costs.Syscall)
 }
 
+// admitCall does what comes before the handler of a system call; false: the handler is
+// not to be called, or not yet.
+func (t *Task) admitCall() bool {
+	if t.seccomp.mode != 0 && !t.filterCall() {
+		return false
+	}
+	t.call.admitted = true
+	return true
+}
+
 // CallNumber is the number of a system call with RAX: Linux takes it for an int.
 func CallNumber(rax uint64) uint64 { return uint64(int64(int32(rax))) }
 
 // attempt carries out the current system call, for the first time or again
 // after a wait.
 func (t *Task) attempt() {
+	if !t.call.admitted && !t.admitCall() {
+		return
+	}
 	result, errno := t.dispatch()
 	if t.state == dead {
 		return

@@ -39,6 +39,7 @@ type waitState struct {
 // instruction to the return, over any number of attempts.
 type callState struct {
 	active   bool
+	admitted bool // nothing stands between it and its handler any more: admitCall
 	number   uint64
 	args     [6]uint64
 	attempt  int        // how often the handler was called before
@@ -51,6 +52,9 @@ type callState struct {
 	hasMask  bool
 	opened   *vfs.File // a FIFO whose other end is waited for
 	data     any
+
+	notification *notification // that a listener of a seccomp filter was sent about it
+	listener     *seccompListener
 }
 
 // abandoner is a state of a system call (callState.data) that kernel objects

@@ -83,6 +83,7 @@ type Status struct {
 	DescriptorTable          int // size
 	Nice                     int
 	Personality              uint32
+	Seccomp, SeccompFilters  int // mode, and how many filters there are
 }
 
 // CoreTimes is what a core did, in nanoseconds.

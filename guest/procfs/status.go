@@ -43,7 +43,7 @@ func status(r *request, s *Status, p *printer) {
 		caps = 1<<41 - 1
 	}
 	p.f("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n", 0, caps, caps, uint64(1<<41-1), 0)
-	p.f("NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\n", bit(s.NoNewPrivs))
+	p.f("NoNewPrivs:\t%d\nSeccomp:\t%d\nSeccomp_filters:\t%d\n", bit(s.NoNewPrivs), s.Seccomp, s.SeccompFilters)
 	p.f("Speculation_Store_Bypass:\tnot vulnerable\nSpeculationIndirectBranch:\talways enabled\n")
 	p.f("Cpus_allowed:\t%s\nCpus_allowed_list:\t%s\n", maskHex(s.Affinity, m.Cores), maskList(s.Affinity))
 	p.f("Mems_allowed:\t00000000,00000001\nMems_allowed_list:\t0\n")

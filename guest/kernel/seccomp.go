@@ -1,0 +1,351 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/bpf"
+	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Operations and flags of seccomp(2) (include/uapi/linux/seccomp.h).
+const (
+	seccompSetStrict     = 0
+	seccompSetFilter     = 1
+	seccompActionAvail   = 2
+	seccompNotifySizes   = 3
+	seccompTsync         = 1
+	seccompLog           = 2
+	seccompSpecAllow     = 4
+	seccompNewListener   = 8
+	seccompTsyncESRCH    = 16
+	seccompWaitKillable  = 32
+	seccompAllFlags      = seccompWaitKillable<<1 - 1
+	seccompModeStrict    = 1
+	seccompModeFilter    = 2
+	sysSeccompCode       = 1 // SYS_SECCOMP
+	maxFilterPath        = 32768
+	filterPenalty        = 4 // instructions that each filter counts for besides its own
+	seccompDataSize      = 64
+	maxErrno             = 4095
+	filterInstructionFee = 1 // cycles that an instruction of a filter takes
+)
+
+// seccompState is what a thread's system calls are subject to.
+type seccompState struct {
+	mode    uint8 // 0, seccompModeStrict or seccompModeFilter
+	filters *seccompFilter
+}
+
+// seccompFilter is an installed filter. All but the number of references, of threads
+// and of later filters, stays as it is.
+type seccompFilter struct {
+	program  *bpf.Program
+	before   *seccompFilter // that was installed before it
+	flags    uint32
+	path     int // instructions of it and of those before it, with penalties
+	count    int // of it and of those before it
+	refs     int
+	listener *seccompListener // of SECCOMP_FILTER_FLAG_NEW_LISTENER
+}
+
+// size is what the filter counts as in the kernel's memory.
+func (f *seccompFilter) size() uint64 {
+	return kmem.Filter + uint64(len(f.program.Instructions()))*bpf.InstructionSize
+}
+
+// hold adds a reference; f may be nil.
+func (f *seccompFilter) hold() *seccompFilter {
+	if f != nil {
+		f.refs++
+	}
+	return f
+}
+
+// drop takes a reference away, and the filter with the last.
+func (f *seccompFilter) drop(account *kmem.Account) {
+	for f != nil {
+		if f.refs--; f.refs > 0 {
+			return
+		}
+		account.Release(f.size())
+		if f.listener != nil {
+			f.listener.orphaned()
+		}
+		f = f.before
+	}
+}
+
+// hasAncestor reports whether a is f or was installed before it; nil is before all.
+func (f *seccompFilter) hasAncestor(a *seccompFilter) bool {
+	if a == nil {
+		return true
+	}
+	for ; f != nil; f = f.before {
+		if f == a {
+			return true
+		}
+	}
+	return false
+}
+
+// callData is struct seccomp_data of the system call that the thread is about to make.
+func (t *Task) callData() []byte {
+	b := make([]byte, seccompDataSize)
+	putU32(b, uint32(t.call.number))
+	putU32(b[4:], unix.AUDIT_ARCH_X86_64)
+	putU64(b[8:], t.regs.RIP)
+	for i, a := range t.call.args {
+		putU64(b[16+8*i:], a)
+	}
+	return b
+}
+
+// judge runs all filters on the current call. What forbids most counts, and of equals
+// the newest filter's.
+func (t *Task) judge() (result uint32, by *seccompFilter) {
+	data := t.callData()
+	result = unix.SECCOMP_RET_ALLOW
+	for f := t.seccomp.filters; f != nil; f = f.before {
+		r, steps := f.program.Run(data)
+		t.k.extraCost += event.Cycles(steps * filterInstructionFee)
+		if int32(r&unix.SECCOMP_RET_ACTION_FULL) < int32(result&unix.SECCOMP_RET_ACTION_FULL) {
+			result, by = r, f
+		}
+	}
+	return result, by
+}
+
+// filterCall asks seccomp about the current call; false: it is not carried out now.
+func (t *Task) filterCall() bool {
+	if t.seccomp.mode == seccompModeStrict {
+		switch t.call.number {
+		case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_EXIT, unix.SYS_RT_SIGRETURN:
+			return true
+		}
+		t.endThread(exitStatus{signal: int(unix.SIGKILL)})
+		return false
+	}
+	if n := t.call.notification; n != nil {
+		return t.awaitNotification(n)
+	}
+	result, by := t.judge()
+	data := result & unix.SECCOMP_RET_DATA
+	switch result & unix.SECCOMP_RET_ACTION_FULL {
+	case unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_LOG: // there is no kernel log
+		return true
+	case unix.SECCOMP_RET_ERRNO:
+		t.skipCall(failure(unix.Errno(min(data, maxErrno))))
+	case unix.SECCOMP_RET_TRAP:
+		number := t.call.number
+		t.skipCall(t.origRAX)
+		t.force(seccompInfo(event.Addr(t.regs.RIP), number, data))
+	case unix.SECCOMP_RET_TRACE:
+		t.skipCall(failure(unix.ENOSYS))
+	case unix.SECCOMP_RET_USER_NOTIF:
+		return t.notifyListener(by)
+	case unix.SECCOMP_RET_KILL_THREAD:
+		if len(t.proc.threads) > 1 {
+			t.endThread(exitStatus{signal: int(unix.SIGSYS)})
+			break
+		}
+		fallthrough
+	default:
+		t.killBySeccomp(data)
+	}
+	return false
+}
+
+// seccompInfo is the siginfo of a SIGSYS about a system call that returns to an
+// address.
+func seccompInfo(at event.Addr, number uint64, data uint32) sigInfo {
+	i := faultInfo(unix.SIGSYS, sysSeccompCode, at)
+	putU32(i[4:], data) // si_errno
+	putU32(i[24:], uint32(number))
+	putU32(i[28:], unix.AUDIT_ARCH_X86_64)
+	return i
+}
+
+// killBySeccomp ends the process with a SIGSYS that no handler gets.
+func (t *Task) killBySeccomp(data uint32) {
+	info := seccompInfo(event.Addr(t.regs.RIP), t.call.number, data)
+	t.tell(&info, true)
+	t.k.killProcess(t.proc, int(unix.SIGSYS))
+}
+
+func sysSeccomp(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	flags := uint32(a[1])
+	switch uint32(a[0]) {
+	case seccompSetStrict:
+		if flags != 0 || a[2] != 0 {
+			return 0, unix.EINVAL
+		}
+		return 0, t.setStrict()
+	case seccompSetFilter:
+		return t.setFilter(flags, event.Addr(a[2]))
+	case seccompActionAvail:
+		if flags != 0 {
+			return 0, unix.EINVAL
+		}
+		return 0, t.actionAvailable(event.Addr(a[2]))
+	case seccompNotifySizes:
+		if flags != 0 {
+			return 0, unix.EINVAL
+		}
+		sizes := [3]uint16{notificationSize, responseSize, seccompDataSize}
+		return 0, writeStruct(t, event.Addr(a[2]), &sizes)
+	}
+	return 0, unix.EINVAL
+}
+
+// prctlSeccomp is PR_SET_SECCOMP.
+func (t *Task) prctlSeccomp(mode, filter uint64) unix.Errno {
+	switch mode {
+	case seccompModeStrict:
+		return t.setStrict()
+	case seccompModeFilter:
+		_, errno := t.setFilter(0, event.Addr(filter))
+		return errno
+	}
+	return unix.EINVAL
+}
+
+// setStrict allows the thread four system calls only.
+func (t *Task) setStrict() unix.Errno {
+	if t.seccomp.mode == seccompModeFilter {
+		return unix.EINVAL
+	}
+	t.seccomp.mode = seccompModeStrict
+	return 0
+}
+
+func (t *Task) actionAvailable(at event.Addr) unix.Errno {
+	action, errno := t.proc.space.ReadU32(at)
+	if errno != 0 {
+		return errno
+	}
+	switch action {
+	case unix.SECCOMP_RET_KILL_PROCESS, unix.SECCOMP_RET_KILL_THREAD, unix.SECCOMP_RET_TRAP, unix.SECCOMP_RET_ERRNO,
+		unix.SECCOMP_RET_USER_NOTIF, unix.SECCOMP_RET_TRACE, unix.SECCOMP_RET_LOG, unix.SECCOMP_RET_ALLOW:
+		return 0
+	}
+	return unix.EOPNOTSUPP
+}
+
+// setFilter is SECCOMP_SET_MODE_FILTER. The result is a descriptor if one was asked for,
+// or the thread that could not follow.
+func (t *Task) setFilter(flags uint32, at event.Addr) (uint64, unix.Errno) {
+	switch {
+	case flags&^uint32(seccompAllFlags) != 0,
+		flags&(seccompTsync|seccompNewListener|seccompTsyncESRCH) == seccompTsync|seccompNewListener,
+		flags&(seccompWaitKillable|seccompNewListener) == seccompWaitKillable:
+		return 0, unix.EINVAL
+	}
+	program, errno := t.readFilter(at)
+	if errno != 0 {
+		return 0, errno
+	}
+	f := &seccompFilter{program: program, before: t.seccomp.filters, flags: flags, path: len(program.Instructions()), count: 1, refs: 1}
+	if f.before != nil {
+		f.path += f.before.path + filterPenalty
+		f.count += f.before.count
+	}
+	switch {
+	case t.seccomp.mode == seccompModeStrict:
+		return 0, unix.EINVAL
+	case flags&seccompNewListener != 0 && t.seccomp.filters.isListened():
+		return 0, unix.EBUSY
+	case f.path > maxFilterPath, !t.k.memory.Charge(f.size()):
+		return 0, unix.ENOMEM
+	}
+	if flags&seccompTsync != 0 {
+		if other := t.cannotFollow(); other != nil {
+			t.k.memory.Release(f.size())
+			if flags&seccompTsyncESRCH != 0 {
+				return 0, unix.ESRCH
+			}
+			return uint64(other.id), 0
+		}
+	}
+	descriptor := uint64(0)
+	if flags&seccompNewListener != 0 {
+		if descriptor, errno = t.listen(f); errno != 0 {
+			t.k.memory.Release(f.size())
+			return 0, errno
+		}
+	}
+	t.seccomp = seccompState{seccompModeFilter, f} // the reference of the thread becomes that of f
+	if flags&seccompTsync != 0 {
+		t.shareFilters()
+	}
+	return descriptor, 0
+}
+
+// isListened reports whether one of the filters has a listener.
+func (f *seccompFilter) isListened() bool {
+	for ; f != nil; f = f.before {
+		if f.listener != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// readFilter reads and checks the struct sock_fprog at an address.
+func (t *Task) readFilter(at event.Addr) (*bpf.Program, unix.Errno) {
+	var fprog struct {
+		Length uint16
+		_      [6]byte
+		Filter uint64
+	}
+	if errno := readStruct(t, at, &fprog); errno != 0 {
+		return nil, errno
+	}
+	if fprog.Length == 0 || fprog.Length > bpf.MaxInstructions {
+		return nil, unix.EINVAL
+	}
+	if !t.noNewPrivs && t.proc.cred.EUID != 0 {
+		return nil, unix.EACCES
+	}
+	if fprog.Filter == 0 {
+		return nil, unix.EINVAL
+	}
+	raw := make([]byte, int(fprog.Length)*bpf.InstructionSize)
+	if errno := t.copyIn(event.Addr(fprog.Filter), raw); errno != 0 {
+		return nil, errno
+	}
+	return bpf.New(bpf.Decode(raw), seccompDataSize)
+}
+
+// cannotFollow finds a thread of the process that cannot get t's filters, because it has
+// others.
+func (t *Task) cannotFollow() *Task {
+	for _, o := range t.proc.threads {
+		follows := o.seccomp.mode == 0 || o.seccomp.mode == seccompModeFilter && t.seccomp.filters.hasAncestor(o.seccomp.filters)
+		if o != t && !follows {
+			return o
+		}
+	}
+	return nil
+}
+
+// shareFilters gives all threads of the process t's filters.
+func (t *Task) shareFilters() {
+	for _, o := range t.proc.threads {
+		if o == t {
+			continue
+		}
+		old := o.seccomp.filters
+		o.seccomp = seccompState{seccompModeFilter, t.seccomp.filters.hold()}
+		old.drop(t.k.memory)
+		o.noNewPrivs = o.noNewPrivs || t.noNewPrivs
+	}
+}
+
+// skipCall completes the current call with a result, and does nothing else of it.
+func (t *Task) skipCall(result uint64) {
+	if t.call.attempt == 0 {
+		t.k.count(lookup(t.call.number), t.call.number)
+	}
+	t.leave(result)
+}

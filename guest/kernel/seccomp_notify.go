@@ -1,0 +1,319 @@
+package kernel
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/guest/wait"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// A listener decides about system calls for which a filter says SECCOMP_RET_USER_NOTIF:
+// it reads notifications and answers them by ioctls on a descriptor, while the thread
+// that makes the call waits.
+
+// Sizes of struct seccomp_notif, seccomp_notif_resp and seccomp_notif_addfd.
+const (
+	notificationSize = 80
+	responseSize     = 24
+	addFDSize        = 24
+)
+
+// The ioctls, without the size of what they point to.
+const (
+	ioctlNotifyReceive = 0xc0502100
+	ioctlNotifySend    = 0xc0182101
+	ioctlNotifyIDValid = 0x40082102
+	ioctlNotifyIDOld   = 0x80082102
+	ioctlNotifyAddFD   = 0x2103 // the size may vary
+	ioctlDirectionMask = 0xc000ffff
+	ioctlWriteOnly     = 0x40000000
+
+	responseContinue = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	addFDSet         = 1 // SECCOMP_ADDFD_FLAG_SETFD
+	addFDSend        = 2 // SECCOMP_ADDFD_FLAG_SEND
+)
+
+// notificationState is how far a notification is.
+type notificationState uint8
+
+const (
+	notificationNew notificationState = iota
+	notificationSent
+	notificationReplied
+)
+
+// notification is a system call that waits for a listener's answer.
+type notification struct {
+	id        uint64
+	task      *Task
+	data      []byte
+	state     notificationState
+	result    uint64
+	continues bool
+	done      wait.Queue // the thread that makes the call
+}
+
+// seccompListener is what the descriptor of a filter's listener refers to.
+type seccompListener struct {
+	filter  *seccompFilter
+	list    []*notification // without an answer, the oldest first
+	lastID  uint64
+	closed  bool
+	gone    bool       // no thread has the filter any more
+	waiters wait.Queue // those who read or poll the descriptor
+}
+
+// listen makes the listener of a filter, with a descriptor.
+func (t *Task) listen(f *seccompFilter) (uint64, unix.Errno) {
+	l := &seccompListener{filter: f}
+	// The first number is random, so that nobody relies on it.
+	var b [8]byte
+	t.k.Read(b[:])
+	l.lastID = decode[uint64](b[:])
+	fd, errno := t.anonFile("seccomp notify", 0, l, true)
+	if errno == 0 {
+		f.listener = l
+	}
+	return fd, errno
+}
+
+// Read and Write implement vfs.FileImpl: there are ioctls only.
+func (*seccompListener) Read(*vfs.Ctx, []byte, int64) (int, unix.Errno)  { return 0, unix.EINVAL }
+func (*seccompListener) Write(*vfs.Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EINVAL }
+
+// Ready implements vfs.Poller.
+func (l *seccompListener) Ready() (events uint32) {
+	for _, n := range l.list {
+		switch n.state {
+		case notificationNew:
+			events |= unix.EPOLLIN | unix.EPOLLRDNORM
+		case notificationSent:
+			events |= unix.EPOLLOUT | unix.EPOLLWRNORM
+		}
+	}
+	if l.gone {
+		events |= unix.EPOLLHUP
+	}
+	return events
+}
+
+// Waiters implements vfs.Poller.
+func (l *seccompListener) Waiters() *wait.Queue { return &l.waiters }
+
+// Close implements vfs.Closer: calls that wait for an answer fail, and later ones at
+// once.
+func (l *seccompListener) Close() {
+	l.closed = true
+	for _, n := range l.list {
+		n.answer(failure(unix.ENOSYS), false)
+	}
+	l.list = nil
+}
+
+// orphaned notes that no thread has the filter any more.
+func (l *seccompListener) orphaned() {
+	l.gone = true
+	l.waiters.Wake(unix.EPOLLHUP)
+}
+
+// answer says what becomes of the call.
+func (n *notification) answer(result uint64, continues bool) {
+	n.state, n.result, n.continues = notificationReplied, result, continues
+	n.done.Wake(wait.AnyEvent)
+}
+
+// remove forgets a notification.
+func (l *seccompListener) remove(n *notification) {
+	l.list = slices.DeleteFunc(l.list, func(o *notification) bool { return o == n })
+}
+
+// notifyListener tells a filter's listener of the current call and waits for its answer;
+// false: there is none yet, or the call is over.
+func (t *Task) notifyListener(f *seccompFilter) bool {
+	l := f.listener
+	if l == nil || l.closed {
+		t.skipCall(failure(unix.ENOSYS))
+		return false
+	}
+	l.lastID++
+	n := &notification{id: l.lastID, task: t, data: t.callData()}
+	l.list = append(l.list, n)
+	t.call.notification, t.call.listener = n, l
+	l.waiters.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
+	return t.awaitNotification(n)
+}
+
+// awaitNotification goes on with a call that a listener is asked about; true: it is
+// carried out.
+func (t *Task) awaitNotification(n *notification) bool {
+	l := t.call.listener
+	if n.state == notificationReplied {
+		t.endNotification()
+		if !n.continues {
+			t.skipCall(n.result)
+		}
+		return n.continues
+	}
+	if l.filter.flags&seccompWaitKillable != 0 && n.state == notificationSent {
+		if !t.killPending() {
+			t.block(forever, &n.done)
+		}
+		return false
+	}
+	if errno := t.wait(errRestart, forever, &n.done); errno != errBlocked {
+		t.endNotification() // it is made anew with the call
+		t.call.restart = errno
+	}
+	return false
+}
+
+// endNotification takes the current call's notification away, answered or not.
+func (t *Task) endNotification() {
+	if n := t.call.notification; n != nil {
+		t.call.listener.remove(n)
+		t.call.notification, t.call.listener = nil, nil
+	}
+}
+
+// killPending reports whether the thread is about to die.
+func (t *Task) killPending() bool { return t.pending().has(int(unix.SIGKILL)) }
+
+// find looks a notification without an answer up; nil: there is none.
+func (l *seccompListener) find(id uint64) *notification {
+	for _, n := range l.list {
+		if n.id == id && n.state != notificationReplied {
+			return n
+		}
+	}
+	return nil
+}
+
+// GuestIoctl implements guestIoctler.
+func (l *seccompListener) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+	switch {
+	case cmd == ioctlNotifyReceive:
+		return 0, l.receive(t, arg)
+	case cmd == ioctlNotifySend:
+		return 0, l.send(t, arg)
+	case cmd == ioctlNotifyIDValid, cmd == ioctlNotifyIDOld:
+		id, errno := t.proc.space.ReadU64(arg)
+		if errno != 0 {
+			return 0, errno
+		}
+		if n := l.find(id); n == nil || n.state != notificationSent {
+			return 0, unix.ENOENT
+		}
+		return 0, 0
+	case cmd&ioctlDirectionMask == ioctlNotifyAddFD|ioctlWriteOnly:
+		return l.addFD(t, arg, uint64(cmd>>16&0x3fff))
+	}
+	return 0, unix.EINVAL
+}
+
+// receive reads the oldest notification that was not read yet, and waits for one.
+func (l *seccompListener) receive(t *Task, arg event.Addr) unix.Errno {
+	var b [notificationSize]byte
+	if errno := t.copyIn(arg, b[:]); errno != 0 {
+		return errno
+	}
+	if b != [notificationSize]byte{} {
+		return unix.EINVAL
+	}
+	at := slices.IndexFunc(l.list, func(n *notification) bool { return n.state == notificationNew })
+	if at < 0 {
+		if l.gone {
+			return unix.ENOENT
+		}
+		return t.wait(errRestart, forever, &l.waiters)
+	}
+	n := l.list[at]
+	putU64(b[0:], n.id)
+	putU32(b[8:], uint32(n.task.id))
+	copy(b[16:], n.data)
+	if errno := t.copyOut(arg, b[:]); errno != 0 {
+		return errno
+	}
+	n.state = notificationSent
+	l.waiters.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
+	return 0
+}
+
+// send answers a notification.
+func (l *seccompListener) send(t *Task, arg event.Addr) unix.Errno {
+	var r struct {
+		ID    uint64
+		Value uint64
+		Error int32
+		Flags uint32
+	}
+	if errno := readStruct(t, arg, &r); errno != 0 {
+		return errno
+	}
+	if r.Flags&^responseContinue != 0 || r.Flags != 0 && (r.Error != 0 || r.Value != 0) {
+		return unix.EINVAL
+	}
+	n := l.find(r.ID)
+	switch {
+	case n == nil:
+		return unix.ENOENT
+	case n.state != notificationSent:
+		return unix.EINPROGRESS
+	}
+	if r.Error != 0 {
+		r.Value = uint64(int64(r.Error))
+	}
+	n.answer(r.Value, r.Flags != 0)
+	l.remove(n)
+	return 0
+}
+
+// addFD gives the thread that waits a descriptor of the listener's file.
+func (l *seccompListener) addFD(t *Task, arg event.Addr, size uint64) (uint64, unix.Errno) {
+	var r struct {
+		ID                                 uint64
+		Flags, Source, Target, TargetFlags uint32
+	}
+	if size < addFDSize || size >= emu.PageSize {
+		return 0, unix.EINVAL
+	}
+	raw := make([]byte, size)
+	if errno := t.copyIn(arg, raw); errno != 0 {
+		return 0, errno
+	}
+	if slices.ContainsFunc(raw[addFDSize:], func(b byte) bool { return b != 0 }) {
+		return 0, unix.E2BIG
+	}
+	copy(bytesOf(&r), raw)
+	switch {
+	case r.TargetFlags&^unix.O_CLOEXEC != 0, r.Flags&^(addFDSet|addFDSend) != 0, r.Target != 0 && r.Flags&addFDSet == 0:
+		return 0, unix.EINVAL
+	}
+	f, errno := t.file(uint64(r.Source))
+	if errno != 0 {
+		return 0, errno
+	}
+	n := l.find(r.ID)
+	switch {
+	case n == nil:
+		return 0, unix.ENOENT
+	case n.state != notificationSent:
+		return 0, unix.EINPROGRESS
+	}
+	f.Ref()
+	cloexec := r.TargetFlags&unix.O_CLOEXEC != 0
+	fd := uint64(r.Target)
+	if r.Flags&addFDSet != 0 {
+		errno = n.task.replaceFile(f, fd, cloexec)
+	} else {
+		fd, errno = n.task.installFile(f, cloexec)
+	}
+	if errno == 0 && r.Flags&addFDSend != 0 {
+		n.answer(fd, false)
+		l.remove(n)
+	}
+	return fd, errno
+}
