@@ -76,9 +76,15 @@ type Config struct {
 
 	// Stdin, Stdout and Stderr are the guest's first three descriptors. A nil
 	// Stdin is empty; nil writers discard. Standard input is an input of the
-	// run: it is read in full before the guest can see that more is there.
+	// run: it is read in full before the guest can see that more is there. So is
+	// a failure of any of them, which the guest sees as a failure of its own call
+	// (Result.Faults); what fails once fails from there on.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Closed are the descriptors that the guest does not have at the start.
+	Closed [3]bool
+	// Faults are failures that the streams are to have, as an earlier run had them.
+	Faults []StreamFault
 	// Strace, when set, receives a line for each system call.
 	Strace io.Writer
 	// EventLog, when set, receives one line for each event that enters the

@@ -123,6 +123,11 @@ func (c Config) Validate() error {
 			return errOption.New(x.option, x.found, x.allowed)
 		}
 	}
+	for _, f := range c.Faults {
+		if f.FD < 0 || f.FD > 2 || f.Bytes < 0 {
+			return errOption.New("stream fault", fmt.Sprintf("of descriptor %d after %d bytes", f.FD, f.Bytes), "of 0, 1 or 2, after 0 bytes or more")
+		}
+	}
 	for _, kv := range c.Env {
 		if !strings.Contains(kv, "=") || strings.HasPrefix(kv, "=") {
 			return errOption.New("env", fmt.Sprintf("%q", kv), "NAME=VALUE")

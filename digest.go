@@ -3,11 +3,11 @@ package heddle
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
 	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
@@ -29,7 +29,7 @@ type digest struct {
 	turnLength   uint64         // instructions of the turn so far
 	instructions uint64
 	slices       uint64
-	written      [4]int64 // bytes, by descriptor
+	written      [3]int64 // bytes that the host took, by descriptor
 }
 
 func newDigest(host *hostSide) *digest {
@@ -130,11 +130,20 @@ func (d *digest) Memory(process int32, sum [16]byte) {
 }
 
 // Write implements vfs.Sink.
-func (d *digest) Write(fd int, p []byte) {
-	words(d.output, uint64(fd), uint64(len(p)))
-	_, _ = d.output.Write(p)
-	d.written[fd&3] += int64(len(p))
-	d.host.write(fd, p, d.written[fd&3])
+func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
+	n, errno := d.host.write(fd, p, d.written[fd])
+	if n > 0 || errno == 0 {
+		words(d.output, uint64(fd), uint64(n))
+		_, _ = d.output.Write(p[:n])
+		d.written[fd] += int64(n)
+	}
+	return n, errno
+}
+
+// Broken implements vfs.Sink.
+func (d *digest) Broken(fd int) bool {
+	f := d.host.faults[fd]
+	return f != nil && f.Errno == ErrnoName(unix.EPIPE) && d.written[fd] >= f.Bytes
 }
 
 // state is the digest of what does not depend on the order of events.
@@ -154,52 +163,4 @@ func (d *digest) state(r *Result) string {
 func sum(h *hasher) string {
 	s := h.Sum128().Bytes()
 	return fmt.Sprintf("%x", s)
-}
-
-// hostSide is where the machine meets the host: the streams and logs that it
-// was configured with. Snapshots share it.
-type hostSide struct {
-	stdout, stderr   io.Writer
-	strace, eventLog io.Writer
-	err              error
-
-	once    bool     // what was written before a snapshot was restored is not written again
-	reached [4]int64 // bytes written, by descriptor
-}
-
-func newHostSide(c *Config) *hostSide {
-	return &hostSide{stdout: c.Stdout, stderr: c.Stderr, strace: c.Strace, eventLog: c.EventLog}
-}
-
-// SharedInSnapshot marks that copies of the machine's state share it.
-func (h *hostSide) BoundInSnapshot() {}
-
-// write passes on what the guest writes to descriptor 1 or 2, which makes end
-// bytes in all.
-func (h *hostSide) write(fd int, p []byte, end int64) {
-	if h.once {
-		fresh := min(max(0, end-h.reached[fd&3]), int64(len(p)))
-		h.reached[fd&3] = max(end, h.reached[fd&3])
-		p = p[int64(len(p))-fresh:]
-	}
-	w := h.stdout
-	if fd == 2 {
-		w = h.stderr
-	}
-	if w != nil {
-		_, err := w.Write(p)
-		h.keep(err)
-	}
-}
-
-func (h *hostSide) print(w io.Writer, format string, args ...any) {
-	_, err := fmt.Fprintf(w, format, args...)
-	h.keep(err)
-}
-
-// keep remembers the first failure to write; the guest does not see it.
-func (h *hostSide) keep(err error) {
-	if err != nil && h.err == nil {
-		h.err = errOutput.Wrap(err)
-	}
 }

@@ -28,7 +28,6 @@ type Machine struct {
 	cpu    *emu.CPU
 	host   *hostSide
 	trace  *trace.Writer // nil unless the run is recorded
-	stdin  *stdinTap     // nil unless standard input is recorded
 	debug  *debugger     // nil unless GDB looks at the run
 	// buffers are nil under SC; decided are the commits of the last decision.
 	buffers *emu.Buffers
@@ -131,6 +130,7 @@ func (m *Machine) build() (err error) {
 	cluster.SetSwitchCost(event.Cycles(c.Costs.ContextSwitch))
 	cluster.SetCosts(m.orderCosts())
 	m.host = newHostSide(c)
+	m.host.noteFault = m.recordFault
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
 	if s.gating, err = m.newGating(); err != nil {
@@ -377,7 +377,7 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 		}
 		if n%stepsBetweenLooks == 0 || done-looked >= instructionsBetweenLooks {
 			looked = done
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || m.host.lost() {
 				m.end(outcomeInterrupted)
 			}
 		}

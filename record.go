@@ -215,7 +215,7 @@ func (m *Machine) finishRecording() error {
 	end := r.steps.End(m.state.cluster)
 	trace.PutAt(r.decisions, &end, r.rec.At())
 	r.rec.Finish()
-	if err := m.trace.Summary(summary{m.result, m.stdin != nil && m.stdin.failed}); err != nil {
+	if err := m.trace.Summary(summary{Result: m.result}); err != nil {
 		return errManifest.Wrap(err)
 	}
 	return m.trace.Sync()
@@ -268,32 +268,6 @@ func (w *watcher) Exit(t event.ThreadID, status int) {
 	if r := w.recording; r.rec != nil {
 		r.rec.Exit(t, status)
 	}
-}
-
-// stdinTap passes standard input on and keeps it in the trace.
-type stdinTap struct {
-	from   io.Reader
-	to     *trace.Stream
-	failed bool // the last read ended with an error other than io.EOF
-}
-
-// Read implements io.Reader.
-func (s *stdinTap) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	s.to.Append(p[:n], event.Stamp{Thread: event.NoThread})
-	s.failed = err != nil && err != io.EOF
-	return n, err
-}
-
-// recordedStdin is the standard input that the guest gets when it is recorded. A
-// regular file is named in the manifest and not copied.
-func (m *Machine) recordedStdin() io.Reader {
-	in := m.config.Stdin
-	if in == nil || m.trace == nil || regular(in) != nil {
-		return in
-	}
-	m.stdin = &stdinTap{from: in, to: m.trace.ByteStream(trace.Stdin, 0)}
-	return m.stdin
 }
 
 // regular is the regular file that a reader is, or nil.

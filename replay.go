@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +62,8 @@ type manifest struct {
 	MaxInstructions uint64          `json:"max_instructions"`
 	UnknownENOSYS   bool            `json:"unknown_enosys"`
 	Stdin           stdinText       `json:"stdin"`
+	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
+	Closed []int `json:"closed,omitempty"`
 }
 
 type mountText struct {
@@ -82,7 +85,8 @@ type stdinText struct {
 // summary is what a trace says of the run after its end.
 type summary struct {
 	Result Result `json:"result"`
-	// StdinFailed tells that standard input ended with an error.
+	// StdinFailed, in a trace of before there were StreamFaults, says that standard
+	// input ended with an error.
 	StdinFailed bool `json:"stdin_failed,omitempty"`
 }
 
@@ -99,6 +103,11 @@ func (m *Machine) manifest() manifest {
 	}
 	if len(c.Hidden) > 0 {
 		out.Hidden = texts(c.Hidden)
+	}
+	for fd, closed := range c.Closed {
+		if closed {
+			out.Closed = append(out.Closed, fd)
+		}
 	}
 	for _, mount := range c.Mounts {
 		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
@@ -131,6 +140,9 @@ func (t *manifest) config() Config {
 		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce,
 	}
 	c.Hidden = plainTexts(t.Hidden)
+	for fd := range c.Closed {
+		c.Closed[fd] = slices.Contains(t.Closed, fd)
+	}
 	for _, m := range t.Mounts {
 		c.Mounts = append(c.Mounts, Mount{string(m.Host), string(m.Guest), m.Writable})
 	}
@@ -145,6 +157,7 @@ type Replay struct {
 	log      *replay.Log
 	manifest manifest
 	summary  *summary // nil if the recording was cut
+	faults   []StreamFault
 	stdin    *os.File
 }
 
@@ -188,7 +201,21 @@ func (r *Replay) read() error {
 	if err != nil {
 		return r.lacks("summary", err)
 	}
+	if r.faults, err = recordedFaults(r.trace); err != nil {
+		return r.lacks("record of what failed on the host", err)
+	}
+	if r.summary != nil && r.summary.StdinFailed {
+		r.faults = append(r.faults, StreamFault{FD: 0, Bytes: r.stdinBytes(), Errno: ErrnoName(unix.EIO)})
+	}
 	return r.checkInputs()
+}
+
+// stdinBytes is how much of standard input was recorded.
+func (r *Replay) stdinBytes() (n int64) {
+	for _, c := range r.trace.Chunks(trace.Key{Kind: trace.Stdin}) {
+		n += int64(c.Raw)
+	}
+	return n
 }
 
 func (r *Replay) lacks(what string, err error) error {
@@ -255,14 +282,14 @@ func hashFile(path string) (string, error) {
 // caller sets the outputs and what is to be recorded.
 func (r *Replay) Config() (Config, error) {
 	c := r.manifest.config()
-	c.Replay = r
+	c.Replay, c.Faults = r, r.faults
 	// In a folder that is gone there is nothing to hide.
 	if path, err := filepath.Abs(r.path); err == nil {
 		c.Outputs = append(c.Outputs, path)
 	}
 	switch in := r.manifest.Stdin; in.Kind {
 	case "stream":
-		c.Stdin = &recordedStream{r.trace.Bytes(trace.Key{Kind: trace.Stdin}), r.summary != nil && r.summary.StdinFailed}
+		c.Stdin = r.trace.Bytes(trace.Key{Kind: trace.Stdin})
 	case "file":
 		fd, err := unix.Open(string(in.Path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
@@ -295,26 +322,6 @@ func RepeatTrace(ctx context.Context, path string, with func(*Config) error) (*R
 	}
 	return Run(ctx, c)
 }
-
-// recordedStream is standard input as the recorded run got it.
-type recordedStream struct {
-	from   io.Reader
-	failed bool
-}
-
-// Read implements io.Reader.
-func (s *recordedStream) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	if err == io.EOF && s.failed {
-		err = errStdinFailed.New()
-	}
-	return n, err
-}
-
-var errStdinFailed = errs.Define("replayed-stdin-failed",
-	"standard input failed in the recorded run",
-	"Reading it ended with an error when the run was recorded, and does so again.",
-	"Nothing is wrong: this is what the program saw.")
 
 // follow compares the decision that was just carried out with the log's. It ends
 // a run that is not the recorded one.

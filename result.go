@@ -31,6 +31,9 @@ type Result struct {
 	UnsupportedSyscalls map[string]uint64 `json:"unsupported_syscalls"`
 	// Inputs lists the host files that were read, with SHA-256, by path.
 	Inputs []Input `json:"inputs"`
+	// Faults are the failures of standard input, output and error on the host that
+	// the guest has seen. They are inputs too.
+	Faults []StreamFault `json:"stream_faults,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// X87Transcendental tells that the run executed an x87 instruction whose

@@ -111,14 +111,31 @@ func (m *Machine) start() error {
 	if err != nil {
 		return err
 	}
-	stdin, err := vfs.NewStdin(m.recordedStdin())
+	streams, err := m.openStreams()
 	if err != nil {
-		return errStdin.Wrap(err)
+		return err
 	}
 	return s.kernel.Start(kernel.Program{
-		Path: program, Args: c.Args, Env: c.environment(), Dir: c.Dir,
-		Stdin: s.fs.OpenStdin(stdin), Stdout: s.fs.OpenOutput(s.digest, 1), Stderr: s.fs.OpenOutput(s.digest, 2),
+		Path: program, Args: c.Args, Env: c.environment(), Dir: c.Dir, Streams: streams,
 	})
+}
+
+// openStreams makes the guest's first three descriptors, nil where there is none.
+func (m *Machine) openStreams() (streams [3]*vfs.File, err error) {
+	s, closed := m.state, m.config.Closed
+	if !closed[0] {
+		stdin, err := vfs.NewStdin(m.watchedStdin())
+		if err != nil {
+			return streams, errStdin.Wrap(err)
+		}
+		streams[0] = s.fs.OpenStdin(stdin)
+	}
+	for _, fd := range []int{1, 2} {
+		if !closed[fd] {
+			streams[fd] = s.fs.OpenOutput(s.digest, fd)
+		}
+	}
+	return streams, nil
 }
 
 // findProgram looks a name without a slash up in the guest's PATH, as a shell

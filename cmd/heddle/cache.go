@@ -203,8 +203,11 @@ func spool(c *heddle.Config) (clean func(), err error) {
 		_ = file.Close() // it is not needed any more
 		_ = os.Remove(file.Name())
 	}
-	if _, err := io.Copy(file, c.Stdin); err != nil {
-		return clean, errTemporary.Wrap(err)
+	in := &failingReader{from: c.Stdin}
+	if _, err := io.Copy(file, in); in.err != nil {
+		return clean, errOwnStdin.Wrap(reason(in.err))
+	} else if err != nil {
+		return clean, errTemporary.Wrap(reason(err))
 	}
 	c.Stdin, c.Hidden = file, append(c.Hidden, file.Name())
 	return clean, rewind(c)
@@ -291,7 +294,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	if err != nil {
 		return err
 	}
-	job, err := newJob(options, f, args)
+	job, err := a.newJob(options, f, args)
 	if err != nil {
 		return err
 	}
@@ -301,6 +304,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	}
 	defer stdin.Close()
 	c := job.Config()
+	c.Closed = [3]bool{} // the run has none of heddle's own streams
 	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, io.Discard, io.Discard
 	memo.Harmless(&c)
 	store, err := cache.Open(f.cache.dir)

@@ -107,7 +107,8 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	}
 	defer stdin.Close()
 	c := job.Config()
-	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, a.stdout, a.stderr
+	c.Stdin = stdin.Reader
+	a.setOutputs(ctx, &c)
 	if f.nameRaces {
 		clean, err := spool(&c)
 		defer clean()

@@ -17,11 +17,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/stdfds"
 )
 
 // exitFailure is the exit status of heddle's own failures, as env(1) and
@@ -33,6 +35,10 @@ var (
 		"{problem}; see `{command} --help`",
 		"The command line has an unknown flag, a value that its flag does not take, or a missing or superfluous argument.",
 		"Correct the command line; the help lists flags and their values. What belongs to the guest program comes after `--`.")
+	errOwnOutput = errs.Define("own-output-lost",
+		"standard output cannot be written",
+		"What the command prints was to go to a full disk, or to a descriptor that is not open for writing.",
+		"Make room, or redirect standard output to another file.")
 	errDefect = errs.Define("defect",
 		"heddle has a defect: {text}",
 		"Something that heddle relies on does not hold. This is a mistake in heddle, whatever the input was.",
@@ -46,32 +52,41 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
-	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, closed: stdfds.Closed()}
+	os.Exit(a.main(os.Args[1:]))
 }
 
 // Main runs the command line and returns heddle's exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
-	app := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	return (&app{stdin: stdin, stdout: stdout, stderr: stderr}).main(args)
+}
+
+func (a *app) main(args []string) (status int) {
 	defer func() {
 		if defect := recover(); defect != nil {
-			app.say("%v", errDefect.New(defect))
-			fmt.Fprintf(stderr, "%s", debug.Stack())
+			a.say("%v", errDefect.New(defect))
+			fmt.Fprintf(a.stderr, "%s", debug.Stack())
 			status = exitFailure
 		}
 	}()
-	ctx, stop := app.interruptible()
+	ctx, stop := a.interruptible()
 	defer stop()
-	return app.execute(ctx, args)
+	return a.execute(ctx, args)
 }
 
 // execute carries out a command line and returns heddle's exit status.
 func (a *app) execute(ctx context.Context, args []string) (status int) {
+	own := &ownOutput{to: a.stdout}
+	a.guestStdout, a.stdout = a.stdout, own
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = own.err
+	}
 	if err == nil {
 		return a.status
 	}
@@ -80,6 +95,9 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		return status
 	}
 	for _, err := range parts(err) {
+		if own.err != nil && errors.Is(err, own.err) {
+			err = errOwnOutput.Wrap(reason(err))
+		}
 		a.say("%v", worker.Explained(err))
 	}
 	return exitFailure
@@ -96,15 +114,31 @@ func parts(err error) []error {
 // app is what the commands share: the streams, and the status to exit with.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // of heddle itself
+	guestStdout    io.Writer
+	closed         [3]bool // which of the first three descriptors heddle was started without
 	status         int
-	stdinGaveUp    bool // an interruption ended a read of stdin
+	gaveUp         bool // an interruption ended a read or write of the guest's
 	cached         cached
 }
 
-// say prints one sentence of heddle's own.
+// say prints one sentence of heddle's own. Where a write of the guest's had to be given up,
+// standard error may be stuck as well.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "heddle: "+format+"\n", args...)
+	done := make(chan struct{})
+	print := func() {
+		fmt.Fprintf(a.stderr, "heddle: "+format+"\n", args...)
+		close(done)
+	}
+	if !a.gaveUp {
+		print()
+		return
+	}
+	go print()
+	select {
+	case <-done:
+	case <-time.After(writeGrace):
+	}
 }
 
 // interruption is the cause of a context that a signal cancelled.

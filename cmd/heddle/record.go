@@ -256,7 +256,8 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 	}
 	defer events.discard()
 	c.Outputs = append(c.Outputs, events.names()...)
-	c.Stdout, c.Stderr, c.EventLog = a.stdout, a.stderr, events.writer()
+	c.EventLog = events.writer()
+	a.setOutputs(ctx, &c)
 	if f.strace {
 		c.Strace = a.stderr
 	}
@@ -272,7 +273,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 		}
 	}
 	result, err := a.carryOut(ctx, c, f.gdb)
-	if a.stdinGaveUp && result != nil {
+	if a.gaveUp && result != nil {
 		result.Outcome = outcomeInterrupted
 	}
 	if result == nil {

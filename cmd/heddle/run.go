@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
-	job, err := newJob(options, f, args)
+	job, err := a.newJob(options, f, args)
 	if err == nil {
 		err = cmp.Or(f.cache.check(flags), f.schedule.check(flags, f.cache.dir != ""))
 	}
@@ -152,7 +153,7 @@ func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args [
 	if err != nil {
 		return worker.Job{}, worker.Stdin{}, err
 	}
-	job, err := newJob(options, f, args)
+	job, err := a.newJob(options, f, args)
 	if err != nil {
 		return worker.Job{}, worker.Stdin{}, err
 	}
@@ -160,9 +161,9 @@ func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args [
 	return job, stdin, err
 }
 
-// newJob gives a run the place that it starts in: the current folder, or the
-// top of another root.
-func newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
+// newJob gives a run the place that it starts in, the current folder or the top of
+// another root, and the descriptors that heddle has.
+func (a *app) newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return worker.Job{}, errFolder.Wrap(err)
@@ -176,6 +177,8 @@ func newJob(options machine.Options, f runFlags, args []string) (worker.Job, err
 	job := worker.Job{
 		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export), Hidden: slices.Clone(f.hidden),
 	}
+	job.Closed = a.closed
+	job.Closed[0] = a.closed[0] && job.Stdin == ""
 	for _, path := range []string{f.summary, f.eventLog} {
 		if path == "" {
 			continue
@@ -199,8 +202,8 @@ func inFolder(dir, path string) string {
 // runJob runs a job in this process on heddle's own streams.
 func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
 	c := job.Config()
-	c.Stdin, c.Stdout, c.Stderr = stdin, a.stdout, a.stderr
-	c.EventLog = events
+	c.Stdin, c.EventLog = stdin, events
+	a.setOutputs(ctx, &c)
 	if f.strace {
 		c.Strace = a.stderr
 	}
@@ -214,8 +217,8 @@ func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.R
 	} else {
 		result, err = a.carryOut(ctx, c, f.gdb)
 	}
-	if a.stdinGaveUp && result != nil {
-		// The guest saw its input fail, and may have ended of that.
+	if a.gaveUp && result != nil {
+		// The guest saw its input or output fail, and may have ended because of that.
 		result.Outcome = outcomeInterrupted
 	}
 	return result, err
@@ -253,13 +256,17 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 }
 
 // repeatIntroduction says what the command cannot: that the run read heddle's
-// own standard input, which the manifest names "-".
+// own standard input, which the manifest names "-", or that a stream failed.
 func repeatIntroduction(f runFlags, result *heddle.Result) string {
-	stdin := func(i heddle.Input) bool { return i.Path == "-" }
-	if f.stdin == "" && slices.ContainsFunc(result.Inputs, stdin) {
-		return "the same run again, given the same standard input"
+	isStdin := func(i heddle.Input) bool { return i.Path == "-" }
+	given := ""
+	if f.stdin == "" && slices.ContainsFunc(result.Inputs, isStdin) {
+		given = ", given the same standard input"
 	}
-	return "the same run again"
+	for _, fault := range result.Faults {
+		given += fmt.Sprintf(", if %s fails after %d bytes with %v", descriptorNames[fault.FD], fault.Bytes, fault.Errno)
+	}
+	return "the same run again" + given
 }
 
 // summary is what is written of a run: its result, and what a cache was for it.
@@ -289,63 +296,6 @@ func reason(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// openStdin opens the job's standard input, or heddle's own when it names none.
-func (a *app) openStdin(ctx context.Context, job worker.Job) (worker.Stdin, error) {
-	if job.Stdin != "" {
-		return job.OpenStdin()
-	}
-	return worker.Stdin{Reader: a.ownStdin(ctx)}, nil
-}
-
-// ownStdin is heddle's standard input for the guest. A regular file is one to
-// the guest too; anything else is read in a way that Ctrl-C ends even when
-// nothing comes, and looks like a pipe.
-func (a *app) ownStdin(ctx context.Context) io.Reader {
-	if isRegular(a.stdin) {
-		return a.stdin
-	}
-	return &interruptibleReader{ctx: ctx, from: a.stdin, done: make(chan readResult, 1), gaveUp: &a.stdinGaveUp}
-}
-
-func isRegular(r io.Reader) bool {
-	file, ok := r.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode().IsRegular()
-}
-
-// interruptibleReader is a reader whose reads end when a context does.
-type interruptibleReader struct {
-	ctx    context.Context
-	from   io.Reader
-	done   chan readResult
-	gaveUp *bool
-}
-
-type readResult struct {
-	n   int
-	err error
-}
-
-// Read implements io.Reader. A read that was given up on keeps its buffer to
-// itself, so that a late answer changes nothing.
-func (r *interruptibleReader) Read(p []byte) (int, error) {
-	own := make([]byte, len(p))
-	go func() {
-		n, err := r.from.Read(own)
-		r.done <- readResult{n, err}
-	}()
-	select {
-	case <-r.ctx.Done():
-		*r.gaveUp = true
-		return 0, r.ctx.Err()
-	case result := <-r.done:
-		return copy(p, own[:result.n]), result.err
-	}
 }
 
 // log is an optional file of events.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -114,6 +115,8 @@ func printSummary(w io.Writer, text []byte) {
 			Threads      int    `json:"threads"`
 			Digest       string `json:"digest"`
 			Inputs       []any  `json:"inputs"`
+
+			Faults []heddle.StreamFault `json:"stream_faults"`
 		} `json:"result"`
 	}
 	if text == nil || json.Unmarshal(text, &end) != nil {
@@ -123,6 +126,9 @@ func printSummary(w io.Writer, text []byte) {
 	e := &end.Result
 	fmt.Fprintf(w, "outcome\t%s, status %d\ninstructions\t%d\ncycles\t%d\nthreads\t%d\nfiles read\t%d\ndigest\t%s\n",
 		e.Outcome, e.ExitCode, e.Instructions, e.Cycles, e.Threads, len(e.Inputs), e.Digest)
+	for _, f := range e.Faults {
+		fmt.Fprintf(w, "%s\tfailed after %d bytes with %v\n", descriptorNames[f.FD], f.Bytes, f.Errno)
+	}
 }
 
 func printStream(w io.Writer, key trace.Key, chunks []trace.Chunk) {

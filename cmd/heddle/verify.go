@@ -56,10 +56,13 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if err != nil {
 		return err
 	}
+	if kept, ok := stdin.Reader.(*keptReader); ok && kept.err != nil {
+		return errTemp.Wrap(reason(kept.err))
+	}
 	if err := a.finish(ctx, flags, f, job, first); err != nil || first.Outcome == outcomeInterrupted {
 		return err
 	}
-	job.ExportDir = ""
+	job.ExportDir, job.Faults = "", first.Faults
 	for n := 1; n <= f.verify; n++ {
 		err := repeat(ctx, n, job, first, f.eventLog)
 		if status, ok := interrupted(ctx); ok {
@@ -82,6 +85,9 @@ func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worke
 	if job.Stdin != "" {
 		return job.OpenStdin()
 	}
+	if job.Closed[0] {
+		return worker.Stdin{}, nil
+	}
 	kept, err := os.CreateTemp(dir, "stdin-")
 	if err != nil {
 		return worker.Stdin{}, errTemp.Wrap(err)
@@ -89,9 +95,13 @@ func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worke
 	job.Stdin = kept.Name()
 	if !isRegular(a.stdin) {
 		job.StdinIsPipe = true
-		return worker.NewStdin(io.TeeReader(a.ownStdin(ctx), kept), kept), nil
+		return worker.NewStdin(&keptReader{from: a.ownStdin(ctx), to: kept}, kept), nil
 	}
-	_, err = io.Copy(kept, a.stdin)
+	in := &failingReader{from: a.stdin}
+	_, err = io.Copy(kept, in)
+	if in.err != nil {
+		return worker.NewStdin(nil, kept), errOwnStdin.Wrap(reason(in.err))
+	}
 	if err := errors.Join(err, kept.Close()); err != nil {
 		return worker.Stdin{}, errTemp.Wrap(err)
 	}

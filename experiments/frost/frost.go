@@ -2,7 +2,6 @@ package frost
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 
@@ -17,6 +16,11 @@ var errOptions = errs.Define("frost-option",
 	"the option {option} of frost is {found}; allowed: {allowed}",
 	"A number is outside of what makes sense.",
 	"Give one that the sentence allows.")
+
+var errOutput = errs.Define("frost-output",
+	"the program's output cannot be written, which the program does not know",
+	"Frost writes output when an epoch is committed, after the program has gone past it: the program cannot be told any more that the host refuses it.",
+	"Make room on the disk, or read the pipe to its end. Under heddle run the program gets the error.")
 
 // Options say how Frost runs a program.
 type Options struct {
@@ -173,7 +177,7 @@ func (d *driver) emit(x *heddle.Replica) error {
 			continue
 		}
 		if _, err := to.Write(w.Data); err != nil {
-			return fmt.Errorf("write the program's output: %w", err)
+			return errOutput.Wrap(err)
 		}
 	}
 	return nil

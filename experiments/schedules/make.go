@@ -33,6 +33,11 @@ var (
 		"The order of operations needs a recording with --sync, and constraints on races one with --memory.",
 		"Record the run again with heddle record --for-schedule.")
 
+	errStreams = errs.Define("schedule-of-failed-stream",
+		"no schedule can be made of {file}: a standard stream of the program failed or was closed",
+		"Where reading standard input or writing standard output or error fails depends on the host, and a run under the schedule would not have it.",
+		"Record the run again with its output in a file, or in /dev/null, and with all of standard input, output and error open.")
+
 	errPoint = errs.Define("schedule-point-not-found",
 		"no schedule can be made of {file}: thread {thread} does not come to the instruction at {pc} when the run is repeated",
 		"The recording's accesses and its replay do not agree.",
@@ -123,6 +128,9 @@ func schedulable(path string) (heddle.Config, error) {
 	}
 	defer r.Close()
 	c, err := r.Config()
+	if err == nil && (len(c.Faults) > 0 || c.Closed != [3]bool{}) {
+		err = errStreams.New(path)
+	}
 	return c, cmp.Or(err, c.Schedulable())
 }
 

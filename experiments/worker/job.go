@@ -52,6 +52,9 @@ type Job struct {
 	StdinIsPipe bool `json:"stdin_is_pipe,omitempty"`
 	// ExportDir receives the files that the guest left in the overlay.
 	ExportDir string `json:"export_dir,omitempty"`
+	// Closed and Faults are those of heddle.Config.
+	Closed [3]bool              `json:"closed"`
+	Faults []heddle.StreamFault `json:"faults,omitempty"`
 	// Hidden are host files that the program does not see (heddle.Config.Hidden).
 	Hidden []string `json:"hidden,omitempty"`
 	// Events asks a fresh process for the event log on descriptor 3.
@@ -83,7 +86,7 @@ type Output struct {
 func (j Job) Config() heddle.Config {
 	c := j.Options.Config()
 	c.Args = j.Args
-	c.ExportDir, c.Hidden = j.ExportDir, j.Hidden
+	c.ExportDir, c.Hidden, c.Closed, c.Faults = j.ExportDir, j.Hidden, j.Closed, j.Faults
 	return c
 }
 

@@ -21,8 +21,8 @@ type Program struct {
 	Path      string // guest path
 	Args, Env []string
 	Dir       string // working directory, an absolute guest path
-	// Stdin, Stdout and Stderr become descriptors 0, 1 and 2.
-	Stdin, Stdout, Stderr *vfs.File
+	// Streams become descriptors 0, 1 and 2; nil leaves one closed.
+	Streams [3]*vfs.File
 }
 
 // Start makes the first process. An error is the loader's, for the user.
@@ -56,7 +56,7 @@ func (k *Kernel) Start(p Program) error {
 	}
 	k.memory.Force(kmem.Thread + 3*kmem.Descriptor)
 	proc.charge(kmem.Process)
-	for _, f := range []*vfs.File{p.Stdin, p.Stdout, p.Stderr} {
+	for _, f := range p.Streams {
 		proc.files.list = append(proc.files.list, descriptor{file: f})
 	}
 	proc.space = space

@@ -159,6 +159,10 @@ func (x *transfer) write() (uint64, unix.Errno) {
 		case errno == unix.EPIPE && !x.pos.given:
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
 			return partial(done, errno)
+		case errno == unix.EFBIG && !x.file.Inode().IsRegular():
+			// Of the host's file and its limit; x.put does it for the guest's.
+			t.k.sendTask(t, signalInfo(unix.SIGXFSZ, siKernel))
+			return partial(done, errno)
 		case errno != 0:
 			return partial(done, errno)
 		case done == x.total || n == 0:

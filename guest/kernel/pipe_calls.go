@@ -152,7 +152,7 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 		if errno == unix.EAGAIN {
 			return 0, t.spliceWait(out, nonblock)
 		}
-		if s, ok := out.Impl.(*socketFile); ok && errno == unix.EPIPE && s.Signals() {
+		if s, ok := out.Impl.(*socketFile); errno == unix.EPIPE && (!ok || s.Signals()) {
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
 		}
 		return 0, errno

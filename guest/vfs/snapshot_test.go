@@ -143,7 +143,12 @@ func (zeroEntropy) Read(p []byte) { clear(p) }
 // sink keeps what is written.
 type sink struct{ text string }
 
-func (s *sink) Write(fd int, p []byte) { s.text += fmt.Sprintf("%d:%s ", fd, p) }
+func (s *sink) Write(fd int, p []byte) (int, unix.Errno) {
+	s.text += fmt.Sprintf("%d:%s ", fd, p)
+	return len(p), 0
+}
+
+func (s *sink) Broken(int) bool { return false }
 
 func BenchmarkSnapshot10000Files(b *testing.B) {
 	fs := newFS(b, Config{MaxInodes: 20000})

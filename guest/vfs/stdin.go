@@ -218,9 +218,13 @@ func (fs *FS) openStream(flags int, impl FileImpl) *File {
 }
 
 // Sink takes what the guest writes to standard output (fd 1) and standard error
-// (fd 2). It must not keep p.
+// (fd 2).
 type Sink interface {
-	Write(fd int, p []byte)
+	// Write takes bytes, which it must not keep. It returns how many, and why not
+	// all of them.
+	Write(fd int, p []byte) (int, unix.Errno)
+	// Broken reports whether nobody reads what is written.
+	Broken(fd int) bool
 }
 
 // outStream is a description of standard output or standard error.
@@ -233,15 +237,20 @@ type outStream struct {
 func (*outStream) Read(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
 
 func (o *outStream) Write(_ *Ctx, p []byte, _ int64) (int, unix.Errno) {
-	o.sink.Write(o.fd, p)
-	return len(p), 0
+	return o.sink.Write(o.fd, p)
 }
 
-func (o *outStream) Ready() uint32        { return unix.EPOLLOUT | unix.EPOLLWRNORM }
+func (o *outStream) Ready() uint32 {
+	if o.sink.Broken(o.fd) {
+		return unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLERR
+	}
+	return unix.EPOLLOUT | unix.EPOLLWRNORM
+}
+
 func (o *outStream) Waiters() *wait.Queue { return o.waiters }
 
 // OpenOutput makes the description of standard output (fd 1) or standard error
-// (fd 2): a pipe that always takes all.
+// (fd 2): a pipe that is never full.
 func (fs *FS) OpenOutput(sink Sink, fd int) *File {
 	return fs.openStream(unix.O_WRONLY, &outStream{sink, fd, &wait.Queue{}})
 }

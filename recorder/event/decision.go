@@ -68,6 +68,15 @@ type Commit struct {
 	Entry uint32 `json:"entry"`
 }
 
+// StreamFault is a failure of a standard stream on the host, as the guest saw it: what
+// comes after the first Bytes bytes of descriptor FD fails with an errno.
+type StreamFault struct {
+	Stamp
+	FD    int32  `json:"fd"`
+	Bytes uint64 `json:"bytes"`
+	Errno uint32 `json:"errno"`
+}
+
 // Delay is a store that other threads did not see while they ran: it waited in the
 // buffer of its core. The stamp has the thread and the core that made it, and tells
 // when it was committed; Seq is the number of the last event before.

@@ -48,6 +48,7 @@ const (
 	Code      Kind = "code"      // the code that ran; one stream
 	PT        Kind = "pt"        // bytes of Intel PT packets, by core
 	Stdin     Kind = "stdin"     // the bytes of standard input that were read
+	Faults    Kind = "faults"    // failures of the standard streams; one stream
 	Memory    Kind = "memory"    // blocks of memory accesses (package memtrace); one stream
 	ManifestK Kind = "manifest"  // what was run; one record, the first chunk
 	SummaryK  Kind = "summary"   // how the run ended; one record, the last

@@ -7,7 +7,7 @@ import (
 // Event is an event that has a stream of its own kind.
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
-		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay
+		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault
 }
 
 // archive is what the fields of an event are taken to or from: the binary form,
@@ -126,6 +126,11 @@ func fields(a archive, e any) {
 		num(a, "size", decimal, &e.Size)
 		num(a, "value", hexadecimal, &e.Value)
 		boolean(a, "decided", &e.Decided)
+	case *event.StreamFault:
+		stamp(a, &e.Stamp)
+		integer(a, "fd", &e.FD)
+		num(a, "bytes", decimal, &e.Bytes)
+		num(a, "errno", decimal, &e.Errno)
 	case *event.Code:
 		stamp(a, &e.Stamp)
 		num(a, "space", decimal, &e.Space)
@@ -223,6 +228,8 @@ func stampOf(e any) event.Stamp {
 	case *event.Heap:
 		return e.Stamp
 	case *event.Delay:
+		return e.Stamp
+	case *event.StreamFault:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

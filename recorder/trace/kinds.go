@@ -16,5 +16,6 @@ var kinds = map[Kind]func() any{
 	Mappings:  func() any { return &event.Mapping{} },
 	Heap:      func() any { return &event.Heap{} },
 	Delays:    func() any { return &event.Delay{} },
+	Faults:    func() any { return &event.StreamFault{} },
 	Code:      func() any { return &event.Code{} },
 }

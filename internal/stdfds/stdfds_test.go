@@ -1,0 +1,41 @@
+package stdfds
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+const variable = "HEDDLE_TEST_STDFDS"
+
+// TestMain makes the test binary print, on descriptor 9, what it found.
+func TestMain(m *testing.M) {
+	if os.Getenv(variable) == "" {
+		os.Exit(m.Run())
+	}
+	fmt.Fprint(os.NewFile(9, "result"), Closed())
+}
+
+func TestClosed(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for redirections, want := range map[string]string{
+		"":                                      "[false false false]",
+		"<&-":                                   "[true false false]",
+		">&-":                                   "[false true false]",
+		"2>&-":                                  "[false false true]",
+		"<&- >&- 2>&-":                          "[true true true]",
+		"<>/dev/null >/dev/null 2>/dev/null":    "[false false false]",
+		"<>/dev/null 1<>/dev/null 2<>/dev/null": "[false false false]",
+	} {
+		cmd := exec.Command("sh", "-c", "exec 9>&1; exec "+self+" "+redirections)
+		cmd.Env = append(os.Environ(), variable+"=1")
+		got, err := cmd.Output()
+		if err != nil || string(got) != want {
+			t.Errorf("%q: %s, %v; want %s", redirections, got, err, want)
+		}
+	}
+}
