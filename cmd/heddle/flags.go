@@ -50,6 +50,8 @@ var machineFlags = []struct {
 	{"rootfs", "rootfs", "host folder to use as the guest's root instead of the host's own", folder},
 	{"mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it (repeatable)", mounts},
 	{"env", "env", "NAME=VALUE to set in the guest's environment (repeatable)", variables},
+	{"uid", "uid", "the guest's user id (default: yours); 0 is root, with all capabilities", number},
+	{"gid", "gid", "the guest's group id (default: yours)", number},
 	{"host-times", "host_times", "show files with their host's modification times", yes},
 	{"max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", size},
 	{"max-instructions", "max_instructions", "end the run after so many instructions; 0 means no bound", number},

@@ -54,6 +54,9 @@ type Options struct {
 	Mounts []Mount `json:"mounts" mapstructure:"mounts"`
 	// Env are variables, K=V, added to the guest's default environment.
 	Env []string `json:"env" mapstructure:"env"`
+	// UID and GID are the guest's user and group; nil means the caller's.
+	UID *uint32 `json:"uid,omitempty" mapstructure:"uid"`
+	GID *uint32 `json:"gid,omitempty" mapstructure:"gid"`
 	// HostTimes shows files with their host's modification times.
 	HostTimes bool `json:"host_times" mapstructure:"host_times"`
 	// MaxMemory bounds the guest's memory.
@@ -110,6 +113,12 @@ func (o Options) Check() error {
 	if o.Dir != "" && !strings.HasPrefix(o.Dir, "/") {
 		return &FieldError{"dir", strconv.Quote(o.Dir), "an absolute path"}
 	}
+	if o.UID != nil && *o.UID == noID {
+		return &FieldError{"uid", *o.UID, allowedID}
+	}
+	if o.GID != nil && *o.GID == noID {
+		return &FieldError{"gid", *o.GID, allowedID}
+	}
 	for i, variable := range o.Env {
 		if name, _, found := strings.Cut(variable, "="); !found || name == "" {
 			return &FieldError{fmt.Sprintf("env[%d]", i), strconv.Quote(variable), "NAME=VALUE"}
@@ -120,6 +129,11 @@ func (o Options) Check() error {
 	}
 	return nil
 }
+
+// noID is the id that stands for none.
+const noID = 1<<32 - 1
+
+const allowedID = "0 to 4294967294"
 
 // The bounds of heddle.Config.Validate.
 const (
@@ -178,6 +192,12 @@ func (o Options) Config() heddle.Config {
 	c.CustomSync = o.Operations
 	c.RandomizeLayout, c.HostTimes = o.RandomizeLayout, o.HostTimes
 	c.RootFS, c.Dir = o.RootFS, o.Dir
+	if o.UID != nil {
+		c.UID = *o.UID
+	}
+	if o.GID != nil {
+		c.GID = *o.GID
+	}
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions
 	c.UnknownENOSYS = o.UnknownSyscalls == ENOSYS
 	c.Env = mergeEnv(c.Env, o.Env)

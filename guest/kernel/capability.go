@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -53,18 +54,18 @@ func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if h.PID < 0 {
 		return 0, unix.EINVAL
 	}
-	p := t.proc
+	of := &t.cred
 	if h.PID != 0 {
-		of := t.k.tasks.At(event.ThreadID(h.PID))
-		if of == nil {
-			return 0, unix.ESRCH
+		other, errno := t.target(uint64(h.PID))
+		if errno != 0 {
+			return 0, errno
 		}
-		p = of.proc
+		of = &other.cred
 	}
 	var d [2]capData
-	if p.cred.EUID == 0 {
-		d[0] = capData{Effective: ^uint32(0), Permitted: ^uint32(0)}
-		d[1] = capData{Effective: 1<<(lastCapability-31) - 1, Permitted: 1<<(lastCapability-31) - 1}
+	for i := range d {
+		half := func(s vfs.Caps) uint32 { return uint32(s >> (32 * i)) }
+		d[i] = capData{half(of.Effective), half(of.Permitted), half(of.Inheritable)}
 	}
 	return 0, t.copyOut(event.Addr(a[1]), bytesOf(&d)[:words*12])
 }
@@ -81,8 +82,127 @@ func sysCapset(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.copyIn(event.Addr(a[1]), bytesOf(&d)[:words*12]); errno != 0 {
 		return 0, errno
 	}
-	if t.proc.cred.EUID != 0 && d != [2]capData{} {
+	caps := func(low, high uint32) vfs.Caps { return (vfs.Caps(high)<<32 | vfs.Caps(low)) & vfs.AllCaps }
+	n, old := t.cred, &t.cred
+	n.Effective = caps(d[0].Effective, d[1].Effective)
+	n.Permitted = caps(d[0].Permitted, d[1].Permitted)
+	n.Inheritable = caps(d[0].Inheritable, d[1].Inheritable)
+	switch {
+	case !t.cred.Can(vfs.CapSetpcap) && !(old.Inheritable | old.Permitted).Contains(n.Inheritable),
+		!(old.Inheritable | old.Bounding).Contains(n.Inheritable),
+		!old.Permitted.Contains(n.Permitted), !n.Permitted.Contains(n.Effective):
 		return 0, unix.EPERM
 	}
+	n.Ambient &= n.Permitted & n.Inheritable
+	t.become(n)
+	return 0, 0
+}
+
+// become gives the task other credentials. A process that has other rights than
+// before is nobody's to look into, and not told of its parent's death, until it says
+// so again (commit_creds of Linux).
+func (t *Task) become(n vfs.Cred) {
+	old := &t.cred
+	if old.EUID != n.EUID || old.EGID != n.EGID || old.FSUID != n.FSUID || old.FSGID != n.FSGID || !old.Permitted.Contains(n.Permitted) {
+		t.proc.dumpable = 0
+		t.parentDeath = 0
+	}
+	t.cred = n
+}
+
+// sameUser reports whether another task has the caller's ids throughout.
+func (t *Task) sameUser(other *Task) bool {
+	c, of := &t.cred, &other.cred
+	return c.UID == of.UID && c.UID == of.EUID && c.UID == of.SUID && c.GID == of.GID && c.GID == of.EGID && c.GID == of.SGID
+}
+
+// mayExamine is the condition for looking into a process of who acts as c
+// (ptrace_may_access of Linux). byFile: the file system's ids count, not the real
+// ones.
+func (p *Process) mayExamine(c *vfs.Cred, byFile bool) bool {
+	of := p.cred()
+	uid, gid, caps := c.UID, c.GID, c.Permitted
+	if byFile {
+		uid, gid, caps = c.FSUID, c.FSGID, c.Effective
+	}
+	same := uid == of.UID && uid == of.EUID && uid == of.SUID && gid == of.GID && gid == of.EGID && gid == of.SGID
+	return c.Can(vfs.CapSysPtrace) || same && p.dumpable == 1 && caps.Contains(of.Permitted)
+}
+
+// prctlCaps are the commands of prctl that are about capabilities.
+func (t *Task) prctlCaps(a [6]uint64) (uint64, unix.Errno) {
+	n := t.cred
+	switch a[0] {
+	case unix.PR_CAPBSET_READ:
+		if a[1] > uint64(vfs.LastCapability) {
+			return 0, unix.EINVAL
+		}
+		return uint64(n.Bounding >> a[1] & 1), 0
+	case unix.PR_CAPBSET_DROP:
+		if !n.Can(vfs.CapSetpcap) {
+			return 0, unix.EPERM
+		}
+		if a[1] > uint64(vfs.LastCapability) {
+			return 0, unix.EINVAL
+		}
+		n.Bounding &^= 1 << a[1]
+	case unix.PR_CAP_AMBIENT:
+		return t.prctlAmbient(a)
+	case unix.PR_GET_KEEPCAPS:
+		return uint64(b2u(n.SecureBits&vfs.SecureKeepCaps != 0)), 0
+	case unix.PR_SET_KEEPCAPS:
+		if a[1] > 1 {
+			return 0, unix.EINVAL
+		}
+		if n.SecureBits&vfs.SecureKeepCapsLocked != 0 {
+			return 0, unix.EPERM
+		}
+		n.SecureBits &^= vfs.SecureKeepCaps
+		if a[1] == 1 {
+			n.SecureBits |= vfs.SecureKeepCaps
+		}
+	case unix.PR_GET_SECUREBITS:
+		return uint64(n.SecureBits), 0
+	case unix.PR_SET_SECUREBITS:
+		bits, old := uint32(a[1]), n.SecureBits
+		locked := old & vfs.SecureLocks >> 1
+		if a[1]&^uint64(vfs.SecureAll) != 0 || (old^bits)&locked != 0 || old&vfs.SecureLocks&^bits != 0 || !n.Can(vfs.CapSetpcap) {
+			return 0, unix.EPERM
+		}
+		n.SecureBits = bits
+	}
+	t.become(n)
+	return 0, 0
+}
+
+// prctlAmbient is PR_CAP_AMBIENT.
+func (t *Task) prctlAmbient(a [6]uint64) (uint64, unix.Errno) {
+	n := t.cred
+	if a[1] == unix.PR_CAP_AMBIENT_CLEAR_ALL {
+		if a[2]|a[3]|a[4] != 0 {
+			return 0, unix.EINVAL
+		}
+		n.Ambient = 0
+		t.become(n)
+		return 0, 0
+	}
+	if a[2] > uint64(vfs.LastCapability) || a[3]|a[4] != 0 {
+		return 0, unix.EINVAL
+	}
+	one := vfs.CapsOf(vfs.Capability(a[2]))
+	switch a[1] {
+	case unix.PR_CAP_AMBIENT_IS_SET:
+		return uint64(b2u(n.Ambient.Contains(one))), 0
+	case unix.PR_CAP_AMBIENT_LOWER:
+		n.Ambient &^= one
+	case unix.PR_CAP_AMBIENT_RAISE:
+		if !(n.Permitted & n.Inheritable).Contains(one) || n.SecureBits&vfs.SecureNoAmbientRaise != 0 {
+			return 0, unix.EPERM
+		}
+		n.Ambient |= one
+	default:
+		return 0, unix.EINVAL
+	}
+	t.become(n)
 	return 0, 0
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -110,10 +111,10 @@ func checkClone(a cloneArgs) unix.Errno {
 	return 0
 }
 
-// mayFork applies RLIMIT_NPROC, which does not bind root.
+// mayFork applies RLIMIT_NPROC, which does not bind root nor whoever has rights to it.
 func (t *Task) mayFork(a cloneArgs) bool {
 	limit := t.proc.limits[unix.RLIMIT_NPROC].Cur
-	return t.proc.cred.EUID == 0 || uint64(t.k.tasks.Len()) < limit
+	return t.cred.UID == 0 || t.cred.Can(vfs.CapSysResource) || t.cred.Can(vfs.CapSysAdmin) || uint64(t.k.tasks.Len()) < limit
 }
 
 // newChild makes the task that clone asks for, not yet known to the scheduler.
@@ -129,7 +130,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
 		mask: t.mask, affinity: t.affinity, policy: t.policy, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
-		personality: t.personality, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
+		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack
@@ -173,7 +174,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	p := &Process{
-		k: k, parent: old, group: old.group, session: old.session, cred: old.cred, path: old.path,
+		k: k, parent: old, group: old.group, session: old.session, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,

@@ -122,7 +122,7 @@ func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, un
 			}
 		}
 		if errno == unix.EPIPE {
-			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 		}
 		if errno != 0 {
 			return partial(done, errno)

@@ -58,7 +58,7 @@ func sysTimerfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	switch clock {
 	case unix.CLOCK_REALTIME, unix.CLOCK_MONOTONIC, unix.CLOCK_BOOTTIME:
 	case unix.CLOCK_REALTIME_ALARM, unix.CLOCK_BOOTTIME_ALARM:
-		if t.proc.cred.EUID != 0 {
+		if !t.cred.Can(vfs.CapWakeAlarm) {
 			return 0, unix.EPERM
 		}
 	default:

@@ -39,17 +39,17 @@ func (k *Kernel) Start(p Program) error {
 	}
 	c.Cwd = cwd
 	proc := &Process{
-		k: k, cred: cred, exitSignal: int(unix.SIGCHLD), dumpable: 1, limits: defaultLimits(),
+		k: k, exitSignal: int(unix.SIGCHLD), limits: defaultLimits(),
 		files: &FDTable{memory: k.memory, refs: 1}, context: &fsContext{root: root, cwd: cwd, umask: 0o022}, actions: &signalActions{},
 	}
-	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true}
+	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true, cred: cred}
 	proc.pid = int32(t.id)
 	proc.group, proc.session = outsideID, outsideID
 	proc.threads = []*Task{t}
 	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
 	defer files.close()
-	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(t))
+	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(t, files))
 	if err != nil {
 		space.Release()
 		return err
@@ -85,6 +85,11 @@ type execFiles struct {
 	// shown with is closed by the call.
 	fixed      *vfs.Dentry
 	pathCloses bool
+
+	// Who the program runs as, once it is loaded, and whether that is more than its
+	// caller may.
+	cred   vfs.Cred
+	secure bool
 }
 
 func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
@@ -151,10 +156,14 @@ func (e *execFile) Close() {
 	e.f.Unref()
 }
 
-func (k *Kernel) loadOptions(t *Task) loader.Options {
-	p := t.proc
+func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 	o := loader.Options{
-		UID: p.cred.UID, EUID: p.cred.EUID, GID: p.cred.GID, EGID: p.cred.EGID,
+		Identify: func(program loader.File) loader.Identity {
+			s := program.(*execFile).f.Inode().Stat()
+			files.cred, files.secure = t.cred.OfProgram(s.Mode, s.Uid, s.Gid, !t.noNewPrivs)
+			c := &files.cred
+			return loader.Identity{UID: c.UID, EUID: c.EUID, GID: c.GID, EGID: c.EGID, Secure: files.secure}
+		},
 		HWCap: k.cpu.CPUID(1, 0)[3], Randomize: k.config.RandomLayout && t.personality&addrNoRandomize == 0,
 		BottomUp: t.personality&addrCompatLayout != 0,
 	}
@@ -169,6 +178,14 @@ func (k *Kernel) loadOptions(t *Task) loader.Options {
 // space.
 func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	p := t.proc
+	if p.dumpable = 1; t.cred.EUID != t.cred.UID || t.cred.EGID != t.cred.GID {
+		p.dumpable = 0
+	}
+	t.become(files.cred)
+	if files.secure {
+		t.parentDeath = 0
+		t.personality &^= clearedOnSetID
+	}
 	p.runs(files.binary(image.Program.Path))
 	p.path = files.opened[0].f.Dentry().Path()
 	p.args, p.env = image.Args, env
@@ -315,7 +332,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	}
 	p := t.proc
 	space := t.k.newSpace(p.space.Limits)
-	options := t.k.loadOptions(t)
+	options := t.k.loadOptions(t, files)
 	options.PathCloses = files.pathCloses
 	image, err := loader.Load(space, files, name, args, env, options)
 	if err != nil {
@@ -378,7 +395,6 @@ func (t *Task) resetForExec() {
 	p.deleteTimers()
 	p.lastTimer = 0
 	p.execed = true
-	p.dumpable = 1
 	p.membarrier = 0
 	if p.files.refs > 1 {
 		shared := p.files

@@ -183,7 +183,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[2] != 0 {
 		var info sigInfo
 		if ok {
-			info = userInfo(unix.SIGCHLD, e.code, e.child.pid, e.child.cred.UID)
+			info = userInfo(unix.SIGCHLD, e.code, e.child.pid, e.child.cred().UID)
 			putU32(info[24:], uint32(e.status))
 		}
 		// The kernel writes the fields it knows and leaves the rest alone. It

@@ -61,7 +61,7 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 	case unix.F_GETPIPE_SZ:
 		return pipeSize(f)
 	case unix.F_SETPIPE_SZ:
-		return setPipeSize(f, int(int32(arg)))
+		return t.setPipeSize(f, int(int32(arg)))
 	case unix.F_ADD_SEALS:
 		return 0, f.AddSeals(int(uint32(arg)))
 	case unix.F_GET_SEALS:
@@ -77,7 +77,7 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 // sized is what has a capacity that can be asked for.
 type sized interface {
 	Capacity() int
-	SetCapacity(n int) unix.Errno
+	SetCapacity(n int, unlimited bool) unix.Errno
 }
 
 func pipeSize(f *vfs.File) (uint64, unix.Errno) {
@@ -88,12 +88,12 @@ func pipeSize(f *vfs.File) (uint64, unix.Errno) {
 	return uint64(p.Capacity()), 0
 }
 
-func setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
+func (t *Task) setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
 	p, ok := f.Impl.(sized)
 	if !ok {
 		return 0, unix.EBADF
 	}
-	if errno := p.SetCapacity(n); errno != 0 {
+	if errno := p.SetCapacity(n, t.cred.Can(vfs.CapSysResource)); errno != 0 {
 		return 0, errno
 	}
 	return uint64(p.Capacity()), 0

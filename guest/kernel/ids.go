@@ -3,36 +3,28 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-func sysGetuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.UID), 0 }
+func sysGetuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.cred.UID), 0 }
 
-func sysGetgid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.GID), 0 }
+func sysGetgid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.cred.GID), 0 }
 
-func sysGeteuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.EUID), 0 }
+func sysGeteuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.cred.EUID), 0 }
 
-func sysGetegid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.cred.EGID), 0 }
+func sysGetegid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.cred.EGID), 0 }
 
-// idSet is a process's user or group ids: real, effective, saved, file system;
+// idSet is a task's user or group ids: real, effective, saved, file system;
 // see credentials(7).
 type idSet struct{ r, e, s, fs *uint32 }
 
-func (t *Task) users() idSet {
-	c := &t.proc.cred
-	return idSet{&c.UID, &c.EUID, &c.SUID, &c.FSUID}
-}
+func usersOf(c *vfs.Cred) idSet { return idSet{&c.UID, &c.EUID, &c.SUID, &c.FSUID} }
 
-func (t *Task) groups() idSet {
-	c := &t.proc.cred
-	return idSet{&c.GID, &c.EGID, &c.SGID, &c.FSGID}
-}
+func groupsOf(c *vfs.Cred) idSet { return idSet{&c.GID, &c.EGID, &c.SGID, &c.FSGID} }
 
 // keep stands for an id that is not to be changed.
 const keep = ^uint32(0)
-
-// privileged is CAP_SETUID and CAP_SETGID.
-func (t *Task) privileged() bool { return t.proc.cred.EUID == 0 }
 
 // set is setuid(2) or setgid(2).
 func (ids idSet) set(id uint32, privileged bool) unix.Errno {
@@ -95,36 +87,69 @@ func (ids idSet) setFS(id uint32, privileged bool) uint64 {
 	return uint64(old)
 }
 
-func sysSetuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.users().set(uint32(a[0]), t.privileged())
+// idChange is a method of idSet with its arguments.
+type idChange func(ids idSet, privileged bool) unix.Errno
+
+// changeUsers gives the task other user ids, by a method of idSet.
+func (t *Task) changeUsers(change idChange) unix.Errno {
+	n := t.cred
+	if errno := change(usersOf(&n), n.Can(vfs.CapSetuid)); errno != 0 {
+		return errno
+	}
+	n.ChangedUser(&t.cred)
+	t.become(n)
+	return 0
 }
 
-func sysSetgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.groups().set(uint32(a[0]), t.privileged())
+// changeGroups is changeUsers for group ids.
+func (t *Task) changeGroups(change idChange) unix.Errno {
+	n := t.cred
+	if errno := change(groupsOf(&n), n.Can(vfs.CapSetgid)); errno != 0 {
+		return errno
+	}
+	t.become(n)
+	return 0
 }
 
-func sysSetreuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.users().setRE(uint32(a[0]), uint32(a[1]), t.privileged())
+func setTo(a [6]uint64) idChange {
+	return func(ids idSet, privileged bool) unix.Errno { return ids.set(uint32(a[0]), privileged) }
 }
 
-func sysSetregid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.groups().setRE(uint32(a[0]), uint32(a[1]), t.privileged())
+func setRETo(a [6]uint64) idChange {
+	return func(ids idSet, privileged bool) unix.Errno { return ids.setRE(uint32(a[0]), uint32(a[1]), privileged) }
 }
 
-func sysSetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.users().setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, t.privileged())
+func setRESTo(a [6]uint64) idChange {
+	return func(ids idSet, privileged bool) unix.Errno {
+		return ids.setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, privileged)
+	}
 }
 
-func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.groups().setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, t.privileged())
-}
+func sysSetuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setTo(a)) }
+
+func sysSetgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setTo(a)) }
+
+func sysSetreuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setRETo(a)) }
+
+func sysSetregid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setRETo(a)) }
+
+func sysSetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setRESTo(a)) }
+
+func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setRESTo(a)) }
 
 func sysSetfsuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.users().setFS(uint32(a[0]), t.privileged()), 0
+	n := t.cred
+	old := usersOf(&n).setFS(uint32(a[0]), n.Can(vfs.CapSetuid))
+	n.ChangedFSUser(&t.cred)
+	t.become(n)
+	return old, 0
 }
 
 func sysSetfsgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.groups().setFS(uint32(a[0]), t.privileged()), 0
+	n := t.cred
+	old := groupsOf(&n).setFS(uint32(a[0]), n.Can(vfs.CapSetgid))
+	t.become(n)
+	return old, 0
 }
 
 // writeIDs answers getresuid and getresgid.
@@ -137,6 +162,10 @@ func (t *Task) writeIDs(a [6]uint64, ids idSet) unix.Errno {
 	return 0
 }
 
-func sysGetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.writeIDs(a, t.users()) }
+func sysGetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.writeIDs(a, usersOf(&t.cred))
+}
 
-func sysGetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.writeIDs(a, t.groups()) }
+func sysGetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.writeIDs(a, groupsOf(&t.cred))
+}

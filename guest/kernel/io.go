@@ -157,7 +157,7 @@ func (x *transfer) write() (uint64, unix.Errno) {
 			}
 			return partial(done, errno)
 		case errno == unix.EPIPE && !x.pos.given:
-			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 			return partial(done, errno)
 		case errno == unix.EFBIG && !x.file.Inode().IsRegular():
 			// Of the host's file and its limit; x.put does it for the guest's.

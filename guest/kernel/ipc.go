@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
 // ipcObjects are the System V objects and the message queues of the machine.
@@ -31,11 +32,10 @@ func (h *ipcHost) Caller() *ipc.Caller { return h.k.current.ipcCaller() }
 
 // ipcCaller is the task as System V objects see it.
 func (t *Task) ipcCaller() *ipc.Caller {
-	c := &t.proc.cred
-	root := c.EUID == 0
+	c := &t.cred
 	return &ipc.Caller{
 		PID: t.proc.pid, EUID: c.EUID, EGID: c.EGID, FSGID: c.FSGID, Groups: c.Groups, Now: t.k.RealtimeNS() / second,
-		Admin: root, Owner: root, Lock: root, Resource: root,
+		Admin: c.Can(vfs.CapSysAdmin), Owner: c.Can(vfs.CapIPCOwner), Lock: c.Can(vfs.CapIPCLock), Resource: c.Can(vfs.CapSysResource),
 	}
 }
 

@@ -4,8 +4,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
+
+// lockingSpace is the task's memory for calls that may lock some, which its own
+// rights decide.
+func (t *Task) lockingSpace() *mm.AddressSpace {
+	t.proc.space.Limits.MayLock = t.cred.Can(vfs.CapIPCLock)
+	return t.proc.space
+}
 
 func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	r := mm.MapRequest{
@@ -22,7 +30,7 @@ func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		r.File, r.Readable, r.Writable = f, f.Readable(), f.Writable()
 	}
-	addr, errno := t.proc.space.Mmap(r)
+	addr, errno := t.lockingSpace().Mmap(r)
 	if r.Flags&unix.MAP_ANONYMOUS == 0 {
 		r.Object.Unref()
 	}
@@ -38,11 +46,11 @@ func sysMprotect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysBrk(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return uint64(t.proc.space.Brk(event.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
+	return uint64(t.lockingSpace().Brk(event.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
 }
 
 func sysMremap(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	addr, errno := t.proc.space.Mremap(event.Addr(a[0]), a[1], a[2], int(uint32(a[3])), event.Addr(a[4]))
+	addr, errno := t.lockingSpace().Mremap(event.Addr(a[0]), a[1], a[2], int(uint32(a[3])), event.Addr(a[4]))
 	return uint64(addr), errno
 }
 
@@ -59,11 +67,11 @@ func sysMincore(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mlock(event.Addr(a[0]), a[1], 0)
+	return 0, t.lockingSpace().Mlock(event.Addr(a[0]), a[1], 0)
 }
 
 func sysMlock2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mlock(event.Addr(a[0]), a[1], int(int32(a[2])))
+	return 0, t.lockingSpace().Mlock(event.Addr(a[0]), a[1], int(int32(a[2])))
 }
 
 func sysMunlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -71,7 +79,7 @@ func sysMunlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMlockall(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mlockall(int(int32(a[0])))
+	return 0, t.lockingSpace().Mlockall(int(int32(a[0])))
 }
 
 func sysMunlockall(t *Task, _ [6]uint64) (uint64, unix.Errno) {
@@ -160,7 +168,7 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if p == nil || p.status.zombie {
 		return 0, unix.ESRCH
 	}
-	if t.proc.cred.EUID != 0 && t.proc.cred.UID != p.cred.UID {
+	if p != t.proc && !p.mayExamine(&t.cred, false) {
 		return 0, unix.EPERM
 	}
 	from, to := p.space, t.proc.space

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -136,7 +137,7 @@ func (t *Task) setLimit(p *Process, resource uint64, l unix.Rlimit) unix.Errno {
 	if resource >= rlimits || l.Cur > l.Max {
 		return unix.EINVAL
 	}
-	if l.Max > p.limits[resource].Max && t.proc.cred.EUID != 0 {
+	if l.Max > p.limits[resource].Max && !t.cred.Can(vfs.CapSysResource) {
 		return unix.EPERM
 	}
 	p.limits[resource] = l
@@ -151,7 +152,6 @@ func (p *Process) applyLimits() {
 	p.space.Limits.Data = p.limits[unix.RLIMIT_DATA].Cur
 	p.space.Limits.Stack = p.limits[unix.RLIMIT_STACK].Cur
 	p.space.Limits.MemLock = p.limits[unix.RLIMIT_MEMLOCK].Cur
-	p.space.Limits.MayLock = p.cred.UID == 0
 }
 
 func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -160,6 +160,9 @@ func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		other := t.k.tasks.At(event.ThreadID(pid))
 		if other == nil {
 			return 0, unix.ESRCH
+		}
+		if !t.sameUser(other) && !t.cred.Can(vfs.CapSysResource) {
+			return 0, unix.EPERM
 		}
 		p = other.proc
 	}
@@ -223,8 +226,11 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, 0
 	case unix.PR_GET_TID_ADDRESS:
 		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
-	case unix.PR_SET_THP_DISABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
+	case unix.PR_SET_THP_DISABLE, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
 		return 0, 0 // nothing here depends on them
+	case unix.PR_CAPBSET_READ, unix.PR_CAPBSET_DROP, unix.PR_CAP_AMBIENT, unix.PR_GET_KEEPCAPS, unix.PR_SET_KEEPCAPS,
+		unix.PR_GET_SECUREBITS, unix.PR_SET_SECUREBITS:
+		return t.prctlCaps(a)
 	}
 	return t.prctlValue(a)
 }
@@ -243,13 +249,8 @@ func (t *Task) prctlValue(a [6]uint64) (uint64, unix.Errno) {
 		return t.timerSlack, 0
 	case unix.PR_GET_SECCOMP:
 		return uint64(t.seccomp.mode), 0
-	case unix.PR_GET_THP_DISABLE, unix.PR_GET_KEEPCAPS, unix.PR_GET_SECUREBITS:
+	case unix.PR_GET_THP_DISABLE:
 		return 0, 0
-	case unix.PR_CAPBSET_READ:
-		if a[1] > lastCapability {
-			return 0, unix.EINVAL
-		}
-		return 1, 0
 	}
 	return 0, unix.EINVAL
 }
@@ -276,8 +277,6 @@ func (t *Task) readName(addr event.Addr) unix.Errno {
 	return 0
 }
 
-const lastCapability = 40
-
 // defaultTimerSlack is Linux's, in nanoseconds. Timers here have none.
 const defaultTimerSlack = 50000
 
@@ -289,7 +288,7 @@ func b2u(b bool) uint32 {
 }
 
 func sysGetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	groups := t.proc.cred.Groups
+	groups := t.cred.Groups
 	if int32(a[0]) < 0 || a[0] != 0 && int(a[0]) < len(groups) {
 		return 0, unix.EINVAL
 	}
@@ -305,7 +304,7 @@ func sysGetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysSetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if t.proc.cred.EUID != 0 {
+	if !t.cred.Can(vfs.CapSetgid) {
 		return 0, unix.EPERM
 	}
 	if a[0] > 65536 {
@@ -319,7 +318,7 @@ func sysSetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		groups[i] = g
 	}
-	t.proc.cred.Groups = groups
+	t.cred.Groups = groups
 	return 0, 0
 }
 

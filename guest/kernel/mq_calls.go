@@ -20,7 +20,7 @@ func (h *ipcHost) SignalMessage(n *mqueue.Notification) {
 		return
 	}
 	sender := h.k.current.proc
-	i := userInfo(unix.Signal(n.Signal), siMesgq, sender.pid, sender.cred.UID)
+	i := userInfo(unix.Signal(n.Signal), siMesgq, sender.pid, sender.cred().UID)
 	putU64(i[24:], n.Value)
 	h.k.sendProcess(p, i)
 }
@@ -28,7 +28,7 @@ func (h *ipcHost) SignalMessage(n *mqueue.Notification) {
 // mqCreator is the task as the creator of a message queue.
 func (t *Task) mqCreator() *mqueue.Creator {
 	return &mqueue.Creator{
-		UID: t.proc.cred.UID, Limit: t.proc.limits[rlimitMsgqueue].Cur, Resource: t.proc.cred.EUID == 0,
+		UID: t.cred.UID, Limit: t.proc.limits[rlimitMsgqueue].Cur, Resource: t.cred.Can(vfs.CapSysResource),
 	}
 }
 

@@ -375,7 +375,7 @@ func sysChroot(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno == 0 {
 		errno = t.folder(d)
 	}
-	if errno == 0 && t.proc.cred.EUID != 0 {
+	if errno == 0 && !t.cred.Can(vfs.CapSysChroot) {
 		errno = unix.EPERM
 	}
 	if errno == 0 {

@@ -17,6 +17,8 @@ const (
 	addrCompatLayout  = 0x0200000
 	readImpliesExec   = 0x0400000
 	stickyTimeouts    = 0x4000000
+	mmapPageZero      = 0x0100000
+	clearedOnSetID    = readImpliesExec | addrNoRandomize | addrCompatLayout | mmapPageZero
 	personalityIsRead = 0xffffffff
 )
 

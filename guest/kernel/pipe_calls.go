@@ -123,7 +123,7 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 	limit := min(n, chunkSize)
 	if target != nil {
 		if !target.HasReaders() {
-			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 			return 0, unix.EPIPE
 		}
 		if target.Free() == 0 {
@@ -153,7 +153,7 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 			return 0, t.spliceWait(out, nonblock)
 		}
 		if s, ok := out.Impl.(*socketFile); errno == unix.EPIPE && (!ok || s.Signals()) {
-			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 		}
 		return 0, errno
 	}
@@ -232,7 +232,7 @@ func sysTee(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case from == nil || to == nil || from == to:
 		return 0, unix.EINVAL
 	case !to.HasReaders():
-		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 		return 0, unix.EPIPE
 	case from.Len() == 0 && !from.HasWriters():
 		return 0, 0

@@ -27,7 +27,7 @@ type Process struct {
 	files          *FDTable
 	context        *fsContext
 	actions        *signalActions
-	cred           vfs.Cred
+	last           vfs.Cred // of its main thread, when that has ended
 
 	signals signalQueue
 	waiters wait.Queue // threads of this process in wait4 and waitid
@@ -84,6 +84,14 @@ type fsContext struct {
 
 // PID is the process's id.
 func (p *Process) PID() int32 { return p.pid }
+
+// cred is who the process acts as, as others see it: its main thread's.
+func (p *Process) cred() *vfs.Cred {
+	if len(p.threads) > 0 && p.threads[0].id == event.ThreadID(p.pid) {
+		return &p.threads[0].cred
+	}
+	return &p.last
+}
 
 // parentID is the parent's id.
 func (p *Process) parentID() int32 {
@@ -144,7 +152,7 @@ func (k *Kernel) exitTask(t *Task) {
 	t.state = dead
 	t.call = callState{}
 	if t.id == event.ThreadID(p.pid) {
-		p.name = t.name
+		p.name, p.last = t.name, t.cred
 	}
 	p.deadUser += t.userTime
 	p.deadKernel += t.kernelTime
@@ -211,7 +219,7 @@ func (k *Kernel) orphan(p *Process) {
 		c.exitSignal = int(unix.SIGCHLD) // an heir is told in no other way
 		for _, t := range c.threads {
 			if t.parentDeath != 0 {
-				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred.UID))
+				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred().UID))
 			}
 		}
 		if heir == nil || heir.status.zombie {
@@ -261,7 +269,7 @@ func (p *Process) childInfo(signal int) sigInfo {
 }
 
 func (p *Process) childEvent(signal int, code, status int32) sigInfo {
-	i := userInfo(unix.Signal(signal), code, p.pid, p.cred.UID)
+	i := userInfo(unix.Signal(signal), code, p.pid, p.cred().UID)
 	user, system := p.times()
 	putU32(i[24:], uint32(status))
 	putU64(i[32:], uint64(p.k.clockTicks(user)))

@@ -96,13 +96,13 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 	}
 	s := procfs.Status{
 		Name: p.name, State: 'Z', Group: p.group, Session: p.session,
-		UID: [4]uint32{p.cred.UID, p.cred.EUID, p.cred.SUID, p.cred.FSUID},
-		GID: [4]uint32{p.cred.GID, p.cred.EGID, p.cred.SGID, p.cred.FSGID}, Groups: p.cred.Groups,
 		Umask: p.context.umask, SharedPending: uint64(p.signals.set), QueuedSignals: len(p.signals.list),
 		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS, Nice: int(p.nice),
 		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
 	}
 	s.Parent = p.parentID()
+	s.Dumpable = p.dumpable == 1
+	addCred(&s, p.cred())
 	for n := 1; n <= lastSignal; n++ {
 		switch p.actions.list[n].Handler {
 		case sigDfl:
@@ -126,9 +126,17 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 	return s, true
 }
 
+func addCred(s *procfs.Status, c *vfs.Cred) {
+	s.UID, s.GID = [4]uint32{c.UID, c.EUID, c.SUID, c.FSUID}, [4]uint32{c.GID, c.EGID, c.SGID, c.FSGID}
+	s.Groups = c.Groups
+	s.Inheritable, s.Permitted, s.Effective = uint64(c.Inheritable), uint64(c.Permitted), uint64(c.Effective)
+	s.Bounding, s.Ambient = uint64(c.Bounding), uint64(c.Ambient)
+}
+
 // addThread fills in what is known of a live thread.
 func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	s.Name = t.name
+	addCred(s, &t.cred)
 	s.Pending, s.Blocked = uint64(t.signals.set), uint64(t.mask)
 	s.QueuedSignals += len(t.signals.list)
 	s.NoNewPrivs = t.noNewPrivs
@@ -207,6 +215,10 @@ func (v procProcess) SetName(thread int32, name string) {
 	if t := v.thread(thread); t != nil {
 		t.name = name
 	}
+}
+
+func (v procProcess) MayExamine(c *vfs.Ctx) bool {
+	return c.PID == v.p.pid || v.p.mayExamine(&c.Cred, true)
 }
 
 func (v procProcess) OOMScoreAdj() int { return v.p.oomScore }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -45,6 +46,9 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	target, errno := t.target(a[0])
 	if errno != 0 {
 		return 0, errno
+	}
+	if !t.ownsScheduling(&target.cred) {
+		return 0, unix.EPERM
 	}
 	mask := decode[uint64](raw) & t.k.allCores()
 	if mask == 0 {
@@ -157,6 +161,17 @@ func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, t.writeTimespec(event.Addr(a[1]), 4e6)
 }
 
+// ownsScheduling reports whether the caller may change how a task or process with
+// the credentials of is scheduled.
+func (t *Task) ownsScheduling(of *vfs.Cred) bool {
+	return t.cred.EUID == of.UID || t.cred.EUID == of.EUID || t.cred.Can(vfs.CapSysNice)
+}
+
+// mayFavour reports whether the caller may set p's nice value to a lower one.
+func (t *Task) mayFavour(p *Process, nice int32) bool {
+	return t.cred.Can(vfs.CapSysNice) || uint64(20-nice) <= p.limits[rlimitNice].Cur
+}
+
 // prioritized lists the processes that getpriority and setpriority are about.
 func (t *Task) prioritized(which, who uint64) ([]*Process, unix.Errno) {
 	var list []*Process
@@ -169,7 +184,8 @@ func (t *Task) prioritized(which, who uint64) ([]*Process, unix.Errno) {
 	case unix.PRIO_PGRP, unix.PRIO_USER:
 		for _, p := range t.k.sortedProcesses() {
 			inGroup := which == unix.PRIO_PGRP && (p.group == id || id == 0 && p.group == t.proc.group)
-			ofUser := which == unix.PRIO_USER && (p.cred.UID == uint32(id) || id == 0 && p.cred.UID == t.proc.cred.UID)
+			owner := p.cred().UID
+			ofUser := which == unix.PRIO_USER && (owner == uint32(id) || id == 0 && owner == t.cred.UID)
 			if inGroup || ofUser {
 				list = append(list, p)
 			}
@@ -205,9 +221,9 @@ func sysSetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	nice := min(19, max(-20, int32(a[2])))
 	for _, p := range list {
 		switch {
-		case t.proc.cred.EUID != 0 && t.proc.cred.EUID != p.cred.UID:
+		case !t.ownsScheduling(p.cred()):
 			return 0, unix.EPERM
-		case nice < p.nice && t.proc.cred.EUID != 0:
+		case nice < p.nice && !t.mayFavour(p, nice):
 			return 0, unix.EACCES
 		}
 		p.nice = nice

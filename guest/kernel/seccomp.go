@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/guest/bpf"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -304,7 +305,7 @@ func (t *Task) readFilter(at event.Addr) (*bpf.Program, unix.Errno) {
 	if fprog.Length == 0 || fprog.Length > bpf.MaxInstructions {
 		return nil, unix.EINVAL
 	}
-	if !t.noNewPrivs && t.proc.cred.EUID != 0 {
+	if !t.noNewPrivs && !t.cred.Can(vfs.CapSysAdmin) {
 		return nil, unix.EACCES
 	}
 	if fprog.Filter == 0 {

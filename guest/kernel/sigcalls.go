@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -202,8 +203,9 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 // mayKill is the permission check of kill(2).
 func (t *Task) mayKill(p *Process, n int) bool {
-	c := t.proc.cred
-	return c.EUID == 0 || c.UID == p.cred.UID || n == int(unix.SIGCONT) && t.proc.session == p.session
+	c, of := &t.cred, p.cred()
+	same := c.EUID == of.SUID || c.EUID == of.UID || c.UID == of.SUID || c.UID == of.UID
+	return same || c.Can(vfs.CapKill) || p == t.proc || n == int(unix.SIGCONT) && t.proc.session == p.session
 }
 
 func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -211,7 +213,7 @@ func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if n < 0 || n > lastSignal {
 		return 0, unix.EINVAL
 	}
-	info := userInfo(unix.Signal(n), siUser, t.proc.pid, t.proc.cred.UID)
+	info := userInfo(unix.Signal(n), siUser, t.proc.pid, t.cred.UID)
 	if pid > 0 {
 		p := t.k.processes[pid]
 		if p == nil {
@@ -269,7 +271,7 @@ func sysTgkill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func (t *Task) tgkill(group, tid int32, n int) unix.Errno {
-	return t.sendTo(group, tid, n, userInfo(unix.Signal(n), siTkill, t.proc.pid, t.proc.cred.UID))
+	return t.sendTo(group, tid, n, userInfo(unix.Signal(n), siTkill, t.proc.pid, t.cred.UID))
 }
 
 // sendTo sends to one thread; group -1 means whichever it is in.

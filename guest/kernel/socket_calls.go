@@ -236,7 +236,7 @@ func sysSetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.copyIn(event.Addr(a[3]), raw); errno != 0 {
 		return 0, errno
 	}
-	return 0, s.SetOption(int(int32(a[1])), int(int32(a[2])), raw)
+	return 0, s.SetOption(t.vfsContext(), int(int32(a[1])), int(int32(a[2])), raw)
 }
 
 func sysGetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {

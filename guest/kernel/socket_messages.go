@@ -189,14 +189,13 @@ func (t *Task) sendCredentials(m *sending, body []byte) unix.Errno {
 		return unix.EINVAL
 	}
 	c := sock.Cred{PID: decode[int32](body), UID: decode[uint32](body[4:]), GID: decode[uint32](body[8:])}
-	mine := &t.proc.cred
-	if mine.EUID != 0 {
-		user := c.UID == mine.UID || c.UID == mine.EUID || c.UID == mine.SUID
-		group := c.GID == mine.GID || c.GID == mine.EGID || c.GID == mine.SGID
-		if c.PID != t.proc.pid || !user || !group {
-			return unix.EPERM
-		}
-	} else if t.k.processes[c.PID] == nil {
+	mine := &t.cred
+	user := c.UID == mine.UID || c.UID == mine.EUID || c.UID == mine.SUID || mine.Can(vfs.CapSetuid)
+	group := c.GID == mine.GID || c.GID == mine.EGID || c.GID == mine.SGID || mine.Can(vfs.CapSetgid)
+	if c.PID != t.proc.pid && !mine.Can(vfs.CapSysAdmin) || !user || !group {
+		return unix.EPERM
+	}
+	if t.k.processes[c.PID] == nil {
 		return unix.ESRCH
 	}
 	m.out.Cred = &c
@@ -213,7 +212,7 @@ func (t *Task) send(m *sending) (uint64, unix.Errno) {
 	m.out.OOB, m.out.More = m.flags&unix.MSG_OOB != 0, m.flags&unix.MSG_MORE != 0
 	n, errno := t.sendParts(m, x)
 	if errno == unix.EPIPE && m.flags&unix.MSG_NOSIGNAL == 0 && m.socket.Signals() {
-		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.proc.cred.UID))
+		t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 	}
 	if errno == errBlocked {
 		return 0, errno

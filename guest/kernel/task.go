@@ -58,6 +58,7 @@ type Task struct {
 	noNewPrivs  bool
 	seccomp     seccompState
 	personality uint32
+	cred        vfs.Cred     // who it acts as
 	policy      uint32       // as sched_setscheduler set it
 	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64       // how often it has waited
@@ -382,6 +383,6 @@ func (t *Task) core() *coreTime { return &t.k.cores[max(0, t.k.sched.Core(t.id))
 func (t *Task) vfsContext() *vfs.Ctx {
 	p := t.proc
 	return &vfs.Ctx{
-		Cred: p.cred, Root: p.context.root, Cwd: p.context.cwd, Umask: p.context.umask, PID: p.pid, TID: int32(t.id),
+		Cred: t.cred, Root: p.context.root, Cwd: p.context.cwd, Umask: p.context.umask, PID: p.pid, TID: int32(t.id),
 	}
 }

@@ -37,10 +37,10 @@ type Opener interface {
 // Options are what the initial stack tells the program besides its arguments,
 // and where things are placed.
 type Options struct {
-	UID, EUID, GID, EGID uint32
-	Secure               bool     // AT_SECURE: the program runs with more rights than its caller
-	HWCap                uint32   // AT_HWCAP: CPUID leaf 1, EDX
-	Random               [16]byte // AT_RANDOM
+	// Identify says who a program runs as; nil: all ids are 0.
+	Identify func(program File) Identity
+	HWCap    uint32   // AT_HWCAP: CPUID leaf 1, EDX
+	Random   [16]byte // AT_RANDOM
 	// Randomize derives the layout from LayoutSeed; otherwise it is that of
 	// Linux without randomisation.
 	Randomize  bool
@@ -51,6 +51,12 @@ type Options struct {
 	// PathCloses tells that the path is one of a descriptor that execve closes: the
 	// interpreter of a script could not open it.
 	PathCloses bool
+}
+
+// Identity is who a program runs as.
+type Identity struct {
+	UID, EUID, GID, EGID uint32
+	Secure               bool // AT_SECURE: it runs with more rights than its caller
 }
 
 // Object is an ELF file in memory.

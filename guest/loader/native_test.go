@@ -231,7 +231,9 @@ func TestRandomLayout(t *testing.T) {
 // TestImage checks what the kernel is told.
 func TestImage(t *testing.T) {
 	as := newSpace(t)
-	o := Options{UID: 1, EUID: 2, GID: 3, EGID: 4, Secure: true, HWCap: 0x78bfbff}
+	o := Options{HWCap: 0x78bfbff, Identify: func(File) Identity {
+		return Identity{UID: 1, EUID: 2, GID: 3, EGID: 4, Secure: true}
+	}}
 	copy(o.Random[:], "0123456789abcdef")
 	image, err := Load(as, &opener{ram: as.RAM()}, "/bin/sh", []string{"sh", "-c", ":"}, []string{"A=1"}, o)
 	if err != nil {

@@ -183,8 +183,12 @@ func (s *stack) finish(p *program, image *Image, o Options) (event.Addr, error) 
 
 // auxv is the auxiliary vector, in the order of Linux.
 func (s *stack) auxv(p *program, image *Image, o Options, platformAt, randomAt event.Addr) []uint64 {
+	var id Identity
+	if o.Identify != nil {
+		id = o.Identify(p.file)
+	}
 	secure := uint64(0)
-	if o.Secure {
+	if id.Secure {
 		secure = 1
 	}
 	bias := uint64(image.Program.Bias)
@@ -199,10 +203,10 @@ func (s *stack) auxv(p *program, image *Image, o Options, platformAt, randomAt e
 		atBase, uint64(image.Linker.Bias),
 		atFlags, 0,
 		atEntry, p.entry + bias,
-		atUID, uint64(o.UID),
-		atEUID, uint64(o.EUID),
-		atGID, uint64(o.GID),
-		atEGID, uint64(o.EGID),
+		atUID, uint64(id.UID),
+		atEUID, uint64(id.EUID),
+		atGID, uint64(id.GID),
+		atEGID, uint64(id.EGID),
 		atSecure, secure,
 		atRandom, uint64(randomAt),
 		atHWCap2, 0,

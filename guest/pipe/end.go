@@ -135,4 +135,4 @@ func (e *End) Capacity() int { return e.pipe.capacity() }
 
 // SetCapacity changes it to at least n bytes, F_SETPIPE_SZ. EINVAL: no pipe can
 // have that size; EPERM: it is above the limit; EBUSY: more is in use.
-func (e *End) SetCapacity(n int) unix.Errno { return e.pipe.setCapacity(n) }
+func (e *End) SetCapacity(n int, unlimited bool) unix.Errno { return e.pipe.setCapacity(n, unlimited) }

@@ -266,7 +266,7 @@ func (p *Pipe) capacity() int { return p.maxSlots * PageSize }
 
 // setCapacity changes it, see F_SETPIPE_SZ in fcntl(2). EINVAL: no pipe can have
 // that size; EPERM: it is more than MaxCapacity; EBUSY: more is in use.
-func (p *Pipe) setCapacity(n int) unix.Errno {
+func (p *Pipe) setCapacity(n int, unlimited bool) unix.Errno {
 	if n < 0 || n > 1<<31-1 {
 		return unix.EINVAL
 	}
@@ -275,9 +275,9 @@ func (p *Pipe) setCapacity(n int) unix.Errno {
 		slots = 1 << bits.Len(uint((n-1)/PageSize))
 	}
 	switch {
-	case slots > p.maxSlots && slots*PageSize > MaxCapacity:
+	case slots > p.maxSlots && slots*PageSize > MaxCapacity && !unlimited:
 		return unix.EPERM
-	case slots > p.maxSlots && p.account.pages-p.charged+slots > softPages:
+	case slots > p.maxSlots && p.account.pages-p.charged+slots > softPages && !unlimited:
 		return unix.EPERM
 	case slots < len(p.slots):
 		return unix.EBUSY

@@ -83,7 +83,7 @@ func (p *guest) capacity() int           { return p.r.Capacity() }
 func (p *guest) close(write bool)        { p.end(write).Close() }
 
 func (p *guest) setCapacity(n int) (int, unix.Errno) {
-	if errno := p.r.SetCapacity(n); errno != 0 {
+	if errno := p.r.SetCapacity(n, false); errno != 0 {
 		return 0, errno
 	}
 	return p.r.Capacity(), 0
@@ -372,7 +372,7 @@ func TestPagesAreBounded(t *testing.T) {
 	if got := last.Capacity(); got != 2*pipe.PageSize {
 		t.Errorf("the 5000th pipe has %d bytes", got)
 	}
-	if errno := last.SetCapacity(1 << 16); errno != unix.EPERM {
+	if errno := last.SetCapacity(1<<16, false); errno != unix.EPERM {
 		t.Errorf("growing it: %v", errno)
 	}
 	for _, e := range all {

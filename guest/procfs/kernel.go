@@ -52,6 +52,9 @@ type Process interface {
 	Limit(resource int) unix.Rlimit
 	// SetName changes a thread's name, which has at most 15 bytes.
 	SetName(thread int32, name string)
+	// MayExamine reports whether who acts by the context may see what is private to the
+	// process.
+	MayExamine(c *vfs.Ctx) bool
 	// OOMScoreAdj and SetOOMScoreAdj keep a number from -1000 to 1000.
 	OOMScoreAdj() int
 	SetOOMScoreAdj(score int)
@@ -64,11 +67,14 @@ type Status struct {
 	Parent, Group, Session   int32
 	UID, GID                 [4]uint32 // real, effective, saved, file system
 	Groups                   []uint32
+	Inheritable, Permitted   uint64 // sets of capabilities
+	Effective                uint64
+	Bounding, Ambient        uint64
 	Umask                    uint32
 	Pending, SharedPending   uint64 // sets of signals; bit 0 is signal 1
 	Blocked, Ignored, Caught uint64
 	QueuedSignals            int
-	NoNewPrivs               bool
+	NoNewPrivs, Dumpable     bool
 	Affinity                 uint64 // set of cores
 	Core                     int32  // that it ran on last
 	Voluntary, Involuntary   uint64 // context switches

@@ -209,7 +209,7 @@ func setOOMScoreAdj(r *request, b []byte) unix.Errno {
 	switch {
 	case err != nil, n < -1000, n > 1000:
 		return unix.EINVAL
-	case n < p.OOMScoreAdj() && r.c.Cred.EUID != 0:
+	case n < p.OOMScoreAdj() && !r.c.Cred.Can(vfs.CapSysResource):
 		return unix.EACCES
 	}
 	p.SetOOMScoreAdj(n)

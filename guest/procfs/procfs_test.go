@@ -84,6 +84,7 @@ func (p *fakeProcess) Status(thread int32) (Status, bool) {
 	s := Status{
 		Name: p.names[max(thread, p.ID())], State: 'R', Parent: 1, UID: [4]uint32{p.uid, p.uid, p.uid, p.uid}, Umask: 0o22,
 		Affinity: 0b1011, StartNS: 5e9, UserNS: 1e9, ExitSignal: 17, DescriptorTable: 64,
+		Dumpable: true,
 	}
 	return s, thread == 0 || slices.Contains(p.threads, thread)
 }
@@ -112,6 +113,7 @@ func (p *fakeProcess) Limit(resource int) unix.Rlimit {
 	return l
 }
 
+func (p *fakeProcess) MayExamine(c *vfs.Ctx) bool        { return c.Cred.FSUID == 0 || c.Cred.FSUID == p.uid }
 func (p *fakeProcess) SetName(thread int32, name string) { p.names[thread] = name }
 func (p *fakeProcess) OOMScoreAdj() int                  { return p.score }
 func (p *fakeProcess) SetOOMScoreAdj(score int)          { p.score = score }

@@ -38,11 +38,8 @@ func status(r *request, s *Status, p *printer) {
 	p.f("SigQ:\t%d/%d\n", s.QueuedSignals, r.process().Limit(unix.RLIMIT_SIGPENDING).Cur)
 	p.f("SigPnd:\t%016x\nShdPnd:\t%016x\nSigBlk:\t%016x\nSigIgn:\t%016x\nSigCgt:\t%016x\n",
 		s.Pending, s.SharedPending, s.Blocked, s.Ignored, s.Caught)
-	caps := uint64(0)
-	if s.UID[1] == 0 {
-		caps = 1<<41 - 1
-	}
-	p.f("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n", 0, caps, caps, uint64(1<<41-1), 0)
+	p.f("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n",
+		s.Inheritable, s.Permitted, s.Effective, s.Bounding, s.Ambient)
 	p.f("NoNewPrivs:\t%d\nSeccomp:\t%d\nSeccomp_filters:\t%d\n", bit(s.NoNewPrivs), s.Seccomp, s.SeccompFilters)
 	p.f("Speculation_Store_Bypass:\tnot vulnerable\nSpeculationIndirectBranch:\talways enabled\n")
 	p.f("Cpus_allowed:\t%s\nCpus_allowed_list:\t%s\n", maskHex(s.Affinity, m.Cores), maskList(s.Affinity))

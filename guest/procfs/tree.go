@@ -118,7 +118,10 @@ func (b *base) attr(kind, mode uint32) vfs.Attr {
 	}
 	if p := b.kernel.Process(b.process); p != nil {
 		if s, ok := p.Status(0); ok {
-			a.UID, a.GID = s.UID[1], s.GID[1]
+			// Folders that anybody may list belong to the process in any case.
+			if s.Dumpable || kind|mode == unix.S_IFDIR|0o555 {
+				a.UID, a.GID = s.UID[1], s.GID[1]
+			}
 		}
 	}
 	return a
@@ -133,8 +136,7 @@ func (b *base) mayLook(c *vfs.Ctx) unix.Errno {
 	if p == nil {
 		return unix.ENOENT
 	}
-	s, _ := p.Status(0)
-	if b.entry.private && c.Cred.FSUID != 0 && c.Cred.FSUID != s.UID[1] {
+	if b.entry.private && !p.MayExamine(c) {
 		return unix.EACCES
 	}
 	return 0

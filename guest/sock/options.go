@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
 // Bounds and defaults of buffers: net.core.[rw]mem_default and _max,
@@ -70,7 +72,7 @@ var known = map[option]number{
 	{unix.SOL_SOCKET, unix.SO_PASSSEC}:          flag,
 	{unix.SOL_SOCKET, unix.SO_RXQ_OVFL}:         flag,
 	{unix.SOL_SOCKET, unix.SO_ZEROCOPY}:         flag,
-	{unix.SOL_SOCKET, unix.SO_PRIORITY}:         {0, 0, 6},
+	{unix.SOL_SOCKET, unix.SO_PRIORITY}:         {0, -most, most},
 	{unix.SOL_SOCKET, unix.SO_RCVLOWAT}:         {1, -most - 1, most},
 	{unix.SOL_SOCKET, unix.SO_BUSY_POLL}:        {0, 0, most},
 	{unix.SOL_SOCKET, unix.SO_INCOMING_CPU}:     {-1, -1, most},
@@ -153,7 +155,7 @@ func (s *Socket) noLevel() unix.Errno {
 
 // SetOption is setsockopt(2). EINVAL: raw is too short or the value is out of
 // range. ENOPROTOOPT: there is no such option.
-func (s *Socket) SetOption(level, name int, raw []byte) unix.Errno {
+func (s *Socket) SetOption(c *vfs.Ctx, level, name int, raw []byte) unix.Errno {
 	if !s.levelOK(level) {
 		return s.noLevel()
 	}
@@ -180,10 +182,10 @@ func (s *Socket) SetOption(level, name int, raw []byte) unix.Errno {
 	} else {
 		v = int32(raw[0])
 	}
-	return s.setNumber(option{level, name}, v)
+	return s.setNumber(c, option{level, name}, v)
 }
 
-func (s *Socket) setNumber(o option, v int32) unix.Errno {
+func (s *Socket) setNumber(c *vfs.Ctx, o option, v int32) unix.Errno {
 	x := &s.opts
 	switch o {
 	case option{unix.SOL_SOCKET, unix.SO_REUSEADDR}:
@@ -218,9 +220,9 @@ func (s *Socket) setNumber(o option, v int32) unix.Errno {
 		if s.corked && v == 0 {
 			s.udpPush()
 		}
-		return s.keep(o, v)
+		return s.keep(c, o, v)
 	default:
-		return s.keep(o, v)
+		return s.keep(c, o, v)
 	}
 	return 0
 }

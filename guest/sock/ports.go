@@ -147,7 +147,7 @@ func (s *Socket) inetBind(c *vfs.Ctx, a Addr) unix.Errno {
 		return unix.EINVAL
 	case !isAny(a.IP) && !isLocal(a.IP):
 		return unix.EADDRNOTAVAIL
-	case a.Port != 0 && a.Port < unprivileged && c.Cred.EUID != 0:
+	case a.Port != 0 && a.Port < unprivileged && !c.Cred.Can(vfs.CapNetBindService):
 		return unix.EACCES
 	case bound:
 		return unix.EINVAL

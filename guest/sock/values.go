@@ -1,15 +1,19 @@
 package sock
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+)
 
 // keep stores an option without an effect. ENOPROTOOPT: it is not known;
 // EINVAL: the value is out of range; EPERM: it takes privileges.
-func (s *Socket) keep(o option, v int32) unix.Errno {
+func (s *Socket) keep(c *vfs.Ctx, o option, v int32) unix.Errno {
 	n, ok := known[o]
 	if !ok {
 		return unix.ENOPROTOOPT
 	}
-	if errno := s.refuses(o, v); errno != 0 {
+	if errno := s.refuses(c, o, v); errno != 0 {
 		return errno
 	}
 	v, isDefault := s.normal(o, v)
@@ -30,10 +34,14 @@ func (s *Socket) keep(o option, v int32) unix.Errno {
 }
 
 // refuses tells of values that not every socket or program can have.
-func (s *Socket) refuses(o option, v int32) unix.Errno {
+func (s *Socket) refuses(c *vfs.Ctx, o option, v int32) unix.Errno {
 	switch o {
 	case option{unix.SOL_SOCKET, unix.SO_PRIORITY}:
-		if v < 0 || v > 6 {
+		if (v < 0 || v > 6) && !mayAdminister(c) {
+			return unix.EPERM
+		}
+	case option{unix.SOL_SOCKET, unix.SO_MARK}:
+		if !mayAdminister(c) {
 			return unix.EPERM
 		}
 	case option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS}:
@@ -51,6 +59,9 @@ func (s *Socket) refuses(o option, v int32) unix.Errno {
 	}
 	return 0
 }
+
+// mayAdminister reports whether the caller may set marks and high priorities.
+func mayAdminister(c *vfs.Ctx) bool { return c.Cred.Can(vfs.CapNetAdmin) || c.Cred.Can(vfs.CapNetRaw) }
 
 // congestion are the bits of the type of service that are TCP's own.
 const congestion = 3

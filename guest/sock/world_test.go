@@ -294,7 +294,7 @@ func (w *world) do(f []string) (native, guest result) {
 	case "set":
 		level, name := optionNumber(f[2])
 		raw := optionValue(f[3])
-		return one(show(rawOption(unix.SYS_SETSOCKOPT, s.fd, level, name, raw), "ok")), one(show(g.SetOption(level, name, raw), "ok"))
+		return one(show(rawOption(unix.SYS_SETSOCKOPT, s.fd, level, name, raw), "ok")), one(show(g.SetOption(w.ctx, level, name, raw), "ok"))
 	case "get":
 		return w.get(s, f[2])
 	case "ioctl":

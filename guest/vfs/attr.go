@@ -33,7 +33,7 @@ func (i *Inode) Chmod(c *Ctx, mode uint32) unix.Errno {
 	if !c.Cred.owns(i) {
 		return unix.EPERM
 	}
-	if !c.Cred.root() && !c.Cred.inGroup(i.gid) {
+	if !c.Cred.Can(CapFsetid) && !c.Cred.inGroup(i.gid) {
 		mode &^= unix.S_ISGID
 	}
 	i.mode = i.mode&unix.S_IFMT | mode&0o7777
@@ -53,7 +53,7 @@ func (i *Inode) Chown(c *Ctx, uid, gid uint32) unix.Errno {
 	if !i.IsDir() {
 		drop = i.privileges(&c.Cred)
 	}
-	if !c.Cred.root() {
+	if !c.Cred.Can(CapChown) {
 		owner := c.Cred.FSUID == i.uid
 		if drop != 0 && !owner {
 			return unix.EPERM

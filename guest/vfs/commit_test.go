@@ -19,7 +19,7 @@ func TestExport(t *testing.T) {
 	write(t, host+"/gone", "gone")
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}, {Host: rw, Guest: "/rw", Writable: true}}})
 	c := as(fs, uint32(os.Getuid()), uint32(os.Getgid()))
-	c.Cred.FSUID = 0
+	c.Cred.FSUID, c.Cred.Effective = 0, AllCaps
 	put(t, fs, c, "/m/d/low", "changed")
 	put(t, fs, c, "/rw/written", "back")
 	put(t, fs, c, "/dev/shm/object", "not a file")

@@ -20,7 +20,7 @@ func (fs *FS) makeInode(c *Ctx, dir *Inode, mode uint32) (*Inode, unix.Errno) {
 		switch {
 		case mode&unix.S_IFMT == unix.S_IFDIR:
 			mode |= unix.S_ISGID
-		case mode&unix.S_ISGID != 0 && mode&0o010 != 0 && !c.Cred.root() && !c.Cred.inGroup(gid):
+		case mode&unix.S_ISGID != 0 && mode&0o010 != 0 && !c.Cred.Can(CapFsetid) && !c.Cred.inGroup(gid):
 			mode &^= unix.S_ISGID
 		}
 	}

@@ -11,13 +11,24 @@ type Cred struct {
 	UID, EUID, SUID, FSUID uint32
 	GID, EGID, SGID, FSGID uint32
 	Groups                 []uint32 // supplementary
+
+	Inheritable, Permitted, Effective, Bounding, Ambient Caps
+
+	SecureBits uint32
 }
 
 // NewCred makes the credentials of an ordinary login: all user ids are uid, all
-// group ids gid.
+// group ids gid. Root has all capabilities.
 func NewCred(uid, gid uint32) Cred {
-	return Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid, GID: gid, EGID: gid, SGID: gid, FSGID: gid}
+	c := Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid, GID: gid, EGID: gid, SGID: gid, FSGID: gid, Bounding: AllCaps}
+	if uid == 0 {
+		c.Permitted, c.Effective = AllCaps, AllCaps
+	}
+	return c
 }
+
+// Can reports whether the task has a capability in force.
+func (c *Cred) Can(right Capability) bool { return c.Effective.Has(right) }
 
 // Ctx is on whose behalf an operation is done: all that a path lookup depends
 // on besides the path and the tree. The kernel makes one for each system call.
@@ -39,21 +50,14 @@ const (
 // inGroup tells whether the task is in the group for file access.
 func (c *Cred) inGroup(gid uint32) bool { return c.FSGID == gid || slices.Contains(c.Groups, gid) }
 
-// root tells whether the task may override permissions, as CAP_DAC_OVERRIDE,
-// CAP_FOWNER, CAP_CHOWN and CAP_FSETID together.
-func (c *Cred) root() bool { return c.FSUID == 0 }
-
 // owns tells whether the task may act as the owner of i.
-func (c *Cred) owns(i *Inode) bool { return c.FSUID == i.uid || c.root() }
+func (c *Cred) owns(i *Inode) bool { return c.FSUID == i.uid || c.Can(CapFowner) }
 
 // may checks the mode bits of i for all of the rights in mask, a set of
 // MayExec, MayWrite and MayRead.
 func (c *Cred) may(i *Inode, mask uint32) unix.Errno {
-	if c.root() {
-		if mask&MayExec == 0 || i.IsDir() || i.mode&0o111 != 0 {
-			return 0
-		}
-		return unix.EACCES
+	if c.overrides(i, mask) {
+		return 0
 	}
 	class := i.mode
 	switch {
@@ -66,6 +70,18 @@ func (c *Cred) may(i *Inode, mask uint32) unix.Errno {
 		return unix.EACCES
 	}
 	return 0
+}
+
+// overrides reports whether capabilities give the rights in mask whatever the mode
+// bits say (generic_permission of Linux).
+func (c *Cred) overrides(i *Inode, mask uint32) bool {
+	switch {
+	case i.IsDir():
+		return c.Can(CapDACOverride) || mask&MayWrite == 0 && c.Can(CapDACReadSearch)
+	case mask == MayRead && c.Can(CapDACReadSearch):
+		return true
+	}
+	return c.Can(CapDACOverride) && (mask&MayExec == 0 || i.mode&0o111 != 0)
 }
 
 // mayCopy tells whether a hard link gives the task no more than a copy of the
@@ -105,7 +121,7 @@ func (c *Cred) mayRemove(dir *Inode, victim *Dentry, asDir bool) unix.Errno {
 	if errno := c.mayChange(dir); errno != 0 {
 		return errno
 	}
-	if dir.mode&unix.S_ISVTX != 0 && !c.root() && c.FSUID != victim.inode.uid && c.FSUID != dir.uid {
+	if dir.mode&unix.S_ISVTX != 0 && !c.Can(CapFowner) && c.FSUID != victim.inode.uid && c.FSUID != dir.uid {
 		return unix.EPERM
 	}
 	switch {

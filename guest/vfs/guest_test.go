@@ -27,7 +27,11 @@ func newGuest(fs *FS, path string) *guest {
 	return &guest{fs: fs, c: c, files: map[int]*File{}}
 }
 
-func (g *guest) as(uid uint32) { g.c.Cred.FSUID, g.c.Cred.FSGID = uid, uid }
+func (g *guest) as(uid uint32) {
+	old := g.c.Cred
+	g.c.Cred.FSUID, g.c.Cred.FSGID = uid, uid
+	g.c.Cred.ChangedFSUser(&old)
+}
 
 // cstring is what a C program can pass.
 func cstring(s string) string {

@@ -140,7 +140,7 @@ const keptFree = 1024
 // dropPrivileges takes set-user-id and set-group-id away from a file that
 // somebody without privileges writes to.
 func (i *Inode) dropPrivileges(c *Ctx) {
-	if c.Cred.root() {
+	if c.Cred.Can(CapFsetid) {
 		return
 	}
 	if drop := i.privileges(&c.Cred); drop != 0 {
@@ -154,7 +154,7 @@ func (i *Inode) dropPrivileges(c *Ctx) {
 // second means mandatory locking and stays if the task is in the group.
 func (i *Inode) privileges(c *Cred) uint32 {
 	drop := i.mode & unix.S_ISUID
-	if i.mode&0o010 != 0 || !c.root() && !c.inGroup(i.gid) {
+	if i.mode&0o010 != 0 || !c.Can(CapFsetid) && !c.inGroup(i.gid) {
 		drop |= i.mode & unix.S_ISGID
 	}
 	return drop

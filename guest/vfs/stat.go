@@ -90,6 +90,11 @@ func (c *Ctx) Access(i *Inode, mask uint32, effective bool) unix.Errno {
 	cred := c.Cred
 	if !effective {
 		cred.FSUID, cred.FSGID = cred.UID, cred.GID
+		if cred.SecureBits&SecureNoSetuidFixup == 0 {
+			if cred.Effective = 0; cred.UID == 0 {
+				cred.Effective = cred.Permitted
+			}
+		}
 	}
 	if mask&MayWrite != 0 && i.super.ReadOnly && (i.IsDir() || i.IsRegular() || i.IsSymlink()) {
 		return unix.EROFS

@@ -18,6 +18,9 @@
 //	// static: no (reason)     the program exists only as a dynamic one
 //	// engine: no (reason)     the emulation engine cannot run it as a processor
 //	//                         does; it is skipped there and listed
+//	// native: no (reason)     the host's kernel must not be asked, as for setting its
+//	//                         clock; the program checks by itself what it prints
+//	// root: yes               the program needs root's rights
 //	// plugin: yes             the source, compiled with -DPLUGIN, is also a
 //	//                         shared library that must be ./plugin.so
 //	// exit: 3                 expected exit status, 0 unless given
@@ -50,6 +53,12 @@ type Program struct {
 	// NativeOnly says why the program is not run on the emulation engine; it is
 	// empty for those that are, which is nearly all.
 	NativeOnly string
+	// EngineOnly says why the program is not run natively; its output is then only
+	// the same on all machines.
+	EngineOnly string
+	// Root tells that the program needs root's rights: natively it runs only when
+	// the tests do as root.
+	Root bool
 	// DynamicOnly says why the program cannot be linked statically; it is
 	// empty for programs that can.
 	DynamicOnly string
@@ -125,6 +134,15 @@ func (p *Program) set(key, value string) (err error) {
 		if p.NativeOnly, err = refusal(value); err != nil {
 			return fmt.Errorf("engine: %w", err)
 		}
+	case "native":
+		if p.EngineOnly, err = refusal(value); err != nil {
+			return fmt.Errorf("native: %w", err)
+		}
+	case "root":
+		if value != "yes" {
+			return fmt.Errorf("root: got %q, want \"yes\"", value)
+		}
+		p.Root = true
 	case "plugin":
 		if value != "yes" {
 			return fmt.Errorf("plugin: got %q, want \"yes\"", value)
@@ -139,7 +157,7 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("signal: got %q, want a name such as SIGABRT", value)
 		}
 	default:
-		return fmt.Errorf("unknown key %q, want link, static, engine, plugin, exit or signal", key)
+		return fmt.Errorf("unknown key %q, want link, static, engine, native, root, plugin, exit or signal", key)
 	}
 	return nil
 }

@@ -128,10 +128,21 @@ func forms(t *testing.T, f func(t *testing.T, p Program, bin string)) {
 	}
 }
 
+// notNative says why a program is not run on the host's kernel, or is empty.
+func (p Program) notNative() string {
+	if p.Root && os.Geteuid() != 0 {
+		return "it needs root's rights"
+	}
+	return p.EngineOnly
+}
+
 // TestNative runs every program on the host's kernel, which must agree with
 // what the program says of itself.
 func TestNative(t *testing.T) {
 	forms(t, func(t *testing.T, p Program, bin string) {
+		if why := p.notNative(); why != "" {
+			t.Skip(why)
+		}
 		o := run(t, folder(t, p), bin)
 		if o.status != p.expected() {
 			t.Fatalf("want status %d, got %v", p.expected(), o)
@@ -175,11 +186,13 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "x.c:1: the first line must say what the program exercises"},
 		{"// A.\n// more words\n", `x.c:2: "more words" is not "key: value"`},
-		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, plugin, exit or signal`},
+		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, native, root, plugin, exit or signal`},
 		{"// A.\n// exit: 256\n", `x.c:2: exit: got "256", want 0 to 255`},
 		{"// A.\n// exit: none\n", `x.c:2: exit: got "none", want 0 to 255`},
 		{"// A.\n// signal: 6\n", `x.c:2: signal: got "6", want a name such as SIGABRT`},
 		{"// A.\n// static: no\n", `x.c:2: static: got "no", want "no (reason)"`},
+		{"// A.\n// native: no\n", `x.c:2: native: got "no", want "no (reason)"`},
+		{"// A.\n// root: no\n", `x.c:2: root: got "no", want "yes"`},
 		{"// A.\n// plugin: no\n", `x.c:2: plugin: got "no", want "yes"`},
 	} {
 		if _, err := parse("x", c.text); err == nil || err.Error() != c.want {
