@@ -213,9 +213,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		actions := *old.actions
 		p.actions = &actions
 	}
-	if p.parent != nil {
-		p.parent.children = append(p.parent.children, p)
-	}
+	p.parent.children = append(p.parent.children, p)
 	k.stats.Processes++
 	return p, 0
 }

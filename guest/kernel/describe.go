@@ -59,7 +59,7 @@ func (t *Task) currentRegs() emu.Regs {
 // DigestMemory tells the observer of the address spaces that still exist.
 func (k *Kernel) DigestMemory() {
 	for _, p := range k.sortedProcesses() {
-		if !p.status.zombie {
+		if !p.status.zombie && !p.outside {
 			k.observer.Memory(p.pid, digestOf(p.space.Digest))
 		}
 	}

@@ -44,7 +44,9 @@ func (k *Kernel) Start(p Program) error {
 	}
 	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true, cred: cred}
 	proc.pid = int32(t.id)
-	proc.group, proc.session = outsideID, outsideID
+	k.addOutside()
+	proc.parent = k.processes[parentID]
+	proc.group, proc.session = parentID, parentID
 	proc.threads = []*Task{t}
 	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}

@@ -118,7 +118,7 @@ func (t *Task) ownerEx(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errn
 		f.Owner = -owner.ID
 	case owner.Type != thread && owner.Type != process:
 		return 0, unix.EINVAL
-	case owner.ID != 0 && t.k.tasks.At(event.ThreadID(owner.ID)) == nil:
+	case owner.ID != 0 && t.k.task(owner.ID) == nil:
 		return 0, unix.ESRCH
 	default:
 		f.Owner = owner.ID

@@ -329,9 +329,12 @@ func sysSetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	target := t
-	if id := event.ThreadID(int32(a[0])); id != 0 {
-		if target = t.k.tasks.At(id); target == nil {
+	if id := int32(a[0]); id != 0 {
+		if target = t.k.task(id); target == nil {
 			return 0, unix.ESRCH
+		}
+		if target.proc != t.proc && !target.proc.mayExamine(&t.cred, false) {
+			return 0, unix.EPERM
 		}
 	}
 	if errno := t.proc.space.WriteU64(event.Addr(a[2]), robustHeadSize); errno != 0 {

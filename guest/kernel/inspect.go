@@ -36,8 +36,13 @@ func (p *Process) Auxv() []byte { return p.space.Layout.Auxv }
 // Executable is the path of the process's program, as /proc/PID/exe shows it.
 func (p *Process) Executable() string { return p.binary.Dentry().Path() }
 
-// Process finds a process by its id; nil: there is none.
-func (k *Kernel) Process(pid int32) *Process { return k.processes[pid] }
+// Process finds a process of the program by its id; nil: there is none.
+func (k *Kernel) Process(pid int32) *Process {
+	if p := k.processes[pid]; p != nil && !p.outside {
+		return p
+	}
+	return nil
+}
 
 // Peek copies memory for a debugger; see mm.AddressSpace.Peek.
 func (p *Process) Peek(at event.Addr, b []byte) int { return p.space.Peek(at, b) }

@@ -231,13 +231,5 @@ func (k *Kernel) newID() event.ThreadID {
 	return k.lastID
 }
 
-// The first process gets the id that a program started from a shell might have.
-// Its parent, group and session are those of a process that the guest cannot
-// see.
-const (
-	firstID   = 1000
-	outsideID = 999
-)
-
 // noErrno is success.
 const noErrno unix.Errno = 0

@@ -171,6 +171,9 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if p != t.proc && !p.mayExamine(&t.cred, false) {
 		return 0, unix.EPERM
 	}
+	if p.outside {
+		return 0, unix.ESRCH
+	}
 	from, to := p.space, t.proc.space
 	source, target := remote, local
 	if write {

@@ -148,6 +148,9 @@ func (t *Task) setLimit(p *Process, resource uint64, l unix.Rlimit) unix.Errno {
 // applyLimits tells the address space and the descriptor table of the limits
 // that they enforce.
 func (p *Process) applyLimits() {
+	if p.outside {
+		return
+	}
 	p.space.Limits.AddressSpace = p.limits[unix.RLIMIT_AS].Cur
 	p.space.Limits.Data = p.limits[unix.RLIMIT_DATA].Cur
 	p.space.Limits.Stack = p.limits[unix.RLIMIT_STACK].Cur
@@ -157,7 +160,7 @@ func (p *Process) applyLimits() {
 func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	if pid := int32(a[0]); pid != 0 {
-		other := t.k.tasks.At(event.ThreadID(pid))
+		other := t.k.task(pid)
 		if other == nil {
 			return 0, unix.ESRCH
 		}

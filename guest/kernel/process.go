@@ -42,6 +42,7 @@ type Process struct {
 	stopSignal int  // not yet reported to the parent
 	continued  bool // not yet reported
 	execed     bool
+	outside    bool // it is no part of the program: addOutside
 	subreaper  bool
 	dumpable   uint64
 	nice       int32
@@ -93,10 +94,10 @@ func (p *Process) cred() *vfs.Cred {
 	return &p.last
 }
 
-// parentID is the parent's id.
+// parentID is the parent's id, 0 if there is none.
 func (p *Process) parentID() int32 {
 	if p.parent == nil {
-		return outsideID
+		return 0
 	}
 	return p.parent.pid
 }
@@ -209,25 +210,15 @@ func digestOf(feed func(*xxh3.Hasher)) [16]byte {
 	return h.Sum128().Bytes()
 }
 
-// orphan gives p's children to the nearest subreaper, or to the first process.
+// orphan gives p's children to the nearest subreaper, or to init.
 func (k *Kernel) orphan(p *Process) {
-	heir := p.parent
-	for heir != nil && !heir.subreaper && heir != k.init {
-		heir = heir.parent
-	}
+	heir := k.heir(p)
 	for _, c := range p.children {
 		c.exitSignal = int(unix.SIGCHLD) // an heir is told in no other way
 		for _, t := range c.threads {
 			if t.parentDeath != 0 {
 				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred().UID))
 			}
-		}
-		if heir == nil || heir.status.zombie {
-			c.parent = nil
-			if c.status.zombie {
-				k.reap(c)
-			}
-			continue
 		}
 		c.parent = heir
 		heir.children = append(heir.children, c)
@@ -241,7 +232,7 @@ func (k *Kernel) orphan(p *Process) {
 // notifyParent tells the parent that p has become a zombie.
 func (k *Kernel) notifyParent(p *Process) {
 	parent := p.parent
-	if parent == nil {
+	if parent.outside {
 		k.reap(p)
 		return
 	}
@@ -279,12 +270,12 @@ func (p *Process) childEvent(signal int, code, status int32) sigInfo {
 
 // reap removes a zombie.
 func (k *Kernel) reap(p *Process) {
-	if p.parent != nil {
+	if !p.parent.outside {
 		user, system := p.times()
 		p.parent.childUser += user + p.childUser
 		p.parent.childKernel += system + p.childKernel
-		p.parent.children = slices.DeleteFunc(p.parent.children, func(o *Process) bool { return o == p })
 	}
+	p.parent.children = slices.DeleteFunc(p.parent.children, func(o *Process) bool { return o == p })
 	delete(k.processes, p.pid)
 	p.charge(0)
 }
@@ -331,7 +322,7 @@ func (k *Kernel) stopProcess(p *Process, signal int) {
 
 // notifyStop tells the parent that p was stopped or continued.
 func (k *Kernel) notifyStop(p *Process, code, status int32) {
-	if p.parent == nil {
+	if p.parent.outside {
 		return
 	}
 	if p.parent.actions.list[unix.SIGCHLD].Flags&saNoCldStop == 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Proc is the kernel as /proc and /sys show it.
@@ -56,7 +55,7 @@ func (v *procView) Process(id int32) procfs.Process {
 	if p := v.k.processes[id]; p != nil {
 		return procProcess{p}
 	}
-	if t := v.k.tasks.At(event.ThreadID(id)); t != nil {
+	if t := v.k.task(id); t != nil {
 		return procProcess{t.proc}
 	}
 	return nil
@@ -161,12 +160,15 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	}
 }
 
+// Space is nil for processes outside of the program, too.
 func (v procProcess) Space() *mm.AddressSpace {
 	if v.p.status.zombie {
 		return nil
 	}
 	return v.p.space
 }
+
+func (v procProcess) Args() []string { return v.p.args }
 
 func (v procProcess) Exe() *vfs.Dentry {
 	if v.p.binary == nil {

@@ -14,10 +14,12 @@ func (t *Task) target(id uint64) (*Task, unix.Errno) {
 		return nil, unix.EINVAL
 	case n == 0:
 		return t, 0
-	case t.k.tasks.At(event.ThreadID(n)) == nil:
-		return nil, unix.ESRCH
 	default:
-		return t.k.tasks.At(event.ThreadID(n)), 0
+		other := t.k.task(n)
+		if other == nil {
+			return nil, unix.ESRCH
+		}
+		return other, 0
 	}
 }
 
@@ -55,7 +57,9 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	target.affinity = mask
-	t.k.sched.SetAffinity(target.id, mask)
+	if !target.proc.outside {
+		t.k.sched.SetAffinity(target.id, mask)
+	}
 	return 0, 0
 }
 

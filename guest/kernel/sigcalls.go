@@ -218,7 +218,7 @@ func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		p := t.k.processes[pid]
 		if p == nil {
 			// Linux finds a process by the id of any of its threads.
-			if other := t.k.tasks.At(event.ThreadID(pid)); other != nil {
+			if other := t.k.task(pid); other != nil {
 				p = other.proc
 			}
 		}
@@ -240,7 +240,7 @@ func (t *Task) killOne(p *Process, n int, info sigInfo) unix.Errno {
 	return 0
 }
 
-// killMany sends to a process group, or to all processes but the first.
+// killMany sends to a process group, or to all processes but init and the caller's.
 func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
 	group := -pid
 	if pid == 0 {
@@ -249,7 +249,7 @@ func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
 	result := unix.ESRCH
 	for _, p := range t.k.sortedProcesses() {
 		switch {
-		case pid == -1 && (p == t.k.init || p == t.proc), pid != -1 && p.group != group:
+		case pid == -1 && (p.pid == initID || p == t.proc), pid != -1 && p.group != group:
 			continue
 		}
 		if errno := t.killOne(p, n, info); errno == 0 || result == unix.ESRCH {
@@ -279,7 +279,7 @@ func (t *Task) sendTo(group, tid int32, n int, info sigInfo) unix.Errno {
 	if tid <= 0 || n < 0 || n > lastSignal {
 		return unix.EINVAL
 	}
-	target := t.k.tasks.At(event.ThreadID(tid))
+	target := t.k.task(tid)
 	if target == nil || group != -1 && target.proc.pid != group {
 		return unix.ESRCH
 	}

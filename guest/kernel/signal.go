@@ -233,6 +233,9 @@ func (p *Process) ignores(n int) bool {
 
 // sendTask sends a signal to one thread.
 func (k *Kernel) sendTask(t *Task, i sigInfo) {
+	if t.proc.outside {
+		return
+	}
 	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) || t.proc.wasEarly(i.number()) {
 		return
 	}
@@ -244,7 +247,7 @@ func (k *Kernel) sendTask(t *Task, i sigInfo) {
 // block it, the main one before the others.
 func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	n := i.number()
-	if p.status.zombie || !k.admit(p, p.blockedByAll(), n) || p.wasEarly(n) {
+	if p.outside || p.status.zombie || !k.admit(p, p.blockedByAll(), n) || p.wasEarly(n) {
 		return
 	}
 	p.signals.add(i)

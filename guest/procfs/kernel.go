@@ -38,6 +38,8 @@ type Process interface {
 	Status(thread int32) (Status, bool)
 	// Space is the memory; nil for a zombie.
 	Space() *mm.AddressSpace
+	// Args are the program's arguments, for a process without memory.
+	Args() []string
 	// Exe, Cwd and Root are the program, the working directory and the root
 	// folder; nil if there is none (any more).
 	Exe() *vfs.Dentry

@@ -30,7 +30,7 @@ func threadFiles() []*entry {
 	return append(fdDirs(), []*entry{
 		private(&entry{name: "auxv", mode: 0o400, text: ofSpace(auxv)}),
 		fixed("cgroup", "0::/\n"),
-		{name: "cmdline", text: ofSpace(cmdline)},
+		{name: "cmdline", text: commandLine},
 		{name: "comm", mode: 0o644, text: comm, store: setComm},
 		{name: "coredump_filter", text: oneLine("00000033")},
 		fixed("cpuset", "/\n"),
@@ -162,6 +162,15 @@ func userBytes(s *mm.AddressSpace, start, end event.Addr) []byte {
 	buf := make([]byte, min(uint64(end-start), most))
 	n, _ := s.CopyInPart(start, buf)
 	return buf[:n]
+}
+
+// commandLine is empty for a zombie.
+func commandLine(r *request) ([]byte, unix.Errno) {
+	p := r.process()
+	if s, ok := r.status(); ok && p.Space() == nil && s.State != 'Z' {
+		return []byte(strings.Join(p.Args(), "\x00") + "\x00"), 0
+	}
+	return ofSpace(cmdline)(r)
 }
 
 func cmdline(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.ArgStart, s.Layout.ArgEnd) }

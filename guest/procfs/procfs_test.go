@@ -113,6 +113,7 @@ func (p *fakeProcess) Limit(resource int) unix.Rlimit {
 	return l
 }
 
+func (p *fakeProcess) Args() []string                    { return nil }
 func (p *fakeProcess) MayExamine(c *vfs.Ctx) bool        { return c.Cred.FSUID == 0 || c.Cred.FSUID == p.uid }
 func (p *fakeProcess) SetName(thread int32, name string) { p.names[thread] = name }
 func (p *fakeProcess) OOMScoreAdj() int                  { return p.score }

@@ -193,6 +193,7 @@ static void files(const char *what)
 	SHOW(chmod("secret", 0600));
 	SHOW(chown("secret", 7, 7));
 	SHOW(unlink("sticky/file"));
+	SHOW(kill(1, 0));
 }
 
 static void rights(void)
