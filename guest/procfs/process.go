@@ -167,10 +167,14 @@ func userBytes(s *mm.AddressSpace, start, end event.Addr) []byte {
 // commandLine is empty for a zombie.
 func commandLine(r *request) ([]byte, unix.Errno) {
 	p := r.process()
-	if s, ok := r.status(); ok && p.Space() == nil && s.State != 'Z' {
-		return []byte(strings.Join(p.Args(), "\x00") + "\x00"), 0
+	if s, ok := r.status(); !ok || p.Space() != nil || s.State == 'Z' {
+		return ofSpace(cmdline)(r)
 	}
-	return ofSpace(cmdline)(r)
+	var b []byte
+	for _, arg := range p.Args() {
+		b = append(append(b, arg...), 0)
+	}
+	return b, 0
 }
 
 func cmdline(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.ArgStart, s.Layout.ArgEnd) }
