@@ -28,7 +28,8 @@ type Machine struct {
 	cpu    *emu.CPU
 	host   *hostSide
 	trace  *trace.Writer // nil unless the run is recorded
-	debug  *debugger     // nil unless GDB looks at the run
+	export *vfs.ExportFolder
+	debug  *debugger // nil unless GDB looks at the run
 	// buffers are nil under SC; decided are the commits of the last decision.
 	buffers *emu.Buffers
 	decided []event.Commit
@@ -152,7 +153,15 @@ func (m *Machine) build() (err error) {
 	procfs.Mount(s.fs, s.kernel.Proc())
 	s.kernel.SetPatient(c.Enforce != nil)
 	s.kernel.KeepSignals(c.Enforce != nil)
-	return m.start()
+	if err := m.start(); err != nil {
+		// What the host failed at is why the program is not found.
+		return cmp.Or(s.fs.Failed(), err)
+	}
+	if c.ExportDir == "" {
+		return nil
+	}
+	m.export, err = vfs.OpenExport(c.ExportDir)
+	return err
 }
 
 func (m *Machine) newCluster() (*sched.Cluster, error) {
@@ -176,6 +185,9 @@ func (m *Machine) Close() {
 	if m.state != nil && m.state.fs != nil {
 		// A host file that changed during the run was reported by finish.
 		_ = m.state.fs.Close()
+	}
+	if m.export != nil {
+		m.export.Close()
 	}
 	if m.cpu != nil {
 		m.cpu.Close()
@@ -470,8 +482,8 @@ func (m *Machine) leaveBehind() error {
 	if err := s.fs.Commit(); err != nil {
 		return errExport.Wrap(err)
 	}
-	if m.config.ExportDir != "" {
-		if err := s.fs.Export(m.config.ExportDir); err != nil {
+	if m.export != nil {
+		if err := s.fs.Export(m.export); err != nil {
 			return errExport.Wrap(err)
 		}
 		m.result.OverlayFiles = nil

@@ -23,6 +23,10 @@ var (
 		"{failed} of {total} runs of the experiment failed; the first: {first}",
 		"heddle could not carry these runs out; each is stored with its own sentence.",
 		"Look up the sentence of the first; run the experiment again to try those that failed once more.")
+	errDescriptors = errs.Define("experiment-descriptors",
+		"the host's limit on open files is too low to start a process for a run",
+		"The limit of this process (ulimit -n), or that of the whole host, leaves no descriptor. The results until then are stored.",
+		"Raise the limit with ulimit -n, or start fewer runs at a time with --workers, and run the experiment again.")
 	errConflict = errs.Define("experiment-not-repeatable",
 		"NOT REPEATABLE: {count} runs gave another digest than an equal run before them; the first: {first}",
 		"A run is not a pure function of its program, files, configuration and seed: a file that it reads changed meanwhile, or heddle has a defect.",

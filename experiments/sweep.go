@@ -1,15 +1,19 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/store"
@@ -123,13 +127,25 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	return s.summary, errors.Join(err, ctx.Err(), results.Close())
 }
 
+// workers is how many runs are carried out at a time: as many as are asked for, if the
+// host allows this process the descriptors for them.
 func (x *Experiment) workers(o Options) int {
-	for _, n := range []int{o.Workers, x.Workers} {
-		if n > 0 {
-			return n
-		}
+	return min(cmp.Or(o.Workers, x.Workers, runtime.NumCPU()), startable())
+}
+
+// Descriptors that a sweep has open, and those that starting a process takes.
+const (
+	sweepDescriptors   = 10
+	processDescriptors = 8
+)
+
+// startable is how many processes at a time the host's limit on open files allows.
+func startable() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<20 {
+		return math.MaxInt
 	}
-	return runtime.NumCPU()
+	return max(1, (int(limit.Cur)-sweepDescriptors)/processDescriptors)
 }
 
 // sweep is one call of Sweep.
@@ -157,6 +173,8 @@ type outcome struct {
 	native  store.Native
 	failure string
 	seconds float64
+	// lost is set when the host could not start a process: nothing is known of the run.
+	lost error
 }
 
 // tasks lists what is to be done: first the commands on the host, which are
@@ -264,7 +282,11 @@ func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 	}()
 	var first error
 	for result := range done {
-		if err := s.keep(result); err != nil && first == nil {
+		err := result.lost
+		if err == nil {
+			err = s.keep(result)
+		}
+		if err != nil && first == nil {
 			first = err
 			cancel()
 		}
@@ -290,6 +312,8 @@ func (s *sweep) do(ctx context.Context, t task) outcome {
 	}
 	result.seconds = time.Since(start).Seconds()
 	switch {
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE):
+		result.lost = errDescriptors.Wrap(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		result.failure = fmt.Sprintf("it took longer than the time limit of %v", limit)
 	case err != nil:

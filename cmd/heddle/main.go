@@ -146,9 +146,9 @@ type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return i.signal.String() }
 
-// endings are the signals that end a command in order: Ctrl-C, an operator, and the end
-// of the terminal or connection.
-var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+// endings are the signals that end a command in order: Ctrl-C, an operator, the end of
+// the terminal or connection, and the host's limit on processor time.
+var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXCPU}
 
 // interruptible returns a context that the first of endings cancels. A second one ends
 // the process at once. A signal that heddle was started to ignore, as by nohup(1), stays

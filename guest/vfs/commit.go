@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"strings"
 
@@ -19,41 +21,64 @@ func (fs *FS) Commit() error {
 		return err
 	}
 	for _, top := range fs.writable {
-		if err := fs.commitMount(top); err != nil {
+		written, err := fs.commitMount(top)
+		if err != nil {
 			return errCommit.Wrap(err, top.Path(), top.inode.lower.hostPath())
+		}
+		if now, moved := top.inode.lower.moved(); written && moved {
+			return errMoved.New(top.inode.lower.hostPath(), top.Path(), now)
 		}
 	}
 	return nil
 }
 
-func (fs *FS) commitMount(top *Dentry) error {
+// moved reports whether the path of a mount leads to something else than what was
+// mounted, and where that is now.
+func (n *lower) moved() (now string, moved bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(n.name, &st); err == nil && (hostID{st.Dev, st.Ino}) == n.attr.id {
+		return "", false
+	}
+	now, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", n.fd))
+	if err != nil {
+		now = "gone"
+	}
+	return now, true
+}
+
+// commitMount writes the changes below a mount, and reports whether there were any.
+func (fs *FS) commitMount(top *Dentry) (written bool, err error) {
 	changes, errno := fs.diffLinks(top, mountBelow(top))
 	if errno != 0 {
-		return errno
+		return false, errno
 	}
 	if len(changes) == 0 {
-		return nil
+		return false, nil
 	}
 	mount := top.inode.lower
 	for i := range changes {
 		changes[i].path = strings.TrimPrefix(changes[i].at.path()[len(top.pathTo(nil)):], "/")
 	}
-	dir := mount.hostPath()
 	if !mount.isDir() {
-		return commitFile(top.inode, dir)
+		return true, fs.commitFile(top.inode)
 	}
-	w, err := fs.newWriter(dir, top)
+	w, err := fs.newWriter(mount.fd, top)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.mount = mount
-	return w.run(changes)
+	return true, w.run(changes)
 }
 
 // commitFile writes a mount that is a single file. Its folder does not belong to
-// the mount, so nothing can be staged there: the file is written in place.
-func commitFile(i *Inode, name string) error {
-	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// the mount, so nothing can be staged there: the file is written in place, by the
+// handle that the run began with.
+func (fs *FS) commitFile(i *Inode) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(i.lower.fd, &st); err != nil || st.Nlink == 0 {
+		return cmp.Or(err, error(unix.ENOENT))
+	}
+	fd, err := fs.openWithRoom(func() (int, error) { return openRoot(i.lower, unix.O_WRONLY|unix.O_CLOEXEC) })
 	if err != nil {
 		return err
 	}
@@ -69,25 +94,42 @@ func commitFile(i *Inode, name string) error {
 // removedList is the file of an export folder that lists removed names.
 const removedList = ".heddle-removed"
 
-// Export writes the changes outside of writable mounts to a folder of the host,
-// which is made if need be: each file that the guest made or changed under its
-// guest path, with its mode. Removed names are listed in the file
-// .heddle-removed, one in a line.
-func (fs *FS) Export(dir string) error {
+// ExportFolder is a folder of the host for Export. It is opened before the run, so that
+// nothing that is put in its place meanwhile leads the export elsewhere.
+type ExportFolder struct {
+	path string
+	fd   int
+}
+
+// OpenExport opens a folder, and makes it if need be.
+func OpenExport(path string) (*ExportFolder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, errExport.Wrap(err, path)
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errExport.Wrap(err, path)
+	}
+	return &ExportFolder{path, fd}, nil
+}
+
+// Close closes the folder.
+func (e *ExportFolder) Close() { _ = unix.Close(e.fd) }
+
+// Export writes the changes outside of writable mounts to a folder: each file that the
+// guest made or changed under its guest path, with its mode. Removed names are listed
+// in the file .heddle-removed, one in a line.
+func (fs *FS) Export(to *ExportFolder) error {
 	changes, errno := fs.overlayChanges()
 	if errno != 0 {
-		return errExport.Wrap(errno, dir)
+		return errExport.Wrap(errno, to.path)
 	}
-	err := os.MkdirAll(dir, 0o755)
+	w, err := fs.newWriter(to.fd, fs.root)
 	if err != nil {
-		return errExport.Wrap(err, dir)
-	}
-	w, err := fs.newWriter(dir, fs.root)
-	if err != nil {
-		return errExport.Wrap(err, dir)
+		return errExport.Wrap(err, to.path)
 	}
 	if err := w.run(w.exported(changes)); err != nil {
-		return errExport.Wrap(err, dir)
+		return errExport.Wrap(err, to.path)
 	}
 	return nil
 }

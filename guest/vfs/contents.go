@@ -35,8 +35,11 @@ var errOtherBytes = errors.New("other bytes than before")
 // readFailure is the sentence for a file of the host whose bytes could not be handed
 // out. Where it has changed, how that was noticed says nothing more.
 func readFailure(path string, err error) error {
-	if errors.Is(err, errOtherBytes) {
+	switch {
+	case errors.Is(err, errOtherBytes):
 		return errChanged.New(path)
+	case lacksDescriptors(err):
+		return errDescriptors.Wrap(err, path)
 	}
 	return errRead.Wrap(err, path)
 }

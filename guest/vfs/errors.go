@@ -35,12 +35,20 @@ var (
 		"cannot read the host's file {path}",
 		"The host failed when it read a file for the guest; the rest of the sentence says how.",
 		"Check the disk and the file's permissions, and run again.")
+	errDescriptors = errs.Define("too-few-descriptors",
+		"the host's limit on open files is too low to open {path}",
+		"The limit of this process (ulimit -n), or that of the whole host, leaves heddle no descriptor for a file that the guest reads, though it has closed all others.",
+		"Raise the limit with ulimit -n and run again; the guest's own limit does not depend on it.")
+	errMoved = errs.Define("mount-moved",
+		"{host} is not what was mounted at {guest} any more; the changes were written to what was, which is now {now}",
+		"Another program moved the folder or file, or put something else or a link in its place, while the guest ran. heddle writes back to what it mounted, and follows no link.",
+		"Take the changes from there, and leave the folder where it is while the guest runs.")
 	errCommit = errs.Define("mount-write-back",
 		"cannot write the changes below {guest} back to {host}",
 		"The host refused a change at the end of the run: no permission, no space, or a path in the way.",
 		"Make the folder writable; changes whose paths sort before the named one are done.")
 	errExport = errs.Define("export-failed",
 		"cannot export changed files to {folder}",
-		"The host refused to write into the folder of --export.",
+		"The folder of --export cannot be made, or the host refused to write into it.",
 		"Name a new or empty folder on a disk with enough space.")
 )

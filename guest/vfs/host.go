@@ -12,11 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of open host handles; what is closed is opened again at need.
+// Limits of open host handles; what is closed is opened again at need. Where the host
+// allows this process fewer descriptors, a part of these is left for everything else.
 const (
 	maxHostDirs  = 64
 	maxHostFiles = 256
+	otherHandles = 40
 )
+
+// handleLimits are the limits under the host's own. No guest can see them.
+func handleLimits() (dirs, files int) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= otherHandles+maxHostDirs+maxHostFiles {
+		return maxHostDirs, maxHostFiles
+	}
+	most := max(0, int(limit.Cur)-otherHandles)
+	return max(1, most/5), max(1, most*4/5)
+}
 
 // Host reads the folders of the host that guests see. All copies of a file
 // system share one Host, also copies that run at the same time, hence the lock.
@@ -37,10 +49,8 @@ type Host struct {
 }
 
 func newHost(times bool, fixedNS int64) *Host {
-	return &Host{
-		times: times, fixedNS: fixedNS,
-		dirs: handles{limit: maxHostDirs}, files: handles{limit: maxHostFiles},
-	}
+	dirs, files := handleLimits()
+	return &Host{times: times, fixedNS: fixedNS, dirs: handles{limit: dirs}, files: handles{limit: files}}
 }
 
 // SharedInSnapshot marks that copies of a file system share the handles.
@@ -58,6 +68,13 @@ func (h *Host) Close() error {
 	}
 	h.roots = nil
 	return h.failed
+}
+
+// Failed is the first failure of the host that the guest cannot be blamed for, or nil.
+func (fs *FS) Failed() error {
+	fs.host.mu.Lock()
+	defer fs.host.mu.Unlock()
+	return fs.host.failed
 }
 
 // root opens a folder or file of the host, following symbolic links, as the top
@@ -163,27 +180,56 @@ func (h *Host) openAt(n *lower, flags int) (int, unix.Errno) {
 
 func (h *Host) openRaw(n *lower, flags int) (int, unix.Errno) {
 	if n.parent == nil {
-		return openRoot(n, flags)
+		fd, err := h.makeRoom(func() (int, error) { return openRoot(n, flags) })
+		return h.opened(n, fd, err)
 	}
 	dir, errno := h.dir(n.parent)
 	if errno != 0 {
 		return -1, errno
 	}
-	fd, err := unix.Openat(dir, n.name, flags, 0)
+	fd, err := h.makeRoom(func() (int, error) { return unix.Openat(dir, n.name, flags, 0) })
 	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
-		return -1, h.noteFailure(n, errOtherBytes)
+		err = errOtherBytes
+	}
+	return h.opened(n, fd, err)
+}
+
+// opened is the result of opening n. What is no concern of the guest's is a failure of
+// the run.
+func (h *Host) opened(n *lower, fd int, err error) (int, unix.Errno) {
+	if err == errOtherBytes || lacksDescriptors(err) {
+		return -1, h.noteFailure(n, err)
 	}
 	return fd, errnoOf(err)
 }
 
-// openRoot opens what the O_PATH handle of a root stands for.
-func openRoot(n *lower, flags int) (int, unix.Errno) {
-	if n.isDir() {
-		fd, err := unix.Openat(n.fd, ".", flags, 0)
-		return fd, errnoOf(err)
+// lacksDescriptors reports whether the host has no descriptor left.
+func lacksDescriptors(err error) bool { return err == unix.EMFILE || err == unix.ENFILE }
+
+// makeRoom calls a function that opens something, and closes handles while the host has
+// no descriptor left. The folder that was used last stays open.
+func (h *Host) makeRoom(open func() (int, error)) (int, error) {
+	for {
+		fd, err := open()
+		switch {
+		case !lacksDescriptors(err):
+			return fd, err
+		case h.files.order.Len() > 0:
+			h.files.drop(h.files.order.Back())
+		case h.dirs.order.Len() > 1:
+			h.dirs.drop(h.dirs.order.Back())
+		default:
+			return fd, err
+		}
 	}
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", n.fd), flags&^unix.O_NOFOLLOW, 0)
-	return fd, errnoOf(err)
+}
+
+// openRoot opens what the O_PATH handle of a root stands for.
+func openRoot(n *lower, flags int) (int, error) {
+	if n.isDir() {
+		return unix.Openat(n.fd, ".", flags, 0)
+	}
+	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", n.fd), flags&^unix.O_NOFOLLOW, 0)
 }
 
 // noteFailure remembers that n is not what it was, or cannot be read.

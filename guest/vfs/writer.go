@@ -13,7 +13,8 @@ import (
 // staged in a folder of its own, so that nothing is overwritten that another
 // change still needs; then old names are removed, then new ones put in place.
 //
-// It opens folders component by component without following links.
+// It begins with a handle of the folder, and opens folders in it component by component
+// without following links.
 type writer struct {
 	fs      *FS
 	root    int     // handle of the folder
@@ -32,10 +33,13 @@ type stagedFile struct {
 	places int // names that it still has to get
 }
 
-func (fs *FS) newWriter(dir string, top *Dentry) (*writer, error) {
-	root, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// newWriter makes a writer for the folder that a handle stands for.
+func (fs *FS) newWriter(folder int, top *Dentry) (*writer, error) {
+	root, err := fs.openWithRoom(func() (int, error) {
+		return unix.Openat(folder, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+		return nil, err
 	}
 	return &writer{fs: fs, root: root, top: top, staged: map[*Inode]*stagedFile{}}, nil
 }
@@ -71,7 +75,7 @@ func (w *writer) openStage() error {
 		if err != nil {
 			return fmt.Errorf("make a folder for new files: %w", err)
 		}
-		w.stage, err = unix.Openat(w.root, w.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		w.stage, err = w.open(w.root, w.name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 		return err
 	}
 }
@@ -114,14 +118,28 @@ func (w *writer) stageAll(changes []change) error {
 	return nil
 }
 
-// stageText writes the list of removed names.
+// stageText stages the list of removed names.
 func (w *writer) stageText() error {
-	fd, err := unix.Openat(w.root, removedList, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	fd, err := w.open(w.stage, removedList, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
 	if err != nil {
 		return fmt.Errorf("%s: %w", removedList, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	return writeAll(fd, []byte(w.removed), 0)
+}
+
+// open opens a name in a folder without following links.
+func (w *writer) open(dir int, name string, flags int, mode uint32) (int, error) {
+	return w.fs.openWithRoom(func() (int, error) {
+		return unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+	})
+}
+
+// openWithRoom is Host.makeRoom for everything else.
+func (fs *FS) openWithRoom(open func() (int, error)) (int, error) {
+	fs.host.mu.Lock()
+	defer fs.host.mu.Unlock()
+	return fs.host.makeRoom(open)
 }
 
 // stageOne makes an object in the staging folder and returns its name.
@@ -174,7 +192,7 @@ func (n *lower) top() *lower {
 
 // copyContent writes a file's bytes, leaving its holes.
 func (w *writer) copyContent(i *Inode, name string) error {
-	fd, err := unix.Openat(w.stage, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := w.open(w.stage, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -249,6 +267,11 @@ func (w *writer) removeAll(changes []change) error {
 
 // makeAll makes folders and puts staged objects in place.
 func (w *writer) makeAll(changes []change) error {
+	if w.removed != "" {
+		if err := unix.Renameat(w.stage, removedList, w.root, removedList); err != nil {
+			return fmt.Errorf("%s: %w", removedList, err)
+		}
+	}
 	for _, c := range changes {
 		var err error
 		switch {
@@ -351,8 +374,8 @@ func (w *writer) in(name string, f func(dir int, name string) error) error {
 
 // enter opens a folder in a folder.
 func (w *writer) enter(at int, name, whole string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(at, name, flags, 0)
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY
+	fd, err := w.open(at, name, flags, 0)
 	if err != unix.ENOENT {
 		return fd, err
 	}
@@ -363,5 +386,5 @@ func (w *writer) enter(at int, name, whole string) (int, error) {
 	if err := unix.Mkdirat(at, name, mode); err != nil {
 		return -1, err
 	}
-	return unix.Openat(at, name, flags, 0)
+	return w.open(at, name, flags, 0)
 }
