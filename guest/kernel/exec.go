@@ -53,7 +53,7 @@ func (k *Kernel) Start(p Program) error {
 	defer files.close()
 	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(t, files))
 	if err != nil {
-		space.Release()
+		space.Unref()
 		return err
 	}
 	k.memory.Force(kmem.Thread + 3*kmem.Descriptor)
@@ -149,7 +149,7 @@ func (e *execFile) Object() *mm.Object {
 	return e.object
 }
 
-func (e *execFile) Mapped() mm.File { return e.f }
+func (e *execFile) MapFile() mm.File { return e.f }
 
 func (e *execFile) Close() {
 	if e.object != nil {
@@ -189,6 +189,11 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 		t.personality &^= clearedOnSetID
 	}
 	p.runs(files.binary(image.Program.Path))
+	for _, x := range files.opened {
+		if x.f != p.binary {
+			x.f.AllowWriters() // though its pages are mapped
+		}
+	}
 	p.path = files.opened[0].f.Dentry().Path()
 	p.args, p.env = image.Args, env
 	p.charge(kmem.Process + sizeOf(p.args) + sizeOf(p.env))
@@ -338,7 +343,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	options.PathCloses = files.pathCloses
 	image, err := loader.Load(space, files, name, args, env, options)
 	if err != nil {
-		space.Release()
+		space.Unref()
 		return 0, loader.Errno(err)
 	}
 	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)

@@ -113,7 +113,7 @@ func FuzzSymbols(f *testing.F) {
 		}
 		at, errno := as.Mmap(mm.MapRequest{
 			Length: uint64(len(data)), Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: unix.MAP_PRIVATE,
-			Object: file.Object(), File: file.Mapped(), Readable: true,
+			Object: file.Object(), File: file.MapFile(), Readable: true,
 		})
 		if errno != 0 {
 			t.Fatal(errno)

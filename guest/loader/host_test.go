@@ -22,9 +22,11 @@ type bytesFile struct {
 
 func (f *bytesFile) Size() int64        { return int64(len(f.data)) }
 func (f *bytesFile) Object() *mm.Object { return f.object }
-func (f *bytesFile) Mapped() mm.File    { return f }
+func (f *bytesFile) MapFile() mm.File   { return f }
 func (f *bytesFile) Close()             { f.object.Unref() }
 
+func (f *bytesFile) Mapped()                           {}
+func (f *bytesFile) Unmapped()                         {}
 func (f *bytesFile) MapName() (string, uint64, uint64) { return f.path, 0x801, 7 }
 
 func (f *bytesFile) ReadAt(p []byte, off int64) (int, unix.Errno) {

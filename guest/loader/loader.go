@@ -18,9 +18,9 @@ type File interface {
 	ReadAt(p []byte, off int64) (int, unix.Errno)
 	// Object is what mappings of the file map.
 	Object() *mm.Object
-	// Mapped says what listings of mappings show. It must remain valid after
+	// MapFile is what mappings of the file refer to. It must remain valid after
 	// Close.
-	Mapped() mm.File
+	MapFile() mm.File
 	// Close is called when the loader needs the file no more.
 	Close()
 }

@@ -118,7 +118,7 @@ func (l *load) mapSegment(f File, s *segment, bias event.Addr) unix.Errno {
 		if _, errno := l.as.Mmap(mm.MapRequest{
 			Addr: bias + event.Addr(start), Length: end - start, Prot: s.rights(),
 			Flags:  unix.MAP_PRIVATE | unix.MAP_FIXED,
-			Object: f.Object(), Offset: s.offset - inPage, File: f.Mapped(), Readable: true,
+			Object: f.Object(), Offset: s.offset - inPage, File: f.MapFile(), Readable: true,
 		}); errno != 0 {
 			return errno
 		}

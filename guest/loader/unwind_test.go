@@ -85,7 +85,7 @@ func mapLine(t *testing.T, as *mm.AddressSpace, files *opener, line string) {
 			t.Fatalf("%s: %v", line[i:], errno)
 		}
 		defer f.Close()
-		r.Object, r.File = f.Object(), f.Mapped()
+		r.Object, r.File = f.Object(), f.MapFile()
 	} else {
 		r.Flags |= unix.MAP_ANONYMOUS
 	}

@@ -13,6 +13,9 @@ import (
 // library is a file as /proc shows it.
 type library struct{ path string }
 
+func (l *library) Mapped()   {}
+func (l *library) Unmapped() {}
+
 func (l *library) MapName() (path string, dev, inode uint64) { return l.path, unix.Mkdev(8, 1), 1234 }
 
 // newListed makes an address space with mappings of every kind. Expectations

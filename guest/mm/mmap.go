@@ -22,6 +22,7 @@ type MapRequest struct {
 	Readable bool // the file was opened for reading
 	Writable bool // ... for writing, and not only for appending
 	NoExec   bool // the file system forbids execution
+	Apart    bool // the mapping never becomes one with a neighbour
 }
 
 func pageAlign(n uint64) uint64 { return (n + emu.PageSize - 1) &^ (emu.PageSize - 1) }
@@ -196,6 +197,10 @@ func (as *AddressSpace) anonymous(v *VMA, r *MapRequest) unix.Errno {
 // zeros is the name of shared anonymous memory in listings.
 type zeros struct{}
 
+func (zeros) Mapped() {}
+
+func (zeros) Unmapped() {}
+
 func (zeros) MapName() (path string, dev, inode uint64) { return "/dev/zero (deleted)", 1, 1 }
 
 var sharedZeros = zeros{}
@@ -205,6 +210,9 @@ const maxFile = 1<<63 - 1
 
 func fileBacked(v *VMA, r *MapRequest) unix.Errno {
 	v.Object, v.Offset, v.File = r.Object, r.Offset, r.File
+	if r.Apart {
+		v.Flags |= Apart
+	}
 	if v.Len() > maxFile || r.Offset > maxFile-v.Len() {
 		return unix.EOVERFLOW
 	}
@@ -303,9 +311,8 @@ func (as *AddressSpace) unmap(start, end event.Addr) unix.Errno {
 		if v == nil || v.Start >= end {
 			return 0
 		}
-		if gone := as.take(p); gone.Object != nil {
-			gone.Object.detach(as)
-		}
+		gone := as.take(p)
+		as.drop(&gone)
 	}
 }
 

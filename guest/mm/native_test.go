@@ -33,6 +33,9 @@ type both struct {
 
 type named string
 
+func (n *named) Mapped()   {}
+func (n *named) Unmapped() {}
+
 func (n *named) MapName() (path string, dev, inode uint64) { return string(*n), 0, 0 }
 
 // newBoth makes the address space look like the process at its start.

@@ -32,14 +32,6 @@ type Object struct {
 	pages     pageTree
 	refs      int
 	mappers   []mapper // in the order in which they first mapped the object
-	watcher   Watcher  // nil: no one watches
-}
-
-// Watcher is notified when mappings of an object come and go: by mmap, mremap,
-// fork or the split of a mapping in two, and by their opposites.
-type Watcher interface {
-	Mapped()
-	Unmapped()
 }
 
 // mapper is an address space that maps the object, with the number of its
@@ -70,10 +62,6 @@ func (o *Object) MayBeWritten() bool {
 	}
 	return false
 }
-
-// Watch has w notified of the mappings of the object. Those that lie next to each
-// other stay apart from now on.
-func (o *Object) Watch(w Watcher) { o.watcher = w }
 
 // Resident is the number of pages held in RAM.
 func (o *Object) Resident() int { return o.pages.count }
@@ -324,13 +312,6 @@ func (o *Object) unmapFrom(first uint64) {
 // attach and detach count the mappings that s has of o.
 func (o *Object) attach(s *AddressSpace) {
 	o.refs++
-	o.countMapper(s)
-	if o.watcher != nil {
-		o.watcher.Mapped()
-	}
-}
-
-func (o *Object) countMapper(s *AddressSpace) {
 	for i := range o.mappers {
 		if o.mappers[i].space == s {
 			o.mappers[i].count++
@@ -351,9 +332,6 @@ func (o *Object) detach(s *AddressSpace) {
 		break
 	}
 	o.Unref()
-	if o.watcher != nil {
-		o.watcher.Unmapped()
-	}
 }
 
 // CopyForSnapshot copies the object; the pages are shared until one is written.
@@ -362,6 +340,5 @@ func (o *Object) CopyForSnapshot(c *deepcopy.Copier) any {
 	c.Made(o, n)
 	n.pages = o.pages.clone(n.ram)
 	n.mappers = deepcopy.Copy(c, o.mappers)
-	n.watcher = deepcopy.Copy(c, o.watcher)
 	return n
 }

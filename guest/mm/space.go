@@ -108,13 +108,20 @@ func (as *AddressSpace) Users() int { return as.users }
 
 // Unref takes a user away, and everything with the last.
 func (as *AddressSpace) Unref() {
-	if as.users--; as.users == 0 {
-		as.Release()
+	if as.users--; as.users > 0 {
+		return
+	}
+	gone := as.VMAs()
+	as.vmas = list{}
+	as.space.Release()
+	for i := range gone {
+		as.drop(&gone[i])
 	}
 }
 
-// Release gives everything back. It may be called again, to no effect; nothing
-// else may.
+// Release gives back everything that is not Go's, without a word to files and the
+// like: the address space is part of a snapshot that is thrown away. It may be
+// called again, to no effect; nothing else may.
 func (as *AddressSpace) Release() {
 	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		if o := as.vmas.at(p).Object; o != nil {
@@ -161,10 +168,23 @@ func (as *AddressSpace) add(v VMA) {
 	}
 	as.count(&v, 1)
 	as.vmas.insert(v)
+	if v.File != nil {
+		v.File.Mapped()
+	}
+}
+
+// drop gives up what a mapping that was taken out refers to.
+func (as *AddressSpace) drop(v *VMA) {
+	if v.Object != nil {
+		v.Object.detach(as)
+	}
+	if v.File != nil {
+		v.File.Unmapped()
+	}
 }
 
 // take removes the mapping at p and returns it; the reference to its object is
-// the caller's to give back.
+// the caller's to give back (drop).
 func (as *AddressSpace) take(p pos) VMA {
 	v := *as.vmas.at(p)
 	as.count(&v, -1)
@@ -226,9 +246,7 @@ func (as *AddressSpace) merge(va event.Addr) {
 	}
 	upper := as.take(p)
 	as.update(q, func(v *VMA) { v.End = upper.End })
-	if upper.Object != nil {
-		upper.Object.detach(as)
-	}
+	as.drop(&upper)
 }
 
 // splits is the number of mappings that making borders at start and end adds.

@@ -22,6 +22,7 @@ const (
 	WipeOnFork                    // zeros in children
 	DontDump                      // not in core dumps
 	Account                       // was counted as a promise of memory
+	Apart                         // never becomes one with a neighbour
 )
 
 // File says what /proc/PID/maps and its like show of a mapped file. Mappings
@@ -30,6 +31,11 @@ const (
 type File interface {
 	// MapName returns the path as the guest sees it, device and inode number.
 	MapName() (path string, dev, inode uint64)
+	// Mapped is called for each mapping of the file that comes into being: by mmap,
+	// mremap, fork, or when one is split in two. Unmapped is called for each that
+	// goes.
+	Mapped()
+	Unmapped()
 }
 
 // VMA is a mapping: a range of addresses with the same rights and properties,
@@ -128,7 +134,7 @@ func (v *VMA) floor() event.Addr {
 
 // merges tells whether next, which begins where v ends, can be one with it.
 func (v *VMA) merges(next *VMA) bool {
-	return v.End == next.Start && v.Prot == next.Prot && v.MayProt == next.MayProt &&
+	return v.End == next.Start && !v.has(Apart) && v.Prot == next.Prot && v.MayProt == next.MayProt &&
 		v.Flags == next.Flags && v.Object == next.Object && v.File == next.File &&
-		(v.Object == nil || v.Offset+v.Len() == next.Offset && v.Object.watcher == nil)
+		(v.Object == nil || v.Offset+v.Len() == next.Offset)
 }

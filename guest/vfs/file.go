@@ -367,7 +367,14 @@ func (f *File) Map(shared, write bool) (*mm.Object, unix.Errno) {
 	return m.Map(shared && f.Writable())
 }
 
-// MapName tells what /proc/PID/maps shows of a mapping of the file.
+// Mapped and Unmapped count the mappings that the description is open for still,
+// whether or not a descriptor is left.
+func (f *File) Mapped() { f.Ref() }
+
+// Unmapped is the opposite of Mapped.
+func (f *File) Unmapped() { f.Unref() }
+
+// MapName is the name that /proc/PID/maps shows of a mapping of the file.
 func (f *File) MapName() (path string, dev, inode uint64) {
 	return f.dentry.Path(), f.Inode().Dev(), f.Inode().Ino()
 }

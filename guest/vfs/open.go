@@ -196,6 +196,15 @@ func (fs *FS) openRegular(i *Inode, flags int) (FileImpl, unix.Errno) {
 	return &regular{i}, 0
 }
 
+// AllowWriters ends what OpenExec has begun: the file may be opened for writing
+// while the description is still open.
+func (f *File) AllowWriters() {
+	if f.exec {
+		f.exec = false
+		f.Inode().runners--
+	}
+}
+
 // OpenExec opens a program to be run: a regular file with an execute bit for
 // the caller. While the description is open nobody can open the file for
 // writing. EACCES: no permission, or not a regular file; ETXTBSY: it is open

@@ -9,8 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// attachment is what one shmat has mapped. Each has a value of its own, so that
-// two that lie next to each other do not become one.
+// attachment is one shmat.
 type attachment struct{ segment *Segment }
 
 // firstDevice is the number that /proc/PID/maps shows for memory without a
@@ -22,10 +21,29 @@ func (a *attachment) MapName() (path string, dev, inode uint64) {
 	return a.segment.name, firstDevice, uint64(a.segment.perm.ID)
 }
 
+// Mapped implements mm.File.
+func (a *attachment) Mapped() {
+	s := a.segment
+	c := s.system.host.Caller()
+	s.mappings++
+	s.attached, s.last = c.Now, c.PID
+}
+
+// Unmapped implements mm.File.
+func (a *attachment) Unmapped() {
+	s := a.segment
+	c := s.system.host.Caller()
+	s.mappings--
+	s.detached, s.last = c.Now, c.PID
+	s.destroyIfUnused()
+}
+
 // Attach is shmat(2): it maps the segment into an address space and returns
 // where.
 func (y *System) Attach(c *ipc.Caller, as *mm.AddressSpace, id int32, addr event.Addr, flags uint32) (event.Addr, unix.Errno) {
-	r := mm.MapRequest{Addr: addr, Flags: unix.MAP_SHARED, Prot: unix.PROT_READ, Readable: true, Writable: flags&readOnly == 0}
+	r := mm.MapRequest{
+		Addr: addr, Flags: unix.MAP_SHARED, Prot: unix.PROT_READ, Readable: true, Writable: flags&readOnly == 0, Apart: true,
+	}
 	if id < 0 {
 		return 0, unix.EINVAL
 	}

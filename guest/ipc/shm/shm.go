@@ -5,8 +5,8 @@
 // Invariants:
 //
 //  1. A segment holds one reference to its memory object until it is destroyed.
-//  2. A segment counts its mappings by watching the object (mm.Watcher), so that
-//     fork, munmap, mremap, execve and exit count as they do in Linux.
+//  2. A segment counts its mappings one by one (attachment), so that fork, munmap,
+//     mremap, execve and exit count as they do in Linux.
 //  3. A segment that was removed is destroyed together with its last mapping.
 package shm
 
@@ -125,7 +125,6 @@ func (y *System) create(c *ipc.Caller, key int32, size uint64, flags uint32) (*S
 		return nil, errno
 	}
 	s.object = mm.NewObject(y.ram, nil, int64(size))
-	s.object.Watch(s)
 	y.pages += s.pages()
 	return s, 0
 }
@@ -136,21 +135,6 @@ func (y *System) destroy(s *Segment) {
 	y.pages -= s.pages()
 	y.memory.Release(kmem.Object)
 	s.object.Unref()
-}
-
-// Mapped implements mm.Watcher.
-func (s *Segment) Mapped() {
-	c := s.system.host.Caller()
-	s.mappings++
-	s.attached, s.last = c.Now, c.PID
-}
-
-// Unmapped implements mm.Watcher.
-func (s *Segment) Unmapped() {
-	c := s.system.host.Caller()
-	s.mappings--
-	s.detached, s.last = c.Now, c.PID
-	s.destroyIfUnused()
 }
 
 func (s *Segment) destroyIfUnused() {

@@ -95,7 +95,7 @@ func TestMappingsAreCounted(t *testing.T) {
 	}
 	check("alike again", 4)
 	w.System.Remove(s)
-	child.Release()
+	child.Unref()
 	check("the child is gone", 3)
 	if errno := shm.Detach(w.Space, at); errno != 0 {
 		t.Fatal(errno)
