@@ -7,12 +7,33 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
+// changeAttributes changes attributes of the object that a name stands for, and
+// notifies watches: of the events of mask, and of a mode that has changed with them.
+func changeAttributes(d *vfs.Dentry, mask uint32, change func(*vfs.Inode) unix.Errno) unix.Errno {
+	i := d.Inode()
+	mode := i.Mode()
+	if errno := change(i); errno != 0 {
+		return errno
+	}
+	if i.Mode() != mode {
+		mask |= unix.IN_ATTRIB
+	}
+	if mask != 0 {
+		d.Happen(mask)
+	}
+	return 0
+}
+
+func (t *Task) changeMode(d *vfs.Dentry, mode uint32) unix.Errno {
+	return changeAttributes(d, unix.IN_ATTRIB, func(i *vfs.Inode) unix.Errno { return i.Chmod(t.vfsContext(), mode) })
+}
+
 func (t *Task) chmod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
 	d, errno := t.object(dirfd, addr, 0)
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, d.Inode().Chmod(t.vfsContext(), uint32(mode))
+	return 0, t.changeMode(d, uint32(mode))
 }
 
 func sysChmod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(atCwd, a[0], a[1]) }
@@ -24,7 +45,15 @@ func sysFchmod(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, f.Inode().Chmod(t.vfsContext(), uint32(a[1]))
+	return 0, t.changeMode(f.Dentry(), uint32(a[1]))
+}
+
+func (t *Task) changeOwner(d *vfs.Dentry, uid, gid uint32) unix.Errno {
+	mask := uint32(unix.IN_ATTRIB)
+	if uid == vfs.KeepID && gid == vfs.KeepID {
+		mask = 0
+	}
+	return changeAttributes(d, mask, func(i *vfs.Inode) unix.Errno { return i.Chown(t.vfsContext(), uid, gid) })
 }
 
 func (t *Task) chown(dirfd, addr, uid, gid uint64, flags uint32) (uint64, unix.Errno) {
@@ -35,7 +64,7 @@ func (t *Task) chown(dirfd, addr, uid, gid uint64, flags uint32) (uint64, unix.E
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, d.Inode().Chown(t.vfsContext(), uint32(uid), uint32(gid))
+	return 0, t.changeOwner(d, uint32(uid), uint32(gid))
 }
 
 func sysChown(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chown(atCwd, a[0], a[1], a[2], 0) }
@@ -53,7 +82,7 @@ func sysFchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, f.Inode().Chown(t.vfsContext(), uint32(a[1]), uint32(a[2]))
+	return 0, t.changeOwner(f.Dentry(), uint32(a[1]), uint32(a[2]))
 }
 
 // utimes sets times that are given as timespecs; nil means now.
@@ -62,21 +91,37 @@ func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32)
 		now := unix.Timespec{Nsec: unix.UTIME_NOW}
 		times = &[2]unix.Timespec{now, now}
 	}
-	var i *vfs.Inode
+	var d *vfs.Dentry
 	if addr == 0 && int32(dirfd) != unix.AT_FDCWD {
 		f, errno := t.plainFile(dirfd)
 		if errno != 0 {
 			return 0, errno
 		}
-		i = f.Inode()
+		d = f.Dentry()
 	} else {
-		d, errno := t.object(dirfd, addr, flags)
-		if errno != 0 {
+		var errno unix.Errno
+		if d, errno = t.object(dirfd, addr, flags); errno != 0 {
 			return 0, errno
 		}
-		i = d.Inode()
 	}
-	return 0, i.Utimens(t.vfsContext(), times[0], times[1])
+	return 0, changeAttributes(d, timesMask(times), func(i *vfs.Inode) unix.Errno {
+		return i.Utimens(t.vfsContext(), times[0], times[1])
+	})
+}
+
+// timesMask is the event that setting times is: of both an attribute, of one as
+// if the file had been read or written.
+func timesMask(times *[2]unix.Timespec) uint32 {
+	access, modification := times[0].Nsec != unix.UTIME_OMIT, times[1].Nsec != unix.UTIME_OMIT
+	switch {
+	case access && modification:
+		return unix.IN_ATTRIB
+	case access:
+		return unix.IN_ACCESS
+	case modification:
+		return unix.IN_MODIFY
+	}
+	return 0
 }
 
 func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -140,7 +185,9 @@ func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.mayGrow(d.Inode(), int64(a[1])); errno != 0 {
 		return 0, errno
 	}
-	return 0, d.Inode().Truncate(t.vfsContext(), int64(a[1]))
+	return 0, changeAttributes(d, unix.IN_MODIFY, func(i *vfs.Inode) unix.Errno {
+		return i.Truncate(t.vfsContext(), int64(a[1]))
+	})
 }
 
 // mayGrow applies RLIMIT_FSIZE to a new size.
@@ -162,7 +209,9 @@ func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 	}
-	return 0, f.Truncate(t.vfsContext(), int64(a[1]))
+	return 0, changeAttributes(f.Dentry(), unix.IN_MODIFY, func(*vfs.Inode) unix.Errno {
+		return f.Truncate(t.vfsContext(), int64(a[1]))
+	})
 }
 
 func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -170,5 +219,9 @@ func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, f.Allocate(t.vfsContext(), uint32(a[1]), int64(a[2]), int64(a[3]))
+	errno = f.Allocate(t.vfsContext(), uint32(a[1]), int64(a[2]), int64(a[3]))
+	if errno == 0 {
+		f.Dentry().Happen(unix.IN_MODIFY)
+	}
+	return 0, errno
 }

@@ -19,7 +19,7 @@ func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case out.Flags()&unix.O_APPEND != 0 || !in.Inode().IsRegular():
 		return 0, unix.EINVAL
 	}
-	return t.copyBetween(in, out, a[2], 0, a[3])
+	return t.copyFile(in, out, a[2], 0, a[3])
 }
 
 func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -51,7 +51,7 @@ func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EINVAL
 		}
 	}
-	return t.copyBetween(in, out, a[1], a[3], a[4])
+	return t.copyFile(in, out, a[1], a[3], a[4])
 }
 
 // filePosition is the offset argument of a copying call: an address that holds
@@ -75,6 +75,14 @@ func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {
 		return 0
 	}
 	return t.proc.space.WriteU64(p.addr, uint64(p.at))
+}
+
+// copyFile is copyBetween, and notifies watches.
+func (t *Task) copyFile(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {
+	done, errno := t.copyBetween(in, out, inAt, outAt, n)
+	accessed(in, done)
+	modified(out, done)
+	return done, errno
 }
 
 func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {

@@ -110,6 +110,7 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
+	f.Opened()
 	f.Ref()
 	x := &execFile{name: name, f: f, ctx: e.ctx}
 	e.opened = append(e.opened, x)
@@ -139,7 +140,11 @@ type execFile struct {
 
 func (e *execFile) Size() int64 { return e.f.Inode().Size() }
 
-func (e *execFile) ReadAt(p []byte, off int64) (int, unix.Errno) { return e.f.Pread(e.ctx, p, off) }
+func (e *execFile) ReadAt(p []byte, off int64) (int, unix.Errno) {
+	n, errno := e.f.Pread(e.ctx, p, off)
+	accessed(e.f, uint64(n))
+	return n, errno
+}
 
 func (e *execFile) Object() *mm.Object {
 	if e.object == nil {

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -228,7 +229,12 @@ func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.
 	if errno != 0 {
 		return 0, errno
 	}
-	return x.read()
+	if i, ok := f.Impl.(*inotify.Instance); ok && !pos.given {
+		return x.readEvents(i)
+	}
+	n, errno := x.read()
+	accessed(f, n)
+	return n, errno
 }
 
 func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
@@ -243,7 +249,13 @@ func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix
 	if errno != 0 {
 		return 0, errno
 	}
-	return x.write()
+	mode := f.Inode().Mode()
+	n, errno := x.write()
+	if f.Inode().Mode() != mode {
+		f.Dentry().Happen(unix.IN_ATTRIB) // privileges were dropped
+	}
+	modified(f, n)
+	return n, errno
 }
 
 // one is a single buffer of a call's arguments.

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/pipe"
 	"github.com/heddle-dmt/heddle/guest/sock"
@@ -102,6 +103,7 @@ type Kernel struct {
 	pipes   pipe.Account
 	net     *sock.Stack
 	ipc     ipcObjects
+	inotify *inotify.System
 	current *Task // that acts in the kernel now
 	// signalQueue is woken when any signal comes, for signalfd.
 	signalQueue wait.Queue
@@ -145,6 +147,7 @@ func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Obser
 	k.memory = fs.Memory()
 	k.pipes.Memory = k.memory
 	k.ipc = k.newIPC()
+	k.inotify = inotify.New(k.memory)
 	return k
 }
 

@@ -90,6 +90,7 @@ func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 		}
 		return 0, errno
 	}
+	f.Opened()
 	return t.installFile(f, flags&unix.O_CLOEXEC != 0)
 }
 
@@ -326,6 +327,7 @@ func (t *Task) getdents(a [6]uint64, fill func(*vfs.File, *vfs.Ctx, []byte) (int
 	if errno != 0 {
 		return 0, errno
 	}
+	f.Dentry().Happen(unix.IN_ACCESS)
 	return uint64(n), t.copyOut(event.Addr(a[1]), buf[:n])
 }
 

@@ -113,7 +113,10 @@ func sysSplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case to == nil && out.Flags()&unix.O_APPEND != 0:
 		return 0, unix.EINVAL
 	}
-	return t.splice(in, out, a[1], a[3], a[4], a[5]&spliceNonblock != 0)
+	n, errno := t.splice(in, out, a[1], a[3], a[4], a[5]&spliceNonblock != 0)
+	accessed(in, n)
+	modified(out, n)
+	return n, errno
 }
 
 // splice moves bytes of which one side at least is a pipe. What the other side

@@ -31,7 +31,7 @@ var argumentKinds = map[string]string{
 	"shmget": "xdo", "shmat": "dpx", "shmdt": "p", "shmctl": "ddp", "semget": "xdo", "semop": "dpd", "semtimedop": "dpdp",
 	"semctl": "dddp", "msgget": "xo", "msgsnd": "dpdx", "msgrcv": "dpddx", "msgctl": "ddp",
 	"mq_open": "sxop", "mq_unlink": "s", "mq_timedsend": "fbddp", "mq_timedreceive": "fpdpp", "mq_notify": "fp",
-	"mq_getsetattr": "fpp",
+	"mq_getsetattr": "fpp", "inotify_init1": "x", "inotify_add_watch": "fsx", "inotify_rm_watch": "fd",
 }
 
 // maxShown is how much of a string or buffer is shown.

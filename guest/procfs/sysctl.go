@@ -3,6 +3,7 @@ package procfs
 import (
 	"fmt"
 
+	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
@@ -22,6 +23,11 @@ var procSys = folder("sys",
 		fixed("aio-max-nr", "65536\n"),
 		fixed("file-max", fmt.Sprintln(fileMax)),
 		fixed("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
+		folder("inotify",
+			fixed("max_queued_events", fmt.Sprintln(inotify.MaxQueued)),
+			fixed("max_user_instances", fmt.Sprintln(inotify.MaxInstances)),
+			fixed("max_user_watches", fmt.Sprintln(inotify.MaxWatches)),
+		),
 		fixed("mount-max", "100000\n"),
 		folder("mqueue",
 			fixed("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),

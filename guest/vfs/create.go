@@ -44,6 +44,7 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 	}
 	d := &Dentry{inode: i}
 	fs.insert(t.dir, d, t.name)
+	t.dir.inode.happenIn(unix.IN_CREATE, 0, t.name, i.IsDir())
 	return d, 0
 }
 
@@ -172,5 +173,7 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 	i.tmpfile = false
 	i.ctime = fs.now()
 	fs.insert(t.dir, &Dentry{inode: i}, t.name)
+	i.happen(unix.IN_ATTRIB)
+	t.dir.inode.happenIn(unix.IN_CREATE, 0, t.name, false)
 	return 0
 }

@@ -15,11 +15,22 @@ type Dentry struct {
 	inode   *Inode
 	gone    bool   // removed from its folder
 	mounted bool   // a mount point: can be neither removed nor renamed
+	opens   int    // descriptions that were opened by the name
 	label   string // what stands for the path of an object without a name
 }
 
 // Inode is what the name stands for.
 func (d *Dentry) Inode() *Inode { return d.inode }
+
+// pin counts n descriptions that were opened by the name, which keep the folder
+// that it is in.
+func (d *Dentry) pin(n int) {
+	d.opens += n
+	if d.parent != nil {
+		d.parent.inode.pins += n
+		d.parent.inode.release()
+	}
+}
 
 // Name is the last component of the path; "" for the root.
 func (d *Dentry) Name() string { return d.name }

@@ -121,7 +121,10 @@ func (fs *FS) isEmpty(dir *Dentry) (bool, unix.Errno) {
 
 // insert puts d into a folder under a name, in place of what was there.
 func (fs *FS) insert(dir, d *Dentry, name string) {
+	opens := d.opens
+	d.pin(-opens)
 	d.parent, d.name, d.gone = dir, name, false
+	d.pin(opens)
 	dir.inode.dir.entries[name] = d
 	dir.inode.dir.sorted = nil
 	if d.inode.IsDir() && dir.inode.nlink > 1 { // 1: the host does not count

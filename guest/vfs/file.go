@@ -95,6 +95,9 @@ type File struct {
 	names   *nameList // of a folder, from its first getdents on
 	counted bool      // among the inode's writers
 
+	opened    bool // watches have noticed the opening
+	truncated bool // by the opening
+
 	watchers []Watcher
 }
 
@@ -118,6 +121,7 @@ func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 	f := &File{fs: fs, dentry: d, flags: flags &^ creationFlags, refs: 1, Impl: impl}
 	fs.memory.Force(kmem.File)
 	d.inode.opens++
+	d.pin(1)
 	f.countAsWriter(writable(flags) && flags&unix.O_PATH == 0)
 	return f
 }
@@ -152,6 +156,7 @@ func (f *File) Unref() {
 		w.FileClosed(f)
 	}
 	f.watchers = nil
+	f.closed()
 	f.fs.memory.Release(kmem.File)
 	i := f.dentry.inode
 	f.fs.unlockFile(f)
@@ -164,6 +169,7 @@ func (f *File) Unref() {
 	}
 	i.opens--
 	i.release()
+	f.dentry.pin(-1)
 }
 
 // Refs is the number of references: descriptors, and messages on their way.
@@ -320,7 +326,12 @@ func (f *File) Lseek(off int64, whence int) (int64, unix.Errno) {
 		return 0, unix.EBADF
 	}
 	s, ok := f.Impl.(Seeker)
-	if !ok {
+	switch {
+	case whence < unix.SEEK_SET || whence > unix.SEEK_HOLE:
+		return 0, unix.EINVAL
+	case !ok && f.Inode() == f.fs.anonInode:
+		return 0, 0 // the position of an eventfd and the like never moves
+	case !ok:
 		return 0, unix.ESPIPE
 	}
 	at, errno := s.SeekTo(off, whence, f.Offset)

@@ -33,6 +33,9 @@ type FS struct {
 	anonInode *Inode
 	queues    *Dentry // the folder of message queues
 
+	nodeWatches map[nodeKey][]Watch // of made-up objects
+	lastCookie  uint32              // of a rename, for watches
+
 	// The settings fs.protected_hardlinks and fs.protected_symlinks, see proc(5).
 	// Both are on, as Debian has them.
 	protectedHardlinks, protectedSymlinks bool

@@ -79,11 +79,14 @@ type Inode struct {
 	opens   int // descriptions
 	writers int // descriptions that may write
 	runners int // programs that are running from it
+	pins    int // of a folder: descriptions that were opened by names in it
 	seals   int // F_SEAL_* of a memfd; see memfd.go
 	memfd   bool
 	tmpfile bool // O_TMPFILE without O_EXCL, may be given a name
 
 	locks recordLocks
+
+	watchList []Watch // of inodes that are not made up: see watches
 
 	// Object is the kernel's object behind a FIFO or a socket, and nil until
 	// the kernel sets it.
@@ -210,12 +213,13 @@ func (i *Inode) object() *mm.Object {
 	return i.content
 }
 
-// release gives storage back when neither a name nor a description is left.
-// Mappings keep the content alive by themselves.
+// release gives storage back when neither a name nor a description is left, of
+// what is in a folder neither. Mappings keep the content alive by themselves.
 func (i *Inode) release() {
-	if i.nlink > 0 || i.opens > 0 {
+	if i.nlink > 0 || i.opens > 0 || i.pins > 0 {
 		return
 	}
+	i.ended()
 	if i.content != nil {
 		i.content.Unref()
 		i.content = nil

@@ -130,7 +130,9 @@ func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
-	return fs.newFile(d, flags|OLargeFile, impl), 0
+	f := fs.newFile(d, flags|OLargeFile, impl)
+	f.truncated = flags&unix.O_TRUNC != 0 && i.IsRegular() && i.node == nil
+	return f, 0
 }
 
 // openMask is the set of rights that opening needs.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
 // queue counts how often it is released.
@@ -47,5 +49,21 @@ func TestQueueFiles(t *testing.T) {
 	}
 	if f.Unref(); q.released != 1 {
 		t.Errorf("released %d times, want once", q.released)
+	}
+}
+
+// TestQueueFilesAreCopied opens a queue in a snapshot.
+func TestQueueFilesAreCopied(t *testing.T) {
+	fs := newFS(t, Config{})
+	c := as(fs, 0, 0)
+	if _, errno := fs.Open(c, fs.Queues(), "q", unix.O_RDWR|unix.O_CREAT, 0o666); errno != 0 {
+		t.Fatal(errno)
+	}
+	n := deepcopy.Copy(deepcopy.New(), fs)
+	if errno := n.Unlink(as(n, 0, 0), n.Queues(), "q"); errno != 0 {
+		t.Error(errno)
+	}
+	if _, errno := fs.Lookup(c, fs.Queues(), "q", true); errno != 0 {
+		t.Errorf("in the original: %v", errno)
 	}
 }

@@ -39,7 +39,9 @@ func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 		return errno
 	}
 	fs.remove(t.d)
+	t.d.inode.happen(unix.IN_ATTRIB)
 	t.d.inode.drop()
+	t.dir.inode.happenIn(unix.IN_DELETE, 0, t.name, false)
 	return 0
 }
 
@@ -79,6 +81,7 @@ func (fs *FS) Rmdir(c *Ctx, from *Dentry, path string) unix.Errno {
 	}
 	fs.remove(t.d)
 	fs.kill(t.d.inode)
+	t.dir.inode.happenIn(unix.IN_DELETE, 0, t.name, true)
 	return 0
 }
 

@@ -174,17 +174,34 @@ func (m *move) do() {
 	fs.remove(from)
 	if to == nil {
 		fs.insert(m.to.dir, from, m.to.name)
+		m.notify(m.from, m.to, nil)
 		return
 	}
 	fs.remove(to)
 	to.inode.ctime = now
 	fs.insert(m.to.dir, from, m.to.name)
-	switch {
-	case m.exchange:
+	if m.exchange {
 		fs.insert(m.from.dir, to, m.from.name)
-	case to.inode.IsDir():
+		m.notify(m.from, m.to, nil)
+		m.notify(m.to, m.from, nil)
+		return
+	}
+	m.notify(m.from, m.to, to.inode)
+	if to.inode.IsDir() {
 		fs.kill(to.inode)
-	default:
+	} else {
 		to.inode.drop()
 	}
+}
+
+// notify notifies watches of the move of a name, in place of an inode or nil.
+func (m *move) notify(from, to *target, replaced *Inode) {
+	m.fs.lastCookie++
+	folder := from.d.inode.IsDir()
+	from.dir.inode.happenIn(unix.IN_MOVED_FROM, m.fs.lastCookie, from.name, folder)
+	to.dir.inode.happenIn(unix.IN_MOVED_TO, m.fs.lastCookie, to.name, folder)
+	if replaced != nil {
+		replaced.happen(unix.IN_ATTRIB)
+	}
+	from.d.inode.happen(unix.IN_MOVE_SELF)
 }

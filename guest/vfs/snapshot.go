@@ -18,7 +18,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
 	t.shells()
 	t.fill()
-	n.root = t.dentries[fs.root]
+	n.root, n.queues = t.dentries[fs.root], t.dentries[fs.queues]
 	n.memory = deepcopy.Copy(c, fs.memory)
 	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
 	n.linked = make(map[hostID]*Inode, len(fs.linked))
@@ -30,6 +30,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	n.writable, n.readOnly = deepcopy.Copy(c, fs.writable), deepcopy.Copy(c, fs.readOnly)
 	n.waits = deepcopy.Copy(c, fs.waits)
 	n.anonInode = deepcopy.Copy(c, fs.anonInode)
+	n.nodeWatches = deepcopy.Copy(c, fs.nodeWatches)
 	return n
 }
 
@@ -128,6 +129,9 @@ func (t *treeCopy) fillInode(old, i *Inode) {
 	}
 	if old.Object != nil {
 		i.Object = deepcopy.Copy(t.c, old.Object)
+	}
+	if old.watchList != nil {
+		i.watchList = deepcopy.Copy(t.c, old.watchList)
 	}
 	if l := &old.locks; l.list != nil || l.flocks != nil || l.waiters != (wait.Queue{}) {
 		i.locks = deepcopy.Copy(t.c, old.locks)
