@@ -151,14 +151,21 @@ func (h *hostSide) print(w io.Writer, format string, args ...any) {
 	h.keep(err)
 }
 
-// lost reports whether output is lost that the guest believes to be written: nothing
-// that it writes from here on would be seen.
+// lost reports whether input of a run that repeats another one is missing, or output
+// that the guest believes to be written. Going on would show nothing.
 func (h *hostSide) lost() bool { return h.given && h.err != nil }
 
-// keep remembers the first failure to write that the guest does not see.
+// keep remembers a failure to write that the guest does not see.
 func (h *hostSide) keep(err error) {
-	if err != nil && h.err == nil {
-		h.err = errOutput.Wrap(err)
+	if err != nil {
+		h.fail(errOutput.Wrap(err))
+	}
+}
+
+// fail remembers the first failure that ends in an error of the whole run.
+func (h *hostSide) fail(err error) {
+	if h.err == nil {
+		h.err = err
 	}
 }
 
@@ -213,6 +220,11 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 	}
 	if err == nil || err == io.EOF {
 		return n, err
+	}
+	if s.host.given {
+		// The bytes of the run that is repeated cannot be read.
+		s.host.fail(err)
+		return n, unix.EIO
 	}
 	s.host.faults[0] = &StreamFault{FD: 0, Bytes: s.bytes, Errno: hostErrno(err)}
 	s.host.meet(0)

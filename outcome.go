@@ -15,6 +15,7 @@ const (
 	outcomeStopped     = "stopped"
 	outcomeInterrupted = "interrupted"
 	outcomeDiverged    = "diverged"
+	outcomeDamaged     = "damaged trace"
 )
 
 // Exit statuses of runs that the program did not end itself.
@@ -51,7 +52,7 @@ func (m *Machine) report() error {
 		if r.Message == "" {
 			r.Message = "interrupted"
 		}
-	case outcomeDiverged:
+	case outcomeDiverged, outcomeDamaged:
 		r.ExitCode = ExitFailure
 	}
 	if err := m.invalidInstruction(); err != nil {

@@ -177,7 +177,7 @@ func (h *Rehearsal) repeat(ctx context.Context, watch *rehearsal) (*Result, Fail
 	}
 	c.Replay = h.replay
 	result, failure, failed, err := h.carryOut(ctx, c)
-	if err == nil && (result.Outcome == outcomeDiverged || result.Outcome == outcomeInterrupted) {
+	if err == nil && (result.Outcome == outcomeDiverged || result.Outcome == outcomeInterrupted || result.Outcome == outcomeDamaged) {
 		err = errNoRehearsal.New(h.replay.path, result.Message)
 	}
 	return result, failure, failed, err

@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -320,7 +321,8 @@ func RepeatTrace(ctx context.Context, path string, with func(*Config) error) (*R
 	if err := with(&c); err != nil {
 		return nil, err
 	}
-	return Run(ctx, c)
+	result, err := Run(ctx, c)
+	return result, cmp.Or(err, r.log.Err())
 }
 
 // follow compares the decision that was just carried out with the log's. It ends
@@ -352,6 +354,7 @@ func (m *Machine) stopReplay(verdict sched.Verdict) {
 	}
 	m.end(outcomeInterrupted)
 	if err := m.config.Replay.log.Err(); err != nil {
+		m.end(outcomeDamaged)
 		why = err.Error()
 	}
 	m.result.Message = why
@@ -366,8 +369,8 @@ func (m *Machine) checkReplay() {
 	}
 	want, got := &r.summary.Result, &m.result
 	switch {
-	case got.Outcome == outcomeInterrupted && want.Outcome != outcomeInterrupted:
-		return // ended by the user, or by damage
+	case got.Outcome == outcomeDamaged, got.Outcome == outcomeInterrupted && want.Outcome != outcomeInterrupted:
+		return // ended by damage, or by the user
 	case got.Digest != want.Digest:
 		m.diverge(fmt.Sprintf("every decision was taken, and its digest is %s, not %s", got.Digest, want.Digest))
 		got.ExitCode = ExitFailure

@@ -87,6 +87,9 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	if err == nil {
 		err = own.err
 	}
+	if err == nil && a.damaged {
+		return exitFailure
+	}
 	if err == nil {
 		return a.status
 	}
@@ -104,11 +107,15 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 }
 
 // parts are the errors that were joined into one.
-func parts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+func parts(err error) (list []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
-	return []error{err}
+	for _, err := range joined.Unwrap() {
+		list = append(list, parts(err)...)
+	}
+	return list
 }
 
 // app is what the commands share: the streams, and the status to exit with.
@@ -118,6 +125,7 @@ type app struct {
 	guestStdout    io.Writer
 	closed         [3]bool // which of the first three descriptors heddle was started without
 	status         int
+	damaged        bool // a trace that was read is damaged, which was said: the status is exitFailure
 	gaveUp         bool // an interruption ended a read or write of the guest's
 	cached         cached
 }

@@ -71,6 +71,9 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 			return errReadFile.Wrap(reason(err), f.stdout)
 		}
 	}
+	if err := a.sayDamage(path); err != nil {
+		return err
+	}
 	progress := a.minimizeProgress(f.quiet)
 	o.Progress = progress.tell
 	report, err := minimal.Minimize(ctx, path, f.output, o)

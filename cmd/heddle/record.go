@@ -336,14 +336,14 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := checkWritable(f.summary); err != nil {
 		return err
 	}
+	if err := a.sayDamage(path); err != nil {
+		return err
+	}
 	r, err := heddle.OpenReplay(path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	for _, damage := range r.Damage() {
-		a.say("%v", damage)
-	}
 	if r.Cut() {
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
 	}

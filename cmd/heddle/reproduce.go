@@ -119,6 +119,14 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 			return err
 		}
 	}
+	for _, path := range []string{path, f.profile} {
+		if path == "" {
+			continue
+		}
+		if err := a.sayDamage(path); err != nil {
+			return err
+		}
+	}
 	var formula *outfile.File
 	if f.smt2 != "" {
 		if formula, err = outfile.Create(f.smt2); err != nil {

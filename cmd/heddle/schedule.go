@@ -200,6 +200,9 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	if err := checkWritable(f.output); err != nil {
 		return err
 	}
+	if err := a.sayDamage(path); err != nil {
+		return err
+	}
 	file, err := schedules.Compute(ctx, path, schedules.Options{Prune: hybrid.Prune(prune), SyncOnly: f.syncOnly, Every: f.everyOne})
 	if err != nil {
 		return err

@@ -50,19 +50,39 @@ func (a *app) traceInfoCommand() *cobra.Command {
 		Use: "info TRACE", Short: "Say what a trace has", Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withTrace(args[0], func(r *trace.Reader) error {
-				return errors.Join(append([]error{a.traceInfo(r)}, r.Damage()...)...)
+				return a.traceInfo(r)
 			})
 		},
 	}
 }
 
-// withTrace opens a trace for f.
+// withTrace opens a trace for f. Its damage is an error, also where f could do without
+// what is damaged.
 func withTrace(path string, f func(*trace.Reader) error) error {
 	r, err := trace.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(r), r.Close())
+	err = f(r)
+	for _, damage := range r.Damage() {
+		if !errors.Is(err, damage) {
+			err = errors.Join(err, damage)
+		}
+	}
+	return errors.Join(err, r.Close())
+}
+
+// sayDamage says what is wrong with a trace that is used as far as it is whole.
+func (a *app) sayDamage(path string) error {
+	r, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	for _, damage := range r.Damage() {
+		a.damaged = true
+		a.say("%v", damage)
+	}
+	return r.Close()
 }
 
 // traceInfo prints what was run, how it ended, and the streams.
