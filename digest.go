@@ -26,6 +26,7 @@ type digest struct {
 	threads map[event.ThreadID]uint64 // instructions of each
 
 	thread       event.ThreadID // whose turn it is
+	inside       uint8          // accesses that are done of the instruction that it is inside
 	turnLength   uint64         // instructions of the turn so far
 	instructions uint64
 	slices       uint64
@@ -68,7 +69,8 @@ func (d *digest) turn(t event.ThreadID) {
 	d.slices++
 }
 
-func (d *digest) ran(instructions uint64) {
+func (d *digest) ran(instructions uint64, inside uint8) {
+	d.inside = inside
 	d.turnLength += instructions
 	d.instructions += instructions
 	d.threads[d.thread] += instructions
@@ -81,9 +83,22 @@ func (d *digest) endTurn() {
 	words(d.schedule, uint64(d.thread), d.turnLength)
 	words(d.events, 1, uint64(d.thread), d.turnLength)
 	if d.host.eventLog != nil {
-		d.log("turn thread %d instructions %d", d.thread, d.turnLength)
+		d.log("turn thread %d instructions %d%s", d.thread, d.turnLength, insideText(d.inside))
 	}
+	if d.inside > 0 {
+		words(d.schedule, 6, uint64(d.inside))
+		words(d.events, 6, uint64(d.inside))
+	}
+	d.inside = 0
 	d.turnLength = 0
+}
+
+// insideText names the place inside an instruction at which a turn ended, if it did.
+func insideText(accesses uint8) string {
+	if accesses == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d accesses of the next", accesses)
 }
 
 // log writes a line of the event log, if there is one.

@@ -52,6 +52,8 @@ type state struct {
 	pages     *buffers.PageCores // instead, if stores are kept by pages
 	views     *emu.SavedViews    // in snapshots, if stores are kept by pages
 	gating    *gating            // nil unless threads are controlled
+	// interrupted are the threads that are inside an instruction.
+	interrupted interrupted
 }
 
 // coreClock is the scheduler as the kernel sees it: what the kernel says
@@ -259,6 +261,7 @@ func (m *Machine) run(slice sched.Slice) {
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
 	s.gating.keepSignals(t)
+	m.completeInstructions(slice.Core, t)
 	if t.KernelActs() {
 		m.show(slice.Thread)
 	}
@@ -272,10 +275,13 @@ func (m *Machine) run(slice sched.Slice) {
 		return
 	}
 	t.AddUserTime(stop.Cycles)
-	s.digest.ran(stop.Instructions)
+	s.digest.ran(stop.Instructions, stop.Inside)
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
 	m.setTime(slice.Core)
 	s.recording.ran(t, stop, s.clock.now)
+	if m.changesMemory(stop) {
+		m.completeAllStores()
+	}
 	m.handle(t, stop)
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
@@ -299,10 +305,13 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 		return emu.Stop{}
 	}
 	m.admitAtomic(t)
-	stop := m.cpu.Run(m.limit(slice))
+	limit := m.limit(slice)
+	limit.From = m.takeInterrupted(t.ID())
+	stop := m.cpu.Run(limit)
 	for m.goesOn(t, stop) {
 		stop = m.cpu.Resume()
 	}
+	m.keepInterrupted(slice.Core, t.ID(), stop)
 	if !m.debug.left() {
 		m.debug.ended(stop)
 	}
@@ -344,7 +353,12 @@ func (m *Machine) setTime(core event.CoreID) {
 func (m *Machine) limit(slice sched.Slice) emu.Limit {
 	l := emu.Limit{
 		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact, AtPause: true,
-		AtSync: slice.StopAtSync, Pass: true,
+		AtSync: slice.StopAtSync, Pass: true, Immediately: slice.Immediately,
+	}
+	if slice.After > 0 {
+		l.Inside = emu.InsideAfter(slice.After)
+	} else if slice.Inside != 0 {
+		l.Inside = emu.InsideByChance(slice.Inside)
 	}
 	if most := m.config.MaxInstructions; most > 0 {
 		left := most - m.state.digest.instructions

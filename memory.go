@@ -117,6 +117,18 @@ func (m *Machine) executeBuffered(slice sched.Slice, t *kernel.Task) emu.Stop {
 	return stop
 }
 
+// changesMemory reports whether the kernel is about to do something for the loaded thread after
+// which memory may be gone that another thread stores to.
+func (m *Machine) changesMemory(stop emu.Stop) bool {
+	switch stop.Reason {
+	case emu.StopBudget, emu.StopPause, emu.StopSync, emu.StopBreakpoint, emu.StopLog:
+		return false
+	case emu.StopSyscall:
+		return len(m.state.interrupted) > 0 && m.changesMappings()
+	}
+	return true
+}
+
 // mappingCalls are the system calls after which a page may be gone or another
 // one at its address, or another process may see it. Processors tell each other
 // of that by interrupts, which drain all buffers.
@@ -143,6 +155,7 @@ func (m *Machine) changesMappings() bool {
 
 // drain lets all stores go, at the end of the run.
 func (m *Machine) drain() {
+	m.completeAllStores()
 	if s := m.state; s.buffers != nil {
 		s.buffers.DrainAll(sharedMemory{s.kernel})
 		m.delays(s.cluster.Makespan(), false)

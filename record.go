@@ -159,6 +159,15 @@ func (r *recording) timer(at event.Cycles, c *sched.Cluster) {
 	}
 }
 
+// aside has memory logged as another thread's doing.
+func (r *recording) aside(t event.ThreadID, core event.CoreID, do func()) {
+	if r.rec == nil {
+		do()
+		return
+	}
+	r.rec.Aside(t, core, do)
+}
+
 // run tells that a thread is about to run, and stopped that the engine has
 // stopped. Ran tells that the slice is over.
 func (r *recording) run(t *kernel.Task) {

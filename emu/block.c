@@ -94,6 +94,12 @@ enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, Zydi
   return len < sizeof code ? HEDDLE_DECODED_CUT : HEDDLE_DECODED_INVALID;
 }
 
+// Reports whether the instruction has an operand in memory, besides what it pushes or pops.
+bool heddle_has_operand(const ZydisDecodedInstruction *in) {
+  if (in->meta.category == ZYDIS_CATEGORY_STRINGOP) return true;
+  return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3;
+}
+
 static bool touches_memory(const ZydisDecodedInstruction *in) {
   if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3)
     return in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_NOP;
@@ -113,6 +119,12 @@ bool heddle_is_atomic(const ZydisDecodedInstruction *in) {
   if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return true;
   return in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->raw.modrm.mod != 3 &&
          (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
+}
+
+// No instruction costs more cycles.
+uint32_t heddle_highest_cost(const struct heddle_cpu *cpu) {
+  const struct heddle_costs *c = &cpu->costs;
+  return c->instruction + c->memory + c->divide + c->atomic + c->fence + c->sqrt + c->transcendental + c->check;
 }
 
 // What the instruction costs, in cycles. Adds what there is to look at.

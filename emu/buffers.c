@@ -37,27 +37,14 @@ static inline struct heddle_pending *push(struct heddle_buffers *b) {
 
 // ---- memory under a store ---------------------------------------------------
 
-// How many of the bytes are on the first page.
-static inline uint32_t first_part(uint64_t address, uint32_t size) {
-  uint64_t room = HEDDLE_PAGE_SIZE - OFFSET(address);
-  return room < size ? (uint32_t)room : size;
-}
-
-static void swap_part(struct heddle_buffers *b, uint64_t physical, uint64_t address, uint8_t *hidden, const uint8_t *shown,
-                      uint32_t n) {
-  uint8_t *memory = b->cpu->ram->base + physical;
-  memcpy(hidden, memory, n);
-  memcpy(memory, shown, n);
-  heddle_ram_written(b->cpu->ram, physical >> HEDDLE_PAGE_SHIFT);
-  heddle_mem_view(b->cpu->ram, physical, address, shown, n);
-}
-
 // Keeps what is in memory at the store's place and puts other bytes there.
 static void swap_in(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address, uint8_t *hidden,
                     const uint8_t *shown) {
-  uint32_t first = first_part(p->physical, p->size);
-  swap_part(b, p->physical, address, hidden, shown, first);
-  if (first < p->size) swap_part(b, p->second, address + first, hidden + first, shown + first, p->size - first);
+  uint8_t *memory = b->cpu->ram->base + p->physical;
+  memcpy(hidden, memory, p->size);
+  memcpy(memory, shown, p->size);
+  heddle_ram_written(b->cpu->ram, p->physical >> HEDDLE_PAGE_SHIFT);
+  heddle_mem_view(b->cpu->ram, p->physical, address, shown, p->size);
 }
 
 // ---- the hook ---------------------------------------------------------------
@@ -66,17 +53,31 @@ static uint64_t address_of(const struct heddle_buffers *b, const struct heddle_p
   return b->va[p->physical >> HEDDLE_PAGE_SHIFT] | OFFSET(p->physical);
 }
 
-// The store crosses into another page, which is given its own memory now if it
-// shares it. If it is not there the instruction is about to fault.
-static __attribute__((noinline)) void save_parts(struct heddle_buffers *b, struct heddle_pending *p) {
-  uint32_t first = first_part(p->physical, p->size);
-  const uint8_t *base = b->cpu->ram->base;
-  memcpy(p->saved, base + p->physical, first);
-  if (first == p->size) return;
-  uint64_t pte;
-  if (heddle_space_walk(b->cpu->space, address_of(b, p) + first, HEDDLE_WRITE, false, &pte)) pte = 0;
-  p->second = pte & ~(HEDDLE_PAGE_SIZE - 1);
-  memcpy(p->saved + first, base + p->second, p->size - first);
+static inline struct heddle_pending *keep(struct heddle_buffers *b, uint64_t physical, uint32_t size, uint32_t second) {
+  struct heddle_pending *p = push(b);
+  p->physical = physical;
+  p->size = size;
+  p->weak = b->weak;
+  p->second = second;
+  const uint8_t *memory = b->cpu->ram->base + physical;
+  // Eight bytes are copied faster than some, where they do not reach beyond memory.
+  if (__builtin_expect(OFFSET(physical) <= HEDDLE_PAGE_SIZE - 8, 1)) memcpy(p->saved, memory, 8);
+  else memcpy(p->saved, memory, size);
+  return p;
+}
+
+// A store into two cache lines is two stores. If the second lies in another page, that is
+// given its own memory now if it shares it; if it is not there, the instruction is about
+// to fault.
+static __attribute__((noinline)) void keep_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first, uint32_t rest) {
+  uint64_t address = address_of(b, keep(b, physical, first, 0)) + first, next = physical + first;
+  if (!OFFSET(next)) {
+    uint64_t pte;
+    if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, false, &pte)) pte = 0;
+    next = pte & ~(HEDDLE_PAGE_SIZE - 1);
+    b->va[next >> HEDDLE_PAGE_SHIFT] = address;
+  }
+  keep(b, next, rest, 1);
 }
 
 static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int size, int64_t value, void *user) {
@@ -85,12 +86,9 @@ static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int siz
   (void)value;
   struct heddle_buffers *b = user;
   if (!b->running) return;
-  struct heddle_pending *p = push(b);
-  p->physical = physical;
-  p->size = (uint32_t)size;
-  p->weak = b->weak;
-  if (__builtin_expect(OFFSET(physical) <= HEDDLE_PAGE_SIZE - 8, 1)) memcpy(p->saved, b->cpu->ram->base + physical, 8);
-  else save_parts(b, p);
+  uint32_t room = HEDDLE_LINE_SIZE - (uint32_t)(physical % HEDDLE_LINE_SIZE);
+  if (__builtin_expect((uint32_t)size <= room, 1)) keep(b, physical, (uint32_t)size, 0);
+  else keep_parts(b, physical, room, (uint32_t)size - room);
 }
 
 // ---- what instructions do to the buffer -------------------------------------
@@ -117,14 +115,26 @@ void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
   b->weak = false;
 }
 
+// The stores from number from on hide other bytes at va than those that were there when they
+// were made.
+void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, const uint8_t *bytes, uint32_t n) {
+  for (uint64_t i = from < b->head ? b->head : from; i < b->tail; i++) {
+    struct heddle_pending *p = at(b, i);
+    uint64_t address = p->size ? address_of(b, p) : 0;
+    for (uint32_t k = 0; k < p->size; k++)
+      if (address + k - va < n) p->saved[k] = bytes[address + k - va];
+  }
+}
+
 // An access to the page failed. A store that crosses pages was announced
 // before that was known.
 void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page) {
-  if (!b->running || b->head == b->tail) return;
-  struct heddle_pending *p = at(b, b->tail - 1);
-  uint32_t first = first_part(p->physical, p->size);
-  uint64_t address = address_of(b, p);
-  if (first < p->size && ((address ^ page) < HEDDLE_PAGE_SIZE || ((address + first) ^ page) < HEDDLE_PAGE_SIZE)) b->tail--;
+  if (!b->running || b->head == b->tail || !at(b, b->tail - 1)->second) return;
+  const struct heddle_pending *p = at(b, b->tail - 2);  // there still, should it be committed
+  uint64_t address = address_of(b, p), next = address + p->size;
+  if (OFFSET(next) || ((address ^ page) >= HEDDLE_PAGE_SIZE && (next ^ page) >= HEDDLE_PAGE_SIZE)) return;
+  b->tail -= 2;
+  if (b->head > b->tail) b->head = b->tail;
 }
 
 // ---- addresses --------------------------------------------------------------
@@ -157,10 +167,6 @@ static bool place(struct heddle_buffers *b, struct heddle_pending *p, uint64_t a
   uint64_t pte;
   if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, true, &pte)) return false;
   p->physical = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + OFFSET(address);
-  uint32_t first = first_part(address, p->size);
-  if (first == p->size) return true;
-  if (heddle_space_walk(b->cpu->space, address + first, HEDDLE_WRITE, true, &pte)) return false;
-  p->second = pte & ~(HEDDLE_PAGE_SIZE - 1);
   return true;
 }
 

@@ -24,7 +24,7 @@ import (
 // it. A Store of size 0 is a fence, which the stores behind it wait for.
 //
 // What the engine does in several pieces are several stores: 16 bytes of an SSE
-// register are two.
+// register are two. So is a store into two cache lines.
 type Store struct {
 	Addr event.Addr
 	Data [8]byte

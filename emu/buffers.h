@@ -9,16 +9,17 @@ struct heddle_store {
   uint64_t addr;   // virtual
   uint8_t data[8];
   uint64_t cycles;  // of the core's clock at the start of the run that made it
-  uint32_t size;    // 0 to 8
+  uint32_t size;    // 0 to 8, in one cache line
   uint32_t weak;    // non-temporal
 };
 
 // The same while its core runs: half a cache line.
 struct heddle_pending {
   uint64_t physical;
-  uint64_t second;   // of the bytes on a second page, if there is one
   uint8_t saved[8];  // what other cores see in its place
-  uint32_t size, weak;
+  uint32_t size;
+  uint16_t weak;
+  uint16_t second;   // the rest of the store before it, which crosses into another cache line
 };
 
 struct heddle_buffers {
@@ -47,6 +48,7 @@ size_t heddle_buffers_park(struct heddle_cpu *cpu);
 
 void heddle_buffers_before(struct heddle_buffers *b, uint32_t order);
 void heddle_buffers_after(struct heddle_buffers *b, uint32_t order);
+void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, const uint8_t *bytes, uint32_t n);
 void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page);
 void heddle_buffers_flushed(struct heddle_buffers *b);
 void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms);

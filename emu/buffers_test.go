@@ -37,9 +37,20 @@ func (b *bench) exactly(n uint64) Stop {
 
 func (s Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
 
+// byLines is a store as the parts of it that lie in one cache line each.
+func byLines(at event.Addr, data []byte) (parts []Store) {
+	for len(data) > 0 {
+		s := Store{Addr: at}
+		s.Size = uint32(copy(s.Data[:], data[:min(len(data), 64-int(at%64))]))
+		parts = append(parts, s)
+		at, data = at+event.Addr(s.Size), data[s.Size:]
+	}
+	return parts
+}
+
 // TestStoresWait runs stores of every kind. What other cores see does not
 // change before a commit, what the core loads does, and the stores come out in
-// order with the bytes they stored.
+// order with the bytes they stored, those into two cache lines in two parts.
 func TestStoresWait(t *testing.T) {
 	b, buffers := newBuffered(t, 0, `
 		mov rax, 0x1122334455667788
@@ -62,7 +73,7 @@ func TestStoresWait(t *testing.T) {
 			t.Errorf("the core loads %#x and %#x", r.GPR[RBX], r.GPR[RCX])
 		}
 		stores := buffers.Park(nil)
-		if got, want := fmt.Sprint(stores), "[0x600000=88 0x600002=8877 0x600001=88776655 0x600ffd=8877665544332211 0x600ff9=8877665544332211 0x601001=8877665544332211]"; got != want {
+		if got, want := fmt.Sprint(stores), "[0x600000=88 0x600002=8877 0x600001=88776655 0x600ffd=887766 0x601000=5544332211 0x600ff9=88776655443322 0x601000=11 0x601001=8877665544332211]"; got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
 		if !bytes.Equal(b.read(dataBase, 2*PageSize), before) {
@@ -96,18 +107,22 @@ func TestRandomStores(t *testing.T) {
 		b, buffers := newBuffered(t, capacity, source.String()+"syscall")
 		shared, view := make([]byte, 2*PageSize), make([]byte, 2*PageSize)
 		value := uint64(0x0102030405060708)
-		var want []string
-		for i, s := range stores {
+		var parts []Store
+		for _, s := range stores {
 			value = value<<8 | value>>56
 			data := make([]byte, s.size)
 			for k := range data {
 				data[k] = byte(value >> (8 * k))
 			}
 			copy(view[s.at:], data)
-			if capacity > 0 && i < n-capacity {
-				copy(shared[s.at:], data)
+			parts = append(parts, byLines(dataBase+event.Addr(s.at), data)...)
+		}
+		var want []string
+		for i, p := range parts {
+			if capacity > 0 && i < len(parts)-capacity {
+				copy(shared[p.Addr-dataBase:], p.Data[:p.Size])
 			} else {
-				want = append(want, fmt.Sprintf("%#x=%x", int(dataBase)+s.at, data))
+				want = append(want, p.String())
 			}
 		}
 		buffers.Lay(nil)
@@ -185,7 +200,7 @@ func TestFaultingStoresDoNotWait(t *testing.T) {
 		if s := b.cpu.Resume(); s.Reason != StopSyscall {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
-		if got, want := fmt.Sprint(buffers.Park(nil)), fmt.Sprintf("[%#x=ffffffffffffffff]", uint64(at)); got != want {
+		if got, want := fmt.Sprint(buffers.Park(nil)), fmt.Sprint(byLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
 	}
@@ -202,7 +217,7 @@ func TestStoresAcrossUntouchedPages(t *testing.T) {
 	if got := b.regs().GPR[RBX]; got != 0x0807060504 {
 		t.Errorf("the core loads %#x", got)
 	}
-	if got, want := fmt.Sprint(buffers.Park(nil)), "[0x700ffd=0102030405060708]"; got != want {
+	if got, want := fmt.Sprint(buffers.Park(nil)), "[0x700ffd=010203 0x701000=0405060708]"; got != want {
 		t.Errorf("stores %s, want %s", got, want)
 	}
 	if others := b.read(at, 2*PageSize); !bytes.Equal(others, make([]byte, 2*PageSize)) {

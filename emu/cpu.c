@@ -54,7 +54,7 @@ uc_err heddle_start(struct heddle_cpu *cpu) {
   cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
   cpu->last = &heddle_no_block;
-  cpu->inside = cpu->stopped_at = cpu->armed.at = 0;
+  cpu->stepped = cpu->stopped_at = cpu->armed.at = 0;
   cpu->at_point = false;
   if (!cpu->stepping) hand_out(cpu);
   uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
@@ -176,15 +176,20 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
   enum heddle_stop why;
   cpu->memory.running = true;
   cpu->atomics.at = false;
-  do {
+  bool stays = heddle_inside_resume(cpu);
+  why = stays ? HEDDLE_STOP_BUDGET : heddle_inside_finish(cpu);
+  while (!why) {
     cpu->pause_pending = false;
     if (cpu->resume_end && (why = heddle_finish_block(cpu))) break;
     int64_t before = cpu->instructions_left;
     why = outcome(cpu, heddle_start(cpu));
     if (cpu->instructions_left != before) cpu->passed = false;
     settle(cpu);
-    if (!why && cpu->inside) why = heddle_step_block(cpu, cpu->inside, cpu->inside_end);
-  } while (!why);
+    if (!why && cpu->stepped) why = heddle_step_block(cpu, cpu->stepped, cpu->stepped_end);
+  }
+  enum heddle_stop inside = HEDDLE_STOP_NONE;
+  if (why == HEDDLE_STOP_BUDGET && !cpu->at_point) inside = heddle_inside_ends(cpu, get_rip(cpu));
+  if (inside) why = inside;
   cpu->memory.running = false;
   heddle_log_flush(cpu);
   cpu->instructions = heddle_cpu_instructions_now(cpu);

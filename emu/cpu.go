@@ -129,6 +129,9 @@ type Stop struct {
 	// Instructions and Cycles count what the run retired.
 	Instructions uint64
 	Cycles       event.Cycles
+	// Inside is how many accesses of the instruction at its end are done, of a StopBudget
+	// inside an instruction; 0: it is inside none. See Interrupted.
+	Inside uint8
 	// Repeated is how many of the instructions were iterations of a repeated
 	// string instruction that went on after them; known if branches are logged.
 	Repeated uint64
@@ -144,6 +147,12 @@ type Limit struct {
 	// Instructions means exactly there; otherwise the run ends at the first
 	// block boundary, which is cheaper.
 	Exact bool
+	// Inside says where inside an instruction the run may end if a budget does. With
+	// Immediately the budget of instructions is 0. From is the instruction that the thread
+	// is inside at its begin; nil: none.
+	Inside      Inside
+	Immediately bool
+	From        *Interrupted
 	// Most is a limit of instructions that is exact, whatever the others are;
 	// the greatest number means none, too.
 	Most uint64
@@ -337,10 +346,20 @@ func (c *CPU) Run(l Limit) Stop {
 	if l.Pass {
 		flags |= C.HEDDLE_RUN_PASS
 	}
+	c.c.inside_choice = C.uint32_t(l.Inside)
+	instructions := orMax(l.Instructions)
+	if l.Immediately {
+		instructions = 0
+	}
+	if l.From == nil {
+		c.c.within.n = 0
+	} else {
+		*(*Interrupted)(unsafe.Pointer(&c.c.within)) = *l.From
+	}
 	from, to := c.pending()
 	return c.stopped(C.heddle_cpu_run_other(
 		C.uintptr_t(uintptr(unsafe.Pointer(c.c))), C.uintptr_t(uintptr(unsafe.Pointer(from))), C.uintptr_t(uintptr(unsafe.Pointer(to))),
-		orMax(l.Instructions), orMax(l.Most), orMax(uint64(l.Cycles)), flags))
+		instructions, orMax(l.Most), orMax(uint64(l.Cycles)), flags))
 }
 
 // Resume goes on with the run that a StopFault ended, after the page was
@@ -366,6 +385,12 @@ func (c *CPU) stopped(why uint32) Stop {
 		Reason: StopReason(why), Vector: uint8(c.c.vector), Access: Access(c.c.access), Kind: FaultKind(c.c.walk),
 		Page: event.Addr(c.c.fault_page), Ahead: bool(c.c.ahead), Instructions: uint64(c.c.instructions), Cycles: event.Cycles(c.c.cycles),
 		Repeated: uint64(c.c.log.repeated),
+	}
+	if s.Reason == StopBudget {
+		s.Inside = uint8(c.c.within.done)
+		if c.c.within.n == 0 {
+			s.Inside = 0
+		}
 	}
 	if s.Reason == StopEngine {
 		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.error))

@@ -7,6 +7,7 @@
 
 #include "atomics.h"
 #include "block.h"
+#include "inside.h"
 #include "insnlog.h"
 #include "log.h"
 #include "memlog.h"
@@ -87,6 +88,11 @@ struct heddle_cpu {
   uint64_t resume_end;
   bool resume_checked;
 
+  // Whether and where the run may end inside an instruction, and the instruction that the
+  // loaded thread is inside, at its begin or at its end.
+  uint32_t inside_choice;
+  struct heddle_inside within;
+
   // Where a straight run of instructions goes on that the engine has cut, 0:
   // nowhere. Budgets are not looked at there.
   uint64_t straight;
@@ -95,7 +101,7 @@ struct heddle_cpu {
   uint64_t pc;          // where the last run ended
 
   // A block to step through: where it starts (0: none) and ends.
-  uint64_t inside, inside_end;
+  uint64_t stepped, stepped_end;
 
   struct heddle_blocks blocks;
   struct heddle_log log;

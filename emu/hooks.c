@@ -67,11 +67,13 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
   inside |= heddle_block_count(b) > before_halt(cpu);
+  bool last = heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left;
+  if (!inside && last) inside = heddle_inside_may_end(cpu, pc, heddle_block_end(b));
   if (!inside && (too_long(cpu, b) || heddle_block_count(b) > before_exact(cpu))) inside = !arm(cpu, b);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
-    cpu->inside = pc;
-    cpu->inside_end = heddle_block_end(b);
+    cpu->stepped = pc;
+    cpu->stepped_end = heddle_block_end(b);
     stop_now(cpu, HEDDLE_STOP_NONE);
     return true;
   }

@@ -44,6 +44,9 @@ void heddle_log_flush(struct heddle_cpu *cpu) {
   push(cpu, HEDDLE_LOG_TNT, n << 48 | bits);
 }
 
+// How many branches there were in all runs.
+uint64_t heddle_cpu_branches_now(const struct heddle_cpu *cpu) { return cpu->log.branches + heddle_log_outcomes(cpu); }
+
 static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
   heddle_log_flush(cpu);
   push_time(cpu);

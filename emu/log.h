@@ -46,6 +46,7 @@ static inline bool heddle_log_full(const struct heddle_log *log) {
 }
 
 unsigned heddle_log_outcomes(const struct heddle_cpu *cpu);
+uint64_t heddle_cpu_branches_now(const struct heddle_cpu *cpu);
 int heddle_log_start(struct heddle_cpu *cpu, bool timed);
 void heddle_log_close(struct heddle_log *log);
 void heddle_log_flush(struct heddle_cpu *cpu);

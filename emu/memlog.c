@@ -134,7 +134,7 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
   e->addr = va;
   e->value = size == 8 ? (uint64_t)value : (uint64_t)value & (((uint64_t)1 << 8 * size) - 1);
   e->pc = log->pc;
-  e->branches = (uint32_t)(log->cpu->log.branches + heddle_log_outcomes(log->cpu));
+  e->branches = (uint32_t)heddle_cpu_branches_now(log->cpu);
   e->size = (uint16_t)size;
   e->kind = kind;
   e->flags = (uint8_t)(what & HEDDLE_MEM_ATOMIC);
@@ -379,6 +379,52 @@ void heddle_mem_copied(struct heddle_ram *ram, uint64_t page, uint64_t from) {
   struct heddle_mem_entry *e = push(log, HEDDLE_MEM_COPY);
   e->pc = page;
   e->value = from;
+}
+
+// ---- instructions between whose accesses others act --------------------------
+
+static bool logs(const struct heddle_mem_log *log) { return log->on && !log->muted; }
+
+// The thread is about to access the pages of the instruction's pieces, which the engine may
+// not have asked for.
+void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in) {
+  struct heddle_mem_log *log = &cpu->memory;
+  for (uint32_t i = 0; logs(log) && i < in->n; i++) {
+    uint64_t va = in->pieces[i].addr & ~(HEDDLE_PAGE_SIZE - 1);
+    uint64_t pte = heddle_space_get(cpu->space, va);
+    if (pte) put_content(log, pte >> HEDDLE_PAGE_SHIFT, va);
+  }
+}
+
+static void put_piece(struct heddle_mem_log *log, const struct heddle_inside *in, uint32_t number) {
+  const struct heddle_piece *p = &in->pieces[number];
+  uint64_t va = p->addr & ~(HEDDLE_PAGE_SIZE - 1), pte = heddle_space_get(log->cpu->space, va);
+  if (log->selective && !(within(log->data, log->ndata, p->addr, p->addr + p->size) && within(log->code, log->ncode, in->pc, in->pc + 1)))
+    return;
+  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_MAP);
+  e->addr = va;
+  e->pc = pte >> HEDDLE_PAGE_SHIFT;
+  e = push(log, HEDDLE_MEM_PART);
+  e->addr = in->n;
+  e->pc = number;
+  for (uint32_t at = 0; at < p->size; at += 8) {
+    uint32_t left = p->size - at;
+    e = push(log, at ? HEDDLE_MEM_HIGH : p->stores ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD);
+    e->addr = p->addr + at;
+    memcpy(&e->value, p->bytes + at, left < 8 ? left : 8);
+    e->pc = in->pc;
+    e->branches = (uint32_t)in->branches;
+    e->size = (uint16_t)(at ? left : p->size);
+  }
+}
+
+// Logs accesses of an instruction from number from up to, but without, upto, where others act
+// before or after them.
+void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto) {
+  struct heddle_mem_log *log = &cpu->memory;
+  if (!logs(log)) return;
+  heddle_mem_pages(cpu, in);
+  for (uint32_t i = from; i < upto; i++) put_piece(log, in, i);
 }
 
 // ---- setting up -------------------------------------------------------------

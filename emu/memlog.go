@@ -53,6 +53,9 @@ const (
 	// MemoryRead tells that the kernel has read Branches bytes at Addr, in page PC:
 	// see RAM.LogReads.
 	MemoryRead MemoryKind = C.HEDDLE_MEM_READ
+	// MemoryPart tells that the load or store that comes next is access number PC, from 0, of
+	// the Addr accesses of an instruction between which other cores have acted.
+	MemoryPart MemoryKind = C.HEDDLE_MEM_PART
 )
 
 // Flags of entries.

@@ -9,6 +9,7 @@
 #include <unicorn/unicorn.h>
 
 struct heddle_cpu;
+struct heddle_inside;
 struct heddle_ram;
 
 // Kinds of entries; memlog.go says what their fields are.
@@ -21,6 +22,7 @@ struct heddle_ram;
 #define HEDDLE_MEM_ZERO 7u
 #define HEDDLE_MEM_COPY 8u
 #define HEDDLE_MEM_READ 9u
+#define HEDDLE_MEM_PART 10u
 
 #define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
 #define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
@@ -94,6 +96,8 @@ void heddle_mem_free_buffer(struct heddle_mem_buffer *b);
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b);
 void heddle_mem_restored(struct heddle_cpu *cpu);
 void heddle_mem_undo(struct heddle_mem_log *log);
+void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in);
+void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto);
 void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size);
 void heddle_mem_again(struct heddle_mem_log *log);
 void heddle_mem_heard(struct heddle_mem_log *log);

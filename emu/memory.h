@@ -38,6 +38,9 @@ enum heddle_walk {
   HEDDLE_WALK_CODE,       // a page becomes or stops being code: the engine must stop first
 };
 
+// Bytes of a cache line: an access within one is seen at once (SDM volume 3, section 8.1.1).
+#define HEDDLE_LINE_SIZE 64u
+
 // Per-page flags.
 #define HEDDLE_PAGE_CODE 1u   // the engine may hold translations of the page
 #define HEDDLE_PAGE_STALE 2u  // ... and its bytes were changed behind its back

@@ -1,5 +1,6 @@
 // Registers in batches, floating-point state, CPUID, addresses of faults.
 #include "run.h"
+#include "inside.h"
 #include "sse.h"
 
 #include <string.h>
@@ -211,10 +212,10 @@ static bool stores_operand(const ZydisDecodedInstruction *in) {
   }
 }
 
-// How far from its operand's address a BTS, BTR or BTC with a register has its
+// How far from its operand's address a BT, BTS, BTR or BTC with a register has its
 // word.
 static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
-  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
+  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
   if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
   uint64_t value = gpr(cpu, bit->reg.value, 0);
   int64_t bits = bit->size == 16 ? (int16_t)value : bit->size == 32 ? (int32_t)value : (int64_t)value;
@@ -238,6 +239,49 @@ static const ZydisDecodedOperand *stored(const ZydisDecodedInstruction *in, cons
   return found;
 }
 
+// Reports whether the loads and stores of an instruction are not those of its operands.
+static bool is_irregular(const ZydisDecodedInstruction *in) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_ENTER:
+    case ZYDIS_MNEMONIC_LEAVE:
+    case ZYDIS_MNEMONIC_MASKMOVQ:
+    case ZYDIS_MNEMONIC_MASKMOVDQU:
+    case ZYDIS_MNEMONIC_XLAT:
+    case ZYDIS_MNEMONIC_SYSCALL:
+      return true;
+    default:
+      return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || in->meta.category == ZYDIS_CATEGORY_INTERRUPT;
+  }
+}
+
+// Reports whether an operand in memory only names a place.
+static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_CLFLUSH:
+    case ZYDIS_MNEMONIC_CLFLUSHOPT:
+    case ZYDIS_MNEMONIC_CLWB:
+    case ZYDIS_MNEMONIC_CLDEMOTE:
+    case ZYDIS_MNEMONIC_NOP:
+      return true;
+    default:
+      return o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || in->meta.category == ZYDIS_CATEGORY_PREFETCH ||
+             in->meta.category == ZYDIS_CATEGORY_NOP || in->meta.category == ZYDIS_CATEGORY_WIDENOP;
+  }
+}
+
+static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
+                           const ZydisDecodedOperand *o, uint64_t next) {
+  uint64_t base = segment(cpu, o->mem.segment), offset = effective(cpu, o, next) - base, size = o->size / 8;
+  if (is_push(o)) {
+    if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) offset -= size;
+  } else {
+    offset += (uint64_t)bit_offset(cpu, in, &ops[1]);
+    // POP computes the address of its operand with the stack pointer that it leaves.
+    if (in->mnemonic == ZYDIS_MNEMONIC_POP && o->mem.base == ZYDIS_REGISTER_RSP) offset += size;
+  }
+  return base + (in->address_width == 32 ? (uint32_t)offset : offset);
+}
+
 bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
   uint8_t code[15];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
@@ -247,11 +291,36 @@ bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32
   const ZydisDecodedOperand *o = stored(&in, ops);
   if (!o) return false;
   *size = o->size / 8;
-  uint64_t base = segment(cpu, o->mem.segment), offset = effective(cpu, o, pc + in.length) - base;
-  offset += (uint64_t)bit_offset(cpu, &in, &ops[1]) - (is_push(o) ? *size : 0);
-  *at = base + (in.address_width == 32 ? (uint32_t)offset : offset);
+  *at = address_of(cpu, &in, ops, o, pc + in.length);
   bool crosses = (*at & (HEDDLE_PAGE_SIZE - 1)) + *size > HEDDLE_PAGE_SIZE;
   return *size && *size <= (crosses ? 8 : 16);
+}
+
+// Finds the loads, then the stores, of the instruction at pc, as long as the registers
+// have not changed. Returns how many there are, or -1 if they are more than most, or not
+// simply those of its operands, or of more than 16 bytes.
+int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_piece *out,
+                        int most) {
+  uint8_t code[15];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, in, ops)) || is_irregular(in)) return -1;
+  if (heddle_kind_of(in) == HEDDLE_KIND_REP) {
+    uint64_t count = gpr(cpu, ZYDIS_REGISTER_RCX, 0);
+    if (!(in->address_width == 32 ? (uint32_t)count : count)) return 0;
+  }
+  int n = 0;
+  for (uint32_t stores = 0; stores < 2; stores++) {
+    ZydisOperandActions mask = stores ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
+    for (int i = 0; i < in->operand_count; i++) {
+      const ZydisDecodedOperand *o = &ops[i];
+      if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & mask) || accesses_nothing(in, o)) continue;
+      uint32_t size = o->size / 8;
+      if (n == most || !size || size > sizeof out->bytes) return -1;
+      out[n++] = (struct heddle_piece){.addr = address_of(cpu, in, ops, o, pc + in->length), .size = size, .stores = stores};
+    }
+  }
+  return n;
 }
 
 // The exact address of the last page fault: the engine tells the page, the

@@ -21,6 +21,11 @@ enum heddle_stop heddle_failed(struct heddle_cpu *cpu, uc_err err);
 enum heddle_stop heddle_excepted(struct heddle_cpu *cpu, bool software);
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end);
 enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu);
+enum heddle_stop heddle_step_one(struct heddle_cpu *cpu, uint64_t pc);
+enum heddle_stop heddle_inside_ends(struct heddle_cpu *cpu, uint64_t pc);
+bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
+bool heddle_inside_resume(struct heddle_cpu *cpu);
+enum heddle_stop heddle_inside_finish(struct heddle_cpu *cpu);
 
 static inline uint64_t get_rip(struct heddle_cpu *cpu) {
   uint64_t rip = 0;

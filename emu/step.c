@@ -137,6 +137,9 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
   return why;
 }
 
+// step for an instruction that the thread is inside.
+enum heddle_stop heddle_step_one(struct heddle_cpu *cpu, uint64_t pc) { return step(cpu, pc); }
+
 // Whether the instruction at pc is one that RUN_SYNC stops before.
 static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
@@ -156,8 +159,14 @@ static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
 // budgets are looked at where blocks start only, which was done. A repeated
 // string instruction is a block of its own from its second iteration on.
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
-  uint64_t pc = from, last, start = cpu->inside;
+  uint64_t pc = from, last, start = cpu->stepped;
   do {
+    enum heddle_stop inside = heddle_inside_ends(cpu, pc);
+    if (inside == HEDDLE_STOP_FAULT || inside == HEDDLE_STOP_NO_MEMORY) {
+      cpu->resume_end = end;
+      cpu->resume_checked = true;
+    }
+    if (inside) return inside;
     if (ends_exactly(cpu)) return HEDDLE_STOP_BUDGET;
     enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
     if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;

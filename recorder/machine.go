@@ -23,6 +23,15 @@ func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
 	}
 }
 
+// Aside has what is logged of memory in do count as a thread's, on the core that it ran on,
+// in the middle of another one's turn.
+func (r *Recorder) Aside(t event.ThreadID, core event.CoreID, do func()) {
+	thread, turn, time := r.thread, r.core, r.time
+	r.Turn(t, core, time)
+	do()
+	r.Turn(thread, turn, time)
+}
+
 // leaver is a Recording that takes what was logged in a turn before the next.
 type leaver interface{ Leave(r *Recorder) }
 

@@ -29,6 +29,9 @@ type Cluster struct {
 	order    list
 	peak     int // the most threads that were ever runnable at once
 
+	// insides chooses places inside instructions for slices to end; nil: none does.
+	insides *stream
+
 	instructions uint64 // run by all threads so far
 	switches     uint64
 	switchCost   event.Cycles
@@ -69,7 +72,13 @@ func New(cores int, seed uint64, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return NewWithPolicy(cores, newPolicy(cores, seed, o.WithDefaults()))
+	o = o.WithDefaults()
+	c, err := NewWithPolicy(cores, newPolicy(cores, seed, o))
+	if err == nil && cores > 1 && o.endsInside() {
+		s := newStream(o.insideSeed(seed), 'I')
+		c.insides = &s
+	}
+	return c, err
 }
 
 func checkCores(cores int) error {
@@ -114,13 +123,20 @@ func (c *Cluster) Next(timer event.Cycles, hasTimer bool) (Slice, Verdict) {
 	_, following := c.policy.(*replay)
 	switch {
 	case len(c.runnable) > 0 || following:
-		return c.policy.Next(c, timer, hasTimer)
+		s, v := c.policy.Next(c, timer, hasTimer)
+		if c.insides != nil && len(c.runnable) > 1 {
+			s.Inside = uint32(c.insides.source.Uint64()) | anywhere
+		}
+		return s, v
 	case hasTimer:
 		return Slice{}, FireTimer
 	default:
 		return Slice{}, Idle
 	}
 }
+
+// anywhere makes each number a choice of places inside instructions.
+const anywhere = 1 << 30
 
 // Ran accounts for a slice that Next returned: how many instructions were
 // retired and how many cycles they took. It comes once for each slice that was

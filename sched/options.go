@@ -128,6 +128,21 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// endsInside reports whether slices end inside instructions, where other cores act between
+// two accesses of one. Threads of coredet see nothing of one another within a round.
+func (o Options) endsInside() bool { return placesInside && o.Policy != CoreDet }
+
+// placesInside turns this on: the analyses do not know places inside instructions yet.
+const placesInside = false
+
+// insideSeed is the seed of the places inside instructions: rr knows no seed.
+func (o Options) insideSeed(seed uint64) uint64 {
+	if o.Policy == RR {
+		return 0
+	}
+	return seed
+}
+
 func fill[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -16,6 +16,16 @@ type Slice struct {
 	// Exact tells to stop at the first instruction at or after a budget;
 	// otherwise the slice ends at the first block boundary there.
 	Exact bool
+	// Inside, unless 0, lets the slice end inside an instruction, between two of its
+	// accesses to memory. It is a random number that chooses among the places inside the
+	// instruction after the budget of instructions and the one before it
+	// (emu.InsideByChance). A budget of cycles ends inside the instruction in which the
+	// cycles are used up.
+	Inside uint32
+	// After, unless 0, has the slice end after that many accesses of the instruction that
+	// comes after the budget of instructions. With Immediately that budget is 0.
+	After       uint8
+	Immediately bool
 	// StopAtSync tells to end the slice after the next locked instruction or
 	// PAUSE; system calls end every slice anyway.
 	StopAtSync bool

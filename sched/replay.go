@@ -183,7 +183,8 @@ func (p *replay) slice(c *Cluster) (Slice, Verdict) {
 	if d.Core < 0 || int(d.Core) >= len(p.cores) || c.On(d.Core) != d.Thread {
 		return p.diverged("thread %d runs on core %d in the recording, and cannot now", d.Thread, d.Core)
 	}
-	out := Slice{Core: d.Core, Thread: d.Thread, Instructions: d.Instructions, Exact: true}
+	out := Slice{Core: d.Core, Thread: d.Thread, Instructions: d.Instructions, Exact: true, After: d.Inside}
+	out.Immediately = d.Inside > 0 && d.Instructions == 0
 	if !d.Budget {
 		// It ended by itself; one instruction more would be a divergence.
 		out.Instructions++

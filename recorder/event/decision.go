@@ -43,6 +43,9 @@ type Decision struct {
 	// Instructions is what the slice retired; at the end it is how often cores
 	// went from one thread to another.
 	Instructions uint64 `json:"instructions"`
+	// Inside is how many accesses were done of the instruction after these, if the slice
+	// ended inside one.
+	Inside uint8 `json:"inside,omitempty"`
 	// After is the core's clock after the slice, before the kernel acts.
 	After Cycles `json:"after"`
 	// Budget tells that the slice's budget ended it. Otherwise it ended by

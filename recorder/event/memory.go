@@ -49,6 +49,10 @@ type Memory struct {
 	// Atomic marks the load and the store of an instruction that does both as
 	// one: with a LOCK prefix, or XCHG.
 	Atomic bool
+	// Parts, unless 0, is the number of accesses of an instruction between which other cores
+	// acted, each of which has a Load or Store of its own; Part is which of them this is, from
+	// 0. An access that lies in two cache lines is two.
+	Part, Parts uint8
 	// Size is the number of bytes of a Load or Store, 1 to 10 or 16.
 	Size uint8
 	// PC is the instruction of a Load or Store. Addr is where it, the

@@ -17,15 +17,17 @@ type place struct{ number, page uint64 }
 // next call.
 type Decoder struct {
 	model
-	cols   [columns][]byte
-	front  [frontSize]place // with the epoch in number
-	stamp  event.Stamp
-	count  uint64 // of branches
-	lasts  map[event.ThreadID]uint32
-	begun  bool
-	fresh  bool // memory is not an access of the present piece
-	bad    bool
-	memory event.Memory
+	cols  [columns][]byte
+	front [frontSize]place // with the epoch in number
+	stamp event.Stamp
+	count uint64 // of branches
+	lasts map[event.ThreadID]uint32
+	begun bool
+	// part and parts are those of the next access.
+	part, parts uint8
+	fresh       bool // memory is not an access of the present piece
+	bad         bool
+	memory      event.Memory
 }
 
 // NewDecoder makes a Decoder.
@@ -128,6 +130,9 @@ func (d *Decoder) item(kind byte) bool {
 		d.front[number&(frontSize-1)] = place{}
 		d.pages[number] = page
 		return false
+	case itemPart:
+		d.part, d.parts = uint8(d.take(colItems)), uint8(d.take(colItems))
+		return false
 	case itemKernel, itemLater, itemView:
 		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: event.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
 		if kind == itemView {
@@ -214,6 +219,8 @@ func (d *Decoder) access(control byte) {
 	if s.descr&flagStore != 0 {
 		m.Kind = event.Store
 	}
+	m.Part, m.Parts = d.part, d.parts
+	d.part, d.parts = 0, 0
 	m.Branches = d.count
 	m.Page = d.lead(addr)
 	if end := addr + uint64(m.Size) - 1; end>>pageShift != addr>>pageShift {

@@ -98,7 +98,8 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	}
 	e.piece(start)
 	for i := 0; i < len(entries); i++ {
-		if e.full() {
+		part := i > 0 && entries[i-1].Kind == emu.MemoryPart
+		if !part && e.full() {
 			at := start
 			at.Branches = e.branches
 			e.finish()
@@ -306,6 +307,10 @@ func (e *Encoder) change(n *emu.MemoryEntry, data []byte) {
 		e.put(colItems, uint64(n.Addr))
 		e.put(colItems, n.PC)
 		e.put(colItems, uint64(n.Branches))
+	case emu.MemoryPart:
+		e.item(itemPart)
+		e.put(colItems, n.PC)
+		e.put(colItems, uint64(n.Addr))
 	case emu.MemoryContent:
 		e.item(itemContent)
 		e.put(colItems, n.PC)

@@ -42,6 +42,7 @@ const (
 	itemCopy
 	itemView
 	itemRead // a KernelLoad
+	itemPart // the next access is one of several of its instruction
 )
 
 // Flags of an instruction's description, above the size.

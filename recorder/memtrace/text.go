@@ -46,8 +46,12 @@ func line(m *event.Memory, err error) string {
 	at := fmt.Sprintf("%s seq=%d sync=%d thread=%d core=%d branches=%d", m.Kind, m.Seq, m.Sync, m.Thread, m.Core, m.Branches)
 	switch m.Kind {
 	case event.Load, event.Store:
-		return fmt.Sprintf("%s pc=%#x addr=%#x size=%d value=%s atomic=%t page=%d", at, uint64(m.PC), uint64(m.Addr), m.Size,
+		text := fmt.Sprintf("%s pc=%#x addr=%#x size=%d value=%s atomic=%t page=%d", at, uint64(m.PC), uint64(m.Addr), m.Size,
 			value(m), m.Atomic, m.Page)
+		if m.Parts > 0 {
+			text += fmt.Sprintf(" part=%d/%d", m.Part+1, m.Parts)
+		}
+		return text
 	case event.KernelStore, event.KernelLoad, event.View:
 		return fmt.Sprintf("%s addr=%#x length=%d page=%d data=%s", at, uint64(m.Addr), m.Length, m.Page, hex.EncodeToString(m.Data))
 	case event.Copy:

@@ -77,7 +77,7 @@ func (t *Tracker) Commits(list []event.Commit) {
 // Ran notes how a slice ended, and the core's clock then.
 func (t *Tracker) Ran(s emu.Stop, after event.Cycles) {
 	d := &t.now
-	d.Instructions, d.After = s.Instructions, after
+	d.Instructions, d.Inside, d.After = s.Instructions, s.Inside, after
 	d.Budget = s.Reason == emu.StopBudget || s.Reason == emu.StopSync
 	if !d.Budget {
 		d.Stop = uint8(s.Reason)
@@ -129,6 +129,8 @@ func (t *Tracker) Difference(n uint64, recorded *event.Decision) string {
 	switch {
 	case d.Instructions != recorded.Instructions:
 		how = fmt.Sprintf("it ran %d instructions, not %d", d.Instructions, recorded.Instructions)
+	case d.Inside != recorded.Inside:
+		how = fmt.Sprintf("it did %d accesses of the next instruction, not %d", d.Inside, recorded.Inside)
 	case d.Budget != recorded.Budget || d.Stop != recorded.Stop:
 		how = fmt.Sprintf("it was ended by %s, not by %s", stopName(d), stopName(recorded))
 	case d.Check != recorded.Check:

@@ -186,6 +186,7 @@ func decisionFields(a archive, e *event.Decision) {
 	integer(a, "core", &e.Core)
 	num(a, "time", decimal, &e.Time)
 	num(a, "instructions", decimal, &e.Instructions)
+	num(a, "inside", decimal, &e.Inside)
 	num(a, "after", decimal, &e.After)
 	boolean(a, "budget", &e.Budget)
 	num(a, "stop", decimal, &e.Stop)

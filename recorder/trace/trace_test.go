@@ -206,7 +206,7 @@ func TestFlipAnywhere(t *testing.T) {
 
 func TestOtherFiles(t *testing.T) {
 	next := fileHeader()
-	next[len(fileMagic)] = 3
+	next[len(fileMagic)] = Version + 1
 	next = appendSum(next[:headerSize-8], next[:headerSize-8])
 	for _, c := range []struct {
 		name, file string
@@ -216,7 +216,7 @@ func TestOtherFiles(t *testing.T) {
 		{"empty", "", errShort, "the trace F is cut at byte 0, within its header"},
 		{"text", "once upon a time there was a file", errNoTrace, `F is not a trace: it begins with "once upon a time"`},
 		{"short text", "x", errNoTrace, `F is not a trace: it begins with "x"`},
-		{"next version", string(next) + "...", errVersion, "the trace F is in format 3; this heddle reads format 2 only"},
+		{"next version", string(next) + "...", errVersion, fmt.Sprintf("the trace F is in format %d; this heddle reads format %d only", Version+1, Version)},
 	} {
 		_, err := NewReader("F", strings.NewReader(c.file), int64(len(c.file)))
 		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), c.says) {

@@ -1,0 +1,89 @@
+package heddle
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// interrupted are the threads that are inside an instruction, between two of its accesses
+// to memory, while others run. It is plain data.
+//
+// Only other cores act there. A thread whose core another thread gets, or that moves to
+// another core, was interrupted between two instructions: one that has stored nothing yet
+// begins anew, one that has is completed. So is one for which the kernel acts, or whose
+// memory goes.
+type interrupted []interruptedThread
+
+type interruptedThread struct {
+	thread event.ThreadID
+	core   event.CoreID
+	in     emu.Interrupted
+}
+
+func (l interrupted) of(t event.ThreadID) int {
+	return slices.IndexFunc(l, func(x interruptedThread) bool { return x.thread == t })
+}
+
+// completeInstructions decides, before a thread runs on a core, about the instructions that
+// threads are inside.
+func (m *Machine) completeInstructions(core event.CoreID, t *kernel.Task) {
+	s := m.state
+	if len(s.interrupted) == 0 {
+		return
+	}
+	acts := t.KernelActs()
+	s.interrupted = slices.DeleteFunc(s.interrupted, func(x interruptedThread) bool {
+		if s.kernel.Task(x.thread) == nil {
+			return true
+		}
+		left := (x.thread == t.ID()) != (x.core == core)
+		return left && !x.in.HasStored()
+	})
+	for i := range s.interrupted {
+		x := &s.interrupted[i]
+		if acts || (x.thread == t.ID()) != (x.core == core) {
+			m.completeStores(x)
+		}
+	}
+}
+
+// completeAllStores completes what threads have begun to store: memory is about to go or to be
+// looked at.
+func (m *Machine) completeAllStores() {
+	for i := range m.state.interrupted {
+		m.completeStores(&m.state.interrupted[i])
+	}
+}
+
+func (m *Machine) completeStores(x *interruptedThread) {
+	t := m.state.kernel.Task(x.thread)
+	if t == nil || !x.in.HasStored() {
+		return
+	}
+	m.state.recording.aside(x.thread, x.core, func() { m.cpu.Commit(&x.in, t.Space()) })
+}
+
+// takeInterrupted is the instruction that a thread is inside, which is about to run; nil:
+// none.
+func (m *Machine) takeInterrupted(t event.ThreadID) *emu.Interrupted {
+	s := m.state
+	i := s.interrupted.of(t)
+	if i < 0 {
+		return nil
+	}
+	in := s.interrupted[i].in
+	s.interrupted = slices.Delete(s.interrupted, i, i+1)
+	return &in
+}
+
+// keepInterrupted notes the instruction that a slice has left its thread inside.
+func (m *Machine) keepInterrupted(core event.CoreID, t event.ThreadID, stop emu.Stop) {
+	if stop.Inside == 0 {
+		return
+	}
+	in, _ := m.cpu.Interrupted()
+	m.state.interrupted = append(m.state.interrupted, interruptedThread{t, core, in})
+}
