@@ -47,9 +47,9 @@ func (f Failure) String() string {
 // the program.
 var assertionText = regexp.MustCompile(`\S+:[0-9]+: .*Assertion .* failed\.`)
 
-// Failure tells how the program failed; false if it did not, or if the run was
-// ended by something else than the program. Stderr is what the program wrote
-// there, or its end.
+// Failure is how the program failed; false, and a Failure without a class, if it did not,
+// or if the run was ended by something else than the program. Stderr is what the program
+// wrote there, or its end.
 func (r *Result) Failure(stderr []byte) (f Failure, failed bool) {
 	switch r.Outcome {
 	case outcomeDeadlock:
@@ -62,7 +62,9 @@ func (r *Result) Failure(stderr []byte) (f Failure, failed bool) {
 		}
 		return Failure{FailureCrash, signalName(r.Signal)}, true
 	case outcomeExit:
-		return Failure{FailureWrong, fmt.Sprintf("exit status %d", r.ExitCode)}, r.ExitCode != 0
+		if r.ExitCode != 0 {
+			return Failure{FailureWrong, fmt.Sprintf("exit status %d", r.ExitCode)}, true
+		}
 	}
 	return Failure{}, false
 }

@@ -27,7 +27,7 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 	stored := 0
 	for _, run := range chosen {
 		_, ok, err := s.store.GetShortest(run.Key)
-		if err != nil {
+		if err := s.whole(err); err != nil {
 			return err
 		}
 		if ok && !s.again {

@@ -53,6 +53,9 @@ type Summary struct {
 	Conflicts []string
 	// FirstFailure is the run and the sentence of the first failure.
 	FirstFailure string
+	// Damaged are sentences on rows of the store that were damaged: what they held was
+	// carried out again.
+	Damaged []string
 }
 
 // Err is what a summary has to complain of, if anything.
@@ -113,6 +116,9 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	s := &sweep{plan: plan, store: results, again: o.Again, files: manifest{}, progress: o.Progress}
 	if s.progress == nil {
 		s.progress = nobody{}
+	}
+	if err := s.whole(results.DropDamagedConflicts()); err != nil {
+		return s.summary, err
 	}
 	tasks, err := s.tasks()
 	if err != nil {
@@ -187,7 +193,7 @@ func (s *sweep) tasks() ([]task, error) {
 		if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
 			seen[run.NativeKey] = true
 			native, ok, err := s.store.GetNative(run.NativeKey)
-			if err != nil {
+			if err := s.whole(err); err != nil {
 				return nil, err
 			}
 			if !ok || native.Failure != "" {
@@ -213,10 +219,46 @@ func (s *sweep) tasks() ([]task, error) {
 // isStored tells whether the store has a result that still holds.
 func (s *sweep) isStored(run Run, repetition int) (bool, error) {
 	record, ok, err := s.store.Get(run.Point.slot(), repetition)
-	if err != nil || !ok || s.again {
+	if err := s.whole(err); err != nil || !ok || s.again {
 		return false, err
 	}
-	return s.files.holds(record, run), nil
+	if !s.files.holds(record, run) {
+		return false, nil
+	}
+	return true, s.classify(record, run)
+}
+
+// whole notes a damaged row, which counts as one that is missing, and returns other
+// errors.
+func (s *sweep) whole(err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		s.summary.Damaged = append(s.summary.Damaged, err.Error())
+		return nil
+	}
+	return err
+}
+
+// classify makes the class of a stored run what it is in the table: it depends on the
+// native run, which may be stored before or after.
+func (s *sweep) classify(record store.Record, run Run) error {
+	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
+		return nil
+	}
+	class, err := s.classOf(record, run)
+	if err != nil || class == record.Class {
+		return err
+	}
+	record.Labels, record.Class = labels(run.Point), class
+	return s.store.Put(record)
+}
+
+// classOf is the class of a record, as far as the native run is known.
+func (s *sweep) classOf(record store.Record, run Run) (string, error) {
+	native, ok, err := s.store.GetNative(run.NativeKey)
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return "", err
+	}
+	return classOf(record, native, ok && s.plan.Experiment.Native && native.Failure == ""), nil
 }
 
 // manifest remembers the digests of host files.
@@ -352,6 +394,9 @@ func (s *sweep) keep(o outcome) error {
 	if err != nil {
 		return err
 	}
+	if record.Class, err = s.classOf(record, run); err != nil {
+		return err
+	}
 	result := o.report.Result
 	line := fmt.Sprintf("%v: %s, %d instructions, %d cycles, %.1f s", run.Point, ending(result), result.Instructions, result.Cycles, o.seconds)
 	if conflict != "" {
@@ -391,7 +436,24 @@ func (s *sweep) keepNative(o outcome) error {
 		line = fmt.Sprintf("%s natively: FAILED: %s", strings.Join(o.task.run.Job.Args, " "), o.failure)
 	}
 	s.progress.Done(line, o.failure != "")
-	return s.store.PutNative(o.task.run.NativeKey, o.native)
+	if err := s.store.PutNative(o.task.run.NativeKey, o.native); err != nil {
+		return err
+	}
+	for _, run := range s.plan.Runs {
+		if run.NativeKey != o.task.run.NativeKey {
+			continue
+		}
+		for repetition := 1; repetition <= s.plan.Experiment.Repetitions; repetition++ {
+			record, ok, err := s.store.Get(run.Point.slot(), repetition)
+			if ok {
+				err = s.classify(record, run)
+			}
+			if err != nil && !errors.Is(err, store.ErrDamaged) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func labels(p Point) store.Labels {

@@ -2,9 +2,12 @@ package experiments
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +183,93 @@ machine: {cores: 61, env: [A=b]}
 		if row := table.Rows[i]; row[len(row)-1] != want {
 			t.Errorf("%s is as native: %s, want %s", row[0], row[len(row)-1], want)
 		}
+	}
+}
+
+// inStore executes a query on the experiment's store and returns its rows.
+func inStore(t *testing.T, x *Experiment, query string) (rows []string) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+x.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	list, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	for list.Next() {
+		var text string
+		if err := list.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, text)
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestDamagedResultsAreRunAgain(t *testing.T) {
+	x := mustLoad(t, small)
+	if summary, _ := sweepAll(t, x, false); summary.Err() != nil {
+		t.Fatalf("%+v", summary)
+	}
+	before, err := x.Table(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inStore(t, x, "UPDATE runs SET report = replace(report, 'exit', 'exif') WHERE seed = '2' RETURNING ''")
+	inStore(t, x, "UPDATE native SET report = report || ' ' RETURNING ''")
+	inStore(t, x, "INSERT INTO conflicts VALUES ('key', 'slot', 'd', 'e', 'wrong') RETURNING ''")
+	if _, err := x.Table(Options{}); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("the table: %v", err)
+	}
+	summary, _ := sweepAll(t, x, false)
+	if summary.Ran != 1 || summary.Stored != 2 || summary.Err() != nil || len(summary.Damaged) != 3 {
+		t.Errorf("%+v", summary)
+	}
+	if after, err := x.Table(Options{}); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the table is %+v, %v; it was %+v", after, err, before)
+	}
+	if summary, _ := sweepAll(t, x, false); summary.Stored != 3 || len(summary.Damaged) > 0 {
+		t.Errorf("once more: %+v", summary)
+	}
+}
+
+// TestStoredClasses: the store says of each run how it failed, as the table does.
+func TestStoredClasses(t *testing.T) {
+	const programs = `
+programs:
+  - {name: good, command: [cat, text]}
+  - {name: status, command: [sh, -c, "exit 3"]}
+  - {name: other, command: [cat, /proc/uptime]}
+  - {name: assertion, command: [sh, -c, "kill -ABRT $$"]}
+  - {name: crash, command: [sh, -c, "kill -SEGV $$"]}
+  - {name: missing, command: [sh, -c, "exec /no/such"]}
+inputs: [{name: text, generate: text, size: 1K}]
+`
+	const query = "SELECT program || ' ' || class FROM runs ORDER BY rowid"
+	alone := []string{"good ", "status wrong output", "other ", "assertion assertion", "crash crash", "missing wrong output"}
+	x := mustLoad(t, programs+"native: false\n")
+	sweepAll(t, x, false)
+	sort := func(rows []string) []string { return slices.Sorted(slices.Values(rows)) }
+	if got := sort(inStore(t, x, query)); !slices.Equal(got, sort(alone)) {
+		t.Errorf("without native runs: %q", got)
+	}
+	// A native run that is stored later decides, too.
+	x.Native = true
+	for _, again := range []bool{false, true} {
+		sweepAll(t, x, again)
+		want := []string{"good ", "status ", "other wrong output", "assertion assertion", "crash crash", "missing "}
+		if got := sort(inStore(t, x, query)); !slices.Equal(got, sort(want)) {
+			t.Errorf("with native runs, again=%v: %q", again, got)
+		}
+	}
+	x.Native = false
+	if sweepAll(t, x, false); !slices.Equal(sort(inStore(t, x, query)), sort(alone)) {
+		t.Errorf("without native runs again: %q", inStore(t, x, query))
 	}
 }

@@ -58,6 +58,9 @@ func (a *app) experimentRun(ctx context.Context, path string, o experiments.Opti
 	}
 	o.Progress = experiments.NewProgress(a.stderr)
 	summary, err := x.Sweep(ctx, o)
+	for _, row := range summary.Damaged {
+		a.say("%s; what it held is carried out again", row)
+	}
 	if status, ok := interrupted(ctx); ok && errors.Is(err, context.Canceled) {
 		a.say("interrupted; %d of %d runs are stored, and the same command goes on from there",
 			summary.Stored+summary.Ran-summary.Failed, summary.Total)

@@ -303,10 +303,7 @@ func (r *Recording) attempt(l *limiter, out *Outcome, o *Options, how way) error
 
 // judge finds out what the failure is.
 func (r *Recording) judge(out *Outcome, o *Options) error {
-	if out.Failure.Class == heddle.FailureWrong && r.replay.Recorded().ExitCode == 0 {
-		if o.Stdout == nil {
-			return errNoFailure.New(r.file)
-		}
+	if out.Failure.Class == "" && r.replay.Recorded().Outcome == "exit" && o.Stdout != nil {
 		out.Failure = heddle.Failure{Class: heddle.FailureWrong, Text: "standard output"}
 	}
 	if out.Failure.Class == "" {

@@ -8,7 +8,12 @@
 // loses the runs in flight and nothing else, and tables can be made while a
 // sweep runs.
 //
-// The file's format has a number; a store of another format is refused by name.
+// Every row has a checksum of its other columns, which is compared when the row is
+// read: a damaged row is an error that names it (ErrDamaged), and writing the row again
+// mends it.
+//
+// The file's format has a number; a store of an older format is renewed when it is
+// opened, and one of a newer format is refused by name.
 package store
 
 import (
@@ -19,9 +24,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	// The driver registers itself as "sqlite3".
 	_ "github.com/mattn/go-sqlite3"
+	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/minimal"
@@ -30,7 +39,7 @@ import (
 )
 
 // Format is the number of the file format that this package reads and writes.
-const Format = 2
+const Format = 3
 
 var (
 	errOpen = errs.Define("store-unusable",
@@ -41,6 +50,11 @@ var (
 		"the result store {file} has format {found}; this heddle reads format {known}",
 		"Another version of heddle wrote the store.",
 		"Use that version, or name another file with --store.")
+	// ErrDamaged is the kind of error of a row that is not what was written.
+	ErrDamaged = errs.Define("store-row-damaged",
+		"row {row} of the table {table} in the result store {file} is damaged",
+		"Bytes of the file were changed, by the disk or by another program that wrote to the table: the row does not have its checksum.",
+		"Run `heddle experiment run` with the same file: it carries out again what is damaged. Do not change the tables of a store by other means.")
 	errMissing = errs.Define("store-missing",
 		"there is no result store {file}",
 		"No run of the experiment has been stored yet, or the store is elsewhere.",
@@ -48,7 +62,7 @@ var (
 )
 
 // schema is that of Format. The columns beside the JSON are for people's own
-// queries; heddle reads the JSON.
+// queries; heddle reads the JSON. The checksum is the last column of each table.
 const schema = `
 CREATE TABLE IF NOT EXISTS runs (
 	slot TEXT NOT NULL, repetition INTEGER NOT NULL, key TEXT NOT NULL,
@@ -59,25 +73,28 @@ CREATE TABLE IF NOT EXISTS runs (
 	digest TEXT NOT NULL, schedule_digest TEXT NOT NULL, host_seconds REAL NOT NULL,
 	manifest TEXT NOT NULL, report TEXT NOT NULL,
 	model TEXT NOT NULL DEFAULT 'sc', commits TEXT NOT NULL DEFAULT '', capacity INTEGER NOT NULL DEFAULT 0,
-	class TEXT NOT NULL DEFAULT '',
+	class TEXT NOT NULL DEFAULT '', checksum TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (slot, repetition)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS native (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS native (key TEXT PRIMARY KEY, report TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE IF NOT EXISTS conflicts (
-	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL,
+	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (key, digest, other)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '') STRICT;
 `
 
-// renewal makes a store of format 1 one of Format.
-const renewal = `
-ALTER TABLE runs ADD COLUMN model TEXT NOT NULL DEFAULT 'sc';
-ALTER TABLE runs ADD COLUMN commits TEXT NOT NULL DEFAULT '';
-ALTER TABLE runs ADD COLUMN capacity INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE runs ADD COLUMN class TEXT NOT NULL DEFAULT '';
-CREATE TABLE shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
-`
+// Columns of the table runs that are read, by their place.
+const (
+	columnSlot = iota
+	columnRepetition
+	columnKey
+	columnFailure  = 9
+	columnDigest   = 15
+	columnManifest = 18
+	columnReport   = 19
+	columnClass    = 23
+)
 
 // Record is a stored run.
 type Record struct {
@@ -86,6 +103,8 @@ type Record struct {
 	// Manifest identifies the host files that the run read.
 	Manifest string
 	Labels   Labels
+	// Class is that of the program's failure (heddle.FailureClasses), or empty.
+	Class string
 	// Failure says why there is no result; Report is then empty.
 	Failure string
 	Report  worker.Report
@@ -153,42 +172,185 @@ func open(path string) (*Store, error) {
 	return s, nil
 }
 
-// checkFormat reads the format's number, and writes it into a new file.
+// checkFormat reads the format's number, writes it into a new file, and renews one of an
+// older format.
 func (s *Store) checkFormat() error {
-	var format int
+	var format, tables int
 	if err := s.db.QueryRow("PRAGMA user_version").Scan(&format); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
-	var tables int
 	if err := s.db.QueryRow("SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
 	if format == Format {
 		return nil
 	}
-	change := ""
-	switch {
-	case format == 1 && tables > 0:
-		change = renewal
-	case tables > 0:
+	if tables > 0 && (format < 1 || format > Format) {
 		return errFormat.New(s.path, format, Format)
 	}
-	if err := s.atOnce(change + fmt.Sprintf("PRAGMA user_version = %d;", Format)); err != nil {
+	if err := s.renew(format, tables > 0); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
 	return nil
 }
 
-// atOnce executes statements in one transaction.
-func (s *Store) atOnce(statements string) error {
+// renew makes a store of an older format, or an empty one, one of Format.
+func (s *Store) renew(format int, full bool) error {
 	tx, err := s.db.Begin()
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(statements); err != nil {
+	if full && format == 1 {
+		_, err = tx.Exec(`
+ALTER TABLE runs ADD COLUMN model TEXT NOT NULL DEFAULT 'sc';
+ALTER TABLE runs ADD COLUMN commits TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN capacity INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN class TEXT NOT NULL DEFAULT '';
+CREATE TABLE shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;`)
+	}
+	if full && err == nil {
+		err = addChecksums(tx)
+	}
+	if err == nil {
+		_, err = tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", Format))
+	}
+	if err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
+}
+
+// addChecksums makes a store of format 2 one of format 3: rows get checksums, and runs
+// the class of failure that they should have had. Format 2 has "wrong output" for every
+// run that did not fail.
+func addChecksums(tx *sql.Tx) error {
+	for _, table := range []string{"runs", "native", "conflicts", "shortest"} {
+		if _, err := tx.Exec("ALTER TABLE " + table + " ADD COLUMN checksum TEXT NOT NULL DEFAULT ''"); err != nil {
+			return err
+		}
+		rows, err := tx.Query("SELECT rowid, * FROM " + table)
+		if err != nil {
+			return err
+		}
+		all, err := values(rows)
+		if err != nil {
+			return err
+		}
+		for _, v := range all {
+			id, row := v[0], v[1:len(v)-1]
+			if table == "runs" {
+				row[columnClass] = classOfReport(row[columnReport])
+				if _, err := tx.Exec("UPDATE runs SET class = ? WHERE rowid = ?", row[columnClass], id); err != nil {
+					return err
+				}
+			}
+			if _, err := tx.Exec("UPDATE "+table+" SET checksum = ? WHERE rowid = ?", checksum(row), id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// classOfReport is the class of failure that a stored report has by itself.
+func classOfReport(text any) string {
+	var report worker.Report
+	if s, ok := text.(string); !ok || json.Unmarshal([]byte(s), &report) != nil || report.Result == nil {
+		return ""
+	}
+	failure, _ := report.Result.Failure(nil)
+	return failure.Class
+}
+
+// values reads all rows of a query: int64, float64 and string.
+func values(rows *sql.Rows) (all [][]any, err error) {
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		row, to := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// checksum is that of a row without it. The type and the length of each value count.
+func checksum(row []any) string {
+	h := xxh3.New()
+	for _, v := range row {
+		text := fmt.Sprint(v)
+		if f, ok := v.(float64); ok {
+			text = strconv.FormatFloat(f, 'g', -1, 64)
+		}
+		fmt.Fprintf(h, "%T %d %s\n", v, len(text), text)
+	}
+	return fmt.Sprintf("%x", h.Sum128().Bytes())
+}
+
+// put writes a row in place of an older one with the same primary key.
+func (s *Store) put(table string, row ...any) error {
+	marks := strings.Repeat("?,", len(row)) + "?"
+	if _, err := s.db.Exec("INSERT OR REPLACE INTO "+table+" VALUES ("+marks+")", append(row, checksum(row))...); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return nil
+}
+
+// get reads rows whose key columns have some values, and checks them. Damaged rows are
+// left out, and the first of them is the error, of kind ErrDamaged; other errors leave
+// no row.
+func (s *Store) get(table, condition string, keys ...any) (whole [][]any, err error) {
+	rows, err := s.db.Query("SELECT * FROM "+table+" WHERE "+condition, keys...)
+	if err != nil {
+		return nil, errOpen.Wrap(err, s.path)
+	}
+	all, err := values(rows)
+	if err != nil {
+		return nil, errOpen.Wrap(err, s.path)
+	}
+	for _, row := range all {
+		last := len(row) - 1
+		switch {
+		case checksum(row[:last]) == row[last]:
+			whole = append(whole, row[:last])
+		case err == nil:
+			name := fmt.Sprint(row[0])
+			if table == "runs" {
+				name = fmt.Sprintf("%v repetition %v", row[columnSlot], row[columnRepetition])
+			}
+			err = ErrDamaged.New(name, table, s.path)
+		}
+	}
+	return whole, err
+}
+
+// getReport reads the JSON in the one row with a key; ok is false if there is none.
+func (s *Store) getReport(table, key string, to any) (ok bool, err error) {
+	rows, err := s.get(table, "key = ?", key)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	if err := json.Unmarshal([]byte(rows[0][1].(string)), to); err != nil {
+		return false, errOpen.Wrap(err, s.path)
+	}
+	return true, nil
+}
+
+// putReport is its opposite.
+func (s *Store) putReport(table, key string, report any) error {
+	text, err := json.Marshal(report)
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return s.put(table, key, string(text))
 }
 
 // Close closes the file.
@@ -209,129 +371,95 @@ func (s *Store) Put(r Record) error {
 	if result == nil {
 		result = &heddle.Result{}
 	}
-	class, _ := result.Failure(nil)
-	_, err = s.db.Exec(`INSERT OR REPLACE INTO runs VALUES (?,?,?, ?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?, ?,?, ?,?,?,?)`,
-		r.Slot, r.Repetition, r.Key,
-		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, r.Labels.Cores, r.Labels.Threads, r.Labels.Seed,
-		r.Failure, result.Outcome, result.ExitCode, int64(result.Instructions), int64(result.Cycles),
+	return s.put("runs", r.Slot, int64(r.Repetition), r.Key,
+		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, int64(r.Labels.Cores), int64(r.Labels.Threads), r.Labels.Seed,
+		r.Failure, result.Outcome, int64(result.ExitCode), int64(result.Instructions), int64(result.Cycles),
 		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report),
-		r.Labels.Model, r.Labels.Commit, r.Labels.Capacity, class.Class)
-	if err != nil {
-		return errOpen.Wrap(err, s.path)
-	}
-	return nil
+		r.Labels.Model, r.Labels.Commit, int64(r.Labels.Capacity), r.Class)
 }
 
-// Get returns the record of a slot's repetition; ok is false if there is none.
+// Get returns the record of a slot's repetition, without its labels; ok is false if
+// there is none.
 func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) {
 	r = Record{Slot: slot, Repetition: repetition}
-	var report string
-	err = s.db.QueryRow("SELECT key, manifest, failure, report FROM runs WHERE slot = ? AND repetition = ?", slot, repetition).
-		Scan(&r.Key, &r.Manifest, &r.Failure, &report)
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, false, nil
+	rows, err := s.get("runs", "slot = ? AND repetition = ?", slot, repetition)
+	if err != nil || len(rows) == 0 {
+		return r, false, err
 	}
-	if err == nil {
-		err = json.Unmarshal([]byte(report), &r.Report)
-	}
-	if err != nil {
+	text := func(column int) string { return rows[0][column].(string) }
+	r.Key, r.Manifest, r.Failure, r.Class = text(columnKey), text(columnManifest), text(columnFailure), text(columnClass)
+	if err := json.Unmarshal([]byte(text(columnReport)), &r.Report); err != nil {
 		return r, false, errOpen.Wrap(err, s.path)
 	}
 	return r, true, nil
 }
 
 // Digests returns the different digests of the stored runs that had this key
-// and read these files.
+// and read these files. A damaged row has none.
 func (s *Store) Digests(key, manifest string) ([]string, error) {
-	rows, err := s.db.Query("SELECT DISTINCT digest FROM runs WHERE key = ? AND manifest = ? AND failure = '' ORDER BY digest", key, manifest)
-	if err != nil {
-		return nil, errOpen.Wrap(err, s.path)
+	rows, err := s.get("runs", "key = ? AND manifest = ? AND failure = ''", key, manifest)
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return nil, err
 	}
-	defer rows.Close()
 	var digests []string
-	for rows.Next() {
-		var digest string
-		if err := rows.Scan(&digest); err != nil {
-			return nil, errOpen.Wrap(err, s.path)
-		}
-		digests = append(digests, digest)
+	for _, row := range rows {
+		digests = append(digests, row[columnDigest].(string))
 	}
-	if err := rows.Err(); err != nil {
-		return nil, errOpen.Wrap(err, s.path)
-	}
-	return digests, nil
+	slices.Sort(digests)
+	return slices.Compact(digests), nil
 }
 
 // PutConflict notes that two runs with one key had two digests.
 func (s *Store) PutConflict(key, slot, digest, other string) error {
-	if _, err := s.db.Exec("INSERT OR REPLACE INTO conflicts VALUES (?,?,?,?)", key, slot, digest, other); err != nil {
-		return errOpen.Wrap(err, s.path)
-	}
-	return nil
+	return s.put("conflicts", key, slot, digest, other)
 }
 
-// HasConflict tells whether runs with this key were seen to differ.
+// HasConflict reports whether runs with this key were seen to differ.
 func (s *Store) HasConflict(key string) (bool, error) {
-	var n int
-	if err := s.db.QueryRow("SELECT count(*) FROM conflicts WHERE key = ?", key).Scan(&n); err != nil {
-		return false, errOpen.Wrap(err, s.path)
+	rows, err := s.get("conflicts", "key = ?", key)
+	return len(rows) > 0, err
+}
+
+// DropDamagedConflicts removes the damaged rows that PutConflict wrote, which no run
+// writes again, and returns the first as an error of kind ErrDamaged.
+func (s *Store) DropDamagedConflicts() error {
+	_, damaged := s.get("conflicts", "true")
+	if !errors.Is(damaged, ErrDamaged) {
+		return damaged
 	}
-	return n > 0, nil
+	rows, err := s.db.Query("SELECT rowid, * FROM conflicts")
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	all, err := values(rows)
+	for _, row := range all {
+		if last := len(row) - 1; err == nil && checksum(row[1:last]) != row[last] {
+			_, err = s.db.Exec("DELETE FROM conflicts WHERE rowid = ?", row[0])
+		}
+	}
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return damaged
 }
 
 // PutShortest stores the shortest schedule of the failing run with this key.
 func (s *Store) PutShortest(key string, p minimal.Report) error {
-	report, err := json.Marshal(p)
-	if err == nil {
-		_, err = s.db.Exec("INSERT OR REPLACE INTO shortest VALUES (?,?)", key, string(report))
-	}
-	if err != nil {
-		return errOpen.Wrap(err, s.path)
-	}
-	return nil
+	return s.putReport("shortest", key, p)
 }
 
 // GetShortest returns what PutShortest stored; ok is false if nothing was.
 func (s *Store) GetShortest(key string) (p minimal.Report, ok bool, err error) {
-	var report string
-	err = s.db.QueryRow("SELECT report FROM shortest WHERE key = ?", key).Scan(&report)
-	if errors.Is(err, sql.ErrNoRows) {
-		return p, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(report), &p)
-	}
-	if err != nil {
-		return p, false, errOpen.Wrap(err, s.path)
-	}
-	return p, true, nil
+	ok, err = s.getReport("shortest", key, &p)
+	return p, ok, err
 }
 
 // PutNative stores what a command gave on the host.
-func (s *Store) PutNative(key string, n Native) error {
-	report, err := json.Marshal(n)
-	if err == nil {
-		_, err = s.db.Exec("INSERT OR REPLACE INTO native VALUES (?,?)", key, string(report))
-	}
-	if err != nil {
-		return errOpen.Wrap(err, s.path)
-	}
-	return nil
-}
+func (s *Store) PutNative(key string, n Native) error { return s.putReport("native", key, n) }
 
 // GetNative returns what a command gave on the host; ok is false if it is not
 // known.
 func (s *Store) GetNative(key string) (n Native, ok bool, err error) {
-	var report string
-	err = s.db.QueryRow("SELECT report FROM native WHERE key = ?", key).Scan(&report)
-	if errors.Is(err, sql.ErrNoRows) {
-		return n, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(report), &n)
-	}
-	if err != nil {
-		return n, false, errOpen.Wrap(err, s.path)
-	}
-	return n, true, nil
+	ok, err = s.getReport("native", key, &n)
+	return n, ok, err
 }

@@ -154,16 +154,8 @@ func TestUnusableStores(t *testing.T) {
 	}
 }
 
-// TestStoreOfFormatOneIsRenewed: its runs are still there, with the columns that
-// came later.
-func TestStoreOfFormatOneIsRenewed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "old.sqlite")
-	db, err := sql.Open("sqlite3", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The schema of format 1, as it was.
-	if _, err := db.Exec(`
+// oldRuns is the table of format 1, as it was.
+const oldRuns = `
 CREATE TABLE runs (
 	slot TEXT NOT NULL, repetition INTEGER NOT NULL, key TEXT NOT NULL,
 	program TEXT NOT NULL, arguments TEXT NOT NULL, policy TEXT NOT NULL,
@@ -179,45 +171,178 @@ CREATE TABLE conflicts (
 	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL,
 	PRIMARY KEY (key, digest, other)
 ) STRICT;
-INSERT INTO runs VALUES ('slot', 1, 'key', 'p', '', 'rr', 4, 2, '1', '', 'exit', 0, 1, 2, 3, 'd', 's', 0.5, 'm', '{}');
-PRAGMA user_version = 1;`); err != nil {
+INSERT INTO runs VALUES ('good', 1, 'key', 'p', '', 'rr', 4, 2, '1', '', 'exit', 0, 1, 2, 3, 'd', 's', 0.1, 'm', '{"result": {"outcome": "exit"}}');
+INSERT INTO runs VALUES ('bad', 1, 'key2', 'p', '', 'rr', 4, 2, '1', '', 'exit', 3, 1, 2, 3, 'd', 's', 1e300, 'm', '{"result": {"outcome": "exit", "exit_code": 3}}');
+INSERT INTO runs VALUES ('none', 1, 'key3', 'p', '', 'rr', 4, 2, '1', 'it crashed', '', 0, 0, 0, 0, '', '', 0, '', '{}');
+INSERT INTO native VALUES ('n', '{"exit_code": 7}');
+INSERT INTO conflicts VALUES ('key', 'good', 'd', 'e');
+PRAGMA user_version = 1;`
+
+// toFormat2 makes a store of format 1 one of format 2, whose classes were wrong.
+const toFormat2 = `
+ALTER TABLE runs ADD COLUMN model TEXT NOT NULL DEFAULT 'sc';
+ALTER TABLE runs ADD COLUMN commits TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN capacity INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN class TEXT NOT NULL DEFAULT '';
+CREATE TABLE shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;
+UPDATE runs SET class = 'wrong output';
+INSERT INTO shortest VALUES ('key', '{"runs": 7}');
+PRAGMA user_version = 2;`
+
+// database executes statements on the file of a store.
+func database(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOldStoresAreRenewed: their runs are still there, with the columns that came
+// later, and with the class that they should have had.
+func TestOldStoresAreRenewed(t *testing.T) {
+	for format, statements := range map[int][]string{1: {oldRuns}, 2: {oldRuns, toFormat2}} {
+		path := filepath.Join(t.TempDir(), "old.sqlite")
+		database(t, path, statements...)
+		for range 2 { // it is renewed once
+			s, err := OpenExisting(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for slot, want := range map[string]string{"good": "sc  0 ", "bad": "sc  0 wrong output", "none": "sc  0 "} {
+				if r, ok, err := s.Get(slot, 1); err != nil || !ok {
+					t.Errorf("format %d, %s: %+v, %v, %v", format, slot, r, ok, err)
+				}
+				if got := columns(t, s, slot); got != want {
+					t.Errorf("format %d: %s has %q, want %q", format, slot, got, want)
+				}
+			}
+			if n, ok, err := s.GetNative("n"); !ok || err != nil || n.ExitCode != 7 {
+				t.Errorf("%+v, %v, %v", n, ok, err)
+			}
+			if differ, err := s.HasConflict("key"); !differ || err != nil {
+				t.Errorf("%v, %v", differ, err)
+			}
+			if p, ok, err := s.GetShortest("key"); ok != (format == 2) || err != nil || ok && p.Runs != 7 {
+				t.Errorf("format %d: %+v, %v, %v", format, p, ok, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := record("other", 1, "key", "digest")
+		later.Labels, later.Class = Labels{Model: "tso", Commit: "lazy", Capacity: 3}, "assertion"
+		if err := s.Put(later); err != nil {
+			t.Fatal(err)
+		}
+		if got := columns(t, s, "other"); got != "tso lazy 3 assertion" {
+			t.Errorf("it has %q", got)
+		}
+		if err := s.PutShortest("key", minimal.Report{Runs: 8}); err != nil {
+			t.Fatal(err)
+		}
+		if p, ok, err := s.GetShortest("key"); !ok || err != nil || p.Runs != 8 {
+			t.Errorf("%+v, %v, %v", p, ok, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// columns are those of the memory model and of the failure.
+func columns(t *testing.T, s *Store, slot string) string {
+	t.Helper()
+	var model, commits, class string
+	var capacity int
+	row := s.db.QueryRow("SELECT model, commits, capacity, class FROM runs WHERE slot = ?", slot)
+	if err := row.Scan(&model, &commits, &capacity, &class); err != nil {
 		t.Fatal(err)
 	}
-	s, err := OpenExisting(path)
+	return fmt.Sprintf("%s %s %d %s", model, commits, capacity, class)
+}
+
+// TestDamagedRows: whatever column of a row is changed, reading it says so, and writing
+// it again mends it.
+func TestDamagedRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sqlite")
+	s, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if r, ok, err := s.Get("slot", 1); err != nil || !ok || r.Key != "key" {
-		t.Errorf("%+v, %v, %v", r, ok, err)
-	}
-	later := record("other", 1, "key", "digest")
-	later.Labels = Labels{Model: "tso", Commit: "lazy", Capacity: 3}
-	later.Report.Result.Outcome, later.Report.Result.Signal = "signal", 6
-	if err := s.Put(later); err != nil {
-		t.Fatal(err)
-	}
-	var model, commits, class string
-	var capacity int
-	for slot, want := range map[string]string{"slot": "sc  0 ", "other": "tso lazy 3 assertion"} {
-		row := s.db.QueryRow("SELECT model, commits, capacity, class FROM runs WHERE slot = ?", slot)
-		if err := row.Scan(&model, &commits, &capacity, &class); err != nil {
+	for table, access := range map[string]struct {
+		put  func() error
+		get  func() (bool, error)
+		name string
+	}{
+		"runs": {
+			func() error { return s.Put(record("slot", 2, "key", "digest")) },
+			func() (bool, error) { _, ok, err := s.Get("slot", 2); return ok, err },
+			"row slot repetition 2 of the table runs in the result store " + path + " is damaged",
+		},
+		"native": {
+			func() error { return s.PutNative("key", Native{ExitCode: 3, Seconds: 0.1}) },
+			func() (bool, error) { _, ok, err := s.GetNative("key"); return ok, err },
+			"row key of the table native in the result store " + path + " is damaged",
+		},
+		"shortest": {
+			func() error { return s.PutShortest("key", minimal.Report{Runs: 7}) },
+			func() (bool, error) { _, ok, err := s.GetShortest("key"); return ok, err },
+			"row key of the table shortest in the result store " + path + " is damaged",
+		},
+		"conflicts": {
+			func() error { return s.PutConflict("key", "slot", "d", "e") },
+			func() (bool, error) { return s.HasConflict("key") },
+			"row key of the table conflicts in the result store " + path + " is damaged",
+		},
+	} {
+		rows, err := s.db.Query("SELECT name, type FROM pragma_table_info(?) WHERE name NOT IN ('slot', 'repetition', 'key')", table)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprintf("%s %s %d %s", model, commits, capacity, class); got != want {
-			t.Errorf("%s has %q, want %q", slot, got, want)
+		all, err := values(rows)
+		if err != nil || len(all) < 2 {
+			t.Fatal(all, err)
 		}
-	}
-	if _, ok, err := s.GetShortest("key"); ok || err != nil {
-		t.Errorf("a shortest schedule: %v, %v", ok, err)
-	}
-	if err := s.PutShortest("key", minimal.Report{Runs: 7}); err != nil {
-		t.Fatal(err)
-	}
-	if p, ok, err := s.GetShortest("key"); !ok || err != nil || p.Runs != 7 {
-		t.Errorf("%+v, %v, %v", p, ok, err)
+		for _, column := range all {
+			if err := access.put(); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := access.get(); !ok || err != nil {
+				t.Fatalf("%s: %v, %v", table, ok, err)
+			}
+			change := "'x' || " + column[0].(string)
+			if column[1] != "TEXT" {
+				change = "1 + " + column[0].(string)
+			}
+			if _, err := s.db.Exec("UPDATE " + table + " SET " + column[0].(string) + " = " + change); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := access.get(); ok || !errors.Is(err, ErrDamaged) || err.Error() != access.name {
+				t.Errorf("%s.%s: %v, %v", table, column[0], ok, err)
+			}
+			if digests, err := s.Digests("key", "files"); table == "runs" && (len(digests) > 0 || err != nil) {
+				t.Errorf("digests of a damaged row: %v, %v", digests, err)
+			}
+			if table == "conflicts" {
+				if err := s.DropDamagedConflicts(); !errors.Is(err, ErrDamaged) {
+					t.Error(err)
+				}
+				if ok, err := access.get(); ok || err != nil {
+					t.Errorf("after it was dropped: %v, %v", ok, err)
+				}
+			}
+		}
 	}
 }
