@@ -1,29 +1,46 @@
 # make build   bin/heddle
 # make demo    the main job, configs/demo.yaml: sweep and table
-# make test    every test
+# make quick   unit tests and a sample of every other kind: minutes, for the inner loop
+# make test    every test, many of them on a sample of what there is to try
+# make long    every test on everything: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make bench   the ratios of docs/performance.md; BENCH=-write puts them there
 # make check   format, vet, static analysis and tests, and a clean tree after them
+# make clean   removes bin
 #
-# Each target first installs the Debian packages that it misses.
+# Each target first installs the Debian packages that it misses. TESTS are the packages
+# that are tested, ./... unless given, and FLAGS further flags of go test.
 
 # Found anew in each recipe, because a recipe's prerequisites may install it.
 GO = $(or $(shell internal/setup/go.sh),$(error heddle: no Go of the version in go.mod; run internal/setup/packages.sh build))
 TOOL = $(GO) tool -modfile=internal/tools/go.mod
+TESTS = ./...
+GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: build demo programs test bench check clean setup-build setup-demo setup-test
+.PHONY: help build demo programs quick test long bench check clean setup-build setup-demo setup-test
 
 build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
 
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+# The table shows what succeeded, and names what failed.
 demo: setup-demo build
 	@bin/heddle experiment run configs/demo.yaml; status=$$?; bin/heddle experiment table configs/demo.yaml && exit $$status
 
 programs: setup-test
 	$(GO) run ./guest/programs/install bin/programs
 
-test: setup-test build programs
-	HEDDLE_BIN=$(CURDIR)/bin/heddle $(GO) test -timeout 40m ./...
+quick: setup-test build
+	$(GOTEST) -short -vet=off $(FLAGS) $(TESTS)
+
+test: setup-test build
+	$(GO) run ./guest/programs/install bin/programs O2-static-g
+	$(GOTEST) -timeout 40m $(FLAGS) $(TESTS)
+
+long: setup-test build programs
+	HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(TESTS)
 
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // agreeing are real programs on which the interpreter of libVEX's code is held
@@ -62,10 +63,7 @@ int main(void) {
 // comes to the machine's registers and memory after every block. The long form
 // compares 50 million instructions.
 func TestIRAgreesWithTheMachine(t *testing.T) {
-	budget := uint64(300_000)
-	if os.Getenv("HEDDLE_LONG") != "" {
-		budget = 6_000_000
-	}
+	budget := testsize.Pick[uint64](100_000, 300_000, 6_000_000)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	var text strings.Builder

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/zeebo/xxh3"
@@ -19,6 +21,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/guest/programs/conformance"
 	"github.com/heddle-dmt/heddle/internal/libipt"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -312,18 +315,20 @@ func branchPrograms(t *testing.T) map[string][]string {
 }
 
 // TestBranchTraces: the branch traces of real programs decode, by Intel's
-// decoder and by heddle's, to exactly the instructions that ran.
+// decoder and by heddle's, to exactly the instructions that ran. Machines and forms of
+// traces are taken in turn.
 func TestBranchTraces(t *testing.T) {
 	configs := []pt.Config{
 		{PSBPeriod: 4096, RetCompression: true},
 		{PSBPeriod: 1 << 16, Timing: pt.Timing{TSC: true, MTCPeriod: 64, CYC: true}},
 		{RetCompression: true, PSBPeriod: 256, Timing: pt.Timing{TSC: true}},
 	}
-	for name, args := range branchPrograms(t) {
-		for i, cores := range []int{4, 1, 8} {
-			if i > 0 && testing.Short() {
-				break
-			}
+	programs := branchPrograms(t)
+	names := slices.Sorted(maps.Keys(programs))
+	for turn, name := range testsize.Sample(names, testsize.Pick(4, len(names), len(names)), 0) {
+		args := programs[name]
+		for _, i := range testsize.Sample([]int{0, 1, 2}, 1, turn) {
+			cores := []int{4, 1, 8}[i]
 			t.Run(fmt.Sprintf("%s/%d", name, cores), func(t *testing.T) {
 				c, out := config(t, args...)
 				c.Cores, c.Seed, c.Dir = cores, uint64(i+1), "/tmp"

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/programs/conformance"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -151,7 +153,7 @@ func TestMemoryTraceHasEveryLoadsValue(t *testing.T) {
 	}
 	for name, args := range programs {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name == "python3" {
+			if testing.Short() && (name == "python3" || name == "pbzip2") {
 				t.Skip("short")
 			}
 			c, _ := config(t, args[0])
@@ -245,9 +247,6 @@ func TestMemoryTraceWithEverythingElse(t *testing.T) {
 	for name, bin := range programs {
 		for how, set := range machines() {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				if testing.Short() && how != "at sync" {
-					t.Skip("short")
-				}
 				c, _ := config(t, bin)
 				set(&c)
 				_, path := recordMemory(t, c, func(r *heddle.Record) {
@@ -362,10 +361,15 @@ func accesses(t *testing.T, path string, s memtrace.Select) uint64 {
 }
 
 // The programs that exercise instructions and system calls, with every load
-// checked. Those that take long are left to others.
+// checked. Those that take long are left to others; of those that are not on
+// instructions, some are taken.
 func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 	for i, p := range conformance.Programs() {
-		if p.NativeOnly != "" || p.DynamicOnly != "" || p.Plugin || testing.Short() && i%12 != 0 {
+		if p.NativeOnly != "" || p.DynamicOnly != "" || p.Plugin {
+			continue
+		}
+		onInstructions := strings.HasPrefix(p.Name, "x86_") && !testing.Short()
+		if i%testsize.Pick(24, 3, 1) != 0 && !onInstructions {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -121,13 +122,13 @@ func TestOneCoreIsSequential(t *testing.T) {
 func TestWeakRunsRepeatAndReplay(t *testing.T) {
 	programs := map[string]string{"ordering": compile(t, ordering), "racy": compile(t, racy), "signals": compile(t, signals)}
 	for name, bin := range programs {
-		for _, o := range []buffers.Options{
+		for _, o := range testsize.Sample([]buffers.Options{
 			{Model: "tso"},
 			{Model: "pso"},
 			{Model: "tso", Commit: "timed"},
 			{Model: "pso", Commit: "timed", Capacity: 3},
 			{Model: "pso", Commit: "lazy", Capacity: 500},
-		} {
+		}, testsize.Pick(1, 5, 5), 0) {
 			t.Run(fmt.Sprintf("%s/%s-%s", name, o.Model, o.Commit), func(t *testing.T) {
 				c, out := config(t, bin)
 				c.Memory = o
@@ -180,9 +181,12 @@ func TestRealProgramsUnderWeakModels(t *testing.T) {
 	for i := range 6000 {
 		fmt.Fprintln(&numbers, i*i)
 	}
-	for _, args := range [][]string{
-		{"pbzip2", "-c", "-p4", "-b1"}, {"zstd", "-q", "-c", "-T3"}, {"python3", "-c", "import threading\nt = [threading.Thread(target=lambda: sorted(range(2000), key=lambda x: -x)) for _ in range(3)]\n[x.start() for x in t]\n[x.join() for x in t]\nprint(sum(range(1000)))"},
+	for n, args := range [][]string{
+		{"zstd", "-q", "-c", "-T3"}, {"pbzip2", "-c", "-p4", "-b1"}, {"python3", "-c", "import threading\nt = [threading.Thread(target=lambda: sorted(range(2000), key=lambda x: -x)) for _ in range(3)]\n[x.start() for x in t]\n[x.join() for x in t]\nprint(sum(range(1000)))"},
 	} {
+		if n > 0 && testing.Short() {
+			break
+		}
 		native := exec.Command(args[0], args[1:]...)
 		native.Stdin = bytes.NewReader(numbers.Bytes())
 		want, err := native.Output()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -46,7 +47,7 @@ func syncs(to io.Writer) *heddle.Record {
 func TestRealProgramsHaveOneOrder(t *testing.T) {
 	dir := t.TempDir()
 	args := realPrograms(t, dir)["pbzip2"]
-	for _, policy := range []string{sched.RRSync, sched.Kendo} {
+	for _, policy := range testsize.Sample([]string{sched.RRSync, sched.Kendo}, testsize.Pick(1, 2, 2), 0) {
 		t.Run(policy, func(t *testing.T) {
 			var want, text string
 			for i, cores := range []int{1, 4, 9} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/sched"
@@ -54,7 +55,7 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 		"broken": compile(t, broken),
 	}
 	for name, bin := range programs {
-		for _, o := range pageOptions {
+		for _, o := range testsize.Sample(pageOptions, testsize.Pick(1, len(pageOptions), len(pageOptions)), 0) {
 			t.Run(name+"-"+o.Commit, func(t *testing.T) {
 				c, out := config(t, bin)
 				c.Memory = o
@@ -77,6 +78,9 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 // pages are held, and snapshots were taken on the way.
 func TestPagesSnapshots(t *testing.T) {
 	for name, source := range map[string]string{"ordering": ordering, "mappings": mappings} {
+		if name == "mappings" && testing.Short() {
+			continue
+		}
 		bin := compile(t, source)
 		c, out := config(t, bin)
 		c.Sched, c.Memory = fine, pageOptions[2]
@@ -221,7 +225,7 @@ func TestPagesChangeMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range pageOptions {
-		for seed := range uint64(2) {
+		for seed := range testsize.Pick[uint64](1, 1, 2) {
 			for _, p := range []sched.Options{{}, {Policy: sched.Random, Quantum: 30}} {
 				c, out := config(t, bin)
 				c.Seed, c.Sched, c.Memory = seed, p, o

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -93,6 +94,11 @@ func machines() map[string]func(*heddle.Config) {
 	sets["each instruction"] = func(c *heddle.Config) { c.Sched = sched.Options{Policy: sched.Random, Granularity: sched.Instruction} }
 	sets["at sync"] = func(c *heddle.Config) { c.Sched = sched.Options{Policy: sched.RR, Granularity: sched.Sync} }
 	sets["limited"] = func(c *heddle.Config) { c.MaxInstructions = 150_000 }
+	if testing.Short() {
+		maps.DeleteFunc(sets, func(how string, _ func(*heddle.Config)) bool {
+			return how != "timed" && how != "at sync" && how != "delays"
+		})
+	}
 	return sets
 }
 

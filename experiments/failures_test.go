@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/store"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 func TestModelsAreAnAxis(t *testing.T) {
@@ -177,10 +178,8 @@ failures: {minimize: %d, runs: 500}
 // program.yaml names and no other, and each failure has a shortest schedule, with a
 // trace, a timeline and a report.
 func TestMemoryBugs(t *testing.T) {
-	names, seeds := []string{"dekker", "message"}, "1-8"
-	if !testing.Short() {
-		names, seeds = append(names, "peterson", "ring"), "1-12"
-	}
+	names := testsize.Sample([]string{"message", "dekker", "ring", "peterson"}, testsize.Pick(1, 3, 4), 0)
+	seeds := testsize.Pick("1-8", "1-8", "1-12")
 	x, suite := memoryBugs(t, seeds, 1, names...)
 	summary, told := sweepAll(t, x, false)
 	if err := summary.Err(); err != nil {

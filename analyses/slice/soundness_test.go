@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -157,10 +158,7 @@ func (r *recorded) satisfies(t *testing.T, s *slice.Slice, args []int) bool {
 // becomes of the branches that it dropped, the schedule can be followed, and the result
 // is one under any interleaving: no race was let in.
 func TestSlicesAreSound(t *testing.T) {
-	programs := 9
-	if os.Getenv("HEDDLE_LONG") != "" {
-		programs = 120
-	}
+	programs := testsize.Pick(3, 9, 120)
 	checked, dropped, raced, kept, all := 0, 0, 0, uint64(0), uint64(0)
 	for n := range programs {
 		r := rand.New(rand.NewPCG(7, uint64(n)))

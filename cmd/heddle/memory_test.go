@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // branching takes two branches an iteration, one of which nobody can foresee, so
@@ -46,13 +46,11 @@ func heddleUsing(t *testing.T, args ...string) (string, uint64) {
 }
 
 // TestTracesAreLargerThanMemory records and decodes more branches than fit in
-// the memory that both may hold. HEDDLE_LONG=1 takes the two billion of issue
-// size; otherwise it is a hundredth, and the bound lower.
+// the memory that both may hold: two billion in the large test size, otherwise a
+// hundredth, and the bound lower.
 func TestTracesAreLargerThanMemory(t *testing.T) {
-	iterations, bound := uint64(10_000_000), uint64(150<<20)
-	if os.Getenv("HEDDLE_LONG") != "" {
-		iterations, bound = 1_000_000_000, 500<<20
-	}
+	iterations := testsize.Pick[uint64](10_000_000, 10_000_000, 1_000_000_000)
+	bound := testsize.Pick[uint64](150<<20, 150<<20, 500<<20)
 	bin, path := gcctest.C(t, branching), filepath.Join(t.TempDir(), "trace")
 	_, held := heddleUsing(t, "record", "-q", "-o", path, "--pt", "--cores", "1", "--", bin, strconv.FormatUint(iterations, 10))
 	if held > bound {

@@ -15,17 +15,20 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/heddle-dmt/heddle/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "heddle" { // which the scripts start, and which heeds what is ignored
+		testhost.DefaultSignals()
+	}
 	testscript.Main(m, map[string]func(){"heddle": main})
 }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
-		// A command that hangs is killed, so that the rest is still reported.
-		Deadline: time.Now().Add(5 * time.Minute),
 		Setup: func(env *testscript.Env) error {
 			repository, err := filepath.Abs("../..")
 			env.Setenv("REPOSITORY", repository)
@@ -57,6 +60,10 @@ func statusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// hangs is for how long a command is awaited that should end soon. It is no measure of
+// speed.
+const hangs = 15 * time.Minute
+
 // interruptCommand starts a command whose standard input stays open, waits
 // until its stdout or stderr has a word, sends a signal, and demands an exit
 // status (-1: death by the signal): interrupt SIGNAL STATUS STREAM WORD COMMAND...
@@ -83,10 +90,15 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case <-seen:
 		ts.Check(cmd.Process.Signal(signals[args[0]]))
-		err = <-ended
+		select {
+		case err = <-ended:
+		case <-time.After(hangs):
+			_ = cmd.Process.Kill()
+			ts.Fatalf("it goes on after SIG%s", args[0])
+		}
 	case err = <-ended:
 		ts.Fatalf("it ended before its output had %q: %v", args[3], err)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(hangs):
 		_ = cmd.Process.Kill()
 		ts.Fatalf("it hangs, and its output does not have %q", args[3])
 	}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,20 +16,12 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/frost"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// trials is how many seeds a test tries; HEDDLE_LONG asks for more, and HEDDLE_RUNS
-// for so many.
-func trials(short, long int) int {
-	if n, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil && n > 0 {
-		return n
-	}
-	if os.Getenv("HEDDLE_LONG") == "" {
-		return short
-	}
-	return long
-}
+// trials is how many seeds a test tries.
+func trials(usual, long int) int { return testsize.Runs(max(1, usual/4), usual, long) }
 
 // table2 is what epochs with a bug come to first, where it is the same as in the
 // paper's table 2 for every seed.

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // Inputs that satisfy a schedule's preconditions follow it, with one output under any
@@ -22,10 +23,8 @@ import (
 // from changes of the recorded arguments.
 func TestCampaign(t *testing.T) {
 	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
-	recorded, inputs := [][]string{{"2", "2", "0"}}, 12
-	if os.Getenv("HEDDLE_LONG") != "" {
-		recorded, inputs = [][]string{{"2", "2", "0"}, {"3", "30", "1"}, {"4", "9", "7"}}, 200
-	}
+	recorded := testsize.Sample([][]string{{"2", "2", "0"}, {"3", "30", "1"}, {"4", "9", "7"}}, 1, 0)
+	inputs := testsize.Pick(8, 12, 200)
 	for i, args := range recorded {
 		c := config(t.TempDir(), append([]string{bin}, args...)...)
 		c.Seed, c.MaxInstructions = uint64(1+i), 30_000_000
@@ -58,16 +57,11 @@ var campaign = map[string]string{
 }
 
 // TestSuiteCampaign does the same for programs of the suite, with two, three and four
-// threads: HEDDLE_LONG, 200 inputs of each kind; HEDDLE_RUNS sets another number. Without
-// them one program is tried on a few.
+// threads, and 200 inputs of each kind. In the smaller test sizes one program is tried on
+// a few.
 func TestSuiteCampaign(t *testing.T) {
-	inputs, most, names := 200, 4, slices.Sorted(maps.Keys(campaign))
-	if runs, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil {
-		inputs = runs
-	} else if os.Getenv("HEDDLE_LONG") == "" {
-		inputs, most, names = 6, 2, []string{"fft"}
-	}
-	for _, name := range names {
+	inputs, most := testsize.Runs(4, 6, 200), testsize.Pick(2, 2, 4)
+	for _, name := range testsize.Pick([]string{"fft"}, []string{"fft"}, slices.Sorted(maps.Keys(campaign))) {
 		t.Run(name, func(t *testing.T) {
 			for threads := 2; threads <= most; threads++ {
 				t.Run(strconv.Itoa(threads), func(t *testing.T) { tryProgram(t, name, threads, inputs) })

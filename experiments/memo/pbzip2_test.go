@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/cache"
 	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 func opened(t testing.TB) *cache.Cache {
@@ -142,9 +143,9 @@ func usr(t *testing.T, n int) []string {
 }
 
 // TERN's PBZip2-usr: 10,000 files of /usr, eight threads, 2 % of them memoized. The paper
-// has a reuse rate of 96.2 %. HEDDLE_LONG: some minutes.
+// has a reuse rate of 96.2 %. It takes some minutes.
 func TestPBZip2Usr(t *testing.T) {
-	if os.Getenv("HEDDLE_LONG") == "" {
+	if !testsize.Long() {
 		t.Skip("HEDDLE_LONG is not set")
 	}
 	const paper = 0.962

@@ -1,7 +1,6 @@
 package reproduce
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -26,17 +26,12 @@ var long = []struct {
 }
 
 // checkpointSeeds is how many failing seeds of each are tried.
-func checkpointSeeds() int {
-	if os.Getenv("HEDDLE_LONG") != "" {
-		return 5
-	}
-	return 1
-}
+func checkpointSeeds() int { return testsize.Pick(1, 1, 5) }
 
 // TestFromCheckpoints: of a long trace the part behind a checkpoint is solved, and the
 // program fails under a schedule that begins there.
 func TestFromCheckpoints(t *testing.T) {
-	for i := range long {
+	for i := range testsize.Pick(2, len(long), len(long)) {
 		b := &long[i]
 		t.Run(b.program, func(t *testing.T) {
 			bin, found := build(t, b.program), 0

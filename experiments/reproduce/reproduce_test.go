@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -30,7 +30,8 @@ type bug struct {
 	strong []string
 	// right is how the right output is made, if another one is the failure.
 	right bool
-	long  bool // left out without HEDDLE_LONG
+	long  bool // left out unless everything is tried
+	slow  bool // takes seconds
 }
 
 var (
@@ -46,11 +47,11 @@ var bugs = []bug{
 	{program: "string-buffer", args: "-p 2 -r 30", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion},
 	{program: "deadlock", args: "-p 2 -r 20", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureDeadlock},
 	{program: "racey", args: "-p 4 -i 500", class: heddle.FailureWrong, right: true},
-	{program: "compressor", args: "-p 2 -n 1 -b 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 1_400_000}, class: heddle.FailureCrash},
+	{program: "compressor", args: "-p 2 -n 1 -b 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 1_400_000}, class: heddle.FailureCrash, slow: true},
 	{program: "lost-wakeup", args: "-r 10", sched: fine, class: heddle.FailureDeadlock},
-	{program: "downloader", args: "-p 1 -n 16 -x 6", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureDeadlock},
+	{program: "downloader", args: "-p 1 -n 16 -x 6", sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}, class: heddle.FailureDeadlock, slow: true},
 	{program: "glibc-12486", args: "-p 2 -r 60", sched: fine, class: heddle.FailureAssertion, long: true},
-	{program: "scanner", args: "-p 2 -n 2 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 560_000}, class: heddle.FailureHang},
+	{program: "scanner", args: "-p 2 -n 2 -k 1", sched: sched.Options{Policy: sched.PCT, Depth: 3, Length: 560_000}, class: heddle.FailureHang, slow: true},
 	{program: "mysql-12848", args: "-r 30", sched: fine, class: heddle.FailureCrash},
 	{program: "mysql-644", args: "-r 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureAssertion},
 	{program: "mysql-791", args: "-p 2 -n 60", sched: sched.Options{Policy: sched.Random, Quantum: 200}, class: heddle.FailureWrong},
@@ -232,13 +233,13 @@ func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
 func TestReproduces(t *testing.T) {
 	for i := range bugs {
 		b := &bugs[i]
-		if b.long && os.Getenv("HEDDLE_LONG") == "" {
+		if b.long && !testsize.Long() || testing.Short() && (b.slow || i%4 != 0) {
 			continue
 		}
 		t.Run(b.program, func(t *testing.T) {
 			bin, found := build(t, b.program), 0
 			right := rightOutput(t, b, bin)
-			for seed := uint64(1); seed <= 400 && found < seeds(); seed++ {
+			for seed := uint64(1); seed <= 400 && found < seeds(b); seed++ {
 				path, failure, failed := record(t, b, bin, seed, right)
 				if !failed {
 					continue
@@ -246,23 +247,19 @@ func TestReproduces(t *testing.T) {
 				found++
 				check(t, b, stripped(t, path, 0), seed, failure, right)
 			}
-			if found < seeds() {
+			if found < seeds(b) {
 				t.Errorf("%d of 400 seeds fail by %s", found, b.class)
 			}
 		})
 	}
 }
 
-// seeds is how many failing seeds are tried: with HEDDLE_LONG as many as the issue
-// asks for, or as HEDDLE_RUNS says.
-func seeds() int {
-	if n, err := strconv.Atoi(os.Getenv("HEDDLE_RUNS")); err == nil {
-		return n
+// seeds is how many failing seeds are tried.
+func seeds(b *bug) int {
+	if b.slow {
+		return testsize.Runs(1, 1, 20)
 	}
-	if os.Getenv("HEDDLE_LONG") != "" {
-		return 20
-	}
-	return 2
+	return testsize.Runs(1, 2, 20)
 }
 
 func check(t *testing.T, b *bug, path string, seed uint64, want heddle.Failure, right []byte) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -29,7 +30,7 @@ func TestAllocatorsAreOperations(t *testing.T) {
 	if count[event.OpAllocate] == 0 || count[event.OpThreadReturn] != threads {
 		t.Errorf("%d calls of allocators and %d returns of routines are operations", count[event.OpAllocate], count[event.OpThreadReturn])
 	}
-	if found := states(t, c, m, runs(t, 6, 50), sched.EnforceOptions{}); len(found) != 1 {
+	if found := states(t, c, m, testsize.Runs(4, 20, 50), sched.EnforceOptions{}); len(found) != 1 {
 		t.Errorf("states: %v", found)
 	}
 	t.Logf("%d operations, %v, %+v", len(m.Schedule.Operations), count[event.OpAllocate], m.Counts)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/guest/programs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -15,19 +15,12 @@ import (
 // Every racy program of the suite follows its portable schedule, which finds the
 // instructions of constraints by counting how often they are come to.
 func TestPortableSchedulesAreFollowed(t *testing.T) {
-	all, err := programs.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory {
-			continue
-		}
+	for _, p := range racyPrograms(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			c := suite(t, p.Name)
 			m := made(t, c, schedules.Options{Portable: true})
 			outputs := map[string]int{}
-			for _, v := range varied(c, runs(t, 2, 4)) {
+			for _, v := range varied(c, testsize.Runs(1, 3, 4)) {
 				r, out := enforced(t, v, m, sched.EnforceOptions{})
 				if !r.Schedule.Followed {
 					out = r.Schedule.Reason

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -23,7 +24,7 @@ func TestSyncOnlyIsNotEnough(t *testing.T) {
 			c := suite(t, name)
 			m := made(t, c, schedules.Options{})
 			found := map[string]int{}
-			for _, v := range varied(c, runs(t, 8, 8)) {
+			for _, v := range varied(c, testsize.Runs(8, 8, 8)) {
 				r, out := enforced(t, v, m, sched.EnforceOptions{SyncOnly: true})
 				key := out
 				if differs {
@@ -41,11 +42,11 @@ func TestSyncOnlyIsNotEnough(t *testing.T) {
 // Every constraint that is kept matters: without it some run has its instructions
 // the other way around.
 func TestEveryConstraintMatters(t *testing.T) {
-	names := []string{"aba", "lost-wakeup", "mysql-12848", "lu-non-contig"}
-	if !testing.Short() {
-		names = append(names, "frost-figure-1b", "fft", "benign-redundant-write", "string-buffer", "mysql-3596", "glibc-12486")
+	names := []string{
+		"aba", "lost-wakeup", "mysql-12848", "lu-non-contig", "frost-figure-1b", "fft", "benign-redundant-write", "string-buffer",
+		"mysql-3596", "glibc-12486",
 	}
-	for _, name := range names {
+	for _, name := range testsize.Sample(names, testsize.Pick(2, len(names), len(names)), 0) {
 		t.Run(name, func(t *testing.T) {
 			c := suite(t, name)
 			m := made(t, c, schedules.Options{})
@@ -300,7 +301,7 @@ print(count)`},
 			// python3 follows its schedule, and has several states.
 			quick := testing.Short() && (name == "python3" || name == "pbzip2")
 			m := made(t, c, schedules.Options{SyncOnly: quick})
-			found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{SyncOnly: quick})
+			found := states(t, c, m, testsize.Runs(2, 4, 10), sched.EnforceOptions{SyncOnly: quick})
 			if len(found) != 1 && !(quick && name == "python3") {
 				t.Errorf("states: %v", found)
 			}

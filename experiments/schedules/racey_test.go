@@ -1,11 +1,11 @@
 package schedules_test
 
 import (
-	"os"
 	"strconv"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -21,10 +21,7 @@ const (
 func TestRaceyPruning(t *testing.T) {
 	// About as many races each as in the paper.
 	iterations := map[uint64]int{50: 8830, 200: 10490, 800: 11480, 2400: 13500, 3200: 14340, 12800: 19000}
-	quanta := []uint64{800, 2400}
-	if os.Getenv("HEDDLE_LONG") != "" {
-		quanta = []uint64{50, 200, 800, 2400, 3200, 12800}
-	}
+	quanta := testsize.Pick([]uint64{2400}, []uint64{800, 2400}, []uint64{50, 200, 800, 2400, 3200, 12800})
 	c := suite(t, "racey")
 	c.Cores = 8
 	before := 0.0

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -120,7 +121,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	first := ""
-	for _, c := range varied(config(bin), runs(t, 12, 20)) {
+	for _, c := range varied(config(bin), testsize.Runs(12, 12, 20)) {
 		r, out := enforced(t, c, m, sched.EnforceOptions{})
 		if !r.Schedule.Followed {
 			t.Fatalf("cores %d seed %d: %s", c.Cores, c.Seed, r.Message)

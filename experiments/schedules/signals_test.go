@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -31,7 +32,7 @@ func TestSignalsHavePlaces(t *testing.T) {
 				t.Errorf("%d signals at instructions, %d in calls and waits", places[0], places[event.Interrupted])
 			}
 			outputs := map[string]int{}
-			for _, v := range varied(c, runs(t, 3, 6)) {
+			for _, v := range varied(c, testsize.Runs(2, 4, 6)) {
 				r, out := enforced(t, v, m, sched.EnforceOptions{})
 				if !r.Schedule.Followed {
 					t.Errorf("seed %d on %d cores leaves the schedule: %s", v.Seed, v.Cores, r.Schedule.Reason)
@@ -66,7 +67,7 @@ func TestSignalsAtCalls(t *testing.T) {
 			}
 		}
 	}
-	if found := states(t, c, m, runs(t, 3, 10), sched.EnforceOptions{}); len(found) != 1 || called == 0 {
+	if found := states(t, c, m, testsize.Runs(2, 6, 10), sched.EnforceOptions{}); len(found) != 1 || called == 0 {
 		t.Errorf("%d signals at calls; states: %v", called, found)
 	}
 	t.Logf("%d signals at calls", called)

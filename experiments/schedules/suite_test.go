@@ -2,32 +2,28 @@ package schedules_test
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// runs is how often each schedule is enforced: HEDDLE_RUNS, or few if tests are
-// to be short, or many.
-func runs(t *testing.T, few, many int) int {
+// racyPrograms are the suite's, or some of them in the smallest test size.
+func racyPrograms(t *testing.T) (list []programs.Program) {
 	t.Helper()
-	text := os.Getenv("HEDDLE_RUNS")
-	switch {
-	case text == "" && testing.Short():
-		return few
-	case text == "":
-		return many
-	}
-	n, err := strconv.Atoi(text)
+	all, err := programs.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	for _, p := range all {
+		if p.Has(programs.Buggy) && p.Kind != programs.Memory {
+			list = append(list, p)
+		}
+	}
+	return testsize.Sample(list, testsize.Pick(4, len(list), len(list)), 0)
 }
 
 // suite is a racy program of the suite, ready to be run.
@@ -73,20 +69,13 @@ func states(t *testing.T, c heddle.Config, m *schedules.Made, n int, o sched.Enf
 
 // Every racy program of the suite has one state under its hybrid schedule.
 func TestSuiteIsDeterministic(t *testing.T) {
-	all, err := programs.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		if !p.Has(programs.Buggy) || p.Kind == programs.Memory {
-			continue
-		}
+	for _, p := range racyPrograms(t) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			c := suite(t, p.Name)
 			m := made(t, c, schedules.Options{})
 			t.Logf("%d operations, %+v", len(m.Schedule.Operations), m.Counts)
-			if found := states(t, c, m, runs(t, 3, 50), sched.EnforceOptions{}); len(found) != 1 {
+			if found := states(t, c, m, testsize.Runs(2, 10, 50), sched.EnforceOptions{}); len(found) != 1 {
 				t.Errorf("states: %v", found)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -36,6 +37,11 @@ func dmtMachines(policy string) []machine {
 		{cores: 2, seed: 4, sched: of(sched.Options{Jitter: &most, TimeSlice: 3000, Quantum: 300})},
 		{cores: 1, seed: 5, sched: of(sched.Options{DelayRate: 0.5, TimeSlice: 20_000})},
 	}
+}
+
+// firstAndSome is the first machine and others in turn.
+func firstAndSome(all []machine, turn int) []machine {
+	return append(all[:1:1], testsize.Sample(all[1:], testsize.Pick(1, 2, 4), turn)...)
 }
 
 // syncOrder runs a program and returns what it printed and a digest of the order
@@ -93,11 +99,8 @@ func TestDeterministicOrders(t *testing.T) {
 		threads := max(p.Threads.Least, min(4, p.Threads.Greatest))
 		command := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(p.Arguments.Test, threads)...)
 		want := run(t, timeLimit, nil, command...)
-		for _, policy := range []string{sched.RRSync, sched.Kendo, sched.CoreDet} {
-			machines := dmtMachines(policy)
-			if testing.Short() {
-				machines = machines[:2]
-			}
+		for n, policy := range []string{sched.RRSync, sched.Kendo, sched.CoreDet} {
+			machines := firstAndSome(dmtMachines(policy), turn(p)+n)
 			first := ""
 			for _, m := range machines {
 				r, order, h := syncOrder(t, m, command...)
@@ -121,16 +124,17 @@ func TestDeterministicOrders(t *testing.T) {
 // printsTimes are the programs that print what the clock says on standard error.
 var printsTimes = map[string]bool{"lu-non-contig": true}
 
+// namesFolder are the programs that have mkdtemp name a folder. It draws another name for
+// one of 22 seeds or so, which takes instructions.
+var namesFolder = map[string]bool{"scanner": true}
+
 // TestCoreDetOrdersRaces: under CoreDet's quantum the buggy forms, whose races
 // give them many outcomes, have one each, to the byte and the last instruction.
 func TestCoreDetOrdersRaces(t *testing.T) {
 	each(t, Buggy, func(t *testing.T, p Program) {
 		threads := max(p.Threads.Least, min(4, p.Threads.Greatest))
 		command := append([]string{build(t, p, Variant{Form: Buggy, Optimize: 2})}, p.CommandLine(p.Trigger(), threads)...)
-		machines := dmtMachines(sched.CoreDet)
-		if testing.Short() {
-			machines = machines[:2]
-		}
+		machines := firstAndSome(dmtMachines(sched.CoreDet), turn(p))
 		first := ""
 		for _, m := range machines {
 			m.limit = 50_000_000
@@ -138,6 +142,9 @@ func TestCoreDetOrdersRaces(t *testing.T) {
 			got := fmt.Sprint(r, h.Outcome, h.Instructions, h.ScheduleDigest)
 			if printsTimes[p.Name] {
 				got = fmt.Sprint(r.status, h.Outcome)
+			}
+			if namesFolder[p.Name] {
+				got = fmt.Sprint(r, h.Outcome)
 			}
 			if first == "" {
 				first = got

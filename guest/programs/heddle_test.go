@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -72,38 +73,34 @@ func emulated(r result, h *heddle.Result, want string) Outcome {
 
 // kernelMachines are the schedules that every kernel is run under, with as many
 // cores as threads, with more threads than cores, and with one core.
-func kernelMachines(threads int, short bool) []machine {
+func kernelMachines(threads int) []machine {
 	cores := max(threads, 2)
-	all := []machine{
+	return []machine{
 		{cores: cores, seed: 1, sched: sched.Options{Policy: sched.Timed}},
 		{cores: 4, seed: 2, sched: sched.Options{Policy: sched.Random, Quantum: 500}},
+		{cores: 3, seed: 3, sched: sched.Options{Policy: sched.Timed, DelayRate: 0.02}},
+		{cores: 1, seed: 4, sched: sched.Options{Policy: sched.Timed}},
+		{cores: cores, seed: 5, sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}},
+		{cores: cores, seed: 6, sched: sched.Options{Policy: sched.PCT, Length: 10_000_000}},
+		{cores: cores, seed: 1, sched: sched.Options{Policy: sched.RR}},
 	}
-	if short {
-		return all[:1]
-	}
-	return append(all,
-		machine{cores: 3, seed: 3, sched: sched.Options{Policy: sched.Timed, DelayRate: 0.02}},
-		machine{cores: 1, seed: 4, sched: sched.Options{Policy: sched.Timed}},
-		machine{cores: cores, seed: 5, sched: sched.Options{Policy: sched.Random, Granularity: sched.Sync}},
-		machine{cores: cores, seed: 6, sched: sched.Options{Policy: sched.PCT, Length: 10_000_000}},
-		machine{cores: cores, seed: 1, sched: sched.Options{Policy: sched.RR}},
-	)
 }
 
 // TestThreadCountsUnderHeddle runs the fixed forms with 1 to 16 threads under
-// several policies and seeds, and with four threads in several variants. Each
+// several policies and seeds in turn, and with four threads in several variants. Each
 // checks its own result, and those whose output the interleaving does not change
 // must print what they print natively.
 func TestThreadCountsUnderHeddle(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		usual := Variant{Form: Fixed, Optimize: 2}
-		for _, threads := range threadCounts {
+		variants := testsize.Sample(Variants(Fixed), variantsOf, turn(p))
+		for n, threads := range threadCounts {
 			words := p.CommandLine(p.Arguments.Test, threads)
 			want := run(t, timeLimit, nil, append([]string{build(t, p, usual)}, words...)...)
-			for i, m := range kernelMachines(threads, testing.Short()) {
+			for i, m := range testsize.Sample(kernelMachines(threads), testsize.Pick(1, 2, 7), turn(p)+n) {
 				v := usual
 				if threads == 4 {
-					v = Variants(Fixed)[i]
+					v = variants[i%len(variants)]
 				}
 				r, h := emulate(t, m, append([]string{build(t, p, v)}, words...)...)
 				if got := emulated(r, h, ""); got != Correct || r.stderr != "" {

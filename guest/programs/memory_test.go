@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
@@ -37,7 +38,7 @@ func TestMemoryProgramsUnderSC(t *testing.T) {
 			{Policy: sched.Random, Granularity: sched.Instruction},
 			{Policy: sched.PCT, Length: 100_000},
 		} {
-			for seed := uint64(1); seed <= 3; seed++ {
+			for seed := uint64(1); seed <= testsize.Pick[uint64](1, 1, 3); seed++ {
 				m := machine{cores: 4, seed: seed, sched: o}
 				r, h := emulate(t, m, command...)
 				if got := emulated(r, h, ""); got != Correct {
@@ -74,15 +75,17 @@ func TestMemoryProgramsUnderModels(t *testing.T) {
 		buggy := append([]string{build(t, p, Variant{Form: Buggy, Optimize: 2, Static: true})}, words...)
 		for _, o := range []buffers.Options{{Model: "tso"}, {Model: "pso"}, {Model: "tso", Engine: buffers.Pages}} {
 			can, failed := slices.Contains(p.Models, Model(o.Model)), false
-			for seed := uint64(1); seed <= 3 || can && !failed && seed <= seeds; seed++ {
+			for seed := uint64(1); seed <= testsize.Pick[uint64](1, 2, 3) || can && !failed && seed <= seeds; seed++ {
 				m := machine{
 					cores: 4, seed: seed, sched: sched.Options{Policy: sched.Random, Quantum: 20},
 					memory: o, limit: 50_000_000,
 				}
-				if r, h := emulate(t, m, fixed...); emulated(r, h, "") != Correct {
+				r, h := emulate(t, m, fixed...)
+				if emulated(r, h, "") != Correct {
 					t.Errorf("the fixed form on %v: %v", m, r)
 				}
-				r, h := emulate(t, m, buggy...)
+				m.limit = hangFactor * h.Instructions
+				r, h = emulate(t, m, buggy...)
 				got := emulated(r, h, "")
 				if got != Correct && (!can || !slices.Contains(p.Outcomes, got)) {
 					t.Errorf("the buggy form on %v: %s, %v", m, got, r)

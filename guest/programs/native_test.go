@@ -8,17 +8,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // threadCounts are the numbers of threads that every program is run with.
 var threadCounts = []int{1, 2, 4, 8, 16}
 
-// TestEveryVariantRuns builds each form in all eight ways and runs the fixed
-// ones, whose output must not depend on how they were compiled.
+// variantsOf is in how many of the eight ways a program is built, unless in all.
+const variantsOf = 3
+
+// TestEveryVariantRuns builds each form in several of the eight ways, in turn, and runs
+// the fixed ones, whose output must not depend on how they were compiled.
 func TestEveryVariantRuns(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		want := ""
-		for _, v := range Variants(Fixed) {
+		for _, v := range testsize.Sample(Variants(Fixed), variantsOf, turn(p)) {
 			r := run(t, timeLimit, nil, append([]string{build(t, p, v)}, p.CommandLine(p.Arguments.Test, 4)...)...)
 			if r.status != 0 || r.timedOut || r.stderr != "" || r.stdout == "" {
 				t.Fatalf("%s: %v", v.label(), r)
@@ -31,7 +36,7 @@ func TestEveryVariantRuns(t *testing.T) {
 			}
 		}
 		if p.Has(Buggy) {
-			for _, v := range Variants(Buggy) {
+			for _, v := range testsize.Sample(Variants(Buggy), variantsOf, turn(p)+1) {
 				build(t, p, v)
 			}
 		}

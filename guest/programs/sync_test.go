@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -72,7 +73,11 @@ func TestSynchronizationCounts(t *testing.T) {
 		var all []syncCounts
 		for _, c := range s.Cases {
 			all = nil
-			for _, threads := range syncThreads {
+			number := testsize.Pick(2, 3, len(syncThreads))
+			if *update {
+				number = len(syncThreads)
+			}
+			for _, threads := range testsize.Sample(syncThreads, number, turn(p)) {
 				words := p.CommandLine(c.Arguments, threads)
 				n := syncCounts{
 					threads, s.expected(t, c, threads),

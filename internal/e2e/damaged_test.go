@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // program returns the bytes of a small program that works.
@@ -109,7 +111,7 @@ func refused(t *testing.T, dir, name, want string) {
 func TestFlippedBits(t *testing.T) {
 	for _, form := range []string{"-static", "-pie"} {
 		good := program(t, form)
-		for seed := range times(120) {
+		for seed := range testsize.Pick(10, 40, 120) {
 			t.Run(fmt.Sprintf("%s/%d", form, seed), func(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(len(form))))

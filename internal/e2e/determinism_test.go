@@ -11,12 +11,16 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // load keeps every processor of the host busy, and its memory bandwidth, until
-// the test is over.
+// the test is over. In the smallest test size the host's own load has to do.
 func load(t *testing.T) {
 	t.Helper()
+	if testsize.Pick(true, false, false) {
+		return
+	}
 	var over atomic.Bool
 	var all sync.WaitGroup
 	for range 2 * runtime.NumCPU() {
@@ -69,19 +73,12 @@ func repeat(t *testing.T, times int, dir string, flags []string, program ...stri
 	}
 }
 
-// times is how often a run is repeated.
-func times(long int) int {
-	if testing.Short() {
-		return max(3, long/10)
-	}
-	return long
-}
-
-// TestSameSeedSameDigest repeats a program that prints whatever could leak.
+// TestSameSeedSameDigest repeats a program that prints whatever could leak, at least in
+// each environment of repetition once.
 func TestSameSeedSameDigest(t *testing.T) {
 	racy := compile(t, "racy")
 	load(t)
-	repeat(t, times(100), filepath.Dir(racy), []string{"--cores", "4", "--seed", "7"}, racy)
+	repeat(t, testsize.Pick(4, 12, 100), filepath.Dir(racy), []string{"--cores", "4", "--seed", "7"}, racy)
 }
 
 // TestEachPolicyRepeats does the same for other policies and options.
@@ -99,7 +96,7 @@ func TestEachPolicyRepeats(t *testing.T) {
 		"--cores 4 --randomize-layout",
 	} {
 		t.Run(strings.ReplaceAll(flags, " ", ""), func(t *testing.T) {
-			repeat(t, times(6), filepath.Dir(racy), strings.Fields(flags), racy)
+			repeat(t, testsize.Pick(2, 3, 6), filepath.Dir(racy), strings.Fields(flags), racy)
 		})
 	}
 }
@@ -127,7 +124,7 @@ for t in ts: t.join()
 print(counter, log, hash("text"), {"a", "b", "c"}, object(), os.urandom(4), tempfile.mkdtemp(), os.listdir("/proc"))`),
 	} {
 		t.Run(filepath.Base(program[0]), func(t *testing.T) {
-			repeat(t, times(10), dir, []string{"--cores", "4", "--seed", "3", "--quiet"}, program...)
+			repeat(t, testsize.Pick(2, 3, 10), dir, []string{"--cores", "4", "--seed", "3", "--quiet"}, program...)
 		})
 	}
 }
@@ -136,7 +133,7 @@ print(counter, log, hash("text"), {"a", "b", "c"}, object(), os.urandom(4), temp
 func TestSeedsGiveManySchedules(t *testing.T) {
 	racy := compile(t, "racy")
 	schedules, counters := map[string]bool{}, map[string]bool{}
-	seeds := times(100)
+	seeds := testsize.Pick(10, 30, 100)
 	for seed := range seeds {
 		o, r := summarize(t, filepath.Dir(racy), nil, []string{"--seed", fmt.Sprint(seed)}, racy)
 		schedules[r.ScheduleDigest] = true

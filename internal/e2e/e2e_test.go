@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,11 +17,12 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/testhost"
 )
 
 // timeLimit ends a run that hangs. It is no measure of speed: the slowest run
 // takes a few seconds on an idle host.
-const timeLimit = 5 * time.Minute
+const timeLimit = 15 * time.Minute
 
 var (
 	// bin is heddle's binary.
@@ -30,6 +32,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	testhost.DefaultSignals()
 	os.Exit(testMain(m))
 }
 
@@ -81,7 +84,7 @@ func shorten(s string) string {
 }
 
 // slots bounds how many programs run at once.
-var slots = make(chan struct{}, 2)
+var slots = make(chan struct{}, runtime.NumCPU())
 
 // execute runs a command in dir with the environment that heddle gives to
 // guests and no input.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // secretText is what no guest may ever see.
@@ -188,7 +189,7 @@ func TestWildPointersEverywhere(t *testing.T) {
 // TestRandomArguments calls everything with arguments of rubbish.
 func TestRandomArguments(t *testing.T) {
 	program := compile(t, "fuzz")
-	for seed := range times(20) {
+	for seed := range testsize.Pick(2, 6, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			line := append([]string{program, fmt.Sprint(seed + 1), "1000"}, everyCall()...)
@@ -244,7 +245,7 @@ var hogs = []struct{ way, stdout, stderr string }{
 // TestHogs asks for too much of everything: an errno comes back, or the program
 // is killed and heddle says why, and heddle itself stays small.
 func TestHogs(t *testing.T) {
-	for _, h := range hogs {
+	for _, h := range testsize.Sample(hogs, testsize.Pick(6, len(hogs), len(hogs)), 0) {
 		t.Run(h.way, func(t *testing.T) {
 			t.Parallel()
 			program := compile(t, "hog")

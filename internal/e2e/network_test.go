@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
+)
 
 // network are Debian's programs that talk to each other over loopback and UNIX
 // sockets. Natively the host chooses ports; each script prints nothing of them.
@@ -77,7 +81,7 @@ print(socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM, family=socket
 func TestNetworkPrograms(t *testing.T) {
 	dir := t.TempDir()
 	realInputs(t, dir)
-	for _, p := range network {
+	for _, p := range testsize.Sample(network, testsize.Pick(1, len(network), len(network)), 0) {
 		t.Run(p.name, func(t *testing.T) {
 			native := execute(t, dir, nil, p.command...)
 			for _, flags := range [][]string{{"--cores", "4"}, {"--cores", "2", "--sched", "random", "--seed", "3"}} {

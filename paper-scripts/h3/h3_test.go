@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -72,7 +72,7 @@ func TestReduction(t *testing.T) {
 	for i := range subjects {
 		s := &subjects[i]
 		long := s.paper == "racey2" || s.paper == "racey3"
-		if s.paper == "pbzip2" || long && os.Getenv("HEDDLE_LONG") == "" {
+		if s.paper == "pbzip2" || long && !testsize.Long() {
 			continue
 		}
 		t.Run(s.paper, func(t *testing.T) {

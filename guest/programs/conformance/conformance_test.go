@@ -7,22 +7,25 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/internal/testhost"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// timeLimit ends a program that hangs; a normal native run takes a few
-// milliseconds.
-const timeLimit = 2 * time.Minute
+// timeLimit ends a program that hangs. It is no measure of speed: a normal native run
+// takes a few milliseconds on an idle host.
+const timeLimit = 15 * time.Minute
 
 // slots bounds how many programs run at once in one test process.
-var slots = make(chan struct{}, 2)
+var slots = make(chan struct{}, runtime.NumCPU())
 
 // outcome is everything of a run that must not depend on where it ran.
 type outcome struct {
@@ -36,14 +39,8 @@ func (o outcome) String() string {
 	return fmt.Sprintf("status %d\nstdout:\n%s\nstderr:\n%s", o.status, o.stdout, o.stderr)
 }
 
-// TestMain sees to it that programs begin with each signal's default: what is ignored
-// here, such as SIGHUP below nohup, would be ignored there.
 func TestMain(m *testing.M) {
-	for s := syscall.SIGHUP; s <= syscall.SIGSYS; s++ {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
-	}
+	testhost.DefaultSignals()
 	os.Exit(m.Run())
 }
 
@@ -105,16 +102,18 @@ func (p Program) expected() int {
 }
 
 // forms calls f for the dynamic and, where there is one, the static form of
-// every program.
-func forms(t *testing.T, f func(t *testing.T, p Program, bin string)) {
-	for _, p := range Programs() {
-		for _, static := range []bool{false, true} {
-			if static && p.DynamicOnly != "" {
-				continue
-			}
-			name := p.Name + "/dynamic"
+// every program, with numbers that count them. In the smallest test size it is one
+// form of each.
+func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) {
+	for i, p := range Programs() {
+		both := []bool{false, true}
+		if p.DynamicOnly != "" {
+			both = both[:1]
+		}
+		for _, static := range testsize.Sample(both, testsize.Pick(1, 2, 2), i) {
+			name, turn := p.Name+"/dynamic", 2*i
 			if static {
-				name = p.Name + "/static"
+				name, turn = p.Name+"/static", 2*i+1
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -122,7 +121,7 @@ func forms(t *testing.T, f func(t *testing.T, p Program, bin string)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f(t, p, bin)
+				f(t, turn, p, bin)
 			})
 		}
 	}
@@ -139,7 +138,7 @@ func (p Program) notNative() string {
 // TestNative runs every program on the host's kernel, which must agree with
 // what the program says of itself.
 func TestNative(t *testing.T) {
-	forms(t, func(t *testing.T, p Program, bin string) {
+	forms(t, func(t *testing.T, _ int, p Program, bin string) {
 		if why := p.notNative(); why != "" {
 			t.Skip(why)
 		}

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,7 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // heddleBinary is the command under test: $HEDDLE_BIN, or one that is built
@@ -33,27 +38,75 @@ var heddleBinary = sync.OnceValues(func() (string, error) {
 
 // machine is one way to run a program.
 type machine struct {
-	cores, seed int
-	policy      string
+	cores  int
+	seed   uint64
+	policy string
 }
 
-// machines lists the ways that every program is run. In short mode there is
-// one.
-func machines(short bool) []machine {
-	if short {
-		return []machine{{4, 1, "timed"}}
-	}
+func (m machine) String() string {
+	return fmt.Sprintf("%d cores, seed %d, %s", m.cores, m.seed, m.policy)
+}
+
+// machines lists the ways to run a form of a program: with 1, 4 and 8 cores and under
+// another policy, seeds and policies in turn. In the large test size it is all of them.
+func machines(turn int) []machine {
 	var list []machine
-	for _, cores := range []int{1, 4, 8} {
-		for seed := 1; seed <= 3; seed++ {
-			list = append(list, machine{cores, seed, "timed"})
+	for _, cores := range testsize.Pick([]int{4}, []int{1, 4, 8}, []int{1, 4, 8}) {
+		for _, seed := range testsize.Sample([]uint64{1, 2, 3}, 1, turn) {
+			list = append(list, machine{cores, seed, sched.Timed})
 		}
 	}
-	return append(list, machine{4, 4, "random"}, machine{4, 5, "pct"}, machine{4, 1, "rr"})
+	others := []machine{{4, 4, sched.Random}, {4, 5, sched.PCT}, {4, 1, sched.RR}}
+	return append(list, testsize.Sample(others, testsize.Pick(0, 1, 3), turn)...)
+}
+
+// command runs a program by the command heddle, and counts its calls.
+func (c *callCount) command(t *testing.T, bin string, m machine, p Program, program string) outcome {
+	t.Helper()
+	summary := filepath.Join(t.TempDir(), "summary.json")
+	args := []string{"run", "--quiet", "--cores", fmt.Sprint(m.cores), "--seed", fmt.Sprint(m.seed), "--sched", m.policy}
+	if p.Root {
+		args = append(args, "--uid", "0", "--gid", "0")
+	}
+	o := run(t, folder(t, p), bin, append(args, "--summary", summary, "--", program)...)
+	text, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r heddle.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	c.add(&r)
+	return o
+}
+
+// here runs a program in this process, which takes a third less time, as the command
+// would.
+func (c *callCount) here(t *testing.T, m machine, p Program, program string) outcome {
+	t.Helper()
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	var stdout, stderr bytes.Buffer
+	config := heddle.DefaultConfig()
+	config.Args, config.Dir, config.Stdout, config.Stderr = []string{program}, folder(t, p), &stdout, &stderr
+	config.Cores, config.Seed, config.Sched = m.cores, m.seed, sched.Options{Policy: m.policy}
+	if p.Root {
+		config.UID, config.GID = 0, 0
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	r, err := heddle.Run(ctx, config)
+	if err != nil {
+		t.Fatalf("%v: %v", m, err)
+	}
+	c.add(r)
+	return outcome{stdout: stdout.String(), stderr: stderr.String() + r.Message, status: r.ExitCode}
 }
 
 // TestUnderHeddle runs every program natively and under heddle: output and
-// status must be the same on all machines.
+// status must be the same on all machines. One of them is the command's, with four cores;
+// the others are made in this process.
 func TestUnderHeddle(t *testing.T) {
 	bin, err := heddleBinary()
 	if err != nil {
@@ -66,7 +119,7 @@ func TestUnderHeddle(t *testing.T) {
 	})
 	calls := &callCount{made: map[string]uint64{}}
 	t.Run("programs", func(t *testing.T) {
-		forms(t, func(t *testing.T, p Program, program string) {
+		forms(t, func(t *testing.T, turn int, p Program, program string) {
 			if p.NativeOnly != "" {
 				t.Skipf("the engine: %s", p.NativeOnly)
 			}
@@ -75,17 +128,16 @@ func TestUnderHeddle(t *testing.T) {
 			if p.notNative() == "" {
 				again()
 			}
-			for _, m := range machines(testing.Short()) {
-				summary := filepath.Join(t.TempDir(), "summary.json")
-				args := []string{"run", "--quiet", "--cores", fmt.Sprint(m.cores), "--seed", fmt.Sprint(m.seed), "--sched", m.policy}
-				if p.Root {
-					args = append(args, "--uid", "0", "--gid", "0")
+			for _, m := range machines(turn) {
+				var got outcome
+				if m.cores == 4 && m.policy == sched.Timed {
+					got = calls.command(t, bin, m, p, program)
+				} else {
+					got = calls.here(t, m, p, program)
 				}
-				got := run(t, folder(t, p), bin, append(args, "--summary", summary, "--", program)...)
-				calls.add(t, summary)
 				if len(natively) == 0 {
 					if got.status != p.expected() || got.stdout == "" {
-						t.Errorf("%d cores, seed %d, %s: want status %d, got %v", m.cores, m.seed, m.policy, p.expected(), got)
+						t.Errorf("%v: want status %d, got %v", m, p.expected(), got)
 					}
 					natively = append(natively, got) // which other machines must agree with
 					continue
@@ -96,7 +148,7 @@ func TestUnderHeddle(t *testing.T) {
 					again()
 				}
 				if !agrees(got, natively) {
-					t.Errorf("%d cores, seed %d, %s: %v\nnatively: %v", m.cores, m.seed, m.policy, got, natively[0])
+					t.Errorf("%v: %v\nnatively: %v", m, got, natively[0])
 				}
 			}
 		})
@@ -115,22 +167,11 @@ type callCount struct {
 	made map[string]uint64
 }
 
-// add adds those that a run's summary lists.
-func (c *callCount) add(t *testing.T, summary string) {
-	t.Helper()
-	text, err := os.ReadFile(summary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s struct {
-		Syscalls map[string]uint64 `json:"syscalls"`
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+// add adds those of a run.
+func (c *callCount) add(r *heddle.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, n := range s.Syscalls {
+	for name, n := range r.Syscalls {
 		c.made[name] += n
 	}
 }

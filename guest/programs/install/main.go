@@ -1,5 +1,6 @@
-// Command install builds every program of the suite in every variant into a
-// folder: install/O2-static-g/fft and the like, and fft-buggy for buggy forms.
+// Command install builds every program of the suite in every variant, or in those that
+// are named by their folders, into a folder: FOLDER/O2-static-g/fft and the like, and
+// fft-buggy for buggy forms.
 package main
 
 import (
@@ -9,17 +10,18 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/heddle-dmt/heddle/guest/programs"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: install FOLDER")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: install FOLDER [VARIANT...]")
 		os.Exit(2)
 	}
-	if err := install(os.Args[1]); err != nil {
+	if err := install(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintf(os.Stderr, "install: %v\n", err)
 		os.Exit(1)
 	}
@@ -32,10 +34,19 @@ type job struct {
 
 // install builds with as many compilers at once as the host has processors. It
 // goes on after a failure and reports all.
-func install(dir string) error {
+func install(dir string, variants []string) error {
 	all, err := programs.All()
 	if err != nil {
 		return err
+	}
+	var known []string
+	for _, v := range programs.Variants(programs.Fixed) {
+		known = append(known, v.Folder())
+	}
+	for _, v := range variants {
+		if !slices.Contains(known, v) {
+			return fmt.Errorf("found the variant %q, expected one of %v", v, known)
+		}
 	}
 	jobs := make(chan job)
 	failures := make(chan error)
@@ -55,7 +66,9 @@ func install(dir string) error {
 		for _, p := range all {
 			for _, form := range p.Forms {
 				for _, v := range programs.Variants(form) {
-					jobs <- job{p, v}
+					if len(variants) == 0 || slices.Contains(variants, v.Folder()) {
+						jobs <- job{p, v}
+					}
 				}
 			}
 		}
