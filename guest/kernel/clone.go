@@ -174,7 +174,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	p := &Process{
-		k: k, parent: old, group: old.group, session: old.session, path: old.path,
+		k: k, parent: old, group: old.group, session: old.session, terminal: old.terminal, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,

@@ -225,6 +225,11 @@ func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.
 	if s, ok := f.Impl.(*socketFile); ok && !pos.given {
 		return t.readSocket(f, s.Socket, ranges)
 	}
+	if x, ok := f.Impl.(*terminalFile); ok && !pos.given {
+		n, errno := t.readTerminal(f, x, ranges)
+		accessed(f, n)
+		return n, errno
+	}
 	x, errno := t.newTransfer(f, ranges, pos)
 	if errno != 0 {
 		return 0, errno
@@ -244,6 +249,11 @@ func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix
 	}
 	if s, ok := f.Impl.(*socketFile); ok && !pos.given {
 		return t.send(&sending{file: f, socket: s.Socket, ranges: ranges})
+	}
+	if x, ok := f.Impl.(*terminalFile); ok && !pos.given {
+		n, errno := t.writeTerminal(f, x, ranges)
+		modified(f, n)
+		return n, errno
 	}
 	x, errno := t.newTransfer(f, ranges, pos)
 	if errno != 0 {

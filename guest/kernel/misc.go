@@ -399,5 +399,6 @@ func sysSetsid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	p.group, p.session = p.pid, p.pid
+	p.terminal, p.lostGroup = nil, 0
 	return uint64(p.pid), 0
 }

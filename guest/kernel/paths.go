@@ -82,6 +82,11 @@ func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 		f.Unref()
 		return 0, errno
 	}
+	if errno := t.openTerminal(f); errno != 0 {
+		f.Unref()
+		return 0, errno
+	}
+	t.adoptTerminal(f, int(uint32(flags)))
 	if errno := t.openFIFO(f); errno != 0 {
 		if errno == errBlocked {
 			t.call.opened = f

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/tty"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -23,6 +24,8 @@ type Process struct {
 	threads  []*Task    // live ones, the oldest first
 
 	group, session int32
+	terminal       *tty.Terminal // that controls the session; nil: none
+	lostGroup      int32         // of a leader: the foreground, when its terminal was hung up
 	space          *mm.AddressSpace
 	files          *FDTable
 	context        *fsContext
@@ -187,7 +190,10 @@ func (k *Kernel) exitProcess(p *Process) {
 	p.cancelTimers()
 	p.files.release(p)
 	p.files = nil
+	k.leaveTerminal(p, true)
+	p.terminal = nil
 	k.orphan(p)
+	k.endOrphanedJobs(p, p.parent, true)
 	if p == k.init {
 		k.done = true
 		return
@@ -224,6 +230,8 @@ func (k *Kernel) orphan(p *Process) {
 		heir.children = append(heir.children, c)
 		if c.status.zombie {
 			k.notifyParent(c)
+		} else {
+			k.endOrphanedJobs(c, p, false)
 		}
 	}
 	p.children = nil

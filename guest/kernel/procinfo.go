@@ -100,6 +100,9 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
 	}
 	s.Parent = p.parentID()
+	if s.Foreground = -1; p.terminal != nil {
+		s.Terminal, s.Foreground = terminalDevice(p.terminal), p.terminal.Group
+	}
 	s.Dumpable = p.dumpable == 1
 	addCred(&s, p.cred())
 	for n := 1; n <= lastSignal; n++ {

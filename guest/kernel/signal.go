@@ -353,7 +353,9 @@ func (t *Task) deliver(i sigInfo) {
 		t.handle(i, a)
 	case ignoredByDefault.has(n):
 	case stopSignals.has(n):
-		t.k.stopProcess(t.proc, n)
+		if n == int(unix.SIGSTOP) || !t.k.isOrphanedGroup(t.proc.group, nil) {
+			t.k.stopProcess(t.proc, n)
+		}
 	default:
 		t.tell(&i, forced)
 		t.noteInvalidInstruction(n, forced)

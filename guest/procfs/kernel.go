@@ -85,6 +85,8 @@ type Status struct {
 	StartNS                  int64  // since the start of the machine
 	MinorFaults, MajorFaults uint64
 	ExitSignal, ExitStatus   int
+	Terminal                 uint32 // device number of the one that controls the session, 0 if there is none
+	Foreground               int32  // its process group, -1 without a terminal
 	Waits                    string // kernel function it waits in, "" if none
 	ReadBytes, WrittenBytes  uint64 // by read and write calls
 	ReadCalls, WriteCalls    uint64

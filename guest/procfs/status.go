@@ -103,8 +103,8 @@ func statm(r *request) ([]byte, unix.Errno) {
 // processStat is the 52 fields of /proc/PID/stat, see proc(5).
 func processStat(r *request, s *Status, p *printer) {
 	process := r.process()
-	p.f("%d (%s) %c %d %d %d 0 -1 %d %d 0 %d 0 ", r.thread, s.Name, s.State, s.Parent, s.Group, s.Session,
-		0x400000, s.MinorFaults, s.MajorFaults)
+	p.f("%d (%s) %c %d %d %d %d %d %d %d 0 %d 0 ", r.thread, s.Name, s.State, s.Parent, s.Group, s.Session,
+		s.Terminal, s.Foreground, 0x400000, s.MinorFaults, s.MajorFaults)
 	p.f("%d %d %d %d %d %d %d 0 %d ", ticks(s.UserNS), ticks(s.SystemNS), ticks(s.ChildUserNS), ticks(s.ChildSysNS),
 		20+s.Nice, s.Nice, len(process.Threads()), ticks(s.StartNS))
 	var u mm.Usage

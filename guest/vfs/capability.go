@@ -27,6 +27,7 @@ const (
 	CapSysNice        Capability = 23
 	CapSysResource    Capability = 24
 	CapSysTime        Capability = 25
+	CapSysTTYConfig   Capability = 26
 	CapMknod          Capability = 27
 	CapLease          Capability = 28
 	CapMACOverride    Capability = 32

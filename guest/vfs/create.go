@@ -32,8 +32,8 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 	if errno := fs.mayCreate(c, t); errno != 0 {
 		return nil, errno
 	}
-	if t.dir.inode.super == superQueue && mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, unix.EPERM
+	if errno := t.dir.inode.super.mayMake(mode & unix.S_IFMT); errno != 0 {
+		return nil, errno
 	}
 	i, errno := fs.makeInode(c, t.dir.inode, mode)
 	if errno != 0 {
@@ -46,6 +46,21 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 	fs.insert(t.dir, d, t.name)
 	t.dir.inode.happenIn(unix.IN_CREATE, 0, t.name, i.IsDir())
 	return d, 0
+}
+
+// isFlat reports whether names of the file system are made in one way only: it has
+// no folders, and a file has one name, which cannot be changed.
+func (s *Super) isFlat() bool { return s == superQueue || s == superTerminals }
+
+// mayMake checks that the file system can have a new object of a type.
+func (s *Super) mayMake(kind uint32) unix.Errno {
+	switch {
+	case !s.isFlat() || s == superQueue && kind == unix.S_IFREG:
+		return 0
+	case kind == unix.S_IFREG:
+		return unix.EACCES
+	}
+	return unix.EPERM
 }
 
 // mayCreate checks that a name can be made.
@@ -160,7 +175,7 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 		return errno
 	}
 	switch {
-	case i.IsDir() || i.super == superQueue:
+	case i.IsDir() || i.super.isFlat():
 		return unix.EPERM
 	case i.node != nil || d.label != "":
 		return unix.EXDEV

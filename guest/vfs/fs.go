@@ -32,6 +32,7 @@ type FS struct {
 	locks     int        // record locks of all files
 	anonInode *Inode
 	queues    *Dentry // the folder of message queues
+	terminals *Dentry // the folder of slaves of pseudo-terminals
 
 	nodeWatches map[nodeKey][]Watch // of made-up objects
 	lastCookie  uint32              // of a rename, for watches

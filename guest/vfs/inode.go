@@ -27,6 +27,7 @@ const (
 	devProc
 	devSys
 	devQueue
+	devTerminals
 )
 
 var (
@@ -38,6 +39,8 @@ var (
 	superSocket  = &Super{Dev: devSocket, Type: "sockfs", Magic: unix.SOCKFS_MAGIC}
 
 	superQueue = &Super{Dev: devQueue, Type: "mqueue", Magic: mqueueMagic}
+
+	superTerminals = &Super{Dev: devTerminals, Type: "devpts", Magic: unix.DEVPTS_SUPER_MAGIC}
 
 	// SuperProc and SuperSys are what package procfs makes its inodes in.
 	SuperProc = &Super{Dev: devProc, Type: "proc", Magic: unix.PROC_SUPER_MAGIC}

@@ -57,6 +57,7 @@ func New(cfg Config) (*FS, error) {
 	fs.addMount(MountInfo{Path: "/", Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
 	fs.makeDevices()
 	fs.makeQueues()
+	fs.makeTerminals()
 	for _, m := range b.mounts {
 		fs.openMount(m)
 	}

@@ -8,9 +8,8 @@ const tmpfileBit = unix.O_TMPFILE &^ unix.O_DIRECTORY
 
 // Open opens or creates the file at a path; see openat(2). from is where
 // relative paths begin, nil for the working directory; mode is for new files,
-// before the umask. For a FIFO and for a message queue the description has no
-// Impl: the kernel makes the pipe or the queue, keeps it in Inode.Object and sets
-// Impl.
+// before the umask. For a FIFO, a message queue or a terminal the description
+// has no Impl: the kernel makes the object, keeps it in Inode.Object and sets Impl.
 func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
 	flags, errno := openFlags(flags)
 	if errno != 0 {
@@ -92,7 +91,7 @@ func (fs *FS) openTemp(c *Ctx, from *Dentry, path string, flags int, mode uint32
 		return nil, errno
 	case !dir.inode.IsDir():
 		return nil, unix.ENOTDIR
-	case dir.inode.node != nil || dir.inode.super == superQueue:
+	case dir.inode.node != nil || dir.inode.super.isFlat():
 		return nil, unix.EOPNOTSUPP
 	}
 	if errno := c.Cred.mayChange(dir.inode); errno != 0 {
@@ -163,6 +162,9 @@ func (fs *FS) openImpl(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 	case unix.S_IFIFO:
 		return nil, 0
 	case unix.S_IFCHR, unix.S_IFBLK:
+		if i.super == superTerminals {
+			return nil, 0
+		}
 		return nil, unix.EACCES // device files of the host mean nothing here
 	}
 	return nil, unix.ENXIO

@@ -50,7 +50,7 @@ func removable(d *Dentry) unix.Errno {
 	switch {
 	case d.mounted:
 		return unix.EBUSY
-	case d.inode.node != nil && d.parent.inode.node != nil:
+	case d.inode.node != nil && d.parent.inode.node != nil, d.inode.super == superTerminals:
 		return unix.EPERM
 	}
 	return 0

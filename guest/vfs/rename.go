@@ -58,7 +58,7 @@ func (m *move) checkNames(noReplace bool) unix.Errno {
 		return unix.EEXIST
 	case to.kind != lastName:
 		return unix.EBUSY
-	case from.d != nil && superOf(from) == superQueue:
+	case from.d != nil && superOf(from).isFlat():
 		return unix.EPERM
 	case from.d == nil:
 		return from.missing()

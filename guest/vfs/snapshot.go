@@ -18,7 +18,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
 	t.shells()
 	t.fill()
-	n.root, n.queues = t.dentries[fs.root], t.dentries[fs.queues]
+	n.root, n.queues, n.terminals = t.dentries[fs.root], t.dentries[fs.queues], t.dentries[fs.terminals]
 	n.memory = deepcopy.Copy(c, fs.memory)
 	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
 	n.linked = make(map[hostID]*Inode, len(fs.linked))

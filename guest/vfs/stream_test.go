@@ -163,8 +163,6 @@ func TestDevices(t *testing.T) {
 		{"full", 0, 8, unix.ENOSPC, unix.ENODEV, 1, 7},
 		{"random", 0, 8, 0, unix.ENODEV, 1, 8},
 		{"urandom", 0, 8, 0, unix.ENODEV, 1, 9},
-		{"tty", unix.ENXIO, 0, 0, 0, 5, 0},
-		{"ptmx", unix.ENODEV, 0, 0, 0, 5, 2},
 	} {
 		d, errno := fs.Lookup(c, nil, "/dev/"+test.name, true)
 		ok(t, errno)
