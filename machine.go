@@ -65,6 +65,8 @@ type coreClock struct {
 	recorder *recorder.Recorder // nil unless the run is recorded
 	gating   *gating            // nil unless threads are controlled
 	oneCore  bool               // the guest sees every thread on core 0
+	mhz      uint64             // cycles of a microsecond
+	ordered  bool               // a policy or a schedule orders operations
 }
 
 func (c *coreClock) Ready(t event.ThreadID) {
@@ -91,6 +93,20 @@ func (c *coreClock) Exit(t event.ThreadID) {
 func (c *coreClock) Yield(t event.ThreadID) { c.cluster.Yield(t) }
 
 func (c *coreClock) SetAffinity(t event.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
+
+// SetPrecedence has no effect where operations are ordered: a thread would keep those
+// whose turn it is from running.
+func (c *coreClock) SetPrecedence(t event.ThreadID, p kernel.Precedence) {
+	if c.ordered {
+		return
+	}
+	c.cluster.SetPrecedence(t, sched.Precedence{
+		Rank: p.Rank, Slice: c.cycles(p.Slice), Runtime: c.cycles(p.Runtime), Deadline: c.cycles(p.Deadline),
+		Period: c.cycles(p.Period),
+	})
+}
+
+func (c *coreClock) cycles(ns int64) event.Cycles { return toCycles(c.mhz, ns) }
 
 func (c *coreClock) Core(t event.ThreadID) event.CoreID {
 	if c.oneCore {
@@ -132,14 +148,16 @@ func (m *Machine) build() (err error) {
 	}
 	cluster.SetSwitchCost(event.Cycles(c.Costs.ContextSwitch))
 	cluster.SetCosts(m.orderCosts())
+	cluster.SetRealtimeShare(m.toCycles(realtimeRuntimeNS), m.toCycles(realtimePeriodNS))
 	m.host = newHostSide(c)
 	m.host.noteFault = m.recordFault
-	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster}, digest: newDigest(m.host), recording: &recording{}}
+	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster, mhz: uint64(c.Costs.MHz), ordered: sched.OrdersOperations(c.Sched.Policy)}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
 	if s.gating, err = m.newGating(); err != nil {
 		return err
 	}
 	s.clock.gating, s.clock.oneCore = s.gating, c.Enforce != nil
+	s.clock.ordered = s.clock.ordered || c.Enforce != nil
 	if err := m.bufferStores(); err != nil {
 		return err
 	}
@@ -180,6 +198,13 @@ func (m *Machine) newCluster() (*sched.Cluster, error) {
 	return sched.New(c.Cores, c.Seed, c.Sched)
 }
 
+// Threads of real-time classes may take so much of a core in each period while others
+// wait: sched_rt_runtime_us and sched_rt_period_us of Linux.
+const (
+	realtimeRuntimeNS = 950_000_000
+	realtimePeriodNS  = 1_000_000_000
+)
+
 // Close gives everything back. The machine must not be used afterwards.
 func (m *Machine) Close() {
 	// CloseTrace is for those who want to know.
@@ -201,8 +226,9 @@ func (m *Machine) Close() {
 
 // toCycles converts nanoseconds of virtual time to cycles, rounding up so that
 // a timer is never early.
-func (m *Machine) toCycles(ns int64) event.Cycles {
-	mhz := uint64(m.config.Costs.MHz)
+func (m *Machine) toCycles(ns int64) event.Cycles { return toCycles(uint64(m.config.Costs.MHz), ns) }
+
+func toCycles(mhz uint64, ns int64) event.Cycles {
 	if uint64(ns)/1000 >= math.MaxInt64/mhz {
 		return math.MaxInt64 // decades away at least; more would overflow
 	}

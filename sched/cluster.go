@@ -36,6 +36,9 @@ type Cluster struct {
 	switches     uint64
 	switchCost   event.Cycles
 	costs        Costs
+	ranked       int          // threads with a rank
+	share        event.Cycles // SetRealtimeShare; 0: all
+	period       event.Cycles
 	furthest     event.Cycles // the greatest clock
 	worked       event.Cycles // charged to all cores
 }
@@ -61,6 +64,11 @@ type thread struct {
 	// since is Cluster.instructions when the thread last ran or became
 	// runnable.
 	since uint64
+
+	precedence Precedence
+	changed    bool         // its precedence has, since timed looked at it
+	due        event.Cycles // its deadline
+	left       event.Cycles // of its runtime until then
 }
 
 // New makes a cluster of 1 to MaxCores cores without threads. The options may
@@ -188,6 +196,7 @@ func (c *Cluster) Ready(t event.ThreadID, at event.Cycles) {
 	th.readyAt = max(th.readyAt, at)
 	th.index = int32(len(c.runnable))
 	th.since = c.instructions
+	th.begin(th.readyAt)
 	c.runnable = append(c.runnable, s)
 	c.peak = max(c.peak, len(c.runnable))
 	c.order.append(s)
@@ -217,6 +226,7 @@ func (c *Cluster) Exit(t event.ThreadID) {
 	s := c.slot(t)
 	c.Block(t)
 	c.policy.Exit(c, t)
+	c.ranked -= ranks(c.threads[s].precedence)
 	c.threads[s] = thread{}
 	c.slots.Delete(t)
 	c.free = append(c.free, s)

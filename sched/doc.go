@@ -39,6 +39,7 @@
 //  4. A thread is on at most one core, a core has at most one thread, and only
 //     runnable threads have cores, each one that its affinity allows.
 //  5. A runnable thread runs after a bounded number of instructions of others
-//     (the policies give their bounds).
+//     (the policies give their bounds; SetRealtimeShare bounds what threads of
+//     real-time classes take from others).
 //  6. Next and Ran allocate nothing.
 package sched

@@ -28,6 +28,7 @@ const (
 	locked             // one instruction that is a sync point
 	stop               // one instruction that stops thread n and lets it go on
 	herd               // one instruction that gives thread n this thread's affinity
+	rank               // one instruction that gives the thread rank n
 )
 
 type op struct {
@@ -236,7 +237,7 @@ func (f *fake) kernel(t testing.TB, s sched.Slice, i int) {
 	switch o.kind {
 	case run, spin, locked:
 		return
-	case sleep, await, pin, spawn, set, yield, stop, herd:
+	case sleep, await, pin, spawn, set, yield, stop, herd, rank:
 		f.c.Charge(s.Core, f.syscall)
 	}
 	now := f.c.Now(s.Core)
@@ -271,6 +272,8 @@ func (f *fake) kernel(t testing.TB, s sched.Slice, i int) {
 		if !f.c.SetAffinity(s.Thread, o.n) {
 			t.Fatalf("affinity %#x refused", o.n)
 		}
+	case rank:
+		f.c.SetPrecedence(s.Thread, sched.Precedence{Rank: int(o.n)})
 	case spawn:
 		f.start(int(o.n), now)
 	case stop, herd:

@@ -37,6 +37,21 @@ func (l *list) append(s slot) {
 	l.last = s
 }
 
+// insert puts s, which is not in the list, before another slot that is.
+func (l *list) insert(s, next slot) {
+	for int(s) >= len(l.links) {
+		l.links = append(l.links, link{})
+	}
+	before := l.links[next].before
+	l.links[s] = link{before: before, after: next, in: true}
+	l.links[next].before = s
+	if before == none {
+		l.first = s
+	} else {
+		l.links[before].after = s
+	}
+}
+
 // remove takes s out of the list if it is in it.
 func (l *list) remove(s slot) {
 	if !l.has(s) {

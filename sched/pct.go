@@ -21,6 +21,9 @@ import (
 // others, which keeps the bound of untimed (invariant 5); demoting the running
 // thread alone would not, since two threads that wake each other never run for
 // long. The guarantee holds for runs in which neither happens.
+//
+// While there are threads with a rank (Precedence), only those take part that would have
+// a core, and a thread that has waited for Fairness instructions has a turn.
 type pct struct {
 	untimed
 	random stream
@@ -31,7 +34,8 @@ type pct struct {
 	// priorities has every thread that has not exited; for look-up only.
 	priorities map[event.ThreadID]int64
 	// ranked has the runnable threads, the one with the highest priority last.
-	ranked []rank
+	ranked   []rank
+	entitled []bool // highestEntitled's
 	// lowest and highest bound all priorities given so far.
 	lowest, highest int64
 }
@@ -96,11 +100,19 @@ func (p *pct) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdic
 	if p.due(c, timer, hasTimer) {
 		return Slice{}, FireTimer
 	}
-	if s := p.starving(c); s != none {
+	s := p.starving(c)
+	switch {
+	case c.ranked > 0:
+		if s == none {
+			s = p.highestEntitled(c)
+		}
+	case s != none:
 		p.highest++
 		p.set(c.threads[s].id, p.highest)
+		fallthrough
+	default:
+		s = c.slot(p.ranked[len(p.ranked)-1].thread)
 	}
-	s := c.slot(p.ranked[len(p.ranked)-1].thread)
 	out := p.slice(c, s, timer, hasTimer)
 	out.Instructions = p.patience(c, s)
 	if len(p.points) > 0 && p.points[0]-c.instructions <= out.Instructions {
@@ -113,6 +125,17 @@ func (p *pct) Ran(c *Cluster, s Slice, _ uint64, _ event.Cycles) {
 	for len(p.points) > 0 && p.points[0] <= c.instructions {
 		p.set(s.Thread, p.falls[0])
 		p.points, p.falls = p.points[1:], p.falls[1:]
+	}
+}
+
+// highestEntitled is the thread with the highest priority of those that would have a
+// core by their precedence.
+func (p *pct) highestEntitled(c *Cluster) slot {
+	p.entitled = c.entitled(p.entitled)
+	for i := len(p.ranked) - 1; ; i-- {
+		if s := c.slot(p.ranked[i].thread); p.entitled[c.threads[s].index] {
+			return s
+		}
 	}
 }
 

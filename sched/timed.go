@@ -16,6 +16,10 @@ import (
 // first out. A woken thread takes the core it was on last if that is idle.
 // Hence its bound for invariant 5: each thread ahead in the queue has one time
 // slice.
+//
+// A thread with a rank comes before others (Precedence): it stands before them in the
+// queue and takes a core from the last of them. Ordinary threads that wait meanwhile have
+// what SetRealtimeShare leaves them of each core.
 type timed struct {
 	noise
 	quantum   uint64
@@ -25,6 +29,15 @@ type timed struct {
 	ends  []event.Cycles // by core, the end of its thread's time slice
 	// changed tells that a core may have become free for a queued thread.
 	changed bool
+	// realtime is by core, once there is a thread with a rank.
+	realtime []realtimeUse
+}
+
+// realtimeUse is how much threads with a rank have had of a core.
+type realtimeUse struct {
+	since event.Cycles // the start of the period
+	used  event.Cycles // since then
+	until event.Cycles // until when the core is for ordinary threads
 }
 
 func newTimed(cores int, seed uint64, o Options) *timed {
@@ -39,7 +52,7 @@ func (p *timed) Ready(c *Cluster, t event.ThreadID, _ event.Cycles) {
 	if p.jitter > 0 {
 		c.threads[s].readyAt += event.Cycles(p.random.below(p.quantum))
 	}
-	p.enqueue(s)
+	p.enqueue(c, s)
 }
 
 func (p *timed) Block(c *Cluster, t event.ThreadID) {
@@ -50,14 +63,21 @@ func (p *timed) Block(c *Cluster, t event.ThreadID) {
 func (p *timed) Exit(*Cluster, event.ThreadID) {}
 
 func (p *timed) Yield(c *Cluster, t event.ThreadID) {
-	if core := c.CoreOf(t); core != event.NoCore {
-		p.rotate(c, core)
+	core := c.CoreOf(t)
+	if core == event.NoCore {
+		return
 	}
+	th := &c.threads[c.slot(t)]
+	th.spend(th.left)
+	p.rotate(c, core)
 }
 
 func (p *timed) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
 	for {
 		p.dispatch(c)
+		if c.ranked > 0 {
+			p.preempt(c)
+		}
 		core, second := slowest(c)
 		clock := c.cores[core].clock
 		switch {
@@ -76,6 +96,9 @@ func (p *timed) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verd
 
 func (p *timed) Ran(c *Cluster, s Slice, _ uint64, cycles event.Cycles) {
 	p.ran(c, s.Core, cycles)
+	if c.ranked > 0 {
+		p.use(c, s.Core, cycles)
+	}
 }
 
 // noise is the seeded noise of the cores' speed, and injected delays.
@@ -130,6 +153,9 @@ func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles)
 	}
 	if !p.queue.empty() {
 		budget = min(budget, p.ends[core]-clock)
+	}
+	if c.ranked > 0 {
+		budget = min(budget, p.patience(c, core))
 	}
 	return Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact}
 }
@@ -203,21 +229,30 @@ func (p *timed) rotate(c *Cluster, core event.CoreID) bool {
 	clock := c.cores[core].clock
 	for s := p.queue.first; s != none; s = p.queue.after(s) {
 		th := &c.threads[s]
-		if th.affinity&bit(core) == 0 || th.readyAt > clock {
+		if th.affinity&bit(core) == 0 || th.readyAt > clock || c.ranked > 0 && !p.mayFollow(c, s, core) {
 			continue
 		}
 		out := c.cores[core].thread
 		c.vacate(out)
-		p.enqueue(out)
+		p.enqueue(c, out)
 		p.start(c, s, core)
 		return true
 	}
 	return false
 }
 
-func (p *timed) enqueue(s slot) {
-	p.queue.append(s)
+// enqueue puts s behind all that do not come after it.
+func (p *timed) enqueue(c *Cluster, s slot) {
 	p.changed = true
+	if c.ranked > 0 {
+		for at := p.queue.first; at != none; at = p.queue.after(at) {
+			if c.before(s, at) {
+				p.queue.insert(s, at)
+				return
+			}
+		}
+	}
+	p.queue.append(s)
 }
 
 // start takes s from the queue and puts it on a core for a time slice.
@@ -234,4 +269,10 @@ func (p *timed) renew(c *Cluster, core event.CoreID) {
 		length = length - spread + p.random.below(2*spread+1)
 	}
 	p.ends[core] = c.cores[core].clock + event.Cycles(max(length, 1))
+	if th := &c.threads[c.cores[core].thread]; th.precedence.Rank > 0 {
+		p.ends[core] = math.MaxUint64
+		if th.precedence.Slice > 0 {
+			p.ends[core] = c.cores[core].clock + th.precedence.Slice
+		}
+	}
 }

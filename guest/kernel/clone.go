@@ -61,6 +61,9 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if t.k.tasks.Len() >= maxTasks || !t.mayFork(a) {
 		return 0, unix.EAGAIN
 	}
+	if _, errno := t.schedule.child(); errno != 0 {
+		return 0, errno
+	}
 	if !t.k.memory.Charge(kmem.Thread) {
 		return 0, unix.EAGAIN
 	}
@@ -129,7 +132,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	t.Load()
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
-		mask: t.mask, affinity: t.affinity, policy: t.policy, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
+		mask: t.mask, affinity: t.affinity, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
 		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
@@ -143,9 +146,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 		k.processes[p.pid] = p
 	}
 	p.threads = append(p.threads, child)
-	if child.policy&schedResetOnFork != 0 {
-		child.policy = schedOther
-	}
+	child.schedule, _ = t.schedule.child()
 	child.regs.GPR[emu.RAX] = 0
 	if a.stack != 0 {
 		child.regs.GPR[emu.RSP] = a.stack
@@ -163,6 +164,9 @@ func (k *Kernel) start(t *Task) {
 	if t.affinity != 0 {
 		k.sched.SetAffinity(t.id, t.affinity)
 	}
+	if t.schedule.rank() > 0 {
+		t.rescheduled()
+	}
 	k.sched.Ready(t.id)
 }
 
@@ -176,7 +180,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	p := &Process{
 		k: k, parent: old, group: old.group, session: old.session, terminal: old.terminal, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
-		objects: old.objects, name: old.name, nice: old.nice, oomScore: old.oomScore,
+		objects: old.objects, name: old.name, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,
 	}
 	p.runs(old.binary)

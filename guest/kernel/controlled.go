@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -59,7 +57,7 @@ func (k *Kernel) Rouse(t *Task) {
 		return
 	}
 	if w := t.call.futex; w != nil && !w.woken {
-		k.futexDequeue(w)
+		k.forgetFutex(w)
 		w.woken = true
 	}
 	t.Wake(wait.AnyEvent)
@@ -101,10 +99,4 @@ func (t *Task) Runnable() bool { return t.state == running }
 // Waits tells whether a thread is blocked, and in which system call.
 func (t *Task) Waits() (number uint64, ok bool) {
 	return t.call.number, t.state == blocked
-}
-
-// IsFutexWait tells whether a system call waits for a futex.
-func IsFutexWait(number uint64, args [6]uint64) bool {
-	command := int(args[1]) & futexCmdMask
-	return number == unix.SYS_FUTEX && (command == futexWait || command == futexWaitBitset)
 }

@@ -38,6 +38,8 @@ func (t *Task) activity() string {
 	c := &t.call
 	text := "waits in " + SyscallName(c.number)
 	switch {
+	case c.futex != nil && c.futex.lock != nil:
+		text += fmt.Sprintf(" for the lock at %#x, which thread %d has", c.futex.addr, c.futex.lock.owner.id)
 	case c.futex != nil:
 		text += fmt.Sprintf(" on the word at %#x", c.args[0])
 	case SyscallArgs(c.number) > 0:

@@ -354,9 +354,10 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
 	t.becomeLeader()
 	t.k.exitRobustList(t)
+	t.k.exitPILocks(t)
 	if t.clearTID != 0 && p.space.Users() > 1 {
 		if p.space.WriteU32(t.clearTID, 0) == 0 {
-			t.k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+			_, _ = t.k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
 		}
 	}
 	t.robustList, t.clearTID = 0, 0
@@ -387,6 +388,9 @@ func (t *Task) becomeLeader() {
 	t.k.tasks.Put(t.id, t)
 	if t.affinity != 0 {
 		t.k.sched.SetAffinity(t.id, t.affinity)
+	}
+	if t.rank() > 0 {
+		t.rescheduled()
 	}
 	t.k.sched.Ready(t.id)
 }

@@ -1,26 +1,32 @@
 package kernel
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Operations and flags of futex(2).
 const (
-	futexWait        = 0
-	futexWake        = 1
-	futexFD          = 2
-	futexRequeue     = 3
-	futexCmpRequeue  = 4
-	futexWakeOp      = 5
-	futexWaitBitset  = 9
-	futexWakeBitset  = 10
-	futexPrivateFlag = 128
-	futexRealtime    = 256
-	futexCmdMask     = 127
+	futexWait          = 0
+	futexWake          = 1
+	futexRequeue       = 3
+	futexCmpRequeue    = 4
+	futexWakeOp        = 5
+	futexLockPI        = 6
+	futexUnlockPI      = 7
+	futexTrylockPI     = 8
+	futexWaitBitset    = 9
+	futexWakeBitset    = 10
+	futexWaitRequeuePI = 11
+	futexCmpRequeuePI  = 12
+	futexLockPI2       = 13
+	futexPrivateFlag   = 128
+	futexRealtime      = 256
+	futexCmdMask       = 127
 
 	futexWaiters   = 0x80000000
 	futexOwnerDied = 0x40000000
@@ -38,15 +44,23 @@ type futexKey struct {
 	private bool
 }
 
-// futexQueue holds the waiters of one word, the longest waiting first.
+// futexQueue holds the waiters of one word, the highest rank first, then the longest
+// waiting.
 type futexQueue struct{ waiters []*futexWaiter }
 
-// futexWaiter is one task in FUTEX_WAIT.
+// futexWaiter is one task that waits for a word or a lock.
 type futexWaiter struct {
 	task   *Task
 	key    futexKey
 	bitset uint32
+	rank   int // that the task had by itself when it came
 	woken  bool
+
+	// Of those that wait with priority inheritance: where the task sees the lock's word,
+	// the lock that it waits for now, and the one that it is to wait for.
+	addr   event.Addr
+	lock   *piLock
+	target *futexKey
 }
 
 // futexKey finds the word at addr. Private futexes and private memory are known
@@ -63,7 +77,7 @@ func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
 func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	addr, op, val := event.Addr(a[0]), int(int32(a[1])), uint32(a[2])
 	cmd, private := op&futexCmdMask, op&futexPrivateFlag != 0
-	if op&futexRealtime != 0 && cmd != futexWait && cmd != futexWaitBitset {
+	if op&futexRealtime != 0 && cmd != futexWaitBitset && cmd != futexWaitRequeuePI && cmd != futexLockPI2 {
 		return 0, unix.ENOSYS
 	}
 	bitset := ^uint32(0)
@@ -79,13 +93,36 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if errno := t.futexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
-		return uint64(t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)), 0
+		n, errno := t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)
+		return uint64(n), errno
 	case futexRequeue, futexCmpRequeue:
 		return t.futexRequeue(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), cmd == futexCmpRequeue, uint32(a[5]))
 	case futexWakeOp:
 		return t.futexWakeOp(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), uint32(a[5]))
 	}
-	// The priority-inheriting ones too: glibc then reports ENOTSUP.
+	return t.futexInheriting(cmd, a)
+}
+
+// futexInheriting are the operations with priority inheritance.
+func (t *Task) futexInheriting(cmd int, a [6]uint64) (uint64, unix.Errno) {
+	op, val := int(int32(a[1])), uint32(a[2])
+	c := piCall{event.Addr(a[0]), op&futexPrivateFlag != 0, op&futexRealtime != 0, event.Addr(a[3])}
+	switch cmd {
+	case futexLockPI:
+		c.realtime = true
+		return t.futexLockPI(c, false)
+	case futexLockPI2:
+		return t.futexLockPI(c, false)
+	case futexTrylockPI:
+		c.timeout = 0
+		return t.futexLockPI(c, true)
+	case futexUnlockPI:
+		return t.futexUnlockPI(c.addr, c.private)
+	case futexWaitRequeuePI:
+		return t.futexWaitRequeuePI(c, val, event.Addr(a[4]))
+	case futexCmpRequeuePI:
+		return t.futexRequeuePI(c.addr, event.Addr(a[4]), c.private, int32(val), int32(a[3]), uint32(a[5]))
+	}
 	return 0, unix.ENOSYS
 }
 
@@ -145,9 +182,13 @@ func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, time
 		return 0, unix.EAGAIN
 	}
 	t.call.deadline = deadline
-	t.call.futex = &futexWaiter{task: t, key: t.futexKey(addr, private), bitset: bitset}
+	t.call.futex = t.newFutexWaiter(t.futexKey(addr, private), bitset)
 	t.k.futexEnqueue(t.call.futex)
 	return t.futexWaited(t.call.futex)
+}
+
+func (t *Task) newFutexWaiter(key futexKey, bitset uint32) *futexWaiter {
+	return &futexWaiter{task: t, key: key, bitset: bitset, rank: t.schedule.rank()}
 }
 
 // futexWaited decides, at the first attempt and at each wake-up, how a wait
@@ -157,7 +198,10 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 		return 0, 0
 	}
 	restart := errRestart
-	if t.call.deadline != forever {
+	switch {
+	case w.addr != 0:
+		restart = errNoInterrupt
+	case t.call.deadline != forever:
 		restart = errInterrupted
 	}
 	deadline := t.call.deadline
@@ -166,7 +210,7 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 	}
 	errno := t.wait(restart, deadline)
 	if errno != errBlocked {
-		t.k.futexDequeue(w)
+		t.k.forgetFutex(w)
 		if errno != unix.ETIMEDOUT {
 			t.call.futex = nil
 		}
@@ -180,7 +224,11 @@ func (k *Kernel) futexEnqueue(w *futexWaiter) {
 		q = &futexQueue{}
 		k.futexes[w.key] = q
 	}
-	q.waiters = append(q.waiters, w)
+	i := len(q.waiters)
+	for i > 0 && q.waiters[i-1].rank < w.rank {
+		i--
+	}
+	q.waiters = slices.Insert(q.waiters, i, w)
 }
 
 func (k *Kernel) futexDequeue(w *futexWaiter) {
@@ -205,14 +253,19 @@ func (k *Kernel) futexRemove(key futexKey, q *futexQueue, i int) *futexWaiter {
 	return w
 }
 
-// futexWake wakes up to n waiters whose bitset matches, in the order in which
-// they came.
-func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) int32 {
-	woken := int32(0)
+// futexWake wakes up to n waiters whose bitset matches, in their order. EINVAL: some
+// wait for a lock with priority inheritance.
+func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) (woken int32, errno unix.Errno) {
+	if k.piLocks[key] != nil {
+		return 0, unix.EINVAL
+	}
 	for i := 0; woken < n; {
 		q := k.futexes[key]
 		if q == nil || i >= len(q.waiters) {
 			break
+		}
+		if q.waiters[i].target != nil {
+			return woken, unix.EINVAL
 		}
 		if q.waiters[i].bitset&bitset == 0 {
 			i++
@@ -221,12 +274,7 @@ func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) int32 {
 		k.futexRelease(k.futexRemove(key, q, i))
 		woken++
 	}
-	return woken
-}
-
-func (k *Kernel) futexRelease(w *futexWaiter) {
-	w.woken = true
-	w.task.Wake(wait.AnyEvent)
+	return woken, 0
 }
 
 func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int32, compare bool, val uint32) (uint64, unix.Errno) {
@@ -248,12 +296,18 @@ func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int
 		}
 	}
 	source, target := t.futexKey(from, private), t.futexKey(to, private)
-	done := t.k.futexWake(source, wake, ^uint32(0))
+	done, errno := t.k.futexWake(source, wake, ^uint32(0))
+	if errno != 0 {
+		return 0, errno
+	}
 	moved := int32(0)
 	for ; moved < requeue && source != target; moved++ {
 		q := t.k.futexes[source]
 		if q == nil {
 			break
+		}
+		if q.waiters[0].target != nil {
+			return 0, unix.EINVAL
 		}
 		w := t.k.futexRemove(source, q, 0)
 		w.key = target
@@ -308,11 +362,13 @@ func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int
 	if errno := t.proc.space.WriteU32(addr2, next); errno != 0 {
 		return 0, errno
 	}
-	n := t.k.futexWake(t.futexKey(addr, private), wake, ^uint32(0))
-	if holds[cmp] {
-		n += t.k.futexWake(t.futexKey(addr2, private), wake2, ^uint32(0))
+	n, errno := t.k.futexWake(t.futexKey(addr, private), wake, ^uint32(0))
+	if errno == 0 && holds[cmp] {
+		var more int32
+		more, errno = t.k.futexWake(t.futexKey(addr2, private), wake2, ^uint32(0))
+		n += more
 	}
-	return uint64(n), 0
+	return uint64(n), errno
 }
 
 func signExtend12(x uint32) int32 { return int32(x<<20) >> 20 }
@@ -391,7 +447,7 @@ func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
 	key := t.futexKey(addr, false)
 	if pending && !pi && word == 0 {
 		// Unlocked already, but the wake-up may not have happened.
-		k.futexWake(key, 1, ^uint32(0))
+		_, _ = k.futexWake(key, 1, ^uint32(0))
 		return true
 	}
 	if word&futexTIDMask != uint32(t.id) {
@@ -401,7 +457,7 @@ func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
 		return false
 	}
 	if !pi && word&futexWaiters != 0 {
-		k.futexWake(key, 1, ^uint32(0))
+		_, _ = k.futexWake(key, 1, ^uint32(0))
 	}
 	return true
 }

@@ -49,6 +49,9 @@ type Scheduler interface {
 	Yield(event.ThreadID)
 	// SetAffinity bounds the cores that a thread may use.
 	SetAffinity(t event.ThreadID, mask uint64)
+	// SetPrecedence says how a thread comes before others. A thread for which it was not
+	// said does not.
+	SetPrecedence(event.ThreadID, Precedence)
 	// Core is the core a thread runs on, or ran on last.
 	Core(event.ThreadID) event.CoreID
 }
@@ -92,6 +95,7 @@ type Kernel struct {
 	processes map[int32]*Process
 	init      *Process // the first process
 	futexes   map[futexKey]*futexQueue
+	piLocks   map[futexKey]*piLock
 	timers    timerQueue
 	unheard   []*posixTimer // that nobody hears: timerUnheard
 	entropy   *rand.ChaCha8 // what the guest gets from getrandom
@@ -137,7 +141,7 @@ type Stats struct {
 func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs emu.Costs, config Config) *Kernel {
 	k := &Kernel{
 		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
-		processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{},
+		processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{}, piLocks: map[futexKey]*piLock{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},

@@ -164,7 +164,7 @@ func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
 
 // priority is the task's priority as the kernel sorts those that wait: a lower
 // number comes first.
-func (t *Task) priority() int32 { return 120 + t.proc.nice }
+func (t *Task) priority() int32 { return t.schedule.kernelPriority(t.rank()) }
 
 // mqWait waits until a call that could not be carried out at once is, and returns
 // the message that it has received.

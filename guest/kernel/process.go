@@ -48,7 +48,6 @@ type Process struct {
 	outside    bool // it is no part of the program: addOutside
 	subreaper  bool
 	dumpable   uint64
-	nice       int32
 	name       string // comm of the main thread, for zombies
 	oomScore   int
 	early      [lastSignal + 1]uint16 // signals that were delivered before they came: Deliver
@@ -132,7 +131,7 @@ func (k *Kernel) exitTask(t *Task) {
 	p := t.proc
 	t.unwait()
 	if t.call.futex != nil {
-		k.futexDequeue(t.call.futex)
+		k.forgetFutex(t.call.futex)
 	}
 	if a, ok := t.call.data.(abandoner); ok {
 		a.Abandon()
@@ -145,9 +144,10 @@ func (k *Kernel) exitTask(t *Task) {
 		t.call.opened.Unref()
 	}
 	k.exitRobustList(t)
+	k.exitPILocks(t)
 	if t.clearTID != 0 && (len(p.threads) > 1 || p.space.Users() > 1) {
 		if p.space.WriteU32(t.clearTID, 0) == 0 {
-			k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+			_, _ = k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
 		}
 	}
 	if t.semUndo != nil {

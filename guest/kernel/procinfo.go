@@ -94,9 +94,9 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 		return procfs.Status{}, false
 	}
 	s := procfs.Status{
-		Name: p.name, State: 'Z', Group: p.group, Session: p.session,
+		Name: p.name, State: 'Z', Priority: 120, Group: p.group, Session: p.session,
 		Umask: p.context.umask, SharedPending: uint64(p.signals.set), QueuedSignals: len(p.signals.list),
-		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS, Nice: int(p.nice),
+		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS,
 		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
 	}
 	s.Parent = p.parentID()
@@ -146,6 +146,8 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	if s.Seccomp = int(t.seccomp.mode); t.seccomp.filters != nil {
 		s.SeccompFilters = t.seccomp.filters.count
 	}
+	s.Nice, s.Policy, s.RealtimePriority = int(t.schedule.nice), int(t.schedule.policy), int(t.schedule.priority)
+	s.Priority = int(t.schedule.kernelPriority(t.rank()))
 	s.Core = int32(max(0, t.k.sched.Core(t.id)))
 	s.Voluntary = t.waits
 	s.StartNS = t.started + bootNS

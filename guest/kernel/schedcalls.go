@@ -1,8 +1,11 @@
 package kernel
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -56,6 +59,9 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if mask == 0 {
 		return 0, unix.EINVAL
 	}
+	if target.schedule.policy == schedDeadline && mask != t.k.allCores() {
+		return 0, unix.EBUSY
+	}
 	target.affinity = mask
 	if !target.proc.outside {
 		t.k.sched.SetAffinity(target.id, mask)
@@ -63,83 +69,179 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// Every thread is SCHED_OTHER. The other policies are root's to choose.
-const (
-	schedOther    = 0
-	schedFIFO     = 1
-	schedRR       = 2
-	schedBatch    = 3
-	schedIdle     = 5
-	schedDeadline = 6
-
-	schedResetOnFork = 0x40000000
-)
-
 func sysSchedGetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	target, errno := t.target(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	return uint64(target.policy), 0
+	policy := uint64(target.schedule.policy)
+	if target.schedule.resetOnFork {
+		policy |= schedResetOnFork
+	}
+	return policy, 0
 }
 
 func sysSchedSetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	target, priority, errno := t.targetAndPriority(a[0], a[2])
-	if errno != 0 {
-		return 0, errno
+	r := schedRequest{policy: int32(a[1])}
+	if r.policy < 0 {
+		return 0, unix.EINVAL
 	}
-	if errno := checkPolicy(int32(a[1])&^schedResetOnFork, priority); errno != 0 {
-		return 0, errno
+	if r.policy&schedResetOnFork != 0 {
+		r.policy &^= schedResetOnFork
+		r.flags = schedFlagResetOnFork
 	}
-	target.policy = uint32(a[1])
-	return 0, 0
+	return 0, t.setPriority(a[0], a[2], r)
 }
 
-func checkPolicy(policy int32, priority uint32) unix.Errno {
-	switch policy {
-	case schedOther, schedBatch, schedIdle:
-		if priority != 0 {
-			return unix.EINVAL
-		}
-		return 0
-	case schedFIFO, schedRR:
-		if priority < 1 || priority > 99 {
-			return unix.EINVAL
-		}
-		return unix.EPERM
+func sysSchedSetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.setPriority(a[0], a[1], schedRequest{policy: keepPolicy})
+}
+
+// setPriority carries out a request with the struct sched_param at an address.
+func (t *Task) setPriority(id, param uint64, r schedRequest) (errno unix.Errno) {
+	if param == 0 || int32(id) < 0 {
+		return unix.EINVAL
 	}
-	return unix.EINVAL
+	if r.priority, errno = t.proc.space.ReadU32(event.Addr(param)); errno != 0 {
+		return errno
+	}
+	target, errno := t.target(id)
+	if errno != 0 {
+		return errno
+	}
+	r.nice = target.schedule.nice
+	n, errno := t.schedulePlan(target, r)
+	if errno == 0 {
+		target.setSchedule(n)
+	}
+	return errno
 }
 
 func sysSchedGetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 {
 		return 0, unix.EINVAL
 	}
-	if _, errno := t.target(a[0]); errno != 0 {
-		return 0, errno
-	}
-	return 0, t.proc.space.WriteU32(event.Addr(a[1]), 0)
-}
-
-// targetAndPriority reads the arguments of the calls that set priorities.
-func (t *Task) targetAndPriority(id, param uint64) (*Task, uint32, unix.Errno) {
-	if param == 0 || int32(id) < 0 {
-		return nil, 0, unix.EINVAL
-	}
-	priority, errno := t.proc.space.ReadU32(event.Addr(param))
-	if errno != 0 {
-		return nil, 0, errno
-	}
-	target, errno := t.target(id)
-	return target, priority, errno
-}
-
-func sysSchedSetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, priority, errno := t.targetAndPriority(a[0], a[1])
+	target, errno := t.target(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, checkPolicy(schedOther, priority)
+	return 0, t.proc.space.WriteU32(event.Addr(a[1]), target.schedule.priority)
+}
+
+// schedAttr is struct sched_attr (include/uapi/linux/sched/types.h).
+type schedAttr struct {
+	Size, Policy              uint32
+	Flags                     uint64
+	Nice                      int32
+	Priority                  uint32
+	Runtime, Deadline, Period uint64
+	UtilMin, UtilMax          uint32
+}
+
+// Sizes of schedAttr: of its first version, and of the one that is known here.
+const (
+	firstSchedAttr = 48
+	schedAttrSize  = 56
+)
+
+// readSchedAttr reads a schedAttr of the caller's size, which may be another one than
+// the kernel's.
+func (t *Task) readSchedAttr(addr event.Addr) (s schedAttr, errno unix.Errno) {
+	size, errno := t.proc.space.ReadU32(addr)
+	if errno != 0 {
+		return s, errno
+	}
+	if size == 0 {
+		size = firstSchedAttr
+	}
+	raw := make([]byte, max(schedAttrSize, min(size, emu.PageSize)))
+	if size < firstSchedAttr || size > emu.PageSize {
+		errno = unix.E2BIG
+	} else if errno = t.copyIn(addr, raw[:size]); errno == 0 && !allZero(raw[schedAttrSize:]) {
+		errno = unix.E2BIG
+	}
+	if errno == unix.E2BIG {
+		_ = t.proc.space.WriteU32(addr, schedAttrSize)
+	}
+	if errno != 0 {
+		return s, errno
+	}
+	s = decode[schedAttr](raw)
+	if s.Flags&(schedFlagClampMin|schedFlagClampMax) != 0 && size < schedAttrSize {
+		return s, unix.EINVAL
+	}
+	s.Nice = min(lowestNice, max(highestNice, s.Nice))
+	return s, 0
+}
+
+func allZero(b []byte) bool { return !slices.ContainsFunc(b, func(x byte) bool { return x != 0 }) }
+
+func sysSchedSetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	if a[1] == 0 || int32(a[0]) < 0 || uint32(a[2]) != 0 {
+		return 0, unix.EINVAL
+	}
+	s, errno := t.readSchedAttr(event.Addr(a[1]))
+	if errno != 0 {
+		return 0, errno
+	}
+	r := schedRequest{
+		policy: int32(s.Policy), flags: s.Flags, nice: s.Nice, priority: s.Priority,
+		deadline: deadlineParams{runtime: s.Runtime, deadline: s.Deadline, period: s.Period},
+	}
+	if r.policy < 0 {
+		return 0, unix.EINVAL
+	}
+	if s.Flags&schedFlagKeepPolicy != 0 {
+		r.policy = keepPolicy
+	}
+	target, errno := t.target(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	if s.Flags&schedFlagKeepParams != 0 {
+		have := target.schedAttr()
+		r.nice, r.priority = have.Nice, have.Priority
+		r.deadline = deadlineParams{runtime: have.Runtime, deadline: have.Deadline, period: have.Period}
+	}
+	n, errno := t.schedulePlan(target, r)
+	if errno == 0 {
+		target.setSchedule(n)
+	}
+	return 0, errno
+}
+
+// schedAttr is how the thread is scheduled, as sched_getattr shows it.
+func (t *Task) schedAttr() schedAttr {
+	s := &t.schedule
+	x := schedAttr{Policy: s.policy}
+	if s.resetOnFork {
+		x.Flags |= schedFlagResetOnFork
+	}
+	switch {
+	case s.policy == schedDeadline:
+		d := &s.deadline
+		x.Runtime, x.Deadline, x.Period = d.runtime, d.deadline, d.period
+		x.Flags |= d.flags
+	case isRealtime(s.policy):
+		x.Priority = s.priority
+	default:
+		x.Nice = s.nice
+	}
+	return x
+}
+
+func sysSchedGetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	size := uint32(a[2])
+	if a[1] == 0 || int32(a[0]) < 0 || size > emu.PageSize || size < firstSchedAttr || uint32(a[3]) != 0 {
+		return 0, unix.EINVAL
+	}
+	target, errno := t.target(a[0])
+	if errno != 0 {
+		return 0, errno
+	}
+	x := target.schedAttr()
+	x.Size = min(size, schedAttrSize)
+	return 0, t.copyOut(event.Addr(a[1]), bytesOf(&x)[:x.Size])
 }
 
 func priorityRange(policy uint64, realtime uint64) (uint64, unix.Errno) {
@@ -158,40 +260,59 @@ func sysSchedGetPriorityMax(_ *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysSchedGetPriorityMin(_ *Task, a [6]uint64) (uint64, unix.Errno) { return priorityRange(a[0], 1) }
 
+// fairSliceNS is what sched_rr_get_interval says of threads without a real-time class.
+const fairSliceNS = 4e6
+
 func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.target(a[0]); errno != 0 {
+	target, errno := t.target(a[0])
+	if errno != 0 {
 		return 0, errno
 	}
-	return 0, t.writeTimespec(event.Addr(a[1]), 4e6)
+	ns := int64(0)
+	switch p := target.schedule.policy; {
+	case p == schedRR:
+		ns = roundRobinNS
+	case isFair(p):
+		ns = fairSliceNS
+	}
+	return 0, t.writeTimespec(event.Addr(a[1]), ns)
 }
 
-// ownsScheduling reports whether the caller may change how a task or process with
-// the credentials of is scheduled.
+// ownsScheduling reports whether the caller may change how a task with the
+// credentials of is scheduled.
 func (t *Task) ownsScheduling(of *vfs.Cred) bool {
 	return t.cred.EUID == of.UID || t.cred.EUID == of.EUID || t.cred.Can(vfs.CapSysNice)
 }
 
-// mayFavour reports whether the caller may set p's nice value to a lower one.
-func (t *Task) mayFavour(p *Process, nice int32) bool {
-	return t.cred.Can(vfs.CapSysNice) || uint64(20-nice) <= p.limits[rlimitNice].Cur
-}
+// Nice values, the one that favours a thread least and the one that does most.
+const (
+	lowestNice  = 19
+	highestNice = -20
+)
 
-// prioritized lists the processes that getpriority and setpriority are about.
-func (t *Task) prioritized(which, who uint64) ([]*Process, unix.Errno) {
-	var list []*Process
+// allowsNice reports whether RLIMIT_NICE lets a thread of the process have a nice value.
+func (p *Process) allowsNice(nice int32) bool { return uint64(20-nice) <= p.limits[rlimitNice].Cur }
+
+// prioritized lists the threads that getpriority and setpriority are about.
+func (t *Task) prioritized(which, who uint64) ([]*Task, unix.Errno) {
+	var list []*Task
 	id := int32(who)
 	switch which {
 	case unix.PRIO_PROCESS:
 		if target, errno := t.target(who); errno == 0 {
-			list = []*Process{target.proc}
+			list = []*Task{target}
 		}
 	case unix.PRIO_PGRP, unix.PRIO_USER:
+		if id == 0 && which == unix.PRIO_PGRP {
+			id = t.proc.group
+		} else if id == 0 {
+			id = int32(t.cred.UID)
+		}
 		for _, p := range t.k.sortedProcesses() {
-			inGroup := which == unix.PRIO_PGRP && (p.group == id || id == 0 && p.group == t.proc.group)
-			owner := p.cred().UID
-			ofUser := which == unix.PRIO_USER && (owner == uint32(id) || id == 0 && owner == t.cred.UID)
-			if inGroup || ofUser {
-				list = append(list, p)
+			for _, other := range p.threads {
+				if which == unix.PRIO_PGRP && p.group == id || which == unix.PRIO_USER && other.cred.UID == uint32(id) {
+					list = append(list, other)
+				}
 			}
 		}
 	default:
@@ -210,9 +331,9 @@ func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	best := int32(19)
-	for _, p := range list {
-		best = min(best, p.nice)
+	best := int32(lowestNice)
+	for _, other := range list {
+		best = min(best, other.schedule.nice)
 	}
 	return uint64(20 - best), 0
 }
@@ -222,15 +343,16 @@ func sysSetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	nice := min(19, max(-20, int32(a[2])))
-	for _, p := range list {
+	nice := min(lowestNice, max(highestNice, int32(a[2])))
+	for _, other := range list {
 		switch {
-		case !t.ownsScheduling(p.cred()):
-			return 0, unix.EPERM
-		case nice < p.nice && !t.mayFavour(p, nice):
-			return 0, unix.EACCES
+		case !t.ownsScheduling(&other.cred):
+			errno = unix.EPERM
+		case nice < other.schedule.nice && !other.proc.allowsNice(nice) && !t.cred.Can(vfs.CapSysNice):
+			errno = unix.EACCES
+		default:
+			other.schedule.nice = nice
 		}
-		p.nice = nice
 	}
-	return 0, 0
+	return 0, errno
 }

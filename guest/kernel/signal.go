@@ -428,7 +428,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 		saved, t.call.hasMask = t.call.oldMask, false
 	}
 	if t.call.active {
-		if t.call.restart == errRestart && a.Flags&saRestart != 0 {
+		if t.call.restart == errNoInterrupt || t.call.restart == errRestart && a.Flags&saRestart != 0 {
 			t.regs.RIP -= 2 // back to the SYSCALL instruction
 			t.regs.GPR[emu.RAX] = t.call.number
 			t.dirty = true

@@ -58,8 +58,10 @@ type Task struct {
 	noNewPrivs  bool
 	seccomp     seccompState
 	personality uint32
-	cred        vfs.Cred     // who it acts as
-	policy      uint32       // as sched_setscheduler set it
+	cred        vfs.Cred // who it acts as
+	schedule    schedule
+	piLocks     []*piLock    // that it has and others wait for
+	inherited   int          // rank of those that wait for what the thread holds
 	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64       // how often it has waited
 	started     int64        // ns
@@ -195,7 +197,7 @@ func (t *Task) attempt() {
 	}
 	t.call.attempt++
 	switch errno {
-	case errBlocked, errRestart, errInterrupted:
+	case errBlocked, errRestart, errNoInterrupt, errInterrupted:
 		// The call stays as it is; signals decide what becomes of it.
 		t.call.restart = errno
 		return

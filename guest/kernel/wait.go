@@ -17,6 +17,9 @@ const (
 	// errRestart says that a signal came first: EINTR if its handler does not
 	// have SA_RESTART.
 	errRestart unix.Errno = 512
+	// errNoInterrupt says that a signal came first: the call is made anew after any
+	// handler.
+	errNoInterrupt unix.Errno = 513
 	// errInterrupted is like errRestart, but EINTR with any handler.
 	errInterrupted unix.Errno = 514
 	// errNoReturn says that the registers are set already, as by rt_sigreturn.
@@ -64,7 +67,7 @@ type abandoner interface{ Abandon() }
 // wait blocks the task until one of the queues is woken, the deadline passes or
 // a signal is to be delivered. It never returns success: the handler returns
 // what it gets, and is called again later. restart is what a signal makes of
-// the call: errRestart or errInterrupted.
+// the call: errRestart, errNoInterrupt or errInterrupted.
 func (t *Task) wait(restart unix.Errno, deadline int64, queues ...*wait.Queue) unix.Errno {
 	if t.signalReady() {
 		return restart

@@ -91,7 +91,9 @@ type Status struct {
 	ReadBytes, WrittenBytes  uint64 // by read and write calls
 	ReadCalls, WriteCalls    uint64
 	DescriptorTable          int // size
-	Nice                     int
+	Nice, Policy             int
+	Priority                 int // inside the kernel: 120 plus the nice value, lower for real-time classes
+	RealtimePriority         int
 	Personality              uint32
 	Seccomp, SeccompFilters  int // mode, and how many filters there are
 }

@@ -83,7 +83,7 @@ func (p *fakeProcess) Threads() []int32 { return p.threads }
 func (p *fakeProcess) Status(thread int32) (Status, bool) {
 	s := Status{
 		Name: p.names[max(thread, p.ID())], State: 'R', Parent: 1, UID: [4]uint32{p.uid, p.uid, p.uid, p.uid}, Umask: 0o22,
-		Affinity: 0b1011, StartNS: 5e9, UserNS: 1e9, ExitSignal: 17, DescriptorTable: 64,
+		Affinity: 0b1011, StartNS: 5e9, UserNS: 1e9, ExitSignal: 17, DescriptorTable: 64, Priority: 120,
 		Dumpable: true,
 	}
 	return s, thread == 0 || slices.Contains(p.threads, thread)

@@ -106,15 +106,15 @@ func processStat(r *request, s *Status, p *printer) {
 	p.f("%d (%s) %c %d %d %d %d %d %d %d 0 %d 0 ", r.thread, s.Name, s.State, s.Parent, s.Group, s.Session,
 		s.Terminal, s.Foreground, 0x400000, s.MinorFaults, s.MajorFaults)
 	p.f("%d %d %d %d %d %d %d 0 %d ", ticks(s.UserNS), ticks(s.SystemNS), ticks(s.ChildUserNS), ticks(s.ChildSysNS),
-		20+s.Nice, s.Nice, len(process.Threads()), ticks(s.StartNS))
+		s.Priority-100, s.Nice, len(process.Threads()), ticks(s.StartNS))
 	var u mm.Usage
 	var l mm.Layout
 	if space := process.Space(); space != nil {
 		u, l = space.Usage(), space.Layout
 	}
 	p.f("%d %d %d %d %d %d 0 0 ", u.Total*pageSize, u.Resident, process.Limit(unix.RLIMIT_RSS).Cur, l.StartCode, l.EndCode, l.StartStack)
-	p.f("%d %d %d %d %d 0 0 %d %d 0 0 0 0 0 ", s.Pending&math.MaxInt32, s.Blocked&math.MaxInt32, s.Ignored&math.MaxInt32,
-		s.Caught&math.MaxInt32, bit(s.Waits != ""), s.ExitSignal, s.Core)
+	p.f("%d %d %d %d %d 0 0 %d %d %d %d 0 0 0 ", s.Pending&math.MaxInt32, s.Blocked&math.MaxInt32, s.Ignored&math.MaxInt32,
+		s.Caught&math.MaxInt32, bit(s.Waits != ""), s.ExitSignal, s.Core, s.RealtimePriority, s.Policy)
 	p.f("%d %d %d %d %d %d %d %d\n", l.StartData, l.EndData, l.StartBrk, l.ArgStart, l.ArgEnd, l.EnvStart, l.EnvEnd, s.ExitStatus)
 }
 
@@ -131,8 +131,8 @@ func sched(r *request, s *Status, p *printer) {
 	line("nr_switches", s.Voluntary+s.Involuntary)
 	line("nr_voluntary_switches", s.Voluntary)
 	line("nr_involuntary_switches", s.Involuntary)
-	line("policy", 0)
-	line("prio", uint64(120+s.Nice))
+	line("policy", uint64(s.Policy))
+	p.f("%-45s:%21d\n", "prio", s.Priority)
 }
 
 func schedstat(_ *request, s *Status, p *printer) {

@@ -30,39 +30,67 @@ func Blocking(number uint64) bool {
 
 // Operations of futex(2), without their flags.
 const (
-	futexWait       = 0
-	futexWake       = 1
-	futexRequeue    = 3
-	futexCmpRequeue = 4
-	futexWakeOp     = 5
-	futexWaitBitset = 9
-	futexWakeBitset = 10
-	futexCommand    = 0x7f
+	futexWait          = 0
+	futexWake          = 1
+	futexRequeue       = 3
+	futexCmpRequeue    = 4
+	futexWakeOp        = 5
+	futexLockPI        = 6
+	futexUnlockPI      = 7
+	futexTrylockPI     = 8
+	futexWaitBitset    = 9
+	futexWakeBitset    = 10
+	futexWaitRequeuePI = 11
+	futexCmpRequeuePI  = 12
+	futexLockPI2       = 13
+	futexCommand       = 0x7f
 )
+
+// futexOp is how a futex operation is recorded: one that may get a lock as a wait, one
+// that gives it back as a wake-up.
+func futexOp(command uint64) (event.SyncOp, bool) {
+	switch command {
+	case futexWait, futexWaitBitset, futexLockPI, futexTrylockPI, futexLockPI2, futexWaitRequeuePI:
+		return event.OpFutexWait, true
+	case futexWake, futexWakeBitset, futexRequeue, futexCmpRequeue, futexWakeOp, futexUnlockPI, futexCmpRequeuePI:
+		return event.OpFutexWake, true
+	}
+	return 0, false
+}
 
 // issueFutex records a futex call that is no part of an operation.
 func (r *Recognizer) issueFutex(t *thread, args [6]uint64, at *event.Stamp) {
-	e := event.Sync{Stamp: *at, Phase: event.Enter, Addr: event.Addr(args[0]), Peer: event.NoThread}
-	switch args[1] & futexCommand {
-	case futexWait, futexWaitBitset:
-		e.Op = event.OpFutexWait
-	case futexWake, futexWakeBitset, futexRequeue, futexCmpRequeue, futexWakeOp:
-		e.Op, e.Effects = event.OpFutexWake, event.Release
-	default:
+	op, known := futexOp(args[1] & futexCommand)
+	if !known {
 		return
 	}
-	e.Thread = t.id
-	e.PC = r.caller(t)
-	if t.space.ofLibrary(t.space.imageAt(e.PC)) {
-		e.Effects |= event.Inner
+	pc := r.caller(t)
+	inner := event.Effects(0)
+	if t.space.ofLibrary(t.space.imageAt(pc)) {
+		inner = event.Inner
 	}
-	e.Value = uint64(uint32(args[2]))
-	e.Object = r.object(t, at, e.Addr, false).id
-	r.emit(&e)
-	t.futex = &pendingFutex{e.Op, e.Object, e.Addr, e.PC, e.Effects & event.Inner}
+	r.enterFutex(t, &pendingFutex{op: op, addr: event.Addr(args[0]), pc: pc, inner: inner}, args[2], at)
+	if args[1]&futexCommand == futexWaitRequeuePI {
+		t.futex.lock = event.Addr(args[4])
+	}
 }
 
-// completeFutex records what became of it.
+// enterFutex records that a thread is in a futex call about a word.
+func (r *Recognizer) enterFutex(t *thread, p *pendingFutex, value uint64, at *event.Stamp) {
+	e := event.Sync{Stamp: *at, Op: p.op, Phase: event.Enter, Addr: p.addr, PC: p.pc, Effects: p.inner, Peer: event.NoThread}
+	if p.op == event.OpFutexWake {
+		e.Effects |= event.Release
+	}
+	e.Thread = t.id
+	e.Value = uint64(uint32(value))
+	p.object = r.object(t, at, e.Addr, false).id
+	e.Object = p.object
+	r.emit(&e)
+	t.futex = p
+}
+
+// completeFutex records what became of it. A wait that ended with a lock is followed by
+// one for that.
 func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 	p := t.futex
 	if p == nil {
@@ -77,6 +105,10 @@ func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 		e.Effects |= event.Acquire
 	}
 	r.emit(&e)
+	if p.lock != 0 && result == 0 {
+		r.enterFutex(t, &pendingFutex{op: p.op, addr: p.lock, pc: p.pc, inner: p.inner}, 0, at)
+		r.completeFutex(t, result, at)
+	}
 }
 
 // wrapperSize is more than the function syscall takes in any C library.

@@ -65,6 +65,7 @@ type pendingFutex struct {
 	addr   event.Addr
 	pc     event.Addr
 	inner  event.Effects // Inner or none
+	lock   event.Addr    // that a wait may end with, 0: none
 }
 
 // handle is the thread that a pthread_t stands for, until the C library uses
