@@ -77,6 +77,7 @@ var fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Q
 // of commits: what the model forbids never happens, and what it allows does,
 // unless stores are committed eagerly.
 func TestProgramsSeeTheirModel(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := compile(t, ordering)
 	for _, model := range []string{"sc", "tso", "pso"} {
 		for _, policy := range buffers.Policies() {

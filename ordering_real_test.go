@@ -45,6 +45,7 @@ func syncs(to io.Writer) *heddle.Record {
 // one order under rr-sync and kendo, on any number of cores, with any seed and
 // with delays, prints the same, and its recording can be repeated.
 func TestRealProgramsHaveOneOrder(t *testing.T) {
+	testsize.SkipQuick(t)
 	dir := t.TempDir()
 	args := realPrograms(t, dir)["pbzip2"]
 	for _, policy := range testsize.Sample([]string{sched.RRSync, sched.Kendo}, testsize.Pick(1, 2, 2), 0) {

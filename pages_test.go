@@ -18,6 +18,7 @@ import (
 // TestPagesShowTSO: what TSO forbids never happens with the engine that works by
 // pages, and what it allows does, unless stores are committed eagerly.
 func TestPagesShowTSO(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := compile(t, ordering)
 	for _, policy := range buffers.Policies() {
 		for seed := range uint64(3) {

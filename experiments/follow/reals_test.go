@@ -9,12 +9,14 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // Branches on floating point: no instruction is fixed, and numbers that Z3's theory
 // finds for the path up to a branch and then the other way make the program, natively,
 // say something else.
 func TestRealsTheOtherWay(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := gcctest.File(t, "testdata/reals.c", "-no-pie", "-fno-builtin-fputs", "-lm")
 	f := run(t, arguments, nil, bin, "2.25", "4")
 	own := f.inProgram(1000)

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -58,6 +59,7 @@ func (f *followed) path() string {
 // Inputs that satisfy the constraints, and only they, take the recorded path:
 // random ones, recorded ones with a byte changed, and models of Z3's.
 func TestConstraintsTellPathsApart(t *testing.T) {
+	testsize.SkipQuick(t)
 	plain := gcctest.File(t, "testdata/bubble.c")
 	float := gcctest.File(t, "testdata/bubble.c", "-DFLOAT")
 	r := rand.New(rand.NewPCG(21, 22))

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/memo"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -92,6 +93,7 @@ func figure4(t *testing.T, bin string) string {
 // The program of PEREGRINE's figure 3, recorded on "2 2 0", has figure 5's preconditions,
 // and follows the schedule on "2 1000 8", as the paper says; "2 2 1" would race.
 func TestFigure5(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	m, err := memo.Make(context.Background(), figure4(t, bin), memo.Options{})
 	if err != nil {

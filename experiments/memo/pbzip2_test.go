@@ -52,6 +52,7 @@ func compressed(t *testing.T, c heddle.Config, find *memo.Finder, file string) {
 // and contents (TERN's table 1), since no precondition is about the file's bytes. Files of
 // exactly two blocks have one of their own: their end is found by a read of nothing.
 func TestPBZip2(t *testing.T) {
+	testsize.SkipQuick(t)
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(51, 52))
 	var files []string

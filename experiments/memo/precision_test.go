@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/memo"
 	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // built is a program of the suite, of the right form.
@@ -102,6 +103,7 @@ func follows(t *testing.T, c heddle.Config, m *memo.Made) {
 // Streamcluster's data come from numbers within the program, as in PARSEC: its preconditions
 // are numbers of threads, points, dimensions and centres, and that a chunk has all points.
 func TestStreamcluster(t *testing.T) {
+	testsize.SkipQuick(t)
 	args := append([]string{built(t, "streamcluster")}, strings.Fields("-p 2 -n 16 -c 16 -d 2 -k 2 -l 4")...)
 	c := config(t.TempDir(), args...)
 	m := memoize(t, c, memo.Options{})
@@ -148,6 +150,7 @@ func TestFileIsNoPrecondition(t *testing.T) {
 // point, on which PEREGRINE collected no preconditions (section 7.3). Here they are about
 // both. Others that satisfy them follow the schedule; another number of steps is refused.
 func TestBarnes(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := built(t, "barnes")
 	with := func(step, stop string) heddle.Config {
 		return config(t.TempDir(), bin, "-p", "2", "-n", "4", "-d", step, "-e", stop)

@@ -82,6 +82,7 @@ func TestNothingIsLeftUnordered(t *testing.T) {
 // other inputs of two threads, among them the paper's; on three threads, and with the
 // other branch of L7, it does not, and says so.
 func TestFigure3OnOtherInputs(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := gcctest.File(t, "../follow/testdata/divide.c", "-fno-inline", "-no-pie")
 	for seed := uint64(1); seed <= 4; seed++ {
 		with := config(bin, "2", "2", "0")

@@ -77,6 +77,7 @@ func flips(t *testing.T, c heddle.Config, m *schedules.Made, i int) bool {
 
 // What was pruned follows from what was kept: with it the runs are the same.
 func TestPrunedConstraintsChangeNothing(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, name := range []string{"racey", "fft", "scanner"} {
 		t.Run(name, func(t *testing.T) {
 			c := suite(t, name)

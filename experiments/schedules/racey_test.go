@@ -19,6 +19,7 @@ const (
 // turns in the recorded run, and comes to the paper's share with turns of a few
 // thousand instructions. The log is the table of docs/schedules.md.
 func TestRaceyPruning(t *testing.T) {
+	testsize.SkipQuick(t)
 	// About as many races each as in the paper.
 	iterations := map[uint64]int{50: 8830, 200: 10490, 800: 11480, 2400: 13500, 3200: 14340, 12800: 19000}
 	quanta := testsize.Pick([]uint64{2400}, []uint64{800, 2400}, []uint64{50, 200, 800, 2400, 3200, 12800})

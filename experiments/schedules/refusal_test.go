@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/experiments/schedules"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel/buffers"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
@@ -185,6 +186,7 @@ func TestForgedSchedulesDiverge(t *testing.T) {
 // Another machine is none of the schedule's concern: what the guest sees of it is the
 // recorded one's.
 func TestOtherMachines(t *testing.T) {
+	testsize.SkipQuick(t)
 	c, f, _ := scheduled(t)
 	found := map[string]bool{}
 	for _, cores := range []int{1, 3, 64} {

@@ -104,6 +104,7 @@ func TestSyncOnly(t *testing.T) {
 // TestProcesses: schedules order processes, too. Memory that was copied by a fork is
 // no shared memory: constraints are on what the children share, alone.
 func TestProcesses(t *testing.T) {
+	testsize.SkipQuick(t)
 	bin := gcctest.File(t, "testdata/processes.c", "-no-pie")
 	add := gcctest.Symbols(t, bin)["add"]
 	m, err := schedules.Make(context.Background(), record(t, config(bin), true), schedules.Options{})
@@ -137,6 +138,7 @@ func TestProcesses(t *testing.T) {
 // What the kernel reads for a system call races with what another thread writes: with
 // constraints on that the outputs are one, and without them several.
 func TestKernelReads(t *testing.T) {
+	testsize.SkipQuick(t)
 	c := config(gcctest.File(t, "testdata/write.c", "-g"))
 	c.Seed, c.Sched = 3, sched.Options{Quantum: 300}
 	m := made(t, c, schedules.Options{})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -53,6 +54,7 @@ func overheads(t *testing.T, p Program, arguments string, policies []string) (ra
 // do little but synchronize, waiting at each atomic instruction for a whole
 // quantum of all others takes longest.
 func TestOverheads(t *testing.T) {
+	testsize.SkipQuick(t)
 	policies := []string{sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet}
 	var table strings.Builder
 	for _, name := range overheadPrograms {

@@ -46,3 +46,12 @@ func Sample[T any](all []T, n, turn int) []T {
 	}
 	return some
 }
+
+// SkipQuick leaves a test that takes seconds to the larger sizes; others have shown its
+// kind of check.
+func SkipQuick(t testing.TB) {
+	t.Helper()
+	if Pick(true, false, false) {
+		t.Skip("left to make test")
+	}
+}

@@ -55,8 +55,11 @@ func table1Plan(s *study.Settings) (*study.Plan, error) {
 		table.Column{Name: "overhead, %", Key: "overhead"}, table.Column{Name: "trace, bytes", Key: "size"},
 	)...)
 	for _, c := range []table.Column{
-		{Name: "stored, bytes", Key: "stored"}, {Name: "instructions", Key: "instructions"}, {Name: "branches", Key: "branches"},
-		{Name: "branches, %", Key: "share"}, {Name: "bits per instruction", Key: "bits"},
+		{Name: "stored, bytes", Key: "stored"},
+		{Name: "instructions", Key: "instructions"},
+		{Name: "branches", Key: "branches"},
+		{Name: "branches, %", Key: "share"},
+		{Name: "bits per instruction", Key: "bits"},
 	} {
 		c.Number = true
 		head = append(head, c)
@@ -134,8 +137,12 @@ func table3Plan(s *study.Settings) (*study.Plan, error) {
 			table.Column{Name: "branches, %", Key: "branches"}, table.Column{Name: "CLAP, bytes", Key: "clap_space"}, table.Column{Name: "H3, bytes", Key: "h3_space"},
 		)...)
 	for _, c := range []table.Column{
-		{Name: "CLAP stored", Key: "clap_stored"}, {Name: "H3 stored", Key: "h3_stored"}, {Name: "own code, %", Key: "own"},
-		{Name: "CLAP of all code, %", Key: "whole"}, {Name: "its bytes", Key: "whole_space"}, {Name: "stored", Key: "whole_stored"},
+		{Name: "CLAP stored", Key: "clap_stored"},
+		{Name: "H3 stored", Key: "h3_stored"},
+		{Name: "own code, %", Key: "own"},
+		{Name: "CLAP of all code, %", Key: "whole"},
+		{Name: "its bytes", Key: "whole_space"},
+		{Name: "stored", Key: "whole_stored"},
 	} {
 		c.Number = true
 		head = append(head, c)

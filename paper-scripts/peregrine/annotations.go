@@ -11,9 +11,11 @@ func table6(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "lines", Key: "lines", Number: true}, {Name: "paper", Key: "paper_lines", Number: true},
+			{Name: "lines", Key: "lines", Number: true},
+			{Name: "paper", Key: "paper_lines", Number: true},
 			{Name: "annotations", Key: "annotations", Number: true},
-			{Name: "paper: PEREGRINE", Key: "paper_peregrine", Number: true}, {Name: "paper: TERN", Key: "paper_tern", Number: true},
+			{Name: "paper: PEREGRINE", Key: "paper_peregrine", Number: true},
+			{Name: "paper: TERN", Key: "paper_tern", Number: true},
 		},
 		Notes: []string{
 			"Annotations are marks of heddle.h in the source, and functions of the program that models and summaries name. Those of the C library, which all programs share, are not counted, and neither are the paper's.",

@@ -84,8 +84,12 @@ func compare(ctx context.Context, s *study.Settings, r *study.Hybrid) (*comparis
 		make  schedules.Options
 		price func(*emu.Costs)
 	}{
-		{free: true, price: allPrices}, {make: schedules.Options{SyncOnly: true}, price: allPrices},
-		{price: noSlots}, {price: noChecks}, {price: allPrices}, {make: schedules.Options{Every: true}, price: allPrices},
+		{free: true, price: allPrices},
+		{make: schedules.Options{SyncOnly: true}, price: allPrices},
+		{price: noSlots},
+		{price: noChecks},
+		{price: allPrices},
+		{make: schedules.Options{Every: true}, price: allPrices},
 	} {
 		m := r.Made
 		switch {

@@ -103,8 +103,10 @@ var figure14 = laidOut("figure14", "Figure 14: slicing ratio", &study.Chart{Y: "
 		t := &table.Table{
 			Head: []table.Column{
 				{Name: "program", Key: "program"},
-				{Name: "slicing", Key: "plain", Number: true}, {Name: "paper", Key: "paper_plain"},
-				{Name: "slicing + sim", Key: "simplified", Number: true}, {Name: "paper", Key: "paper_simplified"},
+				{Name: "slicing", Key: "plain", Number: true},
+				{Name: "paper", Key: "paper_plain"},
+				{Name: "slicing + sim", Key: "simplified", Number: true},
+				{Name: "paper", Key: "paper_simplified"},
 				why,
 			},
 			Notes: []string{"Instructions in the slice, in parts of those of the trace. The paper's figure is a plot: its text says of which programs slicing alone leaves more than half, and where simplification vastly reduces that."},

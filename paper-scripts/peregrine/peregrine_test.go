@@ -76,6 +76,7 @@ func TestTable2(t *testing.T) {
 // Figure 11's order: a sync-schedule costs least, a mem-schedule most; figure 12's:
 // nothing makes a program slower. The bounds are wide, for few runs are timed.
 func TestFigures(t *testing.T) {
+	testsize.SkipQuick(t)
 	for name, check := range map[string]func(row map[string]string) bool{
 		"figure11": func(row map[string]string) bool {
 			return studytest.Number(t, row["sync"]) < studytest.Number(t, row["mem"]) && studytest.Number(t, row["hybrid"]) < studytest.Number(t, row["mem"]) && explained(t, row)
@@ -97,6 +98,7 @@ func TestFigures(t *testing.T) {
 // Programs whose threads meet in malloc, or end long after their last operation, pay
 // little for that: as PEREGRINE's, whose table has at most 5.4 %, within 6 %.
 func TestHybridOverSync(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--only", "blackscholes,cholesky", "--times", "2", "figure11") {
 		if over := studytest.Number(t, strings.TrimSuffix(row["over"], " %")); over > 6 {
 			t.Errorf("%v", row)
@@ -181,6 +183,7 @@ func TestWrongSettings(t *testing.T) {
 // than slicing alone, and no fewer than the lower bound; TERN's pruning leaves a part of
 // all. The three artefacts are laid out from one measurement.
 func TestAnalyses(t *testing.T) {
+	testsize.SkipQuick(t)
 	t.Chdir("../..")
 	store := filepath.Join(t.TempDir(), "store")
 	run := func(args ...string) []map[string]string {
@@ -236,6 +239,7 @@ func TestReported(t *testing.T) {
 // No program needs more annotations than PEREGRINE's, which is what the paper's table 6
 // is about; recording takes longer than not, and less than interpreting would.
 func TestAnnotationsAndRecording(t *testing.T) {
+	testsize.SkipQuick(t)
 	t.Chdir("../..")
 	store := filepath.Join(t.TempDir(), "store")
 	for _, row := range measuredIn(t, store, "table6") {

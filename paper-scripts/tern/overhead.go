@@ -54,7 +54,9 @@ func figure11(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "time", Key: "time", Number: true}, {Name: "overhead", Key: "overhead", Number: true}, {Name: "paper", Key: "paper_overhead"},
+			{Name: "time", Key: "time", Number: true},
+			{Name: "overhead", Key: "overhead", Number: true},
+			{Name: "paper", Key: "paper_overhead"},
 			why,
 		},
 		Notes: []string{
@@ -75,8 +77,12 @@ func figure12(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "all waits", Key: "all", Number: true}, {Name: "overhead", Key: "overhead_all", Number: true}, {Name: "paper", Key: "paper_all"},
-			{Name: "skipped", Key: "skipped", Number: true}, {Name: "overhead", Key: "overhead_skipped", Number: true}, {Name: "paper", Key: "paper_skipped"},
+			{Name: "all waits", Key: "all", Number: true},
+			{Name: "overhead", Key: "overhead_all", Number: true},
+			{Name: "paper", Key: "paper_all"},
+			{Name: "skipped", Key: "skipped", Number: true},
+			{Name: "overhead", Key: "overhead_skipped", Number: true},
+			{Name: "paper", Key: "paper_skipped"},
 			why,
 		},
 		Notes: []string{
@@ -100,7 +106,8 @@ func table3(s *study.Settings) (*study.Plan, error) {
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
 			{Name: "lines", Key: "lines", Number: true},
-			{Name: "annotations", Key: "annotations", Number: true}, {Name: "paper", Key: "paper_annotations", Number: true},
+			{Name: "annotations", Key: "annotations", Number: true},
+			{Name: "paper", Key: "paper_annotations", Number: true},
 			{Name: "the paper's", Key: "paper_what"},
 		},
 		Notes: []string{

@@ -22,10 +22,12 @@ func table8(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
-			{Name: "accesses", Key: "accesses", Number: true}, {Name: "paper", Key: "paper_accesses", Number: true},
+			{Name: "accesses", Key: "accesses", Number: true},
+			{Name: "paper", Key: "paper_accesses", Number: true},
 			{Name: "distance, free", Key: "free", Number: true},
 			{Name: "under TERN's schedule", Key: "tern", Number: true},
-			{Name: "times less", Key: "times", Number: true}, {Name: "paper", Key: "paper_times", Number: true},
+			{Name: "times less", Key: "times", Number: true},
+			{Name: "paper", Key: "paper_times", Number: true},
 			{Name: "hybrid schedule", Key: "hybrid", Number: true},
 			why,
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/paper-scripts/study/studytest"
@@ -22,6 +23,7 @@ func measured(t *testing.T, args ...string) (rows []map[string]string) {
 // Under TERN the bug never shows, at any size, and CoreDet does the same in every
 // run of an input (table 4).
 func TestTable4(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--runs", "3", "--threads", "2,4", "table4") {
 		for _, size := range []string{"m10", "m12", "m14"} {
 			switch shown := row[size]; {
@@ -52,6 +54,7 @@ func TestTable1(t *testing.T) {
 
 // What a schedule admits follows it, and the memoized input at least is admitted (table 5).
 func TestTable5(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--only", "fft", "--inputs", "40", "--followed", "2", "table5") {
 		rate := studytest.Number(t, strings.TrimSuffix(row["rate"], " %"))
 		if row["memoized"] != "1" || row["schedules"] != "1" || rate < 100.0/41 || row["tried"] == "0" || row["tried"] != row["followed"] {
@@ -62,6 +65,7 @@ func TestTable5(t *testing.T) {
 
 // With hybrid schedules the bug is reproduced, and avoided, in every run (table 7).
 func TestTable7(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--only", "apache-21287", "--runs", "4", "table7") {
 		if row["hybrid_reproduced"] != "4 of 4" || row["hybrid_avoided"] != "4 of 4" || row["avoided"] != "4 of 4" {
 			t.Errorf("%v", row)
@@ -72,6 +76,7 @@ func TestTable7(t *testing.T) {
 // Traces under a schedule differ less than free ones, and under a hybrid schedule least
 // (table 8).
 func TestTable8(t *testing.T) {
+	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--runs", "3", "table8") {
 		free, tern, hybrid := studytest.Number(t, row["free"]), studytest.Number(t, row["tern"]), studytest.Number(t, row["hybrid"])
 		if tern >= free || hybrid > tern || row["paper_accesses"] != "1,234" || row["paper_times"] != "2.33" {
@@ -98,6 +103,7 @@ func TestDistance(t *testing.T) {
 // Skipping waits makes nothing slower, beyond noise; pruning leaves no more terms, and
 // memoizing takes longer than running (figures 12 and 13, table 6).
 func TestCosts(t *testing.T) {
+	testsize.SkipQuick(t)
 	t.Run("figure12", func(t *testing.T) {
 		for _, row := range measured(t, "--only", "fft,lu-non-contig", "--times", "1", "figure12") {
 			if studytest.Number(t, row["skipped"]) > 1.05*studytest.Number(t, row["all"]) {
