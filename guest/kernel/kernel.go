@@ -103,13 +103,14 @@ type Kernel struct {
 	extraCost event.Cycles  // kernel work to be charged to the running core
 	costs     emu.Costs
 
-	scratch   *scratch
-	pipes     pipe.Account
-	net       *sock.Stack
-	ipc       ipcObjects
-	inotify   *inotify.System
-	terminals int   // pseudo-terminals
-	current   *Task // that acts in the kernel now
+	scratch      *scratch
+	pipes        pipe.Account
+	net          *sock.Stack
+	ipc          ipcObjects
+	inotify      *inotify.System
+	terminals    int    // pseudo-terminals
+	freeTerminal uint32 // lower numbers are in use
+	current      *Task  // that acts in the kernel now
 	// signalQueue is woken when any signal comes, for signalfd.
 	signalQueue wait.Queue
 	hostname    string

@@ -72,7 +72,8 @@ func (x *terminalFile) Close() {
 	x.k.hangUp(x.t.Slave())
 	x.k.fs.RemoveTerminal(x.name)
 	x.k.terminals--
-	x.k.memory.Release(kmem.Object)
+	x.k.freeTerminal = min(x.k.freeTerminal, x.t.Number())
+	x.k.memory.Release(kmem.Terminal)
 }
 
 // openTerminal connects a description of a terminal that was just opened.
@@ -108,11 +109,11 @@ func (t *Task) openMaster(f *vfs.File) unix.Errno {
 	if k.terminals >= maxTerminals {
 		return unix.ENOSPC
 	}
-	if !k.memory.Charge(kmem.Object) {
+	if !k.memory.Charge(kmem.Terminal) {
 		return unix.ENOMEM
 	}
 	k.terminals++
-	number := k.freeTerminal()
+	number := k.newTerminal()
 	master, slave := tty.NewPair(k, number)
 	if errno := master.Opened(true); errno != 0 {
 		panic("bug: a new terminal cannot be opened")
@@ -121,13 +122,12 @@ func (t *Task) openMaster(f *vfs.File) unix.Errno {
 	return 0
 }
 
-// freeTerminal is the lowest number of a terminal that is not in use.
-func (k *Kernel) freeTerminal() uint32 {
-	for n := uint32(0); ; n++ {
-		if !k.fs.HasTerminal(n) {
-			return n
-		}
+// newTerminal is the lowest number that no terminal has.
+func (k *Kernel) newTerminal() uint32 {
+	for k.fs.HasTerminal(k.freeTerminal) {
+		k.freeTerminal++
 	}
+	return k.freeTerminal
 }
 
 // adoptTerminal makes a terminal that the leader of a session has opened the one

@@ -19,7 +19,8 @@ const (
 	Watch      = 1 << 10  // an entry of an epoll instance
 	Timer      = 512
 	Object     = 1 << 10 // of System V IPC, or a POSIX message queue
-	Filter     = 512     // of system calls, without its instructions
+	Terminal   = 64 << 10
+	Filter     = 512 // of system calls, without its instructions
 )
 
 // least is the limit of machines with little memory.

@@ -17,8 +17,8 @@ const (
 type echoOp struct {
 	kind     echoKind
 	c        byte
-	columns  uint // before the tab, modulo 8
-	afterTab bool // these are counted from another tab on
+	columns  uint8 // before the tab, modulo 8
+	afterTab bool  // these are counted from another tab on
 }
 
 // maxEcho is how much echo waits while output is held back: beyond it, the oldest
@@ -82,7 +82,7 @@ func (t *Terminal) show(out *outputBlock, op *echoOp) bool {
 		}
 		t.column += 2
 	case echoEraseTab:
-		columns := op.columns
+		columns := uint(op.columns)
 		if !op.afterTab {
 			columns += t.lineColumn
 		}

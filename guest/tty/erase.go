@@ -113,7 +113,7 @@ func (t *Terminal) echoErased(erased []cell, one bool) {
 // before it, since another tab or the beginning of the line, are counted.
 func (t *Terminal) echoErasedTab() {
 	s := &t.termios
-	columns, afterTab := uint(0), false
+	columns, afterTab := uint8(0), false
 	for i := len(t.input.cells) - 1; i >= t.input.lines && !afterTab; i-- {
 		switch c := t.input.cells[i].c; {
 		case c == '\t':

@@ -11,8 +11,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -409,6 +413,72 @@ static void vectors(void) {
 		if (writev(fd, v, 1024) <= 0) end(n > 0);
 }
 
+static void segments(void) {
+	for (long n = 0;; n++)
+		if (shmget(IPC_PRIVATE, 1 << 20, 0600) < 0) end(n);
+}
+
+static void semaphores(void) {
+	for (long n = 0;; n++)
+		if (semget(IPC_PRIVATE, 32000, 0600) < 0) end(n);
+}
+
+static void messages(void) {
+	static struct {
+		long type;
+		char text[8192];
+	} m = {1, ""};
+	long n = 0;
+	for (;;) {
+		int q = msgget(IPC_PRIVATE, 0600);
+		if (q < 0) end(n);
+		for (int i = 0; i < 2; i++, n++)
+			if (msgsnd(q, &m, sizeof m.text, IPC_NOWAIT)) end(n);
+	}
+}
+
+static void queues(void) {
+	static char text[8192];
+	char name[32];
+	plenty();
+	long n = 0;
+	for (int k = 0;; k++) {
+		snprintf(name, sizeof name, "hog%d", k);
+		int q = syscall(SYS_mq_open, name, O_CREAT | O_RDWR | O_NONBLOCK, 0600, NULL);
+		if (q < 0) end(n);
+		for (int i = 0; i < 10; i++, n++)
+			if (syscall(SYS_mq_timedsend, q, text, sizeof text, 1, NULL)) end(n);
+	}
+}
+
+static void terminals(void) {
+	plenty();
+	for (long n = 0;; n++) {
+		int m = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+		static char text[4096];
+		if (m < 0) end(n);
+		memset(text, '\n', sizeof text);
+		for (int i = 0; i < 3 && write(m, text, sizeof text) > 0; i++) {
+		}
+	}
+}
+
+// notices lets the events of a folder pile up in many instances.
+static void notices(void) {
+	plenty();
+	mkdir("d", 0700);
+	int list[128], n = 0;
+	while (n < 128 && (list[n] = inotify_init1(IN_NONBLOCK)) >= 0)
+		if (inotify_add_watch(list[n++], "d", IN_ALL_EVENTS) < 0) end(n);
+	for (int i = 0; i < 20000; i++) close(open("d", O_RDONLY));
+	char b[4096];
+	int mask = 0;
+	for (ssize_t r; (r = read(list[n - 1], b, sizeof b)) > 0;) mask = ((struct inotify_event *)(b + r - 16))->mask;
+	printf("%s\n", mask == IN_Q_OVERFLOW ? "overflow" : "other");
+	fflush(stdout);
+	_exit(0);
+}
+
 static const struct {
 	const char *name;
 	void (*f)(void);
@@ -418,7 +488,8 @@ static const struct {
 	{"pipes", pipes}, {"events", events}, {"sockets", sockets}, {"passing", passing}, {"overlay", overlay},
 	{"names", names}, {"folders", folders}, {"sparse", sparse}, {"signals", signals}, {"timers", timers},
 	{"populate", populate}, {"misses", misses}, {"zombies", zombies}, {"tables", tables}, {"watches", watches}, {"code", code},
-	{"locks", locks}, {"arguments", arguments}, {"vectors", vectors},
+	{"segments", segments}, {"semaphores", semaphores}, {"messages", messages}, {"queues", queues}, {"terminals", terminals},
+	{"notices", notices}, {"locks", locks}, {"arguments", arguments}, {"vectors", vectors},
 };
 
 int main(int argc, char **argv) {
