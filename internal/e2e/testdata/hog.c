@@ -206,7 +206,7 @@ static void pipes(void) {
 	for (long n = 0;; n++) {
 		int p[2];
 		if (pipe2(p, O_NONBLOCK)) end(n);
-		if (write(p[1], block, sizeof block) <= 0) exit(2);
+		if (write(p[1], block, sizeof block) <= 0) end(n);
 	}
 }
 
