@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/internal/gcctest"
@@ -28,6 +27,28 @@ int main(int c, char **v) {
 	return 0;
 }`
 
+// measuring runs a command and prints the most KiB of memory that it held after what the
+// command prints. Linux counts for a process also the memory of the one that started it:
+// this program is small, the test is not.
+const measuring = `
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int c, char **v) {
+	struct rusage u;
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		execv(v[1], v + 1);
+		_exit(127);
+	}
+	if (child < 0 || wait4(child, &status, 0, &u) != child)
+		return 126;
+	printf("%ld\n", u.ru_maxrss);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
+}`
+
 // heddleUsing runs a command of heddle in a process of its own and returns its
 // output and the most memory that it held, in bytes.
 func heddleUsing(t *testing.T, args ...string) (string, uint64) {
@@ -37,12 +58,18 @@ func heddleUsing(t *testing.T, args ...string) (string, uint64) {
 		t.Fatal(err)
 	}
 	var out, problems bytes.Buffer
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(gcctest.C(t, measuring), append([]string{path}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("heddle %s: %v\n%s", strings.Join(args, " "), err, problems.String())
 	}
-	return out.String(), uint64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	last := len(lines) - 1
+	held, err := strconv.ParseUint(lines[last], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines[:last], "\n"), held << 10
 }
 
 // TestTracesAreLargerThanMemory records and decodes more branches than fit in

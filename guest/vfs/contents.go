@@ -9,17 +9,29 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 )
 
-// contents describes the bytes of a host file at the time when a guest first asked
-// for any of them. All reads go through it: the manifest's hash is that of the bytes
-// which the guest read, whatever became of the file since, and bytes other than the
-// ones that were hashed are not handed out.
+// contents describes the bytes of a host file at the time when a guest opened it, or
+// first asked for any of them. All reads go through it: the manifest's hash is that of
+// the bytes which the guest read, whatever became of the file since, and bytes other than
+// the ones that were hashed are not handed out.
 type contents struct {
 	size   int64
 	sha256 string
-	// pages has a checksum of each page, by which a later read is known to find
-	// what was hashed. Changes are mishaps, not attacks: 64 bits are enough.
+	// kept has the bytes themselves. A file that is too large for that, where it is nil,
+	// is read again.
+	kept []byte
+	// pages has a checksum of each page of a file that is not kept, by which a later read
+	// is known to find what was hashed. Changes are mishaps, not attacks: 64 bits are
+	// enough.
 	pages []uint64
 }
+
+// Of each run, bytes of the host's files that are kept, so that it does not matter what
+// becomes of the files, and the largest file that is: programs and libraries, but not all
+// that a program may process.
+const (
+	maxKeptFile = 4 << 20
+	maxKept     = 64 << 20
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -44,8 +56,20 @@ func readFailure(path string, err error) error {
 	return errRead.Wrap(err, path)
 }
 
-// readContents reads the first size bytes of a file. It fails with errOtherBytes if
-// there are fewer.
+// keepContents reads the first size bytes of a file and keeps them. It fails with
+// errOtherBytes if there are fewer.
+func keepContents(r io.ReaderAt, size int64) (*contents, error) {
+	c := &contents{size: size, kept: make([]byte, size)}
+	if err := readFull(r, c.kept, 0); err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	sum.Write(c.kept)
+	c.sha256 = hexSum(sum)
+	return c, nil
+}
+
+// readContents is keepContents for a file that is read again when its bytes are needed.
 func readContents(r io.ReaderAt, size int64) (*contents, error) {
 	c := &contents{size: size}
 	sum := sha256.New()
@@ -88,6 +112,10 @@ func (c *contents) readAt(r io.ReaderAt, p []byte, off int64) error {
 		return nil
 	}
 	p = p[:n]
+	if c.kept != nil {
+		copy(p, c.kept[off:])
+		return nil
+	}
 	first, end := off/emu.PageSize*emu.PageSize, min(c.size, (off+n+emu.PageSize-1)/emu.PageSize*emu.PageSize)
 	buf := p
 	if int64(len(p)) != end-first { // not whole pages

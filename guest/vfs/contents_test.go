@@ -51,7 +51,8 @@ func (h *Host) closeHandles() {
 
 // TestHashIsOfWhatWasRead: a host file changes after a guest has read part of it. The
 // guest either goes on to read what it would have read, and the manifest has its hash,
-// or it gets an error and the run has a sentence that names the file.
+// or it gets an error and the run has a sentence that names the file. It is read to the
+// end in any case if the file is small enough to be kept.
 func TestHashIsOfWhatWasRead(t *testing.T) {
 	old, other := pagesOf('a', 3)+"end", pagesOf('b', 3)+"end"
 	half := old[:2*4096] + other[2*4096:]
@@ -81,67 +82,132 @@ func TestHashIsOfWhatWasRead(t *testing.T) {
 			_ = os.Remove(path)
 		}, true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			host := t.TempDir()
-			write(t, host+"/f", old)
-			fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := as(fs, 0, 0)
-			f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
-			ok(t, errno)
-			got := make([]byte, len(old))
-			n, errno := f.Read(c, got[:10])
-			ok(t, errno)
-			test.change(t, fs, host+"/f")
-			for errno == 0 && n < len(old) {
-				var more int
-				more, errno = f.Read(c, got[n:min(n+3000, len(got))])
-				n += more
-			}
-			if string(got[:n]) != old[:n] {
-				t.Errorf("the guest has read bytes that are not the first ones")
-			}
-			inputs, err := fs.Inputs()
-			if test.fails {
-				if errno != unix.EIO || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), host+"/f") {
-					t.Errorf("read: %v, manifest: %v", errno, err)
+		for kept, keep := range map[string]int64{"kept": int64(len(old)), "too large to be kept": int64(len(old)) - 1} {
+			t.Run(test.name+", "+kept, func(t *testing.T) {
+				host := t.TempDir()
+				write(t, host+"/f", old)
+				fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
-			}
-			want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
-			if errno != 0 || err != nil || !slices.Equal(inputs, want) {
-				t.Errorf("read: %v, manifest: %v, %v, want %v", errno, inputs, err, want)
-			}
-			f.Unref()
-			if err := fs.Close(); err != nil {
-				t.Errorf("Close says %v", err)
-			}
-		})
+				fs.host.keep = keep
+				c := as(fs, 0, 0)
+				f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+				ok(t, errno)
+				got := make([]byte, len(old))
+				n, errno := f.Read(c, got[:10])
+				ok(t, errno)
+				test.change(t, fs, host+"/f")
+				for errno == 0 && n < len(old) {
+					var more int
+					more, errno = f.Read(c, got[n:min(n+3000, len(got))])
+					n += more
+				}
+				if string(got[:n]) != old[:n] {
+					t.Errorf("the guest has read bytes that are not the first ones")
+				}
+				inputs, err := fs.Inputs()
+				if test.fails && kept != "kept" {
+					if errno != unix.EIO || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), host+"/f") {
+						t.Errorf("read: %v, manifest: %v", errno, err)
+					}
+					return
+				}
+				want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
+				if errno != 0 || err != nil || !slices.Equal(inputs, want) {
+					t.Errorf("read: %v, manifest: %v, %v, want %v", errno, inputs, err, want)
+				}
+				f.Unref()
+				if err := fs.Close(); err != nil {
+					t.Errorf("Close says %v", err)
+				}
+			})
+		}
 	}
 }
 
 // TestChangedBeforeTheFirstByte: what the guest has seen of a file, its size, must be
-// of the file that it reads.
+// of the file that it reads, be that what it was when it was opened.
 func TestChangedBeforeTheFirstByte(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, path, text string){"replaced": replaceFile, "rewritten": rewriteFile} {
+		for kept, keep := range map[string]int64{"kept": 4, "too large to be kept": 3} {
+			t.Run(name+", "+kept, func(t *testing.T) {
+				host := t.TempDir()
+				write(t, host+"/f", "text")
+				fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				fs.host.keep = keep
+				c := as(fs, 0, 0)
+				f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+				ok(t, errno)
+				change(t, host+"/f", "TEXT")
+				buf := make([]byte, 10)
+				n, errno := f.Read(c, buf)
+				inputs, err := fs.Inputs()
+				f.Unref()
+				closed := fs.Close()
+				if name == "rewritten" && kept != "kept" {
+					if errno != unix.EIO || !errors.Is(err, errChanged) || !errors.Is(closed, errChanged) {
+						t.Errorf("read %d, %v; the manifest: %v; Close says %v", n, errno, err, closed)
+					}
+					return
+				}
+				want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte("text")))}}
+				if string(buf[:n]) != "text" || errno != 0 || err != nil || !slices.Equal(inputs, want) || closed != nil {
+					t.Errorf("read %q, %v; the manifest: %v, %v; Close says %v", buf[:n], errno, inputs, err, closed)
+				}
+			})
+		}
+	}
+}
+
+// TestManyFilesAreReplaced: more files than handles are opened, then all are replaced.
+func TestManyFilesAreReplaced(t *testing.T) {
 	host := t.TempDir()
-	write(t, host+"/f", "text")
+	path := func(i int) string { return fmt.Sprintf("/f%03d", i) }
+	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
+	c := as(fs, 0, 0)
+	var files []*File
+	for i := range maxHostFiles + 10 {
+		write(t, host+path(i), path(i))
+		f, errno := fs.Open(c, nil, "/m"+path(i), unix.O_RDONLY, 0)
+		ok(t, errno)
+		files = append(files, f)
+	}
+	for i := range files {
+		replaceFile(t, host+path(i), "another")
+	}
+	for i, f := range files {
+		buf := make([]byte, 10)
+		if n, errno := f.Read(c, buf); errno != 0 || string(buf[:n]) != path(i) {
+			t.Errorf("%s is %q, %v", path(i), buf[:n], errno)
+		}
+		f.Unref()
+	}
+}
+
+// TestLinkIsReplaced: a link of the host is another one when the guest reads it than
+// when it was found.
+func TestLinkIsReplaced(t *testing.T) {
+	host := t.TempDir()
+	if err := os.Symlink("f", host+"/link"); err != nil {
+		t.Fatal(err)
+	}
 	fs, err := New(Config{RAM: testRAM(t), Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := as(fs, 0, 0)
-	f, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
+	d, errno := fs.Lookup(c, nil, "/m/link", false)
 	ok(t, errno)
-	rewriteFile(t, host+"/f", "TEXT")
-	if n, errno := f.Read(c, make([]byte, 10)); errno != unix.EIO {
-		t.Errorf("read %d, %v", n, errno)
+	if err := errors.Join(os.Symlink("other", host+"/new"), os.Rename(host+"/new", host+"/link")); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := fs.Inputs(); !errors.Is(err, errChanged) {
-		t.Errorf("the manifest: %v", err)
+	if to, errno := d.Inode().readlink(c); errno != unix.EIO {
+		t.Errorf("the link leads to %q, %v", to, errno)
 	}
-	f.Unref()
 	if err := fs.Close(); !errors.Is(err, errChanged) {
 		t.Errorf("Close says %v", err)
 	}
@@ -193,49 +259,51 @@ func TestCopiesReadTheSameBytes(t *testing.T) {
 
 // TestStdinFileIsHashedAsRead: likewise for standard input from a file.
 func TestStdinFileIsHashedAsRead(t *testing.T) {
-	old := pagesOf('a', 2)
-	for _, test := range []struct {
-		name   string
-		change func(t *testing.T, path string)
-		fails  bool
-	}{
-		{"replaced", func(t *testing.T, path string) { replaceFile(t, path, "x") }, false},
-		{"longer", func(t *testing.T, path string) { rewriteFile(t, path, old+"more") }, false},
-		{"rewritten", func(t *testing.T, path string) { rewriteFile(t, path, pagesOf('b', 2)) }, true},
-		{"shorter", func(t *testing.T, path string) { rewriteFile(t, path, "x") }, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			path := t.TempDir() + "/in"
-			write(t, path, old)
-			in, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
-			fs := newFS(t, Config{})
-			c := as(fs, 0, 0)
-			data, err := NewStdin(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := fs.OpenStdin(data)
-			got := make([]byte, len(old))
-			n, errno := f.Read(c, got[:1])
-			ok(t, errno)
-			test.change(t, path)
-			more, errno := f.Read(c, got[n:])
-			inputs, err := fs.Inputs()
-			if test.fails {
-				if errno != unix.EIO && more > 4096 || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), path) {
-					t.Errorf("read %d, %v; the manifest: %v", more, errno, err)
+	for _, pages := range []int{2, maxKeptFile/4096 + 1} {
+		old := pagesOf('a', pages)
+		for _, test := range []struct {
+			name   string
+			change func(t *testing.T, path string)
+			fails  bool
+		}{
+			{"replaced", func(t *testing.T, path string) { replaceFile(t, path, "x") }, false},
+			{"longer", func(t *testing.T, path string) { rewriteFile(t, path, old+"more") }, false},
+			{"rewritten", func(t *testing.T, path string) { rewriteFile(t, path, pagesOf('b', pages)) }, true},
+			{"shorter", func(t *testing.T, path string) { rewriteFile(t, path, "x") }, true},
+		} {
+			t.Run(fmt.Sprintf("%s, %d pages", test.name, pages), func(t *testing.T) {
+				path := t.TempDir() + "/in"
+				write(t, path, old)
+				in, err := os.Open(path)
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
-			}
-			want := []Input{{"-", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
-			if errno != 0 || string(got) != old || err != nil || !slices.Equal(inputs, want) {
-				t.Errorf("read %d, %v; the manifest: %v, %v, want %v", more, errno, inputs, err, want)
-			}
-		})
+				defer in.Close()
+				fs := newFS(t, Config{})
+				c := as(fs, 0, 0)
+				data, err := NewStdin(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := fs.OpenStdin(data)
+				got := make([]byte, len(old))
+				n, errno := f.Read(c, got[:1])
+				ok(t, errno)
+				test.change(t, path)
+				more, errno := f.Read(c, got[n:])
+				inputs, err := fs.Inputs()
+				if test.fails && pages > 2 {
+					if errno != unix.EIO && n+more == len(old) || string(got[:n+more]) != old[:n+more] || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), path) {
+						t.Errorf("read %d, %v; the manifest: %v", more, errno, err)
+					}
+					return
+				}
+				want := []Input{{"-", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}
+				if errno != 0 || string(got) != old || err != nil || !slices.Equal(inputs, want) {
+					t.Errorf("read %d, %v; the manifest: %v, %v, want %v", more, errno, inputs, err, want)
+				}
+			})
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ var (
 		"Make one of the two read-only by leaving out :rw, or mount only the outer folder.")
 	errChanged = errs.Define("host-file-changed",
 		"the host's file {path} changed while the guest could see it",
-		"Another program wrote to the file, or put another in its place, after the guest had found it and before the guest had read it, or read it again: the run's result would depend on more than its inputs. A change of a file whose bytes the guest already has does no harm.",
+		"Another program put another file or link in its place after the guest had found it and before the guest opened it, or wrote to a file of more than 4 MiB that the guest had opened and read again: the run's result would depend on more than its inputs. A smaller file that was opened may be written to, and any may be replaced.",
 		"Run again while nothing else writes to the file, or mount a copy.")
 	errRead = errs.Define("input-unreadable",
 		"cannot read the host's file {path}",

@@ -32,10 +32,10 @@ func handleLimits() (dirs, files int) {
 
 // Host reads the folders of the host that guests see. All copies of a file
 // system share one Host, also copies that run at the same time, hence the lock.
-// Its answers are a function of the host's files alone. A file that a guest has begun
-// to read may change on the host as long as the guest does not ask for bytes that are
-// no longer there; any other change that it notices is an EIO for the guest and is
-// reported by Inputs and by Close.
+// Its answers are a function of the host's files alone. A file that a guest has opened
+// may be replaced on the host. It may also be written to, if it is small enough to have
+// been kept, or the guest does not ask for bytes that are no longer there; any other
+// change that is noticed is an EIO for the guest and is reported by Inputs and by Close.
 type Host struct {
 	mu      sync.Mutex
 	times   bool
@@ -45,12 +45,13 @@ type Host struct {
 	roots   []*lower
 	hidden  map[string][]string // by the last name: folders in which guests do not see it
 	stdin   *StdinData
+	keep    int64 // bytes of files that may yet be kept
 	failed  error // of the first file that changed under the run or could not be read
 }
 
 func newHost(times bool, fixedNS int64) *Host {
 	dirs, files := handleLimits()
-	return &Host{times: times, fixedNS: fixedNS, dirs: handles{limit: dirs}, files: handles{limit: files}}
+	return &Host{times: times, fixedNS: fixedNS, dirs: handles{limit: dirs}, files: handles{limit: files}, keep: maxKept}
 }
 
 // SharedInSnapshot marks that copies of a file system share the handles.
@@ -304,6 +305,13 @@ func (s *handles) put(n *lower, fd int) {
 		s.drop(s.order.Back())
 	}
 	s.open[n] = s.order.PushFront(handle{n, fd})
+}
+
+// forget closes the handle of n, if there is one.
+func (s *handles) forget(n *lower) {
+	if e, ok := s.open[n]; ok {
+		s.drop(e)
+	}
 }
 
 func (s *handles) drop(e *list.Element) {

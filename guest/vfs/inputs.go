@@ -27,7 +27,7 @@ func (fs *FS) Inputs() ([]Input, error) {
 	}
 	list := []Input{}
 	for n := range fs.touched {
-		if n.contents != nil {
+		if n.read {
 			list = append(list, Input{n.hostPath(), n.contents.sha256})
 		}
 	}

@@ -20,13 +20,17 @@ type lowerAttr struct {
 	stamp                 int64 // the host's modification time, to notice changes
 }
 
-// same tells whether st can be of the file that a describes. The size of a
+// same tells whether st can be of the file or link that a describes. The size of a
 // folder may change without its names.
 func (a *lowerAttr) same(st *unix.Stat_t) bool {
 	if (hostID{st.Dev, st.Ino}) != a.id || st.Mode&unix.S_IFMT != a.mode&unix.S_IFMT {
 		return false
 	}
-	return a.mode&unix.S_IFMT != unix.S_IFREG || st.Size == a.size && unix.TimespecToNsec(st.Mtim) == a.stamp
+	switch a.mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFLNK:
+		return st.Size == a.size && unix.TimespecToNsec(st.Mtim) == a.stamp
+	}
+	return true
 }
 
 // lower is a file of the tree that the guest finds at the start of a run: one
@@ -50,7 +54,8 @@ type lower struct {
 	listed   bool
 	target   string
 	linkRead bool
-	contents *contents // of a regular file, once its bytes were asked for
+	contents *contents // of a regular file, once it was opened or its bytes were asked for
+	read     bool      // its bytes were asked for
 }
 
 // SharedInSnapshot marks that copies of a file system share the lower tree.
@@ -134,12 +139,13 @@ func (n *lower) readlink() (string, unix.Errno) {
 	if n.linkRead {
 		return n.target, 0
 	}
-	dir, errno := n.host.dir(n.parent)
+	fd, errno := n.host.openAt(n, unix.O_PATH)
 	if errno != 0 {
 		return "", errno
 	}
+	defer func() { _ = unix.Close(fd) }()
 	buf := make([]byte, unix.PathMax)
-	got, err := unix.Readlinkat(dir, n.name, buf)
+	got, err := unix.Readlinkat(fd, "", buf)
 	if err != nil {
 		return "", n.host.noteFailure(n, errOtherBytes)
 	}
@@ -147,39 +153,60 @@ func (n *lower) readlink() (string, unix.Errno) {
 	return n.target, 0
 }
 
-// open makes sure that a regular file can be read.
+// open makes sure that a regular file can be read, and keeps its bytes if they are not
+// too many.
 func (n *lower) open() unix.Errno {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
-	_, errno := n.host.file(n)
-	return errno
+	if n.isKept() {
+		return 0
+	}
+	fd, errno := n.host.file(n)
+	if errno != 0 || n.contents != nil || n.attr.size > min(maxKeptFile, n.host.keep) {
+		return errno
+	}
+	if errno := n.readContents(fd, keepContents); errno != 0 {
+		return errno
+	}
+	n.host.keep -= n.attr.size
+	n.host.files.forget(n)
+	return 0
 }
 
+// isKept reports whether the host's file is not needed any more.
+func (n *lower) isKept() bool { return n.contents != nil && n.contents.kept != nil }
+
 // ReadAt fills p with bytes of a regular file; it is the source of memory
-// objects. The first call reads the whole file for its hash: it is an input of the
-// run from here on.
+// objects. With the first call the file is an input of the run, of which the hash is
+// known: it was kept, or is read as a whole.
 func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
+	if n.isKept() {
+		n.read = true
+		_ = n.contents.readAt(nil, p, off)
+		return 0
+	}
 	fd, errno := n.host.file(n)
 	if errno != 0 {
 		return unix.EIO
 	}
 	if n.contents == nil {
-		if errno := n.readContents(fd); errno != 0 {
+		if errno := n.readContents(fd, readContents); errno != 0 {
 			return errno
 		}
 	}
+	n.read = true
 	if err := n.contents.readAt(hostFile(fd), p, off); err != nil {
 		return n.host.noteFailure(n, err)
 	}
 	return 0
 }
 
-// readContents makes the file an input. A file that is written while it is read is
-// refused: part of its bytes would be old and part new.
-func (n *lower) readContents(fd int) unix.Errno {
-	read, err := readContents(hostFile(fd), n.attr.size)
+// readContents reads the whole file. One that is written meanwhile is refused: part of
+// its bytes would be old and part new.
+func (n *lower) readContents(fd int, all func(io.ReaderAt, int64) (*contents, error)) unix.Errno {
+	read, err := all(hostFile(fd), n.attr.size)
 	if err != nil {
 		return n.host.noteFailure(n, err)
 	}
@@ -195,7 +222,9 @@ func (n *lower) readContents(fd int) unix.Errno {
 func (n *lower) noteRead() {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
-	n.contents, _ = readContents(nil, 0)
+	if n.read = true; n.contents == nil {
+		n.contents, _ = readContents(nil, 0)
+	}
 }
 
 // hostFile reads from a descriptor.

@@ -116,7 +116,11 @@ func (s *StdinData) ReadAt(p []byte, off int64) unix.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil && s.contents == nil {
-		s.contents, s.failed = readContents(s.file, s.size)
+		all := readContents
+		if s.size <= maxKeptFile {
+			all = keepContents
+		}
+		s.contents, s.failed = all(s.file, s.size)
 		s.used = s.failed == nil
 	}
 	if s.failed == nil {
