@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -41,7 +42,7 @@ func (m *Machine) ServeGDB(l net.Listener) error {
 	ending, err := gdbserver.Serve(conn, d)
 	d.leave()
 	if ending == gdbserver.Ended && !m.done {
-		m.end(outcomeInterrupted)
+		m.endFromOutside(context.Background())
 	}
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return errGDB.Wrap(err)

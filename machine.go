@@ -31,12 +31,16 @@ type Machine struct {
 	export *vfs.ExportFolder
 	debug  *debugger // nil unless GDB looks at the run
 	// buffers are nil under SC; decided are the commits of the last decision.
-	buffers *emu.Buffers
-	decided []event.Commit
-	views   *emu.Views // nil unless stores are kept by pages
-	state   *state
-	done    bool
-	result  Result
+	buffers          *emu.Buffers
+	decided          []event.Commit
+	views            *emu.Views // nil unless stores are kept by pages
+	state            *state
+	done             bool
+	endedFromOutside bool // by neither the program nor a recording
+	// bounds is the context of Run, which can end the run within a long slice; nil
+	// elsewhere.
+	bounds context.Context
+	result Result
 }
 
 // state is what a snapshot copies: everything about the machine that changes
@@ -337,6 +341,9 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	for m.goesOn(t, stop) {
 		stop = m.cpu.Resume()
 	}
+	if stop.Reason == emu.StopLog && m.isCut() {
+		stop.Reason = emu.StopBudget // as if the slice had been given so much
+	}
 	m.keepInterrupted(slice.Core, t.ID(), stop)
 	if !m.debug.left() {
 		m.debug.ended(stop)
@@ -352,7 +359,7 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 	case emu.StopLog, emu.StopBreakpoint:
 		m.debug.stopped(stop)
 		m.state.gating.arrived(m, t, stop)
-		return !m.debug.left() && !m.state.gating.stops(t.ID())
+		return !m.debug.left() && !m.state.gating.stops(t.ID()) && !(stop.Reason == emu.StopLog && m.isCut())
 	case emu.StopFault:
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
 			return true
@@ -413,11 +420,20 @@ const (
 	instructionsBetweenLooks = 100_000
 )
 
+// instructionsBetweenCuts is how long a slice runs until it can be cut short, which takes
+// no longer than half a second.
+const instructionsBetweenCuts = 1 << 24
+
+// isCut reports whether the run is to end within the slice that is under way.
+func (m *Machine) isCut() bool { return m.bounds != nil && m.bounds.Err() != nil }
+
 // Run steps the machine to the end of the program, or until ctx is done, and
 // says what happened. Changes to writable mounts are written to the host, also
 // when ctx ends the run.
 func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
+	m.bounds = ctx
+	m.cpu.LookEvery(instructionsBetweenCuts)
 	yielded := m.state.digest.instructions
 	looked := yielded
 	for n := 0; !m.done; n++ {
@@ -429,8 +445,8 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 		}
 		if n%stepsBetweenLooks == 0 || done-looked >= instructionsBetweenLooks {
 			looked = done
-			if ctx.Err() != nil || m.host.lost() {
-				m.end(outcomeInterrupted)
+			if !m.done && (ctx.Err() != nil || m.host.lost()) {
+				m.endFromOutside(ctx)
 			}
 		}
 	}
@@ -482,7 +498,7 @@ func (m *Machine) handOver() *Snapshot {
 // moved tells the machine that it has the state of another one.
 func (m *Machine) moved() {
 	m.state.recording.syncs.Rearm()
-	m.done = false
+	m.done, m.endedFromOutside = false, false
 	m.result = Result{}
 }
 
@@ -494,7 +510,7 @@ func (m *Machine) Restore(s *Snapshot) {
 	m.state.recording.returned()
 	m.loadViews()
 	m.ram.NextGeneration()
-	m.done = false
+	m.done, m.endedFromOutside = false, false
 	m.result = Result{}
 }
 

@@ -13,6 +13,7 @@ const (
 	outcomeDeadlock    = "deadlock"
 	outcomeLimit       = "instruction limit"
 	outcomeStopped     = "stopped"
+	outcomeTimeLimit   = "time limit"
 	outcomeInterrupted = "interrupted"
 	outcomeDiverged    = "diverged"
 	outcomeDamaged     = "damaged trace"
@@ -24,8 +25,11 @@ const (
 	ExitFailure = 125
 	// ExitDeadlock and ExitLimit are those of timeout(1): the program was
 	// still there.
-	ExitDeadlock    = 124
-	ExitLimit       = 124
+	ExitDeadlock = 124
+	ExitLimit    = 124
+	// ExitTimeLimit is apart from them: another run with the same inputs may end
+	// elsewhere.
+	ExitTimeLimit   = 123
 	ExitInterrupted = 130
 )
 
@@ -47,6 +51,11 @@ func (m *Machine) report() error {
 	case outcomeLimit:
 		r.ExitCode = ExitLimit
 		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())
+	case outcomeTimeLimit:
+		r.ExitCode = ExitTimeLimit
+		if m.endedFromOutside {
+			r.Message += "\n" + s.kernel.Describe()
+		}
 	case outcomeInterrupted:
 		r.ExitCode = ExitInterrupted
 		if r.Message == "" {

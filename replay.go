@@ -356,6 +356,9 @@ func (m *Machine) stopReplay(verdict sched.Verdict) {
 	if err := m.config.Replay.log.Err(); err != nil {
 		m.end(outcomeDamaged)
 		why = err.Error()
+	} else if r := m.config.Replay; r.summary != nil && r.summary.Result.Outcome == outcomeTimeLimit {
+		m.end(outcomeTimeLimit)
+		why += ": the recorded run reached its time limit"
 	}
 	m.result.Message = why
 }
@@ -369,8 +372,8 @@ func (m *Machine) checkReplay() {
 	}
 	want, got := &r.summary.Result, &m.result
 	switch {
-	case got.Outcome == outcomeDamaged, got.Outcome == outcomeInterrupted && want.Outcome != outcomeInterrupted:
-		return // ended by damage, or by the user
+	case got.Outcome == outcomeDamaged, m.endedFromOutside:
+		return // before the place where the recording ends
 	case got.Digest != want.Digest:
 		m.diverge(fmt.Sprintf("every decision was taken, and its digest is %s, not %s", got.Digest, want.Digest))
 		got.ExitCode = ExitFailure

@@ -432,14 +432,15 @@ var errStopped = errs.Define("run-with-replicas-stopped",
 	"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 
 // Finish ends the run in a state: writable mounts are written to the host, and the
-// result is that of a run that had come there by itself.
-func (r *Replicas) Finish(at *Checkpoint) (*Result, error) {
+// result is that of a run that had come there by itself. If the program has not ended
+// the context has ended the run.
+func (r *Replicas) Finish(ctx context.Context, at *Checkpoint) (*Result, error) {
 	m := r.m
 	r.goTo(at)
-	m.done, m.result.Outcome = true, at.outcome
-	if m.result.Outcome == "" {
-		m.result.Outcome = outcomeInterrupted
-		m.result.Message = "the run was ended before the program did"
+	if at.outcome == "" {
+		m.endFromOutside(ctx)
+	} else {
+		m.end(at.outcome)
 	}
 	err := m.finish()
 	return &m.result, err

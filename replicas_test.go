@@ -59,7 +59,7 @@ func epochs(t *testing.T, c heddle.Config, o heddle.EpochOptions) (string, int) 
 		at.Release()
 		at = first.End
 	}
-	if _, err := r.Finish(at); err != nil {
+	if _, err := r.Finish(context.Background(), at); err != nil {
 		t.Fatal(err)
 	}
 	at.Release()

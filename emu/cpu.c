@@ -229,6 +229,7 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   cpu->resume_end = 0;
   cpu->straight = 0;
   cpu->log.repeated = 0;
+  cpu->look_at = cpu->look_every;
   cpu->ran = true;
   return run_on(cpu);
 }
@@ -251,6 +252,7 @@ enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
     cpu->pass_sync = false;  // where the run ends by itself is another matter
   }
   cpu->pass_at = cpu->instructions;
+  cpu->look_at = cpu->instructions + cpu->look_every;
   return run_on(cpu);
 }
 

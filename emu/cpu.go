@@ -362,6 +362,11 @@ func (c *CPU) Run(l Limit) Stop {
 		instructions, orMax(l.Most), orMax(uint64(l.Cycles)), flags))
 }
 
+// LookEvery has runs end with StopLog, too, when they have run so many instructions since
+// they began or were resumed, at the begin of a block: whoever runs them can see whether
+// to resume. 0 means never.
+func (c *CPU) LookEvery(instructions uint64) { c.c.look_every = C.uint64_t(instructions) }
+
 // Resume goes on with the run that a StopFault ended, after the page was
 // supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
 // there had been no stop. The limit is still that of Run, and the counts of the

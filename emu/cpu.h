@@ -83,6 +83,9 @@ struct heddle_cpu {
   bool passed, pass_sync;  // a breakpoint, or a place of RUN_SYNC, at the PC is left behind
   uint64_t pass_at;  // instructions of the run when passed was set
   uint64_t halt_at;  // instructions of the run after which it stops like at a breakpoint, 0: none
+  // A run stops as for a full log each time that it has run so many instructions more, 0:
+  // never; the next time is at look_at.
+  uint64_t look_every, look_at;
   // A block that a fault interrupted: where it ends, and whether it was being
   // stepped through with a look at the budget before each instruction.
   uint64_t resume_end;

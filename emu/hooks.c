@@ -57,7 +57,7 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
-  if (heddle_log_full(&cpu->log) || heddle_atomics_full(&cpu->atomics)) {
+  if (heddle_log_full(&cpu->log) || heddle_atomics_full(&cpu->atomics) || looks(cpu)) {
     stop_now(cpu, HEDDLE_STOP_LOG);
     return true;
   }

@@ -139,7 +139,14 @@ func stepped(t *testing.T) (log []string, repeated uint64) {
 // runLogged runs branchy to its end in runs of a limit, and returns the log,
 // where each run ended and the sums of instructions, repeated iterations.
 func runLogged(t *testing.T, l Limit, breakpoints []event.Addr, timed bool) (log, ends []string, sum Stop) {
+	log, ends, sum, _ = runLooking(t, l, breakpoints, timed, 0)
+	return log, ends, sum
+}
+
+// runLooking is runLogged with stops after every so many instructions, which it counts.
+func runLooking(t *testing.T, l Limit, breakpoints []event.Addr, timed bool, every uint64) (log, ends []string, sum Stop, looks int) {
 	b := newBranchy(t)
+	b.cpu.LookEvery(every)
 	if err := b.cpu.LogBranches(timed); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +158,9 @@ func runLogged(t *testing.T, l Limit, breakpoints []event.Addr, timed bool) (log
 			if s.Reason == StopFault {
 				b.supply(s)
 			}
+			if s.Reason == StopLog {
+				looks++
+			}
 			s = b.cpu.Resume()
 		}
 		log = append(log, flat(b.cpu.Branches())...)
@@ -159,7 +169,33 @@ func runLogged(t *testing.T, l Limit, breakpoints []event.Addr, timed bool) (log
 		sum.Instructions += s.Instructions
 		sum.Repeated += s.Repeated
 		if s.Reason == StopSyscall {
-			return log, ends, sum
+			return log, ends, sum, looks
+		}
+	}
+}
+
+// TestLooksChangeNothing: a run that is stopped and resumed now and then branches, counts
+// and ends as one that is not.
+func TestLooksChangeNothing(t *testing.T) {
+	for _, l := range []Limit{
+		{},
+		{Instructions: 7},
+		{Instructions: 7, Exact: true},
+		{Cycles: 50},
+		{Cycles: 23, Exact: true},
+		{AtPause: true},
+		{AtPause: true, Instructions: 20, Exact: true},
+		{AtSync: true},
+	} {
+		want, wantEnds, wantSum := runLogged(t, l, nil, true)
+		for _, every := range []uint64{1, 2, 3, 10, 100} {
+			log, ends, sum, looks := runLooking(t, l, nil, true, every)
+			if !slices.Equal(log, want) || !slices.Equal(ends, wantEnds) || sum != wantSum {
+				t.Errorf("%+v, every %d:\n%q\n%q\n%+v, want\n%q\n%q\n%+v", l, every, log, ends, sum, want, wantEnds, wantSum)
+			}
+			if l.Instructions == 0 && l.Cycles == 0 && looks == 0 {
+				t.Errorf("%+v, every %d: it never stopped", l, every)
+			}
 		}
 	}
 }

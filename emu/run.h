@@ -59,6 +59,16 @@ static inline int64_t before_halt(const struct heddle_cpu *cpu) {
   return cpu->halt_at && cpu->halt_at >= now ? (int64_t)(cpu->halt_at - now) : INT64_MAX;
 }
 
+// Whether it is time to stop as for a full log.
+static inline bool looks(const struct heddle_cpu *cpu) {
+  return cpu->look_every && heddle_cpu_instructions_now(cpu) >= cpu->look_at;
+}
+
+// How many instructions may run until then.
+static inline int64_t before_look(const struct heddle_cpu *cpu) {
+  return cpu->look_every ? (int64_t)(cpu->look_at - heddle_cpu_instructions_now(cpu)) : INT64_MAX;
+}
+
 // How many instructions may run at all.
 static inline int64_t before_most(const struct heddle_cpu *cpu) {
   return cpu->most - (int64_t)heddle_cpu_instructions_now(cpu);
@@ -70,6 +80,7 @@ static inline void hand_out(struct heddle_cpu *cpu) {
   if (most > cycles) most = cycles;
   if (most > before_halt(cpu)) most = before_halt(cpu);
   if (most > before_most(cpu)) most = part(before_most(cpu));
+  if (most > before_look(cpu)) most = part(before_look(cpu));
   cpu->instructions_left -= most;
   cpu->cycles_left -= most;
   cpu->left = (uint64_t)most << 32 | (uint64_t)most;

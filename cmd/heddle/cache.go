@@ -101,7 +101,7 @@ func (f *cacheFlags) checkVariables() error {
 func (f *cacheFlags) options() memo.Options { return memo.Options{Variables: f.variables} }
 
 // carryOutCached is carryOut with a cache.
-func (a *app) carryOutCached(ctx context.Context, c heddle.Config, f runFlags) (*heddle.Result, error) {
+func (a *app) carryOutCached(ctx, limited context.Context, c heddle.Config, f runFlags) (*heddle.Result, error) {
 	clean, err := spool(&c)
 	defer clean()
 	if err != nil {
@@ -120,13 +120,13 @@ func (a *app) carryOutCached(ctx context.Context, c heddle.Config, f runFlags) (
 		a.say("%v", d)
 	}
 	if entry != nil {
-		return a.reuse(ctx, c, f, store, entry)
+		return a.reuse(limited, c, f, store, entry)
 	}
 	a.cached.Cache = "miss"
 	if f.cache.memoize == memoizeOff {
-		return a.carryOut(ctx, c, "")
+		return a.carryOut(limited, c, "")
 	}
-	return a.memoize(ctx, c, f, store)
+	return a.memoize(ctx, limited, c, f, store)
 }
 
 func openCache(f *cacheFlags) (*cache.Cache, error) {
@@ -141,7 +141,7 @@ func (a *app) reuse(ctx context.Context, c heddle.Config, f runFlags, store *cac
 	a.cached = cached{"hit", e.Short()}
 	memo.Enforce(&c, e.File, f.schedule.options())
 	result, err := a.carryOut(ctx, c, "")
-	if err != nil || result.Outcome == outcomeInterrupted {
+	if err != nil || !ended(result) {
 		return result, err
 	}
 	evicted, err := store.Tried(e.Name, result.Schedule.Followed)
@@ -153,7 +153,7 @@ func (a *app) reuse(ctx context.Context, c heddle.Config, f runFlags, store *cac
 
 // memoize carries out a run that no schedule admits, and makes one of it. A schedule
 // that cannot be made is not the run's failure.
-func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache) (*heddle.Result, error) {
+func (a *app) memoize(ctx, limited context.Context, c heddle.Config, f runFlags, store *cache.Cache) (*heddle.Result, error) {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
 		return nil, errTemporary.Wrap(reason(err))
@@ -163,8 +163,8 @@ func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *c
 	c.Hidden = append(c.Hidden, file.Name())
 	var result *heddle.Result
 	if f.cache.memoize == memoizeOnline {
-		result, err = memo.Record(ctx, c, file)
-	} else if result, err = a.carryOut(ctx, c, ""); err == nil && result.Outcome != outcomeInterrupted {
+		result, err = memo.Record(limited, c, file)
+	} else if result, err = a.carryOut(limited, c, ""); err == nil && ended(result) {
 		c.Stdout, c.Stderr, c.Strace, c.EventLog = io.Discard, io.Discard, nil, nil
 		memo.Harmless(&c)
 		err = rewind(&c)
@@ -172,7 +172,7 @@ func (a *app) memoize(ctx context.Context, c heddle.Config, f runFlags, store *c
 			_, err = memo.Record(ctx, c, file)
 		}
 	}
-	if err != nil || result.Outcome == outcomeInterrupted {
+	if err != nil || !ended(result) {
 		return result, err
 	}
 	made, err := memo.Make(ctx, file.Name(), f.cache.options())
@@ -277,6 +277,7 @@ preconditions to a cache. What the program prints is left out.`,
 	addMachineFlags(flags)
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: none)")
+	addTimeLimitFlag(flags, &f.timeLimit)
 	return c
 }
 
@@ -288,6 +289,9 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 		return errUsage.New("no program is named", "heddle cache add")
 	}
 	if err := f.cache.checkVariables(); err != nil {
+		return err
+	}
+	if err := checkTimeLimit(f.timeLimit); err != nil {
 		return err
 	}
 	options, err := machineOptions(flags, f.config, "")
@@ -312,11 +316,11 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 		return err
 	}
 	defer store.Close()
-	return a.addRun(ctx, c, f.cache.options(), store)
+	return a.addRun(ctx, c, f, store)
 }
 
 // addRun records a run and adds its schedule.
-func (a *app) addRun(ctx context.Context, c heddle.Config, o memo.Options, store *cache.Cache) error {
+func (a *app) addRun(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache) error {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
 		return errTemporary.Wrap(reason(err))
@@ -324,10 +328,18 @@ func (a *app) addRun(ctx context.Context, c heddle.Config, o memo.Options, store
 	defer os.Remove(file.Name())
 	defer file.Close()
 	c.Hidden = append(c.Hidden, file.Name())
-	if _, err := memo.Record(ctx, c, file); err != nil {
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	result, err := memo.Record(limited, c, file)
+	if err != nil {
 		return err
 	}
-	made, err := memo.Make(ctx, file.Name(), o)
+	if result.Outcome == outcomeTimeLimit {
+		a.say("%s", result.Message)
+		a.status = result.ExitCode
+		return nil
+	}
+	made, err := memo.Make(ctx, file.Name(), f.cache.options())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 )
@@ -89,6 +90,7 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	flags.BoolVar(&f.nameRaces, "name-races", false, "execute the first epoch with a race again, under a race detector, and say which instructions race; with --detect-only all epochs from that one on")
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
+	addTimeLimitFlag(flags, &f.timeLimit)
 	flags.BoolVar(&f.progress, "progress", false, "tell on standard error how far the run is: in one line on a terminal, elsewhere every 100 epochs")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
 }
@@ -101,14 +103,19 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 		}
 		f.options.Heuristic = frost.None
 	}
-	job, stdin, err := a.open(ctx, flags, f.runFlags, args)
+	if err := checkTimeLimit(f.timeLimit); err != nil {
+		return err
+	}
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	job, stdin, err := a.open(limited, flags, f.runFlags, args)
 	if err != nil {
 		return err
 	}
 	defer stdin.Close()
 	c := job.Config()
 	c.Stdin = stdin.Reader
-	a.setOutputs(ctx, &c)
+	a.setOutputs(limited, &c)
 	if f.nameRaces {
 		clean, err := spool(&c)
 		defer clean()
@@ -125,12 +132,12 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	if f.progress {
 		f.options.Progress = progress.epochs
 	}
-	report, err := frost.Run(ctx, c, f.options)
+	report, err := frost.Run(limited, c, f.options)
 	progress.end()
 	if err != nil {
 		return err
 	}
-	if f.nameRaces && ctx.Err() == nil {
+	if f.nameRaces && limited.Err() == nil {
 		if err := rewind(&c); err != nil {
 			return err
 		}
@@ -138,7 +145,7 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 			return err
 		}
 	}
-	return a.frostReport(ctx, f, report)
+	return a.frostReport(limited, f, report)
 }
 
 // epochs tells how far a run under Frost is.
@@ -174,6 +181,10 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 	if status, ok := interrupted(ctx); ok {
 		a.status = status
 		a.say("interrupted behind the last epoch that was committed")
+	}
+	if limit, reached := heddle.ReachedTimeLimit(ctx); reached && r.Result.Outcome == outcomeTimeLimit {
+		a.status = heddle.ExitTimeLimit
+		a.say("%v after the last epoch that was committed, which depends on the speed of the host", limit)
 	}
 	if f.quiet && r.Verdict == frost.Clean {
 		return nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/stdfds"
@@ -96,6 +97,10 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	if status, ok := interrupted(ctx); ok && errors.Is(err, context.Canceled) {
 		a.say("interrupted")
 		return status
+	}
+	if limit := heddle.TimeLimit(0); errors.As(err, &limit) {
+		a.say("%v", limit)
+		return heddle.ExitTimeLimit
 	}
 	for _, err := range parts(err) {
 		if own.err != nil && errors.Is(err, own.err) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -215,10 +216,15 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if rec.output == "" {
 		return errNoOutput.New()
 	}
+	if err := checkTimeLimit(f.timeLimit); err != nil {
+		return err
+	}
 	if err := f.schedule.check(flags, false); err != nil {
 		return err
 	}
-	job, stdin, err := a.open(ctx, flags, f, args)
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	job, stdin, err := a.open(limited, flags, f, args)
 	if err != nil {
 		return err
 	}
@@ -240,7 +246,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 			return err // and leave what has the trace's name alone
 		}
 	}
-	result, err := a.recorded(ctx, f, rec, c)
+	result, err := a.recorded(limited, f, rec, c)
 	if err != nil {
 		return err
 	}
@@ -273,9 +279,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 		}
 	}
 	result, err := a.carryOut(ctx, c, f.gdb)
-	if a.gaveUp && result != nil {
-		result.Outcome = outcomeInterrupted
-	}
+	a.noteGivenUp(ctx, result)
 	if result == nil {
 		return nil, err
 	}
@@ -327,8 +331,11 @@ heddle reproduce has computed, and not as it was recorded.`,
 
 // replay carries out `heddle replay`.
 func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, schedule, path string) error {
-	if err := rec.check(flags); err != nil {
+	if err := cmp.Or(rec.check(flags), checkTimeLimit(f.timeLimit)); err != nil {
 		return err
+	}
+	if f.gdb != "" && f.timeLimit > 0 {
+		return errGDBAlone.New("--time-limit")
 	}
 	if rec.output != "" && f.gdb != "" {
 		return errGDBAlone.New("-o")
@@ -347,14 +354,16 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if r.Cut() {
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
 	}
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
 	if schedule != "" {
-		return a.replaySchedule(ctx, f, rec, r, schedule)
+		return a.replaySchedule(limited, f, rec, r, schedule)
 	}
 	c, err := r.Config()
 	if err != nil {
 		return err
 	}
-	result, err := a.recorded(ctx, f, rec, c)
+	result, err := a.recorded(limited, f, rec, c)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,6 +43,7 @@ var (
 const (
 	outcomeExit        = "exit"
 	outcomeInterrupted = "interrupted"
+	outcomeTimeLimit   = "time limit"
 )
 
 // runFlags are the flags of `heddle run` that do not configure the machine.
@@ -51,6 +53,7 @@ type runFlags struct {
 	gdb                                             string
 	strace, quiet                                   bool
 	verify                                          int
+	timeLimit                                       time.Duration
 	schedule                                        scheduleFlags
 	cache                                           cacheFlags
 	hidden                                          []string // files of heddle's own that the guest does not see
@@ -63,7 +66,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a program on the emulated machine",
 		Long: `Run a program on the emulated machine. The program's output and exit status are
 heddle's; after death by signal n the status is 128+n. It is 124 when the program
-deadlocked or reached --max-instructions, and 125 when heddle itself failed.
+deadlocked or reached --max-instructions, 123 when it reached --time-limit, and 125
+when heddle itself failed.
 
 By default the guest sees, read-only, what a program needs to start (its own
 binary, libraries, locales, name look-up and time zone) and the current folder.
@@ -98,6 +102,7 @@ func addRunFlags(flags *pflag.FlagSet, f *runFlags) {
 
 // addReplayFlags defines those that a replay has too.
 func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
+	addTimeLimitFlag(flags, &f.timeLimit)
 	flags.BoolVar(&f.strace, "strace", false, "print each system call on standard error")
 	flags.StringVar(&f.summary, "summary", "", "write a JSON summary of the run to `FILE`")
 	flags.StringVar(&f.eventLog, "event-log", "", "write a line for each event that enters the digest to `FILE`")
@@ -106,6 +111,9 @@ func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
 
 // run carries out `heddle run`.
 func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
+	if err := checkTimeLimit(f.timeLimit); err != nil {
+		return err
+	}
 	options, err := machineOptions(flags, f.config, f.costs)
 	if err == nil && f.syncList != "" {
 		options.Operations, err = syncops.LoadCustom(f.syncList)
@@ -123,10 +131,15 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if f.verify > 0 && f.gdb != "" {
 		return errGDBAlone.New("--verify")
 	}
+	if f.gdb != "" && f.timeLimit > 0 {
+		return errGDBAlone.New("--time-limit")
+	}
 	if f.verify > 0 {
 		return a.verify(ctx, flags, f, job)
 	}
-	stdin, err := a.openStdin(ctx, job)
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	stdin, err := a.openStdin(limited, job)
 	if err != nil {
 		return err
 	}
@@ -137,7 +150,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	}
 	defer events.discard()
 	job.Hidden = append(job.Hidden, events.names()...)
-	result, err := a.runJob(ctx, job, f, stdin.Reader, events.writer())
+	result, err := a.runJob(ctx, limited, job, f, stdin.Reader, events.writer())
 	if result != nil {
 		err = errors.Join(events.finish(), err)
 	}
@@ -145,6 +158,35 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return err
 	}
 	return a.finish(ctx, flags, f, job, result)
+}
+
+// addTimeLimitFlag defines the flag of commands that run programs.
+func addTimeLimitFlag(flags *pflag.FlagSet, limit *time.Duration) {
+	flags.DurationVar(limit, "time-limit", 0, "end a run that takes the host longer than `DURATION`, like 90s or 2h, with status 123; where it ends depends on the host's speed")
+}
+
+func checkTimeLimit(limit time.Duration) error {
+	if limit < 0 {
+		return errFlag.New("time-limit", limit, "a duration that is not negative, such as 90s; 0 means no limit")
+	}
+	return nil
+}
+
+// noteGivenUp corrects how a run ended in which a read or write had to be given up: the
+// guest saw it fail, and may have ended because of that.
+func (a *app) noteGivenUp(limited context.Context, result *heddle.Result) {
+	if !a.gaveUp || result == nil {
+		return
+	}
+	result.Outcome = outcomeInterrupted
+	if limit, reached := heddle.ReachedTimeLimit(limited); reached {
+		result.Outcome, result.ExitCode, result.Message = outcomeTimeLimit, heddle.ExitTimeLimit, limit.Error()+" while the program waited for its input or output"
+	}
+}
+
+// ended reports whether a run came to an end that does not depend on the host.
+func ended(result *heddle.Result) bool {
+	return result.Outcome != outcomeInterrupted && result.Outcome != outcomeTimeLimit
 }
 
 // open is the job that flags and arguments are for, and its standard input.
@@ -199,11 +241,12 @@ func inFolder(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// runJob runs a job in this process on heddle's own streams.
-func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
+// runJob runs a job in this process on heddle's own streams. The run ends when limited
+// does, and an analysis of it when ctx does.
+func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
 	c := job.Config()
 	c.Stdin, c.EventLog = stdin, events
-	a.setOutputs(ctx, &c)
+	a.setOutputs(limited, &c)
 	if f.strace {
 		c.Strace = a.stderr
 	}
@@ -213,14 +256,11 @@ func (a *app) runJob(ctx context.Context, job worker.Job, f runFlags, stdin io.R
 	var result *heddle.Result
 	var err error
 	if f.cache.dir != "" {
-		result, err = a.carryOutCached(ctx, c, f)
+		result, err = a.carryOutCached(ctx, limited, c, f)
 	} else {
-		result, err = a.carryOut(ctx, c, f.gdb)
+		result, err = a.carryOut(limited, c, f.gdb)
 	}
-	if a.gaveUp && result != nil {
-		// The guest saw its input or output fail, and may have ended because of that.
-		result.Outcome = outcomeInterrupted
-	}
+	a.noteGivenUp(limited, result)
 	return result, err
 }
 
@@ -242,6 +282,8 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 			a.status = status
 		}
 		a.say("interrupted after %d instructions", result.Instructions)
+	case outcomeTimeLimit:
+		a.say("%s", result.Message)
 	default:
 		a.say("%s", result.Message)
 		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, job.Options, job.Args))

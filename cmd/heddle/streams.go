@@ -142,7 +142,7 @@ func (a *app) newInterruptible(ctx context.Context, grace time.Duration) interru
 
 func (i *interruptible) do(transfer func() (int, error)) (int, error) {
 	if i.stuck {
-		return 0, i.ctx.Err()
+		return 0, i.end()
 	}
 	go func() {
 		n, err := transfer()
@@ -158,8 +158,16 @@ func (i *interruptible) do(transfer func() (int, error)) (int, error) {
 		return result.n, result.err
 	case <-time.After(i.grace):
 		i.stuck, *i.gaveUp = true, true
-		return 0, i.ctx.Err()
+		return 0, i.end()
 	}
+}
+
+// end is why the context is done.
+func (i *interruptible) end() error {
+	if limit, reached := heddle.ReachedTimeLimit(i.ctx); reached {
+		return limit
+	}
+	return i.ctx.Err()
 }
 
 // interruptibleReader is a reader whose reads end when a context does.

@@ -47,11 +47,13 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
-	stdin, err := a.keepStdin(ctx, &job, dir)
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	stdin, err := a.keepStdin(limited, &job, dir)
 	if err != nil {
 		return err
 	}
-	first, err := a.firstRun(ctx, f, job, stdin.Reader)
+	first, err := a.firstRun(ctx, limited, f, job, stdin.Reader)
 	stdin.Close()
 	if err != nil {
 		return err
@@ -59,14 +61,19 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if kept, ok := stdin.Reader.(*keptReader); ok && kept.err != nil {
 		return errTemp.Wrap(reason(kept.err))
 	}
-	if err := a.finish(ctx, flags, f, job, first); err != nil || first.Outcome == outcomeInterrupted {
+	if err := a.finish(ctx, flags, f, job, first); err != nil || !ended(first) {
 		return err
 	}
 	job.ExportDir, job.Faults = "", first.Faults
 	for n := 1; n <= f.verify; n++ {
-		err := repeat(ctx, n, job, first, f.eventLog)
+		limit, err := repeatWithin(ctx, f, n, job, first)
 		if status, ok := interrupted(ctx); ok {
 			a.status = status
+			return nil
+		}
+		if limit > 0 {
+			a.say("repetition %d is not compared: %v", n, limit)
+			a.status = heddle.ExitTimeLimit
 			return nil
 		}
 		if err != nil {
@@ -77,6 +84,18 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		a.say("repetitions with the same digest: %d; digest %s", f.verify, first.Digest)
 	}
 	return nil
+}
+
+// repeatWithin repeats the job within the time limit, and returns that if it was reached:
+// the repetition is not compared.
+func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first *heddle.Result) (heddle.TimeLimit, error) {
+	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	defer cancel()
+	err := repeat(limited, n, job, first, f.eventLog)
+	if limit, reached := heddle.ReachedTimeLimit(limited); reached && err != nil {
+		return limit, nil
+	}
+	return 0, err
 }
 
 // keepStdin opens standard input for the first run, and makes the job read a
@@ -108,14 +127,14 @@ func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worke
 	return job.OpenStdin()
 }
 
-func (a *app) firstRun(ctx context.Context, f runFlags, job worker.Job, stdin io.Reader) (*heddle.Result, error) {
+func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job, stdin io.Reader) (*heddle.Result, error) {
 	events, err := newLog(f.eventLog)
 	if err != nil {
 		return nil, err
 	}
 	defer events.discard()
 	job.Hidden = append(job.Hidden, events.names()...)
-	result, err := a.runJob(ctx, job, f, stdin, events.writer())
+	result, err := a.runJob(ctx, limited, job, f, stdin, events.writer())
 	if result != nil {
 		err = errors.Join(events.finish(), err)
 	}

@@ -151,7 +151,7 @@ func (d *driver) run(ctx context.Context) (*Report, error) {
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	result, err := d.r.Finish(d.at)
+	result, err := d.r.Finish(ctx, d.at)
 	if err != nil {
 		return nil, err
 	}
