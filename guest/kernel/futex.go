@@ -63,6 +63,10 @@ type futexWaiter struct {
 	target *futexKey
 }
 
+// inherits says that the waiter waits for a lock with priority inheritance, or is to be
+// moved to one.
+func (w *futexWaiter) inherits() bool { return w.lock != nil || w.target != nil }
+
 // futexKey finds the word at addr. Private futexes and private memory are known
 // by address, shared memory by what it maps.
 func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
@@ -199,7 +203,7 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 	}
 	restart := errRestart
 	switch {
-	case w.addr != 0:
+	case w.inherits():
 		restart = errNoInterrupt
 	case t.call.deadline != forever:
 		restart = errInterrupted

@@ -8,11 +8,11 @@
 static atomic_uint word, other;
 static atomic_int step;
 
-// asleep waits until a thread sleeps in the kernel.
+// asleep waits until a thread or process sleeps in the kernel.
 static void asleep(pid_t tid)
 {
 	char path[64], buf[512];
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+	snprintf(path, sizeof path, "/proc/%d/stat", tid);
 	do {
 		nap();
 		CHECK(read_file(path, buf, sizeof buf) > 0);
@@ -137,7 +137,7 @@ static void dies(void)
 	word = 0;
 }
 
-static struct {
+static struct entry {
 	struct robust_list list;
 	atomic_uint word;
 } entry;
@@ -147,7 +147,7 @@ static struct robust_list_head head;
 static void *robust(void *arg)
 {
 	head.list.next = (struct robust_list *)((uintptr_t)&entry.list | 1);
-	head.futex_offset = offsetof(typeof(entry), word) - offsetof(typeof(entry), list);
+	head.futex_offset = offsetof(struct entry, word) - offsetof(struct entry, list);
 	head.list_op_pending = NULL;
 	entry.list.next = &head.list;
 	CHECK(syscall(SYS_set_robust_list, &head, sizeof head) == 0);
@@ -291,7 +291,7 @@ static void shared(void)
 	}
 	while ((*w & FUTEX_WAITERS) == 0)
 		nap();
-	nap();
+	asleep(p);
 	CHECK(futex(w, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0) == 0);
 	printf("child: %s\n", status_text(wait_for(p)));
 	SHOW(futex(w, FUTEX_LOCK_PI, 0, NULL, NULL, 0));

@@ -68,7 +68,7 @@ static void wake_order(void)
 {
 	struct thread list[LEN(priorities)];
 	for (int i = 0; i < LEN(list); i++) {
-		list[i] = (struct thread){priorities[i] ? SCHED_FIFO : SCHED_OTHER, priorities[i], plain};
+		list[i] = (struct thread){.policy = priorities[i] ? SCHED_FIFO : SCHED_OTHER, .priority = priorities[i], .f = plain};
 		begin(&list[i]);
 	}
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PRIVATE, 0, (void *)2, &second, 0)); // the two highest
@@ -103,7 +103,7 @@ static void lock_order(void)
 	show("main", gettid());
 	struct thread list[LEN(priorities)];
 	for (int i = 0; i < LEN(list); i++) {
-		list[i] = (struct thread){priorities[i] ? SCHED_RR : SCHED_OTHER, priorities[i], locker};
+		list[i] = (struct thread){.policy = priorities[i] ? SCHED_RR : SCHED_OTHER, .priority = priorities[i], .f = locker};
 		begin(&list[i]);
 		show("main", gettid());
 	}
@@ -149,7 +149,8 @@ static void chain(void)
 {
 	lock = second = 0;
 	CHECK(futex(&lock, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0);
-	struct thread m = {SCHED_FIFO, 3, middle}, a = {SCHED_FIFO, 40, top}, b = {SCHED_FIFO, 50, top};
+	struct thread m = {.policy = SCHED_FIFO, .priority = 3, .f = middle};
+	struct thread a = {.policy = SCHED_FIFO, .priority = 40, .f = top}, b = {.policy = SCHED_FIFO, .priority = 50, .f = top};
 	begin(&m);
 	show("main", gettid());
 	begin(&a);
@@ -184,7 +185,7 @@ static void requeue(void)
 	CHECK(futex(&lock, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0);
 	struct thread list[LEN(priorities)];
 	for (int i = 0; i < LEN(list); i++) {
-		list[i] = (struct thread){priorities[i] ? SCHED_FIFO : SCHED_OTHER, priorities[i], requeued};
+		list[i] = (struct thread){.policy = priorities[i] ? SCHED_FIFO : SCHED_OTHER, .priority = priorities[i], .f = requeued};
 		begin(&list[i]);
 	}
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI_PRIVATE, 1, (void *)100, &lock, 0));

@@ -3,6 +3,7 @@
 
 static atomic_uint word, lock, third;
 static atomic_int got, tid, order;
+static atomic_bool shown; // the main thread has printed the result of the call that ends the waits
 
 static void asleep(pid_t tid)
 {
@@ -19,6 +20,8 @@ static void *waiter(void *arg)
 	tid = gettid();
 	long r = futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, NULL, &lock, 0);
 	int e = errno;
+	while (!shown)
+		nap();
 	int n = ++order;
 	printf("waiter %ld is number %d: %s, owner %d\n", (long)arg, n, r == 0 ? "ok" : errname(e),
 	       (lock & FUTEX_TID_MASK) == (unsigned)gettid());
@@ -31,6 +34,7 @@ static void *waiter(void *arg)
 static pthread_t waiting(void *(*f)(void *), long arg)
 {
 	tid = 0;
+	shown = false;
 	pthread_t t = start(f, (void *)arg);
 	while (tid == 0)
 		nap();
@@ -46,9 +50,15 @@ static void *timed(void *arg)
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, &t, &lock, 0));
 	t = after(CLOCK_REALTIME, 2 * MSEC);
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE | FUTEX_CLOCK_REALTIME, 0, &t, &lock, 0));
-	t = after(CLOCK_MONOTONIC, 20 * MSEC);
+	return arg;
+}
+
+static void *timed_at_the_lock(void *arg)
+{
+	struct timespec t = after(CLOCK_MONOTONIC, (long)arg);
 	tid = gettid();
-	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, &t, &lock, 0));
+	CHECK(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, &t, &lock, 0) == -1);
+	CHECK(errno == ETIMEDOUT);
 	return arg;
 }
 
@@ -65,7 +75,8 @@ int main(void)
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 1, NULL, &lock, 0));
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, NULL, &word, 0));
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, (void *)8, &lock, 0));
-	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, NULL, NULL, 0));
+	struct timespec past = {0};
+	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, &past, NULL, 0)); // a private word need not be mapped
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI_PRIVATE, 0, NULL, (atomic_uint *)1, 0));
 	SHOW(requeue(1, 5));
 	SHOW(requeue(2, 5));
@@ -82,6 +93,7 @@ int main(void)
 	SHOW(futex(&word, FUTEX_REQUEUE_PRIVATE, 1, (void *)1, &lock, 0));
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI_PRIVATE, 1, (void *)1, &third, 0));
 	SHOW(requeue(1, 100));
+	shown = true;
 	for (int i = 0; i < LEN(t); i++)
 		finish(t[i]);
 	SHOW(got);
@@ -95,24 +107,34 @@ int main(void)
 	SHOW(got);
 	printf("waiters %d\n", (lock & FUTEX_WAITERS) != 0);
 	SHOW(futex(&lock, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0));
+	shown = true;
 	finish(t[0]);
 	finish(t[1]);
 	SHOW(got);
+	shown = false;
 	SHOW(requeue(1, 0)); // wakes one
+	shown = true;
 	finish(t[2]);
 	SHOW(got);
+	shown = false;
 	SHOW(requeue(1, 0));
+	shown = true;
 	finish(t[3]);
 
 	// Time-outs, before and after being requeued.
 	SHOW(futex(&lock, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0));
-	tid = 0;
-	pthread_t x = start(timed, NULL);
-	while (tid == 0)
-		nap();
-	asleep(tid);
-	SHOW(requeue(1, 0));
-	finish(x);
+	finish(start(timed, NULL));
+	pthread_t x;
+	long moved = 0;
+	for (long ns = 2 * MSEC; moved == 0; ns *= 2) { // on a slow host it times out before it is requeued
+		tid = 0;
+		x = start(timed_at_the_lock, (void *)ns);
+		while (tid == 0)
+			nap();
+		moved = requeue(1, 0);
+		finish(x);
+	}
+	SHOW(moved);
 	SHOW(futex(&lock, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0));
 
 	// Signals: before being requeued the call is made anew, afterwards it fails.
@@ -124,6 +146,7 @@ int main(void)
 		nap();
 	asleep(tid);
 	SHOW(requeue(1, 0));
+	shown = true;
 	OK(pthread_kill(x, SIGUSR1));
 	finish(x);
 	SHOW(futex(&lock, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0));
