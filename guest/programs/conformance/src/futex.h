@@ -13,17 +13,32 @@ static inline long futex(atomic_uint *word, int op, uint32_t val, const void *ti
 	return syscall(SYS_futex, word, op, val, timeout_or_val2, word2, val3);
 }
 
+// count_sleepers counts the threads that wait for a word: requeued to where they are,
+// they stay and are counted.
+static inline long count_sleepers(atomic_uint *word, int flags)
+{
+	long n = futex(word, FUTEX_REQUEUE | flags, 0, (void *)INT_MAX, word, 0);
+	CHECK(n >= 0);
+	return n;
+}
+
 // gather moves n waiters from one word to another, one at a time, and returns
 // when exactly so many sleep on the second: FUTEX_REQUEUE moves sleepers only,
-// so this is how a program knows that its threads are asleep.
+// so this is how a program knows that its threads are asleep. Linux may still wake
+// one for something that happened before it slept, as a page fault that had to wait for
+// another thread; it then queues again on the first word. They must stay for a while.
 static inline void gather(atomic_uint *from, atomic_uint *to, int n, int flags)
 {
-	for (int moved = 0; moved < n;) {
-		long r = futex(from, FUTEX_REQUEUE | flags, 0, (void *)1, to, 0);
-		CHECK(r == 0 || r == 1);
-		moved += r;
-		if (r == 0)
-			sched_yield();
+	long before = count_sleepers(to, flags);
+	for (int quiet = 0; quiet < 5; quiet++) {
+		while (count_sleepers(to, flags) < before + n) {
+			long r = futex(from, FUTEX_REQUEUE | flags, 0, (void *)1, to, 0);
+			CHECK(r == 0 || r == 1);
+			if (r == 0)
+				sched_yield();
+			quiet = 0;
+		}
+		nap();
 	}
 }
 
