@@ -27,6 +27,13 @@ func (l interrupted) of(t event.ThreadID) int {
 	return slices.IndexFunc(l, func(x interruptedThread) bool { return x.thread == t })
 }
 
+// completes reports whether a thread is inside an instruction that it can only complete: its
+// registers are those after it.
+func (l interrupted) completes(t event.ThreadID) bool {
+	i := l.of(t)
+	return i >= 0 && l[i].in.HasStored()
+}
+
 // completeInstructions decides, before a thread runs on a core, about the instructions that
 // threads are inside.
 func (m *Machine) completeInstructions(core event.CoreID, t *kernel.Task) {

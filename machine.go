@@ -300,6 +300,12 @@ func (m *Machine) run(slice sched.Slice) {
 		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
 		return
 	}
+	stepped := t.IsStepped() && !s.interrupted.completes(t.ID())
+	if stepped && !t.AtInstruction() {
+		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
+		m.settleStuck(slice.Thread, slice.Core, emu.Stop{})
+		return
+	}
 	stop := m.execute(slice, t)
 	if m.debug.left() {
 		return
@@ -309,7 +315,10 @@ func (m *Machine) run(slice sched.Slice) {
 	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
 	m.setTime(slice.Core)
 	s.recording.ran(t, stop, s.clock.now)
-	if m.changesMemory(stop) {
+	if stepped {
+		t.AfterInstruction(stop)
+	}
+	if m.changesMemory(t, stop) {
 		m.completeAllStores()
 	}
 	m.handle(t, stop)
@@ -336,6 +345,9 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	}
 	m.admitAtomic(t)
 	limit := m.limit(slice)
+	if t.IsStepped() {
+		limit.Most, limit.Inside, limit.Immediately = 1, 0, false
+	}
 	limit.From = m.takeInterrupted(t.ID())
 	stop := m.cpu.Run(limit)
 	for m.goesOn(t, stop) {

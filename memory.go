@@ -111,7 +111,7 @@ func (m *Machine) executeBuffered(slice sched.Slice, t *kernel.Task) emu.Stop {
 	// The kernel is about to act for the thread.
 	memory := sharedMemory{s.kernel}
 	s.buffers.Drain(slice.Core, memory)
-	if stop.Reason == emu.StopSyscall && m.changesMappings() {
+	if stop.Reason == emu.StopSyscall && m.changesMappings(t) {
 		s.buffers.DrainAll(memory)
 	}
 	return stop
@@ -119,12 +119,12 @@ func (m *Machine) executeBuffered(slice sched.Slice, t *kernel.Task) emu.Stop {
 
 // changesMemory reports whether the kernel is about to do something for the loaded thread after
 // which memory may be gone that another thread stores to.
-func (m *Machine) changesMemory(stop emu.Stop) bool {
+func (m *Machine) changesMemory(t *kernel.Task, stop emu.Stop) bool {
 	switch stop.Reason {
 	case emu.StopBudget, emu.StopPause, emu.StopSync, emu.StopBreakpoint, emu.StopLog:
 		return false
 	case emu.StopSyscall:
-		return len(m.state.interrupted) > 0 && m.changesMappings()
+		return len(m.state.interrupted) > 0 && m.changesMappings(t)
 	}
 	return true
 }
@@ -141,10 +141,13 @@ var mappingCalls = [...]uint64{
 }
 
 // changesMappings tells whether the system call that the loaded thread is about
-// to make is one of those.
-func (m *Machine) changesMappings() bool {
+// to make is one of those, or reads or writes memory by a file.
+func (m *Machine) changesMappings(t *kernel.Task) bool {
 	var r emu.Regs
 	m.cpu.Regs(&r)
+	if t.ReachesMemory(&r) {
+		return true
+	}
 	for _, call := range mappingCalls {
 		if kernel.CallNumber(r.GPR[emu.RAX]) == call {
 			return true

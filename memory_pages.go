@@ -60,7 +60,7 @@ func (m *Machine) executePages(slice sched.Slice, t *kernel.Task) emu.Stop {
 	}
 	// The kernel is about to act for the thread.
 	m.views.Drain(slice.Core)
-	if stop.Reason == emu.StopSyscall && m.changesMappings() {
+	if stop.Reason == emu.StopSyscall && m.changesMappings(t) {
 		s.pages.DrainAll(m.views)
 	}
 	return stop

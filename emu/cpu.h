@@ -46,6 +46,16 @@ struct heddle_regs {
   uint64_t rip, rflags, fs_base, gs_base;
 };
 
+// Memory that an instruction accesses.
+struct heddle_operand {
+  uint64_t at;
+  uint32_t size;
+  uint32_t writes;
+};
+
+// The most operands in memory that an instruction has.
+#define HEDDLE_OPERANDS 4
+
 struct heddle_cpu {
   // What the block hooks touch, in one cache line. A part of the run's budget
   // is handed out to them: cycles << 32 | instructions, 31 bits each.
@@ -176,6 +186,8 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
 int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
+bool heddle_cpu_rep_over(struct heddle_cpu *cpu);
+size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);
 int heddle_cpu_count_branches(struct heddle_cpu *cpu);

@@ -305,10 +305,7 @@ int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruc
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, in, ops)) || is_irregular(in)) return -1;
-  if (heddle_kind_of(in) == HEDDLE_KIND_REP) {
-    uint64_t count = gpr(cpu, ZYDIS_REGISTER_RCX, 0);
-    if (!(in->address_width == 32 ? (uint32_t)count : count)) return 0;
-  }
+  if (heddle_kind_of(in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, in)) return 0;
   int n = 0;
   for (uint32_t stores = 0; stores < 2; stores++) {
     ZydisOperandActions mask = stores ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
@@ -319,6 +316,36 @@ int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruc
       if (n == most || !size || size > sizeof out->bytes) return -1;
       out[n++] = (struct heddle_piece){.addr = address_of(cpu, in, ops, o, pc + in->length), .size = size, .stores = stores};
     }
+  }
+  return n;
+}
+
+// The count of a repeated string instruction.
+uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
+  uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
+  return in->address_width == 32 ? (uint32_t)rcx : rcx;
+}
+
+// Whether the instruction at the PC is a repeated one that has no iterations left.
+bool heddle_cpu_rep_over(struct heddle_cpu *cpu) {
+  ZydisDecodedInstruction in;
+  return heddle_decode(cpu, get_rip(cpu), &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in);
+}
+
+// The memory that the instruction at the PC is about to access, as far as its operands
+// tell, and how many there are. One that is repeated is about to make one iteration.
+size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
+  uint64_t pc = get_rip(cpu);
+  uint8_t code[15];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code), n = 0;
+  ZydisDecodedInstruction in;
+  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return 0;
+  if (heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in)) return 0;
+  for (int i = 0; i < in.operand_count && n < HEDDLE_OPERANDS; i++) {
+    const ZydisDecodedOperand *o = &ops[i];
+    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !o->actions || accesses_nothing(&in, o)) continue;
+    out[n++] = (struct heddle_operand){address_of(cpu, &in, ops, o, pc + in.length), o->size / 8, o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE};
   }
   return n;
 }

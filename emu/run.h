@@ -15,6 +15,7 @@
 #define VECTOR_PROTECTION 13u
 
 int heddle_hooks_add(struct heddle_cpu *cpu);
+uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in);
 void heddle_come_to(struct heddle_cpu *cpu, uint64_t pc);
 uc_err heddle_start(struct heddle_cpu *cpu);
 enum heddle_stop heddle_failed(struct heddle_cpu *cpu, uc_err err);

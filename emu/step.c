@@ -64,12 +64,6 @@ static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInst
   if (cpu->log.counts) heddle_log_branch(cpu, kind, end, rip);
 }
 
-// The count of a repeated string instruction.
-static uint64_t rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
-  uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
-  return in->address_width == 32 ? (uint32_t)rcx : rcx;
-}
-
 // Whether a comparison just ended the repetition.
 static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
   bool equal = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
@@ -80,9 +74,9 @@ static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruct
 // instruction once more when the count has reached zero, and so it must here,
 // or counts and stops would depend on which instructions are stepped.
 static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  bool iterates = rep_count(cpu, in) != 0;
+  bool iterates = heddle_rep_count(cpu, in) != 0;
   enum heddle_stop why = trap_step(cpu, in);
-  if (!why && iterates && !rep_count(cpu, in) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
+  if (!why && iterates && !heddle_rep_count(cpu, in) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
   return why;
 }
 

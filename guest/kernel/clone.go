@@ -26,7 +26,7 @@ type cloneArgs struct {
 }
 
 const refusedClone = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
-	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PIDFD | unix.CLONE_PTRACE
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PIDFD
 
 func sysClone(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.clone(cloneArgs{
@@ -44,16 +44,11 @@ func sysVfork(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 }
 
 // clone makes a thread or a process. A parent that vfork suspends comes back
-// here when the child has left its address space.
+// here when the child has left its address space, and one that is traced when it was
+// let go after it was stopped for the event.
 func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
-	if c, ok := t.call.data.(*vforkWait); ok {
-		if !c.released() {
-			if !t.deliverEnd() {
-				t.block(forever, &c.done)
-			}
-			return 0, errBlocked
-		}
-		return uint64(c.child), 0
+	if c, ok := t.call.data.(*cloned); ok {
+		return t.afterClone(c)
 	}
 	if errno := checkClone(a); errno != 0 {
 		return 0, errno
@@ -81,24 +76,74 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if a.flags&unix.CLONE_CHILD_CLEARTID != 0 {
 		child.clearTID = a.childTID
 	}
-	t.k.start(child)
-	if a.flags&unix.CLONE_VFORK != 0 {
-		w := &vforkWait{child: child.id, task: child}
-		child.vforkDone = &w.done
-		t.call.data = w
-		return t.clone(a)
+	c := &cloned{child: child.id, task: child, vfork: a.flags&unix.CLONE_VFORK != 0}
+	if c.vfork {
+		child.vforkDone = &c.done
 	}
-	return uint64(child.id), 0
+	t.call.data = c
+	event := a.event()
+	traces := event != 0 && t.hasEvent(event)
+	if t.trace != nil && (traces || a.flags&unix.CLONE_PTRACE != 0) {
+		child.traceFromBirth(t.trace)
+	}
+	t.k.start(child)
+	if traces {
+		t.stopForEvent(stopInCall, event, uint64(child.id))
+		return 0, errBlocked
+	}
+	return t.afterClone(c)
 }
 
-// vforkWait is what a parent that vfork suspended waits for.
-type vforkWait struct {
-	child event.ThreadID
-	task  *Task
-	done  wait.Queue
+// event is the event of ptrace(2) that a new child is; 0: none.
+func (a *cloneArgs) event() int {
+	switch {
+	case a.flags&unix.CLONE_UNTRACED != 0:
+		return 0
+	case a.flags&unix.CLONE_VFORK != 0:
+		return unix.PTRACE_EVENT_VFORK
+	case a.exitSignal != int(unix.SIGCHLD):
+		return unix.PTRACE_EVENT_CLONE
+	}
+	return unix.PTRACE_EVENT_FORK
 }
 
-func (w *vforkWait) released() bool { return w.task.vforkDone == nil }
+// traceFromBirth makes a new thread a tracee of its maker's tracer, for whom it stops
+// before it does anything.
+func (t *Task) traceFromBirth(of *tracee) {
+	t.attach(of.tracer, of.seized, of.options)
+	if of.seized {
+		t.job.traps = true
+	} else {
+		t.signals.add(signalInfo(unix.SIGSTOP, siUser))
+	}
+}
+
+// cloned is the state of a clone whose child has begun.
+type cloned struct {
+	child    event.ThreadID
+	task     *Task
+	vfork    bool
+	reported bool       // that the child is done with the address space
+	done     wait.Queue // a parent that vfork suspended waits for that
+}
+
+func (c *cloned) released() bool { return c.task.vforkDone == nil }
+
+// afterClone goes on with a clone whose child has begun.
+func (t *Task) afterClone(c *cloned) (uint64, unix.Errno) {
+	if c.vfork && !c.released() {
+		if !t.deliverEnd() {
+			t.block(forever, &c.done)
+		}
+		return 0, errBlocked
+	}
+	if c.vfork && !c.reported && t.hasEvent(unix.PTRACE_EVENT_VFORK_DONE) {
+		c.reported = true
+		t.stopForEvent(stopInCall, unix.PTRACE_EVENT_VFORK_DONE, uint64(c.child))
+		return 0, errBlocked
+	}
+	return uint64(c.child), 0
+}
 
 func checkClone(a cloneArgs) unix.Errno {
 	f := a.flags
@@ -131,7 +176,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	}
 	t.Load()
 	child := &Task{
-		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, dirty: true,
+		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, origRAX: t.origRAX, dirty: true,
 		mask: t.mask, affinity: t.affinity, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
 		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
 	}
@@ -147,6 +192,9 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	}
 	p.threads = append(p.threads, child)
 	child.schedule, _ = t.schedule.child()
+	if p.leader == nil {
+		p.leader = child
+	}
 	child.regs.GPR[emu.RAX] = 0
 	if a.stack != 0 {
 		child.regs.GPR[emu.RSP] = a.stack
@@ -178,14 +226,14 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	p := &Process{
-		k: k, parent: old, group: old.group, session: old.session, terminal: old.terminal, path: old.path,
+		k: k, parent: old, forker: t, group: old.group, session: old.session, terminal: old.terminal, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		objects: old.objects, name: old.name, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,
 	}
 	p.runs(old.binary)
 	if a.flags&unix.CLONE_PARENT != 0 {
-		p.parent, p.exitSignal = old.parent, old.exitSignal
+		p.parent, p.forker, p.exitSignal = old.parent, old.forker, old.exitSignal
 	}
 	if a.flags&unix.CLONE_VM != 0 {
 		p.space = old.space
@@ -231,8 +279,8 @@ type clone3Args struct {
 const clone3Size = 88
 
 func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, waiting := t.call.data.(*vforkWait); waiting {
-		return t.clone(cloneArgs{})
+	if c, begun := t.call.data.(*cloned); begun {
+		return t.afterClone(c)
 	}
 	if a[1] < 64 {
 		return 0, unix.EINVAL

@@ -62,7 +62,7 @@ func (p *Process) runCPUTimers() {
 // sleepOnCPU waits until the clock has gone on by ns or, if that is absolute,
 // shows ns. Threads that all sleep so sleep for ever.
 func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining event.Addr) (uint64, unix.Errno) {
-	if t.call.attempt == 0 {
+	if t.call.deadline == 0 {
 		t.call.deadline = ns
 		if !absolute {
 			t.call.deadline = saturatingAdd(c.read(), ns)
@@ -72,7 +72,7 @@ func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining event
 	switch {
 	case left <= 0:
 		return 0, 0
-	case !t.signalReady():
+	case !t.signalReady() && !t.job.isPending():
 		t.waiting.cpu = c.arm(t.call.deadline, t)
 		t.block(forever)
 		return 0, errBlocked
@@ -81,7 +81,10 @@ func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining event
 			return 0, errno
 		}
 	}
-	return 0, errInterrupted
+	if absolute {
+		return 0, errInterrupted
+	}
+	return 0, errRestartBlock
 }
 
 // profTimer is ITIMER_VIRTUAL or ITIMER_PROF.

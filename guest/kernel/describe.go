@@ -32,6 +32,11 @@ func (t *Task) activity() string {
 	switch t.state {
 	case stopped:
 		return "stopped by a signal"
+	case traced:
+		if tracer := t.trace.tracer; !tracer.proc.outside {
+			return fmt.Sprintf("stopped for its tracer, thread %d", tracer.id)
+		}
+		return "stopped for a tracer outside of the program, its parent"
 	case running:
 		return fmt.Sprintf("runnable at %#x", t.currentRegs().RIP)
 	}

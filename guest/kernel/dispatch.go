@@ -25,6 +25,9 @@ func (t *Task) dispatch() (uint64, unix.Errno) {
 		t.k.ram.LogReads(true)
 		defer t.k.ram.LogReads(false)
 	}
+	if c := t.restartedCall(); c != nil {
+		return lookup(c.number).handler(t, c.args)
+	}
 	return info.handler(t, t.call.args)
 }
 

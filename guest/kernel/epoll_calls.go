@@ -132,7 +132,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if deadline <= t.k.now {
 		return 0, 0 // even if a signal waits
 	}
-	if errno := t.wait(errInterrupted, deadline, i.Takers()); errno != unix.ETIMEDOUT {
+	if errno := t.wait(unix.EINTR, deadline, i.Takers()); errno != unix.ETIMEDOUT {
 		return 0, errno
 	}
 	return 0, 0

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -46,8 +47,9 @@ func (k *Kernel) Start(p Program) error {
 	proc.pid = int32(t.id)
 	k.addOutside()
 	proc.parent = k.processes[parentID]
+	proc.forker = proc.parent.leader
 	proc.group, proc.session = parentID, parentID
-	proc.threads = []*Task{t}
+	proc.threads, proc.leader = []*Task{t}, t
 	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
 	defer files.close()
@@ -167,7 +169,7 @@ func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 	o := loader.Options{
 		Identify: func(program loader.File) loader.Identity {
 			s := program.(*execFile).f.Inode().Stat()
-			files.cred, files.secure = t.cred.OfProgram(s.Mode, s.Uid, s.Gid, !t.noNewPrivs)
+			files.cred, files.secure = t.cred.OfProgram(s.Mode, s.Uid, s.Gid, t.mayGain())
 			c := &files.cred
 			return loader.Identity{UID: c.UID, EUID: c.EUID, GID: c.GID, EGID: c.EGID, Secure: files.secure}
 		},
@@ -179,6 +181,12 @@ func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 	}
 	k.Read(o.Random[:])
 	return o
+}
+
+// mayGain reports whether a program may run with more rights than its caller.
+func (t *Task) mayGain() bool {
+	held := t.trace != nil && !t.trace.tracer.cred.Can(vfs.CapSysPtrace)
+	return !t.noNewPrivs && !held
 }
 
 // install lets the task start the program that was loaded into its process's
@@ -351,7 +359,13 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 		space.Unref()
 		return 0, loader.Errno(err)
 	}
+	if !t.endOthers() {
+		space.Unref()
+		t.block(forever, &p.quiet)
+		return 0, errBlocked
+	}
 	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
+	before := t.id
 	t.becomeLeader()
 	t.k.exitRobustList(t)
 	t.k.exitPILocks(t)
@@ -368,17 +382,43 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	t.install(image, files, env)
 	t.name = files.name(name)
 	t.call = callState{}
+	t.reportExec(before)
 	return 0, errReplaced
 }
 
-// becomeLeader ends the other threads and gives t the process's id.
-func (t *Task) becomeLeader() {
+// endOthers ends the other threads; false: tracers have to let them go, or to take notice
+// of their end, first.
+func (t *Task) endOthers() bool {
 	p := t.proc
 	for _, other := range slices.Clone(p.threads) {
 		if other != t {
-			t.k.exitTask(other)
+			t.k.endTask(other, exitStatus{})
 		}
 	}
+	return len(p.threads) == 1 && len(p.zombies) == 0
+}
+
+// reportExec tells the tracer of a new program in a thread that had an id before.
+func (t *Task) reportExec(before event.ThreadID) {
+	switch {
+	case t.trace == nil:
+		return
+	case t.hasEvent(unix.PTRACE_EVENT_EXEC):
+		t.regs.GPR[emu.RAX] = failure(unix.ENOSYS) // it has not returned yet
+		t.stopForEvent(stopAtExec, unix.PTRACE_EVENT_EXEC, uint64(before))
+	case !t.trace.seized:
+		t.k.sendTask(t, userInfo(unix.SIGTRAP, siUser, t.proc.pid, t.cred.UID))
+	}
+	t.trace.returned = true
+}
+
+// becomeLeader gives t, the only thread of its process, the process's id.
+func (t *Task) becomeLeader() {
+	p := t.proc
+	if leader := p.leader; leader != t && leader.trace != nil {
+		leader.unlink() // its end is not reported
+	}
+	p.leader = t
 	if t.id == event.ThreadID(p.pid) {
 		return
 	}
@@ -419,6 +459,8 @@ func (t *Task) resetForExec() {
 	}
 	p.files.closeOnExec(p)
 	p.applyLimits()
+	t.debug = ptrace.DebugRegisters{}
+	t.interrupted, t.restartBlock = nil, nil
 	t.ctx.Release()
 	t.ctx = t.k.cpu.NewContext()
 }

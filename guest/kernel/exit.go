@@ -17,7 +17,7 @@ func (t *Task) endThread(status exitStatus) {
 	if len(t.proc.threads) == 1 {
 		t.proc.status = status
 	}
-	t.k.exitTask(t)
+	t.k.endTask(t, status)
 }
 
 func sysExitGroup(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -39,70 +39,130 @@ const (
 	waitClone    = 0x80000000 // __WCLONE
 )
 
-func (w waitTarget) matches(p *Process) bool {
+// matches reports whether the wait is about a child, or a thread that the caller's
+// process traces.
+func (w waitTarget) matches(c *Task, isTracee bool) bool {
 	switch w.kind {
 	case unix.P_PID:
-		if p.pid != w.id {
+		if int32(c.id) != w.id {
 			return false
 		}
 	case unix.P_PGID:
-		if p.group != w.id {
+		if c.proc.group != w.id {
 			return false
 		}
 	}
-	if w.options&waitAll != 0 {
+	if isTracee || w.options&waitAll != 0 {
 		return true
 	}
-	return (p.exitSignal != int(unix.SIGCHLD)) == (w.options&waitClone != 0)
+	return (c.proc.exitSignal != int(unix.SIGCHLD)) == (w.options&waitClone != 0)
 }
 
 // waitEvent is what a wait call found.
 type waitEvent struct {
-	child        *Process
+	id           int32
+	uid          uint32
 	word         int32 // as wait4 tells it
 	code, status int32 // as waitid tells it
 	user, system event.Cycles
 }
 
-// find looks for a child with something to report, and takes the report unless
-// WNOWAIT is given. ok is false when there is none; ECHILD: no such child.
+// findChild looks for a child or tracee with something to report, and takes the report
+// unless WNOWAIT is given. ok is false when there is none; ECHILD: no such child.
 func (t *Task) findChild(w waitTarget) (e waitEvent, ok bool, errno unix.Errno) {
-	candidates := 0
+	candidates := false
+	consider := func(c *Task, isTracee bool) bool {
+		if !w.matches(c, isTracee) {
+			return false
+		}
+		var counts bool
+		e, ok, counts = t.k.findEvent(c, isTracee, w.options)
+		candidates = candidates || counts
+		return ok
+	}
 	for _, c := range t.proc.children {
-		if !w.matches(c) {
+		if w.options&waitNoThread != 0 && c.forker != t {
 			continue
 		}
-		candidates++
-		user, system := c.times()
-		e = waitEvent{child: c, user: user + c.childUser, system: system + c.childKernel}
-		switch {
-		case c.status.zombie && w.options&unix.WEXITED != 0:
-			e.word, e.code, e.status = c.status.wait(), cldExited, int32(c.status.code)
-			if c.status.signal != 0 {
-				e.code, e.status = cldKilled, int32(c.status.signal)
-			}
-			if w.options&unix.WNOWAIT == 0 {
-				t.k.reap(c)
-			}
-			return e, true, 0
-		case c.stopped && c.stopSignal != 0 && w.options&unix.WSTOPPED != 0:
-			e.word, e.code, e.status = int32(c.stopSignal<<8|0x7f), cldStopped, int32(c.stopSignal)
-			if w.options&unix.WNOWAIT == 0 {
-				c.stopSignal = 0
-			}
-			return e, true, 0
-		case c.continued && w.options&unix.WCONTINUED != 0:
-			e.word, e.code, e.status = 0xffff, cldContinued, int32(unix.SIGCONT)
-			if w.options&unix.WNOWAIT == 0 {
-				c.continued = false
-			}
+		if consider(c.leader, c.leader.trace != nil && !c.leader.isTracedByOther()) {
 			return e, true, 0
 		}
 	}
-	if candidates == 0 {
+	tracers := t.proc.threads
+	if w.options&waitNoThread != 0 {
+		tracers = []*Task{t}
+	}
+	for _, tracer := range tracers {
+		for _, c := range tracer.tracees {
+			if consider(c, true) {
+				return e, true, 0
+			}
+		}
+	}
+	if !candidates {
 		return e, false, unix.ECHILD
 	}
 	return e, false, 0
+}
+
+// findEvent looks whether there is something to report of a thread: a tracee, or the main
+// thread of a child for its whole process; counts tells that there may be later, too.
+func (k *Kernel) findEvent(c *Task, isTracee bool, options int) (e waitEvent, ok, counts bool) {
+	p := c.proc
+	user, system := p.times()
+	e = waitEvent{id: int32(c.id), uid: c.cred.UID, user: user + p.childUser, system: system + p.childKernel}
+	take := options&unix.WNOWAIT == 0
+	over := c == p.leader && p.isOver() || c != p.leader && c.state == dead
+	if over && (isTracee || c.trace == nil) {
+		if options&unix.WEXITED == 0 {
+			return e, false, false
+		}
+		status := c.ended
+		if c == p.leader || p.status != (exitStatus{}) {
+			status = p.status
+		}
+		e.word = status.wait()
+		e.code, e.status = status.cause()
+		if take {
+			k.takeNotice(c)
+		}
+		return e, true, true
+	}
+	switch s := c.stop; {
+	case isTracee && c.state == traced && s.code != 0 && !s.listens:
+		e.word, e.code, e.status = s.code<<8|0x7f, cldTrapped, s.code
+		if take {
+			s.code = 0
+		}
+		return e, true, true
+	case !isTracee && p.stopped && p.stopSignal != 0 && options&unix.WSTOPPED != 0:
+		e.word, e.code, e.status = int32(p.stopSignal<<8|0x7f), cldStopped, int32(p.stopSignal)
+		if take {
+			p.stopSignal = 0
+		}
+		return e, true, true
+	case p.continued && options&unix.WCONTINUED != 0 && !over:
+		e.word, e.code, e.status = 0xffff, cldContinued, int32(unix.SIGCONT)
+		if take {
+			p.continued = false
+		}
+		return e, true, true
+	}
+	return e, false, c.state != dead || c == p.leader
+}
+
+// takeNotice forgets a thread or process that has ended, and whose end was reported. What
+// a tracer was told of the end of another's child its parent is told of next.
+func (k *Kernel) takeNotice(c *Task) {
+	switch p := c.proc; {
+	case c != p.leader:
+		k.releaseZombie(c)
+	case c.isTracedByOther():
+		c.unlink()
+		k.notifyParent(p)
+	default:
+		k.reap(p)
+	}
 }
 
 // waitChild is the common part of wait4 and waitid.
@@ -145,7 +205,7 @@ func sysWait4(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 	}
-	return uint64(e.child.pid), 0
+	return uint64(e.id), 0
 }
 
 func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -183,7 +243,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[2] != 0 {
 		var info sigInfo
 		if ok {
-			info = userInfo(unix.SIGCHLD, e.code, e.child.pid, e.child.cred().UID)
+			info = userInfo(unix.SIGCHLD, e.code, e.id, e.uid)
 			putU32(info[24:], uint32(e.status))
 		}
 		// The kernel writes the fields it knows and leaves the rest alone. It

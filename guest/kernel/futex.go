@@ -206,7 +206,7 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 	case w.inherits():
 		restart = errNoInterrupt
 	case t.call.deadline != forever:
-		restart = errInterrupted
+		restart = errRestartBlock
 	}
 	deadline := t.call.deadline
 	if t.k.patient {

@@ -273,6 +273,23 @@ func one(addr, n uint64) []mm.Range {
 	return []mm.Range{{Addr: event.Addr(addr), Len: min(n, maxTransfer)}}
 }
 
+// ReachesMemory reports whether the system call that the thread makes with the registers r
+// reads or writes memory by a file, /proc/PID/mem.
+func (t *Task) ReachesMemory(r *emu.Regs) bool {
+	switch CallNumber(r.GPR[emu.RAX]) {
+	case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV, unix.SYS_WRITEV,
+		unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2, unix.SYS_PWRITEV2, unix.SYS_SPLICE:
+	default:
+		return false
+	}
+	d := t.proc.files.get(r.GPR[emu.RDI])
+	if d == nil {
+		return false
+	}
+	_, reaches := d.file.Impl.(interface{ ReachesMemory() })
+	return reaches
+}
+
 func sysRead(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.doRead(a[0], one(a[1], a[2]), position{})
 }

@@ -120,6 +120,7 @@ type Kernel struct {
 	invalid     *InvalidInstruction // the first that killed a process
 	patient     bool                // waits for a futex have no deadline: SetPatient
 	keeping     bool                // signals wait until they are due: KeepSignals
+	ptraceScope int                 // of Yama: see mayTrace
 	showing     bool                // clocks show another time than now: Show
 	shown       int64
 

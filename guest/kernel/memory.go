@@ -94,21 +94,26 @@ const (
 )
 
 func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	switch a[0] {
+	return t.archPrctl(t, a[0], event.Addr(a[1]))
+}
+
+// archPrctl is arch_prctl for a thread, whose registers the kernel has.
+func (t *Task) archPrctl(c *Task, command uint64, arg event.Addr) (uint64, unix.Errno) {
+	switch command {
 	case archSetFS, archSetGS:
-		if a[1] >= uint64(mm.TaskSize) {
+		if arg >= mm.TaskSize {
 			return 0, unix.EPERM
 		}
-		if a[0] == archSetFS {
-			t.regs.FSBase = a[1]
+		if command == archSetFS {
+			c.regs.FSBase = uint64(arg)
 		} else {
-			t.regs.GSBase = a[1]
+			c.regs.GSBase = uint64(arg)
 		}
 		return 0, 0
 	case archGetFS:
-		return 0, t.proc.space.WriteU64(event.Addr(a[1]), t.regs.FSBase)
+		return 0, t.proc.space.WriteU64(arg, c.regs.FSBase)
 	case archGetGS:
-		return 0, t.proc.space.WriteU64(event.Addr(a[1]), t.regs.GSBase)
+		return 0, t.proc.space.WriteU64(arg, c.regs.GSBase)
 	}
 	// Shadow stacks and the like: this processor has none.
 	return 0, unix.EINVAL
@@ -168,7 +173,7 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if p == nil || p.status.zombie {
 		return 0, unix.ESRCH
 	}
-	if p != t.proc && !p.mayExamine(&t.cred, false) {
+	if !t.mayTrace(p, false) {
 		return 0, unix.EPERM
 	}
 	if p.outside {

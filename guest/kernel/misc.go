@@ -229,7 +229,9 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, 0
 	case unix.PR_GET_TID_ADDRESS:
 		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
-	case unix.PR_SET_THP_DISABLE, unix.PR_SET_VMA, unix.PR_SET_PTRACER:
+	case unix.PR_SET_PTRACER:
+		return 0, t.setPtracer(a[1])
+	case unix.PR_SET_THP_DISABLE, unix.PR_SET_VMA:
 		return 0, 0 // nothing here depends on them
 	case unix.PR_CAPBSET_READ, unix.PR_CAPBSET_DROP, unix.PR_CAP_AMBIENT, unix.PR_GET_KEEPCAPS, unix.PR_SET_KEEPCAPS,
 		unix.PR_GET_SECUREBITS, unix.PR_SET_SECUREBITS:

@@ -40,6 +40,7 @@ func (k *Kernel) newOutside(pid int32, parent *Process, cred vfs.Cred, command s
 		k: k, id: event.ThreadID(pid), proc: p, cred: cred, name: name, state: blocked, started: p.started,
 		call: callState{number: unix.SYS_WAIT4},
 	}}
+	p.leader = p.threads[0]
 	k.processes[pid] = p
 	return p
 }

@@ -22,8 +22,7 @@ func sysPoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if ms := int32(a[2]); ms >= 0 {
 		deadline = t.deadlineIn(int64(ms) * 1e6)
 	}
-	n, errno := t.poll(event.Addr(a[0]), a[1], deadline)
-	return n, errno
+	return t.poll(event.Addr(a[0]), a[1], deadline, errRestartBlock)
 }
 
 func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -34,7 +33,7 @@ func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.temporaryMask(event.Addr(a[3]), a[4]); errno != 0 {
 		return 0, errno
 	}
-	n, errno := t.poll(event.Addr(a[0]), a[1], deadline)
+	n, errno := t.poll(event.Addr(a[0]), a[1], deadline, errInterrupted)
 	return t.storeRemaining(event.Addr(a[2]), deadline, n, errno)
 }
 
@@ -90,7 +89,7 @@ func (t *Task) stickyTimeout(errno unix.Errno) unix.Errno {
 	return errno
 }
 
-func (t *Task) poll(addr event.Addr, count uint64, deadline int64) (uint64, unix.Errno) {
+func (t *Task) poll(addr event.Addr, count uint64, deadline int64, restart unix.Errno) (uint64, unix.Errno) {
 	if count > t.proc.limits[unix.RLIMIT_NOFILE].Cur {
 		return 0, unix.EINVAL
 	}
@@ -114,8 +113,8 @@ func (t *Task) poll(addr event.Addr, count uint64, deadline int64) (uint64, unix
 	}
 	var result unix.Errno
 	if ready == 0 {
-		// errInterrupted: poll is never restarted after a handler.
-		switch result = t.wait(errInterrupted, deadline, queues...); result {
+		// Poll is never made anew after a handler.
+		switch result = t.wait(restart, deadline, queues...); result {
 		case errBlocked:
 			return 0, result
 		case unix.ETIMEDOUT:

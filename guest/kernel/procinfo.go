@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Proc is the kernel as /proc and /sys show it.
@@ -43,6 +44,10 @@ func (v *procView) Machine() procfs.Machine {
 	return m
 }
 
+func (v *procView) PtraceScope() int { return v.k.ptraceScope }
+
+func (v *procView) SetPtraceScope(scope int) { v.k.ptraceScope = scope }
+
 func (v *procView) Processes() []int32 {
 	var ids []int32
 	for _, p := range v.k.sortedProcesses() {
@@ -70,7 +75,7 @@ func (v procProcess) Threads() []int32 {
 		return []int32{v.p.pid}
 	}
 	var ids []int32
-	for _, t := range v.p.threads {
+	for _, t := range slices.Concat(v.p.threads, v.p.zombies) {
 		ids = append(ids, int32(t.id))
 	}
 	slices.Sort(ids)
@@ -121,6 +126,9 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 			user, system = t.userTime, t.kernelTime
 		}
 	}
+	if p.leader.state == dead && (id == 0 || id == p.pid) {
+		s.State, s.Name, s.Waits = 'Z', p.name, ""
+	}
 	s.UserNS, s.SystemNS = k.cyclesToNS(user), k.cyclesToNS(system)
 	if p.files != nil {
 		s.DescriptorTable = len(p.files.list)
@@ -161,7 +169,16 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 		s.State = 'S'
 		s.Waits = "do_" + SyscallName(t.call.number)
 	case stopped:
-		s.State = 'T'
+		s.State, s.Waits = 'T', "do_signal_stop"
+	case traced:
+		s.State, s.Waits = 't', "ptrace_stop"
+	}
+	if t.trace != nil {
+		s.Tracer = int32(t.trace.tracer.id)
+	}
+	if t.state != running {
+		s.Call, s.CallArgs = int64(t.origRAX), t.call.args
+		s.SP, s.PC = t.regs.GPR[emu.RSP], t.regs.RIP
 	}
 }
 
@@ -222,6 +239,11 @@ func (v procProcess) SetName(thread int32, name string) {
 	if t := v.thread(thread); t != nil {
 		t.name = name
 	}
+}
+
+func (v procProcess) MayTrace(c *vfs.Ctx) bool {
+	t := v.p.k.tasks.At(event.ThreadID(c.TID))
+	return t != nil && v.p.k.current == t && t.mayTrace(v.p, true)
 }
 
 func (v procProcess) MayExamine(c *vfs.Ctx) bool {

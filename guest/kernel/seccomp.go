@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/bpf"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -130,6 +131,10 @@ func (t *Task) filterCall() bool {
 	if n := t.call.notification; n != nil {
 		return t.awaitNotification(n)
 	}
+	if t.call.asked && t.call.number == noCall {
+		t.skipCall(t.regs.GPR[emu.RAX]) // the tracer does not want it
+		return false
+	}
 	result, by := t.judge()
 	data := result & unix.SECCOMP_RET_DATA
 	switch result & unix.SECCOMP_RET_ACTION_FULL {
@@ -142,7 +147,15 @@ func (t *Task) filterCall() bool {
 		t.skipCall(t.origRAX)
 		t.force(seccompInfo(event.Addr(t.regs.RIP), number, data))
 	case unix.SECCOMP_RET_TRACE:
-		t.skipCall(failure(unix.ENOSYS))
+		switch {
+		case t.call.asked:
+			return true
+		case t.hasEvent(unix.PTRACE_EVENT_SECCOMP):
+			t.call.asked = true
+			t.stopForEvent(stopAtSeccomp, unix.PTRACE_EVENT_SECCOMP, uint64(data))
+		default:
+			t.skipCall(failure(unix.ENOSYS))
+		}
 	case unix.SECCOMP_RET_USER_NOTIF:
 		return t.notifyListener(by)
 	case unix.SECCOMP_RET_KILL_THREAD:

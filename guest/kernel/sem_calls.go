@@ -33,7 +33,7 @@ func (t *Task) semop(a [6]uint64, timeout event.Addr) unix.Errno {
 	if done, errno := o.Done(); done {
 		return errno
 	}
-	switch t.wait(errInterrupted, t.call.deadline) {
+	switch t.wait(unix.EINTR, t.call.deadline) {
 	case errBlocked:
 		return errBlocked
 	case unix.ETIMEDOUT:

@@ -142,11 +142,18 @@ func sysRtSigpending(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 // swapMask lets a waiting call have another signal mask until it returns.
 func (t *Task) swapMask(set sigset) {
-	if t.call.hasMask {
+	if t.hasMask {
 		return
 	}
-	t.call.oldMask, t.call.hasMask = t.mask, true
+	t.oldMask, t.hasMask = t.mask, true
 	t.mask = set &^ unblockable
+}
+
+// restoreMask ends what swapMask has begun.
+func (t *Task) restoreMask() {
+	if t.hasMask {
+		t.mask, t.hasMask = t.oldMask, false
+	}
 }
 
 func sysRtSigsuspend(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -191,7 +198,7 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		return uint64(i.number()), 0
 	}
-	errno = t.wait(errInterrupted, deadline)
+	errno = t.wait(unix.EINTR, deadline)
 	switch errno {
 	case errBlocked:
 		t.waitSet = set

@@ -136,6 +136,7 @@ func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	t.regs.RIP = get(ucContext + 16*8)
 	t.regs.RFLAGS = t.regs.RFLAGS&^flagsUser | get(ucContext+17*8)&flagsUser
 	t.mask = sigset(get(ucSigmask)) &^ unblockable
+	t.origRAX, t.restartBlock = noCall, nil
 	// Errors here are ignored, as in Linux.
 	_ = t.setAltStack(event.Addr(get(ucStack)), int32(binary.LittleEndian.Uint32(uc[ucStack+8:])), get(ucStack+16))
 	return 0, errNoReturn

@@ -53,16 +53,17 @@ const (
 	siTimer  int32 = -2
 	siTkill  int32 = -6
 
-	illIllOpn  int32 = 2
-	fpeIntDiv  int32 = 1
-	fpeFltDiv  int32 = 3
-	fpeFltOvf  int32 = 4
-	fpeFltUnd  int32 = 5
-	fpeFltRes  int32 = 6
-	fpeFltInv  int32 = 7
-	busAdrAln  int32 = 1
-	trapBranch int32 = 1
-	trapTrace  int32 = 2
+	illIllOpn      int32 = 2
+	fpeIntDiv      int32 = 1
+	fpeFltDiv      int32 = 3
+	fpeFltOvf      int32 = 4
+	fpeFltUnd      int32 = 5
+	fpeFltRes      int32 = 6
+	fpeFltInv      int32 = 7
+	busAdrAln      int32 = 1
+	trapBreakpoint int32 = 1
+	trapTrace      int32 = 2
+	trapHardware   int32 = 4
 
 	cldExited    int32 = 1
 	cldKilled    int32 = 2
@@ -233,10 +234,14 @@ func (p *Process) ignores(n int) bool {
 
 // sendTask sends a signal to one thread.
 func (k *Kernel) sendTask(t *Task, i sigInfo) {
-	if t.proc.outside {
+	if t.proc.ending || t.proc.outside {
 		return
 	}
-	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) || t.proc.wasEarly(i.number()) {
+	if i.number() == int(unix.SIGKILL) && t.proc.isTraced() {
+		k.sendProcess(t.proc, i)
+		return
+	}
+	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) && t.trace == nil || t.proc.wasEarly(i.number()) {
 		return
 	}
 	t.signals.add(i)
@@ -247,7 +252,7 @@ func (k *Kernel) sendTask(t *Task, i sigInfo) {
 // block it, the main one before the others.
 func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	n := i.number()
-	if p.outside || p.status.zombie || !k.admit(p, p.blockedByAll(), n) || p.wasEarly(n) {
+	if p.outside || p.ending || p.status.zombie || !k.admit(p, p.blockedByAll(), n) && p.leader.trace == nil || p.wasEarly(n) {
 		return
 	}
 	p.signals.add(i)
@@ -285,8 +290,9 @@ func (k *Kernel) admit(p *Process, blockedBy sigset, n int) bool {
 		p.dropEverywhere(stopSignals)
 		k.continueProcess(p)
 	}
-	if n == int(unix.SIGKILL) && p.stopped {
+	if n == int(unix.SIGKILL) {
 		k.wakeStopped(p)
+		k.wakeTraced(p)
 	}
 	return !p.discards(n, blockedBy)
 }
@@ -335,6 +341,11 @@ func (t *Task) deliverSignal() bool {
 			return false
 		}
 	}
+	if n := i.number(); t.trace != nil && n != int(unix.SIGKILL) {
+		t.job.dequeued = true
+		t.stopFor(&traceStop{kind: stopAtSignal, code: int32(n), info: &i}, cldTrapped)
+		return true
+	}
 	t.deliver(i)
 	return true
 }
@@ -353,7 +364,8 @@ func (t *Task) deliver(i sigInfo) {
 		t.handle(i, a)
 	case ignoredByDefault.has(n):
 	case stopSignals.has(n):
-		if n == int(unix.SIGSTOP) || !t.k.isOrphanedGroup(t.proc.group, nil) {
+		ignored := n != int(unix.SIGSTOP) && t.k.isOrphanedGroup(t.proc.group, nil)
+		if !ignored && (t.trace == nil || t.job.dequeued) {
 			t.k.stopProcess(t.proc, n)
 		}
 	default:
@@ -368,17 +380,17 @@ func (t *Task) deliver(i sigInfo) {
 var coreSignals = sigsetOf(unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGFPE, unix.SIGSEGV, unix.SIGBUS,
 	unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ)
 
-// ends reports whether signal n kills the process as soon as it comes, even a thread
-// in a wait that other signals do not end.
-func (p *Process) ends(n int) bool {
-	byDefault := p.actions.list[n].Handler == sigDfl && !(ignoredByDefault | stopSignals | coreSignals).has(n)
+// ends reports whether signal n kills the thread's process as soon as it comes, even in a
+// wait that other signals do not end.
+func (t *Task) ends(n int) bool {
+	byDefault := t.trace == nil && t.proc.actions.list[n].Handler == sigDfl && !(ignoredByDefault | stopSignals | coreSignals).has(n)
 	return n == int(unix.SIGKILL) || byDefault
 }
 
 // deliverEnd delivers a signal that ends the process, and reports whether there was
 // one: for waits that no other signal ends.
 func (t *Task) deliverEnd() bool {
-	if t.due != nil && t.proc.ends(t.due.number()) {
+	if t.due != nil && t.ends(t.due.number()) {
 		i, _ := t.takeDue()
 		t.deliver(i)
 		return true
@@ -386,7 +398,7 @@ func (t *Task) deliverEnd() bool {
 	for s := t.pending() &^ (t.mask | t.kept()); s != 0; {
 		n := s.first()
 		s &^= sigbit(n)
-		if t.proc.ends(n) {
+		if t.ends(n) {
 			i, _ := t.dequeue(sigbit(n))
 			t.deliver(i)
 			return true
@@ -424,8 +436,8 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 	t.Load()
 	t.readRegs()
 	saved := t.mask
-	if t.call.hasMask {
-		saved, t.call.hasMask = t.call.oldMask, false
+	if t.hasMask {
+		saved, t.hasMask = t.oldMask, false
 	}
 	if t.call.active {
 		if t.call.restart == errNoInterrupt || t.call.restart == errRestart && a.Flags&saRestart != 0 {
@@ -437,6 +449,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 			t.leave(failure(unix.EINTR))
 		}
 	}
+	t.resolveInterrupted(true, a.Flags&saRestart != 0)
 	if a.Flags&saResetHand != 0 {
 		t.proc.actions.list[n].Handler = sigDfl
 	}
@@ -452,4 +465,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 		t.mask |= sigbit(n)
 	}
 	t.mask &^= unblockable
+	if t.steps() {
+		t.stopFor(&traceStop{kind: stopElsewhere, code: int32(unix.SIGTRAP), info: t.eventInfo(int32(unix.SIGTRAP))}, cldTrapped)
+	}
 }

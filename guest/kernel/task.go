@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -20,6 +21,7 @@ const (
 	running taskState = iota // runnable or on a core
 	blocked                  // in a system call that waits
 	stopped                  // by a stop signal
+	traced                   // stopped for its tracer
 	dead
 )
 
@@ -36,11 +38,13 @@ type Task struct {
 	dirty bool     // regs must be written before the thread runs on
 
 	call    callState
-	origRAX uint64 // RAX at the last SYSCALL
+	origRAX uint64 // RAX at the SYSCALL of the call that it is in, or noCall
 	waiting waitState
 
 	signals  signalQueue // directed at this thread
 	mask     sigset
+	oldMask  sigset // mask to go back to, for sigsuspend, ppoll and the like
+	hasMask  bool   // there is one
 	waitSet  sigset // what rt_sigtimedwait waits for
 	forced   sigset // raised by the thread's own instruction, and pending
 	keeping  bool   // signals wait until it is in a system call: KeepSignals
@@ -48,6 +52,18 @@ type Task struct {
 	due      *sigInfo
 	altStack sigStack
 	trap     trapInfo
+
+	trace        *tracee // nil: it is not traced
+	tracees      []*Task // that it traces, the oldest first
+	stop         *traceStop
+	job          jobControl
+	debug        ptrace.DebugRegisters
+	resumes      bool // it was stopped for a hardware breakpoint at its next instruction
+	stepping     stepping
+	interrupted  *interruptedCall
+	restartBlock *interruptedCall // of restart_syscall
+	dying        bool             // it stops for its tracer once more, and ends
+	ended        exitStatus       // of the thread alone
 
 	clearTID    event.Addr // set_tid_address
 	robustList  event.Addr
@@ -86,7 +102,7 @@ func (t *Task) Space() *emu.Space { return t.proc.space.Space() }
 
 // KernelActs tells that the kernel will do something for the thread before it
 // goes on in user mode: carry on a system call, or deliver a signal.
-func (t *Task) KernelActs() bool { return t.call.active || t.signalReady() }
+func (t *Task) KernelActs() bool { return t.call.active || t.signalReady() || t.isSupervised() }
 
 // Load makes the thread the one that the engine acts on.
 func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
@@ -98,10 +114,16 @@ func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 func (k *Kernel) Prepare(t *Task) bool {
 	k.current = t
 	for {
+		if t.isSupervised() && !t.proceed() {
+			return false
+		}
 		if t.call.active {
 			t.attempt()
 		}
-		if t.state != running {
+		if t.state != running || t.dying {
+			return false
+		}
+		if t.isSupervised() && !t.settleCall() {
 			return false
 		}
 		if !t.deliverSignal() && !t.call.active {
@@ -111,6 +133,8 @@ func (k *Kernel) Prepare(t *Task) bool {
 			return false
 		}
 	}
+	t.resolveInterrupted(false, false)
+	t.origRAX = noCall
 	t.Load()
 	if t.dirty {
 		k.cpu.SetRegs(&t.regs)
@@ -161,6 +185,9 @@ func (t *Task) begin() {
 	t.regs.GPR[emu.RCX] = t.regs.RIP
 	t.regs.GPR[emu.R11] = t.regs.RFLAGS
 	t.dirty = true
+	if t.isSupervised() || t.seccomp.mode != 0 {
+		defer func() { t.regs.GPR[emu.RAX] = failure(unix.ENOSYS) }()
+	}
 	t.call = callState{
 		active: true, number: CallNumber(r[emu.RAX]),
 		args: [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]},
@@ -171,7 +198,22 @@ func (t *Task) begin() {
 // admitCall does what comes before the handler of a system call; false: the handler is
 // not to be called, or not yet.
 func (t *Task) admitCall() bool {
-	if t.seccomp.mode != 0 && !t.filterCall() {
+	if t.trace != nil && !t.call.entered {
+		t.call.entered = true
+		if t.trace.syscalls || t.trace.emulates {
+			t.stopForCall(stopAtEntry)
+			return false
+		}
+	}
+	if t.call.emulated {
+		t.skipCall(t.regs.GPR[emu.RAX])
+		return false
+	}
+	if t.seccomp.mode != 0 && !t.hasTraceOption(optionSuspend) && !t.filterCall() {
+		return false
+	}
+	if t.call.entered && t.call.number == noCall {
+		t.skipCall(t.regs.GPR[emu.RAX])
 		return false
 	}
 	t.call.admitted = true
@@ -188,7 +230,7 @@ func (t *Task) attempt() {
 		return
 	}
 	result, errno := t.dispatch()
-	if t.state == dead {
+	if t.state == dead || t.dying {
 		return
 	}
 	if t.proc.space.Starved() {
@@ -197,7 +239,7 @@ func (t *Task) attempt() {
 	}
 	t.call.attempt++
 	switch errno {
-	case errBlocked, errRestart, errNoInterrupt, errInterrupted:
+	case errBlocked, errRestart, errNoInterrupt, errInterrupted, errRestartBlock:
 		// The call stays as it is; signals decide what becomes of it.
 		t.call.restart = errno
 		return
@@ -222,8 +264,9 @@ func (t *Task) leave(result uint64) {
 
 func (t *Task) finish(result uint64) {
 	t.dirty = true
-	if t.call.hasMask {
-		t.mask = t.call.oldMask
+	t.restoreMask()
+	if t.trace != nil {
+		t.trace.returned = true
 	}
 	t.k.observer.Syscall(t, t.call.number, t.call.args, result)
 	t.call = callState{}
@@ -319,7 +362,7 @@ func (t *Task) interrupt(vector uint8) {
 	case 3:
 		t.force(signalInfo(unix.SIGTRAP, siKernel))
 	case 1:
-		t.force(faultInfo(unix.SIGTRAP, trapBranch, event.Addr(t.regs.RIP)))
+		t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, event.Addr(t.regs.RIP)))
 	case 0x80:
 		t.k.stop(fmt.Sprintf("thread %d made a 32-bit system call (int 0x80, number %d), which is not supported",
 			t.id, uint32(t.regs.GPR[emu.RAX])))

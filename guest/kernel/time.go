@@ -107,7 +107,7 @@ func sysNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.sleep(t.deadlineIn(ns), event.Addr(a[1]))
+	return t.sleep(t.deadlineIn(ns), event.Addr(a[1]), errRestartBlock)
 }
 
 // timerAbsolute is the flag TIMER_ABSTIME.
@@ -130,9 +130,9 @@ func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return t.sleepOnCPU(c, ns, a[1]&timerAbsolute != 0, remaining)
 	}
 	if a[1]&timerAbsolute != 0 {
-		return t.sleep(t.k.runClock(id, ns), 0)
+		return t.sleep(t.k.runClock(id, ns), 0, errInterrupted)
 	}
-	return t.sleep(t.deadlineIn(ns), remaining)
+	return t.sleep(t.deadlineIn(ns), remaining, errRestartBlock)
 }
 
 // maySleepOn tells which clocks a thread can sleep on: neither its own time on
@@ -155,11 +155,11 @@ func (t *Task) maySleepOn(id int32) unix.Errno {
 }
 
 // sleep waits for the deadline; a sleep that a signal ends tells what is left.
-func (t *Task) sleep(deadline int64, remaining event.Addr) (uint64, unix.Errno) {
-	switch errno := t.wait(errInterrupted, deadline); errno {
+func (t *Task) sleep(deadline int64, remaining event.Addr, restart unix.Errno) (uint64, unix.Errno) {
+	switch errno := t.wait(restart, deadline); errno {
 	case unix.ETIMEDOUT:
 		return 0, 0
-	case errInterrupted:
+	case restart:
 		if remaining != 0 {
 			if errno := t.writeTimespec(remaining, max(0, deadline-t.k.now)); errno != 0 {
 				return 0, errno

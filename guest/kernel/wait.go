@@ -22,6 +22,9 @@ const (
 	errNoInterrupt unix.Errno = 513
 	// errInterrupted is like errRestart, but EINTR with any handler.
 	errInterrupted unix.Errno = 514
+	// errRestartBlock is like errInterrupted; a call that is made anew waits for the
+	// same time, which Linux keeps in a restart block (restart_syscall(2)).
+	errRestartBlock unix.Errno = 516
 	// errNoReturn says that the registers are set already, as by rt_sigreturn.
 	errNoReturn unix.Errno = 4097
 	// errReplaced says that another program is in place of the caller.
@@ -51,10 +54,13 @@ type callState struct {
 	restart  unix.Errno // what the last attempt answered when it did not finish
 	expired  bool       // its wait has timed out, whatever its deadline: Expire
 	futex    *futexWaiter
-	oldMask  sigset // mask to go back to, for sigsuspend, ppoll and the like
-	hasMask  bool
 	opened   *vfs.File // a FIFO whose other end is waited for
 	data     any
+	stopped  bool // a stop signal has interrupted its wait
+
+	entered  bool // its tracer was told, if it wants to be
+	emulated bool // its tracer carries it out
+	asked    bool // its tracer was asked about it for a seccomp filter
 
 	notification *notification // that a listener of a seccomp filter was sent about it
 	listener     *seccompListener
@@ -67,9 +73,10 @@ type abandoner interface{ Abandon() }
 // wait blocks the task until one of the queues is woken, the deadline passes or
 // a signal is to be delivered. It never returns success: the handler returns
 // what it gets, and is called again later. restart is what a signal makes of
-// the call: errRestart, errNoInterrupt or errInterrupted.
+// the call: errRestart, errNoInterrupt, errInterrupted, errRestartBlock or EINTR.
 func (t *Task) wait(restart unix.Errno, deadline int64, queues ...*wait.Queue) unix.Errno {
-	if t.signalReady() {
+	if t.signalReady() || t.job.isPending() || t.call.stopped {
+		t.call.stopped = false
 		return restart
 	}
 	if t.timedOut(deadline) {

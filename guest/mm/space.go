@@ -337,6 +337,9 @@ func (as *AddressSpace) CopyForSnapshot(c *deepcopy.Copier) any {
 	}
 	n := new(AddressSpace)
 	c.Made(as, n)
+	if as.users == 0 {
+		return n // only open files of /proc refer to it still
+	}
 	*n = *as
 	n.ram = deepcopy.Copy(c, as.ram)
 	n.Reclaimer = deepcopy.Copy(c, as.Reclaimer)

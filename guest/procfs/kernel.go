@@ -22,6 +22,9 @@ type Kernel interface {
 	// Process finds the process that has a thread of the given id; nil if there
 	// is none.
 	Process(id int32) Process
+	// PtraceScope and SetPtraceScope are about a number from 0 to 3: who may trace whom.
+	PtraceScope() int
+	SetPtraceScope(scope int)
 	// SystemV returns the System V objects of each kind.
 	SystemV() (*shm.System, *sem.System, *msg.System)
 }
@@ -57,6 +60,8 @@ type Process interface {
 	// MayExamine reports whether who acts by the context may see what is private to the
 	// process.
 	MayExamine(c *vfs.Ctx) bool
+	// MayTrace reports whether who acts may trace the process.
+	MayTrace(c *vfs.Ctx) bool
 	// OOMScoreAdj and SetOOMScoreAdj keep a number from -1000 to 1000.
 	OOMScoreAdj() int
 	SetOOMScoreAdj(score int)
@@ -96,6 +101,10 @@ type Status struct {
 	RealtimePriority         int
 	Personality              uint32
 	Seccomp, SeccompFilters  int // mode, and how many filters there are
+	Tracer                   int32
+	Call                     int64 // the system call of a thread that does not run, or -1
+	CallArgs                 [6]uint64
+	SP, PC                   uint64 // of a thread that does not run
 }
 
 // CoreTimes is what a core did, in nanoseconds.

@@ -20,6 +20,7 @@ import (
 
 // fakeKernel has the processes 1 and 7; 7 has the threads 7 and 9.
 type fakeKernel struct {
+	scope     int
 	processes []*fakeProcess
 }
 
@@ -55,6 +56,10 @@ func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
 	_, _ = queues.Get(caller, -2, ipc.Create|0o600)
 	return shm.New(nil, nil, nil), sets, queues
 }
+
+func (k *fakeKernel) PtraceScope() int { return k.scope }
+
+func (k *fakeKernel) SetPtraceScope(scope int) { k.scope = scope }
 
 func (k *fakeKernel) Processes() []int32 { return []int32{1, 7} }
 
@@ -115,6 +120,7 @@ func (p *fakeProcess) Limit(resource int) unix.Rlimit {
 
 func (p *fakeProcess) Args() []string                    { return nil }
 func (p *fakeProcess) MayExamine(c *vfs.Ctx) bool        { return c.Cred.FSUID == 0 || c.Cred.FSUID == p.uid }
+func (p *fakeProcess) MayTrace(c *vfs.Ctx) bool          { return p.MayExamine(c) }
 func (p *fakeProcess) SetName(thread int32, name string) { p.names[thread] = name }
 func (p *fakeProcess) OOMScoreAdj() int                  { return p.score }
 func (p *fakeProcess) SetOOMScoreAdj(score int)          { p.score = score }
@@ -368,6 +374,48 @@ func TestStore(t *testing.T) {
 	}
 	if errno := put("/proc/self/oom_score_adj", "1001"); errno != unix.EINVAL {
 		t.Errorf("a score out of range: %v", errno)
+	}
+}
+
+// TestPtraceScope: root may write it, and the strictest value stays.
+func TestPtraceScope(t *testing.T) {
+	fs, k, c := setUp(t)
+	const path = "/proc/sys/kernel/yama/ptrace_scope"
+	put := func(c *vfs.Ctx, text string) unix.Errno {
+		f, errno := fs.Open(c, nil, path, unix.O_WRONLY, 0)
+		if errno != 0 {
+			return errno
+		}
+		defer f.Unref()
+		_, errno = f.Write(c, []byte(text))
+		return errno
+	}
+	root := *c
+	root.Cred = vfs.NewCred(0, 0)
+	for _, step := range []struct {
+		c    *vfs.Ctx
+		text string
+		want unix.Errno
+		now  string
+	}{
+		{c, "1", unix.EACCES, "0\n"},
+		{&root, "1\n", 0, "1\n"},
+		{&root, "4", unix.EINVAL, "1\n"},
+		{&root, "many", unix.EINVAL, "1\n"},
+		{&root, "0", 0, "0\n"},
+		{&root, "3", 0, "3\n"},
+		{&root, "2", unix.EINVAL, "3\n"},
+		{&root, "3", 0, "3\n"},
+	} {
+		if errno := put(step.c, step.text); errno != step.want {
+			t.Errorf("writing %q: %v, want %v", step.text, errno, step.want)
+		}
+		if got := cat(t, fs, c, path); got != step.now {
+			t.Errorf("after %q: %q, want %q", step.text, got, step.now)
+		}
+	}
+	if k.scope != 3 {
+		t.Errorf("the kernel has %d", k.scope)
 	}
 }
 

@@ -22,8 +22,8 @@ var escapeName = strings.NewReplacer("\n", `\n`, `\`, `\\`)
 func status(r *request, s *Status, p *printer) {
 	m := r.kernel.Machine()
 	id := r.process().ID()
-	p.f("Name:\t%s\nUmask:\t%04o\nState:\t%s\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\n",
-		escapeName.Replace(s.Name), s.Umask, stateNames[s.State], id, r.thread, s.Parent)
+	p.f("Name:\t%s\nUmask:\t%04o\nState:\t%s\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t%d\n",
+		escapeName.Replace(s.Name), s.Umask, stateNames[s.State], id, r.thread, s.Parent, s.Tracer)
 	p.f("Uid:\t%d\t%d\t%d\t%d\n", s.UID[0], s.UID[1], s.UID[2], s.UID[3])
 	p.f("Gid:\t%d\t%d\t%d\t%d\n", s.GID[0], s.GID[1], s.GID[2], s.GID[3])
 	p.f("FDSize:\t%d\nGroups:\t", s.DescriptorTable)
@@ -137,6 +137,24 @@ func sched(r *request, s *Status, p *printer) {
 
 func schedstat(_ *request, s *Status, p *printer) {
 	p.f("%d 0 %d\n", s.UserNS+s.SystemNS, s.Voluntary+s.Involuntary)
+}
+
+// syscallLine is the call that a thread is in, with its registers.
+func syscallLine(_ *request, s *Status, p *printer) {
+	switch {
+	case s.State == 'R':
+		p.f("running\n")
+		return
+	case s.State == 'Z':
+		return
+	}
+	p.f("%d ", s.Call)
+	if s.Call >= 0 {
+		for _, a := range s.CallArgs {
+			p.f("%#x ", a)
+		}
+	}
+	p.f("%#x %#x\n", s.SP, s.PC)
 }
 
 func wchan(_ *request, s *Status, p *printer) {

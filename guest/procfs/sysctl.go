@@ -2,12 +2,17 @@ package procfs
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
 // Limits that programs ask for.
@@ -17,7 +22,27 @@ const (
 	fileMax     = 1 << 20
 )
 
-// procSys is /proc/sys. Nothing there can be changed.
+// ptraceScope is /proc/sys/kernel/yama/ptrace_scope. The strictest value stays.
+var ptraceScope = &entry{
+	name: "ptrace_scope", mode: 0o644,
+	text: func(r *request) ([]byte, unix.Errno) { return fmt.Appendln(nil, r.kernel.PtraceScope()), 0 },
+	store: func(r *request, p []byte) unix.Errno {
+		n, err := strconv.Atoi(strings.TrimSpace(string(p)))
+		now := r.kernel.PtraceScope()
+		switch {
+		case !r.c.Cred.Can(vfs.CapSysPtrace):
+			return unix.EPERM
+		case err != nil, n < 0, n > strictestScope, now == strictestScope && n < now:
+			return unix.EINVAL
+		}
+		r.kernel.SetPtraceScope(n)
+		return 0
+	},
+}
+
+const strictestScope = 3
+
+// procSys is /proc/sys. Nothing there can be changed but the scope of ptrace.
 var procSys = folder("sys",
 	folder("fs",
 		fixed("aio-max-nr", "65536\n"),
@@ -82,7 +107,7 @@ var procSys = folder("sys",
 		fixed("tainted", "0\n"),
 		number("threads-max", func(r *request) int64 { return int64(r.kernel.Machine().MaxThreads) }),
 		line("version", func(r *request) string { return r.kernel.Machine().Version }),
-		folder("yama", fixed("ptrace_scope", "0\n")),
+		folder("yama", ptraceScope),
 	),
 	folder("net",
 		folder("core",

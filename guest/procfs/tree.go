@@ -38,7 +38,7 @@ type request struct {
 // process is the process that the file is about; nil when it is gone.
 func (r *request) process() Process { return r.kernel.Process(r.target.process) }
 
-// entry is a file, folder or link of the tables. Exactly one of text, link,
+// entry is a file, folder or link of the tables. Exactly one of text, open, link,
 // entries and list is set, or store alone. Entries never change.
 type entry struct {
 	name    string
@@ -48,6 +48,8 @@ type entry struct {
 
 	text  func(r *request) ([]byte, unix.Errno)
 	store func(r *request, p []byte) unix.Errno
+
+	open func(r *request, flags int) (vfs.FileImpl, unix.Errno)
 
 	link   func(r *request) (string, unix.Errno)
 	follow func(r *request) *vfs.Dentry
@@ -153,7 +155,22 @@ func (s *system) node(e *entry, t target) vfs.Node {
 	case e.entries != nil || e.dynamic != nil:
 		return &dirNode{b}
 	}
+	if e.open != nil {
+		return &openNode{b}
+	}
 	return &textNode{b}
+}
+
+// openNode is a file that is no text.
+type openNode struct{ base }
+
+func (o *openNode) Attr() vfs.Attr { return o.attr(unix.S_IFREG, 0o444) }
+
+func (o *openNode) Open(c *vfs.Ctx, flags int) (vfs.FileImpl, unix.Errno) {
+	if errno := o.mayLook(c); errno != 0 {
+		return nil, errno
+	}
+	return o.entry.open(o.request(c), flags)
 }
 
 // dirNode is a folder.
