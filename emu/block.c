@@ -133,6 +133,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   uint32_t cost = c->instruction;
   if (touches_memory(in)) cost += c->memory;
   if (in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET) cost += c->check;
+  if (heddle_is_pause(in)) *flags |= HEDDLE_BLOCK_PAUSE;
   if (heddle_sse_special(in) || is_misread(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
   if (heddle_order_of(in) & (HEDDLE_ORDER_WEAK | HEDDLE_ORDER_FULL)) *flags |= HEDDLE_BLOCK_ORDER;
   if (heddle_is_atomic(in)) {
@@ -174,9 +175,6 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
     case ZYDIS_MNEMONIC_FYL2XP1:
       cpu->transcendental = true;
       return cost + c->transcendental;
-    case ZYDIS_MNEMONIC_PAUSE:
-      *flags |= HEDDLE_BLOCK_PAUSE;
-      return cost;
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:
     case ZYDIS_MNEMONIC_IN:
@@ -229,7 +227,7 @@ bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t
   return heddle_any_within(cpu->breakpoints, cpu->nbreakpoints, from, to);
 }
 
-#define MAX_BLOCK (512 * ZYDIS_MAX_INSTRUCTION_LENGTH)
+#define MAX_BLOCK (HEDDLE_BLOCK_MOST * ZYDIS_MAX_INSTRUCTION_LENGTH)
 
 // Counts the instructions of [pc, end) and adds up what they cost.
 struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
@@ -240,6 +238,7 @@ struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t
   for (size_t at = 0; at < size;) {
     ZydisDecodedInstruction in;
     k.count++;
+    if (k.flags & HEDDLE_BLOCK_PAUSE) k.flags = (k.flags & ~HEDDLE_BLOCK_PAUSE) | HEDDLE_BLOCK_PAUSE_INSIDE;
     if (!decode_bytes(cpu, code + at, len - at, &in)) {
       // Processors raise #UD here, or fault where the rest is not mapped. The engine
       // may do something else.
@@ -301,12 +300,13 @@ struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32
   struct heddle_known k = find_out(cpu, pc, size);
   uint32_t flags = k.flags;
   if (cpu->nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
-  flags &= cpu->watched;
+  flags &= cpu->watched & ~heddle_pause_tried(cpu, pc);
   struct heddle_block *b = flags ? &cpu->blocks.slow : heddle_block_slot(cpu->blocks.table, pc);
   if (size > cpu->blocks.longest) cpu->blocks.longest = size;
   uint64_t end = (pc + size) | (uint64_t)k.kind << HEDDLE_KIND_SHIFT;
   if (k.kind > HEDDLE_KIND_COND) end |= HEDDLE_BRANCH;
   *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.cost << 32 | k.count, end, pc | (uint64_t)flags << 48};
+  if (!flags && (k.flags & HEDDLE_BLOCK_PAUSES)) heddle_pause_in_table(cpu, b);
   return b;
 }
 

@@ -14,9 +14,12 @@ struct heddle_space;
 // What there is to look at in a block.
 #define HEDDLE_BLOCK_BREAK 1u    // a breakpoint is in it
 #define HEDDLE_BLOCK_PAUSE 2u    // ends with PAUSE
+#define HEDDLE_BLOCK_PAUSE_INSIDE 32u  // has a PAUSE with which it does not end
 #define HEDDLE_BLOCK_SYNC 4u     // has an atomic instruction or fence
 #define HEDDLE_BLOCK_ORDER 16u   // has a non-temporal store, or one that serialises without being atomic
 #define HEDDLE_BLOCK_SPECIAL 8u  // has an instruction that the engine does not execute as it should
+
+#define HEDDLE_BLOCK_PAUSES (HEDDLE_BLOCK_PAUSE | HEDDLE_BLOCK_PAUSE_INSIDE)
 
 // How a block ends, as far as a branch trace is concerned.
 enum heddle_kind {
@@ -52,6 +55,7 @@ struct heddle_block {
 #define HEDDLE_BRANCH ((uint64_t)1 << 63)  // the kind is none of NONE and COND
 
 #define HEDDLE_BLOCKS (1u << 16)
+#define HEDDLE_BLOCK_MOST 512u  // instructions, after which the engine cuts a block
 #define HEDDLE_ADDRESS (((uint64_t)1 << 48) - 1)
 
 // The tag of no address space: nothing in the table matches it.

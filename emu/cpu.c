@@ -50,6 +50,8 @@ static void sync_caches(struct heddle_cpu *cpu) {
 
 uc_err heddle_start(struct heddle_cpu *cpu) {
   heddle_mem_heard(&cpu->memory);
+  uint64_t pc = get_rip(cpu);
+  heddle_pause_find(cpu, pc);
   sync_caches(cpu);
   cpu->tag = cpu->stepping ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->stop = HEDDLE_STOP_NONE;
@@ -57,7 +59,9 @@ uc_err heddle_start(struct heddle_cpu *cpu) {
   cpu->stepped = cpu->stopped_at = cpu->armed.at = 0;
   cpu->at_point = false;
   if (!cpu->stepping) hand_out(cpu);
-  uc_err err = uc_emu_start(cpu->uc, get_rip(cpu), 0, 0, 0);
+  heddle_pause_hide(cpu, pc);
+  uc_err err = uc_emu_start(cpu->uc, pc, 0, 0, 0);
+  heddle_pause_show(cpu);
   take_back(cpu);
   // Where there is a code hook, the engine leaves the PC at the instruction
   // before if it stops in the hook of a block.
@@ -183,6 +187,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
     if (cpu->resume_end && (why = heddle_finish_block(cpu))) break;
     int64_t before = cpu->instructions_left;
     why = outcome(cpu, heddle_start(cpu));
+    if (heddle_paused(cpu)) why = HEDDLE_STOP_PAUSE;
     if (cpu->instructions_left != before) cpu->passed = false;
     settle(cpu);
     if (!why && cpu->stepped) why = heddle_step_block(cpu, cpu->stepped, cpu->stepped_end);
@@ -200,13 +205,15 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
 
 // Sets the flags of blocks that a run has to look at.
 static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
-  uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
-  if (run_flags & HEDDLE_RUN_PAUSE) watched |= HEDDLE_BLOCK_PAUSE;
+  uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | heddle_pause_watched(cpu, run_flags);
   if ((run_flags & HEDDLE_RUN_SYNC) || cpu->atomics.on) watched |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers || cpu->views) watched |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (watched == cpu->watched) return;
+  uint32_t more = watched & ~cpu->watched;
+  bool only_pause = !((watched ^ cpu->watched) & ~(uint32_t)HEDDLE_BLOCK_PAUSES);
   cpu->watched = watched;
-  heddle_blocks_forget(&cpu->blocks);
+  if (!only_pause) heddle_blocks_forget(&cpu->blocks);
+  else if (more) heddle_pause_take_out(cpu);
 }
 
 // Saves the registers of one thread, unless it is NULL, and loads those of another.

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "memlog.h"
 #include "memory.h"
+#include "pause.h"
 
 // Why a run of the CPU stopped.
 enum heddle_stop {
@@ -123,6 +124,7 @@ struct heddle_cpu {
   struct heddle_buffers *buffers;  // NULL: stores are seen at once
   struct heddle_views *views;      // NULL: cores see the same pages
   struct heddle_mem_log memory;
+  struct heddle_pauses pauses;
 
   // What the engine's translation caches correspond to.
   struct heddle_space *seen_space;

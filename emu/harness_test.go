@@ -58,13 +58,18 @@ func newBench(t testing.TB, source string) *bench {
 // newBenchIn is newBench with a RAM, which it closes.
 func newBenchIn(t testing.TB, ram *RAM, source string) *bench {
 	t.Helper()
+	return newBenchOf(t, ram, assemble(t, source))
+}
+
+// newBenchOf is newBenchIn with code.
+func newBenchOf(t testing.TB, ram *RAM, code []byte) *bench {
+	t.Helper()
 	cpu, err := NewCPU(ram, 4, DefaultCosts())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{TB: t, ram: ram, cpu: cpu, space: NewSpace(ram)}
 	t.Cleanup(func() { cpu.Close(); ram.Close() })
-	code := assemble(t, source)
 	for off := 0; off <= len(code); off += PageSize {
 		b.mapPage(codeBase+event.Addr(off), Read|Exec)
 		p := b.space.Get(codeBase + event.Addr(off)).Page()

@@ -61,7 +61,11 @@ static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
     stop_now(cpu, HEDDLE_STOP_LOG);
     return true;
   }
-  uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL;
+  if (heddle_pause_want(cpu, b)) {
+    stop_now(cpu, HEDDLE_STOP_NONE);
+    return true;
+  }
+  uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_PAUSE_INSIDE;
   if ((cpu->run_flags & HEDDLE_RUN_SYNC) || (cpu->atomics.on && !cpu->atomics.muted)) look |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
@@ -107,6 +111,7 @@ static void watch_buffer(struct heddle_cpu *cpu, const void *caller) {
 static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                     const void *caller) {
   watch_buffer(cpu, caller);
+  heddle_pause_show(cpu);
   if (cpu->stepping) return;
   take_back(cpu);
   heddle_come_to(cpu, pc);
@@ -224,6 +229,7 @@ static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
   struct heddle_cpu *cpu = user;
+  heddle_pause_show(cpu);
   heddle_block_translated(cpu, cur->pc, cur->size);
   if (cpu->memory.on) heddle_mem_translated(&cpu->memory, cur->pc, cur->size);
 }

@@ -93,13 +93,13 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
 // Whether the block at pc is an instruction of the block before, tried again
 // alone: the engine breaks off a block that an instruction in it changes, before
 // that instruction, and goes on so. The block before was counted as a whole, and
-// has not come to its end. No other block is one instruction that does not end
-// the block before, which went on behind it.
+// has not come to its end. No other block but a PAUSE is one instruction that does not
+// end the block before, which went on behind it.
 bool heddle_log_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   uint64_t start = heddle_block_pc(cpu->last);
   if (pc < start || pc + size >= heddle_block_end(cpu->last)) return false;
   ZydisDecodedInstruction in;
-  if (!heddle_decode(cpu, pc, &in) || in.length != size) return false;
+  if (!heddle_decode(cpu, pc, &in) || in.length != size || heddle_is_pause(&in)) return false;
   cpu->log.repeated += heddle_block_count(cpu->last) - heddle_measure(cpu, start, pc).count;
   heddle_insns_again(cpu, pc);
   return true;

@@ -83,7 +83,7 @@ static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const Zydi
 // RDTSC and RDTSCP, and PAUSE: the engine reads the host's clock for the former, and
 // after PAUSE it executes the next instruction before it stops.
 static enum heddle_stop emulate(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  bool pauses = in->mnemonic == ZYDIS_MNEMONIC_PAUSE;
+  bool pauses = heddle_is_pause(in);
   if (!pauses) emulate_tsc(cpu, in);
   set_reg(cpu, UC_X86_REG_RIP, pc + in->length);
   if (cpu->log.on) heddle_log_code(cpu, pc, in->length);
@@ -106,7 +106,7 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
     cpu->vector = VECTOR_INVALID_OPCODE;
     return HEDDLE_STOP_EXCEPTION;
   }
-  if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP || in.mnemonic == ZYDIS_MNEMONIC_PAUSE)
+  if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP || heddle_is_pause(&in))
     return emulate(cpu, pc, &in);
   if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
     // Linux gives no process ports; the engine would.

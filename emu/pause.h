@@ -1,0 +1,37 @@
+// PAUSE at the price of any other instruction: see pause.c.
+#ifndef HEDDLE_PAUSE_H
+#define HEDDLE_PAUSE_H
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct heddle_block;
+struct heddle_cpu;
+
+#define HEDDLE_PAUSE_BYTES 64u   // of code that are changed during one translation
+#define HEDDLE_PAUSE_SLOTS 256u
+
+struct heddle_pauses {
+  uint64_t wanted;  // the block to translate again when the engine starts, 0: none
+  uint64_t tried;   // the block that the engine was started to translate again, 0: none
+  uint8_t *bytes[HEDDLE_PAUSE_BYTES];  // prefixes that are not in memory now but during a translation
+  unsigned nbytes;
+  // Slots of the table that may have blocks with PAUSE. nslots is more than there is
+  // room for if there are too many.
+  uint32_t slots[HEDDLE_PAUSE_SLOTS];
+  unsigned nslots;
+};
+
+bool heddle_is_pause(const ZydisDecodedInstruction *in);
+uint32_t heddle_pause_watched(const struct heddle_cpu *cpu, uint32_t run_flags);
+void heddle_pause_in_table(struct heddle_cpu *cpu, const struct heddle_block *b);
+void heddle_pause_take_out(struct heddle_cpu *cpu);
+uint32_t heddle_pause_tried(const struct heddle_cpu *cpu, uint64_t pc);
+bool heddle_pause_want(struct heddle_cpu *cpu, const struct heddle_block *b);
+bool heddle_paused(struct heddle_cpu *cpu);
+void heddle_pause_find(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_pause_hide(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_pause_show(struct heddle_cpu *cpu);
+
+#endif
