@@ -350,7 +350,7 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 	}
 	limit.From = m.takeInterrupted(t.ID())
 	stop := m.cpu.Run(limit)
-	for m.goesOn(t, stop) {
+	for m.goesOn(slice, t, stop) {
 		stop = m.cpu.Resume()
 	}
 	if stop.Reason == emu.StopLog && m.isCut() {
@@ -364,7 +364,7 @@ func (m *Machine) executeShared(slice sched.Slice, t *kernel.Task) emu.Stop {
 }
 
 // goesOn tells whether a slice goes on after a stop of the engine.
-func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
+func (m *Machine) goesOn(slice sched.Slice, t *kernel.Task, stop emu.Stop) bool {
 	m.state.recording.stopped(t, stop)
 	m.atomic(t, stop)
 	switch stop.Reason {
@@ -372,6 +372,11 @@ func (m *Machine) goesOn(t *kernel.Task, stop emu.Stop) bool {
 		m.debug.stopped(stop)
 		m.state.gating.arrived(m, t, stop)
 		return !m.debug.left() && !m.state.gating.stops(t.ID()) && !(stop.Reason == emu.StopLog && m.isCut())
+	case emu.StopPause:
+		if !m.endsAtPause(slice) {
+			m.config.rehearsal.paused(m, stop)
+			return true
+		}
 	case emu.StopFault:
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
 			return true
@@ -394,11 +399,20 @@ func (m *Machine) setTime(core event.CoreID) {
 	}
 }
 
+// endsAtPause reports whether a slice ends after a PAUSE: a recorded one does if it did.
+func (m *Machine) endsAtPause(slice sched.Slice) bool {
+	if _, d := m.state.cluster.Replaying(); d != nil {
+		return !d.Budget && emu.StopReason(d.Stop) == emu.StopPause
+	}
+	return slice.StopAtPause
+}
+
 // limit turns a slice's budgets into the engine's.
 func (m *Machine) limit(slice sched.Slice) emu.Limit {
 	l := emu.Limit{
-		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact, AtPause: true,
-		AtSync: slice.StopAtSync, Pass: true, Immediately: slice.Immediately,
+		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact,
+		AtPause: m.endsAtPause(slice) || m.config.rehearsal != nil,
+		AtSync:  slice.StopAtSync, Pass: true, Immediately: slice.Immediately,
 	}
 	if slice.After > 0 {
 		l.Inside = emu.InsideAfter(slice.After)

@@ -40,6 +40,7 @@ type rehearsal struct {
 	before   sched.Decisions    // what the run does before that, if it does something
 	held     []minimize.Hold    // at the last slice
 	behind   []minimize.Hold
+	told     uint64 // instructions of the slice that the tracker was told of
 	// places, when set, is told of the end of each slice.
 	places func(*kernel.Task, emu.Regs, emu.Stop)
 }
@@ -101,6 +102,12 @@ func (r *rehearsal) begin(s sched.Slice, b *buffers.Cores, commits []event.Commi
 	r.Begin(s.Thread, s.Core, r.held, r.behind, others)
 }
 
+// paused tells of a PAUSE that does not end the slice, as in the recorded run.
+func (r *rehearsal) paused(m *Machine, s emu.Stop) {
+	r.Paused(m.cpu.PC(), s.Instructions-r.told)
+	r.told = s.Instructions
+}
+
 // ended tells how the slice of a thread, which is loaded still, ended.
 func (r *rehearsal) ended(m *Machine, t *kernel.Task, s emu.Stop) {
 	if r == nil {
@@ -117,13 +124,15 @@ func (r *rehearsal) ended(m *Machine, t *kernel.Task, s emu.Stop) {
 	case s.Reason == emu.StopSyscall && regs.GPR[emu.RAX] == unix.SYS_SCHED_YIELD:
 		how = minimize.AtYield
 	}
+	left := s.Instructions - r.told
+	r.told = 0
 	if r.follower != nil {
-		r.follower.Ended(how, event.Addr(regs.RIP), s.Instructions)
+		r.follower.Ended(how, event.Addr(regs.RIP), left)
 	} else {
-		r.Ended(how, event.Addr(regs.RIP), s.Instructions)
+		r.Ended(how, event.Addr(regs.RIP), left)
 	}
 	if r.guide != nil {
-		r.guide.Ended(how, event.Addr(regs.RIP), s.Instructions)
+		r.guide.Ended(how, event.Addr(regs.RIP), left)
 	}
 	if r.places != nil {
 		r.places(t, regs, s)

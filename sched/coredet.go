@@ -99,7 +99,7 @@ func (p *coredet) begin(c *Cluster) {
 func (p *coredet) slice(c *Cluster) (Slice, bool) {
 	for ; p.next < len(p.members); p.next++ {
 		m := &p.members[p.next]
-		out := Slice{Thread: m.id, Exact: true, Instructions: m.left, StopAtSync: true}
+		out := Slice{Thread: m.id, Exact: true, Instructions: m.left, StopAtSync: true, StopAtPause: len(p.members) > 1}
 		switch {
 		case p.serial && m.early:
 			out.Instructions = 1

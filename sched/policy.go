@@ -26,9 +26,12 @@ type Slice struct {
 	// comes after the budget of instructions. With Immediately that budget is 0.
 	After       uint8
 	Immediately bool
-	// StopAtSync tells to end the slice after the next locked instruction or
-	// PAUSE; system calls end every slice anyway.
+	// StopAtSync tells to end the slice before the next locked instruction or fence;
+	// system calls end every slice anyway.
 	StopAtSync bool
+	// StopAtPause tells to end the slice after the next PAUSE, and to call Yield: there
+	// is another thread that could go first.
+	StopAtPause bool
 }
 
 // A Verdict says what the driver is to do.
@@ -163,7 +166,7 @@ func (u *untimed) slice(c *Cluster, s slot, timer event.Cycles, hasTimer bool) S
 	if c.furthest > u.lag {
 		c.Lift(core, c.furthest-u.lag)
 	}
-	out := Slice{Core: core, Thread: c.threads[s].id}
+	out := Slice{Core: core, Thread: c.threads[s].id, StopAtPause: len(c.runnable) > 1}
 	if clock := c.Now(core); hasTimer && timer > clock {
 		out.Cycles = timer - clock
 	} else if hasTimer {

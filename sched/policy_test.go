@@ -389,3 +389,67 @@ func TestSpawnedThreads(t *testing.T) {
 		}
 	}
 }
+
+// A PAUSE ends a slice where another thread could go first, and nowhere else.
+func TestPauseEndsSlices(t *testing.T) {
+	for _, policy := range []string{sched.Timed, sched.RR, sched.Random, sched.PCT, sched.CoreDet, sched.RRSync} {
+		c := newCluster(t, 2, 1, sched.Options{Policy: policy})
+		timed := policy == sched.Timed || policy == sched.RRSync
+		next := func() bool {
+			s, v := c.Next(0, false)
+			if v != sched.Run {
+				t.Fatalf("%s: verdict %v", policy, v)
+			}
+			c.Ran(s, 1000, 1000)
+			c.Yield(s.Thread)
+			return s.StopAtPause
+		}
+		for id := range event.ThreadID(3) {
+			c.Ready(id+1, 0)
+			for range 20 {
+				// Two threads have a core each where cores run at the same time.
+				if got, want := next(), id == 2 || id == 1 && !timed; got != want {
+					t.Fatalf("%s, %d threads: StopAtPause is %v", policy, id+1, got)
+				}
+			}
+		}
+		c.Block(2)
+		c.Block(3)
+		for range 6 { // coredet ends its round first
+			next()
+		}
+		if next() {
+			t.Errorf("%s: StopAtPause with a thread alone", policy)
+		}
+	}
+}
+
+// One that waits for another core alone has nobody go first.
+func TestPauseWithAffinity(t *testing.T) {
+	c := newCluster(t, 2, 1, sched.Options{})
+	for id := range event.ThreadID(3) {
+		c.SetAffinity(id+1, uint64(min(id+1, 2)))
+		c.Ready(id+1, 0)
+	}
+	for range 40 {
+		s, _ := c.Next(0, false)
+		if s.StopAtPause != (s.Core == 1) {
+			t.Fatalf("StopAtPause is %v on core %d", s.StopAtPause, s.Core)
+		}
+		c.Ran(s, 1000, 1000)
+	}
+}
+
+// The threads of an order of priorities let one another go first.
+func TestPauseAmongPriorities(t *testing.T) {
+	c, err := sched.NewWithPolicy(2, sched.NewPriority([]event.ThreadID{2, 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range event.ThreadID(2) {
+		c.Ready(id+1, 0)
+		if s, _ := c.Next(0, false); s.StopAtPause != (id == 1) {
+			t.Errorf("%d threads: StopAtPause is %v", id+1, s.StopAtPause)
+		}
+	}
+}

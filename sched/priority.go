@@ -71,7 +71,7 @@ func (p *priority) Next(c *Cluster, _ event.Cycles, _ bool) (Slice, Verdict) {
 	if !c.PlaceOn(t, p.core) {
 		p.core = c.Place(t) // its affinity is for another one
 	}
-	return Slice{Core: p.core, Thread: t, Instructions: prioritySlice}, Run
+	return Slice{Core: p.core, Thread: t, Instructions: prioritySlice, StopAtPause: len(p.threads) > 1}, Run
 }
 
 // prioritySlice bounds a slice, in instructions, so that whoever drives the

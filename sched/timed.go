@@ -157,7 +157,20 @@ func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles)
 	if c.ranked > 0 {
 		budget = min(budget, p.patience(c, core))
 	}
-	return Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact}
+	return Slice{
+		Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact, StopAtPause: p.isWaitedFor(c, core),
+	}
+}
+
+// isWaitedFor reports whether a queued thread may have a core when the thread on it gives it
+// away.
+func (p *timed) isWaitedFor(c *Cluster, core event.CoreID) bool {
+	for s := p.queue.first; s != none; s = p.queue.after(s) {
+		if c.threads[s].affinity&bit(core) != 0 && (c.ranked == 0 || p.mayFollow(c, s, core)) {
+			return true
+		}
+	}
+	return false
 }
 
 // exactOneIn is how seldom a slice ends within a block: with jitter one in so

@@ -238,7 +238,7 @@ func (g *Guide) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sched
 		c.Lift(core, c.Makespan())
 		g.before = t
 	}
-	return sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true}, sched.Run
+	return sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true, StopAtPause: true}, sched.Run
 }
 
 // choose returns who goes on, for how many instructions, and where. While the thread

@@ -108,7 +108,7 @@ func (f *Follower) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sc
 	} else if f.tail > 0 {
 		budget = 1
 	}
-	out := sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true}
+	out := sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true, StopAtPause: true}
 	if hasTimer {
 		out.Cycles = max(1, timer-min(timer, c.Now(core)))
 	}

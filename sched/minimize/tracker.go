@@ -126,6 +126,13 @@ func (t *Tracker) Ended(how How, pc event.Addr, instructions uint64) {
 	}
 }
 
+// Paused tells of a PAUSE that did not end the slice: where, and after how many
+// instructions since the slice's begin or the PAUSE before it.
+func (t *Tracker) Paused(pc event.Addr, instructions uint64) {
+	t.Ended(AtPause, pc, instructions)
+	t.thread(t.done[len(t.done)-1].Thread).fresh()
+}
+
 // newRound ends a round and begins the next.
 func (t *Tracker) newRound(p *Progress, pc event.Addr, paused bool) {
 	length := p.at - p.round
