@@ -16,7 +16,7 @@ import (
 
 // measurements are the lines of the table, in order.
 var measurements = []func(*setting) (result, error){
-	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, memory, snapshotIdle, snapshotPage, snapshotSpeed,
+	cpuBound, pbzip2, pbzip2All, zstd, zstdAll, startUp, threadSwitch, mappings, mprotect, spinning, memory, snapshotIdle, snapshotPage, snapshotSpeed,
 	branchTracingLoop, branchTracingPbzip2, branchDecoder, branchSize, branchSizeStored, branchEncoder,
 	memoryTrace, memoryTraceSize, memoryTraceLackey, raceSpeed("hb"), raceSpeed("schedule"), raceyRaces, raceyHybrid,
 	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
@@ -234,6 +234,23 @@ func mprotect(s *setting) (result, error) {
 		measured: fmt.Sprintf("%.2f us", each),
 		target:   "at most 5 us",
 		met:      each <= 5,
+	}, err
+}
+
+// spinning compares a thread that spins with PAUSE with one that spins without, for the same
+// virtual time.
+func spinning(s *setting) (result, error) {
+	spin := func(how string) func() (timing, error) {
+		return func() (timing, error) { return s.underHeddle(nil, []string{"--cores=4"}, s.guest, how, "400") }
+	}
+	with, without, err := s.inTurn(spin("pause"), spin("spin"))
+	second := with.HostSeconds / without.HostSeconds
+	each := second * float64(without.Instructions) / float64(with.Instructions)
+	return result{
+		what:     "time per instruction of spinning with PAUSE, in times of spinning without",
+		measured: fmt.Sprintf("%.2f (per virtual second: %.2f)", each, second),
+		target:   "at most 1.5",
+		met:      each <= 1.5 && second <= 1.5,
 	}, err
 }
 

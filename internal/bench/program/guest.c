@@ -1,10 +1,11 @@
-// What bench measures on the machine: guest cpu N | threads N | mappings N | mprotect N
+// What bench measures on the machine: guest cpu N | threads N | mappings N | mprotect N | spin N | pause N
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { WORDS = 1 << 16, PAGE = 4096 };
 
@@ -59,6 +60,28 @@ static void protect(int n) {
 	}
 }
 
+static volatile int waiting = 1;
+
+static void *wait_at_once(void *arg) {
+	while (waiting) {
+	}
+	return arg;
+}
+
+static void *wait_with_pause(void *arg) {
+	while (waiting) __builtin_ia32_pause();
+	return arg;
+}
+
+// A thread spins for n milliseconds.
+static void spin(int n, void *(*wait)(void *)) {
+	pthread_t t;
+	pthread_create(&t, NULL, wait, NULL);
+	usleep(n * 1000);
+	waiting = 0;
+	pthread_join(t, NULL);
+}
+
 int main(int argc, char **argv) {
 	if (argc != 3) return 2;
 	int n = atoi(argv[2]);
@@ -71,6 +94,10 @@ int main(int argc, char **argv) {
 		mappings(n);
 	} else if (!strcmp(argv[1], "mprotect")) {
 		protect(n);
+	} else if (!strcmp(argv[1], "spin")) {
+		spin(n, wait_at_once);
+	} else if (!strcmp(argv[1], "pause")) {
+		spin(n, wait_with_pause);
 	} else {
 		return 2;
 	}
