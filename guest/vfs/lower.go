@@ -72,7 +72,8 @@ func (n *lower) hostPath() string {
 	return joinHost(n.parent.hostPath(), n.name)
 }
 
-// child finds a name in a folder; nil without an error means there is none.
+// child finds a name in a folder; nil without an error means there is none. ENOTDIR: n is
+// no folder.
 func (n *lower) child(name string) (*lower, unix.Errno) {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
@@ -85,6 +86,9 @@ func (n *lower) childLocked(name string) (*lower, unix.Errno) {
 	}
 	if n.synthetic || n.host.hides(n, name) {
 		return nil, 0
+	}
+	if !n.isDir() {
+		return nil, unix.ENOTDIR
 	}
 	if c, ok := n.children[name]; ok {
 		return c, 0

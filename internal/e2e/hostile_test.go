@@ -36,8 +36,10 @@ var escapes = map[string]string{
 	"mount":                         "EPERM",
 	"ptrace":                        "EPERM",
 	"memory of process 1":           "ESRCH",
-	"kill process 1":                "ESRCH",
-	"kill the parent":               "ESRCH",
+	// Process 1 and the parent are the guest's own: they have no memory and run nothing.
+	"heddle's environment": "opened, 0 bytes: ",
+	"kill process 1":       "ok",
+	"kill the parent":      "ok",
 	"module":                        "EPERM",
 	"reboot":                        "EPERM",
 }
