@@ -67,6 +67,7 @@ func (m *Machine) report() error {
 	if err := m.invalidInstruction(); err != nil {
 		r.InvalidInstruction = err.Error()
 	}
+	r.MemoryShortage = m.shortageText()
 	m.drain()
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()
@@ -121,8 +122,8 @@ func (m *Machine) reportExit() {
 		r.Outcome = outcomeSignal
 		r.ExitCode = 128 + r.Signal
 		r.Message = fmt.Sprintf("killed by signal %d (%s)", r.Signal, signalName(r.Signal))
-		if m.state.kernel.OutOfMemory() {
-			r.Message += ": guest memory is used up; --max-memory allows more"
+		if m.state.kernel.Shortage().Killed {
+			r.Message += ": " + m.shortageText()
 		}
 	}
 }

@@ -43,6 +43,9 @@ type Result struct {
 	// InvalidInstruction says which instruction that the machine's processor does not
 	// have was the first to kill a process.
 	InvalidInstruction string `json:"invalid_instruction,omitempty"`
+	// MemoryShortage says which request was the first that could not be met for want of
+	// memory, which the program may have dealt with, and which option raises the bound.
+	MemoryShortage string `json:"memory_shortage,omitempty"`
 	// SyncRecognition says how synchronization operations were recognised, if
 	// they were recorded: "symbols", or "futex" if a program of the run had no
 	// function that is known, so that only its futex calls, atomic instructions

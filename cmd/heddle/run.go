@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -274,6 +275,9 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	a.status = result.ExitCode
 	if result.InvalidInstruction != "" {
 		a.say("%s", result.InvalidInstruction)
+	}
+	if s := result.MemoryShortage; s != "" && result.ExitCode != 0 && !strings.Contains(result.Message, s) {
+		a.say("%s", s)
 	}
 	switch result.Outcome {
 	case outcomeExit:

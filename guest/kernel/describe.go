@@ -72,10 +72,6 @@ func (k *Kernel) DigestMemory() {
 	}
 }
 
-// OutOfMemory tells whether a process was killed because guest memory was used
-// up.
-func (k *Kernel) OutOfMemory() bool { return k.oomKilled }
-
 // ResultText is a raw result as strace shows it.
 func ResultText(ret uint64) string {
 	if n := -int64(ret); n > 0 && n < 4096 {

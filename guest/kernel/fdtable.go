@@ -132,7 +132,7 @@ func (p *Process) lowest(first uint64) (uint64, unix.Errno) {
 	switch {
 	case fd >= limit:
 		return 0, unix.EMFILE
-	case d.memory.Full():
+	case !d.memory.MayGrow():
 		return 0, unix.ENFILE
 	}
 	return fd, d.grow(fd)

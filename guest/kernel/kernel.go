@@ -116,7 +116,7 @@ type Kernel struct {
 	hostname    string
 	bootID      [16]byte
 	cores       []coreTime
-	oomKilled   bool
+	shortage    Shortage
 	invalid     *InvalidInstruction // the first that killed a process
 	patient     bool                // waits for a futex have no deadline: SetPatient
 	keeping     bool                // signals wait until they are due: KeepSignals

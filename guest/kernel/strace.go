@@ -40,6 +40,11 @@ const maxShown = 32
 // Trace is a system call that the thread has just completed, with the result
 // ret, as strace(1) would print it.
 func (t *Task) Trace(number uint64, args [6]uint64, ret uint64) string {
+	return t.showCall(number, args) + " = " + ResultText(ret)
+}
+
+// showCall is a system call without a result.
+func (t *Task) showCall(number uint64, args [6]uint64) string {
 	name := SyscallName(number)
 	if name == "" {
 		name = "syscall_" + strconv.FormatUint(number, 10)
@@ -57,7 +62,7 @@ func (t *Task) Trace(number uint64, args [6]uint64, ret uint64) string {
 		}
 		shown[i] = t.showArgument(kind, args[i], next)
 	}
-	return name + "(" + strings.Join(shown, ", ") + ") = " + ResultText(ret)
+	return name + "(" + strings.Join(shown, ", ") + ")"
 }
 
 func (t *Task) showArgument(kind byte, v, next uint64) string {

@@ -229,14 +229,16 @@ func (t *Task) attempt() {
 	if !t.call.admitted && !t.admitCall() {
 		return
 	}
+	_ = t.k.memory.TakeRefused() // of what happened by itself since
 	result, errno := t.dispatch()
 	if t.state == dead || t.dying {
 		return
 	}
 	if t.proc.space.Starved() {
-		t.k.outOfMemory(t)
+		t.k.outOfMemory(t, t.callText())
 		return
 	}
+	t.noteRefusal(errno)
 	t.call.attempt++
 	switch errno {
 	case errBlocked, errRestart, errNoInterrupt, errInterrupted, errRestartBlock:
@@ -294,7 +296,7 @@ func (t *Task) pageFault(s emu.Stop) {
 	case mm.Resolved:
 		return
 	case mm.OutOfMemory:
-		t.k.outOfMemory(t)
+		t.k.outOfMemory(t, fmt.Sprintf("%s at %#x", accessNames[s.Access], uint64(s.Page)))
 		return
 	}
 	t.readRegs()
@@ -323,12 +325,6 @@ func (t *Task) pageFault(s emu.Stop) {
 // canonicalKernel is the first address of the upper half that an address can
 // have at all.
 const canonicalKernel event.Addr = 0xffff800000000000
-
-// outOfMemory is the kernel's last resort: the thread's process is killed.
-func (k *Kernel) outOfMemory(t *Task) {
-	k.oomKilled = true
-	k.killProcess(t.proc, int(unix.SIGKILL))
-}
 
 // vectorInvalidOpcode is the exception of an instruction that the processor does not
 // have, #UD (SDM volume 3, section 6.15).

@@ -27,7 +27,10 @@ const (
 const least = 32 << 20
 
 // Account is the kernel memory of one machine.
-type Account struct{ used, limit uint64 }
+type Account struct {
+	used, limit uint64
+	refused     bool
+}
 
 // New makes the account of a machine whose guest may have so many bytes: an
 // eighth of it, and not too little.
@@ -40,10 +43,21 @@ func (a *Account) Charge(n uint64) bool {
 		return true
 	}
 	if n > a.limit || a.used > a.limit-n {
+		a.refused = true
 		return false
 	}
 	a.used += n
 	return true
+}
+
+// TakeRefused reports whether something was refused since the last call.
+func (a *Account) TakeRefused() bool {
+	if a == nil {
+		return false
+	}
+	was := a.refused
+	a.refused = false
+	return was
 }
 
 // Force takes n bytes even if they are too many, for what cannot fail; the next
@@ -65,8 +79,15 @@ func (a *Account) Release(n uint64) {
 	a.used -= n
 }
 
-// Full tells that the limit is reached.
-func (a *Account) Full() bool { return a != nil && a.used >= a.limit }
+// MayGrow is for what is counted by Force: false, and noted as a refusal, once the limit
+// is reached.
+func (a *Account) MayGrow() bool {
+	if a == nil || a.used < a.limit {
+		return true
+	}
+	a.refused = true
+	return false
+}
 
 // Used is the number of bytes that are charged.
 func (a *Account) Used() uint64 {

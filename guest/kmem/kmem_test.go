@@ -7,7 +7,7 @@ func TestAccount(t *testing.T) {
 	if a.limit != 128<<20 || New(1<<20).limit != least {
 		t.Errorf("limits are %d and %d", a.limit, New(1<<20).limit)
 	}
-	if !a.Charge(a.limit-10) || a.Charge(11) || a.Full() || !a.Charge(10) || !a.Full() || a.Charge(1) || !a.Charge(0) {
+	if !a.Charge(a.limit-10) || a.Charge(11) || !a.MayGrow() || !a.Charge(10) || a.MayGrow() || a.Charge(1) || !a.Charge(0) {
 		t.Errorf("%d bytes are charged", a.Used())
 	}
 	a.Force(5)
@@ -27,7 +27,7 @@ func TestNoAccount(t *testing.T) {
 	var a *Account
 	a.Force(1)
 	a.Release(2)
-	if !a.Charge(1<<60) || a.Full() || a.Used() != 0 {
+	if !a.Charge(1<<60) || !a.MayGrow() || a.Used() != 0 {
 		t.Error("no account counts something")
 	}
 }

@@ -24,6 +24,11 @@ func TestHugeReservations(t *testing.T) {
 	if errno := tryMap(as, 0, 1<<40, rw, private); errno != unix.ENOMEM {
 		t.Errorf("1 TiB of writable memory: %v", errno)
 	}
+	if !as.TakeRefused() || as.TakeRefused() {
+		t.Error("the refusal is not noted once")
+	}
+	mustMap(t, as, 0, Promised, rw, private)
+	mustMap(t, as, 0, Promised, rw, shared)
 	if errno := tryMap(as, 0, 1<<40, rw, shared); errno != unix.ENOMEM {
 		t.Errorf("1 TiB of shared memory: %v", errno)
 	}

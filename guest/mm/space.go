@@ -81,6 +81,7 @@ type AddressSpace struct {
 	// writableShared tells that entries of shared mappings may allow writing.
 	writableShared bool
 	starved        bool
+	refused        bool // see TakeRefused
 }
 
 // New makes an empty address space with one user.
@@ -300,9 +301,26 @@ func (as *AddressSpace) mayExpand(v *VMA, pages uint64) bool {
 	return !v.isData() || as.data+pages <= as.Limits.Data/emu.PageSize
 }
 
-// mayPromise is Linux's heuristic overcommit: what could never be had is
-// refused.
-func (as *AddressSpace) mayPromise(pages uint64) bool { return pages <= as.ram.Limit() }
+// Promised is for how much memory a request may be, in bytes, if guest memory is not
+// larger.
+const Promised = 64 << 30
+
+// mayPromise is Linux's heuristic overcommit on a machine with so much memory and swap
+// space: what could never be had is refused, and whether there is enough is seen when
+// the memory is used.
+func (as *AddressSpace) mayPromise(pages uint64) bool {
+	may := pages <= max(as.ram.Limit(), Promised/emu.PageSize)
+	as.refused = as.refused || !may
+	return may
+}
+
+// TakeRefused reports whether a request was too large for any promise since the last
+// call.
+func (as *AddressSpace) TakeRefused() bool {
+	was := as.refused
+	as.refused = false
+	return was
+}
 
 // Fork makes the address space of a child process, with one user: private
 // memory is copied when one of the two writes it, shared memory stays shared.

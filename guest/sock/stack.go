@@ -33,7 +33,7 @@ const maxHeld = 128 << 20
 func (st *Stack) short() bool { return st.held > maxHeld || st.exhausted() }
 
 // exhausted tells that the kernel's memory is used up.
-func (st *Stack) exhausted() bool { return st.memory.Full() }
+func (st *Stack) exhausted() bool { return !st.memory.MayGrow() }
 
 // New makes a stack. Path names of UNIX sockets are in fs; what waits in sockets
 // is charged to memory, which may be nil.

@@ -133,6 +133,9 @@ func (i *Inode) fitting(p []byte, off int64) []byte {
 // room is the number of pages that files may still take.
 func (fs *FS) room() int64 { return max(0, fs.free()-int64(min(keptFree, fs.ram.Limit()/16))) }
 
+// Full reports whether files can take no more pages.
+func (fs *FS) Full() bool { return fs.room() == 0 }
+
 // keptFree is the number of pages that files leave to programs: what a program
 // needs to deal with a full disk.
 const keptFree = 1024

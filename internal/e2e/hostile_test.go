@@ -272,6 +272,27 @@ func TestHogs(t *testing.T) {
 	}
 }
 
+// shortages are ways of testdata/hog.c that fail for want of memory, with what heddle says.
+var shortages = []struct{ way, stderr string }{
+	{"memory", `heddle: killed by signal 9 \(SIGKILL\): \S+/hog \(process 1000\) was killed for a write at 0x[0-9a-f]+: ` + killed},
+	{"promise", `heddle: \S+/hog \(process 1000\) was refused mmap\(NULL, 13743\d+, .*\) \(ENOMEM\): ` +
+		`one request may be for 64 GiB at most, or for --max-memory if that is more`},
+	{"descriptors", `heddle: \S+/hog \(process 1000\) was refused socket\(.*\) \(\w+\): ` +
+		`what the kernel keeps for programs takes all that it may, an eighth of --max-memory`},
+	{"disk", `heddle: \S+/hog \(process 1000\) was refused write\(.*\) \(ENOSPC\): ` + killed},
+}
+
+// TestShortageIsExplained: a run that fails says which request for memory was refused, or
+// killed the program, and what allows more.
+func TestShortageIsExplained(t *testing.T) {
+	for _, c := range shortages {
+		o := run(t, t.TempDir(), hostile(), compile(t, "hog"), c.way)
+		if o.status == 0 || !regexp.MustCompile(c.stderr).MatchString(o.stderr) {
+			t.Errorf("%s: want the remark %s, got %v", c.way, c.stderr, o)
+		}
+	}
+}
+
 // TestHogsCoverTheirProgram checks that no way of the program is left out.
 func TestHogsCoverTheirProgram(t *testing.T) {
 	text, err := os.ReadFile("testdata/hog.c")
@@ -279,7 +300,8 @@ func TestHogsCoverTheirProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`\{"([a-z-]+)", [a-z_]+\}`).FindAllStringSubmatch(string(text), -1) {
-		if !slices.ContainsFunc(hogs, func(h struct{ way, stdout, stderr string }) bool { return h.way == m[1] }) {
+		hog := slices.ContainsFunc(hogs, func(h struct{ way, stdout, stderr string }) bool { return h.way == m[1] })
+		if !hog && !slices.ContainsFunc(shortages, func(s struct{ way, stderr string }) bool { return s.way == m[1] }) {
 			t.Errorf("the way %s is not tested", m[1])
 		}
 	}

@@ -479,6 +479,30 @@ static void notices(void) {
 	_exit(0);
 }
 
+// fail ends the process as programs do that are refused something: with a status.
+static void fail(const char *what) {
+	perror(what);
+	_exit(1);
+}
+
+static void promise(void) {
+	if (malloc(128UL << 30) == NULL) fail("malloc");
+}
+
+static void descriptors(void) {
+	plenty();
+	for (;;) {
+		if (socket(AF_UNIX, SOCK_STREAM, 0) < 0) fail("socket");
+	}
+}
+
+static void disk(void) {
+	static char block[1 << 20];
+	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	while (write(fd, block, sizeof block) > 0) {}
+	fail("write");
+}
+
 static const struct {
 	const char *name;
 	void (*f)(void);
@@ -490,6 +514,7 @@ static const struct {
 	{"populate", populate}, {"misses", misses}, {"zombies", zombies}, {"tables", tables}, {"watches", watches}, {"code", code},
 	{"segments", segments}, {"semaphores", semaphores}, {"messages", messages}, {"queues", queues}, {"terminals", terminals},
 	{"notices", notices}, {"locks", locks}, {"arguments", arguments}, {"vectors", vectors},
+	{"promise", promise}, {"descriptors", descriptors}, {"disk", disk},
 };
 
 int main(int argc, char **argv) {
