@@ -4,6 +4,7 @@
 # make test    every test, many of them on a sample of what there is to try
 # make long    every test on everything: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
+# make servers the servers of docs/servers.md, whose packages it installs without starting them
 # make bench   the ratios of docs/performance.md; BENCH=-write puts them there
 # make check   format, vet, static analysis and tests, and a clean tree after them
 # make clean   removes bin
@@ -17,7 +18,7 @@ TOOL = $(GO) tool -modfile=internal/tools/go.mod
 TESTS = ./...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build demo programs quick test long bench check clean setup-build setup-demo setup-test
+.PHONY: help build demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
 
 build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
@@ -42,6 +43,9 @@ test: setup-test build
 long: setup-test build programs
 	HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(TESTS)
 
+servers: setup-servers build
+	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e
+
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
@@ -55,5 +59,5 @@ check: setup-test
 clean:
 	rm -rf bin
 
-setup-build setup-demo setup-test: setup-%:
+setup-build setup-demo setup-test setup-servers: setup-%:
 	@internal/setup/packages.sh $*

@@ -16,9 +16,9 @@ var basePaths = []string{
 	"/usr/share/aclocal", "/usr/share/autoconf", "/usr/share/awk", "/usr/share/bash-completion", "/usr/share/bison",
 	"/usr/share/ca-certificates", "/usr/share/file", "/usr/share/gcc", "/usr/share/gdb", "/usr/share/git-core",
 	"/usr/share/i18n", "/usr/share/locale", "/usr/share/locale-langpack",
-	"/usr/share/lua", "/usr/share/magic", "/usr/share/mime", "/usr/share/misc", "/usr/share/nano", "/usr/share/nodejs",
-	"/usr/share/perl",
-	"/usr/share/perl5", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/readline", "/usr/share/tabset", "/usr/share/tcltk",
+	"/usr/share/lua", "/usr/share/magic", "/usr/share/mariadb", "/usr/share/mime", "/usr/share/misc", "/usr/share/mysql",
+	"/usr/share/nano", "/usr/share/nodejs", "/usr/share/perl",
+	"/usr/share/perl5", "/usr/share/postgresql", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/readline", "/usr/share/tabset", "/usr/share/tcltk",
 	"/usr/share/terminfo", "/usr/share/vim", "/usr/share/zoneinfo", "/usr/local/share/perl",
 
 	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/debian_version",

@@ -140,15 +140,23 @@ func summarize(t *testing.T, dir string, extra, flags []string, program ...strin
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "summary.json")
 	o := execute(t, dir, extra, command(append([]string{"--summary", file}, flags...), program...)...)
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("heddle %q -- %q wrote no summary: %v", flags, program, o)
+	}
+	return o, readSummary(t, file)
+}
+
+func readSummary(t *testing.T, file string) heddle.Result {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("heddle %q -- %q wrote no summary: %v", flags, program, o)
+		t.Fatal(err)
 	}
 	var r heddle.Result
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	return o, r
+	return r
 }
 
 // compiled holds the programs that were compiled, by compiler arguments.

@@ -4,6 +4,7 @@
 #   packages.sh build   what `make build` needs
 #   packages.sh demo    build, and the programs that configs/demo.yaml runs
 #   packages.sh test    demo, and every program and library that the tests use
+#   packages.sh servers test, and the servers of docs/servers.md, which are not started
 #
 # A package that is already there is left alone, and nothing is touched when
 # none is missing, so the script needs root on the first call only.
@@ -11,8 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-  build | demo | test) ;;
-  *) echo "usage: packages.sh build|demo|test" >&2; exit 2 ;;
+  build | demo | test | servers) ;;
+  *) echo "usage: packages.sh build|demo|test|servers" >&2; exit 2 ;;
 esac
 want=()
 seen=
@@ -75,6 +76,14 @@ needs_trixie() {
   [[ " ${missing[*]} " =~ " libunicorn-dev "|" golang-1.24-go " ]] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release
 }
 if needs_trixie; then add_trixie; fi
+
+# Debian starts a server when its package is installed, unless this program forbids it.
+policy=/usr/sbin/policy-rc.d
+if [ "$1" = servers ] && ! [ -e $policy ]; then
+  trap '"${root[@]}" rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
+  "${root[@]}" chmod 755 $policy
+fi
 
 echo "installing: ${missing[*]}"
 "${root[@]}" apt-get update -qq

@@ -25,7 +25,7 @@ var assumed = []string{"make", "git"}
 
 // noPrograms are words of the tests that are programs of packages, too, but are meant
 // otherwise.
-var noPrograms = []string{"bc", "column", "ed", "file", "init", "look", "node", "opt", "reboot", "shutdown", "time", "view", "write"}
+var noPrograms = []string{"ab", "bc", "column", "ed", "file", "init", "look", "node", "opt", "reboot", "shutdown", "time", "view", "write"}
 
 // purposes reads packages.txt. Each purpose has the packages of those above it, too.
 func purposes(t *testing.T) map[string][]string {
@@ -45,7 +45,7 @@ func purposes(t *testing.T) map[string][]string {
 			list[f[0]] = slices.Clone(all)
 		}
 	}
-	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "demo", "test"}) {
+	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "demo", "servers", "test"}) {
 		t.Fatalf("packages.txt: purposes %v", names)
 	}
 	return list
@@ -362,6 +362,9 @@ func TestDemoPackages(t *testing.T) {
 	u.check(t, in, "demo")
 }
 
+// serversTest needs the packages for servers, too, and is left out without them.
+const serversTest = moduleRoot + "/internal/e2e/servers_test.go"
+
 // TestTestPackages: the tests find what they compile and link with and the programs that
 // they run. Which words of a test are programs is not known before it runs: each that
 // this host knows as one is taken for one.
@@ -387,7 +390,15 @@ func TestTestPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.use(t, u)
+	servers := uses{}
+	for file, by := range u {
+		if by == serversTest {
+			servers[file] = by
+			delete(u, file)
+		}
+	}
 	u.check(t, in, "test")
+	servers.check(t, in, "servers")
 }
 
 // words are what files of the tests and of the guest programs name, with a file of each.
