@@ -11,9 +11,9 @@ import (
 )
 
 var errPagesMemory = errs.Define("pages-engine-memory-log",
-	"loads and stores cannot be recorded under --tso-engine {engine}",
+	"loads and stores cannot be recorded of a run whose stores are kept by {engine}",
 	"The engine that keeps stores by pages cannot tell the recorder where they go.",
-	"Use --tso-engine exact, which recording loads and stores makes no slower.")
+	"Record the run with heddle record --tso-engine exact, which recording loads and stores makes no slower.")
 
 // separateViews sets up the engine that keeps stores by pages.
 func (m *Machine) separateViews() (err error) {

@@ -194,4 +194,4 @@ func (r *Replicas) Adopt(x *Replica) error {
 var errAdopt = errs.Define("replica-cannot-be-committed",
 	"there is not enough memory to go on from another replica: {bytes} bytes are in use",
 	"The run has a data race, and goes on from an epoch-parallel replica, whose pages are copied.",
-	"Give the guest more memory with --memory, or make epochs shorter.")
+	"Give the guest more memory with --max-memory, or make epochs shorter with --epoch.")

@@ -132,7 +132,8 @@ func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
 	})
 }
 
-// racesOfProgram runs a program, and reports its races unless the run failed.
+// racesOfProgram runs a program, and reports its races unless the run failed or something
+// of the host ended it: which races it would show then depends on the host.
 func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
 	if _, err := f.options(); err != nil {
 		return err
@@ -144,7 +145,8 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "trace")
 	run.quiet, run.hidden = true, []string{dir}
-	if err := a.record(ctx, flags, run, recordFlags{output: path, races: true}, args); err != nil {
+	result, err := a.record(ctx, flags, run, recordFlags{output: path, races: true}, args)
+	if err != nil || !ended(result) {
 		return err
 	}
 	write := func(out io.Writer) error { return a.races(out, f, path, strings.Join(args, " ")) }

@@ -198,7 +198,8 @@ bit for bit. heddle trace shows, checks and exports traces.`,
   heddle record -o run.trace --memory --enforce run.schedule -- ./racy
   heddle replay run.trace -o more.trace --all`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.record(c.Context(), c.Flags(), f, rec, args)
+			_, err := a.record(c.Context(), c.Flags(), f, rec, args)
+			return err
 		},
 	}
 	flags := c.Flags()
@@ -212,45 +213,45 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 }
 
 // record carries out `heddle record`.
-func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) error {
+func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) (*heddle.Result, error) {
 	if rec.output == "" {
-		return errNoOutput.New()
+		return nil, errNoOutput.New()
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.schedule.check(flags, false); err != nil {
-		return err
+		return nil, err
 	}
 	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	job, stdin, err := a.open(limited, flags, f, args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stdin.Close()
 	c := job.Config()
 	c.Stdin = stdin.Reader
 	if rec.serial {
 		if err := c.Schedulable(); err != nil {
-			return err
+			return nil, err
 		}
 		c.Control = schedules.Control()
 		schedules.BindNow(&c)
 	}
 	if err := f.schedule.apply(&c); err != nil {
-		return err
+		return nil, err
 	}
 	if e := c.Enforce; rec.output != "" && e != nil && e.Ready != nil {
 		if _, err := e.Ready(); err != nil {
-			return err // and leave what has the trace's name alone
+			return nil, err // and leave what has the trace's name alone
 		}
 	}
 	result, err := a.recorded(limited, f, rec, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.finish(ctx, flags, f, job, result)
+	return result, a.finish(ctx, flags, f, job, result)
 }
 
 // recorded runs a configuration on heddle's own streams, and records it if a

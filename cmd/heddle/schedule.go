@@ -31,7 +31,7 @@ var (
 	errNotAdmitted = errs.Define("schedule-does-not-admit",
 		"the schedule {file} does not admit this run: {problem}",
 		"The input does not satisfy the schedule's preconditions, or the program or a file that it reads is not what it was.",
-		"Run an input that satisfies them, which heddle schedule show prints, or memoize a schedule for this one with --cache and --memoize.")
+		"Run an input that satisfies them, which heddle schedule show prints, or memoize a schedule for this one with heddle run --cache and --memoize.")
 	errScheduleAlone = errs.Define("schedule-and-other",
 		"--enforce cannot be used with {option}",
 		"A run that follows a schedule is controlled by that alone, in this process.",
@@ -154,7 +154,8 @@ time, as they come, and record what a schedule is made of. Operations that
 overlap, as they may in heddle record, do not tell which took effect first.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			rec.sync, rec.heap, rec.inputs, rec.memory, rec.serial = true, true, true, !syncOnly, true
-			return a.record(c.Context(), c.Flags(), f, rec, args)
+			_, err := a.record(c.Context(), c.Flags(), f, rec, args)
+			return err
 		},
 	}
 	flags := c.Flags()

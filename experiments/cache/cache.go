@@ -24,11 +24,11 @@ var (
 	errOpen = errs.Define("cache-unusable",
 		"cannot use the schedule cache {file}",
 		"The folder cannot be created or written, the disk is full, or the file is not a cache.",
-		"Name another folder with --cache, or move this one away.")
+		"Name another folder, or move this one away.")
 	errFormat = errs.Define("cache-format",
 		"the schedule cache {file} has format {found}; this heddle reads format {known}",
 		"Another version of heddle wrote the cache.",
-		"Use that version, or name another folder with --cache.")
+		"Use that version, or name another folder.")
 	errPack = errs.Define("cache-is-a-pack",
 		"{file} is a pack of schedules, which is not changed",
 		"A pack goes with its program as it is: nothing is memoized into it, and nothing removed.",
@@ -36,7 +36,7 @@ var (
 	errMissing = errs.Define("cache-missing",
 		"there is no schedule cache {file}",
 		"Nothing was memoized there yet, or the cache is elsewhere.",
-		"Run a program with --cache and --memoize online first, or name the folder that was used.")
+		"Run a program with heddle run --cache and --memoize online first, or name the folder that was used.")
 	errDamaged = errs.Define("cache-entry-damaged",
 		"entry {entry} of the schedule cache {file} is damaged and was dropped",
 		"The text of a schedule in the cache is not what its checksum says: the disk or another program has changed it.",

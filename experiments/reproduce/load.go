@@ -16,7 +16,7 @@ import (
 
 var errNoBranches = errs.Define("reproduce-without-branches",
 	"the trace {file} has no branches",
-	"The run was recorded without --pt.",
+	"The run was recorded by heddle record without --pt.",
 	"Record a failing run with heddle record --pt.")
 
 var errCutStream = errs.Define("reproduce-branches-cut",

@@ -14,7 +14,7 @@ import (
 var (
 	errProfileMemory = errs.Define("reproduce-profile-without-memory",
 		"the trace {file} has no accesses to memory",
-		"The run that is to show what threads share was recorded without --memory.",
+		"The run that is to show what threads share was recorded by heddle record without --memory.",
 		"Record a run that does not fail with heddle record --memory.")
 	errProfileOther = errs.Define("reproduce-profile-of-another-program",
 		"the trace {file} is of {found}, and the one that failed of {expected}",

@@ -30,8 +30,8 @@ import (
 var (
 	errLacks = errs.Define("schedule-lacks-recording",
 		"no schedule can be made of {file}: it has no {missing}",
-		"The order of operations needs a recording with --sync, and constraints on races one with --memory.",
-		"Record the run again with heddle record --for-schedule.")
+		"The order of operations needs a recording by heddle record with --sync, and constraints on races one by heddle record with --memory.",
+		"Record the run again with heddle schedule record.")
 
 	errStreams = errs.Define("schedule-of-failed-stream",
 		"no schedule can be made of {file}: a standard stream of the program failed or was closed",

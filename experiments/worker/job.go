@@ -24,7 +24,7 @@ import (
 var errHost = errs.Define("host-failure",
 	"the host did not do what heddle asked of it",
 	"A resource of the host is missing or used up: memory, address space, file handles, disk. The rest of the sentence is the host's own.",
-	"Run `heddle doctor`, which checks limits and libraries and says what to do; --max-memory lowers what a run asks for.")
+	"Run `heddle doctor`, which checks limits and libraries and says what to do; heddle run --max-memory lowers what a run asks for.")
 
 // Explained makes sure that an error that will be printed is a catalogued
 // sentence.

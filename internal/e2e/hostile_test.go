@@ -40,8 +40,8 @@ var escapes = map[string]string{
 	"heddle's environment": "opened, 0 bytes: ",
 	"kill process 1":       "ok",
 	"kill the parent":      "ok",
-	"module":                        "EPERM",
-	"reboot":                        "EPERM",
+	"module":               "EPERM",
+	"reboot":               "EPERM",
 }
 
 // TestEscapes runs a program that tries to get out of what it may see, and

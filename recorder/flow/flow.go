@@ -14,7 +14,7 @@ import (
 
 var errNoBranches = errs.Define("trace-without-branches",
 	"the trace has no branches",
-	"The run was recorded without --pt.",
+	"The trace was written by heddle record or heddle replay without --pt.",
 	"Record them: heddle replay -o NEW --pt TRACE.")
 
 // Piece is a straight run of instructions that a core executed.

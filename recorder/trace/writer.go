@@ -16,7 +16,7 @@ var errWrite = errs.Define("trace-cannot-be-written",
 	"recording ended early: the trace cannot be written",
 	"The disk is full, or the trace's file cannot be written for another reason; the rest of the sentence has it. "+
 		"The run went on without recording, and the trace has what was recorded until then.",
-	"Free space or choose another disk with -o, and record again.")
+	"Free space or choose another disk with -o, for heddle races with TMPDIR, and record again.")
 
 // Sizes of the writer.
 const (

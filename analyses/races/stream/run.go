@@ -14,12 +14,12 @@ import (
 var (
 	errNoMemory = errs.Define("races-without-memory",
 		"the trace has no memory accesses: races are found in a trace of heddle record --races",
-		"The run was recorded without --memory.",
-		"Record it again with --races, or repeat it: heddle replay -o NEW --races TRACE.")
+		"The trace was written by heddle record or heddle replay without --memory.",
+		"Record the run with heddle record --races, or repeat it: heddle replay -o NEW --races TRACE.")
 	errNoSync = errs.Define("races-without-sync",
 		"the trace has no synchronization operations: races are found in a trace of heddle record --races",
-		"The run was recorded without --sync, so nothing tells which accesses are ordered.",
-		"Record it again with --races, or repeat it: heddle replay -o NEW --races TRACE.")
+		"The trace was written by heddle record or heddle replay without --sync, so nothing tells which accesses are ordered.",
+		"Record the run with heddle record --races, or repeat it: heddle replay -o NEW --races TRACE.")
 	errLost = errs.Define("races-in-damaged-trace",
 		"the trace has lost a part, so its races cannot be told",
 		"Where a part is missing accesses that were ordered look like races. The rest of the sentence says what is wrong.",
