@@ -369,7 +369,7 @@ func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 			continue
 		}
 		onInstructions := strings.HasPrefix(p.Name, "x86_") && !testing.Short()
-		if i%testsize.Pick(24, 3, 1) != 0 && !onInstructions {
+		if i%testsize.Pick(24, 6, 1) != 0 && !onInstructions {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

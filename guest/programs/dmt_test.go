@@ -41,7 +41,7 @@ func dmtMachines(policy string) []machine {
 
 // firstAndSome is the first machine and others in turn.
 func firstAndSome(all []machine, turn int) []machine {
-	return append(all[:1:1], testsize.Sample(all[1:], testsize.Pick(1, 2, 4), turn)...)
+	return append(all[:1:1], testsize.Sample(all[1:], testsize.Pick(1, 1, 4), turn)...)
 }
 
 // syncOrder runs a program and returns what it printed and a digest of the order

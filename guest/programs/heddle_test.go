@@ -97,7 +97,7 @@ func TestThreadCountsUnderHeddle(t *testing.T) {
 		for n, threads := range threadCounts {
 			words := p.CommandLine(p.Arguments.Test, threads)
 			want := run(t, timeLimit, nil, append([]string{build(t, p, usual)}, words...)...)
-			for i, m := range testsize.Sample(kernelMachines(threads), testsize.Pick(1, 2, 7), turn(p)+n) {
+			for i, m := range testsize.Sample(kernelMachines(threads), testsize.Pick(1, 1, 7), turn(p)+n) {
 				v := usual
 				if threads == 4 {
 					v = variants[i%len(variants)]

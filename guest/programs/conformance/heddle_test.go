@@ -47,17 +47,28 @@ func (m machine) String() string {
 	return fmt.Sprintf("%d cores, seed %d, %s", m.cores, m.seed, m.policy)
 }
 
-// machines lists the ways to run a form of a program: with 1, 4 and 8 cores and under
-// another policy, seeds and policies in turn. In the large test size it is all of them.
-func machines(turn int) []machine {
+// machines lists the ways to run a form of a program. A program is run with 1, 4 and 8
+// cores and under another policy, seeds and policies in turn; of its two forms one, in
+// turn, has the first, and the other 4 cores and the other policy. In the large test size
+// each form has all of them, with all seeds and policies.
+func machines(p Program, turn int) []machine {
 	var list []machine
-	for _, cores := range testsize.Pick([]int{4}, []int{1, 4, 8}, []int{1, 4, 8}) {
+	all, four := []int{1, 4, 8}, []int{4}
+	shared, other := all, 1
+	switch isFirst := (turn+turn/2)%2 == 0; {
+	case p.DynamicOnly != "": // it has all
+	case isFirst:
+		other = 0
+	default:
+		shared = four
+	}
+	for _, cores := range testsize.Pick(four, shared, all) {
 		for _, seed := range testsize.Sample([]uint64{1, 2, 3}, 1, turn) {
 			list = append(list, machine{cores, seed, sched.Timed})
 		}
 	}
 	others := []machine{{4, 4, sched.Random}, {4, 5, sched.PCT}, {4, 1, sched.RR}}
-	return append(list, testsize.Sample(others, testsize.Pick(0, 1, 3), turn)...)
+	return append(list, testsize.Sample(others, testsize.Pick(0, other, 3), turn/2)...)
 }
 
 // command runs a program by the command heddle, and counts its calls.
@@ -128,7 +139,7 @@ func TestUnderHeddle(t *testing.T) {
 			if p.notNative() == "" {
 				again()
 			}
-			for _, m := range machines(turn) {
+			for _, m := range machines(p, turn) {
 				var got outcome
 				if m.cores == 4 && m.policy == sched.Timed {
 					got = calls.command(t, bin, m, p, program)
