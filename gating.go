@@ -36,6 +36,7 @@ type gating struct {
 	// soon and exactly are what a Stopper said of the thread that is about to run, when
 	// the gate had asked so often.
 	soon, exactly, asked uint64
+	accesses             uint8
 	repeats              bool        // a recorded run: its slices end where they ended
 	visit                sched.Visit // the last, kept so that it takes no memory
 }
@@ -316,11 +317,13 @@ func (m *Machine) stopsAt(t *kernel.Task) bool {
 	}
 	for {
 		g.asked = g.gate.Counts().Asked
-		if g.soon, g.exactly = g.as.stopper.Left(t.ID(), g.recorder.Retired()); g.soon > 0 && g.exactly > 0 {
+		g.soon, g.exactly, g.accesses = g.as.stopper.Left(t.ID(), g.recorder.Retired())
+		pc, done := m.position(t)
+		if g.soon > 0 && (g.exactly > 0 || g.accesses > done) {
 			return m.arrives(t)
 		}
 		g.thread(t.ID()).atomic = false // it comes to the instruction again
-		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()}) {
+		if !g.ask(sched.Visit{Place: sched.AtInstruction, PC: pc, Accesses: done}) {
 			return false
 		}
 	}
@@ -435,13 +438,27 @@ func (g *gating) budget(t event.ThreadID, l *emu.Limit) {
 	}
 	if g.as.stopper != nil {
 		if g.gate.Counts().Asked != g.asked { // what was asked since may have changed it
-			g.soon, g.exactly = g.as.stopper.Left(t, g.recorder.Retired())
+			g.soon, g.exactly, g.accesses = g.as.stopper.Left(t, g.recorder.Retired())
 		}
-		l.Most = g.exactly
+		if l.Most = g.exactly; g.accesses > 0 && !g.repeats {
+			inside(l, g.exactly, g.accesses)
+			return
+		}
 		if l.Instructions == 0 || g.soon < l.Instructions && !g.repeats {
 			l.Instructions = g.soon
 		}
 	}
+}
+
+// inside has a slice end after some accesses of the instruction that comes after so many,
+// unless it ends earlier.
+func inside(l *emu.Limit, instructions uint64, accesses uint8) {
+	l.Most = 0
+	if l.Instructions != 0 && l.Instructions < instructions {
+		return
+	}
+	l.Instructions, l.Immediately, l.Exact = instructions, instructions == 0, true
+	l.Inside = emu.InsideAfter(accesses)
 }
 
 // longestBlock is more than the instructions of any block, by which a slice that

@@ -67,12 +67,13 @@ func (m *Machine) settlePoints(t event.ThreadID, stop emu.Stop) {
 	}
 	at := g.recorder.Retired()
 	stopper.Reached(&g.gate, t, at)
-	if stop.Reason != emu.StopBudget || stop.Instructions == 0 || g.gate.Holds(t) {
+	if stop.Reason != emu.StopBudget || stop.Instructions == 0 && stop.Inside == 0 || g.gate.Holds(t) {
 		return
 	}
-	if _, exactly := stopper.Left(t, at); exactly == 0 {
+	pc, done := m.position(m.state.kernel.Task(t))
+	if _, exactly, accesses := stopper.Left(t, at); exactly == 0 && accesses <= done {
 		g.thread(t).atomic = false
-		g.ask(sched.Visit{Place: sched.AtInstruction, PC: m.cpu.PC()})
+		g.ask(sched.Visit{Place: sched.AtInstruction, PC: pc, Accesses: done})
 	}
 }
 

@@ -41,17 +41,19 @@ func (m *Machine) completeInstructions(core event.CoreID, t *kernel.Task) {
 	if len(s.interrupted) == 0 {
 		return
 	}
+	// A schedule has others act inside an instruction, however many cores there are.
+	ordered := m.config.Enforce != nil
 	acts := t.KernelActs()
 	s.interrupted = slices.DeleteFunc(s.interrupted, func(x interruptedThread) bool {
 		if s.kernel.Task(x.thread) == nil {
 			return true
 		}
-		left := (x.thread == t.ID()) != (x.core == core)
+		left := !ordered && (x.thread == t.ID()) != (x.core == core)
 		return left && !x.in.HasStored()
 	})
 	for i := range s.interrupted {
 		x := &s.interrupted[i]
-		if acts || (x.thread == t.ID()) != (x.core == core) {
+		if acts || !ordered && (x.thread == t.ID()) != (x.core == core) {
 			m.completeStores(x)
 		}
 	}
@@ -84,6 +86,16 @@ func (m *Machine) takeInterrupted(t event.ThreadID) *emu.Interrupted {
 	in := s.interrupted[i].in
 	s.interrupted = slices.Delete(s.interrupted, i, i+1)
 	return &in
+}
+
+// position is the instruction that a loaded thread is at, and how many of its accesses are
+// done.
+func (m *Machine) position(t *kernel.Task) (pc event.Addr, accesses uint8) {
+	if i := m.state.interrupted.of(t.ID()); i >= 0 {
+		in := &m.state.interrupted[i].in
+		return in.PC, in.Done()
+	}
+	return m.cpu.PC(), 0
 }
 
 // keepInterrupted notes the instruction that a slice has left its thread inside.

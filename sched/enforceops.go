@@ -271,7 +271,7 @@ func (e *Enforcer) complete(g *Gate, n int) {
 	if e.missed(g, n) {
 		return
 	}
-	if soon, exactly := e.Left(t.id, t.total); soon != anyNumber || exactly != anyNumber {
+	if soon, exactly, _ := e.Left(t.id, t.total); soon != anyNumber || exactly != anyNumber {
 		g.Cut()
 	}
 	e.advance(g)

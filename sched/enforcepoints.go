@@ -14,9 +14,9 @@ type Stopper interface {
 	// stopped exactly.
 	Points() []event.Addr
 	// Left is how many instructions a thread that has retired done may run until
-	// AtInstruction: soon to the end of a block, or exactly. The greatest number
-	// means any.
-	Left(t event.ThreadID, done uint64) (soon, exactly uint64)
+	// AtInstruction: soon to the end of a block, or exactly, and then so many accesses of the
+	// next one. The greatest number means any.
+	Left(t event.ThreadID, done uint64) (soon, exactly uint64, accesses uint8)
 	// Reached tells at the end of a slice how many instructions its thread has
 	// retired.
 	Reached(g *Gate, t event.ThreadID, done uint64)
@@ -42,38 +42,38 @@ const (
 // Left implements Stopper. A thread stops exactly where it has to wait, and soon
 // where it gives a turn to another. That it has passed other instructions is found out
 // at the end of its slice.
-func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
+func (e *Enforcer) Left(id event.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
 	soon, exactly = anyNumber, anyNumber
 	n, ok := e.find(id)
 	if !ok || e.left != "" {
-		return soon, exactly
+		return soon, exactly, 0
 	}
 	t, list := &e.threads[n], e.plan.actions[n]
 	if e.plan.s.Portable {
-		return soon, e.leftOther(n, done)
+		return soon, e.leftOther(n, done), 0
 	}
 	for i := t.actions; i < len(list) && int(list[i].done) == t.done; i++ {
 		a := &list[i]
 		left := t.base + a.at - min(t.base+a.at, done)
 		switch {
 		case e.stops(a):
-			return soon, left
+			return soon, left, a.accesses
 		case soon != anyNumber:
 			if left-soon > longestRun {
-				return soon, exactly
+				return soon, exactly, 0
 			}
 		case i == t.actions+lookAhead || a.kind == post && e.ends(a):
 			soon = left
 		}
 	}
-	return soon, exactly
+	return soon, exactly, 0
 }
 
 // stops tells whether a thread stops exactly at an action: where it has to wait, and
 // where it is looked at, so that one that goes another way than the recorded run's is
 // found out soon.
 func (e *Enforcer) stops(a *action) bool {
-	return a.kind == halt || a.kind == deliver || a.kind == wait && (a.look || !e.posted[a.of])
+	return a.accesses > 0 || a.kind == halt || a.kind == deliver || a.kind == wait && (a.look || !e.posted[a.of])
 }
 
 // ends tells whether a thread's slice ends behind the first point of a constraint:
@@ -136,7 +136,7 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 		return true
 	}
 	a := e.plan.action(n, t.actions)
-	if a == nil || int(a.done) != t.done || t.base+a.at > v.Instructions {
+	if a == nil || int(a.done) != t.done || t.base+a.at > v.Instructions || a.accesses > v.Accesses {
 		return true
 	}
 	if a.pc != 0 && a.pc != v.PC || t.base+a.at < v.Instructions {
@@ -147,6 +147,10 @@ func (e *Enforcer) instruction(g *Gate, n int, v *Visit) bool {
 	switch a.kind {
 	case halt:
 		return e.beyond(g, n, AtInstruction)
+	case post:
+		t.actions++
+		e.post(g, int(a.of))
+		return e.instruction(g, n, v)
 	case deliver:
 		t.actions++
 		position, _ := e.peek(n)

@@ -61,7 +61,9 @@ type Visit struct {
 	// retired so far.
 	Now          event.Cycles
 	Instructions uint64
-	PC           event.Addr // of AtInstruction and AtAddress
+	// Accesses is how many accesses of the next instruction it has done, AtInstruction.
+	Accesses uint8
+	PC       event.Addr // of AtInstruction and AtAddress
 }
 
 // A Controller decides when threads pass the places of their synchronization:

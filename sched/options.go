@@ -130,10 +130,8 @@ func (o Options) WithDefaults() Options {
 
 // endsInside reports whether slices end inside instructions, where other cores act between
 // two accesses of one. Threads of coredet see nothing of one another within a round.
-func (o Options) endsInside() bool { return placesInside && o.Policy != CoreDet }
+func (o Options) endsInside() bool { return o.Policy != CoreDet }
 
-// placesInside turns this on: the analyses do not know places inside instructions yet.
-const placesInside = false
 
 // insideSeed is the seed of the places inside instructions: rr knows no seed.
 func (o Options) insideSeed(seed uint64) uint64 {

@@ -157,13 +157,13 @@ func (f *OrderFollower) again(t *follows) {
 func (f *OrderFollower) Points() []event.Addr { return nil }
 
 // Left implements Stopper: a thread stops where its next step is a signal.
-func (f *OrderFollower) Left(id event.ThreadID, done uint64) (soon, exactly uint64) {
+func (f *OrderFollower) Left(id event.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
 	if n, ok := f.numbers[id]; ok {
 		if exactly, stops := f.left(n, done); stops {
-			return math.MaxUint64, exactly
+			return math.MaxUint64, exactly, 0
 		}
 	}
-	return math.MaxUint64, math.MaxUint64
+	return math.MaxUint64, math.MaxUint64, 0
 }
 
 // left is how many instructions are left to where a thread gets a signal, if it gets one

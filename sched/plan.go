@@ -46,6 +46,8 @@ type action struct {
 	branches uint64     // that it has gone through since its operation
 	pc       event.Addr // that it is at then; 0: not known
 	done     int32
+	// accesses is how many accesses of the next instruction are done there, too.
+	accesses uint8
 	// of is the number of the constraint, or the position of the signal.
 	of   int32
 	kind actionKind
@@ -114,7 +116,10 @@ func (p *Plan) add(c int) {
 	} else {
 		a := action{
 			done: int32(first.Done), at: first.Instructions + max(1, first.Span), branches: first.Branches, kind: post,
-			of: int32(c),
+			of: int32(c), accesses: first.Accesses,
+		}
+		if first.Accesses > 0 {
+			a.at, a.pc = first.Instructions, first.PC
 		}
 		if first.Ends {
 			a.kind, a.at, a.pc = halt, first.Instructions, first.PC
@@ -130,6 +135,7 @@ func (p *Plan) add(c int) {
 	p.waiter[c] = int32(second.Thread)
 	p.actions[second.Thread] = append(p.actions[second.Thread], action{
 		done: int32(second.Done), at: second.Instructions, branches: second.Branches, kind: wait, of: int32(c), pc: second.PC,
+		accesses: second.Accesses,
 	})
 }
 
@@ -152,6 +158,8 @@ func inOrder(a, b action) int {
 		return cmp.Compare(a.done, b.done)
 	case a.at != b.at:
 		return cmp.Compare(a.at, b.at)
+	case a.accesses != b.accesses:
+		return cmp.Compare(a.accesses, b.accesses)
 	case a.kind != b.kind:
 		return cmp.Compare(a.kind, b.kind)
 	}

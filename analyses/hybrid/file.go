@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 4
+const Version = 5
 
 // File is a schedule with what it was made of: what a schedule file says.
 type File struct {
@@ -137,8 +137,11 @@ func operation(b *bytes.Buffer, o *event.Operation) {
 
 func pointText(p *event.Point) string {
 	mark := ""
-	if p.Ends {
+	switch {
+	case p.Ends:
 		mark = "!"
+	case p.Accesses > 0:
+		mark = fmt.Sprintf("/%d", p.Accesses)
 	}
 	return fmt.Sprintf("%d %d %x %d %d %d %d%s", p.Thread, p.Done, uint64(p.PC), p.Branches, p.Instructions, p.Occurrence, p.Span, mark)
 }

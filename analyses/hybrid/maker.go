@@ -194,6 +194,7 @@ func (m *Maker) access(n int, e *event.Memory) {
 	m.allocate.seen(t.process, e)
 	a := races.Access{
 		Thread: n, Addr: address(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
+		Part: e.Part, Parts: e.Parts,
 	}
 	if first := int(pageSize - a.Addr%pageSize); first < a.Size {
 		a.First, a.Rest = first, e.Next<<pageShift
@@ -282,6 +283,10 @@ func (m *Maker) Finish() ([]event.Constraint, Counts) {
 	out := make([]event.Constraint, len(m.kept))
 	for i, c := range m.kept {
 		out[i] = event.Constraint{First: point(c.First), Second: point(c.Second)}
+		if last := c.First.Part + 1; last < c.First.Parts {
+			out[i].First.Accesses = last
+		}
+		out[i].Second.Accesses = c.Second.Part
 	}
 	return out, m.counts
 }

@@ -284,8 +284,14 @@ func (p *parser) constraint() {
 func (p *parser) point() event.Point {
 	x := event.Point{Thread: p.integer(), Done: p.integer(), PC: event.Addr(p.number(16)), Branches: p.number(10), Instructions: p.number(10), Occurrence: p.number(10)}
 	span := p.word()
-	x.Ends = strings.HasSuffix(span, "!")
-	x.Span = p.convert(strings.TrimSuffix(span, "!"), 10)
+	if span, x.Ends = strings.CutSuffix(span, "!"); !x.Ends {
+		var accesses string
+		var inside bool
+		if span, accesses, inside = strings.Cut(span, "/"); inside {
+			x.Accesses = uint8(p.convert(accesses, 10))
+		}
+	}
+	x.Span = p.convert(span, 10)
 	return x
 }
 

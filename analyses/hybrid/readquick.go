@@ -108,6 +108,9 @@ func (r *regular) point(x *event.Point) {
 	if r.at < len(r.text) && r.text[r.at] == '!' {
 		x.Ends = true
 		r.at++
+	} else if r.at < len(r.text) && r.text[r.at] == '/' {
+		r.at++
+		x.Accesses = uint8(r.decimal(1))
 	}
 }
 

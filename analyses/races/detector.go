@@ -32,6 +32,9 @@ type Access struct {
 	// At is the place in the trace: later accesses have larger numbers, below
 	// 2^44.
 	At uint64
+	// Part is the number of the access among the Parts of its instruction, if others have
+	// acted between these; Parts is 0 otherwise, and at most MaxParts.
+	Part, Parts uint8
 	// Stack is a number of the caller's for the thread's calls at this point.
 	Stack uint32
 	// Value is what was read, or is written, and Old what a write replaces, of
@@ -51,9 +54,15 @@ type Instance struct {
 	// Branches is how many branches it had gone through since the last, at most
 	// MaxBranches.
 	Branches uint64 `json:"branches"`
+	// Part and Parts are those of the access.
+	Part  uint8 `json:"part,omitempty"`
+	Parts uint8 `json:"parts,omitempty"`
 	// At is the place of the access in the trace.
 	At uint64 `json:"at"`
 }
+
+// MaxParts is the greatest number of accesses of an instruction between which others act.
+const MaxParts = 8
 
 // MaxBranches stands for as many branches or more.
 const MaxBranches = math.MaxUint32
@@ -118,7 +127,7 @@ func New(order Order, report func(*Race)) *Detector {
 func (d *Detector) Access(a *Access) {
 	t := d.threadAt(a.Thread)
 	now := mark{
-		what: uint64(a.PC)&pcMask | flagUsed, when: a.At<<threadBits | uint64(a.Thread)&threadMask,
+		what: uint64(a.PC)&pcMask | uint64(a.Part)<<partShift | uint64(a.Parts)<<partsShift | flagUsed, when: a.At<<threadBits | uint64(a.Thread)&threadMask,
 		segment: t.segment, syncs: uint32(t.syncs), branches: uint32(min(a.Branches-t.base, MaxBranches)), stack: a.Stack,
 	}
 	if a.Size <= sizeMask {

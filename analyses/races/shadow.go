@@ -23,6 +23,9 @@ const (
 	flagAtomic = 1 << 54
 	flagSilent = 1 << 55 // wrote what was there already
 	flagOther  = 1 << 56 // no instruction's access: see Side
+	partShift  = 57      // 3 bits
+	partMask   = 7
+	partsShift = 60 // 4 bits
 
 	threadBits = 20
 	threadMask = 1<<threadBits - 1
@@ -49,7 +52,7 @@ func (m *mark) thread() uint32 { return uint32(m.when & threadMask) }
 func (m *mark) instance() Instance {
 	return Instance{
 		PC: event.Addr(m.what & pcMask), Thread: int(m.thread()), Syncs: uint64(m.syncs), Branches: uint64(m.branches),
-		At: m.when >> threadBits,
+		Part: uint8(m.what >> partShift & partMask), Parts: uint8(m.what >> partsShift), At: m.when >> threadBits,
 	}
 }
 

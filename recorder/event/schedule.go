@@ -176,6 +176,9 @@ type Point struct {
 	// Span is how many instructions the instruction counts as: more than one if
 	// it repeats.
 	Span uint64
+	// Accesses, unless 0, is how many of the instruction's accesses are done where the point
+	// is: the first point of a constraint is after them, the second one before the next.
+	Accesses uint8
 	// Ends tells that the thread got no further: the instruction was not
 	// executed when the run ended.
 	Ends bool
