@@ -67,6 +67,13 @@ func (m *Machine) completeAllStores() {
 	}
 }
 
+// endInstructions has no thread inside an instruction any more: one that has stored nothing
+// begins anew.
+func (m *Machine) endInstructions() {
+	m.completeAllStores()
+	m.state.interrupted = slices.DeleteFunc(m.state.interrupted, func(x interruptedThread) bool { return !x.in.HasStored() })
+}
+
 func (m *Machine) completeStores(x *interruptedThread) {
 	t := m.state.kernel.Task(x.thread)
 	if t == nil || !x.in.HasStored() {

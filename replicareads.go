@@ -25,6 +25,7 @@ type ReplicaOptions struct {
 type readSums struct {
 	buffer *emu.MemoryBuffer
 	sums   map[event.ThreadID]uint64
+	inside map[event.ThreadID]*begunLoads
 }
 
 // newReadSums has an engine log loads, before its first run.
@@ -46,7 +47,7 @@ func (s *readSums) begin(cpu *emu.CPU) {
 	if s != nil {
 		cpu.ForgetMemory()
 		cpu.SwapMemory(s.buffer)
-		s.sums = map[event.ThreadID]uint64{}
+		s.sums, s.inside = map[event.ThreadID]uint64{}, map[event.ThreadID]*begunLoads{}
 	}
 }
 
@@ -60,20 +61,97 @@ func (s *readSums) take(cpu *emu.CPU, id event.ThreadID, inside bool) {
 	if inside {
 		return
 	}
-	var b [24]byte
-	sum, load := s.sums[id], false
+	sum := s.sums[id]
+	of := s.insideOf(id)
+	var part, parts uint64
 	entries := s.buffer.Entries()
 	for i := range entries {
 		e := &entries[i]
-		load = e.Kind == emu.MemoryLoad || load && e.Kind == emu.MemoryHigh
-		if load {
-			binary.LittleEndian.PutUint64(b[0:], e.PC)
-			binary.LittleEndian.PutUint64(b[8:], uint64(e.Addr)<<8|uint64(e.Size))
-			binary.LittleEndian.PutUint64(b[16:], e.Value)
-			sum = xxh3.HashSeed(b[:], sum)
+		switch e.Kind {
+		case emu.MemoryPart:
+			part, parts = e.PC, uint64(e.Addr)
+			continue
+		case emu.MemoryLoad:
+			l := load{pc: e.PC, addr: uint64(e.Addr), size: uint64(e.Size), value: [2]uint64{e.Value}}
+			if l.size > 8 {
+				l.value[1] = entries[i+1].Value
+			}
+			if parts == 0 {
+				of.loads = of.loads[:0]
+				sum = l.add(sum)
+				break
+			}
+			if part == 0 {
+				of.loads = of.loads[:0]
+			}
+			if of.loads = append(of.loads, l); part == parts-1 {
+				sum = of.add(sum)
+			}
+		case emu.MemoryStore:
+			if parts > 0 {
+				sum = of.add(sum)
+			}
+			of.loads = of.loads[:0]
+		default:
+			continue
 		}
+		part, parts = 0, 0
 	}
 	s.sums[id] = sum
+}
+
+// insideOf are the loads of the instruction that a thread is inside.
+func (s *readSums) insideOf(id event.ThreadID) *begunLoads {
+	of := s.inside[id]
+	if of == nil {
+		of = &begunLoads{}
+		s.inside[id] = of
+	}
+	return of
+}
+
+// begunLoads are what a thread has loaded in an instruction that others act inside. If it is
+// interrupted there, it loads again.
+type begunLoads struct{ loads []load }
+
+func (b *begunLoads) add(sum uint64) uint64 {
+	for i := range b.loads {
+		sum = b.loads[i].add(sum)
+	}
+	b.loads = b.loads[:0]
+	return sum
+}
+
+type load struct {
+	pc, addr, size uint64
+	value          [2]uint64
+}
+
+// add adds a load to a sum. One that lies in two cache lines counts as two, as it is logged if
+// others act between them.
+func (l *load) add(sum uint64) uint64 {
+	first := emu.LineSize - l.addr%emu.LineSize
+	if first >= l.size {
+		return l.addPart(sum)
+	}
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[0:], l.value[0])
+	binary.LittleEndian.PutUint64(b[8:], l.value[1])
+	part := func(from, size uint64) *load {
+		var v [16]byte
+		copy(v[:size], b[from:])
+		return &load{l.pc, l.addr + from, size, [2]uint64{binary.LittleEndian.Uint64(v[:]), binary.LittleEndian.Uint64(v[8:])}}
+	}
+	return part(first, l.size-first).addPart(part(0, first).addPart(sum))
+}
+
+func (l *load) addPart(sum uint64) uint64 {
+	var b [32]byte
+	binary.LittleEndian.PutUint64(b[0:], l.pc)
+	binary.LittleEndian.PutUint64(b[8:], l.addr<<8|l.size)
+	binary.LittleEndian.PutUint64(b[16:], l.value[0])
+	binary.LittleEndian.PutUint64(b[24:], l.value[1])
+	return xxh3.HashSeed(b[:], sum)
 }
 
 // soFar is what was summed up, by thread.

@@ -404,6 +404,7 @@ type orderController interface {
 // the machine's state.
 func (e *epochRun) finish(c orderController, save func(*Machine) *Snapshot) (*Replica, error) {
 	m, t := e.m, e.tap
+	m.endInstructions()
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(), level: e.level,
 		Work: m.state.cluster.Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Used(),

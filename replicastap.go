@@ -94,6 +94,13 @@ func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ emu.Stop) {
 	}
 }
 
+// Leave takes what another thread than the one that runs has stored.
+func (t *tap) Leave(on *recorder.Recorder) {
+	id := on.At().Thread
+	_, known := t.within[id]
+	t.reads.take(t.m.cpu, id, known)
+}
+
 // stack is the stack pointer of the loaded thread.
 func (t *tap) stack() event.Addr {
 	var r emu.Regs

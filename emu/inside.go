@@ -9,10 +9,14 @@ package emu
 import "C"
 
 import (
+	"iter"
 	"unsafe"
 
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
+
+// LineSize is the number of bytes of a cache line: an access that lies in two is two accesses.
+const LineSize = C.HEDDLE_LINE_SIZE
 
 // Inside is where inside an instruction a run may end: between two of its accesses to
 // memory, so that other cores act there. The zero value means nowhere.
@@ -82,6 +86,19 @@ func (i *Interrupted) Done() uint8 { return uint8(i.done) }
 // HasStored reports whether the instruction has stored something already, so that it must be
 // completed before anything else happens to its thread.
 func (i *Interrupted) HasStored() bool { return i.stored != 0 }
+
+// Stores iterates over the stores of the instruction that are not done yet, if it has done one:
+// where they go, and the bytes.
+func (i *Interrupted) Stores() iter.Seq2[event.Addr, []byte] {
+	return func(yield func(event.Addr, []byte) bool) {
+		for k := i.done; i.HasStored() && k < i.pieces; k++ {
+			a := &i.accesses[k]
+			if !yield(a.addr, a.bytes[:a.size]) {
+				return
+			}
+		}
+	}
+}
 
 // Interrupted is the instruction that the run which has ended left the loaded thread inside;
 // false: none.

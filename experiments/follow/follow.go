@@ -72,7 +72,8 @@ type Recording struct {
 	task     *kernel.Task
 	base     uint64 // instructions of the slice that are executed
 	counted  uint32 // branches before
-	accesses []exec.Access
+	accesses map[event.ThreadID]*accesses
+	inside   []event.ThreadID // threads that are inside an instruction
 	state    vex.State
 	calls    map[event.ThreadID]int
 	seq      uint64 // events of the run so far
@@ -84,6 +85,7 @@ type Recording struct {
 // New makes a Recording for heddle.Record.Watch. It must be closed.
 func New(o Options) *Recording {
 	r := &Recording{options: o, log: emu.NewMemoryBuffer(), spaces: map[*emu.Space]uint64{}, calls: map[event.ThreadID]int{}}
+	r.accesses = map[event.ThreadID]*accesses{}
 	r.files, r.sizes = map[string]map[string]function{}, newSizes()
 	r.Executor = exec.New(r.code)
 	r.Executor.Check, r.Executor.Constant = o.Check, r.constant
@@ -187,18 +189,39 @@ func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s emu.Stop) {
 	if r.Path != nil {
 		r.Path.Begin(t.ID(), r.space(t), r.seq)
 	}
-	r.err = r.Executor.Run(t.ID(), s.Instructions-r.base, r.accesses, &r.state)
+	r.execute(on.CPU(), t.ID(), s.Instructions-r.base)
 	r.base, r.counted, r.seq = s.Instructions, uint32(on.CPU().CountedBranches()), on.At().Seq
 }
 
-// drain takes what the machine has logged.
+// execute has the executor do so many instructions, and the one that the thread has stored
+// parts of.
+func (r *Recording) execute(cpu *emu.CPU, id event.ThreadID, instructions uint64) {
+	of := r.accessesOf(id)
+	if instructions > 0 {
+		instructions -= of.ahead
+		of.ahead = 0
+	}
+	if in, ok := cpu.Interrupted(); ok && in.HasStored() && of.ahead == 0 {
+		of.complete(&in)
+		instructions++
+	}
+	if instructions > 0 && r.err == nil {
+		r.err = r.Executor.Run(id, instructions, of.done, &r.state)
+		of.done = of.done[:0]
+	}
+}
+
+// drain takes what the machine has logged on behalf of the thread that acts.
 func (r *Recording) drain(cpu *emu.CPU) {
 	cpu.SwapMemory(r.log)
-	r.accesses = r.accesses[:0]
+	id := r.task.ID()
 	entries := r.log.Entries()
+	var part, parts int
 	for i := range entries {
 		e := &entries[i]
 		switch e.Kind {
+		case emu.MemoryPart:
+			part, parts = int(e.PC), int(e.Addr)
 		case emu.MemoryLoad, emu.MemoryStore:
 			a := exec.Access{
 				PC: e.PC, Addr: uint64(e.Addr), Size: int(e.Size), Store: e.Kind == emu.MemoryStore,
@@ -207,8 +230,12 @@ func (r *Recording) drain(cpu *emu.CPU) {
 			if a.Size > 8 {
 				a.Value[1] = entries[i+1].Value
 			}
-			r.accesses = append(r.accesses, a)
+			r.access(id, a, part, parts)
+			part, parts = 0, 0
 		case emu.MemoryKernel:
+			if len(r.inside) > 0 {
+				r.meets(id, exec.Access{Addr: uint64(e.Addr), Size: int(e.Branches), Store: true})
+			}
 			r.overwrite(r.task, uint64(e.Addr), uint64(e.Branches))
 		}
 	}
