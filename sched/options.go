@@ -132,7 +132,6 @@ func (o Options) WithDefaults() Options {
 // two accesses of one. Threads of coredet see nothing of one another within a round.
 func (o Options) endsInside() bool { return o.Policy != CoreDet }
 
-
 // insideSeed is the seed of the places inside instructions: rr knows no seed.
 func (o Options) insideSeed(seed uint64) uint64 {
 	if o.Policy == RR {

@@ -17,7 +17,7 @@ import (
 // not followed.
 
 var errSplit = errs.Define("follow-split-instruction",
-	"cannot follow thread %d: while it was inside the instruction at %#x, thread %d accessed the same memory",
+	"cannot follow thread {thread}: while it was inside the instruction at {address}, thread {other} accessed the same memory",
 	"Inputs are followed through instructions as a whole. In this run a data race has another thread act between two accesses of one instruction.",
 	"Record another run, with another --seed, or mend the race (heddle races shows it).")
 
@@ -75,7 +75,7 @@ func (r *Recording) access(id event.ThreadID, a exec.Access, part, parts int) {
 		a.Branches = 0
 		if of.begun = append(of.begun, a); part == parts-1 {
 			if of.split != 0 && r.err == nil {
-				r.err = errSplit.New(id, a.PC, of.split)
+				r.err = errSplit.New(id, event.Addr(a.PC), of.split)
 			}
 			of.done = append(of.done, of.begun...)
 			r.leaves(id)
@@ -101,7 +101,7 @@ func (r *Recording) meets(id event.ThreadID, a exec.Access) {
 				continue
 			}
 			if of.split = id; of.ahead > 0 && r.err == nil {
-				r.err = errSplit.New(other, b.PC, id)
+				r.err = errSplit.New(other, event.Addr(b.PC), id)
 			}
 		}
 	}
