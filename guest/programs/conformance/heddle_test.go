@@ -164,7 +164,9 @@ func TestUnderHeddle(t *testing.T) {
 			}
 		})
 	})
-	calls.check(t)
+	if testsize.Pick(false, true, true) {
+		calls.check(t)
+	}
 }
 
 // agrees tells whether one of the native runs ended like got.
@@ -193,6 +195,7 @@ var unmade = map[string]string{
 	"ioprio_get": "what Linux answers depends on its version",
 	"ioprio_set": "it is accepted without effect",
 	"syslog":     "natively it may show the kernel's log",
+	"vhangup":    "natively it may take away the terminal that the tests run on",
 }
 
 // check demands that every call of the table that does something was made.

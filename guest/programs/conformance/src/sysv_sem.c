@@ -7,10 +7,11 @@
 
 static int set;
 
+/* glibc's semop makes the call semtimedop. */
 static int op1(int n, int change, int flags)
 {
 	struct sembuf op = {n, change, flags};
-	return semop(set, &op, 1);
+	return syscall(SYS_semop, set, &op, 1);
 }
 
 static void show_values(void)
