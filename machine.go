@@ -378,6 +378,7 @@ func (m *Machine) goesOn(slice sched.Slice, t *kernel.Task, stop emu.Stop) bool 
 			return true
 		}
 	case emu.StopFault:
+		m.state.kernel.SetNow(m.toNS(m.state.cluster.Now(slice.Core) + stop.Cycles)) // for the times of mapped files
 		if m.debug.admits(stop) || m.state.kernel.PageIn(t, stop) {
 			return true
 		}

@@ -26,6 +26,7 @@
 #define HEDDLE_PTE_PERM 7u
 #define HEDDLE_PTE_SHARED 8u   // written in place, whatever its reference count
 #define HEDDLE_PTE_PRESENT 16u
+#define HEDDLE_PTE_NOTED 32u   // for the owner of the space, and kept by changes of rights
 
 enum heddle_access { HEDDLE_READ, HEDDLE_WRITE, HEDDLE_FETCH };
 

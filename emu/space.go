@@ -74,6 +74,24 @@ func MakePTE(p Page, perm Perm, shared bool) PTE {
 	return e
 }
 
+// With is the entry with another page and other rights.
+func (e PTE) With(p Page, perm Perm) PTE {
+	const others = 1<<12 - 1 - C.HEDDLE_PTE_PERM
+	return e&others | PTE(p)<<12 | PTE(perm)
+}
+
+// Noted is a mark that the owner of the space may give an entry, and that changes of
+// rights leave alone.
+func (e PTE) Noted() bool { return e&C.HEDDLE_PTE_NOTED != 0 }
+
+// Note is the entry with the mark, or without it.
+func (e PTE) Note(on bool) PTE {
+	if on {
+		return e | C.HEDDLE_PTE_NOTED
+	}
+	return e &^ C.HEDDLE_PTE_NOTED
+}
+
 // Present tells whether there is an entry.
 func (e PTE) Present() bool { return e != 0 }
 
@@ -140,7 +158,7 @@ func (s *Space) CloneTo(r *RAM) *Space {
 func (s *Space) broughtTo(r *RAM) *Space {
 	n := NewSpace(r)
 	for _, m := range s.Mappings(0, UserEnd) {
-		n.Set(m.Addr, MakePTE(r.Bring(m.PTE.Page()), m.PTE.Perm(), m.PTE.Shared()))
+		n.Set(m.Addr, m.PTE.With(r.Bring(m.PTE.Page()), m.PTE.Perm()))
 	}
 	n.c.peak = s.c.peak
 	return n

@@ -400,7 +400,7 @@ func sysFadvise64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// sysFsync has nothing to do: the guest's files are in memory.
+// sysFsync has nothing to write: the guest's files are in memory.
 func sysFsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	f, errno := t.plainFile(a[0])
 	if errno != 0 {
@@ -409,7 +409,15 @@ func sysFsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if !f.Inode().IsRegular() && !f.Inode().IsDir() {
 		return 0, unix.EINVAL
 	}
+	f.Sync()
 	return 0, 0
 }
 
-func sysSync(*Task, [6]uint64) (uint64, unix.Errno) { return 0, 0 }
+func sysSync(t *Task, _ [6]uint64) (uint64, unix.Errno) {
+	for _, p := range t.k.sortedProcesses() {
+		if !p.status.zombie && !p.outside {
+			p.space.Sync()
+		}
+	}
+	return 0, 0
+}

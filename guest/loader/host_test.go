@@ -106,3 +106,7 @@ func readFile(t testing.TB, path string) []byte {
 	}
 	return data
 }
+
+func (*bytesFile) Tracking() mm.Tracking { return mm.TrackNone }
+
+func (*bytesFile) Written() {}

@@ -141,7 +141,7 @@ func (as *AddressSpace) mapPage(v *VMA, va event.Addr) FaultResult {
 	}
 	rights := perm(v.Prot)
 	if v.has(Shared) {
-		if v.Object.isWritable(index) {
+		if v.Object.isWritable(index) && v.tracking() != TrackFirst {
 			as.writableShared = true
 		} else {
 			rights &^= emu.Write
@@ -162,10 +162,63 @@ func (as *AddressSpace) mapWritable(v *VMA, va event.Addr) FaultResult {
 	if errno != 0 {
 		return failed(errno)
 	}
+	tracking, have := v.tracking(), as.space.Get(va)
+	if tracking == TrackFirst && !have.Noted() || tracking == TrackFaults && !have.Present() {
+		v.File.Written()
+	}
 	as.writableShared = true
 	as.ram.Ref(page)
-	as.space.Set(va, emu.MakePTE(page, perm(v.Prot), true))
+	as.space.Set(va, emu.MakePTE(page, perm(v.Prot), true).Note(tracking == TrackFirst))
 	return Resolved
+}
+
+// tracking says which writes to v its file notes.
+func (v *VMA) tracking() Tracking {
+	if v.File == nil {
+		return TrackNone
+	}
+	return v.File.Tracking()
+}
+
+// Sync is what writing back all files does to the mappings.
+func (as *AddressSpace) Sync() {
+	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+		v := as.vmas.at(p)
+		as.clean(v, v.Start, v.End)
+	}
+}
+
+// Clean is what writing back the pages of [first, end) does to mappings: the next write
+// to each page is noted.
+func (o *Object) Clean(first, end uint64) {
+	for _, m := range o.mappers {
+		m.space.cleanObject(o, first, end)
+	}
+}
+
+func (as *AddressSpace) cleanObject(o *Object, first, end uint64) {
+	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+		v := as.vmas.at(p)
+		begin := v.Offset / emu.PageSize
+		from, to := max(first, begin), min(end, begin+v.pages())
+		if v.Object == o && from < to {
+			as.clean(v, v.Start+event.Addr((from-begin)*emu.PageSize), v.Start+event.Addr((to-begin)*emu.PageSize))
+		}
+	}
+}
+
+// clean takes the right to write from the pages of [start, end), which is in v, whose
+// writes were noted.
+func (as *AddressSpace) clean(v *VMA, start, end event.Addr) {
+	if !v.has(Shared) || v.tracking() != TrackFirst {
+		return
+	}
+	for _, m := range as.space.Mappings(start, end) {
+		if m.PTE.Noted() {
+			as.ram.Ref(m.PTE.Page())
+			as.space.Set(m.Addr, m.PTE.With(m.PTE.Page(), m.PTE.Perm()&^emu.Write).Note(false))
+		}
+	}
 }
 
 func failed(errno unix.Errno) FaultResult {

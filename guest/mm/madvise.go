@@ -181,7 +181,7 @@ func advisePopulate(access emu.Access) applyAdvice {
 }
 
 // Msync checks a range as msync(2) does. Mappings and their files are the same
-// bytes, so there is nothing to write.
+// bytes, so there is nothing to write; but the next writes are noted.
 func (as *AddressSpace) Msync(addr event.Addr, length uint64, flags int) unix.Errno {
 	if flags&^(unix.MS_ASYNC|unix.MS_INVALIDATE|unix.MS_SYNC) != 0 || !aligned(uint64(addr)) ||
 		flags&unix.MS_ASYNC != 0 && flags&unix.MS_SYNC != 0 {
@@ -191,9 +191,12 @@ func (as *AddressSpace) Msync(addr event.Addr, length uint64, flags int) unix.Er
 	if end < addr {
 		return unix.ENOMEM
 	}
-	return as.walk(addr, end, func(v *VMA, _, _ event.Addr) unix.Errno {
+	return as.walk(addr, end, func(v *VMA, from, to event.Addr) unix.Errno {
 		if flags&unix.MS_INVALIDATE != 0 && v.has(Locked) {
 			return unix.EBUSY
+		}
+		if flags&unix.MS_SYNC != 0 && v.has(Shared) {
+			v.Object.Clean(v.index(from), v.index(to-1)+1)
 		}
 		return 0
 	})

@@ -134,3 +134,7 @@ func TestNeighboursMerge(t *testing.T) {
 		t.Errorf("%d mappings after filling the hole", as.Count())
 	}
 }
+
+func (*library) Tracking() Tracking { return TrackNone }
+
+func (*library) Written() {}

@@ -201,6 +201,10 @@ func (zeros) Mapped() {}
 
 func (zeros) Unmapped() {}
 
+func (zeros) Tracking() Tracking { return TrackNone }
+
+func (zeros) Written() {}
+
 func (zeros) MapName() (path string, dev, inode uint64) { return "/dev/zero (deleted)", 1, 1 }
 
 var sharedZeros = zeros{}

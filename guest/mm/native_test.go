@@ -432,3 +432,7 @@ func TestAgreesWithLinux(t *testing.T) {
 		}
 	})
 }
+
+func (*named) Tracking() Tracking { return TrackNone }
+
+func (*named) Written() {}

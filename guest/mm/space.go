@@ -340,6 +340,7 @@ func (as *AddressSpace) Fork() (*AddressSpace, unix.Errno) {
 		if !v.has(DontFork) {
 			v.Flags &^= Locked | LockOnFault
 			n.add(v)
+			n.clean(&v, v.Start, v.End) // the child's own writes are noted
 		}
 	}
 	n.peak = as.peak
@@ -422,7 +423,7 @@ func (as *AddressSpace) replaceObjectPage(o *Object, index uint64, old, fresh em
 			rights &^= emu.Write
 		}
 		as.ram.Ref(fresh)
-		as.space.Set(va, emu.MakePTE(fresh, rights, e.Shared()))
+		as.space.Set(va, e.With(fresh, rights))
 	})
 }
 

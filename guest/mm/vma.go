@@ -36,7 +36,25 @@ type File interface {
 	// goes.
 	Mapped()
 	Unmapped()
+	// Tracking says which writes by way of shared mappings the file notes, and Written
+	// is called for each.
+	Tracking() Tracking
+	Written()
 }
+
+// Tracking says which writes to mapped pages a file notes.
+type Tracking int
+
+const (
+	// TrackNone is of what has no times.
+	TrackNone Tracking = iota
+	// TrackFaults are writes to pages that were not mapped, as files in memory note
+	// them.
+	TrackFaults
+	// TrackFirst are the first writes to each page since it was mapped, or written
+	// back (Clean), as files on a disk note them.
+	TrackFirst
+)
 
 // VMA is a mapping: a range of addresses with the same rights and properties,
 // backed by an object or by zeros.

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -248,9 +249,17 @@ func (f *File) Read(c *Ctx, p []byte) (int, unix.Errno) {
 	if errno := f.mayRead(); errno != 0 {
 		return 0, errno
 	}
-	n, errno := f.Impl.Read(c, p, f.Offset)
+	n, errno := f.readAt(c, p, f.Offset)
 	if f.seekable() {
 		f.Offset += int64(n)
+	}
+	return n, errno
+}
+
+func (f *File) readAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
+	n, errno := f.Impl.Read(c, p, off)
+	if errno == 0 && len(p) > 0 {
+		f.noteAccess()
 	}
 	return n, errno
 }
@@ -287,7 +296,7 @@ func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 	if errno := f.mayRead(); errno != 0 {
 		return 0, errno
 	}
-	return f.Impl.Read(c, p, off)
+	return f.readAt(c, p, off)
 }
 
 // Pwrite writes at an offset, or at the end with O_APPEND as Linux does, and
@@ -375,7 +384,11 @@ func (f *File) Map(shared, write bool) (*mm.Object, unix.Errno) {
 	if !ok {
 		return nil, unix.ENODEV
 	}
-	return m.Map(shared && f.Writable())
+	o, errno := m.Map(shared && f.Writable())
+	if errno == 0 {
+		f.noteAccess()
+	}
+	return o, errno
 }
 
 // Mapped and Unmapped count the mappings that the description is open for still,
@@ -384,6 +397,41 @@ func (f *File) Mapped() { f.Ref() }
 
 // Unmapped is the opposite of Mapped.
 func (f *File) Unmapped() { f.Unref() }
+
+// Tracking says which writes to mapped pages change the file's times.
+func (f *File) Tracking() mm.Tracking {
+	switch i := f.Inode(); {
+	case !i.IsRegular() || i.node != nil:
+		return mm.TrackNone
+	case i.super == superOverlay:
+		return mm.TrackFirst
+	}
+	return mm.TrackFaults
+}
+
+// Written stamps a write to a mapped page.
+func (f *File) Written() { f.Inode().touchData() }
+
+// Sync has the next writes to mapped pages noted, as after writing back.
+func (f *File) Sync() {
+	if i := f.Inode(); i.IsRegular() && i.content != nil {
+		i.content.Clean(0, math.MaxUint64)
+	}
+}
+
+// noteAccess is touch_atime of Linux for a file system mounted with relatime. Files of
+// the host that the guest has not changed keep their times, as the lower files of
+// Linux's overlay do.
+func (f *File) noteAccess() {
+	const day = 24 * 3600 * 1e9
+	i := f.Inode()
+	if f.flags&unix.O_NOATIME != 0 || !i.IsRegular() || i.node != nil || i.lower != nil && !i.dataChanged && !i.metaChanged {
+		return
+	}
+	if now := f.fs.now(); i.atime <= i.mtime || i.atime <= i.ctime || now-i.atime >= day {
+		i.atime = now
+	}
+}
 
 // MapName is the name that /proc/PID/maps shows of a mapping of the file.
 func (f *File) MapName() (path string, dev, inode uint64) {

@@ -34,7 +34,6 @@ func (r *regular) Map(shared bool) (*mm.Object, unix.Errno) {
 		if r.inode.seals&unix.F_SEAL_WRITE != 0 {
 			return nil, unix.EPERM
 		}
-		r.inode.touchData()
 	}
 	o := r.inode.object()
 	o.Ref()

@@ -21,6 +21,12 @@ func (a *attachment) MapName() (path string, dev, inode uint64) {
 	return a.segment.name, firstDevice, uint64(a.segment.perm.ID)
 }
 
+// Tracking implements mm.File: a segment has no times of writes.
+func (*attachment) Tracking() mm.Tracking { return mm.TrackNone }
+
+// Written implements mm.File.
+func (*attachment) Written() {}
+
 // Mapped implements mm.File.
 func (a *attachment) Mapped() {
 	s := a.segment
