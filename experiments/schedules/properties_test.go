@@ -21,6 +21,9 @@ import (
 func TestSyncOnlyIsNotEnough(t *testing.T) {
 	for name, differs := range map[string]bool{"racey": true, "fft": true, "lu-non-contig": true, "streamcluster": false} {
 		t.Run(name, func(t *testing.T) {
+			if differs && name != "racey" {
+				testsize.SkipQuick(t)
+			}
 			c := suite(t, name)
 			m := made(t, c, schedules.Options{})
 			found := map[string]int{}
@@ -297,13 +300,12 @@ print(count)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "pigz" {
+				testsize.SkipQuick(t)
+			}
 			c := config(args...)
-			// python3's and pbzip2's accesses take long to record. Without constraints
-			// python3 follows its schedule, and has several states.
-			quick := testing.Short() && (name == "python3" || name == "pbzip2")
-			m := made(t, c, schedules.Options{SyncOnly: quick})
-			found := states(t, c, m, testsize.Runs(2, 4, 10), sched.EnforceOptions{SyncOnly: quick})
-			if len(found) != 1 && !(quick && name == "python3") {
+			m := made(t, c, schedules.Options{})
+			if found := states(t, c, m, testsize.Runs(2, 4, 10), sched.EnforceOptions{}); len(found) != 1 {
 				t.Errorf("states: %v", found)
 			}
 		})

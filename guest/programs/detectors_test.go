@@ -183,6 +183,7 @@ func TestFixedFormsAreClean(t *testing.T) {
 // TestBuggyFormsAreReported runs the buggy forms under all detectors, until
 // together they have named every line of program.yaml. None may name another.
 func TestBuggyFormsAreReported(t *testing.T) {
+	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
 		var named, found []string
 		for _, r := range p.Races {

@@ -82,9 +82,10 @@ print(socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM, family=socket
 var networkMachines = [][]string{{"--cores", "4"}, {"--cores", "2", "--sched", "random", "--seed", "3"}}
 
 func TestNetworkPrograms(t *testing.T) {
+	testsize.SkipQuick(t)
 	dir := t.TempDir()
 	realInputs(t, dir)
-	for i, p := range testsize.Sample(network, testsize.Pick(1, len(network), len(network)), 0) {
+	for i, p := range network {
 		t.Run(p.name, func(t *testing.T) {
 			native := execute(t, dir, nil, p.command...)
 			for _, flags := range testsize.Sample(networkMachines, 1, i) {

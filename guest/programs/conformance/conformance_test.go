@@ -113,7 +113,7 @@ func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) 
 		if p.DynamicOnly != "" {
 			both = both[:1]
 		}
-		for _, static := range testsize.Sample(both, testsize.Pick(1, 2, 2), i) {
+		for _, static := range testsize.Sample(both, testsize.Pick(1, 2, 2), i/4) {
 			name, turn := p.Name+"/dynamic", 2*i
 			if static {
 				name, turn = p.Name+"/static", 2*i+1
