@@ -373,7 +373,7 @@ func (m *Machine) goesOn(slice sched.Slice, t *kernel.Task, stop emu.Stop) bool 
 		m.state.gating.arrived(m, t, stop)
 		return !m.debug.left() && !m.state.gating.stops(t.ID()) && !(stop.Reason == emu.StopLog && m.isCut())
 	case emu.StopPause:
-		if !m.endsAtPause(slice) {
+		if ends, after := m.endsAtPause(slice); !ends || stop.Instructions < after {
 			m.config.rehearsal.paused(m, stop)
 			return true
 		}
@@ -400,20 +400,24 @@ func (m *Machine) setTime(core event.CoreID) {
 	}
 }
 
-// endsAtPause reports whether a slice ends after a PAUSE: a recorded one does if it did.
-func (m *Machine) endsAtPause(slice sched.Slice) bool {
+// endsAtPause reports whether a slice ends after a PAUSE, and from how many instructions on:
+// a recorded one does if it did, and there.
+func (m *Machine) endsAtPause(slice sched.Slice) (ends bool, after uint64) {
 	if _, d := m.state.cluster.Replaying(); d != nil {
-		return !d.Budget && emu.StopReason(d.Stop) == emu.StopPause
+		return !d.Budget && emu.StopReason(d.Stop) == emu.StopPause, d.Instructions
 	}
-	return slice.StopAtPause
+	return slice.StopAtPause, slice.PauseAfter
 }
 
 // limit turns a slice's budgets into the engine's.
 func (m *Machine) limit(slice sched.Slice) emu.Limit {
 	l := emu.Limit{
 		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact,
-		AtPause: m.endsAtPause(slice) || m.config.rehearsal != nil,
-		AtSync:  slice.StopAtSync, Pass: true, Immediately: slice.Immediately,
+		AtSync: slice.StopAtSync, Pass: true, Immediately: slice.Immediately,
+	}
+	l.AtPause, l.PauseAfter = m.endsAtPause(slice)
+	if m.config.rehearsal != nil {
+		l.AtPause, l.PauseAfter = true, 0 // it is to see each
 	}
 	if slice.After > 0 {
 		l.Inside = emu.InsideAfter(slice.After)

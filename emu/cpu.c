@@ -204,7 +204,7 @@ static enum heddle_stop run_on(struct heddle_cpu *cpu) {
 }
 
 // Sets the flags of blocks that a run has to look at.
-static void watch(struct heddle_cpu *cpu, uint32_t run_flags) {
+void heddle_watch(struct heddle_cpu *cpu, uint32_t run_flags) {
   uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | heddle_pause_watched(cpu, run_flags);
   if ((run_flags & HEDDLE_RUN_SYNC) || cpu->atomics.on) watched |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers || cpu->views) watched |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
@@ -229,7 +229,8 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   cpu->most = most < INT64_MAX ? (int64_t)most : INT64_MAX;
   cpu->instruction_limit = cpu->instructions_left = instructions < INT64_MAX ? (int64_t)instructions : INT64_MAX;
   cpu->cycle_limit = cpu->cycles_left = cycles < INT64_MAX ? (int64_t)cycles : INT64_MAX;
-  watch(cpu, flags);
+  flags = heddle_pause_begin(cpu, flags);
+  heddle_watch(cpu, flags);
   cpu->run_flags = flags;
   cpu->passed = cpu->pass_sync = flags & HEDDLE_RUN_PASS;
   cpu->pass_at = 0;

@@ -159,6 +159,9 @@ type Limit struct {
 	// AtPause and AtSync also stop after a PAUSE, and before atomic
 	// instructions and fences.
 	AtPause, AtSync bool
+	// PauseAfter is how many instructions the run has with the first PAUSE that ends it, at
+	// least.
+	PauseAfter uint64
 	// Pass lets the first instruction run whatever breakpoint is on it and
 	// whether or not it is one to stop before.
 	Pass bool
@@ -346,6 +349,7 @@ func (c *CPU) Run(l Limit) Stop {
 	if l.Pass {
 		flags |= C.HEDDLE_RUN_PASS
 	}
+	c.c.pauses.stops_from = C.uint64_t(l.PauseAfter)
 	c.c.inside_choice = C.uint32_t(l.Inside)
 	instructions := orMax(l.Instructions)
 	if l.Immediately {

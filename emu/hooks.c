@@ -108,6 +108,14 @@ static void watch_buffer(struct heddle_cpu *cpu, const void *caller) {
   if (at - cpu->code_start > CODE_BUFFER - CODE_MARGIN) cpu->code_full = true;
 }
 
+// Has the run look for PAUSE from the block on. Returns what is known of the block.
+static struct heddle_block *look_for_pause(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  cpu->run_flags |= HEDDLE_RUN_PAUSE;
+  heddle_watch(cpu, cpu->run_flags);
+  cpu->tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
+  return heddle_describe(cpu, pc, size);
+}
+
 static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                     const void *caller) {
   watch_buffer(cpu, caller);
@@ -121,6 +129,7 @@ static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint
     b = heddle_describe(cpu, pc, size);
     if (cpu->log.on) heddle_log_code(cpu, pc, size);
   }
+  if (heddle_pause_nears(cpu, b)) b = look_for_pause(cpu, pc, size);
   if (consider(cpu, b)) {
     cpu->stopped_at = pc;
     return;

@@ -31,6 +31,23 @@ uint32_t heddle_pause_watched(const struct heddle_cpu *cpu, uint32_t run_flags) 
   return cpu->ram->pages == cpu->ram->span ? HEDDLE_BLOCK_PAUSE : 0;
 }
 
+// The flags that a run begins with: PAUSE is looked for when the run comes near the first
+// one that may end it.
+uint32_t heddle_pause_begin(struct heddle_cpu *cpu, uint32_t run_flags) {
+  if (!(run_flags & HEDDLE_RUN_PAUSE)) cpu->pauses.stops_from = UINT64_MAX;
+  return cpu->pauses.stops_from > 1 ? run_flags & ~HEDDLE_RUN_PAUSE : run_flags;
+}
+
+// Whether a PAUSE that was executed just now ends the run.
+bool heddle_pause_stops(const struct heddle_cpu *cpu) {
+  return cpu->pauses.stops_from != UINT64_MAX && heddle_cpu_instructions_now(cpu) >= cpu->pauses.stops_from;
+}
+
+// Whether PAUSE is to be looked for from the block on, which is about to run.
+bool heddle_pause_nears(const struct heddle_cpu *cpu, const struct heddle_block *b) {
+  return !(cpu->run_flags & HEDDLE_RUN_PAUSE) && heddle_block_count(b) > before_pauses(cpu);
+}
+
 // Notes that a block with PAUSE is put into the table, for runs that stop after PAUSE.
 void heddle_pause_in_table(struct heddle_cpu *cpu, const struct heddle_block *b) {
   struct heddle_pauses *p = &cpu->pauses;

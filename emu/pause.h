@@ -17,6 +17,9 @@ struct heddle_pauses {
   uint64_t tried;   // the block that the engine was started to translate again, 0: none
   uint8_t *bytes[HEDDLE_PAUSE_BYTES];  // prefixes that are not in memory now but during a translation
   unsigned nbytes;
+  // The run ends after the first PAUSE with which it has run so many instructions; the
+  // greatest number: after none.
+  uint64_t stops_from;
   // Slots of the table that may have blocks with PAUSE. nslots is more than there is
   // room for if there are too many.
   uint32_t slots[HEDDLE_PAUSE_SLOTS];
@@ -29,6 +32,9 @@ void heddle_pause_in_table(struct heddle_cpu *cpu, const struct heddle_block *b)
 void heddle_pause_take_out(struct heddle_cpu *cpu);
 uint32_t heddle_pause_tried(const struct heddle_cpu *cpu, uint64_t pc);
 bool heddle_pause_want(struct heddle_cpu *cpu, const struct heddle_block *b);
+uint32_t heddle_pause_begin(struct heddle_cpu *cpu, uint32_t run_flags);
+bool heddle_pause_stops(const struct heddle_cpu *cpu);
+bool heddle_pause_nears(const struct heddle_cpu *cpu, const struct heddle_block *b);
 bool heddle_paused(struct heddle_cpu *cpu);
 void heddle_pause_find(struct heddle_cpu *cpu, uint64_t pc);
 void heddle_pause_hide(struct heddle_cpu *cpu, uint64_t pc);

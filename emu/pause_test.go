@@ -296,6 +296,9 @@ func drawProgram(t *rapid.T, changes bool) []byte {
 
 func drawLimit(t *rapid.T) Limit {
 	l := Limit{AtPause: rapid.Bool().Draw(t, "pause"), Pass: true}
+	if l.AtPause && rapid.Bool().Draw(t, "after") {
+		l.PauseAfter = rapid.Uint64Range(0, 80).Draw(t, "after")
+	}
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		l.Instructions = rapid.Uint64Range(1, 60).Draw(t, "instructions")
@@ -313,7 +316,8 @@ func drawLimit(t *rapid.T) Limit {
 }
 
 // TestPauseMovesNothing: random programs, run in random pieces, stop where they do when
-// PAUSE ends blocks, in the state that they have there when they are stepped.
+// PAUSE ends blocks, and when they stop after each PAUSE and are resumed, in the state that
+// they have there when they are stepped.
 func TestPauseMovesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		// A run that begins with a block that is changed passes the next place to stop at, too:
@@ -334,7 +338,7 @@ func TestPauseMovesNothing(t *testing.T) {
 			counts             []uint64
 			inside             []uint8
 		}
-		play := func(shared bool, limits []Limit) (r run) {
+		play := func(shared, each bool, limits []Limit) (r run) {
 			part := &scope{TB: t}
 			defer part.close()
 			b := newProgram(part, code, shared)
@@ -357,9 +361,14 @@ func TestPauseMovesNothing(t *testing.T) {
 			for i := 0; ; i++ {
 				l := limits[i%len(limits)]
 				l.From = from
+				if each {
+					l.PauseAfter = 0
+				}
 				s := b.cpu.Run(l)
-				for s.Reason == StopBreakpoint || s.Reason == StopLog {
-					r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.regs().RIP, s.Instructions))
+				for s.Reason == StopBreakpoint || s.Reason == StopLog || s.Reason == StopPause && s.Instructions < limits[i%len(limits)].PauseAfter {
+					if s.Reason == StopBreakpoint {
+						r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.regs().RIP, s.Instructions))
+					}
 					s = b.cpu.Resume()
 				}
 				total += s.Instructions
@@ -383,15 +392,17 @@ func TestPauseMovesNothing(t *testing.T) {
 			}
 			return r
 		}
-		got, want := play(false, limits), play(true, limits)
-		if !slices.Equal(got.stops, want.stops) {
-			rt.Fatalf("it stops at\n%q, want\n%q", got.stops, want.stops)
-		}
-		if !slices.Equal(got.states, want.states) || !slices.Equal(got.log, want.log) {
-			rt.Fatalf("states or logs differ:\n%q, want\n%q", got.log, want.log)
+		got := play(false, false, limits)
+		for _, want := range []run{play(true, false, limits), play(true, true, limits), play(false, true, limits)} {
+			if !slices.Equal(got.stops, want.stops) {
+				rt.Fatalf("it stops at\n%q, want\n%q", got.stops, want.stops)
+			}
+			if !slices.Equal(got.states, want.states) || !slices.Equal(got.log, want.log) {
+				rt.Fatalf("states or logs differ:\n%q, want\n%q", got.log, want.log)
+			}
 		}
 		breaks = nil
-		stepped := play(false, []Limit{{Instructions: 1, Exact: true, Pass: true}})
+		stepped := play(false, false, []Limit{{Instructions: 1, Exact: true, Pass: true}})
 		for i, n := range got.counts {
 			if n == 0 || got.inside[i] > 0 {
 				continue // it has not begun, or is inside an instruction

@@ -18,6 +18,7 @@ int heddle_hooks_add(struct heddle_cpu *cpu);
 uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in);
 void heddle_come_to(struct heddle_cpu *cpu, uint64_t pc);
 uc_err heddle_start(struct heddle_cpu *cpu);
+void heddle_watch(struct heddle_cpu *cpu, uint32_t run_flags);
 enum heddle_stop heddle_failed(struct heddle_cpu *cpu, uc_err err);
 enum heddle_stop heddle_excepted(struct heddle_cpu *cpu, bool software);
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end);
@@ -75,6 +76,13 @@ static inline int64_t before_most(const struct heddle_cpu *cpu) {
   return cpu->most - (int64_t)heddle_cpu_instructions_now(cpu);
 }
 
+// How many instructions may run until PAUSE is looked for.
+static inline int64_t before_pauses(const struct heddle_cpu *cpu) {
+  uint64_t from = cpu->pauses.stops_from;
+  if (from == UINT64_MAX || (cpu->run_flags & HEDDLE_RUN_PAUSE)) return INT64_MAX;
+  return (int64_t)(from - 1 - heddle_cpu_instructions_now(cpu));
+}
+
 // Hands a part of the budget out to the block hook, which looks at cycles only.
 static inline void hand_out(struct heddle_cpu *cpu) {
   int64_t most = part(cpu->instructions_left), cycles = part(cpu->cycles_left);
@@ -82,6 +90,7 @@ static inline void hand_out(struct heddle_cpu *cpu) {
   if (most > before_halt(cpu)) most = before_halt(cpu);
   if (most > before_most(cpu)) most = part(before_most(cpu));
   if (most > before_look(cpu)) most = part(before_look(cpu));
+  if (most > before_pauses(cpu)) most = part(before_pauses(cpu));
   cpu->instructions_left -= most;
   cpu->cycles_left -= most;
   cpu->left = (uint64_t)most << 32 | (uint64_t)most;

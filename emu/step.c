@@ -96,7 +96,7 @@ static enum heddle_stop emulate(struct heddle_cpu *cpu, uint64_t pc, const Zydis
     cpu->vector = VECTOR_DEBUG;
     return HEDDLE_STOP_EXCEPTION;
   }
-  return pauses && (cpu->run_flags & HEDDLE_RUN_PAUSE) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
+  return pauses && heddle_pause_stops(cpu) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
 }
 
 // Runs the instruction at pc alone.

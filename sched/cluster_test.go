@@ -20,7 +20,7 @@ func steady(t *testing.T, cores int, quantum, timeSlice uint64) *sched.Cluster {
 func next(t *testing.T, c *sched.Cluster, thread event.ThreadID, core event.CoreID, cycles event.Cycles) sched.Slice {
 	t.Helper()
 	s, verdict := c.Next(0, false)
-	want := sched.Slice{Thread: thread, Core: core, Cycles: cycles, Inside: s.Inside, StopAtPause: s.StopAtPause}
+	want := sched.Slice{Thread: thread, Core: core, Cycles: cycles, Inside: s.Inside, StopAtPause: s.StopAtPause, PauseAfter: s.PauseAfter}
 	if verdict != sched.Run || s != want {
 		t.Fatalf("%v %+v, want %+v", verdict, s, want)
 	}
@@ -230,7 +230,7 @@ func TestRoundRobinOverThreads(t *testing.T) {
 		for i := range 30 {
 			s, _ := c.Next(0, false)
 			want := test.slice
-			want.Thread, want.Core, want.Inside, want.StopAtPause = event.ThreadID(i%3+1), s.Core, s.Inside, true
+			want.Thread, want.Core, want.Inside, want.StopAtPause, want.PauseAfter = event.ThreadID(i%3+1), s.Core, s.Inside, true, s.PauseAfter
 			// Turns by instructions are up to a sixteenth shorter.
 			if want.Instructions == 100 && s.Instructions >= 93 && s.Instructions <= 100 {
 				want.Instructions = s.Instructions

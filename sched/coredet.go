@@ -11,7 +11,7 @@ import (
 // deterministic multithreaded execution, ASPLOS 2010) and DMP (Devietti, Lucia,
 // Ceze, Oskin, ASPLOS 2009). Time goes in rounds of two phases. In the parallel
 // phase each thread runs a quantum of instructions, or less, to its next atomic
-// instruction or fence, system call or PAUSE. When all have, those that stopped
+// instruction or fence, system call or late PAUSE. When all have, those that stopped
 // early go on by one instruction, one thread after the other: the serial phase.
 //
 // The variant is DMP-TM with perfect speculation: the quanta of a parallel phase
@@ -99,7 +99,10 @@ func (p *coredet) begin(c *Cluster) {
 func (p *coredet) slice(c *Cluster) (Slice, bool) {
 	for ; p.next < len(p.members); p.next++ {
 		m := &p.members[p.next]
-		out := Slice{Thread: m.id, Exact: true, Instructions: m.left, StopAtSync: true, StopAtPause: len(p.members) > 1}
+		out := Slice{
+			Thread: m.id, Exact: true, Instructions: m.left, StopAtSync: true, StopAtPause: len(p.members) > 1,
+			PauseAfter: 4 * pauseAfter, // more than in other policies: each thread has a slice in the serial phase, too
+		}
 		switch {
 		case p.serial && m.early:
 			out.Instructions = 1

@@ -29,10 +29,15 @@ type Slice struct {
 	// StopAtSync tells to end the slice before the next locked instruction or fence;
 	// system calls end every slice anyway.
 	StopAtSync bool
-	// StopAtPause tells to end the slice after the next PAUSE, and to call Yield: there
-	// is another thread that could go first.
+	// StopAtPause tells to end the slice after the first PAUSE with which it has run
+	// PauseAfter instructions, and to call Yield: there is another thread that could go first.
 	StopAtPause bool
+	PauseAfter  uint64
 }
+
+// pauseAfter is how many instructions a thread runs before PAUSE gives its turn away. To
+// switch costs the host as much as some hundreds of instructions.
+const pauseAfter = 4000
 
 // A Verdict says what the driver is to do.
 type Verdict int
@@ -166,7 +171,7 @@ func (u *untimed) slice(c *Cluster, s slot, timer event.Cycles, hasTimer bool) S
 	if c.furthest > u.lag {
 		c.Lift(core, c.furthest-u.lag)
 	}
-	out := Slice{Core: core, Thread: c.threads[s].id, StopAtPause: len(c.runnable) > 1}
+	out := Slice{Core: core, Thread: c.threads[s].id, StopAtPause: len(c.runnable) > 1, PauseAfter: pauseAfter}
 	if clock := c.Now(core); hasTimer && timer > clock {
 		out.Cycles = timer - clock
 	} else if hasTimer {

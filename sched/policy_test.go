@@ -424,6 +424,54 @@ func TestPauseEndsSlices(t *testing.T) {
 	}
 }
 
+// A thread has its turn for some instructions before PAUSE ends it.
+func TestPauseEndsNoTurnAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		options sched.Options
+		want    uint64
+	}{
+		{sched.Options{Policy: sched.Random}, 4000},
+		{sched.Options{Policy: sched.PCT}, 4000},
+		{sched.Options{Policy: sched.RR}, 4000},
+		{sched.Options{Policy: sched.RR, Granularity: sched.Sync}, 0},
+		{sched.Options{Policy: sched.Random, Granularity: sched.Sync}, 0},
+		{sched.Options{Policy: sched.CoreDet}, 16000},
+	} {
+		c := newCluster(t, 1, 1, test.options)
+		c.Ready(1, 0)
+		c.Ready(2, 0)
+		if s, _ := c.Next(0, false); !s.StopAtPause || s.PauseAfter != test.want {
+			t.Errorf("%v: %v after %d", test.options.Policy, s.StopAtPause, s.PauseAfter)
+		}
+	}
+	// Under timed the turn has several slices.
+	c := newCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
+	c.Ready(1, 0)
+	c.Ready(2, 0)
+	for _, want := range []uint64{4000, 3000, 2000, 1000, 0, 0} {
+		s, _ := c.Next(0, false)
+		if s.Thread != 1 || !s.StopAtPause || s.PauseAfter != want {
+			t.Fatalf("thread %d, StopAtPause is %v, after %d, want %d", s.Thread, s.StopAtPause, s.PauseAfter, want)
+		}
+		c.Ran(s, 900, 1000)
+	}
+	c.Yield(1)
+	if s, _ := c.Next(0, false); s.Thread != 2 || s.PauseAfter != 4000 {
+		t.Errorf("thread %d, after %d", s.Thread, s.PauseAfter)
+	}
+}
+
+// A thread that becomes runnable on a core that is ahead cannot go first yet.
+func TestPauseBeforeOneThatIsNotReady(t *testing.T) {
+	c := newCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
+	c.Ready(1, 0)
+	c.Next(0, false)
+	c.Ready(2, 30_000)
+	if s, _ := c.Next(0, false); s.Thread != 1 || !s.StopAtPause || s.PauseAfter != 30_000 {
+		t.Errorf("thread %d, StopAtPause is %v, after %d", s.Thread, s.StopAtPause, s.PauseAfter)
+	}
+}
+
 // One that waits for another core alone has nobody go first.
 func TestPauseWithAffinity(t *testing.T) {
 	c := newCluster(t, 2, 1, sched.Options{})

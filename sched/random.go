@@ -49,7 +49,7 @@ func (p *random) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Ver
 	out := p.slice(c, s, timer, hasTimer)
 	out.Instructions = p.patience(c, s)
 	if p.granularity == Sync {
-		out.StopAtSync = true
+		out.StopAtSync, out.PauseAfter = true, 0
 		return out, Run
 	}
 	out.Instructions = min(out.Instructions, p.random.geometric(p.quantum))

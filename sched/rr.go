@@ -42,7 +42,7 @@ func (p *rr) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict
 	out := p.slice(c, c.order.first, timer, hasTimer)
 	switch p.granularity {
 	case Sync:
-		out.Instructions, out.StopAtSync = p.turn(c), true
+		out.Instructions, out.StopAtSync, out.PauseAfter = p.turn(c), true, 0
 	default:
 		out.Instructions, out.Exact = p.length(), p.granularity == Instruction
 	}

@@ -27,6 +27,7 @@ type timed struct {
 
 	queue list           // runnable threads without a core
 	ends  []event.Cycles // by core, the end of its thread's time slice
+	began []event.Cycles // by core, when its thread's time slice began
 	// changed tells that a core may have become free for a queued thread.
 	changed bool
 	// realtime is by core, once there is a thread with a rank.
@@ -43,7 +44,7 @@ type realtimeUse struct {
 func newTimed(cores int, seed uint64, o Options) *timed {
 	return &timed{
 		noise: newNoise(newStream(seed, 'T'), o), quantum: o.Quantum, timeSlice: o.TimeSlice,
-		queue: newList(), ends: make([]event.Cycles, cores),
+		queue: newList(), ends: make([]event.Cycles, cores), began: make([]event.Cycles, cores),
 	}
 }
 
@@ -157,20 +158,26 @@ func (p *timed) slice(c *Cluster, core event.CoreID, second, timer event.Cycles)
 	if c.ranked > 0 {
 		budget = min(budget, p.patience(c, core))
 	}
-	return Slice{
-		Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact, StopAtPause: p.isWaitedFor(c, core),
+	out := Slice{Core: core, Thread: c.On(core), Cycles: min(budget, timer-clock), Exact: exact}
+	if from, waits := p.nextFrom(c, core); waits {
+		out.StopAtPause = true
+		out.PauseAfter = uint64(max(from, p.began[core]+pauseAfter) - clock)
 	}
+	return out
 }
 
-// isWaitedFor reports whether a queued thread may have a core when the thread on it gives it
-// away.
-func (p *timed) isWaitedFor(c *Cluster, core event.CoreID) bool {
-	for s := p.queue.first; s != none; s = p.queue.after(s) {
-		if c.threads[s].affinity&bit(core) != 0 && (c.ranked == 0 || p.mayFollow(c, s, core)) {
-			return true
+// nextFrom is the time, not before the core's, from which a queued thread may have a core when
+// the thread on it gives it away.
+func (p *timed) nextFrom(c *Cluster, core event.CoreID) (from event.Cycles, waits bool) {
+	clock := c.cores[core].clock
+	from = math.MaxUint64
+	for s := p.queue.first; s != none && from > clock; s = p.queue.after(s) {
+		th := &c.threads[s]
+		if th.affinity&bit(core) != 0 && (c.ranked == 0 || p.mayFollow(c, s, core)) {
+			from, waits = min(from, max(th.readyAt, clock)), true
 		}
 	}
-	return false
+	return from, waits
 }
 
 // exactOneIn is how seldom a slice ends within a block: with jitter one in so
@@ -281,6 +288,7 @@ func (p *timed) renew(c *Cluster, core event.CoreID) {
 	if spread := p.jitter.of(length); spread > 0 {
 		length = length - spread + p.random.below(2*spread+1)
 	}
+	p.began[core] = c.cores[core].clock
 	p.ends[core] = c.cores[core].clock + event.Cycles(max(length, 1))
 	if th := &c.threads[c.cores[core].thread]; th.precedence.Rank > 0 {
 		p.ends[core] = math.MaxUint64
