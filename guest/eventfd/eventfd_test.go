@@ -147,7 +147,7 @@ func TestTimersCountExpirations(t *testing.T) {
 	} {
 		c := &clock{}
 		x := eventfd.NewTimer(c)
-		x.Set(test.deadline, test.interval)
+		x.Set(test.deadline, test.interval, eventfd.KeepOnSet)
 		for _, s := range test.steps {
 			c.to(s.at)
 			c.to(s.at) // a deadline that has passed already fires at once
@@ -168,9 +168,9 @@ func TestSettingATimerForgetsWhatWas(t *testing.T) {
 	x := eventfd.NewTimer(c)
 	w := &counted{}
 	x.Waiters().Add(w)
-	x.Set(10, 10)
+	x.Set(10, 10, eventfd.KeepOnSet)
 	c.to(35)
-	x.Set(100, 0)
+	x.Set(100, 0, eventfd.KeepOnSet)
 	if _, errno := readTicks(t, x); errno != unix.EAGAIN {
 		t.Errorf("old expirations: %v", errno)
 	}
@@ -183,7 +183,7 @@ func TestSettingATimerForgetsWhatWas(t *testing.T) {
 	if left, interval := x.Left(); w.n != 1 || left != 0 || interval != 0 {
 		t.Errorf("disarmed: woken %d times, left %d, every %d", w.n, left, interval)
 	}
-	x.Set(300, 0)
+	x.Set(300, 0, eventfd.KeepOnSet)
 	x.Close()
 	c.to(400)
 	if w.n != 1 {
@@ -201,7 +201,7 @@ func TestCopiesOfTimersAreIndependent(t *testing.T) {
 	}
 	c := &clock{}
 	w := world{c, eventfd.NewTimer(c)}
-	w.Timer.Set(10, 0)
+	w.Timer.Set(10, 0, eventfd.KeepOnSet)
 	n := deepcopy.Copy(deepcopy.New(), w)
 	n.Clock.to(10)
 	if w.Timer.Ready() != 0 || n.Timer.Ready() == 0 {

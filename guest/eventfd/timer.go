@@ -20,8 +20,7 @@ type Clock interface {
 }
 
 // Timer is the object of timerfd_create(2). Which clock it is set by is for the
-// kernel to convert; nobody sets the guest's clocks, so that
-// TFD_TIMER_CANCEL_ON_SET has no effect.
+// kernel to convert, which moves the timer when that clock is set.
 type Timer struct {
 	clock    Clock
 	armed    bool  // it will expire, or has expired and repeats
@@ -32,7 +31,38 @@ type Timer struct {
 	// repeating timer is not started again until it is read: what happened
 	// meanwhile is computed.
 	ticks   uint64
+	onSet   OnSet
+	stopped bool // the clock was set, and the timer is to say so
 	waiters *wait.Queue
+}
+
+// OnSet is what becomes of a timer when its clock is set.
+type OnSet int
+
+const (
+	// KeepOnSet is of timers that run out after a time.
+	KeepOnSet OnSet = iota
+	// MoveOnSet is of timers that run out at a time on the clock.
+	MoveOnSet
+	// CancelOnSet is TFD_TIMER_CANCEL_ON_SET: reading fails, too.
+	CancelOnSet
+)
+
+// ClockSet is called when the timer's clock was set to a time that is so much later.
+func (t *Timer) ClockSet(by int64) {
+	if t.onSet == KeepOnSet {
+		return
+	}
+	t.next -= by
+	if t.handle != nil {
+		t.clock.Stop(t.handle)
+		t.handle = t.clock.Start(t.next, t)
+	}
+	if t.onSet == CancelOnSet {
+		t.stopped = true
+		t.ticks++
+		t.waiters.Wake(unix.EPOLLIN)
+	}
 }
 
 // NewTimer makes a timer that is not armed.
@@ -40,8 +70,9 @@ func NewTimer(c Clock) *Timer { return &Timer{clock: c, waiters: &wait.Queue{}} 
 
 // Set arms the timer for a time on the run's clock and each interval from then
 // on, 0 for once. What was not read of earlier expirations is forgotten.
-func (t *Timer) Set(deadline, interval int64) {
+func (t *Timer) Set(deadline, interval int64, onSet OnSet) {
 	t.Disarm()
+	t.onSet = onSet
 	t.armed, t.next, t.interval = true, deadline, interval
 	t.handle = t.clock.Start(deadline, t)
 }
@@ -52,6 +83,7 @@ func (t *Timer) Disarm() {
 		t.clock.Stop(t.handle)
 	}
 	t.handle, t.armed, t.interval, t.ticks = nil, false, 0, 0
+	t.onSet, t.stopped = KeepOnSet, false
 }
 
 // Left returns the time until the next expiration in nanoseconds, 0 if the
@@ -89,11 +121,15 @@ func (t *Timer) forward() {
 }
 
 // Read implements vfs.FileImpl: it returns the number of expirations since the
-// last read. EINVAL: p has no room for eight bytes; EAGAIN: there was none.
+// last read. EINVAL: p has no room for eight bytes; ECANCELED: the clock was set;
+// EAGAIN: there was none.
 func (t *Timer) Read(_ *vfs.Ctx, p []byte, _ int64) (int, unix.Errno) {
 	switch {
 	case len(p) < 8:
 		return 0, unix.EINVAL
+	case t.stopped:
+		t.stopped, t.ticks = false, 0
+		return 0, unix.ECANCELED
 	case t.ticks == 0:
 		return 0, unix.EAGAIN
 	}

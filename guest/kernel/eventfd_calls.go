@@ -80,6 +80,17 @@ func (t *Task) timerFD(fd uint64) (*timerFD, unix.Errno) {
 	return x, 0
 }
 
+// onSet is what becomes of a timer for a time on a clock when that is set.
+func onSet(clock int32, flags uint64) eventfd.OnSet {
+	switch {
+	case !isRealtimeClock(clock):
+		return eventfd.KeepOnSet
+	case flags&unix.TFD_TIMER_CANCEL_ON_SET != 0:
+		return eventfd.CancelOnSet
+	}
+	return eventfd.MoveOnSet
+}
+
 func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	const known = unix.TFD_TIMER_ABSTIME | unix.TFD_TIMER_CANCEL_ON_SET
 	value, interval, errno := t.readItimerspec(event.Addr(a[2]))
@@ -98,9 +109,9 @@ func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case value == 0:
 		x.Disarm()
 	case a[1]&unix.TFD_TIMER_ABSTIME != 0:
-		x.Set(t.k.runClock(x.clock, value), interval)
+		x.Set(t.k.runClock(x.clock, value), interval, onSet(x.clock, a[1]))
 	default:
-		x.Set(saturatingAdd(t.k.now, value), interval)
+		x.Set(saturatingAdd(t.k.now, value), interval, eventfd.KeepOnSet)
 	}
 	if a[3] != 0 {
 		return 0, writeStruct(t, event.Addr(a[3]), &old)

@@ -170,7 +170,8 @@ func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, time
 		case !absolute:
 			deadline = saturatingAdd(t.k.now, ns)
 		case realtime:
-			deadline = ns - t.k.config.EpochNS
+			deadline = t.k.runClock(unix.CLOCK_REALTIME, ns)
+			t.call.onRealtime = true
 		default:
 			deadline = ns - bootNS
 		}

@@ -39,6 +39,7 @@ func (t *Task) absolute(timeout event.Addr, realtime bool) (int64, unix.Errno) {
 	clock := int32(unix.CLOCK_MONOTONIC)
 	if realtime {
 		clock = unix.CLOCK_REALTIME
+		t.call.onRealtime = true
 	}
 	return t.k.runClock(clock, ns), 0
 }

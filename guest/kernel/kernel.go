@@ -117,6 +117,7 @@ type Kernel struct {
 	bootID      [16]byte
 	cores       []coreTime
 	shortage    Shortage
+	realtime    realtimeClock
 	invalid     *InvalidInstruction // the first that killed a process
 	patient     bool                // waits for a futex have no deadline: SetPatient
 	keeping     bool                // signals wait until they are due: KeepSignals
@@ -176,7 +177,7 @@ func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
 func (k *Kernel) Now() int64 { return k.now }
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
-func (k *Kernel) RealtimeNS() int64 { return k.config.EpochNS + k.visible() }
+func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.visible() }
 
 // SetNow moves the clock forward; a time that has passed already is ignored, so
 // that no thread sees time go back.

@@ -159,6 +159,7 @@ func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
+	t.call.onRealtime = true
 	return t.k.runClock(unix.CLOCK_REALTIME, ns), 0
 }
 

@@ -30,6 +30,7 @@ type posixTimer struct {
 	overrun  int64 // turns since the last signal was taken, without the one that was sent
 	again    int32 // how often it ran out, set anew, while its signal was pending
 	told     int32 // with the last signal that was taken
+	absolute bool  // it was set to a time on CLOCK_REALTIME, which may be set
 }
 
 // timerPhase is how a timer of timer_create counts time. One with an interval is
@@ -147,6 +148,7 @@ func (x *posixTimer) now() int64 {
 
 // set starts the timer; absolute times are those of its own clock.
 func (x *posixTimer) set(value int64, absolute bool) {
+	x.absolute = absolute && isRealtimeClock(x.clock)
 	switch {
 	case !absolute:
 		value = saturatingAdd(x.now(), value)
@@ -308,9 +310,11 @@ func (t *Task) readItimerspec(addr event.Addr) (value, interval int64, errno uni
 
 // runClock converts a time on a guest clock to the run's clock.
 func (k *Kernel) runClock(clock int32, ns int64) int64 {
-	switch clock {
-	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_ALARM, unix.CLOCK_TAI, unix.CLOCK_REALTIME_COARSE:
-		return ns - k.config.EpochNS
+	switch {
+	case clock == unix.CLOCK_TAI:
+		return ns - k.realtimeBase() - int64(k.realtime.tai)*second
+	case isRealtimeClock(clock):
+		return ns - k.realtimeBase()
 	}
 	return ns - bootNS
 }

@@ -26,7 +26,7 @@ func (v *procView) Machine() procfs.Machine {
 		Cores: k.config.Cores, KHz: uint64(k.costs.MHz) * 1000,
 		MemoryBytes: k.ram.Limit() * emu.PageSize, FreeBytes: k.ram.Limit()*emu.PageSize - used, AnonBytes: used,
 		Hostname: k.hostname, Domainname: "(none)", Release: Release, Version: Version,
-		BootNS: k.config.EpochNS - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: k.tasks.Len(),
+		BootNS: k.realtimeBase() - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: k.tasks.Len(),
 		LastID: int32(k.lastID), MaxThreads: maxTasks, BootID: k.bootID,
 	}
 	for _, c := range k.cores {

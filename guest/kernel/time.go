@@ -26,7 +26,7 @@ func (t *Task) clock(id int32) (int64, unix.Errno) {
 	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_COARSE, unix.CLOCK_REALTIME_ALARM:
 		return k.RealtimeNS(), 0
 	case unix.CLOCK_TAI:
-		return k.RealtimeNS(), 0
+		return k.RealtimeNS() + int64(k.realtime.tai)*second, 0
 	case unix.CLOCK_MONOTONIC, unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_MONOTONIC_COARSE, unix.CLOCK_BOOTTIME,
 		unix.CLOCK_BOOTTIME_ALARM:
 		return k.uptime(), 0
@@ -72,10 +72,11 @@ func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) != unix.CLOCK_REALTIME {
 		return 0, unix.EINVAL
 	}
-	if _, errno := t.readTimespec(event.Addr(a[1])); errno != 0 {
+	ns, errno := t.readTimespec(event.Addr(a[1]))
+	if errno != 0 {
 		return 0, errno
 	}
-	return 0, unix.EPERM
+	return 0, t.setRealtime(ns)
 }
 
 func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -88,8 +89,7 @@ func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	if a[1] != 0 {
-		var zone [2]int32
-		return 0, writeStruct(t, event.Addr(a[1]), &zone)
+		return 0, writeStruct(t, event.Addr(a[1]), &t.k.realtime.zone)
 	}
 	return 0, 0
 }
@@ -130,6 +130,7 @@ func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return t.sleepOnCPU(c, ns, a[1]&timerAbsolute != 0, remaining)
 	}
 	if a[1]&timerAbsolute != 0 {
+		t.call.onRealtime = isRealtimeClock(id)
 		return t.sleep(t.k.runClock(id, ns), 0, errInterrupted)
 	}
 	return t.sleep(t.deadlineIn(ns), remaining, errRestartBlock)

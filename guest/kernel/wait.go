@@ -58,6 +58,8 @@ type callState struct {
 	data     any
 	stopped  bool // a stop signal has interrupted its wait
 
+	onRealtime bool // its deadline is a time on CLOCK_REALTIME, which may be set
+
 	entered  bool // its tracer was told, if it wants to be
 	emulated bool // its tracer carries it out
 	asked    bool // its tracer was asked about it for a seccomp filter
