@@ -169,10 +169,11 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	p := t.k.processes[int32(a[0])]
-	if p == nil || p.status.zombie {
+	other := t.k.task(int32(a[0])) // any thread of the process
+	if other == nil {
 		return 0, unix.ESRCH
 	}
+	p := other.proc
 	if !t.mayTrace(p, false) {
 		return 0, unix.EPERM
 	}

@@ -136,6 +136,8 @@ func (k *Kernel) killProcess(p *Process, signal int) { k.endProcess(p, exitStatu
 // instruction, so they can all go at once, but for those that stop for a tracer before.
 func (k *Kernel) endProcess(p *Process, status exitStatus) {
 	p.status, p.ending = status, true
+	// What kills it is done with: a tracer may still ask about threads that stop first.
+	p.dropEverywhere(sigbit(int(unix.SIGKILL)))
 	for _, t := range slices.Clone(p.threads) {
 		k.endTask(t, status)
 	}

@@ -332,10 +332,7 @@ func (t *Task) proceed() bool {
 	if t.dying {
 		return t.proceedToDeath()
 	}
-	if t.killPending() {
-		t.stop = nil
-		t.job = jobControl{}
-		t.k.killProcess(t.proc, int(unix.SIGKILL))
+	if t.endIfKilled() {
 		return false
 	}
 	if s := t.stop; s != nil {
@@ -343,6 +340,17 @@ func (t *Task) proceed() bool {
 		t.goOnFrom(s)
 	}
 	return t.state == running
+}
+
+// endIfKilled ends the process if SIGKILL is pending: no stop comes before that.
+func (t *Task) endIfKilled() bool {
+	if !t.killPending() {
+		return false
+	}
+	t.stop = nil
+	t.job = jobControl{}
+	t.k.killProcess(t.proc, int(unix.SIGKILL))
+	return true
 }
 
 // proceedToDeath goes on with a thread that ends.
@@ -408,6 +416,9 @@ func (t *Task) settleCall() bool {
 	if t.call.active {
 		t.interruptCall()
 	}
+	if t.endIfKilled() {
+		return false
+	}
 	if t.trace != nil && t.trace.returned {
 		t.trace.returned = false
 		switch {
@@ -417,9 +428,6 @@ func (t *Task) settleCall() bool {
 			t.stopForCall(stopAtExit)
 			return false
 		}
-	}
-	if t.killPending() {
-		return true
 	}
 	switch {
 	case t.job.stops && t.trace == nil:

@@ -101,13 +101,14 @@ func TestEachPolicyRepeats(t *testing.T) {
 	}
 }
 
-// TestRealProgramsRepeat repeats two of Debian's programs.
+// TestRealProgramsRepeat repeats some of Debian's programs.
 func TestRealProgramsRepeat(t *testing.T) {
 	dir := t.TempDir()
 	realInputs(t, dir)
 	load(t)
 	for _, program := range [][]string{
 		{"pbzip2", "-p4", "-b1", "-c", "text"},
+		{"strace", "-f", "pigz", "-p4", "-c", "words"},
 		python(`
 import threading, time, os, random, tempfile
 counter, log = 0, []

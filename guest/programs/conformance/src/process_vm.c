@@ -1,9 +1,52 @@
-// process_vm_readv and process_vm_writev between parent and child: vectors, short transfers, errors.
+// process_vm_readv and process_vm_writev between parent and child, and by the id of a thread: vectors, short transfers, errors.
 #include "conformance.h"
 
 #include <sys/uio.h>
 
 static char text[] = "what the parent has", room[100];
+
+static atomic_int thread_id;
+
+static void *other(void *unused)
+{
+	thread_id = gettid();
+	for (;;)
+		pause();
+	return unused;
+}
+
+// threads makes a child that the id of its second thread stands for, until it has ended.
+static void threads(void)
+{
+	int ids[2];
+	CHECK(pipe(ids) == 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		pthread_t t;
+		strcpy(text, "what a thread has");
+		CHECK(pthread_create(&t, NULL, other, NULL) == 0);
+		while (!thread_id)
+			nap();
+		int id = thread_id;
+		CHECK(write(ids[1], &id, sizeof id) == sizeof id);
+		for (;;)
+			pause();
+	}
+	int id;
+	CHECK(read(ids[0], &id, sizeof id) == sizeof id);
+	struct iovec one = {room, 17}, remote = {text, 17};
+	memset(room, 0, sizeof room);
+	SHOW(process_vm_readv(id, &one, 1, &remote, 1, 0));
+	printf("%s\n", room);
+	CHECK(kill(pid, SIGKILL) == 0);
+	siginfo_t info;
+	CHECK(waitid(P_PID, pid, &info, WEXITED | WNOWAIT) == 0);
+	SHOW(process_vm_readv(pid, &one, 1, &remote, 1, 0));
+	SHOW(process_vm_readv(id, &one, 1, &remote, 1, 0));
+	printf("%s\n", status_text(wait_for(pid)));
+}
 
 int main(void)
 {
@@ -41,5 +84,6 @@ int main(void)
 	SHOW(process_vm_readv(pid, &one, 1, remote, 1, 0));
 	SHOW(process_vm_readv(getpid(), &one, 1, &out, 1, 0));
 	printf("%.19s\n", room);
+	threads();
 	return 0;
 }

@@ -129,6 +129,19 @@ static int dies(void)
 	return 0;
 }
 
+static int sleeps(void)
+{
+	pause();
+	return 0;
+}
+
+static int kills(void)
+{
+	kill(getpid(), SIGHUP);
+	kill(getpid(), SIGKILL);
+	return 0;
+}
+
 static void ends(void)
 {
 	printf("-- ends\n");
@@ -147,6 +160,24 @@ static void ends(void)
 	CHECK(kill(pid, SIGKILL) == 0);
 	nap();
 	SHOW(waitpid(pid, NULL, WNOHANG));
+	let_go(PTRACE_CONT, pid, 0);
+	// Killed from outside, it stops as well.
+	pid = traced(sleeps);
+	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACEEXIT)) == 0);
+	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
+	until_state(pid, 'S');
+	CHECK(kill(pid, SIGKILL) == 0);
+	await(pid);
+	printf("message %lx, call %lld state %c\n", message(pid), (long long)registers(pid).orig_rax, state(pid));
+	let_go(PTRACE_CONT, pid, 0);
+	// It does not stop at the exit of the call that kills it.
+	pid = traced(kills);
+	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)) == 0);
+	do
+		let_go(PTRACE_SYSCALL, pid, 0);
+	while (registers(pid).orig_rax != SYS_kill || registers(pid).rsi != SIGKILL);
+	let_go(PTRACE_SYSCALL, pid, 0);
+	printf("message %lx, call %lld state %c\n", message(pid), (long long)registers(pid).orig_rax, state(pid));
 	let_go(PTRACE_CONT, pid, 0);
 }
 
