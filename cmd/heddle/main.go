@@ -38,7 +38,7 @@ var (
 		"Correct the command line; the help lists flags and their values. What belongs to the guest program comes after `--`.")
 	errOwnOutput = errs.Define("own-output-lost",
 		"standard output cannot be written",
-		"What the command prints was to go to a full disk, or to a descriptor that is not open for writing.",
+		"What the command prints was to go to a full disk, or to a descriptor that is closed or not open for writing.",
 		"Make room, or redirect standard output to another file.")
 	errDefect = errs.Define("defect",
 		"heddle has a defect: {text}",
@@ -77,7 +77,7 @@ func (a *app) main(args []string) (status int) {
 
 // execute carries out a command line and returns heddle's exit status.
 func (a *app) execute(ctx context.Context, args []string) (status int) {
-	own := &ownOutput{to: a.stdout}
+	own := &ownOutput{to: a.stdout, closed: a.closed[1]}
 	a.guestStdout, a.stdout = a.stdout, own
 	root := a.root()
 	root.SetArgs(args)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -18,15 +20,21 @@ import (
 var descriptorNames = [3]string{"standard input", "standard output", "standard error"}
 
 // ownOutput is where heddle itself prints. It remembers the first failure, so that
-// printing need not check.
+// printing need not check. Where heddle was started without standard output, the Go
+// runtime has put /dev/null.
 type ownOutput struct {
-	to  io.Writer
-	err error
+	to     io.Writer
+	closed bool
+	err    error
 }
 
 // Write implements io.Writer.
 func (o *ownOutput) Write(p []byte) (int, error) {
 	if o.err != nil {
+		return 0, o.err
+	}
+	if o.closed {
+		o.err = unix.EBADF
 		return 0, o.err
 	}
 	var n int

@@ -19,7 +19,7 @@ import (
 var errSplit = errs.Define("follow-split-instruction",
 	"cannot follow thread {thread}: while it was inside the instruction at {address}, thread {other} accessed the same memory",
 	"Inputs are followed through instructions as a whole. In this run a data race has another thread act between two accesses of one instruction.",
-	"Record another run, with another --seed, or mend the race (heddle races shows it).")
+	"Record another run, by heddle record with another --seed, or mend the race (heddle races shows it).")
 
 // accesses are those of a thread that are not executed yet.
 type accesses struct {

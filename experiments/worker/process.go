@@ -25,8 +25,8 @@ var (
 		"Repeat the run with `heddle run`; the sweep's other runs are not affected. If it crashes again it is a defect: report it with the sentence.")
 	errStart = errs.Define("worker-not-started",
 		"cannot start a worker process",
-		"The host refused another process, or heddle's own program file was moved or replaced while it ran.",
-		"Check limits on processes (ulimit -u) and memory, and start heddle again.")
+		"The host refused another process or descriptors for it, or heddle's own program file was moved or replaced while it ran; the rest of the sentence says which.",
+		"Check limits on processes (ulimit -u), open files (ulimit -n) and memory, and start heddle again.")
 	errJob = errs.Define("worker-job",
 		"the worker cannot read its job",
 		"The hidden worker command was called by hand, or by another version of heddle.",
