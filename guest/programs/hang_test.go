@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // hangLimit is the processor time after which a run that may hang counts as one that
@@ -83,6 +85,7 @@ func statFields(file string) []string {
 // TestHangsAreNoticed: a program that sleeps for good and one that loops for good count
 // as hanging, and one that takes its time does not.
 func TestHangsAreNoticed(t *testing.T) {
+	testsize.SkipQuick(t)
 	for script, want := range map[string]bool{
 		"sleep 1000": true, "while :; do :; done": true,
 		"sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5": false,

@@ -97,6 +97,7 @@ func TestUsage(t *testing.T) {
 // TestShowsWithDelays runs buggy forms that pause at the critical places; one
 // of ten runs must fail in a way that program.yaml names, and none in another.
 func TestShowsWithDelays(t *testing.T) {
+	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
 		bin := build(t, p, Variant{Form: Buggy, Optimize: 2, Delays: true})
 		want := run(t, timeLimit, nil, append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(p.Trigger(), 4)...)...)

@@ -107,6 +107,7 @@ func raceMachines(t *testing.T, p Program) (list []machine) {
 // program and arguments. A run shows the races of its own interleaving, so several
 // runs are looked at.
 func TestRacesOfValgrind(t *testing.T) {
+	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
 		bin := build(t, p, Variant{Form: Buggy, Debug: true})
 		args := p.CommandLine(p.Arguments.Test, 4)
