@@ -243,7 +243,7 @@ func TestPagesAndMemoryLogs(t *testing.T) {
 	c, _ := config(t, "/bin/true")
 	c.Memory = pageOptions[0]
 	c.Record = &heddle.Record{To: &bytes.Buffer{}, Memory: &recorder.MemoryConfig{}}
-	if _, err := heddle.New(c); err == nil || !strings.Contains(err.Error(), "--tso-engine pages") {
+	if _, err := heddle.New(c); err == nil || !strings.Contains(err.Error(), "stores are kept by pages") {
 		t.Errorf("got %v", err)
 	}
 }
