@@ -69,6 +69,7 @@ func (k *Kernel) Start(p Program) error {
 	k.init = proc
 	k.stats.Processes++
 	t.install(image, files, p.Env)
+	t.name = files.name(p.Path) // not of what a link leads to
 	k.start(t)
 	return nil
 }

@@ -306,3 +306,15 @@ func TestHogsCoverTheirProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestNameOfFirstProcess: a process is named for the path that was executed, not for the
+// file that a link leads to.
+func TestNameOfFirstProcess(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/bin/cat", dir+"/reader"); err != nil {
+		t.Fatal(err)
+	}
+	if o := run(t, dir, hostile(), dir+"/reader", "/proc/self/comm"); o.stdout != "reader\n" {
+		t.Errorf("want reader, got %v", o)
+	}
+}
