@@ -124,15 +124,18 @@ func (r *rehearsal) ended(m *Machine, t *kernel.Task, s emu.Stop) {
 	case s.Reason == emu.StopSyscall && regs.GPR[emu.RAX] == unix.SYS_SCHED_YIELD:
 		how = minimize.AtYield
 	}
-	left := s.Instructions - r.told
+	pc, left := event.Addr(regs.RIP), s.Instructions-r.told
 	r.told = 0
+	if in, ok := m.cpu.Interrupted(); ok && s.Inside > 0 {
+		pc = in.PC
+	}
 	if r.follower != nil {
-		r.follower.Ended(how, event.Addr(regs.RIP), left)
+		r.follower.Ended(how, pc, left, s.Inside)
 	} else {
-		r.Ended(how, event.Addr(regs.RIP), left)
+		r.Ended(how, pc, left, s.Inside)
 	}
 	if r.guide != nil {
-		r.guide.Ended(how, event.Addr(regs.RIP), left)
+		r.guide.Ended(pc, left, s.Inside)
 	}
 	if r.places != nil {
 		r.places(t, regs, s)

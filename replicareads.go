@@ -130,7 +130,7 @@ type load struct {
 // add adds a load to a sum. One that lies in two cache lines counts as two, as it is logged if
 // others act between them.
 func (l *load) add(sum uint64) uint64 {
-	first := emu.LineSize - l.addr%emu.LineSize
+	first := event.LineSize - l.addr%event.LineSize
 	if first >= l.size {
 		return l.addPart(sum)
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// LineSize is the number of bytes of a cache line: an access that lies in two is two accesses.
-const LineSize = C.HEDDLE_LINE_SIZE
-
 // Inside is where inside an instruction a run may end: between two of its accesses to
 // memory, so that other cores act there. The zero value means nowhere.
 //
@@ -74,6 +71,7 @@ type access struct {
 
 // The layout is C's. A difference does not compile.
 const (
+	_ = -(event.LineSize ^ uint(C.HEDDLE_LINE_SIZE))
 	_ = uint(unsafe.Sizeof(Interrupted{}) - C.sizeof_struct_heddle_inside)
 	_ = uint(C.sizeof_struct_heddle_inside - unsafe.Sizeof(Interrupted{}))
 	_ = -(unsafe.Offsetof(Interrupted{}.branch) ^ unsafe.Offsetof(C.struct_heddle_inside{}.branches))

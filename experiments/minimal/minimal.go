@@ -86,7 +86,9 @@ type Step struct {
 // How steps end that the thread does not end.
 const (
 	EndPreempted = "preempted" // another thread goes on
-	EndLimit     = "limit"     // the run has reached its limit of instructions
+	// EndInside: another thread acts between two accesses of an instruction.
+	EndInside = "preempted inside"
+	EndLimit  = "limit" // the run has reached its limit of instructions
 )
 
 // Waiting are stores of a thread to one address.

@@ -87,6 +87,9 @@ func steps(s minimize.Schedule, stops []heddle.Stop, root string) []Step {
 			x.End = EndLimit
 		} else if x.End == "" {
 			x.End = EndPreempted
+			if s[i].Inside > 0 {
+				x.End = EndInside
+			}
 		}
 		if p := stops[i].Places; len(p) > 0 {
 			x.Function = p[0].Function

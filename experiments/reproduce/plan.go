@@ -149,6 +149,8 @@ func (p *planner) place(id model.ID, e *model.Event) (guide.Step, bool) {
 	switch {
 	case !at.Within && e.Kind == model.Join:
 		return guide.Step{Calls: at.Calls, Since: at.Since, Until: guide.Place}, true
+	case !at.Within && at.Accesses > 0:
+		return guide.Step{Calls: at.Calls, Since: at.Since, Accesses: at.Accesses, Until: guide.Place}, true
 	case !at.Within:
 		return guide.Step{Calls: at.Calls, Since: at.Since + 1, Until: guide.Place}, true
 	case !over:

@@ -35,6 +35,10 @@ func (k MemoryKind) String() string {
 	return "unknown"
 }
 
+// LineSize is the number of bytes of a cache line. An access that lies in two lines is two
+// accesses, between which other cores may act (Intel SDM vol. 3, section 9.1.1).
+const LineSize = 64
+
 // Memory is an access to memory, or what else changes what loads see. In order
 // they are a history of the machine's memory: a model that does what they say
 // has the value of every load. Memory is identified by physical page, so what

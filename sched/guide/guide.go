@@ -59,6 +59,8 @@ type Step struct {
 	Calls  int            `json:"calls"`
 	Since  uint64         `json:"since"`
 	Until  Until          `json:"until"`
+	// Accesses is how many accesses of the next instruction come before a Place, besides.
+	Accesses uint8 `json:"accesses,omitempty"`
 	// Hold are stores of other threads that wait during the step.
 	Hold []minimize.Hold `json:"hold,omitempty"`
 }
@@ -90,6 +92,10 @@ type progress struct {
 	blocked bool
 	exited  bool
 	pc      event.Addr
+	// accesses is how many accesses of the next instruction are done; refused: the last slice
+	// was to end after more of them, and did not. Then the step ends after the instruction.
+	accesses uint8
+	refused  bool
 }
 
 // Guide is the policy that carries out a plan.
@@ -99,6 +105,7 @@ type Guide struct {
 	next    int
 	running event.ThreadID
 	before  event.ThreadID // the thread of the slice before
+	slice   way            // that is under way
 	detours int
 	why     string
 }
@@ -170,13 +177,15 @@ func (g *Guide) Held(x minimize.Store) int {
 	return 0
 }
 
-// Ended tells how the slice ended: before which instruction, after how many.
-func (g *Guide) Ended(_ minimize.How, pc event.Addr, instructions uint64) {
+// Ended takes in how the slice ended: before which instruction, after how many, and how many
+// accesses of the next are done.
+func (g *Guide) Ended(pc event.Addr, instructions uint64, accesses uint8) {
 	if g.running == event.NoThread {
 		return // the recorded run is still before the checkpoint
 	}
 	p := g.thread(g.running)
-	p.pc = pc
+	p.pc, p.accesses = pc, accesses
+	p.refused = g.slice.immediately() && instructions == 0 && accesses < g.slice.accesses
 	if p.inside {
 		if c := &p.calls[p.done]; pc == c.Return && c.Return != 0 {
 			p.inside, p.since = false, 0
@@ -215,11 +224,25 @@ func (g *Guide) reached(s *Step) bool {
 		return true
 	case s.Until == Exits: // an exit that waits goes on where somebody waits for it
 		return p.done >= s.Calls && p.inside && p.blocked
-	case p.done > s.Calls || p.done == s.Calls && !p.inside && p.since >= s.Since && s.Until == Place:
+	case p.done > s.Calls || p.done == s.Calls && !p.inside && p.isAt(s) && s.Until == Place:
 		return true
 	}
 	return s.Until == Waits && p.done == s.Calls && p.inside && p.blocked
 }
+
+// isAt reports whether a thread is at the place of a step, or past it.
+func (p *progress) isAt(s *Step) bool {
+	return p.since > s.Since || p.since == s.Since && p.accesses >= s.Accesses
+}
+
+// way is how far a thread runs: so many instructions, and then so many accesses of the next.
+type way struct {
+	instructions uint64
+	accesses     uint8
+}
+
+// immediately reports whether a thread only does more accesses of the instruction that it is at.
+func (w way) immediately() bool { return w.instructions == 0 && w.accesses > 0 }
 
 // Next implements sched.Policy.
 func (g *Guide) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sched.Slice, sched.Verdict) {
@@ -229,8 +252,8 @@ func (g *Guide) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sched
 	if hasTimer && timer <= c.Makespan() {
 		return sched.Slice{}, sched.FireTimer
 	}
-	t, budget, core := g.choose(c)
-	g.running = t
+	t, w, core := g.choose(c)
+	g.running, g.slice = t, w
 	if core == event.NoCore || int(core) >= c.Cores() || !c.PlaceOn(t, core) {
 		core = c.Place(t)
 	}
@@ -238,34 +261,37 @@ func (g *Guide) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sched
 		c.Lift(core, c.Makespan())
 		g.before = t
 	}
-	return sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true, StopAtPause: true}, sched.Run
+	return sched.Slice{
+		Core: core, Thread: t, Instructions: w.instructions, Exact: true, After: w.accesses, Immediately: w.immediately(),
+		StopAtPause: true,
+	}, sched.Run
 }
 
-// choose returns who goes on, for how many instructions, and where. While the thread
+// choose returns who goes on, how far, and where. While the thread
 // of a step waits in a call (glibc's pthread_cond_signal does, for those that it woke
 // before), others that are in calls go on within them; and if there are none, others
 // take their own next steps.
-func (g *Guide) choose(c *sched.Cluster) (event.ThreadID, uint64, event.CoreID) {
+func (g *Guide) choose(c *sched.Cluster) (event.ThreadID, way, event.CoreID) {
 	if g.next == len(g.plan.Steps) {
-		return g.last(c), patience, event.NoCore
+		return g.last(c), way{instructions: patience}, event.NoCore
 	}
 	if s := &g.plan.Steps[g.next]; runnable(c, s.Thread) {
-		return s.Thread, g.budget(s), s.Core
+		return s.Thread, g.way(s), s.Core
 	}
 	g.detours++
 	for i := range g.plan.Threads {
 		if t := g.plan.Threads[i].ID; runnable(c, t) && g.thread(t).inside {
-			return t, 1, event.NoCore
+			return t, way{instructions: 1}, event.NoCore
 		}
 	}
 	for i := g.next + 1; i < len(g.plan.Steps); i++ {
 		if s := &g.plan.Steps[i]; runnable(c, s.Thread) && !g.reached(s) && !g.earlier(i) {
 			g.stray(s.Thread)
-			return s.Thread, g.budget(s), s.Core
+			return s.Thread, g.way(s), s.Core
 		}
 	}
 	g.stray(event.NoThread)
-	return g.last(c), patience, event.NoCore
+	return g.last(c), way{instructions: patience}, event.NoCore
 }
 
 // stray notes that a thread goes on out of its turn.
@@ -288,23 +314,25 @@ func (g *Guide) earlier(i int) bool {
 // patience is how many instructions a thread runs at a time behind the last step.
 const patience = 100_000
 
-// budget is how many instructions a thread may run in a step: up to its next call or
-// to the step's end, and one by one in calls, so that their ends are seen.
-func (g *Guide) budget(s *Step) uint64 {
+// way is how far a thread may run in a step: up to its next call or to the step's end, and
+// one by one in calls, so that their ends are seen.
+func (g *Guide) way(s *Step) way {
 	p := g.thread(s.Thread)
 	g.running = s.Thread
 	g.enters(p)
 	if p.inside {
-		return 1
+		return way{instructions: 1}
 	}
 	left := uint64(patience)
 	if p.done < len(p.calls) {
 		left = p.calls[p.done].After - p.since
 	}
-	if s.Until == Place && p.done == s.Calls && s.Since > p.since {
-		left = min(left, s.Since-p.since)
+	if s.Until == Place && p.done == s.Calls && s.Since >= p.since && s.Since-p.since <= left {
+		if w := (way{s.Since - p.since, s.Accesses}); w != (way{}) && !p.refused {
+			return w
+		}
 	}
-	return max(1, left)
+	return way{instructions: max(1, left)}
 }
 
 // last is who goes on behind the last step.

@@ -13,7 +13,7 @@ import (
 )
 
 // A toy machine: threads whose programs are letters. "." is an instruction of the
-// thread's own, "L" a call that takes the lock and "U" one that gives it back, each of
+// thread's own, "2" one with two accesses, "L" a call that takes the lock and "U" one that gives it back, each of
 // three instructions; a thread that finds the lock taken sleeps within "L". Where
 // threads are in their calls' code does not count as their own.
 
@@ -27,16 +27,20 @@ type toyThread struct {
 	at      int // the letter
 	inside  int // instructions of the call that are over
 	asleep  bool
+	begun   bool // the first access of "2" is done
 }
 
 // pc is 16 for each letter, or in a function.
 func (t *toyThread) pc() event.Addr {
-	if t.at < len(t.program) && t.program[t.at] != '.' {
+	if t.at < len(t.program) && !isOwn(t.program[t.at]) {
 		entry := map[byte]event.Addr{'L': entryLock, 'U': entryUnlock}[t.program[t.at]]
 		return entry + event.Addr(t.inside)
 	}
 	return t.own()
 }
+
+// isOwn reports whether a letter is an instruction of the thread's own.
+func isOwn(letter byte) bool { return letter == '.' || letter == '2' }
 
 func (t *toyThread) own() event.Addr { return event.Addr(16 * t.at) }
 
@@ -50,7 +54,8 @@ type toy struct {
 func (m *toy) step(c *sched.Cluster, k int) (ends bool) {
 	t := m.threads[k]
 	switch op := t.program[t.at]; {
-	case op == '.':
+	case isOwn(op):
+		t.begun = false
 		m.log = append(m.log, fmt.Sprintf("%d.%d", k+1, t.at))
 		t.at++
 		return false
@@ -83,7 +88,7 @@ func planOf(programs []string) *Plan {
 		t := Thread{ID: first + event.ThreadID(k)}
 		since := uint64(0)
 		for at := range len(program) {
-			if program[at] == '.' {
+			if isOwn(program[at]) {
 				since++
 				continue
 			}
@@ -103,9 +108,9 @@ func planOf(programs []string) *Plan {
 // place is where a thread is that has executed so many letters.
 func place(thread int, program string, letters int) Step {
 	s := Step{Thread: first + event.ThreadID(thread), Core: event.NoCore, Until: Place}
-	for _, op := range program[:letters] {
+	for i := range letters {
 		s.Since++
-		if op != '.' {
+		if !isOwn(program[i]) {
 			s.Calls, s.Since = s.Calls+1, 0
 		}
 	}
@@ -142,7 +147,12 @@ func goOn(m *toy, c *sched.Cluster, g *Guide) []string {
 			ends = m.step(c, k)
 			n++
 		}
-		g.Ended(minimize.AtBudget, now.pc(), n)
+		accesses := uint8(0)
+		if s.After > 0 && !ends && now.at < len(now.program) && now.program[now.at] == '2' {
+			now.begun, accesses = true, 1
+			m.log = append(m.log, fmt.Sprintf("%d.%d first", k+1, now.at))
+		}
+		g.Ended(now.pc(), n, accesses)
 		c.Ran(s, n, event.Cycles(n))
 		if now.at == len(now.program) {
 			c.Exit(s.Thread)
@@ -162,6 +172,39 @@ func TestEveryOrderIsCarriedOut(t *testing.T) {
 			k := r.IntN(3)
 			for at[k] == len(programs[k]) {
 				k = (k + 1) % 3
+			}
+			want = append(want, fmt.Sprintf("%d.%d", k+1, at[k]))
+			at[k]++
+			p.Steps = append(p.Steps, place(k, programs[k], at[k]))
+		}
+		g := New(p)
+		if got := play(t, programs, g); !slices.Equal(got, want) || g.Why() != "" || g.Detours() != 0 {
+			t.Fatalf("seed %d: %v, want %v: %s, step %d, %d detours", seed, got, want, g.Why(), g.Step(), g.Detours())
+		}
+	}
+}
+
+// So is any order of the accesses of instructions that have two.
+func TestEveryOrderOfAccessesIsCarriedOut(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		programs := make([]string, 3)
+		for k := range programs {
+			for range 1 + r.IntN(6) {
+				programs[k] += string(".2"[r.IntN(2)])
+			}
+		}
+		p, at, begun, want := planOf(programs), make([]int, 3), make([]bool, 3), []string(nil)
+		for at[0]+at[1]+at[2] < len(programs[0]+programs[1]+programs[2]) {
+			k := r.IntN(3)
+			for at[k] == len(programs[k]) {
+				k = (k + 1) % 3
+			}
+			if begun[k] = programs[k][at[k]] == '2' && !begun[k] && r.IntN(2) == 0; begun[k] {
+				step := place(k, programs[k], at[k])
+				step.Accesses = 1
+				p.Steps, want = append(p.Steps, step), append(want, fmt.Sprintf("%d.%d first", k+1, at[k]))
+				continue
 			}
 			want = append(want, fmt.Sprintf("%d.%d", k+1, at[k]))
 			at[k]++
@@ -276,7 +319,7 @@ func TestBeginsAtACheckpoint(t *testing.T) {
 	// Before the checkpoint thread 1 begins the call, and thread 2 executes an instruction.
 	for _, k := range []int{0, 0, 1} {
 		m.step(c, k)
-		g.Ended(minimize.AtBudget, m.threads[k].pc(), 1)
+		g.Ended(m.threads[k].pc(), 1, 0)
 	}
 	m.log = nil
 	want := []string{"2.1", "1.1", "1.2", "1.3", "1.4", "1.5", "2.2", "2.3", "2.4", "2.5"}

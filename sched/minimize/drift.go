@@ -42,14 +42,14 @@ func (f *Follower) probes() bool { return f.probe != nil && f.probe.step == f.ne
 
 // probed shortens the budget of a step that is looked for: single instructions
 // around its end.
-func (f *Follower) probed(budget uint64) uint64 {
+func (f *Follower) probed(w way) way {
 	switch {
 	case !f.probes():
-		return budget
-	case budget > Window && budget <= 1<<62:
-		return budget - Window
+		return w
+	case w.instructions > Window && w.instructions <= 1<<62:
+		return way{instructions: w.instructions - Window}
 	}
-	return 1
+	return way{instructions: 1}
 }
 
 // compare looks where the slice of the step that is under way ended.
@@ -64,6 +64,7 @@ func (f *Follower) compare(how How, pc event.Addr) {
 		f.note(p, s, there)
 		return
 	}
+	there = there && p.inside == s.Inside
 	if s.PC != 0 && f.drifted < 0 && !there && (reached(p, s) || how == AtBudget && s.Acts) {
 		f.drifted = f.next
 	}

@@ -33,6 +33,7 @@ type Follower struct {
 	spent   uint64 // instructions of its turn
 	alone   bool   // all wait
 	told    bool   // the last slice's end was told
+	way     way    // of the last slice
 	tail    uint64 // see Single
 	drifted int    // see Drifted
 	probe   *probe // see Probe
@@ -77,10 +78,11 @@ func (f *Follower) Ran(_ *sched.Cluster, _ sched.Slice, instructions uint64, _ e
 	f.spent += instructions
 }
 
-// Ended tells how the slice ended; it comes before Ran.
-func (f *Follower) Ended(how How, pc event.Addr, instructions uint64) {
+// Ended takes in how the slice ended, as Tracker.Ended does; it comes before Ran.
+func (f *Follower) Ended(how How, pc event.Addr, instructions uint64, inside uint8) {
 	f.told = true
-	f.Tracker.Ended(how, pc, instructions)
+	f.Tracker.Ended(how, pc, instructions, inside)
+	f.thread(f.running).refused = how == AtBudget && f.way.immediately() && inside < f.way.inside
 	f.compare(how, pc)
 }
 
@@ -96,19 +98,23 @@ func (f *Follower) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sc
 		return sched.Slice{}, sched.FireTimer
 	}
 	f.settle()
-	t, budget := f.choose(c)
+	t, w := f.choose(c)
 	core := f.place(c, t)
 	if t != f.running {
 		c.Lift(core, c.Makespan())
 		f.running, f.began, f.spent = t, f.thread(t).at, 0
 	}
 	f.told = false
-	if f.tail > 0 && budget > f.tail {
-		budget -= f.tail
-	} else if f.tail > 0 {
-		budget = 1
+	if f.tail > 0 && w.instructions > f.tail {
+		w = way{instructions: w.instructions - f.tail}
+	} else if f.tail > 0 && w.instructions > 0 {
+		w = way{instructions: 1}
 	}
-	out := sched.Slice{Core: core, Thread: t, Instructions: budget, Exact: true, StopAtPause: true}
+	f.way = w
+	out := sched.Slice{
+		Core: core, Thread: t, Instructions: w.instructions, Exact: true, After: w.inside, Immediately: w.immediately(),
+		StopAtPause: true,
+	}
 	if hasTimer {
 		out.Cycles = max(1, timer-min(timer, c.Now(core)))
 	}
@@ -139,11 +145,28 @@ func (f *Follower) Held(x Store) int {
 	return 0
 }
 
-// choose returns who runs next, and for how many instructions.
-func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, uint64) {
+// way is how far a thread runs: so many instructions, and then so many accesses of the next.
+type way struct {
+	instructions uint64
+	inside       uint8
+}
+
+// immediately reports whether a thread only does more accesses of the instruction that it is at.
+func (w way) immediately() bool { return w.instructions == 0 && w.inside > 0 }
+
+// atMost is the way, or so many instructions if that is less.
+func (w way) atMost(instructions uint64) way {
+	if w.instructions >= instructions {
+		return way{instructions: instructions}
+	}
+	return w
+}
+
+// choose returns who runs next, and how far.
+func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, way) {
 	for f.next < len(f.plan) {
-		if t, budget, ok := f.step(c, &f.plan[f.next]); ok {
-			return t, budget
+		if t, w, ok := f.step(c, &f.plan[f.next]); ok {
+			return t, w
 		}
 		f.abandon(&f.plan[f.next])
 		f.helper = event.NoThread
@@ -153,19 +176,19 @@ func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, uint64) {
 			f.thread(f.plan[f.next].Thread).fresh()
 		}
 	}
-	return f.free(c), patience
+	return f.free(c), way{instructions: patience}
 }
 
 // step goes on with a step, or returns false when it is done or given up.
-func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, uint64, bool) {
+func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, way, bool) {
 	p := f.thread(s.Thread)
 	if f.exited[s.Thread] || reached(p, s) && !f.probes() {
-		return 0, 0, false
+		return 0, way{}, false
 	}
 	if f.helper != event.NoThread {
 		if h := f.thread(f.helper); runnable(c, f.helper) && !h.waits && f.spent < patience {
-			if budget := f.room(f.helper); budget > 0 {
-				return f.helper, budget, true
+			if w := f.room(f.helper); w != (way{}) {
+				return f.helper, w, true
 			}
 		}
 		f.helper = event.NoThread
@@ -178,7 +201,7 @@ func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, uint64, bool
 	}
 	f.tried[s.Thread] = true
 	if f.helper = f.help(c, s.Thread); f.helper == event.NoThread {
-		return 0, 0, false
+		return 0, way{}, false
 	}
 	f.tried[f.helper] = true
 	f.thread(f.helper).fresh()
@@ -187,17 +210,16 @@ func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, uint64, bool
 
 // reached tells whether a thread is at the end of a step, or past it.
 func reached(p *Progress, s *Step) bool {
-	return p.reached > s.To || p.reached == s.To && (!s.Acts || p.acted)
+	return p.reached > s.To || p.reached == s.To && (!s.Acts || p.acted) && (p.inside >= s.Inside || p.refused)
 }
 
-// left is how many instructions are left of a step. One more than there are lets
-// the thread act.
-func left(p *Progress, s *Step) uint64 {
-	n := s.To - min(s.To, p.at)
+// left is what is left of a step. One instruction more than there are lets the thread act.
+func left(p *Progress, s *Step) way {
+	w := way{s.To - min(s.To, p.at), s.Inside}
 	if s.Acts {
-		n++
+		w.instructions++
 	}
-	return n
+	return w
 }
 
 // help returns the next helper of a thread, or NoThread.
@@ -205,7 +227,7 @@ func (f *Follower) help(c *sched.Cluster, of event.ThreadID) event.ThreadID {
 	best := event.NoThread
 	for i := range c.Runnable() {
 		t := c.RunnableThread(i)
-		if t != of && !f.tried[t] && f.room(t) > 0 && (best == event.NoThread || sooner(t, best, of)) {
+		if t != of && !f.tried[t] && f.room(t) != (way{}) && (best == event.NoThread || sooner(t, best, of)) {
 			best = t
 		}
 	}
@@ -222,17 +244,17 @@ func sooner(a, b, of event.ThreadID) bool {
 }
 
 // room is how far a helper may run: to where its own next step ends.
-func (f *Follower) room(t event.ThreadID) uint64 {
+func (f *Follower) room(t event.ThreadID) way {
 	p := f.thread(t)
 	for i := f.next; i < len(f.plan); i++ {
 		if s := &f.plan[i]; s.Thread == t {
 			if reached(p, s) {
-				return 0
+				return way{}
 			}
-			return min(left(p, s), patience)
+			return left(p, s).atMost(patience)
 		}
 	}
-	return patience
+	return way{instructions: patience}
 }
 
 // free chooses where no step is left.

@@ -281,7 +281,7 @@ func pulled(s Schedule, i int) Schedule {
 	for k := i + 1; k < len(s); k++ {
 		if s[k].Thread == s[i].Thread {
 			c := without(s, k, k+1)
-			c[i].To, c[i].Acts = s[k].To, s[k].Acts
+			c[i].endAt(&s[k])
 			return c
 		}
 	}
@@ -295,7 +295,7 @@ func gathered(s Schedule, from, to int) Schedule {
 	first := map[event.ThreadID]int{} // for look-up only
 	for i := from; i < to; i++ {
 		if k, ok := first[s[i].Thread]; ok {
-			c[k].To, c[k].Acts = s[i].To, s[i].Acts
+			c[k].endAt(&s[i])
 			continue
 		}
 		first[s[i].Thread] = len(c)
@@ -321,7 +321,7 @@ func trimmed(s Schedule, d Delay, n int) (Schedule, bool) {
 	}
 	off := (s[last].To - min(s[last].To, from)) / 16 * uint64(8-n%4) >> (n / 4)
 	c := s.clone()
-	c[last].To, c[last].Acts = s[last].To-off, false
+	c[last].endAt(&Step{To: s[last].To - off})
 	return c, off > 0
 }
 
@@ -384,6 +384,7 @@ func digest(s Schedule) uint64 {
 		} else {
 			add(0)
 		}
+		add(uint64(x.Inside))
 		add(uint64(len(x.Hold)))
 		for _, h := range x.Hold {
 			add(uint64(h.Thread))

@@ -36,6 +36,12 @@ func lostUpdate(rounds int) program {
 	return program{threads: [][]op{add, add}, fails: func(m *toy) bool { return m.words[0] < 2*rounds }}
 }
 
+// lostIncrement: two threads increment word 0 by instructions that are not atomic.
+func lostIncrement(rounds int) program {
+	add := repeat(rounds, op{"inc", 0, 0})
+	return program{threads: [][]op{add, add}, fails: func(m *toy) bool { return m.words[0] < 2*rounds }}
+}
+
 // both: each thread sets its own word and looks at the other's; both see 0 in one
 // round only if stores are late (x86-TSO, example SB).
 func both(fence bool) program {
@@ -96,6 +102,8 @@ func TestFindsTheShortest(t *testing.T) {
 	}{
 		// Read by one, all of the other, the rest of the first.
 		{"lost update", lostUpdate(30), 5, 2, 0},
+		{"lost increment", lostIncrement(30), 5, 2, 0},
+		{"lost increment in one round", lostIncrement(1), 3, 2, 0},
 		{"lost update in one round", lostUpdate(1), 3, 2, 0},
 		// One store waits while the other thread runs; the end of a thread drains.
 		{"both", both(false), 3, 2, 1},
@@ -254,7 +262,7 @@ func TestSchedulesRepeat(t *testing.T) {
 		{{"load", 0, 1}, {"pause", 0, 0}, {"back", 0, 0}, {"exit", 0, 0}},
 	}, fails: func(*toy) bool { return true }}
 	for name, p := range map[string]program{
-		"lost update": lostUpdate(5), "both": both(false), "handover": handover(3), "waiting": waiting, "spinning": spinning,
+		"lost update": lostUpdate(5), "lost increment": lostIncrement(5), "both": both(false), "handover": handover(3), "waiting": waiting, "spinning": spinning,
 	} {
 		begin, waits := wild(p, 4)
 		rapid.Check(t, func(rt *rapid.T) {

@@ -28,6 +28,9 @@ type Step struct {
 	// Acts tells that the thread ended the step itself, by a system call, a
 	// PAUSE or a fault after To instructions.
 	Acts bool `json:"acts"`
+	// Inside is how many accesses of its next instruction the thread has done then, besides:
+	// the next step acts between them and the others.
+	Inside uint8 `json:"inside,omitempty"`
 	// PC is where the thread is then, 0 if that is not known. A Follower stops by
 	// To alone, and tells when it comes elsewhere.
 	PC event.Addr `json:"pc"`
@@ -37,6 +40,9 @@ type Step struct {
 	// Behind are those that wait because older ones do. A Follower needs none.
 	Behind []Hold `json:"behind,omitempty"`
 }
+
+// endAt gives the step the end of another.
+func (s *Step) endAt(o *Step) { s.To, s.Acts, s.Inside = o.To, o.Acts, o.Inside }
 
 // held is how many stores to an address the step holds.
 func (s *Step) held(x Store) int {

@@ -31,6 +31,9 @@ type toyThread struct {
 	waiting []toyStore // oldest first
 	blocked bool
 	gone    bool
+	// inside tells that the next instruction has loaded this already.
+	inside bool
+	loaded int
 }
 
 type toyStore struct{ word, value int }
@@ -63,6 +66,23 @@ func (m *toy) drain(t *toyThread) {
 	t.waiting = nil
 }
 
+// begin does the load of an instruction that loads and stores.
+func (m *toy) begin(t *toyThread, o op) {
+	if !t.inside {
+		t.inside, t.loaded = true, m.load(t, o.x)
+	}
+}
+
+// accesses is how many accesses of its next instruction a thread has done where its slice ends.
+func (m *toy) accesses(k int, s *sched.Slice) uint8 {
+	t := &m.threads[k]
+	if o := m.program.threads[k][t.pc]; o.do == "inc" && (s.After == 1 || s.Inside%2 == 1) {
+		m.begin(t, o)
+		return 1
+	}
+	return 0
+}
+
 // step executes an instruction of a thread and tells how the slice ends of it.
 func (m *toy) step(c *sched.Cluster, k int) How {
 	t := &m.threads[k]
@@ -73,6 +93,13 @@ func (m *toy) step(c *sched.Cluster, k int) How {
 		t.regs[o.x] = m.load(t, o.y)
 	case "store": // word x of register y
 		t.waiting = append(t.waiting, toyStore{o.x, t.regs[o.y]})
+		if !m.program.tso {
+			m.drain(t)
+		}
+	case "inc": // word x: a load, and a store
+		m.begin(t, o)
+		t.waiting = append(t.waiting, toyStore{o.x, t.loaded + 1})
+		t.inside = false
 		if !m.program.tso {
 			m.drain(t)
 		}
@@ -123,7 +150,7 @@ func (m *toy) step(c *sched.Cluster, k int) How {
 // watch is what the driver tells of a run: a Follower, or the Tracker of a run
 // under another policy.
 type watch interface {
-	Ended(How, event.Addr, uint64)
+	Ended(How, event.Addr, uint64, uint8)
 }
 
 // play runs the program under a policy.
@@ -145,7 +172,7 @@ func play(p program, cores int, policy sched.Policy, tracker *Tracker, ended wat
 		committed := m.commit(k, hold)
 		tracker.Begin(s.Thread, s.Core, m.held(k), nil, committed)
 		n, how := uint64(0), AtBudget
-		for how == AtBudget && (s.Instructions == 0 || n < s.Instructions) {
+		for how == AtBudget && (s.Instructions == 0 && !s.Immediately || n < s.Instructions) {
 			how = m.step(c, k)
 			n++
 			m.steps++
@@ -153,7 +180,11 @@ func play(p program, cores int, policy sched.Policy, tracker *Tracker, ended wat
 				break
 			}
 		}
-		ended.Ended(how, event.Addr(1000*k+m.threads[k].pc), n)
+		inside := uint8(0)
+		if how == AtBudget {
+			inside = m.accesses(k, &s)
+		}
+		ended.Ended(how, event.Addr(1000*k+m.threads[k].pc), n, inside)
 		if _, known := c.Affinity(s.Thread), !m.threads[k].gone; known {
 			c.Ran(s, n, event.Cycles(n))
 		}
@@ -272,5 +303,5 @@ func (p *wildPolicy) draw(n uint64) uint64 {
 
 func (p *wildPolicy) Next(c *sched.Cluster, _ event.Cycles, _ bool) (sched.Slice, sched.Verdict) {
 	t := c.RunnableThread(int(p.draw(uint64(c.Runnable()))))
-	return sched.Slice{Core: c.Place(t), Thread: t, Instructions: 1 + p.draw(p.quantum), Exact: true}, sched.Run
+	return sched.Slice{Core: c.Place(t), Thread: t, Instructions: 1 + p.draw(p.quantum), Exact: true, Inside: uint32(p.seed >> 50)}, sched.Run
 }

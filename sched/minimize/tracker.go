@@ -32,6 +32,8 @@ type Progress struct {
 	at      uint64
 	reached uint64 // at, before anything was taken off at the last slice's end
 	acted   bool   // the last slice was ended by the thread
+	inside  uint8  // accesses of the next instruction that are done
+	refused bool   // the last slice was to end inside the next instruction, and did not
 	waits   bool   // the last round was one of waiting
 
 	round   uint64 // at, at the begin of the round
@@ -111,13 +113,15 @@ func (t *Tracker) Begin(thread event.ThreadID, core event.CoreID, hold, behind [
 // fresh forgets what came of the slices before.
 func (p *Progress) fresh() { p.waits, p.reached = false, p.at }
 
-// Ended tells how the slice ended, behind which instruction, after how many.
-func (t *Tracker) Ended(how How, pc event.Addr, instructions uint64) {
+// Ended takes in how the slice ended: before which instruction, after how many, and how many
+// accesses of the next are done.
+func (t *Tracker) Ended(how How, pc event.Addr, instructions uint64, inside uint8) {
 	s := &t.done[len(t.done)-1]
 	p := t.thread(s.Thread)
 	p.at += instructions
-	p.reached, p.acted = p.at, how != AtBudget
-	s.To, s.Acts, s.PC = p.at, p.acted, pc
+	p.reached, p.acted, p.inside = p.at, how != AtBudget, inside
+	s.endAt(&Step{To: p.at, Acts: p.acted, Inside: inside})
+	s.PC = pc
 	switch {
 	case how == AtYield && p.paused:
 		p.yielded = true
@@ -129,7 +133,7 @@ func (t *Tracker) Ended(how How, pc event.Addr, instructions uint64) {
 // Paused tells of a PAUSE that did not end the slice: where, and after how many
 // instructions since the slice's begin or the PAUSE before it.
 func (t *Tracker) Paused(pc event.Addr, instructions uint64) {
-	t.Ended(AtPause, pc, instructions)
+	t.Ended(AtPause, pc, instructions, 0)
 	t.thread(t.done[len(t.done)-1].Thread).fresh()
 }
 

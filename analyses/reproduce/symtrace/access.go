@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/reproduce/model"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // where is what an access goes to: an address, or an element of an array.
@@ -29,6 +30,7 @@ func (r *round) load(at *symbolic.Expr, size int) *symbolic.Expr {
 const maxOwn = 16
 
 func (r *round) read(to where, size int) *symbolic.Expr {
+	r.access(to, size)
 	r.touched(to.addr, size, false)
 	if to.index == nil {
 		have := r.settled(r.mem.load(r.b.pool, to.addr, size))
@@ -54,7 +56,26 @@ func (r *round) read(to where, size int) *symbolic.Expr {
 		r.b.guess(s.Name, to.addr, size)
 	}
 	r.add(model.Event{Kind: model.Read, Addr: to.addr, Size: size, Index: to.index, Symbol: s}, false)
+	r.coords[len(r.coords)-1].Accesses = r.inside()
 	return s
+}
+
+// access counts an access of the present instruction.
+func (r *round) access(to where, size int) {
+	r.accesses++
+	r.pieces++
+	if to.index == nil && to.addr/event.LineSize != (to.addr+uint64(size)-1)/event.LineSize {
+		r.pieces++
+	}
+}
+
+// inside is how many accesses of the present instruction are done, if more are to come between
+// which others may act.
+func (r *round) inside() uint8 {
+	if r.block.locked[r.n] || r.accesses == r.block.accesses[r.n] {
+		return 0
+	}
+	return uint8(r.pieces)
 }
 
 func (r *round) store(at, e *symbolic.Expr) {
@@ -68,6 +89,7 @@ func (r *round) store(at, e *symbolic.Expr) {
 
 func (r *round) write(to where, e *symbolic.Expr) {
 	size := e.Bits / 8
+	r.access(to, size)
 	r.touched(to.addr, size, true)
 	if to.index == nil {
 		r.stored = append(r.stored, storedBefore{to.addr, r.mem.load(r.b.pool, to.addr, size)})
@@ -77,6 +99,7 @@ func (r *round) write(to where, e *symbolic.Expr) {
 		}
 	}
 	r.add(model.Event{Kind: model.Write, Addr: to.addr, Size: size, Index: to.index, Value: r.settled(e)}, false)
+	r.coords[len(r.coords)-1].Accesses = r.inside()
 }
 
 // lowest is the first address at which a program can have memory (vm.mmap_min_addr). A

@@ -17,6 +17,8 @@ type block struct {
 	reads, writes []vex.Span // of the state
 	// locked are the instructions with a locked access, by number from 1.
 	locked []bool
+	// accesses counts the loads and stores of each instruction, by number from 1.
+	accesses []int
 }
 
 type blockKey struct {
@@ -51,13 +53,13 @@ func (b *builder) lift(pc uint64, instructions, size int) (*block, error) {
 
 // scan notes what statements read and write of the state, and counts instructions.
 func (x *block) scan() {
-	x.locked = []bool{false}
+	x.locked, x.accesses = []bool{false}, []int{0}
 	for _, s := range x.Stmts {
 		switch s := s.(type) {
 		case *vex.Mark:
 			if s.Len > 0 {
 				x.instructions++
-				x.locked = append(x.locked, false)
+				x.locked, x.accesses = append(x.locked, false), append(x.accesses, 0)
 			}
 			x.last = s.Addr
 		case *vex.CAS:
@@ -66,7 +68,12 @@ func (x *block) scan() {
 			x.writes = append(x.writes, vex.SpanOf(s.Offset, x.TypeOf(s.Data).Bytes()))
 		case *vex.PutI:
 			x.writes = append(x.writes, s.Array.Span())
+		case *vex.Store, *vex.LoadG:
+			x.accesses[x.instructions]++
 		case *vex.Assign:
+			if _, loads := s.Data.(*vex.Load); loads {
+				x.accesses[x.instructions]++
+			}
 			vex.StateRead(s.Data, func(at vex.Span) { x.reads = append(x.reads, at) })
 		case *vex.Dirty:
 			for _, e := range s.State {

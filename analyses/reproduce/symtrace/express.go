@@ -31,7 +31,10 @@ type round struct {
 	// lockedRead is what the present locked instruction has read.
 	lockedAddr uint64
 	lockedRead *symbolic.Expr
-	err        error
+	// accesses is how many loads and stores of the present instruction have begun, and pieces
+	// how many accesses they are to the machine: one that lies in two cache lines is two.
+	accesses, pieces int
+	err              error
 }
 
 type storedBefore struct {
@@ -137,6 +140,7 @@ func (r *round) statement(s vex.Stmt) (left bool, to uint64) {
 		r.at = s.Addr
 		if s.Len > 0 {
 			r.n++
+			r.accesses, r.pieces = 0, 0
 			r.lockedRead = nil
 			// Events are before this instruction.
 			r.since, r.walker.at = r.base+uint64(r.n-1), r.path.after(r.from, r.n-1)

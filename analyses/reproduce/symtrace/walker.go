@@ -45,6 +45,9 @@ type Coordinate struct {
 	// has executed since.
 	Calls int
 	Since uint64
+	// Accesses, unless 0, is how many accesses of its instruction are done after the event,
+	// which others follow.
+	Accesses uint8
 	// Within tells that it is in the next call: at its begin, or at its end.
 	Within bool
 	// Name tells that the program does nothing there: a large expression gets a name.
