@@ -50,6 +50,12 @@ func (d *debugger) Registers(thread int32, out *gdbserver.Registers) bool {
 	if d.task != nil {
 		d.task.Load()
 	}
+	// An instruction that the thread is inside is not done yet.
+	if i := d.m.state.interrupted.of(t.ID()); i >= 0 {
+		if before, stored := d.m.state.interrupted[i].in.Before(); stored {
+			r = before
+		}
+	}
 	for i, from := range gdbOrder {
 		out.GPR[i] = r.GPR[from]
 	}

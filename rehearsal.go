@@ -151,6 +151,7 @@ type Rehearsal struct {
 	waits    minimize.Waits
 	schedule minimize.Schedule
 	most     uint64 // instructions of a run
+	all      bool   // see CountAll
 }
 
 // NewRehearsal replays the recorded run to see how it failed and what its schedule
@@ -167,18 +168,51 @@ func NewRehearsal(ctx context.Context, r *Replay, stdout []byte) (*Rehearsal, er
 	// What is known of waiting after the first replay decides how the second
 	// counts.
 	for range 2 {
-		tracker := minimize.NewTracker(h.waits)
-		result, failure, failed, err := h.repeat(ctx, &rehearsal{Tracker: tracker})
-		if err != nil {
+		if err := h.watch(ctx); err != nil {
 			return nil, err
 		}
-		if !failed {
-			return nil, errNoFailure.New(r.path, result.ending())
-		}
-		h.failure, h.waits, h.schedule = failure, tracker.Waits(), tracker.Schedule()
-		h.most = 4*result.Instructions + 1_000_000
 	}
 	return h, nil
+}
+
+// CountAll has places in threads count all instructions, those of rounds of waiting too. Some
+// recorded schedules are only then those of a run that fails: where what a thread does in such
+// rounds (stores, above all) is seen by others.
+func (h *Rehearsal) CountAll(ctx context.Context) error {
+	h.all = true
+	return h.watch(ctx)
+}
+
+// watch replays the recorded run and takes its failure and its schedule.
+func (h *Rehearsal) watch(ctx context.Context) error {
+	tracker := h.tracker()
+	result, failure, failed, err := h.repeat(ctx, &rehearsal{Tracker: tracker})
+	if err != nil {
+		return err
+	}
+	if !failed {
+		return errNoFailure.New(h.replay.path, result.ending())
+	}
+	h.failure, h.waits, h.schedule = failure, tracker.Waits(), tracker.Schedule()
+	h.most = 4*result.Instructions + 1_000_000
+	return nil
+}
+
+// tracker makes the tracker of a run, and follower one that carries out a schedule.
+func (h *Rehearsal) tracker() *minimize.Tracker {
+	t := minimize.NewTracker(h.waits)
+	if h.all {
+		t.CountAll()
+	}
+	return t
+}
+
+func (h *Rehearsal) follower(s minimize.Schedule) *minimize.Follower {
+	f := minimize.NewFollower(s, h.waits)
+	if h.all {
+		f.CountAll()
+	}
+	return f
 }
 
 // repeat replays the recorded run.
@@ -223,7 +257,7 @@ func (h *Rehearsal) config(watch *rehearsal) (Config, error) {
 // Run carries out a schedule: minimize.Try. The run has failed when it did in the
 // same way as the recorded one. Its recording is a trace.
 func (h *Rehearsal) Run(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
-	return h.follow(ctx, minimize.NewFollower(s, h.waits))
+	return h.follow(ctx, h.follower(s))
 }
 
 // singles is how many instructions at the end of each step RunExact runs one by one.
@@ -232,7 +266,7 @@ const singles = 64
 // RunExact is Run with exact times of the stores that wait at the end of a step:
 // those of the last instructions. Its recording is longer.
 func (h *Rehearsal) RunExact(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
-	f := minimize.NewFollower(s, h.waits)
+	f := h.follower(s)
 	f.Single(singles)
 	return h.follow(ctx, f)
 }
@@ -253,7 +287,7 @@ func (h *Rehearsal) follow(ctx context.Context, f *minimize.Follower) (minimize.
 // Probe carries out a schedule up to a step and returns how far from its end, in
 // instructions, the place is where it ended in the run that the schedule comes from.
 func (h *Rehearsal) Probe(ctx context.Context, s minimize.Schedule, step int) (off int64, found bool, err error) {
-	f := minimize.NewFollower(s, h.waits)
+	f := h.follower(s)
 	f.Probe(step)
 	c, err := h.config(&rehearsal{Tracker: f.Tracker, follower: f})
 	if err != nil {
@@ -323,7 +357,7 @@ const maxFrames = 16
 func (h *Rehearsal) Stops(ctx context.Context) (minimize.Schedule, []Stop, error) {
 	var stops []Stop
 	u := loader.NewUnwinder()
-	watch := &rehearsal{Tracker: minimize.NewTracker(h.waits)}
+	watch := &rehearsal{Tracker: h.tracker()}
 	watch.places = func(t *kernel.Task, regs emu.Regs, s emu.Stop) {
 		n := len(watch.Schedule())
 		stops = append(stops, make([]Stop, max(0, n-len(stops)))...)

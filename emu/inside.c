@@ -6,7 +6,6 @@
 #include "run.h"
 #include "views.h"
 
-
 // The bits of a choice by which a thread that is inside an instruction stays there for one
 // more access: one time in four.
 #define STAY_SHIFT 24
@@ -153,6 +152,8 @@ static enum heddle_stop execute(struct heddle_cpu *cpu, struct heddle_inside *in
     for (uint32_t i = upto; i < in->n; i++) load(cpu, &before[i]);
   }
   int64_t instructions = cpu->instructions_left, cycles = cpu->cycles_left;
+  _Static_assert(sizeof in->before == sizeof(struct heddle_regs), "one word each");
+  if (held) heddle_cpu_get_regs(cpu, (struct heddle_regs *)in->before);
   enum heddle_stop why = heddle_step_one(cpu, in->pc);
   if (!regular) return why;
   lift(cpu, in, under, stores);

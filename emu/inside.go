@@ -58,6 +58,7 @@ type Interrupted struct {
 	cost     uint32
 	paid     uint32
 	branch   uint64
+	before   Regs
 	accesses [C.HEDDLE_PIECES]access
 }
 
@@ -84,6 +85,10 @@ func (i *Interrupted) Done() uint8 { return uint8(i.done) }
 // HasStored reports whether the instruction has stored something already, so that it must be
 // completed before anything else happens to its thread.
 func (i *Interrupted) HasStored() bool { return i.stored != 0 }
+
+// Before are the registers before the instruction, if it has stored something: those of the
+// thread are the ones after it then.
+func (i *Interrupted) Before() (Regs, bool) { return i.before, i.HasStored() }
 
 // Stores iterates over the stores of the instruction that are not done yet, if it has done one:
 // where they go, and the bytes.

@@ -22,6 +22,7 @@ struct heddle_piece {
 };
 
 #define HEDDLE_PIECES 8u
+#define HEDDLE_INSIDE_REGS 20u
 
 // A thread that is inside an instruction. Its accesses come in the order of the pieces,
 // loads first. Up to the first store the registers are those before the instruction, and
@@ -37,6 +38,7 @@ struct heddle_inside {
   uint32_t unused;
   uint32_t cost, paid;  // cycles of the instruction, and how many of them the run had before it ended
   uint64_t branches;    // of all runs when its accesses that are being done were reached
+  uint64_t before[HEDDLE_INSIDE_REGS];  // the registers before it, if it is executed: a struct heddle_regs
   struct heddle_piece pieces[HEDDLE_PIECES];
 };
 

@@ -86,6 +86,9 @@ func TestOthersActInsideInstructions(t *testing.T) {
 		if !in.HasStored() && b.regs().GPR[RAX] != 5 {
 			t.Errorf("%s: a register has changed before the instruction was done", c.code)
 		}
+		if before, stored := in.Before(); stored && (before.RIP != uint64(in.PC) || before.GPR[RAX] != 5) {
+			t.Errorf("%s: the registers before the instruction are %+v", c.code, before)
+		}
 		b.put(c.at, c.value, c.size)
 		s := b.cpu.Run(Limit{From: in})
 		if want := uint64(strings.Count(c.code, "\n")) + 2 - before; s.Reason != StopSyscall || s.Instructions != want {

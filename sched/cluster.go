@@ -132,7 +132,8 @@ func (c *Cluster) Next(timer event.Cycles, hasTimer bool) (Slice, Verdict) {
 	switch {
 	case len(c.runnable) > 0 || following:
 		s, v := c.policy.Next(c, timer, hasTimer)
-		if c.insides != nil && len(c.runnable) > 1 {
+		// A budget of cycles that is not exact ends between blocks.
+		if c.insides != nil && len(c.runnable) > 1 && (s.Exact || s.Instructions > 0) {
 			s.Inside = uint32(c.insides.source.Uint64()) | anywhere
 		}
 		return s, v

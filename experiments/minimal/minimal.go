@@ -113,7 +113,13 @@ func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	result, err := minimize.Minimize(ctx, h.Schedule(), h.Run, minimize.Options{Runs: o.Runs, Progress: o.Progress, Probe: h.Probe})
+	options := minimize.Options{Runs: o.Runs, Progress: o.Progress, Probe: h.Probe}
+	result, err := minimize.Minimize(ctx, h.Schedule(), h.Run, options)
+	if err == nil && !result.Reproduced && result.Complete {
+		if err = h.CountAll(ctx); err == nil {
+			result, err = minimize.Minimize(ctx, h.Schedule(), h.Run, options)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

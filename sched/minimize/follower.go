@@ -137,10 +137,13 @@ func (f *Follower) settle() {
 }
 
 // Held is how many of a thread's stores to an address stay in their buffer during
-// the slice that Next returned: the newest.
+// the slice that Next returned: the newest. Those of the thread that runs itself stay if they
+// do in the next step of another, whose slices may end elsewhere than the recorded ones did.
 func (f *Follower) Held(x Store) int {
-	if f.next < len(f.plan) {
-		return f.plan[f.next].held(x)
+	for i := f.next; i < len(f.plan); i++ {
+		if x.Thread != f.running || f.plan[i].Thread != f.running {
+			return f.plan[i].held(x)
+		}
 	}
 	return 0
 }

@@ -66,6 +66,7 @@ type Tracker struct {
 	threads map[event.ThreadID]*Progress // for look-up only
 	waits   Waits
 	done    Schedule
+	all     bool // see CountAll
 }
 
 // NewTracker makes the tracker of a run that has not begun. What is known of
@@ -77,6 +78,10 @@ func NewTracker(known Waits) *Tracker {
 	}
 	return &Tracker{threads: map[event.ThreadID]*Progress{}, waits: waits}
 }
+
+// CountAll has rounds of waiting count as all instructions do. Places are those of the recorded
+// run then, and move where a thread waits for longer or not at all.
+func (t *Tracker) CountAll() { t.all = true }
 
 // Waits is what is known of waiting.
 func (t *Tracker) Waits() Waits { return t.waits }
@@ -141,6 +146,7 @@ func (t *Tracker) Paused(pc event.Addr, instructions uint64) {
 func (t *Tracker) newRound(p *Progress, pc event.Addr, paused bool) {
 	length := p.at - p.round
 	switch {
+	case t.all:
 	case p.from != pc:
 		// The first time, unless it is not known to be a place to wait at.
 		p.at -= min(length, t.waits[place{pc, false}])
