@@ -50,7 +50,7 @@ func TestUpdatesAreLost(t *testing.T) {
 		{"random", sched.Options{Policy: sched.Random}, 10},
 		{"random-instruction", sched.Options{Policy: sched.Random, Granularity: sched.Instruction}, 2},
 		{"pct", sched.Options{Policy: sched.PCT, Length: 200_000}, 100},
-		{"timed", sched.Options{Policy: sched.Timed}, 60},
+		{"timed", sched.Options{Policy: sched.Timed, Quantum: 2000}, 60},
 		{"rr-instruction", sched.Options{Policy: sched.RR, Granularity: sched.Instruction, Quantum: 100}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
