@@ -19,9 +19,16 @@ type classic struct {
 
 var verdicts = regexp.MustCompile(`^(.*): sc=(\w+) tso=(\w+) pso=(\w+)$`)
 
-func classics(t testing.TB) []classic {
+func classics(t testing.TB) []classic { return readTests(t, "testdata/classic.txt") }
+
+// classicsAndSplit are the classic tests and those with instructions in several accesses.
+func classicsAndSplit(t testing.TB) []classic {
+	return append(classics(t), readTests(t, "testdata/split.txt")...)
+}
+
+func readTests(t testing.TB, file string) []classic {
 	t.Helper()
-	text, err := os.ReadFile("testdata/classic.txt")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,24 +37,26 @@ func classics(t testing.TB) []classic {
 		first, rest, _ := strings.Cut(block, "\n")
 		m := verdicts.FindStringSubmatch(first)
 		if m == nil {
-			t.Fatalf("testdata/classic.txt: no verdicts in %q", first)
+			t.Fatalf("%s: no verdicts in %q", file, first)
 		}
 		all = append(all, classic{m[1], rest, map[string]string{"sc": m[2], "tso": m[3], "pso": m[4]}})
 	}
 	return all
 }
 
-func classicTexts(t testing.TB) []string {
+func textsOf(all []classic) []string {
 	var texts []string
-	for _, c := range classics(t) {
+	for _, c := range all {
 		texts = append(texts, c.text)
 	}
 	return texts
 }
 
+func classicTexts(t testing.TB) []string { return textsOf(classics(t)) }
+
 func TestClassics(t *testing.T) {
-	all := classics(t)
-	tests, codes := parseAll(t, classicTexts(t))
+	all := classicsAndSplit(t)
+	tests, codes := parseAll(t, textsOf(all))
 	m := newMachine(t)
 	for i, test := range tests {
 		for _, model := range memmodel.Models() {
@@ -71,7 +80,7 @@ func TestClassics(t *testing.T) {
 
 // TestReductionLosesNothing compares with explorations that take every step.
 func TestReductionLosesNothing(t *testing.T) {
-	tests, codes := parseAll(t, classicTexts(t))
+	tests, codes := parseAll(t, textsOf(classicsAndSplit(t)))
 	m := newMachine(t)
 	for i, test := range tests {
 		for _, model := range memmodel.Models() {

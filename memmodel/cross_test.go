@@ -1,6 +1,7 @@
 package memmodel_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,36 @@ func generated() []string {
 	for _, v := range variants {
 		add(short, v)
 	}
+	for _, v := range acrossVariants {
+		for _, c := range short {
+			texts = append(texts, acrossLines(c.Test(v)))
+		}
+	}
 	return texts
+}
+
+// acrossVariants are for acrossLines.
+var acrossVariants = []generate.Variant{
+	{Name: "+line", Write: "mov", Read: "mov", Sizes: []int{8}, Offsets: []int{0}},
+	{Name: "+line-cut", Write: "mov", Read: "mov", Sizes: []int{8, 4, 2}, Offsets: []int{0, 2, 3}},
+	{Name: "+line-nt", Write: "movnti", Read: "mov", Sizes: []int{8, 4}, Offsets: []int{0, 4}},
+	{Name: "+line-xchg1", Write: "xchg", Read: "xadd", Only: 1, Sizes: []int{8}, Offsets: []int{0}},
+}
+
+var (
+	location  = regexp.MustCompile(`int64_t ([a-ex-z])=0;`)
+	operand   = regexp.MustCompile(`\(([a-ex-z])(\+[0-9])?\)`)
+	observed  = regexp.MustCompile(`([\[;]) ?([a-ex-z])\b`)
+	condition = regexp.MustCompile(`exists .*`)
+)
+
+// acrossLines moves the eight bytes of each location of a test to the end of a cache line
+// and the beginning of the next.
+func acrossLines(text string) string {
+	text = condition.ReplaceAllString(text, "exists (true)")
+	text = location.ReplaceAllString(text, "int $1[17];")
+	text = operand.ReplaceAllString(text, "($1+60$2)")
+	return observed.ReplaceAllString(text, "$1 $2[15]; $2[16]")
 }
 
 var variants = []generate.Variant{

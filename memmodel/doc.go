@@ -15,7 +15,9 @@
 //
 // Invariants:
 //
-//  1. Stores are indivisible: all bytes of one are committed at once.
+//  1. Stores are indivisible: all bytes of one are committed at once. A store
+//     that lies in two cache lines is two, unless its instruction is atomic: that is
+//     for the caller to see to.
 //  2. Of two stores of a core that share a byte, the older is committed first,
 //     under every model.
 //  3. What one model allows the next allows too: SC, TSO, PSO.

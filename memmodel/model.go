@@ -43,7 +43,8 @@ func Parse(name string) (m Model, ok bool) {
 const MaxStore = 16
 
 // Entry is a waiting store, or a fence in a buffer: stores behind it are
-// committed after those in front of it.
+// committed after those in front of it. A store that lies in two cache lines is
+// two entries, unless it is that of an atomic instruction.
 type Entry struct {
 	Addr uint64
 	Size uint8
@@ -66,7 +67,7 @@ func (m Model) MayCommit(buffer []Entry, k int) bool {
 		return false
 	}
 	for i := range buffer[:k] {
-		if o := &buffer[i]; o.Fence || o.overlaps(e) || m != PSO && !o.Weak && !e.Weak {
+		if o := &buffer[i]; o.Fence || o.overlaps(e) || m == SC || m == TSO && !o.Weak && !e.Weak {
 			return false
 		}
 	}

@@ -174,7 +174,7 @@ func TestOneThreadHasOneOutcome(t *testing.T) {
 
 // TestWalksStayInside compares random executions with the exploration.
 func TestWalksStayInside(t *testing.T) {
-	tests, codes := parseAll(t, classicTexts(t))
+	tests, codes := parseAll(t, textsOf(classicsAndSplit(t)))
 	m := newMachine(t)
 	for i, test := range tests {
 		for _, model := range memmodel.Models() {

@@ -21,5 +21,6 @@
 //
 //  1. Only forward jumps: Check refuses tests with loops.
 //  2. An execution's events have indivisible effects whatever their size, as
-//     in herd's x86tso-mixed.cat.
+//     in herd's x86tso-mixed.cat. An access that lies in two cache lines is two
+//     events, the lower half first, unless the instruction is atomic.
 package axiomatic

@@ -2,6 +2,7 @@ package axiomatic
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -213,8 +214,12 @@ func (r *run) value(o litmus.Operand, size int, locked bool) uint64 {
 	if !ok {
 		return 0
 	}
-	v := r.guess(at, size)
-	r.add(event{kind: read, at: at, size: size, value: v, locked: locked})
+	var v uint64
+	for piece, n := range pieces(at, size, locked) {
+		part := r.guess(piece, n)
+		r.add(event{kind: read, at: piece, size: n, value: part, locked: locked})
+		v |= part << (8 * (piece - at))
+	}
 	return v
 }
 
@@ -224,9 +229,23 @@ func (r *run) put(o litmus.Operand, size int, v uint64, locked, weak bool) {
 		r.reg.set(o, size, v)
 		return
 	}
-	if at, ok := r.place(o, size); ok {
-		r.add(event{kind: write, at: at, size: size, value: v & mask(size), locked: locked, weak: weak})
+	at, ok := r.place(o, size)
+	if !ok {
+		return
 	}
+	for piece, n := range pieces(at, size, locked) {
+		part := v >> (8 * (piece - at)) & mask(n)
+		r.add(event{kind: write, at: piece, size: n, value: part, locked: locked, weak: weak})
+	}
+}
+
+// pieces are the events of an access: one for each cache line that it lies in, or, if the
+// instruction is atomic, one.
+func pieces(at, size int, locked bool) iter.Seq2[int, int] {
+	if locked {
+		return func(yield func(int, int) bool) { yield(at, size) }
+	}
+	return litmus.Pieces(at, size)
 }
 
 func (r *run) place(o litmus.Operand, size int) (int, bool) {
@@ -295,8 +314,8 @@ func (r *run) possibleBytes(at int) []byte {
 // traces finds the traces of all threads. What a thread writes depends on what
 // it reads, so this goes in rounds: in round n every chain of n writes, each of
 // which depends on a read of the one before, has been followed. No chain is
-// longer than the test has writes, since no model here lets a write depend on
-// itself.
+// longer than the test has instructions, since no model here lets a write depend
+// on itself, or on another write of its instruction, whose reads are all before.
 func traces(t *litmus.Test) ([][]trace, error) {
 	all := make([][]trace, len(t.Threads))
 	stores := make([][]store, len(t.Threads))

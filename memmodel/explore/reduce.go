@@ -1,7 +1,5 @@
 package explore
 
-import "github.com/heddle-dmt/heddle/emu"
-
 // Which steps must be taken from a state? Not all: if one enabled step commutes
 // with everything that the rest of the system can do before it, and stays
 // enabled, then it alone is a persistent set (Godefroid, "Partial-order methods
@@ -10,9 +8,10 @@ import "github.com/heddle-dmt/heddle/emu"
 //
 //  1. An instruction that neither reads memory nor stores to it directly: it
 //     works on registers, or appends to the thread's own buffer, behind all
-//     that is there. Nobody else sees it, and commits of older stores do not
+//     that is there. (Under SC too, where the stores of one instruction may be
+//     several.) Nobody else sees it, and commits of older stores do not
 //     depend on younger ones. A full fence on an empty buffer is one too.
-//  2. An instruction or a commit that touches only slots of memory which no
+//  2. An instruction, a load of one, or a commit that touches only slots of memory which no
 //     other thread will touch any more, neither by its code nor from its
 //     buffer. The thread's own other steps commute with it: a load sees its
 //     thread's store whether it has been committed or not, and commits keep
@@ -43,29 +42,26 @@ func (s *system) slots(st *state, by step) (uint64, error) {
 		e := &s.buffers[st.buffer[i]][by.entry]
 		return spanSlots(e.Addr, uint64(e.Size)), nil
 	}
-	view := s.sees(st, i)
-	loads, err := s.loads(st.thread[i], view)
-	if err != nil {
+	id, view := st.thread[i], s.sees(st, i)
+	if err := s.learn(id, view); err != nil {
 		return 0, err
 	}
+	n := s.infos[id]
 	var slots uint64
-	for _, l := range loads {
+	for _, l := range n.nextLoads() {
 		slots |= spanSlots(uint64(l.at), uint64(l.size))
 	}
-	n := &s.infos[st.thread[i]]
-	if s.buffered(n.order, len(loads) > 0) {
+	if !n.executes() {
 		return slots, nil
 	}
-	r, err := s.execute(st.thread[i], view)
+	r, err := s.execute(id, view)
+	if err != nil || !s.commitsAtOnce(&n, &r) {
+		return slots, err
+	}
 	for k := range r.stores {
 		slots |= spanSlots(r.stores[k].Addr, uint64(r.stores[k].Size))
 	}
-	return slots, err
-}
-
-// buffered tells whether an instruction's stores go to the buffer.
-func (s *system) buffered(order emu.Order, loads bool) bool {
-	return order&emu.OrderLocked == 0 && (s.model != 0 || loads)
+	return slots, nil
 }
 
 // others are the slots that threads other than i may still touch.

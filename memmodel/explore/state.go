@@ -14,8 +14,8 @@ type state struct {
 	memory int32
 }
 
-// step is one step from a state: the next instruction of a thread, or the
-// commit of an entry of its buffer.
+// step is one step from a state: the next instruction of a thread, or one of its
+// loads, or the commit of an entry of its buffer.
 type step struct {
 	thread int8
 	entry  int16 // -1: the instruction
@@ -138,23 +138,38 @@ func (s *system) take(st state, by step) (state, error) {
 		st.buffer[i] = s.internBuffer(append(buffer, old[by.entry+1:]...))
 		return st, nil
 	}
-	r, err := s.execute(st.thread[i], s.sees(&st, i))
+	id, view := st.thread[i], s.sees(&st, i)
+	if err := s.learn(id, view); err != nil {
+		return st, err
+	}
+	if !s.infos[id].executes() {
+		st.thread[i] = s.load(id, view)
+		return st, nil
+	}
+	r, err := s.execute(id, view)
 	if err != nil {
 		return st, err
 	}
-	n := &s.infos[st.thread[i]]
+	n := &s.infos[id]
 	st.thread[i] = r.next
 	switch {
 	case n.order&emu.OrderStores != 0:
 		if st.buffer[i] != 0 && (s.model == memmodel.PSO || s.threads[i].weak) {
 			st.buffer[i] = s.appended(st.buffer[i], memmodel.Entry{Fence: true})
 		}
-	case n.order&emu.OrderLocked != 0, s.model == memmodel.SC && len(n.loads) == 0:
+	case s.commitsAtOnce(n, &r):
 		st.memory = s.committed(st.memory, r.stores)
 	default:
 		st.buffer[i] = s.appended(st.buffer[i], r.stores...)
 	}
 	return st, nil
+}
+
+// commitsAtOnce reports whether an instruction's stores are in the same step as its
+// execution. Under SC that is one access, or all of an atomic instruction; where there are
+// several, the stores go through the buffer, and the thread waits until it is empty.
+func (s *system) commitsAtOnce(n *info, r *result) bool {
+	return n.atomic() || s.model == memmodel.SC && len(n.loads) == 0 && len(r.stores) <= 1
 }
 
 func (s *system) committed(memory int32, stores []memmodel.Entry) int32 {

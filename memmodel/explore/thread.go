@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -33,18 +34,67 @@ type threadCode struct {
 type threadKey struct {
 	thread int8
 	regs   emu.Regs
+	loaded string
 }
 
-// info is a thread before one of its instructions.
+// info is a thread before one of its instructions, or between two loads of one.
 type info struct {
 	thread int
-	regs   emu.Regs
+	regs   emu.Regs // before the instruction
 	done   bool
 	order  emu.Order
-	index  int // of the instruction
-	loads  []span
-	known  bool // loads is known
-	memo   map[string]result
+	index  int    // of the instruction
+	first  int    // how many loads of the instruction are done
+	loaded string // their bytes
+	*findings
+}
+
+// findings are the facts found out about an instruction in one state of the registers.
+type findings struct {
+	known bool // loads is known
+	// loads are in the order in which they are done. Unless the instruction is atomic
+	// each lies in one cache line.
+	loads []span
+	memo  map[string]result // by the bytes that the loads read
+}
+
+// atomic reports whether all accesses of the instruction are one step.
+func (n *info) atomic() bool { return n.order&emu.OrderLocked != 0 }
+
+// nextLoads are the loads of the thread's next step: all of an atomic instruction,
+// otherwise one, if there is one.
+func (n *info) nextLoads() []span {
+	if n.atomic() || n.first == len(n.loads) {
+		return n.loads[n.first:]
+	}
+	return n.loads[n.first : n.first+1]
+}
+
+// executes reports whether the thread's next step executes the instruction, after its last
+// load; otherwise it is a load alone.
+func (n *info) executes() bool { return n.first+len(n.nextLoads()) == len(n.loads) }
+
+// read returns the bytes that all loads of the instruction read: those of the loads that are
+// done, and the view's for the others.
+func (n *info) read(view []byte) []byte {
+	bytes := []byte(n.loaded)
+	for _, l := range n.loads[n.first:] {
+		bytes = append(bytes, view[l.at:l.at+l.size]...)
+	}
+	return bytes
+}
+
+// layLoaded is the view with the bytes that were loaded already where they were loaded from.
+func (n *info) layLoaded(view []byte) []byte {
+	if n.first == 0 {
+		return view
+	}
+	laid := slices.Clone(view)
+	bytes := n.loaded
+	for _, l := range n.loads[:n.first] {
+		bytes = bytes[copy(laid[l.at:l.at+l.size], bytes):]
+	}
+	return laid
 }
 
 // result is the end of an instruction: the thread's next state and the stores.
@@ -82,8 +132,9 @@ func (p *program) begin(thread int) int32 {
 	return p.intern(thread, regs)
 }
 
+// intern returns the number of a thread's state before an instruction.
 func (p *program) intern(thread int, regs emu.Regs) int32 {
-	key := threadKey{int8(thread), regs}
+	key := threadKey{thread: int8(thread), regs: regs}
 	if id, ok := p.at[key]; ok {
 		return id
 	}
@@ -93,58 +144,84 @@ func (p *program) intern(thread int, regs emu.Regs) int32 {
 	n := info{thread: thread, regs: regs, done: regs.RIP == uint64(code.end), index: code.index[regs.RIP]}
 	if !n.done {
 		n.order = p.machine.cpu.OrderAt(event.Addr(regs.RIP))
-		n.memo = map[string]result{}
+		n.findings = &findings{memo: map[string]result{}}
 	}
 	p.infos = append(p.infos, n)
 	return id
 }
 
-// loads tells which bytes the thread's next instruction reads. That needs one
+// learn finds out which bytes the thread's instruction reads. That needs one
 // execution, on any memory.
-func (p *program) loads(id int32, memory []byte) ([]span, error) {
+func (p *program) learn(id int32, memory []byte) error {
 	if p.infos[id].known {
-		return p.infos[id].loads, nil
+		return nil
 	}
 	_, err := p.execute(id, memory)
-	return p.infos[id].loads, err
+	return err
 }
 
-// execute runs the thread's next instruction on what the thread sees of memory.
+// load returns the number of the thread's state after its next load, which is not the last
+// of its instruction.
+func (p *program) load(id int32, view []byte) int32 {
+	n := p.infos[id]
+	l := n.loads[n.first]
+	n.loaded += string(view[l.at : l.at+l.size])
+	n.first++
+	key := threadKey{int8(n.thread), n.regs, n.loaded}
+	if next, ok := p.at[key]; ok {
+		return next
+	}
+	next := int32(len(p.infos))
+	p.at[key] = next
+	p.infos = append(p.infos, n)
+	return next
+}
+
+// execute runs the thread's instruction on its view of memory and the bytes that it has
+// loaded already.
 func (p *program) execute(id int32, view []byte) (result, error) {
-	n := &p.infos[id]
-	var key []byte
+	n := p.infos[id]
 	if n.known {
-		for _, s := range n.loads {
-			key = append(key, view[s.at:s.at+s.size]...)
-		}
-		if r, ok := n.memo[string(key)]; ok {
+		if r, ok := n.memo[string(n.read(view))]; ok {
 			p.hits++
 			return r, nil
 		}
 	}
 	p.runs++
-	e, fault := p.machine.run(n.regs, view)
+	e, fault := p.machine.run(n.regs, n.layLoaded(view))
 	if fault >= 0 {
 		line := p.test.Threads[n.thread].Code[n.index].Line
 		return result{}, errAccess.New(p.test.File, n.thread, fmt.Sprintf("%#x", fault), line)
 	}
 	if !n.known {
-		n.known, n.loads = true, e.loads
-		for _, s := range n.loads {
-			key = append(key, view[s.at:s.at+s.size]...)
+		n.known = true
+		for _, l := range e.loads {
+			n.loads = append(n.loads, l.pieces(n.atomic())...)
 		}
 	}
-	r := result{stores: make([]memmodel.Entry, 0, len(e.stores))}
+	r := result{next: p.intern(n.thread, e.regs), stores: make([]memmodel.Entry, 0, len(e.stores))}
 	for _, w := range e.stores {
-		r.stores = append(r.stores, memmodel.Entry{
-			Addr: uint64(w.at), Size: uint8(w.size), Data: w.data, Weak: n.order&emu.OrderWeak != 0,
-		})
+		for _, s := range w.pieces(n.atomic()) {
+			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&emu.OrderWeak != 0}
+			copy(entry.Data[:s.size], w.data[s.at-w.at:])
+			r.stores = append(r.stores, entry)
+		}
 	}
-	thread := n.thread
-	memo := n.memo
-	r.next = p.intern(thread, e.regs) // may move infos
-	memo[string(key)] = r
+	n.memo[string(n.read(view))] = r
 	return r, nil
+}
+
+// pieces are the accesses that other cores see in place of one: its parts in each cache line,
+// or itself if the instruction is atomic.
+func (s span) pieces(atomic bool) []span {
+	if atomic {
+		return []span{s}
+	}
+	var all []span
+	for at, size := range litmus.Pieces(s.at, s.size) {
+		all = append(all, span{at, size})
+	}
+	return all
 }
 
 // touched gives for each instruction of a thread, and for its end, the slots

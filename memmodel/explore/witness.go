@@ -14,7 +14,8 @@ type Event struct {
 	Thread int
 	// Commit tells a commit from an instruction.
 	Commit bool
-	// Text is the instruction, or the store that was committed.
+	// Text is the instruction, with the load if the step is one load of several and not
+	// the last, or the store that was committed.
 	Text string
 }
 
@@ -47,7 +48,13 @@ func (s *system) describe(st *state, by step) Event {
 	if by.entry != instruction {
 		return Event{i, true, s.describeStore(&s.buffers[st.buffer[i]][by.entry])}
 	}
-	return Event{i, false, s.test.Source(i, s.infos[st.thread[i]].index)}
+	n := &s.infos[st.thread[i]]
+	text := s.test.Source(i, n.index)
+	if !n.executes() {
+		l := n.nextLoads()[0]
+		text += fmt.Sprintf(", load of %s (%d bytes)", s.describePlace(uint64(l.at)), l.size)
+	}
+	return Event{i, false, text}
 }
 
 // describeStore is a store as place=value.
@@ -56,12 +63,17 @@ func (s *system) describeStore(e *memmodel.Entry) string {
 	for k := range min(e.Size, 8) {
 		number |= uint64(e.Data[k]) << (8 * k)
 	}
-	place := fmt.Sprintf("%#x", e.Addr)
+	return fmt.Sprintf("%s=%d (%d bytes)", s.describePlace(e.Addr), number, e.Size)
+}
+
+// describePlace is an offset from litmus.DataBase as location+offset.
+func (s *system) describePlace(at uint64) string {
+	place := fmt.Sprintf("%#x", at)
 	for _, v := range s.test.Vars {
-		off := e.Addr + litmus.DataBase - v.Addr
+		off := at + litmus.DataBase - v.Addr
 		if off < uint64(v.Count*v.Type.Size) {
 			place = strings.TrimSuffix(fmt.Sprintf("%s+%d", v.Name, off), "+0")
 		}
 	}
-	return fmt.Sprintf("%s=%d (%d bytes)", place, number, e.Size)
+	return place
 }

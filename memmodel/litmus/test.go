@@ -2,17 +2,33 @@ package litmus
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Where the locations of a test lie: each at a multiple of SlotSize, so that
-// no two share a cache line and none crosses one.
+// no two share a cache line and none that fits in one crosses one.
 const (
 	DataBase = 0x100000
-	SlotSize = 64
+	SlotSize = event.LineSize
 )
+
+// Pieces iterates over the parts of an access that lie in one cache line each, in the order
+// of their addresses: where they begin, as an offset from DataBase, and how long they are.
+func Pieces(at, size int) iter.Seq2[int, int] {
+	return func(yield func(at, size int) bool) {
+		for end := at + size; at < end; {
+			n := min(end-at, SlotSize-at%SlotSize)
+			if !yield(at, n) {
+				return
+			}
+			at += n
+		}
+	}
+}
 
 // Type is the type of a location or register.
 type Type struct {
