@@ -11,7 +11,7 @@ import (
 )
 
 var errInstruction = errs.Define("instruction-not-available",
-	"thread {thread} of {program} has executed {instruction} at {place}: the machine's processor is of level x86-64-v2 and has no {extension}",
+	"thread {thread} of {program} has executed {instruction} at {place}: the machine's processor is of level x86-64-v2 and has no {extension}; build the program, or the library, with -march=x86-64-v2",
 	"The program, or a library of it, is built for a newer processor than the machine's, or it does not ask the processor (CPUID) before it uses an extension.",
 	"Build it with -march=x86-64-v2, that is without -mavx, -mavx2, -mfma, -mbmi and -march=native; of a library choose the build for every x86-64 processor.")
 
