@@ -71,6 +71,9 @@ type coreClock struct {
 	oneCore  bool               // the guest sees every thread on core 0
 	mhz      uint64             // cycles of a microsecond
 	ordered  bool               // a policy or a schedule orders operations
+	// yielded is by how much a Yield in the slice has moved its core's clock: to where the
+	// next thread can start there.
+	yielded event.Cycles
 }
 
 func (c *coreClock) Ready(t event.ThreadID) {
@@ -94,7 +97,16 @@ func (c *coreClock) Exit(t event.ThreadID) {
 	}
 }
 
-func (c *coreClock) Yield(t event.ThreadID) { c.cluster.Yield(t) }
+func (c *coreClock) Yield(t event.ThreadID) {
+	core := c.cluster.CoreOf(t)
+	if core == event.NoCore {
+		c.cluster.Yield(t)
+		return
+	}
+	before := c.cluster.Now(core)
+	c.cluster.Yield(t)
+	c.yielded += c.cluster.Now(core) - before
+}
 
 func (c *coreClock) SetAffinity(t event.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
 
@@ -287,6 +299,7 @@ func (m *Machine) Step() {
 // run carries out a slice.
 func (m *Machine) run(slice sched.Slice) {
 	s := m.state
+	s.clock.yielded = 0
 	m.setTime(slice.Core)
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
@@ -391,12 +404,15 @@ func (m *Machine) goesOn(slice sched.Slice, t *kernel.Task, stop emu.Stop) bool 
 	return false
 }
 
-// setTime makes the kernel's clock that of the core.
+// setTime makes the kernel's clock that of the core. To the kernel a thread's slice ends
+// before the core goes to the next thread: a replay places that one when it runs, and
+// would have another time until then.
 func (m *Machine) setTime(core event.CoreID) {
 	c := m.state.clock
-	if c.now = m.state.cluster.Now(core); c.now > c.latest {
-		c.latest = c.now
-		m.state.kernel.SetNow(m.toNS(c.now))
+	c.now = m.state.cluster.Now(core)
+	if ended := c.now - c.yielded; ended > c.latest {
+		c.latest = ended
+		m.state.kernel.SetNow(m.toNS(ended))
 	}
 }
 

@@ -2,6 +2,7 @@ package heddle_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,6 +35,69 @@ func TestOrderingEveryOperation(t *testing.T) {
 				t.Errorf("%d orders: %v", len(orders), orders)
 			}
 		})
+	}
+}
+
+// napping has threads that spin while others sleep, with REST in the loops of the former.
+const napping = `
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static atomic_int stop;
+static void *spin(void *arg) {
+	while (!stop) {
+		for (volatile int i = 0; i < 100; i++);
+		REST;
+	}
+	return 0;
+}
+static void *nap(void *arg) {
+	unsigned long times = 0;
+	for (int i = 0; i < 5; i++) {
+		struct timespec now;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		times = times * 31 + now.tv_nsec;
+		usleep(7 + 3 * (long)arg);
+	}
+	return (void *)times;
+}
+int main(void) {
+	pthread_t spins[3], naps[3];
+	unsigned long times = 0;
+	for (long i = 0; i < 3; i++) {
+		pthread_create(&spins[i], 0, spin, 0);
+		pthread_create(&naps[i], 0, nap, (void *)i);
+	}
+	for (int i = 0; i < 3; i++) {
+		void *r;
+		pthread_join(naps[i], &r);
+		times = times * 31 + (unsigned long)r;
+	}
+	stop = 1;
+	for (int i = 0; i < 3; i++) pthread_join(spins[i], 0);
+	printf("%lu\n", times);
+	return 0;
+}`
+
+// TestOrderingReplaysYields: threads that sleep wake at the recorded times although others
+// give up their cores meanwhile, to threads that may start there only later.
+func TestOrderingReplaysYields(t *testing.T) {
+	rests := map[string]string{"pause": "__builtin_ia32_pause()", "sched_yield": "sched_yield()"}
+	for name, rest := range rests {
+		bin := compile(t, strings.ReplaceAll(napping, "REST", rest))
+		for _, policy := range dmtPolicies {
+			for _, cores := range []int{1, 2, 4} {
+				t.Run(fmt.Sprintf("%s/%s/%d cores", policy, name, cores), func(t *testing.T) {
+					c, out := config(t, bin)
+					c.Cores, c.Seed, c.Sched.Policy = cores, uint64(cores), policy
+					c.Sched.Fairness = 10_000 // so that under rr-sync a thread that spins soon passes its turn on
+					repeats(t, c, out, syncs)
+				})
+			}
+		}
 	}
 }
 
