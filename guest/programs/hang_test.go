@@ -14,18 +14,21 @@ import (
 )
 
 // hangLimit is the processor time after which a run that may hang counts as one that
-// does, as does one of which no thread has wanted a processor for idleLimit. Neither
-// depends on how fast the host is or what else it does, as long as it runs the test at all.
+// does, as does one of which no thread has wanted a processor for idleLimit, or none has used
+// one for longer than a tick for restLimit: the run-time of TSan has a thread that looks ten
+// times a second whether there is something to do. None depends on how fast the host is or
+// what else it does, as long as it runs the test at all.
 const (
 	hangLimit = 8 * time.Second
 	idleLimit = 2 * time.Second
+	restLimit = 6 * time.Second
 	watchStep = 100 * time.Millisecond
 	tick      = time.Second / 100 // of the times in /proc; see proc(5) and sysconf(3)
 )
 
 // waitForHang waits until the processes of a group hang. It is false when ctx is done.
 func waitForHang(ctx context.Context, group int, limit time.Duration) bool {
-	var idle time.Duration
+	var idle, rest, usedBefore time.Duration
 	var before string
 	for {
 		select {
@@ -37,7 +40,11 @@ func waitForHang(ctx context.Context, group int, limit time.Duration) bool {
 		if idle += watchStep; wanted || switches != before {
 			idle = 0
 		}
-		if before = switches; used > limit || idle >= idleLimit {
+		if rest += watchStep; wanted || used != usedBefore {
+			rest = 0
+		}
+		before, usedBefore = switches, used
+		if used > limit || idle >= idleLimit || rest >= restLimit {
 			return ctx.Err() == nil
 		}
 	}
@@ -90,6 +97,7 @@ func TestHangsAreNoticed(t *testing.T) {
 		"sleep 1000": true, "while :; do :; done": true,
 		"sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5; sleep 0.5": false,
 		"exec perl -e 'select undef, undef, undef, 0.5 for 1..6'":          false, // within one process
+		"exec perl -e 'select undef, undef, undef, 0.1 while 1'":           true,  // as TSan's thread does
 	} {
 		t.Run(fmt.Sprint(want, " ", script), func(t *testing.T) {
 			t.Parallel()
