@@ -178,8 +178,14 @@ func sysUtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	d, errno := t.object(atCwd, a[0], 0)
+	if int64(a[1]) < 0 {
+		return 0, unix.EINVAL
+	}
+	d, errno := t.truncated(a[0])
 	if errno != 0 {
+		return 0, errno
+	}
+	if errno := t.breakForTruncate(d); errno != 0 {
 		return 0, errno
 	}
 	if errno := t.mayGrow(d.Inode(), int64(a[1])); errno != 0 {
@@ -188,6 +194,36 @@ func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, changeAttributes(d, unix.IN_MODIFY, func(i *vfs.Inode) unix.Errno {
 		return i.Truncate(t.vfsContext(), int64(a[1]))
 	})
+}
+
+// truncated finds the file that truncate is about, at its first attempt.
+func (t *Task) truncated(path uint64) (*vfs.Dentry, unix.Errno) {
+	if f := t.call.opened; f != nil {
+		return f.Dentry(), 0
+	}
+	return t.object(atCwd, path, 0)
+}
+
+// breakForTruncate breaks the leases of a file that is to be truncated. Meanwhile, the
+// caller counts as one who has it open for writing. What may not be truncated is left to
+// Truncate.
+func (t *Task) breakForTruncate(d *vfs.Dentry) unix.Errno {
+	f := t.call.opened
+	if f == nil {
+		if _, conflict := d.Inode().LeaseConflict(true); !conflict {
+			return 0
+		}
+		var errno unix.Errno
+		if f, errno = t.k.fs.OpenDentry(t.vfsContext(), d, unix.O_WRONLY); errno != 0 {
+			return errno
+		}
+	}
+	errno := t.breakLeases(f.Inode(), unix.O_WRONLY)
+	if t.keepOpened(f, errno); errno == 0 {
+		t.call.opened = nil
+		f.Unref()
+	}
+	return errno
 }
 
 // mayGrow applies RLIMIT_FSIZE to a new size.

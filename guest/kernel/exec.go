@@ -83,6 +83,7 @@ func (k *Kernel) newSpace(limits mm.Limits) *mm.AddressSpace {
 
 // execFiles is how the loader opens programs on behalf of a task.
 type execFiles struct {
+	task   *Task // that waits for leases; nil at the start of the run
 	fs     *vfs.FS
 	ctx    *vfs.Ctx
 	opened []*execFile // the program first; for a script, before its interpreter
@@ -108,6 +109,11 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	}
 	if d.Inode().IsDir() {
 		return nil, unix.EISDIR // which the loader reports as EACCES
+	}
+	if i := d.Inode(); e.task != nil && i.IsRegular() && e.ctx.Access(i, vfs.MayExec, true) == 0 {
+		if errno := e.task.breakLeases(i, unix.O_RDONLY); errno != 0 {
+			return nil, errno
+		}
 	}
 	f, errno := e.fs.OpenExec(e.ctx, d)
 	if errno != 0 {
@@ -283,7 +289,7 @@ func sysExecve(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.execve(&execFiles{fs: t.k.fs, ctx: t.vfsContext()}, name, a[1], a[2])
+	return t.execve(&execFiles{task: t, fs: t.k.fs, ctx: t.vfsContext()}, name, a[1], a[2])
 }
 
 func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -295,7 +301,7 @@ func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) != 0 {
 		return 0, unix.EINVAL
 	}
-	files := &execFiles{fs: t.k.fs, ctx: t.vfsContext()}
+	files := &execFiles{task: t, fs: t.k.fs, ctx: t.vfsContext()}
 	if name, errno = files.find(t, a[0], name, flags); errno != 0 {
 		return 0, errno
 	}

@@ -44,10 +44,9 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 	case unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
 		return t.recordLock(f, cmd, event.Addr(arg))
 	case unix.F_GETOWN:
-		return uint64(int64(f.Owner)), 0
+		return uint64(int64(t.k.ownerNumber(f))), 0
 	case unix.F_SETOWN:
-		f.Owner = int32(arg)
-		return 0, 0
+		return 0, t.setOwner(f, int32(arg))
 	case unix.F_GETOWN_EX, unix.F_SETOWN_EX:
 		return t.ownerEx(f, cmd, event.Addr(arg))
 	case unix.F_GETSIG:
@@ -68,9 +67,11 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 		seals, errno := f.Seals()
 		return uint64(seals), errno
 	case unix.F_GETLEASE:
-		return unix.F_UNLCK, 0
+		return uint64(f.Lease(t.k.now)), 0
+	case unix.F_SETLEASE:
+		return 0, t.setLease(f, int(int32(arg)))
 	}
-	// Leases and directory notification are not there.
+	// Directory notification is not there.
 	return 0, unix.EINVAL
 }
 
@@ -97,33 +98,6 @@ func (t *Task) setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	return uint64(p.Capacity()), 0
-}
-
-// ownerEx gets or sets who is sent SIGIO, as a struct f_owner_ex.
-func (t *Task) ownerEx(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
-	var owner struct{ Type, ID int32 }
-	const thread, process, group = 0, 1, 2
-	if cmd == unix.F_GETOWN_EX {
-		owner.Type, owner.ID = process, f.Owner
-		if f.Owner < 0 {
-			owner.Type, owner.ID = group, -f.Owner
-		}
-		return 0, writeStruct(t, addr, &owner)
-	}
-	if errno := readStruct(t, addr, &owner); errno != 0 {
-		return 0, errno
-	}
-	switch {
-	case owner.Type == group:
-		f.Owner = -owner.ID
-	case owner.Type != thread && owner.Type != process:
-		return 0, unix.EINVAL
-	case owner.ID != 0 && t.k.task(owner.ID) == nil:
-		return 0, unix.ESRCH
-	default:
-		f.Owner = owner.ID
-	}
-	return 0, 0
 }
 
 // recordLock is the lock commands of fcntl, of processes and of descriptions.

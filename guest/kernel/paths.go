@@ -65,18 +65,21 @@ func (t *Task) object(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno
 }
 
 func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
-	from, path, errno := t.pathAt(dirfd, addr)
-	if errno != 0 {
-		return 0, errno
-	}
-	if _, errno := t.proc.lowest(0); errno != 0 {
-		return 0, errno
-	}
 	f := t.call.opened
 	if f == nil {
+		from, path, errno := t.pathAt(dirfd, addr)
+		if errno != 0 {
+			return 0, errno
+		}
+		if _, errno := t.proc.lowest(0); errno != 0 {
+			return 0, errno
+		}
 		if f, errno = t.k.fs.Open(t.vfsContext(), from, path, int(uint32(flags)), uint32(mode)); errno != 0 {
 			return 0, errno
 		}
+	}
+	if errno := t.finishOpening(f, int(uint32(flags))); errno != 0 {
+		return 0, errno
 	}
 	if errno := t.openQueue(f); errno != 0 {
 		f.Unref()
@@ -88,15 +91,37 @@ func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 	}
 	t.adoptTerminal(f, int(uint32(flags)))
 	if errno := t.openFIFO(f); errno != 0 {
-		if errno == errBlocked {
-			t.call.opened = f
-		} else {
-			f.Unref()
-		}
+		t.keepOpened(f, errno)
 		return 0, errno
 	}
 	f.Opened()
 	return t.installFile(f, flags&unix.O_CLOEXEC != 0)
+}
+
+// finishOpening breaks the leases that are in the way of a description. If it fails, the
+// description is released, or kept for the next attempt.
+func (t *Task) finishOpening(f *vfs.File, flags int) unix.Errno {
+	errno := unix.Errno(0)
+	if !f.IsPath() {
+		errno = t.breakLeases(f.Inode(), flags)
+	}
+	if errno == 0 {
+		errno = f.FinishOpening()
+	}
+	t.keepOpened(f, errno)
+	return errno
+}
+
+// keepOpened keeps a description for the next attempt of a call that is blocked, and
+// releases it if the call has failed.
+func (t *Task) keepOpened(f *vfs.File, errno unix.Errno) {
+	switch {
+	case errno == errBlocked:
+		t.call.opened = f
+	case errno != 0:
+		t.call.opened = nil
+		f.Unref()
+	}
 }
 
 func sysOpen(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.openAt(atCwd, a[0], a[1], a[2]) }

@@ -129,7 +129,7 @@ var syscallTable = []SyscallInfo{
 	{69, "msgsnd", 4, Full, "", sysMsgsnd},
 	{70, "msgrcv", 5, Full, "", sysMsgrcv},
 	{71, "msgctl", 3, Full, "", sysMsgctl},
-	{72, "fcntl", 3, Full, "", sysFcntl},
+	{72, "fcntl", 3, Partial, "no notification of changes in directories (F_NOTIFY): EINVAL", sysFcntl},
 	{73, "flock", 2, Full, "", sysFlock},
 	{74, "fsync", 1, Full, "", sysFsync},
 	{75, "fdatasync", 1, Full, "", sysFsync},

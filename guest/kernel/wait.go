@@ -54,7 +54,7 @@ type callState struct {
 	restart  unix.Errno // what the last attempt answered when it did not finish
 	expired  bool       // its wait has timed out, whatever its deadline: Expire
 	futex    *futexWaiter
-	opened   *vfs.File // a FIFO whose other end is waited for
+	opened   *vfs.File // waits for the other end of a FIFO, or for the end of a lease
 	data     any
 	stopped  bool // a stop signal has interrupted its wait
 

@@ -419,6 +419,40 @@ func TestPtraceScope(t *testing.T) {
 	}
 }
 
+// TestSettings: the settings of leases are numbers that root may write.
+func TestSettings(t *testing.T) {
+	fs, _, c := setUp(t)
+	root := *c
+	root.Cred = vfs.NewCred(0, 0)
+	for path, initial := range map[string]string{"/proc/sys/fs/lease-break-time": "45\n", "/proc/sys/fs/leases-enable": "1\n"} {
+		if got := cat(t, fs, c, path); got != initial {
+			t.Errorf("%s is %q, want %q", path, got, initial)
+		}
+		if _, errno := fs.Open(c, nil, path, unix.O_WRONLY, 0); errno != unix.EACCES {
+			t.Errorf("%s: another than root opens it for writing: %v", path, errno)
+		}
+		f, errno := fs.Open(&root, nil, path, unix.O_WRONLY, 0)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		for _, step := range []struct {
+			text string
+			want unix.Errno
+			now  string
+		}{
+			{"-3\n", 0, "-3\n"}, {" 0x10 ", 0, "16\n"}, {"x", unix.EINVAL, "16\n"}, {"2147483648", unix.EINVAL, "16\n"}, {"0", 0, "0\n"},
+		} {
+			if _, errno := f.Write(&root, []byte(step.text)); errno != step.want {
+				t.Errorf("%s: writing %q: %v, want %v", path, step.text, errno, step.want)
+			}
+			if got := cat(t, fs, c, path); got != step.now {
+				t.Errorf("%s: after %q: %q, want %q", path, step.text, got, step.now)
+			}
+		}
+		f.Unref()
+	}
+}
+
 // TestShapes compares the form of files with the host's: the host's kernel is
 // the oracle for keys, their order and for the number of fields.
 func TestShapes(t *testing.T) {

@@ -42,7 +42,23 @@ var ptraceScope = &entry{
 
 const strictestScope = 3
 
-// procSys is /proc/sys. Nothing there can be changed but the scope of ptrace.
+// setting is a file of a number that root may write, as proc_dointvec of Linux makes it.
+func setting(name string, field func(fs *vfs.FS) *int32) *entry {
+	return &entry{
+		name: name, mode: 0o644,
+		text: func(r *request) ([]byte, unix.Errno) { return fmt.Appendln(nil, *field(r.fs)), 0 },
+		store: func(r *request, p []byte) unix.Errno {
+			n, err := strconv.ParseInt(strings.TrimSpace(string(p)), 0, 32)
+			if err != nil {
+				return unix.EINVAL
+			}
+			*field(r.fs) = int32(n)
+			return 0
+		},
+	}
+}
+
+// procSys is /proc/sys. What can be changed there is the scope of ptrace and leases.
 var procSys = folder("sys",
 	folder("fs",
 		fixed("aio-max-nr", "65536\n"),
@@ -53,6 +69,8 @@ var procSys = folder("sys",
 			fixed("max_user_instances", fmt.Sprintln(inotify.MaxInstances)),
 			fixed("max_user_watches", fmt.Sprintln(inotify.MaxWatches)),
 		),
+		setting("lease-break-time", func(fs *vfs.FS) *int32 { return &fs.Leases.BreakTime }),
+		setting("leases-enable", func(fs *vfs.FS) *int32 { return &fs.Leases.Enabled }),
 		fixed("mount-max", "100000\n"),
 		folder("mqueue",
 			fixed("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),

@@ -88,9 +88,10 @@ type File struct {
 	// Impl is what reads and writes go to. It is nil for O_PATH, and for a FIFO
 	// or message queue until the kernel sets it.
 	Impl FileImpl
-	// Owner is the process or, if negative, group that F_SETOWN names, for
-	// SIGIO; Signal is that of F_SETSIG. They are kept for the kernel.
-	Owner, Signal int32
+	// Owner is who F_SETOWN names, for SIGIO; Signal is that of F_SETSIG. They are kept
+	// for the kernel.
+	Owner  FileOwner
+	Signal int32
 
 	exec    bool      // keeps writers away from a running program
 	names   *nameList // of a folder, from its first getdents on
@@ -98,9 +99,24 @@ type File struct {
 
 	opened    bool // watches have noticed the opening
 	truncated bool // by the opening
+	truncates bool // when the opening is finished
 
 	watchers []Watcher
 }
+
+// FileOwner is who is sent signals about a description, with the user ids of the task
+// that has set it.
+type FileOwner struct {
+	Kind, ID  int32 // no ID: there is no owner
+	UID, EUID uint32
+}
+
+// Kinds of owners (F_OWNER_TID and so on).
+const (
+	OwnerThread int32 = iota
+	OwnerProcess
+	OwnerGroup
+)
 
 // Watcher is told when a description that it watches ends: an epoll instance
 // that the description is registered with.
@@ -124,8 +140,14 @@ func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 	d.inode.opens++
 	d.pin(1)
 	f.countAsWriter(writable(flags) && flags&unix.O_PATH == 0)
+	if f.isReader() {
+		d.inode.readers++
+	}
 	return f
 }
+
+// isReader reports whether the description is one that may only read.
+func (f *File) isReader() bool { return f.Readable() && !f.Writable() }
 
 // countAsWriter says whether the description counts among the inode's writers, while
 // there are any of which it cannot be executed.
@@ -165,6 +187,9 @@ func (f *File) Unref() {
 		c.Close()
 	}
 	f.countAsWriter(false)
+	if f.isReader() {
+		i.readers--
+	}
 	if f.exec {
 		i.runners--
 	}

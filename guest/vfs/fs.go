@@ -34,6 +34,9 @@ type FS struct {
 	queues    *Dentry // the folder of message queues
 	terminals *Dentry // the folder of slaves of pseudo-terminals
 
+	// Leases are the settings of leases.
+	Leases LeaseSettings
+
 	nodeWatches map[nodeKey][]Watch // of made-up objects
 	lastCookie  uint32              // of a rename, for watches
 

@@ -81,6 +81,7 @@ type Inode struct {
 
 	opens   int // descriptions
 	writers int // descriptions that may write
+	readers int // descriptions that may only read
 	runners int // programs that are running from it
 	pins    int // of a folder: descriptions that were opened by names in it
 	seals   int // F_SEAL_* of a memfd; see memfd.go
@@ -153,7 +154,8 @@ func (i *Inode) Size() int64 {
 	return 0
 }
 
-// LockWaiters is the queue of those who wait for a record lock or flock.
+// LockWaiters is the queue of those who wait for a record lock, a flock or the end of
+// a lease.
 func (i *Inode) LockWaiters() *wait.Queue { return &i.locks.waiters }
 
 // newInode makes an inode with the next number, the present time and no name.

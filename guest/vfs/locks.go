@@ -31,6 +31,7 @@ type recordLock struct {
 type recordLocks struct {
 	list    []recordLock // those of an owner together, by start
 	flocks  []flock
+	leases  []*lease
 	waiters wait.Queue
 }
 
@@ -349,9 +350,12 @@ func (f *File) Flock(op int) unix.Errno {
 	return 0
 }
 
-// unlockFile releases the locks that belong to a description.
+// unlockFile releases the locks and the lease that belong to a description.
 func (fs *FS) unlockFile(f *File) {
 	r := &f.Inode().locks
+	if l := f.Inode().leaseOf(f); l != nil {
+		f.Inode().changeLease(l, unix.F_UNLCK)
+	}
 	f.UnlockAll(LockOwner{File: f})
 	if at := slices.IndexFunc(r.flocks, func(l flock) bool { return l.file == f }); at >= 0 {
 		r.flocks = slices.Delete(r.flocks, at, at+1)

@@ -40,7 +40,7 @@ func New(cfg Config) (*FS, error) {
 	fs := &FS{
 		ram: cfg.RAM, memory: cfg.Memory, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
 		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, touched: map[*lower]bool{}, nodeWatches: map[nodeKey][]Watch{},
-		protectedHardlinks: true, protectedSymlinks: true,
+		Leases: defaultLeases, protectedHardlinks: true, protectedSymlinks: true,
 	}
 	if fs.maxInodes == 0 {
 		fs.maxInodes = cfg.RAM.Limit() / 2

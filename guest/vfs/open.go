@@ -8,7 +8,8 @@ const tmpfileBit = unix.O_TMPFILE &^ unix.O_DIRECTORY
 
 // Open opens or creates the file at a path; see openat(2). from is where
 // relative paths begin, nil for the working directory; mode is for new files,
-// before the umask. For a FIFO, a message queue or a terminal the description
+// before the umask. If a lease conflicts (Inode.LeaseConflict), the caller breaks it and then
+// calls File.FinishOpening. For a FIFO, a message queue or a terminal the description
 // has no Impl: the kernel makes the object, keeps it in Inode.Object and sets Impl.
 func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
 	flags, errno := openFlags(flags)
@@ -131,7 +132,25 @@ func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
 	}
 	f := fs.newFile(d, flags|OLargeFile, impl)
 	f.truncated = flags&unix.O_TRUNC != 0 && i.IsRegular() && i.node == nil
+	f.truncates = f.truncated
+	if _, conflict := i.LeaseConflict(flags&unix.O_ACCMODE != unix.O_RDONLY); conflict {
+		return f, 0
+	}
+	if errno := f.FinishOpening(); errno != 0 {
+		f.Unref()
+		return nil, errno
+	}
 	return f, 0
+}
+
+// FinishOpening does the part of opening that comes after leases are broken: O_TRUNC.
+// It is done already if no lease was in the way.
+func (f *File) FinishOpening() unix.Errno {
+	if !f.truncates {
+		return 0
+	}
+	f.truncates = false
+	return f.Inode().truncate(0)
 }
 
 // openMask is the set of rights that opening needs.
@@ -187,12 +206,8 @@ func (fs *FS) openRegular(i *Inode, flags int) (FileImpl, unix.Errno) {
 	if writable(flags) && i.runners > 0 {
 		return nil, unix.ETXTBSY
 	}
-	if flags&unix.O_TRUNC != 0 {
-		if errno := i.truncate(0); errno != 0 {
-			return nil, errno
-		}
-	}
-	if i.lower != nil && i.content == nil {
+	// Of a file that is emptied nothing is read.
+	if i.lower != nil && i.content == nil && flags&unix.O_TRUNC == 0 {
 		if errno := i.lower.open(); errno != 0 {
 			return nil, errno
 		}

@@ -133,7 +133,7 @@ func (t *treeCopy) fillInode(old, i *Inode) {
 	if old.watchList != nil {
 		i.watchList = deepcopy.Copy(t.c, old.watchList)
 	}
-	if l := &old.locks; l.list != nil || l.flocks != nil || l.waiters != (wait.Queue{}) {
+	if l := &old.locks; l.list != nil || l.flocks != nil || l.leases != nil || l.waiters != (wait.Queue{}) {
 		i.locks = deepcopy.Copy(t.c, old.locks)
 	}
 }

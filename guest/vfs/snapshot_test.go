@@ -96,6 +96,7 @@ func TestCopyIsCompletePlainData(t *testing.T) {
 	_, errno = files[5].Getdents(s.c, make([]byte, 1000))
 	ok(t, errno)
 	ok(t, files[6].SetLock(LockOwner{Process: 1}, unix.Flock_t{Type: unix.F_RDLCK}, 0))
+	ok(t, files[6].SetLease(s.c, unix.F_RDLCK, 6, 0))
 	type all struct {
 		s     *state
 		files []*File
@@ -105,6 +106,9 @@ func TestCopyIsCompletePlainData(t *testing.T) {
 		if f == files[i] || f.fs != b.s.fs || f.Inode().fs != b.s.fs && f.Inode().node == nil {
 			t.Errorf("description %d is not copied", i)
 		}
+	}
+	if l := b.files[6].Inode().leaseOf(b.files[6]); l == nil || l == files[6].Inode().leaseOf(files[6]) {
+		t.Error("a lease is not copied")
 	}
 }
 

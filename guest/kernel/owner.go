@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// pollEvent is why the owner of a description is sent a signal: si_code and si_band.
+type pollEvent struct {
+	code int32
+	band uint64
+}
+
+// pollMessage is POLL_MSG.
+var pollMessage = pollEvent{3, 0x441} // EPOLLIN | EPOLLRDNORM | EPOLLMSG
+
+// siSigIO is SI_SIGIO, the code in signals whose codes have a meaning of their own.
+const siSigIO int32 = -5
+
+var specificCodes = sigsetOf(unix.SIGILL, unix.SIGFPE, unix.SIGSEGV, unix.SIGBUS, unix.SIGTRAP, unix.SIGCHLD, unix.SIGSYS)
+
+// own makes the owner of a description, with the caller's user ids.
+func (t *Task) own(f *vfs.File, kind, id int32) {
+	f.Owner = vfs.FileOwner{Kind: kind, ID: id}
+	if id != 0 {
+		f.Owner.UID, f.Owner.EUID = t.cred.UID, t.cred.EUID
+	}
+}
+
+// ownerTasks lists who an owner stands for: a thread, or the main threads of processes.
+func (k *Kernel) ownerTasks(o vfs.FileOwner) []*Task {
+	var list []*Task
+	if o.Kind == vfs.OwnerGroup {
+		for _, p := range k.sortedProcesses() {
+			if p.group == o.ID && o.ID != 0 {
+				list = append(list, p.leader)
+			}
+		}
+	} else if t := k.task(o.ID); t != nil {
+		list = append(list, t)
+	} else if p := k.processes[o.ID]; p != nil {
+		list = append(list, p.leader)
+	}
+	return list
+}
+
+// hasID reports whether an id is that of a thread, process, group or session.
+func (k *Kernel) hasID(id int32) bool {
+	return k.task(id) != nil || slices.ContainsFunc(k.sortedProcesses(), func(p *Process) bool {
+		return p.pid == id || p.group == id || p.session == id
+	})
+}
+
+// ownerNumber is fcntl with F_GETOWN: 0 if the owner is gone.
+func (k *Kernel) ownerNumber(f *vfs.File) int32 {
+	switch {
+	case len(k.ownerTasks(f.Owner)) == 0:
+		return 0
+	case f.Owner.Kind == vfs.OwnerGroup:
+		return -f.Owner.ID
+	}
+	return f.Owner.ID
+}
+
+// setOwner is fcntl with F_SETOWN: a process or, if who is negative, a group.
+func (t *Task) setOwner(f *vfs.File, who int32) unix.Errno {
+	kind := vfs.OwnerProcess
+	if who < 0 {
+		if who == math.MinInt32 {
+			return unix.EINVAL
+		}
+		kind, who = vfs.OwnerGroup, -who
+	}
+	if who != 0 && !t.k.hasID(who) {
+		return unix.ESRCH
+	}
+	t.own(f, kind, who)
+	return 0
+}
+
+// ownerEx is fcntl with F_GETOWN_EX or F_SETOWN_EX, for a struct f_owner_ex.
+func (t *Task) ownerEx(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
+	var owner struct{ Type, ID int32 }
+	if cmd == unix.F_GETOWN_EX {
+		owner.Type = f.Owner.Kind
+		if len(t.k.ownerTasks(f.Owner)) > 0 {
+			owner.ID = f.Owner.ID
+		}
+		return 0, writeStruct(t, addr, &owner)
+	}
+	if errno := readStruct(t, addr, &owner); errno != 0 {
+		return 0, errno
+	}
+	switch {
+	case owner.Type < vfs.OwnerThread || owner.Type > vfs.OwnerGroup:
+		return 0, unix.EINVAL
+	case owner.ID != 0 && !t.k.hasID(owner.ID):
+		return 0, unix.ESRCH
+	}
+	t.own(f, owner.Type, owner.ID)
+	return 0, 0
+}
+
+// signalOwner sends the owner of a description the signal of F_SETSIG, or SIGIO, as
+// send_sigio of Linux does.
+func (k *Kernel) signalOwner(f *vfs.File, fd int32, e pollEvent) {
+	for _, t := range k.ownerTasks(f.Owner) {
+		if !maySignalIO(f.Owner, t.cred) {
+			continue
+		}
+		info := signalInfo(unix.SIGIO, siKernel)
+		if n := f.Signal; n != 0 && (n < firstQueued || t.proc.room()) {
+			code := e.code
+			if specificCodes.has(int(n)) {
+				code = siSigIO
+			}
+			info = signalInfo(unix.Signal(n), code)
+			putU64(info[16:], e.band)
+			putU32(info[24:], uint32(fd))
+		}
+		if f.Owner.Kind == vfs.OwnerThread {
+			k.sendTask(t, info)
+		} else {
+			k.sendProcess(t.proc, info)
+		}
+	}
+}
+
+// maySignalIO is the permission check for who a description's owner may be.
+func maySignalIO(o vfs.FileOwner, c vfs.Cred) bool {
+	return o.EUID == 0 || o.EUID == c.SUID || o.EUID == c.UID || o.UID == c.SUID || o.UID == c.UID
+}
