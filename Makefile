@@ -7,6 +7,7 @@
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
 # make bench   the ratios of docs/performance.md; BENCH=-write puts them there
 # make check   format, vet, static analysis and tests, and a clean tree after them
+# make man     man pages of all commands, into bin/man/man1
 # make clean   removes bin
 #
 # Each target first installs the Debian packages that it misses. TESTS are the packages
@@ -18,7 +19,7 @@ TOOL = $(GO) tool -modfile=internal/tools/go.mod
 TESTS = ./...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
+.PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
 
 build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
@@ -29,6 +30,9 @@ help:
 # The table shows what succeeded, and names what failed.
 demo: setup-demo build
 	@bin/heddle experiment run configs/demo.yaml; status=$$?; bin/heddle experiment table configs/demo.yaml && exit $$status
+
+man: build
+	bin/heddle man bin/man/man1
 
 programs: setup-test
 	$(GO) run ./guest/programs/install bin/programs

@@ -23,6 +23,7 @@ require (
 
 require (
 	github.com/aclements/go-z3 v0.0.0-20220809013456-4675d5f90ca5
+	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	gonum.org/v1/plot v0.15.2
 )
 

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // A layout says where the locations of tests lie for the engine that works by
@@ -21,8 +22,8 @@ type layout struct {
 
 var layouts = []layout{
 	{"one page", 0, litmus.SlotSize},
-	{"a page each", 0, emu.PageSize},
-	{"across pages", emu.PageSize - 2, 2 * emu.PageSize},
+	{"a page each", 0, arch.PageSize},
+	{"across pages", arch.PageSize - 2, 2 * arch.PageSize},
 }
 
 // apply moves the locations of a test, which is not assembled yet.
@@ -37,40 +38,40 @@ func (l layout) apply(test *litmus.Test) {
 }
 
 const (
-	pagesCode  event.Addr = 0x400000
-	pagesData             = 16 // pages
-	maxSlices             = 400
-	nobodyElse            = 1 << 20 // threads that are in no test
+	pagesCode  arch.Addr = 0x400000
+	pagesData            = 16 // pages
+	maxSlices            = 400
+	nobodyElse           = 1 << 20 // threads that are in no test
 )
 
 // pageMachine runs tests under the engine that works by pages, each thread on a
 // core of its own, with a schedule and drains at random.
 type pageMachine struct {
 	testing.TB
-	ram    *emu.RAM
-	cpu    *emu.CPU
-	space  *emu.Space
-	views  *emu.Views
-	ctx    []*emu.Context
-	starts []event.Addr // of the threads' code
+	ram    *mem.RAM
+	cpu    *uc.CPU
+	space  *mem.Space
+	views  *uc.Views
+	ctx    []arch.Context
+	starts []arch.Addr // of the threads' code
 	random *rand.Rand
 }
 
 func newPageMachine(t testing.TB) *pageMachine {
 	m := &pageMachine{TB: t, random: rand.New(rand.NewPCG(1, 2))}
 	var err error
-	if m.ram, err = emu.NewRAM(64 << 20); err != nil {
+	if m.ram, err = mem.NewRAM(64 << 20); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.ram.Close)
-	if m.cpu, err = emu.NewCPU(m.ram, litmus.MaxThreads, emu.DefaultCosts()); err != nil {
+	if m.cpu, err = uc.NewCPU(m.ram, litmus.MaxThreads, arch.DefaultCosts()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.cpu.Close)
 	if m.views, err = m.cpu.SeparateViews(); err != nil {
 		t.Fatal(err)
 	}
-	m.space = emu.NewSpace(m.ram)
+	m.space = mem.NewSpace(m.ram)
 	t.Cleanup(m.space.Release)
 	for range litmus.MaxThreads {
 		x := m.cpu.NewContext()
@@ -82,19 +83,19 @@ func newPageMachine(t testing.TB) *pageMachine {
 
 // mapPages puts new pages, full of zeros, at the locations.
 func (m *pageMachine) mapPages() {
-	m.space.Unmap(litmus.DataBase, litmus.DataBase+pagesData*emu.PageSize)
-	for i := range event.Addr(pagesData) {
+	m.space.Unmap(litmus.DataBase, litmus.DataBase+pagesData*arch.PageSize)
+	for i := range arch.Addr(pagesData) {
 		page, ok := m.ram.Alloc()
 		if !ok {
 			m.Fatal("no memory")
 		}
-		m.space.Set(litmus.DataBase+i*emu.PageSize, emu.MakePTE(page, emu.Read|emu.Write, false))
+		m.space.Set(litmus.DataBase+i*arch.PageSize, mem.MakePTE(page, arch.Read|arch.Write, false))
 	}
 }
 
 // load puts the code of a test into memory; UD2 ends each thread.
 func (m *pageMachine) load(code []litmus.Code) {
-	m.space.Unmap(pagesCode, pagesCode+litmus.MaxThreads*emu.PageSize)
+	m.space.Unmap(pagesCode, pagesCode+litmus.MaxThreads*arch.PageSize)
 	m.starts = m.starts[:0]
 	for i, c := range code {
 		page, ok := m.ram.Alloc()
@@ -104,8 +105,8 @@ func (m *pageMachine) load(code []litmus.Code) {
 		end := copy(m.ram.Bytes(page), c.Bytes[:c.Starts[len(c.Starts)-1]])
 		copy(m.ram.Bytes(page)[end:], []byte{0x0f, 0x0b})
 		m.ram.Written(page)
-		at := pagesCode + event.Addr(i*emu.PageSize)
-		m.space.Set(at, emu.MakePTE(page, emu.Read|emu.Exec, false))
+		at := pagesCode + arch.Addr(i*arch.PageSize)
+		m.space.Set(at, mem.MakePTE(page, arch.Read|arch.Exec, false))
 		m.starts = append(m.starts, at)
 	}
 }
@@ -113,15 +114,15 @@ func (m *pageMachine) load(code []litmus.Code) {
 // begin puts the test into its initial state.
 func (m *pageMachine) begin(test *litmus.Test) {
 	for k := range m.ctx {
-		m.views.Drain(event.CoreID(k))
+		m.views.Drain(arch.CoreID(k))
 	}
-	initial := make([]byte, pagesData*emu.PageSize)
+	initial := make([]byte, pagesData*arch.PageSize)
 	copy(initial, test.Memory())
-	if n, why := m.space.WriteAt(initial, litmus.DataBase); why != emu.NoFault {
+	if n, why := m.space.WriteAt(initial, litmus.DataBase); why != arch.NoFault {
 		m.Fatalf("wrote %d bytes", n)
 	}
 	for i := range m.starts {
-		regs := emu.Regs{RIP: uint64(m.starts[i]), RFLAGS: 0x202}
+		regs := arch.Regs{RIP: uint64(m.starts[i]), RFLAGS: 0x202}
 		for _, r := range test.Regs {
 			if r.Thread == i {
 				regs.GPR[r.Reg] = test.Address(r.Value)
@@ -137,10 +138,10 @@ func (m *pageMachine) share(test *litmus.Test) {
 	for i := range m.starts {
 		for _, t := range []int{nobodyElse, nobodyElse + 1, nobodyElse + 2} {
 			m.cpu.Load(m.ctx[i], m.space)
-			m.views.Begin(event.CoreID(i), event.ThreadID(t+i))
-			m.cpu.Run(emu.Limit{Instructions: 50, Pass: true})
+			m.views.Begin(arch.CoreID(i), arch.ThreadID(t+i))
+			m.cpu.Run(arch.Limit{Instructions: 50, Pass: true})
 			m.views.End()
-			m.views.Drain(event.CoreID(i))
+			m.views.Drain(arch.CoreID(i))
 		}
 		m.begin(test)
 	}
@@ -149,16 +150,16 @@ func (m *pageMachine) share(test *litmus.Test) {
 // slice runs a thread for a while; false: it has come to its end.
 func (m *pageMachine) slice(thread int) bool {
 	m.cpu.Load(m.ctx[thread], m.space)
-	m.views.Begin(event.CoreID(thread), event.ThreadID(thread+1))
-	limit := emu.Limit{Instructions: m.random.Uint64N(4) + 1, Exact: m.random.IntN(4) > 0, Pass: true}
+	m.views.Begin(arch.CoreID(thread), arch.ThreadID(thread+1))
+	limit := arch.Limit{Instructions: m.random.Uint64N(4) + 1, Exact: m.random.IntN(4) > 0, Pass: true}
 	stop := m.cpu.Run(limit)
 	if m.views.End() {
-		m.views.Drain(event.CoreID(thread))
+		m.views.Drain(arch.CoreID(thread))
 	}
 	switch stop.Reason {
-	case emu.StopBudget:
+	case arch.StopBudget:
 		return true
-	case emu.StopException:
+	case arch.StopException:
 		return false
 	}
 	m.Fatalf("thread %d stopped for reason %d", thread, stop.Reason)
@@ -178,7 +179,7 @@ func (m *pageMachine) run(test *litmus.Test, o *litmus.Observer) (litmus.State, 
 			return m.outcome(test, o), true
 		}
 		if m.random.IntN(100) < rate {
-			m.views.Drain(event.CoreID(m.random.IntN(len(m.starts))))
+			m.views.Drain(arch.CoreID(m.random.IntN(len(m.starts))))
 		}
 		if k := m.random.IntN(len(left)); !m.slice(left[k]) {
 			left = slices.Delete(left, k, k+1)
@@ -189,14 +190,14 @@ func (m *pageMachine) run(test *litmus.Test, o *litmus.Observer) (litmus.State, 
 
 func (m *pageMachine) outcome(test *litmus.Test, o *litmus.Observer) litmus.State {
 	for k := range m.starts {
-		m.views.Drain(event.CoreID(k))
+		m.views.Drain(arch.CoreID(k))
 	}
-	memory := make([]byte, pagesData*emu.PageSize)
-	if _, why := m.space.ReadAt(memory, litmus.DataBase); why != emu.NoFault {
+	memory := make([]byte, pagesData*arch.PageSize)
+	if _, why := m.space.ReadAt(memory, litmus.DataBase); why != arch.NoFault {
 		m.Fatal("locations cannot be read")
 	}
 	return o.State(func(thread int, r litmus.Reg) uint64 {
-		var regs emu.Regs
+		var regs arch.Regs
 		m.cpu.Load(m.ctx[thread], m.space)
 		m.cpu.Regs(&regs)
 		return regs.GPR[r]

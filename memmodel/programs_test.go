@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/gcc"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
@@ -204,13 +204,13 @@ func buildColumns(t *testing.T, tests []*programTest) string {
 // run runs a test as a program for some rounds and adds the outcomes that it ends in.
 func (p *programTest) run(t *testing.T, bin string, n int, model memmodel.Model, seed uint64, rounds int, to *litmus.Outcomes) {
 	var out, diagnostics bytes.Buffer
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args = []string{bin, strconv.Itoa(n), strconv.Itoa(rounds)}
 	c.Cores, c.Seed = len(p.Threads), seed
 	c.Sched.Policy, c.Sched.Granularity, c.Sched.Quantum = "random", "instruction", 3
 	c.Memory.Model = model.String()
 	c.Stdout, c.Stderr = &out, &diagnostics
-	result, err := heddle.Run(context.Background(), c)
+	result, err := machine.Run(context.Background(), c)
 	if err != nil || result.ExitCode != 0 {
 		t.Fatalf("%s: %+v, %v\n%s", p.Name, result, err, diagnostics.String())
 	}

@@ -1,10 +1,10 @@
 package recorder
 
 import (
-	"golang.org/x/sys/unix"
-
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -21,7 +21,7 @@ import (
 type Branches struct {
 	Nothing
 	cores []coreTrace
-	on    map[event.ThreadID]event.CoreID // the cores that trace a thread
+	on    map[arch.ThreadID]arch.CoreID // the cores that trace a thread
 	code  *trace.Stream
 	known codeMemory
 	// spaces numbers the address spaces as they come, from 1: a process has a
@@ -35,9 +35,9 @@ type Branches struct {
 type coreTrace struct {
 	encoder *pt.Encoder
 	out     *pieces
-	thread  event.ThreadID // that is traced
-	pc      event.Addr     // where it is
-	count   uint64         // instructions, a repeated string instruction once
+	thread  arch.ThreadID // that is traced
+	pc      arch.Addr     // where it is
+	count   uint64        // instructions, a repeated string instruction once
 }
 
 // pieces is where an encoder writes: it stamps for the index what it gets.
@@ -48,7 +48,7 @@ type pieces struct {
 
 // reach tells how far the stream has come.
 func (p *pieces) reach(at event.Stamp) {
-	at.Thread = event.NoThread // the sideband has the threads
+	at.Thread = arch.NoThread // the sideband has the threads
 	if p.from.Seq == 0 {
 		p.from = at
 	}
@@ -66,17 +66,17 @@ func (p *pieces) Write(b []byte) (int, error) {
 }
 
 // NewBranches makes the recording of a run that has not begun.
-func NewBranches(w *trace.Writer, cpu *emu.CPU, cores int, c pt.Config) (*Branches, error) {
+func NewBranches(w *trace.Writer, cpu *uc.CPU, cores int, c pt.Config) (*Branches, error) {
 	if err := cpu.LogBranches(c.MTCPeriod > 0 || c.CYC); err != nil {
 		return nil, err
 	}
 	b := &Branches{
-		cores: make([]coreTrace, cores), on: map[event.ThreadID]event.CoreID{}, code: w.Stream(trace.Code, 0),
+		cores: make([]coreTrace, cores), on: map[arch.ThreadID]arch.CoreID{}, code: w.Stream(trace.Code, 0),
 		known: codeMemory{}, spaces: map[int32]uint64{},
 	}
 	for i := range b.cores {
 		out := &pieces{to: w.ByteStream(trace.PT, uint32(i))}
-		b.cores[i] = coreTrace{encoder: pt.NewEncoder(out, c), out: out, thread: event.NoThread}
+		b.cores[i] = coreTrace{encoder: pt.NewEncoder(out, c), out: out, thread: arch.NoThread}
 	}
 	return b, nil
 }
@@ -87,7 +87,7 @@ func (b *Branches) off(c *coreTrace) {
 		c.encoder.Async(uint64(c.pc))
 		delete(b.on, c.thread)
 	}
-	c.thread = event.NoThread
+	c.thread = arch.NoThread
 }
 
 // Switch implements Recording.
@@ -111,9 +111,9 @@ func (b *Branches) Begin(r *Recorder, t *kernel.Task) {
 		b.off(&b.cores[other])
 	}
 	b.off(c)
-	var regs emu.Regs
+	var regs arch.Regs
 	r.CPU().Regs(&regs)
-	c.thread, c.pc = at.Thread, event.Addr(regs.RIP)
+	c.thread, c.pc = at.Thread, arch.Addr(regs.RIP)
 	b.on[at.Thread] = at.Core
 	c.encoder.PIP(b.space(t))
 	c.encoder.Enable(regs.RIP, at.Time)
@@ -130,7 +130,7 @@ func (b *Branches) space(t *kernel.Task) uint64 {
 }
 
 // Stopped implements Recording.
-func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s emu.Stop) {
+func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	at := r.At()
 	c := &b.cores[at.Core]
 	c.out.reach(at)
@@ -139,25 +139,25 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s emu.Stop) {
 	c.encoder.Log(words)
 	r.AddBranches(branches(words))
 	c.count = b.base + s.Instructions - s.Repeated
-	if s.Reason == emu.StopSyscall || s.Reason == emu.StopInterrupt {
+	if s.Reason == arch.StopSyscall || s.Reason == arch.StopInterrupt {
 		c.encoder.Syscall()
 		delete(b.on, c.thread)
 		return
 	}
-	var regs emu.Regs
+	var regs arch.Regs
 	r.CPU().Regs(&regs)
-	c.pc = event.Addr(regs.RIP)
+	c.pc = arch.Addr(regs.RIP)
 	c.encoder.Position(regs.RIP)
 }
 
 // branches counts those that a Stamp counts.
-func branches(words []emu.BranchWord) (n uint64) {
+func branches(words []uc.BranchWord) (n uint64) {
 	for _, w := range words {
 		switch w.Tag() {
-		case emu.TagTNT:
+		case uc.TagTNT:
 			_, outcomes := w.Outcomes()
 			n += uint64(outcomes)
-		case emu.TagTIP, emu.TagRet:
+		case uc.TagTIP, uc.TagRet:
 			n++
 		}
 	}
@@ -195,7 +195,7 @@ func (b *Branches) Signal(_ *Recorder, e *event.Signal) { b.stop(e.Thread) }
 // Exit implements Recording.
 func (b *Branches) Exit(_ *Recorder, e *event.Exit) { b.stop(e.Thread) }
 
-func (b *Branches) stop(t event.ThreadID) {
+func (b *Branches) stop(t arch.ThreadID) {
 	if core, ok := b.on[t]; ok {
 		b.off(&b.cores[core])
 	}
@@ -203,7 +203,7 @@ func (b *Branches) stop(t event.ThreadID) {
 
 // Return implements Recording: exec gives a process another address space.
 func (b *Branches) Return(_ *Recorder, t *kernel.Task, e *event.Syscall) {
-	if (e.Number == unix.SYS_EXECVE || e.Number == unix.SYS_EXECVEAT) && e.Result == 0 {
+	if linux.Has(e.Number, linux.Executes) && e.Result == 0 {
 		delete(b.spaces, t.Process().PID())
 	}
 }

@@ -3,7 +3,7 @@ package recorder
 import (
 	"bytes"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // codePageSize is that of the bookkeeping; the guest's pages do not matter.
@@ -21,25 +21,25 @@ type codeMemory map[codePlace]*codePage
 
 type codePlace struct {
 	space uint64
-	page  event.Addr
+	page  arch.Addr
 }
 
 // store notes a block of code. It returns whether any byte of it is new or not
 // what was there.
-func (m codeMemory) store(space uint64, addr event.Addr, code []byte) (changed bool) {
+func (m codeMemory) store(space uint64, addr arch.Addr, code []byte) (changed bool) {
 	for len(code) > 0 {
 		at := int(addr % codePageSize)
 		n := min(len(code), codePageSize-at)
 		if m.page(space, addr/codePageSize).store(at, code[:n]) {
 			changed = true
 		}
-		addr += event.Addr(n)
+		addr += arch.Addr(n)
 		code = code[n:]
 	}
 	return changed
 }
 
-func (m codeMemory) page(space uint64, number event.Addr) *codePage {
+func (m codeMemory) page(space uint64, number arch.Addr) *codePage {
 	k := codePlace{space, number}
 	p := m[k]
 	if p == nil {

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"pgregory.net/rapid"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // TestCodeMemory: a block is new exactly when a byte of it is not what a plain
@@ -15,16 +16,16 @@ func TestCodeMemory(t *testing.T) {
 		m := codeMemory{}
 		type place struct {
 			space uint64
-			addr  event.Addr
+			addr  arch.Addr
 		}
 		model := map[place]byte{}
 		for range rapid.IntRange(1, 40).Draw(t, "blocks") {
 			space := rapid.Uint64Range(1, 2).Draw(t, "space")
-			addr := event.Addr(rapid.Uint64Range(4090, 4102).Draw(t, "address"))
+			addr := arch.Addr(rapid.Uint64Range(4090, 4102).Draw(t, "address"))
 			code := bytes.Repeat([]byte{rapid.ByteRange(0, 2).Draw(t, "byte")}, rapid.IntRange(0, 9).Draw(t, "size"))
 			want := false
 			for i, b := range code {
-				p := place{space, addr + event.Addr(i)}
+				p := place{space, addr + arch.Addr(i)}
 				if old, ok := model[p]; !ok || old != b {
 					want = true
 				}

@@ -6,8 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -22,7 +23,7 @@ type Inputs struct {
 	args    int                // how many arguments and variables
 	env     int
 	begun   bool
-	pending map[event.ThreadID]origin
+	pending map[arch.ThreadID]origin
 }
 
 // origin is the descriptor of a system call that is under way.
@@ -36,12 +37,12 @@ type origin struct {
 // NewInputs makes the recording, for a program with its arguments and
 // environment.
 func NewInputs(w *trace.Writer, args, env []string) *Inputs {
-	return &Inputs{to: w.Stream(trace.Inputs, 0), args: len(args), env: len(env), pending: map[event.ThreadID]origin{}}
+	return &Inputs{to: w.Stream(trace.Inputs, 0), args: len(args), env: len(env), pending: map[arch.ThreadID]origin{}}
 }
 
 // WatchInputs makes one that tells a function of each input and writes nothing.
 func WatchInputs(args, env []string, watch func(*event.Input)) *Inputs {
-	return &Inputs{watch: watch, args: len(args), env: len(env), pending: map[event.ThreadID]origin{}}
+	return &Inputs{watch: watch, args: len(args), env: len(env), pending: map[arch.ThreadID]origin{}}
 }
 
 // maxPiece is the most bytes of one event: larger inputs are several.
@@ -54,9 +55,9 @@ func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {
 		return
 	}
 	v.begun = true
-	var regs emu.Regs
+	var regs arch.Regs
 	r.CPU().Regs(&regs)
-	at := event.Addr(regs.GPR[emu.RSP]) + 8 // behind the number of arguments
+	at := arch.Addr(regs.GPR[arch.RSP]) + 8 // behind the number of arguments
 	for i := range v.args {
 		v.text(r, t, event.InputArgs, i, at)
 		at += 8
@@ -70,27 +71,24 @@ func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {
 }
 
 // text records the string that a pointer on the stack points to.
-func (v *Inputs) text(r *Recorder, t *kernel.Task, source event.InputSource, n int, pointer event.Addr) {
-	addr := event.Addr(word(t, pointer))
-	b := make([]byte, maxText)
+func (v *Inputs) text(r *Recorder, t *kernel.Task, source event.InputSource, n int, pointer arch.Addr) {
+	addr := arch.Addr(word(t, pointer))
+	b := make([]byte, linux.MaxArgumentBytes)
 	size, _ := t.Process().Space().Space().ReadString(b, addr)
 	v.put(r, event.Input{Source: source, FD: -1, Offset: int64(n), Addr: addr, Size: uint64(size), Data: b[:size]})
 }
 
-// maxText is more than an argument can have (MAX_ARG_STRLEN of execve(2)).
-const maxText = 128 << 10
-
 // auxiliary records the random bytes that the auxiliary vector points to.
-func (v *Inputs) auxiliary(r *Recorder, t *kernel.Task, at event.Addr) {
-	const atRandom, randomSize, maxEntries = 25, 16, 64
+func (v *Inputs) auxiliary(r *Recorder, t *kernel.Task, at arch.Addr) {
+	const maxEntries = 64
 	for range maxEntries {
 		switch key := word(t, at); key {
-		case 0:
+		case linux.AuxNull:
 			return
-		case atRandom:
-			addr := event.Addr(word(t, at+8))
+		case linux.AuxRandom:
+			addr := arch.Addr(word(t, at+8))
 			v.put(r, event.Input{
-				Source: event.InputRandom, FD: -1, Addr: addr, Size: randomSize, Data: memory(t, addr, randomSize),
+				Source: event.InputRandom, FD: -1, Addr: addr, Size: linux.RandomBytes, Data: memory(t, addr, linux.RandomBytes),
 			})
 		}
 		at += 16
@@ -99,13 +97,13 @@ func (v *Inputs) auxiliary(r *Recorder, t *kernel.Task, at event.Addr) {
 
 // memory reads what is resident, and so changes nothing: a system call has just
 // written it.
-func memory(t *kernel.Task, addr event.Addr, size uint64) []byte {
+func memory(t *kernel.Task, addr arch.Addr, size uint64) []byte {
 	b := make([]byte, size)
 	n, _ := t.Process().Space().Space().ReadAt(b, addr)
 	return b[:n]
 }
 
-func word(t *kernel.Task, addr event.Addr) uint64 {
+func word(t *kernel.Task, addr arch.Addr) uint64 {
 	b := memory(t, addr, 8)
 	if len(b) < 8 {
 		return 0
@@ -125,25 +123,19 @@ func (v *Inputs) put(r *Recorder, e event.Input) {
 // Issue implements Recording: the descriptor may be closed when the call
 // returns.
 func (v *Inputs) Issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
-	switch e.Number {
-	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_READV, unix.SYS_PREADV, unix.SYS_PREADV2, unix.SYS_RECVFROM,
-		unix.SYS_RECVMSG, unix.SYS_RECVMMSG, unix.SYS_GETDENTS64, unix.SYS_MMAP, unix.SYS_MQ_TIMEDRECEIVE:
-	default:
+	call := linux.Lookup(e.Number)
+	if call == nil || call.Traits&linux.BringsInput == 0 || call.Descriptor() < 0 {
 		return
 	}
-	fd := int32(e.Args[0])
-	if e.Number == unix.SYS_MMAP {
-		fd = int32(e.Args[4])
-	}
-	o, ok := v.describe(r, t, fd)
+	o, ok := v.describe(r, t, int32(e.Args[call.Descriptor()]))
 	if !ok {
 		return
 	}
-	switch e.Number {
-	case unix.SYS_PREAD64, unix.SYS_PREADV, unix.SYS_PREADV2:
-		o.offset = int64(e.Args[3])
-	case unix.SYS_MMAP:
-		o.source, o.offset = event.InputMap, int64(e.Args[5])
+	if at := call.Offset(); at >= 0 {
+		o.offset = int64(e.Args[at])
+	}
+	if call.Traits&linux.MapsFile != 0 {
+		o.source = event.InputMap
 	}
 	v.pending[e.Thread] = o
 }
@@ -181,102 +173,97 @@ func (v *Inputs) describe(r *Recorder, t *kernel.Task, fd int32) (origin, bool) 
 func (v *Inputs) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	o, has := v.pending[e.Thread]
 	delete(v.pending, e.Thread)
-	n := int64(e.Result)
-	if n < 0 && n >= -4095 || t.Process().Space() == nil {
+	call := linux.Lookup(e.Number)
+	if call == nil || call.Traits&linux.BringsInput == 0 || linux.Failed(e.Result) || t.Process().Space() == nil {
 		return
 	}
 	if !has {
-		v.undescribed(r, t, e)
+		if call.Descriptor() >= 0 {
+			return
+		}
+		o = origin{source: sourceOf(call), fd: -1}
+	}
+	at := call.Output()
+	if at < 0 { // mmap
+		v.put(r, event.Input{
+			Source: o.source, Syscall: e.Number, FD: o.fd, Name: o.name, Offset: o.offset, Addr: arch.Addr(e.Result), Size: e.Args[1],
+		})
 		return
 	}
-	a := e.Args
-	switch e.Number {
-	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_RECVFROM, unix.SYS_GETDENTS64, unix.SYS_MQ_TIMEDRECEIVE:
-		v.data(r, t, e, o, event.Addr(a[1]), uint64(n))
-	case unix.SYS_READV, unix.SYS_PREADV, unix.SYS_PREADV2:
-		v.scattered(r, t, e, o, event.Addr(a[1]), a[2], uint64(n))
-	case unix.SYS_RECVMSG:
-		v.message(r, t, e, o, event.Addr(a[1]), uint64(n))
-	case unix.SYS_RECVMMSG:
-		for i := range uint64(n) {
-			header := event.Addr(a[1] + i*mmsgSize)
-			v.message(r, t, e, o, header, word(t, header+msgSize)&0xffffffff)
+	v.written(r, t, e, o, &call.Args[at], arch.Addr(e.Args[at]), e.Args[min(at+1, len(e.Args)-1)])
+}
+
+// written records what a call has written at an address, of which the next argument says more.
+func (v *Inputs) written(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, to *linux.Argument, addr arch.Addr, next uint64) {
+	size := e.Result
+	switch to.Output {
+	case linux.OutputVector:
+		v.scattered(r, t, e, o, addr, next, size)
+		return
+	case linux.OutputHeader:
+		v.message(r, t, e, o, addr, size)
+		return
+	case linux.OutputHeaders:
+		for i := range size {
+			header := addr + arch.Addr(i*linux.SizeofMmsghdr)
+			v.message(r, t, e, o, header, word(t, header+linux.SizeofMsghdr)&0xffffffff)
 		}
-	case unix.SYS_MMAP:
+		return
+	case linux.OutputMessage:
+		size += 8 // the type comes first
+	case linux.OutputFixed:
+		size = uint64(to.Size)
+	}
+	if addr != 0 {
+		v.data(r, t, e, o, addr, size)
+	} else if e.Number == unix.SYS_TIME { // the result has it
 		v.put(r, event.Input{
-			Source: o.source, Syscall: e.Number, FD: o.fd, Name: o.name, Offset: o.offset, Addr: event.Addr(n), Size: a[1],
+			Source: o.source, Syscall: e.Number, FD: -1, Size: size, Data: binary.LittleEndian.AppendUint64(nil, e.Result),
 		})
 	}
 }
 
-// Sizes of struct msghdr and struct mmsghdr, recvmmsg(2).
-const (
-	msgSize  = 56
-	mmsgSize = 64
-)
-
-// undescribed records inputs that no descriptor brings: clocks, random numbers and
+// sourceOf says where a call without a descriptor brings input from: clocks, random numbers, or
 // System V messages.
-func (v *Inputs) undescribed(r *Recorder, t *kernel.Task, e *event.Syscall) {
-	source, addr, size := event.InputTime, e.Args[0], uint64(16)
-	switch e.Number {
-	case unix.SYS_GETRANDOM:
-		source, size = event.InputRandom, e.Result
-	case unix.SYS_CLOCK_GETTIME:
-		addr = e.Args[1]
-	case unix.SYS_GETTIMEOFDAY:
-	case unix.SYS_TIME:
-		size = 8
-		if addr == 0 {
-			// The result has it.
-			v.put(r, event.Input{Source: source, Syscall: e.Number, FD: -1, Size: size, Data: binary.LittleEndian.AppendUint64(nil, e.Result)})
-			return
-		}
-	case unix.SYS_TIMES:
-		size = 32
-	case unix.SYS_MSGRCV:
-		source, addr, size = event.InputOther, e.Args[1], 8+e.Result // the type comes first
-	default:
-		return
+func sourceOf(call *linux.Call) event.InputSource {
+	switch {
+	case call.Traits&linux.TimeDependent != 0:
+		return event.InputTime
+	case call.Number == unix.SYS_GETRANDOM:
+		return event.InputRandom
 	}
-	if addr != 0 {
-		v.data(r, t, e, origin{source: source, fd: -1}, event.Addr(addr), size)
-	}
+	return event.InputOther
 }
 
 // data records size bytes at an address, in pieces.
-func (v *Inputs) data(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, addr event.Addr, size uint64) {
+func (v *Inputs) data(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, addr arch.Addr, size uint64) {
 	for done := uint64(0); done < size; done += maxPiece {
 		n := min(size-done, maxPiece)
 		v.put(r, event.Input{
 			Source: o.source, Syscall: e.Number, FD: o.fd, Name: o.name, Offset: o.offset + int64(done),
-			Addr: addr + event.Addr(done), Size: n, Data: memory(t, addr+event.Addr(done), n),
+			Addr: addr + arch.Addr(done), Size: n, Data: memory(t, addr+arch.Addr(done), n),
 		})
 	}
 }
 
 // scattered records what went to the pieces of an iovec, readv(2).
-func (v *Inputs) scattered(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, iov event.Addr, pieces, size uint64) {
-	for range min(pieces, maxPieces) {
+func (v *Inputs) scattered(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, iov arch.Addr, pieces, size uint64) {
+	for range min(pieces, linux.MaxVector) {
 		if size == 0 {
 			return
 		}
 		base, room := word(t, iov), word(t, iov+8)
 		n := min(room, size)
-		v.data(r, t, e, o, event.Addr(base), n)
+		v.data(r, t, e, o, arch.Addr(base), n)
 		o.offset += int64(n)
 		size -= n
-		iov += 16
+		iov += linux.SizeofIovec
 	}
 }
 
-// maxPieces is the most pieces that readv takes.
-const maxPieces = 1024
-
-// message records what recvmsg received: msg_iov and msg_iovlen are 16 bytes
-// into the header.
-func (v *Inputs) message(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, header event.Addr, size uint64) {
-	v.scattered(r, t, e, o, event.Addr(word(t, header+16)), word(t, header+24), size)
+// message records what recvmsg received.
+func (v *Inputs) message(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, header arch.Addr, size uint64) {
+	v.scattered(r, t, e, o, arch.Addr(word(t, header+linux.MsghdrVector)), word(t, header+linux.MsghdrPieces), size)
 }
 
 // Exit implements Recording.

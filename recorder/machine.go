@@ -1,7 +1,7 @@
 package recorder
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -12,12 +12,12 @@ const saveEvery = 100_000_000
 
 // Turn tells that what happens from here on is on behalf of a thread on a core,
 // at a time.
-func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
+func (r *Recorder) Turn(t arch.ThreadID, core arch.CoreID, now arch.Cycles) {
 	if r.cpu != nil && r.cpu.LoggedMemory() > 0 {
 		r.leave()
 	}
 	r.thread, r.core, r.time, r.began = t, core, now, now
-	r.within = emu.Stop{}
+	r.within = arch.Stop{}
 	if r.acting = r.threads.At(t); r.acting != nil {
 		r.acting.lastCore = core
 	}
@@ -25,7 +25,7 @@ func (r *Recorder) Turn(t event.ThreadID, core event.CoreID, now event.Cycles) {
 
 // Aside has what is logged of memory in do count as a thread's, on the core that it ran on,
 // in the middle of another one's turn.
-func (r *Recorder) Aside(t event.ThreadID, core event.CoreID, do func()) {
+func (r *Recorder) Aside(t arch.ThreadID, core arch.CoreID, do func()) {
 	thread, turn, time := r.thread, r.core, r.time
 	r.Turn(t, core, time)
 	do()
@@ -46,7 +46,7 @@ func (r *Recorder) leave() {
 }
 
 // Timer tells that timers fire at a time, on behalf of no thread.
-func (r *Recorder) Timer(now event.Cycles) { r.Turn(event.NoThread, event.NoCore, now) }
+func (r *Recorder) Timer(now arch.Cycles) { r.Turn(arch.NoThread, arch.NoCore, now) }
 
 // Run tells that the thread whose turn it is is loaded and about to run.
 func (r *Recorder) Run(t *kernel.Task) {
@@ -64,7 +64,7 @@ func (r *Recorder) Run(t *kernel.Task) {
 }
 
 // Stopped tells that the engine has stopped within the slice or at its end.
-func (r *Recorder) Stopped(t *kernel.Task, s emu.Stop) {
+func (r *Recorder) Stopped(t *kernel.Task, s arch.Stop) {
 	r.within = s
 	r.time = r.began + s.Cycles
 	for _, p := range r.parts {
@@ -75,11 +75,11 @@ func (r *Recorder) Stopped(t *kernel.Task, s emu.Stop) {
 
 // Ran tells that the slice is over, and the core's clock after it. The kernel
 // has not handled its end yet.
-func (r *Recorder) Ran(t *kernel.Task, s emu.Stop, now event.Cycles) {
+func (r *Recorder) Ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	r.acting.instructions += s.Instructions
-	r.within = emu.Stop{}
+	r.within = arch.Stop{}
 	r.time = now
-	if s.Reason == emu.StopSyscall {
+	if s.Reason == arch.StopSyscall {
 		r.issue(t)
 	}
 	r.sinceSave += s.Instructions
@@ -105,12 +105,12 @@ func (r *Recorder) save() {
 
 // issue tells of the system call that the loaded thread has made.
 func (r *Recorder) issue(t *kernel.Task) {
-	var regs emu.Regs
+	var regs arch.Regs
 	r.cpu.Regs(&regs)
 	g := &regs.GPR
 	e := event.Syscall{
-		Stamp: r.Next(), Phase: event.Enter, Number: kernel.CallNumber(g[emu.RAX]),
-		Args: [6]uint64{g[emu.RDI], g[emu.RSI], g[emu.RDX], g[emu.R10], g[emu.R8], g[emu.R9]},
+		Stamp: r.Next(), Phase: event.Enter, Number: kernel.CallNumber(g[arch.RAX]),
+		Args: [6]uint64{g[arch.RDI], g[arch.RSI], g[arch.RDX], g[arch.R10], g[arch.R8], g[arch.R9]},
 	}
 	for _, p := range r.parts {
 		p.Issue(r, t, &e)
@@ -134,13 +134,13 @@ func (r *Recorder) Signal(d *kernel.Delivery) {
 }
 
 // Ready tells that a thread can run. One that is not known has just begun.
-func (r *Recorder) Ready(id event.ThreadID) {
+func (r *Recorder) Ready(id arch.ThreadID) {
 	if r.threads.At(id) != nil {
 		return
 	}
 	r.settle()
 	t := r.kernel.Task(id)
-	p := &progress{lastCore: event.NoCore, ranOn: event.NoCore}
+	p := &progress{lastCore: arch.NoCore, ranOn: arch.NoCore}
 	r.threads.Put(id, p)
 	if id == r.thread {
 		r.acting = p
@@ -153,17 +153,17 @@ func (r *Recorder) Ready(id event.ThreadID) {
 
 // Gone tells that a thread has left the scheduler. Exit comes next, unless exec
 // gave the thread another id.
-func (r *Recorder) Gone(id event.ThreadID) { r.gone = id }
+func (r *Recorder) Gone(id arch.ThreadID) { r.gone = id }
 
 func (r *Recorder) settle() {
-	if r.gone != event.NoThread {
+	if r.gone != arch.NoThread {
 		r.Exit(r.gone, 0)
 	}
 }
 
 // Exit tells of the end of a thread.
-func (r *Recorder) Exit(t event.ThreadID, status int) {
-	r.gone = event.NoThread
+func (r *Recorder) Exit(t arch.ThreadID, status int) {
+	r.gone = arch.NoThread
 	e := event.Exit{Stamp: r.next(t), Status: int32(status)}
 	r.threads.Delete(t)
 	if t == r.thread {

@@ -1,9 +1,9 @@
 package recorder
 
 import (
-	"golang.org/x/sys/unix"
-
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -46,14 +46,14 @@ func (v *Mappings) put(r *Recorder, t *kernel.Task, m *mm.VMA) {
 
 // Return implements Recording.
 func (v *Mappings) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
-	switch e.Number {
-	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+	switch {
+	case linux.Has(e.Number, linux.Executes):
 		if e.Result == 0 {
 			delete(v.known, t.Process().PID())
 		}
-	case unix.SYS_MMAP, unix.SYS_MREMAP, unix.SYS_SHMAT:
+	case linux.Has(e.Number, linux.MapsFile):
 		if space := t.Process().Space(); space != nil {
-			if m, ok := space.Find(event.Addr(e.Result)); ok {
+			if m, ok := space.Find(arch.Addr(e.Result)); ok {
 				v.put(r, t, &m)
 			}
 		}

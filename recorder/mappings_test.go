@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -24,10 +24,10 @@ func TestMappings(t *testing.T) {
 	}
 	defer f.Close()
 	var out bytes.Buffer
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args = []string{"/bin/sh", "-c", "/bin/cat /proc/self/maps"}
-	c.Stdout, c.Record = &out, &heddle.Record{To: f}
-	if r, err := heddle.Run(t.Context(), c); err != nil || r.ExitCode != 0 {
+	c.Stdout, c.Record = &out, &machine.Record{To: f}
+	if r, err := machine.Run(t.Context(), c); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	in, err := trace.Open(path)

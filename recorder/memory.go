@@ -3,7 +3,8 @@ package recorder
 import (
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -16,8 +17,8 @@ type MemoryConfig struct {
 	// Threads, Data and Code are the only threads, addresses and instructions,
 	// if not empty. With threads or instructions left out, only loads and stores
 	// are recorded, not what else changes memory.
-	Threads    []event.ThreadID
-	Data, Code []emu.AddrRange
+	Threads    []arch.ThreadID
+	Data, Code []uc.AddrRange
 }
 
 // Memory is the Recording of loads and stores. It comes after Branches, which
@@ -26,7 +27,7 @@ type MemoryConfig struct {
 type Memory struct {
 	Nothing
 	writer  *memtrace.Writer
-	threads []event.ThreadID
+	threads []arch.ThreadID
 	counts  bool // whether to tell the Recorder of branches
 	// The begin of the piece that runs, and the engine's count of branches.
 	from    event.Stamp
@@ -35,8 +36,8 @@ type Memory struct {
 
 // NewMemory makes the recording of a run that has not begun. Counts says whether
 // it counts the branches of threads, since Branches does not.
-func NewMemory(w *trace.Writer, cpu *emu.CPU, c MemoryConfig, counts bool) (*Memory, error) {
-	filter := emu.MemoryFilter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
+func NewMemory(w *trace.Writer, cpu *uc.CPU, c MemoryConfig, counts bool) (*Memory, error) {
+	filter := uc.MemoryFilter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
 	if err := cpu.LogMemory(filter); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func NewMemory(w *trace.Writer, cpu *emu.CPU, c MemoryConfig, counts bool) (*Mem
 // Leave implements leaver: what is in the log is what the kernel did for the thread.
 func (m *Memory) Leave(r *Recorder) {
 	at := r.At()
-	if at.Thread != event.NoThread {
+	if at.Thread != arch.NoThread {
 		m.writer.Take(r.CPU(), at, r.CPU().CountedBranches())
 	}
 }
@@ -61,7 +62,7 @@ func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
 }
 
 // Stopped implements Recording.
-func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ emu.Stop) {
+func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ arch.Stop) {
 	count := r.CPU().CountedBranches()
 	if m.counts {
 		r.AddBranches(count - m.counted)

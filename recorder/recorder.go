@@ -1,7 +1,8 @@
 package recorder
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -18,7 +19,7 @@ type Recording interface {
 	// end, for whatever reason; the thread is loaded still, and what the
 	// engine has logged since the last stop can be drained. The place of r is
 	// that of the stop.
-	Stopped(r *Recorder, t *kernel.Task, s emu.Stop)
+	Stopped(r *Recorder, t *kernel.Task, s arch.Stop)
 	// Switch tells that a core goes over to another thread: before Begin.
 	Switch(r *Recorder, e *event.Switch)
 	// Start and Exit tell of a thread's begin and end. t is nil after the end.
@@ -40,7 +41,7 @@ type Nothing struct{}
 
 // Begin implements Recording, and so do the other methods.
 func (Nothing) Begin(*Recorder, *kernel.Task)                  {}
-func (Nothing) Stopped(*Recorder, *kernel.Task, emu.Stop)      {}
+func (Nothing) Stopped(*Recorder, *kernel.Task, arch.Stop)     {}
 func (Nothing) Switch(*Recorder, *event.Switch)                {}
 func (Nothing) Start(*Recorder, *kernel.Task, *event.Start)    {}
 func (Nothing) Exit(*Recorder, *event.Exit)                    {}
@@ -53,43 +54,43 @@ func (Nothing) Finish(*Recorder)                               {}
 // of the same names as a Recording's are for the machine.
 type Recorder struct {
 	trace  *trace.Writer // nil if nothing is kept
-	cpu    *emu.CPU
+	cpu    *uc.CPU
 	kernel *kernel.Kernel
 	parts  []Recording
 	mark   *trace.Mark // of the snapshot that this is the copy of
 
-	threads nearmap.Map[event.ThreadID, *progress]
-	cores   []event.ThreadID // the thread that each core ran last
+	threads nearmap.Map[arch.ThreadID, *progress]
+	cores   []arch.ThreadID // the thread that each core ran last
 
 	seq, sync uint64
-	thread    event.ThreadID // that acts
-	acting    *progress      // of it, or nil
-	core      event.CoreID
-	time      event.Cycles
-	began     event.Cycles   // the core's clock at the begin of the slice
-	gone      event.ThreadID // left the scheduler; Exit has not come yet
-	within    emu.Stop       // the last stop of the slice
-	sinceSave uint64         // instructions since the trace was flushed
-	changed   event.Switch   // what recordings are told of: kept so that it takes no memory
+	thread    arch.ThreadID // that acts
+	acting    *progress     // of it, or nil
+	core      arch.CoreID
+	time      arch.Cycles
+	began     arch.Cycles   // the core's clock at the begin of the slice
+	gone      arch.ThreadID // left the scheduler; Exit has not come yet
+	within    arch.Stop     // the last stop of the slice
+	sinceSave uint64        // instructions since the trace was flushed
+	changed   event.Switch  // what recordings are told of: kept so that it takes no memory
 }
 
 // progress is what a thread has done, without the slice that is under way.
 type progress struct {
 	instructions, branches uint64
-	lastCore               event.CoreID // that it was to run on
-	ranOn                  event.CoreID // that it did run on
+	lastCore               arch.CoreID // that it was to run on
+	ranOn                  arch.CoreID // that it did run on
 }
 
 // New makes a Recorder that writes to a trace; without one, nil, it only tells the
 // recordings what happens. They are called in the order in which they are given.
-func New(w *trace.Writer, cpu *emu.CPU, cores int, parts ...Recording) *Recorder {
+func New(w *trace.Writer, cpu *uc.CPU, cores int, parts ...Recording) *Recorder {
 	r := &Recorder{
 		trace: w, cpu: cpu, parts: parts,
-		cores: make([]event.ThreadID, cores), thread: event.NoThread, core: event.NoCore,
-		gone: event.NoThread,
+		cores: make([]arch.ThreadID, cores), thread: arch.NoThread, core: arch.NoCore,
+		gone: arch.NoThread,
 	}
 	for i := range r.cores {
-		r.cores[i] = event.NoThread
+		r.cores[i] = arch.NoThread
 	}
 	return r
 }
@@ -101,7 +102,7 @@ func (r *Recorder) Add(p Recording) { r.parts = append(r.parts, p) }
 func (r *Recorder) Trace() *trace.Writer { return r.trace }
 
 // CPU is the engine, whose logs recordings drain.
-func (r *Recorder) CPU() *emu.CPU { return r.cpu }
+func (r *Recorder) CPU() *uc.CPU { return r.cpu }
 
 // Kernel is the guest's Linux, for looking.
 func (r *Recorder) Kernel() *kernel.Kernel { return r.kernel }
@@ -114,10 +115,10 @@ func (r *Recorder) Attach(k *kernel.Kernel) { r.kernel = k }
 func (r *Recorder) At() event.Stamp { return r.at(r.thread) }
 
 // Thread is the thread that acts, or NoThread.
-func (r *Recorder) Thread() event.ThreadID { return r.thread }
+func (r *Recorder) Thread() arch.ThreadID { return r.thread }
 
 // Time is that of the present place: At().Time.
-func (r *Recorder) Time() event.Cycles { return r.time }
+func (r *Recorder) Time() arch.Cycles { return r.time }
 
 // Retired is how many instructions the thread that acts has retired: At().Instructions.
 func (r *Recorder) Retired() uint64 {
@@ -127,7 +128,7 @@ func (r *Recorder) Retired() uint64 {
 	return r.acting.instructions + r.within.Instructions
 }
 
-func (r *Recorder) at(t event.ThreadID) event.Stamp {
+func (r *Recorder) at(t arch.ThreadID) event.Stamp {
 	s := event.Stamp{Seq: r.seq, Sync: r.sync, Thread: t, Core: r.core, Time: r.time}
 	if t == r.thread {
 		if r.acting != nil {
@@ -144,7 +145,7 @@ func (r *Recorder) at(t event.ThreadID) event.Stamp {
 // Next numbers a new event of the thread that acts, at the present place.
 func (r *Recorder) Next() event.Stamp { return r.next(r.thread) }
 
-func (r *Recorder) next(t event.ThreadID) event.Stamp {
+func (r *Recorder) next(t arch.ThreadID) event.Stamp {
 	r.seq++
 	return r.at(t)
 }

@@ -3,15 +3,16 @@ package sched_test
 import (
 	"testing"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
+	. "github.com/heddle-dmt/heddle/sched/schedtest"
 )
 
 // loaded makes a cluster with many more threads than cores.
 func loaded(tb testing.TB, policy string) *sched.Cluster {
-	c := newCluster(tb, 8, 1, sched.Options{Policy: policy, TimeSlice: 20_000})
+	c := NewCluster(tb, 8, 1, sched.Options{Policy: policy, TimeSlice: 20_000})
 	c.SetSwitchCost(100)
-	for id := range event.ThreadID(64) {
+	for id := range arch.ThreadID(64) {
 		c.Ready(id+1, 0)
 	}
 	return c
@@ -20,10 +21,10 @@ func loaded(tb testing.TB, policy string) *sched.Cluster {
 func stepOnce(c *sched.Cluster) {
 	s, _ := c.Next(1<<60, true)
 	n := s.Instructions
-	if n == 0 || s.Cycles < event.Cycles(n) {
+	if n == 0 || s.Cycles < arch.Cycles(n) {
 		n = uint64(s.Cycles)
 	}
-	c.Ran(s, n, event.Cycles(n))
+	c.Ran(s, n, arch.Cycles(n))
 }
 
 // Invariant 6.
@@ -56,7 +57,7 @@ func BenchmarkBlockReady(b *testing.B) {
 	for _, policy := range sched.PolicyNames() {
 		b.Run(policy, func(b *testing.B) {
 			c := loaded(b, policy)
-			asleep := event.ThreadID(1)
+			asleep := arch.ThreadID(1)
 			c.Block(asleep)
 			for range b.N {
 				s, _ := c.Next(0, false)

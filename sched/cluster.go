@@ -3,9 +3,11 @@ package sched
 import (
 	"fmt"
 	"math"
+	"strconv"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/internal/rand"
 )
 
 // MaxCores is the greatest number of cores of a cluster: affinity masks have
@@ -16,59 +18,59 @@ const MaxCores = 64
 // that are known to it. It is for one goroutine.
 type Cluster struct {
 	policy  Policy
-	cores   []core
+	cores   []coreState
 	all     uint64 // the mask of all cores
 	idle    uint64 // the mask of cores without a thread
-	threads []thread
-	slots   nearmap.Map[event.ThreadID, slot]
+	threads []threadRecord
+	slots   nearmap.Map[arch.ThreadID, slot]
 	free    []slot
 
 	// runnable has the runnable threads in no meaningful, but repeatable,
 	// order; order has them by how long they have not run, the longest first.
 	runnable []slot
-	order    list
+	order    slotList
 	peak     int // the most threads that were ever runnable at once
 
 	// insides chooses places inside instructions for slices to end; nil: none does.
-	insides *stream
+	insides *rand.Stream
 
 	instructions uint64 // run by all threads so far
 	switches     uint64
-	switchCost   event.Cycles
+	switchCost   arch.Cycles
 	costs        Costs
-	ranked       int          // threads with a rank
-	share        event.Cycles // SetRealtimeShare; 0: all
-	period       event.Cycles
-	furthest     event.Cycles // the greatest clock
-	worked       event.Cycles // charged to all cores
+	ranked       int         // threads with a rank
+	share        arch.Cycles // SetRealtimeShare; 0: all
+	period       arch.Cycles
+	furthest     arch.Cycles // the greatest clock
+	worked       arch.Cycles // charged to all cores
 }
 
-// core is a virtual core. The thread that it ran last stays its last when the
+// coreState is a virtual core. The thread that it ran last stays its last when the
 // core becomes idle.
-type core struct {
-	clock  event.Cycles
+type coreState struct {
+	clock  arch.Cycles
 	thread slot
-	last   event.ThreadID
+	last   arch.ThreadID
 }
 
-// thread is a thread that has been made known and has not exited.
-type thread struct {
-	id       event.ThreadID
+// threadRecord is a thread that has been made known and has not exited.
+type threadRecord struct {
+	id       arch.ThreadID
 	affinity uint64
-	core     event.CoreID // NoCore unless placed
-	last     event.CoreID // the core it was placed on last
-	index    int32        // in Cluster.runnable, or -1
+	core     arch.CoreID // NoCore unless placed
+	last     arch.CoreID // the core it was placed on last
+	index    int32       // in Cluster.runnable, or -1
 	// readyAt is the virtual time before which the thread cannot go on: when
 	// it was woken, or when it left its last core.
-	readyAt event.Cycles
+	readyAt arch.Cycles
 	// since is Cluster.instructions when the thread last ran or became
 	// runnable.
 	since uint64
 
 	precedence Precedence
-	changed    bool         // its precedence has, since timed looked at it
-	due        event.Cycles // its deadline
-	left       event.Cycles // of its runtime until then
+	changed    bool        // its precedence has, since timed looked at it
+	due        arch.Cycles // its deadline
+	left       arch.Cycles // of its runtime until then
 }
 
 // New makes a cluster of 1 to MaxCores cores without threads. The options may
@@ -80,10 +82,13 @@ func New(cores int, seed uint64, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if o.Policy == CoreDet {
+		return nil, &FieldError{"policy", strconv.Quote(o.Policy), "the policies of this package (package dmt has the others)"}
+	}
 	o = o.WithDefaults()
-	c, err := NewWithPolicy(cores, newPolicy(cores, seed, o))
-	if err == nil && cores > 1 && o.endsInside() {
-		s := newStream(o.insideSeed(seed), 'I')
+	c, err := NewWithPolicy(cores, NewPolicy(cores, seed, o))
+	if err == nil && cores > 1 {
+		s := rand.NewStream(o.insideSeed(seed), 'I')
 		c.insides = &s
 	}
 	return c, err
@@ -103,45 +108,53 @@ func NewWithPolicy(cores int, p Policy) (*Cluster, error) {
 	}
 	all := uint64(math.MaxUint64) >> (MaxCores - cores)
 	c := &Cluster{
-		policy: p, all: all, idle: all, order: newList(),
-		cores: make([]core, cores),
+		policy: p, all: all, idle: all, order: newSlotList(),
+		cores: make([]coreState, cores),
 	}
 	for i := range c.cores {
-		c.cores[i] = core{thread: none, last: event.NoThread}
+		c.cores[i] = coreState{thread: noSlot, last: arch.NoThread}
 	}
 	return c, nil
 }
 
 // Costs are what a policy that orders synchronization operations charges, in
-// cycles; emu.Costs describes them. All are 0 at first.
+// cycles; arch.Costs describes them. All are 0 at first.
 type Costs struct {
-	Sync, SemaphoreWait, SemaphoreWake, SpinCheck event.Cycles
+	Sync, SemaphoreWait, SemaphoreWake, SpinCheck arch.Cycles
 }
+
+// Costs returns what SetCosts has set.
+func (c *Cluster) Costs() Costs { return c.costs }
 
 // SetCosts sets what ordering synchronization operations costs.
 func (c *Cluster) SetCosts(costs Costs) { c.costs = costs }
 
 // SetSwitchCost sets what it costs a core, in cycles, to go from one thread to
 // another. It is 0 at first.
-func (c *Cluster) SetSwitchCost(cost event.Cycles) { c.switchCost = cost }
+func (c *Cluster) SetSwitchCost(cost arch.Cycles) { c.switchCost = cost }
 
 // Next decides what happens next. The timer is the earliest one that is set, if
 // any is.
-func (c *Cluster) Next(timer event.Cycles, hasTimer bool) (Slice, Verdict) {
-	_, following := c.policy.(*replay)
+func (c *Cluster) Next(timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {
 	switch {
-	case len(c.runnable) > 0 || following:
+	case len(c.runnable) > 0 || c.decidesWhenIdle():
 		s, v := c.policy.Next(c, timer, hasTimer)
 		// A budget of cycles that is not exact ends between blocks.
 		if c.insides != nil && len(c.runnable) > 1 && (s.Exact || s.Instructions > 0) {
-			s.Inside = uint32(c.insides.source.Uint64()) | anywhere
+			s.InsideChoice = uint32(c.insides.Uint64()) | anywhere
 		}
 		return s, v
 	case hasTimer:
-		return Slice{}, FireTimer
+		return Quantum{}, FireTimer
 	default:
-		return Slice{}, Idle
+		return Quantum{}, Idle
 	}
+}
+
+// decidesWhenIdle reports whether the policy also decides while no thread is runnable.
+func (c *Cluster) decidesWhenIdle() bool {
+	p, ok := c.policy.(IdlePolicy)
+	return ok && p.DecidesWhenIdle()
 }
 
 // anywhere makes each number a choice of places inside instructions.
@@ -152,44 +165,44 @@ const anywhere = 1 << 30
 // run, before the calls that tell what the slice's end brought, so that those
 // happen at the core's new time. Instructions that took no cycles at all count
 // as one cycle: virtual time cannot stand still.
-func (c *Cluster) Ran(s Slice, instructions uint64, cycles event.Cycles) {
+func (c *Cluster) Ran(s Quantum, instructions uint64, cycles arch.Cycles) {
 	if instructions > 0 {
 		cycles = max(cycles, 1)
 	}
 	c.instructions += instructions
 	c.Charge(s.Core, cycles)
-	if t := c.cores[s.Core].thread; t != none && c.threads[t].id == s.Thread {
-		c.moveBack(t)
+	if t := c.cores[s.Core].thread; t != noSlot && c.threads[t].id == s.Thread {
+		c.noteLastRun(t)
 	}
 	c.policy.Ran(c, s, instructions, cycles)
 }
 
 // Charge lets cycles pass on a core, such as the kernel's for a system call.
-func (c *Cluster) Charge(core event.CoreID, cycles event.Cycles) {
+func (c *Cluster) Charge(core arch.CoreID, cycles arch.Cycles) {
 	c.worked += cycles
 	c.Lift(core, c.cores[core].clock+cycles)
 }
 
 // Lift raises a core's clock to a time unless it is past it.
-func (c *Cluster) Lift(core event.CoreID, to event.Cycles) {
+func (c *Cluster) Lift(core arch.CoreID, to arch.Cycles) {
 	k := &c.cores[core]
 	k.clock = max(k.clock, to)
 	c.furthest = max(c.furthest, k.clock)
 }
 
 // PassTo lets idle time pass: no idle core is before t any more.
-func (c *Cluster) PassTo(t event.Cycles) {
+func (c *Cluster) PassTo(t arch.Cycles) {
 	for i := range c.cores {
-		if c.cores[i].thread == none {
-			c.Lift(event.CoreID(i), t)
+		if c.cores[i].thread == noSlot {
+			c.Lift(arch.CoreID(i), t)
 		}
 	}
 }
 
 // Ready tells that a new or woken thread may run from the virtual time at on.
 // It does nothing to a thread that is runnable already.
-func (c *Cluster) Ready(t event.ThreadID, at event.Cycles) {
-	s := c.known(t)
+func (c *Cluster) Ready(t arch.ThreadID, at arch.Cycles) {
+	s := c.slotOrNew(t)
 	th := &c.threads[s]
 	if th.index >= 0 {
 		return
@@ -197,46 +210,46 @@ func (c *Cluster) Ready(t event.ThreadID, at event.Cycles) {
 	th.readyAt = max(th.readyAt, at)
 	th.index = int32(len(c.runnable))
 	th.since = c.instructions
-	th.begin(th.readyAt)
+	th.startDeadline(th.readyAt)
 	c.runnable = append(c.runnable, s)
 	c.peak = max(c.peak, len(c.runnable))
-	c.order.append(s)
+	c.order.appendSlot(s)
 	c.policy.Ready(c, t, at)
 }
 
 // Block tells that a thread has stopped being runnable; its core becomes free.
 // It does nothing to a thread that is not runnable.
-func (c *Cluster) Block(t event.ThreadID) {
-	s := c.slot(t)
+func (c *Cluster) Block(t arch.ThreadID) {
+	s := c.slotOf(t)
 	th := &c.threads[s]
 	if th.index < 0 {
 		return
 	}
-	c.vacate(s)
+	c.vacateCore(s)
 	moved := c.runnable[len(c.runnable)-1]
 	c.runnable[th.index] = moved
 	c.threads[moved].index = th.index
 	c.runnable = c.runnable[:len(c.runnable)-1]
 	th.index = -1
-	c.order.remove(s)
+	c.order.removeSlot(s)
 	c.policy.Block(c, t)
 }
 
 // Exit tells that a thread is gone for good.
-func (c *Cluster) Exit(t event.ThreadID) {
-	s := c.slot(t)
+func (c *Cluster) Exit(t arch.ThreadID) {
+	s := c.slotOf(t)
 	c.Block(t)
 	c.policy.Exit(c, t)
-	c.ranked -= ranks(c.threads[s].precedence)
-	c.threads[s] = thread{}
+	c.ranked -= hasRank(c.threads[s].precedence)
+	c.threads[s] = threadRecord{}
 	c.slots.Delete(t)
 	c.free = append(c.free, s)
 }
 
 // Yield tells that a runnable thread lets others go first: sched_yield, or the
 // PAUSE of a spin loop. It does nothing to a thread that is not runnable.
-func (c *Cluster) Yield(t event.ThreadID) {
-	if c.threads[c.slot(t)].index >= 0 {
+func (c *Cluster) Yield(t arch.ThreadID) {
+	if c.threads[c.slotOf(t)].index >= 0 {
 		c.policy.Yield(c, t)
 	}
 }
@@ -245,13 +258,13 @@ func (c *Cluster) Yield(t event.ThreadID) {
 // set in the mask. It returns false, and does nothing, if none of the bits
 // stands for a core that exists. A thread that must leave its core becomes
 // runnable anew.
-func (c *Cluster) SetAffinity(t event.ThreadID, mask uint64) bool {
+func (c *Cluster) SetAffinity(t arch.ThreadID, mask uint64) bool {
 	if mask&c.all == 0 {
 		return false
 	}
-	s := c.known(t)
+	s := c.slotOrNew(t)
 	th := &c.threads[s]
-	again := th.index >= 0 && (th.core == event.NoCore || mask&bit(th.core) == 0)
+	again := th.index >= 0 && (th.core == arch.NoCore || mask&coreMask(th.core) == 0)
 	if again {
 		c.Block(t)
 	}
@@ -264,15 +277,15 @@ func (c *Cluster) SetAffinity(t event.ThreadID, mask uint64) bool {
 
 // Affinity returns the mask of the cores that a thread may run on: all of them
 // unless SetAffinity has said otherwise.
-func (c *Cluster) Affinity(t event.ThreadID) uint64 {
+func (c *Cluster) Affinity(t arch.ThreadID) uint64 {
 	if s, ok := c.slots.Get(t); ok {
 		return c.threads[s].affinity
 	}
 	return c.all
 }
 
-// known returns a thread's slot, a new one for a new thread.
-func (c *Cluster) known(t event.ThreadID) slot {
+// slotOrNew returns a thread's slot, a new one for a new thread.
+func (c *Cluster) slotOrNew(t arch.ThreadID) slot {
 	if s, ok := c.slots.Get(t); ok {
 		return s
 	}
@@ -282,15 +295,15 @@ func (c *Cluster) known(t event.ThreadID) slot {
 		c.free = c.free[:n-1]
 	} else {
 		s = slot(len(c.threads))
-		c.threads = append(c.threads, thread{})
+		c.threads = append(c.threads, threadRecord{})
 	}
-	c.threads[s] = thread{id: t, affinity: c.all, core: event.NoCore, last: event.NoCore, index: -1}
+	c.threads[s] = threadRecord{id: t, affinity: c.all, core: arch.NoCore, last: arch.NoCore, index: -1}
 	c.slots.Put(t, s)
 	return s
 }
 
-// slot returns the slot of a thread that has been made known.
-func (c *Cluster) slot(t event.ThreadID) slot {
+// slotOf returns the slot of a thread that has been made known.
+func (c *Cluster) slotOf(t arch.ThreadID) slot {
 	s, ok := c.slots.Get(t)
 	if !ok {
 		panic(fmt.Sprintf("bug: thread %d is unknown to the scheduler", t))
@@ -298,15 +311,15 @@ func (c *Cluster) slot(t event.ThreadID) slot {
 	return s
 }
 
-// moveBack makes s the thread that ran last.
-func (c *Cluster) moveBack(s slot) {
+// noteLastRun makes s the thread that ran last.
+func (c *Cluster) noteLastRun(s slot) {
 	c.threads[s].since = c.instructions
-	c.order.remove(s)
-	c.order.append(s)
+	c.order.removeSlot(s)
+	c.order.appendSlot(s)
 }
 
-// waited returns how many instructions have run since s last did or became
+// instructionsWaited returns how many instructions have run since s last did or became
 // runnable.
-func (c *Cluster) waited(s slot) uint64 { return c.instructions - c.threads[s].since }
+func (c *Cluster) instructionsWaited(s slot) uint64 { return c.instructions - c.threads[s].since }
 
-func bit(core event.CoreID) uint64 { return 1 << core }
+func coreMask(core arch.CoreID) uint64 { return 1 << core }

@@ -5,22 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
+	. "github.com/heddle-dmt/heddle/sched/schedtest"
 )
 
 // steady makes a timed cluster that the seed has no effect on, so that its
 // decisions can be worked out by hand.
 func steady(t *testing.T, cores int, quantum, timeSlice uint64) *sched.Cluster {
 	t.Helper()
-	return newCluster(t, cores, 1, sched.Options{Jitter: fraction(0), Quantum: quantum, TimeSlice: timeSlice})
+	return NewCluster(t, cores, 1, sched.Options{Jitter: Fraction(0), Quantum: quantum, TimeSlice: timeSlice})
 }
 
 // next demands that a thread runs next on a core with a budget in cycles.
-func next(t *testing.T, c *sched.Cluster, thread event.ThreadID, core event.CoreID, cycles event.Cycles) sched.Slice {
+func next(t *testing.T, c *sched.Cluster, thread arch.ThreadID, core arch.CoreID, cycles arch.Cycles) sched.Quantum {
 	t.Helper()
 	s, verdict := c.Next(0, false)
-	want := sched.Slice{Thread: thread, Core: core, Cycles: cycles, Inside: s.Inside, StopAtPause: s.StopAtPause, PauseAfter: s.PauseAfter}
+	want := sched.Quantum{Thread: thread, Core: core, Cycles: cycles, InsideChoice: s.InsideChoice, StopAtPause: s.StopAtPause, PauseAfter: s.PauseAfter}
 	if verdict != sched.Run || s != want {
 		t.Fatalf("%v %+v, want %+v", verdict, s, want)
 	}
@@ -29,7 +30,7 @@ func next(t *testing.T, c *sched.Cluster, thread event.ThreadID, core event.Core
 
 func TestTimedStepsSmallestClock(t *testing.T) {
 	c := steady(t, 3, 100, 10_000)
-	for id := range event.ThreadID(3) {
+	for id := range arch.ThreadID(3) {
 		c.Ready(id+1, 0)
 	}
 	// Each runs until it is 100 ahead of the second smallest clock.
@@ -122,7 +123,7 @@ func TestIdleCoreTakesWhoComesFirst(t *testing.T) {
 // is far ahead, and does not start before it was woken.
 func TestWakeUpAffinity(t *testing.T) {
 	c := steady(t, 3, 100, 10_000)
-	for id := range event.ThreadID(3) {
+	for id := range arch.ThreadID(3) {
 		c.Ready(id+1, 0)
 	}
 	next(t, c, 1, 0, 100)
@@ -140,30 +141,30 @@ func TestWakeUpAffinity(t *testing.T) {
 	if c.CoreOf(2) != 2 || c.Now(2) != 60 {
 		t.Errorf("thread 2 is on core %d at %d, want 2 at 60", c.CoreOf(2), c.Now(2))
 	}
-	if c.LastCoreOf(3) != 2 || c.CoreOf(3) != event.NoCore {
+	if c.LastCoreOf(3) != 2 || c.CoreOf(3) != arch.NoCore {
 		t.Errorf("blocked thread 3 is on core %d", c.CoreOf(3))
 	}
 }
 
 func TestQueueIsFirstInFirstOut(t *testing.T) {
 	c := steady(t, 1, 100, 1000)
-	for id := range event.ThreadID(4) {
+	for id := range arch.ThreadID(4) {
 		c.Ready(id+1, 0)
 	}
-	var order []event.ThreadID
+	var order []arch.ThreadID
 	for range 9 {
 		s, _ := c.Next(0, false)
 		order = append(order, s.Thread)
 		c.Ran(s, 1000, 1000)
 	}
-	if want := []event.ThreadID{1, 2, 3, 4, 1, 2, 3, 4, 1}; !slices.Equal(order, want) {
+	if want := []arch.ThreadID{1, 2, 3, 4, 1, 2, 3, 4, 1}; !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)
 	}
 }
 
 func TestAffinity(t *testing.T) {
 	for _, policy := range sched.PolicyNames() {
-		c := newCluster(t, 2, 1, sched.Options{Policy: policy})
+		c := NewCluster(t, 2, 1, sched.Options{Policy: policy})
 		if c.Affinity(1) != 3 || c.SetAffinity(1, 4) || !c.SetAffinity(1, 6) || c.Affinity(1) != 2 {
 			t.Errorf("%s: affinity %#x, want 2", policy, c.Affinity(1))
 		}
@@ -178,7 +179,7 @@ func TestAffinity(t *testing.T) {
 		}
 		was := c.Now(1)
 		c.SetAffinity(1, 1) // and off core 1
-		if c.CoreOf(1) != event.NoCore {
+		if c.CoreOf(1) != arch.NoCore {
 			t.Errorf("%s: thread 1 stays on core %d", policy, c.CoreOf(1))
 		}
 		for ran := false; !ran; {
@@ -195,12 +196,12 @@ func TestAffinity(t *testing.T) {
 // who could use any.
 func TestPinnedThreadsShareTheirCore(t *testing.T) {
 	c := steady(t, 2, 100, 1000)
-	for id := range event.ThreadID(3) {
+	for id := range arch.ThreadID(3) {
 		c.SetAffinity(id+1, 1)
 		c.Ready(id+1, 0)
 	}
 	c.Ready(4, 0)
-	ran := map[event.ThreadID]uint64{}
+	ran := map[arch.ThreadID]uint64{}
 	for range 400 {
 		s, _ := c.Next(0, false)
 		if (s.Core == 1) != (s.Thread == 4) {
@@ -217,20 +218,20 @@ func TestPinnedThreadsShareTheirCore(t *testing.T) {
 func TestRoundRobinOverThreads(t *testing.T) {
 	for _, test := range []struct {
 		granularity string
-		slice       sched.Slice
+		slice       sched.Quantum
 	}{
-		{sched.Block, sched.Slice{Instructions: 100}},
-		{sched.Instruction, sched.Slice{Instructions: 100, Exact: true}},
-		{sched.Sync, sched.Slice{Instructions: 300, StopAtSync: true}},
+		{sched.Block, sched.Quantum{Instructions: 100}},
+		{sched.Instruction, sched.Quantum{Instructions: 100, Exact: true}},
+		{sched.Sync, sched.Quantum{Instructions: 300, StopAtSync: true}},
 	} {
-		c := newCluster(t, 2, 1, sched.Options{Policy: sched.RR, Quantum: 100, Granularity: test.granularity, Fairness: 900})
-		for id := range event.ThreadID(3) {
+		c := NewCluster(t, 2, 1, sched.Options{Policy: sched.RR, Quantum: 100, Granularity: test.granularity, Fairness: 900})
+		for id := range arch.ThreadID(3) {
 			c.Ready(id+1, 0)
 		}
 		for i := range 30 {
 			s, _ := c.Next(0, false)
 			want := test.slice
-			want.Thread, want.Core, want.Inside, want.StopAtPause, want.PauseAfter = event.ThreadID(i%3+1), s.Core, s.Inside, true, s.PauseAfter
+			want.Thread, want.Core, want.InsideChoice, want.StopAtPause, want.PauseAfter = arch.ThreadID(i%3+1), s.Core, s.InsideChoice, true, s.PauseAfter
 			// Turns by instructions are up to a sixteenth shorter.
 			if want.Instructions == 100 && s.Instructions >= 93 && s.Instructions <= 100 {
 				want.Instructions = s.Instructions
@@ -238,10 +239,10 @@ func TestRoundRobinOverThreads(t *testing.T) {
 			if s != want {
 				t.Fatalf("%s: slice %d is %+v, want %+v", test.granularity, i, s, want)
 			}
-			c.Ran(s, s.Instructions, event.Cycles(s.Instructions))
+			c.Ran(s, s.Instructions, arch.Cycles(s.Instructions))
 		}
 		// Two cores share the work.
-		if work := event.Cycles(c.Instructions()); c.Makespan() > work/2+event.Cycles(test.slice.Instructions) {
+		if work := arch.Cycles(c.Instructions()); c.Makespan() > work/2+arch.Cycles(test.slice.Instructions) {
 			t.Errorf("%s: makespan %d of %d cycles on two cores", test.granularity, c.Makespan(), work)
 		}
 	}
@@ -251,7 +252,7 @@ func TestRoundRobinOverThreads(t *testing.T) {
 // slice runs past it.
 func TestUntimedTimers(t *testing.T) {
 	for _, policy := range untimedPolicies {
-		c := newCluster(t, 2, 1, sched.Options{Policy: policy, TimeSlice: 300})
+		c := NewCluster(t, 2, 1, sched.Options{Policy: policy, TimeSlice: 300})
 		c.SetAffinity(1, 1)
 		c.SetAffinity(2, 2)
 		c.Ready(1, 0)
@@ -274,12 +275,12 @@ func TestUntimedTimers(t *testing.T) {
 
 func TestExitedThreadsAreForgotten(t *testing.T) {
 	for _, policy := range sched.PolicyNames() {
-		c := newCluster(t, 2, 1, sched.Options{Policy: policy})
+		c := NewCluster(t, 2, 1, sched.Options{Policy: policy})
 		c.SetAffinity(1, 1)
 		c.Ready(1, 0)
 		c.Next(0, false)
 		c.Exit(1)
-		if c.Affinity(1) != 3 || c.CoreOf(1) != event.NoCore || c.LastCoreOf(1) != event.NoCore || c.Runnable() != 0 {
+		if c.Affinity(1) != 3 || c.CoreOf(1) != arch.NoCore || c.LastCoreOf(1) != arch.NoCore || c.Runnable() != 0 {
 			t.Errorf("%s: thread 1 has left traces", policy)
 		}
 		c.Ready(2, 0)
@@ -299,8 +300,8 @@ func TestExitedThreadsAreForgotten(t *testing.T) {
 // A thread can be stopped while it waits for a core.
 func TestBlockOfWaitingThread(t *testing.T) {
 	for _, policy := range sched.PolicyNames() {
-		c := newCluster(t, 1, 1, sched.Options{Policy: policy})
-		for id := range event.ThreadID(3) {
+		c := NewCluster(t, 1, 1, sched.Options{Policy: policy})
+		for id := range arch.ThreadID(3) {
 			c.Ready(id+1, 0)
 		}
 		s, _ := c.Next(0, false)
@@ -338,8 +339,8 @@ func TestFreeInstructionsTakeTime(t *testing.T) {
 
 // Policies that choose threads keep them on their cores, too.
 func TestUntimedWakeUpAffinity(t *testing.T) {
-	c := newCluster(t, 3, 1, sched.Options{Policy: sched.RR})
-	for id := range event.ThreadID(2) {
+	c := NewCluster(t, 3, 1, sched.Options{Policy: sched.RR})
+	for id := range arch.ThreadID(2) {
 		c.Ready(id+1, 0)
 		s, _ := c.Next(0, false)
 		c.Ran(s, 100, 100)
@@ -360,11 +361,11 @@ func TestUnknownThreadIsABug(t *testing.T) {
 			t.Errorf("panic %q", text)
 		}
 	}()
-	newCluster(t, 1, 1, sched.Options{}).Block(5)
+	NewCluster(t, 1, 1, sched.Options{}).Block(5)
 }
 
 func TestPlaceOnRefuses(t *testing.T) {
-	c := newCluster(t, 2, 1, sched.Options{Policy: sched.RR})
+	c := NewCluster(t, 2, 1, sched.Options{Policy: sched.RR})
 	c.SetAffinity(1, 1)
 	if c.PlaceOn(1, 0) {
 		t.Error("thread 1 is not runnable")

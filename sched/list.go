@@ -4,12 +4,12 @@ package sched
 // Slots of exited threads are used again.
 type slot int32
 
-const none slot = -1
+const noSlot slot = -1
 
 // A list is a doubly linked list of slots. A slot is in a list at most once.
-type list struct {
-	first, last slot
-	links       []link
+type slotList struct {
+	firstSlot, lastSlot slot
+	links               []link
 }
 
 type link struct {
@@ -17,59 +17,59 @@ type link struct {
 	in            bool
 }
 
-func newList() list { return list{first: none, last: none} }
+func newSlotList() slotList { return slotList{firstSlot: noSlot, lastSlot: noSlot} }
 
-func (l *list) empty() bool { return l.first == none }
+func (l *slotList) isEmpty() bool { return l.firstSlot == noSlot }
 
-func (l *list) has(s slot) bool { return int(s) < len(l.links) && l.links[s].in }
+func (l *slotList) contains(s slot) bool { return int(s) < len(l.links) && l.links[s].in }
 
-// append puts s, which is not in the list, at its end.
-func (l *list) append(s slot) {
+// appendSlot puts s, which is not in the list, at its end.
+func (l *slotList) appendSlot(s slot) {
 	for int(s) >= len(l.links) {
 		l.links = append(l.links, link{})
 	}
-	l.links[s] = link{before: l.last, after: none, in: true}
-	if l.last == none {
-		l.first = s
+	l.links[s] = link{before: l.lastSlot, after: noSlot, in: true}
+	if l.lastSlot == noSlot {
+		l.firstSlot = s
 	} else {
-		l.links[l.last].after = s
+		l.links[l.lastSlot].after = s
 	}
-	l.last = s
+	l.lastSlot = s
 }
 
-// insert puts s, which is not in the list, before another slot that is.
-func (l *list) insert(s, next slot) {
+// insertBefore puts s, which is not in the list, before another slot that is.
+func (l *slotList) insertBefore(s, next slot) {
 	for int(s) >= len(l.links) {
 		l.links = append(l.links, link{})
 	}
 	before := l.links[next].before
 	l.links[s] = link{before: before, after: next, in: true}
 	l.links[next].before = s
-	if before == none {
-		l.first = s
+	if before == noSlot {
+		l.firstSlot = s
 	} else {
 		l.links[before].after = s
 	}
 }
 
-// remove takes s out of the list if it is in it.
-func (l *list) remove(s slot) {
-	if !l.has(s) {
+// removeSlot takes s out of the list if it is in it.
+func (l *slotList) removeSlot(s slot) {
+	if !l.contains(s) {
 		return
 	}
 	at := l.links[s]
-	if at.before == none {
-		l.first = at.after
+	if at.before == noSlot {
+		l.firstSlot = at.after
 	} else {
 		l.links[at.before].after = at.after
 	}
-	if at.after == none {
-		l.last = at.before
+	if at.after == noSlot {
+		l.lastSlot = at.before
 	} else {
 		l.links[at.after].before = at.before
 	}
 	l.links[s] = link{}
 }
 
-// after returns what follows s in the list, or none.
-func (l *list) after(s slot) slot { return l.links[s].after }
+// successorOf returns what follows s in the list, or none.
+func (l *slotList) successorOf(s slot) slot { return l.links[s].after }

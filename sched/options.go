@@ -14,7 +14,7 @@ const (
 	Random = "random"
 	PCT    = "pct"
 
-	// RRSync, FCFSSync and Kendo are controllers (SyncController) over timed.
+	// RRSync, FCFSSync and Kendo are controllers (NewTurnController) over timed.
 	RRSync   = "rr-sync"
 	FCFSSync = "fcfs-sync"
 	Kendo    = "kendo"
@@ -110,27 +110,23 @@ func Defaults(policy string) Options { return Options{Policy: policy}.WithDefaul
 // WithDefaults returns o with each zero field replaced by the default of the
 // chosen policy.
 func (o Options) WithDefaults() Options {
-	fill(&o.Policy, Timed)
-	fill(&o.Granularity, Block)
-	fill(&o.Quantum, o.defaultQuantum())
-	fill(&o.TimeSlice, defaultTimeSlice)
-	fill(&o.DelayCycles, defaultDelayCycles)
-	fill(&o.Depth, defaultDepth)
-	fill(&o.Length, max(defaultLength, uint64(max(o.Depth, 0))))
+	fillDefault(&o.Policy, Timed)
+	fillDefault(&o.Granularity, Block)
+	fillDefault(&o.Quantum, o.defaultQuantum())
+	fillDefault(&o.TimeSlice, defaultTimeSlice)
+	fillDefault(&o.DelayCycles, defaultDelayCycles)
+	fillDefault(&o.Depth, defaultDepth)
+	fillDefault(&o.Length, max(defaultLength, uint64(max(o.Depth, 0))))
 	if o.Policy == RRSync {
-		fill(&o.Fairness, defaultTurnFairness)
+		fillDefault(&o.Fairness, defaultTurnFairness)
 	}
-	fill(&o.Fairness, defaultFairness)
+	fillDefault(&o.Fairness, defaultFairness)
 	if o.Jitter == nil {
 		jitter := defaultJitter
 		o.Jitter = &jitter
 	}
 	return o
 }
-
-// endsInside reports whether slices end inside instructions, where other cores act between
-// two accesses of one. Threads of coredet see nothing of one another within a round.
-func (o Options) endsInside() bool { return o.Policy != CoreDet }
 
 // insideSeed is the seed of the places inside instructions: rr knows no seed.
 func (o Options) insideSeed(seed uint64) uint64 {
@@ -140,7 +136,7 @@ func (o Options) insideSeed(seed uint64) uint64 {
 	return seed
 }
 
-func fill[T comparable](field *T, value T) {
+func fillDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
@@ -175,16 +171,16 @@ func (o Options) Validate() error {
 	given := o
 	o = o.WithDefaults()
 	checks := []*FieldError{
-		oneOf("policy", o.Policy, PolicyNames()),
-		inRange("quantum", o.Quantum, 1, maxAmount),
-		inRange("time_slice", o.TimeSlice, 1, maxAmount),
-		fraction("jitter", *o.Jitter),
-		fraction("delay_rate", o.DelayRate),
-		inRange("delay_cycles", o.DelayCycles, 1, maxAmount),
-		oneOf("granularity", o.Granularity, Granularities()),
-		inRange("depth", o.Depth, 1, maxDepth),
-		inRange("length", o.Length, uint64(max(o.Depth, 1)), maxAmount),
-		inRange("fairness", o.Fairness, 1, maxAmount),
+		CheckOneOf("policy", o.Policy, PolicyNames()),
+		checkRange("quantum", o.Quantum, 1, maxAmount),
+		checkRange("time_slice", o.TimeSlice, 1, maxAmount),
+		checkFraction("jitter", *o.Jitter),
+		checkFraction("delay_rate", o.DelayRate),
+		checkRange("delay_cycles", o.DelayCycles, 1, maxAmount),
+		CheckOneOf("granularity", o.Granularity, Granularities()),
+		checkRange("depth", o.Depth, 1, maxDepth),
+		checkRange("length", o.Length, uint64(max(o.Depth, 1)), maxAmount),
+		checkRange("fairness", o.Fairness, 1, maxAmount),
 	}
 	for _, err := range checks {
 		if err != nil {
@@ -200,7 +196,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-func oneOf(field, found string, allowed []string) *FieldError {
+func CheckOneOf(field, found string, allowed []string) *FieldError {
 	for _, a := range allowed {
 		if found == a {
 			return nil
@@ -209,14 +205,14 @@ func oneOf(field, found string, allowed []string) *FieldError {
 	return &FieldError{field, strconv.Quote(found), strings.Join(allowed, ", ")}
 }
 
-func inRange[T int | uint64](field string, found, low, high T) *FieldError {
+func checkRange[T int | uint64](field string, found, low, high T) *FieldError {
 	if found >= low && found <= high {
 		return nil
 	}
 	return &FieldError{field, fmt.Sprint(found), fmt.Sprintf("%d to %d", low, high)}
 }
 
-func fraction(field string, found float64) *FieldError {
+func checkFraction(field string, found float64) *FieldError {
 	if found >= 0 && found <= 1 && !math.IsNaN(found) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/sched"
+	. "github.com/heddle-dmt/heddle/sched/schedtest"
 )
 
 func TestZeroOptionsAreValid(t *testing.T) {
@@ -32,7 +33,7 @@ func TestZeroOptionsAreValid(t *testing.T) {
 }
 
 func TestDefaultsKeepWhatIsGiven(t *testing.T) {
-	o := sched.Options{Policy: sched.PCT, Quantum: 1, Jitter: fraction(0), Depth: 9, Fairness: 77}
+	o := sched.Options{Policy: sched.PCT, Quantum: 1, Jitter: Fraction(0), Depth: 9, Fairness: 77}
 	got := o.WithDefaults()
 	if got.Policy != sched.PCT || got.Quantum != 1 || *got.Jitter != 0 || got.Depth != 9 || got.Fairness != 77 {
 		t.Errorf("%+v became %+v", o, got)
@@ -48,8 +49,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{sched.Options{Granularity: "page"}, `scheduling option granularity is "page"; allowed: block, sync, instruction`},
 		{sched.Options{Quantum: 1e13}, "scheduling option quantum is 10000000000000; allowed: 1 to 1000000000000"},
 		{sched.Options{TimeSlice: 1e13}, "scheduling option time_slice is 10000000000000; allowed: 1 to 1000000000000"},
-		{sched.Options{Jitter: fraction(1.5)}, "scheduling option jitter is 1.5; allowed: 0 to 1"},
-		{sched.Options{Jitter: fraction(math.NaN())}, "scheduling option jitter is NaN; allowed: 0 to 1"},
+		{sched.Options{Jitter: Fraction(1.5)}, "scheduling option jitter is 1.5; allowed: 0 to 1"},
+		{sched.Options{Jitter: Fraction(math.NaN())}, "scheduling option jitter is NaN; allowed: 0 to 1"},
 		{sched.Options{DelayRate: -0.5}, "scheduling option delay_rate is -0.5; allowed: 0 to 1"},
 		{sched.Options{DelayCycles: 1e13}, "scheduling option delay_cycles is 10000000000000; allowed: 1 to 1000000000000"},
 		{sched.Options{Depth: -1}, "scheduling option depth is -1; allowed: 1 to 1000"},
@@ -83,7 +84,7 @@ func TestNewChecksCores(t *testing.T) {
 
 // A summary or a run file tells jitter 0 from jitter by default.
 func TestJitterInJSON(t *testing.T) {
-	for _, jitter := range []*float64{nil, fraction(0), fraction(0.25)} {
+	for _, jitter := range []*float64{nil, Fraction(0), Fraction(0.25)} {
 		text, err := json.Marshal(sched.Options{Jitter: jitter})
 		if err != nil {
 			t.Fatal(err)
@@ -104,9 +105,9 @@ func TestParseWords(t *testing.T) {
 		"--time-slice 8 --jitter 0 --fairness 11 --granularity sync")
 	want := sched.Options{
 		Policy: sched.PCT, Depth: 4, Length: 9000, Quantum: 7, DelayRate: 0.5, DelayCycles: 3, TimeSlice: 8,
-		Jitter: fraction(0), Fairness: 11, Granularity: sched.Sync,
+		Jitter: Fraction(0), Fairness: 11, Granularity: sched.Sync,
 	}
-	if got, err := sched.ParseWords(words); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := sched.ParseFlagWords(words); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for words, want := range map[string]string{
@@ -116,7 +117,7 @@ func TestParseWords(t *testing.T) {
 		"--quantum many": `scheduling option quantum is "many"; allowed: a number`,
 		"--sched fifo":   `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`,
 	} {
-		if _, err := sched.ParseWords(strings.Fields(words)); err == nil || err.Error() != want {
+		if _, err := sched.ParseFlagWords(strings.Fields(words)); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", words, err, want)
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/rand"
 )
 
 // pct is the scheduler of Burckhardt, Kothari, Musuvathi and Nagarakatte, "A
@@ -25,24 +26,24 @@ import (
 // While there are threads with a rank (Precedence), only those take part that would have
 // a core, and a thread that has waited for Fairness instructions has a turn.
 type pct struct {
-	untimed
-	random stream
+	clocklessPolicy
+	random rand.Stream
 	// points are the change points that are still to come, the next one first,
 	// and falls the priorities that they set.
 	points []uint64
 	falls  []int64
 	// priorities has every thread that has not exited; for look-up only.
-	priorities map[event.ThreadID]int64
+	priorities map[arch.ThreadID]int64
 	// ranked has the runnable threads, the one with the highest priority last.
-	ranked   []rank
+	ranked   []rankedThread
 	entitled []bool // highestEntitled's
 	// lowest and highest bound all priorities given so far.
 	lowest, highest int64
 }
 
-type rank struct {
+type rankedThread struct {
 	priority int64
-	thread   event.ThreadID
+	thread   arch.ThreadID
 }
 
 // Initial priorities lie between these. Change points set lower ones, from 1
@@ -54,8 +55,8 @@ const (
 
 func newPCT(seed uint64, o Options) *pct {
 	p := &pct{
-		untimed: newUntimed(o), random: newStream(seed, 'P'),
-		priorities: map[event.ThreadID]int64{}, lowest: 1, highest: highestInitial,
+		clocklessPolicy: newClocklessPolicy(o), random: rand.NewStream(seed, 'P'),
+		priorities: map[arch.ThreadID]int64{}, lowest: 1, highest: highestInitial,
 	}
 	type change struct {
 		at   uint64
@@ -63,7 +64,7 @@ func newPCT(seed uint64, o Options) *pct {
 	}
 	changes := make([]change, o.Depth-1)
 	for i := range changes {
-		changes[i] = change{1 + p.random.below(o.Length), int64(i + 1)}
+		changes[i] = change{1 + p.random.Below(o.Length), int64(i + 1)}
 	}
 	slices.SortFunc(changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.fall, a.fall))
@@ -75,55 +76,55 @@ func newPCT(seed uint64, o Options) *pct {
 	return p
 }
 
-func (p *pct) Ready(_ *Cluster, t event.ThreadID, _ event.Cycles) {
+func (p *pct) Ready(_ *Cluster, t arch.ThreadID, _ arch.Cycles) {
 	priority, ok := p.priorities[t]
 	if !ok {
-		priority = lowestInitial + int64(p.random.below(highestInitial-lowestInitial))
+		priority = lowestInitial + int64(p.random.Below(highestInitial-lowestInitial))
 		p.priorities[t] = priority
 	}
-	p.insert(rank{priority, t})
+	p.insertRanked(rankedThread{priority, t})
 }
 
-func (p *pct) Block(_ *Cluster, t event.ThreadID) {
-	i, _ := p.find(rank{p.priorities[t], t})
+func (p *pct) Block(_ *Cluster, t arch.ThreadID) {
+	i, _ := p.findRanked(rankedThread{p.priorities[t], t})
 	p.ranked = slices.Delete(p.ranked, i, i+1)
 }
 
-func (p *pct) Exit(_ *Cluster, t event.ThreadID) { delete(p.priorities, t) }
+func (p *pct) Exit(_ *Cluster, t arch.ThreadID) { delete(p.priorities, t) }
 
-func (p *pct) Yield(_ *Cluster, t event.ThreadID) {
+func (p *pct) Yield(_ *Cluster, t arch.ThreadID) {
 	p.lowest--
-	p.set(t, p.lowest)
+	p.setPriority(t, p.lowest)
 }
 
-func (p *pct) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
-	if p.due(c, timer, hasTimer) {
-		return Slice{}, FireTimer
+func (p *pct) Next(c *Cluster, timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {
+	if p.timerIsDue(c, timer, hasTimer) {
+		return Quantum{}, FireTimer
 	}
-	s := p.starving(c)
+	s := p.starvingThread(c)
 	switch {
 	case c.ranked > 0:
-		if s == none {
+		if s == noSlot {
 			s = p.highestEntitled(c)
 		}
-	case s != none:
+	case s != noSlot:
 		p.highest++
-		p.set(c.threads[s].id, p.highest)
+		p.setPriority(c.threads[s].id, p.highest)
 		fallthrough
 	default:
-		s = c.slot(p.ranked[len(p.ranked)-1].thread)
+		s = c.slotOf(p.ranked[len(p.ranked)-1].thread)
 	}
-	out := p.slice(c, s, timer, hasTimer)
-	out.Instructions = p.patience(c, s)
+	out := p.quantumWithoutBudget(c, s, timer, hasTimer)
+	out.Instructions = p.longestQuantum(c, s)
 	if len(p.points) > 0 && p.points[0]-c.instructions <= out.Instructions {
 		out.Instructions, out.Exact = p.points[0]-c.instructions, true
 	}
 	return out, Run
 }
 
-func (p *pct) Ran(c *Cluster, s Slice, _ uint64, _ event.Cycles) {
+func (p *pct) Ran(c *Cluster, s Quantum, _ uint64, _ arch.Cycles) {
 	for len(p.points) > 0 && p.points[0] <= c.instructions {
-		p.set(s.Thread, p.falls[0])
+		p.setPriority(s.Thread, p.falls[0])
 		p.points, p.falls = p.points[1:], p.falls[1:]
 	}
 }
@@ -131,31 +132,31 @@ func (p *pct) Ran(c *Cluster, s Slice, _ uint64, _ event.Cycles) {
 // highestEntitled is the thread with the highest priority of those that would have a
 // core by their precedence.
 func (p *pct) highestEntitled(c *Cluster) slot {
-	p.entitled = c.entitled(p.entitled)
+	p.entitled = c.entitledThreads(p.entitled)
 	for i := len(p.ranked) - 1; ; i-- {
-		if s := c.slot(p.ranked[i].thread); p.entitled[c.threads[s].index] {
+		if s := c.slotOf(p.ranked[i].thread); p.entitled[c.threads[s].index] {
 			return s
 		}
 	}
 }
 
-// set gives a thread another priority.
-func (p *pct) set(t event.ThreadID, priority int64) {
-	i, runnable := p.find(rank{p.priorities[t], t})
+// setPriority gives a thread another priority.
+func (p *pct) setPriority(t arch.ThreadID, priority int64) {
+	i, runnable := p.findRanked(rankedThread{p.priorities[t], t})
 	p.priorities[t] = priority
 	if runnable {
 		p.ranked = slices.Delete(p.ranked, i, i+1)
-		p.insert(rank{priority, t})
+		p.insertRanked(rankedThread{priority, t})
 	}
 }
 
-func (p *pct) insert(r rank) {
-	i, _ := p.find(r)
+func (p *pct) insertRanked(r rankedThread) {
+	i, _ := p.findRanked(r)
 	p.ranked = slices.Insert(p.ranked, i, r)
 }
 
-func (p *pct) find(r rank) (int, bool) {
-	return slices.BinarySearchFunc(p.ranked, r, func(a, b rank) int {
+func (p *pct) findRanked(r rankedThread) (int, bool) {
+	return slices.BinarySearchFunc(p.ranked, r, func(a, b rankedThread) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.thread, b.thread))
 	})
 }

@@ -1,31 +1,31 @@
 package sched
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import "github.com/heddle-dmt/heddle/emu/arch"
 
 // A Slice is a decision: thread Thread runs next, on core Core. The slice ends
 // when it reaches a budget, or earlier when the thread enters the kernel,
 // faults or stops for whatever reason of the driver's.
-type Slice struct {
-	Core   event.CoreID
-	Thread event.ThreadID
+type Quantum struct {
+	Core   arch.CoreID
+	Thread arch.ThreadID
 	// Instructions is the budget in instructions; 0 means none.
 	Instructions uint64
 	// Cycles is the budget in cycles of the core's clock, from the clock's
 	// value at the slice's start; 0 means none.
-	Cycles event.Cycles
+	Cycles arch.Cycles
 	// Exact tells to stop at the first instruction at or after a budget;
 	// otherwise the slice ends at the first block boundary there.
 	Exact bool
-	// Inside, unless 0, lets the slice end inside an instruction, between two of its
+	// InsideChoice, unless 0, lets the slice end inside an instruction, between two of its
 	// accesses to memory. It is a random number that chooses among the places inside the
 	// instruction after the budget of instructions and the one before it
-	// (emu.InsideByChance). A budget of cycles ends inside the instruction in which the
+	// (arch.InsideByChance). A budget of cycles ends inside the instruction in which the
 	// cycles are used up.
-	Inside uint32
-	// After, unless 0, has the slice end after that many accesses of the instruction that
+	InsideChoice uint32
+	// Accesses, unless 0, has the slice end after that many accesses of the instruction that
 	// comes after the budget of instructions. With Immediately that budget is 0.
-	After       uint8
-	Immediately bool
+	Accesses     uint8
+	AccessesOnly bool
 	// StopAtSync tells to end the slice before the next locked instruction or fence;
 	// system calls end every slice anyway.
 	StopAtSync bool
@@ -82,22 +82,24 @@ func (v Verdict) String() string {
 type Policy interface {
 	// Ready tells that t has become runnable, from the virtual time at on. A
 	// t that it has not heard of, or that has exited, is a new thread.
-	Ready(c *Cluster, t event.ThreadID, at event.Cycles)
+	Ready(c *Cluster, t arch.ThreadID, at arch.Cycles)
 	// Block tells that t has stopped being runnable.
-	Block(c *Cluster, t event.ThreadID)
+	Block(c *Cluster, t arch.ThreadID)
 	// Exit tells that t is gone for good. If t was runnable, Block comes first.
-	Exit(c *Cluster, t event.ThreadID)
+	Exit(c *Cluster, t arch.ThreadID)
 	// Yield tells that t, still runnable, lets others go first.
-	Yield(c *Cluster, t event.ThreadID)
+	Yield(c *Cluster, t arch.ThreadID)
 	// Next decides. At least one thread is runnable. With the verdict Run the
 	// slice's thread must be runnable and placed on the slice's core.
-	Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict)
+	Next(c *Cluster, timer arch.Cycles, hasTimer bool) (Quantum, Verdict)
 	// Ran tells what the slice's thread ran. The core's clock has the cycles.
-	Ran(c *Cluster, s Slice, instructions uint64, cycles event.Cycles)
+	Ran(c *Cluster, s Quantum, instructions uint64, cycles arch.Cycles)
 }
 
-// newPolicy makes the policy of complete and valid options.
-func newPolicy(cores int, seed uint64, o Options) Policy {
+// NewPolicy makes the policy of complete and valid options. For rr-sync, fcfs-sync and kendo that
+// is timed: their controllers order the operations of threads that timed runs. coredet is not of
+// this package (dmt.NewPolicy).
+func NewPolicy(cores int, seed uint64, o Options) Policy {
 	switch o.Policy {
 	case RR:
 		return newRR(o)
@@ -105,14 +107,12 @@ func newPolicy(cores int, seed uint64, o Options) Policy {
 		return newRandom(seed, o)
 	case PCT:
 		return newPCT(seed, o)
-	case CoreDet:
-		return newCoredet(seed, o)
-	default: // controllers order operations of threads that timed runs
+	default:
 		return newTimed(cores, seed, o)
 	}
 }
 
-// untimed is what the policies have in common that choose threads whatever the
+// clocklessPolicy is what the policies have in common that choose threads whatever the
 // clocks say.
 //
 // Their clocks do advance, so that virtual time passes and has a makespan, but
@@ -121,57 +121,57 @@ func newPolicy(cores int, seed uint64, o Options) Policy {
 // reached it, so that sleepers wake though one core lags behind, even for good.
 // A core that is more than lag behind the furthest clock when it gets a slice
 // counts as having stalled, and its clock is lifted to that.
-type untimed struct {
-	lag      event.Cycles
+type clocklessPolicy struct {
+	lag      arch.Cycles
 	fairness uint64
 }
 
-func newUntimed(o Options) untimed {
-	return untimed{lag: event.Cycles(o.TimeSlice), fairness: o.Fairness}
+func newClocklessPolicy(o Options) clocklessPolicy {
+	return clocklessPolicy{lag: arch.Cycles(o.TimeSlice), fairness: o.Fairness}
 }
 
-// starving returns the thread that has waited for longest if it has waited for
+// starvingThread returns the thread that has waited for longest if it has waited for
 // fairness instructions, or none.
-func (u *untimed) starving(c *Cluster) slot {
-	if oldest := c.order.first; c.waited(oldest) >= u.fairness {
+func (u *clocklessPolicy) starvingThread(c *Cluster) slot {
+	if oldest := c.order.firstSlot; c.instructionsWaited(oldest) >= u.fairness {
 		return oldest
 	}
-	return none
+	return noSlot
 }
 
-// patience returns how many instructions s may run at most before another
+// longestQuantum returns how many instructions s may run at most before another
 // thread starves. When one starves already, as others may behind it, each gets
 // a turn, and all turns together are at most fairness: so no thread waits for
 // more than twice fairness, but for slices that end late at a block boundary.
-func (u *untimed) patience(c *Cluster, s slot) uint64 {
-	oldest := c.order.first
+func (u *clocklessPolicy) longestQuantum(c *Cluster, s slot) uint64 {
+	oldest := c.order.firstSlot
 	if oldest == s {
-		oldest = c.order.after(s)
+		oldest = c.order.successorOf(s)
 	}
-	if oldest == none {
+	if oldest == noSlot {
 		return u.fairness
 	}
-	turn := u.turn(c)
-	if waited := c.waited(oldest); waited+turn < u.fairness {
+	turn := u.fairShare(c)
+	if waited := c.instructionsWaited(oldest); waited+turn < u.fairness {
 		return u.fairness - waited
 	}
 	return turn
 }
 
-// turn returns the part of fairness that is one of as many threads' as were
+// fairShare returns the part of fairness that is one of as many threads' as were
 // ever runnable at once.
-func (u *untimed) turn(c *Cluster) uint64 {
+func (u *clocklessPolicy) fairShare(c *Cluster) uint64 {
 	return max(1, u.fairness/uint64(c.peak))
 }
 
-// slice puts s on a core and returns its slice without a budget in
+// quantumWithoutBudget puts s on a core and returns its slice without a budget in
 // instructions. One in cycles keeps it from running past a timer.
-func (u *untimed) slice(c *Cluster, s slot, timer event.Cycles, hasTimer bool) Slice {
-	core := c.place(s)
+func (u *clocklessPolicy) quantumWithoutBudget(c *Cluster, s slot, timer arch.Cycles, hasTimer bool) Quantum {
+	core := c.placeSlot(s)
 	if c.furthest > u.lag {
 		c.Lift(core, c.furthest-u.lag)
 	}
-	out := Slice{Core: core, Thread: c.threads[s].id, StopAtPause: len(c.runnable) > 1, PauseAfter: pauseAfter}
+	out := Quantum{Core: core, Thread: c.threads[s].id, StopAtPause: len(c.runnable) > 1, PauseAfter: pauseAfter}
 	if clock := c.Now(core); hasTimer && timer > clock {
 		out.Cycles = timer - clock
 	} else if hasTimer {
@@ -180,7 +180,7 @@ func (u *untimed) slice(c *Cluster, s slot, timer event.Cycles, hasTimer bool) S
 	return out
 }
 
-// due tells whether a timer is due.
-func (u *untimed) due(c *Cluster, timer event.Cycles, hasTimer bool) bool {
+// timerIsDue tells whether a timer is due.
+func (u *clocklessPolicy) timerIsDue(c *Cluster, timer arch.Cycles, hasTimer bool) bool {
 	return hasTimer && timer <= c.furthest
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
+	. "github.com/heddle-dmt/heddle/sched/schedtest"
 )
 
 // interleaving is the order of threads in a history, without repetitions.
-func interleaving(f *fake) string {
+func interleaving(f *Machine) string {
 	var b strings.Builder
-	for _, h := range f.history {
+	for _, h := range f.History {
 		b.WriteString(h[strings.Index(h, ":"):])
 		b.WriteString(strings.Fields(h)[0])
 	}
@@ -40,8 +41,8 @@ func TestSeedsInterleaveDifferently(t *testing.T) {
 	} {
 		seen := map[string]bool{}
 		for seed := range uint64(100) {
-			f := newFake(newCluster(t, 2, seed, test.options), compute(2, test.length)...)
-			seen[interleaving(f.finish(t))] = true
+			f := NewMachine(NewCluster(t, 2, seed, test.options), Compute(2, test.length)...)
+			seen[interleaving(f.Finish(t))] = true
 		}
 		if len(seen) < test.want {
 			t.Errorf("%s: %d interleavings of 100 seeds, want %d", test.name, len(seen), test.want)
@@ -54,8 +55,8 @@ func TestSeedsInterleaveDifferently(t *testing.T) {
 func TestSeedsInterleaveDifferentlyOnOneCore(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(100) {
-		f := newFake(newCluster(t, 1, seed, sched.Options{TimeSlice: 10_000}), compute(2, 100_000)...)
-		seen[interleaving(f.finish(t))] = true
+		f := NewMachine(NewCluster(t, 1, seed, sched.Options{TimeSlice: 10_000}), Compute(2, 100_000)...)
+		seen[interleaving(f.Finish(t))] = true
 	}
 	if len(seen) < 100 {
 		t.Errorf("%d interleavings of 100 seeds", len(seen))
@@ -63,10 +64,10 @@ func TestSeedsInterleaveDifferentlyOnOneCore(t *testing.T) {
 }
 
 func TestInjectedDelays(t *testing.T) {
-	o := sched.Options{Jitter: fraction(0), Quantum: 4000}
-	span := func(rate float64, cycles uint64) event.Cycles {
+	o := sched.Options{Jitter: Fraction(0), Quantum: 4000}
+	span := func(rate float64, cycles uint64) arch.Cycles {
 		o.DelayRate, o.DelayCycles = rate, cycles
-		return newFake(newCluster(t, 2, 1, o), compute(2, 100_000)...).finish(t).c.Makespan()
+		return NewMachine(NewCluster(t, 2, 1, o), Compute(2, 100_000)...).Finish(t).Cluster.Makespan()
 	}
 	// Slices of two steady cores: 4000 cycles for the first, then 8000.
 	none, some, all := span(0, 1000), span(0.2, 1000), span(1, 1000)
@@ -91,10 +92,10 @@ func TestTimedSpeedUp(t *testing.T) {
 	for _, cores := range []int{1, 2, 4, 8, 16} {
 		for seed := range uint64(5) {
 			o := sched.Options{TimeSlice: 5000}.WithDefaults()
-			f := newFake(newCluster(t, cores, seed, o), compute(threads, each)...).finish(t)
+			f := NewMachine(NewCluster(t, cores, seed, o), Compute(threads, each)...).Finish(t)
 			ideal := float64(threads * each / cores)
 			slack := float64(2*o.Quantum + 2*o.TimeSlice)
-			if span := float64(f.c.Makespan()); span < ideal || span > ideal*(1+*o.Jitter/2)*1.03+slack {
+			if span := float64(f.Cluster.Makespan()); span < ideal || span > ideal*(1+*o.Jitter/2)*1.03+slack {
 				t.Errorf("%d cores, seed %d: makespan %.0f, ideal %.0f", cores, seed, span, ideal)
 			}
 		}
@@ -105,28 +106,28 @@ func TestTimedSpeedUp(t *testing.T) {
 // each other thread per core, though those never yield (invariant 5).
 func TestTimedFairness(t *testing.T) {
 	const cores, threads, slice = 3, 10, 5000
-	f := newFake(newCluster(t, cores, 1, sched.Options{TimeSlice: slice, Quantum: 500}), compute(threads, 300_000)...)
-	f.finish(t)
-	if bound := uint64(threads * 1.1 * slice); f.longest > bound {
-		t.Errorf("a thread waited for %d instructions, bound %d", f.longest, bound)
+	f := NewMachine(NewCluster(t, cores, 1, sched.Options{TimeSlice: slice, Quantum: 500}), Compute(threads, 300_000)...)
+	f.Finish(t)
+	if bound := uint64(threads * 1.1 * slice); f.LongestWait > bound {
+		t.Errorf("a thread waited for %d instructions, bound %d", f.LongestWait, bound)
 	}
 }
 
 func TestRandomIsUniform(t *testing.T) {
 	const slices = 40_000
-	c := newCluster(t, 2, 3, sched.Options{Policy: sched.Random, Quantum: 50})
-	for id := range event.ThreadID(4) {
+	c := NewCluster(t, 2, 3, sched.Options{Policy: sched.Random, Quantum: 50})
+	for id := range arch.ThreadID(4) {
 		c.Ready(id+1, 0)
 	}
 	var follows [5][5]int
-	var last event.ThreadID
+	var last arch.ThreadID
 	var total uint64
 	for range slices {
 		s, _ := c.Next(0, false)
 		follows[last][s.Thread]++
 		last = s.Thread
 		total += s.Instructions
-		c.Ran(s, s.Instructions, event.Cycles(s.Instructions))
+		c.Ran(s, s.Instructions, arch.Cycles(s.Instructions))
 	}
 	for i := 1; i <= 4; i++ {
 		for j := 1; j <= 4; j++ {
@@ -142,9 +143,9 @@ func TestRandomIsUniform(t *testing.T) {
 
 // A thread that yields does not get the next slice, unless it is alone.
 func TestRandomYield(t *testing.T) {
-	c := newCluster(t, 1, 3, sched.Options{Policy: sched.Random})
-	count := map[event.ThreadID]int{}
-	for id := range event.ThreadID(3) {
+	c := NewCluster(t, 1, 3, sched.Options{Policy: sched.Random})
+	count := map[arch.ThreadID]int{}
+	for id := range arch.ThreadID(3) {
 		c.Ready(id+1, 0)
 		for range 300 {
 			c.Yield(1)
@@ -165,10 +166,10 @@ func TestRandomYield(t *testing.T) {
 
 // A yield counts for one draw, and not at all once its thread is blocked.
 func TestRandomYieldIsShort(t *testing.T) {
-	count := map[event.ThreadID]int{}
+	count := map[arch.ThreadID]int{}
 	for seed := range uint64(300) {
-		c := newCluster(t, 1, seed, sched.Options{Policy: sched.Random})
-		for id := range event.ThreadID(3) {
+		c := NewCluster(t, 1, seed, sched.Options{Policy: sched.Random})
+		for id := range arch.ThreadID(3) {
 			c.Ready(id+1, 0)
 		}
 		c.Yield(1)
@@ -181,7 +182,7 @@ func TestRandomYieldIsShort(t *testing.T) {
 		count[s.Thread+10]++
 	}
 	for _, test := range []struct {
-		id   event.ThreadID
+		id   arch.ThreadID
 		want int
 	}{{1, 100}, {2, 100}, {3, 100}, {11, 0}, {12, 150}, {13, 150}} {
 		if got := count[test.id]; got < test.want*3/4 || got > test.want*5/4 {
@@ -192,9 +193,9 @@ func TestRandomYieldIsShort(t *testing.T) {
 
 // A woken thread starts at a seeded time within a quantum.
 func TestTimedWakeUpJitter(t *testing.T) {
-	seen := map[event.Cycles]bool{}
+	seen := map[arch.Cycles]bool{}
 	for seed := range uint64(200) {
-		c := newCluster(t, 1, seed, sched.Options{Quantum: 50})
+		c := NewCluster(t, 1, seed, sched.Options{Quantum: 50})
 		c.Ready(1, 1000)
 		c.Next(0, false)
 		if now := c.Now(0); now < 1000 || now >= 1050 {
@@ -211,7 +212,7 @@ func TestTimedWakeUpJitter(t *testing.T) {
 func TestSliceEndsWhereAnotherStarves(t *testing.T) {
 	for _, policy := range []string{sched.Random, sched.PCT} {
 		for seed := range uint64(50) {
-			c := newCluster(t, 1, seed, sched.Options{
+			c := NewCluster(t, 1, seed, sched.Options{
 				Policy: policy, Granularity: sched.Sync, Depth: 1, Fairness: 1000,
 			})
 			c.Ready(1, 0)
@@ -235,15 +236,15 @@ func TestSliceEndsWhereAnotherStarves(t *testing.T) {
 // have yielded before it.
 func TestPCTYield(t *testing.T) {
 	for seed := range uint64(20) {
-		c := newCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 4, Length: 4})
-		for id := range event.ThreadID(4) {
+		c := NewCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 4, Length: 4})
+		for id := range arch.ThreadID(4) {
 			c.Ready(id+1, 0)
 		}
 		for c.Instructions() < 4 { // past all change points
 			s, _ := c.Next(0, false)
 			c.Ran(s, 1, 1)
 		}
-		var order []event.ThreadID
+		var order []arch.ThreadID
 		for range 12 {
 			s, _ := c.Next(0, false)
 			order = append(order, s.Thread)
@@ -259,10 +260,10 @@ func TestPCTYield(t *testing.T) {
 func TestPCTDepthOne(t *testing.T) {
 	orders := map[string]int{}
 	for seed := range uint64(600) {
-		f := newFake(newCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 1}), compute(3, 1000)...)
-		f.finish(t)
+		f := NewMachine(NewCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 1}), Compute(3, 1000)...)
+		f.Finish(t)
 		var order []string
-		for _, h := range f.history {
+		for _, h := range f.History {
 			order = append(order, h[:1])
 		}
 		orders[strings.Join(slices.Compact(order), "")]++
@@ -280,7 +281,7 @@ func TestPCTDepthOne(t *testing.T) {
 // A thread keeps its priority while it sleeps.
 func TestPCTKeepsPriorities(t *testing.T) {
 	for seed := range uint64(20) {
-		c := newCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 1})
+		c := NewCluster(t, 1, seed, sched.Options{Policy: sched.PCT, Depth: 1})
 		c.Ready(1, 0)
 		c.Ready(2, 0)
 		first, _ := c.Next(0, false)
@@ -302,8 +303,8 @@ func TestPCTGuarantee(t *testing.T) {
 	o := sched.Options{Policy: sched.PCT, Depth: 2, Length: k}
 	hits := 0
 	for seed := range uint64(runs) {
-		f := newFake(newCluster(t, 1, seed, o), compute(2, k/2)...).finish(t)
-		if slices.Equal(f.history, []string{"1 on 0: 5", "2 on 0: 10", "1 on 0: 5"}) {
+		f := NewMachine(NewCluster(t, 1, seed, o), Compute(2, k/2)...).Finish(t)
+		if slices.Equal(f.History, []string{"1 on 0: 5", "2 on 0: 10", "1 on 0: 5"}) {
 			hits++
 		}
 	}
@@ -316,10 +317,10 @@ func TestPCTGuarantee(t *testing.T) {
 // point adds one slice at most.
 func TestPCTChangePointsDemote(t *testing.T) {
 	for seed := range uint64(50) {
-		f := newFake(newCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 3, Length: 6000}), compute(4, 1500)...)
-		f.finish(t)
-		if n := len(f.history); n > 4+2 {
-			t.Errorf("seed %d: %d slices of 4 threads and 2 change points: %v", seed, n, f.history)
+		f := NewMachine(NewCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 3, Length: 6000}), Compute(4, 1500)...)
+		f.Finish(t)
+		if n := len(f.History); n > 4+2 {
+			t.Errorf("seed %d: %d slices of 4 threads and 2 change points: %v", seed, n, f.History)
 		}
 	}
 }
@@ -328,16 +329,16 @@ func TestPCTChangePointsDemote(t *testing.T) {
 // under every policy on one core.
 func TestSpinnersDoNotLivelock(t *testing.T) {
 	for _, policy := range sched.PolicyNames() {
-		for _, how := range []kind{spin, pause} {
+		for _, how := range []func(uint64) Op{Spin, Pause} {
 			for _, granularity := range sched.Granularities() {
 				for seed := range uint64(5) {
 					o := sched.Options{
 						Policy: policy, Granularity: granularity,
 						Quantum: 1000, Fairness: 10_000, TimeSlice: 10_000,
 					}
-					spinner := []op{{how, 0}, {run, 50}}
-					newFake(newCluster(t, 1, seed, o), spinner, spinner, spinner,
-						[]op{{run, 20_000}, {set, 0}}).finish(t)
+					spinner := []Op{how(0), Run(50)}
+					NewMachine(NewCluster(t, 1, seed, o), spinner, spinner, spinner,
+						[]Op{Run(20_000), Set(0)}).Finish(t)
 				}
 			}
 		}
@@ -349,16 +350,16 @@ func TestSpinnersDoNotLivelock(t *testing.T) {
 func TestPingPongDoesNotStarve(t *testing.T) {
 	for _, policy := range untimedPolicies {
 		for seed := range uint64(20) {
-			c := newCluster(t, 1, seed, sched.Options{Policy: policy, Fairness: 10_000})
+			c := NewCluster(t, 1, seed, sched.Options{Policy: policy, Fairness: 10_000})
 			var ran [4]uint64
-			for id := range event.ThreadID(3) {
+			for id := range arch.ThreadID(3) {
 				c.Ready(id+1, 0)
 			}
 			c.Block(2)
 			for range 2000 {
 				s, _ := c.Next(0, false)
 				n := min(100, s.Instructions)
-				c.Ran(s, n, event.Cycles(n))
+				c.Ran(s, n, arch.Cycles(n))
 				ran[s.Thread] += n
 				if s.Thread != 3 {
 					c.Ready(3-s.Thread, c.Now(s.Core))
@@ -375,17 +376,17 @@ func TestPingPongDoesNotStarve(t *testing.T) {
 // Threads can be started by threads, and take part from the start.
 func TestSpawnedThreads(t *testing.T) {
 	for _, policy := range sched.PolicyNames() {
-		scripts := [][]op{nil}
+		scripts := [][]Op{nil}
 		for i := range uint64(40) {
-			scripts[0] = append(scripts[0], op{run, 100}, op{spawn, i + 1})
-			scripts = append(scripts, []op{{run, 3000}, {sleep, 2000}, {set, i}})
+			scripts[0] = append(scripts[0], Run(100), Spawn(i+1))
+			scripts = append(scripts, []Op{Run(3000), Sleep(2000), Set(i)})
 		}
 		for i := range uint64(40) {
-			scripts[0] = append(scripts[0], op{await, i})
+			scripts[0] = append(scripts[0], Await(i))
 		}
-		f := newFake(newCluster(t, 4, 1, sched.Options{Policy: policy, TimeSlice: 5000}), scripts...).finish(t)
-		if f.c.Makespan() < 4000+3000+2000 {
-			t.Errorf("%s: makespan %d is below the critical path", policy, f.c.Makespan())
+		f := NewMachine(NewCluster(t, 4, 1, sched.Options{Policy: policy, TimeSlice: 5000}), scripts...).Finish(t)
+		if f.Cluster.Makespan() < 4000+3000+2000 {
+			t.Errorf("%s: makespan %d is below the critical path", policy, f.Cluster.Makespan())
 		}
 	}
 }
@@ -393,7 +394,7 @@ func TestSpawnedThreads(t *testing.T) {
 // A PAUSE ends a slice where another thread could go first, and nowhere else.
 func TestPauseEndsSlices(t *testing.T) {
 	for _, policy := range []string{sched.Timed, sched.RR, sched.Random, sched.PCT, sched.CoreDet, sched.RRSync} {
-		c := newCluster(t, 2, 1, sched.Options{Policy: policy})
+		c := NewCluster(t, 2, 1, sched.Options{Policy: policy})
 		timed := policy == sched.Timed || policy == sched.RRSync
 		next := func() bool {
 			s, v := c.Next(0, false)
@@ -404,7 +405,7 @@ func TestPauseEndsSlices(t *testing.T) {
 			c.Yield(s.Thread)
 			return s.StopAtPause
 		}
-		for id := range event.ThreadID(3) {
+		for id := range arch.ThreadID(3) {
 			c.Ready(id+1, 0)
 			for range 20 {
 				// Two threads have a core each where cores run at the same time.
@@ -437,7 +438,7 @@ func TestPauseEndsNoTurnAtOnce(t *testing.T) {
 		{sched.Options{Policy: sched.Random, Granularity: sched.Sync}, 0},
 		{sched.Options{Policy: sched.CoreDet}, 16000},
 	} {
-		c := newCluster(t, 1, 1, test.options)
+		c := NewCluster(t, 1, 1, test.options)
 		c.Ready(1, 0)
 		c.Ready(2, 0)
 		if s, _ := c.Next(0, false); !s.StopAtPause || s.PauseAfter != test.want {
@@ -445,7 +446,7 @@ func TestPauseEndsNoTurnAtOnce(t *testing.T) {
 		}
 	}
 	// Under timed the turn has several slices.
-	c := newCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
+	c := NewCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
 	c.Ready(1, 0)
 	c.Ready(2, 0)
 	for _, want := range []uint64{4000, 3000, 2000, 1000, 0, 0} {
@@ -463,7 +464,7 @@ func TestPauseEndsNoTurnAtOnce(t *testing.T) {
 
 // A thread that becomes runnable on a core that is ahead cannot go first yet.
 func TestPauseBeforeOneThatIsNotReady(t *testing.T) {
-	c := newCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
+	c := NewCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
 	c.Ready(1, 0)
 	c.Next(0, false)
 	c.Ready(2, 30_000)
@@ -474,8 +475,8 @@ func TestPauseBeforeOneThatIsNotReady(t *testing.T) {
 
 // One that waits for another core alone has nobody go first.
 func TestPauseWithAffinity(t *testing.T) {
-	c := newCluster(t, 2, 1, sched.Options{})
-	for id := range event.ThreadID(3) {
+	c := NewCluster(t, 2, 1, sched.Options{})
+	for id := range arch.ThreadID(3) {
 		c.SetAffinity(id+1, uint64(min(id+1, 2)))
 		c.Ready(id+1, 0)
 	}
@@ -490,11 +491,11 @@ func TestPauseWithAffinity(t *testing.T) {
 
 // The threads of an order of priorities let one another go first.
 func TestPauseAmongPriorities(t *testing.T) {
-	c, err := sched.NewWithPolicy(2, sched.NewPriority([]event.ThreadID{2, 1}))
+	c, err := sched.NewWithPolicy(2, sched.NewPriority([]arch.ThreadID{2, 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id := range event.ThreadID(2) {
+	for id := range arch.ThreadID(2) {
 		c.Ready(id+1, 0)
 		if s, _ := c.Next(0, false); s.StopAtPause != (id == 1) {
 			t.Errorf("%d threads: StopAtPause is %v", id+1, s.StopAtPause)

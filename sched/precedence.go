@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Precedence is how a thread comes before others, as its scheduling class says
@@ -17,20 +17,20 @@ type Precedence struct {
 	// Slice is after how many cycles on a core another thread of the same rank has its
 	// turn; 0: when this one blocks or yields. Ordinary threads have slices of the
 	// policy's.
-	Slice event.Cycles
+	Slice arch.Cycles
 	// Deadline, unless 0, orders threads of one rank by the time at which each is to be
 	// done: Deadline after it became runnable, and a Period later after each Runtime
 	// that it has used up.
-	Runtime, Deadline, Period event.Cycles
+	Runtime, Deadline, Period arch.Cycles
 }
 
 // SetPrecedence says how a thread, which may be new, comes before others. It is queued
 // anew if it waits for a core.
-func (c *Cluster) SetPrecedence(t event.ThreadID, p Precedence) {
-	s := c.known(t)
+func (c *Cluster) SetPrecedence(t arch.ThreadID, p Precedence) {
+	s := c.slotOrNew(t)
 	th := &c.threads[s]
-	c.ranked += ranks(p) - ranks(th.precedence)
-	waits := th.index >= 0 && th.core == event.NoCore
+	c.ranked += hasRank(p) - hasRank(th.precedence)
+	waits := th.index >= 0 && th.core == arch.NoCore
 	if waits {
 		c.Block(t)
 	}
@@ -40,8 +40,8 @@ func (c *Cluster) SetPrecedence(t event.ThreadID, p Precedence) {
 	}
 }
 
-// ranks is 1 if threads of a precedence come before ordinary ones.
-func ranks(p Precedence) int {
+// hasRank is 1 if threads of a precedence come before ordinary ones.
+func hasRank(p Precedence) int {
 	if p.Rank > 0 {
 		return 1
 	}
@@ -50,12 +50,12 @@ func ranks(p Precedence) int {
 
 // SetRealtimeShare bounds, for timed, the cycles that threads with a rank may take of a
 // core in each period while ordinary ones wait for it. There is no bound at first.
-func (c *Cluster) SetRealtimeShare(runtime, period event.Cycles) {
+func (c *Cluster) SetRealtimeShare(runtime, period arch.Cycles) {
 	c.share, c.period = runtime, period
 }
 
-// before tells whether a comes strictly before b.
-func (c *Cluster) before(a, b slot) bool {
+// precedes tells whether a comes strictly before b.
+func (c *Cluster) precedes(a, b slot) bool {
 	x, y := &c.threads[a], &c.threads[b]
 	if x.precedence.Rank != y.precedence.Rank {
 		return x.precedence.Rank > y.precedence.Rank
@@ -63,9 +63,9 @@ func (c *Cluster) before(a, b slot) bool {
 	return x.precedence.Deadline > 0 && y.precedence.Deadline > 0 && x.due < y.due
 }
 
-// begin gives a thread that becomes runnable a deadline, unless what is left of its
+// startDeadline gives a thread that becomes runnable a deadline, unless what is left of its
 // runtime until the one that it has is no more than its share.
-func (th *thread) begin(at event.Cycles) {
+func (th *threadRecord) startDeadline(at arch.Cycles) {
 	p := &th.precedence
 	if p.Deadline == 0 {
 		return
@@ -80,9 +80,9 @@ func (th *thread) begin(at event.Cycles) {
 	th.due, th.left = at+p.Deadline, p.Runtime
 }
 
-// spend takes cycles from the runtime of a thread with a deadline, which is put off when
+// spendRuntime takes cycles from the runtime of a thread with a deadline, which is put off when
 // the runtime is used up.
-func (th *thread) spend(cycles event.Cycles) {
+func (th *threadRecord) spendRuntime(cycles arch.Cycles) {
 	p := &th.precedence
 	if p.Deadline == 0 {
 		return
@@ -94,9 +94,9 @@ func (th *thread) spend(cycles event.Cycles) {
 	th.left -= cycles
 }
 
-// entitled returns the runnable threads that strict precedence would give a core, as a
+// entitledThreads returns the runnable threads that strict precedence would give a core, as a
 // set in terms of their places in Cluster.runnable.
-func (c *Cluster) entitled(set []bool) []bool {
+func (c *Cluster) entitledThreads(set []bool) []bool {
 	set = append(set[:0], make([]bool, len(c.runnable))...)
 	free := c.all
 	for rank := math.MaxInt; free != 0; {

@@ -3,7 +3,7 @@ package sched
 import (
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // priority runs, of the threads that can run, the one that comes first in an
@@ -15,30 +15,30 @@ import (
 // It does not keep invariant 5: a thread that spins for another behind it without
 // yielding spins for ever. Whoever uses it bounds the run.
 type priority struct {
-	ranks   map[event.ThreadID]int
-	threads []ranked // that can run, in order
-	core    event.CoreID
+	ranks   map[arch.ThreadID]int
+	threads []orderedThread // that can run, in order
+	core    arch.CoreID
 }
 
-// ranked is a thread that can run, and whether it has yielded since all others
+// orderedThread is a thread that can run, and whether it has yielded since all others
 // could not go on.
-type ranked struct {
+type orderedThread struct {
 	rank    int
-	thread  event.ThreadID
+	thread  arch.ThreadID
 	yielded bool
 }
 
 // NewPriority is the policy of an order of threads. Those that are not in it come
 // behind, by their numbers.
-func NewPriority(order []event.ThreadID) Policy {
-	p := &priority{ranks: map[event.ThreadID]int{}}
+func NewPriority(order []arch.ThreadID) Policy {
+	p := &priority{ranks: map[arch.ThreadID]int{}}
 	for i, t := range order {
 		p.ranks[t] = i
 	}
 	return p
 }
 
-func (p *priority) rank(t event.ThreadID) int {
+func (p *priority) rankOf(t arch.ThreadID) int {
 	if r, ok := p.ranks[t]; ok {
 		return r
 	}
@@ -46,19 +46,19 @@ func (p *priority) rank(t event.ThreadID) int {
 }
 
 // Ready implements Policy, and so do the other methods.
-func (p *priority) Ready(_ *Cluster, t event.ThreadID, _ event.Cycles) {
-	r := p.rank(t)
-	i, _ := slices.BinarySearchFunc(p.threads, r, func(x ranked, r int) int { return x.rank - r })
-	p.threads = slices.Insert(p.threads, i, ranked{rank: r, thread: t})
+func (p *priority) Ready(_ *Cluster, t arch.ThreadID, _ arch.Cycles) {
+	r := p.rankOf(t)
+	i, _ := slices.BinarySearchFunc(p.threads, r, func(x orderedThread, r int) int { return x.rank - r })
+	p.threads = slices.Insert(p.threads, i, orderedThread{rank: r, thread: t})
 }
 
-func (p *priority) Block(_ *Cluster, t event.ThreadID) {
-	p.threads = slices.DeleteFunc(p.threads, func(x ranked) bool { return x.thread == t })
+func (p *priority) Block(_ *Cluster, t arch.ThreadID) {
+	p.threads = slices.DeleteFunc(p.threads, func(x orderedThread) bool { return x.thread == t })
 }
 
-func (p *priority) Exit(*Cluster, event.ThreadID) {}
+func (p *priority) Exit(*Cluster, arch.ThreadID) {}
 
-func (p *priority) Yield(_ *Cluster, t event.ThreadID) {
+func (p *priority) Yield(_ *Cluster, t arch.ThreadID) {
 	for i := range p.threads {
 		if p.threads[i].thread == t {
 			p.threads[i].yielded = true
@@ -66,22 +66,22 @@ func (p *priority) Yield(_ *Cluster, t event.ThreadID) {
 	}
 }
 
-func (p *priority) Next(c *Cluster, _ event.Cycles, _ bool) (Slice, Verdict) {
-	t := p.first()
+func (p *priority) Next(c *Cluster, _ arch.Cycles, _ bool) (Quantum, Verdict) {
+	t := p.firstToRun()
 	if !c.PlaceOn(t, p.core) {
 		p.core = c.Place(t) // its affinity is for another one
 	}
-	return Slice{Core: p.core, Thread: t, Instructions: prioritySlice, StopAtPause: len(p.threads) > 1}, Run
+	return Quantum{Core: p.core, Thread: t, Instructions: prioritySlice, StopAtPause: len(p.threads) > 1}, Run
 }
 
 // prioritySlice bounds a slice, in instructions, so that whoever drives the
 // machine sees a thread that does not stop by itself.
 const prioritySlice = 100_000
 
-// first is the first thread that has not yielded. When all have, all are asked
+// firstToRun is the first thread that has not yielded. When all have, all are asked
 // anew.
-func (p *priority) first() event.ThreadID {
-	i := slices.IndexFunc(p.threads, func(x ranked) bool { return !x.yielded })
+func (p *priority) firstToRun() arch.ThreadID {
+	i := slices.IndexFunc(p.threads, func(x orderedThread) bool { return !x.yielded })
 	if i < 0 {
 		for j := range p.threads {
 			p.threads[j].yielded = false
@@ -91,22 +91,15 @@ func (p *priority) first() event.ThreadID {
 	return p.threads[i].thread
 }
 
-func (p *priority) Ran(*Cluster, Slice, uint64, event.Cycles) {}
+func (p *priority) Ran(*Cluster, Quantum, uint64, arch.Cycles) {}
 
-// Follow has another policy decide from now on. Its threads are those that can
-// run.
-func (c *Cluster) Follow(p Policy) {
-	for s := c.order.first; s != none; s = c.order.after(s) {
-		c.vacate(s)
+// SwitchPolicy lets another policy decide from now on, which is told of the runnable threads.
+func (c *Cluster) SwitchPolicy(p Policy) {
+	for s := c.order.firstSlot; s != noSlot; s = c.order.successorOf(s) {
+		c.vacateCore(s)
 	}
 	c.policy = p
-	for s := c.order.first; s != none; s = c.order.after(s) {
+	for s := c.order.firstSlot; s != noSlot; s = c.order.successorOf(s) {
 		p.Ready(c, c.threads[s].id, c.threads[s].readyAt)
 	}
-}
-
-// FollowOptions is Follow with the policy of a seed and of options, which must be
-// valid.
-func (c *Cluster) FollowOptions(seed uint64, o Options) {
-	c.Follow(newPolicy(len(c.cores), seed, o.WithDefaults()))
 }

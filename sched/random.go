@@ -1,6 +1,9 @@
 package sched
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/rand"
+)
 
 // random gives each slice to a runnable thread that the seed draws, all being
 // equally likely. The length of slices is geometric around Quantum, up to the
@@ -11,8 +14,8 @@ import "github.com/heddle-dmt/heddle/recorder/event"
 // The bound for invariant 5 is that of untimed: a starving thread takes
 // precedence.
 type random struct {
-	untimed
-	random      stream
+	clocklessPolicy
+	random      rand.Stream
 	quantum     uint64
 	granularity string
 	yielded     slot
@@ -20,51 +23,51 @@ type random struct {
 
 func newRandom(seed uint64, o Options) *random {
 	return &random{
-		untimed: newUntimed(o), random: newStream(seed, 'R'),
-		quantum: o.Quantum, granularity: o.Granularity, yielded: none,
+		clocklessPolicy: newClocklessPolicy(o), random: rand.NewStream(seed, 'R'),
+		quantum: o.Quantum, granularity: o.Granularity, yielded: noSlot,
 	}
 }
 
-func (*random) Ready(*Cluster, event.ThreadID, event.Cycles) {}
-func (*random) Exit(*Cluster, event.ThreadID)                {}
-func (*random) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
+func (*random) Ready(*Cluster, arch.ThreadID, arch.Cycles) {}
+func (*random) Exit(*Cluster, arch.ThreadID)               {}
+func (*random) Ran(*Cluster, Quantum, uint64, arch.Cycles) {}
 
-func (p *random) Yield(c *Cluster, t event.ThreadID) { p.yielded = c.slot(t) }
+func (p *random) Yield(c *Cluster, t arch.ThreadID) { p.yielded = c.slotOf(t) }
 
-func (p *random) Block(c *Cluster, t event.ThreadID) {
-	if p.yielded == c.slot(t) {
-		p.yielded = none
+func (p *random) Block(c *Cluster, t arch.ThreadID) {
+	if p.yielded == c.slotOf(t) {
+		p.yielded = noSlot
 	}
 }
 
-func (p *random) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
-	if p.due(c, timer, hasTimer) {
-		return Slice{}, FireTimer
+func (p *random) Next(c *Cluster, timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {
+	if p.timerIsDue(c, timer, hasTimer) {
+		return Quantum{}, FireTimer
 	}
-	s := p.starving(c)
-	if s == none {
-		s = p.draw(c)
+	s := p.starvingThread(c)
+	if s == noSlot {
+		s = p.drawThread(c)
 	}
-	p.yielded = none
-	out := p.slice(c, s, timer, hasTimer)
-	out.Instructions = p.patience(c, s)
+	p.yielded = noSlot
+	out := p.quantumWithoutBudget(c, s, timer, hasTimer)
+	out.Instructions = p.longestQuantum(c, s)
 	if p.granularity == Sync {
 		out.StopAtSync, out.PauseAfter = true, 0
 		return out, Run
 	}
-	out.Instructions = min(out.Instructions, p.random.geometric(p.quantum))
+	out.Instructions = min(out.Instructions, p.random.Geometric(p.quantum))
 	out.Exact = p.granularity == Instruction
 	return out, Run
 }
 
-// draw returns a runnable thread, not the one that yielded unless it is the
+// drawThread returns a runnable thread, not the one that yielded unless it is the
 // only one.
-func (p *random) draw(c *Cluster) slot {
+func (p *random) drawThread(c *Cluster) slot {
 	n := uint64(len(c.runnable))
-	if p.yielded == none || n == 1 {
-		return c.runnable[p.random.below(n)]
+	if p.yielded == noSlot || n == 1 {
+		return c.runnable[p.random.Below(n)]
 	}
-	if s := c.runnable[p.random.below(n-1)]; s != p.yielded {
+	if s := c.runnable[p.random.Below(n-1)]; s != p.yielded {
 		return s
 	}
 	return c.runnable[n-1]

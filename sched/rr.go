@@ -1,6 +1,6 @@
 package sched
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import "github.com/heddle-dmt/heddle/emu/arch"
 
 // rr is round-robin over the runnable threads: the one that has not run for
 // longest gets the next turn, whatever the number of cores. A turn ends at the
@@ -16,42 +16,42 @@ import "github.com/heddle-dmt/heddle/recorder/event"
 // thread has one turn; at granularity "sync" turns are cut so that all together
 // have at most Fairness instructions.
 type rr struct {
-	untimed
+	clocklessPolicy
 	quantum     uint64
 	granularity string
 	turns       uint64
 }
 
 func newRR(o Options) *rr {
-	return &rr{untimed: newUntimed(o), quantum: o.Quantum, granularity: o.Granularity}
+	return &rr{clocklessPolicy: newClocklessPolicy(o), quantum: o.Quantum, granularity: o.Granularity}
 }
 
-func (*rr) Ready(*Cluster, event.ThreadID, event.Cycles) {}
-func (*rr) Block(*Cluster, event.ThreadID)               {}
-func (*rr) Exit(*Cluster, event.ThreadID)                {}
-func (*rr) Ran(*Cluster, Slice, uint64, event.Cycles)    {}
+func (*rr) Ready(*Cluster, arch.ThreadID, arch.Cycles) {}
+func (*rr) Block(*Cluster, arch.ThreadID)              {}
+func (*rr) Exit(*Cluster, arch.ThreadID)               {}
+func (*rr) Ran(*Cluster, Quantum, uint64, arch.Cycles) {}
 
 // Yield has nothing to do: the thread's turn has ended, and having just run it
 // is the last in line.
-func (*rr) Yield(*Cluster, event.ThreadID) {}
+func (*rr) Yield(*Cluster, arch.ThreadID) {}
 
-func (p *rr) Next(c *Cluster, timer event.Cycles, hasTimer bool) (Slice, Verdict) {
-	if p.due(c, timer, hasTimer) {
-		return Slice{}, FireTimer
+func (p *rr) Next(c *Cluster, timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {
+	if p.timerIsDue(c, timer, hasTimer) {
+		return Quantum{}, FireTimer
 	}
-	out := p.slice(c, c.order.first, timer, hasTimer)
+	out := p.quantumWithoutBudget(c, c.order.firstSlot, timer, hasTimer)
 	switch p.granularity {
 	case Sync:
-		out.Instructions, out.StopAtSync, out.PauseAfter = p.turn(c), true, 0
+		out.Instructions, out.StopAtSync, out.PauseAfter = p.fairShare(c), true, 0
 	default:
-		out.Instructions, out.Exact = p.length(), p.granularity == Instruction
+		out.Instructions, out.Exact = p.nextTurnLength(), p.granularity == Instruction
 	}
 	return out, Run
 }
 
-// length is that of the next turn: multiples of the golden ratio spread evenly
+// nextTurnLength is that of the next turn: multiples of the golden ratio spread evenly
 // and have no period.
-func (p *rr) length() uint64 {
+func (p *rr) nextTurnLength() uint64 {
 	p.turns++
 	part := p.turns * 0x9e3779b97f4a7c15 >> 32 // of 2^32
 	return p.quantum - (p.quantum/16+1)*part>>32

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// ParseWords makes options of the flags of `heddle run` that choose them, each
+// ParseFlagWords makes options of the flags of `heddle run` that choose them, each
 // with its value behind it, as a program of the suite lists them in its
 // program.yaml. Flags are named like the fields in YAML, with "--" and hyphens,
 // and policy is "--sched". The error is a *FieldError that names the word; values
 // are checked as by Validate.
-func ParseWords(words []string) (Options, error) {
+func ParseFlagWords(words []string) (Options, error) {
 	var o Options
 	for i := 0; i < len(words); i += 2 {
 		field, isFlag := strings.CutPrefix(words[i], "--")
 		if !isFlag || i+1 == len(words) {
 			return Options{}, &FieldError{strconv.Quote(words[i]), "alone", "pairs of a flag and its value"}
 		}
-		if err := o.set(strings.ReplaceAll(field, "-", "_"), words[i+1]); err != nil {
+		if err := o.setFromWord(strings.ReplaceAll(field, "-", "_"), words[i+1]); err != nil {
 			return Options{}, err
 		}
 	}
 	return o, o.Validate()
 }
 
-// set gives a field the value that a word holds.
-func (o *Options) set(field, word string) error {
+// setFromWord gives a field the value that a word holds.
+func (o *Options) setFromWord(field, word string) error {
 	var err error
 	switch field {
 	case "sched":

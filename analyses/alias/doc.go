@@ -1,24 +1,22 @@
-// Package alias says which memory an instruction may access, in every run that
-// follows a schedule: value-set analysis (Balakrishnan and Reps, "Analyzing memory
-// accesses in x86 executables", CC 2004) over the clones of functions that
-// analyses/simplify makes.
+// Package alias computes which memory an instruction may access in any run that follows a
+// schedule: value-set analysis (Balakrishnan and Reps, "Analyzing memory accesses in x86
+// executables", CC 2004) over the clones of functions that analyses/specialize makes.
 //
-// A Value is what a register or a word may be: numbers and, in Regions, offsets, both
-// as strided intervals. Regions are a frame of the stack of each context, memory by
-// where it was allocated and by which context, variables by symbol, and what belongs to
-// libraries. Registers are followed from block to block; a word of memory has one
-// value for the whole run.
+// A Value is the set of contents that a register or a word may have: numbers, and offsets
+// in Regions, both as strided intervals. A Region is a stack frame of a context, the memory
+// allocated at one place by one context, a variable, or the memory of libraries. Registers
+// are tracked from block to block; a word of memory has one value for the whole run.
 //
-// Analyze does it; its Result has the accesses of each block of a context, and says
-// whether two of them may be to one place.
+// Analyze computes a Result, which has the accesses of each block of a context and decides
+// whether two of them may overlap.
 //
-// It relies on what C says and machine code does not: an access through a pointer to an
-// object stays within the object; what is added to a pointer is a number; functions
-// keep the registers that the ABI says they keep.
+// It assumes the rules of C, which machine code need not obey: an access through a pointer
+// to an object stays within the object; a number, not a pointer, is added to a pointer;
+// functions preserve the registers that the ABI says they preserve.
 //
 // Invariants:
 //
-//  1. Every address that an instruction accesses in a run that follows the schedule is
-//     in the set that is given for it, or that is Unknown.
+//  1. Every address that an instruction accesses in a run that follows the schedule is in
+//     the instruction's set, or that set is Unknown.
 //  2. Results are a function of the program, the run and the models.
 package alias

@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 )
 
-// RegionKind says what a region is of.
+// RegionKind is the kind of a region.
 type RegionKind uint8
 
 // Kinds of regions.
 const (
-	// Library is everything that libraries have for themselves.
+	// Library is all memory of libraries.
 	Library RegionKind = iota
 	// Arguments are the program's arguments and environment.
 	Arguments
@@ -21,7 +21,7 @@ const (
 	Global
 	// Stack is a frame of a context: offsets count from its return address.
 	Stack
-	// Heap is what a context allocates at a place.
+	// Heap is the memory that a context allocates at one place.
 	Heap
 )
 
@@ -30,18 +30,18 @@ type Region struct {
 	Kind RegionKind
 	// Symbol is the variable of a Global.
 	Symbol cfg.Symbol
-	// Context is that of a Stack or a Heap, and Site what allocates a Heap.
-	Context *simplify.Context
+	// Context is that of a Stack or a Heap, and Site the block that allocates a Heap.
+	Context *specialize.Context
 	Site    *cfg.Block
 
 	number int
-	memory memory
-	// escaped tells that its address is in memory, or known to a library.
+	memory regionMemory
+	// escaped is set if its address is in memory, or known to a library.
 	escaped bool
-	readers map[node]bool
+	readers map[blockNode]bool
 }
 
-// Name says what a region is.
+// Name describes a region.
 func (r *Region) Name() string {
 	switch r.Kind {
 	case Global:
@@ -57,38 +57,39 @@ func (r *Region) Name() string {
 	return "libraries"
 }
 
-// memory is what a region's words may have: those at a known offset by themselves.
-type memory struct {
-	cells map[int64]Value
-	rows  []row // somewhere in some intervals
-	rest  Value // somewhere
+// regionMemory is the contents of a region: words at known offsets have values of their
+// own.
+type regionMemory struct {
+	cells         map[int64]Value
+	intervalCells []intervalCell // at an unknown offset in an interval
+	anywhere      Value          // at any offset
 }
 
-// row is what words in an interval of offsets may have.
-type row struct {
-	at   Interval
-	size int
-	has  Value
+// intervalCell is the value of the words in an interval of offsets.
+type intervalCell struct {
+	at    Interval
+	size  int
+	value Value
 }
 
-// mostRows is how many intervals of a region are told apart.
-const mostRows = 32
+// maxIntervalCells is the number of intervals of a region with values of their own.
+const maxIntervalCells = 32
 
 type regionKey struct {
 	kind    RegionKind
 	addr    uint64
-	context *simplify.Context
+	context *specialize.Context
 	site    *cfg.Block
 }
 
-// region is the region of a key.
-func (a *analysis) region(k regionKey) *Region {
+// regionFor returns the region of a key.
+func (a *analysis) regionFor(k regionKey) *Region {
 	if n, ok := a.numbers[k]; ok {
 		return a.regions[n]
 	}
 	r := &Region{
 		Kind: k.kind, Context: k.context, Site: k.site, number: len(a.regions),
-		memory: memory{cells: map[int64]Value{}}, readers: map[node]bool{},
+		memory: regionMemory{cells: map[int64]Value{}}, readers: map[blockNode]bool{},
 	}
 	if k.kind == Global {
 		r.Symbol, _ = a.image.Variable(k.addr)
@@ -98,78 +99,79 @@ func (a *analysis) region(k regionKey) *Region {
 	return r
 }
 
-// value is a constant of the program: an address in its data is one in a variable.
-func (a *analysis) value(word uint64) Value {
-	if !a.image.Within(word) || a.image.Owns(word) {
-		return numeric(Exactly(int64(word)))
+// constantAddress is the value of a constant of the program: an address in its data points
+// into a variable.
+func (a *analysis) constantAddress(word uint64) Value {
+	if !a.image.Contains(word) || a.image.OwnsCode(word) {
+		return numberValue(Exactly(int64(word)))
 	}
 	y, ok := a.image.Variable(word)
 	if !ok {
-		return numeric(Exactly(int64(word)))
+		return numberValue(Exactly(int64(word)))
 	}
-	r := a.region(regionKey{kind: Global, addr: y.Addr})
-	return pointer(r.number, Exactly(int64(word-y.Addr)))
+	r := a.regionFor(regionKey{kind: Global, addr: y.Addr})
+	return pointerValue(r.number, Exactly(int64(word-y.Addr)))
 }
 
 const wordBytes = 8
 
-// load is what so many bytes at an address may be.
-func (a *analysis) load(at Value, size int, by node) Value {
+// loadValue is the value of size bytes at an address.
+func (a *analysis) loadValue(at Value, size int, by blockNode) Value {
 	if size < wordBytes {
-		return narrowNumber(size)
+		return numberOfSize(size)
 	}
-	if at.any {
-		return top
+	if at.isTop {
+		return topValue
 	}
 	var out Value
 	for _, p := range at.parts {
-		if p.region == number {
-			out = join(out, numbers)
+		if p.region == numberRegion {
+			out = joinValues(out, anyNumber)
 			continue
 		}
 		r := a.regions[p.region]
 		r.readers[by] = true
-		out = join(out, a.content(r, p.at, size))
+		out = joinValues(out, a.contentAt(r, p.at, size))
 	}
 	return out
 }
 
-func narrowNumber(size int) Value { return numeric(Range(-1<<(8*size-1), 1<<(8*size)-1)) }
+func numberOfSize(size int) Value { return numberValue(Range(-1<<(8*size-1), 1<<(8*size)-1)) }
 
-// content is what may be at offsets of a region.
-func (a *analysis) content(r *Region, at Interval, size int) Value {
+// contentAt is the value at offsets of a region.
+func (a *analysis) contentAt(r *Region, at Interval, size int) Value {
 	switch r.Kind {
 	case Library:
-		return top
+		return topValue
 	case Arguments:
-		return join(pointer(r.number, All), numbers)
+		return joinValues(pointerValue(r.number, All), anyNumber)
 	}
-	out := r.memory.rest
-	for _, w := range r.memory.rows {
-		if w.at.Meets(w.size, at, size) {
-			out = join(out, w.has)
+	out := r.memory.anywhere
+	for _, w := range r.memory.intervalCells {
+		if w.at.MayOverlap(w.size, at, size) {
+			out = joinValues(out, w.value)
 		}
 	}
 	if r.escaped {
-		out = join(out, a.everywhere)
+		out = joinValues(out, a.everywhere)
 	}
-	for _, offset := range sortedCells(r, at, size) {
-		out = join(out, r.memory.cells[offset])
+	for _, offset := range cellsAt(r, at, size) {
+		out = joinValues(out, r.memory.cells[offset])
 	}
 	if r.Kind == Global {
-		out = join(out, a.initial(r, at))
+		out = joinValues(out, a.initialValue(r, at))
 	}
-	if out.none() && r.Kind != Global {
-		return Value{} // nobody has written there yet
+	if out.isUnset() && r.Kind != Global {
+		return Value{} // no store has reached it yet
 	}
 	return out
 }
 
-// mostInitial is of how many words the first values are told apart.
-const mostInitial = 512
+// maxInitialWords is the number of words of a variable whose initial values are read.
+const maxInitialWords = 512
 
-// initial is what a variable's words have when the program begins.
-func (a *analysis) initial(r *Region, at Interval) Value {
+// initialValue is the value of a variable's words when the program begins.
+func (a *analysis) initialValue(r *Region, at Interval) Value {
 	low, high := int64(0), int64(r.Symbol.Size)
 	if at.Low > low {
 		low = at.Low
@@ -177,13 +179,13 @@ func (a *analysis) initial(r *Region, at Interval) Value {
 	if at.High < high {
 		high = at.High + 1
 	}
-	if high-low > mostInitial*wordBytes {
-		return numbers
+	if high-low > maxInitialWords*wordBytes {
+		return anyNumber
 	}
 	step := int64(1)
 	if at.Stride > 1 {
 		step = int64(at.Stride)
-	} else if !at.One() {
+	} else if !at.IsSingle() {
 		step = wordBytes
 		low &^= wordBytes - 1
 	}
@@ -193,95 +195,95 @@ func (a *analysis) initial(r *Region, at Interval) Value {
 		if n, _ := a.image.Read(r.Symbol.Addr+uint64(offset), word[:]); n < wordBytes {
 			break
 		}
-		if _, ok := a.image.Slot(r.Symbol.Addr + uint64(offset)); ok {
-			return top
+		if _, ok := a.image.ImportOfSlot(r.Symbol.Addr + uint64(offset)); ok {
+			return topValue
 		}
-		out = join(out, a.value(binary.LittleEndian.Uint64(word[:])))
+		out = joinValues(out, a.constantAddress(binary.LittleEndian.Uint64(word[:])))
 	}
 	return out
 }
 
-// store says that so many bytes at an address may be a value.
-func (a *analysis) store(at Value, size int, v Value) {
-	if v.none() {
+// storeValue adds a value to the contents of size bytes at an address.
+func (a *analysis) storeValue(at Value, size int, v Value) {
+	if v.isUnset() {
 		return
 	}
 	if size >= wordBytes && !v.isNumber() {
-		a.escape(v)
+		a.markEscaped(v)
 	}
-	if at.any {
+	if at.isTop {
 		if size >= wordBytes && !v.isNumber() {
-			a.flood(v)
+			a.storeAnywhere(v)
 		}
 		return
 	}
 	for _, p := range at.parts {
-		if p.region != number {
-			a.write(a.regions[p.region], p.at, size, v)
+		if p.region != numberRegion {
+			a.writeRegion(a.regions[p.region], p.at, size, v)
 		}
 	}
 }
 
-// flood says that a value may be anywhere that libraries and unknown addresses reach.
-func (a *analysis) flood(v Value) {
-	if w := join(a.everywhere, v); !w.equal(a.everywhere) {
+// storeAnywhere adds a value to all memory that libraries and unknown addresses reach.
+func (a *analysis) storeAnywhere(v Value) {
+	if w := joinValues(a.everywhere, v); !w.equalTo(a.everywhere) {
 		a.everywhere = w
 		for _, r := range a.regions {
 			if r.escaped {
-				a.changed(r)
+				a.requeueReaders(r)
 			}
 		}
 	}
 }
 
-func (a *analysis) write(r *Region, at Interval, size int, v Value) {
+func (a *analysis) writeRegion(r *Region, at Interval, size int, v Value) {
 	if size < wordBytes {
-		v = numbers
+		v = anyNumber
 	}
-	if !at.One() {
-		to := r.memory.row(at, max(size, wordBytes))
-		if w := widen(*to, v); !w.equal(*to) {
+	if !at.IsSingle() {
+		to := r.memory.cellFor(at, max(size, wordBytes))
+		if w := widenValues(*to, v); !w.equalTo(*to) {
 			*to = w
-			a.changed(r)
+			a.requeueReaders(r)
 		}
 		return
 	}
 	for offset := at.Low; offset < at.Low+int64(max(size, wordBytes)); offset += wordBytes {
 		old := r.memory.cells[offset]
-		if w := widen(old, v); !w.equal(old) {
+		if w := widenValues(old, v); !w.equalTo(old) {
 			r.memory.cells[offset] = w
-			a.changed(r)
+			a.requeueReaders(r)
 		}
 	}
 }
 
-// row is where it is kept what words in an interval may have.
-func (m *memory) row(at Interval, size int) *Value {
-	for i := range m.rows {
-		if m.rows[i].at == at && m.rows[i].size == size {
-			return &m.rows[i].has
+// cellFor returns the value that holds the contents of an interval.
+func (m *regionMemory) cellFor(at Interval, size int) *Value {
+	for i := range m.intervalCells {
+		if m.intervalCells[i].at == at && m.intervalCells[i].size == size {
+			return &m.intervalCells[i].value
 		}
 	}
-	if len(m.rows) == mostRows {
-		return &m.rest
+	if len(m.intervalCells) == maxIntervalCells {
+		return &m.anywhere
 	}
-	m.rows = append(m.rows, row{at, size, Value{}})
-	return &m.rows[len(m.rows)-1].has
+	m.intervalCells = append(m.intervalCells, intervalCell{at, size, Value{}})
+	return &m.intervalCells[len(m.intervalCells)-1].value
 }
 
-// escape says that an address is known outside of the registers of its context.
-func (a *analysis) escape(v Value) {
+// markEscaped records that an address is known outside of the registers of its context.
+func (a *analysis) markEscaped(v Value) {
 	for _, p := range v.parts {
-		if p.region == number || a.regions[p.region].escaped {
+		if p.region == numberRegion || a.regions[p.region].escaped {
 			continue
 		}
 		a.regions[p.region].escaped = true
-		a.changed(a.regions[p.region])
+		a.requeueReaders(a.regions[p.region])
 	}
 }
 
-func (a *analysis) changed(r *Region) {
-	for n := range r.readers { // the order of work does not matter: it is sorted
-		a.add(n)
+func (a *analysis) requeueReaders(r *Region) {
+	for n := range r.readers { // the queue sorts the blocks, so the order does not matter
+		a.enqueue(n)
 	}
 }

@@ -6,137 +6,136 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 )
 
-// Set is a set of places in memory: a number of its Result's. Sets with equal
-// members are one.
+// Set is a set of addresses: an index in its Result. Sets with equal members are the same.
 type Set int32
 
-// Sets that are always there.
+// Predefined sets.
 const (
-	// Nothing is no place.
+	// Nothing is the empty set.
 	Nothing Set = iota
-	// Unknown may be any place that is no other context's private frame.
+	// Unknown is any address outside of other contexts' private frames.
 	Unknown
 )
 
-// Access is a load or a store of a block, in their order there.
+// Access is a load or a store of a block; accesses are in the block's order.
 type Access struct {
 	PC    uint64
 	Set   Set
 	Size  int
 	Store bool
-	// Atomic tells that it is one of an atomic instruction.
+	// Atomic is set if the instruction is atomic.
 	Atomic bool
 }
 
-// Called is what a call of a library's function may access.
-type Called struct {
+// LibraryEffects are the accesses of a call of a library's function.
+type LibraryEffects struct {
 	Model         *cfg.Model
 	Reads, Writes Set
 }
 
-// Result is what was found out.
+// Result is the result of an analysis.
 type Result struct {
 	// Regions are the regions, by number.
 	Regions []*Region
-	// Steps is how many blocks were looked at.
+	// Steps is the number of block visits.
 	Steps int
 
-	accesses  [][][]Access
-	reached   [][]*state
-	libraries map[node]*Called
-	values    []sized // of sets
-	numbers   map[string]Set
-	within    [][]Set // by region: those that have places in it, in order
+	accesses     [][][]Access
+	reached      [][]*registerState
+	libraries    map[blockNode]*LibraryEffects
+	values       []sizedValue // by set
+	numbers      map[string]Set
+	setsByRegion [][]Set // by region: the sets that contain addresses in it, in order
 }
 
-// sized is addresses of pieces of memory.
-type sized struct {
+// sizedValue is addresses of pieces of memory.
+type sizedValue struct {
 	at   Value
 	size int
 }
 
-func (a *analysis) result() *Result {
+func (a *analysis) buildResult() *Result {
 	r := &Result{
-		Regions: a.regions, Steps: a.steps, libraries: map[node]*Called{},
-		values: []sized{{}, {top, 1}}, numbers: map[string]Set{},
+		Regions: a.regions, Steps: a.steps, libraries: map[blockNode]*LibraryEffects{},
+		values: []sizedValue{{}, {topValue, 1}}, numbers: map[string]Set{},
 	}
 	r.reached = a.before
 	r.accesses = make([][][]Access, len(a.run.Contexts))
 	for i, c := range a.run.Contexts {
 		r.accesses[i] = make([][]Access, len(c.Function.Blocks))
 		for k := range c.Function.Blocks {
-			n := node{i, k}
-			r.accesses[i][k] = r.found(a.accesses[n])
+			n := blockNode{i, k}
+			r.accesses[i][k] = r.resolveAccesses(a.accesses[n])
 			if m := a.imports[n]; m != nil {
-				r.libraries[n] = r.library(m)
+				r.libraries[n] = r.resolveLibrary(m)
 			}
 		}
 	}
-	r.index()
+	r.indexRegions()
 	return r
 }
 
-// index finds the sets that have places in a region.
-func (r *Result) index() {
-	r.within = make([][]Set, len(r.Regions))
+// indexRegions finds the sets that have addresses in a region.
+func (r *Result) indexRegions() {
+	r.setsByRegion = make([][]Set, len(r.Regions))
 	for n := range r.values {
 		for _, p := range r.values[n].at.parts {
-			r.within[p.region] = append(r.within[p.region], Set(n))
+			r.setsByRegion[p.region] = append(r.setsByRegion[p.region], Set(n))
 		}
 	}
 }
 
-func (r *Result) found(list []rawAccess) []Access {
+func (r *Result) resolveAccesses(list []rawAccess) []Access {
 	var out []Access
 	for _, x := range list {
-		set := r.set(x.at, x.size)
+		set := r.setNumber(x.at, x.size)
 		if set == Nothing {
-			set = Unknown // a number, or what nobody is known to have written
+			set = Unknown // a number, or a value that no store is known to have written
 		}
 		out = append(out, Access{x.pc, set, x.size, x.store, x.atomic})
 	}
 	return out
 }
 
-func (r *Result) library(m *importation) *Called {
-	l := &Called{Model: m.model}
+func (r *Result) resolveLibrary(m *libraryCall) *LibraryEffects {
+	l := &LibraryEffects{Model: m.model}
 	if m.model.Opaque && len(m.model.Writes) == 0 || m.model.Pure {
 		return l
 	}
 	reads, writes := Value{}, Value{}
 	for k, v := range m.arguments {
-		if v.any && !slices.Contains(m.model.Writes, k+1) {
-			continue // what is no argument is anything
+		if v.isTop && !slices.Contains(m.model.Writes, k+1) {
+			continue // an argument beyond the function's parameters may hold anything
 		}
-		reads = join(reads, whole(addresses(v)))
+		reads = joinValues(reads, anyOffset(addressesOnly(v)))
 	}
 	for _, k := range m.model.Writes {
-		if v := m.arguments[k-1]; !v.any || m.model.Result != "unknown" || k <= 2 {
-			writes = join(writes, whole(addresses(v)))
+		if v := m.arguments[k-1]; !v.isTop || m.model.Result != "unknown" || k <= 2 {
+			writes = joinValues(writes, anyOffset(addressesOnly(v)))
 		}
 	}
-	l.Reads, l.Writes = r.set(reads, wordBytes), r.set(writes, wordBytes)
+	l.Reads, l.Writes = r.setNumber(reads, wordBytes), r.setNumber(writes, wordBytes)
 	return l
 }
 
-// addresses is a value without its numbers.
-func addresses(v Value) Value {
-	if len(v.parts) > 0 && v.parts[0].region == number {
-		return Value{any: v.any, parts: v.parts[1:]}
+// addressesOnly is a value without its numbers.
+func addressesOnly(v Value) Value {
+	if len(v.parts) > 0 && v.parts[0].region == numberRegion {
+		return Value{isTop: v.isTop, parts: v.parts[1:]}
 	}
 	return v
 }
 
-// set is the number of a set.
-func (r *Result) set(at Value, size int) Set {
-	at = addresses(at)
+// setNumber returns the set of addresses of pieces of memory.
+func (r *Result) setNumber(at Value, size int) Set {
+	at = addressesOnly(at)
 	switch {
-	case at.any:
+	case at.isTop:
 		return Unknown
-	case at.none():
+	case at.isUnset():
 		return Nothing
 	}
 	key := fmt.Sprint(size, at)
@@ -145,67 +144,67 @@ func (r *Result) set(at Value, size int) Set {
 	}
 	n := Set(len(r.values))
 	r.numbers[key] = n
-	r.values = append(r.values, sized{at, size})
+	r.values = append(r.values, sizedValue{at, size})
 	return n
 }
 
-// Accesses are those of a block of a context; none if it cannot be come to.
-func (r *Result) Accesses(c *simplify.Context, b *cfg.Block) []Access {
+// Accesses returns the accesses of a block of a context; none if it cannot be reached.
+func (r *Result) Accesses(c *specialize.Context, b *cfg.Block) []Access {
 	if c.Number >= len(r.accesses) {
 		return nil
 	}
 	return r.accesses[c.Number][b.Index]
 }
 
-// Reached tells whether a block of a context can be come to.
-func (r *Result) Reached(c *simplify.Context, b *cfg.Block) bool {
+// IsReached reports whether a block of a context can be reached.
+func (r *Result) IsReached(c *specialize.Context, b *cfg.Block) bool {
 	return c.Number < len(r.reached) && r.reached[c.Number][b.Index] != nil
 }
 
-// Called is what a block's call of a library's function may do; nil if it calls none.
-func (r *Result) Called(c *simplify.Context, b *cfg.Block) *Called {
-	return r.libraries[node{c.Number, b.Index}]
+// LibraryEffects returns the effects of a block's call of a library; nil if it calls none.
+func (r *Result) LibraryEffects(c *specialize.Context, b *cfg.Block) *LibraryEffects {
+	return r.libraries[blockNode{c.Number, b.Index}]
 }
 
-// May tells whether two sets may have a place in common.
-func (r *Result) May(a, b Set) bool {
-	return r.may(&r.values[a], &r.values[b])
+// MayOverlap reports whether two sets may have an address in common.
+func (r *Result) MayOverlap(a, b Set) bool {
+	return r.pairMayOverlap(&r.values[a], &r.values[b])
 }
 
-// Meeting are the sets with which one may have a place in common, in order. Those of
-// other regions are not looked at: there are many, and most are of one frame.
-func (r *Result) Meeting(s Set) []Set {
+// Overlapping returns the sets that may have an address in common with s, in order. It
+// skips sets of other regions: there are many, most of them in a single frame.
+func (r *Result) Overlapping(s Set) []Set {
 	v := &r.values[s]
 	var list []Set
-	if v.at.any {
+	if v.at.isTop {
 		for n := range r.values {
 			list = append(list, Set(n))
 		}
 	} else {
 		list = append(list, Unknown)
 		for _, p := range v.at.parts {
-			list = append(list, r.within[p.region]...)
+			list = append(list, r.setsByRegion[p.region]...)
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
 	}
-	return slices.DeleteFunc(list, func(n Set) bool { return !r.May(s, n) })
+	return slices.DeleteFunc(list, func(n Set) bool { return !r.MayOverlap(s, n) })
 }
 
-func (r *Result) may(a, b *sized) bool {
+func (r *Result) pairMayOverlap(a, b *sizedValue) bool {
 	switch {
-	case a.at.none() || b.at.none():
+	case a.at.isUnset() || b.at.isUnset():
 		return false
-	case a.at.any && b.at.any:
+	case a.at.isTop && b.at.isTop:
 		return true
-	case a.at.any:
-		return r.reachable(b.at)
-	case b.at.any:
-		return r.reachable(a.at)
+	case a.at.isTop:
+		return r.isReachable(b.at)
+	case b.at.isTop:
+		return r.isReachable(a.at)
 	}
 	for _, p := range a.at.parts {
 		for _, q := range b.at.parts {
-			if p.region == q.region && p.at.Meets(a.size, q.at, b.size) {
+			if p.region == q.region && p.at.MayOverlap(a.size, q.at, b.size) {
 				return true
 			}
 		}
@@ -213,8 +212,8 @@ func (r *Result) may(a, b *sized) bool {
 	return false
 }
 
-// reachable tells whether an unknown address may be one of a set.
-func (r *Result) reachable(v Value) bool {
+// isReachable reports whether an unknown address may be in a set.
+func (r *Result) isReachable(v Value) bool {
 	for _, p := range v.parts {
 		if g := r.Regions[p.region]; g.escaped || g.Kind == Library || g.Kind == Global {
 			return true
@@ -223,11 +222,11 @@ func (r *Result) reachable(v Value) bool {
 	return false
 }
 
-// Own tells whether a set is of places in the frame of a context, and which offsets
-// from the return address they are.
-func (r *Result) Own(s Set, c *simplify.Context) (at Interval, size int, own bool) {
+// OwnFrame returns the offsets from the return address if a set is in the frame of a
+// context.
+func (r *Result) OwnFrame(s Set, c *specialize.Context) (at Interval, size int, own bool) {
 	v := r.values[s]
-	if v.at.any || len(v.at.parts) != 1 {
+	if v.at.isTop || len(v.at.parts) != 1 {
 		return Interval{}, 0, false
 	}
 	g := r.Regions[v.at.parts[0].region]
@@ -237,13 +236,13 @@ func (r *Result) Own(s Set, c *simplify.Context) (at Interval, size int, own boo
 	return v.at.parts[0].at, v.size, true
 }
 
-// Sets is how many sets there are.
-func (r *Result) Sets() int { return len(r.values) }
+// NumSets is the number of sets.
+func (r *Result) NumSets() int { return len(r.values) }
 
-// Describe says what is in a set.
+// Describe describes a set.
 func (r *Result) Describe(s Set) string {
 	v := r.values[s].at
-	if v.any {
+	if v.isTop {
 		return "anything"
 	}
 	var list []string
@@ -253,10 +252,10 @@ func (r *Result) Describe(s Set) string {
 	return strings.Join(list, " or ")
 }
 
-// Private tells that a set is of a frame whose address nobody but its context has.
-func (r *Result) Private(s Set) bool {
+// IsPrivate reports whether a set is in a frame whose address only its context has.
+func (r *Result) IsPrivate(s Set) bool {
 	v := r.values[s]
-	if v.at.any || len(v.at.parts) != 1 {
+	if v.at.isTop || len(v.at.parts) != 1 {
 		return false
 	}
 	g := r.Regions[v.at.parts[0].region]

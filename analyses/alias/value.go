@@ -7,56 +7,58 @@ import (
 	"strings"
 )
 
-// number is the region of values that are no addresses.
-const number = -1
+// numberRegion is the region of values that are no addresses.
+const numberRegion = -1
 
-// mostParts is of how many regions a value can be; with more it may be anything.
-const mostParts = 24
+// maxParts is the most regions in a value; beyond it the value may be anything.
+const maxParts = 24
 
-// Value is what a register or a word of memory may be. The zero Value is nothing: it
-// was not set.
+// Value is the set of contents that a register or a word of memory may have. The zero Value
+// is the empty set: it was not set.
 type Value struct {
-	// any tells that it may be everything.
-	any   bool
-	parts []part // by region
+	// isTop is set if it may be anything.
+	isTop bool
+	parts []valuePart // by region
 }
 
-// part is numbers, or offsets in a region.
-type part struct {
+// valuePart is numbers, or offsets in a region.
+type valuePart struct {
 	region int
 	at     Interval
 }
 
 var (
-	top     = Value{any: true}
-	numbers = Value{parts: []part{{number, All}}}
-	bit     = Value{parts: []part{{number, Range(0, 1)}}}
+	topValue   = Value{isTop: true}
+	anyNumber  = Value{parts: []valuePart{{numberRegion, All}}}
+	truthValue = Value{parts: []valuePart{{numberRegion, Range(0, 1)}}}
 )
 
-func numeric(at Interval) Value { return Value{parts: []part{{number, at}}} }
+func numberValue(at Interval) Value { return Value{parts: []valuePart{{numberRegion, at}}} }
 
-func pointer(region int, at Interval) Value { return Value{parts: []part{{region, at}}} }
+func pointerValue(region int, at Interval) Value { return Value{parts: []valuePart{{region, at}}} }
 
-func (v Value) none() bool { return !v.any && len(v.parts) == 0 }
+func (v Value) isUnset() bool { return !v.isTop && len(v.parts) == 0 }
 
-// isNumber tells that it is no address.
-func (v Value) isNumber() bool { return !v.any && len(v.parts) == 1 && v.parts[0].region == number }
+// isNumber reports whether it is no address.
+func (v Value) isNumber() bool {
+	return !v.isTop && len(v.parts) == 1 && v.parts[0].region == numberRegion
+}
 
-// constant is the number that it is.
-func (v Value) constant() (int64, bool) {
-	if v.isNumber() && v.parts[0].at.One() {
+// asConstant returns its number if it is a single one.
+func (v Value) asConstant() (int64, bool) {
+	if v.isNumber() && v.parts[0].at.IsSingle() {
 		return v.parts[0].at.Low, true
 	}
 	return 0, false
 }
 
-func (v Value) equal(w Value) bool { return v.any == w.any && slices.Equal(v.parts, w.parts) }
+func (v Value) equalTo(w Value) bool { return v.isTop == w.isTop && slices.Equal(v.parts, w.parts) }
 
 func (v Value) String() string {
 	switch {
-	case v.any:
+	case v.isTop:
 		return "?"
-	case v.none():
+	case v.isUnset():
 		return "-"
 	}
 	var list []string
@@ -66,11 +68,11 @@ func (v Value) String() string {
 	return strings.Join(list, " ")
 }
 
-// merge is what either is; each combines intervals of one region.
-func merge(v, w Value, both func(a, b Interval) Interval) Value {
+// mergeValues is the union of two values; both combines intervals of one region.
+func mergeValues(v, w Value, both func(a, b Interval) Interval) Value {
 	switch {
-	case v.any || w.any:
-		return top
+	case v.isTop || w.isTop:
+		return topValue
 	case len(w.parts) == 0:
 		return v
 	case len(v.parts) == 0:
@@ -79,7 +81,7 @@ func merge(v, w Value, both func(a, b Interval) Interval) Value {
 	if len(v.parts) == 1 && len(w.parts) == 1 && v.parts[0] == w.parts[0] {
 		return v
 	}
-	out := make([]part, 0, len(v.parts)+len(w.parts))
+	out := make([]valuePart, 0, len(v.parts)+len(w.parts))
 	a, b := v.parts, w.parts
 	for len(a) > 0 && len(b) > 0 {
 		switch cmp.Compare(a[0].region, b[0].region) {
@@ -88,109 +90,109 @@ func merge(v, w Value, both func(a, b Interval) Interval) Value {
 		case 1:
 			out, b = append(out, b[0]), b[1:]
 		default:
-			out, a, b = append(out, part{a[0].region, both(a[0].at, b[0].at)}), a[1:], b[1:]
+			out, a, b = append(out, valuePart{a[0].region, both(a[0].at, b[0].at)}), a[1:], b[1:]
 		}
 	}
 	out = append(append(out, a...), b...)
-	if len(out) > mostParts {
-		return top
+	if len(out) > maxParts {
+		return topValue
 	}
 	return Value{parts: out}
 }
 
-func join(v, w Value) Value { return merge(v, w, Interval.Join) }
+func joinValues(v, w Value) Value { return mergeValues(v, w, Interval.Join) }
 
-func widen(v, w Value) Value { return merge(v, w, Interval.Widen) }
+func widenValues(v, w Value) Value { return mergeValues(v, w, Interval.Widen) }
 
-// each applies a function to the intervals.
-func (v Value) each(f func(p part) part) Value {
-	if v.any {
+// mapParts applies a function to the intervals.
+func (v Value) mapParts(f func(p valuePart) valuePart) Value {
+	if v.isTop {
 		return v
 	}
 	var out Value
 	for _, p := range v.parts {
-		out = join(out, Value{parts: []part{f(p)}})
+		out = joinValues(out, Value{parts: []valuePart{f(p)}})
 	}
 	return out
 }
 
-// add is all sums. What is added to an address is a number.
-func add(v, w Value) Value {
-	if v.none() || w.none() {
+// addValues is all sums. One of the operands is taken to be a number.
+func addValues(v, w Value) Value {
+	if v.isUnset() || w.isUnset() {
 		return Value{}
 	}
 	if !v.hasAddress() && w.hasAddress() {
 		v, w = w, v
 	}
 	switch {
-	case v.any && w.any:
-		return top
-	case v.any && !w.hasAddress(): // an address may be hidden
-		return top
+	case v.isTop && w.isTop:
+		return topValue
+	case v.isTop && !w.hasAddress(): // the other operand may be an address
+		return topValue
 	}
-	by := w.numbers()
-	return v.each(func(p part) part { return part{p.region, p.at.Add(by)} })
+	by := w.numberInterval()
+	return v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, p.at.Add(by)} })
 }
 
 func (v Value) hasAddress() bool {
-	return slices.ContainsFunc(v.parts, func(p part) bool { return p.region != number })
+	return slices.ContainsFunc(v.parts, func(p valuePart) bool { return p.region != numberRegion })
 }
 
-// numbers is the interval of the numbers that it is, if it is one.
-func (v Value) numbers() Interval {
-	if !v.any && len(v.parts) > 0 && v.parts[0].region == number && len(v.parts) == 1 {
+// numberInterval is the interval of a value that is a number, otherwise all numbers.
+func (v Value) numberInterval() Interval {
+	if !v.isTop && len(v.parts) > 0 && v.parts[0].region == numberRegion && len(v.parts) == 1 {
 		return v.parts[0].at
 	}
 	return All
 }
 
-// subtract is all differences: of two addresses it is a number.
-func subtract(v, w Value) Value {
-	if v.none() || w.none() {
+// subtractValues is all differences; the difference of two addresses is a number.
+func subtractValues(v, w Value) Value {
+	if v.isUnset() || w.isUnset() {
 		return Value{}
 	}
 	switch {
-	case w.any && v.any:
-		return top
-	case w.any && v.hasAddress():
-		return join(v.each(func(p part) part { return part{p.region, All} }), numbers)
-	case w.any || w.hasAddress():
-		return numbers
+	case w.isTop && v.isTop:
+		return topValue
+	case w.isTop && v.hasAddress():
+		return joinValues(v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, All} }), anyNumber)
+	case w.isTop || w.hasAddress():
+		return anyNumber
 	}
-	by := w.numbers().Negate()
-	return v.each(func(p part) part { return part{p.region, p.at.Add(by)} })
+	by := w.numberInterval().Negate()
+	return v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, p.at.Add(by)} })
 }
 
-// scale is all products with a number.
-func scale(v Value, by int64) Value {
+// scaleValue is all products with a number.
+func scaleValue(v Value, by int64) Value {
 	if !v.isNumber() || by <= 0 {
-		return numbers
+		return anyNumber
 	}
-	return numeric(v.parts[0].at.Scale(by))
+	return numberValue(v.parts[0].at.Scale(by))
 }
 
-// masked is v AND a number: of an address one that is aligned.
-func masked(v Value, mask int64) Value {
+// maskValue is v AND a number: for an address, an aligned address.
+func maskValue(v Value, mask int64) Value {
 	switch {
 	case mask >= 0:
-		return numeric(Range(0, mask))
-	case v.any || v.hasAddress():
-		return v.each(func(p part) part { return part{p.region, All} })
+		return numberValue(Range(0, mask))
+	case v.isTop || v.hasAddress():
+		return v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, All} })
 	}
-	return numbers
+	return anyNumber
 }
 
-// narrowed is a number of so many bits, extended with its sign or with zeros.
-func narrowed(v Value, bits int, signed bool) Value {
+// truncateNumber is a number of bits bits, sign-extended or zero-extended.
+func truncateNumber(v Value, bits int, signed bool) Value {
 	low, high := int64(0), int64(1)<<bits-1
 	if signed {
 		low, high = -int64(1)<<(bits-1), int64(1)<<(bits-1)-1
 	}
-	if v.none() {
+	if v.isUnset() {
 		return v
 	}
 	if v.isNumber() && v.parts[0].at.Low >= low && v.parts[0].at.High <= high {
 		return v
 	}
-	return numeric(Range(low, high))
+	return numberValue(Range(low, high))
 }

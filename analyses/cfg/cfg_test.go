@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
-// graph is that of a C program's function, by name, and of all that it calls.
+// graph returns the graph of a C program's function, by name, and of all that it calls.
 func graph(t *testing.T, source, function string) (*cfg.Graph, *cfg.Function) {
 	t.Helper()
 	bin := gcctest.C(t, source, "-fno-inline", "-fno-tree-switch-conversion", "-no-pie", "-fcf-protection=none")
@@ -19,15 +19,15 @@ func graph(t *testing.T, source, function string) (*cfg.Graph, *cfg.Function) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, ok := m.Named(function)
+	y, ok := m.FunctionNamed(function)
 	if !ok {
 		t.Fatalf("no function %s", function)
 	}
-	g := cfg.Build(m, cfg.DefaultModels(), &cfg.Observed{Entries: []uint64{y.Addr}})
-	return g, g.At(y.Addr)
+	g := cfg.Build(m, cfg.DefaultModels(), &cfg.Observations{Entries: []uint64{y.Addr}})
+	return g, g.FunctionAt(y.Addr)
 }
 
-// calling is the block of a function that calls an import.
+// calling returns the block of a function that calls an import.
 func calling(t *testing.T, f *cfg.Function, name string) *cfg.Block {
 	t.Helper()
 	for _, b := range f.Blocks {
@@ -39,7 +39,7 @@ func calling(t *testing.T, f *cfg.Function, name string) *cfg.Block {
 	return nil
 }
 
-// dominates tells whether a comes after b on every way to the end.
+// dominates reports whether a is on every path from b to the end.
 func dominates(a, b *cfg.Block) bool {
 	for d := b; d != nil; d = d.PostDominator() {
 		if d == a {
@@ -90,7 +90,7 @@ func TestStructure(t *testing.T) {
 	if dominates(last, first) {
 		t.Error("atoi is called if the assertion fails")
 	}
-	if fail := calling(t, f, "__assert_fail"); !fail.Never || len(fail.Next) > 0 {
+	if fail := calling(t, f, "__assert_fail"); !fail.NoReturn || len(fail.Next) > 0 {
 		t.Error("__assert_fail returns")
 	}
 	fatal := slices.IndexFunc(g.Functions, func(f *cfg.Function) bool { return strings.HasPrefix(f.Name, "fatal") })
@@ -98,7 +98,7 @@ func TestStructure(t *testing.T) {
 		t.Fatal("fatal is not in the graph")
 	}
 	for _, b := range f.Blocks {
-		if slices.Contains(b.Calls, g.Functions[fatal]) && (!b.Never || len(b.Next) > 0) {
+		if slices.Contains(b.Calls, g.Functions[fatal]) && (!b.NoReturn || len(b.Next) > 0) {
 			t.Error("fatal returns, and only calls exit in the end")
 		}
 	}
@@ -107,8 +107,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// A switch through a table has all its cases, though nothing was executed, and a call
-// through a pointer is one of which nobody knows.
+// A switch through a table has all its cases, although nothing was executed; the target of
+// a call through a pointer is unknown.
 func TestTables(t *testing.T) {
 	_, f := graph(t, program, "choose")
 	for _, name := range []string{"puts", "getchar", "rand", "putchar", "system", "atoi"} {
@@ -131,8 +131,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Post-dominators of random graphs are those of the definition: what cannot be left
-// out on the way to the end.
+// Post-dominators of random graphs agree with the definition: the blocks on every path to
+// the end.
 func TestPostDominators(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 300 {
@@ -171,7 +171,7 @@ func number(b *cfg.Block) int {
 	return b.Index
 }
 
-// reaches tells whether there is a way from a block to the end that leaves out another.
+// reaches reports whether a path leads from a block to the end that avoids another block.
 func reaches(from, without *cfg.Block) bool {
 	seen := map[*cfg.Block]bool{}
 	work := []*cfg.Block{from}
@@ -190,7 +190,8 @@ func reaches(from, without *cfg.Block) bool {
 	return false
 }
 
-// nearest is the post-dominator of a block that all its others post-dominate.
+// nearest returns the post-dominator of a block that all its other post-dominators
+// post-dominate.
 func nearest(blocks []*cfg.Block, b *cfg.Block) *cfg.Block {
 	var all []*cfg.Block
 	for _, d := range blocks {
@@ -208,7 +209,7 @@ func nearest(blocks []*cfg.Block, b *cfg.Block) *cfg.Block {
 
 func TestModels(t *testing.T) {
 	m := cfg.DefaultModels()
-	if !m.Of("exit").Never || m.Of("malloc").Result != "fresh" || !m.Of("pthread_mutex_lock").Event {
+	if !m.Of("exit").NoReturn || m.Of("malloc").Result != "fresh" || !m.Of("pthread_mutex_lock").Event {
 		t.Error("exit, malloc or pthread_mutex_lock")
 	}
 	if u := m.Of("unheard_of"); !u.Event || len(u.Writes) != 6 {

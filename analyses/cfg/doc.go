@@ -1,21 +1,21 @@
-// Package cfg has the control flow of a program's own code: its functions, found
-// from an ELF file and from what a run executed, their blocks as libVEX lifts them,
-// calls, and post-dominators.
+// Package cfg builds the control flow graph of a program's own code: its functions, found
+// from an ELF file and from the trace of a run, their blocks as libVEX lifts them, calls,
+// and post-dominators.
 //
-// An Image is a file as it lies in memory. Build makes a Graph of it from what a
-// run was Observed to do: where calls through pointers and tables went. What the
-// code calls of other files are imports, known by name; Models, which are YAML, say
-// what they do.
+// An Image is a file as it lies in memory. Build makes a Graph of it, given the
+// Observations of a run: the targets of calls through pointers and of jumps through tables.
+// Functions of other files that the code calls are imports, known by name; Models, which
+// are YAML, describe their effects.
 //
-// The package knows nothing of values. A jump through a table that was not executed
-// goes where the table says as long as that is in the function; where it goes if
-// there is no table that can be read is Unknown, and said so.
+// The package tracks no values. A jump through a table that was not executed has the
+// table's entries as targets as long as they are in the function; if no table can be read,
+// the block is marked Unknown.
 //
 // Invariants:
 //
-//  1. Every block that a run executed of the image is in the graph, from the entries
-//     that were observed, with the edges that it took.
-//  2. Blocks of a function do not overlap but where code jumps into the middle of an
+//  1. Every block of the image that a run executed is in the graph, reachable from the
+//     observed entries, with the edges that it took.
+//  2. Blocks of a function do not overlap, except where code jumps into the middle of an
 //     instruction.
-//  3. A Graph is a function of the file and of what was observed.
+//  3. A Graph is a function of the file and of the observations.
 package cfg

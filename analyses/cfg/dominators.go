@@ -5,20 +5,20 @@ import (
 	"gonum.org/v1/gonum/graph/simple"
 )
 
-// PostDominator is the block that every way from a block to the function's end comes
-// through first; nil: the end itself. A block from which there is no way to the end
-// has none but that.
+// PostDominator returns the immediate post-dominator of a block: the first block that every
+// path from it to the function's end passes; nil: the end itself, also for a block that
+// does not reach the end.
 func (b *Block) PostDominator() *Block {
 	f := b.Function
-	if !f.solved {
-		f.solved = true
-		f.immediate = PostDominators(f.Blocks)
+	if !f.dominatorsKnown {
+		f.dominatorsKnown = true
+		f.postDominators = PostDominators(f.Blocks)
 	}
-	return f.immediate[b.Index]
+	return f.postDominators[b.Index]
 }
 
-// PostDominators are those of blocks, which are numbered by their Index; nil is the end,
-// to which blocks that leave or are unknown go.
+// PostDominators returns the immediate post-dominator of each block. Blocks are numbered by
+// their Index; nil is the end, the successor of blocks that leave or are unknown.
 func PostDominators(blocks []*Block) []*Block {
 	end := int64(len(blocks))
 	reversed := simple.NewDirectedGraph()
@@ -43,29 +43,30 @@ func PostDominators(blocks []*Block) []*Block {
 	return immediate
 }
 
-// findNever finds functions that do not return; it tells whether there are new ones.
-func (g *Graph) findNever() bool {
+// findNonReturning finds functions that do not return and reports whether it found new
+// ones.
+func (g *Graph) findNonReturning() bool {
 	returns := map[*Function]bool{}
 	for changed := true; changed; {
 		changed = false
 		for _, f := range g.Functions {
-			if !returns[f] && f.returns(returns) {
+			if !returns[f] && f.mayReturn(returns) {
 				returns[f], changed = true, true
 			}
 		}
 	}
 	more := false
 	for _, f := range g.Functions {
-		if !returns[f] && !g.never[f.Entry] {
-			g.never[f.Entry], more = true, true
+		if !returns[f] && !g.nonReturning[f.Entry] {
+			g.nonReturning[f.Entry], more = true, true
 		}
 	}
 	return more
 }
 
-// returns tells whether there is a way from the entry to a return, where only some
+// mayReturn reports whether a path leads from the entry to a return, where only the given
 // functions return.
-func (f *Function) returns(known map[*Function]bool) bool {
+func (f *Function) mayReturn(known map[*Function]bool) bool {
 	if f.First == nil {
 		return true
 	}
@@ -78,7 +79,7 @@ func (f *Function) returns(known map[*Function]bool) bool {
 			continue
 		}
 		seen[b.Index] = true
-		stuck := b.Never
+		stuck := b.NoReturn
 		for _, c := range b.Calls {
 			stuck = stuck || !known[c] && !b.Unknown
 		}
@@ -93,9 +94,9 @@ func (f *Function) returns(known map[*Function]bool) bool {
 	return false
 }
 
-// Between are the blocks that can be come to from some of a block's successors
-// without passing its post-dominator; without says which successor is not meant.
-func (b *Block) Between(without *Block) []*Block {
+// ReachableWithout returns the blocks that a block's successors reach without passing its
+// post-dominator, where one successor is excluded; nil excludes no successor.
+func (b *Block) ReachableWithout(without *Block) []*Block {
 	stop := b.PostDominator()
 	seen := make([]bool, len(b.Function.Blocks))
 	var list, work []*Block

@@ -7,42 +7,42 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// Observed is what a run did that the code alone does not tell.
-type Observed struct {
-	// Entries are where functions began.
+// Observations are facts from the trace of a run that the code alone does not determine.
+type Observations struct {
+	// Entries are the addresses at which functions began.
 	Entries []uint64
-	// Targets are, by the address of a jump or call through a pointer or a table,
-	// where it went within the image.
+	// Targets are the observed targets within the image of a jump or call through a pointer
+	// or a table, by its address.
 	Targets map[uint64][]uint64
 }
 
-// Graph is the control flow of an image.
+// Graph is the control flow graph of an image.
 type Graph struct {
 	Image  *Image
 	Models Models
-	// Functions are by their entries' addresses, in order.
+	// Functions are in the order of their entry addresses.
 	Functions []*Function
 
-	observed *Observed
-	byEntry  map[uint64]*Function
-	lifted   map[liftKey]*vex.Block
-	entries  map[uint64]bool // of functions: jumps there are calls
-	never    map[uint64]bool // functions that do not return
-	pending  []uint64
+	observations *Observations
+	byEntry      map[uint64]*Function
+	lifted       map[liftKey]*vex.Block
+	entries      map[uint64]bool // of functions: jumps to these are calls
+	nonReturning map[uint64]bool // entries of functions that do not return
+	pending      []uint64
 }
 
-// Function is a function: what its entry reaches without calls.
+// Function is the code that its entry reaches without following calls.
 type Function struct {
 	Entry  uint64
 	Name   string
 	Blocks []*Block // by address; Blocks[Index] is a block
 	First  *Block
-	// Model says what it does, if it is to be looked at as a whole.
+	// Model describes the function's effects if it is not to be analysed; otherwise nil.
 	Model *Model
 
-	graph     *Graph
-	immediate []*Block // post-dominators, by block; nil: the end of the function
-	solved    bool
+	graph           *Graph
+	postDominators  []*Block // immediate post-dominators, by block; nil: the end of the function
+	dominatorsKnown bool
 }
 
 // Block is a block of a function.
@@ -52,23 +52,23 @@ type Block struct {
 	Index    int
 	// Last is the address of its last instruction.
 	Last uint64
-	// Next are where it goes within the function, and Prev where it comes from. Of
-	// a call, Next is where that returns to.
+	// Next are its successors within the function and Prev its predecessors. The successor
+	// of a call is where it returns to.
 	Next, Prev []*Block
-	// Calls are the functions of the image that it calls at its end, and Import is
-	// what it calls of another file.
+	// Calls are the functions of the image that it calls at its end; Import is the name of
+	// the function of another file that it calls.
 	Calls  []*Function
 	Import string
-	// Call tells that it ends with a call; Tail, that the function ends with that.
+	// Call is set if the block ends with a call; Tail, if the function ends with that call.
 	Call, Tail bool
-	// Indirect tells that it calls through a pointer: what it was seen to call.
+	// Indirect is set for a call through a pointer: Calls are the observed targets.
 	Indirect bool
-	// System tells that it ends with a system call.
-	System bool
-	// Leaves tells that it ends the function: it returns, or there is no way on.
-	// Never tells that it does not return.
-	Leaves, Never bool
-	// Unknown tells that it may go elsewhere.
+	// Syscall is set if the block ends with a system call.
+	Syscall bool
+	// Leaves is set if the block ends the function: it returns, or it has no successor.
+	// NoReturn is set if it does not return.
+	Leaves, NoReturn bool
+	// Unknown is set if the block may have further successors.
 	Unknown bool
 
 	targets []uint64
@@ -80,25 +80,25 @@ type liftKey struct {
 	size int
 }
 
-// longest is of how many bytes a block is lifted at once.
-const longest = 400
+// maxLiftBytes is the number of code bytes given to the lifter at once.
+const maxLiftBytes = 400
 
-// Build makes the graph of what the entries that were observed reach.
-func Build(m *Image, models Models, o *Observed) *Graph {
-	g := &Graph{Image: m, Models: models, observed: o, lifted: map[liftKey]*vex.Block{}, never: map[uint64]bool{}}
-	for range 8 { // a function that does not return may make others such
-		g.build()
-		if !g.findNever() {
+// Build makes the graph of the code that the observed entries reach.
+func Build(m *Image, models Models, o *Observations) *Graph {
+	g := &Graph{Image: m, Models: models, observations: o, lifted: map[liftKey]*vex.Block{}, nonReturning: map[uint64]bool{}}
+	for range 8 { // each function that does not return may reveal others
+		g.exploreAll()
+		if !g.findNonReturning() {
 			break
 		}
 	}
 	return g
 }
 
-func (g *Graph) build() {
+func (g *Graph) exploreAll() {
 	g.Functions, g.byEntry, g.entries = nil, map[uint64]*Function{}, map[uint64]bool{}
-	for _, at := range g.observed.Entries {
-		g.want(at)
+	for _, at := range g.observations.Entries {
+		g.exploreLater(at)
 	}
 	for len(g.pending) > 0 {
 		at := g.pending[len(g.pending)-1]
@@ -109,7 +109,7 @@ func (g *Graph) build() {
 			f.Model = g.Models[y.Name]
 		}
 		g.byEntry[at] = f
-		g.explore(f)
+		g.exploreFunction(f)
 		g.Functions = append(g.Functions, f)
 	}
 	sort.Slice(g.Functions, func(i, j int) bool { return g.Functions[i].Entry < g.Functions[j].Entry })
@@ -122,18 +122,19 @@ func (g *Graph) build() {
 	}
 }
 
-// want has a function explored.
-func (g *Graph) want(at uint64) {
-	if !g.entries[at] && g.Image.Owns(at) {
+// exploreLater has a function explored later.
+func (g *Graph) exploreLater(at uint64) {
+	if !g.entries[at] && g.Image.OwnsCode(at) {
 		g.entries[at] = true
 		g.pending = append(g.pending, at)
 	}
 }
 
-// At is the function that begins at an address, or nil.
-func (g *Graph) At(entry uint64) *Function { return g.byEntry[entry] }
+// FunctionAt returns the function that begins at an address, or nil.
+func (g *Graph) FunctionAt(entry uint64) *Function { return g.byEntry[entry] }
 
-// Block is the block of a function that has the instruction at an address, or nil.
+// Block returns the block of a function that contains the instruction at an address, or
+// nil.
 func (f *Function) Block(addr uint64) *Block {
 	i := sort.Search(len(f.Blocks), func(i int) bool { return f.Blocks[i].Addr > addr }) - 1
 	if i < 0 || addr-f.Blocks[i].Addr >= uint64(f.Blocks[i].Size) {
@@ -142,8 +143,8 @@ func (f *Function) Block(addr uint64) *Block {
 	return f.Blocks[i]
 }
 
-// lift lifts at most size bytes at an address; nil: there is no instruction.
-func (g *Graph) lift(addr uint64, size int) *vex.Block {
+// liftAt lifts at most size bytes at an address; nil: there is no valid instruction.
+func (g *Graph) liftAt(addr uint64, size int) *vex.Block {
 	k := liftKey{addr, size}
 	if b, ok := g.lifted[k]; ok {
 		return b
@@ -152,7 +153,7 @@ func (g *Graph) lift(addr uint64, size int) *vex.Block {
 	n, _ := g.Image.Read(addr, code)
 	b, err := vex.Lift(code[:n], addr)
 	if err == nil && b.Jump == vex.JumpNoDecode && b.Size > 0 && b.Size < n {
-		b, err = vex.Lift(code[:b.Size], addr) // the code was cut off in an instruction
+		b, err = vex.Lift(code[:b.Size], addr) // the last instruction was cut off
 	}
 	if err != nil {
 		b = nil
@@ -161,22 +162,22 @@ func (g *Graph) lift(addr uint64, size int) *vex.Block {
 	return b
 }
 
-// explore finds the blocks of a function: first where they begin, then, each up to
-// where the next begins, what they are.
-func (g *Graph) explore(f *Function) {
-	leaders := g.leaders(f)
+// exploreFunction finds the blocks of a function: first where they begin, then the content
+// of each, up to the beginning of the next.
+func (g *Graph) exploreFunction(f *Function) {
+	leaders := g.findLeaders(f)
 	byAddr := map[uint64]*Block{}
 	for i, at := range leaders {
-		size := longest
-		if i+1 < len(leaders) && leaders[i+1]-at < longest && g.boundary(at, leaders[i+1]) {
+		size := maxLiftBytes
+		if i+1 < len(leaders) && leaders[i+1]-at < maxLiftBytes && g.isBoundary(at, leaders[i+1]) {
 			size = int(leaders[i+1] - at)
 		}
-		v := g.lift(at, size)
+		v := g.liftAt(at, size)
 		if v == nil {
 			continue
 		}
 		b := &Block{Block: v, Function: f, Index: len(f.Blocks)}
-		g.classify(b)
+		g.classifyEnd(b)
 		f.Blocks = append(f.Blocks, b)
 		byAddr[at] = b
 	}
@@ -194,11 +195,11 @@ func (g *Graph) explore(f *Function) {
 	f.First = byAddr[f.Entry]
 }
 
-// boundary tells whether an instruction of the code from an address on begins at
-// another.
-func (g *Graph) boundary(from, at uint64) bool {
+// isBoundary reports whether an instruction begins at an address, decoding from another
+// address on.
+func (g *Graph) isBoundary(from, at uint64) bool {
 	for from < at {
-		b := g.lift(from, longest)
+		b := g.liftAt(from, maxLiftBytes)
 		if b == nil {
 			return false
 		}
@@ -212,19 +213,19 @@ func (g *Graph) boundary(from, at uint64) bool {
 	return from == at
 }
 
-// leaders are where the blocks of a function begin.
-func (g *Graph) leaders(f *Function) []uint64 {
+// findLeaders returns the addresses at which the blocks of a function begin.
+func (g *Graph) findLeaders(f *Function) []uint64 {
 	found := map[uint64]bool{f.Entry: true}
 	work := []uint64{f.Entry}
 	for len(work) > 0 {
 		at := work[len(work)-1]
 		work = work[:len(work)-1]
-		v := g.lift(at, longest)
+		v := g.liftAt(at, maxLiftBytes)
 		if v == nil {
 			continue
 		}
 		b := &Block{Block: v, Function: f}
-		g.classify(b)
+		g.classifyEnd(b)
 		for _, next := range b.targets {
 			if !found[next] {
 				found[next] = true
@@ -240,15 +241,15 @@ func (g *Graph) leaders(f *Function) []uint64 {
 	return list
 }
 
-// classify finds out where a block goes.
-func (g *Graph) classify(b *Block) {
+// classifyEnd finds the successors of a block.
+func (g *Graph) classifyEnd(b *Block) {
 	for _, s := range b.Stmts {
 		switch s := s.(type) {
 		case *vex.Mark:
 			b.Last = s.Addr
 		case *vex.Exit:
 			if s.Jump == vex.JumpBoring {
-				g.jump(b, s.Dst)
+				g.addJump(b, s.Dst)
 			}
 		}
 	}
@@ -256,36 +257,36 @@ func (g *Graph) classify(b *Block) {
 	switch b.Jump {
 	case vex.JumpBoring:
 		if direct {
-			g.jump(b, next.Bits)
+			g.addJump(b, next.Bits)
 		} else {
-			g.indirect(b)
+			g.addIndirectJump(b)
 		}
 	case vex.JumpCall:
 		b.Call = true
 		if direct {
-			g.call(b, next.Bits)
+			g.addCall(b, next.Bits)
 		} else {
-			g.through(b)
+			g.addIndirectCall(b)
 		}
-		if !b.Never {
+		if !b.NoReturn {
 			b.targets = append(b.targets, b.Addr+uint64(b.Size))
 		}
 	case vex.JumpRet:
 	case vex.JumpSyscall:
-		b.System = true
+		b.Syscall = true
 		b.targets = append(b.targets, next.Bits)
 	case vex.JumpYield, vex.JumpNoRedir, vex.JumpInvalICache, vex.JumpFlushDCache, vex.JumpEmWarn:
-		g.jump(b, next.Bits)
+		g.addJump(b, next.Bits)
 	default:
-		b.Never = true
+		b.NoReturn = true
 	}
 }
 
-// jump adds a jump: to another function it is a call that ends this one.
-func (g *Graph) jump(b *Block, to uint64) {
-	if g.foreign(b.Function, to) {
+// addJump adds a jump; a jump to another function is a call that ends this one.
+func (g *Graph) addJump(b *Block, to uint64) {
+	if g.leavesFunction(b.Function, to) {
 		b.Call, b.Tail = true, true
-		g.call(b, to)
+		g.addCall(b, to)
 		return
 	}
 	if !slices.Contains(b.targets, to) {
@@ -293,39 +294,39 @@ func (g *Graph) jump(b *Block, to uint64) {
 	}
 }
 
-// foreign tells whether a jump to an address leaves a function.
-func (g *Graph) foreign(f *Function, to uint64) bool {
+// leavesFunction reports whether a jump to an address leaves a function.
+func (g *Graph) leavesFunction(f *Function, to uint64) bool {
 	if to == f.Entry {
 		return false
 	}
-	if !g.Image.Owns(to) {
+	if !g.Image.OwnsCode(to) {
 		return true
 	}
 	y, ok := g.Image.Function(to)
-	return g.entries[to] || ok && y.Addr == to && y.Name != f.Name && !isPart(y.Name)
+	return g.entries[to] || ok && y.Addr == to && y.Name != f.Name && !isFunctionPart(y.Name)
 }
 
-// call adds a direct call.
-func (g *Graph) call(b *Block, to uint64) {
-	if g.Image.Owns(to) {
-		g.want(to)
+// addCall adds a direct call.
+func (g *Graph) addCall(b *Block, to uint64) {
+	if g.Image.OwnsCode(to) {
+		g.exploreLater(to)
 		b.callees = append(b.callees, to)
-		b.Never = b.Never || g.never[to]
+		b.NoReturn = b.NoReturn || g.nonReturning[to]
 		return
 	}
-	name, ok := g.linkage(to)
+	name, ok := g.linkageImport(to)
 	if !ok {
 		b.Unknown = true
 		return
 	}
 	b.Import = name
-	b.Never = b.Never || g.Models.Of(name).Never
+	b.NoReturn = b.NoReturn || g.Models.Of(name).NoReturn
 }
 
-// linkage is the import that an entry of the linkage table jumps to.
-func (g *Graph) linkage(at uint64) (string, bool) {
-	for range 3 { // an entry may begin with a block that goes nowhere else
-		b := g.lift(at, longest)
+// linkageImport returns the import that an entry of the procedure linkage table jumps to.
+func (g *Graph) linkageImport(at uint64) (string, bool) {
+	for range 3 { // an entry may begin with a block that only jumps on
+		b := g.liftAt(at, maxLiftBytes)
 		if b == nil {
 			return "", false
 		}
@@ -333,24 +334,25 @@ func (g *Graph) linkage(at uint64) (string, bool) {
 			at = next.Bits
 			continue
 		}
-		return g.slot(b, b.Next)
+		return g.loadedImport(b, b.Next)
 	}
 	return "", false
 }
 
-// slot is the import whose address an expression of a block loads from its slot.
-func (g *Graph) slot(b *vex.Block, e vex.Expr) (string, bool) {
-	if l, ok := definition(b, e).(*vex.Load); ok {
-		if at, ok := definition(b, l.Addr).(*vex.Const); ok {
-			return g.Image.Slot(at.Bits)
+// loadedImport returns the import whose address an expression of a block loads from its
+// slot.
+func (g *Graph) loadedImport(b *vex.Block, e vex.Expr) (string, bool) {
+	if l, ok := findDefinition(b, e).(*vex.Load); ok {
+		if at, ok := findDefinition(b, l.Addr).(*vex.Const); ok {
+			return g.Image.ImportOfSlot(at.Bits)
 		}
 	}
 	return "", false
 }
 
-// definition is what a temporary is assigned, if it is one, and of that what it
-// copies.
-func definition(b *vex.Block, e vex.Expr) vex.Expr {
+// findDefinition follows a temporary, through copies, to the expression that is assigned to
+// it.
+func findDefinition(b *vex.Block, e vex.Expr) vex.Expr {
 	for range len(b.Types) + 1 {
 		t, ok := e.(*vex.Read)
 		if !ok {
@@ -368,30 +370,30 @@ func definition(b *vex.Block, e vex.Expr) vex.Expr {
 	return e
 }
 
-// through adds a call through a pointer.
-func (g *Graph) through(b *Block) {
-	if name, ok := g.slot(b.Block, b.Block.Next); ok {
+// addIndirectCall adds a call through a pointer.
+func (g *Graph) addIndirectCall(b *Block) {
+	if name, ok := g.loadedImport(b.Block, b.Block.Next); ok {
 		b.Import = name
-		b.Never = g.Models.Of(name).Never
+		b.NoReturn = g.Models.Of(name).NoReturn
 		return
 	}
 	b.Indirect = true
-	b.Unknown = len(g.observed.Targets[b.Last]) == 0
-	for _, to := range g.observed.Targets[b.Last] {
-		g.want(to)
+	b.Unknown = len(g.observations.Targets[b.Last]) == 0
+	for _, to := range g.observations.Targets[b.Last] {
+		g.exploreLater(to)
 		b.callees = append(b.callees, to)
 	}
 }
 
-// indirect adds a jump through a pointer or a table.
-func (g *Graph) indirect(b *Block) {
-	if name, ok := g.slot(b.Block, b.Block.Next); ok {
+// addIndirectJump adds a jump through a pointer or a table.
+func (g *Graph) addIndirectJump(b *Block) {
+	if name, ok := g.loadedImport(b.Block, b.Block.Next); ok {
 		b.Import, b.Call, b.Tail = name, true, true
 		return
 	}
-	targets, whole := g.table(b)
+	targets, whole := g.jumpTable(b)
 	b.Unknown = !whole
-	for _, to := range append(targets, g.observed.Targets[b.Last]...) {
-		g.jump(b, to)
+	for _, to := range append(targets, g.observations.Targets[b.Last]...) {
+		g.addJump(b, to)
 	}
 }

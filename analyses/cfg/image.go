@@ -22,9 +22,9 @@ type Image struct {
 	Low, High uint64
 
 	bias      uint64
-	code      []span // its own code: not the linkage table
+	code      []span // its own code, without the linkage table
 	segments  []segment
-	slots     map[uint64]string // words that have the addresses of imports
+	slots     map[uint64]string // words that hold the addresses of imports
 	functions []Symbol
 	variables []Symbol
 }
@@ -37,9 +37,8 @@ type segment struct {
 	write bool
 }
 
-// OpenImage reads the file at a path of the host that lies in memory bias bytes
-// above the addresses that it has in itself. It fails if that is no ELF file of
-// x86-64.
+// OpenImage reads the file at a host path. Its addresses in memory are bias above those in
+// the file. It returns an error if the file is no ELF file of x86-64.
 func OpenImage(path string, bias uint64) (*Image, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -67,15 +66,15 @@ func OpenImage(path string, bias uint64) (*Image, error) {
 			m.code = append(m.code, span{bias + s.Addr, bias + s.Addr + s.Size})
 		}
 	}
-	m.relocate(f)
-	m.names(f)
+	m.applyRelocations(f)
+	m.readSymbols(f)
 	return m, nil
 }
 
-// relocate does what the dynamic linker does to words that do not depend on other
-// files, and notes those that do (System V ABI, AMD64 supplement, table 4.9).
-func (m *Image) relocate(f *elf.File) {
-	symbols, _ := f.DynamicSymbols() // a static file has none
+// applyRelocations does the dynamic linker's work for words that do not depend on other
+// files, and notes the imports of the others (System V ABI, AMD64 supplement, table 4.9).
+func (m *Image) applyRelocations(f *elf.File) {
+	symbols, _ := f.DynamicSymbols() // a static file has no such symbols
 	for _, s := range f.Sections {
 		if s.Type != elf.SHT_RELA {
 			continue
@@ -89,7 +88,7 @@ func (m *Image) relocate(f *elf.File) {
 			addend := binary.LittleEndian.Uint64(data[16:])
 			switch elf.R_X86_64(elf.R_TYPE64(info)) {
 			case elf.R_X86_64_RELATIVE:
-				m.put(at, m.bias+addend)
+				m.writeWord(at, m.bias+addend)
 			case elf.R_X86_64_JMP_SLOT, elf.R_X86_64_GLOB_DAT, elf.R_X86_64_64:
 				n := int(elf.R_SYM64(info))
 				if n == 0 || n > len(symbols) {
@@ -98,14 +97,14 @@ func (m *Image) relocate(f *elf.File) {
 				if y := symbols[n-1]; y.Section == elf.SHN_UNDEF {
 					m.slots[at] = y.Name
 				} else {
-					m.put(at, m.bias+y.Value+addend)
+					m.writeWord(at, m.bias+y.Value+addend)
 				}
 			}
 		}
 	}
 }
 
-func (m *Image) put(at, word uint64) {
+func (m *Image) writeWord(at, word uint64) {
 	for _, s := range m.segments {
 		if at >= s.low && at+8 <= s.high {
 			binary.LittleEndian.PutUint64(s.data[at-s.low:], word)
@@ -113,9 +112,9 @@ func (m *Image) put(at, word uint64) {
 	}
 }
 
-// names takes the functions and variables from the file's symbols.
-func (m *Image) names(f *elf.File) {
-	all, _ := f.Symbols() // a file without some table has the other, or none
+// readSymbols reads the functions and variables from the file's symbol tables.
+func (m *Image) readSymbols(f *elf.File) {
+	all, _ := f.Symbols() // either table may be missing
 	dynamic, _ := f.DynamicSymbols()
 	for _, s := range append(all, dynamic...) {
 		if s.Section == elf.SHN_UNDEF || s.Section >= elf.SHN_LORESERVE {
@@ -129,19 +128,19 @@ func (m *Image) names(f *elf.File) {
 			m.variables = append(m.variables, y)
 		}
 	}
-	m.functions, m.variables = ordered(m.functions), ordered(m.variables)
+	m.functions, m.variables = sortSymbols(m.functions), sortSymbols(m.variables)
 }
 
-// ordered sorts symbols by address; of those with one address the longest stays.
-func ordered(list []Symbol) []Symbol {
+// sortSymbols sorts symbols by address and keeps the longest of those at one address.
+func sortSymbols(list []Symbol) []Symbol {
 	slices.SortStableFunc(list, func(a, b Symbol) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size))
 	})
 	return slices.CompactFunc(list, func(a, b Symbol) bool { return a.Addr == b.Addr })
 }
 
-// Owns tells whether an address is of the image's own code.
-func (m *Image) Owns(addr uint64) bool {
+// OwnsCode reports whether an address is in the image's own code.
+func (m *Image) OwnsCode(addr uint64) bool {
 	for _, s := range m.code {
 		if addr >= s.low && addr < s.high {
 			return true
@@ -150,16 +149,16 @@ func (m *Image) Owns(addr uint64) bool {
 	return false
 }
 
-// Within tells whether an address is in the image.
-func (m *Image) Within(addr uint64) bool { return addr >= m.Low && addr < m.High }
+// Contains reports whether an address is in the image.
+func (m *Image) Contains(addr uint64) bool { return addr >= m.Low && addr < m.High }
 
-// Function is the function that an address is in, if the file says so.
-func (m *Image) Function(addr uint64) (Symbol, bool) { return find(m.functions, addr) }
+// Function returns the function that contains an address, if the file names one.
+func (m *Image) Function(addr uint64) (Symbol, bool) { return findSymbol(m.functions, addr) }
 
-// Variable is the variable that an address is in, if the file says so; otherwise
-// what lies between two variables.
+// Variable returns the variable that contains an address, if the file names one; otherwise
+// the range between two variables.
 func (m *Image) Variable(addr uint64) (Symbol, bool) {
-	if y, ok := find(m.variables, addr); ok {
+	if y, ok := findSymbol(m.variables, addr); ok {
 		return y, true
 	}
 	for _, s := range m.segments {
@@ -179,8 +178,8 @@ func (m *Image) Variable(addr uint64) (Symbol, bool) {
 	return Symbol{}, false
 }
 
-// Named is the function of a name.
-func (m *Image) Named(name string) (Symbol, bool) {
+// FunctionNamed returns the function with a name.
+func (m *Image) FunctionNamed(name string) (Symbol, bool) {
 	i := slices.IndexFunc(m.functions, func(y Symbol) bool { return y.Name == name })
 	if i < 0 {
 		return Symbol{}, false
@@ -188,7 +187,7 @@ func (m *Image) Named(name string) (Symbol, bool) {
 	return m.functions[i], true
 }
 
-func find(list []Symbol, addr uint64) (Symbol, bool) {
+func findSymbol(list []Symbol, addr uint64) (Symbol, bool) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > addr }) - 1
 	if i < 0 || addr-list[i].Addr >= max(list[i].Size, 1) {
 		return Symbol{}, false
@@ -196,9 +195,9 @@ func find(list []Symbol, addr uint64) (Symbol, bool) {
 	return list[i], true
 }
 
-// Read fills b with what memory has at an address when the program begins, as far
-// as the image goes, and returns how much that is. Constant tells that it cannot
-// change.
+// Read fills b with the memory at an address when the program begins, as far as the image
+// extends, and returns the number of bytes. Constant is set if the program cannot change
+// them.
 func (m *Image) Read(addr uint64, b []byte) (n int, constant bool) {
 	for _, s := range m.segments {
 		if addr >= s.low && addr < s.high {
@@ -208,8 +207,8 @@ func (m *Image) Read(addr uint64, b []byte) (n int, constant bool) {
 	return 0, false
 }
 
-// Slot is the import whose address is in the word at an address.
-func (m *Image) Slot(addr uint64) (string, bool) {
+// ImportOfSlot returns the import whose address is in the word at an address.
+func (m *Image) ImportOfSlot(addr uint64) (string, bool) {
 	name, ok := m.slots[addr]
 	return name, ok
 }

@@ -10,33 +10,32 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A Model says what a function does that is looked at as a whole: one of a library,
-// or, by its name, one of the program.
+// Model describes the effects of a function that is not analysed: one of a library, or, by
+// its name, one of the program.
 type Model struct {
 	// Function is its name.
 	Function string `yaml:"function"`
-	// Result is "number", "fresh" (memory that nobody else has: an allocator),
+	// Result is "number", "fresh" (memory that no other pointer refers to: an allocator),
 	// "argument" (the first one), "library" (memory of libraries), or "unknown".
 	Result string `yaml:"result"`
 	// Writes are the arguments, from 1, through which it may write.
 	Writes []int `yaml:"writes"`
-	// Copies tells that what it writes to the first argument may be what is at the
-	// second.
+	// Copies is set if the bytes written to the first argument may come from the second.
 	Copies bool `yaml:"copies"`
-	// Event tells that it may be, or make, an event of a schedule.
+	// Event is set if it may be an event of a schedule, or make one.
 	Event bool `yaml:"event"`
-	// Uses are the arguments, from 1, that say what the event is about.
+	// Uses are the arguments, from 1, that identify the event.
 	Uses []int `yaml:"uses"`
-	// Opaque tells that what happens within concerns nobody, whatever it is.
+	// Opaque is set if its internal effects matter to no other code.
 	Opaque bool `yaml:"opaque"`
-	// Pure tells that it reads and writes no memory of the program: its result is
-	// one of its arguments alone.
+	// Pure is set if it neither reads nor writes memory of the program: its result depends
+	// on its arguments alone.
 	Pure bool `yaml:"pure"`
-	// Never tells that it does not return.
-	Never bool `yaml:"never"`
-	// Forks tells that it may make threads, or processes.
+	// NoReturn is set if it does not return.
+	NoReturn bool `yaml:"never"`
+	// Forks is set if it may create threads or processes.
 	Forks bool `yaml:"forks"`
-	// Unknown tells that there is no model.
+	// Unknown is set if there is no model.
 	Unknown bool `yaml:"-"`
 }
 
@@ -46,7 +45,7 @@ type Models map[string]*Model
 //go:embed models.yaml
 var defaultModels []byte
 
-// DefaultModels are those of the C library's functions.
+// DefaultModels are the models of the C library's functions.
 func DefaultModels() Models {
 	m, err := ReadModels(bytes.NewReader(defaultModels))
 	if err != nil {
@@ -55,7 +54,8 @@ func DefaultModels() Models {
 	return m
 }
 
-// ReadModels reads a list of models as YAML.
+// ReadModels reads a list of models as YAML. It returns an error for a model without a
+// function and for values out of range.
 func ReadModels(from io.Reader) (Models, error) {
 	d := yaml.NewDecoder(from)
 	d.KnownFields(true)
@@ -84,7 +84,7 @@ func ReadModels(from io.Reader) (Models, error) {
 	return models, nil
 }
 
-// With are the models with others added, which come first.
+// With returns the models with others added; the others take precedence.
 func (m Models) With(others Models) Models {
 	all := Models{}
 	for _, list := range []Models{m, others} {
@@ -95,7 +95,8 @@ func (m Models) With(others Models) Models {
 	return all
 }
 
-// Of is what is known of a function: of one without a model, nothing.
+// Of returns the model of a function; for a function without one, a model with all possible
+// effects.
 func (m Models) Of(name string) *Model {
 	if model := m[name]; model != nil {
 		return model

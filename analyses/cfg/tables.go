@@ -7,19 +7,20 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// isPart tells the parts of a function that compilers put elsewhere.
-func isPart(name string) bool {
+// isFunctionPart reports whether a symbol is a part of a function that the compiler placed
+// elsewhere.
+func isFunctionPart(name string) bool {
 	return strings.Contains(name, ".cold") || strings.Contains(name, ".part")
 }
 
-// longestTable is how many entries of a table are looked at.
-const longestTable = 1024
+// maxTableEntries is the number of entries of a table that are read.
+const maxTableEntries = 1024
 
-// table is where a jump goes through a table of constant distances from a constant
-// place, which is how gcc compiles a switch: as long as what the table says is in
-// the function. Whole tells that there is such a table.
-func (g *Graph) table(b *Block) (targets []uint64, whole bool) {
-	sum, ok := definition(b.Block, b.Block.Next).(*vex.Operation)
+// jumpTable returns the targets of a jump through a table of constant offsets from a
+// constant base, which is how gcc compiles a switch. The table ends at the first entry that
+// is not in the function. Whole is set if there is such a table.
+func (g *Graph) jumpTable(b *Block) (targets []uint64, whole bool) {
+	sum, ok := findDefinition(b.Block, b.Block.Next).(*vex.Operation)
 	if !ok || len(sum.Args) != 2 || sum.Op.String() != "Add64" {
 		return nil, false
 	}
@@ -28,11 +29,11 @@ func (g *Graph) table(b *Block) (targets []uint64, whole bool) {
 		return nil, false
 	}
 	for _, e := range sum.Args {
-		base, known := g.constantBefore(b, e)
+		base, known := g.constantAtJump(b, e)
 		if !known {
 			continue
 		}
-		for at := base; len(targets) < longestTable; at += 4 {
+		for at := base; len(targets) < maxTableEntries; at += 4 {
 			var entry [4]byte
 			if n, constant := g.Image.Read(at, entry[:]); n < 4 || !constant {
 				break
@@ -50,25 +51,25 @@ func (g *Graph) table(b *Block) (targets []uint64, whole bool) {
 	return nil, false
 }
 
-// constantBefore is the value of an expression that is a constant in its block, or a
-// register that the same straight line of code sets to one.
-func (g *Graph) constantBefore(b *Block, e vex.Expr) (uint64, bool) {
-	switch e := definition(b.Block, e).(type) {
+// constantAtJump returns the value of an expression that is a constant in its block, or a
+// register that the function sets to one constant only.
+func (g *Graph) constantAtJump(b *Block, e vex.Expr) (uint64, bool) {
+	switch e := findDefinition(b.Block, e).(type) {
 	case *vex.Const:
 		return e.Bits, true
 	case *vex.Get:
-		return g.registerBefore(b, e.Offset)
+		return g.registerConstant(b, e.Offset)
 	}
 	return 0, false
 }
 
-// registerBefore finds the constant that a register of a jump's block has, in the
-// blocks of the function that have been lifted: if they set it to one constant only.
-func (g *Graph) registerBefore(b *Block, offset int) (uint64, bool) {
+// registerConstant finds the constant that a register holds at a jump: the one address of
+// constant data that the lifted blocks of the function assign to it.
+func (g *Graph) registerConstant(b *Block, offset int) (uint64, bool) {
 	f, _ := g.Image.Function(b.Function.Entry)
 	found, value := false, uint64(0)
 	for k, v := range g.lifted {
-		if v == nil || k.size != longest || k.addr < f.Addr || k.addr >= f.Addr+f.Size {
+		if v == nil || k.size != maxLiftBytes || k.addr < f.Addr || k.addr >= f.Addr+f.Size {
 			continue
 		}
 		for _, s := range v.Stmts {
@@ -76,8 +77,8 @@ func (g *Graph) registerBefore(b *Block, offset int) (uint64, bool) {
 			if !ok || p.Offset != offset {
 				continue
 			}
-			c, ok := definition(v, p.Data).(*vex.Const)
-			if !ok || !g.inTables(c.Bits) {
+			c, ok := findDefinition(v, p.Data).(*vex.Const)
+			if !ok || !g.isConstantData(c.Bits) {
 				continue
 			}
 			if found && c.Bits != value {
@@ -89,8 +90,8 @@ func (g *Graph) registerBefore(b *Block, offset int) (uint64, bool) {
 	return value, found
 }
 
-// inTables tells whether an address is of constant data.
-func (g *Graph) inTables(at uint64) bool {
+// isConstantData reports whether an address is in constant data.
+func (g *Graph) isConstantData(at uint64) bool {
 	n, constant := g.Image.Read(at, make([]byte, 4))
-	return n == 4 && constant && !g.Image.Owns(at)
+	return n == 4 && constant && !g.Image.OwnsCode(at)
 }

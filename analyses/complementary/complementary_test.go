@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-dmt/heddle/analyses/complementary"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // table1 is the paper's, row by row.
@@ -85,7 +85,7 @@ func TestFigure3(t *testing.T) {
 		t.Errorf("%d inversions of BAC", n)
 	}
 	for _, o := range []complementary.Order{
-		counts.Greedy([]event.ThreadID{a, b, c}), counts.Exact([]event.ThreadID{a, b, c}),
+		counts.Greedy([]arch.ThreadID{a, b, c}), counts.Exact([]arch.ThreadID{a, b, c}),
 	} {
 		if counts.Inversions(o) != 0 {
 			t.Errorf("order %v", o)
@@ -100,7 +100,7 @@ func TestGreedy(t *testing.T) {
 	counts.Add(3, 4, 5)  // then 4 beside 3
 	counts.Add(1, 2, 4)  // and 2 beside 1
 	counts.Add(2, 4, 3)
-	if o := counts.Greedy([]event.ThreadID{1, 2, 3, 4}); !slices.Equal(o, complementary.Order{2, 1, 3, 4}) {
+	if o := counts.Greedy([]arch.ThreadID{1, 2, 3, 4}); !slices.Equal(o, complementary.Order{2, 1, 3, 4}) {
 		t.Errorf("order %v", o)
 	}
 }
@@ -108,9 +108,9 @@ func TestGreedy(t *testing.T) {
 func TestOrderProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 8).Draw(t, "threads")
-		threads := make([]event.ThreadID, n)
+		threads := make([]arch.ThreadID, n)
 		for i := range threads {
-			threads[i] = event.ThreadID(1000 + i)
+			threads[i] = arch.ThreadID(1000 + i)
 		}
 		counts := complementary.Constraints{}
 		for i := range threads {

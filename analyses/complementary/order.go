@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Order is the threads of a replica by priority, the first one first.
-type Order []event.ThreadID
+type Order []arch.ThreadID
 
 // Reverse is the order of the complementary replica.
 func (o Order) Reverse() Order {
@@ -21,19 +21,19 @@ func (o Order) Reverse() Order {
 type Constraints map[Pair]uint64
 
 // Pair is two threads, the lower number first.
-type Pair struct{ A, B event.ThreadID }
+type Pair struct{ A, B arch.ThreadID }
 
-func pair(a, b event.ThreadID) Pair { return Pair{min(a, b), max(a, b)} }
+func orderedPair(a, b arch.ThreadID) Pair { return Pair{min(a, b), max(a, b)} }
 
 // Add counts n constraints between two threads.
-func (c Constraints) Add(a, b event.ThreadID, n uint64) {
+func (c Constraints) Add(a, b arch.ThreadID, n uint64) {
 	if a != b && n > 0 {
-		c[pair(a, b)] += n
+		c[orderedPair(a, b)] += n
 	}
 }
 
 // Between is how many were counted between two threads.
-func (c Constraints) Between(a, b event.ThreadID) uint64 { return c[pair(a, b)] }
+func (c Constraints) Between(a, b arch.ThreadID) uint64 { return c[orderedPair(a, b)] }
 
 // Inversions is how many constraints are between threads that are not next to
 // each other in an order: those through which a third thread may come to stand
@@ -52,22 +52,22 @@ func (c Constraints) Inversions(o Order) uint64 {
 // other (section 3.4.2): first the two with the most, then again and again the
 // one with the most to either end. Threads without any follow in the order in
 // which they are given, which also decides between equals.
-func (c Constraints) Greedy(threads []event.ThreadID) Order {
+func (c Constraints) Greedy(threads []arch.ThreadID) Order {
 	left := slices.Clone(threads)
 	if len(left) < 3 {
 		return left
 	}
-	a, b := c.busiest(left)
+	a, b := c.busiestPair(left)
 	o := Order{left[a], left[b]}
-	left = without(without(left, b), a)
+	left = withoutIndex(withoutIndex(left, b), a)
 	for len(left) > 0 {
-		o, left = c.extend(o, left)
+		o, left = c.extendOrder(o, left)
 	}
 	return o
 }
 
-// busiest returns the places of the two threads with the most constraints.
-func (c Constraints) busiest(list []event.ThreadID) (a, b int) {
+// busiestPair returns the places of the two threads with the most constraints.
+func (c Constraints) busiestPair(list []arch.ThreadID) (a, b int) {
 	a, b = 0, 1
 	for i := range list {
 		for j := i + 1; j < len(list); j++ {
@@ -79,8 +79,8 @@ func (c Constraints) busiest(list []event.ThreadID) (a, b int) {
 	return a, b
 }
 
-// extend puts one of the threads that are left at an end of the order.
-func (c Constraints) extend(o Order, left []event.ThreadID) (Order, []event.ThreadID) {
+// extendOrder puts one of the threads that are left at an end of the order.
+func (c Constraints) extendOrder(o Order, left []arch.ThreadID) (Order, []arch.ThreadID) {
 	best, most, front := 0, uint64(0), false
 	for i, t := range left {
 		if n := c.Between(o[len(o)-1], t); n > most {
@@ -91,14 +91,14 @@ func (c Constraints) extend(o Order, left []event.ThreadID) (Order, []event.Thre
 		}
 	}
 	t := left[best]
-	left = without(left, best)
+	left = withoutIndex(left, best)
 	if front {
 		return slices.Insert(o, 0, t), left
 	}
 	return append(o, t), left
 }
 
-func without(list []event.ThreadID, i int) []event.ThreadID {
+func withoutIndex(list []arch.ThreadID, i int) []arch.ThreadID {
 	return slices.Delete(slices.Clone(list), i, i+1)
 }
 
@@ -109,13 +109,13 @@ const mostExact = 7
 // that has been executed already (section 3.4.2 proposes it): of several the one
 // that comes first when each is read from its lower end. With more threads than
 // mostExact it is Greedy.
-func (c Constraints) Exact(threads []event.ThreadID) Order {
+func (c Constraints) Exact(threads []arch.ThreadID) Order {
 	if len(threads) > mostExact {
 		return c.Greedy(threads)
 	}
 	best := Order(slices.Clone(threads))
 	fewest := c.Inversions(best)
-	permute(slices.Clone(threads), 0, func(o Order) {
+	forEachPermutation(slices.Clone(threads), 0, func(o Order) {
 		if n := c.Inversions(o); n < fewest {
 			best, fewest = slices.Clone(o), n
 		}
@@ -123,15 +123,15 @@ func (c Constraints) Exact(threads []event.ThreadID) Order {
 	return best
 }
 
-// permute calls f with every permutation that leaves o's first n as they are.
-func permute(o Order, n int, f func(Order)) {
+// forEachPermutation calls f with every permutation that leaves o's first n as they are.
+func forEachPermutation(o Order, n int, f func(Order)) {
 	if n == len(o) {
 		f(o)
 		return
 	}
 	for i := n; i < len(o); i++ {
 		o[n], o[i] = o[i], o[n]
-		permute(o, n+1, f)
+		forEachPermutation(o, n+1, f)
 		o[n], o[i] = o[i], o[n]
 	}
 }
@@ -148,6 +148,6 @@ func (c Constraints) List() []Count {
 
 // Count is how many constraints there are between two threads.
 type Count struct {
-	A, B event.ThreadID
+	A, B arch.ThreadID
 	N    uint64
 }

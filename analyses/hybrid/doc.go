@@ -10,6 +10,6 @@
 //  1. Constraints that are left out follow from those that are kept together
 //     with the order of synchronization operations and of each thread's own
 //     instructions.
-//  2. Reduce leaves out at least what Subsume leaves out, and none of what it
-//     keeps follows from the rest.
+//  2. The Reducer leaves out every constraint that the Subsumer leaves out, and no
+//     constraint that it keeps follows from the rest.
 package hybrid

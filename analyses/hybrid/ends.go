@@ -6,17 +6,17 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Ends are constraints that keep threads from going further than they had come
+// EndConstraints are constraints that keep threads from going further than they had come
 // when their process ended.
-func (o *Order) Ends(bases [][]Base) []event.Constraint {
+func (o *OrderBuilder) EndConstraints(bases [][]Counted) []event.Constraint {
 	var out []event.Constraint
-	for _, x := range o.ends {
-		c := event.Constraint{First: ends(bases, x.thread, x.instructions)}
+	for _, x := range o.processEnds {
+		c := event.Constraint{First: endPoint(bases, x.thread, x.instructions)}
 		switch {
 		case x.killer >= 0 && o.deathOf(x.killer) != nil && o.deathOf(x.killer).sent:
-			c.Second = o.signalled(x.killer)
+			c.Second = o.beforeLastSignal(x.killer)
 		case x.killer >= 0 && o.deathOf(x.killer) != nil:
-			c.Second = o.deathOf(x.killer).before(bases)
+			c.Second = o.deathOf(x.killer).lastHoldPoint(bases)
 		case x.by >= 0:
 			c.Second = event.Point{Thread: x.by, Done: len(bases[x.by]) - 2}
 		default:
@@ -28,38 +28,37 @@ func (o *Order) Ends(bases [][]Base) []event.Constraint {
 }
 
 // deathOf is the death of a thread, or nil.
-func (o *Order) deathOf(n int) *death {
+func (o *OrderBuilder) deathOf(n int) *death {
 	if i := slices.IndexFunc(o.deaths, func(d death) bool { return d.thread == n }); i >= 0 {
 		return &o.deaths[i]
 	}
 	return nil
 }
 
-// point is where the thread died. An operation that it died in has its place
-// there, and is not behind it.
-func (d *death) point(bases [][]Base) event.Point {
+// deathPoint is where the thread died. An operation that it died in has its position there, and is
+// not before it.
+func (d *death) deathPoint(bases [][]Counted) event.Point {
 	if !d.within {
-		return ends(bases, d.thread, d.instructions)
+		return endPoint(bases, d.thread, d.instructions)
 	}
 	bases = slices.Clone(bases)
 	bases[d.thread] = bases[d.thread][:len(bases[d.thread])-1]
-	return ends(bases, d.thread, d.instructions)
+	return endPoint(bases, d.thread, d.instructions)
 }
 
-// before is the last point at which the thread can be made to wait before it dies. A
-// call that kills its own thread, as of tgkill(2) in abort(3), has no instruction
-// behind it: the thread waits before the call.
-func (d *death) before(bases [][]Base) event.Point {
-	p := d.point(bases)
+// lastHoldPoint is the last point at which the thread can be held before it dies. A call that kills
+// its own thread, such as tgkill(2) in abort(3), has no instruction after it: the thread is held
+// before the call.
+func (d *death) lastHoldPoint(bases [][]Counted) event.Point {
+	p := d.deathPoint(bases)
 	if d.within || p.Instructions > 0 || p.Done == 0 {
 		return p
 	}
 	return event.Point{Thread: p.Thread, Done: p.Done - 1}
 }
 
-// ends is the point at which a thread was when it had retired so many
-// instructions.
-func ends(bases [][]Base, n int, instructions uint64) event.Point {
+// endPoint is the point of a thread that has retired the given number of instructions.
+func endPoint(bases [][]Counted, n int, instructions uint64) event.Point {
 	done := len(bases[n]) - 1
 	for done > 0 && bases[n][done].Instructions > instructions {
 		done--
@@ -67,9 +66,8 @@ func ends(bases [][]Base, n int, instructions uint64) event.Point {
 	return event.Point{Thread: n, Done: done, Instructions: instructions - bases[n][done].Instructions, Ends: true}
 }
 
-// Exit tells of a thread's end. One that was still there when its process ended
-// got no further.
-func (o *Order) Exit(e *event.Exit) {
+// AddExit adds a thread's end. A thread that was still there when its process ended got no further.
+func (o *OrderBuilder) AddExit(e *event.Exit) {
 	n := o.Thread(e.Thread)
 	if n < 0 {
 		return
@@ -77,38 +75,38 @@ func (o *Order) Exit(e *event.Exit) {
 	t := o.threads[n]
 	t.gone = true
 	if o.living[t.process]--; o.living[t.process] == 0 {
-		o.mark(e.Stamp, Mark{Thread: n, Position: -1, Over: true})
+		o.addMark(e.Stamp, Mark{Thread: n, Position: -1, Over: true})
 	}
 	switch {
 	case n == o.killed:
-		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].begin < 0, o.sent, e.Instructions})
+		o.deaths = append(o.deaths, death{n, len(t.open) > 0 && t.open[len(t.open)-1].beginIndex < 0, o.sent, e.Instructions})
 		return
-	case o.ender(t) == n:
+	case o.endingThread(t) == n:
 		return
 	}
 	killer := o.killed
 	if killer >= 0 && o.threads[killer].process != t.process {
 		killer = -1
 	}
-	if at, ok := t.reached(e.Instructions); ok && (o.ender(t) >= 0 || killer >= 0) {
-		o.ends = append(o.ends, end{n, o.ender(t), killer, at})
+	if at, ok := t.reachedOutside(e.Instructions); ok && (o.endingThread(t) >= 0 || killer >= 0) {
+		o.processEnds = append(o.processEnds, processEnd{n, o.endingThread(t), killer, at})
 	}
 }
 
-// ender is the thread that ended a thread's process by a system call, or -1.
-func (o *Order) ender(t *ordering) int {
+// endingThread is the thread that ended a thread's process by a system call, or -1.
+func (o *OrderBuilder) endingThread(t *orderThread) int {
 	if at, ended := o.ending[t.process]; ended {
 		return o.s.Operations[at].Thread
 	}
 	return -1
 }
 
-// reached is how far a thread that has retired so many instructions has come
-// outside of operations; false if it is in a wait that has its place in the order.
-func (t *ordering) reached(instructions uint64) (uint64, bool) {
+// reachedOutside is the number of instructions that a thread has retired outside of operations;
+// false if it is in a wait that has its position in the order.
+func (t *orderThread) reachedOutside(instructions uint64) (uint64, bool) {
 	for _, c := range t.open {
 		if !c.once && !c.handler {
-			return c.instructions, c.begin < 0
+			return c.instructions, c.beginIndex < 0
 		}
 	}
 	if t.issue != nil {
@@ -117,16 +115,16 @@ func (t *ordering) reached(instructions uint64) (uint64, bool) {
 	return instructions, true
 }
 
-// alive notes that a thread goes on.
-func (o *Order) alive(n int) {
+// noteAlive notes that a thread continues.
+func (o *OrderBuilder) noteAlive(n int) {
 	if o.killed == n {
 		o.killed = -1
 	}
 }
 
-// end is a thread whose process was ended by a system call of another thread, or by
+// processEnd is a thread whose process was ended by a system call of another thread, or by
 // a signal that killed another.
-type end struct {
+type processEnd struct {
 	thread, by, killer int
 	instructions       uint64
 }

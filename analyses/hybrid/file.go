@@ -16,13 +16,12 @@ import (
 // Version is that of the file format.
 const Version = 5
 
-// File is a schedule with what it was made of: what a schedule file says.
+// File is a schedule with the run that it was made of: the content of a schedule file.
 type File struct {
 	// Kind is "hybrid", "sync" or "mem".
 	Kind string
-	// Args, Env and Dir are the program's; Seed is that of what it got at random,
-	// Cores how many cores it saw, Layout whether its addresses were random, and
-	// Model the memory model.
+	// Args, Env and Dir are the program's; Seed is the seed of its random numbers, Cores how many
+	// cores it saw, Layout whether its addresses were random, and Model the memory model.
 	Args, Env []string
 	Dir       string
 	Seed      uint64
@@ -31,13 +30,13 @@ type File struct {
 	Model     string
 	// Inputs are the files that it read.
 	Inputs []Input
-	// Prune says which constraints were left out, Counts what was found.
+	// Prune says which constraints were left out, Counts how many races and constraints there were.
 	Prune    Prune
 	Counts   Counts
 	Schedule *event.Schedule
-	// Preconditions, of a portable schedule, are what other inputs must satisfy, as
-	// preconditions.Set writes it; Varying are the names that those have for the files
-	// which may differ.
+	// Preconditions, of a portable schedule, are the preconditions of other inputs, as
+	// preconditions.Set writes them; Varying are the names that they have for the files which may
+	// differ.
 	Preconditions []string
 	Varying       []string
 	// Program is the SHA-256 of the program that a portable schedule is for, wherever
@@ -54,9 +53,9 @@ type Input struct{ SHA256, Path string }
 // its end. docs/schedules.md describes it.
 func (f *File) Write(w io.Writer) error {
 	var b bytes.Buffer
-	f.header(&b)
+	f.writeHeader(&b)
 	s := f.Schedule
-	f.portable(&b)
+	f.writePortable(&b)
 	if s.Allocators {
 		b.WriteString("allocators\n")
 	}
@@ -70,7 +69,7 @@ func (f *File) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "object %016x %q\n", uint64(id), s.Objects[id])
 	}
 	for i := range s.Operations {
-		operation(&b, &s.Operations[i])
+		writeOperation(&b, &s.Operations[i])
 	}
 	for i := range s.Constraints {
 		c := &s.Constraints[i]
@@ -85,7 +84,7 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
-func (f *File) header(b *bytes.Buffer) {
+func (f *File) writeHeader(b *bytes.Buffer) {
 	fmt.Fprintf(b, "heddle schedule %d\n", Version)
 	fmt.Fprintf(b, "kind %s\nseed %d\ncores %d\nlayout %t\nmodel %s\ndir %q\n", f.Kind, f.Seed, f.Cores, f.Layout, f.Model, f.Dir)
 	for _, list := range []struct {
@@ -102,8 +101,8 @@ func (f *File) header(b *bytes.Buffer) {
 	fmt.Fprintf(b, "prune %s\ncounts %d %d %d %d\n", pruneNames[f.Prune], f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
 }
 
-// portable writes what only a schedule for other inputs has.
-func (f *File) portable(b *bytes.Buffer) {
+// writePortable writes the lines of a portable schedule.
+func (f *File) writePortable(b *bytes.Buffer) {
 	if !f.Schedule.Portable {
 		return
 	}
@@ -121,9 +120,8 @@ func (f *File) portable(b *bytes.Buffer) {
 	}
 }
 
-// operation writes an operation: thread, part, what, result, times, and what it
-// wrote.
-func operation(b *bytes.Buffer, o *event.Operation) {
+// writeOperation writes an operation: thread, part, name or number, result, times, and its writes.
+func writeOperation(b *bytes.Buffer, o *event.Operation) {
 	what := o.Op.String()
 	if o.Part == event.SystemCall || o.Part == event.SignalPart {
 		what = strconv.FormatUint(o.Number, 10)

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -17,50 +18,49 @@ type Allocation struct {
 	// Number is which call of the run it is, from 1.
 	Number int
 	// Addr is the block that a call returned, and Size how long it is.
-	Addr event.Addr
+	Addr arch.Addr
 	Size uint64
 }
 
-// Allocations tells of the calls of allocators, in the order of the run: what they do to
-// memory of their own then counts for nothing, since they order that themselves and
-// where memory is allocated matters to nobody (PEREGRINE section 2.3), and a block
-// that is handed out has no past.
-func (m *Maker) Allocations(calls []Allocation) {
+// IgnoreAllocations takes the calls of allocators, in the order of the run. Their accesses to their
+// own memory are then ignored, since allocators order those themselves and the addresses of blocks
+// matter to no one (PEREGRINE section 2.3), and a block that is handed out has no earlier accesses.
+func (m *ConstraintFinder) IgnoreAllocations(calls []Allocation) {
 	m.heap = calls
 	m.allocate = allocations{calling: map[int]bool{}, pages: map[virtualPage]uint64{}, active: len(calls) > 0}
 }
 
-// Calls tells of the calls of allocators, in the order of the run: Racing are those of
-// them that are to be operations.
-func (m *Maker) Calls(calls []Allocation) {
+// WatchAllocations takes the calls of allocators, in the order of the run: RacingAllocations has
+// those of them that are to become operations.
+func (m *ConstraintFinder) WatchAllocations(calls []Allocation) {
 	m.heap, m.racing = calls, map[int]bool{}
 }
 
-// Racing are the calls of allocators, by their numbers, in which there are accesses that
+// RacingAllocations are the calls of allocators, by their numbers, in which there are accesses that
 // the order of operations leaves unordered.
-func (m *Maker) Racing() map[int]bool { return m.racing }
+func (m *ConstraintFinder) RacingAllocations() map[int]bool { return m.racing }
 
-// call is when a thread was in an allocator, by Maker.at.
-type call struct {
+// allocationCall is when a thread was in an allocator, by Maker.at.
+type allocationCall struct {
 	number      int
 	first, last uint64
 }
 
-// called takes a call of an allocator, or its return.
-func (m *Maker) called(h *Allocation) {
+// noteAllocationCall takes a call of an allocator, or its return.
+func (m *ConstraintFinder) noteAllocationCall(h *Allocation) {
 	if h.Thread < 0 {
 		return
 	}
 	t := m.threads[h.Thread]
 	if n := len(t.calls); n > 0 && !h.Begins {
-		t.calls[n-1].last = m.at
+		t.calls[n-1].last = m.place
 	} else if h.Begins {
-		t.calls = append(t.calls, call{h.Number, m.at + 1, math.MaxUint64})
+		t.calls = append(t.calls, allocationCall{h.Number, m.place + 1, math.MaxUint64})
 	}
 }
 
-// races notes the call of an allocator that a race is in.
-func (m *Maker) races(i *races.Instance) {
+// noteRacingCall notes the call of an allocator that a race is in.
+func (m *ConstraintFinder) noteRacingCall(i *races.Instance) {
 	if m.racing == nil || i.PC == 0 {
 		return
 	}
@@ -71,12 +71,11 @@ func (m *Maker) races(i *races.Instance) {
 	}
 }
 
-// allocations are what is known of allocators.
+// allocations are facts about allocators.
 type allocations struct {
 	active  bool
 	calling map[int]bool // threads that are in one
-	// pages are the numbers of pages by their addresses, of those that were accessed;
-	// last is the latest one.
+	// pages are the numbers of the accessed pages by their addresses; last is the latest one.
 	pages map[virtualPage]uint64
 	last  virtualPage
 	page  uint64
@@ -87,11 +86,11 @@ type virtualPage struct {
 	number  uint64
 }
 
-// within tells whether a thread is in an allocator.
-func (a *allocations) within(thread int) bool { return a.active && a.calling[thread] }
+// isAllocating reports whether a thread is in an allocator.
+func (a *allocations) isAllocating(thread int) bool { return a.active && a.calling[thread] }
 
-// seen notes which page is at an address.
-func (a *allocations) seen(process int, e *event.Memory) {
+// notePage notes which page is at an address.
+func (a *allocations) notePage(process int, e *event.Memory) {
 	if !a.active {
 		return
 	}
@@ -101,10 +100,10 @@ func (a *allocations) seen(process int, e *event.Memory) {
 	}
 }
 
-// allocated takes a call of an allocator, or its return.
-func (m *Maker) allocated(h *Allocation) {
+// applyAllocation takes a call of an allocator, or its return.
+func (m *ConstraintFinder) applyAllocation(h *Allocation) {
 	if m.racing != nil {
-		m.called(h)
+		m.noteAllocationCall(h)
 		return
 	}
 	if h.Thread < 0 {

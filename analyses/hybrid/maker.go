@@ -20,10 +20,10 @@ const (
 
 var pruneNames = [...]string{"reduce", "subsume", "none"}
 
-// Prunes lists the names of the ways to prune.
-func Prunes() []string { return pruneNames[:] }
+// PruneNames lists the names of the ways to prune.
+func PruneNames() []string { return pruneNames[:] }
 
-// Counts are what was found in a run.
+// Counts counts races and constraints of a run.
 type Counts struct {
 	// Races are the pairs of accesses that the order of operations leaves
 	// unordered. Unpruned are those of them that are constraints at all;
@@ -34,33 +34,33 @@ type Counts struct {
 	Reduced  uint64 `json:"reduced"`
 }
 
-// Maker finds the constraints of a schedule: it goes through the run's accesses
-// in their order, with the marks of its operations.
+// ConstraintFinder finds the constraints of a schedule: it goes through the run's accesses in their
+// order, with the marks of its operations.
 //
-// What is accessed within an operation or a system call counts as done by that as
-// a whole: enforced, they happen one at a time.
-type Maker struct {
-	s        *event.Schedule
-	marks    []Mark
-	prune    Prune
-	detector *races.Detector
-	subsumer *Subsumer
-	reducer  Reducer
-	threads  []*made
-	own      [][]int // positions, by thread
-	at       uint64
-	found    []Constraint
-	counts   Counts
-	kept     []Constraint
-	all      bool
-	heap     []Allocation
-	allocate allocations
-	racing   map[int]bool // calls of allocators that race, or nil
-	audit    *audit       // of a run that followed a schedule, or nil
+// All accesses within an operation or a system call count as one: when the schedule is enforced,
+// operations happen one at a time.
+type ConstraintFinder struct {
+	s            *event.Schedule
+	marks        []Mark
+	prune        Prune
+	detector     *races.Detector
+	subsumer     *Subsumer
+	reducer      Reducer
+	threads      []*finderThread
+	positions    [][]int // positions, by thread
+	place        uint64
+	pendingRaces []Constraint
+	counts       Counts
+	kept         []Constraint
+	all          bool
+	heap         []Allocation
+	allocate     allocations
+	racing       map[int]bool // calls of allocators that race, or nil
+	audit        *audit       // of a run that followed a schedule, or nil
 }
 
-// made is what is known of a thread.
-type made struct {
+// finderThread is the state of a thread.
+type finderThread struct {
 	done    int
 	process int
 	last    int // position of its last operation
@@ -68,7 +68,7 @@ type made struct {
 	base    uint64
 	within  map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
 	order   []uint64
-	calls   []call // of allocators
+	calls   []allocationCall // of allocators
 }
 
 // Accesses within operations, by word.
@@ -80,61 +80,61 @@ const (
 	wordWritten = 2
 )
 
-// NewMaker makes a Maker for the operations of a run and their marks, of which process
-// tells what process a thread belongs to. With every set it takes all accesses that conflict, not those only that the order of
-// operations leaves unordered: the result is a mem-schedule.
-func NewMaker(s *event.Schedule, marks []Mark, process func(thread int) int, prune Prune, every bool) *Maker {
-	m := &Maker{
-		s: s, marks: marks, prune: prune, subsumer: NewSubsumer(), own: make([][]int, len(s.Threads)),
-		threads: make([]*made, len(s.Threads)), all: every,
+// NewConstraintFinder makes a ConstraintFinder for the operations of a run and their marks; process
+// returns the process of a thread. With every set it takes all conflicting accesses, not only those
+// that the order of operations leaves unordered: the result is a mem-schedule.
+func NewConstraintFinder(s *event.Schedule, marks []Mark, process func(thread int) int, prune Prune, every bool) *ConstraintFinder {
+	m := &ConstraintFinder{
+		s: s, marks: marks, prune: prune, subsumer: NewSubsumer(), positions: make([][]int, len(s.Threads)),
+		threads: make([]*finderThread, len(s.Threads)), all: every,
 	}
 	order := races.ScheduleRelative
 	if every {
 		order = races.HappensBefore
 	}
-	m.detector = races.New(order, m.race)
+	m.detector = races.New(order, m.addRace)
 	for i := range m.threads {
-		m.threads[i] = &made{last: -1, process: process(i), within: map[uint64]uint8{}}
-		m.detector.Begin(i, process(i))
+		m.threads[i] = &finderThread{last: -1, process: process(i), within: map[uint64]uint8{}}
+		m.detector.SetProcess(i, process(i))
 	}
 	for p := range s.Operations {
 		n := s.Operations[p].Thread
-		m.own[n] = append(m.own[n], p)
+		m.positions[n] = append(m.positions[n], p)
 	}
 	return m
 }
 
-// race takes a race that the detector reports.
-func (m *Maker) race(r *races.Race) {
+// addRace takes a race that the detector reports.
+func (m *ConstraintFinder) addRace(r *races.Race) {
 	m.counts.Races++
-	m.found = append(m.found, Constraint{r.First, r.Second})
+	m.pendingRaces = append(m.pendingRaces, Constraint{r.First, r.Second})
 }
 
-// Upto goes on to the event of a number.
-func (m *Maker) Upto(seq uint64) {
+// AdvanceTo continues to the event of a number.
+func (m *ConstraintFinder) AdvanceTo(seq uint64) {
 	for len(m.heap) > 0 && m.heap[0].Seq <= seq {
-		m.allocated(&m.heap[0])
+		m.applyAllocation(&m.heap[0])
 		m.heap = m.heap[1:]
 	}
 	for len(m.marks) > 0 && m.marks[0].Seq <= seq {
-		m.take(&m.marks[0])
+		m.applyMark(&m.marks[0])
 		m.marks = m.marks[1:]
 	}
 }
 
-func (m *Maker) take(k *Mark) {
+func (m *ConstraintFinder) applyMark(k *Mark) {
 	t := m.threads[k.Thread]
 	if k.Position >= 0 {
-		m.at++
+		m.place++
 		m.detector.Sync(k.Thread, 0)
-		m.reducer.Sync(k.Thread, m.at)
+		m.reducer.Sync(k.Thread, m.place)
 		t.done++
 		t.last = k.Position
 		t.base = k.Branches
-		m.audit.operation(k.Thread, t.done)
+		m.audit.beginOperation(k.Thread, t.done)
 	}
 	if k.Over {
-		m.detector.End(t.process)
+		m.detector.EndProcess(t.process)
 	}
 	if k.Open {
 		t.inside = true
@@ -142,58 +142,58 @@ func (m *Maker) take(k *Mark) {
 	if k.Close {
 		t.inside = false
 		t.base = k.Branches
-		m.flush(k.Thread, t)
-		m.audit.over(k.Thread, t.done)
+		m.flushOperation(k.Thread, t)
+		m.audit.endOperation(k.Thread, t.done)
 	}
 }
 
-// flush takes what was accessed within the thread's last operation.
-func (m *Maker) flush(n int, t *made) {
+// flushOperation adds the accesses within the thread's last operation.
+func (m *ConstraintFinder) flushOperation(n int, t *finderThread) {
 	if len(t.order) == 0 || t.done == 0 {
 		return
 	}
-	m.at++
+	m.place++
 	for _, word := range t.order {
 		a := races.Access{
-			Thread: n, Addr: word * wordBytes, Size: wordBytes, Write: t.within[word]&wordWritten != 0, At: m.at,
+			Thread: n, Addr: word * wordBytes, Size: wordBytes, Write: t.within[word]&wordWritten != 0, At: m.place,
 		}
 		m.detector.Access(&a)
 	}
-	m.settle()
+	m.prunePending()
 	t.order = t.order[:0]
 	clear(t.within)
 }
 
-// Memory takes what happens next to memory, by thread n, behind the event that its
-// stamp names.
-func (m *Maker) Memory(n int, e *event.Memory) {
-	m.Upto(e.Seq)
+// AddMemory adds the next access or change of memory, by thread n, after the event that its stamp
+// names.
+func (m *ConstraintFinder) AddMemory(n int, e *event.Memory) {
+	m.AdvanceTo(e.Seq)
 	switch e.Kind {
 	case event.Load, event.Store:
-		m.access(n, e)
+		m.addAccess(n, e)
 	case event.KernelStore:
 		if e.Data != nil {
-			m.note(m.threads[n], address(e), e.Length, true)
+			m.noteInside(m.threads[n], physicalAddress(e), e.Length, true)
 		}
 	case event.KernelLoad:
-		m.note(m.threads[n], address(e), e.Length, false)
+		m.noteInside(m.threads[n], physicalAddress(e), e.Length, false)
 	case event.Content:
 		m.detector.Forget(e.Page<<pageShift, (e.Page+1)<<pageShift)
 	case event.Copy:
-		m.detector.Copy(e.Page, e.From, m.threads[n].process)
+		m.detector.CopyPage(e.Page, e.From, m.threads[n].process)
 	}
 }
 
-// address is where memory is accessed: pages have one number, however many processes
+// physicalAddress is where memory is accessed: pages have one number, however many processes
 // they are shared by, at whatever addresses.
-func address(e *event.Memory) uint64 { return e.Page<<pageShift | uint64(e.Addr)&(pageSize-1) }
+func physicalAddress(e *event.Memory) uint64 { return e.Page<<pageShift | uint64(e.Addr)&(pageSize-1) }
 
-// access takes a load or store.
-func (m *Maker) access(n int, e *event.Memory) {
+// addAccess takes a load or store.
+func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	t := m.threads[n]
-	m.allocate.seen(t.process, e)
+	m.allocate.notePage(t.process, e)
 	a := races.Access{
-		Thread: n, Addr: address(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
+		Thread: n, Addr: physicalAddress(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
 		Part: e.Part, Parts: e.Parts,
 	}
 	if first := int(pageSize - a.Addr%pageSize); first < a.Size {
@@ -203,29 +203,29 @@ func (m *Maker) access(n int, e *event.Memory) {
 		first := uint64(a.Size)
 		if a.First > 0 {
 			first = uint64(a.First)
-			m.note(t, a.Rest, uint64(a.Size)-first, a.Write)
+			m.noteInside(t, a.Rest, uint64(a.Size)-first, a.Write)
 		}
-		m.note(t, a.Addr, first, a.Write)
+		m.noteInside(t, a.Addr, first, a.Write)
 		return
 	}
-	if m.allocate.within(n) {
+	if m.allocate.isAllocating(n) {
 		return
 	}
-	m.at++
-	a.At = m.at
+	m.place++
+	a.At = m.place
 	if m.audit == nil {
 		m.detector.Access(&a)
 	} else {
-		here := m.audit.come(&a, t.done)
-		m.audit.begin(here)
+		here := m.audit.reachInstruction(&a, t.done)
+		m.audit.acquireAt(here)
 		m.detector.Access(&a)
-		m.audit.end(here)
+		m.audit.releaseAt(here)
 	}
-	m.settle()
+	m.prunePending()
 }
 
-// note keeps an access within an operation.
-func (m *Maker) note(t *made, addr, size uint64, write bool) {
+// noteInside keeps an access within an operation.
+func (m *ConstraintFinder) noteInside(t *finderThread, addr, size uint64, write bool) {
 	for word := addr / wordBytes; word <= (addr+max(size, 1)-1)/wordBytes; word++ {
 		have, known := t.within[word]
 		if !known {
@@ -238,17 +238,17 @@ func (m *Maker) note(t *made, addr, size uint64, write bool) {
 	}
 }
 
-// settle prunes what one access has brought.
-func (m *Maker) settle() {
-	slices.SortFunc(m.found, func(a, b Constraint) int { return cmp.Compare(b.First.At, a.First.At) })
-	for _, c := range m.found {
-		if !m.needed(c) {
+// prunePending prunes the constraints that one access has added.
+func (m *ConstraintFinder) prunePending() {
+	slices.SortFunc(m.pendingRaces, func(a, b Constraint) int { return cmp.Compare(b.First.At, a.First.At) })
+	for _, c := range m.pendingRaces {
+		if !m.isNeeded(c) {
 			continue
 		}
-		m.races(&c.First)
-		m.races(&c.Second)
+		m.noteRacingCall(&c.First)
+		m.noteRacingCall(&c.Second)
 		m.counts.Unpruned++
-		subsumed, reduced := m.subsumer.Keep(c), m.reducer.Keep(c)
+		subsumed, reduced := m.subsumer.Add(c), m.reducer.Add(c)
 		if subsumed {
 			m.counts.Subsumed++
 		}
@@ -259,30 +259,29 @@ func (m *Maker) settle() {
 			m.kept = append(m.kept, c)
 		}
 	}
-	m.found = m.found[:0]
+	m.pendingRaces = m.pendingRaces[:0]
 }
 
-// needed tells whether a race is to be ordered: operations are ordered already,
-// and one that has its position comes before all behind a later one.
-func (m *Maker) needed(c Constraint) bool {
+// isNeeded reports whether a race has to be ordered: operations are ordered already, and an
+// operation that has its position precedes everything after a later one.
+func (m *ConstraintFinder) isNeeded(c Constraint) bool {
 	switch {
 	case c.Second.PC == 0 && c.First.PC == 0:
 		return false
 	case c.Second.PC == 0:
-		// What comes behind the operation's place comes after all of it.
-		return m.threads[c.First.Thread].last < m.own[c.Second.Thread][c.Second.Syncs-1]
+		// Accesses after the operation's position come after all of it.
+		return m.threads[c.First.Thread].last < m.positions[c.Second.Thread][c.Second.Syncs-1]
 	case c.First.PC != 0:
 		return true
 	}
-	return m.own[c.First.Thread][c.First.Syncs-1] > m.threads[c.Second.Thread].last
+	return m.positions[c.First.Thread][c.First.Syncs-1] > m.threads[c.Second.Thread].last
 }
 
-// Finish gives the constraints that are kept, without counts of instructions, and
-// what was found.
-func (m *Maker) Finish() ([]event.Constraint, Counts) {
+// Finish returns the constraints that are kept, without counts of instructions, and the counts.
+func (m *ConstraintFinder) Finish() ([]event.Constraint, Counts) {
 	out := make([]event.Constraint, len(m.kept))
 	for i, c := range m.kept {
-		out[i] = event.Constraint{First: point(c.First), Second: point(c.Second)}
+		out[i] = event.Constraint{First: pointOf(c.First), Second: pointOf(c.Second)}
 		if last := c.First.Part + 1; last < c.First.Parts {
 			out[i].First.Accesses = last
 		}
@@ -291,30 +290,29 @@ func (m *Maker) Finish() ([]event.Constraint, Counts) {
 	return out, m.counts
 }
 
-func point(i races.Instance) event.Point {
+func pointOf(i races.Instance) event.Point {
 	if i.PC == 0 {
 		return event.Point{Thread: i.Thread, Done: int(i.Syncs) - 1}
 	}
 	return event.Point{Thread: i.Thread, Done: int(i.Syncs), PC: i.PC, Branches: i.Branches, Span: 1}
 }
 
-// Base is what a thread had gone through behind an operation.
-type Base struct{ Branches, Instructions uint64 }
+// Counted are the branches and instructions of a thread up to the end of an operation.
+type Counted struct{ Branches, Instructions uint64 }
 
-// Bases returns, for each thread, what it had gone through behind so many of its
-// operations.
-func Bases(s *event.Schedule, marks []Mark) [][]Base {
-	bases := make([][]Base, len(s.Threads))
+// CountsAfterOperations returns, for each thread, its counts after each number of its operations.
+func CountsAfterOperations(s *event.Schedule, marks []Mark) [][]Counted {
+	bases := make([][]Counted, len(s.Threads))
 	for n := range bases {
-		bases[n] = []Base{{}}
+		bases[n] = []Counted{{}}
 	}
 	for i := range marks {
 		m := &marks[i]
 		list := &bases[m.Thread]
 		if m.Position >= 0 {
-			*list = append(*list, Base{m.Branches, m.Instructions})
+			*list = append(*list, Counted{m.Branches, m.Instructions})
 		} else if m.Close {
-			(*list)[len(*list)-1] = Base{m.Branches, m.Instructions}
+			(*list)[len(*list)-1] = Counted{m.Branches, m.Instructions}
 		}
 	}
 	return bases

@@ -3,19 +3,21 @@ package hybrid
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Rules are what those who enforce a schedule say of operations.
+// Rules are the properties of operations and system calls by which a schedule is enforced.
 type Rules struct {
-	// Ordered tells which system calls have a position when they are no part of
-	// an operation, and Transparent which operations have none.
+	// Ordered reports whether a system call has a position when it is not part of an operation, and
+	// Transparent whether an operation has none.
 	Ordered func(number uint64) bool
-	// Forks tells which system calls make threads: these come before what they make,
-	// and so before their return.
+	// Forks reports whether a system call creates threads: it precedes them, and so has a position
+	// before its return.
 	Forks func(number uint64) bool
-	// Free, if set, tells of a system call that has a position by its number whether
-	// it has none all the same, by its first argument.
+	// Free, if set, reports whether a system call that has a position by its number has none all
+	// the same, because of its first argument.
 	Free        func(number uint64, descriptor int64) bool
 	Transparent func(event.SyncOp) bool
 	// Allocations are the calls of allocators that have a position, by their numbers in
@@ -23,96 +25,95 @@ type Rules struct {
 	Allocations map[int]bool
 }
 
-// Order makes the total order of a run's synchronization operations and system
+// OrderBuilder makes the total order of a run's synchronization operations and system
 // calls out of its events. An operation that releases something has the position
 // of its call, any other that of its return: in between it may have waited. One
 // that does both has two positions, and so has a once routine.
 //
 // It takes the events in their order; Finish gives the result.
-type Order struct {
-	rules   Rules
-	s       event.Schedule
-	numbers map[event.ThreadID]int
-	byName  map[string]int
-	threads []*ordering
-	ending  map[int32]int // the index of the system call that ended a process
-	killed  int           // the thread whose signal was the last event of any, or -1
-	sent    bool          // that signal has a position
-	ends    []end
-	deaths  []death
-	dropped []bool        // by the index of an operation: it has no position
-	living  map[int32]int // how many threads a process has
-	marks   []Mark
+type OrderBuilder struct {
+	rules       Rules
+	s           event.Schedule
+	numbers     map[arch.ThreadID]int
+	byName      map[string]int
+	threads     []*orderThread
+	ending      map[int32]int // the index of the system call that ended a process
+	killed      int           // the thread whose signal was the last event of any, or -1
+	sent        bool          // that signal has a position
+	processEnds []processEnd
+	deaths      []death
+	dropped     []bool        // by the index of an operation: it has no position
+	living      map[int32]int // how many threads a process has
+	marks       []Mark
 	// allocations are the calls of allocators so far, and acting those of them, besides
 	// those with a position, that make system calls which have one elsewhere.
 	allocations int
 	acting      []int
 }
 
-// ordering is what is known of a thread.
-type ordering struct {
-	id      event.ThreadID
+// orderThread is the state of a thread.
+type orderThread struct {
+	id      arch.ThreadID
 	process int32
-	open    []opened
-	last    int  // the index of its last operation, for what comes behind it
+	open    []openOperation
+	last    int  // the index of its last operation, for the events after it
 	futex   bool // its system call is one of an operation of its own
 	heap    bool // it is in a function of an allocator
-	// allocation is the number in the run of its last call of one, and allocations how
-	// many there are behind its last operation.
+	// allocation is the number in the run of its last call of an allocator, and allocations how
+	// many calls follow its last operation.
 	allocation, allocations int
 	issue                   *event.Syscall
 	nested                  bool   // that was made within an operation
 	forks                   int    // the index of the fork that it is in, or -1
-	base                    uint64 // its instructions behind its last operation
+	base                    uint64 // its instructions up to the end of its last operation
 	gone                    bool
 }
 
-// opened is an operation that was called and has not returned.
-type opened struct {
-	op    event.SyncOp
-	begin int // the index of its BeginPart or WholePart, or -1
-	once  bool
-	mark  int // the index of the mark of its call
-	// instructions is what the thread had retired.
+// openOperation is an operation that was called and has not returned.
+type openOperation struct {
+	op         event.SyncOp
+	beginIndex int // the index of its BeginPart or WholePart, or -1
+	once       bool
+	mark       int // the index of the mark of its call
+	// instructions is how many the thread had retired.
 	instructions uint64
-	// entry is the index of its BeginPart, which has no position unless a signal
-	// comes while it waits; split tells that one did.
+	// entry is the index of its BeginPart, which has no position unless a signal interrupts its
+	// wait; split says that one did.
 	entry int
 	split bool
-	// handler tells that it is none, but the handler of a signal that came in one.
+	// handler: it is the handler of a signal that interrupted an operation, and not an operation.
 	handler bool
 }
 
-// Mark is a place in a run where something of a thread's operation begins or
-// ends: for those who look at what is between.
+// Mark is a place in a run where an operation of a thread, or a part of it, begins or ends: the
+// accesses between marks are examined.
 type Mark struct {
 	Seq    uint64
 	Thread int
 	// Position is that of the operation that takes place here, or -1.
 	Position int
-	// Open and Close tell that an operation begins or ends whose instructions are
-	// part of it.
+	// Open and Close: an operation begins or ends whose instructions are part of it.
 	Open, Close bool
-	// Over tells that the thread was the last of its process, and ends.
+	// Over: the thread was the last of its process, and ends.
 	Over bool
 	// Branches and Instructions are the thread's counts.
 	Branches, Instructions uint64
 }
 
-// NewOrder makes an Order of a run that has not begun.
-func NewOrder(r Rules) *Order {
-	o := &Order{rules: r, numbers: map[event.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1}
+// NewOrderBuilder makes an Order of a run that has not begun.
+func NewOrderBuilder(r Rules) *OrderBuilder {
+	o := &OrderBuilder{rules: r, numbers: map[arch.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1}
 	o.s.Objects = map[event.ObjectID]string{}
 	return o
 }
 
-// Start tells of a thread.
-func (o *Order) Start(e *event.Start) {
+// AddStart adds a thread.
+func (o *OrderBuilder) AddStart(e *event.Start) {
 	n, known := o.byName[e.Name]
 	if !known {
 		n = len(o.threads)
 		o.byName[e.Name] = n
-		o.threads = append(o.threads, &ordering{last: -1, forks: -1})
+		o.threads = append(o.threads, &orderThread{last: -1, forks: -1})
 		o.s.Threads = append(o.s.Threads, e.Name)
 	}
 	o.numbers[e.Thread] = n
@@ -121,7 +122,7 @@ func (o *Order) Start(e *event.Start) {
 }
 
 // Thread is the number of a thread, or -1.
-func (o *Order) Thread(id event.ThreadID) int {
+func (o *OrderBuilder) Thread(id arch.ThreadID) int {
 	if n, ok := o.numbers[id]; ok {
 		return n
 	}
@@ -129,13 +130,13 @@ func (o *Order) Thread(id event.ThreadID) int {
 }
 
 // Process is the process that a thread belongs to.
-func (o *Order) Process(n int) int { return int(o.threads[n].process) }
+func (o *OrderBuilder) Process(n int) int { return int(o.threads[n].process) }
 
-// Object tells the name of an object.
-func (o *Order) Object(e *event.Object) { o.s.Objects[e.ID] = e.Name }
+// AddObject adds the name of an object.
+func (o *OrderBuilder) AddObject(e *event.Object) { o.s.Objects[e.ID] = e.Name }
 
-// add adds an operation.
-func (o *Order) add(at event.Stamp, p event.Operation) int {
+// addOperation adds an operation.
+func (o *OrderBuilder) addOperation(at event.Stamp, p event.Operation) int {
 	p.At = at.Time
 	o.s.Operations = append(o.s.Operations, p)
 	o.dropped = append(o.dropped, false)
@@ -144,8 +145,8 @@ func (o *Order) add(at event.Stamp, p event.Operation) int {
 	return n
 }
 
-// mark adds a mark at a place of a thread's run.
-func (o *Order) mark(at event.Stamp, m Mark) {
+// addMark adds a mark at a place of a thread's run.
+func (o *OrderBuilder) addMark(at event.Stamp, m Mark) {
 	m.Seq, m.Branches, m.Instructions = at.Seq, at.Branches, at.Instructions
 	o.marks = append(o.marks, m)
 	if m.Close || m.Position >= 0 {
@@ -153,9 +154,8 @@ func (o *Order) mark(at event.Stamp, m Mark) {
 	}
 }
 
-// inside tells whether a thread is in an operation that its instructions are a
-// part of.
-func (t *ordering) inside() bool {
+// isInsideOperation reports whether a thread is in an operation whose instructions are part of it.
+func (t *orderThread) isInsideOperation() bool {
 	if len(t.open) == 0 {
 		return false
 	}
@@ -163,32 +163,32 @@ func (t *ordering) inside() bool {
 	return !c.once && !c.handler
 }
 
-// Sync tells of an operation.
-func (o *Order) Sync(e *event.Sync) {
+// AddSync adds an operation's call or return.
+func (o *OrderBuilder) AddSync(e *event.Sync) {
 	n := o.Thread(e.Thread)
 	if n < 0 || o.rules.Transparent(e.Op) {
 		return
 	}
 	t := o.threads[n]
 	if !t.gone {
-		o.alive(n)
+		o.noteAlive(n)
 	}
 	switch {
 	case t.gone && n != o.killed:
 		// It was in there when its process ended.
 	case e.Op == event.OpThreadReturn:
-		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op})
-		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+		at := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op})
+		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpThreadStart:
-		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
-		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+		at := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
+		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
 		t.futex = t.futex || e.Phase == event.Enter
 	case e.Phase == event.Whole:
 	case e.Phase == event.Enter:
-		o.enter(n, e)
+		o.enterOperation(n, e)
 	default:
-		o.leave(n, e)
+		o.leaveOperation(n, e)
 	}
 }
 
@@ -197,25 +197,25 @@ const (
 	acquires = event.Acquire | event.AcquireSecond
 )
 
-// enter takes the call of an operation.
-func (o *Order) enter(n int, e *event.Sync) {
+// enterOperation takes the call of an operation.
+func (o *OrderBuilder) enterOperation(n int, e *event.Sync) {
 	t := o.threads[n]
-	c := opened{op: e.Op, begin: -1, mark: len(o.marks), once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce, instructions: e.Instructions}
+	c := openOperation{op: e.Op, beginIndex: -1, mark: len(o.marks), once: e.Op == event.OpOnce || e.Op == event.OpC11CallOnce, instructions: e.Instructions}
 	last := t.last
-	position := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
+	position := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: e.Op, Object: e.Object})
 	c.entry = position
 	base := t.base
 	t.open = append(t.open, c)
-	o.mark(e.Stamp, Mark{Thread: n, Position: position, Open: !c.once})
+	o.addMark(e.Stamp, Mark{Thread: n, Position: position, Open: !c.once})
 	if e.Effects&releases != 0 || c.once {
-		t.open[len(t.open)-1].begin = position
+		t.open[len(t.open)-1].beginIndex = position
 	} else {
 		o.dropped[position], t.last, t.base = true, last, base
 	}
 }
 
-// leave takes its return.
-func (o *Order) leave(n int, e *event.Sync) {
+// leaveOperation takes its return.
+func (o *OrderBuilder) leaveOperation(n int, e *event.Sync) {
 	t := o.threads[n]
 	t.leaveHandlers()
 	if len(t.open) == 0 || t.open[len(t.open)-1].op != e.Op {
@@ -228,27 +228,27 @@ func (o *Order) leave(n int, e *event.Sync) {
 	switch {
 	case c.once && e.Effects&event.Release == 0:
 		// Another thread has run the routine: this one waits for that.
-		o.dropped[c.begin] = true
+		o.dropped[c.beginIndex] = true
 		o.marks[c.mark].Open = true
-		position = o.add(e.Stamp, end)
-	case c.begin >= 0 && (c.once || c.split || waits(e)):
-		o.s.Operations[c.begin].Part = event.BeginPart
+		position = o.addOperation(e.Stamp, end)
+	case c.beginIndex >= 0 && (c.once || c.split || waitsAtReturn(e)):
+		o.s.Operations[c.beginIndex].Part = event.BeginPart
 		end.Part = event.EndPart
-		position = o.add(e.Stamp, end)
-	case c.begin >= 0:
-		o.s.Operations[c.begin].Result = e.Result
-		t.last = c.begin
+		position = o.addOperation(e.Stamp, end)
+	case c.beginIndex >= 0:
+		o.s.Operations[c.beginIndex].Result = e.Result
+		t.last = c.beginIndex
 	default:
-		position = o.add(e.Stamp, end)
+		position = o.addOperation(e.Stamp, end)
 	}
-	o.mark(e.Stamp, Mark{Thread: n, Position: position, Close: true})
+	o.addMark(e.Stamp, Mark{Thread: n, Position: position, Close: true})
 }
 
-// waits tells whether an operation that releases something at its call acquires
-// something at its return.
-func waits(e *event.Sync) bool { return waitsFor(e.Op) || e.Effects&acquires != 0 }
+// waitsAtReturn reports whether an operation that releases something at its call acquires something
+// at its return.
+func waitsAtReturn(e *event.Sync) bool { return alwaysWaits(e.Op) || e.Effects&acquires != 0 }
 
-func waitsFor(op event.SyncOp) bool {
+func alwaysWaits(op event.SyncOp) bool {
 	switch op {
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait, event.OpC11CndTimedWait,
 		event.OpBarrierWait:
@@ -257,16 +257,9 @@ func waitsFor(op event.SyncOp) bool {
 	return false
 }
 
-// System calls that mean something here.
-const (
-	sigreturn = 15
-	futex     = 202
-	exitGroup = 231
-)
-
-// Heap tells of the call of an allocator, or its return: system calls within have no
+// AddAllocation adds the call of an allocator, or its return: system calls within it have no
 // position, and some calls have one as wholes.
-func (o *Order) Heap(e *event.Heap) {
+func (o *OrderBuilder) AddAllocation(e *event.Heap) {
 	o.s.Allocators = true
 	if e.Phase == event.Enter {
 		o.allocations++
@@ -283,36 +276,36 @@ func (o *Order) Heap(e *event.Heap) {
 	switch {
 	case !o.rules.Allocations[t.allocation]:
 	case t.heap:
-		o.mark(e.Stamp, Mark{Thread: n, Position: -1, Open: true})
+		o.addMark(e.Stamp, Mark{Thread: n, Position: -1, Open: true})
 	default:
-		at := o.add(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: event.OpAllocate, Result: int64(t.allocations)})
-		o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+		at := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.WholePart, Op: event.OpAllocate, Result: int64(t.allocations)})
+		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	}
 }
 
-// Acting are the calls of allocators without a position that made system calls which have
+// ActingAllocations are the calls of allocators without a position that made system calls which have
 // one elsewhere.
-func (o *Order) Acting() []int { return o.acting }
+func (o *OrderBuilder) ActingAllocations() []int { return o.acting }
 
-// Call tells of the issue or the return of a system call.
-func (o *Order) Call(e *event.Syscall) {
+// AddSyscall adds the issue or the return of a system call.
+func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 	n := o.Thread(e.Thread)
 	if n < 0 {
 		return
 	}
 	t := o.threads[n]
 	if !t.gone {
-		o.alive(n)
+		o.noteAlive(n)
 	}
 	if e.Phase == event.Enter {
 		t.futex = false
 		issue := *e
-		t.issue, t.nested = &issue, t.inside()
-		if e.Number == sigreturn {
-			o.returned(n, e)
+		t.issue, t.nested = &issue, t.isInsideOperation()
+		if e.Number == linux.RtSigreturn {
+			o.returnFromHandler(n, e)
 		}
-		if o.rules.Forks(e.Number) && !t.inside() && o.rules.Ordered(e.Number) {
-			t.forks = o.call(n, e)
+		if o.rules.Forks(e.Number) && !t.isInsideOperation() && o.rules.Ordered(e.Number) {
+			t.forks = o.addSyscallOperation(n, e)
 		}
 		return
 	}
@@ -320,32 +313,32 @@ func (o *Order) Call(e *event.Syscall) {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
 	case t.heap:
-		if o.rules.Ordered(e.Number) && e.Number != futex && !o.rules.Allocations[t.allocation] {
+		if o.rules.Ordered(e.Number) && e.Number != linux.Futex && !o.rules.Allocations[t.allocation] {
 			o.acting = append(o.acting, t.allocation)
 		}
-	case t.issue == nil || e.Number == futex && !t.futex || e.Number != futex && t.nested || !o.rules.Ordered(e.Number):
+	case t.issue == nil || e.Number == linux.Futex && !t.futex || e.Number != linux.Futex && t.nested || !o.rules.Ordered(e.Number):
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:
-		o.call(n, e)
+		o.addSyscallOperation(n, e)
 	}
 	t.issue = nil
 }
 
-// call gives a system call that is no part of an operation its position: that of its
-// return or, if it makes a thread, of its issue, as the thread comes behind it.
-func (o *Order) call(n int, e *event.Syscall) int {
-	at := o.add(e.Stamp, event.Operation{
+// addSyscallOperation gives a system call that is not part of an operation its position: that of
+// its return or, if it creates a thread, of its issue, as the thread comes after it.
+func (o *OrderBuilder) addSyscallOperation(n int, e *event.Syscall) int {
+	at := o.addOperation(e.Stamp, event.Operation{
 		Thread: n, Part: event.SystemCall, Number: e.Number, Result: int64(e.Result), Time: e.Time - min(e.Time, o.threads[n].issue.Time),
 	})
-	o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
-	if e.Number == exitGroup {
+	o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+	if e.Number == linux.ExitGroup {
 		o.ending[o.threads[n].process] = at
 	}
 	return at
 }
 
-// Input tells of what a system call brought, behind its return.
-func (o *Order) Input(e *event.Input) {
+// AddInput adds the data that a system call returned, after its return.
+func (o *OrderBuilder) AddInput(e *event.Input) {
 	n := o.Thread(e.Thread)
 	if n < 0 || e.Source != event.InputTime && e.Source != event.InputRandom || len(e.Data) == 0 {
 		return
@@ -357,12 +350,12 @@ func (o *Order) Input(e *event.Input) {
 }
 
 // Finish gives the order and its marks, both in the order of the run.
-func (o *Order) Finish() (*event.Schedule, []Mark) {
-	o.s.Stuck = o.stuck()
+func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
+	o.s.Stuck = o.isStuck()
 	for _, t := range o.threads {
 		for _, c := range t.open {
-			if c.begin >= 0 && (c.once || c.split || waitsFor(c.op)) {
-				o.s.Operations[c.begin].Part = event.BeginPart // its end never came
+			if c.beginIndex >= 0 && (c.once || c.split || alwaysWaits(c.op)) {
+				o.s.Operations[c.beginIndex].Part = event.BeginPart // its end never came
 			}
 		}
 	}
@@ -388,14 +381,14 @@ func (o *Order) Finish() (*event.Schedule, []Mark) {
 	return &o.s, o.marks
 }
 
-// stuck tells whether some threads were left at the end of the run, all in operations or
-// system calls.
-func (o *Order) stuck() bool {
+// isStuck reports whether some threads were left at the end of the run, all in operations or system
+// calls.
+func (o *OrderBuilder) isStuck() bool {
 	left := 0
 	for _, t := range o.threads {
 		switch {
 		case t.gone:
-		case t.inside() || t.issue != nil:
+		case t.isInsideOperation() || t.issue != nil:
 			left++
 		default:
 			return false
@@ -404,5 +397,5 @@ func (o *Order) stuck() bool {
 	return left > 0
 }
 
-// ID is the guest's number of a thread in the recorded run.
-func (o *Order) ID(n int) event.ThreadID { return o.threads[n].id }
+// ThreadID is the guest's number of a thread in the recorded run.
+func (o *OrderBuilder) ThreadID(n int) arch.ThreadID { return o.threads[n].id }

@@ -27,12 +27,11 @@ type Subsumer struct {
 // NewSubsumer makes one that has kept nothing.
 func NewSubsumer() *Subsumer { return &Subsumer{latest: map[[2]Segment]uint64{}} }
 
-// Keep tells whether the constraint is needed. Constraints come in the order of
-// their second instances, and of those with the same, in the falling order of
-// their first ones.
-func (s *Subsumer) Keep(c Constraint) bool {
+// Add takes a constraint and returns whether it is needed. Constraints come in the order of their
+// second instances, and of those with the same, in the falling order of their first ones.
+func (s *Subsumer) Add(c Constraint) bool {
 	between := [2]Segment{segmentOf(c.First), segmentOf(c.Second)}
-	// What was kept goes to earlier places in the second segment.
+	// The constraints that were kept end at earlier places in the second segment.
 	if at, ok := s.latest[between]; ok && c.First.At <= at {
 		return false
 	}

@@ -76,7 +76,7 @@ func implied(g *simple.DirectedGraph, c Constraint) bool {
 func subsumed(r run) (kept []Constraint) {
 	s := NewSubsumer()
 	for _, c := range r.constraints {
-		if s.Keep(c) {
+		if s.Add(c) {
 			kept = append(kept, c)
 		}
 	}
@@ -91,7 +91,7 @@ func reduced(r run) (kept []Constraint) {
 			reducer.Sync(thread, uint64(i))
 		}
 		for ; next < len(r.constraints) && r.constraints[next].Second.At == uint64(i); next++ {
-			if c := r.constraints[next]; reducer.Keep(c) {
+			if c := r.constraints[next]; reducer.Add(c) {
 				kept = append(kept, c)
 			}
 		}
@@ -128,12 +128,44 @@ func TestPruning(t *testing.T) {
 func TestFigure7(t *testing.T) {
 	inst := func(thread int, at uint64) races.Instance { return races.Instance{Thread: thread, At: at} }
 	s := NewSubsumer()
-	if !s.Keep(Constraint{inst(0, 2), inst(1, 3)}) || s.Keep(Constraint{inst(0, 1), inst(1, 4)}) {
+	if !s.Add(Constraint{inst(0, 2), inst(1, 3)}) || s.Add(Constraint{inst(0, 1), inst(1, 4)}) {
 		t.Error("inst1 -> inst4 is kept, or inst2 -> inst3 is not")
 	}
 	// Not subsumed when the segment is another.
 	other := races.Instance{Thread: 1, At: 5, Syncs: 1}
-	if !s.Keep(Constraint{inst(0, 1), other}) {
+	if !s.Add(Constraint{inst(0, 1), other}) {
 		t.Error("a constraint to another segment is left out")
+	}
+}
+
+// In PEREGRINE's figure 7 a constraint inst2 -> inst3 subsumes inst1 -> inst4. If it leads
+// through a third thread the rule of the paper misses that, and transitivity does not
+// (section 3.1).
+func TestThirdThread(t *testing.T) {
+	at := func(thread int, place uint64) races.Instance { return races.Instance{Thread: thread, At: place} }
+	inst1, inst2, other, inst3, inst4 := at(0, 1), at(0, 2), at(2, 3), at(1, 4), at(1, 5)
+	for _, c := range []struct {
+		name              string
+		constraints       []Constraint
+		subsumer, reducer []bool
+	}{
+		{"figure 7", []Constraint{{inst2, inst3}, {inst1, inst4}}, []bool{true, false}, []bool{true, false}},
+		{
+			"through a third thread",
+			[]Constraint{{inst2, other}, {other, inst3}, {inst1, inst4}},
+			[]bool{true, true, true},
+			[]bool{true, true, false},
+		},
+		{"crossing", []Constraint{{inst1, inst3}, {inst2, inst4}}, []bool{true, true}, []bool{true, true}},
+	} {
+		s, r := NewSubsumer(), &Reducer{}
+		for i, x := range c.constraints {
+			if s.Add(x) != c.subsumer[i] {
+				t.Errorf("%s: the subsumer keeps constraint %d: %v", c.name, i, !c.subsumer[i])
+			}
+			if r.Add(x) != c.reducer[i] {
+				t.Errorf("%s: the reducer keeps constraint %d: %v", c.name, i, !c.reducer[i])
+			}
+		}
 	}
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// A SyntaxError says what in a schedule file cannot be.
+// A SyntaxError is a mistake in a schedule file.
 type SyntaxError struct {
 	Line            int
 	Found, Expected string
@@ -35,16 +36,16 @@ func Parse(text string) (*File, error) {
 		}
 		word, rest, _ := strings.Cut(line, " ")
 		if word == "end" {
-			return p.end(rest, xxh3.HashString(p.text[:at]))
+			return p.parseEnd(rest, xxh3.HashString(p.text[:at]))
 		}
 		if word == "constraint" && p.file.Schedule.Constraints == nil {
-			if next := p.quickly(at); next > at {
+			if next := p.parseConstraintsInParallel(at); next > at {
 				at = next
 				p.line--
 				continue
 			}
 		}
-		if err := p.take(line); err != nil {
+		if err := p.parseLine(line); err != nil {
 			return nil, err
 		}
 		at = p.next
@@ -62,34 +63,39 @@ type parser struct {
 	bad  *SyntaxError
 }
 
-func (p *parser) wrong(found, expected string) {
+func (p *parser) setError(found, expected string) {
 	if p.bad == nil {
 		p.bad = &SyntaxError{p.line, found, expected}
 	}
 }
 
-// end checks the last line.
-func (p *parser) end(sum string, want uint64) (*File, error) {
+// parseEnd checks the last line.
+func (p *parser) parseEnd(sum string, want uint64) (*File, error) {
 	if sum != fmt.Sprintf("%016x", want) {
 		return nil, &SyntaxError{p.line, "the checksum " + sum, fmt.Sprintf("%016x: the file is damaged", want)}
 	}
-	if err := p.check(); err != nil {
+	for _, x := range []struct{ word, value string }{{"kind", p.file.Kind}, {"model", p.file.Model}} {
+		if x.value == "" {
+			return nil, &SyntaxError{p.line, "no " + x.word, "a line \"" + x.word + "\""}
+		}
+	}
+	if err := p.checkReferences(); err != nil {
 		return nil, err
 	}
 	return p.file, nil
 }
 
-// word takes the next word of the line.
-func (p *parser) word() string {
+// nextWord takes the next word of the line.
+func (p *parser) nextWord() string {
 	end := strings.IndexByte(p.rest, ' ')
 	if end < 0 {
 		end = len(p.rest)
 	}
-	return p.pass(end)
+	return p.takeBytes(end)
 }
 
-// pass takes so many bytes of the line, and the space behind them.
-func (p *parser) pass(n int) string {
+// takeBytes takes n bytes of the line, and the space after them.
+func (p *parser) takeBytes(n int) string {
 	taken := p.rest[:n]
 	p.rest = p.rest[min(n+1, len(p.rest)):]
 	return taken
@@ -98,25 +104,25 @@ func (p *parser) pass(n int) string {
 // safeDigits is how many digits of any base make a number that fits.
 const safeDigits = 15
 
-// number takes a number: most of a long file is numbers.
-func (p *parser) number(base int) uint64 {
+// parseNumber takes a number: most of a long file is numbers.
+func (p *parser) parseNumber(base int) uint64 {
 	n, i := uint64(0), 0
 	for ; i < len(p.rest) && i <= safeDigits; i++ {
-		d := digit(p.rest[i])
+		d := digitValue(p.rest[i])
 		if d >= uint64(base) {
 			break
 		}
 		n = n*uint64(base) + d
 	}
 	if i > 0 && i <= safeDigits && (i == len(p.rest) || p.rest[i] == ' ') {
-		p.pass(i)
+		p.takeBytes(i)
 		return n
 	}
-	return p.convert(p.word(), base)
+	return p.convertNumber(p.nextWord(), base)
 }
 
-// digit is the value of a digit, or more than any has.
-func digit(c byte) uint64 {
+// digitValue is the value of a digit, or more than any has.
+func digitValue(c byte) uint64 {
 	switch {
 	case c >= '0' && c <= '9':
 		return uint64(c - '0')
@@ -126,142 +132,142 @@ func digit(c byte) uint64 {
 	return math.MaxUint64
 }
 
-func (p *parser) convert(word string, base int) uint64 {
+func (p *parser) convertNumber(word string, base int) uint64 {
 	n, err := strconv.ParseUint(word, base, 64)
 	if err != nil {
-		p.wrong(strconv.Quote(word), "a number")
+		p.setError(strconv.Quote(word), "a number")
 	}
 	return n
 }
 
-func (p *parser) integer() int { return int(min(p.number(10), 1<<31)) }
+func (p *parser) parseInt() int { return int(min(p.parseNumber(10), 1<<31)) }
 
-func (p *parser) signed() int64 {
-	word := p.word()
+func (p *parser) parseSigned() int64 {
+	word := p.nextWord()
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {
-		p.wrong(strconv.Quote(word), "a number")
+		p.setError(strconv.Quote(word), "a number")
 	}
 	return n
 }
 
-// name takes a word that is one of a list, and returns its number.
-func (p *parser) name(list []string) int {
-	word := p.word()
+// parseName takes a word that is one of a list, and returns its number.
+func (p *parser) parseName(list []string) int {
+	word := p.nextWord()
 	i := slices.Index(list, word)
 	if i < 0 {
-		p.wrong(strconv.Quote(word), "a name that is known")
+		p.setError(strconv.Quote(word), "a name that is known")
 		return 0
 	}
 	return i
 }
 
-// quoted takes the rest of the line, a text in quotes.
-func (p *parser) quoted() string {
+// parseQuoted takes the rest of the line, a text in quotes.
+func (p *parser) parseQuoted() string {
 	text, err := strconv.Unquote(p.rest)
 	if err != nil {
-		p.wrong(p.rest, "a text in quotes")
+		p.setError(p.rest, "a text in quotes")
 	}
 	return text
 }
 
-// take reads a line.
-func (p *parser) take(line string) error {
+// parseLine reads a line.
+func (p *parser) parseLine(line string) error {
 	p.rest = line
-	word := p.word()
+	word := p.nextWord()
 	f, s := p.file, p.file.Schedule
 	if p.line == 1 {
 		if line != fmt.Sprintf("heddle schedule %d", Version) {
-			p.wrong(strconv.Quote(line), fmt.Sprintf("\"heddle schedule %d\"", Version))
+			p.setError(strconv.Quote(line), fmt.Sprintf("\"heddle schedule %d\"", Version))
 		}
-		return p.failed()
+		return p.firstError()
 	}
 	switch word {
 	case "kind":
-		f.Kind = []string{"hybrid", "sync", "mem"}[p.name([]string{"hybrid", "sync", "mem"})]
+		f.Kind = []string{"hybrid", "sync", "mem"}[p.parseName([]string{"hybrid", "sync", "mem"})]
 	case "seed":
-		f.Seed = p.number(10)
+		f.Seed = p.parseNumber(10)
 	case "cores":
-		f.Cores = p.integer()
+		f.Cores = p.parseInt()
 	case "layout":
-		f.Layout = p.name([]string{"false", "true"}) == 1
+		f.Layout = p.parseName([]string{"false", "true"}) == 1
 	case "model":
-		f.Model = p.word()
+		f.Model = p.nextWord()
 	case "dir":
-		f.Dir = p.quoted()
+		f.Dir = p.parseQuoted()
 	case "arg":
-		f.Args = append(f.Args, p.quoted())
+		f.Args = append(f.Args, p.parseQuoted())
 	case "env":
-		f.Env = append(f.Env, p.quoted())
+		f.Env = append(f.Env, p.parseQuoted())
 	case "input":
-		f.Inputs = append(f.Inputs, Input{p.word(), p.quoted()})
+		f.Inputs = append(f.Inputs, Input{p.nextWord(), p.parseQuoted()})
 	case "prune":
-		f.Prune = Prune(p.name(pruneNames[:]))
+		f.Prune = Prune(p.parseName(pruneNames[:]))
 	case "counts":
-		f.Counts = Counts{p.number(10), p.number(10), p.number(10), p.number(10)}
+		f.Counts = Counts{p.parseNumber(10), p.parseNumber(10), p.parseNumber(10), p.parseNumber(10)}
 	case "portable":
 		s.Portable = true
 		for p.rest != "" && p.bad == nil {
-			s.Free = append(s.Free, p.signed())
+			s.Free = append(s.Free, p.parseSigned())
 		}
 	case "stuck":
 		s.Stuck = true
 	case "allocators":
 		s.Allocators = true
 	case "program":
-		f.Program = p.word()
+		f.Program = p.nextWord()
 	case "varying":
-		f.Varying = append(f.Varying, p.quoted())
+		f.Varying = append(f.Varying, p.parseQuoted())
 	case "precondition":
 		f.Preconditions = append(f.Preconditions, p.rest)
 	case "thread":
-		p.integer()
-		s.Threads = append(s.Threads, p.word())
+		p.parseInt()
+		s.Threads = append(s.Threads, p.nextWord())
 	case "object":
-		id := event.ObjectID(p.number(16))
-		s.Objects[id] = p.quoted()
+		id := event.ObjectID(p.parseNumber(16))
+		s.Objects[id] = p.parseQuoted()
 	case "op":
-		s.Operations = append(s.Operations, p.operation())
+		s.Operations = append(s.Operations, p.parseOperation())
 	case "constraint":
-		p.constraint()
+		p.parseConstraint()
 	default:
-		p.wrong(strconv.Quote(word), "a word that begins a line of a schedule")
+		p.setError(strconv.Quote(word), "a word that begins a line of a schedule")
 	}
-	return p.failed()
+	return p.firstError()
 }
 
-func (p *parser) failed() error {
+func (p *parser) firstError() error {
 	if p.bad != nil {
 		return p.bad
 	}
 	return nil
 }
 
-func (p *parser) operation() event.Operation {
-	o := event.Operation{Thread: p.integer(), Part: event.Part(p.name(event.Parts()))}
+func (p *parser) parseOperation() event.Operation {
+	o := event.Operation{Thread: p.parseInt(), Part: event.Part(p.parseName(event.Parts()))}
 	if o.Part == event.SystemCall || o.Part == event.SignalPart {
-		o.Number = p.number(10)
+		o.Number = p.parseNumber(10)
 	} else {
-		o.Op = event.SyncOp(p.name(event.SyncOps()))
+		o.Op = event.SyncOp(p.parseName(event.SyncOps()))
 	}
-	o.Object, o.Result = event.ObjectID(p.number(16)), p.signed()
-	o.At, o.Time = event.Cycles(p.number(10)), event.Cycles(p.number(10))
+	o.Object, o.Result = event.ObjectID(p.parseNumber(16)), p.parseSigned()
+	o.At, o.Time = arch.Cycles(p.parseNumber(10)), arch.Cycles(p.parseNumber(10))
 	for p.rest != "" && p.bad == nil {
-		addr, data, _ := strings.Cut(p.word(), ":")
+		addr, data, _ := strings.Cut(p.nextWord(), ":")
 		at, err := strconv.ParseUint(addr, 16, 64)
 		bytes, err2 := hex.DecodeString(data)
 		if err != nil || err2 != nil {
-			p.wrong(strconv.Quote(addr+":"+data), "ADDRESS:BYTES in hexadecimal")
+			p.setError(strconv.Quote(addr+":"+data), "ADDRESS:BYTES in hexadecimal")
 		}
-		o.Writes = append(o.Writes, event.Write{Addr: event.Addr(at), Data: bytes})
+		o.Writes = append(o.Writes, event.Write{Addr: arch.Addr(at), Data: bytes})
 	}
 	if o.Part == event.SignalPart && len(o.Writes) != 1 && p.bad == nil {
-		p.wrong(fmt.Sprintf("%d pairs of an address and bytes for a signal", len(o.Writes)), "one")
+		p.setError(fmt.Sprintf("%d pairs of an address and bytes for a signal", len(o.Writes)), "one")
 	}
 	return o
 }
 
-func (p *parser) constraint() {
+func (p *parser) parseConstraint() {
 	f, s := p.file, p.file.Schedule
 	if s.Constraints == nil {
 		// They come last, one a line.
@@ -272,46 +278,46 @@ func (p *parser) constraint() {
 	if i := strings.IndexByte(p.rest, '#'); i > 0 && strings.HasPrefix(p.rest[i-1:], " # ") {
 		p.rest, note = p.rest[:i-1], p.rest[i+2:]
 	}
-	c := event.Constraint{First: p.point()}
-	if arrow := p.word(); arrow != "->" {
-		p.wrong(strconv.Quote(arrow), "\"->\"")
+	c := event.Constraint{First: p.parsePoint()}
+	if arrow := p.nextWord(); arrow != "->" {
+		p.setError(strconv.Quote(arrow), "\"->\"")
 	}
-	c.Second = p.point()
+	c.Second = p.parsePoint()
 	s.Constraints = append(s.Constraints, c)
 	f.Notes = append(f.Notes, note)
 }
 
-func (p *parser) point() event.Point {
-	x := event.Point{Thread: p.integer(), Done: p.integer(), PC: event.Addr(p.number(16)), Branches: p.number(10), Instructions: p.number(10), Occurrence: p.number(10)}
-	span := p.word()
+func (p *parser) parsePoint() event.Point {
+	x := event.Point{Thread: p.parseInt(), Done: p.parseInt(), PC: arch.Addr(p.parseNumber(16)), Branches: p.parseNumber(10), Instructions: p.parseNumber(10), Occurrence: p.parseNumber(10)}
+	span := p.nextWord()
 	if span, x.Ends = strings.CutSuffix(span, "!"); !x.Ends {
 		var accesses string
 		var inside bool
 		if span, accesses, inside = strings.Cut(span, "/"); inside {
-			x.Accesses = uint8(p.convert(accesses, 10))
+			x.Accesses = uint8(p.convertNumber(accesses, 10))
 		}
 	}
-	x.Span = p.convert(span, 10)
+	x.Span = p.convertNumber(span, 10)
 	return x
 }
 
-// check finds references to what is not there.
-func (p *parser) check() error {
+// checkReferences finds references to threads and operations that do not exist.
+func (p *parser) checkReferences() error {
 	s := p.file.Schedule
 	own := make([]int, len(s.Threads))
 	for i := range s.Operations {
 		n := s.Operations[i].Thread
 		if n >= len(own) {
-			p.wrong(fmt.Sprintf("thread %d of an operation", n), fmt.Sprintf("one of %d threads", len(own)))
-			return p.failed()
+			p.setError(fmt.Sprintf("thread %d of an operation", n), fmt.Sprintf("one of %d threads", len(own)))
+			return p.firstError()
 		}
 		own[n]++
 	}
 	for i := range s.Constraints {
 		for _, x := range [...]*event.Point{&s.Constraints[i].First, &s.Constraints[i].Second} {
 			if x.Thread >= len(own) || x.Done > own[x.Thread] || x.PC == 0 && !x.Ends && x.Done == own[x.Thread] {
-				p.wrong(fmt.Sprintf("operation %d of thread %d in constraint %d", x.Done, x.Thread, i), "an operation that the thread has")
-				return p.failed()
+				p.setError(fmt.Sprintf("operation %d of thread %d in constraint %d", x.Done, x.Thread, i), "an operation that the thread has")
+				return p.firstError()
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -19,7 +20,7 @@ func long(t *testing.T) string {
 	for i := range 5000 {
 		n := uint64(i)
 		c := event.Constraint{
-			First:  event.Point{PC: 0x401000 + event.Addr(n%7), Branches: n, Instructions: 10 * n, Occurrence: 1 + n, Span: 1, Ends: i%50 == 0},
+			First:  event.Point{PC: 0x401000 + arch.Addr(n%7), Branches: n, Instructions: 10 * n, Occurrence: 1 + n, Span: 1, Ends: i%50 == 0},
 			Second: event.Point{Thread: 1, PC: 0x7ffff7e66059, Branches: n * n, Instructions: 10 * n * n, Occurrence: 1 + n, Span: 1 + n%2},
 		}
 		f.Schedule.Constraints = append(f.Schedule.Constraints, c)
@@ -40,7 +41,8 @@ func text(t *testing.T, f *hybrid.File) string {
 // sealed gives a text without its last line the right one.
 func sealed(body string) string { return body + fmt.Sprintf("end %016x\n", xxh3.HashString(body)) }
 
-// What is read by parts is what was written, and the same as what is read line by line.
+// A file that is read in parts has the content that was written, and the same as if it is read line
+// by line.
 func TestLongFileIsReadAsWritten(t *testing.T) {
 	want := long(t)
 	f, err := hybrid.Parse(want)

@@ -5,24 +5,25 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// The lines of constraints come last and are most of a long file. Those that are written
-// as Write writes them are read by parts, at the same time; parser.take reads all others,
-// and says what is wrong.
+// The lines of constraints come last and are most of a long file. Lines in the form in which Write
+// writes them are read in parts, at the same time; parser.parseLine reads all others, and reports
+// errors.
 
-// leastPart is how many bytes of them are worth a part of their own.
-const leastPart = 1 << 16
+// minPartBytes is how many bytes of them are worth a part of their own.
+const minPartBytes = 1 << 16
 
-// quickly reads the lines from at up to the last one if they are constraints, and returns
+// parseConstraintsInParallel reads the lines from at up to the last one if they are constraints, and returns
 // where that begins; at if something else is among them.
-func (p *parser) quickly(at int) int {
+func (p *parser) parseConstraintsInParallel(at int) int {
 	end := strings.LastIndex(p.text, "\nend ") + 1
 	if end <= at {
 		return at
 	}
-	parts := split(p.text[at:end], runtime.GOMAXPROCS(0))
+	parts := splitLines(p.text[at:end], runtime.GOMAXPROCS(0))
 	total := 0
 	for i := range parts {
 		parts[i].first = total
@@ -34,7 +35,7 @@ func (p *parser) quickly(at int) int {
 		readers.Add(1)
 		go func() {
 			defer readers.Done()
-			parts[i].read(constraints, notes)
+			parts[i].parseLines(constraints, notes)
 		}()
 	}
 	readers.Wait()
@@ -48,51 +49,51 @@ func (p *parser) quickly(at int) int {
 	return end
 }
 
-// part is a part of the lines, the first of which has a number.
-type part struct {
+// linesPart is a part of the lines, the first of which has a number.
+type linesPart struct {
 	text      string
 	first     int
 	irregular bool
 }
 
-// split cuts whole lines into so many parts at most.
-func split(text string, most int) []part {
-	var parts []part
-	size := max(leastPart, (len(text)+most-1)/most)
+// splitLines cuts whole lines into the given number of parts at most.
+func splitLines(text string, most int) []linesPart {
+	var parts []linesPart
+	size := max(minPartBytes, (len(text)+most-1)/most)
 	for len(text) > size {
 		n := strings.IndexByte(text[size:], '\n')
 		if n < 0 {
 			break
 		}
-		parts = append(parts, part{text: text[:size+n+1]})
+		parts = append(parts, linesPart{text: text[:size+n+1]})
 		text = text[size+n+1:]
 	}
-	return append(parts, part{text: text})
+	return append(parts, linesPart{text: text})
 }
 
-func (x *part) read(constraints []event.Constraint, notes []string) {
-	r := regular{text: x.text}
+func (x *linesPart) parseLines(constraints []event.Constraint, notes []string) {
+	r := regularParser{text: x.text}
 	for i := x.first; r.at < len(r.text); i++ {
 		c := &constraints[i]
-		r.literal("constraint ")
-		r.point(&c.First)
-		r.literal(" -> ")
-		r.point(&c.Second)
-		if notes[i] = r.note(); r.bad {
+		r.expectLiteral("constraint ")
+		r.parsePoint(&c.First)
+		r.expectLiteral(" -> ")
+		r.parsePoint(&c.Second)
+		if notes[i] = r.parseNote(); r.bad {
 			x.irregular = true
 			return
 		}
 	}
 }
 
-// regular reads text that is expected to be as Write writes it.
-type regular struct {
+// regularParser reads text that is expected to be as Write writes it.
+type regularParser struct {
 	text string
 	at   int
 	bad  bool // it is not
 }
 
-func (r *regular) literal(s string) {
+func (r *regularParser) expectLiteral(s string) {
 	if strings.HasPrefix(r.text[r.at:], s) {
 		r.at += len(s)
 	} else {
@@ -100,28 +101,28 @@ func (r *regular) literal(s string) {
 	}
 }
 
-func (r *regular) point(x *event.Point) {
-	x.Thread, x.Done = int(r.decimal(9)), int(r.next(9))
-	r.literal(" ")
-	x.PC = event.Addr(r.hexadecimal())
-	x.Branches, x.Instructions, x.Occurrence, x.Span = r.next(safeDigits), r.next(safeDigits), r.next(safeDigits), r.next(safeDigits)
+func (r *regularParser) parsePoint(x *event.Point) {
+	x.Thread, x.Done = int(r.parseDecimal(9)), int(r.nextDecimal(9))
+	r.expectLiteral(" ")
+	x.PC = arch.Addr(r.parseHexadecimal())
+	x.Branches, x.Instructions, x.Occurrence, x.Span = r.nextDecimal(safeDigits), r.nextDecimal(safeDigits), r.nextDecimal(safeDigits), r.nextDecimal(safeDigits)
 	if r.at < len(r.text) && r.text[r.at] == '!' {
 		x.Ends = true
 		r.at++
 	} else if r.at < len(r.text) && r.text[r.at] == '/' {
 		r.at++
-		x.Accesses = uint8(r.decimal(1))
+		x.Accesses = uint8(r.parseDecimal(1))
 	}
 }
 
-// next takes a space and a decimal number.
-func (r *regular) next(most int) uint64 {
-	r.literal(" ")
-	return r.decimal(most)
+// nextDecimal takes a space and a decimal number.
+func (r *regularParser) nextDecimal(most int) uint64 {
+	r.expectLiteral(" ")
+	return r.parseDecimal(most)
 }
 
-// decimal takes a number of so many digits at most.
-func (r *regular) decimal(most int) uint64 {
+// parseDecimal takes a number of at most the given number of digits.
+func (r *regularParser) parseDecimal(most int) uint64 {
 	n, i := uint64(0), r.at
 	for ; i < len(r.text) && r.text[i]-'0' <= 9; i++ {
 		n = n*10 + uint64(r.text[i]-'0')
@@ -131,10 +132,10 @@ func (r *regular) decimal(most int) uint64 {
 	return n
 }
 
-func (r *regular) hexadecimal() uint64 {
+func (r *regularParser) parseHexadecimal() uint64 {
 	n, i := uint64(0), r.at
 	for ; i < len(r.text); i++ {
-		d := digit(r.text[i])
+		d := digitValue(r.text[i])
 		if d > 15 {
 			break
 		}
@@ -145,8 +146,8 @@ func (r *regular) hexadecimal() uint64 {
 	return n
 }
 
-// note takes the rest of the line.
-func (r *regular) note() string {
+// parseNote takes the rest of the line.
+func (r *regularParser) parseNote() string {
 	rest := r.text[r.at:]
 	end := strings.IndexByte(rest, '\n')
 	r.at += end + 1

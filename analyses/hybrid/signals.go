@@ -6,9 +6,9 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Signal tells of a signal that goes to a handler or kills. It has a position, unless
-// an instruction of the thread has caused it, which comes to the same each time.
-func (o *Order) Signal(e *event.Signal) {
+// AddSignal adds a signal that is handled or that kills. It has a position, unless an instruction
+// of the thread has caused it, which then happens in every run.
+func (o *OrderBuilder) AddSignal(e *event.Signal) {
 	n := o.Thread(e.Thread)
 	o.killed, o.sent = n, len(e.Info) > 0
 	if n < 0 || len(e.Info) == 0 {
@@ -19,39 +19,39 @@ func (o *Order) Signal(e *event.Signal) {
 		Thread: n, Part: event.SignalPart, Number: uint64(e.Number), Result: int64(e.Instructions - t.base),
 		Writes: []event.Write{{Addr: e.PC, Data: slices.Clone(e.Info)}},
 	}
-	inside := t.inside()
+	inside := t.isInsideOperation()
 	switch {
 	case inside:
-		o.split(t)
+		o.splitOperation(t)
 		p.Result = event.Interrupted
 	case t.issue != nil && o.rules.Ordered(t.issue.Number):
 		p.Result = event.Interrupted
 	}
-	at := o.add(e.Stamp, p)
-	o.mark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
+	at := o.addOperation(e.Stamp, p)
+	o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	if inside {
-		t.open = append(t.open, opened{begin: -1, handler: true})
+		t.open = append(t.open, openOperation{beginIndex: -1, handler: true})
 	}
 }
 
-// split gives the part of an operation up to where it waits a position of its own.
-func (o *Order) split(t *ordering) {
+// splitOperation gives the part of an operation up to where it waits a position of its own.
+func (o *OrderBuilder) splitOperation(t *orderThread) {
 	c := &t.open[len(t.open)-1]
-	if c.begin < 0 {
-		c.begin = c.entry
+	if c.beginIndex < 0 {
+		c.beginIndex = c.entry
 		o.dropped[c.entry] = false
 	}
-	o.s.Operations[c.begin].Part = event.BeginPart
+	o.s.Operations[c.beginIndex].Part = event.BeginPart
 	c.split = true
 }
 
-// returned takes the return of a handler: what it interrupted goes on.
-func (o *Order) returned(n int, e *event.Syscall) {
+// returnFromHandler takes the return of a handler: the interrupted operation continues.
+func (o *OrderBuilder) returnFromHandler(n int, e *event.Syscall) {
 	t := o.threads[n]
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i].handler {
 			t.open = t.open[:i]
-			o.mark(e.Stamp, Mark{Thread: n, Position: -1, Open: t.inside()})
+			o.addMark(e.Stamp, Mark{Thread: n, Position: -1, Open: t.isInsideOperation()})
 			return
 		}
 	}
@@ -59,14 +59,14 @@ func (o *Order) returned(n int, e *event.Syscall) {
 
 // leaveHandlers forgets the handlers that a thread is in within its innermost
 // operation, which it leaves.
-func (t *ordering) leaveHandlers() {
+func (t *orderThread) leaveHandlers() {
 	for n := len(t.open); n > 0 && t.open[n-1].handler; n-- {
 		t.open = t.open[:n-1]
 	}
 }
 
-// signalled is the point before the last signal of a thread that has a position.
-func (o *Order) signalled(n int) event.Point {
+// beforeLastSignal is the point before the last signal of a thread that has a position.
+func (o *OrderBuilder) beforeLastSignal(n int) event.Point {
 	p, own := event.Point{Thread: n}, 0
 	for i := range o.s.Operations {
 		if x := &o.s.Operations[i]; x.Thread == n {

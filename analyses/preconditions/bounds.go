@@ -5,11 +5,12 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// bounds says terms about one symbol by its least and its greatest value, if all
-// between satisfy them: nil if not, or if the terms are as simple as that already.
-func (z *simplifier) bounds(terms []*symbolic.Expr) []*symbolic.Expr {
-	s := only(terms)
-	if s == nil || simple(terms, s) {
+// simplifyToBounds replaces terms about one symbol by its least and greatest value, if all
+// values between satisfy them. It returns nil if not, or if the terms are as simple
+// already.
+func (z *simplifier) simplifyToBounds(terms []*symbolic.Expr) []*symbolic.Expr {
+	s := onlySymbol(terms)
+	if s == nil || isSimple(terms, s) {
 		return nil
 	}
 	v, err := z.evaluator.Value(s)
@@ -21,22 +22,22 @@ func (z *simplifier) bounds(terms []*symbolic.Expr) []*symbolic.Expr {
 	for _, t := range terms {
 		z.solver.Assert(t)
 	}
-	signed := signed(terms, s)
-	low, found := z.edge(s, v.Lo, signed, false)
+	signed := comparesSigned(terms, s)
+	low, found := z.findExtreme(s, v.Lo, signed, false)
 	if !found {
 		return nil
 	}
-	high, found := z.edge(s, v.Lo, signed, true)
-	between := z.between(s, low, high, signed)
-	if !found || len(between) == 0 || !z.admitted(terms, between) {
+	high, found := z.findExtreme(s, v.Lo, signed, true)
+	between := z.intervalTerms(s, low, high, signed)
+	if !found || len(between) == 0 || !z.impliesAll(terms, between) {
 		return nil
 	}
 	return between
 }
 
-// only is the symbol that all terms are about, if there is one and it is a number of
-// up to 64 bits.
-func only(terms []*symbolic.Expr) *symbolic.Expr {
+// onlySymbol returns the one symbol of some terms, nil if there are several or it has more
+// than 64 bits.
+func onlySymbol(terms []*symbolic.Expr) *symbolic.Expr {
 	var one *symbolic.Expr
 	several := false
 	for _, t := range terms {
@@ -51,8 +52,8 @@ func only(terms []*symbolic.Expr) *symbolic.Expr {
 	return one
 }
 
-// simple tells whether terms compare the symbol itself, and are at most two.
-func simple(terms []*symbolic.Expr, s *symbolic.Expr) bool {
+// isSimple reports whether there are at most two terms and each compares the symbol itself.
+func isSimple(terms []*symbolic.Expr, s *symbolic.Expr) bool {
 	for _, t := range terms {
 		if t.Op == symbolic.Not {
 			t = t.A
@@ -64,8 +65,8 @@ func simple(terms []*symbolic.Expr, s *symbolic.Expr) bool {
 	return len(terms) <= 2
 }
 
-// signed tells whether some term compares the symbol with its sign.
-func signed(terms []*symbolic.Expr, s *symbolic.Expr) bool {
+// comparesSigned reports whether a term compares the symbol as a signed number.
+func comparesSigned(terms []*symbolic.Expr, s *symbolic.Expr) bool {
 	found := false
 	var visit func(e *symbolic.Expr)
 	seen := map[*symbolic.Expr]bool{}
@@ -85,30 +86,31 @@ func signed(terms []*symbolic.Expr, s *symbolic.Expr) bool {
 	return found
 }
 
-// order is the order of numbers of some bits, as if they had no sign.
-func order(v uint64, bits int, signed bool) uint64 {
+// unsignedOrder maps a number to one whose unsigned order is the order of the numbers.
+func unsignedOrder(v uint64, bits int, signed bool) uint64 {
 	if signed {
 		v ^= 1 << (bits - 1)
 	}
 	return v
 }
 
-// edge is the least or the greatest value that the solver allows a symbol, which may
-// have the value v; as an order. It is not found if the solver does not answer.
-func (z *simplifier) edge(s *symbolic.Expr, v uint64, signed, greatest bool) (at uint64, found bool) {
-	in := order(v, s.Bits, signed) // allowed
+// findExtreme finds the least or the greatest value of a symbol that satisfies the solver's
+// constraints, by bisection from the value v, which satisfies them. The result is in
+// unsigned order. Found is false if the solver gives up.
+func (z *simplifier) findExtreme(s *symbolic.Expr, v uint64, signed, greatest bool) (at uint64, found bool) {
+	in := unsignedOrder(v, s.Bits, signed) // satisfies the constraints
 	out := uint64(0)
 	if greatest {
 		out = ^uint64(0) >> (64 - s.Bits)
 	}
 	for in != out {
-		var middle uint64 // between, nearer to out
+		var middle uint64 // between the two, nearer to out
 		if greatest {
 			middle = in + (out-in)/2 + (out-in)%2
 		} else {
 			middle = in - (in-out)/2 - (in-out)%2
 		}
-		switch answer := z.reaches(s, middle, signed, greatest); {
+		switch answer := z.askBeyond(s, middle, signed, greatest); {
 		case answer == smt.Unknown:
 			return 0, false
 		case answer == smt.Satisfiable:
@@ -122,46 +124,47 @@ func (z *simplifier) edge(s *symbolic.Expr, v uint64, signed, greatest bool) (at
 	return in, true
 }
 
-// reaches tells whether the symbol may be as far out as a value, or further.
-func (z *simplifier) reaches(s *symbolic.Expr, at uint64, signed, greatest bool) smt.Answer {
+// askBeyond asks the solver whether the symbol may have a value or one further out.
+func (z *simplifier) askBeyond(s *symbolic.Expr, at uint64, signed, greatest bool) smt.Answer {
 	z.solver.Push()
 	defer z.solver.Pop()
-	limit := z.pool.Word(order(at, s.Bits, signed), s.Bits)
+	limit := z.pool.Word(unsignedOrder(at, s.Bits, signed), s.Bits)
 	if greatest {
-		z.solver.Assert(z.atMost(limit, s, signed))
+		z.solver.Assert(z.makeAtMost(limit, s, signed))
 	} else {
-		z.solver.Assert(z.atMost(s, limit, signed))
+		z.solver.Assert(z.makeAtMost(s, limit, signed))
 	}
 	return z.solver.Check()
 }
 
-func (z *simplifier) atMost(a, b *symbolic.Expr, signed bool) *symbolic.Expr {
+func (z *simplifier) makeAtMost(a, b *symbolic.Expr, signed bool) *symbolic.Expr {
 	if signed {
 		return z.pool.SLE(a, b)
 	}
 	return z.pool.ULE(a, b)
 }
 
-// between are the terms that the symbol is in an interval, of orders.
-func (z *simplifier) between(s *symbolic.Expr, low, high uint64, signed bool) []*symbolic.Expr {
+// intervalTerms returns the terms that the symbol is in an interval, given in unsigned
+// order.
+func (z *simplifier) intervalTerms(s *symbolic.Expr, low, high uint64, signed bool) []*symbolic.Expr {
 	p := z.pool
-	word := func(x uint64) *symbolic.Expr { return p.Word(order(x, s.Bits, signed), s.Bits) }
+	word := func(x uint64) *symbolic.Expr { return p.Word(unsignedOrder(x, s.Bits, signed), s.Bits) }
 	if low == high {
 		return []*symbolic.Expr{p.Eq(s, word(low))}
 	}
 	var terms []*symbolic.Expr
 	if low > 0 {
-		terms = append(terms, p.Not(z.atMost(s, word(low-1), signed)))
+		terms = append(terms, p.Not(z.makeAtMost(s, word(low-1), signed)))
 	}
 	if high < ^uint64(0)>>(64-s.Bits) {
-		terms = append(terms, z.atMost(s, word(high), signed))
+		terms = append(terms, z.makeAtMost(s, word(high), signed))
 	}
 	return terms
 }
 
-// admitted tells whether other terms imply terms, which the solver has already: it is
-// asked about each of them anew.
-func (z *simplifier) admitted(terms, others []*symbolic.Expr) bool {
+// impliesAll reports whether other terms imply the terms that the solver already has: a
+// fresh solver is asked about each of them.
+func (z *simplifier) impliesAll(terms, others []*symbolic.Expr) bool {
 	fresh := smt.New(z.limit)
 	for _, t := range others {
 		fresh.Assert(t)

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 )
 
 // Content is the bytes of a file.
@@ -17,47 +17,47 @@ type Content interface {
 	Size() int64
 }
 
-// Input is what a run would be given.
+// Input is the input of a run.
 type Input struct {
 	Args, Env []string
-	// Open gives a file by the name that symbols have for it: "argv[2]" is the file
-	// whose path is that argument, "stdin" standard input. Nil: there is none.
+	// Open returns a file by its name in symbols: "argv[2]" is the file whose path is that
+	// argument, "stdin" is standard input. nil: there is no such file.
 	Open func(name string) Content
 }
 
-// Checker decides inputs. It does not change, and may be used by several goroutines.
+// Checker decides inputs. It does not change, and several goroutines may use it.
 type Checker struct {
 	set     *Set
 	program *symbolic.Program
 	sources []source
 }
 
-// source is where the value of a symbol comes from.
+// source is the part of an input that is the value of a symbol.
 type source struct {
 	kind    sourceKind
 	index   int    // of an argument
 	name    string // of a variable or a file
 	at      int64  // of a byte
-	derived *exec.Derived
-	of      *source // what a function was given
+	derived *concolic.Derived
+	of      *source // the string whose result is derived
 }
 
 type sourceKind uint8
 
 const (
-	argument sourceKind = iota
-	variable
-	file
-	size
-	result
+	sourceArgument sourceKind = iota
+	sourceVariable
+	sourceFile
+	sourceSize
+	sourceResult
 )
 
-// NewChecker makes the Checker of a set. It fails if a term is about something that
-// is not known before a run, such as what a socket brings.
+// NewChecker makes the Checker of a set. It returns an error if a term is about data that
+// is not known before a run, such as bytes from a socket.
 func NewChecker(s *Set) (*Checker, error) {
 	c := &Checker{set: s, program: symbolic.Compile(s.Terms)}
 	for _, name := range c.program.Symbols() {
-		x, ok := s.source(name)
+		x, ok := s.sourceOf(name)
 		if !ok {
 			return nil, fmt.Errorf("%s is not known before the run", name)
 		}
@@ -66,40 +66,40 @@ func NewChecker(s *Set) (*Checker, error) {
 	return c, nil
 }
 
-// source finds out what a symbol is.
-func (s *Set) source(name string) (source, bool) {
+// sourceOf finds the source of a symbol.
+func (s *Set) sourceOf(name string) (source, bool) {
 	if d := s.Derived[name]; d != nil {
-		of, ok := whole(d.Input)
-		return source{kind: result, derived: d, of: &of}, ok && (of.kind == argument || of.kind == variable)
+		of, ok := sourceOfInput(d.Input)
+		return source{kind: sourceResult, derived: d, of: &of}, ok && (of.kind == sourceArgument || of.kind == sourceVariable)
 	}
-	if inner, ok := cutBoth(name, "size(", ")"); ok {
-		return source{kind: size, name: inner}, true
+	if inner, ok := cutAround(name, "size(", ")"); ok {
+		return source{kind: sourceSize, name: inner}, true
 	}
-	base, at, ok := splitByte(name)
+	base, at, ok := splitByteName(name)
 	if !ok {
 		return source{}, false
 	}
-	x, ok := whole(base)
+	x, ok := sourceOfInput(base)
 	x.at = int64(at)
 	return x, ok
 }
 
-// whole finds out what the bytes of a name belong to.
-func whole(base string) (source, bool) {
-	if inner, ok := cutBoth(base, "argv[", "]"); ok {
+// sourceOfInput finds the source of the bytes with a name.
+func sourceOfInput(base string) (source, bool) {
+	if inner, ok := cutAround(base, "argv[", "]"); ok {
 		n, err := strconv.Atoi(inner)
-		return source{kind: argument, index: n}, err == nil && n >= 0
+		return source{kind: sourceArgument, index: n}, err == nil && n >= 0
 	}
-	if inner, ok := cutBoth(base, "env[", "]"); ok {
-		return source{kind: variable, name: inner}, true
+	if inner, ok := cutAround(base, "env[", "]"); ok {
+		return source{kind: sourceVariable, name: inner}, true
 	}
-	if inner, ok := cutBoth(base, "file(", ")"); ok {
-		return source{kind: file, name: inner}, true
+	if inner, ok := cutAround(base, "file(", ")"); ok {
+		return source{kind: sourceFile, name: inner}, true
 	}
-	return source{kind: file, name: base}, base == "stdin"
+	return source{kind: sourceFile, name: base}, base == "stdin"
 }
 
-func cutBoth(text, prefix, suffix string) (string, bool) {
+func cutAround(text, prefix, suffix string) (string, bool) {
 	inner, ok := strings.CutPrefix(text, prefix)
 	if !ok {
 		return "", false
@@ -107,33 +107,33 @@ func cutBoth(text, prefix, suffix string) (string, bool) {
 	return strings.CutSuffix(inner, suffix)
 }
 
-// Levels are, for each term, the last of the program's inputs that it is about, in the
-// order in which a run gets them: 0 for arguments, 1 for variables, 2 for files.
+// Levels returns for each term the kind of the last of its inputs, in the order in which a
+// run gets them: 0 for arguments, 1 for variables, 2 for files.
 func (c *Checker) Levels() []int {
 	levels := make([]int, len(c.set.Terms))
 	for i, t := range c.set.Terms {
 		symbolic.Symbols(t, func(e *symbolic.Expr) {
-			x, _ := c.set.source(e.Name)
-			if x.kind == result {
+			x, _ := c.set.sourceOf(e.Name)
+			if x.kind == sourceResult {
 				x = *x.of
 			}
-			levels[i] = max(levels[i], int(min(x.kind, file)))
+			levels[i] = max(levels[i], int(min(x.kind, sourceFile)))
 		})
 	}
 	return levels
 }
 
-// Check decides an input: the number of the first term that it does not satisfy, and
-// -1 if it satisfies all. Shape tells whether it has as many arguments, and the
-// variables, that the set is about; if not no term was looked at.
+// Check decides an input: it returns the index of the first term that the input does not
+// satisfy, and -1 if it satisfies all. Shape is false, and no term is checked, if the
+// number of arguments or the names of variables differ from the set's.
 func (c *Checker) Check(in *Input) (failed int, shape bool) {
-	if !c.shaped(in) {
+	if !c.hasShape(in) {
 		return 0, false
 	}
-	values, lacking := c.values(in)
-	failed = c.program.First(values)
+	values, lacking := c.symbolValues(in)
+	failed = c.program.FirstFalse(values)
 	if lacking != nil {
-		if first := slices.IndexFunc(c.set.Terms, c.mentioning(lacking)); failed < 0 || first < failed {
+		if first := slices.IndexFunc(c.set.Terms, c.mentionsAny(lacking)); failed < 0 || first < failed {
 			failed = first
 		}
 	}
@@ -142,8 +142,8 @@ func (c *Checker) Check(in *Input) (failed int, shape bool) {
 
 // Violated counts the terms that an input of the right shape does not satisfy.
 func (c *Checker) Violated(in *Input) int {
-	values, lacking := c.values(in)
-	n, lacks := 0, c.mentioning(lacking)
+	values, lacking := c.symbolValues(in)
+	n, lacks := 0, c.mentionsAny(lacking)
 	for i, v := range c.program.Run(values) {
 		if v.Lo == 0 || lacks(c.set.Terms[i]) {
 			n++
@@ -152,8 +152,9 @@ func (c *Checker) Violated(in *Input) int {
 	return n
 }
 
-// shaped compares the number of arguments and the names of variables.
-func (c *Checker) shaped(in *Input) bool {
+// hasShape reports whether the number of arguments and the names of variables are the
+// set's.
+func (c *Checker) hasShape(in *Input) bool {
 	if len(in.Args) != c.set.Args || len(in.Env) != len(c.set.Env) {
 		return false
 	}
@@ -169,8 +170,8 @@ func (c *Checker) shaped(in *Input) bool {
 	return true
 }
 
-// mentioning tells of terms whether they are about one of some symbols.
-func (c *Checker) mentioning(names map[string]bool) func(t *symbolic.Expr) bool {
+// mentionsAny returns a predicate that reports whether a term is about one of some symbols.
+func (c *Checker) mentionsAny(names map[string]bool) func(t *symbolic.Expr) bool {
 	known := map[*symbolic.Expr]bool{nil: false}
 	var some func(e *symbolic.Expr) bool
 	some = func(e *symbolic.Expr) bool {
@@ -182,12 +183,12 @@ func (c *Checker) mentioning(names map[string]bool) func(t *symbolic.Expr) bool 
 	return some
 }
 
-// values are those of the symbols, in the order of Symbols, and the names of those
-// that the input lacks.
-func (c *Checker) values(in *Input) (values []symbolic.Value, lacking map[string]bool) {
+// symbolValues returns the values of the symbols, in the order of Symbols, and the names of
+// those that the input lacks.
+func (c *Checker) symbolValues(in *Input) (values []symbolic.Value, lacking map[string]bool) {
 	values = make([]symbolic.Value, len(c.sources))
 	for i := range c.sources {
-		v, ok := c.sources[i].value(in)
+		v, ok := c.sources[i].readValue(in)
 		values[i] = v
 		if !ok {
 			if lacking == nil {
@@ -199,14 +200,14 @@ func (c *Checker) values(in *Input) (values []symbolic.Value, lacking map[string
 	return values, lacking
 }
 
-// Symbols are the names of the symbols that the set is about.
+// Symbols returns the names of the symbols that the set is about.
 func (c *Checker) Symbols() []string { return c.program.Symbols() }
 
-// value is what an input has; false: it lacks that.
-func (x *source) value(in *Input) (symbolic.Value, bool) {
+// readValue returns the value in an input; false: the input lacks it.
+func (x *source) readValue(in *Input) (symbolic.Value, bool) {
 	switch x.kind {
-	case argument, variable:
-		text, ok := x.text(in)
+	case sourceArgument, sourceVariable:
+		text, ok := x.readText(in)
 		switch {
 		case !ok || x.at > int64(len(text)):
 			return symbolic.Value{}, false
@@ -214,15 +215,15 @@ func (x *source) value(in *Input) (symbolic.Value, bool) {
 			return symbolic.Value{}, true
 		}
 		return symbolic.Value{Lo: uint64(text[x.at])}, true
-	case result:
-		text, ok := x.of.text(in)
+	case sourceResult:
+		text, ok := x.of.readText(in)
 		return x.derived.Value([]byte(text)), ok
 	}
 	content := in.Open(x.name)
 	if content == nil {
 		return symbolic.Value{}, false
 	}
-	if x.kind == size {
+	if x.kind == sourceSize {
 		return symbolic.Value{Lo: uint64(content.Size())}, true
 	}
 	var b [1]byte
@@ -232,9 +233,9 @@ func (x *source) value(in *Input) (symbolic.Value, bool) {
 	return symbolic.Value{Lo: uint64(b[0])}, true
 }
 
-// text is an argument or the value of a variable.
-func (x *source) text(in *Input) (string, bool) {
-	if x.kind == argument {
+// readText returns an argument or the value of a variable.
+func (x *source) readText(in *Input) (string, bool) {
+	if x.kind == sourceArgument {
 		if x.index >= len(in.Args) {
 			return "", false
 		}

@@ -8,32 +8,33 @@ import (
 )
 
 const (
-	// most is how many operations the questions about terms may have together.
-	most = 300_000
-	// mostEach is how many a term may have that is asked about: two products of 64
-	// bits, as those of a random number, take Z3 minutes.
-	mostEach = 60
+	// maxTotalEffort is the effort of all questions about a list of terms together.
+	maxTotalEffort = 300_000
+	// maxTermEffort is the effort of a term that Z3 is asked about: two products of 64
+	// bits, as in a random number generator, take Z3 minutes.
+	maxTermEffort = 60
 )
 
-// Large tells whether it would take too long to ask about each of some terms.
-func Large(terms []*symbolic.Expr) bool {
-	c := costs{limit: most}
+// TooCostly reports whether asking Z3 about each of some terms would take too long.
+func TooCostly(terms []*symbolic.Expr) bool {
+	c := effortSum{limit: maxTotalEffort}
 	for _, t := range terms {
-		if c.add(t); c.sum*len(terms) > most {
+		if c.addTerm(t); c.sum*len(terms) > maxTotalEffort {
 			return true
 		}
 	}
 	return false
 }
 
-// costs adds up what terms take to be asked about together.
-type costs struct {
+// effortSum adds up the effort of asking about terms together.
+type effortSum struct {
 	limit, sum int
 	seen       map[*symbolic.Expr]bool
 }
 
-// add adds what a term has that those before have not, as far as it matters.
-func (c *costs) add(e *symbolic.Expr) {
+// addTerm adds the effort of the parts of a term that have not been added, until the limit
+// is exceeded.
+func (c *effortSum) addTerm(e *symbolic.Expr) {
 	if e == nil || c.seen[e] || c.sum > c.limit {
 		return
 	}
@@ -41,20 +42,20 @@ func (c *costs) add(e *symbolic.Expr) {
 		c.seen = map[*symbolic.Expr]bool{}
 	}
 	c.seen[e] = true
-	c.sum += effort(e)
-	c.add(e.A)
-	c.add(e.B)
-	c.add(e.C)
+	c.sum += operationEffort(e)
+	c.addTerm(e.A)
+	c.addTerm(e.B)
+	c.addTerm(e.C)
 }
 
-// effort is about how many times the circuits of an operation, which is what Z3 makes of
-// one, are those of a sum of 64 bits. Its limit of steps does not count the making.
-func effort(e *symbolic.Expr) int {
+// operationEffort estimates the size of an operation's circuit, to which Z3 reduces it, in
+// adders of 64 bits. Z3's limit of steps does not count this reduction.
+func operationEffort(e *symbolic.Expr) int {
 	switch e.Op {
 	case symbolic.Mul:
-		return rows(e)
+		return rowCount(e)
 	case symbolic.UDiv, symbolic.URem, symbolic.SDiv, symbolic.SRem:
-		return 8 * rows(e)
+		return 8 * rowCount(e)
 	case symbolic.FAdd, symbolic.FSub, symbolic.FToInt, symbolic.IntToF, symbolic.FRound:
 		return 20
 	case symbolic.FMul:
@@ -65,22 +66,23 @@ func effort(e *symbolic.Expr) int {
 	return 1
 }
 
-// rows are the sums of a product, or differences of a division: as many as the second
-// operand has ones, if that is a constant.
-func rows(e *symbolic.Expr) int {
+// rowCount is the number of additions in a product, or of subtractions in a division: the
+// number of ones in the second operand, if it is a constant.
+func rowCount(e *symbolic.Expr) int {
 	if !e.B.IsConst() {
 		return e.Bits
 	}
 	return bits.OnesCount64(e.B.Value.Lo) + bits.OnesCount64(e.B.Value.Hi)
 }
 
-// apart takes out the terms that are too costly to ask about. About a byte Z3 is not asked.
-func apart(terms []*symbolic.Expr) (cheap, costly []*symbolic.Expr) {
-	one := lone{}
+// splitCostly separates the terms that are too costly to ask about. Z3 is not asked about
+// terms of one byte.
+func splitCostly(terms []*symbolic.Expr) (cheap, costly []*symbolic.Expr) {
+	one := soleSymbols{}
 	for _, t := range terms {
-		c := costs{limit: mostEach}
-		s := one.of(t)
-		if c.add(t); c.sum > mostEach && (s == several || !small(s)) {
+		c := effortSum{limit: maxTermEffort}
+		s := one.symbolOf(t)
+		if c.addTerm(t); c.sum > maxTermEffort && (s == manySymbols || !isSmallSymbol(s)) {
 			costly = append(costly, t)
 		} else {
 			cheap = append(cheap, t)
@@ -89,11 +91,11 @@ func apart(terms []*symbolic.Expr) (cheap, costly []*symbolic.Expr) {
 	return cheap, costly
 }
 
-// apart simplifies cheap terms by themselves, and costly ones by the values that those
-// leave symbols: what is divided by two is not costly any more. The cheap ones stay, so
-// the terms say together what they said.
-func (z *simplifier) apart(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
-	kept := z.each(groups(cheap))
+// simplifyCostly simplifies cheap terms by themselves, and costly ones with the values that
+// the cheap ones leave to symbols: a product with a known factor is no longer costly. The
+// cheap terms stay, so the conjunction keeps its meaning.
+func (z *simplifier) simplifyCostly(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
+	kept := z.simplifyGroups(independentGroups(cheap))
 	values := map[string]*symbolic.Expr{}
 	for _, t := range kept {
 		if isPin(t) {
@@ -104,5 +106,5 @@ func (z *simplifier) apart(cheap, costly []*symbolic.Expr) []*symbolic.Expr {
 	if slices.Equal(put, costly) {
 		return slices.Concat(kept, costly)
 	}
-	return z.each(groups(settle(z.pool, slices.Concat(kept, put))))
+	return z.simplifyGroups(independentGroups(reduceWithoutSolver(z.pool, slices.Concat(kept, put))))
 }

@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// mostValues are the values of a symbol that are tried.
-	mostValues = 1 << 16
-	// mostTried is how many operations all of them may take.
-	mostTried = 1 << 22
+	// maxValues is the number of values of a symbol that are tried.
+	maxValues = 1 << 16
+	// maxTriedOperations is the number of operations for trying them.
+	maxTriedOperations = 1 << 22
 )
 
-// enumerate simplifies the terms about one number to which comparisons leave few values by
-// trying all of them: Z3 is not asked what a loop over two dozen numbers answers, be it
-// about floating point. Bytes are not among them (values).
-func enumerate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
-	one := lone{}
-	groups := gathered(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
-		s := one.of(t)
-		return s, s != nil && s != several && !small(s) && s.Bits <= 64
+// enumerateNumbers simplifies the terms about one number to which comparisons leave few
+// values, by trying all values: a loop over two dozen numbers needs no solver, even for
+// floating point. Bytes are left to simplifyByValues.
+func enumerateNumbers(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+	one := soleSymbols{}
+	groups := groupBy(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
+		s := one.symbolOf(t)
+		return s, s != nil && s != manySymbols && !isSmallSymbol(s) && s.Bits <= 64
 	})
-	return instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
-		simpler := tried(p, one.of(own[0]), own)
+	return replaceGroups(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
+		simpler := tryValues(p, one.symbolOf(own[0]), own)
 		return simpler, simpler != nil
 	})
 }
 
-// gathered are the places of terms that have a key, together with those that have the same.
-func gathered[K comparable](terms []*symbolic.Expr, key func(t *symbolic.Expr) (K, bool)) [][]int {
+// groupBy returns the indexes of terms that have a key, grouped by equal keys.
+func groupBy[K comparable](terms []*symbolic.Expr, key func(t *symbolic.Expr) (K, bool)) [][]int {
 	number := map[K]int{}
 	var groups [][]int
 	for i, t := range terms {
@@ -48,9 +48,9 @@ func gathered[K comparable](terms []*symbolic.Expr, key func(t *symbolic.Expr) (
 	return groups
 }
 
-// instead has others stand for groups of terms, if there are such, where the last of them
-// stood.
-func instead(
+// replaceGroups replaces groups of terms by simpler ones, if there are any, at the position
+// of the last of the group.
+func replaceGroups(
 	terms []*symbolic.Expr, groups [][]int, simpler func(own []*symbolic.Expr) ([]*symbolic.Expr, bool),
 ) []*symbolic.Expr {
 	lists := make([][]*symbolic.Expr, len(terms))
@@ -74,14 +74,14 @@ func instead(
 	return slices.Concat(lists...)
 }
 
-// lone knows the symbol of each expression that has one.
-type lone map[*symbolic.Expr]*symbolic.Expr
+// soleSymbols caches the one symbol of each expression.
+type soleSymbols map[*symbolic.Expr]*symbolic.Expr
 
-// several stands for more than one symbol.
-var several = &symbolic.Expr{}
+// manySymbols stands for more than one symbol.
+var manySymbols = &symbolic.Expr{}
 
-// of is the symbol that an expression is about, several, or nil for none.
-func (l lone) of(e *symbolic.Expr) *symbolic.Expr {
+// symbolOf returns the symbol of an expression, manySymbols, or nil for none.
+func (l soleSymbols) symbolOf(e *symbolic.Expr) *symbolic.Expr {
 	switch {
 	case e == nil || e.IsConst():
 		return nil
@@ -93,31 +93,31 @@ func (l lone) of(e *symbolic.Expr) *symbolic.Expr {
 		return s
 	}
 	for _, operand := range []*symbolic.Expr{e.A, e.B, e.C} {
-		switch x := l.of(operand); {
+		switch x := l.symbolOf(operand); {
 		case x == nil:
 		case s == nil:
 			s = x
 		case s != x:
-			s = several
+			s = manySymbols
 		}
 	}
 	l[e] = s
 	return s
 }
 
-// tried says terms about a symbol by the values that satisfy them, or is nil: they are
-// simple, or the values are too many.
-func tried(p *symbolic.Pool, s *symbolic.Expr, terms []*symbolic.Expr) []*symbolic.Expr {
-	d := domain(s, terms)
+// tryValues replaces terms about a symbol by the values that satisfy them. It returns nil
+// if the terms are simple or there are too many values.
+func tryValues(p *symbolic.Pool, s *symbolic.Expr, terms []*symbolic.Expr) []*symbolic.Expr {
+	d := comparisonBounds(s, terms)
 	if d.least == d.greatest {
-		return d.terms(p, s)
+		return d.toTerms(p, s)
 	}
 	program := symbolic.Compile(terms)
 	values := uint64(d.greatest) - uint64(d.least) + 1
-	if simple(terms, s) || values == 0 || values > mostValues || values*uint64(program.Len()+1) > mostTried {
+	if isSimple(terms, s) || values == 0 || values > maxValues || values*uint64(program.Len()+1) > maxTriedOperations {
 		return nil
 	}
-	good, wrong := d, make([][]bool, len(terms)) // by term and value
+	good, wrong := d, make([][]bool, len(terms)) // wrong is indexed by term and value
 	count := 0
 	for v := d.least; v-d.least < int64(values); v++ {
 		fails := false
@@ -135,14 +135,14 @@ func tried(p *symbolic.Pool, s *symbolic.Expr, terms []*symbolic.Expr) []*symbol
 		count++
 	}
 	if int64(count) != good.greatest-good.least+1 {
-		return slices.Concat(d.terms(p, s), excluding(terms, wrong, make([]bool, values)))
+		return slices.Concat(d.toTerms(p, s), excludingTerms(terms, wrong, make([]bool, values)))
 	}
-	return good.terms(p, s)
+	return good.toTerms(p, s)
 }
 
-// excluding are the terms that some value fails which those behind them do not, and that
-// has not failed before.
-func excluding(terms []*symbolic.Expr, wrong [][]bool, failed []bool) []*symbolic.Expr {
+// excludingTerms returns the terms that exclude a value which neither a later term excludes
+// nor failed marks.
+func excludingTerms(terms []*symbolic.Expr, wrong [][]bool, failed []bool) []*symbolic.Expr {
 	var kept []*symbolic.Expr
 	for k, t := range slices.Backward(terms) {
 		rules := false
@@ -158,17 +158,17 @@ func excluding(terms []*symbolic.Expr, wrong [][]bool, failed []bool) []*symboli
 	return kept
 }
 
-// interval are the numbers, with their signs, that a symbol may be.
+// interval is the signed numbers that a symbol may have.
 type interval struct{ least, greatest int64 }
 
-// all are the values of a symbol.
-func all(s *symbolic.Expr) interval {
+// fullInterval is all values of a symbol.
+func fullInterval(s *symbolic.Expr) interval {
 	return interval{math.MinInt64 >> (64 - s.Bits), math.MaxInt64 >> (64 - s.Bits)}
 }
 
-// domain are the values that comparisons of a symbol with constants leave it.
-func domain(s *symbolic.Expr, terms []*symbolic.Expr) interval {
-	d := all(s)
+// comparisonBounds is the values that comparisons with constants leave to a symbol.
+func comparisonBounds(s *symbolic.Expr, terms []*symbolic.Expr) interval {
+	d := fullInterval(s)
 	for _, t := range terms {
 		if t.A == nil || t.B == nil {
 			continue
@@ -194,9 +194,9 @@ func domain(s *symbolic.Expr, terms []*symbolic.Expr) interval {
 	return d
 }
 
-// decides tells whether a comparison of a symbol in the interval with a constant holds;
-// nil: it may or may not.
-func (d interval) decides(p *symbolic.Pool, e *symbolic.Expr) *symbolic.Expr {
+// decideComparison returns the truth of a comparison of a symbol in the interval with a
+// constant; nil: it may or may not hold.
+func (d interval) decideComparison(p *symbolic.Pool, e *symbolic.Expr) *symbolic.Expr {
 	c, left := e.B, d // e compares left with right
 	if e.A.IsConst() {
 		c = e.A
@@ -219,16 +219,16 @@ func (d interval) decides(p *symbolic.Pool, e *symbolic.Expr) *symbolic.Expr {
 	return nil
 }
 
-// terms says that a symbol is in an interval.
-func (d interval) terms(p *symbolic.Pool, s *symbolic.Expr) []*symbolic.Expr {
+// toTerms returns the terms that a symbol is in the interval.
+func (d interval) toTerms(p *symbolic.Pool, s *symbolic.Expr) []*symbolic.Expr {
 	if d.least == d.greatest {
 		return []*symbolic.Expr{p.Eq(s, p.Word(uint64(d.least), s.Bits))}
 	}
 	var list []*symbolic.Expr
-	if d.least > all(s).least {
+	if d.least > fullInterval(s).least {
 		list = append(list, p.SLT(p.Word(uint64(d.least-1), s.Bits), s))
 	}
-	if d.greatest < all(s).greatest {
+	if d.greatest < fullInterval(s).greatest {
 		list = append(list, p.SLT(s, p.Word(uint64(d.greatest+1), s.Bits)))
 	}
 	return list

@@ -1,4 +1,4 @@
 package preconditions
 
-// Contingent has tests leave out the terms that always hold, and no others.
-var Contingent = contingent
+// ContingentTerms lets tests remove the terms that always hold, and no others.
+var ContingentTerms = contingentTerms

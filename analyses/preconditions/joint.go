@@ -7,54 +7,54 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// mostJoint is how many symbols a term has of which all values are tried together.
-const mostJoint = 3
+// maxJointSymbols is the number of symbols of a term whose values are tried in combination.
+const maxJointSymbols = 3
 
-// settle brings terms to those that are to be asked about: what follows from the values of
-// bytes, from comparisons, or from trying the values of few symbols, is left out.
-func settle(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+// reduceWithoutSolver removes the terms that follow from the values of bytes, from
+// comparisons, or from trying the values of few symbols. The rest is for the solver.
+func reduceWithoutSolver(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 	for pinned := true; pinned; {
-		terms = enumerate(p, contingent(assume(p, propagate(p, distinct(terms)))))
-		terms, pinned = jointly(p, terms)
+		terms = enumerateNumbers(p, contingentTerms(assumeComparisons(p, propagateBytes(p, distinctTerms(terms)))))
+		terms, pinned = simplifyJointly(p, terms)
 	}
 	return terms
 }
 
-// jointly simplifies the terms about the same few symbols, to which the terms about one of
-// them alone leave few values, by trying all of these together; pinned tells that one of
-// the symbols turned out to have one value, which is said now. Two digits and a thousand
-// terms about both are not for Z3, which sees a division in each.
-func jointly(p *symbolic.Pool, terms []*symbolic.Expr) (simpler []*symbolic.Expr, pinned bool) {
-	sets, alone := few{}, map[*symbolic.Expr][]*symbolic.Expr{}
-	groups := gathered(terms, func(t *symbolic.Expr) (key [mostJoint]*symbolic.Expr, several bool) {
-		set := sets.of(t)
+// simplifyJointly simplifies the terms about the same few symbols, to which the terms about
+// one of them leave few values, by trying all combinations. Pinned is set if a symbol
+// turned out to have one value and a term that says so was added. A thousand terms about
+// two digits would be a division each to Z3.
+func simplifyJointly(p *symbolic.Pool, terms []*symbolic.Expr) (simpler []*symbolic.Expr, pinned bool) {
+	sets, alone := symbolSets{}, map[*symbolic.Expr][]*symbolic.Expr{}
+	groups := groupBy(terms, func(t *symbolic.Expr) (key [maxJointSymbols]*symbolic.Expr, several bool) {
+		set := sets.symbolsOf(t)
 		if len(set) == 1 {
 			alone[set[0]] = append(alone[set[0]], t)
 		}
-		if len(set) < 2 || len(set) > mostJoint {
+		if len(set) < 2 || len(set) > maxJointSymbols {
 			return key, false
 		}
 		copy(key[:], set)
 		slices.SortFunc(key[:len(set)], func(a, b *symbolic.Expr) int { return cmp.Compare(a.Name, b.Name) })
 		return key, true
 	})
-	simpler = instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
-		c := newCombination(own, alone)
+	simpler = replaceGroups(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
+		c := newCombinations(own, alone)
 		if c == nil {
 			return nil, false
 		}
-		pins := c.pins(p)
+		pins := c.findPins(p)
 		pinned = pinned || len(pins) > 0
-		return append(pins, excluding(own, c.wrong, c.failed)...), true
+		return append(pins, excludingTerms(own, c.wrong, c.failed)...), true
 	})
 	return simpler, pinned
 }
 
-// few knows the symbols of each expression, in the order in which they come up, as far as
-// they are not more than mostJoint: one more then, whichever.
-type few map[*symbolic.Expr][]*symbolic.Expr
+// symbolSets caches the symbols of each expression, in the order of first use, up to
+// maxJointSymbols+1 symbols.
+type symbolSets map[*symbolic.Expr][]*symbolic.Expr
 
-func (f few) of(e *symbolic.Expr) []*symbolic.Expr {
+func (f symbolSets) symbolsOf(e *symbolic.Expr) []*symbolic.Expr {
 	switch {
 	case e == nil || e.IsConst():
 		return nil
@@ -66,8 +66,8 @@ func (f few) of(e *symbolic.Expr) []*symbolic.Expr {
 		return set
 	}
 	for _, operand := range []*symbolic.Expr{e.A, e.B, e.C} {
-		for _, s := range f.of(operand) {
-			if len(set) <= mostJoint && !slices.Contains(set, s) {
+		for _, s := range f.symbolsOf(operand) {
+			if len(set) <= maxJointSymbols && !slices.Contains(set, s) {
 				set = append(set, s)
 			}
 		}
@@ -76,40 +76,41 @@ func (f few) of(e *symbolic.Expr) []*symbolic.Expr {
 	return set
 }
 
-// combination are the values of some symbols, all with all, and what terms say of each.
-type combination struct {
+// combinations are all combinations of the values of some symbols, and the terms that each
+// fails.
+type combinations struct {
 	symbols []*symbolic.Expr
 	values  [][]symbolic.Value // by symbol
 	wrong   [][]bool           // by term and combination
 	failed  []bool             // the combinations that pins exclude
 }
 
-// newCombination tries the values of the symbols of terms, of which alone has the terms
-// about them alone: nil if they are too many.
-func newCombination(terms []*symbolic.Expr, alone map[*symbolic.Expr][]*symbolic.Expr) *combination {
+// newCombinations tries the values of the symbols of terms; alone has the terms about one
+// symbol. It returns nil if there are too many combinations.
+func newCombinations(terms []*symbolic.Expr, alone map[*symbolic.Expr][]*symbolic.Expr) *combinations {
 	program := symbolic.Compile(terms)
-	c, all := &combination{}, uint64(1)
+	c, all := &combinations{}, uint64(1)
 	byName := map[string]*symbolic.Expr{}
 	symbolic.SymbolsOf(terms, func(s *symbolic.Expr) { byName[s.Name] = s })
 	for _, name := range program.Symbols() {
 		s := byName[name]
-		values := left(s, alone[s])
-		if all *= uint64(len(values)); all == 0 || all > mostValues || all*uint64(program.Len()+1) > mostTried {
+		values := remainingValues(s, alone[s])
+		if all *= uint64(len(values)); all == 0 || all > maxValues || all*uint64(program.Len()+1) > maxTriedOperations {
 			return nil
 		}
 		c.symbols, c.values = append(c.symbols, s), append(c.values, values)
 	}
 	c.wrong, c.failed = make([][]bool, len(terms)), make([]bool, all)
 	for i := range c.failed {
-		for k, r := range program.Run(c.at(i)) {
+		for k, r := range program.Run(c.valuesAt(i)) {
 			c.wrong[k] = append(c.wrong[k], r.Lo == 0)
 		}
 	}
 	return c
 }
 
-// at is one of the combinations.
-func (c *combination) at(i int) []symbolic.Value {
+// valuesAt returns the values of a combination.
+func (c *combinations) valuesAt(i int) []symbolic.Value {
 	values := make([]symbolic.Value, len(c.symbols))
 	for k, list := range c.values {
 		values[k] = list[i%len(list)]
@@ -118,12 +119,13 @@ func (c *combination) at(i int) []symbolic.Value {
 	return values
 }
 
-// pins says which symbols have one value in all combinations that satisfy the terms.
-func (c *combination) pins(p *symbolic.Pool) []*symbolic.Expr {
+// findPins returns equations for the symbols that have the same value in all combinations
+// that satisfy the terms.
+func (c *combinations) findPins(p *symbolic.Pool) []*symbolic.Expr {
 	var good [][]symbolic.Value
 	for i := range c.failed {
 		if !slices.ContainsFunc(c.wrong, func(w []bool) bool { return w[i] }) {
-			good = append(good, c.at(i))
+			good = append(good, c.valuesAt(i))
 		}
 	}
 	if len(good) == 0 {
@@ -137,22 +139,22 @@ func (c *combination) pins(p *symbolic.Pool) []*symbolic.Expr {
 		}
 		pins = append(pins, p.Eq(s, p.Const(v, s.Bits)))
 		for i := range c.failed {
-			c.failed[i] = c.failed[i] || c.at(i)[k] != v
+			c.failed[i] = c.failed[i] || c.valuesAt(i)[k] != v
 		}
 	}
 	return pins
 }
 
-// left are the values that terms about a symbol alone leave it, as far as comparisons
-// with constants tell, and for a byte trying; none if they are too many.
-func left(s *symbolic.Expr, alone []*symbolic.Expr) []symbolic.Value {
+// remainingValues returns the values that the terms about one symbol leave to it, by
+// comparisons with constants, and for a byte by trying; none if there are too many.
+func remainingValues(s *symbolic.Expr, alone []*symbolic.Expr) []symbolic.Value {
 	if s.Bits > 64 {
 		return nil
 	}
 	var values []symbolic.Value
-	if !small(s) {
-		d := domain(s, alone)
-		for v := d.least; v <= d.greatest && uint64(d.greatest)-uint64(d.least) < mostValues; v++ {
+	if !isSmallSymbol(s) {
+		d := comparisonBounds(s, alone)
+		for v := d.least; v <= d.greatest && uint64(d.greatest)-uint64(d.least) < maxValues; v++ {
 			values = append(values, symbolic.Value{Lo: uint64(v) << (64 - s.Bits) >> (64 - s.Bits)})
 		}
 		return values
@@ -160,7 +162,7 @@ func left(s *symbolic.Expr, alone []*symbolic.Expr) []symbolic.Value {
 	program := symbolic.Compile(alone)
 	for v := range uint64(1) << s.Bits {
 		value := symbolic.Value{Lo: v}
-		if len(alone) == 0 || program.First([]symbolic.Value{value}) < 0 {
+		if len(alone) == 0 || program.FirstFalse([]symbolic.Value{value}) < 0 {
 			values = append(values, value)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// A thousand terms about the quotient of two digits come to the digits' values, if the
-// last of them leaves no other; and otherwise to terms that hold for the same digits.
+// A thousand terms about the quotient of two digits reduce to the digits' values if the
+// last term leaves one pair, and otherwise to terms that hold for the same digits.
 func TestTwoDigits(t *testing.T) {
 	p := symbolic.NewPool()
 	a, b := p.Symbol("argv[1][0]", 8), p.Symbol("argv[1][1]", 8)
@@ -21,7 +21,7 @@ func TestTwoDigits(t *testing.T) {
 	count := p.Sub(p.Div(symbolic.UDiv, p.Word(1000, 64), number(a)), number(b))
 	for _, x := range []struct {
 		last *symbolic.Expr
-		want string // or terms that hold for the same
+		want string // or empty: terms that hold for the same digits
 	}{
 		{p.Eq(count, p.Word(998, 64)), `argv[1][0:2] = "12"`},
 		{p.ULE(p.Word(330, 64), count), ""},
@@ -41,7 +41,7 @@ func TestTwoDigits(t *testing.T) {
 	}
 }
 
-// Terms about two or three small symbols hold for the same values when they are simplified.
+// Terms about two or three small symbols hold for the same values after simplification.
 func TestSmallSymbolsStay(t *testing.T) {
 	r := rand.New(rand.NewPCG(45, 46))
 	for range 12 {
@@ -83,8 +83,8 @@ func TestSmallSymbolsStay(t *testing.T) {
 	}
 }
 
-// What the bounds of a number decide about parts of terms, such as the lesser of it and
-// another, holds for numbers at and around all constants, with and without a sign.
+// The bounds of a number decide parts of terms, such as the minimum of it and another; the
+// result holds for the same numbers at and around all constants, signed and unsigned.
 func TestBoundsInside(t *testing.T) {
 	r := rand.New(rand.NewPCG(47, 48))
 	edges := []uint64{0, 1, 99, 100, 4095, 65536, 1 << 40, 1 << 63, 1<<64 - 100}

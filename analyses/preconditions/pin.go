@@ -7,26 +7,26 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// large simplifies terms that are too many to be asked about one by one: by what those
-// about one symbol alone come to, and by the values of symbols to which some of them
-// leave no other, which are put into the rest.
-func (z *simplifier) large(terms []*symbolic.Expr) []*symbolic.Expr {
-	pins, rest := divide(z.pool, terms)
-	for _, step := range []func([]*symbolic.Expr) []*symbolic.Expr{z.alone, z.together} {
-		if len(pins) == 0 && Large(terms) {
+// simplifyLarge simplifies terms that are too many to ask about each: first the terms about
+// one symbol by themselves, then by finding symbols that can have one value only, which is
+// substituted in the rest.
+func (z *simplifier) simplifyLarge(terms []*symbolic.Expr) []*symbolic.Expr {
+	pins, rest := substitutePins(z.pool, terms)
+	for _, step := range []func([]*symbolic.Expr) []*symbolic.Expr{z.simplifyPerSymbol, z.addCommonPins} {
+		if len(pins) == 0 && TooCostly(terms) {
 			terms = step(terms)
-			pins, rest = divide(z.pool, terms)
+			pins, rest = substitutePins(z.pool, terms)
 		}
 	}
-	if len(pins) == 0 && Large(terms) {
+	if len(pins) == 0 && TooCostly(terms) {
 		return terms
 	}
-	return append(pins, z.each(groups(rest))...)
+	return append(pins, z.simplifyGroups(independentGroups(rest))...)
 }
 
-// divide takes the terms that a symbol has a value out of terms, and puts the values into
-// the rest.
-func divide(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*symbolic.Expr) {
+// substitutePins separates the terms that give a symbol a value, and substitutes the values
+// in the rest.
+func substitutePins(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*symbolic.Expr) {
 	values := map[string]*symbolic.Expr{}
 	for _, t := range terms {
 		if isPin(t) {
@@ -39,53 +39,53 @@ func divide(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*symbolic.Ex
 			rest = append(rest, p.Substitute(t, func(name string) *symbolic.Expr { return values[name] }))
 		}
 	}
-	return pins, contingent(assume(p, distinct(rest)))
+	return pins, contingentTerms(assumeComparisons(p, distinctTerms(rest)))
 }
 
-// assume has terms that compare symbols, or one with a constant, hold wherever they are
-// parts of others, and what follows of a symbol from the bounds that they say.
-func assume(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+// assumeComparisons replaces, inside other terms, comparisons that the terms themselves
+// state or whose truth follows from the bounds they state.
+func assumeComparisons(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 	known, spans := map[*symbolic.Expr]*symbolic.Expr{}, map[*symbolic.Expr]interval{}
 	var others []*symbolic.Expr
 	for _, t := range terms {
-		if !plain(t) {
+		if !isPlainComparison(t) {
 			others = append(others, t)
 			continue
 		}
 		known[t], known[p.Not(t)] = p.Bool(true), p.Bool(false)
-		s := symbolOf(t)
+		s := comparedSymbol(t)
 		if _, done := spans[s]; s != nil && !done {
-			spans[s] = domain(s, terms)
+			spans[s] = comparisonBounds(s, terms)
 		}
 	}
 	if len(known) == 0 {
 		return terms
 	}
 	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr {
-		if k := known[e]; k != nil || !plain(e) {
+		if k := known[e]; k != nil || !isPlainComparison(e) {
 			return k
 		}
-		if d, bounded := spans[symbolOf(e)]; bounded {
-			return d.decides(p, e)
+		if d, bounded := spans[comparedSymbol(e)]; bounded {
+			return d.decideComparison(p, e)
 		}
 		return nil
 	})
-	return distinct(amended(terms, others))
+	return distinctTerms(replaceNonPlain(terms, others))
 }
 
-// amended are terms with others in place of those that are not plain.
-func amended(terms, others []*symbolic.Expr) []*symbolic.Expr {
+// replaceNonPlain replaces the terms that are not plain comparisons by others, in order.
+func replaceNonPlain(terms, others []*symbolic.Expr) []*symbolic.Expr {
 	out := slices.Clone(terms)
 	for i, t := range terms {
-		if !plain(t) {
+		if !isPlainComparison(t) {
 			out[i], others = others[0], others[1:]
 		}
 	}
 	return out
 }
 
-// symbolOf is the symbol that a comparison compares with a constant, or nil.
-func symbolOf(e *symbolic.Expr) *symbolic.Expr {
+// comparedSymbol returns the symbol that a comparison compares with a constant, or nil.
+func comparedSymbol(e *symbolic.Expr) *symbolic.Expr {
 	switch {
 	case e.A.IsConst():
 		return e.B
@@ -95,8 +95,9 @@ func symbolOf(e *symbolic.Expr) *symbolic.Expr {
 	return nil
 }
 
-// plain tells a term that compares symbols, or one with a constant.
-func plain(t *symbolic.Expr) bool {
+// isPlainComparison reports whether a term compares two symbols or a symbol with a
+// constant.
+func isPlainComparison(t *symbolic.Expr) bool {
 	switch t.Op {
 	case symbolic.ULT, symbolic.ULE, symbolic.SLT, symbolic.SLE:
 		return (t.A.Op == symbolic.Symbol || t.A.IsConst()) && (t.B.Op == symbolic.Symbol || t.B.IsConst())
@@ -104,44 +105,44 @@ func plain(t *symbolic.Expr) bool {
 	return false
 }
 
-// isPin tells the term that a symbol has a value.
+// isPin reports whether a term gives a symbol a value.
 func isPin(t *symbolic.Expr) bool {
 	return t.Op == symbolic.Eq && t.A.Op == symbolic.Symbol && t.B.Op == symbolic.Const
 }
 
-// alone simplifies, for each symbol, the terms about it alone, which then stand where the
-// last of them stood.
-func (z *simplifier) alone(terms []*symbolic.Expr) []*symbolic.Expr {
-	one := lone{}
-	groups := gathered(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
-		s := one.of(t)
-		return s, s != nil && s != several && s.Bits <= 64
+// simplifyPerSymbol simplifies, for each symbol, the terms about it alone. The result
+// stands at the position of the last of them.
+func (z *simplifier) simplifyPerSymbol(terms []*symbolic.Expr) []*symbolic.Expr {
+	one := soleSymbols{}
+	groups := groupBy(terms, func(t *symbolic.Expr) (*symbolic.Expr, bool) {
+		s := one.symbolOf(t)
+		return s, s != nil && s != manySymbols && s.Bits <= 64
 	})
-	return instead(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
-		if !small(one.of(own[0])) && Large(own) {
+	return replaceGroups(terms, groups, func(own []*symbolic.Expr) ([]*symbolic.Expr, bool) {
+		if !isSmallSymbol(one.symbolOf(own[0])) && TooCostly(own) {
 			return nil, false
 		}
-		return z.group(own), true
+		return z.simplifyGroup(own), true
 	})
 }
 
-// mostPinned is how many symbols are asked about that terms have in common, and mostBurden
-// what the terms may weigh that are asked.
+// maxPinQueries is the number of symbols that the solver is asked about, and maxPinWeight
+// the effort of the terms that it is given.
 const (
-	mostPinned = 64
-	mostBurden = 2_000
+	maxPinQueries = 64
+	maxPinWeight  = 2_000
 )
 
-// together adds to terms the values of symbols to which those leave no other that are the
-// least to ask about.
-func (z *simplifier) together(terms []*symbolic.Expr) []*symbolic.Expr {
-	symbols := unpinned(terms)
-	if len(symbols) > mostPinned {
+// addCommonPins adds the values of symbols that can have one value only, as far as the
+// cheapest terms determine it.
+func (z *simplifier) addCommonPins(terms []*symbolic.Expr) []*symbolic.Expr {
+	symbols := unpinnedSymbols(terms)
+	if len(symbols) > maxPinQueries {
 		return terms
 	}
 	z.solver.Push()
 	defer z.solver.Pop()
-	for _, t := range lightest(terms, mostBurden) {
+	for _, t := range lightestTerms(terms, maxPinWeight) {
 		z.solver.Assert(t)
 	}
 	var pins []*symbolic.Expr
@@ -150,15 +151,15 @@ func (z *simplifier) together(terms []*symbolic.Expr) []*symbolic.Expr {
 		if err != nil {
 			continue
 		}
-		if is := z.pool.Eq(s, z.pool.Const(v, s.Bits)); z.follows(is) {
+		if is := z.pool.Eq(s, z.pool.Const(v, s.Bits)); z.isImplied(is) {
 			pins = append(pins, is)
 		}
 	}
 	return append(pins, terms...)
 }
 
-// unpinned are the symbols of terms for which none of them has a value.
-func unpinned(terms []*symbolic.Expr) []*symbolic.Expr {
+// unpinnedSymbols returns the symbols of terms that no term gives a value.
+func unpinnedSymbols(terms []*symbolic.Expr) []*symbolic.Expr {
 	seen := map[*symbolic.Expr]bool{}
 	for _, t := range terms {
 		if isPin(t) {
@@ -177,44 +178,44 @@ func unpinned(terms []*symbolic.Expr) []*symbolic.Expr {
 	return list
 }
 
-// lightest are terms, the lightest first, as far as all come to a weight.
-func lightest(terms []*symbolic.Expr, limit int) []*symbolic.Expr {
+// lightestTerms returns the terms with the least effort, up to a total.
+func lightestTerms(terms []*symbolic.Expr, limit int) []*symbolic.Expr {
 	weights := map[*symbolic.Expr]int{}
 	for _, t := range terms {
-		c := costs{limit: limit}
-		c.add(t)
+		c := effortSum{limit: limit}
+		c.addTerm(t)
 		weights[t] = c.sum
 	}
 	terms = slices.Clone(terms)
 	slices.SortStableFunc(terms, func(a, b *symbolic.Expr) int { return cmp.Compare(weights[a], weights[b]) })
-	all := costs{limit: limit}
+	all := effortSum{limit: limit}
 	for i, t := range terms {
-		if all.add(t); all.sum > limit {
+		if all.addTerm(t); all.sum > limit {
 			return terms[:i]
 		}
 	}
 	return terms
 }
 
-// small tells symbols of which all values can be gone through.
-func small(s *symbolic.Expr) bool { return s.Bits <= 8 }
+// isSmallSymbol reports whether a symbol has few enough values to try all.
+func isSmallSymbol(s *symbolic.Expr) bool { return s.Bits <= 8 }
 
-// allowed are values of a small symbol.
-type allowed [256]bool
+// valueSet is a set of values of a small symbol.
+type valueSet [256]bool
 
-// mostHoles is how many values that are not allowed are said one by one.
-const mostHoles = 4
+// maxHoles is the number of excluded values inside an interval that are stated one by one.
+const maxHoles = 4
 
-// values says terms about a small symbol by its values, all of which are tried: from
-// where to where they go, and which between are not among them.
-func (z *simplifier) values(terms []*symbolic.Expr, s *symbolic.Expr) []*symbolic.Expr {
-	program, sets, every := symbolic.Compile(terms), make([]allowed, len(terms)), make([]bool, len(terms))
+// simplifyByValues states terms about a small symbol by its values, all of which are tried:
+// an interval and the excluded values inside.
+func (z *simplifier) simplifyByValues(terms []*symbolic.Expr, s *symbolic.Expr) []*symbolic.Expr {
+	program, sets, every := symbolic.Compile(terms), make([]valueSet, len(terms)), make([]bool, len(terms))
 	low, high := -1, -1
 	for v := range 1 << s.Bits {
 		for i, truth := range program.Run([]symbolic.Value{{Lo: uint64(v)}}) {
 			sets[i][v] = truth.Lo != 0
 		}
-		if meet(sets, every, v) {
+		if inAllSets(sets, every, v) {
 			if low < 0 {
 				low = v
 			}
@@ -223,25 +224,25 @@ func (z *simplifier) values(terms []*symbolic.Expr, s *symbolic.Expr) []*symboli
 	}
 	var holes []*symbolic.Expr
 	for v := low; v < high; v++ {
-		if !meet(sets, every, v) {
+		if !inAllSets(sets, every, v) {
 			holes = append(holes, z.pool.Not(z.pool.Eq(s, z.pool.Word(uint64(v), s.Bits))))
 		}
 	}
-	if low < 0 || len(holes) > mostHoles {
-		return needed(terms, sets, s)
+	if low < 0 || len(holes) > maxHoles {
+		return neededTerms(terms, sets, s)
 	}
-	return append(z.between(s, uint64(low), uint64(high), false), holes...)
+	return append(z.intervalTerms(s, uint64(low), uint64(high), false), holes...)
 }
 
-// needed are those of terms without which values of a symbol would be allowed that are not.
-func needed(terms []*symbolic.Expr, sets []allowed, s *symbolic.Expr) []*symbolic.Expr {
+// neededTerms returns the terms without which more values of a symbol would be allowed.
+func neededTerms(terms []*symbolic.Expr, sets []valueSet, s *symbolic.Expr) []*symbolic.Expr {
 	without := make([]bool, len(terms))
 	var kept []*symbolic.Expr
 	for i, t := range terms {
 		without[i] = true
 		for v := range 1 << s.Bits {
-			if !sets[i][v] && meet(sets, without, v) {
-				without[i] = false // it alone excludes the value
+			if !sets[i][v] && inAllSets(sets, without, v) {
+				without[i] = false // this term alone excludes the value
 				kept = append(kept, t)
 				break
 			}
@@ -250,8 +251,8 @@ func needed(terms []*symbolic.Expr, sets []allowed, s *symbolic.Expr) []*symboli
 	return kept
 }
 
-// meet tells whether a value is in all sets, but for those left out.
-func meet(sets []allowed, without []bool, v int) bool {
+// inAllSets reports whether a value is in all sets except those in without.
+func inAllSets(sets []valueSet, without []bool, v int) bool {
 	for i := range sets {
 		if !without[i] && !sets[i][v] {
 			return false

@@ -8,24 +8,24 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 )
 
 // atoi is a symbol for the number in an argument.
 func atoi(s *preconditions.Set, p *symbolic.Pool, n int) *symbolic.Expr {
 	input := fmt.Sprintf("argv[%d]", n)
 	name := "atoi(" + input + ")"
-	s.Derived[name] = &exec.Derived{Summary: exec.Summary{Function: "atoi", Result: "number", Bits: 32}, Input: input}
+	s.Derived[name] = &concolic.Derived{Summary: concolic.Summary{Function: "atoi", Result: "number", Bits: 32}, Input: input}
 	return p.Symbol(name, 32)
 }
 
-// figure4 has the branches of the slice of PEREGRINE's figure 4, in the order in
-// which they come up: L3 (both halves), L4 twice, L7.
+// figure4 has the branches of the slice of PEREGRINE's figure 4, in execution order: L3
+// (both halves), L4 twice, L7.
 func figure4() (*preconditions.Set, *symbolic.Pool) {
 	p := symbolic.NewPool()
-	s := &preconditions.Set{Args: 4, Derived: map[string]*exec.Derived{}}
+	s := &preconditions.Set{Args: 4, Derived: map[string]*concolic.Derived{}}
 	threads, size, add := atoi(s, p, 1), atoi(s, p, 2), atoi(s, p, 3)
 	s.Terms = []*symbolic.Expr{
 		p.SLT(p.Word(0, 32), threads), p.SLE(threads, size), p.SLT(p.Word(1, 32), threads), p.SLT(threads, p.Word(3, 32)),
@@ -38,12 +38,12 @@ func recorded(values map[string]uint64) symbolic.Assignment {
 	return func(name string) (symbolic.Value, bool) { v, ok := values[name]; return symbolic.Value{Lo: v}, ok }
 }
 
-var divide = recorded(map[string]uint64{"atoi(argv[1])": 2, "atoi(argv[2])": 2, "atoi(argv[3])": 0})
+var substitutePins = recorded(map[string]uint64{"atoi(argv[1])": 2, "atoi(argv[2])": 2, "atoi(argv[3])": 0})
 
-// Figure 5.
+// PEREGRINE's figure 5.
 func TestFigure5(t *testing.T) {
 	s, p := figure4()
-	s.Terms = preconditions.Simplify(p, s.Terms, divide, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.DefaultLimit)
 	const want = "atoi(argv[1]) ≤ atoi(argv[2]) ∧ atoi(argv[1]) = 2 ∧ atoi(argv[3]) ≠ 1"
 	if got := s.String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -65,11 +65,11 @@ func TestLoopCount(t *testing.T) {
 	}
 }
 
-// Invariant 3, and which inputs figure 5 admits: those that the paper says, with the
-// reason for the others.
+// Invariant 3, and the inputs that figure 5 admits: those in the paper, with the failed
+// term for the others.
 func TestChecker(t *testing.T) {
 	s, p := figure4()
-	s.Terms = preconditions.Simplify(p, s.Terms, divide, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.DefaultLimit)
 	again, err := preconditions.Parse(s.Lines(), symbolic.NewPool())
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,8 @@ type content []byte
 func (c content) ReadAt(p []byte, at int64) (int, error) { return bytes.NewReader(c).ReadAt(p, at) }
 func (c content) Size() int64                            { return int64(len(c)) }
 
-// Bytes of texts are read as texts, and what an input lacks it does not satisfy.
+// Bytes of strings are printed as strings, and an input does not satisfy terms about data
+// that it lacks.
 func TestBytes(t *testing.T) {
 	p := symbolic.NewPool()
 	is := func(name string, b byte) *symbolic.Expr { return p.Eq(p.Symbol(name, 8), p.Word(uint64(b), 8)) }
@@ -157,8 +158,8 @@ func TestUnknownBeforeTheRun(t *testing.T) {
 	}
 }
 
-// Invariant 1, by all values of two bytes: random terms that hold for one pair hold
-// for as many pairs when they are simplified.
+// Invariant 1, by all values of two bytes: random terms hold for the same pairs after
+// simplification.
 func TestSimplifyKeepsTheInputs(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 42))
 	rounds := 30
@@ -195,9 +196,9 @@ func TestSimplifyKeepsTheInputs(t *testing.T) {
 	}
 }
 
-// Terms that are too many to be asked about one by one are simplified by the values that
-// some of them leave a symbol, and hold for the same inputs. Here a product has to lie
-// between more and more numbers.
+// Terms that are too many to ask about each are simplified by finding symbols with one
+// value, and hold for the same inputs. Here a product lies between closer and closer
+// bounds.
 func TestManyTerms(t *testing.T) {
 	p := symbolic.NewPool()
 	a, b := p.Symbol("argv[1][0]", 8), p.Symbol("argv[1][1]", 8)
@@ -212,7 +213,7 @@ func TestManyTerms(t *testing.T) {
 		}
 		terms = append(terms, p.ULT(p.Add(wide(a), p.Word(i, 32)), p.Word(9+i, 32)))
 	}
-	if !preconditions.Large(terms) {
+	if !preconditions.TooCostly(terms) {
 		t.Fatal("the terms are not too many to be asked about one by one")
 	}
 	kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '7', b.Name: '9'}), preconditions.DefaultLimit)
@@ -225,7 +226,7 @@ func TestManyTerms(t *testing.T) {
 	}
 }
 
-// What terms say of one byte is said by its values.
+// Terms about one byte are stated by its values.
 func TestOneByte(t *testing.T) {
 	for _, x := range []struct {
 		terms func(p *symbolic.Pool, b *symbolic.Expr) []*symbolic.Expr
@@ -251,8 +252,8 @@ func TestOneByte(t *testing.T) {
 	}
 }
 
-// Terms about one symbol come to an interval, however many they were: a digit, as
-// isdigit asks, and a number that a condition of floating point decides.
+// Terms about one symbol reduce to an interval, however many they were: a digit, as isdigit
+// asks, and a number that a floating-point condition decides.
 func TestFewValues(t *testing.T) {
 	p := symbolic.NewPool()
 	b, n := p.Symbol("argv[1][0]", 8), p.Symbol("size(stdin)", 64)
@@ -270,8 +271,8 @@ func TestFewValues(t *testing.T) {
 	}
 }
 
-// Terms about a number hold for the same numbers when they are simplified, between the
-// bounds that they say and beyond.
+// Terms about a number hold for the same numbers after simplification, inside and outside
+// of their bounds.
 func TestNumbersStay(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 44))
 	for range 40 {
@@ -298,15 +299,15 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// holds evaluates terms.
+// holds reports whether all terms hold.
 func holds(terms []*symbolic.Expr, values symbolic.Assignment) bool {
 	e := symbolic.NewEvaluator(values)
 	return !slices.ContainsFunc(terms, func(t *symbolic.Expr) bool { v, err := e.Value(t); return err != nil || v.Lo == 0 })
 }
 
-// A quotient that is the upper part of a product is taken for one only if it is for all
-// numbers: each factor and each shift of eight bits is tried, with remainders that
-// compilers make of it.
+// A quotient computed as the upper part of a product is recognized only if it is one for
+// all numbers: every factor and every shift of eight bits is tried, with the remainders
+// that compilers compute from it.
 func TestQuotients(t *testing.T) {
 	known := 0
 	for _, shift := range []int{1, 2, 3} {
@@ -319,7 +320,7 @@ func TestQuotients(t *testing.T) {
 				times := p.Add(p.ZeroExt(p.Concat(q, p.Word(0, shift)), 8), p.ZeroExt(q, 8))
 				rest := p.Sub(x, times)
 				terms := []*symbolic.Expr{p.ULT(rest, p.Word(d, 8))}
-				if len(preconditions.Contingent(terms)) > 0 {
+				if len(preconditions.ContingentTerms(terms)) > 0 {
 					continue
 				}
 				known++
@@ -337,7 +338,7 @@ func TestQuotients(t *testing.T) {
 	}
 }
 
-// satisfying are the pairs of bytes for which terms hold.
+// satisfying returns the pairs of bytes for which terms hold.
 func satisfying(t *testing.T, terms []*symbolic.Expr) []string {
 	t.Helper()
 	c, err := preconditions.NewChecker(&preconditions.Set{Args: 2, Terms: terms})

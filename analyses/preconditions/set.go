@@ -6,23 +6,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
 )
 
-// Set is what an input must satisfy: all of it.
+// Set is the conjunction that an input must satisfy.
 type Set struct {
-	// Args is how many arguments there are, the program's name included. Env has the
-	// variables in their order: NAME=VALUE, or NAME if the value is up to the terms.
+	// Args is the number of arguments, with the program's name. Env has the variables in
+	// their order: NAME=VALUE, or NAME if the value is subject to the terms.
 	Args int
 	Env  []string
-	// Terms are truths, expressions of one bit, about symbols; Derived are those
-	// symbols that stand for results of functions.
+	// Terms are truths, expressions of one bit, about symbols. Derived are the symbols
+	// among them that stand for results of functions.
 	Terms   []*symbolic.Expr
-	Derived map[string]*exec.Derived
+	Derived map[string]*concolic.Derived
 }
 
-// Lines writes a Set as text, one thing on each line.
+// Lines writes a Set as text.
 func (s *Set) Lines() []string {
 	lines := []string{fmt.Sprintf("args %d", s.Args)}
 	for _, name := range s.Env {
@@ -51,9 +51,10 @@ func (s *Set) Lines() []string {
 	return lines
 }
 
-// Parse reads what Lines has written; the expressions are a pool's.
+// Parse reads the text that Lines writes; a pool makes the expressions. It returns an error
+// for a damaged line.
 func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
-	s := &Set{Derived: map[string]*exec.Derived{}}
+	s := &Set{Derived: map[string]*concolic.Derived{}}
 	r := symbolic.NewParser(p)
 	for i, line := range lines {
 		word, rest, _ := strings.Cut(line, " ")
@@ -66,12 +67,12 @@ func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
 			name, err = strconv.Unquote(rest)
 			s.Env = append(s.Env, name)
 		case "derived":
-			var d exec.Derived
+			var d concolic.Derived
 			var name string
 			_, err = fmt.Sscanf(rest, "%s %s %d %q %q", &d.Function, &d.Result, &d.Bits, &d.Input, &name)
 			s.Derived[name] = &d
 		case "expr":
-			err = r.Line(rest)
+			err = r.ParseLine(rest)
 		case "term":
 			var n int
 			n, err = strconv.Atoi(rest)
@@ -90,7 +91,7 @@ func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
 	return s, nil
 }
 
-// String is the terms as people read them, joined by "∧"; "any" if there are none.
+// String is the terms in readable form, joined by "∧"; "any" if there are none.
 func (s *Set) String() string {
 	if len(s.Terms) == 0 {
 		return "any"
@@ -98,17 +99,17 @@ func (s *Set) String() string {
 	return strings.Join(s.Texts(), " ∧ ")
 }
 
-// byteIs takes apart the term that a byte of an input has a value.
-func byteIs(t *symbolic.Expr) (base string, at int, value byte, ok bool) {
+// matchByteEquality matches the term that a byte of an input has a value.
+func matchByteEquality(t *symbolic.Expr) (base string, at int, value byte, ok bool) {
 	if t.Op != symbolic.Eq || t.A.Op != symbolic.Symbol || t.B.Op != symbolic.Const || t.A.Bits != 8 {
 		return "", 0, 0, false
 	}
-	base, at, ok = splitByte(t.A.Name)
+	base, at, ok = splitByteName(t.A.Name)
 	return base, at, byte(t.B.Value.Lo), ok
 }
 
-// splitByte takes apart the name of a byte: "argv[1][0]" is byte 0 of "argv[1]".
-func splitByte(name string) (base string, at int, ok bool) {
+// splitByteName splits the name of a byte: "argv[1][0]" is byte 0 of "argv[1]".
+func splitByteName(name string) (base string, at int, ok bool) {
 	open := strings.LastIndexByte(name, '[')
 	if open < 0 || !strings.HasSuffix(name, "]") {
 		return "", 0, false

@@ -8,22 +8,21 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// DefaultLimit is a limit of Z3's steps for one question: some hundredths of a second
-// on today's processors. A question that is not answered keeps the term.
+// DefaultLimit is a limit of Z3's steps for one question: some hundredths of a second on
+// today's processors. A question without an answer keeps the term.
 const DefaultLimit = 500_000
 
-// Simplify leaves out of terms, which are in the order in which they came up, those
-// that the rest implies (TERN section 7.3: what came up later tends to say more, so
-// the earlier is looked at first). What has only one value left is said to have it.
-// Recorded are the values of the symbols in the run that the terms are of.
+// Simplify removes terms that the others imply. Terms are in execution order; later ones
+// tend to be stronger, so the earliest are tried first (TERN section 7.3). If only one
+// value is left to an expression, the result says so. Recorded are the values of the
+// symbols in the recorded run.
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
-	return arrange(z.each(groups(settle(p, terms))))
+	return sortByteTerms(z.simplifyGroups(independentGroups(reduceWithoutSolver(p, terms))))
 }
 
-// distinct leaves out what is there already, and parts of conjunctions on their own
-// take their place.
-func distinct(terms []*symbolic.Expr) []*symbolic.Expr {
+// distinctTerms removes repeated terms and splits conjunctions.
+func distinctTerms(terms []*symbolic.Expr) []*symbolic.Expr {
 	seen := map[*symbolic.Expr]bool{}
 	var out []*symbolic.Expr
 	var add func(t *symbolic.Expr)
@@ -43,15 +42,15 @@ func distinct(terms []*symbolic.Expr) []*symbolic.Expr {
 	return out
 }
 
-// propagate puts the values of bytes that have to be what they were into all other
-// terms: those about a text that is an option say nothing more then.
-func propagate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+// propagateBytes substitutes bytes that must have one value in all other terms: terms about
+// an option's text then often disappear.
+func propagateBytes(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 	values := map[string]*symbolic.Expr{}
 	for {
 		var bytes, others []*symbolic.Expr
 		before := len(values)
 		for _, t := range terms {
-			if _, _, _, ok := byteIs(t); ok {
+			if _, _, _, ok := matchByteEquality(t); ok {
 				values[t.A.Name] = t.B
 				bytes = append(bytes, t)
 			} else {
@@ -62,13 +61,13 @@ func propagate(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 			return terms
 		}
 		others = p.SubstituteAll(others, func(name string) *symbolic.Expr { return values[name] })
-		terms = distinct(append(bytes, others...))
+		terms = distinctTerms(append(bytes, others...))
 	}
 }
 
-// groups divides terms so that no two of different groups have a symbol in common: one
-// cannot imply anything about the other.
-func groups(terms []*symbolic.Expr) [][]*symbolic.Expr {
+// independentGroups divides terms so that terms of different groups have no symbol in
+// common: they cannot imply each other.
+func independentGroups(terms []*symbolic.Expr) [][]*symbolic.Expr {
 	parent := make([]int, len(terms))
 	var root func(int) int
 	root = func(i int) int {
@@ -77,7 +76,7 @@ func groups(terms []*symbolic.Expr) [][]*symbolic.Expr {
 		}
 		return parent[i]
 	}
-	first := map[*symbolic.Expr]int{} // the term in which an operation or a symbol came up
+	first := map[*symbolic.Expr]int{} // the first term with an operation or a symbol
 	for i, t := range terms {
 		parent[i] = i
 		var visit func(e *symbolic.Expr)
@@ -115,58 +114,58 @@ type simplifier struct {
 	solver    *smt.Solver
 	evaluator *symbolic.Evaluator
 	limit     uint
-	// unanswered are the questions about a group that reached the limit.
+	// unanswered counts the questions about a group that reached the limit.
 	unanswered int
 }
 
-// mostUnanswered is how many questions about a group may reach the limit before no more
-// are asked.
-const mostUnanswered = 4
+// maxUnanswered is the number of unanswered questions about a group after which no more are
+// asked.
+const maxUnanswered = 4
 
-// each simplifies groups.
-func (z *simplifier) each(groups [][]*symbolic.Expr) []*symbolic.Expr {
+// simplifyGroups simplifies each group of terms.
+func (z *simplifier) simplifyGroups(groups [][]*symbolic.Expr) []*symbolic.Expr {
 	var kept []*symbolic.Expr
 	for _, g := range groups {
-		kept = append(kept, z.group(g)...)
+		kept = append(kept, z.simplifyGroup(g)...)
 	}
 	return kept
 }
 
-// group simplifies terms that belong together.
-func (z *simplifier) group(terms []*symbolic.Expr) []*symbolic.Expr {
-	cheap, costly := apart(terms)
-	switch s := only(terms); {
-	case s != nil && small(s):
-		return z.values(terms, s)
+// simplifyGroup simplifies the terms of one group.
+func (z *simplifier) simplifyGroup(terms []*symbolic.Expr) []*symbolic.Expr {
+	cheap, costly := splitCostly(terms)
+	switch s := onlySymbol(terms); {
+	case s != nil && isSmallSymbol(s):
+		return z.simplifyByValues(terms, s)
 	case len(costly) > 0:
-		return z.apart(cheap, costly)
-	case Large(terms):
-		return z.large(terms)
+		return z.simplifyCostly(cheap, costly)
+	case TooCostly(terms):
+		return z.simplifyLarge(terms)
 	case len(terms) == 1:
-		return z.exactly(terms)
+		return z.addExactValues(terms)
 	}
-	if only(terms) == nil {
-		terms = assume(z.pool, z.alone(terms))
+	if onlySymbol(terms) == nil {
+		terms = assumeComparisons(z.pool, z.simplifyPerSymbol(terms))
 	}
 	z.unanswered = 0
-	terms = z.fromBehind(terms)
-	if parts := groups(terms); len(parts) > 1 {
-		return z.each(parts)
+	terms = z.dropImpliedByLater(terms)
+	if parts := independentGroups(terms); len(parts) > 1 {
+		return z.simplifyGroups(parts)
 	}
-	if bounds := z.bounds(terms); bounds != nil {
+	if bounds := z.simplifyToBounds(terms); bounds != nil {
 		return bounds
 	}
-	return z.fromBefore(z.exactly(terms))
+	return z.dropImpliedByRest(z.addExactValues(terms))
 }
 
-// fromBehind keeps of terms, the last first, what does not follow from those kept: one
-// question each, to a solver that keeps what it has learnt.
-func (z *simplifier) fromBehind(terms []*symbolic.Expr) []*symbolic.Expr {
+// dropImpliedByLater removes each term that later ones imply, last term first: one question
+// each, to a solver that keeps its learned clauses.
+func (z *simplifier) dropImpliedByLater(terms []*symbolic.Expr) []*symbolic.Expr {
 	z.solver.Push()
 	defer z.solver.Pop()
 	var kept []*symbolic.Expr
 	for _, t := range slices.Backward(terms) {
-		if !z.follows(t) {
+		if !z.isImplied(t) {
 			kept = append(kept, t)
 			z.solver.Assert(t)
 		}
@@ -175,12 +174,12 @@ func (z *simplifier) fromBehind(terms []*symbolic.Expr) []*symbolic.Expr {
 	return kept
 }
 
-// maxQuadratic is the most terms that are each asked about with all others.
-const maxQuadratic = 64
+// maxPairwiseTerms is the number of terms up to which each is compared with all others.
+const maxPairwiseTerms = 64
 
-// fromBefore leaves out, the first first, what follows from all the rest.
-func (z *simplifier) fromBefore(terms []*symbolic.Expr) []*symbolic.Expr {
-	if len(terms) > maxQuadratic {
+// dropImpliedByRest removes each term that all others imply, first term first.
+func (z *simplifier) dropImpliedByRest(terms []*symbolic.Expr) []*symbolic.Expr {
+	if len(terms) > maxPairwiseTerms {
 		return terms
 	}
 	for i := 0; i < len(terms); {
@@ -190,7 +189,7 @@ func (z *simplifier) fromBefore(terms []*symbolic.Expr) []*symbolic.Expr {
 				z.solver.Assert(t)
 			}
 		}
-		implied := z.follows(terms[i])
+		implied := z.isImplied(terms[i])
 		z.solver.Pop()
 		if implied {
 			terms = slices.Delete(slices.Clone(terms), i, i+1)
@@ -201,9 +200,9 @@ func (z *simplifier) fromBefore(terms []*symbolic.Expr) []*symbolic.Expr {
 	return terms
 }
 
-// follows tells whether what the solver has implies a term, as far as Z3 knows.
-func (z *simplifier) follows(t *symbolic.Expr) bool {
-	if z.unanswered > mostUnanswered {
+// isImplied reports whether the solver's constraints imply a term, as far as Z3 decides it.
+func (z *simplifier) isImplied(t *symbolic.Expr) bool {
+	if z.unanswered > maxUnanswered {
 		return false
 	}
 	z.solver.Push()
@@ -216,9 +215,9 @@ func (z *simplifier) follows(t *symbolic.Expr) bool {
 	return answer == smt.Unsatisfiable
 }
 
-// exactly adds, behind terms, what they leave one value to.
-func (z *simplifier) exactly(terms []*symbolic.Expr) []*symbolic.Expr {
-	candidates := compared(terms)
+// addExactValues adds the expressions to which the terms leave one value.
+func (z *simplifier) addExactValues(terms []*symbolic.Expr) []*symbolic.Expr {
+	candidates := comparedExprs(terms)
 	if len(candidates) == 0 {
 		return terms
 	}
@@ -234,7 +233,7 @@ func (z *simplifier) exactly(terms []*symbolic.Expr) []*symbolic.Expr {
 			continue
 		}
 		is := z.pool.Eq(e, z.pool.Const(v, e.Bits))
-		if !is.IsConst() && !slices.Contains(terms, is) && z.follows(is) {
+		if !is.IsConst() && !slices.Contains(terms, is) && z.isImplied(is) {
 			exact = append(exact, is)
 			if len(terms) == 1 {
 				return exact
@@ -244,8 +243,9 @@ func (z *simplifier) exactly(terms []*symbolic.Expr) []*symbolic.Expr {
 	return slices.Concat(terms, exact)
 }
 
-// compared are what terms compare with constants, but for equality.
-func compared(terms []*symbolic.Expr) []*symbolic.Expr {
+// comparedExprs returns the expressions that terms compare with constants, except by
+// equality.
+func comparedExprs(terms []*symbolic.Expr) []*symbolic.Expr {
 	seen := map[*symbolic.Expr]bool{}
 	var all []*symbolic.Expr
 	for _, t := range terms {
@@ -268,8 +268,8 @@ func compared(terms []*symbolic.Expr) []*symbolic.Expr {
 	return all
 }
 
-// arrange puts terms about single bytes behind the others, in the order of the bytes.
-func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
+// sortByteTerms puts terms about single bytes after the others, in the order of the bytes.
+func sortByteTerms(terms []*symbolic.Expr) []*symbolic.Expr {
 	type known struct {
 		term     *symbolic.Expr
 		text, at int
@@ -278,7 +278,7 @@ func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
 	var others []*symbolic.Expr
 	var bytes []known
 	for _, t := range terms {
-		base, at, ok := aboutByte(t)
+		base, at, ok := matchByteComparison(t)
 		if !ok {
 			others = append(others, t)
 			continue
@@ -295,9 +295,8 @@ func arrange(terms []*symbolic.Expr) []*symbolic.Expr {
 	return others
 }
 
-// aboutByte takes apart the name of the byte of an input that a term compares with
-// constants, if that is all it does.
-func aboutByte(t *symbolic.Expr) (base string, at int, ok bool) {
+// matchByteComparison matches a comparison of a byte of an input with a constant.
+func matchByteComparison(t *symbolic.Expr) (base string, at int, ok bool) {
 	if t.Op == symbolic.Not {
 		t = t.A
 	}
@@ -308,5 +307,5 @@ func aboutByte(t *symbolic.Expr) (base string, at int, ok bool) {
 	if s == nil || s.Op != symbolic.Symbol || s.Bits != 8 || !t.A.IsConst() && !t.B.IsConst() {
 		return "", 0, false
 	}
-	return splitByte(s.Name)
+	return splitByteName(s.Name)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// Texts are the terms as people read them. Bytes of one text that have to be what
-// they were are one, and so are those that lie between the same two characters.
+// Texts returns the terms in readable form. Equations of consecutive bytes are joined, and
+// so are consecutive bytes that lie between the same two characters.
 func (s *Set) Texts() []string {
 	var texts []string
 	for i := 0; i < len(s.Terms); {
-		text, n := equal(s.Terms[i:])
+		text, n := byteStringText(s.Terms[i:])
 		if n == 0 {
-			text, n = within(s.Terms[i:])
+			text, n = byteRangeText(s.Terms[i:])
 		}
 		if n == 0 {
 			text, n = s.Terms[i].String(), 1
@@ -26,33 +26,34 @@ func (s *Set) Texts() []string {
 	return texts
 }
 
-// equal is the text of the terms at the beginning of some that say what the bytes of a
-// text are, and how many terms these are.
-func equal(terms []*symbolic.Expr) (text string, n int) {
-	base, first, value, ok := byteIs(terms[0])
+// byteStringText returns the text of the equations of consecutive bytes at the beginning of
+// terms, and their number.
+func byteStringText(terms []*symbolic.Expr) (text string, n int) {
+	base, first, value, ok := matchByteEquality(terms[0])
 	if !ok {
 		return "", 0
 	}
 	data := []byte{value}
 	for _, t := range terms[1:] {
-		b, at, v, ok := byteIs(t)
+		b, at, v, ok := matchByteEquality(t)
 		if !ok || b != base || at != first+len(data) {
 			break
 		}
 		data = append(data, v)
 	}
-	return bytesText(base, first, data), len(data)
+	return formatBytes(base, first, data), len(data)
 }
 
-// within is the same of terms that bytes lie between two characters, two for each byte.
-func within(terms []*symbolic.Expr) (text string, n int) {
-	base, first, low, high, ok := byteIn(terms)
+// byteRangeText does the same for consecutive bytes that lie between two characters, with
+// two terms for each byte.
+func byteRangeText(terms []*symbolic.Expr) (text string, n int) {
+	base, first, low, high, ok := matchByteRange(terms)
 	if !ok {
 		return "", 0
 	}
 	count := 1
 	for {
-		b, at, l, h, ok := byteIn(terms[2*count:])
+		b, at, l, h, ok := matchByteRange(terms[2*count:])
 		if !ok || b != base || at != first+count || l != low || h != high {
 			break
 		}
@@ -65,9 +66,9 @@ func within(terms []*symbolic.Expr) (text string, n int) {
 	return fmt.Sprintf("%s in %s..%s", place, strconv.QuoteRuneToASCII(rune(low)), strconv.QuoteRuneToASCII(rune(high))), 2 * count
 }
 
-// byteIn takes apart the two terms that a byte of an input is not below one character
-// and not above another, as values makes them, of characters that can be printed.
-func byteIn(terms []*symbolic.Expr) (base string, at int, low, high byte, ok bool) {
+// matchByteRange matches the two terms that a byte of an input is not below one printable
+// character and not above another.
+func matchByteRange(terms []*symbolic.Expr) (base string, at int, low, high byte, ok bool) {
 	if len(terms) < 2 || terms[0].Op != symbolic.ULT || terms[1].Op != symbolic.ULT {
 		return "", 0, 0, 0, false
 	}
@@ -76,13 +77,13 @@ func byteIn(terms []*symbolic.Expr) (base string, at int, low, high byte, ok boo
 		return "", 0, 0, 0, false
 	}
 	low, high = byte(least.Value.Lo)+1, byte(greatest.Value.Lo)-1
-	base, at, ok = splitByte(s.Name)
+	base, at, ok = splitByteName(s.Name)
 	return base, at, low, high, ok && low >= ' ' && high <= '~'
 }
 
-// bytesText says what bytes of a text are. An argument that is the whole text, to the
-// zero at its end, is equal to it.
-func bytesText(base string, first int, data []byte) string {
+// formatBytes writes the equation of consecutive bytes. A whole argument, with the zero at
+// its end, is written as a string.
+func formatBytes(base string, first int, data []byte) string {
 	n := len(data)
 	text := strings.HasPrefix(base, "argv") || strings.HasPrefix(base, "env")
 	switch {

@@ -3,7 +3,7 @@ package races
 import (
 	"testing"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // benchmarkAccesses is four threads that go through arrays of their own and
@@ -22,7 +22,7 @@ func benchmarkAccesses(b *testing.B, order Order) {
 			d.Release(a.Thread, 1)
 		}
 		a.Write = n%4 == 0
-		a.PC = event.Addr(0x400000 + n%16)
+		a.PC = arch.Addr(0x400000 + n%16)
 		if n%8 == 0 {
 			a.Write, a.Addr = false, uint64(n%512*8)
 		} else {

@@ -1,60 +1,59 @@
 package races
 
-// Order says what orders accesses of different threads.
+// Order is the relation that orders accesses of different threads.
 type Order uint8
 
 const (
-	// HappensBefore orders by what Acquire, Release, Fork and Join say.
+	// HappensBefore is the order by Acquire, Release, Fork and Join.
 	HappensBefore Order = iota
-	// ScheduleRelative orders by the total order of synchronization
-	// operations, each of which is told by Sync.
+	// ScheduleRelative is the total order of synchronization operations, the calls of Sync.
 	ScheduleRelative
 )
 
-// vector is a vector clock: for each thread's number the last of its segments
+// vectorClock is a vector clock: for each thread's number the last of its segments
 // that is known to have ended.
-type vector []uint32
+type vectorClock []uint32
 
-func (v vector) get(thread int) uint32 {
+func (v vectorClock) segmentOf(thread int) uint32 {
 	if thread < len(v) {
 		return v[thread]
 	}
 	return 0
 }
 
-// set makes v long enough.
-func (v *vector) set(thread int, clock uint32) {
+// setSegment makes v long enough.
+func (v *vectorClock) setSegment(thread int, clock uint32) {
 	for len(*v) <= thread {
 		*v = append(*v, 0)
 	}
 	(*v)[thread] = clock
 }
 
-// join makes v the later of both, in each place.
-func (v *vector) join(w vector) {
+// joinClock makes v the later of both, in each place.
+func (v *vectorClock) joinClock(w vectorClock) {
 	for i, c := range w {
-		if c > v.get(i) {
-			v.set(i, c)
+		if c > v.segmentOf(i) {
+			v.setSegment(i, c)
 		}
 	}
 }
 
-// thread is what is known of a thread.
+// thread is the state of a thread.
 //
-// A thread's run is cut into segments, numbered from 1, by what it releases (or,
-// in ScheduleRelative, by its synchronization operations). ended says which
-// segments of others have ended before what the thread does now.
+// A thread's run is cut into segments, numbered from 1, by its releases (or, in ScheduleRelative,
+// by its synchronization operations). ended has the segments of others that ended before the
+// thread's present segment.
 type thread struct {
 	segment uint32
-	ended   vector
+	ended   vectorClock
 	// syncs counts the thread's synchronization operations, and base is the
 	// thread's branches at the last of them.
 	syncs, base uint64
 	process     int
 }
 
-// cut ends the thread's segment.
-func (t *thread) cut() { t.segment++ }
+// endSegment ends the thread's segment.
+func (t *thread) endSegment() { t.segment++ }
 
 // threadAt returns the state of thread number n, from its first segment on.
 func (d *Detector) threadAt(n int) *thread {
@@ -64,60 +63,58 @@ func (d *Detector) threadAt(n int) *thread {
 	return d.threads[n]
 }
 
-// Acquire orders what thread n does from now on after what was done before the
-// releases of the object.
+// Acquire orders the later accesses of thread n after the accesses before the releases of the
+// object.
 func (d *Detector) Acquire(n int, object uint64) {
 	if d.order == HappensBefore {
-		d.threadAt(n).ended.join(d.objects[object])
+		d.threadAt(n).ended.joinClock(d.objects[object])
 	}
 }
 
-// Release is the counterpart of Acquire. What was released before stays
-// released: the object may be held by several, such as a semaphore or a barrier.
+// Release is the counterpart of Acquire. Earlier releases stay in effect: several threads may hold
+// the object, such as a semaphore or a barrier.
 func (d *Detector) Release(n int, object uint64) {
 	if d.order != HappensBefore {
 		return
 	}
 	t := d.threadAt(n)
 	released := d.objects[object]
-	released.join(t.ended)
-	released.set(n, t.segment)
+	released.joinClock(t.ended)
+	released.setSegment(n, t.segment)
 	d.objects[object] = released
-	t.cut()
+	t.endSegment()
 }
 
-// Retire tells that an object will not be acquired again.
-func (d *Detector) Retire(object uint64) { delete(d.objects, object) }
+// RemoveObject removes an object that will not be acquired again.
+func (d *Detector) RemoveObject(object uint64) { delete(d.objects, object) }
 
-// Fork orders what thread child does after what its parent has done.
+// Fork orders the accesses of thread child after the earlier ones of its parent.
 func (d *Detector) Fork(parent, child int) {
 	if d.order != HappensBefore {
 		return
 	}
 	p, c := d.threadAt(parent), d.threadAt(child)
-	c.ended.join(p.ended)
-	c.ended.set(parent, p.segment)
-	p.cut()
+	c.ended.joinClock(p.ended)
+	c.ended.setSegment(parent, p.segment)
+	p.endSegment()
 }
 
-// Join orders what thread n does from now on after all that thread child did,
-// which has ended.
+// Join orders the later accesses of thread n after all of thread child, which has ended.
 func (d *Detector) Join(n, child int) {
 	if d.order != HappensBefore {
 		return
 	}
 	t, c := d.threadAt(n), d.threadAt(child)
-	t.ended.join(c.ended)
-	t.ended.set(child, c.segment)
-	c.cut()
+	t.ended.joinClock(c.ended)
+	t.ended.setSegment(child, c.segment)
+	c.endSegment()
 }
 
-// Sync is a synchronization operation of thread n, the next one in the total
-// order of all, when the thread has gone through so many branches. The start
-// and the end of a thread are operations of that thread. It cuts the
-// thread's run; in ScheduleRelative, where an operation at position m begins a
-// segment with the interval clock [m, next), everything in segments that have
-// ended by m comes before.
+// Sync is a synchronization operation of thread n, the next one in the total order of all, after
+// the given number of branches of the thread. The start and the end of a thread are operations of
+// that thread. It cuts the thread's run; in ScheduleRelative, where an operation at position m
+// begins a segment with the interval clock [m, next), all segments that have ended by m come
+// before.
 func (d *Detector) Sync(n int, branches uint64) {
 	t := d.threadAt(n)
 	t.syncs++
@@ -125,7 +122,7 @@ func (d *Detector) Sync(n int, branches uint64) {
 	if d.order != ScheduleRelative {
 		return
 	}
-	d.position.set(n, t.segment)
-	t.cut()
+	d.position.setSegment(n, t.segment)
+	t.endSegment()
 	t.ended = append(t.ended[:0], d.position...)
 }

@@ -2,9 +2,9 @@
 // same byte by different threads, at least one of them a write, that nothing
 // orders.
 //
-// What orders them is a choice. HappensBefore takes the order that the
-// program's synchronization makes, whatever the interleaving (vector clocks:
-// DJIT+ and FastTrack, Flanagan and Freund, PLDI 2009). ScheduleRelative takes
+// The order is a choice. HappensBefore is the order that the program's
+// synchronization makes, whatever the interleaving (vector clocks:
+// DJIT+ and FastTrack, Flanagan and Freund, PLDI 2009). ScheduleRelative is
 // the total order of all synchronization operations of the recorded run: its
 // races are those that are left when a schedule enforces that order (PEREGRINE
 // section 3.1).

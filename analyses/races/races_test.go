@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // step is one line of a test's trace.
@@ -23,8 +23,8 @@ func (s step) String() string {
 	return fmt.Sprintf("%s t%d %d %d+%d", s.op, s.thread, s.other, s.addr, s.size)
 }
 
-// found runs a trace through a detector. PCs are the numbers of the steps, so
-// that each race tells which two steps it is about.
+// found runs a trace through a detector. PCs are the numbers of the steps, so that each race names
+// its two steps.
 func found(order Order, trace []step) []string {
 	var out []string
 	d := New(order, func(r *Race) {
@@ -56,9 +56,8 @@ func found(order Order, trace []step) []string {
 	return out
 }
 
-// precedes is the happens-before relation of a trace, as a matrix, from its
-// definition: program order, releases before later acquires of the object,
-// forks and joins, and what follows.
+// precedes is the happens-before relation of a trace, as a matrix, from its definition: program
+// order, releases before later acquires of the object, forks and joins, and the transitive closure.
 func precedes(trace []step) [][]bool {
 	n := len(trace)
 	before := make([][]bool, n)
@@ -109,7 +108,7 @@ func clock(trace []step, at int) (m, n int) {
 	return m, n
 }
 
-// concurrent tells from the definitions whether nothing orders two accesses.
+// concurrent reports whether, by the definitions, nothing orders two accesses.
 func concurrent(order Order, trace []step, before [][]bool, i, j int) bool {
 	if trace[i].thread == trace[j].thread {
 		return false
@@ -208,7 +207,7 @@ func TestDetectorAgreesWithDefinition(t *testing.T) {
 	}
 }
 
-func addrOf(i int) event.Addr { return event.Addr(i) }
+func addrOf(i int) arch.Addr { return arch.Addr(i) }
 
 // TERN section 7.1: races on values that stay the same.
 func TestBenign(t *testing.T) {

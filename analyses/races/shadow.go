@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	sizeMask   = 31
 	flagUsed   = 1 << 53
 	flagAtomic = 1 << 54
-	flagSilent = 1 << 55 // wrote what was there already
+	flagSilent = 1 << 55 // wrote the value that was there already
 	flagOther  = 1 << 56 // no instruction's access: see Side
 	partShift  = 57      // 3 bits
 	partMask   = 7
@@ -31,7 +31,7 @@ const (
 	threadMask = 1<<threadBits - 1
 )
 
-// MaxThreads is how many threads a Detector tells apart.
+// MaxThreads is how many threads a Detector can distinguish.
 const MaxThreads = 1 << threadBits
 
 // mark is an access that is remembered. Marks are most of the memory that a
@@ -44,31 +44,31 @@ type mark struct {
 	stack           uint32
 }
 
-func (m *mark) used() bool     { return m.what&flagUsed != 0 }
-func (m *mark) atomic() bool   { return m.what&flagAtomic != 0 }
-func (m *mark) silent() bool   { return m.what&flagSilent != 0 }
-func (m *mark) thread() uint32 { return uint32(m.when & threadMask) }
+func (m *mark) isUsed() bool         { return m.what&flagUsed != 0 }
+func (m *mark) isAtomic() bool       { return m.what&flagAtomic != 0 }
+func (m *mark) isSilent() bool       { return m.what&flagSilent != 0 }
+func (m *mark) threadNumber() uint32 { return uint32(m.when & threadMask) }
 
-func (m *mark) instance() Instance {
+func (m *mark) toInstance() Instance {
 	return Instance{
-		PC: event.Addr(m.what & pcMask), Thread: int(m.thread()), Syncs: uint64(m.syncs), Branches: uint64(m.branches),
+		PC: arch.Addr(m.what & pcMask), Thread: int(m.threadNumber()), Syncs: uint64(m.syncs), Branches: uint64(m.branches),
 		Part: uint8(m.what >> partShift & partMask), Parts: uint8(m.what >> partsShift), At: m.when >> threadBits,
 	}
 }
 
-func (m *mark) side() Side {
+func (m *mark) toSide() Side {
 	return Side{
-		Size: int(m.what >> sizeShift & sizeMask), Atomic: m.atomic(), Other: m.what&flagOther != 0, Stack: m.stack,
+		Size: int(m.what >> sizeShift & sizeMask), Atomic: m.isAtomic(), Other: m.what&flagOther != 0, Stack: m.stack,
 	}
 }
 
 // state is the last write of some bytes and, of one thread, the last read since.
 type state struct{ write, read mark }
 
-// page is the states of 512 words. The bytes of a word that were always accessed
-// together are a part of it and have one state; parts are adjacent bytes. Bit n
-// of starts tells that a part begins at byte n, of known that byte n is in one.
-// The first part's state is in states, those of others in more.
+// page is the states of 512 words. The bytes of a word that were always accessed together are a
+// part of it and have one state; parts are adjacent bytes. Bit n of starts is set if a part begins
+// at byte n, of known if byte n is in one. The first part's state is in states, those of others in
+// more.
 type page struct {
 	more   [pageWords]*parts
 	starts [pageWords]uint8
@@ -76,16 +76,15 @@ type page struct {
 	states [pageWords]state
 }
 
-// parts is what a word has besides the state of its first part: the states of
-// the others in their order, and of each part, if any was read by several
-// threads, the last reads of further threads.
+// parts has the states of a word's further parts in their order, and of each part, if several
+// threads read it, the last reads of further threads.
 type parts struct {
 	states []state
 	reads  *[wordSize][]mark
 }
 
-// shadow is the pages of all words in use.
-type shadow struct {
+// shadowMemory is the pages of all words in use.
+type shadowMemory struct {
 	pages map[uint64]*page
 	near  [nearPages]struct {
 		number uint64
@@ -96,10 +95,10 @@ type shadow struct {
 // nearPages is how many pages are found without the map.
 const nearPages = 256
 
-func newShadow() *shadow { return &shadow{pages: map[uint64]*page{}} }
+func newShadow() *shadowMemory { return &shadowMemory{pages: map[uint64]*page{}} }
 
-// page returns a page by its number.
-func (s *shadow) page(number uint64) *page {
+// pageAt returns a page by its number.
+func (s *shadowMemory) pageAt(number uint64) *page {
 	n := &s.near[number%nearPages]
 	if n.page != nil && n.number == number {
 		return n.page
@@ -113,35 +112,35 @@ func (s *shadow) page(number uint64) *page {
 	return p
 }
 
-// drop forgets a whole page.
-func (s *shadow) drop(number uint64) {
+// dropPage forgets a whole page.
+func (s *shadowMemory) dropPage(number uint64) {
 	delete(s.pages, number)
 	if n := &s.near[number%nearPages]; n.number == number {
 		n.page = nil
 	}
 }
 
-// forget clears the bytes in [from, to).
-func (s *shadow) forget(from, to uint64) {
+// forgetRange clears the bytes in [from, to).
+func (s *shadowMemory) forgetRange(from, to uint64) {
 	for from < to {
 		number := from / pageBytes
 		p, end := s.pages[number], (number+1)*pageBytes
 		switch {
 		case p == nil:
 		case from%pageBytes == 0 && end <= to:
-			s.drop(number)
+			s.dropPage(number)
 		default:
-			p.forget(from, min(to, end))
+			p.forgetRange(from, min(to, end))
 		}
 		from = end
 	}
 }
 
-func (p *page) forget(from, to uint64) {
+func (p *page) forgetRange(from, to uint64) {
 	for from < to {
 		word := from / wordSize
 		end := min(to, (word+1)*wordSize)
-		p.clear(word%pageWords, maskOf(from, end))
+		p.clearBytes(word%pageWords, maskOf(from, end))
 		from = end
 	}
 }
@@ -151,19 +150,19 @@ func maskOf(from, to uint64) uint8 {
 	return uint8(0xff) << (from % wordSize) & (0xff >> (wordSize - 1 - (to-1)%wordSize))
 }
 
-// part is the number of the part that begins at a byte.
-func part(starts uint8, lo uint64) int { return bits.OnesCount8(starts & (1<<lo - 1)) }
+// partNumber is the number of the part that begins at a byte.
+func partNumber(starts uint8, lo uint64) int { return bits.OnesCount8(starts & (1<<lo - 1)) }
 
-// state is that of a part, by the part's number.
-func (p *page) state(word uint64, part int) *state {
+// partState is that of a part, by the part's number.
+func (p *page) partState(word uint64, part int) *state {
 	if part == 0 {
 		return &p.states[word]
 	}
 	return &p.more[word].states[part-1]
 }
 
-// reads is the list of further reads of a part, nil if the word has none.
-func (p *page) reads(word uint64, part int) *[]mark {
+// furtherReads is the list of further reads of a part, nil if the word has none.
+func (p *page) furtherReads(word uint64, part int) *[]mark {
 	m := p.more[word]
 	if m == nil || m.reads == nil {
 		return nil
@@ -171,21 +170,20 @@ func (p *page) reads(word uint64, part int) *[]mark {
 	return &m.reads[part]
 }
 
-// cut makes a part begin at a byte: a part that it is within goes on as two of
-// the same state, and a byte that is in none begins an empty one, which reaches
-// to the byte hi or the next part.
-func (p *page) cut(word, lo, hi uint64) {
+// startPart makes a part begin at a byte: a part that contains it becomes two of the same state,
+// and a byte in no part begins an empty one, which extends to the byte hi or the next part.
+func (p *page) startPart(word, lo, hi uint64) {
 	bit := uint8(1) << lo
 	starts, known := p.starts[word], p.known[word]
 	if starts&bit != 0 {
 		return
 	}
-	n := part(starts, lo)
+	n := partNumber(starts, lo)
 	var s state
 	var reads []mark
 	if known&bit != 0 {
-		s = *p.state(word, n-1)
-		if list := p.reads(word, n-1); list != nil {
+		s = *p.partState(word, n-1)
+		if list := p.furtherReads(word, n-1); list != nil {
 			reads = append(reads, *list...)
 		}
 	} else {
@@ -195,12 +193,12 @@ func (p *page) cut(word, lo, hi uint64) {
 		}
 		p.known[word] |= maskOf(lo, end)
 	}
-	p.insert(word, n, s, reads)
+	p.insertPart(word, n, s, reads)
 	p.starts[word] |= bit
 }
 
-// insert makes room for a part before the one with number n.
-func (p *page) insert(word uint64, n int, s state, reads []mark) {
+// insertPart makes room for a part before the one with number n.
+func (p *page) insertPart(word uint64, n int, s state, reads []mark) {
 	if p.starts[word] == 0 {
 		p.states[word] = s
 		return
@@ -217,15 +215,15 @@ func (p *page) insert(word uint64, n int, s state, reads []mark) {
 		m.states = slices.Insert(m.states, n-1, s)
 	}
 	if m.reads != nil || len(reads) > 0 {
-		m.readers()
+		m.allocateReads()
 		copy(m.reads[n+1:], m.reads[n:])
 		m.reads[n] = reads
 	}
 }
 
-// remove forgets a part.
-func (p *page) remove(word, lo uint64) {
-	n := part(p.starts[word], lo)
+// removePart forgets a part.
+func (p *page) removePart(word, lo uint64) {
+	n := partNumber(p.starts[word], lo)
 	p.starts[word] &^= 1 << lo
 	m := p.more[word]
 	switch {
@@ -246,28 +244,28 @@ func (p *page) remove(word, lo uint64) {
 	}
 }
 
-// divide makes parts such that some cover the bytes [lo, hi) and no others.
-func (p *page) divide(word, lo, hi uint64) {
+// divideParts makes parts such that some cover the bytes [lo, hi) and no others.
+func (p *page) divideParts(word, lo, hi uint64) {
 	if hi < wordSize && p.known[word]>>hi&1 != 0 {
-		p.cut(word, hi, wordSize)
+		p.startPart(word, hi, wordSize)
 	}
 	for at := lo; at < hi; at++ {
 		if at == lo || p.known[word]>>at&1 == 0 {
-			p.cut(word, at, hi)
+			p.startPart(word, at, hi)
 		}
 	}
 }
 
-// clear forgets the bytes of a word that a mask names, which are adjacent.
-func (p *page) clear(word uint64, mask uint8) {
+// clearBytes forgets the bytes of a word that a mask names, which are adjacent.
+func (p *page) clearBytes(word uint64, mask uint8) {
 	if p.known[word]&mask == 0 {
 		return
 	}
-	lo := lowest(mask)
-	p.divide(word, lo, lo+uint64(bits.OnesCount8(mask)))
+	lo := lowestByte(mask)
+	p.divideParts(word, lo, lo+uint64(bits.OnesCount8(mask)))
 	for at := lo; at < wordSize; at++ {
 		if mask&p.starts[word]>>at&1 != 0 {
-			p.remove(word, at)
+			p.removePart(word, at)
 		}
 	}
 	p.known[word] &^= mask
@@ -276,8 +274,8 @@ func (p *page) clear(word uint64, mask uint8) {
 	}
 }
 
-// readers makes room for further reads.
-func (m *parts) readers() {
+// allocateReads makes room for further reads.
+func (m *parts) allocateReads() {
 	if m.reads == nil {
 		m.reads = new([wordSize][]mark)
 	}
@@ -290,10 +288,10 @@ func (p *page) addReader(word uint64, part int, now *mark) {
 		m = &parts{}
 		p.more[word] = m
 	}
-	m.readers()
+	m.allocateReads()
 	list := m.reads[part]
 	for i := range list {
-		if list[i].thread() == now.thread() {
+		if list[i].threadNumber() == now.threadNumber() {
 			list[i] = *now
 			return
 		}
@@ -301,5 +299,5 @@ func (p *page) addReader(word uint64, part int, now *mark) {
 	m.reads[part] = append(list, *now)
 }
 
-// lowest is the number of the first byte that a mask names.
-func lowest(mask uint8) uint64 { return uint64(bits.TrailingZeros8(mask)) }
+// lowestByte is the number of the first byte that a mask names.
+func lowestByte(mask uint8) uint64 { return uint64(bits.TrailingZeros8(mask)) }

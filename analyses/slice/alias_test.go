@@ -4,12 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/alias"
-	"github.com/heddle-dmt/heddle/analyses/path"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/slice"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 // stand is a program of the suite with small arguments.
@@ -33,22 +33,22 @@ var stands = []stand{
 
 func (s *stand) record(t testing.TB) *recorded { return record(t, s.config(t), arguments) }
 
-func (s *stand) config(t testing.TB) heddle.Config {
+func (s *stand) config(t testing.TB) machine.Config {
 	t.Helper()
-	p, err := programs.Find(s.name)
+	p, err := suite.Find(s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := p.Build(programs.Variant{Form: programs.Fixed, Optimize: 2})
+	bin, err := p.Build(suite.Variant{Form: suite.Fixed, Optimize: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return config(t, append([]string{bin}, s.args...)...)
 }
 
-// Two accesses of the program that were to one place may be to one place, as the
-// analysis says. Frames are left out, and nothing is freed: memory would have had others
-// before.
+// If two accesses of the program were to the same address, the analysis says that they may
+// overlap. Frames are left out, and memory is never freed, since reused memory would belong
+// to two objects.
 func TestAliasesCoverExecutions(t *testing.T) {
 	keep := gcctest.C(t, "void free(void *p) { (void)p; }", "-shared", "-fPIC")
 	list := stands[:3]
@@ -59,18 +59,18 @@ func TestAliasesCoverExecutions(t *testing.T) {
 		t.Run(st.name, func(t *testing.T) {
 			config := st.config(t)
 			config.Env = append(slices.Clone(config.Env), "LD_PRELOAD="+keep)
-			config.Mounts = append(config.Mounts, heddle.Mount{Host: keep, Guest: keep})
+			config.Mounts = append(config.Mounts, machine.Mount{Host: keep, Guest: keep})
 			s := slice.Make(record(t, config, arguments).input, slice.DefaultOptions())
 			c := &coverage{t: t, Slice: s, at: map[uint64][]alias.Set{}}
 			c.reached()
-			for i := range s.Run.Threads {
+			for i := range s.Calls.Threads {
 				c.thread(i)
 			}
 			if c.accesses < 1000 {
 				t.Errorf("%d accesses", c.accesses)
 			}
 			t.Logf("%d accesses, %d of them unknown; %d sets, of %d pairs of them %d may meet and %d do",
-				c.accesses, c.unknown, s.Alias.Sets(), s.Alias.Sets()*(s.Alias.Sets()-1)/2, c.may(), c.met)
+				c.accesses, c.unknown, s.Alias.NumSets(), s.Alias.NumSets()*(s.Alias.NumSets()-1)/2, c.may(), c.met)
 		})
 	}
 }
@@ -85,8 +85,8 @@ type coverage struct {
 }
 
 func (c *coverage) thread(n int) {
-	t := c.Run.Threads[n]
-	moves, frame := t.Moves, -1
+	t := c.Calls.Threads[n]
+	moves, frame := t.FrameChanges, -1
 	for cu := t.Cursor(0); cu.Next(); {
 		for len(moves) > 0 && moves[0].Step <= cu.Index {
 			frame, moves = moves[0].Frame, moves[1:]
@@ -97,7 +97,7 @@ func (c *coverage) thread(n int) {
 		x := t.Frames[frame].Context
 		sites := c.Sites(x, cu.Block)
 		for i, at := range cu.Addrs {
-			if at == path.NoAddr {
+			if at == blocktrace.NoAddr {
 				continue
 			}
 			c.accesses++
@@ -129,7 +129,7 @@ func (c *coverage) access(at uint64, s alias.Set, name string, pc uint64) {
 		}
 		c.pairs[key] = true
 		c.met++
-		if !c.Alias.May(s, o) {
+		if !c.Alias.MayOverlap(s, o) {
 			if c.wrong++; c.wrong < 6 {
 				c.t.Errorf("%#x is of %s and of %s, in %s at %#x", at, c.Alias.Describe(s), c.Alias.Describe(o), name, pc)
 			}
@@ -138,14 +138,14 @@ func (c *coverage) access(at uint64, s alias.Set, name string, pc uint64) {
 	c.at[at] = append(known, s)
 }
 
-// may is how many pairs of sets may have a place in common; the index of sets by region
-// finds each.
+// may returns the number of pairs of sets that may overlap; the index of sets by region
+// finds each of them.
 func (c *coverage) may() int {
 	n := 0
-	for i := range c.Alias.Sets() {
-		meeting := c.Alias.Meeting(alias.Set(i))
-		for k := range c.Alias.Sets() {
-			may := c.Alias.May(alias.Set(k), alias.Set(i))
+	for i := range c.Alias.NumSets() {
+		meeting := c.Alias.Overlapping(alias.Set(i))
+		for k := range c.Alias.NumSets() {
+			may := c.Alias.MayOverlap(alias.Set(k), alias.Set(i))
 			if may && k < i {
 				n++
 			}
@@ -157,11 +157,11 @@ func (c *coverage) may() int {
 	return n
 }
 
-// reached finds blocks that were executed and that the analysis does not come to.
+// reached finds blocks that were executed and that the analysis does not reach.
 func (c *coverage) reached() {
-	for _, x := range c.Run.Contexts {
+	for _, x := range c.Calls.Contexts {
 		for _, b := range x.Function.Blocks {
-			if x.Executed[b.Index] > 0 && !c.Alias.Reached(x, b) {
+			if x.Executed[b.Index] > 0 && !c.Alias.IsReached(x, b) {
 				c.t.Errorf("%s: %#x was executed, and is not come to", x.Name(), b.Addr)
 			}
 		}

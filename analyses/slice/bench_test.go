@@ -13,10 +13,10 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/slice"
 )
 
-// table4 are programs of PEREGRINE's table 4 that have stand-ins: thousands of
-// instructions of LLVM's in a trace, and seconds of slicing and of simplification with
-// alias analysis. Arguments give traces of about those lengths, but for ocean and
-// lu-non-contig, which take minutes then: of 2 and 8 million.
+// table4 are programs of PEREGRINE's table 4 that have stand-ins: thousands of LLVM
+// instructions in a trace, and seconds of slicing and of simplification with alias
+// analysis. The arguments give traces of about those lengths, except for ocean and
+// lu-non-contig, which would take minutes: theirs have 2 and 8 million instructions.
 var table4 = []struct {
 	line                     string
 	trace, slicing, simplify float64
@@ -35,8 +35,8 @@ var table4 = []struct {
 }
 
 // BenchmarkTable4 compares the processor time of slicing, and of simplification with alias
-// analysis, with the paper's, both per thousand instructions of a trace: geometric
-// means, and the least. HEDDLE_ONLY names one program.
+// analysis, with the paper's, both per thousand instructions of a trace: geometric means,
+// and the least. HEDDLE_ONLY names one program.
 func BenchmarkTable4(b *testing.B) {
 	var slicing, simplifying []float64
 	most, only := 0.0, os.Getenv("HEDDLE_ONLY")
@@ -66,7 +66,7 @@ func BenchmarkTable4(b *testing.B) {
 	b.ReportMetric(most, "B/instr")
 }
 
-// processor is the processor time of the process so far, of the garbage collector too.
+// processor is the processor time of the process so far, with the garbage collector's.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage
@@ -76,7 +76,7 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory is the bytes that are in use.
+// memory is the number of bytes in use.
 func memory() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // seeded are programs of PEREGRINE's section 7.3 whose data come from a seed, the last
-// argument, with the least that slicing leaves out of their branches, in percent.
+// argument, with the least share of their branches that slicing must leave out, in percent.
 var seeded = []struct {
 	stand
 	least float64
@@ -28,7 +28,7 @@ var seeded = []struct {
 	{stand{"swaptions", []string{"-p", "2", "-n", "2", "-t", "20", "-s", "1"}}, 95},
 }
 
-// What is kept of these programs holds for other data of the same size, which follow
+// The kept constraints of these programs hold for other data of the same size, which follow
 // the schedule, with one result: section 7.3's best case.
 func TestDataIsLeftOut(t *testing.T) {
 	for i, p := range seeded {
@@ -51,7 +51,7 @@ func TestDataIsLeftOut(t *testing.T) {
 	}
 }
 
-// What is kept of the compressor holds for any file of the same size.
+// The kept constraints of the compressor hold for any file of the same size.
 func TestContentIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "in")
@@ -61,7 +61,7 @@ func TestContentIsLeftOut(t *testing.T) {
 	}
 	st := stand{"compressor", []string{"-p", "2", "-b", "1", "-i", file, "-o", filepath.Join(dir, "out")}}
 	c := st.config(t)
-	c.Mounts = append(c.Mounts, heddle.Mount{Host: dir, Guest: dir})
+	c.Mounts = append(c.Mounts, machine.Mount{Host: dir, Guest: dir})
 	r := record(t, c, func(e *event.Input) bool {
 		return arguments(e) || e.Source == event.InputFile && e.Name == file
 	})
@@ -74,7 +74,7 @@ func TestContentIsLeftOut(t *testing.T) {
 	}
 }
 
-// sliced slices the run; it has to leave out so many of the branches, in percent.
+// sliced slices the run; it must leave out at least a share of the branches, in percent.
 func (r *recorded) sliced(t *testing.T, least float64) *slice.Slice {
 	t.Helper()
 	s := slice.Make(r.input, slice.DefaultOptions())
@@ -87,8 +87,8 @@ func (r *recorded) sliced(t *testing.T, least float64) *slice.Slice {
 	return s
 }
 
-// broken is a constraint that a slice keeps and that does not hold for other arguments,
-// and another content of the file that they name.
+// broken returns a kept constraint that does not hold for other arguments, and another
+// content of the file that they name.
 func (r *recorded) broken(t *testing.T, s *slice.Slice, args []string, content []byte) string {
 	t.Helper()
 	e := symbolic.NewEvaluator(func(name string) (symbolic.Value, bool) {

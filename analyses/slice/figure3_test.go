@@ -11,12 +11,12 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// figure4 records the program of PEREGRINE's figure 3 under the schedule of figure 4:
-// the first thread leaves its critical section before the second one comes to it, and
-// the second adds its sum before the first prints.
+// figure4 records the program of PEREGRINE's figure 3 under the schedule of figure 4: the
+// first thread leaves its critical section before the second one reaches it, and the second
+// adds its sum before the first prints.
 func figure4(t *testing.T) *recorded {
 	t.Helper()
-	bin := gcctest.File(t, "../../experiments/follow/testdata/divide.c", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "../../experiments/concolicrun/testdata/divide.c", "-fno-inline", "-no-pie")
 	for seed := uint64(313); seed < 500; seed++ {
 		c := config(t, bin, "2", "2", "0")
 		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
@@ -29,7 +29,7 @@ func figure4(t *testing.T) *recorded {
 	return nil
 }
 
-// ordered tells whether the schedule is that of figure 4.
+// ordered reports whether the schedule is that of figure 4.
 func (r *recorded) ordered() bool {
 	var locks []int
 	for i := range r.made.Schedule.Operations {
@@ -42,7 +42,7 @@ func (r *recorded) ordered() bool {
 	}
 	for i := range r.made.Schedule.Constraints {
 		c := &r.made.Schedule.Constraints[i]
-		if c.First.Thread == 1 && c.Second.Thread == 0 && r.input.Image.Owns(uint64(c.First.PC)) && r.input.Image.Owns(uint64(c.Second.PC)) {
+		if c.First.Thread == 1 && c.Second.Thread == 0 && r.input.Image.OwnsCode(uint64(c.First.PC)) && r.input.Image.OwnsCode(uint64(c.Second.PC)) {
 			return true
 		}
 	}
@@ -62,8 +62,8 @@ func sliced(r *recorded, m slice.Mode) (*slice.Slice, [][]string) {
 	return s, texts
 }
 
-// The slice of figure 4: of the first thread L3, twice L4, and L7; nothing of L12 in
-// either thread. A division must not trap, which the paper does not say.
+// The slice of figure 4: of the first thread L3, twice L4, and L7; nothing of L12 in either
+// thread. In addition, divisions must not trap, which the paper does not say.
 func TestFigure4(t *testing.T) {
 	r := figure4(t)
 	const threads, size, add = "atoi(argv[1])", "atoi(argv[2])", "atoi(argv[3])"

@@ -11,12 +11,12 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
-// figure9 are the two programs of PEREGRINE's figure 9, and one whose threads do the
-// same to variables of their own.
+// figure9 are the two programs of PEREGRINE's figure 9, and one whose threads do the same
+// to variables of their own.
 var figure9 = map[string]struct {
 	first, second string
-	want          []string // kept of all threads: all of some of these lists
-	any           bool     // one is enough
+	want          []string // kept of all threads: all of these
+	any           bool     // or one of these
 }{
 	"a": {"a[in[0] & 7]++;", "a[in[1] & 7] = 0;", []string{"atoi(argv[1])", "atoi(argv[2])"}, false},
 	"b": {"if (in[0] == 0) a[0]++;", "if (in[1] == 0) a[0] = 0;", []string{"atoi(argv[1]) ≠ 0", "atoi(argv[2]) ≠ 0"}, true},
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// Races that did not happen and that other inputs cause are kept out, and nothing else.
+// Races that did not happen but that other inputs cause are excluded, and nothing else.
 func TestFigure9(t *testing.T) {
 	for name, f := range figure9 {
 		source := filepath.Join(t.TempDir(), name+".c")

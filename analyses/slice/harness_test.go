@@ -8,30 +8,30 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
+	sym "github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/slice"
-	sym "github.com/heddle-dmt/heddle/analyses/symbolic/exec"
-	"github.com/heddle-dmt/heddle/experiments/follow"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
+	"github.com/heddle-dmt/heddle/experiments/concolicrun"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
-// recorded is a run with its schedule and path.
+// recorded is a run with its schedule and block trace.
 type recorded struct {
-	config heddle.Config
-	made   *schedules.Made
-	trace  *path.Trace
+	config machine.Config
+	made   *peregrine.Schedule
+	trace  *blocktrace.Trace
 	input  *slice.Input
 	output string
 }
 
-// record records a run, makes its schedule, and has its replay followed.
-func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *recorded {
+// record records a run, makes its schedule, and executes its replay concolically.
+func record(t testing.TB, c machine.Config, choose func(*event.Input) bool) *recorded {
 	t.Helper()
 	r := &recorded{config: c}
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
@@ -40,14 +40,14 @@ func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *reco
 	}
 	defer file.Close()
 	var out bytes.Buffer
-	c.Control = sched.Control{Policy: sched.FCFS}
-	schedules.BindNow(&c)
-	c.Record, c.Stdout, c.Stderr = schedules.Recording(file), &out, &out
-	if res, err := heddle.Run(context.Background(), c); err != nil || res.Outcome == "stopped" {
+	c.Control = dmt.Control{Policy: dmt.FCFS}
+	peregrine.BindNow(&c)
+	c.Record, c.Stdout, c.Stderr = peregrine.RecordConfig(file), &out, &out
+	if res, err := machine.Run(context.Background(), c); err != nil || res.Outcome == "stopped" {
 		t.Fatalf("%v: %+v", err, res)
 	}
 	r.output = out.String()
-	if r.made, err = schedules.Make(context.Background(), file.Name(), schedules.Options{Portable: true}); err != nil {
+	if r.made, err = peregrine.Make(context.Background(), file.Name(), peregrine.Options{Portable: true}); err != nil {
 		t.Fatal(err)
 	}
 	r.follow(t, file.Name(), choose)
@@ -56,13 +56,13 @@ func record(t testing.TB, c heddle.Config, choose func(*event.Input) bool) *reco
 		t.Fatal(err)
 	}
 	r.input = &slice.Input{
-		Trace: r.trace, Events: simplify.NewEvents(r.made.Schedule, r.made.Marks, r.made.IDs),
+		Trace: r.trace, Events: specialize.NewEvents(r.made.Schedule, r.made.Marks, r.made.IDs),
 		Image: image, Models: cfg.DefaultModels(),
 	}
 	return r
 }
 
-// bias is where a recorded run has put the program.
+// bias is the address at which a recorded run mapped the program.
 func bias(t testing.TB, name, program string) uint64 {
 	t.Helper()
 	f, err := elf.Open(program)
@@ -92,8 +92,8 @@ func bias(t testing.TB, name, program string) uint64 {
 
 func (r *recorded) follow(t testing.TB, name string, choose func(*event.Input) bool) {
 	t.Helper()
-	f, err := follow.Repeat(context.Background(), name, func(*heddle.Config) (follow.Options, error) {
-		return follow.Options{Choose: choose, Path: true, Summaries: sym.DefaultSummaries()}, nil
+	f, err := concolicrun.Repeat(context.Background(), name, func(*machine.Config) (concolicrun.Options, error) {
+		return concolicrun.Options{Choose: choose, Path: true, Summaries: sym.DefaultSummaries()}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,11 +102,11 @@ func (r *recorded) follow(t testing.TB, name string, choose func(*event.Input) b
 	r.trace = f.Path.Trace()
 }
 
-// arguments chooses the arguments but for the program's name.
+// arguments chooses the arguments except the program's name.
 func arguments(e *event.Input) bool { return e.Source == event.InputArgs && e.Offset > 0 }
 
-func config(t testing.TB, args ...string) heddle.Config {
-	c := heddle.DefaultConfig()
+func config(t testing.TB, args ...string) machine.Config {
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Stdin = args, t.TempDir(), bytes.NewReader(nil)
 	return c
 }

@@ -2,23 +2,24 @@ package slice
 
 import (
 	"github.com/heddle-dmt/heddle/analyses/alias"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 )
 
-// decide finds out, at its end, what of a library's call is in the slice.
-func (t *walker) decide(f *frame, m *cfg.Model) {
+// prepareLibraryCall decides, at the end of a library call, which parts of it are in the
+// slice.
+func (t *threadSlicer) prepareLibraryCall(f *frameState, m *cfg.Model) {
 	f.model = m
 	if t.mode == Lower || t.mode == TERN {
 		return
 	}
-	wanted := t.registers.meets(&results)
-	context := t.caller(f)
+	wanted := t.registers.intersects(&resultState)
+	context := t.callingContext(f)
 	switch {
 	case m.Result == "fresh":
-		if t.registers.take(register(rax), 8) {
-			f.nearest = place(f.First, 0)
+		if t.registers.remove(registerOffset(rax), 8) {
+			f.nearest = position(f.First, 0)
 		}
 		f.skip = m.Opaque && !m.Copies
 	case m.Opaque && len(m.Writes) == 0:
@@ -28,40 +29,40 @@ func (t *walker) decide(f *frame, m *cfg.Model) {
 		return
 	}
 	f.data = wanted
-	if f.Site != nil && context != nil && t.regions.calls(context, f.Site) {
+	if f.Site != nil && context != nil && t.regions.keepsCall(context, f.Site) {
 		f.data, f.all = true, true
 	}
-	if l := t.effects(f, context); l != nil && l.Writes != alias.Nothing && t.clash(l.Writes).meets(t.space.sets) {
+	if l := t.libraryEffects(f, context); l != nil && l.Writes != alias.Nothing && t.overlappingSets(l.Writes).intersects(t.space.sets) {
 		f.data, f.all = true, true
 	}
-	if f.Back {
+	if f.CallsBack {
 		f.data = true
 	}
-	f.keep = f.data && f.decides()
+	f.keep = f.data && f.decisionsMatter()
 	if f.data {
-		f.nearest = place(max(f.Last-1, f.First), 0)
+		f.nearest = position(max(f.Last-1, f.First), 0)
 	}
 }
 
-// effects are what a call may do; nil: it is none that is known.
-func (t *walker) effects(f *frame, c *simplify.Context) *alias.Called {
+// libraryEffects returns the effects of a call; nil: they are unknown.
+func (t *threadSlicer) libraryEffects(f *frameState, c *specialize.Context) *alias.LibraryEffects {
 	if t.alias == nil || c == nil || f.Site == nil {
 		return nil
 	}
-	return t.alias.Called(c, f.Site)
+	return t.alias.LibraryEffects(c, f.Site)
 }
 
-// caller is the context that called a library, or nil.
-func (t *walker) caller(f *frame) *simplify.Context {
+// callingContext returns the context that called a library, or nil.
+func (t *threadSlicer) callingContext(f *frameState) *specialize.Context {
 	if f.Parent < 0 {
 		return nil
 	}
 	return t.Frames[f.Parent].Context
 }
 
-// library goes over a step of a library. What of it is in the slice is what data comes
-// from, and the branches that depend on inputs.
-func (t *walker) library(s *path.Step) {
+// sliceLibraryStep slices a step of a library. In the slice are the data that it computes,
+// and the branches that depend on inputs.
+func (t *threadSlicer) sliceLibraryStep(s *blocktrace.Step) {
 	f := t.frame
 	if f.skip || t.mode == Lower || t.mode == TERN {
 		if f.keep && t.mode == Lower {
@@ -69,50 +70,50 @@ func (t *walker) library(s *path.Step) {
 		}
 		return
 	}
-	if !f.data && !t.hits(s) {
+	if !f.data && !t.writesLive(s) {
 		if f.keep {
 			t.keepAll(s)
 		}
 		return
 	}
 	if !f.data {
-		f.data, f.keep = true, f.decides() && f.model.Unknown
-		f.nearest = place(s.Index, 0)
+		f.data, f.keep = true, f.decisionsMatter() && f.model.Unknown
+		f.nearest = position(s.Index, 0)
 	}
 	outcome := len(s.Constraints) > 0 && f.keep
 	if outcome {
 		t.keepAll(s)
-	} else if !t.writes(s.Block).meets(&t.registers) && !t.hits(s) {
+	} else if !t.stateWrites(s.Block).intersects(&t.registers) && !t.writesLive(s) {
 		return
 	}
-	t.busy = false
-	t.fresh(s.Block)
-	b := &backward{walker: t, step: s, outcome: outcome, library: t.reads(f)}
-	b.run(0, s.Done)
+	t.tempsLive = false
+	t.clearTemps(s.Block)
+	b := &stepSlicer{threadSlicer: t, step: s, keepOutcome: outcome, library: t.libraryReads(f)}
+	b.sliceStatements(0, s.Done)
 }
 
-// decides tells whether what a library's function decides may matter: not what is
-// opaque, nor how an operation does what it is known for.
-func (f *frame) decides() bool {
+// decisionsMatter reports whether the decisions inside a library's function may matter: not
+// those of an opaque function, nor those of an operation, which the schedule determines.
+func (f *frameState) decisionsMatter() bool {
 	return f.Site != nil && f.model != nil && !f.model.Opaque && len(f.model.Uses) == 0
 }
 
-// hits tells whether a step writes what is live.
-func (t *walker) hits(s *path.Step) bool {
+// writesLive reports whether a step writes live memory.
+func (t *threadSlicer) writesLive(s *blocktrace.Step) bool {
 	if t.space.bytes == 0 {
 		return false
 	}
 	for i, at := range s.Addrs {
-		if x := &s.Block.Sites[i]; x.Store && at != path.NoAddr && t.space.any(at, x.Size) {
+		if x := &s.Block.Sites[i]; x.Store && at != blocktrace.NoAddr && t.space.anyLive(at, x.Size) {
 			return true
 		}
 	}
 	return false
 }
 
-// reads is the set that loads of a library's call have.
-func (t *walker) reads(f *frame) alias.Set {
-	if l := t.effects(f, t.caller(f)); l != nil {
+// libraryReads returns the set of the loads of a library call.
+func (t *threadSlicer) libraryReads(f *frameState) alias.Set {
+	if l := t.libraryEffects(f, t.callingContext(f)); l != nil {
 		return l.Reads
 	}
 	return alias.Nothing

@@ -2,38 +2,38 @@ package slice
 
 import (
 	"github.com/heddle-dmt/heddle/analyses/alias"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// program goes over a step of the program's own code.
-func (t *walker) program(s *path.Step) {
+// sliceProgramStep slices a step of the program's own code.
+func (t *threadSlicer) sliceProgramStep(s *blocktrace.Step) {
 	f := t.frame
 	if f.skip {
 		return
 	}
-	covers := t.run.Covers(f.Context.Function, s.Block)
-	t.busy = false
+	covers := t.run.CoversOf(f.Context.Function, s.Block)
+	t.tempsLive = false
 	for i := len(covers) - 1; i >= 0; i-- {
 		k := &covers[i]
 		if k.First >= s.Done {
 			continue
 		}
 		last := min(k.Last, s.Done)
-		at := place(s.Index, i)
+		at := position(s.Index, i)
 		t.reason = None
 		if k.Ends && k.Last <= s.Done || s.Exited && last == s.Done {
-			t.reason = t.decided(f, k.Block)
+			t.reason = t.branchReason(f, k.Block)
 		}
 		outcome := t.reason != None
 		if outcome {
 			f.nearest = at
-			t.mark(Outcome)
+			t.markStep(Outcome)
 		}
-		t.statements(s, k.First, last, outcome, at)
+		t.sliceCover(s, k.First, last, outcome, at)
 		if k.Begins {
 			f.visits[k.Block.Index] = at
 			f.next = k.Block
@@ -41,123 +41,123 @@ func (t *walker) program(s *path.Step) {
 	}
 }
 
-// decided tells why where a block went is in the slice.
-func (t *walker) decided(f *frame, b *cfg.Block) Reason {
+// branchReason returns the reason for which a block's outcome is in the slice.
+func (t *threadSlicer) branchReason(f *frameState, b *cfg.Block) Reason {
 	if len(b.Next) < 2 && !b.Indirect && !(b.Unknown && b.Jump != vex.JumpRet) {
 		return None
 	}
-	taken := simplify.Successor(b, f.next)
-	kept := t.needed(f, b, taken)
+	taken := specialize.Successor(b, f.next)
+	kept := t.sideReason(f, b, taken)
 	if t.outcome != nil {
 		t.outcome(f.Context, b, taken, kept != None)
 	}
 	return kept
 }
 
-// needed tells why going elsewhere at a block's end may matter.
-func (t *walker) needed(f *frame, b *cfg.Block, taken int) Reason {
+// sideReason returns the reason for which another outcome at a block's end may matter.
+func (t *threadSlicer) sideReason(f *frameState, b *cfg.Block, taken int) Reason {
 	if t.mode == TERN {
-		return t.leads(t.sides.of(f.Context, b, -1))
+		return t.eventReason(t.sides.effectsOf(f.Context, b, -1))
 	}
-	back := never // where the post-dominator is; never: the end of the function
+	back := noPosition // where the post-dominator was executed; noPosition: the end of the function
 	if d := b.PostDominator(); d != nil {
 		back = f.visits[d.Index]
 	}
 	if f.nearest < back {
 		return Between
 	}
-	d := t.sides.of(f.Context, b, taken)
-	if r := t.leads(d); r != None || t.mode == Lower {
+	d := t.sides.effectsOf(f.Context, b, taken)
+	if r := t.eventReason(d); r != None || t.mode == Lower {
 		return r
 	}
 	switch {
-	case d.registers.meets(&t.registers):
+	case d.registers.intersects(&t.registers):
 		return Registers
-	case t.overwrites(f, d):
+	case t.mayOverwrite(f, d):
 		return Memory
-	case t.regions.keeps(f.Context, b, taken):
+	case t.regions.keepsBranch(f.Context, b, taken):
 		return Race
 	}
 	return None
 }
 
-// leads tells whether a side comes to events, or not back. Where a thread is alone
-// neither matters, but that it may make others.
-func (t *walker) leads(d *side) Reason {
+// eventReason returns Event if a side may reach events, and Lost if it may not return. If
+// the thread is the only one left, only the creation of threads matters.
+func (t *threadSlicer) eventReason(d *sideEffects) Reason {
 	switch {
-	case d.event && !t.alone || d.forks && t.alone:
+	case d.reachesEvent && !t.alone || d.makesThreads && t.alone:
 		return Event
-	case d.lost && !t.alone:
+	case d.mayNotReturn && !t.alone:
 		return Lost
 	}
 	return None
 }
 
-// overwrites tells whether code that may be executed instead may write what is live.
-func (t *walker) overwrites(f *frame, d *side) bool {
+// mayOverwrite reports whether code on the other side may write live memory.
+func (t *threadSlicer) mayOverwrite(f *frameState, d *sideEffects) bool {
 	if t.space.bytes == 0 {
 		return false
 	}
 	for _, o := range d.own {
-		if t.ownLive(f, o) {
+		if t.isFrameLive(f, o) {
 			return true
 		}
 	}
 	for _, s := range d.writes {
-		if t.clash(s).meets(t.space.sets) {
+		if t.overlappingSets(s).intersects(t.space.sets) {
 			return true
 		}
 	}
 	return false
 }
 
-// frameReach is how far from the return address a frame is looked for.
+// frameReach is the size of the part of a frame that is searched.
 const frameReach = 1 << 16
 
-// ownLive tells whether a piece of a frame that may be written is live.
-func (t *walker) ownLive(f *frame, o ownWrite) bool {
+// isFrameLive reports whether a piece of a frame that may be written is live.
+func (t *threadSlicer) isFrameLive(f *frameState, o ownWrite) bool {
 	low, high := max(o.at.Low, -frameReach), min(o.at.High, 0)
-	if o.at.One() {
-		return t.space.any(f.Slot+uint64(low), o.size)
+	if o.at.IsSingle() {
+		return t.space.anyLive(f.Slot+uint64(low), o.size)
 	}
-	return low <= high && t.space.any(f.Slot+uint64(low), int(high-low)+o.size)
+	return low <= high && t.space.anyLive(f.Slot+uint64(low), int(high-low)+o.size)
 }
 
-// clash is which sets a set may have a place in common with.
-func (w *walk) clash(s alias.Set) sparse {
-	for int(s) >= len(w.clashes) {
-		w.clashes = append(w.clashes, nil)
+// overlappingSets returns the sets that may have an address in common with a set.
+func (w *runSlicer) overlappingSets(s alias.Set) sparseSet {
+	for int(s) >= len(w.overlaps) {
+		w.overlaps = append(w.overlaps, nil)
 	}
-	b := w.clashes[s]
+	b := w.overlaps[s]
 	if b == nil {
-		for _, k := range w.alias.Meeting(s) {
-			b.set(int(k))
+		for _, k := range w.alias.Overlapping(s) {
+			b.append(int(k))
 		}
-		w.clashes[s] = b
+		w.overlaps[s] = b
 	}
 	return b
 }
 
-// sets are those of the accesses of a step's block, site by site.
-func (t *walker) sets(f *frame, b *path.Block) []alias.Set {
+// blockSets returns the sets of the accesses of a step's block, site by site.
+func (t *threadSlicer) blockSets(f *frameState, b *blocktrace.Block) []alias.Set {
 	key := storeKey{f.Context.Number, b.Number}
 	if list, ok := t.stores[key]; ok {
 		return list
 	}
 	list := make([]alias.Set, len(b.Sites))
 	if t.alias != nil {
-		siteSets(t.run, t.alias, f.Context, b, list)
+		findSiteSets(t.run, t.alias, f.Context, b, list)
 	}
 	t.stores[key] = list
 	return list
 }
 
-// siteSets finds the sets of the sites of a block: the accesses of one instruction come
-// in one order.
-func siteSets(r *simplify.Run, a *alias.Result, c *simplify.Context, b *path.Block, list []alias.Set) {
+// findSiteSets finds the sets of the sites of a block: the accesses of one instruction are
+// in the same order in both.
+func findSiteSets(r *specialize.CallTrace, a *alias.Result, c *specialize.Context, b *blocktrace.Block, list []alias.Set) {
 	nth := map[uint64]int{}
 	for i := range b.Sites {
-		pc := instructionOf(b.Block, b.Sites[i].Stmt)
+		pc := instructionAddr(b.Block, b.Sites[i].Stmt)
 		list[i] = alias.Unknown
 		if g := c.Function.Block(pc); g != nil {
 			n := 0
@@ -175,8 +175,8 @@ func siteSets(r *simplify.Run, a *alias.Result, c *simplify.Context, b *path.Blo
 	}
 }
 
-// instructionOf is the instruction that a statement is of.
-func instructionOf(b *vex.Block, stmt int) uint64 {
+// instructionAddr returns the instruction of a statement.
+func instructionAddr(b *vex.Block, stmt int) uint64 {
 	for i := stmt; i >= 0; i-- {
 		if m, ok := b.Stmts[i].(*vex.Mark); ok {
 			return m.Addr
@@ -185,41 +185,41 @@ func instructionOf(b *vex.Block, stmt int) uint64 {
 	return b.Addr
 }
 
-// statements goes over statements of a block of the program.
-func (t *walker) statements(s *path.Step, first, last int, outcome bool, at int) {
-	place := t.mode != Lower && t.mode != TERN && t.regions.places(t.frame.Context, s.Block)
-	if !outcome && !place && !t.busy && !t.touches(s, first, last) {
-		t.division(s, first, last)
+// sliceCover slices the statements of a block of the program.
+func (t *threadSlicer) sliceCover(s *blocktrace.Step, first, last int, outcome bool, at int) {
+	place := t.mode != Lower && t.mode != TERN && t.regions.keepsAddresses(t.frame.Context, s.Block)
+	if !outcome && !place && !t.tempsLive && !t.mayTouchLive(s, first, last) {
+		t.keepDivisions(s, first, last)
 		return
 	}
-	t.fresh(s.Block)
-	b := &backward{walker: t, step: s, outcome: outcome, place: place}
+	t.clearTemps(s.Block)
+	b := &stepSlicer{threadSlicer: t, step: s, keepOutcome: outcome, keepAddresses: place}
 	if t.alias != nil {
-		b.sets = t.sets(t.frame, s.Block)
+		b.sets = t.blockSets(t.frame, s.Block)
 	}
-	if b.run(first, last) {
+	if b.sliceStatements(first, last) {
 		t.frame.nearest = at
 	}
 }
 
-// fresh has no temporary of a block live, the first time that one of a step is needed.
-func (t *walker) fresh(b *path.Block) {
-	if t.busy {
+// clearTemps makes all temporaries of a block dead, before the first one is used.
+func (t *threadSlicer) clearTemps(b *blocktrace.Block) {
+	if t.tempsLive {
 		return
 	}
-	t.busy = true
+	t.tempsLive = true
 	if n := len(b.Types); len(t.temps) < n {
 		t.temps = make([]bool, 2*n)
 	}
 	clear(t.temps[:len(b.Types)])
 }
 
-// touches tells whether a step may have to do with what is live.
-func (t *walker) touches(s *path.Step, first, last int) bool {
+// mayTouchLive reports whether a step may write live registers or memory.
+func (t *threadSlicer) mayTouchLive(s *blocktrace.Step, first, last int) bool {
 	if t.mode == Lower || t.mode == TERN {
 		return false
 	}
-	if t.writes(s.Block).meets(&t.registers) {
+	if t.stateWrites(s.Block).intersects(&t.registers) {
 		return true
 	}
 	if t.space.bytes == 0 {
@@ -228,37 +228,37 @@ func (t *walker) touches(s *path.Step, first, last int) bool {
 	var sets []alias.Set
 	for i := range s.Addrs {
 		x := &s.Block.Sites[i]
-		if !x.Store || x.Stmt < first || x.Stmt >= last || s.Addrs[i] == path.NoAddr {
+		if !x.Store || x.Stmt < first || x.Stmt >= last || s.Addrs[i] == blocktrace.NoAddr {
 			continue
 		}
-		if t.space.any(s.Addrs[i], x.Size) {
+		if t.space.anyLive(s.Addrs[i], x.Size) {
 			return true
 		}
 		if sets == nil {
-			sets = t.sets(t.frame, s.Block)
+			sets = t.blockSets(t.frame, s.Block)
 		}
-		if t.elsewhere(sets[i]) {
+		if t.mayWriteLive(sets[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// elsewhere tells whether a store to a set, which did not write what is live, may do so
-// in another run.
-func (t *walker) elsewhere(s alias.Set) bool {
-	if at, _, own := t.alias.Own(s, t.frame.Context); own && at.One() {
+// mayWriteLive reports whether a store to a set, which wrote nothing live, may do so in
+// another run.
+func (t *threadSlicer) mayWriteLive(s alias.Set) bool {
+	if at, _, own := t.alias.OwnFrame(s, t.frame.Context); own && at.IsSingle() {
 		return false
 	}
-	return t.clash(s).meets(t.space.sets)
+	return t.overlappingSets(s).intersects(t.space.sets)
 }
 
-// division keeps constraints without which a thread dies.
-func (t *walker) division(s *path.Step, first, last int) {
+// keepDivisions keeps the constraints that divisions do not trap.
+func (t *threadSlicer) keepDivisions(s *blocktrace.Step, first, last int) {
 	for i := len(s.Constraints) - 1; i >= 0; i-- {
 		c := &s.Constraints[i]
-		if c.Kind == exec.Division && c.Stmt >= first && c.Stmt < last && t.mode != Lower && t.mode != TERN && !t.alone {
-			t.keep(c)
+		if c.Kind == concolic.Division && c.Stmt >= first && c.Stmt < last && t.mode != Lower && t.mode != TERN && !t.alone {
+			t.keepConstraint(c)
 		}
 	}
 }

@@ -1,40 +1,39 @@
 package slice
 
 import (
-	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
+	"github.com/heddle-dmt/heddle/analyses/concolic"
 )
 
-// Reason says why a constraint is kept.
+// Reason is the reason for keeping a constraint.
 type Reason uint8
 
-// Reasons. The first ones are of branches of the program's own code, in the order in
-// which they are asked about.
+// Reasons. The first ones are of branches of the program's own code, in the order in which
+// they are tried.
 const (
 	// None: it is not kept.
 	None Reason = iota
-	// Between: something in the slice is between the branch and its post-dominator.
+	// Between: something in the slice lies between the branch and its post-dominator.
 	Between
-	// Event: what may be executed instead comes to an event.
+	// Event: the other side may reach an event.
 	Event
-	// Lost: it may not come back, or goes where nobody knows.
+	// Lost: the other side may not return, or its target is unknown.
 	Lost
-	// Registers: it may write registers that the slice reads.
+	// Registers: the other side may write registers that the slice reads.
 	Registers
-	// Memory: it may write memory that the slice reads.
+	// Memory: the other side may write memory that the slice reads.
 	Memory
-	// Race: it may race with what another thread does meanwhile.
+	// Race: the other side may race with another thread.
 	Race
-	// Library: a function of a library decides so whose result or effect is in the
-	// slice.
+	// Library: it is inside a function of a library whose result or effect is in the slice.
 	Library
-	// Computed: what is computed there is in the slice.
+	// Computed: a value computed there is in the slice.
 	Computed
-	// Placed: what is accessed there has to be where it was.
+	// Placed: the address of an access must be the recorded one.
 	Placed
 	// Divides: a division must not trap.
 	Divides
-	// Called: a system call is asked for the same.
+	// Called: a system call must have the same arguments.
 	Called
 	reasonCount
 )
@@ -45,21 +44,21 @@ var reasonNames = [...]string{
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// Counts are how many constraints are kept for each reason.
+// Counts are the numbers of kept constraints by reason.
 type Counts [reasonCount]uint64
 
-// because is the reason for which a constraint is kept in the code that a walker is at.
-func (t *walker) because(c *path.Constraint) Reason {
+// reasonFor returns the reason for keeping a constraint at the current code.
+func (t *threadSlicer) reasonFor(c *blocktrace.Constraint) Reason {
 	switch {
-	case c.Kind == exec.Call:
+	case c.Kind == concolic.Call:
 		return Called
 	case t.frame != nil && t.frame.Context == nil:
 		return Library
 	case isBranch(c.Kind) && t.reason != None:
 		return t.reason
-	case c.Kind == exec.Address:
+	case c.Kind == concolic.Address:
 		return Placed
-	case c.Kind == exec.Division:
+	case c.Kind == concolic.Division:
 		return Divides
 	}
 	return Computed

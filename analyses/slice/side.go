@@ -6,24 +6,24 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// side is what code that is executed instead of what was may do: the blocks between a
-// branch and its post-dominator, with what they call.
-type side struct {
-	// event tells that it may come to an event of a schedule, and lost that it may
-	// not come to the post-dominator, or goes where nobody knows.
-	event, lost bool
-	// forks tells that it may make threads.
-	forks     bool
-	registers bytesOfState
-	reads     []alias.Set
-	writes    []alias.Set
+// sideEffects are the possible effects of the code on the other side of a branch: the
+// blocks between it and its post-dominator, and the functions that they call.
+type sideEffects struct {
+	// reachesEvent is set if it may reach an event of a schedule, mayNotReturn if it may
+	// not reach the post-dominator or its target is unknown.
+	reachesEvent, mayNotReturn bool
+	// makesThreads is set if it may create threads.
+	makesThreads bool
+	registers    stateBytes
+	reads        []alias.Set
+	writes       []alias.Set
 	// own are pieces of its context's frame that it writes.
 	own []ownWrite
-	// plainReads and plainWrites are those that not only atomic instructions access.
+	// plainReads and plainWrites are the sets that other than atomic instructions access.
 	plainReads, plainWrites []alias.Set
 
 	seen map[alias.Set]bool
@@ -38,44 +38,44 @@ type sideKey struct {
 	context, block, taken int
 }
 
-// sides finds and keeps them.
-type sides struct {
-	run       *simplify.Run
+// sideCache computes and caches the effects of sides.
+type sideCache struct {
+	run       *specialize.CallTrace
 	alias     *alias.Result
-	known     map[sideKey]*side
-	functions map[int]*side // of contexts
+	known     map[sideKey]*sideEffects
+	functions map[int]*sideEffects // of contexts
 	open      map[int]bool
-	effects   map[*vex.Block]*bytesOfState
-	// points are the instructions of the schedule's constraints, and pointed the
-	// imports that have come to some: coming there once more is an event.
+	effects   map[*vex.Block]*stateBytes
+	// points are the instructions of the schedule's constraints, pointed the imports that
+	// have executed one: executing it again is an event.
 	points  map[uint64]bool
 	pointed map[string]bool
 }
 
-func newSides(r *simplify.Run, a *alias.Result) *sides {
-	s := &sides{
-		run: r, alias: a, known: map[sideKey]*side{}, functions: map[int]*side{}, open: map[int]bool{},
-		effects: map[*vex.Block]*bytesOfState{}, points: map[uint64]bool{}, pointed: map[string]bool{},
+func newSideCache(r *specialize.CallTrace, a *alias.Result) *sideCache {
+	s := &sideCache{
+		run: r, alias: a, known: map[sideKey]*sideEffects{}, functions: map[int]*sideEffects{}, open: map[int]bool{},
+		effects: map[*vex.Block]*stateBytes{}, points: map[uint64]bool{}, pointed: map[string]bool{},
 	}
 	for _, t := range r.Threads {
-		for _, e := range r.Events.Of(t.Thread) {
+		for _, e := range r.Events.OfThread(t.Thread) {
 			if e.Point {
-				s.point(t, &e)
+				s.notePoint(t, &e)
 			}
 		}
 	}
 	return s
 }
 
-// point notes the instruction of a constraint.
-func (s *sides) point(t *simplify.Thread, e *simplify.Event) {
+// notePoint records the instruction of a constraint.
+func (s *sideCache) notePoint(t *specialize.Thread, e *specialize.Event) {
 	s.points[e.PC] = true
-	step := t.Find(e.From)
-	n := sort.Search(len(t.Moves), func(i int) bool { return t.Moves[i].Step > step }) - 1
+	step := t.StepAt(e.From)
+	n := sort.Search(len(t.FrameChanges), func(i int) bool { return t.FrameChanges[i].Step > step }) - 1
 	if n < 0 {
 		return
 	}
-	for i := t.Moves[n].Frame; i >= 0; i = t.Frames[i].Parent {
+	for i := t.FrameChanges[n].Frame; i >= 0; i = t.Frames[i].Parent {
 		if b := t.Frames[i].Site; b != nil && t.Frames[i].Context == nil {
 			s.pointed[b.Import] = true
 			return
@@ -83,9 +83,9 @@ func (s *sides) point(t *simplify.Thread, e *simplify.Event) {
 	}
 }
 
-// of is what may be executed of a context from a block on if the successor of a number
-// is not taken; all: -1.
-func (s *sides) of(c *simplify.Context, b *cfg.Block, taken int) *side {
+// effectsOf returns the effects of the code that follows a block of a context, without the
+// taken successor; -1 excludes no successor.
+func (s *sideCache) effectsOf(c *specialize.Context, b *cfg.Block, taken int) *sideEffects {
 	key := sideKey{c.Number, b.Index, taken}
 	if d := s.known[key]; d != nil {
 		return d
@@ -94,45 +94,45 @@ func (s *sides) of(c *simplify.Context, b *cfg.Block, taken int) *side {
 	if taken >= 0 {
 		without = b.Next[taken]
 	}
-	d := &side{seen: map[alias.Set]bool{}}
-	for _, x := range b.Between(without) {
-		s.block(d, c, x)
+	d := &sideEffects{seen: map[alias.Set]bool{}}
+	for _, x := range b.ReachableWithout(without) {
+		s.addBlock(d, c, x)
 	}
 	if b.Unknown {
-		d.lost, d.forks = true, true
+		d.mayNotReturn, d.makesThreads = true, true
 	}
 	d.seen = nil
 	s.known[key] = d
 	return d
 }
 
-// block adds what a block may do.
-func (s *sides) block(d *side, c *simplify.Context, b *cfg.Block) {
-	d.registers.join(s.written(b.Block))
-	s.accesses(d, c, b)
-	if b.Never || b.Unknown && len(b.Calls) == 0 {
-		d.lost = true
+// addBlock adds the effects of a block.
+func (s *sideCache) addBlock(d *sideEffects, c *specialize.Context, b *cfg.Block) {
+	d.registers.addAll(s.writtenState(b.Block))
+	s.addAccesses(d, c, b)
+	if b.NoReturn || b.Unknown && len(b.Calls) == 0 {
+		d.mayNotReturn = true
 	}
-	if b.System || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
-		d.event = true
+	if b.Syscall || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
+		d.reachesEvent = true
 	}
-	d.forks = d.forks || b.System || b.Unknown && len(b.Calls) == 0 && b.Jump != vex.JumpRet
+	d.makesThreads = d.makesThreads || b.Syscall || b.Unknown && len(b.Calls) == 0 && b.Jump != vex.JumpRet
 	if b.Import != "" {
-		s.library(d, c, b, s.run.Graph.Models.Of(b.Import))
+		s.addLibrary(d, c, b, s.run.Graph.Models.Of(b.Import))
 	}
 	for _, f := range b.Calls {
 		if f.Model != nil {
-			s.library(d, c, b, f.Model)
+			s.addLibrary(d, c, b, f.Model)
 			continue
 		}
-		for _, callee := range s.run.Callees(c, b, f) {
-			d.join(s.function(callee))
+		for _, callee := range s.run.CalleeContexts(c, b, f) {
+			d.joinEffects(s.callEffects(callee))
 		}
 	}
 }
 
-// hasPoint tells whether an instruction of a constraint is in a block.
-func (s *sides) hasPoint(b *cfg.Block) bool {
+// hasPoint reports whether a block contains an instruction of a constraint.
+func (s *sideCache) hasPoint(b *cfg.Block) bool {
 	if len(s.points) == 0 {
 		return false
 	}
@@ -144,26 +144,26 @@ func (s *sides) hasPoint(b *cfg.Block) bool {
 	return false
 }
 
-func (s *sides) accesses(d *side, c *simplify.Context, b *cfg.Block) {
+func (s *sideCache) addAccesses(d *sideEffects, c *specialize.Context, b *cfg.Block) {
 	if s.alias == nil {
 		return
 	}
 	for _, a := range s.alias.Accesses(c, b) {
-		if at, size, own := s.alias.Own(a.Set, c); own {
+		if at, size, own := s.alias.OwnFrame(a.Set, c); own {
 			if a.Store {
 				d.own = append(d.own, ownWrite{at, size})
 			}
-			if !s.alias.Private(a.Set) {
-				d.add(a.Set, a.Store, a.Atomic)
+			if !s.alias.IsPrivate(a.Set) {
+				d.addAccess(a.Set, a.Store, a.Atomic)
 			}
 			continue
 		}
-		d.add(a.Set, a.Store, a.Atomic)
+		d.addAccess(a.Set, a.Store, a.Atomic)
 	}
 }
 
-// add adds an access.
-func (d *side) add(set alias.Set, store, atomic bool) {
+// addAccess adds an access.
+func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
 	key := set << 2
 	if store {
 		key |= 1
@@ -188,81 +188,81 @@ func (d *side) add(set alias.Set, store, atomic bool) {
 	}
 }
 
-// library adds what a function of a library may do.
-func (s *sides) library(d *side, c *simplify.Context, b *cfg.Block, m *cfg.Model) {
-	d.event = d.event || m.Event
-	d.lost = d.lost || m.Never
-	d.forks = d.forks || m.Forks
-	called := all.without(&kept)
-	d.registers.join(&called)
+// addLibrary adds the effects of a function of a library.
+func (s *sideCache) addLibrary(d *sideEffects, c *specialize.Context, b *cfg.Block, m *cfg.Model) {
+	d.reachesEvent = d.reachesEvent || m.Event
+	d.mayNotReturn = d.mayNotReturn || m.NoReturn
+	d.makesThreads = d.makesThreads || m.Forks
+	called := allState.minus(&preservedState)
+	d.registers.addAll(&called)
 	if s.alias == nil {
 		return
 	}
-	if l := s.alias.Called(c, b); l != nil {
+	if l := s.alias.LibraryEffects(c, b); l != nil {
 		if l.Reads != alias.Nothing {
-			d.add(l.Reads, false, false)
+			d.addAccess(l.Reads, false, false)
 		}
 		if l.Writes != alias.Nothing {
-			d.add(l.Writes, true, false)
+			d.addAccess(l.Writes, true, false)
 		}
 	}
 }
 
-// all are all bytes of the state but those that are fixed.
-var all = func() bytesOfState {
-	var s bytesOfState
+// allState is all bytes of the state except the fixed ones.
+var allState = func() stateBytes {
+	var s stateBytes
 	s.add(0, int(vex.StateSize))
-	return s.without(&fixed)
+	return s.minus(&fixedState)
 }()
 
-// function is what a whole call of a context may do, seen from outside.
-func (s *sides) function(c *simplify.Context) *side {
+// callEffects returns the effects of a whole call of a context, as its caller sees them.
+func (s *sideCache) callEffects(c *specialize.Context) *sideEffects {
 	if d := s.functions[c.Number]; d != nil {
 		return d
 	}
-	d := &side{seen: map[alias.Set]bool{}}
+	d := &sideEffects{seen: map[alias.Set]bool{}}
 	if s.open[c.Number] {
-		return d // it calls itself: the call further out has what it does
+		return d // recursion: the outer call has the effects
 	}
 	s.open[c.Number] = true
 	for _, b := range c.Function.Blocks {
-		s.block(d, c, b)
+		s.addBlock(d, c, b)
 	}
 	delete(s.open, c.Number)
 	d.own = nil
-	d.registers = d.registers.without(&kept)
+	d.registers = d.registers.minus(&preservedState)
 	s.functions[c.Number] = d
 	return d
 }
 
-// join adds what another does.
-func (d *side) join(o *side) {
-	d.event, d.lost, d.forks = d.event || o.event, d.lost || o.lost, d.forks || o.forks
-	d.registers.join(&o.registers)
+// joinEffects adds the effects of another side.
+func (d *sideEffects) joinEffects(o *sideEffects) {
+	d.reachesEvent, d.mayNotReturn, d.makesThreads = d.reachesEvent || o.reachesEvent, d.mayNotReturn || o.mayNotReturn, d.makesThreads || o.makesThreads
+	d.registers.addAll(&o.registers)
 	for _, x := range o.reads {
-		d.add(x, false, !slices.Contains(o.plainReads, x))
+		d.addAccess(x, false, !slices.Contains(o.plainReads, x))
 	}
 	for _, x := range o.writes {
-		d.add(x, true, !slices.Contains(o.plainWrites, x))
+		d.addAccess(x, true, !slices.Contains(o.plainWrites, x))
 	}
 }
 
-// written are the bytes of the state that a block may write.
-func (s *sides) written(b *vex.Block) *bytesOfState {
+// writtenState returns the bytes of the state that a block may write.
+func (s *sideCache) writtenState(b *vex.Block) *stateBytes {
 	if w := s.effects[b]; w != nil {
 		return w
 	}
-	w := &bytesOfState{}
+	w := &stateBytes{}
 	for _, x := range b.Stmts {
-		writesOf(b, x, w)
+		addStateWrites(b, x, w)
 	}
-	*w = w.without(&fixed)
+	*w = w.minus(&fixedState)
 	s.effects[b] = w
 	return w
 }
 
-// writesOf adds the bytes of the state that a statement may write.
-func writesOf(b *vex.Block, x vex.Stmt, w *bytesOfState) {
+// addStateWrites adds the bytes of the state that a statement may write.
+func addStateWrites(b *vex.Block, x vex.Stmt, w *stateBytes) {
 	switch x := x.(type) {
 	case *vex.Put:
 		w.add(x.Offset, b.TypeOf(x.Data).Bytes())

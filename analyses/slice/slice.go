@@ -2,38 +2,38 @@ package slice
 
 import (
 	"github.com/heddle-dmt/heddle/analyses/alias"
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/path"
-	"github.com/heddle-dmt/heddle/analyses/simplify"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/analyses/specialize"
 )
 
 // Input is a run to slice.
 type Input struct {
-	// Trace is what its threads executed.
-	Trace *path.Trace
+	// Trace is the block trace of its threads.
+	Trace *blocktrace.Trace
 	// Events are those of its schedule.
-	Events *simplify.Events
-	// Image is the program, and Models what it calls.
+	Events *specialize.Events
+	// Image is the program, and Models describe the functions that it calls.
 	Image  *cfg.Image
 	Models cfg.Models
 }
 
-// Mode says how it is sliced.
+// Mode is the way of slicing.
 type Mode uint8
 
 // Modes. The first four are the columns of PEREGRINE's table 5.
 const (
-	// Simplified slices the program that the schedule leaves.
+	// Simplified slices the program specialized for the schedule.
 	Simplified Mode = iota
 	// Plain slices with one clone of each function.
 	Plain
-	// Lower takes only what is required to reach the events: a lower bound, which
-	// ignores data and races.
+	// Lower keeps only what is required to reach the events: a lower bound, which ignores
+	// data and races.
 	Lower
-	// Upper takes everything.
+	// Upper keeps everything.
 	Upper
-	// TERN takes branches with a synchronization operation between them and their
+	// TERN keeps branches with a synchronization operation between them and their
 	// post-dominators.
 	TERN
 )
@@ -41,149 +41,149 @@ const (
 // Modes lists the modes' names, in the order of their numbers.
 func Modes() []string { return []string{"simplified", "plain", "lower", "upper", "tern"} }
 
-// Options say how a run is sliced.
+// Options choose how a run is sliced.
 type Options struct {
 	Mode  Mode
-	Clone simplify.Options
-	// Marks has the Slice keep which steps are in it.
+	Clone specialize.Options
+	// Marks has the Slice keep the membership of each step.
 	Marks bool
 }
 
 // DefaultOptions are those for preconditions.
-func DefaultOptions() Options { return Options{Clone: simplify.DefaultOptions()} }
+func DefaultOptions() Options { return Options{Clone: specialize.DefaultOptions()} }
 
-// Stats counts.
+// Stats counts the parts of a slice.
 type Stats struct {
 	// Instructions were executed, of which Sliced are in the slice.
 	Instructions, Sliced uint64
-	// Branches and Constraints are those of the trace that depend on inputs, and
-	// KeptBranches and KeptConstraints those that are in the slice: targets of jumps
-	// among the branches.
+	// Branches and Constraints count the constraints of the trace, KeptBranches and
+	// KeptConstraints those in the slice. Targets of jumps are branches.
 	Branches, KeptBranches       uint64
 	Constraints, KeptConstraints uint64
-	// Reasons says why constraints are kept.
+	// Reasons counts the kept constraints by reason.
 	Reasons Counts
-	// Races is how many pairs of concurrent regions may race but for what is kept,
-	// and Regions how many regions there are.
+	// Races is the number of pairs of concurrent regions that may race without the kept
+	// constraints, Regions the number of regions.
 	Races, Regions uint64
-	// Contexts is how many clones there are, Sets how many sets of addresses.
+	// Contexts is the number of clones, Sets the number of sets of addresses.
 	Contexts, Sets int
-	// Stores counts stores whose addresses are kept since they may be to what the
+	// Stores counts stores whose addresses are kept because they may write memory that the
 	// slice reads.
 	Stores uint64
 }
 
-// Why says what of a step is in the slice.
-type Why uint8
+// Membership is the set of parts of a step that are in the slice.
+type Membership uint8
 
-// What of a step may be in the slice.
+// Parts of a step.
 const (
-	// Value: something that it computes.
-	Value Why = 1 << iota
-	// Outcome: where it goes at its end.
+	// Value: a computed value.
+	Value Membership = 1 << iota
+	// Outcome: the successor at its end.
 	Outcome
-	// Place: the addresses that it accesses.
-	Place
+	// Address: the addresses that it accesses.
+	Address
 	// Target: it is an event.
 	Target
 )
 
-// Slice is what of a run a schedule depends on.
+// Slice is the part of a run that its schedule depends on.
 type Slice struct {
 	Stats Stats
-	// Run and Alias are what was found on the way; Alias is nil without.
-	Run   *simplify.Run
+	// Calls is the specialized run, Alias the result of the alias analysis, nil without.
+	Calls *specialize.CallTrace
 	Alias *alias.Result
 
-	kept    [][]path.Constraint // by thread
-	because [][]Reason          // likewise
-	marks   [][]Why
+	kept    [][]blocktrace.Constraint // by thread
+	because [][]Reason                // by thread
+	marks   [][]Membership
 }
 
-// Constraints are those of a thread, by its place in the trace, that are kept, in order.
-func (s *Slice) Constraints(thread int) []path.Constraint { return s.kept[thread] }
+// Constraints returns the kept constraints of a thread, by its index in the trace, in
+// order.
+func (s *Slice) Constraints(thread int) []blocktrace.Constraint { return s.kept[thread] }
 
-// Reasons are those for which Constraints of a thread are kept; of Upper none.
+// Reasons returns the reasons for keeping Constraints of a thread; none in mode Upper.
 func (s *Slice) Reasons(thread int) []Reason { return s.because[thread] }
 
-// Why is what of a step of a thread is in the slice, if Options.Marks was set.
-func (s *Slice) Why(thread, step int) Why { return s.marks[thread][step] }
+// Membership returns the parts of a step that are in the slice, if Options.Marks was set.
+func (s *Slice) Membership(thread, step int) Membership { return s.marks[thread][step] }
 
 // Make slices a run.
 func Make(in *Input, o Options) *Slice { return Prepare(in, o).Slice() }
 
-// Prepared is a run ready to be sliced: what the schedule leaves of its program, and
-// what that may access.
-type Prepared struct {
+// Slicer is a run ready to be sliced: its specialized program and the addresses of its
+// accesses.
+type Slicer struct {
 	options Options
 	slice   *Slice
 }
 
-// Prepare simplifies a run's program, and analyzes its accesses if the mode needs that.
-func Prepare(in *Input, o Options) *Prepared {
+// Prepare specializes a run's program, and analyzes its accesses if the mode needs it.
+func Prepare(in *Input, o Options) *Slicer {
 	if o.Mode == Plain {
 		o.Clone.Merge = true
 	}
-	graph := cfg.Build(in.Image, in.Models, simplify.Observe(in.Trace, in.Image))
-	s := &Slice{Run: simplify.Follow(in.Trace, graph, in.Events, o.Clone)}
-	s.kept, s.because = make([][]path.Constraint, len(in.Trace.Threads)), make([][]Reason, len(in.Trace.Threads))
+	graph := cfg.Build(in.Image, in.Models, specialize.Observe(in.Trace, in.Image))
+	s := &Slice{Calls: specialize.TraceCalls(in.Trace, graph, in.Events, o.Clone)}
+	s.kept, s.because = make([][]blocktrace.Constraint, len(in.Trace.Threads)), make([][]Reason, len(in.Trace.Threads))
 	if o.Mode == Simplified || o.Mode == Plain {
-		drop(s, o)
-		s.Alias = alias.Analyze(s.Run)
-		s.Stats.Sets = s.Alias.Sets()
+		dropBranches(s, o)
+		s.Alias = alias.Analyze(s.Calls)
+		s.Stats.Sets = s.Alias.NumSets()
 	}
-	s.Stats.Contexts = len(s.Run.Contexts)
-	return &Prepared{o, s}
+	s.Stats.Contexts = len(s.Calls.Contexts)
+	return &Slicer{o, s}
 }
 
-// Slice slices the run, once.
-func (p *Prepared) Slice() *Slice {
+// Slice slices the run. It may be called once.
+func (p *Slicer) Slice() *Slice {
 	s := p.slice
 	if p.options.Mode == Upper {
-		s.everything()
+		s.keepEverything()
 		return s
 	}
-	w := newWalk(s, p.options)
-	w.alias, w.sides = s.Alias, newSides(s.Run, s.Alias)
+	w := newRunSlicer(s, p.options)
+	w.alias, w.sides = s.Alias, newSideCache(s.Calls, s.Alias)
 	if s.Alias != nil {
 		r := findRaces(s, w.sides)
 		for i, t := range w.threads {
 			t.regions = &regionCursor{races: r, list: r.threads[i]}
 		}
 	}
-	w.back()
+	w.sliceRun()
 	return s
 }
 
-// everything keeps all constraints.
-func (s *Slice) everything() {
-	for i, th := range s.Run.Trace.Threads {
+// keepEverything keeps all constraints.
+func (s *Slice) keepEverything() {
+	for i, th := range s.Calls.Trace.Threads {
 		s.Stats.Instructions += th.Instructions()
 		for c := th.Cursor(0); c.Next(); {
 			s.kept[i] = append(s.kept[i], c.Constraints...)
 			for k := range c.Constraints {
-				s.Stats.count(&c.Constraints[k])
+				s.Stats.countConstraint(&c.Constraints[k])
 			}
 		}
 	}
 	s.Stats.KeptBranches, s.Stats.KeptConstraints, s.Stats.Sliced = s.Stats.Branches, s.Stats.Constraints, s.Stats.Instructions
 }
 
-// count counts a constraint of the trace.
-func (s *Stats) count(c *path.Constraint) {
+// countConstraint counts a constraint of the trace.
+func (s *Stats) countConstraint(c *blocktrace.Constraint) {
 	s.Constraints++
 	if isBranch(c.Kind) {
 		s.Branches++
 	}
 }
 
-// isBranch tells constraints on where a thread goes.
-func isBranch(k exec.Kind) bool { return k == exec.Branch || k == exec.Target }
+// isBranch reports whether a kind is of constraints on a thread's path.
+func isBranch(k concolic.Kind) bool { return k == concolic.Branch || k == concolic.Target }
 
-// Sites are the sets of the loads and stores of a block that a context executed, in
+// Sites returns the sets of the loads and stores of a block that a context executed, in
 // their order there.
-func (s *Slice) Sites(c *simplify.Context, b *path.Block) []alias.Set {
+func (s *Slice) Sites(c *specialize.Context, b *blocktrace.Block) []alias.Set {
 	list := make([]alias.Set, len(b.Sites))
-	siteSets(s.Run, s.Alias, c, b, list)
+	findSiteSets(s.Calls, s.Alias, c, b, list)
 	return list
 }

@@ -10,18 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// writer writes a random program of two threads, which compute of three arguments,
-// some of it in memory that they share, with and without a lock. The first thread goes
-// on when the other one has ended, and may make another.
+// writer writes a random program of two threads, which compute with three arguments, partly
+// in shared memory, with and without a lock. The first thread continues after the other one
+// has ended, and may make another.
 type writer struct {
 	*rand.Rand
 	text  strings.Builder
@@ -124,7 +124,7 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 	return w.text.String()
 }
 
-// satisfies tells whether arguments satisfy the constraints that a slice keeps, or all.
+// satisfies reports whether arguments satisfy the constraints of a slice.
 func (r *recorded) satisfies(t *testing.T, s *slice.Slice, args []int) bool {
 	t.Helper()
 	e := symbolic.NewEvaluator(func(name string) (symbolic.Value, bool) {
@@ -154,9 +154,9 @@ func (r *recorded) satisfies(t *testing.T, s *slice.Slice, args []int) bool {
 	return true
 }
 
-// Random programs: on every argument that satisfies what a slice keeps, whatever
-// becomes of the branches that it dropped, the schedule can be followed, and the result
-// is one under any interleaving: no race was let in.
+// Random programs: on every argument that satisfies the kept constraints, whichever way the
+// dropped branches go, the schedule can be followed, and the result is the same under any
+// interleaving: there is no new race.
 func TestSlicesAreSound(t *testing.T) {
 	programs := testsize.Pick(3, 9, 120)
 	checked, dropped, raced, kept, all := 0, 0, 0, uint64(0), uint64(0)
@@ -174,7 +174,7 @@ func TestSlicesAreSound(t *testing.T) {
 		rec := record(t, c, arguments)
 		if rec.races() {
 			raced++
-			continue // its points count instructions, which other arguments change
+			continue // its points count instructions, which depend on the arguments
 		}
 		o := slice.DefaultOptions()
 		s := slice.Make(rec.input, o)
@@ -207,11 +207,11 @@ func texts(args []int) []string {
 	return list
 }
 
-// races tells whether the schedule has points in the program.
+// races reports whether the schedule has points in the program.
 func (r *recorded) races() bool {
 	for i := range r.made.Schedule.Constraints {
 		c := &r.made.Schedule.Constraints[i]
-		if r.input.Image.Within(uint64(c.First.PC)) || r.input.Image.Within(uint64(c.Second.PC)) {
+		if r.input.Image.Contains(uint64(c.First.PC)) || r.input.Image.Contains(uint64(c.Second.PC)) {
 			return true
 		}
 	}
@@ -228,9 +228,9 @@ func (r *recorded) enforce(t *testing.T, text string, args []string) {
 		var out bytes.Buffer
 		c.Seed, c.Cores, c.Stdin, c.Stdout, c.Stderr = 90+seed, 2+int(seed), bytes.NewReader(nil), &out, &out
 		c.Sched = sched.Options{DelayRate: 0.4 * float64(seed)}
-		schedules.BindNow(&c)
-		c.Enforce = &heddle.Enforce{Schedule: r.made.Schedule, Seed: r.config.Seed, Cores: r.config.Cores}
-		res, err := heddle.Run(context.Background(), c)
+		peregrine.BindNow(&c)
+		c.Enforce = &machine.Enforce{Schedule: r.made.Schedule, Seed: r.config.Seed, Cores: r.config.Cores}
+		res, err := machine.Run(context.Background(), c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-var modes = [...]z3.RoundingMode{
+var roundingModes = [...]z3.RoundingMode{
 	symbolic.Nearest: z3.RoundToNearestEven, symbolic.Down: z3.RoundToNegative, symbolic.Up: z3.RoundToPositive,
 	symbolic.TowardsZero: z3.RoundToZero,
 }
 
-// number as Z3's floating point: the bits of an operand.
-func (s *Solver) asFloat(e *symbolic.Expr) z3.Float {
+// floatOperand is an operand as a number of Z3's floating point.
+func (s *Solver) floatOperand(e *symbolic.Expr) z3.Float {
 	if f, ok := s.floats[e]; ok {
 		return f
 	}
@@ -23,13 +23,14 @@ func (s *Solver) asFloat(e *symbolic.Expr) z3.Float {
 	if e.Bits == 32 {
 		sort = s.single
 	}
-	f := s.bits(e).IEEEToFloat(sort)
+	f := s.bitVector(e).IEEEToFloat(sort)
 	s.kept = append(s.kept, f)
 	s.floats[e] = f
 	return f
 }
 
-// What x86 makes of numbers that are none: the quiet bit, and the default.
+// quietBit and defaultNaN are x86's rules for NaN: the bit that makes a NaN quiet, and the
+// NaN of an invalid operation.
 func quietBit(bits int) uint64 {
 	if bits == 32 {
 		return 1 << 22
@@ -44,50 +45,52 @@ func defaultNaN(bits int) uint64 {
 	return 0xfff8000000000000
 }
 
-// choose is ite.
-func (s *Solver) choose(c z3.Bool, a, b z3.BV) z3.BV { return s.keep(c.IfThenElse(a, b).(z3.BV)) }
-
-// quiet is an operand that is NaN as a result.
-func (s *Solver) quiet(e *symbolic.Expr) z3.BV {
-	return s.keep(s.bits(e).Or(s.number(quietBit(e.Bits), e.Bits)))
+// ifThenElse is a if c holds, otherwise b.
+func (s *Solver) ifThenElse(c z3.Bool, a, b z3.BV) z3.BV {
+	return s.keepAlive(c.IfThenElse(a, b).(z3.BV))
 }
 
-// result is the bits of what was computed; of NaN, which no operand is, the
-// default.
-func (s *Solver) result(f z3.Float, bits int) z3.BV {
+// quietNaN is the result of an operation whose operand is NaN.
+func (s *Solver) quietNaN(e *symbolic.Expr) z3.BV {
+	return s.keepAlive(s.bitVector(e).Or(s.wordBits(quietBit(e.Bits), e.Bits)))
+}
+
+// floatResult returns the bits of a result; a NaN that no operand was becomes the default
+// NaN.
+func (s *Solver) floatResult(f z3.Float, bits int) z3.BV {
 	s.kept = append(s.kept, f)
-	return s.choose(f.IsNaN(), s.number(defaultNaN(bits), bits), s.keep(f.ToIEEEBV()))
+	return s.ifThenElse(f.IsNaN(), s.wordBits(defaultNaN(bits), bits), s.keepAlive(f.ToIEEEBV()))
 }
 
-// float translates an operation of floating point.
-func (s *Solver) float(e *symbolic.Expr) z3.BV {
-	old := s.ctx.SetRoundingMode(modes[e.Mode])
+// translateFloat translates a floating-point operation.
+func (s *Solver) translateFloat(e *symbolic.Expr) z3.BV {
+	old := s.ctx.SetRoundingMode(roundingModes[e.Mode])
 	defer s.ctx.SetRoundingMode(old)
 	switch e.Op {
 	case symbolic.FAdd, symbolic.FSub, symbolic.FMul, symbolic.FDiv:
-		a, b := s.asFloat(e.A), s.asFloat(e.B)
-		r := s.result(s.arithmetic(e.Op, a, b), e.Bits)
-		return s.choose(a.IsNaN(), s.quiet(e.A), s.choose(b.IsNaN(), s.quiet(e.B), r))
+		a, b := s.floatOperand(e.A), s.floatOperand(e.B)
+		r := s.floatResult(s.floatArithmetic(e.Op, a, b), e.Bits)
+		return s.ifThenElse(a.IsNaN(), s.quietNaN(e.A), s.ifThenElse(b.IsNaN(), s.quietNaN(e.B), r))
 	case symbolic.FSqrt:
-		a := s.asFloat(e.A)
-		return s.choose(a.IsNaN(), s.quiet(e.A), s.result(a.Sqrt(), e.Bits))
+		a := s.floatOperand(e.A)
+		return s.ifThenElse(a.IsNaN(), s.quietNaN(e.A), s.floatResult(a.Sqrt(), e.Bits))
 	case symbolic.FRound:
-		a := s.asFloat(e.A)
-		return s.choose(a.IsNaN(), s.quiet(e.A), s.result(a.Round(modes[e.Mode]), e.Bits))
+		a := s.floatOperand(e.A)
+		return s.ifThenElse(a.IsNaN(), s.quietNaN(e.A), s.floatResult(a.Round(roundingModes[e.Mode]), e.Bits))
 	case symbolic.FEq, symbolic.FLT, symbolic.FLE, symbolic.FUnordered:
-		return s.truth(s.compareFloats(e.Op, s.asFloat(e.A), s.asFloat(e.B)))
+		return s.truthToBit(s.compareFloats(e.Op, s.floatOperand(e.A), s.floatOperand(e.B)))
 	case symbolic.FToF:
-		return s.resize(e)
+		return s.convertFloat(e)
 	case symbolic.FToInt:
-		return s.toInteger(e)
+		return s.floatToInteger(e)
 	case symbolic.IntToF:
-		return s.keep(s.bits(e.A).SToFloat(s.double).ToIEEEBV())
+		return s.keepAlive(s.bitVector(e.A).SToFloat(s.double).ToIEEEBV())
 	default:
 		panic(fmt.Sprintf("bug: %v is not translated", e.Op))
 	}
 }
 
-func (s *Solver) arithmetic(op symbolic.Op, a, b z3.Float) z3.Float {
+func (s *Solver) floatArithmetic(op symbolic.Op, a, b z3.Float) z3.Float {
 	switch op {
 	case symbolic.FAdd:
 		return a.Add(b)
@@ -113,28 +116,28 @@ func (s *Solver) compareFloats(op symbolic.Op, a, b z3.Float) z3.Bool {
 	}
 }
 
-// resize converts between 32 and 64 bits. The significand of NaN keeps its upper
+// convertFloat converts between 32 and 64 bits. The significand of a NaN keeps its upper
 // bits.
-func (s *Solver) resize(e *symbolic.Expr) z3.BV {
-	a, f := s.bits(e.A), s.asFloat(e.A)
+func (s *Solver) convertFloat(e *symbolic.Expr) z3.BV {
+	a, f := s.bitVector(e.A), s.floatOperand(e.A)
 	sort := s.single
 	var nan z3.BV
 	if e.Bits == 64 {
 		sort = s.double
-		nan = a.Extract(31, 31).Concat(s.number(0x7ff, 11)).Concat(a.Extract(22, 0)).Concat(s.number(0, 29))
+		nan = a.Extract(31, 31).Concat(s.wordBits(0x7ff, 11)).Concat(a.Extract(22, 0)).Concat(s.wordBits(0, 29))
 	} else {
-		nan = a.Extract(63, 63).Concat(s.number(0xff, 8)).Concat(a.Extract(51, 29))
+		nan = a.Extract(63, 63).Concat(s.wordBits(0xff, 8)).Concat(a.Extract(51, 29))
 	}
-	nan = s.keep(nan.Or(s.number(quietBit(e.Bits), e.Bits)))
-	return s.choose(f.IsNaN(), nan, s.keep(f.ToFloat(sort).ToIEEEBV()))
+	nan = s.keepAlive(nan.Or(s.wordBits(quietBit(e.Bits), e.Bits)))
+	return s.ifThenElse(f.IsNaN(), nan, s.keepAlive(f.ToFloat(sort).ToIEEEBV()))
 }
 
-// toInteger is the integer indefinite if the number does not fit.
-func (s *Solver) toInteger(e *symbolic.Expr) z3.BV {
-	rounded := s.asFloat(e.A).Round(modes[e.Mode])
+// floatToInteger gives the integer indefinite if the number does not fit.
+func (s *Solver) floatToInteger(e *symbolic.Expr) z3.BV {
+	rounded := s.floatOperand(e.A).Round(roundingModes[e.Mode])
 	limit := math.Ldexp(1, e.Bits-1)
 	low, high := s.ctx.FromFloat64(-limit, s.double), s.ctx.FromFloat64(limit, s.double)
 	s.kept = append(s.kept, rounded, low, high)
 	fits := rounded.GE(low).And(rounded.LT(high))
-	return s.choose(fits, s.keep(rounded.ToSBV(e.Bits)), s.number(1<<(e.Bits-1), e.Bits))
+	return s.ifThenElse(fits, s.keepAlive(rounded.ToSBV(e.Bits)), s.wordBits(1<<(e.Bits-1), e.Bits))
 }

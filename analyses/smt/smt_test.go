@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// A square root by hand: 48841 is 221 squared, and no other number of 8 bits has
-// that square.
+// A square root by hand: 48841 is 221 squared, and no other number of 8 bits has that
+// square.
 func TestModel(t *testing.T) {
 	p := symbolic.NewPool()
 	x := p.Symbol("x", 8)
@@ -35,7 +35,7 @@ func TestModel(t *testing.T) {
 func TestValid(t *testing.T) {
 	p := symbolic.NewPool()
 	x, y := p.Symbol("x", 32), p.Symbol("y", 32)
-	// De Morgan, and a rule of schools that bits do not keep.
+	// De Morgan's law is valid; x < y implies x+1 < y+1 is not, since bit vectors wrap.
 	if a, _ := smt.Valid(p.Eq(p.Not(p.And(x, y)), p.Or(p.Not(x), p.Not(y))), smt.DefaultLimit); a != smt.Unsatisfiable {
 		t.Errorf("De Morgan: %v", a)
 	}
@@ -68,7 +68,7 @@ func TestAnswersRepeat(t *testing.T) {
 	}
 }
 
-// A limit ends a search, always at the same place.
+// A limit ends a search, always at the same point.
 func TestLimit(t *testing.T) {
 	p := symbolic.NewPool()
 	x, y := p.Symbol("x", 64), p.Symbol("y", 64)

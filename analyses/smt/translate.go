@@ -9,80 +9,82 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-func (s *Solver) number(x uint64, bits int) z3.BV { return s.constant(symbolic.Value{Lo: x}, bits) }
+func (s *Solver) wordBits(x uint64, bits int) z3.BV {
+	return s.constantBits(symbolic.Value{Lo: x}, bits)
+}
 
-func (s *Solver) constant(v symbolic.Value, bits int) z3.BV {
+func (s *Solver) constantBits(v symbolic.Value, bits int) z3.BV {
 	x := new(big.Int).SetUint64(v.Hi)
 	x.Lsh(x, 64).Or(x, new(big.Int).SetUint64(v.Lo))
-	return s.keep(s.ctx.FromBigInt(x, s.ctx.BVSort(bits)).(z3.BV))
+	return s.keepAlive(s.ctx.FromBigInt(x, s.ctx.BVSort(bits)).(z3.BV))
 }
 
-func (s *Solver) keep(b z3.BV) z3.BV {
+func (s *Solver) keepAlive(b z3.BV) z3.BV {
 	s.kept = append(s.kept, b)
 	return b
 }
 
-// truth is a truth as a number of one bit.
-func (s *Solver) truth(b z3.Bool) z3.BV {
-	return s.keep(b.IfThenElse(s.number(1, 1), s.number(0, 1)).(z3.BV))
+// truthToBit is a Boolean as a number of one bit.
+func (s *Solver) truthToBit(b z3.Bool) z3.BV {
+	return s.keepAlive(b.IfThenElse(s.wordBits(1, 1), s.wordBits(0, 1)).(z3.BV))
 }
 
-// holds is a number of one bit as a truth.
-func (s *Solver) holds(e *symbolic.Expr) z3.Bool {
-	b := s.bits(e).Eq(s.number(1, 1))
+// bitToTruth is a number of one bit as a Boolean.
+func (s *Solver) bitToTruth(e *symbolic.Expr) z3.Bool {
+	b := s.bitVector(e).Eq(s.wordBits(1, 1))
 	s.kept = append(s.kept, b)
 	return b
 }
 
-// bits translates an expression.
-func (s *Solver) bits(e *symbolic.Expr) z3.BV {
-	if b, ok := s.known[e]; ok {
+// bitVector is an expression as a bit vector of Z3.
+func (s *Solver) bitVector(e *symbolic.Expr) z3.BV {
+	if b, ok := s.translations[e]; ok {
 		return b
 	}
-	b := s.keep(s.translate(e))
-	s.known[e] = b
+	b := s.keepAlive(s.translateExpr(e))
+	s.translations[e] = b
 	return b
 }
 
-func (s *Solver) translate(e *symbolic.Expr) z3.BV {
+func (s *Solver) translateExpr(e *symbolic.Expr) z3.BV {
 	switch e.Op {
 	case symbolic.Const:
-		return s.constant(e.Value, e.Bits)
+		return s.constantBits(e.Value, e.Bits)
 	case symbolic.Symbol:
-		return s.symbol(e)
+		return s.symbolConstant(e)
 	case symbolic.Not:
-		return s.bits(e.A).Not()
+		return s.bitVector(e.A).Not()
 	case symbolic.Extract:
-		return s.bits(e.A).Extract(e.Low+e.Bits-1, e.Low)
+		return s.bitVector(e.A).Extract(e.Low+e.Bits-1, e.Low)
 	case symbolic.ZeroExt:
-		return s.bits(e.A).ZeroExtend(e.Bits - e.A.Bits)
+		return s.bitVector(e.A).ZeroExtend(e.Bits - e.A.Bits)
 	case symbolic.SignExt:
-		return s.bits(e.A).SignExtend(e.Bits - e.A.Bits)
+		return s.bitVector(e.A).SignExtend(e.Bits - e.A.Bits)
 	case symbolic.Ite:
-		return s.holds(e.A).IfThenElse(s.bits(e.B), s.bits(e.C)).(z3.BV)
+		return s.bitToTruth(e.A).IfThenElse(s.bitVector(e.B), s.bitVector(e.C)).(z3.BV)
 	case symbolic.Clz, symbolic.Ctz:
-		return s.count(e)
+		return s.countZeros(e)
 	}
 	if e.Op >= symbolic.FAdd {
-		return s.float(e)
+		return s.translateFloat(e)
 	}
-	return s.binary(e)
+	return s.translateBinary(e)
 }
 
-func (s *Solver) symbol(e *symbolic.Expr) z3.BV {
+func (s *Solver) symbolConstant(e *symbolic.Expr) z3.BV {
 	if n, ok := s.sizes[e.Name]; ok && n != e.Bits {
 		panic(fmt.Sprintf("bug: symbol %s has %d and %d bits", e.Name, n, e.Bits))
 	}
 	b, ok := s.symbols[e.Name]
 	if !ok {
-		b = s.keep(s.ctx.BVConst(e.Name, e.Bits))
+		b = s.keepAlive(s.ctx.BVConst(e.Name, e.Bits))
 		s.symbols[e.Name], s.sizes[e.Name] = b, e.Bits
 	}
 	return b
 }
 
-func (s *Solver) binary(e *symbolic.Expr) z3.BV {
-	a, b := s.bits(e.A), s.bits(e.B)
+func (s *Solver) translateBinary(e *symbolic.Expr) z3.BV {
+	a, b := s.bitVector(e.A), s.bitVector(e.B)
 	switch e.Op {
 	case symbolic.Concat:
 		return a.Concat(b)
@@ -113,10 +115,10 @@ func (s *Solver) binary(e *symbolic.Expr) z3.BV {
 	case symbolic.AShr:
 		return a.SRsh(b)
 	}
-	return s.truth(s.comparison(e.Op, a, b))
+	return s.truthToBit(s.translateComparison(e.Op, a, b))
 }
 
-func (s *Solver) comparison(op symbolic.Op, a, b z3.BV) z3.Bool {
+func (s *Solver) translateComparison(op symbolic.Op, a, b z3.BV) z3.Bool {
 	switch op {
 	case symbolic.Eq:
 		return a.Eq(b)
@@ -133,18 +135,19 @@ func (s *Solver) comparison(op symbolic.Op, a, b z3.BV) z3.Bool {
 	}
 }
 
-// count counts zeros: from the far end on, each bit that is set decides anew.
-func (s *Solver) count(e *symbolic.Expr) z3.BV {
-	a, n := s.bits(e.A), e.Bits
-	result := s.number(uint64(n), n)
-	one := s.number(1, 1)
+// countZeros counts zeros: a chain of conditionals in which the set bit nearest to the
+// counted end decides last.
+func (s *Solver) countZeros(e *symbolic.Expr) z3.BV {
+	a, n := s.bitVector(e.A), e.Bits
+	result := s.wordBits(uint64(n), n)
+	one := s.wordBits(1, 1)
 	for i := range n {
-		at := i // from the lowest for Clz
+		at := i // from the lowest bit for Clz
 		zeros := n - 1 - i
 		if e.Op == symbolic.Ctz {
 			at, zeros = n-1-i, n-1-i
 		}
-		result = s.keep(a.Extract(at, at).Eq(one).IfThenElse(s.number(uint64(zeros), n), result).(z3.BV))
+		result = s.keepAlive(a.Extract(at, at).Eq(one).IfThenElse(s.wordBits(uint64(zeros), n), result).(z3.BV))
 	}
 	return result
 }

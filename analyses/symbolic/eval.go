@@ -6,12 +6,12 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// compute is the value of an operation, by those of its operands.
-func compute(e *Expr, a, b, c Value) Value {
+// computeOperation returns the value of an operation, given the values of its operands.
+func computeOperation(e *Expr, a, b, c Value) Value {
 	n := e.Bits
 	switch e.Op {
 	case Not:
-		return not(a, n)
+		return complementBits(a, n)
 	case Extract:
 		return truncate(shiftRight(a, e.Low), n)
 	case ZeroExt:
@@ -19,43 +19,43 @@ func compute(e *Expr, a, b, c Value) Value {
 	case SignExt:
 		return signExtend(a, e.A.Bits, n)
 	case Concat:
-		return or(shiftLeft(a, e.B.Bits, n), b)
+		return bitwiseOr(shiftLeft(a, e.B.Bits, n), b)
 	case And:
-		return and(a, b)
+		return bitwiseAnd(a, b)
 	case Or:
-		return or(a, b)
+		return bitwiseOr(a, b)
 	case Xor:
-		return xor(a, b)
+		return bitwiseXor(a, b)
 	case Add:
-		return add(a, b, n)
+		return addWrapping(a, b, n)
 	case Sub:
-		return sub(a, b, n)
+		return subtractWrapping(a, b, n)
 	case Mul:
-		return mul(a, b, n)
+		return multiplyWrapping(a, b, n)
 	case Ite:
 		if a.Lo != 0 {
 			return b
 		}
 		return c
 	case Clz:
-		return word(uint64(leadingZeros(a, n)))
+		return wordValue(uint64(leadingZeros(a, n)))
 	case Ctz:
-		return word(uint64(trailingZeros(a, n)))
+		return wordValue(uint64(trailingZeros(a, n)))
 	}
 	if e.Op >= FAdd {
 		return computeFloat(e, a, b)
 	}
-	return computeMore(e, a, b)
+	return computeBinary(e, a, b)
 }
 
-func computeMore(e *Expr, a, b Value) Value {
+func computeBinary(e *Expr, a, b Value) Value {
 	n := e.A.Bits
 	switch e.Op {
 	case UDiv:
-		q, _ := divide(a, b, n)
+		q, _ := divideUnsigned(a, b, n)
 		return q
 	case URem:
-		_, r := divide(a, b, n)
+		_, r := divideUnsigned(a, b, n)
 		return r
 	case SDiv:
 		q, _ := divideSigned(a, b, n)
@@ -70,23 +70,23 @@ func computeMore(e *Expr, a, b Value) Value {
 	case AShr:
 		return shiftRightSigned(a, shiftAmount(b), n)
 	case Eq:
-		return truth(a == b)
+		return boolValue(a == b)
 	case ULT:
-		return truth(less(a, b))
+		return boolValue(lessUnsigned(a, b))
 	case ULE:
-		return truth(!less(b, a))
+		return boolValue(!lessUnsigned(b, a))
 	case SLT:
-		return truth(lessSigned(a, b, n))
+		return boolValue(lessSigned(a, b, n))
 	case SLE:
-		return truth(!lessSigned(b, a, n))
+		return boolValue(!lessSigned(b, a, n))
 	default:
 		panic(fmt.Sprintf("bug: %v has no value", e.Op))
 	}
 }
 
-// computeFloat leaves floating point to the interpreter of libVEX's code.
+// computeFloat computes floating point with the interpreter of libVEX's code.
 func computeFloat(e *Expr, a, b Value) Value {
-	n, mode := e.A.Bits, word(uint64(e.Mode))
+	n, mode := e.A.Bits, wordValue(uint64(e.Mode))
 	wide := n == 64
 	name := ""
 	switch e.Op {
@@ -107,7 +107,7 @@ func computeFloat(e *Expr, a, b Value) Value {
 		if wide {
 			size = "64F0x2"
 		}
-		return truth(vex.Apply("Cmp"+name+size, a, b).Lo&1 != 0)
+		return boolValue(vex.Apply("Cmp"+name+size, a, b).Lo&1 != 0)
 	case FToF:
 		if wide {
 			return vex.Apply("F64toF32", mode, a)
@@ -125,32 +125,32 @@ func computeFloat(e *Expr, a, b Value) Value {
 	}
 }
 
-// Assignment gives symbols values, by name; false: it has none for the name.
+// Assignment gives symbols values, by name; false: the symbol has no value.
 type Assignment func(name string) (Value, bool)
 
-// Evaluator gives expressions their values under an assignment, each
-// subexpression once.
+// Evaluator computes the values of expressions under an assignment, each subexpression
+// once.
 type Evaluator struct {
 	assignment Assignment
-	known      map[*Expr]Value
+	computed   map[*Expr]Value
 	missing    string
 }
 
 // NewEvaluator makes an Evaluator.
 func NewEvaluator(a Assignment) *Evaluator {
-	return &Evaluator{assignment: a, known: map[*Expr]Value{}}
+	return &Evaluator{assignment: a, computed: map[*Expr]Value{}}
 }
 
-// Value is the value of e. It is an error if a symbol of it has none.
+// Value returns the value of e. It returns an error if a symbol of e has no value.
 func (v *Evaluator) Value(e *Expr) (Value, error) {
-	x := v.value(e)
+	x := v.evaluate(e)
 	if v.missing != "" {
 		return Value{}, fmt.Errorf("symbol %s has no value", v.missing)
 	}
 	return x, nil
 }
 
-func (v *Evaluator) value(e *Expr) Value {
+func (v *Evaluator) evaluate(e *Expr) Value {
 	if e == nil {
 		return Value{}
 	}
@@ -164,21 +164,21 @@ func (v *Evaluator) value(e *Expr) Value {
 		}
 		return truncate(x, e.Bits)
 	}
-	if x, ok := v.known[e]; ok {
+	if x, ok := v.computed[e]; ok {
 		return x
 	}
-	x := compute(e, v.value(e.A), v.value(e.B), v.value(e.C))
-	v.known[e] = x
+	x := computeOperation(e, v.evaluate(e.A), v.evaluate(e.B), v.evaluate(e.C))
+	v.computed[e] = x
 	return x
 }
 
-// Substitute replaces symbols by expressions of their sizes; those without a
-// replacement, nil, stay.
+// Substitute replaces symbols by expressions of the same size; a symbol whose replacement
+// is nil stays.
 func (p *Pool) Substitute(e *Expr, replacement func(name string) *Expr) *Expr {
 	return p.SubstituteAll([]*Expr{e}, replacement)[0]
 }
 
-// SubstituteAll is Substitute for expressions: what they have in common is done once.
+// SubstituteAll substitutes in several expressions and visits common parts once.
 func (p *Pool) SubstituteAll(all []*Expr, replacement func(name string) *Expr) []*Expr {
 	return p.ReplaceAll(all, func(e *Expr) *Expr {
 		if e.Op != Symbol {
@@ -188,8 +188,8 @@ func (p *Pool) SubstituteAll(all []*Expr, replacement func(name string) *Expr) [
 	})
 }
 
-// ReplaceAll replaces, in expressions, expressions of which they are made by others of
-// their sizes, those further out first; those without a replacement, nil, stay.
+// ReplaceAll replaces subexpressions by others of the same size, outer ones first; a
+// subexpression whose replacement is nil stays.
 func (p *Pool) ReplaceAll(all []*Expr, replacement func(*Expr) *Expr) []*Expr {
 	done := map[*Expr]*Expr{}
 	var replace func(*Expr) *Expr
@@ -206,7 +206,7 @@ func (p *Pool) ReplaceAll(all []*Expr, replacement func(*Expr) *Expr) []*Expr {
 		case e.Op == Symbol:
 			r = e
 		default:
-			r = p.rebuild(e, replace(e.A), replace(e.B), replace(e.C))
+			r = p.rebuildWith(e, replace(e.A), replace(e.B), replace(e.C))
 		}
 		done[e] = r
 		return r
@@ -218,11 +218,10 @@ func (p *Pool) ReplaceAll(all []*Expr, replacement func(*Expr) *Expr) []*Expr {
 	return out
 }
 
-// Symbols calls f for each symbol of an expression once, in the order in which
-// they stand in it.
+// Symbols calls f for each symbol of an expression once, in the order of their first use.
 func Symbols(e *Expr, f func(*Expr)) { SymbolsOf([]*Expr{e}, f) }
 
-// SymbolsOf is Symbols for expressions, each symbol once among all.
+// SymbolsOf calls f for each symbol of several expressions once.
 func SymbolsOf(all []*Expr, f func(*Expr)) {
 	seen := map[*Expr]bool{}
 	var visit func(*Expr)
@@ -234,7 +233,7 @@ func SymbolsOf(all []*Expr, f func(*Expr)) {
 		if e.Op == Symbol {
 			f(e)
 		}
-		e.args(visit)
+		e.eachOperand(visit)
 	}
 	for _, e := range all {
 		visit(e)

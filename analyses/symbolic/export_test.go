@@ -4,7 +4,7 @@ import "math/rand/v2"
 
 // Twins is a random expression of n bits, simplified and not.
 func Twins(r *rand.Rand, n, depth int) (simple, plain *Expr) {
-	e := newTwins().draw(r, n, depth)
+	e := newTwins().drawExpr(r, n, depth)
 	return e.simple, e.plain
 }
 

@@ -5,8 +5,8 @@ import "fmt"
 // Op is an operation of expressions.
 type Op uint8
 
-// The operations. Operands are A, B and C; those of arithmetic, of bitwise
-// operations and of comparisons have one size. Truth is one bit.
+// The operations. Operands are A, B and C; those of arithmetic, bitwise operations and
+// comparisons have the same size. A truth has one bit.
 const (
 	// Const is the number in Value.
 	Const Op = iota
@@ -14,12 +14,12 @@ const (
 	Symbol
 	// Not is the complement.
 	Not
-	// Extract is Bits bits of A from bit Low on.
+	// Extract is Bits bits of A, from bit Low.
 	Extract
 	// ZeroExt and SignExt widen A.
 	ZeroExt
 	SignExt
-	// Concat has A above B.
+	// Concat is A above B.
 	Concat
 	And
 	Or
@@ -27,7 +27,7 @@ const (
 	Add
 	Sub
 	Mul
-	// UDiv, URem, SDiv and SRem divide as SMT-LIB says, without and with a sign.
+	// UDiv, URem, SDiv and SRem divide as SMT-LIB defines, unsigned and signed.
 	UDiv
 	URem
 	SDiv
@@ -37,7 +37,7 @@ const (
 	LShr
 	AShr
 	Eq
-	// ULT and ULE compare without a sign, SLT and SLE with.
+	// ULT and ULE compare unsigned numbers, SLT and SLE signed ones.
 	ULT
 	ULE
 	SLT
@@ -47,8 +47,8 @@ const (
 	// Clz and Ctz count zeros from the top and from the bottom.
 	Clz
 	Ctz
-	// FAdd to FSqrt compute on IEEE 754 numbers of 32 or 64 bits, by x86's rules
-	// for NaN. FAdd to FDiv have a rounding mode, Mode.
+	// FAdd to FSqrt compute on IEEE 754 numbers of 32 or 64 bits, by x86's rules for NaN.
+	// FAdd to FDiv have a rounding mode, Mode.
 	FAdd
 	FSub
 	FMul
@@ -59,8 +59,8 @@ const (
 	FLT
 	FLE
 	FUnordered
-	// FToF converts between the sizes, FToInt to a number with a sign, IntToF from
-	// one, FRound to an integral number; all have a rounding mode.
+	// FToF converts between the sizes, FToInt to a signed number, IntToF from one, FRound
+	// to an integral number; all have a rounding mode.
 	FToF
 	FToInt
 	IntToF
@@ -76,7 +76,7 @@ var opNames = [numOps]string{
 
 func (o Op) String() string { return opNames[o] }
 
-// Mode is how to round: the numbering of x86 and of libVEX.
+// Mode is a rounding mode: the numbering of x86 and of libVEX.
 type Mode uint8
 
 // Rounding modes.
@@ -94,10 +94,10 @@ type Expr struct {
 	Mode Mode
 	// Bits is the size, 1 to 128.
 	Bits int
-	// Low is an Extract's.
+	// Low is the lowest bit of an Extract.
 	Low     int
 	A, B, C *Expr
-	// Value is a Const's, Name a Symbol's.
+	// Value is the number of a Const, Name the name of a Symbol.
 	Value Value
 	Name  string
 
@@ -106,19 +106,19 @@ type Expr struct {
 	size int32
 }
 
-// Size is the number of operations and leaves, common ones counted each time, up
-// to a billion.
+// Size is the number of operations and leaves, with common ones counted each time, up to a
+// billion.
 func (e *Expr) Size() int { return int(e.size) }
 
-// IsConst tells whether e is a constant, and IsValue whether it is a given one.
+// IsConst reports whether e is a constant.
 func (e *Expr) IsConst() bool { return e.Op == Const }
 
-func (e *Expr) is(x uint64) bool { return e.Op == Const && e.Value == Value{Lo: x} }
+func (e *Expr) isWord(x uint64) bool { return e.Op == Const && e.Value == Value{Lo: x} }
 
-func (e *Expr) isOnes() bool { return e.Op == Const && e.Value == ones(e.Bits) }
+func (e *Expr) isOnes() bool { return e.Op == Const && e.Value == allOnes(e.Bits) }
 
-// args calls f for each operand.
-func (e *Expr) args(f func(*Expr)) {
+// eachOperand calls f for each operand.
+func (e *Expr) eachOperand(f func(*Expr)) {
 	for _, a := range [...]*Expr{e.A, e.B, e.C} {
 		if a != nil {
 			f(a)
@@ -126,8 +126,8 @@ func (e *Expr) args(f func(*Expr)) {
 	}
 }
 
-// key is what makes an expression the one that it is.
-type key struct {
+// internKey identifies an expression in a pool.
+type internKey struct {
 	op      Op
 	mode    Mode
 	bits    uint8
@@ -137,33 +137,33 @@ type key struct {
 	name    string
 }
 
-// Pool has expressions, each once. It is for one goroutine.
+// Pool holds expressions, each once. It is for one goroutine.
 type Pool struct {
-	known map[key]*Expr
-	count int32
-	// plain leaves expressions as they are, but for constants.
-	plain bool
+	interned map[internKey]*Expr
+	count    int32
+	// unsimplified turns simplification off, except for operations on constants.
+	unsimplified bool
 }
 
 // NewPool makes an empty pool.
-func NewPool() *Pool { return &Pool{known: map[key]*Expr{}} }
+func NewPool() *Pool { return &Pool{interned: map[internKey]*Expr{}} }
 
 // Len is the number of expressions.
 func (p *Pool) Len() int { return int(p.count) }
 
 const maxSize = 1_000_000_000
 
-func idOf(e *Expr) int32 {
+func exprID(e *Expr) int32 {
 	if e == nil {
 		return 0
 	}
 	return e.id
 }
 
-// intern returns the one expression that is like e.
+// intern returns the pool's expression that is equal to e.
 func (p *Pool) intern(e Expr) *Expr {
-	k := key{e.Op, e.Mode, uint8(e.Bits - 1), uint8(e.Low), idOf(e.A), idOf(e.B), idOf(e.C), e.Value, e.Name}
-	if old := p.known[k]; old != nil {
+	k := internKey{e.Op, e.Mode, uint8(e.Bits - 1), uint8(e.Low), exprID(e.A), exprID(e.B), exprID(e.C), e.Value, e.Name}
+	if old := p.interned[k]; old != nil {
 		return old
 	}
 	if e.Bits < 1 || e.Bits > 128 {
@@ -172,39 +172,39 @@ func (p *Pool) intern(e Expr) *Expr {
 	p.count++
 	e.id = p.count
 	size := int64(1)
-	e.args(func(a *Expr) { size += int64(a.size) })
+	e.eachOperand(func(a *Expr) { size += int64(a.size) })
 	e.size = int32(min(size, maxSize))
-	p.known[k] = &e
+	p.interned[k] = &e
 	return &e
 }
 
-// Const is a number of a size; what does not fit is cut off.
+// Const is a number of a size; higher bits are cut off.
 func (p *Pool) Const(v Value, bits int) *Expr {
 	return p.intern(Expr{Op: Const, Bits: bits, Value: truncate(v, bits)})
 }
 
-// Word is Const of up to 64 bits.
-func (p *Pool) Word(x uint64, bits int) *Expr { return p.Const(word(x), bits) }
+// Word is a Const of up to 64 bits.
+func (p *Pool) Word(x uint64, bits int) *Expr { return p.Const(wordValue(x), bits) }
 
 // Bool is 1 or 0.
-func (p *Pool) Bool(b bool) *Expr { return p.Const(truth(b), 1) }
+func (p *Pool) Bool(b bool) *Expr { return p.Const(boolValue(b), 1) }
 
-// Symbol is the unknown of a name. A name has one size.
+// Symbol is the unknown with a name. All symbols of one name have the same size.
 func (p *Pool) Symbol(name string, bits int) *Expr {
 	return p.intern(Expr{Op: Symbol, Bits: bits, Name: name})
 }
 
-// op1 and op2 make an operation, or its value if the operands have one.
-func (p *Pool) op1(e Expr) *Expr {
+// makeUnary and makeBinary make an operation, or its value if the operands are constants.
+func (p *Pool) makeUnary(e Expr) *Expr {
 	if e.A.Op == Const {
-		return p.Const(compute(&e, e.A.Value, Value{}, Value{}), e.Bits)
+		return p.Const(computeOperation(&e, e.A.Value, Value{}, Value{}), e.Bits)
 	}
 	return p.intern(e)
 }
 
-func (p *Pool) op2(e Expr) *Expr {
+func (p *Pool) makeBinary(e Expr) *Expr {
 	if e.A.Op == Const && e.B.Op == Const {
-		return p.Const(compute(&e, e.A.Value, e.B.Value, Value{}), e.Bits)
+		return p.Const(computeOperation(&e, e.A.Value, e.B.Value, Value{}), e.Bits)
 	}
 	return p.intern(e)
 }

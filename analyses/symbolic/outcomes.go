@@ -1,7 +1,7 @@
 package symbolic
 
-// Two numbers of floating point compare in one of four ways. A truth about that is a
-// set of them, by which it is made simple.
+// A comparison of two floating-point numbers has one of four outcomes. A truth about two
+// numbers is a set of outcomes, from which its simplest form is made.
 const (
 	isLess = 1 << iota
 	isEqual
@@ -10,57 +10,57 @@ const (
 	anyOutcome = isLess | isEqual | isGreater | isUnordered
 )
 
-// outcomes are the ways of comparing two numbers, the older one first, in which a
-// truth holds.
+// outcomes are the outcomes of comparing two numbers, the older expression first, for which
+// a truth holds.
 type outcomes struct {
 	a, b *Expr
 	set  int
 }
 
-// outcomesOf returns those of a truth that is about two numbers alone; a is nil if it
-// is not.
+// outcomesOf returns the outcomes of a truth about two numbers alone; a is nil for another
+// truth.
 func outcomesOf(e *Expr) outcomes {
 	if e.Bits != 1 {
 		return outcomes{}
 	}
 	switch e.Op {
 	case FEq:
-		return compared(e, isEqual, isEqual)
+		return comparisonOutcomes(e, isEqual, isEqual)
 	case FLT:
-		return compared(e, isLess, isGreater)
+		return comparisonOutcomes(e, isLess, isGreater)
 	case FLE:
-		return compared(e, isLess|isEqual, isGreater|isEqual)
+		return comparisonOutcomes(e, isLess|isEqual, isGreater|isEqual)
 	case FUnordered:
-		return compared(e, isUnordered, isUnordered)
+		return comparisonOutcomes(e, isUnordered, isUnordered)
 	case Not:
 		o := outcomesOf(e.A)
 		o.set = anyOutcome &^ o.set
 		return o
 	case Or: // equal or unordered
-		return joinOutcomes(outcomesOf(e.A), outcomesOf(e.B), func(x, y int) int { return x | y })
+		return combineOutcomes(outcomesOf(e.A), outcomesOf(e.B), func(x, y int) int { return x | y })
 	}
 	return outcomes{}
 }
 
-// compared are the outcomes of a comparison, or those with its operands the other way
-// round.
-func compared(e *Expr, set, swapped int) outcomes {
+// comparisonOutcomes returns one of two sets, by the order of the operands.
+func comparisonOutcomes(e *Expr, set, swapped int) outcomes {
 	if e.A.id <= e.B.id {
 		return outcomes{e.A, e.B, set}
 	}
 	return outcomes{e.B, e.A, swapped}
 }
 
-// joinOutcomes are those of two truths about the same numbers.
-func joinOutcomes(x, y outcomes, join func(x, y int) int) outcomes {
+// combineOutcomes combines two truths about the same numbers.
+func combineOutcomes(x, y outcomes, join func(x, y int) int) outcomes {
 	if x.a == nil || x.a != y.a || x.b != y.b {
 		return outcomes{}
 	}
 	return outcomes{x.a, x.b, join(x.set, y.set)}
 }
 
-// joinedOutcomes is a truth made of two about the same numbers of floating point, or nil.
-func (p *Pool) joinedOutcomes(a, b *Expr, join func(x, y int) int) *Expr {
+// combineComparisons returns the combination of two truths about the same floating-point
+// numbers, or nil.
+func (p *Pool) combineComparisons(a, b *Expr, join func(x, y int) int) *Expr {
 	if a.Bits != 1 {
 		return nil
 	}
@@ -68,14 +68,14 @@ func (p *Pool) joinedOutcomes(a, b *Expr, join func(x, y int) int) *Expr {
 	if x.a == nil {
 		return nil
 	}
-	if o := joinOutcomes(x, outcomesOf(b), join); o.a != nil {
-		return p.outcome(o)
+	if o := combineOutcomes(x, outcomesOf(b), join); o.a != nil {
+		return p.exprOfOutcomes(o)
 	}
 	return nil
 }
 
-// outcome is the simplest truth with these outcomes.
-func (p *Pool) outcome(o outcomes) *Expr {
+// exprOfOutcomes is the simplest truth that holds for these outcomes.
+func (p *Pool) exprOfOutcomes(o outcomes) *Expr {
 	switch o.set {
 	case 0:
 		return p.Bool(false)
@@ -92,7 +92,7 @@ func (p *Pool) outcome(o outcomes) *Expr {
 	case isGreater | isEqual:
 		return p.Float(FLE, 0, 1, o.b, o.a)
 	case isEqual | isUnordered:
-		return p.op2(Expr{Op: Or, Bits: 1, A: p.Float(FEq, 0, 1, o.a, o.b), B: p.Float(FUnordered, 0, 1, o.a, o.b)})
+		return p.makeBinary(Expr{Op: Or, Bits: 1, A: p.Float(FEq, 0, 1, o.a, o.b), B: p.Float(FUnordered, 0, 1, o.a, o.b)})
 	}
-	return p.op1(Expr{Op: Not, Bits: 1, A: p.outcome(outcomes{o.a, o.b, anyOutcome &^ o.set})})
+	return p.makeUnary(Expr{Op: Not, Bits: 1, A: p.exprOfOutcomes(outcomes{o.a, o.b, anyOutcome &^ o.set})})
 }

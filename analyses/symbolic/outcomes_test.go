@@ -8,15 +8,15 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// truthOf is a truth about two numbers, and what Go says of it.
-type truthOf struct {
+// comparison is a truth about two numbers, as an expression and in Go.
+type comparison struct {
 	e     *symbolic.Expr
 	holds func(x, y float64) bool
 }
 
-func drawTruth(r *rand.Rand, p *symbolic.Pool, x, y *symbolic.Expr, depth int) truthOf {
+func drawTruth(r *rand.Rand, p *symbolic.Pool, x, y *symbolic.Expr, depth int) comparison {
 	if depth == 0 {
-		basic := []truthOf{
+		basic := []comparison{
 			{p.Float(symbolic.FEq, 0, 1, x, y), func(x, y float64) bool { return x == y }},
 			{p.Float(symbolic.FLT, 0, 1, x, y), func(x, y float64) bool { return x < y }},
 			{p.Float(symbolic.FLT, 0, 1, y, x), func(x, y float64) bool { return y < x }},
@@ -29,19 +29,19 @@ func drawTruth(r *rand.Rand, p *symbolic.Pool, x, y *symbolic.Expr, depth int) t
 	a, b := drawTruth(r, p, x, y, depth-1), drawTruth(r, p, x, y, r.IntN(depth))
 	switch r.IntN(4) {
 	case 0:
-		return truthOf{p.Not(a.e), func(x, y float64) bool { return !a.holds(x, y) }}
+		return comparison{p.Not(a.e), func(x, y float64) bool { return !a.holds(x, y) }}
 	case 1:
-		return truthOf{p.And(a.e, b.e), func(x, y float64) bool { return a.holds(x, y) && b.holds(x, y) }}
+		return comparison{p.And(a.e, b.e), func(x, y float64) bool { return a.holds(x, y) && b.holds(x, y) }}
 	case 2:
-		return truthOf{p.Or(a.e, b.e), func(x, y float64) bool { return a.holds(x, y) || b.holds(x, y) }}
+		return comparison{p.Or(a.e, b.e), func(x, y float64) bool { return a.holds(x, y) || b.holds(x, y) }}
 	default:
-		return truthOf{p.Ite(a.e, p.Bool(false), b.e), func(x, y float64) bool { return !a.holds(x, y) && b.holds(x, y) }}
+		return comparison{p.Ite(a.e, p.Bool(false), b.e), func(x, y float64) bool { return !a.holds(x, y) && b.holds(x, y) }}
 	}
 }
 
-// Whatever is said of how two numbers of floating point compare is what Go says, and
-// is said in few words.
-func TestComparisonsOfFloatingPoint(t *testing.T) {
+// Truths about the comparison of two floating-point numbers hold where Go's do, and stay
+// short.
+func TestFloatComparisons(t *testing.T) {
 	p := symbolic.NewPool()
 	x, y := p.Symbol("x", 64), p.Symbol("y", 64)
 	numbers := []float64{0, math.Copysign(0, -1), 1, 2.5, math.Inf(1), math.Inf(-1), math.NaN()}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// String writes the expression as one would on paper: comparisons and arithmetic
-// infix, truths with ∧ and ∨. A comparison or a division without a sign has a u
-// behind it, floating point an f and how it rounds: ↓, ↑ or ₀, to zero. What
-// stands in several places and is long is named before: let t1 = ... in.
+// String writes the expression in mathematical notation: comparisons and arithmetic infix,
+// truths with ∧ and ∨. Unsigned comparisons and divisions have a u after the sign, floating
+// point an f and the rounding mode: ↓, ↑ or ₀ (towards zero). A long part that occurs
+// several times is named first: let t1 = ... in.
 func (e *Expr) String() string {
 	w := &printer{names: map[*Expr]string{}, uses: map[*Expr]int{}}
-	w.count(e)
-	body := w.text(e, 0)
+	w.countUses(e)
+	body := w.formatExpr(e, 0)
 	if len(w.lets) == 0 {
 		return body
 	}
@@ -25,15 +25,15 @@ type printer struct {
 	lets  []string
 }
 
-func (w *printer) count(e *Expr) {
+func (w *printer) countUses(e *Expr) {
 	w.uses[e]++
 	if w.uses[e] == 1 {
-		e.args(w.count)
+		e.eachOperand(w.countUses)
 	}
 }
 
-// long is how many operations and leaves a common part has that is named.
-const long = 6
+// minNamedSize is the size from which a common part is named.
+const minNamedSize = 6
 
 // Levels of precedence, the loosest first.
 const (
@@ -50,12 +50,12 @@ const (
 	levelUnary
 )
 
-type infix struct {
+type infixOperator struct {
 	level int
 	sign  string
 }
 
-var infixes = map[Op]infix{
+var infixOperators = map[Op]infixOperator{
 	And: {levelAnd, "&"}, Or: {levelOr, "|"}, Xor: {levelXor, "^"}, Add: {levelAdd, "+"}, Sub: {levelAdd, "-"},
 	Mul: {levelMul, "*"}, UDiv: {levelMul, "/u"}, URem: {levelMul, "%u"}, SDiv: {levelMul, "/"}, SRem: {levelMul, "%"},
 	Shl: {levelShift, "<<"}, LShr: {levelShift, ">>u"}, AShr: {levelShift, ">>"}, Eq: {levelCompare, "="},
@@ -64,65 +64,65 @@ var infixes = map[Op]infix{
 	FDiv: {levelMul, "/f"}, FEq: {levelCompare, "=f"}, FLT: {levelCompare, "<f"}, FLE: {levelCompare, "≤f"},
 }
 
-// negated are the signs of comparisons that are not so. A comparison of numbers
-// without NaN is turned round instead, before it comes here.
-var negated = map[Op]string{Eq: "≠"}
+// negatedSigns are the signs of negated comparisons. Negated comparisons of integers have
+// been turned into the opposite ones before.
+var negatedSigns = map[Op]string{Eq: "≠"}
 
-func (w *printer) text(e *Expr, outer int) string {
+func (w *printer) formatExpr(e *Expr, outer int) string {
 	if name := w.names[e]; name != "" {
 		return name
 	}
-	if w.uses[e] > 1 && e.Size() >= long {
-		body := w.plain(e, 0)
+	if w.uses[e] > 1 && e.Size() >= minNamedSize {
+		body := w.formatOperation(e, 0)
 		name := fmt.Sprintf("t%d", len(w.lets)+1)
 		w.names[e] = name
 		w.lets = append(w.lets, name+" = "+body)
 		return name
 	}
-	return w.plain(e, outer)
+	return w.formatOperation(e, outer)
 }
 
-func (w *printer) plain(e *Expr, outer int) string {
+func (w *printer) formatOperation(e *Expr, outer int) string {
 	switch e.Op {
 	case Const:
-		return number(e.Value, e.Bits)
+		return formatNumber(e.Value, e.Bits)
 	case Symbol:
 		return e.Name
 	case Not:
-		if sign := negated[e.A.Op]; sign != "" && w.names[e.A] == "" {
-			return enclose(w.text(e.A.A, levelCompare)+" "+sign+" "+w.text(e.A.B, levelCompare), levelCompare, outer)
+		if sign := negatedSigns[e.A.Op]; sign != "" && w.names[e.A] == "" {
+			return parenthesize(w.formatExpr(e.A.A, levelCompare)+" "+sign+" "+w.formatExpr(e.A.B, levelCompare), levelCompare, outer)
 		}
 		if e.Bits == 1 {
-			return enclose("¬"+w.text(e.A, levelUnary), levelNot, outer)
+			return parenthesize("¬"+w.formatExpr(e.A, levelUnary), levelNot, outer)
 		}
-		return "~" + w.text(e.A, levelUnary)
+		return "~" + w.formatExpr(e.A, levelUnary)
 	case Ite:
-		body := "if " + w.text(e.A, levelIte) + " then " + w.text(e.B, levelIte) + " else " + w.text(e.C, 0)
-		return enclose(body, levelIte, outer)
+		body := "if " + w.formatExpr(e.A, levelIte) + " then " + w.formatExpr(e.B, levelIte) + " else " + w.formatExpr(e.C, 0)
+		return parenthesize(body, levelIte, outer)
 	case Extract:
 		if e.Bits == 1 {
-			return fmt.Sprintf("%s[%d]", w.text(e.A, levelUnary), e.Low)
+			return fmt.Sprintf("%s[%d]", w.formatExpr(e.A, levelUnary), e.Low)
 		}
-		return fmt.Sprintf("%s[%d:%d]", w.text(e.A, levelUnary), e.Low+e.Bits-1, e.Low)
+		return fmt.Sprintf("%s[%d:%d]", w.formatExpr(e.A, levelUnary), e.Low+e.Bits-1, e.Low)
 	}
-	if i, ok := infixes[e.Op]; ok && e.B != nil {
+	if i, ok := infixOperators[e.Op]; ok && e.B != nil {
 		sign := i.sign
 		if e.Bits == 1 && (e.Op == And || e.Op == Or) {
 			sign = map[Op]string{And: "∧", Or: "∨"}[e.Op]
 		}
-		if e.Op == Add && e.B.Op == Const && e.Bits >= 8 && bit(e.B.Value, e.Bits-1) {
-			return enclose(w.text(e.A, i.level-1)+" - "+number(negate(e.B.Value, e.Bits), e.Bits), i.level, outer)
+		if e.Op == Add && e.B.Op == Const && e.Bits >= 8 && bitAt(e.B.Value, e.Bits-1) {
+			return parenthesize(w.formatExpr(e.A, i.level-1)+" - "+formatNumber(negateWrapping(e.B.Value, e.Bits), e.Bits), i.level, outer)
 		}
 		sign += [...]string{"", "↓", "↑", "₀"}[e.Mode]
-		return enclose(w.text(e.A, i.level-1)+" "+sign+" "+w.text(e.B, i.level), i.level, outer)
+		return parenthesize(w.formatExpr(e.A, i.level-1)+" "+sign+" "+w.formatExpr(e.B, i.level), i.level, outer)
 	}
-	return w.function(e)
+	return w.formatFunction(e)
 }
 
-// function writes what has no sign.
-func (w *printer) function(e *Expr) string {
+// formatFunction writes an operation without an infix sign.
+func (w *printer) formatFunction(e *Expr) string {
 	args := []string{}
-	e.args(func(a *Expr) { args = append(args, w.text(a, 0)) })
+	e.eachOperand(func(a *Expr) { args = append(args, w.formatExpr(a, 0)) })
 	name := e.Op.String()
 	switch e.Op {
 	case ZeroExt, SignExt, FToF, FToInt, IntToF:
@@ -134,18 +134,18 @@ func (w *printer) function(e *Expr) string {
 	return name + "(" + strings.Join(args, ", ") + ")"
 }
 
-func enclose(text string, level, outer int) string {
+func parenthesize(text string, level, outer int) string {
 	if level <= outer {
 		return "(" + text + ")"
 	}
 	return text
 }
 
-// number writes small numbers in decimal, negative ones with their sign, others in
+// formatNumber writes small numbers in decimal, negative ones with their sign, others in
 // hexadecimal.
-func number(v Value, n int) string {
+func formatNumber(v Value, n int) string {
 	const small = 1 << 20
-	switch neg := negate(v, n); {
+	switch neg := negateWrapping(v, n); {
 	case v.Hi == 0 && v.Lo < small:
 		return fmt.Sprint(v.Lo)
 	case n > 8 && neg.Hi == 0 && neg.Lo < small:

@@ -2,7 +2,7 @@ package symbolic
 
 import "testing"
 
-// Expressions as they come out of code, and as one would write them.
+// Expressions as code computes them, in their printed form.
 func TestSimplifiedAndPrinted(t *testing.T) {
 	p := NewPool()
 	x, y, b := p.Symbol("x", 32), p.Symbol("y", 32), p.Symbol("b", 8)
@@ -47,11 +47,11 @@ func TestSimplifiedAndPrinted(t *testing.T) {
 	}
 }
 
-// UDivBy is a division.
+// UDivBy is an unsigned division.
 func (p *Pool) UDivBy(a, b *Expr) *Expr { return p.Div(UDiv, a, b) }
 
-// Invariant 1: what is equal is the same.
-func TestExpressionsAreThereOnce(t *testing.T) {
+// Invariant 1: equal expressions are the same pointer.
+func TestEqualExpressionsAreIdentical(t *testing.T) {
 	p := NewPool()
 	make := func() *Expr {
 		return p.Ite(p.ULT(p.Symbol("x", 8), p.Symbol("y", 8)), p.Add(p.Symbol("x", 8), p.Word(3, 8)), p.Symbol("y", 8))

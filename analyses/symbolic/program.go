@@ -2,19 +2,18 @@ package symbolic
 
 import "sync"
 
-// Program computes expressions for many assignments: each operation once, in an
-// order in which operands come first, without a look-up. It does not change, and
-// may be used by several goroutines.
+// Program computes expressions for many assignments: each operation once, operands first,
+// without look-ups. It does not change, and several goroutines may use it.
 type Program struct {
-	steps   []step
+	steps   []programStep
 	results []int32
 	names   []string // of the symbols, in the order of their slots
 	sizes   []int
-	slots   sync.Pool // *[]Value of computations before
+	slots   sync.Pool // *[]Value of earlier computations
 }
 
-// step computes one slot. Symbols have the first slots, in the order of names.
-type step struct {
+// programStep computes one slot. Symbols have the first slots, in the order of names.
+type programStep struct {
 	e       *Expr
 	a, b, c int32
 }
@@ -35,7 +34,7 @@ func Compile(all []*Expr) *Program {
 		if at, known := slots[e]; known {
 			return at
 		}
-		s := step{e: e, a: place(e.A), b: place(e.B), c: place(e.C)}
+		s := programStep{e: e, a: place(e.A), b: place(e.B), c: place(e.C)}
 		p.steps = append(p.steps, s)
 		slots[e] = int32(len(p.names) + len(p.steps) - 1)
 		return slots[e]
@@ -46,8 +45,7 @@ func Compile(all []*Expr) *Program {
 	return p
 }
 
-// Symbols are the names of the symbols, in the order in which Run takes their
-// values.
+// Symbols returns the names of the symbols, in the order in which Run takes their values.
 func (p *Program) Symbols() []string { return p.names }
 
 // Len is the number of operations.
@@ -55,10 +53,10 @@ func (p *Program) Len() int { return len(p.steps) }
 
 // Run computes the expressions, in their order, for values of the symbols.
 func (p *Program) Run(symbols []Value) []Value {
-	all := p.begin(symbols)
+	all := p.fillSymbols(symbols)
 	defer p.slots.Put(all)
 	slots := *all
-	p.compute(slots, 0, len(slots))
+	p.runSteps(slots, 0, len(slots))
 	out := make([]Value, len(p.results))
 	for i, at := range p.results {
 		out[i] = slots[at]
@@ -66,15 +64,15 @@ func (p *Program) Run(symbols []Value) []Value {
 	return out
 }
 
-// First is the number of the first expression that is 0, and -1 if none is. What stands
-// behind it is not computed.
-func (p *Program) First(symbols []Value) int {
-	all := p.begin(symbols)
+// FirstFalse returns the index of the first expression that is 0, and -1 if all differ from
+// 0. It does not compute the expressions after it.
+func (p *Program) FirstFalse(symbols []Value) int {
+	all := p.fillSymbols(symbols)
 	defer p.slots.Put(all)
 	slots, done := *all, len(p.names)
 	for i, at := range p.results {
 		if int(at) >= done {
-			p.compute(slots, done, int(at)+1)
+			p.runSteps(slots, done, int(at)+1)
 			done = int(at) + 1
 		}
 		if isZero(slots[at]) {
@@ -84,8 +82,9 @@ func (p *Program) First(symbols []Value) int {
 	return -1
 }
 
-// begin gives the slots, with those of the symbols filled; the others have anything.
-func (p *Program) begin(symbols []Value) *[]Value {
+// fillSymbols returns slots in which those of the symbols are filled; the others have
+// arbitrary values.
+func (p *Program) fillSymbols(symbols []Value) *[]Value {
 	slots, _ := p.slots.Get().(*[]Value)
 	if slots == nil {
 		slots = new([]Value)
@@ -97,15 +96,15 @@ func (p *Program) begin(symbols []Value) *[]Value {
 	return slots
 }
 
-// compute fills the slots of the operations from one to before another, which are all
-// behind those that were filled.
-func (p *Program) compute(slots []Value, from, to int) {
+// runSteps fills the slots of the operations in [from, to). All slots before from are
+// filled.
+func (p *Program) runSteps(slots []Value, from, to int) {
 	for at := max(from, len(p.names)); at < to; at++ {
 		s := &p.steps[at-len(p.names)]
 		if s.e.Op == Const {
 			slots[at] = s.e.Value
 			continue
 		}
-		slots[at] = compute(s.e, slots[s.a], slots[s.b], slots[s.c])
+		slots[at] = computeOperation(s.e, slots[s.a], slots[s.b], slots[s.c])
 	}
 }

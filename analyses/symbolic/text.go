@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Lines writes expressions as text, one line for each operation or leaf, operands
-// first and common ones once:
+// Lines writes expressions as text, one line for each operation or leaf, operands before
+// operations and common parts once:
 //
 //	NUMBER symbol BITS "NAME"
 //	NUMBER const BITS HIGH LOW
 //	NUMBER OPERATION BITS MODE BIT OPERAND...
 //
-// Operands are numbers of lines before; numbers count from 0. HIGH and LOW are in
-// hexadecimal. It returns the numbers of the expressions.
+// Lines are numbered from 0, and operands are the numbers of earlier lines. HIGH and LOW
+// are hexadecimal. It returns the lines and the numbers of the given expressions.
 func Lines(all []*Expr) (lines []string, numbers []int) {
 	known := map[*Expr]int{}
 	var write func(*Expr) int
@@ -31,7 +31,7 @@ func Lines(all []*Expr) (lines []string, numbers []int) {
 			line = fmt.Sprintf("const %d %x %x", e.Bits, e.Value.Hi, e.Value.Lo)
 		default:
 			line = fmt.Sprintf("%s %d %d %d", e.Op, e.Bits, e.Mode, e.Low)
-			e.args(func(a *Expr) { line += fmt.Sprintf(" %d", write(a)) })
+			e.eachOperand(func(a *Expr) { line += fmt.Sprintf(" %d", write(a)) })
 		}
 		known[e] = len(lines)
 		lines = append(lines, fmt.Sprintf("%d %s", len(lines), line))
@@ -43,39 +43,40 @@ func Lines(all []*Expr) (lines []string, numbers []int) {
 	return lines, numbers
 }
 
-// A Parser reads lines of Lines, in their order.
+// Parser reads the lines that Lines writes, in their order.
 type Parser struct {
-	pool *Pool
-	read []*Expr
+	pool   *Pool
+	parsed []*Expr
 }
 
-// NewParser makes a Parser whose expressions are a pool's.
+// NewParser makes a Parser that builds its expressions in a pool.
 func NewParser(p *Pool) *Parser { return &Parser{pool: p} }
 
-// Expr is the expression of a number, or nil.
+// Expr returns the expression with a number, or nil.
 func (r *Parser) Expr(n int) *Expr {
-	if n < 0 || n >= len(r.read) {
+	if n < 0 || n >= len(r.parsed) {
 		return nil
 	}
-	return r.read[n]
+	return r.parsed[n]
 }
 
-// Line reads a line.
-func (r *Parser) Line(line string) error {
+// ParseLine reads a line. It returns an error if the line is damaged or has the wrong
+// number.
+func (r *Parser) ParseLine(line string) error {
 	number, rest, _ := strings.Cut(line, " ")
-	if number != strconv.Itoa(len(r.read)) {
-		return fmt.Errorf("found the number %s, expected %d", number, len(r.read))
+	if number != strconv.Itoa(len(r.parsed)) {
+		return fmt.Errorf("found the number %s, expected %d", number, len(r.parsed))
 	}
 	op, rest, _ := strings.Cut(rest, " ")
-	e, err := r.parse(op, rest)
+	e, err := r.parseExpr(op, rest)
 	if err != nil {
 		return fmt.Errorf("found %q, expected an expression: %w", line, err)
 	}
-	r.read = append(r.read, r.pool.intern(e))
+	r.parsed = append(r.parsed, r.pool.intern(e))
 	return nil
 }
 
-func (r *Parser) parse(op, rest string) (Expr, error) {
+func (r *Parser) parseExpr(op, rest string) (Expr, error) {
 	e := Expr{Op: Op(max(0, slices.Index(opNames[:], op)))}
 	if opNames[e.Op] != op {
 		return e, fmt.Errorf("%q is no operation", op)
@@ -83,10 +84,10 @@ func (r *Parser) parse(op, rest string) (Expr, error) {
 	switch e.Op {
 	case Symbol:
 		_, err := fmt.Sscanf(rest, "%d %q", &e.Bits, &e.Name)
-		return e, bounded(&e, err)
+		return e, checkBits(&e, err)
 	case Const:
 		_, err := fmt.Sscanf(rest, "%d %x %x", &e.Bits, &e.Value.Hi, &e.Value.Lo)
-		if err = bounded(&e, err); err == nil {
+		if err = checkBits(&e, err); err == nil {
 			e.Value = truncate(e.Value, e.Bits)
 		}
 		return e, err
@@ -109,18 +110,18 @@ func (r *Parser) parse(op, rest string) (Expr, error) {
 			return e, fmt.Errorf("%d is no line before", numbers[3+i])
 		}
 	}
-	return e, bounded(&e, e.wellFormed())
+	return e, checkBits(&e, e.checkOperands())
 }
 
-func bounded(e *Expr, err error) error {
+func checkBits(e *Expr, err error) error {
 	if err == nil && (e.Bits < 1 || e.Bits > 128) {
 		return fmt.Errorf("%d bits", e.Bits)
 	}
 	return err
 }
 
-// operands is how many operands an operation has.
-func (o Op) operands() int {
+// operandCount is the number of operands of an operation.
+func (o Op) operandCount() int {
 	switch o {
 	case Const, Symbol:
 		return 0
@@ -132,11 +133,12 @@ func (o Op) operands() int {
 	return 2
 }
 
-// wellFormed tells what is wrong with the operands' sizes.
-func (e *Expr) wellFormed() error {
+// checkOperands returns an error if number and sizes of the operands do not fit the
+// operation.
+func (e *Expr) checkOperands() error {
 	have := 0
-	e.args(func(*Expr) { have++ })
-	if have != e.Op.operands() {
+	e.eachOperand(func(*Expr) { have++ })
+	if have != e.Op.operandCount() {
 		return fmt.Errorf("%v of %d operands", e.Op, have)
 	}
 	fits := true

@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// Expressions that are written and read in another pool print as they did, and a
-// Program gives them the values that the Evaluator gives.
+// Expressions that are written and read into another pool print as before, and a Program
+// computes the Evaluator's values.
 func TestLinesAndPrograms(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for range 2000 {
 		tw := newTwins()
 		var all []*Expr
 		for range 3 {
-			all = append(all, tw.draw(r, size(r), 4).plain)
+			all = append(all, tw.drawExpr(r, drawSize(r), 4).plain)
 		}
 		lines, numbers := Lines(all)
 		parser := NewParser(NewPool())
 		for _, line := range lines {
-			if err := parser.Line(line); err != nil {
+			if err := parser.ParseLine(line); err != nil {
 				t.Fatalf("%v in %q", err, lines)
 			}
 		}
@@ -43,8 +43,8 @@ func TestLinesAndPrograms(t *testing.T) {
 	}
 }
 
-// What is damaged is refused.
-func TestLinesThatAreNone(t *testing.T) {
+// Damaged lines are refused.
+func TestDamagedLines(t *testing.T) {
 	for _, text := range []string{
 		"1 const 8 0 1", "0 const 0 0 1", "0 const 129 0 1", "0 nothing 8 0 0", "0 add 8 0 0 0 0", "0 symbol 8 x",
 		"0 const 8 0 1\n1 add 16 0 0 0 0", "0 const 8 0 1\n1 not 8 0 0", "0 const 8 0 1\n1 extract 4 0 5 0",
@@ -53,7 +53,7 @@ func TestLinesThatAreNone(t *testing.T) {
 		p := NewParser(NewPool())
 		var err error
 		for line := range strings.SplitSeq(text, "\n") {
-			if err = p.Line(line); err != nil {
+			if err = p.ParseLine(line); err != nil {
 				break
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // Value is a number of up to 128 bits. Bits above its size are 0.
 type Value = vex.Value
 
-func ones(n int) Value { return truncate(Value{Lo: ^uint64(0), Hi: ^uint64(0)}, n) }
+func allOnes(n int) Value { return truncate(Value{Lo: ^uint64(0), Hi: ^uint64(0)}, n) }
 
 func truncate(v Value, n int) Value {
 	switch {
@@ -25,9 +25,9 @@ func truncate(v Value, n int) Value {
 	return Value{Lo: v.Lo & (1<<n - 1)}
 }
 
-func word(x uint64) Value { return Value{Lo: x} }
+func wordValue(x uint64) Value { return Value{Lo: x} }
 
-func truth(b bool) Value {
+func boolValue(b bool) Value {
 	if b {
 		return Value{Lo: 1}
 	}
@@ -36,45 +36,44 @@ func truth(b bool) Value {
 
 func isZero(v Value) bool { return v == Value{} }
 
-func bit(v Value, i int) bool {
+func bitAt(v Value, i int) bool {
 	if i >= 64 {
 		return v.Hi>>(i-64)&1 != 0
 	}
 	return v.Lo>>i&1 != 0
 }
 
-func not(v Value, n int) Value { return truncate(Value{Lo: ^v.Lo, Hi: ^v.Hi}, n) }
+func complementBits(v Value, n int) Value { return truncate(Value{Lo: ^v.Lo, Hi: ^v.Hi}, n) }
 
-func and(x, y Value) Value { return Value{Lo: x.Lo & y.Lo, Hi: x.Hi & y.Hi} }
-func or(x, y Value) Value  { return Value{Lo: x.Lo | y.Lo, Hi: x.Hi | y.Hi} }
-func xor(x, y Value) Value { return Value{Lo: x.Lo ^ y.Lo, Hi: x.Hi ^ y.Hi} }
+func bitwiseAnd(x, y Value) Value { return Value{Lo: x.Lo & y.Lo, Hi: x.Hi & y.Hi} }
+func bitwiseOr(x, y Value) Value  { return Value{Lo: x.Lo | y.Lo, Hi: x.Hi | y.Hi} }
+func bitwiseXor(x, y Value) Value { return Value{Lo: x.Lo ^ y.Lo, Hi: x.Hi ^ y.Hi} }
 
-func add(x, y Value, n int) Value {
+func addWrapping(x, y Value, n int) Value {
 	lo, carry := bits.Add64(x.Lo, y.Lo, 0)
 	hi, _ := bits.Add64(x.Hi, y.Hi, carry)
 	return truncate(Value{Lo: lo, Hi: hi}, n)
 }
 
-func sub(x, y Value, n int) Value {
+func subtractWrapping(x, y Value, n int) Value {
 	lo, borrow := bits.Sub64(x.Lo, y.Lo, 0)
 	hi, _ := bits.Sub64(x.Hi, y.Hi, borrow)
 	return truncate(Value{Lo: lo, Hi: hi}, n)
 }
 
-func negate(x Value, n int) Value { return sub(Value{}, x, n) }
+func negateWrapping(x Value, n int) Value { return subtractWrapping(Value{}, x, n) }
 
-func mul(x, y Value, n int) Value {
+func multiplyWrapping(x, y Value, n int) Value {
 	hi, lo := bits.Mul64(x.Lo, y.Lo)
 	return truncate(Value{Lo: lo, Hi: hi + x.Lo*y.Hi + x.Hi*y.Lo}, n)
 }
 
-func less(x, y Value) bool { return x.Hi < y.Hi || x.Hi == y.Hi && x.Lo < y.Lo }
+func lessUnsigned(x, y Value) bool { return x.Hi < y.Hi || x.Hi == y.Hi && x.Lo < y.Lo }
 
-// lessSigned compares numbers with a sign: without it once both are moved up by
-// half of the range.
+// lessSigned compares signed numbers: adding half of the range to both makes them unsigned.
 func lessSigned(x, y Value, n int) bool {
-	half := shiftLeft(word(1), n-1, n)
-	return less(xor(x, half), xor(y, half))
+	half := shiftLeft(wordValue(1), n-1, n)
+	return lessUnsigned(bitwiseXor(x, half), bitwiseXor(y, half))
 }
 
 func shiftLeft(x Value, by, n int) Value {
@@ -103,21 +102,21 @@ func shiftRight(x Value, by int) Value {
 
 // signExtend widens a number of n bits to m.
 func signExtend(x Value, n, m int) Value {
-	if bit(x, n-1) {
-		return truncate(or(x, not(ones(n), 128)), m)
+	if bitAt(x, n-1) {
+		return truncate(bitwiseOr(x, complementBits(allOnes(n), 128)), m)
 	}
 	return x
 }
 
 func shiftRightSigned(x Value, by, n int) Value {
 	by = min(by, n)
-	if bit(x, n-1) {
-		return not(shiftRight(not(x, n), by), n)
+	if bitAt(x, n-1) {
+		return complementBits(shiftRight(complementBits(x, n), by), n)
 	}
 	return shiftRight(x, by)
 }
 
-// shiftAmount is by how much to shift, which is 128 if it is more.
+// shiftAmount is a shift distance, 128 if it is more.
 func shiftAmount(v Value) int {
 	if v.Hi != 0 || v.Lo > 128 {
 		return 128
@@ -125,44 +124,44 @@ func shiftAmount(v Value) int {
 	return int(v.Lo)
 }
 
-func toBig(v Value) *big.Int {
+func toBigInt(v Value) *big.Int {
 	x := new(big.Int).SetUint64(v.Hi)
 	return x.Lsh(x, 64).Or(x, new(big.Int).SetUint64(v.Lo))
 }
 
-func fromBig(x *big.Int) Value {
+func fromBigInt(x *big.Int) Value {
 	low := new(big.Int).And(x, new(big.Int).SetUint64(^uint64(0)))
 	return Value{Lo: low.Uint64(), Hi: new(big.Int).Rsh(x, 64).Uint64()}
 }
 
-// divide is quotient and remainder. By zero they are all ones and the dividend,
-// as SMT-LIB has it.
-func divide(x, y Value, n int) (q, r Value) {
+// divideUnsigned returns quotient and remainder. By zero they are all ones and the
+// dividend, as SMT-LIB defines.
+func divideUnsigned(x, y Value, n int) (q, r Value) {
 	switch {
 	case isZero(y):
-		return ones(n), x
+		return allOnes(n), x
 	case x.Hi == 0 && y.Hi == 0:
-		return word(x.Lo / y.Lo), word(x.Lo % y.Lo)
+		return wordValue(x.Lo / y.Lo), wordValue(x.Lo % y.Lo)
 	}
-	quotient, remainder := new(big.Int).QuoRem(toBig(x), toBig(y), new(big.Int))
-	return fromBig(quotient), fromBig(remainder)
+	quotient, remainder := new(big.Int).QuoRem(toBigInt(x), toBigInt(y), new(big.Int))
+	return fromBigInt(quotient), fromBigInt(remainder)
 }
 
 // divideSigned rounds to zero; the remainder has the dividend's sign.
 func divideSigned(x, y Value, n int) (q, r Value) {
-	negX, negY := bit(x, n-1), bit(y, n-1)
+	negX, negY := bitAt(x, n-1), bitAt(y, n-1)
 	if negX {
-		x = negate(x, n)
+		x = negateWrapping(x, n)
 	}
 	if negY {
-		y = negate(y, n)
+		y = negateWrapping(y, n)
 	}
-	q, r = divide(x, y, n)
+	q, r = divideUnsigned(x, y, n)
 	if negX != negY {
-		q = negate(q, n)
+		q = negateWrapping(q, n)
 	}
 	if negX {
-		r = negate(r, n)
+		r = negateWrapping(r, n)
 	}
 	return q, r
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// isValue demands of Z3 that e, with values for its symbols, is want.
-func isValue(t *testing.T, s *smt.Solver, e *symbolic.Expr, values map[string]symbolic.Value, want symbolic.Value) {
+// checkZ3Value fails the test unless Z3 computes want for e under an assignment.
+func checkZ3Value(t *testing.T, s *smt.Solver, e *symbolic.Expr, values map[string]symbolic.Value, want symbolic.Value) {
 	t.Helper()
 	got, ok := s.Evaluate(e, values)
 	if !ok || got != want {
@@ -33,8 +33,8 @@ func evaluate(t *testing.T, e *symbolic.Expr, values map[string]symbolic.Value) 
 	return v
 }
 
-// Evaluation, of expressions that are simplified and not, is what Z3 says.
-func TestValuesAreZ3s(t *testing.T) {
+// Values of expressions, simplified and not, are Z3's.
+func TestValuesAgreeWithZ3(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	sizes := []int{1, 3, 8, 16, 32, 33, 64, 128}
 	s := smt.New(0)
@@ -42,12 +42,12 @@ func TestValuesAreZ3s(t *testing.T) {
 		simple, plain := symbolic.Twins(r, sizes[r.IntN(len(sizes))], 4)
 		values := drawValues(r, plain)
 		want := evaluate(t, plain, values)
-		isValue(t, s, plain, values, want)
-		isValue(t, s, simple, values, want)
+		checkZ3Value(t, s, plain, values, want)
+		checkZ3Value(t, s, simple, values, want)
 	}
 }
 
-// Simplified and not, small expressions are equal for all values: Z3 says so.
+// Z3 proves that small expressions, simplified and not, are equal for all values.
 func TestSimplificationIsValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	proved, unknown := 0, 0
@@ -75,7 +75,7 @@ func TestSimplificationIsValid(t *testing.T) {
 	}
 }
 
-// drawFloat is the bits of a number, with the special ones.
+// drawFloat returns the bits of a random floating-point number; special ones are frequent.
 func drawFloat(r *rand.Rand, bits int) symbolic.Value {
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.Inf(1), math.Inf(-1), 1e-310, 3e-45, 1e300, 2147483647.5, -9.3e18, 1.5, -2.5}
 	x := special[r.IntN(len(special))]
@@ -95,8 +95,8 @@ func drawFloat(r *rand.Rand, bits int) symbolic.Value {
 	return symbolic.Value{Lo: uint64(math.Float32bits(float32(x)))}
 }
 
-// Floating point is what Z3's theory, with x86's rules for NaN, says.
-func TestFloatsAreZ3s(t *testing.T) {
+// Floating point agrees with Z3's theory and x86's rules for NaN.
+func TestFloatsAgreeWithZ3(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	s, p := smt.New(0), symbolic.NewPool()
 	for round := range 160 {
@@ -114,7 +114,7 @@ func TestFloatsAreZ3s(t *testing.T) {
 			p.Float(symbolic.FEq, 0, 1, a, b), p.Float(symbolic.FLT, 0, 1, a, b), p.Float(symbolic.FLE, 0, 1, a, b),
 			p.Float(symbolic.FUnordered, 0, 1, a, b), p.Float(symbolic.FToF, mode, 96-bits, a, nil),
 		} {
-			isValue(t, s, e, values, evaluate(t, e, values))
+			checkZ3Value(t, s, e, values, evaluate(t, e, values))
 		}
 		if bits == 64 {
 			i := p.Symbol("i", 64)
@@ -122,7 +122,7 @@ func TestFloatsAreZ3s(t *testing.T) {
 			for _, e := range []*symbolic.Expr{
 				p.Float(symbolic.FToInt, mode, 32, a, nil), p.Float(symbolic.FToInt, mode, 64, a, nil), p.Float(symbolic.IntToF, mode, 64, i, nil),
 			} {
-				isValue(t, s, e, values, evaluate(t, e, values))
+				checkZ3Value(t, s, e, values, evaluate(t, e, values))
 			}
 		}
 	}

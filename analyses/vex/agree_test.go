@@ -8,20 +8,21 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/randtest"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 const (
-	codeAt event.Addr = 0x400000
-	dataAt event.Addr = 0x600000
-	slot              = 32 // bytes between instructions
+	codeAt arch.Addr = 0x400000
+	dataAt arch.Addr = 0x600000
+	slot             = 32 // bytes between instructions
 )
 
-// undefined are the flags that an instruction leaves undefined (SDM volume 2),
-// by the beginning of its template.
+// undefined are the flags that an instruction leaves undefined (SDM volume 2), by the
+// beginning of its template.
 var undefined = []struct {
 	prefix string
 	flags  uint64
@@ -50,11 +51,11 @@ var undefined = []struct {
 
 const cf, pf, af, zf, sf, of = 1, 4, 16, 64, 128, 2048
 
-// templates are instructions: R, D, W, B a register of 64, 32, 16, 8 bits, X and
-// Y SSE registers, M memory, I a small number.
+// templates are instructions: R, D, W, B stand for a register of 64, 32, 16, 8 bits, X and
+// Y for SSE registers, M for memory, I for a small number.
 //
-// Left out, because the engine is wrong: PCMPxSTRx for parts of a string, PHADD of a register with itself, and of two NaNs
-// the second (docs/engine.md).
+// Left out, because the engine is wrong: PCMPxSTRx for parts of a string, PHADD of a
+// register with itself, and of two NaNs the second (docs/engine.md).
 var templates = strings.Split(strings.TrimSpace(`
 add R, R|add D, D|add W, W|add B, B|add R, [M]|add dword ptr [M], I|adc R, R|adc B, B|adc W, I
 sub R, R|sub D, I|sub B, B|sbb R, R|sbb W, W|sbb dword ptr [M], D|cmp R, R|cmp B, I|cmp word ptr [M], W
@@ -85,7 +86,7 @@ pabsb X, Y|pabsd X, Y|psignw X, Y|pmulhrsw X, Y|pmaddubsw X, Y|pmovzxbw X, Y|pmo
 
 var places = regexp.MustCompile(`\b[RDWBXYMI]\b`)
 
-// fill puts registers and numbers into a template. RDI is the memory's.
+// fill puts registers and numbers into a template. RDI points to the memory.
 func fill(template string, r *rand.Rand) string {
 	const names = "rax rbx rcx rdx rsi r8 r9 r10 r11 r12 r13 r14 r15"
 	n64 := strings.Fields(names)
@@ -115,12 +116,12 @@ func fill(template string, r *rand.Rand) string {
 
 // pair is the machine and the interpreter with the same code and data.
 type pair struct {
-	ram   *emu.RAM
-	cpu   *emu.CPU
-	space *emu.Space
+	ram   *mem.RAM
+	cpu   *uc.CPU
+	space *mem.Space
 	code  []byte
 	ir    vex.Machine
-	data  [2 * emu.PageSize]byte
+	data  [2 * arch.PageSize]byte
 }
 
 // Load and Store are the interpreter's memory: two pages at dataAt.
@@ -131,39 +132,39 @@ func newPair(t *testing.T, source string) *pair {
 	t.Helper()
 	p := &pair{code: gcctest.Assemble(t, source)}
 	var err error
-	if p.ram, err = emu.NewRAM(64 << 20); err != nil {
+	if p.ram, err = mem.NewRAM(64 << 20); err != nil {
 		t.Fatal(err)
 	}
-	if p.cpu, err = emu.NewCPU(p.ram, 1, emu.DefaultCosts()); err != nil {
+	if p.cpu, err = uc.NewCPU(p.ram, 1, arch.DefaultCosts()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.cpu.Close(); p.ram.Close() })
-	p.space = emu.NewSpace(p.ram)
-	for at := 0; at < len(p.code); at += emu.PageSize {
-		copy(p.ram.Bytes(p.mapPage(t, codeAt+event.Addr(at), emu.Read|emu.Exec)), p.code[at:])
+	p.space = mem.NewSpace(p.ram)
+	for at := 0; at < len(p.code); at += arch.PageSize {
+		copy(p.ram.Bytes(p.mapPage(t, codeAt+arch.Addr(at), arch.Read|arch.Exec)), p.code[at:])
 	}
-	p.mapPage(t, dataAt, emu.Read|emu.Write)
-	p.mapPage(t, dataAt+emu.PageSize, emu.Read|emu.Write)
+	p.mapPage(t, dataAt, arch.Read|arch.Write)
+	p.mapPage(t, dataAt+arch.PageSize, arch.Read|arch.Write)
 	p.cpu.Load(p.cpu.NewContext(), p.space)
 	p.ir.Memory = p
 	return p
 }
 
-func (p *pair) mapPage(t *testing.T, at event.Addr, perm emu.Perm) emu.Page {
+func (p *pair) mapPage(t *testing.T, at arch.Addr, perm arch.Perm) mem.Page {
 	t.Helper()
 	page, ok := p.ram.Alloc()
 	if !ok {
 		t.Fatal("no memory")
 	}
-	p.space.Set(at, emu.MakePTE(page, perm, false))
+	p.space.Set(at, mem.MakePTE(page, perm, false))
 	return page
 }
 
 func (p *pair) page(i int) []byte {
-	return p.ram.Bytes(p.space.Get(dataAt + event.Addr(i*emu.PageSize)).Page())
+	return p.ram.Bytes(p.space.Get(dataAt + arch.Addr(i*arch.PageSize)).Page())
 }
 
-// order is RAX and so on as the interpreter has them, which is as encoded.
+// registers is the number of general registers, which both sides number as encoded.
 const registers = 16
 
 // randomise gives both sides the same state.
@@ -177,17 +178,17 @@ func (p *pair) randomise(r *rand.Rand, pc uint64) {
 			p.data[i+j] = byte(w >> (8 * j))
 		}
 	}
-	copy(p.page(0), p.data[:emu.PageSize])
-	copy(p.page(1), p.data[emu.PageSize:])
-	regs := emu.Regs{RIP: pc, RFLAGS: 0x202 | r.Uint64()&(cf|pf|af|zf|sf|of)}
+	copy(p.page(0), p.data[:arch.PageSize])
+	copy(p.page(1), p.data[arch.PageSize:])
+	regs := arch.Regs{RIP: pc, RFLAGS: 0x202 | r.Uint64()&(cf|pf|af|zf|sf|of)}
 	for i := range registers {
 		regs.GPR[i] = randtest.Word(r)
 	}
-	regs.GPR[emu.RDI] = uint64(dataAt) + 64
-	regs.GPR[emu.RSP] = uint64(dataAt) + 1024
-	regs.GPR[emu.RBP] = uint64(dataAt) + 2048
+	regs.GPR[arch.RDI] = uint64(dataAt) + 64
+	regs.GPR[arch.RSP] = uint64(dataAt) + 1024
+	regs.GPR[arch.RBP] = uint64(dataAt) + 2048
 	p.cpu.SetRegs(&regs)
-	var fp [emu.FPSize]byte
+	var fp [arch.FPSize]byte
 	p.cpu.FP(&fp)
 	withNaN := r.IntN(16)
 	for i := range 16 {
@@ -210,29 +211,29 @@ func (p *pair) randomise(r *rand.Rand, pc uint64) {
 	p.ir.State.SetWord(vex.OffsetRIP, pc)
 }
 
-// pointers makes the string instructions' and other implicit operands point
-// into the data.
+// pointers sets the implicit operands of string and other instructions to addresses in the
+// data.
 func (p *pair) pointers() {
-	var regs emu.Regs
+	var regs arch.Regs
 	p.cpu.Regs(&regs)
-	for _, i := range []int{emu.RSI, emu.RBX} {
+	for _, i := range []int{arch.RSI, arch.RBX} {
 		regs.GPR[i] = uint64(dataAt) + 512
 		p.ir.State.SetWord(vex.OffsetRAX+8*i, regs.GPR[i])
 	}
 	p.cpu.SetRegs(&regs)
 }
 
-// crashes tells what the engine must not be asked: it takes the absolute value of
-// the least number for a length (docs/engine.md).
+// crashes reports whether the engine would crash: it takes the absolute value of the least
+// number for a length (docs/engine.md).
 func (p *pair) crashes(mnemonic string) bool {
-	var regs emu.Regs
+	var regs arch.Regs
 	p.cpu.Regs(&regs)
-	return strings.HasPrefix(mnemonic, "pcmpestr") && (uint32(regs.GPR[emu.RAX]) == 1<<31 || uint32(regs.GPR[emu.RDX]) == 1<<31)
+	return strings.HasPrefix(mnemonic, "pcmpestr") && (uint32(regs.GPR[arch.RAX]) == 1<<31 || uint32(regs.GPR[arch.RDX]) == 1<<31)
 }
 
 // differences compares both sides after an instruction.
 func (p *pair) differences(ignore uint64) []string {
-	var regs emu.Regs
+	var regs arch.Regs
 	p.cpu.Regs(&regs)
 	var out []string
 	differ := func(what string, machine, ir uint64) {
@@ -245,7 +246,7 @@ func (p *pair) differences(ignore uint64) []string {
 	}
 	differ("RIP", regs.RIP, p.ir.State.Word(vex.OffsetRIP))
 	differ("RFLAGS", regs.RFLAGS&^ignore, p.ir.State.RFLAGS()&^ignore)
-	var fp [emu.FPSize]byte
+	var fp [arch.FPSize]byte
 	p.cpu.FP(&fp)
 	for i := range 16 {
 		for _, half := range []int{0, 8} {
@@ -258,8 +259,8 @@ func (p *pair) differences(ignore uint64) []string {
 	}
 	for i := range 2 {
 		for j, b := range p.page(i) {
-			if b != p.data[i*emu.PageSize+j] {
-				differ(fmt.Sprintf("memory at %#x", uint64(dataAt)+uint64(i*emu.PageSize+j)), uint64(b), uint64(p.data[i*emu.PageSize+j]))
+			if b != p.data[i*arch.PageSize+j] {
+				differ(fmt.Sprintf("memory at %#x", uint64(dataAt)+uint64(i*arch.PageSize+j)), uint64(b), uint64(p.data[i*arch.PageSize+j]))
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func ignored(instruction string) uint64 {
 	return 0
 }
 
-// TestAgreesWithTheMachine runs random instructions on random states on both.
+// TestAgreesWithTheMachine runs random instructions on random states on both sides.
 func TestAgreesWithTheMachine(t *testing.T) {
 	const rounds, states = 4, 25
 	r := rand.New(rand.NewPCG(1, 1))
@@ -313,8 +314,8 @@ func TestAgreesWithTheMachine(t *testing.T) {
 			if p.crashes(mnemonic) {
 				continue
 			}
-			if s := p.cpu.Run(emu.Limit{Instructions: 1, Exact: true}); s.Reason != emu.StopBudget {
-				continue // a fault or division by zero: not for the IR to tell
+			if s := p.cpu.Run(arch.Limit{Instructions: 1, Exact: true}); s.Reason != arch.StopBudget {
+				continue // a fault or division by zero, which the IR does not model
 			}
 			if _, _, err := p.ir.Run(b); err != nil {
 				t.Errorf("%s: %v", instruction, err)

@@ -2,12 +2,12 @@ package vex
 
 import "sync"
 
-// code says how the Machine carries out a step: kinds by sizes, and operations that are
-// frequent and short.
-type code uint8
+// stepCode is the way the Machine executes a step: kinds by sizes, and frequent short
+// operations.
+type stepCode uint8
 
 const (
-	codeOther code = iota
+	codeOther stepCode = iota
 	codeMark
 	codeGet1
 	codeGet2
@@ -24,7 +24,7 @@ const (
 	codeStore
 	codeExit
 	codeChoose
-	codeTable // an operation that is none of the following
+	codeTable // any other operation
 	codeMask
 	codeSign
 	codeNot
@@ -48,13 +48,13 @@ const (
 	codeDivReal
 )
 
-var kindCodes = [...]code{
+var kindCodes = [...]stepCode{
 	StepOther: codeOther, StepMark: codeMark, StepCopy: codeCopy, StepLoad: codeLoad, StepStore: codeStore, StepExit: codeExit,
 	StepChoose: codeChoose, StepGet: codeGet1, StepPut: codePut1, StepOperation: codeTable,
 }
 
-// encode says how a step is carried out, if its operation does not say that.
-func (s *Step) encode() {
+// setCode sets the code of a step, unless its operation has set it.
+func (s *Step) setCode() {
 	if s.Kind == StepOperation && s.code != 0 {
 		return
 	}
@@ -66,10 +66,10 @@ func (s *Step) encode() {
 	}
 }
 
-// quickOp is how an operation is computed: by a code, on the bits of a mask, of which a
-// shift by so many puts the top at the top of 64. The zero quickOp is none.
+// quickOp is the fast execution of an operation: a code, the mask of its bits, and the left
+// shift that moves its top bit to bit 63. The zero quickOp stands for no fast execution.
 type quickOp struct {
-	code  code
+	code  stepCode
 	shift uint8
 	mask  uint64
 }
@@ -77,7 +77,7 @@ type quickOp struct {
 // quickOps are those of all operations, by number.
 var quickOps = sync.OnceValue(func() []quickOp {
 	table := make([]quickOp, len(opNames()))
-	set := func(name string, c code, from, to int) {
+	set := func(name string, c stepCode, from, to int) {
 		if op, known := opNumbers()[name]; known {
 			table[op] = quickOp{c, uint8(64 - from), ^uint64(0) >> (64 - to)}
 		}
@@ -85,14 +85,14 @@ var quickOps = sync.OnceValue(func() []quickOp {
 	names := []string{"1", "8", "16", "32", "64"}
 	sizes := []int{1, 8, 16, 32, 64}
 	for i, n := range sizes {
-		for name, c := range map[string]code{
+		for name, c := range map[string]stepCode{
 			"Add": codeAdd, "Sub": codeSub, "And": codeAnd, "Or": codeOr, "Xor": codeXor, "Mul": codeMul, "Not": codeNot,
 			"Shl": codeShl, "Shr": codeShr, "CmpEQ": codeEqual, "CasCmpEQ": codeEqual, "CmpNE": codeDiffer,
 			"CasCmpNE": codeDiffer, "ExpCmpNE": codeDiffer,
 		} {
 			set(name+names[i], c, n, n)
 		}
-		for name, c := range map[string]code{"CmpLT": codeBelow, "CmpLE": codeBelowEqual} {
+		for name, c := range map[string]stepCode{"CmpLT": codeBelow, "CmpLE": codeBelowEqual} {
 			set(name+names[i]+"U", c, n, n)
 			set(name+names[i]+"S", c+codeLess-codeBelow, n, n)
 		}
@@ -102,7 +102,7 @@ var quickOps = sync.OnceValue(func() []quickOp {
 			set(names[j]+"to"+names[i], codeMask, n, n)
 		}
 	}
-	for name, c := range map[string]code{
+	for name, c := range map[string]stepCode{
 		"ReinterpF64asI64": codeCopy, "ReinterpI64asF64": codeCopy, "V128to64": codeMask, "64UtoV128": codeCopy,
 		"Add64F0x2": codeAddReal, "Sub64F0x2": codeSubReal, "Mul64F0x2": codeMulReal, "Div64F0x2": codeDivReal,
 	} {

@@ -1,9 +1,9 @@
 package vex
 
-// Compute carries out an operation; false: its meaning is not known. There are
-// always four arguments; those that the operation does not have are 0.
+// Compute computes an operation; false: the operation is unknown. There are always four
+// arguments; unused ones are 0.
 func Compute(op Op, args [4]Value) (Value, bool) {
-	f := ops()[op]
+	f := operationFuncs()[op]
 	if f == nil {
 		return Value{}, false
 	}
@@ -17,6 +17,6 @@ func (m *Machine) Help(callee string, args []uint64) (Value, error) {
 		c.Args = append(c.Args, &Const{Type: I64, Bits: a})
 	}
 	m.err = nil
-	v := m.call(c)
+	v := m.callHelper(c)
 	return v, m.err
 }

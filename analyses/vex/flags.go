@@ -12,8 +12,8 @@ const (
 	flagO = 1 << 11
 )
 
-// What was done last that set the flags, in libVEX's numbering: four operations
-// a kind, on 8, 16, 32 and 64 bits. The flags are computed when they are needed.
+// The operation that set the flags last, in libVEX's numbering: four numbers for each kind,
+// for 8, 16, 32 and 64 bits. The flags are computed when they are needed.
 const (
 	ccCopy = iota
 	ccAdd  // 1 to 4, and so on
@@ -71,48 +71,48 @@ const (
 	ccEnd
 )
 
-// operands are those of the operation that set the flags, and its width.
-type operands struct {
+// flagOperands are the operands and the width of the operation that set the flags.
+type flagOperands struct {
 	n                int
 	dep1, dep2, ndep uint64
 }
 
-// common are the flags that depend on the result alone.
-func (o *operands) common(result uint64) uint64 {
+// resultFlags returns the flags that depend on the result alone.
+func (o *flagOperands) resultFlags(result uint64) uint64 {
 	var f uint64
 	if bits.OnesCount8(uint8(result))%2 == 0 {
 		f |= flagP
 	}
-	if low(result, o.n) == 0 {
+	if lowBits(result, o.n) == 0 {
 		f |= flagZ
 	}
-	if o.top(result) {
+	if o.topBit(result) {
 		f |= flagS
 	}
 	return f
 }
 
-// top tells whether the most significant bit is set.
-func (o *operands) top(x uint64) bool { return x>>(o.n-1)&1 != 0 }
+// topBit reports whether the most significant bit is set.
+func (o *flagOperands) topBit(x uint64) bool { return x>>(o.n-1)&1 != 0 }
 
-func when(c bool, flag uint64) uint64 { return choose(c, flag, 0) }
+func flagIf(c bool, flag uint64) uint64 { return chooseWord(c, flag, 0) }
 
-// sum are the flags of an addition with carry, and difference those of a
+// sumFlags returns the flags of an addition with carry, differenceFlags those of a
 // subtraction with borrow.
-func (o *operands) sum(x, y, carry uint64) uint64 {
-	result := low(x+y+carry, o.n)
+func (o *flagOperands) sumFlags(x, y, carry uint64) uint64 {
+	result := lowBits(x+y+carry, o.n)
 	over := result < x || carry == 1 && result == x
-	return o.common(result) | when(over, flagC) | (result^x^y)&flagA | when(o.top(^(x^y)&(x^result)), flagO)
+	return o.resultFlags(result) | flagIf(over, flagC) | (result^x^y)&flagA | flagIf(o.topBit(^(x^y)&(x^result)), flagO)
 }
 
-func (o *operands) difference(x, y, borrow uint64) uint64 {
-	result := low(x-y-borrow, o.n)
+func (o *flagOperands) differenceFlags(x, y, borrow uint64) uint64 {
+	result := lowBits(x-y-borrow, o.n)
 	under := x < y || borrow == 1 && x == y
-	return o.common(result) | when(under, flagC) | (result^x^y)&flagA | when(o.top((x^y)&(x^result)), flagO)
+	return o.resultFlags(result) | flagIf(under, flagC) | (result^x^y)&flagA | flagIf(o.topBit((x^y)&(x^result)), flagO)
 }
 
-// flags computes O, S, Z, A, P and C from the thunk (libvex_guest_amd64.h).
-func flags(op, dep1, dep2, ndep uint64) (uint64, bool) {
+// thunkFlags computes O, S, Z, A, P and C from the thunk (libvex_guest_amd64.h).
+func thunkFlags(op, dep1, dep2, ndep uint64) (uint64, bool) {
 	if op == ccCopy {
 		return dep1 & (flagC | flagP | flagA | flagZ | flagS | flagO), true
 	}
@@ -120,66 +120,68 @@ func flags(op, dep1, dep2, ndep uint64) (uint64, bool) {
 		return 0, false
 	}
 	n := 8 << ((op - 1) % 4)
-	o := &operands{n, dep1, dep2, ndep}
-	x, y := low(dep1, n), low(dep2, n)
+	o := &flagOperands{n, dep1, dep2, ndep}
+	x, y := lowBits(dep1, n), lowBits(dep2, n)
 	switch op - (op-1)%4 {
 	case ccAdd:
-		return o.sum(x, y, 0), true
+		return o.sumFlags(x, y, 0), true
 	case ccSub:
-		return o.difference(x, y, 0), true
+		return o.differenceFlags(x, y, 0), true
 	case ccAdc:
-		return o.sum(x, low(dep2^ndep&flagC, n), ndep&flagC), true
+		return o.sumFlags(x, lowBits(dep2^ndep&flagC, n), ndep&flagC), true
 	case ccSbb:
-		return o.difference(x, low(dep2^ndep&flagC, n), ndep&flagC), true
+		return o.differenceFlags(x, lowBits(dep2^ndep&flagC, n), ndep&flagC), true
 	case ccLogic:
-		return o.common(x), true
+		return o.resultFlags(x), true
 	case ccInc:
-		return o.sum(low(x-1, n), 1, 0)&^flagC | ndep&flagC, true
+		return o.sumFlags(lowBits(x-1, n), 1, 0)&^flagC | ndep&flagC, true
 	case ccDec:
-		return o.difference(low(x+1, n), 1, 0)&^flagC | ndep&flagC, true
+		return o.differenceFlags(lowBits(x+1, n), 1, 0)&^flagC | ndep&flagC, true
 	case ccUmul, ccSmul:
-		return o.product(op-(op-1)%4 == ccSmul), true
+		return o.productFlags(op-(op-1)%4 == ccSmul), true
 	default:
-		return o.shifted(op - (op-1)%4), true
+		return o.shiftFlags(op - (op-1)%4), true
 	}
 }
 
-// shifted are the flags of shifts and rotations. For shifts dep2 is what one
-// place less would have given; rotations leave the other flags as they were.
-func (o *operands) shifted(kind uint64) uint64 {
+// shiftFlags returns the flags of shifts and rotations. For shifts, dep2 is the result of
+// shifting by one bit less; rotations keep the other flags.
+func (o *flagOperands) shiftFlags(kind uint64) uint64 {
 	result := o.dep1
 	rest := o.ndep & (flagP | flagA | flagZ | flagS)
 	switch kind {
 	case ccShl:
-		return o.common(result) | when(o.top(o.dep2), flagC) | when(o.top(o.dep2^result), flagO)
+		return o.resultFlags(result) | flagIf(o.topBit(o.dep2), flagC) | flagIf(o.topBit(o.dep2^result), flagO)
 	case ccShr:
-		return o.common(result) | o.dep2&flagC | when(o.top(o.dep2^result), flagO)
+		return o.resultFlags(result) | o.dep2&flagC | flagIf(o.topBit(o.dep2^result), flagO)
 	case ccRol:
-		return rest | result&flagC | when(o.top(result) != (result&1 != 0), flagO)
+		return rest | result&flagC | flagIf(o.topBit(result) != (result&1 != 0), flagO)
 	default: // ccRor
-		return rest | when(o.top(result), flagC) | when(o.top(result^result<<1), flagO)
+		return rest | flagIf(o.topBit(result), flagC) | flagIf(o.topBit(result^result<<1), flagO)
 	}
 }
 
-// product are the flags of a multiplication: C and O if the upper half matters.
-func (o *operands) product(sign bool) uint64 {
-	x, y := low(o.dep1, o.n), low(o.dep2, o.n)
+// productFlags returns the flags of a multiplication: C and O are set if the upper half
+// matters.
+func (o *flagOperands) productFlags(sign bool) uint64 {
+	x, y := lowBits(o.dep1, o.n), lowBits(o.dep2, o.n)
 	result, matters := x*y, false
 	switch {
 	case sign:
-		p := multiplySigned(signed(x, o.n), signed(y, o.n))
-		whole := uint64(signed(p.Lo, o.n))
+		p := multiplyWideSigned(signedBits(x, o.n), signedBits(y, o.n))
+		whole := uint64(signedBits(p.Lo, o.n))
 		matters = whole != p.Lo || p.Hi != uint64(int64(whole)>>63)
 	case o.n == 64:
-		matters = multiply(x, y).Hi != 0
+		matters = multiplyWide(x, y).Hi != 0
 	default:
 		matters = result>>o.n != 0
 	}
-	return o.common(result) | when(matters, flagC|flagO)
+	return o.resultFlags(result) | flagIf(matters, flagC|flagO)
 }
 
-// condition is one of the sixteen of Jcc, by its number in the opcode.
-func condition(number, f uint64) bool {
+// conditionHolds evaluates one of the sixteen conditions of Jcc, by its number in the
+// opcode.
+func conditionHolds(number, f uint64) bool {
 	var c bool
 	less := f&flagS != 0 != (f&flagO != 0)
 	switch number >> 1 {

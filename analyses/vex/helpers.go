@@ -4,64 +4,64 @@ import (
 	"math"
 )
 
-// call calls a helper without side effects.
-func (m *Machine) call(e *Call) Value {
+// callHelper calls a helper without side effects.
+func (m *Machine) callHelper(e *Call) Value {
 	var a [6]uint64
 	for i, arg := range e.Args {
-		a[i] = m.eval(arg).Lo
+		a[i] = m.evaluate(arg).Lo
 	}
 	switch e.Callee {
 	case "amd64g_calculate_condition":
-		return boolean(condition(a[0], m.flags(a[1:])))
+		return boolValue(conditionHolds(a[0], m.computeFlags(a[1:])))
 	case "amd64g_calculate_rflags_all":
-		return value(m.flags(a[:]))
+		return wordValue(m.computeFlags(a[:]))
 	case "amd64g_calculate_rflags_c":
-		return value(m.flags(a[:]) & flagC)
+		return wordValue(m.computeFlags(a[:]) & flagC)
 	case "amd64g_calculate_RCL":
 		return rotateCarry(a, false)
 	case "amd64g_calculate_RCR":
 		return rotateCarry(a, true)
 	case "amd64g_create_mxcsr":
-		return value(uint64(m.MXCSR)&^0x6000 | a[0]&3<<13)
+		return wordValue(uint64(m.MXCSR)&^0x6000 | a[0]&3<<13)
 	case "amd64g_check_ldmxcsr":
-		return value(a[0] >> 13 & 3) // with no warning in the upper half
+		return wordValue(a[0] >> 13 & 3) // with no warning in the upper half
 	case "amd64g_create_fpucw":
-		return value(0x037f | a[0]&3<<10)
+		return wordValue(0x037f | a[0]&3<<10)
 	case "amd64g_check_fldcw":
-		return value(a[0] >> 10 & 3)
+		return wordValue(a[0] >> 10 & 3)
 	case "amd64g_calculate_FXAM":
-		return value(examine(a[0], a[1]))
+		return wordValue(examineX87(a[0], a[1]))
 	case "amd64g_calculate_mmx_psadbw":
-		return value(sumOfDifferences(a[0], a[1]))
+		return wordValue(sumOfDifferences(a[0], a[1]))
 	case "amd64g_calculate_mmx_pmaddwd":
-		return value(multiplyAdd(a[0], a[1]))
+		return wordValue(multiplyAddWords(a[0], a[1]))
 	case "amd64g_calc_crc32b":
-		return value(crc32c(a[0], a[1], 8))
+		return wordValue(crc32Castagnoli(a[0], a[1], 8))
 	case "amd64g_calc_crc32w":
-		return value(crc32c(a[0], a[1], 16))
+		return wordValue(crc32Castagnoli(a[0], a[1], 16))
 	case "amd64g_calc_crc32l":
-		return value(crc32c(a[0], a[1], 32))
+		return wordValue(crc32Castagnoli(a[0], a[1], 32))
 	case "amd64g_calc_crc32q":
-		return value(crc32c(a[0], a[1], 64))
+		return wordValue(crc32Castagnoli(a[0], a[1], 64))
 	case "amd64g_calculate_sse_phminposuw":
-		return value(smallestWord(Value{a[0], a[1]}))
+		return wordValue(smallestWord(Value{a[0], a[1]}))
 	case "amd64g_calculate_pclmul":
-		return value(carrylessHalf(a[0], a[1], a[2]))
+		return wordValue(carrylessProductHalf(a[0], a[1], a[2]))
 	default:
-		return m.fail("helper %s is not known", e.Callee)
+		return m.setError("helper %s is not known", e.Callee)
 	}
 }
 
-func (m *Machine) flags(a []uint64) uint64 {
-	f, ok := flags(a[0], a[1], a[2], a[3])
+func (m *Machine) computeFlags(a []uint64) uint64 {
+	f, ok := thunkFlags(a[0], a[1], a[2], a[3])
 	if !ok {
-		m.fail("flags of operation %d are not known", a[0])
+		m.setError("flags of operation %d are not known", a[0])
 	}
 	return f
 }
 
-// rotateCarry is RCL or RCR: arguments are the number, the count, the flags and
-// the size in bytes. A negative size asks for the flags.
+// rotateCarry is RCL or RCR: the arguments are the number, the count, the flags and the
+// size in bytes. A negative size asks for the flags.
 func rotateCarry(a [6]uint64, right bool) Value {
 	x, f, size := a[0], a[2], int64(a[3])
 	wantFlags := size < 0
@@ -78,26 +78,26 @@ func rotateCarry(a [6]uint64, right bool) Value {
 	}
 	for range count {
 		if right {
-			x, c = low(x, n)>>1|c<<(n-1), x&1
+			x, c = lowBits(x, n)>>1|c<<(n-1), x&1
 		} else {
-			x, c = low(x<<1, n)|c, x>>(n-1)&1
+			x, c = lowBits(x<<1, n)|c, x>>(n-1)&1
 		}
 	}
 	if !right {
 		over = (x>>(n-1)&1 != 0) != (c != 0)
 	}
 	if wantFlags {
-		return value(f&^(flagC|flagO) | c | when(over, flagO))
+		return wordValue(f&^(flagC|flagO) | c | flagIf(over, flagO))
 	}
-	return value(low(x, n))
+	return wordValue(lowBits(x, n))
 }
 
-// examine is FXAM's C3, C2, C1, C0, where FSTSW has them; the tag is 0 for an
-// empty register.
-func examine(tag, x uint64) uint64 {
+// examineX87 returns FXAM's C3, C2, C1, C0, where FSTSW has them; the tag is 0 for an empty
+// register.
+func examineX87(tag, x uint64) uint64 {
 	const c0, c1, c2, c3 = 1 << 8, 1 << 9, 1 << 10, 1 << 14
-	sign := when(x>>63 != 0, c1)
-	switch f := f64(x); {
+	sign := flagIf(x>>63 != 0, c1)
+	switch f := float64Of(x); {
 	case tag == 0:
 		return c3 | sign | c0
 	case f == 0:
@@ -122,16 +122,16 @@ func sumOfDifferences(x, y uint64) uint64 {
 	return sum
 }
 
-func multiplyAdd(x, y uint64) uint64 {
+func multiplyAddWords(x, y uint64) uint64 {
 	half := func(at int) uint64 {
-		return low(uint64(signed(x>>at, 16)*signed(y>>at, 16)+signed(x>>(at+16), 16)*signed(y>>(at+16), 16)), 32)
+		return lowBits(uint64(signedBits(x>>at, 16)*signedBits(y>>at, 16)+signedBits(x>>(at+16), 16)*signedBits(y>>(at+16), 16)), 32)
 	}
 	return half(0) | half(32)<<32
 }
 
-// carrylessHalf is the low or, if which is not 0, the high half of the product
-// without carries.
-func carrylessHalf(x, y, which uint64) uint64 {
+// carrylessProductHalf is the low or, if which is not 0, the high half of the carry-less
+// product.
+func carrylessProductHalf(x, y, which uint64) uint64 {
 	var v Value
 	for i := range 64 {
 		if y>>i&1 != 0 {
@@ -139,64 +139,64 @@ func carrylessHalf(x, y, which uint64) uint64 {
 			v.Hi ^= x >> 1 >> (63 - i)
 		}
 	}
-	return choose(which != 0, v.Hi, v.Lo)
+	return chooseWord(which != 0, v.Hi, v.Lo)
 }
 
-// crc32c adds n bits to a CRC with the Castagnoli polynomial, reflected.
-func crc32c(crc, x uint64, n int) uint64 {
-	crc ^= low(x, n)
+// crc32Castagnoli adds n bits to a CRC with the Castagnoli polynomial, reflected.
+func crc32Castagnoli(crc, x uint64, n int) uint64 {
+	crc ^= lowBits(x, n)
 	for range n {
-		crc = crc>>1 ^ when(crc&1 != 0, 0x82f63b78)
+		crc = crc>>1 ^ flagIf(crc&1 != 0, 0x82f63b78)
 	}
 	return crc
 }
 
-// smallestWord is PHMINPOSUW: the smallest word and where it is.
+// smallestWord is PHMINPOSUW: the smallest word and its index.
 func smallestWord(v Value) uint64 {
 	at := 0
 	for i := range 8 {
-		if v.lane(i, 16) < v.lane(at, 16) {
+		if v.laneOf(i, 16) < v.laneOf(at, 16) {
 			at = i
 		}
 	}
-	return v.lane(at, 16) | uint64(at)<<16
+	return v.laneOf(at, 16) | uint64(at)<<16
 }
 
-// dirty calls a helper with side effects.
-func (m *Machine) dirty(s *Dirty) {
-	if m.eval(s.Guard).Lo == 0 {
+// callDirtyHelper calls a helper with side effects.
+func (m *Machine) callDirtyHelper(s *Dirty) {
+	if m.evaluate(s.Guard).Lo == 0 {
 		return
 	}
 	switch s.Callee {
 	case "amd64g_dirtyhelper_CPUID_sse42_and_cx16":
-		m.cpuid()
+		m.setCPUID()
 	case "amd64g_dirtyhelper_loadF80le":
-		m.temps[s.Temp] = value(m.loadExtended(m.eval(s.Args[0]).Lo))
+		m.temps[s.Temp] = wordValue(m.loadExtended(m.evaluate(s.Args[0]).Lo))
 	case "amd64g_dirtyhelper_storeF80le":
-		m.storeExtended(m.eval(s.Args[0]).Lo, m.eval(s.Args[1]).Lo)
+		m.storeExtended(m.evaluate(s.Args[0]).Lo, m.evaluate(s.Args[1]).Lo)
 	case "amd64g_dirtyhelper_PCMPxSTRx":
 		m.temps[s.Temp] = m.compareStrings(s.Args)
 	case "amd64g_dirtyhelper_FINIT":
 		m.initX87()
 	case "amd64g_dirtyhelper_XSAVE_COMPONENT_0":
-		m.saveX87(m.eval(s.Args[1]).Lo)
+		m.saveX87(m.evaluate(s.Args[1]).Lo)
 	case "amd64g_dirtyhelper_XRSTOR_COMPONENT_0":
-		m.restoreX87(m.eval(s.Args[1]).Lo)
+		m.restoreX87(m.evaluate(s.Args[1]).Lo)
 	case "amd64g_dirtyhelper_XSAVE_COMPONENT_1_EXCLUDING_XMMREGS":
-		m.store(m.eval(s.Args[1]).Lo+imageMXCSR, value(uint64(m.mxcsr())|maskMXCSR<<32), 8)
+		m.storeMemory(m.evaluate(s.Args[1]).Lo+imageMXCSR, wordValue(uint64(m.mxcsrValue())|maskMXCSR<<32), 8)
 	case "amd64g_dirtyhelper_XRSTOR_COMPONENT_1_EXCLUDING_XMMREGS":
-		m.MXCSR = uint32(m.load(m.eval(s.Args[1]).Lo+imageMXCSR, 4).Lo)
+		m.MXCSR = uint32(m.loadMemory(m.evaluate(s.Args[1]).Lo+imageMXCSR, 4).Lo)
 		m.State.SetWord(OffsetRound, uint64(m.MXCSR>>13&3))
 	case "amd64g_dirtyhelper_RDTSC":
-		m.temps[s.Temp] = m.timeStamp()
+		m.temps[s.Temp] = m.readTSC()
 	default:
-		m.fail("helper %s is not known", s.Callee)
+		m.setError("helper %s is not known", s.Callee)
 	}
 }
 
-func (m *Machine) cpuid() {
+func (m *Machine) setCPUID() {
 	if m.CPUID == nil {
-		m.fail("nobody answers CPUID")
+		m.setError("nobody answers CPUID")
 		return
 	}
 	const rax, rcx, rdx, rbx = OffsetRAX, OffsetRAX + 8, OffsetRAX + 16, OffsetRAX + 24
@@ -206,9 +206,9 @@ func (m *Machine) cpuid() {
 	}
 }
 
-func (m *Machine) timeStamp() Value {
+func (m *Machine) readTSC() Value {
 	if m.TSC == nil {
-		return m.fail("nobody answers RDTSC")
+		return m.setError("nobody answers RDTSC")
 	}
-	return value(m.TSC())
+	return wordValue(m.TSC())
 }

@@ -48,7 +48,7 @@ type Temp int32
 // NoTemp stands for a result that is not kept.
 const NoTemp Temp = -1
 
-// JumpKind says what is special about the jump at a block's end.
+// JumpKind is the kind of the jump at a block's end.
 type JumpKind uint8
 
 // Jump kinds, in libVEX's order (IRJumpKind).
@@ -93,35 +93,35 @@ func (k JumpKind) String() string { return jumpNames[k] }
 
 // Block is a lifted piece of code with one entry.
 type Block struct {
-	// Addr is where the code is, and Size how many of its bytes were lifted.
+	// Addr is the address of the code, and Size the number of bytes that were lifted.
 	Addr uint64
 	Size int
 	// Types are those of the temporaries.
 	Types []Type
 	Stmts []Stmt
-	// Next is where the block goes when no side exit is taken.
+	// Next is the successor of the block if no side exit is taken.
 	Next Expr
 	Jump JumpKind
 
 	flat atomic.Pointer[Flat]
 }
 
-// Stmt is one of *Mark, *Put, *PutI, *Assign, *Store, *LoadG, *CAS, *Dirty,
-// *Fence and *Exit.
+// Stmt is one of *Mark, *Put, *PutI, *Assign, *Store, *LoadG, *CAS, *Dirty, *Fence and
+// *Exit.
 type Stmt interface {
-	stmt()
+	isStatement()
 	String() string
 }
 
-// Expr is one of *Get, *GetI, *Read, *Operation, *Load, *Const, *ITE, *Call and
-// the two arguments of helpers, *StatePointer and *VectorResult.
+// Expr is one of *Get, *GetI, *Read, *Operation, *Load, *Const, *ITE, *Call and the two
+// special arguments of helpers, *StatePointer and *VectorResult.
 type Expr interface {
-	expr()
+	isExpression()
 	String() string
 }
 
-// Array is a part of the guest state that is indexed in a circle, such as the
-// x87 registers.
+// Array is a part of the guest state that is indexed in a circle, such as the x87
+// registers.
 type Array struct {
 	Base  int
 	Elem  Type
@@ -160,7 +160,7 @@ type Store struct {
 	Addr, Data Expr
 }
 
-// LoadCvt is how LoadG widens what it loads (IRLoadGOp).
+// LoadCvt is the widening of a LoadG (IRLoadGOp).
 type LoadCvt uint8
 
 // Conversions of LoadG, in libVEX's order.
@@ -175,16 +175,16 @@ const (
 	Load8Sto32
 )
 
-// LoadG loads, converted, if Guard is 1, and takes Alt otherwise.
+// LoadG loads and converts if Guard is 1, otherwise its result is Alt.
 type LoadG struct {
 	Temp             Temp
 	Cvt              LoadCvt
 	Guard, Addr, Alt Expr
 }
 
-// CAS compares the memory at Addr with what is expected and, if equal, replaces
-// it by Data, atomically. The Old temporaries get what was there. The Hi parts,
-// of higher addresses, are there for a double compare-and-swap alone.
+// CAS compares the memory at Addr with the expected value and, if they are equal, replaces
+// it by Data, atomically. The Old temporaries receive the previous value. The Hi parts, at
+// higher addresses, exist for a double compare-and-swap only.
 type CAS struct {
 	OldHi, OldLo           Temp
 	Addr                   Expr
@@ -192,7 +192,7 @@ type CAS struct {
 	DataHi, DataLo         Expr
 }
 
-// Effect is what a Dirty does to a piece of state or memory.
+// Effect is the effect of a Dirty on a piece of state or memory.
 type Effect uint8
 
 // Effects, in libVEX's order (IREffect).
@@ -203,8 +203,8 @@ const (
 	EffectModify
 )
 
-// StateEffect is an effect on the guest state: on [Offset, Offset+Size), and,
-// Repeats times, on the same RepeatLen bytes further on.
+// StateEffect is an effect on the guest state: on [Offset, Offset+Size), and on Repeats
+// more ranges of the same size, RepeatLen bytes apart.
 type StateEffect struct {
 	Effect             Effect
 	Offset, Size       int
@@ -250,7 +250,7 @@ type GetI struct {
 // Read is the value of a temporary.
 type Read struct{ Temp Temp }
 
-// Operation computes.
+// Operation applies an operation to arguments.
 type Operation struct {
 	Op   Op
 	Args []Expr
@@ -262,8 +262,8 @@ type Load struct {
 	Addr Expr
 }
 
-// Const is a constant: the bits of a number of up to 64 bits; of V128 and V256
-// a bit for each byte, which is all ones or all zeros.
+// Const is a constant: the bits of a number of up to 64 bits; for V128 and V256 a bit for
+// each byte, which is all ones or all zeros.
 type Const struct {
 	Type Type
 	Bits uint64
@@ -282,27 +282,27 @@ type Call struct {
 // StatePointer stands for the guest state as the argument of a helper.
 type StatePointer struct{}
 
-// VectorResult stands for where a helper puts a result that is a vector.
+// VectorResult stands for the location of a helper's vector result.
 type VectorResult struct{}
 
-func (*Mark) stmt()   {}
-func (*Put) stmt()    {}
-func (*PutI) stmt()   {}
-func (*Assign) stmt() {}
-func (*Store) stmt()  {}
-func (*LoadG) stmt()  {}
-func (*CAS) stmt()    {}
-func (*Dirty) stmt()  {}
-func (*Fence) stmt()  {}
-func (*Exit) stmt()   {}
+func (*Mark) isStatement()   {}
+func (*Put) isStatement()    {}
+func (*PutI) isStatement()   {}
+func (*Assign) isStatement() {}
+func (*Store) isStatement()  {}
+func (*LoadG) isStatement()  {}
+func (*CAS) isStatement()    {}
+func (*Dirty) isStatement()  {}
+func (*Fence) isStatement()  {}
+func (*Exit) isStatement()   {}
 
-func (*Get) expr()          {}
-func (*GetI) expr()         {}
-func (*Read) expr()         {}
-func (*Operation) expr()    {}
-func (*Load) expr()         {}
-func (*Const) expr()        {}
-func (*ITE) expr()          {}
-func (*Call) expr()         {}
-func (*StatePointer) expr() {}
-func (*VectorResult) expr() {}
+func (*Get) isExpression()          {}
+func (*GetI) isExpression()         {}
+func (*Read) isExpression()         {}
+func (*Operation) isExpression()    {}
+func (*Load) isExpression()         {}
+func (*Const) isExpression()        {}
+func (*ITE) isExpression()          {}
+func (*Call) isExpression()         {}
+func (*StatePointer) isExpression() {}
+func (*VectorResult) isExpression() {}

@@ -8,12 +8,12 @@
 #include <valgrind/libvex_guest_amd64.h>
 #include <valgrind/libvex_ir.h>
 
-// What the library prints, and where it jumps when it gives up.
+// The text that the library prints, and where it jumps when it gives up.
 static char printed[256];
 static size_t nprinted;
 static jmp_buf gave_up;
 
-// The first words are the ones that count.
+// If there is no room, the first bytes are kept.
 static void log_bytes(const HChar *text, SizeT n) {
   size_t room = sizeof printed - 1 - nprinted;
   if (n > room) n = room;
@@ -23,7 +23,7 @@ static void log_bytes(const HChar *text, SizeT n) {
 
 static __attribute__((noreturn)) void give_up(void) { longjmp(gave_up, 1); }
 
-static void init(void) {
+static void init_library(void) {
   static bool done;
   if (done) return;
   VexControl control;
@@ -49,9 +49,7 @@ static UInt no_self_check(void *opaque, VexRegisterUpdates *control, const VexGu
   return 0;
 }
 
-// ---- writing ----------------------------------------------------------------
-
-static void word(struct heddle_words *w, uint64_t value) {
+static void write_word(struct heddle_words *w, uint64_t value) {
   if (w->n == w->room) {
     w->room = w->room ? 2 * w->room : 256;
     w->at = realloc(w->at, w->room * sizeof *w->at);
@@ -60,109 +58,109 @@ static void word(struct heddle_words *w, uint64_t value) {
   w->at[w->n++] = value;
 }
 
-static void constant(struct heddle_words *w, const IRConst *c) {
-  word(w, typeOfIRConst(c) - Ity_INVALID);
+static void write_constant(struct heddle_words *w, const IRConst *c) {
+  write_word(w, typeOfIRConst(c) - Ity_INVALID);
   switch (c->tag) {
-    case Ico_U1: word(w, c->Ico.U1 != 0); break;
-    case Ico_U8: word(w, c->Ico.U8); break;
-    case Ico_U16: word(w, c->Ico.U16); break;
-    case Ico_U32: word(w, c->Ico.U32); break;
-    case Ico_U64: word(w, c->Ico.U64); break;
+    case Ico_U1: write_word(w, c->Ico.U1 != 0); break;
+    case Ico_U8: write_word(w, c->Ico.U8); break;
+    case Ico_U16: write_word(w, c->Ico.U16); break;
+    case Ico_U32: write_word(w, c->Ico.U32); break;
+    case Ico_U64: write_word(w, c->Ico.U64); break;
     case Ico_F32: {
       uint32_t bits;
       memcpy(&bits, &c->Ico.F32, sizeof bits);
-      word(w, bits);
+      write_word(w, bits);
       break;
     }
-    case Ico_F32i: word(w, c->Ico.F32i); break;
+    case Ico_F32i: write_word(w, c->Ico.F32i); break;
     case Ico_F64: {
       uint64_t bits;
       memcpy(&bits, &c->Ico.F64, sizeof bits);
-      word(w, bits);
+      write_word(w, bits);
       break;
     }
-    case Ico_F64i: word(w, c->Ico.F64i); break;
-    case Ico_U128: word(w, c->Ico.U128); break;
-    case Ico_V128: word(w, c->Ico.V128); break;
-    case Ico_V256: word(w, c->Ico.V256); break;
+    case Ico_F64i: write_word(w, c->Ico.F64i); break;
+    case Ico_U128: write_word(w, c->Ico.U128); break;
+    case Ico_V128: write_word(w, c->Ico.V128); break;
+    case Ico_V256: write_word(w, c->Ico.V256); break;
   }
 }
 
-static void array(struct heddle_words *w, const IRRegArray *a) {
-  word(w, (uint64_t)a->base);
-  word(w, a->elemTy - Ity_INVALID);
-  word(w, (uint64_t)a->nElems);
+static void write_array(struct heddle_words *w, const IRRegArray *a) {
+  write_word(w, (uint64_t)a->base);
+  write_word(w, a->elemTy - Ity_INVALID);
+  write_word(w, (uint64_t)a->nElems);
 }
 
-static void expr(struct heddle_words *w, const IRExpr *e);
+static void write_expr(struct heddle_words *w, const IRExpr *e);
 
-static void optional(struct heddle_words *w, const IRExpr *e) {
-  word(w, e != NULL);
-  if (e) expr(w, e);
+static void write_optional(struct heddle_words *w, const IRExpr *e) {
+  write_word(w, e != NULL);
+  if (e) write_expr(w, e);
 }
 
-static void callee(struct heddle_words *w, const IRCallee *c, IRExpr *const *args) {
-  word(w, (uintptr_t)c->name);
+static void write_callee(struct heddle_words *w, const IRCallee *c, IRExpr *const *args) {
+  write_word(w, (uintptr_t)c->name);
   size_t n = 0;
   while (args[n]) n++;
-  word(w, n);
-  for (size_t i = 0; i < n; i++) expr(w, args[i]);
+  write_word(w, n);
+  for (size_t i = 0; i < n; i++) write_expr(w, args[i]);
 }
 
-static void operation(struct heddle_words *w, IROp op, unsigned n, IRExpr *const *args) {
-  word(w, op - Iop_INVALID);
-  word(w, n);
-  for (unsigned i = 0; i < n; i++) expr(w, args[i]);
+static void write_operation(struct heddle_words *w, IROp op, unsigned n, IRExpr *const *args) {
+  write_word(w, op - Iop_INVALID);
+  write_word(w, n);
+  for (unsigned i = 0; i < n; i++) write_expr(w, args[i]);
 }
 
-static void expr(struct heddle_words *w, const IRExpr *e) {
-  // All operations look alike.
+static void write_expr(struct heddle_words *w, const IRExpr *e) {
+  // All operations have one form.
   bool op = e->tag == Iex_Qop || e->tag == Iex_Triop || e->tag == Iex_Binop;
-  word(w, (op ? Iex_Unop : e->tag) - Iex_Binder);
+  write_word(w, (op ? Iex_Unop : e->tag) - Iex_Binder);
   switch (e->tag) {
     case Iex_Get:
-      word(w, (uint64_t)e->Iex.Get.offset);
-      word(w, e->Iex.Get.ty - Ity_INVALID);
+      write_word(w, (uint64_t)e->Iex.Get.offset);
+      write_word(w, e->Iex.Get.ty - Ity_INVALID);
       return;
     case Iex_GetI:
-      array(w, e->Iex.GetI.descr);
-      expr(w, e->Iex.GetI.ix);
-      word(w, (uint64_t)e->Iex.GetI.bias);
+      write_array(w, e->Iex.GetI.descr);
+      write_expr(w, e->Iex.GetI.ix);
+      write_word(w, (uint64_t)e->Iex.GetI.bias);
       return;
     case Iex_RdTmp:
-      word(w, e->Iex.RdTmp.tmp);
+      write_word(w, e->Iex.RdTmp.tmp);
       return;
     case Iex_Qop: {
       const IRQop *q = e->Iex.Qop.details;
-      operation(w, q->op, 4, (IRExpr *[]){q->arg1, q->arg2, q->arg3, q->arg4});
+      write_operation(w, q->op, 4, (IRExpr *[]){q->arg1, q->arg2, q->arg3, q->arg4});
       return;
     }
     case Iex_Triop: {
       const IRTriop *t = e->Iex.Triop.details;
-      operation(w, t->op, 3, (IRExpr *[]){t->arg1, t->arg2, t->arg3});
+      write_operation(w, t->op, 3, (IRExpr *[]){t->arg1, t->arg2, t->arg3});
       return;
     }
     case Iex_Binop:
-      operation(w, e->Iex.Binop.op, 2, (IRExpr *[]){e->Iex.Binop.arg1, e->Iex.Binop.arg2});
+      write_operation(w, e->Iex.Binop.op, 2, (IRExpr *[]){e->Iex.Binop.arg1, e->Iex.Binop.arg2});
       return;
     case Iex_Unop:
-      operation(w, e->Iex.Unop.op, 1, (IRExpr *[]){e->Iex.Unop.arg});
+      write_operation(w, e->Iex.Unop.op, 1, (IRExpr *[]){e->Iex.Unop.arg});
       return;
     case Iex_Load:
-      word(w, e->Iex.Load.ty - Ity_INVALID);
-      expr(w, e->Iex.Load.addr);
+      write_word(w, e->Iex.Load.ty - Ity_INVALID);
+      write_expr(w, e->Iex.Load.addr);
       return;
     case Iex_Const:
-      constant(w, e->Iex.Const.con);
+      write_constant(w, e->Iex.Const.con);
       return;
     case Iex_ITE:
-      expr(w, e->Iex.ITE.cond);
-      expr(w, e->Iex.ITE.iftrue);
-      expr(w, e->Iex.ITE.iffalse);
+      write_expr(w, e->Iex.ITE.cond);
+      write_expr(w, e->Iex.ITE.iftrue);
+      write_expr(w, e->Iex.ITE.iffalse);
       return;
     case Iex_CCall:
-      word(w, e->Iex.CCall.retty - Ity_INVALID);
-      callee(w, e->Iex.CCall.cee, e->Iex.CCall.args);
+      write_word(w, e->Iex.CCall.retty - Ity_INVALID);
+      write_callee(w, e->Iex.CCall.cee, e->Iex.CCall.args);
       return;
     case Iex_VECRET:
     case Iex_GSPTR:
@@ -172,99 +170,99 @@ static void expr(struct heddle_words *w, const IRExpr *e) {
 }
 
 // A temporary, or -1.
-static void temporary(struct heddle_words *w, IRTemp t) { word(w, t == IRTemp_INVALID ? UINT64_MAX : t); }
+static void write_temporary(struct heddle_words *w, IRTemp t) { write_word(w, t == IRTemp_INVALID ? UINT64_MAX : t); }
 
-static void dirty(struct heddle_words *w, const IRDirty *d) {
-  temporary(w, d->tmp);
-  expr(w, d->guard);
-  callee(w, d->cee, d->args);
-  word(w, d->mFx);
-  word(w, (uint64_t)d->mSize);
-  optional(w, d->mAddr);
-  word(w, (uint64_t)d->nFxState);
+static void write_dirty(struct heddle_words *w, const IRDirty *d) {
+  write_temporary(w, d->tmp);
+  write_expr(w, d->guard);
+  write_callee(w, d->cee, d->args);
+  write_word(w, d->mFx);
+  write_word(w, (uint64_t)d->mSize);
+  write_optional(w, d->mAddr);
+  write_word(w, (uint64_t)d->nFxState);
   for (int i = 0; i < d->nFxState; i++) {
-    word(w, d->fxState[i].fx);
-    word(w, d->fxState[i].offset);
-    word(w, d->fxState[i].size);
-    word(w, d->fxState[i].nRepeats);
-    word(w, d->fxState[i].repeatLen);
+    write_word(w, d->fxState[i].fx);
+    write_word(w, d->fxState[i].offset);
+    write_word(w, d->fxState[i].size);
+    write_word(w, d->fxState[i].nRepeats);
+    write_word(w, d->fxState[i].repeatLen);
   }
 }
 
-static void cas(struct heddle_words *w, const IRCAS *c) {
-  temporary(w, c->oldHi);
-  temporary(w, c->oldLo);
-  expr(w, c->addr);
-  optional(w, c->expdHi);
-  expr(w, c->expdLo);
-  optional(w, c->dataHi);
-  expr(w, c->dataLo);
+static void write_cas(struct heddle_words *w, const IRCAS *c) {
+  write_temporary(w, c->oldHi);
+  write_temporary(w, c->oldLo);
+  write_expr(w, c->addr);
+  write_optional(w, c->expdHi);
+  write_expr(w, c->expdLo);
+  write_optional(w, c->dataHi);
+  write_expr(w, c->dataLo);
 }
 
-static void statement(struct heddle_words *w, const IRStmt *s) {
-  word(w, s->tag - Ist_NoOp);
+static void write_statement(struct heddle_words *w, const IRStmt *s) {
+  write_word(w, s->tag - Ist_NoOp);
   switch (s->tag) {
     case Ist_IMark:
-      word(w, s->Ist.IMark.addr);
-      word(w, s->Ist.IMark.len);
+      write_word(w, s->Ist.IMark.addr);
+      write_word(w, s->Ist.IMark.len);
       return;
     case Ist_Put:
-      word(w, (uint64_t)s->Ist.Put.offset);
-      expr(w, s->Ist.Put.data);
+      write_word(w, (uint64_t)s->Ist.Put.offset);
+      write_expr(w, s->Ist.Put.data);
       return;
     case Ist_PutI:
-      array(w, s->Ist.PutI.details->descr);
-      expr(w, s->Ist.PutI.details->ix);
-      word(w, (uint64_t)s->Ist.PutI.details->bias);
-      expr(w, s->Ist.PutI.details->data);
+      write_array(w, s->Ist.PutI.details->descr);
+      write_expr(w, s->Ist.PutI.details->ix);
+      write_word(w, (uint64_t)s->Ist.PutI.details->bias);
+      write_expr(w, s->Ist.PutI.details->data);
       return;
     case Ist_WrTmp:
-      word(w, s->Ist.WrTmp.tmp);
-      expr(w, s->Ist.WrTmp.data);
+      write_word(w, s->Ist.WrTmp.tmp);
+      write_expr(w, s->Ist.WrTmp.data);
       return;
     case Ist_Store:
-      expr(w, s->Ist.Store.addr);
-      expr(w, s->Ist.Store.data);
+      write_expr(w, s->Ist.Store.addr);
+      write_expr(w, s->Ist.Store.data);
       return;
     case Ist_StoreG:
-      expr(w, s->Ist.StoreG.details->guard);
-      expr(w, s->Ist.StoreG.details->addr);
-      expr(w, s->Ist.StoreG.details->data);
+      write_expr(w, s->Ist.StoreG.details->guard);
+      write_expr(w, s->Ist.StoreG.details->addr);
+      write_expr(w, s->Ist.StoreG.details->data);
       return;
     case Ist_LoadG:
-      word(w, s->Ist.LoadG.details->dst);
-      word(w, s->Ist.LoadG.details->cvt - ILGop_INVALID);
-      expr(w, s->Ist.LoadG.details->guard);
-      expr(w, s->Ist.LoadG.details->addr);
-      expr(w, s->Ist.LoadG.details->alt);
+      write_word(w, s->Ist.LoadG.details->dst);
+      write_word(w, s->Ist.LoadG.details->cvt - ILGop_INVALID);
+      write_expr(w, s->Ist.LoadG.details->guard);
+      write_expr(w, s->Ist.LoadG.details->addr);
+      write_expr(w, s->Ist.LoadG.details->alt);
       return;
     case Ist_CAS:
-      cas(w, s->Ist.CAS.details);
+      write_cas(w, s->Ist.CAS.details);
       return;
     case Ist_Dirty:
-      dirty(w, s->Ist.Dirty.details);
+      write_dirty(w, s->Ist.Dirty.details);
       return;
     case Ist_MBE:
-      word(w, s->Ist.MBE.event - Imbe_Fence);
+      write_word(w, s->Ist.MBE.event - Imbe_Fence);
       return;
     case Ist_Exit:
-      expr(w, s->Ist.Exit.guard);
-      constant(w, s->Ist.Exit.dst);
-      word(w, s->Ist.Exit.jk - Ijk_INVALID);
+      write_expr(w, s->Ist.Exit.guard);
+      write_constant(w, s->Ist.Exit.dst);
+      write_word(w, s->Ist.Exit.jk - Ijk_INVALID);
       return;
     case Ist_NoOp:
     case Ist_AbiHint:
-    case Ist_LLSC:  // x86 has none
+    case Ist_LLSC:  // not on x86
       return;
   }
 }
 
-// How many statements belong to instructions that end by end, and where the
-// first other one is.
+// The number of statements of instructions that end by end, and the address of the first
+// other one.
 static int statements_before(const IRSB *sb, uint64_t end, uint64_t *next) {
   for (int i = 0; i < sb->stmts_used; i++) {
     const IRStmt *s = sb->stmts[i];
-    // What cannot be decoded has no length.
+    // Undecodable instructions have no length.
     if (s->tag != Ist_IMark) continue;
     if (s->Ist.IMark.addr < end && s->Ist.IMark.addr + s->Ist.IMark.len <= end) continue;
     *next = s->Ist.IMark.addr;
@@ -273,31 +271,29 @@ static int statements_before(const IRSB *sb, uint64_t end, uint64_t *next) {
   return sb->stmts_used;
 }
 
-static void block(struct heddle_words *w, const IRSB *sb, uint64_t address, uint64_t end) {
-  word(w, (uint64_t)sb->tyenv->types_used);
-  for (int i = 0; i < sb->tyenv->types_used; i++) word(w, sb->tyenv->types[i] - Ity_INVALID);
+static void write_block(struct heddle_words *w, const IRSB *sb, uint64_t address, uint64_t end) {
+  write_word(w, (uint64_t)sb->tyenv->types_used);
+  for (int i = 0; i < sb->tyenv->types_used; i++) write_word(w, sb->tyenv->types[i] - Ity_INVALID);
   uint64_t next = end;
   int n = statements_before(sb, end, &next);
-  word(w, (uint64_t)n);
-  for (int i = 0; i < n; i++) statement(w, sb->stmts[i]);
+  write_word(w, (uint64_t)n);
+  for (int i = 0; i < n; i++) write_statement(w, sb->stmts[i]);
   if (n == sb->stmts_used) {
-    expr(w, sb->next);
-    word(w, sb->jumpkind - Ijk_INVALID);
+    write_expr(w, sb->next);
+    write_word(w, sb->jumpkind - Ijk_INVALID);
   } else {
-    expr(w, IRExpr_Const(IRConst_U64(next)));
-    word(w, Ijk_Boring - Ijk_INVALID);
+    write_expr(w, IRExpr_Const(IRConst_U64(next)));
+    write_word(w, Ijk_Boring - Ijk_INVALID);
   }
   // Where statements were cut off, or the address before the block.
-  word(w, n == sb->stmts_used ? address - 1 : next);
+  write_word(w, n == sb->stmts_used ? address - 1 : next);
 }
 
-// ---- lifting ----------------------------------------------------------------
-
-// Lifts the block at the beginning of code. The library knows no end of code:
-// behind code there must be an instruction that is invalid, where it stops.
-// Returns 0, or -1 if the library gave up.
+// Lifts the block at the beginning of code. The library does not know where code ends: an
+// invalid instruction must follow, at which it stops. Returns 0, or -1 if the library gave
+// up.
 int heddle_lift(const uint8_t *code, size_t size, uint64_t address, struct heddle_words *out) {
-  init();
+  init_library();
   out->n = 0;
   if (setjmp(gave_up)) return -1;
   VexTranslateArgs args;
@@ -317,21 +313,21 @@ int heddle_lift(const uint8_t *code, size_t size, uint64_t address, struct heddl
   args.chase_into_ok = never_chase;
   args.guest_extents = &extents;
   args.needs_self_check = no_self_check;
-  // Of a back end that is not run; the library only wants them to be there.
+  // For a back end that is not run; the library requires them.
   args.disp_cp_chain_me_to_slowEP = args.disp_cp_chain_me_to_fastEP = (const void *)give_up;
   args.disp_cp_xindir = args.disp_cp_xassisted = (const void *)give_up;
   VexTranslateResult result;
-  // Blocks are executed as a whole: registers need be right where they are left.
+  // Blocks are executed as a whole: registers must be right only where blocks are left.
   VexRegisterUpdates control = VexRegUpdSpAtMemAccess;
   const IRSB *sb = LibVEX_FrontEnd(&args, &result, &control);
   if (!sb || result.status != VexTransOK) return -1;
-  block(out, sb, address, address + size);
+  write_block(out, sb, address, address + size);
   return 0;
 }
 
 // The name that the library prints for an operation.
 size_t heddle_op_name(int op, char *out, size_t room) {
-  init();
+  init_library();
   nprinted = 0;
   if (setjmp(gave_up)) return 0;
   ppIROp((IROp)(Iop_INVALID + op));
@@ -340,7 +336,7 @@ size_t heddle_op_name(int op, char *out, size_t room) {
   return n;
 }
 
-// A name that is among the words.
+// The text at an address among the words.
 const char *heddle_text(uint64_t word) { return (const char *)(uintptr_t)word; }
 
 int heddle_op_count(void) { return Iop_LAST - Iop_INVALID; }

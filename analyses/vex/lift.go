@@ -19,29 +19,28 @@ import (
 	"unsafe"
 )
 
-// library guards libVEX, which works on one block at a time and in memory of
-// its own.
-var library sync.Mutex
+// libraryMutex guards libVEX, which works on one block at a time and in memory of its own.
+var libraryMutex sync.Mutex
 
-// invalid is more of PUSH ES, which is no instruction any more, than an
-// instruction is long: where libVEX finds it, wherever it looks, a block ends.
-const invalid = "\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06"
+// invalidCode is the opcode of PUSH ES, which is invalid in 64-bit mode, more times than an
+// instruction is long: wherever libVEX decodes it, a block ends.
+const invalidCode = "\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06"
 
-// Lift lifts the code at an address, up to its last whole instruction, the first
-// branch or the 99th instruction, whichever comes first; an instruction that
-// libVEX does not do as the processor does is a block of its own. It is an error
-// if there is not one instruction that can be decoded.
+// Lift lifts the code at an address, up to its last whole instruction, the first branch or
+// the 99th instruction, whichever comes first. An instruction that libVEX treats
+// differently from the processor becomes a block of its own. It returns an error if no
+// instruction can be decoded.
 func Lift(code []byte, addr uint64) (*Block, error) {
 	if len(code) == 0 {
 		return nil, fmt.Errorf("lift the code at %#x: there is none", addr)
 	}
 	for {
-		b, end, err := liftOnce(code, addr)
+		b, end, err := liftUpTo(code, addr)
 		if err != nil {
 			return nil, err
 		}
-		// What is cut off in the middle must be lifted again without the rest:
-		// libVEX leaves out what later instructions overwrite.
+		// Code that is cut in the middle must be lifted again without the rest: libVEX
+		// leaves out writes that later instructions overwrite.
 		if end < len(code) && end > 0 {
 			code = code[:end]
 			continue
@@ -53,10 +52,9 @@ func Lift(code []byte, addr uint64) (*Block, error) {
 	}
 }
 
-// liftOnce lifts code once. End is where to cut the code for another try, or its
-// length if the block is right. No block and an end of 0 say that there is no
-// instruction.
-func liftOnce(code []byte, addr uint64) (b *Block, end int, err error) {
+// liftUpTo lifts code. End is where to cut the code for another try, or its length if the
+// block is right. If there is no instruction, it returns no block and an end of 0.
+func liftUpTo(code []byte, addr uint64) (b *Block, end int, err error) {
 	b, cut, err := liftBlock(code, addr)
 	if err != nil {
 		return nil, 0, err
@@ -72,16 +70,16 @@ func liftOnce(code []byte, addr uint64) (b *Block, end int, err error) {
 		at := int(m.Addr - addr)
 		length := m.Len
 		if length == 0 {
-			length = undecoded(code[at:])
+			length = undecodedLength(code[at:])
 		}
-		in := prefixes(code[at:at+length], m.Addr)
-		own := special(in)
+		in := splitPrefixes(code[at:at+length], m.Addr)
+		own := specialMaker(in)
 		switch {
 		case own == nil && !isPushFlags(in) && !isStoreMXCSR(in) && !IsMark(in.code):
 		case at > 0:
 			return nil, at, nil
 		case own != nil:
-			return ownBlock(in, own(in)), len(code), nil
+			return specialBlock(in, own(in)), len(code), nil
 		case len(code) > length:
 			return nil, length, nil
 		case isPushFlags(in):
@@ -94,41 +92,41 @@ func liftOnce(code []byte, addr uint64) (b *Block, end int, err error) {
 	return b, len(code), nil
 }
 
-// undecoded is the length of an instruction that libVEX does not know, if it is
-// one that is known here: prefixes and one byte.
-func undecoded(code []byte) int {
-	in := prefixes(code, 0)
+// undecodedLength is the length of an instruction that libVEX does not know, if this
+// package knows it: prefixes and one byte.
+func undecodedLength(code []byte) int {
+	in := splitPrefixes(code, 0)
 	if len(in.code) == 0 {
 		return 0
 	}
 	return len(code) - len(in.code) + 1
 }
 
-// liftBlock has libVEX lift a block. Cut is where the code ends in the middle of
-// an instruction, -1 if it does not.
+// liftBlock has libVEX lift a block. Cut is where the code ends in the middle of an
+// instruction, -1 if it does not.
 func liftBlock(code []byte, addr uint64) (b *Block, cut int, err error) {
-	padded := append(append(make([]byte, 0, len(code)+len(invalid)), code...), invalid...)
-	library.Lock()
-	defer library.Unlock()
+	padded := append(append(make([]byte, 0, len(code)+len(invalidCode)), code...), invalidCode...)
+	libraryMutex.Lock()
+	defer libraryMutex.Unlock()
 	var words C.struct_heddle_words
 	defer func() { C.free(unsafe.Pointer(words.at)) }()
 	if C.heddle_lift((*C.uint8_t)(unsafe.Pointer(&padded[0])), C.size_t(len(code)), C.uint64_t(addr), &words) != 0 {
 		return nil, 0, fmt.Errorf("lift the code at %#x: libVEX gave up on % x", addr, code[:min(len(code), 15)])
 	}
-	r := reader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n)), nodes: &made}
-	b = r.block()
+	r := blockReader{words: unsafe.Slice((*uint64)(unsafe.Pointer(words.at)), int(words.n)), nodeSlabs: &libraryNodes}
+	b = r.readBlock()
 	b.Addr = addr
 	for _, s := range b.Stmts {
 		if m, ok := s.(*Mark); ok {
 			b.Size = int(m.Addr-addr) + m.Len
 		}
 	}
-	return b, r.int() - int(addr), nil
+	return b, r.readInt() - int(addr), nil
 }
 
 var opNames = sync.OnceValue(func() []string {
-	library.Lock()
-	defer library.Unlock()
+	libraryMutex.Lock()
+	defer libraryMutex.Unlock()
 	names := make([]string, int(C.heddle_op_count()))
 	var text [64]byte
 	for i := range names {
@@ -147,7 +145,7 @@ var opNumbers = sync.OnceValue(func() map[string]Op {
 	return numbers
 })
 
-// opNumber is the operation of a name that libVEX has.
+// opNumber is the number of one of libVEX's operations.
 func opNumber(name string) Op {
 	o, ok := opNumbers()[name]
 	if !ok {
@@ -156,8 +154,8 @@ func opNumber(name string) Op {
 	return o
 }
 
-// Ops is how many operations there are: they are numbered from 0.
-func Ops() int { return len(opNames()) }
+// NumOps is the number of operations; they are numbered from 0.
+func NumOps() int { return len(opNames()) }
 
 func (o Op) String() string {
 	if names := opNames(); int(o) < len(names) {
@@ -166,16 +164,16 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op%d", uint16(o))
 }
 
-// reader takes a block out of the words that lift.c writes.
-type reader struct {
+// blockReader reads a block from the words that lift.c writes.
+type blockReader struct {
 	words []uint64
-	// reads are those of the temporaries, by number.
+	// reads are the Reads of the temporaries, by number.
 	reads []Read
-	*nodes
+	*nodeSlabs
 }
 
-// nodes are what is made most, many at a time.
-type nodes struct {
+// nodeSlabs allocates the most frequent nodes, many at a time.
+type nodeSlabs struct {
 	marks      slab[Mark]
 	puts       slab[Put]
 	assigns    slab[Assign]
@@ -185,15 +183,15 @@ type nodes struct {
 	args       []Expr
 }
 
-// made are the library's: they are for whoever holds it.
-var made nodes
+// libraryNodes are guarded by libraryMutex.
+var libraryNodes nodeSlabs
 
-// slab makes things many at a time.
+// slab allocates many values at a time.
 type slab[T any] struct{ free []T }
 
 const slabSize = 128
 
-func (s *slab[T]) add(x T) *T {
+func (s *slab[T]) allocate(x T) *T {
 	if len(s.free) == 0 {
 		s.free = make([]T, slabSize)
 	}
@@ -203,35 +201,35 @@ func (s *slab[T]) add(x T) *T {
 	return p
 }
 
-func (r *reader) word() uint64 {
+func (r *blockReader) readWord() uint64 {
 	w := r.words[0]
 	r.words = r.words[1:]
 	return w
 }
 
-func (r *reader) int() int { return int(int64(r.word())) }
+func (r *blockReader) readInt() int { return int(int64(r.readWord())) }
 
-func (r *reader) typ() Type { return Type(r.word()) }
+func (r *blockReader) readType() Type { return Type(r.readWord()) }
 
-func (r *reader) block() *Block {
-	b := &Block{Types: make([]Type, r.int())}
+func (r *blockReader) readBlock() *Block {
+	b := &Block{Types: make([]Type, r.readInt())}
 	r.reads = make([]Read, len(b.Types))
 	for i := range b.Types {
-		b.Types[i], r.reads[i].Temp = r.typ(), Temp(i)
+		b.Types[i], r.reads[i].Temp = r.readType(), Temp(i)
 	}
-	n := r.int()
+	n := r.readInt()
 	b.Stmts = make([]Stmt, 0, n)
 	for range n {
-		if s := r.stmt(); s != nil {
+		if s := r.readStatement(); s != nil {
 			b.Stmts = append(b.Stmts, s)
 		}
 	}
-	b.Next = r.expr()
-	b.Jump = JumpKind(r.word())
+	b.Next = r.readExpr()
+	b.Jump = JumpKind(r.readWord())
 	return b
 }
 
-// Tags of statements: what IRStmtTag has, counted from Ist_NoOp.
+// Tags of statements: IRStmtTag, counted from Ist_NoOp.
 const (
 	tagNoOp = iota
 	tagMark
@@ -249,88 +247,90 @@ const (
 	tagExit
 )
 
-func (r *reader) stmt() Stmt {
-	switch tag := r.word(); tag {
+func (r *blockReader) readStatement() Stmt {
+	switch tag := r.readWord(); tag {
 	case tagNoOp, tagAbiHint:
 		return nil
 	case tagMark:
-		return r.marks.add(Mark{Addr: r.word(), Len: r.int()})
+		return r.marks.allocate(Mark{Addr: r.readWord(), Len: r.readInt()})
 	case tagPut:
-		return r.puts.add(Put{Offset: r.int(), Data: r.expr()})
+		return r.puts.allocate(Put{Offset: r.readInt(), Data: r.readExpr()})
 	case tagPutI:
-		return &PutI{Array: r.array(), Index: r.expr(), Bias: r.int(), Data: r.expr()}
+		return &PutI{Array: r.readArray(), Index: r.readExpr(), Bias: r.readInt(), Data: r.readExpr()}
 	case tagAssign:
-		return r.assigns.add(Assign{Temp: Temp(r.int()), Data: r.expr()})
+		return r.assigns.allocate(Assign{Temp: Temp(r.readInt()), Data: r.readExpr()})
 	case tagStore:
-		return &Store{Addr: r.expr(), Data: r.expr()}
+		return &Store{Addr: r.readExpr(), Data: r.readExpr()}
 	case tagStoreG:
-		return &Store{Guard: r.expr(), Addr: r.expr(), Data: r.expr()}
+		return &Store{Guard: r.readExpr(), Addr: r.readExpr(), Data: r.readExpr()}
 	case tagLoadG:
-		return &LoadG{Temp: Temp(r.int()), Cvt: LoadCvt(r.word()), Guard: r.expr(), Addr: r.expr(), Alt: r.expr()}
+		return &LoadG{Temp: Temp(r.readInt()), Cvt: LoadCvt(r.readWord()), Guard: r.readExpr(), Addr: r.readExpr(), Alt: r.readExpr()}
 	case tagCAS:
 		return &CAS{
-			OldHi: Temp(r.int()), OldLo: Temp(r.int()), Addr: r.expr(),
-			ExpectedHi: r.optional(), ExpectedLo: r.expr(), DataHi: r.optional(), DataLo: r.expr(),
+			OldHi: Temp(r.readInt()), OldLo: Temp(r.readInt()), Addr: r.readExpr(),
+			ExpectedHi: r.readOptional(), ExpectedLo: r.readExpr(), DataHi: r.readOptional(), DataLo: r.readExpr(),
 		}
 	case tagDirty:
-		return r.dirty()
+		return r.readDirty()
 	case tagFence:
-		r.word() // libVEX has one kind for x86
+		r.readWord() // libVEX has one kind for x86
 		return &Fence{}
 	case tagExit:
-		s := &Exit{Guard: r.expr()}
-		r.typ()
-		s.Dst, s.Jump = r.word(), JumpKind(r.word())
+		s := &Exit{Guard: r.readExpr()}
+		r.readType()
+		s.Dst, s.Jump = r.readWord(), JumpKind(r.readWord())
 		return s
 	default:
 		panic(fmt.Sprintf("bug: statement tag %d", tag))
 	}
 }
 
-func (r *reader) dirty() *Dirty {
-	d := &Dirty{Temp: Temp(r.int()), Guard: r.expr()}
-	d.Callee, d.Args = r.callee()
-	d.Effect, d.MemSize, d.MemAddr = effect(r.word()), r.int(), r.optional()
-	for range r.int() {
+func (r *blockReader) readDirty() *Dirty {
+	d := &Dirty{Temp: Temp(r.readInt()), Guard: r.readExpr()}
+	d.Callee, d.Args = r.readCallee()
+	d.Effect, d.MemSize, d.MemAddr = effectOf(r.readWord()), r.readInt(), r.readOptional()
+	for range r.readInt() {
 		d.State = append(d.State, StateEffect{
-			Effect: effect(r.word()), Offset: r.int(), Size: r.int(), Repeats: r.int(), RepeatLen: r.int(),
+			Effect: effectOf(r.readWord()), Offset: r.readInt(), Size: r.readInt(), Repeats: r.readInt(), RepeatLen: r.readInt(),
 		})
 	}
 	return d
 }
 
-// effect converts an IREffect, whose first is Ifx_None, 0x1B00. In fxState it is
+// effectOf converts an IREffect, whose first value is Ifx_None, 0x1B00. In fxState it is
 // kept in 16 bits.
-func effect(w uint64) Effect { return Effect(uint16(w) - 0x1b00) }
+func effectOf(w uint64) Effect { return Effect(uint16(w) - 0x1b00) }
 
-func (r *reader) array() Array { return Array{Base: r.int(), Elem: r.typ(), Count: r.int()} }
-
-func (r *reader) callee() (string, []Expr) {
-	name := C.GoString(C.heddle_text(C.uint64_t(r.word())))
-	return name, r.exprs()
+func (r *blockReader) readArray() Array {
+	return Array{Base: r.readInt(), Elem: r.readType(), Count: r.readInt()}
 }
 
-func (r *reader) exprs() []Expr {
-	n := r.int()
+func (r *blockReader) readCallee() (string, []Expr) {
+	name := C.GoString(C.heddle_text(C.uint64_t(r.readWord())))
+	return name, r.readExprs()
+}
+
+func (r *blockReader) readExprs() []Expr {
+	n := r.readInt()
 	if len(r.args) < n {
 		r.args = make([]Expr, slabSize)
 	}
 	args := r.args[:n:n]
 	r.args = r.args[n:]
 	for i := range args {
-		args[i] = r.expr()
+		args[i] = r.readExpr()
 	}
 	return args
 }
 
-func (r *reader) optional() Expr {
-	if r.word() == 0 {
+func (r *blockReader) readOptional() Expr {
+	if r.readWord() == 0 {
 		return nil
 	}
-	return r.expr()
+	return r.readExpr()
 }
 
-// Tags of expressions: what IRExprTag has, counted from Iex_Binder.
+// Tags of expressions: IRExprTag, counted from Iex_Binder.
 const (
 	tagBinder = iota
 	tagGet
@@ -348,25 +348,25 @@ const (
 	tagStatePointer
 )
 
-func (r *reader) expr() Expr {
-	switch tag := r.word(); tag {
+func (r *blockReader) readExpr() Expr {
+	switch tag := r.readWord(); tag {
 	case tagGet:
-		return r.gets.add(Get{Offset: r.int(), Type: r.typ()})
+		return r.gets.allocate(Get{Offset: r.readInt(), Type: r.readType()})
 	case tagGetI:
-		return &GetI{Array: r.array(), Index: r.expr(), Bias: r.int()}
+		return &GetI{Array: r.readArray(), Index: r.readExpr(), Bias: r.readInt()}
 	case tagRead:
-		return &r.reads[r.int()]
+		return &r.reads[r.readInt()]
 	case tagOperation:
-		return r.operations.add(Operation{Op: Op(r.word()), Args: r.exprs()})
+		return r.operations.allocate(Operation{Op: Op(r.readWord()), Args: r.readExprs()})
 	case tagLoad:
-		return &Load{Type: r.typ(), Addr: r.expr()}
+		return &Load{Type: r.readType(), Addr: r.readExpr()}
 	case tagConst:
-		return r.constants.add(Const{Type: r.typ(), Bits: r.word()})
+		return r.constants.allocate(Const{Type: r.readType(), Bits: r.readWord()})
 	case tagITE:
-		return &ITE{Cond: r.expr(), Then: r.expr(), Else: r.expr()}
+		return &ITE{Cond: r.readExpr(), Then: r.readExpr(), Else: r.readExpr()}
 	case tagCall:
-		c := &Call{Type: r.typ()}
-		c.Callee, c.Args = r.callee()
+		c := &Call{Type: r.readType()}
+		c.Callee, c.Args = r.readCallee()
 		return c
 	case tagVectorResult:
 		return &VectorResult{}

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The words of one lifted block, in the order that lift.go reads them.
+// The words of one lifted block, in the order in which lift.go reads them.
 struct heddle_words {
   uint64_t *at;
   size_t n, room;

@@ -32,7 +32,7 @@ func expectLines(t *testing.T, b *Block, want ...string) {
 	}
 }
 
-// What libvex_ir.h says that the statements look like.
+// Statements have the form that libvex_ir.h describes.
 func TestLift(t *testing.T) {
 	expectLines(t, lift(t, "add rax, rbx\n nop"),
 		"IMark(0x400000, 3)", "Add64(", "PUT(16) = ", "IMark(0x400003, 1)", "goto {Boring} 0x400004:I64")
@@ -47,7 +47,7 @@ func TestLift(t *testing.T) {
 	expectLines(t, lift(t, "nop\n ud2"), "goto {NoDecode} 0x400001:I64")
 }
 
-// A block is not longer than what was given, nor than libVEX's limit.
+// A block is not longer than the given code, nor than libVEX's limit.
 func TestSize(t *testing.T) {
 	long := lift(t, strings.Repeat("inc eax\n", 150))
 	if long.Size != 99*2 {
@@ -77,8 +77,8 @@ func TestCutInstruction(t *testing.T) {
 	}
 }
 
-// Instructions that libVEX does in another way than the processor, or not at
-// all, are blocks of their own.
+// Instructions that libVEX treats differently from the processor, or does not know, are
+// blocks of their own.
 func TestSpecialInstructions(t *testing.T) {
 	for _, special := range []string{"bts rax, rbx", "cmpsb", "cmpsq", "xlat", "pushfq", "stmxcsr [rsp]"} {
 		n := len(gcctest.Assemble(t, special))
@@ -104,7 +104,7 @@ func TestUndecodable(t *testing.T) {
 
 var disassembled = regexp.MustCompile(`^ +([0-9a-f]+):\t((?:[0-9a-f]{2} )+)`)
 
-// The instructions of a real library are where the disassembler has them.
+// The instructions of a real library are at the disassembler's addresses.
 func TestInstructionBoundaries(t *testing.T) {
 	path := "/lib/x86_64-linux-gnu/libm.so.6"
 	out, err := exec.Command("objdump", "-d", "-w", "-j", ".text", path).Output()
@@ -143,10 +143,10 @@ func TestInstructionBoundaries(t *testing.T) {
 		}
 		lifted++
 		for _, s := range b.Stmts {
-			// objdump shows FWAIT with the instruction behind it as one.
+			// objdump shows FWAIT and the following instruction as one.
 			if m, ok := s.(*Mark); ok && !strings.Contains(string(code[max(m.Addr-text.Addr, 1)-1:][:2]), "\x9b") {
 				if undecoded := m.Len == 0 && b.Jump == JumpNoDecode; undecoded {
-					continue // AVX, after some that is not
+					continue // AVX, after other instructions
 				}
 				if at[m.Addr] != m.Len {
 					t.Fatalf("instruction at %#x has %d bytes, objdump says %d", m.Addr, m.Len, at[m.Addr])

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Memory is what loads and stores act on.
+// Memory is the memory of loads and stores.
 type Memory interface {
 	// Load fills p from an address.
 	Load(addr uint64, p []byte) error
@@ -13,26 +13,25 @@ type Memory interface {
 	Store(addr uint64, p []byte) error
 }
 
-// Machine runs blocks: it is the meaning of the representation. It is for one
-// goroutine.
+// Machine interprets blocks. It is for one goroutine.
 type Machine struct {
 	State  State
 	Memory Memory
-	// CPUID answers the instruction; nil makes it an error.
+	// CPUID returns the result of the instruction; nil makes it an error.
 	CPUID func(leaf, subleaf uint32) [4]uint32
 
-	// TSC answers RDTSC; nil makes it an error.
+	// TSC returns the result of RDTSC; nil makes it an error.
 	TSC func() uint64
 	// MXCSR has the exception flags and masks, which are not in the state.
 	MXCSR uint32
-	// PC is the instruction that the machine is at, and Count how many it has
-	// begun in the last block.
+	// PC is the current instruction, Count the number of instructions that the last block
+	// has begun.
 	PC    uint64
 	Count int
-	// Done is how many statements of the last block were carried out, a side exit
-	// that was taken among them.
+	// Done is the number of statements of the last block that were executed, with a side
+	// exit that was taken.
 	Done int
-	// Exited tells that the last block was left by a side exit, statement Done-1.
+	// Exited is set if the last block was left by a side exit, statement Done-1.
 	Exited bool
 
 	// temps has the operands of the last block, by number (Flat).
@@ -45,13 +44,13 @@ type Machine struct {
 	err   error
 }
 
-// Run runs a block and returns where it goes, and by which kind of jump. An
-// error says what the machine does not know, or is memory's; then the state and
-// memory are those of the middle of the block.
+// Run runs a block and returns its successor and the kind of the jump. It returns an error
+// for an unknown operation and for errors of Memory; then the state and memory are those in
+// the middle of the block.
 func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	f := b.Flat()
 	if m.table == nil {
-		m.table = ops()
+		m.table = operationFuncs()
 	}
 	if n := len(f.Bits); len(m.temps) < n {
 		m.temps = make([]Value, 2*n)
@@ -61,7 +60,7 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 		copy(m.temps[f.None:], f.Constants)
 	}
 	m.types, m.err, m.PC, m.Count = b.Types, nil, b.Addr, 0
-	next, jump = m.steps(b, f)
+	next, jump = m.runSteps(b, f)
 	m.Exited = jump != JumpInvalid
 	if m.err == nil && !m.Exited {
 		next, jump = m.temps[f.Next].Lo, b.Jump
@@ -73,95 +72,95 @@ func (m *Machine) Run(b *Block) (next uint64, jump JumpKind, err error) {
 	return next, jump, nil
 }
 
-// Temp is what the last block has given a temporary.
+// Temp is the value of a temporary in the last block.
 func (m *Machine) Temp(t Temp) Value { return m.temps[t] }
 
-func (m *Machine) fail(format string, args ...any) Value {
+func (m *Machine) setError(format string, args ...any) Value {
 	if m.err == nil {
 		m.err = fmt.Errorf(format, args...)
 	}
 	return Value{}
 }
 
-// step runs a statement. A jump kind other than JumpInvalid leaves the block.
-func (m *Machine) step(s Stmt) (uint64, JumpKind) {
+// runStatement runs a statement. A jump kind other than JumpInvalid leaves the block.
+func (m *Machine) runStatement(s Stmt) (uint64, JumpKind) {
 	switch s := s.(type) {
 	case *Mark:
 		m.PC = s.Addr
-		if s.Len > 0 { // otherwise there is no instruction
+		if s.Len > 0 { // otherwise it marks no instruction
 			m.Count++
 		}
 	case *Put:
-		v := m.eval(s.Data)
-		m.State.put(s.Offset, m.typeOf(s.Data), v)
+		v := m.evaluate(s.Data)
+		m.State.writeTyped(s.Offset, m.operandType(s.Data), v)
 	case *Assign:
-		m.temps[s.Temp] = m.eval(s.Data)
+		m.temps[s.Temp] = m.evaluate(s.Data)
 	case *Store:
-		if s.Guard == nil || m.eval(s.Guard).Lo != 0 {
-			m.store(m.eval(s.Addr).Lo, m.eval(s.Data), m.typeOf(s.Data).Bytes())
+		if s.Guard == nil || m.evaluate(s.Guard).Lo != 0 {
+			m.storeMemory(m.evaluate(s.Addr).Lo, m.evaluate(s.Data), m.operandType(s.Data).Bytes())
 		}
 	case *Exit:
-		if m.eval(s.Guard).Lo != 0 {
+		if m.evaluate(s.Guard).Lo != 0 {
 			return s.Dst, s.Jump
 		}
 	case *PutI:
-		v := m.eval(s.Data)
-		m.State.put(m.element(s.Array, s.Index, s.Bias), s.Array.Elem, v)
+		v := m.evaluate(s.Data)
+		m.State.writeTyped(m.elementOffset(s.Array, s.Index, s.Bias), s.Array.Elem, v)
 	case *LoadG:
 		m.temps[s.Temp] = m.loadGuarded(s)
 	case *CAS:
 		m.compareAndSwap(s)
 	case *Dirty:
-		m.dirty(s)
+		m.callDirtyHelper(s)
 	}
 	return 0, JumpInvalid
 }
 
-func (m *Machine) eval(e Expr) Value {
+func (m *Machine) evaluate(e Expr) Value {
 	switch e := e.(type) {
 	case *Read:
 		return m.temps[e.Temp]
 	case *Const:
 		if e.Type == V128 {
-			return byteMask(e.Bits)
+			return expandByteMask(e.Bits)
 		}
-		return value(e.Bits)
+		return wordValue(e.Bits)
 	case *Get:
-		return m.State.get(e.Offset, e.Type)
+		return m.State.readTyped(e.Offset, e.Type)
 	case *Operation:
-		return m.operate(e)
+		return m.applyOperation(e)
 	case *Load:
-		return m.load(m.eval(e.Addr).Lo, e.Type.Bytes())
+		return m.loadMemory(m.evaluate(e.Addr).Lo, e.Type.Bytes())
 	case *ITE:
-		if m.eval(e.Cond).Lo != 0 {
-			return m.eval(e.Then)
+		if m.evaluate(e.Cond).Lo != 0 {
+			return m.evaluate(e.Then)
 		}
-		return m.eval(e.Else)
+		return m.evaluate(e.Else)
 	case *GetI:
-		return m.State.get(m.element(e.Array, e.Index, e.Bias), e.Array.Elem)
+		return m.State.readTyped(m.elementOffset(e.Array, e.Index, e.Bias), e.Array.Elem)
 	case *Call:
-		return m.call(e)
+		return m.callHelper(e)
 	default:
-		return m.fail("%v has no value", e)
+		return m.setError("%v has no value", e)
 	}
 }
 
-func (m *Machine) operate(e *Operation) Value {
+func (m *Machine) applyOperation(e *Operation) Value {
 	f := m.table[e.Op]
 	if f == nil {
-		return m.fail("operation %v is not known", e.Op)
+		return m.setError("operation %v is not known", e.Op)
 	}
 	var args [4]Value
 	for i, a := range e.Args {
-		args[i] = m.eval(a)
+		args[i] = m.evaluate(a)
 	}
-	m.args = args // no new memory for each operation
+	m.args = args // avoids an allocation for each operation
 	return f(&m.args)
 }
 
-// typeOf is the type of what is put or stored: libVEX makes that a temporary or
+// operandType is the type of an operand of a put or store: libVEX makes that a temporary or
 // a constant.
-func (m *Machine) typeOf(e Expr) Type {
+func (m *Machine) operandType(e Expr) Type {
 	switch e := e.(type) {
 	case *Read:
 		return m.types[e.Temp]
@@ -172,87 +171,87 @@ func (m *Machine) typeOf(e Expr) Type {
 	case *Load:
 		return e.Type
 	default:
-		m.fail("the type of %v is not known", e)
+		m.setError("the type of %v is not known", e)
 		return I64
 	}
 }
 
-// element is where in the state an array's element is.
-func (m *Machine) element(a Array, index Expr, bias int) int {
-	i := (int(int32(m.eval(index).Lo)) + bias) % a.Count
+// elementOffset is the offset of an array's element in the state.
+func (m *Machine) elementOffset(a Array, index Expr, bias int) int {
+	i := (int(int32(m.evaluate(index).Lo)) + bias) % a.Count
 	if i < 0 {
 		i += a.Count
 	}
 	return a.Base + i*a.Elem.Bytes()
 }
 
-func (m *Machine) load(addr uint64, size int) Value {
+func (m *Machine) loadMemory(addr uint64, size int) Value {
 	p := m.bytes[:size]
 	if err := m.Memory.Load(addr, p); err != nil {
-		return m.fail("%w", err)
+		return m.setError("%w", err)
 	}
 	clear(m.bytes[size:])
 	return Value{binary.LittleEndian.Uint64(m.bytes[:]), binary.LittleEndian.Uint64(m.bytes[8:])}
 }
 
-func (m *Machine) store(addr uint64, v Value, size int) {
+func (m *Machine) storeMemory(addr uint64, v Value, size int) {
 	if m.err != nil {
 		return
 	}
 	binary.LittleEndian.PutUint64(m.bytes[:], v.Lo)
 	binary.LittleEndian.PutUint64(m.bytes[8:], v.Hi)
 	if err := m.Memory.Store(addr, m.bytes[:size]); err != nil {
-		m.fail("%w", err)
+		m.setError("%w", err)
 	}
 }
 
 func (m *Machine) loadGuarded(s *LoadG) Value {
-	if m.eval(s.Guard).Lo == 0 {
-		return m.eval(s.Alt)
+	if m.evaluate(s.Guard).Lo == 0 {
+		return m.evaluate(s.Alt)
 	}
-	addr := m.eval(s.Addr).Lo
+	addr := m.evaluate(s.Addr).Lo
 	switch s.Cvt {
 	case LoadV128:
-		return m.load(addr, 16)
+		return m.loadMemory(addr, 16)
 	case Load64:
-		return m.load(addr, 8)
+		return m.loadMemory(addr, 8)
 	case Load32:
-		return m.load(addr, 4)
+		return m.loadMemory(addr, 4)
 	case Load16Uto32:
-		return m.load(addr, 2)
+		return m.loadMemory(addr, 2)
 	case Load16Sto32:
-		return value(low(uint64(signed(m.load(addr, 2).Lo, 16)), 32))
+		return wordValue(lowBits(uint64(signedBits(m.loadMemory(addr, 2).Lo, 16)), 32))
 	case Load8Uto32:
-		return m.load(addr, 1)
+		return m.loadMemory(addr, 1)
 	case Load8Sto32:
-		return value(low(uint64(signed(m.load(addr, 1).Lo, 8)), 32))
+		return wordValue(lowBits(uint64(signedBits(m.loadMemory(addr, 1).Lo, 8)), 32))
 	default:
-		return m.fail("%v is not known", s)
+		return m.setError("%v is not known", s)
 	}
 }
 
 func (m *Machine) compareAndSwap(s *CAS) {
-	addr, size := m.eval(s.Addr).Lo, m.types[s.OldLo].Bytes()
-	lowPart := m.load(addr, size)
-	equal := lowPart == m.eval(s.ExpectedLo)
+	addr, size := m.evaluate(s.Addr).Lo, m.types[s.OldLo].Bytes()
+	lowPart := m.loadMemory(addr, size)
+	equal := lowPart == m.evaluate(s.ExpectedLo)
 	m.temps[s.OldLo] = lowPart
 	if s.ExpectedHi != nil {
-		highPart := m.load(addr+uint64(size), size)
-		equal = equal && highPart == m.eval(s.ExpectedHi)
+		highPart := m.loadMemory(addr+uint64(size), size)
+		equal = equal && highPart == m.evaluate(s.ExpectedHi)
 		m.temps[s.OldHi] = highPart
 	}
 	dataLo := lowPart
 	if equal {
-		dataLo = m.eval(s.DataLo)
+		dataLo = m.evaluate(s.DataLo)
 	}
-	// What is not replaced is written back (SDM volume 2, CMPXCHG).
-	m.store(addr, dataLo, size)
+	// A failed exchange writes the old value back (SDM volume 2, CMPXCHG).
+	m.storeMemory(addr, dataLo, size)
 	if s.DataHi == nil {
 		return
 	}
 	dataHi := m.temps[s.OldHi]
 	if equal {
-		dataHi = m.eval(s.DataHi)
+		dataHi = m.evaluate(s.DataHi)
 	}
-	m.store(addr+uint64(size), dataHi, size)
+	m.storeMemory(addr+uint64(size), dataHi, size)
 }

@@ -1,7 +1,7 @@
 package vex
 
-// TypeOf is the type of an operand, I64 for one whose type the block does not say.
-// libVEX makes what is put or stored a temporary or a constant.
+// TypeOf is the type of an operand, I64 if the block does not say. libVEX makes operands of
+// puts and stores temporaries or constants.
 func (b *Block) TypeOf(e Expr) Type {
 	switch e := e.(type) {
 	case *Read:
@@ -20,7 +20,7 @@ func (b *Block) TypeOf(e Expr) Type {
 	return I64
 }
 
-// Type is the type of what LoadG loads, before it is widened.
+// Type is the type that LoadG loads, before it is widened.
 func (c LoadCvt) Type() Type {
 	switch c {
 	case LoadV128:
@@ -35,28 +35,28 @@ func (c LoadCvt) Type() Type {
 	return I64
 }
 
-// Signed tells whether what LoadG loads is widened by its sign.
+// Signed reports whether LoadG sign-extends.
 func (c LoadCvt) Signed() bool { return c == Load16Sto32 || c == Load8Sto32 }
 
-// Reads tells whether the effect reads.
+// Reads reports whether the effect reads.
 func (e Effect) Reads() bool { return e == EffectRead || e == EffectModify }
 
-// Writes tells whether the effect writes.
+// Writes reports whether the effect writes.
 func (e Effect) Writes() bool { return e == EffectWrite || e == EffectModify }
 
-// Span is bytes of the guest state, from From to before To.
+// Span is the bytes [From, To) of the guest state.
 type Span struct{ From, To int }
 
-// SpanOf is so many bytes from an offset in the guest state.
+// SpanOf is size bytes from an offset in the guest state.
 func SpanOf(offset, size int) Span { return Span{offset, offset + size} }
 
-// Size is how many bytes it has.
+// Size is the number of its bytes.
 func (s Span) Size() int { return s.To - s.From }
 
-// Span is where the array is.
+// Span is the bytes of the array.
 func (a Array) Span() Span { return SpanOf(a.Base, a.Count*a.Elem.Bytes()) }
 
-// Spans are where the effect is, each repetition by itself.
+// Spans are the bytes of the effect, each repetition by itself.
 func (x StateEffect) Spans() []Span {
 	spans := make([]Span, 0, x.Repeats+1)
 	for i := 0; i <= x.Repeats; i++ {
@@ -65,8 +65,8 @@ func (x StateEffect) Spans() []Span {
 	return spans
 }
 
-// StateRead calls read for all of the guest state that an expression reads, except
-// for what a helper is given by a StatePointer.
+// StateRead calls read for each part of the guest state that an expression reads, except
+// reads by a helper through a StatePointer.
 func StateRead(e Expr, read func(Span)) {
 	switch e := e.(type) {
 	case *Get:

@@ -6,19 +6,18 @@ import (
 	"sync"
 )
 
-// An opFunc computes an operation. There are always four arguments; those that
-// the operation does not have are 0.
+// opFunc computes an operation. There are always four arguments; unused ones are 0.
 type opFunc func(a *[4]Value) Value
 
-// ops has the meaning of each operation that is known, by number.
-var ops = sync.OnceValue(func() []opFunc {
+// operationFuncs has the function of each known operation, by number.
+var operationFuncs = sync.OnceValue(func() []opFunc {
 	named := map[string]opFunc{}
-	integerOps(named)
-	conversionOps(named)
-	wideOps(named)
-	floatOps(named)
-	vectorOps(named)
-	vectorFloatOps(named)
+	addIntegerOps(named)
+	addConversionOps(named)
+	addWideOps(named)
+	addFloatOps(named)
+	addVectorOps(named)
+	addVectorFloatOps(named)
 	table := make([]opFunc, len(opNames()))
 	for i, name := range opNames() {
 		table[i] = named[name]
@@ -26,104 +25,104 @@ var ops = sync.OnceValue(func() []opFunc {
 	return table
 })
 
-func ofOne(f func(x uint64) uint64) opFunc {
-	return func(a *[4]Value) Value { return value(f(a[0].Lo)) }
+func unaryOp(f func(x uint64) uint64) opFunc {
+	return func(a *[4]Value) Value { return wordValue(f(a[0].Lo)) }
 }
 
-func ofTwo(n int, f func(x, y uint64) uint64) opFunc {
-	return func(a *[4]Value) Value { return value(low(f(a[0].Lo, a[1].Lo), n)) }
+func binaryOp(n int, f func(x, y uint64) uint64) opFunc {
+	return func(a *[4]Value) Value { return wordValue(lowBits(f(a[0].Lo, a[1].Lo), n)) }
 }
 
-func compare(f func(x, y uint64) bool) opFunc {
-	return func(a *[4]Value) Value { return boolean(f(a[0].Lo, a[1].Lo)) }
+func comparisonOp(f func(x, y uint64) bool) opFunc {
+	return func(a *[4]Value) Value { return boolValue(f(a[0].Lo, a[1].Lo)) }
 }
 
-func integerOps(named map[string]opFunc) {
+func addIntegerOps(named map[string]opFunc) {
 	for _, n := range []int{8, 16, 32, 64} {
 		set := func(format string, f opFunc) { named[fmt.Sprintf(format, n)] = f }
-		set("Add%d", ofTwo(n, func(x, y uint64) uint64 { return x + y }))
-		set("Sub%d", ofTwo(n, func(x, y uint64) uint64 { return x - y }))
-		set("Mul%d", ofTwo(n, func(x, y uint64) uint64 { return x * y }))
-		set("And%d", ofTwo(n, func(x, y uint64) uint64 { return x & y }))
-		set("Or%d", ofTwo(n, func(x, y uint64) uint64 { return x | y }))
-		set("Xor%d", ofTwo(n, func(x, y uint64) uint64 { return x ^ y }))
-		set("Not%d", ofTwo(n, func(x, _ uint64) uint64 { return ^x }))
-		set("Shl%d", ofTwo(n, func(x, y uint64) uint64 { return x << y }))
-		set("Shr%d", ofTwo(n, func(x, y uint64) uint64 { return x >> y }))
-		set("Sar%d", ofTwo(n, func(x, y uint64) uint64 { return uint64(signed(x, n) >> y) }))
-		equal := compare(func(x, y uint64) bool { return x == y })
-		different := compare(func(x, y uint64) bool { return x != y })
+		set("Add%d", binaryOp(n, func(x, y uint64) uint64 { return x + y }))
+		set("Sub%d", binaryOp(n, func(x, y uint64) uint64 { return x - y }))
+		set("Mul%d", binaryOp(n, func(x, y uint64) uint64 { return x * y }))
+		set("And%d", binaryOp(n, func(x, y uint64) uint64 { return x & y }))
+		set("Or%d", binaryOp(n, func(x, y uint64) uint64 { return x | y }))
+		set("Xor%d", binaryOp(n, func(x, y uint64) uint64 { return x ^ y }))
+		set("Not%d", binaryOp(n, func(x, _ uint64) uint64 { return ^x }))
+		set("Shl%d", binaryOp(n, func(x, y uint64) uint64 { return x << y }))
+		set("Shr%d", binaryOp(n, func(x, y uint64) uint64 { return x >> y }))
+		set("Sar%d", binaryOp(n, func(x, y uint64) uint64 { return uint64(signedBits(x, n) >> y) }))
+		equal := comparisonOp(func(x, y uint64) bool { return x == y })
+		different := comparisonOp(func(x, y uint64) bool { return x != y })
 		set("CmpEQ%d", equal)
 		set("CasCmpEQ%d", equal)
 		set("CmpNE%d", different)
 		set("CasCmpNE%d", different)
 		set("ExpCmpNE%d", different)
 		if n >= 32 {
-			set("CmpLT%dU", compare(func(x, y uint64) bool { return x < y }))
-			set("CmpLE%dU", compare(func(x, y uint64) bool { return x <= y }))
-			set("CmpLT%dS", compare(func(x, y uint64) bool { return signed(x, n) < signed(y, n) }))
-			set("CmpLE%dS", compare(func(x, y uint64) bool { return signed(x, n) <= signed(y, n) }))
-			set("Clz%d", ofOne(func(x uint64) uint64 { return uint64(bits.LeadingZeros64(x) - (64 - n)) }))
-			set("Ctz%d", ofOne(func(x uint64) uint64 { return uint64(bits.TrailingZeros64(x)) }))
+			set("CmpLT%dU", comparisonOp(func(x, y uint64) bool { return x < y }))
+			set("CmpLE%dU", comparisonOp(func(x, y uint64) bool { return x <= y }))
+			set("CmpLT%dS", comparisonOp(func(x, y uint64) bool { return signedBits(x, n) < signedBits(y, n) }))
+			set("CmpLE%dS", comparisonOp(func(x, y uint64) bool { return signedBits(x, n) <= signedBits(y, n) }))
+			set("Clz%d", unaryOp(func(x uint64) uint64 { return uint64(bits.LeadingZeros64(x) - (64 - n)) }))
+			set("Ctz%d", unaryOp(func(x uint64) uint64 { return uint64(bits.TrailingZeros64(x)) }))
 		}
 	}
-	named["And1"] = ofTwo(1, func(x, y uint64) uint64 { return x & y })
-	named["Or1"] = ofTwo(1, func(x, y uint64) uint64 { return x | y })
-	named["Not1"] = ofTwo(1, func(x, _ uint64) uint64 { return ^x })
+	named["And1"] = binaryOp(1, func(x, y uint64) uint64 { return x & y })
+	named["Or1"] = binaryOp(1, func(x, y uint64) uint64 { return x | y })
+	named["Not1"] = binaryOp(1, func(x, _ uint64) uint64 { return ^x })
 }
 
-// conversionOps are those between integers of up to 64 bits.
-func conversionOps(named map[string]opFunc) {
+// addConversionOps adds the conversions between integers of up to 64 bits.
+func addConversionOps(named map[string]opFunc) {
 	sizes := []int{1, 8, 16, 32, 64}
 	for i, from := range sizes {
 		for _, to := range sizes[i+1:] {
-			named[fmt.Sprintf("%dUto%d", from, to)] = ofOne(func(x uint64) uint64 { return x })
-			named[fmt.Sprintf("%dSto%d", from, to)] = ofOne(func(x uint64) uint64 { return low(uint64(signed(x, from)), to) })
+			named[fmt.Sprintf("%dUto%d", from, to)] = unaryOp(func(x uint64) uint64 { return x })
+			named[fmt.Sprintf("%dSto%d", from, to)] = unaryOp(func(x uint64) uint64 { return lowBits(uint64(signedBits(x, from)), to) })
 			if from == 1 && to != 32 && to != 64 {
 				continue
 			}
-			named[fmt.Sprintf("%dto%d", to, from)] = ofOne(func(x uint64) uint64 { return low(x, from) })
+			named[fmt.Sprintf("%dto%d", to, from)] = unaryOp(func(x uint64) uint64 { return lowBits(x, from) })
 		}
 	}
 	for _, n := range []int{8, 16, 32} {
-		named[fmt.Sprintf("%dHIto%d", 2*n, n)] = ofOne(func(x uint64) uint64 { return x >> n })
-		named[fmt.Sprintf("%dHLto%d", n, 2*n)] = ofTwo(2*n, func(x, y uint64) uint64 { return x<<n | y })
-		named[fmt.Sprintf("MullU%d", n)] = ofTwo(2*n, func(x, y uint64) uint64 { return x * y })
-		named[fmt.Sprintf("MullS%d", n)] = ofTwo(2*n, func(x, y uint64) uint64 { return uint64(signed(x, n) * signed(y, n)) })
+		named[fmt.Sprintf("%dHIto%d", 2*n, n)] = unaryOp(func(x uint64) uint64 { return x >> n })
+		named[fmt.Sprintf("%dHLto%d", n, 2*n)] = binaryOp(2*n, func(x, y uint64) uint64 { return x<<n | y })
+		named[fmt.Sprintf("MullU%d", n)] = binaryOp(2*n, func(x, y uint64) uint64 { return x * y })
+		named[fmt.Sprintf("MullS%d", n)] = binaryOp(2*n, func(x, y uint64) uint64 { return uint64(signedBits(x, n) * signedBits(y, n)) })
 	}
-	// Quotient low, remainder high. What the processor would trap on has no
-	// meaning here, as in libVEX.
-	named["DivModU64to32"] = ofTwo(64, func(x, y uint64) uint64 {
+	// Quotient low, remainder high. Where the processor would trap the result is undefined,
+	// as in libVEX.
+	named["DivModU64to32"] = binaryOp(64, func(x, y uint64) uint64 {
 		if y == 0 {
 			return 0
 		}
-		return x%y<<32 | low(x/y, 32)
+		return x%y<<32 | lowBits(x/y, 32)
 	})
-	named["DivModS64to32"] = ofTwo(64, func(x, y uint64) uint64 {
-		d := signed(y, 32)
+	named["DivModS64to32"] = binaryOp(64, func(x, y uint64) uint64 {
+		d := signedBits(y, 32)
 		if d == 0 {
 			return 0
 		}
-		return uint64(int64(x)%d)<<32 | low(uint64(int64(x)/d), 32)
+		return uint64(int64(x)%d)<<32 | lowBits(uint64(int64(x)/d), 32)
 	})
 }
 
-// wideOps are those on I128 and between it, V128 and smaller ones.
-func wideOps(named map[string]opFunc) {
+// addWideOps adds the operations on I128 and V128, and conversions to smaller types.
+func addWideOps(named map[string]opFunc) {
 	first := func(a *[4]Value) Value { return a[0] }
-	high := func(a *[4]Value) Value { return value(a[0].Hi) }
+	high := func(a *[4]Value) Value { return wordValue(a[0].Hi) }
 	pair := func(a *[4]Value) Value { return Value{a[1].Lo, a[0].Lo} }
-	named["128to64"] = func(a *[4]Value) Value { return value(a[0].Lo) }
+	named["128to64"] = func(a *[4]Value) Value { return wordValue(a[0].Lo) }
 	named["128HIto64"] = high
 	named["64HLto128"] = pair
-	named["MullU64"] = func(a *[4]Value) Value { return multiply(a[0].Lo, a[1].Lo) }
-	named["MullS64"] = func(a *[4]Value) Value { return multiplySigned(int64(a[0].Lo), int64(a[1].Lo)) }
-	named["DivModU128to64"] = func(a *[4]Value) Value { return divide(a[0], a[1].Lo) }
-	named["DivModS128to64"] = func(a *[4]Value) Value { return divideSigned(a[0], int64(a[1].Lo)) }
+	named["MullU64"] = func(a *[4]Value) Value { return multiplyWide(a[0].Lo, a[1].Lo) }
+	named["MullS64"] = func(a *[4]Value) Value { return multiplyWideSigned(int64(a[0].Lo), int64(a[1].Lo)) }
+	named["DivModU128to64"] = func(a *[4]Value) Value { return divideWide(a[0], a[1].Lo) }
+	named["DivModS128to64"] = func(a *[4]Value) Value { return divideWideSigned(a[0], int64(a[1].Lo)) }
 
-	named["V128to64"] = func(a *[4]Value) Value { return value(a[0].Lo) }
+	named["V128to64"] = func(a *[4]Value) Value { return wordValue(a[0].Lo) }
 	named["V128HIto64"] = high
-	named["V128to32"] = func(a *[4]Value) Value { return a[0].truncate(32) }
+	named["V128to32"] = func(a *[4]Value) Value { return a[0].truncateTo(32) }
 	named["64HLtoV128"] = pair
 	named["32UtoV128"] = first
 	named["64UtoV128"] = first
@@ -141,8 +140,8 @@ func wideOps(named map[string]opFunc) {
 	named["XorV128"] = func(a *[4]Value) Value { return Value{a[0].Lo ^ a[1].Lo, a[0].Hi ^ a[1].Hi} }
 }
 
-// divide is quotient and remainder; 0 where the processor would trap.
-func divide(x Value, y uint64) Value {
+// divideWide returns quotient and remainder; 0 where the processor would trap.
+func divideWide(x Value, y uint64) Value {
 	if y == 0 || x.Hi >= y {
 		return Value{}
 	}
@@ -150,22 +149,22 @@ func divide(x Value, y uint64) Value {
 	return Value{quotient, remainder}
 }
 
-func (v Value) negated() Value {
+func (v Value) negateWide() Value {
 	lo, borrow := bits.Sub64(0, v.Lo, 0)
 	hi, _ := bits.Sub64(0, v.Hi, borrow)
 	return Value{lo, hi}
 }
 
-func divideSigned(x Value, y int64) Value {
+func divideWideSigned(x Value, y int64) Value {
 	negative := int64(x.Hi) < 0
 	if negative {
-		x = x.negated()
+		x = x.negateWide()
 	}
 	d := uint64(y)
 	if y < 0 {
 		d = -d
 	}
-	v := divide(x, d)
+	v := divideWide(x, d)
 	if negative != (y < 0) {
 		v.Lo = -v.Lo
 	}
@@ -179,5 +178,5 @@ func divideSigned(x Value, y int64) Value {
 func Apply(name string, args ...Value) Value {
 	var a [4]Value
 	copy(a[:], args)
-	return ops()[opNumber(name)](&a)
+	return operationFuncs()[opNumber(name)](&a)
 }

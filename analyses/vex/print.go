@@ -27,7 +27,7 @@ func (b *Block) String() string {
 	return s.String()
 }
 
-func list(args []Expr) string {
+func joinExprs(args []Expr) string {
 	var s []string
 	for _, a := range args {
 		s = append(s, a.String())
@@ -84,7 +84,7 @@ func (s *Dirty) String() string {
 	if s.Temp != NoTemp {
 		result = s.Temp.String() + " = "
 	}
-	return fmt.Sprintf("%sDIRTY %v%s ::: %s(%s)", result, s.Guard, effects.String(), s.Callee, list(s.Args))
+	return fmt.Sprintf("%sDIRTY %v%s ::: %s(%s)", result, s.Guard, effects.String(), s.Callee, joinExprs(s.Args))
 }
 
 func (s *Fence) String() string { return "MBusEvent-Fence" }
@@ -93,11 +93,11 @@ func (s *Exit) String() string  { return fmt.Sprintf("if (%v) goto {%v} %#x", s.
 func (e *Get) String() string       { return fmt.Sprintf("GET:%v(%d)", e.Type, e.Offset) }
 func (e *GetI) String() string      { return fmt.Sprintf("GETI%v[%v,%d]", e.Array, e.Index, e.Bias) }
 func (e *Read) String() string      { return e.Temp.String() }
-func (e *Operation) String() string { return fmt.Sprintf("%v(%s)", e.Op, list(e.Args)) }
+func (e *Operation) String() string { return fmt.Sprintf("%v(%s)", e.Op, joinExprs(e.Args)) }
 func (e *Load) String() string      { return fmt.Sprintf("LDle:%v(%v)", e.Type, e.Addr) }
 func (e *Const) String() string     { return fmt.Sprintf("%#x:%v", e.Bits, e.Type) }
 func (e *ITE) String() string       { return fmt.Sprintf("ITE(%v,%v,%v)", e.Cond, e.Then, e.Else) }
-func (e *Call) String() string      { return fmt.Sprintf("%s(%s):%v", e.Callee, list(e.Args), e.Type) }
+func (e *Call) String() string      { return fmt.Sprintf("%s(%s):%v", e.Callee, joinExprs(e.Args), e.Type) }
 
 func (*StatePointer) String() string { return "GSPTR" }
 func (*VectorResult) String() string { return "VECRET" }

@@ -16,7 +16,7 @@ const StateSize = unsafe.Sizeof(C.VexGuestAMD64State{})
 
 // Offsets in the guest state.
 const (
-	OffsetRAX     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_RAX)) // and so on to R15, as encoded, 8 bytes each
+	OffsetRAX     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_RAX)) // up to R15, as encoded, 8 bytes each
 	OffsetCCOp    = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_OP))
 	OffsetCCDep1  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_DEP1))
 	OffsetCCDep2  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_CC_DEP2))
@@ -27,7 +27,7 @@ const (
 	OffsetIDFlag  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_IDFLAG))
 	OffsetFS      = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FS_CONST))
 	OffsetGS      = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_GS_CONST))
-	OffsetXMM     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_YMM0)) // and so on, 32 bytes each
+	OffsetXMM     = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_YMM0)) // up to the last vector, 32 bytes each
 	OffsetRound   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_SSEROUND))
 	OffsetFTop    = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FTOP))
 	OffsetFPReg   = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FPREG)) // eight doubles
@@ -36,7 +36,7 @@ const (
 	OffsetFC3210  = int(unsafe.Offsetof(C.VexGuestAMD64State{}.guest_FC3210))
 )
 
-// State is the guest state: the registers, as libVEX lays them out.
+// State is the guest state: the registers, in libVEX's layout.
 type State [StateSize]byte
 
 // Word reads 8 bytes of the state.
@@ -50,36 +50,40 @@ const (
 	flagD  = 1 << 10
 	flagAC = 1 << 18
 	flagID = 1 << 21
-	// always are the flags that a program always has: the reserved one and
+	// alwaysSetFlags are the flags that are always set in a program: the reserved one and
 	// the interrupt flag.
-	always = 0x202
+	alwaysSetFlags = 0x202
 )
 
-// RFLAGS puts the flags together.
+// RFLAGS returns the flags.
 func (s *State) RFLAGS() uint64 {
-	f, _ := flags(s.Word(OffsetCCOp), s.Word(OffsetCCDep1), s.Word(OffsetCCDep2), s.Word(OffsetCCNDep))
-	return f | always | s.Word(OffsetDFlag)&flagD | when(s.Word(OffsetACFlag)&1 != 0, flagAC) |
-		when(s.Word(OffsetIDFlag)&1 != 0, flagID)
+	f, _ := thunkFlags(s.Word(OffsetCCOp), s.Word(OffsetCCDep1), s.Word(OffsetCCDep2), s.Word(OffsetCCNDep))
+	return f | alwaysSetFlags | s.Word(OffsetDFlag)&flagD | flagIf(s.Word(OffsetACFlag)&1 != 0, flagAC) |
+		flagIf(s.Word(OffsetIDFlag)&1 != 0, flagID)
 }
 
-// SetRFLAGS takes the flags apart.
+// SetRFLAGS sets the flags.
 func (s *State) SetRFLAGS(f uint64) {
 	s.SetWord(OffsetCCOp, ccCopy)
 	s.SetWord(OffsetCCDep1, f&(flagC|flagP|flagA|flagZ|flagS|flagO))
 	s.SetWord(OffsetCCDep2, 0)
 	s.SetWord(OffsetCCNDep, 0)
-	s.SetWord(OffsetDFlag, choose(f&flagD != 0, ^uint64(0), 1))
+	s.SetWord(OffsetDFlag, chooseWord(f&flagD != 0, ^uint64(0), 1))
 	s.SetWord(OffsetACFlag, f/flagAC&1)
 	s.SetWord(OffsetIDFlag, f/flagID&1)
 }
 
-// get reads a value of a type.
-func (s *State) get(offset int, t Type) Value { return s.read(int32(offset), uint8(t.Bytes())) }
+// readTyped reads a value of a type.
+func (s *State) readTyped(offset int, t Type) Value {
+	return s.readBytes(int32(offset), uint8(t.Bytes()))
+}
 
-func (s *State) put(offset int, t Type, v Value) { s.write(int32(offset), uint8(t.Bytes()), v) }
+func (s *State) writeTyped(offset int, t Type, v Value) {
+	s.writeBytes(int32(offset), uint8(t.Bytes()), v)
+}
 
-// read reads bytes of the state.
-func (s *State) read(offset int32, size uint8) Value {
+// readBytes reads bytes of the state.
+func (s *State) readBytes(offset int32, size uint8) Value {
 	switch size {
 	case 1:
 		return Value{Lo: uint64(s[offset])}
@@ -93,8 +97,8 @@ func (s *State) read(offset int32, size uint8) Value {
 	return Value{binary.LittleEndian.Uint64(s[offset:]), binary.LittleEndian.Uint64(s[offset+8:])}
 }
 
-// write writes bytes of the state.
-func (s *State) write(offset int32, size uint8, v Value) {
+// writeBytes writes bytes of the state.
+func (s *State) writeBytes(offset int32, size uint8, v Value) {
 	switch size {
 	case 1:
 		s[offset] = byte(v.Lo)

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// steps carries out the steps of a block, up to a side exit that is taken: where that
-// goes. It sets Done. Operations that are frequent do here what their functions do.
-func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
+// runSteps runs the steps of a block, up to a side exit that is taken, and returns the
+// exit's target. It sets Done. Frequent operations are computed here instead of in their
+// functions.
+func (m *Machine) runSteps(b *Block, f *Flat) (uint64, JumpKind) {
 	v, state := m.temps[:len(f.Bits)], &m.State
 	for i := range f.Steps {
 		s := &f.Steps[i]
@@ -16,7 +17,7 @@ func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
 		switch s.code {
 		case codeMark:
 			m.PC = s.Bits
-			if s.Size > 0 { // otherwise there is no instruction
+			if s.Size > 0 { // otherwise it marks no instruction
 				m.Count++
 			}
 			continue
@@ -29,12 +30,12 @@ func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
 		case codeGet8:
 			r.Lo = binary.LittleEndian.Uint64(state[s.Offset:])
 		case codeGet16:
-			r = state.read(s.Offset, 16)
+			r = state.readBytes(s.Offset, 16)
 		case codePut8:
 			binary.LittleEndian.PutUint64(state[s.Offset:], x.Lo)
 			continue
 		case codePut1, codePut2, codePut4, codePut16:
-			state.write(s.Offset, s.Size, *x)
+			state.writeBytes(s.Offset, s.Size, *x)
 			continue
 		case codeCopy:
 			r = *x
@@ -61,17 +62,17 @@ func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
 		case codeShr:
 			r.Lo = x.Lo >> y.Lo
 		case codeEqual:
-			r = boolean(x.Lo == y.Lo)
+			r = boolValue(x.Lo == y.Lo)
 		case codeDiffer:
-			r = boolean(x.Lo != y.Lo)
+			r = boolValue(x.Lo != y.Lo)
 		case codeBelow:
-			r = boolean(x.Lo < y.Lo)
+			r = boolValue(x.Lo < y.Lo)
 		case codeBelowEqual:
-			r = boolean(x.Lo <= y.Lo)
+			r = boolValue(x.Lo <= y.Lo)
 		case codeLess:
-			r = boolean(int64(x.Lo<<s.shift) < int64(y.Lo<<s.shift))
+			r = boolValue(int64(x.Lo<<s.shift) < int64(y.Lo<<s.shift))
 		case codeLessEqual:
-			r = boolean(int64(x.Lo<<s.shift) <= int64(y.Lo<<s.shift))
+			r = boolValue(int64(x.Lo<<s.shift) <= int64(y.Lo<<s.shift))
 		case codeChoose:
 			if r = v[s.C]; x.Lo != 0 {
 				r = *y
@@ -84,7 +85,7 @@ func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
 			}
 			continue
 		default:
-			if to, jump := m.rare(b, f, i); jump != JumpInvalid || m.err != nil {
+			if to, jump := m.runSlowStep(b, f, i); jump != JumpInvalid || m.err != nil {
 				m.Done = i + 1
 				return to, jump
 			}
@@ -96,34 +97,35 @@ func (m *Machine) steps(b *Block, f *Flat) (uint64, JumpKind) {
 	return 0, JumpInvalid
 }
 
-// rare carries out a step that may fail, or takes longer. A jump kind other than
+// runSlowStep runs a step that may fail, or takes longer. A jump kind other than
 // JumpInvalid leaves the block.
-func (m *Machine) rare(b *Block, f *Flat, i int) (uint64, JumpKind) {
+func (m *Machine) runSlowStep(b *Block, f *Flat, i int) (uint64, JumpKind) {
 	v, s := m.temps[:len(f.Bits)], &f.Steps[i]
 	switch s.code {
 	case codeLoad:
-		v[s.To] = m.load(v[s.A].Lo, int(s.Size))
+		v[s.To] = m.loadMemory(v[s.A].Lo, int(s.Size))
 	case codeStore:
-		m.store(v[s.A].Lo, v[s.B], int(s.Size))
+		m.storeMemory(v[s.A].Lo, v[s.B], int(s.Size))
 	case codeOther:
-		return m.step(b.Stmts[i])
+		return m.runStatement(b.Stmts[i])
 	default:
-		v[s.To] = m.compute(s, &v[s.A], &v[s.B], &v[s.C])
+		v[s.To] = m.computeStep(s, &v[s.A], &v[s.B], &v[s.C])
 	}
 	return 0, JumpInvalid
 }
 
-// compute carries out an operation on numbers, or by its function.
-func (m *Machine) compute(s *Step, a, b, c *Value) Value {
-	if r := real64(s.code, f64(a.Lo), f64(b.Lo)); r == r {
+// computeStep computes an operation on numbers directly, others by their function.
+func (m *Machine) computeStep(s *Step, a, b, c *Value) Value {
+	if r := computeFloat64(s.code, float64Of(a.Lo), float64Of(b.Lo)); r == r {
 		return Value{math.Float64bits(r), a.Hi}
 	}
 	m.args[0], m.args[1], m.args[2], m.args[3] = *a, *b, *c, Value{}
 	return m.table[s.Op](&m.args)
 }
 
-// real64 is arithmetic on numbers; a NaN leaves it to the operation's function.
-func real64(c code, x, y float64) float64 {
+// computeFloat64 is arithmetic on numbers; a NaN leaves the result to the operation's
+// function.
+func computeFloat64(c stepCode, x, y float64) float64 {
 	switch c {
 	case codeAddReal:
 		return x + y

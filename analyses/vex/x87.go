@@ -4,15 +4,15 @@ import "math"
 
 // initX87 is FNINIT.
 func (m *Machine) initX87() {
-	m.State.put(OffsetFTop, I32, value(0))
+	m.State.writeTyped(OffsetFTop, I32, wordValue(0))
 	clear(m.State[OffsetFPTag : OffsetFPTag+8])
 	clear(m.State[OffsetFPReg : OffsetFPReg+64])
 	m.State.SetWord(OffsetFPRound, 0)
 	m.State.SetWord(OffsetFC3210, 0)
 }
 
-// The beginning of FXSAVE's image (SDM volume 1, table 10-2): control, status and
-// tag word, and the registers from the top of the stack on, 16 bytes each.
+// The beginning of FXSAVE's image (SDM volume 1, table 10-2): control, status and tag word,
+// and the registers from the top of the stack on, 16 bytes each.
 const (
 	imageControl = 0
 	imageStatus  = 2
@@ -24,37 +24,37 @@ const (
 // maskMXCSR are the bits that MXCSR has.
 const maskMXCSR = 0xffff
 
-// mxcsr is MXCSR, the rounding mode of which is in the state.
-func (m *Machine) mxcsr() uint32 {
+// mxcsrValue is MXCSR; its rounding mode is in the state.
+func (m *Machine) mxcsrValue() uint32 {
 	return m.MXCSR&^0x6000 | uint32(m.State.Word(OffsetRound)&3<<13)
 }
 
-// saveX87 stores the x87's part of an FXSAVE image: what the state has of it. The
-// processor also tells the last instruction's address, here 0, and opcode, which
-// like the engine's is not stored.
+// saveX87 stores the x87's part of an FXSAVE image, as far as the state has it. The
+// processor also stores the last instruction's address, here 0, and its opcode, which is
+// left out here as in the engine.
 func (m *Machine) saveX87(addr uint64) {
-	top := int(m.State.get(OffsetFTop, I32).Lo & 7)
-	m.store(addr+imageControl, value(0x37f|m.State.Word(OffsetFPRound)&3<<10), 2)
-	m.store(addr+imageStatus, value(m.State.Word(OffsetFC3210)&0x4700|uint64(top)<<11), 2)
+	top := int(m.State.readTyped(OffsetFTop, I32).Lo & 7)
+	m.storeMemory(addr+imageControl, wordValue(0x37f|m.State.Word(OffsetFPRound)&3<<10), 2)
+	m.storeMemory(addr+imageStatus, wordValue(m.State.Word(OffsetFC3210)&0x4700|uint64(top)<<11), 2)
 	tags := uint64(0)
 	for i := range 8 {
-		tags |= when(m.State[OffsetFPTag+i] != 0, 1<<i)
+		tags |= flagIf(m.State[OffsetFPTag+i] != 0, 1<<i)
 	}
-	m.store(addr+imageTags, value(tags), 2)
-	m.store(addr+8, Value{}, 16)
+	m.storeMemory(addr+imageTags, wordValue(tags), 2)
+	m.storeMemory(addr+8, Value{}, 16)
 	for i := range 8 {
 		m.storeExtended(addr+imageStack+uint64(16*i), m.State.Word(OffsetFPReg+8*((top+i)&7)))
 	}
 }
 
-// restoreX87 is the counterpart.
+// restoreX87 loads the x87's part of an FXSAVE image.
 func (m *Machine) restoreX87(addr uint64) {
-	m.State.SetWord(OffsetFPRound, m.load(addr+imageControl, 2).Lo>>10&3)
-	status := m.load(addr+imageStatus, 2).Lo
+	m.State.SetWord(OffsetFPRound, m.loadMemory(addr+imageControl, 2).Lo>>10&3)
+	status := m.loadMemory(addr+imageStatus, 2).Lo
 	m.State.SetWord(OffsetFC3210, status&0x4700)
 	top := int(status >> 11 & 7)
-	m.State.put(OffsetFTop, I32, value(uint64(top)))
-	tags := m.load(addr+imageTags, 1).Lo
+	m.State.writeTyped(OffsetFTop, I32, wordValue(uint64(top)))
+	tags := m.loadMemory(addr+imageTags, 1).Lo
 	for i := range 8 {
 		m.State[OffsetFPTag+i] = byte(tags >> i & 1)
 		m.State.SetWord(OffsetFPReg+8*((top+i)&7), m.loadExtended(addr+imageStack+uint64(16*i)))
@@ -68,11 +68,11 @@ const (
 
 // loadExtended loads an 80-bit number, rounded to 64 bits.
 func (m *Machine) loadExtended(addr uint64) uint64 {
-	mantissa := m.load(addr, 8).Lo
-	return RoundExtended(mantissa, uint16(m.load(addr+8, 2).Lo))
+	mantissa := m.loadMemory(addr, 8).Lo
+	return RoundExtended(mantissa, uint16(m.loadMemory(addr+8, 2).Lo))
 }
 
-// RoundExtended rounds an 80-bit number, its mantissa and its sign with the
+// RoundExtended rounds an 80-bit number, given as its mantissa and its sign with the
 // exponent, to 64 bits.
 func RoundExtended(mantissa uint64, signExponent uint16) uint64 {
 	head := uint64(signExponent)
@@ -90,8 +90,8 @@ func RoundExtended(mantissa uint64, signExponent uint16) uint64 {
 	return sign | math.Float64bits(x)
 }
 
-// roundMantissa rounds 64 bits to the bits that a number with the exponent has
-// in 64-bit form, to the nearest or even one.
+// roundMantissa rounds 64 bits to the mantissa of a 64-bit number with the exponent, to the
+// nearest or even one.
 func roundMantissa(mantissa uint64, exponent int) uint64 {
 	keep := 53
 	if exponent < -1022 {
@@ -99,17 +99,17 @@ func roundMantissa(mantissa uint64, exponent int) uint64 {
 	}
 	drop := 64 - keep
 	if drop >= 64 {
-		return math.Float64bits(choosef(mantissa > 1<<63, math.Ldexp(1, 64), 0))
+		return math.Float64bits(chooseFloat(mantissa > 1<<63, math.Ldexp(1, 64), 0))
 	}
 	half := uint64(1) << (drop - 1)
-	rest, kept := low(mantissa, drop), mantissa>>drop
+	rest, kept := lowBits(mantissa, drop), mantissa>>drop
 	if rest > half || rest == half && kept&1 != 0 {
 		kept++
 	}
 	return math.Float64bits(math.Ldexp(float64(kept), drop))
 }
 
-func choosef(c bool, x, y float64) float64 {
+func chooseFloat(c bool, x, y float64) float64 {
 	if c {
 		return x
 	}
@@ -120,7 +120,7 @@ func choosef(c bool, x, y float64) float64 {
 func (m *Machine) storeExtended(addr, x uint64) {
 	head := x >> 63 << 15
 	mantissa := x << 11
-	switch f := f64(x); {
+	switch f := float64Of(x); {
 	case f == 0:
 	case math.IsInf(f, 0) || math.IsNaN(f):
 		head |= 0x7fff
@@ -130,6 +130,6 @@ func (m *Machine) storeExtended(addr, x uint64) {
 		head |= uint64(exponent - 1 + extendedBias)
 		mantissa = uint64(math.Ldexp(fraction, 53)) << 11
 	}
-	m.store(addr, value(mantissa), 8)
-	m.store(addr+8, value(head), 2)
+	m.storeMemory(addr, wordValue(mantissa), 8)
+	m.storeMemory(addr+8, wordValue(head), 2)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/experiments/cache"
-	"github.com/heddle-dmt/heddle/experiments/memo"
+	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/experiments/tern/cache"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 var (
@@ -60,8 +61,12 @@ type cached struct {
 }
 
 func addCacheFlags(flags *pflag.FlagSet, f *cacheFlags) {
+	cli.GroupNew(flags, groupEnforcing, func() { f.define(flags) })
+}
+
+func (f *cacheFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "cache", "", "have the run follow a schedule of the cache in the folder `DIR`, or of the pack with that name, if one admits the input")
-	flags.StringVar(&f.memoize, "memoize", memoizeOff, "what to do with an input that no schedule admits: run it (off), "+
+	flags.StringVar(&f.memoize, "memoize", memoizeOff, "`ACTION` for an input that no schedule admits: run it (off), "+
 		"make a schedule of its run (online), or run it and make a schedule of another run of it (shadow)")
 	addVariableFlag(flags, f)
 }
@@ -98,10 +103,10 @@ func (f *cacheFlags) checkVariables() error {
 	return nil
 }
 
-func (f *cacheFlags) options() memo.Options { return memo.Options{Variables: f.variables} }
+func (f *cacheFlags) options() tern.Options { return tern.Options{Variables: f.variables} }
 
 // carryOutCached is carryOut with a cache.
-func (a *app) carryOutCached(ctx, limited context.Context, c heddle.Config, f runFlags) (*heddle.Result, error) {
+func (a *app) carryOutCached(ctx, limited context.Context, c machine.Config, f runFlags) (*machine.Result, error) {
 	clean, err := spool(&c)
 	defer clean()
 	if err != nil {
@@ -112,7 +117,7 @@ func (a *app) carryOutCached(ctx, limited context.Context, c heddle.Config, f ru
 		return nil, err
 	}
 	defer store.Close()
-	entry, damaged, err := memo.Look(&c, store)
+	entry, damaged, err := tern.Lookup(&c, store)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +142,14 @@ func openCache(f *cacheFlags) (*cache.Cache, error) {
 }
 
 // reuse has the run follow a schedule.
-func (a *app) reuse(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache, e *cache.Entry) (*heddle.Result, error) {
+func (a *app) reuse(ctx context.Context, c machine.Config, f runFlags, store *cache.Cache, e *cache.Entry) (*machine.Result, error) {
 	a.cached = cached{"hit", e.Short()}
-	memo.Enforce(&c, e.File, f.schedule.options())
+	tern.Enforce(&c, e.File, f.schedule.options())
 	result, err := a.carryOut(ctx, c, "")
 	if err != nil || !ended(result) {
 		return result, err
 	}
-	evicted, err := store.Tried(e.Name, result.Schedule.Followed)
+	evicted, err := store.RecordTry(e.Name, result.Schedule.Followed)
 	if evicted {
 		a.say("entry %s was removed from the cache: most runs that it admits do not follow it", e.Short())
 	}
@@ -153,7 +158,7 @@ func (a *app) reuse(ctx context.Context, c heddle.Config, f runFlags, store *cac
 
 // memoize carries out a run that no schedule admits, and makes one of it. A schedule
 // that cannot be made is not the run's failure.
-func (a *app) memoize(ctx, limited context.Context, c heddle.Config, f runFlags, store *cache.Cache) (*heddle.Result, error) {
+func (a *app) memoize(ctx, limited context.Context, c machine.Config, f runFlags, store *cache.Cache) (*machine.Result, error) {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
 		return nil, errTemporary.Wrap(reason(err))
@@ -161,23 +166,23 @@ func (a *app) memoize(ctx, limited context.Context, c heddle.Config, f runFlags,
 	defer os.Remove(file.Name())
 	defer file.Close()
 	c.Hidden = append(c.Hidden, file.Name())
-	var result *heddle.Result
+	var result *machine.Result
 	if f.cache.memoize == memoizeOnline {
-		result, err = memo.Record(limited, c, file)
+		result, err = tern.Record(limited, c, file)
 	} else if result, err = a.carryOut(limited, c, ""); err == nil && ended(result) {
 		c.Stdout, c.Stderr, c.Strace, c.EventLog = io.Discard, io.Discard, nil, nil
-		memo.Harmless(&c)
+		tern.MakeReadOnly(&c)
 		err = rewind(&c)
 		if err == nil {
-			_, err = memo.Record(ctx, c, file)
+			_, err = tern.Record(ctx, c, file)
 		}
 	}
 	if err != nil || !ended(result) {
 		return result, err
 	}
-	made, err := memo.Make(ctx, file.Name(), f.cache.options())
+	made, err := tern.Make(ctx, file.Name(), f.cache.options())
 	if err == nil {
-		var added cache.Added
+		var added cache.AddResult
 		if added, err = store.Add(made.File); err == nil {
 			a.cached.Entry = added.Name[:12]
 		}
@@ -191,7 +196,7 @@ func (a *app) memoize(ctx, limited context.Context, c heddle.Config, f runFlags,
 }
 
 // spool makes standard input a regular file: what it has is looked at before the run.
-func spool(c *heddle.Config) (clean func(), err error) {
+func spool(c *machine.Config) (clean func(), err error) {
 	if c.Stdin == nil || isRegular(c.Stdin) {
 		return func() {}, nil
 	}
@@ -214,7 +219,7 @@ func spool(c *heddle.Config) (clean func(), err error) {
 }
 
 // rewind goes back to the beginning of standard input.
-func rewind(c *heddle.Config) error {
+func rewind(c *machine.Config) error {
 	if s, ok := c.Stdin.(io.Seeker); ok {
 		if _, err := s.Seek(0, io.SeekStart); err != nil {
 			return errTemporary.Wrap(err)
@@ -274,9 +279,12 @@ preconditions to a cache. What the program prints is left out.`,
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.cache.dir, "cache", "", "the cache's folder `DIR`")
 	addVariableFlag(flags, &f.cache)
+	cli.Group(flags, groupOutput, "cache", "input-variable")
 	addMachineFlags(flags)
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: none)")
+	cli.Group(flags, groupMachine, "config")
+	cli.Group(flags, groupFiles, "stdin")
 	addTimeLimitFlag(flags, &f.timeLimit)
 	return c
 }
@@ -310,7 +318,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	c := job.Config()
 	c.Closed = [3]bool{} // the run has none of heddle's own streams
 	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, io.Discard, io.Discard
-	memo.Harmless(&c)
+	tern.MakeReadOnly(&c)
 	store, err := cache.Open(f.cache.dir)
 	if err != nil {
 		return err
@@ -320,7 +328,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 }
 
 // addRun records a run and adds its schedule.
-func (a *app) addRun(ctx context.Context, c heddle.Config, f runFlags, store *cache.Cache) error {
+func (a *app) addRun(ctx context.Context, c machine.Config, f runFlags, store *cache.Cache) error {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
 		return errTemporary.Wrap(reason(err))
@@ -328,9 +336,9 @@ func (a *app) addRun(ctx context.Context, c heddle.Config, f runFlags, store *ca
 	defer os.Remove(file.Name())
 	defer file.Close()
 	c.Hidden = append(c.Hidden, file.Name())
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	result, err := memo.Record(limited, c, file)
+	result, err := tern.Record(limited, c, file)
 	if err != nil {
 		return err
 	}
@@ -339,7 +347,7 @@ func (a *app) addRun(ctx context.Context, c heddle.Config, f runFlags, store *ca
 		a.status = result.ExitCode
 		return nil
 	}
-	made, err := memo.Make(ctx, file.Name(), f.cache.options())
+	made, err := tern.Make(ctx, file.Name(), f.cache.options())
 	if err != nil {
 		return err
 	}
@@ -446,7 +454,7 @@ func (a *app) cachePack(dir, output, program string) error {
 	defer store.Close()
 	sum := ""
 	if program != "" {
-		if sum = memo.Sum(program); sum == "" {
+		if sum = tern.FileSHA256(program); sum == "" {
 			return errPackProgram.New(program)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/calibrate"
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
 
@@ -87,16 +87,16 @@ func processorName(read func(string) ([]byte, error)) string {
 
 // loadCosts puts the costs of a file that calibrate wrote, or of the costs
 // section of any other, over those in the options.
-func loadCosts(path string, options *machine.Options) error {
+func loadCosts(path string, options *runoptions.Options) error {
 	file := struct {
-		Costs emu.Costs `mapstructure:"costs"`
+		Costs arch.Costs `mapstructure:"costs"`
 	}{options.Costs}
 	read, err := yamlfile.Load(path, &file)
 	if err != nil {
 		return err
 	}
 	options.Costs = file.Costs
-	if wrong, ok := machine.CheckCosts(file.Costs).(*machine.FieldError); ok {
+	if wrong, ok := runoptions.CheckCosts(file.Costs).(*runoptions.FieldError); ok {
 		return read.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
 	}
 	return nil

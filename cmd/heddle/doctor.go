@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 // A verdict of doctor on one thing. Bad means that heddle cannot work; a note,
@@ -49,7 +49,7 @@ type host struct {
 
 func thisHost() host {
 	return host{
-		unicorn:  emu.Version(),
+		unicorn:  uc.Version(),
 		platform: runtime.GOOS + "/" + runtime.GOARCH,
 		read:     os.ReadFile,
 		look:     exec.LookPath,
@@ -112,7 +112,7 @@ func checkPlatform(h host) finding {
 func checkUnicorn(h host) finding {
 	v := h.unicorn
 	f := finding{thing: "Unicorn library", found: fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])}
-	switch order := slices.Compare(v[:], emu.MinVersion[:]); {
+	switch order := slices.Compare(v[:], uc.MinVersion[:]); {
 	case order < 0:
 		f.verdict, f.advice = bad, "install libunicorn-dev 2.1.1; internal/setup/packages.sh build does it on Debian 12 and 13"
 	case order > 0:
@@ -160,7 +160,7 @@ func checkOvercommit(h host) finding {
 }
 
 func checkAddressSpace(h host) finding {
-	need := heddle.DefaultConfig().MaxMemory + 2<<30 // and the engine's own reservation
+	need := machine.DefaultConfig().MaxMemory + 2<<30 // and the engine's own reservation
 	return checkLimit(h, "address space", unix.RLIMIT_AS, need, bad,
 		"raise it with ulimit -v unlimited, or lower --max-memory")
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle/experiments"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -31,7 +31,7 @@ func (a *app) experimentCommand() *cobra.Command {
 }
 
 func (a *app) experimentRunCommand() *cobra.Command {
-	var o experiments.Options
+	var o sweep.Options
 	c := &cobra.Command{
 		Use:   "run FILE.yaml",
 		Short: "Carry out the runs of an experiment that are not stored yet",
@@ -47,16 +47,16 @@ command goes on where it stopped.`,
 	return c
 }
 
-func addStoreFlag(c *cobra.Command, o *experiments.Options) {
+func addStoreFlag(c *cobra.Command, o *sweep.Options) {
 	c.Flags().StringVar(&o.Store, "store", "", "`FILE` of the results (default: the experiment's, or results/NAME.sqlite)")
 }
 
-func (a *app) experimentRun(ctx context.Context, path string, o experiments.Options) error {
-	x, err := experiments.Load(path)
+func (a *app) experimentRun(ctx context.Context, path string, o sweep.Options) error {
+	x, err := sweep.Load(path)
 	if err != nil {
 		return err
 	}
-	o.Progress = experiments.NewProgress(a.stderr)
+	o.Progress = sweep.NewProgress(a.stderr)
 	summary, err := x.Sweep(ctx, o)
 	for _, row := range summary.Damaged {
 		a.say("%s; what it held is carried out again", row)
@@ -74,7 +74,7 @@ func (a *app) experimentRun(ctx context.Context, path string, o experiments.Opti
 }
 
 func (a *app) experimentTableCommand() *cobra.Command {
-	var o experiments.Options
+	var o sweep.Options
 	var format string
 	c := &cobra.Command{
 		Use:   "table FILE.yaml",
@@ -84,7 +84,7 @@ func (a *app) experimentTableCommand() *cobra.Command {
 			if !slices.Contains(table.Formats(), format) {
 				return errTableFormat.New(fmt.Sprintf("%q", format), strings.Join(table.Formats(), ", "))
 			}
-			x, err := experiments.Load(args[0])
+			x, err := sweep.Load(args[0])
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (a *app) experimentValidateCommand() *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, path := range args {
-				x, err := experiments.Load(path)
+				x, err := sweep.Load(path)
 				if err != nil {
 					return err
 				}
@@ -128,6 +128,6 @@ func (a *app) experimentInitCommand() *cobra.Command {
 		Use:   "init FILE.yaml",
 		Short: "Write a commented example of an experiment file",
 		Args:  oneFile,
-		RunE:  func(_ *cobra.Command, args []string) error { return experiments.WriteExample(args[0]) },
+		RunE:  func(_ *cobra.Command, args []string) error { return sweep.WriteExample(args[0]) },
 	}
 }

@@ -2,17 +2,21 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/heddle-dmt/heddle/experiments/machine"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/memmodel"
-	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -21,41 +25,140 @@ var errFlag = errs.Define("flag-wrong-value",
 	"A flag was given a value that it does not take.",
 	"Use a value that the sentence allows.")
 
+// The titles of the groups of flags, in the order of the help.
+const (
+	groupMachine    = "Machine"
+	groupScheduling = "Scheduling"
+	groupMemory     = "Memory model"
+	groupFiles      = "Files and environment"
+	groupLimits     = "Limits"
+	groupRecording  = "Recording"
+	groupEnforcing  = "Following a schedule"
+	groupOutput     = "Output and checks"
+)
+
 // machineFlags are the flags of `heddle run` that configure the machine: each
-// overrides the field of that path in a configuration file.
+// overrides the field of that path in a configuration file. Fallback says what the
+// default is, where it is not the field's in runoptions.Default.
 var machineFlags = []struct {
-	name, field, usage string
-	value              func() *flagValue
+	group, name, field, usage string
+	value                     func() *flagValue
+	fallback                  string
 }{
-	{"cores", "cores", "number of emulated cores, 1 to 64", number},
-	{"seed", "seed", "seed that chooses the run among all possible ones", number},
-	{"sched", "sched.policy", "scheduling policy: " + strings.Join(sched.PolicyNames(), ", "), policy},
-	{"quantum", "sched.quantum", "instructions of a slice (rr, random) or round (coredet), or cycles a core may run ahead (timed and those built on it)", number},
-	{"time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait (timed and those built on it)", number},
-	{"jitter", "sched.jitter", "seeded noise of the cores' speed, as a fraction (timed, those built on it, coredet)", fraction},
-	{"delay-rate", "sched.delay_rate", "probability that a delay is injected after a slice (as jitter)", fraction},
-	{"delay-cycles", "sched.delay_cycles", "greatest length of an injected delay (as jitter)", number},
-	{"granularity", "sched.granularity", "where slices end: " + strings.Join(sched.Granularities(), ", ") + " (rr, random)", granularity},
-	{"depth", "sched.depth", "bug depth: one more than the priority change points (pct)", number},
-	{"length", "sched.length", "estimated instructions of the run (pct)", number},
-	{"fairness", "sched.fairness", "instructions of others after which a waiting thread runs (rr, random, pct), or without an operation after which a thread passes its turn on (rr-sync)", number},
-	{"model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel},
-	{"tso-engine", "memory.engine", "how stores are kept: " + strings.Join(buffers.Engines(), ", ") + " (pages: tso only)", engine},
-	{"commit", "memory.commit", "when stores become visible (tso, pso): " + strings.Join(buffers.Policies(), ", "), commit},
-	{"commit-rate", "memory.rate", "probability that a store is committed before a slice (random)", fraction},
-	{"commit-latency", "memory.latency", "cycles until a store is committed (timed, lazy)", number},
-	{"store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds (tso, pso)", number},
-	{"randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes},
-	{"chdir", "dir", "the guest's working folder, an absolute guest path (default: the current folder)", folder},
-	{"rootfs", "rootfs", "host folder to use as the guest's root instead of the host's own", folder},
-	{"mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it (repeatable)", mounts},
-	{"env", "env", "NAME=VALUE to set in the guest's environment (repeatable)", variables},
-	{"uid", "uid", "the guest's user id (default: yours); 0 is root, with all capabilities", number},
-	{"gid", "gid", "the guest's group id (default: yours)", number},
-	{"host-times", "host_times", "show files with their host's modification times", yes},
-	{"max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", size},
-	{"max-instructions", "max_instructions", "end the run after so many instructions; 0 means no bound", number},
-	{"unknown-syscalls", "unknown_syscalls", "what a system call does that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS},
+	{groupMachine, "cores", "cores", "number of emulated cores, 1 to 64", number, ""},
+	{groupMachine, "seed", "seed", "seed that chooses the run among all possible ones", number, ""},
+	{groupMachine, "randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes, ""},
+	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS, ""},
+
+	{groupScheduling, "sched", "sched.policy", "scheduling policy: " + strings.Join(sched.PolicyNames(), ", "), policy, ""},
+	{groupScheduling, "quantum", "sched.quantum", "instructions of a turn (rr, random) or round (coredet), or cycles a core may run ahead of the others", number, perPolicy("quantum")},
+	{groupScheduling, "time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait", number, perPolicy("time_slice")},
+	{groupScheduling, "jitter", "sched.jitter", "seeded noise of the cores' speed, as a fraction", fraction, perPolicy("jitter")},
+	{groupScheduling, "delay-rate", "sched.delay_rate", "probability that a delay is injected after a quantum", fraction, perPolicy("delay_rate")},
+	{groupScheduling, "delay-cycles", "sched.delay_cycles", "greatest length of an injected delay", number, perPolicy("delay_cycles")},
+	{groupScheduling, "granularity", "sched.granularity", "places where a thread may lose its core: " + strings.Join(sched.Granularities(), ", "), granularity, perPolicy("granularity")},
+	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", number, perPolicy("depth")},
+	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", number, perPolicy("length")},
+	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", number, perPolicy("fairness")},
+
+	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel, memmodel.SC.String()},
+	{groupMemory, "tso-engine", "memory.engine", "how stores that wait are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", engine, storebuffer.Exact},
+	{groupMemory, "commit", "memory.commit", "when stores become visible: " + strings.Join(storebuffer.Policies(), ", "), commit, perCommit("commit")},
+	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", fraction, perCommit("rate")},
+	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", number, perCommit("latency")},
+	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", number, perCommit("capacity")},
+
+	{groupFiles, "chdir", "dir", "the guest's working folder, an absolute guest path", folder, "the current folder"},
+	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, cut down"},
+	{groupFiles, "mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it; repeatable", mounts, ""},
+	{groupFiles, "env", "env", "NAME=VALUE to set in the guest's environment; repeatable", variables, ""},
+	{groupFiles, "uid", "uid", "the guest's user id; 0 is root, with all capabilities", number, "yours"},
+	{groupFiles, "gid", "gid", "the guest's group id", number, "yours"},
+	{groupFiles, "host-times", "host_times", "show files with their host's modification times", yes, ""},
+
+	{groupLimits, "max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", size, ""},
+	{groupLimits, "max-instructions", "max_instructions", "end the run after this many instructions of all threads; 0: no bound", number, ""},
+}
+
+// perPolicy lists an option's defaults by policy, and the policies that use it.
+func perPolicy(option string) string {
+	var values []string
+	users := map[string][]string{} // of each value
+	used := sched.UsedBy(option)
+	for _, policy := range used {
+		value := fieldText(sched.Defaults(policy), option)
+		if users[value] == nil {
+			values = append(values, value)
+		}
+		users[value] = append(users[value], policy)
+	}
+	if len(used) == len(sched.PolicyNames()) && len(values) == 1 {
+		return values[0]
+	}
+	for i, value := range values {
+		values[i] = fmt.Sprintf("%s with %s", value, strings.Join(users[value], ", "))
+	}
+	return strings.Join(values, "; ")
+}
+
+// perCommit lists an option's defaults by the policy of commits that uses it.
+func perCommit(option string) string {
+	defaults := storebuffer.Options{Model: memmodel.TSO.String()}.WithDefaults()
+	switch option {
+	case "rate":
+		return fieldText(defaults, option) + " with random"
+	case "latency":
+		timed, lazy := storebuffer.Options{Commit: "timed"}.WithDefaults(), storebuffer.Options{Commit: "lazy"}.WithDefaults()
+		return fmt.Sprintf("%s with timed; %s with lazy", fieldText(timed, option), fieldText(lazy, option))
+	case "capacity":
+		pages := storebuffer.Options{Engine: storebuffer.Pages}.WithDefaults()
+		return fmt.Sprintf("%s; %s with pages", fieldText(defaults, option), fieldText(pages, option))
+	}
+	return fieldText(defaults, option)
+}
+
+// fieldText is the value of the field of options with a name, as text.
+func fieldText(options any, name string) string {
+	v := reflect.ValueOf(options)
+	for i := range v.NumField() {
+		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ","); tag == name {
+			return fmt.Sprint(reflect.Indirect(v.Field(i)))
+		}
+	}
+	panic("bug: no option " + name)
+}
+
+// defaultField is the default of the field with a path, "sched.policy", as text; a zero
+// value has none.
+func defaultField(path string) string {
+	options := runoptions.Default()
+	options.Sched = options.Sched.WithDefaults()
+	top, rest, nested := strings.Cut(path, ".")
+	if nested {
+		return fieldText(options.Sched, rest)
+	}
+	if text := fieldText(options, top); text != "false" && text != "" && text != "[]" {
+		return text
+	}
+	return ""
+}
+
+// sayIgnored says which flags of the command line have no effect with the others.
+func (a *app) sayIgnored(flags *pflag.FlagSet, options runoptions.Options) {
+	policy := options.Sched.WithDefaults().Policy
+	for _, f := range machineFlags {
+		if !flags.Changed(f.name) {
+			continue
+		}
+		if option, ok := strings.CutPrefix(f.field, "sched."); ok && option != "policy" && !slices.Contains(sched.UsedBy(option), policy) {
+			a.say("--%s has no effect with the policy %s, only with %s", f.name, policy, strings.Join(sched.UsedBy(option), ", "))
+		}
+		if option, ok := strings.CutPrefix(f.field, "memory."); ok {
+			if why := options.Memory.Ignores(option); why != "" {
+				a.say("--%s has no effect with %s", f.name, why)
+			}
+		}
+	}
 }
 
 // A flagValue checks its text when it is set and keeps it for viper, which
@@ -110,9 +213,9 @@ func commit() *flagValue { return text("WHEN") }
 
 func folder() *flagValue { return text("DIR") }
 
-func stopOrENOSYS() *flagValue { return text(machine.Stop + "|" + machine.ENOSYS) }
+func stopOrENOSYS() *flagValue { return text(runoptions.Stop + "|" + runoptions.ENOSYS) }
 
-// text is any text; machine.Options.Check has the last word on it.
+// text is any text; epoch.Options.Check has the last word on it.
 func text(kind string) *flagValue {
 	return &flagValue{kind: kind, check: func(string) error { return nil }}
 }
@@ -146,13 +249,13 @@ func yes() *flagValue {
 
 func size() *flagValue {
 	return &flagValue{kind: "SIZE", check: func(text string) error {
-		return new(machine.Size).UnmarshalText([]byte(text))
+		return new(runoptions.Size).UnmarshalText([]byte(text))
 	}}
 }
 
 func mounts() *flagValue {
 	return &flagValue{kind: "HOST:GUEST", list: true, check: func(text string) error {
-		return new(machine.Mount).UnmarshalText([]byte(text))
+		return new(runoptions.Mount).UnmarshalText([]byte(text))
 	}}
 }
 
@@ -172,13 +275,21 @@ func addMachineFlags(flags *pflag.FlagSet) {
 		if flag.Value.Type() == "bool" {
 			flag.NoOptDefVal = "true"
 		}
+		cli.Group(flags, f.group, f.name)
+		text := f.fallback
+		if text == "" {
+			text = defaultField(f.field)
+		}
+		if text != "" {
+			cli.SetDefault(flags, f.name, text)
+		}
 	}
 }
 
 // machineOptions reads the configuration file, if one is named, and the flags
 // that were given over it, and then the file of costs, if one is named.
-func machineOptions(flags *pflag.FlagSet, config, costs string) (machine.Options, error) {
-	options := machine.Default()
+func machineOptions(flags *pflag.FlagSet, config, costs string) (runoptions.Options, error) {
+	options := runoptions.Default()
 	file, err := yamlfile.LoadBound(config, &options, func(v *viper.Viper) {
 		for _, f := range machineFlags {
 			if flag := flags.Lookup(f.name); flag.Changed {
@@ -190,7 +301,7 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (machine.Options
 		return options, err
 	}
 	err = options.Check()
-	var wrong *machine.FieldError
+	var wrong *runoptions.FieldError
 	if errors.As(err, &wrong) {
 		err = explain(wrong, flags, config, file)
 	}
@@ -202,7 +313,7 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (machine.Options
 
 // explain says of a wrong field which flag, or which line of the file, it
 // comes from.
-func explain(wrong *machine.FieldError, flags *pflag.FlagSet, config string, file *yamlfile.File) error {
+func explain(wrong *runoptions.FieldError, flags *pflag.FlagSet, config string, file *yamlfile.File) error {
 	field, _, _ := strings.Cut(wrong.Field, "[")
 	for _, f := range machineFlags {
 		if f.field == field && (flags.Changed(f.name) || config == "") {
@@ -214,7 +325,7 @@ func explain(wrong *machine.FieldError, flags *pflag.FlagSet, config string, fil
 
 // repeatCommand is the command line that repeats a run exactly: the machine's
 // flags that were given, with cores and seed always, and the program.
-func repeatCommand(flags *pflag.FlagSet, run runFlags, options machine.Options, args []string) string {
+func repeatCommand(flags *pflag.FlagSet, run runFlags, options runoptions.Options, args []string) string {
 	words := []string{"heddle", "run", "--cores=" + strconv.Itoa(options.Cores), "--seed=" + strconv.FormatUint(options.Seed, 10)}
 	if run.config != "" {
 		words = append(words, "--config="+run.config)

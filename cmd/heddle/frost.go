@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
+	"github.com/heddle-dmt/heddle/internal/cli"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
@@ -71,11 +72,14 @@ program failed all the same. The report goes to standard error.`,
 }
 
 func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
+	addConfigFlags(flags, &f.runFlags)
+	cli.GroupNew(flags, "Frost", func() { f.defineFrost(flags) })
+	cli.GroupNew(flags, groupOutput, func() { f.defineOutput(flags) })
+	addTimeLimitFlag(flags, &f.timeLimit)
+}
+
+func (f *frostFlags) defineFrost(flags *pflag.FlagSet) {
 	o := &f.options
-	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
-	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
-	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
-	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
 	flags.BoolVar(&o.DetectOnly, "detect-only", false, "look for races and survive none; output ends no epoch")
 	flags.Float64Var(&o.Sample, "sample", o.Sample, "check this `PART` of the run's time, 0 to 1")
 	flags.Float64Var(&o.Epoch, "epoch", o.Epoch, "length of the first epoch in `MS` of virtual time")
@@ -88,10 +92,12 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 	o.Followers = min(max(1, runtime.NumCPU()), 4)
 	flags.IntVar(&o.Followers, "followers", o.Followers, "execute `N` epoch-parallel replicas at the same time; no result depends on it")
 	flags.BoolVar(&f.nameRaces, "name-races", false, "execute the first epoch with a race again, under a race detector, and say which instructions race; with --detect-only all epochs from that one on")
+}
+
+func (f *frostFlags) defineOutput(flags *pflag.FlagSet) {
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
-	addTimeLimitFlag(flags, &f.timeLimit)
-	flags.BoolVar(&f.progress, "progress", false, "tell on standard error how far the run is: in one line on a terminal, elsewhere every 100 epochs")
+	flags.BoolVar(&f.progress, "progress", false, "report on standard error how far the run is: in one line on a terminal, elsewhere every 100 epochs")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
 }
 
@@ -106,7 +112,7 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	if err := checkTimeLimit(f.timeLimit); err != nil {
 		return err
 	}
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	job, stdin, err := a.open(limited, flags, f.runFlags, args)
 	if err != nil {
@@ -182,8 +188,8 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 		a.status = status
 		a.say("interrupted behind the last epoch that was committed")
 	}
-	if limit, reached := heddle.ReachedTimeLimit(ctx); reached && r.Result.Outcome == outcomeTimeLimit {
-		a.status = heddle.ExitTimeLimit
+	if limit, reached := machine.ReachedTimeLimit(ctx); reached && r.Result.Outcome == outcomeTimeLimit {
+		a.status = machine.ExitTimeLimit
 		a.say("%v after the last epoch that was committed, which depends on the speed of the host", limit)
 	}
 	if f.quiet && r.Verdict == frost.Clean {

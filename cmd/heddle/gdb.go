@@ -4,8 +4,9 @@ import (
 	"context"
 	"net"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/debug"
 )
 
 var (
@@ -23,16 +24,16 @@ var (
 const gdbUsage = "wait for GDB at `ADDRESS` (host:port) and let it take the run forwards and backwards"
 
 // carryOut runs a configuration, under GDB if there is an address for it.
-func (a *app) carryOut(ctx context.Context, c heddle.Config, gdb string) (*heddle.Result, error) {
+func (a *app) carryOut(ctx context.Context, c machine.Config, gdb string, options ...machine.Option) (*machine.Result, error) {
 	if gdb == "" {
-		return heddle.Run(ctx, c)
+		return machine.Run(ctx, c, options...)
 	}
 	l, err := net.Listen("tcp", gdb)
 	if err != nil {
 		return nil, errGDBAddress.Wrap(err, gdb)
 	}
 	defer l.Close()
-	m, err := heddle.New(c)
+	m, err := machine.New(c, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (a *app) carryOut(ctx context.Context, c heddle.Config, gdb string) (*heddl
 	a.say("waiting for GDB: target remote %s", l.Addr())
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // ends Accept
 	defer stop()
-	if err := m.ServeGDB(l); err != nil && ctx.Err() == nil {
+	if err := debug.Serve(m, l); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	return m.Run(ctx)

@@ -21,9 +21,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/stdfds"
 )
 
@@ -98,9 +99,9 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		a.say("interrupted")
 		return status
 	}
-	if limit := heddle.TimeLimit(0); errors.As(err, &limit) {
+	if limit := machine.TimeLimit(0); errors.As(err, &limit) {
 		a.say("%v", limit)
-		return heddle.ExitTimeLimit
+		return machine.ExitTimeLimit
 	}
 	for _, err := range parts(err) {
 		if own.err != nil && errors.Is(err, own.err) {
@@ -201,16 +202,27 @@ func (a *app) root() *cobra.Command {
 		Short: "Run unmodified multithreaded Linux programs deterministically",
 		Long: `heddle runs unmodified multithreaded x86-64 Linux programs on an emulated
 multicore machine. A run is a pure function of the program, the files it reads,
-the configuration and the seed: the same again gives the same again, bit for
-bit, and another seed gives another interleaving.`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+the configuration and the seed: repeat all four and you get the same run, bit for
+bit; another seed gives another interleaving.`,
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		Version:            versionLine(),
+		DisableSuggestions: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return errUsage.New(err, c.CommandPath())
+		problem := cli.ExplainFlagError(c, err)
+		if problem.Flag != "" {
+			return errFlag.New(problem.Flag, problem.Found, problem.Allowed)
+		}
+		return errUsage.New(problem.Text, c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.workerCommand())
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { cli.WriteHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		cli.WriteUsage(c.OutOrStderr(), c)
+		return nil
+	})
+	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.workerCommand())
 	// An unknown command is an error that cobra makes itself.
 	root.Args = ofCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
@@ -221,7 +233,7 @@ bit, and another seed gives another interleaving.`,
 // ofCommands refuses what is no command of one that has commands.
 func ofCommands(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return errUsage.New(fmt.Sprintf("unknown command %q", args[0]), c.CommandPath())
+		return errUsage.New(cli.UnknownCommand(c, args[0]), c.CommandPath())
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/heddle-dmt/heddle/experiments/minimal"
-	"github.com/heddle-dmt/heddle/sched/minimize"
+	"github.com/heddle-dmt/heddle/experiments/minimize"
+	schedminimize "github.com/heddle-dmt/heddle/sched/minimize"
 )
 
 // minimizeFlags are those of `heddle minimize`.
@@ -64,7 +64,7 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 			return err
 		}
 	}
-	o := minimal.Options{Runs: f.runs, Perfetto: f.perfetto}
+	o := minimize.Options{Runs: f.runs, Perfetto: f.perfetto}
 	if f.stdout != "" {
 		var err error
 		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
@@ -76,7 +76,7 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 	}
 	progress := a.minimizeProgress(f.quiet)
 	o.Progress = progress.tell
-	report, err := minimal.Minimize(ctx, path, f.output, o)
+	report, err := minimize.Minimize(ctx, path, f.output, o)
 	progress.end()
 	if status, ok := interrupted(ctx); ok && (err == nil || errors.Is(err, context.Canceled)) {
 		a.status = status
@@ -97,14 +97,14 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 type minimizeProgress struct {
 	liveLine
 	quiet bool
-	best  minimize.Cost
+	best  schedminimize.Cost
 }
 
 func (a *app) minimizeProgress(quiet bool) *minimizeProgress {
 	return &minimizeProgress{liveLine: liveLine{app: a, terminal: a.onTerminal()}, quiet: quiet}
 }
 
-func (p *minimizeProgress) tell(runs int, best minimize.Cost) {
+func (p *minimizeProgress) tell(runs int, best schedminimize.Cost) {
 	same := p.told && best == p.best
 	if p.quiet || same && !p.terminal {
 		return

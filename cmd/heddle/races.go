@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -62,7 +63,14 @@ what is reported.`,
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.mode, "mode", "hb", "what orders accesses: hb, the program's synchronization, or schedule, its recorded order")
+	cli.GroupNew(flags, "Races", func() { f.define(flags) })
+	addMachineFlags(flags)
+	addRunFlags(flags, &run)
+	return c
+}
+
+func (f *racesFlags) define(flags *pflag.FlagSet) {
+	flags.StringVar(&f.mode, "mode", "hb", "order of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
 	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "races whose write changes nothing: keep them like others, mark or prune them")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
@@ -71,9 +79,6 @@ what is reported.`,
 	flags.StringSliceVar(&f.code, "code", nil, "only races of an instruction at `FROM-TO`, without TO")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
-	addMachineFlags(flags)
-	addRunFlags(flags, &run)
-	return c
 }
 
 // options are what the flags ask for.

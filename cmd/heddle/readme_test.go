@@ -11,52 +11,89 @@ import (
 	"testing"
 )
 
-var updateReadme = flag.Bool("update", false, "rewrite the session in README.md")
+var updateSessions = flag.Bool("update", false, "rewrite the sessions in the documents")
+
+// documentsWithSessions have commands with what they print, between these marks.
+var documentsWithSessions = []string{"README.md", "docs/tutorial.md"}
 
 const (
-	readme       = "../../README.md"
 	sessionBegin = "```console\n"
 	sessionEnd   = "```\n"
 )
 
-// TestREADMESession runs the commands of the README's session in a copy of the
-// repository's documents and compares what they print. Numbers and digests
-// depend on the compiler, the libraries and the host's Debian; their places do
+// TestSessionsInDocuments runs the commands of each document's sessions, all of one
+// document in one copy of the repository's documents, and compares what they print. Numbers
+// and digests depend on the compiler, the libraries and the host's Debian; their places do
 // not.
-func TestREADMESession(t *testing.T) {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
+func TestSessionsInDocuments(t *testing.T) {
+	for _, name := range documentsWithSessions {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("../..", name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runSessions(t, string(text))
+			if *updateSessions {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if withoutNumbers(got) != withoutNumbers(string(text)) {
+				t.Errorf("a session has changed; go test ./cmd/heddle -run Sessions -update takes this in:\n%s", got)
+			}
+		})
 	}
-	before, rest, found := strings.Cut(string(text), sessionBegin)
-	session, after, closed := strings.Cut(rest, sessionEnd)
-	if !found || !closed {
-		t.Fatal("README.md has no session")
-	}
-	got := replay(t, session)
-	if *updateReadme {
-		if err := os.WriteFile(readme, []byte(before+sessionBegin+got+sessionEnd+after), 0o644); err != nil {
-			t.Fatal(err)
+}
+
+// runSessions returns a document with the output that its commands print now.
+func runSessions(t *testing.T, text string) string {
+	t.Helper()
+	dir := sessionFolder(t)
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, sessionBegin)
+		b.WriteString(before)
+		if !found {
+			return b.String()
 		}
-		return
-	}
-	if plain(got) != plain(session) {
-		t.Errorf("the session has changed; go test ./cmd/heddle -run README -update takes this in:\n%s", got)
+		session, after, closed := strings.Cut(rest, sessionEnd)
+		if !closed {
+			t.Fatal("a session has no end")
+		}
+		b.WriteString(sessionBegin + runSession(t, dir, session) + sessionEnd)
+		text = after
 	}
 }
 
 var numbers = regexp.MustCompile(`\b([0-9a-f]{32}|[0-9]+)\b`)
 
-func plain(session string) string { return numbers.ReplaceAllString(session, "N") }
+// columns are the spaces between the columns of a table, whose widths follow the numbers.
+var columns = regexp.MustCompile(`  +`)
 
-// replay runs the lines that begin with a prompt and returns the session as it
-// would look.
-func replay(t *testing.T, session string) string {
+// trailing is space at the end of a line.
+var trailing = regexp.MustCompile(`(?m) +$`)
+
+// withoutNumbers is a text without what depends on the host.
+func withoutNumbers(text string) string {
+	return columns.ReplaceAllString(numbers.ReplaceAllString(trailing.ReplaceAllString(text, ""), "N"), "  ")
+}
+
+// sessionFolder makes a folder with what the sessions use of the repository.
+func sessionFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	copyTree(t, "../../docs", filepath.Join(dir, "docs"))
 	copyTree(t, "../../configs", filepath.Join(dir, "configs"))
 	installHeddle(t, filepath.Join(dir, "bin"))
+	return dir
+}
+
+// runSession runs the lines that begin with a prompt and returns the session as it
+// would look.
+func runSession(t *testing.T, dir, session string) string {
+	t.Helper()
 	var b strings.Builder
 	for _, line := range strings.Split(session, "\n") {
 		command, found := strings.CutPrefix(line, "$ ")
@@ -69,7 +106,7 @@ func replay(t *testing.T, session string) string {
 		if err != nil && cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		b.WriteString(line + "\n" + string(out))
+		b.WriteString(line + "\n" + trailing.ReplaceAllString(string(out), ""))
 	}
 	return b.String()
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/experiments/reproduce"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/experiments/h3"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
@@ -61,6 +62,10 @@ type recordFlags struct {
 var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
+	cli.GroupNew(flags, groupRecording, func() { f.define(flags) })
+}
+
+func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "write the trace to `FILE`")
 	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, calls of allocators, branches, and memory")
 	flags.BoolVar(&f.inputs, "inputs", false, "record what the program gets from outside, with the bytes")
@@ -82,8 +87,8 @@ func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 }
 
 // record is what the flags ask for.
-func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
-	r := &heddle.Record{To: to, Inputs: f.inputs || f.all}
+func (f *recordFlags) record(to io.Writer) (*machine.Record, error) {
+	r := &machine.Record{To: to, Inputs: f.inputs || f.all}
 	if f.pt || f.all {
 		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
 			return nil, errFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
@@ -100,7 +105,7 @@ func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
 		}
 	}
 	if f.sync || f.races || f.all {
-		r.Sync = &heddle.SyncRecord{Atomics: f.atomics || f.all, Heap: f.heap || f.races || f.all}
+		r.Sync = &machine.SyncRecord{Atomics: f.atomics || f.all, Heap: f.heap || f.races || f.all}
 		if f.syncList != "" {
 			custom, err := syncops.LoadCustom(f.syncList)
 			if err != nil {
@@ -115,7 +120,7 @@ func (f *recordFlags) record(to io.Writer) (*heddle.Record, error) {
 func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
 	c := &recorder.MemoryConfig{}
 	for _, t := range f.memoryThreads {
-		c.Threads = append(c.Threads, event.ThreadID(t))
+		c.Threads = append(c.Threads, arch.ThreadID(t))
 	}
 	var err error
 	if c.Data, err = addresses("memory-data", f.memoryData); err != nil {
@@ -126,8 +131,8 @@ func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
 }
 
 // addresses are ranges of addresses as flags have them.
-func addresses(flag string, texts []string) ([]emu.AddrRange, error) {
-	var list []emu.AddrRange
+func addresses(flag string, texts []string) ([]uc.AddrRange, error) {
+	var list []uc.AddrRange
 	for _, text := range texts {
 		from, to, _ := strings.Cut(text, "-")
 		start, err := strconv.ParseUint(from, 0, 64)
@@ -135,7 +140,7 @@ func addresses(flag string, texts []string) ([]emu.AddrRange, error) {
 		if err != nil || endErr != nil || start >= end {
 			return nil, errFlag.New(flag, quote(text), "FROM-TO, two addresses such as 0x401000-0x402000")
 		}
-		list = append(list, emu.AddrRange{Start: event.Addr(start), End: event.Addr(end)})
+		list = append(list, uc.AddrRange{Start: arch.Addr(start), End: arch.Addr(end)})
 	}
 	return list, nil
 }
@@ -213,7 +218,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 }
 
 // record carries out `heddle record`.
-func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) (*heddle.Result, error) {
+func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) (*machine.Result, error) {
 	if rec.output == "" {
 		return nil, errNoOutput.New()
 	}
@@ -223,7 +228,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := f.schedule.check(flags, false); err != nil {
 		return nil, err
 	}
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	job, stdin, err := a.open(limited, flags, f, args)
 	if err != nil {
@@ -236,8 +241,8 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		if err := c.Schedulable(); err != nil {
 			return nil, err
 		}
-		c.Control = schedules.Control()
-		schedules.BindNow(&c)
+		c.Control = peregrine.ControlConfig()
+		peregrine.BindNow(&c)
 	}
 	if err := f.schedule.apply(&c); err != nil {
 		return nil, err
@@ -256,7 +261,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 
 // recorded runs a configuration on heddle's own streams, and records it if a
 // trace is named.
-func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddle.Config) (*heddle.Result, error) {
+func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machine.Config, options ...machine.Option) (*machine.Result, error) {
 	events, err := newLog(f.eventLog)
 	if err != nil {
 		return nil, err
@@ -279,7 +284,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c heddl
 			return nil, err
 		}
 	}
-	result, err := a.carryOut(ctx, c, f.gdb)
+	result, err := a.carryOut(ctx, c, f.gdb, options...)
 	a.noteGivenUp(ctx, result)
 	if result == nil {
 		return nil, err
@@ -347,7 +352,7 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := a.sayDamage(path); err != nil {
 		return err
 	}
-	r, err := heddle.OpenReplay(path)
+	r, err := machine.OpenReplay(path)
 	if err != nil {
 		return err
 	}
@@ -355,7 +360,7 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if r.Cut() {
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
 	}
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	if schedule != "" {
 		return a.replaySchedule(limited, f, rec, r, schedule)
@@ -372,16 +377,16 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 }
 
 // replaySchedule runs the program of a trace under a schedule.
-func (a *app) replaySchedule(ctx context.Context, f runFlags, rec recordFlags, r *heddle.Replay, file string) error {
-	s, err := reproduce.ReadFile(file)
+func (a *app) replaySchedule(ctx context.Context, f runFlags, rec recordFlags, r *machine.Replay, file string) error {
+	s, err := h3.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	c, g, err := s.Config(r, file)
+	c, options, g, err := s.Config(r, file)
 	if err != nil {
 		return err
 	}
-	result, err := a.recorded(ctx, f, rec, c)
+	result, err := a.recorded(ctx, f, rec, c, options...)
 	if err != nil {
 		return err
 	}
@@ -393,7 +398,7 @@ func (a *app) replaySchedule(ctx context.Context, f runFlags, rec recordFlags, r
 
 // finishReplay writes the summary, says how the replay ended unless the program
 // ended it, and sets the status.
-func (a *app) finishReplay(ctx context.Context, f runFlags, result *heddle.Result) error {
+func (a *app) finishReplay(ctx context.Context, f runFlags, result *machine.Result) error {
 	if f.summary != "" {
 		if err := writeSummary(f.summary, result); err != nil {
 			return err

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/smt"
-	"github.com/heddle-dmt/heddle/experiments/machine"
-	"github.com/heddle-dmt/heddle/experiments/reproduce"
+	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
 )
 
 var errNotReproduced = errs.Define("reproduce-no-schedule",
@@ -34,8 +34,8 @@ type reproduceFlags struct {
 
 // bugs are the values of --bug, and the classes of failures that they name.
 var bugs = map[string]string{
-	"auto": "", "assert": heddle.FailureAssertion, "crash": heddle.FailureCrash, "deadlock": heddle.FailureDeadlock,
-	"hang": heddle.FailureHang, "output": heddle.FailureWrong,
+	"auto": "", "assert": machine.FailureAssertion, "crash": machine.FailureCrash, "deadlock": machine.FailureDeadlock,
+	"hang": machine.FailureHang, "output": machine.FailureWrong,
 }
 
 func (a *app) reproduceCommand() *cobra.Command {
@@ -76,26 +76,26 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 }
 
 // options are what the flags ask for.
-func (f *reproduceFlags) options() (reproduce.Options, error) {
-	o := reproduce.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Now: time.Now}
+func (f *reproduceFlags) options() (h3.Options, error) {
+	o := h3.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Now: time.Now}
 	class, ok := bugs[f.bug]
 	switch {
 	case f.output == "":
 		return o, errNoOutput.New()
 	case !ok:
 		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
-	case !slices.Contains(reproduce.Encodings(), f.encoding):
+	case !slices.Contains(h3.Encodings(), f.encoding):
 		return o, errFlag.New("encoding", f.encoding, "heddle, clap or h3")
 	case f.profile != "" && len(f.shared) > 0:
 		return o, errFlag.New("profile", f.profile, "a trace, without --shared")
 	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
 		return o, errFlag.New("model", f.model, "sc, tso or pso")
 	}
-	var memory machine.Size
+	var memory runoptions.Size
 	if err := memory.UnmarshalText([]byte(f.memory)); err != nil {
 		return o, errFlag.New("memory", f.memory, "a size like 512M or 4G")
 	}
-	if o.Checkpoints, ok = reproduce.ParseCheckpoints(f.checkpoint, f.every); !ok {
+	if o.Checkpoints, ok = h3.ParseCheckpoints(f.checkpoint, f.every); !ok {
 		return o, errFlag.New("checkpoint", f.checkpoint, "none, auto, last or a number from 1, with --checkpoint-every of 1 or more")
 	}
 	o.Bug, o.Memory = class, uint64(memory)
@@ -141,7 +141,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 		limited, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
-	r, err := reproduce.Open(limited, path)
+	r, err := h3.Open(limited, path)
 	if err != nil {
 		return err
 	}

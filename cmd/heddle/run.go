@@ -17,11 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/machine"
-	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
@@ -40,7 +41,7 @@ var (
 		"Leave out :rw (the guest can write all the same; its changes stay in the overlay and --export keeps them).")
 )
 
-// How a run can end besides "exit" (heddle.Result.Outcome).
+// How a run can end besides "exit" (machine.Result.Outcome).
 const (
 	outcomeExit        = "exit"
 	outcomeInterrupted = "interrupted"
@@ -87,27 +88,37 @@ a :rw mount or kept with --export.`,
 	addScheduleFlags(flags, &f.schedule)
 	addCacheFlags(flags, &f.cache)
 	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
+	cli.Group(flags, groupScheduling, "sync-list")
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
-	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs")
+	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs; 0: do not")
+	cli.Group(flags, groupOutput, "gdb", "verify")
 	return c
 }
 
 // addRunFlags defines the flags of a run that do not configure the machine.
 func addRunFlags(flags *pflag.FlagSet, f *runFlags) {
-	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
-	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
-	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
-	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	addConfigFlags(flags, f)
 	addReplayFlags(flags, f)
 }
 
-// addReplayFlags defines those that a replay has too.
+// addConfigFlags defines the flags that name files of a run's configuration and its files.
+func addConfigFlags(flags *pflag.FlagSet, f *runFlags) {
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
+	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
+	cli.Group(flags, groupMachine, "config", "costs")
+	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
+	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	cli.Group(flags, groupFiles, "stdin", "export")
+}
+
+// addReplayFlags defines the flags that runs and replays share.
 func addReplayFlags(flags *pflag.FlagSet, f *runFlags) {
 	addTimeLimitFlag(flags, &f.timeLimit)
 	flags.BoolVar(&f.strace, "strace", false, "print each system call on standard error")
 	flags.StringVar(&f.summary, "summary", "", "write a JSON summary of the run to `FILE`")
 	flags.StringVar(&f.eventLog, "event-log", "", "write a line for each event that enters the digest to `FILE`")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out remarks on standard error, such as on files left in the overlay")
+	cli.Group(flags, groupOutput, "strace", "summary", "event-log", "quiet")
 }
 
 // run carries out `heddle run`.
@@ -129,6 +140,9 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
+	if !f.quiet {
+		a.sayIgnored(flags, options)
+	}
 	if f.verify > 0 && f.gdb != "" {
 		return errGDBAlone.New("--verify")
 	}
@@ -138,7 +152,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if f.verify > 0 {
 		return a.verify(ctx, flags, f, job)
 	}
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	stdin, err := a.openStdin(limited, job)
 	if err != nil {
@@ -164,6 +178,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 // addTimeLimitFlag defines the flag of commands that run programs.
 func addTimeLimitFlag(flags *pflag.FlagSet, limit *time.Duration) {
 	flags.DurationVar(limit, "time-limit", 0, "end a run that takes the host longer than `DURATION`, like 90s or 2h, with status 123; where it ends depends on the host's speed")
+	cli.Group(flags, groupLimits, "time-limit")
 }
 
 func checkTimeLimit(limit time.Duration) error {
@@ -175,18 +190,18 @@ func checkTimeLimit(limit time.Duration) error {
 
 // noteGivenUp corrects how a run ended in which a read or write had to be given up: the
 // guest saw it fail, and may have ended because of that.
-func (a *app) noteGivenUp(limited context.Context, result *heddle.Result) {
+func (a *app) noteGivenUp(limited context.Context, result *machine.Result) {
 	if !a.gaveUp || result == nil {
 		return
 	}
 	result.Outcome = outcomeInterrupted
-	if limit, reached := heddle.ReachedTimeLimit(limited); reached {
-		result.Outcome, result.ExitCode, result.Message = outcomeTimeLimit, heddle.ExitTimeLimit, limit.Error()+" while the program waited for its input or output"
+	if limit, reached := machine.ReachedTimeLimit(limited); reached {
+		result.Outcome, result.ExitCode, result.Message = outcomeTimeLimit, machine.ExitTimeLimit, limit.Error()+" while the program waited for its input or output"
 	}
 }
 
 // ended reports whether a run came to an end that does not depend on the host.
-func ended(result *heddle.Result) bool {
+func ended(result *machine.Result) bool {
 	return result.Outcome != outcomeInterrupted && result.Outcome != outcomeTimeLimit
 }
 
@@ -206,7 +221,7 @@ func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args [
 
 // newJob gives a run the place that it starts in, the current folder or the top of
 // another root, and the descriptors that heddle has.
-func (a *app) newJob(options machine.Options, f runFlags, args []string) (worker.Job, error) {
+func (a *app) newJob(options runoptions.Options, f runFlags, args []string) (worker.Job, error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return worker.Job{}, errFolder.Wrap(err)
@@ -244,7 +259,7 @@ func inFolder(dir, path string) string {
 
 // runJob runs a job in this process on heddle's own streams. The run ends when limited
 // does, and an analysis of it when ctx does.
-func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*heddle.Result, error) {
+func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*machine.Result, error) {
 	c := job.Config()
 	c.Stdin, c.EventLog = stdin, events
 	a.setOutputs(limited, &c)
@@ -254,7 +269,7 @@ func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, s
 	if err := f.schedule.apply(&c); err != nil {
 		return nil, err
 	}
-	var result *heddle.Result
+	var result *machine.Result
 	var err error
 	if f.cache.dir != "" {
 		result, err = a.carryOutCached(ctx, limited, c, f)
@@ -266,7 +281,7 @@ func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, s
 }
 
 // finish writes the summary, says what there is to say, and sets the status.
-func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *heddle.Result) error {
+func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *machine.Result) error {
 	if f.summary != "" {
 		if err := writeSummary(f.summary, a.summary(result)); err != nil {
 			return err
@@ -303,8 +318,8 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 
 // repeatIntroduction says what the command cannot: that the run read heddle's
 // own standard input, which the manifest names "-", or that a stream failed.
-func repeatIntroduction(f runFlags, result *heddle.Result) string {
-	isStdin := func(i heddle.Input) bool { return i.Path == "-" }
+func repeatIntroduction(f runFlags, result *machine.Result) string {
+	isStdin := func(i machine.Input) bool { return i.Path == "-" }
 	given := ""
 	if f.stdin == "" && slices.ContainsFunc(result.Inputs, isStdin) {
 		given = ", given the same standard input"
@@ -316,10 +331,10 @@ func repeatIntroduction(f runFlags, result *heddle.Result) string {
 }
 
 // summary is what is written of a run: its result, and what a cache was for it.
-func (a *app) summary(result *heddle.Result) any {
+func (a *app) summary(result *machine.Result) any {
 	a.cached.Cache = cmp.Or(a.cached.Cache, "off")
 	return struct {
-		*heddle.Result
+		*machine.Result
 		cached
 	}{result, a.cached}
 }

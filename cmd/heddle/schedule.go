@@ -10,13 +10,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
-	"github.com/heddle-dmt/heddle/experiments/memo"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
 var (
@@ -56,13 +58,17 @@ type computeFlags struct {
 var scheduling = []string{"relay", "skip-wait", "sync-only", "break-out", "free", "inject-delays"}
 
 func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
+	cli.GroupNew(flags, groupEnforcing, func() { f.define(flags) })
+}
+
+func (f *scheduleFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "enforce", "", "have the run follow the schedule in `FILE`")
-	flags.StringVar(&f.relay, "relay", sched.SemaphoreRelay, "how the turn is passed on: semaphore, or flag")
+	flags.StringVar(&f.relay, "relay", enforce.SemaphoreRelay, "pass the turn on by `MEANS`: semaphore, or flag")
 	flags.BoolVar(&f.skip, "skip-wait", false, "leave out waits at barriers, and sleeps: the schedule orders what they do")
 	flags.BoolVar(&f.sync, "sync-only", false, "enforce the order of operations alone, without the constraints on races")
-	flags.Uint64Var(&f.breakOut, "break-out", 0, "leave the schedule after so many `CYCLES` without its next event; 0: never")
+	flags.Uint64Var(&f.breakOut, "break-out", 0, "leave the schedule after this many `CYCLES` without its next event; 0: never")
 	flags.BoolVar(&f.free, "free", false, "let the run go on by itself when the schedule cannot be followed, instead of ending it")
-	flags.Float64Var(&f.delays, "inject-delays", 0, "probability that a delay is injected after a slice, as --delay-rate")
+	flags.Float64Var(&f.delays, "inject-delays", 0, "`PROBABILITY` that a delay is injected after a quantum, as --delay-rate")
 }
 
 // check finds flags that have no effect, or that do not go together. Chosen tells that
@@ -81,8 +87,8 @@ func (f *scheduleFlags) check(flags *pflag.FlagSet, chosen bool) error {
 			return errScheduleAlone.New("--" + name)
 		}
 	}
-	if f.relay != sched.SemaphoreRelay && f.relay != sched.FlagRelay {
-		return errFlag.New("relay", quote(f.relay), sched.SemaphoreRelay+", "+sched.FlagRelay)
+	if f.relay != enforce.SemaphoreRelay && f.relay != enforce.FlagRelay {
+		return errFlag.New("relay", quote(f.relay), enforce.SemaphoreRelay+", "+enforce.FlagRelay)
 	}
 	if f.delays < 0 || f.delays > 1 {
 		return errFlag.New("inject-delays", f.delays, "0 to 1")
@@ -102,32 +108,32 @@ func (f *scheduleFlags) words(flags *pflag.FlagSet) []string {
 }
 
 // apply has a configuration follow the schedule, if one is named.
-func (f *scheduleFlags) apply(c *heddle.Config) error {
+func (f *scheduleFlags) apply(c *machine.Config) error {
 	if f.file == "" {
 		return nil
 	}
 	if f.delays > 0 {
 		c.Sched.DelayRate = f.delays
 	}
-	file, err := schedules.Load(f.file)
+	file, err := peregrine.Load(f.file)
 	if err != nil {
 		return err
 	}
 	if file.Schedule.Portable {
-		if why := memo.Admits(c, file); why != "" {
+		if why := tern.Admits(c, file); why != "" {
 			return errNotAdmitted.New(f.file, why)
 		}
-		memo.Enforce(c, file, f.options())
+		tern.Enforce(c, file, f.options())
 		return nil
 	}
-	schedules.Follow(c, file, f.file, f.options())
+	peregrine.EnforceDeferred(c, file, f.file, f.options())
 	return nil
 }
 
 // options say how a schedule is enforced.
-func (f *scheduleFlags) options() sched.EnforceOptions {
-	return sched.EnforceOptions{
-		Relay: f.relay, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: event.Cycles(f.breakOut), Free: f.free,
+func (f *scheduleFlags) options() enforce.Options {
+	return enforce.Options{
+		Relay: f.relay, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: arch.Cycles(f.breakOut), Free: f.free,
 	}
 }
 
@@ -163,6 +169,7 @@ overlap, as they may in heddle record, do not tell which took effect first.`,
 	flags.SetInterspersed(false)
 	flags.StringVarP(&rec.output, "output", "o", "", "write the trace to `FILE`")
 	flags.BoolVar(&syncOnly, "sync-only", false, "leave out memory accesses: the schedule has no constraints on races")
+	cli.Group(flags, groupRecording, "output", "sync-only")
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
 	return c
@@ -185,7 +192,7 @@ order is kept. The run is repeated once, to find the constraints' instructions.`
 	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
 	flags.BoolVar(&f.syncOnly, "sync-only", false, "leave out constraints")
 	flags.BoolVar(&f.everyOne, "mem", false, "order all accesses that conflict, not only those that race: a mem-schedule")
-	flags.StringVar(&f.prune, "prune", hybrid.Prunes()[0], "which constraints to leave out: those that follow from others (reduce), "+
+	flags.StringVar(&f.prune, "prune", hybrid.PruneNames()[0], "which constraints to leave out: those that follow from others (reduce), "+
 		"only those of PEREGRINE (subsume), or none")
 	return c
 }
@@ -194,9 +201,9 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	if f.output == "" {
 		return errNoScheduleFile.New()
 	}
-	prune := slices.Index(hybrid.Prunes(), f.prune)
+	prune := slices.Index(hybrid.PruneNames(), f.prune)
 	if prune < 0 {
-		return errFlag.New("prune", quote(f.prune), strings.Join(hybrid.Prunes(), ", "))
+		return errFlag.New("prune", quote(f.prune), strings.Join(hybrid.PruneNames(), ", "))
 	}
 	if err := checkWritable(f.output); err != nil {
 		return err
@@ -204,11 +211,11 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	if err := a.sayDamage(path); err != nil {
 		return err
 	}
-	file, err := schedules.Compute(ctx, path, schedules.Options{Prune: hybrid.Prune(prune), SyncOnly: f.syncOnly, Every: f.everyOne})
+	file, err := peregrine.ComputeFile(ctx, path, peregrine.Options{Prune: hybrid.Prune(prune), SyncOnly: f.syncOnly, Every: f.everyOne})
 	if err != nil {
 		return err
 	}
-	if err := schedules.Save(file, f.output); err != nil {
+	if err := peregrine.Save(file, f.output); err != nil {
 		return err
 	}
 	return a.scheduleSummary(file)
@@ -231,7 +238,7 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show FILE", Short: "Print a schedule", Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := schedules.Load(args[0])
+			f, err := peregrine.Load(args[0])
 			if err != nil {
 				return err
 			}

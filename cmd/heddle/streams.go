@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 // descriptorNames are the first three descriptors in sentences.
@@ -101,7 +101,7 @@ func (r *keptReader) Read(p []byte) (int, error) {
 
 // setOutputs gives the guest heddle's own standard output and error. A broken pipe is
 // then a failure of the guest's write: Go would end this process.
-func (a *app) setOutputs(ctx context.Context, c *heddle.Config) {
+func (a *app) setOutputs(ctx context.Context, c *machine.Config) {
 	c.Stdout, c.Stderr = a.guestOutput(ctx, a.guestStdout), a.guestOutput(ctx, a.stderr)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
@@ -172,7 +172,7 @@ func (i *interruptible) do(transfer func() (int, error)) (int, error) {
 
 // end is why the context is done.
 func (i *interruptible) end() error {
-	if limit, reached := heddle.ReachedTimeLimit(i.ctx); reached {
+	if limit, reached := machine.ReachedTimeLimit(i.ctx); reached {
 		return limit
 	}
 	return i.ctx.Err()

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -136,7 +136,7 @@ func printSummary(w io.Writer, text []byte) {
 			Digest       string `json:"digest"`
 			Inputs       []any  `json:"inputs"`
 
-			Faults []heddle.StreamFault `json:"stream_faults"`
+			Faults []machine.StreamFault `json:"stream_faults"`
 		} `json:"result"`
 	}
 	if text == nil || json.Unmarshal(text, &end) != nil {
@@ -204,7 +204,7 @@ func (s *selection) add(flags *pflag.FlagSet) {
 
 func (s *selection) where() trace.Where {
 	return trace.Where{
-		Thread: event.ThreadID(s.thread), FromTime: event.Cycles(s.from), ToTime: event.Cycles(s.to),
+		Thread: arch.ThreadID(s.thread), FromTime: arch.Cycles(s.from), ToTime: arch.Cycles(s.to),
 		FromSync: s.sync[0], ToSync: s.sync[1],
 	}
 }
@@ -364,7 +364,7 @@ func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selectio
 	}
 	switch format {
 	case formatPerfetto:
-		return errors.Join(export.Perfetto(out, r, clap.Costs(r).MHz)...)
+		return errors.Join(export.Perfetto(out, r, clap.CostTable(r).MHz)...)
 	case formatCSV:
 		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
 			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())

@@ -12,7 +12,7 @@ import (
 // processor: the bytes of the core that wrote most, at the cost of the timing
 // model (pt_byte), as a part of the run's cycles. The run itself did not pay it.
 func printTracingCost(w io.Writer, r *trace.Reader) {
-	cost, err := clap.Branches(r)
+	cost, err := clap.BranchTraceCost(r)
 	if err != nil || cost.Bytes == 0 {
 		return // the run did not come to its end, or there is no branch trace
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -33,9 +33,9 @@ instructions, or with --instructions a line for each address.`,
 			}
 			return withTrace(args[0], func(r *trace.Reader) error {
 				if core >= 0 {
-					return a.printFlow(flow.Core(r, event.CoreID(core)), form)
+					return a.printFlow(flow.Core(r, arch.CoreID(core)), form)
 				}
-				return a.printFlow(flow.Thread(r, event.ThreadID(thread)), form)
+				return a.printFlow(flow.Thread(r, arch.ThreadID(thread)), form)
 			})
 		},
 	}

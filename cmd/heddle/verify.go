@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 var (
@@ -47,7 +47,7 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	stdin, err := a.keepStdin(limited, &job, dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		}
 		if limit > 0 {
 			a.say("repetition %d is not compared: %v", n, limit)
-			a.status = heddle.ExitTimeLimit
+			a.status = machine.ExitTimeLimit
 			return nil
 		}
 		if err != nil {
@@ -88,11 +88,11 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 
 // repeatWithin repeats the job within the time limit, and returns that if it was reached:
 // the repetition is not compared.
-func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first *heddle.Result) (heddle.TimeLimit, error) {
-	limited, cancel := heddle.WithTimeLimit(ctx, f.timeLimit)
+func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first *machine.Result) (machine.TimeLimit, error) {
+	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	err := repeat(limited, n, job, first, f.eventLog)
-	if limit, reached := heddle.ReachedTimeLimit(limited); reached && err != nil {
+	if limit, reached := machine.ReachedTimeLimit(limited); reached && err != nil {
 		return limit, nil
 	}
 	return 0, err
@@ -127,7 +127,7 @@ func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worke
 	return job.OpenStdin()
 }
 
-func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job, stdin io.Reader) (*heddle.Result, error) {
+func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job, stdin io.Reader) (*machine.Result, error) {
 	events, err := newLog(f.eventLog)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job,
 
 // repeat runs the job once more, every second time in a fresh process, with
 // the Go runtime on 1, 2, 8 or all of the host's processors in turn.
-func repeat(ctx context.Context, n int, job worker.Job, first *heddle.Result, log string) error {
+func repeat(ctx context.Context, n int, job worker.Job, first *machine.Result, log string) error {
 	procs := []int{1, 2, 8, runtime.NumCPU()}[n%4]
 	how := fmt.Sprintf("in this process, GOMAXPROCS=%d", procs)
 	events, err := newComparison(log)
@@ -174,7 +174,7 @@ func repeat(ctx context.Context, n int, job worker.Job, first *heddle.Result, lo
 }
 
 // difference compares what two runs must have in common.
-func difference(got, first *heddle.Result) (what string, found, was any, differs bool) {
+func difference(got, first *machine.Result) (what string, found, was any, differs bool) {
 	for _, field := range []struct {
 		name       string
 		found, was any

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle/experiments/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -21,6 +21,9 @@ func (a *app) versionCommand() *cobra.Command {
 		},
 	}
 }
+
+// versionLine is the text of --version.
+func versionLine() string { return "heddle " + version() }
 
 // version is the release, or the commit that heddle was built from.
 func version() string {

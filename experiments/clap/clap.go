@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/analyses/reproduce/balllarus"
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/analyses/clap"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -28,45 +28,45 @@ var (
 
 // Recording is a run's paths.
 type Recording struct {
-	Log *balllarus.Log
-	// Cores is what the instrumentation did on each core.
-	Cores map[event.CoreID]balllarus.Counts
-	// Functions are instrumented, and InOwn instructions are of instrumented code.
-	Functions int
-	InOwn     uint64
-	Executed
+	Log *clap.Log
+	// Cores counts the work of the instrumentation on each core.
+	Cores map[arch.CoreID]clap.Counts
+	// Functions are instrumented, and InstrumentedInstructions instructions are of instrumented code.
+	Functions                int
+	InstrumentedInstructions uint64
+	ExecutionCounts
 
-	code *code
+	code *programCode
 }
 
-// Executed is what a run executed: Branches are all instructions that may go
-// elsewhere, but for those that enter the kernel.
-type Executed struct{ Instructions, Branches uint64 }
+// ExecutionCounts counts the instructions of a run: Branches are all instructions that may jump,
+// except calls of the kernel.
+type ExecutionCounts struct{ Instructions, Branches uint64 }
 
-// Record records the paths of a recorded run, with the files below a root folder: of
-// all its code, or of the program's own, which is what CLAP records.
+// Record records the paths of a recorded run, with the files below a root folder: of all its code,
+// or of the program's own, as CLAP does.
 func Record(file, root string, whole bool) (*Recording, error) {
 	r, err := trace.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if err := oneSpace(r, file); err != nil {
+	if err := checkOneSpace(r, file); err != nil {
 		return nil, err
 	}
-	c, err := newCode(r, root, whole)
+	c, err := newProgramCode(r, root, whole)
 	if err != nil {
 		return nil, err
 	}
-	known, err := observe(r, whole)
+	known, err := observeTargets(r, whole)
 	if err != nil {
 		return nil, err
 	}
-	program := balllarus.NewProgram(c, *known)
-	recorder, out := balllarus.NewRecorder(program), &Recording{Cores: map[event.CoreID]balllarus.Counts{}, code: c}
-	err = pieces(r, func(p *flow.Piece) {
-		recorder.Step(p.Thread, p.Core, p.Addr, stepEnd(p))
-		out.count(p)
+	program := clap.NewProgram(c, *known)
+	recorder, out := clap.NewRecorder(program), &Recording{Cores: map[arch.CoreID]clap.Counts{}, code: c}
+	err = eachPiece(r, func(p *flow.Piece) {
+		recorder.Step(p.Thread, p.Core, p.Addr, pieceEnd(p))
+		out.countPiece(p)
 	})
 	if err != nil {
 		return nil, err
@@ -78,34 +78,34 @@ func Record(file, root string, whole bool) (*Recording, error) {
 	return out, nil
 }
 
-func (r *Recording) count(p *flow.Piece) {
-	r.Executed.count(p)
+func (r *Recording) countPiece(p *flow.Piece) {
+	r.ExecutionCounts.countPiece(p)
 	if r.code.Instrumented(p.Addr) {
-		r.InOwn += uint64(p.Count)
+		r.InstrumentedInstructions += uint64(p.Count)
 	}
 }
 
-func (x *Executed) count(p *flow.Piece) {
+func (x *ExecutionCounts) countPiece(p *flow.Piece) {
 	x.Instructions += uint64(p.Count)
 	if p.Count == p.Run.Count && p.Kind != zydis.Straight && p.Kind != zydis.Far {
 		x.Branches++
 	}
 }
 
-// CountBranches counts what a recorded run executed.
-func CountBranches(file string) (Executed, error) {
-	var x Executed
+// CountBranches counts the instructions and branches of a recorded run.
+func CountBranches(file string) (ExecutionCounts, error) {
+	var x ExecutionCounts
 	r, err := trace.Open(file)
 	if err != nil {
 		return x, err
 	}
 	defer r.Close()
-	err = pieces(r, x.count)
+	err = eachPiece(r, x.countPiece)
 	return x, err
 }
 
-// oneSpace refuses a run of several address spaces.
-func oneSpace(r *trace.Reader, file string) error {
+// checkOneSpace refuses a run of several address spaces.
+func checkOneSpace(r *trace.Reader, file string) error {
 	spaces := map[uint64]bool{}
 	for x, err := range trace.Get[event.Code](r, trace.Key{Kind: trace.Code}, trace.Where{}) {
 		if err != nil {
@@ -119,8 +119,8 @@ func oneSpace(r *trace.Reader, file string) error {
 	return nil
 }
 
-// pieces goes through what all threads executed, of each in its order.
-func pieces(r *trace.Reader, do func(*flow.Piece)) error {
+// eachPiece goes through the executed pieces of all threads, of each in its order.
+func eachPiece(r *trace.Reader, do func(*flow.Piece)) error {
 	for p, err := range flow.All(r) {
 		if err != nil {
 			return err
@@ -130,8 +130,8 @@ func pieces(r *trace.Reader, do func(*flow.Piece)) error {
 	return nil
 }
 
-// stepEnd is the address behind the instructions of a piece.
-func stepEnd(p *flow.Piece) uint64 {
+// pieceEnd is the first address after the instructions of a piece.
+func pieceEnd(p *flow.Piece) uint64 {
 	if p.Count == p.Run.Count {
 		return p.End()
 	}
@@ -141,12 +141,12 @@ func stepEnd(p *flow.Piece) uint64 {
 	return addresses[p.Count]
 }
 
-// observe finds where calls, and jumps through registers and memory, go in the run: what
-// the compiler knows of the code.
-func observe(r *trace.Reader, whole bool) (*balllarus.Known, error) {
+// observeTargets finds the targets of calls, and of jumps through registers and memory, in the run:
+// facts that a compiler has about the code.
+func observeTargets(r *trace.Reader, whole bool) (*clap.CompilerFacts, error) {
 	entries, targets := map[uint64]bool{}, map[uint64]map[uint64]bool{}
-	last := map[event.ThreadID]flow.Piece{}
-	err := pieces(r, func(p *flow.Piece) {
+	last := map[arch.ThreadID]flow.Piece{}
+	err := eachPiece(r, func(p *flow.Piece) {
 		before, ok := last[p.Thread]
 		last[p.Thread] = *p
 		if !ok || before.Count < before.Run.Count {
@@ -162,14 +162,14 @@ func observe(r *trace.Reader, whole bool) (*balllarus.Known, error) {
 			targets[before.End()][p.Addr] = true
 		}
 	})
-	known := &balllarus.Known{Whole: whole, Entries: slices.Sorted(maps.Keys(entries)), Targets: map[uint64][]uint64{}}
+	known := &clap.CompilerFacts{Whole: whole, Entries: slices.Sorted(maps.Keys(entries)), Targets: map[uint64][]uint64{}}
 	for at, all := range targets {
 		known.Targets[at] = slices.Sorted(maps.Keys(all))
 	}
 	return known, err
 }
 
-// Cost is what recording takes.
+// Cost is the cost of recording.
 type Cost struct {
 	// Bytes were written, and Stored are those of the file.
 	Bytes, Stored uint64
@@ -177,8 +177,8 @@ type Cost struct {
 	Overhead float64
 }
 
-// Cost writes the paths to a file and says what recording them takes.
-func (r *Recording) Cost(to io.Writer, costs emu.Costs, cycles uint64) (Cost, error) {
+// Cost writes the paths to a file and returns the cost of recording them.
+func (r *Recording) Cost(to io.Writer, costs arch.Costs, cycles uint64) (Cost, error) {
 	var c Cost
 	most := uint64(0)
 	for _, n := range r.Cores {
@@ -191,8 +191,8 @@ func (r *Recording) Cost(to io.Writer, costs emu.Costs, cycles uint64) (Cost, er
 	return c, err
 }
 
-// Branches is the cost of the branch traces of a recorded run.
-func Branches(r *trace.Reader) (Cost, error) {
+// BranchTraceCost is the cost of the branch traces of a recorded run.
+func BranchTraceCost(r *trace.Reader) (Cost, error) {
 	var c Cost
 	cycles, err := Cycles(r)
 	if err != nil {
@@ -208,18 +208,18 @@ func Branches(r *trace.Reader) (Cost, error) {
 		c.Bytes += n
 		most = max(most, n)
 	}
-	c.Overhead = float64(most) * float64(Costs(r).PTByte) / float64(cycles)
+	c.Overhead = float64(most) * float64(CostTable(r).PTByte) / float64(cycles)
 	return c, nil
 }
 
-// Costs is the timing model of the recorded machine. A cost that its heddle did not
+// CostTable is the timing model of the recorded machine. A cost that its heddle did not
 // have yet is the default.
-func Costs(r *trace.Reader) emu.Costs {
+func CostTable(r *trace.Reader) arch.Costs {
 	run := struct {
-		Costs emu.Costs `json:"costs"`
-	}{emu.DefaultCosts()}
+		Costs arch.Costs `json:"costs"`
+	}{arch.DefaultCosts()}
 	if text, err := r.Manifest(); err == nil {
-		_ = json.Unmarshal(text, &run) // what cannot be read leaves the default
+		_ = json.Unmarshal(text, &run) // fields that cannot be read keep the default
 	}
 	return run.Costs
 }

@@ -8,18 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/analyses/reproduce/balllarus"
+	"github.com/heddle-dmt/heddle/analyses/clap"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// work has what makes paths difficult: loops within loops, a switch, recursion, calls
-// through pointers and by the library, jumps over frames, signals, threads that end
-// within calls.
+// work has everything that makes paths difficult: loops within loops, a switch, recursion, calls
+// through pointers and by the library, jumps over frames, signals, threads that end within calls.
 const work = `
 #include <pthread.h>
 #include <setjmp.h>
@@ -87,26 +86,25 @@ func record(t *testing.T, cores int, flags ...string) string {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Cores, c.Seed = []string{gcctest.C(t, work, flags...)}, dir, cores, uint64(cores)
 	c.Sched.TimeSlice = 20_000
-	c.Record = &heddle.Record{To: to, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
-	if result, err := heddle.Run(t.Context(), c); err != nil || result.ExitCode != 0 {
+	c.Record = &machine.Record{To: to, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
+	if result, err := machine.Run(t.Context(), c); err != nil || result.ExitCode != 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	return path
 }
 
-// executed is what each thread executed by the branch traces, of the code that is
-// wanted.
-func executed(t *testing.T, path string, want func(uint64) bool) map[event.ThreadID][]uint64 {
+// executed are the addresses of the wanted code that each thread executed by the branch traces.
+func executed(t *testing.T, path string, want func(uint64) bool) map[arch.ThreadID][]uint64 {
 	t.Helper()
 	r, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	all := map[event.ThreadID][]uint64{}
+	all := map[arch.ThreadID][]uint64{}
 	for p, err := range flow.All(r) {
 		if err != nil {
 			t.Fatal(err)
@@ -120,9 +118,8 @@ func executed(t *testing.T, path string, want func(uint64) bool) map[event.Threa
 	return all
 }
 
-// Invariant 2 of balllarus, through a file: what was written is decoded to what the
-// branch traces, which are recorded and decoded in another way, say that each thread
-// executed.
+// Invariant 2 of analyses/clap, through a file: the log decodes to the instructions of each thread
+// by the branch traces, which are recorded and decoded in another way.
 func TestPathsAreWhatRan(t *testing.T) {
 	for _, flags := range [][]string{{"-static", "-g", "-O2"}, {"-g", "-O1"}} {
 		path := record(t, 3, flags...)
@@ -143,7 +140,7 @@ func compare(t *testing.T, path string, rec *Recording, whole bool) {
 		t.Fatal(err)
 	}
 	size := file.Len()
-	log, err := balllarus.ReadLog(&file)
+	log, err := clap.ReadLog(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +157,10 @@ func compare(t *testing.T, path string, rec *Recording, whole bool) {
 			t.Errorf("whole %v, thread %d: %d instructions decoded, %d executed", whole, id, len(got), len(addresses))
 		}
 	}
-	if n == 0 || n != rec.InOwn || whole && n != rec.Instructions {
-		t.Errorf("whole %v: %d threads, %d instructions of %d, counted were %d", whole, len(want), n, rec.Instructions, rec.InOwn)
+	if n == 0 || n != rec.InstrumentedInstructions || whole && n != rec.Instructions {
+		t.Errorf("whole %v: %d threads, %d instructions of %d, counted were %d", whole, len(want), n, rec.Instructions, rec.InstrumentedInstructions)
 	}
-	var c balllarus.Counts
+	var c clap.Counts
 	for _, x := range rec.Cores {
 		c.Increments, c.Writes, c.Bytes = c.Increments+x.Increments, c.Writes+x.Writes, c.Bytes+x.Bytes
 	}
@@ -184,7 +181,7 @@ func TestForeignLog(t *testing.T) {
 	for _, at := range []int{3, file.Len() / 2, file.Len() - 1} {
 		damaged := slices.Clone(file.Bytes())
 		damaged[at] ^= 0x10
-		if _, err := balllarus.ReadLog(bytes.NewReader(damaged)); err == nil {
+		if _, err := clap.ReadLog(bytes.NewReader(damaged)); err == nil {
 			t.Errorf("a log with byte %d changed is read", at)
 		}
 	}
@@ -192,7 +189,7 @@ func TestForeignLog(t *testing.T) {
 	if _, err := rec.Log.Decode(rec.code); err == nil || !strings.Contains(err.Error(), "no function has the path") {
 		t.Errorf("a path that there is not: %v", err)
 	}
-	if _, err := rec.Log.Decode(&code{}); err == nil || !strings.Contains(err.Error(), "there is no code") {
+	if _, err := rec.Log.Decode(&programCode{}); err == nil || !strings.Contains(err.Error(), "there is no code") {
 		t.Errorf("other code: %v", err)
 	}
 }

@@ -2,28 +2,28 @@ package clap
 
 import (
 	"cmp"
-	"debug/elf"
+	"os"
 	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/analyses/symbols"
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// code is the code of a recorded program: of the files that it had in memory, and what
-// ran of the rest.
-type code struct {
+// programCode is the code of a recorded program: of the files that it had in memory, and the
+// executed part of the rest.
+type programCode struct {
 	whole     bool
 	segments  []segment
 	functions []function
 	rest      map[uint64]*page
-	// lines are those of the program's file, which lies bias above its own addresses,
-	// and own tells, by entry, of functions whether they have any.
-	lines *symbols.File
+	// lines are those of the program's file, which lies bias above its own addresses, and own says,
+	// by entry, whether a function has any.
+	lines *debuginfo.File
 	bias  uint64
 	own   map[uint64]bool
 }
@@ -34,7 +34,7 @@ type page struct {
 	present [pageSize]bool
 }
 
-const pageSize = emu.PageSize
+const pageSize = arch.PageSize
 
 type segment struct {
 	addr  uint64
@@ -45,16 +45,16 @@ type segment struct {
 // part of.
 type function struct{ addr, size, entry uint64 }
 
-// newCode reads the files that a run had in memory, below a root folder of the host.
-func newCode(r *trace.Reader, root string, whole bool) (*code, error) {
-	c := &code{whole: whole, rest: map[uint64]*page{}, lines: &symbols.File{}, own: map[uint64]bool{}}
+// newProgramCode reads the files that a run had in memory, below a root folder of the host.
+func newProgramCode(r *trace.Reader, root string, whole bool) (*programCode, error) {
+	c := &programCode{whole: whole, rest: map[uint64]*page{}, lines: &debuginfo.File{}, own: map[uint64]bool{}}
 	seen := map[string]bool{}
 	for m, err := range trace.Get[event.Mapping](r, trace.Key{Kind: trace.Mappings}, trace.Where{}) {
 		if err != nil {
 			return nil, err
 		}
 		if m.Offset == 0 && !seen[m.Name] {
-			c.read(filepath.Join(root, m.Name), uint64(m.Addr), len(seen) == 0)
+			c.readFile(filepath.Join(root, m.Name), uint64(m.Addr), len(seen) == 0)
 			seen[m.Name] = true
 		}
 	}
@@ -62,70 +62,68 @@ func newCode(r *trace.Reader, root string, whole bool) (*code, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.keep(uint64(x.Addr), x.Bytes)
+		c.keepExecuted(uint64(x.Addr), x.Bytes)
 	}
 	slices.SortFunc(c.segments, func(a, b segment) int { return cmp.Compare(a.addr, b.addr) })
 	slices.SortStableFunc(c.functions, func(a, b function) int { return cmp.Compare(a.addr, b.addr) })
 	return c, nil
 }
 
-// read takes the code and the functions of a file whose first bytes are at an address.
-// The first is the
-// program's. What is no ELF file of the host has none.
-func (c *code) read(path string, at uint64, program bool) {
-	f, err := elf.Open(path)
+// readFile takes the code and the functions of a file whose first bytes are at an address.
+// The first is the program's. A file that is not an ELF file of the host has none.
+func (c *programCode) readFile(path string, at uint64, program bool) {
+	host, err := os.Open(path)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	bias, first := uint64(0), true
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD {
-			continue
-		}
-		if first {
-			bias, first = at-p.Vaddr&^(pageSize-1), false
-		}
-		data := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(data, 0); err == nil && p.Flags&elf.PF_X != 0 {
-			c.segments = append(c.segments, segment{bias + p.Vaddr, data})
+	defer host.Close()
+	e, err := debuginfo.ParseELF(host)
+	if err != nil {
+		return
+	}
+	f := debuginfo.NewFile(e)
+	bias := at - f.FirstAddress()&^(pageSize-1)
+	for _, s := range f.Segments() {
+		data := make([]byte, s.FileSize)
+		if _, err := host.ReadAt(data, int64(s.Offset)); err == nil && s.Executable {
+			c.segments = append(c.segments, segment{bias + s.Addr, data})
 		}
 	}
-	if lines, err := symbols.Open(path); err == nil && program {
+	if lines, err := debuginfo.Open(path); err == nil && program {
 		c.lines, c.bias = lines, bias
 	}
-	c.name(f, bias)
+	c.addFunctions(f.Symbols(), bias)
 }
 
-// name takes the functions. The part of one that its compiler put elsewhere is of it.
-func (c *code) name(f *elf.File, bias uint64) {
-	all, _ := f.Symbols() // a file without some table has the other, or none
-	dynamic, _ := f.DynamicSymbols()
+// addFunctions takes the functions. A part that the compiler placed elsewhere
+// (NAME.cold) belongs to its function.
+func (c *programCode) addFunctions(symbols []debuginfo.Symbol, bias uint64) {
 	at, taken := map[string]uint64{}, map[uint64]bool{}
-	var found []elf.Symbol
-	for _, s := range append(all, dynamic...) {
-		if t := elf.ST_TYPE(s.Info); t != elf.STT_FUNC && t != elf.STT_GNU_IFUNC || s.Section == elf.SHN_UNDEF || s.Size == 0 {
+	var found []*debuginfo.Symbol
+	for i := range symbols {
+		s := &symbols[i]
+		if s.Kind != debuginfo.Function && s.Kind != debuginfo.Resolver || s.Size == 0 {
 			continue
 		}
 		found = append(found, s)
-		at[s.Name] = bias + s.Value
+		at[string(s.RawName())] = bias + s.Addr
 	}
 	for _, s := range found {
-		entry := bias + s.Value
+		entry := bias + s.Addr
 		if taken[entry] {
 			continue
 		}
 		taken[entry] = true
-		whole, _, part := strings.Cut(s.Name, ".cold")
+		whole, _, part := strings.Cut(string(s.RawName()), ".cold")
 		if of, ok := at[whole]; part && ok {
 			entry = of
 		}
-		c.functions = append(c.functions, function{bias + s.Value, s.Size, entry})
+		c.functions = append(c.functions, function{bias + s.Addr, s.Size, entry})
 	}
 }
 
-// keep takes code that ran.
-func (c *code) keep(addr uint64, b []byte) {
+// keepExecuted takes code that ran.
+func (c *programCode) keepExecuted(addr uint64, b []byte) {
 	for _, x := range b {
 		p := c.rest[addr/pageSize]
 		if p == nil {
@@ -138,7 +136,7 @@ func (c *code) keep(addr uint64, b []byte) {
 }
 
 // Read implements balllarus.Code.
-func (c *code) Read(addr uint64, b []byte) int {
+func (c *programCode) Read(addr uint64, b []byte) int {
 	i := sort.Search(len(c.segments), func(i int) bool { return c.segments[i].addr > addr }) - 1
 	if i >= 0 && addr-c.segments[i].addr < uint64(len(c.segments[i].bytes)) {
 		return copy(b, c.segments[i].bytes[addr-c.segments[i].addr:])
@@ -155,7 +153,7 @@ func (c *code) Read(addr uint64, b []byte) int {
 }
 
 // Function implements balllarus.Code.
-func (c *code) Function(addr uint64) (uint64, bool) {
+func (c *programCode) Function(addr uint64) (uint64, bool) {
 	i := sort.Search(len(c.functions), func(i int) bool { return c.functions[i].addr > addr }) - 1
 	if i < 0 || addr-c.functions[i].addr >= c.functions[i].size {
 		return 0, false
@@ -163,9 +161,9 @@ func (c *code) Function(addr uint64) (uint64, bool) {
 	return c.functions[i].entry, true
 }
 
-// Instrumented implements balllarus.Code: functions of the program's own are those that
-// begin with a source line.
-func (c *code) Instrumented(addr uint64) bool {
+// Instrumented implements clap.Code: functions of the program's own are those that begin with a
+// source line.
+func (c *programCode) Instrumented(addr uint64) bool {
 	if c.whole {
 		return true
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/complementary"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -39,7 +39,7 @@ func exhibits(t *testing.T) (list []exhibit) {
 }
 
 // exhibited is how a program's bug is shown: as the file has it, or as its description.
-func exhibited(t *testing.T, p programs.Program) exhibit {
+func exhibited(t *testing.T, p suite.Program) exhibit {
 	t.Helper()
 	for _, e := range exhibits(t) {
 		if e.Name == p.Name {
@@ -55,14 +55,14 @@ func (e *exhibit) command(bin string) []string {
 }
 
 // wrong tells whether a run did not end as the fixed form does.
-func (x trial) wrong(p programs.Program, want trial) bool {
-	return x.Failure != "" || x.Result.ExitCode != 0 || p.Output == programs.Same && x.stdout != want.stdout
+func (x trial) wrong(p suite.Program, want trial) bool {
+	return x.Failure != "" || x.Result.ExitCode != 0 || p.Output == suite.Same && x.stdout != want.stdout
 }
 
 // shows tells whether the bug manifests in a run under Frost's shepherding, as it
 // does in the paper's trials (section 4.1.1): the thread-parallel replica alone, with
 // nothing that survives anything, ends wrong.
-func (e *exhibit) shows(t *testing.T, p programs.Program, bin string, seed uint64, want trial) bool {
+func (e *exhibit) shows(t *testing.T, p suite.Program, bin string, seed uint64, want trial) bool {
 	o := options()
 	o.DetectOnly, o.Sample = true, 0
 	return try(t, o, schedule(t, e.Schedule), seed, e.command(bin)...).wrong(p, want)
@@ -75,8 +75,8 @@ func TestBugsAreDetectedAndSurvived(t *testing.T) {
 	for _, e := range exhibits(t) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			p, bin := find(t, e.Name, programs.Buggy)
-			_, fixed := find(t, e.Name, programs.Fixed)
+			p, bin := find(t, e.Name, suite.Buggy)
+			_, fixed := find(t, e.Name, suite.Fixed)
 			want := try(t, options(), sched.Options{}, 1, e.command(fixed)...)
 			left := trials(1, 100)
 			first := map[complementary.Combination]int{}
@@ -123,8 +123,8 @@ func TestReadsAreCompared(t *testing.T) {
 			o := options()
 			o.DetectOnly, o.CompareReads = true, true
 			how := sched.Options{Policy: sched.Timed, Quantum: 200}
-			p, bin := build(t, name, programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
-			_, fixed := find(t, name, programs.Fixed)
+			p, bin := build(t, name, suite.Variant{Form: suite.Buggy, Optimize: 2, Static: true, Debug: true})
+			_, fixed := find(t, name, suite.Fixed)
 			for seed := range uint64(trials(1, 5)) {
 				args := append([]string{bin}, p.CommandLine(p.Arguments.Test, 4)...)
 				c := configuration(how, seed+1, args...)
@@ -169,13 +169,13 @@ var joined = []struct {
 func TestEpochsWithSeveralBugs(t *testing.T) {
 	seen := map[complementary.Combination]int{}
 	for _, pair := range joined {
-		bin, err := programs.Join(programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true}, pair.names[:]...)
+		bin, err := suite.Join(suite.Variant{Form: suite.Buggy, Optimize: 2, Static: true}, pair.names[:]...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		args := []string{bin}
 		for i, name := range pair.names {
-			p, err := programs.Find(name)
+			p, err := suite.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,51 +6,51 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
-// crew executes epoch-parallel replicas, several at a time. What becomes of one
+// workerPool executes epoch-parallel replicas, several at a time. What becomes of one
 // does not depend on which of the crew has executed it, or when.
-type crew struct {
-	r       *heddle.Replicas
-	most    int
-	jobs    chan *job
-	members int
-	all     sync.WaitGroup
+type workerPool struct {
+	replicas *epoch.Runner
+	limit    int
+	jobs     chan *replicaJob
+	started  int
+	running  sync.WaitGroup
 
 	mu   sync.Mutex
 	idle int
 }
 
-// job is an epoch-parallel replica to be executed, and compared with the
+// replicaJob is an epoch-parallel replica to be executed, and compared with the
 // thread-parallel one.
-type job struct {
+type replicaJob struct {
 	ctx   context.Context
-	at    *heddle.Checkpoint
-	first *heddle.Replica
+	at    *epoch.Checkpoint
+	first *epoch.Replica
 	order complementary.Order
 	most  uint64
 
 	done  chan struct{} // closed when what follows is known
-	x     *heddle.Replica
+	x     *epoch.Replica
 	alike bool
 	why   string
 	err   error
 }
 
-func newCrew(r *heddle.Replicas, most int) *crew {
-	return &crew{r: r, most: most, jobs: make(chan *job, 2*window+2)}
+func newWorkerPool(r *epoch.Runner, most int) *workerPool {
+	return &workerPool{replicas: r, limit: most, jobs: make(chan *replicaJob, 2*window+2)}
 }
 
-// give has a job done. No more jobs can wait than those of a window.
-func (c *crew) give(j *job) {
+// submitJob has a job done. No more jobs can wait than those of a window.
+func (c *workerPool) submitJob(j *replicaJob) {
 	j.done = make(chan struct{})
 	c.mu.Lock()
-	if c.idle == 0 && c.members < c.most {
-		c.members++
-		c.all.Add(1)
-		go c.member()
+	if c.idle == 0 && c.started < c.limit {
+		c.started++
+		c.running.Add(1)
+		go c.runWorker()
 	} else {
 		c.idle--
 	}
@@ -58,22 +58,22 @@ func (c *crew) give(j *job) {
 	c.jobs <- j
 }
 
-// close waits for all jobs.
-func (c *crew) close() {
+// waitForJobs waits for all jobs.
+func (c *workerPool) waitForJobs() {
 	close(c.jobs)
-	c.all.Wait()
+	c.running.Wait()
 }
 
-// member does jobs, one after the other, on a machine of its own.
-func (c *crew) member() {
-	defer c.all.Done()
-	f, err := c.r.NewFollower()
+// runWorker does jobs, one after the other, on a machine of its own.
+func (c *workerPool) runWorker() {
+	defer c.running.Done()
+	f, err := c.replicas.NewFollower()
 	if err == nil {
 		defer f.Close()
 	}
 	for j := range c.jobs {
 		if j.err = err; err == nil {
-			j.do(c.r, f)
+			j.runReplica(c.replicas, f)
 		}
 		close(j.done)
 		c.mu.Lock()
@@ -82,60 +82,60 @@ func (c *crew) member() {
 	}
 }
 
-func (j *job) do(r *heddle.Replicas, f *heddle.Follower) {
+func (j *replicaJob) runReplica(r *epoch.Runner, f *epoch.Follower) {
 	if j.err = context.Cause(j.ctx); j.err != nil {
 		return
 	}
-	if j.x, j.err = f.Follow(j.ctx, j.at, j.first, j.order, j.most); j.err == nil {
-		j.alike, j.why = same(r, j.at, j.first, j.x)
+	if j.x, j.err = f.RunEpochParallel(j.ctx, j.at, j.first, j.order, j.most); j.err == nil {
+		j.alike, j.why = compareReplicas(r, j.at, j.first, j.x)
 	}
 }
 
-// same compares two replicas; one that has failed is like no other.
-func same(r *heddle.Replicas, at *heddle.Checkpoint, a, b *heddle.Replica) (alike bool, why string) {
+// compareReplicas compares two replicas; one that has failed is like no other.
+func compareReplicas(r *epoch.Runner, at *epoch.Checkpoint, a, b *epoch.Replica) (alike bool, why string) {
 	if a.Failed != "" || b.Failed != "" {
 		return false, ""
 	}
-	return r.Same(at, a, b)
+	return r.CompareStates(at, a, b)
 }
 
-// group is the replicas of one execution of an epoch: the thread-parallel one, and
+// replicaGroup is the replicas of one execution of an epoch: the thread-parallel one, and
 // two more if it was checked.
-type group struct {
-	replicas []*heddle.Replica
+type replicaGroup struct {
+	replicas []*epoch.Replica
 	target   float64 // how long the epoch was to be, in milliseconds
 	order    complementary.Order
-	jobs     []*job
+	jobs     []*replicaJob
 	alike    [3][3]bool
 	differs  []string // in what replicas do that are not alike
 	reads    string   // which thread has not read the same in replicas that are alike
 }
 
-// begin executes an epoch thread-parallel, and has it executed epoch-parallel if it
+// startEpoch executes an epoch thread-parallel, and has it executed epoch-parallel if it
 // is to be checked.
-func (d *driver) begin(ctx context.Context, at *heddle.Checkpoint, number, attempt int) (*group, error) {
+func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, attempt int) (*replicaGroup, error) {
 	o := d.epochOptions()
-	o.Seed, o.Priority = d.another(number, attempt)
-	first, err := d.r.Parallel(ctx, at, o)
+	o.Seed, o.Priority = d.chooseSchedule(number, attempt)
+	first, err := d.replicas.RunThreadParallel(ctx, at, o)
 	if err != nil {
 		return nil, err
 	}
-	g := &group{replicas: []*heddle.Replica{first}, target: o.Length}
+	g := &replicaGroup{replicas: []*epoch.Replica{first}, target: o.Length}
 	if !d.known.sampler.Next(float64(first.Cycles)) {
 		return g, nil
 	}
-	g.order = d.priorities(first)
+	g.order = d.orderByPriority(first)
 	d.known.last = g.order
 	for _, order := range []complementary.Order{g.order, g.order.Reverse()} {
-		j := &job{ctx: ctx, at: at, first: first, order: order, most: d.most(first)}
+		j := &replicaJob{ctx: ctx, at: at, first: first, order: order, most: d.instructionLimit(first)}
 		g.jobs = append(g.jobs, j)
-		d.crew.give(j)
+		d.workers.submitJob(j)
 	}
 	return g, nil
 }
 
-// ready tells that all replicas are executed.
-func (g *group) ready() bool {
+// isReady tells that all replicas are executed.
+func (g *replicaGroup) isReady() bool {
 	for _, j := range g.jobs {
 		select {
 		case <-j.done:
@@ -146,46 +146,46 @@ func (g *group) ready() bool {
 	return true
 }
 
-// wait waits for the replicas, and finds out which are alike.
-func (g *group) wait(r *heddle.Replicas, at *heddle.Checkpoint) error {
+// waitForReplicas waits for the replicas, and finds out which are alike.
+func (g *replicaGroup) waitForReplicas(r *epoch.Runner, at *epoch.Checkpoint) error {
 	for i, j := range g.jobs {
 		<-j.done
 		if j.err != nil {
 			return j.err
 		}
-		g.compared(i+1, 0, j.alike, j.why)
+		g.noteComparison(i+1, 0, j.alike, j.why)
 	}
 	for _, j := range g.jobs {
 		g.replicas = append(g.replicas, j.x)
 	}
 	if len(g.jobs) > 0 && !(g.alike[0][1] && g.alike[0][2]) {
-		alike, why := same(r, at, g.replicas[1], g.replicas[2])
-		g.compared(2, 1, alike, why)
+		alike, why := compareReplicas(r, at, g.replicas[1], g.replicas[2])
+		g.noteComparison(2, 1, alike, why)
 	}
-	g.readsOf()
+	g.compareReads()
 	g.jobs = nil
 	return nil
 }
 
-// readsOf finds a thread that has not read the same in a replica that is like the
+// compareReads finds a thread that has not read the same in a replica that is like the
 // first.
-func (g *group) readsOf() {
+func (g *replicaGroup) compareReads() {
 	for i := 1; i < len(g.replicas) && g.reads == ""; i++ {
-		if id, same := heddle.SameReads(g.replicas[0], g.replicas[i]); g.alike[0][i] && !same {
+		if id, same := epoch.CompareReads(g.replicas[0], g.replicas[i]); g.alike[0][i] && !same {
 			g.reads = fmt.Sprintf("thread %d reads something else in the %s replica", id, complementary.Replica(i))
 		}
 	}
 }
 
-func (g *group) compared(i, j int, alike bool, why string) {
+func (g *replicaGroup) noteComparison(i, j int, alike bool, why string) {
 	g.alike[i][j], g.alike[j][i] = alike, alike
 	if why != "" && !slices.Contains(g.differs, why) {
 		g.differs = append(g.differs, why)
 	}
 }
 
-// keep releases all replicas but one.
-func (g *group) keep(one *heddle.Replica) *heddle.Replica {
+// releaseAllBut releases all replicas but one.
+func (g *replicaGroup) releaseAllBut(one *epoch.Replica) *epoch.Replica {
 	for _, x := range g.replicas {
 		if x != one {
 			x.End.Release()
@@ -194,13 +194,13 @@ func (g *group) keep(one *heddle.Replica) *heddle.Replica {
 	return one
 }
 
-// abandon waits for the jobs, whose context is done, and releases everything.
-func (g *group) abandon() {
+// abandonJobs waits for the jobs, whose context is done, and releases everything.
+func (g *replicaGroup) abandonJobs() {
 	for _, j := range g.jobs {
 		<-j.done
 		if j.x != nil {
 			j.x.End.Release()
 		}
 	}
-	g.keep(nil)
+	g.releaseAllBut(nil)
 }

@@ -3,7 +3,7 @@
 // races and of how to go on in spite of them. (K. Veeraraghavan and others,
 // Detecting and surviving data races using complementary schedules, SOSP 2011.)
 //
-// It executes replicas with heddle.Replicas and decides by what package
+// It executes replicas with epoch.Runner and decides by what package
 // analyses/complementary says of their outcomes. The main types are Options and
 // Report.
 //

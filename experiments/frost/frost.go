@@ -5,11 +5,12 @@ import (
 	"io"
 	"slices"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 var errOptions = errs.Define("frost-option",
@@ -93,14 +94,14 @@ func (o Options) Validate() error {
 
 // driver is a run under Frost.
 type driver struct {
-	r        *heddle.Replicas
-	crew     *crew
-	o        Options
+	replicas *epoch.Runner
+	workers  *workerPool
+	options  Options
 	out, err io.Writer
 	report   *Report
 	known    knowledge
-	flights  []*flight          // epochs, the oldest first
-	at       *heddle.Checkpoint // where the next one begins
+	pending  []*pendingEpoch   // epochs, the oldest first
+	at       *epoch.Checkpoint // where the next one begins
 	mhz      float64
 	done     struct {
 		committed, races int
@@ -119,7 +120,7 @@ type knowledge struct {
 // Run runs the program of a configuration. Its output goes to c.Stdout and
 // c.Stderr, epoch by epoch. When ctx is done, the run ends behind the last epoch
 // that was committed.
-func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
+func Run(ctx context.Context, c machine.Config, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -127,46 +128,46 @@ func Run(ctx context.Context, c heddle.Config, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	schedules.BindNow(&c) // who is the first to call a function leaves its traces on the stack
-	r, err := heddle.NewReplicas(c, heddle.ReplicaOptions{Followers: o.Followers, Reads: o.CompareReads})
+	peregrine.BindNow(&c) // who is the first to call a function leaves its traces on the stack
+	r, err := epoch.NewRunner(c, epoch.Options{Followers: o.Followers, Reads: o.CompareReads})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	d := &driver{
-		r: r, o: o, crew: newCrew(r, o.Followers), out: c.Stdout, err: c.Stderr, mhz: float64(c.Costs.MHz),
+		replicas: r, options: o, workers: newWorkerPool(r, o.Followers), out: c.Stdout, err: c.Stderr, mhz: float64(c.Costs.MHz),
 		report: &Report{Options: o, Cores: c.Cores},
 		known:  knowledge{length: complementary.NewLength(o.Epoch), sampler: *sampler, counts: complementary.Constraints{}},
 	}
-	defer d.crew.close()
+	defer d.workers.waitForJobs()
 	d.known.length.Step = o.Growth
-	return d.run(ctx)
+	return d.runProgram(ctx)
 }
 
-func (d *driver) run(ctx context.Context) (*Report, error) {
-	d.at = d.r.Start()
-	err := d.pipeline(ctx)
-	d.ground()
+func (d *driver) runProgram(ctx context.Context) (*Report, error) {
+	d.at = d.replicas.Start()
+	err := d.runPipeline(ctx)
+	d.abortPending()
 	defer func() { d.at.Release() }()
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	result, err := d.r.Finish(ctx, d.at)
+	result, err := d.replicas.Finish(ctx, d.at)
 	if err != nil {
 		return nil, err
 	}
 	d.report.Result = result
-	d.report.PeakMemory = d.r.PeakMemory()
-	d.report.conclude()
+	d.report.PeakMemory = d.replicas.PeakMemory()
+	d.report.summarize()
 	return d.report, nil
 }
 
-// emit lets go the output of a replica that is committed.
-func (d *driver) emit(x *heddle.Replica) error {
+// writeOutput lets go the output of a replica that is committed.
+func (d *driver) writeOutput(x *epoch.Replica) error {
 	d.done.committed++
-	d.done.ms += d.ms(x.Cycles)
-	if d.o.Progress != nil {
-		d.o.Progress(d.done.committed, d.done.races, d.done.ms)
+	d.done.ms += d.toMilliseconds(x.Cycles)
+	if d.options.Progress != nil {
+		d.options.Progress(d.done.committed, d.done.races, d.done.ms)
 	}
 	for _, w := range x.Output {
 		to := d.out
@@ -183,10 +184,10 @@ func (d *driver) emit(x *heddle.Replica) error {
 	return nil
 }
 
-// resolve executes an epoch until a replica can be committed, which it returns. The
+// resolveRace executes an epoch until a replica can be committed, which it returns. The
 // first execution is given.
-func (d *driver) resolve(ctx context.Context, number int, at *heddle.Checkpoint, g *group, e *Epoch) (*heddle.Replica, error) {
-	var tried []*heddle.Replica // thread-parallel ones
+func (d *driver) resolveRace(ctx context.Context, number int, at *epoch.Checkpoint, g *replicaGroup, e *Epoch) (*epoch.Replica, error) {
+	var tried []*epoch.Replica // thread-parallel ones
 	defer func() {
 		for _, x := range tried {
 			x.End.Release()
@@ -195,48 +196,48 @@ func (d *driver) resolve(ctx context.Context, number int, at *heddle.Checkpoint,
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
 			var err error
-			if g, err = d.execute(ctx, at, number, attempt); err != nil {
+			if g, err = d.executeAgain(ctx, at, number, attempt); err != nil {
 				return nil, err
 			}
-			e = d.judge(number, attempt, g)
+			e = d.judgeReplicas(number, attempt, g)
 		}
-		if err := d.unpreempted(ctx, e, g, at); err != nil {
-			g.keep(nil)
+		if err := d.runUnpreempted(ctx, e, g, at); err != nil {
+			g.releaseAllBut(nil)
 			return nil, err
 		}
-		choice := d.choose(e, g, append(tried, g.replicas[0]), at)
+		choice := d.chooseCommit(e, g, append(tried, g.replicas[0]), at)
 		if choice == nil {
-			tried = append(tried, g.keep(g.replicas[0]))
+			tried = append(tried, g.releaseAllBut(g.replicas[0]))
 			continue
 		}
-		tried = slices.DeleteFunc(tried, func(x *heddle.Replica) bool { return x == choice })
-		d.commit(e, choice)
-		err := d.r.Adopt(choice)
-		return g.keep(choice), err
+		tried = slices.DeleteFunc(tried, func(x *epoch.Replica) bool { return x == choice })
+		d.noteCommit(e, choice)
+		err := d.replicas.Commit(choice)
+		return g.releaseAllBut(choice), err
 	}
 }
 
-// execute executes an epoch once more.
-func (d *driver) execute(ctx context.Context, at *heddle.Checkpoint, number, attempt int) (*group, error) {
-	g, err := d.begin(ctx, at, number, attempt)
+// executeAgain executes an epoch once more.
+func (d *driver) executeAgain(ctx context.Context, at *epoch.Checkpoint, number, attempt int) (*replicaGroup, error) {
+	g, err := d.startEpoch(ctx, at, number, attempt)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.wait(d.r, at); err != nil {
-		g.keep(nil)
+	if err := g.waitForReplicas(d.replicas, at); err != nil {
+		g.releaseAllBut(nil)
 		return nil, err
 	}
 	return g, nil
 }
 
-func (d *driver) epochOptions() heddle.EpochOptions {
-	return d.o.epoch(d.known.length.Now)
+func (d *driver) epochOptions() epoch.EpochOptions {
+	return d.options.epochOptions(d.known.length.Now)
 }
 
-// another is how an epoch is executed that was rolled back: by turns in another
+// chooseSchedule is how an epoch is executed that was rolled back: by turns in another
 // interleaving, and without preemption in the last order of priorities and its
 // reverse. At first it goes on as before.
-func (d *driver) another(number, attempt int) (seed uint64, priority complementary.Order) {
+func (d *driver) chooseSchedule(number, attempt int) (seed uint64, priority complementary.Order) {
 	switch {
 	case attempt == 0:
 		return 0, nil
@@ -248,12 +249,14 @@ func (d *driver) another(number, attempt int) (seed uint64, priority complementa
 	return uint64(number)<<20 + uint64(attempt), nil
 }
 
-// most bounds the instructions of an epoch-parallel replica.
-func (d *driver) most(first *heddle.Replica) uint64 { return 2*first.Effort + d.o.Hang }
+// instructionLimit bounds the instructions of an epoch-parallel replica.
+func (d *driver) instructionLimit(first *epoch.Replica) uint64 {
+	return 2*first.Effort + d.options.Hang
+}
 
-// priorities orders the threads of an epoch.
-func (d *driver) priorities(first *heddle.Replica) complementary.Order {
-	var threads []event.ThreadID
+// orderByPriority orders the threads of an epoch.
+func (d *driver) orderByPriority(first *epoch.Replica) complementary.Order {
+	var threads []arch.ThreadID
 	for i := range first.Order.Threads {
 		threads = append(threads, first.Order.Threads[i].ID)
 	}
@@ -262,7 +265,7 @@ func (d *driver) priorities(first *heddle.Replica) complementary.Order {
 	for _, p := range first.Order.Constraints {
 		own.Add(first.Order.Threads[p[0]].ID, first.Order.Threads[p[1]].ID, 1)
 	}
-	switch d.o.Heuristic {
+	switch d.options.Heuristic {
 	case Exact:
 		return own.Exact(threads)
 	case Greedy:
@@ -276,14 +279,14 @@ func (d *driver) priorities(first *heddle.Replica) complementary.Order {
 	}
 }
 
-// judge names what the replicas came to, for the report.
-func (d *driver) judge(number, attempt int, g *group) *Epoch {
-	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.ms(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
+// judgeReplicas names what the replicas came to, for the report.
+func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
+	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
 	var failed [3]bool
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
 		e.Replicas = append(e.Replicas, Replica{
-			Failed: x.Failed, Diverged: x.Diverged, Softly: x.Softly, Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles), Work: d.ms(x.Work),
+			Failed: x.Failed, Diverged: x.Diverged, Softly: x.BenignDivergence, Instructions: x.Instructions, Milliseconds: d.toMilliseconds(x.Cycles), Work: d.toMilliseconds(x.Work),
 			Pages: x.Pages,
 		})
 	}
@@ -299,13 +302,13 @@ func (d *driver) judge(number, attempt int, g *group) *Epoch {
 	return e
 }
 
-func (d *driver) ms(c event.Cycles) float64 { return float64(c) / d.mhz / 1000 }
+func (d *driver) toMilliseconds(c arch.Cycles) float64 { return float64(c) / d.mhz / 1000 }
 
-// choose says which replica is committed; nil: the epoch is rolled back. Tried are
+// chooseCommit says which replica is committed; nil: the epoch is rolled back. Tried are
 // its thread-parallel executions so far.
-func (d *driver) choose(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Checkpoint) *heddle.Replica {
+func (d *driver) chooseCommit(e *Epoch, g *replicaGroup, tried []*epoch.Replica, at *epoch.Checkpoint) *epoch.Replica {
 	first := g.replicas[0]
-	if e.Combination == "" || d.o.DetectOnly {
+	if e.Combination == "" || d.options.DetectOnly {
 		return first
 	}
 	if len(g.replicas) > 3 {
@@ -317,27 +320,27 @@ func (d *driver) choose(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.
 		e.Commit = diagnosis.Commit.String()
 		return g.replicas[diagnosis.Commit]
 	}
-	if e.Attempt < d.o.Rollbacks {
+	if e.Attempt < d.options.Rollbacks {
 		e.Commit = "rollback"
 		if diagnosis.Shorter {
 			d.known.length.Cut()
 		}
 		return nil
 	}
-	return d.vote(e, g, tried, at)
+	return d.voteOnAttempts(e, g, tried, at)
 }
 
-// unpreempted executes an epoch once more if nothing confirms what any of its
+// runUnpreempted executes an epoch once more if nothing confirms what any of its
 // replicas came to, as all three differ: without preemption, and without the order
 // of the first, in which threads may have to wait for each other in the middle of
 // what should be atomic. If it does not fail it is the one to commit.
-func (d *driver) unpreempted(ctx context.Context, e *Epoch, g *group, at *heddle.Checkpoint) error {
-	if d.o.DetectOnly || e.Combination != "A-BC" && e.Combination != "F-AB" {
+func (d *driver) runUnpreempted(ctx context.Context, e *Epoch, g *replicaGroup, at *epoch.Checkpoint) error {
+	if d.options.DetectOnly || e.Combination != "A-BC" && e.Combination != "F-AB" {
 		return nil
 	}
 	o := d.epochOptions()
 	o.Priority = g.order
-	x, err := d.r.Parallel(ctx, at, o)
+	x, err := d.replicas.RunThreadParallel(ctx, at, o)
 	if err != nil {
 		return err
 	}
@@ -346,12 +349,12 @@ func (d *driver) unpreempted(ctx context.Context, e *Epoch, g *group, at *heddle
 		return nil
 	}
 	g.replicas = append(g.replicas, x)
-	e.Replicas = append(e.Replicas, Replica{Instructions: x.Instructions, Milliseconds: d.ms(x.Cycles), Work: d.ms(x.Work)})
+	e.Replicas = append(e.Replicas, Replica{Instructions: x.Instructions, Milliseconds: d.toMilliseconds(x.Cycles), Work: d.toMilliseconds(x.Work)})
 	return nil
 }
 
-// vote chooses when an epoch has the same race whenever it is executed.
-func (d *driver) vote(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Checkpoint) *heddle.Replica {
+// voteOnAttempts chooses when an epoch has the same race whenever it is executed.
+func (d *driver) voteOnAttempts(e *Epoch, g *replicaGroup, tried []*epoch.Replica, at *epoch.Checkpoint) *epoch.Replica {
 	results := make([]int, len(tried))
 	for i, x := range tried {
 		results[i] = i
@@ -360,7 +363,7 @@ func (d *driver) vote(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Ch
 		}
 		for j := range i {
 			if results[i] == i && results[j] >= 0 {
-				if same, _ := d.r.Same(at, tried[j], x); same {
+				if same, _ := d.replicas.CompareStates(at, tried[j], x); same {
 					results[i] = results[j]
 				}
 			}
@@ -380,8 +383,8 @@ func (d *driver) vote(e *Epoch, g *group, tried []*heddle.Replica, at *heddle.Ch
 	return g.replicas[0]
 }
 
-// commit notes what is committed, and adapts the length of epochs.
-func (d *driver) commit(e *Epoch, choice *heddle.Replica) {
+// noteCommit notes what is committed, and adapts the length of epochs.
+func (d *driver) noteCommit(e *Epoch, choice *epoch.Replica) {
 	e.Committed = true
 	if e.Race {
 		d.known.length.Cut()

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -36,7 +36,7 @@ func TestOutcomes(t *testing.T) {
 	for _, name := range sortedNames(table2) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, bin := find(t, name, programs.Buggy)
+			p, bin := find(t, name, suite.Buggy)
 			e := exhibited(t, p)
 			for seed := uint64(1); seed <= 8; seed++ {
 				x := try(t, options(), schedule(t, e.Schedule), seed, e.command(bin)...)
@@ -62,7 +62,7 @@ func TestFixedFormsDoNotDiverge(t *testing.T) {
 	for _, name := range append(slices.Clone(bugs), "frost-figure-1a", "frost-figure-1b", "frost-figure-3", "downloader") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, bin := find(t, name, programs.Fixed)
+			p, bin := find(t, name, suite.Fixed)
 			for seed := 1; seed <= trials(2, 1000); seed++ {
 				o := options()
 				if seed%2 == 0 {
@@ -82,7 +82,7 @@ func TestFixedFormsDoNotDiverge(t *testing.T) {
 // before a1 and fail; with A and C next to each other one does not (section 3.4.2).
 // The thread-parallel replica does not fail.
 func TestPriorityInversion(t *testing.T) {
-	p, bin := find(t, "frost-figure-3", programs.Buggy)
+	p, bin := find(t, "frost-figure-3", suite.Buggy)
 	for heuristic, want := range map[string]complementary.Combination{frost.Exact: "A-AF", frost.None: "A-FF"} {
 		o := options()
 		o.Heuristic = heuristic
@@ -102,7 +102,7 @@ func TestNameRaces(t *testing.T) {
 	for _, name := range []string{"mysql-644", "mysql-791", "scanner", "frost-figure-1a"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, bin := build(t, name, programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
+			p, bin := build(t, name, suite.Variant{Form: suite.Buggy, Optimize: 2, Static: true, Debug: true})
 			e := exhibited(t, p)
 			c := configuration(schedule(t, e.Schedule), 1, e.command(bin)...)
 			r, err := frost.Run(t.Context(), c, options())
@@ -125,11 +125,11 @@ func TestNameRaces(t *testing.T) {
 
 // names tells whether a race was found between two lines that the description of a
 // program has.
-func names(p programs.Program, found *racereport.Report) bool {
+func names(p suite.Program, found *racereport.Report) bool {
 	known := func(a *racereport.Access) bool {
 		return slices.ContainsFunc(a.Stack, func(f racereport.Frame) bool {
 			line := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-			return slices.ContainsFunc(p.Races, func(r programs.Race) bool { return slices.Contains(r.Lines, line) })
+			return slices.ContainsFunc(p.Races, func(r suite.Race) bool { return slices.Contains(r.Lines, line) })
 		})
 	}
 	return slices.ContainsFunc(found.Races, func(r *racereport.Race) bool { return known(&r.First) && known(&r.Second) })
@@ -140,7 +140,7 @@ func names(p programs.Program, found *racereport.Report) bool {
 // epochs that are rolled back, with others ahead of them.
 func TestRunsAreEqual(t *testing.T) {
 	for _, name := range []string{"mysql-644", "mysql-12848", "apache-25520"} {
-		p, bin := find(t, name, programs.Buggy)
+		p, bin := find(t, name, suite.Buggy)
 		text := func(followers, processors int) string {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 			o := options()
@@ -164,7 +164,7 @@ func TestRunsAreEqual(t *testing.T) {
 
 // TestDetectOnly: the run is the thread-parallel one, with its failure.
 func TestDetectOnly(t *testing.T) {
-	p, bin := find(t, "mysql-791", programs.Buggy)
+	p, bin := find(t, "mysql-791", suite.Buggy)
 	o := options()
 	o.DetectOnly = true
 	x := try(t, o, schedule(t, p.Schedule), 1, command(p, bin)...)
@@ -175,7 +175,7 @@ func TestDetectOnly(t *testing.T) {
 
 // TestSampling: no epoch is checked at rate 0.
 func TestSampling(t *testing.T) {
-	p, bin := find(t, "mysql-791", programs.Buggy)
+	p, bin := find(t, "mysql-791", suite.Buggy)
 	o := options()
 	o.Sample = 0
 	x := try(t, o, schedule(t, p.Schedule), 1, command(p, bin)...)
@@ -192,7 +192,7 @@ func TestOptions(t *testing.T) {
 	} {
 		o := frost.DefaultOptions()
 		change(&o)
-		if _, err := frost.Run(t.Context(), heddle.DefaultConfig(), o); err == nil {
+		if _, err := frost.Run(t.Context(), machine.DefaultConfig(), o); err == nil {
 			t.Errorf("%+v is allowed", o)
 		}
 	}
@@ -201,7 +201,7 @@ func TestOptions(t *testing.T) {
 // TestTimeline: every execution is on the timeline, each replica on its track, none
 // before the one before it.
 func TestTimeline(t *testing.T) {
-	p, bin := find(t, "mysql-12848", programs.Buggy)
+	p, bin := find(t, "mysql-12848", suite.Buggy)
 	x := try(t, options(), schedule(t, p.Schedule), 1, command(p, bin)...)
 	var b bytes.Buffer
 	if err := x.WritePerfetto(&b); err != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -18,15 +18,15 @@ var bugs = []string{
 }
 
 // find builds a form of a program.
-func find(t testing.TB, name string, form programs.Form) (programs.Program, string) {
+func find(t testing.TB, name string, form suite.Form) (suite.Program, string) {
 	t.Helper()
-	return build(t, name, programs.Variant{Form: form, Optimize: 2, Static: true})
+	return build(t, name, suite.Variant{Form: form, Optimize: 2, Static: true})
 }
 
 // build builds a variant of a program.
-func build(t testing.TB, name string, v programs.Variant) (programs.Program, string) {
+func build(t testing.TB, name string, v suite.Variant) (suite.Program, string) {
 	t.Helper()
-	p, err := programs.Find(name)
+	p, err := suite.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func build(t testing.TB, name string, v programs.Variant) (programs.Program, str
 // schedule makes options of the words of a program's schedule.
 func schedule(t testing.TB, words []string) sched.Options {
 	t.Helper()
-	o, err := sched.ParseWords(words)
+	o, err := sched.ParseFlagWords(words)
 	if err != nil {
 		t.Fatalf("program.yaml: %v", err)
 	}
@@ -61,8 +61,8 @@ func options() frost.Options {
 }
 
 // configuration is the machine for a command.
-func configuration(s sched.Options, seed uint64, command ...string) heddle.Config {
-	c := heddle.DefaultConfig()
+func configuration(s sched.Options, seed uint64, command ...string) machine.Config {
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.MaxMemory = command, "/", 1<<30
 	c.Seed, c.Sched = seed, s
 	return c
@@ -89,6 +89,6 @@ func (x trial) text() string {
 }
 
 // command is the command line that a program's bug is shown with.
-func command(p programs.Program, bin string) []string {
+func command(p suite.Program, bin string) []string {
 	return append([]string{bin}, p.CommandLine(p.Trigger(), 4)...)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -58,7 +58,7 @@ func TestManifestIsOfCommittedEpochs(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := uint64(1); seed <= 20 && len(seen) < 2; seed++ {
 		x := try(t, options(), sched.Options{Policy: sched.Random, Quantum: 200}, seed, bin, file, fmt.Sprint(seed%2))
-		listed := slices.ContainsFunc(x.Result.Inputs, func(i heddle.Input) bool { return i.Path == file })
+		listed := slices.ContainsFunc(x.Result.Inputs, func(i machine.Input) bool { return i.Path == file })
 		if did := x.stdout == "read\n"; listed != did {
 			t.Errorf("seed %d prints %q, the manifest has the file: %v", seed, x.stdout, listed)
 		}

@@ -30,14 +30,14 @@ func (r *Report) WritePerfetto(w io.Writer) error {
 	}
 	for _, e := range r.Epochs {
 		for i := range e.Replicas {
-			events = append(events, e.slice(i))
+			events = append(events, e.perfettoSlice(i))
 		}
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"traceEvents": events, "displayTimeUnit": "ms"})
 }
 
-// slice is one replica of an epoch.
-func (e *Epoch) slice(i int) slice {
+// perfettoSlice is one replica of an epoch.
+func (e *Epoch) perfettoSlice(i int) slice {
 	x := &e.Replicas[i]
 	s := slice{
 		Name: fmt.Sprintf("epoch %d", e.Number), Phase: "X", Begin: 1000 * e.Begin, Time: 1000 * x.Milliseconds, PID: 1, TID: i + 1,

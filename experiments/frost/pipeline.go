@@ -5,169 +5,169 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
+	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
 // window is how many epochs are executed ahead of the oldest that is not over.
 const window = 8
 
-// flight is an epoch that the thread-parallel replica has gone through, and that
+// pendingEpoch is an epoch that the thread-parallel replica has gone through, and that
 // was not rolled back.
-type flight struct {
-	number int
-	at     *heddle.Checkpoint // where it begins
-	g      *group
-	before knowledge // with what its own execution has shown, but for the length
-	land   context.CancelFunc
-	err    error // of its thread-parallel replica
-	over   bool  // it is committed
+type pendingEpoch struct {
+	number    int
+	begin     *epoch.Checkpoint // where it begins
+	replicas  *replicaGroup
+	before    knowledge // with what its own execution has shown, but for the length
+	cancel    context.CancelFunc
+	firstErr  error // of its thread-parallel replica
+	committed bool  // it is committed
 }
 
-// pipeline executes epochs until the program ends: the thread-parallel replica runs
+// runPipeline executes epochs until the program ends: the thread-parallel replica runs
 // ahead, as if no epoch had a race, and epochs are committed in order.
 //
 // The checkpoints that are kept are a function of the program alone: an epoch that
 // is over keeps its begin until it has to make room. So what memory is in use, which
 // the guest can see, does not depend on how fast the replicas are on the host.
-func (d *driver) pipeline(ctx context.Context) error {
+func (d *driver) runPipeline(ctx context.Context) error {
 	for n := 1; ctx.Err() == nil; {
 		switch {
-		case d.ahead():
-			d.launch(ctx, n)
+		case d.canStartEpoch():
+			d.startPending(ctx, n)
 			n++
-			for f := d.oldest(); f != nil && f.ready(); f = d.oldest() {
-				if err := d.settle(ctx, f, &n); err != nil {
+			for f := d.oldestPending(); f != nil && f.isReady(); f = d.oldestPending() {
+				if err := d.commitOldest(ctx, f, &n); err != nil {
 					return err
 				}
 			}
-		case len(d.flights) == 0:
+		case len(d.pending) == 0:
 			return nil
-		case !d.flights[0].over:
-			if err := d.settle(ctx, d.flights[0], &n); err != nil {
+		case !d.pending[0].committed:
+			if err := d.commitOldest(ctx, d.pending[0], &n); err != nil {
 				return err
 			}
 		default:
-			d.flights[0].at.Release()
-			d.flights = d.flights[1:]
+			d.pending[0].begin.Release()
+			d.pending = d.pending[1:]
 		}
 	}
 	return context.Cause(ctx)
 }
 
-// ahead tells whether the next epoch can be executed.
-func (d *driver) ahead() bool {
-	n := len(d.flights)
-	if n > 0 && (d.r.Scarce() || d.flights[n-1].err != nil) {
+// canStartEpoch tells whether the next epoch can be executed.
+func (d *driver) canStartEpoch() bool {
+	n := len(d.pending)
+	if n > 0 && (d.replicas.Scarce() || d.pending[n-1].firstErr != nil) {
 		return false
 	}
 	return n < window && !d.at.Done()
 }
 
-// oldest is the first epoch that is not over; nil: there is none.
-func (d *driver) oldest() *flight {
-	for _, f := range d.flights {
-		if !f.over {
+// oldestPending is the first epoch that is not over; nil: there is none.
+func (d *driver) oldestPending() *pendingEpoch {
+	for _, f := range d.pending {
+		if !f.committed {
 			return f
 		}
 	}
 	return nil
 }
 
-// launch executes an epoch thread-parallel, and has it executed epoch-parallel.
-func (d *driver) launch(ctx context.Context, number int) {
+// startPending executes an epoch thread-parallel, and has it executed epoch-parallel.
+func (d *driver) startPending(ctx context.Context, number int) {
 	ctx, land := context.WithCancel(ctx)
-	f := &flight{number: number, at: d.at, land: land}
+	f := &pendingEpoch{number: number, begin: d.at, cancel: land}
 	length := d.known.length
-	f.g, f.err = d.begin(ctx, d.at, number, 0)
+	f.replicas, f.firstErr = d.startEpoch(ctx, d.at, number, 0)
 	f.before = d.known
 	f.before.length = length
 	f.before.counts = maps.Clone(d.known.counts)
-	d.flights = append(d.flights, f)
-	if f.err == nil {
+	d.pending = append(d.pending, f)
+	if f.firstErr == nil {
 		d.known.length.Grow()
-		d.at = f.g.replicas[0].End
+		d.at = f.replicas.replicas[0].End
 	}
 }
 
-// ready tells that nothing is to be waited for.
-func (f *flight) ready() bool { return f.err != nil || f.g.ready() }
+// isReady tells that nothing is to be waited for.
+func (f *pendingEpoch) isReady() bool { return f.firstErr != nil || f.replicas.isReady() }
 
-// settle commits the oldest epoch that is not over, in the end. If it has a race,
+// commitOldest commits the oldest epoch that is not over, in the end. If it has a race,
 // what was executed ahead of it is given up, and next says which epoch is executed
 // next.
-func (d *driver) settle(ctx context.Context, f *flight, next *int) error {
-	if f.err != nil {
-		return f.err
+func (d *driver) commitOldest(ctx context.Context, f *pendingEpoch, next *int) error {
+	if f.firstErr != nil {
+		return f.firstErr
 	}
-	if err := f.g.wait(d.r, f.at); err != nil {
+	if err := f.replicas.waitForReplicas(d.replicas, f.begin); err != nil {
 		return err
 	}
-	e := d.judge(f.number, 0, f.g)
-	if e.Combination == "" || e.Combination == "A-AA" || d.o.DetectOnly {
-		f.land()
-		f.over = true
-		if e.Combination != "" && !d.o.DetectOnly {
+	e := d.judgeReplicas(f.number, 0, f.replicas)
+	if e.Combination == "" || e.Combination == "A-AA" || d.options.DetectOnly {
+		f.cancel()
+		f.committed = true
+		if e.Combination != "" && !d.options.DetectOnly {
 			e.Commit = complementary.ThreadParallel.String()
 		}
 		e.Committed = true
-		d.report.failed = f.g.replicas[0].Failed
-		return d.emit(f.g.keep(f.g.replicas[0]))
+		d.report.failed = f.replicas.replicas[0].Failed
+		return d.writeOutput(f.replicas.releaseAllBut(f.replicas.replicas[0]))
 	}
-	d.squash(f)
+	d.cancelLater(f)
 	*next = f.number + 1
-	choice, err := d.resolve(ctx, f.number, f.at, f.g, e)
-	f.land()
-	d.flights, d.at = nil, f.at
+	choice, err := d.resolveRace(ctx, f.number, f.begin, f.replicas, e)
+	f.cancel()
+	d.pending, d.at = nil, f.begin
 	if err != nil {
 		return err
 	}
-	f.at.Release()
+	f.begin.Release()
 	d.at = choice.End
-	return d.emit(choice)
+	return d.writeOutput(choice)
 }
 
-// squash gives up what was executed ahead of an epoch, and returns to where it
+// cancelLater gives up what was executed ahead of an epoch, and returns to where it
 // begins.
-func (d *driver) squash(f *flight) {
-	end := f.g.replicas[0].End
-	d.drop(func(x *flight) bool { return x.number > f.number })
-	for _, x := range d.flights {
+func (d *driver) cancelLater(f *pendingEpoch) {
+	end := f.replicas.replicas[0].End
+	d.cancelEpochs(func(x *pendingEpoch) bool { return x.number > f.number })
+	for _, x := range d.pending {
 		if x.number < f.number {
-			x.at.Release()
+			x.begin.Release()
 		}
 	}
-	d.flights, d.at = []*flight{f}, end
+	d.pending, d.at = []*pendingEpoch{f}, end
 	d.known = f.before
-	d.r.Return(f.at, end)
+	d.replicas.Return(f.begin, end)
 }
 
-// drop gives up epochs, but not where the first of them begins. The last one goes
+// cancelEpochs gives up epochs, but not where the first of them begins. The last one goes
 // first: one's end is the next one's begin.
-func (d *driver) drop(which func(*flight) bool) {
-	for _, f := range d.flights {
+func (d *driver) cancelEpochs(which func(*pendingEpoch) bool) {
+	for _, f := range d.pending {
 		if which(f) {
-			f.land()
+			f.cancel()
 		}
 	}
-	for _, f := range slices.Backward(d.flights) {
-		if which(f) && f.g != nil {
-			f.g.abandon()
+	for _, f := range slices.Backward(d.pending) {
+		if which(f) && f.replicas != nil {
+			f.replicas.abandonJobs()
 		}
 	}
 }
 
-// ground gives up all epochs that are not over. The run is at the end of the last
+// abortPending gives up all epochs that are not over. The run is at the end of the last
 // one that is.
-func (d *driver) ground() {
-	d.drop(func(f *flight) bool { return !f.over })
-	if first := d.oldest(); first != nil {
-		d.at = first.at
+func (d *driver) abortPending() {
+	d.cancelEpochs(func(f *pendingEpoch) bool { return !f.committed })
+	if first := d.oldestPending(); first != nil {
+		d.at = first.begin
 	}
-	for _, f := range d.flights {
-		if f.over {
-			f.at.Release()
+	for _, f := range d.pending {
+		if f.committed {
+			f.begin.Release()
 		}
 	}
-	d.flights = nil
+	d.pending = nil
 }

@@ -7,10 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
+	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -29,29 +30,29 @@ var errNaming = errs.Define("frost-no-place-for-trace",
 // the run's, with the same standard input.
 //
 // It returns nil if there was no race.
-func NameRaces(ctx context.Context, c heddle.Config, r *Report) (*racereport.Report, error) {
-	parts, first := r.toRepeat()
+func NameRaces(ctx context.Context, c machine.Config, r *Report) (*racereport.Report, error) {
+	parts, first := r.optionsToRepeat()
 	if first < 0 {
 		return nil, nil
 	}
-	return detect(ctx, c, parts, first)
+	return detectRaces(ctx, c, parts, first)
 }
 
 // AllRaces is NameRaces of all epochs of a run that was to detect only.
-func AllRaces(ctx context.Context, c heddle.Config, r *Report) (*racereport.Report, error) {
-	parts, _ := r.toRepeat()
-	return detect(ctx, c, parts, 0)
+func AllRaces(ctx context.Context, c machine.Config, r *Report) (*racereport.Report, error) {
+	parts, _ := r.optionsToRepeat()
+	return detectRaces(ctx, c, parts, 0)
 }
 
-// toRepeat lists the epochs up to the first with a race, and its place, or -1; of a
+// optionsToRepeat lists the epochs up to the first with a race, and its place, or -1; of a
 // run that was to detect only all epochs.
-func (r *Report) toRepeat() (parts []heddle.Part, first int) {
+func (r *Report) optionsToRepeat() (parts []epoch.Part, first int) {
 	first = -1
 	for _, e := range r.Epochs {
 		if e.Attempt > 0 {
 			continue
 		}
-		parts = append(parts, heddle.Part{EpochOptions: r.Options.epoch(e.Target)})
+		parts = append(parts, epoch.Part{EpochOptions: r.Options.epochOptions(e.Target)})
 		if (e.Race || e.Harmless) && first < 0 {
 			first = len(parts) - 1
 			if !r.Options.DetectOnly {
@@ -62,23 +63,23 @@ func (r *Report) toRepeat() (parts []heddle.Part, first int) {
 	return parts, first
 }
 
-// epoch is how an epoch of a length is executed.
-func (o *Options) epoch(length float64) heddle.EpochOptions {
-	return heddle.EpochOptions{Length: length, AtOutput: !o.DetectOnly, Hang: o.Hang}
+// epochOptions is how an epoch of a length is executed.
+func (o *Options) epochOptions(length float64) epoch.EpochOptions {
+	return epoch.EpochOptions{Length: length, AtOutput: !o.DetectOnly, Hang: o.Hang}
 }
 
-// detect finds the races of epochs, from one on.
-func detect(ctx context.Context, c heddle.Config, parts []heddle.Part, first int) (*racereport.Report, error) {
+// detectRaces finds the races of epochs, from one on.
+func detectRaces(ctx context.Context, c machine.Config, parts []epoch.Part, first int) (*racereport.Report, error) {
 	file, err := os.CreateTemp("", "heddle-frost-")
 	if err != nil {
 		return nil, errNaming.Wrap(err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	schedules.BindNow(&c)
+	peregrine.BindNow(&c)
 	c.Stdout, c.Stderr, c.Hidden = io.Discard, io.Discard, append(c.Hidden, file.Name())
-	c.Record = &heddle.Record{To: file, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
-	if err := heddle.Repeat(ctx, c, parts); err != nil {
+	c.Record = &machine.Record{To: file, Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
+	if err := epoch.Repeat(ctx, c, parts); err != nil {
 		return nil, fmt.Errorf("execute the epochs with races again: %w", err)
 	}
 	t, err := trace.Open(file.Name())

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/complementary"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 // The verdicts on a run.
@@ -61,8 +61,8 @@ type Report struct {
 	// PeakMemory is the largest number of bytes that the states of the thread-parallel
 	// replica held at once, those of all epochs under way, with the most that the
 	// others of one epoch have written.
-	PeakMemory uint64         `json:"peak_memory"`
-	Result     *heddle.Result `json:"result"`
+	PeakMemory uint64          `json:"peak_memory"`
+	Result     *machine.Result `json:"result"`
 
 	failed string
 }
@@ -108,11 +108,11 @@ type Replica struct {
 	Pages uint64 `json:"pages,omitempty"`
 }
 
-// conclude sums the epochs up.
-func (r *Report) conclude() {
+// summarize sums the epochs up.
+func (r *Report) summarize() {
 	pages := uint64(0)
 	for _, e := range r.Epochs {
-		pages = max(pages, e.pages())
+		pages = max(pages, e.countPages())
 		if e.Committed {
 			r.Committed++
 			r.Parallel += e.Length
@@ -130,14 +130,14 @@ func (r *Report) conclude() {
 			r.Work += e.Replicas[i].Work
 		}
 	}
-	r.PeakMemory += pages * emu.PageSize
-	r.line()
+	r.PeakMemory += pages * arch.PageSize
+	r.summaryLine()
 	r.Crowded = max(r.Pipeline, r.Work/float64(max(r.Cores, 1)))
 	r.Failure = r.failed
 	switch {
 	case r.failed != "":
 		r.Verdict = Failed
-	case r.Races == 0 && !r.avoided():
+	case r.Races == 0 && !r.writeAvoided():
 		r.Verdict = Clean
 	case r.Options.DetectOnly:
 		r.Verdict = Detected
@@ -146,16 +146,16 @@ func (r *Report) conclude() {
 	}
 }
 
-// pages is how many pages the epoch-parallel replicas have written.
-func (e *Epoch) pages() (n uint64) {
+// countPages is how many pages the epoch-parallel replicas have written.
+func (e *Epoch) countPages() (n uint64) {
 	for i := range e.Replicas {
 		n += e.Replicas[i].Pages
 	}
 	return n
 }
 
-// line puts the epochs on a time line.
-func (r *Report) line() {
+// summaryLine puts the epochs on a time line.
+func (r *Report) summaryLine() {
 	begin := 0.0
 	for _, e := range r.Epochs {
 		e.Begin = begin
@@ -165,21 +165,21 @@ func (r *Report) line() {
 		}
 		r.Pipeline = max(r.Pipeline, done)
 		begin += e.Length
-		if !e.goesOn() {
+		if !e.continuation() {
 			begin = r.Pipeline
 		}
 	}
 }
 
-// goesOn tells whether the thread-parallel replica is committed, so that what ran
+// continuation tells whether the thread-parallel replica is committed, so that what ran
 // ahead from its end is right.
-func (e *Epoch) goesOn() bool {
+func (e *Epoch) continuation() bool {
 	return e.Commit == "" || e.Commit == complementary.ThreadParallel.String()
 }
 
-// avoided tells whether an epoch failed in all replicas, and did not when it was
+// writeAvoided tells whether an epoch failed in all replicas, and did not when it was
 // executed again: its order of synchronization decides about the failure.
-func (r *Report) avoided() bool {
+func (r *Report) writeAvoided() bool {
 	return slices.ContainsFunc(r.Epochs, func(e *Epoch) bool { return e.Bug == complementary.NonRace })
 }
 
@@ -215,7 +215,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "virtual time: %.3f ms with cores to spare, %.3f ms without\n", r.Pipeline, r.Crowded)
 	for _, e := range r.Epochs {
 		if e.Race || e.Harmless || e.Bug == complementary.NonRace {
-			e.write(&b)
+			e.writeLines(&b)
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil || r.Named == nil {
@@ -224,7 +224,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return r.Named.Text(w)
 }
 
-func (e *Epoch) write(b *strings.Builder) {
+func (e *Epoch) writeLines(b *strings.Builder) {
 	fmt.Fprintf(b, "epoch %d", e.Number)
 	if e.Attempt > 0 {
 		fmt.Fprintf(b, " (again, %d)", e.Attempt)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -25,7 +25,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ram, err := emu.NewRAM(16 << 20)
+	ram, err := mem.NewRAM(16 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // changeAttributes changes attributes of the object that a name stands for, and
@@ -132,7 +132,7 @@ func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return t.utimes(a[0], a[1], nil, uint32(a[3]))
 	}
 	var times [2]unix.Timespec
-	if errno := readStruct(t, event.Addr(a[2]), &times); errno != 0 {
+	if errno := readStruct(t, arch.Addr(a[2]), &times); errno != 0 {
 		return 0, errno
 	}
 	for _, ts := range times {
@@ -149,7 +149,7 @@ func (t *Task) timevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
 		return t.utimes(dirfd, addr, nil, 0)
 	}
 	var values [2]unix.Timeval
-	if errno := readStruct(t, event.Addr(tv), &values); errno != 0 {
+	if errno := readStruct(t, arch.Addr(tv), &values); errno != 0 {
 		return 0, errno
 	}
 	var times [2]unix.Timespec
@@ -171,7 +171,7 @@ func sysUtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return t.utimes(atCwd, a[0], nil, 0)
 	}
 	var seconds [2]int64
-	if errno := readStruct(t, event.Addr(a[1]), &seconds); errno != 0 {
+	if errno := readStruct(t, arch.Addr(a[1]), &seconds); errno != 0 {
 		return 0, errno
 	}
 	return t.utimes(atCwd, a[0], &[2]unix.Timespec{{Sec: seconds[0]}, {Sec: seconds[1]}}, 0)

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // capHeader and capData are struct __user_cap_header_struct and its data.
@@ -25,7 +25,7 @@ const (
 
 // capHeader reads the header and tells how many capData belong to it. EINVAL:
 // an unknown version, in place of which the newest was stored.
-func (t *Task) capHeader(addr event.Addr) (h capHeader, words int, errno unix.Errno) {
+func (t *Task) capHeader(addr arch.Addr) (h capHeader, words int, errno unix.Errno) {
 	if errno := readStruct(t, addr, &h.Version); errno != 0 {
 		return h, 0, errno
 	}
@@ -44,7 +44,7 @@ func (t *Task) capHeader(addr event.Addr) (h capHeader, words int, errno unix.Er
 }
 
 func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	h, words, errno := t.capHeader(event.Addr(a[0]))
+	h, words, errno := t.capHeader(arch.Addr(a[0]))
 	if errno == unix.EINVAL && a[1] == 0 {
 		return 0, 0 // asked for the version
 	}
@@ -67,11 +67,11 @@ func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		half := func(s vfs.Caps) uint32 { return uint32(s >> (32 * i)) }
 		d[i] = capData{half(of.Effective), half(of.Permitted), half(of.Inheritable)}
 	}
-	return 0, t.copyOut(event.Addr(a[1]), bytesOf(&d)[:words*12])
+	return 0, t.copyOut(arch.Addr(a[1]), bytesOf(&d)[:words*12])
 }
 
 func sysCapset(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	h, words, errno := t.capHeader(event.Addr(a[0]))
+	h, words, errno := t.capHeader(arch.Addr(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -79,7 +79,7 @@ func sysCapset(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EPERM
 	}
 	var d [2]capData
-	if errno := t.copyIn(event.Addr(a[1]), bytesOf(&d)[:words*12]); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[1]), bytesOf(&d)[:words*12]); errno != 0 {
 		return 0, errno
 	}
 	caps := func(low, high uint32) vfs.Caps { return (vfs.Caps(high)<<32 | vfs.Caps(low)) & vfs.AllCaps }

@@ -3,12 +3,11 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // maxTasks bounds the threads that are alive at once, as pid_max and the
@@ -21,8 +20,8 @@ type cloneArgs struct {
 	exitSignal int
 	stack      uint64 // stack pointer, 0: the caller's
 	tls        uint64
-	parentTID  event.Addr
-	childTID   event.Addr
+	parentTID  arch.Addr
+	childTID   arch.Addr
 }
 
 const refusedClone = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
@@ -31,7 +30,7 @@ const refusedClone = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS
 func sysClone(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.clone(cloneArgs{
 		flags: a[0] &^ 0xff, exitSignal: int(a[0] & 0xff), stack: a[1],
-		parentTID: event.Addr(a[2]), childTID: event.Addr(a[3]), tls: a[4],
+		parentTID: arch.Addr(a[2]), childTID: arch.Addr(a[3]), tls: a[4],
 	})
 }
 
@@ -120,7 +119,7 @@ func (t *Task) traceFromBirth(of *tracee) {
 
 // cloned is the state of a clone whose child has begun.
 type cloned struct {
-	child    event.ThreadID
+	child    arch.ThreadID
 	task     *Task
 	vfork    bool
 	reported bool       // that the child is done with the address space
@@ -195,9 +194,9 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	if p.leader == nil {
 		p.leader = child
 	}
-	child.regs.GPR[emu.RAX] = 0
+	child.regs.GPR[arch.RAX] = 0
 	if a.stack != 0 {
-		child.regs.GPR[emu.RSP] = a.stack
+		child.regs.GPR[arch.RSP] = a.stack
 	}
 	if a.flags&unix.CLONE_SETTLS != 0 {
 		child.regs.FSBase = a.tls
@@ -285,11 +284,11 @@ func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] < 64 {
 		return 0, unix.EINVAL
 	}
-	if a[1] > emu.PageSize {
+	if a[1] > arch.PageSize {
 		return 0, unix.E2BIG
 	}
 	raw := make([]byte, max(a[1], clone3Size))
-	if errno := t.copyIn(event.Addr(a[0]), raw[:a[1]]); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[0]), raw[:a[1]]); errno != 0 {
 		return 0, errno
 	}
 	for _, b := range raw[clone3Size:] {
@@ -315,7 +314,7 @@ func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	value, errno := t.clone(cloneArgs{
 		flags: c.Flags & 0xffffffff, exitSignal: int(c.ExitSignal), stack: stack, tls: c.TLS,
-		parentTID: event.Addr(c.ParentTID), childTID: event.Addr(c.ChildTID),
+		parentTID: arch.Addr(c.ParentTID), childTID: arch.Addr(c.ChildTID),
 	})
 	return value, errno
 }

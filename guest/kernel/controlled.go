@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -32,12 +32,12 @@ func (p *Process) Overwrite(writes []event.Write) {
 func (k *Kernel) Leave(t *Task, result uint64) {
 	t.Load()
 	t.readRegs()
-	sp := t.regs.GPR[emu.RSP]
-	to, errno := t.proc.space.ReadU64(event.Addr(sp))
+	sp := t.regs.GPR[arch.RSP]
+	to, errno := t.proc.space.ReadU64(arch.Addr(sp))
 	if errno != 0 {
 		return // it faults there, as the function's return would
 	}
-	t.regs.RIP, t.regs.GPR[emu.RSP], t.regs.GPR[emu.RAX] = to, sp+8, result
+	t.regs.RIP, t.regs.GPR[arch.RSP], t.regs.GPR[arch.RAX] = to, sp+8, result
 	t.dirty = true
 }
 
@@ -61,32 +61,6 @@ func (k *Kernel) Rouse(t *Task) {
 		w.woken = true
 	}
 	t.Wake(wait.AnyEvent)
-}
-
-// SetPatient says whether waits for a futex have no deadline but Expire. Threads
-// that wait look anew at the deadlines that their calls have.
-func (k *Kernel) SetPatient(on bool) {
-	k.patient = on
-	for _, t := range k.Tasks() {
-		if t.state == blocked && t.call.futex != nil {
-			t.Wake(wait.AnyEvent)
-		}
-	}
-}
-
-// Show makes clocks, and what is stamped by them, show a time, in nanoseconds since
-// the start of the run, instead of the present; timers go by the present still.
-func (k *Kernel) Show(ns int64) { k.showing, k.shown = true, ns }
-
-// ShowNow undoes Show.
-func (k *Kernel) ShowNow() { k.showing = false }
-
-// visible is the time that clocks show.
-func (k *Kernel) visible() int64 {
-	if k.showing {
-		return k.shown
-	}
-	return k.now
 }
 
 // timedOut tells whether the current call's wait is to end as if its deadline

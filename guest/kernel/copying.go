@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // sysSendfile and sysCopyFileRange copy by way of the kernel's buffer.
@@ -57,7 +57,7 @@ func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 // filePosition is the offset argument of a copying call: an address that holds
 // it, or the description's own position.
 type filePosition struct {
-	addr event.Addr
+	addr arch.Addr
 	at   int64
 }
 
@@ -65,8 +65,8 @@ func (t *Task) filePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno)
 	if addr == 0 {
 		return filePosition{at: f.Offset}, 0
 	}
-	at, errno := t.proc.space.ReadU64(event.Addr(addr))
-	return filePosition{event.Addr(addr), int64(at)}, errno
+	at, errno := t.proc.space.ReadU64(arch.Addr(addr))
+	return filePosition{arch.Addr(addr), int64(at)}, errno
 }
 
 func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {

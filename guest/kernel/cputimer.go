@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // cpuClockID says whose time on a core is counted.
@@ -61,7 +61,7 @@ func (p *Process) runCPUTimers() {
 
 // sleepOnCPU waits until the clock has gone on by ns or, if that is absolute,
 // shows ns. Threads that all sleep so sleep for ever.
-func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining event.Addr) (uint64, unix.Errno) {
+func (t *Task) sleepOnCPU(c cpuClockID, ns int64, absolute bool, remaining arch.Addr) (uint64, unix.Errno) {
 	if t.call.deadline == 0 {
 		t.call.deadline = ns
 		if !absolute {
@@ -164,7 +164,7 @@ func (t *Task) cpuClock(id int32, read bool) (c cpuClockID, ok bool) {
 	switch {
 	case id&cpuClockPerThread != 0:
 		if c.thread = t; pid != 0 {
-			c.thread = t.k.tasks.At(event.ThreadID(pid))
+			c.thread = t.k.tasks.At(arch.ThreadID(pid))
 		}
 		return c, c.thread != nil && c.thread.proc == t.proc
 	case pid != 0 && (!read || pid != int32(t.id)):

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/loader"
 )
 
@@ -41,20 +40,20 @@ func (t *Task) activity() string {
 		return fmt.Sprintf("runnable at %#x", t.currentRegs().RIP)
 	}
 	c := &t.call
-	text := "waits in " + SyscallName(c.number)
+	text := "waits in " + linux.Name(c.number)
 	switch {
 	case c.futex != nil && c.futex.lock != nil:
 		text += fmt.Sprintf(" for the lock at %#x, which thread %d has", c.futex.addr, c.futex.lock.owner.id)
 	case c.futex != nil:
 		text += fmt.Sprintf(" on the word at %#x", c.args[0])
-	case SyscallArgs(c.number) > 0:
+	case linux.Arity(c.number) > 0:
 		text += fmt.Sprintf(" (first argument %#x)", c.args[0])
 	}
 	return text
 }
 
 // currentRegs are the thread's registers, wherever they are.
-func (t *Task) currentRegs() emu.Regs {
+func (t *Task) currentRegs() arch.Regs {
 	if t.dirty {
 		return t.regs
 	}
@@ -70,15 +69,4 @@ func (k *Kernel) DigestMemory() {
 			k.observer.Memory(p.pid, digestOf(p.space.Digest))
 		}
 	}
-}
-
-// ResultText is a raw result as strace shows it.
-func ResultText(ret uint64) string {
-	if n := -int64(ret); n > 0 && n < 4096 {
-		return fmt.Sprintf("-1 %s", unix.ErrnoName(unix.Errno(n)))
-	}
-	if ret < 1<<16 {
-		return fmt.Sprint(ret)
-	}
-	return fmt.Sprintf("%#x", ret)
 }

@@ -3,10 +3,10 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/epoll"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysEpollCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -42,7 +42,7 @@ func sysEpollCtl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var ev epoll.Event
 	if a[1] != unix.EPOLL_CTL_DEL {
 		raw := make([]byte, epollEventSize)
-		if errno := t.copyIn(event.Addr(a[3]), raw); errno != 0 {
+		if errno := t.copyIn(arch.Addr(a[3]), raw); errno != 0 {
 			return 0, errno
 		}
 		ev = epoll.Event{Events: decode[uint32](raw), Data: decode[uint64](raw[4:])}
@@ -86,18 +86,18 @@ func (t *Task) millisecondDeadline(ms int32) int64 {
 }
 
 func sysEpollPwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if errno := t.temporaryMask(event.Addr(a[4]), a[5]); errno != 0 {
+	if errno := t.temporaryMask(arch.Addr(a[4]), a[5]); errno != 0 {
 		return 0, errno
 	}
 	return t.epollWait(a, t.millisecondDeadline(int32(a[3])))
 }
 
 func sysEpollPwait2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	deadline, errno := t.optionalTimeout(event.Addr(a[3]))
+	deadline, errno := t.optionalTimeout(arch.Addr(a[3]))
 	if errno != 0 {
 		return 0, errno
 	}
-	if errno := t.temporaryMask(event.Addr(a[4]), a[5]); errno != 0 {
+	if errno := t.temporaryMask(arch.Addr(a[4]), a[5]); errno != 0 {
 		return 0, errno
 	}
 	return t.epollWait(a, deadline)
@@ -115,7 +115,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	at := event.Addr(a[1])
+	at := arch.Addr(a[1])
 	n := i.Take(int(limit), func(ev epoll.Event) bool {
 		raw := make([]byte, epollEventSize)
 		putU32(raw, ev.Events)

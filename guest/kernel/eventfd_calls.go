@@ -3,10 +3,10 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/eventfd"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // anonFile gives an object without a type of its own a descriptor.
@@ -93,7 +93,7 @@ func onSet(clock int32, flags uint64) eventfd.OnSet {
 
 func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	const known = unix.TFD_TIMER_ABSTIME | unix.TFD_TIMER_CANCEL_ON_SET
-	value, interval, errno := t.readItimerspec(event.Addr(a[2]))
+	value, interval, errno := t.readItimerspec(arch.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -114,7 +114,7 @@ func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		x.Set(saturatingAdd(t.k.now, value), interval, eventfd.KeepOnSet)
 	}
 	if a[3] != 0 {
-		return 0, writeStruct(t, event.Addr(a[3]), &old)
+		return 0, writeStruct(t, arch.Addr(a[3]), &old)
 	}
 	return 0, 0
 }
@@ -125,7 +125,7 @@ func sysTimerfdGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	s := makeItimerspec(x.Left())
-	return 0, writeStruct(t, event.Addr(a[1]), &s)
+	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
 // signalSource is where signalfd looks: at the thread that makes the present
@@ -150,7 +150,7 @@ func (t *Task) signalfd(a [6]uint64, flags int) (uint64, unix.Errno) {
 	if a[2] != 8 || flags&^(unix.SFD_CLOEXEC|unix.SFD_NONBLOCK) != 0 {
 		return 0, unix.EINVAL
 	}
-	set, errno := t.readSigset(event.Addr(a[1]))
+	set, errno := t.readSigset(arch.Addr(a[1]))
 	if errno != 0 {
 		return 0, errno
 	}

@@ -7,14 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Program is what the first process is started with.
@@ -218,8 +218,8 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	p.args, p.env = image.Args, env
 	p.charge(kmem.Process + sizeOf(p.args) + sizeOf(p.env))
 	t.name = files.name(p.path)
-	t.regs = emu.Regs{RIP: uint64(image.Entry), RFLAGS: 0x202}
-	t.regs.GPR[emu.RSP] = uint64(image.StackPointer)
+	t.regs = arch.Regs{RIP: uint64(image.Entry), RFLAGS: 0x202}
+	t.regs.GPR[arch.RSP] = uint64(image.StackPointer)
 	t.dirty = true
 	p.objects = []loader.Object{image.Program}
 	if image.Linker.Path != "" {
@@ -262,14 +262,14 @@ const maxArgs = 6 << 20
 func (t *Task) readStrings(at uint64, room *int) ([]string, unix.Errno) {
 	var list []string
 	for ; at != 0; at += 8 {
-		p, errno := t.proc.space.ReadU64(event.Addr(at))
+		p, errno := t.proc.space.ReadU64(arch.Addr(at))
 		if errno != 0 {
 			return nil, errno
 		}
 		if p == 0 {
 			break
 		}
-		s, errno := t.proc.space.ReadCString(event.Addr(p), 128<<10)
+		s, errno := t.proc.space.ReadCString(arch.Addr(p), 128<<10)
 		if errno == unix.ENAMETOOLONG {
 			errno = unix.E2BIG
 		}
@@ -406,12 +406,12 @@ func (t *Task) endOthers() bool {
 }
 
 // reportExec tells the tracer of a new program in a thread that had an id before.
-func (t *Task) reportExec(before event.ThreadID) {
+func (t *Task) reportExec(before arch.ThreadID) {
 	switch {
 	case t.trace == nil:
 		return
 	case t.hasEvent(unix.PTRACE_EVENT_EXEC):
-		t.regs.GPR[emu.RAX] = failure(unix.ENOSYS) // it has not returned yet
+		t.regs.GPR[arch.RAX] = linux.Failure(unix.ENOSYS) // it has not returned yet
 		t.stopForEvent(stopAtExec, unix.PTRACE_EVENT_EXEC, uint64(before))
 	case !t.trace.seized:
 		t.k.sendTask(t, userInfo(unix.SIGTRAP, siUser, t.proc.pid, t.cred.UID))
@@ -426,12 +426,12 @@ func (t *Task) becomeLeader() {
 		leader.unlink() // its end is not reported
 	}
 	p.leader = t
-	if t.id == event.ThreadID(p.pid) {
+	if t.id == arch.ThreadID(p.pid) {
 		return
 	}
 	t.k.sched.Exit(t.id)
 	t.k.tasks.Delete(t.id)
-	t.id = event.ThreadID(p.pid)
+	t.id = arch.ThreadID(p.pid)
 	t.k.tasks.Put(t.id, t)
 	if t.affinity != 0 {
 		t.k.sched.SetAffinity(t.id, t.affinity)

@@ -3,7 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -64,7 +64,7 @@ type waitEvent struct {
 	uid          uint32
 	word         int32 // as wait4 tells it
 	code, status int32 // as waitid tells it
-	user, system event.Cycles
+	user, system arch.Cycles
 }
 
 // findChild looks for a child or tracee with something to report, and takes the report
@@ -195,13 +195,13 @@ func sysWait4(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	if a[1] != 0 {
-		if errno := t.proc.space.WriteU32(event.Addr(a[1]), uint32(e.word)); errno != 0 {
+		if errno := t.proc.space.WriteU32(arch.Addr(a[1]), uint32(e.word)); errno != 0 {
 			return 0, errno
 		}
 	}
 	if a[3] != 0 {
 		usage := t.k.rusage(e.user, e.system)
-		if errno := writeStruct(t, event.Addr(a[3]), &usage); errno != 0 {
+		if errno := writeStruct(t, arch.Addr(a[3]), &usage); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -236,7 +236,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	if a[4] != 0 && ok {
 		usage := t.k.rusage(e.user, e.system)
-		if errno := writeStruct(t, event.Addr(a[4]), &usage); errno != 0 {
+		if errno := writeStruct(t, arch.Addr(a[4]), &usage); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -248,7 +248,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		// The kernel writes the fields it knows and leaves the rest alone. It
 		// does so after a failure too.
-		if errno := t.copyOut(event.Addr(a[2]), info[:28]); errno != 0 {
+		if errno := t.copyOut(arch.Addr(a[2]), info[:28]); errno != 0 {
 			return 0, errno
 		}
 	}

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -42,13 +42,13 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 	case unix.F_SETFL:
 		return 0, f.SetFlags(t.vfsContext(), int(uint32(arg)))
 	case unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
-		return t.recordLock(f, cmd, event.Addr(arg))
+		return t.recordLock(f, cmd, arch.Addr(arg))
 	case unix.F_GETOWN:
 		return uint64(int64(t.k.ownerNumber(f))), 0
 	case unix.F_SETOWN:
 		return 0, t.setOwner(f, int32(arg))
 	case unix.F_GETOWN_EX, unix.F_SETOWN_EX:
-		return t.ownerEx(f, cmd, event.Addr(arg))
+		return t.ownerEx(f, cmd, arch.Addr(arg))
 	case unix.F_GETSIG:
 		return uint64(f.Signal), 0
 	case unix.F_SETSIG:
@@ -101,7 +101,7 @@ func (t *Task) setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
 }
 
 // recordLock is the lock commands of fcntl, of processes and of descriptions.
-func (t *Task) recordLock(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
+func (t *Task) recordLock(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
 	var l unix.Flock_t
 	if errno := readStruct(t, addr, &l); errno != 0 {
 		return 0, errno
@@ -165,7 +165,7 @@ func sysIoctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		d.cloexec = false
 		return 0, 0
 	case fionbio, fioasync:
-		on, errno := t.proc.space.ReadU32(event.Addr(a[2]))
+		on, errno := t.proc.space.ReadU32(arch.Addr(a[2]))
 		if errno != 0 {
 			return 0, errno
 		}
@@ -180,17 +180,17 @@ func sysIoctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, f.SetFlags(t.vfsContext(), flags)
 	default:
 		if x, ok := f.Impl.(guestIoctler); ok {
-			return x.GuestIoctl(t, cmd, event.Addr(a[2]))
+			return x.GuestIoctl(t, cmd, arch.Addr(a[2]))
 		}
 		out, errno := f.Ioctl(cmd)
 		if errno != 0 {
 			return 0, errno
 		}
-		return 0, t.copyOut(event.Addr(a[2]), out)
+		return 0, t.copyOut(arch.Addr(a[2]), out)
 	}
 }
 
 // guestIoctler answers ioctls that read guest memory.
 type guestIoctler interface {
-	GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno)
+	GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno)
 }

@@ -5,32 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder/event"
-)
-
-// Operations and flags of futex(2).
-const (
-	futexWait          = 0
-	futexWake          = 1
-	futexRequeue       = 3
-	futexCmpRequeue    = 4
-	futexWakeOp        = 5
-	futexLockPI        = 6
-	futexUnlockPI      = 7
-	futexTrylockPI     = 8
-	futexWaitBitset    = 9
-	futexWakeBitset    = 10
-	futexWaitRequeuePI = 11
-	futexCmpRequeuePI  = 12
-	futexLockPI2       = 13
-	futexPrivateFlag   = 128
-	futexRealtime      = 256
-	futexCmdMask       = 127
-
-	futexWaiters   = 0x80000000
-	futexOwnerDied = 0x40000000
-	futexTIDMask   = 0x3fffffff
 )
 
 // futexKey says which word of memory a futex is: an address of one address
@@ -58,7 +35,7 @@ type futexWaiter struct {
 
 	// Of those that wait with priority inheritance: where the task sees the lock's word,
 	// the lock that it waits for now, and the one that it is to wait for.
-	addr   event.Addr
+	addr   arch.Addr
 	lock   *piLock
 	target *futexKey
 }
@@ -69,7 +46,7 @@ func (w *futexWaiter) inherits() bool { return w.lock != nil || w.target != nil 
 
 // futexKey finds the word at addr. Private futexes and private memory are known
 // by address, shared memory by what it maps.
-func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
+func (t *Task) futexKey(addr arch.Addr, private bool) futexKey {
 	if !private {
 		if v, ok := t.proc.space.Find(addr); ok && v.Object != nil && v.Flags&mm.Shared != 0 {
 			return futexKey{object: v.Object, offset: v.Offset + uint64(addr-v.Start)}
@@ -79,30 +56,30 @@ func (t *Task) futexKey(addr event.Addr, private bool) futexKey {
 }
 
 func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	addr, op, val := event.Addr(a[0]), int(int32(a[1])), uint32(a[2])
-	cmd, private := op&futexCmdMask, op&futexPrivateFlag != 0
-	if op&futexRealtime != 0 && cmd != futexWaitBitset && cmd != futexWaitRequeuePI && cmd != futexLockPI2 {
+	addr, op, val := arch.Addr(a[0]), int(int32(a[1])), uint32(a[2])
+	cmd, private := op&linux.FutexOperation, op&linux.FutexPrivate != 0
+	if op&linux.FutexRealtime != 0 && cmd != linux.FutexWaitBitset && cmd != linux.FutexWaitRequeuePI && cmd != linux.FutexLockPI2 {
 		return 0, unix.ENOSYS
 	}
 	bitset := ^uint32(0)
-	if cmd == futexWaitBitset || cmd == futexWakeBitset {
+	if cmd == linux.FutexWaitBitset || cmd == linux.FutexWakeBitset {
 		if bitset = uint32(a[5]); bitset == 0 {
 			return 0, unix.EINVAL
 		}
 	}
 	switch cmd {
-	case futexWait, futexWaitBitset:
-		return t.futexWait(addr, private, val, bitset, event.Addr(a[3]), cmd == futexWaitBitset, op&futexRealtime != 0)
-	case futexWake, futexWakeBitset:
+	case linux.FutexWait, linux.FutexWaitBitset:
+		return t.futexWait(addr, private, val, bitset, arch.Addr(a[3]), cmd == linux.FutexWaitBitset, op&linux.FutexRealtime != 0)
+	case linux.FutexWake, linux.FutexWakeBitset:
 		if errno := t.futexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
 		n, errno := t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)
 		return uint64(n), errno
-	case futexRequeue, futexCmpRequeue:
-		return t.futexRequeue(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), cmd == futexCmpRequeue, uint32(a[5]))
-	case futexWakeOp:
-		return t.futexWakeOp(addr, event.Addr(a[4]), private, int32(val), int32(a[3]), uint32(a[5]))
+	case linux.FutexRequeue, linux.FutexCmpRequeue:
+		return t.futexRequeue(addr, arch.Addr(a[4]), private, int32(val), int32(a[3]), cmd == linux.FutexCmpRequeue, uint32(a[5]))
+	case linux.FutexWakeOp:
+		return t.futexWakeOp(addr, arch.Addr(a[4]), private, int32(val), int32(a[3]), uint32(a[5]))
 	}
 	return t.futexInheriting(cmd, a)
 }
@@ -110,29 +87,29 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 // futexInheriting are the operations with priority inheritance.
 func (t *Task) futexInheriting(cmd int, a [6]uint64) (uint64, unix.Errno) {
 	op, val := int(int32(a[1])), uint32(a[2])
-	c := piCall{event.Addr(a[0]), op&futexPrivateFlag != 0, op&futexRealtime != 0, event.Addr(a[3])}
+	c := piCall{arch.Addr(a[0]), op&linux.FutexPrivate != 0, op&linux.FutexRealtime != 0, arch.Addr(a[3])}
 	switch cmd {
-	case futexLockPI:
+	case linux.FutexLockPI:
 		c.realtime = true
 		return t.futexLockPI(c, false)
-	case futexLockPI2:
+	case linux.FutexLockPI2:
 		return t.futexLockPI(c, false)
-	case futexTrylockPI:
+	case linux.FutexTrylockPI:
 		c.timeout = 0
 		return t.futexLockPI(c, true)
-	case futexUnlockPI:
+	case linux.FutexUnlockPI:
 		return t.futexUnlockPI(c.addr, c.private)
-	case futexWaitRequeuePI:
-		return t.futexWaitRequeuePI(c, val, event.Addr(a[4]))
-	case futexCmpRequeuePI:
-		return t.futexRequeuePI(c.addr, event.Addr(a[4]), c.private, int32(val), int32(a[3]), uint32(a[5]))
+	case linux.FutexWaitRequeuePI:
+		return t.futexWaitRequeuePI(c, val, arch.Addr(a[4]))
+	case linux.FutexCmpRequeuePI:
+		return t.futexRequeuePI(c.addr, arch.Addr(a[4]), c.private, int32(val), int32(a[3]), uint32(a[5]))
 	}
 	return 0, unix.ENOSYS
 }
 
 // futexWord checks the address of a futex, as far as Linux does when it looks
 // for what it stands for.
-func (t *Task) futexWord(addr event.Addr, private bool) unix.Errno {
+func (t *Task) futexWord(addr arch.Addr, private bool) unix.Errno {
 	switch {
 	case addr%4 != 0:
 		return unix.EINVAL
@@ -153,7 +130,7 @@ func (t *Task) futexWord(addr event.Addr, private bool) unix.Errno {
 	return 0
 }
 
-func (t *Task) futexWait(addr event.Addr, private bool, val, bitset uint32, timeout event.Addr, absolute, realtime bool) (uint64, unix.Errno) {
+func (t *Task) futexWait(addr arch.Addr, private bool, val, bitset uint32, timeout arch.Addr, absolute, realtime bool) (uint64, unix.Errno) {
 	if w := t.call.futex; w != nil {
 		return t.futexWaited(w)
 	}
@@ -210,7 +187,7 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 		restart = errRestartBlock
 	}
 	deadline := t.call.deadline
-	if t.k.patient {
+	if t.k.override.IgnoresFutexTimeouts() {
 		deadline = forever
 	}
 	errno := t.wait(restart, deadline)
@@ -282,11 +259,11 @@ func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) (woken int32, e
 	return woken, 0
 }
 
-func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int32, compare bool, val uint32) (uint64, unix.Errno) {
+func (t *Task) futexRequeue(from, to arch.Addr, private bool, wake, requeue int32, compare bool, val uint32) (uint64, unix.Errno) {
 	if wake < 0 || requeue < 0 {
 		return 0, unix.EINVAL
 	}
-	for _, addr := range []event.Addr{from, to} {
+	for _, addr := range []arch.Addr{from, to} {
 		if errno := t.futexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
@@ -328,7 +305,7 @@ func (t *Task) futexRequeue(from, to event.Addr, private bool, wake, requeue int
 	return uint64(done + moved), 0
 }
 
-func (t *Task) futexWakeOp(addr, addr2 event.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
+func (t *Task) futexWakeOp(addr, addr2 arch.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
 	if errno := t.futexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
@@ -384,7 +361,7 @@ func sysSetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] != robustHeadSize {
 		return 0, unix.EINVAL
 	}
-	t.robustList = event.Addr(a[0])
+	t.robustList = arch.Addr(a[0])
 	return 0, 0
 }
 
@@ -398,10 +375,10 @@ func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EPERM
 		}
 	}
-	if errno := t.proc.space.WriteU64(event.Addr(a[2]), robustHeadSize); errno != 0 {
+	if errno := t.proc.space.WriteU64(arch.Addr(a[2]), robustHeadSize); errno != 0 {
 		return 0, errno
 	}
-	return 0, t.proc.space.WriteU64(event.Addr(a[1]), uint64(target.robustList))
+	return 0, t.proc.space.WriteU64(arch.Addr(a[1]), uint64(target.robustList))
 }
 
 // robustLimit bounds the walk over a list that the guest may have damaged
@@ -423,11 +400,11 @@ func (k *Kernel) exitRobustList(t *Task) {
 	if e1 != 0 || e2 != 0 || e3 != 0 {
 		return
 	}
-	for i := 0; i < robustLimit && event.Addr(next&^1) != head; i++ {
+	for i := 0; i < robustLimit && arch.Addr(next&^1) != head; i++ {
 		entry := next
 		var errno unix.Errno
-		next, errno = space.ReadU64(event.Addr(entry &^ 1))
-		if entry&^1 != pending&^1 && !k.futexDeath(t, event.Addr(entry&^1+offset), entry&1 != 0, false) {
+		next, errno = space.ReadU64(arch.Addr(entry &^ 1))
+		if entry&^1 != pending&^1 && !k.futexDeath(t, arch.Addr(entry&^1+offset), entry&1 != 0, false) {
 			return
 		}
 		if errno != 0 {
@@ -435,13 +412,13 @@ func (k *Kernel) exitRobustList(t *Task) {
 		}
 	}
 	if pending&^1 != 0 {
-		k.futexDeath(t, event.Addr(pending&^1+offset), pending&1 != 0, true)
+		k.futexDeath(t, arch.Addr(pending&^1+offset), pending&1 != 0, true)
 	}
 }
 
 // futexDeath releases one robust mutex whose owner dies. It returns false when
 // the word cannot be accessed.
-func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
+func (k *Kernel) futexDeath(t *Task, addr arch.Addr, pi, pending bool) bool {
 	if addr%4 != 0 {
 		return false
 	}
@@ -455,13 +432,13 @@ func (k *Kernel) futexDeath(t *Task, addr event.Addr, pi, pending bool) bool {
 		_, _ = k.futexWake(key, 1, ^uint32(0))
 		return true
 	}
-	if word&futexTIDMask != uint32(t.id) {
+	if word&linux.FutexThread != uint32(t.id) {
 		return true
 	}
-	if t.proc.space.WriteU32(addr, word&futexWaiters|futexOwnerDied) != 0 {
+	if t.proc.space.WriteU32(addr, word&linux.FutexWaiters|linux.FutexOwnerDied) != 0 {
 		return false
 	}
-	if !pi && word&futexWaiters != 0 {
+	if !pi && word&linux.FutexWaiters != 0 {
 		_, _ = k.futexWake(key, 1, ^uint32(0))
 	}
 	return true

@@ -5,8 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Futexes with priority inheritance: locks whose word has the owner's thread id, so
@@ -22,13 +23,13 @@ type piLock struct {
 
 // piCall are the arguments of a call about a lock.
 type piCall struct {
-	addr              event.Addr
+	addr              arch.Addr
 	private, realtime bool
-	timeout           event.Addr // an absolute time, or 0
+	timeout           arch.Addr // an absolute time, or 0
 }
 
 // absolute reads the deadline of a call whose time-out is absolute.
-func (t *Task) absolute(timeout event.Addr, realtime bool) (int64, unix.Errno) {
+func (t *Task) absolute(timeout arch.Addr, realtime bool) (int64, unix.Errno) {
 	if timeout == 0 {
 		return forever, 0
 	}
@@ -75,18 +76,18 @@ func (t *Task) futexLockPI(c piCall, try bool) (uint64, unix.Errno) {
 // piTake gives a thread the lock at addr if nobody has it, in the name of t, who sees
 // the word there. Otherwise it returns the owner, whom the word then says that others
 // wait for.
-func (t *Task) piTake(taker *Task, addr event.Addr, key futexKey, waiters bool) (owner *Task, errno unix.Errno) {
+func (t *Task) piTake(taker *Task, addr arch.Addr, key futexKey, waiters bool) (owner *Task, errno unix.Errno) {
 	space := t.proc.space
 	word, errno := space.ReadU32(addr)
 	if errno != 0 {
 		return nil, errno
 	}
-	id := word & futexTIDMask
+	id := word & linux.FutexThread
 	if id == uint32(taker.id) {
 		return nil, unix.EDEADLK
 	}
 	if l := t.k.piLocks[key]; l != nil {
-		if word&futexOwnerDied != 0 && id == 0 || id == uint32(l.owner.id) {
+		if word&linux.FutexOwnerDied != 0 && id == 0 || id == uint32(l.owner.id) {
 			return l.owner, 0
 		}
 		return nil, unix.EINVAL
@@ -95,13 +96,13 @@ func (t *Task) piTake(taker *Task, addr event.Addr, key futexKey, waiters bool) 
 		return nil, unix.EINVAL // it is waited for as another kind of futex
 	}
 	if id == 0 {
-		word = word&futexOwnerDied | uint32(taker.id)
+		word = word&linux.FutexOwnerDied | uint32(taker.id)
 		if waiters {
-			word |= futexWaiters
+			word |= linux.FutexWaiters
 		}
 		return nil, space.WriteU32(addr, word)
 	}
-	if errno := space.WriteU32(addr, word|futexWaiters); errno != 0 {
+	if errno := space.WriteU32(addr, word|linux.FutexWaiters); errno != 0 {
 		return nil, errno
 	}
 	if owner = t.k.task(int32(id)); owner == nil {
@@ -196,7 +197,7 @@ func (k *Kernel) futexReorder(t *Task) {
 }
 
 // futexUnlockPI is FUTEX_UNLOCK_PI.
-func (t *Task) futexUnlockPI(addr event.Addr, private bool) (uint64, unix.Errno) {
+func (t *Task) futexUnlockPI(addr arch.Addr, private bool) (uint64, unix.Errno) {
 	if errno := t.futexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
@@ -204,7 +205,7 @@ func (t *Task) futexUnlockPI(addr event.Addr, private bool) (uint64, unix.Errno)
 	if errno != 0 {
 		return 0, errno
 	}
-	if word&futexTIDMask != uint32(t.id) {
+	if word&linux.FutexThread != uint32(t.id) {
 		return 0, unix.EPERM
 	}
 	key := t.futexKey(addr, private)
@@ -216,7 +217,7 @@ func (t *Task) futexUnlockPI(addr event.Addr, private bool) (uint64, unix.Errno)
 		return 0, t.proc.space.WriteU32(addr, 0)
 	}
 	next := l.waiters[0].task
-	if errno := t.proc.space.WriteU32(addr, futexWaiters|uint32(next.id)); errno != 0 {
+	if errno := t.proc.space.WriteU32(addr, linux.FutexWaiters|uint32(next.id)); errno != 0 {
 		return 0, errno
 	}
 	t.k.piHandOver(l)
@@ -245,14 +246,14 @@ func (k *Kernel) exitPILocks(t *Task) {
 	for _, l := range slices.Clone(t.piLocks) {
 		next := l.waiters[0]
 		// A word that cannot be written is not there for the waiter either.
-		_ = next.task.proc.space.WriteU32(next.addr, futexWaiters|futexOwnerDied|uint32(next.task.id))
+		_ = next.task.proc.space.WriteU32(next.addr, linux.FutexWaiters|linux.FutexOwnerDied|uint32(next.task.id))
 		k.piHandOver(l)
 	}
 }
 
 // futexWaitRequeuePI is FUTEX_WAIT_REQUEUE_PI: it waits for a word as FUTEX_WAIT does,
 // until FUTEX_CMP_REQUEUE_PI has it wait for the lock at addr2, or gives it that.
-func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 event.Addr) (uint64, unix.Errno) {
+func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 arch.Addr) (uint64, unix.Errno) {
 	if w := t.call.futex; w != nil {
 		moved := w.lock != nil
 		result, errno := t.futexWaited(w)
@@ -268,7 +269,7 @@ func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 event.Addr) (uint6
 	case c.addr == addr2:
 		return 0, unix.EINVAL
 	}
-	for _, addr := range []event.Addr{c.addr, addr2} {
+	for _, addr := range []arch.Addr{c.addr, addr2} {
 		if errno := t.futexWord(addr, c.private); errno != 0 {
 			return 0, errno
 		}
@@ -293,11 +294,11 @@ func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 event.Addr) (uint6
 
 // futexRequeuePI is FUTEX_CMP_REQUEUE_PI: the first that waits for the word at from gets
 // the lock at to, or all wait for that.
-func (t *Task) futexRequeuePI(from, to event.Addr, private bool, wake, requeue int32, val uint32) (uint64, unix.Errno) {
+func (t *Task) futexRequeuePI(from, to arch.Addr, private bool, wake, requeue int32, val uint32) (uint64, unix.Errno) {
 	if from == to || wake != 1 || requeue < 0 {
 		return 0, unix.EINVAL
 	}
-	for _, addr := range []event.Addr{from, to} {
+	for _, addr := range []arch.Addr{from, to} {
 		if errno := t.futexWord(addr, private); errno != 0 {
 			return 0, errno
 		}

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysGetuid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.cred.UID), 0 }
@@ -96,7 +96,7 @@ func (t *Task) changeUsers(change idChange) unix.Errno {
 	if errno := change(usersOf(&n), n.Can(vfs.CapSetuid)); errno != 0 {
 		return errno
 	}
-	n.ChangedUser(&t.cred)
+	n.AdjustForUserChange(&t.cred)
 	t.become(n)
 	return 0
 }
@@ -140,7 +140,7 @@ func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.chang
 func sysSetfsuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	n := t.cred
 	old := usersOf(&n).setFS(uint32(a[0]), n.Can(vfs.CapSetuid))
-	n.ChangedFSUser(&t.cred)
+	n.AdjustForFSUserChange(&t.cred)
 	t.become(n)
 	return old, 0
 }
@@ -155,7 +155,7 @@ func sysSetfsgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 // writeIDs answers getresuid and getresgid.
 func (t *Task) writeIDs(a [6]uint64, ids idSet) unix.Errno {
 	for i, p := range []*uint32{ids.r, ids.e, ids.s} {
-		if errno := t.proc.space.WriteU32(event.Addr(a[i]), *p); errno != 0 {
+		if errno := t.proc.space.WriteU32(arch.Addr(a[i]), *p); errno != 0 {
 			return errno
 		}
 	}

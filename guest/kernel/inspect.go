@@ -5,16 +5,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/loader"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // What a debugger may look at. It changes nothing.
 
 // Registers reads the thread's registers, as it will go on with them, and its
 // floating-point and SSE state. The thread is loaded afterwards.
-func (t *Task) Registers(r *emu.Regs, fp *[emu.FPSize]byte) {
+func (t *Task) Registers(r *arch.Regs, fp *[arch.FPSize]byte) {
 	t.Load()
 	t.k.cpu.FP(fp)
 	if t.dirty {
@@ -45,7 +44,7 @@ func (k *Kernel) Process(pid int32) *Process {
 }
 
 // Peek copies memory for a debugger; see mm.AddressSpace.Peek.
-func (p *Process) Peek(at event.Addr, b []byte) int { return p.space.Peek(at, b) }
+func (p *Process) Peek(at arch.Addr, b []byte) int { return p.space.Peek(at, b) }
 
 // FileContent reads the regular file that the thread would open by a name, and what
 // stat(2) says of it. It is for a machine that does not go on: opening is an input of
@@ -67,6 +66,6 @@ func (t *Task) FileContent(name string) (content, stat []byte, errno unix.Errno)
 
 // Places finds the functions on the stack of a thread of the process; see
 // loader.Unwinder.Places.
-func (p *Process) Places(u *loader.Unwinder, r emu.Regs, limit int) []loader.Place {
+func (p *Process) Places(u *loader.Unwinder, r arch.Regs, limit int) []loader.Place {
 	return u.Places(p.space, r, limit)
 }

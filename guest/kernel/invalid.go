@@ -3,16 +3,16 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/loader"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // InvalidInstruction is an instruction that the machine's processor does not have
 // and that killed a process by SIGILL.
 type InvalidInstruction struct {
-	Thread event.ThreadID
+	Thread arch.ThreadID
 	Path   string // of the program
-	PC     event.Addr
+	PC     arch.Addr
 	Code   []byte       // its bytes, as far as they are mapped, 15 at most
 	Place  loader.Place // of PC
 }
@@ -32,7 +32,7 @@ func (t *Task) noteInvalidInstruction(signal int, forced bool) {
 		return
 	}
 	r := t.currentRegs()
-	at := event.Addr(r.RIP)
+	at := arch.Addr(r.RIP)
 	code := make([]byte, longestInstruction)
 	n := t.proc.space.Peek(at, code)
 	t.k.invalid = &InvalidInstruction{

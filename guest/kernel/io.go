@@ -3,11 +3,11 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/inotify"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 const (
@@ -55,7 +55,7 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 		if r.Len > 1<<63-1-total {
 			return nil, unix.EINVAL
 		}
-		if r.Addr > mm.TaskSize-event.Addr(min(r.Len, uint64(mm.TaskSize))) {
+		if r.Addr > mm.TaskSize-arch.Addr(min(r.Len, uint64(mm.TaskSize))) {
 			return nil, unix.EFAULT
 		}
 		total += r.Len
@@ -118,8 +118,8 @@ func (x *transfer) read() (uint64, unix.Errno) {
 // probe checks that n bytes can be written to memory, a byte of each page.
 func (t *Task) probe(ranges []mm.Range, n uint64) unix.Errno {
 	for _, r := range ranges {
-		end := r.Addr + event.Addr(min(r.Len, n))
-		for at := r.Addr; at < end; at = (at | (emu.PageSize - 1)) + 1 {
+		end := r.Addr + arch.Addr(min(r.Len, n))
+		for at := r.Addr; at < end; at = (at | (arch.PageSize - 1)) + 1 {
 			b, errno := t.proc.space.ReadU8(at)
 			if errno == 0 {
 				errno = t.proc.space.WriteU8(at, b)
@@ -143,7 +143,7 @@ func (x *transfer) write() (uint64, unix.Errno) {
 		buf := t.k.scratch.get(min(x.total-done, chunkSize))
 		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
 		if errno != 0 && !x.file.Inode().IsRegular() {
-			n -= n % emu.PageSize // pipes take pages
+			n -= n % arch.PageSize // pipes take pages
 		}
 		if errno != 0 && n == 0 {
 			return partial(done, errno)
@@ -270,19 +270,16 @@ func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix
 
 // one is a single buffer of a call's arguments.
 func one(addr, n uint64) []mm.Range {
-	return []mm.Range{{Addr: event.Addr(addr), Len: min(n, maxTransfer)}}
+	return []mm.Range{{Addr: arch.Addr(addr), Len: min(n, maxTransfer)}}
 }
 
 // ReachesMemory reports whether the system call that the thread makes with the registers r
 // reads or writes memory by a file, /proc/PID/mem.
-func (t *Task) ReachesMemory(r *emu.Regs) bool {
-	switch CallNumber(r.GPR[emu.RAX]) {
-	case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV, unix.SYS_WRITEV,
-		unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2, unix.SYS_PWRITEV2, unix.SYS_SPLICE:
-	default:
+func (t *Task) ReachesMemory(r *arch.Regs) bool {
+	if number := CallNumber(r.GPR[arch.RAX]); number != unix.SYS_SPLICE && !(linux.Has(number, linux.MovesData) && linux.Has(number, linux.Blocks)) {
 		return false
 	}
-	d := t.proc.files.get(r.GPR[emu.RDI])
+	d := t.proc.files.get(r.GPR[arch.RDI])
 	if d == nil {
 		return false
 	}
@@ -310,7 +307,7 @@ func (t *Task) vectored(a [6]uint64, pos position, do func(uint64, []mm.Range, p
 	if _, errno := t.plainFile(a[0]); errno != 0 {
 		return 0, errno
 	}
-	ranges, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
+	ranges, errno := t.proc.space.ReadRanges(arch.Addr(a[1]), a[2])
 	if errno != 0 {
 		return 0, errno
 	}

@@ -25,7 +25,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/pipe"
@@ -33,27 +34,26 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Scheduler is told which threads can run. Times are those of the kernel's
 // clock at the call.
 type Scheduler interface {
 	// Ready tells that a thread is new or was woken.
-	Ready(event.ThreadID)
+	Ready(arch.ThreadID)
 	// Block tells that the running thread cannot go on.
-	Block(event.ThreadID)
+	Block(arch.ThreadID)
 	// Exit tells that a thread is gone.
-	Exit(event.ThreadID)
+	Exit(arch.ThreadID)
 	// Yield tells that the running thread lets others go first.
-	Yield(event.ThreadID)
+	Yield(arch.ThreadID)
 	// SetAffinity bounds the cores that a thread may use.
-	SetAffinity(t event.ThreadID, mask uint64)
+	SetAffinity(t arch.ThreadID, mask uint64)
 	// SetPrecedence says how a thread comes before others. A thread for which it was not
 	// said does not.
-	SetPrecedence(event.ThreadID, Precedence)
+	SetPrecedence(arch.ThreadID, Precedence)
 	// Core is the core a thread runs on, or ran on last.
-	Core(event.ThreadID) event.CoreID
+	Core(arch.ThreadID) arch.CoreID
 }
 
 // Observer is told what happens, in order. It must not change anything.
@@ -63,7 +63,7 @@ type Observer interface {
 	// Signal tells of a signal that is delivered to a handler or that kills.
 	Signal(d *Delivery)
 	// Exit tells of the end of a thread.
-	Exit(t event.ThreadID, status int)
+	Exit(t arch.ThreadID, status int)
 	// Memory tells of an address space that ends or is replaced.
 	Memory(process int32, digest [16]byte)
 }
@@ -81,8 +81,9 @@ type Config struct {
 
 // Kernel is the state of the guest's Linux.
 type Kernel struct {
-	cpu      *emu.CPU
-	ram      *emu.RAM
+	cpu      CPU
+	override Override
+	ram      *mem.RAM
 	sched    Scheduler
 	observer Observer
 	config   Config
@@ -90,8 +91,8 @@ type Kernel struct {
 	memory   *kmem.Account // that the kernel's own objects take
 
 	now       int64 // ns since the start of the run, monotonic
-	lastID    event.ThreadID
-	tasks     nearmap.Map[event.ThreadID, *Task]
+	lastID    arch.ThreadID
+	tasks     nearmap.Map[arch.ThreadID, *Task]
 	processes map[int32]*Process
 	init      *Process // the first process
 	futexes   map[futexKey]*futexQueue
@@ -100,8 +101,8 @@ type Kernel struct {
 	unheard   []*posixTimer // that nobody hears: timerUnheard
 	entropy   *rand.ChaCha8 // what the guest gets from getrandom
 	layout    *rand.ChaCha8 // where things are put in address spaces
-	extraCost event.Cycles  // kernel work to be charged to the running core
-	costs     emu.Costs
+	extraCost arch.Cycles   // kernel work to be charged to the running core
+	costs     arch.Costs
 
 	scratch      *scratch
 	pipes        pipe.Account
@@ -119,11 +120,7 @@ type Kernel struct {
 	shortage    Shortage
 	realtime    realtimeClock
 	invalid     *InvalidInstruction // the first that killed a process
-	patient     bool                // waits for a futex have no deadline: SetPatient
-	keeping     bool                // signals wait until they are due: KeepSignals
 	ptraceScope int                 // of Yama: see mayTrace
-	showing     bool                // clocks show another time than now: Show
-	shown       int64
 
 	stats Stats
 	fatal string // why the run must end at once, if it must
@@ -131,7 +128,7 @@ type Kernel struct {
 }
 
 // coreTime is what a core was busy with.
-type coreTime struct{ user, kernel event.Cycles }
+type coreTime struct{ user, kernel arch.Cycles }
 
 // Stats counts what a run did.
 type Stats struct {
@@ -141,9 +138,9 @@ type Stats struct {
 }
 
 // New makes a kernel without processes; Exec starts the first.
-func New(cpu *emu.CPU, ram *emu.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs emu.Costs, config Config) *Kernel {
+func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs arch.Costs, config Config) *Kernel {
 	k := &Kernel{
-		cpu: cpu, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
+		cpu: cpu, override: noOverride{}, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{}, piLocks: map[futexKey]*piLock{},
 		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
@@ -177,14 +174,14 @@ func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
 func (k *Kernel) Now() int64 { return k.now }
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
-func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.visible() }
+func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.now) }
 
 // SetNow moves the clock forward; a time that has passed already is ignored, so
 // that no thread sees time go back.
 func (k *Kernel) SetNow(ns int64) { k.now = max(k.now, ns) }
 
 // Task finds a live thread.
-func (k *Kernel) Task(id event.ThreadID) *Task { return k.tasks.At(id) }
+func (k *Kernel) Task(id arch.ThreadID) *Task { return k.tasks.At(id) }
 
 // Tasks lists the live threads by id.
 func (k *Kernel) Tasks() []*Task {
@@ -223,7 +220,7 @@ func (k *Kernel) Status() (code, signal int) {
 func (k *Kernel) Stats() Stats { return k.stats }
 
 // TakeCost returns the cycles of kernel work since the last call.
-func (k *Kernel) TakeCost() event.Cycles {
+func (k *Kernel) TakeCost() arch.Cycles {
 	c := k.extraCost
 	k.extraCost = 0
 	return c
@@ -237,7 +234,7 @@ func (k *Kernel) stop(why string) {
 	k.done = true
 }
 
-func (k *Kernel) newID() event.ThreadID {
+func (k *Kernel) newID() arch.ThreadID {
 	k.lastID++
 	return k.lastID
 }

@@ -1,11 +1,13 @@
 package kernel
 
 import (
+	"github.com/heddle-dmt/heddle/guest/linux"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // lockingSpace is the task's memory for calls that may lock some, which its own
@@ -17,7 +19,7 @@ func (t *Task) lockingSpace() *mm.AddressSpace {
 
 func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	r := mm.MapRequest{
-		Addr: event.Addr(a[0]), Length: a[1], Prot: t.implied(int(uint32(a[2]))), Flags: int(uint32(a[3])), Offset: a[5],
+		Addr: arch.Addr(a[0]), Length: a[1], Prot: t.implied(int(uint32(a[2]))), Flags: int(uint32(a[3])), Offset: a[5],
 	}
 	if r.Flags&unix.MAP_ANONYMOUS == 0 {
 		f, errno := t.file(a[4])
@@ -38,44 +40,44 @@ func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMunmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Munmap(event.Addr(a[0]), a[1])
+	return 0, t.proc.space.Munmap(arch.Addr(a[0]), a[1])
 }
 
 func sysMprotect(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mprotect(event.Addr(a[0]), a[1], t.implied(int(uint32(a[2]))))
+	return 0, t.proc.space.Mprotect(arch.Addr(a[0]), a[1], t.implied(int(uint32(a[2]))))
 }
 
 func sysBrk(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return uint64(t.lockingSpace().Brk(event.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
+	return uint64(t.lockingSpace().Brk(arch.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
 }
 
 func sysMremap(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	addr, errno := t.lockingSpace().Mremap(event.Addr(a[0]), a[1], a[2], int(uint32(a[3])), event.Addr(a[4]))
+	addr, errno := t.lockingSpace().Mremap(arch.Addr(a[0]), a[1], a[2], int(uint32(a[3])), arch.Addr(a[4]))
 	return uint64(addr), errno
 }
 
 func sysMadvise(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Madvise(event.Addr(a[0]), a[1], int(int32(a[2])))
+	return 0, t.proc.space.Madvise(arch.Addr(a[0]), a[1], int(int32(a[2])))
 }
 
 func sysMsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Msync(event.Addr(a[0]), a[1], int(int32(a[2])))
+	return 0, t.proc.space.Msync(arch.Addr(a[0]), a[1], int(int32(a[2])))
 }
 
 func sysMincore(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mincore(event.Addr(a[0]), a[1], event.Addr(a[2]))
+	return 0, t.proc.space.Mincore(arch.Addr(a[0]), a[1], arch.Addr(a[2]))
 }
 
 func sysMlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.lockingSpace().Mlock(event.Addr(a[0]), a[1], 0)
+	return 0, t.lockingSpace().Mlock(arch.Addr(a[0]), a[1], 0)
 }
 
 func sysMlock2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.lockingSpace().Mlock(event.Addr(a[0]), a[1], int(int32(a[2])))
+	return 0, t.lockingSpace().Mlock(arch.Addr(a[0]), a[1], int(int32(a[2])))
 }
 
 func sysMunlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Munlock(event.Addr(a[0]), a[1])
+	return 0, t.proc.space.Munlock(arch.Addr(a[0]), a[1])
 }
 
 func sysMlockall(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -86,33 +88,26 @@ func sysMunlockall(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	return 0, t.proc.space.Munlockall()
 }
 
-const (
-	archSetGS = 0x1001
-	archSetFS = 0x1002
-	archGetFS = 0x1003
-	archGetGS = 0x1004
-)
-
 func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.archPrctl(t, a[0], event.Addr(a[1]))
+	return t.archPrctl(t, a[0], arch.Addr(a[1]))
 }
 
 // archPrctl is arch_prctl for a thread, whose registers the kernel has.
-func (t *Task) archPrctl(c *Task, command uint64, arg event.Addr) (uint64, unix.Errno) {
+func (t *Task) archPrctl(c *Task, command uint64, arg arch.Addr) (uint64, unix.Errno) {
 	switch command {
-	case archSetFS, archSetGS:
+	case linux.ArchSetFS, linux.ArchSetGS:
 		if arg >= mm.TaskSize {
 			return 0, unix.EPERM
 		}
-		if command == archSetFS {
+		if command == linux.ArchSetFS {
 			c.regs.FSBase = uint64(arg)
 		} else {
 			c.regs.GSBase = uint64(arg)
 		}
 		return 0, 0
-	case archGetFS:
+	case linux.ArchGetFS:
 		return 0, t.proc.space.WriteU64(arg, c.regs.FSBase)
-	case archGetGS:
+	case linux.ArchGetGS:
 		return 0, t.proc.space.WriteU64(arg, c.regs.GSBase)
 	}
 	// Shadow stacks and the like: this processor has none.
@@ -161,11 +156,11 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if a[5] != 0 {
 		return 0, unix.EINVAL
 	}
-	local, errno := t.proc.space.ReadRanges(event.Addr(a[1]), a[2])
+	local, errno := t.proc.space.ReadRanges(arch.Addr(a[1]), a[2])
 	if errno != 0 || mm.TotalLen(local) == 0 {
 		return 0, errno
 	}
-	remote, errno := t.proc.space.ReadRanges(event.Addr(a[3]), a[4])
+	remote, errno := t.proc.space.ReadRanges(arch.Addr(a[3]), a[4])
 	if errno != 0 {
 		return 0, errno
 	}

@@ -3,10 +3,9 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysGetpid(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.proc.pid), 0 }
@@ -18,7 +17,7 @@ func sysGetppid(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysSetTidAddress(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	t.clearTID = event.Addr(a[0])
+	t.clearTID = arch.Addr(a[0])
 	return uint64(t.id), 0
 }
 
@@ -30,12 +29,12 @@ func sysSchedYield(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 func sysGetcpu(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	core := max(0, t.k.sched.Core(t.id))
 	if a[0] != 0 {
-		if errno := t.proc.space.WriteU32(event.Addr(a[0]), uint32(core)); errno != 0 {
+		if errno := t.proc.space.WriteU32(arch.Addr(a[0]), uint32(core)); errno != 0 {
 			return 0, errno
 		}
 	}
 	if a[1] != 0 {
-		return 0, t.proc.space.WriteU32(event.Addr(a[1]), 0)
+		return 0, t.proc.space.WriteU32(arch.Addr(a[1]), 0)
 	}
 	return 0, 0
 }
@@ -54,15 +53,15 @@ func sysUname(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	copy(u.Version[:], Version)
 	copy(u.Machine[:], t.shownMachine())
 	copy(u.Domainname[:], "(none)")
-	return 0, writeStruct(t, event.Addr(a[0]), &u)
+	return 0, writeStruct(t, arch.Addr(a[0]), &u)
 }
 
 func sysSysinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	info := unix.Sysinfo_t{
-		Uptime: t.k.uptime() / second, Totalram: t.k.ram.Limit() * emu.PageSize,
-		Freeram: (t.k.ram.Limit() - t.k.ram.Used()) * emu.PageSize, Procs: uint16(min(t.k.tasks.Len(), 65535)), Unit: 1,
+		Uptime: t.k.uptime() / second, Totalram: t.k.ram.Limit() * arch.PageSize,
+		Freeram: (t.k.ram.Limit() - t.k.ram.Used()) * arch.PageSize, Procs: uint16(min(t.k.tasks.Len(), 65535)), Unit: 1,
 	}
-	return 0, writeStruct(t, event.Addr(a[0]), &info)
+	return 0, writeStruct(t, arch.Addr(a[0]), &info)
 }
 
 const (
@@ -77,11 +76,11 @@ func sysGetrandom(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	done := uint64(0)
-	buf := make([]byte, emu.PageSize)
+	buf := make([]byte, arch.PageSize)
 	for n := min(a[1], 1<<25-1); done < n; {
-		part := buf[:min(n-done, emu.PageSize)]
+		part := buf[:min(n-done, arch.PageSize)]
 		t.k.Read(part)
-		copied, errno := t.proc.space.CopyOutRanges([]mm.Range{{Addr: event.Addr(a[0] + done), Len: uint64(len(part))}}, part)
+		copied, errno := t.proc.space.CopyOutRanges([]mm.Range{{Addr: arch.Addr(a[0] + done), Len: uint64(len(part))}}, part)
 		done += uint64(copied)
 		if errno != 0 {
 			return partial(done, errno)
@@ -122,12 +121,12 @@ func sysGetrlimit(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] >= rlimits {
 		return 0, unix.EINVAL
 	}
-	return 0, writeStruct(t, event.Addr(a[1]), &t.proc.limits[a[0]])
+	return 0, writeStruct(t, arch.Addr(a[1]), &t.proc.limits[a[0]])
 }
 
 func sysSetrlimit(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var l unix.Rlimit
-	if errno := readStruct(t, event.Addr(a[1]), &l); errno != 0 {
+	if errno := readStruct(t, arch.Addr(a[1]), &l); errno != 0 {
 		return 0, errno
 	}
 	return 0, t.setLimit(t.proc, a[0], l)
@@ -175,7 +174,7 @@ func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	old := p.limits[a[1]]
 	if a[2] != 0 {
 		var l unix.Rlimit
-		if errno := readStruct(t, event.Addr(a[2]), &l); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[2]), &l); errno != 0 {
 			return 0, errno
 		}
 		if errno := t.setLimit(p, a[1], l); errno != 0 {
@@ -183,7 +182,7 @@ func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	if a[3] != 0 {
-		return 0, writeStruct(t, event.Addr(a[3]), &old)
+		return 0, writeStruct(t, arch.Addr(a[3]), &old)
 	}
 	return 0, 0
 }
@@ -192,11 +191,11 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	switch a[0] {
 	case unix.PR_SET_NAME:
-		return 0, t.readName(event.Addr(a[1]))
+		return 0, t.readName(arch.Addr(a[1]))
 	case unix.PR_GET_NAME:
 		var name [nameSize]byte
 		copy(name[:nameSize-1], t.name)
-		return 0, t.copyOut(event.Addr(a[1]), name[:])
+		return 0, t.copyOut(arch.Addr(a[1]), name[:])
 	case unix.PR_SET_PDEATHSIG:
 		if a[1] > lastSignal {
 			return 0, unix.EINVAL
@@ -204,7 +203,7 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		t.parentDeath = int(a[1])
 		return 0, 0
 	case unix.PR_GET_PDEATHSIG:
-		return 0, p.space.WriteU32(event.Addr(a[1]), uint32(t.parentDeath))
+		return 0, p.space.WriteU32(arch.Addr(a[1]), uint32(t.parentDeath))
 	case unix.PR_SET_DUMPABLE:
 		if a[1] > 1 {
 			return 0, unix.EINVAL
@@ -215,7 +214,7 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		p.subreaper = a[1] != 0
 		return 0, 0
 	case unix.PR_GET_CHILD_SUBREAPER:
-		return 0, p.space.WriteU32(event.Addr(a[1]), b2u(p.subreaper))
+		return 0, p.space.WriteU32(arch.Addr(a[1]), b2u(p.subreaper))
 	case unix.PR_SET_NO_NEW_PRIVS:
 		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
 			return 0, unix.EINVAL
@@ -228,7 +227,7 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		t.timerSlack = a[1]
 		return 0, 0
 	case unix.PR_GET_TID_ADDRESS:
-		return 0, p.space.WriteU64(event.Addr(a[1]), uint64(t.clearTID))
+		return 0, p.space.WriteU64(arch.Addr(a[1]), uint64(t.clearTID))
 	case unix.PR_SET_PTRACER:
 		return 0, t.setPtracer(a[1])
 	case unix.PR_SET_THP_DISABLE, unix.PR_SET_VMA:
@@ -265,10 +264,10 @@ const nameSize = 16
 
 // readName names the thread as the string in memory, of which no more is read than
 // the name has.
-func (t *Task) readName(addr event.Addr) unix.Errno {
+func (t *Task) readName(addr arch.Addr) unix.Errno {
 	var name [nameSize - 1]byte
 	for i := range name {
-		b, errno := t.proc.space.ReadU8(addr + event.Addr(i))
+		b, errno := t.proc.space.ReadU8(addr + arch.Addr(i))
 		if errno != 0 {
 			return errno
 		}
@@ -301,7 +300,7 @@ func sysGetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return uint64(len(groups)), 0
 	}
 	for i, g := range groups {
-		if errno := t.proc.space.WriteU32(event.Addr(a[1]+4*uint64(i)), g); errno != 0 {
+		if errno := t.proc.space.WriteU32(arch.Addr(a[1]+4*uint64(i)), g); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -317,7 +316,7 @@ func sysSetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	groups := make([]uint32, a[0])
 	for i := range groups {
-		g, errno := t.proc.space.ReadU32(event.Addr(a[1] + 4*uint64(i)))
+		g, errno := t.proc.space.ReadU32(arch.Addr(a[1] + 4*uint64(i)))
 		if errno != 0 {
 			return 0, errno
 		}

@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // siMesgq is SI_MESGQ: a message has arrived in a queue.
@@ -69,7 +69,7 @@ func sysMqOpen(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var attr *mqueue.Attr
 	if a[3] != 0 {
 		attr = &mqueue.Attr{}
-		if errno := readStruct(t, event.Addr(a[3]), attr); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[3]), attr); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -155,7 +155,7 @@ func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
 	if addr == 0 {
 		return forever, 0
 	}
-	ns, errno := t.readTimespec(event.Addr(addr))
+	ns, errno := t.readTimespec(arch.Addr(addr))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -204,7 +204,7 @@ func sysMqTimedsend(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EMSGSIZE
 	}
 	m := &mqueue.Message{Priority: uint32(a[3]), Text: make([]byte, a[2])}
-	if errno := t.copyIn(event.Addr(a[1]), m.Text); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[1]), m.Text); errno != 0 {
 		return 0, errno
 	}
 	errno = q.Send(m)
@@ -227,11 +227,11 @@ func sysMqTimedreceive(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	if a[3] != 0 {
-		if errno := t.proc.space.WriteU32(event.Addr(a[3]), m.Priority); errno != 0 {
+		if errno := t.proc.space.WriteU32(arch.Addr(a[3]), m.Priority); errno != 0 {
 			return 0, errno
 		}
 	}
-	return uint64(len(m.Text)), t.copyOut(event.Addr(a[1]), m.Text)
+	return uint64(len(m.Text)), t.copyOut(arch.Addr(a[1]), m.Text)
 }
 
 func (t *Task) receiveFromQueue(a [6]uint64, deadline int64) (*mqueue.Message, unix.Errno) {
@@ -261,7 +261,7 @@ func sysMqNotify(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var n *mqueue.Notification
 	if a[1] != 0 {
 		var errno unix.Errno
-		if n, errno = t.readNotification(event.Addr(a[1])); errno != 0 {
+		if n, errno = t.readNotification(arch.Addr(a[1])); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -279,7 +279,7 @@ func sysMqNotify(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 // readNotification reads the registration that mq_notify asks for.
-func (t *Task) readNotification(addr event.Addr) (*mqueue.Notification, unix.Errno) {
+func (t *Task) readNotification(addr arch.Addr) (*mqueue.Notification, unix.Errno) {
 	var e sigevent
 	if errno := readStruct(t, addr, &e); errno != 0 {
 		return nil, errno
@@ -294,7 +294,7 @@ func (t *Task) readNotification(addr event.Addr) (*mqueue.Notification, unix.Err
 		}
 		return n, 0
 	case mqueue.NotifyThread:
-		if errno := t.copyIn(event.Addr(e.Value), n.Cookie[:]); errno != 0 {
+		if errno := t.copyIn(arch.Addr(e.Value), n.Cookie[:]); errno != 0 {
 			return nil, errno
 		}
 		_, s, errno := t.socket(uint64(uint32(e.Signo)))
@@ -310,7 +310,7 @@ func (t *Task) readNotification(addr event.Addr) (*mqueue.Notification, unix.Err
 func sysMqGetsetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var attr mqueue.Attr
 	if a[1] != 0 {
-		if errno := readStruct(t, event.Addr(a[1]), &attr); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[1]), &attr); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -330,7 +330,7 @@ func sysMqGetsetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		f.Inode().TouchQueue(false)
 	}
 	if a[2] != 0 {
-		return 0, writeStruct(t, event.Addr(a[2]), &old)
+		return 0, writeStruct(t, arch.Addr(a[2]), &old)
 	}
 	return 0, 0
 }

@@ -3,9 +3,9 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysMsgget(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -50,7 +50,7 @@ func sysMsgsnd(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 // newMessage reads the message that msgsnd is to send.
 func (t *Task) newMessage(a [6]uint64) (*msgSending, unix.Errno) {
-	kind, errno := t.proc.space.ReadU64(event.Addr(a[1]))
+	kind, errno := t.proc.space.ReadU64(arch.Addr(a[1]))
 	switch {
 	case errno != 0:
 		return nil, errno
@@ -58,7 +58,7 @@ func (t *Task) newMessage(a [6]uint64) (*msgSending, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	m := &msg.Message{Type: int64(kind), Text: make([]byte, a[2])}
-	if errno := t.copyIn(event.Addr(a[1]+8), m.Text); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[1]+8), m.Text); errno != 0 {
 		return nil, errno
 	}
 	q, errno := t.k.ipc.messages.Find(int32(a[0]))
@@ -94,10 +94,10 @@ func sysMsgrcv(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	text := m.Text[:min(uint64(len(m.Text)), a[2])]
-	if errno := t.proc.space.WriteU64(event.Addr(a[1]), uint64(m.Type)); errno != 0 {
+	if errno := t.proc.space.WriteU64(arch.Addr(a[1]), uint64(m.Type)); errno != 0 {
 		return 0, errno
 	}
-	return uint64(len(text)), t.copyOut(event.Addr(a[1]+8), text)
+	return uint64(len(text)), t.copyOut(arch.Addr(a[1]+8), text)
 }
 
 // newReceiver checks the arguments of msgrcv.
@@ -111,7 +111,7 @@ func (t *Task) newReceiver(a [6]uint64) (*msgReceiving, unix.Errno) {
 			return nil, unix.EINVAL
 		}
 		// Linux makes the copy's place by reading the buffer.
-		if errno := t.copyIn(event.Addr(a[1]), make([]byte, min(s.Room, msg.MaxMessage))); errno != 0 {
+		if errno := t.copyIn(arch.Addr(a[1]), make([]byte, min(s.Room, msg.MaxMessage))); errno != 0 {
 			return nil, errno
 		}
 	}
@@ -161,7 +161,7 @@ func sysMsgctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return uint64(q.Common().ID), writeValue(t, a[2], q.Status())
 	case ipc.SetPerm:
 		var in msg.Status
-		if errno := readStruct(t, event.Addr(a[2]), &in); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[2]), &in); errno != 0 {
 			return 0, errno
 		}
 		q, errno := y.Own(c, id)

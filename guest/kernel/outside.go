@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // The first process gets the id that a program started from a shell might have.
@@ -37,7 +37,7 @@ func (k *Kernel) newOutside(pid int32, parent *Process, cred vfs.Cred, command s
 		name = "init"
 	}
 	p.threads = []*Task{{
-		k: k, id: event.ThreadID(pid), proc: p, cred: cred, name: name, state: blocked, started: p.started,
+		k: k, id: arch.ThreadID(pid), proc: p, cred: cred, name: name, state: blocked, started: p.started,
 		call: callState{number: unix.SYS_WAIT4},
 	}}
 	p.leader = p.threads[0]
@@ -47,7 +47,7 @@ func (k *Kernel) newOutside(pid int32, parent *Process, cred vfs.Cred, command s
 
 // task finds a thread by its id, one outside of the program too; nil: there is none.
 func (k *Kernel) task(id int32) *Task {
-	if t := k.tasks.At(event.ThreadID(id)); t != nil {
+	if t := k.tasks.At(arch.ThreadID(id)); t != nil {
 		return t
 	}
 	if p := k.processes[id]; p != nil && p.outside {

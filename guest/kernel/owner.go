@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // pollEvent is why the owner of a description is sent a signal: si_code and si_band.
@@ -84,7 +84,7 @@ func (t *Task) setOwner(f *vfs.File, who int32) unix.Errno {
 }
 
 // ownerEx is fcntl with F_GETOWN_EX or F_SETOWN_EX, for a struct f_owner_ex.
-func (t *Task) ownerEx(f *vfs.File, cmd int, addr event.Addr) (uint64, unix.Errno) {
+func (t *Task) ownerEx(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
 	var owner struct{ Type, ID int32 }
 	if cmd == unix.F_GETOWN_EX {
 		owner.Type = f.Owner.Kind

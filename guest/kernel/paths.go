@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // atStatxSyncType are the flags of statx about remote file systems.
@@ -134,7 +134,7 @@ func sysCreat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func (t *Task) writeStat(addr uint64, i *vfs.Inode) unix.Errno {
 	s := i.Stat()
-	return writeStruct(t, event.Addr(addr), &s)
+	return writeStruct(t, arch.Addr(addr), &s)
 }
 
 func (t *Task) stat(dirfd, addr, buf uint64, flags uint32) (uint64, unix.Errno) {
@@ -178,7 +178,7 @@ func sysStatx(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	s := d.Inode().Statx()
-	return 0, writeStruct(t, event.Addr(a[4]), &s)
+	return 0, writeStruct(t, arch.Addr(a[4]), &s)
 }
 
 func (t *Task) access(dirfd, addr, mode uint64, flags uint32) (uint64, unix.Errno) {
@@ -325,7 +325,7 @@ func (t *Task) readlink(dirfd, addr, buf, size uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	n := min(uint64(len(text)), size)
-	return n, t.copyOut(event.Addr(buf), []byte(text[:n]))
+	return n, t.copyOut(arch.Addr(buf), []byte(text[:n]))
 }
 
 func sysReadlink(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -358,7 +358,7 @@ func (t *Task) getdents(a [6]uint64, fill func(*vfs.File, *vfs.Ctx, []byte) (int
 		return 0, errno
 	}
 	f.Dentry().Happen(unix.IN_ACCESS)
-	return uint64(n), t.copyOut(event.Addr(a[1]), buf[:n])
+	return uint64(n), t.copyOut(arch.Addr(a[1]), buf[:n])
 }
 
 func sysGetcwd(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -369,7 +369,7 @@ func sysGetcwd(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if uint64(len(path))+1 > a[1] {
 		return 0, unix.ERANGE
 	}
-	return uint64(len(path)) + 1, t.copyOut(event.Addr(a[0]), append([]byte(path), 0))
+	return uint64(len(path)) + 1, t.copyOut(arch.Addr(a[0]), append([]byte(path), 0))
 }
 
 // enter makes a folder the working directory or the root.
@@ -428,7 +428,7 @@ func sysStatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	s := t.k.fs.Statfs(d.Inode())
-	return 0, writeStruct(t, event.Addr(a[1]), &s)
+	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
 func sysFstatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -437,11 +437,11 @@ func sysFstatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	s := t.k.fs.Statfs(f.Inode())
-	return 0, writeStruct(t, event.Addr(a[1]), &s)
+	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
 func sysMemfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	name, errno := t.proc.space.ReadCString(event.Addr(a[0]), 250)
+	name, errno := t.proc.space.ReadCString(arch.Addr(a[0]), 250)
 	if errno != 0 {
 		if errno == unix.ENAMETOOLONG {
 			errno = unix.EINVAL

@@ -3,9 +3,9 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/pipe"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysPipe(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.pipe(a[0], 0) }
@@ -40,7 +40,7 @@ func (t *Task) installPair(addr uint64, files [2]*vfs.File, cloexec bool) (uint6
 		return 0, errno
 	}
 	fds := [2]int32{int32(first), int32(second)}
-	if errno := writeStruct(t, event.Addr(addr), &fds); errno != 0 {
+	if errno := writeStruct(t, arch.Addr(addr), &fds); errno != 0 {
 		t.proc.files.close(t.proc, first)
 		t.proc.files.close(t.proc, second)
 		return 0, errno

@@ -3,8 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // pollFD is struct pollfd.
@@ -22,23 +22,23 @@ func sysPoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if ms := int32(a[2]); ms >= 0 {
 		deadline = t.deadlineIn(int64(ms) * 1e6)
 	}
-	return t.poll(event.Addr(a[0]), a[1], deadline, errRestartBlock)
+	return t.poll(arch.Addr(a[0]), a[1], deadline, errRestartBlock)
 }
 
 func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	deadline, errno := t.optionalTimeout(event.Addr(a[2]))
+	deadline, errno := t.optionalTimeout(arch.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
-	if errno := t.temporaryMask(event.Addr(a[3]), a[4]); errno != 0 {
+	if errno := t.temporaryMask(arch.Addr(a[3]), a[4]); errno != 0 {
 		return 0, errno
 	}
-	n, errno := t.poll(event.Addr(a[0]), a[1], deadline, errInterrupted)
-	return t.storeRemaining(event.Addr(a[2]), deadline, n, errno)
+	n, errno := t.poll(arch.Addr(a[0]), a[1], deadline, errInterrupted)
+	return t.storeRemaining(arch.Addr(a[2]), deadline, n, errno)
 }
 
 // optionalTimeout is the deadline of a relative timespec; none means forever.
-func (t *Task) optionalTimeout(addr event.Addr) (int64, unix.Errno) {
+func (t *Task) optionalTimeout(addr arch.Addr) (int64, unix.Errno) {
 	if addr == 0 {
 		return forever, 0
 	}
@@ -53,7 +53,7 @@ func (t *Task) optionalTimeout(addr event.Addr) (int64, unix.Errno) {
 }
 
 // temporaryMask installs the signal mask of a call like ppoll.
-func (t *Task) temporaryMask(addr event.Addr, size uint64) unix.Errno {
+func (t *Task) temporaryMask(addr arch.Addr, size uint64) unix.Errno {
 	if addr == 0 {
 		return 0
 	}
@@ -70,7 +70,7 @@ func (t *Task) temporaryMask(addr event.Addr, size uint64) unix.Errno {
 
 // storeRemaining writes back what is left of a time-out, as the raw ppoll and
 // pselect6 do; that it cannot be written is no error.
-func (t *Task) storeRemaining(addr event.Addr, deadline int64, n uint64, errno unix.Errno) (uint64, unix.Errno) {
+func (t *Task) storeRemaining(addr arch.Addr, deadline int64, n uint64, errno unix.Errno) (uint64, unix.Errno) {
 	if addr == 0 || deadline == forever {
 		return n, errno
 	}
@@ -89,13 +89,13 @@ func (t *Task) stickyTimeout(errno unix.Errno) unix.Errno {
 	return errno
 }
 
-func (t *Task) poll(addr event.Addr, count uint64, deadline int64, restart unix.Errno) (uint64, unix.Errno) {
+func (t *Task) poll(addr arch.Addr, count uint64, deadline int64, restart unix.Errno) (uint64, unix.Errno) {
 	if count > t.proc.limits[unix.RLIMIT_NOFILE].Cur {
 		return 0, unix.EINVAL
 	}
 	list := make([]pollFD, count)
 	for i := range list {
-		if errno := readStruct(t, addr+event.Addr(8*i), &list[i]); errno != 0 {
+		if errno := readStruct(t, addr+arch.Addr(8*i), &list[i]); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -123,7 +123,7 @@ func (t *Task) poll(addr event.Addr, count uint64, deadline int64, restart unix.
 	}
 	// What holds, which may be nothing, is told even when a signal came.
 	for i := range list {
-		if errno := t.proc.space.WriteU16(addr+event.Addr(8*i+6), uint16(list[i].Revents)); errno != 0 {
+		if errno := t.proc.space.WriteU16(addr+arch.Addr(8*i+6), uint16(list[i].Revents)); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -154,7 +154,7 @@ func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[4] != 0 {
 		if deadline = t.call.deadline; deadline == 0 {
 			var tv unix.Timeval
-			if errno := readStruct(t, event.Addr(a[4]), &tv); errno != 0 {
+			if errno := readStruct(t, arch.Addr(a[4]), &tv); errno != 0 {
 				return 0, errno
 			}
 			if tv.Sec < 0 || tv.Usec < 0 {
@@ -174,27 +174,27 @@ func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	if errno = t.stickyTimeout(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
 		tv := unix.NsecToTimeval(max(0, deadline-t.k.now))
-		_ = writeStruct(t, event.Addr(a[4]), &tv)
+		_ = writeStruct(t, arch.Addr(a[4]), &tv)
 	}
 	return n, errno
 }
 
 func sysPselect6(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	deadline, errno := t.optionalTimeout(event.Addr(a[4]))
+	deadline, errno := t.optionalTimeout(arch.Addr(a[4]))
 	if errno != 0 {
 		return 0, errno
 	}
 	if a[5] != 0 {
 		var mask struct{ Addr, Size uint64 }
-		if errno := readStruct(t, event.Addr(a[5]), &mask); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[5]), &mask); errno != 0 {
 			return 0, errno
 		}
-		if errno := t.temporaryMask(event.Addr(mask.Addr), mask.Size); errno != 0 {
+		if errno := t.temporaryMask(arch.Addr(mask.Addr), mask.Size); errno != 0 {
 			return 0, errno
 		}
 	}
 	n, errno := t.selectFiles(a, deadline)
-	return t.storeRemaining(event.Addr(a[4]), deadline, n, errno)
+	return t.storeRemaining(arch.Addr(a[4]), deadline, n, errno)
 }
 
 // selectFiles is select and pselect6 once their time-out and mask are known.
@@ -209,7 +209,7 @@ func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	for i := range want {
 		want[i], have[i] = make([]byte, size), make([]byte, size)
 		if a[1+i] != 0 {
-			if errno := t.copyIn(event.Addr(a[1+i]), want[i]); errno != 0 {
+			if errno := t.copyIn(arch.Addr(a[1+i]), want[i]); errno != 0 {
 				return 0, errno
 			}
 		}
@@ -243,7 +243,7 @@ func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	}
 	for i := range have {
 		if a[1+i] != 0 {
-			if errno := t.copyOut(event.Addr(a[1+i]), have[i]); errno != 0 {
+			if errno := t.copyOut(arch.Addr(a[1+i]), have[i]); errno != 0 {
 				return 0, errno
 			}
 		}

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kmem"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // posixTimer is a timer of timer_create.
@@ -74,12 +74,12 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	if a[1] != 0 {
 		var e sigevent
-		if errno := readStruct(t, event.Addr(a[1]), &e); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[1]), &e); errno != 0 {
 			return 0, errno
 		}
 		x.notify, x.signal, x.value = e.Notify, int(e.Signo), e.Value
 		if e.Notify == sigevThreadID {
-			if x.thread = t.k.tasks.At(event.ThreadID(e.TID)); x.thread == nil || x.thread.proc != p {
+			if x.thread = t.k.tasks.At(arch.ThreadID(e.TID)); x.thread == nil || x.thread.proc != p {
 				return 0, unix.EINVAL
 			}
 		} else if e.Notify != sigevSignal && e.Notify != sigevNone {
@@ -89,7 +89,7 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EINVAL
 		}
 	}
-	if errno := t.proc.space.WriteU32(event.Addr(a[2]), uint32(x.id)); errno != 0 {
+	if errno := t.proc.space.WriteU32(arch.Addr(a[2]), uint32(x.id)); errno != 0 {
 		return 0, errno
 	}
 	if !t.k.memory.Charge(kmem.Timer) {
@@ -296,7 +296,7 @@ func makeItimerspec(value, interval int64) itimerspec {
 }
 
 // readItimerspec reads a timer setting in nanoseconds.
-func (t *Task) readItimerspec(addr event.Addr) (value, interval int64, errno unix.Errno) {
+func (t *Task) readItimerspec(addr arch.Addr) (value, interval int64, errno unix.Errno) {
 	var s itimerspec
 	if errno = readStruct(t, addr, &s); errno != 0 {
 		return 0, 0, errno
@@ -323,7 +323,7 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[2] == 0 {
 		return 0, unix.EINVAL
 	}
-	value, interval, errno := t.readItimerspec(event.Addr(a[2]))
+	value, interval, errno := t.readItimerspec(arch.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -338,7 +338,7 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		x.set(value, a[1]&timerAbsolute != 0)
 	}
 	if a[3] != 0 {
-		return 0, writeStruct(t, event.Addr(a[3]), &old)
+		return 0, writeStruct(t, arch.Addr(a[3]), &old)
 	}
 	return 0, 0
 }
@@ -349,7 +349,7 @@ func sysTimerGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	s := makeItimerspec(x.left())
-	return 0, writeStruct(t, event.Addr(a[1]), &s)
+	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
 func sysTimerGetoverrun(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -6,13 +6,13 @@ import (
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/tty"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Process is a thread group.
@@ -70,7 +70,7 @@ type Process struct {
 	charged     uint64 // of the kernel's memory
 
 	// Times of children that were waited for, and of threads that are gone.
-	deadUser, deadKernel, childUser, childKernel event.Cycles
+	deadUser, deadKernel, childUser, childKernel arch.Cycles
 }
 
 // exitStatus is how a process ended.
@@ -106,7 +106,7 @@ func (p *Process) PID() int32 { return p.pid }
 
 // cred is who the process acts as, as others see it: its main thread's.
 func (p *Process) cred() *vfs.Cred {
-	if len(p.threads) > 0 && p.threads[0].id == event.ThreadID(p.pid) {
+	if len(p.threads) > 0 && p.threads[0].id == arch.ThreadID(p.pid) {
 		return &p.threads[0].cred
 	}
 	return &p.last
@@ -193,7 +193,7 @@ func (k *Kernel) exitTask(t *Task) {
 	}
 	t.state = dead
 	t.call = callState{}
-	if t.id == event.ThreadID(p.pid) {
+	if t.id == arch.ThreadID(p.pid) {
 		p.name, p.last = t.name, t.cred
 	}
 	p.deadUser += t.userTime
@@ -409,7 +409,7 @@ func (p *Process) threadEnd(t *Task, signal int) sigInfo {
 	return p.k.childReport(signal, code, int32(t.id), t.cred.UID, status, t.userTime, t.kernelTime)
 }
 
-func (k *Kernel) childReport(signal int, code, id int32, uid uint32, status int32, user, system event.Cycles) sigInfo {
+func (k *Kernel) childReport(signal int, code, id int32, uid uint32, status int32, user, system arch.Cycles) sigInfo {
 	i := userInfo(unix.Signal(signal), code, id, uid)
 	putU32(i[24:], uint32(status))
 	putU64(i[32:], uint64(k.clockTicks(user)))
@@ -441,7 +441,7 @@ func (p *Process) charge(n uint64) {
 }
 
 // times is the time that p's threads, dead ones included, were on a core.
-func (p *Process) times() (user, system event.Cycles) {
+func (p *Process) times() (user, system arch.Cycles) {
 	user, system = p.deadUser, p.deadKernel
 	for _, t := range p.threads {
 		user += t.userTime

@@ -5,11 +5,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Proc is the kernel as /proc and /sys show it.
@@ -21,10 +21,10 @@ func (v *procView) CPUID(leaf, subleaf uint32) [4]uint32 { return v.k.cpu.CPUID(
 
 func (v *procView) Machine() procfs.Machine {
 	k := v.k
-	used := k.ram.Used() * emu.PageSize
+	used := k.ram.Used() * arch.PageSize
 	m := procfs.Machine{
 		Cores: k.config.Cores, KHz: uint64(k.costs.MHz) * 1000,
-		MemoryBytes: k.ram.Limit() * emu.PageSize, FreeBytes: k.ram.Limit()*emu.PageSize - used, AnonBytes: used,
+		MemoryBytes: k.ram.Limit() * arch.PageSize, FreeBytes: k.ram.Limit()*arch.PageSize - used, AnonBytes: used,
 		Hostname: k.hostname, Domainname: "(none)", Release: Release, Version: Version,
 		BootNS: k.realtimeBase() - bootNS, UptimeNS: k.uptime(), Forks: uint64(k.lastID), Threads: k.tasks.Len(),
 		LastID: int32(k.lastID), MaxThreads: maxTasks, BootID: k.bootID,
@@ -167,7 +167,7 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 		s.State = 'R'
 	case blocked:
 		s.State = 'S'
-		s.Waits = "do_" + SyscallName(t.call.number)
+		s.Waits = "do_" + linux.Name(t.call.number)
 	case stopped:
 		s.State, s.Waits = 'T', "do_signal_stop"
 	case traced:
@@ -178,7 +178,7 @@ func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	}
 	if t.state != running {
 		s.Call, s.CallArgs = int64(t.origRAX), t.call.args
-		s.SP, s.PC = t.regs.GPR[emu.RSP], t.regs.RIP
+		s.SP, s.PC = t.regs.GPR[arch.RSP], t.regs.RIP
 	}
 }
 
@@ -242,7 +242,7 @@ func (v procProcess) SetName(thread int32, name string) {
 }
 
 func (v procProcess) MayTrace(c *vfs.Ctx) bool {
-	t := v.p.k.tasks.At(event.ThreadID(c.TID))
+	t := v.p.k.tasks.At(arch.ThreadID(c.TID))
 	return t != nil && v.p.k.current == t && t.mayTrace(v.p, true)
 }
 

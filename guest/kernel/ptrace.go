@@ -5,11 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/bpf"
 	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Requests that package unix lacks or has under names of other processors.
@@ -27,7 +26,7 @@ func sysPtrace(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if request == unix.PTRACE_TRACEME {
 		return 0, t.traceMe()
 	}
-	c := t.k.tasks.At(event.ThreadID(int32(a[1])))
+	c := t.k.tasks.At(arch.ThreadID(int32(a[1])))
 	if c == nil {
 		return 0, t.missingTracee(request, int32(a[1]))
 	}
@@ -174,11 +173,11 @@ func (t *Task) checkOptions(options uint64) unix.Errno {
 func (t *Task) ptrace(c *Task, request, addr, data uint64) (uint64, unix.Errno) {
 	switch request {
 	case unix.PTRACE_PEEKTEXT, unix.PTRACE_PEEKDATA:
-		return 0, t.peekWord(c, event.Addr(addr), event.Addr(data))
+		return 0, t.peekWord(c, arch.Addr(addr), arch.Addr(data))
 	case unix.PTRACE_POKETEXT, unix.PTRACE_POKEDATA:
-		return 0, c.pokeWord(event.Addr(addr), data)
+		return 0, c.pokeWord(arch.Addr(addr), data)
 	case unix.PTRACE_PEEKUSR:
-		return 0, t.peekUser(c, addr, event.Addr(data))
+		return 0, t.peekUser(c, addr, arch.Addr(data))
 	case unix.PTRACE_POKEUSR:
 		return 0, c.pokeUser(addr, data)
 	case unix.PTRACE_CONT, unix.PTRACE_SYSCALL, unix.PTRACE_SINGLESTEP, ptraceSysemu, ptraceSysemuStep:
@@ -202,16 +201,16 @@ func (t *Task) ptrace(c *Task, request, addr, data uint64) (uint64, unix.Errno) 
 		}
 		return 0, errno
 	case unix.PTRACE_GETEVENTMSG:
-		return 0, t.proc.space.WriteU64(event.Addr(data), c.trace.message)
+		return 0, t.proc.space.WriteU64(arch.Addr(data), c.trace.message)
 	case ptraceArchPrctl:
-		return t.archPrctl(c, data, event.Addr(addr))
+		return t.archPrctl(c, data, arch.Addr(addr))
 	}
 	return t.ptraceStructures(c, request, addr, data)
 }
 
 // ptraceStructures is the rest of ptrace: requests that read or write a structure.
 func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, unix.Errno) {
-	at := event.Addr(data)
+	at := arch.Addr(data)
 	switch request {
 	case unix.PTRACE_GETREGS:
 		r := c.ptraceRegisters()
@@ -226,7 +225,7 @@ func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, un
 		fp := t.fpOf(c)
 		return 0, t.copyOut(at, fp[:])
 	case unix.PTRACE_SETFPREGS:
-		var fp [emu.FPSize]byte
+		var fp [arch.FPSize]byte
 		if errno := t.copyIn(at, fp[:]); errno != 0 {
 			return 0, errno
 		}
@@ -250,7 +249,7 @@ func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, un
 		*c.stop.info = info
 		return 0, 0
 	case unix.PTRACE_PEEKSIGINFO:
-		return t.peekSiginfo(c, event.Addr(addr), at)
+		return t.peekSiginfo(c, arch.Addr(addr), at)
 	case unix.PTRACE_GETSIGMASK, unix.PTRACE_SETSIGMASK:
 		return 0, t.signalMask(c, request == unix.PTRACE_SETSIGMASK, addr, at)
 	case ptraceCallInfo:
@@ -300,7 +299,7 @@ func (t *Task) tend(request uint64) unix.Errno {
 }
 
 // peekWord stores a word of a tracee's memory.
-func (t *Task) peekWord(c *Task, at, to event.Addr) unix.Errno {
+func (t *Task) peekWord(c *Task, at, to arch.Addr) unix.Errno {
 	var b [8]byte
 	if c.proc.space.PeekForced(at, b[:]) != len(b) {
 		return unix.EIO
@@ -308,7 +307,7 @@ func (t *Task) peekWord(c *Task, at, to event.Addr) unix.Errno {
 	return t.copyOut(to, b[:])
 }
 
-func (t *Task) pokeWord(at event.Addr, word uint64) unix.Errno {
+func (t *Task) pokeWord(at arch.Addr, word uint64) unix.Errno {
 	b := binary.LittleEndian.AppendUint64(nil, word)
 	if t.proc.space.PokeForced(at, b) != len(b) {
 		return unix.EIO
@@ -339,7 +338,7 @@ func debugRegister(offset uint64) int {
 	return int(offset-ptrace.DebugOffset) / 8
 }
 
-func (t *Task) peekUser(c *Task, offset uint64, to event.Addr) unix.Errno {
+func (t *Task) peekUser(c *Task, offset uint64, to arch.Addr) unix.Errno {
 	if !isUserWord(offset) {
 		return unix.EIO
 	}
@@ -368,14 +367,14 @@ func (t *Task) pokeUser(offset, word uint64) unix.Errno {
 }
 
 // fpOf reads a tracee's floating-point and SSE state.
-func (t *Task) fpOf(c *Task) (fp [emu.FPSize]byte) {
+func (t *Task) fpOf(c *Task) (fp [arch.FPSize]byte) {
 	c.Load()
 	t.k.cpu.FP(&fp)
 	t.Load()
 	return fp
 }
 
-func (t *Task) setFPOf(c *Task, fp *[emu.FPSize]byte) {
+func (t *Task) setFPOf(c *Task, fp *[arch.FPSize]byte) {
 	c.Load()
 	t.k.cpu.SetFP(fp)
 	t.Load()
@@ -390,7 +389,7 @@ const (
 )
 
 // registerSet is PTRACE_GETREGSET and PTRACE_SETREGSET.
-func (t *Task) registerSet(c *Task, set bool, kind uint64, at event.Addr) unix.Errno {
+func (t *Task) registerSet(c *Task, set bool, kind uint64, at arch.Addr) unix.Errno {
 	var v struct{ Base, Len uint64 }
 	if errno := readStruct(t, at, &v); errno != 0 {
 		return errno
@@ -416,12 +415,12 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at event.Addr) unix.E
 	v.Len = min(v.Len, uint64(len(b)))
 	b = b[:v.Len]
 	if !set {
-		if errno := t.copyOut(event.Addr(v.Base), b); errno != 0 {
+		if errno := t.copyOut(arch.Addr(v.Base), b); errno != 0 {
 			return errno
 		}
 		return writeStruct(t, at, &v)
 	}
-	if errno := t.copyIn(event.Addr(v.Base), b); errno != 0 {
+	if errno := t.copyIn(arch.Addr(v.Base), b); errno != 0 {
 		return errno
 	}
 	if errno := writeStruct(t, at, &v); errno != 0 {
@@ -437,7 +436,7 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at event.Addr) unix.E
 }
 
 // peekSiginfo copies pending signals.
-func (t *Task) peekSiginfo(c *Task, args, to event.Addr) (uint64, unix.Errno) {
+func (t *Task) peekSiginfo(c *Task, args, to arch.Addr) (uint64, unix.Errno) {
 	var a struct {
 		Offset uint64
 		Flags  uint32
@@ -457,7 +456,7 @@ func (t *Task) peekSiginfo(c *Task, args, to event.Addr) (uint64, unix.Errno) {
 	done := uint64(0)
 	for ; done < uint64(a.Count) && a.Offset+done < uint64(len(list)); done++ {
 		i := list[a.Offset+done]
-		if errno := t.copyOut(to+event.Addr(done*uint64(len(i))), i[:]); errno != 0 {
+		if errno := t.copyOut(to+arch.Addr(done*uint64(len(i))), i[:]); errno != 0 {
 			return partial(done, errno)
 		}
 	}
@@ -465,7 +464,7 @@ func (t *Task) peekSiginfo(c *Task, args, to event.Addr) (uint64, unix.Errno) {
 }
 
 // signalMask is PTRACE_GETSIGMASK and PTRACE_SETSIGMASK.
-func (t *Task) signalMask(c *Task, set bool, size uint64, at event.Addr) unix.Errno {
+func (t *Task) signalMask(c *Task, set bool, size uint64, at arch.Addr) unix.Errno {
 	if size != 8 {
 		return unix.EINVAL
 	}
@@ -486,21 +485,21 @@ func (t *Task) signalMask(c *Task, set bool, size uint64, at event.Addr) unix.Er
 // callInfo is what PTRACE_GET_SYSCALL_INFO tells of a tracee's stop.
 func (t *Task) callInfo() ptrace.SyscallInfo {
 	r := &t.regs
-	info := ptrace.SyscallInfo{IP: r.RIP, SP: r.GPR[emu.RSP]}
+	info := ptrace.SyscallInfo{IP: r.RIP, SP: r.GPR[arch.RSP]}
 	code := int32(0)
 	if t.stop.info != nil {
 		code = t.stop.info.code()
 	}
 	arguments := func() {
 		info.Number = t.origRAX
-		info.Args = [6]uint64{r.GPR[emu.RDI], r.GPR[emu.RSI], r.GPR[emu.RDX], r.GPR[emu.R10], r.GPR[emu.R8], r.GPR[emu.R9]}
+		info.Args = [6]uint64{r.GPR[arch.RDI], r.GPR[arch.RSI], r.GPR[arch.RDX], r.GPR[arch.R10], r.GPR[arch.R8], r.GPR[arch.R9]}
 	}
 	switch {
 	case code == int32(unix.SIGTRAP)|0x80 && t.trace.message == messageEntry:
 		info.Op = ptrace.SyscallEntry
 		arguments()
 	case code == int32(unix.SIGTRAP)|0x80 && t.trace.message == messageExit:
-		info.Op, info.Result = ptrace.SyscallExit, r.GPR[emu.RAX]
+		info.Op, info.Result = ptrace.SyscallExit, r.GPR[arch.RAX]
 	case code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_SECCOMP<<8:
 		info.Op, info.RetData = ptrace.SyscallSeccomp, uint32(t.trace.message)
 		arguments()
@@ -528,7 +527,7 @@ func (t *Task) filterOf(c *Task, n uint64) (*seccompFilter, unix.Errno) {
 
 // getFilter is PTRACE_SECCOMP_GET_FILTER: the number of instructions, and those if there
 // is room for them.
-func (t *Task) getFilter(c *Task, n uint64, to event.Addr) (uint64, unix.Errno) {
+func (t *Task) getFilter(c *Task, n uint64, to arch.Addr) (uint64, unix.Errno) {
 	f, errno := t.filterOf(c, n)
 	if errno != 0 {
 		return 0, errno
@@ -541,7 +540,7 @@ func (t *Task) getFilter(c *Task, n uint64, to event.Addr) (uint64, unix.Errno) 
 }
 
 // filterMetadata is PTRACE_SECCOMP_GET_METADATA.
-func (t *Task) filterMetadata(c *Task, size uint64, at event.Addr) (uint64, unix.Errno) {
+func (t *Task) filterMetadata(c *Task, size uint64, at arch.Addr) (uint64, unix.Errno) {
 	var m struct{ Filter, Flags uint64 }
 	size = min(size, uint64(len(bytesOf(&m))))
 	if !t.cred.Can(vfs.CapSysAdmin) || t.seccomp.mode != 0 {

@@ -5,9 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // target finds the task that a scheduling call is about; 0 is the caller.
@@ -40,12 +39,12 @@ func sysSchedGetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if mask == 0 {
 		mask = t.k.allCores()
 	}
-	return 8, t.proc.space.WriteU64(event.Addr(a[2]), mask)
+	return 8, t.proc.space.WriteU64(arch.Addr(a[2]), mask)
 }
 
 func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	raw := make([]byte, 8)
-	if errno := t.copyIn(event.Addr(a[2]), raw[:min(a[1], 8)]); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[2]), raw[:min(a[1], 8)]); errno != 0 {
 		return 0, errno
 	}
 	target, errno := t.target(a[0])
@@ -102,7 +101,7 @@ func (t *Task) setPriority(id, param uint64, r schedRequest) (errno unix.Errno) 
 	if param == 0 || int32(id) < 0 {
 		return unix.EINVAL
 	}
-	if r.priority, errno = t.proc.space.ReadU32(event.Addr(param)); errno != 0 {
+	if r.priority, errno = t.proc.space.ReadU32(arch.Addr(param)); errno != 0 {
 		return errno
 	}
 	target, errno := t.target(id)
@@ -125,7 +124,7 @@ func sysSchedGetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, t.proc.space.WriteU32(event.Addr(a[1]), target.schedule.priority)
+	return 0, t.proc.space.WriteU32(arch.Addr(a[1]), target.schedule.priority)
 }
 
 // schedAttr is struct sched_attr (include/uapi/linux/sched/types.h).
@@ -146,7 +145,7 @@ const (
 
 // readSchedAttr reads a schedAttr of the caller's size, which may be another one than
 // the kernel's.
-func (t *Task) readSchedAttr(addr event.Addr) (s schedAttr, errno unix.Errno) {
+func (t *Task) readSchedAttr(addr arch.Addr) (s schedAttr, errno unix.Errno) {
 	size, errno := t.proc.space.ReadU32(addr)
 	if errno != 0 {
 		return s, errno
@@ -154,8 +153,8 @@ func (t *Task) readSchedAttr(addr event.Addr) (s schedAttr, errno unix.Errno) {
 	if size == 0 {
 		size = firstSchedAttr
 	}
-	raw := make([]byte, max(schedAttrSize, min(size, emu.PageSize)))
-	if size < firstSchedAttr || size > emu.PageSize {
+	raw := make([]byte, max(schedAttrSize, min(size, arch.PageSize)))
+	if size < firstSchedAttr || size > arch.PageSize {
 		errno = unix.E2BIG
 	} else if errno = t.copyIn(addr, raw[:size]); errno == 0 && !allZero(raw[schedAttrSize:]) {
 		errno = unix.E2BIG
@@ -180,7 +179,7 @@ func sysSchedSetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 || int32(a[0]) < 0 || uint32(a[2]) != 0 {
 		return 0, unix.EINVAL
 	}
-	s, errno := t.readSchedAttr(event.Addr(a[1]))
+	s, errno := t.readSchedAttr(arch.Addr(a[1]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -232,7 +231,7 @@ func (t *Task) schedAttr() schedAttr {
 
 func sysSchedGetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	size := uint32(a[2])
-	if a[1] == 0 || int32(a[0]) < 0 || size > emu.PageSize || size < firstSchedAttr || uint32(a[3]) != 0 {
+	if a[1] == 0 || int32(a[0]) < 0 || size > arch.PageSize || size < firstSchedAttr || uint32(a[3]) != 0 {
 		return 0, unix.EINVAL
 	}
 	target, errno := t.target(a[0])
@@ -241,7 +240,7 @@ func sysSchedGetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	x := target.schedAttr()
 	x.Size = min(size, schedAttrSize)
-	return 0, t.copyOut(event.Addr(a[1]), bytesOf(&x)[:x.Size])
+	return 0, t.copyOut(arch.Addr(a[1]), bytesOf(&x)[:x.Size])
 }
 
 func priorityRange(policy uint64, realtime uint64) (uint64, unix.Errno) {
@@ -275,7 +274,7 @@ func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case isFair(p):
 		ns = fairSliceNS
 	}
-	return 0, t.writeTimespec(event.Addr(a[1]), ns)
+	return 0, t.writeTimespec(arch.Addr(a[1]), ns)
 }
 
 // ownsScheduling reports whether the caller may change how a task with the

@@ -3,11 +3,11 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/bpf"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Operations and flags of seccomp(2) (include/uapi/linux/seccomp.h).
@@ -29,7 +29,6 @@ const (
 	maxFilterPath        = 32768
 	filterPenalty        = 4 // instructions that each filter counts for besides its own
 	seccompDataSize      = 64
-	maxErrno             = 4095
 	filterInstructionFee = 1 // cycles that an instruction of a filter takes
 )
 
@@ -110,7 +109,7 @@ func (t *Task) judge() (result uint32, by *seccompFilter) {
 	result = unix.SECCOMP_RET_ALLOW
 	for f := t.seccomp.filters; f != nil; f = f.before {
 		r, steps := f.program.Run(data)
-		t.k.extraCost += event.Cycles(steps * filterInstructionFee)
+		t.k.extraCost += arch.Cycles(steps * filterInstructionFee)
 		if int32(r&unix.SECCOMP_RET_ACTION_FULL) < int32(result&unix.SECCOMP_RET_ACTION_FULL) {
 			result, by = r, f
 		}
@@ -132,7 +131,7 @@ func (t *Task) filterCall() bool {
 		return t.awaitNotification(n)
 	}
 	if t.call.asked && t.call.number == noCall {
-		t.skipCall(t.regs.GPR[emu.RAX]) // the tracer does not want it
+		t.skipCall(t.regs.GPR[arch.RAX]) // the tracer does not want it
 		return false
 	}
 	result, by := t.judge()
@@ -141,11 +140,11 @@ func (t *Task) filterCall() bool {
 	case unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_LOG: // there is no kernel log
 		return true
 	case unix.SECCOMP_RET_ERRNO:
-		t.skipCall(failure(unix.Errno(min(data, maxErrno))))
+		t.skipCall(linux.Failure(unix.Errno(min(data, linux.MaxErrno))))
 	case unix.SECCOMP_RET_TRAP:
 		number := t.call.number
 		t.skipCall(t.origRAX)
-		t.force(seccompInfo(event.Addr(t.regs.RIP), number, data))
+		t.force(seccompInfo(arch.Addr(t.regs.RIP), number, data))
 	case unix.SECCOMP_RET_TRACE:
 		switch {
 		case t.call.asked:
@@ -154,7 +153,7 @@ func (t *Task) filterCall() bool {
 			t.call.asked = true
 			t.stopForEvent(stopAtSeccomp, unix.PTRACE_EVENT_SECCOMP, uint64(data))
 		default:
-			t.skipCall(failure(unix.ENOSYS))
+			t.skipCall(linux.Failure(unix.ENOSYS))
 		}
 	case unix.SECCOMP_RET_USER_NOTIF:
 		return t.notifyListener(by)
@@ -172,7 +171,7 @@ func (t *Task) filterCall() bool {
 
 // seccompInfo is the siginfo of a SIGSYS about a system call that returns to an
 // address.
-func seccompInfo(at event.Addr, number uint64, data uint32) sigInfo {
+func seccompInfo(at arch.Addr, number uint64, data uint32) sigInfo {
 	i := faultInfo(unix.SIGSYS, sysSeccompCode, at)
 	putU32(i[4:], data) // si_errno
 	putU32(i[24:], uint32(number))
@@ -182,7 +181,7 @@ func seccompInfo(at event.Addr, number uint64, data uint32) sigInfo {
 
 // killBySeccomp ends the process with a SIGSYS that no handler gets.
 func (t *Task) killBySeccomp(data uint32) {
-	info := seccompInfo(event.Addr(t.regs.RIP), t.call.number, data)
+	info := seccompInfo(arch.Addr(t.regs.RIP), t.call.number, data)
 	t.tell(&info, true)
 	t.k.killProcess(t.proc, int(unix.SIGSYS))
 }
@@ -196,18 +195,18 @@ func sysSeccomp(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		return 0, t.setStrict()
 	case seccompSetFilter:
-		return t.setFilter(flags, event.Addr(a[2]))
+		return t.setFilter(flags, arch.Addr(a[2]))
 	case seccompActionAvail:
 		if flags != 0 {
 			return 0, unix.EINVAL
 		}
-		return 0, t.actionAvailable(event.Addr(a[2]))
+		return 0, t.actionAvailable(arch.Addr(a[2]))
 	case seccompNotifySizes:
 		if flags != 0 {
 			return 0, unix.EINVAL
 		}
 		sizes := [3]uint16{notificationSize, responseSize, seccompDataSize}
-		return 0, writeStruct(t, event.Addr(a[2]), &sizes)
+		return 0, writeStruct(t, arch.Addr(a[2]), &sizes)
 	}
 	return 0, unix.EINVAL
 }
@@ -218,7 +217,7 @@ func (t *Task) prctlSeccomp(mode, filter uint64) unix.Errno {
 	case seccompModeStrict:
 		return t.setStrict()
 	case seccompModeFilter:
-		_, errno := t.setFilter(0, event.Addr(filter))
+		_, errno := t.setFilter(0, arch.Addr(filter))
 		return errno
 	}
 	return unix.EINVAL
@@ -233,7 +232,7 @@ func (t *Task) setStrict() unix.Errno {
 	return 0
 }
 
-func (t *Task) actionAvailable(at event.Addr) unix.Errno {
+func (t *Task) actionAvailable(at arch.Addr) unix.Errno {
 	action, errno := t.proc.space.ReadU32(at)
 	if errno != 0 {
 		return errno
@@ -248,7 +247,7 @@ func (t *Task) actionAvailable(at event.Addr) unix.Errno {
 
 // setFilter is SECCOMP_SET_MODE_FILTER. The result is a descriptor if one was asked for,
 // or the thread that could not follow.
-func (t *Task) setFilter(flags uint32, at event.Addr) (uint64, unix.Errno) {
+func (t *Task) setFilter(flags uint32, at arch.Addr) (uint64, unix.Errno) {
 	switch {
 	case flags&^uint32(seccompAllFlags) != 0,
 		flags&(seccompTsync|seccompNewListener|seccompTsyncESRCH) == seccompTsync|seccompNewListener,
@@ -306,7 +305,7 @@ func (f *seccompFilter) isListened() bool {
 }
 
 // readFilter reads and checks the struct sock_fprog at an address.
-func (t *Task) readFilter(at event.Addr) (*bpf.Program, unix.Errno) {
+func (t *Task) readFilter(at arch.Addr) (*bpf.Program, unix.Errno) {
 	var fprog struct {
 		Length uint16
 		_      [6]byte
@@ -325,7 +324,7 @@ func (t *Task) readFilter(at event.Addr) (*bpf.Program, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	raw := make([]byte, int(fprog.Length)*bpf.InstructionSize)
-	if errno := t.copyIn(event.Addr(fprog.Filter), raw); errno != 0 {
+	if errno := t.copyIn(arch.Addr(fprog.Filter), raw); errno != 0 {
 		return nil, errno
 	}
 	return bpf.New(bpf.Decode(raw), seccompDataSize)

@@ -5,10 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // A listener decides about system calls for which a filter says SECCOMP_RET_USER_NOTIF:
@@ -109,7 +109,7 @@ func (l *seccompListener) Waiters() *wait.Queue { return &l.waiters }
 func (l *seccompListener) Close() {
 	l.closed = true
 	for _, n := range l.list {
-		n.answer(failure(unix.ENOSYS), false)
+		n.answer(linux.Failure(unix.ENOSYS), false)
 	}
 	l.list = nil
 }
@@ -136,7 +136,7 @@ func (l *seccompListener) remove(n *notification) {
 func (t *Task) notifyListener(f *seccompFilter) bool {
 	l := f.listener
 	if l == nil || l.closed {
-		t.skipCall(failure(unix.ENOSYS))
+		t.skipCall(linux.Failure(unix.ENOSYS))
 		return false
 	}
 	l.lastID++
@@ -193,7 +193,7 @@ func (l *seccompListener) find(id uint64) *notification {
 }
 
 // GuestIoctl implements guestIoctler.
-func (l *seccompListener) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+func (l *seccompListener) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	switch {
 	case cmd == ioctlNotifyReceive:
 		return 0, l.receive(t, arg)
@@ -215,7 +215,7 @@ func (l *seccompListener) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint6
 }
 
 // receive reads the oldest notification that was not read yet, and waits for one.
-func (l *seccompListener) receive(t *Task, arg event.Addr) unix.Errno {
+func (l *seccompListener) receive(t *Task, arg arch.Addr) unix.Errno {
 	var b [notificationSize]byte
 	if errno := t.copyIn(arg, b[:]); errno != 0 {
 		return errno
@@ -243,7 +243,7 @@ func (l *seccompListener) receive(t *Task, arg event.Addr) unix.Errno {
 }
 
 // send answers a notification.
-func (l *seccompListener) send(t *Task, arg event.Addr) unix.Errno {
+func (l *seccompListener) send(t *Task, arg arch.Addr) unix.Errno {
 	var r struct {
 		ID    uint64
 		Value uint64
@@ -272,12 +272,12 @@ func (l *seccompListener) send(t *Task, arg event.Addr) unix.Errno {
 }
 
 // addFD gives the thread that waits a descriptor of the listener's file.
-func (l *seccompListener) addFD(t *Task, arg event.Addr, size uint64) (uint64, unix.Errno) {
+func (l *seccompListener) addFD(t *Task, arg arch.Addr, size uint64) (uint64, unix.Errno) {
 	var r struct {
 		ID                                 uint64
 		Flags, Source, Target, TargetFlags uint32
 	}
-	if size < addFDSize || size >= emu.PageSize {
+	if size < addFDSize || size >= arch.PageSize {
 		return 0, unix.EINVAL
 	}
 	raw := make([]byte, size)

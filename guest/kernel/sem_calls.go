@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysSemget(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -17,11 +17,11 @@ func sysSemget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysSemop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.semop(a, 0) }
 
-func sysSemtimedop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.semop(a, event.Addr(a[3])) }
+func sysSemtimedop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.semop(a, arch.Addr(a[3])) }
 
 // semop carries operations on a set of semaphores out; timeout is the address
 // of a relative time, or 0.
-func (t *Task) semop(a [6]uint64, timeout event.Addr) unix.Errno {
+func (t *Task) semop(a [6]uint64, timeout arch.Addr) unix.Errno {
 	o, waiting := t.call.data.(*sem.Operation)
 	if !waiting {
 		var errno unix.Errno
@@ -46,7 +46,7 @@ func (t *Task) semop(a [6]uint64, timeout event.Addr) unix.Errno {
 }
 
 // beginSemop is the first attempt: it returns nil if nothing is left to do.
-func (t *Task) beginSemop(a [6]uint64, timeout event.Addr) (*sem.Operation, unix.Errno) {
+func (t *Task) beginSemop(a [6]uint64, timeout arch.Addr) (*sem.Operation, unix.Errno) {
 	var limit unix.Timespec
 	if timeout != 0 {
 		if errno := readStruct(t, timeout, &limit); errno != 0 {
@@ -62,7 +62,7 @@ func (t *Task) beginSemop(a [6]uint64, timeout event.Addr) (*sem.Operation, unix
 	}
 	ops := make([]sem.Op, count)
 	for i := range ops {
-		if errno := readStruct(t, event.Addr(a[1])+event.Addr(6*i), &ops[i]); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[1])+arch.Addr(6*i), &ops[i]); errno != 0 {
 			return nil, errno
 		}
 	}
@@ -115,7 +115,7 @@ func sysSemctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return uint64(s.Common().ID), writeValue(t, a[3], s.Status())
 	case ipc.SetPerm:
 		var in sem.Status
-		if errno := readStruct(t, event.Addr(a[3]), &in); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[3]), &in); errno != 0 {
 			return 0, errno
 		}
 		s, errno := y.Own(c, id)
@@ -132,9 +132,9 @@ func sysSemctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case sem.SetValue:
 		return 0, t.setSemaphore(id, n, int32(a[3]))
 	case sem.SetAll:
-		return 0, t.setSemaphores(id, event.Addr(a[3]))
+		return 0, t.setSemaphores(id, arch.Addr(a[3]))
 	case sem.GetAll, sem.GetValue, sem.GetPID, sem.CountLess, sem.CountZero:
-		return t.getSemaphore(id, n, cmd, event.Addr(a[3]))
+		return t.getSemaphore(id, n, cmd, arch.Addr(a[3]))
 	}
 	return 0, unix.EINVAL
 }
@@ -160,7 +160,7 @@ func (t *Task) setSemaphore(id, n, value int32) unix.Errno {
 }
 
 // setSemaphores is SETALL.
-func (t *Task) setSemaphores(id int32, addr event.Addr) unix.Errno {
+func (t *Task) setSemaphores(id int32, addr arch.Addr) unix.Errno {
 	c := t.ipcCaller()
 	s, errno := t.k.ipc.semaphores.Find(id)
 	if errno == 0 {
@@ -184,7 +184,7 @@ func (t *Task) setSemaphores(id int32, addr event.Addr) unix.Errno {
 }
 
 // getSemaphore is those commands of semctl that read a set.
-func (t *Task) getSemaphore(id, n, cmd int32, addr event.Addr) (uint64, unix.Errno) {
+func (t *Task) getSemaphore(id, n, cmd int32, addr arch.Addr) (uint64, unix.Errno) {
 	s, errno := t.k.ipc.semaphores.Readable(t.ipcCaller(), id)
 	switch {
 	case errno != 0:

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // realtimeClock is what programs have made of CLOCK_REALTIME and of the parameters of
@@ -98,7 +98,7 @@ func sysSettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var tv unix.Timeval
 	var zone [2]int32
 	if a[0] != 0 {
-		if errno := readStruct(t, event.Addr(a[0]), &tv); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[0]), &tv); errno != 0 {
 			return 0, errno
 		}
 		if tv.Usec < 0 || tv.Usec > 1e6 {
@@ -106,7 +106,7 @@ func sysSettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	if a[1] != 0 {
-		if errno := readStruct(t, event.Addr(a[1]), &zone); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[1]), &zone); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -160,7 +160,7 @@ const (
 	mostConstant = 10
 )
 
-func sysAdjtimex(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.adjustClock(event.Addr(a[0])) }
+func sysAdjtimex(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.adjustClock(arch.Addr(a[0])) }
 
 func sysClockAdjtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if id := int32(a[0]); id != unix.CLOCK_REALTIME {
@@ -169,12 +169,12 @@ func sysClockAdjtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		return 0, unix.EOPNOTSUPP
 	}
-	return t.adjustClock(event.Addr(a[1]))
+	return t.adjustClock(arch.Addr(a[1]))
 }
 
 // adjustClock is do_adjtimex of Linux. The rate of the clocks is that of virtual time:
 // what would change it is EOPNOTSUPP.
-func (t *Task) adjustClock(addr event.Addr) (uint64, unix.Errno) {
+func (t *Task) adjustClock(addr arch.Addr) (uint64, unix.Errno) {
 	var x unix.Timex
 	if errno := readStruct(t, addr, &x); errno != 0 {
 		return 0, errno

@@ -3,9 +3,9 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func sysShmget(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -14,12 +14,12 @@ func sysShmget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysShmat(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	at, errno := t.k.ipc.segments.Attach(t.ipcCaller(), t.proc.space, int32(a[0]), event.Addr(a[1]), uint32(a[2]))
+	at, errno := t.k.ipc.segments.Attach(t.ipcCaller(), t.proc.space, int32(a[0]), arch.Addr(a[1]), uint32(a[2]))
 	return uint64(at), errno
 }
 
 func sysShmdt(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, shm.Detach(t.proc.space, event.Addr(a[0]))
+	return 0, shm.Detach(t.proc.space, arch.Addr(a[0]))
 }
 
 // shmLimits is struct shminfo64.
@@ -54,7 +54,7 @@ func sysShmctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return uint64(s.Common().ID), writeValue(t, a[2], s.Status())
 	case ipc.SetPerm:
 		var in shm.Status
-		if errno := readStruct(t, event.Addr(a[2]), &in); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[2]), &in); errno != 0 {
 			return 0, errno
 		}
 		s, errno := y.Own(c, id)

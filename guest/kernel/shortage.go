@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -38,8 +38,8 @@ const (
 func (k *Kernel) Shortage() Shortage { return k.shortage }
 
 // accessNames are an access in words.
-var accessNames = map[emu.Access]string{
-	emu.AccessRead: "a read", emu.AccessWrite: "a write", emu.AccessFetch: "an instruction",
+var accessNames = map[arch.Access]string{
+	arch.AccessRead: "a read", arch.AccessWrite: "a write", arch.AccessFetch: "an instruction",
 }
 
 // callText is the system call under way with its arguments.
@@ -79,4 +79,4 @@ func (t *Task) noteRefusal(errno unix.Errno) {
 }
 
 // PromiseBytes is for how much memory a single request may be on a machine with so much.
-func PromiseBytes(memory uint64) uint64 { return max(memory, mm.Promised) }
+func PromiseBytes(memory uint64) uint64 { return max(memory, mm.CommitLimit) }

@@ -3,9 +3,8 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // sigStack is stack_t.
@@ -35,8 +34,8 @@ func (t *Task) altStackFor(sp uint64) sigStack {
 	return s
 }
 
-func (t *Task) setAltStack(base event.Addr, flags int32, size uint64) unix.Errno {
-	if t.onAltStack(t.regs.GPR[emu.RSP]) && t.altStack.Flags&ssAutodisarm == 0 {
+func (t *Task) setAltStack(base arch.Addr, flags int32, size uint64) unix.Errno {
+	if t.onAltStack(t.regs.GPR[arch.RSP]) && t.altStack.Flags&ssAutodisarm == 0 {
 		return unix.EPERM
 	}
 	switch flags &^ ssAutodisarm {
@@ -55,18 +54,18 @@ func (t *Task) setAltStack(base event.Addr, flags int32, size uint64) unix.Errno
 }
 
 func sysSigaltstack(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	old := t.altStackFor(t.regs.GPR[emu.RSP])
+	old := t.altStackFor(t.regs.GPR[arch.RSP])
 	if a[0] != 0 {
 		var s sigStack
-		if errno := readStruct(t, event.Addr(a[0]), &s); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[0]), &s); errno != 0 {
 			return 0, errno
 		}
-		if errno := t.setAltStack(event.Addr(s.Base), s.Flags, s.Size); errno != 0 {
+		if errno := t.setAltStack(arch.Addr(s.Base), s.Flags, s.Size); errno != 0 {
 			return 0, errno
 		}
 	}
 	if a[1] != 0 {
-		return 0, writeStruct(t, event.Addr(a[1]), &old)
+		return 0, writeStruct(t, arch.Addr(a[1]), &old)
 	}
 	return 0, 0
 }
@@ -78,7 +77,7 @@ func sysRtSigaction(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	var s sigAction
 	if a[1] != 0 {
-		if errno := readStruct(t, event.Addr(a[1]), &s); errno != 0 {
+		if errno := readStruct(t, arch.Addr(a[1]), &s); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -95,7 +94,7 @@ func sysRtSigaction(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	if a[2] != 0 {
-		return 0, writeStruct(t, event.Addr(a[2]), &old)
+		return 0, writeStruct(t, arch.Addr(a[2]), &old)
 	}
 	return 0, 0
 }
@@ -106,7 +105,7 @@ func sysRtSigprocmask(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	old := t.mask
 	if a[1] != 0 {
-		set, errno := t.readSigset(event.Addr(a[1]))
+		set, errno := t.readSigset(arch.Addr(a[1]))
 		if errno != 0 {
 			return 0, errno
 		}
@@ -123,12 +122,12 @@ func sysRtSigprocmask(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		t.mask &^= unblockable
 	}
 	if a[2] != 0 {
-		return 0, t.proc.space.WriteU64(event.Addr(a[2]), uint64(old))
+		return 0, t.proc.space.WriteU64(arch.Addr(a[2]), uint64(old))
 	}
 	return 0, 0
 }
 
-func (t *Task) readSigset(addr event.Addr) (sigset, unix.Errno) {
+func (t *Task) readSigset(addr arch.Addr) (sigset, unix.Errno) {
 	set, errno := t.proc.space.ReadU64(addr)
 	return sigset(set), errno
 }
@@ -137,7 +136,7 @@ func sysRtSigpending(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] > 8 {
 		return 0, unix.EINVAL
 	}
-	return 0, t.proc.space.WriteU64(event.Addr(a[0]), uint64(t.pending()&t.mask))
+	return 0, t.proc.space.WriteU64(arch.Addr(a[0]), uint64(t.pending()&t.mask))
 }
 
 // swapMask lets a waiting call have another signal mask until it returns.
@@ -160,7 +159,7 @@ func sysRtSigsuspend(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] != 8 {
 		return 0, unix.EINVAL
 	}
-	set, errno := t.readSigset(event.Addr(a[0]))
+	set, errno := t.readSigset(arch.Addr(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -176,14 +175,14 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[3] != 8 {
 		return 0, unix.EINVAL
 	}
-	set, errno := t.readSigset(event.Addr(a[0]))
+	set, errno := t.readSigset(arch.Addr(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
 	set &^= unblockable
 	deadline := forever
 	if a[2] != 0 {
-		ns, errno := t.readTimespec(event.Addr(a[2]))
+		ns, errno := t.readTimespec(arch.Addr(a[2]))
 		if errno != 0 {
 			return 0, errno
 		}
@@ -192,7 +191,7 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	t.waitSet = 0
 	if i, ok := t.dequeue(set); ok {
 		if a[1] != 0 {
-			if errno := t.copyOut(event.Addr(a[1]), i[:]); errno != 0 {
+			if errno := t.copyOut(arch.Addr(a[1]), i[:]); errno != 0 {
 				return 0, errno
 			}
 		}
@@ -300,7 +299,7 @@ func (t *Task) sendTo(group, tid int32, n int, info sigInfo) unix.Errno {
 }
 
 func sysRtSigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	info, errno := t.readSiginfo(event.Addr(a[2]), int(int32(a[1])), int32(a[0]))
+	info, errno := t.readSiginfo(arch.Addr(a[2]), int(int32(a[1])), int32(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -318,7 +317,7 @@ func sysRtTgsigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) <= 0 {
 		return 0, unix.EINVAL
 	}
-	info, errno := t.readSiginfo(event.Addr(a[3]), int(int32(a[2])), int32(a[1]))
+	info, errno := t.readSiginfo(arch.Addr(a[3]), int(int32(a[2])), int32(a[1]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -327,7 +326,7 @@ func sysRtTgsigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 // readSiginfo reads what a program queues; it must not pass for the kernel's
 // unless it goes to the program itself.
-func (t *Task) readSiginfo(addr event.Addr, n int, pid int32) (sigInfo, unix.Errno) {
+func (t *Task) readSiginfo(addr arch.Addr, n int, pid int32) (sigInfo, unix.Errno) {
 	var info sigInfo
 	if errno := t.copyIn(addr, info[:]); errno != 0 {
 		return info, errno

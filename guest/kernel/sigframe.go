@@ -5,8 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // The frame that a handler runs on (arch/x86/include/asm/sigframe.h,
@@ -38,12 +37,12 @@ const (
 
 // initialFP is the floating-point state that programs and handlers start with:
 // control word 0x37f, MXCSR 0x1f80.
-var initialFP = [emu.FPSize]byte{0: 0x7f, 1: 0x03, 24: 0x80, 25: 0x1f}
+var initialFP = [arch.FPSize]byte{0: 0x7f, 1: 0x03, 24: 0x80, 25: 0x1f}
 
 // contextOrder is the order of registers in struct sigcontext.
 var contextOrder = [16]int{
-	emu.R8, emu.R9, emu.R10, emu.R11, emu.R12, emu.R13, emu.R14, emu.R15,
-	emu.RDI, emu.RSI, emu.RBP, emu.RBX, emu.RDX, emu.RAX, emu.RCX, emu.RSP,
+	arch.R8, arch.R9, arch.R10, arch.R11, arch.R12, arch.R13, arch.R14, arch.R15,
+	arch.RDI, arch.RSI, arch.RBP, arch.RBX, arch.RDX, arch.RAX, arch.RCX, arch.RSP,
 }
 
 // onAltStack tells whether sp is on the alternate signal stack.
@@ -58,7 +57,7 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	if a.Flags&saRestorer == 0 {
 		return false // as on real x86-64 Linux
 	}
-	sp := t.regs.GPR[emu.RSP]
+	sp := t.regs.GPR[arch.RSP]
 	stack := t.altStackFor(sp)
 	if a.Flags&saOnStack != 0 && t.altStack.Size > 0 && !t.onAltStack(sp) {
 		sp = t.altStack.Base + t.altStack.Size
@@ -68,27 +67,27 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	} else {
 		sp -= redZone
 	}
-	fp := (sp - emu.FPSize) &^ 63
+	fp := (sp - arch.FPSize) &^ 63
 	sp = (fp-frameSize)&^15 - 8
 
 	frame := make([]byte, frameSize)
 	binary.LittleEndian.PutUint64(frame, a.Restorer)
 	t.putContext(frame[frameUcontext:], stack, saved, fp)
 	copy(frame[frameInfo:], i[:])
-	var image [emu.FPSize]byte
+	var image [arch.FPSize]byte
 	t.k.cpu.FP(&image)
 	clear(image[464:]) // no extended state: no magic
-	if t.copyOut(event.Addr(fp), image[:]) != 0 || t.copyOut(event.Addr(sp), frame) != 0 {
+	if t.copyOut(arch.Addr(fp), image[:]) != 0 || t.copyOut(arch.Addr(sp), frame) != 0 {
 		return false
 	}
 	t.k.cpu.SetFP(&initialFP)
-	t.regs.GPR[emu.RSP] = sp
+	t.regs.GPR[arch.RSP] = sp
 	t.regs.RIP = a.Handler
 	t.regs.RFLAGS &^= flagDF | flagTF | flagRF
-	t.regs.GPR[emu.RAX] = 0
-	t.regs.GPR[emu.RDI] = uint64(i.number())
-	t.regs.GPR[emu.RSI] = sp + frameInfo
-	t.regs.GPR[emu.RDX] = sp + frameUcontext
+	t.regs.GPR[arch.RAX] = 0
+	t.regs.GPR[arch.RDI] = uint64(i.number())
+	t.regs.GPR[arch.RSI] = sp + frameInfo
+	t.regs.GPR[arch.RDX] = sp + frameUcontext
 	t.dirty = true
 	return true
 }
@@ -116,14 +115,14 @@ func (t *Task) putContext(uc []byte, stack sigStack, saved sigset, fp uint64) {
 
 func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	uc := make([]byte, ucSize)
-	if t.copyIn(event.Addr(t.regs.GPR[emu.RSP]-8+frameUcontext), uc) != 0 {
+	if t.copyIn(arch.Addr(t.regs.GPR[arch.RSP]-8+frameUcontext), uc) != 0 {
 		t.force(signalInfo(unix.SIGSEGV, siKernel))
 		return 0, errNoReturn
 	}
 	get := func(off int) uint64 { return binary.LittleEndian.Uint64(uc[off:]) }
-	var image [emu.FPSize]byte
+	var image [arch.FPSize]byte
 	if fp := get(scFPState); fp != 0 {
-		if t.copyIn(event.Addr(fp), image[:]) != 0 {
+		if t.copyIn(arch.Addr(fp), image[:]) != 0 {
 			t.force(signalInfo(unix.SIGSEGV, siKernel))
 			return 0, errNoReturn
 		}
@@ -138,6 +137,6 @@ func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	t.mask = sigset(get(ucSigmask)) &^ unblockable
 	t.origRAX, t.restartBlock = noCall, nil
 	// Errors here are ignored, as in Linux.
-	_ = t.setAltStack(event.Addr(get(ucStack)), int32(binary.LittleEndian.Uint32(uc[ucStack+8:])), get(ucStack+16))
+	_ = t.setAltStack(arch.Addr(get(ucStack)), int32(binary.LittleEndian.Uint32(uc[ucStack+8:])), get(ucStack+16))
 	return 0, errNoReturn
 }

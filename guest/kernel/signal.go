@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // sigset is a set of signals: bit n-1 is signal n.
@@ -81,7 +81,7 @@ func signalInfo(n unix.Signal, code int32) sigInfo {
 	return i
 }
 
-func faultInfo(n unix.Signal, code int32, addr event.Addr) sigInfo {
+func faultInfo(n unix.Signal, code int32, addr arch.Addr) sigInfo {
 	i := signalInfo(n, code)
 	binary.LittleEndian.PutUint64(i[16:], uint64(addr))
 	return i
@@ -409,10 +409,10 @@ func (t *Task) deliverEnd() bool {
 
 // Delivery is a signal that goes to a handler of a thread, or kills.
 type Delivery struct {
-	Thread event.ThreadID
+	Thread arch.ThreadID
 	Signal int
 	// PC is the instruction that the thread would have executed next.
-	PC event.Addr
+	PC arch.Addr
 	// Info is the siginfo_t without the zeros at its end; nil if the thread's own
 	// instruction has caused the signal.
 	Info []byte
@@ -422,7 +422,7 @@ type Delivery struct {
 func (t *Task) tell(i *sigInfo, forced bool) {
 	t.Load()
 	t.readRegs()
-	d := Delivery{Thread: t.id, Signal: i.number(), PC: event.Addr(t.regs.RIP)}
+	d := Delivery{Thread: t.id, Signal: i.number(), PC: arch.Addr(t.regs.RIP)}
 	if !forced {
 		d.Info = bytes.TrimRight(i[:], "\x00")
 	}
@@ -442,11 +442,11 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 	if t.call.active {
 		if t.call.restart == errNoInterrupt || t.call.restart == errRestart && a.Flags&saRestart != 0 {
 			t.regs.RIP -= 2 // back to the SYSCALL instruction
-			t.regs.GPR[emu.RAX] = t.call.number
+			t.regs.GPR[arch.RAX] = t.call.number
 			t.dirty = true
 			t.call = callState{}
 		} else {
-			t.leave(failure(unix.EINTR))
+			t.leave(linux.Failure(unix.EINTR))
 		}
 	}
 	t.resolveInterrupted(true, a.Flags&saRestart != 0)

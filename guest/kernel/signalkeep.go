@@ -10,43 +10,13 @@ import (
 // that have a handler or kill, and that no instruction of the thread itself has
 // caused. SIGKILL, stops and what is ignored are never kept.
 
-// KeepSignals says whether signals wait until Deliver says that they are due.
-func (k *Kernel) KeepSignals(on bool) {
-	k.keeping = on
-	if on {
-		return
-	}
-	for _, t := range k.Tasks() {
-		if t.signalReady() {
-			t.Wake(wait.AnyEvent)
-		}
-	}
-}
-
-// KeepSignals says whether signals of one thread wait until it is in a system call.
-func (t *Task) KeepSignals(on bool) { t.keeping = on }
-
-// HoldSignals says whether signals of the threads that there are wait until Deliver
-// says that they are due.
-func (k *Kernel) HoldSignals(on bool) {
-	for _, t := range k.Tasks() {
-		t.HoldSignals(on)
-		if !on && t.signalReady() {
-			t.Wake(wait.AnyEvent)
-		}
-	}
-}
-
-// HoldSignals says whether signals of one thread wait until Deliver says that they
-// are due.
-func (t *Task) HoldSignals(on bool) { t.holding = on }
-
 // kept are the pending signals of a thread that wait.
 func (t *Task) kept() (kept sigset) {
-	if !t.k.keeping && !t.holding && (!t.keeping || t.call.active) {
+	candidates := t.pending() &^ t.forced
+	if candidates == 0 || !t.k.override.HoldsSignals(t) {
 		return 0
 	}
-	for s := t.pending() &^ t.forced; s != 0; {
+	for s := candidates; s != 0; {
 		n := s.first()
 		s &^= sigbit(n)
 		a := &t.proc.actions.list[n]

@@ -3,10 +3,10 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // socketFile is what an open description of a socket acts on.
@@ -64,7 +64,7 @@ func (t *Task) address(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
 		return sock.Addr{}, unix.EINVAL
 	}
 	raw := make([]byte, size)
-	if errno := t.copyIn(event.Addr(addr), raw); errno != 0 {
+	if errno := t.copyIn(arch.Addr(addr), raw); errno != 0 {
 		return sock.Addr{}, errno
 	}
 	return sock.Parse(raw, s.Family())
@@ -73,17 +73,17 @@ func (t *Task) address(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
 // storeAddress writes an address and its length, of which the buffer's length
 // is at lenAddr before.
 func (t *Task) storeAddress(raw []byte, addr, lenAddr uint64) unix.Errno {
-	room, errno := t.proc.space.ReadU32(event.Addr(lenAddr))
+	room, errno := t.proc.space.ReadU32(arch.Addr(lenAddr))
 	if errno != 0 {
 		return errno
 	}
 	if int32(room) < 0 {
 		return unix.EINVAL
 	}
-	if errno := t.copyOut(event.Addr(addr), raw[:min(len(raw), int(room))]); errno != 0 {
+	if errno := t.copyOut(arch.Addr(addr), raw[:min(len(raw), int(room))]); errno != 0 {
 		return errno
 	}
-	return t.proc.space.WriteU32(event.Addr(lenAddr), uint32(len(raw)))
+	return t.proc.space.WriteU32(arch.Addr(lenAddr), uint32(len(raw)))
 }
 
 func sysBind(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -233,7 +233,7 @@ func sysSetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	raw := make([]byte, min(uint64(uint32(a[4])), maxOption))
-	if errno := t.copyIn(event.Addr(a[3]), raw); errno != 0 {
+	if errno := t.copyIn(arch.Addr(a[3]), raw); errno != 0 {
 		return 0, errno
 	}
 	return 0, s.SetOption(t.vfsContext(), int(int32(a[1])), int(int32(a[2])), raw)
@@ -244,7 +244,7 @@ func sysGetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	room, errno := t.proc.space.ReadU32(event.Addr(a[4]))
+	room, errno := t.proc.space.ReadU32(arch.Addr(a[4]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -256,8 +256,8 @@ func sysGetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	raw = raw[:min(len(raw), int(room))]
-	if errno := t.copyOut(event.Addr(a[3]), raw); errno != 0 {
+	if errno := t.copyOut(arch.Addr(a[3]), raw); errno != 0 {
 		return 0, errno
 	}
-	return 0, t.proc.space.WriteU32(event.Addr(a[4]), uint32(len(raw)))
+	return 0, t.proc.space.WriteU32(arch.Addr(a[4]), uint32(len(raw)))
 }

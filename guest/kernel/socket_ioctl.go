@@ -3,7 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // interfaceSize is the size of struct ifreq: a name of 16 bytes and a value.
@@ -11,7 +11,7 @@ const interfaceSize = 40
 
 // GuestIoctl answers the requests of netdevice(7) about the one interface, and
 // those of the socket itself.
-func (x *socketFile) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+func (x *socketFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	if cmd == unix.SIOCGIFCONF {
 		return 0, t.interfaces(arg)
 	}
@@ -76,7 +76,7 @@ func describeInterface(cmd uint32, raw []byte) unix.Errno {
 
 // interfaces answers SIOCGIFCONF: a length and the address of a list of struct
 // ifreq, or 0 to learn the length.
-func (t *Task) interfaces(arg event.Addr) unix.Errno {
+func (t *Task) interfaces(arg arch.Addr) unix.Errno {
 	raw := make([]byte, 16)
 	if errno := t.copyIn(arg, raw); errno != 0 {
 		return errno
@@ -90,7 +90,7 @@ func (t *Task) interfaces(arg event.Addr) unix.Errno {
 		entry := make([]byte, interfaceSize)
 		copy(entry, loopbackName[:])
 		_ = describeInterface(unix.SIOCGIFADDR, entry)
-		if errno := t.copyOut(event.Addr(list), entry); errno != 0 {
+		if errno := t.copyOut(arch.Addr(list), entry); errno != 0 {
 			return errno
 		}
 	}

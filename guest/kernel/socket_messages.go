@@ -3,10 +3,10 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // messageHeader is struct msghdr.
@@ -67,7 +67,7 @@ func sysSendmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	m, errno := t.outgoing(f, s, event.Addr(a[1]), int(int32(a[2])))
+	m, errno := t.outgoing(f, s, arch.Addr(a[1]), int(int32(a[2])))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -82,7 +82,7 @@ func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	count := min(uint64(uint32(a[2])), maxMessages)
 	done, _ := t.call.data.(uint64)
 	for ; done < count; done++ {
-		at := event.Addr(a[1] + done*multiSize)
+		at := arch.Addr(a[1] + done*multiSize)
 		m, errno := t.outgoing(f, s, at, int(int32(a[3])))
 		var n uint64
 		if errno == 0 {
@@ -104,7 +104,7 @@ func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 // outgoing reads a struct msghdr that is to be sent.
-func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (*sending, unix.Errno) {
+func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (*sending, unix.Errno) {
 	var h messageHeader
 	if errno := readStruct(t, at, &h); errno != 0 {
 		return nil, errno
@@ -124,7 +124,7 @@ func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (
 		}
 		m.out.To = &to
 	}
-	if m.ranges, errno = t.proc.space.ReadRanges(event.Addr(h.Vector), h.VectorLen); errno != 0 {
+	if m.ranges, errno = t.proc.space.ReadRanges(arch.Addr(h.Vector), h.VectorLen); errno != 0 {
 		return nil, errno
 	}
 	if h.ControlLen > maxControl {
@@ -134,7 +134,7 @@ func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (
 		return m, 0
 	}
 	raw := make([]byte, h.ControlLen)
-	if errno := t.copyIn(event.Addr(h.Control), raw); errno != 0 {
+	if errno := t.copyIn(arch.Addr(h.Control), raw); errno != 0 {
 		return nil, errno
 	}
 	return m, t.parseControl(m, raw)
@@ -234,7 +234,7 @@ func (t *Task) sendParts(m *sending, x *transfer) (uint64, unix.Errno) {
 		buf := t.k.scratch.get(size)
 		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
 		if errno != 0 && stream {
-			n -= n % m.socket.Piece()
+			n -= n % m.socket.ChunkSize()
 		}
 		if errno != 0 && (n == 0 || !stream) {
 			return done, errno

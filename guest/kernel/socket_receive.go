@@ -5,10 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // receiving is a message on its way in.
@@ -62,7 +62,7 @@ func sysRecvmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.receiveMessage(f, s, event.Addr(a[1]), int(int32(a[2])))
+	return t.receiveMessage(f, s, arch.Addr(a[1]), int(int32(a[2])))
 }
 
 func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -70,7 +70,7 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	deadline, errno := t.optionalTimeout(event.Addr(a[4]))
+	deadline, errno := t.optionalTimeout(arch.Addr(a[4]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -78,7 +78,7 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	flags := int(int32(a[3]))
 	done, _ := t.call.data.(uint64)
 	for done < count {
-		at := event.Addr(a[1] + done*multiSize)
+		at := arch.Addr(a[1] + done*multiSize)
 		n, errno := t.receiveMessage(f, s, at, flags&^unix.MSG_WAITFORONE)
 		if errno == 0 {
 			errno = t.proc.space.WriteU32(at+multiLen, uint32(n))
@@ -106,7 +106,7 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 // receiveMessage is recvmsg with the struct msghdr at an address.
-func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at event.Addr, flags int) (uint64, unix.Errno) {
+func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (uint64, unix.Errno) {
 	var h messageHeader
 	if errno := readStruct(t, at, &h); errno != 0 {
 		return 0, errno
@@ -117,7 +117,7 @@ func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at event.Addr, flags 
 	if h.VectorLen > mm.MaxRanges {
 		return 0, unix.EMSGSIZE
 	}
-	ranges, errno := t.proc.space.ReadRanges(event.Addr(h.Vector), h.VectorLen)
+	ranges, errno := t.proc.space.ReadRanges(arch.Addr(h.Vector), h.VectorLen)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -136,7 +136,7 @@ func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at event.Addr, flags 
 	used, errno := t.storeControl(m, &h, &out)
 	if errno == 0 && h.Name != 0 {
 		raw := m.sender()
-		errno = t.copyOut(event.Addr(h.Name), raw[:min(len(raw), int(h.NameLen))])
+		errno = t.copyOut(arch.Addr(h.Name), raw[:min(len(raw), int(h.NameLen))])
 		if errno == 0 {
 			errno = t.proc.space.WriteU32(at+headerNameLen, uint32(len(raw)))
 		}
@@ -189,7 +189,7 @@ func (t *Task) receiveDatagram(m *receiving, x *transfer) (uint64, unix.Errno) {
 // SO_RCVLOWAT says, none can come, or something came besides.
 func (t *Task) receiveStream(m *receiving, x *transfer) (uint64, unix.Errno) {
 	done := uint64(t.call.progress)
-	least := min(uint64(m.socket.Least()), x.total)
+	least := min(uint64(m.socket.MinReceive()), x.total)
 	switch {
 	case m.in.Peek || m.in.OOB:
 		least = 0
@@ -223,8 +223,8 @@ func (t *Task) receivePart(m *receiving, x *transfer, done uint64) unix.Errno {
 	size := min(x.total-done, chunkSize)
 	drop := m.socket.Discards() && m.flags&unix.MSG_TRUNC != 0
 	if !drop {
-		for size > 0 && t.probe(x.rest(done), m.socket.Waiting(size)) != 0 {
-			if size = m.socket.Shorter(size); size == 0 {
+		for size > 0 && t.probe(x.rest(done), m.socket.Available(size)) != 0 {
+			if size = m.socket.WholeChunks(size); size == 0 {
 				return unix.EFAULT
 			}
 		}
@@ -289,7 +289,7 @@ func (t *Task) storeControl(m *receiving, h *messageHeader, flags *uint32) (uint
 	if len(c.buf) == 0 {
 		return 0, 0
 	}
-	return uint64(len(c.buf)), t.copyOut(event.Addr(h.Control), c.buf)
+	return uint64(len(c.buf)), t.copyOut(arch.Addr(h.Control), c.buf)
 }
 
 // receiveRights gives descriptions that came with a message descriptors, as many

@@ -5,13 +5,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // taskState is what the scheduler may do with a task.
@@ -28,14 +29,14 @@ const (
 // Task is a guest thread.
 type Task struct {
 	k     *Kernel
-	id    event.ThreadID
+	id    arch.ThreadID
 	proc  *Process
-	ctx   *emu.Context
+	ctx   arch.Context
 	state taskState
 	name  string // comm, at most 15 bytes
 
-	regs  emu.Regs // valid while in the kernel
-	dirty bool     // regs must be written before the thread runs on
+	regs  arch.Regs // valid while in the kernel
+	dirty bool      // regs must be written before the thread runs on
 
 	call    callState
 	origRAX uint64 // RAX at the SYSCALL of the call that it is in, or noCall
@@ -47,8 +48,6 @@ type Task struct {
 	hasMask  bool   // there is one
 	waitSet  sigset // what rt_sigtimedwait waits for
 	forced   sigset // raised by the thread's own instruction, and pending
-	keeping  bool   // signals wait until it is in a system call: KeepSignals
-	holding  bool   // signals wait until they are due: HoldSignals
 	due      *sigInfo
 	altStack sigStack
 	trap     trapInfo
@@ -65,8 +64,8 @@ type Task struct {
 	dying        bool             // it stops for its tracer once more, and ends
 	ended        exitStatus       // of the thread alone
 
-	clearTID    event.Addr // set_tid_address
-	robustList  event.Addr
+	clearTID    arch.Addr // set_tid_address
+	robustList  arch.Addr
 	vforkDone   *wait.Queue   // the parent that vfork suspended
 	semUndo     *sem.UndoList // shared by CLONE_SYSVSEM; nil until it is needed
 	affinity    uint64
@@ -76,20 +75,20 @@ type Task struct {
 	personality uint32
 	cred        vfs.Cred // who it acts as
 	schedule    schedule
-	piLocks     []*piLock    // that it has and others wait for
-	inherited   int          // rank of those that wait for what the thread holds
-	timerSlack  uint64       // PR_SET_TIMERSLACK; 0: the default
-	waits       uint64       // how often it has waited
-	started     int64        // ns
-	userTime    event.Cycles // cycles spent on a core
-	kernelTime  event.Cycles
+	piLocks     []*piLock   // that it has and others wait for
+	inherited   int         // rank of those that wait for what the thread holds
+	timerSlack  uint64      // PR_SET_TIMERSLACK; 0: the default
+	waits       uint64      // how often it has waited
+	started     int64       // ns
+	userTime    arch.Cycles // cycles spent on a core
+	kernelTime  arch.Cycles
 }
 
 // trapInfo is what a signal frame tells of the last hardware exception.
 type trapInfo struct{ number, errorCode, address uint64 }
 
 // ID is the thread's id as the guest sees it.
-func (t *Task) ID() event.ThreadID { return t.id }
+func (t *Task) ID() arch.ThreadID { return t.id }
 
 // Process is the process that the thread belongs to.
 func (t *Task) Process() *Process { return t.proc }
@@ -98,7 +97,7 @@ func (t *Task) Process() *Process { return t.proc }
 func (t *Task) Name() string { return t.name }
 
 // Space is the address space of the thread's process.
-func (t *Task) Space() *emu.Space { return t.proc.space.Space() }
+func (t *Task) Space() *mem.Space { return t.proc.space.Space() }
 
 // KernelActs tells that the kernel will do something for the thread before it
 // goes on in user mode: carry on a system call, or deliver a signal.
@@ -144,22 +143,22 @@ func (k *Kernel) Prepare(t *Task) bool {
 }
 
 // Handle acts on the stop of a thread's run. The thread is still loaded.
-func (k *Kernel) Handle(t *Task, s emu.Stop) {
+func (k *Kernel) Handle(t *Task, s arch.Stop) {
 	k.current = t
 	switch s.Reason {
-	case emu.StopSyscall:
+	case arch.StopSyscall:
 		t.enter()
-	case emu.StopFault, emu.StopNoMemory:
+	case arch.StopFault, arch.StopNoMemory:
 		t.pageFault(s)
-	case emu.StopException:
+	case arch.StopException:
 		t.readRegs()
 		t.exception(s.Vector)
-	case emu.StopInterrupt:
+	case arch.StopInterrupt:
 		t.readRegs()
 		t.interrupt(s.Vector)
-	case emu.StopPause:
+	case arch.StopPause:
 		k.sched.Yield(t.id)
-	case emu.StopEngine:
+	case arch.StopEngine:
 		k.stop(s.Err.Error())
 	}
 }
@@ -181,18 +180,18 @@ func (t *Task) enter() {
 func (t *Task) begin() {
 	t.readRegs()
 	r := &t.regs.GPR
-	t.origRAX = r[emu.RAX]
-	t.regs.GPR[emu.RCX] = t.regs.RIP
-	t.regs.GPR[emu.R11] = t.regs.RFLAGS
+	t.origRAX = r[arch.RAX]
+	t.regs.GPR[arch.RCX] = t.regs.RIP
+	t.regs.GPR[arch.R11] = t.regs.RFLAGS
 	t.dirty = true
 	if t.isSupervised() || t.seccomp.mode != 0 {
-		defer func() { t.regs.GPR[emu.RAX] = failure(unix.ENOSYS) }()
+		defer func() { t.regs.GPR[arch.RAX] = linux.Failure(unix.ENOSYS) }()
 	}
 	t.call = callState{
-		active: true, number: CallNumber(r[emu.RAX]),
-		args: [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]},
+		active: true, number: CallNumber(r[arch.RAX]),
+		args: [6]uint64{r[arch.RDI], r[arch.RSI], r[arch.RDX], r[arch.R10], r[arch.R8], r[arch.R9]},
 	}
-	t.k.extraCost += event.Cycles(t.k.costs.Syscall)
+	t.k.extraCost += arch.Cycles(t.k.costs.Syscall)
 }
 
 // admitCall does what comes before the handler of a system call; false: the handler is
@@ -206,14 +205,14 @@ func (t *Task) admitCall() bool {
 		}
 	}
 	if t.call.emulated {
-		t.skipCall(t.regs.GPR[emu.RAX])
+		t.skipCall(t.regs.GPR[arch.RAX])
 		return false
 	}
 	if t.seccomp.mode != 0 && !t.hasTraceOption(optionSuspend) && !t.filterCall() {
 		return false
 	}
 	if t.call.entered && t.call.number == noCall {
-		t.skipCall(t.regs.GPR[emu.RAX])
+		t.skipCall(t.regs.GPR[arch.RAX])
 		return false
 	}
 	t.call.admitted = true
@@ -247,20 +246,17 @@ func (t *Task) attempt() {
 		return
 	case errReplaced:
 	case errNoReturn:
-		t.finish(t.regs.GPR[emu.RAX])
+		t.finish(t.regs.GPR[arch.RAX])
 	case noErrno:
 		t.leave(result)
 	default:
-		t.leave(failure(errno))
+		t.leave(linux.Failure(errno))
 	}
 }
 
-// failure is how a system call returns an errno.
-func failure(errno unix.Errno) uint64 { return uint64(-int64(errno)) }
-
 // leave puts the raw result where the guest finds it.
 func (t *Task) leave(result uint64) {
-	t.regs.GPR[emu.RAX] = result
+	t.regs.GPR[arch.RAX] = result
 	t.finish(result)
 }
 
@@ -277,20 +273,20 @@ func (t *Task) finish(result uint64) {
 // PageIn lets the address space of the loaded thread supply the page that a
 // fault is about. If it can, the run goes on as if nothing had happened;
 // otherwise the stop is for Handle.
-func (k *Kernel) PageIn(t *Task, s emu.Stop) bool {
+func (k *Kernel) PageIn(t *Task, s arch.Stop) bool {
 	if t.proc.space.Fault(s.Page, s.Access) != mm.Resolved {
 		return false
 	}
 	// Entries of shared mappings come and go with snapshots, which must not
 	// cost anything.
 	if v, ok := t.proc.space.Find(s.Page); ok && v.Flags&mm.Shared == 0 {
-		k.extraCost += event.Cycles(k.costs.PageFault)
+		k.extraCost += arch.Cycles(k.costs.PageFault)
 	}
 	return true
 }
 
 // pageFault raises the signal for a fault that cannot be resolved.
-func (t *Task) pageFault(s emu.Stop) {
+func (t *Task) pageFault(s arch.Stop) {
 	f := t.proc.space.Fault(s.Page, s.Access)
 	switch f {
 	case mm.Resolved:
@@ -302,17 +298,17 @@ func (t *Task) pageFault(s emu.Stop) {
 	t.readRegs()
 	addr := t.k.cpu.FaultAddr()
 	code := uint64(4) // user mode
-	if s.Kind == emu.Denied {
+	if s.Kind == arch.Denied {
 		code |= 1
 	}
 	switch s.Access {
-	case emu.AccessWrite:
+	case arch.AccessWrite:
 		code |= 2
-	case emu.AccessFetch:
+	case arch.AccessFetch:
 		code |= 16
 	}
 	t.trap = trapInfo{number: 14, errorCode: code, address: uint64(addr)}
-	if addr >= emu.UserEnd && addr < canonicalKernel {
+	if addr >= arch.UserEnd && addr < canonicalKernel {
 		// Not a page fault but general protection, which has no address.
 		t.trap = trapInfo{number: 13}
 		t.force(signalInfo(unix.SIGSEGV, siKernel))
@@ -324,7 +320,7 @@ func (t *Task) pageFault(s emu.Stop) {
 
 // canonicalKernel is the first address of the upper half that an address can
 // have at all.
-const canonicalKernel event.Addr = 0xffff800000000000
+const canonicalKernel arch.Addr = 0xffff800000000000
 
 // vectorInvalidOpcode is the exception of an instruction that the processor does not
 // have, #UD (SDM volume 3, section 6.15).
@@ -333,7 +329,7 @@ const vectorInvalidOpcode = 6
 // exception turns a processor exception into the signal that Linux sends.
 func (t *Task) exception(vector uint8) {
 	t.trap = trapInfo{number: uint64(vector)}
-	pc := event.Addr(t.regs.RIP)
+	pc := arch.Addr(t.regs.RIP)
 	switch vector {
 	case 0:
 		t.force(faultInfo(unix.SIGFPE, fpeIntDiv, pc))
@@ -358,10 +354,10 @@ func (t *Task) interrupt(vector uint8) {
 	case 3:
 		t.force(signalInfo(unix.SIGTRAP, siKernel))
 	case 1:
-		t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, event.Addr(t.regs.RIP)))
+		t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
 	case 0x80:
 		t.k.stop(fmt.Sprintf("thread %d made a 32-bit system call (int 0x80, number %d), which is not supported",
-			t.id, uint32(t.regs.GPR[emu.RAX])))
+			t.id, uint32(t.regs.GPR[arch.RAX])))
 	default:
 		// Linux: general protection, with the PC at the instruction.
 		t.regs.RIP -= 2
@@ -390,20 +386,20 @@ func fpCause(status uint32) int32 {
 }
 
 func (t *Task) x87Cause() int32 {
-	var fp [emu.FPSize]byte
+	var fp [arch.FPSize]byte
 	t.k.cpu.FP(&fp)
 	return fpCause(uint32(fp[2]) &^ uint32(fp[0]))
 }
 
 func (t *Task) sseCause() int32 {
-	var fp [emu.FPSize]byte
+	var fp [arch.FPSize]byte
 	t.k.cpu.FP(&fp)
 	mxcsr := uint32(fp[24]) | uint32(fp[25])<<8
 	return fpCause(mxcsr &^ (mxcsr >> 7))
 }
 
 // AddUserTime and AddKernelTime account for time on a core.
-func (t *Task) AddUserTime(c event.Cycles) {
+func (t *Task) AddUserTime(c arch.Cycles) {
 	t.userTime += c
 	t.core().user += c
 	if len(t.proc.cpuTimers) > 0 {
@@ -412,7 +408,7 @@ func (t *Task) AddUserTime(c event.Cycles) {
 }
 
 // AddKernelTime accounts for time in the kernel.
-func (t *Task) AddKernelTime(c event.Cycles) {
+func (t *Task) AddKernelTime(c arch.Cycles) {
 	t.kernelTime += c
 	t.core().kernel += c
 }

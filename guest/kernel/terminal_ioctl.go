@@ -3,9 +3,9 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/tty"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Requests of ioctl_tty(2) that package unix lacks for x86-64.
@@ -29,7 +29,7 @@ const (
 )
 
 // GuestIoctl answers the requests of ioctl_tty(2).
-func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	if x.isHungUp() {
 		if cmd == unix.TIOCSPGRP {
 			return 0, unix.ENOTTY
@@ -99,7 +99,7 @@ func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg event.Addr) (uint64, 
 func terminalDevice(x *tty.Terminal) uint32 { return uint32(unix.Mkdev(136, x.Number())) }
 
 // pairIoctl answers the requests about a pseudo-terminal as a pair.
-func (t *Task) pairIoctl(x *terminalFile, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+func (t *Task) pairIoctl(x *terminalFile, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	if cmd == tiocgptpeer {
 		if !x.t.IsMaster() {
 			return 0, unix.EIO
@@ -157,7 +157,7 @@ func (t *Task) openPeer(x *terminalFile, flags int) (uint64, unix.Errno) {
 	return t.installFile(f, flags&unix.O_CLOEXEC != 0)
 }
 
-func (t *Task) getTermios(x *tty.Terminal, cmd uint32, arg event.Addr) unix.Errno {
+func (t *Task) getTermios(x *tty.Terminal, cmd uint32, arg arch.Addr) unix.Errno {
 	state := x.Termios()
 	switch cmd {
 	case tcgeta:
@@ -169,7 +169,7 @@ func (t *Task) getTermios(x *tty.Terminal, cmd uint32, arg event.Addr) unix.Errn
 	return writeStruct(t, arg, &state)
 }
 
-func (t *Task) setTermios(x *tty.Terminal, cmd uint32, arg event.Addr) unix.Errno {
+func (t *Task) setTermios(x *tty.Terminal, cmd uint32, arg arch.Addr) unix.Errno {
 	if errno := t.checkForeground(x.Slave(), unix.SIGTTOU); errno != 0 {
 		return errno
 	}
@@ -232,7 +232,7 @@ func (t *Task) flowTerminal(x *tty.Terminal, action uint32) unix.Errno {
 	return 0
 }
 
-func (t *Task) simulateInput(x *tty.Terminal, arg event.Addr) unix.Errno {
+func (t *Task) simulateInput(x *tty.Terminal, arg arch.Addr) unix.Errno {
 	if t.proc.terminal != x && !t.cred.Can(vfs.CapSysAdmin) {
 		return unix.EPERM
 	}
@@ -244,7 +244,7 @@ func (t *Task) simulateInput(x *tty.Terminal, arg event.Addr) unix.Errno {
 }
 
 // sessionIoctl answers the requests about the session and the groups of a terminal.
-func (t *Task) sessionIoctl(x *terminalFile, cmd uint32, arg event.Addr) (uint64, unix.Errno) {
+func (t *Task) sessionIoctl(x *terminalFile, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	p, s := t.proc, x.t.Slave()
 	mine := p.terminal == s
 	switch cmd {
@@ -272,7 +272,7 @@ func (t *Task) sessionIoctl(x *terminalFile, cmd uint32, arg event.Addr) (uint64
 }
 
 // setForeground is tcsetpgrp(3).
-func (t *Task) setForeground(s *tty.Terminal, arg event.Addr) unix.Errno {
+func (t *Task) setForeground(s *tty.Terminal, arg arch.Addr) unix.Errno {
 	switch errno := t.checkForeground(s, unix.SIGTTOU); errno {
 	case 0:
 	case unix.EIO:

@@ -3,14 +3,14 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // clockTicks converts virtual cycles to units of 1/100 s, as times(2) counts.
-func (k *Kernel) clockTicks(c event.Cycles) int64 { return k.cyclesToNS(c) / 1e7 }
+func (k *Kernel) clockTicks(c arch.Cycles) int64 { return k.cyclesToNS(c) / 1e7 }
 
-func (k *Kernel) cyclesToNS(c event.Cycles) int64 {
+func (k *Kernel) cyclesToNS(c arch.Cycles) int64 {
 	mhz := uint64(k.costs.MHz)
 	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
 }
@@ -42,14 +42,14 @@ func (t *Task) clock(id int32) (int64, unix.Errno) {
 const bootNS = 1000 * second
 
 // uptime is CLOCK_MONOTONIC: the run's clock on the time base of the guest.
-func (k *Kernel) uptime() int64 { return bootNS + k.visible() }
+func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.now) }
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	ns, errno := t.clock(int32(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, t.writeTimespec(event.Addr(a[1]), ns)
+	return 0, t.writeTimespec(arch.Addr(a[1]), ns)
 }
 
 func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -64,7 +64,7 @@ func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 {
 		return 0, 0
 	}
-	return 0, t.writeTimespec(event.Addr(a[1]), ns)
+	return 0, t.writeTimespec(arch.Addr(a[1]), ns)
 }
 
 func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -72,7 +72,7 @@ func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) != unix.CLOCK_REALTIME {
 		return 0, unix.EINVAL
 	}
-	ns, errno := t.readTimespec(event.Addr(a[1]))
+	ns, errno := t.readTimespec(arch.Addr(a[1]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -84,12 +84,12 @@ func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		// Rounded down: a library that rounds up would tell of the future.
 		now := t.k.RealtimeNS()
 		tv := unix.Timeval{Sec: now / second, Usec: now % second / microsecond}
-		if errno := writeStruct(t, event.Addr(a[0]), &tv); errno != 0 {
+		if errno := writeStruct(t, arch.Addr(a[0]), &tv); errno != 0 {
 			return 0, errno
 		}
 	}
 	if a[1] != 0 {
-		return 0, writeStruct(t, event.Addr(a[1]), &t.k.realtime.zone)
+		return 0, writeStruct(t, arch.Addr(a[1]), &t.k.realtime.zone)
 	}
 	return 0, 0
 }
@@ -97,17 +97,17 @@ func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 func sysTime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	now := uint64(t.k.RealtimeNS() / second)
 	if a[0] != 0 {
-		return now, t.proc.space.WriteU64(event.Addr(a[0]), now)
+		return now, t.proc.space.WriteU64(arch.Addr(a[0]), now)
 	}
 	return now, 0
 }
 
 func sysNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	ns, errno := t.readTimespec(event.Addr(a[0]))
+	ns, errno := t.readTimespec(arch.Addr(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.sleep(t.deadlineIn(ns), event.Addr(a[1]), errRestartBlock)
+	return t.sleep(t.deadlineIn(ns), arch.Addr(a[1]), errRestartBlock)
 }
 
 // timerAbsolute is the flag TIMER_ABSTIME.
@@ -118,11 +118,11 @@ func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.maySleepOn(id); errno != 0 {
 		return 0, errno
 	}
-	ns, errno := t.readTimespec(event.Addr(a[2]))
+	ns, errno := t.readTimespec(arch.Addr(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
-	remaining := event.Addr(a[3])
+	remaining := arch.Addr(a[3])
 	if a[1]&timerAbsolute != 0 {
 		remaining = 0
 	}
@@ -156,7 +156,7 @@ func (t *Task) maySleepOn(id int32) unix.Errno {
 }
 
 // sleep waits for the deadline; a sleep that a signal ends tells what is left.
-func (t *Task) sleep(deadline int64, remaining event.Addr, restart unix.Errno) (uint64, unix.Errno) {
+func (t *Task) sleep(deadline int64, remaining arch.Addr, restart unix.Errno) (uint64, unix.Errno) {
 	switch errno := t.wait(restart, deadline); errno {
 	case unix.ETIMEDOUT:
 		return 0, 0
@@ -255,17 +255,17 @@ func sysGetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	} else {
 		v = makeItimerval(t.proc.profTimer(a[0]).get())
 	}
-	return 0, writeStruct(t, event.Addr(a[1]), &v)
+	return 0, writeStruct(t, arch.Addr(a[1]), &v)
 }
 
 func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var value, interval int64
 	if a[1] != 0 {
 		var errno unix.Errno
-		if interval, errno = t.readTimeval(event.Addr(a[1])); errno != 0 {
+		if interval, errno = t.readTimeval(arch.Addr(a[1])); errno != 0 {
 			return 0, errno
 		}
-		if value, errno = t.readTimeval(event.Addr(a[1] + 16)); errno != 0 {
+		if value, errno = t.readTimeval(arch.Addr(a[1] + 16)); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -279,13 +279,13 @@ func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		old = makeItimerval(t.proc.profTimer(a[0]).set(value, interval))
 	}
 	if a[2] != 0 {
-		return 0, writeStruct(t, event.Addr(a[2]), &old)
+		return 0, writeStruct(t, arch.Addr(a[2]), &old)
 	}
 	return 0, 0
 }
 
 // rusage fills in the times; the rest of what getrusage tells is of the host.
-func (k *Kernel) rusage(user, system event.Cycles) unix.Rusage {
+func (k *Kernel) rusage(user, system arch.Cycles) unix.Rusage {
 	return unix.Rusage{
 		Utime: unix.NsecToTimeval(k.cyclesToNS(user)), Stime: unix.NsecToTimeval(k.cyclesToNS(system)),
 		Maxrss: 4096,
@@ -293,7 +293,7 @@ func (k *Kernel) rusage(user, system event.Cycles) unix.Rusage {
 }
 
 func sysGetrusage(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	var user, system event.Cycles
+	var user, system arch.Cycles
 	switch int32(a[0]) {
 	case unix.RUSAGE_SELF:
 		user, system = t.proc.times()
@@ -305,7 +305,7 @@ func sysGetrusage(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	usage := t.k.rusage(user, system)
-	return 0, writeStruct(t, event.Addr(a[1]), &usage)
+	return 0, writeStruct(t, arch.Addr(a[1]), &usage)
 }
 
 func sysTimes(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -315,7 +315,7 @@ func sysTimes(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			t.k.clockTicks(user), t.k.clockTicks(system),
 			t.k.clockTicks(t.proc.childUser), t.k.clockTicks(t.proc.childKernel),
 		}
-		if errno := writeStruct(t, event.Addr(a[0]), &tms); errno != 0 {
+		if errno := writeStruct(t, arch.Addr(a[0]), &tms); errno != 0 {
 			return 0, errno
 		}
 	}

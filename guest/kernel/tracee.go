@@ -5,10 +5,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/ptrace"
 	"github.com/heddle-dmt/heddle/guest/wait"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // A thread that another one traces (ptrace(2)) stops at places of its way through the
@@ -96,8 +96,8 @@ func (t *Task) IsStepped() bool { return t.steps() || t.debug.InUse() }
 
 // stepping is what is known of a thread that IsStepped before an instruction.
 type stepping struct {
-	pc       event.Addr
-	accesses []emu.Operand  // that the instruction is about to make
+	pc       arch.Addr
+	accesses []arch.Operand // that the instruction is about to make
 	hits     []ptrace.Point // by the iterations of one that is repeated
 }
 
@@ -119,23 +119,23 @@ func (t *Task) AtInstruction() bool {
 
 // AfterInstruction stops the thread if its tracer wants that after the instruction that it
 // has retired.
-func (t *Task) AfterInstruction(s emu.Stop) {
+func (t *Task) AfterInstruction(s arch.Stop) {
 	if s.Instructions == 0 {
 		return
 	}
 	t.resumes = false
 	x := &t.stepping
 	hits := append(x.hits, t.debugPoints(func(p *ptrace.Point) bool {
-		return slices.ContainsFunc(x.accesses, func(a emu.Operand) bool {
+		return slices.ContainsFunc(x.accesses, func(a arch.Operand) bool {
 			return p.Overlaps(a.Addr, a.Size) && (a.Write && p.Kind != ptrace.Execute || p.Kind == ptrace.ReadWrite)
 		})
 	})...)
-	if x.hits = nil; s.Reason == emu.StopBudget && t.k.cpu.PC() == x.pc && t.k.cpu.RepetitionIsOver() {
+	if x.hits = nil; s.Reason == arch.StopBudget && t.k.cpu.PC() == x.pc && t.k.cpu.RepetitionIsOver() {
 		x.hits = hits // the processor leaves the instruction with the last iteration
 		return
 	}
 	// A system call is stepped over when it returns, and INT3 has a signal of its own.
-	step := t.steps() && s.Reason != emu.StopSyscall && s.Reason != emu.StopInterrupt
+	step := t.steps() && s.Reason != arch.StopSyscall && s.Reason != arch.StopInterrupt
 	if step || len(hits) > 0 {
 		t.debugTrap(step, hits)
 	}
@@ -159,7 +159,7 @@ func (t *Task) debugTrap(step bool, hits []ptrace.Point) {
 	if step {
 		code = trapTrace
 	}
-	t.force(faultInfo(unix.SIGTRAP, code, event.Addr(t.regs.RIP)))
+	t.force(faultInfo(unix.SIGTRAP, code, arch.Addr(t.regs.RIP)))
 }
 
 // attach makes the thread a tracee.
@@ -377,7 +377,7 @@ func (t *Task) goOnFrom(s *traceStop) {
 	case stopAtSeccomp:
 		t.rereadCall()
 	case stopAtExec:
-		t.regs.GPR[emu.RAX] = 0
+		t.regs.GPR[arch.RAX] = 0
 	case stopAtSignal:
 		t.goOnWithSignal(s)
 	}
@@ -387,7 +387,7 @@ func (t *Task) goOnFrom(s *traceStop) {
 func (t *Task) rereadCall() {
 	r := &t.regs.GPR
 	t.call.number = CallNumber(t.origRAX)
-	t.call.args = [6]uint64{r[emu.RDI], r[emu.RSI], r[emu.RDX], r[emu.R10], r[emu.R8], r[emu.R9]}
+	t.call.args = [6]uint64{r[arch.RDI], r[arch.RSI], r[arch.RDX], r[arch.R10], r[arch.R8], r[arch.R9]}
 }
 
 // goOnWithSignal delivers the signal that the tracer has chosen.
@@ -423,7 +423,7 @@ func (t *Task) settleCall() bool {
 		t.trace.returned = false
 		switch {
 		case t.trace.steps && !t.trace.emulates:
-			t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, event.Addr(t.regs.RIP)))
+			t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
 		case t.trace.syscalls:
 			t.stopForCall(stopAtExit)
 			return false
@@ -456,7 +456,7 @@ type interruptedCall struct {
 func (t *Task) interruptCall() {
 	t.readRegs()
 	t.interrupted = &interruptedCall{t.call}
-	t.regs.GPR[emu.RAX] = failure(t.call.restart)
+	t.regs.GPR[arch.RAX] = linux.Failure(t.call.restart)
 	t.dirty = true
 	t.call = callState{}
 	if t.trace != nil {
@@ -473,22 +473,22 @@ func (t *Task) resolveInterrupted(handler, restarts bool) {
 	}
 	t.interrupted = nil
 	r := &t.regs.GPR
-	code := unix.Errno(-int64(r[emu.RAX]))
+	code := unix.Errno(-int64(r[arch.RAX]))
 	switch {
 	case t.origRAX == noCall:
-		t.k.observer.Syscall(t, c.state.number, c.state.args, r[emu.RAX])
+		t.k.observer.Syscall(t, c.state.number, c.state.args, r[arch.RAX])
 	case handler && (code == errInterrupted || code == errRestartBlock || code == errRestart && !restarts):
-		r[emu.RAX] = failure(unix.EINTR)
-		t.k.observer.Syscall(t, c.state.number, c.state.args, r[emu.RAX])
+		r[arch.RAX] = linux.Failure(unix.EINTR)
+		t.k.observer.Syscall(t, c.state.number, c.state.args, r[arch.RAX])
 	case code == errRestart || code == errNoInterrupt || code == errInterrupted:
-		r[emu.RAX] = t.origRAX
+		r[arch.RAX] = t.origRAX
 		t.regs.RIP -= syscallLength
 	case code == errRestartBlock:
-		r[emu.RAX] = unix.SYS_RESTART_SYSCALL
+		r[arch.RAX] = unix.SYS_RESTART_SYSCALL
 		t.regs.RIP -= syscallLength
 		t.restartBlock = c
 	default:
-		t.k.observer.Syscall(t, c.state.number, c.state.args, r[emu.RAX])
+		t.k.observer.Syscall(t, c.state.number, c.state.args, r[arch.RAX])
 	}
 	t.dirty = true
 }

@@ -6,15 +6,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Structures of the ABI are Go structs of the same layout; the guest is
 // x86-64 and so is the host.
 
-func (t *Task) copyIn(addr event.Addr, b []byte) unix.Errno { return t.proc.space.CopyIn(addr, b) }
+func (t *Task) copyIn(addr arch.Addr, b []byte) unix.Errno { return t.proc.space.CopyIn(addr, b) }
 
-func (t *Task) copyOut(addr event.Addr, b []byte) unix.Errno { return t.proc.space.CopyOut(addr, b) }
+func (t *Task) copyOut(addr arch.Addr, b []byte) unix.Errno { return t.proc.space.CopyOut(addr, b) }
 
 // bytesOf is the memory of *p.
 func bytesOf[T any](p *T) []byte {
@@ -27,18 +27,18 @@ func decode[T any](b []byte) (out T) {
 	return out
 }
 
-func readStruct[T any](t *Task, addr event.Addr, to *T) unix.Errno {
+func readStruct[T any](t *Task, addr arch.Addr, to *T) unix.Errno {
 	return t.copyIn(addr, bytesOf(to))
 }
 
-func writeStruct[T any](t *Task, addr event.Addr, from *T) unix.Errno {
+func writeStruct[T any](t *Task, addr arch.Addr, from *T) unix.Errno {
 	return t.copyOut(addr, bytesOf(from))
 }
 
 // writeValue stores a structure at the address that a system call has as an
 // argument.
 func writeValue[T any](t *Task, addr uint64, value T) unix.Errno {
-	return writeStruct(t, event.Addr(addr), &value)
+	return writeStruct(t, arch.Addr(addr), &value)
 }
 
 func putU32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
@@ -61,7 +61,7 @@ func nanoseconds(ts unix.Timespec) (int64, unix.Errno) {
 	return ts.Sec*second + ts.Nsec, 0
 }
 
-func (t *Task) readTimespec(addr event.Addr) (int64, unix.Errno) {
+func (t *Task) readTimespec(addr arch.Addr) (int64, unix.Errno) {
 	var ts unix.Timespec
 	if errno := readStruct(t, addr, &ts); errno != 0 {
 		return 0, errno
@@ -69,12 +69,12 @@ func (t *Task) readTimespec(addr event.Addr) (int64, unix.Errno) {
 	return nanoseconds(ts)
 }
 
-func (t *Task) writeTimespec(addr event.Addr, ns int64) unix.Errno {
+func (t *Task) writeTimespec(addr arch.Addr, ns int64) unix.Errno {
 	ts := unix.NsecToTimespec(ns)
 	return writeStruct(t, addr, &ts)
 }
 
-func (t *Task) readTimeval(addr event.Addr) (int64, unix.Errno) {
+func (t *Task) readTimeval(addr arch.Addr) (int64, unix.Errno) {
 	var tv unix.Timeval
 	if errno := readStruct(t, addr, &tv); errno != 0 {
 		return 0, errno
@@ -87,6 +87,6 @@ func (t *Task) readTimeval(addr event.Addr) (int64, unix.Errno) {
 
 // path reads a path argument.
 func (t *Task) path(addr uint64) (string, unix.Errno) {
-	s, errno := t.proc.space.ReadCString(event.Addr(addr), unix.PathMax)
+	s, errno := t.proc.space.ReadCString(arch.Addr(addr), unix.PathMax)
 	return s, errno
 }

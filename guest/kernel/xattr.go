@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Extended attributes: no file has one and none can be given, as on a file
@@ -21,7 +21,7 @@ const (
 // xattrName reads the name of an attribute. EOPNOTSUPP: it is in no namespace
 // that Linux knows.
 func (t *Task) xattrName(addr uint64) unix.Errno {
-	name, errno := t.proc.space.ReadCString(event.Addr(addr), xattrNameMax+1)
+	name, errno := t.proc.space.ReadCString(arch.Addr(addr), xattrNameMax+1)
 	if errno == unix.ENAMETOOLONG || errno == 0 && name == "" {
 		return unix.ERANGE
 	}
@@ -80,7 +80,7 @@ func missingXattr(t *Task, a [6]uint64) unix.Errno {
 func listXattrs(*Task, [6]uint64) unix.Errno { return 0 }
 
 func setXattr(t *Task, a [6]uint64) unix.Errno {
-	value, size, flags := event.Addr(a[2]), a[3], uint32(a[4])
+	value, size, flags := arch.Addr(a[2]), a[3], uint32(a[4])
 	if flags&^(unix.XATTR_CREATE|unix.XATTR_REPLACE) != 0 {
 		return unix.EINVAL
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -31,14 +31,14 @@ const (
 	flagExec, flagWrite, flagRead = 1, 2, 4
 )
 
-// Bounds on what is read of a file: those of Linux.
+// Bounds on the parts of a file that are read: those of Linux.
 const (
 	maxPrograms    = 65536 / programSize
 	maxInterpreter = 4096 // PATH_MAX
 	startSize      = 256  // BINPRM_BUF_SIZE
 )
 
-// header is what the loader needs of an ELF file.
+// header is the loader's part of an ELF file's headers.
 type header struct {
 	typ         uint16
 	entry       uint64
@@ -46,7 +46,7 @@ type header struct {
 	programs    []segment
 	interpreter string
 	loads       []segment // programs to load, by address
-	stack       int       // rights of the stack that the file asks for
+	stack       int       // rights of the stack that the file requests
 }
 
 // segment is a program header.
@@ -58,58 +58,58 @@ type segment struct {
 
 func (s *segment) end() uint64 { return s.addr + s.memSize }
 
-// readStart reads what decides the kind of file.
+// readStart reads the bytes that determine the kind of file.
 func readStart(path string, f File) ([]byte, error) {
 	start := make([]byte, startSize)
 	n, errno := f.ReadAt(start, 0)
 	if errno != 0 {
-		return nil, fail(unix.EIO, errRead.Wrap(errno, path))
+		return nil, newError(unix.EIO, errRead.Wrap(errno, path))
 	}
 	return start[:n], nil
 }
 
-// part reads a part of the file whole.
-func part(path string, f File, what string, offset, size uint64) ([]byte, error) {
+// readPart reads a part of the file whole.
+func readPart(path string, f File, what string, offset, size uint64) ([]byte, error) {
 	if end := offset + size; end < offset || end > uint64(f.Size()) {
-		return nil, fail(unix.ENOEXEC, errTruncated.New(path, what, end, f.Size()))
+		return nil, newError(unix.ENOEXEC, errTruncated.New(path, what, end, f.Size()))
 	}
 	b := make([]byte, size)
 	n, errno := f.ReadAt(b, int64(offset))
 	if errno != 0 {
-		return nil, fail(unix.EIO, errRead.Wrap(errno, path))
+		return nil, newError(unix.EIO, errRead.Wrap(errno, path))
 	}
 	if n < len(b) {
-		return nil, fail(unix.ENOEXEC, errTruncated.New(path, what, offset+size, f.Size()))
+		return nil, newError(unix.ENOEXEC, errTruncated.New(path, what, offset+size, f.Size()))
 	}
 	return b, nil
 }
 
-func damaged(path, format string, values ...any) error {
-	return fail(unix.ENOEXEC, errDamaged.New(path, fmt.Sprintf(format, values...)))
+func damagedError(path, format string, values ...any) error {
+	return newError(unix.ENOEXEC, errDamaged.New(path, fmt.Sprintf(format, values...)))
 }
 
-// parse reads and checks the headers of the file whose first bytes are given.
-func parse(path string, f File, start []byte) (*header, error) {
-	if err := identify(path, f, start); err != nil {
+// parseHeader reads and checks the headers of the file whose first bytes are given.
+func parseHeader(path string, f File, start []byte) (*header, error) {
+	if err := identifyOther(path, f, start); err != nil {
 		return nil, err
 	}
 	le := binary.LittleEndian
 	h := &header{typ: le.Uint16(start[16:]), entry: le.Uint64(start[24:]), tableOffset: le.Uint64(start[32:])}
 	size, count := le.Uint16(start[54:]), int(le.Uint16(start[56:]))
 	if size != programSize {
-		return nil, damaged(path, "a program header has %d bytes instead of %d", size, programSize)
+		return nil, damagedError(path, "a program header has %d bytes instead of %d", size, programSize)
 	}
 	if count == 0 || count > maxPrograms {
-		return nil, damaged(path, "there are %d program headers", count)
+		return nil, damagedError(path, "there are %d program headers", count)
 	}
-	table, err := part(path, f, "table of program headers", h.tableOffset, uint64(count)*programSize)
+	table, err := readPart(path, f, "table of program headers", h.tableOffset, uint64(count)*programSize)
 	if err != nil {
 		return nil, err
 	}
 	for i := range count {
 		h.programs = append(h.programs, parseSegment(table[i*programSize:]))
 	}
-	return h, h.check(path, f)
+	return h, h.checkSegments(path, f)
 }
 
 // parseSegment reads the program header at the beginning of b.
@@ -121,33 +121,33 @@ func parseSegment(b []byte) segment {
 	}
 }
 
-// identify tells what else than an x86-64 program the file is.
-func identify(path string, f File, start []byte) error {
+// identifyOther names the kind of a file that is not an x86-64 program.
+func identifyOther(path string, f File, start []byte) error {
 	if !bytes.HasPrefix(start, []byte("\x7fELF")) {
-		return fail(unix.ENOEXEC, errNotProgram.New(path))
+		return newError(unix.ENOEXEC, errNotProgram.New(path))
 	}
 	if len(start) < headerSize {
-		return fail(unix.ENOEXEC, errTruncated.New(path, "ELF header", headerSize, f.Size()))
+		return newError(unix.ENOEXEC, errTruncated.New(path, "ELF header", headerSize, f.Size()))
 	}
 	if start[dataOffset] == bigEndian {
-		return fail(unix.ENOEXEC, errMachine.New(path, machineName(binary.BigEndian.Uint16(start[18:]))))
+		return newError(unix.ENOEXEC, errMachine.New(path, machineName(binary.BigEndian.Uint16(start[18:]))))
 	}
 	machine, typ := binary.LittleEndian.Uint16(start[18:]), binary.LittleEndian.Uint16(start[16:])
 	switch {
 	case machine != machineX86 && machine != machine386:
-		return fail(unix.ENOEXEC, errMachine.New(path, machineName(machine)))
+		return newError(unix.ENOEXEC, errMachine.New(path, machineName(machine)))
 	case start[classOffset] == class32 || machine == machine386:
-		return fail(unix.ENOEXEC, err32Bit.New(path))
+		return newError(unix.ENOEXEC, err32Bit.New(path))
 	case start[classOffset] != class64:
-		return damaged(path, "its class is %d", start[classOffset])
+		return damagedError(path, "its class is %d", start[classOffset])
 	case start[dataOffset] != littleEndian:
-		return damaged(path, "its byte order is %d", start[dataOffset])
+		return damagedError(path, "its byte order is %d", start[dataOffset])
 	case typ == typeRelocatable:
-		return fail(unix.ENOEXEC, errNotExecutable.New(path, "an object file"))
+		return newError(unix.ENOEXEC, errNotExecutable.New(path, "an object file"))
 	case typ == typeCore:
-		return fail(unix.ENOEXEC, errNotExecutable.New(path, "a core dump"))
+		return newError(unix.ENOEXEC, errNotExecutable.New(path, "a core dump"))
 	case typ != typeExecutable && typ != typeDynamic:
-		return damaged(path, "its type is %d", typ)
+		return damagedError(path, "its type is %d", typ)
 	}
 	return nil
 }
@@ -177,8 +177,8 @@ func machineName(machine uint16) string {
 	return fmt.Sprintf("machine number %d", machine)
 }
 
-// check goes through the program headers.
-func (h *header) check(path string, f File) error {
+// checkSegments checks the program headers.
+func (h *header) checkSegments(path string, f File) error {
 	for i := range h.programs {
 		s := &h.programs[i]
 		switch s.typ {
@@ -192,7 +192,7 @@ func (h *header) check(path string, f File) error {
 			h.loads = append(h.loads, *s)
 		case segmentInterpreter:
 			if h.interpreter != "" {
-				continue // Linux takes the first
+				continue // Linux uses the first
 			}
 			if err := h.readInterpreter(path, f, s); err != nil {
 				return err
@@ -204,60 +204,60 @@ func (h *header) check(path string, f File) error {
 		}
 	}
 	if len(h.loads) == 0 {
-		return damaged(path, "there is no segment to load")
+		return damagedError(path, "there is no segment to load")
 	}
 	if h.loads[0].addr < uint64(mm.MinAddr) && h.typ == typeExecutable {
-		return damaged(path, "its first segment lies at address %#x", h.loads[0].addr)
+		return damagedError(path, "its first segment lies at address %#x", h.loads[0].addr)
 	}
 	return nil
 }
 
 func (h *header) checkLoad(path string, f File, s *segment) error {
 	if s.fileSize > s.memSize {
-		return damaged(path, "the segment at %#x has %d bytes in the file and %d in memory", s.addr, s.fileSize, s.memSize)
+		return damagedError(path, "the segment at %#x has %d bytes in the file and %d in memory", s.addr, s.fileSize, s.memSize)
 	}
 	if s.memSize > uint64(mm.TaskSize) || s.addr > uint64(mm.TaskSize)-s.memSize {
-		return damaged(path, "the segment at %#x of %d bytes lies outside the addresses of programs", s.addr, s.memSize)
+		return damagedError(path, "the segment at %#x of %d bytes lies outside the addresses of programs", s.addr, s.memSize)
 	}
-	if s.offset%emu.PageSize != s.addr%emu.PageSize {
-		return damaged(path, "the segment at %#x begins elsewhere in its page than in the file", s.addr)
+	if s.offset%arch.PageSize != s.addr%arch.PageSize {
+		return damagedError(path, "the segment at %#x begins elsewhere in its page than in the file", s.addr)
 	}
 	if end := s.offset + s.fileSize; end < s.offset || end > uint64(f.Size()) {
-		return fail(unix.ENOEXEC, errTruncated.New(path, fmt.Sprintf("segment at %#x", s.addr), end, f.Size()))
+		return newError(unix.ENOEXEC, errTruncated.New(path, fmt.Sprintf("segment at %#x", s.addr), end, f.Size()))
 	}
 	if n := len(h.loads); n > 0 && s.addr < h.loads[n-1].end() {
-		return damaged(path, "the segment at %#x overlaps the one before it or is out of order", s.addr)
+		return damagedError(path, "the segment at %#x overlaps the one before it or is out of order", s.addr)
 	}
 	return nil
 }
 
 func (h *header) readInterpreter(path string, f File, s *segment) error {
 	if s.fileSize < 2 || s.fileSize > maxInterpreter {
-		return damaged(path, "the name of its interpreter has %d bytes", s.fileSize)
+		return damagedError(path, "the name of its interpreter has %d bytes", s.fileSize)
 	}
-	b, err := part(path, f, "interpreter's name", s.offset, s.fileSize)
+	b, err := readPart(path, f, "interpreter's name", s.offset, s.fileSize)
 	if err != nil {
 		return err
 	}
 	if b[len(b)-1] != 0 {
-		return damaged(path, "the name of its interpreter does not end")
+		return damagedError(path, "the name of its interpreter does not end")
 	}
 	name, _, _ := bytes.Cut(b, []byte{0})
 	if len(name) == 0 {
-		return damaged(path, "the name of its interpreter is empty")
+		return damagedError(path, "the name of its interpreter is empty")
 	}
 	h.interpreter = string(name)
 	return nil
 }
 
-// span is the range of addresses, in whole pages, that the segments take.
-func (h *header) span() (low, high uint64) {
+// pageSpan is the range of addresses, in whole pages, that the segments occupy.
+func (h *header) pageSpan() (low, high uint64) {
 	last := h.loads[len(h.loads)-1]
-	return h.loads[0].addr &^ (emu.PageSize - 1), pageAlign(last.end())
+	return h.loads[0].addr &^ (arch.PageSize - 1), pageAlign(last.end())
 }
 
-// tableAddr is where the program headers lie in memory, before the bias; 0 if
-// they are in no segment.
+// tableAddr is the address of the program headers in memory, before the bias; 0 if they
+// are in no segment.
 func (h *header) tableAddr() uint64 {
 	for _, s := range h.loads {
 		if s.offset <= h.tableOffset && h.tableOffset-s.offset < s.fileSize {
@@ -267,4 +267,4 @@ func (h *header) tableAddr() uint64 {
 	return 0
 }
 
-func pageAlign(n uint64) uint64 { return (n + emu.PageSize - 1) &^ (emu.PageSize - 1) }
+func pageAlign(n uint64) uint64 { return (n + arch.PageSize - 1) &^ (arch.PageSize - 1) }

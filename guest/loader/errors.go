@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
-// Error is why a program cannot be started: what execve answers to the guest,
-// and the sentence for the user whose program it is.
+// Error is the reason why a program cannot be started: the result of execve for the
+// guest, and the sentence for the user.
 type Error struct {
 	Errno unix.Errno
 	Err   error // of a Kind of package errs
@@ -21,7 +21,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the sentence as an error of its Kind.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errno is what execve answers for an error from Load; 0 for nil.
+// Errno is the result of execve for an error from Load; 0 for nil.
 func Errno(err error) unix.Errno {
 	if err == nil {
 		return 0
@@ -33,7 +33,7 @@ func Errno(err error) unix.Errno {
 	return unix.ENOEXEC
 }
 
-func fail(errno unix.Errno, err error) error { return &Error{errno, err} }
+func newError(errno unix.Errno, err error) error { return &Error{errno, err} }
 
 var (
 	errOpen = errs.Define("program-cannot-be-opened",

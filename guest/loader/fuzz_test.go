@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // seeds are real programs, whole, truncated and with bits flipped.
@@ -52,7 +52,7 @@ func FuzzLoad(f *testing.F) {
 	linker := readFile(f, "/lib64/ld-linux-x86-64.so.2")
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ram, err := emu.NewRAM(32 << 20)
+		ram, err := mem.NewRAM(32 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,22 +80,22 @@ func checkImage(t *testing.T, as *mm.AddressSpace, image Image) {
 	if argc, errno := as.ReadU64(image.StackPointer); errno != 0 || argc == 0 || image.StackPointer%16 != 0 {
 		t.Errorf("stack pointer %#x: %d, %v", image.StackPointer, argc, errno)
 	}
-	var end event.Addr
+	var end arch.Addr
 	for _, v := range as.VMAs() {
 		if v.Start < end || v.Start >= v.End || v.End > mm.TaskSize || v.Start < mm.MinAddr {
 			t.Errorf("mapping %#x-%#x after %#x", v.Start, v.End, end)
 		}
 		end = v.End
 	}
-	as.Fault(image.Entry, emu.AccessFetch)
+	as.Fault(image.Entry, arch.AccessFetch)
 	as.Maps()
 }
 
-// FuzzSymbols: neither tables of symbols nor of frames are trusted.
-func FuzzSymbols(f *testing.F) {
+// FuzzStack: neither tables of symbols nor of frames are trusted.
+func FuzzStack(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ram, err := emu.NewRAM(8 << 20)
+		ram, err := mem.NewRAM(8 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func FuzzSymbols(f *testing.F) {
 		if len(data) == 0 {
 			return
 		}
-		s, err := ReadSymbols(bytes.NewReader(data))
+		s, err := readTables(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
@@ -120,12 +120,12 @@ func FuzzSymbols(f *testing.F) {
 		}
 		u := NewUnwinder()
 		for off := 0; off < len(data); off += 1 + len(data)/200 {
-			if va, ok := s.Address(uint64(off)); ok {
-				s.Lookup(va)
+			if va, ok := s.symbols.Address(uint64(off)); ok {
+				s.symbols.FunctionAt(va)
 			}
-			var r emu.Regs
+			var r arch.Regs
 			r.RIP = uint64(at) + uint64(off)
-			r.GPR[emu.RSP], r.GPR[emu.RBP] = uint64(at), uint64(at)+16
+			r.GPR[arch.RSP], r.GPR[arch.RBP] = uint64(at), uint64(at)+16
 			if frames := u.Stack(as, r, 20); len(frames) == 0 || len(frames) > 20 {
 				t.Errorf("%d frames", len(frames))
 			}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -25,8 +25,8 @@ func (f *bytesFile) Object() *mm.Object { return f.object }
 func (f *bytesFile) MapFile() mm.File   { return f }
 func (f *bytesFile) Close()             { f.object.Unref() }
 
-func (f *bytesFile) Mapped()                           {}
-func (f *bytesFile) Unmapped()                         {}
+func (f *bytesFile) NoteMapping()                      {}
+func (f *bytesFile) NoteUnmapping()                    {}
 func (f *bytesFile) MapName() (string, uint64, uint64) { return f.path, 0x801, 7 }
 
 func (f *bytesFile) ReadAt(p []byte, off int64) (int, unix.Errno) {
@@ -48,13 +48,13 @@ func (s bytesSource) ReadAt(p []byte, off int64) unix.Errno {
 	return 0
 }
 
-func newFile(ram *emu.RAM, path string, data []byte) *bytesFile {
+func newFile(ram *mem.RAM, path string, data []byte) *bytesFile {
 	return &bytesFile{path, data, mm.NewObject(ram, bytesSource{data}, int64(len(data)))}
 }
 
 // opener finds files among its own first, then on the host.
 type opener struct {
-	ram *emu.RAM
+	ram *mem.RAM
 	own map[string][]byte
 }
 
@@ -78,7 +78,7 @@ func (o *opener) OpenExec(path string) (File, unix.Errno) {
 // newSpace makes an address space that must give everything back.
 func newSpace(t testing.TB) *mm.AddressSpace {
 	t.Helper()
-	ram, err := emu.NewRAM(256 << 20)
+	ram, err := mem.NewRAM(256 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,4 +109,4 @@ func readFile(t testing.TB, path string) []byte {
 
 func (*bytesFile) Tracking() mm.Tracking { return mm.TrackNone }
 
-func (*bytesFile) Written() {}
+func (*bytesFile) NoteWrite() {}

@@ -13,15 +13,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // start is what a process finds when it begins.
 type start struct {
-	sp    event.Addr
+	sp    arch.Addr
 	maps  []string
 	stack []byte // from sp to the end
 }
@@ -163,7 +162,7 @@ func TestStartsAsOnLinux(t *testing.T) {
 			if !slices.Equal(gotAuxv, wantAuxv) {
 				t.Errorf("auxiliary vector\n%x\nwant\n%x", gotAuxv, wantAuxv)
 			}
-			if got.sp != want.sp+event.Addr(16*more) {
+			if got.sp != want.sp+arch.Addr(16*more) {
 				t.Errorf("stack pointer %#x, want %#x and %d entries less", got.sp, want.sp, more)
 			}
 			// From the platform's name up all bytes are decided, except the
@@ -208,7 +207,7 @@ func TestRandomLayout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if image.StackPointer%16 != 0 || image.Program.Bias%emu.PageSize != 0 || as.Layout.StartBrk%emu.PageSize != 0 {
+			if image.StackPointer%16 != 0 || image.Program.Bias%arch.PageSize != 0 || as.Layout.StartBrk%arch.PageSize != 0 {
 				t.Errorf("seed %d: %+v", seed, image)
 			}
 			maps[i] = as.Maps() + fmt.Sprint(image.StackPointer, as.Layout.StartBrk)

@@ -14,7 +14,7 @@ const (
 	propertyISANeeded = 0xc0008002
 	levelV3, levelV4  = 4, 8
 
-	maxNotes = 64 << 10 // bytes of notes that are looked at
+	maxNotes = 64 << 10 // bytes of notes that are searched
 )
 
 // checkLevel refuses a program that needs more than x86-64-v2.
@@ -25,9 +25,9 @@ func checkLevel(p *program) error {
 	}
 	switch {
 	case needed&levelV4 != 0:
-		return fail(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v4"))
+		return newError(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v4"))
 	case needed&levelV3 != 0:
-		return fail(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v3"))
+		return newError(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v3"))
 	}
 	return nil
 }
@@ -38,18 +38,18 @@ func (p *program) neededLevels() (uint32, error) {
 		if s.typ != segmentNote && s.typ != segmentProperty || s.fileSize > maxNotes || s.align != 8 {
 			continue
 		}
-		notes, err := part(p.path, p.file, "note", s.offset, s.fileSize)
+		notes, err := readPart(p.path, p.file, "note", s.offset, s.fileSize)
 		if err != nil {
 			return 0, err
 		}
-		needed |= isaNeeded(notes)
+		needed |= neededISA(notes)
 	}
 	return needed, nil
 }
 
-// isaNeeded finds the property in a segment of notes, which are aligned to 8
+// neededISA finds the property in a segment of notes, which are aligned to 8
 // bytes.
-func isaNeeded(notes []byte) (needed uint32) {
+func neededISA(notes []byte) (needed uint32) {
 	le := binary.LittleEndian
 	for len(notes) >= 12 {
 		nameSize, size, typ := uint64(le.Uint32(notes)), uint64(le.Uint32(notes[4:])), le.Uint32(notes[8:])

@@ -22,7 +22,7 @@ func parseScript(start []byte) (interpreter, argument string, errno unix.Errno) 
 	} else {
 		line = line[2 : startSize-1]
 		if rest := bytes.TrimLeft(line, blanks); !bytes.ContainsAny(rest, blanks+"\x00") {
-			return "", "", unix.ENOEXEC // cut: the name may go on
+			return "", "", unix.ENOEXEC // cut: the name may continue
 		}
 	}
 	line = bytes.Trim(line, blanks)

@@ -6,9 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Keys of the auxiliary vector (getauxval(3); the kernel's auxvec.h).
@@ -35,7 +34,7 @@ const (
 	atMinSigSize = 51
 )
 
-// What the auxiliary vector says of the machine.
+// The machine's description in the auxiliary vector.
 const (
 	platform   = "x86_64"
 	clockTicks = 100
@@ -52,34 +51,34 @@ const (
 	stackExtra = 128 << 10 // mapped below the strings at once
 )
 
-// stack is the initial stack as it is laid out, from the top down.
-type stack struct {
-	l          *load
-	sp         event.Addr
-	args, env  []event.Addr // of the strings
-	executable event.Addr   // of the program's name
+// initialStack is the initial stack as it is laid out, from the top down.
+type initialStack struct {
+	l          *loading
+	sp         arch.Addr
+	args, env  []arch.Addr // of the strings
+	executable arch.Addr   // of the program's name
 }
 
 // newStack maps the stack and puts the strings on it: from the top down eight
 // zero bytes, the program's name, environment, arguments.
-func (l *load) newStack(p *program, args, env []string) (*stack, error) {
+func (l *loading) newStack(p *program, args, env []string) (*initialStack, error) {
 	size, err := l.stringsSize(args, env)
 	if err != nil {
 		return nil, err
 	}
-	top := stackTop - l.pages(stackRoom)
-	low := (top - event.Addr(size)) &^ (emu.PageSize - 1)
-	length := min(uint64(top-low)+stackExtra, max(l.as.Limits.Stack&^(emu.PageSize-1), uint64(top-low)))
+	top := stackTop - l.randomOffset(stackRoom)
+	low := (top - arch.Addr(size)) &^ (arch.PageSize - 1)
+	length := min(uint64(top-low)+stackExtra, max(l.as.Limits.Stack&^(arch.PageSize-1), uint64(top-low)))
 	if _, errno := l.as.Mmap(mm.MapRequest{
-		Addr: top - event.Addr(length), Length: length, Prot: unix.PROT_READ | unix.PROT_WRITE | p.stack,
+		Addr: top - arch.Addr(length), Length: length, Prot: unix.PROT_READ | unix.PROT_WRITE | p.stack,
 		Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_GROWSDOWN,
 	}); errno != 0 {
-		return nil, noRoom(l.path, errno)
+		return nil, noRoomError(l.path, errno)
 	}
-	s := &stack{l: l, sp: top - 8}
+	s := &initialStack{l: l, sp: top - 8}
 	layout := &l.as.Layout
 	layout.ExecutableStackFlags = p.stack
-	if err := s.pushAll(&s.executable, l.path); err != nil {
+	if err := s.pushString(&s.executable, l.path); err != nil {
 		return nil, err
 	}
 	layout.EnvEnd = s.executable
@@ -95,72 +94,72 @@ func (l *load) newStack(p *program, args, env []string) (*stack, error) {
 	return s, nil
 }
 
-// stringsSize checks the strings against the limits of execve and returns how
-// much of the stack they take.
-func (l *load) stringsSize(args, env []string) (uint64, error) {
+// stringsSize checks the strings against the limits of execve and returns their size on
+// the stack.
+func (l *loading) stringsSize(args, env []string) (uint64, error) {
 	limit := max(min(maxStrings, l.as.Limits.Stack/4), minStrings)
 	size := uint64(len(l.path)) + 1 + 8
 	pointers := 8 * uint64(len(args)+len(env))
 	for _, list := range [][]string{args, env} {
 		for _, s := range list {
 			if len(s) >= maxString {
-				return 0, fail(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("one has %d bytes", len(s))))
+				return 0, newError(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("one has %d bytes", len(s))))
 			}
 			size += uint64(len(s)) + 1
 		}
 	}
 	if size+pointers > limit {
-		return 0, fail(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("%d bytes of %d", size+pointers, limit)))
+		return 0, newError(unix.E2BIG, errArguments.New(l.path, fmt.Sprintf("%d bytes of %d", size+pointers, limit)))
 	}
 	return size, nil
 }
 
-// push puts bytes on the stack.
-func (s *stack) push(b []byte) error {
-	s.sp -= event.Addr(len(b))
+// pushBytes puts bytes on the stack.
+func (s *initialStack) pushBytes(b []byte) error {
+	s.sp -= arch.Addr(len(b))
 	if errno := s.l.as.CopyOut(s.sp, b); errno != 0 {
-		return noRoom(s.l.path, unix.ENOMEM)
+		return noRoomError(s.l.path, unix.ENOMEM)
 	}
 	return nil
 }
 
-// pushAll pushes one string with its final zero and says where it is.
-func (s *stack) pushAll(at *event.Addr, text string) error {
-	err := s.push(append([]byte(text), 0))
+// pushString pushes one string with its final zero and stores its address.
+func (s *initialStack) pushString(at *arch.Addr, text string) error {
+	err := s.pushBytes(append([]byte(text), 0))
 	*at = s.sp
 	return err
 }
 
 // pushStrings pushes a list, the first string lowest.
-func (s *stack) pushStrings(list []string) ([]event.Addr, error) {
-	at := make([]event.Addr, len(list))
+func (s *initialStack) pushStrings(list []string) ([]arch.Addr, error) {
+	at := make([]arch.Addr, len(list))
 	for i := len(list) - 1; i >= 0; i-- {
-		if err := s.pushAll(&at[i], list[i]); err != nil {
+		if err := s.pushString(&at[i], list[i]); err != nil {
 			return nil, err
 		}
 	}
 	return at, nil
 }
 
-// finish puts the auxiliary vector, the pointers to the strings and argc on the
+// finish stores the auxiliary vector, the pointers to the strings and argc on the
 // stack, and returns the stack pointer.
-func (s *stack) finish(p *program, image *Image, o Options) (event.Addr, error) {
+func (s *initialStack) finish(p *program, image *Image, o Options) (arch.Addr, error) {
 	if s.l.random != nil {
-		s.sp -= event.Addr(s.l.random.Uint64N(stackSlop))
+		s.sp -= arch.Addr(s.l.random.Uint64N(stackSlop))
 	}
 	s.sp &^= 15
-	var platformAt event.Addr
-	if err := s.pushAll(&platformAt, platform); err != nil {
+	var platformAt arch.Addr
+	if err := s.pushString(&platformAt, platform); err != nil {
 		return 0, err
 	}
-	if err := s.push(o.Random[:]); err != nil {
+	if err := s.pushBytes(o.Random[:]); err != nil {
 		return 0, err
 	}
 	randomAt := s.sp
-	auxv := s.auxv(p, image, o, platformAt, randomAt)
+	auxv := s.auxiliaryVector(p, image, o, platformAt, randomAt)
 
 	words := []uint64{uint64(len(s.args))}
-	for _, list := range [][]event.Addr{s.args, s.env} {
+	for _, list := range [][]arch.Addr{s.args, s.env} {
 		for _, at := range list {
 			words = append(words, uint64(at))
 		}
@@ -173,16 +172,16 @@ func (s *stack) finish(p *program, image *Image, o Options) (event.Addr, error) 
 	}
 	s.l.as.Layout.Auxv = b[len(b)-8*len(auxv):]
 	// Rounding leaves the gap above, where the vector ends.
-	s.sp = (s.sp-event.Addr(len(b)))&^15 + event.Addr(len(b))
-	if err := s.push(b); err != nil {
+	s.sp = (s.sp-arch.Addr(len(b)))&^15 + arch.Addr(len(b))
+	if err := s.pushBytes(b); err != nil {
 		return 0, err
 	}
 	s.l.as.Layout.StartStack = s.sp
 	return s.sp, nil
 }
 
-// auxv is the auxiliary vector, in the order of Linux.
-func (s *stack) auxv(p *program, image *Image, o Options, platformAt, randomAt event.Addr) []uint64 {
+// auxiliaryVector is the auxiliary vector, in the order of Linux.
+func (s *initialStack) auxiliaryVector(p *program, image *Image, o Options, platformAt, randomAt arch.Addr) []uint64 {
 	var id Identity
 	if o.Identify != nil {
 		id = o.Identify(p.file)
@@ -195,7 +194,7 @@ func (s *stack) auxv(p *program, image *Image, o Options, platformAt, randomAt e
 	return []uint64{
 		atMinSigSize, minSignalStack,
 		atHWCap, uint64(o.HWCap),
-		atPageSize, emu.PageSize,
+		atPageSize, arch.PageSize,
 		atClockTicks, clockTicks,
 		atPhdr, p.tableAddr() + bias,
 		atPhent, programSize,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
@@ -13,7 +13,7 @@ import (
 // loaded, and each time one sentence says why.
 func TestCutAnywhere(t *testing.T) {
 	source := string(readFile(t, "testdata/start.c"))
-	ram, err := emu.NewRAM(32 << 20)
+	ram, err := mem.NewRAM(32 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,22 +4,23 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 	"github.com/go-delve/delve/pkg/dwarf/op"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 )
 
 // Frame is a function on a stack.
 type Frame struct {
-	PC       event.Addr // of the next instruction, or of the one that faulted
-	Path     string     // of the file; empty if the address is in none
-	Function string     // empty if it is not known
-	Offset   uint64     // of PC in the function
+	PC       arch.Addr // of the next instruction, or of the one that faulted
+	Path     string    // of the file; empty if the address is in none
+	Function string    // empty if not known
+	Offset   uint64    // of PC in the function
 }
 
 // String is a line of a report.
@@ -33,14 +34,14 @@ func (f Frame) String() string {
 	return fmt.Sprintf("%#x", f.PC)
 }
 
-// Unwinder finds the functions on stacks. It reads memory without changing
-// what is resident, and keeps what it has read of files.
+// Unwinder finds the functions on stacks. It reads memory without making pages
+// resident, and keeps the tables that it has read from files.
 type Unwinder struct {
-	files map[*mm.Object]*Symbols // nil: cannot be read
+	files map[*mm.Object]*tables // nil: cannot be read
 }
 
 // NewUnwinder makes an Unwinder.
-func NewUnwinder() *Unwinder { return &Unwinder{files: map[*mm.Object]*Symbols{}} }
+func NewUnwinder() *Unwinder { return &Unwinder{files: map[*mm.Object]*tables{}} }
 
 // Registers are numbered here as in the psABI's DWARF tables.
 const (
@@ -48,10 +49,10 @@ const (
 	dwarfRegisters              = 17
 )
 
-// dwarfOrder is the index in emu.Regs.GPR of each register.
+// dwarfOrder is the index in arch.Regs.GPR of each register.
 var dwarfOrder = [16]int{
-	emu.RAX, emu.RDX, emu.RCX, emu.RBX, emu.RSI, emu.RDI, emu.RBP, emu.RSP,
-	emu.R8, emu.R9, emu.R10, emu.R11, emu.R12, emu.R13, emu.R14, emu.R15,
+	arch.RAX, arch.RDX, arch.RCX, arch.RBX, arch.RSI, arch.RDI, arch.RBP, arch.RSP,
+	arch.R8, arch.R9, arch.R10, arch.R11, arch.R12, arch.R13, arch.R14, arch.R15,
 }
 
 // registers are those of one frame; the last is the program counter.
@@ -60,25 +61,25 @@ type registers [dwarfRegisters]uint64
 // Stack walks the stack of a thread that is stopped with the given registers,
 // at most limit frames, the innermost first. Where tables are missing it
 // follows frame pointers.
-func (u *Unwinder) Stack(as *mm.AddressSpace, r emu.Regs, limit int) []Frame {
+func (u *Unwinder) Stack(as *mm.AddressSpace, r arch.Regs, limit int) []Frame {
 	var regs registers
 	for i, gpr := range dwarfOrder {
 		regs[i] = r.GPR[gpr]
 	}
 	regs[dwarfRA] = r.RIP
-	w := walker{u: u, as: as, regs: regs, exact: true}
+	w := stackWalker{u: u, as: as, regs: regs, exact: true}
 	var frames []Frame
 	for len(frames) < limit {
-		frames = append(frames, w.frame())
-		if !w.up() {
+		frames = append(frames, w.currentFrame())
+		if !w.stepToCaller() {
 			break
 		}
 	}
 	return frames
 }
 
-// walker is at one frame of a stack.
-type walker struct {
+// stackWalker is at one frame of a stack.
+type stackWalker struct {
 	u     *Unwinder
 	as    *mm.AddressSpace
 	regs  registers
@@ -87,39 +88,73 @@ type walker struct {
 
 // place is where the program counter is.
 type place struct {
-	symbols *Symbols
-	path    string
-	addr    uint64 // in the file
+	tables *tables // of the file; nil: there are none
+	path   string
+	addr   uint64 // in the file
 }
 
-// lookup finds the file at an address.
-func (u *Unwinder) lookup(as *mm.AddressSpace, pc event.Addr) (p place) {
+// placeOf finds the file at an address.
+func (u *Unwinder) placeOf(as *mm.AddressSpace, pc arch.Addr) (p place) {
 	v, ok := as.Find(pc)
 	if !ok || v.File == nil {
 		return p
 	}
 	p.path, _, _ = v.File.MapName()
-	s := u.symbols(v.Object)
-	if s == nil {
+	t := u.tablesOf(v.Object)
+	if t == nil {
 		return p
 	}
-	if addr, ok := s.Address(v.Offset + uint64(pc-v.Start)); ok {
-		p.symbols, p.addr = s, addr
+	if addr, ok := t.symbols.Address(v.Offset + uint64(pc-v.Start)); ok {
+		p.tables, p.addr = t, addr
 	}
 	return p
 }
 
-// symbols reads the file that o holds, once.
-func (u *Unwinder) symbols(o *mm.Object) *Symbols {
-	s, ok := u.files[o]
+// tablesOf reads the file that o holds, once; nil if it is not an ELF file.
+func (u *Unwinder) tablesOf(o *mm.Object) *tables {
+	t, ok := u.files[o]
 	if !ok {
-		s, _ = ReadSymbols(objectReader{o})
-		u.files[o] = s
+		t, _ = readTables(objectReader{o})
+		u.files[o] = t
 	}
-	return s
+	return t
 }
 
-// objectReader reads an object as debug/elf wants it.
+// tables are the names of a file's functions, and how to unwind the stack from within
+// them.
+type tables struct {
+	symbols *debuginfo.File
+	frames  frame.FrameDescriptionEntries
+}
+
+// maxFrames bounds the call frame information that is read, in bytes.
+const maxFrames = 16 << 20
+
+// readTables reads an ELF file. It fails if the file is not an ELF file.
+func readTables(r io.ReaderAt) (*tables, error) {
+	e, err := debuginfo.ParseELF(r)
+	if err != nil {
+		return nil, err
+	}
+	return &tables{symbols: debuginfo.NewFile(e), frames: parseFrames(e.Section(".eh_frame", maxFrames))}, nil
+}
+
+// parseFrames reads call frame information that is loaded at addr; nil if it cannot
+// be read.
+func parseFrames(data []byte, addr uint64) (entries frame.FrameDescriptionEntries) {
+	defer func() {
+		if recover() != nil { // the parser is not proof against damaged tables
+			entries = nil
+		}
+	}()
+	entries, err := frame.Parse(data, binary.LittleEndian, 0, 8, addr)
+	if err != nil {
+		return nil
+	}
+	return entries.Append(nil) // sorts
+}
+
+// objectReader makes an io.ReaderAt of an object.
 type objectReader struct{ o *mm.Object }
 
 func (r objectReader) ReadAt(p []byte, off int64) (int, error) {
@@ -137,51 +172,51 @@ func (r objectReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // lookupPC is an address in the instruction that the frame is at.
-func (w *walker) lookupPC() event.Addr {
+func (w *stackWalker) lookupPC() arch.Addr {
 	if w.exact {
-		return event.Addr(w.regs[dwarfRA])
+		return arch.Addr(w.regs[dwarfRA])
 	}
-	return event.Addr(w.regs[dwarfRA]) - 1 // the call may be the last of its function
+	return arch.Addr(w.regs[dwarfRA]) - 1 // the call may be the last of its function
 }
 
-func (w *walker) frame() Frame {
-	f := Frame{PC: event.Addr(w.regs[dwarfRA])}
+func (w *stackWalker) currentFrame() Frame {
+	f := Frame{PC: arch.Addr(w.regs[dwarfRA])}
 	at := w.lookupPC()
-	p := w.u.lookup(w.as, at)
+	p := w.u.placeOf(w.as, at)
 	f.Path = p.path
-	if p.symbols != nil {
-		if name, offset, ok := p.symbols.Lookup(p.addr); ok {
-			f.Function, f.Offset = name, offset+uint64(f.PC-at)
+	if p.tables != nil {
+		if function, offset := p.tables.symbols.FunctionAt(p.addr); function != nil {
+			f.Function, f.Offset = function.Name(), offset+uint64(f.PC-at)
 		}
 	}
 	return f
 }
 
-// up goes to the caller's frame; false: there is none that can be found.
-func (w *walker) up() bool {
-	p := w.u.lookup(w.as, w.lookupPC())
+// stepToCaller moves to the caller's frame, and reports whether it could be found.
+func (w *stackWalker) stepToCaller() bool {
+	p := w.u.placeOf(w.as, w.lookupPC())
 	before := w.regs[dwarfRSP]
 	switch {
-	case p.symbols != nil && w.upByTable(p):
+	case p.tables != nil && w.stepByTable(p):
 	case p.path == "" && w.exact:
-		// A call to where no code is: the return address is still on top.
-		if !w.load(w.regs[dwarfRSP], &w.regs[dwarfRA]) {
+		// A call to an address without code: the return address is still on top.
+		if !w.loadWord(w.regs[dwarfRSP], &w.regs[dwarfRA]) {
 			return false
 		}
 		w.regs[dwarfRSP] += 8
 		w.exact = false
-	case !w.upByFramePointer():
+	case !w.stepByFramePointer():
 		return false
 	}
 	return w.regs[dwarfRA] != 0 && w.regs[dwarfRSP] > before
 }
 
-// upByFramePointer assumes that RBP points to the caller's RBP and the return
+// stepByFramePointer assumes that RBP points to the caller's RBP and the return
 // address.
-func (w *walker) upByFramePointer() bool {
+func (w *stackWalker) stepByFramePointer() bool {
 	var rbp, ra uint64
 	at := w.regs[dwarfRBP]
-	if at < w.regs[dwarfRSP] || !w.load(at, &rbp) || !w.load(at+8, &ra) {
+	if at < w.regs[dwarfRSP] || !w.loadWord(at, &rbp) || !w.loadWord(at+8, &ra) {
 		return false
 	}
 	w.regs[dwarfRSP], w.regs[dwarfRBP], w.regs[dwarfRA] = at+16, rbp, ra
@@ -189,9 +224,9 @@ func (w *walker) upByFramePointer() bool {
 	return true
 }
 
-// upByTable follows the call frame information; false: there is none, and
-// nothing is changed.
-func (w *walker) upByTable(p place) (ok bool) {
+// stepByTable follows the call frame information, and reports whether it could;
+// otherwise nothing is changed.
+func (w *stackWalker) stepByTable(p place) (ok bool) {
 	before := w.regs
 	defer func() {
 		// The interpreter of the tables panics on damaged ones.
@@ -199,12 +234,12 @@ func (w *walker) upByTable(p place) (ok bool) {
 			w.regs, ok = before, false
 		}
 	}()
-	fde, err := p.symbols.frames.FDEForPC(p.addr)
-	if err != nil || !affordable(fde) {
+	fde, err := p.tables.frames.FDEForPC(p.addr)
+	if err != nil || !isAffordable(fde) {
 		return false
 	}
 	row := fde.EstablishFrame(p.addr)
-	cfa, ok := w.value(row.CFA, 0)
+	cfa, ok := w.ruleValue(row.CFA, 0)
 	if !ok {
 		return false
 	}
@@ -213,9 +248,9 @@ func (w *walker) upByTable(p place) (ok bool) {
 	for n := range next {
 		rule, given := row.Regs[uint64(n)]
 		if !given || rule.Rule == frame.RuleSameVal || rule.Rule == frame.RuleUndefined && n != dwarfRA {
-			continue // what a row does not mention is kept
+			continue // a register that a row does not mention is unchanged
 		}
-		if next[n], ok = w.value(rule, cfa); !ok {
+		if next[n], ok = w.ruleValue(rule, cfa); !ok {
 			if n == dwarfRA {
 				next[dwarfRA] = 0 // the outermost frame
 				continue
@@ -228,23 +263,23 @@ func (w *walker) upByTable(p place) (ok bool) {
 	return true
 }
 
-// affordable tells whether a function's table can be interpreted in bounded
+// isAffordable reports whether a function's table can be interpreted in bounded
 // memory: each DW_CFA_remember_state keeps a copy of all rules so far. The
 // largest function of GCC's cc1 needs 1.5 million.
-func affordable(fde *frame.FrameDescriptionEntry) bool {
+func isAffordable(fde *frame.FrameDescriptionEntry) bool {
 	const limit = 1 << 21
 	program := fde.Instructions
 	return len(fde.CIE.InitialInstructions) < 1<<10 &&
 		len(program)*bytes.Count(program, []byte{frame.DW_CFA_remember_state}) < limit && len(program) < limit
 }
 
-// value applies a rule; false: it gives none.
-func (w *walker) value(rule frame.DWRule, cfa uint64) (x uint64, ok bool) {
+// ruleValue applies a rule; false: the value is undefined.
+func (w *stackWalker) ruleValue(rule frame.DWRule, cfa uint64) (x uint64, ok bool) {
 	switch rule.Rule {
 	case frame.RuleCFA:
 		return w.regs[rule.Reg] + uint64(rule.Offset), true
 	case frame.RuleOffset:
-		ok = w.load(cfa+uint64(rule.Offset), &x)
+		ok = w.loadWord(cfa+uint64(rule.Offset), &x)
 		return x, ok
 	case frame.RuleValOffset:
 		return cfa + uint64(rule.Offset), true
@@ -253,7 +288,7 @@ func (w *walker) value(rule frame.DWRule, cfa uint64) (x uint64, ok bool) {
 	case frame.RuleExpression, frame.RuleValExpression:
 		x, ok = w.evaluate(rule.Expression, cfa)
 		if ok && cfa != 0 && rule.Rule == frame.RuleExpression {
-			ok = w.load(x, &x)
+			ok = w.loadWord(x, &x)
 		}
 		return x, ok
 	}
@@ -261,7 +296,7 @@ func (w *walker) value(rule frame.DWRule, cfa uint64) (x uint64, ok bool) {
 }
 
 // evaluate runs a DWARF expression with the CFA, if there is one, on its stack.
-func (w *walker) evaluate(expression []byte, cfa uint64) (uint64, bool) {
+func (w *stackWalker) evaluate(expression []byte, cfa uint64) (uint64, bool) {
 	regs := op.NewDwarfRegisters(0, nil, binary.LittleEndian, dwarfRA, dwarfRSP, dwarfRBP, 0)
 	for i, x := range w.regs {
 		regs.AddReg(uint64(i), op.DwarfRegisterFromUint64(x))
@@ -271,8 +306,8 @@ func (w *walker) evaluate(expression []byte, cfa uint64) (uint64, bool) {
 		program = append(binary.LittleEndian.AppendUint64([]byte{byte(op.DW_OP_const8u)}, cfa), expression...)
 	}
 	read := func(b []byte, at uint64) (int, error) {
-		n, why := w.as.Space().ReadAt(b, event.Addr(at))
-		if why != emu.NoFault {
+		n, why := w.as.Space().ReadAt(b, arch.Addr(at))
+		if why != arch.NoFault {
 			return n, fmt.Errorf("no memory at %#x", at)
 		}
 		return n, nil
@@ -281,10 +316,10 @@ func (w *walker) evaluate(expression []byte, cfa uint64) (uint64, bool) {
 	return uint64(x), err == nil
 }
 
-// load reads a word of guest memory.
-func (w *walker) load(at uint64, to *uint64) bool {
+// loadWord reads a word of guest memory.
+func (w *stackWalker) loadWord(at uint64, to *uint64) bool {
 	var b [8]byte
-	if _, why := w.as.Space().ReadAt(b[:], event.Addr(at)); why != emu.NoFault {
+	if _, why := w.as.Space().ReadAt(b[:], arch.Addr(at)); why != arch.NoFault {
 		return false
 	}
 	*to = binary.LittleEndian.Uint64(b[:])

@@ -11,15 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // snapshot is what testdata/backtrace.c prints of itself.
 type snapshot struct {
-	regs   emu.Regs
+	regs   arch.Regs
 	frames []uint64
 }
 
@@ -34,8 +33,8 @@ func rebuild(t *testing.T, as *mm.AddressSpace, text []byte) (s snapshot) {
 		switch kind {
 		case "reg":
 			g := &s.regs.GPR
-			scan(t, rest, "%x %x %x %x %x %x %x %x", &g[emu.RSP], &g[emu.RBP], &g[emu.RBX],
-				&g[emu.R12], &g[emu.R13], &g[emu.R14], &g[emu.R15], &s.regs.RIP)
+			scan(t, rest, "%x %x %x %x %x %x %x %x", &g[arch.RSP], &g[arch.RBP], &g[arch.RBX],
+				&g[arch.R12], &g[arch.R13], &g[arch.R14], &g[arch.R15], &s.regs.RIP)
 		case "frame":
 			var pc uint64
 			scan(t, rest, "%x", &pc)
@@ -43,7 +42,7 @@ func rebuild(t *testing.T, as *mm.AddressSpace, text []byte) (s snapshot) {
 		case "map":
 			mapLine(t, as, files, rest)
 		case "stack":
-			var at event.Addr
+			var at arch.Addr
 			var content string
 			scan(t, rest, "%x %s", &at, &content)
 			b, err := hex.DecodeString(content)
@@ -68,7 +67,7 @@ func scan(t *testing.T, text, format string, to ...any) {
 // mapLine maps what a line of /proc/self/maps says: files as they are, zeros
 // for the rest.
 func mapLine(t *testing.T, as *mm.AddressSpace, files *opener, line string) {
-	var start, end event.Addr
+	var start, end arch.Addr
 	var offset uint64
 	var perms string
 	scan(t, line, "%x-%x %s %x", &start, &end, &perms, &offset)

@@ -6,15 +6,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // newTest makes an address space over RAM of its own, and demands at the end
 // that everything was given back.
 func newTest(t testing.TB, bytes uint64) *AddressSpace {
 	t.Helper()
-	ram, err := emu.NewRAM(bytes)
+	ram, err := mem.NewRAM(bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ const (
 )
 
 // mustMap maps anonymous memory.
-func mustMap(t testing.TB, as *AddressSpace, addr event.Addr, length uint64, prot, flags int) event.Addr {
+func mustMap(t testing.TB, as *AddressSpace, addr arch.Addr, length uint64, prot, flags int) arch.Addr {
 	t.Helper()
 	at, errno := as.Mmap(MapRequest{Addr: addr, Length: length, Prot: prot, Flags: flags})
 	if errno != 0 {
@@ -49,8 +49,8 @@ func mustMap(t testing.TB, as *AddressSpace, addr event.Addr, length uint64, pro
 
 func TestCopyOutThenIn(t *testing.T) {
 	as := newTest(t, 1<<20)
-	at := mustMap(t, as, 0, 5*emu.PageSize, rw, private)
-	if want := DefaultMmapBase - 5*emu.PageSize; at != want {
+	at := mustMap(t, as, 0, 5*arch.PageSize, rw, private)
+	if want := DefaultMmapBase - 5*arch.PageSize; at != want {
 		t.Errorf("mapped at %#x, want %#x", at, want)
 	}
 	text := bytes.Repeat([]byte("heddle"), 2000)
@@ -61,15 +61,15 @@ func TestCopyOutThenIn(t *testing.T) {
 	if errno := as.CopyIn(at+100, got); errno != 0 || !bytes.Equal(got, text) {
 		t.Errorf("read back: %v", errno)
 	}
-	if n, errno := as.CopyOutPart(at+4*emu.PageSize+10, make([]byte, 2*emu.PageSize)); errno != unix.EFAULT || n != emu.PageSize-10 {
+	if n, errno := as.CopyOutPart(at+4*arch.PageSize+10, make([]byte, 2*arch.PageSize)); errno != unix.EFAULT || n != arch.PageSize-10 {
 		t.Errorf("write over the end: %d bytes, %v", n, errno)
 	}
 }
 
 func TestForkCopiesPrivateAndSharesShared(t *testing.T) {
 	as := newTest(t, 1<<20)
-	p := mustMap(t, as, 0, emu.PageSize, rw, private)
-	s := mustMap(t, as, 0, emu.PageSize, rw, shared)
+	p := mustMap(t, as, 0, arch.PageSize, rw, private)
+	s := mustMap(t, as, 0, arch.PageSize, rw, shared)
 	as.WriteU32(p, 1)
 	as.WriteU32(s, 1)
 	child, errno := as.Fork()

@@ -5,9 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // withMappings makes an address space with a number of mappings that do not
@@ -16,7 +15,7 @@ func withMappings(b *testing.B, count int) *AddressSpace {
 	as := newTest(b, 1<<30)
 	for i := range count {
 		prot := []int{rw, unix.PROT_READ}[i%2]
-		at := mustMap(b, as, region+event.Addr(2*i)*emu.PageSize, 2*emu.PageSize, prot, private|unix.MAP_FIXED)
+		at := mustMap(b, as, region+arch.Addr(2*i)*arch.PageSize, 2*arch.PageSize, prot, private|unix.MAP_FIXED)
 		if prot == rw {
 			as.WriteU8(at, 1)
 		}
@@ -33,10 +32,10 @@ func BenchmarkMprotectPage(b *testing.B) {
 	for name, count := range map[string]int{"30": 30, "5000": 5000, "60000": 60000} {
 		b.Run(name, func(b *testing.B) {
 			as := withMappings(b, count)
-			at := region + event.Addr(count/2&^1)*2*emu.PageSize
+			at := region + arch.Addr(count/2&^1)*2*arch.PageSize
 			for b.Loop() {
-				as.Mprotect(at, emu.PageSize, unix.PROT_NONE)
-				as.Mprotect(at, emu.PageSize, rw)
+				as.Mprotect(at, arch.PageSize, unix.PROT_NONE)
+				as.Mprotect(at, arch.PageSize, rw)
 			}
 		})
 	}
@@ -47,8 +46,8 @@ func BenchmarkMmapMunmap(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			as := withMappings(b, count)
 			for b.Loop() {
-				at := mustMap(b, as, 0, 16*emu.PageSize, rw, private)
-				as.Munmap(at, 16*emu.PageSize)
+				at := mustMap(b, as, 0, 16*arch.PageSize, rw, private)
+				as.Munmap(at, 16*arch.PageSize)
 			}
 		})
 	}
@@ -67,13 +66,13 @@ func BenchmarkFirstWrites(b *testing.B) {
 			va = at
 		}
 		as.WriteU8(va, 1)
-		va += emu.PageSize
+		va += arch.PageSize
 	}
 }
 
 func BenchmarkReadU32(b *testing.B) {
 	as := newTest(b, 1<<20)
-	at := mustMap(b, as, 0, emu.PageSize, rw, private)
+	at := mustMap(b, as, 0, arch.PageSize, rw, private)
 	for b.Loop() {
 		as.ReadU32(at)
 	}
@@ -81,7 +80,7 @@ func BenchmarkReadU32(b *testing.B) {
 
 func BenchmarkWriteU64(b *testing.B) {
 	as := newTest(b, 1<<20)
-	at := mustMap(b, as, 0, emu.PageSize, rw, private)
+	at := mustMap(b, as, 0, arch.PageSize, rw, private)
 	for b.Loop() {
 		as.WriteU64(at, 1)
 	}
@@ -113,7 +112,7 @@ func BenchmarkDigest(b *testing.B) {
 	as := newTest(b, 1<<30)
 	const size = 64 << 20
 	at := mustMap(b, as, 0, size, rw, private)
-	for off := event.Addr(0); off < size; off += emu.PageSize {
+	for off := arch.Addr(0); off < size; off += arch.PageSize {
 		as.WriteU8(at+off, 1)
 	}
 	b.SetBytes(size)

@@ -1,13 +1,13 @@
-// Package mm is the guest's memory: address spaces made of mappings (VMA), and
-// the memory objects (Object) that hold the bytes of files and of shared
-// memory. It implements mmap and its relatives with Linux's rules and errors,
-// resolves page faults on demand, and is how the kernel reads and writes user
-// memory. It knows nothing of files, processes or schedules, and does not run
-// code: the machine calls Fault when the engine cannot go on.
+// Package mm is the guest's memory: address spaces made of mappings (VMA), and the
+// memory objects (Object) that hold the bytes of files and of shared memory. It
+// implements mmap and its relatives with Linux's rules and errors, resolves page faults
+// on demand, and is how the kernel reads and writes user memory. It has no knowledge of
+// files, processes or schedules, and does not run code: the machine calls Fault when
+// the engine stops at an access that the page tables do not allow.
 //
-// Everything here is plain data for package deepcopy. What a snapshot copies of
-// an address space is its list of mappings; page tables and pages are shared
-// and copied when they are first written.
+// Everything here is plain data for package deepcopy. A snapshot copies the list of
+// mappings of an address space; page tables and pages are shared and copied when they
+// are first written.
 //
 // Invariants:
 //

@@ -3,11 +3,11 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// FaultResult is what became of a page fault.
+// FaultResult is the result of a page fault.
 type FaultResult uint8
 
 // Results of a fault.
@@ -16,7 +16,7 @@ const (
 	MapErr                         // nothing is mapped there: SIGSEGV, SEGV_MAPERR
 	AccErr                         // the mapping does not allow it: SIGSEGV, SEGV_ACCERR
 	BusErr                         // past the end of the object: SIGBUS, BUS_ADRERR
-	OutOfMemory                    // guest memory is used up
+	OutOfMemory                    // guest memory is exhausted
 )
 
 // Values of si_code, from the kernel's asm-generic/siginfo.h.
@@ -26,8 +26,8 @@ const (
 	busAdrErr  = 2
 )
 
-// Signal is the signal that the result stands for and its si_code; 0 for
-// Resolved. Running out of memory kills, as Linux's OOM killer does.
+// Signal returns the signal of the result and its si_code; 0 for Resolved. Exhausted
+// memory kills, as Linux's OOM killer does.
 func (r FaultResult) Signal() (sig unix.Signal, code int32) {
 	switch r {
 	case MapErr:
@@ -42,29 +42,29 @@ func (r FaultResult) Signal() (sig unix.Signal, code int32) {
 	return 0, 0
 }
 
-// How much is mapped around a faulting address, so that neighbours do not
-// fault: pages of zeros cost nothing, so a whole node of the page tables is
-// filled; of a file as much as Linux maps (fault_around_bytes).
+// Number of pages mapped around a faulting address, so that neighbours do not fault:
+// pages of zeros cost nothing, so a whole node of the page tables is filled; of a file
+// as many as Linux maps (fault_around_bytes).
 const (
 	zeroAround = 2 << 20
-	fileAround = 16 * emu.PageSize
+	fileAround = 16 * arch.PageSize
 )
 
-// Fault resolves an access to va that the page tables did not allow. When guest
-// memory is used up it reclaims some.
-func (as *AddressSpace) Fault(va event.Addr, access emu.Access) FaultResult {
-	r := as.fault(va, access)
-	if r == OutOfMemory && as.reclaim() {
-		r = as.fault(va, access)
+// Fault resolves an access to va that the page tables did not allow. When guest memory
+// is exhausted it reclaims some.
+func (as *AddressSpace) Fault(va arch.Addr, access arch.Access) FaultResult {
+	r := as.resolveFault(va, access)
+	if r == OutOfMemory && as.reclaimMemory() {
+		r = as.resolveFault(va, access)
 	}
 	return r
 }
 
-func (as *AddressSpace) fault(va event.Addr, access emu.Access) FaultResult {
+func (as *AddressSpace) resolveFault(va arch.Addr, access arch.Access) FaultResult {
 	if va >= TaskSize {
 		return MapErr
 	}
-	v := as.lookup(va)
+	v := as.findPointer(va)
 	if v == nil {
 		if v = as.growStack(va); v == nil {
 			return MapErr
@@ -73,45 +73,45 @@ func (as *AddressSpace) fault(va event.Addr, access emu.Access) FaultResult {
 	if !v.allows(access) {
 		return AccErr
 	}
-	va &^= emu.PageSize - 1
+	va &^= arch.PageSize - 1
 	if r := as.populate(v, va, access); r != Resolved {
 		return r
 	}
 	switch _, why := as.space.Walk(va, access); why {
-	case emu.NoFault:
+	case arch.NoFault:
 		return Resolved
-	case emu.NoMemory:
+	case arch.NoMemory:
 		return OutOfMemory
 	default:
 		panic("bug: a resolved page fault is none")
 	}
 }
 
-// populate puts an entry at va, which is in v, that allows the access or that
-// the first write will copy.
-func (as *AddressSpace) populate(v *VMA, va event.Addr, access emu.Access) FaultResult {
+// populate makes an entry at va, which is in v, that allows the access or that the
+// first write will copy.
+func (as *AddressSpace) populate(v *VMA, va arch.Addr, access arch.Access) FaultResult {
 	have := as.space.Get(va)
 	switch {
 	case v.Object == nil && have.Present():
 		return Resolved
 	case v.Object == nil:
-		from, to := v.around(va, zeroAround)
-		if !as.space.FillZero(from, to, perm(v.Prot)) {
+		from, to := v.alignedRange(va, zeroAround)
+		if !as.space.FillZero(from, to, processorRights(v.Prot)) {
 			return OutOfMemory
 		}
 		return Resolved
-	case have.Present() && (!v.has(Shared) || access != emu.AccessWrite):
+	case have.Present() && (!v.hasFlags(Shared) || access != arch.AccessWrite):
 		return Resolved
 	case as.ram.Full():
 		return OutOfMemory
-	case v.has(Shared) && access == emu.AccessWrite:
+	case v.hasFlags(Shared) && access == arch.AccessWrite:
 		return as.mapWritable(v, va)
 	}
 	if r := as.mapPage(v, va); r != Resolved {
 		return r
 	}
-	from, to := v.around(va, fileAround)
-	for at := from; at < to; at += emu.PageSize {
+	from, to := v.alignedRange(va, fileAround)
+	for at := from; at < to; at += arch.PageSize {
 		if as.space.Get(at).Present() {
 			continue
 		}
@@ -122,57 +122,57 @@ func (as *AddressSpace) populate(v *VMA, va event.Addr, access emu.Access) Fault
 	return Resolved
 }
 
-// around is the aligned range of the given size that holds va, within v.
-func (v *VMA) around(va event.Addr, size event.Addr) (from, to event.Addr) {
+// alignedRange returns the aligned range of the given size that holds va, within v.
+func (v *VMA) alignedRange(va arch.Addr, size arch.Addr) (from, to arch.Addr) {
 	from = va &^ (size - 1)
 	return max(from, v.Start), min(from+size, v.End)
 }
 
-// mapPage maps the object's page at va, for writing in place only if v is
-// shared and the page may be.
-func (as *AddressSpace) mapPage(v *VMA, va event.Addr) FaultResult {
-	index := v.index(va)
-	if !v.Object.holds(index) {
+// mapPage maps the object's page at va, for writing in place only if v is shared and
+// the page may be written.
+func (as *AddressSpace) mapPage(v *VMA, va arch.Addr) FaultResult {
+	index := v.objectIndex(va)
+	if !v.Object.contains(index) {
 		return BusErr
 	}
 	page, errno := v.Object.Page(index)
 	if errno != 0 {
-		return failed(errno)
+		return faultResultOf(errno)
 	}
-	rights := perm(v.Prot)
-	if v.has(Shared) {
+	rights := processorRights(v.Prot)
+	if v.hasFlags(Shared) {
 		if v.Object.isWritable(index) && v.tracking() != TrackFirst {
 			as.writableShared = true
 		} else {
-			rights &^= emu.Write
+			rights &^= arch.Write
 		}
 	}
 	as.ram.Ref(page)
-	as.space.Set(va, emu.MakePTE(page, rights, v.has(Shared)))
+	as.space.Set(va, mem.MakePTE(page, rights, v.hasFlags(Shared)))
 	return Resolved
 }
 
 // mapWritable maps the object's page at va for writing in place.
-func (as *AddressSpace) mapWritable(v *VMA, va event.Addr) FaultResult {
-	index := v.index(va)
-	if !v.Object.holds(index) {
+func (as *AddressSpace) mapWritable(v *VMA, va arch.Addr) FaultResult {
+	index := v.objectIndex(va)
+	if !v.Object.contains(index) {
 		return BusErr
 	}
 	page, errno := v.Object.WritablePage(index)
 	if errno != 0 {
-		return failed(errno)
+		return faultResultOf(errno)
 	}
 	tracking, have := v.tracking(), as.space.Get(va)
 	if tracking == TrackFirst && !have.Noted() || tracking == TrackFaults && !have.Present() {
-		v.File.Written()
+		v.File.NoteWrite()
 	}
 	as.writableShared = true
 	as.ram.Ref(page)
-	as.space.Set(va, emu.MakePTE(page, perm(v.Prot), true).Note(tracking == TrackFirst))
+	as.space.Set(va, mem.MakePTE(page, processorRights(v.Prot), true).Note(tracking == TrackFirst))
 	return Resolved
 }
 
-// tracking says which writes to v its file notes.
+// tracking returns which writes to v its file notes.
 func (v *VMA) tracking() Tracking {
 	if v.File == nil {
 		return TrackNone
@@ -180,16 +180,16 @@ func (v *VMA) tracking() Tracking {
 	return v.File.Tracking()
 }
 
-// Sync is what writing back all files does to the mappings.
+// Sync has the effect on mappings of writing back all files.
 func (as *AddressSpace) Sync() {
-	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+	for p := (position{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
-		as.clean(v, v.Start, v.End)
+		as.protectClean(v, v.Start, v.End)
 	}
 }
 
-// Clean is what writing back the pages of [first, end) does to mappings: the next write
-// to each page is noted.
+// Clean has the effect on mappings of writing back the pages of [first, end): the next
+// write to each page is noted.
 func (o *Object) Clean(first, end uint64) {
 	for _, m := range o.mappers {
 		m.space.cleanObject(o, first, end)
@@ -197,31 +197,31 @@ func (o *Object) Clean(first, end uint64) {
 }
 
 func (as *AddressSpace) cleanObject(o *Object, first, end uint64) {
-	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+	for p := (position{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
-		begin := v.Offset / emu.PageSize
-		from, to := max(first, begin), min(end, begin+v.pages())
+		begin := v.Offset / arch.PageSize
+		from, to := max(first, begin), min(end, begin+v.pageCount())
 		if v.Object == o && from < to {
-			as.clean(v, v.Start+event.Addr((from-begin)*emu.PageSize), v.Start+event.Addr((to-begin)*emu.PageSize))
+			as.protectClean(v, v.Start+arch.Addr((from-begin)*arch.PageSize), v.Start+arch.Addr((to-begin)*arch.PageSize))
 		}
 	}
 }
 
-// clean takes the right to write from the pages of [start, end), which is in v, whose
-// writes were noted.
-func (as *AddressSpace) clean(v *VMA, start, end event.Addr) {
-	if !v.has(Shared) || v.tracking() != TrackFirst {
+// protectClean removes the right to write from the pages of [start, end), which is in v, if
+// their writes are noted.
+func (as *AddressSpace) protectClean(v *VMA, start, end arch.Addr) {
+	if !v.hasFlags(Shared) || v.tracking() != TrackFirst {
 		return
 	}
 	for _, m := range as.space.Mappings(start, end) {
 		if m.PTE.Noted() {
 			as.ram.Ref(m.PTE.Page())
-			as.space.Set(m.Addr, m.PTE.With(m.PTE.Page(), m.PTE.Perm()&^emu.Write).Note(false))
+			as.space.Set(m.Addr, m.PTE.With(m.PTE.Page(), m.PTE.Perm()&^arch.Write).Note(false))
 		}
 	}
 }
 
-func failed(errno unix.Errno) FaultResult {
+func faultResultOf(errno unix.Errno) FaultResult {
 	if errno == unix.ENOMEM {
 		return OutOfMemory
 	}
@@ -229,24 +229,24 @@ func failed(errno unix.Errno) FaultResult {
 }
 
 // growStack extends the stack above va down to it and returns it, or nil.
-func (as *AddressSpace) growStack(va event.Addr) *VMA {
+func (as *AddressSpace) growStack(va arch.Addr) *VMA {
 	p := as.vmas.find(va)
 	v := as.vmas.at(p)
-	if v == nil || !v.has(GrowsDown) {
+	if v == nil || !v.hasFlags(GrowsDown) {
 		return nil
 	}
-	start := va &^ (emu.PageSize - 1)
+	start := va &^ (arch.PageSize - 1)
 	if start < MinAddr || uint64(v.End-start) > as.Limits.Stack {
 		return nil
 	}
 	below := as.vmas.before(p)
-	if below != nil && !below.has(GrowsDown) && below.Prot&protMask != 0 && start-below.End < stackGuard {
+	if below != nil && !below.hasFlags(GrowsDown) && below.Prot&protMask != 0 && start-below.End < stackGuard {
 		return nil
 	}
-	pages := uint64(v.Start-start) / emu.PageSize
-	if !as.mayExpand(v, pages) || !as.mayPromise(pages) || !as.mayLock(v.Flags, pages) {
+	pages := uint64(v.Start-start) / arch.PageSize
+	if !as.mayExpand(v, pages) || !as.mayCommit(pages) || !as.mayLock(v.Flags, pages) {
 		return nil
 	}
-	as.update(p, func(v *VMA) { v.Start = start })
+	as.updateAt(p, func(v *VMA) { v.Start = start })
 	return as.vmas.at(p)
 }

@@ -5,12 +5,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // tryMap is mustMap for what may fail.
-func tryMap(as *AddressSpace, addr event.Addr, length uint64, prot, flags int) unix.Errno {
+func tryMap(as *AddressSpace, addr arch.Addr, length uint64, prot, flags int) unix.Errno {
 	_, errno := as.Mmap(MapRequest{Addr: addr, Length: length, Prot: prot, Flags: flags})
 	return errno
 }
@@ -27,8 +26,8 @@ func TestHugeReservations(t *testing.T) {
 	if !as.TakeRefused() || as.TakeRefused() {
 		t.Error("the refusal is not noted once")
 	}
-	mustMap(t, as, 0, Promised, rw, private)
-	mustMap(t, as, 0, Promised, rw, shared)
+	mustMap(t, as, 0, CommitLimit, rw, private)
+	mustMap(t, as, 0, CommitLimit, rw, shared)
 	if errno := tryMap(as, 0, 1<<40, rw, shared); errno != unix.ENOMEM {
 		t.Errorf("1 TiB of shared memory: %v", errno)
 	}
@@ -47,19 +46,19 @@ func TestHugeReservations(t *testing.T) {
 // TestMemoryRunsOut: using up guest memory ends in OutOfMemory, not in more
 // host memory, whatever is touched.
 func TestMemoryRunsOut(t *testing.T) {
-	for name, touch := range map[string]func(as *AddressSpace, at event.Addr) FaultResult{
-		"writes": func(as *AddressSpace, at event.Addr) FaultResult { return as.Fault(at, emu.AccessWrite) },
+	for name, touch := range map[string]func(as *AddressSpace, at arch.Addr) FaultResult{
+		"writes": func(as *AddressSpace, at arch.Addr) FaultResult { return as.Fault(at, arch.AccessWrite) },
 		// Pages of zeros cost page tables.
-		"reads far apart": func(as *AddressSpace, at event.Addr) FaultResult {
-			return as.Fault(event.Addr(1<<40)+(at-region)*1024, emu.AccessRead)
+		"reads far apart": func(as *AddressSpace, at arch.Addr) FaultResult {
+			return as.Fault(arch.Addr(1<<40)+(at-region)*1024, arch.AccessRead)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := newTest(t, 4<<20)
 			mustMap(t, as, region, 1<<30, rw, private|unix.MAP_NORESERVE|unix.MAP_FIXED)
 			mustMap(t, as, 1<<40, 1<<42, rw, private|unix.MAP_NORESERVE|unix.MAP_FIXED)
-			for i := event.Addr(0); ; i++ {
-				switch r := touch(as, region+i*emu.PageSize); {
+			for i := arch.Addr(0); ; i++ {
+				switch r := touch(as, region+i*arch.PageSize); {
 				case r == OutOfMemory:
 					if as.ram.Used()+as.ram.Tables() > 1<<10 {
 						t.Errorf("%d pages and %d tables", as.ram.Used(), as.ram.Tables())
@@ -106,15 +105,15 @@ func TestResourceLimits(t *testing.T) {
 		t.Errorf("data beyond RLIMIT_DATA: %v", errno)
 	}
 	mustMap(t, as, 0, 600<<10, unix.PROT_READ, private)
-	as.Limits.MemLock = 8 * emu.PageSize
-	if errno := tryMap(as, 0, 9*emu.PageSize, unix.PROT_READ, private|unix.MAP_LOCKED); errno != unix.EAGAIN {
+	as.Limits.MemLock = 8 * arch.PageSize
+	if errno := tryMap(as, 0, 9*arch.PageSize, unix.PROT_READ, private|unix.MAP_LOCKED); errno != unix.EAGAIN {
 		t.Errorf("MAP_LOCKED beyond RLIMIT_MEMLOCK: %v", errno)
 	}
-	if errno := as.Mlock(region, 9*emu.PageSize, 0); errno != unix.ENOMEM {
+	if errno := as.Mlock(region, 9*arch.PageSize, 0); errno != unix.ENOMEM {
 		t.Errorf("mlock beyond RLIMIT_MEMLOCK: %v", errno)
 	}
 	as.Limits.MemLock = 0
-	if errno := as.Mlock(region, emu.PageSize, 0); errno != unix.EPERM {
+	if errno := as.Mlock(region, arch.PageSize, 0); errno != unix.EPERM {
 		t.Errorf("mlock without the right: %v", errno)
 	}
 	if errno := as.Mlockall(unix.MCL_FUTURE); errno != unix.EPERM {
@@ -125,7 +124,7 @@ func TestResourceLimits(t *testing.T) {
 func TestMlockall(t *testing.T) {
 	as := newTest(t, 1<<20)
 	as.Limits.MayLock = true
-	before := mustMap(t, as, 0, 2*emu.PageSize, rw, private)
+	before := mustMap(t, as, 0, 2*arch.PageSize, rw, private)
 	for _, flags := range []int{0, unix.MCL_ONFAULT, 64} {
 		if errno := as.Mlockall(flags); errno != unix.EINVAL {
 			t.Errorf("mlockall(%d): %v", flags, errno)
@@ -134,15 +133,15 @@ func TestMlockall(t *testing.T) {
 	if errno := as.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); errno != 0 {
 		t.Fatal(errno)
 	}
-	mustMap(t, as, 0, emu.PageSize, rw, private)
+	mustMap(t, as, 0, arch.PageSize, rw, private)
 	if u := as.Usage(); u.Locked != 3 || u.Resident != 3 {
 		t.Errorf("%+v", u)
 	}
-	if errno := as.Madvise(before, emu.PageSize, unix.MADV_DONTNEED); errno != unix.EINVAL {
+	if errno := as.Madvise(before, arch.PageSize, unix.MADV_DONTNEED); errno != unix.EINVAL {
 		t.Errorf("MADV_DONTNEED of locked memory: %v", errno)
 	}
 	as.Munlockall()
-	mustMap(t, as, 0, emu.PageSize, rw, private)
+	mustMap(t, as, 0, arch.PageSize, rw, private)
 	if u := as.Usage(); u.Locked != 0 || u.Resident != 3 {
 		t.Errorf("%+v", u)
 	}
@@ -151,10 +150,10 @@ func TestMlockall(t *testing.T) {
 // TestMappingsAreLimited: vm.max_map_count.
 func TestMappingsAreLimited(t *testing.T) {
 	as := newTest(t, 16<<20)
-	at := mustMap(t, as, region, 2*(MaxMappings+10)*emu.PageSize, unix.PROT_NONE, private|unix.MAP_FIXED)
+	at := mustMap(t, as, region, 2*(MaxMappings+10)*arch.PageSize, unix.PROT_NONE, private|unix.MAP_FIXED)
 	made := 1
 	for ; ; made += 2 {
-		errno := as.Mprotect(at+event.Addr(made)*emu.PageSize, emu.PageSize, unix.PROT_READ)
+		errno := as.Mprotect(at+arch.Addr(made)*arch.PageSize, arch.PageSize, unix.PROT_READ)
 		if errno == unix.ENOMEM {
 			break
 		}
@@ -166,16 +165,16 @@ func TestMappingsAreLimited(t *testing.T) {
 		t.Errorf("refused at %d mappings", as.Count())
 	}
 	for as.Count() < MaxMappings {
-		mustMap(t, as, 0, emu.PageSize, unix.PROT_READ, shared) // these never merge
+		mustMap(t, as, 0, arch.PageSize, unix.PROT_READ, shared) // these never merge
 	}
-	if errno := as.Munmap(region+2*MaxMappings*emu.PageSize, emu.PageSize); errno != unix.ENOMEM {
+	if errno := as.Munmap(region+2*MaxMappings*arch.PageSize, arch.PageSize); errno != unix.ENOMEM {
 		t.Errorf("munmap that splits: %v", errno)
 	}
-	if errno := as.Madvise(region+2*MaxMappings*emu.PageSize, emu.PageSize, unix.MADV_DONTFORK); errno != unix.ENOMEM {
+	if errno := as.Madvise(region+2*MaxMappings*arch.PageSize, arch.PageSize, unix.MADV_DONTFORK); errno != unix.ENOMEM {
 		t.Errorf("madvise that splits: %v", errno)
 	}
-	mustMap(t, as, 0, emu.PageSize, unix.PROT_READ, shared)
-	if errno := tryMap(as, 0, emu.PageSize, unix.PROT_READ, shared); errno != unix.ENOMEM {
+	mustMap(t, as, 0, arch.PageSize, unix.PROT_READ, shared)
+	if errno := tryMap(as, 0, arch.PageSize, unix.PROT_READ, shared); errno != unix.ENOMEM {
 		t.Errorf("one mapping too many: %v", errno)
 	}
 }
@@ -183,33 +182,33 @@ func TestMappingsAreLimited(t *testing.T) {
 func TestStackGrows(t *testing.T) {
 	as := newTest(t, 64<<20)
 	top := TaskSize
-	mustMap(t, as, top-2*emu.PageSize, 2*emu.PageSize, rw, private|unix.MAP_FIXED|unix.MAP_GROWSDOWN)
-	if r := as.Fault(top-1<<20, emu.AccessWrite); r != Resolved {
+	mustMap(t, as, top-2*arch.PageSize, 2*arch.PageSize, rw, private|unix.MAP_FIXED|unix.MAP_GROWSDOWN)
+	if r := as.Fault(top-1<<20, arch.AccessWrite); r != Resolved {
 		t.Errorf("1 MiB of stack: %v", r)
 	}
 	if v, _ := as.Find(top - 1); v.Start != top-1<<20 {
 		t.Errorf("the stack begins at %#x", v.Start)
 	}
-	if r := as.Fault(top-event.Addr(as.Limits.Stack)-1, emu.AccessWrite); r != MapErr {
+	if r := as.Fault(top-arch.Addr(as.Limits.Stack)-1, arch.AccessWrite); r != MapErr {
 		t.Errorf("beyond RLIMIT_STACK: %v", r)
 	}
 	// A mapping keeps 1 MiB of distance.
-	mustMap(t, as, top-4<<20, emu.PageSize, rw, private|unix.MAP_FIXED)
-	guard := top - 4<<20 + emu.PageSize + 256*emu.PageSize
-	if r := as.Fault(guard-1, emu.AccessRead); r != MapErr {
+	mustMap(t, as, top-4<<20, arch.PageSize, rw, private|unix.MAP_FIXED)
+	guard := top - 4<<20 + arch.PageSize + 256*arch.PageSize
+	if r := as.Fault(guard-1, arch.AccessRead); r != MapErr {
 		t.Errorf("in the guard gap: %v", r)
 	}
-	if r := as.Fault(guard, emu.AccessRead); r != Resolved {
+	if r := as.Fault(guard, arch.AccessRead); r != Resolved {
 		t.Errorf("above the guard gap: %v", r)
 	}
 	// What may not be accessed may be near.
-	if errno := as.Mprotect(top-4<<20, emu.PageSize, unix.PROT_NONE); errno != 0 {
+	if errno := as.Mprotect(top-4<<20, arch.PageSize, unix.PROT_NONE); errno != 0 {
 		t.Fatal(errno)
 	}
-	if r := as.Fault(guard-emu.PageSize, emu.AccessRead); r != Resolved {
+	if r := as.Fault(guard-arch.PageSize, arch.AccessRead); r != Resolved {
 		t.Errorf("near an inaccessible mapping: %v", r)
 	}
-	if u := as.Usage(); u.Data != 0 || u.Stack != uint64(top-guard)/emu.PageSize+1 {
+	if u := as.Usage(); u.Data != 0 || u.Stack != uint64(top-guard)/arch.PageSize+1 {
 		t.Errorf("%+v", u)
 	}
 }
@@ -218,43 +217,43 @@ func TestFaultResults(t *testing.T) {
 	as := newTest(t, 1<<20)
 	o := NewObject(as.ram, text("short"), 5)
 	defer o.Unref()
-	file, errno := as.Mmap(MapRequest{Length: 3 * emu.PageSize, Prot: unix.PROT_READ, Flags: unix.MAP_PRIVATE, Object: o, Readable: true})
+	file, errno := as.Mmap(MapRequest{Length: 3 * arch.PageSize, Prot: unix.PROT_READ, Flags: unix.MAP_PRIVATE, Object: o, Readable: true})
 	if errno != 0 {
 		t.Fatal(errno)
 	}
-	bad := NewObject(as.ram, broken{}, emu.PageSize)
+	bad := NewObject(as.ram, broken{}, arch.PageSize)
 	defer bad.Unref()
-	unreadable, _ := as.Mmap(MapRequest{Length: emu.PageSize, Prot: unix.PROT_READ, Flags: unix.MAP_SHARED, Object: bad, Readable: true})
-	none := mustMap(t, as, 0, emu.PageSize, unix.PROT_NONE, private)
-	writeOnly := mustMap(t, as, 0, emu.PageSize, unix.PROT_WRITE, private)
-	execOnly := mustMap(t, as, 0, emu.PageSize, unix.PROT_EXEC, private)
+	unreadable, _ := as.Mmap(MapRequest{Length: arch.PageSize, Prot: unix.PROT_READ, Flags: unix.MAP_SHARED, Object: bad, Readable: true})
+	none := mustMap(t, as, 0, arch.PageSize, unix.PROT_NONE, private)
+	writeOnly := mustMap(t, as, 0, arch.PageSize, unix.PROT_WRITE, private)
+	execOnly := mustMap(t, as, 0, arch.PageSize, unix.PROT_EXEC, private)
 	for _, c := range []struct {
 		what   string
-		va     event.Addr
-		access emu.Access
+		va     arch.Addr
+		access arch.Access
 		want   FaultResult
 		sig    unix.Signal
 		code   int32
 	}{
-		{"file", file, emu.AccessRead, Resolved, 0, 0},
-		{"write to a read-only mapping", file, emu.AccessWrite, AccErr, unix.SIGSEGV, 2},
-		{"execution of data", file, emu.AccessFetch, AccErr, unix.SIGSEGV, 2},
-		{"past the end of the file", file + emu.PageSize, emu.AccessRead, BusErr, unix.SIGBUS, 2},
-		{"a page that cannot be read", unreadable, emu.AccessRead, BusErr, unix.SIGBUS, 2},
-		{"null", 0, emu.AccessRead, MapErr, unix.SIGSEGV, 1},
-		{"kernel address", 1 << 63, emu.AccessRead, MapErr, unix.SIGSEGV, 1},
-		{"end of addresses", TaskSize, emu.AccessRead, MapErr, unix.SIGSEGV, 1},
-		{"PROT_NONE", none, emu.AccessRead, AccErr, unix.SIGSEGV, 2},
+		{"file", file, arch.AccessRead, Resolved, 0, 0},
+		{"write to a read-only mapping", file, arch.AccessWrite, AccErr, unix.SIGSEGV, 2},
+		{"execution of data", file, arch.AccessFetch, AccErr, unix.SIGSEGV, 2},
+		{"past the end of the file", file + arch.PageSize, arch.AccessRead, BusErr, unix.SIGBUS, 2},
+		{"a page that cannot be read", unreadable, arch.AccessRead, BusErr, unix.SIGBUS, 2},
+		{"null", 0, arch.AccessRead, MapErr, unix.SIGSEGV, 1},
+		{"kernel address", 1 << 63, arch.AccessRead, MapErr, unix.SIGSEGV, 1},
+		{"end of addresses", TaskSize, arch.AccessRead, MapErr, unix.SIGSEGV, 1},
+		{"PROT_NONE", none, arch.AccessRead, AccErr, unix.SIGSEGV, 2},
 		// Without protection keys x86 cannot withhold the right to read.
-		{"PROT_WRITE", writeOnly, emu.AccessRead, Resolved, 0, 0},
-		{"PROT_EXEC", execOnly, emu.AccessRead, Resolved, 0, 0},
-		{"PROT_EXEC", execOnly, emu.AccessFetch, Resolved, 0, 0},
+		{"PROT_WRITE", writeOnly, arch.AccessRead, Resolved, 0, 0},
+		{"PROT_EXEC", execOnly, arch.AccessRead, Resolved, 0, 0},
+		{"PROT_EXEC", execOnly, arch.AccessFetch, Resolved, 0, 0},
 	} {
 		r := as.Fault(c.va, c.access)
 		if sig, code := r.Signal(); r != c.want || sig != c.sig || code != c.code {
 			t.Errorf("%s: %v, signal %v, code %d", c.what, r, sig, code)
 		}
-		if _, why := as.space.Walk(c.va, c.access); (why == emu.NoFault) != (c.want == Resolved) {
+		if _, why := as.space.Walk(c.va, c.access); (why == arch.NoFault) != (c.want == Resolved) {
 			t.Errorf("%s: then %v", c.what, why)
 		}
 	}
@@ -267,33 +266,33 @@ func TestFaultResults(t *testing.T) {
 // mappings included, and come back as zeros if the file grows again.
 func TestTruncationUnmaps(t *testing.T) {
 	as := newTest(t, 1<<20)
-	o := NewObject(as.ram, text(make([]byte, 3*emu.PageSize)), 3*emu.PageSize)
+	o := NewObject(as.ram, text(make([]byte, 3*arch.PageSize)), 3*arch.PageSize)
 	defer o.Unref()
-	request := MapRequest{Length: 3 * emu.PageSize, Prot: rw, Object: o, Readable: true, Writable: true}
+	request := MapRequest{Length: 3 * arch.PageSize, Prot: rw, Object: o, Readable: true, Writable: true}
 	request.Flags = unix.MAP_SHARED
 	s, _ := as.Mmap(request)
 	request.Flags = unix.MAP_PRIVATE
 	p, _ := as.Mmap(request)
-	for i := event.Addr(0); i < 3; i++ {
-		as.WriteU8(s+i*emu.PageSize+4000, 1)
-		as.WriteU8(p+i*emu.PageSize+4000, 2)
+	for i := arch.Addr(0); i < 3; i++ {
+		as.WriteU8(s+i*arch.PageSize+4000, 1)
+		as.WriteU8(p+i*arch.PageSize+4000, 2)
 	}
-	if errno := o.Truncate(emu.PageSize + 10); errno != 0 {
+	if errno := o.Truncate(arch.PageSize + 10); errno != 0 {
 		t.Fatal(errno)
 	}
-	if errno := o.Truncate(3 * emu.PageSize); errno != 0 {
+	if errno := o.Truncate(3 * arch.PageSize); errno != 0 {
 		t.Fatal(errno)
 	}
 	for _, c := range []struct {
-		va   event.Addr
+		va   arch.Addr
 		want uint8
 	}{
 		{s + 4000, 1},
 		{p + 4000, 2},
-		{s + emu.PageSize + 4000, 0},
-		{p + emu.PageSize + 4000, 2},
-		{s + 2*emu.PageSize + 4000, 0},
-		{p + 2*emu.PageSize + 4000, 0},
+		{s + arch.PageSize + 4000, 0},
+		{p + arch.PageSize + 4000, 2},
+		{s + 2*arch.PageSize + 4000, 0},
+		{p + 2*arch.PageSize + 4000, 0},
 	} {
 		if got, errno := as.ReadU8(c.va); got != c.want || errno != 0 {
 			t.Errorf("at %#x: %d, %v, want %d", c.va, got, errno, c.want)

@@ -6,20 +6,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // TestListAgreesWithSlice compares a list with a sorted slice.
 func TestListAgreesWithSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l list
+		var l mappingList
 		var model []VMA
-		const space = 4000 * emu.PageSize
-		page := func(t *rapid.T, label string) event.Addr {
-			return event.Addr(rapid.IntRange(0, 4000).Draw(t, label)) * emu.PageSize
+		const space = 4000 * arch.PageSize
+		page := func(t *rapid.T, label string) arch.Addr {
+			return arch.Addr(rapid.IntRange(0, 4000).Draw(t, label)) * arch.PageSize
 		}
-		find := func(va event.Addr) int {
+		find := func(va arch.Addr) int {
 			return slices.IndexFunc(model, func(v VMA) bool { return v.End > va })
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -27,7 +26,7 @@ func TestListAgreesWithSlice(t *testing.T) {
 				stack := Flags(0)
 				for range rapid.IntRange(1, 200).Draw(t, "count") {
 					v := VMA{Start: page(t, "start"), Flags: stack}
-					v.End = v.Start + event.Addr(rapid.IntRange(1, 3).Draw(t, "pages"))*emu.PageSize
+					v.End = v.Start + arch.Addr(rapid.IntRange(1, 3).Draw(t, "pages"))*arch.PageSize
 					i := find(v.Start)
 					if i < 0 {
 						i = len(model)
@@ -54,27 +53,27 @@ func TestListAgreesWithSlice(t *testing.T) {
 				if i < 0 {
 					t.Skip("none")
 				}
-				limit := event.Addr(space + 4*emu.PageSize)
+				limit := arch.Addr(space + 4*arch.PageSize)
 				if i+1 < len(model) {
 					limit = model[i+1].Start
 				}
 				p := l.find(model[i].Start)
-				model[i].End = min(limit, model[i].End+emu.PageSize)
+				model[i].End = min(limit, model[i].End+arch.PageSize)
 				l.at(p).End = model[i].End
-				l.changed(p.c)
+				l.updateChunk(p.c)
 			},
 			"": func(t *rapid.T) {
 				checkList(t, &l, model)
-				low, high, size := page(t, "low"), page(t, "high"), uint64(rapid.IntRange(1, 600).Draw(t, "size"))*emu.PageSize
+				low, high, size := page(t, "low"), page(t, "high"), uint64(rapid.IntRange(1, 600).Draw(t, "size"))*arch.PageSize
 				checkGaps(t, &l, model, low, high, size)
 			},
 		})
 	})
 }
 
-func checkList(t *rapid.T, l *list, model []VMA) {
+func checkList(t *rapid.T, l *mappingList, model []VMA) {
 	var forward []VMA
-	for p := (pos{}); l.at(p) != nil; p = l.next(p) {
+	for p := (position{}); l.at(p) != nil; p = l.next(p) {
 		forward = append(forward, *l.at(p))
 		if before := l.before(p); len(forward) > 1 && (before == nil || *before != forward[len(forward)-2]) {
 			t.Fatalf("before %#x is %+v", l.at(p).Start, before)
@@ -91,15 +90,15 @@ func checkList(t *rapid.T, l *list, model []VMA) {
 }
 
 // checkGaps compares the searches with one that tries every address.
-func checkGaps(t *rapid.T, l *list, model []VMA, low, high event.Addr, size uint64) {
-	isFree := func(at event.Addr) bool {
-		end := at + event.Addr(size)
+func checkGaps(t *rapid.T, l *mappingList, model []VMA, low, high arch.Addr, size uint64) {
+	isFree := func(at arch.Addr) bool {
+		end := at + arch.Addr(size)
 		next := slices.IndexFunc(model, func(v VMA) bool { return v.End > at })
-		return next < 0 || end <= model[next].floor()
+		return next < 0 || end <= model[next].lowestReserved()
 	}
-	var lowest, highest event.Addr
+	var lowest, highest arch.Addr
 	found := false
-	for at := low; at+event.Addr(size) <= high; at += emu.PageSize {
+	for at := low; at+arch.Addr(size) <= high; at += arch.PageSize {
 		if isFree(at) {
 			if !found {
 				lowest = at

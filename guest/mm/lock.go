@@ -3,25 +3,24 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Guest memory is never paged out: locking is accounting, and makes resident.
+// Guest memory is never paged out: locking is accounting, and makes pages resident.
 
 // MlockOnFault is the flag of mlock2 to lock pages as they become resident.
 const MlockOnFault = 1
 
-// mayLock tells whether pages more may be locked, if flags say that they are.
+// mayLock reports whether pages more may be locked, if flags say that they are.
 func (as *AddressSpace) mayLock(flags Flags, pages uint64) bool {
-	return flags&Locked == 0 || as.Limits.MayLock || as.locked+pages <= as.Limits.MemLock/emu.PageSize
+	return flags&Locked == 0 || as.Limits.MayLock || as.locked+pages <= as.Limits.MemLock/arch.PageSize
 }
 
-// mayLockAtAll is the condition of mlock and mlockall for EPERM.
-func (as *AddressSpace) mayLockAtAll() bool { return as.Limits.MayLock || as.Limits.MemLock != 0 }
+// mayLockAny is the condition of mlock and mlockall for EPERM.
+func (as *AddressSpace) mayLockAny() bool { return as.Limits.MayLock || as.Limits.MemLock != 0 }
 
 // Mlock locks a range as mlock2(2) does; flags is 0 or MlockOnFault.
-func (as *AddressSpace) Mlock(addr event.Addr, length uint64, flags int) unix.Errno {
+func (as *AddressSpace) Mlock(addr arch.Addr, length uint64, flags int) unix.Errno {
 	set := Locked
 	switch flags {
 	case 0:
@@ -30,7 +29,7 @@ func (as *AddressSpace) Mlock(addr event.Addr, length uint64, flags int) unix.Er
 	default:
 		return unix.EINVAL
 	}
-	if !as.mayLockAtAll() {
+	if !as.mayLockAny() {
 		return unix.EPERM
 	}
 	start, end, errno := lockRange(addr, length)
@@ -38,8 +37,8 @@ func (as *AddressSpace) Mlock(addr event.Addr, length uint64, flags int) unix.Er
 		return errno
 	}
 	if !as.Limits.MayLock {
-		more := uint64(end-start)/emu.PageSize - as.lockedIn(start, end)
-		if as.locked+more > as.Limits.MemLock/emu.PageSize {
+		more := uint64(end-start)/arch.PageSize - as.countLocked(start, end)
+		if as.locked+more > as.Limits.MemLock/arch.PageSize {
 			return unix.ENOMEM
 		}
 	}
@@ -60,7 +59,7 @@ func (as *AddressSpace) Mlock(addr event.Addr, length uint64, flags int) unix.Er
 }
 
 // Munlock unlocks a range as munlock(2) does.
-func (as *AddressSpace) Munlock(addr event.Addr, length uint64) unix.Errno {
+func (as *AddressSpace) Munlock(addr arch.Addr, length uint64) unix.Errno {
 	start, end, errno := lockRange(addr, length)
 	if errno != 0 || start == end {
 		return errno
@@ -69,20 +68,20 @@ func (as *AddressSpace) Munlock(addr event.Addr, length uint64) unix.Errno {
 }
 
 // lockRange rounds a range to whole pages, outwards.
-func lockRange(addr event.Addr, length uint64) (start, end event.Addr, errno unix.Errno) {
-	start = addr &^ (emu.PageSize - 1)
+func lockRange(addr arch.Addr, length uint64) (start, end arch.Addr, errno unix.Errno) {
+	start = addr &^ (arch.PageSize - 1)
 	size := pageAlign(length + uint64(addr-start))
-	if end = start + event.Addr(size); end < start || size < length {
+	if end = start + arch.Addr(size); end < start || size < length {
 		return 0, 0, unix.EINVAL
 	}
 	return start, end, 0
 }
 
-func (as *AddressSpace) lockedIn(start, end event.Addr) uint64 {
+func (as *AddressSpace) countLocked(start, end arch.Addr) uint64 {
 	var n uint64
-	as.walk(start, end, func(v *VMA, from, to event.Addr) unix.Errno {
-		if v.has(Locked) {
-			n += uint64(to-from) / emu.PageSize
+	as.forEachPart(start, end, func(v *VMA, from, to arch.Addr) unix.Errno {
+		if v.hasFlags(Locked) {
+			n += uint64(to-from) / arch.PageSize
 		}
 		return 0
 	})
@@ -91,15 +90,15 @@ func (as *AddressSpace) lockedIn(start, end event.Addr) uint64 {
 
 // setLocked gives the mappings of a range the flags of set among Locked and
 // LockOnFault. It stops at the first hole with ENOMEM.
-func (as *AddressSpace) setLocked(start, end event.Addr, set Flags) unix.Errno {
+func (as *AddressSpace) setLocked(start, end arch.Addr, set Flags) unix.Errno {
 	for start < end {
-		v := as.lookup(start)
+		v := as.findPointer(start)
 		if v == nil {
 			return unix.ENOMEM
 		}
 		to := min(v.End, end)
 		if v.Flags&(Locked|LockOnFault) != set {
-			if errno := as.change(start, to, func(v *VMA) { v.Flags = v.Flags&^(Locked|LockOnFault) | set }); errno != 0 {
+			if errno := as.changeRange(start, to, func(v *VMA) { v.Flags = v.Flags&^(Locked|LockOnFault) | set }); errno != 0 {
 				return errno
 			}
 		}
@@ -108,15 +107,15 @@ func (as *AddressSpace) setLocked(start, end event.Addr, set Flags) unix.Errno {
 	return 0
 }
 
-// Mlockall locks all mappings, those to come, or both, as mlockall(2) does.
+// Mlockall locks all present mappings, future ones, or both, as mlockall(2) does.
 func (as *AddressSpace) Mlockall(flags int) unix.Errno {
 	if flags == 0 || flags == unix.MCL_ONFAULT || flags&^(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT) != 0 {
 		return unix.EINVAL
 	}
-	if !as.mayLockAtAll() {
+	if !as.mayLockAny() {
 		return unix.EPERM
 	}
-	if flags&unix.MCL_CURRENT != 0 && !as.Limits.MayLock && as.total > as.Limits.MemLock/emu.PageSize {
+	if flags&unix.MCL_CURRENT != 0 && !as.Limits.MayLock && as.total > as.Limits.MemLock/arch.PageSize {
 		return unix.ENOMEM
 	}
 	set := Locked

@@ -3,24 +3,24 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // adviceRange checks address and length as madvise and its relatives do. An
 // empty range ends at its start.
-func adviceRange(addr event.Addr, length uint64) (end event.Addr, errno unix.Errno) {
+func adviceRange(addr arch.Addr, length uint64) (end arch.Addr, errno unix.Errno) {
 	rounded := pageAlign(length)
-	if !aligned(uint64(addr)) || length != 0 && rounded == 0 || addr+event.Addr(rounded) < addr {
+	if !isPageAligned(uint64(addr)) || length != 0 && rounded == 0 || addr+arch.Addr(rounded) < addr {
 		return 0, unix.EINVAL
 	}
-	return addr + event.Addr(rounded), 0
+	return addr + arch.Addr(rounded), 0
 }
 
-// Madvise takes advice on a range as madvise(2) does. What only concerns speed
+// Madvise handles advice on a range as madvise(2) does. Advice that only concerns speed
 // is accepted and has no effect.
-func (as *AddressSpace) Madvise(addr event.Addr, length uint64, advice int) unix.Errno {
-	apply, errno := adviser(advice)
+func (as *AddressSpace) Madvise(addr arch.Addr, length uint64, advice int) unix.Errno {
+	apply, errno := adviceAction(advice)
 	if errno != 0 {
 		return errno
 	}
@@ -29,21 +29,21 @@ func (as *AddressSpace) Madvise(addr event.Addr, length uint64, advice int) unix
 		return errno
 	}
 	stopAtHoles := advice == unix.MADV_POPULATE_READ || advice == unix.MADV_POPULATE_WRITE
-	if stopAtHoles && as.lookup(addr) == nil && addr < end {
+	if stopAtHoles && as.findPointer(addr) == nil && addr < end {
 		return unix.ENOMEM
 	}
-	return as.walk(addr, end, func(v *VMA, start, to event.Addr) unix.Errno {
+	return as.forEachPart(addr, end, func(v *VMA, start, to arch.Addr) unix.Errno {
 		errno := apply(as, v, start, to)
-		if errno == 0 && stopAtHoles && to < end && as.lookup(to) == nil {
+		if errno == 0 && stopAtHoles && to < end && as.findPointer(to) == nil {
 			return unix.ENOMEM
 		}
 		return errno
 	})
 }
 
-// walk calls f for the part [start, end) of each mapping in a range, until f
+// forEachPart calls f for the part [start, end) of each mapping in a range, until f
 // fails. ENOMEM: there are holes, which did not stop it.
-func (as *AddressSpace) walk(start, end event.Addr, f func(v *VMA, start, end event.Addr) unix.Errno) unix.Errno {
+func (as *AddressSpace) forEachPart(start, end arch.Addr, f func(v *VMA, start, end arch.Addr) unix.Errno) unix.Errno {
 	var holes unix.Errno
 	for start < end {
 		v := as.vmas.at(as.vmas.find(start))
@@ -66,10 +66,10 @@ func (as *AddressSpace) walk(start, end event.Addr, f func(v *VMA, start, end ev
 // softOffline is MADV_SOFT_OFFLINE of the kernel's mman-common.h.
 const softOffline = 101
 
-// applyAdvice acts on [start, end), which lies in v.
-type applyAdvice func(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno
+// adviceFunc applies advice to [start, end), which lies in v.
+type adviceFunc func(as *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno
 
-func adviser(advice int) (applyAdvice, unix.Errno) {
+func adviceAction(advice int) (adviceFunc, unix.Errno) {
 	switch advice {
 	case unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED,
 		unix.MADV_MERGEABLE, unix.MADV_UNMERGEABLE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE:
@@ -97,74 +97,75 @@ func adviser(advice int) (applyAdvice, unix.Errno) {
 	case unix.MADV_DODUMP:
 		return adviseFlags(0, DontDump), 0
 	case unix.MADV_POPULATE_READ:
-		return advisePopulate(emu.AccessRead), 0
+		return advisePopulate(arch.AccessRead), 0
 	case unix.MADV_POPULATE_WRITE:
-		return advisePopulate(emu.AccessWrite), 0
+		return advisePopulate(arch.AccessWrite), 0
 	case unix.MADV_HWPOISON, softOffline:
 		return nil, unix.EPERM
 	}
 	return nil, unix.EINVAL
 }
 
-func adviseNothing(*AddressSpace, *VMA, event.Addr, event.Addr) unix.Errno { return 0 }
+func adviseNothing(*AddressSpace, *VMA, arch.Addr, arch.Addr) unix.Errno { return 0 }
 
-func adviseDontNeed(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
-	if v.has(Locked) {
+func adviseDontNeed(as *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno {
+	if v.hasFlags(Locked) {
 		return unix.EINVAL
 	}
 	return adviseDontNeedLocked(as, v, start, end)
 }
 
-func adviseDontNeedLocked(as *AddressSpace, _ *VMA, start, end event.Addr) unix.Errno {
+func adviseDontNeedLocked(as *AddressSpace, _ *VMA, start, end arch.Addr) unix.Errno {
 	as.space.Unmap(start, end)
 	return 0
 }
 
-// adviseFree lets the contents go when memory is short, which it never is.
-func adviseFree(_ *AddressSpace, v *VMA, _, _ event.Addr) unix.Errno {
+// adviseFree permits the kernel to discard the contents when memory is short, which
+// never happens.
+func adviseFree(_ *AddressSpace, v *VMA, _, _ arch.Addr) unix.Errno {
 	if v.Object != nil {
 		return unix.EINVAL
 	}
 	return 0
 }
 
-func adviseCold(_ *AddressSpace, v *VMA, _, _ event.Addr) unix.Errno {
-	if v.has(Locked) {
+func adviseCold(_ *AddressSpace, v *VMA, _, _ arch.Addr) unix.Errno {
+	if v.hasFlags(Locked) {
 		return unix.EINVAL
 	}
 	return 0
 }
 
 // adviseRemove punches a hole in the object.
-func adviseRemove(_ *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
+func adviseRemove(_ *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno {
 	switch {
-	case v.has(Locked), v.Object == nil:
+	case v.hasFlags(Locked), v.Object == nil:
 		return unix.EINVAL
-	case !v.has(Shared), v.MayProt&unix.PROT_WRITE == 0:
+	case !v.hasFlags(Shared), v.MayProt&unix.PROT_WRITE == 0:
 		return unix.EACCES
 	}
 	return v.Object.Zero(int64(v.Offset+uint64(start-v.Start)), int64(end-start))
 }
 
-func adviseWipeOnFork(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
+func adviseWipeOnFork(as *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno {
 	if v.Object != nil {
 		return unix.EINVAL
 	}
 	return adviseFlags(WipeOnFork, 0)(as, v, start, end)
 }
 
-func adviseFlags(set, unset Flags) applyAdvice {
-	return func(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
+func adviseFlags(set, unset Flags) adviceFunc {
+	return func(as *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno {
 		if flags := v.Flags&^unset | set; flags != v.Flags {
-			return as.change(start, end, func(v *VMA) { v.Flags = flags })
+			return as.changeRange(start, end, func(v *VMA) { v.Flags = flags })
 		}
 		return 0
 	}
 }
 
-func advisePopulate(access emu.Access) applyAdvice {
-	return func(as *AddressSpace, v *VMA, start, end event.Addr) unix.Errno {
-		if access == emu.AccessRead && v.Prot&unix.PROT_READ == 0 {
+func advisePopulate(access arch.Access) adviceFunc {
+	return func(as *AddressSpace, v *VMA, start, end arch.Addr) unix.Errno {
+		if access == arch.AccessRead && v.Prot&unix.PROT_READ == 0 {
 			return unix.EINVAL // although the processor would allow it
 		}
 		switch as.prefaultFor(start, end, access) {
@@ -180,23 +181,23 @@ func advisePopulate(access emu.Access) applyAdvice {
 	}
 }
 
-// Msync checks a range as msync(2) does. Mappings and their files are the same
-// bytes, so there is nothing to write; but the next writes are noted.
-func (as *AddressSpace) Msync(addr event.Addr, length uint64, flags int) unix.Errno {
-	if flags&^(unix.MS_ASYNC|unix.MS_INVALIDATE|unix.MS_SYNC) != 0 || !aligned(uint64(addr)) ||
+// Msync checks a range as msync(2) does. Mappings and their files are the same bytes,
+// so nothing has to be written; but the next writes are noted.
+func (as *AddressSpace) Msync(addr arch.Addr, length uint64, flags int) unix.Errno {
+	if flags&^(unix.MS_ASYNC|unix.MS_INVALIDATE|unix.MS_SYNC) != 0 || !isPageAligned(uint64(addr)) ||
 		flags&unix.MS_ASYNC != 0 && flags&unix.MS_SYNC != 0 {
 		return unix.EINVAL
 	}
-	end := addr + event.Addr(pageAlign(length))
+	end := addr + arch.Addr(pageAlign(length))
 	if end < addr {
 		return unix.ENOMEM
 	}
-	return as.walk(addr, end, func(v *VMA, from, to event.Addr) unix.Errno {
-		if flags&unix.MS_INVALIDATE != 0 && v.has(Locked) {
+	return as.forEachPart(addr, end, func(v *VMA, from, to arch.Addr) unix.Errno {
+		if flags&unix.MS_INVALIDATE != 0 && v.hasFlags(Locked) {
 			return unix.EBUSY
 		}
-		if flags&unix.MS_SYNC != 0 && v.has(Shared) {
-			v.Object.Clean(v.index(from), v.index(to-1)+1)
+		if flags&unix.MS_SYNC != 0 && v.hasFlags(Shared) {
+			v.Object.Clean(v.objectIndex(from), v.objectIndex(to-1)+1)
 		}
 		return 0
 	})
@@ -204,36 +205,36 @@ func (as *AddressSpace) Msync(addr event.Addr, length uint64, flags int) unix.Er
 
 // Mincore writes to vec one byte for each page of a range, 1 for those in
 // memory, as mincore(2) does.
-func (as *AddressSpace) Mincore(addr event.Addr, length uint64, vec event.Addr) unix.Errno {
-	if !aligned(uint64(addr)) {
+func (as *AddressSpace) Mincore(addr arch.Addr, length uint64, vec arch.Addr) unix.Errno {
+	if !isPageAligned(uint64(addr)) {
 		return unix.EINVAL
 	}
 	if addr > TaskSize || length > uint64(TaskSize-addr) {
 		return unix.ENOMEM
 	}
-	const batch = emu.PageSize // pages at a time, as in Linux
-	for end := addr + event.Addr(pageAlign(length)); addr < end; {
-		v := as.lookup(addr)
+	const batch = arch.PageSize // pages at a time, as in Linux
+	for end := addr + arch.Addr(pageAlign(length)); addr < end; {
+		v := as.findPointer(addr)
 		if v == nil {
 			return unix.ENOMEM
 		}
-		to := min(v.End, end, addr+batch*emu.PageSize)
-		in := as.residency(v, addr, to)
+		to := min(v.End, end, addr+batch*arch.PageSize)
+		in := as.residencyBytes(v, addr, to)
 		if errno := as.CopyOut(vec, in); errno != 0 {
 			return errno
 		}
-		vec += event.Addr(len(in))
+		vec += arch.Addr(len(in))
 		addr = to
 	}
 	return 0
 }
 
-func (as *AddressSpace) residency(v *VMA, start, end event.Addr) []byte {
-	in := make([]byte, (end-start)/emu.PageSize)
+func (as *AddressSpace) residencyBytes(v *VMA, start, end arch.Addr) []byte {
+	in := make([]byte, (end-start)/arch.PageSize)
 	for i := range in {
-		va := start + event.Addr(i*emu.PageSize)
+		va := start + arch.Addr(i*arch.PageSize)
 		e := as.space.Get(va)
-		if e.Present() && e.Page() != emu.ZeroPage || v.Object != nil && v.Object.resident(v.index(va)) {
+		if e.Present() && e.Page() != mem.ZeroPage || v.Object != nil && v.Object.isResident(v.objectIndex(va)) {
 			in[i] = 1
 		}
 	}

@@ -6,15 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // library is a file as /proc shows it.
 type library struct{ path string }
 
-func (l *library) Mapped()   {}
-func (l *library) Unmapped() {}
+func (l *library) NoteMapping()   {}
+func (l *library) NoteUnmapping() {}
 
 func (l *library) MapName() (path string, dev, inode uint64) { return l.path, unix.Mkdev(8, 1), 1234 }
 
@@ -22,16 +21,16 @@ func (l *library) MapName() (path string, dev, inode uint64) { return l.path, un
 // are lines of proc(5) and of a Debian kernel.
 func newListed(t *testing.T) *AddressSpace {
 	as := newTest(t, 4<<20)
-	o := NewObject(as.ram, nil, 8*emu.PageSize)
+	o := NewObject(as.ram, nil, 8*arch.PageSize)
 	defer o.Unref()
 	as.Mmap(MapRequest{
-		Addr: 0x400000, Length: 4 * emu.PageSize, Prot: unix.PROT_READ | unix.PROT_EXEC, Flags: unix.MAP_PRIVATE | unix.MAP_FIXED,
-		Object: o, Offset: emu.PageSize, File: &library{"/usr/lib/a b\nc.so"}, Readable: true,
+		Addr: 0x400000, Length: 4 * arch.PageSize, Prot: unix.PROT_READ | unix.PROT_EXEC, Flags: unix.MAP_PRIVATE | unix.MAP_FIXED,
+		Object: o, Offset: arch.PageSize, File: &library{"/usr/lib/a b\nc.so"}, Readable: true,
 	})
 	as.SetBrk(0x10000000)
-	as.Brk(0x10000000+3*emu.PageSize-5, unix.PROT_READ|unix.PROT_WRITE)
-	mustMap(t, as, 0x7f0000000000, emu.PageSize, unix.PROT_NONE, private|unix.MAP_FIXED)
-	mustMap(t, as, 0x7f0000001000, 2*emu.PageSize, rw, shared|unix.MAP_FIXED)
+	as.Brk(0x10000000+3*arch.PageSize-5, unix.PROT_READ|unix.PROT_WRITE)
+	mustMap(t, as, 0x7f0000000000, arch.PageSize, unix.PROT_NONE, private|unix.MAP_FIXED)
+	mustMap(t, as, 0x7f0000001000, 2*arch.PageSize, rw, shared|unix.MAP_FIXED)
 	mustMap(t, as, TaskSize-0x21000, 0x21000, rw, private|unix.MAP_FIXED|unix.MAP_GROWSDOWN)
 	as.Layout.StartStack = TaskSize - 100
 	return as
@@ -76,7 +75,7 @@ func TestUsage(t *testing.T) {
 func TestSmaps(t *testing.T) {
 	as := newListed(t)
 	as.WriteU8(0x10000000, 1)
-	as.Mlock(0x10000000, emu.PageSize, 0)
+	as.Mlock(0x10000000, arch.PageSize, 0)
 	blocks := strings.Split(as.Smaps(), "VmFlags:")
 	want := `10000000-10001000 rw-p 00000000 00:00 0                                  [heap]
 Size:                  4 kB
@@ -115,21 +114,21 @@ THPeligible:    0
 // ends with one mapping.
 func TestNeighboursMerge(t *testing.T) {
 	as := newTest(t, 4<<20)
-	at := mustMap(t, as, 0, 64*emu.PageSize, rw, private)
-	for _, step := range []event.Addr{1, 2} {
-		for i := event.Addr(0); i < 64; i += step {
-			as.Mprotect(at+i*emu.PageSize, emu.PageSize, unix.PROT_READ)
+	at := mustMap(t, as, 0, 64*arch.PageSize, rw, private)
+	for _, step := range []arch.Addr{1, 2} {
+		for i := arch.Addr(0); i < 64; i += step {
+			as.Mprotect(at+i*arch.PageSize, arch.PageSize, unix.PROT_READ)
 		}
-		for i := event.Addr(0); i < 64; i++ {
-			as.Mprotect(at+i*emu.PageSize, emu.PageSize, rw)
+		for i := arch.Addr(0); i < 64; i++ {
+			as.Mprotect(at+i*arch.PageSize, arch.PageSize, rw)
 		}
 		if as.Count() != 1 {
 			t.Errorf("%d mappings", as.Count())
 		}
 	}
 	// Apart and together again.
-	as.Munmap(at+10*emu.PageSize, emu.PageSize)
-	mustMap(t, as, at+10*emu.PageSize, emu.PageSize, rw, private|unix.MAP_FIXED)
+	as.Munmap(at+10*arch.PageSize, arch.PageSize)
+	mustMap(t, as, at+10*arch.PageSize, arch.PageSize, rw, private|unix.MAP_FIXED)
 	if as.Count() != 1 {
 		t.Errorf("%d mappings after filling the hole", as.Count())
 	}
@@ -137,4 +136,4 @@ func TestNeighboursMerge(t *testing.T) {
 
 func (*library) Tracking() Tracking { return TrackNone }
 
-func (*library) Written() {}
+func (*library) NoteWrite() {}

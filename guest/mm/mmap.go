@@ -3,31 +3,30 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// MapRequest is what mmap is asked for.
+// MapRequest is the arguments of mmap.
 type MapRequest struct {
-	Addr   event.Addr
+	Addr   arch.Addr
 	Length uint64
 	Prot   int // unix.PROT_*
 	Flags  int // unix.MAP_*
 
-	// Of a file mapping; ignored with MAP_ANONYMOUS, where an object is made
-	// if the mapping is shared.
+	// For a file mapping; ignored with MAP_ANONYMOUS, where an object is made if the
+	// mapping is shared.
 	Object   *Object
 	Offset   uint64 // in bytes
 	File     File
 	Readable bool // the file was opened for reading
 	Writable bool // ... for writing, and not only for appending
 	NoExec   bool // the file system forbids execution
-	Apart    bool // the mapping never becomes one with a neighbour
+	Apart    bool // the mapping is never merged with a neighbour
 }
 
-func pageAlign(n uint64) uint64 { return (n + emu.PageSize - 1) &^ (emu.PageSize - 1) }
+func pageAlign(n uint64) uint64 { return (n + arch.PageSize - 1) &^ (arch.PageSize - 1) }
 
-func aligned(n uint64) bool { return n%emu.PageSize == 0 }
+func isPageAligned(n uint64) bool { return n%arch.PageSize == 0 }
 
 // legacyMapFlags are the flags that MAP_SHARED_VALIDATE knows (LEGACY_MAP_MASK
 // of Linux); MAP_SHARED ignores all others.
@@ -42,12 +41,12 @@ const (
 )
 
 // Mmap maps memory as mmap(2) does and returns where.
-func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
-	if !aligned(r.Offset) || r.Length == 0 {
+func (as *AddressSpace) Mmap(r MapRequest) (arch.Addr, unix.Errno) {
+	if !isPageAligned(r.Offset) || r.Length == 0 {
 		return 0, unix.EINVAL
 	}
 	if r.Flags&unix.MAP_HUGETLB != 0 {
-		// There is no pool of huge pages, and no file that is made of them.
+		// There is no pool of huge pages, and no file that is made of huge pages.
 		if r.Flags&unix.MAP_ANONYMOUS == 0 {
 			return 0, unix.EINVAL
 		}
@@ -57,7 +56,7 @@ func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
 		r.Flags |= unix.MAP_FIXED
 	}
 	if r.Flags&unix.MAP_FIXED == 0 {
-		r.Addr = hint(r.Addr)
+		r.Addr = roundHint(r.Addr)
 	}
 	length := pageAlign(r.Length)
 	if length == 0 {
@@ -66,50 +65,50 @@ func (as *AddressSpace) Mmap(r MapRequest) (event.Addr, unix.Errno) {
 	if as.vmas.count > MaxMappings {
 		return 0, unix.ENOMEM
 	}
-	addr, errno := as.place(r.Addr, length, r.Flags)
+	addr, errno := as.chooseAddress(r.Addr, length, r.Flags)
 	if errno != 0 {
 		return 0, errno
 	}
-	if r.Flags&unix.MAP_FIXED_NOREPLACE != 0 && as.occupied(addr, addr+event.Addr(length)) {
+	if r.Flags&unix.MAP_FIXED_NOREPLACE != 0 && as.isOccupied(addr, addr+arch.Addr(length)) {
 		return 0, unix.EEXIST
 	}
-	v, errno := as.mappingFor(&r, addr, length)
+	v, errno := as.newMapping(&r, addr, length)
 	if errno != 0 {
 		return 0, errno
 	}
-	if errno := as.install(v); errno != 0 {
+	if errno := as.replaceRange(v); errno != 0 {
 		return 0, errno
 	}
-	if r.Flags&unix.MAP_POPULATE != 0 && r.Flags&unix.MAP_NONBLOCK == 0 || v.has(Locked) && !v.has(LockOnFault) {
+	if r.Flags&unix.MAP_POPULATE != 0 && r.Flags&unix.MAP_NONBLOCK == 0 || v.hasFlags(Locked) && !v.hasFlags(LockOnFault) {
 		as.prefault(v.Start, v.End)
 	}
 	return addr, 0
 }
 
-// hint rounds an address that is only wished for.
-func hint(addr event.Addr) event.Addr {
-	addr &^= emu.PageSize - 1
+// roundHint rounds an address that is only a hint.
+func roundHint(addr arch.Addr) arch.Addr {
+	addr &^= arch.PageSize - 1
 	if addr != 0 && addr < MinAddr {
 		return MinAddr
 	}
 	return addr
 }
 
-func (as *AddressSpace) occupied(start, end event.Addr) bool {
+func (as *AddressSpace) isOccupied(start, end arch.Addr) bool {
 	v := as.vmas.at(as.vmas.find(start))
 	return v != nil && v.Start < end
 }
 
-// place chooses the address of a mapping (get_unmapped_area of Linux).
-func (as *AddressSpace) place(addr event.Addr, length uint64, flags int) (event.Addr, unix.Errno) {
+// chooseAddress chooses the address of a mapping (get_unmapped_area of Linux).
+func (as *AddressSpace) chooseAddress(addr arch.Addr, length uint64, flags int) (arch.Addr, unix.Errno) {
 	if length > uint64(TaskSize) {
 		return 0, unix.ENOMEM
 	}
 	if flags&unix.MAP_FIXED != 0 {
 		switch {
-		case addr > TaskSize-event.Addr(length):
+		case addr > TaskSize-arch.Addr(length):
 			return 0, unix.ENOMEM
-		case !aligned(uint64(addr)):
+		case !isPageAligned(uint64(addr)):
 			return 0, unix.EINVAL
 		case addr < MinAddr:
 			return 0, unix.EPERM
@@ -117,29 +116,29 @@ func (as *AddressSpace) place(addr event.Addr, length uint64, flags int) (event.
 		return addr, 0
 	}
 	if flags&unix.MAP_32BIT != 0 {
-		return as.placeUp(addr, length, 1<<30, 2<<30)
+		return as.chooseUpwards(addr, length, 1<<30, 2<<30)
 	}
-	if as.free(addr, length, TaskSize) {
+	if as.isFree(addr, length, TaskSize) {
 		return addr, 0
 	}
 	if at, ok := as.vmas.highestGap(length, MinAddr, as.Layout.MmapBase); ok && !as.Layout.BottomUp {
 		return at, 0
 	}
-	return as.placeUp(addr, length, legacyBase, TaskSize)
+	return as.chooseUpwards(addr, length, legacyBase, TaskSize)
 }
 
-// free tells whether a wished-for address can be had.
-func (as *AddressSpace) free(addr event.Addr, length uint64, end event.Addr) bool {
-	if addr == 0 || uint64(end) < length || addr > end-event.Addr(length) {
+// isFree reports whether the range at an address that is only a hint is free.
+func (as *AddressSpace) isFree(addr arch.Addr, length uint64, end arch.Addr) bool {
+	if addr == 0 || uint64(end) < length || addr > end-arch.Addr(length) {
 		return false
 	}
 	p := as.vmas.find(addr)
 	v := as.vmas.at(p)
-	return v == nil || addr+event.Addr(length) <= v.floor()
+	return v == nil || addr+arch.Addr(length) <= v.lowestReserved()
 }
 
-func (as *AddressSpace) placeUp(addr event.Addr, length uint64, low, high event.Addr) (event.Addr, unix.Errno) {
-	if as.free(addr, length, high) {
+func (as *AddressSpace) chooseUpwards(addr arch.Addr, length uint64, low, high arch.Addr) (arch.Addr, unix.Errno) {
+	if as.isFree(addr, length, high) {
 		return addr, 0
 	}
 	if at, ok := as.vmas.lowestGap(length, low, high); ok {
@@ -148,10 +147,10 @@ func (as *AddressSpace) placeUp(addr event.Addr, length uint64, low, high event.
 	return 0, unix.ENOMEM
 }
 
-// mappingFor checks the request and makes its mapping, which is in no list yet.
-func (as *AddressSpace) mappingFor(r *MapRequest, addr event.Addr, length uint64) (VMA, unix.Errno) {
+// newMapping checks the request and makes its mapping, which is in no list yet.
+func (as *AddressSpace) newMapping(r *MapRequest, addr arch.Addr, length uint64) (VMA, unix.Errno) {
 	v := VMA{
-		Start: addr, End: addr + event.Addr(length),
+		Start: addr, End: addr + arch.Addr(length),
 		Prot: r.Prot & protMask, MayProt: protMask, Flags: as.lockFuture,
 	}
 	if r.Flags&unix.MAP_LOCKED != 0 {
@@ -160,7 +159,7 @@ func (as *AddressSpace) mappingFor(r *MapRequest, addr event.Addr, length uint64
 		}
 		v.Flags |= Locked
 	}
-	if !as.mayLock(v.Flags, v.pages()) {
+	if !as.mayLock(v.Flags, v.pageCount()) {
 		return v, unix.EAGAIN
 	}
 	if r.Flags&unix.MAP_GROWSDOWN != 0 {
@@ -170,22 +169,22 @@ func (as *AddressSpace) mappingFor(r *MapRequest, addr event.Addr, length uint64
 		v.Flags |= NoReserve
 	}
 	if r.Flags&unix.MAP_ANONYMOUS != 0 {
-		return v, as.anonymous(&v, r)
+		return v, as.makeAnonymous(&v, r)
 	}
-	return v, fileBacked(&v, r)
+	return v, makeFileBacked(&v, r)
 }
 
-func (as *AddressSpace) anonymous(v *VMA, r *MapRequest) unix.Errno {
+func (as *AddressSpace) makeAnonymous(v *VMA, r *MapRequest) unix.Errno {
 	switch r.Flags & unix.MAP_TYPE {
 	case unix.MAP_PRIVATE:
 		return 0
 	case unix.MAP_SHARED:
-		if v.has(GrowsDown) {
+		if v.hasFlags(GrowsDown) {
 			return unix.EINVAL
 		}
 		v.Flags |= Shared
 		v.File = sharedZeros
-		// The reference of the maker is given up when the mapping has its own.
+		// The creator's reference is dropped when the mapping has its own.
 		v.Object = NewObject(as.ram, nil, int64(v.Len()))
 		v.Object.refs = 0
 		return 0
@@ -194,25 +193,25 @@ func (as *AddressSpace) anonymous(v *VMA, r *MapRequest) unix.Errno {
 	}
 }
 
-// zeros is the name of shared anonymous memory in listings.
-type zeros struct{}
+// zerosFile is the name of shared anonymous memory in listings.
+type zerosFile struct{}
 
-func (zeros) Mapped() {}
+func (zerosFile) NoteMapping() {}
 
-func (zeros) Unmapped() {}
+func (zerosFile) NoteUnmapping() {}
 
-func (zeros) Tracking() Tracking { return TrackNone }
+func (zerosFile) Tracking() Tracking { return TrackNone }
 
-func (zeros) Written() {}
+func (zerosFile) NoteWrite() {}
 
-func (zeros) MapName() (path string, dev, inode uint64) { return "/dev/zero (deleted)", 1, 1 }
+func (zerosFile) MapName() (path string, dev, inode uint64) { return "/dev/zero (deleted)", 1, 1 }
 
-var sharedZeros = zeros{}
+var sharedZeros = zerosFile{}
 
 // maxFile is the largest size of a file.
 const maxFile = 1<<63 - 1
 
-func fileBacked(v *VMA, r *MapRequest) unix.Errno {
+func makeFileBacked(v *VMA, r *MapRequest) unix.Errno {
 	v.Object, v.Offset, v.File = r.Object, r.Offset, r.File
 	if r.Apart {
 		v.Flags |= Apart
@@ -248,66 +247,66 @@ func fileBacked(v *VMA, r *MapRequest) unix.Errno {
 	if r.Object == nil {
 		return unix.ENODEV
 	}
-	if v.has(GrowsDown) {
+	if v.hasFlags(GrowsDown) {
 		return unix.EINVAL
 	}
 	return 0
 }
 
-// install puts a mapping in place of whatever is there, which on some errors is
-// gone all the same, as in Linux.
-func (as *AddressSpace) install(v VMA) unix.Errno {
-	if !as.mayExpand(&v, v.pages()-as.pagesIn(v.Start, v.End)) {
+// replaceRange replaces the mappings of a range by one; on some errors the old ones are
+// removed all the same, as in Linux.
+func (as *AddressSpace) replaceRange(v VMA) unix.Errno {
+	if !as.mayExpand(&v, v.pageCount()-as.countMapped(v.Start, v.End)) {
 		return unix.ENOMEM
 	}
-	if v.accountable() {
-		if !as.mayPromise(v.pages()) {
+	if v.isCommitted() {
+		if !as.mayCommit(v.pageCount()) {
 			return unix.ENOMEM
 		}
 		v.Flags |= Account
 	}
-	if errno := as.unmap(v.Start, v.End); errno != 0 {
+	if errno := as.unmapRange(v.Start, v.End); errno != 0 {
 		return errno
 	}
-	if v.File == sharedZeros && !v.has(NoReserve) && !as.mayPromise(v.pages()) {
+	if v.File == sharedZeros && !v.hasFlags(NoReserve) && !as.mayCommit(v.pageCount()) {
 		return unix.ENOMEM
 	}
 	as.add(v)
-	as.merge(v.End)
-	as.merge(v.Start)
+	as.mergeAt(v.End)
+	as.mergeAt(v.Start)
 	return 0
 }
 
-// pagesIn is the number of mapped pages in [start, end).
-func (as *AddressSpace) pagesIn(start, end event.Addr) uint64 {
+// countMapped is the number of mapped pages in [start, end).
+func (as *AddressSpace) countMapped(start, end arch.Addr) uint64 {
 	var n uint64
 	for p := as.vmas.find(start); ; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
 		if v == nil || v.Start >= end {
 			return n
 		}
-		n += uint64(min(v.End, end)-max(v.Start, start)) / emu.PageSize
+		n += uint64(min(v.End, end)-max(v.Start, start)) / arch.PageSize
 	}
 }
 
 // Munmap removes the mappings of a range as munmap(2) does.
-func (as *AddressSpace) Munmap(addr event.Addr, length uint64) unix.Errno {
-	if !aligned(uint64(addr)) || addr > TaskSize || length > uint64(TaskSize-addr) || length == 0 {
+func (as *AddressSpace) Munmap(addr arch.Addr, length uint64) unix.Errno {
+	if !isPageAligned(uint64(addr)) || addr > TaskSize || length > uint64(TaskSize-addr) || length == 0 {
 		return unix.EINVAL
 	}
-	return as.unmap(addr, addr+event.Addr(pageAlign(length)))
+	return as.unmapRange(addr, addr+arch.Addr(pageAlign(length)))
 }
 
-// unmap removes the mappings of [start, end).
-func (as *AddressSpace) unmap(start, end event.Addr) unix.Errno {
-	if v := as.lookup(start); v != nil && v.Start < start && v.End > end && as.vmas.count >= MaxMappings {
+// unmapRange removes the mappings of [start, end).
+func (as *AddressSpace) unmapRange(start, end arch.Addr) unix.Errno {
+	if v := as.findPointer(start); v != nil && v.Start < start && v.End > end && as.vmas.count >= MaxMappings {
 		return unix.ENOMEM
 	}
-	if !as.occupied(start, end) {
+	if !as.isOccupied(start, end) {
 		return 0
 	}
-	as.split(start)
-	as.split(end)
+	as.splitAt(start)
+	as.splitAt(end)
 	as.space.Unmap(start, end)
 	for {
 		p := as.vmas.find(start)
@@ -315,22 +314,22 @@ func (as *AddressSpace) unmap(start, end event.Addr) unix.Errno {
 		if v == nil || v.Start >= end {
 			return 0
 		}
-		gone := as.take(p)
-		as.drop(&gone)
+		gone := as.removeAt(p)
+		as.release(&gone)
 	}
 }
 
-// prefault makes [start, end) resident, as far as that is possible: private
-// writable memory as if it were written.
-func (as *AddressSpace) prefault(start, end event.Addr) FaultResult {
+// prefault makes [start, end) resident, as far as that is possible: private writable
+// memory as if it were written.
+func (as *AddressSpace) prefault(start, end arch.Addr) FaultResult {
 	for start < end {
-		v := as.lookup(start)
+		v := as.findPointer(start)
 		if v == nil {
 			return MapErr
 		}
-		access := emu.AccessRead
-		if v.Prot&unix.PROT_WRITE != 0 && !v.has(Shared) {
-			access = emu.AccessWrite
+		access := arch.AccessRead
+		if v.Prot&unix.PROT_WRITE != 0 && !v.hasFlags(Shared) {
+			access = arch.AccessWrite
 		}
 		to := min(v.End, end)
 		if r := as.prefaultFor(start, to, access); r != Resolved {
@@ -342,9 +341,9 @@ func (as *AddressSpace) prefault(start, end event.Addr) FaultResult {
 }
 
 // prefaultFor makes [start, end) resident as if it were accessed.
-func (as *AddressSpace) prefaultFor(start, end event.Addr, access emu.Access) FaultResult {
-	for va := start; va < end; va += emu.PageSize {
-		if _, why := as.space.Walk(va, access); why == emu.NoFault {
+func (as *AddressSpace) prefaultFor(start, end arch.Addr, access arch.Access) FaultResult {
+	for va := start; va < end; va += arch.PageSize {
+		if _, why := as.space.Walk(va, access); why == arch.NoFault {
 			continue
 		}
 		if r := as.Fault(va, access); r != Resolved {

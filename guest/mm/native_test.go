@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // The tests of this file run the same operations on an AddressSpace and on the
@@ -26,22 +26,22 @@ type both struct {
 	native             *native
 	as                 *AddressSpace
 	readOnly, writable *Object
-	firstBrk           event.Addr
+	firstBrk           arch.Addr
 	kernelPages        uint64   // here begin the vDSO and its data, up to the stack
 	recent             []uint64 // addresses that were results
 }
 
 type named string
 
-func (n *named) Mapped()   {}
-func (n *named) Unmapped() {}
+func (n *named) NoteMapping()   {}
+func (n *named) NoteUnmapping() {}
 
 func (n *named) MapName() (path string, dev, inode uint64) { return string(*n), 0, 0 }
 
 // newBoth makes the address space look like the process at its start.
 func newBoth(as *AddressSpace, n *native, first answer, contents [2][]byte) *both {
 	b := &both{
-		native: n, as: as, firstBrk: event.Addr(first.result),
+		native: n, as: as, firstBrk: arch.Addr(first.result),
 		readOnly: NewObject(as.ram, text(contents[0]), int64(len(contents[0]))),
 		writable: NewObject(as.ram, text(contents[1]), int64(len(contents[1]))),
 	}
@@ -51,14 +51,14 @@ func newBoth(as *AddressSpace, n *native, first answer, contents [2][]byte) *bot
 		as.Limits.MemLock = limit.Cur
 	}
 	for _, m := range first.maps {
-		if event.Addr(m.start) >= TaskSize {
+		if arch.Addr(m.start) >= TaskSize {
 			continue
 		}
 		if b.kernelPages == 0 && m.start >= uint64(DefaultMmapBase-1<<20) {
 			b.kernelPages = m.start
 		}
 		flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED
-		if event.Addr(m.end) == TaskSize {
+		if arch.Addr(m.end) == TaskSize {
 			flags |= unix.MAP_GROWSDOWN
 		}
 		prot := 0
@@ -67,7 +67,7 @@ func newBoth(as *AddressSpace, n *native, first answer, contents [2][]byte) *bot
 				prot |= bit
 			}
 		}
-		as.Mmap(MapRequest{Addr: event.Addr(m.start), Length: m.end - m.start, Prot: prot, Flags: flags})
+		as.Mmap(MapRequest{Addr: arch.Addr(m.start), Length: m.end - m.start, Prot: prot, Flags: flags})
 	}
 	as.SetBrk(b.firstBrk)
 	return b
@@ -81,17 +81,17 @@ func (b *both) close() {
 }
 
 // result is what a system call returns.
-func result(x event.Addr, errno unix.Errno) int64 {
+func result(x arch.Addr, errno unix.Errno) int64 {
 	if errno != 0 {
 		return -int64(errno)
 	}
 	return int64(x)
 }
 
-func access(as *AddressSpace, va event.Addr, how emu.Access) (emu.PTE, int64) {
+func access(as *AddressSpace, va arch.Addr, how arch.Access) (mem.PTE, int64) {
 	for {
 		pte, why := as.space.Walk(va, how)
-		if why == emu.NoFault {
+		if why == arch.NoFault {
 			return pte, 0
 		}
 		if r := as.Fault(va, how); r != Resolved {
@@ -102,18 +102,18 @@ func access(as *AddressSpace, va event.Addr, how emu.Access) (emu.PTE, int64) {
 }
 
 // load is the byte at va, or minus the signal that reading it raises.
-func load(as *AddressSpace, va event.Addr) int64 {
-	pte, failed := access(as, va, emu.AccessRead)
+func load(as *AddressSpace, va arch.Addr) int64 {
+	pte, failed := access(as, va, arch.AccessRead)
 	if failed != 0 {
 		return failed
 	}
-	return int64(as.ram.Bytes(pte.Page())[va%emu.PageSize])
+	return int64(as.ram.Bytes(pte.Page())[va%arch.PageSize])
 }
 
-func store(as *AddressSpace, va event.Addr, x byte) int64 {
-	pte, failed := access(as, va, emu.AccessWrite)
+func store(as *AddressSpace, va arch.Addr, x byte) int64 {
+	pte, failed := access(as, va, arch.AccessWrite)
 	if failed == 0 {
-		as.ram.Bytes(pte.Page())[va%emu.PageSize] = x
+		as.ram.Bytes(pte.Page())[va%arch.PageSize] = x
 	}
 	return failed
 }
@@ -123,14 +123,14 @@ const region = 0x10000000
 
 func (b *both) addr(t *rapid.T, label string) uint64 {
 	kind := rapid.IntRange(0, 30).Draw(t, label+" kind")
-	page := uint64(region) + uint64(rapid.IntRange(0, 40).Draw(t, label+" page"))*emu.PageSize
+	page := uint64(region) + uint64(rapid.IntRange(0, 40).Draw(t, label+" page"))*arch.PageSize
 	switch {
 	case kind == 0:
 		return page + 123
 	case kind == 1:
-		return rapid.SampledFrom([]uint64{0, emu.PageSize, uint64(MinAddr), uint64(TaskSize), ^uint64(0) - emu.PageSize + 1}).Draw(t, label)
+		return rapid.SampledFrom([]uint64{0, arch.PageSize, uint64(MinAddr), uint64(TaskSize), ^uint64(0) - arch.PageSize + 1}).Draw(t, label)
 	case kind < 5 && len(b.recent) > 0:
-		return rapid.SampledFrom(b.recent).Draw(t, label) + uint64(rapid.IntRange(0, 3).Draw(t, label+" page"))*emu.PageSize
+		return rapid.SampledFrom(b.recent).Draw(t, label) + uint64(rapid.IntRange(0, 3).Draw(t, label+" page"))*arch.PageSize
 	}
 	return page
 }
@@ -148,12 +148,12 @@ func length(t *rapid.T, label string) uint64 {
 	case 0:
 		return 0
 	case 1:
-		return uint64(rapid.IntRange(1, 3*emu.PageSize).Draw(t, label))
+		return uint64(rapid.IntRange(1, 3*arch.PageSize).Draw(t, label))
 	case 2:
 		// Not whole huge pages, which newer kernels align.
-		return rapid.SampledFrom([]uint64{1<<40 + emu.PageSize, 1 << 47, 1 << 63, ^uint64(0), ^uint64(0) - 2*emu.PageSize}).Draw(t, label)
+		return rapid.SampledFrom([]uint64{1<<40 + arch.PageSize, 1 << 47, 1 << 63, ^uint64(0), ^uint64(0) - 2*arch.PageSize}).Draw(t, label)
 	}
-	return uint64(rapid.IntRange(1, 12).Draw(t, label)) * emu.PageSize
+	return uint64(rapid.IntRange(1, 12).Draw(t, label)) * arch.PageSize
 }
 
 func prot(t *rapid.T) int {
@@ -183,8 +183,8 @@ func (b *both) agree(t *rapid.T, what string, a answer, err error, got int64) {
 	if got, want := canonical(maps), canonical(a.maps); !slices.Equal(got, want) {
 		t.Fatalf("%s = %#x: mappings\n%v\nwant\n%v", what, a.result, got, want)
 	}
-	if a.result >= region && event.Addr(a.result) < TaskSize {
-		b.recent = append(b.recent, uint64(a.result)&^(emu.PageSize-1))
+	if a.result >= region && arch.Addr(a.result) < TaskSize {
+		b.recent = append(b.recent, uint64(a.result)&^(arch.PageSize-1))
 	}
 }
 
@@ -205,11 +205,11 @@ func (b *both) mmap(t *rapid.T) {
 			flags |= f.flag
 		}
 	}
-	r := MapRequest{Addr: event.Addr(b.addr(t, "address")), Length: length(t, "length"), Prot: prot(t), Flags: flags}
+	r := MapRequest{Addr: arch.Addr(b.addr(t, "address")), Length: length(t, "length"), Prot: prot(t), Flags: flags}
 	if r.Flags&unix.MAP_GROWSDOWN != 0 {
 		// Kernels differ in where they place other mappings near a stack.
 		r.Flags |= unix.MAP_FIXED
-		r.Addr = region + event.Addr(rapid.IntRange(0, 40).Draw(t, "page"))*emu.PageSize
+		r.Addr = region + arch.Addr(rapid.IntRange(0, 40).Draw(t, "page"))*arch.PageSize
 	}
 	fd := rapid.SampledFrom([]int{-1, -1, -1, 3, 4}).Draw(t, "fd")
 	switch fd {
@@ -220,9 +220,9 @@ func (b *both) mmap(t *rapid.T) {
 	case 4:
 		r.Object, r.Readable, r.Writable = b.writable, true, true
 	}
-	r.Offset = uint64(rapid.IntRange(0, 6).Draw(t, "offset")) * emu.PageSize
+	r.Offset = uint64(rapid.IntRange(0, 6).Draw(t, "offset")) * arch.PageSize
 	if rapid.IntRange(0, 20).Draw(t, "offset kind") == 0 {
-		r.Offset = rapid.SampledFrom([]uint64{5, 1 << 62, ^uint64(0) - emu.PageSize + 1}).Draw(t, "offset")
+		r.Offset = rapid.SampledFrom([]uint64{5, 1 << 62, ^uint64(0) - arch.PageSize + 1}).Draw(t, "offset")
 	}
 	if r.Object != nil {
 		name := named("/file" + strconv.Itoa(fd))
@@ -247,14 +247,14 @@ func (b *both) munmap(t *rapid.T) {
 	addr, n := b.addr(t, "address"), length(t, "length")
 	b.skipKernelPages(t, addr, n)
 	a, err := b.native.ask(nativeSyscall, unix.SYS_MUNMAP, addr, n)
-	b.agree(t, fmt.Sprintf("munmap(%#x, %#x)", addr, n), a, err, result(0, b.as.Munmap(event.Addr(addr), n)))
+	b.agree(t, fmt.Sprintf("munmap(%#x, %#x)", addr, n), a, err, result(0, b.as.Munmap(arch.Addr(addr), n)))
 }
 
 func (b *both) mprotect(t *rapid.T) {
 	addr, n, p := b.addr(t, "address"), length(t, "length"), prot(t)
 	b.skipKernelPages(t, addr, n)
 	a, err := b.native.ask(nativeSyscall, unix.SYS_MPROTECT, addr, n, uint64(p))
-	b.agree(t, fmt.Sprintf("mprotect(%#x, %#x, %#x)", addr, n, p), a, err, result(0, b.as.Mprotect(event.Addr(addr), n, p)))
+	b.agree(t, fmt.Sprintf("mprotect(%#x, %#x, %#x)", addr, n, p), a, err, result(0, b.as.Mprotect(arch.Addr(addr), n, p)))
 }
 
 func (b *both) mremap(t *rapid.T) {
@@ -270,10 +270,10 @@ func (b *both) mremap(t *rapid.T) {
 	if flags&(unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP) != 0 && to < uint64(MinAddr) {
 		t.Skip("root may map low addresses of the host")
 	}
-	if v := b.as.lookup(event.Addr(addr)); pageAlign(old) == pageAlign(size) && (v == nil || pageAlign(old) > uint64(v.End)-addr) {
+	if v := b.as.findPointer(arch.Addr(addr)); pageAlign(old) == pageAlign(size) && (v == nil || pageAlign(old) > uint64(v.End)-addr) {
 		t.Skip("newer kernels move several mappings at once")
 	}
-	if v := b.as.lookup(event.Addr(addr)); v != nil && (v.has(GrowsDown) || size >= 1<<40 && (v.has(Locked) || v.Object != nil)) {
+	if v := b.as.findPointer(arch.Addr(addr)); v != nil && (v.hasFlags(GrowsDown) || size >= 1<<40 && (v.hasFlags(Locked) || v.Object != nil)) {
 		t.Skip("more than the host has, or placed in another way")
 	}
 	if old >= 1<<40 && flags&(unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP) != 0 {
@@ -282,7 +282,7 @@ func (b *both) mremap(t *rapid.T) {
 	b.skipKernelPages(t, addr, max(old, size))
 	b.skipKernelPages(t, to, size)
 	a, err := b.native.ask(nativeSyscall, unix.SYS_MREMAP, addr, old, size, uint64(flags), to)
-	got, errno := b.as.Mremap(event.Addr(addr), old, size, flags, event.Addr(to))
+	got, errno := b.as.Mremap(arch.Addr(addr), old, size, flags, arch.Addr(to))
 	if errno != 0 && a.result < 0 {
 		a.result = -int64(errno) // which of several errors is reported has changed between kernels
 	}
@@ -304,7 +304,7 @@ func (b *both) madvise(t *rapid.T) {
 		t.Skip("the stack of the native process")
 	}
 	a, err := b.native.ask(nativeSyscall, unix.SYS_MADVISE, addr, n, uint64(advice))
-	got := result(0, b.as.Madvise(event.Addr(addr), n, advice))
+	got := result(0, b.as.Madvise(arch.Addr(addr), n, advice))
 	if got < 0 && a.result < 0 && (n > uint64(TaskSize) || addr > uint64(TaskSize)-n) {
 		a.result = got // not always ENOMEM in newer kernels
 	}
@@ -316,7 +316,7 @@ func (b *both) msync(t *rapid.T) {
 	b.skipKernelPages(t, addr, n)
 	flags := rapid.IntRange(0, 8).Draw(t, "flags")
 	a, err := b.native.ask(nativeSyscall, unix.SYS_MSYNC, addr, n, uint64(flags))
-	b.agree(t, fmt.Sprintf("msync(%#x, %#x, %d)", addr, n, flags), a, err, result(0, b.as.Msync(event.Addr(addr), n, flags)))
+	b.agree(t, fmt.Sprintf("msync(%#x, %#x, %d)", addr, n, flags), a, err, result(0, b.as.Msync(arch.Addr(addr), n, flags)))
 }
 
 func (b *both) lock(t *rapid.T) {
@@ -325,9 +325,9 @@ func (b *both) lock(t *rapid.T) {
 	if n >= 1<<40 {
 		t.Skip("more than the host has")
 	}
-	call, what := uint64(unix.SYS_MLOCK), func() unix.Errno { return b.as.Mlock(event.Addr(addr), n, 0) }
+	call, what := uint64(unix.SYS_MLOCK), func() unix.Errno { return b.as.Mlock(arch.Addr(addr), n, 0) }
 	if rapid.Bool().Draw(t, "unlock") {
-		call, what = unix.SYS_MUNLOCK, func() unix.Errno { return b.as.Munlock(event.Addr(addr), n) }
+		call, what = unix.SYS_MUNLOCK, func() unix.Errno { return b.as.Munlock(arch.Addr(addr), n) }
 	}
 	a, err := b.native.ask(nativeSyscall, call, addr, n)
 	b.agree(t, fmt.Sprintf("system call %d(%#x, %#x)", call, addr, n), a, err, result(0, what()))
@@ -341,22 +341,22 @@ func (b *both) mincore(t *rapid.T) {
 	}
 	a, err := b.native.ask(nativeMincore, addr, n)
 	onStack := TaskSize - 1<<16
-	got := b.as.Mincore(event.Addr(addr), n, onStack)
+	got := b.as.Mincore(arch.Addr(addr), n, onStack)
 	b.agree(t, fmt.Sprintf("mincore(%#x, %#x)", addr, n), a, err, result(0, got))
 }
 
 func (b *both) brk(t *rapid.T) {
-	to := b.firstBrk + event.Addr(rapid.IntRange(0, 50000).Draw(t, "bytes"))
+	to := b.firstBrk + arch.Addr(rapid.IntRange(0, 50000).Draw(t, "bytes"))
 	if rapid.IntRange(0, 5).Draw(t, "kind") == 0 {
-		to = rapid.SampledFrom([]event.Addr{0, emu.PageSize, TaskSize, 1 << 62, region + 0x10000000}).Draw(t, "address")
+		to = rapid.SampledFrom([]arch.Addr{0, arch.PageSize, TaskSize, 1 << 62, region + 0x10000000}).Draw(t, "address")
 	}
 	a, err := b.native.ask(nativeSyscall, unix.SYS_BRK, uint64(to))
 	b.agree(t, fmt.Sprintf("brk(%#x)", to), a, err, int64(b.as.Brk(to, unix.PROT_READ|unix.PROT_WRITE)))
 }
 
 // address of an access by the program itself.
-func (b *both) touched(t *rapid.T) event.Addr {
-	va := event.Addr(b.addr(t, "address")) + event.Addr(rapid.SampledFrom([]int{0, 1, 4095}).Draw(t, "byte"))
+func (b *both) touched(t *rapid.T) arch.Addr {
+	va := arch.Addr(b.addr(t, "address")) + arch.Addr(rapid.SampledFrom([]int{0, 1, 4095}).Draw(t, "byte"))
 	if va >= TaskSize {
 		t.Skip("not an address of programs")
 	}
@@ -401,7 +401,7 @@ func TestAgreesWithLinux(t *testing.T) {
 	program := gcctest.File(t, "testdata/native.c", "-static")
 	// What is written past the end of a file is lost when the host likes, so
 	// the file that is written has whole pages.
-	contents := [2][]byte{bytes.Repeat([]byte("read only "), 1500), bytes.Repeat([]byte("writable"), 4*emu.PageSize/8)}
+	contents := [2][]byte{bytes.Repeat([]byte("read only "), 1500), bytes.Repeat([]byte("writable"), 4*arch.PageSize/8)}
 	dir := t.TempDir()
 	readOnly, writable := filepath.Join(dir, "file3"), filepath.Join(dir, "file4")
 	if err := os.WriteFile(readOnly, contents[0], 0o644); err != nil {
@@ -411,7 +411,7 @@ func TestAgreesWithLinux(t *testing.T) {
 		if err := os.WriteFile(writable, contents[1], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		ram, err := emu.NewRAM(1 << 30)
+		ram, err := mem.NewRAM(1 << 30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,4 +435,4 @@ func TestAgreesWithLinux(t *testing.T) {
 
 func (*named) Tracking() Tracking { return TrackNone }
 
-func (*named) Written() {}
+func (*named) NoteWrite() {}

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
@@ -37,7 +38,7 @@ type objectModel struct {
 	bytes  []byte
 }
 
-const maxObject = 150 * emu.PageSize // more than two nodes of the page tree
+const maxObject = 150 * arch.PageSize // more than two nodes of the page tree
 
 func (m *objectModel) write(t *rapid.T) {
 	off := rapid.IntRange(0, maxObject-1).Draw(t, "offset")
@@ -77,7 +78,7 @@ func (m *objectModel) zero(t *rapid.T) {
 
 func (m *objectModel) read(t *rapid.T) {
 	off := rapid.IntRange(0, maxObject).Draw(t, "offset")
-	p := make([]byte, rapid.IntRange(0, 3*emu.PageSize).Draw(t, "size"))
+	p := make([]byte, rapid.IntRange(0, 3*arch.PageSize).Draw(t, "size"))
 	n, errno := m.object.ReadAt(p, int64(off))
 	want := m.bytes[min(off, len(m.bytes)):min(off+len(p), len(m.bytes))]
 	if errno != 0 || !bytes.Equal(p[:n], want) {
@@ -87,7 +88,7 @@ func (m *objectModel) read(t *rapid.T) {
 
 // page makes a page resident.
 func (m *objectModel) page(t *rapid.T) {
-	i := rapid.Uint64Range(0, maxObject/emu.PageSize).Draw(t, "index")
+	i := rapid.Uint64Range(0, maxObject/arch.PageSize).Draw(t, "index")
 	get := m.object.Page
 	if rapid.Bool().Draw(t, "writable") {
 		get = m.object.WritablePage
@@ -96,8 +97,8 @@ func (m *objectModel) page(t *rapid.T) {
 	if errno != 0 {
 		t.Fatal(errno)
 	}
-	want := make([]byte, emu.PageSize)
-	if off := int(i * emu.PageSize); off < len(m.bytes) {
+	want := make([]byte, arch.PageSize)
+	if off := int(i * arch.PageSize); off < len(m.bytes) {
 		copy(want, m.bytes[off:])
 	}
 	if !bytes.Equal(m.object.ram.Bytes(page), want) {
@@ -109,7 +110,7 @@ func (m *objectModel) page(t *rapid.T) {
 // and snapshots of those, and on slices of bytes.
 func TestObjectAgreesWithSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ram, err := emu.NewRAM(16 << 20)
+		ram, err := mem.NewRAM(16 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestObjectAgreesWithSlice(t *testing.T) {
 }
 
 func TestObjectErrors(t *testing.T) {
-	ram, err := emu.NewRAM(16 * emu.PageSize)
+	ram, err := mem.NewRAM(16 * arch.PageSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +175,8 @@ func TestObjectErrors(t *testing.T) {
 		t.Errorf("write to a broken source: %d, %v", n, errno)
 	}
 	o := NewObject(ram, nil, 0)
-	n, errno := o.WriteAt(make([]byte, 32*emu.PageSize), 0)
-	if errno != unix.ENOSPC || uint64(n) != ram.Limit()*emu.PageSize || o.Size() != int64(n) {
+	n, errno := o.WriteAt(make([]byte, 32*arch.PageSize), 0)
+	if errno != unix.ENOSPC || uint64(n) != ram.Limit()*arch.PageSize || o.Size() != int64(n) {
 		t.Errorf("write beyond memory: %d bytes, %v, size %d", n, errno, o.Size())
 	}
 	o.Unref()
@@ -186,13 +187,13 @@ func TestObjectErrors(t *testing.T) {
 
 // TestPageTreeReachesFar: offsets up to the end of what off_t can say.
 func TestPageTreeReachesFar(t *testing.T) {
-	ram, err := emu.NewRAM(1 << 20)
+	ram, err := mem.NewRAM(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ram.Close()
 	o := NewObject(ram, nil, 0)
-	offsets := []int64{0, emu.PageSize, 1 << 18, 1 << 30, 1 << 40, 1<<63 - 2*emu.PageSize}
+	offsets := []int64{0, arch.PageSize, 1 << 18, 1 << 30, 1 << 40, 1<<63 - 2*arch.PageSize}
 	for i, off := range offsets {
 		if _, errno := o.WriteAt([]byte{byte(i + 1)}, off); errno != 0 {
 			t.Fatal(errno)

@@ -3,20 +3,20 @@ package mm
 import (
 	"math"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // objectPage is a resident page of an object. A page that is older than the
 // machine's last snapshot may be part of it and is copied before it is written.
 type objectPage struct {
-	page  emu.Page // ZeroPage: absent
-	stamp uint64   // the generation in which it came, times 2, and 1 if it is dirty
+	page  mem.Page // ZeroPage: absent
+	stamp uint64   // the generation in which it was added, times 2, and 1 if it is dirty
 }
 
-func (p objectPage) present() bool { return p.page != emu.ZeroPage }
+func (p objectPage) isPresent() bool { return p.page != mem.ZeroPage }
 
-// dirty tells whether the page was asked for to be written.
-func (p objectPage) dirty() bool { return p.stamp&1 != 0 }
+// isDirty reports whether the page was requested for writing.
+func (p objectPage) isDirty() bool { return p.stamp&1 != 0 }
 
 func (p objectPage) generation() uint64 { return p.stamp >> 1 }
 
@@ -41,11 +41,11 @@ const (
 	treeFan  = 1 << treeBits
 )
 
-// pageNode is a node of the tree: a leaf has pages, any other kids. A node with
-// more than one owner is copied before it is changed, and so is one of another
-// machine's RAM, whose owners are not counted here.
+// pageNode is a node of the tree: a leaf has pages, every other node has children. A
+// node with more than one owner is copied before it is changed, and so is one of
+// another machine's RAM, whose owners are not counted here.
 type pageNode struct {
-	ram   *emu.RAM
+	ram   *mem.RAM
 	refs  int
 	live  int // entries present
 	kids  []*pageNode
@@ -55,15 +55,15 @@ type pageNode struct {
 // SharedInSnapshot marks that clones of a tree share nodes.
 func (*pageNode) SharedInSnapshot() {}
 
-func newPageNode(ram *emu.RAM, leaf bool) *pageNode {
+func newPageNode(ram *mem.RAM, leaf bool) *pageNode {
 	if leaf {
 		return &pageNode{ram: ram, refs: 1, pages: make([]objectPage, treeFan)}
 	}
 	return &pageNode{ram: ram, refs: 1, kids: make([]*pageNode, treeFan)}
 }
 
-// hold adds an owner to n.
-func (n *pageNode) hold(ram *emu.RAM) {
+// addOwner adds an owner to n.
+func (n *pageNode) addOwner(ram *mem.RAM) {
 	if n.ram == ram {
 		n.refs++
 	}
@@ -71,14 +71,14 @@ func (n *pageNode) hold(ram *emu.RAM) {
 
 func treeSlot(i uint64, level int) int { return int(i>>(treeBits*level)) & (treeFan - 1) }
 
-// covers tells whether the tree is high enough for the index.
-func (t *pageTree) covers(i uint64) bool {
+// coversIndex reports whether the tree is high enough for the index.
+func (t *pageTree) coversIndex(i uint64) bool {
 	return t.height*treeBits >= 64 || i>>(t.height*treeBits) == 0
 }
 
 // get returns the page of index i, which may be absent.
 func (t *pageTree) get(i uint64) objectPage {
-	if t.root == nil || !t.covers(i) {
+	if t.root == nil || !t.coversIndex(i) {
 		return objectPage{}
 	}
 	n := t.root
@@ -90,15 +90,15 @@ func (t *pageTree) get(i uint64) objectPage {
 	return n.pages[treeSlot(i, 0)]
 }
 
-// set puts p at index i in place of what is there, and takes over the caller's
-// reference to its page.
-func (t *pageTree) set(ram *emu.RAM, i uint64, p objectPage) {
-	for t.root == nil || !t.covers(i) {
-		t.grow(ram)
+// set replaces the page at index i by p, and takes over the caller's reference to its
+// page.
+func (t *pageTree) set(ram *mem.RAM, i uint64, p objectPage) {
+	for t.root == nil || !t.coversIndex(i) {
+		t.addLevel(ram)
 	}
 	at := &t.root
 	for level := t.height - 1; level > 0; level-- {
-		n := own(ram, at)
+		n := makeExclusive(ram, at)
 		s := treeSlot(i, level)
 		if n.kids[s] == nil {
 			n.kids[s] = newPageNode(ram, level == 1)
@@ -106,9 +106,9 @@ func (t *pageTree) set(ram *emu.RAM, i uint64, p objectPage) {
 		}
 		at = &n.kids[s]
 	}
-	n := own(ram, at)
+	n := makeExclusive(ram, at)
 	e := &n.pages[treeSlot(i, 0)]
-	if e.present() {
+	if e.isPresent() {
 		ram.Unref(e.page)
 	} else {
 		n.live++
@@ -117,11 +117,11 @@ func (t *pageTree) set(ram *emu.RAM, i uint64, p objectPage) {
 	*e = p
 }
 
-// remove takes the page of index i out, which must be present.
-func (t *pageTree) remove(ram *emu.RAM, i uint64) {
-	n := own(ram, &t.root)
+// remove removes the page of index i, which must be present.
+func (t *pageTree) remove(ram *mem.RAM, i uint64) {
+	n := makeExclusive(ram, &t.root)
 	for level := t.height - 1; level > 0; level-- {
-		n = own(ram, &n.kids[treeSlot(i, level)])
+		n = makeExclusive(ram, &n.kids[treeSlot(i, level)])
 	}
 	e := &n.pages[treeSlot(i, 0)]
 	ram.Unref(e.page)
@@ -130,8 +130,8 @@ func (t *pageTree) remove(ram *emu.RAM, i uint64) {
 	t.count--
 }
 
-// grow adds a level at the top.
-func (t *pageTree) grow(ram *emu.RAM) {
+// addLevel adds a level at the top.
+func (t *pageTree) addLevel(ram *mem.RAM) {
 	t.height++
 	if t.root == nil {
 		t.root = newPageNode(ram, true)
@@ -143,8 +143,9 @@ func (t *pageTree) grow(ram *emu.RAM) {
 	t.root = root
 }
 
-// own makes the node in *at the caller's own.
-func own(ram *emu.RAM, at **pageNode) *pageNode {
+// makeExclusive makes the node in *at the caller's own, by a copy if it has other
+// owners.
+func makeExclusive(ram *mem.RAM, at **pageNode) *pageNode {
 	n := *at
 	if n.ram == ram && n.refs == 1 {
 		return n
@@ -158,11 +159,11 @@ func own(ram *emu.RAM, at **pageNode) *pageNode {
 	copy(c.pages, n.pages)
 	for _, k := range c.kids {
 		if k != nil {
-			k.hold(ram)
+			k.addOwner(ram)
 		}
 	}
 	for _, p := range c.pages {
-		if p.present() {
+		if p.isPresent() {
 			ram.Ref(p.page)
 		}
 	}
@@ -170,44 +171,44 @@ func own(ram *emu.RAM, at **pageNode) *pageNode {
 	return c
 }
 
-// clone returns an independent copy, of the same RAM or another one: as
-// emu.Space.CloneTo.
-func (t *pageTree) clone(ram *emu.RAM) pageTree {
+// cloneTo returns an independent copy, of the same RAM or another one: as
+// mem.Space.CloneTo.
+func (t *pageTree) cloneTo(ram *mem.RAM) pageTree {
 	if ram.Adopting() {
 		n := pageTree{}
-		t.each(0, math.MaxUint64, func(i uint64, p objectPage) {
+		t.forEach(0, math.MaxUint64, func(i uint64, p objectPage) {
 			n.set(ram, i, objectPage{ram.Bring(p.page), p.stamp})
 		})
 		return n
 	}
 	if t.root != nil {
-		t.root.hold(ram)
+		t.root.addOwner(ram)
 	}
 	return *t
 }
 
 // dropFrom removes the pages from index first on.
-func (t *pageTree) dropFrom(ram *emu.RAM, first uint64) {
-	if t.root == nil || !t.covers(first) {
+func (t *pageTree) dropFrom(ram *mem.RAM, first uint64) {
+	if t.root == nil || !t.coversIndex(first) {
 		return
 	}
 	if first > 0 {
-		t.count -= dropIn(ram, &t.root, t.height-1, first)
+		t.count -= dropSubtree(ram, &t.root, t.height-1, first)
 		return
 	}
-	giveUp(ram, t.root)
+	removeOwner(ram, t.root)
 	*t = pageTree{}
 }
 
-// dropIn removes the pages from index first on below the node in *at, whose own
-// first index is 0, and returns how many there were.
-func dropIn(ram *emu.RAM, at **pageNode, level int, first uint64) int {
-	n := own(ram, at)
+// dropSubtree removes the pages from index first on in the subtree of the node in *at, whose
+// own first index is 0, and returns how many there were.
+func dropSubtree(ram *mem.RAM, at **pageNode, level int, first uint64) int {
+	n := makeExclusive(ram, at)
 	gone := 0
 	s := treeSlot(first, level)
 	if level == 0 {
 		for i := s; i < treeFan; i++ {
-			if n.pages[i].present() {
+			if n.pages[i].isPresent() {
 				ram.Unref(n.pages[i].page)
 				n.pages[i] = objectPage{}
 				gone++
@@ -222,10 +223,10 @@ func dropIn(ram *emu.RAM, at **pageNode, level int, first uint64) int {
 		switch {
 		case k == nil:
 		case i == s && below != 0:
-			gone += dropIn(ram, &n.kids[i], level-1, below)
+			gone += dropSubtree(ram, &n.kids[i], level-1, below)
 		default:
 			gone += countPages(k)
-			giveUp(ram, k)
+			removeOwner(ram, k)
 			n.kids[i] = nil
 			n.live--
 		}
@@ -246,8 +247,8 @@ func countPages(n *pageNode) int {
 	return sum
 }
 
-// giveUp takes an owner from n, and gives up what it holds with the last.
-func giveUp(ram *emu.RAM, n *pageNode) {
+// removeOwner removes an owner from n, and drops the references of n with the last.
+func removeOwner(ram *mem.RAM, n *pageNode) {
 	if n.ram != ram {
 		return
 	}
@@ -256,24 +257,24 @@ func giveUp(ram *emu.RAM, n *pageNode) {
 	}
 	for _, k := range n.kids {
 		if k != nil {
-			giveUp(ram, k)
+			removeOwner(ram, k)
 		}
 	}
 	for _, p := range n.pages {
-		if p.present() {
+		if p.isPresent() {
 			ram.Unref(p.page)
 		}
 	}
 }
 
-// each calls f for the pages with indices in [first, end), in order.
-func (t *pageTree) each(first, end uint64, f func(i uint64, p objectPage)) {
+// forEach calls f for the pages with indices in [first, end), in order.
+func (t *pageTree) forEach(first, end uint64, f func(i uint64, p objectPage)) {
 	if t.root != nil {
-		eachIn(t.root, t.height-1, 0, first, end, f)
+		forEachIn(t.root, t.height-1, 0, first, end, f)
 	}
 }
 
-func eachIn(n *pageNode, level int, base, first, end uint64, f func(uint64, objectPage)) {
+func forEachIn(n *pageNode, level int, base, first, end uint64, f func(uint64, objectPage)) {
 	step := uint64(1) << (treeBits * level)
 	from := 0
 	if first > base {
@@ -286,9 +287,9 @@ func eachIn(n *pageNode, level int, base, first, end uint64, f func(uint64, obje
 		}
 		if level > 0 {
 			if k := n.kids[i]; k != nil {
-				eachIn(k, level-1, at, first, end, f)
+				forEachIn(k, level-1, at, first, end, f)
 			}
-		} else if n.pages[i].present() {
+		} else if n.pages[i].isPresent() {
 			f(at, n.pages[i])
 		}
 	}

@@ -3,22 +3,21 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Mprotect changes the rights of a range as mprotect(2) does. On an error what
-// precedes the mapping at fault is changed already, as in Linux.
-func (as *AddressSpace) Mprotect(addr event.Addr, length uint64, prot int) unix.Errno {
+// Mprotect changes the rights of a range as mprotect(2) does. On an error the mappings
+// before the one at fault are changed already, as in Linux.
+func (as *AddressSpace) Mprotect(addr arch.Addr, length uint64, prot int) unix.Errno {
 	grows := prot & (unix.PROT_GROWSDOWN | unix.PROT_GROWSUP)
 	prot &^= unix.PROT_GROWSDOWN | unix.PROT_GROWSUP
-	if grows == unix.PROT_GROWSDOWN|unix.PROT_GROWSUP || !aligned(uint64(addr)) {
+	if grows == unix.PROT_GROWSDOWN|unix.PROT_GROWSUP || !isPageAligned(uint64(addr)) {
 		return unix.EINVAL
 	}
 	if length == 0 {
 		return 0
 	}
-	end := addr + event.Addr(pageAlign(length))
+	end := addr + arch.Addr(pageAlign(length))
 	if end <= addr {
 		return unix.ENOMEM
 	}
@@ -35,13 +34,13 @@ func (as *AddressSpace) Mprotect(addr event.Addr, length uint64, prot int) unix.
 			return unix.ENOMEM
 		}
 		addr = v.Start
-		if !v.has(GrowsDown) {
+		if !v.hasFlags(GrowsDown) {
 			return unix.EINVAL
 		}
 	case v.Start > addr:
 		return unix.ENOMEM
 	case grows == unix.PROT_GROWSUP:
-		return unix.EINVAL // nothing grows up on x86
+		return unix.EINVAL // no mapping grows up on x86
 	}
 	return as.protectRange(addr, end, prot&protMask)
 }
@@ -49,14 +48,14 @@ func (as *AddressSpace) Mprotect(addr event.Addr, length uint64, prot int) unix.
 // protSem is PROT_SEM: memory for atomic operations, which all memory is.
 const protSem = 8
 
-func (as *AddressSpace) protectRange(addr, end event.Addr, prot int) unix.Errno {
+func (as *AddressSpace) protectRange(addr, end arch.Addr, prot int) unix.Errno {
 	for addr < end {
-		v := as.lookup(addr)
+		v := as.findPointer(addr)
 		if v == nil {
 			return unix.ENOMEM
 		}
 		to := min(v.End, end)
-		if errno := as.protectOne(v, addr, to, prot); errno != 0 {
+		if errno := as.protectMapping(v, addr, to, prot); errno != 0 {
 			return errno
 		}
 		addr = to
@@ -64,32 +63,32 @@ func (as *AddressSpace) protectRange(addr, end event.Addr, prot int) unix.Errno 
 	return 0
 }
 
-// protectOne changes [start, end) of v.
-func (as *AddressSpace) protectOne(v *VMA, start, end event.Addr, prot int) unix.Errno {
+// protectMapping changes [start, end) of v.
+func (as *AddressSpace) protectMapping(v *VMA, start, end arch.Addr, prot int) unix.Errno {
 	if prot&^v.MayProt != 0 {
 		return unix.EACCES
 	}
 	if prot == v.Prot {
 		return 0
 	}
-	after, pages := *v, uint64(end-start)/emu.PageSize
+	after, pages := *v, uint64(end-start)/arch.PageSize
 	after.Prot = prot
 	if prot&unix.PROT_WRITE != 0 {
 		if !as.mayExpand(&after, pages) && as.mayExpand(v, pages) {
 			return unix.ENOMEM
 		}
 		if v.Prot&unix.PROT_WRITE == 0 && v.Flags&(Account|Shared|NoReserve) == 0 {
-			if !as.mayPromise(pages) {
+			if !as.mayCommit(pages) {
 				return unix.ENOMEM
 			}
 			after.Flags |= Account
 		}
 	}
-	rights := perm(prot)
-	if v.has(Shared) {
-		rights &^= emu.Write // a write faults, and gets a page that may be written
+	rights := processorRights(prot)
+	if v.hasFlags(Shared) {
+		rights &^= arch.Write // a write faults, and gets a page that may be written
 	}
-	errno := as.change(start, end, func(v *VMA) { v.Prot, v.Flags = after.Prot, after.Flags })
+	errno := as.changeRange(start, end, func(v *VMA) { v.Prot, v.Flags = after.Prot, after.Flags })
 	if errno == 0 {
 		as.space.Protect(start, end, rights)
 	}

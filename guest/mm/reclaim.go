@@ -1,41 +1,41 @@
 package mm
 
-import "github.com/heddle-dmt/heddle/emu"
+import "github.com/heddle-dmt/heddle/emu/arch"
 
-// Reclaimer gives back guest memory whose content can be had again: pages of
-// host files that nobody has changed.
+// Reclaimer frees guest memory whose content can be read again: unchanged pages of host
+// files.
 type Reclaimer interface {
-	// Reclaim gives back what it can and returns the number of pages.
+	// Reclaim frees as much as it can and returns the number of pages.
 	Reclaim() int
 }
 
-// reclaimed is the number of pages that must be free after memory was
-// reclaimed. With less, pages would go as soon as they come, and a program
-// would crawl on with what one instruction needs.
-const reclaimed = 256
+// minReclaimed is the number of pages that must be free after memory was reclaimed.
+// With less, pages would be freed as soon as they are read, and a program would
+// continue with only the pages that one instruction needs.
+const minReclaimed = 256
 
-// reclaim makes room when guest memory is used up, and tells whether there is
+// reclaimMemory frees memory when guest memory is exhausted, and reports whether there is
 // enough now.
-func (as *AddressSpace) reclaim() bool {
+func (as *AddressSpace) reclaimMemory() bool {
 	if as.Reclaimer == nil || as.Reclaimer.Reclaim() == 0 {
 		return false
 	}
 	free := int64(as.ram.Limit()) - int64(as.ram.Used()+as.ram.Tables())
-	return free >= int64(min(reclaimed, as.ram.Limit()/16))
+	return free >= int64(min(minReclaimed, as.ram.Limit()/16))
 }
 
-// Starved tells whether the kernel could not reach a page of the address space
-// since the last call because guest memory is used up.
+// Starved reports whether the kernel could not access a page of the address space since
+// the last call because guest memory is exhausted.
 func (as *AddressSpace) Starved() bool {
 	was := as.starved
 	as.starved = false
 	return was
 }
 
-// DropClean gives back the pages of the object that were never asked for to be
-// written, and returns how many: they are read from the source again when they
-// are needed. Mappings lose their entries for them; copies that private
-// mappings made by writing stay. Nothing goes while a mapping is locked.
+// DropClean frees the pages of the object that were never requested for writing, and
+// returns how many: they are read from the source again when they are needed. Mappings
+// lose their entries for them; copies that private mappings made by writing stay.
+// Nothing is freed while a mapping is locked.
 func (o *Object) DropClean() int {
 	for _, m := range o.mappers {
 		if m.space.locked > 0 {
@@ -46,8 +46,8 @@ func (o *Object) DropClean() int {
 		m.space.dropClean(o)
 	}
 	var clean []uint64
-	o.pages.each(0, ^uint64(0), func(i uint64, p objectPage) {
-		if !p.dirty() {
+	o.pages.forEach(0, ^uint64(0), func(i uint64, p objectPage) {
+		if !p.isDirty() {
 			clean = append(clean, i)
 		}
 	})
@@ -59,16 +59,16 @@ func (o *Object) DropClean() int {
 
 // dropClean removes all entries for clean pages of o.
 func (as *AddressSpace) dropClean(o *Object) {
-	for p := (pos{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
+	for p := (position{}); as.vmas.at(p) != nil; p = as.vmas.next(p) {
 		v := as.vmas.at(p)
 		if v.Object != o {
 			continue
 		}
-		first := v.Offset / emu.PageSize
-		o.pages.each(first, first+v.pages(), func(i uint64, page objectPage) {
-			va, _ := v.at(i)
-			if e := as.space.Get(va); !page.dirty() && e.Present() && e.Page() == page.page {
-				as.space.Unmap(va, va+emu.PageSize)
+		first := v.Offset / arch.PageSize
+		o.pages.forEach(first, first+v.pageCount(), func(i uint64, page objectPage) {
+			va, _ := v.addressOf(i)
+			if e := as.space.Get(va); !page.isDirty() && e.Present() && e.Page() == page.page {
+				as.space.Unmap(va, va+arch.PageSize)
 			}
 		})
 	}

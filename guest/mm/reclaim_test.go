@@ -5,8 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // numbered is a source whose pages begin with their number.
@@ -17,7 +16,7 @@ func (numbered) SharedInSnapshot() {}
 func (numbered) ReadAt(p []byte, off int64) unix.Errno {
 	for i := range p {
 		at := off + int64(i)
-		p[i] = byte(at / emu.PageSize >> (8 * min(at%emu.PageSize, 7)))
+		p[i] = byte(at / arch.PageSize >> (8 * min(at%arch.PageSize, 7)))
 	}
 	return 0
 }
@@ -37,14 +36,14 @@ func (c *cache) Reclaim() int {
 // and writes to a part of it, in a private mapping and through a shared one.
 func TestFilesLargerThanMemory(t *testing.T) {
 	const ram, pages = 1024, 8 * 1024
-	as := newTest(t, ram*emu.PageSize)
-	o := NewObject(as.RAM(), numbered{}, pages*emu.PageSize)
+	as := newTest(t, ram*arch.PageSize)
+	o := NewObject(as.RAM(), numbered{}, pages*arch.PageSize)
 	defer o.Release()
 	c := &cache{o: o}
 	as.Reclaimer = c
-	mapping := func(flags int) event.Addr {
+	mapping := func(flags int) arch.Addr {
 		at, errno := as.Mmap(MapRequest{
-			Length: pages * emu.PageSize, Prot: rw, Flags: flags, Object: o, Readable: true, Writable: true,
+			Length: pages * arch.PageSize, Prot: rw, Flags: flags, Object: o, Readable: true, Writable: true,
 		})
 		if errno != 0 {
 			t.Fatal(errno)
@@ -52,23 +51,23 @@ func TestFilesLargerThanMemory(t *testing.T) {
 		return at
 	}
 	private, shared := mapping(unix.MAP_PRIVATE|unix.MAP_NORESERVE), mapping(unix.MAP_SHARED)
-	own := func(i event.Addr) bool { return i%61 == 7 }
-	for i := event.Addr(0); i < pages; i++ {
+	own := func(i arch.Addr) bool { return i%61 == 7 }
+	for i := arch.Addr(0); i < pages; i++ {
 		at := private
 		if i%2 == 1 {
 			at = shared
 		}
-		if got, errno := as.ReadU64(at + i*emu.PageSize); errno != 0 || got != uint64(i) {
+		if got, errno := as.ReadU64(at + i*arch.PageSize); errno != 0 || got != uint64(i) {
 			t.Fatalf("page %d: %d, %v", i, got, errno)
 		}
 		if !own(i) {
 			continue
 		}
-		if errno := as.WriteU64(at+i*emu.PageSize, uint64(i)+1e6); errno != 0 {
+		if errno := as.WriteU64(at+i*arch.PageSize, uint64(i)+1e6); errno != 0 {
 			t.Fatalf("write to page %d: %v", i, errno)
 		}
 	}
-	for i := event.Addr(0); i < pages; i++ {
+	for i := arch.Addr(0); i < pages; i++ {
 		want := [2]uint64{uint64(i), uint64(i)} // private, shared
 		switch {
 		case own(i) && i%2 == 1:
@@ -76,8 +75,8 @@ func TestFilesLargerThanMemory(t *testing.T) {
 		case own(i):
 			want[0] += 1e6
 		}
-		for n, at := range []event.Addr{private, shared} {
-			if got, errno := as.ReadU64(at + i*emu.PageSize); errno != 0 || got != want[n] {
+		for n, at := range []arch.Addr{private, shared} {
+			if got, errno := as.ReadU64(at + i*arch.PageSize); errno != 0 || got != want[n] {
 				t.Fatalf("page %d of mapping %d: %d, %v, want %d", i, n, got, errno, want[n])
 			}
 		}
@@ -90,16 +89,16 @@ func TestFilesLargerThanMemory(t *testing.T) {
 // TestReclaimGivesUp checks that memory is used up when what is left beside
 // changed pages is not worth having.
 func TestReclaimGivesUp(t *testing.T) {
-	as := newTest(t, 1024*emu.PageSize)
-	o := NewObject(as.RAM(), numbered{}, 16*emu.PageSize)
+	as := newTest(t, 1024*arch.PageSize)
+	o := NewObject(as.RAM(), numbered{}, 16*arch.PageSize)
 	defer o.Release()
 	as.Reclaimer = &cache{o: o}
-	at := mustMap(t, as, 0, 1020*emu.PageSize, rw, private)
-	for i := event.Addr(0); ; i++ {
+	at := mustMap(t, as, 0, 1020*arch.PageSize, rw, private)
+	for i := arch.Addr(0); ; i++ {
 		if _, errno := o.Page(uint64(i) % 16); errno != 0 && errno != unix.ENOMEM {
 			t.Fatal(errno)
 		}
-		errno := as.WriteU8(at+i*emu.PageSize, 1)
+		errno := as.WriteU8(at+i*arch.PageSize, 1)
 		if errno == unix.EFAULT && i > 900 && as.Starved() && !as.Starved() {
 			return
 		}
@@ -111,21 +110,21 @@ func TestReclaimGivesUp(t *testing.T) {
 
 // TestLockedPagesStay checks that mlock holds pages of files.
 func TestLockedPagesStay(t *testing.T) {
-	as := newTest(t, 1024*emu.PageSize)
-	o := NewObject(as.RAM(), numbered{}, 16*emu.PageSize)
+	as := newTest(t, 1024*arch.PageSize)
+	o := NewObject(as.RAM(), numbered{}, 16*arch.PageSize)
 	defer o.Release()
-	at, errno := as.Mmap(MapRequest{Length: 16 * emu.PageSize, Prot: rw, Flags: unix.MAP_PRIVATE, Object: o, Readable: true})
+	at, errno := as.Mmap(MapRequest{Length: 16 * arch.PageSize, Prot: rw, Flags: unix.MAP_PRIVATE, Object: o, Readable: true})
 	if errno != 0 {
 		t.Fatal(errno)
 	}
-	if errno := as.Mlock(at, emu.PageSize, 0); errno != 0 {
+	if errno := as.Mlock(at, arch.PageSize, 0); errno != 0 {
 		t.Fatal(errno)
 	}
 	have := o.Resident()
 	if n := o.DropClean(); n != 0 || o.Resident() != have {
 		t.Errorf("%d of %d pages were dropped", n, have)
 	}
-	if errno := as.Munlock(at, emu.PageSize); errno != 0 {
+	if errno := as.Munlock(at, arch.PageSize); errno != 0 {
 		t.Fatal(errno)
 	}
 	if n := o.DropClean(); n != have || o.Resident() != 0 {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // world is what a kernel has of memory: processes and a file.
@@ -22,7 +22,7 @@ type world struct {
 	Name   *named // of the file
 }
 
-func newWorld(ram *emu.RAM) *world {
+func newWorld(ram *mem.RAM) *world {
 	name := named("/file")
 	return &world{
 		Spaces: []*AddressSpace{New(ram, DefaultLimits())},
@@ -35,7 +35,7 @@ func newWorld(ram *emu.RAM) *world {
 type operation struct {
 	kind          string
 	space         int
-	addr          event.Addr
+	addr          arch.Addr
 	size          uint64
 	prot, advice  int
 	kindOfMapping int
@@ -49,8 +49,8 @@ func drawOperation(t *rapid.T) operation {
 			"move", "write file", "truncate",
 		}).Draw(t, "kind"),
 		space:         rapid.IntRange(0, 3).Draw(t, "space"),
-		addr:          region + event.Addr(rapid.IntRange(0, 12*emu.PageSize).Draw(t, "address")),
-		size:          rapid.Uint64Range(1, 5*emu.PageSize).Draw(t, "size"),
+		addr:          region + arch.Addr(rapid.IntRange(0, 12*arch.PageSize).Draw(t, "address")),
+		size:          rapid.Uint64Range(1, 5*arch.PageSize).Draw(t, "size"),
 		prot:          rapid.SampledFrom([]int{rw, rw, rw, unix.PROT_READ, unix.PROT_NONE}).Draw(t, "prot"),
 		advice:        rapid.SampledFrom([]int{unix.MADV_DONTNEED, unix.MADV_REMOVE, unix.MADV_DONTFORK, unix.MADV_WIPEONFORK}).Draw(t, "advice"),
 		kindOfMapping: rapid.IntRange(0, 3).Draw(t, "mapping"),
@@ -61,7 +61,7 @@ func drawOperation(t *rapid.T) operation {
 // do runs an operation and describes its outcome.
 func (w *world) do(o operation) string {
 	as := w.Spaces[o.space%len(w.Spaces)]
-	page := o.addr &^ (emu.PageSize - 1)
+	page := o.addr &^ (arch.PageSize - 1)
 	switch o.kind {
 	case "map":
 		r := MapRequest{Addr: page, Length: o.size, Prot: o.prot, Flags: unix.MAP_FIXED}
@@ -99,7 +99,7 @@ func (w *world) do(o operation) string {
 	case "advise":
 		return fmt.Sprint(as.Madvise(page, o.size, o.advice))
 	case "move":
-		at, errno := as.Mremap(page, emu.PageSize, o.size, unix.MREMAP_MAYMOVE, 0)
+		at, errno := as.Mremap(page, arch.PageSize, o.size, unix.MREMAP_MAYMOVE, 0)
 		return fmt.Sprint(at, errno)
 	case "write file":
 		n, errno := w.File.WriteAt(o.data, int64(o.addr-region))
@@ -148,7 +148,7 @@ func (w *world) release() {
 }
 
 // snapshot copies a world.
-func (w *world) snapshot(ram *emu.RAM) *world {
+func (w *world) snapshot(ram *mem.RAM) *world {
 	n := deepcopy.Copy(deepcopy.New(), w)
 	ram.NextGeneration()
 	return n
@@ -159,7 +159,7 @@ func (w *world) snapshot(ram *emu.RAM) *world {
 // not differ in anything that a guest could see.
 func TestSnapshotsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ram, err := emu.NewRAM(64 << 20)
+		ram, err := mem.NewRAM(64 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // wild are addresses at which nothing is or may be.
-var wild = []event.Addr{
-	0, 1, MinAddr, TaskSize - 1, TaskSize, emu.UserEnd - 1, emu.UserEnd, 1 << 48, 1 << 63,
-	^event.Addr(0), ^event.Addr(0) - emu.PageSize, 0xffffffffff600000,
+var wild = []arch.Addr{
+	0, 1, MinAddr, TaskSize - 1, TaskSize, arch.UserEnd - 1, arch.UserEnd, 1 << 48, 1 << 63,
+	^arch.Addr(0), ^arch.Addr(0) - arch.PageSize, 0xffffffffff600000,
 }
 
 func TestWildPointersAreEFAULT(t *testing.T) {
@@ -31,8 +31,8 @@ func TestWildPointersAreEFAULT(t *testing.T) {
 		_, u32 := as.ReadU32(va)
 		_, u64 := as.ReadU64(va)
 		for i, errno := range []unix.Errno{
-			as.CopyIn(va, make([]byte, 1)), as.CopyIn(va, make([]byte, 3*emu.PageSize)),
-			as.CopyOut(va, make([]byte, 1)), as.CopyOut(va, make([]byte, 3*emu.PageSize)),
+			as.CopyIn(va, make([]byte, 1)), as.CopyIn(va, make([]byte, 3*arch.PageSize)),
+			as.CopyOut(va, make([]byte, 1)), as.CopyOut(va, make([]byte, 3*arch.PageSize)),
 			as.Zero(va, 10), as.Zero(va, 1<<60), range64, text, swap, u8, u16, u32, u64,
 			as.WriteU8(va, 1), as.WriteU16(va, 1), as.WriteU32(va, 1), as.WriteU64(va, 1),
 		} {
@@ -49,7 +49,7 @@ func TestWildPointersAreEFAULT(t *testing.T) {
 // TestWildArgumentsDoNotPanic hands nonsense to every call.
 func TestWildArgumentsDoNotPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ram, err := emu.NewRAM(4 << 20)
+		ram, err := mem.NewRAM(4 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +57,12 @@ func TestWildArgumentsDoNotPanic(t *testing.T) {
 		as := New(ram, DefaultLimits())
 		defer as.Unref()
 		as.SetBrk(region)
-		addr := func() event.Addr {
-			a := rapid.SampledFrom(append(slices.Clone(wild), region, region+emu.PageSize, TaskSize-emu.PageSize)).Draw(t, "address")
-			return a + event.Addr(rapid.IntRange(-1, 1).Draw(t, "near"))
+		addr := func() arch.Addr {
+			a := rapid.SampledFrom(append(slices.Clone(wild), region, region+arch.PageSize, TaskSize-arch.PageSize)).Draw(t, "address")
+			return a + arch.Addr(rapid.IntRange(-1, 1).Draw(t, "near"))
 		}
 		size := func() uint64 {
-			return rapid.SampledFrom([]uint64{0, 1, emu.PageSize, 2 * emu.PageSize, 1 << 20, 1 << 40, 1<<47 - emu.PageSize, 1 << 47, 1 << 63, ^uint64(0), ^uint64(0) - emu.PageSize}).Draw(t, "size")
+			return rapid.SampledFrom([]uint64{0, 1, arch.PageSize, 2 * arch.PageSize, 1 << 20, 1 << 40, 1<<47 - arch.PageSize, 1 << 47, 1 << 63, ^uint64(0), ^uint64(0) - arch.PageSize}).Draw(t, "size")
 		}
 		number := func() int { return int(rapid.Int32().Draw(t, "number")) }
 		for range 30 {
@@ -87,7 +87,7 @@ func TestWildArgumentsDoNotPanic(t *testing.T) {
 			case 10:
 				as.Brk(addr(), unix.PROT_READ|unix.PROT_WRITE)
 			case 11:
-				as.Fault(addr(), emu.AccessWrite)
+				as.Fault(addr(), arch.AccessWrite)
 			case 12:
 				as.CopyOut(addr(), make([]byte, 5000))
 			}
@@ -97,9 +97,9 @@ func TestWildArgumentsDoNotPanic(t *testing.T) {
 
 func TestPartialTransfers(t *testing.T) {
 	as := newTest(t, 1<<20)
-	a := mustMap(t, as, region, emu.PageSize, rw, private|unix.MAP_FIXED)
-	b := mustMap(t, as, region+4*emu.PageSize, emu.PageSize, rw, private|unix.MAP_FIXED)
-	ranges := []Range{{a + emu.PageSize - 3, 3}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}}
+	a := mustMap(t, as, region, arch.PageSize, rw, private|unix.MAP_FIXED)
+	b := mustMap(t, as, region+4*arch.PageSize, arch.PageSize, rw, private|unix.MAP_FIXED)
+	ranges := []Range{{a + arch.PageSize - 3, 3}, {b, 0}, {b, 5}, {b + arch.PageSize - 2, 4}, {a, 1}}
 	if n := TotalLen(ranges); n != 13 {
 		t.Errorf("total %d", n)
 	}
@@ -117,10 +117,10 @@ func TestPartialTransfers(t *testing.T) {
 	}
 	for skip, want := range [][]Range{
 		ranges,
-		{{a + emu.PageSize - 2, 2}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
-		{{a + emu.PageSize - 1, 1}, {b, 0}, {b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
-		{{b, 5}, {b + emu.PageSize - 2, 4}, {a, 1}},
-		{{b + 1, 4}, {b + emu.PageSize - 2, 4}, {a, 1}},
+		{{a + arch.PageSize - 2, 2}, {b, 0}, {b, 5}, {b + arch.PageSize - 2, 4}, {a, 1}},
+		{{a + arch.PageSize - 1, 1}, {b, 0}, {b, 5}, {b + arch.PageSize - 2, 4}, {a, 1}},
+		{{b, 5}, {b + arch.PageSize - 2, 4}, {a, 1}},
+		{{b + 1, 4}, {b + arch.PageSize - 2, 4}, {a, 1}},
 	} {
 		if got := SkipRanges(ranges, uint64(skip)); !slices.Equal(got, want) {
 			t.Errorf("without %d: %v", skip, got)
@@ -134,10 +134,10 @@ func TestPartialTransfers(t *testing.T) {
 // TestReadRanges checks the limits of readv(2).
 func TestReadRanges(t *testing.T) {
 	as := newTest(t, 1<<20)
-	at := mustMap(t, as, region, 8*emu.PageSize, rw, private|unix.MAP_FIXED)
+	at := mustMap(t, as, region, 8*arch.PageSize, rw, private|unix.MAP_FIXED)
 	put := func(values ...uint64) {
 		for i, x := range values {
-			as.WriteU64(at+event.Addr(8*i), x)
+			as.WriteU64(at+arch.Addr(8*i), x)
 		}
 	}
 	put(0x1000, 5, 0x2000, MaxTransfer, 0x3000, 7)
@@ -163,13 +163,13 @@ func TestReadRanges(t *testing.T) {
 
 func TestReadCString(t *testing.T) {
 	as := newTest(t, 1<<20)
-	at := mustMap(t, as, region, 2*emu.PageSize, rw, private|unix.MAP_FIXED)
+	at := mustMap(t, as, region, 2*arch.PageSize, rw, private|unix.MAP_FIXED)
 	long := strings.Repeat("x", 1000)
-	end := at + 2*emu.PageSize
+	end := at + 2*arch.PageSize
 	as.CopyOut(at+4000, append([]byte(long), 0))
 	as.CopyOut(end-3, []byte("abc"))
 	for _, c := range []struct {
-		va    event.Addr
+		va    arch.Addr
 		limit int
 		want  string
 		errno unix.Errno
@@ -190,7 +190,7 @@ func TestReadCString(t *testing.T) {
 
 func TestCompareAndSwap(t *testing.T) {
 	as := newTest(t, 1<<20)
-	at := mustMap(t, as, 0, emu.PageSize, rw, private)
+	at := mustMap(t, as, 0, arch.PageSize, rw, private)
 	as.WriteU32(at, 5)
 	if old, errno := as.CompareAndSwapU32(at, 4, 9); old != 5 || errno != 0 {
 		t.Errorf("%d, %v", old, errno)
@@ -201,7 +201,7 @@ func TestCompareAndSwap(t *testing.T) {
 	if x, _ := as.ReadU32(at); x != 9 {
 		t.Errorf("the word is %d", x)
 	}
-	as.Mprotect(at, emu.PageSize, unix.PROT_READ)
+	as.Mprotect(at, arch.PageSize, unix.PROT_READ)
 	if _, errno := as.CompareAndSwapU32(at, 1, 2); errno != unix.EFAULT {
 		t.Errorf("of a read-only word: %v", errno)
 	}
@@ -210,15 +210,15 @@ func TestCompareAndSwap(t *testing.T) {
 // TestZero crosses pages.
 func TestZero(t *testing.T) {
 	as := newTest(t, 1<<20)
-	at := mustMap(t, as, 0, 4*emu.PageSize, rw, private)
-	as.CopyOut(at, bytes.Repeat([]byte{7}, 4*emu.PageSize))
-	if errno := as.Zero(at+5, 2*emu.PageSize); errno != 0 {
+	at := mustMap(t, as, 0, 4*arch.PageSize, rw, private)
+	as.CopyOut(at, bytes.Repeat([]byte{7}, 4*arch.PageSize))
+	if errno := as.Zero(at+5, 2*arch.PageSize); errno != 0 {
 		t.Fatal(errno)
 	}
-	got := make([]byte, 4*emu.PageSize)
+	got := make([]byte, 4*arch.PageSize)
 	as.CopyIn(at, got)
-	want := bytes.Repeat([]byte{7}, 4*emu.PageSize)
-	clear(want[5 : 5+2*emu.PageSize])
+	want := bytes.Repeat([]byte{7}, 4*arch.PageSize)
+	clear(want[5 : 5+2*arch.PageSize])
 	if !bytes.Equal(got, want) {
 		t.Error("other bytes are zero")
 	}

@@ -3,8 +3,7 @@ package mm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Flags are the properties of a mapping besides its rights.
@@ -12,41 +11,40 @@ type Flags uint16
 
 // Properties of a mapping.
 const (
-	Shared      Flags = 1 << iota // writes are seen by everyone who maps the object
+	Shared      Flags = 1 << iota // every process that maps the object sees writes
 	GrowsDown                     // grows at a fault below its start
 	Stack                         // counts against RLIMIT_STACK, not RLIMIT_DATA
-	NoReserve                     // does not count as a promise of memory
+	NoReserve                     // is not charged as committed memory
 	Locked                        // mlock
 	LockOnFault                   // mlock2 with MLOCK_ONFAULT
 	DontFork                      // absent in children
 	WipeOnFork                    // zeros in children
 	DontDump                      // not in core dumps
-	Account                       // was counted as a promise of memory
-	Apart                         // never becomes one with a neighbour
+	Account                       // was charged as committed memory
+	Apart                         // is never merged with a neighbour
 )
 
-// File says what /proc/PID/maps and its like show of a mapped file. Mappings
-// merge only if their files are equal, so it should be a pointer to an open
+// File has the properties of a mapped file that /proc/PID/maps and the like show.
+// Mappings merge only if their files are equal, so it should be a pointer to an open
 // file description.
 type File interface {
 	// MapName returns the path as the guest sees it, device and inode number.
 	MapName() (path string, dev, inode uint64)
-	// Mapped is called for each mapping of the file that comes into being: by mmap,
-	// mremap, fork, or when one is split in two. Unmapped is called for each that
-	// goes.
-	Mapped()
-	Unmapped()
-	// Tracking says which writes by way of shared mappings the file notes, and Written
-	// is called for each.
+	// NoteMapping is called for each new mapping of the file: by mmap, mremap, fork,
+	// or when one is split in two. NoteUnmapping is called for each that is removed.
+	NoteMapping()
+	NoteUnmapping()
+	// Tracking returns which writes by way of shared mappings the file notes, and
+	// NoteWrite is called for each.
 	Tracking() Tracking
-	Written()
+	NoteWrite()
 }
 
-// Tracking says which writes to mapped pages a file notes.
+// Tracking is a choice of the writes to mapped pages that a file notes.
 type Tracking int
 
 const (
-	// TrackNone is of what has no times.
+	// TrackNone is for files without times.
 	TrackNone Tracking = iota
 	// TrackFaults are writes to pages that were not mapped, as files in memory note
 	// them.
@@ -59,9 +57,9 @@ const (
 // VMA is a mapping: a range of addresses with the same rights and properties,
 // backed by an object or by zeros.
 type VMA struct {
-	Start, End event.Addr // multiples of the page size
-	Prot       int        // unix.PROT_READ, PROT_WRITE, PROT_EXEC
-	MayProt    int        // the rights that mprotect may give
+	Start, End arch.Addr // multiples of the page size
+	Prot       int       // unix.PROT_READ, PROT_WRITE, PROT_EXEC
+	MayProt    int       // the rights that mprotect may give
 	Flags      Flags
 	Object     *Object // nil: private zeros
 	Offset     uint64  // of Start in the object, in bytes
@@ -73,75 +71,75 @@ const protMask = unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC
 // Len is the number of bytes that v covers.
 func (v *VMA) Len() uint64 { return uint64(v.End - v.Start) }
 
-func (v *VMA) pages() uint64 { return v.Len() / emu.PageSize }
+func (v *VMA) pageCount() uint64 { return v.Len() / arch.PageSize }
 
-func (v *VMA) has(f Flags) bool { return v.Flags&f != 0 }
+func (v *VMA) hasFlags(f Flags) bool { return v.Flags&f != 0 }
 
-// perm is what the processor allows: on x86-64 what can be written or executed
-// can be read.
-func perm(prot int) emu.Perm {
+// processorRights returns the rights that the processor can express: on x86-64 a page
+// that can be written or executed can be read.
+func processorRights(prot int) arch.Perm {
 	if prot&protMask == 0 {
 		return 0
 	}
-	p := emu.Read
+	p := arch.Read
 	if prot&unix.PROT_WRITE != 0 {
-		p |= emu.Write
+		p |= arch.Write
 	}
 	if prot&unix.PROT_EXEC != 0 {
-		p |= emu.Exec
+		p |= arch.Exec
 	}
 	return p
 }
 
-// allows tells whether the rights of v permit the access.
-func (v *VMA) allows(a emu.Access) bool {
+// allows reports whether the rights of v permit the access.
+func (v *VMA) allows(a arch.Access) bool {
 	switch a {
-	case emu.AccessWrite:
+	case arch.AccessWrite:
 		return v.Prot&unix.PROT_WRITE != 0
-	case emu.AccessFetch:
+	case arch.AccessFetch:
 		return v.Prot&unix.PROT_EXEC != 0
 	default:
 		return v.Prot&protMask != 0
 	}
 }
 
-// accountable tells whether v promises memory: what is private and writable
-// does, unless it was asked not to.
-func (v *VMA) accountable() bool {
+// isCommitted reports whether v is charged as committed memory: private writable
+// mappings are, unless MAP_NORESERVE was given.
+func (v *VMA) isCommitted() bool {
 	return v.Flags&(NoReserve|Shared) == 0 && v.Prot&unix.PROT_WRITE != 0
 }
 
-// isData tells whether v counts against RLIMIT_DATA.
+// isData reports whether v counts against RLIMIT_DATA.
 func (v *VMA) isData() bool {
 	return v.Prot&unix.PROT_WRITE != 0 && v.Flags&(Shared|Stack) == 0
 }
 
-// isExec tells whether v counts as program text.
-func (v *VMA) isExec() bool {
+// isExecutable reports whether v counts as program text.
+func (v *VMA) isExecutable() bool {
 	return v.Prot&(unix.PROT_EXEC|unix.PROT_WRITE) == unix.PROT_EXEC && v.Flags&Stack == 0
 }
 
-// index is the page of the object that is behind va.
-func (v *VMA) index(va event.Addr) uint64 {
-	return (v.Offset + uint64(va-v.Start)) / emu.PageSize
+// objectIndex returns the index of the object's page at va.
+func (v *VMA) objectIndex(va arch.Addr) uint64 {
+	return (v.Offset + uint64(va-v.Start)) / arch.PageSize
 }
 
-// at is the address of the page of the given index, if v covers it.
-func (v *VMA) at(index uint64) (event.Addr, bool) {
-	first := v.Offset / emu.PageSize
-	if index < first || index-first >= v.pages() {
+// addressOf returns the address of the page of the given index, if v covers it.
+func (v *VMA) addressOf(index uint64) (arch.Addr, bool) {
+	first := v.Offset / arch.PageSize
+	if index < first || index-first >= v.pageCount() {
 		return 0, false
 	}
-	return v.Start + event.Addr((index-first)*emu.PageSize), true
+	return v.Start + arch.Addr((index-first)*arch.PageSize), true
 }
 
 // stackGuard is the distance that stacks keep from the mapping below.
-const stackGuard = 256 * emu.PageSize
+const stackGuard = 256 * arch.PageSize
 
-// floor is the lowest address that nothing may be placed above of: v's start,
-// or the end of the gap below a stack.
-func (v *VMA) floor() event.Addr {
-	if !v.has(GrowsDown) {
+// lowestReserved returns the address up to which other mappings may be placed below v:
+// v's start, or the end of the gap below a stack.
+func (v *VMA) lowestReserved() arch.Addr {
+	if !v.hasFlags(GrowsDown) {
 		return v.Start
 	}
 	if v.Start < stackGuard {
@@ -150,9 +148,9 @@ func (v *VMA) floor() event.Addr {
 	return v.Start - stackGuard
 }
 
-// merges tells whether next, which begins where v ends, can be one with it.
-func (v *VMA) merges(next *VMA) bool {
-	return v.End == next.Start && !v.has(Apart) && v.Prot == next.Prot && v.MayProt == next.MayProt &&
+// canMerge reports whether next, which begins where v ends, can be merged with v.
+func (v *VMA) canMerge(next *VMA) bool {
+	return v.End == next.Start && !v.hasFlags(Apart) && v.Prot == next.Prot && v.MayProt == next.MayProt &&
 		v.Flags == next.Flags && v.Object == next.Object && v.File == next.File &&
 		(v.Object == nil || v.Offset+v.Len() == next.Offset)
 }

@@ -38,8 +38,8 @@ var cpuFlags = []cpuBits{
 	}},
 }
 
-// flags lists the features that CPUID announces.
-func flags(k Kernel) string {
+// cpuFlagsText lists the features that CPUID announces.
+func cpuFlagsText(k Kernel) string {
 	var names []string
 	for _, w := range cpuFlags {
 		bits := k.CPUID(w.leaf, 0)[w.register]
@@ -52,8 +52,8 @@ func flags(k Kernel) string {
 	return strings.Join(names, " ")
 }
 
-// registers are bytes of CPUID registers in the order in which they spell text.
-func registers(regs ...uint32) string {
+// registerText is the bytes of CPUID registers as a text.
+func registerText(regs ...uint32) string {
 	var b []byte
 	for _, r := range regs {
 		b = binary.LittleEndian.AppendUint32(b, r)
@@ -61,18 +61,18 @@ func registers(regs ...uint32) string {
 	return string(bytes.TrimRight(b, "\x00"))
 }
 
-// brand is the processor's name.
-func brand(k Kernel) string {
+// brandText is the processor's name.
+func brandText(k Kernel) string {
 	var regs []uint32
 	for leaf := uint32(0x80000002); leaf <= 0x80000004; leaf++ {
 		r := k.CPUID(leaf, 0)
 		regs = append(regs, r[:]...)
 	}
-	return registers(regs...)
+	return registerText(regs...)
 }
 
-// signature splits leaf 1's EAX as the SDM says (volume 2, CPUID).
-func signature(eax uint32) (family, model, stepping uint32) {
+// splitSignature splits leaf 1's EAX as the SDM says (volume 2, CPUID).
+func splitSignature(eax uint32) (family, model, stepping uint32) {
 	family, model, stepping = eax>>8&15, eax>>4&15, eax&15
 	if family == 15 {
 		family += eax >> 20 & 255
@@ -83,20 +83,20 @@ func signature(eax uint32) (family, model, stepping uint32) {
 	return family, model, stepping
 }
 
-func cpuinfo(r *request, p *printer) {
+func printCPUInfo(r *request, p *textPrinter) {
 	m := r.kernel.Machine()
 	top := r.kernel.CPUID(0, 0)
-	family, model, stepping := signature(r.kernel.CPUID(1, 0)[0])
+	family, model, stepping := splitSignature(r.kernel.CPUID(1, 0)[0])
 	sizes := r.kernel.CPUID(0x80000008, 0)[0]
 	for i := range m.Cores {
-		p.f("processor\t: %d\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nstepping\t: %d\n",
-			i, registers(top[1], top[3], top[2]), family, model, brand(r.kernel), stepping)
-		p.f("cpu MHz\t\t: %d.%03d\ncache size\t: %d KB\n", m.KHz/1000, m.KHz%1000, r.kernel.CPUID(0x80000006, 0)[2]>>16)
-		p.f("physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
+		p.printf("processor\t: %d\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nstepping\t: %d\n",
+			i, registerText(top[1], top[3], top[2]), family, model, brandText(r.kernel), stepping)
+		p.printf("cpu MHz\t\t: %d.%03d\ncache size\t: %d KB\n", m.KHz/1000, m.KHz%1000, r.kernel.CPUID(0x80000006, 0)[2]>>16)
+		p.printf("physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
 			m.Cores, i, m.Cores, i, i)
-		p.f("fpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: %d\nwp\t\t: yes\nflags\t\t: %s\nbugs\t\t:\n",
-			top[0], flags(r.kernel))
-		p.f("bogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n", m.KHz/500, m.KHz/5%100)
-		p.f("address sizes\t: %d bits physical, %d bits virtual\npower management:\n\n", sizes&255, sizes>>8&255)
+		p.printf("fpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: %d\nwp\t\t: yes\nflags\t\t: %s\nbugs\t\t:\n",
+			top[0], cpuFlagsText(r.kernel))
+		p.printf("bogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n", m.KHz/500, m.KHz/5%100)
+		p.printf("address sizes\t: %d bits physical, %d bits virtual\npower management:\n\n", sizes&255, sizes>>8&255)
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 // fdDirs makes /proc/PID/fd and /proc/PID/fdinfo.
 func fdDirs() []*entry {
-	link := private(&entry{follow: followFD, rights: fdRights})
-	info := private(&entry{text: fdinfo})
+	link := privateFile(&entry{follow: followFD, rights: fdRights})
+	info := privateFile(&entry{text: fdInfoText})
 	return []*entry{
-		private(&entry{name: "fd", mode: 0o500, dynamic: &dynamic{entry: link, list: openFiles, about: openFile}}),
-		private(&entry{name: "fdinfo", dynamic: &dynamic{entry: info, list: openFiles, about: openFile}}),
+		privateFile(&entry{name: "fd", mode: 0o500, dynamic: &dynamic{entry: link, list: openFiles, about: openFile}}),
+		privateFile(&entry{name: "fdinfo", dynamic: &dynamic{entry: info, list: openFiles, about: openFile}}),
 	}
 }
 
@@ -44,7 +44,7 @@ func followFD(r *request) *vfs.Dentry {
 	return f.Dentry()
 }
 
-// fdRights are the permissions of a link in fd: what the descriptor may do.
+// fdRights are the permissions of a link in fd: those of the descriptor.
 func fdRights(p Process, fd int32) uint32 {
 	rights := uint32(0o100)
 	f, _ := p.File(fd)
@@ -57,7 +57,7 @@ func fdRights(p Process, fd int32) uint32 {
 	return rights
 }
 
-func fdinfo(r *request) ([]byte, unix.Errno) {
+func fdInfoText(r *request) ([]byte, unix.Errno) {
 	p := r.process()
 	if p == nil {
 		return nil, unix.ENOENT
@@ -70,7 +70,7 @@ func fdinfo(r *request) ([]byte, unix.Errno) {
 	if cloexec {
 		flags |= unix.O_CLOEXEC
 	}
-	var out printer
-	out.f("pos:\t%d\nflags:\t0%o\nmnt_id:\t%d\nino:\t%d\n", f.Offset, flags, firstMount, f.Inode().Ino())
+	var out textPrinter
+	out.printf("pos:\t%d\nflags:\t0%o\nmnt_id:\t%d\nino:\t%d\n", f.Offset, flags, firstMount, f.Inode().Ino())
 	return out.Bytes(), 0
 }

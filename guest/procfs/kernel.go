@@ -10,19 +10,20 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Kernel is what the two file systems are made of. The guest's kernel
-// implements it.
+// Kernel is the source of the two file systems' content. The guest's kernel implements
+// it.
 type Kernel interface {
-	// Machine tells of the machine as a whole, now.
+	// Machine returns the current state of the machine.
 	Machine() Machine
-	// CPUID is what the processor tells programs: eax, ebx, ecx, edx.
+	// CPUID is the processor's identification: eax, ebx, ecx, edx.
 	CPUID(leaf, subleaf uint32) [4]uint32
 	// Processes lists the ids of all processes, zombies included, ascending.
 	Processes() []int32
 	// Process finds the process that has a thread of the given id; nil if there
 	// is none.
 	Process(id int32) Process
-	// PtraceScope and SetPtraceScope are about a number from 0 to 3: who may trace whom.
+	// PtraceScope and SetPtraceScope are about a number from 0 to 3 that restricts
+	// tracing.
 	PtraceScope() int
 	SetPtraceScope(scope int)
 	// SystemV returns the System V objects of each kind.
@@ -36,7 +37,7 @@ type Process interface {
 	// Threads lists the ids of the live threads, ascending; a zombie has one,
 	// its own.
 	Threads() []int32
-	// Status tells of a thread; with id 0 of the process: times, faults and
+	// Status is the state of a thread; with id 0 of the process: times, faults and
 	// switches of all its threads, the rest of the main one.
 	Status(thread int32) (Status, bool)
 	// Space is the memory; nil for a zombie.
@@ -57,17 +58,17 @@ type Process interface {
 	Limit(resource int) unix.Rlimit
 	// SetName changes a thread's name, which has at most 15 bytes.
 	SetName(thread int32, name string)
-	// MayExamine reports whether who acts by the context may see what is private to the
+	// MayExamine reports whether the caller may see data that is private to the
 	// process.
 	MayExamine(c *vfs.Ctx) bool
-	// MayTrace reports whether who acts may trace the process.
+	// MayTrace reports whether the caller may trace the process.
 	MayTrace(c *vfs.Ctx) bool
 	// OOMScoreAdj and SetOOMScoreAdj keep a number from -1000 to 1000.
 	OOMScoreAdj() int
 	SetOOMScoreAdj(score int)
 }
 
-// Status is what /proc tells of a thread or a process.
+// Status is the state of a thread or a process in /proc.
 type Status struct {
 	Name                     string // comm
 	State                    byte   // 'R', 'S', 'T', 'Z' and so on
@@ -107,17 +108,17 @@ type Status struct {
 	SP, PC                   uint64 // of a thread that does not run
 }
 
-// CoreTimes is what a core did, in nanoseconds.
+// CoreTimes is the time that a core spent, in nanoseconds.
 type CoreTimes struct{ UserNS, SystemNS, IdleNS int64 }
 
-// Machine is what /proc and /sys tell of the machine.
+// Machine is the state of the machine in /proc and /sys.
 type Machine struct {
 	Cores                              int
 	KHz                                uint64 // of each core, in virtual time
 	MemoryBytes, FreeBytes             uint64
-	CacheBytes, SharedBytes, AnonBytes uint64 // parts of what is in use
+	CacheBytes, SharedBytes, AnonBytes uint64 // parts of the used memory
 	Hostname, Domainname               string
-	Release, Version                   string // as uname(2) tells them
+	Release, Version                   string // as in uname(2)
 	BootNS                             int64  // real time at the start, since 1970
 	UptimeNS                           int64
 	Times                              []CoreTimes // by core

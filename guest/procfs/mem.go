@@ -3,13 +3,13 @@ package procfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// memoryFile is an open /proc/PID/mem: the memory that the process had when it was opened, at
-// offsets that are its addresses.
+// memoryFile is an open /proc/PID/mem: the memory that the process had when it was
+// opened, at offsets that are its addresses.
 type memoryFile struct{ space *mm.AddressSpace }
 
 // openMemory opens it. EACCES: the caller may not trace the process.
@@ -24,19 +24,19 @@ func openMemory(r *request, _ int) (vfs.FileImpl, unix.Errno) {
 	return &memoryFile{p.Space()}, 0
 }
 
-// ReachesMemory marks the file for the kernel: what waits to be stored is stored before it
-// is read or written.
+// ReachesMemory marks the file for the kernel: store buffers are drained before it is
+// read or written.
 func (m *memoryFile) ReachesMemory() {}
 
 // isGone reports whether no process has the memory any more.
 func (m *memoryFile) isGone() bool { return m.space == nil || m.space.Users() == 0 }
 
-// Read implements vfs.FileImpl: whatever a debugger may see.
+// Read implements vfs.FileImpl: all memory that a debugger may see.
 func (m *memoryFile) Read(_ *vfs.Ctx, p []byte, off int64) (int, unix.Errno) {
 	if m.isGone() || len(p) == 0 {
 		return 0, 0
 	}
-	return transferred(m.space.PeekForced(event.Addr(off), p))
+	return transferResult(m.space.PeekForced(arch.Addr(off), p))
 }
 
 // Write implements vfs.FileImpl: to private memory whatever its protection.
@@ -44,10 +44,10 @@ func (m *memoryFile) Write(_ *vfs.Ctx, p []byte, off int64) (int, unix.Errno) {
 	if m.isGone() || len(p) == 0 {
 		return 0, 0
 	}
-	return transferred(m.space.PokeForced(event.Addr(off), p))
+	return transferResult(m.space.PokeForced(arch.Addr(off), p))
 }
 
-func transferred(n int) (int, unix.Errno) {
+func transferResult(n int) (int, unix.Errno) {
 	if n == 0 {
 		return 0, unix.EIO
 	}

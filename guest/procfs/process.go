@@ -8,16 +8,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // processDir is /proc/PID.
 var processDir = &entry{
 	entries: append(threadFiles(),
 		netDir,
-		&entry{name: "task", dynamic: &dynamic{entry: threadDir, list: threads, about: thread}},
+		&entry{name: "task", dynamic: &dynamic{entry: threadDir, list: threadNumbers, about: threadTarget}},
 	),
 }
 
@@ -28,46 +28,46 @@ var threadDir = &entry{entries: threadFiles()}
 // anew for each of the two, so that their inode numbers differ.
 func threadFiles() []*entry {
 	return append(fdDirs(), []*entry{
-		private(&entry{name: "auxv", mode: 0o400, text: ofSpace(auxv)}),
-		fixed("cgroup", "0::/\n"),
+		privateFile(&entry{name: "auxv", mode: 0o400, text: ofSpace(auxiliaryVector)}),
+		constantFile("cgroup", "0::/\n"),
 		{name: "cmdline", text: commandLine},
-		{name: "comm", mode: 0o644, text: comm, store: setComm},
-		{name: "coredump_filter", text: oneLine("00000033")},
-		fixed("cpuset", "/\n"),
-		private(&entry{name: "cwd", follow: ofProcess(Process.Cwd)}),
-		private(&entry{name: "environ", mode: 0o400, text: ofSpace(environ)}),
-		private(&entry{name: "exe", follow: ofProcess(Process.Exe)}),
-		fixed("gid_map", idMap),
-		private(printedStatus("io", ioCounts)),
-		printedProcess("limits", limits),
-		fixed("loginuid", "4294967295"),
-		private(&entry{name: "maps", text: ofSpace(spaceMaps)}),
-		private(&entry{name: "mem", mode: 0o600, open: openMemory}),
-		printed("mountinfo", mountinfo),
-		printed("mounts", mounts),
-		{name: "oom_score", text: oneLine("666")},
+		{name: "comm", mode: 0o644, text: threadName, store: setThreadName},
+		{name: "coredump_filter", text: oneLineText("00000033")},
+		constantFile("cpuset", "/\n"),
+		privateFile(&entry{name: "cwd", follow: ofProcess(Process.Cwd)}),
+		privateFile(&entry{name: "environ", mode: 0o400, text: ofSpace(environmentBytes)}),
+		privateFile(&entry{name: "exe", follow: ofProcess(Process.Exe)}),
+		constantFile("gid_map", identityMap),
+		privateFile(statusFile("io", printIOCounts)),
+		processFile("limits", printLimits),
+		constantFile("loginuid", "4294967295"),
+		privateFile(&entry{name: "maps", text: ofSpace(spaceMaps)}),
+		privateFile(&entry{name: "mem", mode: 0o600, open: openMemory}),
+		printedFile("mountinfo", printMountInfo),
+		printedFile("mounts", printMounts),
+		{name: "oom_score", text: oneLineText("666")},
 		{name: "oom_score_adj", mode: 0o644, text: oomScoreAdj, store: setOOMScoreAdj},
-		private(withMode(0o400, printedStatus("personality", personality))),
-		private(&entry{name: "root", follow: ofProcess(Process.Root)}),
-		printedStatus("sched", sched),
-		printedStatus("schedstat", schedstat),
-		fixed("sessionid", "4294967295"),
-		fixed("setgroups", "allow\n"),
-		private(&entry{name: "smaps", text: ofSpace(spaceSmaps)}),
-		printedStatus("stat", processStat),
-		{name: "statm", text: statm},
-		printedStatus("status", status),
-		private(withMode(0o400, printedStatus("syscall", syscallLine))),
-		fixed("timerslack_ns", "50000\n"),
-		fixed("uid_map", idMap),
-		printedStatus("wchan", wchan),
+		privateFile(withMode(0o400, statusFile("personality", printPersonality))),
+		privateFile(&entry{name: "root", follow: ofProcess(Process.Root)}),
+		statusFile("sched", printSched),
+		statusFile("schedstat", printSchedStat),
+		constantFile("sessionid", "4294967295"),
+		constantFile("setgroups", "allow\n"),
+		privateFile(&entry{name: "smaps", text: ofSpace(spaceSmaps)}),
+		statusFile("stat", printProcessStat),
+		{name: "statm", text: statmText},
+		statusFile("status", printStatus),
+		privateFile(withMode(0o400, statusFile("syscall", printSyscall))),
+		constantFile("timerslack_ns", "50000\n"),
+		constantFile("uid_map", identityMap),
+		statusFile("wchan", printWaitFunction),
 	}...)
 }
 
-// idMap says that user ids mean themselves.
-const idMap = "         0          0 4294967295\n"
+// identityMap maps user ids to themselves.
+const identityMap = "         0          0 4294967295\n"
 
-func private(e *entry) *entry {
+func privateFile(e *entry) *entry {
 	e.private = true
 	return e
 }
@@ -77,53 +77,53 @@ func withMode(mode uint32, e *entry) *entry {
 	return e
 }
 
-func personality(_ *request, s *Status, p *printer) { p.f("%08x\n", s.Personality) }
+func printPersonality(_ *request, s *Status, p *textPrinter) { p.printf("%08x\n", s.Personality) }
 
-func oneLine(text string) func(*request) ([]byte, unix.Errno) {
+func oneLineText(text string) func(*request) ([]byte, unix.Errno) {
 	return func(*request) ([]byte, unix.Errno) { return []byte(text + "\n"), 0 }
 }
 
-// printedStatus makes a file from a thread's status, or the whole process's in
+// statusFile makes a file from a thread's status, or the whole process's in
 // the process's folder.
-func printedStatus(name string, print func(r *request, s *Status, p *printer)) *entry {
+func statusFile(name string, print func(r *request, s *Status, p *textPrinter)) *entry {
 	return &entry{name: name, text: func(r *request) ([]byte, unix.Errno) {
-		s, ok := r.status()
+		s, ok := r.threadStatus()
 		if !ok {
 			return nil, unix.ESRCH
 		}
-		var p printer
+		var p textPrinter
 		print(r, &s, &p)
 		return p.Bytes(), 0
 	}}
 }
 
-// status tells of the thread that the file is about.
-func (r *request) status() (Status, bool) {
+// threadStatus is the state of the thread that the file is about.
+func (r *request) threadStatus() (Status, bool) {
 	p := r.process()
 	if p == nil {
 		return Status{}, false
 	}
-	if r.whole() {
+	if r.isWholeProcess() {
 		return p.Status(0)
 	}
 	return p.Status(r.thread)
 }
 
-// whole tells whether the file is about the process rather than one thread.
-func (r *request) whole() bool { return r.fd != inTask && r.thread == r.target.process }
+// isWholeProcess reports whether the file is about the process rather than one thread.
+func (r *request) isWholeProcess() bool { return r.fd != inTask && r.thread == r.target.process }
 
 // inTask marks targets below a task folder, where a process's own id means its
 // main thread.
 const inTask = -1
 
-// printedProcess makes a file from a process.
-func printedProcess(name string, print func(p Process, out *printer)) *entry {
+// processFile makes a file from a process.
+func processFile(name string, print func(p Process, out *textPrinter)) *entry {
 	return &entry{name: name, text: func(r *request) ([]byte, unix.Errno) {
 		p := r.process()
 		if p == nil {
 			return nil, unix.ESRCH
 		}
-		var out printer
+		var out textPrinter
 		print(p, &out)
 		return out.Bytes(), 0
 	}}
@@ -139,14 +139,14 @@ func ofProcess(find func(Process) *vfs.Dentry) func(*request) *vfs.Dentry {
 	}
 }
 
-func threads(r *request) []int32 {
+func threadNumbers(r *request) []int32 {
 	if p := r.process(); p != nil {
 		return p.Threads()
 	}
 	return nil
 }
 
-func thread(r *request, n int32) (target, bool) {
+func threadTarget(r *request, n int32) (target, bool) {
 	p := r.process()
 	if p == nil {
 		return target{}, false
@@ -155,12 +155,12 @@ func thread(r *request, n int32) (target, bool) {
 	return target{process: r.target.process, thread: n, fd: inTask}, ok && n > 0
 }
 
-// userBytes reads a range of memory, as far as it can be read.
-func userBytes(s *mm.AddressSpace, start, end event.Addr) []byte {
+// readUser reads a range of memory, as far as it can be read.
+func readUser(s *mm.AddressSpace, start, end arch.Addr) []byte {
 	if end <= start {
 		return nil
 	}
-	const most = 1 << 21 // more than execve takes
+	const most = 1 << 21 // more than execve accepts
 	buf := make([]byte, min(uint64(end-start), most))
 	n, _ := s.CopyInPart(start, buf)
 	return buf[:n]
@@ -169,8 +169,8 @@ func userBytes(s *mm.AddressSpace, start, end event.Addr) []byte {
 // commandLine is empty for a zombie.
 func commandLine(r *request) ([]byte, unix.Errno) {
 	p := r.process()
-	if s, ok := r.status(); !ok || p.Space() != nil || s.State == 'Z' {
-		return ofSpace(cmdline)(r)
+	if s, ok := r.threadStatus(); !ok || p.Space() != nil || s.State == 'Z' {
+		return ofSpace(argumentBytes)(r)
 	}
 	var b []byte
 	for _, arg := range p.Args() {
@@ -179,12 +179,14 @@ func commandLine(r *request) ([]byte, unix.Errno) {
 	return b, 0
 }
 
-func cmdline(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.ArgStart, s.Layout.ArgEnd) }
-func environ(s *mm.AddressSpace) []byte { return userBytes(s, s.Layout.EnvStart, s.Layout.EnvEnd) }
-func auxv(s *mm.AddressSpace) []byte    { return bytes.Clone(s.Layout.Auxv) }
+func argumentBytes(s *mm.AddressSpace) []byte { return readUser(s, s.Layout.ArgStart, s.Layout.ArgEnd) }
+func environmentBytes(s *mm.AddressSpace) []byte {
+	return readUser(s, s.Layout.EnvStart, s.Layout.EnvEnd)
+}
+func auxiliaryVector(s *mm.AddressSpace) []byte { return bytes.Clone(s.Layout.Auxv) }
 
-func comm(r *request) ([]byte, unix.Errno) {
-	s, ok := r.status()
+func threadName(r *request) ([]byte, unix.Errno) {
+	s, ok := r.threadStatus()
 	if !ok {
 		return nil, unix.ESRCH
 	}
@@ -194,7 +196,7 @@ func comm(r *request) ([]byte, unix.Errno) {
 // maxComm is the longest name of a thread.
 const maxComm = 15
 
-func setComm(r *request, p []byte) unix.Errno {
+func setThreadName(r *request, p []byte) unix.Errno {
 	process := r.process()
 	if process == nil {
 		return unix.ESRCH
@@ -251,19 +253,19 @@ var limitNames = [...]struct{ name, unit string }{
 	unix.RLIMIT_RTTIME:     {"Max realtime timeout", "us"},
 }
 
-func limits(p Process, out *printer) {
+func printLimits(p Process, out *textPrinter) {
 	value := func(n uint64) string {
 		if n == unix.RLIM_INFINITY {
 			return "unlimited"
 		}
 		return strconv.FormatUint(n, 10)
 	}
-	out.f("%-25s %-20s %-20s %-10s\n", "Limit", "Soft Limit", "Hard Limit", "Units")
+	out.printf("%-25s %-20s %-20s %-10s\n", "Limit", "Soft Limit", "Hard Limit", "Units")
 	for resource, l := range limitNames {
 		now := p.Limit(resource)
-		out.f("%-25s %-20s %-20s ", l.name, value(now.Cur), value(now.Max))
+		out.printf("%-25s %-20s %-20s ", l.name, value(now.Cur), value(now.Max))
 		if l.unit != "" {
-			out.f("%-10s", l.unit)
+			out.printf("%-10s", l.unit)
 		}
 		out.WriteByte('\n')
 	}

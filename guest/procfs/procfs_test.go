@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
@@ -132,7 +132,7 @@ func (zeros) Read(p []byte) { clear(p) }
 // setUp makes a file system with /proc and /sys, and the context of process 7.
 func setUp(t *testing.T) (*vfs.FS, *fakeKernel, *vfs.Ctx) {
 	t.Helper()
-	ram, err := emu.NewRAM(16 << 20)
+	ram, err := mem.NewRAM(16 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("without memory %s is %q, want %q", path, got, want)
 		}
 	}
-	ram, err := emu.NewRAM(1 << 20)
+	ram, err := mem.NewRAM(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

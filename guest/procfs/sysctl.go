@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Limits that programs ask for.
+// Limits that programs read.
 const (
 	pidMax      = 1 << 22
 	pipeMaxSize = 1 << 20
@@ -42,7 +42,7 @@ var ptraceScope = &entry{
 
 const strictestScope = 3
 
-// setting is a file of a number that root may write, as proc_dointvec of Linux makes it.
+// setting is a file of a number that root may write, like proc_dointvec of Linux.
 func setting(name string, field func(fs *vfs.FS) *int32) *entry {
 	return &entry{
 		name: name, mode: 0o644,
@@ -58,109 +58,109 @@ func setting(name string, field func(fs *vfs.FS) *int32) *entry {
 	}
 }
 
-// procSys is /proc/sys. What can be changed there is the scope of ptrace and leases.
-var procSys = folder("sys",
-	folder("fs",
-		fixed("aio-max-nr", "65536\n"),
-		fixed("file-max", fmt.Sprintln(fileMax)),
-		fixed("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
-		folder("inotify",
-			fixed("max_queued_events", fmt.Sprintln(inotify.MaxQueued)),
-			fixed("max_user_instances", fmt.Sprintln(inotify.MaxInstances)),
-			fixed("max_user_watches", fmt.Sprintln(inotify.MaxWatches)),
+// procSys is /proc/sys. The scope of ptrace and leases can be changed there.
+var procSys = fixedFolder("sys",
+	fixedFolder("fs",
+		constantFile("aio-max-nr", "65536\n"),
+		constantFile("file-max", fmt.Sprintln(fileMax)),
+		constantFile("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
+		fixedFolder("inotify",
+			constantFile("max_queued_events", fmt.Sprintln(inotify.MaxQueued)),
+			constantFile("max_user_instances", fmt.Sprintln(inotify.MaxInstances)),
+			constantFile("max_user_watches", fmt.Sprintln(inotify.MaxWatches)),
 		),
 		setting("lease-break-time", func(fs *vfs.FS) *int32 { return &fs.Leases.BreakTime }),
 		setting("leases-enable", func(fs *vfs.FS) *int32 { return &fs.Leases.Enabled }),
-		fixed("mount-max", "100000\n"),
-		folder("mqueue",
-			fixed("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),
-			fixed("msg_max", fmt.Sprintln(mqueue.MaxMessages)),
-			fixed("msgsize_default", fmt.Sprintln(mqueue.DefaultSize)),
-			fixed("msgsize_max", fmt.Sprintln(mqueue.MaxSize)),
-			fixed("queues_max", fmt.Sprintln(mqueue.MaxQueues)),
+		constantFile("mount-max", "100000\n"),
+		fixedFolder("mqueue",
+			constantFile("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),
+			constantFile("msg_max", fmt.Sprintln(mqueue.MaxMessages)),
+			constantFile("msgsize_default", fmt.Sprintln(mqueue.DefaultSize)),
+			constantFile("msgsize_max", fmt.Sprintln(mqueue.MaxSize)),
+			constantFile("queues_max", fmt.Sprintln(mqueue.MaxQueues)),
 		),
-		fixed("nr_open", fmt.Sprintln(fileMax)),
-		fixed("overflowgid", "65534\n"),
-		fixed("overflowuid", "65534\n"),
-		fixed("pipe-max-size", fmt.Sprintln(pipeMaxSize)),
-		fixed("pipe-user-pages-hard", "0\n"),
-		fixed("pipe-user-pages-soft", "16384\n"),
-		fixed("protected_hardlinks", "1\n"),
-		fixed("protected_symlinks", "1\n"),
+		constantFile("nr_open", fmt.Sprintln(fileMax)),
+		constantFile("overflowgid", "65534\n"),
+		constantFile("overflowuid", "65534\n"),
+		constantFile("pipe-max-size", fmt.Sprintln(pipeMaxSize)),
+		constantFile("pipe-user-pages-hard", "0\n"),
+		constantFile("pipe-user-pages-soft", "16384\n"),
+		constantFile("protected_hardlinks", "1\n"),
+		constantFile("protected_symlinks", "1\n"),
 	),
-	folder("kernel",
-		fixed("cap_last_cap", "40\n"),
-		fixed("core_pattern", "core\n"),
-		fixed("core_uses_pid", "0\n"),
-		line("domainname", func(r *request) string { return r.kernel.Machine().Domainname }),
-		line("hostname", func(r *request) string { return r.kernel.Machine().Hostname }),
-		fixed("kptr_restrict", "1\n"),
-		fixed("msgmax", fmt.Sprintln(msg.MaxMessage)),
-		fixed("msgmnb", fmt.Sprintln(msg.MaxBytes)),
-		fixed("msgmni", fmt.Sprintln(msg.MaxQueues)),
-		fixed("ngroups_max", "65536\n"),
-		line("osrelease", func(r *request) string { return r.kernel.Machine().Release }),
-		fixed("ostype", "Linux\n"),
-		fixed("overflowgid", "65534\n"),
-		fixed("overflowuid", "65534\n"),
-		fixed("perf_event_paranoid", "4\n"),
-		fixed("pid_max", fmt.Sprintln(pidMax)),
-		folder("random",
-			line("boot_id", func(r *request) string { return uuid(r.kernel.Machine().BootID) }),
-			fixed("entropy_avail", "256\n"),
-			fixed("poolsize", "256\n"),
-			line("uuid", newUUID),
+	fixedFolder("kernel",
+		constantFile("cap_last_cap", "40\n"),
+		constantFile("core_pattern", "core\n"),
+		constantFile("core_uses_pid", "0\n"),
+		lineFile("domainname", func(r *request) string { return r.kernel.Machine().Domainname }),
+		lineFile("hostname", func(r *request) string { return r.kernel.Machine().Hostname }),
+		constantFile("kptr_restrict", "1\n"),
+		constantFile("msgmax", fmt.Sprintln(msg.MaxMessage)),
+		constantFile("msgmnb", fmt.Sprintln(msg.MaxBytes)),
+		constantFile("msgmni", fmt.Sprintln(msg.MaxQueues)),
+		constantFile("ngroups_max", "65536\n"),
+		lineFile("osrelease", func(r *request) string { return r.kernel.Machine().Release }),
+		constantFile("ostype", "Linux\n"),
+		constantFile("overflowgid", "65534\n"),
+		constantFile("overflowuid", "65534\n"),
+		constantFile("perf_event_paranoid", "4\n"),
+		constantFile("pid_max", fmt.Sprintln(pidMax)),
+		fixedFolder("random",
+			lineFile("boot_id", func(r *request) string { return uuidText(r.kernel.Machine().BootID) }),
+			constantFile("entropy_avail", "256\n"),
+			constantFile("poolsize", "256\n"),
+			lineFile("uuid", newUUID),
 		),
-		fixed("randomize_va_space", "2\n"),
-		fixed("sched_deadline_period_max_us", "4194304\n"),
-		fixed("sched_deadline_period_min_us", "100\n"),
-		fixed("sched_rr_timeslice_ms", "100\n"),
-		fixed("sched_rt_period_us", "1000000\n"),
-		fixed("sched_rt_runtime_us", "950000\n"),
-		fixed("sem", fmt.Sprintf("%d\t%d\t%d\t%d\n", sem.MaxPerSet, sem.MaxTotal, sem.MaxOperations, sem.MaxSets)),
-		fixed("shm_rmid_forced", "0\n"),
-		fixed("shmall", fmt.Sprintln(shm.MaxPages)),
-		fixed("shmmax", fmt.Sprintln(shm.MaxSize)),
-		fixed("shmmni", fmt.Sprintln(shm.MaxSegments)),
-		fixed("tainted", "0\n"),
-		number("threads-max", func(r *request) int64 { return int64(r.kernel.Machine().MaxThreads) }),
-		line("version", func(r *request) string { return r.kernel.Machine().Version }),
-		folder("yama", ptraceScope),
+		constantFile("randomize_va_space", "2\n"),
+		constantFile("sched_deadline_period_max_us", "4194304\n"),
+		constantFile("sched_deadline_period_min_us", "100\n"),
+		constantFile("sched_rr_timeslice_ms", "100\n"),
+		constantFile("sched_rt_period_us", "1000000\n"),
+		constantFile("sched_rt_runtime_us", "950000\n"),
+		constantFile("sem", fmt.Sprintf("%d\t%d\t%d\t%d\n", sem.MaxPerSet, sem.MaxTotal, sem.MaxOperations, sem.MaxSets)),
+		constantFile("shm_rmid_forced", "0\n"),
+		constantFile("shmall", fmt.Sprintln(shm.MaxPages)),
+		constantFile("shmmax", fmt.Sprintln(shm.MaxSize)),
+		constantFile("shmmni", fmt.Sprintln(shm.MaxSegments)),
+		constantFile("tainted", "0\n"),
+		numberFile("threads-max", func(r *request) int64 { return int64(r.kernel.Machine().MaxThreads) }),
+		lineFile("version", func(r *request) string { return r.kernel.Machine().Version }),
+		fixedFolder("yama", ptraceScope),
 	),
-	folder("net",
-		folder("core",
-			fixed("rmem_default", "212992\n"),
-			fixed("rmem_max", "212992\n"),
-			fixed("somaxconn", "4096\n"),
-			fixed("wmem_default", "212992\n"),
-			fixed("wmem_max", "212992\n"),
+	fixedFolder("net",
+		fixedFolder("core",
+			constantFile("rmem_default", "212992\n"),
+			constantFile("rmem_max", "212992\n"),
+			constantFile("somaxconn", "4096\n"),
+			constantFile("wmem_default", "212992\n"),
+			constantFile("wmem_max", "212992\n"),
 		),
-		folder("ipv4",
-			fixed("ip_local_port_range", "32768\t60999\n"),
-			fixed("tcp_fin_timeout", "60\n"),
+		fixedFolder("ipv4",
+			constantFile("ip_local_port_range", "32768\t60999\n"),
+			constantFile("tcp_fin_timeout", "60\n"),
 		),
 	),
-	folder("vm",
-		fixed("max_map_count", "65530\n"),
-		fixed("min_free_kbytes", "0\n"),
-		fixed("mmap_min_addr", "65536\n"),
-		fixed("nr_hugepages", "0\n"),
-		fixed("overcommit_memory", "0\n"),
-		fixed("overcommit_ratio", "50\n"),
-		fixed("swappiness", "60\n"),
+	fixedFolder("vm",
+		constantFile("max_map_count", "65530\n"),
+		constantFile("min_free_kbytes", "0\n"),
+		constantFile("mmap_min_addr", "65536\n"),
+		constantFile("nr_hugepages", "0\n"),
+		constantFile("overcommit_memory", "0\n"),
+		constantFile("overcommit_ratio", "50\n"),
+		constantFile("swappiness", "60\n"),
 	),
 )
 
-// uuid writes 16 bytes as RFC 4122 does, marked as version 4.
-func uuid(b [16]byte) string {
+// uuidText writes 16 bytes as RFC 4122 does, marked as version 4.
+func uuidText(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// newUUID is another one at each look.
+// newUUID is another one at each read.
 func newUUID(r *request) string {
 	var b [16]byte
 	r.fs.Entropy.Read(b[:])
-	return uuid(b)
+	return uuidText(b)
 }

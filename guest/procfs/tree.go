@@ -8,34 +8,34 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Mount puts /proc and /sys into the tree of files.
+// Mount mounts /proc and /sys in the tree of files.
 func Mount(fs *vfs.FS, k Kernel) {
 	s := &system{fs: fs, kernel: k, bootNS: k.Machine().BootNS}
-	fs.MountNode("/proc", vfs.SuperProc, s.node(procRoot, target{}).(vfs.DirNode))
-	fs.MountNode("/sys", vfs.SuperSys, s.node(sysRoot, target{}).(vfs.DirNode))
+	fs.MountNode("/proc", vfs.SuperProc, s.newNode(procRoot, target{}).(vfs.DirNode))
+	fs.MountNode("/sys", vfs.SuperSys, s.newNode(sysRoot, target{}).(vfs.DirNode))
 }
 
 // system is the two file systems of one guest.
 type system struct {
 	fs     *vfs.FS
 	kernel Kernel
-	bootNS int64 // the time that all files show
+	bootNS int64 // shown as the time of all files
 }
 
-// target is what a file is about.
+// target is the subject of a file.
 type target struct {
 	process, thread int32
 	fd              int32 // or the number of a core
 }
 
-// request is a look at a file.
+// request is one access to a file.
 type request struct {
 	*system
 	target
 	c *vfs.Ctx
 }
 
-// process is the process that the file is about; nil when it is gone.
+// process is the process that the file is about; nil when it has ended.
 func (r *request) process() Process { return r.kernel.Process(r.target.process) }
 
 // entry is a file, folder or link of the tables. Exactly one of text, open, link,
@@ -63,7 +63,7 @@ type entry struct {
 type dynamic struct {
 	entry *entry
 	list  func(r *request) []int32
-	// about tells what the entry of a number is about, and whether it exists.
+	// about returns the subject of the entry of a number, and whether it exists.
 	about func(r *request, n int32) (target, bool)
 	// names of the entries, if they are not the numbers alone
 	prefix string
@@ -101,16 +101,16 @@ const (
 	fdShift     = threadShift + 22
 )
 
-// base is what all nodes have.
-type base struct {
+// nodeBase is the common part of all nodes.
+type nodeBase struct {
 	*system
 	entry *entry
 	target
 }
 
-func (b *base) request(c *vfs.Ctx) *request { return &request{b.system, b.target, c} }
+func (b *nodeBase) newRequest(c *vfs.Ctx) *request { return &request{b.system, b.target, c} }
 
-func (b *base) attr(kind, mode uint32) vfs.Attr {
+func (b *nodeBase) attrOf(kind, mode uint32) vfs.Attr {
 	if b.entry.mode != 0 {
 		mode = b.entry.mode
 	}
@@ -120,7 +120,7 @@ func (b *base) attr(kind, mode uint32) vfs.Attr {
 	}
 	if p := b.kernel.Process(b.process); p != nil {
 		if s, ok := p.Status(0); ok {
-			// Folders that anybody may list belong to the process in any case.
+			// Folders that everyone may list belong to the process in any case.
 			if s.Dumpable || kind|mode == unix.S_IFDIR|0o555 {
 				a.UID, a.GID = s.UID[1], s.GID[1]
 			}
@@ -129,8 +129,8 @@ func (b *base) attr(kind, mode uint32) vfs.Attr {
 	return a
 }
 
-// mayLook checks that the caller may see what is private to a process.
-func (b *base) mayLook(c *vfs.Ctx) unix.Errno {
+// mayExamine checks that the caller may see data that is private to a process.
+func (b *nodeBase) mayExamine(c *vfs.Ctx) unix.Errno {
 	if b.target.process == 0 {
 		return 0
 	}
@@ -144,9 +144,9 @@ func (b *base) mayLook(c *vfs.Ctx) unix.Errno {
 	return 0
 }
 
-// node makes the node of an entry.
-func (s *system) node(e *entry, t target) vfs.Node {
-	b := base{s, e, t}
+// newNode makes the node of an entry.
+func (s *system) newNode(e *entry, t target) vfs.Node {
+	b := nodeBase{s, e, t}
 	switch {
 	case e.follow != nil:
 		return &magicNode{linkNode{b}}
@@ -161,23 +161,23 @@ func (s *system) node(e *entry, t target) vfs.Node {
 	return &textNode{b}
 }
 
-// openNode is a file that is no text.
-type openNode struct{ base }
+// openNode is a file that is not a text.
+type openNode struct{ nodeBase }
 
-func (o *openNode) Attr() vfs.Attr { return o.attr(unix.S_IFREG, 0o444) }
+func (o *openNode) Attr() vfs.Attr { return o.attrOf(unix.S_IFREG, 0o444) }
 
 func (o *openNode) Open(c *vfs.Ctx, flags int) (vfs.FileImpl, unix.Errno) {
-	if errno := o.mayLook(c); errno != 0 {
+	if errno := o.mayExamine(c); errno != 0 {
 		return nil, errno
 	}
-	return o.entry.open(o.request(c), flags)
+	return o.entry.open(o.newRequest(c), flags)
 }
 
 // dirNode is a folder.
-type dirNode struct{ base }
+type dirNode struct{ nodeBase }
 
 func (d *dirNode) Attr() vfs.Attr {
-	a := d.attr(unix.S_IFDIR, 0o555)
+	a := d.attrOf(unix.S_IFDIR, 0o555)
 	a.Nlink = 2
 	for _, e := range d.entry.entries {
 		if e.entries != nil || e.dynamic != nil {
@@ -188,26 +188,26 @@ func (d *dirNode) Attr() vfs.Attr {
 }
 
 func (d *dirNode) Child(c *vfs.Ctx, name string) (vfs.Node, unix.Errno) {
-	if errno := d.mayLook(c); errno != 0 {
+	if errno := d.mayExamine(c); errno != 0 {
 		return nil, errno
 	}
 	for _, e := range d.entry.entries {
 		if e.name == name {
-			return d.node(e, d.target), 0
+			return d.newNode(e, d.target), 0
 		}
 	}
 	if dyn := d.entry.dynamic; dyn != nil {
-		if n, ok := dyn.number(name); ok {
-			if t, ok := dyn.about(d.request(c), n); ok {
-				return d.node(dyn.entry, t), 0
+		if n, ok := dyn.parseNumber(name); ok {
+			if t, ok := dyn.about(d.newRequest(c), n); ok {
+				return d.newNode(dyn.entry, t), 0
 			}
 		}
 	}
 	return nil, unix.ENOENT
 }
 
-// number reads the number out of an entry's name.
-func (d *dynamic) number(name string) (int32, bool) {
+// parseNumber parses the number in an entry's name.
+func (d *dynamic) parseNumber(name string) (int32, bool) {
 	if len(name) <= len(d.prefix) || name[:len(d.prefix)] != d.prefix {
 		return 0, false
 	}
@@ -223,59 +223,59 @@ func (d *dynamic) number(name string) (int32, bool) {
 }
 
 func (d *dirNode) List(c *vfs.Ctx) ([]vfs.Dirent, unix.Errno) {
-	if errno := d.mayLook(c); errno != 0 {
+	if errno := d.mayExamine(c); errno != 0 {
 		return nil, errno
 	}
 	var list []vfs.Dirent
 	add := func(name string, e *entry, t target) {
-		a := d.node(e, t).Attr()
+		a := d.newNode(e, t).Attr()
 		list = append(list, vfs.Dirent{Name: name, Ino: a.Ino, Type: a.Mode & unix.S_IFMT})
 	}
 	for _, e := range d.entry.entries {
 		add(e.name, e, d.target)
 	}
 	if dyn := d.entry.dynamic; dyn != nil {
-		r := d.request(c)
+		r := d.newRequest(c)
 		for _, n := range dyn.list(r) {
 			if t, ok := dyn.about(r, n); ok {
-				add(dyn.prefix+itoa(n), dyn.entry, t)
+				add(dyn.prefix+decimal(n), dyn.entry, t)
 			}
 		}
 	}
-	slices.SortStableFunc(list, byName)
+	slices.SortStableFunc(list, compareNames)
 	return list, 0
 }
 
-// textNode is a file whose text is made when it is opened.
-type textNode struct{ base }
+// textNode is a file whose text is generated when it is opened.
+type textNode struct{ nodeBase }
 
-func (t *textNode) Attr() vfs.Attr { return t.attr(unix.S_IFREG, 0o444) }
+func (t *textNode) Attr() vfs.Attr { return t.attrOf(unix.S_IFREG, 0o444) }
 
 func (t *textNode) Text(c *vfs.Ctx) ([]byte, unix.Errno) {
-	if errno := t.mayLook(c); errno != 0 {
+	if errno := t.mayExamine(c); errno != 0 {
 		return nil, errno
 	}
 	if t.entry.text == nil {
 		return nil, unix.EINVAL
 	}
-	return t.entry.text(t.request(c))
+	return t.entry.text(t.newRequest(c))
 }
 
 func (t *textNode) Store(c *vfs.Ctx, p []byte) unix.Errno {
 	if t.entry.store == nil {
 		return unix.EIO
 	}
-	if errno := t.mayLook(c); errno != 0 {
+	if errno := t.mayExamine(c); errno != 0 {
 		return errno
 	}
-	return t.entry.store(t.request(c), p)
+	return t.entry.store(t.newRequest(c), p)
 }
 
-// linkNode is a link that says a path.
-type linkNode struct{ base }
+// linkNode is a link to a path.
+type linkNode struct{ nodeBase }
 
 func (l *linkNode) Attr() vfs.Attr {
-	a := l.attr(unix.S_IFLNK, 0o777)
+	a := l.attrOf(unix.S_IFLNK, 0o777)
 	if p := l.kernel.Process(l.target.process); p != nil && l.entry.rights != nil {
 		a.Mode = unix.S_IFLNK | l.entry.rights(p, l.fd)
 	}
@@ -283,10 +283,10 @@ func (l *linkNode) Attr() vfs.Attr {
 }
 
 func (l *linkNode) Readlink(c *vfs.Ctx) (string, unix.Errno) {
-	if errno := l.mayLook(c); errno != 0 {
+	if errno := l.mayExamine(c); errno != 0 {
 		return "", errno
 	}
-	r := l.request(c)
+	r := l.newRequest(c)
 	if l.entry.link != nil {
 		return l.entry.link(r)
 	}
@@ -297,14 +297,14 @@ func (l *linkNode) Readlink(c *vfs.Ctx) (string, unix.Errno) {
 	return d.PathFrom(c.Root), 0
 }
 
-// magicNode is a link that leads to an object whatever its text says.
+// magicNode is a link that leads to an object whatever its text is.
 type magicNode struct{ linkNode }
 
 func (m *magicNode) Follow(c *vfs.Ctx) (*vfs.Dentry, unix.Errno) {
-	if errno := m.mayLook(c); errno != 0 {
+	if errno := m.mayExamine(c); errno != 0 {
 		return nil, errno
 	}
-	d := m.entry.follow(m.request(c))
+	d := m.entry.follow(m.newRequest(c))
 	if d == nil {
 		return nil, unix.ENOENT
 	}

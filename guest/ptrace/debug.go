@@ -3,8 +3,7 @@ package ptrace
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // PointKind says what a hardware breakpoint is about.
@@ -24,13 +23,13 @@ const Slots = 4
 type Point struct {
 	Slot int
 	Kind PointKind
-	Addr event.Addr
+	Addr arch.Addr
 	Len  int
 }
 
 // Overlaps reports whether the point has one of the bytes from at on.
-func (p *Point) Overlaps(at event.Addr, size int) bool {
-	return at < p.Addr+event.Addr(p.Len) && p.Addr < at+event.Addr(size)
+func (p *Point) Overlaps(at arch.Addr, size int) bool {
+	return at < p.Addr+arch.Addr(p.Len) && p.Addr < at+arch.Addr(size)
 }
 
 // DebugRegisters are the debug registers of a thread, as Linux lets a tracer set them.
@@ -90,13 +89,13 @@ func (d *DebugRegisters) enabled(slot int) bool { return d.control>>(2*slot)&3 !
 func (d *DebugRegisters) point(slot int) Point {
 	bits := d.control >> (16 + 4*slot)
 	size := [...]int{1, 2, 8, 4}[bits>>2&3]
-	return Point{Slot: slot, Kind: PointKind(bits & 3), Addr: event.Addr(d.addr[slot]), Len: size}
+	return Point{Slot: slot, Kind: PointKind(bits & 3), Addr: arch.Addr(d.addr[slot]), Len: size}
 }
 
 // check checks a slot.
 func (d *DebugRegisters) check(slot int) unix.Errno {
 	p := d.point(slot)
-	if p.Addr >= emu.UserEnd-emu.PageSize {
+	if p.Addr >= arch.UserEnd-arch.PageSize {
 		return unix.EINVAL
 	}
 	if !d.enabled(slot) {

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 func sample() Registers {
-	r := Registers{Regs: emu.Regs{RIP: 100, RFLAGS: 0x246, FSBase: 200, GSBase: 300}, OrigRAX: 400}
+	r := Registers{Regs: arch.Regs{RIP: 100, RFLAGS: 0x246, FSBase: 200, GSBase: 300}, OrigRAX: 400}
 	for i := range r.GPR {
 		r.GPR[i] = uint64(1000 + i)
 	}
@@ -33,10 +32,10 @@ func TestRegistersHaveLinuxsLayout(t *testing.T) {
 	}
 	g := &r.GPR
 	want := unix.PtraceRegs{
-		R15: g[emu.R15], R14: g[emu.R14], R13: g[emu.R13], R12: g[emu.R12], Rbp: g[emu.RBP], Rbx: g[emu.RBX],
-		R11: g[emu.R11], R10: g[emu.R10], R9: g[emu.R9], R8: g[emu.R8], Rax: g[emu.RAX], Rcx: g[emu.RCX],
-		Rdx: g[emu.RDX], Rsi: g[emu.RSI], Rdi: g[emu.RDI], Orig_rax: 400, Rip: 100, Cs: 0x33, Eflags: 0x246,
-		Rsp: g[emu.RSP], Ss: 0x2b, Fs_base: 200, Gs_base: 300,
+		R15: g[arch.R15], R14: g[arch.R14], R13: g[arch.R13], R12: g[arch.R12], Rbp: g[arch.RBP], Rbx: g[arch.RBX],
+		R11: g[arch.R11], R10: g[arch.R10], R9: g[arch.R9], R8: g[arch.R8], Rax: g[arch.RAX], Rcx: g[arch.RCX],
+		Rdx: g[arch.RDX], Rsi: g[arch.RSI], Rdi: g[arch.RDI], Orig_rax: 400, Rip: 100, Cs: 0x33, Eflags: 0x246,
+		Rsp: g[arch.RSP], Ss: 0x2b, Fs_base: 200, Gs_base: 300,
 	}
 	if u != want {
 		t.Errorf("%+v, want %+v", u, want)
@@ -89,7 +88,7 @@ func TestRegistersRefuse(t *testing.T) {
 	if r.RFLAGS != 0x54fd7 { // as Linux answers after the same
 		t.Errorf("flags %#x", r.RFLAGS)
 	}
-	if errno := r.SetBytes(make([]byte, 24)); errno != 0 || r.GPR[emu.R13] != 0 || r.GPR[emu.R12] == 0 {
+	if errno := r.SetBytes(make([]byte, 24)); errno != 0 || r.GPR[arch.R13] != 0 || r.GPR[arch.R12] == 0 {
 		t.Errorf("three words: %v, %+v", errno, r)
 	}
 }
@@ -153,7 +152,7 @@ func TestDebugRegisters(t *testing.T) {
 func TestPointOverlaps(t *testing.T) {
 	p := Point{0, Write, 0x1000, 4}
 	for _, c := range []struct {
-		at   event.Addr
+		at   arch.Addr
 		size int
 		want bool
 	}{{0xfff, 1, false}, {0xfff, 2, true}, {0x1003, 1, true}, {0x1004, 8, false}, {0xff8, 16, true}} {

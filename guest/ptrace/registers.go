@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Words of struct user_regs_struct (arch/x86/include/asm/user_64.h).
@@ -33,8 +33,8 @@ const (
 
 // general are the words before that of orig_rax.
 var general = [...]int{
-	emu.R15, emu.R14, emu.R13, emu.R12, emu.RBP, emu.RBX, emu.R11, emu.R10, emu.R9, emu.R8, emu.RAX, emu.RCX,
-	emu.RDX, emu.RSI, emu.RDI,
+	arch.R15, arch.R14, arch.R13, arch.R12, arch.RBP, arch.RBX, arch.R11, arch.R10, arch.R9, arch.R8, arch.RAX, arch.RCX,
+	arch.RDX, arch.RSI, arch.RDI,
 }
 
 // Selectors of a 64-bit program on Linux. The others are 0.
@@ -48,7 +48,7 @@ const flagsMask = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 0x800 | 0x400
 
 // Registers are a thread's registers as a tracer sees them.
 type Registers struct {
-	emu.Regs
+	arch.Regs
 	// OrigRAX is the number of the system call that the thread is in, or -1.
 	OrigRAX uint64
 }
@@ -65,7 +65,7 @@ func (r *Registers) Word(n int) uint64 {
 	case wordFlags:
 		return r.RFLAGS
 	case wordRSP:
-		return r.GPR[emu.RSP]
+		return r.GPR[arch.RSP]
 	case wordSS:
 		return userSS
 	case wordFSBase:
@@ -90,9 +90,9 @@ func (r *Registers) SetWord(n int, value uint64) unix.Errno {
 	case wordFlags:
 		r.RFLAGS = r.RFLAGS&^flagsMask | value&flagsMask
 	case wordRSP:
-		r.GPR[emu.RSP] = value
+		r.GPR[arch.RSP] = value
 	case wordFSBase, wordGSBase:
-		if value >= emu.UserEnd-emu.PageSize {
+		if value >= arch.UserEnd-arch.PageSize {
 			return unix.EIO
 		}
 		if n == wordFSBase {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // SyscallOp is the kind of a stop that has to do with a system call.
@@ -46,12 +48,10 @@ func (s *SyscallInfo) Bytes() []byte {
 	case SyscallExit:
 		b = binary.LittleEndian.AppendUint64(b, s.Result)
 		failed := byte(0)
-		if int64(s.Result) < 0 && int64(s.Result) >= -maxErrno {
+		if linux.Failed(s.Result) {
 			failed = 1
 		}
 		b = append(b, failed)
 	}
 	return b
 }
-
-const maxErrno = 4095

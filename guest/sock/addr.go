@@ -35,27 +35,26 @@ const (
 
 var mapped = [12]byte{10: 0xff, 11: 0xff}
 
-func ip4(a, b, c, d byte) [16]byte {
+func ipv4Address(a, b, c, d byte) [16]byte {
 	return [16]byte{10: 0xff, 11: 0xff, 12: a, 13: b, 14: c, 15: d}
 }
 
 var (
-	loopback4 = ip4(127, 0, 0, 1)
-	any4      = ip4(0, 0, 0, 0)
+	loopback4 = ipv4Address(127, 0, 0, 1)
+	any4      = ipv4Address(0, 0, 0, 0)
 	loopback6 = [16]byte{15: 1}
 	any6      [16]byte
 )
 
-func is4(ip [16]byte) bool { return bytes.Equal(ip[:12], mapped[:]) }
+func isIPv4(ip [16]byte) bool { return bytes.Equal(ip[:12], mapped[:]) }
 
-func isAny(ip [16]byte) bool { return ip == any4 || ip == any6 }
+func isUnspecified(ip [16]byte) bool { return ip == any4 || ip == any6 }
 
-// isLocal tells whether the address is one of this machine's.
-func isLocal(ip [16]byte) bool { return ip == loopback6 || is4(ip) && ip[12] == 127 }
+// isLocal reports whether the address is one of this machine's.
+func isLocal(ip [16]byte) bool { return ip == loopback6 || isIPv4(ip) && ip[12] == 127 }
 
-// Parse decodes an address for a socket of the family. EINVAL: it is too short
-// or too long, or of another family; that of an Internet address is found when
-// it is used.
+// Parse decodes an address for a socket of the family. EINVAL: it is too short or too
+// long, or of another family; that of an Internet address is checked when it is used.
 func Parse(raw []byte, family int) (Addr, unix.Errno) {
 	if len(raw) < 2 {
 		return Addr{}, unix.EINVAL
@@ -138,7 +137,7 @@ func (a Addr) Bytes(family int) []byte {
 		}
 	case unix.AF_INET:
 		b = binary.BigEndian.AppendUint16(b, a.Port)
-		if is4(a.IP) {
+		if isIPv4(a.IP) {
 			b = append(b, a.IP[12:]...)
 		} else {
 			b = append(b, 0, 0, 0, 0)

@@ -40,14 +40,14 @@ func (s *Socket) Listen(c *vfs.Ctx, backlog int) unix.Errno {
 	s.state = listening
 	s.owner = credOf(c)
 	s.peerOwner = s.owner
-	s.admit()
+	s.admitWaiting()
 	s.space.Wake(wait.AnyEvent)
 	return 0
 }
 
-// Connect is connect(2). EAGAIN and, of TCP, EINPROGRESS and EALREADY say that
-// the connection cannot be made now; the queue is what to wait for before the
-// same call is made again.
+// Connect is connect(2). EAGAIN and, of TCP, EINPROGRESS and EALREADY say that the
+// connection cannot be made now; the caller waits for the queue before it repeats the
+// call.
 func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock bool) (*wait.Queue, unix.Errno) {
 	switch {
 	case s.isUnix() && s.kind == unix.SOCK_DGRAM:
@@ -63,8 +63,8 @@ func (s *Socket) Connect(c *vfs.Ctx, a Addr, nonblock bool) (*wait.Queue, unix.E
 	return s.queue, s.tcpConnect(c, a, nonblock)
 }
 
-// Accept takes the first connection of a listener, accept(2). EAGAIN: there is
-// none. A call that would wait for one in vain fails with EINVAL.
+// Accept returns the first connection of a listener, accept(2). EAGAIN: there is no
+// connection yet. A call that would wait forever fails with EINVAL.
 func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	switch {
 	case !s.isTCP() && (!s.isUnix() || s.kind == unix.SOCK_DGRAM):
@@ -81,7 +81,7 @@ func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	n := s.accepts[0]
 	s.accepts[0] = nil
 	s.accepts = s.accepts[1:]
-	s.admit()
+	s.admitWaiting()
 	s.space.Wake(wait.AnyEvent)
 	return n, 0
 }
@@ -104,8 +104,8 @@ func (s *Socket) Shutdown(how int) unix.Errno {
 	return s.tcpShutdown(half)
 }
 
-// Send sends: of a stream as much as there is room for, else the whole message.
-// EAGAIN: there is no room; the queues are what to wait for.
+// Send sends: of a stream as much as fits, else the whole message. EAGAIN: there is no
+// room; the caller waits for the queues.
 func (s *Socket) Send(c *vfs.Ctx, out *Outgoing) (int, []*wait.Queue, unix.Errno) {
 	var n int
 	var more *wait.Queue
@@ -135,7 +135,7 @@ func (s *Socket) Send(c *vfs.Ctx, out *Outgoing) (int, []*wait.Queue, unix.Errno
 	return n, queues, errno
 }
 
-// Recv receives. Nothing and no error is the end. EAGAIN: nothing has come.
+// Recv receives. Nothing and no error is the end. EAGAIN: nothing has arrived.
 func (s *Socket) Recv(in *Incoming) unix.Errno {
 	switch {
 	case s.isUnix():
@@ -157,37 +157,37 @@ func (s *Socket) Recv(in *Incoming) unix.Errno {
 }
 
 // SetError sets the error that the next call reports.
-func (s *Socket) SetError(errno unix.Errno) { s.fail(errno) }
+func (s *Socket) SetError(errno unix.Errno) { s.setPendingError(errno) }
 
-// Least is how many bytes a stream waits for, SO_RCVLOWAT.
-func (s *Socket) Least() int {
+// MinReceive is the number of bytes that a stream waits for, SO_RCVLOWAT.
+func (s *Socket) MinReceive() int {
 	if n, ok := s.opts.values[option{unix.SOL_SOCKET, unix.SO_RCVLOWAT}]; ok {
 		return int(n)
 	}
 	return 1
 }
 
-// Piece is how many bytes of a stream Linux takes from the program at once: all
-// of them or none.
-func (s *Socket) Piece() int {
+// ChunkSize is the number of bytes of a stream that Linux copies from the program at
+// once: all of them or none.
+func (s *Socket) ChunkSize() int {
 	if s.isTCP() {
 		return 32768 // SKB_FRAG_PAGE_ORDER
 	}
 	return min(s.opts.sendBuffer/2-64, maxHead+fragBytes)
 }
 
-// AtMark tells whether the next byte is urgent, where a receiver stops.
-func (s *Socket) AtMark() bool { return s.isTCP() && s.atMark() }
+// AtMark reports whether the next byte is urgent, where a receiver stops.
+func (s *Socket) AtMark() bool { return s.isTCP() && s.isAtMark() }
 
-// Discards tells whether MSG_TRUNC makes the socket drop bytes of the stream.
+// Discards reports whether MSG_TRUNC makes the socket drop bytes of the stream.
 func (s *Socket) Discards() bool { return s.isTCP() }
 
-// Waiting is how many of n bytes a stream has.
-func (s *Socket) Waiting(n uint64) uint64 { return min(n, uint64(s.recvBytes)) }
+// Available is the number of bytes, up to n, that a stream has.
+func (s *Socket) Available(n uint64) uint64 { return min(n, uint64(s.recvBytes)) }
 
-// Shorter is the largest number of bytes, below n, that is made of whole pieces
-// of a stream as the other side sent them.
-func (s *Socket) Shorter(n uint64) uint64 {
+// WholeChunks is the largest number of bytes, below n, that consists of whole parts of
+// a stream as the other side sent them.
+func (s *Socket) WholeChunks(n uint64) uint64 {
 	whole := uint64(0)
 	for _, m := range s.recv {
 		if whole+uint64(len(m.data)) >= n {
@@ -198,17 +198,17 @@ func (s *Socket) Shorter(n uint64) uint64 {
 	return whole
 }
 
-// Name is the address that getsockname(2) shows, encoded.
+// Name is the address that getsockname(2) returns, encoded.
 func (s *Socket) Name() []byte { return s.local.Bytes(s.family) }
 
-// Peer is the address that getpeername(2) shows. ENOTCONN: there is none.
+// Peer is the address that getpeername(2) returns. ENOTCONN: there is none.
 func (s *Socket) Peer() ([]byte, unix.Errno) {
 	switch {
 	case s.isUnix() && s.peer != nil:
 		return s.peer.local.Bytes(s.family), 0
 	case s.isNetlink():
 		return Addr{}.Bytes(s.family), 0
-	case !s.isUnix() && (s.live() || s.isUDP() && s.state == connected) && s.remote.Port != 0:
+	case !s.isUnix() && (s.isConnected() || s.isUDP() && s.state == connected) && s.remote.Port != 0:
 		return s.remote.Bytes(s.family), 0
 	}
 	return nil, unix.ENOTCONN
@@ -244,7 +244,7 @@ func (s *Socket) Ready() uint32 {
 	return s.datagramReady()
 }
 
-// datagramReady is datagram_poll. What is sent is never waited for.
+// datagramReady is datagram_poll. Sending a datagram never waits.
 func (s *Socket) datagramReady() uint32 {
 	mask := uint32(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
 	if s.err != 0 {
@@ -276,7 +276,7 @@ func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 		if s.state == listening {
 			return nil, unix.EINVAL
 		}
-		n = s.plainBytes()
+		n = s.bytesBeforeMark()
 		if !s.Stream() && !(s.isUnix() && s.kind == unix.SOCK_SEQPACKET) && len(s.recv) > 0 {
 			n = len(s.recv[0].data)
 		}
@@ -289,7 +289,7 @@ func (s *Socket) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 		if s.isUDP() || s.isNetlink() {
 			return nil, unix.ENOTTY
 		}
-		if s.isTCP() && s.atMark() {
+		if s.isTCP() && s.isAtMark() {
 			n = 1
 		}
 	default:
@@ -315,25 +315,25 @@ func (s *Socket) Close() {
 		s.tcpClose()
 	default:
 		s.closed = true
-		s.release()
-		s.purge()
+		s.releasePort()
+		s.purgeReceived()
 	}
 }
 
 // Family is the address family, AF_UNIX and so on.
 func (s *Socket) Family() int { return s.family }
 
-// Local tells whether the socket carries descriptors and credentials.
+// Local reports whether the socket carries descriptors and credentials.
 func (s *Socket) Local() bool { return s.isUnix() }
 
-// Control is a control message about something that was received.
+// Control is a control message about received data.
 type Control struct {
 	Level, Kind int32
 	Body        []byte
 }
 
-// Extra is what options ask to be told with a message: SO_TIMESTAMP and the
-// destination of a datagram. now is the real-time clock in ns.
+// Extra returns the control messages that options request with a message: SO_TIMESTAMP
+// and the destination of a datagram. now is the real-time clock in ns.
 func (s *Socket) Extra(in *Incoming, now int64) []Control {
 	var list []Control
 	on := func(level, name int) bool { return s.opts.values[option{level, name}] != 0 }
@@ -346,13 +346,13 @@ func (s *Socket) Extra(in *Incoming, now int64) []Control {
 	} else if on(unix.SOL_SOCKET, unix.SO_TIMESTAMP) {
 		list = append(list, Control{unix.SOL_SOCKET, unix.SO_TIMESTAMP, long(long(nil, uint64(now/1e9)), uint64(now%1e9/1e3))})
 	}
-	if s.isUDP() && is4(in.To.IP) && on(unix.IPPROTO_IP, unix.IP_PKTINFO) {
-		body := word(loIndex)
+	if s.isUDP() && isIPv4(in.To.IP) && on(unix.IPPROTO_IP, unix.IP_PKTINFO) {
+		body := littleEndianWord(loIndex)
 		body = append(append(body, in.To.IP[12:]...), in.To.IP[12:]...)
 		list = append(list, Control{unix.IPPROTO_IP, unix.IP_PKTINFO, body})
 	}
 	if s.isUDP() && s.family == unix.AF_INET6 && on(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO) {
-		list = append(list, Control{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, append(in.To.IP[:], word(loIndex)...)})
+		list = append(list, Control{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, append(in.To.IP[:], littleEndianWord(loIndex)...)})
 	}
 	return list
 }

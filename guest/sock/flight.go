@@ -15,14 +15,14 @@ import (
 // maxInFlight bounds the descriptions in messages of the whole stack.
 const maxInFlight = 1 << 16
 
-// flight is how often a UNIX socket's description is in flight.
-type flight struct {
+// inflight counts how often a UNIX socket's description is in flight.
+type inflight struct {
 	count int
 	order uint64 // of its first message
 }
 
-// base finds the UNIX socket that a description is of, or nil.
-func base(f *vfs.File) *Socket {
+// unixSocketOf returns the UNIX socket of a description, or nil.
+func unixSocketOf(f *vfs.File) *Socket {
 	x, ok := f.Impl.(interface{ Base() *Socket })
 	if !ok || !x.Base().isUnix() {
 		return nil
@@ -30,75 +30,77 @@ func base(f *vfs.File) *Socket {
 	return x.Base()
 }
 
-// Base is the socket itself, for those who embed it.
+// Base is the socket itself, for types that embed it.
 func (s *Socket) Base() *Socket { return s }
 
-// crowdedSky tells whether so many more descriptions cannot be sent.
-func (st *Stack) crowdedSky(more int) bool { return st.inFlight+more > maxInFlight }
+// tooManyInflight reports whether this number of further descriptions cannot be sent
+// (too_many_unix_fds of Linux).
+func (st *Stack) tooManyInflight(more int) bool { return st.inFlight+more > maxInFlight }
 
-// launch makes the rights of a message, with references of their own.
-func (st *Stack) launch(files []*vfs.File) []*vfs.File {
+// addInflight counts the rights of a message as in flight, and takes references for it
+// (unix_inflight of Linux).
+func (st *Stack) addInflight(files []*vfs.File) []*vfs.File {
 	st.inFlight += len(files)
 	for _, f := range files {
-		if base(f) == nil {
+		if unixSocketOf(f) == nil {
 			continue
 		}
-		x := st.flying[f]
+		x := st.inflightSockets[f]
 		if x == nil {
 			st.flights++
-			x = &flight{order: st.flights}
-			st.flying[f] = x
+			x = &inflight{order: st.flights}
+			st.inflightSockets[f] = x
 		}
 		x.count++
 	}
 	return refAll(files)
 }
 
-// land ends the flight of a message's rights, whose references are now the
-// caller's.
-func (st *Stack) land(files []*vfs.File) {
+// removeInflight counts a message's rights as no longer in flight; their references are
+// now the caller's (unix_notinflight of Linux).
+func (st *Stack) removeInflight(files []*vfs.File) {
 	st.inFlight -= len(files)
 	for _, f := range files {
-		if x := st.flying[f]; x != nil {
+		if x := st.inflightSockets[f]; x != nil {
 			if x.count--; x.count == 0 {
-				delete(st.flying, f)
+				delete(st.inflightSockets, f)
 			}
 		}
 	}
 }
 
-// eachRight calls do for every UNIX socket in messages that wait for s.
-func (s *Socket) eachRight(do func(*vfs.File)) {
+// forEachRight calls do for every UNIX socket in messages in the queues of s.
+func (s *Socket) forEachRight(do func(*vfs.File)) {
 	for _, m := range s.recv {
 		for _, f := range m.rights {
-			if base(f) != nil {
+			if unixSocketOf(f) != nil {
 				do(f)
 			}
 		}
 	}
 	for _, n := range s.accepts {
-		n.eachRight(do)
+		n.forEachRight(do)
 	}
 }
 
-// collect drops the messages of sockets that nobody can reach any more.
-func (st *Stack) collect() {
-	if len(st.flying) == 0 || st.collecting {
+// collectGarbage drops the messages of sockets that no process can reach.
+func (st *Stack) collectGarbage() {
+	if len(st.inflightSockets) == 0 || st.collecting {
 		return
 	}
 	var candidates []*vfs.File // that only messages refer to
-	for f, x := range st.flying {
+	for f, x := range st.inflightSockets {
 		if f.Refs() == x.count {
 			candidates = append(candidates, f)
 		}
 	}
-	slices.SortFunc(candidates, func(a, b *vfs.File) int { return cmp.Compare(st.flying[a].order, st.flying[b].order) })
+	slices.SortFunc(candidates, func(a, b *vfs.File) int { return cmp.Compare(st.inflightSockets[a].order, st.inflightSockets[b].order) })
 	inside := map[*vfs.File]int{} // in messages that candidates hold
 	for _, f := range candidates {
 		inside[f] += 0
 	}
 	for _, f := range candidates {
-		base(f).eachRight(func(r *vfs.File) {
+		unixSocketOf(f).forEachRight(func(r *vfs.File) {
 			if _, ok := inside[r]; ok {
 				inside[r]++
 			}
@@ -111,10 +113,10 @@ func (st *Stack) collect() {
 			return
 		}
 		reachable[f] = true
-		base(f).eachRight(mark)
+		unixSocketOf(f).forEachRight(mark)
 	}
 	for _, f := range candidates {
-		if inside[f] < st.flying[f].count {
+		if inside[f] < st.inflightSockets[f].count {
 			mark(f)
 		}
 	}
@@ -122,7 +124,7 @@ func (st *Stack) collect() {
 	var lost []*message
 	for _, f := range candidates {
 		if !reachable[f] {
-			lost = append(lost, base(f).takeMessages()...)
+			lost = append(lost, unixSocketOf(f).takeMessages()...)
 		}
 	}
 	for _, m := range lost {
@@ -131,11 +133,11 @@ func (st *Stack) collect() {
 	st.collecting = false
 }
 
-// takeMessages removes what waits for s and for its connections.
+// takeMessages removes the messages in the queues of s and of its connections.
 func (s *Socket) takeMessages() []*message {
 	list := s.recv
 	s.recv, s.recvCost = nil, 0
-	s.hold(-s.recvBytes)
+	s.addReceived(-s.recvBytes)
 	for _, n := range s.accepts {
 		list = append(list, n.takeMessages()...)
 	}

@@ -9,34 +9,33 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// message is data in a receive queue: a datagram, or what one step of a stream
-// has sent.
+// message is data in a receive queue: a datagram, or the bytes of one send on a stream.
 type message struct {
 	data   []byte
-	from   Addr // unless sender tells
+	from   Addr // unless sender has it
 	to     Addr // that a datagram was sent to
 	cred   Cred
 	rights []*vfs.File // with references
 
 	sender    *Socket // whose send buffer it is charged to, or nil
 	cost      int     // bytes of the buffer
-	uncharged bool    // given back
+	uncharged bool    // the cost was returned
 }
 
-// discard gives back what the message holds.
+// discard drops the references and the charge of the message.
 func (m *message) discard() {
 	rights := m.rights
 	m.rights = nil
 	m.uncharge()
 	if m.sender != nil {
-		m.sender.stack.land(rights)
+		m.sender.stack.removeInflight(rights)
 	}
 	for _, f := range rights {
 		f.Unref()
 	}
 }
 
-// uncharge gives the cost back to the sender.
+// uncharge returns the cost to the sender.
 func (m *message) uncharge() {
 	s := m.sender
 	if s == nil || m.uncharged {
@@ -44,12 +43,12 @@ func (m *message) uncharge() {
 	}
 	m.uncharged = true
 	s.sent -= m.cost
-	if s.roomy() {
+	if s.isUnixWritable() {
 		s.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND)
 	}
 }
 
-// Outgoing is what is to be sent.
+// Outgoing is data to send.
 type Outgoing struct {
 	Data   []byte
 	To     *Addr       // nil: the peer
@@ -59,13 +58,13 @@ type Outgoing struct {
 	More   bool // MSG_MORE
 }
 
-// Incoming is what is to be received, and what was.
+// Incoming is the buffer of a receiving call, and its result.
 type Incoming struct {
 	Data []byte // buffer
 	Peek bool
 	OOB  bool
-	// Nonblock tells that the call does not wait: a datagram socket that is shut
-	// down answers EAGAIN to it, and the end to others.
+	// Nonblock says that the call does not wait: a datagram socket that is shut down
+	// answers EAGAIN to it, and the end to others.
 	Nonblock bool
 
 	N       int         // bytes in Data
@@ -90,20 +89,22 @@ const (
 	maxFrags   = 17 * pageSize           // MAX_SKB_FRAGS pages
 )
 
-// cost is what a buffer with so many bytes, of which paged are in pages, is
-// charged with (skb->truesize).
-func cost(n, paged int) int {
+// bufferCost is the charge of a buffer of n bytes, of which paged are in pages
+// (skb->truesize).
+func bufferCost(n, paged int) int {
 	head := max(minHead, n-paged+sharedInfo)
-	return skbSize + 1<<bits.Len(uint(head-1)) + pages(paged)
+	return skbSize + 1<<bits.Len(uint(head-1)) + roundToPages(paged)
 }
 
-func pages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+func roundToPages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
 // streamCost and datagramCost follow unix_stream_sendmsg and
 // unix_dgram_sendmsg in net/unix/af_unix.c.
-func streamCost(n int) int { return cost(n, min(n, pages(max(0, n-maxHead)))) }
+func streamCost(n int) int { return bufferCost(n, min(n, roundToPages(max(0, n-maxHead)))) }
 
-func datagramCost(n int) int { return cost(n, min(n, pages(min(max(0, n-maxAlloc), maxFrags)))) }
+func datagramCost(n int) int {
+	return bufferCost(n, min(n, roundToPages(min(max(0, n-maxAlloc), maxFrags))))
+}
 
 // refAll takes a reference to each description.
 func refAll(files []*vfs.File) []*vfs.File {
@@ -116,7 +117,7 @@ func refAll(files []*vfs.File) []*vfs.File {
 // enqueue puts a message in the receive queue.
 func (s *Socket) enqueue(m *message) {
 	s.recv = append(s.recv, m)
-	s.hold(len(m.data))
+	s.addReceived(len(m.data))
 	if m.sender != nil {
 		m.sender.sent += m.cost
 	}
@@ -124,8 +125,8 @@ func (s *Socket) enqueue(m *message) {
 	s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND)
 }
 
-// hold counts bytes in the receive queue.
-func (s *Socket) hold(n int) {
+// addReceived counts bytes in the receive queue.
+func (s *Socket) addReceived(n int) {
 	s.recvBytes += n
 	s.stack.held += n
 	if n >= 0 {
@@ -135,7 +136,7 @@ func (s *Socket) hold(n int) {
 	}
 }
 
-// dequeue takes the first message away.
+// dequeue removes and returns the first message.
 func (s *Socket) dequeue() *message {
 	m := s.recv[0]
 	s.recv[0] = nil
@@ -144,11 +145,11 @@ func (s *Socket) dequeue() *message {
 	return m
 }
 
-// purge drops everything that was not received.
-func (s *Socket) purge() {
+// purgeReceived drops everything that was not received.
+func (s *Socket) purgeReceived() {
 	for len(s.recv) > 0 {
 		m := s.dequeue()
-		s.hold(-len(m.data))
+		s.addReceived(-len(m.data))
 		m.discard()
 	}
 	s.recv = nil
@@ -177,7 +178,7 @@ func (s *Socket) readStream(in *Incoming) unix.Errno {
 			at++
 		} else {
 			m.data = m.data[n:]
-			s.hold(-n)
+			s.addReceived(-n)
 			s.consumed += uint64(n)
 			if len(m.data) == 0 {
 				s.dequeue().discard()
@@ -193,7 +194,7 @@ func (s *Socket) readStream(in *Incoming) unix.Errno {
 	return 0
 }
 
-// takeRights hands the descriptions of a message over, or shares them.
+// takeRights passes the descriptions of a message to the caller, or shares them.
 func (s *Socket) takeRights(m *message, in *Incoming) {
 	if len(m.rights) == 0 {
 		return
@@ -202,7 +203,7 @@ func (s *Socket) takeRights(m *message, in *Incoming) {
 		in.Rights = refAll(m.rights)
 		return
 	}
-	s.stack.land(m.rights)
+	s.stack.removeInflight(m.rights)
 	in.Rights, m.rights = m.rights, nil
 }
 
@@ -225,9 +226,9 @@ func (s *Socket) readMessage(in *Incoming) unix.Errno {
 	if in.Peek {
 		return 0
 	}
-	full := s.crowded()
+	full := s.isQueueFull()
 	s.dequeue()
-	s.hold(-len(m.data))
+	s.addReceived(-len(m.data))
 	m.discard()
 	if full {
 		s.wakeSenders()
@@ -235,7 +236,7 @@ func (s *Socket) readMessage(in *Incoming) unix.Errno {
 	return 0
 }
 
-// wakeSenders tells those who wait for room in the receive queue.
+// wakeSenders wakes the senders that wait for room in the receive queue.
 func (s *Socket) wakeSenders() {
 	s.space.Wake(wait.AnyEvent)
 	for _, c := range s.clients {

@@ -9,7 +9,7 @@ import (
 )
 
 // Bounds and defaults of buffers: net.core.[rw]mem_default and _max,
-// net.ipv4.tcp_[rw]mem, and what Linux makes of a smaller size.
+// net.ipv4.tcp_[rw]mem, and the smallest sizes that Linux accepts.
 const (
 	defaultBuffer  = 212992
 	maxBuffer      = 4194304
@@ -33,7 +33,7 @@ type options struct {
 
 type option struct{ level, name int }
 
-func defaults(s *Socket) options {
+func defaultOptions(s *Socket) options {
 	o := options{sendBuffer: defaultBuffer, recvBuffer: defaultBuffer}
 	if s.isTCP() {
 		o.sendBuffer, o.recvBuffer = tcpSendDefault, tcpRecvDefault
@@ -41,8 +41,9 @@ func defaults(s *Socket) options {
 	return o
 }
 
-// inherit is what an accepted connection has of its listener's options.
-func (o options) inherit() options {
+// inheritedBy returns the options that an accepted connection inherits from its
+// listener.
+func (o options) inheritedBy() options {
 	values := make(map[option]int32, len(o.values))
 	for k, v := range o.values { // the order does not matter
 		values[k] = v
@@ -59,8 +60,8 @@ const most int32 = 1<<31 - 1
 // flag is an option that is 0 or 1.
 var flag = number{0, 0, 1}
 
-// known are the options that are kept and read back.
-var known = map[option]number{
+// knownOptions are the options that are kept and read back.
+var knownOptions = map[option]number{
 	{unix.SOL_SOCKET, unix.SO_DEBUG}:            flag,
 	{unix.SOL_SOCKET, unix.SO_DONTROUTE}:        flag,
 	{unix.SOL_SOCKET, unix.SO_KEEPALIVE}:        flag,
@@ -125,8 +126,8 @@ var known = map[option]number{
 	{unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP}:  {0, 0, most},
 }
 
-// levelOK tells whether the socket has options of a level.
-func (s *Socket) levelOK(level int) bool {
+// hasLevel reports whether the socket has options of a level.
+func (s *Socket) hasLevel(level int) bool {
 	switch level {
 	case unix.SOL_SOCKET:
 		return true
@@ -144,9 +145,9 @@ func (s *Socket) levelOK(level int) bool {
 	return false
 }
 
-// noLevel is the errno for setting an option of a level that the socket does
-// not have.
-func (s *Socket) noLevel() unix.Errno {
+// unknownLevel is the errno for setting an option of a level that the socket does not
+// have.
+func (s *Socket) unknownLevel() unix.Errno {
 	if s.isUnix() {
 		return unix.EOPNOTSUPP
 	}
@@ -156,8 +157,8 @@ func (s *Socket) noLevel() unix.Errno {
 // SetOption is setsockopt(2). EINVAL: raw is too short or the value is out of
 // range. ENOPROTOOPT: there is no such option.
 func (s *Socket) SetOption(c *vfs.Ctx, level, name int, raw []byte) unix.Errno {
-	if !s.levelOK(level) {
-		return s.noLevel()
+	if !s.hasLevel(level) {
+		return s.unknownLevel()
 	}
 	if level == unix.SOL_SOCKET {
 		switch name {
@@ -220,9 +221,9 @@ func (s *Socket) setNumber(c *vfs.Ctx, o option, v int32) unix.Errno {
 		if s.corked && v == 0 {
 			s.udpPush()
 		}
-		return s.keep(c, o, v)
+		return s.storeOption(c, o, v)
 	default:
-		return s.keep(c, o, v)
+		return s.storeOption(c, o, v)
 	}
 	return 0
 }
@@ -263,14 +264,14 @@ func (s *Socket) setTimeout(name int, raw []byte) unix.Errno {
 
 // Option is getsockopt(2): the value as the structure that the option has.
 func (s *Socket) Option(level, name int) ([]byte, unix.Errno) {
-	if !s.levelOK(level) {
+	if !s.hasLevel(level) {
 		if s.family == unix.AF_INET6 {
 			return nil, unix.ENOPROTOOPT
 		}
 		return nil, unix.EOPNOTSUPP
 	}
 	if level == unix.SOL_SOCKET {
-		if out := s.structure(name); out != nil {
+		if out := s.structOption(name); out != nil {
 			return out, 0
 		}
 	}
@@ -282,12 +283,12 @@ func (s *Socket) Option(level, name int) ([]byte, unix.Errno) {
 			return append([]byte("cubic"), make([]byte, 11)...), 0
 		}
 	}
-	v, errno := s.number(option{level, name})
+	v, errno := s.numberOption(option{level, name})
 	return binary.LittleEndian.AppendUint32(nil, uint32(v)), errno
 }
 
-// structure is a value of SOL_SOCKET that is no number, or nil.
-func (s *Socket) structure(name int) []byte {
+// structOption is a value of SOL_SOCKET that is a structure, or nil.
+func (s *Socket) structOption(name int) []byte {
 	word := binary.LittleEndian.AppendUint32
 	switch name {
 	case unix.SO_LINGER:
@@ -315,7 +316,7 @@ func flagValue(b bool) int32 {
 	return 0
 }
 
-func (s *Socket) number(o option) (int32, unix.Errno) {
+func (s *Socket) numberOption(o option) (int32, unix.Errno) {
 	x := &s.opts
 	if o.level == unix.SOL_SOCKET {
 		switch o.name {
@@ -363,7 +364,7 @@ func (s *Socket) number(o option) (int32, unix.Errno) {
 			return segment, 0
 		}
 	}
-	n, ok := known[o]
+	n, ok := knownOptions[o]
 	if !ok {
 		return 0, unix.ENOPROTOOPT
 	}

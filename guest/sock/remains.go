@@ -1,69 +1,70 @@
 package sock
 
-// What remains of a TCP connection keeps its addresses for a while, so that
-// late segments do not reach a new one: TIME_WAIT of RFC 9293, at the side that
-// ended first.
+// The addresses of an ended TCP connection stay in use for a while, so that late
+// segments do not reach a new one: TIME_WAIT of RFC 9293, at the side that ended first.
 
 const (
-	// remainsNS is how long remains keep their port, TCP_TIMEWAIT_LEN and
-	// net.ipv4.tcp_fin_timeout.
-	remainsNS = 60e9
+	// timeWaitNS is the time for which an ended connection keeps its port,
+	// TCP_TIMEWAIT_LEN and net.ipv4.tcp_fin_timeout.
+	timeWaitNS = 60e9
 	// reuseNS is the age from which the same addresses may be used again, as
 	// net.ipv4.tcp_tw_reuse allows on the loopback interface.
 	reuseNS = 1e9
-	// maxRemains is net.ipv4.tcp_max_tw_buckets.
-	maxRemains = 16384
+	// maxTimeWait is net.ipv4.tcp_max_tw_buckets.
+	maxTimeWait = 16384
 )
 
-// now is the real time in nanoseconds.
-func (st *Stack) now() int64 {
+// realTime is the real time in nanoseconds.
+func (st *Stack) realTime() int64 {
 	if st.fs == nil || st.fs.Clock == nil {
 		return 0
 	}
 	return st.fs.Clock.RealtimeNS()
 }
 
-// bury leaves the remains of a connection that is over.
-func (st *Stack) bury(s *Socket) {
-	st.expire()
-	if len(st.remains) == maxRemains {
+// startTimeWait keeps the addresses of a connection that has ended.
+func (st *Stack) startTimeWait(s *Socket) {
+	st.expireTimeWait()
+	if len(st.timeWaiting) == maxTimeWait {
 		return
 	}
 	x := &Socket{
 		stack: st, family: s.family, kind: s.kind, protocol: s.protocol, state: timeWait,
-		local: s.local, remote: s.remote, owner: s.owner, until: st.now() + remainsNS,
+		local: s.local, remote: s.remote, owner: s.owner, until: st.realTime() + timeWaitNS,
 		opts: options{reuseAddr: s.opts.reuseAddr, reusePort: s.opts.reusePort, v6only: s.opts.v6only},
 	}
-	st.tcp.add(x)
-	st.remains = append(st.remains, x)
+	st.tcp.addSocket(x)
+	st.timeWaiting = append(st.timeWaiting, x)
 }
 
-// expire forgets the remains whose time is over.
-func (st *Stack) expire() {
-	now := st.now()
-	for len(st.remains) > 0 && st.remains[0].until <= now {
-		st.remains[0].release()
-		st.remains[0] = nil
-		st.remains = st.remains[1:]
+// expireTimeWait removes the sockets whose TIME_WAIT has ended.
+func (st *Stack) expireTimeWait() {
+	now := st.realTime()
+	for len(st.timeWaiting) > 0 && st.timeWaiting[0].until <= now {
+		st.timeWaiting[0].releasePort()
+		st.timeWaiting[0] = nil
+		st.timeWaiting = st.timeWaiting[1:]
 	}
 }
 
-// gone tells whether nobody has the socket any more, and the other side has not
-// ended the connection for so long that it is forgotten.
-func (s *Socket) gone() bool { return s.closed && s.state == finWait && s.until <= s.stack.now() }
-
-// old tells whether s is the remains of a connection for long enough that the
-// same addresses may be used again.
-func (s *Socket) old() bool {
-	return s.state == timeWait && s.until-remainsNS+reuseNS <= s.stack.now()
+// isForgotten reports whether no process has the socket any more, and the other side
+// has not ended the connection within the time limit.
+func (s *Socket) isForgotten() bool {
+	return s.closed && s.state == finWait && s.until <= s.stack.realTime()
 }
 
-// taken tells whether there is another connection between the two addresses of
+// isReusable reports whether s has been in TIME_WAIT long enough that the same
+// addresses may be used again.
+func (s *Socket) isReusable() bool {
+	return s.state == timeWait && s.until-timeWaitNS+reuseNS <= s.stack.realTime()
+}
+
+// hasDuplicate reports whether there is another connection between the two addresses of
 // s.
-func (s *Socket) taken() bool {
-	for _, o := range s.ports().byPort[s.local.Port] {
+func (s *Socket) hasDuplicate() bool {
+	for _, o := range s.portsOfProtocol().byPort[s.local.Port] {
 		same := o.local.IP == s.local.IP && o.remote.IP == s.remote.IP && o.remote.Port == s.remote.Port
-		if o != s && same && (o.live() || o.state == connecting || o.state == timeWait && !o.old()) && !o.gone() {
+		if o != s && same && (o.isConnected() || o.state == connecting || o.state == timeWait && !o.isReusable()) && !o.isForgotten() {
 			return true
 		}
 	}

@@ -16,42 +16,42 @@ type Stack struct {
 	autobind    uint32                   // the next name to try for a UNIX socket without one
 	tcp, udp    portTable
 	lastNetlink uint32
-	remains     []*Socket // in the order in which they end
+	timeWaiting []*Socket // in the order in which they end
 
-	held       int // bytes of data in all receive queues
-	inFlight   int // descriptions in messages
-	flying     map[*vfs.File]*flight
-	flights    uint64
-	collecting bool
+	held            int // bytes of data in all receive queues
+	inFlight        int // descriptions in messages
+	inflightSockets map[*vfs.File]*inflight
+	flights         uint64
+	collecting      bool
 }
 
-// maxHeld is what all receive queues may hold before each connection gets only
-// what it cannot do without (compare net.ipv4.tcp_mem).
+// maxHeld is the number of bytes in all receive queues above which each connection gets
+// only the minimum (compare net.ipv4.tcp_mem).
 const maxHeld = 128 << 20
 
-// short tells whether memory for data is short.
-func (st *Stack) short() bool { return st.held > maxHeld || st.exhausted() }
+// isShort reports whether memory for data is short.
+func (st *Stack) isShort() bool { return st.held > maxHeld || st.isExhausted() }
 
-// exhausted tells that the kernel's memory is used up.
-func (st *Stack) exhausted() bool { return !st.memory.MayGrow() }
+// isExhausted reports whether the kernel's memory is exhausted.
+func (st *Stack) isExhausted() bool { return !st.memory.MayGrow() }
 
-// New makes a stack. Path names of UNIX sockets are in fs; what waits in sockets
-// is charged to memory, which may be nil.
+// New makes a stack. Path names of UNIX sockets are in fs; unread data is charged to
+// memory, which may be nil.
 func New(fs *vfs.FS, memory *kmem.Account) *Stack {
-	return &Stack{fs: fs, memory: memory, abstract: map[abstractName]*Socket{}, flying: map[*vfs.File]*flight{}}
+	return &Stack{fs: fs, memory: memory, abstract: map[abstractName]*Socket{}, inflightSockets: map[*vfs.File]*inflight{}}
 }
 
-// Cred is who sent a message, struct ucred.
+// Cred is the sender of a message, struct ucred.
 type Cred struct {
 	PID      int32
 	UID, GID uint32
 }
 
-// nobody is the sender of a message that does not tell.
-var nobody = Cred{UID: overflowID, GID: overflowID}
+// noSender is the sender of a message that does not identify it.
+var noSender = Cred{UID: overflowID, GID: overflowID}
 
-// unknown is the peer of a socket that has none.
-var unknown = Cred{0, ^uint32(0), ^uint32(0)}
+// noPeer is the peer of a socket that has none.
+var noPeer = Cred{0, ^uint32(0), ^uint32(0)}
 
 // abstractName is a name without a file; each type of socket has its own.
 type abstractName struct {
@@ -59,12 +59,12 @@ type abstractName struct {
 	name string
 }
 
-// overflowID is what a user who cannot be named is shown as.
+// overflowID is shown for a user that cannot be named.
 const overflowID = 65534
 
 func credOf(c *vfs.Ctx) Cred { return Cred{c.PID, c.Cred.EUID, c.Cred.EGID} }
 
-// state is how far a socket is connected.
+// state is the state of a socket's connection.
 type state uint8
 
 const (
@@ -72,9 +72,9 @@ const (
 	listening
 	connecting // a TCP connection that the listener has no room for
 	connected
-	closeWait // TCP: the other side has sent all
-	finWait   // TCP: this side has sent all
-	timeWait  // TCP: the remains of a connection, see remains
+	closeWait // TCP: the other side has ended its half
+	finWait   // TCP: this side has ended its half
+	timeWait  // TCP: the connection has ended, see remains
 )
 
 // Halves of a connection that are shut down, as bits.
@@ -84,18 +84,18 @@ const (
 	shutBoth  = shutRead | shutWrite
 )
 
-// Socket is a socket; it is what an open description acts on.
+// Socket is a socket: the object of an open description.
 type Socket struct {
 	stack                  *Stack
 	family, kind, protocol int
 
-	// queue is woken when Ready may have grown, space when there is room for
-	// others who send or connect to this socket.
+	// queue is woken when Ready may have grown, space when there is room for sockets
+	// that send or connect to this one.
 	queue, space *wait.Queue
 
 	state         state
 	local, remote Addr
-	node          *vfs.Inode // that the local path names
+	node          *vfs.Inode // the inode of the local path
 	peer          *Socket    // of a connection, or the destination of datagrams
 	clients       []*Socket  // UNIX datagram sockets whose destination this is
 	shut          int
@@ -106,12 +106,12 @@ type Socket struct {
 	corkTo Addr
 	corked bool
 
-	consumed uint64 // TCP: bytes received, and taken away
+	consumed uint64 // TCP: bytes received and read
 	urgent   urgent
 
 	phase      phase // TCP
-	done       bool  // TCP: the other side has sent all
-	until      int64 // TCP: real time in ns at which remains end
+	done       bool  // TCP: the other side has ended its half
+	until      int64 // TCP: real time in ns at which TIME_WAIT ends
 	portLocked bool  // the program chose the port
 	addrLocked bool  // the program chose the address
 
@@ -125,7 +125,7 @@ type Socket struct {
 	waiting []*Socket // TCP connections that the backlog has no room for
 	pending *Socket   // the listener that a connecting socket waits for
 
-	owner     Cred // who made the socket, or its listener
+	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred
 	reserved  bool // has a port in the table
 
@@ -141,12 +141,12 @@ func (st *Stack) Pair(c *vfs.Ctx, family, kind, protocol int) (a, b *Socket, err
 		return nil, nil, unix.EOPNOTSUPP
 	}
 	b, _ = st.Socket(c, family, kind, protocol)
-	a.join(b)
+	a.connectPair(b)
 	return a, b, 0
 }
 
-// join connects two UNIX sockets.
-func (s *Socket) join(o *Socket) {
+// connectPair connects two UNIX sockets.
+func (s *Socket) connectPair(o *Socket) {
 	s.peer, o.peer = o, s
 	s.peerOwner, o.peerOwner = o.owner, s.owner
 	s.state, o.state = connected, connected
@@ -154,23 +154,23 @@ func (s *Socket) join(o *Socket) {
 
 // Socket makes a socket, socket(2). The errors are those of the man page.
 func (st *Stack) Socket(c *vfs.Ctx, family, kind, protocol int) (*Socket, unix.Errno) {
-	kind, protocol, errno := resolve(c, family, kind, protocol)
+	kind, protocol, errno := checkArguments(c, family, kind, protocol)
 	if errno != 0 {
 		return nil, errno
 	}
 	s := &Socket{
 		stack: st, family: family, kind: kind, protocol: protocol,
 		queue: &wait.Queue{}, space: &wait.Queue{}, owner: credOf(c),
-		peerOwner: unknown,
+		peerOwner: noPeer,
 	}
 	s.local.Family = uint16(family)
 	s.local.IP = s.anyAddress()
-	s.opts = defaults(s)
+	s.opts = defaultOptions(s)
 	return s, 0
 }
 
-// resolve checks the arguments of socket and fills in the default protocol.
-func resolve(c *vfs.Ctx, family, kind, protocol int) (int, int, unix.Errno) {
+// checkArguments checks the arguments of socket and fills in the default protocol.
+func checkArguments(c *vfs.Ctx, family, kind, protocol int) (int, int, unix.Errno) {
 	if kind < 0 || kind > unix.SOCK_PACKET {
 		return 0, 0, unix.EINVAL
 	}
@@ -187,7 +187,7 @@ func resolve(c *vfs.Ctx, family, kind, protocol int) (int, int, unix.Errno) {
 		}
 		return kind, 0, 0
 	case unix.AF_INET, unix.AF_INET6:
-		return resolveInet(c, kind, protocol)
+		return checkInetArguments(c, kind, protocol)
 	case unix.AF_NETLINK:
 		if kind != unix.SOCK_RAW && kind != unix.SOCK_DGRAM {
 			return 0, 0, unix.ESOCKTNOSUPPORT
@@ -203,7 +203,7 @@ func resolve(c *vfs.Ctx, family, kind, protocol int) (int, int, unix.Errno) {
 // maxProtocol is IPPROTO_MAX.
 const maxProtocol = 263
 
-func resolveInet(c *vfs.Ctx, kind, protocol int) (int, int, unix.Errno) {
+func checkInetArguments(c *vfs.Ctx, kind, protocol int) (int, int, unix.Errno) {
 	if protocol < 0 || protocol >= maxProtocol {
 		return 0, 0, unix.EINVAL
 	}
@@ -230,10 +230,10 @@ func resolveInet(c *vfs.Ctx, kind, protocol int) (int, int, unix.Errno) {
 // Kind is the type of the socket, SOCK_STREAM and so on.
 func (s *Socket) Kind() int { return s.kind }
 
-// Stream tells whether the socket carries bytes and not messages.
+// Stream reports whether the socket carries bytes and not messages.
 func (s *Socket) Stream() bool { return s.kind == unix.SOCK_STREAM }
 
-// Signals tells whether a write that fails with EPIPE raises SIGPIPE.
+// Signals reports whether a write that fails with EPIPE raises SIGPIPE.
 func (s *Socket) Signals() bool { return s.kind == unix.SOCK_STREAM }
 
 func (s *Socket) isUnix() bool { return s.family == unix.AF_UNIX }
@@ -244,15 +244,15 @@ func (s *Socket) isUDP() bool { return s.protocol == unix.IPPROTO_UDP && !s.isUn
 
 func (s *Socket) isNetlink() bool { return s.family == unix.AF_NETLINK }
 
-// takeError reports the pending error, and forgets it.
+// takeError returns and clears the pending error.
 func (s *Socket) takeError() unix.Errno {
 	errno := s.err
 	s.err = 0
 	return errno
 }
 
-// fail sets the pending error.
-func (s *Socket) fail(errno unix.Errno) {
+// setPendingError sets the pending error.
+func (s *Socket) setPendingError(errno unix.Errno) {
 	s.err = errno
 	s.queue.Wake(wait.AnyEvent)
 }

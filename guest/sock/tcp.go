@@ -7,20 +7,20 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// The functions of this file follow net/ipv4/af_inet.c and net/ipv4/tcp.c. What
-// one side sends reaches the other at once, so that of TCP's states only those
-// are seen in which a side waits for the other, and TIME_WAIT.
+// The functions of this file follow net/ipv4/af_inet.c and net/ipv4/tcp.c. Data reach
+// the other side at once, so that the only states of TCP that occur are those in which
+// a side waits for the other, and TIME_WAIT.
 
 // Sizes of Linux's TCP over the loopback interface.
 const (
-	// connectedSend is what SO_SNDBUF grows to with a connection.
+	// connectedSend is the size to which SO_SNDBUF grows with a connection.
 	connectedSend = 2626560
-	// segment is how much a message in the receive queue holds at most.
+	// segment is the maximum size of a message in the receive queue.
 	segment = 65483
 )
 
-// phase is what the socket layer thinks of a TCP connection (socket_state of
-// Linux); it lags behind the protocol's state until connect is called again.
+// phase is the socket layer's state of a TCP connection (socket_state of Linux); it
+// lags behind the protocol's state until connect is called again.
 type phase uint8
 
 const (
@@ -30,21 +30,21 @@ const (
 	over // shut down after the connection failed
 )
 
-// tcpListen makes sure that the socket has a port that nobody listens on.
+// tcpListen makes sure that the socket has a port that no other socket listens on.
 func (s *Socket) tcpListen(*vfs.Ctx) unix.Errno {
 	if !s.reserved {
-		return s.ephemeral()
+		return s.reserveEphemeral()
 	}
-	for _, o := range s.ports().byPort[s.local.Port] {
-		if o != s && o.state == listening && overlap(s, o) && !(s.opts.reusePort && o.opts.reusePort) {
+	for _, o := range s.portsOfProtocol().byPort[s.local.Port] {
+		if o != s && o.state == listening && overlaps(s, o) && !(s.opts.reusePort && o.opts.reusePort) {
 			return unix.EADDRINUSE
 		}
 	}
 	return 0
 }
 
-// tcpConnect connects, or tells how an earlier call ended. EINPROGRESS,
-// EALREADY: it is not known yet.
+// tcpConnect connects, or reports how an earlier call ended. EINPROGRESS, EALREADY:
+// that is not known yet.
 func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 	if a.Family == unix.AF_UNSPEC {
 		s.tcpDisconnect()
@@ -64,7 +64,7 @@ func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 		if s.state != idle {
 			return unix.EISCONN
 		}
-		if errno := s.dial(c, a); errno != 0 {
+		if errno := s.startConnection(c, a); errno != 0 {
 			return errno
 		}
 		s.phase = underWay
@@ -85,69 +85,69 @@ func (s *Socket) tcpConnect(c *vfs.Ctx, a Addr, nonblock bool) unix.Errno {
 	return 0
 }
 
-// GiveUp ends that a TCP socket tries to connect.
+// GiveUp ends the attempt of a TCP socket to connect.
 func (s *Socket) GiveUp() {
 	s.phase = unconnected
 	s.tcpDisconnect()
 	s.err = 0
 }
 
-// dial finds the listener and connects to it as soon as it has room. That there
-// is none is a reset, which the caller finds.
-func (s *Socket) dial(c *vfs.Ctx, a Addr) unix.Errno {
+// startConnection finds the listener and connects to it as soon as it has room. If
+// there is no listener, the caller finds a reset.
+func (s *Socket) startConnection(c *vfs.Ctx, a Addr) unix.Errno {
 	if errno := a.checkInet(s.family); errno != 0 {
 		return errno
 	}
-	if errno := s.destination(&a); errno != 0 {
+	if errno := s.checkRoute(&a); errno != 0 {
 		return errno
 	}
 	if !s.reserved {
 		s.local.Port = 0
 	}
-	if errno := s.ephemeral(); errno != 0 {
+	if errno := s.reserveEphemeral(); errno != 0 {
 		return errno
 	}
-	s.local.IP = s.source(a.IP)
+	s.local.IP = s.sourceAddress(a.IP)
 	s.remote = a
 	s.remote.Family = uint16(s.family)
 	s.owner = credOf(c)
-	if s.taken() {
+	if s.hasDuplicate() {
 		s.remote.Port = 0
 		s.forgetAddress()
 		return unix.EADDRNOTAVAIL
 	}
 	s.state, s.err, s.done = connecting, 0, false
-	l := s.ports().receiver(s.local, s.remote, func(o *Socket) bool { return o.state == listening })
+	l := s.portsOfProtocol().receiverOf(s.local, s.remote, func(o *Socket) bool { return o.state == listening })
 	if l == nil && s.remote.IP == s.local.IP && s.remote.Port == s.local.Port {
 		s.state, s.peer = connected, s // a simultaneous open with itself
 		if s.shut&shutWrite != 0 {
-			s.finish()
+			s.sendEnd()
 		}
 		return 0
 	}
-	if l == nil || is4(s.remote.IP) != is4(s.local.IP) {
-		s.reset()
+	if l == nil || isIPv4(s.remote.IP) != isIPv4(s.local.IP) {
+		s.receiveReset()
 		return 0
 	}
 	s.pending = l
 	l.waiting = append(l.waiting, s)
-	l.admit()
+	l.admitWaiting()
 	return 0
 }
 
-// admit connects those who wait, as far as the backlog has room.
-func (s *Socket) admit() {
+// admitWaiting connects waiting sockets, as far as the backlog has room.
+func (s *Socket) admitWaiting() {
 	for len(s.waiting) > 0 && len(s.accepts) <= s.backlog {
 		o := s.waiting[0]
 		s.waiting = s.waiting[1:]
 		n := &Socket{
 			stack: s.stack, family: s.family, kind: s.kind, protocol: s.protocol,
-			queue: &wait.Queue{}, space: &wait.Queue{}, owner: s.owner, peerOwner: unknown,
-			local: o.remote, remote: o.local, opts: s.opts.inherit(), phase: established,
+			queue: &wait.Queue{}, space: &wait.Queue{}, owner: s.owner, peerOwner: noPeer,
+			local: o.remote, remote: o.local, opts: s.opts.inheritedBy(), phase: established,
 			addrLocked: s.addrLocked,
 		}
 		n.local.Family, n.remote.Family = uint16(s.family), uint16(s.family)
-		n.ports().add(n)
+		n.portsOfProtocol().addSocket(n)
 		n.peer, o.peer, o.pending = o, n, nil
 		for _, x := range []*Socket{n, o} {
 			x.state = connected
@@ -156,7 +156,7 @@ func (s *Socket) admit() {
 			}
 		}
 		if n.shut = s.shut; n.shut&shutWrite != 0 {
-			n.finish()
+			n.sendEnd()
 		}
 		s.accepts = append(s.accepts, n)
 		s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
@@ -164,19 +164,19 @@ func (s *Socket) admit() {
 	}
 }
 
-// end is the end of a connection (tcp_done): both halves are shut, and a port
-// that the program did not choose is free again.
-func (s *Socket) end() {
+// endConnection ends a connection (tcp_done): both halves are shut, and a port that the
+// program did not choose is free again.
+func (s *Socket) endConnection() {
 	s.state = idle
 	s.shut = shutBoth
 	if !s.portLocked || s.closed {
-		s.release()
+		s.releasePort()
 	}
 	s.queue.Wake(wait.AnyEvent)
 }
 
-// reset is what a reset from the other side does (tcp_reset).
-func (s *Socket) reset() {
+// receiveReset handles a reset from the other side (tcp_reset).
+func (s *Socket) receiveReset() {
 	switch s.state {
 	case idle:
 		return
@@ -187,23 +187,23 @@ func (s *Socket) reset() {
 	default:
 		s.err = unix.ECONNRESET
 	}
-	s.end()
+	s.endConnection()
 }
 
-// live tells whether there is a connection.
-func (s *Socket) live() bool {
+// isConnected reports whether there is a connection.
+func (s *Socket) isConnected() bool {
 	return s.state == connected || s.state == closeWait || s.state == finWait
 }
 
-// finish tells the other side that all is sent. If that has said so before, the
-// connection is over.
-func (s *Socket) finish() {
+// sendEnd informs the other side that all data was sent. If that has done the same
+// before, the connection has ended.
+func (s *Socket) sendEnd() {
 	o := s.peer
 	switch {
 	case o == s:
 		s.done = true
-		s.stack.bury(s)
-		s.end()
+		s.stack.startTimeWait(s)
+		s.endConnection()
 	case s.state == connected:
 		s.state = finWait
 		o.state = closeWait
@@ -211,35 +211,35 @@ func (s *Socket) finish() {
 		o.shut |= shutRead
 		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP)
 	case s.state == closeWait:
-		s.end()
+		s.endConnection()
 		o.done = true
-		s.stack.bury(o)
-		o.end()
+		s.stack.startTimeWait(o)
+		o.endConnection()
 	}
 }
 
-// room is how many bytes a connection takes before somebody reads.
-func (s *Socket) room() int {
+// receiveRoom is the number of bytes that a connection accepts before any is read.
+func (s *Socket) receiveRoom() int {
 	o := s.peer
 	switch {
-	case s.stack.exhausted():
+	case s.stack.isExhausted():
 		return max(0, pageSize-o.recvBytes)
-	case s.stack.short():
+	case s.stack.isShort():
 		return max(0, segment-o.recvBytes)
 	}
 	return s.opts.sendBuffer + o.opts.recvBuffer - o.recvBytes
 }
 
-// spacious tells whether the socket can be polled writable: a third is free
+// isWriteable reports whether the socket can be polled writable: a third is free
 // (sk_stream_is_writeable).
-func (s *Socket) spacious() bool {
-	if !s.live() {
+func (s *Socket) isWriteable() bool {
+	if !s.isConnected() {
 		return true
 	}
-	if s.stack.short() {
-		return s.room() > 0
+	if s.stack.isShort() {
+		return s.receiveRoom() > 0
 	}
-	return s.room()*3 >= s.opts.sendBuffer+s.peer.opts.recvBuffer
+	return s.receiveRoom()*3 >= s.opts.sendBuffer+s.peer.opts.recvBuffer
 }
 
 // tcpWrite sends as much as fits.
@@ -255,22 +255,22 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 	}
 	o := s.peer
 	if o.state == finWait && o.shut&shutRead != 0 && len(out.Data) > 0 {
-		// Nobody will read this: the answer is a reset (RFC 1122, 4.2.2.13).
-		o.reset()
-		s.reset()
+		// The data will not be read: the answer is a reset (RFC 1122, 4.2.2.13).
+		o.receiveReset()
+		s.receiveReset()
 		return len(out.Data), 0
 	}
-	n := min(len(out.Data), s.room())
+	n := min(len(out.Data), s.receiveRoom())
 	if n <= 0 && len(out.Data) > 0 {
 		return 0, unix.EAGAIN
 	}
 	if out.OOB && n > 0 {
-		o.mark(n, out.Data[n-1])
+		o.setMark(n, out.Data[n-1])
 	}
 	for rest := out.Data[:n]; len(rest) > 0; {
 		part := rest[:min(len(rest), segment)]
 		rest = rest[len(part):]
-		o.append(part)
+		o.appendBytes(part)
 	}
 	if n > 0 {
 		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.EPOLLPRI)
@@ -278,9 +278,9 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 	return n, 0
 }
 
-// append adds bytes to the receive queue, to its last message if they fit.
-func (s *Socket) append(b []byte) {
-	s.hold(len(b))
+// appendBytes adds bytes to the receive queue, to its last message if they fit.
+func (s *Socket) appendBytes(b []byte) {
+	s.addReceived(len(b))
 	if n := len(s.recv); n > 0 && len(s.recv[n-1].data)+len(b) <= segment {
 		s.recv[n-1].data = append(s.recv[n-1].data, b...)
 		return
@@ -297,9 +297,9 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 		return s.readUrgent(in)
 	}
 	if len(s.recv) > 0 {
-		full := s.peer != nil && !s.peer.spacious()
+		full := s.peer != nil && !s.peer.isWriteable()
 		errno := s.readTCP(in)
-		if full && s.peer.spacious() {
+		if full && s.peer.isWriteable() {
 			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 		}
 		if errno != unix.EAGAIN {
@@ -325,7 +325,7 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 func (s *Socket) tcpShutdown(how int) unix.Errno {
 	if s.phase == underWay {
 		s.phase = over
-		if s.live() {
+		if s.isConnected() {
 			s.phase = established
 		}
 	}
@@ -342,38 +342,38 @@ func (s *Socket) tcpShutdown(how int) unix.Errno {
 	default:
 		s.shut |= how
 		if how&shutWrite != 0 {
-			s.finish()
+			s.sendEnd()
 		}
 	}
 	s.queue.Wake(wait.AnyEvent)
 	return errno
 }
 
-// stopListening refuses everybody who is not accepted yet.
+// stopListening refuses all connections that are not accepted yet.
 func (s *Socket) stopListening() {
 	for _, n := range s.accepts {
 		n.closed = true
 		n.sendReset()
-		n.end()
-		n.purge()
+		n.endConnection()
+		n.purgeReceived()
 	}
 	s.accepts = nil
 	for _, o := range s.waiting {
 		o.pending = nil
-		o.reset()
+		o.receiveReset()
 	}
 	s.waiting = nil
 }
 
 // sendReset resets the other side of the connection.
 func (s *Socket) sendReset() {
-	if s.live() {
-		s.peer.reset()
+	if s.isConnected() {
+		s.peer.receiveReset()
 	}
 }
 
-// unwait ends that a socket waits for a listener's room.
-func (s *Socket) unwait() {
+// leaveBacklog ends a socket's waiting for a listener's room.
+func (s *Socket) leaveBacklog() {
 	l := s.pending
 	if l == nil {
 		return
@@ -387,50 +387,49 @@ func (s *Socket) unwait() {
 	}
 }
 
-// tcpDisconnect makes the socket as it was before connect or listen
-// (tcp_disconnect).
+// tcpDisconnect restores the socket's state before connect or listen (tcp_disconnect).
 func (s *Socket) tcpDisconnect() {
 	switch {
 	case s.state == listening:
 		s.stopListening()
 	case s.state == connecting:
-		s.unwait()
+		s.leaveBacklog()
 		s.err = unix.ECONNRESET
-	case s.live():
+	case s.isConnected():
 		s.sendReset()
 		s.err = unix.ECONNRESET
 	}
 	if s.state != idle {
-		s.end()
+		s.endConnection()
 	}
-	s.purge()
+	s.purgeReceived()
 	s.remote.Port = 0
 	s.forgetAddress()
 	s.shut, s.done, s.peer, s.urgent = 0, false, nil, urgent{}
 }
 
-// tcpClose ends a TCP socket. What was received and not read, or a linger time
-// of zero, resets the connection.
+// tcpClose ends a TCP socket. Unread data, or a linger time of zero, resets the
+// connection.
 func (s *Socket) tcpClose() {
 	s.closed = true
 	switch {
 	case s.state == listening:
 		s.stopListening()
-		s.end()
+		s.endConnection()
 	case s.state == connecting:
-		s.unwait()
-		s.end()
-	case !s.live():
-		s.end()
+		s.leaveBacklog()
+		s.endConnection()
+	case !s.isConnected():
+		s.endConnection()
 	case s.recvBytes > 0 || s.opts.linger.Onoff != 0 && s.opts.linger.Linger == 0:
 		s.sendReset()
-		s.end()
+		s.endConnection()
 	default:
 		s.shut = shutBoth
-		s.until = s.stack.now() + remainsNS
-		s.finish()
+		s.until = s.stack.realTime() + timeWaitNS
+		s.sendEnd()
 	}
-	s.purge()
+	s.purgeReceived()
 }
 
 // tcpReady is tcp_poll.
@@ -449,13 +448,13 @@ func (s *Socket) tcpReady() uint32 {
 		mask |= unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDHUP
 	}
 	if s.state != connecting {
-		if s.readable() {
+		if s.hasEnough() {
 			mask |= unix.EPOLLIN | unix.EPOLLRDNORM
 		}
 		if s.urgent.state == urgentHere {
 			mask |= unix.EPOLLPRI
 		}
-		if s.shut&shutWrite != 0 || s.spacious() {
+		if s.shut&shutWrite != 0 || s.isWriteable() {
 			mask |= unix.EPOLLOUT | unix.EPOLLWRNORM
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// maxDatagram is what fits into an UDP datagram over IPv4, and over IPv6.
+// maxDatagram is the maximum size of a UDP datagram over IPv4, and over IPv6.
 const (
 	maxDatagram  = 65535 - 8 - 20
 	maxDatagram6 = 65535 - 8
@@ -19,16 +19,16 @@ func (s *Socket) udpConnect(_ *vfs.Ctx, a Addr) unix.Errno {
 		s.udpDisconnect()
 		return 0
 	}
-	if s.ephemeral() != 0 {
+	if s.reserveEphemeral() != 0 {
 		return unix.EAGAIN
 	}
 	if errno := s.checkDestination(&a); errno != 0 {
 		return errno
 	}
-	if errno := s.destination(&a); errno != 0 {
+	if errno := s.checkRoute(&a); errno != 0 {
 		return errno
 	}
-	s.local.IP = s.source(a.IP)
+	s.local.IP = s.sourceAddress(a.IP)
 	s.remote, s.state = a, connected
 	return 0
 }
@@ -44,12 +44,12 @@ func (s *Socket) checkDestination(a *Addr) unix.Errno {
 	return a.checkInet(s.family)
 }
 
-// udpDisconnect ends that the socket has a destination, and gives back what the
-// program did not choose of the local address.
+// udpDisconnect removes the destination of a socket, and the parts of the local address
+// that the program did not choose.
 func (s *Socket) udpDisconnect() {
 	s.state, s.remote = idle, Addr{}
 	if !s.portLocked {
-		s.release()
+		s.releasePort()
 		s.local.Port = 0
 	}
 	s.forgetAddress()
@@ -58,7 +58,7 @@ func (s *Socket) udpDisconnect() {
 // udpSend sends a datagram, or keeps it until the program has sent the rest of
 // it (MSG_MORE, UDP_CORK).
 func (s *Socket) udpSend(out *Outgoing) unix.Errno {
-	if errno := s.ephemeral(); errno != 0 {
+	if errno := s.reserveEphemeral(); errno != 0 {
 		return unix.EAGAIN
 	}
 	if !s.corked {
@@ -67,7 +67,7 @@ func (s *Socket) udpSend(out *Outgoing) unix.Errno {
 		}
 	}
 	limit := maxDatagram
-	if !is4(s.corkTo.IP) {
+	if !isIPv4(s.corkTo.IP) {
 		limit = maxDatagram6
 	}
 	if len(s.cork)+len(out.Data) > limit {
@@ -82,19 +82,19 @@ func (s *Socket) udpSend(out *Outgoing) unix.Errno {
 	return 0
 }
 
-// udpBegin finds out whether and where a datagram can be sent.
+// udpBegin determines whether and where a datagram can be sent.
 func (s *Socket) udpBegin(out *Outgoing) unix.Errno {
 	to, errno := s.udpTarget(out)
 	if errno != 0 {
 		return errno
 	}
 	switch {
-	case is4(to.IP) && len(out.Data) > 0xffff:
+	case isIPv4(to.IP) && len(out.Data) > 0xffff:
 		return unix.EMSGSIZE
-	case is4(to.IP) && out.OOB:
+	case isIPv4(to.IP) && out.OOB:
 		return unix.EOPNOTSUPP
 	}
-	if errno := s.destination(&to); errno != 0 {
+	if errno := s.checkRoute(&to); errno != 0 {
 		return errno
 	}
 	if errno := s.takeError(); errno != 0 {
@@ -107,7 +107,7 @@ func (s *Socket) udpBegin(out *Outgoing) unix.Errno {
 	return 0
 }
 
-// udpTarget is where a datagram is to be sent.
+// udpTarget is the destination of a datagram.
 func (s *Socket) udpTarget(out *Outgoing) (Addr, unix.Errno) {
 	six := s.family == unix.AF_INET6
 	if out.To == nil || six && out.To.Family == unix.AF_UNSPEC {
@@ -126,7 +126,7 @@ func (s *Socket) udpTarget(out *Outgoing) (Addr, unix.Errno) {
 	case to.Family == unix.AF_UNSPEC:
 		to.Family = unix.AF_INET
 	}
-	if six && s.opts.v6only && is4(to.IP) {
+	if six && s.opts.v6only && isIPv4(to.IP) {
 		return to, unix.ENETUNREACH
 	}
 	if errno := to.checkInet(family); errno != 0 {
@@ -138,20 +138,20 @@ func (s *Socket) udpTarget(out *Outgoing) (Addr, unix.Errno) {
 	return to, 0
 }
 
-// udpPush sends what is kept. What nobody receives is lost; a socket that is
-// connected is told at its next call.
+// udpPush sends the collected datagram. If there is no receiver it is lost; a connected
+// socket gets an error at its next call.
 func (s *Socket) udpPush() {
 	data, to := s.cork, s.corkTo
 	s.cork, s.corked = nil, false
-	from := Addr{Family: s.local.Family, IP: s.source(to.IP), Port: s.local.Port}
-	o := s.stack.udp.receiver(from, to, func(*Socket) bool { return true })
+	from := Addr{Family: s.local.Family, IP: s.sourceAddress(to.IP), Port: s.local.Port}
+	o := s.stack.udp.receiverOf(from, to, func(*Socket) bool { return true })
 	if o == nil {
-		if s.state == connected && is4(to.IP) == is4(s.local.IP) && to.IP == s.remote.IP && to.Port == s.remote.Port {
-			s.fail(unix.ECONNREFUSED)
+		if s.state == connected && isIPv4(to.IP) == isIPv4(s.local.IP) && to.IP == s.remote.IP && to.Port == s.remote.Port {
+			s.setPendingError(unix.ECONNREFUSED)
 		}
 		return
 	}
-	if o.recvCost > o.opts.recvBuffer || s.stack.short() {
+	if o.recvCost > o.opts.recvBuffer || s.stack.isShort() {
 		return
 	}
 	from.Family = uint16(o.family)

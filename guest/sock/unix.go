@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// datagramQueue is net.unix.max_dgram_qlen, how many datagrams wait at most
-// from senders that are not the receiver's peer.
+// datagramQueue is net.unix.max_dgram_qlen, the maximum number of queued datagrams from
+// senders that are not the receiver's peer.
 const datagramQueue = 10
 
 // unixBind gives a UNIX socket a name.
@@ -20,15 +20,15 @@ func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
 	case a.Family != unix.AF_UNIX:
 		return unix.EINVAL
 	case a.Name == "":
-		return s.autobind()
+		return s.autobindName()
 	case a.Name[0] == 0:
 		if s.local.Name != "" {
 			return unix.EINVAL
 		}
-		if s.stack.abstract[s.abstract(a.Name)] != nil {
+		if s.stack.abstract[s.abstractNameOf(a.Name)] != nil {
 			return unix.EADDRINUSE
 		}
-		s.stack.abstract[s.abstract(a.Name)] = s
+		s.stack.abstract[s.abstractNameOf(a.Name)] = s
 	default:
 		if s.local.Name != "" {
 			if _, errno := s.stack.fs.Lookup(c, nil, a.Name, false); errno == 0 {
@@ -50,18 +50,18 @@ func (s *Socket) unixBind(c *vfs.Ctx, a Addr) unix.Errno {
 	return 0
 }
 
-func (s *Socket) abstract(name string) abstractName { return abstractName{s.kind, name} }
+func (s *Socket) abstractNameOf(name string) abstractName { return abstractName{s.kind, name} }
 
-// autobind gives an abstract name of five digits, see unix(7).
-func (s *Socket) autobind() unix.Errno {
+// autobindName gives an abstract name of five digits, see unix(7).
+func (s *Socket) autobindName() unix.Errno {
 	if s.local.Name != "" {
 		return 0
 	}
 	for range 1 << 20 {
 		name := fmt.Sprintf("\x00%05x", s.stack.autobind&0xfffff)
 		s.stack.autobind++
-		if s.stack.abstract[s.abstract(name)] == nil {
-			s.stack.abstract[s.abstract(name)] = s
+		if s.stack.abstract[s.abstractNameOf(name)] == nil {
+			s.stack.abstract[s.abstractNameOf(name)] = s
 			s.local = Addr{Family: unix.AF_UNIX, Name: name}
 			return 0
 		}
@@ -69,14 +69,14 @@ func (s *Socket) autobind() unix.Errno {
 	return unix.ENOSPC
 }
 
-// find returns the UNIX socket that has a name and is of the same type.
-func (s *Socket) find(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
+// findUnix returns the UNIX socket that has a name and is of the same type.
+func (s *Socket) findUnix(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
 	var o *Socket
 	switch {
 	case a.Family != unix.AF_UNIX || a.Name == "":
 		return nil, unix.EINVAL
 	case a.Name[0] == 0:
-		if o = s.stack.abstract[s.abstract(a.Name)]; o == nil {
+		if o = s.stack.abstract[s.abstractNameOf(a.Name)]; o == nil {
 			return nil, unix.ECONNREFUSED
 		}
 	default:
@@ -104,11 +104,11 @@ func (s *Socket) find(c *vfs.Ctx, a Addr) (*Socket, unix.Errno) {
 // room; its queue is returned.
 func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
 	if s.opts.passCred && a.Family == unix.AF_UNIX {
-		if errno := s.autobind(); errno != 0 {
+		if errno := s.autobindName(); errno != 0 {
 			return nil, errno
 		}
 	}
-	o, errno := s.find(c, a)
+	o, errno := s.findUnix(c, a)
 	switch {
 	case errno != 0:
 		return nil, errno
@@ -127,7 +127,7 @@ func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
 	n.owner, n.local = o.owner, o.local
 	s.owner = credOf(c)
 	n.opts.passCred = o.opts.passCred
-	s.join(n)
+	s.connectPair(n)
 	s.remote = o.local
 	o.accepts = append(o.accepts, n)
 	o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
@@ -141,11 +141,11 @@ func (s *Socket) datagramConnect(c *vfs.Ctx, a Addr) unix.Errno {
 		return 0
 	}
 	if s.opts.passCred {
-		if errno := s.autobind(); errno != 0 {
+		if errno := s.autobindName(); errno != 0 {
 			return errno
 		}
 	}
-	o, errno := s.find(c, a)
+	o, errno := s.findUnix(c, a)
 	if errno != 0 {
 		return errno
 	}
@@ -160,55 +160,55 @@ func (s *Socket) datagramConnect(c *vfs.Ctx, a Addr) unix.Errno {
 	return 0
 }
 
-// disconnect takes the destination of a datagram socket away. What was received
-// and not read is lost, and a peer that sent it is told.
+// disconnect removes the destination of a datagram socket. Unread data is lost, and a
+// peer that sent it gets an error.
 func (s *Socket) disconnect() {
 	o := s.peer
 	if o == nil {
 		return
 	}
-	s.leave(o)
+	s.removeClient(o)
 	if len(s.recv) == 0 {
 		return
 	}
-	s.purge()
+	s.purgeReceived()
 	s.wakeSenders()
 	if !o.closed && o.peer == s {
-		o.fail(unix.ECONNRESET)
+		o.setPendingError(unix.ECONNRESET)
 	}
 }
 
-// leave ends that s sends its datagrams to o.
-func (s *Socket) leave(o *Socket) {
+// removeClient ends that s sends its datagrams to o.
+func (s *Socket) removeClient(o *Socket) {
 	if at := slices.Index(o.clients, s); at >= 0 {
 		o.clients = slices.Delete(o.clients, at, at+1)
 	}
 	s.peer, s.state = nil, idle
 }
 
-// roomy tells whether a UNIX socket can be polled writable (unix_writable, which
-// counts one byte more than was sent).
-func (s *Socket) roomy() bool {
-	return s.state != listening && (s.sent+1)*4 <= s.opts.sendBuffer && (s.sent == 0 || !s.stack.short())
+// isUnixWritable reports whether a UNIX socket can be polled writable (unix_writable,
+// which counts one byte more than was sent).
+func (s *Socket) isUnixWritable() bool {
+	return s.state != listening && (s.sent+1)*4 <= s.opts.sendBuffer && (s.sent == 0 || !s.stack.isShort())
 }
 
-// filled tells whether a UNIX socket cannot send now.
-func (s *Socket) filled() bool {
-	return s.sent >= s.opts.sendBuffer || s.sent > 0 && s.stack.short()
+// isFilled reports whether a UNIX socket cannot send now.
+func (s *Socket) isFilled() bool {
+	return s.sent >= s.opts.sendBuffer || s.sent > 0 && s.stack.isShort()
 }
 
-// crowded tells whether the receive queue takes no more datagrams of others.
-func (s *Socket) crowded() bool { return s.isUnix() && len(s.recv) > datagramQueue }
+// isQueueFull reports whether the receive queue accepts no more datagrams of others.
+func (s *Socket) isQueueFull() bool { return s.isUnix() && len(s.recv) > datagramQueue }
 
-// credFor is what a message tells of its sender to o.
-func (s *Socket) credFor(c *vfs.Ctx, o *Socket, out *Outgoing) Cred {
+// credentialsFor is the credentials of the sender in a message to o.
+func (s *Socket) credentialsFor(c *vfs.Ctx, o *Socket, out *Outgoing) Cred {
 	switch {
 	case out.Cred != nil:
 		return *out.Cred
 	case s.opts.passCred || o.opts.passCred:
 		return Cred{c.PID, c.Cred.UID, c.Cred.GID}
 	}
-	return nobody
+	return noSender
 }
 
 // unixWrite sends on a stream as much as fits.
@@ -216,7 +216,7 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 	switch {
 	case out.OOB:
 		return 0, unix.EOPNOTSUPP
-	case s.stack.crowdedSky(len(out.Rights)):
+	case s.stack.tooManyInflight(len(out.Rights)):
 		return 0, unix.ETOOMANYREFS
 	case out.To != nil && s.state == connected:
 		return 0, unix.EISCONN
@@ -233,22 +233,22 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 		if o.closed || o.shut&shutRead != 0 {
 			return done, unix.EPIPE
 		}
-		if s.filled() {
+		if s.isFilled() {
 			break
 		}
-		if s.stack.exhausted() {
+		if s.stack.isExhausted() {
 			if done == 0 {
 				return 0, unix.ENOBUFS
 			}
 			break
 		}
-		n := min(len(out.Data)-done, s.Piece())
+		n := min(len(out.Data)-done, s.ChunkSize())
 		m := &message{
-			data: append([]byte(nil), out.Data[done:done+n]...), cred: s.credFor(c, o, out),
+			data: append([]byte(nil), out.Data[done:done+n]...), cred: s.credentialsFor(c, o, out),
 			sender: s, cost: streamCost(n),
 		}
 		if done == 0 {
-			m.rights = s.stack.launch(out.Rights)
+			m.rights = s.stack.addInflight(out.Rights)
 		}
 		o.enqueue(m)
 		done += n
@@ -259,8 +259,8 @@ func (s *Socket) unixWrite(c *vfs.Ctx, out *Outgoing) (int, unix.Errno) {
 	return done, 0
 }
 
-// unixSend sends a datagram, or a message of a seqpacket connection. EAGAIN:
-// there is no room; the queue to wait for besides the own is returned.
+// unixSend sends a datagram, or a message of a seqpacket connection. EAGAIN: there is
+// no room; the queue to wait for besides the socket's own is returned.
 func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 	if out.OOB {
 		return nil, unix.EOPNOTSUPP
@@ -273,11 +273,11 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 			return nil, unix.ENOTCONN
 		}
 	}
-	if s.stack.crowdedSky(len(out.Rights)) {
+	if s.stack.tooManyInflight(len(out.Rights)) {
 		return nil, unix.ETOOMANYREFS
 	}
 	if s.opts.passCred {
-		if errno := s.autobind(); errno != 0 {
+		if errno := s.autobindName(); errno != 0 {
 			return nil, errno
 		}
 	}
@@ -290,15 +290,15 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 	switch {
 	case s.shut&shutWrite != 0:
 		return nil, unix.EPIPE
-	case s.filled():
+	case s.isFilled():
 		return s.queue, unix.EAGAIN
-	case s.stack.exhausted():
+	case s.stack.isExhausted():
 		return nil, unix.ENOBUFS
 	}
 	o := s.peer
 	if out.To != nil && s.kind == unix.SOCK_DGRAM {
 		var errno unix.Errno
-		if o, errno = s.find(c, *out.To); errno != 0 {
+		if o, errno = s.findUnix(c, *out.To); errno != 0 {
 			return nil, errno
 		}
 	}
@@ -316,12 +316,12 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 		return nil, unix.ECONNREFUSED
 	case o.shut&shutRead != 0:
 		return nil, unix.EPIPE
-	case o != s && o.peer != s && o.crowded():
+	case o != s && o.peer != s && o.isQueueFull():
 		return o.space, unix.EAGAIN
 	}
 	o.enqueue(&message{
-		data: append([]byte(nil), out.Data...), cred: s.credFor(c, o, out),
-		rights: s.stack.launch(out.Rights), sender: s, cost: datagramCost(len(out.Data)),
+		data: append([]byte(nil), out.Data...), cred: s.credentialsFor(c, o, out),
+		rights: s.stack.addInflight(out.Rights), sender: s, cost: datagramCost(len(out.Data)),
 	})
 	return nil, 0
 }
@@ -380,31 +380,31 @@ func (s *Socket) unixClose(embryo bool) {
 	if s.node != nil {
 		s.node.Object = nil
 		s.node = nil
-	} else if s.stack.abstract[s.abstract(s.local.Name)] == s {
-		delete(s.stack.abstract, s.abstract(s.local.Name))
+	} else if s.stack.abstract[s.abstractNameOf(s.local.Name)] == s {
+		delete(s.stack.abstract, s.abstractNameOf(s.local.Name))
 	}
 	s.shut = shutBoth
 	if o := s.peer; o != nil && s.kind != unix.SOCK_DGRAM {
-		if s.unread() || embryo {
+		if s.hasUnread() || embryo {
 			o.err = unix.ECONNRESET
 		}
 		o.shut = shutBoth
 		o.queue.Wake(wait.AnyEvent)
 	} else if o != nil {
-		s.leave(o)
+		s.removeClient(o)
 	}
 	for _, e := range s.accepts {
 		e.unixClose(true)
 	}
 	s.accepts = nil
-	s.purge()
+	s.purgeReceived()
 	s.wakeSenders()
-	s.stack.collect()
+	s.stack.collectGarbage()
 }
 
-// unread tells whether data is lost when the socket is closed. Linux does not
+// hasUnread reports whether data is lost when the socket is closed. Linux does not
 // count an empty message that is the first.
-func (s *Socket) unread() bool {
+func (s *Socket) hasUnread() bool {
 	return len(s.recv) > 1 || len(s.recv) == 1 && len(s.recv[0].data) > 0
 }
 
@@ -427,8 +427,8 @@ func (s *Socket) unixReady() uint32 {
 		mask |= unix.EPOLLHUP
 	}
 	o := s.peer
-	full := s.kind == unix.SOCK_DGRAM && o != nil && o.peer != s && o.crowded()
-	if s.roomy() && !full {
+	full := s.kind == unix.SOCK_DGRAM && o != nil && o.peer != s && o.isQueueFull()
+	if s.isUnixWritable() && !full {
 		mask |= unix.EPOLLOUT | unix.EPOLLWRNORM | unix.EPOLLWRBAND
 	}
 	return mask

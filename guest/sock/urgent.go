@@ -2,13 +2,13 @@ package sock
 
 import "golang.org/x/sys/unix"
 
-// Urgent data of TCP (MSG_OOB) is one byte of the stream, of which the receiver
-// remembers the place: tcp_check_urg and tcp_recv_urg of net/ipv4.
+// Urgent data of TCP (MSG_OOB) is one byte of the stream, whose position the receiver
+// remembers: tcp_check_urg and tcp_recv_urg of net/ipv4.
 
-// urgent is what a receiver knows of the last urgent byte.
+// urgent is a receiver's state of the last urgent byte.
 type urgent struct {
 	state urgentState
-	at    uint64 // its place in the stream
+	at    uint64 // its position in the stream
 	value byte
 }
 
@@ -20,27 +20,29 @@ const (
 	urgentRead // by MSG_OOB
 )
 
-// inline tells whether urgent bytes are received like others, SO_OOBINLINE.
-func (s *Socket) inline() bool { return s.opts.values[option{unix.SOL_SOCKET, unix.SO_OOBINLINE}] != 0 }
+// isInline reports whether urgent bytes are received like others, SO_OOBINLINE.
+func (s *Socket) isInline() bool {
+	return s.opts.values[option{unix.SOL_SOCKET, unix.SO_OOBINLINE}] != 0
+}
 
-// atMark tells whether the next byte to be received is the urgent one.
-func (s *Socket) atMark() bool { return s.urgent.state != noUrgent && s.urgent.at == s.consumed }
+// isAtMark reports whether the next byte to be received is the urgent one.
+func (s *Socket) isAtMark() bool { return s.urgent.state != noUrgent && s.urgent.at == s.consumed }
 
-// mark makes the last of n bytes that come next the urgent one.
-func (s *Socket) mark(n int, value byte) {
-	if s.atMark() && !s.inline() && s.recvBytes > 0 {
-		s.skip()
+// setMark makes the last of the next n bytes the urgent one.
+func (s *Socket) setMark(n int, value byte) {
+	if s.isAtMark() && !s.isInline() && s.recvBytes > 0 {
+		s.skipByte()
 	}
 	s.urgent = urgent{urgentHere, s.consumed + uint64(s.recvBytes+n-1), value}
 }
 
-// skip takes the first byte of the stream away.
-func (s *Socket) skip() { _ = s.readStream(&Incoming{Data: make([]byte, 1)}) }
+// skipByte removes the first byte of the stream.
+func (s *Socket) skipByte() { _ = s.readStream(&Incoming{Data: make([]byte, 1)}) }
 
 // readUrgent is recv with MSG_OOB.
 func (s *Socket) readUrgent(in *Incoming) unix.Errno {
 	switch {
-	case s.inline(), s.urgent.state == noUrgent, s.urgent.state == urgentRead:
+	case s.isInline(), s.urgent.state == noUrgent, s.urgent.state == urgentRead:
 		return unix.EINVAL
 	case s.state == idle && !s.done:
 		return unix.ENOTCONN
@@ -60,18 +62,18 @@ func (s *Socket) readTCP(in *Incoming) unix.Errno {
 		return s.readStream(in)
 	}
 	skipped := 0
-	if s.atMark() && !s.inline() && len(in.Data) > 0 {
+	if s.isAtMark() && !s.isInline() && len(in.Data) > 0 {
 		skipped = 1
 	}
 	part := *in
-	if skipped == 0 && !s.atMark() && s.urgent.at > s.consumed {
+	if skipped == 0 && !s.isAtMark() && s.urgent.at > s.consumed {
 		part.Data = in.Data[:min(uint64(len(in.Data)), s.urgent.at-s.consumed)]
 	}
 	switch {
 	case in.Peek:
 		part.Data = make([]byte, len(part.Data)+skipped)
 	case skipped > 0:
-		s.skip()
+		s.skipByte()
 	}
 	errno := s.readStream(&part)
 	if in.Peek {
@@ -88,19 +90,19 @@ func (s *Socket) readTCP(in *Incoming) unix.Errno {
 	return errno
 }
 
-// plainBytes is how many bytes can be received before the urgent one.
-func (s *Socket) plainBytes() int {
-	if s.inline() || s.urgent.state == noUrgent || s.urgent.at < s.consumed {
+// bytesBeforeMark is the number of bytes that can be received before the urgent one.
+func (s *Socket) bytesBeforeMark() int {
+	if s.isInline() || s.urgent.state == noUrgent || s.urgent.at < s.consumed {
 		return s.recvBytes
 	}
 	return int(s.urgent.at - s.consumed)
 }
 
-// readable tells whether there are as many bytes to be received, besides the
-// urgent one, as SO_RCVLOWAT says.
-func (s *Socket) readable() bool {
-	if s.atMark() && !s.inline() {
-		return s.recvBytes > s.Least()
+// hasEnough reports whether there are as many bytes to be received, besides the urgent
+// one, as SO_RCVLOWAT demands.
+func (s *Socket) hasEnough() bool {
+	if s.isAtMark() && !s.isInline() {
+		return s.recvBytes > s.MinReceive()
 	}
-	return s.recvBytes >= s.Least()
+	return s.recvBytes >= s.MinReceive()
 }

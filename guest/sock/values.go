@@ -6,17 +6,17 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// keep stores an option without an effect. ENOPROTOOPT: it is not known;
-// EINVAL: the value is out of range; EPERM: it takes privileges.
-func (s *Socket) keep(c *vfs.Ctx, o option, v int32) unix.Errno {
-	n, ok := known[o]
+// storeOption stores an option without an effect. ENOPROTOOPT: it is not known; EINVAL:
+// the value is out of range; EPERM: it needs privileges.
+func (s *Socket) storeOption(c *vfs.Ctx, o option, v int32) unix.Errno {
+	n, ok := knownOptions[o]
 	if !ok {
 		return unix.ENOPROTOOPT
 	}
-	if errno := s.refuses(c, o, v); errno != 0 {
+	if errno := s.checkValue(c, o, v); errno != 0 {
 		return errno
 	}
-	v, isDefault := s.normal(o, v)
+	v, isDefault := s.normalize(o, v)
 	switch {
 	case isDefault:
 		delete(s.opts.values, o)
@@ -33,8 +33,8 @@ func (s *Socket) keep(c *vfs.Ctx, o option, v int32) unix.Errno {
 	return 0
 }
 
-// refuses tells of values that not every socket or program can have.
-func (s *Socket) refuses(c *vfs.Ctx, o option, v int32) unix.Errno {
+// checkValue refuses values that not every socket or program can have.
+func (s *Socket) checkValue(c *vfs.Ctx, o option, v int32) unix.Errno {
 	switch o {
 	case option{unix.SOL_SOCKET, unix.SO_PRIORITY}:
 		if (v < 0 || v > 6) && !mayAdminister(c) {
@@ -66,8 +66,8 @@ func mayAdminister(c *vfs.Ctx) bool { return c.Cred.Can(vfs.CapNetAdmin) || c.Cr
 // congestion are the bits of the type of service that are TCP's own.
 const congestion = 3
 
-// normal is what Linux makes of a value, and tells whether that is the default.
-func (s *Socket) normal(o option, v int32) (int32, bool) {
+// normalize is the value that Linux stores, and reports whether that is the default.
+func (s *Socket) normalize(o option, v int32) (int32, bool) {
 	switch o {
 	case option{unix.IPPROTO_IP, unix.IP_TTL}, option{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL},
 		option{unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS}, option{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS},
@@ -89,7 +89,7 @@ func (s *Socket) normal(o option, v int32) (int32, bool) {
 	case option{unix.IPPROTO_TCP, unix.TCP_LINGER2}:
 		return max(-1, min(v, 120)), v == 0
 	case option{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT}:
-		return retransmissions(v), false
+		return roundRetransmissions(v), false
 	case option{unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP}:
 		if v != 0 {
 			v = max(v, minRecv/2)
@@ -98,8 +98,8 @@ func (s *Socket) normal(o option, v int32) (int32, bool) {
 	return v, false
 }
 
-// lowWater is what SO_RCVLOWAT becomes: at least 1, negative means as much as
-// can be, which for TCP is half the receive buffer.
+// lowWater is the value that SO_RCVLOWAT gets: at least 1; negative means the maximum,
+// which for TCP is half the receive buffer.
 func (s *Socket) lowWater(v int32) int32 {
 	if v < 0 {
 		v = most
@@ -110,10 +110,10 @@ func (s *Socket) lowWater(v int32) int32 {
 	return max(1, v)
 }
 
-// retransmissions rounds seconds up to what a number of retransmissions takes,
-// each after twice the time of the one before, but two minutes at most
+// roundRetransmissions rounds seconds up to the duration of a number of
+// retransmissions, each after twice the time of the one before, but two minutes at most
 // (secs_to_retrans).
-func retransmissions(seconds int32) int32 {
+func roundRetransmissions(seconds int32) int32 {
 	const longest, last = 120, 255
 	if seconds <= 0 {
 		return 0

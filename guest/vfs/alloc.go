@@ -3,12 +3,12 @@ package vfs
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Allocate does what fallocate(2) does for the modes 0, FALLOC_FL_KEEP_SIZE,
-// FALLOC_FL_PUNCH_HOLE and FALLOC_FL_ZERO_RANGE. Nothing is reserved, but a
-// range that could not be written because guest memory is too small is ENOSPC.
+// Allocate implements fallocate(2) for the modes 0, FALLOC_FL_KEEP_SIZE,
+// FALLOC_FL_PUNCH_HOLE and FALLOC_FL_ZERO_RANGE. Nothing is reserved, but a range that
+// could not be written because guest memory is too small is ENOSPC.
 func (f *File) Allocate(c *Ctx, mode uint32, off, length int64) unix.Errno {
 	if errno := f.mayAllocate(mode, off, length); errno != 0 {
 		return errno
@@ -17,25 +17,25 @@ func (f *File) Allocate(c *Ctx, mode uint32, off, length int64) unix.Errno {
 	end := off + length
 	size := i.Size()
 	grow := end > size && mode&unix.FALLOC_FL_KEEP_SIZE == 0
-	if mode&unix.FALLOC_FL_PUNCH_HOLE == 0 && !f.fs.fits(i, end) {
+	if mode&unix.FALLOC_FL_PUNCH_HOLE == 0 && !f.fs.canGrowTo(i, end) {
 		return unix.ENOSPC
 	}
 	if mode&unix.FALLOC_FL_PUNCH_HOLE != 0 && i.seals&unix.F_SEAL_WRITE != 0 {
 		return unix.EPERM
 	}
 	if grow {
-		if errno := i.maySealed(end, true); errno != 0 {
+		if errno := i.sealsAllow(end, true); errno != 0 {
 			return errno
 		}
 	}
 	i.dropPrivileges(c)
 	if mode&(unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_ZERO_RANGE) != 0 && off < size {
-		if errno := i.object().Zero(off, length); errno != 0 {
+		if errno := i.contentObject().Zero(off, length); errno != 0 {
 			return unix.ENOSPC
 		}
 	}
 	if grow {
-		if errno := i.object().Truncate(end); errno != 0 {
+		if errno := i.contentObject().Truncate(end); errno != 0 {
 			return unix.ENOSPC
 		}
 	}
@@ -69,12 +69,12 @@ func (f *File) mayAllocate(mode uint32, off, length int64) unix.Errno {
 	return 0
 }
 
-// fits tells whether a file could be written up to end.
-func (fs *FS) fits(i *Inode, end int64) bool {
-	have := (i.Size() + emu.PageSize - 1) / emu.PageSize
-	want := end/emu.PageSize + 1 - have
-	return want <= fs.room() || fs.Reclaim() > 0 && want <= fs.room()
+// canGrowTo reports whether a file could be written up to end.
+func (fs *FS) canGrowTo(i *Inode, end int64) bool {
+	have := (i.Size() + arch.PageSize - 1) / arch.PageSize
+	want := end/arch.PageSize + 1 - have
+	return want <= fs.freeForFiles() || fs.Reclaim() > 0 && want <= fs.freeForFiles()
 }
 
-// free is the number of pages that are left.
-func (fs *FS) free() int64 { return int64(fs.ram.Limit()) - int64(fs.ram.Used()+fs.ram.Tables()) }
+// freePages is the number of pages that are left.
+func (fs *FS) freePages() int64 { return int64(fs.ram.Limit()) - int64(fs.ram.Used()+fs.ram.Tables()) }

@@ -11,7 +11,7 @@ const maxFile = math.MaxInt64
 
 const nsPerSec = 1_000_000_000
 
-// mayAlter checks that attributes can be changed at all.
+// mayAlter checks that attributes of the inode can be changed.
 func (i *Inode) mayAlter() unix.Errno {
 	switch {
 	case i.super.ReadOnly:
@@ -30,7 +30,7 @@ func (i *Inode) Chmod(c *Ctx, mode uint32) unix.Errno {
 	if errno := i.mayAlter(); errno != 0 {
 		return errno
 	}
-	if !c.Cred.owns(i) {
+	if !c.Cred.isOwner(i) {
 		return unix.EPERM
 	}
 	if !c.Cred.Can(CapFsetid) && !c.Cred.inGroup(i.gid) {
@@ -41,7 +41,7 @@ func (i *Inode) Chmod(c *Ctx, mode uint32) unix.Errno {
 	return 0
 }
 
-// KeepID stands for an id that Chown leaves as it is.
+// KeepID stands for an id that Chown does not change.
 const KeepID = ^uint32(0)
 
 // Chown changes user and group; see fchownat(2).
@@ -51,7 +51,7 @@ func (i *Inode) Chown(c *Ctx, uid, gid uint32) unix.Errno {
 	}
 	drop := uint32(0)
 	if !i.IsDir() {
-		drop = i.privileges(&c.Cred)
+		drop = i.lostPrivileges(&c.Cred)
 	}
 	if !c.Cred.Can(CapChown) {
 		owner := c.Cred.FSUID == i.uid
@@ -87,25 +87,25 @@ func (i *Inode) Utimens(c *Ctx, atime, mtime unix.Timespec) unix.Errno {
 	if errno := i.mayAlter(); errno != 0 {
 		return errno
 	}
-	if !c.Cred.owns(i) {
+	if !c.Cred.isOwner(i) {
 		if atime.Nsec != unix.UTIME_NOW || mtime.Nsec != unix.UTIME_NOW {
 			return unix.EPERM
 		}
-		if errno := c.Cred.may(i, MayWrite); errno != 0 {
+		if errno := c.Cred.mayAccess(i, MayWrite); errno != 0 {
 			return errno
 		}
 	}
-	now := i.fs.now()
-	i.atime = pickTime(i.atime, now, atime)
-	i.mtime = pickTime(i.mtime, now, mtime)
+	now := i.fs.currentTime()
+	i.atime = newTime(i.atime, now, atime)
+	i.mtime = newTime(i.mtime, now, mtime)
 	i.timesSet = true
 	i.touchMeta()
 	return 0
 }
 
-// pickTime is the new value of a time. Times that 64-bit nanoseconds cannot
-// hold become the nearest that they can.
-func pickTime(old, now int64, t unix.Timespec) int64 {
+// newTime is the new value of a time. A time that 64-bit nanoseconds cannot represent
+// becomes the nearest that they can.
+func newTime(old, now int64, t unix.Timespec) int64 {
 	switch {
 	case t.Nsec == unix.UTIME_OMIT:
 		return old
@@ -129,7 +129,7 @@ func (i *Inode) Truncate(c *Ctx, size int64) unix.Errno {
 	case !i.IsRegular():
 		return unix.EINVAL
 	}
-	if errno := c.Cred.may(i, MayWrite); errno != 0 {
+	if errno := c.Cred.mayAccess(i, MayWrite); errno != 0 {
 		return errno
 	}
 	switch {
@@ -163,10 +163,10 @@ func (i *Inode) truncate(size int64) unix.Errno {
 	if i.node != nil || i.super == superQueue {
 		return 0
 	}
-	if errno := i.maySealed(size, false); errno != 0 {
+	if errno := i.sealsAllow(size, false); errno != 0 {
 		return errno
 	}
-	if errno := i.object().Truncate(size); errno != 0 {
+	if errno := i.contentObject().Truncate(size); errno != 0 {
 		return unix.ENOSPC
 	}
 	i.touchData()

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // tick is a clock that moves by one second at each look.
@@ -40,9 +40,9 @@ func newFS(t testing.TB, cfg Config) *FS {
 	return fs
 }
 
-func testRAM(t testing.TB) *emu.RAM {
+func testRAM(t testing.TB) *mem.RAM {
 	t.Helper()
-	ram, err := emu.NewRAM(64 << 20)
+	ram, err := mem.NewRAM(64 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 package vfs
 
-// Capability is one of the rights of root that a thread may have alone; see
+// Capability is one of the rights of root that a thread may have separately; see
 // capabilities(7).
 type Capability uint8
 
@@ -33,7 +33,7 @@ const (
 	CapMACOverride    Capability = 32
 	CapWakeAlarm      Capability = 35
 
-	// LastCapability is the highest number that this kernel knows.
+	// LastCapability is the highest number that this kernel has.
 	LastCapability Capability = 40
 )
 
@@ -71,7 +71,7 @@ const (
 	SecureAll   uint32 = 0xff
 )
 
-// fileCaps are the capabilities that go and come with the file system's user id
+// fileCaps are the capabilities that are gained and lost with the file system's user id
 // (CAP_FS_SET of Linux).
 var fileCaps = CapsOf(CapChown, CapMknod, CapDACOverride, CapDACReadSearch, CapFowner, CapFsetid, CapLinuxImmutable,
 	CapMACOverride)
@@ -79,9 +79,9 @@ var fileCaps = CapsOf(CapChown, CapMknod, CapDACOverride, CapDACReadSearch, CapF
 // hasRoot reports whether one of the real, effective and saved user ids is root's.
 func (c *Cred) hasRoot() bool { return c.UID == 0 || c.EUID == 0 || c.SUID == 0 }
 
-// ChangedUser does to the capabilities what a change of user ids from those of old
-// does: whoever ceases to be root loses them (cap_emulate_setxuid of Linux).
-func (c *Cred) ChangedUser(old *Cred) {
+// AdjustForUserChange has the effect on capabilities of a change of user ids from those
+// of old: a task that ceases to be root loses them (cap_emulate_setxuid of Linux).
+func (c *Cred) AdjustForUserChange(old *Cred) {
 	if c.SecureBits&SecureNoSetuidFixup != 0 {
 		return
 	}
@@ -99,8 +99,9 @@ func (c *Cred) ChangedUser(old *Cred) {
 	}
 }
 
-// ChangedFSUser is ChangedUser for a change of the file system's user id alone.
-func (c *Cred) ChangedFSUser(old *Cred) {
+// AdjustForFSUserChange is AdjustForUserChange for a change of the file system's user
+// id alone.
+func (c *Cred) AdjustForFSUserChange(old *Cred) {
 	switch {
 	case c.SecureBits&SecureNoSetuidFixup != 0:
 	case old.FSUID == 0 && c.FSUID != 0:
@@ -110,10 +111,11 @@ func (c *Cred) ChangedFSUser(old *Cred) {
 	}
 }
 
-// OfProgram is who the caller becomes by executing a program of the given mode and
-// owners, and whether that is more than the caller was, which AT_SECURE tells the
-// program. raises is false when the caller may gain nothing (PR_SET_NO_NEW_PRIVS).
-// Files have no capabilities of their own here. (cap_bprm_creds_from_file of Linux.)
+// OfProgram returns the credentials of the caller after executing a program of the
+// given mode and owners, and whether that is more than the caller had, which AT_SECURE
+// reports to the program. raises is false when the caller may gain nothing
+// (PR_SET_NO_NEW_PRIVS). Files have no capabilities of their own here.
+// (cap_bprm_creds_from_file of Linux.)
 func (c *Cred) OfProgram(mode, uid, gid uint32, raises bool) (n Cred, secure bool) {
 	const setgid = 0o2010 // without the group's right to execute it means a mandatory lock
 	n = *c

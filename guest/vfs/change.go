@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changeKind is how a name differs from the lower tree.
+// changeKind is the kind of difference between a name and the lower tree.
 type changeKind uint8
 
 const (
-	changeNew  changeKind = iota // nothing, or something else, is below
+	changeNew  changeKind = iota // the lower tree has nothing, or another object, under the name
 	changeData                   // the same file with other content
 	changeMeta                   // the same object with other mode, owner or times
 	changeGone                   // the lower name is removed
@@ -21,22 +21,22 @@ const (
 // change is a difference between the guest's tree and the lower tree.
 type change struct {
 	kind  changeKind
-	at    *place
-	path  string // where it is to be made, once a writer knows
+	at    *treePath
+	path  string // the path to write to, once a writer has determined it
 	inode *Inode // nil for changeGone
-	lower *lower // what is below the name, or nil
+	lower *lower // the lower node of the name, or nil
 }
 
-// place is a name on the way from the top of a difference. Paths are made of it
-// at need: those of folders that nest deep are together far larger than the
+// treePath is a name on the path from the top of a difference. Paths are made from it
+// when they are needed: those of deeply nested folders are together far larger than the
 // tree.
-type place struct {
-	up   *place // nil: name is the path of the top
+type treePath struct {
+	up   *treePath // nil: name is the path of the top
 	name string
 }
 
 // path is the guest path.
-func (p *place) path() string {
+func (p *treePath) path() string {
 	var names []string
 	for ; p.up != nil; p = p.up {
 		names = append(names, p.name)
@@ -49,39 +49,39 @@ func (p *place) path() string {
 	return "/"
 }
 
-// differ collects changes.
-type differ struct {
+// treeComparer collects changes.
+type treeComparer struct {
 	fs      *FS
 	changes []change
-	stopAt  func(d *Dentry) bool // mounts that are looked at by themselves
-	all     bool                 // look at names that the guest never saw, too
+	stopAt  func(d *Dentry) bool // mounts that are compared separately
+	all     bool                 // compare names that the guest never saw, too
 }
 
-// diff lists the changes below top, sorted by path: a folder comes before what
-// is in it.
+// diff lists the changes below top, sorted by path: a folder precedes its contents.
 func (fs *FS) diff(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
-	d := differ{fs: fs, stopAt: stopAt}
-	errno := d.object(top, &place{name: top.Path()}, top.inode.lower)
+	d := treeComparer{fs: fs, stopAt: stopAt}
+	errno := d.compareObject(top, &treePath{name: top.Path()}, top.inode.lower)
 	return d.changes, errno
 }
 
-// diffLinks is diff, and finds the names that the guest never looked at of files
-// that it changed under another name.
+// diffLinks is diff that also finds names, never looked up by the guest, of files that
+// it changed under another name.
 func (fs *FS) diffLinks(top *Dentry, stopAt func(*Dentry) bool) ([]change, unix.Errno) {
-	d := differ{fs: fs, stopAt: stopAt}
+	d := treeComparer{fs: fs, stopAt: stopAt}
 	for _, i := range fs.linked {
 		d.all = d.all || i.dataChanged || i.metaChanged
 	}
-	errno := d.object(top, &place{name: top.Path()}, top.inode.lower)
+	errno := d.compareObject(top, &treePath{name: top.Path()}, top.inode.lower)
 	return d.changes, errno
 }
 
-func (d *differ) add(kind changeKind, at *place, i *Inode, below *lower) {
+func (d *treeComparer) add(kind changeKind, at *treePath, i *Inode, below *lower) {
 	d.changes = append(d.changes, change{kind: kind, at: at, inode: i, lower: below})
 }
 
-// same tells whether an inode is the object that is below its name.
-func (i *Inode) same(below *lower) bool {
+// isUnreplaced reports whether an inode is the object that the lower tree has under its
+// name.
+func (i *Inode) isUnreplaced(below *lower) bool {
 	if i.lower == nil || below == nil {
 		return false
 	}
@@ -91,11 +91,11 @@ func (i *Inode) same(below *lower) bool {
 	return !i.IsDir() && i.lower.attr.nlink > 1 && i.lower.attr.id == below.attr.id
 }
 
-// object compares an object with what is below its name.
-func (d *differ) object(e *Dentry, at *place, below *lower) unix.Errno {
+// compareObject compares an object with the lower node of its name.
+func (d *treeComparer) compareObject(e *Dentry, at *treePath, below *lower) unix.Errno {
 	i := e.inode
 	switch {
-	case !i.same(below):
+	case !i.isUnreplaced(below):
 		d.add(changeNew, at, i, below)
 	case i.dataChanged:
 		d.add(changeData, at, i, below)
@@ -105,14 +105,14 @@ func (d *differ) object(e *Dentry, at *place, below *lower) unix.Errno {
 	if i.dir == nil {
 		return 0
 	}
-	return d.folder(e, at, i.same(below))
+	return d.compareFolder(e, at, i.isUnreplaced(below))
 }
 
-// folder compares the names in a folder. In one that is where it was, names
-// that were never looked at are what they were.
-func (d *differ) folder(e *Dentry, in *place, inPlace bool) unix.Errno {
+// compareFolder compares the names in a folder. In a folder that was not moved, names
+// that were never looked up are unchanged.
+func (d *treeComparer) compareFolder(e *Dentry, in *treePath, inPlace bool) unix.Errno {
 	if !inPlace || d.all {
-		if errno := d.fs.load(e); errno != 0 {
+		if errno := d.fs.loadLower(e); errno != 0 {
 			return errno
 		}
 	}
@@ -122,17 +122,17 @@ func (d *differ) folder(e *Dentry, in *place, inPlace bool) unix.Errno {
 		var below *lower
 		if inPlace {
 			var errno unix.Errno
-			if below, errno = e.inode.lower.child(name); errno != 0 {
+			if below, errno = e.inode.lower.findChild(name); errno != 0 {
 				return errno
 			}
 		}
-		at := &place{in, name}
+		at := &treePath{in, name}
 		switch {
 		case child == nil:
 			d.add(changeGone, at, nil, below)
 		case child.inode.super != superOverlay || d.stopAt(child):
 		default:
-			if errno := d.object(child, at, below); errno != 0 {
+			if errno := d.compareObject(child, at, below); errno != 0 {
 				return errno
 			}
 		}
@@ -140,8 +140,8 @@ func (d *differ) folder(e *Dentry, in *place, inPlace bool) unix.Errno {
 	return 0
 }
 
-// overlayChanges lists the changes outside of writable mounts: those of the root
-// and of each other mount.
+// overlayChanges lists the changes outside of writable mounts: in the root and in each
+// other mount.
 func (fs *FS) overlayChanges() ([]change, unix.Errno) {
 	tops := fs.readOnly
 	if !slices.Contains(fs.writable, fs.root) {
@@ -158,14 +158,15 @@ func (fs *FS) overlayChanges() ([]change, unix.Errno) {
 	return all, 0
 }
 
-// mountBelow tells of a name whether another mount than top begins there.
+// mountBelow returns a function that reports whether another mount than top begins at a
+// name.
 func mountBelow(top *Dentry) func(*Dentry) bool {
 	return func(d *Dentry) bool { return d.mounted && d != top }
 }
 
-// Left lists the guest paths of the files that were made or changed outside of
-// writable mounts, sorted: what is lost with the run, or kept by Export.
-// Folders, sockets and removed files do not count.
+// Left lists the guest paths of the files that were made or changed outside of writable
+// mounts, sorted: the files that are lost with the run, or kept by Export. Folders,
+// sockets and removed files do not count.
 func (fs *FS) Left() ([]string, error) {
 	changes, errno := fs.overlayChanges()
 	if errno != 0 {
@@ -181,8 +182,7 @@ func (fs *FS) Left() ([]string, error) {
 	return left, nil
 }
 
-// shorten leaves out the middle of a path that is longer than any system call
-// takes.
+// shorten omits the middle of a path that is longer than any system call accepts.
 func shorten(path string) string {
 	if len(path) <= maxPath {
 		return path

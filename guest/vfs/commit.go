@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Commit writes the changes below writable mounts to the host: what was made,
-// changed, renamed and removed, modes, and owners as far as the host allows.
-// Each file appears or changes at once, except a file that is a mount by itself. Times are the host's, except those that
-// the guest set to a value of its own if Config.HostTimes was given. The order
-// is that of the paths, mount by mount. Commit is called once, after the run; it
-// calls Inputs before it changes anything. The error names the first path that
-// could not be written; what comes before it is done.
+// Commit writes the changes below writable mounts to the host: new, changed, renamed
+// and removed names, modes, and owners as far as the host allows. Each file appears or
+// changes at once, except a file that is a mount by itself. Times are the host's,
+// except those that the guest set explicitly if Config.HostTimes was given. The order
+// is that of the paths, mount by mount. Commit is called once, after the run; it calls
+// Inputs before it changes anything. The error names the first path that could not be
+// written; earlier paths are done.
 func (fs *FS) Commit() error {
 	if _, err := fs.Inputs(); err != nil {
 		return err
@@ -25,16 +25,16 @@ func (fs *FS) Commit() error {
 		if err != nil {
 			return errCommit.Wrap(err, top.Path(), top.inode.lower.hostPath())
 		}
-		if now, moved := top.inode.lower.moved(); written && moved {
+		if now, moved := top.inode.lower.mountTarget(); written && moved {
 			return errMoved.New(top.inode.lower.hostPath(), top.Path(), now)
 		}
 	}
 	return nil
 }
 
-// moved reports whether the path of a mount leads to something else than what was
-// mounted, and where that is now.
-func (n *lower) moved() (now string, moved bool) {
+// mountTarget reports whether the path of a mount leads to another folder than the
+// mounted one, and where that is now.
+func (n *lower) mountTarget() (now string, moved bool) {
 	var st unix.Stat_t
 	if err := unix.Stat(n.name, &st); err == nil && (hostID{st.Dev, st.Ino}) == n.attr.id {
 		return "", false
@@ -57,7 +57,7 @@ func (fs *FS) commitMount(top *Dentry) (written bool, err error) {
 	}
 	mount := top.inode.lower
 	for i := range changes {
-		changes[i].path = strings.TrimPrefix(changes[i].at.path()[len(top.pathTo(nil)):], "/")
+		changes[i].path = strings.TrimPrefix(changes[i].at.path()[len(top.joinNames(nil)):], "/")
 	}
 	if !mount.isDir() {
 		return true, fs.commitFile(top.inode)
@@ -67,12 +67,12 @@ func (fs *FS) commitMount(top *Dentry) (written bool, err error) {
 		return false, err
 	}
 	w.mount = mount
-	return true, w.run(changes)
+	return true, w.writeChanges(changes)
 }
 
-// commitFile writes a mount that is a single file. Its folder does not belong to
-// the mount, so nothing can be staged there: the file is written in place, by the
-// handle that the run began with.
+// commitFile writes a mount that is a single file. Its folder does not belong to the
+// mount, so nothing can be staged there: the file is written in place, through the
+// handle from the run's start.
 func (fs *FS) commitFile(i *Inode) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(i.lower.fd, &st); err != nil || st.Nlink == 0 {
@@ -88,20 +88,20 @@ func (fs *FS) commitFile(i *Inode) error {
 			return err
 		}
 	}
-	return unix.Fchmod(fd, modeOf(i))
+	return unix.Fchmod(fd, permissionsOf(i))
 }
 
 // removedList is the file of an export folder that lists removed names.
 const removedList = ".heddle-removed"
 
 // ExportFolder is a folder of the host for Export. It is opened before the run, so that
-// nothing that is put in its place meanwhile leads the export elsewhere.
+// replacing the path meanwhile cannot redirect the export.
 type ExportFolder struct {
 	path string
 	fd   int
 }
 
-// OpenExport opens a folder, and makes it if need be.
+// OpenExport opens a folder, and makes it if it does not exist.
 func OpenExport(path string) (*ExportFolder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, errExport.Wrap(err, path)
@@ -128,14 +128,14 @@ func (fs *FS) Export(to *ExportFolder) error {
 	if err != nil {
 		return errExport.Wrap(err, to.path)
 	}
-	if err := w.run(w.exported(changes)); err != nil {
+	if err := w.writeChanges(w.exportChanges(changes)); err != nil {
 		return errExport.Wrap(err, to.path)
 	}
 	return nil
 }
 
-// exported turns changes of the tree into things to be made in an empty folder.
-func (w *writer) exported(changes []change) []change {
+// exportChanges converts changes of the tree to changes of an empty folder.
+func (w *treeWriter) exportChanges(changes []change) []change {
 	var list []change
 	var removed strings.Builder
 	for _, c := range changes {
@@ -157,11 +157,11 @@ func (w *writer) exported(changes []change) []change {
 	return list
 }
 
-// modeOf is the permissions that an object gets on the host.
-func modeOf(i *Inode) uint32 { return i.mode & 0o7777 }
+// permissionsOf is the permissions that an object gets on the host.
+func permissionsOf(i *Inode) uint32 { return i.mode & 0o7777 }
 
-// mayReplace tells whether rename puts an object of type mode over what is on
-// the host. A socket is not put anywhere.
+// mayReplace reports whether rename can replace the object on the host by one of type
+// mode. Sockets are not written.
 func mayReplace(mode uint32, below *lower) bool {
 	kind := mode & unix.S_IFMT
 	return below == nil || kind != unix.S_IFDIR && kind != unix.S_IFSOCK && !below.isDir()

@@ -1,7 +1,7 @@
 package vfs
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 )
 
@@ -11,8 +11,7 @@ type Clock interface {
 	RealtimeNS() int64
 }
 
-// Entropy is the stream behind /dev/random and /dev/urandom. The kernel
-// implements it.
+// Entropy is the source of /dev/random and /dev/urandom. The kernel implements it.
 type Entropy interface {
 	Read(p []byte)
 }
@@ -27,19 +26,19 @@ type Mount struct {
 	Writable bool
 }
 
-// Config says what the guest sees of the host.
+// Config describes the part of the host that the guest sees.
 type Config struct {
 	// RAM holds the contents of files.
-	RAM *emu.RAM
+	RAM *mem.RAM
 
-	// RootFS is the folder that is the guest's root. Empty means that Paths
-	// lists what is visible.
+	// RootFS is the folder that is the guest's root. Empty means that Paths lists the
+	// visible paths.
 	RootFS string
-	// Paths are absolute paths of the host that the guest sees at the same
-	// place, together with what they point to if they are symbolic links. Those
-	// that do not exist are left out. See DefaultPaths.
+	// Paths are absolute paths of the host that the guest sees at the same path,
+	// together with the targets of symbolic links among them. Paths that do not exist
+	// are omitted. See DefaultPaths.
 	Paths []string
-	// Mounts come on top, the later ones over the earlier.
+	// Mounts are made after Paths; later ones hide earlier ones.
 	Mounts []Mount
 	// Hidden are paths of the host that the guest does not see, whether they exist
 	// or not: files that the run itself writes.

@@ -6,28 +6,28 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // contents describes the bytes of a host file at the time when a guest opened it, or
-// first asked for any of them. All reads go through it: the manifest's hash is that of
-// the bytes which the guest read, whatever became of the file since, and bytes other than
-// the ones that were hashed are not handed out.
+// first read any of them. All reads use it: the manifest's hash is that of the bytes
+// that the guest read, even if the file has changed since, and only bytes that were
+// hashed are returned.
 type contents struct {
 	size   int64
 	sha256 string
 	// kept has the bytes themselves. A file that is too large for that, where it is nil,
 	// is read again.
 	kept []byte
-	// pages has a checksum of each page of a file that is not kept, by which a later read
-	// is known to find what was hashed. Changes are mishaps, not attacks: 64 bits are
-	// enough.
+	// pages has a checksum of each page of a file that is not kept, by which a later
+	// read is checked against the hashed bytes. Changes are accidents, not attacks: 64
+	// bits are enough.
 	pages []uint64
 }
 
-// Of each run, bytes of the host's files that are kept, so that it does not matter what
-// becomes of the files, and the largest file that is: programs and libraries, but not all
-// that a program may process.
+// Bytes of the host's files that are kept per run, so that later changes of the files
+// do not matter, and the largest file that is kept: programs and libraries, but not all
+// data that a program may process.
 const (
 	maxKeptFile = 4 << 20
 	maxKept     = 64 << 20
@@ -35,17 +35,17 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// pageSum is the checksum of a page, of two that processors have instructions for:
-// one of 64 bits takes nine times as long.
+// pageSum is the checksum of a page, made of two 32-bit ones that processors have
+// instructions for: one of 64 bits takes nine times as long.
 func pageSum(p []byte) uint64 {
 	return uint64(crc32.Checksum(p, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(p))
 }
 
-// errOtherBytes says that a file does not hold what it held before.
+// errOtherBytes says that a file's bytes have changed.
 var errOtherBytes = errors.New("other bytes than before")
 
-// readFailure is the sentence for a file of the host whose bytes could not be handed
-// out. Where it has changed, how that was noticed says nothing more.
+// readFailure is the error for a file of the host whose bytes could not be returned. If
+// the file has changed, the way that this was noticed adds nothing.
 func readFailure(path string, err error) error {
 	switch {
 	case errors.Is(err, errOtherBytes):
@@ -73,7 +73,7 @@ func keepContents(r io.ReaderAt, size int64) (*contents, error) {
 func readContents(r io.ReaderAt, size int64) (*contents, error) {
 	c := &contents{size: size}
 	sum := sha256.New()
-	buf := make([]byte, min(size, 256*emu.PageSize))
+	buf := make([]byte, min(size, 256*arch.PageSize))
 	for off := int64(0); off < size; {
 		part := buf[:min(int64(len(buf)), size-off)]
 		if err := readFull(r, part, off); err != nil {
@@ -82,7 +82,7 @@ func readContents(r io.ReaderAt, size int64) (*contents, error) {
 		sum.Write(part)
 		off += int64(len(part))
 		for len(part) > 0 {
-			n := min(len(part), emu.PageSize)
+			n := min(len(part), arch.PageSize)
 			c.pages = append(c.pages, pageSum(part[:n]))
 			part = part[n:]
 		}
@@ -91,7 +91,7 @@ func readContents(r io.ReaderAt, size int64) (*contents, error) {
 	return c, nil
 }
 
-// readFull fills p. A file that ends before is errOtherBytes.
+// readFull fills p. A file that ends earlier is errOtherBytes.
 func readFull(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {
@@ -104,7 +104,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) error {
 }
 
 // readAt fills p from off on, with zeros past the end. It fails with errOtherBytes if
-// the file no longer holds what was hashed.
+// the bytes are not the hashed ones.
 func (c *contents) readAt(r io.ReaderAt, p []byte, off int64) error {
 	n := max(0, min(int64(len(p)), c.size-off))
 	clear(p[n:])
@@ -116,7 +116,7 @@ func (c *contents) readAt(r io.ReaderAt, p []byte, off int64) error {
 		copy(p, c.kept[off:])
 		return nil
 	}
-	first, end := off/emu.PageSize*emu.PageSize, min(c.size, (off+n+emu.PageSize-1)/emu.PageSize*emu.PageSize)
+	first, end := off/arch.PageSize*arch.PageSize, min(c.size, (off+n+arch.PageSize-1)/arch.PageSize*arch.PageSize)
 	buf := p
 	if int64(len(p)) != end-first { // not whole pages
 		buf = make([]byte, end-first)
@@ -124,9 +124,9 @@ func (c *contents) readAt(r io.ReaderAt, p []byte, off int64) error {
 	if err := readFull(r, buf, first); err != nil {
 		return err
 	}
-	for at := first; at < end; at += emu.PageSize {
-		page := buf[at-first : min(at+emu.PageSize, end)-first]
-		if pageSum(page) != c.pages[at/emu.PageSize] {
+	for at := first; at < end; at += arch.PageSize {
+		page := buf[at-first : min(at+arch.PageSize, end)-first]
+		if pageSum(page) != c.pages[at/arch.PageSize] {
 			return errOtherBytes
 		}
 	}

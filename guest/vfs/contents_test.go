@@ -45,8 +45,8 @@ func pagesOf(letter byte, n int) string {
 
 // closeHandles makes the host open everything again.
 func (h *Host) closeHandles() {
-	h.files.close()
-	h.dirs.close()
+	h.files.closeAll()
+	h.dirs.closeAll()
 }
 
 // TestHashIsOfWhatWasRead: a host file changes after a guest has read part of it. The
@@ -205,7 +205,7 @@ func TestLinkIsReplaced(t *testing.T) {
 	if err := errors.Join(os.Symlink("other", host+"/new"), os.Rename(host+"/new", host+"/link")); err != nil {
 		t.Fatal(err)
 	}
-	if to, errno := d.Inode().readlink(c); errno != unix.EIO {
+	if to, errno := d.Inode().linkText(c); errno != unix.EIO {
 		t.Errorf("the link leads to %q, %v", to, errno)
 	}
 	if err := fs.Close(); !errors.Is(err, errChanged) {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // maxNlink bounds the names of a file, as ext4 does.
 const maxNlink = 65000
 
-// makeInode makes an inode for a new name in a folder: it belongs to the caller
-// and takes over the group of a set-group-id folder.
+// makeInode makes an inode for a new name in a folder: it belongs to the caller and
+// inherits the group of a set-group-id folder.
 func (fs *FS) makeInode(c *Ctx, dir *Inode, mode uint32) (*Inode, unix.Errno) {
 	gid := c.Cred.FSGID
 	if dir.mode&unix.S_ISGID != 0 {
@@ -43,8 +43,8 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 		i.nlink = 1
 	}
 	d := &Dentry{inode: i}
-	fs.insert(t.dir, d, t.name)
-	t.dir.inode.happenIn(unix.IN_CREATE, 0, t.name, i.IsDir())
+	fs.insertName(t.dir, d, t.name)
+	t.dir.inode.notifyFolder(unix.IN_CREATE, 0, t.name, i.IsDir())
 	return d, 0
 }
 
@@ -52,7 +52,7 @@ func (fs *FS) create(c *Ctx, t *target, mode uint32) (*Dentry, unix.Errno) {
 // no folders, and a file has one name, which cannot be changed.
 func (s *Super) isFlat() bool { return s == superQueue || s == superTerminals }
 
-// mayMake checks that the file system can have a new object of a type.
+// mayMake checks that the file system supports new objects of a type.
 func (s *Super) mayMake(kind uint32) unix.Errno {
 	switch {
 	case !s.isFlat() || s == superQueue && kind == unix.S_IFREG:
@@ -75,10 +75,10 @@ func (fs *FS) mayCreate(c *Ctx, t *target) unix.Errno {
 	return c.Cred.mayChange(dir)
 }
 
-// newName resolves a path at which something is to be made. A path that ends in
-// slashes can only become a folder.
+// newName resolves a path at which an object is to be made. A path that ends in slashes
+// can only become a folder.
 func (fs *FS) newName(c *Ctx, from *Dentry, path string, folder bool) (target, unix.Errno) {
-	t, errno := fs.find(c, from, path, followNever)
+	t, errno := fs.findTarget(c, from, path, followNever)
 	switch {
 	case errno != 0:
 		return t, errno
@@ -98,16 +98,16 @@ func (fs *FS) Mkdir(c *Ctx, from *Dentry, path string, mode uint32) unix.Errno {
 	if errno != 0 {
 		return errno
 	}
-	if t.dir.depth() >= maxDepth {
+	if t.dir.depthOf() >= maxDepth {
 		return unix.ENAMETOOLONG
 	}
 	_, errno = fs.create(c, &t, unix.S_IFDIR|mode&0o1777&^c.Umask)
 	return errno
 }
 
-// Mknod makes a regular file, a FIFO or a socket, as the type in mode says; see
-// mknodat(2). EPERM: devices cannot be made. The dentry is for bind(2), which
-// makes the socket's name.
+// Mknod makes a regular file, a FIFO or a socket, by the type in mode; see mknodat(2).
+// EPERM: devices cannot be made. The dentry is for bind(2), which makes the socket's
+// name.
 func (fs *FS) Mknod(c *Ctx, from *Dentry, path string, mode uint32) (*Dentry, unix.Errno) {
 	switch mode & unix.S_IFMT {
 	case 0:
@@ -128,7 +128,7 @@ func (fs *FS) Mknod(c *Ctx, from *Dentry, path string, mode uint32) (*Dentry, un
 	return fs.create(c, &t, mode&(unix.S_IFMT|0o7777)&^c.Umask)
 }
 
-// Symlink makes a symbolic link that says text; see symlinkat(2).
+// Symlink makes a symbolic link with a text; see symlinkat(2).
 func (fs *FS) Symlink(c *Ctx, text string, from *Dentry, path string) unix.Errno {
 	switch {
 	case text == "":
@@ -168,7 +168,7 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 		return unix.EXDEV
 	}
 	i := d.inode
-	if fs.protectedHardlinks && !c.Cred.owns(i) && !c.Cred.mayCopy(i) {
+	if fs.protectedHardlinks && !c.Cred.isOwner(i) && !c.Cred.mayCopy(i) {
 		return unix.EPERM
 	}
 	if errno := fs.mayCreate(c, &t); errno != 0 {
@@ -186,9 +186,9 @@ func (fs *FS) LinkDentry(c *Ctx, d *Dentry, from *Dentry, path string) unix.Errn
 	}
 	i.nlink++
 	i.tmpfile = false
-	i.ctime = fs.now()
-	fs.insert(t.dir, &Dentry{inode: i}, t.name)
-	i.happen(unix.IN_ATTRIB)
-	t.dir.inode.happenIn(unix.IN_CREATE, 0, t.name, false)
+	i.ctime = fs.currentTime()
+	fs.insertName(t.dir, &Dentry{inode: i}, t.name)
+	i.notifyOwn(unix.IN_ATTRIB)
+	t.dir.inode.notifyFolder(unix.IN_CREATE, 0, t.name, false)
 	return 0
 }

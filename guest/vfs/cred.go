@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cred is who a task acts as; see credentials(7).
+// Cred is the user, the groups and the rights that a task acts with; see
+// credentials(7).
 type Cred struct {
 	UID, EUID, SUID, FSUID uint32
 	GID, EGID, SGID, FSGID uint32
@@ -30,11 +31,11 @@ func NewCred(uid, gid uint32) Cred {
 // Can reports whether the task has a capability in force.
 func (c *Cred) Can(right Capability) bool { return c.Effective.Has(right) }
 
-// Ctx is on whose behalf an operation is done: all that a path lookup depends
-// on besides the path and the tree. The kernel makes one for each system call.
+// Ctx is the caller of an operation: all that a path lookup depends on besides the path
+// and the tree. The kernel makes one for each system call.
 type Ctx struct {
 	Cred     Cred
-	Root     *Dentry // what "/" means, see chroot(2)
+	Root     *Dentry // the meaning of "/", see chroot(2)
 	Cwd      *Dentry // where relative paths begin when no other start is given
 	Umask    uint32
 	PID, TID int32 // what /proc/self and /proc/thread-self mean
@@ -47,15 +48,15 @@ const (
 	MayRead  = unix.R_OK
 )
 
-// inGroup tells whether the task is in the group for file access.
+// inGroup reports whether the task is in the group for file access.
 func (c *Cred) inGroup(gid uint32) bool { return c.FSGID == gid || slices.Contains(c.Groups, gid) }
 
-// owns tells whether the task may act as the owner of i.
-func (c *Cred) owns(i *Inode) bool { return c.FSUID == i.uid || c.Can(CapFowner) }
+// isOwner reports whether the task may act as the owner of i.
+func (c *Cred) isOwner(i *Inode) bool { return c.FSUID == i.uid || c.Can(CapFowner) }
 
-// may checks the mode bits of i for all of the rights in mask, a set of
+// mayAccess checks the mode bits of i for all of the rights in mask, a set of
 // MayExec, MayWrite and MayRead.
-func (c *Cred) may(i *Inode, mask uint32) unix.Errno {
+func (c *Cred) mayAccess(i *Inode, mask uint32) unix.Errno {
 	if c.overrides(i, mask) {
 		return 0
 	}
@@ -84,25 +85,25 @@ func (c *Cred) overrides(i *Inode, mask uint32) bool {
 	return c.Can(CapDACOverride) && (mask&MayExec == 0 || i.mode&0o111 != 0)
 }
 
-// mayCopy tells whether a hard link gives the task no more than a copy of the
-// file would: the rule of fs.protected_hardlinks.
+// mayCopy reports whether a hard link gives the task no more than a copy of the file
+// would: the rule of fs.protected_hardlinks.
 func (c *Cred) mayCopy(i *Inode) bool {
 	const setgid = unix.S_ISGID | 0o010
-	return i.IsRegular() && i.mode&unix.S_ISUID == 0 && i.mode&setgid != setgid && c.may(i, MayRead|MayWrite) == 0
+	return i.IsRegular() && i.mode&unix.S_ISUID == 0 && i.mode&setgid != setgid && c.mayAccess(i, MayRead|MayWrite) == 0
 }
 
-// mayFollow tells whether the task may follow a link at the end of a path: in a
-// sticky folder that all can write to only its own and those of the folder's
-// owner. It is the rule of fs.protected_symlinks.
+// mayFollow reports whether the task may follow a link at the end of a path: in a
+// sticky world-writable folder only its own links and those of the folder's owner. It
+// is the rule of fs.protected_symlinks.
 func (c *Cred) mayFollow(link *Dentry) bool {
 	const shared = unix.S_ISVTX | 0o002
 	dir := link.Parent().inode
 	return dir.mode&shared != shared || link.inode.uid == c.FSUID || link.inode.uid == dir.uid
 }
 
-// mayReuse tells whether an object that exists may be opened with O_CREAT: in a
-// sticky folder that all can write to not if it is somebody else's, regular
-// files and FIFOs excepted (fs.protected_regular and fs.protected_fifos are off).
+// mayReuse reports whether an object that exists may be opened with O_CREAT: in a
+// sticky world-writable folder not if it is another user's, regular files and FIFOs
+// excepted (fs.protected_regular and fs.protected_fifos are off).
 func (c *Cred) mayReuse(dir, i *Inode) bool {
 	const shared = unix.S_ISVTX | 0o002
 	return dir.mode&shared != shared || i.IsRegular() || i.Type() == unix.S_IFIFO || i.uid == dir.uid || i.uid == c.FSUID
@@ -113,7 +114,7 @@ func (c *Cred) mayChange(dir *Inode) unix.Errno {
 	if dir.super.ReadOnly {
 		return unix.EROFS
 	}
-	return c.may(dir, MayWrite|MayExec)
+	return c.mayAccess(dir, MayWrite|MayExec)
 }
 
 // mayRemove checks that the name of victim may be taken out of dir.

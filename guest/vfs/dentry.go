@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dentry is a name in the tree: where an open file, a working directory or a
-// running program was found. Renaming moves it, so that its path is always the
-// present one.
+// Dentry is a name in the tree, by which an open file, a working directory or a running
+// program was found. Renaming moves it, so that its path is always current.
 type Dentry struct {
 	parent  *Dentry // nil for the root of the tree and for objects without a name
 	name    string
@@ -16,15 +15,15 @@ type Dentry struct {
 	gone    bool   // removed from its folder
 	mounted bool   // a mount point: can be neither removed nor renamed
 	opens   int    // descriptions that were opened by the name
-	label   string // what stands for the path of an object without a name
+	label   string // shown as the path of an object without a name
 }
 
-// Inode is what the name stands for.
+// Inode returns the object of the name.
 func (d *Dentry) Inode() *Inode { return d.inode }
 
-// pin counts n descriptions that were opened by the name, which keep the folder
-// that it is in.
-func (d *Dentry) pin(n int) {
+// countOpens counts n descriptions that were opened by the name, which keep its folder
+// in memory.
+func (d *Dentry) countOpens(n int) {
 	d.opens += n
 	if d.parent != nil {
 		d.parent.inode.pins += n
@@ -43,7 +42,7 @@ func (d *Dentry) Parent() *Dentry {
 	return d.parent
 }
 
-// Deleted tells whether the name, or one above it, was removed.
+// Deleted reports whether the name, or one above it, was removed.
 func (d *Dentry) Deleted() bool {
 	for ; d != nil; d = d.parent {
 		if d.gone {
@@ -53,8 +52,8 @@ func (d *Dentry) Deleted() bool {
 	return false
 }
 
-// Path is the absolute guest path, as /proc/PID/fd shows it: with " (deleted)"
-// at its end when the name is gone, and "pipe:[3]" or the like for what has no
+// Path is the absolute guest path, as /proc/PID/fd shows it: with " (deleted)" at its
+// end when the name is removed, and "pipe:[3]" or the like for an object without a
 // name. See PathFrom for a task in a changed root.
 func (d *Dentry) Path() string { return d.PathFrom(nil) }
 
@@ -63,15 +62,15 @@ func (d *Dentry) PathFrom(root *Dentry) string {
 	if d.label != "" {
 		return d.label
 	}
-	path := d.pathTo(root)
+	path := d.joinNames(root)
 	if d.Deleted() {
 		path += " (deleted)"
 	}
 	return path
 }
 
-// pathTo joins the names below root, or below the tree's root.
-func (d *Dentry) pathTo(root *Dentry) string {
+// joinNames joins the names below root, or below the tree's root.
+func (d *Dentry) joinNames(root *Dentry) string {
 	var names []string
 	for at := d; at != root && at.parent != nil; at = at.parent {
 		names = append(names, at.name)
@@ -87,8 +86,8 @@ func (d *Dentry) pathTo(root *Dentry) string {
 	return b.String()
 }
 
-// below tells whether d is top or lies under it.
-func (d *Dentry) below(top *Dentry) bool {
+// isBelow reports whether d is top or lies under it.
+func (d *Dentry) isBelow(top *Dentry) bool {
 	for ; d != nil; d = d.parent {
 		if d == top {
 			return true
@@ -97,8 +96,8 @@ func (d *Dentry) below(top *Dentry) bool {
 	return false
 }
 
-// depth is the number of folders above d.
-func (d *Dentry) depth() int {
+// depthOf is the number of folders above d.
+func (d *Dentry) depthOf() int {
 	n := 0
 	for ; d.parent != nil; d = d.parent {
 		n++
@@ -113,12 +112,12 @@ func (fs *FS) Getcwd(c *Ctx) (string, unix.Errno) {
 	if c.Cwd.Deleted() {
 		return "", unix.ENOENT
 	}
-	if !c.Cwd.below(c.Root) {
-		return "(unreachable)" + c.Cwd.pathTo(nil), 0
+	if !c.Cwd.isBelow(c.Root) {
+		return "(unreachable)" + c.Cwd.joinNames(nil), 0
 	}
-	return c.Cwd.pathTo(c.Root), 0
+	return c.Cwd.joinNames(c.Root), 0
 }
 
-// anonDentry makes a name for an object that has none, such as a pipe; label is what
-// /proc/PID/fd shows.
+// anonDentry makes a name for an object that has none, such as a pipe; label is shown
+// by /proc/PID/fd.
 func anonDentry(i *Inode, label string) *Dentry { return &Dentry{inode: i, label: label} }

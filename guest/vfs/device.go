@@ -47,12 +47,12 @@ func (fs *FS) makeDevices() {
 		i := fs.newInode(superDev, unix.S_IFCHR|d.mode, 0, 0)
 		i.nlink, i.rdev = 1, unix.Mkdev(d.major, d.minor)
 		i.node = &device{fs, Attr{Ino: i.ino, Mode: i.mode, Nlink: 1, TimeNS: i.mtime}, d.name}
-		fs.insert(dev, &Dentry{inode: i}, d.name)
+		fs.insertName(dev, &Dentry{inode: i}, d.name)
 	}
 	for _, l := range devLinks {
 		i := fs.newInode(superDev, unix.S_IFLNK|0o777, 0, 0)
 		i.nlink, i.target = 1, l[1]
-		fs.insert(dev, &Dentry{inode: i}, l[0])
+		fs.insertName(dev, &Dentry{inode: i}, l[0])
 	}
 	shm := fs.makeFolder("/dev/shm")
 	shm.inode, shm.mounted = fs.newInode(superShm, unix.S_IFDIR|0o1777, 0, 0), true
@@ -92,10 +92,10 @@ func (d *device) Write(_ *Ctx, p []byte, _ int64) (int, unix.Errno) {
 // SeekTo succeeds and stays at 0.
 func (*device) SeekTo(int64, int, int64) (int64, unix.Errno) { return 0, 0 }
 
-// zeroSize is the length of /dev/zero as far as mappings can tell.
+// zeroSize is the length of /dev/zero for mappings.
 const zeroSize = 1 << 47
 
-// Map gives zeros of /dev/zero; what is shared is shared through fork alone.
+// Map returns zeros of /dev/zero; a shared mapping is shared through fork alone.
 func (d *device) Map(bool) (*mm.Object, unix.Errno) {
 	if d.name != "zero" {
 		return nil, unix.ENODEV

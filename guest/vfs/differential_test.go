@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
@@ -336,7 +336,7 @@ func (p *pair) open(t *rapid.T) {
 	}
 }
 
-// fifoAt tells whether a call would open a pipe, which the kernel has to finish.
+// fifoAt reports whether a call would open a pipe, which the kernel has to finish.
 func fifoAt(s calls, path string, flags int) bool {
 	st, errno := s.stat(path, flags&unix.O_NOFOLLOW == 0)
 	return errno == 0 && st.Mode&unix.S_IFMT == unix.S_IFIFO && flags&unix.O_PATH == 0
@@ -372,7 +372,7 @@ func difference(got, want string) string {
 	return b.String()
 }
 
-// setting tells whether the host has fs.protected_NAME on.
+// setting reports whether the host has fs.protected_NAME on.
 func setting(name string) bool {
 	text, err := os.ReadFile("/proc/sys/fs/protected_" + name)
 	return err == nil && strings.TrimSpace(string(text)) == "1"
@@ -382,7 +382,7 @@ func TestAgainstHost(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("comparing with the host's kernel needs root, for chroot and setfsuid")
 	}
-	ram, err := emu.NewRAM(64 << 20)
+	ram, err := mem.NewRAM(64 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth bounds how deep folders nest, so that no walk over the tree can use
-// up the host's stack. Linux has no such bound.
+// maxDepth bounds how deep folders nest, so that no walk over the tree can exhaust the
+// host's stack. Linux has no such bound.
 const maxDepth = 2048
 
-// directory is the names in a folder: entries, and below them those of the
-// lower node that no entry replaces or hides.
+// directory is the names in a folder: entries, and under them the names of the lower
+// node that no entry replaces or hides.
 type directory struct {
 	entries map[string]*Dentry // nil: the lower node's name is removed
 	loaded  bool               // every name of the lower node is in entries
@@ -20,22 +20,22 @@ type directory struct {
 	dead    bool               // removed: nothing can be added
 }
 
-// nameList is the names of a folder at some time. It never changes, so that
-// open descriptions can keep it.
+// nameList is the names of a folder at some time. It never changes, so that open
+// descriptions can keep it.
 type nameList struct{ items []Dirent }
 
 // SharedInSnapshot marks that a list never changes.
 func (*nameList) SharedInSnapshot() {}
 
-// Dirent is an entry of a folder as getdents64 tells it.
+// Dirent is an entry of a folder as getdents64 returns it.
 type Dirent struct {
 	Name string
 	Ino  uint64
 	Type uint32 // unix.S_IFREG and so on
 }
 
-// child finds a name in a folder. ENOENT: there is none.
-func (fs *FS) child(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
+// findChild finds a name in a folder. ENOENT: there is none.
+func (fs *FS) findChild(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
 	i := dir.inode
 	if i.node != nil {
 		return fs.nodeChild(c, dir, name)
@@ -49,7 +49,7 @@ func (fs *FS) child(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
 	if i.lower == nil || i.dir.loaded {
 		return nil, unix.ENOENT
 	}
-	n, errno := i.lower.child(name)
+	n, errno := i.lower.findChild(name)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -66,13 +66,13 @@ func (fs *FS) addLower(dir *Dentry, name string, n *lower) *Dentry {
 	return d
 }
 
-// load makes the entries of all names of the lower node.
-func (fs *FS) load(dir *Dentry) unix.Errno {
+// loadLower makes the entries of all names of the lower node.
+func (fs *FS) loadLower(dir *Dentry) unix.Errno {
 	i := dir.inode
 	if i.dir.loaded || i.lower == nil {
 		return 0
 	}
-	names, errno := i.lower.list()
+	names, errno := i.lower.listNames()
 	if errno != 0 {
 		return errno
 	}
@@ -80,7 +80,7 @@ func (fs *FS) load(dir *Dentry) unix.Errno {
 		if _, ok := i.dir.entries[name]; ok {
 			continue
 		}
-		n, errno := i.lower.child(name)
+		n, errno := i.lower.findChild(name)
 		if errno != 0 {
 			return errno
 		}
@@ -92,9 +92,9 @@ func (fs *FS) load(dir *Dentry) unix.Errno {
 	return 0
 }
 
-// list returns all entries of a folder, sorted by name.
-func (fs *FS) list(dir *Dentry) (*nameList, unix.Errno) {
-	if errno := fs.load(dir); errno != 0 {
+// listNames returns all entries of a folder, sorted by name.
+func (fs *FS) listNames(dir *Dentry) (*nameList, unix.Errno) {
+	if errno := fs.loadLower(dir); errno != 0 {
 		return nil, errno
 	}
 	d := dir.inode.dir
@@ -110,33 +110,33 @@ func (fs *FS) list(dir *Dentry) (*nameList, unix.Errno) {
 	return d.sorted, 0
 }
 
-// isEmpty tells whether a folder has no names.
+// isEmpty reports whether a folder has no names.
 func (fs *FS) isEmpty(dir *Dentry) (bool, unix.Errno) {
-	l, errno := fs.list(dir)
+	l, errno := fs.listNames(dir)
 	if errno != 0 {
 		return false, errno
 	}
 	return len(l.items) == 0, 0
 }
 
-// insert puts d into a folder under a name, in place of what was there.
-func (fs *FS) insert(dir, d *Dentry, name string) {
+// insertName puts d into a folder under a name, and replaces the old entry.
+func (fs *FS) insertName(dir, d *Dentry, name string) {
 	opens := d.opens
-	d.pin(-opens)
+	d.countOpens(-opens)
 	d.parent, d.name, d.gone = dir, name, false
-	d.pin(opens)
+	d.countOpens(opens)
 	dir.inode.dir.entries[name] = d
 	dir.inode.dir.sorted = nil
 	if d.inode.IsDir() && dir.inode.nlink > 1 { // 1: the host does not count
 		dir.inode.nlink++
 	}
-	fs.changedDir(dir.inode)
+	fs.touchFolder(dir.inode)
 }
 
-// remove takes d out of its folder.
-func (fs *FS) remove(d *Dentry) {
+// removeName removes d from its folder.
+func (fs *FS) removeName(d *Dentry) {
 	dir := d.parent.inode
-	if dir.lower != nil && dir.lower.has(d.name) {
+	if dir.lower != nil && dir.lower.hasChild(d.name) {
 		dir.dir.entries[d.name] = nil
 	} else {
 		delete(dir.dir.entries, d.name)
@@ -146,18 +146,18 @@ func (fs *FS) remove(d *Dentry) {
 	if d.inode.IsDir() && dir.nlink > 2 {
 		dir.nlink--
 	}
-	fs.changedDir(dir)
+	fs.touchFolder(dir)
 }
 
-// has tells whether a lower folder has a name. A name that was seen once is
+// hasChild reports whether a lower folder has a name. A name that was seen once is
 // known, so the host cannot fail here.
-func (n *lower) has(name string) bool {
-	c, errno := n.child(name)
+func (n *lower) hasChild(name string) bool {
+	c, errno := n.findChild(name)
 	return errno == 0 && c != nil
 }
 
-// changedDir stamps a change of names.
-func (fs *FS) changedDir(i *Inode) {
-	i.mtime = fs.now()
+// touchFolder stamps a change of names.
+func (fs *FS) touchFolder(i *Inode) {
+	i.mtime = fs.currentTime()
 	i.ctime = i.mtime
 }

@@ -1,18 +1,18 @@
-// Package vfs is the guest's file system: one tree of names in which read-only
-// folders of the host lie under an in-memory overlay, with open file
-// descriptions, record locks and standard streams. It knows nothing of
-// processes, descriptors or blocking: every operation ends at once, with EAGAIN
-// where Linux would wait, and the kernel does the waiting.
+// Package vfs is the guest's file system: one tree of names in which read-only folders
+// of the host lie under an in-memory overlay, with open file descriptions, record locks
+// and standard streams. It has no knowledge of processes, descriptors or blocking:
+// every operation ends at once, with EAGAIN where Linux would wait, and the kernel does
+// the waiting.
 //
-// The main types: FS is the whole; Dentry is a name in the tree, Inode what it
-// names, File an open file description, FileImpl what a description acts on.
-// Ctx says who asks. The operations follow the man pages of section 2 and
+// The main types: FS is the file system; Dentry is a name in the tree, Inode the object
+// of the name, File an open file description, FileImpl the object that a description
+// acts on. Ctx is the caller. The operations follow the man pages of section 2 and
 // path_resolution(7), errors and their precedence included.
 //
-// What the guest sees first comes from a tree of lower nodes, which is read
-// from the host at need and never changes. An inode that has a lower node takes
-// from it what the guest did not change. A directory's changes are entries that
-// replace or hide lower ones.
+// The initial content is a tree of lower nodes, which is read from the host when it is
+// needed and never changes. An inode that has a lower node takes from it everything
+// that the guest did not change. A directory's changes are entries that replace or hide
+// lower ones.
 //
 // Invariants:
 //

@@ -22,10 +22,10 @@ const creationFlags = unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_TRUNC 
 // statusFlags can be changed by fcntl(F_SETFL).
 const statusFlags = unix.O_APPEND | unix.O_ASYNC | unix.O_DIRECT | unix.O_NOATIME | unix.O_NONBLOCK
 
-// FileImpl is what an open description acts on: a file, a pipe end, a socket.
-// Nothing blocks: EAGAIN means that it cannot be done now, and that Waiters
-// will be woken when it may be. Offsets are given for every call; what has no
-// positions ignores them.
+// FileImpl is the object that an open description acts on: a file, a pipe end, a
+// socket. Nothing blocks: EAGAIN means that the operation cannot be done now, and that
+// Waiters will be woken when it may be. Offsets are given for every call; an object
+// without positions ignores them.
 //
 // A FileImpl that can do more implements some of Poller, Seeker, Mapper,
 // Ioctler and Closer.
@@ -38,8 +38,8 @@ type FileImpl interface {
 	Write(c *Ctx, p []byte, off int64) (int, unix.Errno)
 }
 
-// Poller is what can be not ready. Anything else is always ready for reading
-// and writing.
+// Poller is an object that can be not ready. Any other is always ready for reading and
+// writing.
 type Poller interface {
 	// Ready is a set of poll events: unix.EPOLLIN and so on.
 	Ready() uint32
@@ -47,36 +47,35 @@ type Poller interface {
 	Waiters() *wait.Queue
 }
 
-// Seeker is what has positions. Without it lseek, pread and pwrite fail with
+// Seeker is an object that has positions. Without it lseek, pread and pwrite fail with
 // ESPIPE.
 type Seeker interface {
-	// SeekTo returns the new position for whence (unix.SEEK_SET to SEEK_HOLE) and
-	// off, when the present one is at.
+	// SeekTo returns the new position for whence (unix.SEEK_SET to SEEK_HOLE) and off,
+	// when the current one is at.
 	SeekTo(off int64, whence int, at int64) (int64, unix.Errno)
 }
 
-// Mapper is what can be mapped. Without it mmap fails with ENODEV.
+// Mapper is an object that can be mapped. Without it mmap fails with ENODEV.
 type Mapper interface {
-	// Map returns the bytes with a reference for the caller, who gives it back
-	// once the object is mapped. shared tells that the mapping is MAP_SHARED
-	// and that the description may write, so that writes through memory are to
-	// be expected.
+	// Map returns the bytes with a reference for the caller, who drops it once the
+	// object is mapped. shared says that the mapping is MAP_SHARED and that the
+	// description may write, so that writes through memory are to be expected.
 	Map(shared bool) (*mm.Object, unix.Errno)
 }
 
 // Ioctler answers ioctls that return data. Without it ioctl fails with ENOTTY.
 type Ioctler interface {
-	// Ioctl returns what is to be stored at the third argument; at is the
-	// position of the description.
+	// Ioctl returns the data to store at the third argument; at is the position of the
+	// description.
 	Ioctl(cmd uint32, at int64) ([]byte, unix.Errno)
 }
 
-// Closer is told when the last reference to a description is gone.
+// Closer is notified when the last reference to a description is dropped.
 type Closer interface {
 	Close()
 }
 
-// File is an open file description, see open(2): what descriptors refer to.
+// File is an open file description, see open(2): the object of descriptors.
 type File struct {
 	fs     *FS
 	dentry *Dentry
@@ -85,11 +84,11 @@ type File struct {
 
 	// Offset is the position of read, write and getdents.
 	Offset int64
-	// Impl is what reads and writes go to. It is nil for O_PATH, and for a FIFO
-	// or message queue until the kernel sets it.
+	// Impl receives reads and writes. It is nil for O_PATH, and for a FIFO or message
+	// queue until the kernel sets it.
 	Impl FileImpl
-	// Owner is who F_SETOWN names, for SIGIO; Signal is that of F_SETSIG. They are kept
-	// for the kernel.
+	// Owner is the receiver of SIGIO that F_SETOWN sets; Signal is that of F_SETSIG.
+	// They are kept for the kernel.
 	Owner  FileOwner
 	Signal int32
 
@@ -104,8 +103,8 @@ type File struct {
 	watchers []Watcher
 }
 
-// FileOwner is who is sent signals about a description, with the user ids of the task
-// that has set it.
+// FileOwner is the receiver of signals about a description, with the user ids of the
+// task that has set it.
 type FileOwner struct {
 	Kind, ID  int32 // no ID: there is no owner
 	UID, EUID uint32
@@ -118,17 +117,17 @@ const (
 	OwnerGroup
 )
 
-// Watcher is told when a description that it watches ends: an epoll instance
-// that the description is registered with.
+// Watcher is notified when a description that it watches ends: an epoll instance that
+// the description is registered with.
 type Watcher interface{ FileClosed(f *File) }
 
-// NewFile makes a description with one reference of an object without a name,
-// such as a pipe. impl may be nil if it is set before use. label is what
-// /proc/PID/fd shows, for example "anon_inode:[eventfd]"; if it ends in ":" the
-// inode's number is added, as in "pipe:[3]".
+// NewFile makes a description with one reference of an object without a name, such as a
+// pipe. impl may be nil if it is set before use. label is shown by /proc/PID/fd, for
+// example "anon_inode:[eventfd]"; if it ends in ":" the inode's number is added, as in
+// "pipe:[3]".
 func (fs *FS) NewFile(i *Inode, label string, flags int, impl FileImpl) *File {
 	if strings.HasSuffix(label, ":") {
-		label += "[" + itoa(i.ino) + "]"
+		label += "[" + decimal(i.ino) + "]"
 	}
 	return fs.newFile(anonDentry(i, label), flags, impl)
 }
@@ -138,8 +137,8 @@ func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 	f := &File{fs: fs, dentry: d, flags: flags &^ creationFlags, refs: 1, Impl: impl}
 	fs.memory.Force(kmem.File)
 	d.inode.opens++
-	d.pin(1)
-	f.countAsWriter(writable(flags) && flags&unix.O_PATH == 0)
+	d.countOpens(1)
+	f.countAsWriter(flagsWritable(flags) && flags&unix.O_PATH == 0)
 	if f.isReader() {
 		d.inode.readers++
 	}
@@ -149,8 +148,8 @@ func (fs *FS) newFile(d *Dentry, flags int, impl FileImpl) *File {
 // isReader reports whether the description is one that may only read.
 func (f *File) isReader() bool { return f.Readable() && !f.Writable() }
 
-// countAsWriter says whether the description counts among the inode's writers, while
-// there are any of which it cannot be executed.
+// countAsWriter sets whether the description counts among the inode's writers; a file
+// that has writers cannot be executed.
 func (f *File) countAsWriter(on bool) {
 	if on == f.counted {
 		return
@@ -166,8 +165,8 @@ func (f *File) countAsWriter(on bool) {
 // Ref adds a reference: dup, fork, a message that carries the descriptor.
 func (f *File) Ref() { f.refs++ }
 
-// Unref takes a reference away. With the last one locks of the description are
-// released and the object is told.
+// Unref drops a reference. With the last one locks of the description are released and
+// the object is notified.
 func (f *File) Unref() {
 	if f.refs--; f.refs > 0 {
 		return
@@ -179,7 +178,7 @@ func (f *File) Unref() {
 		w.FileClosed(f)
 	}
 	f.watchers = nil
-	f.closed()
+	f.notifyClosed()
 	f.fs.memory.Release(kmem.File)
 	i := f.dentry.inode
 	f.fs.unlockFile(f)
@@ -195,23 +194,23 @@ func (f *File) Unref() {
 	}
 	i.opens--
 	i.release()
-	f.dentry.pin(-1)
+	f.dentry.countOpens(-1)
 }
 
-// Refs is the number of references: descriptors, and messages on their way.
+// Refs is the number of references: descriptors, and messages in transit.
 func (f *File) Refs() int { return f.refs }
 
-// Watch has w told when the last reference is gone.
+// Watch has w notified when the last reference is dropped.
 func (f *File) Watch(w Watcher) { f.watchers = append(f.watchers, w) }
 
-// Unwatch takes one Watch of w back. It must not be called by FileClosed.
+// Unwatch undoes one Watch of w. It must not be called by FileClosed.
 func (f *File) Unwatch(w Watcher) {
 	if at := slices.Index(f.watchers, w); at >= 0 {
 		f.watchers = slices.Delete(f.watchers, at, at+1)
 	}
 }
 
-// Inode is the object that is open.
+// Inode returns the open object.
 func (f *File) Inode() *Inode { return f.dentry.inode }
 
 // Dentry is the name under which the object was opened.
@@ -220,36 +219,36 @@ func (f *File) Dentry() *Dentry { return f.dentry }
 // Flags are the access mode and the status flags, as F_GETFL returns them.
 func (f *File) Flags() int { return f.flags }
 
-// SetFlags changes the status flags that F_SETFL can change. EPERM: O_NOATIME
-// on a file of somebody else.
+// SetFlags changes the status flags that F_SETFL can change. EPERM: O_NOATIME on
+// another user's file.
 func (f *File) SetFlags(c *Ctx, flags int) unix.Errno {
-	if flags&unix.O_NOATIME != 0 && f.flags&unix.O_NOATIME == 0 && !c.Cred.owns(f.Inode()) {
+	if flags&unix.O_NOATIME != 0 && f.flags&unix.O_NOATIME == 0 && !c.Cred.isOwner(f.Inode()) {
 		return unix.EPERM
 	}
 	f.flags = f.flags&^statusFlags | flags&statusFlags
 	return 0
 }
 
-// Nonblock tells whether O_NONBLOCK is set.
+// Nonblock reports whether O_NONBLOCK is set.
 func (f *File) Nonblock() bool { return f.flags&unix.O_NONBLOCK != 0 }
 
-// IsPath tells whether the description is only a place, made with O_PATH.
+// IsPath reports whether the description only names a file, as made with O_PATH.
 func (f *File) IsPath() bool { return f.flags&unix.O_PATH != 0 }
 
-// readable and writable tell what the access mode in flags allows.
-func readable(flags int) bool {
+// flagsReadable and writable report the rights of the access mode in flags.
+func flagsReadable(flags int) bool {
 	return flags&unix.O_ACCMODE == unix.O_RDONLY || flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
-func writable(flags int) bool {
+func flagsWritable(flags int) bool {
 	return flags&unix.O_ACCMODE == unix.O_WRONLY || flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
-// Readable tells whether the description allows reading.
-func (f *File) Readable() bool { return readable(f.flags) && !f.IsPath() }
+// Readable reports whether the description allows reading.
+func (f *File) Readable() bool { return flagsReadable(f.flags) && !f.IsPath() }
 
-// Writable tells whether the description allows writing.
-func (f *File) Writable() bool { return writable(f.flags) && !f.IsPath() }
+// Writable reports whether the description allows writing.
+func (f *File) Writable() bool { return flagsWritable(f.flags) && !f.IsPath() }
 
 // mayRead and mayWrite check the access mode.
 func (f *File) mayRead() unix.Errno {
@@ -275,7 +274,7 @@ func (f *File) Read(c *Ctx, p []byte) (int, unix.Errno) {
 		return 0, errno
 	}
 	n, errno := f.readAt(c, p, f.Offset)
-	if f.seekable() {
+	if f.isSeekable() {
 		f.Offset += int64(n)
 	}
 	return n, errno
@@ -294,10 +293,10 @@ func (f *File) Write(c *Ctx, p []byte) (int, unix.Errno) {
 	if errno := f.mayWrite(); errno != 0 {
 		return 0, errno
 	}
-	if !f.seekable() {
+	if !f.isSeekable() {
 		return f.Impl.Write(c, p, 0)
 	}
-	at := f.appendAt(f.Offset)
+	at := f.writeOffset(f.Offset)
 	n, errno := f.Impl.Write(c, p, at)
 	if n > 0 {
 		f.Offset = at + int64(n)
@@ -305,8 +304,8 @@ func (f *File) Write(c *Ctx, p []byte) (int, unix.Errno) {
 	return n, errno
 }
 
-// appendAt is where a write for offset off goes.
-func (f *File) appendAt(off int64) int64 {
+// writeOffset returns the offset at which a write for offset off is done.
+func (f *File) writeOffset(off int64) int64 {
 	if f.flags&unix.O_APPEND != 0 && f.Inode().IsRegular() && f.Inode().node == nil {
 		return f.Inode().Size()
 	}
@@ -315,7 +314,7 @@ func (f *File) appendAt(off int64) int64 {
 
 // Pread reads at an offset and does not move the position.
 func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
-	if errno := f.mayAt(off); errno != 0 {
+	if errno := f.mayTransferAt(off); errno != 0 {
 		return 0, errno
 	}
 	if errno := f.mayRead(); errno != 0 {
@@ -327,29 +326,29 @@ func (f *File) Pread(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 // Pwrite writes at an offset, or at the end with O_APPEND as Linux does, and
 // does not move the position.
 func (f *File) Pwrite(c *Ctx, p []byte, off int64) (int, unix.Errno) {
-	if errno := f.mayAt(off); errno != 0 {
+	if errno := f.mayTransferAt(off); errno != 0 {
 		return 0, errno
 	}
 	if errno := f.mayWrite(); errno != 0 {
 		return 0, errno
 	}
-	return f.Impl.Write(c, p, f.appendAt(off))
+	return f.Impl.Write(c, p, f.writeOffset(off))
 }
 
-// mayAt is the error of a transfer at an offset, whatever its direction.
-func (f *File) mayAt(off int64) unix.Errno {
+// mayTransferAt is the error of a transfer at an offset, whatever its direction.
+func (f *File) mayTransferAt(off int64) unix.Errno {
 	switch {
 	case off < 0:
 		return unix.EINVAL
 	case f.IsPath():
 		return unix.EBADF
-	case !f.seekable():
+	case !f.isSeekable():
 		return unix.ESPIPE
 	}
 	return 0
 }
 
-func (f *File) seekable() bool {
+func (f *File) isSeekable() bool {
 	_, ok := f.Impl.(Seeker)
 	return ok
 }
@@ -373,7 +372,7 @@ func (f *File) Lseek(off int64, whence int) (int64, unix.Errno) {
 		return 0, errno
 	}
 	if f.Inode().IsDir() && at == 0 {
-		f.names = nil // rewinddir shows the folder as it is now
+		f.names = nil // rewinddir shows the folder's current names
 	}
 	f.Offset = at
 	return at, 0
@@ -395,9 +394,9 @@ func (f *File) Waiters() *wait.Queue {
 	return nil
 }
 
-// Map returns the bytes for a mapping, with a reference that the caller gives
-// back (Unref) when the object is mapped. EACCES: the access mode does not allow
-// it. ENODEV: the object cannot be mapped.
+// Map returns the bytes for a mapping, with a reference that the caller drops (Unref)
+// when the object is mapped. EACCES: the access mode does not allow it. ENODEV: the
+// object cannot be mapped.
 func (f *File) Map(shared, write bool) (*mm.Object, unix.Errno) {
 	switch {
 	case f.IsPath():
@@ -416,14 +415,14 @@ func (f *File) Map(shared, write bool) (*mm.Object, unix.Errno) {
 	return o, errno
 }
 
-// Mapped and Unmapped count the mappings that the description is open for still,
+// NoteMapping and NoteUnmapping count the mappings that keep the description open,
 // whether or not a descriptor is left.
-func (f *File) Mapped() { f.Ref() }
+func (f *File) NoteMapping() { f.Ref() }
 
-// Unmapped is the opposite of Mapped.
-func (f *File) Unmapped() { f.Unref() }
+// NoteUnmapping is the opposite of NoteMapping.
+func (f *File) NoteUnmapping() { f.Unref() }
 
-// Tracking says which writes to mapped pages change the file's times.
+// Tracking returns which writes to mapped pages change the file's times.
 func (f *File) Tracking() mm.Tracking {
 	switch i := f.Inode(); {
 	case !i.IsRegular() || i.node != nil:
@@ -434,10 +433,10 @@ func (f *File) Tracking() mm.Tracking {
 	return mm.TrackFaults
 }
 
-// Written stamps a write to a mapped page.
-func (f *File) Written() { f.Inode().touchData() }
+// NoteWrite stamps a write to a mapped page.
+func (f *File) NoteWrite() { f.Inode().touchData() }
 
-// Sync has the next writes to mapped pages noted, as after writing back.
+// Sync makes the next writes to mapped pages be noted, as after writing back.
 func (f *File) Sync() {
 	if i := f.Inode(); i.IsRegular() && i.content != nil {
 		i.content.Clean(0, math.MaxUint64)
@@ -453,7 +452,7 @@ func (f *File) noteAccess() {
 	if f.flags&unix.O_NOATIME != 0 || !i.IsRegular() || i.node != nil || i.lower != nil && !i.dataChanged && !i.metaChanged {
 		return
 	}
-	if now := f.fs.now(); i.atime <= i.mtime || i.atime <= i.ctime || now-i.atime >= day {
+	if now := f.fs.currentTime(); i.atime <= i.mtime || i.atime <= i.ctime || now-i.atime >= day {
 		i.atime = now
 	}
 }

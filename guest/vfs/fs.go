@@ -3,18 +3,18 @@ package vfs
 import (
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 )
 
-// FS is the guest's file system: a tree of names and what it holds.
+// FS is the guest's file system: a tree of names and its objects.
 type FS struct {
-	// Clock stamps changes and Entropy is behind /dev/random. The kernel sets
+	// Clock stamps changes and Entropy is the source of /dev/random. The kernel sets
 	// both before the first operation.
 	Clock   Clock
 	Entropy Entropy
 
-	ram       *emu.RAM
+	ram       *mem.RAM
 	memory    *kmem.Account
 	host      *Host
 	root      *Dentry
@@ -24,7 +24,7 @@ type FS struct {
 	maxInodes uint64
 	linked    map[hostID]*Inode // of host files with several names
 	cached    []*Inode          // with unchanged pages of host files, oldest first
-	touched   map[*lower]bool   // whose content this copy of the file system has asked for
+	touched   map[*lower]bool   // whose content this copy of the file system has read
 	mounts    []MountInfo
 	writable  []*Dentry  // tops of rw mounts, in the order of mounting
 	readOnly  []*Dentry  // tops of other mounts
@@ -51,8 +51,8 @@ func (fs *FS) Root() *Dentry { return fs.root }
 // Memory is the account of the kernel's own objects.
 func (fs *FS) Memory() *kmem.Account { return fs.memory }
 
-// now is the time for a stamp.
-func (fs *FS) now() int64 {
+// currentTime is the time for a stamp.
+func (fs *FS) currentTime() int64 {
 	if fs.Clock == nil {
 		return fs.startNS
 	}
@@ -63,16 +63,16 @@ func (fs *FS) now() int64 {
 // could see was noticed to change during the run.
 func (fs *FS) Close() error { return fs.host.Close() }
 
-// uncache forgets that i holds pages of a host file.
-func (fs *FS) uncache(i *Inode) {
+// removeCached removes i from the list of inodes with pages of host files.
+func (fs *FS) removeCached(i *Inode) {
 	if at := slices.Index(fs.cached, i); at >= 0 {
 		fs.cached = slices.Delete(fs.cached, at, at+1)
 	}
 }
 
-// Reclaim gives back pages of host files that can be read again, and returns
-// how many: all of those that nobody has open or mapped, and the unchanged ones
-// of others. It is asked when guest memory is used up (mm.Reclaimer).
+// Reclaim frees pages of host files that can be read again, and returns how many: all
+// pages of files that are neither open nor mapped, and the unchanged ones of others. It
+// is called when guest memory is exhausted (mm.Reclaimer).
 func (fs *FS) Reclaim() int {
 	freed := 0
 	fs.cached = slices.DeleteFunc(fs.cached, func(i *Inode) bool {

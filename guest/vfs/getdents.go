@@ -14,12 +14,12 @@ type folder struct{ inode *Inode }
 func (*folder) Read(*Ctx, []byte, int64) (int, unix.Errno)  { return 0, unix.EISDIR }
 func (*folder) Write(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
 
-// SeekTo takes positions that getdents64 told, and 0.
+// SeekTo accepts positions that getdents64 returned, and 0.
 func (*folder) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
 	if whence == unix.SEEK_END {
 		return 0, unix.EINVAL
 	}
-	return seek(off, whence, at, 0, math.MaxInt64)
+	return newPosition(off, whence, at, 0, math.MaxInt64)
 }
 
 // direntHeader is the length of a linux_dirent64 before its name, and
@@ -29,21 +29,22 @@ const (
 	oldDirentHeader = 18
 )
 
-// Getdents fills buf with linux_dirent64 records and returns their length, 0 at
-// the end. The first call, and the first after a seek to 0, fixes what names
-// and positions there are; names removed later are left out. EINVAL: not even
-// one record fits.
-func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) { return f.getdents(c, buf, putDirent) }
-
-// OldGetdents is Getdents with linux_dirent records, which have the type behind
-// the name.
-func (f *File) OldGetdents(c *Ctx, buf []byte) (int, unix.Errno) {
-	return f.getdents(c, buf, putOldDirent)
+// Getdents fills buf with linux_dirent64 records and returns their length, 0 at the
+// end. The first call, and the first after a seek to 0, fixes the names and their
+// positions; names removed later are omitted. EINVAL: not even one record fits.
+func (f *File) Getdents(c *Ctx, buf []byte) (int, unix.Errno) {
+	return f.fillDirents(c, buf, putDirent)
 }
 
-// getdents fills buf with records that put stores; it returns their length, and 0
+// OldGetdents is Getdents with linux_dirent records, which have the type after the
+// name.
+func (f *File) OldGetdents(c *Ctx, buf []byte) (int, unix.Errno) {
+	return f.fillDirents(c, buf, putOldDirent)
+}
+
+// fillDirents fills buf with records that put stores; put returns their length, and 0
 // for one that does not fit.
-func (f *File) getdents(c *Ctx, buf []byte, put func([]byte, Dirent, int64) int) (int, unix.Errno) {
+func (f *File) fillDirents(c *Ctx, buf []byte, put func([]byte, Dirent, int64) int) (int, unix.Errno) {
 	switch {
 	case f.IsPath() || !f.Readable():
 		return 0, unix.EBADF
@@ -61,7 +62,7 @@ func (f *File) getdents(c *Ctx, buf []byte, put func([]byte, Dirent, int64) int)
 	}
 	n := 0
 	for f.Offset < int64(2+len(f.names.items)) {
-		e, ok := f.dirent(c, f.Offset)
+		e, ok := f.direntAt(c, f.Offset)
 		if ok {
 			size := put(buf[n:], e, f.Offset+1)
 			if size == 0 && n == 0 {
@@ -81,19 +82,19 @@ func (f *File) getdents(c *Ctx, buf []byte, put func([]byte, Dirent, int64) int)
 func (fs *FS) openList(c *Ctx, d *Dentry) (*nameList, unix.Errno) {
 	folder, ok := d.inode.node.(DirNode)
 	if !ok {
-		return fs.list(d)
+		return fs.listNames(d)
 	}
 	items, errno := folder.List(c)
 	return &nameList{items}, errno
 }
 
-// dirent returns the entry at a position, if it is still there.
-func (f *File) dirent(c *Ctx, at int64) (Dirent, bool) {
+// direntAt returns the entry at a position, if it still exists.
+func (f *File) direntAt(c *Ctx, at int64) (Dirent, bool) {
 	switch at {
 	case 0:
 		return Dirent{".", f.Inode().ino, unix.S_IFDIR}, true
 	case 1:
-		return Dirent{"..", f.parent(c).inode.ino, unix.S_IFDIR}, true
+		return Dirent{"..", f.parentFolder(c).inode.ino, unix.S_IFDIR}, true
 	}
 	e := f.names.items[at-2]
 	if f.Inode().node != nil {
@@ -106,8 +107,8 @@ func (f *File) dirent(c *Ctx, at int64) (Dirent, bool) {
 	return Dirent{e.Name, d.inode.ino, d.inode.Type()}, true
 }
 
-// parent is the folder that ".." means.
-func (f *File) parent(c *Ctx) *Dentry {
+// parentFolder is the folder that ".." means.
+func (f *File) parentFolder(c *Ctx) *Dentry {
 	if f.dentry == c.Root {
 		return f.dentry
 	}
@@ -118,7 +119,7 @@ func (f *File) parent(c *Ctx) *Dentry {
 func putDirent(buf []byte, e Dirent, next int64) int {
 	size := putDirentHeader(buf, e, next, direntHeader+len(e.Name)+1)
 	if size > 0 {
-		buf[18] = e.kind()
+		buf[18] = e.direntType()
 		copy(buf[direntHeader:], e.Name)
 	}
 	return size
@@ -128,13 +129,13 @@ func putOldDirent(buf []byte, e Dirent, next int64) int {
 	size := putDirentHeader(buf, e, next, oldDirentHeader+len(e.Name)+2)
 	if size > 0 {
 		copy(buf[oldDirentHeader:], e.Name)
-		buf[size-1] = e.kind()
+		buf[size-1] = e.direntType()
 	}
 	return size
 }
 
-// putDirentHeader stores all but name and type of a record of at least size
-// bytes and returns its length, 0 if it does not fit.
+// putDirentHeader stores all but name and type of a record of at least size bytes and
+// returns its length, 0 if it does not fit.
 func putDirentHeader(buf []byte, e Dirent, next int64, size int) int {
 	size = (size + 7) &^ 7
 	if size > len(buf) {
@@ -147,8 +148,8 @@ func putDirentHeader(buf []byte, e Dirent, next int64, size int) int {
 	return size
 }
 
-// kind is DT_REG and so on: the type bits of a mode.
-func (e *Dirent) kind() byte { return byte(e.Type >> 12) }
+// direntType is DT_REG and so on: the type bits of a mode.
+func (e *Dirent) direntType() byte { return byte(e.Type >> 12) }
 
 // ParseDirents is the reverse of Getdents, for the kernel's own use and tests.
 func ParseDirents(buf []byte) []Dirent {

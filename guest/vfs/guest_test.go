@@ -30,7 +30,7 @@ func newGuest(fs *FS, path string) *guest {
 func (g *guest) as(uid uint32) {
 	old := g.c.Cred
 	g.c.Cred.FSUID, g.c.Cred.FSGID = uid, uid
-	g.c.Cred.ChangedFSUser(&old)
+	g.c.Cred.AdjustForFSUserChange(&old)
 }
 
 // cstring is what a C program can pass.

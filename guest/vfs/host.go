@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of open host handles; what is closed is opened again at need. Where the host
-// allows this process fewer descriptors, a part of these is left for everything else.
+// Limits of open host handles; a closed handle is opened again when it is needed. If
+// the host allows this process fewer descriptors, a part of these is left for
+// everything else.
 const (
 	maxHostDirs  = 64
 	maxHostFiles = 256
@@ -30,40 +31,40 @@ func handleLimits() (dirs, files int) {
 	return max(1, most/5), max(1, most*4/5)
 }
 
-// Host reads the folders of the host that guests see. All copies of a file
-// system share one Host, also copies that run at the same time, hence the lock.
-// Its answers are a function of the host's files alone. A file that a guest has opened
-// may be replaced on the host. It may also be written to, if it is small enough to have
-// been kept, or the guest does not ask for bytes that are no longer there; any other
-// change that is noticed is an EIO for the guest and is reported by Inputs and by Close.
+// Host reads the folders of the host that guests see. All copies of a file system share
+// one Host, also copies that run at the same time, hence the lock. Its answers are a
+// function of the host's files alone. A file that a guest has opened may be replaced on
+// the host. It may also be written to, if it is small enough to have been kept, or the
+// guest does not read the overwritten bytes; any other change that is noticed is an EIO
+// for the guest and is reported by Inputs and by Close.
 type Host struct {
 	mu      sync.Mutex
 	times   bool
-	fixedNS int64 // what files show unless times is set
-	dirs    handles
-	files   handles
+	fixedNS int64 // shown as the time of files unless times is set
+	dirs    handleCache
+	files   handleCache
 	roots   []*lower
-	hidden  map[string][]string // by the last name: folders in which guests do not see it
+	hidden  map[string][]string // by the last name: folders in which the name is invisible to guests
 	stdin   *StdinData
-	keep    int64 // bytes of files that may yet be kept
+	keep    int64 // bytes of files that may still be kept
 	failed  error // of the first file that changed under the run or could not be read
 }
 
 func newHost(times bool, fixedNS int64) *Host {
 	dirs, files := handleLimits()
-	return &Host{times: times, fixedNS: fixedNS, dirs: handles{limit: dirs}, files: handles{limit: files}, keep: maxKept}
+	return &Host{times: times, fixedNS: fixedNS, dirs: handleCache{limit: dirs}, files: handleCache{limit: files}, keep: maxKept}
 }
 
 // SharedInSnapshot marks that copies of a file system share the handles.
 func (h *Host) SharedInSnapshot() {}
 
-// Close closes all handles. It fails if a host file was seen to change while
-// the guest could see it.
+// Close closes all handles. It fails if a host file was seen to change while it was
+// visible to the guest.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.dirs.close()
-	h.files.close()
+	h.dirs.closeAll()
+	h.files.closeAll()
 	for _, r := range h.roots {
 		_ = unix.Close(r.fd)
 	}
@@ -71,16 +72,16 @@ func (h *Host) Close() error {
 	return h.failed
 }
 
-// Failed is the first failure of the host that the guest cannot be blamed for, or nil.
+// Failed is the first failure of the host that the guest did not cause, or nil.
 func (fs *FS) Failed() error {
 	fs.host.mu.Lock()
 	defer fs.host.mu.Unlock()
 	return fs.host.failed
 }
 
-// root opens a folder or file of the host, following symbolic links, as the top
+// openTop opens a folder or file of the host, following symbolic links, as the top
 // of a tree of lower nodes.
-func (h *Host) root(path string) (*lower, error) {
+func (h *Host) openTop(path string) (*lower, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -97,13 +98,13 @@ func (h *Host) root(path string) (*lower, error) {
 		_ = unix.Close(fd)
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	n := &lower{host: h, name: path, fd: fd, attr: h.attr(&st)}
+	n := &lower{host: h, name: path, fd: fd, attr: h.visibleAttr(&st)}
 	h.roots = append(h.roots, n)
 	return n, nil
 }
 
-// attr takes from the host's answer what a guest may see.
-func (h *Host) attr(st *unix.Stat_t) lowerAttr {
+// visibleAttr selects the host's attributes that a guest may see.
+func (h *Host) visibleAttr(st *unix.Stat_t) lowerAttr {
 	a := lowerAttr{
 		mode: st.Mode, uid: st.Uid, gid: st.Gid, nlink: uint32(st.Nlink), size: st.Size, rdev: st.Rdev,
 		id: hostID{st.Dev, st.Ino}, stamp: unix.TimespecToNsec(st.Mtim),
@@ -115,9 +116,9 @@ func (h *Host) attr(st *unix.Stat_t) lowerAttr {
 	return a
 }
 
-// hide makes a path of the host invisible. A folder that does not exist has nothing to
-// hide.
-func (h *Host) hide(path string) {
+// hidePath makes a path of the host invisible. A folder that does not exist needs no
+// hiding.
+func (h *Host) hidePath(path string) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return
@@ -129,75 +130,75 @@ func (h *Host) hide(path string) {
 	h.hidden[name] = append(h.hidden[name], dir)
 }
 
-// hides reports whether a name in a folder of the host is invisible.
-func (h *Host) hides(dir *lower, name string) bool {
+// isHidden reports whether a name in a folder of the host is invisible.
+func (h *Host) isHidden(dir *lower, name string) bool {
 	folders := h.hidden[name]
 	return len(folders) > 0 && slices.Contains(folders, dir.hostPath())
 }
 
-// dir returns a handle of a host folder for the *at calls. It is valid until
+// folderHandle returns a handle of a host folder for the *at calls. It is valid until
 // the next call.
-func (h *Host) dir(n *lower) (int, unix.Errno) {
+func (h *Host) folderHandle(n *lower) (int, unix.Errno) {
 	if n.parent == nil {
 		return n.fd, 0
 	}
-	if fd, ok := h.dirs.get(n); ok {
+	if fd, ok := h.dirs.findHandle(n); ok {
 		return fd, 0
 	}
-	fd, errno := h.openAt(n, unix.O_PATH|unix.O_DIRECTORY)
+	fd, errno := h.openVerified(n, unix.O_PATH|unix.O_DIRECTORY)
 	if errno == 0 {
-		h.dirs.put(n, fd)
+		h.dirs.addHandle(n, fd)
 	}
 	return fd, errno
 }
 
-// file returns a handle for reading a regular file. It is valid until the next
+// fileHandle returns a handle for reading a regular file. It is valid until the next
 // call.
-func (h *Host) file(n *lower) (int, unix.Errno) {
-	if fd, ok := h.files.get(n); ok {
+func (h *Host) fileHandle(n *lower) (int, unix.Errno) {
+	if fd, ok := h.files.findHandle(n); ok {
 		return fd, 0
 	}
-	fd, errno := h.openAt(n, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, errno := h.openVerified(n, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errno == 0 {
-		h.files.put(n, fd)
+		h.files.addHandle(n, fd)
 	}
 	return fd, errno
 }
 
-// openAt opens n in its folder and makes sure that it is what was seen before. For a
-// file that was read the bytes decide, when they are read again.
-func (h *Host) openAt(n *lower, flags int) (int, unix.Errno) {
-	fd, errno := h.openRaw(n, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+// openVerified opens n in its folder and verifies that it is the object that was seen
+// before. For a file that was read the bytes decide, when they are read again.
+func (h *Host) openVerified(n *lower, flags int) (int, unix.Errno) {
+	fd, errno := h.openUnverified(n, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if errno != 0 {
 		return -1, errno
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) && (n.contents == nil || st.Mode&unix.S_IFMT != unix.S_IFREG) {
+	if err := unix.Fstat(fd, &st); err != nil || !n.attr.matches(&st) && (n.contents == nil || st.Mode&unix.S_IFMT != unix.S_IFREG) {
 		_ = unix.Close(fd)
 		return -1, h.noteFailure(n, errOtherBytes)
 	}
 	return fd, 0
 }
 
-func (h *Host) openRaw(n *lower, flags int) (int, unix.Errno) {
+func (h *Host) openUnverified(n *lower, flags int) (int, unix.Errno) {
 	if n.parent == nil {
-		fd, err := h.makeRoom(func() (int, error) { return openRoot(n, flags) })
-		return h.opened(n, fd, err)
+		fd, err := h.retryWithRoom(func() (int, error) { return openRoot(n, flags) })
+		return h.checkOpened(n, fd, err)
 	}
-	dir, errno := h.dir(n.parent)
+	dir, errno := h.folderHandle(n.parent)
 	if errno != 0 {
 		return -1, errno
 	}
-	fd, err := h.makeRoom(func() (int, error) { return unix.Openat(dir, n.name, flags, 0) })
+	fd, err := h.retryWithRoom(func() (int, error) { return unix.Openat(dir, n.name, flags, 0) })
 	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 		err = errOtherBytes
 	}
-	return h.opened(n, fd, err)
+	return h.checkOpened(n, fd, err)
 }
 
-// opened is the result of opening n. What is no concern of the guest's is a failure of
-// the run.
-func (h *Host) opened(n *lower, fd int, err error) (int, unix.Errno) {
+// checkOpened returns the result of opening n. An error that is not the guest's concern
+// is a failure of the run.
+func (h *Host) checkOpened(n *lower, fd int, err error) (int, unix.Errno) {
 	if err == errOtherBytes || lacksDescriptors(err) {
 		return -1, h.noteFailure(n, err)
 	}
@@ -207,25 +208,25 @@ func (h *Host) opened(n *lower, fd int, err error) (int, unix.Errno) {
 // lacksDescriptors reports whether the host has no descriptor left.
 func lacksDescriptors(err error) bool { return err == unix.EMFILE || err == unix.ENFILE }
 
-// makeRoom calls a function that opens something, and closes handles while the host has
-// no descriptor left. The folder that was used last stays open.
-func (h *Host) makeRoom(open func() (int, error)) (int, error) {
+// retryWithRoom calls a function that opens something, and closes handles while the
+// host has no descriptor left. The most recently used folder stays open.
+func (h *Host) retryWithRoom(open func() (int, error)) (int, error) {
 	for {
 		fd, err := open()
 		switch {
 		case !lacksDescriptors(err):
 			return fd, err
 		case h.files.order.Len() > 0:
-			h.files.drop(h.files.order.Back())
+			h.files.closeElement(h.files.order.Back())
 		case h.dirs.order.Len() > 1:
-			h.dirs.drop(h.dirs.order.Back())
+			h.dirs.closeElement(h.dirs.order.Back())
 		default:
 			return fd, err
 		}
 	}
 }
 
-// openRoot opens what the O_PATH handle of a root stands for.
+// openRoot opens the object of the O_PATH handle of a root.
 func openRoot(n *lower, flags int) (int, error) {
 	if n.isDir() {
 		return unix.Openat(n.fd, ".", flags, 0)
@@ -233,7 +234,7 @@ func openRoot(n *lower, flags int) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", n.fd), flags&^unix.O_NOFOLLOW, 0)
 }
 
-// noteFailure remembers that n is not what it was, or cannot be read.
+// noteFailure remembers that n has changed, or cannot be read.
 func (h *Host) noteFailure(n *lower, err error) unix.Errno {
 	if h.failed == nil {
 		h.failed = readFailure(n.hostPath(), err)
@@ -241,7 +242,7 @@ func (h *Host) noteFailure(n *lower, err error) unix.Errno {
 	return unix.EIO
 }
 
-// errnoOf makes an error of package unix an Errno.
+// errnoOf converts an error of package unix to an Errno.
 func errnoOf(err error) unix.Errno {
 	if err == nil {
 		return 0
@@ -252,9 +253,9 @@ func errnoOf(err error) unix.Errno {
 	return unix.EIO
 }
 
-// names lists the names in a host folder, sorted, without "." and "..".
-func (h *Host) names(n *lower) ([]string, unix.Errno) {
-	fd, errno := h.openAt(n, unix.O_RDONLY|unix.O_DIRECTORY)
+// folderNames lists the names in a host folder, sorted, without "." and "..".
+func (h *Host) folderNames(n *lower) ([]string, unix.Errno) {
+	fd, errno := h.openVerified(n, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -275,9 +276,9 @@ func (h *Host) names(n *lower) ([]string, unix.Errno) {
 	return names, 0
 }
 
-// handles is a bounded set of open handles; the one that was not used for the
-// longest time gives way.
-type handles struct {
+// handleCache is a bounded set of open handles; the least recently used one is closed
+// first.
+type handleCache struct {
 	limit int
 	open  map[*lower]*list.Element
 	order list.List // of handle, the last used one in front
@@ -288,7 +289,7 @@ type handle struct {
 	fd   int
 }
 
-func (s *handles) get(n *lower) (int, bool) {
+func (s *handleCache) findHandle(n *lower) (int, bool) {
 	e, ok := s.open[n]
 	if !ok {
 		return -1, false
@@ -297,34 +298,34 @@ func (s *handles) get(n *lower) (int, bool) {
 	return e.Value.(handle).fd, true
 }
 
-func (s *handles) put(n *lower, fd int) {
+func (s *handleCache) addHandle(n *lower, fd int) {
 	if s.open == nil {
 		s.open = map[*lower]*list.Element{}
 	}
 	if len(s.open) >= s.limit {
-		s.drop(s.order.Back())
+		s.closeElement(s.order.Back())
 	}
 	s.open[n] = s.order.PushFront(handle{n, fd})
 }
 
-// forget closes the handle of n, if there is one.
-func (s *handles) forget(n *lower) {
+// remove closes the handle of n, if there is one.
+func (s *handleCache) removeHandle(n *lower) {
 	if e, ok := s.open[n]; ok {
-		s.drop(e)
+		s.closeElement(e)
 	}
 }
 
-func (s *handles) drop(e *list.Element) {
+func (s *handleCache) closeElement(e *list.Element) {
 	old := s.order.Remove(e).(handle)
 	delete(s.open, old.node)
 	_ = unix.Close(old.fd)
 }
 
-func (s *handles) close() {
+func (s *handleCache) closeAll() {
 	for s.order.Len() > 0 {
-		s.drop(s.order.Back())
+		s.closeElement(s.order.Back())
 	}
 }
 
-// joinHost puts a component behind a host path.
+// joinHost appends a component to a host path.
 func joinHost(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes a name and, if it is a folder, all that is in it, without
-// following links.
+// removeTree removes a name and, if it is a folder, its contents, without following
+// links.
 func removeTree(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
 	if err != unix.EISDIR && err != unix.EPERM {
@@ -17,7 +17,7 @@ func removeTree(dir int, name string) error {
 	if err != nil {
 		return err
 	}
-	err = removeIn(fd)
+	err = removeContents(fd)
 	_ = unix.Close(fd)
 	if err != nil {
 		return err
@@ -25,8 +25,8 @@ func removeTree(dir int, name string) error {
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
-// removeIn empties a folder.
-func removeIn(fd int) error {
+// removeContents empties a folder.
+func removeContents(fd int) error {
 	for {
 		if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
 			return err

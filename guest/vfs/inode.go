@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// Super is a file system as stat, statfs and /proc/mounts tell of it.
+// Super is a file system as stat, statfs and /proc/mounts show it.
 type Super struct {
 	Dev      uint64 // st_dev
 	Type     string // as in /proc/filesystems
@@ -42,21 +42,21 @@ var (
 
 	superTerminals = &Super{Dev: devTerminals, Type: "devpts", Magic: unix.DEVPTS_SUPER_MAGIC}
 
-	// SuperProc and SuperSys are what package procfs makes its inodes in.
+	// SuperProc and SuperSys are the file systems of the inodes of package procfs.
 	SuperProc = &Super{Dev: devProc, Type: "proc", Magic: unix.PROC_SUPER_MAGIC}
 	SuperSys  = &Super{Dev: devSys, Type: "sysfs", Magic: unix.SYSFS_MAGIC}
 )
 
-// mqueueMagic is what statfs answers for file systems of message queues
-// (ipc/mqueue.c of Linux).
+// mqueueMagic is f_type of statfs for file systems of message queues (ipc/mqueue.c of
+// Linux).
 const mqueueMagic = 0x19800202
 
 // SharedInSnapshot marks that a Super never changes.
 func (*Super) SharedInSnapshot() {}
 
-// Inode is a file, folder, link or other object of the guest's file system. It
-// lives as long as a name, an open description or a mapping refers to it; then
-// its storage goes back.
+// Inode is a file, folder, link or other object of the guest's file system. It lives as
+// long as a name, an open description or a mapping refers to it; then its storage is
+// freed.
 type Inode struct {
 	fs       *FS
 	super    *Super
@@ -68,11 +68,11 @@ type Inode struct {
 
 	atime, mtime, ctime, btime int64 // ns since 1970
 
-	lower   *lower     // what the host has, nil if the guest made it
+	lower   *lower     // the host's object, nil if the guest made it
 	dir     *directory // of folders, except made-up ones
 	target  string     // of symbolic links that the guest made
 	content *mm.Object // of regular files; nil until needed
-	node    Node       // what makes the inode up, if it is made up
+	node    Node       // generates the inode's content, if it is generated
 
 	dataChanged bool // content differs from the lower node's
 	metaChanged bool // mode, owner or times differ
@@ -113,13 +113,13 @@ func (i *Inode) Type() uint32 { return i.mode & unix.S_IFMT }
 // Owner returns the ids of the user and the group that the inode belongs to.
 func (i *Inode) Owner() (uid, gid uint32) { return i.uid, i.gid }
 
-// IsDir tells whether the inode is a folder.
+// IsDir reports whether the inode is a folder.
 func (i *Inode) IsDir() bool { return i.Type() == unix.S_IFDIR }
 
-// IsRegular tells whether the inode is a regular file.
+// IsRegular reports whether the inode is a regular file.
 func (i *Inode) IsRegular() bool { return i.Type() == unix.S_IFREG }
 
-// IsSymlink tells whether the inode is a symbolic link.
+// IsSymlink reports whether the inode is a symbolic link.
 func (i *Inode) IsSymlink() bool { return i.Type() == unix.S_IFLNK }
 
 // Nlink is the number of names.
@@ -154,13 +154,13 @@ func (i *Inode) Size() int64 {
 	return 0
 }
 
-// LockWaiters is the queue of those who wait for a record lock, a flock or the end of
+// LockWaiters is the queue of tasks that wait for a record lock, a flock or the end of
 // a lease.
 func (i *Inode) LockWaiters() *wait.Queue { return &i.locks.waiters }
 
-// newInode makes an inode with the next number, the present time and no name.
+// newInode makes an inode with the next number, the current time and no name.
 func (fs *FS) newInode(super *Super, mode, uid, gid uint32) *Inode {
-	now := fs.now()
+	now := fs.currentTime()
 	fs.lastIno++
 	i := &Inode{
 		fs: fs, super: super, ino: fs.lastIno, mode: mode, uid: uid, gid: gid,
@@ -200,8 +200,8 @@ func (fs *FS) lowerInode(n *lower) *Inode {
 	return i
 }
 
-// object returns the content of a regular file.
-func (i *Inode) object() *mm.Object {
+// contentObject returns the content of a regular file.
+func (i *Inode) contentObject() *mm.Object {
 	if i.content != nil {
 		return i.content
 	}
@@ -218,17 +218,17 @@ func (i *Inode) object() *mm.Object {
 	return i.content
 }
 
-// release gives storage back when neither a name nor a description is left, of
-// what is in a folder neither. Mappings keep the content alive by themselves.
+// release frees storage when neither a name nor a description is left, that of names in
+// a folder included. Mappings keep the content alive by themselves.
 func (i *Inode) release() {
 	if i.nlink > 0 || i.opens > 0 || i.pins > 0 {
 		return
 	}
-	i.ended()
+	i.notifyEnded()
 	if i.content != nil {
 		i.content.Unref()
 		i.content = nil
-		i.fs.uncache(i)
+		i.fs.removeCached(i)
 	}
 	if i.lower != nil && i.fs.linked[i.lower.attr.id] == i {
 		delete(i.fs.linked, i.lower.attr.id)
@@ -243,22 +243,22 @@ func (i *Inode) release() {
 	}
 }
 
-// drop takes a name away.
-func (i *Inode) drop() {
+// removeName decrements the number of names.
+func (i *Inode) dropName() {
 	i.nlink--
-	i.ctime = i.fs.now()
+	i.ctime = i.fs.currentTime()
 	i.release()
 }
 
 // touchData stamps a change of content.
 func (i *Inode) touchData() {
-	i.mtime = i.fs.now()
+	i.mtime = i.fs.currentTime()
 	i.ctime = i.mtime
 	i.dataChanged, i.timesSet = true, false
 }
 
 // touchMeta stamps a change of attributes.
 func (i *Inode) touchMeta() {
-	i.ctime = i.fs.now()
+	i.ctime = i.fs.currentTime()
 	i.metaChanged = true
 }

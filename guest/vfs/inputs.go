@@ -13,11 +13,11 @@ type Input struct {
 	SHA256 string // of the whole file, in hexadecimal
 }
 
-// Inputs lists the host files that were read, sorted by path, with the hash of each as
-// it was when it was read, but for those of which copies of this file system alone, or
-// what it was before it was put back to a snapshot, have read. It fails if a host file
-// was noticed to change while the guest could see it. Commit calls it before it changes
-// anything.
+// Inputs lists the host files that were read, sorted by path, with the hash of each at
+// the time when it was read. Files that were read only by copies of this file system,
+// or only before this one was restored from a snapshot, are omitted. It fails if a host
+// file was noticed to change while the guest could see it. Commit calls it before it
+// changes anything.
 func (fs *FS) Inputs() ([]Input, error) {
 	h := fs.host
 	h.mu.Lock()
@@ -32,7 +32,7 @@ func (fs *FS) Inputs() ([]Input, error) {
 		}
 	}
 	if h.stdin != nil {
-		in, read, err := h.stdin.input()
+		in, read, err := h.stdin.manifestInput()
 		if err != nil {
 			return nil, err
 		}

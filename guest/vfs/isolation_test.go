@@ -92,7 +92,7 @@ func TestHostCannotBeSwapped(t *testing.T) {
 			c := as(fs, 0, 0)
 			_, errno := fs.Lookup(c, nil, test.path, true)
 			ok(t, errno)
-			fs.host.dirs.close()
+			fs.host.dirs.closeAll()
 			test.swap(t, host, secret)
 			if _, errno := fs.Open(c, nil, test.path, unix.O_RDONLY, 0); errno != unix.EIO {
 				t.Errorf("open: %v, want EIO", errno)

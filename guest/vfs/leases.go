@@ -11,8 +11,8 @@ import (
 
 // LeaseSettings are those of /proc/sys/fs, see proc(5).
 type LeaseSettings struct {
-	// BreakTime is how many seconds a holder has to give a lease up; 0 or less means
-	// any time.
+	// BreakTime is the time in seconds that a holder has to release a lease; 0 or less
+	// means unlimited.
 	BreakTime int32
 	// Enabled is not 0 if leases can be had.
 	Enabled int32
@@ -21,8 +21,8 @@ type LeaseSettings struct {
 // defaultLeases are the settings of Linux at its start.
 var defaultLeases = LeaseSettings{BreakTime: 45, Enabled: 1}
 
-// lease is a lease of a file: the holder is notified before others open it in a way
-// that conflicts. See fcntl(2), "Leases".
+// lease is a lease of a file: the holder is notified before another process opens it in
+// a way that conflicts. See fcntl(2), "Leases".
 //
 // The two times are kept apart, and stay after the holder has obeyed, as in Linux
 // (fl_break_time and fl_downgrade_time): a lease that is downgraded and then upgraded
@@ -42,8 +42,8 @@ type BrokenLease struct {
 	FD   int32
 }
 
-// target is the kind that the lease will have once its break is done.
-func (l *lease) target() int {
+// targetKind is the kind that the lease will have once its break is complete.
+func (l *lease) targetKind() int {
 	switch {
 	case l.ending:
 		return unix.F_UNLCK
@@ -53,14 +53,14 @@ func (l *lease) target() int {
 	return unix.F_WRLCK
 }
 
-// conflicts reports whether the lease is in the way of opening for writing, if write
-// is set, or for reading.
+// conflicts reports whether the lease conflicts with opening for writing, if write is
+// set, or for reading.
 func (l *lease) conflicts(write bool) bool { return l.write || write }
 
-// isPast reports whether a time of a lease is over.
+// isPast reports whether a time of a lease has passed.
 func isPast(then, now int64) bool { return then != 0 && then <= now }
 
-// expireLeases ends and downgrades the leases whose holders have had their time.
+// expireLeases ends and downgrades the leases whose holders' time has expired.
 func (i *Inode) expireLeases(now int64) {
 	for _, l := range slices.Clone(i.locks.leases) {
 		if isPast(l.downgradeTime, now) {
@@ -101,15 +101,15 @@ func (i *Inode) leaseOf(f *File) *lease {
 func (f *File) Lease(now int64) int {
 	f.Inode().expireLeases(now)
 	if l := f.Inode().leaseOf(f); l != nil {
-		return l.target()
+		return l.targetKind()
 	}
 	return unix.F_UNLCK
 }
 
 // SetLease is fcntl with F_SETLEASE on a descriptor fd of the description. EAGAIN: the
-// file is open in a way that conflicts, or there is no lease to end. EACCES: it is
-// somebody else's. EINVAL: there are no leases of such a file. Made-up files have an
-// inode for each look, so that nothing would break leases of them.
+// file is open in a way that conflicts, or there is no lease to end. EACCES: it belongs
+// to another user. EINVAL: files of this type have no leases. Generated files have an
+// inode for each lookup, so that nothing would break leases of them.
 func (f *File) SetLease(c *Ctx, kind int, fd int32, now int64) unix.Errno {
 	i := f.Inode()
 	switch {
@@ -155,7 +155,7 @@ func (f *File) mayLease(kind int) unix.Errno {
 		}
 	} else {
 		own := 0
-		if writable(f.flags) {
+		if flagsWritable(f.flags) {
 			own = 1
 		}
 		readers := 0
@@ -174,9 +174,9 @@ func (f *File) mayLease(kind int) unix.Errno {
 	return 0
 }
 
-// BreakLeases begins to break the leases that are in the way of opening for writing, if
-// write is set, or for reading; now is the time of the monotonic clock. It returns those
-// whose holders do not know yet.
+// BreakLeases begins to break the leases that conflict with opening for writing, if
+// write is set, or for reading; now is the time of the monotonic clock. It returns the
+// leases whose holders were not notified before.
 func (i *Inode) BreakLeases(write bool, now int64) []BrokenLease {
 	i.expireLeases(now)
 	until := int64(0)
@@ -198,8 +198,8 @@ func (i *Inode) BreakLeases(write bool, now int64) []BrokenLease {
 	return broken
 }
 
-// LeaseConflict reports whether a lease is in the way of opening for writing, if write
-// is set, or for reading, and when the first of them changes by itself.
+// LeaseConflict reports whether a lease conflicts with opening for writing, if write is
+// set, or for reading, and when the first of them changes by itself.
 func (i *Inode) LeaseConflict(write bool) (deadline int64, conflict bool) {
 	deadline = math.MaxInt64
 	for _, l := range i.locks.leases {

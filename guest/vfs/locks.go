@@ -13,8 +13,8 @@ import (
 // maxLocks bounds the record locks of all files together; more is ENOLCK.
 const maxLocks = 1 << 14
 
-// LockOwner is who holds a record lock: for POSIX locks a process, numbered by
-// the kernel; for open file description locks (F_OFD_SETLK) the description.
+// LockOwner is the holder of a record lock: for POSIX locks a process, numbered by the
+// kernel; for open file description locks (F_OFD_SETLK) the description.
 type LockOwner struct {
 	Process int32
 	File    *File
@@ -50,9 +50,8 @@ type lockWait struct {
 
 func (l *recordLock) overlaps(o *recordLock) bool { return l.start <= o.end && o.start <= l.end }
 
-// conflicts returns a lock of somebody else that l cannot be held together
-// with, or nil.
-func (r *recordLocks) conflict(l *recordLock) *recordLock {
+// conflictWith returns a lock of another owner that conflicts with l, or nil.
+func (r *recordLocks) conflictWith(l *recordLock) *recordLock {
 	for n := range r.list {
 		o := &r.list[n]
 		if o.owner != l.owner && o.overlaps(l) && (o.write || l.write) {
@@ -62,7 +61,7 @@ func (r *recordLocks) conflict(l *recordLock) *recordLock {
 	return nil
 }
 
-// lockRange makes a range of bytes of what fcntl was given.
+// lockRange converts the arguments of fcntl to a range of bytes.
 func (f *File) lockRange(lk *unix.Flock_t) (start, end int64, errno unix.Errno) {
 	base := int64(0)
 	switch lk.Whence {
@@ -95,8 +94,8 @@ func (f *File) lockRange(lk *unix.Flock_t) (start, end int64, errno unix.Errno) 
 	return start, math.MaxInt64, 0
 }
 
-// GetLock is fcntl with F_GETLK, or F_OFD_GETLK if the owner is a description:
-// it returns the lock that stands in the way of lk, or lk with F_UNLCK.
+// GetLock is fcntl with F_GETLK, or F_OFD_GETLK if the owner is a description: it
+// returns the lock that conflicts with lk, or lk with F_UNLCK.
 func (f *File) GetLock(owner LockOwner, lk unix.Flock_t) (unix.Flock_t, unix.Errno) {
 	if f.IsPath() {
 		return lk, unix.EBADF
@@ -109,7 +108,7 @@ func (f *File) GetLock(owner LockOwner, lk unix.Flock_t) (unix.Flock_t, unix.Err
 		return lk, errno
 	}
 	want := recordLock{owner, start, end, lk.Type == unix.F_WRLCK}
-	have := f.Inode().locks.conflict(&want)
+	have := f.Inode().locks.conflictWith(&want)
 	if have == nil {
 		lk.Type = unix.F_UNLCK
 		return lk, 0
@@ -127,11 +126,11 @@ func (f *File) GetLock(owner LockOwner, lk unix.Flock_t) (unix.Flock_t, unix.Err
 	return lk, 0
 }
 
-// SetLock is fcntl with F_SETLK, or F_OFD_SETLK if the owner is a description.
-// EAGAIN: somebody else's lock is in the way. For F_SETLKW waiter is the id of
-// the waiting task: it is noted as waiting for the lock, and the call is to be
-// repeated when Inode.LockWaiters is woken, or given up with CancelLock.
-// EDEADLK: waiting would never end. For F_SETLK waiter is 0.
+// SetLock is fcntl with F_SETLK, or F_OFD_SETLK if the owner is a description. EAGAIN:
+// another owner's lock conflicts. For F_SETLKW waiter is the id of the waiting task: it
+// is noted as waiting for the lock, and the call is to be repeated when
+// Inode.LockWaiters is woken, or abandoned with CancelLock. EDEADLK: waiting would
+// never end. For F_SETLK waiter is 0.
 func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errno {
 	if f.IsPath() {
 		return unix.EBADF
@@ -154,11 +153,11 @@ func (f *File) SetLock(owner LockOwner, lk unix.Flock_t, waiter int32) unix.Errn
 		r.waiters.Wake(wait.AnyEvent)
 		return 0
 	}
-	if c := r.conflict(&l); c != nil {
+	if c := r.conflictWith(&l); c != nil {
 		if waiter == 0 {
 			return unix.EAGAIN
 		}
-		if owner.File == nil && fs.deadlocks(f.Inode(), &l) {
+		if owner.File == nil && fs.wouldDeadlock(f.Inode(), &l) {
 			return unix.EDEADLK
 		}
 		fs.waits = append(fs.waits, lockWait{waiter, f.Inode(), l})
@@ -193,9 +192,9 @@ func (f *File) mayLock(owner LockOwner, lk *unix.Flock_t) unix.Errno {
 	return 0
 }
 
-// setLocks changes the locks of an owner: the range of l is taken out of them,
-// and l is added if add is set. Owners keep the order in which they came, which
-// is the order in which GetLock looks for conflicts, as in Linux.
+// setLocks changes the locks of an owner: the range of l is removed from them, and l is
+// added if add is set. Owners keep the order of their first locks, which is the order
+// in which GetLock looks for conflicts, as in Linux.
 func (fs *FS) setLocks(r *recordLocks, l recordLock, add bool) {
 	at := slices.IndexFunc(r.list, func(o recordLock) bool { return o.owner == l.owner })
 	if at < 0 {
@@ -216,17 +215,17 @@ func (fs *FS) setLocks(r *recordLocks, l recordLock, add bool) {
 	last := first
 	var own []recordLock
 	for ; last < len(piece) && piece[last].start-1 <= l.end; last++ {
-		own = append(own, piece[last].without(&l)...)
+		own = append(own, piece[last].outsideOf(&l)...)
 	}
 	if add {
-		own = join(own, l)
+		own = joinLocks(own, l)
 	}
 	fs.locks += len(own) - (last - first)
 	r.list = slices.Replace(r.list, at+first, at+last, own...)
 }
 
-// without is what remains of o without the range of l.
-func (o recordLock) without(l *recordLock) []recordLock {
+// outsideOf returns the parts of o outside the range of l.
+func (o recordLock) outsideOf(l *recordLock) []recordLock {
 	if !o.overlaps(l) {
 		return []recordLock{o}
 	}
@@ -244,9 +243,9 @@ func (o recordLock) without(l *recordLock) []recordLock {
 	return rest
 }
 
-// join adds l to an owner's locks, none of which overlaps it, in order, and
-// makes one of locks of the same kind that touch.
-func join(own []recordLock, l recordLock) []recordLock {
+// joinLocks adds l to an owner's locks, which must not overlap it, in order, and merges
+// adjacent locks of the same kind.
+func joinLocks(own []recordLock, l recordLock) []recordLock {
 	own = slices.DeleteFunc(own, func(o recordLock) bool {
 		switch {
 		case o.write != l.write:
@@ -269,11 +268,11 @@ func (fs *FS) CancelLock(waiter int32) {
 	fs.waits = slices.DeleteFunc(fs.waits, func(w lockWait) bool { return w.waiter == waiter })
 }
 
-// deadlocks tells whether somebody whom l has to wait for waits, directly or
+// wouldDeadlock reports whether an owner that l has to wait for waits, directly or
 // through others, for l's owner.
-func (fs *FS) deadlocks(i *Inode, l *recordLock) bool {
+func (fs *FS) wouldDeadlock(i *Inode, l *recordLock) bool {
 	seen := []LockOwner{}
-	todo := i.locks.blockers(l)
+	todo := i.locks.blockingOwners(l)
 	for len(todo) > 0 {
 		owner := todo[0]
 		todo = todo[1:]
@@ -286,15 +285,15 @@ func (fs *FS) deadlocks(i *Inode, l *recordLock) bool {
 		seen = append(seen, owner)
 		for n := range fs.waits {
 			if w := &fs.waits[n]; w.lock.owner == owner {
-				todo = append(todo, w.inode.locks.blockers(&w.lock)...)
+				todo = append(todo, w.inode.locks.blockingOwners(&w.lock)...)
 			}
 		}
 	}
 	return false
 }
 
-// blockers lists the owners of all locks that stand in the way of l.
-func (r *recordLocks) blockers(l *recordLock) []LockOwner {
+// blockingOwners lists the owners of all locks that conflict with l.
+func (r *recordLocks) blockingOwners(l *recordLock) []LockOwner {
 	var owners []LockOwner
 	for n := range r.list {
 		o := &r.list[n]
@@ -316,9 +315,9 @@ func (f *File) UnlockAll(owner LockOwner) {
 	r.waiters.Wake(wait.AnyEvent)
 }
 
-// Flock is flock(2) with LOCK_SH, LOCK_EX or LOCK_UN, and LOCK_NB or not.
-// EAGAIN: somebody else's lock is in the way; a lock that was to be changed is
-// gone then, as flock(2) says.
+// Flock is flock(2) with LOCK_SH, LOCK_EX or LOCK_UN, and LOCK_NB or not. EAGAIN:
+// another owner's lock conflicts; a lock that was to be changed is released then, as
+// flock(2) says.
 func (f *File) Flock(op int) unix.Errno {
 	if f.IsPath() {
 		return unix.EBADF

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostID tells files of the host apart; hard links have the same.
+// hostID identifies a file of the host; hard links have the same.
 type hostID struct{ dev, ino uint64 }
 
-// lowerAttr is what stat says of a lower node.
+// lowerAttr is the attributes of a lower node.
 type lowerAttr struct {
 	mode, uid, gid, nlink uint32
 	size                  int64
@@ -20,9 +20,9 @@ type lowerAttr struct {
 	stamp                 int64 // the host's modification time, to notice changes
 }
 
-// same tells whether st can be of the file or link that a describes. The size of a
+// matches reports whether st can be of the file or link that a describes. The size of a
 // folder may change without its names.
-func (a *lowerAttr) same(st *unix.Stat_t) bool {
+func (a *lowerAttr) matches(st *unix.Stat_t) bool {
 	if (hostID{st.Dev, st.Ino}) != a.id || st.Mode&unix.S_IFMT != a.mode&unix.S_IFMT {
 		return false
 	}
@@ -33,12 +33,12 @@ func (a *lowerAttr) same(st *unix.Stat_t) bool {
 	return true
 }
 
-// lower is a file of the tree that the guest finds at the start of a run: one
-// of the host, or a folder that stands above visible ones. It never changes;
-// what it has read of the host it keeps.
+// lower is a file of the tree that the guest finds at the start of a run: one of the
+// host, or a folder that was added above visible ones. It never changes; it caches
+// everything that it has read from the host.
 //
-// Overrides are the names that New put over those of the host: mounts, visible
-// paths and the folders above them.
+// Overrides are the names that New added over those of the host: mounts, visible paths
+// and the folders above them.
 type lower struct {
 	host      *Host
 	parent    *lower // the host folder it is in; nil for a root and for synthetic ones
@@ -72,19 +72,19 @@ func (n *lower) hostPath() string {
 	return joinHost(n.parent.hostPath(), n.name)
 }
 
-// child finds a name in a folder; nil without an error means there is none. ENOTDIR: n is
-// no folder.
-func (n *lower) child(name string) (*lower, unix.Errno) {
+// findChild finds a name in a folder; nil without an error means there is none. ENOTDIR: n
+// is not a folder.
+func (n *lower) findChild(name string) (*lower, unix.Errno) {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
-	return n.childLocked(name)
+	return n.findChildLocked(name)
 }
 
-func (n *lower) childLocked(name string) (*lower, unix.Errno) {
+func (n *lower) findChildLocked(name string) (*lower, unix.Errno) {
 	if c, ok := n.overrides[name]; ok {
 		return c, 0
 	}
-	if n.synthetic || n.host.hides(n, name) {
+	if n.synthetic || n.host.isHidden(n, name) {
 		return nil, 0
 	}
 	if !n.isDir() {
@@ -93,7 +93,7 @@ func (n *lower) childLocked(name string) (*lower, unix.Errno) {
 	if c, ok := n.children[name]; ok {
 		return c, 0
 	}
-	dir, errno := n.host.dir(n)
+	dir, errno := n.host.folderHandle(n)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -105,7 +105,7 @@ func (n *lower) childLocked(name string) (*lower, unix.Errno) {
 	default:
 		return nil, errnoOf(err)
 	}
-	c := &lower{host: n.host, parent: n, name: name, attr: n.host.attr(&st)}
+	c := &lower{host: n.host, parent: n, name: name, attr: n.host.visibleAttr(&st)}
 	if n.children == nil {
 		n.children = map[string]*lower{}
 	}
@@ -113,8 +113,8 @@ func (n *lower) childLocked(name string) (*lower, unix.Errno) {
 	return c, 0
 }
 
-// list returns all names in a folder, sorted. The caller must not change it.
-func (n *lower) list() ([]string, unix.Errno) {
+// listNames returns all names in a folder, sorted. The caller must not change it.
+func (n *lower) listNames() ([]string, unix.Errno) {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
 	if n.listed {
@@ -123,10 +123,10 @@ func (n *lower) list() ([]string, unix.Errno) {
 	var names []string
 	if !n.synthetic {
 		var errno unix.Errno
-		if names, errno = n.host.names(n); errno != 0 {
+		if names, errno = n.host.folderNames(n); errno != 0 {
 			return nil, errno
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return n.host.hides(n, name) })
+		names = slices.DeleteFunc(names, func(name string) bool { return n.host.isHidden(n, name) })
 	}
 	for name := range n.overrides {
 		names = append(names, name)
@@ -136,14 +136,14 @@ func (n *lower) list() ([]string, unix.Errno) {
 	return n.names, 0
 }
 
-// readlink returns what a symbolic link says.
-func (n *lower) readlink() (string, unix.Errno) {
+// linkText returns the text of a symbolic link.
+func (n *lower) linkText() (string, unix.Errno) {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
 	if n.linkRead {
 		return n.target, 0
 	}
-	fd, errno := n.host.openAt(n, unix.O_PATH)
+	fd, errno := n.host.openVerified(n, unix.O_PATH)
 	if errno != 0 {
 		return "", errno
 	}
@@ -157,15 +157,15 @@ func (n *lower) readlink() (string, unix.Errno) {
 	return n.target, 0
 }
 
-// open makes sure that a regular file can be read, and keeps its bytes if they are not
+// openContents makes sure that a regular file can be read, and keeps its bytes if there are not
 // too many.
-func (n *lower) open() unix.Errno {
+func (n *lower) openContents() unix.Errno {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
 	if n.isKept() {
 		return 0
 	}
-	fd, errno := n.host.file(n)
+	fd, errno := n.host.fileHandle(n)
 	if errno != 0 || n.contents != nil || n.attr.size > min(maxKeptFile, n.host.keep) {
 		return errno
 	}
@@ -173,16 +173,16 @@ func (n *lower) open() unix.Errno {
 		return errno
 	}
 	n.host.keep -= n.attr.size
-	n.host.files.forget(n)
+	n.host.files.removeHandle(n)
 	return 0
 }
 
 // isKept reports whether the host's file is not needed any more.
 func (n *lower) isKept() bool { return n.contents != nil && n.contents.kept != nil }
 
-// ReadAt fills p with bytes of a regular file; it is the source of memory
-// objects. With the first call the file is an input of the run, of which the hash is
-// known: it was kept, or is read as a whole.
+// ReadAt fills p with bytes of a regular file; it is the source of memory objects. The
+// first call makes the file an input of the run with a known hash: the file was kept,
+// or is read as a whole.
 func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()
@@ -191,7 +191,7 @@ func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
 		_ = n.contents.readAt(nil, p, off)
 		return 0
 	}
-	fd, errno := n.host.file(n)
+	fd, errno := n.host.fileHandle(n)
 	if errno != 0 {
 		return unix.EIO
 	}
@@ -207,22 +207,22 @@ func (n *lower) ReadAt(p []byte, off int64) unix.Errno {
 	return 0
 }
 
-// readContents reads the whole file. One that is written meanwhile is refused: part of
-// its bytes would be old and part new.
+// readContents reads the whole file. A file that is written meanwhile is refused: part
+// of its bytes would be old and part new.
 func (n *lower) readContents(fd int, all func(io.ReaderAt, int64) (*contents, error)) unix.Errno {
 	read, err := all(hostFile(fd), n.attr.size)
 	if err != nil {
 		return n.host.noteFailure(n, err)
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || !n.attr.same(&st) {
+	if err := unix.Fstat(fd, &st); err != nil || !n.attr.matches(&st) {
 		return n.host.noteFailure(n, errOtherBytes)
 	}
 	n.contents = read
 	return 0
 }
 
-// noteRead makes an empty file an input, of which there are no bytes to be read.
+// noteRead makes an empty file an input, of which no bytes can be read.
 func (n *lower) noteRead() {
 	n.host.mu.Lock()
 	defer n.host.mu.Unlock()

@@ -36,7 +36,7 @@ func (fs *FS) Memfd(c *Ctx, name string, flags int) (*File, unix.Errno) {
 	i.content = mm.NewObject(fs.ram, nil, 0)
 	d := anonDentry(i, "/memfd:"+name+" (deleted)")
 	f := fs.newFile(d, unix.O_RDWR|OLargeFile, &regular{i})
-	f.countAsWriter(false) // Linux does not, so that it can be executed
+	f.countAsWriter(false) // Linux does not count it, so that it can be executed
 	return f, 0
 }
 
@@ -70,9 +70,9 @@ func (f *File) AddSeals(seals int) unix.Errno {
 	return 0
 }
 
-// maySealed checks that the seals of a file allow a new size, and writing if
-// write is set.
-func (i *Inode) maySealed(size int64, write bool) unix.Errno {
+// sealsAllow checks that the seals of a file allow a new size, and writing if write is
+// set.
+func (i *Inode) sealsAllow(size int64, write bool) unix.Errno {
 	switch {
 	case i.seals == 0:
 		return 0

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 func TestGetcwd(t *testing.T) {
@@ -75,7 +75,7 @@ func TestStatfs(t *testing.T) {
 	fs := newFS(t, Config{})
 	c := as(fs, 0, 0)
 	before := fs.Statfs(fs.Root().Inode())
-	put(t, fs, c, "/tmp/f", string(make([]byte, 10*emu.PageSize)))
+	put(t, fs, c, "/tmp/f", string(make([]byte, 10*arch.PageSize)))
 	after := fs.Statfs(fs.Root().Inode())
 	if before.Bfree-after.Bfree != 10 || before.Ffree-after.Ffree != 1 || after.Blocks != fs.ram.Limit() {
 		t.Errorf("before %+v, after %+v", before, after)
@@ -210,7 +210,7 @@ func TestAnonymousObjects(t *testing.T) {
 	fs := newFS(t, Config{})
 	c := as(fs, 1000, 1000)
 	socket := fs.NewFile(fs.NewSocket(c), "socket:", unix.O_RDWR, nil)
-	if got, want := socket.Dentry().Path(), "socket:["+itoa(socket.Inode().Ino())+"]"; got != want {
+	if got, want := socket.Dentry().Path(), "socket:["+decimal(socket.Inode().Ino())+"]"; got != want {
 		t.Errorf("path %q, want %q", got, want)
 	}
 	event := fs.NewFile(fs.Anon(), "anon_inode:[eventfd]", unix.O_RDWR, nil)
@@ -254,13 +254,13 @@ func TestManyOpenHostFiles(t *testing.T) {
 	host := t.TempDir()
 	const count = maxHostFiles + 200
 	for i := range count {
-		write(t, host+"/"+itoa(uint64(i)), itoa(uint64(i)))
+		write(t, host+"/"+decimal(uint64(i)), decimal(uint64(i)))
 	}
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	c := as(fs, 0, 0)
 	var files []*File
 	for i := range count {
-		f, errno := fs.Open(c, nil, "/m/"+itoa(uint64(i)), unix.O_RDONLY, 0)
+		f, errno := fs.Open(c, nil, "/m/"+decimal(uint64(i)), unix.O_RDONLY, 0)
 		ok(t, errno)
 		files = append(files, f)
 	}
@@ -269,7 +269,7 @@ func TestManyOpenHostFiles(t *testing.T) {
 	}
 	buf := make([]byte, 10)
 	for i, f := range files {
-		if n, errno := f.Read(c, buf); errno != 0 || string(buf[:n]) != itoa(uint64(i)) {
+		if n, errno := f.Read(c, buf); errno != 0 || string(buf[:n]) != decimal(uint64(i)) {
 			t.Errorf("file %d reads %q, %v", i, buf[:n], errno)
 		}
 		f.Unref()

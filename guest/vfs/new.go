@@ -16,7 +16,7 @@ type MountInfo struct {
 	Options string // fourth field
 }
 
-// mountPoint is where a host folder named by Config.Mounts stands.
+// mountPoint is the guest path of a host folder named by Config.Mounts.
 type mountPoint struct {
 	guest    string // path of the guest
 	host     string // path of the host without symbolic links
@@ -34,8 +34,8 @@ var scratchFolders = []struct {
 	{"/run", 0o755}, {"/run/lock", 0o1777}, {"/tmp", 0o1777}, {"/var/tmp", 0o1777}, {"/root", 0o700},
 }
 
-// New makes the file system that cfg describes. The error names the mount or
-// folder that cannot be opened.
+// New makes the file system of a configuration. The error names the mount or folder
+// that cannot be opened.
 func New(cfg Config) (*FS, error) {
 	fs := &FS{
 		ram: cfg.RAM, memory: cfg.Memory, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
@@ -46,10 +46,10 @@ func New(cfg Config) (*FS, error) {
 		fs.maxInodes = cfg.RAM.Limit() / 2
 	}
 	for _, path := range cfg.Hidden {
-		fs.host.hide(path)
+		fs.host.hidePath(path)
 	}
-	b := builder{fs: fs, cfg: &cfg}
-	if err := b.build(); err != nil {
+	b := lowerBuilder{fs: fs, cfg: &cfg}
+	if err := b.buildTree(); err != nil {
 		_ = fs.host.Close()
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func New(cfg Config) (*FS, error) {
 
 // openMount notes a mount in the table, and for Commit if it is writable.
 func (fs *FS) openMount(m *mountPoint) {
-	d, errno := fs.Lookup(fs.self(), nil, m.guest, false)
+	d, errno := fs.Lookup(fs.ownContext(), nil, m.guest, false)
 	if errno != 0 {
 		panic("bug: no mount at " + m.guest)
 	}
@@ -79,8 +79,8 @@ func (fs *FS) openMount(m *mountPoint) {
 	fs.addMount(MountInfo{Path: m.guest, Super: superOverlay, Source: "overlay", Options: "rw,relatime"})
 }
 
-// self is the context for the file system's own operations.
-func (fs *FS) self() *Ctx { return &Ctx{Cred: NewCred(0, 0), Root: fs.root, Cwd: fs.root} }
+// ownContext is the context for the file system's own operations.
+func (fs *FS) ownContext() *Ctx { return &Ctx{Cred: NewCred(0, 0), Root: fs.root, Cwd: fs.root} }
 
 func (fs *FS) addMount(m MountInfo) {
 	fs.mounts = slices.DeleteFunc(fs.mounts, func(o MountInfo) bool { return o.Path == m.Path })
@@ -90,30 +90,30 @@ func (fs *FS) addMount(m MountInfo) {
 // Mounts lists the mount table in the order of mounting.
 func (fs *FS) Mounts() []MountInfo { return fs.mounts }
 
-// builder puts the lower tree together.
-type builder struct {
+// lowerBuilder assembles the lower tree.
+type lowerBuilder struct {
 	fs     *FS
 	cfg    *Config
-	root   *lower // what the guest sees
+	root   *lower // visible to the guest
 	host   *lower // the host's root
 	mounts []*mountPoint
 }
 
-func (b *builder) build() error {
-	if err := b.base(); err != nil {
+func (b *lowerBuilder) buildTree() error {
+	if err := b.buildBase(); err != nil {
 		return err
 	}
-	b.scratch()
+	b.addScratchFolders()
 	for _, m := range b.cfg.Mounts {
-		if err := b.mount(m); err != nil {
+		if err := b.addHostMount(m); err != nil {
 			return err
 		}
 	}
 	return b.checkWritable()
 }
 
-// scratch makes the folders for temporary files.
-func (b *builder) scratch() {
+// addScratchFolders makes the folders for temporary files.
+func (b *lowerBuilder) addScratchFolders() {
 	for _, s := range scratchFolders {
 		b.scratchFolder(s.path, s.mode, 0, 0)
 	}
@@ -122,10 +122,10 @@ func (b *builder) scratch() {
 	}
 }
 
-// base makes the tree without mounts.
-func (b *builder) base() error {
+// buildBase makes the tree without mounts.
+func (b *lowerBuilder) buildBase() error {
 	if b.cfg.RootFS != "" {
-		root, err := b.fs.host.root(b.cfg.RootFS)
+		root, err := b.fs.host.openTop(b.cfg.RootFS)
 		if err == nil && !root.isDir() {
 			err = unix.ENOTDIR
 		}
@@ -135,19 +135,19 @@ func (b *builder) base() error {
 		b.root = root
 		return nil
 	}
-	host, err := b.fs.host.root("/")
+	host, err := b.fs.host.openTop("/")
 	if err != nil {
 		return err
 	}
-	b.root, b.host = b.synthetic(0o755, 0, 0), host
+	b.root, b.host = b.newFolder(0o755, 0, 0), host
 	for _, p := range slices.Sorted(slices.Values(b.cfg.Paths)) {
-		b.expose(p)
+		b.exposePath(p)
 	}
 	return nil
 }
 
-// synthetic makes a folder that the host does not have.
-func (b *builder) synthetic(mode, uid, gid uint32) *lower {
+// newFolder makes a folder that the host does not have.
+func (b *lowerBuilder) newFolder(mode, uid, gid uint32) *lower {
 	t := b.fs.host.fixedNS
 	return &lower{
 		host: b.fs.host, synthetic: true, overrides: map[string]*lower{},
@@ -155,9 +155,9 @@ func (b *builder) synthetic(mode, uid, gid uint32) *lower {
 	}
 }
 
-// expose makes a path of the host visible, and each symbolic link on the way to
-// what it means. What the guest has of its own (/proc, /sys, /dev) stays hidden.
-func (b *builder) expose(name string) {
+// exposePath makes a path of the host visible, and the target of each symbolic link on the
+// way. The guest's own folders (/proc, /sys, /dev) stay hidden.
+func (b *lowerBuilder) exposePath(name string) {
 	rest := strings.Split(strings.Trim(path.Clean(name), "/"), "/")
 	at, seen := b.host, []string{}
 	for links := 0; len(rest) > 0; {
@@ -167,12 +167,12 @@ func (b *builder) expose(name string) {
 		case name == "" || name == ".":
 			continue
 		case name == "..":
-			at, seen = b.up(at), seen[:max(0, len(seen)-1)]
+			at, seen = b.parentOf(at), seen[:max(0, len(seen)-1)]
 			continue
 		case len(seen) == 0 && slices.Contains(ownFolders, name):
 			return
 		}
-		next, errno := at.child(name)
+		next, errno := at.findChild(name)
 		if errno != 0 || next == nil {
 			return
 		}
@@ -180,8 +180,8 @@ func (b *builder) expose(name string) {
 			at, seen = next, append(seen, name)
 			continue
 		}
-		b.place(append(slices.Clone(seen), name), next)
-		text, errno := next.readlink()
+		b.addAt(append(slices.Clone(seen), name), next)
+		text, errno := next.linkText()
 		if links++; errno != 0 || links > maxLinks {
 			return
 		}
@@ -190,32 +190,32 @@ func (b *builder) expose(name string) {
 		}
 		rest = append(strings.Split(text, "/"), rest...)
 	}
-	b.place(seen, at)
+	b.addAt(seen, at)
 }
 
-func (b *builder) up(n *lower) *lower {
+func (b *lowerBuilder) parentOf(n *lower) *lower {
 	if n.parent == nil {
 		return n
 	}
 	return n.parent
 }
 
-// place makes n visible at a path, unless it is already.
-func (b *builder) place(at []string, n *lower) {
+// addAt makes n visible at a path, unless it is already.
+func (b *lowerBuilder) addAt(at []string, n *lower) {
 	if len(at) == 0 {
 		b.root = n
 		return
 	}
-	dir := b.folder(at[:len(at)-1])
+	dir := b.folderAt(at[:len(at)-1])
 	name := at[len(at)-1]
-	if have, errno := dir.child(name); errno == 0 && have == n {
+	if have, errno := dir.findChild(name); errno == 0 && have == n {
 		return
 	}
-	dir.override(name, n)
+	dir.replaceName(name, n)
 }
 
-// override puts n over a name of dir.
-func (n *lower) override(name string, o *lower) {
+// replaceName replaces a name of dir by n.
+func (n *lower) replaceName(name string, o *lower) {
 	if n.overrides == nil {
 		n.overrides = map[string]*lower{}
 	}
@@ -226,39 +226,39 @@ func (n *lower) override(name string, o *lower) {
 	}
 }
 
-// folder finds the folder at a path and makes those that are missing. A link or
-// file in the way is replaced.
-func (b *builder) folder(at []string) *lower {
+// folderAt finds the folder at a path and makes missing ones. A link or file in the way
+// is replaced.
+func (b *lowerBuilder) folderAt(at []string) *lower {
 	dir := b.root
 	for _, name := range at {
-		next, errno := dir.child(name)
+		next, errno := dir.findChild(name)
 		if errno != 0 || next == nil || !next.isDir() {
-			next = b.synthetic(0o755, 0, 0)
-			dir.override(name, next)
+			next = b.newFolder(0o755, 0, 0)
+			dir.replaceName(name, next)
 		}
 		dir = next
 	}
 	return dir
 }
 
-// scratchFolder makes an empty folder unless there is one; one that only leads
-// to something visible gets the right mode.
-func (b *builder) scratchFolder(name string, mode, uid, gid uint32) {
-	at := b.resolve(name)
-	dir := b.folder(at[:len(at)-1])
-	have, errno := dir.child(at[len(at)-1])
+// scratchFolder makes an empty folder unless there is one; a folder that only leads to
+// a visible path gets the right mode.
+func (b *lowerBuilder) scratchFolder(name string, mode, uid, gid uint32) {
+	at := b.resolveLinks(name)
+	dir := b.folderAt(at[:len(at)-1])
+	have, errno := dir.findChild(at[len(at)-1])
 	switch {
 	case errno != 0 || have == nil:
-		dir.override(at[len(at)-1], b.synthetic(mode, uid, gid))
+		dir.replaceName(at[len(at)-1], b.newFolder(mode, uid, gid))
 	case have.synthetic:
 		have.attr.mode, have.attr.uid, have.attr.gid = unix.S_IFDIR|mode, uid, gid
 	}
 }
 
-// resolve follows the symbolic links of the lower tree in a guest path, such as
-// /var/run, so that what is put there is put where the guest finds it. A name
-// that does not exist stands for itself.
-func (b *builder) resolve(name string) []string {
+// resolveLinks follows the symbolic links of the lower tree in a guest path, such as
+// /var/run, so that the guest finds a mount that is made there. A name that does not
+// exist stands for itself.
+func (b *lowerBuilder) resolveLinks(name string) []string {
 	rest := strings.Split(strings.Trim(path.Clean(name), "/"), "/")
 	var seen []string
 	for links := 0; len(rest) > 0; {
@@ -271,13 +271,13 @@ func (b *builder) resolve(name string) []string {
 			seen = seen[:max(0, len(seen)-1)]
 			continue
 		}
-		n := b.find(append(slices.Clone(seen), name))
+		n := b.nodeAt(append(slices.Clone(seen), name))
 		if n == nil || !n.isSymlink() || links >= maxLinks {
 			seen = append(seen, name)
 			continue
 		}
 		links++
-		text, _ := n.readlink()
+		text, _ := n.linkText()
 		if strings.HasPrefix(text, "/") {
 			seen = nil
 		}
@@ -286,14 +286,14 @@ func (b *builder) resolve(name string) []string {
 	return seen
 }
 
-// find returns what is visible at a path without links, or nil.
-func (b *builder) find(at []string) *lower {
+// nodeAt returns the visible node at a path without links, or nil.
+func (b *lowerBuilder) nodeAt(at []string) *lower {
 	n := b.root
 	for _, name := range at {
 		if !n.isDir() {
 			return nil
 		}
-		next, errno := n.child(name)
+		next, errno := n.findChild(name)
 		if errno != 0 || next == nil {
 			return nil
 		}
@@ -302,16 +302,16 @@ func (b *builder) find(at []string) *lower {
 	return n
 }
 
-// mount puts a host folder or file at a guest path.
-func (b *builder) mount(m Mount) error {
+// addHostMount mounts a host folder or file at a guest path.
+func (b *lowerBuilder) addHostMount(m Mount) error {
 	if !path.IsAbs(m.Guest) {
 		return errMountPath.New(m.Host, m.Guest)
 	}
-	n, err := b.fs.host.root(m.Host)
+	n, err := b.fs.host.openTop(m.Host)
 	if err != nil {
 		return errMountOpen.Wrap(err, m.Host, m.Guest)
 	}
-	at := b.resolve(m.Guest)
+	at := b.resolveLinks(m.Guest)
 	if kind := n.attr.mode & unix.S_IFMT; kind != unix.S_IFDIR && (kind != unix.S_IFREG || len(at) == 0) {
 		return errMountKind.New(m.Host, m.Guest)
 	}
@@ -319,23 +319,23 @@ func (b *builder) mount(m Mount) error {
 		return errMountOwn.New(m.Host, m.Guest)
 	}
 	n.mount = &mountPoint{guest: "/" + strings.Join(at, "/"), host: n.name, writable: m.Writable}
-	b.mounts = slices.DeleteFunc(b.mounts, func(o *mountPoint) bool { return within(o.guest, n.mount.guest) })
+	b.mounts = slices.DeleteFunc(b.mounts, func(o *mountPoint) bool { return isWithin(o.guest, n.mount.guest) })
 	b.mounts = append(b.mounts, n.mount)
 	if len(at) == 0 {
 		b.root = n
-		b.scratch()
+		b.addScratchFolders()
 		return nil
 	}
-	b.folder(at[:len(at)-1]).override(at[len(at)-1], n)
+	b.folderAt(at[:len(at)-1]).replaceName(at[len(at)-1], n)
 	return nil
 }
 
 // checkWritable refuses writable mounts of the same files, whose changes would
 // contradict each other.
-func (b *builder) checkWritable() error {
+func (b *lowerBuilder) checkWritable() error {
 	for i, m := range b.mounts {
 		for _, o := range b.mounts[:i] {
-			if m.writable && o.writable && (within(m.host, o.host) || within(o.host, m.host)) {
+			if m.writable && o.writable && (isWithin(m.host, o.host) || isWithin(o.host, m.host)) {
 				return errMountOverlap.New(m.host, m.guest, o.host, o.guest)
 			}
 		}
@@ -343,16 +343,16 @@ func (b *builder) checkWritable() error {
 	return nil
 }
 
-// within tells whether a clean absolute path is top or lies under it.
-func within(name, top string) bool {
+// isWithin reports whether a clean absolute path is top or lies under it.
+func isWithin(name, top string) bool {
 	return name == top || strings.HasPrefix(name, strings.TrimSuffix(top, "/")+"/")
 }
 
 // makeFolder finds or makes the folder at a path for the file system's own use.
 func (fs *FS) makeFolder(name string) *Dentry {
-	at, c := fs.root, fs.self()
+	at, c := fs.root, fs.ownContext()
 	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
-		d, errno := fs.child(c, at, part)
+		d, errno := fs.findChild(c, at, part)
 		if errno != 0 || !d.inode.IsDir() {
 			d = &Dentry{parent: at, name: part, inode: fs.newInode(at.inode.super, unix.S_IFDIR|0o755, 0, 0)}
 			at.inode.dir.entries[part] = d

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Node is an object that the kernel makes up at each look, such as a file of
-// /proc. Nodes are plain data; two nodes with the same number are the same
-// object.
+// Node is an object that the kernel generates at each lookup, such as a file of /proc.
+// Nodes are plain data; two nodes with the same number are the same object.
 type Node interface {
 	Attr() Attr
 }
 
-// Attr is what stat tells of a Node.
+// Attr is the attributes of a Node.
 type Attr struct {
 	Ino      uint64
 	Mode     uint32 // type and permissions
@@ -22,7 +21,7 @@ type Attr struct {
 	TimeNS   int64 // all of its times, ns since 1970
 }
 
-// DirNode is a made-up folder.
+// DirNode is a generated folder.
 type DirNode interface {
 	Node
 	// Child finds a name; ENOENT if there is none.
@@ -31,34 +30,34 @@ type DirNode interface {
 	List(c *Ctx) ([]Dirent, unix.Errno)
 }
 
-// TextNode is a made-up regular file. Its text is made when it is opened for
+// TextNode is a generated regular file. Its text is generated when it is opened for
 // reading.
 type TextNode interface {
 	Node
 	Text(c *Ctx) ([]byte, unix.Errno)
 }
 
-// WriteNode is a made-up regular file that can be written to; each write is
-// one value.
+// WriteNode is a generated regular file that can be written to; each write is one
+// value.
 type WriteNode interface {
 	Node
 	Store(c *Ctx, p []byte) unix.Errno
 }
 
-// LinkNode is a made-up symbolic link.
+// LinkNode is a generated symbolic link.
 type LinkNode interface {
 	Node
 	Readlink(c *Ctx) (string, unix.Errno)
 }
 
-// MagicNode is a link that leads to an object itself, whatever its text says,
-// such as /proc/self/fd/3.
+// MagicNode is a link that leads to an object itself, whatever its text is, such as
+// /proc/self/fd/3.
 type MagicNode interface {
 	LinkNode
 	Follow(c *Ctx) (*Dentry, unix.Errno)
 }
 
-// OpenNode is a made-up object with a FileImpl of its own: a device, a stream.
+// OpenNode is a generated object with a FileImpl of its own: a device, a stream.
 type OpenNode interface {
 	Node
 	Open(c *Ctx, flags int) (FileImpl, unix.Errno)
@@ -73,7 +72,7 @@ func (fs *FS) nodeInode(super *Super, n Node) *Inode {
 	}
 }
 
-// nodeChild finds a name in a made-up folder.
+// nodeChild finds a name in a generated folder.
 func (fs *FS) nodeChild(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
 	folder, ok := dir.inode.node.(DirNode)
 	if !ok {
@@ -86,8 +85,8 @@ func (fs *FS) nodeChild(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) 
 	return &Dentry{parent: dir, name: name, inode: fs.nodeInode(dir.inode.super, n)}, 0
 }
 
-// MountNode puts a made-up folder at a path of the tree, making an empty folder
-// there if need be.
+// MountNode mounts a generated folder at a path of the tree; it makes an empty folder
+// there if there is none.
 func (fs *FS) MountNode(path string, super *Super, n DirNode) {
 	at := fs.makeFolder(path)
 	at.inode = fs.nodeInode(super, n)
@@ -95,7 +94,7 @@ func (fs *FS) MountNode(path string, super *Super, n DirNode) {
 	fs.addMount(MountInfo{Path: path, Super: super, Source: super.Type, Options: "rw,nosuid,nodev,noexec,relatime"})
 }
 
-// textFile is an open made-up regular file.
+// textFile is an open generated regular file.
 type textFile struct {
 	inode *Inode
 	text  []byte
@@ -120,13 +119,13 @@ func (t *textFile) Write(c *Ctx, p []byte, _ int64) (int, unix.Errno) {
 }
 
 func (t *textFile) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
-	return seek(off, whence, at, int64(len(t.text)), math.MaxInt64)
+	return newPosition(off, whence, at, int64(len(t.text)), math.MaxInt64)
 }
 
-// openText opens a made-up regular file.
+// openText opens a generated regular file.
 func (fs *FS) openText(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 	t := &textFile{inode: i}
-	if text, ok := i.node.(TextNode); ok && readable(flags) {
+	if text, ok := i.node.(TextNode); ok && flagsReadable(flags) {
 		var errno unix.Errno
 		if t.text, errno = text.Text(c); errno != 0 {
 			return nil, errno

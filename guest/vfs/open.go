@@ -6,9 +6,9 @@ import (
 
 const tmpfileBit = unix.O_TMPFILE &^ unix.O_DIRECTORY
 
-// Open opens or creates the file at a path; see openat(2). from is where
-// relative paths begin, nil for the working directory; mode is for new files,
-// before the umask. If a lease conflicts (Inode.LeaseConflict), the caller breaks it and then
+// Open opens or creates the file at a path; see openat(2). from is the start of
+// relative paths, nil for the working directory; mode is for new files, before the
+// umask. If a lease conflicts (Inode.LeaseConflict), the caller breaks it and then
 // calls File.FinishOpening. For a FIFO, a message queue or a terminal the description
 // has no Impl: the kernel makes the object, keeps it in Inode.Object and sets Impl.
 func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*File, unix.Errno) {
@@ -28,14 +28,14 @@ func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*
 	case flags&unix.O_NOFOLLOW != 0:
 		how = followSlash
 	}
-	t, errno := fs.find(c, from, path, how)
+	t, errno := fs.findTarget(c, from, path, how)
 	if errno != 0 {
 		return nil, errno
 	}
 	if flags&unix.O_CREAT != 0 {
 		return fs.openCreate(c, &t, flags, mode)
 	}
-	d, errno := t.existing()
+	d, errno := t.existingObject()
 	if errno != 0 {
 		return nil, errno
 	}
@@ -77,7 +77,7 @@ func (fs *FS) openCreate(c *Ctx, t *target, flags int, mode uint32) (*File, unix
 	if errno != 0 {
 		return nil, errno
 	}
-	// What was just created may be opened in any way, whatever its mode.
+	// A file that was just created may be opened in any way, whatever its mode.
 	if d.inode.IsQueue() {
 		return fs.newFile(d, flags, nil), 0
 	}
@@ -103,11 +103,11 @@ func (fs *FS) openTemp(c *Ctx, from *Dentry, path string, flags int, mode uint32
 		return nil, errno
 	}
 	i.tmpfile = flags&unix.O_EXCL == 0
-	d := &Dentry{parent: dir, name: "#" + itoa(i.ino), inode: i, gone: true}
+	d := &Dentry{parent: dir, name: "#" + decimal(i.ino), inode: i, gone: true}
 	return fs.newFile(d, flags&^(unix.O_DIRECTORY|tmpfileBit), &regular{i}), 0
 }
 
-// OpenDentry opens what was found already, as Open does without O_CREAT.
+// OpenDentry opens an object that was already found, as Open does without O_CREAT.
 func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
 	i := d.inode
 	switch {
@@ -117,13 +117,13 @@ func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
 		return fs.newFile(d, flags, nil), 0
 	case i.IsSymlink():
 		return nil, unix.ELOOP
-	case i.IsDir() && (writable(flags) || flags&unix.O_ACCMODE == 3 || flags&unix.O_TRUNC != 0):
+	case i.IsDir() && (flagsWritable(flags) || flags&unix.O_ACCMODE == 3 || flags&unix.O_TRUNC != 0):
 		return nil, unix.EISDIR
 	}
-	if errno := c.Cred.may(i, openMask(flags)); errno != 0 {
+	if errno := c.Cred.mayAccess(i, openMask(flags)); errno != 0 {
 		return nil, errno
 	}
-	if flags&unix.O_NOATIME != 0 && !c.Cred.owns(i) {
+	if flags&unix.O_NOATIME != 0 && !c.Cred.isOwner(i) {
 		return nil, unix.EPERM
 	}
 	impl, errno := fs.openImpl(c, i, flags)
@@ -143,8 +143,8 @@ func (fs *FS) OpenDentry(c *Ctx, d *Dentry, flags int) (*File, unix.Errno) {
 	return f, 0
 }
 
-// FinishOpening does the part of opening that comes after leases are broken: O_TRUNC.
-// It is done already if no lease was in the way.
+// FinishOpening does the part of opening that follows the breaking of leases: O_TRUNC.
+// It has no effect if no lease conflicted.
 func (f *File) FinishOpening() unix.Errno {
 	if !f.truncates {
 		return 0
@@ -165,7 +165,7 @@ func openMask(flags int) uint32 {
 	return mask
 }
 
-// openImpl makes what a description of an inode acts on.
+// openImpl makes the object that a description of an inode acts on.
 func (fs *FS) openImpl(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 	if i.node != nil {
 		return fs.openNode(c, i, flags)
@@ -184,7 +184,7 @@ func (fs *FS) openImpl(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 		if i.super == superTerminals {
 			return nil, 0
 		}
-		return nil, unix.EACCES // device files of the host mean nothing here
+		return nil, unix.EACCES // device files of the host have no meaning here
 	}
 	return nil, unix.ENXIO
 }
@@ -203,20 +203,20 @@ func (fs *FS) openNode(c *Ctx, i *Inode, flags int) (FileImpl, unix.Errno) {
 }
 
 func (fs *FS) openRegular(i *Inode, flags int) (FileImpl, unix.Errno) {
-	if writable(flags) && i.runners > 0 {
+	if flagsWritable(flags) && i.runners > 0 {
 		return nil, unix.ETXTBSY
 	}
-	// Of a file that is emptied nothing is read.
+	// Of a file that is truncated nothing is read.
 	if i.lower != nil && i.content == nil && flags&unix.O_TRUNC == 0 {
-		if errno := i.lower.open(); errno != 0 {
+		if errno := i.lower.openContents(); errno != 0 {
 			return nil, errno
 		}
 	}
 	return &regular{i}, 0
 }
 
-// AllowWriters ends what OpenExec has begun: the file may be opened for writing
-// while the description is still open.
+// AllowWriters ends the effect of OpenExec: the file may be opened for writing while
+// the description is still open.
 func (f *File) AllowWriters() {
 	if f.exec {
 		f.exec = false
@@ -224,10 +224,9 @@ func (f *File) AllowWriters() {
 	}
 }
 
-// OpenExec opens a program to be run: a regular file with an execute bit for
-// the caller. While the description is open nobody can open the file for
-// writing. EACCES: no permission, or not a regular file; ETXTBSY: it is open
-// for writing.
+// OpenExec opens a program to be run: a regular file with an execute bit for the
+// caller. While the description is open the file cannot be opened for writing. EACCES:
+// no permission, or not a regular file; ETXTBSY: it is open for writing.
 func (fs *FS) OpenExec(c *Ctx, d *Dentry) (*File, unix.Errno) {
 	i := d.inode
 	if i.IsSymlink() {
@@ -236,7 +235,7 @@ func (fs *FS) OpenExec(c *Ctx, d *Dentry) (*File, unix.Errno) {
 	if !i.IsRegular() || i.node != nil {
 		return nil, unix.EACCES
 	}
-	if errno := c.Cred.may(i, MayExec); errno != 0 {
+	if errno := c.Cred.mayAccess(i, MayExec); errno != 0 {
 		return nil, errno
 	}
 	if i.writers > 0 {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -81,7 +81,7 @@ func TestOverlayLaws(t *testing.T) {
 // TestCopyUpKeepsIdentity: what was opened or mapped before a change sees it.
 func TestCopyUpKeepsIdentity(t *testing.T) {
 	host := t.TempDir()
-	write(t, host+"/f", strings.Repeat("x", 3*emu.PageSize))
+	write(t, host+"/f", strings.Repeat("x", 3*arch.PageSize))
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	c := as(fs, 0, 0)
 	before, errno := fs.Open(c, nil, "/m/f", unix.O_RDONLY, 0)
@@ -91,15 +91,15 @@ func TestCopyUpKeepsIdentity(t *testing.T) {
 	ino := before.Inode().Ino()
 	after, errno := fs.Open(c, nil, "/m/f", unix.O_RDWR, 0)
 	ok(t, errno)
-	_, errno = after.Pwrite(c, []byte("new"), emu.PageSize)
+	_, errno = after.Pwrite(c, []byte("new"), arch.PageSize)
 	ok(t, errno)
 	buf := make([]byte, 4)
-	_, errno = before.Pread(c, buf, emu.PageSize)
+	_, errno = before.Pread(c, buf, arch.PageSize)
 	ok(t, errno)
 	if string(buf) != "newx" || after.Inode().Ino() != ino {
 		t.Errorf("the first description reads %q; inode %d, then %d", buf, ino, after.Inode().Ino())
 	}
-	if _, errno := object.ReadAt(buf, emu.PageSize); errno != 0 || string(buf) != "newx" {
+	if _, errno := object.ReadAt(buf, arch.PageSize); errno != 0 || string(buf) != "newx" {
 		t.Errorf("the mapping reads %q, %v", buf, errno)
 	}
 	if got := object.Resident(); got != 1 {
@@ -113,7 +113,7 @@ func TestStorageIsReleased(t *testing.T) {
 	fs := newFS(t, Config{})
 	c := as(fs, 0, 0)
 	start := fs.ram.Used()
-	put(t, fs, c, "/tmp/f", strings.Repeat("x", 10*emu.PageSize))
+	put(t, fs, c, "/tmp/f", strings.Repeat("x", 10*arch.PageSize))
 	f, errno := fs.Open(c, nil, "/tmp/f", unix.O_RDONLY, 0)
 	ok(t, errno)
 	object, errno := f.Map(false, false)
@@ -135,7 +135,7 @@ func TestStorageIsReleased(t *testing.T) {
 func TestReclaim(t *testing.T) {
 	host := t.TempDir()
 	for _, name := range []string{"/idle", "/changed", "/mapped"} {
-		write(t, host+name, strings.Repeat("x", 4*emu.PageSize))
+		write(t, host+name, strings.Repeat("x", 4*arch.PageSize))
 	}
 	fs := newFS(t, Config{Mounts: []Mount{{Host: host, Guest: "/m"}}})
 	c := as(fs, 0, 0)
@@ -154,7 +154,7 @@ func TestReclaim(t *testing.T) {
 	content("/m/idle", unix.O_RDONLY).Unref()
 	changed := content("/m/changed", unix.O_RDWR)
 	defer changed.Unref()
-	_, errno := changed.WriteAt([]byte("yy"), emu.PageSize-1) // two pages
+	_, errno := changed.WriteAt([]byte("yy"), arch.PageSize-1) // two pages
 	ok(t, errno)
 	mapped := content("/m/mapped", unix.O_RDONLY)
 	defer mapped.Unref()
@@ -162,13 +162,13 @@ func TestReclaim(t *testing.T) {
 	if got := fs.Reclaim(); got != 4+2+4 || before-fs.ram.Used() != 10 {
 		t.Errorf("%d pages were reclaimed and %d are free, want 10", got, before-fs.ram.Used())
 	}
-	want := strings.Repeat("x", 4*emu.PageSize)
+	want := strings.Repeat("x", 4*arch.PageSize)
 	for _, name := range []string{"/m/idle", "/m/mapped"} {
 		if read(t, fs, c, name) != want {
 			t.Errorf("%s is another file than before", name)
 		}
 	}
-	want = want[:emu.PageSize-1] + "yy" + want[emu.PageSize+1:]
+	want = want[:arch.PageSize-1] + "yy" + want[arch.PageSize+1:]
 	if read(t, fs, c, "/m/changed") != want {
 		t.Error("what was written is lost")
 	}
@@ -347,17 +347,17 @@ func TestHoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = native.Close(); _ = os.Remove(native.Name()) }()
-	for _, at := range []int64{0, 5 * emu.PageSize, 6 * emu.PageSize, 900 * emu.PageSize} {
+	for _, at := range []int64{0, 5 * arch.PageSize, 6 * arch.PageSize, 900 * arch.PageSize} {
 		_, errno := f.Pwrite(c, []byte("data"), at)
 		ok(t, errno)
 		if _, err := native.WriteAt([]byte("data"), at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := native.Truncate(1000 * emu.PageSize); err != nil {
+	if err := native.Truncate(1000 * arch.PageSize); err != nil {
 		t.Fatal(err)
 	}
-	ok(t, f.Truncate(c, 1000*emu.PageSize))
+	ok(t, f.Truncate(c, 1000*arch.PageSize))
 	for _, from := range []int64{0, 1, 4096, 20480, 24576, 30000, 900 * 4096, 901 * 4096, 999 * 4096, 1000 * 4096, -1} {
 		for _, whence := range []int{unix.SEEK_DATA, unix.SEEK_HOLE} {
 			want, err := unix.Seek(int(native.Fd()), from, whence)

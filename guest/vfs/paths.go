@@ -4,9 +4,10 @@ import (
 	"path/filepath"
 )
 
-// basePaths is what programs of Debian need of the host in order to start and
-// to do their work: programs, libraries, locales, data that belongs to programs,
-// and the configuration behind name look-up, time zones and locales. Nothing in
+// basePaths are the paths of the host that programs of Debian need in order to start
+// and to work: programs, libraries, locales, data of programs, and the configuration of
+// name lookup, time zones and locales. None of them has the host's users' files,
+// secrets or state.
 // it is about the host's users' files, secrets or state.
 var basePaths = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -31,10 +32,10 @@ var basePaths = []string{
 	"/etc/shells", "/etc/skel", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone",
 }
 
-// DefaultPaths lists what a program sees of the host unless another root is
-// given: basePaths, the program itself and the current folder. program is a
-// path of the host or a plain name, which is found in a folder of programs;
-// dir is an absolute path.
+// DefaultPaths lists the paths of the host that a program sees unless another root is
+// given: basePaths, the program itself and the current folder. program is a path of the
+// host or a plain name, which is found in a folder of programs; dir is an absolute
+// path.
 func DefaultPaths(program, dir string) []string {
 	paths := append([]string{}, basePaths...)
 	if filepath.Base(program) != program {

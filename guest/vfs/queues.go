@@ -2,8 +2,8 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// Content is a kernel object that a file stands for (Inode.Object): it is released when neither a name nor a description
-// of the file is left.
+// Content is the kernel object of a file (Inode.Object): it is released when neither a
+// name nor a description of the file is left.
 type Content interface{ Release() }
 
 // Flusher is notified of each descriptor that a process closes, whether or not others
@@ -21,11 +21,11 @@ func (fs *FS) makeQueues() {
 	fs.addMount(MountInfo{Path: "/dev/mqueue", Super: superQueue, Source: "mqueue", Options: "rw,nosuid,nodev,noexec,relatime"})
 }
 
-// mountFolder puts the root of another file system into /dev.
+// mountFolder mounts the root of another file system in /dev.
 func (fs *FS) mountFolder(name string, root *Inode) *Dentry {
 	dev := fs.makeFolder("/dev")
 	d := &Dentry{inode: root, mounted: true}
-	fs.insert(dev, d, name)
+	fs.insertName(dev, d, name)
 	return d
 }
 
@@ -39,7 +39,7 @@ func (i *Inode) IsQueue() bool { return i.super == superQueue && i.IsRegular() }
 // TouchQueue stamps an operation on a message queue, all times if it has sent or
 // received.
 func (i *Inode) TouchQueue(transferred bool) {
-	i.atime = i.fs.now()
+	i.atime = i.fs.currentTime()
 	i.ctime = i.atime
 	if transferred {
 		i.mtime = i.atime

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
@@ -26,7 +26,7 @@ func (r *regular) SeekTo(off int64, whence int, at int64) (int64, unix.Errno) {
 	case unix.SEEK_DATA, unix.SEEK_HOLE:
 		return r.inode.seekData(off, whence == unix.SEEK_HOLE)
 	}
-	return seek(off, whence, at, r.inode.Size(), math.MaxInt64)
+	return newPosition(off, whence, at, r.inode.Size(), math.MaxInt64)
 }
 
 func (r *regular) Map(shared bool) (*mm.Object, unix.Errno) {
@@ -35,12 +35,12 @@ func (r *regular) Map(shared bool) (*mm.Object, unix.Errno) {
 			return nil, unix.EPERM
 		}
 	}
-	o := r.inode.object()
+	o := r.inode.contentObject()
 	o.Ref()
 	return o, 0
 }
 
-// Ioctl answers FIONREAD with the number of bytes behind the position.
+// Ioctl answers FIONREAD with the number of bytes after the position.
 func (r *regular) Ioctl(cmd uint32, at int64) ([]byte, unix.Errno) {
 	if cmd != unix.TIOCINQ {
 		return nil, unix.ENOTTY
@@ -48,8 +48,8 @@ func (r *regular) Ioctl(cmd uint32, at int64) ([]byte, unix.Errno) {
 	return binary.LittleEndian.AppendUint32(nil, uint32(r.inode.Size()-at)), 0
 }
 
-// seek computes a new position between 0 and limit.
-func seek(off int64, whence int, at, end, limit int64) (int64, unix.Errno) {
+// newPosition computes a new position between 0 and limit.
+func newPosition(off int64, whence int, at, end, limit int64) (int64, unix.Errno) {
 	base := int64(0)
 	switch whence {
 	case unix.SEEK_SET:
@@ -66,10 +66,10 @@ func seek(off int64, whence int, at, end, limit int64) (int64, unix.Errno) {
 	return base + off, 0
 }
 
-// readAt reads from a regular file. A file of the host of which nothing is in
-// memory is read in one piece rather than by pages.
+// readAt reads from a regular file. A file of the host without pages in memory is read
+// in one piece rather than by pages.
 func (i *Inode) readAt(p []byte, off int64) (int, unix.Errno) {
-	o := i.object()
+	o := i.contentObject()
 	if i.lower == nil || i.dataChanged || o.Resident() > 0 {
 		return o.ReadAt(p, off)
 	}
@@ -83,8 +83,8 @@ func (i *Inode) readAt(p []byte, off int64) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// writeAt writes to a regular file. ENOSPC: guest memory is used up; EFBIG: no
-// file can be so long; EPERM: a seal forbids it.
+// writeAt writes to a regular file. ENOSPC: guest memory is exhausted; EFBIG: no file
+// can be that long; EPERM: a seal forbids it.
 func (i *Inode) writeAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 	if len(p) == 0 {
 		return 0, 0
@@ -95,14 +95,14 @@ func (i *Inode) writeAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 		}
 		p = p[:math.MaxInt64-off]
 	}
-	if errno := i.maySealed(off+int64(len(p)), true); errno != 0 {
+	if errno := i.sealsAllow(off+int64(len(p)), true); errno != 0 {
 		return 0, errno
 	}
-	if p = i.fitting(p, off); len(p) == 0 {
+	if p = i.writablePart(p, off); len(p) == 0 {
 		return 0, unix.ENOSPC
 	}
 	i.dropPrivileges(c)
-	n, errno := i.object().WriteAt(p, off)
+	n, errno := i.contentObject().WriteAt(p, off)
 	if n > 0 {
 		i.touchData()
 		errno = 0
@@ -110,17 +110,17 @@ func (i *Inode) writeAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 	return n, errno
 }
 
-// fitting is the part of p that can be written at off: new pages are taken only
-// while there is enough memory for programs to go on, which see the error.
-func (i *Inode) fitting(p []byte, off int64) []byte {
-	o := i.object()
+// writablePart is the part of p that can be written at off: new pages are allocated
+// only while enough memory is left for programs to continue and handle the error.
+func (i *Inode) writablePart(p []byte, off int64) []byte {
+	o := i.contentObject()
 	need := o.Missing(off, int64(len(p)))
-	if need == 0 || need <= i.fs.room() || i.fs.Reclaim() > 0 && need <= i.fs.room() {
+	if need == 0 || need <= i.fs.freeForFiles() || i.fs.Reclaim() > 0 && need <= i.fs.freeForFiles() {
 		return p
 	}
-	room := i.fs.room()
+	room := i.fs.freeForFiles()
 	for done := int64(0); done < int64(len(p)); {
-		part := min(int64(len(p))-done, emu.PageSize-(off+done)%emu.PageSize)
+		part := min(int64(len(p))-done, arch.PageSize-(off+done)%arch.PageSize)
 		if room -= o.Missing(off+done, part); room < 0 {
 			return p[:done]
 		}
@@ -129,32 +129,34 @@ func (i *Inode) fitting(p []byte, off int64) []byte {
 	return p
 }
 
-// room is the number of pages that files may still take.
-func (fs *FS) room() int64 { return max(0, fs.free()-int64(min(keptFree, fs.ram.Limit()/16))) }
+// freeForFiles is the number of pages that files may still allocate.
+func (fs *FS) freeForFiles() int64 {
+	return max(0, fs.freePages()-int64(min(keptFree, fs.ram.Limit()/16)))
+}
 
-// Full reports whether files can take no more pages.
-func (fs *FS) Full() bool { return fs.room() == 0 }
+// Full reports whether files can allocate no more pages.
+func (fs *FS) Full() bool { return fs.freeForFiles() == 0 }
 
-// keptFree is the number of pages that files leave to programs: what a program
-// needs to deal with a full disk.
+// keptFree is the number of pages that files leave to programs: enough for a program to
+// handle a full disk.
 const keptFree = 1024
 
-// dropPrivileges takes set-user-id and set-group-id away from a file that
-// somebody without privileges writes to.
+// dropPrivileges removes set-user-id and set-group-id from a file that a task without
+// privileges writes to.
 func (i *Inode) dropPrivileges(c *Ctx) {
 	if c.Cred.Can(CapFsetid) {
 		return
 	}
-	if drop := i.privileges(&c.Cred); drop != 0 {
+	if drop := i.lostPrivileges(&c.Cred); drop != 0 {
 		i.mode &^= drop
 		i.touchMeta()
 	}
 }
 
-// privileges are the bits set-user-id and set-group-id of a file as far as they
-// are lost when it changes. Without the right to execute for the group, the
-// second means mandatory locking and stays if the task is in the group.
-func (i *Inode) privileges(c *Cred) uint32 {
+// lostPrivileges are the bits set-user-id and set-group-id of a file as far as they are
+// lost when it changes. Without the right to execute for the group, the second means
+// mandatory locking and stays if the task is in the group.
+func (i *Inode) lostPrivileges(c *Cred) uint32 {
 	drop := i.mode & unix.S_ISUID
 	if i.mode&0o010 != 0 || !c.Can(CapFsetid) && !c.inGroup(i.gid) {
 		drop |= i.mode & unix.S_ISGID
@@ -169,9 +171,9 @@ func (i *Inode) seekData(off int64, hole bool) (int64, unix.Errno) {
 		return 0, unix.ENXIO
 	}
 	if hole {
-		return i.object().NextHole(off), 0
+		return i.contentObject().NextHole(off), 0
 	}
-	at := i.object().NextData(off)
+	at := i.contentObject().NextData(off)
 	if at >= size {
 		return 0, unix.ENXIO
 	}

@@ -4,20 +4,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oldName resolves a path whose last component is to be taken away.
+// oldName resolves a path whose last component is to be removed.
 func (fs *FS) oldName(c *Ctx, from *Dentry, path string) (target, unix.Errno) {
-	return fs.find(c, from, path, followNever)
+	return fs.findTarget(c, from, path, followNever)
 }
 
-// missing says why a target has no object.
-func (t *target) missing() unix.Errno {
+// missingErrno is the reason why a target has no object.
+func (t *target) missingErrno() unix.Errno {
 	if t.errno != 0 {
 		return t.errno
 	}
 	return unix.ENOENT
 }
 
-// Unlink removes a name that is no folder; see unlinkat(2).
+// Unlink removes a name of an object that is not a folder; see unlinkat(2).
 func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 	t, errno := fs.oldName(c, from, path)
 	switch {
@@ -26,7 +26,7 @@ func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 	case t.kind != lastName:
 		return unix.EISDIR
 	case t.d == nil:
-		return t.missing()
+		return t.missingErrno()
 	case t.slash && t.d.inode.IsDir():
 		return unix.EISDIR
 	case t.slash:
@@ -35,18 +35,18 @@ func (fs *FS) Unlink(c *Ctx, from *Dentry, path string) unix.Errno {
 	if errno := c.Cred.mayRemove(t.dir.inode, t.d, false); errno != 0 {
 		return errno
 	}
-	if errno := removable(t.d); errno != 0 {
+	if errno := mayUnlink(t.d); errno != 0 {
 		return errno
 	}
-	fs.remove(t.d)
-	t.d.inode.happen(unix.IN_ATTRIB)
-	t.d.inode.drop()
-	t.dir.inode.happenIn(unix.IN_DELETE, 0, t.name, false)
+	fs.removeName(t.d)
+	t.d.inode.notifyOwn(unix.IN_ATTRIB)
+	t.d.inode.dropName()
+	t.dir.inode.notifyFolder(unix.IN_DELETE, 0, t.name, false)
 	return 0
 }
 
-// removable checks that a name is neither made up nor a mount point.
-func removable(d *Dentry) unix.Errno {
+// mayUnlink checks that a name is neither generated nor a mount point.
+func mayUnlink(d *Dentry) unix.Errno {
 	switch {
 	case d.mounted:
 		return unix.EBUSY
@@ -71,23 +71,23 @@ func (fs *FS) Rmdir(c *Ctx, from *Dentry, path string) unix.Errno {
 		return unix.ENOTEMPTY
 	}
 	if t.d == nil {
-		return t.missing()
+		return t.missingErrno()
 	}
 	if errno := c.Cred.mayRemove(t.dir.inode, t.d, true); errno != 0 {
 		return errno
 	}
-	if errno := fs.mayEmpty(t.d); errno != 0 {
+	if errno := fs.checkRemovable(t.d); errno != 0 {
 		return errno
 	}
-	fs.remove(t.d)
-	fs.kill(t.d.inode)
-	t.dir.inode.happenIn(unix.IN_DELETE, 0, t.name, true)
+	fs.removeName(t.d)
+	fs.markRemoved(t.d.inode)
+	t.dir.inode.notifyFolder(unix.IN_DELETE, 0, t.name, true)
 	return 0
 }
 
-// mayEmpty checks that a folder can be taken away.
-func (fs *FS) mayEmpty(d *Dentry) unix.Errno {
-	if errno := removable(d); errno != 0 {
+// checkRemovable checks that a folder can be removed.
+func (fs *FS) checkRemovable(d *Dentry) unix.Errno {
+	if errno := mayUnlink(d); errno != 0 {
 		return errno
 	}
 	empty, errno := fs.isEmpty(d)
@@ -97,10 +97,10 @@ func (fs *FS) mayEmpty(d *Dentry) unix.Errno {
 	return errno
 }
 
-// kill marks a folder as removed.
-func (fs *FS) kill(i *Inode) {
+// markRemoved marks a folder as removed.
+func (fs *FS) markRemoved(i *Inode) {
 	i.dir.dead = true
 	i.nlink = 0
-	i.ctime = fs.now()
+	i.ctime = fs.currentTime()
 	i.release()
 }

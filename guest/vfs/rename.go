@@ -18,11 +18,11 @@ func (fs *FS) Rename(c *Ctx, oldFrom *Dentry, oldPath string, newFrom *Dentry, n
 	if errno != 0 {
 		return errno
 	}
-	m := move{fs: fs, c: c, from: &from, to: &to, exchange: flags == unix.RENAME_EXCHANGE}
+	m := renaming{fs: fs, c: c, from: &from, to: &to, exchange: flags == unix.RENAME_EXCHANGE}
 	if errno := m.checkNames(flags == unix.RENAME_NOREPLACE); errno != 0 {
 		return errno
 	}
-	if errno := m.checkPlaces(); errno != 0 {
+	if errno := m.checkNesting(); errno != 0 {
 		return errno
 	}
 	if to.d != nil && to.d.inode == from.d.inode {
@@ -34,20 +34,20 @@ func (fs *FS) Rename(c *Ctx, oldFrom *Dentry, oldPath string, newFrom *Dentry, n
 	if errno := m.checkBusy(); errno != 0 {
 		return errno
 	}
-	m.do()
+	m.apply()
 	return 0
 }
 
-// move is one rename.
-type move struct {
+// renaming is one rename.
+type renaming struct {
 	fs       *FS
 	c        *Ctx
 	from, to *target
 	exchange bool
 }
 
-// checkNames checks what the two paths are.
-func (m *move) checkNames(noReplace bool) unix.Errno {
+// checkNames checks the objects of the two paths.
+func (m *renaming) checkNames(noReplace bool) unix.Errno {
 	from, to := m.from, m.to
 	switch {
 	case superOf(from) != superOf(to):
@@ -61,7 +61,7 @@ func (m *move) checkNames(noReplace bool) unix.Errno {
 	case from.d != nil && superOf(from).isFlat():
 		return unix.EPERM
 	case from.d == nil:
-		return from.missing()
+		return from.missingErrno()
 	case to.errno != 0:
 		return to.errno
 	case to.d != nil && noReplace:
@@ -80,12 +80,12 @@ func (m *move) checkNames(noReplace bool) unix.Errno {
 // superOf is the file system a name is in.
 func superOf(t *target) *Super { return t.dir.inode.super }
 
-// checkPlaces keeps folders from being moved into themselves.
-func (m *move) checkPlaces() unix.Errno {
+// checkNesting keeps folders from being moved into themselves.
+func (m *renaming) checkNesting() unix.Errno {
 	switch {
-	case m.from.d.inode.IsDir() && m.to.dir.below(m.from.d):
+	case m.from.d.inode.IsDir() && m.to.dir.isBelow(m.from.d):
 		return unix.EINVAL
-	case m.to.d != nil && m.from.dir.below(m.to.d):
+	case m.to.d != nil && m.from.dir.isBelow(m.to.d):
 		if m.exchange {
 			return unix.EINVAL
 		}
@@ -95,7 +95,7 @@ func (m *move) checkPlaces() unix.Errno {
 }
 
 // checkRights checks the permissions.
-func (m *move) checkRights() unix.Errno {
+func (m *renaming) checkRights() unix.Errno {
 	cred := &m.c.Cred
 	from, to := m.from.d, m.to.d
 	if errno := cred.mayRemove(m.from.dir.inode, from, from.inode.IsDir()); errno != 0 {
@@ -113,95 +113,95 @@ func (m *move) checkRights() unix.Errno {
 	if errno != 0 || m.from.dir == m.to.dir {
 		return errno
 	}
-	// The entry ".." of a folder that changes its place is written to.
+	// The entry ".." of a folder that gets another parent is written to.
 	if from.inode.IsDir() {
-		if errno := cred.may(from.inode, MayWrite); errno != 0 {
+		if errno := cred.mayAccess(from.inode, MayWrite); errno != 0 {
 			return errno
 		}
 	}
 	if m.exchange && to.inode.IsDir() {
-		return cred.may(to.inode, MayWrite)
+		return cred.mayAccess(to.inode, MayWrite)
 	}
 	return 0
 }
 
-// checkBusy checks that both can be moved and that what is replaced is empty.
-func (m *move) checkBusy() unix.Errno {
-	if errno := removable(m.from.d); errno != 0 {
+// checkBusy checks that both can be moved and that a replaced folder is empty.
+func (m *renaming) checkBusy() unix.Errno {
+	if errno := mayUnlink(m.from.d); errno != 0 {
 		return errno
 	}
-	if m.tooDeep() {
+	if m.nestsTooDeep() {
 		return unix.ENAMETOOLONG
 	}
 	switch to := m.to.d; {
 	case to == nil:
 		return 0
 	case to.inode.IsDir() && !m.exchange:
-		return m.fs.mayEmpty(to)
+		return m.fs.checkRemovable(to)
 	default:
-		return removable(to)
+		return mayUnlink(to)
 	}
 }
 
-// tooDeep tells whether a folder would come to lie deeper than maxDepth. A guest
-// that has made few inodes cannot have made a deep tree.
-func (m *move) tooDeep() bool {
+// nestsTooDeep reports whether a folder would be deeper than maxDepth. A guest that has
+// made few inodes cannot have made a deep tree.
+func (m *renaming) nestsTooDeep() bool {
 	if !m.from.d.inode.IsDir() || m.fs.inodes < maxDepth/2 {
 		return false
 	}
-	return m.to.dir.depth()+m.fs.height(m.from.d) >= maxDepth
+	return m.to.dir.depthOf()+m.fs.heightBelow(m.from.d) >= maxDepth
 }
 
-// height is how deep folders that were looked at nest below d.
-func (fs *FS) height(d *Dentry) int {
+// heightBelow is the depth of the known folders below d.
+func (fs *FS) heightBelow(d *Dentry) int {
 	if d.inode.dir == nil {
 		return 0
 	}
 	deepest := 0
 	for _, e := range d.inode.dir.entries {
 		if e != nil && e.inode.dir != nil {
-			deepest = max(deepest, 1+fs.height(e))
+			deepest = max(deepest, 1+fs.heightBelow(e))
 		}
 	}
 	return deepest
 }
 
-// do moves the names.
-func (m *move) do() {
+// apply moves the names.
+func (m *renaming) apply() {
 	fs, from, to := m.fs, m.from.d, m.to.d
-	now := fs.now()
+	now := fs.currentTime()
 	from.inode.ctime = now
-	fs.remove(from)
+	fs.removeName(from)
 	if to == nil {
-		fs.insert(m.to.dir, from, m.to.name)
-		m.notify(m.from, m.to, nil)
+		fs.insertName(m.to.dir, from, m.to.name)
+		m.notifyWatches(m.from, m.to, nil)
 		return
 	}
-	fs.remove(to)
+	fs.removeName(to)
 	to.inode.ctime = now
-	fs.insert(m.to.dir, from, m.to.name)
+	fs.insertName(m.to.dir, from, m.to.name)
 	if m.exchange {
-		fs.insert(m.from.dir, to, m.from.name)
-		m.notify(m.from, m.to, nil)
-		m.notify(m.to, m.from, nil)
+		fs.insertName(m.from.dir, to, m.from.name)
+		m.notifyWatches(m.from, m.to, nil)
+		m.notifyWatches(m.to, m.from, nil)
 		return
 	}
-	m.notify(m.from, m.to, to.inode)
+	m.notifyWatches(m.from, m.to, to.inode)
 	if to.inode.IsDir() {
-		fs.kill(to.inode)
+		fs.markRemoved(to.inode)
 	} else {
-		to.inode.drop()
+		to.inode.dropName()
 	}
 }
 
-// notify notifies watches of the move of a name, in place of an inode or nil.
-func (m *move) notify(from, to *target, replaced *Inode) {
+// notifyWatches notifies watches of the move of a name, in place of an inode or nil.
+func (m *renaming) notifyWatches(from, to *target, replaced *Inode) {
 	m.fs.lastCookie++
 	folder := from.d.inode.IsDir()
-	from.dir.inode.happenIn(unix.IN_MOVED_FROM, m.fs.lastCookie, from.name, folder)
-	to.dir.inode.happenIn(unix.IN_MOVED_TO, m.fs.lastCookie, to.name, folder)
+	from.dir.inode.notifyFolder(unix.IN_MOVED_FROM, m.fs.lastCookie, from.name, folder)
+	to.dir.inode.notifyFolder(unix.IN_MOVED_TO, m.fs.lastCookie, to.name, folder)
 	if replaced != nil {
-		replaced.happen(unix.IN_ATTRIB)
+		replaced.notifyOwn(unix.IN_ATTRIB)
 	}
-	from.d.inode.happen(unix.IN_MOVE_SELF)
+	from.d.inode.notifyOwn(unix.IN_MOVE_SELF)
 }

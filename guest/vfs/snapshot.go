@@ -8,16 +8,16 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// CopyForSnapshot copies the file system. The tree is walked by hand: it is by
-// far the largest part of the kernel's state, and may be deep.
+// CopyForSnapshot copies the file system. The tree is copied by code of its own: it is
+// by far the largest part of the kernel's state, and may be deep.
 func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	n := new(FS)
 	*n = *fs
 	n.ram = deepcopy.Copy(c, fs.ram)
 	c.Made(fs, n)
 	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
-	t.shells()
-	t.fill()
+	t.makeShells()
+	t.fillShells()
 	n.root, n.queues, n.terminals = t.dentries[fs.root], t.dentries[fs.queues], t.dentries[fs.terminals]
 	n.memory = deepcopy.Copy(c, fs.memory)
 	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
@@ -34,8 +34,8 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	return n
 }
 
-// CopyForSnapshot copies a name. Those of the tree are copied with the file
-// system, whatever refers to them first.
+// CopyForSnapshot copies a name. Names of the tree are copied with the file system,
+// whichever object refers to them first.
 func (d *Dentry) CopyForSnapshot(c *deepcopy.Copier) any {
 	_ = deepcopy.Copy(c, d.inode.fs)
 	if have, ok := c.Have(d); ok {
@@ -63,7 +63,7 @@ func (i *Inode) CopyForSnapshot(c *deepcopy.Copier) any {
 	return n
 }
 
-// treeCopy copies all names from the root on, and what they name.
+// treeCopy copies all names from the root on, and their objects.
 type treeCopy struct {
 	c        *deepcopy.Copier
 	from, to *FS
@@ -73,10 +73,10 @@ type treeCopy struct {
 	objects  []*Inode  // of the original
 }
 
-// shells makes the copies, still with pointers into the original, so that
-// whatever refers to them finds them.
-func (t *treeCopy) shells() {
-	t.shell(t.from.root)
+// makeShells makes the copies, still with pointers into the original, so that every
+// reference to the original finds them.
+func (t *treeCopy) makeShells() {
+	t.makeShell(t.from.root)
 	for at := 0; at < len(t.names); at++ {
 		dir := t.names[at].inode.dir
 		if dir == nil {
@@ -84,13 +84,13 @@ func (t *treeCopy) shells() {
 		}
 		for _, d := range dir.entries {
 			if d != nil {
-				t.shell(d)
+				t.makeShell(d)
 			}
 		}
 	}
 }
 
-func (t *treeCopy) shell(d *Dentry) {
+func (t *treeCopy) makeShell(d *Dentry) {
 	n := new(Dentry)
 	*n = *d
 	t.c.Made(d, n)
@@ -106,8 +106,8 @@ func (t *treeCopy) shell(d *Dentry) {
 	}
 }
 
-// fill replaces the pointers.
-func (t *treeCopy) fill() {
+// fillShells replaces the pointers.
+func (t *treeCopy) fillShells() {
 	for _, old := range t.names {
 		n := t.dentries[old]
 		n.parent, n.inode = t.dentries[old.parent], t.inodes[old.inode]
@@ -119,7 +119,7 @@ func (t *treeCopy) fill() {
 
 func (t *treeCopy) fillInode(old, i *Inode) {
 	if old.dir != nil {
-		i.dir = t.directory(old.dir)
+		i.dir = t.copyDirectory(old.dir)
 	}
 	if old.content != nil {
 		i.content = deepcopy.Copy(t.c, old.content)
@@ -138,7 +138,7 @@ func (t *treeCopy) fillInode(old, i *Inode) {
 	}
 }
 
-func (t *treeCopy) directory(old *directory) *directory {
+func (t *treeCopy) copyDirectory(old *directory) *directory {
 	d := &directory{loaded: old.loaded, sorted: old.sorted, dead: old.dead, entries: make(map[string]*Dentry, len(old.entries))}
 	for name, e := range old.entries {
 		d.entries[name] = t.dentries[e] // nil stays nil

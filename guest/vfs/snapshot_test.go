@@ -134,7 +134,7 @@ func TestDeepTreesCanBeCopied(t *testing.T) {
 		t.Errorf("a tree can be moved to the bottom of another: %v", errno)
 	}
 	b := s.copy()
-	if got := b.c.Cwd.depth(); got != depth {
+	if got := b.c.Cwd.depthOf(); got != depth {
 		t.Errorf("the copy's working directory is %d deep", got)
 	}
 	deepcopy.Release(b)

@@ -11,9 +11,9 @@ const blockSize = 4096
 // own, as in ext4.
 const fastLink = 59
 
-// blocks is the number of 512-byte blocks in use. Files of the host count as
-// if they had no holes, since what the host uses may change by itself.
-func (i *Inode) blocks() int64 {
+// blockCount is the number of 512-byte blocks in use. Files of the host count as if they
+// had no holes, since the host's use of blocks may change by itself.
+func (i *Inode) blockCount() int64 {
 	if i.node != nil {
 		return 0
 	}
@@ -36,20 +36,20 @@ func (i *Inode) blocks() int64 {
 	return 0
 }
 
-// Stat tells what stat(2) does.
+// Stat returns the attributes of stat(2).
 func (i *Inode) Stat() unix.Stat_t {
 	return unix.Stat_t{
 		Dev: i.super.Dev, Ino: i.ino, Nlink: uint64(i.nlink), Mode: i.mode, Uid: i.uid, Gid: i.gid,
-		Rdev: i.rdev, Size: i.Size(), Blksize: blockSize, Blocks: i.blocks(),
+		Rdev: i.rdev, Size: i.Size(), Blksize: blockSize, Blocks: i.blockCount(),
 		Atim: unix.NsecToTimespec(i.atime), Mtim: unix.NsecToTimespec(i.mtime), Ctim: unix.NsecToTimespec(i.ctime),
 	}
 }
 
-// Statx tells what statx(2) does for the mask STATX_BASIC_STATS|STATX_BTIME.
+// Statx returns the attributes of statx(2) for the mask STATX_BASIC_STATS|STATX_BTIME.
 func (i *Inode) Statx() unix.Statx_t {
 	s := unix.Statx_t{
 		Mask: unix.STATX_BASIC_STATS, Blksize: blockSize, Nlink: i.nlink, Uid: i.uid, Gid: i.gid,
-		Mode: uint16(i.mode), Ino: i.ino, Size: uint64(i.Size()), Blocks: uint64(i.blocks()),
+		Mode: uint16(i.mode), Ino: i.ino, Size: uint64(i.Size()), Blocks: uint64(i.blockCount()),
 		Atime: statxTime(i.atime), Mtime: statxTime(i.mtime), Ctime: statxTime(i.ctime), Btime: statxTime(i.btime),
 		Rdev_major: unix.Major(i.rdev), Rdev_minor: unix.Minor(i.rdev),
 		Dev_major: unix.Major(i.super.Dev), Dev_minor: unix.Minor(i.super.Dev),
@@ -65,8 +65,8 @@ func statxTime(ns int64) unix.StatxTimestamp {
 	return unix.StatxTimestamp{Sec: t.Sec, Nsec: uint32(t.Nsec)}
 }
 
-// Statfs tells what statfs(2) does about the file system of an inode: the
-// overlay and its like have the guest's memory for space.
+// Statfs returns the result of statfs(2) for the file system of an inode: the overlay
+// and its like have the guest's memory for space.
 func (fs *FS) Statfs(i *Inode) unix.Statfs_t {
 	s := unix.Statfs_t{
 		Type: i.super.Magic, Bsize: blockSize, Frsize: blockSize, Namelen: maxName,
@@ -83,9 +83,8 @@ func (fs *FS) Statfs(i *Inode) unix.Statfs_t {
 	return s
 }
 
-// Access checks what access(2) asks: mask is a set of MayRead, MayWrite and
-// MayExec, or 0 for existence. effective is AT_EACCESS; otherwise the real ids
-// count.
+// Access implements access(2): mask is a set of MayRead, MayWrite and MayExec, or 0 for
+// existence. effective is AT_EACCESS; otherwise the real ids count.
 func (c *Ctx) Access(i *Inode, mask uint32, effective bool) unix.Errno {
 	cred := c.Cred
 	if !effective {
@@ -99,5 +98,5 @@ func (c *Ctx) Access(i *Inode, mask uint32, effective bool) unix.Errno {
 	if mask&MayWrite != 0 && i.super.ReadOnly && (i.IsDir() || i.IsRegular() || i.IsSymlink()) {
 		return unix.EROFS
 	}
-	return cred.may(i, mask)
+	return cred.mayAccess(i, mask)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// StdinData is the host's side of the guest's standard input. What was read
-// once is kept, so that a restored snapshot reads the same bytes again. Copies
-// of a file system share it.
+// StdinData is the host's side of the guest's standard input. Bytes are kept once they
+// were read, so that a restored snapshot reads them again. Copies of a file system
+// share it.
 type StdinData struct {
 	mu   sync.Mutex
 	r    io.Reader
@@ -57,9 +57,9 @@ func NewStdin(r io.Reader) (*StdinData, error) {
 	return s, err
 }
 
-// fill reads until at least n bytes are there or the input ends. It waits for
-// the host: what the guest sees must not depend on how fast input comes.
-func (s *StdinData) fill(n int64) {
+// readUntil reads until at least n bytes are there or the input ends. It waits for the host:
+// the guest's view must not depend on how fast input arrives.
+func (s *StdinData) readUntil(n int64) {
 	for int64(len(s.have)) < n && s.err == nil {
 		buf := make([]byte, n-int64(len(s.have)))
 		var got int
@@ -73,7 +73,7 @@ func (s *StdinData) readAt(p []byte, at int64) (int, unix.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used = true
-	s.fill(at + int64(len(p)))
+	s.readUntil(at + int64(len(p)))
 	if at < int64(len(s.have)) {
 		return copy(p, s.have[at:]), 0
 	}
@@ -83,8 +83,8 @@ func (s *StdinData) readAt(p []byte, at int64) (int, unix.Errno) {
 	return 0, 0
 }
 
-// readErrno is what the guest is told when the host cannot read: the host's own
-// errno, as EISDIR of a folder, if there is one.
+// readErrno is the guest's error when the host cannot read: the host's own errno, as
+// EISDIR of a folder, if there is one.
 func readErrno(err error) unix.Errno {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -93,9 +93,9 @@ func readErrno(err error) unix.Errno {
 	return unix.EIO
 }
 
-// input is the entry of the run's manifest, if the guest has read any. It fails if the
-// guest has asked for bytes of a file that changed or could not be read.
-func (s *StdinData) input() (Input, bool, error) {
+// manifestInput is the entry of the run's manifest, if the guest has read any byte. It fails if
+// the guest has read bytes of a file that changed or could not be read.
+func (s *StdinData) manifestInput() (Input, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -139,7 +139,7 @@ type stdinStream struct {
 	at   *stdinPosition
 }
 
-// stdinPosition is how far the guest has read.
+// stdinPosition is the number of bytes that the guest has read.
 type stdinPosition struct {
 	bytes   int64
 	waiters wait.Queue
@@ -153,9 +153,9 @@ func (s *stdinStream) Read(_ *Ctx, p []byte, _ int64) (int, unix.Errno) {
 
 func (s *stdinStream) Write(*Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EBADF }
 
-// Ready waits for the host to say whether there is more.
+// Ready waits for the host until it is known whether there are more bytes.
 func (s *stdinStream) Ready() uint32 {
-	if s.pending(1) == 0 {
+	if s.available(1) == 0 {
 		return unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLHUP
 	}
 	return unix.EPOLLIN | unix.EPOLLRDNORM
@@ -163,17 +163,17 @@ func (s *stdinStream) Ready() uint32 {
 
 func (s *stdinStream) Waiters() *wait.Queue { return &s.at.waiters }
 
-// IsStdin tells whether a description is standard input that looks like a pipe.
+// IsStdin reports whether a description is standard input that looks like a pipe.
 func (f *File) IsStdin() bool {
 	_, ok := f.Impl.(*stdinStream)
 	return ok
 }
 
-// pending is how many bytes can be read, at most limit.
-func (s *stdinStream) pending(limit int64) int64 {
+// available is the number of bytes that can be read, at most limit.
+func (s *stdinStream) available(limit int64) int64 {
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
-	s.data.fill(s.at.bytes + limit)
+	s.data.readUntil(s.at.bytes + limit)
 	return min(limit, int64(len(s.data.have))-s.at.bytes)
 }
 
@@ -182,13 +182,13 @@ func (s *stdinStream) Ioctl(cmd uint32, _ int64) ([]byte, unix.Errno) {
 	if cmd != unix.TIOCINQ {
 		return nil, unix.ENOTTY
 	}
-	return binary.LittleEndian.AppendUint32(nil, uint32(s.pending(pipeCapacity))), 0
+	return binary.LittleEndian.AppendUint32(nil, uint32(s.available(pipeCapacity))), 0
 }
 
 const pipeCapacity = 65536
 
-// streamNode is the object behind a standard stream, which /dev/stdin and its
-// like open again.
+// streamNode is the object of a standard stream, which /dev/stdin and its like open
+// again.
 type streamNode struct {
 	attr   Attr
 	stream FileImpl
@@ -213,21 +213,20 @@ func (fs *FS) OpenStdin(data *StdinData) *File {
 	return f
 }
 
-// openStream makes a description of something that looks like a pipe.
+// openStream makes a description of an object that looks like a pipe.
 func (fs *FS) openStream(flags int, impl FileImpl) *File {
 	i := fs.newInode(superPipe, unix.S_IFIFO|0o600, 0, 0)
 	i.nlink = 1
 	i.node = &streamNode{Attr{Ino: i.ino, Mode: i.mode, Nlink: 1, TimeNS: i.mtime}, impl}
-	return fs.newFile(anonDentry(i, "pipe:["+itoa(i.ino)+"]"), flags, impl)
+	return fs.newFile(anonDentry(i, "pipe:["+decimal(i.ino)+"]"), flags, impl)
 }
 
-// Sink takes what the guest writes to standard output (fd 1) and standard error
-// (fd 2).
+// Sink receives the guest's writes to standard output (fd 1) and standard error (fd 2).
 type Sink interface {
-	// Write takes bytes, which it must not keep. It returns how many, and why not
-	// all of them.
+	// Write writes bytes, which it must not keep. It returns the number of bytes
+	// written, and an error if that is not all of them.
 	Write(fd int, p []byte) (int, unix.Errno)
-	// Broken reports whether nobody reads what is written.
+	// Broken reports whether the output has no reader any more.
 	Broken(fd int) bool
 }
 

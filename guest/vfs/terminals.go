@@ -23,35 +23,35 @@ func (fs *FS) makeTerminals() {
 	})
 	ptmx := fs.terminalInode(2, unix.S_IFCHR)
 	ptmx.rdev = unix.Mkdev(5, 2)
-	fs.insert(fs.terminals, &Dentry{inode: ptmx}, "ptmx")
+	fs.insertName(fs.terminals, &Dentry{inode: ptmx}, "ptmx")
 }
 
 func (fs *FS) terminalInode(ino uint64, mode uint32) *Inode {
-	now := fs.now()
+	now := fs.currentTime()
 	return &Inode{fs: fs, super: superTerminals, ino: ino, mode: mode, nlink: 1, atime: now, mtime: now, ctime: now, btime: now}
 }
 
-// AddTerminal makes /dev/pts/N, the file of a slave, for the user who has opened
-// its master.
+// AddTerminal makes /dev/pts/N, the file of a slave, for the user that has opened its
+// master.
 func (fs *FS) AddTerminal(c *Ctx, n uint32, object any) *Dentry {
 	i := fs.terminalInode(uint64(n)+firstTerminalIno, unix.S_IFCHR|0o620)
 	i.uid, i.gid, i.rdev, i.Object = c.Cred.FSUID, terminalGroup, unix.Mkdev(terminalMajor, n), object
 	d := &Dentry{inode: i}
-	fs.insert(fs.terminals, d, itoa(uint64(n)))
-	fs.terminals.inode.happenIn(unix.IN_CREATE, 0, d.name, false)
+	fs.insertName(fs.terminals, d, decimal(uint64(n)))
+	fs.terminals.inode.notifyFolder(unix.IN_CREATE, 0, d.name, false)
 	return d
 }
 
-// RemoveTerminal removes the file of a slave whose master is gone.
+// RemoveTerminal removes the file of a slave whose master was closed.
 func (fs *FS) RemoveTerminal(d *Dentry) {
-	fs.remove(d)
-	d.inode.drop()
-	fs.terminals.inode.happenIn(unix.IN_DELETE, 0, d.name, false)
+	fs.removeName(d)
+	d.inode.dropName()
+	fs.terminals.inode.notifyFolder(unix.IN_DELETE, 0, d.name, false)
 }
 
 // HasTerminal reports whether there is a file /dev/pts/N.
 func (fs *FS) HasTerminal(n uint32) bool {
-	return fs.terminals.inode.dir.entries[itoa(uint64(n))] != nil
+	return fs.terminals.inode.dir.entries[decimal(uint64(n))] != nil
 }
 
 // TerminalDevice is the device number of a terminal: of a slave, of /dev/ptmx or of
@@ -72,7 +72,7 @@ func (i *Inode) TouchTerminal(written bool) {
 	if written {
 		stamp = &i.mtime
 	}
-	if now := i.fs.now(); now/step != *stamp/step {
+	if now := i.fs.currentTime(); now/step != *stamp/step {
 		*stamp = now / nsPerSec * nsPerSec
 	}
 }

@@ -13,8 +13,8 @@ const (
 	maxLinks = 40               // symbolic links in one resolution
 )
 
-// lastKind is what the last component of a path is; only names can be created
-// or removed.
+// lastKind is the kind of the last component of a path; only names can be created or
+// removed.
 type lastKind uint8
 
 const (
@@ -24,37 +24,37 @@ const (
 	lastDotDot
 )
 
-// target is where a path leads: a name in a folder, which exists or not.
+// target is the object of a path: a name in a folder, which exists or not.
 type target struct {
-	dir   *Dentry // the folder; for other than names the object itself
+	dir   *Dentry // the folder; for other kinds than names the object itself
 	name  string
 	kind  lastKind
 	slash bool       // the path ends in slashes: it must mean a folder
 	d     *Dentry    // nil if the name does not exist
-	errno unix.Errno // why the name could not be looked up, if it could not
+	errno unix.Errno // the reason why the name could not be looked up, if it could not
 }
 
-// follow says whether the symbolic link at the end of a path is followed.
-type follow uint8
+// followMode is whether the symbolic link at the end of a path is followed.
+type followMode uint8
 
 const (
-	followNever follow = iota // for creating and removing names
-	followSlash               // if slashes come behind it
+	followNever followMode = iota // for creating and removing names
+	followSlash                   // if slashes follow it
 	followAlways
 	followCreate // always, for a file that may be made: it cannot end in slashes
 )
 
-// walker is one path resolution.
-type walker struct {
+// pathWalker is one path resolution.
+type pathWalker struct {
 	fs    *FS
 	c     *Ctx
 	at    *Dentry
 	links int
 }
 
-// start begins at the root for absolute paths, else at the given folder, or the
+// startAt begins at the root for absolute paths, else at the given folder, or the
 // working directory if that is nil.
-func (w *walker) start(from *Dentry, path string) unix.Errno {
+func (w *pathWalker) startAt(from *Dentry, path string) unix.Errno {
 	switch {
 	case path == "":
 		return unix.ENOENT
@@ -68,8 +68,8 @@ func (w *walker) start(from *Dentry, path string) unix.Errno {
 	return 0
 }
 
-// parent resolves all but the last component.
-func (w *walker) parent(path string) (target, unix.Errno) {
+// resolveParent resolves all but the last component.
+func (w *pathWalker) resolveParent(path string) (target, unix.Errno) {
 	rest := strings.TrimLeft(path, "/")
 	if rest == "" {
 		return target{dir: w.at, kind: lastRoot, d: w.at, slash: true}, 0
@@ -81,15 +81,15 @@ func (w *walker) parent(path string) (target, unix.Errno) {
 			return target{}, errno
 		}
 		if rest == "" {
-			return target{dir: w.at, name: name, kind: kindOf(name), slash: more}, 0
+			return target{dir: w.at, name: name, kind: lastKindOf(name), slash: more}, 0
 		}
-		if errno := w.step(name, true); errno != 0 {
+		if errno := w.stepTo(name, true); errno != 0 {
 			return target{}, errno
 		}
 	}
 }
 
-func kindOf(name string) lastKind {
+func lastKindOf(name string) lastKind {
 	switch name {
 	case ".":
 		return lastDot
@@ -100,46 +100,45 @@ func kindOf(name string) lastKind {
 }
 
 // maySearch checks that names may be looked up in the folder reached.
-func (w *walker) maySearch() unix.Errno {
+func (w *pathWalker) maySearch() unix.Errno {
 	if !w.at.inode.IsDir() {
 		return unix.ENOTDIR
 	}
-	return w.c.Cred.may(w.at.inode, MayExec)
+	return w.c.Cred.mayAccess(w.at.inode, MayExec)
 }
 
-// step goes to a name in the folder reached, through a symbolic link if follow
-// is set.
-func (w *walker) step(name string, follow bool) unix.Errno {
-	switch kindOf(name) {
+// stepTo moves to a name in the current folder, through a symbolic link if follow is set.
+func (w *pathWalker) stepTo(name string, follow bool) unix.Errno {
+	switch lastKindOf(name) {
 	case lastDot:
 		return 0
 	case lastDotDot:
-		w.up()
+		w.stepUp()
 		return 0
 	}
 	if len(name) > maxName {
 		return unix.ENAMETOOLONG
 	}
-	d, errno := w.fs.child(w.c, w.at, name)
+	d, errno := w.fs.findChild(w.c, w.at, name)
 	if errno != 0 {
 		return errno
 	}
 	if follow && d.inode.IsSymlink() {
-		return w.follow(d)
+		return w.followLink(d)
 	}
 	w.at = d
 	return 0
 }
 
-// up goes to the folder above; nothing is above the task's root.
-func (w *walker) up() {
+// stepUp moves to the parent folder; the task's root has none.
+func (w *pathWalker) stepUp() {
 	if w.at != w.c.Root && w.at.parent != nil {
 		w.at = w.at.parent
 	}
 }
 
-// follow goes where a symbolic link leads.
-func (w *walker) follow(link *Dentry) unix.Errno {
+// followLink continues at the target of a symbolic link.
+func (w *pathWalker) followLink(link *Dentry) unix.Errno {
 	if w.links++; w.links > maxLinks {
 		return unix.ELOOP
 	}
@@ -150,25 +149,25 @@ func (w *walker) follow(link *Dentry) unix.Errno {
 		}
 		return errno
 	}
-	text, errno := link.inode.readlink(w.c)
+	text, errno := link.inode.linkText(w.c)
 	if errno != 0 {
 		return errno
 	}
 	w.at = link.parent
-	if errno := w.start(w.at, text); errno != 0 {
+	if errno := w.startAt(w.at, text); errno != 0 {
 		return errno
 	}
-	return w.walk(text)
+	return w.resolveAll(text)
 }
 
-// walk resolves a whole path, following the last component too.
-func (w *walker) walk(path string) unix.Errno {
-	t, errno := w.parent(path)
+// resolveAll resolves a whole path, following the last component too.
+func (w *pathWalker) resolveAll(path string) unix.Errno {
+	t, errno := w.resolveParent(path)
 	if errno != 0 {
 		return errno
 	}
 	if t.kind != lastRoot {
-		if errno := w.step(t.name, true); errno != 0 {
+		if errno := w.stepTo(t.name, true); errno != 0 {
 			return errno
 		}
 	}
@@ -178,29 +177,29 @@ func (w *walker) walk(path string) unix.Errno {
 	return 0
 }
 
-// find resolves a path to a name that need not exist. If symbolic links at its
-// end are followed, it is the name that the last one means.
-func (fs *FS) find(c *Ctx, from *Dentry, path string, how follow) (target, unix.Errno) {
+// findTarget resolves a path to a name that need not exist. If symbolic links at its end are
+// followed, it is the name of the last one's target.
+func (fs *FS) findTarget(c *Ctx, from *Dentry, path string, how followMode) (target, unix.Errno) {
 	if len(path) > maxPath {
 		return target{}, unix.ENAMETOOLONG
 	}
-	w := walker{fs: fs, c: c}
-	if errno := w.start(from, path); errno != 0 {
+	w := pathWalker{fs: fs, c: c}
+	if errno := w.startAt(from, path); errno != 0 {
 		return target{}, errno
 	}
-	return w.find(path, how)
+	return w.findTarget(path, how)
 }
 
-func (w *walker) find(path string, how follow) (target, unix.Errno) {
+func (w *pathWalker) findTarget(path string, how followMode) (target, unix.Errno) {
 	for {
-		t, errno := w.parent(path)
+		t, errno := w.resolveParent(path)
 		if errno != 0 || t.kind == lastRoot {
 			return t, errno
 		}
 		if how == followCreate && t.slash && t.kind == lastName {
 			return t, unix.EISDIR
 		}
-		switch errno := w.step(t.name, false); {
+		switch errno := w.stepTo(t.name, false); {
 		case errno == unix.ENOENT:
 			return t, 0
 		case errno != 0 && how == followNever:
@@ -221,15 +220,15 @@ func (w *walker) find(path string, how follow) (target, unix.Errno) {
 	}
 }
 
-// followLast follows the link at the end of a path: to the text that is to be
-// resolved next, or, for links that lead to an object itself, to the end.
-func (w *walker) followLast(t *target) (next string, ended bool, errno unix.Errno) {
+// followLast follows the link at the end of a path: to the text that is to be resolved
+// next, or, for links that lead to an object itself, to the end.
+func (w *pathWalker) followLast(t *target) (next string, ended bool, errno unix.Errno) {
 	link := t.d
 	if w.fs.protectedSymlinks && !w.c.Cred.mayFollow(link) {
 		return "", true, unix.EACCES
 	}
 	if _, ok := link.inode.node.(MagicNode); ok {
-		if errno := w.follow(link); errno != 0 {
+		if errno := w.followLink(link); errno != 0 {
 			return "", true, errno
 		}
 		t.d, t.dir, t.kind = w.at, w.at, lastRoot
@@ -238,37 +237,37 @@ func (w *walker) followLast(t *target) (next string, ended bool, errno unix.Errn
 	if w.links++; w.links > maxLinks {
 		return "", true, unix.ELOOP
 	}
-	text, errno := link.inode.readlink(w.c)
+	text, errno := link.inode.linkText(w.c)
 	if errno != 0 {
 		return "", true, errno
 	}
 	if t.slash {
-		text += "/" // what must be a folder must still be one behind the link
+		text += "/" // a path that must be a folder must still be one after the link
 	}
-	if errno := w.start(link.parent, text); errno != 0 {
+	if errno := w.startAt(link.parent, text); errno != 0 {
 		return "", true, errno
 	}
 	return text, false, 0
 }
 
-// Lookup finds what exists at a path. from is where relative paths begin, nil
-// for the working directory. Without follow a symbolic link at the end is
-// found itself, unless slashes come behind it.
+// Lookup finds the object at a path. from is the start of relative paths, nil for the
+// working directory. Without follow a symbolic link at the end is returned itself,
+// unless slashes follow it.
 func (fs *FS) Lookup(c *Ctx, from *Dentry, path string, follow bool) (*Dentry, unix.Errno) {
 	how := followSlash
 	if follow {
 		how = followAlways
 	}
-	t, errno := fs.find(c, from, path, how)
+	t, errno := fs.findTarget(c, from, path, how)
 	if errno != 0 {
 		return nil, errno
 	}
-	return t.existing()
+	return t.existingObject()
 }
 
-// existing returns the object at a target. ENOENT: there is none. ENOTDIR: the
-// path asks for a folder and it is none.
-func (t *target) existing() (*Dentry, unix.Errno) {
+// existingObject returns the object at a target. ENOENT: there is none. ENOTDIR: the path
+// demands a folder and the object is not one.
+func (t *target) existingObject() (*Dentry, unix.Errno) {
 	switch {
 	case t.d == nil:
 		return nil, unix.ENOENT
@@ -278,8 +277,8 @@ func (t *target) existing() (*Dentry, unix.Errno) {
 	return t.d, 0
 }
 
-// readlink returns the text of a symbolic link.
-func (i *Inode) readlink(c *Ctx) (string, unix.Errno) {
+// linkText returns the text of a symbolic link.
+func (i *Inode) linkText(c *Ctx) (string, unix.Errno) {
 	switch n := i.node.(type) {
 	case nil:
 	case LinkNode:
@@ -288,7 +287,7 @@ func (i *Inode) readlink(c *Ctx) (string, unix.Errno) {
 		return "", unix.EINVAL
 	}
 	if i.lower != nil {
-		return i.lower.readlink()
+		return i.lower.linkText()
 	}
 	return i.target, 0
 }
@@ -311,5 +310,5 @@ func (fs *FS) Readlink(c *Ctx, from *Dentry, path string) (string, unix.Errno) {
 	case !d.inode.IsSymlink():
 		return "", unix.EINVAL
 	}
-	return d.inode.readlink(c)
+	return d.inode.linkText(c)
 }

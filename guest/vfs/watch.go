@@ -10,21 +10,21 @@ import (
 // names in it: an entry of an inotify instance. Events are those of
 // inotify(7), unix.IN_*.
 type Watch interface {
-	// Event says that something has happened.
+	// Event reports an event.
 	Event(e Event)
-	// Gone says that the inode has ended: the last event was its last.
+	// Gone reports that the inode has ended: no event follows.
 	Gone()
 }
 
-// Event is something that has happened.
+// Event is an event that has happened.
 type Event struct {
 	Mask     uint32
 	Cookie   uint32 // the same for both halves of a rename
 	Name     string // in a folder that is watched; "" means the inode itself
-	Unlinked bool   // the file has this name no more
+	Unlinked bool   // the file does not have this name any more
 }
 
-// nodeKey identifies a made-up object, which has an inode of its own at each look.
+// nodeKey identifies a generated object, which has an inode of its own at each lookup.
 type nodeKey struct{ dev, ino uint64 }
 
 // watches returns the list of an inode's watches.
@@ -63,8 +63,8 @@ func (i *Inode) EachWatch(f func(Watch) bool) {
 	}
 }
 
-// happen notifies the inode's own watches.
-func (i *Inode) happen(mask uint32) {
+// notifyOwn notifies the inode's own watches.
+func (i *Inode) notifyOwn(mask uint32) {
 	list := i.watches()
 	if len(list) == 0 {
 		return
@@ -72,18 +72,18 @@ func (i *Inode) happen(mask uint32) {
 	if i.IsDir() && mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) == 0 {
 		mask |= unix.IN_ISDIR
 	}
-	notify(list, Event{Mask: mask})
+	notifyAll(list, Event{Mask: mask})
 }
 
-func notify(list []Watch, e Event) {
+func notifyAll(list []Watch, e Event) {
 	// A watch may remove itself.
 	for _, w := range list {
 		w.Event(e)
 	}
 }
 
-// happenIn notifies the watches of a folder of an event of a name in it.
-func (i *Inode) happenIn(mask, cookie uint32, name string, folder bool) {
+// notifyFolder notifies the watches of a folder of an event of a name in it.
+func (i *Inode) notifyFolder(mask, cookie uint32, name string, folder bool) {
 	list := i.watches()
 	if len(list) == 0 {
 		return
@@ -91,11 +91,11 @@ func (i *Inode) happenIn(mask, cookie uint32, name string, folder bool) {
 	if folder {
 		mask |= unix.IN_ISDIR
 	}
-	notify(list, Event{Mask: mask, Cookie: cookie, Name: name})
+	notifyAll(list, Event{Mask: mask, Cookie: cookie, Name: name})
 }
 
-// Happen notifies the watches of the object that a name stands for and, before
-// them, the watches of the folder that the name is, or was, in.
+// Happen notifies the watches of the object of a name and, before them, the watches of
+// the folder that the name is, or was, in.
 func (d *Dentry) Happen(mask uint32) {
 	i := d.inode
 	if d.parent != nil && i.reportsToFolder(mask) {
@@ -104,15 +104,15 @@ func (d *Dentry) Happen(mask uint32) {
 			if i.IsDir() {
 				e.Mask |= unix.IN_ISDIR
 			}
-			notify(list, e)
+			notifyAll(list, e)
 		}
 	}
-	i.happen(mask)
+	i.notifyOwn(mask)
 }
 
-// reportsToFolder reports whether watches of a folder are notified of an event of
-// a file in it: not if data pass through a device or a FIFO, where it would show
-// how others type.
+// reportsToFolder reports whether watches of a folder are notified of an event of a
+// file in it: not if data pass through a device or a FIFO, where it would show how
+// others type.
 func (i *Inode) reportsToFolder(mask uint32) bool {
 	if mask&(unix.IN_ACCESS|unix.IN_MODIFY) == 0 {
 		return true
@@ -133,25 +133,25 @@ func (f *File) Opened() {
 	}
 }
 
-// closed notifies of the end of a description.
-func (f *File) closed() {
+// notifyClosed notifies of the end of a description.
+func (f *File) notifyClosed() {
 	switch {
 	case !f.opened:
-	case writable(f.flags):
+	case flagsWritable(f.flags):
 		f.dentry.Happen(unix.IN_CLOSE_WRITE)
 	default:
 		f.dentry.Happen(unix.IN_CLOSE_NOWRITE)
 	}
 }
 
-// ended notifies of the end of the inode: its last name and its last description
-// are gone.
-func (i *Inode) ended() {
+// notifyEnded notifies of the end of the inode: its last name and its last description
+// are removed.
+func (i *Inode) notifyEnded() {
 	list := i.watches()
 	if len(list) == 0 {
 		return
 	}
-	i.happen(unix.IN_DELETE_SELF)
+	i.notifyOwn(unix.IN_DELETE_SELF)
 	i.setWatches(nil)
 	for _, w := range list {
 		w.Gone()

@@ -9,6 +9,8 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -22,33 +24,35 @@ const (
 	modulePath = "github.com/heddle-dmt/heddle"
 )
 
-// layers lists, for each layer, the other layers that it may import. A layer
-// is the root package (".") or everything under a top-level folder; the event
-// vocabulary is a layer of its own, apart from the rest of the recorder. Tests
-// may import more.
+// layers lists, for each layer, the other layers that it may import. A layer is
+// everything under a folder but for what is a layer of its own. Tests may import more.
 var layers = map[string][]string{
-	"recorder/event": {},
-	"internal":       {},
-	"emu":            {"recorder/event", "internal"},
-	"memmodel":       {"emu", "recorder/event", "internal"},
-	"guest":          {"memmodel", "emu", "recorder/event", "internal"},
-	"sched":          {"recorder/event", "internal"},
-	"recorder":       {"guest", "memmodel", "emu", "recorder/event", "internal"},
-	"analyses":       {"recorder", "recorder/event", "internal"},
-	".":              {"recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
-	"experiments":    {".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
-	"cmd":            {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
-	"paper-scripts":  {"experiments", ".", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "recorder/event", "internal"},
+	"emu/arch":            {},
+	"guest/linux":         {},
+	"internal":            {},
+	"recorder/event":      {"emu/arch"},
+	"emu":                 {"emu/arch", "internal"},
+	"memmodel":            {"emu", "emu/arch", "recorder/event", "internal"},
+	"guest":               {"memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"sched":               {"recorder/event", "guest/linux", "emu/arch", "internal"},
+	"recorder":            {"guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"analyses":            {"recorder", "recorder/event", "guest/linux", "emu/arch", "internal"},
+	"internal/machine":    {"recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	".":                   {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"internal/runoptions": {"internal/machine", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"experiments":         {"internal/runoptions", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"cmd":                 {"experiments", "internal/runoptions", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"paper-scripts":       {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
 }
 
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the
 // copier that reflects into unexported fields, and the kernel's view of ABI
 // structs as bytes.
-var unsafeAllowed = []string{"emu", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
+var unsafeAllowed = []string{"emu/direct", "emu/mem", "emu/uc", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
 
 // deterministic are the layers in which nothing may read the host's clock,
 // randomness or environment.
-var deterministic = []string{"emu", "memmodel", "guest", "sched", "recorder", "recorder/event", "analyses"}
+var deterministic = []string{"emu", "emu/arch", "memmodel", "guest", "sched", "recorder", "recorder/event", "analyses"}
 
 // leaks are the functions and packages of the standard library through which
 // the host would reach a run.
@@ -114,16 +118,15 @@ func skipped(path, name string) bool {
 	return err == nil
 }
 
-// layerOf returns the layer of a package folder.
+// layerOf returns the layer of a package folder: the longest key of layers that is the
+// folder or one above it.
 func layerOf(dir string) string {
-	if dir == "." {
-		return "."
+	for d := dir; d != "."; d = path.Dir(d) {
+		if _, known := layers[d]; known {
+			return d
+		}
 	}
-	if dir == "recorder/event" {
-		return dir
-	}
-	top, _, _ := strings.Cut(dir, "/")
-	return top
+	return dir
 }
 
 func TestImportEdges(t *testing.T) {
@@ -272,4 +275,22 @@ func imported(f goFile) []string {
 		paths = append(paths, path)
 	}
 	return paths
+}
+
+// largestFile is the size in bytes of the largest file that a repository of sources has.
+const largestFile = 1 << 20
+
+// TestNoLargeFiles: what is built is not in the repository.
+func TestNoLargeFiles(t *testing.T) {
+	list := exec.Command("git", "ls-files", "-z")
+	list.Dir = moduleRoot
+	out, err := list.Output()
+	if err != nil {
+		t.Skipf("the files are not in a repository of git: %v", err)
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if info, err := os.Stat(filepath.Join(moduleRoot, name)); err == nil && info.Size() > largestFile {
+			t.Errorf("%s has %d bytes, more than %d", name, info.Size(), largestFile)
+		}
+	}
 }

@@ -15,7 +15,7 @@ func (s *setting) branchTracing(what string, options []string, command ...string
 	with, without, err := s.inTurn(
 		func() (timing, error) {
 			defer os.Remove(trace)
-			return once(record...)
+			return s.run(record...)
 		},
 		func() (timing, error) { return s.underHeddle(nil, options, command...) })
 	share := without.wall.Seconds() / with.wall.Seconds()
@@ -37,8 +37,8 @@ func branchTracingPbzip2(s *setting) (result, error) {
 }
 
 // branchDecoder compares the decoder of branch traces with Intel's.
-func branchDecoder(*setting) (result, error) {
-	figures, err := goFigures(".", "BenchmarkBranchTrace")
+func branchDecoder(s *setting) (result, error) {
+	figures, err := s.goFigures("./internal/machine", "BenchmarkBranchTrace")
 	mine, theirs := figures["Mbranches/s"], figures["Mbranches/s(libipt)"]
 	return result{
 		what:     "decoder of branch traces, pbzip2, in branches per second of processor time",
@@ -49,8 +49,8 @@ func branchDecoder(*setting) (result, error) {
 }
 
 // branchSize is the size of a branch trace before compression.
-func branchSize(*setting) (result, error) {
-	bits, err := goBenchmark("BenchmarkBranchTrace", "bits/instruction")
+func branchSize(s *setting) (result, error) {
+	bits, err := s.goBenchmark("./internal/machine", "BenchmarkBranchTrace", "bits/instruction")
 	return result{
 		what:     "branch trace of pbzip2 before compression, per instruction",
 		measured: fmt.Sprintf("%.2f bits", bits),
@@ -60,8 +60,8 @@ func branchSize(*setting) (result, error) {
 }
 
 // branchSizeStored is its size in the trace's file.
-func branchSizeStored(*setting) (result, error) {
-	bits, err := goBenchmark("BenchmarkBranchTrace", "stored-bits/instruction")
+func branchSizeStored(s *setting) (result, error) {
+	bits, err := s.goBenchmark("./internal/machine", "BenchmarkBranchTrace", "stored-bits/instruction")
 	return result{
 		what:     "the same after compression",
 		measured: fmt.Sprintf("%.2f bits", bits),
@@ -71,8 +71,8 @@ func branchSizeStored(*setting) (result, error) {
 }
 
 // branchEncoder is the encoder's speed on logs that are full of outcomes.
-func branchEncoder(*setting) (result, error) {
-	figures, err := goFigures("./recorder/pt", "BenchmarkEncode/outcomes")
+func branchEncoder(s *setting) (result, error) {
+	figures, err := s.goFigures("./recorder/pt", "BenchmarkEncode/outcomes")
 	speed := figures["Mbranches/s"]
 	return result{
 		what:     "encoder of branch traces, conditional branches per second",

@@ -14,10 +14,10 @@ func (s *setting) enforced(what string, options, recording []string, command ...
 	trace, schedule := filepath.Join(s.dir, "schedule.trace"), filepath.Join(s.dir, "schedule")
 	defer os.Remove(trace)
 	record := slices.Concat([]string{s.heddle, "schedule", "record", "-q", "-o", trace}, options, recording, []string{"--"}, command)
-	if _, err := once(record...); err != nil {
+	if _, err := s.run(record...); err != nil {
 		return result{}, err
 	}
-	if _, err := once(s.heddle, "schedule", "compute", "-o", schedule, trace); err != nil {
+	if _, err := s.run(s.heddle, "schedule", "compute", "-o", schedule, trace); err != nil {
 		return result{}, err
 	}
 	under := slices.Concat(options, []string{"--enforce=" + schedule})
@@ -67,8 +67,8 @@ func enforcedRaceyFine(s *setting) (result, error) { return s.racey("200", "1049
 
 func (s *setting) racey(quantum, iterations string) (result, error) {
 	bin := filepath.Join(s.dir, "racey")
-	_, err := once("gcc", "-O2", "-D_GNU_SOURCE", "-DBUGGY", "-pthread", "-Iguest/programs/common", "-o", bin,
-		"guest/programs/racey/racey.c")
+	_, err := s.run("gcc", "-O2", "-D_GNU_SOURCE", "-DBUGGY", "-pthread", "-Iguest/programs/suite/common", "-o", bin,
+		"guest/programs/suite/racey/racey.c")
 	if err != nil {
 		return result{}, err
 	}

@@ -1,4 +1,4 @@
-// Command bench measures what docs/performance.md states: heddle's speed in
+// Command bench measures the figures of docs/performance.md: heddle's speed in
 // ratio to qemu-x86_64 on the same programs, and the prices of single
 // operations.
 //
@@ -45,11 +45,15 @@ func main() {
 	}
 }
 
-// setting is what the measurements share.
+// setting is shared by the measurements.
 type setting struct {
 	heddle, guest, input string
 	dir                  string
 	repeat               int
+	// run runs a command and demands that it succeeds; goFigures runs a benchmark of a
+	// package and returns its figures by unit. Tests put others in their place.
+	run       func(command ...string) (timing, error)
+	goFigures func(pkg, name string) (map[string]float64, error)
 }
 
 // result is a line of the table.
@@ -101,6 +105,7 @@ func prepare(repeat int) (*setting, error) {
 		return nil, err
 	}
 	s := &setting{heddle: heddle, guest: filepath.Join(dir, "guest"), input: filepath.Join(dir, "input"), dir: dir, repeat: repeat}
+	s.run, s.goFigures = runCommand, runBenchmark
 	gcc := exec.Command("gcc", "-O2", "-pthread", "-static", "-x", "c", "-o", s.guest, "-")
 	gcc.Stdin = bytes.NewReader(guestSource)
 	if out, err := gcc.CombinedOutput(); err != nil {
@@ -109,7 +114,7 @@ func prepare(repeat int) (*setting, error) {
 	return s, s.makeInput()
 }
 
-// inputSize is the length of what the compressors get.
+// inputSize is the length in bytes of the input of the compressors.
 const inputSize = 6 << 20
 
 // makeInput takes the beginning of a library that every host of heddle has.
@@ -143,7 +148,7 @@ func render(results []result) []byte {
 	return b.Bytes()
 }
 
-// newDocument is what the document begins as.
+// newDocument is the document with an empty table.
 const newDocument = `# Performance
 
 ` + "`make bench`" + ` takes these figures in one run: the two sides of each ratio in turn, several
@@ -152,8 +157,8 @@ busy host makes both worthless. ` + "`make bench BENCH=-write`" + ` replaces the
 
 ` + begin + end
 
-// replace puts the table between the marks in the document, which it makes if
-// there is none.
+// replace puts the table between the marks in the document, which it makes if it does not
+// exist.
 func replace(path string, table []byte) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

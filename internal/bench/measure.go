@@ -47,8 +47,8 @@ type summary struct {
 	} `json:"schedule"`
 }
 
-// once runs a command and demands that it succeeds.
-func once(command ...string) (timing, error) {
+// runCommand runs a command and demands that it succeeds.
+func runCommand(command ...string) (timing, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
 	start := time.Now()
@@ -66,7 +66,7 @@ func once(command ...string) (timing, error) {
 func (s *setting) underHeddle(prefix, options []string, command ...string) (timing, error) {
 	file := filepath.Join(s.dir, "summary.json")
 	args := slices.Concat(prefix, []string{s.heddle, "run", "-q", "--summary", file}, options, []string{"--"}, command)
-	t, err := once(args...)
+	t, err := s.run(args...)
 	if err != nil {
 		return t, err
 	}
@@ -112,14 +112,14 @@ func (s *setting) inTurn(one, other func() (timing, error)) (timing, timing, err
 func (s *setting) against(prefix, options, command []string) (share float64, measured string, err error) {
 	mine, qemu, err := s.inTurn(
 		func() (timing, error) { return s.underHeddle(prefix, options, command...) },
-		func() (timing, error) { return once(slices.Concat(prefix, []string{"qemu-x86_64"}, command)...) })
+		func() (timing, error) { return s.run(slices.Concat(prefix, []string{"qemu-x86_64"}, command)...) })
 	share = qemu.wall.Seconds() / mine.wall.Seconds()
 	return share, fmt.Sprintf("%.2f (%.2f s against %.2f s)", share, mine.wall.Seconds(), qemu.wall.Seconds()), err
 }
 
 // oneCore keeps a command on one core of the host. heddle runs a machine on one;
 // qemu-x86_64 would run the guest's threads on all of them, and the ratio would
-// tell how many cores the host has. It is the last one: the first tends to be
+// depend on the number of the host's cores. It is the last one: the first tends to be
 // the one that the host's own work disturbs.
 var oneCore = []string{"taskset", "-c", strconv.Itoa(runtime.NumCPU() - 1)}
 
@@ -149,7 +149,7 @@ func (s *setting) compressor(what string) (result, error) {
 	return s.againstQemu(what, 0.35, options, append(slices.Clone(compressors[what]), "-c", s.input)...)
 }
 
-// compressorAll tells the same where qemu-x86_64 has all cores of the host.
+// compressorAll measures the same where qemu-x86_64 has all cores of the host.
 func (s *setting) compressorAll(what string) (result, error) {
 	options := []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}
 	_, measured, err := s.against(nil, options, append(slices.Clone(compressors[what]), "-c", s.input))
@@ -167,10 +167,11 @@ func zstd(s *setting) (result, error)      { return s.compressor("zstd -T4") }
 func zstdAll(s *setting) (result, error)   { return s.compressorAll("zstd -T4") }
 
 func startUp(s *setting) (result, error) {
-	s = &setting{heddle: s.heddle, dir: s.dir, repeat: 10 * s.repeat}
-	mine, qemu, err := s.inTurn(
+	more := *s
+	more.repeat *= 10
+	mine, qemu, err := more.inTurn(
 		func() (timing, error) { return s.underHeddle(nil, nil, "/bin/true") },
-		func() (timing, error) { return once("qemu-x86_64", "/bin/true") })
+		func() (timing, error) { return s.run("qemu-x86_64", "/bin/true") })
 	times := mine.wall.Seconds() / qemu.wall.Seconds()
 	return result{
 		what:     "start to end of /bin/true, in times of qemu-x86_64's",
@@ -268,10 +269,9 @@ func memory(s *setting) (result, error) {
 
 var metric = regexp.MustCompile(`([0-9.e+-]+) ([^\s]+)`)
 
-// goBenchmark runs a benchmark of the root package and returns its figure in a
-// unit.
-func goBenchmark(name, unit string) (float64, error) {
-	figures, err := goFigures(".", name)
+// goBenchmark runs a benchmark of a package and returns its figure in a unit.
+func (s *setting) goBenchmark(pkg, name, unit string) (float64, error) {
+	figures, err := s.goFigures(pkg, name)
 	if err != nil {
 		return 0, err
 	}
@@ -282,15 +282,15 @@ func goBenchmark(name, unit string) (float64, error) {
 	return v, nil
 }
 
-// goFigures runs a benchmark of a package and returns its figures by unit.
-func goFigures(pkg, name string) (map[string]float64, error) {
+// runBenchmark runs a benchmark of a package and returns its figures by unit.
+func runBenchmark(pkg, name string) (map[string]float64, error) {
 	goTool := os.Getenv("GO")
 	if goTool == "" {
 		goTool = "go"
 	}
-	out, err := exec.Command(goTool, "test", "-run", "^$", "-bench", "^"+name+"$", pkg).Output()
+	out, err := exec.Command(goTool, "test", "-run", "^$", "-bench", "^"+name+"$", pkg).CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("go test -bench %s: %w", name, err)
+		return nil, fmt.Errorf("go test -bench %s %s: %w\n%s", name, pkg, err, out)
 	}
 	figures := map[string]float64{}
 	for _, m := range metric.FindAllStringSubmatch(string(out), -1) {
@@ -303,8 +303,8 @@ func goFigures(pkg, name string) (map[string]float64, error) {
 	return figures, nil
 }
 
-func snapshotIdle(*setting) (result, error) {
-	ratio, err := goBenchmark("BenchmarkSnapshotBySize", "large/small")
+func snapshotIdle(s *setting) (result, error) {
+	ratio, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotBySize", "large/small")
 	return result{
 		what:     "snapshot and restore of a guest of 1 GiB, in times of one of 64 MiB",
 		measured: fmt.Sprintf("%.2f", ratio),
@@ -313,8 +313,8 @@ func snapshotIdle(*setting) (result, error) {
 	}, err
 }
 
-func snapshotPage(*setting) (result, error) {
-	each, err := goBenchmark("BenchmarkSnapshotWritten", "us/page")
+func snapshotPage(s *setting) (result, error) {
+	each, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotWritten", "us/page")
 	return result{
 		what:     "snapshot and restore, per page written since",
 		measured: fmt.Sprintf("%.2f us", each),
@@ -323,8 +323,8 @@ func snapshotPage(*setting) (result, error) {
 	}, err
 }
 
-func snapshotSpeed(*setting) (result, error) {
-	share, err := goBenchmark("BenchmarkSnapshotAlive", "speed-ratio")
+func snapshotSpeed(s *setting) (result, error) {
+	share, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotAlive", "speed-ratio")
 	return result{
 		what:     "speed with a snapshot alive, once the written set is copied",
 		measured: fmt.Sprintf("%.2f", share),

@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // memoryTrace is the speed of the loop program with all its loads and stores
 // recorded to disk.
-func memoryTrace(*setting) (result, error) {
-	figures, err := goFigures(".", "BenchmarkMemoryTrace")
+func memoryTrace(s *setting) (result, error) {
+	figures, err := s.goFigures("./internal/machine", "BenchmarkMemoryTrace")
 	speed := figures["Minstr/s"]
 	return result{
 		what:     "full memory trace to disk, loop program",
@@ -24,8 +23,8 @@ func memoryTrace(*setting) (result, error) {
 	}, err
 }
 
-func memoryTraceSize(*setting) (result, error) {
-	size, err := goBenchmark("BenchmarkMemoryTrace", "bytes/access")
+func memoryTraceSize(s *setting) (result, error) {
+	size, err := s.goBenchmark("./internal/machine", "BenchmarkMemoryTrace", "bytes/access")
 	return result{
 		what:     "memory trace of the loop program on disk, values included",
 		measured: fmt.Sprintf("%.1f bytes an access", size),
@@ -39,23 +38,23 @@ var guestInstructions = regexp.MustCompile(`guest instrs: *([0-9,]+)`)
 // memoryTraceLackey compares it with valgrind's lackey, whose trace goes to disk
 // too.
 func memoryTraceLackey(s *setting) (result, error) {
-	figures, err := goFigures(".", "BenchmarkMemoryTrace")
+	figures, err := s.goFigures("./internal/machine", "BenchmarkMemoryTrace")
 	if err != nil {
 		return result{}, err
 	}
-	count, err := s.lackey("--basic-counts=yes")
+	count, _, err := s.lackey("--basic-counts=yes")
 	if err != nil {
 		return result{}, err
 	}
-	found := guestInstructions.FindSubmatch(count.text)
+	found := guestInstructions.FindSubmatch(count)
 	if found == nil {
-		return result{}, fmt.Errorf("lackey tells no number of instructions: %s", count.text)
+		return result{}, fmt.Errorf("lackey prints no number of instructions: %s", count)
 	}
 	instructions, err := strconv.ParseFloat(strings.ReplaceAll(string(found[1]), ",", ""), 64)
 	if err != nil {
 		return result{}, err
 	}
-	traced, err := s.lackey("--trace-mem=yes", "--basic-counts=no", "--log-file="+filepath.Join(s.dir, "lackey"))
+	_, traced, err := s.lackey("--trace-mem=yes", "--basic-counts=no")
 	theirs := instructions / traced.wall.Seconds() / 1e6
 	times := figures["Minstr/s"] / theirs
 	return result{
@@ -66,18 +65,14 @@ func memoryTraceLackey(s *setting) (result, error) {
 	}, err
 }
 
-type lackeyRun struct {
-	wall time.Duration
-	text []byte
-}
-
-// lackey runs one round of the loop program under lackey.
-func (s *setting) lackey(options ...string) (lackeyRun, error) {
-	args := append([]string{"--tool=lackey"}, options...)
-	cmd := exec.Command("valgrind", append(args, s.guest, "cpu", "1")...)
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	start := time.Now()
-	err := cmd.Run()
-	return lackeyRun{time.Since(start), text.Bytes()}, err
+// lackey runs one round of the loop program under lackey and returns its log.
+func (s *setting) lackey(options ...string) ([]byte, timing, error) {
+	log := filepath.Join(s.dir, "lackey")
+	line := slices.Concat([]string{"valgrind", "--tool=lackey", "--log-file=" + log}, options, []string{s.guest, "cpu", "1"})
+	t, err := s.run(line...)
+	if err != nil {
+		return nil, t, err
+	}
+	text, err := os.ReadFile(log)
+	return text, t, err
 }

@@ -5,8 +5,8 @@ import "fmt"
 // raceSpeed is the speed of a race detector over a stored trace, decoding
 // included, and how the time for an access grows with the trace.
 func raceSpeed(mode string) func(*setting) (result, error) {
-	return func(*setting) (result, error) {
-		figures, err := goFigures("./analyses/races/stream", "BenchmarkTrace/"+mode)
+	return func(s *setting) (result, error) {
+		figures, err := s.goFigures("./analyses/races/stream", "BenchmarkTrace/"+mode)
 		speed, growth := figures["Maccesses/s"], figures["4n/n"]
 		return result{
 			what: fmt.Sprintf("races of a stored trace (--mode %s), %.0f million accesses", mode, figures["accesses"]/1e6),
@@ -20,8 +20,8 @@ func raceSpeed(mode string) func(*setting) (result, error) {
 
 // raceyRaces is the time to record racey and to find its races, at the size of
 // PEREGRINE's table 2.
-func raceyRaces(*setting) (result, error) {
-	figures, err := goFigures("./guest/programs", "BenchmarkRaceyRaces")
+func raceyRaces(s *setting) (result, error) {
+	figures, err := s.goFigures("./guest/programs/suite", "BenchmarkRaceyRaces")
 	seconds := figures["s-recording"] + figures["s-finding"]
 	return result{
 		what:     fmt.Sprintf("racey with %.0f races: record, and find them relative to the recorded order", figures["races(schedule)"]),
@@ -32,8 +32,8 @@ func raceyRaces(*setting) (result, error) {
 }
 
 // raceyHybrid is the time to make racey's hybrid schedule at that size.
-func raceyHybrid(*setting) (result, error) {
-	figures, err := goFigures("./experiments/schedules", "BenchmarkRaceyHybrid")
+func raceyHybrid(s *setting) (result, error) {
+	figures, err := s.goFigures("./experiments/peregrine", "BenchmarkRaceyHybrid")
 	seconds := figures["s-making"]
 	return result{
 		what:     fmt.Sprintf("racey with %.0f races: make its hybrid schedule (%.0f constraints) of a stored trace", figures["races"], figures["constraints"]),

@@ -4,8 +4,8 @@ import "fmt"
 
 // symbolicSpeed is the time of symbolic execution on the stand-ins of PEREGRINE's
 // table 4, in ratio to the paper's.
-func symbolicSpeed(*setting) (result, error) {
-	figures, err := goFigures("./experiments/follow", "BenchmarkTable4")
+func symbolicSpeed(s *setting) (result, error) {
+	figures, err := s.goFigures("./experiments/concolicrun", "BenchmarkTable4")
 	mean := figures["times(mean)"]
 	return result{
 		what: "symbolic execution of the programs of PEREGRINE's table 4, per thousand instructions, machine included",
@@ -16,9 +16,9 @@ func symbolicSpeed(*setting) (result, error) {
 	}, err
 }
 
-// symbolicMemory is what a long trace takes.
-func symbolicMemory(*setting) (result, error) {
-	figures, err := goFigures("./experiments/follow", "BenchmarkLongTrace")
+// symbolicMemory is the memory for a long trace.
+func symbolicMemory(s *setting) (result, error) {
+	figures, err := s.goFigures("./experiments/concolicrun", "BenchmarkLongTrace")
 	long := figures["Minstr"]
 	return result{
 		what:     fmt.Sprintf("memory for a trace of %.0f million instructions, %.0f %% of which touch symbols", long, figures["%symbolic"]),
@@ -29,8 +29,8 @@ func symbolicMemory(*setting) (result, error) {
 }
 
 // preconditionCheck is the time to decide about a new input.
-func preconditionCheck(*setting) (result, error) {
-	figures, err := goFigures("./experiments/memo", "BenchmarkFind")
+func preconditionCheck(s *setting) (result, error) {
+	figures, err := s.goFigures("./experiments/tern", "BenchmarkFind")
 	each := figures["us/check"]
 	return result{
 		what:     "deciding about a new file by the preconditions of Debian's pbzip2, the file opened and closed",
@@ -42,16 +42,16 @@ func preconditionCheck(*setting) (result, error) {
 
 // slicingSpeed and simplificationSpeed are those of the stand-ins of PEREGRINE's table 4,
 // in ratio to the paper's.
-func slicingSpeed(*setting) (result, error) {
-	return sliced("slicing", "slicing to preconditions")
+func slicingSpeed(s *setting) (result, error) {
+	return s.sliced("slicing", "slicing to preconditions")
 }
 
-func simplificationSpeed(*setting) (result, error) {
-	return sliced("simplification", "schedule-guided simplification with alias analysis")
+func simplificationSpeed(s *setting) (result, error) {
+	return s.sliced("simplification", "schedule-guided simplification with alias analysis")
 }
 
-func sliced(unit, what string) (result, error) {
-	figures, err := goFigures("./analyses/slice", "BenchmarkTable4")
+func (s *setting) sliced(unit, what string) (result, error) {
+	figures, err := s.goFigures("./analyses/slice", "BenchmarkTable4")
 	least := figures[unit+"(least)"]
 	return result{
 		what: what + " of the programs of PEREGRINE's table 4, per thousand instructions",

@@ -8,8 +8,8 @@ import (
 // litmusTest is the time of an exhaustive exploration, against a limit in
 // milliseconds, and executions per second.
 func litmusTest(name string, limit float64) func(*setting) (result, error) {
-	return func(*setting) (result, error) {
-		figures, err := goFigures("./memmodel/explore", "Benchmark"+name)
+	return func(s *setting) (result, error) {
+		figures, err := s.goFigures("./memmodel/explore", "Benchmark"+name)
 		ms := figures["ns/op"] / 1e6
 		return result{
 			what:     "litmus test " + name + " under TSO, every execution",
@@ -21,8 +21,8 @@ func litmusTest(name string, limit float64) func(*setting) (result, error) {
 }
 
 // litmusSuite is the time for all generated tests, by machine and by axioms.
-func litmusSuite(*setting) (result, error) {
-	figures, err := goFigures("./memmodel", "BenchmarkGenerated")
+func litmusSuite(s *setting) (result, error) {
+	figures, err := s.goFigures("./memmodel", "BenchmarkGenerated")
 	seconds := figures["ns/op"] / 1e9
 	return result{
 		what:     fmt.Sprintf("%.0f litmus tests under three models, by machine and by axioms", figures["tests"]),

@@ -70,7 +70,7 @@ func For(owned ...Bound) *Copier {
 	return c
 }
 
-// Foreign tells whether the copy is for another owner.
+// Foreign reports whether the copy is for another owner.
 func (c *Copier) Foreign() bool { return c.bound != nil }
 
 // Bounds lists the Bound values that root reaches, one of each type, in the order
@@ -145,7 +145,7 @@ func traitsOf(t reflect.Type) traits {
 	return of
 }
 
-// leads tells whether a value of a type may lead to one that is Bound or has Release:
+// leads reports whether a value of a type may lead to one that is Bound or has Release:
 // whatever an interface holds may. Types that were looked at already are left out.
 func leads(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] || plain(t) {
@@ -181,7 +181,7 @@ func deepFields(t reflect.Type) (deep []int) {
 	return deep
 }
 
-// plain tells whether values of t can be copied by assignment.
+// plain reports whether values of t can be copied by assignment.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

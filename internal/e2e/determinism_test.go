@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -51,7 +51,7 @@ func repetition(n int) []string {
 }
 
 // same is what must be equal in runs that are equal.
-func same(o outcome, r heddle.Result) string {
+func same(o outcome, r machine.Result) string {
 	return fmt.Sprintf("digest %s schedule %s output %s instructions %d cycles %d switches %d status %d peak %d\n%s",
 		r.Digest, r.ScheduleDigest, r.OutputDigest, r.Instructions, r.Cycles, r.ContextSwitches, o.status, r.PeakMemory, o.stdout)
 }

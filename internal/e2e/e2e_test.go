@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testhost"
 )
 
@@ -96,7 +96,7 @@ func execute(t *testing.T, dir string, env []string, command ...string) outcome 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(heddle.DefaultEnv(), env...)
+	cmd.Env = append(machine.DefaultEnv(), env...)
 	cmd.WaitDelay = 5 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -136,7 +136,7 @@ func run(t *testing.T, dir string, flags []string, program ...string) outcome {
 
 // summarize runs a program on heddle and returns its summary as well. extra is
 // added to heddle's own environment.
-func summarize(t *testing.T, dir string, extra, flags []string, program ...string) (outcome, heddle.Result) {
+func summarize(t *testing.T, dir string, extra, flags []string, program ...string) (outcome, machine.Result) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "summary.json")
 	o := execute(t, dir, extra, command(append([]string{"--summary", file}, flags...), program...)...)
@@ -146,13 +146,13 @@ func summarize(t *testing.T, dir string, extra, flags []string, program ...strin
 	return o, readSummary(t, file)
 }
 
-func readSummary(t *testing.T, file string) heddle.Result {
+func readSummary(t *testing.T, file string) machine.Result {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r heddle.Result
+	var r machine.Result
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	if e.known && e.key == key {
 		return e.value, true
 	}
-	return m.search(key, e)
+	return m.searchAll(key, e)
 }
 
 // At returns the value of a key, or that of no key: zero.
@@ -44,7 +44,7 @@ func (m *Map[K, V]) At(key K) V {
 	return v
 }
 
-func (m *Map[K, V]) search(key K, e *entry[K, V]) (V, bool) {
+func (m *Map[K, V]) searchAll(key K, e *entry[K, V]) (V, bool) {
 	v, ok := m.all[key]
 	if ok {
 		*e = entry[K, V]{key, true, v}

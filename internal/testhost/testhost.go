@@ -1,5 +1,5 @@
-// Package testhost makes up for what a test process has from those who started it, and
-// must not depend on.
+// Package testhost makes tests independent of the host: of signals that the parent of the
+// test process ignores, and of processors without hardware breakpoints.
 package testhost
 
 import (

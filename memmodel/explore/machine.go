@@ -3,10 +3,11 @@ package explore
 import (
 	"fmt"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 var (
@@ -21,19 +22,19 @@ var (
 )
 
 // codeBase is where the code of tests begins in the machine.
-const codeBase event.Addr = 0x400000
+const codeBase arch.Addr = 0x400000
 
 // Machine is an emulated processor that runs single instructions of litmus
 // tests. It must be closed, and used by one goroutine at a time.
 type Machine struct {
-	ram   *emu.RAM
-	cpu   *emu.CPU
-	log   *emu.AccessLog
-	space *emu.Space
-	ctx   *emu.Context
-	data  emu.Page
-	next  event.Addr // where the next code goes
-	taken []emu.MemoryAccess
+	ram   *mem.RAM
+	cpu   *uc.CPU
+	log   *uc.AccessLog
+	space *mem.Space
+	ctx   arch.Context
+	data  mem.Page
+	next  arch.Addr // where the next code goes
+	taken []uc.MemoryAccess
 }
 
 // NewMachine starts a processor.
@@ -47,24 +48,24 @@ func NewMachine() (*Machine, error) {
 }
 
 func (m *Machine) start() (err error) {
-	if m.ram, err = emu.NewRAM(64 << 20); err != nil {
+	if m.ram, err = mem.NewRAM(64 << 20); err != nil {
 		return err
 	}
-	if m.cpu, err = emu.NewCPU(m.ram, 1, emu.DefaultCosts()); err != nil {
+	if m.cpu, err = uc.NewCPU(m.ram, 1, arch.DefaultCosts()); err != nil {
 		return err
 	}
 	if m.log, err = m.cpu.LogAccesses(); err != nil {
 		return err
 	}
-	m.space = emu.NewSpace(m.ram)
+	m.space = mem.NewSpace(m.ram)
 	m.data = m.page()
-	m.space.Set(litmus.DataBase, emu.MakePTE(m.data, emu.Read|emu.Write, false))
+	m.space.Set(litmus.DataBase, mem.MakePTE(m.data, arch.Read|arch.Write, false))
 	m.ctx = m.cpu.NewContext()
 	m.cpu.Load(m.ctx, m.space)
 	return nil
 }
 
-func (m *Machine) page() emu.Page {
+func (m *Machine) page() mem.Page {
 	p, ok := m.ram.Alloc()
 	if !ok {
 		panic("bug: no memory for the code of litmus tests")
@@ -104,16 +105,16 @@ func (m *Machine) makeRoom() {
 
 // load puts a thread's code into the machine and says where. Nothing was run
 // yet from where it goes, so no translation is outdated by it.
-func (m *Machine) load(code []byte) event.Addr {
+func (m *Machine) load(code []byte) arch.Addr {
 	start := m.next
 	for at := start; len(code) > 0; {
-		offset := at % emu.PageSize
+		offset := at % arch.PageSize
 		if offset == 0 {
-			m.space.Set(at, emu.MakePTE(m.page(), emu.Read|emu.Exec, false))
+			m.space.Set(at, mem.MakePTE(m.page(), arch.Read|arch.Exec, false))
 		}
 		n := copy(m.ram.Bytes(m.space.Get(at).Page())[offset:], code)
 		code = code[n:]
-		at += event.Addr(n)
+		at += arch.Addr(n)
 		m.next = at
 	}
 	return start
@@ -124,7 +125,7 @@ type span struct{ at, size int }
 
 // effect is what an instruction did.
 type effect struct {
-	regs   emu.Regs
+	regs   arch.Regs
 	loads  []span
 	stores []write
 }
@@ -138,23 +139,23 @@ type write struct {
 // run executes the instruction at the registers' RIP on the given memory. A
 // negative fault is none; otherwise it is the address that could not be
 // accessed.
-func (m *Machine) run(regs emu.Regs, memory []byte) (e effect, fault int64) {
+func (m *Machine) run(regs arch.Regs, memory []byte) (e effect, fault int64) {
 	page := m.ram.Bytes(m.data)
 	copy(page, memory)
 	m.cpu.SetRegs(&regs)
-	stop := m.cpu.Run(emu.Limit{Instructions: 1, Exact: true, Pass: true})
+	stop := m.cpu.Run(arch.Limit{Instructions: 1, Exact: true, Pass: true})
 	taken, ok := m.log.Take(m.taken[:0])
 	m.taken = taken
 	switch {
 	case !ok:
 		panic("bug: too many accesses by one instruction of a litmus test")
-	case stop.Reason == emu.StopFault:
+	case stop.Reason == arch.StopFault:
 		return e, int64(m.cpu.FaultAddr())
-	case stop.Reason != emu.StopBudget || stop.Instructions != 1:
+	case stop.Reason != arch.StopBudget || stop.Instructions != 1:
 		panic(fmt.Sprintf("bug: a litmus instruction at %#x ended for reason %d (vector %d)", regs.RIP, stop.Reason, stop.Vector))
 	}
 	m.cpu.Regs(&e.regs)
-	base := uint64(m.data) * emu.PageSize
+	base := uint64(m.data) * arch.PageSize
 	for _, a := range taken {
 		off := a.Physical - base
 		if off+uint64(a.Size) > uint64(len(memory)) {

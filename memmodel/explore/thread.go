@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // program is a test loaded into the machine, with all that was found out about
@@ -24,7 +24,7 @@ type program struct {
 }
 
 type threadCode struct {
-	start, end event.Addr
+	start, end arch.Addr
 	index      map[uint64]int // instruction by RIP
 	weak       bool           // has non-temporal stores
 	touched    []uint64       // by instruction: the slots that it or a later one may access
@@ -33,16 +33,16 @@ type threadCode struct {
 
 type threadKey struct {
 	thread int8
-	regs   emu.Regs
+	regs   arch.Regs
 	loaded string
 }
 
 // info is a thread before one of its instructions, or between two loads of one.
 type info struct {
 	thread int
-	regs   emu.Regs // before the instruction
+	regs   arch.Regs // before the instruction
 	done   bool
-	order  emu.Order
+	order  uc.Order
 	index  int    // of the instruction
 	first  int    // how many loads of the instruction are done
 	loaded string // their bytes
@@ -59,7 +59,7 @@ type findings struct {
 }
 
 // atomic reports whether all accesses of the instruction are one step.
-func (n *info) atomic() bool { return n.order&emu.OrderLocked != 0 }
+func (n *info) atomic() bool { return n.order&uc.OrderLocked != 0 }
 
 // nextLoads are the loads of the thread's next step: all of an atomic instruction,
 // otherwise one, if there is one.
@@ -108,12 +108,12 @@ func (m *Machine) prepare(t *litmus.Test, code []litmus.Code) *program {
 	p := &program{machine: m, test: t, at: map[threadKey]int32{}}
 	for i, c := range code {
 		tc := threadCode{start: m.load(c.Bytes), index: map[uint64]int{}}
-		tc.end = tc.start + event.Addr(c.Starts[len(c.Starts)-1])
+		tc.end = tc.start + arch.Addr(c.Starts[len(c.Starts)-1])
 		for n, s := range c.Starts {
 			tc.index[uint64(tc.start)+uint64(s)] = n
 		}
 		for _, s := range c.Starts[:len(c.Starts)-1] {
-			tc.weak = tc.weak || m.cpu.OrderAt(tc.start+event.Addr(s))&emu.OrderWeak != 0
+			tc.weak = tc.weak || m.cpu.OrderAt(tc.start+arch.Addr(s))&uc.OrderWeak != 0
 		}
 		tc.touched, tc.loops = touched(t, t.Threads[i].Code)
 		p.threads = append(p.threads, tc)
@@ -123,7 +123,7 @@ func (m *Machine) prepare(t *litmus.Test, code []litmus.Code) *program {
 
 // begin is the state of a thread before its first instruction.
 func (p *program) begin(thread int) int32 {
-	regs := emu.Regs{RIP: uint64(p.threads[thread].start), RFLAGS: 0x202}
+	regs := arch.Regs{RIP: uint64(p.threads[thread].start), RFLAGS: 0x202}
 	for _, r := range p.test.Regs {
 		if r.Thread == thread {
 			regs.GPR[r.Reg] = p.test.Address(r.Value)
@@ -133,7 +133,7 @@ func (p *program) begin(thread int) int32 {
 }
 
 // intern returns the number of a thread's state before an instruction.
-func (p *program) intern(thread int, regs emu.Regs) int32 {
+func (p *program) intern(thread int, regs arch.Regs) int32 {
 	key := threadKey{thread: int8(thread), regs: regs}
 	if id, ok := p.at[key]; ok {
 		return id
@@ -143,7 +143,7 @@ func (p *program) intern(thread int, regs emu.Regs) int32 {
 	code := &p.threads[thread]
 	n := info{thread: thread, regs: regs, done: regs.RIP == uint64(code.end), index: code.index[regs.RIP]}
 	if !n.done {
-		n.order = p.machine.cpu.OrderAt(event.Addr(regs.RIP))
+		n.order = p.machine.cpu.OrderAt(arch.Addr(regs.RIP))
 		n.findings = &findings{memo: map[string]result{}}
 	}
 	p.infos = append(p.infos, n)
@@ -202,7 +202,7 @@ func (p *program) execute(id int32, view []byte) (result, error) {
 	r := result{next: p.intern(n.thread, e.regs), stores: make([]memmodel.Entry, 0, len(e.stores))}
 	for _, w := range e.stores {
 		for _, s := range w.pieces(n.atomic()) {
-			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&emu.OrderWeak != 0}
+			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&uc.OrderWeak != 0}
 			copy(entry.Data[:s.size], w.data[s.at-w.at:])
 			r.stores = append(r.stores, entry)
 		}

@@ -5,15 +5,15 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Where the locations of a test lie: each at a multiple of SlotSize, so that
 // no two share a cache line and none that fits in one crosses one.
 const (
 	DataBase = 0x100000
-	SlotSize = event.LineSize
+	SlotSize = arch.LineSize
 )
 
 // Pieces iterates over the parts of an access that lie in one cache line each, in the order

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/complementary"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -118,12 +118,12 @@ func (s *settings) compare(ctx context.Context, name string, shows bool) (*compa
 	if shows {
 		size = study.Trigger
 	}
-	subject, err := study.New(name, name, programs.Buggy, size, 4)
+	subject, err := study.New(name, name, suite.Buggy, size, 4)
 	if err != nil {
 		return nil, err
 	}
 	if shows {
-		if how, err = sched.ParseWords(subject.Program.Schedule); err != nil {
+		if how, err = sched.ParseFlagWords(subject.Program.Schedule); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +147,7 @@ func (s *settings) compare(ctx context.Context, name string, shows bool) (*compa
 }
 
 // add counts a run.
-func (x *comparison) add(p *programs.Program, r *frost.Report, all *racereport.Report) {
+func (x *comparison) add(p *suite.Program, r *frost.Report, all *racereport.Report) {
 	bad := false
 	for _, race := range all.Races {
 		if harmful(p, race) {
@@ -170,9 +170,9 @@ func (x *comparison) add(p *programs.Program, r *frost.Report, all *racereport.R
 
 // harmful tells whether a race is between two lines of a race that the program's
 // description calls harmful.
-func harmful(p *programs.Program, race *racereport.Race) bool {
-	return slices.ContainsFunc(p.Races, func(known programs.Race) bool {
-		return known.Kind == programs.Harmful && on(known.Lines, &race.First) && on(known.Lines, &race.Second)
+func harmful(p *suite.Program, race *racereport.Race) bool {
+	return slices.ContainsFunc(p.Races, func(known suite.Race) bool {
+		return known.Kind == suite.Harmful && on(known.Lines, &race.First) && on(known.Lines, &race.Second)
 	})
 }
 

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -30,7 +30,7 @@ func (s *settings) timings(ctx context.Context, p program, threads, cores int) (
 		return nil, err
 	}
 	c.Cores, c.Sched.Quantum = cores, s.Quantum
-	schedules.BindNow(&c) // as under Frost
+	peregrine.BindNow(&c) // as under Frost
 	t := &timing{}
 	if t.plain, err = plainly(ctx, c); err != nil {
 		return nil, err
@@ -53,20 +53,20 @@ var scanLoop string
 
 // command is the configuration of a program's fixed form. The scanner scans a folder of
 // files again and again.
-func (s *settings) command(p program, threads int) (c heddle.Config, clean func(), err error) {
+func (s *settings) command(p program, threads int) (c machine.Config, clean func(), err error) {
 	clean = func() {}
 	if p.Name != "scanner" {
-		subject, err := study.New(p.Paper, p.Name, programs.Fixed, study.Size(p.Arguments), threads)
+		subject, err := study.New(p.Paper, p.Name, suite.Fixed, study.Size(p.Arguments), threads)
 		if err != nil {
 			return c, clean, err
 		}
 		return subject.Config(1), clean, nil
 	}
-	known, err := programs.Find(p.Name)
+	known, err := suite.Find(p.Name)
 	if err != nil {
 		return c, clean, err
 	}
-	file, err := known.Around(programs.Variant{Form: programs.Fixed, Optimize: 2}, "scanloop", scanLoop)
+	file, err := known.Around(suite.Variant{Form: suite.Fixed, Optimize: 2}, "scanloop", scanLoop)
 	if err != nil {
 		return c, clean, err
 	}
@@ -76,14 +76,14 @@ func (s *settings) command(p program, threads int) (c heddle.Config, clean func(
 	for i := 0; err == nil && i < 256; i++ {
 		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.log", i)), text, 0o600)
 	}
-	c = heddle.DefaultConfig()
+	c = machine.DefaultConfig()
 	c.Args, c.Dir = []string{file, "-p", fmt.Sprint(threads), "-d", "/logs", "-r", fmt.Sprint(s.Repeats)}, "/"
-	c.Mounts = append(c.Mounts, heddle.Mount{Host: dir, Guest: "/logs"})
+	c.Mounts = append(c.Mounts, machine.Mount{Host: dir, Guest: "/logs"})
 	return c, clean, err
 }
 
 // plainly is the virtual time of a run without Frost, in milliseconds.
-func plainly(ctx context.Context, c heddle.Config) (ms float64, err error) {
+func plainly(ctx context.Context, c machine.Config) (ms float64, err error) {
 	_, r, err := study.Run(ctx, c)
 	if err != nil {
 		return 0, err

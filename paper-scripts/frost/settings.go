@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
@@ -99,13 +99,13 @@ func (s *settings) check(f *yamlfile.File) error {
 		return f.Wrong("trials", s.Trials, "1 to 1000000")
 	}
 	for i, b := range s.Bugs {
-		if known, err := programs.Find(b.Name); err != nil || !known.Has(programs.Buggy) {
-			return f.Wrong(fmt.Sprintf("bugs[%d].name", i), b.Name, "a program of guest/programs with a bug")
+		if known, err := suite.Find(b.Name); err != nil || !known.Has(suite.Buggy) {
+			return f.Wrong(fmt.Sprintf("bugs[%d].name", i), b.Name, "a program of guest/programs/suite with a bug")
 		}
 	}
 	for i, p := range s.Programs {
-		if _, err := programs.Find(p.Name); err != nil {
-			return f.Wrong(fmt.Sprintf("programs[%d].name", i), p.Name, "a program of guest/programs")
+		if _, err := suite.Find(p.Name); err != nil {
+			return f.Wrong(fmt.Sprintf("programs[%d].name", i), p.Name, "a program of guest/programs/suite")
 		}
 	}
 	for _, n := range slices.Concat(s.Threads, s.ScaleThreads) {
@@ -124,7 +124,7 @@ func (s *settings) options() frost.Options {
 }
 
 // trial is a run under Frost with its output.
-func trial(ctx context.Context, c heddle.Config, o frost.Options) (*frost.Report, string, error) {
+func trial(ctx context.Context, c machine.Config, o frost.Options) (*frost.Report, string, error) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, nil
 	r, err := frost.Run(ctx, c, o)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/frost"
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -94,10 +94,10 @@ func (b *bug) whyNot(outcomes map[string]int) string {
 // exhibit is how a bug's buggy form is run, with the output of the fixed one: it tells
 // whether the run ended wrong.
 func (s *settings) exhibit(ctx context.Context, b bug) (func(context.Context, uint64, frost.Options, string) (bool, *frost.Report, error), string, error) {
-	subject := func(form programs.Form) (*study.Subject, error) {
+	subject := func(form suite.Form) (*study.Subject, error) {
 		return study.New(b.Paper, b.Name, form, study.Size(b.Arguments), 4)
 	}
-	fixed, err := subject(programs.Fixed)
+	fixed, err := subject(suite.Fixed)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,19 +105,19 @@ func (s *settings) exhibit(ctx context.Context, b bug) (func(context.Context, ui
 	if err != nil {
 		return nil, "", err
 	}
-	buggy, err := subject(programs.Buggy)
+	buggy, err := subject(suite.Buggy)
 	if err != nil {
 		return nil, "", err
 	}
-	how, err := sched.ParseWords(b.Schedule)
+	how, err := sched.ParseFlagWords(b.Schedule)
 	run := func(ctx context.Context, seed uint64, o frost.Options, right string) (bool, *frost.Report, error) {
 		c := buggy.Config(seed)
-		c.Cores, c.Sched = heddle.DefaultConfig().Cores, how
+		c.Cores, c.Sched = machine.DefaultConfig().Cores, how
 		r, out, err := trial(ctx, c, o)
 		if err != nil {
 			return false, nil, err
 		}
-		return r.Failure != "" || r.Result.ExitCode != 0 || buggy.Program.Output == programs.Same && out != right, r, nil
+		return r.Failure != "" || r.Result.ExitCode != 0 || buggy.Program.Output == suite.Same && out != right, r, nil
 	}
 	return run, right.Output, err
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/analyses/h3/constraints"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
@@ -17,10 +17,10 @@ import (
 // run runs a command line with results in a folder.
 func run(t *testing.T, store string, args ...string) (string, error) {
 	t.Helper()
-	s := script()
+	s := newScript()
 	var out, progress bytes.Buffer
 	s.Progress = &progress
-	err := s.Run(t.Context(), &out, append([]string{"--store", store}, args...), flags)
+	err := s.Run(t.Context(), &out, append([]string{"--store", store}, args...), addFlags)
 	return out.String(), err
 }
 
@@ -65,9 +65,9 @@ func TestTable3(t *testing.T) {
 	}
 }
 
-// The order of the cores takes at least as large a part of the read-write constraints
-// away as in the paper's table 4. pbzip2 is not among them: most of what its threads
-// share has one write, which leaves nothing to be taken away (docs/reproduce.md).
+// The order of the cores removes at least as large a part of the read-write constraints as in the
+// paper's table 4. pbzip2 is not among them: most of its shared memory has one write, so that
+// nothing is left to remove (docs/reproduce-internals.md).
 func TestReduction(t *testing.T) {
 	for i := range subjects {
 		s := &subjects[i]
@@ -76,7 +76,7 @@ func TestReduction(t *testing.T) {
 			continue
 		}
 		t.Run(s.paper, func(t *testing.T) {
-			_, err := s.measure(t.Context(), t.TempDir(), time.Minute, func(_ context.Context, r *reproduction) ([]string, error) {
+			_, err := s.measureSubject(t.Context(), t.TempDir(), time.Minute, func(_ context.Context, r *reproduction) ([]string, error) {
 				clap, h3 := constraints.CountCLAP(r.outcome.Trace.Trace), constraints.CountCores(r.outcome.Trace.Trace)
 				fewer := 100 * (1 - float64(h3)/float64(clap))
 				paper, err := strconv.ParseFloat(s.table4[3], 64)

@@ -1,4 +1,4 @@
-// Command h3 measures what H3's tables 1 to 4, figure 6 and theorem 1 show, with the
+// Command h3 measures the contents of H3's tables 1 to 4, figure 6 and theorem 1, with the
 // suite's programs in place of the paper's, and prints the paper's numbers beside ours (S. Huang, B. Cai
 // and J. Huang, Towards production-run heisenbugs reproduction on commercial
 // hardware, USENIX ATC 2017).
@@ -20,8 +20,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/reproduce"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/h3"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -32,7 +32,7 @@ type subject struct {
 	sched                sched.Options
 	right                bool // another output than the serial one is the failure
 	cores                int  // 0: as usual
-	// instructions end a run that does not come to its end; 0: there is none.
+	// instructions end a run that does not end by itself; 0: there is no limit.
 	instructions uint64
 	// table2 is the paper's: threads, instructions, seconds for the symbolic trace.
 	// Without it the paper's table does not have the program.
@@ -73,23 +73,23 @@ var subjects = []subject{
 	},
 }
 
-func main() { script().Main(flags) }
+func main() { newScript().Main(addFlags) }
 
-// script is the command without its own flags.
-func script() *study.Script {
+// newScript is the command without its own flags.
+func newScript() *study.Script {
 	return &study.Script{Name: "h3", Short: "Measure H3's tables 1 to 4, figure 6 and theorem 1", Artefacts: []study.Artefact{
 		*table1,
-		{Name: "table2", Title: "Table 2: symbolic traces", Plan: plan(table2)},
+		{Name: "table2", Title: "Table 2: symbolic traces", Plan: planLayout(table2)},
 		table3,
-		{Name: "table4", Title: "Table 4: constraints, and solving them", Plan: plan(table4)},
-		figure6("a", "size of the trace and time", "size", "recorded"),
-		figure6("b", "branches and size of the trace", "branches", "size"),
-		figure6("c", "share of branches and overhead", "share", "overhead"),
-		{Name: "theorem1", Title: "Theorem 1: choices of order", Plan: theorem1},
+		{Name: "table4", Title: "Table 4: constraints, and solving them", Plan: planLayout(table4)},
+		figure6Artefact("a", "size of the trace and time", "size", "recorded"),
+		figure6Artefact("b", "branches and size of the trace", "branches", "size"),
+		figure6Artefact("c", "share of branches and overhead", "share", "overhead"),
+		{Name: "theorem1", Title: "Theorem 1: choices of order", Plan: planTheorem1},
 	}}
 }
 
-func flags(f *pflag.FlagSet) {
+func addFlags(f *pflag.FlagSet) {
 	f.Duration("timeout", 10*time.Second, "`TIME` of each solver")
 	f.Int("times", 5, "`RUNS` that a mean is of (table3)")
 	f.StringSlice("only", nil, "`PROGRAMS` of the paper to measure, and no others")
@@ -99,35 +99,35 @@ func flags(f *pflag.FlagSet) {
 type layout struct {
 	head  []table.Column
 	notes []string
-	// has tells whether the paper's table has a program, and cells measures the
-	// cells of its row but the first, which is its name, and the last.
-	has   func(*subject) bool
-	cells func(context.Context, *reproduction) ([]string, error)
+	// includes reports whether the paper's table has a program, and cells measures the cells of its
+	// row except the first, which is its name, and the last.
+	includes func(*subject) bool
+	cells    func(context.Context, *reproduction) ([]string, error)
 }
 
-// plan is what lays a table out with the command line's settings.
-func plan(l layout) func(*study.Options) (*study.Plan, error) {
+// planLayout lays a table out with the command line's settings.
+func planLayout(l layout) func(*study.Options) (*study.Plan, error) {
 	return func(o *study.Options) (*study.Plan, error) {
 		timeout, err := o.Flags.GetDuration("timeout")
 		if err != nil {
 			return nil, err
 		}
-		wanted, err := chosen(o)
+		wanted, err := chosenSubjects(o)
 		if err != nil {
 			return nil, err
 		}
-		p := &study.Plan{Head: l.columns(), Notes: l.notes}
+		p := &study.Plan{Head: l.tableColumns(), Notes: l.notes}
 		for _, s := range wanted {
-			if l.has(s) {
-				p.Rows = append(p.Rows, l.row(s, timeout))
+			if l.includes(s) {
+				p.Rows = append(p.Rows, l.planRow(s, timeout))
 			}
 		}
 		return p, nil
 	}
 }
 
-// chosen are the subjects that --only names, or all.
-func chosen(o *study.Options) (list []*subject, err error) {
+// chosenSubjects are the subjects that --only names, or all.
+func chosenSubjects(o *study.Options) (list []*subject, err error) {
 	var names []string
 	for i := range subjects {
 		names = append(names, subjects[i].paper)
@@ -144,18 +144,18 @@ func chosen(o *study.Options) (list []*subject, err error) {
 	return list, nil
 }
 
-// columns are those of the table, between the program and a remark.
-func (l *layout) columns() []table.Column {
+// tableColumns are those of the table, between the program and a remark.
+func (l *layout) tableColumns() []table.Column {
 	head := append([]table.Column{{Name: "program", Key: "program"}}, l.head...)
 	return append(head, table.Column{Name: "remark", Key: "remark"})
 }
 
-// row plans the row of a subject.
-func (l *layout) row(s *subject, timeout time.Duration) study.Row {
+// planRow plans the row of a subject.
+func (l *layout) planRow(s *subject, timeout time.Duration) study.Row {
 	return study.Row{
 		Name: s.paper, Key: []any{s.paper, timeout},
 		Measure: study.InFolder(s.paper, len(l.head)+2, func(ctx context.Context, dir string) ([]string, error) {
-			cells, err := s.measure(ctx, dir, timeout, l.cells)
+			cells, err := s.measureSubject(ctx, dir, timeout, l.cells)
 			return slices.Concat([]string{s.paper}, cells, []string{""}), err
 		}),
 	}
@@ -164,30 +164,30 @@ func (l *layout) row(s *subject, timeout time.Duration) study.Row {
 // reproduction is a failure that was recorded and reproduced.
 type reproduction struct {
 	*subject
-	recording *reproduce.Recording
-	options   reproduce.Options
-	outcome   *reproduce.Outcome
+	recording *h3.Recording
+	options   h3.Options
+	outcome   *h3.Outcome
 	timeout   time.Duration
 }
 
-// measure records a failure in a folder and reproduces it, and gives the cells that come of that.
-func (s *subject) measure(ctx context.Context, dir string, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
+// measureSubject records a failure in a folder and reproduces it, and gives the cells that come of that.
+func (s *subject) measureSubject(ctx context.Context, dir string, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
 	file := filepath.Join(dir, "failing.trace")
-	right, err := record(ctx, s, file)
+	right, err := recordFailure(ctx, s, file)
 	if err != nil {
 		return nil, err
 	}
 	r := &reproduction{subject: s, timeout: timeout}
-	if r.recording, err = reproduce.Open(ctx, file); err != nil {
+	if r.recording, err = h3.Open(ctx, file); err != nil {
 		return nil, err
 	}
 	defer r.recording.Close()
-	r.options = reproduce.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right}
+	r.options = h3.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right}
 	if r.outcome, err = r.recording.Reproduce(ctx, r.options); err != nil {
 		return nil, err
 	}
 	if !r.outcome.Verified {
-		return nil, study.Unfit{Reason: strings.TrimSpace(fmt.Sprintf("not reproduced: %s %s", r.outcome.Found, r.outcome.Why))}
+		return nil, study.Unmeasurable{Reason: strings.TrimSpace(fmt.Sprintf("not reproduced: %s %s", r.outcome.Ending, r.outcome.Divergence))}
 	}
 	return cells(ctx, r)
 }

@@ -7,25 +7,25 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/experiments/clap"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// recorded is a run with branch traces.
-type recorded struct {
+// recordedRun is a run with branch traces.
+type recordedRun struct {
 	file   string
-	result *heddle.Result
+	result *machine.Result
 	// mhz is the clock of the timing model.
 	mhz uint32
 }
 
 // recordRun records a run of a program. A run that does not end well is unfit.
-func recordRun(ctx context.Context, s *study.Subject, dir string, seed uint64) (*recorded, error) {
-	r := &recorded{file: filepath.Join(dir, fmt.Sprintf("run%d.trace", seed))}
+func recordRun(ctx context.Context, s *study.Subject, dir string, seed uint64) (*recordedRun, error) {
+	r := &recordedRun{file: filepath.Join(dir, fmt.Sprintf("run%d.trace", seed))}
 	f, err := os.Create(r.file)
 	if err != nil {
 		return nil, err
@@ -33,24 +33,24 @@ func recordRun(ctx context.Context, s *study.Subject, dir string, seed uint64) (
 	defer f.Close()
 	c := s.Config(seed)
 	c.Sched, c.MaxInstructions = s.Sched, 2e9
-	c.Record, r.mhz = &heddle.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}, c.Costs.MHz
+	c.Record, r.mhz = &machine.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}, c.Costs.MHz
 	_, r.result, err = study.Run(ctx, c)
 	if err == nil && (r.result.Outcome != "exit" || r.result.ExitCode != 0) {
-		err = study.Unfit{Reason: fmt.Sprintf("the run ended with %s, status %d", r.result.Outcome, r.result.ExitCode)}
+		err = study.Unmeasurable{Reason: fmt.Sprintf("the run ended with %s, status %d", r.result.Outcome, r.result.ExitCode)}
 	}
 	return r, err
 }
 
 // milliseconds are cycles in virtual time.
-func (r *recorded) milliseconds(cycles float64) float64 { return cycles / float64(r.mhz) / 1000 }
+func (r *recordedRun) milliseconds(cycles float64) float64 { return cycles / float64(r.mhz) / 1000 }
 
-// table1 is what branch traces take, and of which figure 6 is drawn.
+// table1 is the cost of branch traces; figure 6 is drawn from it.
 var table1 = &study.Artefact{
-	Name: "table1", Title: "Table 1: what branch traces take", Config: "configs/h3/parsec.yaml", Plan: study.Laid(table1Plan),
+	Name: "table1", Title: "Table 1: what branch traces take", Config: "configs/h3/parsec.yaml", Plan: study.PlanWithSettings(table1Plan),
 }
 
 func table1Plan(s *study.Settings) (*study.Plan, error) {
-	head := append([]table.Column{{Name: "program", Key: "program"}, {Name: "stands for", Key: "stands"}}, study.Beside(
+	head := append([]table.Column{{Name: "program", Key: "program"}, {Name: "stands for", Key: "stands"}}, study.WithPaperColumns(
 		table.Column{Name: "native, ms", Key: "native"}, table.Column{Name: "recorded, ms", Key: "recorded"},
 		table.Column{Name: "overhead, %", Key: "overhead"}, table.Column{Name: "trace, bytes", Key: "size"},
 	)...)
@@ -75,12 +75,12 @@ func table1Plan(s *study.Settings) (*study.Plan, error) {
 	return p, nil
 }
 
-func table1Row(ctx context.Context, s *study.Settings, x *study.Studied, subject *study.Subject, dir string) ([]string, error) {
+func table1Row(ctx context.Context, s *study.Settings, x *study.ProgramStudy, subject *study.Subject, dir string) ([]string, error) {
 	r, err := recordRun(ctx, subject, dir, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	cost, err := branches(r.file)
+	cost, err := branchTraceCost(r.file)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +94,15 @@ func table1Row(ctx context.Context, s *study.Settings, x *study.Studied, subject
 	}
 	cells := []string{x.Name, cmp.Or(x.Paper, "-")}
 	for i, key := range []string{"native", "recorded", "overhead", "size"} {
-		cells = append(cells, ours[i], x.Says(key))
+		cells = append(cells, ours[i], x.PaperValue(key))
 	}
 	return append(cells, fmt.Sprint(cost.Stored), fmt.Sprint(n.Instructions), fmt.Sprint(n.Branches),
 		fmt.Sprintf("%.1f", 100*float64(n.Branches)/float64(n.Instructions)),
 		fmt.Sprintf("%.2f", 8*float64(cost.Bytes)/float64(n.Instructions)), ""), nil
 }
 
-// figure6 is a part of figure 6, laid out from table 1.
-func figure6(part, title, x, y string) study.Artefact {
+// figure6Artefact is a part of figure 6, laid out from table 1.
+func figure6Artefact(part, title, x, y string) study.Artefact {
 	return study.Artefact{
 		Name: "figure6" + part, Title: "Figure 6(" + part + "): " + title, Of: table1,
 		Chart: &study.Chart{X: x, Columns: []string{y}},
@@ -127,12 +127,12 @@ func figure6(part, title, x, y string) study.Artefact {
 
 // table3 compares CLAP's recording with H3's.
 var table3 = study.Artefact{
-	Name: "table3", Title: "Table 3: recording, CLAP and H3", Config: "configs/h3/recording.yaml", Plan: study.Laid(table3Plan, "times"),
+	Name: "table3", Title: "Table 3: recording, CLAP and H3", Config: "configs/h3/recording.yaml", Plan: study.PlanWithSettings(table3Plan, "times"),
 }
 
 func table3Plan(s *study.Settings) (*study.Plan, error) {
 	head := append([]table.Column{{Name: "program", Key: "program"}, {Name: "stands for", Key: "stands"}, {Name: "native, ms", Key: "native", Number: true}},
-		study.Beside(
+		study.WithPaperColumns(
 			table.Column{Name: "CLAP, %", Key: "clap"}, table.Column{Name: "H3, %", Key: "h3"}, table.Column{Name: "H3 faster, %", Key: "speedup"},
 			table.Column{Name: "branches, %", Key: "branches"}, table.Column{Name: "CLAP, bytes", Key: "clap_space"}, table.Column{Name: "H3, bytes", Key: "h3_space"},
 		)...)
@@ -159,17 +159,17 @@ func table3Plan(s *study.Settings) (*study.Plan, error) {
 	return p, nil
 }
 
-// means adds numbers up by name.
-type means map[string]float64
+// runMeans adds numbers up by name.
+type runMeans map[string]float64
 
-func table3Row(ctx context.Context, s *study.Settings, x *study.Studied, subject *study.Subject, dir string) ([]string, error) {
-	sum := means{}
+func table3Row(ctx context.Context, s *study.Settings, x *study.ProgramStudy, subject *study.Subject, dir string) ([]string, error) {
+	sum := runMeans{}
 	for i := range s.Times {
 		r, err := recordRun(ctx, subject, dir, s.Seed+uint64(i))
 		if err != nil {
 			return nil, err
 		}
-		if err := sum.compare(r, float64(s.Times)); err != nil {
+		if err := sum.addRun(r, float64(s.Times)); err != nil {
 			return nil, err
 		}
 		if err := os.Remove(r.file); err != nil {
@@ -181,48 +181,48 @@ func table3Row(ctx context.Context, s *study.Settings, x *study.Studied, subject
 	sum["speedup"] = (sum["clap"] - sum["h3"]) / (1 + sum["clap"])
 	cells := []string{x.Name, x.Paper, fmt.Sprintf("%.3f", sum["native"])}
 	for _, key := range []string{"clap", "h3", "speedup", "branches"} {
-		cells = append(cells, percent(key), x.Says(key))
+		cells = append(cells, percent(key), x.PaperValue(key))
 	}
 	for _, key := range []string{"clap_space", "h3_space"} {
-		cells = append(cells, whole(key), x.Says(key))
+		cells = append(cells, whole(key), x.PaperValue(key))
 	}
 	return append(cells, whole("clap_stored"), whole("h3_stored"), percent("own"), percent("whole"), whole("whole_space"), whole("whole_stored"), ""), nil
 }
 
-// compare adds a run, as one of so many.
-func (sum means) compare(r *recorded, runs float64) error {
-	h3, err := branches(r.file)
+// addRun adds a run, with the weight of one of runs.
+func (sum runMeans) addRun(r *recordedRun, runs float64) error {
+	h3, err := branchTraceCost(r.file)
 	if err != nil {
 		return err
 	}
 	sum["native"] += r.milliseconds(float64(r.result.Cycles)) / runs
-	sum.cost("h3", h3, runs)
+	sum.addCost("h3", h3, runs)
 	for _, how := range []string{"clap", "whole"} {
 		rec, err := clap.Record(r.file, "/", how == "whole")
 		if err != nil {
 			return err
 		}
-		cost, err := written(r.file, rec)
+		cost, err := pathsCost(r.file, rec)
 		if err != nil {
 			return err
 		}
-		sum.cost(how, cost, runs)
+		sum.addCost(how, cost, runs)
 		if how == "clap" {
 			sum["branches"] += float64(rec.Branches) / float64(rec.Instructions) / runs
-			sum["own"] += float64(rec.InOwn) / float64(rec.Instructions) / runs
+			sum["own"] += float64(rec.InstrumentedInstructions) / float64(rec.Instructions) / runs
 		}
 	}
 	return nil
 }
 
-func (sum means) cost(name string, c clap.Cost, runs float64) {
+func (sum runMeans) addCost(name string, c clap.Cost, runs float64) {
 	sum[name] += c.Overhead / runs
 	sum[name+"_space"] += float64(c.Bytes) / runs
 	sum[name+"_stored"] += float64(c.Stored) / runs
 }
 
-// written writes the paths of a recorded run beside its trace.
-func written(file string, rec *clap.Recording) (clap.Cost, error) {
+// pathsCost writes the paths of a recorded run beside its trace.
+func pathsCost(file string, rec *clap.Recording) (clap.Cost, error) {
 	t, err := trace.Open(file)
 	if err != nil {
 		return clap.Cost{}, err
@@ -236,7 +236,7 @@ func written(file string, rec *clap.Recording) (clap.Cost, error) {
 	if err != nil {
 		return clap.Cost{}, err
 	}
-	cost, err := rec.Cost(to, clap.Costs(t), cycles)
+	cost, err := rec.Cost(to, clap.CostTable(t), cycles)
 	if err == nil {
 		err = to.Close()
 	}
@@ -246,12 +246,12 @@ func written(file string, rec *clap.Recording) (clap.Cost, error) {
 	return cost, err
 }
 
-// branches is the cost of a recorded run's branch traces.
-func branches(file string) (clap.Cost, error) {
+// branchTraceCost is the cost of a recorded run's branch traces.
+func branchTraceCost(file string) (clap.Cost, error) {
 	t, err := trace.Open(file)
 	if err != nil {
 		return clap.Cost{}, err
 	}
 	defer t.Close()
-	return clap.Branches(t)
+	return clap.BranchTraceCost(t)
 }

@@ -7,26 +7,26 @@ import (
 	"os"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/analyses/reproduce/constraints"
+	"github.com/heddle-dmt/heddle/analyses/h3/constraints"
 	"github.com/heddle-dmt/heddle/analyses/smt"
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// beside are columns of the paper's numbers, each with ours to the right.
-func beside(columns ...table.Column) (head []table.Column) {
+// withPaperColumns are columns of the paper's numbers, each with ours to the right.
+func withPaperColumns(columns ...table.Column) (head []table.Column) {
 	for _, c := range columns {
 		head = append(head, table.Column{Name: "paper: " + c.Name, Key: "paper_" + c.Key, Number: true}, c)
 	}
 	return head
 }
 
-// pairs are the cells of columns of beside.
-func pairs(paper, ours []string) (cells []string) {
+// pairCells are the cells of columns of beside.
+func pairCells(paper, ours []string) (cells []string) {
 	for i := range ours {
 		cells = append(cells, paper[i], ours[i])
 	}
@@ -35,7 +35,7 @@ func pairs(paper, ours []string) (cells []string) {
 
 // table2 is the size of traces.
 var table2 = layout{
-	head: append(beside(
+	head: append(withPaperColumns(
 		table.Column{Name: "threads", Key: "threads", Number: true},
 		table.Column{Name: "instructions", Key: "instructions", Number: true},
 		table.Column{Name: "seconds", Key: "seconds", Number: true},
@@ -43,22 +43,22 @@ var table2 = layout{
 		table.Column{Name: "shared pieces", Key: "shared", Number: true},
 		table.Column{Name: "events", Key: "events", Number: true},
 		table.Column{Name: "bits per instruction", Key: "bits", Number: true}),
-	notes: []string{"Seconds are those of making the symbolic trace, on the host; bits are those of the branch trace."},
-	has:   func(s *subject) bool { return s.table2 != nil },
+	notes:    []string{"Seconds are those of making the symbolic trace, on the host; bits are those of the branch trace."},
+	includes: func(s *subject) bool { return s.table2 != nil },
 	cells: func(_ context.Context, r *reproduction) ([]string, error) {
 		size, err := r.recording.Size()
 		if err != nil {
 			return nil, err
 		}
 		ours := []string{fmt.Sprint(size.Threads), fmt.Sprint(size.Instructions), fmt.Sprintf("%.3f", r.outcome.Traced.Seconds())}
-		return append(pairs(r.subject.table2, ours), fmt.Sprint(len(r.outcome.Trace.Shared)), fmt.Sprint(len(r.outcome.Trace.Trace.Events)),
+		return append(pairCells(r.subject.table2, ours), fmt.Sprint(len(r.outcome.Trace.Shared)), fmt.Sprint(len(r.outcome.Trace.Trace.Events)),
 			fmt.Sprintf("%.2f", float64(8*size.Bytes)/float64(size.Instructions))), nil
 	},
 }
 
-// table4 is what each encoding comes to.
+// table4 is the size and the time of each encoding.
 var table4 = layout{
-	head: append(beside(
+	head: append(withPaperColumns(
 		table.Column{Name: "unknowns", Key: "unknowns", Number: true},
 		table.Column{Name: "CLAP", Key: "clap", Number: true},
 		table.Column{Name: "H3", Key: "h3", Number: true},
@@ -72,14 +72,14 @@ var table4 = layout{
 		"Constraints of each encoding, and the host's seconds of solving them; -: not solved in time, or, of heddle's, more than two million. Of more than",
 		"two million Z3 gets those of CLAP and H3 that it needs.",
 	},
-	has:   func(*subject) bool { return true },
-	cells: solvers,
+	includes: func(*subject) bool { return true },
+	cells:    solverCells,
 }
 
-// mostMade is of how many constraints of CLAP's those of heddle are made.
-const mostMade = 2_000_000
+// maxCLAPConstraints is of how many constraints of CLAP's those of heddle are made.
+const maxCLAPConstraints = 2_000_000
 
-func solvers(ctx context.Context, r *reproduction) ([]string, error) {
+func solverCells(ctx context.Context, r *reproduction) ([]string, error) {
 	t := r.outcome.Trace.Trace
 	counts, times := map[string]int{"clap": constraints.CountCLAP(t), "h3": constraints.CountCores(t)}, map[string]string{}
 	for _, e := range []string{"clap", "h3"} {
@@ -91,7 +91,7 @@ func solvers(ctx context.Context, r *reproduction) ([]string, error) {
 		}
 	}
 	heddles := "-"
-	if counts["clap"] <= mostMade {
+	if counts["clap"] <= maxCLAPConstraints {
 		if _, n, err := r.outcome.Clauses("heddle"); err == nil { // otherwise there are too many
 			heddles = fmt.Sprint(n)
 		}
@@ -100,21 +100,21 @@ func solvers(ctx context.Context, r *reproduction) ([]string, error) {
 		fmt.Sprint(len(t.Events)), fmt.Sprint(counts["clap"]), fmt.Sprint(counts["h3"]),
 		fmt.Sprintf("%.1f", 100*(1-float64(counts["h3"])/float64(counts["clap"]))), times["clap"], times["h3"],
 	}
-	return append(pairs(r.subject.table4, ours), heddles, fmt.Sprintf("%.2f", r.outcome.Solved.Seconds())), ctx.Err()
+	return append(pairCells(r.subject.table4, ours), heddles, fmt.Sprintf("%.2f", r.outcome.Solved.Seconds())), ctx.Err()
 }
 
-// record records the first seed that fails, and returns the right output if that is
-// how failures are told.
-func record(ctx context.Context, s *subject, file string) ([]byte, error) {
-	p, err := programs.Find(s.program)
+// recordFailure records the first seed that fails, and returns the right output if another output
+// is the failure.
+func recordFailure(ctx context.Context, s *subject, file string) ([]byte, error) {
+	p, err := suite.Find(s.program)
 	if err != nil {
 		return nil, err
 	}
-	bin, err := p.Build(programs.Variant{Form: programs.Buggy, Optimize: 2, Static: true, Debug: true})
+	bin, err := p.Build(suite.Variant{Form: suite.Buggy, Optimize: 2, Static: true, Debug: true})
 	if err != nil {
 		return nil, err
 	}
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir = append([]string{bin}, strings.Fields(s.args)...), "/"
 	if s.cores > 0 {
 		c.Cores = s.cores
@@ -124,30 +124,30 @@ func record(ctx context.Context, s *subject, file string) ([]byte, error) {
 		serial := c
 		var stdout bytes.Buffer
 		serial.Cores, serial.Sched, serial.Stdout = 1, sched.Options{Policy: sched.RR}, &stdout
-		if _, err := heddle.Run(ctx, serial); err != nil {
+		if _, err := machine.Run(ctx, serial); err != nil {
 			return nil, err
 		}
 		right = stdout.Bytes()
 	}
 	c.Sched, c.MaxInstructions = s.sched, s.instructions
 	for c.Seed = 1; c.Seed <= 100; c.Seed++ {
-		failed, err := attempt(ctx, c, file, right)
+		failed, err := recordSeed(ctx, c, file, right)
 		if err != nil || failed {
 			return right, err
 		}
 	}
-	return nil, study.Unfit{Reason: "no seed up to 100 fails"}
+	return nil, study.Unmeasurable{Reason: "no seed up to 100 fails"}
 }
 
-func attempt(ctx context.Context, c heddle.Config, file string, right []byte) (bool, error) {
+func recordSeed(ctx context.Context, c machine.Config, file string, right []byte) (bool, error) {
 	f, err := os.Create(file)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
 	var stdout bytes.Buffer
-	c.Stdout, c.Record = &stdout, &heddle.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
-	result, err := heddle.Run(ctx, c)
+	c.Stdout, c.Record = &stdout, &machine.Record{To: f, PT: &pt.Config{PSBPeriod: 4096, RetCompression: true}}
+	result, err := machine.Run(ctx, c)
 	if err != nil {
 		return false, err
 	}

@@ -11,25 +11,25 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/analyses/slice"
-	"github.com/heddle-dmt/heddle/experiments/memo"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// analysed is what tables 4 and 5 and figure 14 are laid out from: each program is
-// recorded once, and what its threads executed sliced in all modes.
-var analysed = &study.Artefact{Name: "analysis", Title: "What the analyses find", Config: analyses, Plan: laid(analysisPlan)}
+// analysisTable is the measurement behind tables 4 and 5 and figure 14: each program is recorded
+// once, and its execution sliced in all modes.
+var analysisTable = &study.Artefact{Name: "analysis", Title: "What the analyses find", Config: analyses, Plan: planWithSettings(planAnalysis)}
 
-// laidOut is an artefact that is laid out from what the analyses found.
-func laidOut(name, title string, chart *study.Chart, lay func(found []map[string]string, by map[string]*study.Studied) *table.Table) study.Artefact {
-	return study.Artefact{Name: name, Title: title, Of: analysed, Chart: chart, Lay: func(o *study.Options, t *table.Table) (*table.Table, error) {
+// analysisArtefact is an artefact that is laid out from analysisTable.
+func analysisArtefact(name, title string, chart *study.Chart, lay func(found []map[string]string, by map[string]*study.ProgramStudy) *table.Table) study.Artefact {
+	return study.Artefact{Name: name, Title: title, Of: analysisTable, Chart: chart, Lay: func(o *study.Options, t *table.Table) (*table.Table, error) {
 		s, err := o.Settings()
 		if err != nil {
 			return nil, err
 		}
-		by := map[string]*study.Studied{}
+		by := map[string]*study.ProgramStudy{}
 		for i := range s.Programs {
 			by[s.Programs[i].Name] = &s.Programs[i]
 		}
@@ -43,7 +43,7 @@ func laidOut(name, title string, chart *study.Chart, lay func(found []map[string
 	}}
 }
 
-func analysisPlan(s *study.Settings) (*study.Plan, error) {
+func planAnalysis(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{Head: []table.Column{{Name: "program", Key: "program"}}}
 	for _, key := range []string{
 		"threads", "instructions", "detection", "symbolic", "simplification", "slicing", "branches", "plain", "simplified", "lower", "tern",
@@ -58,39 +58,39 @@ func analysisPlan(s *study.Settings) (*study.Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			a, err := analyse(ctx, s, r)
+			a, err := analyseRun(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
-			return append(append([]string{x.Name, fmt.Sprint(subject.Threads)}, a.cells()...), ""), nil
+			return append(append([]string{x.Name, fmt.Sprint(subject.Threads)}, a.analysisCells()...), ""), nil
 		}))
 	}
 	return p, nil
 }
 
-// analysis is what was found of a recorded run, and the processor time that it took.
+// analysis has the results of slicing a recorded run, and the processor time that it took.
 type analysis struct {
 	detection, symbolic, simplification, slicing time.Duration
 	// by has the modes' counts.
 	by map[slice.Mode]slice.Stats
 }
 
-func (a *analysis) cells() []string {
+func (a *analysis) analysisCells() []string {
 	plain, simplified := a.by[slice.Plain], a.by[slice.Simplified]
 	ratio := func(s slice.Stats) string { return fmt.Sprintf("%.4f", float64(s.Sliced)/float64(s.Instructions)) }
 	return []string{
 		fmt.Sprint(simplified.Instructions), study.Seconds(a.detection), study.Seconds(a.symbolic), study.Seconds(a.simplification),
 		study.Seconds(a.slicing), fmt.Sprint(simplified.Branches), fmt.Sprint(plain.KeptBranches), fmt.Sprint(simplified.KeptBranches),
 		fmt.Sprint(a.by[slice.Lower].KeptBranches), fmt.Sprint(a.by[slice.TERN].KeptBranches), ratio(plain), ratio(simplified),
-		reasons(&simplified),
+		frequentReasons(&simplified),
 	}
 }
 
-// named is how many reasons a cell has.
-const named = 3
+// maxReasons is how many reasons a cell has.
+const maxReasons = 3
 
-// reasons are the most frequent ones for which a slice keeps constraints.
-func reasons(s *slice.Stats) string {
+// frequentReasons are the most frequent ones for which a slice keeps constraints.
+func frequentReasons(s *slice.Stats) string {
 	var list []slice.Reason
 	for r, n := range s.Reasons {
 		if n > 0 && slice.Reason(r) != slice.None {
@@ -99,28 +99,28 @@ func reasons(s *slice.Stats) string {
 	}
 	slices.SortStableFunc(list, func(a, b slice.Reason) int { return cmp.Compare(s.Reasons[b], s.Reasons[a]) })
 	var texts []string
-	for _, r := range list[:min(len(list), named)] {
+	for _, r := range list[:min(len(list), maxReasons)] {
 		texts = append(texts, fmt.Sprintf("%v %d", r, s.Reasons[r]))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// analyse carries the analyses out.
-func analyse(ctx context.Context, s *study.Settings, r *study.Recorded) (a *analysis, err error) {
+// analyseRun carries the analyses out.
+func analyseRun(ctx context.Context, s *study.Settings, r *study.RecordedRun) (a *analysis, err error) {
 	a = &analysis{by: map[slice.Mode]slice.Stats{}}
-	if a.detection, err = study.Spent(func() error { return detect(r.Trace()) }); err != nil {
+	if a.detection, err = study.ProcessorTimeOf(func() error { return detectRaces(r.Trace()) }); err != nil {
 		return nil, err
 	}
-	made, err := r.Make(ctx, schedules.Options{Portable: true})
+	made, err := r.Make(ctx, peregrine.Options{Portable: true})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, study.Unfit{Reason: err.Error()}
+		return nil, study.Unmeasurable{Reason: err.Error()}
 	}
-	var followed *memo.Followed
-	a.symbolic, err = study.Spent(func() error {
-		followed, err = memo.Follow(ctx, r.Trace(), made, memo.Options{})
+	var followed *tern.ConcolicRun
+	a.symbolic, err = study.ProcessorTimeOf(func() error {
+		followed, err = tern.RunConcolic(ctx, r.Trace(), made, tern.Options{})
 		return err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func analyse(ctx context.Context, s *study.Settings, r *study.Recorded) (a *anal
 		o := slice.DefaultOptions()
 		o.Mode = mode
 		if mode == slice.Simplified {
-			err = a.timed(followed.Input, o)
+			err = a.timeSlicing(followed.Input, o)
 		} else {
 			a.by[mode] = slice.Make(followed.Input, o).Stats
 		}
@@ -143,8 +143,8 @@ func analyse(ctx context.Context, s *study.Settings, r *study.Recorded) (a *anal
 	return a, nil
 }
 
-// detect looks for the races that the order of operations leaves open.
-func detect(file string) error {
+// detectRaces looks for the races that the order of operations leaves open.
+func detectRaces(file string) error {
 	r, err := trace.Open(file)
 	if err != nil {
 		return err
@@ -154,13 +154,13 @@ func detect(file string) error {
 	return err
 }
 
-// timed slices with the time of each step.
-func (a *analysis) timed(in *slice.Input, o slice.Options) (err error) {
-	var prepared *slice.Prepared
-	a.simplification, err = study.Spent(func() error { prepared = slice.Prepare(in, o); return nil })
+// timeSlicing slices with the time of each step.
+func (a *analysis) timeSlicing(in *slice.Input, o slice.Options) (err error) {
+	var prepared *slice.Slicer
+	a.simplification, err = study.ProcessorTimeOf(func() error { prepared = slice.Prepare(in, o); return nil })
 	if err != nil {
 		return err
 	}
-	a.slicing, err = study.Spent(func() error { a.by[o.Mode] = prepared.Slice().Stats; return nil })
+	a.slicing, err = study.ProcessorTimeOf(func() error { a.by[o.Mode] = prepared.Slice().Stats; return nil })
 	return err
 }

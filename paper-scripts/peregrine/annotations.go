@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-func table6(s *study.Settings) (*study.Plan, error) {
+func planTable6(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -29,7 +29,7 @@ func table6(s *study.Settings) (*study.Plan, error) {
 				return nil, err
 			}
 			ours := a.Cells()
-			return []string{x.Name, ours[0], x.Says("lines"), ours[1], x.Says("peregrine"), x.Says("tern")}, nil
+			return []string{x.Name, ours[0], x.PaperValue("lines"), ours[1], x.PaperValue("peregrine"), x.PaperValue("tern")}, nil
 		}))
 	}
 	return p, nil

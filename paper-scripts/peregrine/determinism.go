@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// why is the last column of most tables.
-var why = table.Column{Name: "why ours differs", Key: "why"}
+// reasonColumn is the last column of most tables.
+var reasonColumn = table.Column{Name: "why ours differs", Key: "why"}
 
-func table1(s *study.Settings) (*study.Plan, error) {
+func planTable1(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{Head: []table.Column{
 		{Name: "the paper's", Key: "paper"},
 		{Name: "the paper: race", Key: "paper_race"},
@@ -25,7 +25,7 @@ func table1(s *study.Settings) (*study.Plan, error) {
 	}}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, study.Row{Name: x.Name, Key: x, Measure: func(context.Context) ([]string, error) {
-			known, err := programs.Find(x.Name)
+			known, err := suite.Find(x.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -39,7 +39,7 @@ func table1(s *study.Settings) (*study.Plan, error) {
 	return p, nil
 }
 
-func table2(s *study.Settings) (*study.Plan, error) {
+func planTable2(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -51,7 +51,7 @@ func table2(s *study.Settings) (*study.Plan, error) {
 			{Name: "paper", Key: "paper_pruned", Number: true},
 			{Name: "reduced", Key: "reduced", Number: true},
 			{Name: "of its own", Key: "own", Number: true},
-			why,
+			reasonColumn,
 		},
 		Notes: []string{
 			"Races are pairs of accesses that the order of synchronization operations leaves unordered; constraints are left when those that others imply are pruned (section 3.2), and pruned is by how many fewer they are than the races.",
@@ -60,7 +60,7 @@ func table2(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(_ context.Context, r *study.Hybrid) ([]string, error) {
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(_ context.Context, r *study.HybridRun) ([]string, error) {
 			c := r.File.Counts
 			pruned := "-"
 			if c.Races > 0 {
@@ -68,48 +68,48 @@ func table2(s *study.Settings) (*study.Plan, error) {
 			}
 			return []string{
 				x.Name, fmt.Sprint(c.Races), x.Reported["races"], fmt.Sprint(c.Subsumed), x.Reported["constraints"],
-				pruned, x.Reported["pruned"], fmt.Sprint(c.Reduced), fmt.Sprint(own(r)), x.Why,
+				pruned, x.Reported["pruned"], fmt.Sprint(c.Reduced), fmt.Sprint(countOwn(r)), x.Why,
 			}, nil
 		}))
 	}
 	return p, nil
 }
 
-// own counts the constraints between two lines of the program's own source.
-func own(r *study.Hybrid) int {
+// countOwn counts the constraints between two lines of the program's own source.
+func countOwn(r *study.HybridRun) int {
 	n := 0
 	for _, note := range r.File.Notes {
-		if isOwn(r, note) {
+		if isOwnConstraint(r, note) {
 			n++
 		}
 	}
 	return n
 }
 
-// isOwn tells whether a constraint with that note is one of those.
-func isOwn(r *study.Hybrid, note string) bool {
+// isOwnConstraint reports whether a constraint with that note is one of those.
+func isOwnConstraint(r *study.HybridRun, note string) bool {
 	source := r.Program.Name + ".c:"
 	first, second, _ := strings.Cut(note, " -> ")
 	return strings.HasPrefix(first, source) && strings.HasPrefix(second, source)
 }
 
-// verdict says whether runs were deterministic, and how many were not.
-func verdict(t *study.Tally) string {
+// describeTally says whether runs were deterministic, and how many were not.
+func describeTally(t *study.Tally) string {
 	if t.Deterministic() {
 		return "yes"
 	}
 	return fmt.Sprintf("no (%d of %d)", t.Different, t.Runs)
 }
 
-// seedOf is the seed of a recorded run, with how many were passed over.
-func seedOf(r *study.Hybrid) string {
+// describeSeed is the seed of a recorded run, with how many were passed over.
+func describeSeed(r *study.HybridRun) string {
 	if r.Passed == 0 {
 		return fmt.Sprint(r.Seed)
 	}
 	return fmt.Sprintf("%d (%d passed over)", r.Seed, r.Passed)
 }
 
-func table3(s *study.Settings) (*study.Plan, error) {
+func planTable3(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -119,7 +119,7 @@ func table3(s *study.Settings) (*study.Plan, error) {
 			{Name: "paper", Key: "paper_hybrid"},
 			{Name: "to the last bit", Key: "exact"},
 			{Name: "seed", Key: "seed", Number: true},
-			why,
+			reasonColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("%d runs under sync-schedules and %d under hybrid schedules, of own seeds, on 2 to 16 cores, with injected delays. "+
@@ -129,8 +129,8 @@ func table3(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
-			ordered, operations, err := repeat(ctx, s, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.HybridRun) ([]string, error) {
+			ordered, operations, err := repeatRuns(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
@@ -139,28 +139,28 @@ func table3(s *study.Settings) (*study.Plan, error) {
 				exact = fmt.Sprintf("no (%d states)", ordered.States)
 			}
 			return []string{
-				x.Name, verdict(operations), x.Reported["sync"], verdict(ordered), x.Reported["hybrid"], exact, seedOf(r), x.Why,
+				x.Name, describeTally(operations), x.Reported["sync"], describeTally(ordered), x.Reported["hybrid"], exact, describeSeed(r), x.Why,
 			}, nil
 		}, s.Runs, s.SyncRuns))
 	}
 	return p, nil
 }
 
-// repeat repeats a recorded run under its hybrid schedule and its sync-schedule.
-func repeat(ctx context.Context, s *study.Settings, r *study.Hybrid) (ordered, operations *study.Tally, err error) {
-	if ordered, err = r.Repeat(ctx, s.Options, r.Made, sched.EnforceOptions{}, s.Runs); err != nil {
+// repeatRuns repeats a recorded run under its hybrid schedule and its sync-schedule.
+func repeatRuns(ctx context.Context, s *study.Settings, r *study.HybridRun) (ordered, operations *study.Tally, err error) {
+	if ordered, err = r.Repeat(ctx, s.Options, r.Made, enforce.Options{}, s.Runs); err != nil {
 		return nil, nil, err
 	}
-	alone, err := r.Make(ctx, schedules.Options{SyncOnly: true})
+	alone, err := r.Make(ctx, peregrine.Options{SyncOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	operations, err = r.Repeat(ctx, s.Options, alone, sched.EnforceOptions{SyncOnly: true, Free: true}, s.SyncRuns)
+	operations, err = r.Repeat(ctx, s.Options, alone, enforce.Options{SyncOnly: true, Free: true}, s.SyncRuns)
 	return ordered, operations, err
 }
 
-// wholeSuite is table 3 for all racy programs, with numbers of different results.
-func wholeSuite(s *study.Settings) (*study.Plan, error) {
+// planSuite is table 3 for all racy programs, with numbers of different results.
+func planSuite(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -182,8 +182,8 @@ func wholeSuite(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
-			ordered, operations, err := repeat(ctx, s, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.HybridRun) ([]string, error) {
+			ordered, operations, err := repeatRuns(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
@@ -199,7 +199,7 @@ func wholeSuite(s *study.Settings) (*study.Plan, error) {
 			return []string{
 				x.Name, fmt.Sprint(len(r.File.Schedule.Operations)), fmt.Sprint(len(r.File.Schedule.Constraints)),
 				fmt.Sprint(ordered.Runs), fmt.Sprint(ordered.States), fmt.Sprint(ordered.Left),
-				fmt.Sprint(operations.Runs), fmt.Sprint(operations.Results), fmt.Sprint(operations.Different), fmt.Sprint(operations.Left), paper, seedOf(r),
+				fmt.Sprint(operations.Runs), fmt.Sprint(operations.Results), fmt.Sprint(operations.Different), fmt.Sprint(operations.Left), paper, describeSeed(r),
 			}, nil
 		}, s.Runs, s.SyncRuns))
 	}

@@ -5,22 +5,22 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
 // The prices of the timing model, without the checks at calls and returns, and without
 // the calls of slot() and the counting of branches too.
-func allPrices(*emu.Costs) {}
+func withAllPrices(*arch.Costs) {}
 
-func noChecks(c *emu.Costs) { c.SlotCheck = 0 }
+func withoutChecks(c *arch.Costs) { c.SlotCheck = 0 }
 
-func noSlots(c *emu.Costs) { c.SlotCheck, c.SlotCall, c.BranchCount = 0, 0, 0 }
+func withoutSlots(c *arch.Costs) { c.SlotCheck, c.SlotCall, c.BranchCount = 0, 0, 0 }
 
-func figure11(s *study.Settings) (*study.Plan, error) {
+func planFigure11(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -35,7 +35,7 @@ func figure11(s *study.Settings) (*study.Plan, error) {
 			{Name: "with its own constraints alone", Key: "own", Number: true},
 			{Name: "mem-schedule", Key: "mem", Number: true},
 			{Name: "paper", Key: "paper_mem"},
-			why,
+			reasonColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("Virtual time in times of that of runs without a schedule, means of %d runs, with flag relay and without waits at barriers and sleeps, as PEREGRINE runs.", s.Times),
@@ -46,64 +46,64 @@ func figure11(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
-			c, err := compare(ctx, s, r)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.HybridRun) ([]string, error) {
+			c, err := compareSchedules(ctx, s, r)
 			if err != nil {
 				return nil, err
 			}
 			return []string{
 				x.Name, fmt.Sprintf("%.3f", c.sync), fmt.Sprintf("%.3f", c.hybrid), x.Reported["hybrid"],
-				percent(c.hybrid/c.sync - 1), x.Reported["over"], percent(c.checks), percent(c.slots), percent(c.order), c.own,
-				fmt.Sprintf("%.2f", c.mem), "1.2 to 6", c.why(r, x),
+				percentText(c.hybrid/c.sync - 1), x.Reported["over"], percentText(c.checks), percentText(c.slots), percentText(c.order), c.own,
+				fmt.Sprintf("%.2f", c.mem), "1.2 to 6", c.explainRow(r, x),
 			}, nil
 		}, s.Times))
 	}
 	return p, nil
 }
 
-func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
+func percentText(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 // comparison is a row of figure 11.
 type comparison struct {
 	// The times under the three kinds of schedules, in times of that without.
 	sync, hybrid, mem float64
-	// What makes the hybrid schedule's more than the sync-schedule's, in shares of that.
+	// The additional parts of the hybrid schedule's time, in shares of the sync-schedule's.
 	checks, slots, order float64
-	own                  string       // how much more it is without constraints on the C library's memory
-	run                  *study.Timed // under the hybrid schedule
+	own                  string           // how much more it is without constraints on the C library's memory
+	run                  *study.TimedRuns // under the hybrid schedule
 }
 
-// quick is how PEREGRINE enforces schedules.
-var quick = sched.EnforceOptions{Relay: sched.FlagRelay, SkipWait: true}
+// paperEnforcement is how PEREGRINE enforces schedules.
+var paperEnforcement = enforce.Options{Relay: enforce.FlagRelay, SkipWait: true}
 
-func compare(ctx context.Context, s *study.Settings, r *study.Hybrid) (*comparison, error) {
+func compareSchedules(ctx context.Context, s *study.Settings, r *study.HybridRun) (*comparison, error) {
 	var cycles []float64
 	x := &comparison{}
 	for _, run := range []struct {
 		free  bool
-		make  schedules.Options
-		price func(*emu.Costs)
+		make  peregrine.Options
+		price func(*arch.Costs)
 	}{
-		{free: true, price: allPrices},
-		{make: schedules.Options{SyncOnly: true}, price: allPrices},
-		{price: noSlots},
-		{price: noChecks},
-		{price: allPrices},
-		{make: schedules.Options{Every: true}, price: allPrices},
+		{free: true, price: withAllPrices},
+		{make: peregrine.Options{SyncOnly: true}, price: withAllPrices},
+		{price: withoutSlots},
+		{price: withoutChecks},
+		{price: withAllPrices},
+		{make: peregrine.Options{Every: true}, price: withAllPrices},
 	} {
 		m := r.Made
 		switch {
 		case run.free:
 			m = nil
-		case run.make != schedules.Options{}:
+		case run.make != peregrine.Options{}:
 			var err error
 			if m, err = r.Make(ctx, run.make); err != nil {
 				return nil, err
 			}
 		}
-		o := quick
+		o := paperEnforcement
 		o.SyncOnly = run.make.SyncOnly
-		t, err := s.Time(ctx, r.Recorded, m, o, run.price)
+		t, err := s.Time(ctx, r.RecordedRun, m, o, run.price)
 		if err != nil {
 			return nil, err
 		}
@@ -116,50 +116,50 @@ func compare(ctx context.Context, s *study.Settings, r *study.Hybrid) (*comparis
 	x.sync, x.hybrid, x.mem = sync/free, cycles[4]/free, cycles[5]/free
 	x.checks, x.slots, x.order = (cycles[4]-cycles[3])/sync, (cycles[3]-cycles[2])/sync, cycles[2]/sync-1
 	x.own = "-"
-	if t, err := s.Time(ctx, r.Recorded, ownAlone(r), quick, allPrices); err == nil {
-		x.own = percent(t.Cycles/sync - 1)
+	if t, err := s.Time(ctx, r.RecordedRun, ownConstraintsOnly(r), paperEnforcement, withAllPrices); err == nil {
+		x.own = percentText(t.Cycles/sync - 1)
 	}
 	return x, ctx.Err()
 }
 
-// ownAlone is the hybrid schedule with the constraints alone that are between lines of
+// ownConstraintsOnly is the hybrid schedule with the constraints alone that are between lines of
 // the program's own source.
-func ownAlone(r *study.Hybrid) *schedules.Made {
+func ownConstraintsOnly(r *study.HybridRun) *peregrine.Schedule {
 	s := *r.Made.Schedule
 	s.Constraints = nil
 	for i, c := range r.Made.Schedule.Constraints {
-		if i < len(r.File.Notes) && isOwn(r, r.File.Notes[i]) {
+		if i < len(r.File.Notes) && isOwnConstraint(r, r.File.Notes[i]) {
 			s.Constraints = append(s.Constraints, c)
 		}
 	}
-	return &schedules.Made{Schedule: &s}
+	return &peregrine.Schedule{Schedule: &s}
 }
 
 // near is how much more time under a hybrid schedule than under a sync-schedule is as
 // little as the paper has for all programs but one, and usual by how much a time may be
 // above that without a schedule as most of the paper's are.
 const (
-	near  = 0.06
-	usual = 0.15
+	smallOverhead = 0.06
+	usualOverhead = 0.15
 )
 
-// why says what of a row is not as in the paper, and what that comes from.
-func (c *comparison) why(r *study.Hybrid, p study.Studied) string {
+// explainRow says how a row differs from the paper, and why.
+func (c *comparison) explainRow(r *study.HybridRun, p study.ProgramStudy) string {
 	var reasons []string
 	e := c.run.Schedule
-	if c.sync-1 > usual && p.Reported["hybrid"] != "1.47" {
+	if c.sync-1 > usualOverhead && p.Reported["hybrid"] != "1.47" {
 		reasons = append(reasons, fmt.Sprintf("operations: one in %d instructions, in its turn", c.run.Instructions/max(e.Operations, 1)))
 	}
-	if over := c.hybrid/c.sync - 1; over > near {
+	if over := c.hybrid/c.sync - 1; over > smallOverhead {
 		most := max(c.checks, c.slots, c.order)
 		switch most {
 		case c.slots:
 			reasons = append(reasons, fmt.Sprintf("slot(): before %d of %d instructions, those from an operation to a constraint; %s",
-				e.Slots, c.run.Instructions, whose(r)))
+				e.Slots, c.run.Instructions, libraryConstraints(r)))
 		case c.checks:
 			reasons = append(reasons, "checks: it calls functions often")
 		default:
-			reasons = append(reasons, fmt.Sprintf("constraints: threads were held for %d of %d; %s", e.Stalled, e.Constraints, whose(r)))
+			reasons = append(reasons, fmt.Sprintf("constraints: threads were held for %d of %d; %s", e.Stalled, e.Constraints, libraryConstraints(r)))
 		}
 	}
 	if p.Why != "" {
@@ -168,13 +168,13 @@ func (c *comparison) why(r *study.Hybrid, p study.Studied) string {
 	return strings.Join(reasons, ". ")
 }
 
-// whose says how many constraints are between two lines of the program's own source.
-func whose(r *study.Hybrid) string {
+// libraryConstraints says how many constraints are between two lines of the program's own source.
+func libraryConstraints(r *study.HybridRun) string {
 	all := len(r.Made.Schedule.Constraints)
-	return fmt.Sprintf("%d of %d constraints are the C library's, which the paper does not instrument", all-own(r), all)
+	return fmt.Sprintf("%d of %d constraints are the C library's, which the paper does not instrument", all-countOwn(r), all)
 }
 
-func figure12(s *study.Settings) (*study.Plan, error) {
+func planFigure12(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -185,7 +185,7 @@ func figure12(s *study.Settings) (*study.Plan, error) {
 			{Name: "operations", Key: "operations", Number: true},
 			{Name: "waited", Key: "waited", Number: true},
 			{Name: "left out", Key: "skipped", Number: true},
-			why,
+			reasonColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("Virtual time under the hybrid schedule with semaphore relay and all waits, in times of that with each of the two, and with both; means of %d runs.", s.Times),
@@ -194,20 +194,20 @@ func figure12(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.Hybrid) ([]string, error) {
-			return speedUps(ctx, s, r, x)
+		p.Rows = append(p.Rows, s.HybridRow(x, len(p.Head), func(ctx context.Context, r *study.HybridRun) ([]string, error) {
+			return speedUpCells(ctx, s, r, x)
 		}, s.Times))
 	}
 	return p, nil
 }
 
-// speedUps is a row of figure 12.
-func speedUps(ctx context.Context, s *study.Settings, r *study.Hybrid, x study.Studied) ([]string, error) {
-	var times []*study.Timed
-	for _, o := range []sched.EnforceOptions{
-		{}, {Relay: sched.FlagRelay}, {SkipWait: true}, {Relay: sched.FlagRelay, SkipWait: true},
+// speedUpCells is a row of figure 12.
+func speedUpCells(ctx context.Context, s *study.Settings, r *study.HybridRun, x study.ProgramStudy) ([]string, error) {
+	var times []*study.TimedRuns
+	for _, o := range []enforce.Options{
+		{}, {Relay: enforce.FlagRelay}, {SkipWait: true}, {Relay: enforce.FlagRelay, SkipWait: true},
 	} {
-		t, err := s.Time(ctx, r.Recorded, r.Made, o, allPrices)
+		t, err := s.Time(ctx, r.RecordedRun, r.Made, o, withAllPrices)
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +219,12 @@ func speedUps(ctx context.Context, s *study.Settings, r *study.Hybrid, x study.S
 	}
 	plain, skipping := times[0].Schedule, times[2].Schedule
 	cells = append(cells, x.Reported["faster"], fmt.Sprint(plain.Operations), fmt.Sprint(plain.Waited), fmt.Sprint(skipping.Skipped))
-	return append(cells, faster(x, times)), nil
+	return append(cells, explainSpeedUp(x, times)), nil
 }
 
-// faster says why the paper's two ways of making a program faster do not. Times are
+// explainSpeedUp says why the paper's two ways of making a program faster do not. Times are
 // those of plain runs, with flag relay, and without waits.
-func faster(p study.Studied, times []*study.Timed) string {
+func explainSpeedUp(p study.ProgramStudy, times []*study.TimedRuns) string {
 	const significant = 1.05
 	var reasons []string
 	plain, skipping := times[0].Schedule, times[2].Schedule

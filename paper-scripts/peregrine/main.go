@@ -1,5 +1,5 @@
-// Command peregrine measures what PEREGRINE's tables 1 to 6 and figures 11 to
-// 14 show, with the suite's programs in place of the paper's, and prints the
+// Command peregrine measures the contents of PEREGRINE's tables 1 to 6 and figures 11 to
+// 14, with the suite's programs in place of the paper's, and prints the
 // paper's numbers beside ours (H. Cui and others, Efficient deterministic
 // multithreading through schedule relaxation, SOSP 2011).
 //
@@ -8,7 +8,7 @@
 //	go run ./paper-scripts/peregrine --stored --format latex table3
 //
 // The files in configs/peregrine say which programs are measured and how, and
-// what the paper says of each. Execution times are virtual: cycles of the timing
+// have the paper's values for each. Execution times are virtual: cycles of the timing
 // model (docs/scheduling.md), which are repeatable. The host's times are in
 // docs/performance.md.
 package main
@@ -23,46 +23,46 @@ import (
 const (
 	determinism = "configs/peregrine/determinism.yaml"
 	efficiency  = "configs/peregrine/efficiency.yaml"
-	suite       = "configs/peregrine/suite.yaml"
+	suiteFile   = "configs/peregrine/suite.yaml"
 	analyses    = "configs/peregrine/analyses.yaml"
 	annotations = "configs/peregrine/annotations.yaml"
 	recording   = "configs/peregrine/recording.yaml"
 )
 
-func main() { script().Main(flags) }
+func main() { newScript().Main(addFlags) }
 
-// script is the command without its own flags.
-func script() *study.Script {
+// newScript is the command without its own flags.
+func newScript() *study.Script {
 	return &study.Script{Name: "peregrine", Short: "Measure PEREGRINE's tables 1 to 6 and figures 11 to 14", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: programs and their races", Config: determinism, Plan: laid(table1)},
-		{Name: "table2", Title: "Table 2: hybrid schedules", Config: determinism, Plan: laid(table2)},
-		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: laid(table3)},
+		{Name: "table1", Title: "Table 1: programs and their races", Config: determinism, Plan: planWithSettings(planTable1)},
+		{Name: "table2", Title: "Table 2: hybrid schedules", Config: determinism, Plan: planWithSettings(planTable2)},
+		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: planWithSettings(planTable3)},
 		table4,
 		table5,
-		{Name: "table6", Title: "Table 6: annotations", Config: annotations, Plan: laid(table6)},
+		{Name: "table6", Title: "Table 6: annotations", Config: annotations, Plan: planWithSettings(planTable6)},
 		{
-			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: laid(figure11),
+			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: planWithSettings(planFigure11),
 			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"sync", "hybrid", "mem"}},
 		},
 		{
-			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: laid(figure12),
+			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: planWithSettings(planFigure12),
 			Chart: &study.Chart{Y: "times as fast", Columns: []string{"flag", "skip", "both"}},
 		},
 		{
-			Name: "figure13", Title: "Figure 13: time with loads and stores recorded, in times of that without", Config: recording, Plan: laid(figure13),
+			Name: "figure13", Title: "Figure 13: time with loads and stores recorded, in times of that without", Config: recording, Plan: planWithSettings(planFigure13),
 			Chart: &study.Chart{Y: "times as long", Columns: []string{"recorded", "native"}},
 		},
 		figure14,
-		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suite, Plan: laid(wholeSuite)},
+		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suiteFile, Plan: planWithSettings(planSuite)},
 	}}
 }
 
-// laid is a plan with settings that the command line's flags override.
-func laid(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
-	return study.Laid(lay, "threads", "cores", "runs", "sync-runs", "times", "seed")
+// planWithSettings is a plan with settings that the command line's flags override.
+func planWithSettings(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
+	return study.PlanWithSettings(lay, "threads", "cores", "runs", "sync-runs", "times", "seed")
 }
 
-func flags(f *pflag.FlagSet) {
+func addFlags(f *pflag.FlagSet) {
 	f.Int("threads", 0, "worker threads `N` of each program")
 	f.Int("cores", 0, "cores `N` of recorded runs; otherwise as many as threads")
 	f.Int("runs", 0, "`N` runs of each program under its hybrid schedule (table3, suite)")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
@@ -26,7 +26,7 @@ func measured(t *testing.T, args ...string) (rows []map[string]string) {
 // measuredIn is measured with a folder of results, in the folder that the test is in.
 func measuredIn(t *testing.T, store string, args ...string) (rows []map[string]string) {
 	t.Helper()
-	return studytest.Measured(t, script(), flags, store, args...)
+	return studytest.Measured(t, newScript(), addFlags, store, args...)
 }
 
 // Table 3's pattern: sync-schedules are deterministic for those programs of which
@@ -106,8 +106,8 @@ func TestHybridOverSync(t *testing.T) {
 	}
 }
 
-// explained tells whether the parts of what a hybrid schedule costs more than a
-// sync-schedule make it up, and a reason is given if it is more than the paper's.
+// explained reports whether the parts of a hybrid schedule's additional cost add up to it, and a
+// reason is given if it is more than the paper's.
 func explained(t *testing.T, row map[string]string) bool {
 	t.Helper()
 	share := func(key string) float64 { return studytest.Number(t, strings.TrimSuffix(row[key], " %")) }
@@ -128,19 +128,19 @@ func TestTable1(t *testing.T) {
 // can be followed.
 func TestSuiteHasAllRacyPrograms(t *testing.T) {
 	s := &study.Settings{}
-	if _, err := yamlfile.Load(filepath.Join("../..", suite), s); err != nil {
+	if _, err := yamlfile.Load(filepath.Join("../..", suiteFile), s); err != nil {
 		t.Fatal(err)
 	}
 	var listed, known []string
 	for _, p := range s.Programs {
 		listed = append(listed, p.Name)
 	}
-	all, err := programs.All()
+	all, err := suite.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if p.Has(programs.Buggy) && p.Kind != programs.Memory {
+		if p.Has(suite.Buggy) && p.Kind != suite.Memory {
 			known = append(known, p.Name)
 		}
 	}
@@ -151,7 +151,7 @@ func TestSuiteHasAllRacyPrograms(t *testing.T) {
 	}
 }
 
-// What is wrong in a configuration file or a flag is told with its place.
+// A mistake in a configuration file or a flag is reported with its place.
 func TestWrongSettings(t *testing.T) {
 	t.Chdir("../..")
 	file := filepath.Join(t.TempDir(), "file.yaml")
@@ -173,15 +173,15 @@ func TestWrongSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := append([]string{"--config", file, "--store", t.TempDir(), "table2"}, x.flags...)
-		if err := script().Run(t.Context(), &bytes.Buffer{}, args, flags); err == nil || !strings.Contains(err.Error(), x.says) {
+		if err := newScript().Run(t.Context(), &bytes.Buffer{}, args, addFlags); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%q %q: %v, not %q", x.text, x.flags, err, x.says)
 		}
 	}
 }
 
-// Slices are what they are in the paper's table 5: simplification leaves no more branches
-// than slicing alone, and no fewer than the lower bound; TERN's pruning leaves a part of
-// all. The three artefacts are laid out from one measurement.
+// Slices have the properties of the paper's table 5: simplification leaves no more branches than
+// slicing alone, and no fewer than the lower bound; TERN's pruning leaves a part of all. The three
+// artefacts are laid out from one measurement.
 func TestAnalyses(t *testing.T) {
 	testsize.SkipQuick(t)
 	t.Chdir("../..")
@@ -209,8 +209,8 @@ func TestAnalyses(t *testing.T) {
 	}
 }
 
-// What the files say of the paper's tables 4 to 6 is in itself as the paper says: slices
-// lie between the bounds, and times are per trace.
+// The paper's numbers in the files of tables 4 to 6 agree with each other: slices lie between the
+// bounds, and times are per trace.
 func TestReported(t *testing.T) {
 	s := &study.Settings{}
 	if _, err := yamlfile.Load(filepath.Join("../..", analyses), s); err != nil {
@@ -222,22 +222,22 @@ func TestReported(t *testing.T) {
 	for _, p := range s.Programs {
 		last := 0.0
 		for _, key := range []string{"lower", "simplified", "plain", "branches"} {
-			v, ok := study.Number(p.Says(key))
+			v, ok := study.Number(p.PaperValue(key))
 			if !ok || v < last {
-				t.Errorf("%s: %s is %s", p.Name, key, p.Says(key))
+				t.Errorf("%s: %s is %s", p.Name, key, p.PaperValue(key))
 			}
 			last = v
 		}
 		for _, key := range []string{"trace", "detection", "slicing", "simplification", "symbolic"} {
-			if _, ok := study.Number(p.Says(key)); !ok {
-				t.Errorf("%s: %s is %s", p.Name, key, p.Says(key))
+			if _, ok := study.Number(p.PaperValue(key)); !ok {
+				t.Errorf("%s: %s is %s", p.Name, key, p.PaperValue(key))
 			}
 		}
 	}
 }
 
-// No program needs more annotations than PEREGRINE's, which is what the paper's table 6
-// is about; recording takes longer than not, and less than interpreting would.
+// No program needs more annotations than PEREGRINE's, which is the claim of the paper's table 6;
+// recording takes longer than a plain run, and less than interpreting would.
 func TestAnnotationsAndRecording(t *testing.T) {
 	testsize.SkipQuick(t)
 	t.Chdir("../..")

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder"
 )
 
-func figure13(s *study.Settings) (*study.Plan, error) {
+func planFigure13(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -29,7 +29,7 @@ func figure13(s *study.Settings) (*study.Plan, error) {
 	}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
-			n, err := record(ctx, s, subject, dir)
+			n, err := measureRecording(ctx, s, subject, dir)
 			if err != nil {
 				return nil, err
 			}
@@ -42,15 +42,15 @@ func figure13(s *study.Settings) (*study.Plan, error) {
 	return p, nil
 }
 
-// needs are the mean processor times of runs.
-type needs struct {
+// processorTimes are the mean processor times of runs.
+type processorTimes struct {
 	instructions            uint64
 	native, plain, recorded float64
 }
 
-// record measures a subject natively, on the machine, and recorded.
-func record(ctx context.Context, s *study.Settings, subject *study.Subject, dir string) (*needs, error) {
-	n := &needs{}
+// measureRecording measures a subject natively, on the machine, and recorded.
+func measureRecording(ctx context.Context, s *study.Settings, subject *study.Subject, dir string) (*processorTimes, error) {
+	n := &processorTimes{}
 	for range s.Times {
 		c := subject.Config(s.Seed)
 		_, spent, err := subject.Native(ctx)
@@ -58,7 +58,7 @@ func record(ctx context.Context, s *study.Settings, subject *study.Subject, dir 
 			return nil, err
 		}
 		n.native += spent.Seconds()
-		plain, err := study.Spent(func() error {
+		plain, err := study.ProcessorTimeOf(func() error {
 			_, r, err := study.Run(ctx, c)
 			if err == nil {
 				n.instructions = r.Instructions
@@ -69,7 +69,7 @@ func record(ctx context.Context, s *study.Settings, subject *study.Subject, dir 
 			return nil, err
 		}
 		n.plain += plain.Seconds()
-		recorded, err := study.Spent(func() error { return recordTo(ctx, c, filepath.Join(dir, "trace")) })
+		recorded, err := study.ProcessorTimeOf(func() error { return recordAccesses(ctx, c, filepath.Join(dir, "trace")) })
 		if err != nil {
 			return nil, err
 		}
@@ -78,14 +78,14 @@ func record(ctx context.Context, s *study.Settings, subject *study.Subject, dir 
 	return n, nil
 }
 
-// recordTo records a run's loads and stores to a file.
-func recordTo(ctx context.Context, c heddle.Config, name string) error {
+// recordAccesses records a run's loads and stores to a file.
+func recordAccesses(ctx context.Context, c machine.Config, name string) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	c.Record = &heddle.Record{To: file, Memory: &recorder.MemoryConfig{}}
+	c.Record = &machine.Record{To: file, Memory: &recorder.MemoryConfig{}}
 	_, _, err = study.Run(ctx, c)
 	return err
 }

@@ -7,44 +7,44 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
-	"github.com/heddle-dmt/heddle/analyses/symbolic/exec"
+	"github.com/heddle-dmt/heddle/analyses/concolic"
 )
 
-// Annotated counts what a program was given for the analyses' sake.
-type Annotated struct {
+// AnnotationCounts counts the annotations of a program for the analyses.
+type AnnotationCounts struct {
 	// Lines are those of its source, headers of the suite included. Marks are uses of
 	// heddle.h, and Named the program's own functions that the models and summaries
 	// name.
-	Lines, Marks, Named int
+	Lines, Marks, NamedFunctions int
 }
 
 // Cells are its lines, and all annotations together.
-func (a *Annotated) Cells() []string {
-	return []string{fmt.Sprint(a.Lines), fmt.Sprint(a.Marks + a.Named)}
+func (a *AnnotationCounts) Cells() []string {
+	return []string{fmt.Sprint(a.Lines), fmt.Sprint(a.Marks + a.NamedFunctions)}
 }
 
 // mark is a use of heddle.h.
 var mark = regexp.MustCompile(`\bheddle_(input|task_begin|task_end|range) *\(`)
 
 // Annotations counts those of a subject.
-func (s *Subject) Annotations() (*Annotated, error) {
+func (s *Subject) Annotations() (*AnnotationCounts, error) {
 	texts, err := s.Program.Texts()
 	if err != nil {
 		return nil, err
 	}
-	a := &Annotated{}
+	a := &AnnotationCounts{}
 	for name, text := range texts {
 		a.Lines += strings.Count(text, "\n")
 		if name != "heddle.h" {
 			a.Marks += len(mark.FindAllString(text, -1))
 		}
 	}
-	a.Named, err = named(s.file)
+	a.NamedFunctions, err = countNamed(s.file)
 	return a, err
 }
 
-// named counts the functions of a program that models and summaries name.
-func named(file string) (int, error) {
+// countNamed counts the functions of a program that models and summaries name.
+func countNamed(file string) (int, error) {
 	f, err := elf.Open(file)
 	if err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func named(file string) (int, error) {
 	}
 	known := cfg.DefaultModels()
 	names := map[string]bool{}
-	for _, s := range exec.DefaultSummaries() {
+	for _, s := range concolic.DefaultSummaries() {
 		names[s.Function] = true
 	}
 	n := 0

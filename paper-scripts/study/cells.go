@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 )
 
 // Cells are those of a table's rows by the keys of their columns.
@@ -20,8 +20,8 @@ func Cells(t *table.Table) []map[string]string {
 	return rows
 }
 
-// Beside are columns of numbers, each with the paper's to the right.
-func Beside(columns ...table.Column) (head []table.Column) {
+// WithPaperColumns are columns of numbers, each with the paper's to the right.
+func WithPaperColumns(columns ...table.Column) (head []table.Column) {
 	for _, c := range columns {
 		c.Number = true
 		head = append(head, c, table.Column{Name: "paper", Key: "paper_" + c.Key, Number: true})

@@ -10,19 +10,18 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-
 	// The formats of the files.
 	_ "gonum.org/v1/plot/vg/vgimg"
 	_ "gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 )
 
 // Chart draws a table as groups of bars: one group for each row, one bar for each
 // of some columns; or as points, one for each row.
 type Chart struct {
-	// Y is what the bars measure. Columns are the keys of the columns drawn; the
-	// groups have the first column's names.
+	// Y is the quantity of the bars. Columns are the keys of the columns drawn; the groups have the
+	// first column's names.
 	Y       string
 	Columns []string
 	// X, if set, is the key of the column of the points' other coordinate; they have
@@ -41,17 +40,17 @@ const (
 	margins   = 30 * vg.Millimeter
 )
 
-// draw writes a file, of the form that its name ends in.
-func (c *Chart) draw(t *table.Table, title, file string) error {
+// drawFile writes a file, of the form that its name ends in.
+func (c *Chart) drawFile(t *table.Table, title, file string) error {
 	if c.X != "" {
-		return c.points(t, title, file)
+		return c.drawPoints(t, title, file)
 	}
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text = title, c.Y
 	p.Y.Min = 0
 	p.Legend.Top = true
 	for i, key := range c.Columns {
-		name, values, err := column(t, key)
+		name, values, err := columnValues(t, key)
 		if err != nil {
 			return err
 		}
@@ -81,14 +80,14 @@ func (c *Chart) draw(t *table.Table, title, file string) error {
 	return nil
 }
 
-// points draws points.
-func (c *Chart) points(t *table.Table, title, file string) error {
+// drawPoints draws points.
+func (c *Chart) drawPoints(t *table.Table, title, file string) error {
 	p := plot.New()
-	x, xs, err := column(t, c.X)
+	x, xs, err := columnValues(t, c.X)
 	if err != nil {
 		return err
 	}
-	y, ys, err := column(t, c.Columns[0])
+	y, ys, err := columnValues(t, c.Columns[0])
 	if err != nil {
 		return err
 	}
@@ -113,8 +112,8 @@ func (c *Chart) points(t *table.Table, title, file string) error {
 	return p.Save(height*4/3, height, file)
 }
 
-// column is the name and the numbers of a column.
-func column(t *table.Table, key string) (name string, values plotter.Values, err error) {
+// columnValues is the name and the numbers of a column.
+func columnValues(t *table.Table, key string) (name string, values plotter.Values, err error) {
 	at := slices.IndexFunc(t.Head, func(c table.Column) bool { return c.Key == key })
 	if at < 0 {
 		return "", nil, fmt.Errorf("the table has no column %s", key)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -20,53 +20,52 @@ type Choice string
 
 // The choices.
 const (
-	Whichever Choice = ""        // the first
-	Open      Choice = "open"    // the order of operations leaves a race of the program's description open
-	Settled   Choice = "settled" // it leaves none of them open
+	AnyRun     Choice = ""        // the first
+	RaceOpen   Choice = "open"    // the order of operations leaves a race of the program's description open
+	NoRaceOpen Choice = "settled" // it leaves none of them open
 )
 
 // UnmarshalText accepts the choices.
 func (c *Choice) UnmarshalText(text []byte) error {
 	*c = Choice(text)
-	if *c == Whichever || *c == Open || *c == Settled {
+	if *c == AnyRun || *c == RaceOpen || *c == NoRaceOpen {
 		return nil
 	}
-	return fmt.Errorf("%s or %s", Open, Settled)
+	return fmt.Errorf("%s or %s", RaceOpen, NoRaceOpen)
 }
 
-// fits tells whether a recorded run is one of the choice.
-func (c Choice) fits(ctx context.Context, r *Recorded) (bool, error) {
-	if c == Whichever {
+// isFulfilledBy reports whether a recorded run is one of the choice.
+func (c Choice) isFulfilledBy(ctx context.Context, r *RecordedRun) (bool, error) {
+	if c == AnyRun {
 		return true, nil
 	}
-	f, err := schedules.Compute(ctx, r.Trace(), schedules.Options{Prune: hybrid.PruneNone})
+	f, err := peregrine.ComputeFile(ctx, r.Trace(), peregrine.Options{Prune: hybrid.PruneNone})
 	if err != nil {
 		return false, err
 	}
-	return !contends(f) && leavesOpen(r.Program, f) == (c == Open), nil
+	return !contendsInLibrary(f) && leavesOpen(r.Program, f) == (c == RaceOpen), nil
 }
 
-// leavesOpen tells whether a hybrid schedule has a constraint between two lines of
-// a race of the program's description: then the order of operations alone leaves
-// that race open.
-func leavesOpen(p programs.Program, f *hybrid.File) bool {
-	return slices.ContainsFunc(f.Notes, func(note string) bool { return between(p, note) })
+// leavesOpen reports whether a hybrid schedule has a constraint between two lines of a race of the
+// program's description: then the order of operations alone leaves that race open.
+func leavesOpen(p suite.Program, f *hybrid.File) bool {
+	return slices.ContainsFunc(f.Notes, func(note string) bool { return isBetweenRaceLines(p, note) })
 }
 
-// between tells whether a constraint with that note is between two lines of a race
-// of the program's description.
-func between(p programs.Program, note string) bool {
+// isBetweenRaceLines reports whether a constraint with that note is between two lines of a race of
+// the program's description.
+func isBetweenRaceLines(p suite.Program, note string) bool {
 	first, second, _ := strings.Cut(note, " -> ")
-	return slices.ContainsFunc(p.Races, func(r programs.Race) bool {
+	return slices.ContainsFunc(p.Races, func(r suite.Race) bool {
 		return slices.Contains(r.Lines, first) && slices.Contains(r.Lines, second)
 	})
 }
 
-// contends tells whether a thread of a recorded run waited for a lock of the C
-// library itself, such as that of malloc's arenas. Its operations are not among
-// those that a sync-schedule orders, but the system call is, so that a run under
-// the sync-schedule would leave it where the lock happens to be free.
-func contends(f *hybrid.File) bool {
+// contendsInLibrary reports whether a thread of a recorded run waited for a lock of the C library
+// itself, such as that of malloc's arenas. A sync-schedule does not order its operations, but it
+// orders the system call, so that a run under the sync-schedule would leave it where the lock
+// happens to be free.
+func contendsInLibrary(f *hybrid.File) bool {
 	return slices.ContainsFunc(f.Schedule.Operations, func(o event.Operation) bool {
 		return o.Part == event.SystemCall && o.Number == unix.SYS_FUTEX
 	})

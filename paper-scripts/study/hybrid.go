@@ -4,34 +4,34 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// Hybrid is a recorded run with its hybrid schedule.
-type Hybrid struct {
-	*Recorded
+// HybridRun is a recorded run with its hybrid schedule.
+type HybridRun struct {
+	*RecordedRun
 	// Seed is the run's, and Passed how many runs of the choice were passed over
 	// before, because a run under their hybrid schedule did not follow it.
 	Seed   uint64
 	Passed int
 	File   *hybrid.File
-	Made   *schedules.Made
+	Made   *peregrine.Schedule
 }
 
 // attempts is how many runs are looked at for one of the choice, and tries how
 // many of those whose hybrid schedule can be followed.
 const (
-	attempts = 200
-	tries    = 10
+	maxRecordings = 200
+	maxSchedules  = 10
 )
 
 // HybridRow plans the row of a program of which a run of its choice is recorded, and a
 // hybrid schedule made.
-func (s *Settings) HybridRow(p Studied, columns int, measure func(context.Context, *Hybrid) ([]string, error), repetitions ...int) Row {
+func (s *Settings) HybridRow(p ProgramStudy, columns int, measure func(context.Context, *HybridRun) ([]string, error), repetitions ...int) Row {
 	return s.Row(p, columns, func(ctx context.Context, subject *Subject, dir string) ([]string, error) {
 		r, err := s.Hybrid(ctx, subject, p.Record, dir)
 		if err != nil {
@@ -42,19 +42,19 @@ func (s *Settings) HybridRow(p Studied, columns int, measure func(context.Contex
 }
 
 // Hybrid records a run of a choice, its trace in dir. A subject that has none is Unfit.
-func (s *Settings) Hybrid(ctx context.Context, subject *Subject, which Choice, dir string) (*Hybrid, error) {
+func (s *Settings) Hybrid(ctx context.Context, subject *Subject, which Choice, dir string) (*HybridRun, error) {
 	passed := 0
-	for seed := s.Seed; seed < s.Seed+attempts && passed < tries; seed++ {
+	for seed := s.Seed; seed < s.Seed+maxRecordings && passed < maxSchedules; seed++ {
 		r, err := subject.Record(ctx, dir, seed)
 		if err != nil {
 			return nil, err
 		}
-		fits, err := which.fits(ctx, r)
+		fits, err := which.isFulfilledBy(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		if fits {
-			x, reason, err := s.scheduled(ctx, r)
+			x, reason, err := s.makeHybrid(ctx, r)
 			if err != nil {
 				return nil, err
 			}
@@ -69,24 +69,24 @@ func (s *Settings) Hybrid(ctx context.Context, subject *Subject, which Choice, d
 			return nil, err
 		}
 	}
-	if passed == tries {
-		return nil, Unfit{fmt.Sprintf("of %d recorded runs none has a hybrid schedule that can be followed", tries)}
+	if passed == maxSchedules {
+		return nil, Unmeasurable{fmt.Sprintf("of %d recorded runs none has a hybrid schedule that can be followed", maxSchedules)}
 	}
-	return nil, Unfit{fmt.Sprintf("of the runs with seeds %d to %d none is %s", s.Seed, s.Seed+attempts-1, which)}
+	return nil, Unmeasurable{fmt.Sprintf("of the runs with seeds %d to %d none is %s", s.Seed, s.Seed+maxRecordings-1, which)}
 }
 
-// scheduled makes the hybrid schedule of a recorded run, or says why it cannot be
+// makeHybrid makes the hybrid schedule of a recorded run, or says why it cannot be
 // followed.
-func (s *Settings) scheduled(ctx context.Context, r *Recorded) (x *Hybrid, reason string, err error) {
-	file, err := schedules.Compute(ctx, r.Trace(), schedules.Options{})
+func (s *Settings) makeHybrid(ctx context.Context, r *RecordedRun) (x *HybridRun, reason string, err error) {
+	file, err := peregrine.ComputeFile(ctx, r.Trace(), peregrine.Options{})
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
 	if err != nil {
 		return nil, err.Error(), nil
 	}
-	x = &Hybrid{Recorded: r, File: file, Made: &schedules.Made{Schedule: file.Schedule, Counts: file.Counts}}
-	_, result, err := Run(ctx, r.Under(r.Config(s.Seed), x.Made, sched.EnforceOptions{}))
+	x = &HybridRun{RecordedRun: r, File: file, Made: &peregrine.Schedule{Schedule: file.Schedule, Counts: file.Counts}}
+	_, result, err := Run(ctx, r.ConfigUnder(r.Config(s.Seed), x.Made, enforce.Options{}))
 	if err != nil {
 		return nil, "", err
 	}
@@ -96,18 +96,18 @@ func (s *Settings) scheduled(ctx context.Context, r *Recorded) (x *Hybrid, reaso
 	return x, "", nil
 }
 
-// Timed is what runs of own seeds come to: their mean virtual time in cycles, and of
-// the first one what it executed and what was done for its schedule, if it had one.
-type Timed struct {
+// TimedRuns is the result of runs of own seeds: their mean virtual time in cycles, and of the first
+// one its instructions and the statistics of its schedule, if it had one.
+type TimedRuns struct {
 	Cycles       float64
 	Instructions uint64
-	Schedule     *heddle.ScheduleResult
+	Schedule     *machine.ScheduleResult
 }
 
 // Makespan is the mean virtual time of runs of own seeds, under a schedule if
 // there is one.
-func (s *Settings) Makespan(ctx context.Context, r *Recorded, m *schedules.Made, o sched.EnforceOptions) (float64, error) {
-	t, err := s.Time(ctx, r, m, o, func(*emu.Costs) {})
+func (s *Settings) Makespan(ctx context.Context, r *RecordedRun, m *peregrine.Schedule, o enforce.Options) (float64, error) {
+	t, err := s.Time(ctx, r, m, o, func(*arch.Costs) {})
 	if err != nil {
 		return 0, err
 	}
@@ -115,13 +115,13 @@ func (s *Settings) Makespan(ctx context.Context, r *Recorded, m *schedules.Made,
 }
 
 // Time is Makespan with costs that may be others than the default.
-func (s *Settings) Time(ctx context.Context, r *Recorded, m *schedules.Made, o sched.EnforceOptions, price func(*emu.Costs)) (*Timed, error) {
-	results := make([]*heddle.Result, s.Times)
-	err := Each(ctx, s.Times, func(i int) error {
+func (s *Settings) Time(ctx context.Context, r *RecordedRun, m *peregrine.Schedule, o enforce.Options, price func(*arch.Costs)) (*TimedRuns, error) {
+	results := make([]*machine.Result, s.Times)
+	err := RunParallel(ctx, s.Times, func(i int) error {
 		c := r.Config(s.Seed + uint64(i))
 		price(&c.Costs)
 		if m != nil {
-			c = r.Under(c, m, o)
+			c = r.ConfigUnder(c, m, o)
 		}
 		var err error
 		_, results[i], err = Run(ctx, c)
@@ -133,7 +133,7 @@ func (s *Settings) Time(ctx context.Context, r *Recorded, m *schedules.Made, o s
 	if err != nil {
 		return nil, err
 	}
-	t := &Timed{Instructions: results[0].Instructions, Schedule: results[0].Schedule}
+	t := &TimedRuns{Instructions: results[0].Instructions, Schedule: results[0].Schedule}
 	for _, result := range results {
 		t.Cycles += float64(result.Cycles) / float64(s.Times)
 	}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processor is the processor time of this process so far, of all its threads: that of
+// ProcessorTime is the processor time of this process so far, of all its threads: that of
 // the garbage collector too, and whatever else the host does meanwhile.
-func Processor() (time.Duration, error) {
+func ProcessorTime() (time.Duration, error) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return 0, fmt.Errorf("processor time: %w", err)
@@ -17,16 +17,16 @@ func Processor() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// Spent is the processor time that something takes.
-func Spent(do func() error) (time.Duration, error) {
-	before, err := Processor()
+// ProcessorTimeOf is the processor time that something takes.
+func ProcessorTimeOf(do func() error) (time.Duration, error) {
+	before, err := ProcessorTime()
 	if err != nil {
 		return 0, err
 	}
 	if err := do(); err != nil {
 		return 0, err
 	}
-	after, err := Processor()
+	after, err := ProcessorTime()
 	return after - before, err
 }
 

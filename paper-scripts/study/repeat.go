@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// Tally is what many runs under a schedule came to.
+// Tally is the result of many runs under a schedule.
 type Tally struct {
 	Runs int
 	// Results counts different outputs and ends, and States different final
@@ -24,18 +24,18 @@ type Tally struct {
 	Failed int
 }
 
-// Deterministic tells whether all runs had the recorded run's result.
+// Deterministic reports whether all runs had the recorded run's result.
 func (t *Tally) Deterministic() bool { return t.Different == 0 }
 
 // Repeat runs a subject many times under a schedule of a recorded run, each time
 // with another seed, number of cores and noise.
-func (r *Recorded) Repeat(ctx context.Context, o *Options, m *schedules.Made, how sched.EnforceOptions, runs int) (*Tally, error) {
+func (r *RecordedRun) Repeat(ctx context.Context, o *Options, m *peregrine.Schedule, how enforce.Options, runs int) (*Tally, error) {
 	outcomes := make([]Outcome, runs)
-	results := make([]*heddle.Result, runs)
+	results := make([]*machine.Result, runs)
 	done := NewSteps(o, r.Program.Name, runs)
-	err := Each(ctx, runs, func(i int) error {
+	err := RunParallel(ctx, runs, func(i int) error {
 		var err error
-		outcomes[i], results[i], err = Run(ctx, r.Under(r.Varied(i), m, how))
+		outcomes[i], results[i], err = Run(ctx, r.ConfigUnder(r.VariedConfig(i), m, how))
 		done.Step()
 		return err
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 )
 
 // Script is the command line of a paper's tables and figures.
@@ -26,7 +26,7 @@ type Script struct {
 
 	format, store, config string
 	stored, again         bool
-	done                  map[*Artefact]*table.Table // what others are laid out from
+	done                  map[*Artefact]*table.Table // by the artefact that others are laid out from
 }
 
 // Artefact is a table or figure of the paper. It has a Plan, or a Measure, or is laid out
@@ -48,7 +48,7 @@ type Artefact struct {
 	Chart *Chart
 }
 
-// Options are what a Plan gets of the command line.
+// Options are the parts of the command line that a Plan gets.
 type Options struct {
 	// Config is the name of the configuration file, and Flags the command line's,
 	// which override its fields.
@@ -58,7 +58,7 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Say tells how far the work has come.
+// Say reports progress.
 func (o *Options) Say(format string, args ...any) { fmt.Fprintf(o.Progress, format+"\n", args...) }
 
 // Main runs the command line of the process, with flags besides the script's own.
@@ -74,7 +74,7 @@ func (s *Script) Main(flags func(*pflag.FlagSet)) {
 
 // Run runs a command line.
 func (s *Script) Run(ctx context.Context, out io.Writer, args []string, flags func(*pflag.FlagSet)) error {
-	c := s.command(out)
+	c := s.newCommand(out)
 	flags(c.Flags())
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
@@ -84,7 +84,7 @@ func (s *Script) Run(ctx context.Context, out io.Writer, args []string, flags fu
 	return err
 }
 
-func (s *Script) names() []string {
+func (s *Script) artefactNames() []string {
 	list := []string{"all"}
 	for _, a := range s.Artefacts {
 		list = append(list, a.Name)
@@ -92,17 +92,17 @@ func (s *Script) names() []string {
 	return list
 }
 
-func (s *Script) command(out io.Writer) *cobra.Command {
+func (s *Script) newCommand(out io.Writer) *cobra.Command {
 	if s.Progress == nil {
 		s.Progress = os.Stderr
 	}
 	c := &cobra.Command{
-		Use:   s.Name + " [flags] " + strings.Join(s.names(), "|") + " ...",
+		Use:   s.Name + " [flags] " + strings.Join(s.artefactNames(), "|") + " ...",
 		Short: s.Short,
-		Long:  s.Short + ", and print the paper's numbers beside ours.\n\n" + s.help(),
-		Args:  cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs), ValidArgs: s.names(),
+		Long:  s.Short + ", and print the paper's numbers beside ours.\n\n" + s.helpText(),
+		Args:  cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs), ValidArgs: s.artefactNames(),
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, args []string) error { return s.run(c, out, args) },
+		RunE: func(c *cobra.Command, args []string) error { return s.runCommand(c, out, args) },
 	}
 	c.SetOut(out)
 	f := c.Flags()
@@ -114,12 +114,12 @@ func (s *Script) command(out io.Writer) *cobra.Command {
 	return c
 }
 
-// help lists what there is.
-func (s *Script) help() string {
+// helpText lists the artefacts.
+func (s *Script) helpText() string {
 	var b strings.Builder
 	for _, a := range s.Artefacts {
 		fmt.Fprintf(&b, "  %-10s %s", a.Name, a.Title)
-		if config := a.source().Config; config != "" {
+		if config := a.measuredArtefact().Config; config != "" {
 			fmt.Fprintf(&b, " (%s)", config)
 		}
 		b.WriteByte('\n')
@@ -130,7 +130,7 @@ func (s *Script) help() string {
 	return b.String()
 }
 
-func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
+func (s *Script) runCommand(c *cobra.Command, out io.Writer, wanted []string) error {
 	switch {
 	case !slices.Contains(table.Formats(), s.format):
 		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
@@ -142,7 +142,7 @@ func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
 		if !slices.Contains(wanted, a.Name) && !slices.Contains(wanted, "all") {
 			continue
 		}
-		t, err := s.result(c, &a)
+		t, err := s.artefactTable(c, &a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
@@ -152,111 +152,111 @@ func (s *Script) run(c *cobra.Command, out io.Writer, wanted []string) error {
 		if err := t.Write(out, s.format); err != nil {
 			return err
 		}
-		if err := s.draw(&a, t); err != nil {
+		if err := s.drawFigure(&a, t); err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
 	}
 	return nil
 }
 
-// source is the artefact that is measured for another.
-func (a *Artefact) source() *Artefact {
+// measuredArtefact is the artefact that is measured for another.
+func (a *Artefact) measuredArtefact() *Artefact {
 	if a.Of != nil {
 		return a.Of
 	}
 	return a
 }
 
-// options are those that an artefact gets.
-func (s *Script) options(c *cobra.Command, a *Artefact) *Options {
-	o := &Options{Config: a.source().Config, Flags: c.Flags(), Progress: s.Progress}
+// optionsFor are the options that an artefact gets.
+func (s *Script) optionsFor(c *cobra.Command, a *Artefact) *Options {
+	o := &Options{Config: a.measuredArtefact().Config, Flags: c.Flags(), Progress: s.Progress}
 	if s.config != "" {
 		o.Config = s.config
 	}
 	return o
 }
 
-// result is the table of an artefact.
-func (s *Script) result(c *cobra.Command, a *Artefact) (*table.Table, error) {
+// artefactTable is the table of an artefact.
+func (s *Script) artefactTable(c *cobra.Command, a *Artefact) (*table.Table, error) {
 	if a.Of == nil {
-		return s.measured(c, a)
+		return s.measureTable(c, a)
 	}
 	if s.done[a.Of] == nil {
-		t, err := s.measured(c, a.Of)
+		t, err := s.measureTable(c, a.Of)
 		if err != nil {
 			return nil, err
 		}
 		s.done[a.Of] = t
 	}
-	return a.Lay(s.options(c, a), s.done[a.Of])
+	return a.Lay(s.optionsFor(c, a), s.done[a.Of])
 }
 
-// measured is the stored table of an artefact, or one that is measured as far as it is
+// measureTable is the stored table of an artefact, or one that is measured as far as it is
 // not stored.
-func (s *Script) measured(c *cobra.Command, a *Artefact) (*table.Table, error) {
-	file := s.file(a, "json")
-	old, err := load(file)
+func (s *Script) measureTable(c *cobra.Command, a *Artefact) (*table.Table, error) {
+	file := s.resultFile(a, "json")
+	old, err := loadTable(file)
 	switch {
 	case s.stored && errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("nothing is stored in %s: measure it without --stored", file)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	case s.stored:
-		return old.table(), nil
+		return old.toTable(), nil
 	case s.again:
-		old = &result{}
+		old = &storedTable{}
 	}
 	if a.Plan == nil {
-		return s.whole(c, a, old, file)
+		return s.measureWhole(c, a, old, file)
 	}
-	o := s.options(c, a)
+	o := s.optionsFor(c, a)
 	plan, err := a.Plan(o)
 	if err != nil {
 		return nil, err
 	}
-	return plan.measure(c.Context(), o, old, file)
+	return plan.measureRows(c.Context(), o, old, file)
 }
 
-// whole measures an artefact in one piece, unless it is stored.
-func (s *Script) whole(c *cobra.Command, a *Artefact, old *result, file string) (*table.Table, error) {
+// measureWhole measures an artefact in one piece, unless it is stored.
+func (s *Script) measureWhole(c *cobra.Command, a *Artefact, old *storedTable, file string) (*table.Table, error) {
 	var given []string
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"format", "store", "again"}, f.Name) {
 			given = append(given, f.Name+"="+f.Value.String())
 		}
 	})
-	id, err := identity(given)
+	id, err := resultIdentity(given)
 	if err != nil {
 		return nil, err
 	}
 	if len(old.Rows) > 0 && old.Rows[0].Key == id {
-		return old.table(), nil
+		return old.toTable(), nil
 	}
 	t, err := a.Measure(c.Context())
 	if err != nil {
 		return nil, err
 	}
-	r := &result{Head: t.Head, Notes: t.Notes}
+	r := &storedTable{Head: t.Head, Notes: t.Notes}
 	for _, cells := range t.Rows {
-		r.Rows = append(r.Rows, row{Key: id, Cells: cells})
+		r.Rows = append(r.Rows, storedRow{Key: id, Cells: cells})
 	}
-	return t, r.save(file)
+	return t, r.saveTo(file)
 }
 
-// draw draws a figure beside its result.
-func (s *Script) draw(a *Artefact, t *table.Table) error {
+// drawFigure draws a figure beside its result.
+func (s *Script) drawFigure(a *Artefact, t *table.Table) error {
 	if a.Chart == nil {
 		return nil
 	}
 	for _, form := range []string{"svg", "png"} {
-		if err := a.Chart.draw(t, a.Title, s.file(a, form)); err != nil {
+		if err := a.Chart.drawFile(t, a.Title, s.resultFile(a, form)); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Progress, "drawn: %s\n", s.file(a, form))
+		fmt.Fprintf(s.Progress, "drawn: %s\n", s.resultFile(a, form))
 	}
 	return nil
 }
 
-func (s *Script) file(a *Artefact, ending string) string {
+func (s *Script) resultFile(a *Artefact, ending string) string {
 	return filepath.Join(s.store, a.Name+"."+ending)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 )
 
 // counting is a script whose only artefact counts how often its rows are measured.
@@ -60,8 +60,8 @@ func (c *counting) run(store string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// A result is stored row by row, printed again without being measured, and
-// measured again when what it depends on changes.
+// A result is stored row by row, printed again without being measured, and measured again when
+// anything that it depends on changes.
 func TestStoredResults(t *testing.T) {
 	c, store := newCounting(), t.TempDir()
 	if _, err := c.run(store, "--stored", "figure1"); err == nil || !strings.Contains(err.Error(), "nothing is stored in "+store) {
@@ -112,7 +112,7 @@ func TestOtherColumns(t *testing.T) {
 	}
 }
 
-// Wrong command lines are told what is wrong.
+// A mistake in a command line is reported.
 func TestWrongCommandLines(t *testing.T) {
 	for args, says := range map[string]string{
 		"":                         "requires at least 1 arg",

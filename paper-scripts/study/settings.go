@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -25,44 +25,43 @@ type Settings struct {
 	Seed    uint64 `mapstructure:"seed"`
 	// Runs and SyncRuns are under hybrid schedules and sync-schedules; a time is
 	// the mean of Times.
-	Runs     int       `mapstructure:"runs"`
-	SyncRuns int       `mapstructure:"sync_runs"`
-	Times    int       `mapstructure:"times"`
-	Programs []Studied `mapstructure:"programs"`
+	Runs     int            `mapstructure:"runs"`
+	SyncRuns int            `mapstructure:"sync_runs"`
+	Times    int            `mapstructure:"times"`
+	Programs []ProgramStudy `mapstructure:"programs"`
 
 	*Options `mapstructure:"-"`
 }
 
-// Studied is a program of ours in place of one of a paper's.
-type Studied struct {
+// ProgramStudy is a program of ours in place of one of a paper's.
+type ProgramStudy struct {
 	Name  string `mapstructure:"name"`
 	Paper string `mapstructure:"paper"`
-	// Form, Arguments (a size or a command line) and Threads, if not the
-	// settings', are what is run. Long are the arguments that --long asks for.
-	Form      programs.Form `mapstructure:"form"`
-	Arguments string        `mapstructure:"arguments"`
-	Long      string        `mapstructure:"long"`
-	Threads   int           `mapstructure:"threads"`
+	// Form, Arguments (a size or a command line) and Threads, if not the settings', say how the
+	// program is run. Long are the arguments that --long asks for.
+	Form      suite.Form `mapstructure:"form"`
+	Arguments string     `mapstructure:"arguments"`
+	Long      string     `mapstructure:"long"`
+	Threads   int        `mapstructure:"threads"`
 	// Sched is how the recorded run is scheduled, and Record which run is taken.
 	Sched  sched.Options `mapstructure:"sched"`
 	Record Choice        `mapstructure:"record"`
-	// Reported is what the paper says of it, by the keys of columns; Why is why
-	// ours differs.
+	// Reported are the paper's values, by the keys of columns; Why is why ours differs.
 	Reported map[string]string `mapstructure:"reported"`
 	Why      string            `mapstructure:"why"`
 }
 
-// Says is what the paper says of a program in a column, or "-".
-func (p *Studied) Says(key string) string {
+// PaperValue is the paper's value for a program in a column, or "-".
+func (p *ProgramStudy) PaperValue(key string) string {
 	if text := p.Reported[key]; text != "" {
 		return text
 	}
 	return "-"
 }
 
-// Laid is what lays a table out with settings from a file. The command line's flags
-// that are named override the fields of their names, and --only leaves programs out.
-func Laid(lay func(*Settings) (*Plan, error), flags ...string) func(*Options) (*Plan, error) {
+// PlanWithSettings lays a table out with settings from a file. The command line's flags that are
+// named override the fields of their names, and --only leaves programs out.
+func PlanWithSettings(lay func(*Settings) (*Plan, error), flags ...string) func(*Options) (*Plan, error) {
 	return func(o *Options) (*Plan, error) {
 		s, err := o.Settings(flags...)
 		if err != nil {
@@ -79,7 +78,7 @@ func (o *Options) Settings(flags ...string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(file); err != nil {
+	if err := s.checkRanges(file); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -87,7 +86,7 @@ func (o *Options) Settings(flags ...string) (*Settings, error) {
 		names = append(names, p.Name)
 	}
 	for i := range s.Programs {
-		if p := &s.Programs[i]; o.long() && p.Long != "" {
+		if p := &s.Programs[i]; o.wantsLong() && p.Long != "" {
 			p.Arguments = p.Long
 		}
 	}
@@ -95,18 +94,18 @@ func (o *Options) Settings(flags ...string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Programs = slices.DeleteFunc(s.Programs, func(p Studied) bool { return !wanted(p.Name) })
+	s.Programs = slices.DeleteFunc(s.Programs, func(p ProgramStudy) bool { return !wanted(p.Name) })
 	return s, nil
 }
 
-// long tells whether the flag --long is given.
-func (o *Options) long() bool {
+// wantsLong reports whether the flag --long is given.
+func (o *Options) wantsLong() bool {
 	f := o.Flags.Lookup("long")
 	return f != nil && f.Value.String() == "true"
 }
 
-// check returns the first field that is out of range.
-func (s *Settings) check(f *yamlfile.File) error {
+// checkRanges returns the first field that is out of range.
+func (s *Settings) checkRanges(f *yamlfile.File) error {
 	for _, x := range []struct {
 		field              string
 		found, least, most int
@@ -125,9 +124,9 @@ func (s *Settings) check(f *yamlfile.File) error {
 		return f.Wrong("programs", "missing", "a list of programs")
 	}
 	for i, p := range s.Programs {
-		known, err := programs.Find(p.Name)
+		known, err := suite.Find(p.Name)
 		if err != nil {
-			return f.Wrong(fmt.Sprintf("programs[%d].name", i), p.Name, "a program of guest/programs")
+			return f.Wrong(fmt.Sprintf("programs[%d].name", i), p.Name, "a program of guest/programs/suite")
 		}
 		if !known.Has(p.Form) {
 			return f.Wrong(fmt.Sprintf("programs[%d].form", i), p.Form, fmt.Sprint(known.Forms))
@@ -136,7 +135,7 @@ func (s *Settings) check(f *yamlfile.File) error {
 	return nil
 }
 
-// Only tells which of some names the flag --only asks for: all if it is not given.
+// Only returns which of some names the flag --only asks for: all if it is not given.
 func (o *Options) Only(names []string) (wanted func(name string) bool, err error) {
 	only, err := o.Flags.GetStringSlice("only")
 	if err != nil {
@@ -150,10 +149,10 @@ func (o *Options) Only(names []string) (wanted func(name string) bool, err error
 	return func(name string) bool { return len(only) == 0 || slices.Contains(only, name) }, err
 }
 
-// Key is what a row about a program depends on, besides how often it is run.
-func (s *Settings) Key(p Studied, repetitions ...int) any {
+// Key is everything that a row about a program depends on, besides how often it is run.
+func (s *Settings) Key(p ProgramStudy, repetitions ...int) any {
 	return struct {
-		Program     Studied
+		Program     ProgramStudy
 		Threads     int
 		Cores       int
 		BindNow     bool
@@ -163,7 +162,7 @@ func (s *Settings) Key(p Studied, repetitions ...int) any {
 }
 
 // Subject builds a program.
-func (s *Settings) Subject(p *Studied) (*Subject, error) {
+func (s *Settings) Subject(p *ProgramStudy) (*Subject, error) {
 	threads := s.Threads
 	if p.Threads > 0 {
 		threads = p.Threads
@@ -176,9 +175,9 @@ func (s *Settings) Subject(p *Studied) (*Subject, error) {
 	return subject, nil
 }
 
-// Row plans the row of a program: of so many columns, measured on one that is built, with
-// a folder for traces that is removed behind it.
-func (s *Settings) Row(p Studied, columns int, measure func(ctx context.Context, subject *Subject, dir string) ([]string, error), repetitions ...int) Row {
+// Row plans the row of a program: of the given number of columns, measured on one that is built,
+// with a folder for traces that is removed afterwards.
+func (s *Settings) Row(p ProgramStudy, columns int, measure func(ctx context.Context, subject *Subject, dir string) ([]string, error), repetitions ...int) Row {
 	return Row{
 		Name: p.Name, Key: s.Key(p, repetitions...),
 		Measure: InFolder(p.Name, columns, func(ctx context.Context, dir string) ([]string, error) {
@@ -191,13 +190,13 @@ func (s *Settings) Row(p Studied, columns int, measure func(ctx context.Context,
 	}
 }
 
-// Unfit is the error of what cannot be measured.
-type Unfit struct{ Reason string }
+// Unmeasurable is the error of a program that cannot be measured.
+type Unmeasurable struct{ Reason string }
 
-func (u Unfit) Error() string { return u.Reason }
+func (u Unmeasurable) Error() string { return u.Reason }
 
-// InFolder is a Row's Measure that has a folder for itself, which is removed behind it. A
-// row that is Unfit is blank but for its name and, in the last column, the reason.
+// InFolder is a Row's Measure that has a folder for itself, which is removed afterwards. A row that
+// is Unmeasurable is blank but for its name and, in the last column, the reason.
 func InFolder(name string, columns int, measure func(ctx context.Context, dir string) ([]string, error)) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		dir, err := os.MkdirTemp("", "heddle-study-")
@@ -206,7 +205,7 @@ func InFolder(name string, columns int, measure func(ctx context.Context, dir st
 		}
 		defer os.RemoveAll(dir)
 		cells, err := measure(ctx, dir)
-		var none Unfit
+		var none Unmeasurable
 		if !errors.As(err, &none) {
 			return cells, err
 		}

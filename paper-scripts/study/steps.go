@@ -12,7 +12,7 @@ type Steps struct {
 	done  int
 }
 
-// NewSteps is for n steps of what is named.
+// NewSteps is for n steps of the named work.
 func NewSteps(o *Options, what string, n int) *Steps { return &Steps{o: o, what: what, n: n} }
 
 // Step is called when a step is done; by several goroutines if need be.

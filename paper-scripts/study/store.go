@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 )
 
@@ -34,20 +34,20 @@ type Row struct {
 	Measure func(context.Context) ([]string, error)
 }
 
-// result is a stored table.
-type result struct {
+// storedTable is a stored table.
+type storedTable struct {
 	Head  []table.Column
 	Notes []string
-	Rows  []row
+	Rows  []storedRow
 }
 
-// row is a stored row: its key says what it was measured with.
-type row struct {
+// storedRow is a stored row; its key has the settings with which it was measured.
+type storedRow struct {
 	Name, Key string
 	Cells     []string
 }
 
-func (r *result) table() *table.Table {
+func (r *storedTable) toTable() *table.Table {
 	t := &table.Table{Head: r.Head, Notes: r.Notes}
 	for _, x := range r.Rows {
 		t.Rows = append(t.Rows, x.Cells)
@@ -55,9 +55,9 @@ func (r *result) table() *table.Table {
 	return t
 }
 
-// load reads a stored table; without a file it is empty, and the error says so.
-func load(file string) (*result, error) {
-	r := &result{}
+// loadTable reads a stored table; without a file it is empty, and the error says so.
+func loadTable(file string) (*storedTable, error) {
+	r := &storedTable{}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return r, err
@@ -74,8 +74,8 @@ func load(file string) (*result, error) {
 	return r, nil
 }
 
-// save writes a table, at once or not at all.
-func (r *result) save(file string) error {
+// saveTo writes a table, at once or not at all.
+func (r *storedTable) saveTo(file string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -86,16 +86,16 @@ func (r *result) save(file string) error {
 	return outfile.WriteBytes(file, append(text, '\n'))
 }
 
-// measure makes the table: rows that are stored with the same key are taken from
+// measureRows makes the table: rows that are stored with the same key are taken from
 // there, all others measured, and stored as they are finished.
-func (p *Plan) measure(ctx context.Context, o *Options, old *result, file string) (*table.Table, error) {
-	r := &result{Head: p.Head, Notes: p.Notes}
+func (p *Plan) measureRows(ctx context.Context, o *Options, old *storedTable, file string) (*table.Table, error) {
+	r := &storedTable{Head: p.Head, Notes: p.Notes}
 	for i, planned := range p.Rows {
-		id, err := identity(planned.Key)
+		id, err := resultIdentity(planned.Key)
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(old.Rows, func(x row) bool {
+		at := slices.IndexFunc(old.Rows, func(x storedRow) bool {
 			return x.Name == planned.Name && x.Key == id && len(x.Cells) == len(p.Head)
 		})
 		if at >= 0 {
@@ -107,35 +107,35 @@ func (p *Plan) measure(ctx context.Context, o *Options, old *result, file string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", planned.Name, err)
 		}
-		r.Rows = append(r.Rows, row{planned.Name, id, cells})
+		r.Rows = append(r.Rows, storedRow{planned.Name, id, cells})
 		kept := *r
-		kept.Rows = append(slices.Clone(r.Rows), others(old.Rows, r)...)
-		if err := kept.save(file); err != nil {
+		kept.Rows = append(slices.Clone(r.Rows), otherRows(old.Rows, r)...)
+		if err := kept.saveTo(file); err != nil {
 			return nil, err
 		}
 	}
-	return r.table(), nil
+	return r.toTable(), nil
 }
 
-// others are the rows whose names are not among those of a result, if they have as many
+// otherRows are the rows whose names are not among those of a result, if they have as many
 // cells: an older command may have had other columns.
-func others(rows []row, done *result) (list []row) {
+func otherRows(rows []storedRow, done *storedTable) (list []storedRow) {
 	for _, x := range rows {
-		if len(x.Cells) == len(done.Head) && !slices.ContainsFunc(done.Rows, func(d row) bool { return d.Name == x.Name }) {
+		if len(x.Cells) == len(done.Head) && !slices.ContainsFunc(done.Rows, func(d storedRow) bool { return d.Name == x.Name }) {
 			list = append(list, x)
 		}
 	}
 	return list
 }
 
-// identity is the digest of what a result depends on: the command that makes it,
+// resultIdentity is the digest of everything that a result depends on: the command that makes it,
 // and the key.
-func identity(key any) (string, error) {
+func resultIdentity(key any) (string, error) {
 	text, err := json.Marshal(key)
 	if err != nil {
 		return "", err
 	}
-	self, err := executable()
+	self, err := executableDigest()
 	if err != nil {
 		return "", err
 	}
@@ -143,8 +143,8 @@ func identity(key any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// executable is the digest of the running command.
-var executable = sync.OnceValues(func() ([]byte, error) {
+// executableDigest is the digest of the running command.
+var executableDigest = sync.OnceValues(func() ([]byte, error) {
 	name, err := os.Executable()
 	if err != nil {
 		return nil, err

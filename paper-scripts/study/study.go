@@ -1,8 +1,8 @@
-// Package study is what the scripts for the papers' tables share: it builds the
+// Package study has the common parts of the scripts for the papers' tables: it builds the
 // programs of the suite, records runs of them, makes schedules and enforces
 // those in many runs.
 //
-// It lays out nothing: the scripts do, with experiments/table.
+// It lays out nothing: the scripts do, with experiments/sweep/table.
 package study
 
 import (
@@ -18,19 +18,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/guest/programs"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
 // Subject is a program of the suite with its arguments.
 type Subject struct {
 	// Paper is the name of the program that the paper has in its place.
 	Paper   string
-	Program programs.Program
-	Form    programs.Form
+	Program suite.Program
+	Form    suite.Form
 	// Threads is the number of worker threads.
 	Threads int
 	// Sched is how recorded runs are scheduled, and Cores how many cores they
@@ -55,7 +56,7 @@ const (
 )
 
 // arguments are those of a size.
-func (size Size) arguments(p *programs.Program) string {
+func (size Size) arguments(p *suite.Program) string {
 	switch size {
 	case Test:
 		return p.Arguments.Test
@@ -68,44 +69,44 @@ func (size Size) arguments(p *programs.Program) string {
 }
 
 // New builds a program of the suite, optimized and with debug information.
-func New(paper, name string, form programs.Form, size Size, threads int) (*Subject, error) {
-	p, err := programs.Find(name)
+func New(paper, name string, form suite.Form, size Size, threads int) (*Subject, error) {
+	p, err := suite.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := p.Build(programs.Variant{Form: form, Optimize: 2, Debug: true})
+	file, err := p.Build(suite.Variant{Form: form, Optimize: 2, Debug: true})
 	if err != nil {
 		return nil, err
 	}
 	return &Subject{
-		Paper: paper, Program: p, Form: form, Threads: threads, Sched: heddle.DefaultConfig().Sched,
+		Paper: paper, Program: p, Form: form, Threads: threads, Sched: machine.DefaultConfig().Sched,
 		file: file, args: p.CommandLine(size.arguments(&p), threads),
 	}, nil
 }
 
-// With is the subject with other arguments, {threads} in them being its number.
-func (s *Subject) With(arguments string) *Subject {
+// WithArguments is the subject with other arguments, {threads} in them being its number.
+func (s *Subject) WithArguments(arguments string) *Subject {
 	other := *s
 	other.args = s.Program.CommandLine(arguments, s.Threads)
 	return &other
 }
 
 // Config is the configuration of a run on the subject's number of cores.
-func (s *Subject) Config(seed uint64) heddle.Config {
-	c := heddle.DefaultConfig()
+func (s *Subject) Config(seed uint64) machine.Config {
+	c := machine.DefaultConfig()
 	c.Args, c.Dir = append([]string{s.file}, s.args...), "/"
 	c.Cores, c.Seed = max(cmp.Or(s.Cores, s.Threads), 1), seed
 	if s.BindNow {
-		schedules.BindNow(&c)
+		peregrine.BindNow(&c)
 	}
 	return c
 }
 
-// Varied is configuration number i of those that are to make a difference:
-// another seed and number of cores each. Three of six run short slices with delays,
-// under which most of the suite's bugs show; the others have long delays, turns at
-// random, short to long, or threads that are held back for long.
-func (s *Subject) Varied(i int) heddle.Config {
+// VariedConfig is configuration number i of those that are to make a difference: another seed and
+// number of cores each. Three of six run short turns with delays, under which most of the suite's
+// bugs show; the others have long delays, turns at random, short to long, or threads that are held
+// back for long.
+func (s *Subject) VariedConfig(i int) machine.Config {
 	c := s.Config(uint64(1000 + i))
 	c.Cores = 2 + i*7%15
 	switch i % 6 {
@@ -121,8 +122,7 @@ func (s *Subject) Varied(i int) heddle.Config {
 	return c
 }
 
-// Outcome is what a run came to, in all that another run can differ in from
-// outside.
+// Outcome is the result of a run, as it can be compared from outside.
 type Outcome struct {
 	ExitCode int
 	Outcome  string
@@ -130,10 +130,10 @@ type Outcome struct {
 }
 
 // Run runs a configuration.
-func Run(ctx context.Context, c heddle.Config) (Outcome, *heddle.Result, error) {
+func Run(ctx context.Context, c machine.Config) (Outcome, *machine.Result, error) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	r, err := heddle.Run(ctx, c)
+	r, err := machine.Run(ctx, c)
 	if err != nil {
 		return Outcome{}, r, err
 	}
@@ -142,12 +142,12 @@ func Run(ctx context.Context, c heddle.Config) (Outcome, *heddle.Result, error) 
 
 // Native runs the subject on the host.
 func (s *Subject) Native(ctx context.Context) (out string, spent time.Duration, err error) {
-	return Natively(ctx, "/", append([]string{s.file}, s.args...)...)
+	return RunNatively(ctx, "/", append([]string{s.file}, s.args...)...)
 }
 
-// Natively runs a program on the host in a folder, and returns what it writes to its
-// standard output and error, and its processor time.
-func Natively(ctx context.Context, dir string, command ...string) (out string, spent time.Duration, err error) {
+// RunNatively runs a program on the host in a folder, and returns its standard output and error,
+// and its processor time.
+func RunNatively(ctx context.Context, dir string, command ...string) (out string, spent time.Duration, err error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = dir
 	text, err := c.CombinedOutput()
@@ -157,27 +157,27 @@ func Natively(ctx context.Context, dir string, command ...string) (out string, s
 	return string(text), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), nil
 }
 
-// Recorded is a recorded run of a subject.
-type Recorded struct {
+// RecordedRun is a recorded run of a subject.
+type RecordedRun struct {
 	*Subject
 	Outcome Outcome
-	Result  *heddle.Result
-	config  heddle.Config
+	Result  *machine.Result
+	config  machine.Config
 	trace   string
 }
 
 // Record records a run for schedules, its trace in dir. Close removes it.
-func (s *Subject) Record(ctx context.Context, dir string, seed uint64) (*Recorded, error) {
+func (s *Subject) Record(ctx context.Context, dir string, seed uint64) (*RecordedRun, error) {
 	file, err := os.CreateTemp(dir, s.Program.Name+"-*.trace")
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	r := &Recorded{Subject: s, config: s.Config(seed), trace: file.Name()}
+	r := &RecordedRun{Subject: s, config: s.Config(seed), trace: file.Name()}
 	c := r.config
 	c.Sched = s.Sched
-	c.Control = schedules.Control()
-	c.Record = schedules.Recording(file)
+	c.Control = peregrine.ControlConfig()
+	c.Record = peregrine.RecordConfig(file)
 	if r.Outcome, r.Result, err = Run(ctx, c); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("record %s: %w", s.Program.Name, err)
@@ -186,36 +186,36 @@ func (s *Subject) Record(ctx context.Context, dir string, seed uint64) (*Recorde
 }
 
 // Close removes the trace.
-func (r *Recorded) Close() error { return os.Remove(r.trace) }
+func (r *RecordedRun) Close() error { return os.Remove(r.trace) }
 
 // Trace is the name of the trace's file.
-func (r *Recorded) Trace() string { return r.trace }
+func (r *RecordedRun) Trace() string { return r.trace }
 
 // Make makes a schedule of the run.
-func (r *Recorded) Make(ctx context.Context, o schedules.Options) (*schedules.Made, error) {
-	made, err := schedules.Make(ctx, r.trace, o)
+func (r *RecordedRun) Make(ctx context.Context, o peregrine.Options) (*peregrine.Schedule, error) {
+	made, err := peregrine.Make(ctx, r.trace, o)
 	if err != nil {
 		return nil, fmt.Errorf("schedule of %s: %w", filepath.Base(r.Program.Name), err)
 	}
 	return made, nil
 }
 
-// patience is after how many cycles, a third of a virtual second, a run leaves a
+// breakOutCycles is after how many cycles, a third of a virtual second, a run leaves a
 // schedule of which nothing happens. Injected delays are far shorter.
-const patience = event.Cycles(1e9)
+const breakOutCycles = arch.Cycles(1e9)
 
-// Under is a configuration with a schedule of the recorded run enforced. A run
-// that goes on for twenty times as long as the recorded one ends.
-func (r *Recorded) Under(c heddle.Config, m *schedules.Made, o sched.EnforceOptions) heddle.Config {
-	o.BreakOut = patience
+// ConfigUnder is a configuration with a schedule of the recorded run enforced. A run that takes
+// twenty times as long as the recorded one ends.
+func (r *RecordedRun) ConfigUnder(c machine.Config, m *peregrine.Schedule, o enforce.Options) machine.Config {
+	o.BreakOut = breakOutCycles
 	c.MaxInstructions = 20*r.Result.Instructions + 1e6
-	c.Enforce = &heddle.Enforce{Schedule: m.Schedule, Options: o, Seed: r.config.Seed, Cores: r.config.Cores}
+	c.Enforce = &machine.Enforce{Schedule: m.Schedule, Options: o, Seed: r.config.Seed, Cores: r.config.Cores}
 	return c
 }
 
-// Each calls do for 0 to n-1, as many at once as the host has cores. It returns
+// RunParallel calls do for 0 to n-1, as many at once as the host has cores. It returns
 // the error of the lowest number that has one; after an error it calls no more.
-func Each(ctx context.Context, n int, do func(i int) error) error {
+func RunParallel(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var group sync.WaitGroup
 	var failed atomic.Bool

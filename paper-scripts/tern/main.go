@@ -1,17 +1,17 @@
-// Command tern measures what TERN's tables 1 and 3 to 8 and figures 11 to 13 show of
-// batch programs, with the suite's programs and Debian's pbzip2 in place of the paper's,
-// and prints the paper's numbers beside ours (H. Cui and others, Stable deterministic
-// multithreading through schedule memoization, OSDI 2010).
+// Command tern measures TERN's tables 1 and 3 to 8 and figures 11 to 13 for batch programs,
+// with the suite's programs and Debian's pbzip2 in place of the paper's, and prints the
+// paper's numbers beside ours (H. Cui and others, Stable deterministic multithreading
+// through schedule memoization, OSDI 2010).
 //
 //	go run ./paper-scripts/tern all
 //	go run ./paper-scripts/tern --runs 20 --program barnes table4
 //	go run ./paper-scripts/tern --only fft table1 table5
 //
-// The files in configs/tern say which programs there are, with which arguments, and what
-// the paper says. Servers are not among them, and table 2 is an interface. The numbers in
-// some of the paper's tables are not in the text that we have: then a column says so.
-// Execution times are virtual, but those of memoizing and of checking preconditions are
-// processor times of the host.
+// The files in configs/tern have the programs, their arguments, and the paper's numbers.
+// Servers are not among them, and table 2 is an interface. The numbers in some of the
+// paper's tables are not in the text that we have: then a column says so. Execution times
+// are virtual, except those of memoizing and of checking preconditions, which are processor
+// times of the host.
 package main
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-func main() { script().Main(flags) }
+func main() { newScript().Main(addFlags) }
 
-// script is the command without its own flags.
-func script() *study.Script {
+// newScript is the command without its own flags.
+func newScript() *study.Script {
 	return &study.Script{Name: "tern", Short: "Measure TERN's tables 1 and 3 to 8 and figures 11 to 13, without servers", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: constraints on inputs to reuse schedules", Config: "configs/tern/table1.yaml", Plan: table1},
-		{Name: "table3", Title: "Table 3: annotations", Config: "configs/tern/annotations.yaml", Plan: study.Laid(table3)},
-		{Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: plan},
-		{Name: "table5", Title: "Table 5: reuse rates", Config: "configs/tern/table5.yaml", Plan: table5},
-		{Name: "table6", Title: "Table 6: time to memoize", Config: "configs/tern/memoizer.yaml", Plan: laid(table6)},
-		{Name: "table7", Title: "Table 7: bugs reproduced and avoided", Config: "configs/tern/table7.yaml", Plan: laid(table7)},
-		{Name: "table8", Title: "Table 8: edit distance of memory traces", Config: "configs/tern/table8.yaml", Plan: laid(table8)},
+		{Name: "table1", Title: "Table 1: constraints on inputs to reuse schedules", Config: "configs/tern/table1.yaml", Plan: planTable1},
+		{Name: "table3", Title: "Table 3: annotations", Config: "configs/tern/annotations.yaml", Plan: study.PlanWithSettings(planTable3)},
+		{Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: planTable4},
+		{Name: "table5", Title: "Table 5: reuse rates", Config: "configs/tern/table5.yaml", Plan: planTable5},
+		{Name: "table6", Title: "Table 6: time to memoize", Config: "configs/tern/memoizer.yaml", Plan: planWithFlags(planTable6)},
+		{Name: "table7", Title: "Table 7: bugs reproduced and avoided", Config: "configs/tern/table7.yaml", Plan: planWithFlags(planTable7)},
+		{Name: "table8", Title: "Table 8: edit distance of memory traces", Config: "configs/tern/table8.yaml", Plan: planWithFlags(planTable8)},
 		{
-			Name: "figure11", Title: "Figure 11: overhead of following schedules", Config: efficiency, Plan: laid(figure11),
+			Name: "figure11", Title: "Figure 11: overhead of following schedules", Config: efficiency, Plan: planWithFlags(planFigure11),
 			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"time"}},
 		},
 		{
-			Name: "figure12", Title: "Figure 12: skipping waits", Config: efficiency, Plan: laid(figure12),
+			Name: "figure12", Title: "Figure 12: skipping waits", Config: efficiency, Plan: planWithFlags(planFigure12),
 			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"all", "skipped"}},
 		},
 		{
-			Name: "figure13", Title: "Figure 13: time to check constraints", Config: "configs/tern/figure13.yaml", Plan: laid(figure13),
+			Name: "figure13", Title: "Figure 13: time to check constraints", Config: "configs/tern/figure13.yaml", Plan: planWithFlags(planFigure13),
 			Chart: &study.Chart{Y: "microseconds", Columns: []string{"all", "simplified", "sliced", "both"}},
 		},
 	}}
@@ -50,12 +50,12 @@ func script() *study.Script {
 // efficiency is the configuration of figures 11 and 12.
 const efficiency = "configs/tern/efficiency.yaml"
 
-// laid is a plan with settings that the command line's flags override.
-func laid(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
-	return study.Laid(lay, "cores", "runs", "times", "seed")
+// planWithFlags makes a plan from settings that the command line's flags override.
+func planWithFlags(lay func(*study.Settings) (*study.Plan, error)) func(*study.Options) (*study.Plan, error) {
+	return study.PlanWithSettings(lay, "cores", "runs", "times", "seed")
 }
 
-func flags(f *pflag.FlagSet) {
+func addFlags(f *pflag.FlagSet) {
 	f.Int("runs", 0, "`N` runs of each input and mode (table4), of each schedule (table7, table8)")
 	f.Int("times", 0, "`N` runs that a time is the mean of (table6, figures)")
 	f.Int("inputs", 0, "`N` inputs of each workload (table5)")

@@ -5,56 +5,57 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// mode is a way to run a program.
-type mode struct {
+// runMode is a way to run a program.
+type runMode struct {
 	name, key string
-	// config is a run's, of the subject; r and m are what was memoized, nil unless
-	// the mode memoizes.
+	// config returns the configuration of a run of the subject; r and m are the memoized
+	// run and its schedule, nil unless the mode memoizes.
 	memoizes bool
-	config   func(c heddle.Config, r *study.Recorded, m *schedules.Made) heddle.Config
+	config   func(c machine.Config, r *study.RecordedRun, m *peregrine.Schedule) machine.Config
 }
 
-// modes are the paper's three.
-var modes = []mode{
-	{name: "free", key: "free", config: func(c heddle.Config, _ *study.Recorded, _ *schedules.Made) heddle.Config { return c }},
-	{name: "CoreDet", key: "coredet", config: func(c heddle.Config, _ *study.Recorded, _ *schedules.Made) heddle.Config {
+// runModes are the paper's three.
+var runModes = []runMode{
+	{name: "free", key: "free", config: func(c machine.Config, _ *study.RecordedRun, _ *peregrine.Schedule) machine.Config { return c }},
+	{name: "CoreDet", key: "coredet", config: func(c machine.Config, _ *study.RecordedRun, _ *peregrine.Schedule) machine.Config {
 		c.Sched = sched.Options{Policy: sched.CoreDet}
 		return c
 	}},
-	{name: "TERN", key: "tern", memoizes: true, config: func(c heddle.Config, r *study.Recorded, m *schedules.Made) heddle.Config {
-		c = r.Under(c, m, sched.EnforceOptions{SyncOnly: true, Free: true})
+	{name: "TERN", key: "tern", memoizes: true, config: func(c machine.Config, r *study.RecordedRun, m *peregrine.Schedule) machine.Config {
+		c = r.ConfigUnder(c, m, enforce.Options{SyncOnly: true, Free: true})
 		c.MaxInstructions = 0 // the recorded run was on a smaller input
 		return c
 	}},
 }
 
-// row plans the runs of a mode with a number of threads.
-func (s *settings) row(p program, threads int, m mode) study.Row {
+// planRow plans the runs of a mode with a number of threads.
+func (s *table4Settings) planRow(p buggyProgram, threads int, m runMode) study.Row {
 	return study.Row{
 		Name: fmt.Sprintf("%s %d %s", p.Name, threads, m.name), Key: []any{p, threads, s.Cores, s.Seed, s.Runs, m.key},
 		Measure: func(ctx context.Context) ([]string, error) {
-			subject, err := study.New("fft", p.Name, programs.Buggy, study.Test, threads)
+			subject, err := study.New("fft", p.Name, suite.Buggy, study.Test, threads)
 			if err != nil {
 				return nil, err
 			}
 			subject.Cores = s.Cores
-			var recorded *study.Recorded
-			var made *schedules.Made
+			var recorded *study.RecordedRun
+			var made *peregrine.Schedule
 			if m.memoizes {
-				if recorded, made, err = s.memoize(ctx, subject.With(p.Sizes[0].Arguments)); err != nil {
+				if recorded, made, err = s.memoizeGoodRun(ctx, subject.WithArguments(p.Sizes[0].Arguments)); err != nil {
 					return nil, err
 				}
 			}
 			cells, left := []string{fmt.Sprint(threads), m.name}, 0
 			for _, size := range p.Sizes {
-				shown, gone, err := s.runs(ctx, subject.With(size.Arguments), func(c heddle.Config) heddle.Config {
+				shown, gone, err := s.countRuns(ctx, subject.WithArguments(size.Arguments), func(c machine.Config) machine.Config {
 					return m.config(c, recorded, made)
 				})
 				if err != nil {
@@ -67,8 +68,8 @@ func (s *settings) row(p program, threads int, m mode) study.Row {
 	}
 }
 
-// memoize records runs until one is right, and makes its schedule.
-func (s *settings) memoize(ctx context.Context, subject *study.Subject) (*study.Recorded, *schedules.Made, error) {
+// memoizeGoodRun records runs until one ends well, and makes its schedule.
+func (s *table4Settings) memoizeGoodRun(ctx context.Context, subject *study.Subject) (*study.RecordedRun, *peregrine.Schedule, error) {
 	dir, err := os.MkdirTemp("", "heddle-tern-")
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +81,7 @@ func (s *settings) memoize(ctx context.Context, subject *study.Subject) (*study.
 			return nil, nil, err
 		}
 		if r.Outcome.ExitCode == 0 {
-			m, err := r.Make(ctx, schedules.Options{SyncOnly: true, Portable: true})
+			m, err := r.Make(ctx, peregrine.Options{SyncOnly: true, Portable: true})
 			return r, m, err
 		}
 		if err := r.Close(); err != nil {
@@ -90,12 +91,12 @@ func (s *settings) memoize(ctx context.Context, subject *study.Subject) (*study.
 	return nil, nil, fmt.Errorf("%s shows its bug in each of 100 runs", subject.Program.Name)
 }
 
-// runs counts the runs that do not end well, and those that left their schedule.
-func (s *settings) runs(ctx context.Context, subject *study.Subject, config func(heddle.Config) heddle.Config) (shown, left int, err error) {
+// countRuns counts the runs that do not end well, and the runs that left their schedule.
+func (s *table4Settings) countRuns(ctx context.Context, subject *study.Subject, config func(machine.Config) machine.Config) (shown, left int, err error) {
 	outcomes := make([]study.Outcome, s.Runs)
-	results := make([]*heddle.Result, s.Runs)
+	results := make([]*machine.Result, s.Runs)
 	steps := study.NewSteps(s.o, subject.Program.Name, s.Runs)
-	err = study.Each(ctx, s.Runs, func(i int) error {
+	err = study.RunParallel(ctx, s.Runs, func(i int) error {
 		var err error
 		outcomes[i], results[i], err = study.Run(ctx, config(subject.Config(s.Seed+uint64(i))))
 		steps.Step()

@@ -6,45 +6,45 @@ import (
 	"os"
 	"time"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/experiments/memo"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// recordTo records a run for a schedule, its trace in a folder.
-func recordTo(ctx context.Context, c heddle.Config, dir string) (trace string, err error) {
+// recordTrace records a run for a schedule, with its trace in a folder.
+func recordTrace(ctx context.Context, c machine.Config, dir string) (trace string, err error) {
 	file, err := os.CreateTemp(dir, "*.trace")
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	_, err = memo.Record(ctx, c, file)
+	_, err = tern.Record(ctx, c, file)
 	return file.Name(), err
 }
 
-// memoize makes a schedule of a run. A program of which none is kept is Unfit.
-func memoize(ctx context.Context, c heddle.Config, dir string, mode slice.Mode) (*memo.Made, error) {
-	trace, err := recordTo(ctx, c, dir)
+// memoizeRun makes a schedule of a run. If none can be made the error is Unmeasurable.
+func memoizeRun(ctx context.Context, c machine.Config, dir string, mode slice.Mode) (*tern.Schedule, error) {
+	trace, err := recordTrace(ctx, c, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(trace)
-	m, err := memo.Make(ctx, trace, memo.Options{Mode: mode})
+	m, err := tern.Make(ctx, trace, tern.Options{Mode: mode})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, study.Unfit{Reason: err.Error()}
+		return nil, study.Unmeasurable{Reason: err.Error()}
 	}
 	return m, nil
 }
 
-func table6(s *study.Settings) (*study.Plan, error) {
+func planTable6(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -54,7 +54,7 @@ func table6(s *study.Settings) (*study.Plan, error) {
 			{Name: "memoized, s", Key: "memoized", Number: true},
 			{Name: "times the machine's", Key: "times", Number: true},
 			{Name: "paper", Key: "paper"},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			"Processor seconds of a run of the machine, of a run recorded for a schedule, and of making the schedule with its preconditions of that: races, expressions, slice, simplification by Z3, and a run under the schedule to test it. The last number is that of recording and memoizing together.",
@@ -63,31 +63,31 @@ func table6(s *study.Settings) (*study.Plan, error) {
 	}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
-			return memoizing(ctx, s, subject, dir)
+			return measureMemoizing(ctx, s, subject, dir)
 		}))
 	}
 	return p, nil
 }
 
-// memoizing measures what it takes to memoize a run.
-func memoizing(ctx context.Context, s *study.Settings, subject *study.Subject, dir string) ([]string, error) {
+// measureMemoizing measures the cost of memoizing a run.
+func measureMemoizing(ctx context.Context, s *study.Settings, subject *study.Subject, dir string) ([]string, error) {
 	c := subject.Config(s.Seed)
-	var r *heddle.Result
-	plain, err := study.Spent(func() (err error) { _, r, err = study.Run(ctx, c); return err })
+	var r *machine.Result
+	plain, err := study.ProcessorTimeOf(func() (err error) { _, r, err = study.Run(ctx, c); return err })
 	if err != nil {
 		return nil, err
 	}
 	var trace string
-	recorded, err := study.Spent(func() (err error) { trace, err = recordTo(ctx, c, dir); return err })
+	recorded, err := study.ProcessorTimeOf(func() (err error) { trace, err = recordTrace(ctx, c, dir); return err })
 	if err != nil {
 		return nil, err
 	}
-	memoized, err := study.Spent(func() error { _, err := memo.Make(ctx, trace, memo.Options{Mode: slice.TERN}); return err })
+	memoized, err := study.ProcessorTimeOf(func() error { _, err := tern.Make(ctx, trace, tern.Options{Mode: slice.TERN}); return err })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, study.Unfit{Reason: err.Error()}
+		return nil, study.Unmeasurable{Reason: err.Error()}
 	}
 	return []string{
 		subject.Program.Name, fmt.Sprint(r.Instructions), study.Seconds(plain), study.Seconds(recorded), study.Seconds(memoized),
@@ -95,7 +95,7 @@ func memoizing(ctx context.Context, s *study.Settings, subject *study.Subject, d
 	}, nil
 }
 
-// optimizations are figure 13's ways to check an input: by all constraints, by those that
+// optimizations are figure 13's ways to check an input: by all constraints, by constraints that
 // the rest does not imply (section 7.3), by those of branches near operations (section
 // 7.4), and by both.
 var optimizations = []struct {
@@ -109,36 +109,36 @@ var optimizations = []struct {
 	{"both", slice.TERN, true},
 }
 
-func figure13(s *study.Settings) (*study.Plan, error) {
+func planFigure13(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{Head: []table.Column{{Name: "program", Key: "program"}}}
 	for _, o := range optimizations {
 		name := map[string]string{"all": "no opt", "simplified": "simplify", "sliced": "slice", "both": "both"}[o.key]
 		p.Head = append(p.Head, table.Column{Name: name + ", terms", Key: "terms_" + o.key, Number: true}, table.Column{Name: name + ", us", Key: o.key, Number: true})
 	}
-	p.Head = append(p.Head, table.Column{Name: "times as fast", Key: "times", Number: true}, table.Column{Name: "paper", Key: "paper_times"}, why)
+	p.Head = append(p.Head, table.Column{Name: "times as fast", Key: "times", Number: true}, table.Column{Name: "paper", Key: "paper_times"}, whyColumn)
 	p.Notes = []string{
 		"Microseconds of processor time to check an input against the constraints of a schedule: all that came up, those that the rest does not imply, those of branches with an operation before their post-dominators, and both.",
 		"The paper's figure is a plot, of Apache, fft, lu and radix: its text says that the two make checking of lu 16 times as fast.",
 	}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
-			return checking(ctx, s, &x, subject, dir)
+			return measureChecking(ctx, s, &x, subject, dir)
 		}))
 	}
 	return p, nil
 }
 
-// checking measures the checks of a program's constraints.
-func checking(ctx context.Context, s *study.Settings, x *study.Studied, subject *study.Subject, dir string) ([]string, error) {
-	trace, err := recordTo(ctx, subject.Config(s.Seed), dir)
+// measureChecking measures the checks of a program's constraints.
+func measureChecking(ctx context.Context, s *study.Settings, x *study.ProgramStudy, subject *study.Subject, dir string) ([]string, error) {
+	trace, err := recordTrace(ctx, subject.Config(s.Seed), dir)
 	if err != nil {
 		return nil, err
 	}
-	made, err := schedules.Make(ctx, trace, schedules.Options{Portable: true})
+	made, err := peregrine.Make(ctx, trace, peregrine.Options{Portable: true})
 	if err != nil {
 		return nil, err
 	}
-	f, err := memo.Follow(ctx, trace, made, memo.Options{})
+	f, err := tern.RunConcolic(ctx, trace, made, tern.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +148,13 @@ func checking(ctx context.Context, s *study.Settings, x *study.Studied, subject 
 	for _, o := range optimizations {
 		options := slice.DefaultOptions()
 		options.Mode = o.mode
-		terms := memo.Terms(slice.Make(f.Input, options), f.Input)
+		terms := tern.Terms(slice.Make(f.Input, options), f.Input)
 		executor := f.Recording.Executor
 		if o.simplified {
 			terms = preconditions.Simplify(executor.Pool, terms, executor.Recorded, preconditions.DefaultLimit)
 		}
-		set := &preconditions.Set{Args: len(f.Config.Args), Env: f.Config.Env, Derived: executor.Derived(), Terms: distinct(terms)}
-		if last, err = checkTime(&f.Config, set); err != nil {
+		set := &preconditions.Set{Args: len(f.Config.Args), Env: f.Config.Env, Derived: executor.Derived(), Terms: distinctTerms(terms)}
+		if last, err = measureCheck(&f.Config, set); err != nil {
 			return nil, err
 		}
 		if first == 0 {
@@ -162,11 +162,11 @@ func checking(ctx context.Context, s *study.Settings, x *study.Studied, subject 
 		}
 		cells = append(cells, fmt.Sprint(len(set.Terms)), fmt.Sprintf("%.2f", float64(last.Nanoseconds())/1000))
 	}
-	return append(cells, fmt.Sprintf("%.1f", float64(first)/float64(last)), x.Says("times"), x.Why), nil
+	return append(cells, fmt.Sprintf("%.1f", float64(first)/float64(last)), x.PaperValue("times"), x.Why), nil
 }
 
-// distinct leaves out terms that are there before.
-func distinct(terms []*symbolic.Expr) (list []*symbolic.Expr) {
+// distinctTerms removes repeated and constant terms.
+func distinctTerms(terms []*symbolic.Expr) (list []*symbolic.Expr) {
 	seen := map[*symbolic.Expr]bool{}
 	for _, t := range terms {
 		if !seen[t] && !t.IsConst() {
@@ -177,19 +177,20 @@ func distinct(terms []*symbolic.Expr) (list []*symbolic.Expr) {
 	return list
 }
 
-// enough is for how long checks are repeated to measure one.
-const enough = 200 * time.Millisecond
+// minMeasuredTime is the time for which a check is repeated to measure it.
+const minMeasuredTime = 200 * time.Millisecond
 
-// checkTime is the processor time to check the recorded input, which is admitted.
-func checkTime(c *heddle.Config, set *preconditions.Set) (time.Duration, error) {
+// measureCheck returns the processor time of checking the recorded input, which is
+// admitted.
+func measureCheck(c *machine.Config, set *preconditions.Set) (time.Duration, error) {
 	checker, err := preconditions.NewChecker(set)
 	if err != nil {
 		return 0, err
 	}
-	in := memo.NewInput(c)
+	in := tern.NewInput(c)
 	defer in.Close()
 	for n := 1; ; n *= 2 {
-		spent, err := study.Spent(func() error {
+		spent, err := study.ProcessorTimeOf(func() error {
 			for range n {
 				if failed, shape := checker.Check(&in.Input); failed >= 0 || !shape {
 					return fmt.Errorf("bug: the recorded input does not satisfy term %d", failed)
@@ -197,7 +198,7 @@ func checkTime(c *heddle.Config, set *preconditions.Set) (time.Duration, error) 
 			}
 			return nil
 		})
-		if err != nil || spent >= enough {
+		if err != nil || spent >= minMeasuredTime {
 			return spent / time.Duration(n), err
 		}
 	}

@@ -4,28 +4,29 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// why is the last column of most tables.
-var why = table.Column{Name: "why ours differs", Key: "why"}
+// whyColumn is the last column of most tables.
+var whyColumn = table.Column{Name: "why ours differs", Key: "why"}
 
-// overhead plans a row of a program of figures 11 and 12: cells are made of the times under
-// its schedule of operations, each of a way to follow it, in times of that without.
-func overhead(s *study.Settings, x study.Studied, columns int, ways []sched.EnforceOptions, cells func(times []float64) []string) study.Row {
+// planOverheadRow plans a row of a program of figures 11 and 12: cells formats the times
+// under its schedule of operations, one for each way of following it, relative to the time
+// without.
+func planOverheadRow(s *study.Settings, x study.ProgramStudy, columns int, ways []enforce.Options, cells func(times []float64) []string) study.Row {
 	return s.Row(x, columns, func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
 		r, err := subject.Record(ctx, dir, s.Seed)
 		if err != nil {
 			return nil, err
 		}
-		m, err := r.Make(ctx, schedules.Options{SyncOnly: true})
+		m, err := r.Make(ctx, peregrine.Options{SyncOnly: true})
 		if err != nil {
 			return nil, err
 		}
-		free, err := s.Makespan(ctx, r, nil, sched.EnforceOptions{})
+		free, err := s.Makespan(ctx, r, nil, enforce.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -41,23 +42,23 @@ func overhead(s *study.Settings, x study.Studied, columns int, ways []sched.Enfo
 	}, s.Times)
 }
 
-// relayed is how TERN follows a schedule: semaphores pass the turn on (section 5.4); waits
-// at barriers and sleeps may be left out (section 7.2).
-func relayed(skip bool) sched.EnforceOptions {
-	return sched.EnforceOptions{SyncOnly: true, Relay: sched.SemaphoreRelay, SkipWait: skip}
+// relayOptions is TERN's way of following a schedule: semaphores pass the turn on (section
+// 5.4); waits at barriers and sleeps may be skipped (section 7.2).
+func relayOptions(skip bool) enforce.Options {
+	return enforce.Options{SyncOnly: true, Relay: enforce.SemaphoreRelay, SkipWait: skip}
 }
 
-// percent is how much more than once something is.
-func percent(times float64) string { return fmt.Sprintf("%+.1f %%", 100*(times-1)) }
+// formatOverhead is the excess of a relative time over one, in percent.
+func formatOverhead(times float64) string { return fmt.Sprintf("%+.1f %%", 100*(times-1)) }
 
-func figure11(s *study.Settings) (*study.Plan, error) {
+func planFigure11(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
 			{Name: "time", Key: "time", Number: true},
 			{Name: "overhead", Key: "overhead", Number: true},
 			{Name: "paper", Key: "paper_overhead"},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("Virtual time under schedules of operations, passed on by semaphores, without waits at barriers and sleeps, in times of that without; means of %d runs, 50 in the paper.", s.Times),
@@ -66,14 +67,14 @@ func figure11(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, overhead(s, x, len(p.Head), []sched.EnforceOptions{relayed(true)}, func(times []float64) []string {
-			return []string{x.Name, fmt.Sprintf("%.3f", times[0]), percent(times[0]), x.Says("overhead"), x.Why}
+		p.Rows = append(p.Rows, planOverheadRow(s, x, len(p.Head), []enforce.Options{relayOptions(true)}, func(times []float64) []string {
+			return []string{x.Name, fmt.Sprintf("%.3f", times[0]), formatOverhead(times[0]), x.PaperValue("overhead"), x.Why}
 		}))
 	}
 	return p, nil
 }
 
-func figure12(s *study.Settings) (*study.Plan, error) {
+func planFigure12(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -83,7 +84,7 @@ func figure12(s *study.Settings) (*study.Plan, error) {
 			{Name: "skipped", Key: "skipped", Number: true},
 			{Name: "overhead", Key: "overhead_skipped", Number: true},
 			{Name: "paper", Key: "paper_skipped"},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("As figure 11, with all waits and without those at barriers and sleeps; means of %d runs.", s.Times),
@@ -91,17 +92,17 @@ func figure12(s *study.Settings) (*study.Plan, error) {
 		},
 	}
 	for _, x := range s.Programs {
-		p.Rows = append(p.Rows, overhead(s, x, len(p.Head), []sched.EnforceOptions{relayed(false), relayed(true)}, func(times []float64) []string {
+		p.Rows = append(p.Rows, planOverheadRow(s, x, len(p.Head), []enforce.Options{relayOptions(false), relayOptions(true)}, func(times []float64) []string {
 			return []string{
-				x.Name, fmt.Sprintf("%.3f", times[0]), percent(times[0]), x.Says("all"),
-				fmt.Sprintf("%.3f", times[1]), percent(times[1]), x.Says("skipped"), x.Why,
+				x.Name, fmt.Sprintf("%.3f", times[0]), formatOverhead(times[0]), x.PaperValue("all"),
+				fmt.Sprintf("%.3f", times[1]), formatOverhead(times[1]), x.PaperValue("skipped"), x.Why,
 			}
 		}))
 	}
 	return p, nil
 }
 
-func table3(s *study.Settings) (*study.Plan, error) {
+func planTable3(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -121,7 +122,7 @@ func table3(s *study.Settings) (*study.Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			return append(append([]string{x.Name}, a.Cells()...), x.Says("annotations"), x.Says("what")), nil
+			return append(append([]string{x.Name}, a.Cells()...), x.PaperValue("annotations"), x.PaperValue("what")), nil
 		}))
 	}
 	return p, nil

@@ -9,35 +9,36 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
-	"github.com/heddle-dmt/heddle/experiments/memo"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// constrained is the configuration of table 1.
-type constrained struct {
+// table1Settings is the configuration of table 1.
+type table1Settings struct {
 	Cores int    `mapstructure:"cores"`
 	Seed  uint64 `mapstructure:"seed"`
 	// Programs are the rows.
-	Programs []constrainedRun `mapstructure:"programs"`
+	Programs []table1Program `mapstructure:"programs"`
 }
 
-// constrainedRun is a program one of whose runs is memoized.
-type constrainedRun struct {
+// table1Program is a program one of whose runs is memoized.
+type table1Program struct {
 	Name    string `mapstructure:"name"`
 	Program string `mapstructure:"program"`
-	// Recorded is what is memoized, and Others are tried on its schedule.
-	Recorded input   `mapstructure:"recorded"`
-	Others   []input `mapstructure:"others"`
+	// Recorded is the memoized input, and Others are tried on its schedule.
+	Recorded targetInput   `mapstructure:"recorded"`
+	Others   []targetInput `mapstructure:"others"`
 	// Reported is the paper's constraint.
 	Reported string `mapstructure:"reported"`
-	// Sound has it memoized by data, too, which takes Z3 minutes for some.
+	// Sound has it memoized a second time, with data and races considered, which takes Z3
+	// minutes for some.
 	Sound bool   `mapstructure:"sound"`
 	Why   string `mapstructure:"why"`
 }
 
-func table1(o *study.Options) (*study.Plan, error) {
-	s := &constrained{Cores: 4, Seed: 1}
+func planTable1(o *study.Options) (*study.Plan, error) {
+	s := &table1Settings{Cores: 4, Seed: 1}
 	if _, err := o.Load(s, "cores", "seed"); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func table1(o *study.Options) (*study.Plan, error) {
 			{Name: "should not: does not", Key: "refused"},
 			{Name: "by data, too: terms", Key: "sound_terms", Number: true},
 			{Name: "should serve: does", Key: "sound_served"},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			"One run is memoized; other inputs are tried on its schedule: which the preconditions admit, and of those which follow it with the output that they have natively. \"Should serve\" is what the paper's constraint says of an input.",
@@ -73,38 +74,38 @@ func table1(o *study.Options) (*study.Plan, error) {
 		p.Rows = append(p.Rows, study.Row{
 			Name: x.Name, Key: []any{x, s.Cores, s.Seed},
 			Measure: study.InFolder(x.Name, len(p.Head), func(ctx context.Context, dir string) ([]string, error) {
-				return s.measure(ctx, o, x, dir)
+				return s.measureRow(ctx, o, x, dir)
 			}),
 		})
 	}
 	return p, nil
 }
 
-// measure makes a row: the program memoized, by TERN's pruning and, if it is to be, by
-// data.
-func (s *constrained) measure(ctx context.Context, o *study.Options, x constrainedRun, dir string) ([]string, error) {
+// measureRow makes a row: the program memoized with TERN's pruning and, if Sound is set,
+// with data.
+func (s *table1Settings) measureRow(ctx context.Context, o *study.Options, x table1Program, dir string) ([]string, error) {
 	cells := []string{x.Name, x.Reported}
-	t := &target{name: x.Program, dir: dir}
+	t := &reuseTarget{name: x.Program, dir: dir}
 	modes := []slice.Mode{slice.TERN}
 	if x.Sound {
 		modes = append(modes, slice.Simplified)
 	}
 	for _, mode := range modes {
 		o.Say("  %s: %s", x.Name, slice.Modes()[mode])
-		c, err := t.config(&x.Recorded, s.Cores, s.Seed)
+		c, err := t.runConfig(&x.Recorded, s.Cores, s.Seed)
 		if err != nil {
 			return nil, err
 		}
-		m, err := memoize(ctx, c, dir, mode)
+		m, err := memoizeRun(ctx, c, dir, mode)
 		if err != nil {
 			return nil, err
 		}
-		served, refused, err := t.try(ctx, o, m, x.Others, mode, s.Cores, s.Seed)
+		served, refused, err := t.tryInputs(ctx, o, m, x.Others, mode, s.Cores, s.Seed)
 		if err != nil {
 			return nil, err
 		}
 		if mode == slice.TERN {
-			cells = append(cells, readable(m), fmt.Sprint(m.Terms), served, refused)
+			cells = append(cells, readablePreconditions(m), fmt.Sprint(m.Terms), served, refused)
 		} else {
 			cells = append(cells, fmt.Sprint(m.Terms), served)
 		}
@@ -115,18 +116,18 @@ func (s *constrained) measure(ctx context.Context, o *study.Options, x constrain
 	return append(cells, x.Why), nil
 }
 
-// try counts other inputs that a schedule serves, of those that it should, and that it does
-// not serve, of the others.
-func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others []input, mode slice.Mode, cores int, seed uint64) (served, refused string, err error) {
+// tryInputs counts the inputs that a schedule serves among the inputs that it should serve, and
+// the inputs that it does not serve among the others.
+func (t *reuseTarget) tryInputs(ctx context.Context, o *study.Options, m *tern.Schedule, others []targetInput, mode slice.Mode, cores int, seed uint64) (served, refused string, err error) {
 	var does, should, not, rest int
 	for i := range others {
-		c, err := t.config(&others[i], cores, seed+uint64(i)+1)
+		c, err := t.runConfig(&others[i], cores, seed+uint64(i)+1)
 		if err != nil {
 			return "", "", err
 		}
-		why := memo.Admits(&c, m.File)
+		why := tern.Admits(&c, m.File)
 		if why == "" {
-			if why, err = follows(ctx, c, m.File, mode == slice.TERN); err != nil {
+			if why, err = runUnderSchedule(ctx, c, m.File, mode == slice.TERN); err != nil {
 				return "", "", err
 			}
 		}
@@ -146,18 +147,19 @@ func (t *target) try(ctx context.Context, o *study.Options, m *memo.Made, others
 	return fmt.Sprintf("%d of %d", does, should), fmt.Sprintf("%d of %d", not, rest), nil
 }
 
-// few is how many characters of preconditions a cell has.
-const few = 240
+// maxCellRunes is the number of characters of preconditions in a cell.
+const maxCellRunes = 240
 
-// readable is a schedule's preconditions as people read them, or their begin.
-func readable(m *memo.Made) string {
+// readablePreconditions returns a schedule's preconditions in readable form, or their
+// beginning.
+func readablePreconditions(m *tern.Schedule) string {
 	set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
 	if err != nil {
 		return err.Error()
 	}
 	text := []rune(strings.Join(set.Texts(), " ∧ "))
-	if len(text) <= few {
+	if len(text) <= maxCellRunes {
 		return string(text)
 	}
-	return string(text[:few]) + " ..."
+	return string(text[:maxCellRunes]) + " ..."
 }

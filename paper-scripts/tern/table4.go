@@ -4,46 +4,46 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/experiments/table"
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// settings are the configuration file's, as the command line overrides them.
-type settings struct {
-	// Runs are those of each input and mode; their seeds start at Seed.
+// table4Settings is the configuration of table 4, with the command line's changes.
+type table4Settings struct {
+	// Runs is the number of runs of each input and mode; their seeds start at Seed.
 	Runs    int    `mapstructure:"runs"`
 	Seed    uint64 `mapstructure:"seed"`
 	Cores   int    `mapstructure:"cores"`
 	Threads []int  `mapstructure:"threads"`
-	// Programs are those that there is a table for.
-	Programs []program `mapstructure:"programs"`
-	// Reported is in how many runs the paper saw the bug, by mode.
+	// Programs are those with a table.
+	Programs []buggyProgram `mapstructure:"programs"`
+	// Reported is the number of runs in which the paper saw the bug, by mode.
 	Reported map[string]string `mapstructure:"reported"`
 
 	o *study.Options
 }
 
-// program is a program with a bug at some sizes.
-type program struct {
-	Name  string `mapstructure:"name"`
-	Sizes []size `mapstructure:"sizes"`
+// buggyProgram is a program with a bug at some sizes.
+type buggyProgram struct {
+	Name  string        `mapstructure:"name"`
+	Sizes []programSize `mapstructure:"sizes"`
 }
 
-// size is an amount of computation of a program.
-type size struct {
+// programSize is an amount of computation of a program.
+type programSize struct {
 	Name      string `mapstructure:"name"`
 	Arguments string `mapstructure:"arguments"`
 }
 
-func plan(o *study.Options) (*study.Plan, error) {
-	s := &settings{o: o, Seed: 1}
+func planTable4(o *study.Options) (*study.Plan, error) {
+	s := &table4Settings{o: o, Seed: 1}
 	file, err := o.Load(s, "runs", "seed", "cores", "threads")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(file); err != nil {
+	if err := s.checkRanges(file); err != nil {
 		return nil, err
 	}
 	name, err := o.Flags.GetString("program")
@@ -53,15 +53,15 @@ func plan(o *study.Options) (*study.Plan, error) {
 	var names []string
 	for _, p := range s.Programs {
 		if p.Name == name {
-			return s.table4(p), nil
+			return s.layTable(p), nil
 		}
 		names = append(names, p.Name)
 	}
 	return nil, fmt.Errorf("--program %s: one of %s", name, strings.Join(names, ", "))
 }
 
-// check returns the first field that is out of range.
-func (s *settings) check(f *yamlfile.File) error {
+// checkRanges returns an error for the first field that is out of range.
+func (s *table4Settings) checkRanges(f *yamlfile.File) error {
 	switch {
 	case s.Runs < 1:
 		return f.Wrong("runs", s.Runs, "at least 1")
@@ -76,16 +76,16 @@ func (s *settings) check(f *yamlfile.File) error {
 		}
 	}
 	for i, p := range s.Programs {
-		if known, err := programs.Find(p.Name); err != nil || !known.Has(programs.Buggy) || len(p.Sizes) == 0 {
-			return f.Wrong(fmt.Sprintf("programs[%d]", i), p, "a program of guest/programs with a bug, and sizes")
+		if known, err := suite.Find(p.Name); err != nil || !known.Has(suite.Buggy) || len(p.Sizes) == 0 {
+			return f.Wrong(fmt.Sprintf("programs[%d]", i), p, "a program of guest/programs/suite with a bug, and sizes")
 		}
 	}
 	return nil
 }
 
-// table4 has a row for each number of threads and mode, and a column for each
-// amount of computation.
-func (s *settings) table4(p program) *study.Plan {
+// layTable has a row for each number of threads and mode, and a column for each amount of
+// computation.
+func (s *table4Settings) layTable(p buggyProgram) *study.Plan {
 	plan := &study.Plan{
 		Head: []table.Column{{Name: "threads", Key: "threads", Number: true}, {Name: "mode", Key: "mode"}},
 		Notes: []string{
@@ -99,8 +99,8 @@ func (s *settings) table4(p program) *study.Plan {
 	}
 	plan.Head = append(plan.Head, table.Column{Name: "paper: each", Key: "paper"}, table.Column{Name: "left", Key: "left", Number: true})
 	for _, threads := range s.Threads {
-		for _, m := range modes {
-			plan.Rows = append(plan.Rows, s.row(p, threads, m))
+		for _, m := range runModes {
+			plan.Rows = append(plan.Rows, s.planRow(p, threads, m))
 		}
 	}
 	return plan

@@ -10,56 +10,56 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/slice"
-	"github.com/heddle-dmt/heddle/experiments/cache"
-	"github.com/heddle-dmt/heddle/experiments/memo"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/experiments/tern/cache"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
-// reused is the configuration of table 5.
-type reused struct {
+// table5Settings is the configuration of table 5.
+type table5Settings struct {
 	Cores int    `mapstructure:"cores"`
 	Seed  uint64 `mapstructure:"seed"`
-	// Inputs are drawn for each workload, Memoized is the part of them that schedules
-	// are made of, and Followed how many of those that a schedule admits are run.
+	// Inputs are drawn for each workload, Memoized is the fraction of them that is
+	// memoized, and Followed the number of admitted inputs that are run.
 	Inputs    int        `mapstructure:"inputs"`
 	Memoized  float64    `mapstructure:"memoized"`
 	Followed  int        `mapstructure:"followed"`
 	Workloads []workload `mapstructure:"workloads"`
 }
 
-// workload is inputs of a program that are drawn at random.
+// workload is a program with random inputs.
 type workload struct {
 	Name    string `mapstructure:"name"`
 	Program string `mapstructure:"program"`
-	// Arguments have {letters} in place of what is drawn.
-	Arguments string `mapstructure:"arguments"`
-	Draw      []draw `mapstructure:"draw"`
-	// Files, if set, is the folder whose files Debian's pbzip2 compresses, chosen at
-	// random: TERN's PBZip2-usr. Inputs are so many instead of the table's.
+	// Arguments have {letters} in place of the drawn numbers.
+	Arguments string        `mapstructure:"arguments"`
+	Draw      []drawnNumber `mapstructure:"draw"`
+	// Files, if set, is a folder: Debian's pbzip2 compresses random files of it, TERN's
+	// PBZip2-usr. Inputs is their number if it differs from the table's.
 	Files  string `mapstructure:"files"`
 	Inputs int    `mapstructure:"inputs"`
-	// Sound minds data and races, too, as PEREGRINE does; otherwise TERN's pruning
-	// says what matters.
+	// Sound considers data and races, too, as PEREGRINE does; otherwise constraints are
+	// chosen by TERN's pruning.
 	Sound bool `mapstructure:"sound"`
-	// Reported are the paper's reuse rate, and number of schedules.
+	// Reported are the paper's reuse rate and number of schedules.
 	Reported map[string]string `mapstructure:"reported"`
 	Why      string            `mapstructure:"why"`
 }
 
-// draw is a number that is drawn: one of Values, or of those from Least to Greatest.
-type draw struct {
+// drawnNumber is a random number: one of Values, or one from Least to Greatest.
+type drawnNumber struct {
 	Name     string `mapstructure:"name"`
 	Values   []int  `mapstructure:"values"`
 	Least    int    `mapstructure:"least"`
 	Greatest int    `mapstructure:"greatest"`
 }
 
-// one draws an input.
-func (w *workload) one(r *rand.Rand) input {
-	in := input{Arguments: w.Arguments}
+// drawInput draws an input.
+func (w *workload) drawInput(r *rand.Rand) targetInput {
+	in := targetInput{Arguments: w.Arguments}
 	for _, d := range w.Draw {
 		n := d.Least
 		if len(d.Values) > 0 {
@@ -75,8 +75,8 @@ func (w *workload) one(r *rand.Rand) input {
 	return in
 }
 
-func table5(o *study.Options) (*study.Plan, error) {
-	s := &reused{Cores: 4, Seed: 1, Inputs: 1000, Memoized: 0.02, Followed: 20}
+func planTable5(o *study.Options) (*study.Plan, error) {
+	s := &table5Settings{Cores: 4, Seed: 1, Inputs: 1000, Memoized: 0.02, Followed: 20}
 	file, err := o.Load(s, "cores", "seed", "inputs", "followed")
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func table5(o *study.Options) (*study.Plan, error) {
 			{Name: "paper", Key: "paper_rate", Number: true},
 			{Name: "run of them", Key: "tried", Number: true},
 			{Name: "followed", Key: "followed", Number: true},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			"Inputs are drawn at random. Of the part \"memoized\" those that no schedule admits yet are memoized; the reuse rate is the part of all inputs that the cache then has a schedule for. Some of these are run; \"followed\" are those that followed their schedule to the output that they have natively.",
@@ -114,41 +114,41 @@ func table5(o *study.Options) (*study.Plan, error) {
 		if wanted(w.Name) {
 			p.Rows = append(p.Rows, study.Row{
 				Name: w.Name, Key: []any{w, s.Cores, s.Seed, s.Inputs, s.Memoized, s.Followed},
-				Measure: study.InFolder(w.Name, len(p.Head), func(ctx context.Context, dir string) ([]string, error) { return w.measure(ctx, s, o, dir) }),
+				Measure: study.InFolder(w.Name, len(p.Head), func(ctx context.Context, dir string) ([]string, error) { return w.measureRow(ctx, s, o, dir) }),
 			})
 		}
 	}
 	return p, nil
 }
 
-// inputs are the configurations of a workload's runs.
-func (w *workload) inputs(s *reused, dir string) (*memo.Workload, error) {
+// ternWorkload returns the configurations of a workload's runs.
+func (w *workload) ternWorkload(s *table5Settings, dir string) (*tern.Workload, error) {
 	n := cmp.Or(w.Inputs, s.Inputs)
 	if w.Files == "" {
 		random := rand.New(rand.NewPCG(s.Seed, 5))
-		t := &target{name: w.Program, dir: dir}
-		list := make([]heddle.Config, n)
+		t := &reuseTarget{name: w.Program, dir: dir}
+		list := make([]machine.Config, n)
 		for i := range list {
-			in := w.one(random)
-			c, err := t.config(&in, s.Cores, s.Seed+uint64(i))
+			in := w.drawInput(random)
+			c, err := t.runConfig(&in, s.Cores, s.Seed+uint64(i))
 			if err != nil {
 				return nil, err
 			}
 			list[i] = c
 		}
-		return &memo.Workload{Inputs: n, Input: func(i int) heddle.Config { return list[i] }, Folder: dir}, nil
+		return &tern.Workload{Inputs: n, Input: func(i int) machine.Config { return list[i] }, Folder: dir}, nil
 	}
-	files, err := chosen(w.Files, n, s.Seed)
+	files, err := chooseFiles(w.Files, n, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	base := heddle.DefaultConfig()
+	base := machine.DefaultConfig()
 	base.Dir, base.Cores, base.Seed = "/", s.Cores, s.Seed
-	return memo.PBZip2(base, files, dir, strings.Fields(w.Arguments)...), nil
+	return tern.PBZip2(base, files, dir, strings.Fields(w.Arguments)...), nil
 }
 
-// chosen are files below a folder, chosen at random.
-func chosen(folder string, n int, seed uint64) ([]string, error) {
+// chooseFiles returns random files below a folder.
+func chooseFiles(folder string, n int, seed uint64) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -163,14 +163,14 @@ func chosen(folder string, n int, seed uint64) ([]string, error) {
 	return files[:min(n, len(files))], nil
 }
 
-// measure memoizes a part of a workload and counts what all of it reuses.
-func (w *workload) measure(ctx context.Context, s *reused, o *study.Options, dir string) ([]string, error) {
+// measureRow memoizes a part of a workload and counts the reuses.
+func (w *workload) measureRow(ctx context.Context, s *table5Settings, o *study.Options, dir string) ([]string, error) {
 	schedules, err := cache.Open(filepath.Join(dir, "cache"))
 	if err != nil {
 		return nil, err
 	}
 	defer schedules.Close()
-	work, err := w.inputs(s, dir)
+	work, err := w.ternWorkload(s, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (w *workload) measure(ctx context.Context, s *reused, o *study.Options, dir
 	if !w.Sound {
 		work.Options.Mode = slice.TERN
 	}
-	work.Made = func(i int, m *memo.Made, err error) {
+	work.OnSchedule = func(i int, m *tern.Schedule, err error) {
 		if err != nil {
 			o.Say("  %s: no schedule of input %d: %v", w.Name, i, err)
 			return
@@ -189,7 +189,7 @@ func (w *workload) measure(ctx context.Context, s *reused, o *study.Options, dir
 	if err != nil {
 		return nil, err
 	}
-	tried, followed, err := w.follow(ctx, s, o, work, schedules, hits)
+	tried, followed, err := w.followHits(ctx, s, o, work, schedules, hits)
 	if err != nil {
 		return nil, err
 	}
@@ -199,9 +199,9 @@ func (w *workload) measure(ctx context.Context, s *reused, o *study.Options, dir
 	}, nil
 }
 
-// follow runs some of the inputs that have a schedule, spread over all.
-func (w *workload) follow(ctx context.Context, s *reused, o *study.Options, work *memo.Workload, schedules *cache.Cache, hits []bool) (tried, followed int, err error) {
-	find := memo.NewFinder(schedules)
+// followHits runs some of the inputs that have a schedule, spread over all.
+func (w *workload) followHits(ctx context.Context, s *table5Settings, o *study.Options, work *tern.Workload, schedules *cache.Cache, hits []bool) (tried, followed int, err error) {
+	find := tern.NewFinder(schedules)
 	var admitted []int
 	for i, hit := range hits {
 		if hit {
@@ -212,14 +212,14 @@ func (w *workload) follow(ctx context.Context, s *reused, o *study.Options, work
 	for k := range n {
 		i := admitted[k*len(admitted)/n]
 		c := work.Input(i)
-		if long(&c) {
+		if isTooLong(&c) {
 			continue
 		}
 		e, err := find.Find(&c)
 		if err != nil {
 			return 0, 0, err
 		}
-		why, err := follows(ctx, c, e.File, !w.Sound)
+		why, err := runUnderSchedule(ctx, c, e.File, !w.Sound)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -232,13 +232,13 @@ func (w *workload) follow(ctx context.Context, s *reused, o *study.Options, work
 	return tried, followed, nil
 }
 
-// longest is how many bytes a file has at most that is compressed on the machine.
-const longest = 1 << 20
+// maxFileBytes is the size of the largest file that is compressed on the machine.
+const maxFileBytes = 1 << 20
 
-// long tells whether a run is of a file that would take too long.
-func long(c *heddle.Config) bool {
+// isTooLong reports whether a run compresses a file that would take too long.
+func isTooLong(c *machine.Config) bool {
 	for _, m := range c.Mounts {
-		if info, err := os.Stat(m.Host); err == nil && info.Mode().IsRegular() && info.Size() > longest {
+		if info, err := os.Stat(m.Host); err == nil && info.Mode().IsRegular() && info.Size() > maxFileBytes {
 			return true
 		}
 	}

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// looked is how many runs of a program are looked at for one that shows the bug, and one
-// that does not.
-const looked = 100
+// maxRecordedRuns is the number of recorded runs of a program among which one must show the
+// bug, and one must not.
+const maxRecordedRuns = 100
 
-func table7(s *study.Settings) (*study.Plan, error) {
+func planTable7(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -24,7 +24,7 @@ func table7(s *study.Settings) (*study.Plan, error) {
 			{Name: "paper", Key: "paper_both"},
 			{Name: "with constraints: reproduced", Key: "hybrid_reproduced", Number: true},
 			{Name: "avoided", Key: "hybrid_avoided", Number: true},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("Of %d runs with own seeds, numbers of cores and injected delays: how many show the bug under the schedule of operations of a run that showed it, and how many do not under that of a run that did not; then the same under hybrid schedules, which order races too.", s.Runs),
@@ -36,12 +36,12 @@ func table7(s *study.Settings) (*study.Plan, error) {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
 			cells := []string{x.Name, x.Paper, "", "", "all, all", "", "", x.Why}
 			for i, failing := range []bool{true, false} {
-				r, err := showing(ctx, s, subject, dir, failing)
+				r, err := recordRun(ctx, s, subject, dir, failing)
 				if err != nil {
 					return nil, err
 				}
-				for k, o := range []schedules.Options{{SyncOnly: true}, {}} {
-					if cells[2+i+3*k], err = asRecorded(ctx, s, r, o, failing); err != nil {
+				for k, o := range []peregrine.Options{{SyncOnly: true}, {}} {
+					if cells[2+i+3*k], err = countAlike(ctx, s, r, o, failing); err != nil {
 						return nil, err
 					}
 				}
@@ -52,9 +52,9 @@ func table7(s *study.Settings) (*study.Plan, error) {
 	return p, nil
 }
 
-// showing records the first run that shows the bug, or that does not.
-func showing(ctx context.Context, s *study.Settings, subject *study.Subject, dir string, failing bool) (*study.Recorded, error) {
-	for seed := s.Seed; seed < s.Seed+looked; seed++ {
+// recordRun records the first run that shows the bug, or that does not.
+func recordRun(ctx context.Context, s *study.Settings, subject *study.Subject, dir string, failing bool) (*study.RecordedRun, error) {
+	for seed := s.Seed; seed < s.Seed+maxRecordedRuns; seed++ {
 		r, err := subject.Record(ctx, dir, seed)
 		if err != nil {
 			return nil, err
@@ -67,12 +67,12 @@ func showing(ctx context.Context, s *study.Settings, subject *study.Subject, dir
 			return nil, err
 		}
 	}
-	return nil, study.Unfit{Reason: fmt.Sprintf("of %d recorded runs all end alike: the bug shows in all or in none", looked)}
+	return nil, study.Unmeasurable{Reason: fmt.Sprintf("of %d recorded runs all end alike: the bug shows in all or in none", maxRecordedRuns)}
 }
 
-// asRecorded counts the runs under a schedule of a run that show the bug if that did, or do
-// not if that did not.
-func asRecorded(ctx context.Context, s *study.Settings, r *study.Recorded, o schedules.Options, failing bool) (string, error) {
+// countAlike counts the runs under the schedule of a recorded run that show the bug if the
+// recorded run did, or do not if it did not.
+func countAlike(ctx context.Context, s *study.Settings, r *study.RecordedRun, o peregrine.Options, failing bool) (string, error) {
 	m, err := r.Make(ctx, o)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -80,7 +80,7 @@ func asRecorded(ctx context.Context, s *study.Settings, r *study.Recorded, o sch
 	if err != nil {
 		return "no schedule", nil
 	}
-	t, err := r.Repeat(ctx, s.Options, m, sched.EnforceOptions{SyncOnly: o.SyncOnly, Free: true}, s.Runs)
+	t, err := r.Repeat(ctx, s.Options, m, enforce.Options{SyncOnly: o.SyncOnly, Free: true}, s.Runs)
 	if err != nil {
 		return "", err
 	}

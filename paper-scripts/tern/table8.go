@@ -6,19 +6,20 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/experiments/schedules"
-	"github.com/heddle-dmt/heddle/experiments/table"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
-	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-func table8(s *study.Settings) (*study.Plan, error) {
+func planTable8(s *study.Settings) (*study.Plan, error) {
 	p := &study.Plan{
 		Head: []table.Column{
 			{Name: "program", Key: "program"},
@@ -29,7 +30,7 @@ func table8(s *study.Settings) (*study.Plan, error) {
 			{Name: "times less", Key: "times", Number: true},
 			{Name: "paper", Key: "paper_times", Number: true},
 			{Name: "hybrid schedule", Key: "hybrid", Number: true},
-			why,
+			whyColumn,
 		},
 		Notes: []string{
 			fmt.Sprintf("Mean edit distance of the traces of two of %d runs: of accesses by the program's own code to memory that more than one thread accesses, each by thread, instruction and address.", s.Runs),
@@ -38,51 +39,53 @@ func table8(s *study.Settings) (*study.Plan, error) {
 	}
 	for _, x := range s.Programs {
 		p.Rows = append(p.Rows, s.Row(x, len(p.Head), func(ctx context.Context, subject *study.Subject, dir string) ([]string, error) {
-			return distances(ctx, s, &x, subject, dir)
+			return measureDistances(ctx, s, &x, subject, dir)
 		}, s.Runs))
 	}
 	return p, nil
 }
 
-// distances compares the traces of a subject's runs.
-func distances(ctx context.Context, s *study.Settings, x *study.Studied, subject *study.Subject, dir string) ([]string, error) {
+// measureDistances compares the traces of a subject's runs.
+func measureDistances(ctx context.Context, s *study.Settings, x *study.ProgramStudy, subject *study.Subject, dir string) ([]string, error) {
 	r, err := subject.Record(ctx, dir, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	code, err := ownCode(r)
+	code, err := programCode(r)
 	if err != nil {
 		return nil, err
 	}
-	operations, err := r.Make(ctx, schedules.Options{SyncOnly: true})
+	operations, err := r.Make(ctx, peregrine.Options{SyncOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	constrained, err := r.Make(ctx, schedules.Options{})
+	constrained, err := r.Make(ctx, peregrine.Options{})
 	if err != nil {
 		return nil, err
 	}
-	ways := []func(heddle.Config) heddle.Config{
-		func(c heddle.Config) heddle.Config { return c },
-		func(c heddle.Config) heddle.Config {
-			return r.Under(c, operations, sched.EnforceOptions{SyncOnly: true, Free: true})
+	ways := []func(machine.Config) machine.Config{
+		func(c machine.Config) machine.Config { return c },
+		func(c machine.Config) machine.Config {
+			return r.ConfigUnder(c, operations, enforce.Options{SyncOnly: true, Free: true})
 		},
-		func(c heddle.Config) heddle.Config { return r.Under(c, constrained, sched.EnforceOptions{Free: true}) },
+		func(c machine.Config) machine.Config {
+			return r.ConfigUnder(c, constrained, enforce.Options{Free: true})
+		},
 	}
-	var runs [][]access
+	var runs [][]memoryAccess
 	for i, way := range ways {
 		s.Say("  %s: %d runs, way %d of %d", x.Name, s.Runs, i+1, len(ways))
 		for k := range s.Runs {
-			c := way(r.Varied(k))
+			c := way(r.VariedConfig(k))
 			c.Cores, c.Sched = r.Config(1).Cores, x.Sched
-			run, err := accesses(ctx, c, code, filepath.Join(dir, "accesses"))
+			run, err := recordAccesses(ctx, c, code, filepath.Join(dir, "accesses"))
 			if err != nil {
 				return nil, err
 			}
 			runs = append(runs, run)
 		}
 	}
-	runs = shared(runs)
+	runs = sharedAccesses(runs)
 	mean := make([]float64, len(ways))
 	for i := range ways {
 		mean[i] = pairwiseMean(runs[i*s.Runs : (i+1)*s.Runs])
@@ -96,45 +99,46 @@ func distances(ctx context.Context, s *study.Settings, x *study.Studied, subject
 		times = fmt.Sprintf("%.2f", mean[0]/mean[1])
 	}
 	return []string{
-		x.Name, fmt.Sprint(length / s.Runs), x.Says("accesses"), fmt.Sprintf("%.1f", mean[0]), fmt.Sprintf("%.1f", mean[1]),
-		times, x.Says("times"), fmt.Sprintf("%.1f", mean[2]), x.Why,
+		x.Name, fmt.Sprint(length / s.Runs), x.PaperValue("accesses"), fmt.Sprintf("%.1f", mean[0]), fmt.Sprintf("%.1f", mean[1]),
+		times, x.PaperValue("times"), fmt.Sprintf("%.1f", mean[2]), x.Why,
 	}, nil
 }
 
-// access is one that a thread makes.
-type access struct {
-	thread   event.ThreadID
-	pc, addr event.Addr
+// memoryAccess is an access of a thread.
+type memoryAccess struct {
+	thread   arch.ThreadID
+	pc, addr arch.Addr
 	store    bool
 }
 
-// ownCode is where the program's own code is in its runs, which is the same in all.
-func ownCode(r *study.Recorded) ([]emu.AddrRange, error) {
+// programCode returns the addresses of the program's own code, which are the same in all
+// its runs.
+func programCode(r *study.RecordedRun) ([]uc.AddrRange, error) {
 	t, err := trace.Open(r.Trace())
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	var list []emu.AddrRange
+	var list []uc.AddrRange
 	for m, err := range trace.Get[event.Mapping](t, trace.Key{Kind: trace.Mappings}, trace.Where{}) {
 		if err != nil {
 			return nil, err
 		}
 		if m.Name == r.Config(1).Args[0] {
-			list = append(list, emu.AddrRange{Start: m.Addr, End: m.Addr + event.Addr(m.Size)})
+			list = append(list, uc.AddrRange{Start: m.Addr, End: m.Addr + arch.Addr(m.Size)})
 		}
 	}
 	return list, nil
 }
 
-// accesses runs a configuration and returns those that some code makes.
-func accesses(ctx context.Context, c heddle.Config, code []emu.AddrRange, name string) ([]access, error) {
+// recordAccesses runs a configuration and returns the accesses that the given code makes.
+func recordAccesses(ctx context.Context, c machine.Config, code []uc.AddrRange, name string) ([]memoryAccess, error) {
 	file, err := os.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	c.Record = &heddle.Record{To: file, Memory: &recorder.MemoryConfig{Code: code}}
+	c.Record = &machine.Record{To: file, Memory: &recorder.MemoryConfig{Code: code}}
 	if _, _, err := study.Run(ctx, c); err != nil {
 		return nil, err
 	}
@@ -143,21 +147,21 @@ func accesses(ctx context.Context, c heddle.Config, code []emu.AddrRange, name s
 		return nil, err
 	}
 	defer t.Close()
-	var list []access
+	var list []memoryAccess
 	for m, err := range memtrace.Read(t, memtrace.Select{}) {
 		if err != nil {
 			return nil, err
 		}
 		if m.Kind == event.Load || m.Kind == event.Store {
-			list = append(list, access{m.Thread, m.PC, m.Addr, m.Kind == event.Store})
+			list = append(list, memoryAccess{m.Thread, m.PC, m.Addr, m.Kind == event.Store})
 		}
 	}
 	return list, nil
 }
 
-// shared leaves out accesses to addresses that one thread alone accesses in all runs.
-func shared(runs [][]access) [][]access {
-	first, several := map[event.Addr]event.ThreadID{}, map[event.Addr]bool{}
+// sharedAccesses removes accesses to addresses that only one thread accesses in all runs.
+func sharedAccesses(runs [][]memoryAccess) [][]memoryAccess {
+	first, several := map[arch.Addr]arch.ThreadID{}, map[arch.Addr]bool{}
 	for _, run := range runs {
 		for _, a := range run {
 			if t, known := first[a.addr]; !known {
@@ -167,7 +171,7 @@ func shared(runs [][]access) [][]access {
 			}
 		}
 	}
-	out := make([][]access, len(runs))
+	out := make([][]memoryAccess, len(runs))
 	for i, run := range runs {
 		for _, a := range run {
 			if several[a.addr] {
@@ -178,22 +182,22 @@ func shared(runs [][]access) [][]access {
 	return out
 }
 
-// pairwiseMean is the mean edit distance of two of some sequences.
+// pairwiseMean is the mean edit distance between two of some sequences.
 func pairwiseMean[T comparable](all [][]T) float64 {
 	sum, pairs := 0, 0
 	for i := range all {
 		for j := range i {
-			sum += distance(all[i], all[j])
+			sum += editDistance(all[i], all[j])
 			pairs++
 		}
 	}
 	return float64(sum) / float64(max(pairs, 1))
 }
 
-// distance is how many elements have to be changed, inserted or left out to make one
-// sequence of another (R. A. Wagner and M. J. Fischer, The string-to-string correction
-// problem, 1974).
-func distance[T comparable](a, b []T) int {
+// editDistance is the number of elements that have to be changed, inserted or removed to
+// turn one sequence into another (R. A. Wagner and M. J. Fischer, The string-to-string
+// correction problem, 1974).
+func editDistance[T comparable](a, b []T) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}

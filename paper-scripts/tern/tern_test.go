@@ -17,11 +17,11 @@ import (
 func measured(t *testing.T, args ...string) (rows []map[string]string) {
 	t.Helper()
 	t.Chdir("../..")
-	return studytest.Measured(t, script(), flags, t.TempDir(), args...)
+	return studytest.Measured(t, newScript(), addFlags, t.TempDir(), args...)
 }
 
-// Under TERN the bug never shows, at any size, and CoreDet does the same in every
-// run of an input (table 4).
+// Under TERN the bug never shows, at any size, and CoreDet does the same in every run of an
+// input (table 4).
 func TestTable4(t *testing.T) {
 	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--runs", "3", "--threads", "2,4", "table4") {
@@ -36,14 +36,15 @@ func TestTable4(t *testing.T) {
 	}
 }
 
-// Debian's pbzip2: the schedule of one file serves others of as many blocks (table 1).
+// Debian's pbzip2: the schedule of one file serves others with the same number of blocks
+// (table 1).
 func TestTable1(t *testing.T) {
 	for _, row := range measured(t, "--only", "pbzip2-one-block", "table1") {
 		if row["served"] != "3 of 3" || !strings.Contains(row["paper"], "Same number of file blocks") {
 			t.Errorf("%v", row)
 		}
-		// TERN's pruning leaves out bounds by which the terms of the sound slice become
-		// simpler, so there may be more of its own. A thousand would be one of each digit.
+		// TERN's pruning leaves out bounds by which the terms of the sound slice are
+		// simplified, so it may have more terms. A thousand would be one for each digit.
 		for _, kind := range []string{"terms", "sound_terms"} {
 			if terms := studytest.Number(t, row[kind]); terms < 1 || terms > 40 {
 				t.Errorf("%s: %v", kind, row)
@@ -52,7 +53,8 @@ func TestTable1(t *testing.T) {
 	}
 }
 
-// What a schedule admits follows it, and the memoized input at least is admitted (table 5).
+// Admitted inputs follow the schedule, and at least the memoized input is admitted (table
+// 5).
 func TestTable5(t *testing.T) {
 	testsize.SkipQuick(t)
 	for _, row := range measured(t, "--only", "fft", "--inputs", "40", "--followed", "2", "table5") {
@@ -73,7 +75,7 @@ func TestTable7(t *testing.T) {
 	}
 }
 
-// Traces under a schedule differ less than free ones, and under a hybrid schedule least
+// Traces under a schedule differ less than free ones, and least under a hybrid schedule
 // (table 8).
 func TestTable8(t *testing.T) {
 	testsize.SkipQuick(t)
@@ -91,7 +93,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"kitten", "sitting", 3}, {"saturday", "sunday", 3}, {"", "abc", 3}, {"same", "same", 0}, {"flaw", "lawn", 2}} {
-		if got := distance([]byte(x.a), []byte(x.b)); got != x.want || distance([]byte(x.b), []byte(x.a)) != got {
+		if got := editDistance([]byte(x.a), []byte(x.b)); got != x.want || editDistance([]byte(x.b), []byte(x.a)) != got {
 			t.Errorf("%s and %s: %d, not %d", x.a, x.b, got, x.want)
 		}
 	}
@@ -137,7 +139,7 @@ func TestTable3(t *testing.T) {
 	}
 	theirs := map[string]string{}
 	for _, p := range s.Programs {
-		theirs[p.Name] = p.Says("tern")
+		theirs[p.Name] = p.PaperValue("tern")
 	}
 	for _, row := range measured(t, "table3") {
 		if want, known := theirs[row["program"]]; known && row["paper_annotations"] != want || row["annotations"] != "0" {
@@ -146,7 +148,7 @@ func TestTable3(t *testing.T) {
 	}
 }
 
-// What is wrong in a configuration file is told with its place.
+// Errors in a configuration file are reported with their position.
 func TestWrongSettings(t *testing.T) {
 	t.Chdir("../..")
 	file := filepath.Join(t.TempDir(), "file.yaml")
@@ -158,7 +160,7 @@ func TestWrongSettings(t *testing.T) {
 		if err := os.WriteFile(file, []byte(x.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := script().Run(t.Context(), &bytes.Buffer{}, []string{"--config", file, "--store", t.TempDir(), x.artefact}, flags)
+		err := newScript().Run(t.Context(), &bytes.Buffer{}, []string{"--config", file, "--store", t.TempDir(), x.artefact}, addFlags)
 		if err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, not %q", x.artefact, err, x.says)
 		}

@@ -1,5 +1,7 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // DecisionKind says what was decided.
 type DecisionKind uint8
 
@@ -29,11 +31,11 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	Kind DecisionKind `json:"kind"`
 	// Thread and Core are those of a slice, NoThread and NoCore otherwise.
-	Thread ThreadID `json:"thread"`
-	Core   CoreID   `json:"core"`
+	Thread arch.ThreadID `json:"thread"`
+	Core   arch.CoreID   `json:"core"`
 	// Time is the core's clock at the start of a slice, or when the timer was
 	// set for, or the makespan at the end.
-	Time Cycles `json:"time"`
+	Time arch.Cycles `json:"time"`
 	// Cores are the cores whose thread or clock is not what it was after the
 	// decision before, with what they are at the start of this one.
 	Cores []CoreState `json:"cores,omitempty"`
@@ -47,7 +49,7 @@ type Decision struct {
 	// ended inside one.
 	Inside uint8 `json:"inside,omitempty"`
 	// After is the core's clock after the slice, before the kernel acts.
-	After Cycles `json:"after"`
+	After arch.Cycles `json:"after"`
 	// Budget tells that the slice's budget ended it. Otherwise it ended by
 	// itself, and Stop is why: a number that the machine gives.
 	Budget bool  `json:"budget"`
@@ -58,17 +60,17 @@ type Decision struct {
 
 // CoreState is what a core is at: its thread, or NoThread, and its clock.
 type CoreState struct {
-	Core   CoreID   `json:"core"`
-	Thread ThreadID `json:"thread"`
-	Clock  Cycles   `json:"clock"`
+	Core   arch.CoreID   `json:"core"`
+	Thread arch.ThreadID `json:"thread"`
+	Clock  arch.Cycles   `json:"clock"`
 }
 
 // Commit is a store's way from a core's buffer to the memory that all cores
 // see. Entry is its place in the buffer, from the oldest, 0. With stores kept by
 // pages it is the whole buffer's, and Entry 0.
 type Commit struct {
-	Core  CoreID `json:"core"`
-	Entry uint32 `json:"entry"`
+	Core  arch.CoreID `json:"core"`
+	Entry uint32      `json:"entry"`
 }
 
 // StreamFault is a failure of a standard stream on the host, as the guest saw it: what
@@ -86,9 +88,9 @@ type StreamFault struct {
 type Delay struct {
 	Stamp
 	// Made is the clock of the core at the start of the slice that made the store.
-	Made Cycles `json:"made"`
-	Addr Addr   `json:"addr"`
-	Size uint32 `json:"size"`
+	Made arch.Cycles `json:"made"`
+	Addr arch.Addr   `json:"addr"`
+	Size uint32      `json:"size"`
 	// Value is what was stored, in its Size low bytes.
 	Value uint64 `json:"value"`
 	// Decided tells that it was committed by decision; otherwise something drained

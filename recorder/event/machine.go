@@ -1,5 +1,7 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // Switch is one entry of the context-switch sideband: from here on the core
 // runs another thread, or one that was on another core since. (H3 section 3.1.)
 type Switch struct {
@@ -29,7 +31,7 @@ type Signal struct {
 	Stamp
 	Number int32 `json:"number"`
 	// PC is the instruction that the thread would have executed next.
-	PC Addr `json:"pc"`
+	PC arch.Addr `json:"pc"`
 	// Info is its siginfo_t, without the zeros at its end; empty for one that the
 	// thread's own instruction has caused.
 	Info []byte `json:"info"`
@@ -39,8 +41,8 @@ type Signal struct {
 // NoThread for the first of the run.
 type Start struct {
 	Stamp
-	Process int32    `json:"process"`
-	Parent  ThreadID `json:"parent"`
+	Process int32         `json:"process"`
+	Parent  arch.ThreadID `json:"parent"`
 	// Name tells the thread from all others whatever the interleaving: "1" is
 	// the first of the run, "1.3" the third that thread "1" made, whether of its
 	// own process or as the first of another.
@@ -97,7 +99,7 @@ type Input struct {
 	Offset int64 `json:"offset"`
 	// Addr is where in memory the guest has it. One call that scatters what it
 	// reads is several inputs.
-	Addr Addr `json:"addr"`
+	Addr arch.Addr `json:"addr"`
 	// Size is the number of bytes; Data has them all, but for InputMap.
 	Size uint64 `json:"size"`
 	Data []byte `json:"data"`
@@ -108,8 +110,8 @@ type Input struct {
 type Code struct {
 	Stamp
 	// Space numbers the address space, as the branch traces do.
-	Space uint64 `json:"space"`
-	Addr  Addr   `json:"addr"`
+	Space uint64    `json:"space"`
+	Addr  arch.Addr `json:"addr"`
 	// Counts tell, for each core, how many instructions it had retired, a
 	// repeated string instruction once, when the code was there.
 	Counts []uint64 `json:"counts"`

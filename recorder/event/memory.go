@@ -1,5 +1,7 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // MemoryKind says what a Memory is.
 type MemoryKind uint8
 
@@ -35,10 +37,6 @@ func (k MemoryKind) String() string {
 	return "unknown"
 }
 
-// LineSize is the number of bytes of a cache line. An access that lies in two lines is two
-// accesses, between which other cores may act (Intel SDM vol. 3, section 9.1.1).
-const LineSize = 64
-
 // Memory is an access to memory, or what else changes what loads see. In order
 // they are a history of the machine's memory: a model that does what they say
 // has the value of every load. Memory is identified by physical page, so what
@@ -61,7 +59,7 @@ type Memory struct {
 	Size uint8
 	// PC is the instruction of a Load or Store. Addr is where it, the
 	// KernelStore, the KernelLoad or the View begins.
-	PC, Addr Addr
+	PC, Addr arch.Addr
 	// Page is the page of Addr, or the one that a Content or Copy is about;
 	// Next is that of the end of a Load or Store that lies in two.
 	Page, Next uint64

@@ -1,6 +1,10 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
 
 // Schedule is what of a run's order is enforced on others: the total order of its
 // synchronization operations and system calls, and constraints on single
@@ -141,7 +145,7 @@ type Operation struct {
 	// Interrupted.
 	Result int64
 	// At is when it was done, and Time how long a system call took.
-	At, Time Cycles
+	At, Time arch.Cycles
 	// Writes are what a system call wrote that tells the time or random numbers. Of a
 	// SignalPart it is one: the instruction that the thread would have executed next,
 	// and the siginfo_t.
@@ -154,7 +158,7 @@ const Interrupted = -1
 
 // Write is bytes at a place in memory.
 type Write struct {
-	Addr Addr
+	Addr arch.Addr
 	Data []byte
 }
 
@@ -166,7 +170,7 @@ type Point struct {
 	Thread int
 	Done   int
 	// PC is the instruction; 0: the operation that comes next, as a whole.
-	PC Addr
+	PC arch.Addr
 	// Branches is how many branches the thread has gone through since the last
 	// of its operations, and Instructions how many instructions it has retired.
 	Branches, Instructions uint64

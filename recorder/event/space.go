@@ -1,14 +1,16 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // Mapping is a part of a file in a process's memory: the file's bytes from
 // Offset on are at Addr. It stands from its place on, until another overlaps it;
 // that it is unmapped is not told.
 type Mapping struct {
 	Stamp
-	Process int32  `json:"process"`
-	Addr    Addr   `json:"addr"`
-	Size    uint64 `json:"size"`
-	Offset  uint64 `json:"offset"`
+	Process int32     `json:"process"`
+	Addr    arch.Addr `json:"addr"`
+	Size    uint64    `json:"size"`
+	Offset  uint64    `json:"offset"`
 	// Name is the guest's path of the file.
 	Name string `json:"name"`
 }
@@ -43,11 +45,11 @@ type Heap struct {
 	Op    HeapOp `json:"op"`
 	Phase Phase  `json:"phase"`
 	// Old is the block that a free or a resize is given; 0: none.
-	Old Addr `json:"old"`
+	Old arch.Addr `json:"old"`
 	// Size is how many bytes are asked for.
 	Size uint64 `json:"size"`
 	// Addr is the new block, of a Return; 0: there is none.
-	Addr Addr `json:"addr"`
+	Addr arch.Addr `json:"addr"`
 	// PC is where the call returns to.
-	PC Addr `json:"pc"`
+	PC arch.Addr `json:"pc"`
 }

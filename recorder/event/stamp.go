@@ -1,5 +1,7 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // Stamp says when and where in a run something happened. Machine events
 // (switches, system calls, sync operations, inputs, signals, starts and exits
 // of threads) share one numbering, in the order in which they happened.
@@ -7,12 +9,12 @@ type Stamp struct {
 	// Seq is the event's place among all machine events, from 1.
 	Seq uint64 `json:"seq"`
 	// Sync counts the sync operations of all threads before the event.
-	Sync   uint64   `json:"sync"`
-	Thread ThreadID `json:"thread"`
-	Core   CoreID   `json:"core"`
+	Sync   uint64        `json:"sync"`
+	Thread arch.ThreadID `json:"thread"`
+	Core   arch.CoreID   `json:"core"`
 	// Time is the core's clock.
-	Time Cycles `json:"time"`
-	// Instructions counts what the thread had retired, as emu.Stop counts.
+	Time arch.Cycles `json:"time"`
+	// Instructions counts what the thread had retired, as arch.Stop counts.
 	Instructions uint64 `json:"instructions"`
 	// Branches counts the thread's conditional branches, indirect jumps and
 	// calls, and returns so far. It is 0 in a run whose branches are not

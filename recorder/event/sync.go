@@ -1,5 +1,7 @@
 package event
 
+import "github.com/heddle-dmt/heddle/emu/arch"
+
 // ObjectID names a synchronization object: the 64-bit XXH3 of the object's
 // Name, which does not depend on addresses or on the interleaving
 // (docs/sync.md says how far). 0 is no object.
@@ -15,7 +17,7 @@ type Object struct {
 	// initialised. docs/sync.md lists the forms.
 	Name string `json:"name"`
 	// Addr is where the object is.
-	Addr Addr `json:"addr"`
+	Addr arch.Addr `json:"addr"`
 }
 
 // Effects say between which threads a Sync makes an order: what one thread did
@@ -48,12 +50,12 @@ type Sync struct {
 	Object ObjectID `json:"object"`
 	Second ObjectID `json:"second,omitempty"`
 	// Addr is the object's address, and PC the instruction's or the caller's.
-	Addr Addr `json:"addr"`
-	PC   Addr `json:"pc"`
+	Addr arch.Addr `json:"addr"`
+	PC   arch.Addr `json:"pc"`
 	// Result is what the operation returned, of a Return; for thread
 	// operations Peer is the other thread, or NoThread.
-	Result int64    `json:"result"`
-	Peer   ThreadID `json:"peer"`
+	Result int64         `json:"result"`
+	Peer   arch.ThreadID `json:"peer"`
 	// Effects say what was acquired or released.
 	Effects Effects `json:"effects"`
 	// Value is a number of the operation, at its Enter: the count of a barrier,

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
-	"github.com/heddle-dmt/heddle/guest/programs"
-	"github.com/heddle-dmt/heddle/memmodel/buffers"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -19,13 +19,13 @@ import (
 )
 
 // recordStores records a program of the suite under a memory model.
-func recordStores(t *testing.T, o buffers.Options) (r *trace.Reader, path string) {
+func recordStores(t *testing.T, o storebuffer.Options) (r *trace.Reader, path string) {
 	t.Helper()
-	p, err := programs.Find("peterson")
+	p, err := suite.Find("peterson")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := p.Build(programs.Variant{Form: programs.Fixed, Optimize: 2, Static: true})
+	bin, err := p.Build(suite.Variant{Form: suite.Fixed, Optimize: 2, Static: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,11 @@ func recordStores(t *testing.T, o buffers.Options) (r *trace.Reader, path string
 		t.Fatal(err)
 	}
 	defer to.Close()
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Memory = []string{bin, "-r", "50"}, "/", o
 	c.Sched = sched.Options{Policy: sched.Random, Quantum: 20}
-	c.Record = &heddle.Record{To: to}
-	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
+	c.Record = &machine.Record{To: to}
+	if r, err := machine.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if r, err = trace.Open(path); err != nil {
@@ -53,13 +53,13 @@ func recordStores(t *testing.T, o buffers.Options) (r *trace.Reader, path string
 // of its core, and none where stores do not wait.
 func TestStoresThatWait(t *testing.T) {
 	for _, c := range []struct {
-		o    buffers.Options
+		o    storebuffer.Options
 		some bool
 	}{
-		{buffers.Options{Model: "sc"}, false},
-		{buffers.Options{Model: "tso", Commit: "eager"}, false},
-		{buffers.Options{Model: "tso"}, true},
-		{buffers.Options{Model: "pso", Commit: "lazy"}, true},
+		{storebuffer.Options{Model: "sc"}, false},
+		{storebuffer.Options{Model: "tso", Commit: "eager"}, false},
+		{storebuffer.Options{Model: "tso"}, true},
+		{storebuffer.Options{Model: "pso", Commit: "lazy"}, true},
 	} {
 		r, _ := recordStores(t, c.o)
 		var out bytes.Buffer
@@ -100,8 +100,8 @@ func TestStoresThatWait(t *testing.T) {
 
 // TestReplayHasTheSameDelays: what waited is recorded again as it was.
 func TestReplayHasTheSameDelays(t *testing.T) {
-	_, recorded := recordStores(t, buffers.Options{Model: "pso"})
-	source, err := heddle.OpenReplay(recorded)
+	_, recorded := recordStores(t, storebuffer.Options{Model: "pso"})
+	source, err := machine.OpenReplay(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func TestReplayHasTheSameDelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	c.Record = &heddle.Record{To: to}
-	if result, err := heddle.Run(context.Background(), c); err != nil || result.ExitCode != 0 {
+	c.Record = &machine.Record{To: to}
+	if result, err := machine.Run(context.Background(), c); err != nil || result.ExitCode != 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	want, err := os.ReadFile(recorded)

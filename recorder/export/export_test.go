@@ -14,8 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -60,10 +61,10 @@ func record(t *testing.T) *trace.Reader {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir = []string{bin}, dir
-	c.Record = &heddle.Record{To: to, Sync: &heddle.SyncRecord{Atomics: true}}
-	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
+	c.Record = &machine.Record{To: to, Sync: &machine.SyncRecord{Atomics: true}}
+	if r, err := machine.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	r, err := trace.Open(path)
@@ -251,14 +252,14 @@ func TestPerfettoOfPieces(t *testing.T) {
 	w := trace.NewWriter(&file)
 	syncs, calls, starts := w.Stream(trace.Sync, 0), w.Stream(trace.Syscalls, 0), w.Stream(trace.Threads, 0)
 	seq := uint64(0)
-	at := func(thread event.ThreadID, time event.Cycles) event.Stamp {
+	at := func(thread arch.ThreadID, time arch.Cycles) event.Stamp {
 		seq++
 		return event.Stamp{Seq: seq, Thread: thread, Time: time}
 	}
 	trace.Put(starts, &event.Start{Stamp: at(7, 5), Process: 7, Parent: -1, Name: "1"})
 	for n := range 20 {
-		a, b := event.ThreadID(7+n%2), event.ThreadID(8-n%2)
-		late, early := event.Cycles(9000+n), event.Cycles(10+n)
+		a, b := arch.ThreadID(7+n%2), arch.ThreadID(8-n%2)
+		late, early := arch.Cycles(9000+n), arch.Cycles(10+n)
 		trace.Put(syncs, &event.Sync{Stamp: at(a, late), Op: event.OpMutexUnlock, Phase: event.Enter, Object: 1, Effects: event.Release})
 		trace.Put(calls, &event.Syscall{Stamp: at(a, late), Phase: event.Enter, Number: 202})
 		trace.Put(calls, &event.Syscall{Stamp: at(a, late), Phase: event.Enter, Number: 1})

@@ -2,12 +2,12 @@ package export
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 
-	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -31,7 +31,7 @@ const coresPID = 1
 // It returns the damage that it met, or what kept it from writing.
 func Perfetto(out io.Writer, r *trace.Reader, mhz uint32) []error {
 	p := &perfetto{
-		out: bufio.NewWriterSize(out, 1<<16), mhz: uint64(max(mhz, 1)), threads: map[event.ThreadID]*track{},
+		out: bufio.NewWriterSize(out, 1<<16), mhz: uint64(max(mhz, 1)), threads: map[arch.ThreadID]*track{},
 		released: map[event.ObjectID]release{}, errs: append([]error(nil), r.Damage()...),
 	}
 	p.begin()
@@ -53,7 +53,7 @@ type perfetto struct {
 	mhz      uint64
 	comma    bool
 	errs     []error
-	threads  map[event.ThreadID]*track
+	threads  map[arch.ThreadID]*track
 	order    []*track
 	released map[event.ObjectID]release
 	flows    int
@@ -62,7 +62,7 @@ type perfetto struct {
 
 // track is what is open on a thread's track.
 type track struct {
-	thread event.ThreadID
+	thread arch.ThreadID
 	pid    int32
 	name   string
 	now    nanos // of the last event
@@ -78,7 +78,7 @@ type slice struct {
 
 // release is where an object was released last.
 type release struct {
-	thread event.ThreadID
+	thread arch.ThreadID
 	pid    int32
 	at     nanos
 }
@@ -150,12 +150,12 @@ func (p *perfetto) complete(pid, tid int32, s slice, end nanos) {
 	})
 }
 
-func (p *perfetto) nanos(c event.Cycles) nanos { return nanos(uint64(c) * 1000 / p.mhz) }
+func (p *perfetto) nanos(c arch.Cycles) nanos { return nanos(uint64(c) * 1000 / p.mhz) }
 
 // running is what a core runs.
 type running struct {
-	thread     event.ThreadID
-	begin, end event.Cycles
+	thread     arch.ThreadID
+	begin, end arch.Cycles
 }
 
 // merge is how far apart in cycles two slices of one thread on a core may be to
@@ -167,7 +167,7 @@ func (p *perfetto) cores(r *trace.Reader) {
 	var now []running
 	draw := func(core int) {
 		s := now[core]
-		if s.thread == event.NoThread {
+		if s.thread == arch.NoThread {
 			return
 		}
 		p.complete(coresPID, int32(core), slice{
@@ -184,7 +184,7 @@ func (p *perfetto) cores(r *trace.Reader) {
 		}
 		for int(d.Core) >= len(now) {
 			p.metadata("thread_name", coresPID, int32(len(now)), fmt.Sprintf("core %d", len(now)))
-			now = append(now, running{thread: event.NoThread})
+			now = append(now, running{thread: arch.NoThread})
 		}
 		s := &now[d.Core]
 		if s.thread == d.Thread && d.Time <= s.end+mergeGap {
@@ -234,7 +234,7 @@ func (p *perfetto) start(e *event.Start) {
 
 // track is a thread's track. One whose begin was lost counts as a process of its
 // own.
-func (p *perfetto) track(id event.ThreadID) *track {
+func (p *perfetto) track(id arch.ThreadID) *track {
 	t := p.threads[id]
 	if t == nil {
 		t = &track{thread: id, pid: int32(id)}
@@ -284,12 +284,12 @@ func (p *perfetto) syscall(e *event.Syscall) {
 	n := len(t.open)
 	if n > 0 && t.open[n-1].category == "syscall" {
 		if e.Phase == event.Return {
-			t.open[n-1].args["result"] = kernel.ResultText(e.Result)
+			t.open[n-1].args["result"] = linux.ResultText(e.Result)
 		}
 		p.pop(t)
 	}
 	if e.Phase == event.Enter {
-		name := cmp.Or(kernel.SyscallName(e.Number), fmt.Sprintf("system call %d", e.Number))
+		name := linux.NameOrNumber(e.Number)
 		p.push(t, slice{name: name, category: "syscall", args: map[string]any{}})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt/decode"
@@ -20,8 +21,8 @@ var errNoBranches = errs.Define("trace-without-branches",
 // Piece is a straight run of instructions that a core executed.
 type Piece struct {
 	decode.Step
-	Core    event.CoreID
-	Thread  event.ThreadID
+	Core    arch.CoreID
+	Thread  arch.ThreadID
 	Process int32
 	// At is how many instructions the core had executed before, a repeated
 	// string instruction counted once.
@@ -29,7 +30,7 @@ type Piece struct {
 }
 
 // NewDecoder returns a decoder of a core's stream, with the code of the trace.
-func NewDecoder(r *trace.Reader, core event.CoreID) (*decode.Decoder, error) {
+func NewDecoder(r *trace.Reader, core arch.CoreID) (*decode.Decoder, error) {
 	image := decode.NewImage()
 	for code, err := range trace.Get[event.Code](r, trace.Key{Kind: trace.Code}, trace.Where{}) {
 		if err != nil {
@@ -48,7 +49,7 @@ const batch = 1024
 
 // cursor goes forward in what one core executed.
 type cursor struct {
-	core    event.CoreID
+	core    arch.CoreID
 	decoder *decode.Decoder
 	steps   []decode.Step
 	left    []decode.Step // decoded and not given yet
@@ -56,7 +57,7 @@ type cursor struct {
 	err     error         // what comes after them
 }
 
-func newCursor(r *trace.Reader, core event.CoreID) (*cursor, error) {
+func newCursor(r *trace.Reader, core arch.CoreID) (*cursor, error) {
 	d, err := NewDecoder(r, core)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (c *cursor) failure() error {
 // each ends: the count of the core at its next switch.
 func switches(r *trace.Reader) ([]span, error) {
 	var all []span
-	latest := map[event.CoreID]int{}
+	latest := map[arch.CoreID]int{}
 	for s, err := range trace.Get[event.Switch](r, trace.Key{Kind: trace.Sideband}, trace.Where{}) {
 		if err != nil {
 			return nil, err
@@ -129,12 +130,12 @@ func (s *span) piece(step decode.Step, at uint64) Piece {
 }
 
 // Core iterates over what a core executed. An error ends it.
-func Core(r *trace.Reader, core event.CoreID) iter.Seq2[Piece, error] {
+func Core(r *trace.Reader, core arch.CoreID) iter.Seq2[Piece, error] {
 	return flow(r, func(s *span) bool { return s.Core == core })
 }
 
 // Thread iterates over what a thread executed. An error ends it.
-func Thread(r *trace.Reader, thread event.ThreadID) iter.Seq2[Piece, error] {
+func Thread(r *trace.Reader, thread arch.ThreadID) iter.Seq2[Piece, error] {
 	return flow(r, func(s *span) bool { return s.Thread == thread })
 }
 
@@ -158,7 +159,7 @@ func flow(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
 			yield(Piece{}, err)
 			return
 		}
-		cursors := map[event.CoreID]*cursor{}
+		cursors := map[arch.CoreID]*cursor{}
 		for i := range spans {
 			s := &spans[i]
 			if !want(s) {

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/pt"
@@ -40,7 +41,7 @@ int main(void) {
 	return 0;
 }`
 
-func record(t *testing.T, cores int) (string, *trace.Reader, *heddle.Result) {
+func record(t *testing.T, cores int) (string, *trace.Reader, *machine.Result) {
 	t.Helper()
 	dir := t.TempDir()
 	bin, path := gcctest.C(t, work, "-no-pie"), filepath.Join(dir, "trace")
@@ -49,11 +50,11 @@ func record(t *testing.T, cores int) (string, *trace.Reader, *heddle.Result) {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Cores = []string{bin}, dir, cores
 	c.Sched.TimeSlice = 20_000
-	c.Record = &heddle.Record{To: to, PT: &pt.Config{PSBPeriod: 1000, RetCompression: true}}
-	result, err := heddle.Run(context.Background(), c)
+	c.Record = &machine.Record{To: to, PT: &pt.Config{PSBPeriod: 1000, RetCompression: true}}
+	result, err := machine.Run(context.Background(), c)
 	if err != nil || result.ExitCode != 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -82,7 +83,7 @@ func TestThreadsOfCores(t *testing.T) {
 	for _, cores := range []int{1, 2, 4} {
 		bin, r, _ := record(t, cores)
 		functions := symbols(t, bin)
-		threads := map[event.ThreadID]uint64{}
+		threads := map[arch.ThreadID]uint64{}
 		for s, err := range trace.Get[event.Start](r, trace.Key{Kind: trace.Threads}, trace.Where{}) {
 			if err != nil {
 				t.Fatal(err)
@@ -110,10 +111,10 @@ func TestThreadsOfCores(t *testing.T) {
 				t.Errorf("%d cores: thread %d made calls %v, want %v", cores, s.Thread, calls, want)
 			}
 		}
-		onCores := map[event.ThreadID]uint64{}
+		onCores := map[arch.ThreadID]uint64{}
 		for core := range cores {
 			at := uint64(0)
-			for p, err := range flow.Core(r, event.CoreID(core)) {
+			for p, err := range flow.Core(r, arch.CoreID(core)) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -21,7 +21,7 @@ type Decoder struct {
 	front [frontSize]place // with the epoch in number
 	stamp event.Stamp
 	count uint64 // of branches
-	lasts map[event.ThreadID]uint32
+	lasts map[arch.ThreadID]uint32
 	begun bool
 	// part and parts are those of the next access.
 	part, parts uint8
@@ -31,7 +31,7 @@ type Decoder struct {
 }
 
 // NewDecoder makes a Decoder.
-func NewDecoder() *Decoder { return &Decoder{lasts: map[event.ThreadID]uint32{}} }
+func NewDecoder() *Decoder { return &Decoder{lasts: map[arch.ThreadID]uint32{}} }
 
 // Block begins to decode a record of the stream.
 func (d *Decoder) Block(record []byte) error {
@@ -134,7 +134,7 @@ func (d *Decoder) item(kind byte) bool {
 		d.part, d.parts = uint8(d.take(colItems)), uint8(d.take(colItems))
 		return false
 	case itemKernel, itemLater, itemView:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: event.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: arch.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
 		if kind == itemView {
 			m.Kind = event.View
 		}
@@ -142,11 +142,11 @@ func (d *Decoder) item(kind byte) bool {
 			m.Data = d.bytes(colData, m.Length)
 		}
 	case itemRead:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelLoad, Addr: event.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelLoad, Addr: arch.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
 	case itemContent, itemZero:
 		*m = event.Memory{Stamp: d.stamp, Kind: event.Content, Page: d.take(colItems)}
 		if kind == itemContent {
-			m.Data = d.bytes(colData, emu.PageSize)
+			m.Data = d.bytes(colData, arch.PageSize)
 		}
 	case itemCopy:
 		*m = event.Memory{Stamp: d.stamp, Kind: event.Copy, Page: d.take(colItems), From: d.take(colItems)}
@@ -165,9 +165,9 @@ func (d *Decoder) piece() {
 	d.begun = true
 	s.Seq += unzigzag(d.take(colItems))
 	s.Sync += unzigzag(d.take(colItems))
-	s.Thread += event.ThreadID(unzigzag(d.take(colItems)))
-	s.Core += event.CoreID(unzigzag(d.take(colItems)))
-	s.Time += event.Cycles(unzigzag(d.take(colItems)))
+	s.Thread += arch.ThreadID(unzigzag(d.take(colItems)))
+	s.Core += arch.CoreID(unzigzag(d.take(colItems)))
+	s.Time += arch.Cycles(unzigzag(d.take(colItems)))
 	s.Instructions += unzigzag(d.take(colItems))
 	s.Branches += unzigzag(d.take(colItems))
 	d.last = d.lasts[s.Thread]
@@ -215,7 +215,7 @@ func (d *Decoder) access(control byte) {
 		d.fresh = false
 	}
 	m.Kind, m.Atomic, m.Size = event.Load, s.descr&flagAtomic != 0, s.descr&sizeMask
-	m.PC, m.Addr, m.Next, m.Value[1] = event.Addr(s.pc), event.Addr(addr), 0, 0
+	m.PC, m.Addr, m.Next, m.Value[1] = arch.Addr(s.pc), arch.Addr(addr), 0, 0
 	if s.descr&flagStore != 0 {
 		m.Kind = event.Store
 	}

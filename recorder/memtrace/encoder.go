@@ -3,7 +3,8 @@ package memtrace
 import (
 	"encoding/binary"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -54,7 +55,7 @@ type Encoder struct {
 
 	stamp    event.Stamp // of the piece
 	branches uint64      // before the last access
-	lasts    map[event.ThreadID]uint32
+	lasts    map[arch.ThreadID]uint32
 
 	done   []coded
 	stamps []event.Stamp
@@ -62,7 +63,7 @@ type Encoder struct {
 
 // NewEncoder makes an Encoder that has nothing.
 func NewEncoder() *Encoder {
-	e := &Encoder{most: maxItems, known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[event.ThreadID]uint32{}}
+	e := &Encoder{most: maxItems, known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[arch.ThreadID]uint32{}}
 	e.begin()
 	return e
 }
@@ -83,10 +84,10 @@ func (e *Encoder) put(column int, v uint64) {
 	e.cols[column] = binary.AppendUvarint(e.cols[column], v)
 }
 
-// Log is a part of the engine's memory log; emu.MemoryBuffer is one.
+// Log is a part of the engine's memory log; uc.MemoryBuffer is one.
 type Log interface {
-	Entries() []emu.MemoryEntry
-	Bytes(*emu.MemoryEntry) []byte
+	Entries() []uc.MemoryEntry
+	Bytes(*uc.MemoryEntry) []byte
 }
 
 // Add encodes a part of the log. Start is the stamp of where it begins, and
@@ -98,7 +99,7 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	}
 	e.piece(start)
 	for i := 0; i < len(entries); i++ {
-		part := i > 0 && entries[i-1].Kind == emu.MemoryPart
+		part := i > 0 && entries[i-1].Kind == uc.MemoryPart
 		if !part && e.full() {
 			at := start
 			at.Branches = e.branches
@@ -107,14 +108,14 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 		}
 		n := &entries[i]
 		switch n.Kind {
-		case emu.MemoryLoad, emu.MemoryStore:
+		case uc.MemoryLoad, uc.MemoryStore:
 			high := uint64(0)
 			if n.Size > 8 {
 				i++
 				high = entries[i].Value
 			}
 			e.access(n, high, start.Branches+uint64(n.Branches-uint32(counted)))
-		case emu.MemoryMap:
+		case uc.MemoryMap:
 			e.mapped(uint64(n.Addr)>>pageShift, n.PC)
 		default:
 			e.change(n, b.Bytes(n))
@@ -188,17 +189,17 @@ func (e *Encoder) place(addr uint64) {
 	*f = number | e.epoch
 }
 
-func (e *Encoder) access(n *emu.MemoryEntry, high, branches uint64) {
+func (e *Encoder) access(n *uc.MemoryEntry, high, branches uint64) {
 	addr := uint64(n.Addr)
 	e.place(addr)
 	if end := addr + uint64(n.Size) - 1; end>>pageShift != addr>>pageShift {
 		e.place(end)
 	}
 	descr := uint8(n.Size)
-	if n.Kind == emu.MemoryStore {
+	if n.Kind == uc.MemoryStore {
 		descr |= flagStore
 	}
-	if n.Flags&emu.FlagAtomic != 0 {
+	if n.Flags&uc.FlagAtomic != 0 {
 		descr |= flagAtomic
 	}
 	id, control, expected := e.find(n.PC, descr)
@@ -289,35 +290,35 @@ func (e *Encoder) high(addr, v uint64, size uint8) {
 }
 
 // change tells of an entry that is neither an access nor a place.
-func (e *Encoder) change(n *emu.MemoryEntry, data []byte) {
+func (e *Encoder) change(n *uc.MemoryEntry, data []byte) {
 	switch n.Kind {
-	case emu.MemoryKernel:
+	case uc.MemoryKernel:
 		kind := byte(itemKernel)
 		if data == nil {
 			kind = itemLater
-		} else if n.Flags&emu.FlagView != 0 {
+		} else if n.Flags&uc.FlagView != 0 {
 			kind = itemView
 		}
 		e.item(kind)
 		e.put(colItems, uint64(n.Addr))
 		e.put(colItems, n.PC)
 		e.put(colItems, uint64(n.Branches))
-	case emu.MemoryRead:
+	case uc.MemoryRead:
 		e.item(itemRead)
 		e.put(colItems, uint64(n.Addr))
 		e.put(colItems, n.PC)
 		e.put(colItems, uint64(n.Branches))
-	case emu.MemoryPart:
+	case uc.MemoryPart:
 		e.item(itemPart)
 		e.put(colItems, n.PC)
 		e.put(colItems, uint64(n.Addr))
-	case emu.MemoryContent:
+	case uc.MemoryContent:
 		e.item(itemContent)
 		e.put(colItems, n.PC)
-	case emu.MemoryZero:
+	case uc.MemoryZero:
 		e.item(itemZero)
 		e.put(colItems, n.PC)
-	case emu.MemoryCopy:
+	case uc.MemoryCopy:
 		e.item(itemCopy)
 		e.put(colItems, n.PC)
 		e.put(colItems, n.Value)

@@ -9,7 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -18,17 +19,17 @@ import (
 type fakeLog struct {
 	start   event.Stamp
 	counted uint64
-	entries []emu.MemoryEntry
+	entries []uc.MemoryEntry
 	bytes   []byte
 }
 
-func (l *fakeLog) Entries() []emu.MemoryEntry { return l.entries }
+func (l *fakeLog) Entries() []uc.MemoryEntry { return l.entries }
 
-func (l *fakeLog) Bytes(e *emu.MemoryEntry) []byte {
+func (l *fakeLog) Bytes(e *uc.MemoryEntry) []byte {
 	switch {
-	case e.Kind == emu.MemoryContent:
-		return l.bytes[e.Value:][:emu.PageSize]
-	case e.Kind == emu.MemoryKernel && e.Flags&emu.FlagLater == 0:
+	case e.Kind == uc.MemoryContent:
+		return l.bytes[e.Value:][:arch.PageSize]
+	case e.Kind == uc.MemoryKernel && e.Flags&uc.FlagLater == 0:
 		return l.bytes[e.Value:][:e.Branches]
 	}
 	return nil
@@ -40,7 +41,7 @@ type drawer struct {
 	t        *rapid.T
 	mapped   map[uint64]uint64
 	branches uint64 // the engine's
-	threads  map[event.ThreadID]uint64
+	threads  map[arch.ThreadID]uint64
 	stamp    event.Stamp
 	want     []event.Memory
 }
@@ -48,11 +49,11 @@ type drawer struct {
 func (d *drawer) log() *fakeLog {
 	t := d.t
 	if rapid.Bool().Draw(t, "other") {
-		d.stamp.Thread = event.ThreadID(rapid.IntRange(1, 4).Draw(t, "thread"))
-		d.stamp.Core = event.CoreID(rapid.IntRange(0, 3).Draw(t, "core"))
+		d.stamp.Thread = arch.ThreadID(rapid.IntRange(1, 4).Draw(t, "thread"))
+		d.stamp.Core = arch.CoreID(rapid.IntRange(0, 3).Draw(t, "core"))
 	}
 	d.stamp.Seq += uint64(rapid.IntRange(0, 2).Draw(t, "seq"))
-	d.stamp.Time += event.Cycles(rapid.Uint32().Draw(t, "time"))
+	d.stamp.Time += arch.Cycles(rapid.Uint32().Draw(t, "time"))
 	d.stamp.Branches = d.threads[d.stamp.Thread]
 	if d.stamp.Seq == 0 {
 		d.stamp.Seq = 1
@@ -76,15 +77,15 @@ func (d *drawer) content(l *fakeLog) {
 	page := rapid.Uint64Range(1, 40).Draw(d.t, "page")
 	switch rapid.IntRange(0, 2).Draw(d.t, "content") {
 	case 0:
-		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryZero, PC: page})
+		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryZero, PC: page})
 		d.expect(event.Memory{Kind: event.Content, Page: page}, l)
 	case 1:
-		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryContent, PC: page, Value: uint64(len(l.bytes))})
-		data := bytes.Repeat([]byte{rapid.Byte().Draw(d.t, "byte")}, emu.PageSize)
+		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryContent, PC: page, Value: uint64(len(l.bytes))})
+		data := bytes.Repeat([]byte{rapid.Byte().Draw(d.t, "byte")}, arch.PageSize)
 		l.bytes = append(l.bytes, data...)
 		d.expect(event.Memory{Kind: event.Content, Page: page, Data: data}, l)
 	default:
-		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryCopy, PC: page, Value: 77})
+		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryCopy, PC: page, Value: 77})
 		d.expect(event.Memory{Kind: event.Copy, Page: page, From: 77}, l)
 	}
 }
@@ -92,12 +93,12 @@ func (d *drawer) content(l *fakeLog) {
 func (d *drawer) kernel(l *fakeLog) {
 	n := rapid.IntRange(1, 30).Draw(d.t, "bytes")
 	m := event.Memory{Kind: event.KernelStore, Addr: 0x7fff00001234, Page: 9, Length: uint64(n)}
-	e := emu.MemoryEntry{Kind: emu.MemoryKernel, Addr: m.Addr, PC: m.Page, Branches: uint32(n), Value: uint64(len(l.bytes))}
+	e := uc.MemoryEntry{Kind: uc.MemoryKernel, Addr: m.Addr, PC: m.Page, Branches: uint32(n), Value: uint64(len(l.bytes))}
 	if rapid.Bool().Draw(d.t, "later") {
-		e.Flags = emu.FlagLater
+		e.Flags = uc.FlagLater
 	} else {
 		if rapid.Bool().Draw(d.t, "view") {
-			m.Kind, e.Flags = event.View, emu.FlagView
+			m.Kind, e.Flags = event.View, uc.FlagView
 		}
 		m.Data = rapid.SliceOfN(rapid.Byte(), n, n).Draw(d.t, "data")
 		l.bytes = append(l.bytes, m.Data...)
@@ -113,7 +114,7 @@ func (d *drawer) lead(l *fakeLog, addr uint64) uint64 {
 	if !ok || rapid.IntRange(0, 9).Draw(d.t, "again") == 0 {
 		page = rapid.Uint64Range(1, 40).Draw(d.t, "page")
 		d.mapped[number] = page
-		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryMap, Addr: event.Addr(number << pageShift), PC: page})
+		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryMap, Addr: arch.Addr(number << pageShift), PC: page})
 	}
 	return page
 }
@@ -129,25 +130,25 @@ func (d *drawer) access(l *fakeLog) {
 	addr = min(addr, 1<<47-uint64(size))
 	value := rapid.SampledFrom([]uint64{0, 1, 0x1122334455667788, ^uint64(0), rapid.Uint64().Draw(t, "value")}).Draw(t, "kind")
 	m := event.Memory{
-		Kind: event.Load, Atomic: rapid.Bool().Draw(t, "atomic"), Size: size, Addr: event.Addr(addr),
-		PC:    event.Addr(rapid.SampledFrom([]uint64{0x401000, 0x401004, 0x7ffff7abcdef}).Draw(t, "pc")),
+		Kind: event.Load, Atomic: rapid.Bool().Draw(t, "atomic"), Size: size, Addr: arch.Addr(addr),
+		PC:    arch.Addr(rapid.SampledFrom([]uint64{0x401000, 0x401004, 0x7ffff7abcdef}).Draw(t, "pc")),
 		Value: [2]uint64{firstBytes(value, lowSize(size))},
 	}
 	m.Page = d.lead(l, addr)
 	if end := addr + uint64(size) - 1; end>>pageShift != addr>>pageShift {
 		m.Next = d.lead(l, end)
 	}
-	e := emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: m.Addr, Value: m.Value[0], PC: uint64(m.PC), Branches: uint32(d.branches), Size: uint16(size)}
+	e := uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: m.Addr, Value: m.Value[0], PC: uint64(m.PC), Branches: uint32(d.branches), Size: uint16(size)}
 	if rapid.Bool().Draw(t, "store") {
-		m.Kind, e.Kind = event.Store, emu.MemoryStore
+		m.Kind, e.Kind = event.Store, uc.MemoryStore
 	}
 	if m.Atomic {
-		e.Flags = emu.FlagAtomic
+		e.Flags = uc.FlagAtomic
 	}
 	l.entries = append(l.entries, e)
 	if size > 8 {
 		m.Value[1] = firstBytes(value*3, size-8)
-		l.entries = append(l.entries, emu.MemoryEntry{Kind: emu.MemoryHigh, Value: m.Value[1], Size: uint16(size - 8)})
+		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryHigh, Value: m.Value[1], Size: uint16(size - 8)})
 	}
 	d.expect(m, l)
 }
@@ -194,7 +195,7 @@ func decodeAll(t interface{ Fatal(...any) }, blocks []coded) (all []event.Memory
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := &drawer{t: t, mapped: map[uint64]uint64{}, threads: map[event.ThreadID]uint64{}, branches: rapid.SampledFrom([]uint64{0, 1<<32 - 3}).Draw(t, "counted")}
+		d := &drawer{t: t, mapped: map[uint64]uint64{}, threads: map[arch.ThreadID]uint64{}, branches: rapid.SampledFrom([]uint64{0, 1<<32 - 3}).Draw(t, "counted")}
 		e := newEncoder()
 		for range rapid.IntRange(1, 6).Draw(t, "logs") {
 			l := d.log()
@@ -221,14 +222,14 @@ func newEncoder() *Encoder {
 }
 
 // many is a log of n accesses of a loop.
-func many(n int, seed uint64) []emu.MemoryEntry {
-	entries := []emu.MemoryEntry{{Kind: emu.MemoryMap, Addr: 0x600000, PC: 5}}
+func many(n int, seed uint64) []uc.MemoryEntry {
+	entries := []uc.MemoryEntry{{Kind: uc.MemoryMap, Addr: 0x600000, PC: 5}}
 	x := seed
 	for i := range n {
 		x = x*6364136223846793005 + 1442695040888963407
-		e := emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: 0x600000 + event.Addr(i*8%4096), PC: 0x401000 + uint64(i%5), Size: 8, Value: x >> 40, Branches: uint32(i / 3)}
+		e := uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: 0x600000 + arch.Addr(i*8%4096), PC: 0x401000 + uint64(i%5), Size: 8, Value: x >> 40, Branches: uint32(i / 3)}
 		if i%4 == 0 {
-			e.Kind = emu.MemoryStore
+			e.Kind = uc.MemoryStore
 		}
 		entries = append(entries, e)
 	}
@@ -268,11 +269,11 @@ func TestBlocksAreBounded(t *testing.T) {
 		l := &fakeLog{}
 		for i := range 10_000 {
 			x = x*6364136223846793005 + 1442695040888963407
-			addr := event.Addr(x >> 18 &^ (1 << 46))
+			addr := arch.Addr(x >> 18 &^ (1 << 46))
 			l.entries = append(l.entries,
-				emu.MemoryEntry{Kind: emu.MemoryMap, Addr: addr &^ (emu.PageSize - 1), PC: x >> 40},
-				emu.MemoryEntry{Kind: emu.MemoryLoad, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
-				emu.MemoryEntry{Kind: emu.MemoryHigh, Value: ^x, Size: 8})
+				uc.MemoryEntry{Kind: uc.MemoryMap, Addr: addr &^ (arch.PageSize - 1), PC: x >> 40},
+				uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
+				uc.MemoryEntry{Kind: uc.MemoryHigh, Value: ^x, Size: 8})
 		}
 		e.Add(l, event.Stamp{Seq: 1, Thread: 1}, 0)
 	}
@@ -294,8 +295,8 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 	w := trace.NewWriter(&file)
 	s := w.Stream(trace.Memory, 0)
 	e := newEncoder()
-	for thread := range event.ThreadID(3) {
-		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: event.Cycles(thread) * 100}
+	for thread := range arch.ThreadID(3) {
+		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: arch.Cycles(thread) * 100}
 		e.Add(&fakeLog{entries: many(blockSize, uint64(thread))}, at, 0)
 	}
 	e.finish()
@@ -315,10 +316,10 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 		want int
 	}{
 		{Select{}, 3 * blockSize},
-		{Select{Threads: []event.ThreadID{2, 3}}, 2 * blockSize},
+		{Select{Threads: []arch.ThreadID{2, 3}}, 2 * blockSize},
 		{Select{Where: trace.Where{FromTime: 50, ToTime: 150}}, blockSize},
-		{Select{Data: []emu.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * blockSize / 512},
-		{Select{Code: []emu.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []event.ThreadID{1}}, (blockSize + 4) / 5},
+		{Select{Data: []uc.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * blockSize / 512},
+		{Select{Code: []uc.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []arch.ThreadID{1}}, (blockSize + 4) / 5},
 	} {
 		n, damaged := 0, 0
 		for _, err := range Read(r, c.s) {

@@ -4,7 +4,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -20,8 +21,8 @@ type Select struct {
 	Where trace.Where
 	// Threads, Data and Code are the threads, the addresses and the
 	// instructions, if not empty.
-	Threads    []event.ThreadID
-	Data, Code []emu.AddrRange
+	Threads    []arch.ThreadID
+	Data, Code []uc.AddrRange
 }
 
 func (s *Select) has(m *event.Memory) bool {
@@ -43,9 +44,9 @@ func (s *Select) has(m *event.Memory) bool {
 	return false
 }
 
-func touches(ranges []emu.AddrRange, at event.Addr, size uint64) bool {
+func touches(ranges []uc.AddrRange, at arch.Addr, size uint64) bool {
 	for _, r := range ranges {
-		if at < r.End && at+event.Addr(size) > r.Start {
+		if at < r.End && at+arch.Addr(size) > r.Start {
 			return true
 		}
 	}
@@ -74,7 +75,7 @@ func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
 	}
 }
 
-// each yields what a block has, and tells whether to go on.
+// each yields what a block has, and reports whether to go on.
 func (d *Decoder) each(s *Select, yield func(*event.Memory, error) bool) bool {
 	for {
 		m, err := d.Next()

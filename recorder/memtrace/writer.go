@@ -1,7 +1,7 @@
 package memtrace
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -18,18 +18,18 @@ type Writer struct {
 	jobs    chan job
 	results chan result
 	flying  int
-	spare   []*emu.MemoryBuffer
+	spare   []*uc.MemoryBuffer
 }
 
 // job is a part of the log, or the wish to end the block.
 type job struct {
-	buffer  *emu.MemoryBuffer
+	buffer  *uc.MemoryBuffer
 	start   event.Stamp
 	counted uint64
 }
 
 type result struct {
-	buffer *emu.MemoryBuffer
+	buffer *uc.MemoryBuffer
 	done   []coded
 }
 
@@ -60,7 +60,7 @@ func encode(jobs <-chan job, results chan<- result) {
 
 // Take takes what the engine has logged. Start is the stamp of where the log
 // begins, and counted what the engine's count of branches was there.
-func (w *Writer) Take(cpu *emu.CPU, start event.Stamp, counted uint64) {
+func (w *Writer) Take(cpu *uc.CPU, start event.Stamp, counted uint64) {
 	if cpu.LoggedMemory() == 0 {
 		return
 	}
@@ -69,9 +69,9 @@ func (w *Writer) Take(cpu *emu.CPU, start event.Stamp, counted uint64) {
 	w.send(job{b, start, counted})
 }
 
-func (w *Writer) buffer() *emu.MemoryBuffer {
+func (w *Writer) buffer() *uc.MemoryBuffer {
 	if len(w.spare) == 0 {
-		return emu.NewMemoryBuffer()
+		return uc.NewMemoryBuffer()
 	}
 	b := w.spare[len(w.spare)-1]
 	w.spare = w.spare[:len(w.spare)-1]

@@ -3,8 +3,8 @@ package pt
 import (
 	"io"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 )
 
 // callDepth is the number of return addresses that decoders keep (SDM,
@@ -66,7 +66,7 @@ func NewEncoder(out io.Writer, cfg Config) *Encoder {
 // packet to fill are not in it; while tracing is off there are none.
 func (e *Encoder) Offset() uint64 { return e.written + uint64(len(e.buf)) }
 
-// On tells whether tracing is on: an Enable was the last but for Syscall and
+// On reports whether tracing is on: an Enable was the last but for Syscall and
 // Async.
 func (e *Encoder) On() bool { return e.on }
 
@@ -94,7 +94,7 @@ func (e *Encoder) room() {
 
 // Clock sets the core's clock at which the run begins whose words follow. It
 // never goes back.
-func (e *Encoder) Clock(at event.Cycles) {
+func (e *Encoder) Clock(at arch.Cycles) {
 	e.clock.start(uint64(at))
 	if e.on {
 		e.room()
@@ -120,7 +120,7 @@ func (e *Encoder) PIP(space uint64) {
 
 // Enable turns tracing on: the core runs in user mode from ip on, at a time of
 // its clock.
-func (e *Encoder) Enable(ip uint64, at event.Cycles) {
+func (e *Encoder) Enable(ip uint64, at arch.Cycles) {
 	if e.on {
 		panic("bug: tracing of a core is turned on while it is on")
 	}
@@ -181,22 +181,22 @@ func (e *Encoder) mustBeOn() {
 
 // Log writes the packets for a branch log, in which times count from the last
 // Clock or Enable.
-func (e *Encoder) Log(words []emu.BranchWord) {
+func (e *Encoder) Log(words []uc.BranchWord) {
 	if len(words) > 0 {
 		e.mustBeOn()
 	}
 	for _, w := range words {
 		e.room()
 		switch w.Tag() {
-		case emu.TagTNT:
+		case uc.TagTNT:
 			e.outcomes(w.Outcomes())
-		case emu.TagTIP:
+		case uc.TagTIP:
 			e.indirect(canonical(w))
-		case emu.TagCall:
+		case uc.TagCall:
 			e.call(canonical(w))
-		case emu.TagRet:
+		case uc.TagRet:
 			e.ret(canonical(w))
-		case emu.TagTime:
+		case uc.TagTime:
 			e.time(w.Value())
 		default:
 			panic("bug: a branch log with a word of no known kind")
@@ -205,7 +205,7 @@ func (e *Encoder) Log(words []emu.BranchWord) {
 }
 
 // canonical is the address in the low 48 bits of a word.
-func canonical(w emu.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
+func canonical(w uc.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
 
 // outcomes adds n outcomes to those that wait, and writes a long TNT when it
 // is full.
@@ -284,7 +284,7 @@ func (e *Encoder) ipPacket(op byte, ip uint64) {
 	e.lastIP = ip
 }
 
-// due tells whether the period is over since the last PSB.
+// due reports whether the period is over since the last PSB.
 func (e *Encoder) due() bool {
 	return e.cfg.PSBPeriod > 0 && e.Offset()-e.lastPSB >= e.cfg.PSBPeriod
 }

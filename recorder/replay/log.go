@@ -36,7 +36,7 @@ func (l *Log) Decision(n uint64) (event.Decision, bool) {
 	if !found {
 		i--
 	}
-	if i < 0 || !l.load(i) {
+	if i < 0 || !l.loadPart(i) {
 		return event.Decision{}, false
 	}
 	n -= l.parts[i].Chunk.First
@@ -46,8 +46,8 @@ func (l *Log) Decision(n uint64) (event.Decision, bool) {
 	return l.have[n], true
 }
 
-// load reads a part.
-func (l *Log) load(i int) bool {
+// loadPart reads a part.
+func (l *Log) loadPart(i int) bool {
 	if i == l.at {
 		return true
 	}

@@ -5,32 +5,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 // twoCores is what a Tracker looks at.
 type twoCores struct {
-	on    [2]event.ThreadID
-	clock [2]event.Cycles
+	on    [2]arch.ThreadID
+	clock [2]arch.Cycles
 }
 
-func (c *twoCores) Cores() int                       { return 2 }
-func (c *twoCores) On(k event.CoreID) event.ThreadID { return c.on[k] }
-func (c *twoCores) Now(k event.CoreID) event.Cycles  { return c.clock[k] }
-func (c *twoCores) Makespan() event.Cycles           { return max(c.clock[0], c.clock[1]) }
-func (c *twoCores) Switches() uint64                 { return 7 }
+func (c *twoCores) Cores() int                     { return 2 }
+func (c *twoCores) On(k arch.CoreID) arch.ThreadID { return c.on[k] }
+func (c *twoCores) Now(k arch.CoreID) arch.Cycles  { return c.clock[k] }
+func (c *twoCores) Makespan() arch.Cycles          { return max(c.clock[0], c.clock[1]) }
+func (c *twoCores) Switches() uint64               { return 7 }
 
 func TestTrackerNotesWhatChanges(t *testing.T) {
 	tracker := NewTracker(2)
-	c := &twoCores{on: [2]event.ThreadID{1000, event.NoThread}}
+	c := &twoCores{on: [2]arch.ThreadID{1000, arch.NoThread}}
 	tracker.Slice(1000, 0, c)
-	tracker.Ran(emu.Stop{Reason: emu.StopSyscall, Instructions: 12}, 30)
+	tracker.Ran(arch.Stop{Reason: arch.StopSyscall, Instructions: 12}, 30)
 	tracker.Syscall(1000, 39, [6]uint64{}, 1000)
 	first := tracker.Done()
 	if len(first.Cores) != 1 || first.Cores[0] != (event.CoreState{Core: 0, Thread: 1000}) || first.Budget ||
-		first.Stop != uint8(emu.StopSyscall) || first.Instructions != 12 || first.After != 30 || first.Check == 0 {
+		first.Stop != uint8(arch.StopSyscall) || first.Instructions != 12 || first.After != 30 || first.Check == 0 {
 		t.Errorf("first decision %+v", first)
 	}
 	c.clock[0] = 330
@@ -40,7 +40,7 @@ func TestTrackerNotesWhatChanges(t *testing.T) {
 	}
 	c.on[1], c.clock[1] = 1001, 500
 	tracker.Slice(1001, 1, c)
-	tracker.Ran(emu.Stop{Reason: emu.StopSync, Instructions: 5}, 505)
+	tracker.Ran(arch.Stop{Reason: arch.StopSync, Instructions: 5}, 505)
 	if d := tracker.Done(); !d.Budget || d.Stop != 0 || len(d.Cores) != 1 || d.Cores[0].Core != 1 {
 		t.Errorf("slice to a sync point %+v", d)
 	}
@@ -50,11 +50,11 @@ func TestTrackerNotesWhatChanges(t *testing.T) {
 }
 
 func TestDifferenceSaysWhat(t *testing.T) {
-	c := &twoCores{on: [2]event.ThreadID{1000, event.NoThread}}
+	c := &twoCores{on: [2]arch.ThreadID{1000, arch.NoThread}}
 	step := func() (*Tracker, event.Decision) {
 		tracker := NewTracker(2)
 		tracker.Slice(1000, 0, c)
-		tracker.Ran(emu.Stop{Reason: emu.StopSyscall, Instructions: 12}, 30)
+		tracker.Ran(arch.Stop{Reason: arch.StopSyscall, Instructions: 12}, 30)
 		tracker.Syscall(1000, 39, [6]uint64{}, 1000)
 		return tracker, tracker.Done()
 	}
@@ -65,7 +65,7 @@ func TestDifferenceSaysWhat(t *testing.T) {
 		{func(*event.Decision) {}, ""},
 		{func(d *event.Decision) { d.Instructions = 13 }, "it ran 12 instructions, not 13"},
 		{func(d *event.Decision) { d.Budget, d.Stop = true, 0 }, "it was ended by a system call, not by its budget"},
-		{func(d *event.Decision) { d.Stop = uint8(emu.StopPause) }, "it was ended by a system call, not by a pause"},
+		{func(d *event.Decision) { d.Stop = uint8(arch.StopPause) }, "it was ended by a system call, not by a pause"},
 		{func(d *event.Decision) { d.Check++ }, "system calls, signals or their results differ; the last was getpid = 1000"},
 	} {
 		tracker, d := step()
@@ -86,7 +86,7 @@ func TestLogReadsAnywhere(t *testing.T) {
 	var file bytes.Buffer
 	w := trace.NewWriter(&file)
 	s := w.Stream(trace.Decisions, 0)
-	put := func(n int) { trace.Put(s, &event.Decision{Time: event.Cycles(n), Thread: 1000}) }
+	put := func(n int) { trace.Put(s, &event.Decision{Time: arch.Cycles(n), Thread: 1000}) }
 	for n := range 25 {
 		put(n)
 		if n%10 == 9 {
@@ -109,7 +109,7 @@ func TestLogReadsAnywhere(t *testing.T) {
 	defer r.Close()
 	log := NewLog(r)
 	for _, n := range []uint64{0, 59, 9, 10, 24, 25, 26, 1, 40} {
-		if d, ok := log.Decision(n); !ok || d.Time != event.Cycles(n) {
+		if d, ok := log.Decision(n); !ok || d.Time != arch.Cycles(n) {
 			t.Errorf("decision %d is %+v, %v", n, d, ok)
 		}
 	}

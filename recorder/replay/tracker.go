@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Cores is what a Tracker looks at: the scheduler's cores and their clocks.
 type Cores interface {
 	Cores() int
-	On(event.CoreID) event.ThreadID
-	Now(event.CoreID) event.Cycles
-	Makespan() event.Cycles
+	On(arch.CoreID) arch.ThreadID
+	Now(arch.CoreID) arch.Cycles
+	Makespan() arch.Cycles
 	Switches() uint64
 }
 
@@ -31,32 +31,32 @@ type Tracker struct {
 func NewTracker(cores int) *Tracker {
 	t := &Tracker{cores: make([]event.CoreState, cores)}
 	for i := range t.cores {
-		t.cores[i] = event.CoreState{Core: event.CoreID(i), Thread: event.NoThread}
+		t.cores[i] = event.CoreState{Core: arch.CoreID(i), Thread: arch.NoThread}
 	}
 	return t
 }
 
 // Slice begins a decision: a thread is to run on a core.
-func (t *Tracker) Slice(thread event.ThreadID, core event.CoreID, c Cores) {
-	t.begin(event.Decision{Kind: event.DecideSlice, Thread: thread, Core: core, Time: c.Now(core), After: c.Now(core)}, c)
+func (t *Tracker) Slice(thread arch.ThreadID, core arch.CoreID, c Cores) {
+	t.beginDecision(event.Decision{Kind: event.DecideSlice, Thread: thread, Core: core, Time: c.Now(core), After: c.Now(core)}, c)
 }
 
 // Timer begins a decision: the timer that is set for a time is to fire.
-func (t *Tracker) Timer(at event.Cycles, c Cores) {
-	t.begin(event.Decision{Kind: event.DecideTimer, Thread: event.NoThread, Core: event.NoCore, Time: at}, c)
+func (t *Tracker) Timer(at arch.Cycles, c Cores) {
+	t.beginDecision(event.Decision{Kind: event.DecideTimer, Thread: arch.NoThread, Core: arch.NoCore, Time: at}, c)
 }
 
 // End is the last decision.
 func (t *Tracker) End(c Cores) event.Decision {
-	t.begin(event.Decision{
-		Kind: event.DecideEnd, Thread: event.NoThread, Core: event.NoCore, Time: c.Makespan(), Instructions: c.Switches(),
+	t.beginDecision(event.Decision{
+		Kind: event.DecideEnd, Thread: arch.NoThread, Core: arch.NoCore, Time: c.Makespan(), Instructions: c.Switches(),
 	}, c)
 	return t.now
 }
 
-func (t *Tracker) begin(d event.Decision, c Cores) {
+func (t *Tracker) beginDecision(d event.Decision, c Cores) {
 	for i := range t.cores {
-		k := event.CoreID(i)
+		k := arch.CoreID(i)
 		s := event.CoreState{Core: k, Thread: c.On(k), Clock: c.Now(k)}
 		if s != t.cores[i] {
 			t.cores[i] = s
@@ -75,36 +75,36 @@ func (t *Tracker) Commits(list []event.Commit) {
 }
 
 // Ran notes how a slice ended, and the core's clock then.
-func (t *Tracker) Ran(s emu.Stop, after event.Cycles) {
+func (t *Tracker) Ran(s arch.Stop, after arch.Cycles) {
 	d := &t.now
 	d.Instructions, d.Inside, d.After = s.Instructions, s.Inside, after
-	d.Budget = s.Reason == emu.StopBudget || s.Reason == emu.StopSync
+	d.Budget = s.Reason == arch.StopBudget || s.Reason == arch.StopSync
 	if !d.Budget {
 		d.Stop = uint8(s.Reason)
 	}
 }
 
 // Syscall, Signal and Exit note what the kernel does.
-func (t *Tracker) Syscall(thread event.ThreadID, number uint64, args [6]uint64, result uint64) {
-	t.add(2, uint64(thread), number, result)
-	t.add(args[:]...)
+func (t *Tracker) Syscall(thread arch.ThreadID, number uint64, args [6]uint64, result uint64) {
+	t.mixWords(2, uint64(thread), number, result)
+	t.mixWords(args[:]...)
 	t.last = [3]uint64{2, number, result}
 }
 
 // Signal notes the delivery of a signal.
-func (t *Tracker) Signal(thread event.ThreadID, number int) {
-	t.add(3, uint64(thread), uint64(number))
+func (t *Tracker) Signal(thread arch.ThreadID, number int) {
+	t.mixWords(3, uint64(thread), uint64(number))
 	t.last = [3]uint64{3, uint64(number)}
 }
 
 // Exit notes the end of a thread.
-func (t *Tracker) Exit(thread event.ThreadID, status int) {
-	t.add(4, uint64(thread), uint64(status))
+func (t *Tracker) Exit(thread arch.ThreadID, status int) {
+	t.mixWords(4, uint64(thread), uint64(status))
 	t.last = [3]uint64{4, uint64(thread)}
 }
 
-// add mixes words in, by FNV-1a over words.
-func (t *Tracker) add(words ...uint64) {
+// mixWords mixes words in, by FNV-1a over words.
+func (t *Tracker) mixWords(words ...uint64) {
 	if t.check == 0 {
 		t.check = 0xcbf29ce484222325
 	}
@@ -132,19 +132,19 @@ func (t *Tracker) Difference(n uint64, recorded *event.Decision) string {
 	case d.Inside != recorded.Inside:
 		how = fmt.Sprintf("it did %d accesses of the next instruction, not %d", d.Inside, recorded.Inside)
 	case d.Budget != recorded.Budget || d.Stop != recorded.Stop:
-		how = fmt.Sprintf("it was ended by %s, not by %s", stopName(d), stopName(recorded))
+		how = fmt.Sprintf("it was ended by %s, not by %s", describeStop(d), describeStop(recorded))
 	case d.Check != recorded.Check:
-		how = "system calls, signals or their results differ; the last was " + t.lastEvent()
+		how = "system calls, signals or their results differ; the last was " + t.describeLastEvent()
 	default:
 		return ""
 	}
 	return Place(n, recorded) + ": " + how
 }
 
-func (t *Tracker) lastEvent() string {
+func (t *Tracker) describeLastEvent() string {
 	switch t.last[0] {
 	case 2:
-		return kernel.SyscallName(t.last[1]) + " = " + kernel.ResultText(t.last[2])
+		return linux.Name(t.last[1]) + " = " + linux.ResultText(t.last[2])
 	case 3:
 		return fmt.Sprintf("signal %d", t.last[1])
 	case 4:
@@ -165,18 +165,18 @@ func Place(n uint64, d *event.Decision) string {
 	}
 }
 
-func stopName(d *event.Decision) string {
+func describeStop(d *event.Decision) string {
 	if d.Budget {
 		return "its budget"
 	}
-	switch emu.StopReason(d.Stop) {
-	case emu.StopSyscall:
+	switch arch.StopReason(d.Stop) {
+	case arch.StopSyscall:
 		return "a system call"
-	case emu.StopFault, emu.StopNoMemory:
+	case arch.StopFault, arch.StopNoMemory:
 		return "a page fault"
-	case emu.StopException, emu.StopInterrupt:
+	case arch.StopException, arch.StopInterrupt:
 		return "an exception"
-	case emu.StopPause:
+	case arch.StopPause:
 		return "a pause"
 	case 0:
 		return "the kernel before it began"

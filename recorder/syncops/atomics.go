@@ -1,6 +1,7 @@
 package syncops
 
 import (
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -11,7 +12,7 @@ func (r *Recognizer) takeAtomics(t *thread, at *event.Stamp) {
 	for r.host.engine.TakeAtomic(a) {
 		e := &r.scratch
 		*e = event.Sync{
-			Stamp: *at, Op: event.OpAtomic, PC: a.PC, Addr: a.Addr, Value: uint64(a.Size), Peer: event.NoThread,
+			Stamp: *at, Op: event.OpAtomic, PC: a.PC, Addr: a.Addr, Value: uint64(a.Size), Peer: arch.NoThread,
 			Effects: event.Acquire | event.Release,
 		}
 		e.Instructions -= a.Before

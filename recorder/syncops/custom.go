@@ -177,7 +177,7 @@ func (c *Custom) function() *function {
 	return f
 }
 
-// matches tells whether a file is the one that an operation is restricted to.
+// matches reports whether a file is the one that an operation is restricted to.
 func matches(want, name string) bool {
 	return want == "" || want == name || want == path.Base(name)
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
@@ -81,7 +81,7 @@ func (r *recording) customSayings(at map[string]elf.Symbol) string {
 func TestCustomOperations(t *testing.T) {
 	bin := build(t, "custom.c")
 	c := config(bin)
-	r := record(t, c, heddle.SyncRecord{Custom: customOf(t, bin)})
+	r := record(t, c, machine.SyncRecord{Custom: customOf(t, bin)})
 	if got := r.customSayings(gcctest.Symbols(t, bin)); got != r.out {
 		t.Error(firstDifference(got, r.out))
 	}
@@ -118,7 +118,7 @@ func TestDebugLinks(t *testing.T) {
 		tool(t, "mkdir", "-p", filepath.Dir(symbols))
 		tool(t, "objcopy", "--only-keep-debug", bin, symbols)
 		tool(t, "objcopy", "--strip-all", "--add-gnu-debuglink="+symbols, bin, stripped)
-		r := record(t, config(stripped), heddle.SyncRecord{Custom: custom[:3]})
+		r := record(t, config(stripped), machine.SyncRecord{Custom: custom[:3]})
 		got := strings.Count(r.customSayings(at), "\n")
 		if want := strings.Count(r.out, "\n") - strings.Count(r.out, "gate\n"); found && got != want || !found && got != 0 {
 			t.Errorf("symbols in %s: %d operations", name, got)
@@ -129,7 +129,7 @@ func TestDebugLinks(t *testing.T) {
 	tool(t, "objcopy", "--only-keep-debug", bin, symbols)
 	tool(t, "objcopy", "--strip-all", "--add-gnu-debuglink="+symbols, bin, damaged)
 	tool(t, "sh", "-c", "echo >>"+symbols)
-	if r := record(t, config(damaged), heddle.SyncRecord{Custom: custom[:3]}); r.customSayings(at) != "" {
+	if r := record(t, config(damaged), machine.SyncRecord{Custom: custom[:3]}); r.customSayings(at) != "" {
 		t.Error("a file with another checksum was believed")
 	}
 }
@@ -165,7 +165,7 @@ func TestOpenMP(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := build(t, "openmp.c", "-fopenmp")
-	r := record(t, config(bin), heddle.SyncRecord{Custom: custom})
+	r := record(t, config(bin), machine.SyncRecord{Custom: custom})
 	if r.out != "40 40 40\n" {
 		t.Errorf("output %q", r.out)
 	}

@@ -1,23 +1,20 @@
 package syncops
 
 import (
-	"encoding/hex"
 	"fmt"
-	"hash/crc32"
 	"io"
-	"path"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // file is what is known of an ELF file. It never changes, so snapshots share
 // it.
 type file struct {
-	names *loader.Names
-	found []place
+	layout debuginfo.Layout
+	found  []place
 	// library tells that the file defines the functions that it is recognised
 	// by as a C library does.
 	library bool
@@ -56,42 +53,56 @@ func (m mapped) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// readFile finds out what a mapped file defines; nil if it is no ELF file.
+// readFile finds the recognised functions of a mapped file; nil if it is not an ELF
+// file.
 func (r *Recognizer) readFile(object *mm.Object, name string) *file {
-	custom := r.fixed.customNames
-	want := func(symbol []byte) bool {
-		if _, ok := custom[string(symbol)]; ok {
-			return true
-		}
-		if _, ok := r.fixed.heap[string(symbol)]; ok {
-			return true
-		}
-		_, ok := lookup(string(symbol))
-		return ok
-	}
-	names, err := loader.ReadNames(mapped{object}, want)
+	e, err := debuginfo.ParseELF(mapped{object})
 	if err != nil {
 		return nil
 	}
-	f := &file{names: names}
-	functions := names.Functions
-	if !names.Complete && (len(functions) == 0 || len(custom) > 0) {
-		functions = append(functions, r.debugNames(names, name, want)...)
-	}
-	for _, n := range functions {
-		f.add(n, r.fixed.function(n.Name, name))
+	symbols := debuginfo.NewFile(e)
+	f := &file{layout: symbols.Layout}
+	count := r.addSymbols(f, symbols.Symbols(), name)
+	if !symbols.HasSymbolTable && (count == 0 || len(r.fixed.customNames) > 0) && r.host.open != nil {
+		r.addSymbols(f, symbols.AddSeparateSymbols(name, debuginfo.OpenFunc(r.host.open)), name)
 	}
 	for _, c := range r.fixed.custom {
 		if c.Address != 0 && matches(c.File, name) {
-			f.add(loader.Name{Name: c.Name, Addr: uint64(c.Address)}, c.function())
+			f.add(uint64(c.Address), false, c.function())
 		}
 	}
 	return f
 }
 
+// addSymbols notes the recognised functions among symbols, and returns how many have
+// a name that is known.
+func (r *Recognizer) addSymbols(f *file, symbols []debuginfo.Symbol, name string) (count int) {
+	for i := range symbols {
+		s := &symbols[i]
+		if s.Kind != debuginfo.Function && s.Kind != debuginfo.Resolver || !r.isKnownName(s.RawName()) {
+			continue
+		}
+		count++
+		f.add(s.Addr, s.Kind == debuginfo.Resolver, r.fixed.function(string(s.RawName()), name))
+	}
+	return count
+}
+
+// isKnownName reports whether a function of this name may be a recognised one.
+func (r *Recognizer) isKnownName(symbol []byte) bool {
+	if _, ok := r.fixed.customNames[string(symbol)]; ok {
+		return true
+	}
+	if _, ok := r.fixed.heap[string(symbol)]; ok {
+		return true
+	}
+	_, ok := lookup(string(symbol))
+	return ok
+}
+
 // add notes a recognised function. Of several names for one address the first
 // kind of operation is taken: aliases mean the same.
-func (f *file) add(n loader.Name, fn *function) {
+func (f *file) add(addr uint64, indirect bool, fn *function) {
 	if fn == nil {
 		return
 	}
@@ -99,12 +110,12 @@ func (f *file) add(n loader.Name, fn *function) {
 		f.library = true
 	}
 	for i := range f.found {
-		if p := &f.found[i]; p.addr == n.Addr {
+		if p := &f.found[i]; p.addr == addr {
 			p.function = preferred(p.function, fn)
 			return
 		}
 	}
-	f.found = append(f.found, place{n.Addr, n.Indirect, fn})
+	f.found = append(f.found, place{addr, indirect, fn})
 }
 
 // preferred chooses between two functions at one address: the one whose
@@ -124,69 +135,4 @@ func preferred(a, b *function) *function {
 
 func (f *function) isSpinClear() bool {
 	return f.op == event.OpSpinUnlock || f.op == event.OpSpinInit
-}
-
-// debugNames reads the names from the file that was split off by
-// objcopy --only-keep-debug, where gdb would look for it.
-func (r *Recognizer) debugNames(n *loader.Names, name string, want func([]byte) bool) []loader.Name {
-	for _, at := range debugFiles(n, name) {
-		if found, ok := r.readDebug(n, at, want); ok {
-			return found
-		}
-	}
-	return nil
-}
-
-// debugRoot is where distributions put symbols.
-const debugRoot = "/usr/lib/debug"
-
-func debugFiles(n *loader.Names, name string) (list []string) {
-	if len(n.BuildID) > 1 {
-		id := hex.EncodeToString(n.BuildID)
-		list = append(list, path.Join(debugRoot, ".build-id", id[:2], id[2:]+".debug"))
-	}
-	if n.DebugLink != "" && !strings.Contains(n.DebugLink, "/") {
-		dir := path.Dir(name)
-		list = append(list, path.Join(dir, n.DebugLink), path.Join(dir, ".debug", n.DebugLink),
-			path.Join(debugRoot, dir, n.DebugLink))
-	}
-	return list
-}
-
-// readDebug reads a file of symbols if it belongs to n: it has n's build ID or
-// the checksum that n asks for.
-func (r *Recognizer) readDebug(n *loader.Names, at string, want func([]byte) bool) ([]loader.Name, bool) {
-	if r.host.open == nil {
-		return nil, false
-	}
-	h, err := r.host.open(at)
-	if err != nil {
-		return nil, false
-	}
-	defer h.Close()
-	d, err := loader.ReadNames(seeking{h}, want)
-	if err != nil || !d.Complete {
-		return nil, false
-	}
-	if len(n.BuildID) > 0 && string(n.BuildID) == string(d.BuildID) {
-		return d.Functions, true
-	}
-	sum := crc32.NewIEEE()
-	if _, err := h.Seek(0, io.SeekStart); err != nil {
-		return nil, false
-	}
-	if _, err := io.Copy(sum, h); err != nil || n.DebugLink == "" || sum.Sum32() != n.DebugCRC {
-		return nil, false
-	}
-	return d.Functions, true
-}
-
-// seeking is a ReaderAt for one user at a time.
-type seeking struct{ io.ReadSeeker }
-
-func (s seeking) ReadAt(p []byte, off int64) (int, error) {
-	if _, err := s.Seek(off, io.SeekStart); err != nil {
-		return 0, err
-	}
-	return io.ReadFull(s, p)
 }

@@ -3,7 +3,7 @@ package syncops
 import (
 	"math/bits"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -13,15 +13,15 @@ import (
 // interrupted.
 type frame struct {
 	function *function
-	entry    event.Addr
+	entry    arch.Addr
 	sp, ret  uint64 // at the entry; of a handler its first stack pointer
 	args     [3]uint64
 
 	object *object
 	id     event.ObjectID
 	second event.ObjectID
-	addr   event.Addr
-	peer   event.ThreadID
+	addr   arch.Addr
+	peer   arch.ThreadID
 	flags  event.Effects // Inner
 	ran    bool          // this thread runs the once routine
 	silent bool          // recorded as a whole, or not at all
@@ -30,7 +30,7 @@ type frame struct {
 	altStart, altEnd uint64
 }
 
-// left tells whether a thread whose stack pointer is sp has left the frame. A
+// left reports whether a thread whose stack pointer is sp has left the frame. A
 // function's own frame ends where its return address was; above that is its
 // caller's.
 func (f *frame) left(sp uint64) bool {
@@ -40,7 +40,7 @@ func (f *frame) left(sp uint64) bool {
 	return sp > f.sp
 }
 
-// counted tells whether what the thread does now is part of an operation that
+// counted reports whether what the thread does now is part of an operation that
 // is recorded already.
 func (t *thread) counted() bool {
 	if len(t.frames) == 0 {
@@ -50,11 +50,11 @@ func (t *thread) counted() bool {
 	return f != nil && !f.leaves && f.kind == operation
 }
 
-// intact tells whether the return address of the function is still where it was:
+// intact reports whether the return address of the function is still where it was:
 // if not, the thread has left it in a way that was not noticed, and has called
 // others since.
 func (r *Recognizer) intact(f *frame, as *mm.AddressSpace) bool {
-	ret, ok := r.readWord(as, event.Addr(f.sp), 8)
+	ret, ok := r.readWord(as, arch.Addr(f.sp), 8)
 	return ok && ret == f.ret
 }
 
@@ -95,8 +95,8 @@ func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
 
 // atReturn handles the return of the innermost functions, if it is one that the
 // thread has come to. The frames that were left on the way are dropped.
-func (r *Recognizer) atReturn(t *thread, regs *emu.Regs, at *event.Stamp) {
-	sp := regs.GPR[emu.RSP] - 8
+func (r *Recognizer) atReturn(t *thread, regs *arch.Regs, at *event.Stamp) {
+	sp := regs.GPR[arch.RSP] - 8
 	r.settle(t, sp, at)
 	for n := len(t.frames); n > 0; n-- {
 		f := t.frames[n-1]
@@ -113,9 +113,9 @@ func (r *Recognizer) atReturn(t *thread, regs *emu.Regs, at *event.Stamp) {
 }
 
 // atEntry handles the call of a recognised function.
-func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp) {
-	sp := regs.GPR[emu.RSP]
-	ret, ok := r.readWord(t.space.as, event.Addr(sp), 8)
+func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stamp) {
+	sp := regs.GPR[arch.RSP]
+	ret, ok := r.readWord(t.space.as, arch.Addr(sp), 8)
 	if !ok {
 		return
 	}
@@ -130,7 +130,7 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp
 	if n := len(t.frames); n > 0 {
 		switch f := &t.frames[n-1]; {
 		case f.function == nil || f.sp != sp:
-		case f.ret == ret && f.entry != event.Addr(regs.RIP):
+		case f.ret == ret && f.entry != arch.Addr(regs.RIP):
 			// A jump from the end of one function to another, as call_once does to
 			// pthread_once: the same call still.
 		default:
@@ -140,16 +140,16 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *emu.Regs, at *event.Stamp
 		}
 	}
 	if e.function.kind == routine {
-		r.enterRoutine(t, event.Addr(regs.RIP), sp, ret)
+		r.enterRoutine(t, arch.Addr(regs.RIP), sp, ret)
 	}
 	if e.function.kind == routine || t.counted() || t.leaving() && e.function.leaves {
 		return
 	}
 	f := frame{
-		function: e.function, entry: event.Addr(regs.RIP), sp: sp, ret: ret, peer: event.NoThread,
-		args: [3]uint64{regs.GPR[emu.RDI], regs.GPR[emu.RSI], regs.GPR[emu.RDX]},
+		function: e.function, entry: arch.Addr(regs.RIP), sp: sp, ret: ret, peer: arch.NoThread,
+		args: [3]uint64{regs.GPR[arch.RDI], regs.GPR[arch.RSI], regs.GPR[arch.RDX]},
 	}
-	if t.space.inner(event.Addr(ret), e.image) {
+	if t.space.inner(arch.Addr(ret), e.image) {
 		f.flags = event.Inner
 	}
 	r.enter(t, &f, at)
@@ -165,20 +165,20 @@ const (
 
 // landing is the stack pointer that longjmp is about to go to. One that is
 // hidden can be told by where it lies when it is not.
-func (r *Recognizer) landing(t *thread, regs *emu.Regs) uint64 {
-	sp := regs.GPR[emu.RSP]
-	saved, _ := r.readWord(t.space.as, event.Addr(regs.GPR[emu.RDI]+jumpSP), 8)
-	guard, _ := r.readWord(t.space.as, event.Addr(regs.FSBase+guardOffset), 8)
+func (r *Recognizer) landing(t *thread, regs *arch.Regs) uint64 {
+	sp := regs.GPR[arch.RSP]
+	saved, _ := r.readWord(t.space.as, arch.Addr(regs.GPR[arch.RDI]+jumpSP), 8)
+	guard, _ := r.readWord(t.space.as, arch.Addr(regs.FSBase+guardOffset), 8)
 	clear := bits.RotateLeft64(saved, -guardTurn) ^ guard
 	for _, to := range []uint64{clear, saved} {
-		if _, mapped := t.space.as.Find(event.Addr(to)); mapped && to%8 == 0 {
+		if _, mapped := t.space.as.Find(arch.Addr(to)); mapped && to%8 == 0 {
 			return to
 		}
 	}
 	return sp
 }
 
-// leaving tells whether the thread is in a function that does not return, such
+// leaving reports whether the thread is in a function that does not return, such
 // as thrd_exit, which may call another.
 func (t *thread) leaving() bool {
 	n := len(t.frames)
@@ -195,7 +195,7 @@ func (r *Recognizer) push(t *thread, f *frame) {
 		t.frames = append(t.frames[:0], t.frames[1:]...)
 	}
 	t.frames = append(t.frames, *f)
-	r.watchReturn(event.Addr(f.ret))
+	r.watchReturn(arch.Addr(f.ret))
 }
 
 // Places in a signal frame (arch/x86/include/uapi/asm/sigcontext.h): the
@@ -207,17 +207,17 @@ const (
 // handlers pushes a frame for each signal handler that was set up since the
 // thread ran last. Each later one interrupts the one before at its first
 // instruction.
-func (r *Recognizer) handlers(t *thread, regs *emu.Regs) {
-	sp := regs.GPR[emu.RSP]
+func (r *Recognizer) handlers(t *thread, regs *arch.Regs) {
+	sp := regs.GPR[arch.RSP]
 	list := make([]frame, t.signals)
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].sp = sp
-		start, _ := r.readWord(t.space.as, event.Addr(sp+frameAltStack), 8)
-		size, _ := r.readWord(t.space.as, event.Addr(sp+frameAltSize), 8)
+		start, _ := r.readWord(t.space.as, arch.Addr(sp+frameAltStack), 8)
+		size, _ := r.readWord(t.space.as, arch.Addr(sp+frameAltSize), 8)
 		if sp-start < size {
 			list[i].altStart, list[i].altEnd = start, start+size
 		}
-		sp, _ = r.readWord(t.space.as, event.Addr(sp+frameSP), 8)
+		sp, _ = r.readWord(t.space.as, arch.Addr(sp+frameSP), 8)
 	}
 	t.signals = 0
 	t.frames = append(t.frames, list...)

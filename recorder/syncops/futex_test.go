@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -35,7 +35,7 @@ func TestAtomicInstructions(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		c := config(bin)
 		c.Seed = seed
-		r := record(t, c, heddle.SyncRecord{Atomics: true})
+		r := record(t, c, machine.SyncRecord{Atomics: true})
 		atomics := r.placed(t, bin, event.OpAtomic)
 		for _, name := range []string{"added", "exchanged", "compared", "byte"} {
 			if atomics[name] != threads*times {
@@ -65,7 +65,7 @@ func TestStrippedStaticProgram(t *testing.T) {
 	tool(t, "mkdir", bin+".stripped")
 	tool(t, "strip", "-s", "-o", stripped, bin)
 	c := config(stripped)
-	r := record(t, c, heddle.SyncRecord{Atomics: true})
+	r := record(t, c, machine.SyncRecord{Atomics: true})
 	if r.result.SyncRecognition != "futex" {
 		t.Errorf("recognition by %q", r.result.SyncRecognition)
 	}
@@ -105,7 +105,7 @@ func TestRecordingChangesNothing(t *testing.T) {
 	} {
 		c := config(bin)
 		c.Cores, c.Seed, c.Sched = 3, 4, o
-		r := record(t, c, heddle.SyncRecord{Atomics: true})
+		r := record(t, c, machine.SyncRecord{Atomics: true})
 		if n := r.placed(t, bin, event.OpAtomic)["added"]; n != threads*times {
 			t.Errorf("%+v: %d atomic operations, want %d", o, n, threads*times)
 		}
@@ -113,5 +113,5 @@ func TestRecordingChangesNothing(t *testing.T) {
 	}
 	c := config(bin)
 	c.MaxInstructions = 100_000
-	record(t, c, heddle.SyncRecord{Atomics: true})
+	record(t, c, machine.SyncRecord{Atomics: true})
 }

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -36,27 +37,27 @@ func tool(t testing.TB, name string, args ...string) {
 	}
 }
 
-func config(args ...string) heddle.Config {
-	c := heddle.DefaultConfig()
+func config(args ...string) machine.Config {
+	c := machine.DefaultConfig()
 	c.Args, c.Dir = args, filepath.Dir(args[0])
 	return c
 }
 
 // recording is what a run left behind.
 type recording struct {
-	result  *heddle.Result
+	result  *machine.Result
 	out     string
 	syncs   []event.Sync
-	threads map[event.ThreadID]string
+	threads map[arch.ThreadID]string
 	objects map[event.ObjectID]event.Object
 }
 
 // plain runs a program without recording.
-func plain(t testing.TB, c heddle.Config) (*heddle.Result, string) {
+func plain(t testing.TB, c machine.Config) (*machine.Result, string) {
 	t.Helper()
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	r, err := heddle.Run(context.Background(), c)
+	r, err := machine.Run(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func plain(t testing.TB, c heddle.Config) (*heddle.Result, string) {
 
 // record runs a program with its sync operations recorded, and without; that
 // must be the same run.
-func record(t testing.TB, c heddle.Config, what heddle.SyncRecord) *recording {
+func record(t testing.TB, c machine.Config, what machine.SyncRecord) *recording {
 	t.Helper()
 	before, out := plain(t, c)
 	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
@@ -73,8 +74,8 @@ func record(t testing.TB, c heddle.Config, what heddle.SyncRecord) *recording {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c.Record = &heddle.Record{To: f, Sync: &what}
-	r := &recording{threads: map[event.ThreadID]string{}, objects: map[event.ObjectID]event.Object{}}
+	c.Record = &machine.Record{To: f, Sync: &what}
+	r := &recording{threads: map[arch.ThreadID]string{}, objects: map[event.ObjectID]event.Object{}}
 	r.result, r.out = plain(t, c)
 	if r.result.Digest != before.Digest || r.result.Cycles != before.Cycles || r.out != out {
 		t.Errorf("recorded: digest %s, %d cycles; not recorded: %s, %d", r.result.Digest, r.result.Cycles, before.Digest, before.Cycles)
@@ -114,7 +115,7 @@ func (r *recording) read(t testing.TB, path string) {
 // nested checks that in each thread begins and ends are paired.
 func (r *recording) nested(t testing.TB) {
 	t.Helper()
-	open := map[event.ThreadID][]event.SyncOp{}
+	open := map[arch.ThreadID][]event.SyncOp{}
 	for i, e := range r.syncs {
 		stack := open[e.Thread]
 		switch e.Phase {

@@ -3,6 +3,7 @@ package syncops
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -10,7 +11,7 @@ import (
 // HeapSink is a Sink that takes calls of allocators, too, if Config.Custom has
 // HeapFunctions.
 type HeapSink interface {
-	Heap(*event.Heap)
+	AddAllocation(*event.Heap)
 }
 
 // shape says which arguments of an allocator's function mean what, from 1; 0 is
@@ -41,7 +42,7 @@ var shapes = map[string]shape{
 // malloc and its kin be told to a HeapSink.
 func HeapFunctions() []Custom { return []Custom{{heap: true}} }
 
-// keepsHeap tells whether HeapFunctions are among custom operations.
+// keepsHeap reports whether HeapFunctions are among custom operations.
 func keepsHeap(list []Custom) bool {
 	return slices.ContainsFunc(list, func(c Custom) bool { return c.heap })
 }
@@ -64,7 +65,7 @@ func gatedAllocators() map[string]*function {
 	return all
 }
 
-// allocates tells whether the thread is in an allocator's function.
+// allocates reports whether the thread is in an allocator's function.
 func (t *thread) allocates() bool {
 	n := len(t.frames)
 	return n > 0 && t.frames[n-1].function != nil && t.frames[n-1].function.kind == allocator
@@ -93,14 +94,14 @@ func (r *Recognizer) emitHeap(t *thread, f *frame, at *event.Stamp, phase event.
 		return f.args[n-1]
 	}
 	e := event.Heap{
-		Stamp: *at, Op: s.op, Phase: phase, Old: event.Addr(arg(s.old)), Size: arg(s.size), Addr: event.Addr(block),
-		PC: event.Addr(f.ret),
+		Stamp: *at, Op: s.op, Phase: phase, Old: arch.Addr(arg(s.old)), Size: arg(s.size), Addr: arch.Addr(block),
+		PC: arch.Addr(f.ret),
 	}
 	e.Thread = t.id
 	if s.times > 0 {
 		e.Size *= arg(s.times)
 	}
-	sink.Heap(&e)
+	sink.AddAllocation(&e)
 }
 
 // allocated records the return of an allocator's function.
@@ -113,15 +114,15 @@ func (r *Recognizer) allocated(t *thread, f *frame, rax uint64, at *event.Stamp)
 	case s.into > 0 && rax != 0:
 		block = 0
 	case s.into > 0:
-		block, _ = r.readWord(t.space.as, event.Addr(f.args[s.into-1]), 8)
+		block, _ = r.readWord(t.space.as, arch.Addr(f.args[s.into-1]), 8)
 	}
 	r.emitHeap(t, f, at, event.Return, block)
 }
 
-// Heap implements HeapSink.
-func (v *Recording) Heap(e *event.Heap) {
+// AddAllocation implements HeapSink.
+func (v *Recording) AddAllocation(e *event.Heap) {
 	if h, ok := v.gate.(HeapSink); ok {
-		h.Heap(e)
+		h.AddAllocation(e)
 	}
 	w := v.current.Trace()
 	if w == nil || !v.keepHeap {

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -21,7 +22,7 @@ func calls(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	under := map[event.ThreadID]event.Heap{}
+	under := map[arch.ThreadID]event.Heap{}
 	var lines []string
 	for e, err := range trace.Get[event.Heap](in, trace.Key{Kind: trace.Heap}, trace.Where{}) {
 		if err != nil {
@@ -53,7 +54,7 @@ func TestHeap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Record = &heddle.Record{To: f, Sync: &heddle.SyncRecord{Heap: true}}
+		c.Record = &machine.Record{To: f, Sync: &machine.SyncRecord{Heap: true}}
 		r, out := plain(t, c)
 		if err := f.Close(); err != nil {
 			t.Fatal(err)

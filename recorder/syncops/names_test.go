@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -39,7 +40,7 @@ func TestNamesDoNotDependOnTheInterleaving(t *testing.T) {
 		c := config(bin)
 		c.Cores, c.Seed, c.Sched.Policy = 1+i, uint64(11*i), policy
 		c.RandomizeLayout = i%2 == 1
-		r := record(t, c, heddle.SyncRecord{})
+		r := record(t, c, machine.SyncRecord{})
 		schedules[r.result.ScheduleDigest] = true
 		got := r.histories()
 		if want == nil {
@@ -65,14 +66,14 @@ func TestReturnToASnapshot(t *testing.T) {
 	bin := build(t, "all.c")
 	c := config(bin)
 	c.Seed = 5
-	want := record(t, c, heddle.SyncRecord{Atomics: true})
+	want := record(t, c, machine.SyncRecord{Atomics: true})
 	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c.Record = &heddle.Record{To: f, Sync: &heddle.SyncRecord{Atomics: true}}
-	m, err := heddle.New(c)
+	c.Record = &machine.Record{To: f, Sync: &machine.SyncRecord{Atomics: true}}
+	m, err := machine.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestReturnToASnapshot(t *testing.T) {
 	if err := m.CloseTrace(); err != nil {
 		t.Fatal(err)
 	}
-	got := &recording{threads: map[event.ThreadID]string{}, objects: map[event.ObjectID]event.Object{}}
+	got := &recording{threads: map[arch.ThreadID]string{}, objects: map[event.ObjectID]event.Object{}}
 	got.read(t, f.Name())
 	if a, b := got.text(), want.text(); a != b {
 		t.Error(firstDifference(a, b))
@@ -115,7 +116,7 @@ func TestThreadsThatExecute(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		c := config(bin, "2")
 		c.Seed = seed
-		r := record(t, c, heddle.SyncRecord{})
+		r := record(t, c, machine.SyncRecord{})
 		got := map[string]int{}
 		for _, e := range r.syncs {
 			if e.Op == event.OpMutexLock && e.Phase == event.Enter && e.Effects&event.Inner == 0 {

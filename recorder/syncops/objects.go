@@ -6,7 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -14,14 +14,14 @@ import (
 // object is a synchronization object.
 type object struct {
 	id     event.ObjectID
-	writer event.ThreadID // who holds it for writing, or as a spin lock
-	lives  int            // how often it was initialised
+	writer arch.ThreadID // who holds it for writing, or as a spin lock
+	lives  int           // how often it was initialised
 }
 
 // tsdKey is a key of thread-specific data.
 type tsdKey struct {
 	id         event.ObjectID
-	destructor event.Addr
+	destructor arch.Addr
 }
 
 // location is where an object is: an address of one address space, or a place in
@@ -36,24 +36,24 @@ type location struct {
 func identify(name string) event.ObjectID { return event.ObjectID(xxh3.HashString(name)) }
 
 // announce names an object to the sink, and returns its id.
-func (r *Recognizer) announce(at *event.Stamp, name string, addr event.Addr) event.ObjectID {
+func (r *Recognizer) announce(at *event.Stamp, name string, addr arch.Addr) event.ObjectID {
 	id := identify(name)
 	if !r.announced[id] {
 		r.announced[id] = true
-		r.sink.Object(&event.Object{Stamp: *at, ID: id, Name: name, Addr: addr})
+		r.sink.AddObject(&event.Object{Stamp: *at, ID: id, Name: name, Addr: addr})
 	}
 	return id
 }
 
 // object finds the object at an address for a thread's operation, and gives it
 // an identity if it has none, or if the operation begins a new life of it.
-func (r *Recognizer) object(t *thread, at *event.Stamp, addr event.Addr, creates bool) *object {
+func (r *Recognizer) object(t *thread, at *event.Stamp, addr arch.Addr, creates bool) *object {
 	where := r.locate(t.space, addr)
 	old := r.objects[where]
 	if old != nil && !creates {
 		return old
 	}
-	o := &object{writer: event.NoThread, lives: 1}
+	o := &object{writer: arch.NoThread, lives: 1}
 	if old != nil {
 		o.lives = old.lives + 1
 	}
@@ -64,19 +64,19 @@ func (r *Recognizer) object(t *thread, at *event.Stamp, addr event.Addr, creates
 
 // forget ends an object's life. Where the place is the name, lives are counted
 // on.
-func (r *Recognizer) forget(s *space, addr event.Addr) {
+func (r *Recognizer) forget(s *space, addr arch.Addr) {
 	where := r.locate(s, addr)
 	o := r.objects[where]
 	switch {
 	case o == nil:
 	case s.imageAt(addr) != nil:
-		o.writer = event.NoThread
+		o.writer = arch.NoThread
 	default:
 		delete(r.objects, where)
 	}
 }
 
-func (r *Recognizer) locate(s *space, addr event.Addr) location {
+func (r *Recognizer) locate(s *space, addr arch.Addr) location {
 	if r.sharing {
 		if v, ok := s.as.Find(addr); ok && v.Object != nil && v.Flags&mm.Shared != 0 {
 			return location{shared: v.Object, offset: v.Offset + uint64(addr-v.Start)}
@@ -88,7 +88,7 @@ func (r *Recognizer) locate(s *space, addr event.Addr) location {
 // nameOf makes the name of an object that has none: by its place where the
 // place does not depend on the interleaving, by the thread that makes it
 // otherwise.
-func (r *Recognizer) nameOf(t *thread, addr event.Addr, creates bool, lives int) string {
+func (r *Recognizer) nameOf(t *thread, addr arch.Addr, creates bool, lives int) string {
 	s := t.space
 	if i := s.imageAt(addr); i != nil {
 		name := fmt.Sprintf("%s:%s+%#x", s.label, i.label, uint64(addr)-i.bias)
@@ -118,7 +118,7 @@ const (
 
 // onStack finds the thread on whose stack, or in whose thread-local storage,
 // an address is, and the distance from the stack's top.
-func (s *space) onStack(addr event.Addr) (owner *thread, offset int64, ok bool) {
+func (s *space) onStack(addr arch.Addr) (owner *thread, offset int64, ok bool) {
 	for _, t := range s.tops {
 		if addr < t.low || addr >= t.high {
 			continue
@@ -138,15 +138,15 @@ func (s *space) onStack(addr event.Addr) (owner *thread, offset int64, ok bool) 
 	return owner, int64(addr - owner.top), true
 }
 
-func (s *space) inHeap(addr event.Addr) bool {
+func (s *space) inHeap(addr arch.Addr) bool {
 	return addr >= s.as.Layout.StartBrk && addr < s.as.HeapEnd()
 }
 
 // keyObject is the object of a key of thread-specific data.
-func (r *Recognizer) keyObject(t *thread, at *event.Stamp, number uint32, destructor event.Addr) *tsdKey {
+func (r *Recognizer) keyObject(t *thread, at *event.Stamp, number uint32, destructor arch.Addr) *tsdKey {
 	t.keys++
 	k := &tsdKey{destructor: destructor}
-	k.id = r.announce(at, fmt.Sprintf("%s:key%d", t.name, t.keys), event.Addr(number))
+	k.id = r.announce(at, fmt.Sprintf("%s:key%d", t.name, t.keys), arch.Addr(number))
 	t.space.keys[number] = k
 	return k
 }
@@ -158,7 +158,7 @@ func (r *Recognizer) threadObject(at *event.Stamp, name string) event.ObjectID {
 }
 
 // semaphoreObject is a named semaphore.
-func (r *Recognizer) semaphoreObject(at *event.Stamp, s *space, name event.Addr) event.ObjectID {
+func (r *Recognizer) semaphoreObject(at *event.Stamp, s *space, name arch.Addr) event.ObjectID {
 	text, ok := readString(s.as, name)
 	if !ok {
 		return 0
@@ -170,7 +170,7 @@ func (r *Recognizer) semaphoreObject(at *event.Stamp, s *space, name event.Addr)
 const maxName = 255
 
 // readString reads a string of the guest.
-func readString(as *mm.AddressSpace, at event.Addr) (string, bool) {
+func readString(as *mm.AddressSpace, at arch.Addr) (string, bool) {
 	b := make([]byte, maxName+1)
 	b = b[:peek(as, at, b)]
 	end := bytes.IndexByte(b, 0)
@@ -181,7 +181,7 @@ func readString(as *mm.AddressSpace, at event.Addr) (string, bool) {
 }
 
 // readWord reads a number of the guest.
-func (r *Recognizer) readWord(as *mm.AddressSpace, at event.Addr, size int) (x uint64, ok bool) {
+func (r *Recognizer) readWord(as *mm.AddressSpace, at arch.Addr, size int) (x uint64, ok bool) {
 	b := r.bytes[:size]
 	n := peek(as, at, b)
 	for i, c := range b {
@@ -192,14 +192,14 @@ func (r *Recognizer) readWord(as *mm.AddressSpace, at event.Addr, size int) (x u
 
 // peek reads memory without making anything resident, and returns how many
 // bytes there are.
-func peek(as *mm.AddressSpace, at event.Addr, b []byte) (done int) {
+func peek(as *mm.AddressSpace, at arch.Addr, b []byte) (done int) {
 	for done < len(b) {
-		n, why := as.Space().ReadAt(b[done:], at+event.Addr(done))
+		n, why := as.Space().ReadAt(b[done:], at+arch.Addr(done))
 		done += n
-		if why == emu.NoFault {
+		if why == arch.NoFault {
 			return done
 		}
-		n = peekAbsent(as, at+event.Addr(done), b[done:])
+		n = peekAbsent(as, at+arch.Addr(done), b[done:])
 		if n == 0 {
 			return done
 		}
@@ -209,12 +209,12 @@ func peek(as *mm.AddressSpace, at event.Addr, b []byte) (done int) {
 }
 
 // peekAbsent reads of a page that is not resident what the guest would find.
-func peekAbsent(as *mm.AddressSpace, at event.Addr, b []byte) int {
+func peekAbsent(as *mm.AddressSpace, at arch.Addr, b []byte) int {
 	v, ok := as.Find(at)
 	if !ok || v.Prot == 0 {
 		return 0
 	}
-	b = b[:min(len(b), emu.PageSize-int(at%emu.PageSize))]
+	b = b[:min(len(b), arch.PageSize-int(at%arch.PageSize))]
 	if v.Object == nil {
 		clear(b)
 		return len(b)

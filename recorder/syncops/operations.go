@@ -1,7 +1,7 @@
 package syncops
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -42,20 +42,20 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 		r.chooseSpin(t, f)
 	}
 	if n := f.function.starts; n > 0 && r.fixed.body != nil {
-		r.bind(t.space, event.Addr(f.args[n-1]), r.fixed.body)
+		r.bind(t.space, arch.Addr(f.args[n-1]), r.fixed.body)
 	}
 	r.findObject(t, f, at)
 	e := r.event(t, f, at, event.Enter)
 	e.Effects |= f.function.enter
 	if f.function.op == event.OpRWUnlock && f.object != nil {
 		if f.object.writer == t.id {
-			f.object.writer = event.NoThread
+			f.object.writer = arch.NoThread
 		} else {
 			e.Effects |= event.Shared
 		}
 	}
 	if f.function.op == event.OpSpinUnlock && f.object != nil {
-		f.object.writer = event.NoThread
+		f.object.writer = arch.NoThread
 	}
 	if v := f.function.value; v > 0 {
 		e.Value = f.args[v-1]
@@ -75,7 +75,7 @@ func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
 	if r.fixed.body == nil {
 		return
 	}
-	e := event.Sync{Stamp: *at, Op: event.OpThreadReturn, Phase: event.Whole, Object: r.threadObject(at, t.name), Peer: event.NoThread}
+	e := event.Sync{Stamp: *at, Op: event.OpThreadReturn, Phase: event.Whole, Object: r.threadObject(at, t.name), Peer: arch.NoThread}
 	e.Thread = t.id
 	r.emit(&e)
 }
@@ -83,8 +83,8 @@ func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
 // chooseSpin tells pthread_spin_init from pthread_spin_unlock where they are one
 // function: an unlock is of a lock that is held.
 func (r *Recognizer) chooseSpin(t *thread, f *frame) {
-	o := r.objects[r.locate(t.space, event.Addr(f.args[0]))]
-	if o == nil || o.writer == event.NoThread {
+	o := r.objects[r.locate(t.space, arch.Addr(f.args[0]))]
+	if o == nil || o.writer == arch.NoThread {
 		f.function = r.fixed.spinInit
 	} else {
 		f.function = r.fixed.spinUnlock
@@ -100,42 +100,42 @@ func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
 	}
 	switch fn.role {
 	case inMemory:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 		f.object = r.object(t, at, f.addr, fn.creates)
 		f.id = f.object.id
 	case aThread:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 		if h, ok := t.space.handles[arg]; ok {
 			f.id, f.peer = r.threadObject(at, h.name), h.id
 		}
 	case createdThread:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 		f.id = r.threadObject(at, t.childName(1))
 	case aKey:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 		if k := t.space.keys[uint32(arg)]; k != nil {
 			f.id = k.id
 		}
 	case createdKey:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 	case aName:
-		f.addr = event.Addr(arg)
+		f.addr = arch.Addr(arg)
 		f.id = r.semaphoreObject(at, t.space, f.addr)
 	case theFunction:
 		f.addr = f.entry
 		f.id = r.announce(at, "function:"+fn.name, 0)
 	}
 	if fn.second > 0 {
-		f.second = r.object(t, at, event.Addr(f.args[fn.second-1]), false).id
+		f.second = r.object(t, at, arch.Addr(f.args[fn.second-1]), false).id
 	}
 }
 
 // returned acts on the return of a function.
-func (r *Recognizer) returned(t *thread, f *frame, regs *emu.Regs, at *event.Stamp) {
-	rax := regs.GPR[emu.RAX]
+func (r *Recognizer) returned(t *thread, f *frame, regs *arch.Regs, at *event.Stamp) {
+	rax := regs.GPR[arch.RAX]
 	switch {
 	case f.function.kind == resolver:
-		r.bind(t.space, event.Addr(rax), f.function.target)
+		r.bind(t.space, arch.Addr(rax), f.function.target)
 		return
 	case f.function.kind == allocator:
 		r.allocated(t, f, rax, at)
@@ -181,14 +181,14 @@ func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
 		f.peer = t.lastChild
 	case event.OpKeyCreate, event.OpC11TssCreate:
 		if number, ok := r.readWord(t.space.as, f.addr, 4); ok {
-			f.id = r.keyObject(t, at, uint32(number), event.Addr(f.args[1])).id
+			f.id = r.keyObject(t, at, uint32(number), arch.Addr(f.args[1])).id
 		}
 	case event.OpKeyDelete, event.OpC11TssDelete:
 		delete(t.space.keys, uint32(f.addr))
 	case event.OpSemOpen:
 		if f.id != 0 {
-			r.objects[r.locate(t.space, event.Addr(rax))] = &object{id: f.id, writer: event.NoThread, lives: 1}
-			f.addr = event.Addr(rax)
+			r.objects[r.locate(t.space, arch.Addr(rax))] = &object{id: f.id, writer: arch.NoThread, lives: 1}
+			f.addr = arch.Addr(rax)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
 func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Phase) *event.Sync {
 	r.scratch = event.Sync{
 		Stamp: *at, Op: f.function.op, Phase: phase, Object: f.id, Second: f.second, Addr: f.addr,
-		PC: event.Addr(f.ret), Peer: f.peer, Effects: f.flags,
+		PC: arch.Addr(f.ret), Peer: f.peer, Effects: f.flags,
 	}
 	r.scratch.Thread = t.id
 	return &r.scratch
@@ -208,18 +208,18 @@ func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Pha
 func (r *Recognizer) watchRoutine(t *thread, f *frame) {
 	const finished = 2
 	if word, ok := r.readWord(t.space.as, f.addr, 4); !ok || word != finished {
-		r.bind(t.space, event.Addr(f.args[1]), r.fixed.routine)
+		r.bind(t.space, arch.Addr(f.args[1]), r.fixed.routine)
 	}
 }
 
 // enterRoutine notes that the thread's once operation is the one that runs the
 // routine: what the routine does counts.
-func (r *Recognizer) enterRoutine(t *thread, entry event.Addr, sp, ret uint64) {
+func (r *Recognizer) enterRoutine(t *thread, entry arch.Addr, sp, ret uint64) {
 	n := len(t.frames)
 	if n == 0 {
 		return
 	}
-	if top := &t.frames[n-1]; top.function != nil && top.function.once && event.Addr(top.args[1]) == entry {
+	if top := &t.frames[n-1]; top.function != nil && top.function.once && arch.Addr(top.args[1]) == entry {
 		top.ran = true
 		r.push(t, &frame{function: r.fixed.routine, entry: entry, sp: sp, ret: ret, silent: true})
 	}
@@ -264,7 +264,7 @@ func (r *Recognizer) enterDestructor(t *thread, f *frame, at *event.Stamp) {
 	}
 	t.dyingSP, t.lastKey = f.sp, int64(number)
 	t.specific[number] = 0
-	f.id, f.addr = k.id, event.Addr(f.args[0])
+	f.id, f.addr = k.id, arch.Addr(f.args[0])
 	e := r.event(t, f, at, event.Enter)
 	e.Value = f.args[0]
 	r.emit(e)
@@ -273,7 +273,7 @@ func (r *Recognizer) enterDestructor(t *thread, f *frame, at *event.Stamp) {
 
 // dueKey finds the key whose destructor is called: C libraries go through the
 // keys by their numbers, again and again while there are values.
-func (t *thread) dueKey(entry event.Addr, value uint64) (number uint32, k *tsdKey) {
+func (t *thread) dueKey(entry arch.Addr, value uint64) (number uint32, k *tsdKey) {
 	best := int64(-1)
 	for n, x := range t.specific {
 		key := t.space.keys[n]

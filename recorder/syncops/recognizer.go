@@ -3,8 +3,10 @@ package syncops
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -13,19 +15,19 @@ import (
 // Sink takes what was recognised, in order. What it is given is valid until it
 // returns. The stamps lack the numbers of the event (Seq and Sync).
 type Sink interface {
-	Sync(*event.Sync)
-	Object(*event.Object)
+	AddSync(*event.Sync)
+	AddObject(*event.Object)
 }
 
-// Engine is what a Recognizer needs of the processor: emu.CPU has it.
+// Engine is what a Recognizer needs of the processor: uc.CPU has it.
 type Engine interface {
-	Regs(*emu.Regs)
-	PC() event.Addr
-	SetBreakpoints([]event.Addr)
+	Regs(*arch.Regs)
+	PC() arch.Addr
+	SetBreakpoints([]arch.Addr)
 	// MuteAtomics says whether the log of atomic instructions is interrupted.
 	MuteAtomics(bool)
 	// TakeAtomic takes the next entry of that log.
-	TakeAtomic(*emu.Atomic) bool
+	TakeAtomic(*uc.Atomic) bool
 }
 
 // Config says what to recognise.
@@ -46,7 +48,7 @@ type Config struct {
 	// engine must log them.
 	Atomics bool
 	// Breakpoints are further places to stop at, for others.
-	Breakpoints []event.Addr
+	Breakpoints []arch.Addr
 }
 
 // Recognizer follows the threads of a run.
@@ -55,26 +57,26 @@ type Recognizer struct {
 	sink  Sink
 	fixed *fixed
 
-	threads   nearmap.Map[event.ThreadID, *thread]
+	threads   nearmap.Map[arch.ThreadID, *thread]
 	spaces    map[*mm.AddressSpace]*space
 	files     map[*mm.Object]*file
 	objects   map[location]*object
 	announced map[event.ObjectID]bool
-	returns   map[event.Addr]bool // return addresses that have breakpoints
-	watched   filter              // all addresses that have breakpoints, unless stale
-	armed     uint64              // the host's count when the breakpoints were set
-	stale     bool                // the breakpoints are not what they should be
-	atomics   bool                // are recorded
-	sharing   bool                // there may be memory that processes share
-	renamed   *thread             // that is about to get another id
+	returns   map[arch.Addr]bool // return addresses that have breakpoints
+	watched   filter             // all addresses that have breakpoints, unless stale
+	armed     uint64             // the host's count when the breakpoints were set
+	stale     bool               // the breakpoints are not what they should be
+	atomics   bool               // are recorded
+	sharing   bool               // there may be memory that processes share
+	renamed   *thread            // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known
 
 	// What is at hand, kept so that no event takes memory.
-	regs    emu.Regs
+	regs    arch.Regs
 	at      event.Stamp
 	scratch event.Sync
-	atomic  emu.Atomic
+	atomic  uc.Atomic
 	bytes   [8]byte
 }
 
@@ -82,7 +84,7 @@ type Recognizer struct {
 type host struct {
 	engine Engine
 	open   OpenFunc
-	others []event.Addr
+	others []arch.Addr
 	armed  uint64 // how often breakpoints were set
 }
 
@@ -95,7 +97,7 @@ func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
 		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom, c.Schedules),
 		spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
-		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[event.Addr]bool{},
+		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[arch.Addr]bool{},
 	}
 }
 
@@ -114,21 +116,21 @@ func (r *Recognizer) Recognition() string {
 }
 
 // Name is the run-independent name of a live thread.
-func (r *Recognizer) Name(id event.ThreadID) string {
+func (r *Recognizer) Name(id arch.ThreadID) string {
 	if t := r.threads.At(id); t != nil {
 		return t.name
 	}
 	return ""
 }
 
-// InOperation tells whether what a thread does now is part of an operation.
-func (r *Recognizer) InOperation(id event.ThreadID) bool {
+// InOperation reports whether what a thread does now is part of an operation.
+func (r *Recognizer) InOperation(id arch.ThreadID) bool {
 	t := r.threads.At(id)
 	return t != nil && t.counted()
 }
 
 // Arguments are those of the outermost operation that a thread is in.
-func (r *Recognizer) Arguments(id event.ThreadID) (args [3]uint64, ok bool) {
+func (r *Recognizer) Arguments(id arch.ThreadID) (args [3]uint64, ok bool) {
 	t := r.threads.At(id)
 	if t == nil {
 		return args, false
@@ -141,9 +143,9 @@ func (r *Recognizer) Arguments(id event.ThreadID) (args [3]uint64, ok bool) {
 	return args, false
 }
 
-// Library tells whether an address is code of the C library, as a file of its own,
+// Library reports whether an address is code of the C library, as a file of its own,
 // or of the dynamic linker.
-func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker bool) {
+func (r *Recognizer) Library(id arch.ThreadID, pc arch.Addr) (library, linker bool) {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil {
 		return false, false
@@ -152,10 +154,10 @@ func (r *Recognizer) Library(id event.ThreadID, pc event.Addr) (library, linker 
 	return t.space.ofLibrary(i), i != nil && i.isLinker()
 }
 
-func (r *Recognizer) emit(e *event.Sync) { r.sink.Sync(e) }
+func (r *Recognizer) emit(e *event.Sync) { r.sink.AddSync(e) }
 
-// Knows tells whether a thread was met already.
-func (r *Recognizer) Knows(id event.ThreadID) bool { return r.threads.At(id) != nil }
+// Knows reports whether a thread was met already.
+func (r *Recognizer) Knows(id arch.ThreadID) bool { return r.threads.At(id) != nil }
 
 // Running tells that a thread, which is loaded, is about to run.
 func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
@@ -178,7 +180,7 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 
 // passes is Running for a thread about which nothing is to be done where it is, which
 // has retired so many instructions. False: something may be.
-func (r *Recognizer) passes(id event.ThreadID, instructions uint64) bool {
+func (r *Recognizer) passes(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
 		return false
@@ -203,13 +205,13 @@ func (r *Recognizer) refresh(t *thread) {
 }
 
 // Stopped tells that a thread stopped, and why. The thread is loaded.
-func (r *Recognizer) Stopped(id event.ThreadID, why emu.StopReason, at event.Stamp) {
+func (r *Recognizer) Stopped(id arch.ThreadID, why arch.StopReason, at event.Stamp) {
 	t := r.threads.At(id)
 	r.at = at
 	if r.atomics {
 		r.takeAtomics(t, &r.at)
 	}
-	if why == emu.StopBreakpoint {
+	if why == arch.StopBreakpoint {
 		r.look(t, &r.at)
 		r.refresh(t)
 	}
@@ -229,11 +231,11 @@ func (r *Recognizer) look(t *thread, at *event.Stamp) {
 	t.looked = moment{pc, at.Instructions}
 }
 
-func (r *Recognizer) lookCloser(t *thread, returns bool, regs *emu.Regs, at *event.Stamp) {
+func (r *Recognizer) lookCloser(t *thread, returns bool, regs *arch.Regs, at *event.Stamp) {
 	if returns {
 		r.atReturn(t, regs, at)
 	}
-	if e, ok := t.space.entries[event.Addr(regs.RIP)]; ok {
+	if e, ok := t.space.entries[arch.Addr(regs.RIP)]; ok {
 		r.atEntry(t, e, regs, at)
 	} else if t.dying {
 		r.atDestructor(t, regs, at)
@@ -241,7 +243,7 @@ func (r *Recognizer) lookCloser(t *thread, returns bool, regs *emu.Regs, at *eve
 }
 
 // atDestructor handles a stop at a function that is known as a destructor alone.
-func (r *Recognizer) atDestructor(t *thread, regs *emu.Regs, at *event.Stamp) {
+func (r *Recognizer) atDestructor(t *thread, regs *arch.Regs, at *event.Stamp) {
 	for _, k := range t.space.keys {
 		if uint64(k.destructor) == regs.RIP {
 			r.atEntry(t, entry{function: r.fixed.destructor}, regs, at)
@@ -251,14 +253,14 @@ func (r *Recognizer) atDestructor(t *thread, regs *emu.Regs, at *event.Stamp) {
 }
 
 // Signalled tells that a signal handler of a thread was set up.
-func (r *Recognizer) Signalled(id event.ThreadID) {
+func (r *Recognizer) Signalled(id arch.ThreadID) {
 	if t := r.threads.At(id); t != nil {
 		t.signals++
 	}
 }
 
 // Issued tells of a system call that was not carried out yet.
-func (r *Recognizer) Issued(id event.ThreadID, number uint64, args [6]uint64, at event.Stamp) {
+func (r *Recognizer) Issued(id arch.ThreadID, number uint64, args [6]uint64, at event.Stamp) {
 	t := r.threads.At(id)
 	t.call = systemCall{number, args}
 	if number == unix.SYS_RT_SIGRETURN {
@@ -271,27 +273,27 @@ func (r *Recognizer) Issued(id event.ThreadID, number uint64, args [6]uint64, at
 
 // Completed tells that a thread's system call was carried out; it has not gone
 // on yet.
-func (r *Recognizer) Completed(id event.ThreadID, number uint64, args [6]uint64, result uint64, at event.Stamp) {
+func (r *Recognizer) Completed(id arch.ThreadID, number uint64, args [6]uint64, result uint64, at event.Stamp) {
 	t := r.threads.At(id)
 	if t == nil {
+		return
+	}
+	if linux.Has(number, linux.Executes) {
+		if result == 0 {
+			r.executed(t, &at)
+		}
 		return
 	}
 	switch number {
 	case unix.SYS_FUTEX:
 		r.completeFutex(t, result, &at)
 		return
-	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
-		if result == 0 {
-			r.executed(t, &at)
-		}
-		return
 	case unix.SYS_SET_TID_ADDRESS:
-		t.clearTID = event.Addr(args[0])
+		t.clearTID = arch.Addr(args[0])
 		return
 	case unix.SYS_ARCH_PRCTL:
-		const setFS = 0x1002
-		if args[0] == setFS && result == 0 {
-			t.setTLS(event.Addr(args[1]))
+		if args[0] == linux.ArchSetFS && result == 0 {
+			t.setTLS(arch.Addr(args[1]))
 		}
 		return
 	}
@@ -299,14 +301,14 @@ func (r *Recognizer) Completed(id event.ThreadID, number uint64, args [6]uint64,
 }
 
 // setTLS notes the pthread_t of a program's first thread.
-func (t *thread) setTLS(tls event.Addr) {
+func (t *thread) setTLS(tls arch.Addr) {
 	t.tls = tls
 	t.space.handles[uint64(tls)] = handle{t.id, t.name}
 }
 
 // mapped follows changes of what is mapped.
 func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uint64) {
-	if result > ^uint64(0)-4096 {
+	if linux.Failed(result) {
 		return
 	}
 	if number == unix.SYS_MMAP && args[0] == 0 {
@@ -322,7 +324,7 @@ func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uin
 
 // watchReturn has a return address noticed. It stays so: the place is likely to
 // come again.
-func (r *Recognizer) watchReturn(ret event.Addr) {
+func (r *Recognizer) watchReturn(ret arch.Addr) {
 	if !r.returns[ret] {
 		r.returns[ret] = true
 		r.stale = true
@@ -330,7 +332,7 @@ func (r *Recognizer) watchReturn(ret event.Addr) {
 }
 
 // forgetReturns gives up the return addresses in a range that was unmapped.
-func (r *Recognizer) forgetReturns(start, end event.Addr) {
+func (r *Recognizer) forgetReturns(start, end arch.Addr) {
 	for ret := range r.returns {
 		if start <= ret && ret < end {
 			delete(r.returns, ret)
@@ -342,7 +344,7 @@ func (r *Recognizer) forgetReturns(start, end event.Addr) {
 func (r *Recognizer) arm() {
 	r.host.armed++
 	r.stale, r.armed = false, r.host.armed
-	list := append(make([]event.Addr, 0, len(r.returns)+256), r.host.others...)
+	list := append(make([]arch.Addr, 0, len(r.returns)+256), r.host.others...)
 	for ret := range r.returns {
 		list = append(list, ret)
 	}

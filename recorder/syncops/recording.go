@@ -3,7 +3,8 @@ package syncops
 import (
 	"slices"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -18,7 +19,7 @@ type Recording struct {
 	syncs, objects *trace.Stream // nil if nothing is kept
 	keepHeap       bool          // calls of allocators are among what is kept
 	gate           Gate          // or nil
-	held           map[event.ThreadID]event.Sync
+	held           map[arch.ThreadID]event.Sync
 	gated          []event.ObjectID // of operations without effect, which are not kept
 }
 
@@ -34,8 +35,8 @@ type Gate interface {
 // NewRecording makes the recording of a run that has not begun, without a trace
 // if that is nil. The gate, unless nil, is asked about everything. It fails if
 // atomic instructions cannot be logged.
-func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, gate Gate) (*Recording, error) {
-	v := &Recording{gate: gate, held: map[event.ThreadID]event.Sync{}, keepHeap: keepsHeap(c.Custom)}
+func NewRecording(w *trace.Writer, cpu *uc.CPU, c Config, gate Gate) (*Recording, error) {
+	v := &Recording{gate: gate, held: map[arch.ThreadID]event.Sync{}, keepHeap: keepsHeap(c.Custom)}
 	if c.TellHeap && !v.keepHeap {
 		c.Custom = append(HeapFunctions(), c.Custom...)
 	}
@@ -59,8 +60,8 @@ func NewRecording(w *trace.Writer, cpu *emu.CPU, c Config, gate Gate) (*Recordin
 // Recognition is how operations were found: see Recognizer.
 func (v *Recording) Recognition() string { return v.recognizer.Recognition() }
 
-// Sync implements Sink.
-func (v *Recording) Sync(e *event.Sync) {
+// AddSync implements Sink.
+func (v *Recording) AddSync(e *event.Sync) {
 	if v.gate != nil && !v.gate.Admit(e) {
 		v.held[e.Thread] = *e
 		return
@@ -81,8 +82,8 @@ func (v *Recording) put(e *event.Sync) {
 	}
 }
 
-// Object implements Sink.
-func (v *Recording) Object(e *event.Object) {
+// AddObject implements Sink.
+func (v *Recording) AddObject(e *event.Object) {
 	n := v.current.Next()
 	e.Seq, e.Sync = n.Seq, n.Sync
 	if v.objects != nil {
@@ -91,19 +92,19 @@ func (v *Recording) Object(e *event.Object) {
 }
 
 // Name is the name of a live thread.
-func (v *Recording) Name(t event.ThreadID) string { return v.recognizer.Name(t) }
+func (v *Recording) Name(t arch.ThreadID) string { return v.recognizer.Name(t) }
 
-// InOperation tells whether what a thread does now is part of an operation.
-func (v *Recording) InOperation(t event.ThreadID) bool { return v.recognizer.InOperation(t) }
+// InOperation reports whether what a thread does now is part of an operation.
+func (v *Recording) InOperation(t arch.ThreadID) bool { return v.recognizer.InOperation(t) }
 
 // Arguments are those of the operation that a thread is in, at its begin; not ok: it
 // is in none.
-func (v *Recording) Arguments(t event.ThreadID) (args [3]uint64, ok bool) {
+func (v *Recording) Arguments(t arch.ThreadID) (args [3]uint64, ok bool) {
 	return v.recognizer.Arguments(t)
 }
 
 // Library is Recognizer.Library.
-func (v *Recording) Library(t event.ThreadID, pc event.Addr) (library, linker bool) {
+func (v *Recording) Library(t arch.ThreadID, pc arch.Addr) (library, linker bool) {
 	return v.recognizer.Library(t, pc)
 }
 
@@ -119,7 +120,7 @@ func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 }
 
 // putHeld writes the operation at which a thread was held that goes on.
-func (v *Recording) putHeld(r *recorder.Recorder, t event.ThreadID) {
+func (v *Recording) putHeld(r *recorder.Recorder, t arch.ThreadID) {
 	e, ok := v.held[t]
 	if !ok {
 		return
@@ -131,9 +132,9 @@ func (v *Recording) putHeld(r *recorder.Recorder, t event.ThreadID) {
 }
 
 // Stopped implements recorder.Recording.
-func (v *Recording) Stopped(r *recorder.Recorder, t *kernel.Task, s emu.Stop) {
+func (v *Recording) Stopped(r *recorder.Recorder, t *kernel.Task, s arch.Stop) {
 	v.current = r
-	if s.Reason == emu.StopBreakpoint || v.recognizer.atomics {
+	if s.Reason == arch.StopBreakpoint || v.recognizer.atomics {
 		v.recognizer.Stopped(t.ID(), s.Reason, r.At())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -12,7 +13,7 @@ import (
 func (r *recording) sound(t testing.TB) {
 	t.Helper()
 	s := soundness{
-		holder: map[event.ObjectID]event.ThreadID{}, depth: map[event.ObjectID]int{}, posts: map[event.ObjectID]int64{},
+		holder: map[event.ObjectID]arch.ThreadID{}, depth: map[event.ObjectID]int{}, posts: map[event.ObjectID]int64{},
 		came: map[event.ObjectID]int{}, left: map[event.ObjectID]int{}, size: map[event.ObjectID]int{}, ended: map[event.ObjectID]bool{},
 	}
 	for i := range r.syncs {
@@ -23,10 +24,10 @@ func (r *recording) sound(t testing.TB) {
 }
 
 type soundness struct {
-	holder map[event.ObjectID]event.ThreadID // of mutexes and rwlocks
-	depth  map[event.ObjectID]int            // how often held: recursive, or by readers
-	posts  map[event.ObjectID]int64          // of semaphores: waits that can succeed
-	size   map[event.ObjectID]int            // of barriers
+	holder map[event.ObjectID]arch.ThreadID // of mutexes and rwlocks
+	depth  map[event.ObjectID]int           // how often held: recursive, or by readers
+	posts  map[event.ObjectID]int64         // of semaphores: waits that can succeed
+	size   map[event.ObjectID]int           // of barriers
 	came   map[event.ObjectID]int
 	left   map[event.ObjectID]int
 	ended  map[event.ObjectID]bool // threads, by object
@@ -73,8 +74,8 @@ func (s *soundness) add(e *event.Sync) string {
 	return ""
 }
 
-func (s *soundness) lock(o event.ObjectID, t event.ThreadID, e, acquire, release event.Effects) string {
-	const readers event.ThreadID = -2
+func (s *soundness) lock(o event.ObjectID, t arch.ThreadID, e, acquire, release event.Effects) string {
+	const readers arch.ThreadID = -2
 	switch {
 	case e&acquire != 0 && e&event.Shared != 0:
 		if s.depth[o] > 0 && s.holder[o] != readers {

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // space is what is known of an address space: the files in it, where their
@@ -23,9 +23,9 @@ type space struct {
 	users int    // threads
 
 	images   []*image // by address
-	entries  map[event.Addr]entry
-	wrappers []event.Addr // functions syscall
-	dynamic  []bound      // what calls told of: IFUNCs, once routines
+	entries  map[arch.Addr]entry
+	wrappers []arch.Addr // functions syscall
+	dynamic  []bound     // what calls told of: IFUNCs, once routines
 	keys     map[uint32]*tsdKey
 	handles  map[uint64]handle
 	dying    int       // threads that run destructors
@@ -40,7 +40,7 @@ type image struct {
 	path       string
 	label      string // short name, unique in the space
 	bias       uint64
-	start, end event.Addr
+	start, end arch.Addr
 }
 
 // entry is what is recognised at an address.
@@ -51,13 +51,13 @@ type entry struct {
 
 // bound is an entry that the program's own calls told of.
 type bound struct {
-	addr event.Addr
+	addr arch.Addr
 	entry
 }
 
 func newSpace(as *mm.AddressSpace, label string) *space {
 	return &space{
-		as: as, label: label, entries: map[event.Addr]entry{}, keys: map[uint32]*tsdKey{}, handles: map[uint64]handle{},
+		as: as, label: label, entries: map[arch.Addr]entry{}, keys: map[uint32]*tsdKey{}, handles: map[uint64]handle{},
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *space) fork(as *mm.AddressSpace, label string) *space {
 }
 
 // imageAt finds the file that an address belongs to, its data included.
-func (s *space) imageAt(addr event.Addr) *image {
+func (s *space) imageAt(addr arch.Addr) *image {
 	i := sort.Search(len(s.images), func(i int) bool { return s.images[i].start > addr })
 	if i == 0 || addr >= s.images[i-1].end {
 		return nil
@@ -87,7 +87,7 @@ func (s *space) imageAt(addr event.Addr) *image {
 	return s.images[i-1]
 }
 
-// overlaps tells whether a range touches a file that is known.
+// overlaps reports whether a range touches a file that is known.
 func (s *space) overlaps(start, length uint64) bool {
 	return slices.ContainsFunc(s.images, func(i *image) bool {
 		return uint64(i.start) < start+length && start < uint64(i.end)
@@ -106,7 +106,7 @@ func (r *Recognizer) executable(s *space) (list []*image) {
 		if f == nil {
 			continue
 		}
-		addr, ok := f.names.Address(v.Offset)
+		addr, ok := f.layout.Address(v.Offset)
 		if !ok {
 			continue
 		}
@@ -114,10 +114,10 @@ func (r *Recognizer) executable(s *space) (list []*image) {
 		if slices.ContainsFunc(list, func(i *image) bool { return i.object == v.Object && i.bias == bias }) {
 			continue
 		}
-		start, end := f.names.Extent()
+		start, end := f.layout.Extent()
 		list = append(list, &image{
 			object: v.Object, file: f, path: name, bias: bias,
-			start: event.Addr(start + bias), end: event.Addr(end + bias),
+			start: arch.Addr(start + bias), end: arch.Addr(end + bias),
 		})
 	}
 	slices.SortFunc(list, func(a, b *image) int { return cmp.Compare(a.start, b.start) })
@@ -187,7 +187,7 @@ func (s *space) nameImages() {
 
 // fillEntries makes the table of recognised addresses.
 func (s *space) fillEntries() {
-	s.entries = map[event.Addr]entry{}
+	s.entries = map[arch.Addr]entry{}
 	s.wrappers = nil
 	for _, i := range s.images {
 		for _, p := range i.file.found {
@@ -196,7 +196,7 @@ func (s *space) fillEntries() {
 				e.function = &function{name: p.function.name, kind: resolver, target: p.function}
 			}
 			s.symbols = s.symbols || p.function.kind == operation
-			if addr := event.Addr(p.addr + i.bias); p.function.kind == wrapper {
+			if addr := arch.Addr(p.addr + i.bias); p.function.kind == wrapper {
 				s.wrappers = append(s.wrappers, addr)
 			} else {
 				s.entries[addr] = e
@@ -211,7 +211,7 @@ func (s *space) fillEntries() {
 
 // bind adds an entry that a call told of. What is recognised there already
 // stays.
-func (r *Recognizer) bind(s *space, addr event.Addr, f *function) {
+func (r *Recognizer) bind(s *space, addr arch.Addr, f *function) {
 	if _, have := s.entries[addr]; have || addr == 0 {
 		return
 	}
@@ -222,20 +222,20 @@ func (r *Recognizer) bind(s *space, addr event.Addr, f *function) {
 }
 
 // forgetRange drops the objects in a range that was unmapped.
-func (r *Recognizer) forgetRange(s *space, start, end event.Addr) {
+func (r *Recognizer) forgetRange(s *space, start, end arch.Addr) {
 	maps.DeleteFunc(r.objects, func(l location, _ *object) bool {
 		return l.space == s && uint64(start) <= l.offset && l.offset < uint64(end)
 	})
 }
 
-// inner tells whether a call comes from within the C library that the function
+// inner reports whether a call comes from within the C library that the function
 // is in, or from the dynamic linker: not from the program or other libraries.
-func (s *space) inner(ret event.Addr, library *image) bool {
+func (s *space) inner(ret arch.Addr, library *image) bool {
 	i := s.imageAt(ret)
 	return library != nil && library.file.library && s.ofLibrary(i) && (i == library || i.isLinker())
 }
 
-// ofLibrary tells whether i is the C library or the dynamic linker, as a file
+// ofLibrary reports whether i is the C library or the dynamic linker, as a file
 // of its own.
 func (s *space) ofLibrary(i *image) bool {
 	return i != nil && i != s.imageAt(s.as.Layout.StartCode) && (i.file.library || i.isLinker())

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
@@ -152,7 +152,7 @@ func TestOperationsAreThoseCalled(t *testing.T) {
 			for cores := 1; cores <= 4; cores += 3 {
 				c := config(bin)
 				c.Cores, c.Seed = cores, uint64(cores)
-				r := record(t, c, heddle.SyncRecord{})
+				r := record(t, c, machine.SyncRecord{})
 				if got := r.sayings(t, r.ownCode(t, bin)); got != r.out {
 					t.Errorf("%d cores: %s", cores, firstDifference(got, r.out))
 				}
@@ -246,10 +246,10 @@ func TestCountsAreThoseOfAnInterposer(t *testing.T) {
 			c.Dir = filepath.Dir(input)
 			c.Env = append(c.Env, "LD_PRELOAD="+library)
 			for _, f := range []string{library, args[0]} {
-				c.Mounts = append(c.Mounts, heddle.Mount{Host: filepath.Dir(f), Guest: filepath.Dir(f)})
+				c.Mounts = append(c.Mounts, machine.Mount{Host: filepath.Dir(f), Guest: filepath.Dir(f)})
 			}
 			c.Seed = 7
-			r := record(t, c, heddle.SyncRecord{})
+			r := record(t, c, machine.SyncRecord{})
 			want := interposed(r.out)
 			if len(want) == 0 {
 				t.Fatalf("no counts in %q", r.out)
@@ -272,8 +272,8 @@ func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		c := config(bin, plugin)
 		c.Seed = seed
-		c.Mounts = []heddle.Mount{{Host: filepath.Dir(plugin), Guest: filepath.Dir(plugin)}}
-		r := record(t, c, heddle.SyncRecord{Custom: []syncops.Custom{{Name: "special", Effect: "acquire"}}})
+		c.Mounts = []machine.Mount{{Host: filepath.Dir(plugin), Guest: filepath.Dir(plugin)}}
+		r := record(t, c, machine.SyncRecord{Custom: []syncops.Custom{{Name: "special", Effect: "acquire"}}})
 		own := r.ownCode(t, bin)
 		got := r.sayings(t, func(e event.Sync) bool {
 			name := r.threads[e.Thread] // other processes are silent
@@ -289,7 +289,7 @@ func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
 // TestExceptions compares with what the program says.
 func TestExceptions(t *testing.T) {
 	bin := build(t, "exceptions.cc")
-	r := record(t, config(bin), heddle.SyncRecord{})
+	r := record(t, config(bin), machine.SyncRecord{})
 	got := r.sayings(t, r.ownCode(t, bin))
 	// The program cannot say that a call did not return.
 	want := strings.ReplaceAll(r.out, "0 caught\n", "")

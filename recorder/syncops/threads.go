@@ -7,33 +7,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // thread is what is known of a guest thread.
 type thread struct {
-	id    event.ThreadID
-	pid   event.ThreadID // the first thread of its process
+	id    arch.ThreadID
+	pid   arch.ThreadID // the first thread of its process
 	name  string
 	space *space // nil between execve and the new program's first instruction
 
 	frames  []frame // operations that are under way, the innermost last
 	signals int     // delivered, and not yet looked at
 
-	children  int            // threads and processes that it made
-	lastChild event.ThreadID // the latest of them
-	inits     int            // objects that it initialised
-	uses      int            // objects without an initialisation that it used first
-	keys      int            // keys that it created
-	execs     int            // programs that it executed
+	children  int           // threads and processes that it made
+	lastChild arch.ThreadID // the latest of them
+	inits     int           // objects that it initialised
+	uses      int           // objects without an initialisation that it used first
+	keys      int           // keys that it created
+	execs     int           // programs that it executed
 
-	top       event.Addr // of the stack, where the thread began
-	low, high event.Addr // bounds of its own memory
-	tls       event.Addr // thread control block: its pthread_t
-	clearTID  event.Addr
-	onStack   []event.Addr      // objects that are named by this stack
+	top       arch.Addr // of the stack, where the thread began
+	low, high arch.Addr // bounds of its own memory
+	tls       arch.Addr // thread control block: its pthread_t
+	clearTID  arch.Addr
+	onStack   []arch.Addr       // objects that are named by this stack
 	specific  map[uint32]uint64 // values of keys
 	fresh     bool              // has not come to its routine
 	dying     bool              // runs destructors
@@ -48,7 +49,7 @@ type thread struct {
 
 // moment is a point in a thread's execution.
 type moment struct {
-	pc           event.Addr
+	pc           arch.Addr
 	instructions uint64
 }
 
@@ -62,16 +63,16 @@ type systemCall struct {
 type pendingFutex struct {
 	op     event.SyncOp
 	object event.ObjectID
-	addr   event.Addr
-	pc     event.Addr
+	addr   arch.Addr
+	pc     arch.Addr
 	inner  event.Effects // Inner or none
-	lock   event.Addr    // that a wait may end with, 0: none
+	lock   arch.Addr     // that a wait may end with, 0: none
 }
 
 // handle is the thread that a pthread_t stands for, until the C library uses
 // its memory for another.
 type handle struct {
-	id   event.ThreadID
+	id   arch.ThreadID
 	name string
 }
 
@@ -79,32 +80,27 @@ type handle struct {
 type creation struct {
 	flags         uint64
 	stack, tls    uint64
-	childTID      event.Addr
+	childTID      arch.Addr
 	sharesMemory  bool
 	isThread      bool
 	ownStack      bool
 	clearChildTID bool
 }
 
-// Sizes and places in struct clone_args (include/uapi/linux/sched.h).
-const (
-	cloneFlags, cloneChildTID, cloneStack, cloneStackSize, cloneTLS = 0, 16, 40, 48, 56
-)
-
 // creationOf reads the arguments of clone, clone3, fork or vfork.
 func (r *Recognizer) creationOf(t *thread, number uint64, args [6]uint64) creation {
 	var c creation
 	switch number {
 	case unix.SYS_CLONE:
-		c = creation{flags: args[0], stack: args[1], childTID: event.Addr(args[3]), tls: args[4]}
+		c = creation{flags: args[0], stack: args[1], childTID: arch.Addr(args[3]), tls: args[4]}
 	case unix.SYS_CLONE3:
 		field := func(at uint64) uint64 {
-			x, _ := r.readWord(t.space.as, event.Addr(args[0]+at), 8)
+			x, _ := r.readWord(t.space.as, arch.Addr(args[0]+at), 8)
 			return x
 		}
-		c = creation{flags: field(cloneFlags), childTID: event.Addr(field(cloneChildTID)), tls: field(cloneTLS)}
-		if c.stack = field(cloneStack); c.stack != 0 {
-			c.stack += field(cloneStackSize)
+		c = creation{flags: field(linux.CloneArgsFlags), childTID: arch.Addr(field(linux.CloneArgsChildTID)), tls: field(linux.CloneArgsTLS)}
+		if c.stack = field(linux.CloneArgsStack); c.stack != 0 {
+			c.stack += field(linux.CloneArgsStackSize)
 		}
 	case unix.SYS_VFORK:
 		c.flags = unix.CLONE_VM | unix.CLONE_VFORK
@@ -126,7 +122,7 @@ func (r *Recognizer) first(task *kernel.Task) *thread {
 
 func newThread(task *kernel.Task, name string) *thread {
 	return &thread{
-		id: task.ID(), pid: event.ThreadID(task.Process().PID()), name: name, lastChild: event.NoThread,
+		id: task.ID(), pid: arch.ThreadID(task.Process().PID()), name: name, lastChild: arch.NoThread,
 		specific: map[uint32]uint64{}, lastKey: -1,
 	}
 }
@@ -186,23 +182,23 @@ func (r *Recognizer) leave(t *thread) {
 func (r *Recognizer) dropSpace(s *space) {
 	delete(r.spaces, s.as)
 	r.unrecognized = r.unrecognized || !s.symbols
-	r.forgetRange(s, 0, ^event.Addr(0))
+	r.forgetRange(s, 0, ^arch.Addr(0))
 	r.sweep()
 	r.stale = true
 }
 
 // setStack says where the thread's own memory is.
-func (t *thread) setStack(top event.Addr, tls event.Addr) {
+func (t *thread) setStack(top arch.Addr, tls arch.Addr) {
 	t.top, t.tls = top, tls
 	t.low, t.high = top-min(top, stackReach), top
 	if tls >= top && tls-top < tlsReach {
-		t.high = tls + emu.PageSize
+		t.high = tls + arch.PageSize
 	}
 }
 
 // Started tells that a thread or process was made by a thread's system call,
 // and returns its name.
-func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at event.Stamp) string {
+func (r *Recognizer) Started(creator arch.ThreadID, child *kernel.Task, at event.Stamp) string {
 	if t := r.renamed; t != nil {
 		// execve: it takes the place of its process's first thread.
 		r.renamed = nil
@@ -228,7 +224,7 @@ func (r *Recognizer) Started(creator event.ThreadID, child *kernel.Task, at even
 		r.spaces[as] = n.space
 		r.stale = true
 	}
-	n.setStack(event.Addr(c.stack), event.Addr(c.tls))
+	n.setStack(arch.Addr(c.stack), arch.Addr(c.tls))
 	if !c.ownStack {
 		n.setStack(t.top, t.tls)
 		if !c.sharesMemory {
@@ -268,20 +264,20 @@ func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
 }
 
 // Exited tells that a thread is gone.
-func (r *Recognizer) Exited(id event.ThreadID, at event.Stamp) {
+func (r *Recognizer) Exited(id arch.ThreadID, at event.Stamp) {
 	t := r.threads.At(id)
 	if t == nil || t == r.renamed {
 		return
 	}
 	r.unwindAll(t, &at)
 	r.emit(&event.Sync{
-		Stamp: at, Op: event.OpThreadExit, Object: r.threadObject(&at, t.name), Peer: event.NoThread, Effects: event.Release,
+		Stamp: at, Op: event.OpThreadExit, Object: r.threadObject(&at, t.name), Peer: arch.NoThread, Effects: event.Release,
 	})
 	if s := t.space; s != nil && !s.symbols && t.clearTID != 0 {
 		// Who waits for the thread waits for this word to become 0.
 		o := r.object(t, &at, t.clearTID, false)
 		r.emit(&event.Sync{
-			Stamp: at, Op: event.OpFutexWake, Object: o.id, Addr: t.clearTID, Peer: event.NoThread, Effects: event.Release,
+			Stamp: at, Op: event.OpFutexWake, Object: o.id, Addr: t.clearTID, Peer: arch.NoThread, Effects: event.Release,
 		})
 	}
 	r.endDestructors(t)
@@ -305,7 +301,7 @@ func (s *space) mapping(number uint64, a [6]uint64) bool {
 	return false
 }
 
-// sharesMemory tells whether a system call may map memory that other processes
+// sharesMemory reports whether a system call may map memory that other processes
 // can have too.
 func sharesMemory(number uint64, a [6]uint64) bool {
 	return number == unix.SYS_SHMAT || number == unix.SYS_MMAP && a[3]&unix.MAP_SHARED != 0 && a[2]&unix.PROT_WRITE != 0

@@ -6,7 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Version is the version of the format that this package writes and reads.
@@ -81,7 +81,7 @@ type Chunk struct {
 	// Seq, Sync and Time.
 	Low, High Range
 	// Threads are those of the records' stamps, in order.
-	Threads []event.ThreadID
+	Threads []arch.ThreadID
 
 	head   []byte // as in the file, without checksum
 	packed bool
@@ -90,7 +90,7 @@ type Chunk struct {
 // Range is one end of the range of stamps.
 type Range struct {
 	Seq, Sync uint64
-	Time      event.Cycles
+	Time      arch.Cycles
 }
 
 // Size is what the chunk takes in the file.
@@ -123,7 +123,7 @@ func (c *Chunk) encodeHead() {
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
-	last := event.ThreadID(0)
+	last := arch.ThreadID(0)
 	for _, t := range c.Threads {
 		b = binary.AppendUvarint(b, uint64(t-last))
 		last = t
@@ -144,11 +144,11 @@ func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 	c.ID, c.Offset, c.Timeline = uint32(n[0]), int64(n[1]), uint32(n[3])
 	c.Bytes, c.packed = n[2]&flagBytes != 0, n[2]&flagPacked != 0
 	c.Ordinal, c.First, c.Records, c.Raw, c.Stored = n[4], n[5], n[6], int(n[7]), int(n[8])
-	c.Low = Range{n[9], n[11], event.Cycles(n[13])}
-	c.High = Range{n[10], n[12], event.Cycles(n[14])}
-	last := event.ThreadID(0)
+	c.Low = Range{n[9], n[11], arch.Cycles(n[13])}
+	c.High = Range{n[10], n[12], arch.Cycles(n[14])}
+	last := arch.ThreadID(0)
 	for range min(n[15], uint64(len(b))) {
-		last += event.ThreadID(d.uvarint())
+		last += arch.ThreadID(d.uvarint())
 		c.Threads = append(c.Threads, last)
 	}
 	if d.bad || c.Offset < 0 || n[7] > maxRaw || n[8] > maxRaw+maxRaw/64 || n[15] > uint64(len(b)) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // A Twin is the text form of the records of a kind that is not this package's.
@@ -203,7 +203,7 @@ func (c *Chunk) set(name, value string) error {
 		c.Low.Sync, c.High.Sync = two()
 	case "time":
 		low, high := two()
-		c.Low.Time, c.High.Time = event.Cycles(low), event.Cycles(high)
+		c.Low.Time, c.High.Time = arch.Cycles(low), arch.Cycles(high)
 	case "threads":
 		c.Threads, err = parseThreads(value)
 	default:
@@ -215,7 +215,7 @@ func (c *Chunk) set(name, value string) error {
 	return nil
 }
 
-func parseThreads(list string) (threads []event.ThreadID, err error) {
+func parseThreads(list string) (threads []arch.ThreadID, err error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -224,7 +224,7 @@ func parseThreads(list string) (threads []event.ThreadID, err error) {
 		if err != nil {
 			return nil, err
 		}
-		threads = append(threads, event.ThreadID(n))
+		threads = append(threads, arch.ThreadID(n))
 	}
 	return threads, nil
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -235,5 +236,5 @@ func stampOf(e any) event.Stamp {
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}
 	}
-	return event.Stamp{Thread: event.NoThread}
+	return event.Stamp{Thread: arch.NoThread}
 }

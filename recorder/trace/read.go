@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -14,9 +15,9 @@ import (
 type Where struct {
 	FromSeq, ToSeq   uint64
 	FromSync, ToSync uint64
-	FromTime, ToTime event.Cycles
+	FromTime, ToTime arch.Cycles
 	// Thread is the one thread, or 0 for all.
-	Thread event.ThreadID
+	Thread arch.ThreadID
 }
 
 func bound[T ~uint64](to T) T {
@@ -26,13 +27,13 @@ func bound[T ~uint64](to T) T {
 	return to
 }
 
-// Has tells whether a stamp is selected.
+// Has reports whether a stamp is selected.
 func (w Where) Has(s event.Stamp) bool {
 	return s.Seq >= w.FromSeq && s.Seq <= bound(w.ToSeq) && s.Sync >= w.FromSync && s.Sync <= bound(w.ToSync) &&
 		s.Time >= w.FromTime && s.Time <= bound(w.ToTime) && (w.Thread == 0 || w.Thread == s.Thread)
 }
 
-// mayHave tells whether a chunk can have records that are selected.
+// mayHave reports whether a chunk can have records that are selected.
 func (w Where) mayHave(c *Chunk) bool {
 	if w.Thread != 0 && len(c.Threads) > 0 {
 		if _, found := slices.BinarySearch(c.Threads, w.Thread); !found {

@@ -213,7 +213,7 @@ func (r *Reader) Streams() []Key {
 	return keys
 }
 
-// Has tells whether there is a stream of a kind.
+// Has reports whether there is a stream of a kind.
 func (r *Reader) Has(kind Kind) bool {
 	return slices.ContainsFunc(r.Streams(), func(k Key) bool { return k.Kind == kind })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -20,7 +21,7 @@ type Stream struct {
 	chunk   *open  // being filled, or nil
 	ordinal uint64 // of the chunk that is being filled or comes next
 	total   uint64 // records, or bytes, so far
-	latest  event.ThreadID
+	latest  arch.ThreadID
 	scratch []byte // for encoding a record
 }
 
@@ -82,7 +83,7 @@ func (s *Stream) begin(at event.Stamp) {
 		},
 		raw: s.w.buffer(),
 	}
-	s.latest = event.NoThread
+	s.latest = arch.NoThread
 }
 
 // cover notes a stamp in the chunk's description.
@@ -90,7 +91,7 @@ func (s *Stream) cover(at event.Stamp) {
 	c := s.chunk
 	c.Low = Range{min(c.Low.Seq, at.Seq), min(c.Low.Sync, at.Sync), min(c.Low.Time, at.Time)}
 	c.High = Range{max(c.High.Seq, at.Seq), max(c.High.Sync, at.Sync), max(c.High.Time, at.Time)}
-	if at.Thread == s.latest || at.Thread == event.NoThread {
+	if at.Thread == s.latest || at.Thread == arch.NoThread {
 		return
 	}
 	s.latest = at.Thread

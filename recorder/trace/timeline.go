@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -69,7 +70,7 @@ func (w *Writer) Return(m *Mark) {
 		}
 	}
 	s := w.Stream(timelines, 0)
-	s.Append(record, event.Stamp{Thread: event.NoThread})
+	s.Append(record, event.Stamp{Thread: arch.NoThread})
 	s.Flush()
 }
 

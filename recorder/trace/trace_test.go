@@ -13,13 +13,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 func stampAt(n int) event.Stamp {
 	return event.Stamp{
-		Seq: uint64(n), Sync: uint64(n / 3), Thread: event.ThreadID(1000 + n%3), Core: event.CoreID(n % 2),
-		Time: event.Cycles(100 * n), Instructions: uint64(7 * n), Branches: uint64(n),
+		Seq: uint64(n), Sync: uint64(n / 3), Thread: arch.ThreadID(1000 + n%3), Core: arch.CoreID(n % 2),
+		Time: arch.Cycles(100 * n), Instructions: uint64(7 * n), Branches: uint64(n),
 	}
 }
 

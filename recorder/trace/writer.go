@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -182,7 +183,7 @@ func (w *Writer) document(kind Kind, v any) error {
 	}
 	w.Flush()
 	s := w.Stream(kind, 0)
-	s.Append(text, event.Stamp{Thread: event.NoThread})
+	s.Append(text, event.Stamp{Thread: arch.NoThread})
 	s.Flush()
 	return nil
 }

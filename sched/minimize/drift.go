@@ -1,6 +1,10 @@
 package minimize
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+
+	"github.com/heddle-dmt/heddle/sched/follow"
+)
 
 // Places in a thread move where waiting takes another path than not waiting: a
 // contended mutex, a failed compare-and-swap. A step of a changed schedule then ends
@@ -23,12 +27,11 @@ type probe struct {
 // Drifted returns the first step that did not end where its PC says, or -1.
 func (f *Follower) Drifted() int { return f.drifted }
 
-// Probe makes the run look for the place where a step ended. The run is of no use
-// behind it.
+// Probe makes the run search for the place where a step ended. The rest of the run is meaningless.
 func (f *Follower) Probe(step int) { f.probe = &probe{step: step} }
 
-// Probed returns how far the place that Probe looks for is from the step's end, in
-// instructions of its thread. Over tells that the search is over.
+// Probed returns the distance of the place that Probe searches for from the step's end, in
+// instructions of its thread. Over reports that the search has ended.
 func (f *Follower) Probed() (off int64, found, over bool) {
 	p := f.probe
 	if p == nil || !p.found {
@@ -37,48 +40,48 @@ func (f *Follower) Probed() (off int64, found, over bool) {
 	return int64(p.best) - int64(f.plan[p.step].To), true, p.over || f.next > p.step
 }
 
-// probes tells whether the step that is under way is looked for.
-func (f *Follower) probes() bool { return f.probe != nil && f.probe.step == f.next && !f.probe.over }
+// isProbing reports whether the current step is the one that is searched for.
+func (f *Follower) isProbing() bool { return f.probe != nil && f.probe.step == f.next && !f.probe.over }
 
-// probed shortens the budget of a step that is looked for: single instructions
+// limitForProbe shortens the budget of a step that is looked for: single instructions
 // around its end.
-func (f *Follower) probed(w way) way {
+func (f *Follower) limitForProbe(w follow.Distance) follow.Distance {
 	switch {
-	case !f.probes():
+	case !f.isProbing():
 		return w
-	case w.instructions > Window && w.instructions <= 1<<62:
-		return way{instructions: w.instructions - Window}
+	case w.Instructions > Window && w.Instructions <= 1<<62:
+		return follow.Distance{Instructions: w.Instructions - Window}
 	}
-	return way{instructions: 1}
+	return follow.Distance{Instructions: 1}
 }
 
-// compare looks where the slice of the step that is under way ended.
-func (f *Follower) compare(how How, pc event.Addr) {
-	if f.next >= len(f.plan) || f.running != f.plan[f.next].Thread || f.helper != event.NoThread {
+// compareWithStep compares the end of a quantum with the end of the current step.
+func (f *Follower) compareWithStep(how How, pc arch.Addr) {
+	if f.next >= len(f.plan) || f.running != f.plan[f.next].Thread || f.helper != arch.NoThread {
 		return
 	}
 	s := &f.plan[f.next]
-	p := f.thread(s.Thread)
+	p := f.progressOf(s.Thread)
 	there := pc == s.PC && (how != AtBudget) == s.Acts
-	if f.probes() {
-		f.note(p, s, there)
+	if f.isProbing() {
+		f.noteProbedPlace(p, s, there)
 		return
 	}
 	there = there && p.inside == s.Inside
-	if s.PC != 0 && f.drifted < 0 && !there && (reached(p, s) || how == AtBudget && s.Acts) {
+	if s.PC != 0 && f.drifted < 0 && !there && (hasReached(p, s) || how == AtBudget && s.Acts) {
 		f.drifted = f.next
 	}
 }
 
-// abandon notes that a step is left behind whose thread has exited before its end.
-func (f *Follower) abandon(s *Step) {
-	if s.PC != 0 && f.drifted < 0 && f.exited[s.Thread] && !reached(f.thread(s.Thread), s) {
+// noteUnreached records that a thread has exited before the end of its step.
+func (f *Follower) noteUnreached(s *Step) {
+	if s.PC != 0 && f.drifted < 0 && f.exited[s.Thread] && !hasReached(f.progressOf(s.Thread), s) {
 		f.drifted = f.next
 	}
 }
 
-// note takes in a place that a probe has come to.
-func (f *Follower) note(p *Progress, s *Step, there bool) {
+// noteProbedPlace records a place that a probe has reached.
+func (f *Follower) noteProbedPlace(p *Progress, s *Step, there bool) {
 	distance := func(at uint64) uint64 { return max(at, s.To) - min(at, s.To) }
 	if there && distance(p.reached) <= Window && (!f.probe.found || distance(p.reached) < distance(f.probe.best)) {
 		f.probe.best, f.probe.found = p.reached, true
@@ -86,9 +89,9 @@ func (f *Follower) note(p *Progress, s *Step, there bool) {
 	f.probe.over = p.reached > s.To+Window || p.waits
 }
 
-// shifted moves the ends of a thread's steps from one on.
-func shifted(s Schedule, from int, by int64) Schedule {
-	c := s.clone()
+// shiftSteps moves the ends of a thread's steps from one on.
+func shiftSteps(s Schedule, from int, by int64) Schedule {
+	c := s.deepClone()
 	for i := from; i < len(c); i++ {
 		if c[i].Thread == c[from].Thread {
 			c[i].To = uint64(max(0, int64(c[i].To)+by))

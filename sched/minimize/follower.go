@@ -1,307 +1,279 @@
 package minimize
 
 import (
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/follow"
 )
 
-// Follower is the policy that carries out a schedule. Where the schedule cannot be
-// followed exactly, these rules go on:
+// Follower is the policy that carries out a schedule. Where the schedule cannot be followed
+// exactly, these rules apply:
 //
 //   - A step whose thread is at its end already, or has exited, is left out.
 //   - While the thread of a step waits (it is not runnable, does not exist yet, or
 //     makes rounds of waiting), others help, one after the other in the order of
-//     their ids, beginning behind the thread's: each runs until it waits, or is
-//     where its own next step ends. Then the step goes on.
-//   - When nobody can help any more, the step is given up.
-//   - After the last step the thread that runs goes on until it waits or has run
+//     their ids, beginning with the id after the thread's: each runs until it waits,
+//     or is where its own next step ends. Then the step continues.
+//   - When no thread can help any more, the step is abandoned.
+//   - After the last step the running thread continues until it waits or has run
 //     patience instructions, and the next by id follows. No store is held back.
-//   - When all wait, whoever runs goes on alone.
+//   - When all threads wait, the running thread continues alone.
 //
-// Timers fire when the furthest clock is past them. A core's clock is lifted to the
-// furthest when it takes over, so that virtual time shows the order of the steps.
+// Timers fire when the furthest clock is past them. A core's clock is lifted to the furthest when
+// it takes over, so that virtual time shows the order of the steps.
 type Follower struct {
 	*Tracker
 	plan Schedule
 	next int // the step that is under way
 
-	running event.ThreadID          // that the last slice was given to
-	helper  event.ThreadID          // that runs in place of the step's thread, or NoThread
-	tried   map[event.ThreadID]bool // helpers that came no further
-	exited  map[event.ThreadID]bool
-	began   uint64 // the running thread's progress when its turn began
-	spent   uint64 // instructions of its turn
-	alone   bool   // all wait
-	told    bool   // the last slice's end was told
-	way     way    // of the last slice
-	tail    uint64 // see Single
-	drifted int    // see Drifted
-	probe   *probe // see Probe
+	running  arch.ThreadID          // the thread of the last quantum
+	helper   arch.ThreadID          // that runs in place of the step's thread, or NoThread
+	tried    map[arch.ThreadID]bool // helpers that came no further
+	exited   map[arch.ThreadID]bool
+	began    uint64          // the running thread's progress when its turn began
+	spent    uint64          // instructions of its turn
+	alone    bool            // all wait
+	told     bool            // Ended was called for the last quantum
+	distance follow.Distance // of the last quantum
+	tail     uint64          // see Single
+	drifted  int             // see Drifted
+	probe    *probe          // see Probe
 }
 
 // patience is how many instructions a thread may run at a time where no schedule
 // says how long.
 const patience = 200_000
 
-// NewFollower makes the policy. What is known of waiting is copied.
+// NewFollower makes the policy. The known waiting is copied.
 func NewFollower(plan Schedule, known Waits) *Follower {
 	return &Follower{
-		Tracker: NewTracker(known), plan: plan, running: event.NoThread, helper: event.NoThread,
-		tried: map[event.ThreadID]bool{}, exited: map[event.ThreadID]bool{}, told: true, drifted: -1,
+		Tracker: NewTracker(known), plan: plan, running: arch.NoThread, helper: arch.NoThread,
+		tried: map[arch.ThreadID]bool{}, exited: map[arch.ThreadID]bool{}, told: true, drifted: -1,
 	}
 }
 
-// Single makes each of the last n instructions of a step a slice of its own, so that
-// what they do has exact times. It changes nothing else.
+// Single makes each of the last n instructions of a step a quantum of its own, so that their
+// effects have exact times. It changes nothing else.
 func (f *Follower) Single(n uint64) { f.tail = n }
 
 // Ready implements sched.Policy.
-func (f *Follower) Ready(_ *sched.Cluster, t event.ThreadID, _ event.Cycles) {
-	f.thread(t).fresh()
-	f.moved()
+func (f *Follower) Ready(_ *sched.Cluster, t arch.ThreadID, _ arch.Cycles) {
+	f.progressOf(t).forgetWait()
+	f.noteMovement()
 }
 
 // Block implements sched.Policy.
-func (f *Follower) Block(*sched.Cluster, event.ThreadID) {}
+func (f *Follower) Block(*sched.Cluster, arch.ThreadID) {}
 
 // Exit implements sched.Policy.
-func (f *Follower) Exit(_ *sched.Cluster, t event.ThreadID) {
+func (f *Follower) Exit(_ *sched.Cluster, t arch.ThreadID) {
 	f.exited[t] = true
-	f.moved()
+	f.noteMovement()
 }
 
-// Yield implements sched.Policy. Ended has told of it.
-func (f *Follower) Yield(*sched.Cluster, event.ThreadID) {}
+// Yield implements sched.Policy. Ended has reported it already.
+func (f *Follower) Yield(*sched.Cluster, arch.ThreadID) {}
 
 // Ran implements sched.Policy.
-func (f *Follower) Ran(_ *sched.Cluster, _ sched.Slice, instructions uint64, _ event.Cycles) {
+func (f *Follower) Ran(_ *sched.Cluster, _ sched.Quantum, instructions uint64, _ arch.Cycles) {
 	f.spent += instructions
 }
 
-// Ended takes in how the slice ended, as Tracker.Ended does; it comes before Ran.
-func (f *Follower) Ended(how How, pc event.Addr, instructions uint64, inside uint8) {
+// Ended records how the quantum ended, like Tracker.Ended; it is called before Ran.
+func (f *Follower) Ended(how How, pc arch.Addr, instructions uint64, inside uint8) {
 	f.told = true
 	f.Tracker.Ended(how, pc, instructions, inside)
-	f.thread(f.running).refused = how == AtBudget && f.way.immediately() && inside < f.way.inside
-	f.compare(how, pc)
+	f.progressOf(f.running).refused = how == AtBudget && f.distance.AccessesOnly() && inside < f.distance.Accesses
+	f.compareWithStep(how, pc)
 }
 
-// moved notes that something has happened that others may have waited for.
-func (f *Follower) moved() {
+// noteMovement notes that something has happened that others may have waited for.
+func (f *Follower) noteMovement() {
 	clear(f.tried)
 	f.alone = false
 }
 
 // Next implements sched.Policy.
-func (f *Follower) Next(c *sched.Cluster, timer event.Cycles, hasTimer bool) (sched.Slice, sched.Verdict) {
+func (f *Follower) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.Quantum, sched.Verdict) {
 	if hasTimer && timer <= c.Makespan() {
-		return sched.Slice{}, sched.FireTimer
+		return sched.Quantum{}, sched.FireTimer
 	}
-	f.settle()
-	t, w := f.choose(c)
-	core := f.place(c, t)
+	f.applyLastQuantum()
+	t, w := f.chooseThread(c)
+	core := f.placeThread(c, t)
 	if t != f.running {
 		c.Lift(core, c.Makespan())
-		f.running, f.began, f.spent = t, f.thread(t).at, 0
+		f.running, f.began, f.spent = t, f.progressOf(t).at, 0
 	}
 	f.told = false
-	if f.tail > 0 && w.instructions > f.tail {
-		w = way{instructions: w.instructions - f.tail}
-	} else if f.tail > 0 && w.instructions > 0 {
-		w = way{instructions: 1}
+	if f.tail > 0 && w.Instructions > f.tail {
+		w = follow.Distance{Instructions: w.Instructions - f.tail}
+	} else if f.tail > 0 && w.Instructions > 0 {
+		w = follow.Distance{Instructions: 1}
 	}
-	f.way = w
-	out := sched.Slice{
-		Core: core, Thread: t, Instructions: w.instructions, Exact: true, After: w.inside, Immediately: w.immediately(),
-		StopAtPause: true,
-	}
+	f.distance = w
+	out := w.Quantum(core, t)
 	if hasTimer {
 		out.Cycles = max(1, timer-min(timer, c.Now(core)))
 	}
 	return out, sched.Run
 }
 
-// settle takes in what came of the last slice.
-func (f *Follower) settle() {
-	if f.running == event.NoThread {
+// applyLastQuantum records the effects of the last quantum.
+func (f *Follower) applyLastQuantum() {
+	if f.running == arch.NoThread {
 		return
 	}
-	p := f.thread(f.running)
+	p := f.progressOf(f.running)
 	if !f.told {
 		p.acted = true // the kernel was busy with the thread
 	}
 	if p.at > f.began {
 		f.began = p.at
-		f.moved()
+		f.noteMovement()
 	}
 }
 
-// Held is how many of a thread's stores to an address stay in their buffer during
-// the slice that Next returned: the newest. Those of the thread that runs itself stay if they
-// do in the next step of another, whose slices may end elsewhere than the recorded ones did.
+// Held returns the number of a thread's stores to an address that stay in their buffer during the
+// quantum that Next returned: the newest ones. Stores of the running thread itself stay if they do
+// in the next step of another thread, since that thread's quanta may end elsewhere than the
+// recorded ones did.
 func (f *Follower) Held(x Store) int {
 	for i := f.next; i < len(f.plan); i++ {
 		if x.Thread != f.running || f.plan[i].Thread != f.running {
-			return f.plan[i].held(x)
+			return f.plan[i].heldStores(x)
 		}
 	}
 	return 0
 }
 
-// way is how far a thread runs: so many instructions, and then so many accesses of the next.
-type way struct {
-	instructions uint64
-	inside       uint8
-}
-
-// immediately reports whether a thread only does more accesses of the instruction that it is at.
-func (w way) immediately() bool { return w.instructions == 0 && w.inside > 0 }
-
-// atMost is the way, or so many instructions if that is less.
-func (w way) atMost(instructions uint64) way {
-	if w.instructions >= instructions {
-		return way{instructions: instructions}
-	}
-	return w
-}
-
-// choose returns who runs next, and how far.
-func (f *Follower) choose(c *sched.Cluster) (event.ThreadID, way) {
+// chooseThread returns the thread that runs next, and how far it runs.
+func (f *Follower) chooseThread(c *sched.Cluster) (arch.ThreadID, follow.Distance) {
 	for f.next < len(f.plan) {
-		if t, w, ok := f.step(c, &f.plan[f.next]); ok {
+		if t, w, ok := f.continueStep(c, &f.plan[f.next]); ok {
 			return t, w
 		}
-		f.abandon(&f.plan[f.next])
-		f.helper = event.NoThread
+		f.noteUnreached(&f.plan[f.next])
+		f.helper = arch.NoThread
 		clear(f.tried)
 		if f.next++; f.next < len(f.plan) {
-			// Rounds of waiting before the step are none of it.
-			f.thread(f.plan[f.next].Thread).fresh()
+			// Rounds of waiting before the step do not count.
+			f.progressOf(f.plan[f.next].Thread).forgetWait()
 		}
 	}
-	return f.free(c), way{instructions: patience}
+	return f.chooseAfterEnd(c), follow.Distance{Instructions: patience}
 }
 
-// step goes on with a step, or returns false when it is done or given up.
-func (f *Follower) step(c *sched.Cluster, s *Step) (event.ThreadID, way, bool) {
-	p := f.thread(s.Thread)
-	if f.exited[s.Thread] || reached(p, s) && !f.probes() {
-		return 0, way{}, false
+// continueStep continues a step. It returns false when the step is done or abandoned.
+func (f *Follower) continueStep(c *sched.Cluster, s *Step) (arch.ThreadID, follow.Distance, bool) {
+	p := f.progressOf(s.Thread)
+	if f.exited[s.Thread] || hasReached(p, s) && !f.isProbing() {
+		return 0, follow.Distance{}, false
 	}
-	if f.helper != event.NoThread {
-		if h := f.thread(f.helper); runnable(c, f.helper) && !h.waits && f.spent < patience {
-			if w := f.room(f.helper); w != (way{}) {
+	if f.helper != arch.NoThread {
+		if h := f.progressOf(f.helper); follow.IsRunnable(c, f.helper) && !h.waits && f.spent < patience {
+			if w := f.helperDistance(f.helper); w != (follow.Distance{}) {
 				return f.helper, w, true
 			}
 		}
-		f.helper = event.NoThread
-		if runnable(c, s.Thread) {
-			p.fresh()
+		f.helper = arch.NoThread
+		if follow.IsRunnable(c, s.Thread) {
+			p.forgetWait()
 		}
 	}
-	if runnable(c, s.Thread) && !p.waits {
-		return s.Thread, f.probed(left(p, s)), true
+	if follow.IsRunnable(c, s.Thread) && !p.waits {
+		return s.Thread, f.limitForProbe(remainingDistance(p, s)), true
 	}
 	f.tried[s.Thread] = true
-	if f.helper = f.help(c, s.Thread); f.helper == event.NoThread {
-		return 0, way{}, false
+	if f.helper = f.nextHelper(c, s.Thread); f.helper == arch.NoThread {
+		return 0, follow.Distance{}, false
 	}
 	f.tried[f.helper] = true
-	f.thread(f.helper).fresh()
-	return f.helper, f.room(f.helper), true
+	f.progressOf(f.helper).forgetWait()
+	return f.helper, f.helperDistance(f.helper), true
 }
 
-// reached tells whether a thread is at the end of a step, or past it.
-func reached(p *Progress, s *Step) bool {
+// hasReached reports whether a thread is at the end of a step, or past it.
+func hasReached(p *Progress, s *Step) bool {
 	return p.reached > s.To || p.reached == s.To && (!s.Acts || p.acted) && (p.inside >= s.Inside || p.refused)
 }
 
-// left is what is left of a step. One instruction more than there are lets the thread act.
-func left(p *Progress, s *Step) way {
-	w := way{s.To - min(s.To, p.at), s.Inside}
+// remainingDistance returns the rest of a step. One additional instruction lets the thread act.
+func remainingDistance(p *Progress, s *Step) follow.Distance {
+	w := follow.Distance{Instructions: s.To - min(s.To, p.at), Accesses: s.Inside}
 	if s.Acts {
-		w.instructions++
+		w.Instructions++
 	}
 	return w
 }
 
-// help returns the next helper of a thread, or NoThread.
-func (f *Follower) help(c *sched.Cluster, of event.ThreadID) event.ThreadID {
-	best := event.NoThread
+// nextHelper returns the next helper of a thread, or NoThread.
+func (f *Follower) nextHelper(c *sched.Cluster, of arch.ThreadID) arch.ThreadID {
+	best := arch.NoThread
 	for i := range c.Runnable() {
 		t := c.RunnableThread(i)
-		if t != of && !f.tried[t] && f.room(t) != (way{}) && (best == event.NoThread || sooner(t, best, of)) {
+		if t != of && !f.tried[t] && f.helperDistance(t) != (follow.Distance{}) && (best == arch.NoThread || comesSooner(t, best, of)) {
 			best = t
 		}
 	}
 	return best
 }
 
-// sooner tells whether a comes before b in the order of ids that begins behind of
-// and goes on with the lowest.
-func sooner(a, b, of event.ThreadID) bool {
+// comesSooner reports whether a comes before b in the cyclic order of ids that begins after the id
+// of.
+func comesSooner(a, b, of arch.ThreadID) bool {
 	if (a > of) != (b > of) {
 		return a > of
 	}
 	return a < b
 }
 
-// room is how far a helper may run: to where its own next step ends.
-func (f *Follower) room(t event.ThreadID) way {
-	p := f.thread(t)
+// helperDistance is how far a helper may run: to where its own next step ends.
+func (f *Follower) helperDistance(t arch.ThreadID) follow.Distance {
+	p := f.progressOf(t)
 	for i := f.next; i < len(f.plan); i++ {
 		if s := &f.plan[i]; s.Thread == t {
-			if reached(p, s) {
-				return way{}
+			if hasReached(p, s) {
+				return follow.Distance{}
 			}
-			return left(p, s).atMost(patience)
+			return remainingDistance(p, s).LimitTo(patience)
 		}
 	}
-	return way{instructions: patience}
+	return follow.Distance{Instructions: patience}
 }
 
-// free chooses where no step is left.
-func (f *Follower) free(c *sched.Cluster) event.ThreadID {
+// chooseAfterEnd chooses where no step is left.
+func (f *Follower) chooseAfterEnd(c *sched.Cluster) arch.ThreadID {
 	t := f.running
-	if runnable(c, t) && (f.alone || !f.thread(t).waits && f.spent < patience) {
+	if follow.IsRunnable(c, t) && (f.alone || !f.progressOf(t).waits && f.spent < patience) {
 		return t
 	}
-	if runnable(c, t) && !f.thread(t).waits {
-		f.spent = 0 // its patience is over, and it may be alone
+	if follow.IsRunnable(c, t) && !f.progressOf(t).waits {
+		f.spent = 0 // its patience is used up, and it may be alone
 	}
-	if t != event.NoThread {
+	if t != arch.NoThread {
 		f.tried[t] = true
 	}
-	best := event.NoThread
+	best := arch.NoThread
 	for i := range c.Runnable() {
 		o := c.RunnableThread(i)
-		if o != t && !f.tried[o] && (best == event.NoThread || sooner(o, best, t)) {
+		if o != t && !f.tried[o] && (best == arch.NoThread || comesSooner(o, best, t)) {
 			best = o
 		}
 	}
-	if best != event.NoThread {
+	if best != arch.NoThread {
 		return best
 	}
 	f.alone = true
-	if runnable(c, t) {
+	if follow.IsRunnable(c, t) {
 		return t
 	}
 	return c.RunnableThread(0)
 }
 
-// runnable tells whether a thread can run.
-func runnable(c *sched.Cluster, t event.ThreadID) bool {
-	for i := range c.Runnable() {
-		if c.RunnableThread(i) == t {
-			return true
-		}
-	}
-	return false
-}
-
-// place puts a thread on the core of its present or next step, else where it was,
+// placeThread puts a thread on the core of its present or next step, else where it was,
 // else where there is room.
-func (f *Follower) place(c *sched.Cluster, t event.ThreadID) event.CoreID {
+func (f *Follower) placeThread(c *sched.Cluster, t arch.ThreadID) arch.CoreID {
 	core := c.LastCoreOf(t)
 	for i := f.next; i < len(f.plan); i++ {
 		if s := &f.plan[i]; s.Thread == t {
@@ -309,8 +281,5 @@ func (f *Follower) place(c *sched.Cluster, t event.ThreadID) event.CoreID {
 			break
 		}
 	}
-	if core != event.NoCore && int(core) < c.Cores() && c.PlaceOn(t, core) {
-		return core
-	}
-	return c.Place(t)
+	return follow.PlaceOn(c, t, core)
 }

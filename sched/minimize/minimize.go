@@ -6,19 +6,19 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Outcome is what came of a run.
+// Outcome is the result of a run.
 type Outcome struct {
-	// Fails tells that the run failed in the way that is looked for.
+	// Fails reports that the run failed in the way that is searched for.
 	Fails bool
-	// Schedule is what the run really did.
+	// Schedule is the schedule that the run really had.
 	Schedule Schedule
-	// Recording is what is to be kept of the run if it is the best.
+	// Recording is kept if the run is the best.
 	Recording []byte
-	// Drifted is the first step that ended elsewhere than its PC says
-	// (Follower.Drifted); -1 if there is none.
+	// Drifted is the first step that ended at another place than its PC (Follower.Drifted); -1
+	// without one.
 	Drifted int
 }
 
@@ -29,23 +29,23 @@ type Try func(context.Context, Schedule) (Outcome, error)
 type Options struct {
 	// Runs bounds how many schedules are tried; 0 means no bound.
 	Runs int
-	// Progress, when set, is told of each run: how many there were, and the cost
-	// of the best so far.
+	// Progress, if set, is called after each run with the number of runs and the cost of the best
+	// so far.
 	Progress func(runs int, best Cost)
 	// Probe, when set, carries out a schedule and returns how far the place is
 	// where a step ended; false if it is not found. See Follower.Probe.
 	Probe func(ctx context.Context, s Schedule, step int) (off int64, found bool, err error)
 }
 
-// Result is what a search came to.
+// Result is the result of a search.
 type Result struct {
 	Schedule Schedule
 	// Recording is that of the run with this schedule; nil if none was better than
 	// the schedule that the search began with.
 	Recording []byte
 	Runs      int
-	// Complete tells that the search was not cut short (invariant 2), and
-	// Reproduced that the schedule that it began with failed.
+	// Complete reports that the search was not cut short (invariant 2), and Reproduced that the
+	// first schedule failed.
 	Complete, Reproduced bool
 }
 
@@ -54,14 +54,14 @@ type Result struct {
 // far; the error is that of a try.
 func Minimize(ctx context.Context, begin Schedule, try Try, o Options) (Result, error) {
 	s := &search{ctx: ctx, try: try, options: o, best: begin, seen: map[uint64]bool{}}
-	s.result.Reproduced = s.start(begin)
+	s.result.Reproduced = s.startSearch(begin)
 	if s.result.Reproduced {
-		s.coarse()
-		s.trim()
-		s.fine()
+		s.dropPieces()
+		s.trimSteps()
+		s.tryNeighbours()
 	}
 	s.result.Schedule = s.best
-	s.result.Complete = !s.over()
+	s.result.Complete = !s.isOver()
 	return s.result, s.err
 }
 
@@ -76,17 +76,17 @@ type search struct {
 	err     error
 }
 
-// over tells that no more runs may be made.
-func (s *search) over() bool {
+// isOver reports whether no more runs may be made.
+func (s *search) isOver() bool {
 	return s.err != nil || s.ctx.Err() != nil || s.options.Runs > 0 && s.result.Runs >= s.options.Runs
 }
 
-// run carries out a schedule that was not tried yet.
-func (s *search) run(c Schedule) Outcome {
-	if s.over() || s.seen[digest(c)] {
+// runOnce carries out a schedule that was not tried yet.
+func (s *search) runOnce(c Schedule) Outcome {
+	if s.isOver() || s.seen[scheduleDigest(c)] {
 		return Outcome{}
 	}
-	s.seen[digest(c)] = true
+	s.seen[scheduleDigest(c)] = true
 	out, err := s.try(s.ctx, c)
 	if err != nil {
 		if s.ctx.Err() == nil {
@@ -102,11 +102,11 @@ func (s *search) run(c Schedule) Outcome {
 // places where they ended before the schedule was changed.
 const corrections = 3
 
-// corrected carries out a schedule, and again as long as a step has drifted.
-func (s *search) corrected(c Schedule) Outcome {
-	o := s.run(c)
+// runCorrected carries out a schedule, and again as long as a step has drifted.
+func (s *search) runCorrected(c Schedule) Outcome {
+	o := s.runOnce(c)
 	for range corrections {
-		if o.Fails || o.Schedule == nil || o.Drifted < 0 || s.options.Probe == nil || s.over() {
+		if o.Fails || o.Schedule == nil || o.Drifted < 0 || s.options.Probe == nil || s.isOver() {
 			break
 		}
 		off, found, err := s.options.Probe(s.ctx, c, o.Drifted)
@@ -120,47 +120,47 @@ func (s *search) corrected(c Schedule) Outcome {
 		if !found || off == 0 {
 			break
 		}
-		c = shifted(c, o.Drifted, off)
-		o = s.run(c)
+		c = shiftSteps(c, o.Drifted, off)
+		o = s.runOnce(c)
 	}
 	return o
 }
 
-// keep makes a run the best so far.
-func (s *search) keep(o Outcome) { s.best, s.result.Recording = o.Schedule, o.Recording }
+// keepBest makes a run the best so far.
+func (s *search) keepBest(o Outcome) { s.best, s.result.Recording = o.Schedule, o.Recording }
 
-// tell reports progress.
-func (s *search) tell() {
+// reportProgress reports progress.
+func (s *search) reportProgress() {
 	if s.options.Progress != nil {
 		s.options.Progress(s.result.Runs, s.best.Cost())
 	}
 }
 
-// start tries the schedule with every thread on a core of its own, and as it is.
-func (s *search) start(begin Schedule) bool {
-	for _, c := range []Schedule{spread(begin), begin} {
-		if o := s.run(c); o.Fails && !begin.Cost().Less(o.Schedule.Cost()) {
-			s.keep(o)
-			s.tell()
+// startSearch tries the schedule with every thread on a core of its own, and as it is.
+func (s *search) startSearch(begin Schedule) bool {
+	for _, c := range []Schedule{spreadOverCores(begin), begin} {
+		if o := s.runOnce(c); o.Fails && !begin.Cost().Less(o.Schedule.Cost()) {
+			s.keepBest(o)
+			s.reportProgress()
 			return true
 		}
 	}
 	return false
 }
 
-// spread leaves each thread on the core where it first ran, and gives threads that
+// spreadOverCores leaves each thread on the core where it first ran, and gives threads that
 // would share one the others in turn, as far as there are.
-func spread(s Schedule) Schedule {
-	cores := event.CoreID(0)
+func spreadOverCores(s Schedule) Schedule {
+	cores := arch.CoreID(0)
 	for i := range s {
 		cores = max(cores, s[i].Core+1)
 	}
-	c := s.clone()
-	home := map[event.ThreadID]event.CoreID{}
+	c := s.deepClone()
+	home := map[arch.ThreadID]arch.CoreID{}
 	for i := range c {
 		core, known := home[c[i].Thread]
 		if !known {
-			core = event.CoreID(len(home)) % cores
+			core = arch.CoreID(len(home)) % cores
 			home[c[i].Thread] = core
 		}
 		c[i].Core = core
@@ -168,23 +168,23 @@ func spread(s Schedule) Schedule {
 	return c
 }
 
-// accept keeps a schedule if it fails at a smaller cost.
-func (s *search) accept(c Schedule) bool {
-	o := s.corrected(c)
+// acceptIfBetter keeps a schedule if it fails at a smaller cost.
+func (s *search) acceptIfBetter(c Schedule) bool {
+	o := s.runCorrected(c)
 	better := o.Fails && o.Schedule.Cost().Less(s.best.Cost())
 	if better {
-		s.keep(o)
+		s.keepBest(o)
 	}
-	s.tell()
+	s.reportProgress()
 	return better
 }
 
-// coarse drops long pieces, then shorter ones: delta debugging.
-func (s *search) coarse() {
-	for size := len(s.best); size > 1 && !s.over(); size = (size + 1) / 2 {
-		for from := 0; from < len(s.best) && !s.over(); {
+// dropPieces drops long pieces, then shorter ones: delta debugging.
+func (s *search) dropPieces() {
+	for size := len(s.best); size > 1 && !s.isOver(); size = (size + 1) / 2 {
+		for from := 0; from < len(s.best) && !s.isOver(); {
 			to := min(from+size, len(s.best))
-			if !s.accept(without(s.best, from, to)) && !s.accept(gathered(s.best, from, to)) && !s.accept(prompt(s.best, from, to)) {
+			if !s.acceptIfBetter(withoutSteps(s.best, from, to)) && !s.acceptIfBetter(withStepsGathered(s.best, from, to)) && !s.acceptIfBetter(withoutHolds(s.best, from, to)) {
 				from += size
 			}
 		}
@@ -197,17 +197,17 @@ func (s *search) coarse() {
 // trims is how many lengths trim tries to take off a step.
 const trims = 40
 
-// trim lets threads stop earlier of which stores wait behind delayed ones, before
-// they make so many.
-func (s *search) trim() {
-	for again := true; again && !s.over(); {
+// trimSteps lets threads stop earlier whose stores wait after delayed ones, before they make as
+// many.
+func (s *search) trimSteps() {
+	for again := true; again && !s.isOver(); {
 		again = false
 		for _, d := range s.best.Delays() {
 			if len(s.best[d.From].Behind) == 0 {
 				continue
 			}
 			for n := range trims {
-				if c, ok := trimmed(s.best, d, n); ok && s.accept(c) {
+				if c, ok := withStepTrimmed(s.best, d, n); ok && s.acceptIfBetter(c) {
 					again = true
 					break
 				}
@@ -219,12 +219,12 @@ func (s *search) trim() {
 	}
 }
 
-// fine tries every neighbour until none is better.
-func (s *search) fine() {
-	for again := true; again && !s.over(); {
+// tryNeighbours tries every neighbour until none is better.
+func (s *search) tryNeighbours() {
+	for again := true; again && !s.isOver(); {
 		again = false
-		for i := 0; i < neighbours(s.best) && !s.over(); {
-			if s.accept(neighbour(s.best, i)) {
+		for i := 0; i < countNeighbours(s.best) && !s.isOver(); {
+			if s.acceptIfBetter(makeNeighbour(s.best, i)) {
 				again = true
 			} else {
 				i++
@@ -233,15 +233,14 @@ func (s *search) fine() {
 	}
 }
 
-// Neighbours lists the schedules that are one change away from s: without one of
-// its steps, which leaves what was run in it to the thread's next step; with a
-// thread's next step at once instead of later; without a delay; with one store
-// less in a delay of several; with the next store delayed instead of another; with
-// a delay that ends a step earlier.
+// Neighbours lists the schedules that are one change away from s: without one of its steps, which
+// leaves the instructions of that step to the thread's next step; with a thread's next step at once
+// instead of later; without a delay; with one store less in a delay of several; with the next store
+// delayed instead of another; with a delay that ends a step earlier.
 func (s Schedule) Neighbours() []Schedule {
 	var all []Schedule
-	for i := range neighbours(s) {
-		all = append(all, neighbour(s, i))
+	for i := range countNeighbours(s) {
+		all = append(all, makeNeighbour(s, i))
 	}
 	return all
 }
@@ -249,64 +248,64 @@ func (s Schedule) Neighbours() []Schedule {
 // changes is how many changes of a delay are tried.
 const changes = 4
 
-func neighbours(s Schedule) int { return 2*len(s) + changes*len(s.Delays()) }
+func countNeighbours(s Schedule) int { return 2*len(s) + changes*len(s.Delays()) }
 
-func neighbour(s Schedule, i int) Schedule {
+func makeNeighbour(s Schedule, i int) Schedule {
 	if i < len(s) {
-		return without(s, i, i+1)
+		return withoutSteps(s, i, i+1)
 	}
 	if i -= len(s); i < len(s) {
-		return pulled(s, i)
+		return withStepPulled(s, i)
 	}
 	i -= len(s)
 	switch d := s.Delays()[i/changes]; i % changes {
 	case 0:
-		return released(s, d, d.From, 0)
+		return withFewerHeld(s, d, d.From, 0)
 	case 1:
-		return released(s, d, d.From, d.Stores-1)
+		return withFewerHeld(s, d, d.From, d.Stores-1)
 	case 2:
-		return passed(s, d)
+		return withNextDelayed(s, d)
 	default:
-		return released(s, d, d.Last, 0)
+		return withFewerHeld(s, d, d.Last, 0)
 	}
 }
 
-// without leaves out steps.
-func without(s Schedule, from, to int) Schedule {
-	return append(s[:from].clone(), s[to:].clone()...)
+// withoutSteps leaves out steps.
+func withoutSteps(s Schedule, from, to int) Schedule {
+	return append(s[:from].deepClone(), s[to:].deepClone()...)
 }
 
-// pulled lets the thread of a step do its next step at once.
-func pulled(s Schedule, i int) Schedule {
+// withStepPulled lets the thread of a step do its next step at once.
+func withStepPulled(s Schedule, i int) Schedule {
 	for k := i + 1; k < len(s); k++ {
 		if s[k].Thread == s[i].Thread {
-			c := without(s, k, k+1)
-			c[i].endAt(&s[k])
+			c := withoutSteps(s, k, k+1)
+			c[i].setEnd(&s[k])
 			return c
 		}
 	}
 	return s
 }
 
-// gathered lets each thread do all of its steps in a piece of the schedule at the
+// withStepsGathered lets each thread do all of its steps in a piece of the schedule at the
 // place of the first.
-func gathered(s Schedule, from, to int) Schedule {
-	c := s[:from].clone()
-	first := map[event.ThreadID]int{} // for look-up only
+func withStepsGathered(s Schedule, from, to int) Schedule {
+	c := s[:from].deepClone()
+	first := map[arch.ThreadID]int{} // for look-up only
 	for i := from; i < to; i++ {
 		if k, ok := first[s[i].Thread]; ok {
-			c[k].endAt(&s[i])
+			c[k].setEnd(&s[i])
 			continue
 		}
 		first[s[i].Thread] = len(c)
 		c = append(c, s[i])
 	}
-	return append(c, s[to:].clone()...)
+	return append(c, s[to:].deepClone()...)
 }
 
-// trimmed ends the step in which delayed stores were made earlier: by half of it,
+// withStepTrimmed ends the step in which delayed stores were made earlier: by half of it,
 // and by seven, six and five eighths of that, all halved n/4 times.
-func trimmed(s Schedule, d Delay, n int) (Schedule, bool) {
+func withStepTrimmed(s Schedule, d Delay, n int) (Schedule, bool) {
 	last, from := -1, uint64(0)
 	for i := range d.From {
 		if s[i].Thread == d.Thread {
@@ -320,23 +319,23 @@ func trimmed(s Schedule, d Delay, n int) (Schedule, bool) {
 		return nil, false
 	}
 	off := (s[last].To - min(s[last].To, from)) / 16 * uint64(8-n%4) >> (n / 4)
-	c := s.clone()
-	c[last].endAt(&Step{To: s[last].To - off})
+	c := s.deepClone()
+	c[last].setEnd(&Step{To: s[last].To - off})
 	return c, off > 0
 }
 
-// prompt holds no store back in a piece of the schedule.
-func prompt(s Schedule, from, to int) Schedule {
-	c := s.clone()
+// withoutHolds holds no store back in a piece of the schedule.
+func withoutHolds(s Schedule, from, to int) Schedule {
+	c := s.deepClone()
 	for i := from; i < to; i++ {
 		c[i].Hold = nil
 	}
 	return c
 }
 
-// released holds back no more than so many stores of a delay, from a step on.
-func released(s Schedule, d Delay, from, most int) Schedule {
-	c := s.clone()
+// withFewerHeld holds back at most the given number of stores of a delay, from a step on.
+func withFewerHeld(s Schedule, d Delay, from, most int) Schedule {
+	c := s.deepClone()
 	for i := from; i <= d.Last; i++ {
 		var rest []Hold
 		for _, h := range c[i].Hold {
@@ -352,16 +351,16 @@ func released(s Schedule, d Delay, from, most int) Schedule {
 	return c
 }
 
-// passed commits the stores of a delay and holds back the next one of the thread
+// withNextDelayed commits the stores of a delay and holds back the next one of the thread
 // instead.
-func passed(s Schedule, d Delay) Schedule {
+func withNextDelayed(s Schedule, d Delay) Schedule {
 	for _, next := range s[d.From].Behind {
 		if next.Thread != d.Thread || next.Store == d.Store {
 			continue
 		}
-		c := released(s, d, d.From, 0)
+		c := withFewerHeld(s, d, d.From, 0)
 		for i := d.From; i <= d.Last; i++ {
-			if c[i].Thread != d.Thread && c[i].held(next.Store) == 0 {
+			if c[i].Thread != d.Thread && c[i].heldStores(next.Store) == 0 {
 				c[i].Hold = append(c[i].Hold, next)
 			}
 		}
@@ -370,8 +369,8 @@ func passed(s Schedule, d Delay) Schedule {
 	return s
 }
 
-// digest identifies a schedule.
-func digest(s Schedule) uint64 {
+// scheduleDigest identifies a schedule.
+func scheduleDigest(s Schedule) uint64 {
 	var b []byte
 	add := func(n uint64) { b = binary.AppendUvarint(b, n) }
 	for i := range s {

@@ -71,9 +71,8 @@ func both(fence bool) program {
 	}
 }
 
-// handover: a thread that waits with PAUSE for word 1, which another sets after it
-// has written word 0 twice; what it reads is the second value, unless the first
-// comes in between two readings.
+// handover: a thread waits with PAUSE for word 1, which another thread sets after it has written
+// word 0 twice; it reads the second value, unless the first store comes between two of its loads.
 func handover(rounds int) program {
 	writer := repeat(rounds,
 		op{"set", 0, 1}, op{"store", 0, 0}, op{"set", 0, 2}, op{"store", 0, 0}, // word 0: 1, then 2
@@ -130,12 +129,12 @@ func TestFindsTheShortest(t *testing.T) {
 // checkMinimal cites invariants 1 and 2.
 func checkMinimal(t *testing.T, name string, p program, s Schedule, waits Waits) {
 	t.Helper()
-	m, real := follow(p, s, waits)
+	m, real := carryOut(p, s, waits)
 	if !p.fails(m) || s.Cost().Less(real.Cost()) {
 		t.Errorf("%s: the result does not fail, or not at its cost", name)
 	}
 	for _, n := range s.Neighbours() {
-		if m, real := follow(p, n, waits); p.fails(m) && real.Cost().Less(s.Cost()) {
+		if m, real := carryOut(p, n, waits); p.fails(m) && real.Cost().Less(s.Cost()) {
 			t.Errorf("%s: %v fails at %+v, less than %+v of %v", name, n, real.Cost(), s.Cost(), s)
 		}
 	}
@@ -175,19 +174,19 @@ func detour() program {
 // preemption between load and store is ten instructions earlier in its execution.
 func TestDriftIsFound(t *testing.T) {
 	p := detour()
-	// Thread 0 begins; thread 1 goes the long way and is stopped behind its load;
-	// thread 0 does all; thread 1 stores 1.
+	// Thread 0 begins; thread 1 takes the long way and is stopped after its load; thread 0 does
+	// all; thread 1 stores 1.
 	begin := Schedule{
 		{Thread: id(0), Core: 0, To: 2},
 		{Thread: id(1), Core: 1, To: 13},
 		{Thread: id(0), Core: 0, To: 100, Acts: true},
 		{Thread: id(1), Core: 1, To: 100, Acts: true},
 	}
-	m, begin := follow(p, begin, nil)
+	m, begin := carryOut(p, begin, nil)
 	if !p.fails(m) || begin.Switches() != 3 || begin[1].To != 13 {
 		t.Fatalf("%v", begin)
 	}
-	off, found, err := find(p, nil)(context.Background(), without(begin, 0, 1), 0)
+	off, found, err := find(p, nil)(context.Background(), withoutSteps(begin, 0, 1), 0)
 	if err != nil || !found || off != -10 {
 		t.Errorf("the place is %d off (%v, %v), want -10", off, found, err)
 	}
@@ -203,7 +202,7 @@ func TestDriftIsFound(t *testing.T) {
 	}
 }
 
-// TestFenceForbids: what cannot fail is not made to.
+// TestFenceForbids: a program that cannot fail is not made to.
 func TestFenceForbids(t *testing.T) {
 	p := both(true)
 	begin, waits := wild(both(false), 3)
@@ -213,7 +212,7 @@ func TestFenceForbids(t *testing.T) {
 	}
 }
 
-// TestInterrupted: wherever a search ends, what it returns has failed.
+// TestInterrupted: wherever a search ends, its result has failed.
 func TestInterrupted(t *testing.T) {
 	p := lostUpdate(20)
 	begin, waits := wild(p, 4)
@@ -238,7 +237,7 @@ func TestInterrupted(t *testing.T) {
 		if err != nil || got.Complete || begin.Cost().Less(got.Schedule.Cost()) {
 			t.Fatalf("after %d of %d runs: %+v, %v", n, whole.Runs, got, err)
 		}
-		if m, _ := follow(p, got.Schedule, waits); !p.fails(m) {
+		if m, _ := carryOut(p, got.Schedule, waits); !p.fails(m) {
 			t.Fatalf("after %d runs: %v does not fail", n, got.Schedule)
 		}
 	}
@@ -266,14 +265,14 @@ func TestSchedulesRepeat(t *testing.T) {
 	} {
 		begin, waits := wild(p, 4)
 		rapid.Check(t, func(rt *rapid.T) {
-			s := begin[:min(len(begin), 200)].clone()
+			s := begin[:min(len(begin), 200)].deepClone()
 			for range rapid.IntRange(0, 6).Draw(rt, "changes") {
-				if n := neighbours(s); n > 0 {
-					s = neighbour(s, rapid.IntRange(0, n-1).Draw(rt, "change"))
+				if n := countNeighbours(s); n > 0 {
+					s = makeNeighbour(s, rapid.IntRange(0, n-1).Draw(rt, "change"))
 				}
 			}
-			a, first := follow(p, s, waits)
-			b, again := follow(p, s, waits)
+			a, first := carryOut(p, s, waits)
+			b, again := carryOut(p, s, waits)
 			if !bytes.Equal(show(first), show(again)) || a.words != b.words {
 				rt.Fatalf("%s: two runs that follow\n%s\ndiffer:\n%s\n%s", name, show(s), show(first), show(again))
 			}
@@ -283,7 +282,7 @@ func TestSchedulesRepeat(t *testing.T) {
 			if name != "lost update" && name != "both" {
 				return
 			}
-			if _, exact := follow(p, first, waits); !bytes.Equal(show(exact), show(first)) {
+			if _, exact := carryOut(p, first, waits); !bytes.Equal(show(exact), show(first)) {
 				rt.Fatalf("%s: it follows\n%s\nas\n%s", name, show(first), show(exact))
 			}
 		})

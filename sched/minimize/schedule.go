@@ -3,16 +3,16 @@ package minimize
 import (
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Store names the waiting stores of a thread to an address.
 type Store struct {
-	Thread event.ThreadID `json:"thread"`
-	Addr   event.Addr     `json:"addr"`
+	Thread arch.ThreadID `json:"thread"`
+	Addr   arch.Addr     `json:"addr"`
 }
 
-// Hold keeps stores in their buffer: of those to an address the newest so many.
+// Hold keeps stores in their buffer: the newest ones to an address.
 type Hold struct {
 	Store
 	Newest int `json:"newest"`
@@ -20,32 +20,32 @@ type Hold struct {
 
 // Step lets a thread run on a core.
 type Step struct {
-	Thread event.ThreadID `json:"thread"`
-	Core   event.CoreID   `json:"core"`
+	Thread arch.ThreadID `json:"thread"`
+	Core   arch.CoreID   `json:"core"`
 	// To is the thread's progress at the end of the step: the instructions that
 	// it has retired, without those in which it waited (see Tracker).
 	To uint64 `json:"to"`
-	// Acts tells that the thread ended the step itself, by a system call, a
-	// PAUSE or a fault after To instructions.
+	// Acts reports that the thread ended the step itself, by a system call, a PAUSE or a fault
+	// after To instructions.
 	Acts bool `json:"acts"`
 	// Inside is how many accesses of its next instruction the thread has done then, besides:
 	// the next step acts between them and the others.
 	Inside uint8 `json:"inside,omitempty"`
-	// PC is where the thread is then, 0 if that is not known. A Follower stops by
-	// To alone, and tells when it comes elsewhere.
-	PC event.Addr `json:"pc"`
+	// PC is the thread's program counter then, 0 if that is not known. A Follower stops by To
+	// alone, and reports another PC.
+	PC arch.Addr `json:"pc"`
 	// Hold are the stores of other threads that could be committed and stay in
 	// their buffers during the step. All others are committed before it.
 	Hold []Hold `json:"hold,omitempty"`
-	// Behind are those that wait because older ones do. A Follower needs none.
+	// Behind are stores that wait because older ones do. A Follower does not need them.
 	Behind []Hold `json:"behind,omitempty"`
 }
 
-// endAt gives the step the end of another.
-func (s *Step) endAt(o *Step) { s.To, s.Acts, s.Inside = o.To, o.Acts, o.Inside }
+// setEnd gives the step the end of another.
+func (s *Step) setEnd(o *Step) { s.To, s.Acts, s.Inside = o.To, o.Acts, o.Inside }
 
-// held is how many stores to an address the step holds.
-func (s *Step) held(x Store) int {
+// heldStores is how many stores to an address the step holds.
+func (s *Step) heldStores(x Store) int {
 	for _, h := range s.Hold {
 		if h.Store == x {
 			return h.Newest
@@ -54,11 +54,11 @@ func (s *Step) held(x Store) int {
 	return 0
 }
 
-// Schedule is who runs in which order, and what other threads see of it when.
+// Schedule is the order in which threads run, and in which their stores become visible to others.
 type Schedule []Step
 
-// clone copies a schedule, and the list of each step.
-func (s Schedule) clone() Schedule {
+// deepClone copies a schedule, and the list of each step.
+func (s Schedule) deepClone() Schedule {
 	c := slices.Clone(s)
 	for i := range c {
 		c[i].Hold = slices.Clone(c[i].Hold)
@@ -80,7 +80,7 @@ func (s Schedule) Delays() []Delay {
 	open := map[Store]int{} // index in all; looked up only
 	for i := range s {
 		for _, h := range s[i].Hold {
-			if k, ok := open[h.Store]; ok && s.waits(h.Store, all[k].Last+1, i) {
+			if k, ok := open[h.Store]; ok && s.isHeldBetween(h.Store, all[k].Last+1, i) {
 				all[k].Last, all[k].Stores = i, max(all[k].Stores, h.Newest)
 				continue
 			}
@@ -91,9 +91,9 @@ func (s Schedule) Delays() []Delay {
 	return all
 }
 
-// waits tells whether a store that is held before and after the steps from i up to
-// k is held in between.
-func (s Schedule) waits(x Store, i, k int) bool {
+// isHeldBetween reports whether a store that is held before and after the half-open range [i, k) of
+// steps is held in between.
+func (s Schedule) isHeldBetween(x Store, i, k int) bool {
 	for ; i < k; i++ {
 		if s[i].Thread != x.Thread {
 			return false
@@ -102,7 +102,7 @@ func (s Schedule) waits(x Store, i, k int) bool {
 	return true
 }
 
-// Switches counts how often another thread goes on.
+// Switches counts the changes from one thread to another.
 func (s Schedule) Switches() int {
 	n := 0
 	for i := 1; i < len(s); i++ {
@@ -113,14 +113,13 @@ func (s Schedule) Switches() int {
 	return n
 }
 
-// Cost is what Minimize makes small, the first field first.
+// Cost is the quantity that Minimize reduces, the first field first.
 type Cost struct {
 	Switches int `json:"switches"`
-	// Delays counts stores that were held back, without those that wait behind
-	// them.
+	// Delays counts stores that were held back, without the stores that wait because of them.
 	Delays int `json:"delays"`
-	// Steps and Held count the steps, and the steps that stores are held in;
-	// Behind the stores that wait behind them.
+	// Steps and Held count the steps, and the steps that stores are held in; Behind the stores that
+	// wait because of them.
 	Steps  int `json:"steps"`
 	Held   int `json:"held"`
 	Behind int `json:"behind"`

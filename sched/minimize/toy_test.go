@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
 // A toy machine: threads of a few instructions over shared words, with a store
 // buffer for each thread in the order of TSO.
 
-// op is an instruction: x and y name a word or a register, by what it does.
+// op is an instruction: x and y name a word or a register, depending on the instruction.
 type op struct {
 	do   string
 	x, y int
@@ -31,7 +31,7 @@ type toyThread struct {
 	waiting []toyStore // oldest first
 	blocked bool
 	gone    bool
-	// inside tells that the next instruction has loaded this already.
+	// inside reports that the next instruction has loaded this already.
 	inside bool
 	loaded int
 }
@@ -48,7 +48,7 @@ type toy struct {
 
 const firstThread = 100
 
-func id(i int) event.ThreadID { return event.ThreadID(firstThread + i) }
+func id(i int) arch.ThreadID { return arch.ThreadID(firstThread + i) }
 
 func (m *toy) load(t *toyThread, word int) int {
 	for _, s := range slices.Backward(t.waiting) {
@@ -73,17 +73,18 @@ func (m *toy) begin(t *toyThread, o op) {
 	}
 }
 
-// accesses is how many accesses of its next instruction a thread has done where its slice ends.
-func (m *toy) accesses(k int, s *sched.Slice) uint8 {
+// accesses is the number of accesses of its next instruction that a thread has done where its
+// quantum ends.
+func (m *toy) accesses(k int, s *sched.Quantum) uint8 {
 	t := &m.threads[k]
-	if o := m.program.threads[k][t.pc]; o.do == "inc" && (s.After == 1 || s.Inside%2 == 1) {
+	if o := m.program.threads[k][t.pc]; o.do == "inc" && (s.Accesses == 1 || s.InsideChoice%2 == 1) {
 		m.begin(t, o)
 		return 1
 	}
 	return 0
 }
 
-// step executes an instruction of a thread and tells how the slice ends of it.
+// step executes an instruction of a thread and returns how its quantum ends.
 func (m *toy) step(c *sched.Cluster, k int) How {
 	t := &m.threads[k]
 	o := m.program.threads[k][t.pc]
@@ -147,10 +148,9 @@ func (m *toy) step(c *sched.Cluster, k int) How {
 	return AtBudget
 }
 
-// watch is what the driver tells of a run: a Follower, or the Tracker of a run
-// under another policy.
+// watch hears of the events of a run: a Follower, or the Tracker of a run under another policy.
 type watch interface {
-	Ended(How, event.Addr, uint64, uint8)
+	Ended(How, arch.Addr, uint64, uint8)
 }
 
 // play runs the program under a policy.
@@ -172,7 +172,7 @@ func play(p program, cores int, policy sched.Policy, tracker *Tracker, ended wat
 		committed := m.commit(k, hold)
 		tracker.Begin(s.Thread, s.Core, m.held(k), nil, committed)
 		n, how := uint64(0), AtBudget
-		for how == AtBudget && (s.Instructions == 0 && !s.Immediately || n < s.Instructions) {
+		for how == AtBudget && (s.Instructions == 0 && !s.AccessesOnly || n < s.Instructions) {
 			how = m.step(c, k)
 			n++
 			m.steps++
@@ -184,9 +184,9 @@ func play(p program, cores int, policy sched.Policy, tracker *Tracker, ended wat
 		if how == AtBudget {
 			inside = m.accesses(k, &s)
 		}
-		ended.Ended(how, event.Addr(1000*k+m.threads[k].pc), n, inside)
+		ended.Ended(how, arch.Addr(1000*k+m.threads[k].pc), n, inside)
 		if _, known := c.Affinity(s.Thread), !m.threads[k].gone; known {
-			c.Ran(s, n, event.Cycles(n))
+			c.Ran(s, n, arch.Cycles(n))
 		}
 	}
 	for k := range m.threads {
@@ -195,11 +195,11 @@ func play(p program, cores int, policy sched.Policy, tracker *Tracker, ended wat
 	return m
 }
 
-// commit commits what the others' buffers do not hold back.
+// commit commits the stores that the others' buffers do not hold back.
 func (m *toy) commit(self int, hold func(Store) int) (committed bool) {
 	for k := range m.threads {
 		t := &m.threads[k]
-		for k != self && len(t.waiting) > 0 && hold(Store{id(k), event.Addr(t.waiting[0].word)}) < m.same(t) {
+		for k != self && len(t.waiting) > 0 && hold(Store{id(k), arch.Addr(t.waiting[0].word)}) < m.same(t) {
 			m.words[t.waiting[0].word] = t.waiting[0].value
 			t.waiting = t.waiting[1:]
 			committed = true
@@ -221,14 +221,14 @@ func (m *toy) same(t *toyThread) (n int) {
 func (m *toy) held(self int) (list []Hold) {
 	for k := range m.threads {
 		if t := &m.threads[k]; k != self && len(t.waiting) > 0 {
-			list = append(list, Hold{Store{id(k), event.Addr(t.waiting[0].word)}, m.same(t)})
+			list = append(list, Hold{Store{id(k), arch.Addr(t.waiting[0].word)}, m.same(t)})
 		}
 	}
 	return list
 }
 
-// follow carries out a schedule.
-func follow(p program, s Schedule, known Waits) (*toy, Schedule) {
+// carryOut carries out a schedule.
+func carryOut(p program, s Schedule, known Waits) (*toy, Schedule) {
 	f := NewFollower(s, known)
 	m := play(p, 2, f, f.Tracker, f, f.Held)
 	return m, f.Schedule()
@@ -256,17 +256,17 @@ func find(p program, known Waits) func(context.Context, Schedule, int) (int64, b
 	}
 }
 
-// counted is a policy whose end of slices nobody asks for.
+// counted is a policy that ignores the ends of quanta.
 type counted struct{ *Tracker }
 
-// wild runs the program under policy random, with stores that are committed at
-// random, until it fails. It returns the schedule, and what is known of waiting.
+// wild runs the program under the policy random, with stores that are committed at random, until it
+// fails. It returns the schedule, and the known waiting.
 func wild(p program, quantum uint64) (Schedule, Waits) {
 	var waits Waits
 	for seed := uint64(1); ; seed++ {
 		var m *toy
 		var t *Tracker
-		for range 2 { // the second time with what is known of waiting
+		for range 2 { // the second time with the known waiting
 			state := seed
 			chance := func(Store) int {
 				state = state*6364136223846793005 + 1442695040888963407
@@ -287,21 +287,21 @@ func wild(p program, quantum uint64) (Schedule, Waits) {
 	}
 }
 
-// wildPolicy draws a thread and a length for each slice.
+// wildPolicy draws a thread and a length for each quantum.
 type wildPolicy struct{ seed, quantum uint64 }
 
-func (p *wildPolicy) Ready(*sched.Cluster, event.ThreadID, event.Cycles)    {}
-func (p *wildPolicy) Block(*sched.Cluster, event.ThreadID)                  {}
-func (p *wildPolicy) Exit(*sched.Cluster, event.ThreadID)                   {}
-func (p *wildPolicy) Yield(*sched.Cluster, event.ThreadID)                  {}
-func (p *wildPolicy) Ran(*sched.Cluster, sched.Slice, uint64, event.Cycles) {}
+func (p *wildPolicy) Ready(*sched.Cluster, arch.ThreadID, arch.Cycles)       {}
+func (p *wildPolicy) Block(*sched.Cluster, arch.ThreadID)                    {}
+func (p *wildPolicy) Exit(*sched.Cluster, arch.ThreadID)                     {}
+func (p *wildPolicy) Yield(*sched.Cluster, arch.ThreadID)                    {}
+func (p *wildPolicy) Ran(*sched.Cluster, sched.Quantum, uint64, arch.Cycles) {}
 
 func (p *wildPolicy) draw(n uint64) uint64 {
 	p.seed = p.seed*6364136223846793005 + 1442695040888963407
 	return (p.seed >> 33) % n
 }
 
-func (p *wildPolicy) Next(c *sched.Cluster, _ event.Cycles, _ bool) (sched.Slice, sched.Verdict) {
+func (p *wildPolicy) Next(c *sched.Cluster, _ arch.Cycles, _ bool) (sched.Quantum, sched.Verdict) {
 	t := c.RunnableThread(int(p.draw(uint64(c.Runnable()))))
-	return sched.Slice{Core: c.Place(t), Thread: t, Instructions: 1 + p.draw(p.quantum), Exact: true, Inside: uint32(p.seed >> 50)}, sched.Run
+	return sched.Quantum{Core: c.Place(t), Thread: t, Instructions: 1 + p.draw(p.quantum), Exact: true, InsideChoice: uint32(p.seed >> 50)}, sched.Run
 }

@@ -13,7 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/analyses/symbols"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -23,7 +24,7 @@ type names struct {
 	root    string
 	mounts  []mount
 	sums    map[string]string // SHA-256 of the files that the run read, by path of the host
-	files   map[string]*symbols.File
+	files   map[string]*debuginfo.File
 	changed []string // files that are not what they were
 	missing []string
 }
@@ -62,7 +63,7 @@ func newNames(manifest, summary []byte) (*names, error) {
 			} `json:"inputs"`
 		} `json:"result"`
 	}
-	n := &names{sums: map[string]string{}, files: map[string]*symbols.File{}}
+	n := &names{sums: map[string]string{}, files: map[string]*debuginfo.File{}}
 	if manifest != nil {
 		if err := json.Unmarshal(manifest, &run); err != nil {
 			return nil, err
@@ -98,19 +99,19 @@ func (n *names) host(guest string) string {
 }
 
 // file reads a file of the guest once; nil if it is none that helps.
-func (n *names) file(name string) *symbols.File {
+func (n *names) file(name string) *debuginfo.File {
 	if f, ok := n.files[name]; ok {
 		return f
 	}
 	at := n.host(name)
-	var f *symbols.File
+	var f *debuginfo.File
 	switch sum, err := hash(at); {
 	case err != nil:
 		n.missing = append(n.missing, name)
 	case n.sums[at] != "" && sum != n.sums[at]:
 		n.changed = append(n.changed, name)
 	default:
-		if f, err = symbols.Open(at); err != nil {
+		if f, err = debuginfo.Open(at); err != nil {
 			f = nil // no ELF file: it has no names
 		}
 	}
@@ -148,12 +149,12 @@ func (n *names) notes() (list []string) {
 type image struct {
 	name string
 	addr uint64 // in the file, without bias
-	file *symbols.File
+	file *debuginfo.File
 }
 
 // image finds the place of an address in the file that is mapped there, or just
 // before.
-func (n *names) image(m *event.Mapping, addr event.Addr) image {
+func (n *names) image(m *event.Mapping, addr arch.Addr) image {
 	if m == nil {
 		return image{}
 	}
@@ -172,14 +173,14 @@ func (n *names) image(m *event.Mapping, addr event.Addr) image {
 	return image{}
 }
 
-// copies tells whether an instruction is in a function that copies or compares
+// copies reports whether an instruction is in a function that copies or compares
 // memory for its caller.
 func (n *names) copies(p image) bool {
 	if p.file == nil {
 		return false
 	}
-	name, _, _ := p.file.Function(p.addr)
-	return copying(name)
+	function, _ := p.file.FunctionAt(p.addr)
+	return function != nil && copying(function.Name())
 }
 
 // copiers are such functions, string(3) and bstring(3), by what the C library
@@ -190,7 +191,7 @@ var copiers = regexp.MustCompile(`^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccp
 
 func copying(function string) bool { return copiers.MatchString(function) }
 
-// library tells whether a file is the C library, a part of it, or the dynamic
+// library reports whether a file is the C library, a part of it, or the dynamic
 // linker.
 func library(name string) bool {
 	base := path.Base(name)

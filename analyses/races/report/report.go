@@ -7,8 +7,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // Range is addresses from Start on, without End.
-type Range struct{ Start, End event.Addr }
+type Range struct{ Start, End arch.Addr }
 
 // Report is what was found.
 type Report struct {
@@ -80,12 +80,12 @@ type Report struct {
 
 // Thread is a thread of the run.
 type Thread struct {
-	Number  int            `json:"number"`
-	ID      event.ThreadID `json:"id"`
-	Name    string         `json:"name"`
-	Process int32          `json:"process"`
-	Parent  int            `json:"parent"`
-	Created []Frame        `json:"created"`
+	Number  int           `json:"number"`
+	ID      arch.ThreadID `json:"id"`
+	Name    string        `json:"name"`
+	Process int32         `json:"process"`
+	Parent  int           `json:"parent"`
+	Created []Frame       `json:"created"`
 }
 
 // Race is all races of two instructions.
@@ -120,7 +120,7 @@ type Access struct {
 
 // Frame is a place in code.
 type Frame struct {
-	PC event.Addr `json:"pc"`
+	PC arch.Addr `json:"pc"`
 	// Function and Offset are by the symbols of Image, the file that is mapped
 	// there, where the place has the address ImageAddr. Empty: not known.
 	Function  string `json:"function"`
@@ -134,7 +134,7 @@ type Frame struct {
 
 // Place is what an address is of.
 type Place struct {
-	Addr event.Addr `json:"address"`
+	Addr arch.Addr `json:"address"`
 	// Kind is "variable", "block", "stack" or "memory".
 	Kind string `json:"kind"`
 	// Name and Offset are of a variable, with the file that has it.
@@ -161,12 +161,12 @@ var errMode = errs.Define("races-manifest",
 	"Record the run again.")
 
 // pair is the key of a static race.
-type pair struct{ low, high event.Addr }
+type pair struct{ low, high arch.Addr }
 
 // maker goes through a trace.
 type maker struct {
 	o       Options
-	run     *stream.Run
+	run     *stream.Reader
 	names   *names
 	report  *Report
 	known   map[pair]*Race // nil: the C library's own
@@ -196,7 +196,7 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 	m.report.Args = m.names.args
 	m.run, err = stream.New(r, stream.Options{Order: o.Order, Values: o.Benign != Keep, Race: m.found})
 	if err == nil {
-		err = m.run.All()
+		err = m.run.ReadAll()
 	}
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 
 // found takes a race.
 func (m *maker) found(r *races.Race) {
-	if !m.selected(r) || m.run.Event() <= m.o.Since && m.o.Since > 0 {
+	if !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
 		m.report.Unselected++
 		return
 	}
@@ -243,10 +243,10 @@ func (m *maker) found(r *races.Race) {
 }
 
 func (m *maker) selected(r *races.Race) bool {
-	return within(m.o.Data, event.Addr(r.Addr)) && (within(m.o.Code, r.First.PC) || within(m.o.Code, r.Second.PC))
+	return within(m.o.Data, arch.Addr(r.Addr)) && (within(m.o.Code, r.First.PC) || within(m.o.Code, r.Second.PC))
 }
 
-func within(list []Range, addr event.Addr) bool {
+func within(list []Range, addr arch.Addr) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(r Range) bool { return r.Start <= addr && addr < r.End })
 }
 
@@ -257,20 +257,20 @@ func (m *maker) key(r *races.Race) pair {
 	return pair{min(a, b), max(a, b)}
 }
 
-func (m *maker) blamed(i *races.Instance, s *races.Side) event.Addr {
+func (m *maker) blamed(i *races.Instance, s *races.Side) arch.Addr {
 	if s.Other && i.PC == 0 || !m.names.copies(m.place(i.Thread, i.PC)) {
 		return i.PC
 	}
-	if calls := m.run.Calls(s.Stack); len(calls) > 0 {
+	if calls := m.run.CallsOf(s.Stack); len(calls) > 0 {
 		return calls[0]
 	}
 	return i.PC
 }
 
 // place is where code of a thread's process is.
-func (m *maker) place(thread int, pc event.Addr) image {
+func (m *maker) place(thread int, pc arch.Addr) image {
 	t := m.run.ThreadAt(thread)
-	return m.names.image(m.run.File(t.Process, pc), pc)
+	return m.names.image(m.run.FileAt(t.Process, pc), pc)
 }
 
 // describe makes the entry of a race, nil if it is the C library's own and not
@@ -311,31 +311,33 @@ func (m *maker) creation(thread int) {
 	if _, known := m.created[thread]; known || t.Parent < 0 {
 		return
 	}
-	m.created[thread] = m.calls(t.Parent, t.Made)
+	m.created[thread] = m.calls(t.Parent, t.CreationStack)
 	m.creation(t.Parent)
 }
 
 // calls are the frames of a stack of a thread.
 func (m *maker) calls(thread int, stack uint32) []Frame {
 	list := []Frame{}
-	for _, pc := range m.run.Calls(stack) {
+	for _, pc := range m.run.CallsOf(stack) {
 		list = append(list, m.frame(thread, pc))
 	}
 	return list
 }
 
-func (m *maker) frame(thread int, pc event.Addr) Frame {
+func (m *maker) frame(thread int, pc arch.Addr) Frame {
 	p := m.place(thread, pc)
 	f := Frame{PC: pc, Image: p.name, ImageAddr: p.addr}
 	if p.file == nil {
 		return f
 	}
-	f.Function, f.Offset, _ = p.file.Function(p.addr)
+	if function, offset := p.file.FunctionAt(p.addr); function != nil {
+		f.Function, f.Offset = function.Name(), offset
+	}
 	f.File, f.Line, _ = p.file.Line(p.addr)
 	return f
 }
 
-// internal tells whether an access is the C library's or dynamic linker's own: by
+// internal reports whether an access is the C library's or dynamic linker's own: by
 // code of theirs other than functions that copy or compare memory for a caller.
 func (m *maker) internal(a Access) bool {
 	if a.By != "instruction" || !library(a.Stack[0].Image) {
@@ -355,18 +357,18 @@ func (m *maker) internal(a Access) bool {
 // at describes the address of a race, as the second thread has it.
 func (m *maker) at(r *races.Race) Place {
 	t := m.run.ThreadAt(r.Second.Thread)
-	p := Place{Addr: event.Addr(r.Addr), Kind: "memory"}
-	if b := m.run.Block(t.Process, r.Addr); b != nil {
-		p.Kind, p.Offset, p.Size, p.Made = "block", r.Addr-b.Addr, b.Size, m.site(&b.Made)
+	p := Place{Addr: arch.Addr(r.Addr), Kind: "memory"}
+	if b := m.run.BlockAt(t.Process, r.Addr); b != nil {
+		p.Kind, p.Offset, p.Size, p.Made = "block", r.Addr-b.Addr, b.Size, m.site(&b.Allocated)
 		if b.Freed != nil {
 			p.Freed = m.site(b.Freed)
 		}
 		return p
 	}
-	i := m.names.image(m.run.File(t.Process, p.Addr), p.Addr)
+	i := m.names.image(m.run.FileAt(t.Process, p.Addr), p.Addr)
 	if i.file != nil {
-		if name, offset, ok := i.file.Variable(i.addr); ok {
-			p.Kind, p.Name, p.Offset, p.Image = "variable", name, offset, i.name
+		if variable, offset := i.file.VariableAt(i.addr); variable != nil {
+			p.Kind, p.Name, p.Offset, p.Image = "variable", variable.Name(), offset, i.name
 			return p
 		}
 	}

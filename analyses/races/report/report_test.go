@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -28,7 +28,7 @@ func compile(t *testing.T, source string, flags ...string) string {
 }
 
 // record runs a program on two cores and returns the trace, and what was printed.
-func record(t *testing.T, what heddle.Record, args ...string) (path, out string) {
+func record(t *testing.T, what machine.Record, args ...string) (path, out string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
@@ -36,9 +36,9 @@ func record(t *testing.T, what heddle.Record, args ...string) (path, out string)
 	}
 	var printed bytes.Buffer
 	what.To = f
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Cores, c.Record, c.Stdout = args, "/", 2, &what, &printed
-	r, err := heddle.Run(context.Background(), c)
+	r, err := machine.Run(context.Background(), c)
 	if err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -49,8 +49,8 @@ func record(t *testing.T, what heddle.Record, args ...string) (path, out string)
 }
 
 // everything is what heddle record --races records.
-func everything() heddle.Record {
-	return heddle.Record{Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
+func everything() machine.Record {
+	return machine.Record{Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 }
 
 func analyse(t *testing.T, path string, o report.Options) *report.Report {

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -58,10 +58,10 @@ func record(b *testing.B, rounds int) []byte {
 	b.Helper()
 	bin := gcctest.C(b, relaxation, "-O2")
 	var to bytes.Buffer
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Cores = []string{bin, fmt.Sprint(rounds)}, filepath.Dir(bin), 4
-	c.Record = &heddle.Record{To: &to, Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
-	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
+	c.Record = &machine.Record{To: &to, Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
+	if r, err := machine.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		b.Fatalf("%+v, %v", r, err)
 	}
 	return to.Bytes()
@@ -88,7 +88,7 @@ func once(b *testing.B, text []byte, order races.Order) (each time.Duration, acc
 	start := used(b)
 	x, err := stream.New(r, stream.Options{Order: order, Race: func(*races.Race) {}})
 	if err == nil {
-		err = x.All()
+		err = x.ReadAll()
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -98,9 +98,9 @@ func once(b *testing.B, text []byte, order races.Order) (each time.Duration, acc
 	return (used(b) - start) * 1000 / time.Duration(n), n
 }
 
-// BenchmarkTrace tells accesses per second of processor time, decoding included,
-// and the time for each in a trace of four times the length over that of a short
-// one. The best of several counts: others on the host only add.
+// BenchmarkTrace measures accesses per second of processor time, decoding included, and the time
+// for each in a trace of four times the length over that of a short one. The best of several
+// counts: other work on the host only adds.
 func BenchmarkTrace(b *testing.B) {
 	const rounds = 20
 	short, long := record(b, rounds), record(b, 4*rounds)

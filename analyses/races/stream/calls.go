@@ -1,10 +1,13 @@
 package stream
 
-import "github.com/heddle-dmt/heddle/recorder/event"
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
 
-// calls are the calls that a thread is in, as its accesses tell: a call stores
-// the address behind itself, and the return loads it.
-type calls struct {
+// callStack are the calls that a thread is in, as its accesses show them: a call stores its return
+// address, and the return loads it.
+type callStack struct {
 	frames []frame
 	node   uint32 // of all of them
 	slot   uint64 // of the innermost
@@ -16,28 +19,29 @@ type frame struct {
 	node      uint32
 }
 
-// stacks are all stacks of calls that were seen, as a tree. Number 0 is that
+// stackTree are all stacks of calls that were seen, as a tree. Number 0 is that
 // without calls.
-type stacks struct {
+type stackTree struct {
 	nodes    []node
 	children map[node]uint32
 }
 
 // node is a call within the calls of its parent; latest is a child of it.
 type node struct {
-	pc     event.Addr
+	pc     arch.Addr
 	parent uint32
 	latest uint32
 }
 
-// maxStacks bounds the stacks that are told apart: what is called within further
-// ones counts as its caller.
+// maxStacks bounds the number of stacks: calls within further ones count as their callers.
 const maxStacks = 1 << 20
 
-func newStacks() *stacks { return &stacks{nodes: make([]node, 1), children: map[node]uint32{}} }
+func newStackTree() *stackTree {
+	return &stackTree{nodes: make([]node, 1), children: map[node]uint32{}}
+}
 
-// child is the stack of a call within a stack.
-func (s *stacks) child(parent uint32, pc event.Addr) uint32 {
+// childStack is the stack of a call within a stack.
+func (s *stackTree) childStack(parent uint32, pc arch.Addr) uint32 {
 	p := &s.nodes[parent]
 	if c := p.latest; c != 0 && s.nodes[c].pc == pc {
 		return c
@@ -57,9 +61,9 @@ func (s *stacks) child(parent uint32, pc event.Addr) uint32 {
 	return c
 }
 
-// Calls are the instructions that called, the innermost first, of a stack.
-func (x *Run) Calls(stack uint32) []event.Addr {
-	var list []event.Addr
+// CallsOf are the instructions that called, the innermost first, of a stack.
+func (x *Reader) CallsOf(stack uint32) []arch.Addr {
+	var list []arch.Addr
 	for ; stack != 0; stack = x.stacks.nodes[stack].parent {
 		list = append(list, x.stacks.nodes[stack].pc)
 	}
@@ -70,12 +74,12 @@ func (x *Run) Calls(stack uint32) []event.Addr {
 // use, shortestCall of the shortest.
 const shortestCall, longestCall = 2, 9
 
-// call follows calls and returns: an access of eight bytes.
-func (x *Run) call(t *Thread, m *event.Memory, addr uint64) {
+// trackCall follows calls and returns: an access of eight bytes.
+func (x *Reader) trackCall(t *Thread, m *event.Memory, addr uint64) {
 	c := &t.calls
 	if m.Kind == event.Load {
 		if addr == c.slot && len(c.frames) > 0 && m.Value[0] == c.frames[len(c.frames)-1].ret {
-			c.pop()
+			c.popFrame()
 		}
 		return
 	}
@@ -83,15 +87,15 @@ func (x *Run) call(t *Thread, m *event.Memory, addr uint64) {
 		return
 	}
 	for len(c.frames) > 0 && c.slot <= addr {
-		c.pop() // it was left in another way
+		c.popFrame() // it was left in another way
 	}
-	c.node = x.stacks.child(c.node, m.PC)
+	c.node = x.stacks.childStack(c.node, m.PC)
 	c.slot = addr
 	c.frames = append(c.frames, frame{addr, m.Value[0], c.node})
 	t.low, t.high = min(t.low, addr), max(t.high, addr)
 }
 
-func (c *calls) pop() {
+func (c *callStack) popFrame() {
 	c.frames = c.frames[:len(c.frames)-1]
 	if n := len(c.frames); n > 0 {
 		c.node, c.slot = c.frames[n-1].node, c.frames[n-1].slot
@@ -100,9 +104,8 @@ func (c *calls) pop() {
 	}
 }
 
-// StackOf is the live thread of a process whose calls are around an address; nil
-// if there is none.
-func (x *Run) StackOf(process int32, addr uint64) *Thread {
+// StackOf is the live thread of a process whose stack contains an address; nil without one.
+func (x *Reader) StackOf(process int32, addr uint64) *Thread {
 	for _, t := range x.threads {
 		if t.Process == process && !t.over && addr >= t.low-min(t.low, pageSize) && addr < t.high+pageSize && t.high > t.low {
 			return t

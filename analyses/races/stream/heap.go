@@ -5,47 +5,50 @@ import (
 	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Block is a block of the heap.
 type Block struct {
 	Addr, Size uint64
-	// Made is where it was allocated, and Freed where it was given back, if it
+	// Allocated is where it was allocated, and Freed where it was given back, if it
 	// was.
-	Made  Site
-	Freed *Site
+	Allocated Site
+	Freed     *Site
 }
 
 // Site is where a thread called a function.
 type Site struct {
 	Thread int
-	PC     event.Addr // in the call
-	Stack  uint32     // without the call
+	PC     arch.Addr // in the call
+	Stack  uint32    // without the call
 }
 
-// blocks are the blocks of a process: small ones by the page that they begin in,
+// heapBlocks are the blocks of a process: small ones by the page that they begin in,
 // large ones in order.
-type blocks struct {
+type heapBlocks struct {
 	at    map[uint64]*Block
 	pages map[uint64][]*Block
 	large []*Block
 }
 
-func newBlocks() blocks { return blocks{at: map[uint64]*Block{}, pages: map[uint64][]*Block{}} }
+func newHeapBlocks() heapBlocks {
+	return heapBlocks{at: map[uint64]*Block{}, pages: map[uint64][]*Block{}}
+}
 
-func (b *blocks) clone() blocks {
-	c := blocks{at: maps.Clone(b.at), pages: map[uint64][]*Block{}, large: append([]*Block(nil), b.large...)}
+func (b *heapBlocks) cloneBlocks() heapBlocks {
+	c := heapBlocks{at: maps.Clone(b.at), pages: map[uint64][]*Block{}, large: append([]*Block(nil), b.large...)}
 	for n, list := range b.pages {
 		c.pages[n] = append([]*Block(nil), list...)
 	}
 	return c
 }
 
-// add makes a block known, in the place of those that were where it begins.
-func (b *blocks) add(k *Block) {
+// addBlock adds a block, and removes those that began at its address.
+func (b *heapBlocks) addBlock(k *Block) {
 	if old := b.at[k.Addr]; old != nil {
-		b.remove(old)
+		b.removeBlock(old)
 	}
 	b.at[k.Addr] = k
 	if k.Size <= pageSize {
@@ -59,7 +62,7 @@ func (b *blocks) add(k *Block) {
 	b.large[i] = k
 }
 
-func (b *blocks) remove(k *Block) {
+func (b *heapBlocks) removeBlock(k *Block) {
 	delete(b.at, k.Addr)
 	n := k.Addr >> pageShift
 	list := &b.large
@@ -83,8 +86,8 @@ func (b *blocks) remove(k *Block) {
 	}
 }
 
-// find finds the block that has an address, rather one that is in use.
-func (b *blocks) find(addr uint64) (found *Block) {
+// findBlock finds the block that has an address, rather one that is in use.
+func (b *heapBlocks) findBlock(addr uint64) (found *Block) {
 	n := addr >> pageShift
 	better := func(k *Block) {
 		if addr-k.Addr < k.Size && (found == nil || found.Freed != nil && k.Freed == nil) {
@@ -104,53 +107,53 @@ func (b *blocks) find(addr uint64) (found *Block) {
 	return found
 }
 
-// maxOverlap is how many large blocks before an address are looked at: those that
-// were freed may lie over others.
+// maxOverlap is how many large blocks before an address are examined: freed blocks may overlap
+// others.
 const maxOverlap = 64
 
-// Block is the block of the heap that a process has at an address, or had last.
-func (x *Run) Block(process int32, addr uint64) *Block {
+// BlockAt is the block of the heap that a process has at an address, or had last.
+func (x *Reader) BlockAt(process int32, addr uint64) *Block {
 	p := x.processes[process]
 	if p == nil {
 		return nil
 	}
-	return p.blocks.find(addr)
+	return p.blocks.findBlock(addr)
 }
 
-// heap acts on the call of an allocator's function, or its return.
-func (x *Run) heap(e *event.Heap) error {
+// handleAllocator acts on the call of an allocator's function, or its return.
+func (x *Reader) handleAllocator(e *event.Heap) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return errStamps.New(e.Thread, e.Seq)
 	}
 	if e.Phase == event.Enter {
 		if e.Op == event.HeapFree {
-			x.release(t, e)
+			x.freeBlock(t, e)
 		}
-		t.heap++
+		t.allocatorDepth++
 		return nil
 	}
-	t.heap = max(0, t.heap-1)
+	t.allocatorDepth = max(0, t.allocatorDepth-1)
 	moved := e.Op == event.HeapResize && e.Old != 0 && (e.Addr != 0 && e.Addr != e.Old || e.Addr == 0 && e.Size == 0)
 	if moved {
 		if b := t.process.blocks.at[uint64(e.Old)]; b != nil && b.Freed == nil {
-			b.Freed = x.site(t, e)
+			b.Freed = x.callSite(t, e)
 		}
 	}
 	if e.Addr == 0 {
 		return nil
 	}
-	x.allocate(t, e)
+	x.allocateBlock(t, e)
 	return nil
 }
 
-func (x *Run) site(t *Thread, e *event.Heap) *Site {
-	return &Site{Thread: t.Number, PC: e.PC - 1, Stack: t.calls.outer(uint64(e.PC))}
+func (x *Reader) callSite(t *Thread, e *event.Heap) *Site {
+	return &Site{Thread: t.Number, PC: e.PC - 1, Stack: t.calls.outerStack(uint64(e.PC))}
 }
 
-// outer is the stack without the call that returns to an address, if that is the
+// outerStack is the stack without the call that returns to an address, if that is the
 // innermost.
-func (c *calls) outer(ret uint64) uint32 {
+func (c *callStack) outerStack(ret uint64) uint32 {
 	n := len(c.frames)
 	if n == 0 || c.frames[n-1].ret != ret {
 		return c.node
@@ -161,37 +164,37 @@ func (c *calls) outer(ret uint64) uint32 {
 	return c.frames[n-2].node
 }
 
-// allocate makes a block, and its memory one without a past: all of it, or of a
-// block that has grown where it is what is new.
-func (x *Run) allocate(t *Thread, e *event.Heap) {
+// allocateBlock adds a block and forgets the accesses to its memory: to all of it, or, of a block
+// that has grown in place, to the new part.
+func (x *Reader) allocateBlock(t *Thread, e *event.Heap) {
 	from := uint64(e.Addr)
 	to := from + e.Size
 	old := t.process.blocks.at[from]
 	same := e.Op == event.HeapResize && e.Addr == e.Old && old != nil && old.Freed == nil
-	b := &Block{Addr: from, Size: e.Size, Made: *x.site(t, e)}
+	b := &Block{Addr: from, Size: e.Size, Allocated: *x.callSite(t, e)}
 	if same {
 		from = min(to, from+old.Size)
 	}
-	t.process.blocks.add(b)
-	x.forget(t.process, from, to)
+	t.process.blocks.addBlock(b)
+	x.forgetRange(t.process, from, to)
 }
 
-// release frees a block: its memory is written, as far as other threads are
-// concerned. Under ScheduleRelative only what the allocator really writes counts.
-func (x *Run) release(t *Thread, e *event.Heap) {
+// freeBlock frees a block: for other threads its memory is written. Under ScheduleRelative only the
+// real writes of the allocator count.
+func (x *Reader) freeBlock(t *Thread, e *event.Heap) {
 	b := t.process.blocks.at[uint64(e.Old)]
 	if b == nil || b.Freed != nil {
 		return
 	}
-	b.Freed = x.site(t, e)
-	if x.o.Order != races.HappensBefore || x.ignores(t) {
+	b.Freed = x.callSite(t, e)
+	if x.options.Order != races.HappensBefore || x.ignoresAccesses(t) {
 		return
 	}
-	t.process.table.each(b.Addr, b.Addr+b.Size, func(at, addr, size uint64) {
+	t.process.table.eachPage(b.Addr, b.Addr+b.Size, func(at, addr, size uint64) {
 		x.access = races.Access{
 			Thread: t.Number, Addr: at, Size: int(size), Write: true, Other: true, PC: b.Freed.PC, Branches: e.Branches,
 			Stack: b.Freed.Stack,
 		}
-		x.tell(addr)
+		x.sendAccess(addr)
 	})
 }

@@ -12,53 +12,53 @@ const (
 	pageShift = 12
 )
 
-// memory acts on an access or another change of memory.
-func (x *Run) memory(m *event.Memory) error {
+// handleMemory acts on an access or another change of memory.
+func (x *Reader) handleMemory(m *event.Memory) error {
 	if m.Kind <= event.Store {
 		t := x.current
 		if t == nil {
 			return errStamps.New(m.Thread, m.Seq)
 		}
-		x.guest(t, m)
+		x.reportGuestAccess(t, m)
 		return nil
 	}
 	switch m.Kind {
 	case event.KernelStore:
 		if x.current != nil && m.Data != nil {
-			x.kernel(x.current, m)
+			x.reportKernelAccess(x.current, m)
 		}
-		x.values.put(m)
+		x.values.putBytes(m)
 	case event.KernelLoad:
 		if x.current != nil {
-			x.kernel(x.current, m)
+			x.reportKernelAccess(x.current, m)
 		}
 	case event.View:
-		x.values.put(m)
+		x.values.putBytes(m)
 	case event.Content:
 		x.detector.Forget(m.Page<<pageShift, (m.Page+1)<<pageShift)
-		x.values.content(m.Page, m.Data)
+		x.values.setPage(m.Page, m.Data)
 	case event.Copy:
 		if x.current != nil {
-			x.detector.Copy(m.Page, m.From, int(x.current.Process))
+			x.detector.CopyPage(m.Page, m.From, int(x.current.Process))
 		}
-		x.values.copy(m.Page, m.From)
+		x.values.copyPage(m.Page, m.From)
 	}
 	return nil
 }
 
-// guest tells the detector of a load or store.
-func (x *Run) guest(t *Thread, m *event.Memory) {
+// reportGuestAccess passes a load or store to the detector.
+func (x *Reader) reportGuestAccess(t *Thread, m *event.Memory) {
 	addr, offset := uint64(m.Addr), uint64(m.Addr)%pageSize
-	t.process.table.note(addr>>pageShift, m.Page)
+	t.process.table.notePage(addr>>pageShift, m.Page)
 	if !t.begun {
-		x.begin(t, addr)
+		x.forgetStack(t, addr)
 	}
 	a := &x.access
 	a.Value, a.Old, a.Valued = 0, 0, false
 	if x.values != nil && m.Kind == event.Store {
-		x.values.store(m, a)
+		x.values.applyStore(m, a)
 	}
-	if x.ignores(t) || m.Atomic && m.Kind == event.Store && x.o.Order == races.HappensBefore {
+	if x.ignoresAccesses(t) || m.Atomic && m.Kind == event.Store && x.options.Order == races.HappensBefore {
 		x.counts.Skipped++
 	} else {
 		a.Thread, a.Addr, a.Size, a.First = t.Number, m.Page<<pageShift+offset, int(m.Size), 0
@@ -66,62 +66,62 @@ func (x *Run) guest(t *Thread, m *event.Memory) {
 			a.First, a.Rest = int(pageSize-offset), m.Next<<pageShift
 		}
 		a.Write, a.Other, a.PC, a.Branches = m.Kind == event.Store, false, m.PC, m.Branches
-		a.Atomic = m.Atomic && (x.atomics || x.o.Order == races.HappensBefore)
+		a.Atomic = m.Atomic && (x.atomics || x.options.Order == races.HappensBefore)
 		a.Stack = t.calls.node
-		x.tell(addr)
+		x.sendAccess(addr)
 	}
 	if m.Size == 8 {
-		x.call(t, m, addr)
+		x.trackCall(t, m, addr)
 	}
 }
 
-// ignores tells whether what the thread does is part of something else.
-func (x *Run) ignores(t *Thread) bool {
-	return t.within > 0 || t.heap > 0 && x.o.Order == races.HappensBefore
+// ignoresAccesses reports whether the thread's accesses belong to an operation or an allocator.
+func (x *Reader) ignoresAccesses(t *Thread) bool {
+	return t.operationDepth > 0 || t.allocatorDepth > 0 && x.options.Order == races.HappensBefore
 }
 
-// tell tells the detector of x.access, which is at a virtual address.
-func (x *Run) tell(addr uint64) {
+// sendAccess passes x.access, which is at a virtual address, to the detector.
+func (x *Reader) sendAccess(addr uint64) {
 	x.counts.Accesses++
-	x.access.At, x.addr, x.base = x.at, addr, x.access.Addr
-	x.at++
+	x.access.At, x.addr, x.base = x.accessNumber, addr, x.access.Addr
+	x.accessNumber++
 	x.detector.Access(&x.access)
 }
 
-// found passes a race on, with the address that the second access has.
-func (x *Run) found(r *races.Race) {
+// passRaceOn passes a race on, with the address that the second access has.
+func (x *Reader) passRaceOn(r *races.Race) {
 	if a := &x.access; a.First > 0 && r.Addr>>pageShift == a.Rest>>pageShift {
 		r.Addr = r.Addr - a.Rest + x.addr + uint64(a.First)
 	} else {
 		r.Addr = r.Addr - x.base + x.addr
 	}
-	x.o.Race(r)
+	x.options.Race(r)
 }
 
-// kernel tells the detector of what the kernel wrote or read for a thread.
-func (x *Run) kernel(t *Thread, m *event.Memory) {
-	if x.ignores(t) {
+// reportKernelAccess passes an access of the kernel for a thread to the detector.
+func (x *Reader) reportKernelAccess(t *Thread, m *event.Memory) {
+	if x.ignoresAccesses(t) {
 		x.counts.Skipped++
 		return
 	}
-	t.process.table.note(uint64(m.Addr)>>pageShift, m.Page)
+	t.process.table.notePage(uint64(m.Addr)>>pageShift, m.Page)
 	x.access = races.Access{
 		Thread: t.Number, Addr: m.Page<<pageShift + uint64(m.Addr)%pageSize, Size: int(m.Length), Write: m.Kind == event.KernelStore,
 		Other:    true,
 		Branches: m.Branches, Stack: t.calls.node,
 	}
-	x.tell(uint64(m.Addr))
+	x.sendAccess(uint64(m.Addr))
 }
 
-// forget makes a range of a process's addresses memory without a past.
-func (x *Run) forget(p *process, from, to uint64) {
-	p.table.each(from, to, func(at, _, size uint64) { x.detector.Forget(at, at+size) })
+// forgetRange makes a range of a process's addresses memory without a past.
+func (x *Reader) forgetRange(p *process, from, to uint64) {
+	p.table.eachPage(from, to, func(at, _, size uint64) { x.detector.Forget(at, at+size) })
 }
 
-// each calls f for the parts of a range of addresses that are known to lead
+// eachPage calls f for the parts of a range of addresses that are known to lead
 // somewhere, in order, one for each page: where that is, the address, and the
 // size.
-func (t *table) each(from, to uint64, f func(at, addr, size uint64)) {
+func (t *pageTable) eachPage(from, to uint64, f func(at, addr, size uint64)) {
 	if from >= to {
 		return
 	}
@@ -153,8 +153,8 @@ func (t *table) each(from, to uint64, f func(at, addr, size uint64)) {
 	}
 }
 
-// table is which page an address of a process was last seen to lead to.
-type table struct {
+// pageTable is which page an address of a process was last seen to lead to.
+type pageTable struct {
 	pages map[uint64]uint64
 	near  *[nearPages]entry
 }
@@ -163,9 +163,9 @@ type entry struct{ number, page uint64 }
 
 const nearPages = 512
 
-func newTable() table { return table{map[uint64]uint64{}, new([nearPages]entry)} }
+func newPageTable() pageTable { return pageTable{map[uint64]uint64{}, new([nearPages]entry)} }
 
-func (t *table) note(number, page uint64) {
+func (t *pageTable) notePage(number, page uint64) {
 	e := &t.near[number%nearPages]
 	if e.number == number && e.page == page {
 		return
@@ -174,8 +174,8 @@ func (t *table) note(number, page uint64) {
 	t.pages[number] = page
 }
 
-// drop forgets where pages [from, to) lead.
-func (t *table) drop(from, to uint64) {
+// dropPages forgets where pages [from, to) lead.
+func (t *pageTable) dropPages(from, to uint64) {
 	if to-from > uint64(len(t.pages)) {
 		clear(t.near[:])
 		for number := range t.pages {
@@ -193,7 +193,7 @@ func (t *table) drop(from, to uint64) {
 	}
 }
 
-func (t *table) page(number uint64) (uint64, bool) {
+func (t *pageTable) pageAt(number uint64) (uint64, bool) {
 	page, ok := t.pages[number]
 	return page, ok
 }

@@ -5,39 +5,39 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// sync acts on the begin, end or whole of a synchronization operation.
-func (x *Run) sync(e *event.Sync) error {
+// handleSync acts on the begin, end or whole of a synchronization operation.
+func (x *Reader) handleSync(e *event.Sync) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return errStamps.New(e.Thread, e.Seq)
 	}
-	if e.Phase == event.Enter && x.o.Order == races.HappensBefore && inMemory(e.Op) && !x.ignores(t) {
-		x.use(t, e)
+	if e.Phase == event.Enter && x.options.Order == races.HappensBefore && usesExistingObject(e.Op) && !x.ignoresAccesses(t) {
+		x.reportObjectUse(t, e)
 	}
-	if !callsBack(e.Op) && e.Phase != event.Whole {
-		t.within = max(0, t.within+map[bool]int{true: 1, false: -1}[e.Phase == event.Enter])
+	if !runsProgramCode(e.Op) && e.Phase != event.Whole {
+		t.operationDepth = max(0, t.operationDepth+map[bool]int{true: 1, false: -1}[e.Phase == event.Enter])
 	}
-	if x.o.Operation != nil && x.o.Order == races.ScheduleRelative && !x.o.Operation(e) {
+	if x.options.Operation != nil && x.options.Order == races.ScheduleRelative && !x.options.Operation(e) {
 		return nil
 	}
 	x.counts.Syncs++
 	x.detector.Sync(t.Number, e.Branches)
-	if x.o.Order == races.HappensBefore && e.Effects&event.Inner == 0 {
-		x.effects(t.Number, e)
+	if x.options.Order == races.HappensBefore && e.Effects&event.Inner == 0 {
+		x.applyEffects(t.Number, e)
 	}
-	if x.o.Sync != nil {
-		x.o.Sync(t.Number, x.at, e)
+	if x.options.Sync != nil {
+		x.options.Sync(t.Number, x.accessNumber, e)
 	}
 	return nil
 }
 
-// callsBack tells of operations that run code of the program.
-func callsBack(op event.SyncOp) bool {
+// runsProgramCode reports whether an operation runs code of the program.
+func runsProgramCode(op event.SyncOp) bool {
 	return op == event.OpOnce || op == event.OpC11CallOnce || op == event.OpKeyDestructor
 }
 
-// inMemory tells of operations on an object that is there already.
-func inMemory(op event.SyncOp) bool {
+// usesExistingObject reports whether an operation is on an object that exists already.
+func usesExistingObject(op event.SyncOp) bool {
 	switch op {
 	case event.OpMutexInit, event.OpCondInit, event.OpRWInit, event.OpSpinInit, event.OpBarrierInit, event.OpSemInit,
 		event.OpC11MtxInit, event.OpC11CndInit:
@@ -50,32 +50,32 @@ func inMemory(op event.SyncOp) bool {
 // objectSize is the least that an object has.
 const objectSize = 4
 
-// use tells the detector that an operation reads its object: that races with
-// whoever frees it.
-func (x *Run) use(t *Thread, e *event.Sync) {
-	page, ok := t.process.table.page(uint64(e.Addr) >> pageShift)
+// reportObjectUse reports that an operation reads its object: that races with a thread that frees
+// it.
+func (x *Reader) reportObjectUse(t *Thread, e *event.Sync) {
+	page, ok := t.process.table.pageAt(uint64(e.Addr) >> pageShift)
 	if !ok {
 		return
 	}
 	x.access = races.Access{
 		Thread: t.Number, Addr: page<<pageShift + uint64(e.Addr)%pageSize, Size: objectSize, Atomic: true, Other: true,
-		PC: e.PC - 1, Branches: e.Branches, Stack: t.calls.outer(uint64(e.PC)),
+		PC: e.PC - 1, Branches: e.Branches, Stack: t.calls.outerStack(uint64(e.PC)),
 	}
-	x.tell(uint64(e.Addr))
+	x.sendAccess(uint64(e.Addr))
 }
 
-// Variants of an object's number: what readers release, and a barrier's rounds.
+// Variants of an object's number: for the releases of readers, and for a barrier's rounds.
 const (
 	readers = 0x9e3779b97f4a7c15
 	rounds  = 0xbf58476d1ce4e5b9
 )
 
-// effects tells the detector what was acquired and released.
-func (x *Run) effects(thread int, e *event.Sync) {
+// applyEffects passes acquires and releases to the detector.
+func (x *Reader) applyEffects(thread int, e *event.Sync) {
 	object, second := uint64(e.Object), uint64(e.Second)
 	switch e.Op {
 	case event.OpBarrierInit, event.OpBarrierWait:
-		x.barrier(thread, e)
+		x.handleBarrier(thread, e)
 		return
 	case event.OpCondSignal, event.OpCondBroadcast, event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait,
 		event.OpC11CndSignal, event.OpC11CndBroadcast, event.OpC11CndWait, event.OpC11CndTimedWait:
@@ -101,17 +101,17 @@ func (x *Run) effects(thread int, e *event.Sync) {
 	}
 }
 
-// barrier is where a barrier is: so many threads have come to it, and each waits
-// for its round to be complete.
+// barrier is the state of a barrier: how many threads have arrived, and the round of each that
+// waits.
 type barrier struct {
-	count, come uint64
-	left        map[uint64]uint64 // threads that left a round
-	rounds      map[int]uint64    // of threads that wait
+	count, arrived uint64
+	left           map[uint64]uint64 // threads that left a round
+	rounds         map[int]uint64    // of threads that wait
 }
 
-// barrier tells the detector of a round of a barrier: one without a known number
-// of threads is in one round for ever.
-func (x *Run) barrier(thread int, e *event.Sync) {
+// handleBarrier passes a round of a barrier to the detector: a barrier without a known number of
+// threads stays in one round.
+func (x *Reader) handleBarrier(thread int, e *event.Sync) {
 	b := x.barriers[e.Object]
 	if b == nil || e.Op == event.OpBarrierInit && e.Phase == event.Enter {
 		b = &barrier{left: map[uint64]uint64{}, rounds: map[int]uint64{}}
@@ -125,9 +125,9 @@ func (x *Run) barrier(thread int, e *event.Sync) {
 	case event.Enter:
 		round := uint64(0)
 		if b.count > 0 {
-			round = b.come / b.count
+			round = b.arrived / b.count
 		}
-		b.come++
+		b.arrived++
 		b.rounds[thread] = round
 		x.detector.Release(thread, uint64(e.Object)^(round+1)*rounds)
 	case event.Return, event.Unwound:
@@ -139,7 +139,7 @@ func (x *Run) barrier(thread int, e *event.Sync) {
 		}
 		if b.left[round]++; b.count > 0 && b.left[round] == b.count {
 			delete(b.left, round)
-			x.detector.Retire(object)
+			x.detector.RemoveObject(object)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -37,52 +38,52 @@ var (
 // Options say how a trace is gone through.
 type Options struct {
 	Order races.Order
-	// Values follows what memory contains, so that races are known to be benign.
+	// Values follows the content of memory, so that benign races are recognized.
 	Values bool
-	// Operation tells which events of the stream of synchronization operations
-	// are operations of the schedule, under ScheduleRelative; nil: all. The
-	// others order nothing and do not count in races.Instance.
+	// Operation reports whether an event of the stream of synchronization operations is an
+	// operation of the schedule, under ScheduleRelative; nil: all are. The others order nothing and
+	// do not count in races.Instance.
 	Operation func(*event.Sync) bool
-	// Race is told of each race, with Addr as the second access has it. The Race
-	// is valid only during the call.
+	// Race is called for each race, with Addr as the second access has it. The Race is valid only
+	// during the call.
 	Race func(*races.Race)
-	// Sync, unless nil, is told of each operation, with the thread's number and
-	// the operation's place among the accesses: Instance.At of those before it is
-	// lower, of those after it not. The detector knows of the operation already.
+	// Sync, unless nil, is called for each operation, with the thread's number and the operation's
+	// place among the accesses: Instance.At of those before it is lower, of those after it not. The
+	// detector knows the operation already.
 	Sync func(thread int, at uint64, e *event.Sync)
 }
 
-// Counts is what a trace had.
+// Counts counts the events of a trace.
 type Counts struct {
-	// Accesses are loads, stores and writes of the kernel that the detector was
-	// told of, Skipped those within operations.
+	// Accesses are the loads, stores and writes of the kernel that the detector got, Skipped those
+	// within operations.
 	Accesses uint64 `json:"accesses"`
 	Skipped  uint64 `json:"skipped"`
 	// Syncs are synchronization operations: their begins, ends and wholes.
 	Syncs   uint64 `json:"sync_operations"`
 	Threads int    `json:"threads"`
-	// Cut tells that the recording ended before the run. What comes after the
-	// last synchronization operation, system call or call of an allocator that it
-	// has is then not looked at: whether there was another is not known.
+	// Cut: the recording ended before the run. Accesses after its last synchronization operation,
+	// system call or call of an allocator are then not examined: whether there was another is not
+	// known.
 	Cut bool `json:"cut"`
 }
 
-// Run goes through one trace once.
-type Run struct {
-	o        Options
-	trace    *trace.Reader
-	detector *races.Detector
-	counts   Counts
-	at       uint64 // number of the access
-	event    uint64 // number of the event that was last before it, or that it is part of
-	limit    uint64 // the last event that counts, in a trace that is cut
+// Reader goes through one trace once.
+type Reader struct {
+	options      Options
+	trace        *trace.Reader
+	detector     *races.Detector
+	counts       Counts
+	accessNumber uint64 // number of the access
+	event        uint64 // number of the event that was last before it, or that it is part of
+	limit        uint64 // the last event that counts, in a trace that is cut
 
 	threads   []*Thread
-	byID      map[event.ThreadID]*Thread
+	byID      map[arch.ThreadID]*Thread
 	current   *Thread
 	processes map[int32]*process
-	stacks    *stacks
-	values    *values
+	stacks    *stackTree
+	values    *memoryContent
 	barriers  map[event.ObjectID]*barrier
 	atomics   bool // are operations
 	access    races.Access
@@ -90,29 +91,28 @@ type Run struct {
 	addr      uint64 // and for the thread
 }
 
-// New prepares a run through a trace. It fails if the trace does not have what
-// is needed.
-func New(r *trace.Reader, o Options) (*Run, error) {
+// New prepares a Reader of a trace. It fails if the trace lacks a stream that is needed.
+func New(r *trace.Reader, o Options) (*Reader, error) {
 	switch {
 	case !r.Has(trace.Memory):
 		return nil, errNoMemory.New()
 	case !r.Has(trace.Sync):
 		return nil, errNoSync.New()
 	}
-	x := &Run{
-		o: o, trace: r, byID: map[event.ThreadID]*Thread{}, processes: map[int32]*process{}, stacks: newStacks(),
+	x := &Reader{
+		options: o, trace: r, byID: map[arch.ThreadID]*Thread{}, processes: map[int32]*process{}, stacks: newStackTree(),
 		barriers: map[event.ObjectID]*barrier{}, limit: ^uint64(0),
 	}
-	x.detector = races.New(o.Order, x.found)
+	x.detector = races.New(o.Order, x.passRaceOn)
 	if o.Values {
-		x.values = newValues()
+		x.values = newMemoryContent()
 	}
-	return x, x.look()
+	return x, x.inspectTrace()
 }
 
-// look finds out whether the trace is cut, and whether atomic instructions are
+// inspectTrace finds out whether the trace is cut, and whether atomic instructions are
 // among its operations.
-func (x *Run) look() error {
+func (x *Reader) inspectTrace() error {
 	for _, damage := range x.trace.Damage() {
 		var e *errs.Error
 		if !errors.As(damage, &e) || e.Kind().ID() != "trace-cut" {
@@ -147,45 +147,45 @@ func (x *Run) look() error {
 	return nil
 }
 
-// Counts is what the trace had so far.
-func (x *Run) Counts() Counts {
+// Counts returns the counts so far.
+func (x *Reader) Counts() Counts {
 	c := x.counts
 	c.Threads = len(x.threads)
 	return c
 }
 
-// Event is the number of the last event that comes before the access at hand, or
+// LastEvent is the number of the last event that comes before the access at hand, or
 // that it is part of.
-func (x *Run) Event() uint64 { return x.event }
+func (x *Reader) LastEvent() uint64 { return x.event }
 
-// All goes through the trace.
-func (x *Run) All() error {
-	q := newQueues(x)
-	defer q.stop()
+// ReadAll goes through the trace.
+func (x *Reader) ReadAll() error {
+	q := newEventQueues(x)
+	defer q.stopAll()
 	d := memtrace.NewDecoder()
 	for record, err := range x.trace.Records(memtrace.Key, trace.Where{}) {
 		if err == nil {
 			err = d.Block(record)
 		}
 		if err == nil {
-			err = x.block(d, q)
+			err = x.readBlock(d, q)
 		}
 		if errors.Is(err, errEnd) || x.counts.Cut && errors.Is(err, errStamps) {
 			return nil // in the latter case the start of a thread was cut off
 		}
 		if err != nil {
-			return lost(err)
+			return damageError(err)
 		}
 	}
-	err := q.until(x.limit)
+	err := q.handleUntil(x.limit)
 	if x.counts.Cut && errors.Is(err, errStamps) {
 		return nil
 	}
-	return lost(err)
+	return damageError(err)
 }
 
-// lost says that damage makes the analysis worthless; other errors stay.
-func lost(err error) error {
+// damageError says that damage makes the analysis worthless; other errors stay.
+func damageError(err error) error {
 	var e *errs.Error
 	if err == nil || errors.As(err, &e) && (e.Kind() == errThreads || e.Kind() == errStamps) {
 		return err
@@ -196,9 +196,9 @@ func lost(err error) error {
 // errEnd ends a trace that is cut.
 var errEnd = errors.New("the end of what is looked at")
 
-// block goes through what a block has.
-func (x *Run) block(d *memtrace.Decoder, q *queues) error {
-	seq, thread := ^uint64(0), event.NoThread
+// readBlock reads the accesses of a block.
+func (x *Reader) readBlock(d *memtrace.Decoder, q *eventQueues) error {
+	seq, thread := ^uint64(0), arch.NoThread
 	for {
 		m, err := d.Next()
 		if err != nil || m == nil {
@@ -208,49 +208,49 @@ func (x *Run) block(d *memtrace.Decoder, q *queues) error {
 			if seq = m.Seq; seq > x.limit {
 				return errEnd
 			}
-			if err := q.until(seq); err != nil {
+			if err := q.handleUntil(seq); err != nil {
 				return err
 			}
-			thread, x.event = event.NoThread, seq
+			thread, x.event = arch.NoThread, seq
 		}
 		if m.Thread != thread {
 			thread, x.current = m.Thread, x.byID[m.Thread]
 		}
-		if err := x.memory(m); err != nil {
+		if err := x.handleMemory(m); err != nil {
 			return err
 		}
 	}
 }
 
-// queue is a stream of events, of which the first is at hand.
-type queue struct {
-	seq   uint64
-	fetch func() (bool, error) // the next one
-	act   func() error         // on the one at hand
-	stop  func()
+// eventQueue is a stream of events, of which the first is at hand.
+type eventQueue struct {
+	seq         uint64
+	fetchNext   func() (bool, error) // the next one
+	handleEvent func() error         // on the one at hand
+	stop        func()
 }
 
-// queues are the streams of events that matter.
-type queues struct{ list []*queue }
+// eventQueues are the streams of events that matter.
+type eventQueues struct{ list []*eventQueue }
 
-func newQueues(x *Run) *queues {
-	q := &queues{}
-	add(q, x, trace.Threads, func(e *event.Start) (uint64, func(*event.Start) error) { return e.Seq, x.start })
-	add(q, x, trace.Exits, func(e *event.Exit) (uint64, func(*event.Exit) error) { return e.Seq, x.exit })
-	add(q, x, trace.Mappings, func(e *event.Mapping) (uint64, func(*event.Mapping) error) { return e.Seq, x.mapping })
-	add(q, x, trace.Syscalls, func(e *event.Syscall) (uint64, func(*event.Syscall) error) { return e.Seq, x.syscall })
-	add(q, x, trace.Signals, func(e *event.Signal) (uint64, func(*event.Signal) error) { return e.Seq, x.signal })
-	add(q, x, trace.Heap, func(e *event.Heap) (uint64, func(*event.Heap) error) { return e.Seq, x.heap })
-	add(q, x, trace.Sync, func(e *event.Sync) (uint64, func(*event.Sync) error) { return e.Seq, x.sync })
+func newEventQueues(x *Reader) *eventQueues {
+	q := &eventQueues{}
+	addQueue(q, x, trace.Threads, func(e *event.Start) (uint64, func(*event.Start) error) { return e.Seq, x.handleStart })
+	addQueue(q, x, trace.Exits, func(e *event.Exit) (uint64, func(*event.Exit) error) { return e.Seq, x.handleExit })
+	addQueue(q, x, trace.Mappings, func(e *event.Mapping) (uint64, func(*event.Mapping) error) { return e.Seq, x.handleMapping })
+	addQueue(q, x, trace.Syscalls, func(e *event.Syscall) (uint64, func(*event.Syscall) error) { return e.Seq, x.handleSyscall })
+	addQueue(q, x, trace.Signals, func(e *event.Signal) (uint64, func(*event.Signal) error) { return e.Seq, x.handleSignal })
+	addQueue(q, x, trace.Heap, func(e *event.Heap) (uint64, func(*event.Heap) error) { return e.Seq, x.handleAllocator })
+	addQueue(q, x, trace.Sync, func(e *event.Sync) (uint64, func(*event.Sync) error) { return e.Seq, x.handleSync })
 	return q
 }
 
-// add adds the stream of a kind.
-func add[T trace.Event](q *queues, x *Run, kind trace.Kind, of func(*T) (uint64, func(*T) error)) {
+// addQueue adds the stream of a kind.
+func addQueue[T trace.Event](q *eventQueues, x *Reader, kind trace.Kind, of func(*T) (uint64, func(*T) error)) {
 	next, stop := iter.Pull2(trace.Get[T](x.trace, trace.Key{Kind: kind}, trace.Where{}))
-	s := &queue{stop: stop}
+	s := &eventQueue{stop: stop}
 	var e T
-	s.fetch = func() (bool, error) {
+	s.fetchNext = func() (bool, error) {
 		var err error
 		var ok bool
 		if e, err, ok = next(); !ok || err != nil {
@@ -259,7 +259,7 @@ func add[T trace.Event](q *queues, x *Run, kind trace.Kind, of func(*T) (uint64,
 		s.seq, _ = of(&e)
 		return true, nil
 	}
-	s.act = func() error {
+	s.handleEvent = func() error {
 		var f func(*T) error
 		x.event, f = of(&e)
 		return f(&e)
@@ -267,20 +267,20 @@ func add[T trace.Event](q *queues, x *Run, kind trace.Kind, of func(*T) (uint64,
 	q.list = append(q.list, s)
 }
 
-func (q *queues) stop() {
+func (q *eventQueues) stopAll() {
 	for _, s := range q.list {
 		s.stop()
 	}
 }
 
-// until acts on all events up to a number.
-func (q *queues) until(seq uint64) error {
+// handleUntil acts on all events up to a number.
+func (q *eventQueues) handleUntil(seq uint64) error {
 	for {
-		var first *queue
+		var first *eventQueue
 		for i := 0; i < len(q.list); i++ {
 			s := q.list[i]
 			if s.seq == 0 {
-				if ok, err := s.fetch(); err != nil {
+				if ok, err := s.fetchNext(); err != nil {
 					return err
 				} else if !ok {
 					s.stop()
@@ -297,7 +297,7 @@ func (q *queues) until(seq uint64) error {
 			return nil
 		}
 		first.seq = 0
-		if err := first.act(); err != nil {
+		if err := first.handleEvent(); err != nil {
 			return err
 		}
 	}

@@ -10,11 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle"
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -41,24 +42,24 @@ int main(void) {
 }`
 
 // traceOf records a run of the program, with the streams that are asked for.
-func traceOf(t testing.TB, what heddle.Record) []byte {
+func traceOf(t testing.TB, what machine.Record) []byte {
 	t.Helper()
 	bin := gcctest.C(t, program)
 	var to bytes.Buffer
 	what.To = &to
-	c := heddle.DefaultConfig()
+	c := machine.DefaultConfig()
 	c.Args, c.Dir, c.Cores, c.Record = []string{bin}, filepath.Dir(bin), 4, &what
-	if r, err := heddle.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
+	if r, err := machine.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	return to.Bytes()
 }
 
-func everything() heddle.Record {
-	return heddle.Record{Sync: &heddle.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
+func everything() machine.Record {
+	return machine.Record{Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 }
 
-// through goes through a trace and returns what was found.
+// through goes through a trace and returns the races that were found.
 func through(text []byte, o stream.Options) (list []races.Race, c stream.Counts, err error) {
 	r, err := trace.NewReader("test", bytes.NewReader(text), int64(len(text)))
 	if err != nil {
@@ -70,7 +71,7 @@ func through(text []byte, o stream.Options) (list []races.Race, c stream.Counts,
 	if err != nil {
 		return nil, c, err
 	}
-	err = x.All()
+	err = x.ReadAll()
 	return list, x.Counts(), err
 }
 
@@ -79,15 +80,15 @@ func isKind(err error, id string) bool {
 	return errors.As(err, &e) && e.Kind().ID() == id
 }
 
-// TestMissingStreams: a trace that lacks something says what.
+// TestMissingStreams: a trace that lacks a stream is refused with its name.
 func TestMissingStreams(t *testing.T) {
 	for _, c := range []struct {
-		what heddle.Record
+		what machine.Record
 		id   string
 	}{
-		{heddle.Record{}, "races-without-memory"},
-		{heddle.Record{Sync: &heddle.SyncRecord{}}, "races-without-memory"},
-		{heddle.Record{Memory: &recorder.MemoryConfig{}}, "races-without-sync"},
+		{machine.Record{}, "races-without-memory"},
+		{machine.Record{Sync: &machine.SyncRecord{}}, "races-without-memory"},
+		{machine.Record{Memory: &recorder.MemoryConfig{}}, "races-without-sync"},
 	} {
 		if _, _, err := through(traceOf(t, c.what), stream.Options{}); !isKind(err, c.id) {
 			t.Errorf("%v, want %s", err, c.id)
@@ -95,8 +96,8 @@ func TestMissingStreams(t *testing.T) {
 	}
 }
 
-// Invariant 3, and 1 as far as operations tell it: the place of each is behind
-// the accesses before it.
+// Invariant 3, and 1 as far as operations show it: the place of each is after the accesses before
+// it.
 func TestOrder(t *testing.T) {
 	text := traceOf(t, everything())
 	for _, order := range []races.Order{races.HappensBefore, races.ScheduleRelative} {
@@ -122,10 +123,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCutTraces: whatever is missing at the end, what is there is looked at up to
-// the last operation, and its races are the first ones of the whole trace.
+// TestCutTraces: if the end is missing, the rest is examined up to the last operation, and its
+// races are the first ones of the whole trace.
 func TestCutTraces(t *testing.T) {
-	text := traceOf(t, heddle.Record{Sync: &heddle.SyncRecord{}, Memory: &recorder.MemoryConfig{}})
+	text := traceOf(t, machine.Record{Sync: &machine.SyncRecord{}, Memory: &recorder.MemoryConfig{}})
 	all, _, err := through(text, stream.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +151,8 @@ func TestCutTraces(t *testing.T) {
 	}
 }
 
-// TestDamage: a trace with a byte changed is refused in a sentence, or gives what
-// the whole one gives.
+// TestDamage: a trace with a byte changed is refused in a sentence, or gives the same as the whole
+// one.
 func TestDamage(t *testing.T) {
 	text := traceOf(t, everything())
 	all, _, err := through(text, stream.Options{})
@@ -187,10 +188,10 @@ func drawEvents(t *rapid.T, w *trace.Writer) {
 	at := event.Stamp{Seq: 1}
 	for range rapid.IntRange(0, 60).Draw(t, "events") {
 		at.Seq += rapid.Uint64Range(0, 9).Draw(t, "later")
-		at.Thread = event.ThreadID(rapid.Int32Range(1000, 1004).Draw(t, "thread"))
+		at.Thread = arch.ThreadID(rapid.Int32Range(1000, 1004).Draw(t, "thread"))
 		at.Branches = number("branches")
 		phase := event.Phase(rapid.Uint8Range(0, 3).Draw(t, "phase"))
-		addr := event.Addr(number("addr"))
+		addr := arch.Addr(number("addr"))
 		switch rapid.SampledFrom([]string{"start", "start", "exit", "sync", "sync", "sync", "heap", "heap", "call", "signal", "mapping"}).Draw(t, "kind") {
 		case "start":
 			trace.Put(w.Stream(trace.Threads, 0), &event.Start{Stamp: at, Process: int32(number("process") % 3), Parent: at.Thread - 1})
@@ -200,12 +201,12 @@ func drawEvents(t *rapid.T, w *trace.Writer) {
 			trace.Put(w.Stream(trace.Sync, 0), &event.Sync{
 				Stamp: at, Op: event.SyncOp(rapid.Uint16Range(0, uint16(event.OpFork)).Draw(t, "op")), Phase: phase,
 				Object: event.ObjectID(number("object")), Second: event.ObjectID(number("second")), Addr: addr,
-				PC: event.Addr(number("pc")), Effects: event.Effects(rapid.Uint8().Draw(t, "effects")), Value: number("value"),
+				PC: arch.Addr(number("pc")), Effects: event.Effects(rapid.Uint8().Draw(t, "effects")), Value: number("value"),
 			})
 		case "heap":
 			trace.Put(w.Stream(trace.Heap, 0), &event.Heap{
-				Stamp: at, Op: event.HeapOp(number("op") % 3), Phase: phase, Old: event.Addr(number("old")),
-				Size: number("size") % (1 << 30), Addr: addr, PC: event.Addr(number("pc")),
+				Stamp: at, Op: event.HeapOp(number("op") % 3), Phase: phase, Old: arch.Addr(number("old")),
+				Size: number("size") % (1 << 30), Addr: addr, PC: arch.Addr(number("pc")),
 			})
 		case "call":
 			trace.Put(w.Stream(trace.Syscalls, 0), &event.Syscall{
@@ -235,9 +236,9 @@ func TestEventsWithoutSense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var to bytes.Buffer
 		w := trace.NewWriter(&to)
-		w.Stream(trace.Memory, 0).Append(memory, event.Stamp{Thread: event.NoThread})
+		w.Stream(trace.Memory, 0).Append(memory, event.Stamp{Thread: arch.NoThread})
 		w.Stream(trace.Sync, 0)
-		for thread := range event.ThreadID(rapid.IntRange(0, 4).Draw(t, "threads")) {
+		for thread := range arch.ThreadID(rapid.IntRange(0, 4).Draw(t, "threads")) {
 			trace.Put(w.Stream(trace.Threads, 0), &event.Start{Stamp: event.Stamp{Seq: 1, Thread: 1000 + thread}, Process: 1})
 		}
 		drawEvents(t, w)

@@ -4,62 +4,64 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Thread is a thread of the run.
 type Thread struct {
-	// Number is what the detector calls it: threads are numbered as they start.
+	// Number is the detector's number of the thread: threads are numbered as they start.
 	Number int
-	ID     event.ThreadID
+	ID     arch.ThreadID
 	// Name does not depend on the interleaving: event.Start.
 	Name    string
 	Process int32
 	// Parent is the number of the thread that made it, -1 of the first.
 	Parent int
-	// Made is the stack of the parent when it did.
-	Made uint32
+	// CreationStack is the stack of the parent when it did.
+	CreationStack uint32
 
-	process *process
-	within  int   // operations that are the thread's own business
-	heap    int   // calls of allocators
-	saved   []int // within and heap when signal handlers were called
-	calls   calls
-	begun   bool
-	over    bool
+	process        *process
+	operationDepth int   // operations that are the thread's own business
+	allocatorDepth int   // calls of allocators
+	saved          []int // within and heap when signal handlers were called
+	calls          callStack
+	begun          bool
+	over           bool
 	// low and high are bounds of the stack as far as it was used.
 	low, high uint64
 }
 
 // ThreadAt returns a thread by its number.
-func (x *Run) ThreadAt(number int) *Thread { return x.threads[number] }
+func (x *Reader) ThreadAt(number int) *Thread { return x.threads[number] }
 
-// process is what is known of a process.
+// process is the state of a process.
 type process struct {
 	id      int32
 	parent  int32
 	threads int // that are alive
-	table   table
+	table   pageTable
 	files   []event.Mapping // the latest last
 	areas   []area          // that may be stacks
-	blocks  blocks
+	blocks  heapBlocks
 }
 
 // area is a range of addresses.
 type area struct{ start, end uint64 }
 
-func (x *Run) processOf(id int32) *process {
+func (x *Reader) processOf(id int32) *process {
 	p := x.processes[id]
 	if p == nil {
-		p = &process{id: id, table: newTable(), blocks: newBlocks()}
+		p = &process{id: id, table: newPageTable(), blocks: newHeapBlocks()}
 		x.processes[id] = p
 	}
 	return p
 }
 
-// start makes a thread known. A process that was forked comes after all that the
+// handleStart makes a thread known. A process that was forked comes after all that the
 // threads of its parent did: it has a copy of the memory.
-func (x *Run) start(e *event.Start) error {
+func (x *Reader) handleStart(e *event.Start) error {
 	if len(x.threads) == races.MaxThreads {
 		return errThreads.New(races.MaxThreads)
 	}
@@ -68,18 +70,18 @@ func (x *Run) start(e *event.Start) error {
 	x.threads = append(x.threads, t)
 	x.byID[e.Thread] = t
 	p.threads++
-	x.detector.Begin(t.Number, int(e.Process))
+	x.detector.SetProcess(t.Number, int(e.Process))
 	parent := x.byID[e.Parent]
 	if parent == nil {
 		return nil
 	}
-	t.Parent, t.Made = parent.Number, parent.calls.node
+	t.Parent, t.CreationStack = parent.Number, parent.calls.node
 	if parent.Process == e.Process {
 		return nil
 	}
 	p.parent = parent.Process
 	p.files = append(p.files, parent.process.files...)
-	p.blocks = parent.process.blocks.clone()
+	p.blocks = parent.process.blocks.cloneBlocks()
 	for _, other := range x.threads {
 		if other.Process == parent.Process {
 			x.detector.Fork(other.Number, t.Number)
@@ -88,25 +90,25 @@ func (x *Run) start(e *event.Start) error {
 	return nil
 }
 
-func (x *Run) exit(e *event.Exit) error {
+func (x *Reader) handleExit(e *event.Exit) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return nil
 	}
 	t.over = true // its end as a synchronization operation comes yet
 	if t.process.threads--; t.process.threads == 0 {
-		x.detector.End(int(t.Process))
+		x.detector.EndProcess(int(t.Process))
 		delete(x.processes, t.Process)
 	}
-	t.calls = calls{}
+	t.calls = callStack{}
 	return nil
 }
 
-func (x *Run) mapping(e *event.Mapping) error {
+func (x *Reader) handleMapping(e *event.Mapping) error {
 	p := x.processOf(e.Process)
 	kept := p.files[:0]
 	for _, f := range p.files {
-		if f.Addr < e.Addr || f.Addr+event.Addr(f.Size) > e.Addr+event.Addr(e.Size) {
+		if f.Addr < e.Addr || f.Addr+arch.Addr(f.Size) > e.Addr+arch.Addr(e.Size) {
 			kept = append(kept, f)
 		}
 	}
@@ -114,10 +116,9 @@ func (x *Run) mapping(e *event.Mapping) error {
 	return nil
 }
 
-// File is the part of a file that is at an address of a process now, or else the
-// nearest one before it, which may have zeros behind it (bss); nil if there is
-// none.
-func (x *Run) File(process int32, addr event.Addr) *event.Mapping {
+// FileAt is the part of a file that is at an address of a process now, or else the nearest one
+// before it, which may have zeros after it (bss); nil without one.
+func (x *Reader) FileAt(process int32, addr arch.Addr) *event.Mapping {
 	p := x.processes[process]
 	if p == nil {
 		return nil
@@ -135,76 +136,77 @@ func (x *Run) File(process int32, addr event.Addr) *event.Mapping {
 	return nearest
 }
 
-// signal notes that a handler interrupts what the thread is within.
-func (x *Run) signal(e *event.Signal) error {
+// handleSignal notes that a handler interrupts the thread's present operation.
+func (x *Reader) handleSignal(e *event.Signal) error {
 	if t := x.byID[e.Thread]; t != nil {
-		t.saved = append(t.saved, t.within, t.heap)
-		t.within, t.heap = 0, 0
+		t.saved = append(t.saved, t.operationDepth, t.allocatorDepth)
+		t.operationDepth, t.allocatorDepth = 0, 0
 	}
 	return nil
 }
 
-func (x *Run) syscall(e *event.Syscall) error {
+func (x *Reader) handleSyscall(e *event.Syscall) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return nil
 	}
 	if e.Phase == event.Enter {
 		if n := len(t.saved); e.Number == unix.SYS_RT_SIGRETURN && n > 0 {
-			t.within, t.heap = t.saved[n-2], t.saved[n-1]
+			t.operationDepth, t.allocatorDepth = t.saved[n-2], t.saved[n-1]
 			t.saved = t.saved[:n-2]
 		}
 		return nil
 	}
-	if e.Result > ^uint64(4095) {
+	if linux.Failed(e.Result) {
 		return nil
 	}
 	switch e.Number {
 	case unix.SYS_MMAP:
-		t.process.mapped(e.Result, e.Args[1], e.Args[2], e.Args[3])
+		t.process.noteMapped(e.Result, e.Args[1], e.Args[2], e.Args[3])
 	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
-		t.process.unmapped(e.Args[0], e.Args[1], e.Number == unix.SYS_MUNMAP)
+		t.process.noteUnmapped(e.Args[0], e.Args[1], e.Number == unix.SYS_MUNMAP)
 	case unix.SYS_MREMAP:
-		t.process.unmapped(e.Args[0], e.Args[1], true)
-		t.process.unmapped(e.Result, e.Args[2], true)
+		t.process.noteUnmapped(e.Args[0], e.Args[1], true)
+		t.process.noteUnmapped(e.Result, e.Args[2], true)
 	case unix.SYS_BRK:
-		t.process.table.drop(e.Result>>pageShift, e.Result>>pageShift+brkPages)
-	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
-		x.executed(t)
+		t.process.table.dropPages(e.Result>>pageShift, e.Result>>pageShift+brkPages)
+	}
+	if linux.Has(e.Number, linux.Executes) {
+		x.handleExec(t)
 	}
 	return nil
 }
 
-// executed notes that the process has another program. What the child of a vfork
-// did in its parent's memory comes before what the parent does now.
-func (x *Run) executed(t *Thread) {
+// handleExec notes that the process has another program. The accesses of a vfork's child to its
+// parent's memory come before the later ones of the parent.
+func (x *Reader) handleExec(t *Thread) {
 	for _, other := range x.threads {
 		if other.Process == t.process.parent {
 			x.detector.Fork(t.Number, other.Number)
 		}
 	}
 	p := t.process
-	p.table, p.files, p.areas, p.blocks = newTable(), nil, nil, newBlocks()
-	t.within, t.heap, t.saved, t.calls = 0, 0, nil, calls{}
+	p.table, p.files, p.areas, p.blocks = newPageTable(), nil, nil, newHeapBlocks()
+	t.operationDepth, t.allocatorDepth, t.saved, t.calls = 0, 0, nil, callStack{}
 }
 
-// mapped notes memory that a C library may have made for a stack: glibc says so,
+// noteMapped notes memory that a C library may have made for a stack: glibc says so,
 // musl makes it inaccessible first.
-func (p *process) mapped(start, size, prot, flags uint64) {
-	p.unmapped(start, size, true)
+func (p *process) noteMapped(start, size, prot, flags uint64) {
+	p.noteUnmapped(start, size, true)
 	stack := flags&unix.MAP_STACK != 0 || prot == unix.PROT_NONE && flags&unix.MAP_NORESERVE == 0
 	if flags&unix.MAP_ANONYMOUS != 0 && stack {
 		p.areas = append(p.areas, area{start, start + size})
 	}
 }
 
-// brkPages is how far behind the break pages are looked for that are gone.
+// brkPages is how far after the break pages are looked for that are gone.
 const brkPages = 1 << 10
 
-// unmapped notes that addresses lead nowhere now, or, if they are still mapped,
+// noteUnmapped notes that addresses lead nowhere now, or, if they are still mapped,
 // to new pages.
-func (p *process) unmapped(start, size uint64, gone bool) {
-	p.table.drop(start>>pageShift, (start+size+pageSize-1)>>pageShift)
+func (p *process) noteUnmapped(start, size uint64, gone bool) {
+	p.table.dropPages(start>>pageShift, (start+size+pageSize-1)>>pageShift)
 	if !gone {
 		return
 	}
@@ -217,13 +219,13 @@ func (p *process) unmapped(start, size uint64, gone bool) {
 	p.areas = kept
 }
 
-// begin makes the stack of a thread memory without a past. The thread's first
+// forgetStack makes the stack of a thread memory without a past. The thread's first
 // access is on it.
-func (x *Run) begin(t *Thread, addr uint64) {
+func (x *Reader) forgetStack(t *Thread, addr uint64) {
 	t.begun, t.low, t.high = true, addr, addr
 	for _, a := range t.process.areas {
 		if a.start <= addr && addr < a.end {
-			x.forget(t.process, a.start, a.end)
+			x.forgetRange(t.process, a.start, a.end)
 		}
 	}
 }

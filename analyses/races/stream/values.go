@@ -7,17 +7,17 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// values is what memory contains, by page. A nil one follows nothing.
-type values struct {
+// memoryContent is the content of memory, by page. A nil one follows nothing.
+type memoryContent struct {
 	pages map[uint64]*[pageSize]byte
 	last  *[pageSize]byte
 	which uint64 // page of last
 }
 
-func newValues() *values { return &values{pages: map[uint64]*[pageSize]byte{}} }
+func newMemoryContent() *memoryContent { return &memoryContent{pages: map[uint64]*[pageSize]byte{}} }
 
-// page is the content of a page, nil if it is not known.
-func (v *values) page(n uint64) *[pageSize]byte {
+// pageAt is the content of a page, nil if it is not known.
+func (v *memoryContent) pageAt(n uint64) *[pageSize]byte {
 	if v.last == nil || v.which != n {
 		p := v.pages[n]
 		if p == nil {
@@ -28,12 +28,12 @@ func (v *values) page(n uint64) *[pageSize]byte {
 	return v.last
 }
 
-// content sets a page, to zeros if data is nil.
-func (v *values) content(n uint64, data []byte) {
+// setPage sets a page, to zeros if data is nil.
+func (v *memoryContent) setPage(n uint64, data []byte) {
 	if v == nil {
 		return
 	}
-	p := v.page(n)
+	p := v.pageAt(n)
 	if p == nil {
 		p = new([pageSize]byte)
 		v.pages[n] = p
@@ -41,31 +41,31 @@ func (v *values) content(n uint64, data []byte) {
 	clear(p[copy(p[:], data):])
 }
 
-func (v *values) copy(to, from uint64) {
+func (v *memoryContent) copyPage(to, from uint64) {
 	if v == nil {
 		return
 	}
 	var data []byte
-	if p := v.page(from); p != nil {
+	if p := v.pageAt(from); p != nil {
 		data = append(data, p[:]...)
 	}
-	v.content(to, data)
+	v.setPage(to, data)
 }
 
-// put sets what the kernel wrote, or a buffer shows.
-func (v *values) put(m *event.Memory) {
+// putBytes sets the bytes that the kernel wrote, or that a buffer shows.
+func (v *memoryContent) putBytes(m *event.Memory) {
 	if v == nil {
 		return
 	}
-	if p := v.page(m.Page); p != nil {
+	if p := v.pageAt(m.Page); p != nil {
 		copy(p[uint64(m.Addr)%pageSize:], m.Data)
 	}
 }
 
-// store sets what a store writes, and tells a what it replaces.
-func (v *values) store(m *event.Memory, a *races.Access) {
+// applyStore applies a store, and sets the value that it replaces in a.
+func (v *memoryContent) applyStore(m *event.Memory, a *races.Access) {
 	offset, size := uint64(m.Addr)%pageSize, uint64(m.Size)
-	p := v.page(m.Page)
+	p := v.pageAt(m.Page)
 	if p == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (v *values) store(m *event.Memory, a *races.Access) {
 
 // storeBytes is store for other sizes, and for two pages. Of values of more than
 // eight bytes a gets whether they are equal.
-func (v *values) storeBytes(m *event.Memory, a *races.Access, p *[pageSize]byte, offset, size uint64) {
+func (v *memoryContent) storeBytes(m *event.Memory, a *races.Access, p *[pageSize]byte, offset, size uint64) {
 	var value [16]byte
 	binary.LittleEndian.PutUint64(value[:], m.Value[0])
 	binary.LittleEndian.PutUint64(value[8:], m.Value[1])
@@ -89,7 +89,7 @@ func (v *values) storeBytes(m *event.Memory, a *races.Access, p *[pageSize]byte,
 	copy(p[offset:], value[:n])
 	a.Valued = true
 	if n < size {
-		q := v.page(m.Next)
+		q := v.pageAt(m.Next)
 		if a.Valued = q != nil; q != nil {
 			copy(old[n:size], q[:])
 			copy(q[:], value[n:size])

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //
-//  1. There is one measurement for each of emu.CostFields, in their order.
+//  1. There is one measurement for each of arch.CostFields, in their order.
 //  2. The costs of the file are the rounded medians, within the fields' bounds;
 //     what cannot be measured has its default.
 package calibrate
@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -68,7 +68,7 @@ var (
 
 // Measurement is what one cost is on this host.
 type Measurement struct {
-	Field emu.CostField
+	Field arch.CostField
 	// Measured tells whether it could be measured here.
 	Measured bool
 	// Value is the median, in the field's unit, before rounding. It is not
@@ -176,7 +176,7 @@ func measure(ctx context.Context, dir, name string, times map[string][]float64) 
 func inCycles(times map[string][]float64) []Measurement {
 	cycle := max(median(times["cycle"]), 1e-3)
 	var list []Measurement
-	for _, f := range emu.CostFields() {
+	for _, f := range arch.CostFields() {
 		m := Measurement{Field: f, Measured: true}
 		switch {
 		case f.Name == "instruction":

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
 
@@ -28,8 +28,8 @@ func TestMeasure(t *testing.T) {
 		"branch_count": {0, 1000}, "slot_check": {0, 1000}, "slot_call": {0, 1000}, "mhz": {200, 20_000},
 	}
 	for i, m := range list {
-		if m.Field.Name != emu.CostFields()[i].Name {
-			t.Fatalf("measurement %d is of %s, want %s", i, m.Field.Name, emu.CostFields()[i].Name)
+		if m.Field.Name != arch.CostFields()[i].Name {
+			t.Fatalf("measurement %d is of %s, want %s", i, m.Field.Name, arch.CostFields()[i].Name)
 		}
 		if !m.Measured {
 			t.Logf("%s: not measured", m.Field.Name)
@@ -54,7 +54,7 @@ func checkLoadsBack(t *testing.T, list []Measurement) {
 		t.Fatal(err)
 	}
 	var file struct {
-		Costs emu.Costs `mapstructure:"costs"`
+		Costs arch.Costs `mapstructure:"costs"`
 	}
 	if _, err := yamlfile.Load(path, &file); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
@@ -71,7 +71,7 @@ func checkLoadsBack(t *testing.T, list []Measurement) {
 }
 
 func TestCost(t *testing.T) {
-	f := emu.CostField{Name: "x", Default: 7, Least: 1, Most: 100}
+	f := arch.CostField{Name: "x", Default: 7, Least: 1, Most: 100}
 	for want, m := range map[uint32]Measurement{
 		7:   {Field: f},
 		1:   {Field: f, Measured: true, Value: 0.2},

@@ -3,10 +3,9 @@ package shm
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // attachment is one shmat.
@@ -24,19 +23,19 @@ func (a *attachment) MapName() (path string, dev, inode uint64) {
 // Tracking implements mm.File: a segment has no times of writes.
 func (*attachment) Tracking() mm.Tracking { return mm.TrackNone }
 
-// Written implements mm.File.
-func (*attachment) Written() {}
+// NoteWrite implements mm.File.
+func (*attachment) NoteWrite() {}
 
-// Mapped implements mm.File.
-func (a *attachment) Mapped() {
+// NoteMapping implements mm.File.
+func (a *attachment) NoteMapping() {
 	s := a.segment
 	c := s.system.host.Caller()
 	s.mappings++
 	s.attached, s.last = c.Now, c.PID
 }
 
-// Unmapped implements mm.File.
-func (a *attachment) Unmapped() {
+// NoteUnmapping implements mm.File.
+func (a *attachment) NoteUnmapping() {
 	s := a.segment
 	c := s.system.host.Caller()
 	s.mappings--
@@ -46,7 +45,7 @@ func (a *attachment) Unmapped() {
 
 // Attach is shmat(2): it maps the segment into an address space and returns
 // where.
-func (y *System) Attach(c *ipc.Caller, as *mm.AddressSpace, id int32, addr event.Addr, flags uint32) (event.Addr, unix.Errno) {
+func (y *System) Attach(c *ipc.Caller, as *mm.AddressSpace, id int32, addr arch.Addr, flags uint32) (arch.Addr, unix.Errno) {
 	r := mm.MapRequest{
 		Addr: addr, Flags: unix.MAP_SHARED, Prot: unix.PROT_READ, Readable: true, Writable: flags&readOnly == 0, Apart: true,
 	}
@@ -72,7 +71,7 @@ func (y *System) Attach(c *ipc.Caller, as *mm.AddressSpace, id int32, addr event
 	if errno := s.perm.Allows(c, rights); errno != 0 {
 		return 0, errno
 	}
-	if r.Addr != 0 && flags&remap == 0 && r.Addr+event.Addr(s.size) < r.Addr {
+	if r.Addr != 0 && flags&remap == 0 && r.Addr+arch.Addr(s.size) < r.Addr {
 		return 0, unix.EINVAL
 	}
 	r.Length, r.Object, r.File = s.size, s.object, &attachment{s}
@@ -91,11 +90,11 @@ func placeAttachment(r *mm.MapRequest, flags uint32) unix.Errno {
 		}
 		return 0
 	}
-	if r.Addr%emu.PageSize != 0 {
+	if r.Addr%arch.PageSize != 0 {
 		if flags&round == 0 {
 			return unix.EINVAL
 		}
-		if r.Addr &^= emu.PageSize - 1; r.Addr == 0 && flags&remap != 0 {
+		if r.Addr &^= arch.PageSize - 1; r.Addr == 0 && flags&remap != 0 {
 			return unix.EINVAL
 		}
 	}
@@ -108,8 +107,8 @@ func placeAttachment(r *mm.MapRequest, flags uint32) unix.Errno {
 
 // Detach is shmdt(2): it removes the mappings that are left of one shmat that
 // was at addr, even if its beginning is gone. EINVAL: nothing is left.
-func Detach(as *mm.AddressSpace, addr event.Addr) unix.Errno {
-	if addr%emu.PageSize != 0 {
+func Detach(as *mm.AddressSpace, addr arch.Addr) unix.Errno {
+	if addr%arch.PageSize != 0 {
 		return unix.EINVAL
 	}
 	var found *attachment

@@ -16,7 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
@@ -65,13 +66,13 @@ type Host interface {
 type System struct {
 	ipc.Table[*Segment]
 	pages  uint64 // of all segments
-	ram    *emu.RAM
+	ram    *mem.RAM
 	memory *kmem.Account
 	host   Host
 }
 
 // New makes a System without segments.
-func New(ram *emu.RAM, memory *kmem.Account, host Host) *System {
+func New(ram *mem.RAM, memory *kmem.Account, host Host) *System {
 	return &System{ram: ram, memory: memory, host: host}
 }
 
@@ -90,7 +91,7 @@ type Segment struct {
 // Common implements ipc.Object.
 func (s *Segment) Common() *ipc.Perm { return &s.perm }
 
-func (s *Segment) pages() uint64 { return (s.size + emu.PageSize - 1) / emu.PageSize }
+func (s *Segment) pages() uint64 { return (s.size + arch.PageSize - 1) / arch.PageSize }
 
 // Get is shmget(2).
 func (y *System) Get(c *ipc.Caller, key int32, size uint64, flags uint32) (int32, unix.Errno) {
@@ -113,7 +114,7 @@ func (y *System) create(c *ipc.Caller, key int32, size uint64, flags uint32) (*S
 		name: fmt.Sprintf("/SYSV%08x (deleted)", uint32(key)),
 	}
 	switch pages := s.pages(); {
-	case pages*emu.PageSize < size, y.pages+pages < y.pages, y.pages+pages > MaxPages:
+	case pages*arch.PageSize < size, y.pages+pages < y.pages, y.pages+pages > MaxPages:
 		return nil, unix.ENOSPC
 	case flags&hugePages != 0:
 		return nil, unix.ENOMEM // there is no pool of huge pages

@@ -5,13 +5,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/ipc"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
-	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // host is a kernel in which one process acts.
@@ -20,7 +20,7 @@ type host struct{ caller ipc.Caller }
 func (h *host) Caller() *ipc.Caller { return &h.caller }
 
 type world struct {
-	RAM     *emu.RAM
+	RAM     *mem.RAM
 	Account *kmem.Account
 	Host    *host
 	System  *shm.System
@@ -29,7 +29,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ram, err := emu.NewRAM(16 << 20)
+	ram, err := mem.NewRAM(16 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func (w *world) make(t *testing.T, size uint64) (*shm.Segment, int32) {
 	return s, id
 }
 
-func (w *world) attach(t *testing.T, id int32, addr event.Addr, flags uint32) event.Addr {
+func (w *world) attach(t *testing.T, id int32, addr arch.Addr, flags uint32) arch.Addr {
 	t.Helper()
 	at, errno := w.System.Attach(&w.Host.caller, w.Space, id, addr, flags)
 	if errno != 0 {
@@ -65,7 +65,7 @@ func (w *world) attach(t *testing.T, id int32, addr event.Addr, flags uint32) ev
 func TestMappingsAreCounted(t *testing.T) {
 	w := newWorld(t)
 	before := w.RAM.Used()
-	s, id := w.make(t, 3*emu.PageSize)
+	s, id := w.make(t, 3*arch.PageSize)
 	at := w.attach(t, id, 0, 0)
 	if errno := w.Space.CopyOut(at, []byte("bytes")); errno != 0 {
 		t.Fatal(errno)
@@ -86,11 +86,11 @@ func TestMappingsAreCounted(t *testing.T) {
 	if st := s.Status(); st.Last != 6 || st.Attached != 20 || st.Creator != 5 || st.Change != 10 {
 		t.Errorf("status %+v", st)
 	}
-	if errno := w.Space.Mprotect(at+emu.PageSize, emu.PageSize, unix.PROT_READ); errno != 0 {
+	if errno := w.Space.Mprotect(at+arch.PageSize, arch.PageSize, unix.PROT_READ); errno != 0 {
 		t.Fatal(errno)
 	}
 	check("split", 4)
-	if errno := w.Space.Mprotect(at+emu.PageSize, emu.PageSize, unix.PROT_READ|unix.PROT_WRITE); errno != 0 {
+	if errno := w.Space.Mprotect(at+arch.PageSize, arch.PageSize, unix.PROT_READ|unix.PROT_WRITE); errno != 0 {
 		t.Fatal(errno)
 	}
 	check("alike again", 4)
@@ -111,20 +111,20 @@ func TestMappingsAreCounted(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	w := newWorld(t)
-	_, id := w.make(t, 2*emu.PageSize)
+	_, id := w.make(t, 2*arch.PageSize)
 	const base = 0x10000000
 	for _, c := range []struct {
-		addr  event.Addr
+		addr  arch.Addr
 		flags uint32
-		at    event.Addr
+		at    arch.Addr
 		errno unix.Errno
 	}{
 		{base, 0, base, 0},
 		{base, 0, 0, unix.EINVAL},
-		{base + emu.PageSize, 0, 0, unix.EINVAL},
-		{base + emu.PageSize, 0o40000, base + emu.PageSize, 0},
+		{base + arch.PageSize, 0, 0, unix.EINVAL},
+		{base + arch.PageSize, 0o40000, base + arch.PageSize, 0},
 		{base + 5, 0, 0, unix.EINVAL},
-		{base + 4*emu.PageSize + 5, 0o20000, base + 4*emu.PageSize, 0},
+		{base + 4*arch.PageSize + 5, 0o20000, base + 4*arch.PageSize, 0},
 		{0, 0o40000, 0, unix.EINVAL},
 		{5, 0o60000, 0, unix.EINVAL},
 	} {
@@ -140,7 +140,7 @@ func TestPlaces(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
-	all := w.RAM.Limit() * emu.PageSize
+	all := w.RAM.Limit() * arch.PageSize
 	for size, want := range map[uint64]unix.Errno{
 		0: unix.EINVAL, ^uint64(0): unix.EINVAL, 1 << 40: unix.ENOMEM, all + 1: unix.ENOMEM, 1: 0, all: 0,
 	} {
@@ -162,7 +162,7 @@ func TestLimits(t *testing.T) {
 // TestCopiesAreIndependent takes a snapshot of a segment that is attached.
 func TestCopiesAreIndependent(t *testing.T) {
 	w := newWorld(t)
-	_, id := w.make(t, emu.PageSize)
+	_, id := w.make(t, arch.PageSize)
 	at := w.attach(t, id, 0, 0)
 	if errno := w.Space.CopyOut(at, []byte("old")); errno != 0 {
 		t.Fatal(errno)

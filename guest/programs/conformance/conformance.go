@@ -1,26 +1,29 @@
-// Package conformance holds small C programs that exercise what Linux and
-// glibc promise to threaded programs: pthreads and C11 threads, futexes,
+// Package conformance holds small C programs that exercise the promises of Linux and
+// glibc to threaded programs: pthreads and C11 threads, futexes,
 // signals, memory, files, pipes, sockets, clocks, processes, thread-local
 // storage and the corners of the instruction set.
 //
 // The real kernel is the oracle. A program prints results and errno names,
 // never addresses, ids or times, so that its output is the same on every run
 // of every correct Linux, whatever the number of cores and the interleaving;
-// what it cannot print it checks by itself, and exits with status 1 when a
+// it checks by itself the results that it cannot print, and exits with status 1 when a
 // check fails. A difference between a native run and one on the emulated
 // machine is therefore a fault of the machine.
 //
 // The sources are in the folder src, one file each, compiled when they are
 // needed ([Program.Build]). The comment at the top of a file describes it:
 //
-//	// What the program exercises, in one line.
+//	// The subject of the program, in one line.
 //	// link: -lm -ldl          further arguments for the linker
 //	// static: no (reason)     the program exists only as a dynamic one
 //	// engine: no (reason)     the emulation engine cannot run it as a processor
 //	//                         does; it is skipped there and listed
 //	// native: no (reason)     the host's kernel must not be asked, as for setting its
-//	//                         clock; the program checks by itself what it prints
+//	//                         clock; the program checks its output by itself
 //	// root: yes               the program needs root's rights
+//	// breakpoints: yes        the program needs a processor that stops at hardware
+//	//                         breakpoints; src/NAME.out is its output on one, and
+//	//                         stands for the native run on a host without
 //	// plugin: yes             the source, compiled with -DPLUGIN, is also a
 //	//                         shared library that must be ./plugin.so
 //	// exit: 3                 expected exit status, 0 unless given
@@ -46,23 +49,26 @@ var sources embed.FS
 type Program struct {
 	// Name is the name of the source file without its ".c".
 	Name string
-	// About says in one line what the program exercises.
+	// About is the subject of the program, in one line.
 	About string
 	// Link holds further arguments for the linker.
 	Link []string
 	// NativeOnly says why the program is not run on the emulation engine; it is
-	// empty for those that are, which is nearly all.
+	// empty for nearly all, which are run on it.
 	NativeOnly string
 	// EngineOnly says why the program is not run natively; its output is then only
 	// the same on all machines.
 	EngineOnly string
-	// Root tells that the program needs root's rights: natively it runs only when
+	// Root reports whether the program needs root's rights: natively it runs only when
 	// the tests do as root.
 	Root bool
+	// Breakpoints reports whether the program needs a processor that stops at hardware
+	// breakpoints. Recorded then returns its output on one.
+	Breakpoints bool
 	// DynamicOnly says why the program cannot be linked statically; it is
 	// empty for programs that can.
 	DynamicOnly string
-	// Plugin tells that the program loads ./plugin.so from its working
+	// Plugin reports whether the program loads ./plugin.so from its working
 	// directory; BuildPlugin makes that file.
 	Plugin bool
 	// Exit is the expected exit status.
@@ -94,6 +100,16 @@ func Programs() []Program {
 		all = append(all, p)
 	}
 	return all
+}
+
+// Recorded is the standard output of a native run on a processor that stops at hardware
+// breakpoints, for a program that needs one.
+func (p Program) Recorded() string {
+	text, err := sources.ReadFile(path.Join("src", p.Name+".out"))
+	if err != nil {
+		panic("bug: embedded sources: " + err.Error())
+	}
+	return string(text)
 }
 
 // parse reads the comment at the top of a source file.
@@ -143,6 +159,11 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("root: got %q, want \"yes\"", value)
 		}
 		p.Root = true
+	case "breakpoints":
+		if value != "yes" {
+			return fmt.Errorf("breakpoints: got %q, want \"yes\"", value)
+		}
+		p.Breakpoints = true
 	case "plugin":
 		if value != "yes" {
 			return fmt.Errorf("plugin: got %q, want \"yes\"", value)
@@ -157,7 +178,7 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("signal: got %q, want a name such as SIGABRT", value)
 		}
 	default:
-		return fmt.Errorf("unknown key %q, want link, static, engine, native, root, plugin, exit or signal", key)
+		return fmt.Errorf("unknown key %q, want link, static, engine, native, root, breakpoints, plugin, exit or signal", key)
 	}
 	return nil
 }

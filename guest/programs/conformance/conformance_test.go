@@ -130,19 +130,28 @@ func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) 
 	}
 }
 
-// notNative says why a program is not run on the host's kernel, or is empty.
-func (p Program) notNative() string {
+// notNative is the reason for which a program is not run on the host, or is empty.
+func (p Program) notNative(t *testing.T) string {
+	t.Helper()
 	if p.Root && os.Geteuid() != 0 {
 		return "it needs root's rights"
+	}
+	if p.Breakpoints {
+		switch has, err := testhost.HasBreakpoints(); {
+		case err != nil:
+			t.Fatal(err)
+		case !has:
+			return testhost.NoBreakpoints
+		}
 	}
 	return p.EngineOnly
 }
 
 // TestNative runs every program on the host's kernel, which must agree with
-// what the program says of itself.
+// the comment at the top of its source.
 func TestNative(t *testing.T) {
 	forms(t, func(t *testing.T, _ int, p Program, bin string) {
-		if why := p.notNative(); why != "" {
+		if why := p.notNative(t); why != "" {
 			t.Skip(why)
 		}
 		o := run(t, folder(t, p), bin)
@@ -154,6 +163,9 @@ func TestNative(t *testing.T) {
 		}
 		if o.stdout == "" {
 			t.Fatal("no output")
+		}
+		if p.Breakpoints && o.stdout != p.Recorded() {
+			t.Fatalf("src/%s.out is not what the program prints:\n%s", p.Name, o.stdout)
 		}
 	})
 }
@@ -171,13 +183,13 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	p, err := parse("x", "// About it.\n// link: -lm -ldl\n// static: no (dlopen)\n// plugin: yes\n// exit: 3\n// signal: SIGABRT\n#include <a.h>\n// not: read\n")
+	p, err := parse("x", "// About it.\n// link: -lm -ldl\n// static: no (dlopen)\n// plugin: yes\n// exit: 3\n// signal: SIGABRT\n// breakpoints: yes\n#include <a.h>\n// not: read\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Program{
 		Name: "x", About: "About it.", Link: []string{"-lm", "-ldl"}, DynamicOnly: "dlopen",
-		Plugin: true, Exit: 3, Signal: unix.SIGABRT,
+		Plugin: true, Exit: 3, Signal: unix.SIGABRT, Breakpoints: true,
 	}
 	if fmt.Sprint(p) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", p, want)
@@ -188,13 +200,14 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "x.c:1: the first line must say what the program exercises"},
 		{"// A.\n// more words\n", `x.c:2: "more words" is not "key: value"`},
-		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, native, root, plugin, exit or signal`},
+		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, native, root, breakpoints, plugin, exit or signal`},
 		{"// A.\n// exit: 256\n", `x.c:2: exit: got "256", want 0 to 255`},
 		{"// A.\n// exit: none\n", `x.c:2: exit: got "none", want 0 to 255`},
 		{"// A.\n// signal: 6\n", `x.c:2: signal: got "6", want a name such as SIGABRT`},
 		{"// A.\n// static: no\n", `x.c:2: static: got "no", want "no (reason)"`},
 		{"// A.\n// native: no\n", `x.c:2: native: got "no", want "no (reason)"`},
 		{"// A.\n// root: no\n", `x.c:2: root: got "no", want "yes"`},
+		{"// A.\n// breakpoints: no\n", `x.c:2: breakpoints: got "no", want "yes"`},
 		{"// A.\n// plugin: no\n", `x.c:2: plugin: got "no", want "yes"`},
 	} {
 		if _, err := parse("x", c.text); err == nil || err.Error() != c.want {

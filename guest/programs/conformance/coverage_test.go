@@ -92,7 +92,7 @@ func allSources(t *testing.T) string {
 	return all.String()
 }
 
-// named are constants that the programs must use: what cannot be seen from the
+// named are constants that the programs must use, as they do not show in the
 // names of functions or calls.
 var named = map[string][]string{
 	"futex operations": {

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/heddle-dmt/heddle/guest/programs"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 )
 
 func main() {
@@ -28,19 +28,19 @@ func main() {
 }
 
 type job struct {
-	program programs.Program
-	variant programs.Variant
+	program suite.Program
+	variant suite.Variant
 }
 
 // install builds with as many compilers at once as the host has processors. It
 // goes on after a failure and reports all.
 func install(dir string, variants []string) error {
-	all, err := programs.All()
+	all, err := suite.All()
 	if err != nil {
 		return err
 	}
 	var known []string
-	for _, v := range programs.Variants(programs.Fixed) {
+	for _, v := range suite.Variants(suite.Fixed) {
 		known = append(known, v.Folder())
 	}
 	for _, v := range variants {
@@ -65,7 +65,7 @@ func install(dir string, variants []string) error {
 	go func() {
 		for _, p := range all {
 			for _, form := range p.Forms {
-				for _, v := range programs.Variants(form) {
+				for _, v := range suite.Variants(form) {
 					if len(variants) == 0 || slices.Contains(variants, v.Folder()) {
 						jobs <- job{p, v}
 					}

@@ -157,7 +157,7 @@ func (d *Decoder) Count() uint64 { return d.count }
 // Offset is the first byte behind the packets that have been read.
 func (d *Decoder) Offset() uint64 { return d.src.offset() }
 
-// On tells whether tracing is on. At the end of a stream it is off, unless the
+// On reports whether tracing is on. At the end of a stream it is off, unless the
 // recording was cut.
 func (d *Decoder) On() bool { return d.on }
 
@@ -414,7 +414,7 @@ func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 	return n, Event{}, nil
 }
 
-// leaves tells whether the TIP.PGD belongs to the last instruction of a run. One
+// leaves reports whether the TIP.PGD belongs to the last instruction of a run. One
 // without an address belongs to a far transfer, one with an address to a branch
 // that can go there.
 func (d *Decoder) leaves(r *Run) bool {

@@ -44,7 +44,7 @@ func (s *source) fill() {
 	}
 }
 
-// seekPSB goes forward to the next PSB, and tells whether there is one.
+// seekPSB goes forward to the next PSB, and reports whether there is one.
 func (s *source) seekPSB() bool {
 	for {
 		b := s.ahead()

@@ -3,6 +3,7 @@ package decode
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -12,14 +13,14 @@ import (
 type Threads struct {
 	d        *Decoder
 	switches []event.Switch // to come
-	thread   event.ThreadID
+	thread   arch.ThreadID
 	process  int32
 }
 
 // NewThreads makes a Threads of a decoder that has not begun, and the switches
 // of its core in their order.
 func NewThreads(d *Decoder, switches []event.Switch) *Threads {
-	t := &Threads{d: d, switches: slices.Clone(switches), thread: event.NoThread}
+	t := &Threads{d: d, switches: slices.Clone(switches), thread: arch.NoThread}
 	d.switches = t.countAt
 	return t
 }
@@ -56,7 +57,7 @@ func (t *Threads) settle() {
 
 // Thread is the thread that the steps of the last Next are of, or NoThread if
 // there were none yet.
-func (t *Threads) Thread() event.ThreadID { return t.thread }
+func (t *Threads) Thread() arch.ThreadID { return t.thread }
 
 // Process is its process.
 func (t *Threads) Process() int32 { return t.process }

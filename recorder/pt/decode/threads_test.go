@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/pt/decode"
@@ -22,7 +23,7 @@ func TestThreads(t *testing.T) {
 	e := pt.NewEncoder(&out, pt.Config{})
 	e.PIP(1)
 	var switches []event.Switch
-	turn := func(thread event.ThreadID, from, to, before uint64) {
+	turn := func(thread arch.ThreadID, from, to, before uint64) {
 		s := event.Switch{Process: 7, Offset: e.Offset(), CoreInstructions: before}
 		s.Thread = thread
 		switches = append(switches, s)
@@ -39,7 +40,7 @@ func TestThreads(t *testing.T) {
 	// A last switch, to nobody's turn, tells the count of the last interruption.
 	switches = append(switches, event.Switch{Offset: e.Offset(), CoreInstructions: 3005})
 
-	got := map[event.ThreadID][]uint64{}
+	got := map[arch.ThreadID][]uint64{}
 	d := decode.NewDecoder(&out, m, decode.Options{})
 	th := decode.NewThreads(d, switches)
 	steps := make([]decode.Step, 100)

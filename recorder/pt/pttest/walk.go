@@ -1,8 +1,8 @@
 package pttest
 
 import (
-	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 )
 
@@ -48,7 +48,7 @@ type Walk struct {
 	cur     int
 	began   uint64 // clock at the begin of the slice
 	told    uint64 // clock that the log has told last
-	words   []emu.BranchWord
+	words   []uc.BranchWord
 	bits    uint64
 	nbits   int
 	seen    map[seenKey]int // version of a block + 1
@@ -100,7 +100,7 @@ func (w *Walk) begin() {
 	w.enc.PIP(t.space)
 	w.Clock += uint64(w.rand.Below(50))
 	w.began = w.Clock
-	w.enc.Enable(w.ip(), event.Cycles(w.Clock))
+	w.enc.Enable(w.ip(), arch.Cycles(w.Clock))
 	w.told = w.Clock
 	w.Told = append(w.Told, w.told)
 }
@@ -129,7 +129,7 @@ func (w *Walk) interrupt() {
 	if w.rand.Below(3) == 0 { // the next slice of the same thread
 		w.enc.Position(w.ip())
 		w.began = w.Clock
-		w.enc.Clock(event.Cycles(w.Clock))
+		w.enc.Clock(arch.Cycles(w.Clock))
 		w.told = w.Clock
 		return
 	}
@@ -194,9 +194,9 @@ func (w *Walk) step() {
 		t.block = b.target
 	case indirectCall:
 		w.call(t, from)
-		w.indirect(t, emu.TagTIP)
+		w.indirect(t, uc.TagTIP)
 	case indirectJump:
-		w.indirect(t, emu.TagTIP)
+		w.indirect(t, uc.TagTIP)
 	case ret:
 		w.ret(t)
 	case syscall:
@@ -210,12 +210,12 @@ func (w *Walk) call(t *thread, from int) {
 	}
 	b := &w.p.blocks[from]
 	if b.kind == indirectCall || b.target != from+1 { // none for a call to the next instruction
-		w.word(emu.TagCall, b.end())
+		w.word(uc.TagCall, b.end())
 	}
 }
 
 // indirect goes to some block, mostly the one it went to before if so asked.
-func (w *Walk) indirect(t *thread, tag emu.BranchTag) {
+func (w *Walk) indirect(t *thread, tag uc.BranchTag) {
 	if w.rand.Below(100) >= w.o.Loop {
 		t.last = w.rand.Below(len(w.p.blocks))
 	}
@@ -227,13 +227,13 @@ func (w *Walk) indirect(t *thread, tag emu.BranchTag) {
 func (w *Walk) ret(t *thread) {
 	n := len(t.stack)
 	if n == 0 || !w.o.Calm && w.rand.Below(40) == 0 {
-		w.indirect(t, emu.TagRet)
+		w.indirect(t, uc.TagRet)
 		return
 	}
 	t.block = t.stack[n-1]
 	t.stack = t.stack[:n-1]
 	w.Branches++
-	w.word(emu.TagRet, w.p.blocks[t.block].addr)
+	w.word(uc.TagRet, w.p.blocks[t.block].addr)
 }
 
 func (w *Walk) syscall() {
@@ -254,16 +254,16 @@ func (w *Walk) outcome(bit uint64) {
 
 func (w *Walk) endOutcomes() {
 	if w.nbits > 0 {
-		w.log(emu.TagTNT, uint64(w.nbits)<<48|w.bits)
+		w.log(uc.TagTNT, uint64(w.nbits)<<48|w.bits)
 		w.bits, w.nbits = 0, 0
 	}
 }
 
-func (w *Walk) word(tag emu.BranchTag, payload uint64) {
+func (w *Walk) word(tag uc.BranchTag, payload uint64) {
 	w.endOutcomes()
 	w.log(tag, payload&(1<<48-1))
 	if w.o.Time && w.rand.Below(4) == 0 {
-		w.log(emu.TagTime, w.Clock-w.began)
+		w.log(uc.TagTime, w.Clock-w.began)
 		w.told = w.Clock
 	}
 	if len(w.words) > 1000 {
@@ -272,8 +272,8 @@ func (w *Walk) word(tag emu.BranchTag, payload uint64) {
 }
 
 // log adds a word as the engine lays it out.
-func (w *Walk) log(tag emu.BranchTag, payload uint64) {
-	w.words = append(w.words, emu.BranchWord(uint64(tag)<<60|payload))
+func (w *Walk) log(tag uc.BranchTag, payload uint64) {
+	w.words = append(w.words, uc.BranchWord(uint64(tag)<<60|payload))
 }
 
 func (w *Walk) flush() {

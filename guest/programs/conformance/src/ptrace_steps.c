@@ -1,9 +1,7 @@
-// ptrace: single steps, breakpoints that are written into code, and hardware breakpoints.
+// ptrace: single steps, and breakpoints that are written into code.
 #include "tracer.h"
 
-#include <stddef.h>
-
-static volatile long watched[4];
+static volatile long waiting;
 static volatile sig_atomic_t handled;
 
 static void on_usr(int sig) { handled = sig; }
@@ -37,7 +35,7 @@ static const char *place(unsigned long rip)
 {
 	static char text[64];
 	if (rip >= (unsigned long)steps_begin && rip <= (unsigned long)steps_end)
-		snprintf(text, sizeof text, "%ld behind the begin", (long)(rip - (unsigned long)steps_begin));
+		snprintf(text, sizeof text, "%ld after the first", (long)(rip - (unsigned long)steps_begin));
 	else
 		snprintf(text, sizeof text, "elsewhere");
 	return text;
@@ -112,7 +110,7 @@ static void into_handler(void)
 	show_info(pid);
 	printf("at the handler %d, its argument %lld\n", r.rip == (unsigned long)on_usr, (long long)r.rdi);
 	let_go(PTRACE_SINGLESTEP, pid, 0);
-	printf("behind it %d\n", registers(pid).rip != r.rip);
+	printf("after it %d\n", registers(pid).rip != r.rip);
 	let_go(PTRACE_CONT, pid, 0);
 }
 
@@ -168,9 +166,9 @@ static void software(int by_file)
 // In a loop that runs meanwhile on another core.
 static int turns(void)
 {
-	watched[0] = 1;
-	while (watched[0])
-		square(watched[0]);
+	waiting = 1;
+	while (waiting)
+		square(waiting);
 	return 3;
 }
 
@@ -195,97 +193,9 @@ static void while_it_runs(void)
 	set_registers(pid, r);
 	CHECK(trace(PTRACE_POKETEXT, pid, at, DATA(old)) == 0);
 	long zero = 0;
-	CHECK(pwrite(fd, &zero, 8, (unsigned long)watched) == 8);
+	CHECK(pwrite(fd, &zero, 8, (unsigned long)&waiting) == 8);
 	let_go(PTRACE_CONT, pid, 0);
 	close(fd);
-}
-
-static long debug_register(pid_t pid, int n)
-{
-	long word = 0;
-	CHECK(trace(PTRACE_PEEKUSER, pid, offsetof(struct user, u_debugreg[n]), &word) == 0);
-	return word;
-}
-
-static long set_debug_register(pid_t pid, int n, unsigned long word)
-{
-	return trace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[n]), DATA(word));
-}
-
-static int accesses(void)
-{
-	long sum = watched[0];
-	watched[1] = 1;
-	watched[0] = 2;
-	watched[0] = 2;
-	((volatile char *)watched)[6] = 3;
-	sum += watched[2];
-	watched[2] += 5;
-	sum += square(2);
-	return sum & 0x3f;
-}
-
-// DR7 for slot n: enabled, kind (0 execute, 1 write, 3 both), length code.
-#define CONTROL(n, kind, length) (1UL << 2 * (n) | (unsigned long)((length) << 2 | (kind)) << (16 + 4 * (n)))
-
-static void hardware(void)
-{
-	printf("-- hardware breakpoints\n");
-	pid_t pid = traced(accesses);
-	for (int i = 0; i < 8; i++)
-		printf("%lx ", debug_register(pid, i));
-	printf("\n");
-	SHOW(set_debug_register(pid, 0, (unsigned long)watched));
-	SHOW(set_debug_register(pid, 1, (unsigned long)&watched[2]));
-	SHOW(set_debug_register(pid, 2, (unsigned long)square));
-	SHOW(set_debug_register(pid, 3, 0xffff800000000000));
-	SHOW(set_debug_register(pid, 3, 0x7ffffffff000));
-	SHOW(set_debug_register(pid, 4, 0));
-	SHOW(set_debug_register(pid, 5, 0));
-	SHOW(set_debug_register(pid, 3, 3));
-	SHOW(set_debug_register(pid, 7, CONTROL(3, 1, 1))); // not aligned
-	SHOW(set_debug_register(pid, 7, CONTROL(3, 2, 0))); // a port
-	SHOW(set_debug_register(pid, 7, CONTROL(3, 0, 3))); // four bytes of code
-	printf("%lx\n", debug_register(pid, 7));
-	SHOW(set_debug_register(pid, 7, CONTROL(0, 1, 2) | CONTROL(1, 3, 3) | CONTROL(2, 0, 0)));
-	printf("%lx\n", debug_register(pid, 7));
-	int status;
-	while (WIFSTOPPED(status = let_go(PTRACE_CONT, pid, 0))) {
-		siginfo_t info;
-		CHECK(trace(PTRACE_GETSIGINFO, pid, 0, &info) == 0);
-		struct user_regs_struct r = registers(pid);
-		printf("code %d at the PC %d, function %d, status %lx, values %ld %ld %ld\n", info.si_code, info.si_addr == (void *)r.rip,
-		       r.rip == (unsigned long)square, debug_register(pid, 6), ptrace(PTRACE_PEEKDATA, pid, &watched[0], 0),
-		       ptrace(PTRACE_PEEKDATA, pid, &watched[1], 0), ptrace(PTRACE_PEEKDATA, pid, &watched[2], 0));
-		CHECK(r.rip != (unsigned long)square || set_debug_register(pid, 6, 0) == 0);
-	}
-	// Children do not inherit them.
-	pid = traced(accesses);
-	printf("%lx\n", debug_register(pid, 7));
-	CHECK(kill(pid, SIGKILL) == 0);
-	await(pid);
-}
-
-static void stepped_hardware(void)
-{
-	printf("-- steps and a hardware breakpoint\n");
-	pid_t pid = traced(accesses);
-	CHECK(set_debug_register(pid, 0, (unsigned long)&watched[1]) == 0);
-	CHECK(set_debug_register(pid, 7, CONTROL(0, 1, 2)) == 0);
-	int status, n = 0, both = 0;
-	siginfo_t info;
-	do {
-		CHECK(trace(PTRACE_SINGLESTEP, pid, 0, NULL) == 0 && waitpid(pid, &status, 0) == pid);
-		if (!WIFSTOPPED(status))
-			break;
-		CHECK(trace(PTRACE_GETSIGINFO, pid, 0, &info) == 0);
-		n++;
-		if (debug_register(pid, 6) & 1) {
-			printf("code %d status %lx\n", info.si_code, debug_register(pid, 6));
-			both++;
-		}
-	} while (both == 0);
-	let_go(PTRACE_CONT, pid, 0);
 }
 
 int main(void)
@@ -297,7 +207,5 @@ int main(void)
 	software(0);
 	software(1);
 	while_it_runs();
-	hardware();
-	stepped_hardware();
 	return 0;
 }

@@ -1,0 +1,280 @@
+package symtrace
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/analyses/h3/model"
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+)
+
+// File is a file that the program can read: an input, as it is where the image is.
+type File struct {
+	Content []byte
+	// Stat is the struct that stat(2) returns for it.
+	Stat []byte
+}
+
+// openFile is a file that is open for reading, with its offset.
+type openFile struct {
+	*File
+	at uint64
+}
+
+// firstDescriptor and descriptors are the numbers that a thread's files get: which
+// they have in a run depends on the schedule.
+const firstDescriptor, descriptors = 1 << 10, 1 << 10
+
+// syscallArgumentRegisters are the registers with a system call's arguments (System V ABI,
+// section A.2.1).
+var syscallArgumentRegisters = [...]int{7, 6, 2, 10, 8, 9}
+
+// argument is an argument of the system call that the thread makes, from 0.
+func (w *threadExec) syscallArgument(n int) (uint64, error) {
+	e := w.substituteFixed(w.readRegister(vex.OffsetRAX+8*syscallArgumentRegisters[n], 8))
+	if e.IsConst() {
+		return e.Value.Lo, nil
+	}
+	return 0, w.needsValue(e)
+}
+
+// runSyscall stands for a system call between functions that are followed. It is made
+// again if it needs the value of a symbol.
+func (w *threadExec) runSyscall() error {
+	w.inSyscall = true
+	var args [6]uint64
+	number := w.machine.State.Word(vex.OffsetRAX)
+	if _, is := w.nextCancelHandler(); is && interruptible[number] {
+		w.inSyscall, w.syscallInterrupted = false, true
+		return nil
+	}
+	for i := range usedArguments[number] {
+		var err error
+		if args[i], err = w.syscallArgument(i); err != nil {
+			return err
+		}
+	}
+	if w.decisions.firstChoiceState == nil {
+		w.beforeSyscall = w.clone()
+	}
+	err := w.dispatchSyscall(number, &args)
+	w.beforeSyscall = nil
+	return err
+}
+
+// usedArguments has how many arguments matter of the calls that have a meaning.
+var usedArguments = map[uint64]int{
+	unix.SYS_WRITE: 3, unix.SYS_OPEN: 2, unix.SYS_OPENAT: 3, unix.SYS_CLOSE: 1, unix.SYS_READ: 3, unix.SYS_PREAD64: 4,
+	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6, unix.SYS_PWRITE64: 4,
+	unix.SYS_FCNTL: 3, unix.SYS_SOCKET: 3, unix.SYS_SOCKETPAIR: 4, unix.SYS_PIPE: 1, unix.SYS_PIPE2: 2, unix.SYS_CONNECT: 1,
+	unix.SYS_ACCEPT: 1, unix.SYS_ACCEPT4: 1, unix.SYS_RECVFROM: 5, unix.SYS_SENDTO: 4, unix.SYS_SHUTDOWN: 2, unix.SYS_SETSOCKOPT: 1,
+	unix.SYS_CLOCK_GETTIME: 2, unix.SYS_GETTIMEOFDAY: 1, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
+}
+
+// dispatchSyscall carries out a system call and sets its result.
+func (w *threadExec) dispatchSyscall(number uint64, args *[6]uint64) error {
+	switch number {
+	case unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_PIPE, unix.SYS_PIPE2, unix.SYS_ACCEPT, unix.SYS_ACCEPT4:
+		return w.socketCall(number, args)
+	case unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_RT_SIGTIMEDWAIT:
+		return w.signalCall(number, args)
+	}
+	switch number {
+	case unix.SYS_RT_SIGRETURN:
+		return w.returnFromSignal()
+	case unix.SYS_FUTEX: // whether it waited is not known
+		way := func(result uint64) func(*threadExec) {
+			return func(w *threadExec) { w.deferredErr = w.completeSyscall(result) }
+		}
+		return w.tryAlternatives([]func(*threadExec){way(0), way(errno(unix.EAGAIN))})
+	}
+	if d, ok := w.pass.descriptors[args[0]]; ok && usedArguments[number] > 0 {
+		return w.descriptorCall(number, d, args)
+	}
+	result, err := w.syscallResult(number, args)
+	if err != nil {
+		return err
+	}
+	return w.completeSyscall(result)
+}
+
+func (w *threadExec) syscallResult(number uint64, args *[6]uint64) (uint64, error) {
+	switch number {
+	case unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
+		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
+		return 0, nil
+	case unix.SYS_GETPID:
+		return uint64(w.pass.threads[0].ID), nil
+	case unix.SYS_GETTID:
+		return uint64(w.ID), nil
+	case unix.SYS_WRITE:
+		return args[2], nil
+	case unix.SYS_CLOCK_GETTIME:
+		w.writeClock(args[1], 1)
+		return 0, nil
+	case unix.SYS_GETTIMEOFDAY:
+		w.writeClock(args[0], 1000)
+		return 0, nil
+	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
+		w.endPath(Returned)
+		return 0, nil
+	case unix.SYS_OPEN:
+		return w.openReadOnly(args[0], args[1])
+	case unix.SYS_OPENAT:
+		return w.openReadOnly(args[1], args[2])
+	case unix.SYS_STAT:
+		return w.statFile(args[0], args[1])
+	case unix.SYS_NEWFSTATAT:
+		if args[3]&unix.AT_EMPTY_PATH == 0 {
+			return w.statFile(args[1], args[2])
+		}
+		args[1] = args[2]
+		return w.fileCall(unix.SYS_FSTAT, args)
+	case unix.SYS_MMAP:
+		return w.mapMemory(args)
+	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_CLOSE:
+		return w.fileCall(number, args)
+	}
+	return 0, errNoMeaning(number)
+}
+
+// writeClock writes the time: seconds, and units of the given number of nanoseconds. The time that
+// clocks show depends on the schedule, and no path determines it: a thread's clock advances by a
+// nanosecond with each of its instructions.
+func (w *threadExec) writeClock(to, unit uint64) {
+	const some, second = 1000, 1_000_000_000
+	w.otherOutcomes++ // it may have been another time
+	w.kernelWrite(to, wordBytes(some+w.Instructions/second))
+	w.kernelWrite(to+8, wordBytes(w.Instructions%second/unit))
+}
+
+// errno is the kernel's return value for an error.
+func errno(e unix.Errno) uint64 { return -uint64(e) }
+
+// lookUpFile finds the file with the name at an address.
+func (w *threadExec) lookUpFile(at uint64) (*File, unix.Errno, error) {
+	if w.pass.image.File == nil {
+		return nil, unix.ENOENT, nil
+	}
+	name, ok := w.stringAt(at)
+	if !ok {
+		return nil, 0, fmt.Errorf("the name of a file is not known")
+	}
+	f, no := w.pass.image.File(name)
+	return f, no, nil
+}
+
+func (w *threadExec) openReadOnly(name, flags uint64) (uint64, error) {
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		return w.newDescriptor(descriptor{kind: scratch, flags: flags}), nil
+	}
+	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_CREAT != 0 {
+		return 0, fmt.Errorf("a thread opens a file to write")
+	}
+	f, no, err := w.lookUpFile(name)
+	if err != nil || no != 0 {
+		return errno(no), err
+	}
+	n := firstDescriptor + descriptors*uint64(w.number) + w.openedCount
+	w.openedCount++
+	w.files[n] = openFile{File: f}
+	return n, nil
+}
+
+func (w *threadExec) statFile(name, to uint64) (uint64, error) {
+	f, no, err := w.lookUpFile(name)
+	if err != nil || no != 0 {
+		return errno(no), err
+	}
+	w.kernelWrite(to, f.Stat)
+	return 0, nil
+}
+
+// fileCall is a call about a descriptor.
+func (w *threadExec) fileCall(number uint64, args *[6]uint64) (uint64, error) {
+	f, ok := w.files[args[0]]
+	if !ok {
+		return 0, fmt.Errorf("system call %d is about descriptor %d, which the thread did not open as a file", number, int32(args[0]))
+	}
+	switch number {
+	case unix.SYS_CLOSE:
+		delete(w.files, args[0])
+	case unix.SYS_FSTAT:
+		w.kernelWrite(args[1], f.Stat)
+	case unix.SYS_PREAD64:
+		return w.readFileInto(f.File, args[3], args[1], args[2]), nil
+	case unix.SYS_READ:
+		n := w.readFileInto(f.File, f.at, args[1], args[2])
+		f.at += n
+		w.files[args[0]] = f
+		return n, nil
+	case unix.SYS_LSEEK:
+		base := map[uint64]uint64{unix.SEEK_CUR: f.at, unix.SEEK_END: uint64(len(f.Content))}[args[2]]
+		f.at = base + args[1]
+		w.files[args[0]] = f
+		return f.at, nil
+	}
+	return 0, nil
+}
+
+// readFileInto fills a buffer from a file, and returns how much there was.
+func (w *threadExec) readFileInto(f *File, from, to, size uint64) uint64 {
+	from = min(from, uint64(len(f.Content)))
+	n := min(size, uint64(len(f.Content))-from)
+	w.kernelWrite(to, f.Content[from:from+n])
+	return n
+}
+
+// mapMemory allocates memory, with the content of a file if there is one.
+func (w *threadExec) mapMemory(args *[6]uint64) (uint64, error) {
+	const anonymous, shared, fixed = unix.MAP_ANONYMOUS, unix.MAP_SHARED, unix.MAP_FIXED
+	f, ok := w.files[args[4]]
+	if args[3]&fixed != 0 || args[3]&anonymous == 0 && (!ok || args[3]&shared != 0 && args[2]&unix.PROT_WRITE != 0) {
+		return 0, fmt.Errorf("a thread maps memory at a place of its own, or a file to write")
+	}
+	w.heap = (w.heap + symmem.PageSize - 1) &^ (symmem.PageSize - 1)
+	at := w.allocateMemory(args[1])
+	if args[3]&anonymous == 0 {
+		w.readFileInto(f.File, args[5], at, args[1])
+	}
+	return at, nil
+}
+
+// kernelWrite writes bytes on behalf of the kernel.
+func (w *threadExec) kernelWrite(addr uint64, b []byte) {
+	for len(b) > 0 {
+		n := symmem.Granule - int(addr%symmem.Granule)
+		if o, ok := w.pass.arrayAt(addr); ok {
+			n = w.pass.arrays[o].elem
+		}
+		n = min(n, len(b))
+		w.memory.Write(addr, b[:n])
+		w.noteAccess(addr, n, true)
+		if to := w.pass.targetOf(addr, n); to.index != nil || w.pass.sharing.IsShared(addr, n) {
+			w.addEvent(model.Event{
+				Kind: model.Write, Addr: to.addr, Size: n, Index: to.index, Value: w.pass.pool.Const(symmem.ValueOf(b[:n]), 8*n),
+			}, false)
+		}
+		addr, b = addr+uint64(n), b[n:]
+	}
+}
+
+// stringAt is the string at an address; false: it is not known.
+func (w *threadExec) stringAt(at uint64) (string, bool) {
+	const longest = 4096
+	var s []byte
+	var b [1]byte
+	for len(s) < longest {
+		if !w.memory.Read(at, b[:]) {
+			return string(s), false
+		}
+		if b[0] == 0 {
+			return string(s), true
+		}
+		s = append(s, b[0])
+		at++
+	}
+	return string(s), false
+}

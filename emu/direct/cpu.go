@@ -1,0 +1,238 @@
+package direct
+
+/*
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem
+#cgo LDFLAGS: -lZydis -lm -lpthread
+#include <stdlib.h>
+#include "engine.h"
+
+#cgo noescape direct_run
+#cgo nocallback direct_run
+#cgo noescape direct_resume
+#cgo nocallback direct_resume
+#cgo noescape direct_new_thread
+#cgo nocallback direct_new_thread
+#cgo noescape direct_cpuid
+#cgo nocallback direct_cpuid
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+)
+
+// Level is a level of the x86-64 architecture, by the psABI.
+type Level int
+
+// The levels that a guest's processor can have.
+const (
+	V2 Level = C.DIRECT_V2
+	V3 Level = C.DIRECT_V3
+)
+
+// CPU runs threads, one at a time. It must be closed, and used by one goroutine at a time.
+type CPU struct {
+	c   *C.struct_direct_engine
+	ram *mem.RAM
+	// breakpoints are those of the run's own observers and of a debugger.
+	breakpoints [2][]arch.Addr
+	current     *Context
+}
+
+// NewCPU makes an engine over the given memory. The guest sees the given number
+// of cores.
+func NewCPU(ram *mem.RAM, cores int, costs arch.Costs, level Level) (*CPU, error) {
+	c := &CPU{ram: ram}
+	k := C.struct_direct_costs{
+		instruction: C.uint32_t(costs.Instruction), memory: C.uint32_t(costs.Memory), divide: C.uint32_t(costs.Divide),
+		atomic: C.uint32_t(costs.Atomic), fence: C.uint32_t(costs.Fence), sqrt: C.uint32_t(costs.Sqrt),
+		transcendental: C.uint32_t(costs.Transcendental),
+	}
+	if C.direct_open(&c.c, (*C.struct_heddle_ram)(ram.Handle()), C.uint32_t(cores), uint32(level), &k) != 0 {
+		c.Close()
+		return nil, errors.New("the host refuses the engine's memory")
+	}
+	return c, nil
+}
+
+// Close frees the engine. The RAM stays.
+func (c *CPU) Close() {
+	C.direct_close(c.c)
+	c.c = nil
+}
+
+// Context is one thread's registers. Release frees it.
+type Context struct {
+	cpu *CPU
+	c   *C.struct_direct_thread
+}
+
+// NewContext makes the context of a thread whose registers are all zero, with the processor as
+// Linux starts a program (FNINIT, MXCSR 0x1f80).
+func (c *CPU) NewContext() *Context { return &Context{c, C.direct_new_thread(nil)} }
+
+// CloneContext copies the registers of x.
+func (c *CPU) CloneContext(x *Context) *Context { return &Context{c, C.direct_new_thread(x.c)} }
+
+// Release frees x.
+func (x *Context) Release() {
+	if x.cpu.current == x {
+		x.cpu.Unload()
+	}
+	C.free(unsafe.Pointer(x.c))
+	x.c = nil
+}
+
+// Load makes x's thread the one that Run, Regs and the like act on, in the address space s.
+func (c *CPU) Load(x *Context, s *mem.Space) {
+	c.current = x
+	c.c.thread = x.c
+	c.c.space = (*C.struct_heddle_space)(s.Handle())
+}
+
+// Unload leaves no thread loaded.
+func (c *CPU) Unload() {
+	c.current = nil
+	c.c.thread = nil
+}
+
+// SetCore sets the core on which the loaded thread runs, and the clock of that core.
+func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
+	c.c.core = C.uint32_t(core)
+	c.c.clock = C.uint64_t(clock)
+}
+
+func orMax(n uint64) C.uint64_t {
+	if n == 0 {
+		return math.MaxUint64
+	}
+	return C.uint64_t(n)
+}
+
+// Run runs the loaded thread until the limit is reached or something else stops it.
+func (c *CPU) Run(l arch.Limit) arch.Stop {
+	limit := C.struct_direct_limit{
+		instructions: orMax(l.Instructions), most: orMax(l.Most), cycles: orMax(uint64(l.Cycles)),
+		pause_from: C.uint64_t(l.PauseAfter),
+	}
+	if l.Immediately {
+		limit.instructions = 0
+	}
+	if l.Exact {
+		limit.flags |= C.RUN_EXACT
+	}
+	if l.AtPause {
+		limit.flags |= C.RUN_PAUSE
+	}
+	if l.AtSync {
+		limit.flags |= C.RUN_SYNC
+	}
+	if l.Pass {
+		limit.flags |= C.RUN_PASS
+	}
+	return c.stopped(C.direct_run(c.c, &limit))
+}
+
+// Resume continues the run that a StopFault ended, after the page was supplied, a StopBreakpoint,
+// or a StopLog, after the logs were drained: as if there had been no stop. The limit is still
+// that of Run, and the counts of the Stop are those of the whole run.
+func (c *CPU) Resume() arch.Stop { return c.stopped(C.direct_resume(c.c)) }
+
+func (c *CPU) stopped(why uint32) arch.Stop {
+	s := arch.Stop{
+		Reason: arch.StopReason(why), Vector: uint8(c.c.vector), Access: arch.Access(c.c.access),
+		Kind: arch.FaultKind(c.c.walk), Page: arch.Addr(c.c.fault_address),
+		Instructions: uint64(c.c.instructions), Cycles: arch.Cycles(c.c.cycles), Repeated: uint64(c.c.repeated),
+	}
+	if s.Reason == arch.StopEngine {
+		s.Err = fmt.Errorf("the engine failed: error %d", int(c.c.error))
+	}
+	return s
+}
+
+// FaultAddr is the exact address of the fault that just stopped the loaded thread.
+func (c *CPU) FaultAddr() arch.Addr { return arch.Addr(c.c.fault_address) }
+
+// Regs reads the loaded thread's registers.
+func (c *CPU) Regs(r *arch.Regs) { *r = *(*arch.Regs)(unsafe.Pointer(c.c.thread)) }
+
+// PC reads the loaded thread's program counter alone.
+func (c *CPU) PC() arch.Addr { return arch.Addr(c.c.thread.rip) }
+
+// SetRegs writes the loaded thread's registers.
+func (c *CPU) SetRegs(r *arch.Regs) { *(*arch.Regs)(unsafe.Pointer(c.c.thread)) = *r }
+
+// The layout is C's. A difference does not compile.
+const (
+	_ = -(unsafe.Offsetof(arch.Regs{}.GPR) ^ unsafe.Offsetof(C.struct_direct_thread{}.gpr))
+	_ = -(unsafe.Offsetof(arch.Regs{}.RIP) ^ unsafe.Offsetof(C.struct_direct_thread{}.rip))
+	_ = -(unsafe.Offsetof(arch.Regs{}.RFLAGS) ^ unsafe.Offsetof(C.struct_direct_thread{}.rflags))
+	_ = -(unsafe.Offsetof(arch.Regs{}.FSBase) ^ unsafe.Offsetof(C.struct_direct_thread{}.fs_base))
+	_ = -(unsafe.Offsetof(arch.Regs{}.GSBase) ^ unsafe.Offsetof(C.struct_direct_thread{}.gs_base))
+)
+
+// FP reads the loaded thread's floating-point and SSE state.
+func (c *CPU) FP(image *[arch.FPSize]byte) {
+	*image = *(*[arch.FPSize]byte)(unsafe.Pointer(&c.c.thread.state))
+}
+
+// SetFP writes the loaded thread's floating-point and SSE state.
+func (c *CPU) SetFP(image *[arch.FPSize]byte) {
+	*(*[arch.FPSize]byte)(unsafe.Pointer(&c.c.thread.state)) = *image
+}
+
+// SetBreakpoints replaces the addresses at which runs stop, in every space, but for those of a
+// debugger.
+func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
+
+// SetDebugBreakpoints replaces the addresses at which runs stop for a debugger.
+func (c *CPU) SetDebugBreakpoints(addrs []arch.Addr) { c.setBreakpoints(1, addrs) }
+
+func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
+	c.breakpoints[owner] = slices.Clone(addrs)
+	sorted := slices.Concat(c.breakpoints[0], c.breakpoints[1])
+	slices.Sort(sorted)
+	sorted = append(slices.Compact(sorted), 0)
+	if C.direct_set_breakpoints(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted)-1)) != 0 {
+		panic("bug: no memory for breakpoints")
+	}
+}
+
+// LookEvery has runs end with StopLog, too, when they have run this number of instructions since they
+// began or were resumed. 0 means never.
+func (c *CPU) LookEvery(instructions uint64) { c.c.look_every = C.uint64_t(instructions) }
+
+// HaltAt makes the run, from now on and until it is told otherwise, stop after this number of
+// instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
+func (c *CPU) HaltAt(instructions uint64) { c.c.halt_at = C.uint64_t(instructions) }
+
+// CPUID is the answer that the guest gets for a leaf: eax, ebx, ecx, edx.
+func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
+	var out [4]uint32
+	C.direct_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
+	return out
+}
+
+// SetPoints names instructions before which runs are likely to end exactly. Nothing needs to be
+// prepared for that here.
+func (c *CPU) SetPoints([]arch.Addr) error { return nil }
+
+// stateBytes is the size of the state of x87, SSE and AVX, as XSAVE stores it.
+const stateBytes = 832
+
+// state reads the loaded thread's floating-point and vector state.
+func (c *CPU) state(image *[stateBytes]byte) {
+	*image = *(*[stateBytes]byte)(unsafe.Pointer(&c.c.thread.state))
+}
+
+// setState writes it.
+func (c *CPU) setState(image *[stateBytes]byte) {
+	*(*[stateBytes]byte)(unsafe.Pointer(&c.c.thread.state)) = *image
+}

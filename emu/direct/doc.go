@@ -1,0 +1,26 @@
+// Package direct is the engine that lets the host's processor execute. It translates x86-64 code
+// to x86-64 code in which each access to memory goes through heddle's page tables, counts
+// instructions and cycles exactly, and stops at any instruction.
+//
+// An instruction has two forms. A unit is one instruction on its own: the host executes it with
+// the operand in memory replaced by the page that the page tables name, or C does, where the guest is to
+// see something else than the host has (CPUID, the clock, flags of the system, segments) or
+// where an access needs more care. Units are exact in everything, and slow.
+//
+// The package knows no operating system: a system call, a fault or an exception ends a run and
+// is handed up as an arch.Stop.
+//
+// Invariants:
+//
+//  1. The effect of a run is a function of the thread, the memory and the budget. Nothing of the host
+//     is visible: flags that the manuals leave undefined are 0, approximations are rounded
+//     quotients, the addresses of the last x87 instruction are 0.
+//  2. The counts of a Stop are those of the other engine: SYSCALL, INT n and INT3 count, an
+//     instruction that faults does not, a repeated string instruction counts once for each
+//     iteration and once for leaving.
+//  3. The guest accesses host memory through the tables of pages alone. They have nothing that the
+//     page tables of its address space do not allow.
+//  4. While the guest's floating-point state is in the host's registers, only C runs that uses
+//     general registers alone (general.h).
+//  5. Nothing here calls Go from C.
+package direct

@@ -1,0 +1,202 @@
+// The ways into translated code and out of it. GS is set to the context by the caller.
+//
+//             direct_enter_unit      all registers from the context
+//   C ------> direct_enter           ... but the block's own, and the budget
+//             direct_return_miss     as they were at a miss
+//
+//   C <------ direct_leave           the guest's flags are in the host's
+//             direct_leave_saved     the guest's flags are in SAVED_FLAGS already
+//             direct_leave_unit      all registers are the guest's
+//             direct_leave_fault     nothing is kept: the context has the state before
+//             direct_miss            a block needs a page that the tables do not have
+//
+// Each of the ways in returns to its caller by one of the ways out: 0 from the first three,
+// 1 from direct_leave_fault, 2 from direct_miss.
+#include "context.h"
+
+#define GPR(n) %gs:(CONTEXT_GPR + 8 * (n))
+#define HOST(n) %gs:(CONTEXT_HOST_GPR + 8 * (n))
+
+	.text
+
+	.macro save_host
+	push %rbx
+	push %rbp
+	push %r12
+	push %r13
+	push %r14
+	push %r15
+	mov %rsp, %gs:CONTEXT_HOST_STACK
+	.endm
+
+	.macro restore_host
+	mov %gs:CONTEXT_HOST_STACK, %rsp
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %rbp
+	pop %rbx
+	.endm
+
+	// OF from AL, the others from AH.
+	.macro load_flags
+	mov %gs:CONTEXT_FLAGS, %eax
+	add $0x7f, %al
+	sahf
+	.endm
+
+	.macro load_common
+	mov GPR(1), %rcx
+	mov GPR(2), %rdx
+	mov GPR(3), %rbx
+	mov GPR(4), %rsp
+	mov GPR(5), %rbp
+	mov GPR(6), %rsi
+	mov GPR(7), %rdi
+	mov GPR(8), %r8
+	mov GPR(9), %r9
+	mov GPR(12), %r12
+	mov GPR(13), %r13
+	mov GPR(14), %r14
+	.endm
+
+	.macro save_common
+	mov %rcx, GPR(1)
+	mov %rdx, GPR(2)
+	mov %rbx, GPR(3)
+	mov %rsp, GPR(4)
+	mov %rbp, GPR(5)
+	mov %rsi, GPR(6)
+	mov %rdi, GPR(7)
+	mov %r8, GPR(8)
+	mov %r9, GPR(9)
+	mov %r12, GPR(12)
+	mov %r13, GPR(13)
+	mov %r14, GPR(14)
+	.endm
+
+	.globl direct_enter_unit
+	.type direct_enter_unit, @function
+direct_enter_unit:
+	save_host
+	load_flags
+	load_common
+	mov GPR(10), %r10
+	mov GPR(11), %r11
+	mov GPR(15), %r15
+	mov GPR(0), %rax
+	jmp *%gs:CONTEXT_TARGET
+	.size direct_enter_unit, . - direct_enter_unit
+
+	.globl direct_leave_unit
+	.type direct_leave_unit, @function
+direct_leave_unit:
+	mov %rax, GPR(0)
+	lahf
+	seto %al
+	mov %eax, %gs:CONTEXT_FLAGS
+	save_common
+	mov %r10, GPR(10)
+	mov %r11, GPR(11)
+	mov %r15, GPR(15)
+	restore_host
+	xor %eax, %eax
+	ret
+	.size direct_leave_unit, . - direct_leave_unit
+
+	// Registers 10 and 11 are for blocks to use, 15 is the budget.
+	.globl direct_enter
+	.type direct_enter, @function
+direct_enter:
+	save_host
+	load_flags
+	load_common
+	mov %gs:CONTEXT_BUDGET, %r15
+	mov GPR(0), %rax
+	jmp *%gs:CONTEXT_TARGET
+	.size direct_enter, . - direct_enter
+
+	.globl direct_leave
+	.type direct_leave, @function
+direct_leave:
+	mov %rax, GPR(0)
+	lahf
+	seto %al
+	mov %eax, %gs:CONTEXT_FLAGS
+	save_common
+	mov %r15, %gs:CONTEXT_BUDGET
+	restore_host
+	xor %eax, %eax
+	ret
+	.size direct_leave, . - direct_leave
+
+	.globl direct_leave_saved
+	.type direct_leave_saved, @function
+direct_leave_saved:
+	mov %rax, GPR(0)
+	mov %gs:CONTEXT_SAVED_FLAGS, %eax
+	mov %eax, %gs:CONTEXT_FLAGS
+	save_common
+	mov %r15, %gs:CONTEXT_BUDGET
+	restore_host
+	xor %eax, %eax
+	ret
+	.size direct_leave_saved, . - direct_leave_saved
+
+	.globl direct_leave_fault
+	.type direct_leave_fault, @function
+direct_leave_fault:
+	restore_host
+	mov $1, %eax
+	ret
+	.size direct_leave_fault, . - direct_leave_fault
+
+	.globl direct_miss
+	.type direct_miss, @function
+direct_miss:
+	mov %rax, HOST(0)
+	mov %rcx, HOST(1)
+	mov %rdx, HOST(2)
+	mov %rbx, HOST(3)
+	mov %rsp, HOST(4)
+	mov %rbp, HOST(5)
+	mov %rsi, HOST(6)
+	mov %rdi, HOST(7)
+	mov %r8, HOST(8)
+	mov %r9, HOST(9)
+	mov %r10, HOST(10)
+	mov %r11, HOST(11)
+	mov %r12, HOST(12)
+	mov %r13, HOST(13)
+	mov %r14, HOST(14)
+	mov %r15, HOST(15)
+	restore_host
+	mov $2, %eax
+	ret
+	.size direct_miss, . - direct_miss
+
+	.globl direct_return_miss
+	.type direct_return_miss, @function
+direct_return_miss:
+	save_host
+	mov HOST(0), %rax
+	mov HOST(1), %rcx
+	mov HOST(2), %rdx
+	mov HOST(3), %rbx
+	mov HOST(4), %rsp
+	mov HOST(5), %rbp
+	mov HOST(6), %rsi
+	mov HOST(7), %rdi
+	mov HOST(8), %r8
+	mov HOST(9), %r9
+	mov HOST(10), %r10
+	mov HOST(11), %r11
+	mov HOST(12), %r12
+	mov HOST(13), %r13
+	mov HOST(14), %r14
+	mov HOST(15), %r15
+	jmp *%gs:CONTEXT_TARGET
+	.size direct_return_miss, . - direct_return_miss
+
+	.section .note.GNU-stack, "", @progbits

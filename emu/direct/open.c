@@ -1,0 +1,72 @@
+// Setting an engine up, its threads and its breakpoints.
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cores, enum direct_level level,
+                const struct direct_costs *costs) {
+  struct direct_engine *e = calloc(1, sizeof *e);
+  *out = e;
+  if (!e) return -1;
+  e->ram = ram;
+  e->cores = cores;
+  e->level = level;
+  e->costs = *costs;
+  e->tsc_multiplier = 1024;
+  if (direct_signals_init()) return -1;
+  if (direct_memory_init(&e->code, CODE_BYTES)) return -1;
+  return direct_banks_init(e) && direct_units_init(e) ? 0 : -1;
+}
+
+void direct_close(struct direct_engine *e) {
+  if (!e) return;
+  direct_units_close(e);
+  direct_banks_close(e);
+  direct_memory_close(&e->code);
+  free(e->breakpoints);
+  free(e);
+}
+
+// A thread with the registers of another, or with those of a new one.
+struct direct_thread *direct_new_thread(const struct direct_thread *from) {
+  struct direct_thread *t = aligned_alloc(64, sizeof *t);
+  if (!t) abort();
+  if (from) {
+    *t = *from;
+    return t;
+  }
+  memset(t, 0, sizeof *t);
+  t->rflags = FLAG_IF | 2;
+  t->segments[1] = 0x33;
+  t->segments[2] = 0x2b;
+  direct_float_init(t);
+  return t;
+}
+
+int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size_t n) {
+  uint64_t *copy = malloc((n ? n : 1) * sizeof *copy);
+  if (!copy) return -1;
+  memcpy(copy, sorted, n * sizeof *copy);
+  free(e->breakpoints);
+  e->breakpoints = copy;
+  e->nbreakpoints = n;
+  return 0;
+}
+
+// Empties the bank's list of units if it is outdated: units have gone, or other code may be
+// at their addresses.
+void direct_check_units(struct direct_engine *e) {
+  struct direct_bank *b = e->bank;
+  if (b->epoch == e->units.epoch && b->code == e->space->code) return;
+  memset(b->units, 0, UNIT_CACHE * sizeof *b->units);
+  b->epoch = e->units.epoch;
+  b->code = e->space->code;
+}
+
+// Where the host continues after a fault at pc in translated code.
+const void *direct_fault_target(struct direct_engine *e, uint64_t pc) {
+  (void)e;
+  (void)pc;
+  return (const void *)(uintptr_t)direct_leave_fault;
+}

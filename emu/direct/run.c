@@ -1,0 +1,160 @@
+// Runs: budgets, the reasons to stop, and the loop that executes.
+#include "general.h"
+
+#include "engine.h"
+
+static inline struct direct_unit *unit_at(struct direct_engine *e, uint64_t pc) {
+  struct direct_unit *u = e->bank->units[pc & (UNIT_CACHE - 1)];
+  return u && u->in.pc == pc ? u : direct_unit_find(e, pc);
+}
+
+// ---- reasons to stop ----------------------------------------------------------------------
+
+static bool exhausted(const struct direct_engine *e) { return e->instructions_left <= 0 || e->cycles_left <= 0; }
+
+// Reports whether the run has used its budget up at the PC. Budgets that are not exact are looked
+// at after branches alone.
+static bool is_over(const struct direct_engine *e) {
+  if ((int64_t)direct_instructions_now(e) >= e->most) return true;
+  return exhausted(e) && (e->boundary || (e->run_flags & RUN_EXACT));
+}
+
+static bool has_breakpoint(const struct direct_engine *e, uint64_t pc) {
+  size_t low = 0, high = e->nbreakpoints;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (e->breakpoints[middle] < pc) low = middle + 1;
+    else high = middle;
+  }
+  return low < e->nbreakpoints && e->breakpoints[low] == pc;
+}
+
+// Why the run stops before the instruction at pc, as far as that does not depend on the
+// instruction.
+static enum direct_stop stops_at(const struct direct_engine *e, uint64_t pc) {
+  if (is_over(e)) return STOP_BUDGET;
+  uint64_t now = direct_instructions_now(e);
+  if (e->look_every && e->boundary && now >= e->look_at) return STOP_LOG;
+  if (e->halt_at && now == e->halt_at) return STOP_BREAKPOINT;
+  if (!e->passed && e->nbreakpoints && has_breakpoint(e, pc)) return STOP_BREAKPOINT;
+  return STOP_NONE;
+}
+
+static bool stops_before(const struct direct_engine *e, const struct direct_insn *in) {
+  if (!(e->run_flags & RUN_SYNC) || (e->passed && e->pass_sync)) return false;
+  return in->what & (INSN_ATOMIC | INSN_FENCE);
+}
+
+// ---- one instruction -------------------------------------------------------------------------
+
+// Counts an instruction that has retired.
+static void retire(struct direct_engine *e, const struct direct_insn *in) {
+  uint64_t pc = e->context->rip;
+  e->instructions_left--;
+  e->cycles_left -= in->cost;
+  e->boundary = in->kind != KIND_NONE || pc != in->pc + in->length;
+  bool again = in->kind == KIND_REP && pc == in->pc;
+  e->repeated += again;
+  if (!again) e->passed = false;
+}
+
+static bool pauses(const struct direct_engine *e, const struct direct_insn *in) {
+  return in->class == CLASS_PAUSE && (e->run_flags & RUN_PAUSE) && direct_instructions_now(e) >= e->pause_from;
+}
+
+static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
+  const struct direct_insn *in = &u->in;
+  bool traps = e->flags & FLAG_TF;
+  enum direct_stop why = direct_step(e, u);
+  if (why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) {
+    e->context->rip = in->pc;
+    return why;
+  }
+  retire(e, in);
+  if (!why && traps) return direct_raise(e, VECTOR_DEBUG);
+  return !why && pauses(e, in) ? STOP_PAUSE : why;
+}
+
+static enum direct_stop execute(struct direct_engine *e) {
+  for (;;) {
+    if (e->ram->nstale) {
+      direct_float_park(e);
+      direct_drop_stale(e);
+      direct_check_units(e);
+    }
+    uint64_t pc = e->context->rip;
+    enum direct_stop why = stops_at(e, pc);
+    if (why) return why;
+    struct direct_unit *u = unit_at(e, pc);
+    if (!u) return direct_fault(e);
+    if (stops_before(e, &u->in)) return STOP_SYNC;
+    why = step(e, u);
+    if (why) return why;
+  }
+}
+
+// ---- runs ---------------------------------------------------------------------------------------
+
+// Moves the thread's registers to where translated code has them, and back.
+static void load_thread(struct direct_engine *e) {
+  struct direct_thread *t = e->thread;
+  struct direct_context *c = e->context;
+  copy_bytes(c->gpr, t->gpr, sizeof c->gpr);
+  set_flags_of(c, t->rflags);
+  c->rip = t->rip;
+  c->fs_base = t->fs_base;
+  c->gs_base = t->gs_base;
+  e->flags = t->rflags & ~(uint64_t)FLAGS_ARITHMETIC;
+}
+
+static void store_thread(struct direct_engine *e) {
+  struct direct_thread *t = e->thread;
+  struct direct_context *c = e->context;
+  direct_float_park(e);
+  copy_bytes(t->gpr, c->gpr, sizeof c->gpr);
+  t->rflags = e->flags | flags_of(c);
+  t->rip = c->rip;
+  t->fs_base = c->fs_base;
+  t->gs_base = c->gs_base;
+}
+
+static enum direct_stop run_on(struct direct_engine *e) {
+  direct_bank_choose(e);
+  direct_drop_stale(e);
+  direct_check_units(e);
+  load_thread(e);
+  direct_signals_enter(e);
+  enum direct_stop why = execute(e);
+  store_thread(e);
+  direct_signals_leave();
+  e->instructions = direct_instructions_now(e);
+  e->cycles = direct_cycles_now(e);
+  return e->stop = why;
+}
+
+static int64_t limited(uint64_t n) { return n < INT64_MAX ? (int64_t)n : INT64_MAX; }
+
+// Runs the loaded thread until something stops it.
+enum direct_stop direct_run(struct direct_engine *e, const struct direct_limit *limit) {
+  e->most = limited(limit->most);
+  e->instruction_limit = e->instructions_left = limited(limit->instructions);
+  e->cycle_limit = e->cycles_left = limited(limit->cycles);
+  e->run_flags = limit->flags;
+  e->pause_from = limit->pause_from;
+  e->passed = e->pass_sync = limit->flags & RUN_PASS;
+  e->boundary = true;
+  e->repeated = 0;
+  e->look_at = e->look_every;
+  return run_on(e);
+}
+
+// Continues a run that a fault stopped, once its cause is gone, or a breakpoint, or its log. The
+// counts and budgets are those of the whole run.
+enum direct_stop direct_resume(struct direct_engine *e) {
+  if (e->stop == STOP_BREAKPOINT) {
+    e->passed = true;
+    e->pass_sync = false;
+  }
+  e->look_at = e->instructions + e->look_every;
+  return run_on(e);
+}

@@ -1,0 +1,61 @@
+package direct
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+)
+
+// TestStringsAgainstHardware executes iterations of string instructions, with all prefixes, on
+// the engine and on the host's processor.
+func TestStringsAgainstHardware(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 2))
+	data := newData(rnd)
+	o, s := newOracle(t, data), newSubject(t, V2, data)
+	var cases []oracleCase
+	for range testsize.Runs(500, 2000, 200_000) {
+		var c oracleCase
+		opcode := []byte{0xa4, 0xa5, 0xa6, 0xa7, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf}[rnd.IntN(10)]
+		var code []byte
+		for _, prefix := range []byte{0x67, 0x66, 0x64, 0x65} {
+			if rnd.IntN(6) == 0 {
+				code = append(code, prefix)
+			}
+		}
+		repeated := rnd.IntN(3)
+		if repeated > 0 {
+			code = append(code, []byte{0, 0xf2, 0xf3}[repeated])
+		}
+		if rnd.IntN(3) == 0 {
+			code = append(code, 0x48)
+		}
+		code = append(code, opcode)
+		c.State = randomState(rnd)
+		c.State.Regs.GPR[arch.RSI], c.State.Regs.GPR[arch.RDI] = randomAddress(rnd), randomAddress(rnd)
+		c.State.Regs.GPR[arch.RCX] = uint64(rnd.IntN(4)) | uint64(rnd.IntN(2))<<32
+		c.State.Regs.FSBase, c.State.Regs.GSBase = uint64(rnd.IntN(64)), uint64(rnd.IntN(64))
+		c.CodeAt, c.NCode, c.Steps = oracleCode, uint32(copy(c.Code[:], code)), 1
+		c.State.Regs.RIP = c.CodeAt
+		cases = append(cases, c)
+	}
+	results := o.run(t, cases)
+	for i := range cases {
+		c, want := &cases[i], &results[i]
+		got, stop := s.run(c)
+		in := Inspect(V2, c.Code[:c.NCode], oracleCode)
+		trap, address := s.outcome(stop)
+		// The processor leaves the instruction with its last iteration, heddle after it.
+		if r := &got.State.Regs; trap == 1 && in.Repeated && r.RIP == c.CodeAt && want.State.Regs.RIP == c.CodeAt+uint64(c.NCode) {
+			if count := r.GPR[arch.RCX]; count != 0 && !(in.Address == 4 && uint32(count) == 0) {
+				t.Errorf("% x: stays with count %#x", c.Code[:c.NCode], count)
+			}
+			r.RIP = want.State.Regs.RIP
+		}
+		text := difference(&got, want, 0)
+		if trap != want.Trap || trap == 14 && address != want.Address || text != "" {
+			t.Errorf("% x: trap %d at %#x, the processor has %d at %#x: %s", c.Code[:c.NCode], trap, address, want.Trap, want.Address, text)
+		}
+	}
+}

@@ -1,0 +1,497 @@
+// Address spaces: trees of page tables that snapshots share.
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A function that uses general registers alone.
+#define GENERAL __attribute__((target("general-regs-only")))
+
+#define FAN 512u
+#define LEVELS 4u
+
+// One node of the page-table tree. Nodes are shared between address spaces and
+// snapshots; a node with more than one owner is never changed, but copied
+// (path copying), so a clone of a whole space costs one increment.
+//
+// A link to a node of another RAM's has its lowest bit set. Such a node is read, and
+// copied before a change; what is below it is the other RAM's too. It may be gone by
+// the time that the link is dropped.
+struct heddle_node {
+  uint32_t refs;
+  uint32_t live;  // entries that are not 0
+  uint64_t e[FAN];
+};
+
+static uint64_t next_number(struct heddle_ram *ram) { return ++ram->serial; }
+
+GENERAL static unsigned slot(uint64_t va, unsigned level) {
+  return (va >> (HEDDLE_PAGE_SHIFT + 9 * level)) & (FAN - 1);
+}
+
+#define ANOTHERS ((uintptr_t)1)
+
+GENERAL static bool is_anothers(const struct heddle_node *link) { return (uintptr_t)link & ANOTHERS; }
+
+GENERAL static struct heddle_node *node(const struct heddle_node *link) {
+  return (struct heddle_node *)((uintptr_t)link & ~ANOTHERS);
+}
+
+static struct heddle_node *anothers(const struct heddle_node *link) {
+  return (struct heddle_node *)((uintptr_t)link | ANOTHERS);
+}
+
+GENERAL static struct heddle_node *link_at(const struct heddle_node *n, unsigned i) {
+  return (struct heddle_node *)(uintptr_t)n->e[i];
+}
+
+static struct heddle_node *child(const struct heddle_node *n, unsigned i) { return node(link_at(n, i)); }
+
+static struct heddle_node *new_node(struct heddle_ram *ram) {
+  struct heddle_node *n = calloc(1, sizeof *n);
+  if (!n) abort();
+  n->refs = 1;
+  ram->tables++;
+  return n;
+}
+
+static void drop_node(struct heddle_ram *ram, struct heddle_node *n, unsigned level) {
+  if (is_anothers(n) || --n->refs) return;
+  for (unsigned i = 0; i < FAN && n->live; i++) {
+    if (!n->e[i]) continue;
+    n->live--;
+    if (level) drop_node(ram, link_at(n, i), level - 1);
+    else heddle_ram_unref(ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
+  }
+  ram->tables--;
+  free(n);
+}
+
+static void hold_node(struct heddle_node *n) {
+  if (!is_anothers(n)) n->refs++;
+}
+
+// The node in *at, made the caller's own.
+static struct heddle_node *own(struct heddle_ram *ram, struct heddle_node **at, unsigned level) {
+  struct heddle_node *n = node(*at);
+  bool mine = !is_anothers(*at);
+  if (mine && n->refs == 1) return n;
+  struct heddle_node *c = malloc(sizeof *c);
+  if (!c) abort();
+  *c = (struct heddle_node){.refs = 1, .live = n->live};
+  memcpy(c->e, n->e, sizeof c->e);
+  ram->tables++;
+  if (mine) n->refs--;
+  for (unsigned i = 0, left = c->live; left; i++) {
+    if (!c->e[i]) continue;
+    left--;
+    if (!level) heddle_ram_ref(ram, c->e[i] >> HEDDLE_PAGE_SHIFT);
+    else if (mine) hold_node(link_at(c, i));
+    else c->e[i] |= ANOTHERS;
+  }
+  return *at = c;
+}
+
+void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
+  *s = (struct heddle_space){
+      .ram = ram, .root = new_node(ram), .version = next_number(ram), .code = next_number(ram)};
+}
+
+void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
+  // Both sides may have cached the right to write in place.
+  from->version = next_number(from->ram);
+  *to = *from;
+  hold_node(to->root);
+  to->version = next_number(from->ram);
+  to->code = next_number(from->ram);
+}
+
+// Makes a space of one RAM that is a copy of one of another RAM. From must stay as
+// it is until the copy is gone.
+void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from) {
+  *to = *from;
+  to->root = anothers(from->root);
+  to->ram = ram;
+  to->version = next_number(ram);
+  to->code = next_number(ram);
+}
+
+void heddle_space_clear_all(struct heddle_space *s) {
+  if (s->ram->observer) s->ram->observer->cleared(s->ram->observed_by, s);
+  if (s->root) drop_node(s->ram, s->root, LEVELS - 1);
+  s->root = NULL;
+  s->resident = s->zeros = 0;
+}
+
+// The leaf that holds va's entry, or NULL. Unique: no node on the way to it has other
+// owners.
+GENERAL static struct heddle_node *leaf(const struct heddle_space *s, uint64_t va, bool *unique) {
+  struct heddle_node *n = node(s->root);
+  bool only = !is_anothers(s->root) && n->refs == 1;
+  for (unsigned level = LEVELS - 1; level; level--) {
+    struct heddle_node *link = link_at(n, slot(va, level));
+    if (!link) return NULL;
+    n = node(link);
+    only = only && !is_anothers(link) && n->refs == 1;
+  }
+  if (unique) *unique = only;
+  return n;
+}
+
+// The leaf for va with every node on the way owned by this space.
+static struct heddle_node *own_leaf(struct heddle_space *s, uint64_t va) {
+  struct heddle_node *n = own(s->ram, &s->root, LEVELS - 1);
+  for (unsigned level = LEVELS - 1; level; level--) {
+    unsigned i = slot(va, level);
+    struct heddle_node *next = link_at(n, i);
+    if (next) {
+      next = own(s->ram, &next, level - 1);
+    } else {
+      next = new_node(s->ram);
+      n->live++;
+    }
+    n->e[i] = (uintptr_t)next;
+    n = next;
+  }
+  return n;
+}
+
+uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va) {
+  if (va >= HEDDLE_USER_END) return 0;
+  struct heddle_node *n = leaf(s, va, NULL);
+  return n ? n->e[slot(va, 0)] : 0;
+}
+
+static bool is_zero(uint64_t pte) { return pte >> HEDDLE_PAGE_SHIFT == HEDDLE_ZERO_PAGE; }
+
+// s has got an entry for another page than the page of zeros.
+static void grown(struct heddle_space *s) {
+  if (s->resident - s->zeros > s->peak) s->peak = s->resident - s->zeros;
+}
+
+// The entry old is gone from s.
+static void removed(struct heddle_space *s, uint64_t old) {
+  s->resident--;
+  s->zeros -= is_zero(old);
+  s->version = next_number(s->ram);
+  if (old & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
+  heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
+}
+
+// Puts pte at va; the space takes over the caller's reference to the page.
+bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
+  if (va >= HEDDLE_USER_END) return false;
+  struct heddle_node *n = own_leaf(s, va);
+  uint64_t *e = &n->e[slot(va, 0)], old = *e;
+  *e = pte | HEDDLE_PTE_PRESENT;
+  if (old) removed(s, old);
+  else n->live++;
+  s->resident++;
+  s->zeros += is_zero(pte);
+  grown(s);
+  return true;
+}
+
+// Puts the page of zeros at the addresses of [start, end) that have no entry.
+// False: there is no room for the page tables.
+bool heddle_space_fill_zero(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  for (uint64_t va = start & ~(HEDDLE_PAGE_SIZE - 1); va < end;) {
+    if (heddle_ram_full(s->ram)) return false;
+    struct heddle_node *n = own_leaf(s, va);
+    unsigned i = slot(va, 0);
+    for (; i < FAN && va < end; i++, va += HEDDLE_PAGE_SIZE) {
+      if (n->e[i]) continue;
+      n->e[i] = perm | HEDDLE_PTE_PRESENT;
+      n->live++;
+      s->resident++;
+      s->zeros++;
+    }
+  }
+  return true;
+}
+
+static uint64_t span(unsigned level) { return HEDDLE_PAGE_SIZE << (9 * level); }
+
+// Takes the entries below n out of the counts of s.
+static void uncount(struct heddle_space *s, const struct heddle_node *n, unsigned level) {
+  for (unsigned i = 0, left = n->live; left; i++) {
+    if (!n->e[i]) continue;
+    left--;
+    if (level) {
+      uncount(s, child(n, i), level - 1);
+    } else {
+      s->resident--;
+      s->zeros -= is_zero(n->e[i]);
+    }
+  }
+}
+
+// Removes the entries of [start, end) below the node in *at, which covers
+// addresses from base on. Returns whether the node is left empty.
+static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
+                     uint64_t start, uint64_t end) {
+  struct heddle_node *n = node(*at);
+  bool owned = false;
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
+    uint64_t from = base + i * span(level), to = from + span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (!owned) {
+      n = own(s->ram, at, level);
+      owned = true;
+    }
+    if (!level) {
+      uint64_t old = n->e[i];
+      n->e[i] = 0;
+      n->live--;
+      removed(s, old);
+      continue;
+    }
+    struct heddle_node *c = link_at(n, i);
+    bool gone;
+    if (start <= from && to <= end) {
+      uncount(s, node(c), level - 1);
+      s->version = next_number(s->ram);
+      s->code = next_number(s->ram);
+      drop_node(s->ram, c, level - 1);
+      gone = true;
+    } else {
+      gone = unmap_in(s, &c, level - 1, from, start, end);
+      n->e[i] = (uintptr_t)c;
+      if (gone) drop_node(s->ram, c, level - 1);
+    }
+    if (gone) {
+      n->e[i] = 0;
+      n->live--;
+    }
+  }
+  return n->live == 0;
+}
+
+void heddle_space_unmap(struct heddle_space *s, uint64_t start, uint64_t end) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  if (start < end) unmap_in(s, &s->root, LEVELS - 1, 0, start, end);
+}
+
+static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned level, uint64_t base,
+                       uint64_t start, uint64_t end, unsigned perm) {
+  struct heddle_node *n = node(*at);
+  bool owned = false;
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN && n->live; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (!owned) {
+      n = own(s->ram, at, level);
+      owned = true;
+    }
+    if (level) {
+      struct heddle_node *c = link_at(n, i);
+      protect_in(s, &c, level - 1, from, start, end, perm);
+      n->e[i] = (uintptr_t)c;
+    } else {
+      if ((n->e[i] ^ perm) & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
+      n->e[i] = (n->e[i] & ~(uint64_t)HEDDLE_PTE_PERM) | perm;
+    }
+  }
+}
+
+// Sets the rights of the entries that exist.
+void heddle_space_protect(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
+  if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  if (start >= end) return;
+  protect_in(s, &s->root, LEVELS - 1, 0, start, end, perm);
+  s->version = next_number(s->ram);
+}
+
+// Puts copies of the entries of [start, end) below n at by bytes from where
+// they are. The tree that holds n must not change: it is a clone's.
+static void copy_to(struct heddle_space *s, const struct heddle_node *n, unsigned level, uint64_t base,
+                    uint64_t start, uint64_t end, uint64_t by) {
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (level) {
+      copy_to(s, child(n, i), level - 1, from, start, end, by);
+    } else {
+      heddle_ram_ref(s->ram, n->e[i] >> HEDDLE_PAGE_SHIFT);
+      heddle_space_set(s, from + by, n->e[i]);
+    }
+  }
+}
+
+// Moves the entries of [from, from+len) to [to, to+len), which must be empty
+// and apart.
+bool heddle_space_move(struct heddle_space *s, uint64_t from, uint64_t to, uint64_t len) {
+  if (len > HEDDLE_USER_END || from > HEDDLE_USER_END - len || to > HEDDLE_USER_END - len) return false;
+  struct heddle_space before;
+  heddle_space_clone(&before, s);
+  heddle_space_unmap(s, from, from + len);
+  copy_to(s, node(before.root), LEVELS - 1, 0, from, from + len, to - from);
+  heddle_space_clear_all(&before);
+  return true;
+}
+
+// Gives the space a page of its own at va, which has an entry.
+static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stopped, uint64_t *pte) {
+  struct heddle_ram *ram = s->ram;
+  struct heddle_node *n = own_leaf(s, va);
+  uint64_t *e = &n->e[slot(va, 0)], old = *e >> HEDDLE_PAGE_SHIFT;
+  // Owning the leaf counted the other owners' references.
+  if (old == HEDDLE_ZERO_PAGE || !heddle_ram_owns(ram, old) || ram->refs[old] > 1) {
+    if ((ram->flags[old] & HEDDLE_PAGE_CODE) && !stopped) return HEDDLE_WALK_CODE;
+    uint64_t page = heddle_ram_alloc(ram, old == HEDDLE_ZERO_PAGE);
+    if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
+    if (old != HEDDLE_ZERO_PAGE) {
+      memcpy(heddle_ram_bytes(ram, page), heddle_ram_bytes(ram, old), HEDDLE_PAGE_SIZE);
+      if (ram->observer) ram->observer->copied(ram->observed_by, page, old);
+    }
+    *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
+    if (ram->flags[old] & HEDDLE_PAGE_CODE) {
+      // Blocks chained to one another would go on running the old page's code.
+      heddle_ram_written(ram, old);
+    }
+    s->zeros -= old == HEDDLE_ZERO_PAGE;
+    grown(s);
+    heddle_ram_unref(ram, old);
+    s->version = next_number(ram);
+  }
+  *pte = *e;
+  return HEDDLE_WALK_OK;
+}
+
+// Whether a write to the entry's page needs a copy. Unique: no node on the way to
+// the entry has other owners.
+GENERAL static bool has_other_owners(const struct heddle_space *s, uint64_t e, bool unique) {
+  uint64_t page = e >> HEDDLE_PAGE_SHIFT;
+  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(s->ram, page) || s->ram->refs[page] > 1);
+}
+
+static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,
+                                  uint64_t *pte) {
+  static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
+  if (va >= HEDDLE_USER_END) return HEDDLE_WALK_ABSENT;
+  bool unique;
+  struct heddle_node *n = leaf(s, va, &unique);
+  uint64_t e = n ? n->e[slot(va, 0)] : 0;
+  if (!e) return HEDDLE_WALK_ABSENT;
+  if (!(e & need[access])) return HEDDLE_WALK_DENIED;
+  uint64_t page = e >> HEDDLE_PAGE_SHIFT;
+  if (access == HEDDLE_FETCH && !(s->ram->flags[page] & HEDDLE_PAGE_CODE)) {
+    // The engine notices only the first write to a page after something in it was
+    // translated, and only by the address that this began at. So all mappings lose
+    // the right to write, which the engine may have cached, before the page becomes
+    // code.
+    bool writable = e & (HEDDLE_PTE_SHARED | HEDDLE_PTE_WRITE);
+    if (writable && !stopped) return HEDDLE_WALK_CODE;
+    heddle_ram_becomes_code(s->ram, page);
+    if (writable) s->version = next_number(s->ram);
+  }
+  if (has_other_owners(s, e, unique)) {
+    if (access == HEDDLE_WRITE) return copy_page(s, va, stopped, pte);
+    e &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  }
+  *pte = e;
+  return HEDDLE_WALK_OK;
+}
+
+// heddle_space_walk for engines that execute while the guest's vector registers are in the
+// host's: it uses general registers alone, and changes nothing. False: the walk has to.
+GENERAL bool heddle_space_peek(const struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte) {
+  static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
+  if (va >= HEDDLE_USER_END || s->ram->observer) return false;
+  bool unique;
+  struct heddle_node *n = leaf(s, va, &unique);
+  uint64_t e = n ? n->e[slot(va, 0)] : 0;
+  if (!(e & need[access])) return false;
+  if (access == HEDDLE_FETCH && !(s->ram->flags[e >> HEDDLE_PAGE_SHIFT] & HEDDLE_PAGE_CODE)) return false;
+  if (has_other_owners(s, e, unique)) {
+    if (access == HEDDLE_WRITE) return false;
+    e &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  }
+  *pte = e;
+  return true;
+}
+
+// The entry at va, of a page that may be written for all who map it whatever
+// rights the entry gives. 0: there is none.
+uint64_t heddle_space_own(struct heddle_space *s, uint64_t va) {
+  bool unique;
+  struct heddle_node *n = leaf(s, va, &unique);
+  uint64_t e = n ? n->e[slot(va, 0)] : 0;
+  if (e && has_other_owners(s, e, unique) && copy_page(s, va, true, &e)) return 0;
+  return e;
+}
+
+// Translates va. On success *pte is the entry whose WRITE bit tells whether the
+// page may be written in place. A write copies the page first if it has other
+// owners. What concerns pages with translated code is done only while the
+// engine is stopped.
+enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
+                                   bool stopped, uint64_t *pte) {
+  enum heddle_walk w = translate(s, va, access, stopped, pte);
+  if (stopped && s->ram->observer && !w) s->ram->observer->walked(s->ram->observed_by, s, va, access, pte);
+  return w;
+}
+
+// The entry of the page that holds va, as the thread that runs, if one runs, sees it.
+uint64_t heddle_space_seen(const struct heddle_space *s, uint64_t va) {
+  uint64_t pte = heddle_space_get(s, va);
+  return s->ram->observer ? s->ram->observer->seen(s->ram->observed_by, pte) : pte;
+}
+
+struct pairs {
+  uint64_t *out;
+  size_t max, found;
+};
+
+static void emit(struct pairs *p, uint64_t va, uint64_t pte) {
+  if (p->found < p->max) {
+    p->out[2 * p->found] = va;
+    p->out[2 * p->found + 1] = pte;
+  }
+  p->found++;
+}
+
+static void entries_in(const struct heddle_node *n, unsigned level, uint64_t base, uint64_t start, uint64_t end,
+                       struct pairs *p) {
+  for (unsigned i = start > base ? (start - base) / span(level) : 0; i < FAN; i++) {
+    uint64_t from = base + i * span(level);
+    if (from >= end) break;
+    if (!n->e[i]) continue;
+    if (level) entries_in(child(n, i), level - 1, from, start, end, p);
+    else emit(p, from, n->e[i]);
+  }
+}
+
+size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64_t end, uint64_t *out,
+                            size_t max) {
+  struct pairs p = {out, max, 0};
+  entries_in(node(s->root), LEVELS - 1, 0, start, end, &p);
+  return p.found;
+}
+
+// Compares what is below a and b, with the page of zeros for what is absent.
+static void diff_in(const struct heddle_node *a, const struct heddle_node *b, unsigned level, uint64_t base,
+                    struct pairs *p) {
+  if (a == b) return;
+  for (unsigned i = 0; i < FAN; i++) {
+    uint64_t ea = a ? a->e[i] : 0, eb = b ? b->e[i] : 0;
+    if (ea == eb) continue;
+    uint64_t va = base + i * span(level);
+    if (level) {
+      diff_in(a ? child(a, i) : NULL, b ? child(b, i) : NULL, level - 1, va, p);
+    } else if (ea >> HEDDLE_PAGE_SHIFT != eb >> HEDDLE_PAGE_SHIFT) {
+      emit(p, va, eb);
+    }
+  }
+}
+
+// Addresses whose page differs between a and b, with b's entry (0: none).
+size_t heddle_space_diff(const struct heddle_space *a, const struct heddle_space *b, uint64_t *out, size_t max) {
+  struct pairs p = {out, max, 0};
+  diff_in(node(a->root), node(b->root), LEVELS - 1, 0, &p);
+  return p.found;
+}

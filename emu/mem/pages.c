@@ -1,0 +1,142 @@
+// Physical pages: a RAM hands them out, counts their owners and knows which hold code.
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void *heddle_reserve(uint64_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+void heddle_unreserve(void *at, uint64_t bytes) {
+  if (at) munmap(at, bytes);
+}
+
+// Large pages of the host make the guest's memory a little faster to reach. It
+// does not matter if there are none.
+void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
+
+// How many pages a RAM takes.
+uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_VIEW_PAGES; }
+
+// Makes the RAM of the given index of as many as count in the mapping at base.
+int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count) {
+  memset(ram, 0, sizeof *ram);
+  ram->base = base;
+  ram->limit = limit;
+  ram->span = heddle_ram_span(limit);
+  ram->pages = ram->span * count;
+  ram->first = ram->span * index;
+  ram->refs = heddle_reserve(ram->pages * sizeof *ram->refs);
+  ram->flags = heddle_reserve(ram->pages);
+  ram->freed = heddle_reserve(ram->span * sizeof *ram->freed);
+  ram->stale = heddle_reserve(ram->pages * sizeof *ram->stale);
+  if (count > 1) ram->other_at = heddle_reserve(ram->pages * sizeof *ram->other_at);
+  if (!ram->refs || !ram->flags || !ram->freed || !ram->stale || (count > 1 && !ram->other_at)) {
+    heddle_ram_close(ram);
+    return -1;
+  }
+  ram->fresh = ram->first + (index == 0);
+  ram->refs[HEDDLE_ZERO_PAGE] = 1;
+  return 0;
+}
+
+void heddle_ram_close(struct heddle_ram *ram) {
+  heddle_unreserve(ram->refs, ram->pages * sizeof *ram->refs);
+  heddle_unreserve(ram->flags, ram->pages);
+  heddle_unreserve(ram->freed, ram->span * sizeof *ram->freed);
+  heddle_unreserve(ram->stale, ram->pages * sizeof *ram->stale);
+  heddle_unreserve(ram->other_at, ram->pages * sizeof *ram->other_at);
+  for (uint64_t i = 0; i < ram->nothers; i++) free(ram->others[i].bytes);
+  free(ram->others);
+  memset(ram, 0, sizeof *ram);
+}
+
+// Page tables are memory too: a guest that touches one page in every 2 MiB of
+// a huge mapping must meet the limit like any other.
+bool heddle_ram_full(const struct heddle_ram *ram) {
+  int64_t used = (int64_t)(ram->used + ram->tables) + ram->used_elsewhere + ram->tables_elsewhere;
+  return used + 1 >= (int64_t)ram->limit || (!ram->nfreed && ram->fresh >= ram->first + ram->span);
+}
+
+// The bytes of a page were changed apart from the functions of spaces: no outdated
+// translation of it is run, and the observer knows.
+void heddle_ram_changed(struct heddle_ram *ram, uint64_t page) {
+  heddle_ram_written(ram, page);
+  if (ram->observer) ram->observer->changed(ram->observed_by, page);
+}
+
+uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
+  uint64_t page;
+  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
+  if (ram->nfreed) {
+    page = ram->freed[--ram->nfreed];
+    if (zero) memset(heddle_ram_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
+    heddle_ram_written(ram, page);
+  } else {
+    page = ram->fresh++;
+  }
+  ram->refs[page] = 1;
+  if (ram->observer) ram->observer->allocated(ram->observed_by, page);
+  if (++ram->used > ram->peak) ram->peak = ram->used;
+  return page;
+}
+
+void heddle_ram_ref(struct heddle_ram *ram, uint64_t page) {
+  if (page != HEDDLE_ZERO_PAGE && heddle_ram_owns(ram, page)) ram->refs[page]++;
+}
+
+void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
+  if (page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(ram, page) || --ram->refs[page]) return;
+  ram->used--;
+  ram->freed[ram->nfreed++] = (uint32_t)page;
+}
+
+// The page's bytes are changed by someone other than the engine: translations
+// of it must go before the engine runs again.
+void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
+  if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_STALE)) == HEDDLE_PAGE_CODE) {
+    ram->flags[page] |= HEDDLE_PAGE_STALE;
+    ram->stale[ram->nstale++] = (uint32_t)page;
+  }
+}
+
+// A page becomes code. The owner of another's page may change it when nobody
+// holds it any more, which nobody tells: what was translated is kept.
+void heddle_ram_becomes_code(struct heddle_ram *ram, uint64_t page) {
+  ram->flags[page] |= HEDDLE_PAGE_CODE;
+  if (heddle_ram_owns(ram, page)) return;
+  if (!ram->other_at[page]) {
+    if (ram->nothers == ram->room_others) {
+      ram->room_others = ram->room_others ? 2 * ram->room_others : 256;
+      ram->others = realloc(ram->others, ram->room_others * sizeof *ram->others);
+      if (!ram->others) abort();
+    }
+    struct heddle_other_code c = {(uint32_t)page, malloc(HEDDLE_PAGE_SIZE)};
+    if (!c.bytes) abort();
+    ram->others[ram->nothers++] = c;
+    ram->other_at[page] = (uint32_t)ram->nothers;
+  }
+  memcpy(ram->others[ram->other_at[page] - 1].bytes, heddle_ram_bytes(ram, page), HEDDLE_PAGE_SIZE);
+}
+
+// Has translations of others' pages go that are not what they were. To be called
+// before others' pages are read that are new.
+void heddle_ram_check_others(struct heddle_ram *ram) {
+  for (uint64_t i = 0; i < ram->nothers;) {
+    struct heddle_other_code *c = &ram->others[i];
+    bool code = ram->flags[c->page] & HEDDLE_PAGE_CODE;
+    if (code && !memcmp(c->bytes, heddle_ram_bytes(ram, c->page), HEDDLE_PAGE_SIZE)) {
+      i++;
+      continue;
+    }
+    if (code) heddle_ram_written(ram, c->page);
+    ram->other_at[c->page] = 0;
+    free(c->bytes);
+    *c = ram->others[--ram->nothers];
+    if (i < ram->nothers) ram->other_at[c->page] = (uint32_t)(i + 1);
+  }
+}

@@ -1,0 +1,161 @@
+package uc
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
+
+// atomically executes atomic instructions and fences in a loop, one of them on
+// a page that faults once, and ordinary instructions between.
+const atomically = `
+	mov ebx, 40
+	mov rdi, 0x600000
+	mov rsi, 0x610000
+again:
+	mov eax, 1
+	lock xadd [rdi+8], eax
+	add rcx, 2
+	xchg [rdi+16], al
+	xchg rax, rcx
+	mfence
+	lock inc word ptr [rsi]
+	nop
+	mov eax, [rdi]
+	test ebx, 1
+	jz 1f
+	lock cmpxchg16b [rdi+32]
+1:	lfence
+	dec ebx
+	jnz again
+	syscall
+`
+
+// expectedAtomics is what one turn of the loop logs, by reading the program.
+func expectedAtomics() (list []Atomic) {
+	for ebx := 40; ebx > 0; ebx-- {
+		list = append(list,
+			Atomic{Addr: 0x600008, Size: 4}, Atomic{Addr: 0x600010, Size: 1}, Atomic{}, Atomic{Addr: 0x610000, Size: 2})
+		if ebx%2 == 1 {
+			list = append(list, Atomic{Addr: 0x600020, Size: 16})
+		}
+		list = append(list, Atomic{})
+	}
+	return list
+}
+
+// TestAtomicLog compares the log with the program, whatever budgets the runs
+// have, and the stops with those of runs without a log.
+func TestAtomicLog(t *testing.T) {
+	for _, l := range []arch.Limit{{}, {Instructions: 7}, {Instructions: 7, Exact: true}, {Cycles: 31}} {
+		l.Pass = true
+		plain, _ := runAtomically(t, l, false)
+		logged, atomics := runAtomically(t, l, true)
+		if !slices.Equal(plain, logged) {
+			t.Errorf("limit %+v: stops with a log %+v, without %+v", l, logged, plain)
+		}
+		want := expectedAtomics()
+		same := slices.EqualFunc(atomics, want, func(a, b Atomic) bool { return a.Addr == b.Addr && a.Size == b.Size })
+		if !same {
+			t.Errorf("limit %+v: logged %+v", l, atomics)
+		}
+	}
+}
+
+func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, atomics []Atomic) {
+	b := newBench(t, atomically)
+	if log {
+		if err := b.cpu.LogAtomics(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var retired uint64
+	moments := []uint64{}
+	for {
+		s := b.cpu.Run(l)
+		for {
+			for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
+				atomics = append(atomics, a)
+				moments = append(moments, retired+s.Instructions-a.Before)
+			}
+			if s.Reason != arch.StopFault {
+				break
+			}
+			b.mapPage(arch.Addr(0x610000), arch.Read|arch.Write)
+			s = b.cpu.Resume()
+		}
+		retired += s.Instructions
+		stops = append(stops, s)
+		if s.Reason == arch.StopSyscall {
+			break
+		}
+	}
+	if log && (moments[0] != 4 || !slices.IsSorted(moments)) {
+		t.Errorf("atomic instructions at %v", moments)
+	}
+	return stops, atomics
+}
+
+// TestMutedAtomics: nothing is logged, and the block is not stepped through.
+func TestMutedAtomics(t *testing.T) {
+	b := newBench(t, "mov rdi, 0x600000\n lock inc dword ptr [rdi]\n syscall")
+	if err := b.cpu.LogAtomics(); err != nil {
+		t.Fatal(err)
+	}
+	b.cpu.MuteAtomics(true)
+	b.expectStop(b.cpu.Run(arch.Limit{}), arch.StopSyscall, uint64(codeBase)+12, 3)
+	for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
+		t.Errorf("logged %+v", a)
+	}
+}
+
+// TestGatedAtomics: a run stops before each atomic instruction, and behind it with
+// the instruction in the log, and is otherwise what it is without.
+func TestGatedAtomics(t *testing.T) {
+	for _, l := range []arch.Limit{{}, {Instructions: 7, Exact: true, Pass: true}, {Instructions: 3, Pass: true}} {
+		want, logged := runAtomically(t, l, true)
+		b := newBench(t, atomically)
+		if err := b.cpu.LogAtomics(); err != nil {
+			t.Fatal(err)
+		}
+		b.cpu.GateAtomics()
+		var stops []arch.Stop
+		var before, behind int
+		for len(stops) == 0 || stops[len(stops)-1].Reason != arch.StopSyscall {
+			for s := b.cpu.Run(l); ; s = b.cpu.Resume() {
+				n := 0
+				for a := (Atomic{}); b.cpu.TakeAtomic(&a); n++ {
+					if a.Before > 1 {
+						t.Errorf("the stop is %d instructions behind", a.Before)
+					}
+				}
+				behind += n
+				if s.Reason == arch.StopFault {
+					b.mapPage(arch.Addr(0x610000), arch.Read|arch.Write)
+					continue
+				}
+				if b.cpu.AtAtomic() {
+					if at, _, _ := b.cpu.NextAtomic(); at != logged[behind].Addr {
+						t.Errorf("atomic instruction %d acts at %#x, not %#x", behind, uint64(logged[behind].Addr), uint64(at))
+					}
+					before++
+					b.cpu.AdmitAtomic(true)
+				} else if s.Reason != arch.StopBreakpoint && s.Reason != arch.StopLog {
+					stops = append(stops, s)
+					break
+				}
+			}
+		}
+		fences := 0
+		for _, a := range logged {
+			if a.Size == 0 {
+				fences++
+			}
+		}
+		if before != len(logged)-fences || behind != len(logged) || !slices.Equal(stops, want) {
+			t.Errorf("%+v: %d stops before and %d behind, of %d with %d fences; stops %v, want %v",
+				l, before, behind, len(logged), fences, stops, want)
+		}
+	}
+}

@@ -1,0 +1,406 @@
+// Package uc is the engine that executes instructions on Unicorn: the portable engine and the
+// reference. It runs the instructions of one thread at a time (CPU), over the memory of package
+// mem.
+//
+// The engine underneath is one Unicorn instance. A guest thread is a Context,
+// saved and restored around its runs; a core is only a number that
+// the guest can ask for. The package knows no operating system: a system call,
+// a fault or an exception ends a run and is reported as a Stop.
+//
+// Invariants:
+//
+//  1. The effect of a run is a function of the context, the memory and the budget.
+//     No clock, random number or CPUID of the host is visible.
+//  2. A Stop's PC is exact, and the instructions counted are those retired
+//     before it: SYSCALL, INT n and INT3 count when they stop a run, an
+//     instruction that faults does not, and a repeated string instruction
+//     counts once for each iteration and once for leaving.
+//  3. Nothing here calls Go from C.
+package uc
+
+/*
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem
+#cgo pkg-config: unicorn
+#cgo LDFLAGS: -lZydis
+#include <stdlib.h>
+#include "cpu.h"
+
+#cgo noescape heddle_cpu_run_other
+#cgo nocallback heddle_cpu_run_other
+#cgo noescape heddle_cpu_resume
+#cgo nocallback heddle_cpu_resume
+#cgo noescape heddle_cpu_get_regs
+#cgo nocallback heddle_cpu_get_regs
+#cgo noescape heddle_cpu_pc
+#cgo nocallback heddle_cpu_pc
+#cgo noescape heddle_cpu_set_regs
+#cgo nocallback heddle_cpu_set_regs
+#cgo noescape heddle_cpu_get_fp
+#cgo nocallback heddle_cpu_get_fp
+#cgo noescape heddle_cpu_set_fp
+#cgo nocallback heddle_cpu_set_fp
+#cgo noescape heddle_cpu_cpuid
+#cgo nocallback heddle_cpu_cpuid
+#cgo noescape uc_context_save
+#cgo nocallback uc_context_save
+#cgo noescape uc_context_restore
+#cgo nocallback uc_context_restore
+#cgo noescape uc_context_alloc
+#cgo nocallback uc_context_alloc
+#cgo noescape uc_version
+#cgo nocallback uc_version
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+)
+
+// CPU runs threads, one at a time. It must be closed, and used by one goroutine
+// at a time.
+type CPU struct {
+	engine  uc.Unicorn
+	c       *C.struct_heddle_cpu
+	ram     *mem.RAM
+	current *Context       // of the loaded thread, or nil
+	in      *Context       // whose registers the engine has, or nil: see settle
+	pc      programCounter // of the loaded thread
+	// breakpoints are those of the run's own observers and of a debugger.
+	breakpoints [2][]arch.Addr
+}
+
+// BoundInSnapshot marks that copies of the machine's state share the engine, and
+// that another machine has another.
+func (c *CPU) BoundInSnapshot() {}
+
+// MinVersion is the oldest usable version of Unicorn, major, minor and patch.
+var MinVersion = [3]int{2, 1, 1}
+
+// Version is the version of the Unicorn library that is linked in.
+func Version() [3]int {
+	v := uint32(C.uc_version(nil, nil))
+	return [3]int{int(v >> 24), int(v >> 16 & 0xff), int(v >> 8 & 0xff)}
+}
+
+// NewCPU makes an engine over the given memory. Cores is what the guest is told
+// of the number of cores.
+func NewCPU(ram *mem.RAM, cores int, costs arch.Costs) (*CPU, error) {
+	if v := Version(); slices.Compare(v[:], MinVersion[:]) < 0 {
+		return nil, fmt.Errorf("unicorn %d.%d.%d is too old: 2.1.1 or newer is needed", v[0], v[1], v[2])
+	}
+	engine, err := uc.NewUnicorn(uc.ARCH_X86, uc.MODE_64)
+	if err != nil {
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+	c := &CPU{engine: engine, ram: ram, c: (*C.struct_heddle_cpu)(C.calloc(1, C.sizeof_struct_heddle_cpu))}
+	if err := c.setUp(cores, costs); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *CPU) setUp(cores int, costs arch.Costs) error {
+	// Nehalem is the best model without AVX: SSE4.2, POPCNT, CMPXCHG16B.
+	if err := c.engine.SetCPUModel(uc.CPU_X86_NEHALEM); err != nil {
+		return fmt.Errorf("choose the processor model: %w", err)
+	}
+	handle := (*C.uc_engine)(unsafe.Pointer(c.engine.Handle()))
+	if code := C.heddle_cpu_reserve(handle); code != 0 {
+		return fmt.Errorf("choose the size of the buffer of translations: %w", uc.UcError(code))
+	}
+	base := unsafe.Pointer(ramOf(c.ram).base)
+	if err := c.engine.MemMapPtr(0, uint64(ramOf(c.ram).pages)*arch.PageSize, uc.PROT_ALL, base); err != nil {
+		return fmt.Errorf("map the guest's memory: %w", err)
+	}
+	c.c.costs = C.struct_heddle_costs{
+		instruction: C.uint32_t(costs.Instruction), memory: C.uint32_t(costs.Memory), divide: C.uint32_t(costs.Divide),
+		atomic: C.uint32_t(costs.Atomic), fence: C.uint32_t(costs.Fence), sqrt: C.uint32_t(costs.Sqrt),
+		transcendental: C.uint32_t(costs.Transcendental),
+	}
+	if code := C.heddle_cpu_init(c.c, handle, ramOf(c.ram), C.uint32_t(cores)); code != 0 {
+		return fmt.Errorf("set up the engine: %w", uc.UcError(code))
+	}
+	return nil
+}
+
+// CheckCalls has each call and each return take so many cycles more. It comes before
+// the first run.
+func (c *CPU) CheckCalls(cycles uint32) { c.c.costs.check = C.uint32_t(cycles) }
+
+// Close frees the engine. The RAM stays.
+func (c *CPU) Close() {
+	C.heddle_cpu_close(c.c)
+	C.free(unsafe.Pointer(c.c))
+	c.c = nil
+	// An error here would mean that the handle is not one.
+	_ = c.engine.Close()
+}
+
+// Context is one thread's registers. Release frees it.
+//
+// While it is loaded its registers are in the engine.
+type Context struct {
+	cpu *CPU
+	c   *C.uc_context
+	pc  programCounter // when it was unloaded
+}
+
+// programCounter is where a thread is, if that is known without asking the engine.
+type programCounter struct {
+	at    arch.Addr
+	known bool
+}
+
+// CopyForSnapshot copies the registers, for another engine if the copy is one for
+// another machine: then x must not be loaded.
+func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
+	if cpu := deepcopy.Copy(c, x.cpu); cpu != x.cpu {
+		return cpu.copyContext(x.c)
+	}
+	return x.cpu.CloneContext(x)
+}
+
+// NewContext makes the context of a thread whose registers are all zero, with
+// the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
+func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.clean) }
+
+func (c *CPU) handle() *C.uc_engine { return c.c.uc }
+
+func (c *CPU) allocContext() *Context {
+	x := &Context{cpu: c}
+	if code := C.uc_context_alloc(c.handle(), &x.c); code != 0 {
+		panic(fmt.Sprintf("bug: no memory for a context: %v", uc.UcError(code)))
+	}
+	return x
+}
+
+// CloneContext copies the registers of from, which must be of this engine.
+func (c *CPU) CloneContext(from arch.Context) arch.Context {
+	x := from.(*Context)
+	if c.in == x {
+		C.uc_context_save(c.handle(), x.c)
+	}
+	return c.copyContext(x.c)
+}
+
+// copyContext makes a context like from. The engine copies contexts only by
+// way of its own state.
+func (c *CPU) copyContext(from *C.uc_context) *Context {
+	loaded := c.current
+	c.Unload()
+	x := c.allocContext()
+	C.uc_context_restore(c.handle(), from)
+	C.uc_context_save(c.handle(), x.c)
+	if loaded != nil {
+		c.current, c.pc = loaded, loaded.pc
+	}
+	return x
+}
+
+// Release frees x.
+func (x *Context) Release() {
+	if x.cpu.current == x {
+		x.cpu.current, x.cpu.pc = nil, programCounter{}
+	}
+	if x.cpu.in == x {
+		x.cpu.in = nil
+	}
+	C.uc_context_free(x.c)
+	x.c = nil
+}
+
+// SetCore tells on which core the loaded thread runs, and that core's clock.
+func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
+	c.c.core = C.uint32_t(core)
+	c.c.clock = C.uint64_t(clock)
+}
+
+func orMax(n uint64) C.uint64_t {
+	if n == 0 {
+		return math.MaxUint64
+	}
+	return C.uint64_t(n)
+}
+
+// Run runs the loaded thread until the limit is reached or something else
+// stops it.
+func (c *CPU) Run(l arch.Limit) arch.Stop {
+	flags := C.uint32_t(0)
+	if l.Exact {
+		flags |= C.HEDDLE_RUN_EXACT
+	}
+	if l.AtPause {
+		flags |= C.HEDDLE_RUN_PAUSE
+	}
+	if l.AtSync {
+		flags |= C.HEDDLE_RUN_SYNC
+	}
+	if l.Pass {
+		flags |= C.HEDDLE_RUN_PASS
+	}
+	c.c.pauses.stops_from = C.uint64_t(l.PauseAfter)
+	c.c.inside_choice = C.uint32_t(l.Inside)
+	instructions := orMax(l.Instructions)
+	if l.Immediately {
+		instructions = 0
+	}
+	if l.From == nil {
+		c.c.within.n = 0
+	} else {
+		*(*arch.Interrupted)(unsafe.Pointer(&c.c.within)) = *l.From
+	}
+	from, to := c.pending()
+	return c.stopped(C.heddle_cpu_run_other(
+		C.uintptr_t(uintptr(unsafe.Pointer(c.c))), C.uintptr_t(uintptr(unsafe.Pointer(from))), C.uintptr_t(uintptr(unsafe.Pointer(to))),
+		instructions, orMax(l.Most), orMax(uint64(l.Cycles)), flags))
+}
+
+// LookEvery has runs end with StopLog, too, when they have run so many instructions since
+// they began or were resumed, at the begin of a block: whoever runs them can see whether
+// to resume. 0 means never.
+func (c *CPU) LookEvery(instructions uint64) { c.c.look_every = C.uint64_t(instructions) }
+
+// Resume goes on with the run that a StopFault ended, after the page was
+// supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
+// there had been no stop. The limit is still that of Run, and the counts of the
+// Stop are those of the whole run.
+func (c *CPU) Resume() arch.Stop {
+	c.settle()
+	return c.stopped(C.heddle_cpu_resume(c.c))
+}
+
+// StepAhead has Resume execute the instructions before a page that is not there one by
+// one, after a StopFault that was Ahead and for which no page can be supplied. The next
+// fault there is the thread's own.
+func (c *CPU) StepAhead() {
+	c.settle()
+	C.heddle_cpu_step_ahead(c.c)
+}
+
+func (c *CPU) stopped(why uint32) arch.Stop {
+	c.pc = programCounter{arch.Addr(c.c.pc), true}
+	s := arch.Stop{
+		Reason: arch.StopReason(why), Vector: uint8(c.c.vector), Access: arch.Access(c.c.access), Kind: arch.FaultKind(c.c.walk),
+		Page: arch.Addr(c.c.fault_page), Ahead: bool(c.c.ahead), Instructions: uint64(c.c.instructions), Cycles: arch.Cycles(c.c.cycles),
+		Repeated: uint64(c.c.log.repeated),
+	}
+	if s.Reason == arch.StopBudget {
+		s.Inside = uint8(c.c.within.done)
+		if c.c.within.n == 0 {
+			s.Inside = 0
+		}
+	}
+	if s.Reason == arch.StopEngine {
+		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.error))
+	}
+	return s
+}
+
+// FaultAddr is the exact address of the fault that just stopped the loaded
+// thread.
+func (c *CPU) FaultAddr() arch.Addr {
+	c.settle()
+	return arch.Addr(C.heddle_cpu_fault_address(c.c))
+}
+
+// Regs reads the loaded thread's registers.
+func (c *CPU) Regs(r *arch.Regs) {
+	c.settle()
+	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
+}
+
+// PC reads the loaded thread's program counter alone.
+func (c *CPU) PC() arch.Addr {
+	if !c.pc.known {
+		c.settle()
+		c.pc = programCounter{arch.Addr(C.heddle_cpu_pc(c.c)), true}
+	}
+	return c.pc.at
+}
+
+// SetRegs writes the loaded thread's registers.
+func (c *CPU) SetRegs(r *arch.Regs) {
+	c.settle()
+	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
+	c.pc = programCounter{arch.Addr(r.RIP), true}
+}
+
+// FP reads the loaded thread's floating-point and SSE state.
+func (c *CPU) FP(image *[arch.FPSize]byte) {
+	c.settle()
+	C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image))
+}
+
+// SetFP writes the loaded thread's floating-point and SSE state.
+func (c *CPU) SetFP(image *[arch.FPSize]byte) {
+	c.settle()
+	C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image))
+}
+
+// SetBreakpoints replaces the addresses at which runs stop, in every space, but
+// for those of a debugger.
+func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
+
+// SetDebugBreakpoints replaces the addresses at which runs stop for a debugger.
+func (c *CPU) SetDebugBreakpoints(addrs []arch.Addr) { c.setBreakpoints(1, addrs) }
+
+func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
+	c.breakpoints[owner] = slices.Clone(addrs)
+	sorted := slices.Concat(c.breakpoints[0], c.breakpoints[1])
+	slices.Sort(sorted)
+	sorted = append(slices.Compact(sorted), 0)
+	if C.heddle_cpu_breakpoints(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted)-1)) != 0 {
+		panic("bug: no memory for breakpoints")
+	}
+}
+
+// SetPoints names instructions before which runs are likely to end exactly: that
+// costs less there. It changes nothing else, comes before the first run, and each
+// execution of one of them takes a little longer.
+func (c *CPU) SetPoints(addrs []arch.Addr) error {
+	sorted := slices.Clone(addrs)
+	slices.Sort(sorted)
+	if sorted = slices.Compact(sorted); len(sorted) == 0 {
+		return nil
+	}
+	if code := C.heddle_cpu_points(c.c, (*C.uint64_t)(unsafe.Pointer(&sorted[0])), C.size_t(len(sorted))); code != 0 {
+		return fmt.Errorf("set points: %w", uc.UcError(code))
+	}
+	return nil
+}
+
+// HaltAt makes the run, from now on and until it is told otherwise, stop after so
+// many instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
+// Unlike a limit it does not change where the run ends. Resume goes on; set
+// another number first.
+func (c *CPU) HaltAt(instructions uint64) { c.c.halt_at = C.uint64_t(instructions) }
+
+// CPUID is what the guest is told for a leaf: eax, ebx, ecx, edx.
+func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
+	var out [4]uint32
+	C.heddle_cpu_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
+	return out
+}
+
+// Transcendental tells whether a block with an x87 transcendental instruction
+// was run: its result comes from the host's mathematical library.
+func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }
+
+// The numbers are C's. A difference does not compile.
+const (
+	_ = -(uint(arch.StopBudget) ^ uint(C.HEDDLE_STOP_BUDGET))
+	_ = -(uint(arch.StopLog) ^ uint(C.HEDDLE_STOP_LOG))
+	_ = -(uint(arch.Read|arch.Write|arch.Exec) ^ uint(C.HEDDLE_PTE_PERM))
+	_ = -(uint(arch.AccessFetch) ^ uint(C.HEDDLE_FETCH))
+	_ = -(uint(arch.NoMemory) ^ uint(C.HEDDLE_WALK_NO_MEMORY))
+)

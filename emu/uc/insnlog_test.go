@@ -1,0 +1,116 @@
+package uc
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
+
+// TestSelfChangingBlock: a block whose first instruction writes into it is
+// logged as what it is: three rounds of mov, mov, mov, dec, jnz.
+func TestSelfChangingBlock(t *testing.T) {
+	b := newBench(t, `
+		mov ecx, 3
+	again:
+		mov dword ptr [rip+patched+1], ecx
+	patched:
+		mov eax, 0x11111111
+		add edx, eax
+		dec ecx
+		jnz again
+		syscall
+	`)
+	if err := b.cpu.LogBranches(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cpu.LogInstructions(); err != nil {
+		t.Fatal(err)
+	}
+	b.space.Protect(codeBase, codeBase+0x1000, arch.Read|arch.Write|arch.Exec)
+	s := b.cpu.Run(arch.Limit{})
+	if s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != 3+2+1 {
+		t.Fatalf("%v, sum %d", s.Reason, b.regs().GPR[arch.RDX])
+	}
+	if want := []string{"tnt 1", "tnt 1", "tnt 0"}; !slices.Equal(flat(b.cpu.Branches()), want) {
+		t.Errorf("branches %v, want %v", flat(b.cpu.Branches()), want)
+	}
+	const completed = 1 + 3*5 + 1
+	if got := s.Instructions - s.Repeated; got != completed {
+		t.Errorf("%d instructions without repetitions, want %d", got, completed)
+	}
+	got, err := b.cpu.TakeInstructions(completed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := []uint64{5, 11, 16, 18, 20} // the instructions' places in the code
+	want := []uint64{0}
+	for range 3 {
+		want = append(want, round...)
+	}
+	want = append(want, 22)
+	for i := range want {
+		want[i] += uint64(codeBase)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("instructions at %#x, want %#x", got, want)
+	}
+}
+
+// TestInstructionLog: the log names what single steps go through, repeated
+// string instructions once.
+func TestInstructionLog(t *testing.T) {
+	var want []uint64
+	b := newBranchy(t)
+	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
+		pc := b.regs().RIP
+		s = b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
+		for s.Reason == arch.StopFault {
+			b.supply(s)
+			s = b.cpu.Resume()
+		}
+		if n := len(want); n == 0 || want[n-1] != pc || b.code(pc) != 0xf3 && b.code(pc) != 0xf2 {
+			want = append(want, pc)
+		}
+	}
+	b = newBranchy(t)
+	if err := b.cpu.LogBranches(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cpu.LogInstructions(); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	take := func(s arch.Stop, before uint64) uint64 {
+		done := s.Instructions - s.Repeated
+		pcs, err := b.cpu.TakeInstructions(done - before)
+		if err != nil {
+			t.Error(err)
+		}
+		got = append(got, pcs...)
+		return done
+	}
+	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
+		s = b.cpu.Run(arch.Limit{Instructions: 37, Exact: true})
+		done := take(s, 0)
+		for s.Reason == arch.StopFault {
+			b.supply(s)
+			s = b.cpu.Resume()
+			done = take(s, done)
+		}
+		b.cpu.Drained()
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d instructions, single steps are %d", len(got), len(want))
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Fatalf("instruction %d at %#x, single steps at %#x", i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// code is the byte at an address of the program.
+func (b *bench) code(pc uint64) byte {
+	return b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase)]
+}

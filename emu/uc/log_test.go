@@ -1,0 +1,334 @@
+package uc
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
+
+// branchy has every kind of branch, a fault into a page that is supplied (at
+// dataBase+0x10000), a repeated string instruction and an SSE instruction that
+// is stepped.
+const branchy = `
+	mov ebx, 30
+	lea r15, [rip+table]
+again:
+	mov eax, ebx
+	and eax, 3
+	movsxd rax, dword ptr [r15+rax*4]
+	add rax, r15
+	jmp rax
+c0:	call f
+	jmp next
+c1:	lea r8, [rip+f]
+	call r8
+	stmxcsr [rsp-8]
+	jmp next
+c2:	mov rdi, 0x600000
+	mov ecx, ebx
+	and ecx, 7
+	rep stosb
+	mov ecx, 5
+	mov rsi, 0x600000
+	repe cmpsb
+	mov ecx, 9
+	mov al, 3
+	repne scasb
+	jmp next
+c3:	mov rdi, 0x610000
+	mov [rdi+rbx], bl
+	loop next
+	pause
+next:
+	dec ebx
+	jnz again
+	syscall
+f:	test bl, 4
+	jz 1f
+	push rbx
+	call g
+	pop rbx
+1:	ret
+g:	xor r9, rbx
+	bt r9, 2
+	jc 2f
+	jmp 3f
+2:	nop
+3:	ret
+	.balign 4
+table:	.long c0-table, c1-table, c2-table, c3-table
+`
+
+const dataFault arch.Addr = 0x610000
+
+func newBranchy(t *testing.T) *bench { return newBench(t, branchy) }
+
+// supply gives the page that branchy faults on.
+func (b *bench) supply(s arch.Stop) {
+	if s.Page != dataFault {
+		b.Fatalf("fault at %#x", s.Page)
+	}
+	b.mapPage(dataFault, arch.Read|arch.Write)
+}
+
+// flat makes the log words of one form: outcomes one by one.
+func flat(words []BranchWord) []string {
+	var out []string
+	for _, w := range words {
+		switch w.Tag() {
+		case TagTNT:
+			bits, n := w.Outcomes()
+			for i := n - 1; i >= 0; i-- {
+				out = append(out, fmt.Sprint("tnt ", bits>>i&1))
+			}
+		case TagTime:
+		default:
+			out = append(out, fmt.Sprintf("%d %#x", w.Tag(), w.Value()))
+		}
+	}
+	return out
+}
+
+// stepped is what the log should say and how many iterations were repeated, by
+// running one instruction at a time and decoding with another decoder.
+func stepped(t *testing.T) (log []string, repeated uint64) {
+	b := newBranchy(t)
+	for {
+		pc := b.regs().RIP
+		code := b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase):]
+		in, err := x86asm.Decode(code, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
+		for s.Reason == arch.StopFault {
+			b.supply(s)
+			s = b.cpu.Resume()
+		}
+		if s.Reason == arch.StopSyscall {
+			return log, repeated
+		}
+		next, end := b.regs().RIP, pc+uint64(in.Len)
+		_, direct := in.Args[0].(x86asm.Rel)
+		switch {
+		case in.Op == x86asm.CALL:
+			log = append(log, fmt.Sprintf("%d %#x", TagCall, end))
+			if !direct {
+				log = append(log, fmt.Sprintf("%d %#x", TagTIP, next))
+			}
+		case in.Op == x86asm.RET:
+			log = append(log, fmt.Sprintf("%d %#x", TagRet, next))
+		case in.Op == x86asm.JMP && !direct:
+			log = append(log, fmt.Sprintf("%d %#x", TagTIP, next))
+		case in.Op != x86asm.JMP && direct:
+			taken := 0
+			if next != end {
+				taken = 1
+			}
+			log = append(log, fmt.Sprint("tnt ", taken))
+		case next == pc: // a repeated string instruction
+			repeated++
+		}
+	}
+}
+
+// runLogged runs branchy to its end in runs of a limit, and returns the log,
+// where each run ended and the sums of instructions, repeated iterations.
+func runLogged(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool) (log, ends []string, sum arch.Stop) {
+	log, ends, sum, _ = runLooking(t, l, breakpoints, timed, 0)
+	return log, ends, sum
+}
+
+// runLooking is runLogged with stops after every so many instructions, which it counts.
+func runLooking(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool, every uint64) (log, ends []string, sum arch.Stop, looks int) {
+	b := newBranchy(t)
+	b.cpu.LookEvery(every)
+	if err := b.cpu.LogBranches(timed); err != nil {
+		t.Fatal(err)
+	}
+	b.cpu.SetBreakpoints(breakpoints)
+	l.Pass = true
+	for {
+		s := b.cpu.Run(l)
+		for s.Reason == arch.StopFault || s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog {
+			if s.Reason == arch.StopFault {
+				b.supply(s)
+			}
+			if s.Reason == arch.StopLog {
+				looks++
+			}
+			s = b.cpu.Resume()
+		}
+		log = append(log, flat(b.cpu.Branches())...)
+		b.cpu.Drained()
+		ends = append(ends, fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.regs().RIP, s.Instructions, s.Cycles, s.Reason))
+		sum.Instructions += s.Instructions
+		sum.Repeated += s.Repeated
+		if s.Reason == arch.StopSyscall {
+			return log, ends, sum, looks
+		}
+	}
+}
+
+// TestLooksChangeNothing: a run that is stopped and resumed now and then branches, counts
+// and ends as one that is not.
+func TestLooksChangeNothing(t *testing.T) {
+	for _, l := range []arch.Limit{
+		{},
+		{Instructions: 7},
+		{Instructions: 7, Exact: true},
+		{Cycles: 50},
+		{Cycles: 23, Exact: true},
+		{AtPause: true},
+		{AtPause: true, Instructions: 20, Exact: true},
+		{AtSync: true},
+	} {
+		want, wantEnds, wantSum := runLogged(t, l, nil, true)
+		for _, every := range []uint64{1, 2, 3, 10, 100} {
+			log, ends, sum, looks := runLooking(t, l, nil, true, every)
+			if !slices.Equal(log, want) || !slices.Equal(ends, wantEnds) || sum != wantSum {
+				t.Errorf("%+v, every %d:\n%q\n%q\n%+v, want\n%q\n%q\n%+v", l, every, log, ends, sum, want, wantEnds, wantSum)
+			}
+			if l.Instructions == 0 && l.Cycles == 0 && looks == 0 {
+				t.Errorf("%+v, every %d: it never stopped", l, every)
+			}
+		}
+	}
+}
+
+func TestBranchLog(t *testing.T) {
+	want, repeated := stepped(t)
+	if len(want) < 100 || repeated < 10 {
+		t.Fatalf("bad test: %d branches, %d repeated", len(want), repeated)
+	}
+	var everywhere []arch.Addr
+	for a := range arch.Addr(200) {
+		everywhere = append(everywhere, codeBase+a)
+	}
+	for _, l := range []arch.Limit{
+		{},
+		{Instructions: 1},
+		{Instructions: 7},
+		{Instructions: 7, Exact: true},
+		{Instructions: 1, Exact: true},
+		{Cycles: 50},
+		{Cycles: 23, Exact: true},
+		{AtPause: true},
+		{AtPause: true, Instructions: 20, Exact: true},
+	} {
+		log, ends, sum := runLogged(t, l, nil, false)
+		if !slices.Equal(log, want) || sum.Repeated != repeated {
+			t.Fatalf("%+v: log is\n%q, %d repeated, want\n%q, %d", l, log, sum.Repeated, want, repeated)
+		}
+		if timed, _, _ := runLogged(t, l, nil, true); !slices.Equal(timed, want) {
+			t.Errorf("%+v, timed: log differs", l)
+		}
+		// Breakpoints change neither the log nor where runs end.
+		broken, brokenEnds, _ := runLogged(t, l, everywhere, false)
+		if !slices.Equal(broken, want) {
+			t.Errorf("%+v: breakpoints change the log", l)
+		}
+		if !slices.Equal(brokenEnds, ends) {
+			t.Errorf("%+v: breakpoints change the ends of runs:\n%q, without:\n%q", l, brokenEnds, ends)
+		}
+	}
+}
+
+// Logging does not move the ends of runs.
+func TestLogMovesNothing(t *testing.T) {
+	for _, l := range []arch.Limit{{Instructions: 13}, {Cycles: 31}, {Instructions: 5, Exact: true}} {
+		_, ends, _ := runLogged(t, l, nil, false)
+		b := newBranchy(t)
+		for i := range ends {
+			s := b.cpu.Run(l)
+			for s.Reason == arch.StopFault {
+				b.supply(s)
+				s = b.cpu.Resume()
+			}
+			got := fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.regs().RIP, s.Instructions, s.Cycles, s.Reason)
+			if got != ends[i] {
+				t.Fatalf("%+v: run %d ends at %s, logged at %s", l, i, got, ends[i])
+			}
+		}
+	}
+}
+
+func TestFullLogStopsAndResumes(t *testing.T) {
+	b := newBench(t, `mov ecx, 1000000
+		lea rax, [rip+1f]
+		1: dec ecx
+		jz 2f
+		jmp rax
+		2: syscall`)
+	if err := b.cpu.LogBranches(false); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, targets, stops := 0, 0, 0
+	s := b.cpu.Run(arch.Limit{})
+	for {
+		for _, w := range b.cpu.Branches() {
+			if w.Tag() == TagTNT {
+				_, n := w.Outcomes()
+				outcomes += n
+			} else {
+				targets++
+			}
+		}
+		b.cpu.Drained()
+		if s.Reason != arch.StopLog {
+			break
+		}
+		stops++
+		s = b.cpu.Resume()
+	}
+	if outcomes != 1_000_000 || targets != 999_999 || stops < 10 || s.Instructions != 3_000_002 {
+		t.Errorf("%d outcomes, %d targets, %d stops, %d instructions", outcomes, targets, stops, s.Instructions)
+	}
+}
+
+// The code log has the code as it was when it ran.
+func TestCodeLog(t *testing.T) {
+	b := newBench(t, `mov ecx, 2
+		1: lea rdi, [rip+2f]
+		mov byte ptr [rdi+1], cl
+		jmp 2f
+		2: mov al, 0
+		dec ecx
+		jnz 1b
+		syscall`)
+	b.mapPage(codeBase, arch.Read|arch.Write|arch.Exec)
+	copy(b.ram.Bytes(b.space.Get(codeBase).Page()), assemble(t, `mov ecx, 2
+		1: lea rdi, [rip+2f]
+		mov byte ptr [rdi+1], cl
+		jmp 2f
+		2: mov al, 0
+		dec ecx
+		jnz 1b
+		syscall`))
+	if err := b.cpu.LogBranches(false); err != nil {
+		t.Fatal(err)
+	}
+	s := b.cpu.Run(arch.Limit{})
+	b.expectStop(s, arch.StopSyscall, b.regs().RIP, 14)
+	var got []string
+	for c := range b.cpu.Code {
+		if c.Bytes[0] == 0xb0 {
+			got = append(got, fmt.Sprintf("al = %d after %d", c.Bytes[1], c.At))
+		}
+	}
+	if want := []string{"al = 2 after 4", "al = 1 after 10"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func BenchmarkLoopLogged(b *testing.B) {
+	benchLoop(b, func(c *CPU) {
+		if err := c.LogBranches(false); err != nil {
+			b.Fatal(err)
+		}
+	})
+}

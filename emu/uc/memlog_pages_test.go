@@ -1,0 +1,329 @@
+package uc
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+)
+
+// An instruction that faults has no accesses; once it can complete it has them
+// once. The engine's own state after a fault in the second page must not hide
+// what follows.
+func TestMemoryLogAndFaults(t *testing.T) {
+	for _, op := range []string{
+		"mov rax, [rbx+0x3ffd]", "mov [rbx+0x3ffd], rax", "movdqu [rbx+0x3ff8], xmm0", "movdqu xmm0, [rbx+0x3ff1]",
+		"lea rsi, [rbx+8]\n lea rdi, [rbx+0x3ffe]\n movsd", "push [rbx+0x3fff]", "lock inc dword ptr [rbx+0x3ffe]",
+		"lea rdi, [rbx+0x3ffd]\n mov ecx, 7\n rep stosb", "fxsave [rbx+0x3f00]",
+	} {
+		logs := map[bool][]string{}
+		for _, faults := range []bool{false, true} {
+			b := newBench(t, "mov rbx, 0x600000\n mov rcx, [rbx]\n"+op+"\n mov [rbx+0x3fff], rbx\n mov rcx, [rbx+0x3fff]\n syscall")
+			m := b.logMemory(MemoryFilter{})
+			if !faults {
+				b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
+			}
+			s := m.run(arch.Limit{})
+			for s.Reason == arch.StopFault {
+				b.mapPage(s.Page, arch.Read|arch.Write)
+				s = b.cpu.Resume()
+				m.take()
+			}
+			if s.Reason != arch.StopSyscall {
+				t.Fatalf("%s: %+v", op, s)
+			}
+			logs[faults] = m.lines
+		}
+		if !slices.Equal(logs[true], logs[false]) {
+			t.Errorf("%s: with a fault\n%s\nwithout\n%s", op, strings.Join(logs[true], "\n"), strings.Join(logs[false], "\n"))
+		}
+	}
+}
+
+// Two addresses of one page, in turns.
+func TestMemoryLogTellsAliasesApart(t *testing.T) {
+	b := newBench(t, `mov rbx, 0x600000
+		mov ecx, 2000
+	again:
+		mov [rbx+8], rcx
+		mov rax, [rbx+0x100008]
+		xor [rbx+0x100ffe], eax
+		mov rdx, [rbx+0x200008]
+		mov rdx, [rbx+0x300008]
+		movdqu xmm0, [rbx+0x200ff8]
+		loop again
+		syscall`)
+	e := b.space.Get(dataBase).Page()
+	for _, at := range []arch.Addr{0x100000, 0x101000} {
+		b.ram.Ref(e)
+		b.space.Set(dataBase+at, mem.MakePTE(e, arch.Read|arch.Write, true))
+	}
+	b.ram.Ref(e)
+	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
+	b.space.FillZero(dataBase+0x200000, dataBase+0x400000, arch.Read|arch.Write)
+	m := b.logMemory(MemoryFilter{})
+	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		t.Fatalf("%+v", s)
+	}
+	if len(m.lines) != 7*2000 {
+		t.Fatalf("%d accesses, want 14000", len(m.lines))
+	}
+	for i, at := range []string{"S 600008", "L 700008", "L 700ffe", "S 700ffe", "L 800008", "L 900008", "L 800ff8"} {
+		for _, line := range []string{m.lines[i], m.lines[7*1999+i]} {
+			if !strings.Contains(line, at) {
+				t.Errorf("%s, want %s", line, at)
+			}
+		}
+	}
+}
+
+// Code that is written through one address and run through another.
+func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
+	b := newBench(t, `mov rbx, 0x600000
+		mov ecx, 300
+	again:
+		mov byte ptr [rbx], 0xb8
+		mov [rbx+1], ecx
+		mov byte ptr [rbx+5], 0xc3
+		mov rax, 0x700000
+		call rax
+		add rdx, rax
+		loop again
+		syscall`)
+	e := b.space.Get(dataBase).Page()
+	b.ram.Ref(e)
+	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
+	b.ram.Ref(e)
+	b.space.Set(0x700000, mem.MakePTE(e, arch.Read|arch.Exec, true))
+	m := b.logMemory(MemoryFilter{})
+	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != 300*301/2 {
+		t.Fatalf("%+v, rdx %d", s, b.regs().GPR[arch.RDX])
+	}
+	if len(m.lines) != 5*300 {
+		t.Errorf("%d accesses, want 1500", len(m.lines))
+	}
+}
+
+// A store into the block that it is in is executed anew by the engine, which then
+// may tell of nothing more.
+func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
+	for padding := range 16 {
+		source := fmt.Sprintf(`lea rbx, [rip+target]
+			mov ecx, 40
+		again:
+			mov [rbx+1], ecx
+			movq xmm0, [rbx]
+			movq [rbx], xmm0
+			movups xmm1, [rbx]
+			movups [rbx], xmm1
+			push rbx
+			.space %d, 0x90
+		target:
+			mov eax, 0
+			add rdx, rax
+			pop rax
+			loop again
+			syscall`, padding)
+		var ends [2]arch.Stop
+		for kind := range ends {
+			b := newBench(t, source)
+			b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
+			if kind == 0 {
+				ends[0] = b.cpu.Run(arch.Limit{})
+				continue
+			}
+			m := b.logMemory(MemoryFilter{})
+			ends[1] = m.run(arch.Limit{})
+			ends[1].Page = ends[0].Page
+			for i, line := range m.lines {
+				if want := []string{"S", "L", "S", "L", "S", "S", "L"}[i%7]; strings.Fields(line)[1] != want {
+					t.Fatalf("padding %d: access %d is %s, want %s", padding, i, line, want)
+				}
+			}
+			if len(m.lines) != 40*7 || b.regs().GPR[arch.RDX] != 40*41/2 {
+				t.Fatalf("padding %d: %d accesses, want 280; rdx %d", padding, len(m.lines), b.regs().GPR[arch.RDX])
+			}
+		}
+		if ends[0].Instructions != ends[1].Instructions || ends[0].Reason != arch.StopSyscall {
+			t.Errorf("padding %d: %+v without, %+v with a log", padding, ends[0], ends[1])
+		}
+	}
+}
+
+// Everything that changes memory but the guest's stores.
+func TestMemoryLogOfTheKernel(t *testing.T) {
+	b := newBench(t, `mov rbx, 0x600000
+		mov eax, 39
+	again:
+		mov rcx, [rbx+8]
+		mov rcx, [rbx+0x1008]
+		mov rcx, [rbx+0x2008]
+		mov rcx, [rbx+0x3ff8]
+		inc qword ptr [rbx+0x10]
+		inc qword ptr [rbx+0x2010]
+		syscall
+		jmp again`)
+	m := b.logMemory(MemoryFilter{})
+	big := make([]byte, 3*arch.PageSize)
+	var clones []*mem.Space
+	for i := range 40 {
+		if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+			t.Fatalf("%+v", s)
+		}
+		m.expect(fmt.Sprintf("L 600008 %s\nL 601008 %s\nL 602008 %s\nL 603ff8 %s", b.hex(0x600008), b.hex(0x601008), b.hex(0x602008), b.hex(0x603ff8)) +
+			m.increments())
+		for k := range big {
+			big[k] = byte(k + i)
+		}
+		switch i % 8 {
+		case 0:
+			b.space.WriteAt([]byte{byte(i), 1, 2}, 0x600007)
+		case 1:
+			b.space.WriteAt(big, 0x600100)
+		case 2: // a fork, and the copies that follow
+			clones = append(clones, b.space.Clone())
+		case 3: // another page in place of one
+			b.mapPage(0x602000, arch.Read|arch.Write)
+		case 4: // a write to what a shared mapping shows
+			p := b.space.Get(0x603000).Page()
+			copy(b.ram.Bytes(p)[0xff8:], big[i:i+8])
+			b.ram.Written(p)
+		case 5: // a return to an earlier state
+			b.space.Release()
+			b.space = clones[len(clones)-1].Clone()
+			b.cpu.Load(b.ctx, b.space)
+			b.cpu.ForgetMemory()
+		case 6:
+			b.space.Unmap(0x601000, 0x602000)
+			b.space.FillZero(0x601000, 0x602000, arch.Read|arch.Write)
+		case 7:
+			b.space.WriteAt(big[:arch.PageSize], 0x601000)
+			b.space.WriteAt(big[100:300], 0x601000-100)
+		}
+	}
+	if m.counts[MemoryCopy] == 0 || m.counts[MemoryKernel] == 0 || m.counts[MemoryContent] == 0 {
+		t.Errorf("%v entries of each kind", m.counts)
+	}
+}
+
+// hex is the value at an address.
+func (b *bench) hex(at arch.Addr) string {
+	var v [8]byte
+	b.space.ReadAt(v[:], at)
+	return fmt.Sprintf("% x", reverse(v))
+}
+
+func reverse(v [8]byte) [8]byte {
+	slices.Reverse(v[:])
+	return v
+}
+
+// increments is what the two increments of TestMemoryLogOfTheKernel are, which
+// have happened.
+func (m *memoryLog) increments() string {
+	var all strings.Builder
+	for _, at := range []arch.Addr{0x600010, 0x602010} {
+		var v [8]byte
+		m.space.ReadAt(v[:], at)
+		after := binary.LittleEndian.Uint64(v[:])
+		binary.LittleEndian.PutUint64(v[:], after-1)
+		fmt.Fprintf(&all, "\nL %x % x\nS %x %s", uint64(at), reverse(v), uint64(at), m.hex(at))
+	}
+	return all.String()
+}
+
+func TestMemoryLogSelects(t *testing.T) {
+	source := "mov rbx, 0x600000\n nop\n mov [rbx], rbx\n mov rax, [rbx+8]\n mov [rbx+12], ecx\n mov rax, [rbx+15]\n syscall"
+	for _, c := range []struct {
+		filter MemoryFilter
+		want   string
+	}{
+		{MemoryFilter{Data: []AddrRange{{0x600010, 0x600011}}}, "L 60000f 00 00 00 00 00 00 00 00"},
+		{MemoryFilter{Data: []AddrRange{{0x600000, 0x600001}, {0x60000f, 0x600010}}}, `
+			S 600000 00 00 00 00 00 60 00 00
+			L 600008 00 00 00 00 00 00 00 00
+			S 60000c 00 00 00 00
+			L 60000f 00 00 00 00 00 00 00 00`},
+		{MemoryFilter{Code: []AddrRange{{codeBase + 11, codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
+		{MemoryFilter{Data: []AddrRange{{0x700000, 0x800000}}}, ""},
+	} {
+		m := newBench(t, source).logMemory(c.filter)
+		m.run(arch.Limit{})
+		m.expect(c.want)
+	}
+	m := newBench(t, source).logMemory(MemoryFilter{Partial: true})
+	m.cpu.MuteMemory(true)
+	m.run(arch.Limit{Instructions: 4, Exact: true})
+	m.cpu.MuteMemory(false)
+	m.run(arch.Limit{})
+	m.expect("S 60000c 00 00 00 00\nL 60000f 00 00 00 00 00 00 00 00")
+}
+
+// The place of an access among the branches.
+func TestMemoryLogCountsBranches(t *testing.T) {
+	b := newBench(t, `mov rbx, 0x600000
+		mov rax, [rbx]
+		jmp 1f
+	1:	mov rax, [rbx]
+		cmp rbx, 0
+		jz 2f
+		mov rax, [rbx]
+		call f
+		mov rax, [rbx]
+		lea rcx, [rip+f]
+		call rcx
+		mov ecx, 3
+		lea rdi, [rbx+8]
+		rep stosb
+	2:	syscall
+	f:	ret`)
+	m := b.logMemory(MemoryFilter{})
+	s := b.cpu.Run(arch.Limit{})
+	b.cpu.SwapMemory(m.buffer)
+	var got []uint32
+	for _, e := range m.buffer.Entries() {
+		if e.Kind == MemoryLoad || e.Kind == MemoryStore {
+			got = append(got, e.Branches)
+		}
+	}
+	if want := []uint32{0, 0, 1, 1, 1, 2, 2, 3, 4, 4, 4}; !slices.Equal(got, want) {
+		t.Errorf("branches before the accesses: %v, want %v", got, want)
+	}
+	if n := b.cpu.CountedBranches(); n != 4 || s.Repeated != 3 {
+		t.Errorf("%d branches and %d repetitions, want 4 and 3", n, s.Repeated)
+	}
+}
+
+// What is known of an instruction goes when another comes to its place.
+func TestMemoryLogOfRewrittenCode(t *testing.T) {
+	b := newBench(t, `lea rsi, [rip+f]
+		mov rbx, 0x600000
+		mov ecx, 6
+	again:
+		call f
+		xor byte ptr [rsi+1], 0x0c
+		loop again
+		syscall
+		.balign 64
+	f:	mov rax, [rbx]
+		ret`)
+	b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
+	m := b.logMemory(MemoryFilter{})
+	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		t.Fatalf("%+v", s)
+	}
+	var kinds []string
+	for _, line := range m.lines {
+		if f := strings.Fields(line); f[2] == "600000" {
+			kinds = append(kinds, f[1])
+		}
+	}
+	// MOV and XCHG in turns.
+	if want := []string{"L", "La", "Sa", "L", "La", "Sa", "L", "La", "Sa"}; !slices.Equal(kinds, want) {
+		t.Errorf("accesses %v, want %v", kinds, want)
+	}
+}

@@ -1,0 +1,35 @@
+package uc
+
+/*
+#include "cpu.h"
+
+#cgo noescape heddle_cpu_rep_over
+#cgo nocallback heddle_cpu_rep_over
+#cgo noescape heddle_cpu_operands
+#cgo nocallback heddle_cpu_operands
+*/
+import "C"
+import "github.com/heddle-dmt/heddle/emu/arch"
+
+// Operands is the memory that the next instruction of the loaded thread accesses, as far
+// as its operands tell: not what XSAVE and the like, or gathering loads, find by
+// themselves. One that is repeated is about to make one iteration.
+func (c *CPU) Operands() []arch.Operand {
+	c.settle()
+	var list [C.HEDDLE_OPERANDS]C.struct_heddle_operand
+	n := C.heddle_cpu_operands(c.c, &list[0])
+	all := make([]arch.Operand, n)
+	for i := range all {
+		o := &list[i]
+		all[i] = arch.Operand{Addr: arch.Addr(o.at), Size: int(o.size), Write: o.writes != 0}
+	}
+	return all
+}
+
+// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated
+// string instruction that has no iterations left. One that has just made its last counts
+// once more for leaving it.
+func (c *CPU) RepetitionIsOver() bool {
+	c.settle()
+	return bool(C.heddle_cpu_rep_over(c.c))
+}

@@ -1,0 +1,64 @@
+package uc
+
+import (
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
+
+// The least that a wait at a constraint can cost: the engine goes from one thread to
+// another and runs it up to an instruction within a block that has a hook, the loop of
+// racey. Empty has no instructions in between.
+func BenchmarkRelay(b *testing.B) {
+	for _, bench := range []struct {
+		name  string
+		most  uint64 // a multiple of the loop's length
+		empty bool
+	}{{"empty", 0, true}, {"200-instructions", 200, false}} {
+		b.Run(bench.name, func(b *testing.B) { relay(b, bench.most) })
+	}
+}
+
+func relay(b *testing.B, most uint64) {
+	const loop = 20
+	m := newBench(b, `1: imul eax, ebx, -1640531535
+		add rcx, 1
+		add eax, edx
+		mov edx, eax
+		shr edx, 15
+		xor eax, edx
+		mov ebx, eax
+		shr ebx, 13
+		xor ebx, eax
+		mov [rsp-8], ebx
+		mov eax, ebx
+		mov edx, eax
+		shr edx, 15
+		xor eax, edx
+		mov edx, eax
+		shr edx, 13
+		xor edx, eax
+		mov [rsp-16], edx
+		cmp r9, rcx
+		jne 1b`)
+	m.mapPage(stackBase, arch.Read|arch.Write)
+	at := codeBase + 30
+	if err := m.cpu.SetPoints([]arch.Addr{at}); err != nil {
+		b.Fatal(err)
+	}
+	threads := make([]arch.Context, 8)
+	for i := range threads {
+		threads[i] = m.cpu.CloneContext(m.ctx)
+		m.cpu.Load(threads[i], m.space)
+		for s := (arch.Stop{}); m.regs().RIP != uint64(at); {
+			s = m.cpu.Run(arch.Limit{Most: s.Instructions + 1})
+		}
+	}
+	for i := 0; b.Loop(); i++ {
+		m.cpu.Load(threads[i%8], m.space)
+		s := m.cpu.Run(arch.Limit{Most: max(most, loop)})
+		if most > 0 && (s.Reason != arch.StopBudget || m.cpu.PC() != at) {
+			b.Fatalf("stopped at %#x: %+v", m.cpu.PC(), s)
+		}
+	}
+}

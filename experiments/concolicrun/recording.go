@@ -1,0 +1,379 @@
+// Package concolicrun executes a run concolically: it is a Recording that reports to a
+// concolic.Executor what the machine does, while it does it. The run may be a replay.
+//
+// Options choose the inputs that become symbols. Symbols are bytes, named by their origin:
+// argv[1][0] is the first byte of the first argument; env[HOME][0], stdin[0] and
+// file(/etc/passwd)[0] are similar. Bytes of other sources have the number of their system
+// call within their thread.
+//
+// Invariants:
+//
+//  1. The run is the same as without the recording.
+//  2. Arguments and variables are symbols up to the zero byte at their end, which is one
+//     too.
+package concolicrun
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/analyses/blocktrace"
+	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Options choose the symbols.
+type Options struct {
+	// Args and Env are the program's. Both are required: they give the numbers of the
+	// arguments in memory.
+	Args, Env []string
+	// Dir is the working folder. If it is given, files that arguments name get symbols with
+	// the arguments' names, and sizes of chosen files are symbols.
+	Dir string
+	// Stdin is the guest's name of standard input, if that is a regular file.
+	Stdin string
+	// Choose reports whether the bytes of an input become symbols. The headers of libraries
+	// that the dynamic linker reads are inputs, too.
+	Choose func(e *event.Input) bool
+	// Summaries are those of functions of libraries and programs.
+	Summaries []concolic.Summary
+	// Check compares every expression with the recorded value.
+	Check bool
+	// Path keeps the block trace in Recording.Path, and Values the loaded and stored values
+	// in it.
+	Path, Values bool
+}
+
+// Recording executes a run concolically. After the run, Err returns nil if the execution
+// reached its end.
+type Recording struct {
+	recorder.Nothing
+	// Executor has the expressions and constraints.
+	Executor *concolic.Executor
+	// Path has the block trace, if it is kept.
+	Path *blocktrace.Log
+
+	options  Options
+	inputs   *recorder.Inputs
+	log      *uc.MemoryBuffer
+	begun    bool
+	err      error
+	spaces   map[*mem.Space]uint64
+	task     *kernel.Task
+	base     uint64 // executed instructions of the quantum
+	counted  uint32 // branches before
+	accesses map[arch.ThreadID]*pendingAccesses
+	inside   []arch.ThreadID // threads that are inside an instruction
+	state    vex.State
+	calls    map[arch.ThreadID]int
+	seq      uint64 // events of the run so far
+	sizes    sizeTracker
+	streamed int                                // bytes of standard input that is no file
+	files    map[string]map[string]fileFunction // of files
+}
+
+// New makes a Recording for machine.Record.Watch. It must be closed.
+func New(o Options) *Recording {
+	r := &Recording{options: o, log: uc.NewMemoryBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
+	r.accesses = map[arch.ThreadID]*pendingAccesses{}
+	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
+	r.Executor = concolic.New(r.readCode)
+	r.Executor.Check, r.Executor.ConstantRange = o.Check, r.constantRange
+	if o.Path {
+		r.Path = blocktrace.NewLog(r.Executor)
+		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
+	}
+	r.inputs = recorder.WatchInputs(o.Args, o.Env, r.addInput)
+	return r
+}
+
+// Close releases the log.
+func (r *Recording) Close() { r.log.Close() }
+
+// Err returns the error that ended the concolic execution before the run, or nil.
+func (r *Recording) Err() error { return r.err }
+
+// SharedInSnapshot marks the recording as no part of the machine's state: recorded runs do
+// not return to snapshots.
+func (r *Recording) SharedInSnapshot() {}
+
+// readCode reads the code of the running thread.
+func (r *Recording) readCode(_, addr uint64, b []byte) int {
+	n, _ := r.task.Space().ReadAt(b, arch.Addr(addr))
+	return n
+}
+
+// constantRange returns the bounds of a file mapping around an address that is not
+// writable.
+func (r *Recording) constantRange(_, addr uint64) (low, high uint64) {
+	v, ok := r.task.Process().Space().Find(arch.Addr(addr))
+	if !ok || v.File == nil || v.Flags&mm.Shared != 0 || v.Prot&unix.PROT_WRITE != 0 {
+		return 0, 0
+	}
+	return uint64(v.Start), uint64(v.End)
+}
+
+// spaceNumber returns the number of a thread's address space.
+func (r *Recording) spaceNumber(t *kernel.Task) uint64 {
+	s := t.Space()
+	if r.spaces[s] == 0 {
+		r.spaces[s] = uint64(len(r.spaces) + 1)
+		r.summarizeMappings(r.spaces[s], t)
+	}
+	return r.spaces[s]
+}
+
+// Start implements recorder.Recording: a new process has its parent's memory.
+func (r *Recording) Start(on *recorder.Recorder, t *kernel.Task, e *event.Start) {
+	parent := on.Kernel().Task(e.Parent)
+	if parent == nil || parent.Space() == t.Space() {
+		return
+	}
+	r.Executor.Fork(r.spaceNumber(parent), r.spaceNumber(t))
+	r.addEvent(blocktrace.Event{Kind: blocktrace.Fork, Thread: e.Parent, From: r.spaceNumber(parent), Space: r.spaceNumber(t)})
+}
+
+// addEvent adds an effect of the kernel to the block trace.
+func (r *Recording) addEvent(e blocktrace.Event) {
+	if r.Path != nil {
+		r.Path.AddEvent(e)
+	}
+}
+
+// overwriteMemory records that the kernel wrote bytes that depend on no input.
+func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
+	r.Executor.Overwrite(r.spaceNumber(t), addr, int(n))
+	r.addEvent(blocktrace.Event{Kind: blocktrace.KernelWrite, Thread: t.ID(), Space: r.spaceNumber(t), Addr: addr, Size: n})
+}
+
+// Begin implements recorder.Recording.
+func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
+	if r.err != nil {
+		return
+	}
+	r.task, r.base = t, 0
+	if !r.begun {
+		r.begun = true
+		r.Executor.CPUID = on.CPU().CPUID
+		if r.err = on.CPU().LogMemory(uc.MemoryFilter{}); r.err != nil {
+			return
+		}
+	}
+	r.drainLog(on.CPU())
+	r.inputs.Begin(on, t)
+	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq
+	ReadState(on.CPU(), &r.state)
+	r.Executor.Resume(t.ID(), r.spaceNumber(t), &r.state)
+}
+
+// Stopped implements recorder.Recording.
+func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s arch.Stop) {
+	if r.err != nil {
+		// A full log would stop the engine again and again.
+		on.CPU().SwapMemory(r.log)
+		return
+	}
+	r.drainLog(on.CPU())
+	ReadState(on.CPU(), &r.state)
+	if r.Path != nil {
+		r.Path.BeginPiece(t.ID(), r.spaceNumber(t), r.seq)
+	}
+	r.runInstructions(on.CPU(), t.ID(), s.Instructions-r.base)
+	r.base, r.counted, r.seq = s.Instructions, uint32(on.CPU().CountedBranches()), on.At().Seq
+}
+
+// runInstructions executes a number of instructions, and the one that the thread has partly
+// stored.
+func (r *Recording) runInstructions(cpu *uc.CPU, id arch.ThreadID, instructions uint64) {
+	of := r.threadAccesses(id)
+	if instructions > 0 {
+		instructions -= of.ahead
+		of.ahead = 0
+	}
+	if in, ok := cpu.Interrupted(); ok && in.HasStored() && of.ahead == 0 {
+		of.completeStores(&in)
+		instructions++
+	}
+	if instructions > 0 && r.err == nil {
+		r.err = r.Executor.Run(id, instructions, of.done, &r.state)
+		of.done = of.done[:0]
+	}
+}
+
+// drainLog reads the machine's log of accesses for the current thread.
+func (r *Recording) drainLog(cpu *uc.CPU) {
+	cpu.SwapMemory(r.log)
+	id := r.task.ID()
+	entries := r.log.Entries()
+	var part, parts int
+	for i := range entries {
+		e := &entries[i]
+		switch e.Kind {
+		case uc.MemoryPart:
+			part, parts = int(e.PC), int(e.Addr)
+		case uc.MemoryLoad, uc.MemoryStore:
+			a := concolic.Access{
+				PC: e.PC, Addr: uint64(e.Addr), Size: int(e.Size), Store: e.Kind == uc.MemoryStore,
+				Value: [2]uint64{e.Value, 0}, Branches: e.Branches - r.counted,
+			}
+			if a.Size > 8 {
+				a.Value[1] = entries[i+1].Value
+			}
+			r.addAccess(id, a, part, parts)
+			part, parts = 0, 0
+		case uc.MemoryKernel:
+			if len(r.inside) > 0 {
+				r.checkConflicts(id, concolic.Access{Addr: uint64(e.Addr), Size: int(e.Branches), Store: true})
+			}
+			r.overwriteMemory(r.task, uint64(e.Addr), uint64(e.Branches))
+		}
+	}
+}
+
+// Issue implements recorder.Recording.
+func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+	if r.err == nil {
+		r.Executor.Syscall(t.ID())
+		r.addEvent(blocktrace.Event{Kind: blocktrace.Call, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args})
+		r.inputs.Issue(on, t, e)
+		if r.options.Dir != "" {
+			r.beginSizeCall(on, t, e)
+		}
+	}
+}
+
+// Return implements recorder.Recording.
+func (r *Recording) Return(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+	if r.err != nil || t.Space() == nil {
+		return
+	}
+	r.task = t
+	r.drainLog(on.CPU())
+	r.followMapping(t, e)
+	r.inputs.Return(on, t, e)
+	r.endSizeCall(t, e)
+	r.addEvent(blocktrace.Event{Kind: blocktrace.Return, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args, Result: int64(e.Result)})
+	r.calls[t.ID()]++
+}
+
+// followMapping records the effects of system calls on whole mappings.
+func (r *Recording) followMapping(t *kernel.Task, e *event.Syscall) {
+	a, space := e.Args, r.spaceNumber(t)
+	if linux.Failed(e.Result) {
+		return
+	}
+	switch e.Number {
+	case unix.SYS_MMAP:
+		r.overwriteMemory(t, e.Result, a[1])
+	case unix.SYS_SHMAT:
+		if v, ok := t.Process().Space().Find(arch.Addr(e.Result)); ok {
+			r.overwriteMemory(t, e.Result, v.Len())
+		}
+	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
+		r.overwriteMemory(t, a[0], a[1])
+	case unix.SYS_MREMAP:
+		size := min(a[1], a[2])
+		r.Executor.MovePages(space, a[0], e.Result, int(size))
+		r.addEvent(blocktrace.Event{Kind: blocktrace.MovePages, Thread: t.ID(), Space: space, Addr: a[0], To: e.Result, Size: size})
+	}
+}
+
+// Signal implements recorder.Recording.
+func (r *Recording) Signal(_ *recorder.Recorder, e *event.Signal) {
+	r.Executor.Signal(e.Thread)
+	r.addEvent(blocktrace.Event{Kind: blocktrace.Signal, Thread: e.Thread, Number: uint64(e.Number)})
+}
+
+// Exit implements recorder.Recording.
+func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
+	r.inputs.Exit(on, e)
+	r.addEvent(blocktrace.Event{Kind: blocktrace.Exit, Thread: e.Thread})
+	r.Executor.Exit(e.Thread)
+}
+
+// addInput makes symbols of an input.
+func (r *Recording) addInput(e *event.Input) {
+	if e.Source == event.InputMap {
+		r.summarizeLibrary(r.spaceNumber(r.task), e.Name, uint64(e.Addr), e.Size, uint64(e.Offset))
+		return
+	}
+	if e.Source == event.InputFile && e.Name != "" && e.Name == r.options.Stdin {
+		e.Source = event.InputStdin
+	}
+	if e.Addr == 0 || !r.options.Choose(e) {
+		return
+	}
+	first := 0
+	name := ""
+	switch e.Source {
+	case event.InputArgs:
+		name = fmt.Sprintf("argv[%d]", e.Offset)
+	case event.InputEnv:
+		variable, _, _ := bytes.Cut(e.Data, []byte("="))
+		name = fmt.Sprintf("env[%s]", variable)
+		// The variable's name is in the symbols' names.
+		skip := min(len(variable)+1, len(e.Data))
+		e.Addr += arch.Addr(skip)
+		e.Data = e.Data[skip:]
+	case event.InputStdin, event.InputFile:
+		name, first = r.fileInputName(e)
+	default:
+		name = fmt.Sprintf("%v#%d.%d", e.Source, e.Thread, r.calls[e.Thread])
+	}
+	r.Executor.Input(r.spaceNumber(r.task), uint64(e.Addr), name, first, e.Data)
+	r.addEvent(blocktrace.Event{
+		Kind: blocktrace.Input, Thread: r.task.ID(), Space: r.spaceNumber(r.task), Addr: uint64(e.Addr), Size: uint64(len(e.Data)), Name: name, First: first,
+	})
+}
+
+// ReadState reads the loaded thread's registers in libVEX's form.
+func ReadState(cpu *uc.CPU, s *vex.State) {
+	var regs arch.Regs
+	cpu.Regs(&regs)
+	var fp [arch.FPSize]byte
+	cpu.FP(&fp)
+	SetState(s, &regs, &fp)
+}
+
+// SetState sets a state to registers and their FXSAVE image.
+func SetState(s *vex.State, regs *arch.Regs, fp *[arch.FPSize]byte) {
+	for i, w := range regs.GPR {
+		s.SetWord(vex.OffsetRAX+8*i, w)
+	}
+	s.SetWord(vex.OffsetRIP, regs.RIP)
+	s.SetWord(vex.OffsetFS, regs.FSBase)
+	s.SetWord(vex.OffsetGS, regs.GSBase)
+	s.SetRFLAGS(regs.RFLAGS)
+	for i := range 16 {
+		copy(s[vex.OffsetXMM+32*i:][:16], fp[160+16*i:])
+	}
+	SetX87(s, fp)
+}
+
+// SetX87 sets the x87 registers and the rounding modes from an FXSAVE image (SDM volume 1,
+// table 10-2).
+func SetX87(s *vex.State, fp *[arch.FPSize]byte) {
+	control, status := binary.LittleEndian.Uint16(fp[0:]), binary.LittleEndian.Uint16(fp[2:])
+	top := int(status >> 11 & 7)
+	binary.LittleEndian.PutUint32(s[vex.OffsetFTop:], uint32(top))
+	s.SetWord(vex.OffsetFC3210, uint64(status&0x4700))
+	s.SetWord(vex.OffsetFPRound, uint64(control>>10&3))
+	s.SetWord(vex.OffsetRound, uint64(binary.LittleEndian.Uint32(fp[24:])>>13&3))
+	for i := range 8 {
+		s[vex.OffsetFPTag+i] = fp[4] >> i & 1
+		at := fp[32+16*i:]
+		register := vex.RoundExtended(binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint16(at[8:]))
+		s.SetWord(vex.OffsetFPReg+8*((top+i)&7), register)
+	}
+}

@@ -1,0 +1,18 @@
+// Package epoch executes a run epoch by epoch, and each epoch several times, as Frost does
+// (Veeraraghavan et al., SOSP 2011, sections 3.1 to 3.3): thread-parallel, which makes the
+// partial order of its synchronization operations and system calls, and epoch-parallel, from
+// the same state under that order by priorities of threads. It compares what the replicas of
+// an epoch have written and left in memory.
+//
+// A Runner has the leading machine, on which thread-parallel replicas are executed, and makes
+// the Followers, machines for epoch-parallel ones, which may run at the same time. Package
+// frost decides what is executed and which replica is committed.
+//
+// Invariants:
+//
+//  1. What becomes of a replica depends on its checkpoint, its order and its options alone,
+//     not on the Follower that has executed it, or when.
+//  2. What the guest writes to standard output and standard error stays with the replica.
+//  3. A checkpoint does not change. Its pages stay in the memory of its machine until it is
+//     released.
+package epoch

@@ -1,0 +1,180 @@
+package epoch
+
+import (
+	"context"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/partialorder"
+)
+
+// mostTimers bounds the timers that fire in an epoch-parallel replica in which
+// nothing else happens.
+const mostTimers = 1000
+
+// mostIdle bounds what an epoch-parallel replica in which no thread can run does
+// about it, until it counts as hanging.
+const mostIdle = 10_000
+
+// Follower is a machine for epoch-parallel replicas. It is for one goroutine, and
+// must be closed before the Runner that it is of.
+type Follower struct {
+	stage
+	shared *partialorder.Functions
+}
+
+// NewFollower builds a machine for epoch-parallel replicas.
+func (r *Runner) NewFollower() (*Follower, error) {
+	f := &Follower{shared: r.shared}
+	c := r.config
+	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
+	if err := f.build(c, r.takeMemory(), r.reads); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *Runner) takeMemory() *mem.RAM {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ram := r.memory[0]
+	r.memory = r.memory[1:]
+	return ram
+}
+
+// Close gives everything back, the replicas' ends too.
+func (f *Follower) Close() {
+	f.m.DropState()
+	f.sweep()
+	f.m.Close()
+	f.tap.reads.close()
+}
+
+// goTo puts the machine to a checkpoint of the leading one, which must be kept until
+// the ends of replicas that were executed from it are released. The level is
+// how full the leading machine's memory was when it went on from there.
+func (f *Follower) goTo(at *Checkpoint, level mem.Level) {
+	f.m.DropState()
+	f.sweep()
+	f.m.TakeOver(at.snapshot, level)
+}
+
+// RunEpochParallel executes an epoch on one core, under the partial order of a
+// thread-parallel replica, by priorities of threads. It fails when it runs more
+// than most instructions.
+func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first *Replica, priority []arch.ThreadID, most uint64) (*Replica, error) {
+	o := partialorder.NewReplayer(f.shared, first.Order)
+	f.goTo(from, first.level)
+	e := f.begin(from, o)
+	m := e.m
+	m.IgnoreFutexTimeouts(true)
+	m.HoldPresentSignals(true)
+	for core := range m.Cluster().Cores() {
+		m.Cluster().Lift(arch.CoreID(core), e.began)
+	}
+	m.Cluster().SwitchPolicy(sched.NewPriority(priority))
+	o.Begin(m.Gate())
+	e.settle()
+	if err := e.follow(ctx, o, most); err != nil {
+		return nil, err
+	}
+	cycles := m.Cluster().Makespan() - e.began
+	again := o.Diverged() != "" && f.tap.failed == "" && !m.Done() && !e.hangs
+	save := (*machine.Machine).HandOver
+	if again {
+		save = (*machine.Machine).Snapshot
+	}
+	x, err := e.finish(o, save)
+	if err != nil {
+		return nil, err
+	}
+	x.Diverged, x.BenignDivergence = o.Diverged(), o.BenignDivergence()
+	if x.Diverged == "" && x.Failed == "" && o.IsIncomplete() {
+		x.Diverged = "a thread has done less"
+	}
+	x.End.byOrder = true
+	x.Cycles = cycles
+	if again {
+		// It may be about to fail: abort takes some steps.
+		o.ContinueDiverged(m.Gate(), probeSteps)
+		e.settle()
+		if err := e.follow(ctx, o, e.effort()+probeEffort); err != nil {
+			x.End.Release()
+			return nil, err
+		}
+		if x.Failed = f.tap.failed; x.Failed != "" {
+			x.Failed += ", soon"
+		}
+	}
+	x.Pages = m.Memory().Grown()
+	return x, nil
+}
+
+// What a thread that has diverged may do behind the epoch's end, in steps, and all
+// threads together in instructions.
+const (
+	probeSteps  = 40
+	probeEffort = 1_000_000
+)
+
+// follow runs an epoch-parallel replica until its epoch is over.
+func (e *epochRun) follow(ctx context.Context, f *partialorder.Replayer, most uint64) error {
+	m := e.m
+	timers, idle := 0, 0
+	for n := 0; !m.Done() && e.tap.failed == "" && !e.hangs; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if m.Cluster().Runnable() > 0 {
+			m.Step()
+			e.yield()
+			timers, idle = 0, 0
+			e.slices++
+			e.hangs = e.effort() > most
+			continue
+		}
+		_, has := m.Kernel().NextTimer()
+		has = has && timers < mostTimers
+		if f.Idle(m.Gate(), has) {
+			break
+		}
+		if has {
+			timers++
+			m.Step()
+			continue
+		}
+		e.settle()
+		idle++
+		e.hangs = idle > mostIdle
+	}
+	return nil
+}
+
+// Commit makes the end of a follower's replica a checkpoint of the leading machine:
+// it copies the pages that the replica has changed. The checkpoint that the
+// replica began at must be there still.
+func (r *Runner) Commit(x *Replica) error {
+	old := x.End
+	if old.leads {
+		return nil
+	}
+	ram := r.m.Memory()
+	n := *old
+	n.snapshot, n.stage, n.leads = r.m.Adopt(old.snapshot), &r.stage, true
+	x.End = &n
+	old.Release()
+	if !ram.Adopted() {
+		return errAdopt.New(r.config.MaxMemory)
+	}
+	ram.NextGeneration()
+	n.peak = ram.Peak()
+	return nil
+}
+
+var errAdopt = errs.Define("replica-cannot-be-committed",
+	"there is not enough memory to go on from another replica: {bytes} bytes are in use",
+	"The run has a data race, and goes on from an epoch-parallel replica, whose pages are copied.",
+	"Give the guest more memory with --max-memory, or make epochs shorter with --epoch.")

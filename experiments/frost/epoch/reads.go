@@ -1,0 +1,176 @@
+package epoch
+
+import (
+	"encoding/binary"
+	"maps"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
+)
+
+// Options say what replicas are for.
+type Options struct {
+	// Followers is how many Followers there may be. They can be made at the same time.
+	Followers int
+	// Reads has replicas sum up what threads read, for CompareReads. All is several times
+	// slower.
+	Reads bool
+	// records allows a recording.
+	records bool
+}
+
+// readSums sum up what each thread of a replica has read outside of operations: in
+// replicas of an epoch without a data race every thread does the same instructions
+// with the same values. A nil readSums sums up nothing.
+type readSums struct {
+	buffer *uc.MemoryBuffer
+	sums   map[arch.ThreadID]uint64
+	inside map[arch.ThreadID]*begunLoads
+}
+
+// newReadSums has an engine log loads, before its first run.
+func newReadSums(cpu *uc.CPU) (*readSums, error) {
+	if err := cpu.LogMemory(uc.MemoryFilter{Partial: true}); err != nil {
+		return nil, err
+	}
+	return &readSums{buffer: uc.NewMemoryBuffer()}, nil
+}
+
+func (s *readSums) close() {
+	if s != nil {
+		s.buffer.Close()
+	}
+}
+
+// begin forgets what was read before.
+func (s *readSums) begin(cpu *uc.CPU) {
+	if s != nil {
+		cpu.ForgetMemory()
+		cpu.SwapMemory(s.buffer)
+		s.sums, s.inside = map[arch.ThreadID]uint64{}, map[arch.ThreadID]*begunLoads{}
+	}
+}
+
+// take adds what a thread has read since the last call, unless it was in an
+// operation, where it may have had to wait.
+func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
+	if s == nil || cpu.LoggedMemory() == 0 {
+		return
+	}
+	cpu.SwapMemory(s.buffer)
+	if inside {
+		return
+	}
+	sum := s.sums[id]
+	of := s.insideOf(id)
+	var part, parts uint64
+	entries := s.buffer.Entries()
+	for i := range entries {
+		e := &entries[i]
+		switch e.Kind {
+		case uc.MemoryPart:
+			part, parts = e.PC, uint64(e.Addr)
+			continue
+		case uc.MemoryLoad:
+			l := load{pc: e.PC, addr: uint64(e.Addr), size: uint64(e.Size), value: [2]uint64{e.Value}}
+			if l.size > 8 {
+				l.value[1] = entries[i+1].Value
+			}
+			if parts == 0 {
+				of.loads = of.loads[:0]
+				sum = l.add(sum)
+				break
+			}
+			if part == 0 {
+				of.loads = of.loads[:0]
+			}
+			if of.loads = append(of.loads, l); part == parts-1 {
+				sum = of.add(sum)
+			}
+		case uc.MemoryStore:
+			if parts > 0 {
+				sum = of.add(sum)
+			}
+			of.loads = of.loads[:0]
+		default:
+			continue
+		}
+		part, parts = 0, 0
+	}
+	s.sums[id] = sum
+}
+
+// insideOf are the loads of the instruction that a thread is inside.
+func (s *readSums) insideOf(id arch.ThreadID) *begunLoads {
+	of := s.inside[id]
+	if of == nil {
+		of = &begunLoads{}
+		s.inside[id] = of
+	}
+	return of
+}
+
+// begunLoads are what a thread has loaded in an instruction that others act inside. If it is
+// interrupted there, it loads again.
+type begunLoads struct{ loads []load }
+
+func (b *begunLoads) add(sum uint64) uint64 {
+	for i := range b.loads {
+		sum = b.loads[i].add(sum)
+	}
+	b.loads = b.loads[:0]
+	return sum
+}
+
+type load struct {
+	pc, addr, size uint64
+	value          [2]uint64
+}
+
+// add adds a load to a sum. One that lies in two cache lines counts as two, as it is logged if
+// others act between them.
+func (l *load) add(sum uint64) uint64 {
+	first := arch.LineSize - l.addr%arch.LineSize
+	if first >= l.size {
+		return l.addPart(sum)
+	}
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[0:], l.value[0])
+	binary.LittleEndian.PutUint64(b[8:], l.value[1])
+	part := func(from, size uint64) *load {
+		var v [16]byte
+		copy(v[:size], b[from:])
+		return &load{l.pc, l.addr + from, size, [2]uint64{binary.LittleEndian.Uint64(v[:]), binary.LittleEndian.Uint64(v[8:])}}
+	}
+	return part(first, l.size-first).addPart(part(0, first).addPart(sum))
+}
+
+func (l *load) addPart(sum uint64) uint64 {
+	var b [32]byte
+	binary.LittleEndian.PutUint64(b[0:], l.pc)
+	binary.LittleEndian.PutUint64(b[8:], l.addr<<8|l.size)
+	binary.LittleEndian.PutUint64(b[16:], l.value[0])
+	binary.LittleEndian.PutUint64(b[24:], l.value[1])
+	return xxh3.HashSeed(b[:], sum)
+}
+
+// soFar is what was summed up, by thread.
+func (s *readSums) soFar() map[arch.ThreadID]uint64 {
+	if s == nil {
+		return nil
+	}
+	return maps.Clone(s.sums)
+}
+
+// CompareReads tells whether all threads of two replicas have read the same, if that was
+// asked for, and the first that has not.
+func CompareReads(a, b *Replica) (thread arch.ThreadID, same bool) {
+	for _, id := range sortedThreads(a.reads) {
+		if b.reads[id] != a.reads[id] {
+			return id, false
+		}
+	}
+	return 0, maps.Equal(a.reads, b.reads)
+}

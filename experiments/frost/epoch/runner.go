@@ -1,0 +1,466 @@
+package epoch
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
+	"github.com/heddle-dmt/heddle/sched/partialorder"
+)
+
+var errReplicas = errs.Define("run-cannot-have-replicas",
+	"a run with replicas cannot have {option}",
+	"Replicas are executed from states of the same run, again and again: what records, replays or controls one run has no place there, and stores that wait in buffers have no place in an epoch's end.",
+	"Leave the option out.")
+
+// Runner executes a run epoch by epoch, and each epoch as often as wanted:
+// thread-parallel, which makes its partial order of synchronization operations and
+// system calls, and from the same state under that order by priorities of
+// threads. (Frost, sections 3.1 and 3.2.) What the guest writes to standard output
+// and standard error stays with the replica.
+//
+// Thread-parallel replicas are executed on one machine, the leading one, and
+// others on Followers, which may run at the same time as it and each other: a
+// checkpoint does not change, and its pages are read where they are. Runner is
+// for one goroutine, each Follower for one, and both must be closed.
+type Runner struct {
+	stage
+	shared *partialorder.Functions
+	config machine.Config
+	reads  bool        // Options.Reads
+	memory []*mem.RAM  // of followers to come
+	live   *Checkpoint // that the machine is at, if it has not run since
+}
+
+// stage is a machine that executes replicas.
+type stage struct {
+	m   *machine.Machine
+	tap *tap
+
+	mu   sync.Mutex
+	dead []*machine.Snapshot // to be released by who runs the machine
+}
+
+// Checkpoint is a state between two epochs. It must be released.
+type Checkpoint struct {
+	snapshot *machine.Snapshot
+	stage    *stage // whose memory it is in
+	leads    bool   // the stage is the leading one
+	threads  []partialorder.ThreadState
+	floors   map[arch.ThreadID]floor
+	// objects are the synchronization objects that were used so far. The map does
+	// not change.
+	objects map[event.ObjectID]object
+	peak    uint64 // of the leading machine's memory, in pages
+	byOrder bool   // it is that of an epoch-parallel replica
+	ended   bool   // the run is over
+	outcome string // how, if it is
+	idle    uint64 // effort without progress so far
+}
+
+// Done tells that the run is over.
+func (c *Checkpoint) Done() bool { return c.ended }
+
+// Release gives up the state. One of the leading machine is released by whoever
+// has that, others by anybody: their memory goes back when their machine is used
+// again.
+func (c *Checkpoint) Release() {
+	if c.leads {
+		c.snapshot.Release()
+		return
+	}
+	c.stage.mu.Lock()
+	defer c.stage.mu.Unlock()
+	c.stage.dead = append(c.stage.dead, c.snapshot)
+}
+
+// sweep releases what was given up.
+func (s *stage) sweep() {
+	s.mu.Lock()
+	list := s.dead
+	s.dead = nil
+	s.mu.Unlock()
+	for _, x := range list {
+		x.Release()
+	}
+}
+
+// NewRunner builds the leading machine.
+func NewRunner(c machine.Config, o Options) (*Runner, error) {
+	if err := allowsReplicas(&c, o.records); err != nil {
+		return nil, err
+	}
+	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
+	c.Control = dmt.Control{Policy: dmt.FCFS} // its place is taken in each epoch
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	memory, err := mem.NewRAMs(c.MaxMemory+arch.PageSize, 1+o.Followers)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{shared: sharedFunctions(), config: c, reads: o.Reads, memory: memory[1:]}
+	if err := r.build(c, memory[0], o.Reads); err != nil {
+		r.closeMemory()
+		return nil, err
+	}
+	return r, nil
+}
+
+// build makes the stage's machine.
+func (s *stage) build(c machine.Config, ram *mem.RAM, reads bool) error {
+	s.tap = &tap{}
+	c.Stdout, c.Stderr = stream{s.tap, 1}, stream{s.tap, 2}
+	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore())
+	if err != nil {
+		return err
+	}
+	s.m, s.tap.m = m, m
+	if reads {
+		if s.tap.reads, err = newReadSums(m.CPU()); err != nil {
+			m.Close()
+			return err
+		}
+	}
+	m.AddRecording(s.tap)
+	m.AcceptStates()
+	return nil
+}
+
+// allowsReplicas returns an error if a run with replicas cannot have an option. One that is
+// recorded executes thread-parallel replicas alone.
+func allowsReplicas(c *machine.Config, records bool) error {
+	for _, x := range []struct {
+		bad    bool
+		option string
+	}{
+		{c.Record != nil && !records, "a recording"},
+		{c.Replay != nil, "a replay"},
+		{c.Enforce != nil, "a schedule"},
+		{c.Control.Policy != "", "a controller"},
+		{c.Strace != nil, "a trace of system calls"},
+		{c.EventLog != nil, "a log of events"},
+		{c.Memory.MemoryModel() != memmodel.SC, "a memory model other than sc"},
+	} {
+		if x.bad {
+			return errReplicas.New(x.option)
+		}
+	}
+	return nil
+}
+
+// Close gives everything back but checkpoints.
+func (r *Runner) Close() {
+	r.m.Close()
+	r.tap.reads.close()
+	r.closeMemory()
+}
+
+func (r *Runner) closeMemory() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ram := range r.memory {
+		ram.Close()
+	}
+	r.memory = nil
+}
+
+// Start is the state before the first instruction.
+func (r *Runner) Start() *Checkpoint {
+	return &Checkpoint{snapshot: r.m.Snapshot(), stage: &r.stage, leads: true, peak: r.m.Memory().Peak()}
+}
+
+// EpochOptions bound an epoch.
+type EpochOptions struct {
+	// Length is when the epoch is to end, in milliseconds of virtual time.
+	Length float64
+	// AtOutput has it end when the guest writes to standard output or error.
+	AtOutput bool
+	// Hang is how many instructions a replica may run without a synchronization
+	// operation or system call until it counts as hanging.
+	Hang uint64
+	// Seed, if it is not 0, makes the scheduling policy anew. Priority, if it is not
+	// empty, has the thread that comes first in it run on one core until it cannot
+	// go on, as in an epoch-parallel replica, but under no order: nothing is
+	// preempted.
+	Seed     uint64
+	Priority []arch.ThreadID
+}
+
+// Replica is an execution of an epoch.
+type Replica struct {
+	// End is the state at the end.
+	End *Checkpoint
+	// Failed is how the replica failed, self-evidently, or empty.
+	Failed string
+	// Order is what a thread-parallel replica found. Diverged tells what an
+	// epoch-parallel one did that was not in it, and Softly what does not count.
+	Order                      *partialorder.Order
+	Diverged, BenignDivergence string
+	Output                     []Output
+	// Instructions are those of all threads. Cycles is the time of a
+	// thread-parallel replica on its cores, of an epoch-parallel one on its core.
+	// Work is the time that the cores did not stand still.
+	Instructions uint64
+	Cycles, Work arch.Cycles
+	// Effort is instructions with something for each slice: what Hang bounds.
+	Effort uint64
+	// Pages is how many pages an epoch-parallel replica has written, at most at
+	// once.
+	Pages uint64
+	level mem.Level // of the machine's memory when it began
+	// Sent sums up, by thread, what was written to files and sockets.
+	sent map[arch.ThreadID]uint64
+	used []partialorder.Step
+	gone map[arch.ThreadID]arch.Addr // stacks of threads that ended
+	// reads sums up what each thread has read, if that is asked for.
+	reads map[arch.ThreadID]uint64
+}
+
+// Output is something that the guest wrote.
+type Output struct {
+	FD   int
+	Data []byte
+}
+
+// begin makes an execution that begins where the machine is.
+func (s *stage) begin(from *Checkpoint, controller sched.Controller) *epochRun {
+	m := s.m
+	m.SetController(controller)
+	s.tap.begin(from)
+	m.SetTimeToMakespan()
+	return &epochRun{
+		stage: s, from: from, m: m, mhz: m.Config().Costs.MHz, instructions: m.Instructions(), began: m.Cluster().Makespan(),
+		worked: m.Cluster().Worked(), level: m.Memory().Level(), since: -from.idle,
+	}
+}
+
+// goTo puts the leading machine to a checkpoint.
+func (r *Runner) goTo(at *Checkpoint) {
+	if r.live != at {
+		r.m.Restore(at.snapshot)
+	}
+	r.live = nil
+}
+
+// epochRun is a replica that runs.
+type epochRun struct {
+	*stage
+	from         *Checkpoint
+	m            *machine.Machine
+	mhz          uint32
+	instructions uint64
+	began        arch.Cycles
+	worked       arch.Cycles // by all cores before
+	level        mem.Level
+	length       arch.Cycles
+	closes       bool   // there was output
+	steps        uint64 // when progress was last seen
+	since        uint64 // effort then, less than 0 if it was in an epoch before
+	yielded      uint64 // instructions when Go's scheduler last went on
+	slices       uint64
+	closed       uint64 // effort when the epoch was to end
+	closedAt     arch.Cycles
+	hangs        bool
+}
+
+// settle does what the controller wants before anything runs.
+func (e *epochRun) settle() { e.m.ApplyVerdict() }
+
+// ran is how many instructions the replica has run.
+func (e *epochRun) ran() uint64 { return e.m.Instructions() - e.instructions }
+
+// pauseCost is what a slice counts in instructions when loops without end are
+// looked for: one that yields has slices of a few instructions.
+const pauseCost = 1000
+
+// effort is how much the replica has run.
+func (e *epochRun) effort() uint64 { return e.ran() + pauseCost*e.slices }
+
+// yield does what Machine.Run does between its steps.
+func (e *epochRun) yield() {
+	if ran := e.ran(); ran-e.yielded >= machine.InstructionsBetweenYields {
+		e.yielded = ran
+		runtime.Gosched()
+	}
+}
+
+// stuck notes progress, and tells whether there was none for too long.
+func (e *epochRun) stuck(progress, most uint64) bool {
+	e.slices++
+	if progress != e.steps {
+		e.steps, e.since = progress, e.effort()
+	}
+	e.hangs = e.effort()-e.since > most
+	return e.hangs
+}
+
+// RunThreadParallel executes an epoch thread-parallel, under the run's scheduling policy.
+func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o EpochOptions) (*Replica, error) {
+	rec := partialorder.NewRecorder(r.shared, from.threads)
+	r.goTo(from)
+	e := r.begin(from, rec)
+	m := e.m
+	if from.byOrder {
+		m.IgnoreFutexTimeouts(false)
+		m.HoldPresentSignals(false)
+	}
+	if len(o.Priority) > 0 {
+		m.Cluster().SwitchPolicy(sched.NewPriority(o.Priority))
+	} else if o.Seed != 0 || from.byOrder {
+		m.Cluster().SwitchPolicy(dmt.NewPolicy(r.config.Cores, cmp.Or(o.Seed, r.config.Seed), r.config.Sched))
+	}
+	r.tap.recorder = rec
+	rec.Begin(m.Gate())
+	e.settle()
+	e.length = arch.Cycles(o.Length * 1000 * float64(r.config.Costs.MHz))
+	for n := 0; !m.Done() && r.tap.failed == ""; n++ {
+		if rec.Closed() && m.Cluster().Runnable() == 0 {
+			break
+		}
+		m.Step()
+		e.yield()
+		if o.AtOutput && len(r.tap.output) > 0 {
+			e.soon()
+		}
+		if !rec.Closing() && m.Cluster().Makespan() >= e.began+e.length {
+			rec.Close()
+		}
+		if m.Cluster().Runnable() == 0 && rec.AllowSignals() {
+			m.HoldPresentSignals(false)
+		}
+		e.reopen(rec, o.Hang)
+		if e.stuck(rec.Steps(), o.Hang) {
+			break
+		}
+		if n%256 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	x, err := e.finish(rec, (*machine.Machine).Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.Memory().Peak()
+	r.live = x.End
+	x.End.idle = e.effort() - e.since
+	x.Order = rec.Order(x.Failed != "")
+	x.Order.Endless = e.hangs
+	x.Cycles = m.Cluster().Makespan() - e.began
+	return x, nil
+}
+
+// reopen has an epoch go on that does not come to its end: a thread computes that has no
+// operation to come to before it gets a signal, say, and those that would send it stand.
+func (e *epochRun) reopen(rec *partialorder.Recorder, hang uint64) {
+	now := e.m.Cluster().Makespan()
+	if !rec.Closing() {
+		e.closed, e.closedAt = e.effort(), now
+		return
+	}
+	if e.effort()-e.closed < hang/2 && now-e.closedAt < patience {
+		return
+	}
+	e.closed, e.closedAt = e.effort(), now
+	rec.Reopen(e.m.Gate())
+	e.settle()
+	e.length = 2 * (e.m.Cluster().Makespan() - e.began)
+}
+
+// patience is the time after which an epoch that is to end goes on.
+const patience arch.Cycles = 50_000_000
+
+// grace is how long, in milliseconds of virtual time, an epoch goes on behind
+// output: the message of a failed assertion and the abort that follows are in one.
+const grace = 0.05
+
+// soon has the epoch end soon.
+func (e *epochRun) soon() {
+	if e.closes {
+		return
+	}
+	e.closes = true
+	ran := e.m.Cluster().Makespan() - e.began
+	e.length = min(e.length, ran+arch.Cycles(grace*1000*float64(e.mhz)))
+}
+
+// orderController is an OrderRecorder or OrderFollower.
+type orderController interface {
+	ThreadStates() []partialorder.ThreadState
+	UsedSteps() []partialorder.Step
+}
+
+// finish makes the replica of an execution that is over, with what save makes of
+// the machine's state.
+func (e *epochRun) finish(c orderController, save func(*machine.Machine) *machine.Snapshot) (*Replica, error) {
+	m, t := e.m, e.tap
+	m.LeaveInstructions()
+	x := &Replica{
+		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(), level: e.level,
+		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
+		reads: t.reads.soFar(),
+	}
+	switch {
+	case x.Failed != "":
+	case e.hangs:
+		x.Failed = "it does not end"
+	case m.Done() && m.Outcome() == machine.OutcomeDeadlock:
+		x.Failed = "deadlock"
+	case m.Done() && m.Kernel().Fatal() != "":
+		return nil, errStopped.New(m.Kernel().Fatal())
+	}
+	x.End = &Checkpoint{
+		stage: e.stage, ended: m.Done() || x.Failed != "", outcome: m.Outcome(), threads: c.ThreadStates(),
+		floors: t.floorsNow(m.Kernel()), objects: known(e.from.objects, x.used),
+	}
+	x.End.snapshot = save(m)
+	return x, nil
+}
+
+var errStopped = errs.Define("run-with-replicas-stopped",
+	"the run cannot go on: {problem}",
+	"The program made a system call that the machine does not have; the rest of the sentence names it.",
+	"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
+
+// Finish ends the run in a state: writable mounts are written to the host, and the
+// result is that of a run that had come there by itself. If the program has not ended
+// the context has ended the run.
+func (r *Runner) Finish(ctx context.Context, at *Checkpoint) (*machine.Result, error) {
+	m := r.m
+	r.goTo(at)
+	if at.outcome == "" {
+		m.EndByContext(ctx)
+	} else {
+		m.End(at.outcome)
+	}
+	return m.Finish()
+}
+
+// PeakMemory is the largest number of bytes that all states of the leading machine
+// held together: what was executed ahead of an epoch that was rolled back does not
+// count.
+func (r *Runner) PeakMemory() uint64 { return r.m.Memory().Peak() * arch.PageSize }
+
+// Scarce tells that more than half of the leading machine's memory is in use.
+func (r *Runner) Scarce() bool { return 2*r.m.Memory().Used() > r.m.Memory().Limit() }
+
+// Return puts the leading machine to a checkpoint that it has passed, to go on from
+// there. What it has done behind the end of an epoch does not count for PeakMemory;
+// checkpoints that were made behind it have been released.
+func (r *Runner) Return(to, end *Checkpoint) {
+	r.goTo(to)
+	r.live = to
+	r.m.Memory().SetPeak(end.peak)
+}

@@ -1,0 +1,222 @@
+package epoch
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched/partialorder"
+)
+
+const pageBytes = arch.PageSize
+
+var noStop = arch.Stop{}
+
+// tap is a Recording that watches a replica: what it writes, how it fails, and
+// where its stacks end. It is on the host's side: snapshots share it.
+type tap struct {
+	recorder.Nothing
+	m        *machine.Machine
+	recorder *partialorder.Recorder // of a thread-parallel replica, or nil
+	failed   string
+	output   []Output
+	sent     map[arch.ThreadID]uint64
+	gone     map[arch.ThreadID]arch.Addr
+	within   map[arch.ThreadID]arch.Addr // where the stack was when an operation began
+	// under are the operations that a thread is in handlers of signals in, likewise.
+	under map[arch.ThreadID][]arch.Addr
+	reads *readSums // nil unless they are asked for
+}
+
+// SharedInSnapshot marks that copies of the machine's state share it.
+func (*tap) BoundInSnapshot() {}
+
+// floor is how far a thread's stack is in use, and what it holds in the registers
+// that functions preserve (System V ABI for AMD64, section 3.2.1): between two
+// epochs the others hold what nobody needs. In an operation they all are the C
+// library's.
+type floor struct {
+	sp     arch.Addr
+	inside bool
+	block  arch.Addr // the thread's control block
+	pc     uint64
+	kept   [6]uint64
+}
+
+func (t *tap) begin(from *Checkpoint) {
+	t.failed, t.output = "", nil
+	t.reads.begin(t.m.CPU())
+	t.sent, t.gone, t.within = map[arch.ThreadID]uint64{}, map[arch.ThreadID]arch.Addr{}, map[arch.ThreadID]arch.Addr{}
+	t.under = map[arch.ThreadID][]arch.Addr{}
+	for id, f := range from.floors {
+		if f.inside {
+			t.within[id] = f.sp
+		}
+	}
+}
+
+// stream is a descriptor of the guest whose bytes stay with the replica.
+type stream struct {
+	tap *tap
+	fd  int
+}
+
+// Write implements io.Writer.
+func (s stream) Write(p []byte) (int, error) {
+	list := s.tap.output
+	if n := len(list); n > 0 && list[n-1].FD == s.fd {
+		list[n-1].Data = append(list[n-1].Data, p...)
+	} else {
+		s.tap.output = append(list, Output{s.fd, bytes.Clone(p)})
+	}
+	return len(p), nil
+}
+
+// Begin implements recorder.Recording: a slice may begin where an operation does.
+func (t *tap) Begin(r *recorder.Recorder, task *kernel.Task) { t.Stopped(r, task, noStop) }
+
+// Stopped implements recorder.Recording.
+func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ arch.Stop) {
+	id := task.ID()
+	_, known := t.within[id]
+	t.reads.take(t.m.CPU(), id, known)
+	switch inside := t.m.InOperation(id); {
+	case inside && !known:
+		t.within[id] = t.stack()
+	case !inside && known:
+		delete(t.within, id)
+	}
+}
+
+// Leave takes what another thread than the one that runs has stored.
+func (t *tap) Leave(on *recorder.Recorder) {
+	id := on.At().Thread
+	_, known := t.within[id]
+	t.reads.take(t.m.CPU(), id, known)
+}
+
+// stack is the stack pointer of the loaded thread.
+func (t *tap) stack() arch.Addr {
+	var r arch.Regs
+	t.m.CPU().Regs(&r)
+	return arch.Addr(r.GPR[arch.RSP])
+}
+
+// Issue implements recorder.Recording.
+func (t *tap) Issue(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
+	switch e.Number {
+	case unix.SYS_RT_SIGRETURN:
+		t.handled(e.Thread)
+	case unix.SYS_EXIT:
+		t.gone[e.Thread] = t.stack()
+	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_SENDTO:
+		t.sends(task, e)
+	}
+}
+
+// Signal implements recorder.Recording.
+func (t *tap) Signal(_ *recorder.Recorder, e *event.Signal) {
+	if sp, ok := t.within[e.Thread]; ok {
+		t.under[e.Thread] = append(t.under[e.Thread], sp)
+	}
+}
+
+// handled goes back to the operation that a thread's handler has interrupted, if there is
+// one.
+func (t *tap) handled(id arch.ThreadID) {
+	if k := len(t.under[id]); k > 0 && t.m.InOperation(id) {
+		t.within[id], t.under[id] = t.under[id][k-1], t.under[id][:k-1]
+	}
+}
+
+// mostSent bounds how much of what one call sends is looked at.
+const mostSent = 1 << 20
+
+// sends sums up what a thread writes.
+func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
+	b := make([]byte, min(e.Args[2], mostSent))
+	n := task.Process().Peek(arch.Addr(e.Args[1]), b)
+	h := xxh3.New()
+	sum := t.sent[e.Thread]
+	_, _ = h.Write([]byte{byte(sum), byte(sum >> 8), byte(sum >> 16), byte(sum >> 24), byte(sum >> 32), byte(e.Args[0])})
+	_, _ = h.Write(b[:n])
+	t.sent[e.Thread] = h.Sum64()
+}
+
+// Return implements recorder.Recording.
+func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
+	interrupted := int64(e.Result) == -int64(unix.EINTR)
+	if t.recorder != nil && (partialorder.IsTimeDependent(e.Number) || interrupted) && !t.m.InOperation(e.Thread) {
+		t.recorder.NoteWrites(e.Thread, e.Number, told(task, e))
+	}
+}
+
+// told reads what a call has written that answers what time it is, or that says how much of a wait was left
+// when a signal ended it.
+func told(task *kernel.Task, e *event.Syscall) (list []event.Write) {
+	for i := range linux.Arity(e.Number) {
+		at, a := arch.Addr(e.Args[i]), &linux.Lookup(e.Number).Args[i]
+		answers := a.Output == linux.OutputFixed && linux.Has(e.Number, linux.TimeDependent) || a.Output == linux.OutputLeft
+		if at == 0 || !answers {
+			continue
+		}
+		b := make([]byte, a.Size)
+		if n := task.Process().Peek(at, b); n > 0 {
+			list = append(list, event.Write{Addr: at, Data: b[:n]})
+		}
+	}
+	return list
+}
+
+// Start implements recorder.Recording.
+func (t *tap) Start(_ *recorder.Recorder, _ *kernel.Task, e *event.Start) {
+	if t.recorder != nil {
+		t.recorder.NoteBirth(e.Thread, e.Parent)
+	}
+}
+
+// Exit implements recorder.Recording.
+func (t *tap) Exit(_ *recorder.Recorder, e *event.Exit) {
+	delete(t.within, e.Thread)
+	delete(t.under, e.Thread)
+	if signal := int(e.Status & 0x7f); partialorder.IsFailureSignal(signal) && t.failed == "" {
+		t.failed = machine.SignalName(signal)
+	}
+}
+
+// floorsNow is where the stacks of all threads end.
+func (t *tap) floorsNow(k *kernel.Kernel) map[arch.ThreadID]floor {
+	floors := map[arch.ThreadID]floor{}
+	for _, task := range k.Tasks() {
+		var r arch.Regs
+		var fp [arch.FPSize]byte
+		task.Registers(&r, &fp)
+		g := &r.GPR
+		f := floor{sp: arch.Addr(g[arch.RSP]), block: arch.Addr(r.FSBase)}
+		if sp, ok := t.within[task.ID()]; ok {
+			f.sp, f.inside = sp, true
+		} else {
+			f.pc, f.kept = r.RIP, [6]uint64{g[arch.RBX], g[arch.RBP], g[arch.R12], g[arch.R13], g[arch.R14], g[arch.R15]}
+		}
+		floors[task.ID()] = f
+	}
+	return floors
+}
+
+// sortedThreads are the keys of a map by thread.
+func sortedThreads[V any](m map[arch.ThreadID]V) []arch.ThreadID {
+	list := make([]arch.ThreadID, 0, len(m))
+	for id := range m {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,60 @@
+package h3
+
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched/guided"
+	"github.com/heddle-dmt/heddle/sched/minimize"
+)
+
+// guidedConfig is the configuration of a recorded run, to be run under a schedule that was
+// computed, with the options that the machine needs for it. Of the recording it takes the
+// program and its inputs alone, and the decisions before the checkpoint at which the schedule
+// begins, if it begins at one. Model is the memory model, empty for the recorded one.
+func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Config, []machine.Option, error) {
+	c, err := r.Config()
+	if err != nil {
+		return c, nil, err
+	}
+	c.Replay = nil
+	if g.Behind() > 0 {
+		if err := r.CheckDecisions(); err != nil {
+			return c, nil, err
+		}
+	}
+	if model != "" {
+		c.Memory.Model = model
+	}
+	c.Memory.Engine = storebuffer.Exact
+	return c, []machine.Option{
+		machine.Isolated(), machine.WithPolicy(g), machine.WithRecordedStart(r, g.Behind()),
+		machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
+			return g.Held(minimize.Store{Thread: t, Addr: at})
+		}),
+		machine.WithHook(&guideHook{guide: g}),
+	}, nil
+}
+
+// guideHook tells a guide how each quantum ends.
+type guideHook struct {
+	machine.NoHook
+	m     *machine.Machine
+	guide *guided.Guide
+}
+
+// Prepare implements machine.Hook.
+func (h *guideHook) Prepare(m *machine.Machine) error {
+	h.m = m
+	return nil
+}
+
+// AfterQuantum implements machine.Hook.
+func (h *guideHook) AfterQuantum(_ *kernel.Task, s arch.Stop) {
+	pc := h.m.CPU().PC()
+	if in, ok := h.m.CPU().Interrupted(); ok && s.Inside > 0 {
+		pc = in.PC
+	}
+	h.guide.Ended(pc, s.Instructions, s.Inside)
+}

@@ -1,0 +1,454 @@
+// Package experiments runs sweeps: a YAML file names programs and a grid of
+// parameters, each point of the grid is one run of a program on the machine,
+// and the results go to a store from which tables are made.
+//
+// An Experiment is a checked file. Plan expands it into Runs, in a fixed order.
+// Sweep carries out those that the store does not have yet, each in a worker
+// process of its own, and the same programs natively for comparison. Table
+// groups what is stored over the seeds.
+//
+// Invariants:
+//
+//  1. A stored result is used again only if nothing that its run depended on
+//     has changed: configuration, program, inputs, heddle itself (Run.Key), and
+//     every host file that the run read (the manifest in its result).
+//  2. Two runs with one key that differ in their digest are never passed over:
+//     the sweep reports them, and so does every table made later.
+//  3. The plan, the inputs and the tables depend on the file and the stored
+//     results alone, not on the number of workers or the order in which they
+//     finish.
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/yamlfile"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Experiment is an experiment file.
+type Experiment struct {
+	// Name names the store and the table; the default is the file's name.
+	Name string `mapstructure:"name"`
+	// Store is the file that keeps the results, relative to the experiment
+	// file; the default is results/NAME.sqlite in the current folder.
+	Store string `mapstructure:"store"`
+	// Programs are what is run.
+	Programs []Program `mapstructure:"programs"`
+	// Inputs are the files in the folder that programs start in.
+	Inputs []Input `mapstructure:"inputs"`
+	// Machine configures the machine; the grid overrides it.
+	Machine runoptions.Options `mapstructure:"machine"`
+	// Grid is what is varied.
+	Grid Grid `mapstructure:"grid"`
+	// Repetitions is how often each run is made; all must be equal.
+	Repetitions int `mapstructure:"repetitions"`
+	// Native compares output and exit status with a run on the host.
+	Native bool `mapstructure:"native"`
+	// Workers is the number of runs at a time; 0 means one for each processor
+	// of the host.
+	Workers int `mapstructure:"workers"`
+	// TimeLimit ends a run that takes the host longer, as a failure; 0 means
+	// no limit.
+	TimeLimit Duration `mapstructure:"time_limit"`
+	// Failures, when it asks for anything, makes the experiment one about runs
+	// that fail.
+	Failures Failures `mapstructure:"failures"`
+
+	path string // of the file
+}
+
+// Program is one program under study.
+type Program struct {
+	// Name stands for the program in tables; the default is the command's.
+	Name string `mapstructure:"name"`
+	// Command is the program and its arguments, in which {threads} and the
+	// names of Grid.Arguments are replaced. A program without a slash is found
+	// in the guest's PATH; a relative path is relative to the experiment file.
+	Command []string `mapstructure:"command"`
+	// Stdin is the name of the input that is standard input.
+	Stdin string `mapstructure:"stdin"`
+}
+
+// Input is a file that programs find in their working folder: a copy of a
+// host's file, or a generated one.
+type Input struct {
+	Name     string          `mapstructure:"name"`
+	File     string          `mapstructure:"file"`
+	Generate string          `mapstructure:"generate"`
+	Size     runoptions.Size `mapstructure:"size"`
+	Seed     uint64          `mapstructure:"seed"`
+}
+
+// Grid lists the values of each parameter; every combination is a run. A
+// parameter that is not listed has the machine's value.
+type Grid struct {
+	// Cores are numbers of cores, or "threads" for as many as threads.
+	Cores []Cores `mapstructure:"cores"`
+	// Threads are the values of {threads}.
+	Threads []Range `mapstructure:"threads"`
+	// Seeds are the machine's seeds.
+	Seeds []Range `mapstructure:"seeds"`
+	// Policy are scheduling policies.
+	Policy []string `mapstructure:"policy"`
+	// Model are memory models. Commit and Capacity, when stores become visible and
+	// how many a core's buffer holds, are not varied under sc, where there are none.
+	Model    []string `mapstructure:"model"`
+	Commit   []string `mapstructure:"commit"`
+	Capacity []int    `mapstructure:"capacity"`
+	// Arguments are further placeholders in commands, with their values.
+	Arguments map[string][]string `mapstructure:"arguments"`
+}
+
+// guestDir is the folder that programs start in, where the inputs are.
+const guestDir = "/experiment"
+
+// Load reads and checks an experiment file.
+func Load(path string) (*Experiment, error) {
+	x := &Experiment{
+		Machine: runoptions.Default(), Repetitions: 1, Native: true, path: path,
+	}
+	file, err := yamlfile.Load(path, x)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.complete(); err != nil {
+		return nil, err
+	}
+	err = x.check()
+	var wrong *runoptions.FieldError
+	if errors.As(err, &wrong) {
+		return nil, file.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
+	}
+	return x, err
+}
+
+// complete fills in what depends on other fields and resolves paths.
+func (x *Experiment) complete() error {
+	dir, err := filepath.Abs(filepath.Dir(x.path))
+	if err != nil {
+		return errFolder.Wrap(err)
+	}
+	if x.Name == "" {
+		base := filepath.Base(x.path)
+		x.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if x.Store == "" {
+		x.Store = filepath.Join("results", x.Name+".sqlite")
+	} else if !filepath.IsAbs(x.Store) {
+		x.Store = filepath.Join(dir, x.Store)
+	}
+	if folder := &x.Failures.Folder; *folder != "" && !filepath.IsAbs(*folder) {
+		*folder = filepath.Join(dir, *folder)
+	}
+	x.Machine.Resolve(dir)
+	for i := range x.Inputs {
+		if file := &x.Inputs[i].File; *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(dir, *file)
+		}
+	}
+	for i := range x.Programs {
+		x.Programs[i].complete(dir)
+	}
+	return nil
+}
+
+func (p *Program) complete(dir string) {
+	if len(p.Command) == 0 {
+		return
+	}
+	if p.Name == "" {
+		p.Name = filepath.Base(p.Command[0])
+	}
+	if name := p.Command[0]; strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		p.Command = append([]string{filepath.Join(dir, name)}, p.Command[1:]...)
+	}
+}
+
+func wrong(field string, found any, allowed string) error {
+	if text, ok := found.(string); ok {
+		found = strconv.Quote(text)
+	}
+	return &runoptions.FieldError{Field: field, Found: found, Allowed: allowed}
+}
+
+// maxRuns bounds a plan, so that a slip in a range is an error and not a day's
+// work.
+const maxRuns = 1_000_000
+
+// check returns the first field that is wrong.
+func (x *Experiment) check() error {
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+
+const plainNameForm = "letters, digits, dots, hyphens, underscores and plus signs"
+
+func (x *Experiment) checkScalars() error {
+	switch {
+	case !plainName.MatchString(x.Name):
+		return wrong("name", x.Name, plainNameForm)
+	case x.Repetitions < 1 || x.Repetitions > 1000:
+		return wrong("repetitions", x.Repetitions, "1 to 1000")
+	case x.Workers < 0 || x.Workers > 1000:
+		return wrong("workers", x.Workers, "0 to 1000")
+	case len(x.Programs) == 0:
+		return wrong("programs", "empty", "at least one program")
+	}
+	return nil
+}
+
+func (x *Experiment) checkMachine() error {
+	err := x.Machine.Check()
+	var field *runoptions.FieldError
+	if errors.As(err, &field) {
+		return wrong("machine."+field.Field, field.Found, field.Allowed)
+	}
+	for i, m := range x.Machine.Mounts {
+		if m.Writable {
+			return wrong(fmt.Sprintf("machine.mounts[%d]", i), m.String(), "a mount without :rw; runs of a sweep must not change what others read")
+		}
+	}
+	return err
+}
+
+func (x *Experiment) checkInputs() error {
+	seen := map[string]bool{}
+	for i, in := range x.Inputs {
+		field := fmt.Sprintf("inputs[%d].", i)
+		switch {
+		case !plainName.MatchString(in.Name):
+			return wrong(field+"name", in.Name, plainNameForm)
+		case seen[in.Name]:
+			return wrong(field+"name", in.Name, "a name that no other input has")
+		case (in.File == "") == (in.Generate == ""):
+			return wrong(fmt.Sprintf("inputs[%d]", i), "an input with "+count(in), "either file or generate")
+		case in.Generate != "" && !slices.Contains(GeneratorNames(), in.Generate):
+			return wrong(field+"generate", in.Generate, strings.Join(GeneratorNames(), ", "))
+		case in.Generate != "" && (in.Size == 0 || in.Size > maxGenerated):
+			return wrong(field+"size", in.Size, "1 to "+maxGenerated.String())
+		case in.File != "" && !isFile(in.File):
+			return wrong(field+"file", in.File, "a file that exists")
+		}
+		seen[in.Name] = true
+	}
+	return nil
+}
+
+func count(in Input) string {
+	if in.File == "" {
+		return "neither file nor generate"
+	}
+	return "both file and generate"
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (x *Experiment) checkPrograms() error {
+	seen := map[string]bool{}
+	for i, p := range x.Programs {
+		field := fmt.Sprintf("programs[%d].", i)
+		switch {
+		case len(p.Command) == 0 || p.Command[0] == "":
+			return wrong(field+"command", "empty", "a list of the program and its arguments")
+		case len(p.Command) == 1 && strings.Contains(p.Command[0], " "):
+			return wrong(field+"command", p.Command[0], "a list of the program and its arguments, as in [pigz, -p, \"4\", file]")
+		case !plainName.MatchString(p.Name):
+			return wrong(field+"name", p.Name, plainNameForm)
+		case seen[p.Name]:
+			return wrong(field+"name", p.Name, "a name that no other program has")
+		case p.Stdin != "" && !slices.ContainsFunc(x.Inputs, func(in Input) bool { return in.Name == p.Stdin }):
+			return wrong(field+"stdin", p.Stdin, "the name of an input")
+		}
+		seen[p.Name] = true
+		if _, err := findProgram(p.Command[0], x.Machine); err != nil {
+			return wrong(field+"command", p.Command[0], err.Error())
+		}
+		if err := x.checkPlaceholders(p, field+"command"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_-]*)\}`)
+
+// checkPlaceholders finds names in braces that the grid does not give.
+func (x *Experiment) checkPlaceholders(p Program, field string) error {
+	for i, word := range p.Command {
+		for _, match := range placeholder.FindAllStringSubmatch(word, -1) {
+			name := match[1]
+			if _, ok := x.Grid.Arguments[name]; !ok && (name != "threads" || len(x.Grid.Threads) == 0) {
+				return wrong(fmt.Sprintf("%s[%d]", field, i), word, "placeholders that the grid gives: threads or a name in arguments")
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Experiment) checkGrid() error {
+	for i, c := range x.Grid.Cores {
+		if c.AsThreads && len(x.Grid.Threads) == 0 {
+			return wrong(fmt.Sprintf("grid.cores[%d]", i), "threads", "a number, unless the grid gives threads")
+		}
+	}
+	for i, r := range x.Grid.Threads {
+		if r.Low < 1 || r.High > math.MaxInt32 {
+			return wrong(fmt.Sprintf("grid.threads[%d]", i), r.String(), "at least 1")
+		}
+		asCores := slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads })
+		if asCores && r.High > runoptions.MaxCores {
+			return wrong(fmt.Sprintf("grid.threads[%d]", i), r.String(), fmt.Sprintf("1 to %d, because cores is threads", runoptions.MaxCores))
+		}
+	}
+	for i, p := range x.Grid.Policy {
+		o := x.Machine.Sched
+		o.Policy = p
+		var field *sched.FieldError
+		if err := o.Validate(); errors.As(err, &field) {
+			return wrong(fmt.Sprintf("grid.policy[%d]", i), p, field.Error())
+		}
+	}
+	for name, values := range x.Grid.Arguments {
+		if name == "threads" || len(values) == 0 {
+			return wrong("grid.arguments."+name, name, "a name besides threads, with at least one value")
+		}
+	}
+	if n := x.Size(); n > maxRuns {
+		return wrong("grid", fmt.Sprintf("%.0f runs", n), fmt.Sprintf("at most %d", maxRuns))
+	}
+	return nil
+}
+
+// Size is the number of runs, repetitions included. It is a float because a
+// slip in a range can make it larger than any integer type.
+func (x *Experiment) Size() float64 {
+	total := 0.0
+	for _, p := range x.Programs {
+		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1) * len(x.memories()))
+		n *= size(x.Grid.Seeds)
+		if x.uses(p, "threads") {
+			n *= size(x.Grid.Threads)
+		}
+		for name, values := range x.Grid.Arguments {
+			if x.uses(p, name) {
+				n *= float64(len(values))
+			}
+		}
+		total += n
+	}
+	return total * float64(x.Repetitions)
+}
+
+// uses tells whether a parameter makes a difference to a program: one that
+// does not is not swept for it.
+func (x *Experiment) uses(p Program, name string) bool {
+	if name == "threads" && slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads }) {
+		return true
+	}
+	in := func(word string) bool { return strings.Contains(word, "{"+name+"}") }
+	return slices.ContainsFunc(p.Command, in) || slices.ContainsFunc(x.Machine.Env, in)
+}
+
+// Cores is a number of cores in a grid.
+type Cores struct {
+	Count     int
+	AsThreads bool // as many as threads
+}
+
+// UnmarshalText reads a number or "threads".
+func (c *Cores) UnmarshalText(text []byte) error {
+	if string(text) == "threads" {
+		c.AsThreads = true
+		return nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 || n > runoptions.MaxCores {
+		return form(fmt.Sprintf("1 to %d, or threads", runoptions.MaxCores))
+	}
+	c.Count = n
+	return nil
+}
+
+func (c Cores) String() string {
+	if c.AsThreads {
+		return "threads"
+	}
+	return strconv.Itoa(c.Count)
+}
+
+// Range is one number or all from Low to High.
+type Range struct{ Low, High uint64 }
+
+// UnmarshalText reads "7" or "1-10".
+func (r *Range) UnmarshalText(text []byte) error {
+	low, high, isRange := strings.Cut(string(text), "-")
+	if !isRange {
+		high = low
+	}
+	var errLow, errHigh error
+	r.Low, errLow = strconv.ParseUint(strings.TrimSpace(low), 10, 64)
+	r.High, errHigh = strconv.ParseUint(strings.TrimSpace(high), 10, 64)
+	if errLow != nil || errHigh != nil || r.Low > r.High {
+		return form("a number or a range like 1-10")
+	}
+	return nil
+}
+
+func (r Range) String() string {
+	if r.Low == r.High {
+		return strconv.FormatUint(r.Low, 10)
+	}
+	return fmt.Sprintf("%d-%d", r.Low, r.High)
+}
+
+// size is the number of values of a list of ranges; an absent list has one.
+func size(ranges []Range) float64 {
+	if len(ranges) == 0 {
+		return 1
+	}
+	n := 0.0
+	for _, r := range ranges {
+		n += float64(r.High) - float64(r.Low) + 1
+	}
+	return n
+}
+
+// Duration is a time of the host, in text like 90s or 10m.
+type Duration time.Duration
+
+// UnmarshalText reads the text form.
+func (d *Duration) UnmarshalText(text []byte) error {
+	n, err := time.ParseDuration(string(text))
+	if err != nil || n < 0 {
+		return form("a duration like 90s or 10m")
+	}
+	*d = Duration(n)
+	return nil
+}
+
+// form is the error of a text that is not of the allowed form, which it
+// describes.
+type form string
+
+func (f form) Error() string { return string(f) }

@@ -1,0 +1,70 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/heddle-dmt/heddle/experiments/sweep/store"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
+)
+
+// runNative runs a job's command on the host: same arguments, environment and
+// standard input, in a fresh copy of the inputs.
+func runNative(ctx context.Context, run Run, inputs string) (store.Native, error) {
+	dir, err := os.MkdirTemp("", "heddle-native-")
+	if err != nil {
+		return store.Native{}, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(filepath.Join(dir, "inputs"), os.DirFS(inputs)); err != nil {
+		return store.Native{}, err
+	}
+	program, err := findProgram(run.Job.Args[0], run.Job.Options)
+	if err != nil {
+		return store.Native{}, err
+	}
+	stdout, stderr := worker.NewMeter(), worker.NewMeter()
+	cmd := exec.CommandContext(ctx, program, run.Job.Args[1:]...)
+	cmd.Args[0] = run.Job.Args[0]
+	cmd.Env, cmd.Dir = run.Job.Options.Config().Env, filepath.Join(dir, "inputs")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if run.Job.Stdin != "" {
+		file, err := os.Open(run.Job.Stdin)
+		if err != nil {
+			return store.Native{}, err
+		}
+		defer file.Close()
+		cmd.Stdin = file
+	} else {
+		cmd.Stdin = bytes.NewReader(nil)
+	}
+	start := time.Now()
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		return store.Native{}, errors.Join(err, ctx.Err())
+	}
+	return store.Native{
+		ExitCode: exitCode(cmd.ProcessState), Stdout: stdout.Output(), Stderr: stderr.Output(), Seconds: time.Since(start).Seconds(),
+	}, nil
+}
+
+// exitCode is the status as heddle gives it, 128+n after signal n.
+func exitCode(state *os.ProcessState) int {
+	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// hasNative tells whether the host can run what the machine runs: with a root
+// of its own the guest's programs are not the host's.
+func hasNative(o runoptions.Options) bool { return o.RootFS == "" }

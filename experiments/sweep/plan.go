@@ -1,0 +1,279 @@
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/runoptions"
+)
+
+// Point is a place in the grid: what identifies a run within its experiment.
+type Point struct {
+	Program   string     `json:"program"`
+	Arguments []Argument `json:"arguments,omitempty"` // sorted by name
+	Policy    string     `json:"policy"`
+	// CoresAs is the grid's word for the cores, a number or "threads".
+	CoresAs string `json:"cores_as"`
+	Cores   int    `json:"cores"`
+	Memory  Memory `json:"memory"`
+	Threads int    `json:"threads,omitempty"` // 0 where threads are not swept
+	Seed    uint64 `json:"seed"`
+}
+
+// Argument is the value of one of the grid's arguments.
+type Argument struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// String names the point in progress lines and failures.
+func (p Point) String() string {
+	var b strings.Builder
+	b.WriteString(p.Program)
+	for _, a := range p.Arguments {
+		fmt.Fprintf(&b, " %s=%s", a.Name, a.Value)
+	}
+	if p.Threads > 0 {
+		fmt.Fprintf(&b, " threads=%d", p.Threads)
+	}
+	fmt.Fprintf(&b, " cores=%d policy=%s%v seed=%d", p.Cores, p.Policy, p.Memory, p.Seed)
+	return b.String()
+}
+
+// group is the point without its seed: the runs of one row of a table.
+func (p Point) group() Point {
+	p.Seed = 0
+	return p
+}
+
+// slot identifies the point in a store.
+func (p Point) slot() string { return digestJSON(p) }
+
+// Run is one run of the plan.
+type Run struct {
+	Point Point
+	Job   worker.Job
+	// Key identifies everything that the run depends on and that is known
+	// before it: equal keys must give equal digests.
+	Key string
+	// NativeKey identifies the run of the same command on the host.
+	NativeKey string
+}
+
+// Plan is an expanded experiment: its runs in order, and where their inputs
+// are.
+type Plan struct {
+	Experiment *Experiment
+	Runs       []Run
+	inputs     string // host folder with the inputs
+}
+
+// Plan expands the experiment. The inputs must be in the folder; see Prepare.
+func (x *Experiment) plan(inputs string, digests map[string]string) (*Plan, error) {
+	self, err := fileDigest("/proc/self/exe")
+	if err != nil {
+		return nil, errSelf.Wrap(err)
+	}
+	plan := &Plan{Experiment: x, inputs: inputs}
+	for _, p := range x.Programs {
+		program, err := findProgram(p.Command[0], x.Machine)
+		if err != nil {
+			return nil, errProgram.New(p.Command[0], err)
+		}
+		sum, err := fileDigest(program)
+		if err != nil {
+			return nil, errProgram.New(p.Command[0], err)
+		}
+		for _, point := range x.points(p) {
+			run := Run{Point: point, Job: x.job(p, point, inputs)}
+			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env}
+			run.NativeKey = digestJSON(known)
+			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
+			known.Options = &run.Job.Options
+			run.Key = known.key()
+			plan.Runs = append(plan.Runs, run)
+		}
+	}
+	return plan, nil
+}
+
+// dependencies is what a run depends on, as far as it is known before.
+type dependencies struct {
+	Heddle  string // SHA-256 of heddle's program file
+	Program string // SHA-256
+	Args    []string
+	Env     []string
+	Stdin   string            // name of an input
+	Inputs  map[string]string // SHA-256 by name; JSON sorts the names
+	UID     int
+	GID     int
+	Options *runoptions.Options
+}
+
+// key leaves out where on the host the inputs are: only what they hold counts.
+func (d dependencies) key() string {
+	options := *d.Options
+	options.Mounts = slices.DeleteFunc(slices.Clone(options.Mounts), func(m runoptions.Mount) bool { return m.Guest == guestDir })
+	d.Options = &options
+	return digestJSON(d)
+}
+
+func digestJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("bug: a key cannot be written as JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func fileDigest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// points lists the grid for one program, seeds varying fastest.
+func (x *Experiment) points(p Program) []Point {
+	policy := machineValue(x.Grid.Policy, x.Machine.Sched.WithDefaults().Policy)
+	cores := machineValue(x.Grid.Cores, Cores{Count: x.Machine.Cores})
+	threads := []uint64{0}
+	if x.uses(p, "threads") {
+		threads = values(x.Grid.Threads, 0)
+	}
+	var points []Point
+	for _, arguments := range x.combinations(p) {
+		for _, policy := range policy {
+			for _, c := range cores {
+				for _, memory := range x.memories() {
+					for _, t := range threads {
+						at := Point{Program: p.Name, Arguments: arguments, Policy: policy, CoresAs: c.String(), Cores: c.Count, Memory: memory, Threads: int(t)}
+						if c.AsThreads {
+							at.Cores = int(t)
+						}
+						for _, at.Seed = range values(x.Grid.Seeds, x.Machine.Seed) {
+							points = append(points, at)
+						}
+					}
+				}
+			}
+		}
+	}
+	return points
+}
+
+func machineValue[T any](list []T, otherwise T) []T {
+	if len(list) == 0 {
+		return []T{otherwise}
+	}
+	return list
+}
+
+// values lists the numbers of the ranges.
+func values(ranges []Range, otherwise uint64) []uint64 {
+	if len(ranges) == 0 {
+		return []uint64{otherwise}
+	}
+	var list []uint64
+	for _, r := range ranges {
+		for n := r.Low; ; n++ {
+			list = append(list, n)
+			if n == r.High {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// combinations lists the values of the arguments that the program uses, the
+// last by name varying fastest.
+func (x *Experiment) combinations(p Program) [][]Argument {
+	var names []string
+	for name := range x.Grid.Arguments {
+		if x.uses(p, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	lists := [][]Argument{nil}
+	for _, name := range names {
+		var longer [][]Argument
+		for _, list := range lists {
+			for _, value := range x.Grid.Arguments[name] {
+				longer = append(longer, append(slices.Clone(list), Argument{name, value}))
+			}
+		}
+		lists = longer
+	}
+	return lists
+}
+
+// job is the run of a program at a point.
+func (x *Experiment) job(p Program, at Point, inputs string) worker.Job {
+	replacements := []string{"{threads}", strconv.Itoa(at.Threads)}
+	for _, a := range at.Arguments {
+		replacements = append(replacements, "{"+a.Name+"}", a.Value)
+	}
+	replacer := strings.NewReplacer(replacements...)
+	options := x.Machine
+	options.Cores, options.Seed, options.Sched.Policy = at.Cores, at.Seed, at.Policy
+	at.Memory.set(&options.Memory)
+	options.Mounts = append(slices.Clone(options.Mounts), runoptions.Mount{Host: inputs, Guest: guestDir})
+	if options.Dir == "" {
+		options.Dir = guestDir
+	}
+	options.Env = replaceAll(replacer, options.Env)
+	job := worker.Job{Options: options, Args: replaceAll(replacer, p.Command)}
+	if p.Stdin != "" {
+		job.Stdin = filepath.Join(inputs, p.Stdin)
+	}
+	return job
+}
+
+func replaceAll(r *strings.Replacer, words []string) []string {
+	replaced := make([]string, len(words))
+	for i, word := range words {
+		replaced[i] = r.Replace(word)
+	}
+	return replaced
+}
+
+// findProgram returns the host's file of a program: a path, or a name in the
+// guest's PATH.
+func findProgram(name string, o runoptions.Options) (string, error) {
+	if strings.Contains(name, "/") {
+		if path := filepath.Join(o.RootFS, name); isFile(path) {
+			return path, nil
+		}
+		return "", form("a program that exists")
+	}
+	search := ""
+	for _, variable := range o.Config().Env {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
+			search = value
+		}
+	}
+	for _, dir := range filepath.SplitList(search) {
+		if path := filepath.Join(o.RootFS, dir, name); isFile(path) {
+			return path, nil
+		}
+	}
+	return "", form("a program in the guest's PATH (" + search + ")")
+}

@@ -1,0 +1,465 @@
+// Package store keeps the results of runs in an SQLite file.
+//
+// A record belongs to a slot (a point of an experiment's grid) and a
+// repetition, and holds the key of the run that gave it (see
+// experiments.Run.Key), so that a changed experiment finds the slot but knows
+// the record for stale. Records are written as runs finish, each in a
+// transaction of its own, with a write-ahead log: a process that is killed
+// loses the runs in flight and nothing else, and tables can be made while a
+// sweep runs.
+//
+// Every row has a checksum of its other columns, which is compared when the row is
+// read: a damaged row is an error that names it (ErrDamaged), and writing the row again
+// mends it.
+//
+// The file's format has a number; a store of an older format is renewed when it is
+// opened, and one of a newer format is refused by name.
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	// The driver registers itself as "sqlite3".
+	_ "github.com/mattn/go-sqlite3"
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/experiments/minimize"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
+)
+
+// Format is the number of the file format that this package reads and writes.
+const Format = 3
+
+var (
+	errOpen = errs.Define("store-unusable",
+		"cannot use the result store {file}",
+		"The file or its folder cannot be created or written, the disk is full, or the file is not an SQLite database.",
+		"Name another file with --store, or move this one away.")
+	errFormat = errs.Define("store-format",
+		"the result store {file} has format {found}; this heddle reads format {known}",
+		"Another version of heddle wrote the store.",
+		"Use that version, or name another file with --store.")
+	// ErrDamaged is the kind of error of a row that is not what was written.
+	ErrDamaged = errs.Define("store-row-damaged",
+		"row {row} of the table {table} in the result store {file} is damaged",
+		"Bytes of the file were changed, by the disk or by another program that wrote to the table: the row does not have its checksum.",
+		"Run `heddle experiment run` with the same file: it carries out again what is damaged. Do not change the tables of a store by other means.")
+	errMissing = errs.Define("store-missing",
+		"there is no result store {file}",
+		"No run of the experiment has been stored yet, or the store is elsewhere.",
+		"Run the experiment first with `heddle experiment run`, or name the store with --store.")
+)
+
+// schema is that of Format. The columns beside the JSON are for people's own
+// queries; heddle reads the JSON. The checksum is the last column of each table.
+const schema = `
+CREATE TABLE IF NOT EXISTS runs (
+	slot TEXT NOT NULL, repetition INTEGER NOT NULL, key TEXT NOT NULL,
+	program TEXT NOT NULL, arguments TEXT NOT NULL, policy TEXT NOT NULL,
+	cores INTEGER NOT NULL, threads INTEGER NOT NULL, seed TEXT NOT NULL,
+	failure TEXT NOT NULL, outcome TEXT NOT NULL, exit_code INTEGER NOT NULL,
+	instructions INTEGER NOT NULL, cycles INTEGER NOT NULL, context_switches INTEGER NOT NULL,
+	digest TEXT NOT NULL, schedule_digest TEXT NOT NULL, host_seconds REAL NOT NULL,
+	manifest TEXT NOT NULL, report TEXT NOT NULL,
+	model TEXT NOT NULL DEFAULT 'sc', commits TEXT NOT NULL DEFAULT '', capacity INTEGER NOT NULL DEFAULT 0,
+	class TEXT NOT NULL DEFAULT '', checksum TEXT NOT NULL DEFAULT '',
+	PRIMARY KEY (slot, repetition)
+) STRICT;
+CREATE TABLE IF NOT EXISTS native (key TEXT PRIMARY KEY, report TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '') STRICT;
+CREATE TABLE IF NOT EXISTS conflicts (
+	key TEXT NOT NULL, slot TEXT NOT NULL, digest TEXT NOT NULL, other TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '',
+	PRIMARY KEY (key, digest, other)
+) STRICT;
+CREATE TABLE IF NOT EXISTS shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '') STRICT;
+`
+
+// Columns of the table runs that are read, by their place.
+const (
+	columnSlot = iota
+	columnRepetition
+	columnKey
+	columnFailure  = 9
+	columnDigest   = 15
+	columnManifest = 18
+	columnReport   = 19
+	columnClass    = 23
+)
+
+// Record is a stored run.
+type Record struct {
+	Slot, Key  string
+	Repetition int
+	// Manifest identifies the host files that the run read.
+	Manifest string
+	Labels   Labels
+	// Class is that of the program's failure (heddle.FailureClasses), or empty.
+	Class string
+	// Failure says why there is no result; Report is then empty.
+	Failure string
+	Report  worker.Report
+}
+
+// Labels describe a run in columns.
+type Labels struct {
+	Program, Arguments, Policy string
+	Cores, Threads             int
+	Seed                       string // SQLite's integers are signed
+	Model, Commit              string
+	Capacity                   int
+}
+
+// Native is what a command gave on the host.
+type Native struct {
+	ExitCode int           `json:"exit_code"` // 128+n after signal n
+	Stdout   worker.Output `json:"stdout"`
+	Stderr   worker.Output `json:"stderr"`
+	Seconds  float64       `json:"seconds"`
+	Failure  string        `json:"failure,omitempty"`
+}
+
+// Store is an open file. Its methods may be called from several goroutines.
+type Store struct {
+	db   *sql.DB
+	path string
+}
+
+// Open opens a store, and makes it if it is not there.
+func Open(path string) (*Store, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, errOpen.Wrap(err, path)
+	}
+	s, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.db.Exec(schema); err != nil {
+		return nil, errors.Join(errOpen.Wrap(err, path), s.db.Close())
+	}
+	return s, nil
+}
+
+// OpenExisting opens a store for reading; it is an error if it is not there.
+func OpenExisting(path string) (*Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, errMissing.New(path)
+	}
+	return open(path)
+}
+
+func open(path string) (*Store, error) {
+	// A busy store is waited for: another sweep may be writing.
+	source := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=60000&_txlock=immediate"
+	db, err := sql.Open("sqlite3", source)
+	if err != nil {
+		return nil, errOpen.Wrap(err, path)
+	}
+	db.SetMaxOpenConns(1)
+	s := &Store{db: db, path: path}
+	if err := s.checkFormat(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// checkFormat reads the format's number, writes it into a new file, and renews one of an
+// older format.
+func (s *Store) checkFormat() error {
+	var format, tables int
+	if err := s.db.QueryRow("PRAGMA user_version").Scan(&format); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	if err := s.db.QueryRow("SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	if format == Format {
+		return nil
+	}
+	if tables > 0 && (format < 1 || format > Format) {
+		return errFormat.New(s.path, format, Format)
+	}
+	if err := s.renew(format, tables > 0); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return nil
+}
+
+// renew makes a store of an older format, or an empty one, one of Format.
+func (s *Store) renew(format int, full bool) error {
+	tx, err := s.db.Begin()
+	if err != nil {
+		return err
+	}
+	if full && format == 1 {
+		_, err = tx.Exec(`
+ALTER TABLE runs ADD COLUMN model TEXT NOT NULL DEFAULT 'sc';
+ALTER TABLE runs ADD COLUMN commits TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN capacity INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN class TEXT NOT NULL DEFAULT '';
+CREATE TABLE shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL) STRICT;`)
+	}
+	if full && err == nil {
+		err = addChecksums(tx)
+	}
+	if err == nil {
+		_, err = tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", Format))
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// addChecksums makes a store of format 2 one of format 3: rows get checksums, and runs
+// the class of failure that they should have had. Format 2 has "wrong output" for every
+// run that did not fail.
+func addChecksums(tx *sql.Tx) error {
+	for _, table := range []string{"runs", "native", "conflicts", "shortest"} {
+		if _, err := tx.Exec("ALTER TABLE " + table + " ADD COLUMN checksum TEXT NOT NULL DEFAULT ''"); err != nil {
+			return err
+		}
+		rows, err := tx.Query("SELECT rowid, * FROM " + table)
+		if err != nil {
+			return err
+		}
+		all, err := values(rows)
+		if err != nil {
+			return err
+		}
+		for _, v := range all {
+			id, row := v[0], v[1:len(v)-1]
+			if table == "runs" {
+				row[columnClass] = classOfReport(row[columnReport])
+				if _, err := tx.Exec("UPDATE runs SET class = ? WHERE rowid = ?", row[columnClass], id); err != nil {
+					return err
+				}
+			}
+			if _, err := tx.Exec("UPDATE "+table+" SET checksum = ? WHERE rowid = ?", checksum(row), id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// classOfReport is the class of failure that a stored report has by itself.
+func classOfReport(text any) string {
+	var report worker.Report
+	if s, ok := text.(string); !ok || json.Unmarshal([]byte(s), &report) != nil || report.Result == nil {
+		return ""
+	}
+	failure, _ := report.Result.Failure(nil)
+	return failure.Class
+}
+
+// values reads all rows of a query: int64, float64 and string.
+func values(rows *sql.Rows) (all [][]any, err error) {
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		row, to := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// checksum is that of a row without it. The type and the length of each value count.
+func checksum(row []any) string {
+	h := xxh3.New()
+	for _, v := range row {
+		text := fmt.Sprint(v)
+		if f, ok := v.(float64); ok {
+			text = strconv.FormatFloat(f, 'g', -1, 64)
+		}
+		fmt.Fprintf(h, "%T %d %s\n", v, len(text), text)
+	}
+	return fmt.Sprintf("%x", h.Sum128().Bytes())
+}
+
+// put writes a row in place of an older one with the same primary key.
+func (s *Store) put(table string, row ...any) error {
+	marks := strings.Repeat("?,", len(row)) + "?"
+	if _, err := s.db.Exec("INSERT OR REPLACE INTO "+table+" VALUES ("+marks+")", append(row, checksum(row))...); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return nil
+}
+
+// get reads rows whose key columns have some values, and checks them. Damaged rows are
+// left out, and the first of them is the error, of kind ErrDamaged; other errors leave
+// no row.
+func (s *Store) get(table, condition string, keys ...any) (whole [][]any, err error) {
+	rows, err := s.db.Query("SELECT * FROM "+table+" WHERE "+condition, keys...)
+	if err != nil {
+		return nil, errOpen.Wrap(err, s.path)
+	}
+	all, err := values(rows)
+	if err != nil {
+		return nil, errOpen.Wrap(err, s.path)
+	}
+	for _, row := range all {
+		last := len(row) - 1
+		switch {
+		case checksum(row[:last]) == row[last]:
+			whole = append(whole, row[:last])
+		case err == nil:
+			name := fmt.Sprint(row[0])
+			if table == "runs" {
+				name = fmt.Sprintf("%v repetition %v", row[columnSlot], row[columnRepetition])
+			}
+			err = ErrDamaged.New(name, table, s.path)
+		}
+	}
+	return whole, err
+}
+
+// getReport reads the JSON in the one row with a key; ok is false if there is none.
+func (s *Store) getReport(table, key string, to any) (ok bool, err error) {
+	rows, err := s.get(table, "key = ?", key)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	if err := json.Unmarshal([]byte(rows[0][1].(string)), to); err != nil {
+		return false, errOpen.Wrap(err, s.path)
+	}
+	return true, nil
+}
+
+// putReport is its opposite.
+func (s *Store) putReport(table, key string, report any) error {
+	text, err := json.Marshal(report)
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return s.put(table, key, string(text))
+}
+
+// Close closes the file.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return nil
+}
+
+// Put stores a record in place of an older one of its slot and repetition.
+func (s *Store) Put(r Record) error {
+	report, err := json.Marshal(r.Report)
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	result := r.Report.Result
+	if result == nil {
+		result = &machine.Result{}
+	}
+	return s.put("runs", r.Slot, int64(r.Repetition), r.Key,
+		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, int64(r.Labels.Cores), int64(r.Labels.Threads), r.Labels.Seed,
+		r.Failure, result.Outcome, int64(result.ExitCode), int64(result.Instructions), int64(result.Cycles),
+		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report),
+		r.Labels.Model, r.Labels.Commit, int64(r.Labels.Capacity), r.Class)
+}
+
+// Get returns the record of a slot's repetition, without its labels; ok is false if
+// there is none.
+func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) {
+	r = Record{Slot: slot, Repetition: repetition}
+	rows, err := s.get("runs", "slot = ? AND repetition = ?", slot, repetition)
+	if err != nil || len(rows) == 0 {
+		return r, false, err
+	}
+	text := func(column int) string { return rows[0][column].(string) }
+	r.Key, r.Manifest, r.Failure, r.Class = text(columnKey), text(columnManifest), text(columnFailure), text(columnClass)
+	if err := json.Unmarshal([]byte(text(columnReport)), &r.Report); err != nil {
+		return r, false, errOpen.Wrap(err, s.path)
+	}
+	return r, true, nil
+}
+
+// Digests returns the different digests of the stored runs that had this key
+// and read these files. A damaged row has none.
+func (s *Store) Digests(key, manifest string) ([]string, error) {
+	rows, err := s.get("runs", "key = ? AND manifest = ? AND failure = ''", key, manifest)
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return nil, err
+	}
+	var digests []string
+	for _, row := range rows {
+		digests = append(digests, row[columnDigest].(string))
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests), nil
+}
+
+// PutConflict notes that two runs with one key had two digests.
+func (s *Store) PutConflict(key, slot, digest, other string) error {
+	return s.put("conflicts", key, slot, digest, other)
+}
+
+// HasConflict reports whether runs with this key were seen to differ.
+func (s *Store) HasConflict(key string) (bool, error) {
+	rows, err := s.get("conflicts", "key = ?", key)
+	return len(rows) > 0, err
+}
+
+// DropDamagedConflicts removes the damaged rows that PutConflict wrote, which no run
+// writes again, and returns the first as an error of kind ErrDamaged.
+func (s *Store) DropDamagedConflicts() error {
+	_, damaged := s.get("conflicts", "true")
+	if !errors.Is(damaged, ErrDamaged) {
+		return damaged
+	}
+	rows, err := s.db.Query("SELECT rowid, * FROM conflicts")
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	all, err := values(rows)
+	for _, row := range all {
+		if last := len(row) - 1; err == nil && checksum(row[1:last]) != row[last] {
+			_, err = s.db.Exec("DELETE FROM conflicts WHERE rowid = ?", row[0])
+		}
+	}
+	if err != nil {
+		return errOpen.Wrap(err, s.path)
+	}
+	return damaged
+}
+
+// PutShortest stores the shortest schedule of the failing run with this key.
+func (s *Store) PutShortest(key string, p minimize.Report) error {
+	return s.putReport("shortest", key, p)
+}
+
+// GetShortest returns what PutShortest stored; ok is false if nothing was.
+func (s *Store) GetShortest(key string) (p minimize.Report, ok bool, err error) {
+	ok, err = s.getReport("shortest", key, &p)
+	return p, ok, err
+}
+
+// PutNative stores what a command gave on the host.
+func (s *Store) PutNative(key string, n Native) error { return s.putReport("native", key, n) }
+
+// GetNative returns what a command gave on the host; ok is false if it is not
+// known.
+func (s *Store) GetNative(key string) (n Native, ok bool, err error) {
+	ok, err = s.getReport("native", key, &n)
+	return n, ok, err
+}

@@ -1,0 +1,476 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/experiments/sweep/store"
+	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/machine"
+)
+
+// Options tune a sweep; they make no difference to its results.
+type Options struct {
+	// Store is the store's file, in place of the experiment's.
+	Store string
+	// Workers is the number of runs at a time, in place of the experiment's.
+	Workers int
+	// Again carries out what is stored too, and compares.
+	Again bool
+	// Progress is told what happens; nil for nobody.
+	Progress Progress
+}
+
+// Progress is told of a sweep's course, by one goroutine.
+type Progress interface {
+	// Start comes first: so many tasks are to be done, besides those that are
+	// stored.
+	Start(tasks, stored int)
+	// Done comes after each task, with one line on it; trouble marks a line
+	// that must not be missed.
+	Done(line string, trouble bool)
+	// Stop comes last.
+	Stop()
+}
+
+// Summary is what a sweep did.
+type Summary struct {
+	// Total counts the runs of the plan; Stored those whose results were used
+	// again; Ran those carried out now; Failed those of them without a result.
+	Total, Stored, Ran, Failed int
+	// Conflicts are the runs that gave another digest than an equal run.
+	Conflicts []string
+	// FirstFailure is the run and the sentence of the first failure.
+	FirstFailure string
+	// Damaged are sentences on rows of the store that were damaged: what they held was
+	// carried out again.
+	Damaged []string
+}
+
+// Err is what a summary has to complain of, if anything.
+func (s Summary) Err() error {
+	var err error
+	if s.Failed > 0 {
+		err = errFailed.New(s.Failed, s.Total, s.FirstFailure)
+	}
+	if len(s.Conflicts) > 0 {
+		err = errors.Join(errConflict.New(len(s.Conflicts), s.Conflicts[0]), err)
+	}
+	return err
+}
+
+// StorePath is the file of the experiment's results under the options.
+func (x *Experiment) StorePath(o Options) string {
+	if o.Store != "" {
+		return o.Store
+	}
+	return x.Store
+}
+
+// InputsDir is the folder of the experiment's inputs, beside the store.
+func inputsDir(storePath string) (string, error) {
+	dir, err := filepath.Abs(strings.TrimSuffix(storePath, ".sqlite") + ".inputs")
+	if err != nil {
+		return "", errFolder.Wrap(err)
+	}
+	return dir, nil
+}
+
+// Plan prepares the inputs and expands the experiment.
+func (x *Experiment) Plan(o Options) (*Plan, error) {
+	dir, err := inputsDir(x.StorePath(o))
+	if err != nil {
+		return nil, err
+	}
+	digests, err := x.prepare(dir)
+	if err != nil {
+		return nil, err
+	}
+	return x.plan(dir, digests)
+}
+
+// Sweep carries out the runs that the store lacks. It returns early, with
+// ctx's error, when ctx is done; what has finished is then stored. Failed runs
+// and conflicts are no error here: see Summary.Err.
+func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
+	plan, err := x.Plan(o)
+	if err != nil {
+		return Summary{}, err
+	}
+	results, err := store.Open(x.StorePath(o))
+	if err != nil {
+		return Summary{}, err
+	}
+	defer results.Close()
+	s := &sweep{plan: plan, store: results, again: o.Again, files: manifest{}, progress: o.Progress}
+	if s.progress == nil {
+		s.progress = nobody{}
+	}
+	if err := s.whole(results.DropDamagedConflicts()); err != nil {
+		return s.summary, err
+	}
+	tasks, err := s.tasks()
+	if err != nil {
+		return s.summary, err
+	}
+	s.progress.Start(len(tasks), s.summary.Stored)
+	err = s.carryOut(ctx, tasks, x.workers(o))
+	s.progress.Stop()
+	if err == nil && ctx.Err() == nil {
+		err = s.shortenAll(ctx, x.failureFolder(o), x.workers(o))
+	}
+	return s.summary, errors.Join(err, ctx.Err(), results.Close())
+}
+
+// workers is how many runs are carried out at a time: as many as are asked for, if the
+// host allows this process the descriptors for them.
+func (x *Experiment) workers(o Options) int {
+	return min(cmp.Or(o.Workers, x.Workers, runtime.NumCPU()), startable())
+}
+
+// Descriptors that a sweep has open, and those that starting a process takes.
+const (
+	sweepDescriptors   = 10
+	processDescriptors = 8
+)
+
+// startable is how many processes at a time the host's limit on open files allows.
+func startable() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<20 {
+		return math.MaxInt
+	}
+	return max(1, (int(limit.Cur)-sweepDescriptors)/processDescriptors)
+}
+
+// sweep is one call of Sweep.
+type sweep struct {
+	plan     *Plan
+	store    *store.Store
+	again    bool
+	files    manifest
+	progress Progress
+	summary  Summary
+}
+
+// task is a run to carry out, on the machine or on the host.
+type task struct {
+	run        Run
+	repetition int
+	native     bool
+	shortest   bool
+}
+
+// outcome is what came of a task.
+type outcome struct {
+	task    task
+	report  worker.Report
+	native  store.Native
+	failure string
+	seconds float64
+	// lost is set when the host could not start a process: nothing is known of the run.
+	lost error
+}
+
+// tasks lists what is to be done: first the commands on the host, which are
+// quick, then the runs.
+func (s *sweep) tasks() ([]task, error) {
+	var natives, runs []task
+	seen := map[string]bool{}
+	x := s.plan.Experiment
+	for _, run := range s.plan.Runs {
+		if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
+			seen[run.NativeKey] = true
+			native, ok, err := s.store.GetNative(run.NativeKey)
+			if err := s.whole(err); err != nil {
+				return nil, err
+			}
+			if !ok || native.Failure != "" {
+				natives = append(natives, task{run: run, native: true})
+			}
+		}
+		for repetition := 1; repetition <= x.Repetitions; repetition++ {
+			s.summary.Total++
+			stored, err := s.isStored(run, repetition)
+			if err != nil {
+				return nil, err
+			}
+			if stored {
+				s.summary.Stored++
+			} else {
+				runs = append(runs, task{run: run, repetition: repetition})
+			}
+		}
+	}
+	return append(natives, runs...), nil
+}
+
+// isStored tells whether the store has a result that still holds.
+func (s *sweep) isStored(run Run, repetition int) (bool, error) {
+	record, ok, err := s.store.Get(run.Point.slot(), repetition)
+	if err := s.whole(err); err != nil || !ok || s.again {
+		return false, err
+	}
+	if !s.files.holds(record, run) {
+		return false, nil
+	}
+	return true, s.classify(record, run)
+}
+
+// whole notes a damaged row, which counts as one that is missing, and returns other
+// errors.
+func (s *sweep) whole(err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		s.summary.Damaged = append(s.summary.Damaged, err.Error())
+		return nil
+	}
+	return err
+}
+
+// classify makes the class of a stored run what it is in the table: it depends on the
+// native run, which may be stored before or after.
+func (s *sweep) classify(record store.Record, run Run) error {
+	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
+		return nil
+	}
+	class, err := s.classOf(record, run)
+	if err != nil || class == record.Class {
+		return err
+	}
+	record.Labels, record.Class = labels(run.Point), class
+	return s.store.Put(record)
+}
+
+// classOf is the class of a record, as far as the native run is known.
+func (s *sweep) classOf(record store.Record, run Run) (string, error) {
+	native, ok, err := s.store.GetNative(run.NativeKey)
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return "", err
+	}
+	return classOf(record, native, ok && s.plan.Experiment.Native && native.Failure == ""), nil
+}
+
+// manifest remembers the digests of host files.
+type manifest map[string]string
+
+// holds tells whether a record is a result of the run as it is now: same key,
+// and every file that was read is as it was.
+func (m manifest) holds(record store.Record, run Run) bool {
+	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
+		return false
+	}
+	for _, input := range record.Report.Result.Inputs {
+		if !m.unchanged(input) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m manifest) unchanged(input machine.Input) bool {
+	if !filepath.IsAbs(input.Path) {
+		return true // standard input, which the key covers
+	}
+	sum, known := m[input.Path]
+	if !known {
+		sum, _ = fileDigest(input.Path) // a file that cannot be read has no digest
+		m[input.Path] = sum
+	}
+	return sum == input.SHA256
+}
+
+// carryOut does the tasks in so many processes at a time.
+func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	queue := make(chan task)
+	go func() {
+		defer close(queue)
+		for _, t := range tasks {
+			select {
+			case queue <- t:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	done := make(chan outcome)
+	var group sync.WaitGroup
+	for range min(workers, len(tasks)) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for t := range queue {
+				if result := s.do(ctx, t); ctx.Err() == nil {
+					done <- result
+				}
+			}
+		}()
+	}
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	var first error
+	for result := range done {
+		err := result.lost
+		if err == nil {
+			err = s.keep(result)
+		}
+		if err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+// do carries out one task.
+func (s *sweep) do(ctx context.Context, t task) outcome {
+	limit := time.Duration(s.plan.Experiment.TimeLimit)
+	if limit > 0 && !t.shortest {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	start := time.Now()
+	result := outcome{task: t}
+	var err error
+	if t.native {
+		result.native, err = runNative(ctx, t.run, s.plan.inputs)
+	} else {
+		result.report, err = worker.Spawn(ctx, t.run.Job, nil, nil)
+	}
+	result.seconds = time.Since(start).Seconds()
+	switch {
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE):
+		result.lost = errDescriptors.Wrap(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		result.failure = fmt.Sprintf("it took longer than the time limit of %v", limit)
+	case err != nil:
+		result.failure = err.Error()
+	default:
+		result.failure = result.report.Failure
+	}
+	return result
+}
+
+// keep stores an outcome and reports it.
+func (s *sweep) keep(o outcome) error {
+	switch {
+	case o.task.native:
+		return s.keepNative(o)
+	case o.task.shortest:
+		return s.keepShortest(o)
+	}
+	run := o.task.run
+	s.summary.Ran++
+	record := store.Record{
+		Slot: run.Point.slot(), Key: run.Key, Repetition: o.task.repetition,
+		Labels: labels(run.Point), Failure: o.failure, Report: o.report,
+	}
+	if o.failure != "" {
+		record.Report = worker.Report{}
+		s.summary.Failed++
+		if s.summary.FirstFailure == "" {
+			s.summary.FirstFailure = run.Point.String() + ": " + o.failure
+		}
+		s.progress.Done(fmt.Sprintf("%v: FAILED: %s", run.Point, o.failure), true)
+		return s.store.Put(record)
+	}
+	record.Manifest = digestJSON(o.report.Result.Inputs)
+	conflict, err := s.conflict(record)
+	if err != nil {
+		return err
+	}
+	if record.Class, err = s.classOf(record, run); err != nil {
+		return err
+	}
+	result := o.report.Result
+	line := fmt.Sprintf("%v: %s, %d instructions, %d cycles, %.1f s", run.Point, ending(result), result.Instructions, result.Cycles, o.seconds)
+	if conflict != "" {
+		line += ": NOT REPEATABLE: digest " + result.Digest + ", was " + conflict
+		s.summary.Conflicts = append(s.summary.Conflicts, run.Point.String())
+	}
+	s.progress.Done(line, conflict != "")
+	return s.store.Put(record)
+}
+
+func ending(r *machine.Result) string {
+	if r.Outcome == "exit" {
+		return "exit " + strconv.Itoa(r.ExitCode)
+	}
+	return r.Outcome
+}
+
+// conflict compares a new result with the stored ones of the same key that read
+// the same files, and notes in the store when one differs.
+func (s *sweep) conflict(r store.Record) (other string, err error) {
+	digests, err := s.store.Digests(r.Key, r.Manifest)
+	if err != nil {
+		return "", err
+	}
+	for _, digest := range digests {
+		if digest != r.Report.Result.Digest {
+			return digest, s.store.PutConflict(r.Key, r.Slot, r.Report.Result.Digest, digest)
+		}
+	}
+	return "", nil
+}
+
+func (s *sweep) keepNative(o outcome) error {
+	o.native.Failure = o.failure
+	line := fmt.Sprintf("%s natively: exit %d, %.1f s", strings.Join(o.task.run.Job.Args, " "), o.native.ExitCode, o.seconds)
+	if o.failure != "" {
+		line = fmt.Sprintf("%s natively: FAILED: %s", strings.Join(o.task.run.Job.Args, " "), o.failure)
+	}
+	s.progress.Done(line, o.failure != "")
+	if err := s.store.PutNative(o.task.run.NativeKey, o.native); err != nil {
+		return err
+	}
+	for _, run := range s.plan.Runs {
+		if run.NativeKey != o.task.run.NativeKey {
+			continue
+		}
+		for repetition := 1; repetition <= s.plan.Experiment.Repetitions; repetition++ {
+			record, ok, err := s.store.Get(run.Point.slot(), repetition)
+			if ok {
+				err = s.classify(record, run)
+			}
+			if err != nil && !errors.Is(err, store.ErrDamaged) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func labels(p Point) store.Labels {
+	var arguments []string
+	for _, a := range p.Arguments {
+		arguments = append(arguments, a.Name+"="+a.Value)
+	}
+	return store.Labels{
+		Program: p.Program, Arguments: strings.Join(arguments, " "), Policy: p.Policy,
+		Cores: p.Cores, Threads: p.Threads, Seed: strconv.FormatUint(p.Seed, 10),
+		Model: p.Memory.Model, Commit: p.Memory.Commit, Capacity: p.Memory.Capacity,
+	}
+}
+
+// nobody is told of progress when nobody asked.
+type nobody struct{}
+
+func (nobody) Start(int, int)    {}
+func (nobody) Done(string, bool) {}
+func (nobody) Stop()             {}

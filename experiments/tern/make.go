@@ -1,0 +1,199 @@
+package tern
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/analyses/preconditions"
+	"github.com/heddle-dmt/heddle/analyses/slice"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/sched/dmt"
+	"github.com/heddle-dmt/heddle/sched/enforce"
+)
+
+var (
+	errFollow = errs.Define("memoizer-lost-the-run",
+		"no preconditions can be computed for {program}",
+		"The recorded run could not be repeated, or not be followed on expressions to its end; the rest of the sentence says where.",
+		"Use the program with heddle run and without --memoize, or report the sentence if the program is an ordinary one.")
+	errAhead = errs.Define("preconditions-not-known-ahead",
+		"the schedule of {program} depends on what is not known before a run",
+		"The program's decisions depend on what a socket, a pipe or a mark in the program brings, so that no input can be checked beforehand. The rest of the sentence names it.",
+		"Run the program with heddle run and without --memoize.")
+	errUnstable = errs.Define("memoized-schedule-not-followed",
+		"the schedule of {program} is not kept: the recorded run, repeated, does not follow it: {problem}",
+		"The program does something that a schedule does not order; the rest of the sentence says where it left.",
+		"Run the program with heddle run and without --memoize; docs/schedules.md lists what has no place in a schedule.")
+)
+
+// Options choose how a schedule is made.
+type Options struct {
+	// Summaries are those of functions; nil: the C library's.
+	Summaries []concolic.Summary
+	// Mode chooses the constraints that matter to the schedule.
+	Mode slice.Mode
+	// Variables are the names of environment variables that are inputs; others must be as
+	// recorded.
+	Variables []string
+}
+
+// Schedule is a schedule with statistics of its computation.
+type Schedule struct {
+	File *hybrid.File
+	// Constraints is the number of constraints of the run, Kept of those in the slice, and
+	// Terms of the simplified terms.
+	Constraints, Kept uint64
+	Terms             int
+	// AssumedTerms is the number of terms in the slice about results of opaque functions
+	// (concolic.Summary): they are assumed to hold.
+	AssumedTerms int
+	Stats        concolic.Stats
+	Slice        slice.Stats
+}
+
+// Record runs a program with operations in first-come order, as Make requires, and writes
+// the trace. The dynamic linker resolves all functions at the start: otherwise threads
+// would race for their addresses.
+func Record(ctx context.Context, c machine.Config, to io.Writer) (*machine.Result, error) {
+	c.Control = dmt.Control{Policy: dmt.FCFS}
+	peregrine.BindNow(&c)
+	c.Record = peregrine.RecordConfig(to)
+	c.Record.Sync.Heap = true
+	return machine.Run(ctx, c)
+}
+
+// Make makes the schedule of a recorded run.
+func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
+	options := peregrine.Options{Portable: true}
+	schedule, err := peregrine.Make(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	f, err := peregrine.NewFile(schedule, path, options)
+	if err != nil {
+		return nil, err
+	}
+	m := &Schedule{File: f}
+	if err := m.computePreconditions(ctx, path, schedule, &o); err != nil {
+		return nil, err
+	}
+	return m, m.verifySchedule(ctx, path)
+}
+
+// splitInputs removes the program's file from the recorded run's files, and the files that may
+// differ in another run: these are named as in symbols.
+func (m *Schedule) splitInputs(c *machine.Config) {
+	f := m.File
+	own := ProgramFile(c)
+	var fixed []hybrid.Input
+	for _, in := range f.Inputs {
+		name := ""
+		for i, a := range c.Args {
+			if i > 0 && hostPath(c, a) == in.Path {
+				name = "argv[" + strconv.Itoa(i) + "]"
+			}
+		}
+		switch {
+		case in.Path == "-":
+			f.Varying = append(f.Varying, "stdin")
+		case in.Path == own:
+			f.Program = in.SHA256
+		case name != "":
+			f.Varying = append(f.Varying, name)
+		default:
+			fixed = append(fixed, in)
+		}
+	}
+	f.Inputs = fixed
+}
+
+// computePreconditions repeats the recorded run on expressions, and simplifies the
+// constraints that the schedule depends on.
+func (m *Schedule) computePreconditions(ctx context.Context, path string, s *peregrine.Schedule, o *Options) error {
+	f, err := RunConcolic(ctx, path, s, *o)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m.splitInputs(&f.Config)
+	x := f.Recording.Executor
+	m.Stats = x.Stats
+	terms := m.dropOpaqueTerms(x, m.sliceConstraints(f.Input, o))
+	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), o)
+}
+
+// sliceConstraints returns the constraints that the schedule depends on.
+func (m *Schedule) sliceConstraints(in *slice.Input, o *Options) []*symbolic.Expr {
+	options := slice.DefaultOptions()
+	options.Mode = o.Mode
+	s := slice.Make(in, options)
+	m.Slice, m.Constraints, m.Kept = s.Stats, s.Stats.Constraints, s.Stats.KeptConstraints
+	return Terms(s, in)
+}
+
+// Terms returns the constraints that a slice keeps, as expressions.
+func Terms(s *slice.Slice, in *slice.Input) []*symbolic.Expr {
+	var terms []*symbolic.Expr
+	for i := range in.Trace.Threads {
+		kept := s.Constraints(i)
+		for k := range kept {
+			terms = append(terms, kept[k].Expr())
+		}
+	}
+	return terms
+}
+
+// dropOpaqueTerms removes the terms about results of opaque functions.
+func (m *Schedule) dropOpaqueTerms(x *concolic.Executor, terms []*symbolic.Expr) []*symbolic.Expr {
+	n := len(terms)
+	terms = slices.DeleteFunc(terms, x.IsOpaque)
+	m.AssumedTerms = n - len(terms)
+	return terms
+}
+
+// simplifyTerms makes the preconditions.
+func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, o *Options) error {
+	f := m.File
+	set := &preconditions.Set{Args: len(f.Args), Derived: x.Derived()}
+	for _, v := range f.Env {
+		if name, _, _ := strings.Cut(v, "="); slices.Contains(o.Variables, name) {
+			v = name
+		}
+		set.Env = append(set.Env, v)
+	}
+	set.Terms = preconditions.Simplify(x.Pool, terms, x.Recorded, preconditions.DefaultLimit)
+	m.Terms = len(set.Terms)
+	if _, err := preconditions.NewChecker(set); err != nil {
+		return errAhead.Wrap(err, f.Args[0])
+	}
+	f.Preconditions = set.Lines()
+	return nil
+}
+
+// verifySchedule has the recorded run follow its schedule.
+func (m *Schedule) verifySchedule(ctx context.Context, path string) error {
+	result, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) error {
+		c.Replay, c.Control = nil, dmt.Control{}
+		MakeReadOnly(c)
+		if why := Admits(c, m.File); why != "" {
+			return errUnstable.New(m.File.Args[0], why)
+		}
+		Enforce(c, m.File, enforce.Options{})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !result.Schedule.Followed {
+		return errUnstable.New(m.File.Args[0], result.Schedule.Reason)
+	}
+	return nil
+}

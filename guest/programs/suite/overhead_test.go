@@ -1,0 +1,83 @@
+package suite
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var overheadSize = flag.String("overhead-size", "test", "size of the programs in the table of overheads: test or small")
+
+// overheadPrograms are kernels and tools from those that hardly synchronize to
+// those that do little else.
+var overheadPrograms = []string{
+	"blackscholes", "swaptions", "fft", "lu-contig", "radix", "ocean", "barnes", "water-spatial", "water-nsquared",
+	"streamcluster", "compressor", "scanner",
+}
+
+// overheadOptions measure time to 1000 cycles, without noise.
+func overheadOptions(policy string) sched.Options {
+	none := 0.0
+	o := sched.Options{Policy: policy, Jitter: &none, Quantum: 1000}
+	if policy == sched.CoreDet {
+		o.Quantum = 0 // the default
+	}
+	return o
+}
+
+// overheads are makespans by policy over that under timed.
+func overheads(t *testing.T, p Program, arguments string, policies []string) (ratios []float64, timed uint64) {
+	t.Helper()
+	command := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(arguments, 4)...)
+	for _, policy := range append([]string{sched.Timed}, policies...) {
+		r, h := emulate(t, machineSetup{cores: 4, seed: 1, sched: overheadOptions(policy), limit: 20 * instructionLimit}, command...)
+		if got := emulated(r, h, ""); got != Correct {
+			t.Fatalf("%s: %s, %v", policy, got, r)
+		}
+		if policy == sched.Timed {
+			timed = h.Cycles
+			continue
+		}
+		ratios = append(ratios, float64(h.Cycles)/float64(timed))
+	}
+	return ratios, timed
+}
+
+// TestOverheads makes the table of virtual makespans in docs/scheduling.md, and
+// holds it to what must be so: an order of operations takes no less time than
+// none, but for what another order of the same work changes; and where threads
+// do little but synchronize, waiting at each atomic instruction for a whole
+// quantum of all others takes longest.
+func TestOverheads(t *testing.T) {
+	testsize.SkipQuick(t)
+	policies := []string{sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet}
+	var table strings.Builder
+	for _, name := range overheadPrograms {
+		p, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arguments := p.Arguments.Test
+		if *overheadSize == "small" {
+			arguments = p.Arguments.Small
+		}
+		ratios, timed := overheads(t, p, arguments, policies)
+		fmt.Fprintf(&table, "| %s | %.1f |", name, float64(timed)/1e6)
+		for i, r := range ratios {
+			fmt.Fprintf(&table, " %.2f |", r)
+			if r < 0.95 {
+				t.Errorf("%s under %s takes %.2f of its time under timed", name, policies[i], r)
+			}
+		}
+		table.WriteString("\n")
+		if longest := slices.Max(ratios); name == "streamcluster" && ratios[3] != longest {
+			t.Errorf("%s takes %.2f under coredet, and %.2f under another policy", name, ratios[3], longest)
+		}
+	}
+	t.Logf("\n%s", table.String())
+}

@@ -1,0 +1,190 @@
+package debug
+
+import (
+	"bytes"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine/gdbserver"
+)
+
+// watch carries out watchpoints. The pages that hold them lose rights while the
+// program runs, never while the kernel does: an access that the page would allow
+// is let through, and looked at after its instruction.
+type watch struct {
+	values [][]byte // of the watchpoints, in the order of debugger.points
+	hit    int      // index of the watchpoint that was hit
+	rights []right  // that pages have but for the guard
+	lifted bool     // an instruction was let through
+	before place    // that instruction
+	access int      // index of the watchpoint that it accesses, or -1
+}
+
+type right struct {
+	page arch.Addr
+	perm arch.Perm
+}
+
+// denied is what a watchpoint takes from its pages.
+func denied(k gdbserver.PointKind) arch.Perm {
+	switch k {
+	case gdbserver.WatchWrite:
+		return arch.Write
+	case gdbserver.WatchRead, gdbserver.WatchAccess:
+		return arch.Read | arch.Write
+	}
+	return 0
+}
+
+// guard takes rights from the pages with watchpoints, as far as they are there.
+func (w *watch) guard(d *debugger) {
+	w.lift(d)
+	space := d.task.Process().Space().Space()
+	for _, p := range d.points {
+		deny := denied(p.Kind)
+		if deny == 0 {
+			continue
+		}
+		for page := p.Addr &^ (arch.PageSize - 1); page < p.Addr+arch.Addr(p.Len); page += arch.PageSize {
+			e := space.Get(page)
+			if !e.Present() || e.Perm()&deny == 0 {
+				continue
+			}
+			w.remember(right{page, e.Perm()})
+			space.Protect(page, page+arch.PageSize, e.Perm()&^deny)
+		}
+	}
+}
+
+// remember keeps the rights that a page had first.
+func (w *watch) remember(r right) {
+	for _, have := range w.rights {
+		if have.page == r.page {
+			return
+		}
+	}
+	w.rights = append(w.rights, r)
+}
+
+// lift gives the pages their rights back.
+func (w *watch) lift(d *debugger) {
+	for _, r := range w.rights {
+		d.task.Process().Space().Space().Protect(r.page, r.page+arch.PageSize, r.perm)
+	}
+	w.rights = w.rights[:0]
+}
+
+// admits tells whether a fault is of the guard alone. In any case the guard is
+// lifted for one instruction.
+func (d *debugger) admits(s arch.Stop) bool {
+	if len(d.watch.rights) == 0 {
+		return false
+	}
+	w := &d.watch
+	d.count(s)
+	need := arch.Write
+	if s.Access == arch.AccessRead {
+		need = arch.Read
+	}
+	page, allowed := s.Page&^(arch.PageSize-1), false
+	for _, r := range w.rights {
+		allowed = allowed || r.page == page && r.perm&need != 0
+	}
+	if !w.lifted {
+		w.access = -1
+	}
+	if allowed && s.Access != arch.AccessFetch {
+		w.access = max(w.access, d.accessed(s))
+	}
+	w.lift(d)
+	w.lifted, w.before = true, d.here()
+	d.arm()
+	return allowed
+}
+
+// accessed finds the watchpoint for reads that an access is about, or -1.
+func (d *debugger) accessed(s arch.Stop) int {
+	at := d.m.CPU().FaultAddr()
+	end := at + arch.Addr(d.accessSize())
+	for i, p := range d.points {
+		wants := p.Kind == gdbserver.WatchAccess || p.Kind == gdbserver.WatchRead && s.Access == arch.AccessRead
+		if wants && at < p.Addr+arch.Addr(p.Len) && p.Addr < end {
+			return i
+		}
+	}
+	return -1
+}
+
+// accessSize is how many bytes of memory the instruction at the PC is about.
+func (d *debugger) accessSize() int {
+	var r arch.Regs
+	d.m.CPU().Regs(&r)
+	code := make([]byte, 15)
+	code = code[:d.task.Process().Peek(arch.Addr(r.RIP), code)]
+	in, err := x86asm.Decode(code, 64)
+	if err != nil || in.MemBytes == 0 {
+		return 8
+	}
+	return in.MemBytes
+}
+
+// watched looks at what an instruction did that was let through, and puts the
+// guard back.
+func (d *debugger) watched() {
+	w := &d.watch
+	w.lifted = false
+	hit := w.changed(d)
+	if !hit && w.access >= 0 {
+		w.hit, hit = w.access, true
+	}
+	if hit {
+		d.report(found{d.here(), w.before, w.stop(d)})
+	}
+	if !d.gone {
+		w.guard(d)
+	}
+}
+
+// sample reads the values that are watched.
+func (w *watch) sample(d *debugger) {
+	w.values = w.values[:0]
+	for _, p := range d.points {
+		w.values = append(w.values, d.value(p))
+	}
+}
+
+func (d *debugger) value(p gdbserver.Point) []byte {
+	if denied(p.Kind) == 0 {
+		return nil
+	}
+	b := make([]byte, min(p.Len, arch.PageSize))
+	return b[:d.Read(p.Addr, b)]
+}
+
+// changed tells whether a watched value is another than before.
+func (w *watch) changed(d *debugger) bool {
+	found := false
+	if d.process() == nil {
+		return false
+	}
+	for i, p := range d.points {
+		if denied(p.Kind) == 0 {
+			continue
+		}
+		if now := d.value(p); !bytes.Equal(now, w.values[i]) {
+			w.values[i] = now
+			if p.Kind != gdbserver.WatchRead {
+				w.hit, found = i, true
+			}
+		}
+	}
+	return found
+}
+
+// stop is the stop for the watchpoint that was hit.
+func (w *watch) stop(d *debugger) gdbserver.Stop {
+	stop := d.stopAt(gdbserver.AtWatch, d.last)
+	stop.Point = d.points[w.hit]
+	return stop
+}

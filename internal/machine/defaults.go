@@ -1,0 +1,143 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
+)
+
+// Limits of the configuration.
+const (
+	maxCores      = sched.MaxCores
+	minMemory     = 16 << 20
+	maxMemory     = 1 << 40
+	defaultMemory = 8 << 30
+)
+
+// DefaultConfig is a machine of four cores with the default policy and seed 1,
+// as the current user in the current folder. Args is for the caller to set.
+func DefaultConfig() Config {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	return Config{
+		Env: DefaultEnv(), Dir: dir, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()),
+		Cores: 4, Seed: 1, Costs: arch.DefaultCosts(), MaxMemory: defaultMemory,
+	}
+}
+
+// DefaultEnv is the environment that a guest has unless told otherwise. It does
+// not depend on the host's.
+func DefaultEnv() []string {
+	return []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+		"USER=root", "LOGNAME=root", "SHELL=/bin/sh", "TERM=dumb",
+	}
+}
+
+var (
+	errNoProgram = errs.Define("no-program",
+		"no program to run was named",
+		"The command line ends before a program, or the configuration has none.",
+		"Name the program and its arguments after --.")
+
+	errOption = errs.Define("option-out-of-range",
+		"{option} is {found}; allowed: {allowed}",
+		"An option of the run has a value that the machine cannot have.",
+		"Give a value of those that the sentence lists.")
+
+	errSched = errs.Define("scheduling-option",
+		"the scheduling policy cannot be set up",
+		"An option of the policy is wrong; the rest of the sentence says which.",
+		"Correct it; docs/scheduling.md describes all options.")
+
+	errMemory = errs.Define("memory-model-option",
+		"the memory model cannot be set up",
+		"An option of the memory model is wrong; the rest of the sentence says which.",
+		"Correct it; docs/memory-models.md describes all options.")
+)
+
+// validateOrder finds what cannot be of those who decide the order of operations.
+func (c *Config) validateOrder() error {
+	other := c.Control.Policy != "" || c.Enforce != nil
+	if other && dmt.OrdersOperations(c.Sched.Policy) {
+		return errSched.Wrap(&sched.FieldError{
+			Field: "policy", Found: strconv.Quote(c.Sched.Policy), Allowed: "policies that leave the order of operations to another controller",
+		})
+	}
+	if c.Replay == nil || c.Record == nil || c.Record.Sync == nil || !other && !dmt.OrdersOperations(c.Sched.Policy) {
+		return nil
+	}
+	for _, x := range c.Record.Sync.Custom {
+		if !slices.Contains(c.CustomSync, x) {
+			return errOption.New("sync-list", x.Name, "operations that the recorded run had, since their order was controlled")
+		}
+	}
+	return nil
+}
+
+// Validate finds the first thing in c that cannot be.
+func (c Config) Validate() error {
+	if len(c.Args) == 0 || c.Args[0] == "" {
+		return errNoProgram.New()
+	}
+	if err := c.Sched.Validate(); err != nil {
+		return errSched.Wrap(err)
+	}
+	if err := c.validateOrder(); err != nil {
+		return err
+	}
+	if err := c.Memory.Validate(); err != nil {
+		return errMemory.Wrap(err)
+	}
+	if c.Enforce != nil {
+		if err := c.Schedulable(); err != nil {
+			return err
+		}
+	}
+	var cost *arch.CostError
+	if errors.As(c.Costs.Validate(), &cost) {
+		return errOption.New("costs."+cost.Field, fmt.Sprint(cost.Found), cost.Allowed)
+	}
+	for _, x := range []struct {
+		bad                    bool
+		option, found, allowed string
+	}{
+		{c.Cores < 1 || c.Cores > maxCores, "cores", fmt.Sprint(c.Cores), fmt.Sprintf("1 to %d", maxCores)},
+		{
+			c.MaxMemory < minMemory || c.MaxMemory > maxMemory, "max-memory",
+			fmt.Sprintf("%d bytes", c.MaxMemory), "16 MiB to 1 TiB",
+		},
+		{!path.IsAbs(c.Dir), "working folder", fmt.Sprintf("%q", c.Dir), "an absolute path"},
+	} {
+		if x.bad {
+			return errOption.New(x.option, x.found, x.allowed)
+		}
+	}
+	for _, f := range c.Faults {
+		if f.FD < 0 || f.FD > 2 || f.Bytes < 0 {
+			return errOption.New("stream fault", fmt.Sprintf("of descriptor %d after %d bytes", f.FD, f.Bytes), "of 0, 1 or 2, after 0 bytes or more")
+		}
+	}
+	for _, kv := range c.Env {
+		if !strings.Contains(kv, "=") || strings.HasPrefix(kv, "=") {
+			return errOption.New("env", fmt.Sprintf("%q", kv), "NAME=VALUE")
+		}
+	}
+	for _, m := range c.Mounts {
+		if m.Host == "" || !path.IsAbs(m.Guest) {
+			return errOption.New("mount", fmt.Sprintf("%q at %q", m.Host, m.Guest), "a host folder or file, and an absolute guest path")
+		}
+	}
+	return nil
+}

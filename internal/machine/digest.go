@@ -1,0 +1,181 @@
+package machine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+)
+
+// digest adds up what happens in a run, in order, and counts it. It is the
+// kernel's observer. What enters the digests is numbers of the guest alone.
+type digest struct {
+	host     *hostSide
+	events   *hasher
+	schedule *hasher
+	output   *hasher
+
+	memory  []uint64                 // what is in memory at the end, by process
+	threads map[arch.ThreadID]uint64 // instructions of each
+
+	thread       arch.ThreadID // whose turn it is
+	inside       uint8         // accesses that are done of the instruction that it is inside
+	turnLength   uint64        // instructions of the turn so far
+	instructions uint64
+	slices       uint64
+	written      [3]int64 // bytes that the host took, by descriptor
+}
+
+func newDigest(host *hostSide) *digest {
+	return &digest{
+		host: host, thread: arch.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{},
+		threads: map[arch.ThreadID]uint64{},
+	}
+}
+
+// hasher is a hash under way. Its library's state can be copied as it is.
+type hasher struct{ xxh3.Hasher }
+
+// CopyForSnapshot copies the hash so far.
+func (h *hasher) CopyForSnapshot(*deepcopy.Copier) any {
+	n := *h
+	return &n
+}
+
+// words feeds numbers to a hash.
+func words(h *hasher, list ...uint64) {
+	var b [8 * 10]byte
+	for i, w := range list {
+		binary.LittleEndian.PutUint64(b[8*i:], w)
+	}
+	_, _ = h.Write(b[:8*len(list)])
+}
+
+// turn begins a slice of a thread. Slices of one thread without another between
+// them are one turn.
+func (d *digest) turn(t arch.ThreadID) {
+	if t == d.thread {
+		return
+	}
+	d.endTurn()
+	d.thread = t
+	d.slices++
+}
+
+func (d *digest) ran(instructions uint64, inside uint8) {
+	d.inside = inside
+	d.turnLength += instructions
+	d.instructions += instructions
+	d.threads[d.thread] += instructions
+}
+
+func (d *digest) endTurn() {
+	if d.thread == arch.NoThread {
+		return
+	}
+	words(d.schedule, uint64(d.thread), d.turnLength)
+	words(d.events, 1, uint64(d.thread), d.turnLength)
+	if d.host.eventLog != nil {
+		d.log("turn thread %d instructions %d%s", d.thread, d.turnLength, insideText(d.inside))
+	}
+	if d.inside > 0 {
+		words(d.schedule, 6, uint64(d.inside))
+		words(d.events, 6, uint64(d.inside))
+	}
+	d.inside = 0
+	d.turnLength = 0
+}
+
+// insideText names the place inside an instruction at which a turn ended, if it did.
+func insideText(accesses uint8) string {
+	if accesses == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d accesses of the next", accesses)
+}
+
+// log writes a line of the event log, if there is one.
+func (d *digest) log(format string, args ...any) {
+	if d.host.eventLog != nil {
+		d.host.print(d.host.eventLog, format+"\n", args...)
+	}
+}
+
+// Syscall implements kernel.Observer.
+func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64) {
+	words(d.events, 2, uint64(t.ID()), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
+	if d.host.eventLog == nil && d.host.strace == nil {
+		return
+	}
+	line := t.Trace(number, a, ret)
+	d.log("syscall thread %d after %d %s", t.ID(), d.turnLength, line)
+	if d.host.strace != nil {
+		d.host.print(d.host.strace, "[%d] %s\n", t.ID(), line)
+	}
+}
+
+// Signal notes the delivery of a signal.
+func (d *digest) Signal(t arch.ThreadID, signal int) {
+	words(d.events, 3, uint64(t), uint64(signal))
+	d.log("signal thread %d number %d", t, signal)
+	if d.host.strace != nil {
+		d.host.print(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
+	}
+}
+
+// Exit implements kernel.Observer.
+func (d *digest) Exit(t arch.ThreadID, status int) {
+	words(d.events, 4, uint64(t), uint64(status))
+	d.log("exit thread %d status %#x", t, status)
+}
+
+// Memory implements kernel.Observer.
+func (d *digest) Memory(process int32, sum [16]byte) {
+	d.memory = append(d.memory, uint64(process), binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:]))
+	words(d.events, 5, uint64(process))
+	_, _ = d.events.Write(sum[:])
+	d.log("memory process %d digest %x", process, sum)
+}
+
+// Write implements vfs.Sink.
+func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
+	n, errno := d.host.write(fd, p, d.written[fd])
+	if n > 0 || errno == 0 {
+		words(d.output, uint64(fd), uint64(n))
+		_, _ = d.output.Write(p[:n])
+		d.written[fd] += int64(n)
+	}
+	return n, errno
+}
+
+// Broken implements vfs.Sink.
+func (d *digest) Broken(fd int) bool {
+	f := d.host.faults[fd]
+	return f != nil && f.Errno == ErrnoName(unix.EPIPE) && d.written[fd] >= f.Bytes
+}
+
+// state is the digest of what does not depend on the order of events.
+func (d *digest) state(r *Result) string {
+	h := &hasher{}
+	words(h, uint64(r.ExitCode), uint64(r.Signal))
+	_, _ = h.WriteString(r.OutputDigest + r.Outcome)
+	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
+		words(h, uint64(id), d.threads[id])
+	}
+	for i := 0; i < len(d.memory); i += 3 {
+		words(h, d.memory[i:i+3]...)
+	}
+	return sum(h)
+}
+
+func sum(h *hasher) string {
+	s := h.Sum128().Bytes()
+	return fmt.Sprintf("%x", s)
+}

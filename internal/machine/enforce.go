@@ -1,0 +1,165 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
+)
+
+var errWeakSchedule = errs.Define("schedule-under-weak-memory",
+	"there are no schedules under the memory model {model}",
+	"A constraint orders instructions. Under a weaker model than sc a store is seen by other cores some time after its instruction, so that the order of instructions would not say what a load gets.",
+	"Leave --model out, or say --model sc, for recording and for the run under the schedule.")
+
+// Schedulable returns an error if no schedule can be made of the run, or enforced on it.
+func (c *Config) Schedulable() error {
+	if model := c.Memory.MemoryModel(); model != memmodel.SC {
+		return errWeakSchedule.New(model)
+	}
+	return nil
+}
+
+// Enforce has a run follow a schedule.
+type Enforce struct {
+	Schedule *event.Schedule
+	// Options say how. Their costs are those of Config.Costs.
+	Options enforce.Options
+	// Seed is that of what the guest gets at random, and Cores how many cores it
+	// sees, as in the recorded run: they are inputs. Config.Seed and Config.Cores
+	// choose the interleaving alone.
+	Seed  uint64
+	Cores int
+	// Ready, unless nil, is asked while the machine is built for Schedule made ready as
+	// Options.SyncOnly says, or why the run may not begin. It may be asked again for
+	// another machine, by several goroutines.
+	Ready func() (*enforce.Plan, error) `json:"-"`
+}
+
+// instruments tells whether the program has the instrumentation that constraints need:
+// whether or not there are any, each call and each return looks if it is on (PEREGRINE,
+// section 3.2).
+func (e *Enforce) instruments() bool { return e != nil && !e.Options.SyncOnly }
+
+// ScheduleResult is what became of a schedule that was enforced.
+type ScheduleResult struct {
+	// Followed tells that the run followed the schedule to its end. If not, Reason
+	// is the first operation that did not match, and Position the place in the
+	// order.
+	Followed bool   `json:"followed"`
+	Reason   string `json:"reason,omitempty"`
+	Position int    `json:"position,omitempty"`
+	enforce.Counts
+	// Gate is what was held and released for it, and the cycles.
+	Gate sched.GateCounts `json:"gate"`
+}
+
+// newEnforcer makes the controller of a schedule, or nil.
+func (m *Machine) newEnforcer() (sched.Controller, error) {
+	c := &m.config
+	if c.Enforce == nil {
+		return nil, nil
+	}
+	o := c.Enforce.Options
+	o.Costs = enforce.RelayCosts{
+		Sync: arch.Cycles(c.Costs.Sync), SemaphoreWait: arch.Cycles(c.Costs.SemaphoreWait),
+		SemaphoreWake: arch.Cycles(c.Costs.SemaphoreWake), SpinCheck: arch.Cycles(c.Costs.SpinCheck),
+		BranchCount: arch.Cycles(c.Costs.BranchCount), SlotCall: arch.Cycles(c.Costs.SlotCall),
+	}
+	if c.Enforce.Ready == nil {
+		return enforce.New(c.Enforce.Schedule, o), nil
+	}
+	plan, err := c.Enforce.Ready()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Enforcer(o), nil
+}
+
+// obey ends the run, or lets it go on by itself, when the controller is at its
+// end.
+func (m *Machine) obey() {
+	g := m.state.gating
+	switch v := g.gate.Verdict(); {
+	case v == sched.Controlling || g.obeyed:
+		return
+	case v == sched.Ended && !m.done && !m.state.kernel.Done():
+		m.end(OutcomeDiverged)
+	}
+	g.obeyed = true
+	m.state.ignoreFutexTimeouts(false)
+	m.state.holdAllSignals(false)
+}
+
+// enforcement is what became of the schedule.
+func (m *Machine) enforcement() *ScheduleResult {
+	g := m.state.gating
+	if g == nil {
+		return nil
+	}
+	e := g.as.follows
+	if e == nil {
+		return nil
+	}
+	r := &ScheduleResult{Followed: e.Complete(), Counts: e.Counts(), Gate: g.gate.Counts()}
+	r.Reason, r.Position = e.Why()
+	if !r.Followed && r.Reason == "" {
+		r.Reason, r.Position = e.Short()
+	}
+	return r
+}
+
+// reportSchedule fills in what became of the schedule of a run that is over.
+func (m *Machine) reportSchedule() {
+	r := &m.result
+	if r.Schedule = m.enforcement(); r.Schedule == nil || r.Schedule.Followed || m.config.Enforce.Options.Free {
+		return
+	}
+	if r.Outcome == OutcomeExit {
+		r.Outcome, r.ExitCode = OutcomeDiverged, ExitFailure
+	}
+	if r.Message == "" {
+		r.Message = fmt.Sprintf("the run does not follow the schedule: %s", r.Schedule.Reason)
+	}
+}
+
+// shown is the seed of what the guest gets at random, and the number of cores
+// that it sees.
+func (m *Machine) shown() (seed uint64, cores int) {
+	if e := m.config.Enforce; e != nil {
+		return e.Seed, e.Cores
+	}
+	return m.config.Seed, m.config.Cores
+}
+
+// show has the guest's clocks show a thread the time of the schedule.
+func (m *Machine) show(t arch.ThreadID) {
+	g := m.state.gating
+	if g == nil {
+		return
+	}
+	e := g.as.follows
+	if e == nil {
+		return
+	}
+	o := m.state.override
+	at, shows := e.Clock(t)
+	if o.showsTime = shows; shows {
+		o.shown = m.toNS(at)
+	}
+}
+
+// setCore tells the engine where a thread is about to run. In a run that follows
+// a schedule the guest always sees core 0 and, by RDTSC, the cycles of its own
+// thread.
+func (m *Machine) setCore(core arch.CoreID, t arch.ThreadID) {
+	now := m.state.cluster.Now(core)
+	if m.state.clock.oneCore {
+		core, now = 0, m.state.gating.thread(t).cycles
+	}
+	m.cpu.SetCore(core, now)
+}

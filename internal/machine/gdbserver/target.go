@@ -1,0 +1,96 @@
+package gdbserver
+
+import "github.com/heddle-dmt/heddle/emu/arch"
+
+// Registers are those of one thread that the target description names.
+type Registers struct {
+	// GPR is rax rbx rcx rdx rsi rdi rbp rsp r8-r15, GDB's order.
+	GPR            [16]uint64
+	RIP, RFLAGS    uint64
+	FSBase, GSBase uint64
+	// Call is the number of the system call that the thread is in, or all ones.
+	Call uint64
+	// FP is an FXSAVE image.
+	FP [512]byte
+}
+
+// Thread is one thread of the program.
+type Thread struct {
+	ID   int32
+	Name string
+}
+
+// PointKind is what stops a run at an address.
+type PointKind uint8
+
+// Kinds of Point, with the numbers of the Z packets.
+const (
+	SoftwareBreak PointKind = iota
+	HardwareBreak
+	WatchWrite
+	WatchRead
+	WatchAccess
+)
+
+// Point is a break- or watchpoint. Len is the number of bytes that are watched.
+type Point struct {
+	Kind PointKind
+	Addr arch.Addr
+	Len  uint64
+}
+
+// Motion is how a run is to go on.
+type Motion struct {
+	// Step stops after one instruction of Thread; others may run meanwhile.
+	Step   bool
+	Thread int32
+	// Back goes towards the beginning.
+	Back bool
+}
+
+// Reason says why a run has stopped.
+type Reason uint8
+
+// Reasons of a Stop.
+const (
+	Stepped     Reason = iota // or interrupted, or just begun
+	AtBreak                   // before the instruction at a breakpoint
+	AtWatch                   // after an access, or before it when going back
+	Signalled                 // an instruction failed: Signal
+	Executed                  // the process has begun another program
+	AtBeginning               // the run cannot go back any further
+	AtEnd                     // the next step ends the program
+	Exited                    // Code is the exit status
+	Killed                    // Signal ended the program
+)
+
+// Stop is where a run has come to.
+type Stop struct {
+	Reason Reason
+	Thread int32
+	Signal int
+	Code   int
+	// Point is the break- or watchpoint.
+	Point Point
+}
+
+// Target is a run that is being debugged. All methods but Go leave it where it is.
+type Target interface {
+	// Threads lists the live threads, the first one first.
+	Threads() []Thread
+	// Registers reads a live thread's registers; false: there is no such thread.
+	Registers(thread int32, r *Registers) bool
+	// Read copies memory, and returns how much of it there was.
+	Read(at arch.Addr, b []byte) int
+	// Insert and Remove change the set of points. A point is in it or not.
+	Insert(p Point)
+	Remove(p Point)
+	// Go moves the run until something of interest comes. It asks interrupted
+	// from time to time whether it is to stop.
+	Go(m Motion, interrupted func() bool) (Stop, error)
+	// Current is the stop that the last Go returned, or the beginning.
+	Current() Stop
+	// Auxv is the auxiliary vector, and Program the path, of the program.
+	Auxv() []byte
+	Program() string
+}

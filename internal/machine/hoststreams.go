@@ -1,0 +1,247 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// StreamFault is a failure of a standard stream on the host, as the guest sees it: the
+// first Bytes bytes pass, and every read or write after them fails. It is an input of
+// the run, like the bytes of standard input.
+type StreamFault struct {
+	FD    int       `json:"fd"` // 0, 1 or 2
+	Bytes int64     `json:"bytes"`
+	Errno ErrnoName `json:"errno"`
+}
+
+// ErrnoName is an errno whose text form is its name, such as ENOSPC.
+type ErrnoName unix.Errno
+
+func (e ErrnoName) String() string { return unix.ErrnoName(unix.Errno(e)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (e ErrnoName) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (e *ErrnoName) UnmarshalText(text []byte) error {
+	for n := unix.Errno(1); n <= lastErrno; n++ {
+		if unix.ErrnoName(n) == string(text) {
+			*e = ErrnoName(n)
+			return nil
+		}
+	}
+	return errOption.New("errno", fmt.Sprintf("%q", text), "a name of errno(3)")
+}
+
+// lastErrno is the greatest errno of Linux.
+const lastErrno = unix.EHWPOISON
+
+// hostErrno is the errno of a failure on the host. One that asks for the call to be
+// repeated would never end, and is EIO as everything that is no errno.
+func hostErrno(err error) ErrnoName {
+	var errno unix.Errno
+	if errors.As(err, &errno) && errno != unix.EAGAIN && errno != unix.EINTR {
+		return ErrnoName(errno)
+	}
+	return ErrnoName(unix.EIO)
+}
+
+// hostSide is where the machine meets the host: the streams and logs that it
+// was configured with. Snapshots share it.
+type hostSide struct {
+	stdout, stderr   io.Writer
+	strace, eventLog io.Writer
+	err              error // the first failure that the guest does not see
+
+	// faults are the known failures of the streams, by descriptor. They hold from
+	// a position in the stream on, so that a restored snapshot meets them again.
+	faults [3]*StreamFault
+	// given says that no others are to be found: the run repeats another one.
+	given bool
+	// met are the failures that the guest has seen, and noteFault hears of each once.
+	met       [3]bool
+	noteFault func(StreamFault)
+
+	once    bool     // what was written before a snapshot was restored is not written again
+	reached [3]int64 // bytes written, by descriptor
+}
+
+func newHostSide(c *Config, isolated bool) *hostSide {
+	h := &hostSide{
+		stdout: c.Stdout, stderr: c.Stderr, strace: c.Strace, eventLog: c.EventLog,
+		given: isolated || c.Replay != nil,
+	}
+	for _, f := range c.Faults {
+		h.faults[f.FD] = &f
+	}
+	return h
+}
+
+// SharedInSnapshot marks that copies of the machine's state share it.
+func (h *hostSide) BoundInSnapshot() {}
+
+// write passes on bytes that the guest writes to descriptor 1 or 2 after the first at
+// bytes. It returns how many the host took, and why not all.
+func (h *hostSide) write(fd int, p []byte, at int64) (int, unix.Errno) {
+	taken, f := p, h.faults[fd]
+	if f != nil {
+		taken = p[:min(max(0, f.Bytes-at), int64(len(p)))]
+	}
+	from := int64(0) // what the host has already
+	if h.once {
+		from = min(max(0, h.reached[fd]-at), int64(len(taken)))
+	}
+	n, err := h.pass(fd, taken[from:])
+	end := at + from + int64(n)
+	h.reached[fd] = max(h.reached[fd], end)
+	switch {
+	case err == nil:
+	case h.given || f != nil:
+		h.keep(err)
+	default:
+		h.faults[fd] = &StreamFault{FD: fd, Bytes: end, Errno: hostErrno(err)}
+		taken = taken[:from+int64(n)]
+	}
+	if len(taken) == len(p) {
+		return len(p), 0
+	}
+	h.meet(fd)
+	return len(taken), unix.Errno(h.faults[fd].Errno)
+}
+
+// pass writes to the host, and returns how many bytes it took.
+func (h *hostSide) pass(fd int, p []byte) (int, error) {
+	w := h.stdout
+	if fd == 2 {
+		w = h.stderr
+	}
+	if w == nil || len(p) == 0 {
+		return len(p), nil
+	}
+	n, err := w.Write(p)
+	return min(max(0, n), len(p)), err
+}
+
+// meet notes that the guest sees a failure.
+func (h *hostSide) meet(fd int) {
+	if !h.met[fd] {
+		h.met[fd] = true
+		h.noteFault(*h.faults[fd])
+	}
+}
+
+// metFaults lists the failures that the guest has seen.
+func (h *hostSide) metFaults() (list []StreamFault) {
+	for fd, met := range h.met {
+		if met {
+			list = append(list, *h.faults[fd])
+		}
+	}
+	return list
+}
+
+func (h *hostSide) print(w io.Writer, format string, args ...any) {
+	_, err := fmt.Fprintf(w, format, args...)
+	h.keep(err)
+}
+
+// lost reports whether input of a run that repeats another one is missing, or output
+// that the guest believes to be written. Going on would show nothing.
+func (h *hostSide) lost() bool { return h.given && h.err != nil }
+
+// keep remembers a failure to write that the guest does not see.
+func (h *hostSide) keep(err error) {
+	if err != nil {
+		h.fail(errOutput.Wrap(err))
+	}
+}
+
+// fail remembers the first failure that ends in an error of the whole run.
+func (h *hostSide) fail(err error) {
+	if h.err == nil {
+		h.err = err
+	}
+}
+
+// recordFault puts a failure of a stream into the trace.
+func (m *Machine) recordFault(f StreamFault) {
+	if m.trace == nil {
+		return
+	}
+	e := event.StreamFault{FD: int32(f.FD), Bytes: uint64(f.Bytes), Errno: uint32(f.Errno)}
+	at := event.Stamp{Thread: arch.NoThread}
+	if r := m.state.recording.rec; r != nil {
+		at = r.At()
+	}
+	e.Stamp = at
+	trace.PutAt(m.trace.Stream(trace.Faults, 0), &e, at)
+	m.trace.Flush() // a recorder that is killed leaves no decision that depends on it without it
+}
+
+// recordedFaults are the failures of streams in a trace.
+func recordedFaults(r *trace.Reader) (list []StreamFault, err error) {
+	for e, err := range trace.Get[event.StreamFault](r, trace.Key{Kind: trace.Faults}, trace.Where{}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, StreamFault{int(e.FD), int64(e.Bytes), ErrnoName(e.Errno)})
+	}
+	return list, nil
+}
+
+// stdinTap is standard input that is no regular file: it keeps the bytes in the trace,
+// and fails where the host fails, or where it is known to.
+type stdinTap struct {
+	from  io.Reader
+	to    *trace.Stream // nil unless the run is recorded
+	host  *hostSide
+	bytes int64
+}
+
+// Read implements io.Reader.
+func (s *stdinTap) Read(p []byte) (int, error) {
+	if f := s.host.faults[0]; f != nil {
+		p = p[:min(max(0, f.Bytes-s.bytes), int64(len(p)))]
+		if len(p) == 0 {
+			s.host.meet(0)
+			return 0, unix.Errno(f.Errno)
+		}
+	}
+	n, err := s.from.Read(p)
+	s.bytes += int64(n)
+	if s.to != nil {
+		s.to.Append(p[:n], event.Stamp{Thread: arch.NoThread})
+	}
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	if s.host.given {
+		// The bytes of the run that is repeated cannot be read.
+		s.host.fail(err)
+		return n, unix.EIO
+	}
+	s.host.faults[0] = &StreamFault{FD: 0, Bytes: s.bytes, Errno: hostErrno(err)}
+	s.host.meet(0)
+	return n, unix.Errno(s.host.faults[0].Errno)
+}
+
+// watchedStdin is the standard input that the guest gets. A regular file is named in
+// the manifest and not copied.
+func (m *Machine) watchedStdin() io.Reader {
+	in := m.config.Stdin
+	if in == nil || regular(in) != nil {
+		return in
+	}
+	tap := &stdinTap{from: in, host: m.host}
+	if m.trace != nil {
+		tap.to = m.trace.ByteStream(trace.Stdin, 0)
+	}
+	return tap
+}

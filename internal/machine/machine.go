@@ -1,0 +1,616 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/procfs"
+	"github.com/heddle-dmt/heddle/guest/vfs"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
+	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
+)
+
+// Machine is an emulated computer with one program on it. It is for one
+// goroutine, and must be closed.
+type Machine struct {
+	config Config
+	ram    *mem.RAM
+	cpu    *uc.CPU
+	host   *hostSide
+	trace  *trace.Writer // nil unless the run is recorded
+	export *vfs.ExportFolder
+	with   collaborators
+	// breakpoints and watching are what hooks have asked for, seesPauses as well.
+	breakpoints []arch.Addr
+	watching    []recorder.Recording
+	seesPauses  bool
+	// bound and files are those of AcceptStates.
+	bound            []deepcopy.Bound
+	files            *vfs.FS
+	decided          []event.Commit // of the last quantum; kept so that it takes no memory
+	state            *state
+	done             bool
+	endedFromOutside bool // by neither the program nor a recording
+	// bounds is the context of Run, which can end the run within a long slice; nil
+	// elsewhere.
+	bounds context.Context
+	result Result
+}
+
+// state is what a snapshot copies: everything about the machine that changes
+// and that is neither guest memory nor registers, which copy themselves.
+type state struct {
+	kernel    *kernel.Kernel
+	override  *override
+	fs        *vfs.FS
+	cluster   *sched.Cluster
+	clock     *coreClock
+	digest    *digest
+	recording *recording
+	stores    memmodel.StoreBuffer
+	gating    *gating // nil unless threads are controlled
+	// interrupted are the threads that are inside an instruction.
+	interrupted interrupted
+}
+
+// coreClock is the scheduler as the kernel sees it: what the kernel says
+// happens at the time of the core that is being stepped.
+type coreClock struct {
+	cluster  *sched.Cluster
+	now      arch.Cycles
+	latest   arch.Cycles        // that the kernel was told
+	recorder *recorder.Recorder // nil unless the run is recorded
+	gating   *gating            // nil unless threads are controlled
+	oneCore  bool               // the guest sees every thread on core 0
+	mhz      uint64             // cycles of a microsecond
+	ordered  bool               // a policy or a schedule orders operations
+	// yielded is by how much a Yield in the slice has moved its core's clock: to where the
+	// next thread can start there.
+	yielded arch.Cycles
+}
+
+func (c *coreClock) Ready(t arch.ThreadID) {
+	c.cluster.Ready(t, c.now)
+	c.gating.wake(t)
+	if c.recorder != nil {
+		c.recorder.Ready(t)
+	}
+}
+
+func (c *coreClock) Block(t arch.ThreadID) {
+	c.cluster.Block(t)
+	c.gating.block(t)
+}
+
+func (c *coreClock) Exit(t arch.ThreadID) {
+	c.cluster.Exit(t)
+	c.gating.exit(t)
+	if c.recorder != nil {
+		c.recorder.Gone(t)
+	}
+}
+
+func (c *coreClock) Yield(t arch.ThreadID) {
+	core := c.cluster.CoreOf(t)
+	if core == arch.NoCore {
+		c.cluster.Yield(t)
+		return
+	}
+	before := c.cluster.Now(core)
+	c.cluster.Yield(t)
+	c.yielded += c.cluster.Now(core) - before
+}
+
+func (c *coreClock) SetAffinity(t arch.ThreadID, mask uint64) { c.cluster.SetAffinity(t, mask) }
+
+// SetPrecedence has no effect where operations are ordered: a thread would keep those
+// whose turn it is from running.
+func (c *coreClock) SetPrecedence(t arch.ThreadID, p kernel.Precedence) {
+	if c.ordered {
+		return
+	}
+	c.cluster.SetPrecedence(t, sched.Precedence{
+		Rank: p.Rank, Slice: c.cycles(p.Slice), Runtime: c.cycles(p.Runtime), Deadline: c.cycles(p.Deadline),
+		Period: c.cycles(p.Period),
+	})
+}
+
+func (c *coreClock) cycles(ns int64) arch.Cycles { return toCycles(c.mhz, ns) }
+
+func (c *coreClock) Core(t arch.ThreadID) arch.CoreID {
+	if c.oneCore {
+		return 0
+	}
+	return c.cluster.LastCoreOf(t)
+}
+
+// New builds the machine and loads the program; nothing of it has run yet.
+func New(c Config, options ...Option) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Machine{config: c}
+	for _, set := range options {
+		set(&m.with)
+	}
+	if err := m.build(); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Machine) build() (err error) {
+	c := &m.config
+	if m.ram = m.with.memory; m.ram == nil {
+		if m.ram, err = mem.NewRAM(c.MaxMemory + arch.PageSize); err != nil {
+			return err
+		}
+	}
+	_, cores := m.shown()
+	if m.cpu, err = uc.NewCPU(m.ram, cores, c.Costs); err != nil {
+		return err
+	}
+	if c.Enforce.instruments() {
+		m.cpu.CheckCalls(c.Costs.SlotCheck)
+	}
+	cluster, err := m.newCluster()
+	if err != nil {
+		return err
+	}
+	cluster.SetSwitchCost(arch.Cycles(c.Costs.ContextSwitch))
+	cluster.SetCosts(m.orderCosts())
+	cluster.SetRealtimeShare(m.toCycles(realtimeRuntimeNS), m.toCycles(realtimePeriodNS))
+	m.host = newHostSide(c, m.with.isolated)
+	m.host.noteFault = m.recordFault
+	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster, mhz: uint64(c.Costs.MHz), ordered: dmt.OrdersOperations(c.Sched.Policy)}, digest: newDigest(m.host), recording: &recording{}}
+	m.state = s
+	if s.gating, err = m.newGating(); err != nil {
+		return err
+	}
+	s.clock.gating, s.clock.oneCore = s.gating, m.with.oneCore || c.Enforce != nil
+	s.clock.ordered = s.clock.ordered || c.Enforce != nil
+	if err := m.bufferStores(); err != nil {
+		return err
+	}
+	if s.fs, err = m.mountFiles(); err != nil {
+		return err
+	}
+	for _, h := range m.with.hooks {
+		if err := h.Prepare(m); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(m.record(), m.setPoints()); err != nil {
+		return err
+	}
+	observer := &watcher{s.digest, s.recording}
+	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, observer, c.Costs, m.kernelConfig())
+	s.recording.attach(s.kernel)
+	procfs.Mount(s.fs, s.kernel.Proc())
+	s.override = &override{noFutexTimeouts: c.Enforce != nil, holdsAll: c.Enforce != nil}
+	s.kernel.SetOverride(s.override)
+	if err := m.start(); err != nil {
+		// What the host failed at is why the program is not found.
+		return cmp.Or(s.fs.Failed(), err)
+	}
+	if c.ExportDir == "" {
+		return nil
+	}
+	m.export, err = vfs.OpenExport(c.ExportDir)
+	return err
+}
+
+func (m *Machine) newCluster() (*sched.Cluster, error) {
+	c := &m.config
+	if c.Replay != nil {
+		return schedreplay.New(c.Cores, c.Replay.log)
+	}
+	if m.with.start != nil {
+		return schedreplay.NewPrefix(c.Cores, m.with.start.decisions, m.with.start.count, m.with.policy)
+	}
+	if m.with.policy != nil {
+		return sched.NewWithPolicy(c.Cores, m.with.policy)
+	}
+	return dmt.New(c.Cores, c.Seed, c.Sched)
+}
+
+// Threads of real-time classes may take so much of a core in each period while others
+// wait: sched_rt_runtime_us and sched_rt_period_us of Linux.
+const (
+	realtimeRuntimeNS = 950_000_000
+	realtimePeriodNS  = 1_000_000_000
+)
+
+// Close gives everything back. The machine must not be used afterwards.
+func (m *Machine) Close() {
+	// CloseTrace is for those who want to know.
+	_ = m.CloseTrace()
+	if files := m.hostFiles(); files != nil {
+		// A host file that changed during the run was reported by finish.
+		_ = files.Close()
+	}
+	if m.export != nil {
+		m.export.Close()
+	}
+	if m.cpu != nil {
+		m.cpu.Close()
+	}
+	if m.ram != nil {
+		m.ram.Close()
+	}
+}
+
+// hostFiles are the guest's files with the host's that they hold open, nil if there are none.
+func (m *Machine) hostFiles() *vfs.FS {
+	if m.files != nil || m.state == nil {
+		return m.files
+	}
+	return m.state.fs
+}
+
+// toCycles converts nanoseconds of virtual time to cycles, rounding up so that
+// a timer is never early.
+func (m *Machine) toCycles(ns int64) arch.Cycles { return toCycles(uint64(m.config.Costs.MHz), ns) }
+
+func toCycles(mhz uint64, ns int64) arch.Cycles {
+	if uint64(ns)/1000 >= math.MaxInt64/mhz {
+		return math.MaxInt64 // decades away at least; more would overflow
+	}
+	return arch.Cycles(uint64(ns)/1000*mhz + (uint64(ns)%1000*mhz+999)/1000)
+}
+
+func (m *Machine) toNS(c arch.Cycles) int64 {
+	mhz := uint64(m.config.Costs.MHz)
+	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
+}
+
+// Done tells that the run has ended.
+func (m *Machine) Done() bool { return m.done }
+
+// Step takes the next scheduling decision and carries it out: a slice of one
+// thread, or a timer.
+func (m *Machine) Step() {
+	s := m.state
+	deadline, has := s.kernel.NextTimer()
+	timer := arch.Cycles(0)
+	if has {
+		timer = m.toCycles(deadline)
+	}
+	slice, verdict := s.cluster.Next(timer, has)
+	switch verdict {
+	case sched.FireTimer:
+		s.recording.timer(timer, s.cluster)
+		s.cluster.PassTo(timer)
+		s.clock.now = max(s.clock.now, timer)
+		s.kernel.FireTimers(max(m.toNS(timer), deadline))
+		m.settleStuck(arch.NoThread, arch.NoCore, arch.Stop{})
+	case sched.Idle:
+		m.end(OutcomeDeadlock)
+		return
+	case sched.Diverged, sched.End:
+		m.stopReplay(verdict)
+		return
+	default:
+		s.recording.slice(slice, s.cluster)
+		if !m.commitStores(slice) {
+			return
+		}
+		if m.run(slice) == AbandonQuantum {
+			return
+		}
+	}
+	s.recording.done()
+	m.follow()
+	if s.kernel.Done() && !m.done {
+		m.end(OutcomeExit)
+	}
+}
+
+// run carries out a slice. It returns AbandonQuantum if nothing of it counts.
+func (m *Machine) run(slice sched.Quantum) Reaction {
+	s := m.state
+	s.clock.yielded = 0
+	m.setTime(slice.Core)
+	t := s.kernel.Task(slice.Thread)
+	s.digest.turn(slice.Thread)
+	s.gating.keepSignals(s.override, t)
+	m.completeInstructions(slice.Core, t)
+	if t.KernelActs() {
+		m.show(slice.Thread)
+	}
+	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
+		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
+		m.settleStuck(slice.Thread, slice.Core, arch.Stop{})
+		return Proceed
+	}
+	stepped := t.IsStepped() && !s.interrupted.completes(t.ID())
+	if stepped && !t.AtInstruction() {
+		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
+		m.settleStuck(slice.Thread, slice.Core, arch.Stop{})
+		return Proceed
+	}
+	stop, reaction := m.execute(slice, t)
+	if reaction == AbandonQuantum {
+		return AbandonQuantum
+	}
+	t.AddUserTime(stop.Cycles)
+	s.digest.ran(stop.Instructions, stop.Inside)
+	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
+	m.setTime(slice.Core)
+	s.recording.ran(t, stop, s.clock.now)
+	if stepped {
+		t.AfterInstruction(stop)
+	}
+	if m.changesMemory(t, stop) {
+		m.completeAllStores()
+	}
+	m.handle(t, stop)
+	cost := s.kernel.TakeCost()
+	t.AddKernelTime(cost)
+	s.cluster.Charge(slice.Core, cost)
+	m.settleStuck(slice.Thread, slice.Core, stop)
+	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
+		m.end(OutcomeLimit)
+	}
+	return Proceed
+}
+
+// runEngine has the engine run the thread, which is loaded, to the end of a slice.
+func (m *Machine) runEngine(slice sched.Quantum, t *kernel.Task) (arch.Stop, Reaction) {
+	s := m.state
+	m.setCore(slice.Core, t.ID())
+	s.recording.run(t)
+	s.gating.returned(m, t)
+	if s.gating.stops(t.ID()) {
+		return arch.Stop{Reason: arch.StopBreakpoint}, Proceed
+	}
+	if m.engineStarts(t) == AbandonQuantum {
+		return arch.Stop{}, AbandonQuantum
+	}
+	m.admitAtomic(t)
+	limit := m.limit(slice)
+	if t.IsStepped() {
+		limit.Most, limit.Inside, limit.Immediately = 1, 0, false
+	}
+	limit.From = m.takeInterrupted(t.ID())
+	stop := m.cpu.Run(limit)
+	reaction := m.afterEngineStop(slice, t, stop)
+	for ; reaction == ResumeEngine; reaction = m.afterEngineStop(slice, t, stop) {
+		stop = m.cpu.Resume()
+	}
+	if reaction == AbandonQuantum {
+		return stop, AbandonQuantum
+	}
+	if stop.Reason == arch.StopLog && m.isCut() {
+		stop.Reason = arch.StopBudget // as if the slice had been given so much
+	}
+	m.keepInterrupted(slice.Core, t.ID(), stop)
+	return stop, m.engineFinished(t, stop)
+}
+
+// afterEngineStop does what a stop of the engine within a slice asks for. It returns
+// ResumeEngine if the slice continues, and Proceed if it is over.
+func (m *Machine) afterEngineStop(slice sched.Quantum, t *kernel.Task, stop arch.Stop) Reaction {
+	m.state.recording.stopped(t, stop)
+	m.atomic(t, stop)
+	if r := m.engineStopped(t, stop); r != Proceed {
+		return r
+	}
+	switch stop.Reason {
+	case arch.StopLog, arch.StopBreakpoint:
+		m.state.gating.arrived(m, t, stop)
+		if !m.state.gating.stops(t.ID()) && !(stop.Reason == arch.StopLog && m.isCut()) {
+			return ResumeEngine
+		}
+	case arch.StopPause:
+		if !m.EndsAtPause(slice, stop) {
+			return ResumeEngine
+		}
+	case arch.StopFault:
+		m.state.kernel.SetNow(m.toNS(m.state.cluster.Now(slice.Core) + stop.Cycles)) // for the times of mapped files
+		if m.state.kernel.PageIn(t, stop) {
+			return ResumeEngine
+		}
+		if stop.Ahead {
+			m.cpu.StepAhead()
+			return ResumeEngine
+		}
+	}
+	return Proceed
+}
+
+// setTime makes the kernel's clock that of the core. To the kernel a thread's slice ends
+// before the core goes to the next thread: a replay places that one when it runs, and
+// would have another time until then.
+func (m *Machine) setTime(core arch.CoreID) {
+	c := m.state.clock
+	c.now = m.state.cluster.Now(core)
+	if ended := c.now - c.yielded; ended > c.latest {
+		c.latest = ended
+		m.state.kernel.SetNow(m.toNS(ended))
+	}
+}
+
+// endsAtPause reports whether a slice ends after a PAUSE, and from how many instructions on:
+// a recorded one does if it did, and there.
+func (m *Machine) endsAtPause(slice sched.Quantum) (ends bool, after uint64) {
+	if _, d := schedreplay.Current(m.state.cluster); d != nil {
+		return !d.Budget && arch.StopReason(d.Stop) == arch.StopPause, d.Instructions
+	}
+	return slice.StopAtPause, slice.PauseAfter
+}
+
+// EndsAtPause reports whether a quantum ends at the PAUSE at which the engine has stopped.
+func (m *Machine) EndsAtPause(q sched.Quantum, stop arch.Stop) bool {
+	ends, after := m.endsAtPause(q)
+	return ends && stop.Instructions >= after
+}
+
+// limit turns a slice's budgets into the engine's.
+func (m *Machine) limit(slice sched.Quantum) arch.Limit {
+	l := arch.Limit{
+		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact,
+		AtSync: slice.StopAtSync, Pass: true, Immediately: slice.AccessesOnly,
+	}
+	l.AtPause, l.PauseAfter = m.endsAtPause(slice)
+	if m.seesPauses {
+		l.AtPause, l.PauseAfter = true, 0
+	}
+	if slice.Accesses > 0 {
+		l.Inside = arch.InsideAfter(slice.Accesses)
+	} else if slice.InsideChoice != 0 {
+		l.Inside = arch.InsideByChance(slice.InsideChoice)
+	}
+	if most := m.config.MaxInstructions; most > 0 {
+		left := most - m.state.digest.instructions
+		if l.Instructions == 0 || l.Instructions > left {
+			l.Instructions, l.Exact = left, true
+		}
+	}
+	m.state.gating.budget(slice.Thread, &l)
+	return l
+}
+
+// InstructionsBetweenYields is how often Run lets Go's scheduler go on. Most of
+// the time is spent in C, and Go's monitor of such calls tries to preempt a
+// goroutine that has not been scheduled for 10 ms, again and again until it comes
+// back: thousands of switches between the process's threads. So many instructions
+// take 2 to 8 ms, as do so many steps; a yield itself may cost 15 us.
+const (
+	InstructionsBetweenYields = 4_000_000
+	stepsBetweenYields        = 2048
+)
+
+// Run looks whether it is to end after so many steps or, as those who watch the run may
+// take microseconds for an instruction, so many instructions.
+const (
+	stepsBetweenLooks        = 256
+	instructionsBetweenLooks = 100_000
+)
+
+// instructionsBetweenCuts is how long a slice runs until it can be cut short, which takes
+// no longer than half a second.
+const instructionsBetweenCuts = 1 << 24
+
+// isCut reports whether the run is to end within the slice that is under way.
+func (m *Machine) isCut() bool { return m.bounds != nil && m.bounds.Err() != nil }
+
+// Run steps the machine to the end of the program, or until ctx is done, and
+// says what happened. Changes to writable mounts are written to the host, also
+// when ctx ends the run.
+func (m *Machine) Run(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	m.bounds = ctx
+	m.cpu.LookEvery(instructionsBetweenCuts)
+	yielded := m.state.digest.instructions
+	looked := yielded
+	for n := 0; !m.done; n++ {
+		m.Step()
+		done := m.state.digest.instructions
+		if done-yielded >= InstructionsBetweenYields || n%stepsBetweenYields == stepsBetweenYields-1 {
+			yielded = done
+			runtime.Gosched()
+		}
+		if n%stepsBetweenLooks == 0 || done-looked >= instructionsBetweenLooks {
+			looked = done
+			if !m.done && (ctx.Err() != nil || m.host.lost()) {
+				m.endFromOutside(ctx)
+			}
+		}
+	}
+	err := m.finish()
+	m.result.HostSeconds = time.Since(start).Seconds()
+	return &m.result, err
+}
+
+// Run builds a machine, runs the program on it and returns what happened.
+func Run(ctx context.Context, c Config, options ...Option) (*Result, error) {
+	m, err := New(c, options...)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	r, err := m.Run(ctx)
+	if err != nil {
+		return r, err
+	}
+	return r, m.CloseTrace()
+}
+
+// Snapshot is a state of a machine to which it can return any number of times.
+// It must be released.
+type Snapshot struct {
+	state      *state
+	generation uint64 // of the memory, in which it was taken
+}
+
+// Snapshot saves the machine's state. It costs time for the kernel's own data;
+// guest memory is copied page by page when either side writes to it.
+func (m *Machine) Snapshot() *Snapshot {
+	m.state.recording.mark()
+	m.state.stores.Save()
+	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state), m.ram.Generation()}
+	m.state.stores.Forget()
+	m.ram.NextGeneration()
+	return s
+}
+
+// Restore puts the machine back to what it was at the snapshot. What the guest
+// wrote to the host's descriptors since stays written.
+func (m *Machine) Restore(s *Snapshot) {
+	deepcopy.Release(m.state)
+	m.state = deepcopy.Copy(deepcopy.New(), s.state)
+	m.state.recording.returned()
+	m.state.stores.Load(func(t arch.ThreadID) *mem.Space { return m.state.kernel.Task(t).Space() })
+	m.ram.NextGeneration()
+	m.done, m.endedFromOutside = false, false
+	m.result = Result{}
+}
+
+// Release gives up what the snapshot holds.
+func (s *Snapshot) Release() {
+	deepcopy.Release(s.state)
+	s.state = nil
+}
+
+// finish writes what the guest leaves behind.
+func (m *Machine) finish() error {
+	if err := m.report(); err != nil {
+		return err
+	}
+	if m.config.Replay != nil || m.with.isolated {
+		m.checkReplay()
+		return errors.Join(m.finishRecording(), m.host.err)
+	}
+	return errors.Join(m.finishRecording(), m.leaveBehind(), m.host.err)
+}
+
+// leaveBehind writes to the host what the guest has changed.
+func (m *Machine) leaveBehind() error {
+	s := m.state
+	if err := s.fs.Commit(); err != nil {
+		return errExport.Wrap(err)
+	}
+	if m.export != nil {
+		if err := s.fs.Export(m.export); err != nil {
+			return errExport.Wrap(err)
+		}
+		m.result.OverlayFiles = nil
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package machine
+
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// Option gives a machine a collaborator: something that watches a run or takes decisions in
+// place of the machine's own parts. A Config is data alone.
+type Option func(*collaborators)
+
+// collaborators are what the options of a machine have set.
+type collaborators struct {
+	hooks     []Hook
+	policy    sched.Policy
+	start     *recordedStart
+	keepStore func(arch.ThreadID, arch.Addr) int
+	memory    *mem.RAM
+	atomics   bool
+	isolated  bool
+	oneCore   bool
+}
+
+// recordedStart is how a run begins that begins as a recorded one.
+type recordedStart struct {
+	decisions *replay.Log
+	count     uint64
+}
+
+// WithHook has a Hook watch the run.
+func WithHook(h Hook) Option { return func(o *collaborators) { o.hooks = append(o.hooks, h) } }
+
+// WithPolicy replaces the scheduling policy of Config.Sched.
+func WithPolicy(p sched.Policy) Option { return func(o *collaborators) { o.policy = p } }
+
+// WithRecordedStart has the run begin with the first decisions of a recorded one, which
+// must be open; after them the policy of WithPolicy decides. If count is 0 nothing of the
+// recording is carried out.
+func WithRecordedStart(r *Replay, count uint64) Option {
+	return func(o *collaborators) {
+		if count > 0 {
+			o.start = &recordedStart{r.log, count}
+		}
+	}
+}
+
+// WithStoresKept has stores leave the store buffers before each quantum as soon as the
+// memory model allows it, except those that keep asks for: how many of a thread's stores to
+// an address stay, the newest ones. It replaces Options.Commit of the memory model, and
+// needs store buffers that are kept store by store.
+func WithStoresKept(keep func(t arch.ThreadID, at arch.Addr) int) Option {
+	return func(o *collaborators) { o.keepStore = keep }
+}
+
+// WithMemory gives the machine its guest memory, which the machine closes.
+func WithMemory(ram *mem.RAM) Option { return func(o *collaborators) { o.memory = ram } }
+
+// WithAtomics has the controllers of the run asked before each atomic instruction outside of
+// synchronization operations (sched.AtAtomic), and told after it.
+func WithAtomics() Option { return func(o *collaborators) { o.atomics = true } }
+
+// WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the cycles of the
+// thread itself.
+func WithOneVisibleCore() Option { return func(o *collaborators) { o.oneCore = true } }
+
+// Isolated keeps the run from the host: the standard streams fail as Config.Faults says and
+// never otherwise, and files that the guest changes are not written to the host.
+func Isolated() Option { return func(o *collaborators) { o.isolated = true } }

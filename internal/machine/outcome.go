@@ -1,0 +1,131 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/uc"
+	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
+)
+
+// How a run can end; see Result.Outcome.
+const (
+	OutcomeExit        = "exit"
+	OutcomeSignal      = "signal"
+	OutcomeDeadlock    = "deadlock"
+	OutcomeLimit       = "instruction limit"
+	OutcomeStopped     = "stopped"
+	OutcomeTimeLimit   = "time limit"
+	OutcomeInterrupted = "interrupted"
+	OutcomeDiverged    = "diverged"
+	OutcomeDamaged     = "damaged trace"
+)
+
+// Exit statuses of runs that the program did not end itself.
+const (
+	// ExitFailure is heddle's own failure, as of env, timeout and the like.
+	ExitFailure = 125
+	// ExitDeadlock and ExitLimit are those of timeout(1): the program was
+	// still there.
+	ExitDeadlock = 124
+	ExitLimit    = 124
+	// ExitTimeLimit is apart from them: another run with the same inputs may end
+	// elsewhere.
+	ExitTimeLimit   = 123
+	ExitInterrupted = 130
+)
+
+// end marks the run as over.
+func (m *Machine) end(outcome string) {
+	m.done = true
+	m.result.Outcome = outcome
+}
+
+// report fills in the result of a run that is over.
+func (m *Machine) report() error {
+	s, r := m.state, &m.result
+	switch r.Outcome {
+	case OutcomeExit:
+		m.reportExit()
+	case OutcomeDeadlock:
+		r.ExitCode = ExitDeadlock
+		r.Message = "deadlock: every thread waits, and nothing will wake one\n" + s.kernel.Describe()
+	case OutcomeLimit:
+		r.ExitCode = ExitLimit
+		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())
+	case OutcomeTimeLimit:
+		r.ExitCode = ExitTimeLimit
+		if m.endedFromOutside {
+			r.Message += "\n" + s.kernel.Describe()
+		}
+	case OutcomeInterrupted:
+		r.ExitCode = ExitInterrupted
+		if r.Message == "" {
+			r.Message = "interrupted"
+		}
+	case OutcomeDiverged, OutcomeDamaged:
+		r.ExitCode = ExitFailure
+	}
+	if err := m.invalidInstruction(); err != nil {
+		r.InvalidInstruction = err.Error()
+	}
+	r.MemoryShortage = m.shortageText()
+	m.drainAtEnd()
+	// Threads that still exist have memory too.
+	s.kernel.DigestMemory()
+	s.digest.endTurn()
+	schedreplay.Conclude(s.cluster)
+	stats := s.kernel.Stats()
+	r.Instructions = s.digest.instructions
+	r.Slices = s.digest.slices
+	r.Cycles = uint64(s.cluster.Makespan())
+	r.ContextSwitches = s.cluster.Switches()
+	r.Threads, r.Processes = stats.Threads, stats.Processes
+	r.Syscalls, r.UnsupportedSyscalls = stats.Syscalls, stats.Unsupported
+	inputs, err := s.fs.Inputs()
+	if err != nil {
+		return errInputs.Wrap(err)
+	}
+	for _, i := range inputs {
+		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
+	}
+	r.Faults = m.host.metFaults()
+	if r.OverlayFiles, err = s.fs.Left(); err != nil {
+		return errInputs.Wrap(err)
+	}
+	r.X87Transcendental = m.cpu.Transcendental()
+	r.SyncRecognition = s.recording.recognition()
+	m.reportSchedule()
+	r.PeakMemory = m.ram.Peak() * arch.PageSize
+	r.Engine = engineName()
+	r.OutputDigest = sum(s.digest.output)
+	r.ScheduleDigest = sum(s.digest.schedule)
+	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
+	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
+	r.Digest = sum(s.digest.events)
+	r.StateDigest = s.digest.state(r)
+	return nil
+}
+
+func engineName() string {
+	v := uc.Version()
+	return fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
+}
+
+// reportExit tells of a program that ended, or that the kernel had to stop.
+func (m *Machine) reportExit() {
+	r := &m.result
+	if why := m.state.kernel.Fatal(); why != "" {
+		r.Outcome, r.ExitCode, r.Message = OutcomeStopped, ExitFailure, why
+		return
+	}
+	r.ExitCode, r.Signal = m.state.kernel.Status()
+	if r.Signal != 0 {
+		r.Outcome = OutcomeSignal
+		r.ExitCode = 128 + r.Signal
+		r.Message = fmt.Sprintf("killed by signal %d (%s)", r.Signal, SignalName(r.Signal))
+		if m.state.kernel.Shortage().Killed {
+			r.Message += ": " + m.shortageText()
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package machine
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/pt"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+var errManifest = errs.Define("manifest-cannot-be-written",
+	"the description of the run cannot be written to the trace",
+	"A part of the configuration has no text form; the rest of the sentence says which.",
+	"Report the sentence: this is a defect of heddle.")
+
+var errRecording = errs.Define("recording-cannot-begin",
+	"the machine cannot be set up to record",
+	"The engine does not log what is to be recorded; the rest of the sentence is its own.",
+	"Report the sentence, and record less until it is mended.")
+
+// Record says what of a run is recorded, and where. Whatever is chosen, the
+// trace has starts and ends of threads, context switches, system calls and
+// signals, and all that is needed to repeat the run (OpenReplay). No digest
+// depends on it.
+type Record struct {
+	// To receives the trace (package trace). If it is an *os.File, a full disk
+	// leaves no piece of a chunk behind. It is not closed.
+	To io.Writer
+	// Sync records synchronization operations: nil, or what there is besides
+	// those of POSIX and C.
+	Sync *SyncRecord
+	// Inputs records what the program got from outside, with the bytes.
+	Inputs bool
+	// PT, when set, records each core's branches as a stream of Intel PT packets,
+	// with the code that ran.
+	PT *pt.Config
+	// Memory, when set, records loads and stores, with what else loads can see.
+	Memory *recorder.MemoryConfig
+	// Watch are recordings besides: they are told what happens, for an analysis
+	// that follows the run. One that logs memory goes without Memory.
+	Watch []recorder.Recording
+}
+
+// recording is the part of the machine's state that records and replays. The
+// zero value does neither.
+type recording struct {
+	rec       *recorder.Recorder
+	steps     *replay.Tracker
+	decisions *trace.Stream
+	delays    *delayLog // nil unless stores wait
+	syncs     *syncops.Recording
+}
+
+// record sets up what the configuration asks for.
+func (m *Machine) record() error {
+	c, s := &m.config, m.state
+	if c.Record != nil || c.Replay != nil || m.with.start != nil {
+		s.recording.steps = replay.NewTracker(c.Cores)
+	}
+	if c.Record == nil {
+		return m.gateOnly()
+	}
+	m.trace = trace.NewWriter(c.Record.To)
+	if err := m.trace.Manifest(m.manifest()); err != nil {
+		return errManifest.Wrap(err)
+	}
+	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
+	if _, byStore := s.stores.(*storebuffer.ByStore); byStore {
+		s.recording.delays = newDelayLog(m.trace, c.Cores)
+	}
+	parts, err := m.recordings()
+	if err != nil {
+		return err
+	}
+	m.observe(append(m.watching, parts...))
+	return nil
+}
+
+// observe has recordings told what happens.
+func (m *Machine) observe(parts []recorder.Recording) {
+	s := m.state
+	s.recording.rec = recorder.New(m.trace, m.cpu, m.config.Cores, parts...)
+	s.clock.recorder = s.recording.rec
+	if s.gating != nil {
+		s.gating.recorder = s.recording.rec
+	}
+}
+
+// recordings are those that the configuration asks for. Branches count what
+// stamps tell, sync operations name threads: both come before those that write
+// such things.
+func (m *Machine) recordings() (parts []recorder.Recording, err error) {
+	c := &m.config
+	if c.Record.PT != nil {
+		b, err := recorder.NewBranches(m.trace, m.cpu, c.Cores, *c.Record.PT)
+		if err != nil {
+			return nil, errRecording.Wrap(err)
+		}
+		parts = append(parts, b)
+	}
+	if c.Record.Memory != nil {
+		accesses, err := recorder.NewMemory(m.trace, m.cpu, *c.Record.Memory, c.Record.PT == nil)
+		if err != nil {
+			return nil, errRecording.Wrap(err)
+		}
+		parts = append(parts, accesses)
+	}
+	operations, err := m.recordSync()
+	if err != nil {
+		return nil, err
+	}
+	parts = append(append(parts, operations...), recorder.NewEvents(m.trace), recorder.NewMappings(m.trace))
+	if c.Record.Inputs {
+		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
+	}
+	return append(parts, c.Record.Watch...), nil
+}
+
+// attach gives the recordings the guest's Linux.
+func (r *recording) attach(k *kernel.Kernel) {
+	if r.rec != nil {
+		r.rec.Attach(k)
+	}
+}
+
+// slice tells of the decision to run a slice, and timer to fire a timer.
+func (r *recording) slice(s sched.Quantum, c *sched.Cluster) {
+	if r.steps != nil {
+		r.steps.Slice(s.Thread, s.Core, c)
+	}
+	if r.rec != nil {
+		r.rec.Turn(s.Thread, s.Core, c.Now(s.Core))
+	}
+}
+
+// commits tells which stores were committed before the slice.
+func (r *recording) commits(list []event.Commit) {
+	if r.steps != nil {
+		r.steps.Commits(list)
+	}
+}
+
+func (r *recording) timer(at arch.Cycles, c *sched.Cluster) {
+	if r.steps != nil {
+		r.steps.Timer(at, c)
+	}
+	if r.rec != nil {
+		r.rec.Timer(at)
+	}
+}
+
+// aside has memory logged as another thread's doing.
+func (r *recording) aside(t arch.ThreadID, core arch.CoreID, do func()) {
+	if r.rec == nil {
+		do()
+		return
+	}
+	r.rec.Aside(t, core, do)
+}
+
+// run tells that a thread is about to run, and stopped that the engine has
+// stopped. Ran tells that the slice is over.
+func (r *recording) run(t *kernel.Task) {
+	if r.rec != nil {
+		r.rec.Run(t)
+	}
+}
+
+func (r *recording) stopped(t *kernel.Task, s arch.Stop) {
+	if r.rec != nil {
+		r.rec.Stopped(t, s)
+	}
+}
+
+func (r *recording) ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
+	if r.steps != nil {
+		r.steps.Ran(s, now)
+	}
+	if r.rec != nil {
+		r.rec.Ran(t, s, now)
+	}
+}
+
+// done completes a decision.
+func (r *recording) done() {
+	if r.steps == nil {
+		return
+	}
+	d := r.steps.Done()
+	if r.decisions != nil {
+		trace.PutAt(r.decisions, &d, r.rec.At())
+	}
+}
+
+// mark notes the place for a snapshot, returned that the machine is back there.
+func (r *recording) mark() {
+	if r.rec != nil {
+		r.rec.Mark()
+	}
+}
+
+func (r *recording) returned() {
+	if r.rec != nil {
+		r.rec.Returned()
+	}
+}
+
+// finishRecording completes the trace of a run that is over, but for the index.
+func (m *Machine) finishRecording() error {
+	if m.trace == nil {
+		return nil
+	}
+	r := m.state.recording
+	end := r.steps.End(m.state.cluster)
+	trace.PutAt(r.decisions, &end, r.rec.At())
+	r.rec.Finish()
+	if err := m.trace.Summary(summary{Result: m.result}); err != nil {
+		return errManifest.Wrap(err)
+	}
+	return m.trace.Sync()
+}
+
+// CloseTrace completes the trace, after which nothing more is recorded, and
+// returns why recording ended early, if it did. Close does the same.
+func (m *Machine) CloseTrace() error {
+	if m.trace == nil {
+		return nil
+	}
+	return m.trace.Close()
+}
+
+// watcher is the kernel's observer: it passes on to the digest, and to what
+// records and replays.
+type watcher struct {
+	*digest
+	recording *recording
+}
+
+// Syscall implements kernel.Observer.
+func (w *watcher) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uint64) {
+	w.digest.Syscall(t, number, args, ret)
+	if r := w.recording; r.steps != nil {
+		r.steps.Syscall(t.ID(), number, args, ret)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Syscall(t, number, args, ret)
+	}
+}
+
+// Signal implements kernel.Observer.
+func (w *watcher) Signal(d *kernel.Delivery) {
+	w.digest.Signal(d.Thread, d.Signal)
+	if r := w.recording; r.steps != nil {
+		r.steps.Signal(d.Thread, d.Signal)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Signal(d)
+	}
+}
+
+// Exit implements kernel.Observer.
+func (w *watcher) Exit(t arch.ThreadID, status int) {
+	w.digest.Exit(t, status)
+	if r := w.recording; r.steps != nil {
+		r.steps.Exit(t, status)
+	}
+	if r := w.recording; r.rec != nil {
+		r.rec.Exit(t, status)
+	}
+}
+
+// regular is the regular file that a reader is, or nil.
+func regular(r io.Reader) *os.File {
+	f, ok := r.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return f
+}
+
+// text is a string in JSON, as Base64 if it is not UTF-8.
+type text string
+
+// MarshalJSON implements json.Marshaler.
+func (t text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string][]byte{"base64": []byte(t)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	var other map[string][]byte
+	err := json.Unmarshal(b, &other)
+	*t = text(other["base64"])
+	return err
+}
+
+func texts(list []string) []text {
+	out := make([]text, len(list))
+	for i, s := range list {
+		out[i] = text(s)
+	}
+	return out
+}
+
+func plainTexts(list []text) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// SyncRecord says which synchronization operations are recorded.
+type SyncRecord struct {
+	// Custom are operations besides those of POSIX and C
+	// (syncops.LoadCustom).
+	Custom []syncops.Custom
+	// Atomics adds atomic instructions and fences that are no part of other
+	// operations.
+	Atomics bool
+	// Heap adds the calls of allocators' functions, malloc and its kin.
+	Heap bool
+}
+
+// operations are the custom ones, and what stands for the allocators.
+func (c *SyncRecord) operations() []syncops.Custom {
+	if !c.Heap {
+		return c.Custom
+	}
+	return append(slices.Clone(c.Custom), syncops.HeapFunctions()...)
+}
+
+// recordSync sets up the recording of synchronization operations, if there is
+// to be one.
+func (m *Machine) recordSync() ([]recorder.Recording, error) {
+	c := m.config.Record.Sync
+	if c == nil {
+		return m.gates()
+	}
+	with := *c
+	with.Custom, with.Atomics = m.customSync(), c.Atomics || m.asksAtomics()
+	return m.recognize(m.trace, &with)
+}
+
+// customSync are the operations besides the known ones, each once: those that are
+// controlled, and those that are recorded.
+func (m *Machine) customSync() []syncops.Custom {
+	c := &m.config
+	list := slices.Clone(c.CustomSync)
+	if c.Record == nil || c.Record.Sync == nil {
+		return list
+	}
+	for _, x := range c.Record.Sync.Custom {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// recognize sets up the recognition of synchronization operations, for a trace,
+// if there is one, and for those who control them.
+func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recording, error) {
+	g := m.state.gating
+	var gate syncops.Gate
+	if g != nil {
+		gate = g
+	}
+	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols, TellHeap: g.countsHeap(), Schedules: g.schedules()}
+	config.Breakpoints = m.breakpoints
+	if g != nil {
+		config.Breakpoints = append(slices.Clone(config.Breakpoints), g.watched...)
+	}
+	v, err := syncops.NewRecording(to, m.cpu, config, gate)
+	if err != nil {
+		return nil, err
+	}
+	m.state.recording.syncs = v
+	if m.asksAtomics() {
+		m.cpu.GateAtomics()
+	}
+	if g == nil {
+		return []recorder.Recording{v}, nil
+	}
+	g.syncs = v
+	return []recorder.Recording{v, g}, nil
+}
+
+// gates sets up the recognition of operations that are controlled and not
+// recorded.
+func (m *Machine) gates() ([]recorder.Recording, error) {
+	if m.state.gating == nil {
+		return nil, nil
+	}
+	return m.recognize(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtomics()})
+}
+
+// gateOnly sets up what controls a run that is not recorded.
+func (m *Machine) gateOnly() error {
+	if len(m.breakpoints) > 0 {
+		m.cpu.SetBreakpoints(m.breakpoints)
+	}
+	parts, err := m.gates()
+	if parts = append(m.watching, parts...); err == nil && len(parts) > 0 {
+		m.observe(parts)
+	}
+	return err
+}
+
+// recognition is what Result.SyncRecognition says.
+func (r *recording) recognition() string {
+	if r.syncs == nil {
+		return ""
+	}
+	return r.syncs.Recognition()
+}
+
+// openSymbols opens a file of symbols where the guest has it.
+func (m *Machine) openSymbols(path string) (io.ReadSeekCloser, error) {
+	return os.Open(filepath.Join(m.config.RootFS, path))
+}

@@ -1,0 +1,419 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder/replay"
+	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
+	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
+)
+
+var (
+	errNoReplay = errs.Define("trace-cannot-be-replayed",
+		"the trace {file} cannot be replayed: it has no {missing}",
+		"The part of the trace that repeats the run was not recorded or is damaged.",
+		"Record the run again with heddle record.")
+
+	errInputChanged = errs.Define("replay-input-changed",
+		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
+		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
+		"Put the file back as it was, or record the run again.")
+)
+
+// manifest is what a trace says of the run before it begins.
+type manifest struct {
+	Engine  string        `json:"engine"`
+	Args    []text        `json:"args"`
+	Env     []text        `json:"env"`
+	Dir     text          `json:"dir"`
+	UID     uint32        `json:"uid"`
+	GID     uint32        `json:"gid"`
+	Cores   int           `json:"cores"`
+	Seed    uint64        `json:"seed"`
+	Sched   sched.Options `json:"sched"`
+	Control dmt.Control   `json:"control"`
+	// CustomSync are the operations that were controlled besides the known ones.
+	CustomSync []syncops.Custom `json:"custom_sync,omitempty"`
+	// Enforce is the schedule that the run followed.
+	Enforce         *Enforce            `json:"enforce,omitempty"`
+	Memory          storebuffer.Options `json:"memory"`
+	Costs           arch.Costs          `json:"costs"`
+	RandomizeLayout bool                `json:"randomize_layout"`
+	RootFS          text                `json:"rootfs"`
+	Mounts          []mountText         `json:"mounts"`
+	Hidden          []text              `json:"hidden,omitempty"`
+	HostTimes       bool                `json:"host_times"`
+	MaxMemory       uint64              `json:"max_memory"`
+	MaxInstructions uint64              `json:"max_instructions"`
+	UnknownENOSYS   bool                `json:"unknown_enosys"`
+	Stdin           stdinText           `json:"stdin"`
+	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
+	Closed []int `json:"closed,omitempty"`
+}
+
+type mountText struct {
+	Host     text `json:"host"`
+	Guest    text `json:"guest"`
+	Writable bool `json:"writable"`
+}
+
+// stdinText says what standard input was: "none", "stream" (its bytes are in the
+// trace) or "file": a regular file, by the name that the guest can see, where it
+// is, and the position in it.
+type stdinText struct {
+	Kind   string `json:"kind"`
+	Name   text   `json:"name,omitempty"`
+	Path   text   `json:"path,omitempty"`
+	Offset int64  `json:"offset,omitempty"`
+}
+
+// summary is what a trace says of the run after its end.
+type summary struct {
+	Result Result `json:"result"`
+	// StdinFailed, in a trace of before there were StreamFaults, says that standard
+	// input ended with an error.
+	StdinFailed bool `json:"stdin_failed,omitempty"`
+}
+
+func (m *Machine) manifest() manifest {
+	c := &m.config
+	out := manifest{
+		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
+		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce,
+	}
+	if m.state.gating != nil {
+		out.CustomSync = m.customSync()
+	}
+	if len(c.Hidden) > 0 {
+		out.Hidden = texts(c.Hidden)
+	}
+	for fd, closed := range c.Closed {
+		if closed {
+			out.Closed = append(out.Closed, fd)
+		}
+	}
+	for _, mount := range c.Mounts {
+		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
+	}
+	return out
+}
+
+func describeStdin(r io.Reader) stdinText {
+	if r == nil {
+		return stdinText{Kind: "none"}
+	}
+	f := regular(r)
+	if f == nil {
+		return stdinText{Kind: "stream"}
+	}
+	at, _ := f.Seek(0, io.SeekCurrent) // a regular file has a position
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		path = f.Name()
+	}
+	return stdinText{"file", text(f.Name()), text(path), at}
+}
+
+// config is the opposite of Machine.manifest, without standard input.
+func (t *manifest) config() Config {
+	c := Config{
+		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
+		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
+		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
+		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce,
+	}
+	c.Hidden = plainTexts(t.Hidden)
+	for fd := range c.Closed {
+		c.Closed[fd] = slices.Contains(t.Closed, fd)
+	}
+	for _, m := range t.Mounts {
+		c.Mounts = append(c.Mounts, Mount{string(m.Host), string(m.Guest), m.Writable})
+	}
+	return c
+}
+
+// Replay is a recorded run that can be repeated. It is for one machine at a
+// time, and must be closed.
+type Replay struct {
+	path     string
+	trace    *trace.Reader
+	log      *replay.Log
+	manifest manifest
+	summary  *summary // nil if the recording was cut
+	faults   []StreamFault
+	stdin    *os.File
+}
+
+// OpenReplay opens a trace for a replay. It fails if the program or any other
+// file that the recorded run read is not what it was; a recording that was cut
+// does not say which files those are.
+func OpenReplay(path string) (*Replay, error) {
+	r, err := OpenProgram(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.CheckDecisions(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// OpenProgram is OpenReplay for the program and the inputs of a recorded run alone:
+// the trace need not have what repeats the run.
+func OpenProgram(path string) (*Replay, error) {
+	t, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{path: path, trace: t, log: replay.NewLog(t)}
+	if err := r.read(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Replay) read() error {
+	text, err := r.trace.Manifest()
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &r.manifest)
+	}
+	if err != nil || text == nil {
+		return r.lacks("manifest", err)
+	}
+	if text, err = r.trace.Summary(); err == nil && text != nil {
+		r.summary = &summary{}
+		err = json.Unmarshal(text, r.summary)
+	}
+	if err != nil {
+		return r.lacks("summary", err)
+	}
+	if r.faults, err = recordedFaults(r.trace); err != nil {
+		return r.lacks("record of what failed on the host", err)
+	}
+	if r.summary != nil && r.summary.StdinFailed {
+		r.faults = append(r.faults, StreamFault{FD: 0, Bytes: r.stdinBytes(), Errno: ErrnoName(unix.EIO)})
+	}
+	return r.checkInputs()
+}
+
+// stdinBytes is how much of standard input was recorded.
+func (r *Replay) stdinBytes() (n int64) {
+	for _, c := range r.trace.Chunks(trace.Key{Kind: trace.Stdin}) {
+		n += int64(c.Raw)
+	}
+	return n
+}
+
+func (r *Replay) lacks(what string, err error) error {
+	if err != nil {
+		return errNoReplay.Wrap(err, r.path, what)
+	}
+	return errNoReplay.New(r.path, what)
+}
+
+// Cut tells that the recording was ended before the run was over: a replay ends
+// where it ends, and whether the files are those of the recorded run is not
+// known.
+func (r *Replay) Cut() bool { return r.summary == nil }
+
+// Path is the file of the trace.
+func (r *Replay) Path() string { return r.path }
+
+// Recorded is how the recorded run ended, nil if the recording was cut.
+func (r *Replay) Recorded() *Result {
+	if r.summary == nil {
+		return nil
+	}
+	return &r.summary.Result
+}
+
+// CheckDecisions returns an error if the trace does not have what repeats the run.
+func (r *Replay) CheckDecisions() error {
+	if !r.trace.Has(trace.Decisions) {
+		return r.lacks("decisions", nil)
+	}
+	return nil
+}
+
+// Damage is what is wrong with the trace.
+func (r *Replay) Damage() []error { return r.trace.Damage() }
+
+// Close closes the trace.
+func (r *Replay) Close() error {
+	r.closeStdin()
+	return r.trace.Close()
+}
+
+// closeStdin closes the file that is standard input, which was read only.
+func (r *Replay) closeStdin() {
+	if r.stdin != nil {
+		_ = r.stdin.Close()
+		r.stdin = nil
+	}
+}
+
+// checkInputs compares the files that the recorded run read.
+func (r *Replay) checkInputs() error {
+	if r.summary == nil {
+		return nil
+	}
+	for _, in := range r.summary.Result.Inputs {
+		path := in.Path
+		if path == "-" {
+			if r.manifest.Stdin.Kind != "file" {
+				continue
+			}
+			path = string(r.manifest.Stdin.Path)
+		}
+		sum, err := hashFile(path)
+		if err != nil {
+			return errInputChanged.Wrap(err, r.path, path)
+		}
+		if sum != in.SHA256 {
+			return errInputChanged.New(r.path, path)
+		}
+	}
+	return nil
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", errors.Unwrap(err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Config is the configuration of the recorded run, set up to repeat it. The
+// caller sets the outputs and what is to be recorded. Each call opens standard input anew,
+// for one run, and closes that of the call before.
+func (r *Replay) Config() (Config, error) {
+	r.closeStdin()
+	c := r.manifest.config()
+	c.Replay, c.Faults = r, r.faults
+	// In a folder that is gone there is nothing to hide.
+	if path, err := filepath.Abs(r.path); err == nil {
+		c.Outputs = append(c.Outputs, path)
+	}
+	switch in := r.manifest.Stdin; in.Kind {
+	case "stream":
+		c.Stdin = r.trace.Bytes(trace.Key{Kind: trace.Stdin})
+	case "file":
+		fd, err := unix.Open(string(in.Path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_, err = unix.Seek(fd, in.Offset, io.SeekStart)
+		}
+		if err != nil {
+			return c, errInputChanged.Wrap(err, r.path, in.Path)
+		}
+		r.stdin = os.NewFile(uintptr(fd), string(in.Name))
+		c.Stdin = r.stdin
+	}
+	return c, nil
+}
+
+// RepeatTrace repeats the recorded run of a trace, its output thrown away. Change, unless it
+// is nil, gets the configuration before: it adds what is to be recorded, or says why not to
+// run.
+func RepeatTrace(ctx context.Context, path string, change func(*Config) error, options ...Option) (*Result, error) {
+	r, err := OpenReplay(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return nil, err
+	}
+	c.Stdout, c.Stderr = io.Discard, io.Discard
+	if change != nil {
+		if err := change(&c); err != nil {
+			return nil, err
+		}
+	}
+	result, err := Run(ctx, c, options...)
+	return result, cmp.Or(err, r.log.Err())
+}
+
+// follow compares the decision that was just carried out with the log's. It ends
+// a run that is not the recorded one.
+func (m *Machine) follow() {
+	n, recorded := schedreplay.Current(m.state.cluster)
+	if recorded == nil {
+		return
+	}
+	if how := m.state.recording.steps.Difference(n, recorded); how != "" {
+		m.diverge(how)
+	}
+}
+
+// diverge ends a replay that is not the recorded run.
+func (m *Machine) diverge(how string) {
+	m.end(OutcomeDiverged)
+	m.result.Message = "the replay is not the recorded run: " + how
+}
+
+// stopReplay acts on the scheduler's verdict that the log cannot be followed, or
+// is at its end.
+func (m *Machine) stopReplay(verdict sched.Verdict) {
+	why := schedreplay.Why(m.state.cluster)
+	n, d := schedreplay.Current(m.state.cluster)
+	if verdict == sched.Diverged {
+		m.diverge(replay.Place(n, d) + ": " + why)
+		return
+	}
+	m.end(OutcomeInterrupted)
+	if err := m.config.Replay.log.Err(); err != nil {
+		m.end(OutcomeDamaged)
+		why = err.Error()
+	} else if r := m.config.Replay; r.summary != nil && r.summary.Result.Outcome == OutcomeTimeLimit {
+		m.end(OutcomeTimeLimit)
+		why += ": the recorded run reached its time limit"
+	}
+	m.result.Message = why
+}
+
+// checkReplay compares what a replay came to with the recorded run, once that
+// is known.
+func (m *Machine) checkReplay() {
+	r := m.config.Replay
+	if r == nil || r.summary == nil || m.result.Outcome == OutcomeDiverged {
+		return
+	}
+	want, got := &r.summary.Result, &m.result
+	switch {
+	case got.Outcome == OutcomeDamaged, m.endedFromOutside, got.Outcome == OutcomeInterrupted && want.Outcome != OutcomeInterrupted:
+		return // before the place where the recorded run ended
+	case got.Digest != want.Digest:
+		m.diverge(fmt.Sprintf("every decision was taken, and its digest is %s, not %s", got.Digest, want.Digest))
+		got.ExitCode = ExitFailure
+	case !schedreplay.Conclude(m.state.cluster):
+		m.diverge("the run is over, and the recording goes on")
+		got.ExitCode = ExitFailure
+	}
+}

@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/sched"
+)
+
+// States can move between machines of equal configurations whose memories were made together
+// (mem.NewRAMs): one machine runs ahead, and others execute parts of the run again.
+
+// AcceptStates prepares a machine of which nothing has run to take over states of others.
+func (m *Machine) AcceptStates() {
+	m.bound = deepcopy.Bounds(m.state)
+	m.files = m.state.fs
+}
+
+// Kernel is the guest's Linux at the snapshot.
+func (s *Snapshot) Kernel() *kernel.Kernel { return s.state.kernel }
+
+// DropState gives up the state that the machine is in, which must get another one before it
+// is used.
+func (m *Machine) DropState() {
+	if m.state != nil {
+		deepcopy.Release(m.state)
+		m.state = nil
+	}
+}
+
+// TakeOver puts the machine to a snapshot of another one, whose memory it reads where it is:
+// the snapshot must be kept until the states that the machine has later are released. The
+// level is how full the other machine's memory was.
+func (m *Machine) TakeOver(s *Snapshot, level mem.Level) {
+	m.DropState()
+	m.ram.Import(s.generation, level)
+	m.state = deepcopy.Copy(deepcopy.For(m.bound...), s.state)
+	m.state.recording.syncs.Rearm()
+	m.done, m.endedFromOutside = false, false
+	m.result = Result{}
+}
+
+// HandOver is Snapshot without a copy: the machine has no state afterwards.
+func (m *Machine) HandOver() *Snapshot {
+	m.cpu.Unload()
+	s := &Snapshot{m.state, m.ram.Generation()}
+	m.state = nil
+	return s
+}
+
+// Adopt makes a snapshot of a machine that has taken over a state of this one a snapshot of
+// this one: it copies the pages that the other machine has changed, as long as there is
+// memory for them (mem.RAM.Adopted).
+func (m *Machine) Adopt(s *Snapshot) *Snapshot {
+	m.ram.Adopt(s.generation)
+	return &Snapshot{deepcopy.Copy(deepcopy.For(m.bound...), s.state), m.ram.Generation()}
+}
+
+// SetController replaces the controller of a run that has one.
+func (m *Machine) SetController(c sched.Controller) { m.state.gating.control(c) }
+
+// Gate is where the controller of the run holds threads.
+func (m *Machine) Gate() *sched.Gate { return &m.state.gating.gate }
+
+// ApplyVerdict carries out what the controller has decided outside of a quantum.
+func (m *Machine) ApplyVerdict() { m.settle(arch.NoThread, arch.NoCore, arch.Stop{}) }
+
+// SetTimeToMakespan has what the kernel does next happen at the time of the core whose clock
+// is the furthest.
+func (m *Machine) SetTimeToMakespan() { m.state.clock.now = m.state.cluster.Makespan() }
+
+// LeaveInstructions has no thread inside an instruction any more: one that has stored nothing
+// begins the instruction anew, others complete it.
+func (m *Machine) LeaveInstructions() { m.endInstructions() }
+
+// EventNumber is the number of the latest event of a recorded run.
+func (m *Machine) EventNumber() uint64 { return m.state.recording.rec.At().Seq }
+
+// IgnoreFutexTimeouts says whether waits for a futex have no deadline: only the controller
+// ends them.
+func (m *Machine) IgnoreFutexTimeouts(on bool) { m.state.ignoreFutexTimeouts(on) }
+
+// HoldPresentSignals says whether the signals of the threads that there are now wait.
+func (m *Machine) HoldPresentSignals(on bool) { m.state.holdPresentSignals(on) }

@@ -1,0 +1,94 @@
+package partialorder
+
+import (
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Functions names functions of libraries whose operations need special treatment.
+type Functions struct {
+	// Memory and Files are functions with locks of their own: those of allocators, and those of
+	// standard input and output.
+	Memory, Files []event.ObjectID
+}
+
+// SharedInSnapshot marks that it does not change.
+func (*Functions) SharedInSnapshot() {}
+
+// entity is an object with a vector clock of its own.
+type entity struct {
+	kind entityKind
+	id   event.ObjectID
+}
+
+type entityKind uint8
+
+const (
+	syncEntity   entityKind = iota
+	memoryEntity            // the address space and the allocator
+	kernelEntity            // everything else in the kernel
+	exitEntity              // whether a thread exits or is detached
+)
+
+var (
+	memoryOnly      = []entity{{kind: memoryEntity}}
+	kernelOnly      = []entity{{kind: kernelEntity}}
+	memoryAndKernel = []entity{{kind: memoryEntity}, {kind: kernelEntity}}
+)
+
+// entitiesOfOperation lists the entities that an operation acts on.
+func (s *Functions) entitiesOfOperation(e *event.Sync) []entity {
+	switch {
+	case slices.Contains(s.Memory, e.Object):
+		return memoryOnly
+	case slices.Contains(s.Files, e.Object):
+		return memoryAndKernel
+	}
+	var list []entity
+	switch e.Op {
+	case event.OpDetach, event.OpC11ThrdDetach:
+		list = append(slices.Clone(memoryAndKernel), exitEntityOf(e.Peer))
+	case event.OpPthreadExit, event.OpC11ThrdExit, event.OpTestCancel:
+		return nil // it may never return
+	case event.OpCreate, event.OpC11ThrdCreate, event.OpJoin, event.OpTryJoin, event.OpTimedJoin, event.OpClockJoin,
+		event.OpC11ThrdJoin, event.OpFork, event.OpCancel,
+		event.OpSemOpen, event.OpSemClose, event.OpSemUnlink:
+		list = slices.Clone(memoryAndKernel)
+	}
+	if e.Object != 0 {
+		list = append(list, entity{syncEntity, e.Object})
+	}
+	if e.Second != 0 && e.Second != e.Object {
+		list = append(list, entity{syncEntity, e.Second})
+	}
+	return list
+}
+
+// exitEntityOf returns the entity for the exit of a thread.
+func exitEntityOf(t arch.ThreadID) entity { return entity{exitEntity, event.ObjectID(t)} }
+
+// entitiesOfCall lists the entities that a system call acts on. Calls that act on the address space
+// do not commute (section 3.1). No order says whether the memory that a call reads or writes is
+// mapped.
+func entitiesOfCall(number uint64) []entity {
+	switch {
+	case linux.Has(number, linux.KernelState):
+		return memoryAndKernel
+	case linux.Has(number, linux.AddressSpace):
+		return memoryOnly
+	case linux.Has(number, linux.ThreadLocal) && !IsUnordered(number):
+		return nil
+	}
+	return kernelOnly
+}
+
+// IsUnordered reports whether a system call has no place in the order: a replica may make more or
+// fewer of them than another (section 3.3).
+func IsUnordered(number uint64) bool { return linux.Has(number, linux.Unordered) }
+
+// IsTimeDependent reports whether the result of a system call, and its writes, are taken from the
+// first replica instead of being computed again.
+func IsTimeDependent(number uint64) bool { return linux.Has(number, linux.TimeDependent) }
