@@ -257,6 +257,9 @@ func compare(t *testing.T, o *oracle, s *subject, cases []oracleCase, what func(
 		got, stop := s.run(&cases[i])
 		name, in := what(i)
 		trap, address := s.outcome(stop)
+		if hostIsIntel() && in.differsByVendor(&cases[i], trap) {
+			continue
+		}
 		text := difference(&got, want, in.undefinedAfter(&cases[i]))
 		if !in.Native { // several accesses, in an order of the processor's own
 			address &^= arch.PageSize - 1

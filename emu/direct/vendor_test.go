@@ -1,0 +1,62 @@
+package direct
+
+import (
+	"bytes"
+	"os"
+	"sync"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
+
+// hostIsIntel reports whether the host's processor is one of Intel's. The guest's processor is one
+// of AMD's on every host: where the two vendors' manuals differ, the engine follows AMD's.
+var hostIsIntel = sync.OnceValue(func() bool {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && bytes.Contains(text, []byte("GenuineIntel"))
+})
+
+// differsByVendor reports whether an instruction that ended with a trap has another result on
+// Intel's processors than on AMD's. The cases are:
+//
+//   - A prefix of 16 bits before a near branch is ignored by Intel (SDM volume 2, "Jcc": "operand
+//     size fixed at 64 bits") and honoured by AMD.
+//   - LSS, LFS and LGS with REX.W load an offset of 64 bits on Intel's alone.
+//   - POP FS and POP GS read two bytes of the stack on Intel's, eight on AMD's.
+//   - A call to an address that is not canonical has written the return address on Intel's when it
+//     faults.
+//   - On a fault of a store, Intel's have set the flags of VCVTPS2PH in MXCSR, changed the x87
+//     state to that of MMX, written the first page's part of a number of ten bytes, or found an
+//     x87 exception before the fault.
+func (i Instruction) differsByVendor(c *oracleCase, trap uint64) bool {
+	code := c.Code[:i.Length]
+	wide := false // REX.W
+	for _, b := range code {
+		wide = wide || b&0xf8 == 0x48
+		if b&0xf0 != 0x40 && !isPrefix(b) {
+			break
+		}
+	}
+	const pageFault, protection = 14, 13
+	switch {
+	case i.branches() && bytes.IndexByte(code[:min(len(code), 5)], 0x66) >= 0:
+		return true
+	case i.vexMap == 0 && (i.opcode == 0xe8 || i.opcode == 0xff) && trap == protection:
+		return true
+	case i.vexMap == 0 && i.opcode >= 0xd8 && i.opcode <= 0xdf && trap == pageFault:
+		return true
+	case i.vexMap == 1 && (i.opcode == 0xb2 || i.opcode == 0xb4 || i.opcode == 0xb5):
+		return wide
+	case i.vexMap == 1 && (i.opcode == 0xa1 || i.opcode == 0xa9 || i.opcode == 0x7e || i.opcode == 0x7f || i.opcode == 0xe7):
+		return trap == pageFault
+	case i.vexMap == 3 && i.opcode == 0x1d:
+		return trap == pageFault
+	}
+	return false
+}
+
+// stringDiffersByVendor reports whether an iteration of a repeated string instruction leaves other
+// registers on Intel's processors than on AMD's: with addresses of 32 bits, Intel's clear the upper
+// half of RCX also if there is no iteration.
+func (i Instruction) stringDiffersByVendor(c *oracleCase) bool {
+	return i.Address == 4 && c.State.Regs.GPR[arch.RCX]>>32 != 0
+}
