@@ -16,7 +16,7 @@ const bugSeeds = 200
 // before it counts as hanging.
 const hangFactor = 20
 
-// sweeps are the schedules that the frequencies of docs/programs.md are of. The
+// sweeps are the schedules that the frequencies of docs/program-bugs.md are of. The
 // length of pct is the number of instructions of the program's first run.
 var sweeps = []string{
 	"--sched timed",

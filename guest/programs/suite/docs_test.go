@@ -10,42 +10,53 @@ import (
 	"testing"
 )
 
-const docsFile = "../../../docs/programs.md"
+// documents have the tables, each between two comments.
+var documents = []string{"../../../docs/programs.md", "../../../docs/program-bugs.md", "../../../docs/program-origins.md"}
 
-// TestDocs holds the tables of docs/programs.md against what they are made of:
-// program.yaml of each program and measured.json.
+// TestDocs holds the tables of the documents against what they are made of: program.yaml of
+// each program and measured.json.
 func TestDocs(t *testing.T) {
-	old, err := os.ReadFile(docsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all, err := All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := loadMeasured(t)
-	text := string(old)
-	for name, table := range map[string]string{
+	tables := map[string]string{
 		"kernels": kernelTable(all, m), "bugs": bugTable(all), "sweep": sweepTable(all, m),
 		"races": raceTable(all), "memory": memoryTable(all), "synchronization": syncTable(all, m),
 		"origins": originTable(all),
-	} {
-		place := regexp.MustCompile(`(?s)(<!-- table ` + name + ` -->\n).*?(<!-- end -->)`)
-		if !place.MatchString(text) {
-			t.Errorf("%s has no place for the table %s", docsFile, name)
+	}
+	place := regexp.MustCompile(`(?s)<!-- table (\w+) -->\n.*?<!-- end -->`)
+	seen := map[string]int{}
+	for _, document := range documents {
+		old, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
 		}
-		text = place.ReplaceAllStringFunc(text, func(string) string {
-			return "<!-- table " + name + " -->\n" + table + "<!-- end -->"
+		text := place.ReplaceAllStringFunc(string(old), func(found string) string {
+			name := place.FindStringSubmatch(found)[1]
+			seen[name]++
+			return "<!-- table " + name + " -->\n" + tables[name] + "<!-- end -->"
 		})
+		switch {
+		case text == string(old):
+		case !*update:
+			t.Errorf("%s is not up to date; run the test with -update", document)
+		default:
+			if err := os.WriteFile(document, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if text == string(old) {
-		return
+	for name := range tables {
+		if seen[name] != 1 {
+			t.Errorf("the table %s is in %d places of %v", name, seen[name], documents)
+		}
 	}
-	if !*update {
-		t.Fatalf("%s is not up to date; run the test with -update", docsFile)
-	}
-	if err := os.WriteFile(docsFile, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	for name := range seen {
+		if tables[name] == "" {
+			t.Errorf("there is no table %s", name)
+		}
 	}
 }
 

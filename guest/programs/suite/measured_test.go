@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// measured is what measured.json keeps: numbers for docs/programs.md that take
+// measured is what measured.json keeps: numbers for docs/programs.md and its sister pages that take
 // too long to measure anew in each test.
 type measured struct {
 	// Bugs are, by program, the frequencies under each schedule of sweeps.
