@@ -68,7 +68,7 @@ func (h *PausedRun) Stands() []Stand {
 	for _, t := range h.m.Kernel().Tasks() {
 		s := Stand{Thread: t.ID(), Passed: h.progress.passed[t.ID()], Latest: h.progress.latest[t.ID()]}
 		t.Registers(&s.Regs, &s.FP)
-		_, s.Waits = t.Waits()
+		_, s.Waits = t.BlockedIn()
 		if s.Call, s.Asked = t.Call(); s.Asked {
 			s.First = t.Argument(0)
 		}

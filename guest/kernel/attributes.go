@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// changeAttributes changes attributes of the object that a name stands for, and
-// notifies watches: of the events of mask, and of a mode that has changed with them.
+// changeAttributes changes attributes of the object that a name refers to and notifies watches: of
+// the events of mask, and of a change of mode that followed from it.
 func changeAttributes(d *vfs.Dentry, mask uint32, change func(*vfs.Inode) unix.Errno) unix.Errno {
 	i := d.Inode()
 	mode := i.Mode()
@@ -29,7 +29,7 @@ func (t *Task) changeMode(d *vfs.Dentry, mode uint32) unix.Errno {
 }
 
 func (t *Task) chmod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
-	d, errno := t.object(dirfd, addr, 0)
+	d, errno := t.findObject(dirfd, addr, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -41,7 +41,7 @@ func sysChmod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(atCwd,
 func sysFchmodat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.chmod(a[0], a[1], a[2]) }
 
 func sysFchmod(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -60,7 +60,7 @@ func (t *Task) chown(dirfd, addr, uid, gid uint64, flags uint32) (uint64, unix.E
 	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
 		return 0, unix.EINVAL
 	}
-	d, errno := t.object(dirfd, addr, flags)
+	d, errno := t.findObject(dirfd, addr, flags)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -78,7 +78,7 @@ func sysFchownat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -86,21 +86,21 @@ func sysFchown(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 // utimes sets times that are given as timespecs; nil means now.
-func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32) (uint64, unix.Errno) {
+func (t *Task) setFileTimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32) (uint64, unix.Errno) {
 	if times == nil {
 		now := unix.Timespec{Nsec: unix.UTIME_NOW}
 		times = &[2]unix.Timespec{now, now}
 	}
 	var d *vfs.Dentry
 	if addr == 0 && int32(dirfd) != unix.AT_FDCWD {
-		f, errno := t.plainFile(dirfd)
+		f, errno := t.usableFile(dirfd)
 		if errno != 0 {
 			return 0, errno
 		}
 		d = f.Dentry()
 	} else {
 		var errno unix.Errno
-		if d, errno = t.object(dirfd, addr, flags); errno != 0 {
+		if d, errno = t.findObject(dirfd, addr, flags); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -109,8 +109,8 @@ func (t *Task) utimes(dirfd, addr uint64, times *[2]unix.Timespec, flags uint32)
 	})
 }
 
-// timesMask is the event that setting times is: of both an attribute, of one as
-// if the file had been read or written.
+// timesMask is the inotify event of setting times: IN_ATTRIB for both, IN_ACCESS or IN_MODIFY for
+// one.
 func timesMask(times *[2]unix.Timespec) uint32 {
 	access, modification := times[0].Nsec != unix.UTIME_OMIT, times[1].Nsec != unix.UTIME_OMIT
 	switch {
@@ -129,7 +129,7 @@ func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	if a[2] == 0 {
-		return t.utimes(a[0], a[1], nil, uint32(a[3]))
+		return t.setFileTimes(a[0], a[1], nil, uint32(a[3]))
 	}
 	var times [2]unix.Timespec
 	if errno := readStruct(t, arch.Addr(a[2]), &times); errno != 0 {
@@ -141,12 +141,12 @@ func sysUtimensat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EINVAL
 		}
 	}
-	return t.utimes(a[0], a[1], &times, uint32(a[3]))
+	return t.setFileTimes(a[0], a[1], &times, uint32(a[3]))
 }
 
-func (t *Task) timevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
+func (t *Task) setTimevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
 	if tv == 0 {
-		return t.utimes(dirfd, addr, nil, 0)
+		return t.setFileTimes(dirfd, addr, nil, 0)
 	}
 	var values [2]unix.Timeval
 	if errno := readStruct(t, arch.Addr(tv), &values); errno != 0 {
@@ -159,36 +159,36 @@ func (t *Task) timevals(dirfd, addr, tv uint64) (uint64, unix.Errno) {
 		}
 		times[i] = unix.Timespec{Sec: v.Sec, Nsec: v.Usec * microsecond}
 	}
-	return t.utimes(dirfd, addr, &times, 0)
+	return t.setFileTimes(dirfd, addr, &times, 0)
 }
 
-func sysUtimes(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(atCwd, a[0], a[1]) }
+func sysUtimes(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.setTimevals(atCwd, a[0], a[1]) }
 
-func sysFutimesat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.timevals(a[0], a[1], a[2]) }
+func sysFutimesat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.setTimevals(a[0], a[1], a[2]) }
 
 func sysUtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 {
-		return t.utimes(atCwd, a[0], nil, 0)
+		return t.setFileTimes(atCwd, a[0], nil, 0)
 	}
 	var seconds [2]int64
 	if errno := readStruct(t, arch.Addr(a[1]), &seconds); errno != 0 {
 		return 0, errno
 	}
-	return t.utimes(atCwd, a[0], &[2]unix.Timespec{{Sec: seconds[0]}, {Sec: seconds[1]}}, 0)
+	return t.setFileTimes(atCwd, a[0], &[2]unix.Timespec{{Sec: seconds[0]}, {Sec: seconds[1]}}, 0)
 }
 
 func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int64(a[1]) < 0 {
 		return 0, unix.EINVAL
 	}
-	d, errno := t.truncated(a[0])
+	d, errno := t.findFileToTruncate(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	if errno := t.breakForTruncate(d); errno != 0 {
 		return 0, errno
 	}
-	if errno := t.mayGrow(d.Inode(), int64(a[1])); errno != 0 {
+	if errno := t.checkSizeLimit(d.Inode(), int64(a[1])); errno != 0 {
 		return 0, errno
 	}
 	return 0, changeAttributes(d, unix.IN_MODIFY, func(i *vfs.Inode) unix.Errno {
@@ -196,16 +196,16 @@ func sysTruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	})
 }
 
-// truncated finds the file that truncate is about, at its first attempt.
-func (t *Task) truncated(path uint64) (*vfs.Dentry, unix.Errno) {
+// findFileToTruncate finds the file of a truncate call, at the call's first attempt.
+func (t *Task) findFileToTruncate(path uint64) (*vfs.Dentry, unix.Errno) {
 	if f := t.call.opened; f != nil {
 		return f.Dentry(), 0
 	}
-	return t.object(atCwd, path, 0)
+	return t.findObject(atCwd, path, 0)
 }
 
-// breakForTruncate breaks the leases of a file that is to be truncated. Meanwhile, the
-// caller counts as one who has it open for writing. What may not be truncated is left to
+// breakForTruncate breaks the leases of a file that is to be truncated. Meanwhile the caller counts
+// as a process that has the file open for writing. A file that must not be truncated is left to
 // Truncate.
 func (t *Task) breakForTruncate(d *vfs.Dentry) unix.Errno {
 	f := t.call.opened
@@ -219,15 +219,16 @@ func (t *Task) breakForTruncate(d *vfs.Dentry) unix.Errno {
 		}
 	}
 	errno := t.breakLeases(f.Inode(), unix.O_WRONLY)
-	if t.keepOpened(f, errno); errno == 0 {
+	if t.keepForRetry(f, errno); errno == 0 {
 		t.call.opened = nil
 		f.Unref()
 	}
 	return errno
 }
 
-// mayGrow applies RLIMIT_FSIZE to a new size.
-func (t *Task) mayGrow(i *vfs.Inode, size int64) unix.Errno {
+// checkSizeLimit applies RLIMIT_FSIZE to a new size: above it, the thread is sent SIGXFSZ and the
+// call fails with EFBIG.
+func (t *Task) checkSizeLimit(i *vfs.Inode, size int64) unix.Errno {
 	if limit := t.proc.limits[unix.RLIMIT_FSIZE].Cur; size > i.Size() && uint64(size) > limit {
 		t.k.sendTask(t, signalInfo(unix.SIGXFSZ, siKernel))
 		return unix.EFBIG
@@ -236,12 +237,12 @@ func (t *Task) mayGrow(i *vfs.Inode, size int64) unix.Errno {
 }
 
 func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	if f.Writable() && f.Inode().IsRegular() {
-		if errno := t.mayGrow(f.Inode(), int64(a[1])); errno != 0 {
+		if errno := t.checkSizeLimit(f.Inode(), int64(a[1])); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -251,7 +252,7 @@ func sysFtruncate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// capHeader and capData are struct __user_cap_header_struct and its data.
+// capHeader and capData are struct __user_cap_header_struct and struct __user_cap_data_struct.
 type capHeader struct {
 	Version uint32
 	PID     int32
@@ -15,16 +15,15 @@ type capHeader struct {
 
 type capData struct{ Effective, Permitted, Inheritable uint32 }
 
-// Versions of the header (include/uapi/linux/capability.h); the first has half
-// the data.
+// Versions of the header (include/uapi/linux/capability.h); the first has half the data.
 const (
 	capVersion1 = 0x19980330
 	capVersion2 = 0x20071026
 	capVersion3 = 0x20080522
 )
 
-// capHeader reads the header and tells how many capData belong to it. EINVAL:
-// an unknown version, in place of which the newest was stored.
+// capHeader reads the header and returns how many capData follow it. EINVAL: the version is
+// unknown; the newest one has been stored in its place.
 func (t *Task) capHeader(addr arch.Addr) (h capHeader, words int, errno unix.Errno) {
 	if errno := readStruct(t, addr, &h.Version); errno != 0 {
 		return h, 0, errno
@@ -56,7 +55,7 @@ func sysCapget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	of := &t.cred
 	if h.PID != 0 {
-		other, errno := t.target(uint64(h.PID))
+		other, errno := t.schedulingTarget(uint64(h.PID))
 		if errno != 0 {
 			return 0, errno
 		}
@@ -94,14 +93,14 @@ func sysCapset(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EPERM
 	}
 	n.Ambient &= n.Permitted & n.Inheritable
-	t.become(n)
+	t.setCredentials(n)
 	return 0, 0
 }
 
-// become gives the task other credentials. A process that has other rights than
-// before is nobody's to look into, and not told of its parent's death, until it says
-// so again (commit_creds of Linux).
-func (t *Task) become(n vfs.Cred) {
+// setCredentials gives the task other credentials. A process whose rights have changed can no
+// longer be inspected by others, and gets no signal when its parent dies, until it asks for either
+// again (commit_creds of Linux).
+func (t *Task) setCredentials(n vfs.Cred) {
 	old := &t.cred
 	if old.EUID != n.EUID || old.EGID != n.EGID || old.FSUID != n.FSUID || old.FSGID != n.FSGID || !old.Permitted.Contains(n.Permitted) {
 		t.proc.dumpable = 0
@@ -110,15 +109,14 @@ func (t *Task) become(n vfs.Cred) {
 	t.cred = n
 }
 
-// sameUser reports whether another task has the caller's ids throughout.
+// sameUser reports whether all ids of another task equal the caller's.
 func (t *Task) sameUser(other *Task) bool {
 	c, of := &t.cred, &other.cred
 	return c.UID == of.UID && c.UID == of.EUID && c.UID == of.SUID && c.GID == of.GID && c.GID == of.EGID && c.GID == of.SGID
 }
 
-// mayExamine is the condition for looking into a process of who acts as c
-// (ptrace_may_access of Linux). byFile: the file system's ids count, not the real
-// ones.
+// mayExamine reports whether a process with the credentials c may read the state of this one
+// (ptrace_may_access of Linux). byFile: the file-system ids count, not the real ones.
 func (p *Process) mayExamine(c *vfs.Cred, byFile bool) bool {
 	of := p.cred()
 	uid, gid, caps := c.UID, c.GID, c.Permitted
@@ -129,7 +127,7 @@ func (p *Process) mayExamine(c *vfs.Cred, byFile bool) bool {
 	return c.Can(vfs.CapSysPtrace) || same && p.dumpable == 1 && caps.Contains(of.Permitted)
 }
 
-// prctlCaps are the commands of prctl that are about capabilities.
+// prctlCaps carries out the commands of prctl that concern capabilities.
 func (t *Task) prctlCaps(a [6]uint64) (uint64, unix.Errno) {
 	n := t.cred
 	switch a[0] {
@@ -149,7 +147,7 @@ func (t *Task) prctlCaps(a [6]uint64) (uint64, unix.Errno) {
 	case unix.PR_CAP_AMBIENT:
 		return t.prctlAmbient(a)
 	case unix.PR_GET_KEEPCAPS:
-		return uint64(b2u(n.SecureBits&vfs.SecureKeepCaps != 0)), 0
+		return uint64(boolToUint32(n.SecureBits&vfs.SecureKeepCaps != 0)), 0
 	case unix.PR_SET_KEEPCAPS:
 		if a[1] > 1 {
 			return 0, unix.EINVAL
@@ -171,11 +169,11 @@ func (t *Task) prctlCaps(a [6]uint64) (uint64, unix.Errno) {
 		}
 		n.SecureBits = bits
 	}
-	t.become(n)
+	t.setCredentials(n)
 	return 0, 0
 }
 
-// prctlAmbient is PR_CAP_AMBIENT.
+// prctlAmbient carries out PR_CAP_AMBIENT.
 func (t *Task) prctlAmbient(a [6]uint64) (uint64, unix.Errno) {
 	n := t.cred
 	if a[1] == unix.PR_CAP_AMBIENT_CLEAR_ALL {
@@ -183,7 +181,7 @@ func (t *Task) prctlAmbient(a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.EINVAL
 		}
 		n.Ambient = 0
-		t.become(n)
+		t.setCredentials(n)
 		return 0, 0
 	}
 	if a[2] > uint64(vfs.LastCapability) || a[3]|a[4] != 0 {
@@ -192,7 +190,7 @@ func (t *Task) prctlAmbient(a [6]uint64) (uint64, unix.Errno) {
 	one := vfs.CapsOf(vfs.Capability(a[2]))
 	switch a[1] {
 	case unix.PR_CAP_AMBIENT_IS_SET:
-		return uint64(b2u(n.Ambient.Contains(one))), 0
+		return uint64(boolToUint32(n.Ambient.Contains(one))), 0
 	case unix.PR_CAP_AMBIENT_LOWER:
 		n.Ambient &^= one
 	case unix.PR_CAP_AMBIENT_RAISE:
@@ -203,6 +201,6 @@ func (t *Task) prctlAmbient(a [6]uint64) (uint64, unix.Errno) {
 	default:
 		return 0, unix.EINVAL
 	}
-	t.become(n)
+	t.setCredentials(n)
 	return 0, 0
 }

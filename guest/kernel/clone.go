@@ -10,15 +10,14 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// maxTasks bounds the threads that are alive at once, as pid_max and the
-// cgroup's limit do.
+// maxTasks bounds the number of live threads, as pid_max and the pids controller of a cgroup do.
 const maxTasks = 16384
 
-// cloneArgs is what clone, clone3, fork and vfork come down to.
+// cloneArgs are the arguments common to clone, clone3, fork and vfork.
 type cloneArgs struct {
 	flags      uint64
 	exitSignal int
-	stack      uint64 // stack pointer, 0: the caller's
+	stack      uint64 // stack pointer; 0: that of the caller
 	tls        uint64
 	parentTID  arch.Addr
 	childTID   arch.Addr
@@ -42,20 +41,20 @@ func sysVfork(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	return t.clone(cloneArgs{flags: unix.CLONE_VFORK | unix.CLONE_VM, exitSignal: int(unix.SIGCHLD)})
 }
 
-// clone makes a thread or a process. A parent that vfork suspends comes back
-// here when the child has left its address space, and one that is traced when it was
-// let go after it was stopped for the event.
+// clone makes a thread or a process. A parent that vfork suspends is called here again when the
+// child has left its address space, and a traced parent when it is resumed from the stop for the
+// event.
 func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
-	if c, ok := t.call.data.(*cloned); ok {
-		return t.afterClone(c)
+	if c, ok := t.call.data.(*pendingClone); ok {
+		return t.continueClone(c)
 	}
-	if errno := checkClone(a); errno != 0 {
+	if errno := checkCloneArgs(a); errno != 0 {
 		return 0, errno
 	}
 	if t.k.tasks.Len() >= maxTasks || !t.mayFork(a) {
 		return 0, unix.EAGAIN
 	}
-	if _, errno := t.schedule.child(); errno != 0 {
+	if _, errno := t.schedule.childSchedule(); errno != 0 {
 		return 0, errno
 	}
 	if !t.k.memory.Charge(kmem.Thread) {
@@ -75,26 +74,26 @@ func (t *Task) clone(a cloneArgs) (uint64, unix.Errno) {
 	if a.flags&unix.CLONE_CHILD_CLEARTID != 0 {
 		child.clearTID = a.childTID
 	}
-	c := &cloned{child: child.id, task: child, vfork: a.flags&unix.CLONE_VFORK != 0}
+	c := &pendingClone{child: child.id, task: child, vfork: a.flags&unix.CLONE_VFORK != 0}
 	if c.vfork {
 		child.vforkDone = &c.done
 	}
 	t.call.data = c
-	event := a.event()
+	event := a.traceEvent()
 	traces := event != 0 && t.hasEvent(event)
 	if t.trace != nil && (traces || a.flags&unix.CLONE_PTRACE != 0) {
-		child.traceFromBirth(t.trace)
+		child.attachNewThread(t.trace)
 	}
-	t.k.start(child)
+	t.k.startTask(child)
 	if traces {
 		t.stopForEvent(stopInCall, event, uint64(child.id))
 		return 0, errBlocked
 	}
-	return t.afterClone(c)
+	return t.continueClone(c)
 }
 
-// event is the event of ptrace(2) that a new child is; 0: none.
-func (a *cloneArgs) event() int {
+// traceEvent is the event of ptrace(2) for a new child; 0: none.
+func (a *cloneArgs) traceEvent() int {
 	switch {
 	case a.flags&unix.CLONE_UNTRACED != 0:
 		return 0
@@ -106,10 +105,10 @@ func (a *cloneArgs) event() int {
 	return unix.PTRACE_EVENT_FORK
 }
 
-// traceFromBirth makes a new thread a tracee of its maker's tracer, for whom it stops
-// before it does anything.
-func (t *Task) traceFromBirth(of *tracee) {
-	t.attach(of.tracer, of.seized, of.options)
+// attachNewThread makes a new thread a tracee of its creator's tracer. The thread stops before it
+// does anything else.
+func (t *Task) attachNewThread(of *tracee) {
+	t.attachTracer(of.tracer, of.seized, of.options)
 	if of.seized {
 		t.job.traps = true
 	} else {
@@ -117,22 +116,22 @@ func (t *Task) traceFromBirth(of *tracee) {
 	}
 }
 
-// cloned is the state of a clone whose child has begun.
-type cloned struct {
+// pendingClone is the state of a clone call whose child has started.
+type pendingClone struct {
 	child    arch.ThreadID
 	task     *Task
 	vfork    bool
-	reported bool       // that the child is done with the address space
-	done     wait.Queue // a parent that vfork suspended waits for that
+	reported bool       // that the child has left the address space
+	done     wait.Queue // a parent that vfork suspended waits for this
 }
 
-func (c *cloned) released() bool { return c.task.vforkDone == nil }
+func (c *pendingClone) isReleased() bool { return c.task.vforkDone == nil }
 
-// afterClone goes on with a clone whose child has begun.
-func (t *Task) afterClone(c *cloned) (uint64, unix.Errno) {
-	if c.vfork && !c.released() {
-		if !t.deliverEnd() {
-			t.block(forever, &c.done)
+// continueClone continues a clone call whose child has started.
+func (t *Task) continueClone(c *pendingClone) (uint64, unix.Errno) {
+	if c.vfork && !c.isReleased() {
+		if !t.deliverFatal() {
+			t.blockUntil(forever, &c.done)
 		}
 		return 0, errBlocked
 	}
@@ -144,7 +143,7 @@ func (t *Task) afterClone(c *cloned) (uint64, unix.Errno) {
 	return uint64(c.child), 0
 }
 
-func checkClone(a cloneArgs) unix.Errno {
+func checkCloneArgs(a cloneArgs) unix.Errno {
 	f := a.flags
 	switch {
 	case f&unix.CLONE_FS != 0 && f&(unix.CLONE_NEWNS|unix.CLONE_NEWUSER) != 0,
@@ -158,13 +157,14 @@ func checkClone(a cloneArgs) unix.Errno {
 	return 0
 }
 
-// mayFork applies RLIMIT_NPROC, which does not bind root nor whoever has rights to it.
+// mayFork applies RLIMIT_NPROC, which bounds neither root nor a caller with CAP_SYS_RESOURCE or
+// CAP_SYS_ADMIN.
 func (t *Task) mayFork(a cloneArgs) bool {
 	limit := t.proc.limits[unix.RLIMIT_NPROC].Cur
 	return t.cred.UID == 0 || t.cred.Can(vfs.CapSysResource) || t.cred.Can(vfs.CapSysAdmin) || uint64(t.k.tasks.Len()) < limit
 }
 
-// newChild makes the task that clone asks for, not yet known to the scheduler.
+// newChild makes the task that clone asks for. The scheduler does not know it yet.
 func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	p := t.proc
 	if a.flags&unix.CLONE_THREAD == 0 {
@@ -177,7 +177,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	child := &Task{
 		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, origRAX: t.origRAX, dirty: true,
 		mask: t.mask, affinity: t.affinity, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
-		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.hold()},
+		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.addReference()},
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
 		child.altStack = t.altStack
@@ -190,7 +190,7 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 		k.processes[p.pid] = p
 	}
 	p.threads = append(p.threads, child)
-	child.schedule, _ = t.schedule.child()
+	child.schedule, _ = t.schedule.childSchedule()
 	if p.leader == nil {
 		p.leader = child
 	}
@@ -204,20 +204,20 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	return child, 0
 }
 
-// start makes a task known to the scheduler.
-func (k *Kernel) start(t *Task) {
+// startTask makes a task known to the scheduler.
+func (k *Kernel) startTask(t *Task) {
 	k.tasks.Put(t.id, t)
 	k.stats.Threads++
 	if t.affinity != 0 {
 		k.sched.SetAffinity(t.id, t.affinity)
 	}
 	if t.schedule.rank() > 0 {
-		t.rescheduled()
+		t.reportPrecedence()
 	}
 	k.sched.Ready(t.id)
 }
 
-// forkProcess makes the process of a child that is no thread of its parent's.
+// forkProcess makes the process of a child that is no thread of its parent's process.
 func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	old := t.proc
 	size := kmem.Process + uint64(old.space.Count())*kmem.Mapping
@@ -230,7 +230,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		objects: old.objects, name: old.name, oomScore: old.oomScore,
 		started: k.now, charged: size, membarrier: old.membarrier,
 	}
-	p.runs(old.binary)
+	p.setBinary(old.binary)
 	if a.flags&unix.CLONE_PARENT != 0 {
 		p.parent, p.forker, p.exitSignal = old.parent, old.forker, old.exitSignal
 	}
@@ -240,8 +240,8 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 	} else {
 		space, errno := old.space.Fork()
 		if errno != 0 {
-			p.runs(nil)
-			p.charge(0)
+			p.setBinary(nil)
+			p.setMemoryCharge(0)
 			return nil, errno
 		}
 		p.space = space
@@ -278,8 +278,8 @@ type clone3Args struct {
 const clone3Size = 88
 
 func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if c, begun := t.call.data.(*cloned); begun {
-		return t.afterClone(c)
+	if c, begun := t.call.data.(*pendingClone); begun {
+		return t.continueClone(c)
 	}
 	if a[1] < 64 {
 		return 0, unix.EINVAL
@@ -296,7 +296,7 @@ func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, unix.E2BIG
 		}
 	}
-	c := decode[clone3Args](raw)
+	c := decodeStruct[clone3Args](raw)
 	if c.Flags&0xff != 0 || (c.Stack == 0) != (c.StackSize == 0) || c.ExitSignal > lastSignal ||
 		c.Flags&(unix.CLONE_THREAD|unix.CLONE_PARENT) != 0 && c.ExitSignal != 0 {
 		return 0, unix.EINVAL

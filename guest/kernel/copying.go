@@ -7,9 +7,9 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// sysSendfile and sysCopyFileRange copy by way of the kernel's buffer.
+// sysSendfile and sysCopyFileRange copy through the kernel's buffer.
 func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	out, in, errno := t.plainFiles(a[0], a[1])
+	out, in, errno := t.usableFiles(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -23,7 +23,7 @@ func sysSendfile(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	in, out, errno := t.plainFiles(a[0], a[2])
+	in, out, errno := t.usableFiles(a[0], a[2])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -38,11 +38,11 @@ func sysCopyFileRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EBADF
 	}
 	if in.Inode() == out.Inode() {
-		from, errno := t.filePosition(in, a[1])
+		from, errno := t.readFilePosition(in, a[1])
 		if errno != 0 {
 			return 0, errno
 		}
-		to, errno := t.filePosition(out, a[3])
+		to, errno := t.readFilePosition(out, a[3])
 		if errno != 0 {
 			return 0, errno
 		}
@@ -61,7 +61,7 @@ type filePosition struct {
 	at   int64
 }
 
-func (t *Task) filePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno) {
+func (t *Task) readFilePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno) {
 	if addr == 0 {
 		return filePosition{at: f.Offset}, 0
 	}
@@ -69,7 +69,7 @@ func (t *Task) filePosition(f *vfs.File, addr uint64) (filePosition, unix.Errno)
 	return filePosition{arch.Addr(addr), int64(at)}, errno
 }
 
-func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {
+func (p *filePosition) storePosition(t *Task, f *vfs.File) unix.Errno {
 	if p.addr == 0 {
 		f.Offset = p.at
 		return 0
@@ -77,20 +77,20 @@ func (p *filePosition) store(t *Task, f *vfs.File) unix.Errno {
 	return t.proc.space.WriteU64(p.addr, uint64(p.at))
 }
 
-// copyFile is copyBetween, and notifies watches.
+// copyFile calls copyBetween and notifies watches.
 func (t *Task) copyFile(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {
 	done, errno := t.copyBetween(in, out, inAt, outAt, n)
-	accessed(in, done)
-	modified(out, done)
+	notifyAccess(in, done)
+	notifyModify(out, done)
 	return done, errno
 }
 
 func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, unix.Errno) {
-	from, errno := t.filePosition(in, inAt)
+	from, errno := t.readFilePosition(in, inAt)
 	if errno != 0 {
 		return 0, errno
 	}
-	to, errno := t.filePosition(out, outAt)
+	to, errno := t.readFilePosition(out, outAt)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -98,10 +98,10 @@ func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, un
 	done := uint64(t.call.progress)
 	n = min(n, maxTransfer)
 	for done < n {
-		buf := t.k.scratch.get(min(n-done, chunkSize))
+		buf := t.k.scratch.buffer(min(n-done, chunkSize))
 		got, errno := in.Pread(c, buf, from.at)
 		if errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 		if got == 0 {
 			break
@@ -115,11 +115,11 @@ func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, un
 		done += uint64(put)
 		from.at += int64(put)
 		to.at += int64(put)
-		if errno := from.store(t, in); errno != 0 {
+		if errno := from.storePosition(t, in); errno != 0 {
 			return 0, errno
 		}
 		if out.Inode().IsRegular() {
-			if errno := to.store(t, out); errno != 0 {
+			if errno := to.storePosition(t, out); errno != 0 {
 				return 0, errno
 			}
 		}
@@ -133,7 +133,7 @@ func (t *Task) copyBetween(in, out *vfs.File, inAt, outAt, n uint64) (uint64, un
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
 		}
 		if errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 	}
 	return done, 0

@@ -5,14 +5,14 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// CPU is the processor, of which the kernel uses no more than this: it never runs an instruction.
-// One thread is loaded at a time. The methods without a context are about that one.
+// CPU is all that the kernel uses of the processor; the kernel never executes an instruction. One
+// thread is loaded at a time. The methods without a context act on that thread.
 type CPU interface {
-	// NewContext makes the registers of a thread, as the processor has them after a reset.
+	// NewContext makes the registers of a thread in the state after a processor reset.
 	NewContext() arch.Context
 	// CloneContext copies the registers of a thread.
 	CloneContext(arch.Context) arch.Context
-	// Load makes a thread the one that is loaded, in an address space.
+	// Load makes a thread the loaded one, in an address space.
 	Load(arch.Context, *mem.Space)
 
 	Regs(*arch.Regs)
@@ -23,9 +23,10 @@ type CPU interface {
 	PC() arch.Addr
 	// FaultAddr is the address of the access that faulted last, CR2.
 	FaultAddr() arch.Addr
-	// Operands is the memory that the next instruction accesses.
+	// Operands lists the memory that the next instruction accesses.
 	Operands() []arch.Operand
-	// RepetitionIsOver reports whether the next instruction is a repeated one that has no iterations left.
+	// RepetitionIsOver reports whether the next instruction is a repeated one with no iterations
+	// left.
 	RepetitionIsOver() bool
 
 	// CPUID returns EAX, EBX, ECX and EDX.

@@ -9,16 +9,16 @@ import (
 	"github.com/heddle-dmt/heddle/guest/loader"
 )
 
-// maxStack bounds the functions that are listed of one thread.
+// maxStack bounds the functions listed for one thread.
 const maxStack = 32
 
-// Describe says of every thread where it is, a paragraph each: what it waits
-// for and, where symbols tell, the functions that are active in it.
+// Describe describes the state of every thread, a paragraph each: its wait and, where
+// symbols are known, the functions that are active in it.
 func (k *Kernel) Describe() string {
 	var b strings.Builder
 	u := loader.NewUnwinder()
 	for _, t := range k.Tasks() {
-		fmt.Fprintf(&b, "thread %d %q of process %d (%s): %s\n", t.id, t.name, t.proc.pid, t.proc.path, t.activity())
+		fmt.Fprintf(&b, "thread %d %q of process %d (%s): %s\n", t.id, t.name, t.proc.pid, t.proc.path, t.describeActivity())
 		for _, frame := range u.Stack(t.proc.space, t.currentRegs(), maxStack) {
 			fmt.Fprintf(&b, "    %s\n", frame)
 		}
@@ -26,8 +26,8 @@ func (k *Kernel) Describe() string {
 	return b.String()
 }
 
-// activity says what the thread is doing.
-func (t *Task) activity() string {
+// describeActivity describes the present activity of the thread.
+func (t *Task) describeActivity() string {
 	switch t.state {
 	case stopped:
 		return "stopped by a signal"
@@ -52,7 +52,7 @@ func (t *Task) activity() string {
 	return text
 }
 
-// currentRegs are the thread's registers, wherever they are.
+// currentRegs returns the thread's registers, whether the kernel or the processor holds them.
 func (t *Task) currentRegs() arch.Regs {
 	if t.dirty {
 		return t.regs
@@ -62,7 +62,7 @@ func (t *Task) currentRegs() arch.Regs {
 	return t.regs
 }
 
-// DigestMemory tells the observer of the address spaces that still exist.
+// DigestMemory reports the address spaces that still exist to the observer.
 func (k *Kernel) DigestMemory() {
 	for _, p := range k.sortedProcesses() {
 		if !p.status.zombie && !p.outside {

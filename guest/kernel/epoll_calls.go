@@ -13,21 +13,21 @@ func sysEpollCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) <= 0 {
 		return 0, unix.EINVAL
 	}
-	return t.anonFile("eventpoll", 0, epoll.New(t.k.memory), false)
+	return t.installAnonFile("eventpoll", 0, epoll.New(t.k.memory), false)
 }
 
 func sysEpollCreate1(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if uint32(a[0])&^unix.EPOLL_CLOEXEC != 0 {
 		return 0, unix.EINVAL
 	}
-	return t.anonFile("eventpoll", 0, epoll.New(t.k.memory), a[0]&unix.EPOLL_CLOEXEC != 0)
+	return t.installAnonFile("eventpoll", 0, epoll.New(t.k.memory), a[0]&unix.EPOLL_CLOEXEC != 0)
 }
 
 // epollEventSize is the size of struct epoll_event, which is packed.
 const epollEventSize = 12
 
 func (t *Task) epollFile(fd uint64) (*vfs.File, *epoll.Instance, unix.Errno) {
-	f, errno := t.plainFile(fd)
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return nil, nil, errno
 	}
@@ -45,13 +45,13 @@ func sysEpollCtl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if errno := t.copyIn(arch.Addr(a[3]), raw); errno != 0 {
 			return 0, errno
 		}
-		ev = epoll.Event{Events: decode[uint32](raw), Data: decode[uint64](raw[4:])}
+		ev = epoll.Event{Events: decodeStruct[uint32](raw), Data: decodeStruct[uint64](raw[4:])}
 	}
 	self, i, errno := t.epollFile(a[0])
 	if errno == unix.EBADF {
 		return 0, errno
 	}
-	f, targetErrno := t.plainFile(a[2])
+	f, targetErrno := t.usableFile(a[2])
 	if targetErrno != 0 {
 		return 0, targetErrno
 	}
@@ -76,13 +76,12 @@ func sysEpollWait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.epollWait(a, t.millisecondDeadline(int32(a[3])))
 }
 
-// millisecondDeadline is the deadline of a time-out in milliseconds, negative
-// for none.
+// millisecondDeadline is the deadline of a time-out in milliseconds; a negative time-out has none.
 func (t *Task) millisecondDeadline(ms int32) int64 {
 	if ms < 0 {
 		return forever
 	}
-	return t.deadlineIn(int64(ms) * 1e6)
+	return t.relativeDeadline(int64(ms) * 1e6)
 }
 
 func sysEpollPwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -109,7 +108,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	if a[1] > uint64(mm.TaskSize)-uint64(limit)*epollEventSize {
-		return 0, unix.EFAULT // even if no event comes
+		return 0, unix.EFAULT // even if no event occurs
 	}
 	_, i, errno := t.epollFile(a[0])
 	if errno != 0 {
@@ -127,12 +126,12 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 		return true
 	})
 	if n > 0 || errno != 0 {
-		return partial(uint64(n), errno)
+		return partialResult(uint64(n), errno)
 	}
 	if deadline <= t.k.now {
-		return 0, 0 // even if a signal waits
+		return 0, 0 // even if a signal is pending
 	}
-	if errno := t.wait(unix.EINTR, deadline, i.Takers()); errno != unix.ETIMEDOUT {
+	if errno := t.waitInterruptibly(unix.EINTR, deadline, i.Takers()); errno != unix.ETIMEDOUT {
 		return 0, errno
 	}
 	return 0, 0

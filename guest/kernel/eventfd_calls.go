@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// anonFile gives an object without a type of its own a descriptor.
-func (t *Task) anonFile(label string, status int, impl vfs.FileImpl, cloexec bool) (uint64, unix.Errno) {
+// installAnonFile gives a descriptor to an object without a file type of its own.
+func (t *Task) installAnonFile(label string, status int, impl vfs.FileImpl, cloexec bool) (uint64, unix.Errno) {
 	f := t.k.fs.NewFile(t.k.fs.Anon(), "anon_inode:["+label+"]", unix.O_RDWR|status&unix.O_NONBLOCK, impl)
 	return t.installFile(f, cloexec)
 }
@@ -26,7 +26,7 @@ func (t *Task) eventfd(value uint32, flags int) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	c := eventfd.NewCounter(uint64(value), flags&unix.EFD_SEMAPHORE != 0)
-	return t.anonFile("eventfd", flags, c, flags&unix.EFD_CLOEXEC != 0)
+	return t.installAnonFile("eventfd", flags, c, flags&unix.EFD_CLOEXEC != 0)
 }
 
 // timerClock is the kernel's clock for the timers of timerfd.
@@ -44,7 +44,7 @@ type fdTimer struct{ t *eventfd.Timer }
 
 func (x *fdTimer) expire(*Kernel) { x.t.Expire() }
 
-// timerFD is a timerfd together with the clock that its times are on.
+// timerFD is a timerfd together with the clock of its times.
 type timerFD struct {
 	*eventfd.Timer
 	clock int32
@@ -65,11 +65,11 @@ func sysTimerfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	x := &timerFD{eventfd.NewTimer(&timerClock{t.k}), clock}
-	return t.anonFile("timerfd", flags, x, flags&unix.TFD_CLOEXEC != 0)
+	return t.installAnonFile("timerfd", flags, x, flags&unix.TFD_CLOEXEC != 0)
 }
 
 func (t *Task) timerFD(fd uint64) (*timerFD, unix.Errno) {
-	f, errno := t.plainFile(fd)
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -80,8 +80,8 @@ func (t *Task) timerFD(fd uint64) (*timerFD, unix.Errno) {
 	return x, 0
 }
 
-// onSet is what becomes of a timer for a time on a clock when that is set.
-func onSet(clock int32, flags uint64) eventfd.OnSet {
+// onClockSet is the effect of setting a clock on a timer whose time is on it.
+func onClockSet(clock int32, flags uint64) eventfd.OnSet {
 	switch {
 	case !isRealtimeClock(clock):
 		return eventfd.KeepOnSet
@@ -109,7 +109,7 @@ func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case value == 0:
 		x.Disarm()
 	case a[1]&unix.TFD_TIMER_ABSTIME != 0:
-		x.Set(t.k.runClock(x.clock, value), interval, onSet(x.clock, a[1]))
+		x.Set(t.k.toRunClock(x.clock, value), interval, onClockSet(x.clock, a[1]))
 	default:
 		x.Set(saturatingAdd(t.k.now, value), interval, eventfd.KeepOnSet)
 	}
@@ -128,11 +128,11 @@ func sysTimerfdGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
-// signalSource is where signalfd looks: at the thread that makes the present
+// signalSource supplies signalfd with the pending signals of the thread that makes the current
 // system call.
 type signalSource struct{ k *Kernel }
 
-func (s *signalSource) PendingSignals() uint64 { return uint64(s.k.current.pending()) }
+func (s *signalSource) PendingSignals() uint64 { return uint64(s.k.current.pendingSignals()) }
 
 func (s *signalSource) TakeSignal(set uint64) (eventfd.Siginfo, bool) {
 	return s.k.current.dequeue(sigset(set))
@@ -157,9 +157,9 @@ func (t *Task) signalfd(a [6]uint64, flags int) (uint64, unix.Errno) {
 	set &^= unblockable
 	if int32(a[0]) == -1 {
 		s := eventfd.NewSignals(&signalSource{t.k}, uint64(set))
-		return t.anonFile("signalfd", flags, s, flags&unix.SFD_CLOEXEC != 0)
+		return t.installAnonFile("signalfd", flags, s, flags&unix.SFD_CLOEXEC != 0)
 	}
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
-// Program is what the first process is started with.
+// Program describes the first process.
 type Program struct {
 	Path      string // guest path
 	Args, Env []string
@@ -26,7 +26,7 @@ type Program struct {
 	Streams [3]*vfs.File
 }
 
-// Start makes the first process. An error is the loader's, for the user.
+// Start makes the first process. An error is the loader's and meant for the user.
 func (k *Kernel) Start(p Program) error {
 	root := k.fs.Root()
 	cred := vfs.NewCred(k.config.UID, k.config.GID)
@@ -52,14 +52,14 @@ func (k *Kernel) Start(p Program) error {
 	proc.threads, proc.leader = []*Task{t}, t
 	space := k.newSpace(mm.DefaultLimits())
 	files := &execFiles{fs: k.fs, ctx: c}
-	defer files.close()
+	defer files.releaseFiles()
 	image, err := loader.Load(space, files, p.Path, p.Args, p.Env, k.loadOptions(t, files))
 	if err != nil {
 		space.Unref()
 		return err
 	}
 	k.memory.Force(kmem.Thread + 3*kmem.Descriptor)
-	proc.charge(kmem.Process)
+	proc.setMemoryCharge(kmem.Process)
 	for _, f := range p.Streams {
 		proc.files.list = append(proc.files.list, descriptor{file: f})
 	}
@@ -68,9 +68,9 @@ func (k *Kernel) Start(p Program) error {
 	k.processes[proc.pid] = proc
 	k.init = proc
 	k.stats.Processes++
-	t.install(image, files, p.Env)
-	t.name = files.name(p.Path) // not of what a link leads to
-	k.start(t)
+	t.installProgram(image, files, p.Env)
+	t.name = files.commandName(p.Path) // the name given, not the target of a symbolic link
+	k.startTask(t)
 	return nil
 }
 
@@ -81,19 +81,19 @@ func (k *Kernel) newSpace(limits mm.Limits) *mm.AddressSpace {
 	return space
 }
 
-// execFiles is how the loader opens programs on behalf of a task.
+// execFiles opens programs for the loader on behalf of a task.
 type execFiles struct {
-	task   *Task // that waits for leases; nil at the start of the run
+	task   *Task // waits for leases; nil at the start of the run
 	fs     *vfs.FS
 	ctx    *vfs.Ctx
-	opened []*execFile // the program first; for a script, before its interpreter
-	// Of execveat with a descriptor: the program, and whether the path that it is
-	// shown with is closed by the call.
+	opened []*execFile // the program first; a script before its interpreter
+	// For execveat with a descriptor: the program, and whether the call closes the path that names
+	// it.
 	fixed      *vfs.Dentry
 	pathCloses bool
 
-	// Who the program runs as, once it is loaded, and whether that is more than its
-	// caller may.
+	// The credentials that the program runs with once it is loaded, and whether they exceed its
+	// caller's.
 	cred   vfs.Cred
 	secure bool
 }
@@ -126,15 +126,15 @@ func (e *execFiles) OpenExec(name string) (loader.File, unix.Errno) {
 	return x, 0
 }
 
-// close gives up the files, which it keeps longer than the loader.
-func (e *execFiles) close() {
+// releaseFiles releases the files. They are held longer than the loader runs.
+func (e *execFiles) releaseFiles() {
 	for _, x := range e.opened {
 		x.f.Unref()
 	}
 }
 
-// binary is the file that a name was opened for.
-func (e *execFiles) binary(name string) *vfs.File {
+// openedFile is the file that was opened under a name.
+func (e *execFiles) openedFile(name string) *vfs.File {
 	i := slices.IndexFunc(e.opened, func(x *execFile) bool { return x.name == name })
 	return e.opened[i].f
 }
@@ -151,13 +151,13 @@ func (e *execFile) Size() int64 { return e.f.Inode().Size() }
 
 func (e *execFile) ReadAt(p []byte, off int64) (int, unix.Errno) {
 	n, errno := e.f.Pread(e.ctx, p, off)
-	accessed(e.f, uint64(n))
+	notifyAccess(e.f, uint64(n))
 	return n, errno
 }
 
 func (e *execFile) Object() *mm.Object {
 	if e.object == nil {
-		// An executable file can be mapped: OpenExec made sure that it is regular.
+		// An executable file can be mapped: OpenExec has checked that it is regular.
 		e.object, _ = e.f.Map(false, false)
 	}
 	return e.object
@@ -176,7 +176,7 @@ func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 	o := loader.Options{
 		Identify: func(program loader.File) loader.Identity {
 			s := program.(*execFile).f.Inode().Stat()
-			files.cred, files.secure = t.cred.OfProgram(s.Mode, s.Uid, s.Gid, t.mayGain())
+			files.cred, files.secure = t.cred.OfProgram(s.Mode, s.Uid, s.Gid, t.mayGainRights())
 			c := &files.cred
 			return loader.Identity{UID: c.UID, EUID: c.EUID, GID: c.GID, EGID: c.EGID, Secure: files.secure}
 		},
@@ -190,25 +190,24 @@ func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 	return o
 }
 
-// mayGain reports whether a program may run with more rights than its caller.
-func (t *Task) mayGain() bool {
+// mayGainRights reports whether a program may run with more rights than its caller.
+func (t *Task) mayGainRights() bool {
 	held := t.trace != nil && !t.trace.tracer.cred.Can(vfs.CapSysPtrace)
 	return !t.noNewPrivs && !held
 }
 
-// install lets the task start the program that was loaded into its process's
-// space.
-func (t *Task) install(image loader.Image, files *execFiles, env []string) {
+// installProgram makes the task start the program that was loaded into its process's address space.
+func (t *Task) installProgram(image loader.Image, files *execFiles, env []string) {
 	p := t.proc
 	if p.dumpable = 1; t.cred.EUID != t.cred.UID || t.cred.EGID != t.cred.GID {
 		p.dumpable = 0
 	}
-	t.become(files.cred)
+	t.setCredentials(files.cred)
 	if files.secure {
 		t.parentDeath = 0
 		t.personality &^= clearedOnSetID
 	}
-	p.runs(files.binary(image.Program.Path))
+	p.setBinary(files.openedFile(image.Program.Path))
 	for _, x := range files.opened {
 		if x.f != p.binary {
 			x.f.AllowWriters() // though its pages are mapped
@@ -216,8 +215,8 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	}
 	p.path = files.opened[0].f.Dentry().Path()
 	p.args, p.env = image.Args, env
-	p.charge(kmem.Process + sizeOf(p.args) + sizeOf(p.env))
-	t.name = files.name(p.path)
+	p.setMemoryCharge(kmem.Process + stringsSize(p.args) + stringsSize(p.env))
+	t.name = files.commandName(p.path)
 	t.regs = arch.Regs{RIP: uint64(image.Entry), RFLAGS: 0x202}
 	t.regs.GPR[arch.RSP] = uint64(image.StackPointer)
 	t.dirty = true
@@ -227,9 +226,9 @@ func (t *Task) install(image loader.Image, files *execFiles, env []string) {
 	}
 }
 
-// runs makes a file the one that the process executes, which nobody can write to
-// meanwhile; nil: none any more.
-func (p *Process) runs(f *vfs.File) {
+// setBinary makes f the file that the process executes, to which no process can write meanwhile; nil:
+// the process executes none.
+func (p *Process) setBinary(f *vfs.File) {
 	if f != nil {
 		f.Ref()
 	}
@@ -239,8 +238,8 @@ func (p *Process) runs(f *vfs.File) {
 	p.binary = f
 }
 
-// sizeOf is what a list of strings takes.
-func sizeOf(list []string) uint64 {
+// stringsSize is the number of bytes that a list of strings takes with its pointers.
+func stringsSize(list []string) uint64 {
 	n := uint64(0)
 	for _, s := range list {
 		n += uint64(len(s)) + 16
@@ -248,14 +247,14 @@ func sizeOf(list []string) uint64 {
 	return n
 }
 
-// name is comm: the last component of the path that was executed.
-func (e *execFiles) name(executed string) string {
+// commandName is comm: the last component of the path that was executed.
+func (e *execFiles) commandName(executed string) string {
 	base := path.Base(executed)
 	return base[:min(len(base), 15)]
 }
 
-// maxArgs bounds the strings of an execve before they are copied to the stack,
-// where the limit is that of Linux.
+// maxArgs bounds the strings of an execve call before they are copied to the stack, where Linux's
+// own limit applies.
 const maxArgs = 6 << 20
 
 // readStrings reads a zero-terminated array of string pointers.
@@ -285,7 +284,7 @@ func (t *Task) readStrings(at uint64, room *int) ([]string, unix.Errno) {
 }
 
 func sysExecve(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	name, errno := t.path(a[0])
+	name, errno := t.readPath(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -293,7 +292,7 @@ func sysExecve(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	name, errno := t.path(a[1])
+	name, errno := t.readPath(a[1])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -302,16 +301,15 @@ func sysExecveat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	files := &execFiles{task: t, fs: t.k.fs, ctx: t.vfsContext()}
-	if name, errno = files.find(t, a[0], name, flags); errno != 0 {
+	if name, errno = files.findProgram(t, a[0], name, flags); errno != 0 {
 		return 0, errno
 	}
 	return t.execve(files, name, a[2], a[3])
 }
 
-// find looks up the program that execveat is given, and returns the path that it is
-// shown with.
-func (e *execFiles) find(t *Task, fd uint64, name string, flags uint32) (string, unix.Errno) {
-	from, errno := t.at(fd, name)
+// findProgram looks up the program that execveat names, and returns its path as /proc shows it.
+func (e *execFiles) findProgram(t *Task, fd uint64, name string, flags uint32) (string, unix.Errno) {
+	from, errno := t.startOfPath(fd, name)
 	if errno != 0 {
 		return "", errno
 	}
@@ -329,7 +327,7 @@ func (e *execFiles) find(t *Task, fd uint64, name string, flags uint32) (string,
 	if from == nil {
 		return name, 0
 	}
-	e.pathCloses = t.proc.files.get(fd).cloexec
+	e.pathCloses = t.proc.files.openEntry(fd).cloexec
 	shown := "/dev/fd/" + strconv.Itoa(int(int32(fd)))
 	if name != "" {
 		shown += "/" + name
@@ -337,13 +335,12 @@ func (e *execFiles) find(t *Task, fd uint64, name string, flags uint32) (string,
 	return shown, 0
 }
 
-// execve replaces the program of t's process. Until the new one is loaded
-// nothing changes; then the other threads go, and t takes the place of the main
-// thread.
+// execve replaces the program of t's process. Until the new program is loaded nothing changes; then
+// the other threads end, and t takes the place of the main thread.
 func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64, unix.Errno) {
-	defer files.close()
+	defer files.releaseFiles()
 	if files.fixed == nil {
-		// That there is no such program comes before its arguments.
+		// A missing program is reported before a bad argument.
 		if _, errno := files.fs.Lookup(files.ctx, nil, name, true); errno != 0 {
 			return 0, errno
 		}
@@ -366,9 +363,9 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 		space.Unref()
 		return 0, loader.Errno(err)
 	}
-	if !t.endOthers() {
+	if !t.endOtherThreads() {
 		space.Unref()
-		t.block(forever, &p.quiet)
+		t.blockUntil(forever, &p.quiet)
 		return 0, errBlocked
 	}
 	t.k.observer.Syscall(t, t.call.number, t.call.args, 0)
@@ -378,7 +375,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	t.k.exitPILocks(t)
 	if t.clearTID != 0 && p.space.Users() > 1 {
 		if p.space.WriteU32(t.clearTID, 0) == 0 {
-			_, _ = t.k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+			_, _ = t.k.futexWake(t.futexKeyAt(t.clearTID, false), 1, ^uint32(0))
 		}
 	}
 	t.robustList, t.clearTID = 0, 0
@@ -386,16 +383,16 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	p.space = space
 	t.k.releaseVfork(t)
 	t.resetForExec()
-	t.install(image, files, env)
-	t.name = files.name(name)
+	t.installProgram(image, files, env)
+	t.name = files.commandName(name)
 	t.call = callState{}
 	t.reportExec(before)
 	return 0, errReplaced
 }
 
-// endOthers ends the other threads; false: tracers have to let them go, or to take notice
-// of their end, first.
-func (t *Task) endOthers() bool {
+// endOtherThreads ends the other threads; false: their tracers must first resume them or
+// acknowledge their end.
+func (t *Task) endOtherThreads() bool {
 	p := t.proc
 	for _, other := range slices.Clone(p.threads) {
 		if other != t {
@@ -405,7 +402,7 @@ func (t *Task) endOthers() bool {
 	return len(p.threads) == 1 && len(p.zombies) == 0
 }
 
-// reportExec tells the tracer of a new program in a thread that had an id before.
+// reportExec reports a new program to the tracer of a thread that had the id before.
 func (t *Task) reportExec(before arch.ThreadID) {
 	switch {
 	case t.trace == nil:
@@ -423,7 +420,7 @@ func (t *Task) reportExec(before arch.ThreadID) {
 func (t *Task) becomeLeader() {
 	p := t.proc
 	if leader := p.leader; leader != t && leader.trace != nil {
-		leader.unlink() // its end is not reported
+		leader.detachTracer() // its end is not reported to a tracer
 	}
 	p.leader = t
 	if t.id == arch.ThreadID(p.pid) {
@@ -437,12 +434,12 @@ func (t *Task) becomeLeader() {
 		t.k.sched.SetAffinity(t.id, t.affinity)
 	}
 	if t.rank() > 0 {
-		t.rescheduled()
+		t.reportPrecedence()
 	}
 	t.k.sched.Ready(t.id)
 }
 
-// resetForExec sets what does not outlive a program.
+// resetForExec resets the state that execve(2) does not preserve.
 func (t *Task) resetForExec() {
 	p := t.proc
 	actions := &signalActions{}

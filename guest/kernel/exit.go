@@ -12,7 +12,7 @@ func sysExit(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// endThread ends the thread, and gives its process a status if it is the last.
+// endThread ends the thread, and sets the status of its process if it is the last thread.
 func (t *Task) endThread(status exitStatus) {
 	if len(t.proc.threads) == 1 {
 		t.proc.status = status
@@ -26,7 +26,7 @@ func sysExitGroup(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// What wait4 and waitid look for.
+// waitTarget is the set of children that wait4 and waitid wait for.
 type waitTarget struct {
 	kind    int // unix.P_ALL, P_PID, P_PGID
 	id      int32
@@ -39,8 +39,7 @@ const (
 	waitClone    = 0x80000000 // __WCLONE
 )
 
-// matches reports whether the wait is about a child, or a thread that the caller's
-// process traces.
+// matches reports whether the wait includes a child, or a thread that the caller's process traces.
 func (w waitTarget) matches(c *Task, isTracee bool) bool {
 	switch w.kind {
 	case unix.P_PID:
@@ -58,17 +57,17 @@ func (w waitTarget) matches(c *Task, isTracee bool) bool {
 	return (c.proc.exitSignal != int(unix.SIGCHLD)) == (w.options&waitClone != 0)
 }
 
-// waitEvent is what a wait call found.
+// waitEvent is the result of a wait call.
 type waitEvent struct {
 	id           int32
 	uid          uint32
-	word         int32 // as wait4 tells it
-	code, status int32 // as waitid tells it
+	word         int32 // as wait4 returns it
+	code, status int32 // as waitid returns it
 	user, system arch.Cycles
 }
 
-// findChild looks for a child or tracee with something to report, and takes the report
-// unless WNOWAIT is given. ok is false when there is none; ECHILD: no such child.
+// findChild looks for a child or tracee with an event to report, and consumes the event unless
+// WNOWAIT is given. ok is false if no child has one; ECHILD: no such child exists.
 func (t *Task) findChild(w waitTarget) (e waitEvent, ok bool, errno unix.Errno) {
 	candidates := false
 	consider := func(c *Task, isTracee bool) bool {
@@ -105,11 +104,11 @@ func (t *Task) findChild(w waitTarget) (e waitEvent, ok bool, errno unix.Errno) 
 	return e, false, 0
 }
 
-// findEvent looks whether there is something to report of a thread: a tracee, or the main
-// thread of a child for its whole process; counts tells that there may be later, too.
+// findEvent looks for an event of a thread: a tracee, or the main thread of a child, which stands
+// for the whole process. counts: it may have one later.
 func (k *Kernel) findEvent(c *Task, isTracee bool, options int) (e waitEvent, ok, counts bool) {
 	p := c.proc
-	user, system := p.times()
+	user, system := p.coreTimes()
 	e = waitEvent{id: int32(c.id), uid: c.cred.UID, user: user + p.childUser, system: system + p.childKernel}
 	take := options&unix.WNOWAIT == 0
 	over := c == p.leader && p.isOver() || c != p.leader && c.state == dead
@@ -121,10 +120,10 @@ func (k *Kernel) findEvent(c *Task, isTracee bool, options int) (e waitEvent, ok
 		if c == p.leader || p.status != (exitStatus{}) {
 			status = p.status
 		}
-		e.word = status.wait()
-		e.code, e.status = status.cause()
+		e.word = status.waitWord()
+		e.code, e.status = status.siginfoFields()
 		if take {
-			k.takeNotice(c)
+			k.acknowledgeEnd(c)
 		}
 		return e, true, true
 	}
@@ -151,17 +150,17 @@ func (k *Kernel) findEvent(c *Task, isTracee bool, options int) (e waitEvent, ok
 	return e, false, c.state != dead || c == p.leader
 }
 
-// takeNotice forgets a thread or process that has ended, and whose end was reported. What
-// a tracer was told of the end of another's child its parent is told of next.
-func (k *Kernel) takeNotice(c *Task) {
+// acknowledgeEnd forgets a thread or process whose end has been reported. After a tracer has been
+// notified of the end of a tracee that is not its child, the parent is notified.
+func (k *Kernel) acknowledgeEnd(c *Task) {
 	switch p := c.proc; {
 	case c != p.leader:
 		k.releaseZombie(c)
 	case c.isTracedByOther():
-		c.unlink()
+		c.detachTracer()
 		k.notifyParent(p)
 	default:
-		k.reap(p)
+		k.reapZombie(p)
 	}
 }
 
@@ -171,7 +170,7 @@ func (t *Task) waitChild(w waitTarget) (waitEvent, bool, unix.Errno) {
 	if ok || errno != 0 || w.options&unix.WNOHANG != 0 {
 		return e, ok, errno
 	}
-	return e, false, t.wait(errRestart, forever, &t.proc.waiters)
+	return e, false, t.waitInterruptibly(errRestart, forever, &t.proc.waiters)
 }
 
 func sysWait4(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -200,7 +199,7 @@ func sysWait4(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 	}
 	if a[3] != 0 {
-		usage := t.k.rusage(e.user, e.system)
+		usage := t.k.makeRusage(e.user, e.system)
 		if errno := writeStruct(t, arch.Addr(a[3]), &usage); errno != 0 {
 			return 0, errno
 		}
@@ -235,7 +234,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, failure
 	}
 	if a[4] != 0 && ok {
-		usage := t.k.rusage(e.user, e.system)
+		usage := t.k.makeRusage(e.user, e.system)
 		if errno := writeStruct(t, arch.Addr(a[4]), &usage); errno != 0 {
 			return 0, errno
 		}
@@ -246,8 +245,7 @@ func sysWaitid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			info = userInfo(unix.SIGCHLD, e.code, e.id, e.uid)
 			putU32(info[24:], uint32(e.status))
 		}
-		// The kernel writes the fields it knows and leaves the rest alone. It
-		// does so after a failure too.
+		// Linux writes only the fields that it sets, also after a failure.
 		if errno := t.copyOut(arch.Addr(a[2]), info[:28]); errno != 0 {
 			return 0, errno
 		}

@@ -8,21 +8,21 @@ import (
 )
 
 func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.file(a[0])
+	f, errno := t.openFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	cmd := int(int32(a[1]))
-	d := t.proc.files.get(a[0])
+	d := t.proc.files.openEntry(a[0])
 	switch cmd {
 	case unix.F_DUPFD, unix.F_DUPFD_CLOEXEC:
 		if a[2] >= t.proc.limits[unix.RLIMIT_NOFILE].Cur {
 			return 0, unix.EINVAL
 		}
 		f.Ref()
-		return t.installFrom(f, uint64(uint32(a[2])), cmd == unix.F_DUPFD_CLOEXEC)
+		return t.installFileFrom(f, uint64(uint32(a[2])), cmd == unix.F_DUPFD_CLOEXEC)
 	case unix.F_GETFD:
-		return uint64(b2u(d.cloexec)), 0
+		return uint64(boolToUint32(d.cloexec)), 0
 	case unix.F_SETFD:
 		d.cloexec = a[2]&unix.FD_CLOEXEC != 0
 		return 0, 0
@@ -35,20 +35,20 @@ func sysFcntl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.fcntlFile(f, cmd, a[2])
 }
 
-// fcntlFile is those commands of fcntl that are about the open file: an O_PATH
-// descriptor has none.
+// fcntlFile carries out the commands of fcntl that act on the open file. An O_PATH descriptor has
+// no open file.
 func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) {
 	switch cmd {
 	case unix.F_SETFL:
 		return 0, f.SetFlags(t.vfsContext(), int(uint32(arg)))
 	case unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
-		return t.recordLock(f, cmd, arch.Addr(arg))
+		return t.lockRecord(f, cmd, arch.Addr(arg))
 	case unix.F_GETOWN:
-		return uint64(int64(t.k.ownerNumber(f))), 0
+		return uint64(int64(t.k.ownerID(f))), 0
 	case unix.F_SETOWN:
 		return 0, t.setOwner(f, int32(arg))
 	case unix.F_GETOWN_EX, unix.F_SETOWN_EX:
-		return t.ownerEx(f, cmd, arch.Addr(arg))
+		return t.ownerStructure(f, cmd, arch.Addr(arg))
 	case unix.F_GETSIG:
 		return uint64(f.Signal), 0
 	case unix.F_SETSIG:
@@ -71,11 +71,11 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 	case unix.F_SETLEASE:
 		return 0, t.setLease(f, int(int32(arg)))
 	}
-	// Directory notification is not there.
+	// Directory notification is not supported.
 	return 0, unix.EINVAL
 }
 
-// sized is what has a capacity that can be asked for.
+// sized is a file with a capacity that fcntl can read.
 type sized interface {
 	Capacity() int
 	SetCapacity(n int, unlimited bool) unix.Errno
@@ -100,8 +100,8 @@ func (t *Task) setPipeSize(f *vfs.File, n int) (uint64, unix.Errno) {
 	return uint64(p.Capacity()), 0
 }
 
-// recordLock is the lock commands of fcntl, of processes and of descriptions.
-func (t *Task) recordLock(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
+// lockRecord carries out the lock commands of fcntl, of processes and of open file descriptions.
+func (t *Task) lockRecord(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
 	var l unix.Flock_t
 	if errno := readStruct(t, addr, &l); errno != 0 {
 		return 0, errno
@@ -122,7 +122,7 @@ func (t *Task) recordLock(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Er
 	}
 	errno := f.SetLock(owner, l, int32(t.id))
 	if errno == unix.EAGAIN {
-		if errno = t.wait(errRestart, forever, f.Inode().LockWaiters()); errno != errBlocked {
+		if errno = t.waitInterruptibly(errRestart, forever, f.Inode().LockWaiters()); errno != errBlocked {
 			t.k.fs.CancelLock(int32(t.id))
 		}
 	}
@@ -130,14 +130,14 @@ func (t *Task) recordLock(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Er
 }
 
 func sysFlock(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	op := int(int32(a[1]))
 	errno = f.Flock(op)
 	if errno == unix.EAGAIN && op&unix.LOCK_NB == 0 {
-		errno = t.wait(errRestart, forever, f.Inode().LockWaiters())
+		errno = t.waitInterruptibly(errRestart, forever, f.Inode().LockWaiters())
 	}
 	return 0, errno
 }
@@ -150,13 +150,13 @@ const (
 	fioasync uint32 = 0x5452
 )
 
-// sysIoctl refuses terminal requests as anything does that is no terminal.
+// sysIoctl refuses terminal requests on a descriptor that is no terminal.
 func sysIoctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	d := t.proc.files.get(a[0])
+	d := t.proc.files.openEntry(a[0])
 	switch cmd := uint32(a[1]); cmd {
 	case fioclex:
 		d.cloexec = true
@@ -190,7 +190,7 @@ func sysIoctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 }
 
-// guestIoctler answers ioctls that read guest memory.
+// guestIoctler is a file whose ioctls read or write guest memory.
 type guestIoctler interface {
 	GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno)
 }

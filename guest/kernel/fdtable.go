@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// descriptor is what a number in a descriptor table stands for.
+// descriptor is an entry of a descriptor table.
 type descriptor struct {
 	file    *vfs.File // nil: free
 	cloexec bool
@@ -21,34 +21,34 @@ type FDTable struct {
 	refs   int
 }
 
-// file finds an open descriptor.
-func (t *Task) file(fd uint64) (*vfs.File, unix.Errno) {
-	if d := t.proc.files.get(fd); d != nil {
+// openFile finds the file of an open descriptor.
+func (t *Task) openFile(fd uint64) (*vfs.File, unix.Errno) {
+	if d := t.proc.files.openEntry(fd); d != nil {
 		return d.file, 0
 	}
 	return nil, unix.EBADF
 }
 
-// plainFile finds a descriptor that is more than a place (O_PATH).
-func (t *Task) plainFile(fd uint64) (*vfs.File, unix.Errno) {
-	f, errno := t.file(fd)
+// usableFile is openFile for calls that fail with EBADF on an O_PATH descriptor.
+func (t *Task) usableFile(fd uint64) (*vfs.File, unix.Errno) {
+	f, errno := t.openFile(fd)
 	if errno == 0 && f.IsPath() {
 		return nil, unix.EBADF
 	}
 	return f, errno
 }
 
-// plainFiles finds two, in the order in which their errors come.
-func (t *Task) plainFiles(first, second uint64) (f, g *vfs.File, errno unix.Errno) {
-	if f, errno = t.plainFile(first); errno == 0 {
-		g, errno = t.plainFile(second)
+// usableFiles finds two files; the first descriptor's error is reported first.
+func (t *Task) usableFiles(first, second uint64) (f, g *vfs.File, errno unix.Errno) {
+	if f, errno = t.usableFile(first); errno == 0 {
+		g, errno = t.usableFile(second)
 	}
 	return f, g, errno
 }
 
-// get returns the entry of an open descriptor; the upper half of the number is
-// ignored, as the kernel does for arguments of type int.
-func (d *FDTable) get(fd uint64) *descriptor {
+// openEntry returns the entry of an open descriptor; the upper half of the number is ignored, as
+// Linux does for arguments of type int.
+func (d *FDTable) openEntry(fd uint64) *descriptor {
 	if n := uint64(uint32(fd)); n < uint64(len(d.list)) && d.list[n].file != nil {
 		return &d.list[n]
 	}
@@ -67,7 +67,7 @@ func (d *FDTable) clone() *FDTable {
 	return n
 }
 
-// release gives up a process's share of the table.
+// release gives up the process's reference to the table.
 func (d *FDTable) release(p *Process) {
 	if d.refs--; d.refs > 0 {
 		return
@@ -78,8 +78,8 @@ func (d *FDTable) release(p *Process) {
 	d.memory.Release(uint64(len(d.list)) * kmem.Descriptor)
 }
 
-// grow makes room for a descriptor. ENOMEM: the kernel's memory is used up.
-func (d *FDTable) grow(fd uint64) unix.Errno {
+// ensureRoom makes room for a descriptor. ENOMEM: the kernel's memory is used up.
+func (d *FDTable) ensureRoom(fd uint64) unix.Errno {
 	if fd < uint64(len(d.list)) {
 		return 0
 	}
@@ -91,9 +91,9 @@ func (d *FDTable) grow(fd uint64) unix.Errno {
 	return 0
 }
 
-// close frees a descriptor.
+// close closes a descriptor.
 func (d *FDTable) close(p *Process, fd uint64) unix.Errno {
-	e := d.get(fd)
+	e := d.openEntry(fd)
 	if e == nil {
 		return unix.EBADF
 	}
@@ -108,7 +108,7 @@ func (d *FDTable) close(p *Process, fd uint64) unix.Errno {
 	return 0
 }
 
-// closeOnExec closes what a new program does not inherit.
+// closeOnExec closes the descriptors that a new program does not inherit.
 func (d *FDTable) closeOnExec(p *Process) {
 	for fd, e := range d.list {
 		if e.file != nil && e.cloexec {
@@ -117,9 +117,9 @@ func (d *FDTable) closeOnExec(p *Process) {
 	}
 }
 
-// lowest finds the lowest free descriptor from first on. EMFILE: the limit is
-// reached; ENFILE: the kernel's memory is.
-func (p *Process) lowest(first uint64) (uint64, unix.Errno) {
+// lowestFree finds the lowest free descriptor that is at least first. EMFILE: the process's limit
+// is reached; ENFILE: the kernel's memory is used up.
+func (p *Process) lowestFree(first uint64) (uint64, unix.Errno) {
 	d := p.files
 	limit := p.limits[unix.RLIMIT_NOFILE].Cur
 	fd := max(first, d.used)
@@ -135,17 +135,16 @@ func (p *Process) lowest(first uint64) (uint64, unix.Errno) {
 	case !d.memory.MayGrow():
 		return 0, unix.ENFILE
 	}
-	return fd, d.grow(fd)
+	return fd, d.ensureRoom(fd)
 }
 
-// installFile gives a description, whose reference it takes over, the lowest
-// free descriptor.
+// installFile assigns the lowest free descriptor to a description, whose reference it takes over.
 func (t *Task) installFile(f *vfs.File, cloexec bool) (uint64, unix.Errno) {
-	return t.installFrom(f, 0, cloexec)
+	return t.installFileFrom(f, 0, cloexec)
 }
 
-func (t *Task) installFrom(f *vfs.File, first uint64, cloexec bool) (uint64, unix.Errno) {
-	fd, errno := t.proc.lowest(first)
+func (t *Task) installFileFrom(f *vfs.File, first uint64, cloexec bool) (uint64, unix.Errno) {
+	fd, errno := t.proc.lowestFree(first)
 	if errno != 0 {
 		f.Unref()
 		return 0, errno
@@ -174,7 +173,7 @@ func sysCloseRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		shared.refs--
 	}
 	for fd := first; fd <= last && fd < uint64(len(t.proc.files.list)); fd++ {
-		if e := t.proc.files.get(fd); e != nil && flags&closeRangeCloexec != 0 {
+		if e := t.proc.files.openEntry(fd); e != nil && flags&closeRangeCloexec != 0 {
 			e.cloexec = true
 		} else if e != nil {
 			t.proc.files.close(t.proc, fd)
@@ -184,7 +183,7 @@ func sysCloseRange(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysDup(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.file(a[0])
+	f, errno := t.openFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -193,25 +192,25 @@ func sysDup(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysDup2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	if _, errno := t.file(a[0]); errno != 0 {
+	if _, errno := t.openFile(a[0]); errno != 0 {
 		return 0, errno
 	}
 	if uint32(a[0]) == uint32(a[1]) {
 		return uint64(uint32(a[1])), 0
 	}
-	return t.dupTo(a[0], a[1], false)
+	return t.duplicateTo(a[0], a[1], false)
 }
 
 func sysDup3(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if uint32(a[2])&^unix.O_CLOEXEC != 0 || uint32(a[0]) == uint32(a[1]) {
 		return 0, unix.EINVAL
 	}
-	return t.dupTo(a[0], a[1], a[2]&unix.O_CLOEXEC != 0)
+	return t.duplicateTo(a[0], a[1], a[2]&unix.O_CLOEXEC != 0)
 }
 
-// dupTo makes descriptor to refer to what from does.
-func (t *Task) dupTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
-	f, errno := t.file(from)
+// duplicateTo makes descriptor to refer to the same description as from.
+func (t *Task) duplicateTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
+	f, errno := t.openFile(from)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -220,12 +219,12 @@ func (t *Task) dupTo(from, to uint64, cloexec bool) (uint64, unix.Errno) {
 	return fd, t.replaceFile(f, fd, cloexec)
 }
 
-// replaceFile gives a description, whose reference it takes over, a descriptor that may
-// be in use.
+// replaceFile assigns a descriptor that may be in use to a description, whose reference it takes
+// over.
 func (t *Task) replaceFile(f *vfs.File, fd uint64, cloexec bool) unix.Errno {
 	errno := unix.EBADF
 	if fd < t.proc.limits[unix.RLIMIT_NOFILE].Cur {
-		errno = t.proc.files.grow(fd)
+		errno = t.proc.files.ensureRoom(fd)
 	}
 	if errno != 0 {
 		f.Unref()

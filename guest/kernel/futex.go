@@ -10,19 +10,18 @@ import (
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
-// futexKey says which word of memory a futex is: an address of one address
-// space, or a place in an object that several may map.
+// futexKey identifies the word of a futex: an address in one address space, or an offset in an
+// object that several address spaces may map.
 type futexKey struct {
 	space  *mm.AddressSpace
 	object *mm.Object
 	offset uint64
-	// private: a private and a shared operation on one word do not meet, even
-	// if the memory is private.
+	// A private and a shared operation on one word do not match, even if the memory is private.
 	private bool
 }
 
-// futexQueue holds the waiters of one word, the highest rank first, then the longest
-// waiting.
+// futexQueue holds the waiters of one word: the highest rank first, and the longest waiting first
+// within a rank.
 type futexQueue struct{ waiters []*futexWaiter }
 
 // futexWaiter is one task that waits for a word or a lock.
@@ -30,23 +29,23 @@ type futexWaiter struct {
 	task   *Task
 	key    futexKey
 	bitset uint32
-	rank   int // that the task had by itself when it came
+	rank   int // of the task without inheritance, when it started to wait
 	woken  bool
 
-	// Of those that wait with priority inheritance: where the task sees the lock's word,
-	// the lock that it waits for now, and the one that it is to wait for.
+	// For waits with priority inheritance: the address at which the task sees the lock's word, the
+	// lock that it waits for now, and the lock to which it is to be requeued.
 	addr   arch.Addr
 	lock   *piLock
 	target *futexKey
 }
 
-// inherits says that the waiter waits for a lock with priority inheritance, or is to be
-// moved to one.
-func (w *futexWaiter) inherits() bool { return w.lock != nil || w.target != nil }
+// isPI reports whether the waiter waits for a lock with priority inheritance, or is to be requeued
+// to one.
+func (w *futexWaiter) isPI() bool { return w.lock != nil || w.target != nil }
 
-// futexKey finds the word at addr. Private futexes and private memory are known
-// by address, shared memory by what it maps.
-func (t *Task) futexKey(addr arch.Addr, private bool) futexKey {
+// futexKeyAt returns the key of the word at addr. Private futexes and private memory are identified
+// by address, shared memory by the object that is mapped.
+func (t *Task) futexKeyAt(addr arch.Addr, private bool) futexKey {
 	if !private {
 		if v, ok := t.proc.space.Find(addr); ok && v.Object != nil && v.Flags&mm.Shared != 0 {
 			return futexKey{object: v.Object, offset: v.Offset + uint64(addr-v.Start)}
@@ -71,21 +70,21 @@ func sysFutex(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case linux.FutexWait, linux.FutexWaitBitset:
 		return t.futexWait(addr, private, val, bitset, arch.Addr(a[3]), cmd == linux.FutexWaitBitset, op&linux.FutexRealtime != 0)
 	case linux.FutexWake, linux.FutexWakeBitset:
-		if errno := t.futexWord(addr, private); errno != 0 {
+		if errno := t.checkFutexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
-		n, errno := t.k.futexWake(t.futexKey(addr, private), max(1, int32(val)), bitset)
+		n, errno := t.k.futexWake(t.futexKeyAt(addr, private), max(1, int32(val)), bitset)
 		return uint64(n), errno
 	case linux.FutexRequeue, linux.FutexCmpRequeue:
 		return t.futexRequeue(addr, arch.Addr(a[4]), private, int32(val), int32(a[3]), cmd == linux.FutexCmpRequeue, uint32(a[5]))
 	case linux.FutexWakeOp:
 		return t.futexWakeOp(addr, arch.Addr(a[4]), private, int32(val), int32(a[3]), uint32(a[5]))
 	}
-	return t.futexInheriting(cmd, a)
+	return t.futexPI(cmd, a)
 }
 
-// futexInheriting are the operations with priority inheritance.
-func (t *Task) futexInheriting(cmd int, a [6]uint64) (uint64, unix.Errno) {
+// futexPI carries out the operations with priority inheritance.
+func (t *Task) futexPI(cmd int, a [6]uint64) (uint64, unix.Errno) {
 	op, val := int(int32(a[1])), uint32(a[2])
 	c := piCall{arch.Addr(a[0]), op&linux.FutexPrivate != 0, op&linux.FutexRealtime != 0, arch.Addr(a[3])}
 	switch cmd {
@@ -107,9 +106,8 @@ func (t *Task) futexInheriting(cmd int, a [6]uint64) (uint64, unix.Errno) {
 	return 0, unix.ENOSYS
 }
 
-// futexWord checks the address of a futex, as far as Linux does when it looks
-// for what it stands for.
-func (t *Task) futexWord(addr arch.Addr, private bool) unix.Errno {
+// checkFutexWord checks the address of a futex as Linux does when it computes the key.
+func (t *Task) checkFutexWord(addr arch.Addr, private bool) unix.Errno {
 	switch {
 	case addr%4 != 0:
 		return unix.EINVAL
@@ -118,12 +116,11 @@ func (t *Task) futexWord(addr arch.Addr, private bool) unix.Errno {
 	case private:
 		return 0
 	}
-	// What memory a shared futex is in is found through the page.
+	// The object of a shared futex is found through its page.
 	if _, errno := t.proc.space.ReadU32(addr); errno != 0 {
 		return errno
 	}
-	// A page without an object that may become another one at the first write is
-	// no place to meet.
+	// Two processes cannot share a page without an object, because the first write may replace it.
 	if v, ok := t.proc.space.Find(addr); ok && v.Object == nil && v.Prot&unix.PROT_WRITE == 0 {
 		return unix.EFAULT
 	}
@@ -132,7 +129,7 @@ func (t *Task) futexWord(addr arch.Addr, private bool) unix.Errno {
 
 func (t *Task) futexWait(addr arch.Addr, private bool, val, bitset uint32, timeout arch.Addr, absolute, realtime bool) (uint64, unix.Errno) {
 	if w := t.call.futex; w != nil {
-		return t.futexWaited(w)
+		return t.continueFutexWait(w)
 	}
 	deadline := t.call.deadline // of an attempt that a signal interrupted
 	if deadline == 0 {
@@ -147,13 +144,13 @@ func (t *Task) futexWait(addr arch.Addr, private bool, val, bitset uint32, timeo
 		case !absolute:
 			deadline = saturatingAdd(t.k.now, ns)
 		case realtime:
-			deadline = t.k.runClock(unix.CLOCK_REALTIME, ns)
+			deadline = t.k.toRunClock(unix.CLOCK_REALTIME, ns)
 			t.call.onRealtime = true
 		default:
 			deadline = ns - bootNS
 		}
 	}
-	if errno := t.futexWord(addr, private); errno != 0 {
+	if errno := t.checkFutexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
 	have, errno := t.proc.space.ReadU32(addr)
@@ -164,24 +161,23 @@ func (t *Task) futexWait(addr arch.Addr, private bool, val, bitset uint32, timeo
 		return 0, unix.EAGAIN
 	}
 	t.call.deadline = deadline
-	t.call.futex = t.newFutexWaiter(t.futexKey(addr, private), bitset)
+	t.call.futex = t.newFutexWaiter(t.futexKeyAt(addr, private), bitset)
 	t.k.futexEnqueue(t.call.futex)
-	return t.futexWaited(t.call.futex)
+	return t.continueFutexWait(t.call.futex)
 }
 
 func (t *Task) newFutexWaiter(key futexKey, bitset uint32) *futexWaiter {
 	return &futexWaiter{task: t, key: key, bitset: bitset, rank: t.schedule.rank()}
 }
 
-// futexWaited decides, at the first attempt and at each wake-up, how a wait
-// stands.
-func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
+// continueFutexWait returns the state of a wait, at the first attempt and after each wake-up.
+func (t *Task) continueFutexWait(w *futexWaiter) (uint64, unix.Errno) {
 	if w.woken {
 		return 0, 0
 	}
 	restart := errRestart
 	switch {
-	case w.inherits():
+	case w.isPI():
 		restart = errNoInterrupt
 	case t.call.deadline != forever:
 		restart = errRestartBlock
@@ -190,9 +186,9 @@ func (t *Task) futexWaited(w *futexWaiter) (uint64, unix.Errno) {
 	if t.k.override.IgnoresFutexTimeouts() {
 		deadline = forever
 	}
-	errno := t.wait(restart, deadline)
+	errno := t.waitInterruptibly(restart, deadline)
 	if errno != errBlocked {
-		t.k.forgetFutex(w)
+		t.k.removeFutexWaiter(w)
 		if errno != unix.ETIMEDOUT {
 			t.call.futex = nil
 		}
@@ -235,8 +231,8 @@ func (k *Kernel) futexRemove(key futexKey, q *futexQueue, i int) *futexWaiter {
 	return w
 }
 
-// futexWake wakes up to n waiters whose bitset matches, in their order. EINVAL: some
-// wait for a lock with priority inheritance.
+// futexWake wakes up to n waiters whose bitset matches, in the queue's order. EINVAL: some wait for
+// a lock with priority inheritance.
 func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) (woken int32, errno unix.Errno) {
 	if k.piLocks[key] != nil {
 		return 0, unix.EINVAL
@@ -253,7 +249,7 @@ func (k *Kernel) futexWake(key futexKey, n int32, bitset uint32) (woken int32, e
 			i++
 			continue
 		}
-		k.futexRelease(k.futexRemove(key, q, i))
+		k.releaseFutexWaiter(k.futexRemove(key, q, i))
 		woken++
 	}
 	return woken, 0
@@ -264,7 +260,7 @@ func (t *Task) futexRequeue(from, to arch.Addr, private bool, wake, requeue int3
 		return 0, unix.EINVAL
 	}
 	for _, addr := range []arch.Addr{from, to} {
-		if errno := t.futexWord(addr, private); errno != 0 {
+		if errno := t.checkFutexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -277,7 +273,7 @@ func (t *Task) futexRequeue(from, to arch.Addr, private bool, wake, requeue int3
 			return 0, unix.EAGAIN
 		}
 	}
-	source, target := t.futexKey(from, private), t.futexKey(to, private)
+	source, target := t.futexKeyAt(from, private), t.futexKeyAt(to, private)
 	done, errno := t.k.futexWake(source, wake, ^uint32(0))
 	if errno != 0 {
 		return 0, errno
@@ -300,16 +296,16 @@ func (t *Task) futexRequeue(from, to arch.Addr, private bool, wake, requeue int3
 			moved = min(requeue, int32(len(q.waiters)))
 		}
 	}
-	// The man page says that FUTEX_REQUEUE counts the woken only; the kernel
-	// counts both for both operations.
+	// The manual page says that FUTEX_REQUEUE counts only the threads woken; Linux counts both for
+	// both operations.
 	return uint64(done + moved), 0
 }
 
 func (t *Task) futexWakeOp(addr, addr2 arch.Addr, private bool, wake, wake2 int32, encoded uint32) (uint64, unix.Errno) {
-	if errno := t.futexWord(addr, private); errno != 0 {
+	if errno := t.checkFutexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
-	if errno := t.futexWord(addr2, private); errno != 0 {
+	if errno := t.checkFutexWord(addr2, private); errno != 0 {
 		return 0, errno
 	}
 	old, errno := t.proc.space.ReadU32(addr2)
@@ -344,10 +340,10 @@ func (t *Task) futexWakeOp(addr, addr2 arch.Addr, private bool, wake, wake2 int3
 	if errno := t.proc.space.WriteU32(addr2, next); errno != 0 {
 		return 0, errno
 	}
-	n, errno := t.k.futexWake(t.futexKey(addr, private), wake, ^uint32(0))
+	n, errno := t.k.futexWake(t.futexKeyAt(addr, private), wake, ^uint32(0))
 	if errno == 0 && holds[cmp] {
 		var more int32
-		more, errno = t.k.futexWake(t.futexKey(addr2, private), wake2, ^uint32(0))
+		more, errno = t.k.futexWake(t.futexKeyAt(addr2, private), wake2, ^uint32(0))
 		n += more
 	}
 	return uint64(n), errno
@@ -368,7 +364,7 @@ func sysSetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	target := t
 	if id := int32(a[0]); id != 0 {
-		if target = t.k.task(id); target == nil {
+		if target = t.k.findTask(id); target == nil {
 			return 0, unix.ESRCH
 		}
 		if target.proc != t.proc && !target.proc.mayExamine(&t.cred, false) {
@@ -385,9 +381,8 @@ func sysGetRobustList(t *Task, a [6]uint64) (uint64, unix.Errno) {
 // (ROBUST_LIST_LIMIT of Linux).
 const robustLimit = 2048
 
-// exitRobustList marks the robust mutexes that a dying thread holds, as
-// exit_robust_list in kernel/futex/core.c: the entries on the list, then the
-// one whose operation was under way.
+// exitRobustList marks the robust mutexes that a dying thread holds, as exit_robust_list in
+// kernel/futex/core.c does: the entries on the list, then the one whose operation was in progress.
 func (k *Kernel) exitRobustList(t *Task) {
 	head := t.robustList
 	if head == 0 {
@@ -404,7 +399,7 @@ func (k *Kernel) exitRobustList(t *Task) {
 		entry := next
 		var errno unix.Errno
 		next, errno = space.ReadU64(arch.Addr(entry &^ 1))
-		if entry&^1 != pending&^1 && !k.futexDeath(t, arch.Addr(entry&^1+offset), entry&1 != 0, false) {
+		if entry&^1 != pending&^1 && !k.releaseRobustFutex(t, arch.Addr(entry&^1+offset), entry&1 != 0, false) {
 			return
 		}
 		if errno != 0 {
@@ -412,13 +407,13 @@ func (k *Kernel) exitRobustList(t *Task) {
 		}
 	}
 	if pending&^1 != 0 {
-		k.futexDeath(t, arch.Addr(pending&^1+offset), pending&1 != 0, true)
+		k.releaseRobustFutex(t, arch.Addr(pending&^1+offset), pending&1 != 0, true)
 	}
 }
 
-// futexDeath releases one robust mutex whose owner dies. It returns false when
-// the word cannot be accessed.
-func (k *Kernel) futexDeath(t *Task, addr arch.Addr, pi, pending bool) bool {
+// releaseRobustFutex releases one robust mutex whose owner dies. It returns false if the word
+// cannot be accessed.
+func (k *Kernel) releaseRobustFutex(t *Task, addr arch.Addr, pi, pending bool) bool {
 	if addr%4 != 0 {
 		return false
 	}
@@ -426,7 +421,7 @@ func (k *Kernel) futexDeath(t *Task, addr arch.Addr, pi, pending bool) bool {
 	if errno != 0 {
 		return false
 	}
-	key := t.futexKey(addr, false)
+	key := t.futexKeyAt(addr, false)
 	if pending && !pi && word == 0 {
 		// Unlocked already, but the wake-up may not have happened.
 		_, _ = k.futexWake(key, 1, ^uint32(0))

@@ -10,11 +10,11 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// Futexes with priority inheritance: locks whose word has the owner's thread id, so
-// that the kernel knows for whom others wait. See futex(2) and kernel/futex/pi.c.
+// Futexes with priority inheritance are locks whose word holds the owner's thread id, so that the
+// kernel knows which thread the others wait for. See futex(2) and kernel/futex/pi.c.
 
-// piLock is such a lock with threads that wait for it. The owner may be any thread,
-// also one that has never asked the kernel.
+// piLock is a lock that threads wait for. Its owner may be a thread that has never made a futex
+// call.
 type piLock struct {
 	key     futexKey
 	owner   *Task
@@ -28,8 +28,8 @@ type piCall struct {
 	timeout           arch.Addr // an absolute time, or 0
 }
 
-// absolute reads the deadline of a call whose time-out is absolute.
-func (t *Task) absolute(timeout arch.Addr, realtime bool) (int64, unix.Errno) {
+// absoluteDeadline reads the deadline of a call whose time-out is absolute.
+func (t *Task) absoluteDeadline(timeout arch.Addr, realtime bool) (int64, unix.Errno) {
 	if timeout == 0 {
 		return forever, 0
 	}
@@ -42,23 +42,23 @@ func (t *Task) absolute(timeout arch.Addr, realtime bool) (int64, unix.Errno) {
 		clock = unix.CLOCK_REALTIME
 		t.call.onRealtime = true
 	}
-	return t.k.runClock(clock, ns), 0
+	return t.k.toRunClock(clock, ns), 0
 }
 
 // futexLockPI is FUTEX_LOCK_PI, FUTEX_LOCK_PI2 and, with try, FUTEX_TRYLOCK_PI.
 func (t *Task) futexLockPI(c piCall, try bool) (uint64, unix.Errno) {
 	if w := t.call.futex; w != nil {
-		return t.futexWaited(w)
+		return t.continueFutexWait(w)
 	}
-	deadline, errno := t.absolute(c.timeout, c.realtime)
+	deadline, errno := t.absoluteDeadline(c.timeout, c.realtime)
 	if errno != 0 {
 		return 0, errno
 	}
-	if errno := t.futexWord(c.addr, c.private); errno != 0 {
+	if errno := t.checkFutexWord(c.addr, c.private); errno != 0 {
 		return 0, errno
 	}
-	key := t.futexKey(c.addr, c.private)
-	owner, errno := t.piTake(t, c.addr, key, false)
+	key := t.futexKeyAt(c.addr, c.private)
+	owner, errno := t.takePILock(t, c.addr, key, false)
 	if errno != 0 || owner == nil {
 		return 0, errno
 	}
@@ -66,17 +66,16 @@ func (t *Task) futexLockPI(c piCall, try bool) (uint64, unix.Errno) {
 		return 0, unix.EAGAIN
 	}
 	w := &futexWaiter{task: t, key: key, addr: c.addr}
-	if errno := t.k.piEnqueue(w, owner); errno != 0 {
+	if errno := t.k.enqueuePIWaiter(w, owner); errno != 0 {
 		return 0, errno
 	}
 	t.call.deadline, t.call.futex = deadline, w
-	return t.futexWaited(w)
+	return t.continueFutexWait(w)
 }
 
-// piTake gives a thread the lock at addr if nobody has it, in the name of t, who sees
-// the word there. Otherwise it returns the owner, whom the word then says that others
-// wait for.
-func (t *Task) piTake(taker *Task, addr arch.Addr, key futexKey, waiters bool) (owner *Task, errno unix.Errno) {
+// takePILock gives taker the lock at addr in t's address space if no thread owns it. Otherwise it
+// sets FUTEX_WAITERS in the word and returns the owner.
+func (t *Task) takePILock(taker *Task, addr arch.Addr, key futexKey, waiters bool) (owner *Task, errno unix.Errno) {
 	space := t.proc.space
 	word, errno := space.ReadU32(addr)
 	if errno != 0 {
@@ -93,7 +92,7 @@ func (t *Task) piTake(taker *Task, addr arch.Addr, key futexKey, waiters bool) (
 		return nil, unix.EINVAL
 	}
 	if t.k.futexes[key] != nil {
-		return nil, unix.EINVAL // it is waited for as another kind of futex
+		return nil, unix.EINVAL // threads wait for it as another kind of futex
 	}
 	if id == 0 {
 		word = word&linux.FutexOwnerDied | uint32(taker.id)
@@ -105,16 +104,16 @@ func (t *Task) piTake(taker *Task, addr arch.Addr, key futexKey, waiters bool) (
 	if errno := space.WriteU32(addr, word|linux.FutexWaiters); errno != 0 {
 		return nil, errno
 	}
-	if owner = t.k.task(int32(id)); owner == nil {
+	if owner = t.k.findTask(int32(id)); owner == nil {
 		return nil, unix.ESRCH
 	}
 	return owner, 0
 }
 
-// piEnqueue has a waiter wait for the lock of its key. EDEADLK: the owner waits, maybe
-// by way of others, for what the waiter's thread has.
-func (k *Kernel) piEnqueue(w *futexWaiter, owner *Task) unix.Errno {
-	for o := owner; o != nil; o = o.piWaitsFor() {
+// enqueuePIWaiter makes a waiter wait for the lock of its key. EDEADLK: the owner waits, directly
+// or through others, for a lock that the waiter's thread owns.
+func (k *Kernel) enqueuePIWaiter(w *futexWaiter, owner *Task) unix.Errno {
+	for o := owner; o != nil; o = o.ownerWaitedFor() {
 		if o == w.task {
 			return unix.EDEADLK
 		}
@@ -126,20 +125,20 @@ func (k *Kernel) piEnqueue(w *futexWaiter, owner *Task) unix.Errno {
 		owner.piLocks = append(owner.piLocks, l)
 	}
 	w.lock = l
-	l.insert(w)
-	k.inherit(l.owner)
+	l.insertWaiter(w)
+	k.inheritRank(l.owner)
 	return 0
 }
 
-// piWaitsFor is the owner of the lock that the thread waits for; nil: there is none.
-func (t *Task) piWaitsFor() *Task {
+// ownerWaitedFor is the owner of the lock that the thread waits for, or nil.
+func (t *Task) ownerWaitedFor() *Task {
 	if w := t.call.futex; w != nil && w.lock != nil {
 		return w.lock.owner
 	}
 	return nil
 }
 
-func (l *piLock) insert(w *futexWaiter) {
+func (l *piLock) insertWaiter(w *futexWaiter) {
 	rank := w.task.rank()
 	i := slices.IndexFunc(l.waiters, func(x *futexWaiter) bool { return x.task.rank() < rank })
 	if i < 0 {
@@ -148,26 +147,26 @@ func (l *piLock) insert(w *futexWaiter) {
 	l.waiters = slices.Insert(l.waiters, i, w)
 }
 
-// piRemove takes a waiter from its lock's, and forgets the lock with the last.
-func (k *Kernel) piRemove(w *futexWaiter) {
+// removePIWaiter removes a waiter from its lock, and the lock if it was the last waiter.
+func (k *Kernel) removePIWaiter(w *futexWaiter) {
 	l := w.lock
 	l.waiters = slices.DeleteFunc(l.waiters, func(x *futexWaiter) bool { return x == w })
 	w.lock = nil
 	owner := l.owner
 	if len(l.waiters) == 0 {
-		k.piForget(l)
+		k.forgetPILock(l)
 	}
-	k.inherit(owner)
+	k.inheritRank(owner)
 }
 
-func (k *Kernel) piForget(l *piLock) {
+func (k *Kernel) forgetPILock(l *piLock) {
 	l.owner.piLocks = slices.DeleteFunc(l.owner.piLocks, func(x *piLock) bool { return x == l })
 	delete(k.piLocks, l.key)
 }
 
-// inherit gives the owner of locks the rank of the highest thread that waits for one,
-// and those before whom it itself waits theirs.
-func (k *Kernel) inherit(t *Task) {
+// inheritRank gives the owner of locks the rank of the highest thread that waits for one, and
+// continues with the owner of the lock that it waits for itself.
+func (k *Kernel) inheritRank(t *Task) {
 	rank := 0
 	for _, l := range t.piLocks {
 		rank = max(rank, l.waiters[0].task.rank())
@@ -178,27 +177,27 @@ func (k *Kernel) inherit(t *Task) {
 	was := t.precedence()
 	t.inherited = rank
 	if t.precedence() != was {
-		t.rescheduled()
+		t.reportPrecedence()
 	}
-	k.futexReorder(t)
+	k.reorderPIWaiter(t)
 }
 
-// futexReorder puts a thread whose rank has changed in its place among those that wait
-// for the lock that it waits for.
-func (k *Kernel) futexReorder(t *Task) {
+// reorderPIWaiter moves a thread whose rank has changed to its place among the waiters of the lock
+// that it waits for.
+func (k *Kernel) reorderPIWaiter(t *Task) {
 	w := t.call.futex
 	if w == nil || w.lock == nil {
 		return
 	}
 	l := w.lock
 	l.waiters = slices.DeleteFunc(l.waiters, func(x *futexWaiter) bool { return x == w })
-	l.insert(w)
-	k.inherit(l.owner)
+	l.insertWaiter(w)
+	k.inheritRank(l.owner)
 }
 
 // futexUnlockPI is FUTEX_UNLOCK_PI.
 func (t *Task) futexUnlockPI(addr arch.Addr, private bool) (uint64, unix.Errno) {
-	if errno := t.futexWord(addr, private); errno != 0 {
+	if errno := t.checkFutexWord(addr, private); errno != 0 {
 		return 0, errno
 	}
 	word, errno := t.proc.space.ReadU32(addr)
@@ -208,7 +207,7 @@ func (t *Task) futexUnlockPI(addr arch.Addr, private bool) (uint64, unix.Errno) 
 	if word&linux.FutexThread != uint32(t.id) {
 		return 0, unix.EPERM
 	}
-	key := t.futexKey(addr, private)
+	key := t.futexKeyAt(addr, private)
 	l := t.k.piLocks[key]
 	switch {
 	case l == nil && t.k.futexes[key] != nil, l != nil && l.owner != t:
@@ -220,49 +219,49 @@ func (t *Task) futexUnlockPI(addr arch.Addr, private bool) (uint64, unix.Errno) 
 	if errno := t.proc.space.WriteU32(addr, linux.FutexWaiters|uint32(next.id)); errno != 0 {
 		return 0, errno
 	}
-	t.k.piHandOver(l)
+	t.k.handOverPILock(l)
 	return 0, 0
 }
 
-// piHandOver gives a lock to the first that waits for it.
-func (k *Kernel) piHandOver(l *piLock) {
+// handOverPILock gives a lock to its first waiter.
+func (k *Kernel) handOverPILock(l *piLock) {
 	w, from := l.waiters[0], l.owner
 	l.waiters = slices.Delete(l.waiters, 0, 1)
 	w.lock = nil
-	k.piForget(l)
+	k.forgetPILock(l)
 	if len(l.waiters) > 0 {
 		l.owner = w.task
 		w.task.piLocks = append(w.task.piLocks, l)
 		k.piLocks[l.key] = l
-		k.inherit(w.task)
+		k.inheritRank(w.task)
 	}
-	k.inherit(from)
-	k.futexRelease(w)
+	k.inheritRank(from)
+	k.releaseFutexWaiter(w)
 }
 
-// exitPILocks gives the locks of a dying thread to those that wait for them, who learn
-// by the word that their owner has died (exit_pi_state_list of Linux).
+// exitPILocks gives the locks of a dying thread to their first waiters and marks the words with
+// FUTEX_OWNER_DIED (exit_pi_state_list of Linux).
 func (k *Kernel) exitPILocks(t *Task) {
 	for _, l := range slices.Clone(t.piLocks) {
 		next := l.waiters[0]
-		// A word that cannot be written is not there for the waiter either.
+		// If the word cannot be written, the waiter cannot read it either.
 		_ = next.task.proc.space.WriteU32(next.addr, linux.FutexWaiters|linux.FutexOwnerDied|uint32(next.task.id))
-		k.piHandOver(l)
+		k.handOverPILock(l)
 	}
 }
 
-// futexWaitRequeuePI is FUTEX_WAIT_REQUEUE_PI: it waits for a word as FUTEX_WAIT does,
-// until FUTEX_CMP_REQUEUE_PI has it wait for the lock at addr2, or gives it that.
+// futexWaitRequeuePI is FUTEX_WAIT_REQUEUE_PI: it waits for a word as FUTEX_WAIT does, until
+// FUTEX_CMP_REQUEUE_PI makes it wait for the lock at addr2 or gives it that lock.
 func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 arch.Addr) (uint64, unix.Errno) {
 	if w := t.call.futex; w != nil {
 		moved := w.lock != nil
-		result, errno := t.futexWaited(w)
+		result, errno := t.continueFutexWait(w)
 		if moved && errno == errNoInterrupt {
 			errno = unix.EAGAIN // the word has changed since
 		}
 		return result, errno
 	}
-	deadline, errno := t.absolute(c.timeout, c.realtime)
+	deadline, errno := t.absoluteDeadline(c.timeout, c.realtime)
 	switch {
 	case errno != 0:
 		return 0, errno
@@ -270,7 +269,7 @@ func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 arch.Addr) (uint64
 		return 0, unix.EINVAL
 	}
 	for _, addr := range []arch.Addr{c.addr, addr2} {
-		if errno := t.futexWord(addr, c.private); errno != 0 {
+		if errno := t.checkFutexWord(addr, c.private); errno != 0 {
 			return 0, errno
 		}
 	}
@@ -281,7 +280,7 @@ func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 arch.Addr) (uint64
 	if have != val {
 		return 0, unix.EAGAIN
 	}
-	key, target := t.futexKey(c.addr, c.private), t.futexKey(addr2, c.private)
+	key, target := t.futexKeyAt(c.addr, c.private), t.futexKeyAt(addr2, c.private)
 	if key == target {
 		return 0, unix.EINVAL
 	}
@@ -289,21 +288,21 @@ func (t *Task) futexWaitRequeuePI(c piCall, val uint32, addr2 arch.Addr) (uint64
 	w.addr, w.target = addr2, &target
 	t.call.deadline, t.call.futex = deadline, w
 	t.k.futexEnqueue(w)
-	return t.futexWaited(w)
+	return t.continueFutexWait(w)
 }
 
-// futexRequeuePI is FUTEX_CMP_REQUEUE_PI: the first that waits for the word at from gets
-// the lock at to, or all wait for that.
+// futexRequeuePI is FUTEX_CMP_REQUEUE_PI: the first waiter of the word at from gets the lock at to
+// if it is free, and the others wait for that lock.
 func (t *Task) futexRequeuePI(from, to arch.Addr, private bool, wake, requeue int32, val uint32) (uint64, unix.Errno) {
 	if from == to || wake != 1 || requeue < 0 {
 		return 0, unix.EINVAL
 	}
 	for _, addr := range []arch.Addr{from, to} {
-		if errno := t.futexWord(addr, private); errno != 0 {
+		if errno := t.checkFutexWord(addr, private); errno != 0 {
 			return 0, errno
 		}
 	}
-	source, target := t.futexKey(from, private), t.futexKey(to, private)
+	source, target := t.futexKeyAt(from, private), t.futexKeyAt(to, private)
 	if source == target || t.k.piLocks[source] != nil {
 		return 0, unix.EINVAL
 	}
@@ -320,15 +319,15 @@ func (t *Task) futexRequeuePI(from, to arch.Addr, private bool, wake, requeue in
 		if w.target == nil || *w.target != target {
 			return 0, unix.EINVAL
 		}
-		owner, errno := t.piTake(w.task, to, target, requeue > 0)
+		owner, errno := t.takePILock(w.task, to, target, requeue > 0)
 		switch {
 		case errno != 0:
 			return 0, errno
 		case owner == nil:
-			t.k.futexRelease(t.k.futexRemove(source, q, 0))
+			t.k.releaseFutexWaiter(t.k.futexRemove(source, q, 0))
 		default:
 			w.key = target
-			if errno := t.k.piEnqueue(w, owner); errno != 0 {
+			if errno := t.k.enqueuePIWaiter(w, owner); errno != 0 {
 				w.key = source
 				return 0, errno
 			}
@@ -341,17 +340,17 @@ func (t *Task) futexRequeuePI(from, to arch.Addr, private bool, wake, requeue in
 	return done, 0
 }
 
-// forgetFutex takes a thread out of what it waits for.
-func (k *Kernel) forgetFutex(w *futexWaiter) {
+// removeFutexWaiter removes a waiter from the queue or lock that it is in.
+func (k *Kernel) removeFutexWaiter(w *futexWaiter) {
 	if w.lock != nil {
-		k.piRemove(w)
+		k.removePIWaiter(w)
 	} else {
 		k.futexDequeue(w)
 	}
 }
 
-// futexRelease lets a waiter go on, which nothing queues any more.
-func (k *Kernel) futexRelease(w *futexWaiter) {
+// releaseFutexWaiter wakes a waiter that has been removed from its queue.
+func (k *Kernel) releaseFutexWaiter(w *futexWaiter) {
 	w.woken = true
 	w.task.Wake(wait.AnyEvent)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // guest is a kernel with a scripted processor, and a scheduler that runs each thread as soon as it
-// can. Its threads do nothing but what tests have them do.
+// can. Its threads act only for tests.
 type guest struct {
 	t       testing.TB
 	k       *Kernel
@@ -29,13 +29,13 @@ type guest struct {
 	stdout  []byte
 }
 
-// threadLog is what has happened to a thread and no test has asked about.
+// threadLog holds the events of a thread that no test has checked yet.
 type threadLog struct {
 	results    []uint64    // of system calls
 	deliveries []*Delivery // of signals
 }
 
-// guestOptions are what a test may ask for.
+// guestOptions are the options of a test.
 type guestOptions struct {
 	uid   uint32
 	cores int
@@ -155,7 +155,7 @@ type watcher struct{ *guest }
 
 func (w watcher) Memory(int32, [16]byte) {}
 
-// Exit forgets the results of a thread that is gone: exit(2) does not return.
+// Exit discards the results of a thread that has ended: exit(2) does not return.
 func (w watcher) Exit(t arch.ThreadID, _ int) { w.log(t).results = nil }
 
 func (w watcher) Syscall(t *Task, _ uint64, _ [linux.MaxArguments]uint64, result uint64) {
@@ -179,7 +179,7 @@ func (g *guest) log(t arch.ThreadID) *threadLog {
 	return x
 }
 
-// run runs all threads until each waits, or is in user mode without a signal.
+// run runs all threads until each waits, or is in user mode without a pending signal.
 func (g *guest) run() {
 	for len(g.ready) > 0 {
 		id := g.ready[0]
@@ -189,7 +189,7 @@ func (g *guest) run() {
 		}
 	}
 	for _, t := range g.k.Tasks() {
-		if g.k.Task(t.id) == t && t.state == running && t.KernelActs() {
+		if g.k.Task(t.id) == t && t.state == running && t.HasKernelWork() {
 			g.settle(t)
 			g.run()
 			return
@@ -197,8 +197,8 @@ func (g *guest) run() {
 	}
 }
 
-// settle has the kernel do what is due for a thread. A system call that a signal has interrupted, and
-// that Linux makes again, is made again.
+// settle makes the kernel act for a thread until it waits or is in user mode. An interrupted system call
+// that Linux restarts is restarted.
 func (g *guest) settle(t *Task) {
 	for !g.k.Done() && t.state == running && g.k.Prepare(t) {
 		if g.cpu.PC() != syscallAddr {
@@ -208,20 +208,20 @@ func (g *guest) settle(t *Task) {
 	}
 }
 
-// call has a thread make a system call, and runs the guest until nothing is left to do.
+// call makes a thread issue a system call, and runs the guest.
 func (g *guest) call(t *Task, number uint64, args ...uint64) {
 	t.Load()
 	g.stop(t, g.cpu.Syscall(syscallAddr, number, args...))
 }
 
-// stop hands the kernel a stop of a thread, and runs the guest.
+// stop passes a stop of a thread to the kernel, and runs the guest.
 func (g *guest) stop(t *Task, s arch.Stop) {
 	g.k.Handle(t, s)
 	g.settle(t)
 	g.run()
 }
 
-// pass lets time pass, timer by timer.
+// pass advances the time, timer by timer.
 func (g *guest) pass(ns int64) {
 	end := g.k.Now() + ns
 	for {
@@ -236,7 +236,7 @@ func (g *guest) pass(ns int64) {
 	g.run()
 }
 
-// burn has a thread spend time on a core.
+// burn makes a thread use processor time.
 func (g *guest) burn(t *Task, ns int64) {
 	t.AddUserTime(arch.Cycles(ns))
 	g.pass(ns)

@@ -23,13 +23,13 @@ func usersOf(c *vfs.Cred) idSet { return idSet{&c.UID, &c.EUID, &c.SUID, &c.FSUI
 
 func groupsOf(c *vfs.Cred) idSet { return idSet{&c.GID, &c.EGID, &c.SGID, &c.FSGID} }
 
-// keep stands for an id that is not to be changed.
-const keep = ^uint32(0)
+// unchangedID as an argument leaves the id as it is.
+const unchangedID = ^uint32(0)
 
 // set is setuid(2) or setgid(2).
-func (ids idSet) set(id uint32, privileged bool) unix.Errno {
+func (ids idSet) setID(id uint32, privileged bool) unix.Errno {
 	switch {
-	case id == keep:
+	case id == unchangedID:
 		return unix.EINVAL
 	case privileged:
 		*ids.r, *ids.s = id, id
@@ -41,19 +41,19 @@ func (ids idSet) set(id uint32, privileged bool) unix.Errno {
 }
 
 // setRE is setreuid(2) or setregid(2).
-func (ids idSet) setRE(r, e uint32, privileged bool) unix.Errno {
-	if !privileged && (r != keep && r != *ids.r && r != *ids.e ||
-		e != keep && e != *ids.r && e != *ids.e && e != *ids.s) {
+func (ids idSet) setREIDs(r, e uint32, privileged bool) unix.Errno {
+	if !privileged && (r != unchangedID && r != *ids.r && r != *ids.e ||
+		e != unchangedID && e != *ids.r && e != *ids.e && e != *ids.s) {
 		return unix.EPERM
 	}
 	old := *ids.r
-	if r != keep {
+	if r != unchangedID {
 		*ids.r = r
 	}
-	if e != keep {
+	if e != unchangedID {
 		*ids.e = e
 	}
-	if r != keep || e != keep && e != old {
+	if r != unchangedID || e != unchangedID && e != old {
 		*ids.s = *ids.e
 	}
 	*ids.fs = *ids.e
@@ -61,14 +61,14 @@ func (ids idSet) setRE(r, e uint32, privileged bool) unix.Errno {
 }
 
 // setRES is setresuid(2) or setresgid(2).
-func (ids idSet) setRES(want [3]uint32, privileged bool) unix.Errno {
+func (ids idSet) setRESIDs(want [3]uint32, privileged bool) unix.Errno {
 	for _, id := range want {
-		if !privileged && id != keep && id != *ids.r && id != *ids.e && id != *ids.s {
+		if !privileged && id != unchangedID && id != *ids.r && id != *ids.e && id != *ids.s {
 			return unix.EPERM
 		}
 	}
 	for i, p := range []*uint32{ids.r, ids.e, ids.s} {
-		if want[i] != keep {
+		if want[i] != unchangedID {
 			*p = want[i]
 		}
 	}
@@ -76,11 +76,11 @@ func (ids idSet) setRES(want [3]uint32, privileged bool) unix.Errno {
 	return 0
 }
 
-// setFS is setfsuid(2) or setfsgid(2), which answers the old id.
-func (ids idSet) setFS(id uint32, privileged bool) uint64 {
+// setFSID is setfsuid(2) or setfsgid(2); it returns the old id.
+func (ids idSet) setFSID(id uint32, privileged bool) uint64 {
 	old := *ids.fs
 	if privileged || id == *ids.r || id == *ids.e || id == *ids.s || id == *ids.fs {
-		if id != keep {
+		if id != unchangedID {
 			*ids.fs = id
 		}
 	}
@@ -90,14 +90,14 @@ func (ids idSet) setFS(id uint32, privileged bool) uint64 {
 // idChange is a method of idSet with its arguments.
 type idChange func(ids idSet, privileged bool) unix.Errno
 
-// changeUsers gives the task other user ids, by a method of idSet.
+// changeUsers changes the task's user ids by a method of idSet.
 func (t *Task) changeUsers(change idChange) unix.Errno {
 	n := t.cred
 	if errno := change(usersOf(&n), n.Can(vfs.CapSetuid)); errno != 0 {
 		return errno
 	}
 	n.AdjustForUserChange(&t.cred)
-	t.become(n)
+	t.setCredentials(n)
 	return 0
 }
 
@@ -107,52 +107,62 @@ func (t *Task) changeGroups(change idChange) unix.Errno {
 	if errno := change(groupsOf(&n), n.Can(vfs.CapSetgid)); errno != 0 {
 		return errno
 	}
-	t.become(n)
+	t.setCredentials(n)
 	return 0
 }
 
-func setTo(a [6]uint64) idChange {
-	return func(ids idSet, privileged bool) unix.Errno { return ids.set(uint32(a[0]), privileged) }
+func setIDRequest(a [6]uint64) idChange {
+	return func(ids idSet, privileged bool) unix.Errno { return ids.setID(uint32(a[0]), privileged) }
 }
 
-func setRETo(a [6]uint64) idChange {
-	return func(ids idSet, privileged bool) unix.Errno { return ids.setRE(uint32(a[0]), uint32(a[1]), privileged) }
-}
-
-func setRESTo(a [6]uint64) idChange {
+func setREIDRequest(a [6]uint64) idChange {
 	return func(ids idSet, privileged bool) unix.Errno {
-		return ids.setRES([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, privileged)
+		return ids.setREIDs(uint32(a[0]), uint32(a[1]), privileged)
 	}
 }
 
-func sysSetuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setTo(a)) }
+func setRESIDRequest(a [6]uint64) idChange {
+	return func(ids idSet, privileged bool) unix.Errno {
+		return ids.setRESIDs([3]uint32{uint32(a[0]), uint32(a[1]), uint32(a[2])}, privileged)
+	}
+}
 
-func sysSetgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setTo(a)) }
+func sysSetuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setIDRequest(a)) }
 
-func sysSetreuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setRETo(a)) }
+func sysSetgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setIDRequest(a)) }
 
-func sysSetregid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setRETo(a)) }
+func sysSetreuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.changeUsers(setREIDRequest(a))
+}
 
-func sysSetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeUsers(setRESTo(a)) }
+func sysSetregid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.changeGroups(setREIDRequest(a))
+}
 
-func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.changeGroups(setRESTo(a)) }
+func sysSetresuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.changeUsers(setRESIDRequest(a))
+}
+
+func sysSetresgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.changeGroups(setRESIDRequest(a))
+}
 
 func sysSetfsuid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	n := t.cred
-	old := usersOf(&n).setFS(uint32(a[0]), n.Can(vfs.CapSetuid))
+	old := usersOf(&n).setFSID(uint32(a[0]), n.Can(vfs.CapSetuid))
 	n.AdjustForFSUserChange(&t.cred)
-	t.become(n)
+	t.setCredentials(n)
 	return old, 0
 }
 
 func sysSetfsgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	n := t.cred
-	old := groupsOf(&n).setFS(uint32(a[0]), n.Can(vfs.CapSetgid))
-	t.become(n)
+	old := groupsOf(&n).setFSID(uint32(a[0]), n.Can(vfs.CapSetgid))
+	t.setCredentials(n)
 	return old, 0
 }
 
-// writeIDs answers getresuid and getresgid.
+// writeIDs stores the three ids for getresuid and getresgid.
 func (t *Task) writeIDs(a [6]uint64, ids idSet) unix.Errno {
 	for i, p := range []*uint32{ids.r, ids.e, ids.s} {
 		if errno := t.proc.space.WriteU32(arch.Addr(a[i]), *p); errno != 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-func sysInotifyInit(t *Task, _ [6]uint64) (uint64, unix.Errno) { return t.inotifyInit(0) }
+func sysInotifyInit(t *Task, _ [6]uint64) (uint64, unix.Errno) { return t.newInotifyInstance(0) }
 
 func sysInotifyInit1(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.inotifyInit(int(uint32(a[0])))
+	return t.newInotifyInstance(int(uint32(a[0])))
 }
 
-func (t *Task) inotifyInit(flags int) (uint64, unix.Errno) {
+func (t *Task) newInotifyInstance(flags int) (uint64, unix.Errno) {
 	if flags&^(unix.IN_CLOEXEC|unix.IN_NONBLOCK) != 0 {
 		return 0, unix.EINVAL
 	}
-	if _, errno := t.proc.lowest(0); errno != 0 {
+	if _, errno := t.proc.lowestFree(0); errno != 0 {
 		return 0, errno
 	}
 	x, errno := t.k.inotify.NewInstance(t.cred.UID)
@@ -28,10 +28,10 @@ func (t *Task) inotifyInit(flags int) (uint64, unix.Errno) {
 	return t.installFile(f, flags&unix.IN_CLOEXEC != 0)
 }
 
-// inotifyInstance finds the instance of a descriptor. EINVAL: it is something
-// else.
-func (t *Task) inotifyInstance(fd uint64) (*inotify.Instance, unix.Errno) {
-	f, errno := t.plainFile(fd)
+// findInotifyInstance finds the instance of a descriptor. EINVAL: the descriptor is of another kind
+// of file.
+func (t *Task) findInotifyInstance(fd uint64) (*inotify.Instance, unix.Errno) {
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -47,7 +47,7 @@ func sysInotifyAddWatch(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := inotify.CheckMask(mask); errno != 0 {
 		return 0, errno
 	}
-	x, errno := t.inotifyInstance(a[0])
+	x, errno := t.findInotifyInstance(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -55,7 +55,7 @@ func sysInotifyAddWatch(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if mask&unix.IN_DONT_FOLLOW != 0 {
 		flags = unix.AT_SYMLINK_NOFOLLOW
 	}
-	d, errno := t.object(atCwd, a[1], flags)
+	d, errno := t.findObject(atCwd, a[1], flags)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -71,15 +71,15 @@ func sysInotifyAddWatch(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysInotifyRmWatch(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	x, errno := t.inotifyInstance(a[0])
+	x, errno := t.findInotifyInstance(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	return 0, x.Remove(int32(a[1]))
 }
 
-// readEvents reads events one by one: of those for which memory is missing only
-// the first is lost.
+// readEvents stores events one by one. If memory is missing, only the first event without room is
+// lost.
 func (x *transfer) readEvents(i *inotify.Instance) (uint64, unix.Errno) {
 	done := uint64(0)
 	for {
@@ -94,25 +94,25 @@ func (x *transfer) readEvents(i *inotify.Instance) (uint64, unix.Errno) {
 		case size == 0 || size > x.total-done:
 			return done, 0
 		}
-		buf := x.t.k.scratch.get(size)
+		buf := x.t.k.scratch.buffer(size)
 		if _, errno := i.Read(nil, buf, 0); errno != 0 {
 			return 0, errno
 		}
-		if _, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf); errno != 0 {
+		if _, errno := x.t.proc.space.CopyOutRanges(x.remaining(done), buf); errno != 0 {
 			return 0, errno
 		}
 		done += size
 	}
 }
 
-// accessed and modified notify watches of a transfer of data, if there was one.
-func accessed(f *vfs.File, n uint64) {
+// notifyAccess and notifyModify notify watches of a transfer of n bytes, unless n is 0.
+func notifyAccess(f *vfs.File, n uint64) {
 	if n > 0 {
 		f.Dentry().Happen(unix.IN_ACCESS)
 	}
 }
 
-func modified(f *vfs.File, n uint64) {
+func notifyModify(f *vfs.File, n uint64) {
 	if n > 0 {
 		f.Dentry().Happen(unix.IN_MODIFY)
 	}

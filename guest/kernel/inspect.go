@@ -9,10 +9,10 @@ import (
 	"github.com/heddle-dmt/heddle/guest/loader"
 )
 
-// What a debugger may look at. It changes nothing.
+// Read-only access for debuggers.
 
-// Registers reads the thread's registers, as it will go on with them, and its
-// floating-point and SSE state. The thread is loaded afterwards.
+// Registers reads the registers with which the thread will continue, and its floating-point and SSE
+// state. The thread is loaded afterwards.
 func (t *Task) Registers(r *arch.Regs, fp *[arch.FPSize]byte) {
 	t.Load()
 	t.k.cpu.FP(fp)
@@ -23,10 +23,10 @@ func (t *Task) Registers(r *arch.Regs, fp *[arch.FPSize]byte) {
 	t.k.cpu.Regs(r)
 }
 
-// Call is the number of the system call that the thread is in.
+// Call returns the number of the system call that the thread is in.
 func (t *Task) Call() (number uint64, ok bool) { return t.call.number, t.call.active }
 
-// Argument is argument n of the system call that the thread is in, from 0.
+// Argument returns argument n, counted from 0, of the system call that the thread is in.
 func (t *Task) Argument(n int) uint64 { return t.call.args[n] }
 
 // Auxv is the auxiliary vector that the program was started with.
@@ -35,7 +35,7 @@ func (p *Process) Auxv() []byte { return p.space.Layout.Auxv }
 // Executable is the path of the process's program, as /proc/PID/exe shows it.
 func (p *Process) Executable() string { return p.binary.Dentry().Path() }
 
-// Process finds a process of the program by its id; nil: there is none.
+// Process finds a process of the program by its id, or returns nil.
 func (k *Kernel) Process(pid int32) *Process {
 	if p := k.processes[pid]; p != nil && !p.outside {
 		return p
@@ -46,9 +46,8 @@ func (k *Kernel) Process(pid int32) *Process {
 // Peek copies memory for a debugger; see mm.AddressSpace.Peek.
 func (p *Process) Peek(at arch.Addr, b []byte) int { return p.space.Peek(at, b) }
 
-// FileContent reads the regular file that the thread would open by a name, and what
-// stat(2) says of it. It is for a machine that does not go on: opening is an input of
-// the run.
+// FileContent reads the regular file that the thread would open under a name, and its struct stat.
+// It is for a machine that does not continue, because opening a file is an input of the run.
 func (t *Task) FileContent(name string) (content, stat []byte, errno unix.Errno) {
 	f, errno := t.k.fs.Open(t.vfsContext(), nil, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errno != 0 {

@@ -25,8 +25,8 @@ const longestInstruction = 15
 // processor does not have it, or nil.
 func (k *Kernel) InvalidInstruction() *InvalidInstruction { return k.invalid }
 
-// noteInvalidInstruction keeps the instruction at the program counter if the thread
-// is about to die of it.
+// noteInvalidInstruction records the instruction at the program counter if the thread is about to
+// be killed by it.
 func (t *Task) noteInvalidInstruction(signal int, forced bool) {
 	if t.k.invalid != nil || !forced || signal != int(unix.SIGILL) || t.trap.number != vectorInvalidOpcode {
 		return

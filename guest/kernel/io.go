@@ -11,42 +11,41 @@ import (
 )
 
 const (
-	// maxTransfer is the most that one call moves (MAX_RW_COUNT of Linux).
+	// maxTransfer is the most that one call transfers (MAX_RW_COUNT of Linux).
 	maxTransfer = 0x7ffff000
-	// chunkSize is how much is moved at once, through the kernel's buffer.
+	// chunkSize is the size of one step of a transfer, through the kernel's buffer.
 	chunkSize = 256 << 10
 )
 
-// scratch is the kernel's buffer for data on its way between files and guest
-// memory. Its content means nothing between system calls.
+// scratch is the kernel's buffer for data on its way between files and guest memory. Its content is
+// meaningless between system calls.
 type scratch struct{ buf []byte }
 
-// BoundInSnapshot marks that copies of the kernel share the buffer, but for those
-// of another machine.
+// BoundInSnapshot marks that copies of the kernel of one machine share the buffer.
 func (*scratch) BoundInSnapshot() {}
 
-func (s *scratch) get(n uint64) []byte {
+func (s *scratch) buffer(n uint64) []byte {
 	if uint64(len(s.buf)) < n {
 		s.buf = make([]byte, n)
 	}
 	return s.buf[:n]
 }
 
-// position is where a call reads or writes: the description's own position, or
-// an offset that is given and leaves the description alone.
+// position is where a call reads or writes: at the description's own position, or at a given
+// offset, which leaves that position unchanged.
 type position struct {
 	given bool
 	off   int64
 }
 
-// transfer is one read or write under way.
+// transfer is a read or write in progress.
 type transfer struct {
 	t      *Task
 	file   *vfs.File
 	ranges []mm.Range
 	total  uint64
 	pos    position
-	wait   bool // blocks when nothing can be moved
+	wait   bool // whether it blocks when nothing can be transferred
 }
 
 func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*transfer, unix.Errno) {
@@ -63,19 +62,19 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 	return &transfer{t: t, file: f, ranges: ranges, total: min(total, maxTransfer), pos: pos, wait: !f.Nonblock()}, 0
 }
 
-// rest is the memory from done bytes on.
-func (x *transfer) rest(done uint64) []mm.Range { return mm.SkipRanges(x.ranges, done) }
+// remaining is the memory after the first done bytes.
+func (x *transfer) remaining(done uint64) []mm.Range { return mm.SkipRanges(x.ranges, done) }
 
-// read moves bytes from the file to memory. What several steps may move is only
-// what cannot block.
+// read transfers bytes from the file to memory. Only reads that cannot block take more than one
+// step.
 func (x *transfer) read() (uint64, unix.Errno) {
 	c := x.t.vfsContext()
 	done := uint64(0)
 	for {
-		buf := x.t.k.scratch.get(min(x.total-done, chunkSize))
+		buf := x.t.k.scratch.buffer(min(x.total-done, chunkSize))
 		if p := pipeEnd(x.file); p != nil {
-			// What cannot be stored must stay in the pipe.
-			if errno := x.t.probe(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
+			// Bytes that cannot be stored must stay in the pipe.
+			if errno := x.t.checkWritable(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
 				return 0, errno
 			}
 		}
@@ -95,9 +94,9 @@ func (x *transfer) read() (uint64, unix.Errno) {
 		if errno != 0 {
 			return 0, errno
 		}
-		copied, errno := x.t.proc.space.CopyOutRanges(x.rest(done), buf[:n])
+		copied, errno := x.t.proc.space.CopyOutRanges(x.remaining(done), buf[:n])
 		if errno != 0 && !x.file.Inode().IsRegular() {
-			return partial(done, errno) // what a counter gives is taken whole
+			return partialResult(done, errno) // a counter's value is consumed as a whole
 		}
 		done += uint64(copied)
 		if errno != 0 {
@@ -115,8 +114,8 @@ func (x *transfer) read() (uint64, unix.Errno) {
 	}
 }
 
-// probe checks that n bytes can be written to memory, a byte of each page.
-func (t *Task) probe(ranges []mm.Range, n uint64) unix.Errno {
+// checkWritable checks that n bytes can be written to memory, one byte of each page.
+func (t *Task) checkWritable(ranges []mm.Range, n uint64) unix.Errno {
 	for _, r := range ranges {
 		end := r.Addr + arch.Addr(min(r.Len, n))
 		for at := r.Addr; at < end; at = (at | (arch.PageSize - 1)) + 1 {
@@ -133,22 +132,22 @@ func (t *Task) probe(ranges []mm.Range, n uint64) unix.Errno {
 	return 0
 }
 
-// write moves bytes from memory to the file. A call that blocks in the middle
-// keeps its progress in the task.
+// write transfers bytes from memory to the file. A call that blocks in the middle stores its
+// progress in the task.
 func (x *transfer) write() (uint64, unix.Errno) {
 	t := x.t
 	c := t.vfsContext()
 	done := uint64(t.call.progress)
 	for {
-		buf := t.k.scratch.get(min(x.total-done, chunkSize))
-		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
+		buf := t.k.scratch.buffer(min(x.total-done, chunkSize))
+		n, errno := t.proc.space.CopyInRanges(x.remaining(done), buf)
 		if errno != 0 && !x.file.Inode().IsRegular() {
-			n -= n % arch.PageSize // pipes take pages
+			n -= n % arch.PageSize // pipes take whole pages
 		}
 		if errno != 0 && n == 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
-		n, errno = x.put(c, buf[:n], done)
+		n, errno = x.writeChunk(c, buf[:n], done)
 		done += uint64(n)
 		switch {
 		case errno == unix.EAGAIN && x.wait:
@@ -156,16 +155,16 @@ func (x *transfer) write() (uint64, unix.Errno) {
 			if errno = t.ioWait(x.file, true); errno == errBlocked {
 				return 0, errno
 			}
-			return partial(done, errno)
+			return partialResult(done, errno)
 		case errno == unix.EPIPE && !x.pos.given:
 			t.k.sendTask(t, userInfo(unix.SIGPIPE, siUser, t.proc.pid, t.cred.UID))
-			return partial(done, errno)
+			return partialResult(done, errno)
 		case errno == unix.EFBIG && !x.file.Inode().IsRegular():
-			// Of the host's file and its limit; x.put does it for the guest's.
+			// The host's limit on file size; writeChunk applies the guest's.
 			t.k.sendTask(t, signalInfo(unix.SIGXFSZ, siKernel))
-			return partial(done, errno)
+			return partialResult(done, errno)
 		case errno != 0:
-			return partial(done, errno)
+			return partialResult(done, errno)
 		case done == x.total || n == 0:
 			return done, 0
 		case n < len(buf) && (!x.wait || x.file.Inode().IsRegular()):
@@ -174,7 +173,7 @@ func (x *transfer) write() (uint64, unix.Errno) {
 	}
 }
 
-func (x *transfer) put(c *vfs.Ctx, p []byte, done uint64) (int, unix.Errno) {
+func (x *transfer) writeChunk(c *vfs.Ctx, p []byte, done uint64) (int, unix.Errno) {
 	if limit := x.t.proc.limits[unix.RLIMIT_FSIZE].Cur; limit != infinity && x.file.Inode().IsRegular() {
 		at := uint64(x.file.Offset)
 		if x.pos.given {
@@ -192,24 +191,25 @@ func (x *transfer) put(c *vfs.Ctx, p []byte, done uint64) (int, unix.Errno) {
 	return x.file.Write(c, p)
 }
 
-// partial reports what was done before an error, or the error.
-func partial(done uint64, errno unix.Errno) (uint64, unix.Errno) {
+// partialResult returns the number of bytes transferred before an error, or the error if there are
+// none.
+func partialResult(done uint64, errno unix.Errno) (uint64, unix.Errno) {
 	if done > 0 {
 		return done, 0
 	}
 	return 0, errno
 }
 
-// ioWait waits until a description may be read or written, a socket for as long
-// as its time-outs allow.
+// ioWait waits until a description can be read or written; for a socket, at most as long as its
+// time-out.
 func (t *Task) ioWait(f *vfs.File, write bool) unix.Errno {
 	if s, ok := f.Impl.(*socketFile); ok {
 		return t.socketWait(s.Socket, write, f.Waiters())
 	}
-	return t.wait(errRestart, forever, f.Waiters())
+	return t.waitInterruptibly(errRestart, forever, f.Waiters())
 }
 
-// ioResult makes EAGAIN of a time-out, which is what reads and writes answer.
+// ioResult turns a time-out into EAGAIN, as read and write report it.
 func ioResult(n uint64, errno unix.Errno) (uint64, unix.Errno) {
 	if errno == unix.ETIMEDOUT {
 		errno = unix.EAGAIN
@@ -218,7 +218,7 @@ func ioResult(n uint64, errno unix.Errno) (uint64, unix.Errno) {
 }
 
 func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
-	f, errno := t.plainFile(fd)
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -227,7 +227,7 @@ func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.
 	}
 	if x, ok := f.Impl.(*terminalFile); ok && !pos.given {
 		n, errno := t.readTerminal(f, x, ranges)
-		accessed(f, n)
+		notifyAccess(f, n)
 		return n, errno
 	}
 	x, errno := t.newTransfer(f, ranges, pos)
@@ -238,21 +238,21 @@ func (t *Task) doRead(fd uint64, ranges []mm.Range, pos position) (uint64, unix.
 		return x.readEvents(i)
 	}
 	n, errno := x.read()
-	accessed(f, n)
+	notifyAccess(f, n)
 	return n, errno
 }
 
 func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
-	f, errno := t.plainFile(fd)
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return 0, errno
 	}
 	if s, ok := f.Impl.(*socketFile); ok && !pos.given {
-		return t.send(&sending{file: f, socket: s.Socket, ranges: ranges})
+		return t.sendMessage(&sending{file: f, socket: s.Socket, ranges: ranges})
 	}
 	if x, ok := f.Impl.(*terminalFile); ok && !pos.given {
 		n, errno := t.writeTerminal(f, x, ranges)
-		modified(f, n)
+		notifyModify(f, n)
 		return n, errno
 	}
 	x, errno := t.newTransfer(f, ranges, pos)
@@ -264,12 +264,12 @@ func (t *Task) doWrite(fd uint64, ranges []mm.Range, pos position) (uint64, unix
 	if f.Inode().Mode() != mode {
 		f.Dentry().Happen(unix.IN_ATTRIB) // privileges were dropped
 	}
-	modified(f, n)
+	notifyModify(f, n)
 	return n, errno
 }
 
-// one is a single buffer of a call's arguments.
-func one(addr, n uint64) []mm.Range {
+// singleRange is the buffer of a call with an address and a length.
+func singleRange(addr, n uint64) []mm.Range {
 	return []mm.Range{{Addr: arch.Addr(addr), Len: min(n, maxTransfer)}}
 }
 
@@ -279,7 +279,7 @@ func (t *Task) ReachesMemory(r *arch.Regs) bool {
 	if number := CallNumber(r.GPR[arch.RAX]); number != unix.SYS_SPLICE && !(linux.Has(number, linux.MovesData) && linux.Has(number, linux.Blocks)) {
 		return false
 	}
-	d := t.proc.files.get(r.GPR[arch.RDI])
+	d := t.proc.files.openEntry(r.GPR[arch.RDI])
 	if d == nil {
 		return false
 	}
@@ -288,23 +288,23 @@ func (t *Task) ReachesMemory(r *arch.Regs) bool {
 }
 
 func sysRead(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doRead(a[0], one(a[1], a[2]), position{})
+	return t.doRead(a[0], singleRange(a[1], a[2]), position{})
 }
 
 func sysWrite(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doWrite(a[0], one(a[1], a[2]), position{})
+	return t.doWrite(a[0], singleRange(a[1], a[2]), position{})
 }
 
 func sysPread64(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doRead(a[0], one(a[1], a[2]), position{true, int64(a[3])})
+	return t.doRead(a[0], singleRange(a[1], a[2]), position{true, int64(a[3])})
 }
 
 func sysPwrite64(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doWrite(a[0], one(a[1], a[2]), position{true, int64(a[3])})
+	return t.doWrite(a[0], singleRange(a[1], a[2]), position{true, int64(a[3])})
 }
 
-func (t *Task) vectored(a [6]uint64, pos position, do func(uint64, []mm.Range, position) (uint64, unix.Errno)) (uint64, unix.Errno) {
-	if _, errno := t.plainFile(a[0]); errno != 0 {
+func (t *Task) transferVector(a [6]uint64, pos position, do func(uint64, []mm.Range, position) (uint64, unix.Errno)) (uint64, unix.Errno) {
+	if _, errno := t.usableFile(a[0]); errno != 0 {
 		return 0, errno
 	}
 	ranges, errno := t.proc.space.ReadRanges(arch.Addr(a[1]), a[2])
@@ -314,22 +314,24 @@ func (t *Task) vectored(a [6]uint64, pos position, do func(uint64, []mm.Range, p
 	return do(a[0], ranges, pos)
 }
 
-func sysReadv(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.vectored(a, position{}, t.doRead) }
+func sysReadv(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.transferVector(a, position{}, t.doRead)
+}
 
 func sysWritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.vectored(a, position{}, t.doWrite)
+	return t.transferVector(a, position{}, t.doWrite)
 }
 
 func sysPreadv(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.vectored(a, position{true, int64(a[3])}, t.doRead)
+	return t.transferVector(a, position{true, int64(a[3])}, t.doRead)
 }
 
 func sysPwritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.vectored(a, position{true, int64(a[3])}, t.doWrite)
+	return t.transferVector(a, position{true, int64(a[3])}, t.doWrite)
 }
 
-// Flags of preadv2 and pwritev2. All but RWF_APPEND are hints or about what
-// cannot happen here.
+// Flags of preadv2 and pwritev2. All but RWF_APPEND are hints, or concern conditions that cannot
+// occur here.
 const (
 	rwfHiPri  = 1
 	rwfDsync  = 2
@@ -337,7 +339,7 @@ const (
 	rwfNowait = 8
 )
 
-func secondVersion(a [6]uint64) (position, unix.Errno) {
+func positionOfV2(a [6]uint64) (position, unix.Errno) {
 	if a[5]&^(rwfHiPri|rwfDsync|rwfSync|rwfNowait) != 0 {
 		return position{}, unix.EOPNOTSUPP
 	}
@@ -348,23 +350,23 @@ func secondVersion(a [6]uint64) (position, unix.Errno) {
 }
 
 func sysPreadv2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	pos, errno := secondVersion(a)
+	pos, errno := positionOfV2(a)
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.vectored(a, pos, t.doRead)
+	return t.transferVector(a, pos, t.doRead)
 }
 
 func sysPwritev2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	pos, errno := secondVersion(a)
+	pos, errno := positionOfV2(a)
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.vectored(a, pos, t.doWrite)
+	return t.transferVector(a, pos, t.doWrite)
 }
 
 func sysLseek(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -373,7 +375,7 @@ func sysLseek(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysReadahead(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -384,7 +386,7 @@ func sysReadahead(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFadvise64(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -397,9 +399,9 @@ func sysFadvise64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// sysFsync has nothing to write: the guest's files are in memory.
+// sysFsync does nothing: the guest's files are in memory.
 func sysFsync(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}

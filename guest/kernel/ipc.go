@@ -25,12 +25,12 @@ func (k *Kernel) newIPC() ipcObjects {
 	}
 }
 
-// ipcHost is how objects learn which process acts.
+// ipcHost reports to System V objects and message queues which process acts.
 type ipcHost struct{ k *Kernel }
 
 func (h *ipcHost) Caller() *ipc.Caller { return h.k.current.ipcCaller() }
 
-// ipcCaller is the task as System V objects see it.
+// ipcCaller is the task as the caller of operations on System V objects.
 func (t *Task) ipcCaller() *ipc.Caller {
 	c := &t.cred
 	return &ipc.Caller{

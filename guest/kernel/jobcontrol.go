@@ -10,8 +10,7 @@ import (
 // Sessions, process groups and the terminals that control them: credentials(7),
 // setsid(2), ioctl_tty(2).
 
-// SignalGroup sends a signal of the kernel's own to a process group. It implements
-// tty.Host.
+// SignalGroup sends a process group a signal from the kernel. It implements tty.Host.
 func (k *Kernel) SignalGroup(group int32, signal unix.Signal) {
 	for _, p := range k.sortedProcesses() {
 		if p.group == group && !p.outside {
@@ -23,9 +22,9 @@ func (k *Kernel) SignalGroup(group int32, signal unix.Signal) {
 // isLeader reports whether the process leads its session.
 func (p *Process) isLeader() bool { return p.session == p.pid }
 
-// isOrphanedGroup reports whether no process takes care of the jobs of a group:
-// none of its members, but for ignored, has a parent in another group of their
-// session. The shell that the program was started from takes care of its group.
+// isOrphanedGroup reports whether a process group is orphaned: no member except ignored has a
+// parent in another group of their session. The group of the first process is never orphaned; the
+// shell that started it controls it.
 func (k *Kernel) isOrphanedGroup(group int32, ignored *Process) bool {
 	for _, p := range k.processes {
 		switch {
@@ -39,9 +38,8 @@ func (k *Kernel) isOrphanedGroup(group int32, ignored *Process) bool {
 	return true
 }
 
-// endOrphanedJobs sends SIGHUP and SIGCONT to the group of p, if it has stopped
-// processes and loses the last process that took care of it: parent, which was
-// that of p, or p itself if it ends.
+// endOrphanedJobs sends SIGHUP and SIGCONT to the group of p if it has stopped members and becomes
+// orphaned: because p has lost the parent given or, if ends, because p itself ends.
 func (k *Kernel) endOrphanedJobs(p, parent *Process, ends bool) {
 	ignored := p
 	if !ends {
@@ -59,13 +57,13 @@ func (k *Kernel) endOrphanedJobs(p, parent *Process, ends bool) {
 	}
 }
 
-// setTerminal makes a terminal the one that controls the process's session.
+// setTerminal makes a terminal the controlling terminal of the process.
 func (p *Process) setTerminal(t *tty.Terminal) {
 	t.Session, t.Group = p.session, p.group
 	p.terminal, p.lostGroup = t, 0
 }
 
-// forgetTerminal takes a terminal from all processes of a session.
+// forgetTerminal takes the controlling terminal from all processes of a session.
 func (k *Kernel) forgetTerminal(session int32) {
 	for _, p := range k.processes {
 		if p.session == session {
@@ -74,8 +72,8 @@ func (k *Kernel) forgetTerminal(session int32) {
 	}
 }
 
-// leaveTerminal gives the terminal up that controls the session of a leader, who
-// ends or has asked for it (disassociate_ctty of Linux).
+// leaveTerminal gives up the controlling terminal of a session whose leader ends or has asked for
+// it (disassociate_ctty of Linux).
 func (k *Kernel) leaveTerminal(p *Process, ends bool) {
 	if !p.isLeader() {
 		return
@@ -98,9 +96,9 @@ func (k *Kernel) leaveTerminal(p *Process, ends bool) {
 	k.forgetTerminal(p.session)
 }
 
-// hangUp hangs a terminal up: the leader of the session that it controls gets
-// SIGHUP and SIGCONT, and open descriptions work no more.
-func (k *Kernel) hangUp(t *tty.Terminal) {
+// hangUpTerminal hangs up a terminal: the leader of the session that it controls gets SIGHUP and
+// SIGCONT, and open descriptions no longer work.
+func (k *Kernel) hangUpTerminal(t *tty.Terminal) {
 	if t.Session != 0 {
 		for _, p := range k.sortedProcesses() {
 			if p.session != t.Session || p.outside {
@@ -119,9 +117,9 @@ func (k *Kernel) hangUp(t *tty.Terminal) {
 	t.HangUp()
 }
 
-// checkForeground checks that the task may use the terminal that controls its
-// session, if it is that one: the group of a process in the background is sent
-// the signal, SIGTTIN or SIGTTOU. errRestart: it was. EIO: it would not help.
+// checkForeground checks that the task may use a terminal. If it is the task's controlling terminal
+// and the task's group is in the background, the group is sent the signal, SIGTTIN or SIGTTOU.
+// errRestart: the signal was sent. EIO: the signal would have no effect.
 func (t *Task) checkForeground(x *tty.Terminal, signal unix.Signal) unix.Errno {
 	p := t.proc
 	if p.terminal != x || x.Group == 0 || x.Group == p.group {
@@ -138,7 +136,7 @@ func (t *Task) checkForeground(x *tty.Terminal, signal unix.Signal) unix.Errno {
 		return unix.EIO
 	}
 	t.k.SignalGroup(p.group, signal)
-	return t.wait(errRestart, forever)
+	return t.waitInterruptibly(errRestart, forever)
 }
 
 func sysVhangup(t *Task, _ [6]uint64) (uint64, unix.Errno) {
@@ -146,7 +144,7 @@ func sysVhangup(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EPERM
 	}
 	if x := t.proc.terminal; x != nil {
-		t.k.hangUp(x)
+		t.k.hangUpTerminal(x)
 	}
 	return 0, 0
 }

@@ -1,22 +1,19 @@
-// Package kernel is the guest's Linux: processes and threads, system calls,
-// futexes, signals, timers. It runs no instruction itself. Whoever drives the
-// machine runs a thread until the engine stops and hands the stop to Handle;
-// the kernel changes memory, registers and its own state, and tells a Scheduler
-// which threads can run.
+// Package kernel is the guest's Linux: processes and threads, system calls, futexes, signals,
+// timers. It executes no instruction itself. The driver of the machine runs a thread until the
+// engine stops and passes the stop to Handle; the kernel changes memory, registers and its own
+// state, and reports to a Scheduler which threads can run.
 //
-// It knows nothing of schedules or recordings. The order in which the driver
-// steps threads is the only source of interleaving; given that order, every
-// effect is determined.
+// It has no notion of schedules or recordings. The order in which the driver steps threads is the
+// only source of interleaving; given that order, every effect is determined.
 //
 // Invariants:
 //
-//  1. All state reachable from a Kernel is plain data and can be copied with
-//     internal/deepcopy, so that a snapshot restores the kernel exactly.
-//  2. A blocked system call holds no state outside Task.call and Task.wait: it
-//     is carried out again from the start when the task wakes.
-//  3. No order depends on a map: what is iterated is a sorted or insertion
-//     ordered list.
-//  4. Errors that a guest can see are unix.Errno values, negated in one place.
+// 1. All state reachable from a Kernel is plain data and can be copied with internal/deepcopy, so
+// that a snapshot restores the kernel exactly.
+// 2. A blocked system call holds no state outside Task.call and Task.waiting: its handler is called
+// again from the start when the task wakes.
+// 3. No result depends on the order of a map: iteration is over sorted or insertion-ordered lists.
+// 4. Errors that a guest can see are unix.Errno values, negated in one place.
 package kernel
 
 import (
@@ -36,39 +33,37 @@ import (
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 )
 
-// Scheduler is told which threads can run. Times are those of the kernel's
-// clock at the call.
+// Scheduler is notified which threads can run. Times are those of the kernel's clock at the call.
 type Scheduler interface {
-	// Ready tells that a thread is new or was woken.
+	// Ready reports that a thread is new or was woken.
 	Ready(arch.ThreadID)
-	// Block tells that the running thread cannot go on.
+	// Block reports that the running thread blocks.
 	Block(arch.ThreadID)
-	// Exit tells that a thread is gone.
+	// Exit reports that a thread has ended.
 	Exit(arch.ThreadID)
-	// Yield tells that the running thread lets others go first.
+	// Yield reports that the running thread gives way to others.
 	Yield(arch.ThreadID)
-	// SetAffinity bounds the cores that a thread may use.
+	// SetAffinity restricts the cores that a thread may use.
 	SetAffinity(t arch.ThreadID, mask uint64)
-	// SetPrecedence says how a thread comes before others. A thread for which it was not
-	// said does not.
+	// SetPrecedence sets a thread's precedence over others. Initially a thread has none.
 	SetPrecedence(arch.ThreadID, Precedence)
-	// Core is the core a thread runs on, or ran on last.
+	// Core returns the core on which a thread runs, or ran last.
 	Core(arch.ThreadID) arch.CoreID
 }
 
-// Observer is told what happens, in order. It must not change anything.
+// Observer is notified of events, in order. It must not change anything.
 type Observer interface {
-	// Syscall tells of a completed system call; ret is the raw result.
+	// Syscall reports a completed system call; ret is the raw result.
 	Syscall(t *Task, number uint64, args [6]uint64, ret uint64)
-	// Signal tells of a signal that is delivered to a handler or that kills.
+	// Signal reports a signal that is delivered to a handler or that kills.
 	Signal(d *Delivery)
-	// Exit tells of the end of a thread.
+	// Exit reports the end of a thread.
 	Exit(t arch.ThreadID, status int)
-	// Memory tells of an address space that ends or is replaced.
+	// Memory reports an address space that ends or is replaced.
 	Memory(process int32, digest [16]byte)
 }
 
-// Config is what the guest's Linux is set up with.
+// Config configures the guest's Linux.
 type Config struct {
 	Cores         int
 	Seed          uint64
@@ -88,21 +83,21 @@ type Kernel struct {
 	observer Observer
 	config   Config
 	fs       *vfs.FS
-	memory   *kmem.Account // that the kernel's own objects take
+	memory   *kmem.Account // charged with the kernel's own objects
 
-	now       int64 // ns since the start of the run, monotonic
-	lastID    arch.ThreadID
-	tasks     nearmap.Map[arch.ThreadID, *Task]
-	processes map[int32]*Process
-	init      *Process // the first process
-	futexes   map[futexKey]*futexQueue
-	piLocks   map[futexKey]*piLock
-	timers    timerQueue
-	unheard   []*posixTimer // that nobody hears: timerUnheard
-	entropy   *rand.ChaCha8 // what the guest gets from getrandom
-	layout    *rand.ChaCha8 // where things are put in address spaces
-	extraCost arch.Cycles   // kernel work to be charged to the running core
-	costs     arch.Costs
+	now        int64 // ns since the start of the run, monotonic
+	lastID     arch.ThreadID
+	tasks      nearmap.Map[arch.ThreadID, *Task]
+	processes  map[int32]*Process
+	init       *Process // the first process
+	futexes    map[futexKey]*futexQueue
+	piLocks    map[futexKey]*piLock
+	timers     timerQueue
+	suppressed []*posixTimer // timers in the phase timerSuppressed
+	entropy    *rand.ChaCha8 // random bytes for the guest (getrandom)
+	layout     *rand.ChaCha8 // random offsets in address spaces
+	extraCost  arch.Cycles   // kernel work to be charged to the running core
+	costs      arch.Costs
 
 	scratch      *scratch
 	pipes        pipe.Account
@@ -111,43 +106,43 @@ type Kernel struct {
 	inotify      *inotify.System
 	terminals    int    // pseudo-terminals
 	freeTerminal uint32 // lower numbers are in use
-	current      *Task  // that acts in the kernel now
-	// signalQueue is woken when any signal comes, for signalfd.
+	current      *Task  // the thread that the kernel acts for
+	// signalQueue is woken when any signal arrives, for signalfd.
 	signalQueue wait.Queue
 	hostname    string
 	bootID      [16]byte
 	cores       []coreTime
 	shortage    Shortage
 	realtime    realtimeClock
-	invalid     *InvalidInstruction // the first that killed a process
+	invalid     *InvalidInstruction // the first one that killed a process
 	ptraceScope int                 // of Yama: see mayTrace
 
 	stats Stats
-	fatal string // why the run must end at once, if it must
+	fatal string // the reason for which the run must end at once, if any
 	done  bool
 }
 
-// coreTime is what a core was busy with.
+// coreTime is the time that a core spent in user mode and in the kernel.
 type coreTime struct{ user, kernel arch.Cycles }
 
-// Stats counts what a run did.
+// Stats counts events of a run.
 type Stats struct {
 	Threads, Processes int
 	Syscalls           map[string]uint64
 	Unsupported        map[string]uint64
 }
 
-// New makes a kernel without processes; Exec starts the first.
+// New makes a kernel without processes; Start makes the first.
 func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, costs arch.Costs, config Config) *Kernel {
 	k := &Kernel{
 		cpu: cpu, override: noOverride{}, ram: ram, sched: sched, observer: observer, config: config, costs: costs, fs: fs,
 		processes: map[int32]*Process{}, futexes: map[futexKey]*futexQueue{}, piLocks: map[futexKey]*piLock{},
-		entropy: stream(config.Seed, "entropy"), layout: stream(config.Seed, "layout"),
+		entropy: newRandomStream(config.Seed, "entropy"), layout: newRandomStream(config.Seed, "layout"),
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
 	k.cores = make([]coreTime, config.Cores)
-	_, _ = stream(config.Seed, "boot id").Read(k.bootID[:])
+	_, _ = newRandomStream(config.Seed, "boot id").Read(k.bootID[:])
 	fs.Clock, fs.Entropy = k, k
 	k.memory = fs.Memory()
 	k.pipes.Memory = k.memory
@@ -156,9 +151,9 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 	return k
 }
 
-// stream makes a random stream of its own for one use of the seed, so that one
-// more number drawn here moves nothing there.
-func stream(seed uint64, use string) *rand.ChaCha8 {
+// newRandomStream makes a random stream of its own for one use of the seed, so that drawing a
+// number from one stream does not change another.
+func newRandomStream(seed uint64, use string) *rand.ChaCha8 {
 	var key [32]byte
 	for i := range 8 {
 		key[i] = byte(seed >> (8 * i))
@@ -176,8 +171,7 @@ func (k *Kernel) Now() int64 { return k.now }
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
 func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.now) }
 
-// SetNow moves the clock forward; a time that has passed already is ignored, so
-// that no thread sees time go back.
+// SetNow moves the clock forward; an earlier time is ignored, so that no thread sees time decrease.
 func (k *Kernel) SetNow(ns int64) { k.now = max(k.now, ns) }
 
 // Task finds a live thread.
@@ -203,20 +197,19 @@ func (k *Kernel) sortedProcesses() []*Process {
 	return list
 }
 
-// Done tells that the first process has ended, or that the run cannot go on.
+// Done reports whether the first process has ended or the run cannot continue.
 func (k *Kernel) Done() bool { return k.done }
 
-// Fatal says why the run could not go on, or is empty.
+// Fatal is the reason for which the run could not continue, or empty.
 func (k *Kernel) Fatal() string { return k.fatal }
 
-// Status is how the first process ended: its exit code, or the signal that
-// killed it.
+// Status is the exit code of the first process, or the signal that killed it.
 func (k *Kernel) Status() (code, signal int) {
 	s := k.init.status
 	return s.code, s.signal
 }
 
-// Stats returns what was counted so far.
+// Stats returns the counts so far.
 func (k *Kernel) Stats() Stats { return k.stats }
 
 // TakeCost returns the cycles of kernel work since the last call.
@@ -226,8 +219,8 @@ func (k *Kernel) TakeCost() arch.Cycles {
 	return c
 }
 
-// stop ends the run at once; why is a sentence for the user.
-func (k *Kernel) stop(why string) {
+// stopRun ends the run at once; why is a sentence for the user.
+func (k *Kernel) stopRun(why string) {
 	if k.fatal == "" {
 		k.fatal = why
 	}

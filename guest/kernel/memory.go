@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// lockingSpace is the task's memory for calls that may lock some, which its own
-// rights decide.
+// lockingSpace is the task's address space, for calls that may lock memory; the task's own rights
+// decide whether they may.
 func (t *Task) lockingSpace() *mm.AddressSpace {
 	t.proc.space.Limits.MayLock = t.cred.Can(vfs.CapIPCLock)
 	return t.proc.space
@@ -19,10 +19,10 @@ func (t *Task) lockingSpace() *mm.AddressSpace {
 
 func sysMmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	r := mm.MapRequest{
-		Addr: arch.Addr(a[0]), Length: a[1], Prot: t.implied(int(uint32(a[2]))), Flags: int(uint32(a[3])), Offset: a[5],
+		Addr: arch.Addr(a[0]), Length: a[1], Prot: t.impliedProtection(int(uint32(a[2]))), Flags: int(uint32(a[3])), Offset: a[5],
 	}
 	if r.Flags&unix.MAP_ANONYMOUS == 0 {
-		f, errno := t.file(a[4])
+		f, errno := t.openFile(a[4])
 		if errno != 0 {
 			return 0, errno
 		}
@@ -44,11 +44,11 @@ func sysMunmap(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMprotect(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.proc.space.Mprotect(arch.Addr(a[0]), a[1], t.implied(int(uint32(a[2]))))
+	return 0, t.proc.space.Mprotect(arch.Addr(a[0]), a[1], t.impliedProtection(int(uint32(a[2]))))
 }
 
 func sysBrk(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return uint64(t.lockingSpace().Brk(arch.Addr(a[0]), t.implied(unix.PROT_READ|unix.PROT_WRITE))), 0
+	return uint64(t.lockingSpace().Brk(arch.Addr(a[0]), t.impliedProtection(unix.PROT_READ|unix.PROT_WRITE))), 0
 }
 
 func sysMremap(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -92,7 +92,7 @@ func sysArchPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.archPrctl(t, a[0], arch.Addr(a[1]))
 }
 
-// archPrctl is arch_prctl for a thread, whose registers the kernel has.
+// archPrctl is arch_prctl for thread c, whose registers the kernel holds.
 func (t *Task) archPrctl(c *Task, command uint64, arg arch.Addr) (uint64, unix.Errno) {
 	switch command {
 	case linux.ArchSetFS, linux.ArchSetGS:
@@ -110,7 +110,7 @@ func (t *Task) archPrctl(c *Task, command uint64, arg arch.Addr) (uint64, unix.E
 	case linux.ArchGetGS:
 		return 0, t.proc.space.WriteU64(arg, c.regs.GSBase)
 	}
-	// Shadow stacks and the like: this processor has none.
+	// Shadow stacks and other features that this processor does not have.
 	return 0, unix.EINVAL
 }
 
@@ -124,9 +124,8 @@ const (
 )
 
 func sysMembarrier(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	// Threads never run at the same time, and every store is visible when
-	// another thread runs, unless a memory model says otherwise; a system call
-	// drains the caller's stores.
+	// Threads never run at the same time, and every store is visible when another thread runs,
+	// unless a memory model delays it; a system call drains the caller's stores.
 	cmd := uint32(a[0])
 	switch {
 	case uint32(a[1]) != 0:
@@ -164,7 +163,7 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	other := t.k.task(int32(a[0])) // any thread of the process
+	other := t.k.findTask(int32(a[0])) // any thread of the process
 	if other == nil {
 		return 0, unix.ESRCH
 	}
@@ -182,13 +181,13 @@ func (t *Task) processVM(a [6]uint64, write bool) (uint64, unix.Errno) {
 	}
 	done := uint64(0)
 	for left := min(mm.TotalLen(source), mm.TotalLen(target)); left > 0; {
-		buf := t.k.scratch.get(min(left, chunkSize))
+		buf := t.k.scratch.buffer(min(left, chunkSize))
 		n, _ := from.CopyInRanges(mm.SkipRanges(source, done), buf)
 		n, _ = to.CopyOutRanges(mm.SkipRanges(target, done), buf[:n])
 		done += uint64(n)
 		left -= uint64(n)
 		if n < len(buf) {
-			return partial(done, unix.EFAULT)
+			return partialResult(done, unix.EFAULT)
 		}
 	}
 	return done, 0

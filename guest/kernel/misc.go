@@ -39,7 +39,7 @@ func sysGetcpu(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// release and version are what uname and /proc tell.
+// release and version appear in uname and /proc.
 const (
 	Release = "6.1.0-heddle"
 	Version = "#1 SMP heddle"
@@ -83,7 +83,7 @@ func sysGetrandom(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		copied, errno := t.proc.space.CopyOutRanges([]mm.Range{{Addr: arch.Addr(a[0] + done), Len: uint64(len(part))}}, part)
 		done += uint64(copied)
 		if errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 	}
 	return done, 0
@@ -93,7 +93,7 @@ const rlimits = 16
 
 const infinity = ^uint64(0)
 
-// defaultLimits is what a login on Debian has, without the host's own values.
+// defaultLimits are the limits after a login on Debian, without the values that depend on the host.
 func defaultLimits() (l [rlimits]unix.Rlimit) {
 	for i := range l {
 		l[i] = unix.Rlimit{Cur: infinity, Max: infinity}
@@ -144,8 +144,7 @@ func (t *Task) setLimit(p *Process, resource uint64, l unix.Rlimit) unix.Errno {
 	return 0
 }
 
-// applyLimits tells the address space and the descriptor table of the limits
-// that they enforce.
+// applyLimits passes the limits to the address space and the descriptor table, which enforce them.
 func (p *Process) applyLimits() {
 	if p.outside {
 		return
@@ -159,7 +158,7 @@ func (p *Process) applyLimits() {
 func sysPrlimit64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	if pid := int32(a[0]); pid != 0 {
-		other := t.k.task(pid)
+		other := t.k.findTask(pid)
 		if other == nil {
 			return 0, unix.ESRCH
 		}
@@ -191,7 +190,7 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	switch a[0] {
 	case unix.PR_SET_NAME:
-		return 0, t.readName(arch.Addr(a[1]))
+		return 0, t.copyInName(arch.Addr(a[1]))
 	case unix.PR_GET_NAME:
 		var name [nameSize]byte
 		copy(name[:nameSize-1], t.name)
@@ -214,7 +213,7 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		p.subreaper = a[1] != 0
 		return 0, 0
 	case unix.PR_GET_CHILD_SUBREAPER:
-		return 0, p.space.WriteU32(arch.Addr(a[1]), b2u(p.subreaper))
+		return 0, p.space.WriteU32(arch.Addr(a[1]), boolToUint32(p.subreaper))
 	case unix.PR_SET_NO_NEW_PRIVS:
 		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
 			return 0, unix.EINVAL
@@ -239,13 +238,13 @@ func sysPrctl(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.prctlValue(a)
 }
 
-// prctlValue is those commands of prctl that only return a number.
+// prctlValue carries out the commands of prctl that only return a number.
 func (t *Task) prctlValue(a [6]uint64) (uint64, unix.Errno) {
 	switch a[0] {
 	case unix.PR_GET_DUMPABLE:
 		return t.proc.dumpable, 0
 	case unix.PR_GET_NO_NEW_PRIVS:
-		return uint64(b2u(t.noNewPrivs)), 0
+		return uint64(boolToUint32(t.noNewPrivs)), 0
 	case unix.PR_GET_TIMERSLACK:
 		if t.timerSlack == 0 {
 			return defaultTimerSlack, 0
@@ -262,9 +261,9 @@ func (t *Task) prctlValue(a [6]uint64) (uint64, unix.Errno) {
 // nameSize is the longest name of a thread, its end included (TASK_COMM_LEN).
 const nameSize = 16
 
-// readName names the thread as the string in memory, of which no more is read than
-// the name has.
-func (t *Task) readName(addr arch.Addr) unix.Errno {
+// copyInName sets the thread's name to the string in memory, of which it reads no more than a name
+// can have.
+func (t *Task) copyInName(addr arch.Addr) unix.Errno {
 	var name [nameSize - 1]byte
 	for i := range name {
 		b, errno := t.proc.space.ReadU8(addr + arch.Addr(i))
@@ -284,7 +283,7 @@ func (t *Task) readName(addr arch.Addr) unix.Errno {
 // defaultTimerSlack is Linux's, in nanoseconds. Timers here have none.
 const defaultTimerSlack = 50000
 
-func b2u(b bool) uint32 {
+func boolToUint32(b bool) uint32 {
 	if b {
 		return 1
 	}
@@ -327,7 +326,7 @@ func sysSetgroups(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysGetpgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	p, errno := t.processOf(a[0])
+	p, errno := t.findProcess(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -335,14 +334,14 @@ func sysGetpgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysGetsid(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	p, errno := t.processOf(a[0])
+	p, errno := t.findProcess(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	return uint64(p.session), 0
 }
 
-func (t *Task) processOf(pid uint64) (*Process, unix.Errno) {
+func (t *Task) findProcess(pid uint64) (*Process, unix.Errno) {
 	if int32(pid) == 0 {
 		return t.proc, 0
 	}
@@ -357,7 +356,7 @@ func sysGetpgrp(t *Task, _ [6]uint64) (uint64, unix.Errno) { return uint64(t.pro
 
 func sysSetpgid(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	pid, group := int32(a[0]), int32(a[1])
-	p, errno := t.processOf(a[0])
+	p, errno := t.findProcess(a[0])
 	switch {
 	case group < 0:
 		return 0, unix.EINVAL

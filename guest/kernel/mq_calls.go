@@ -25,22 +25,22 @@ func (h *ipcHost) SignalMessage(n *mqueue.Notification) {
 	h.k.sendProcess(p, i)
 }
 
-// mqCreator is the task as the creator of a message queue.
-func (t *Task) mqCreator() *mqueue.Creator {
+// queueCreator is the task as the creator of a message queue.
+func (t *Task) queueCreator() *mqueue.Creator {
 	return &mqueue.Creator{
 		UID: t.cred.UID, Limit: t.proc.limits[rlimitMsgqueue].Cur, Resource: t.cred.Can(vfs.CapSysResource),
 	}
 }
 
-// openQueue connects a description of a file of a message queue, which was just
-// opened, to its queue.
+// openQueue connects a description of a message queue's file that has just been opened to the
+// queue.
 func (t *Task) openQueue(f *vfs.File) unix.Errno {
 	i := f.Inode()
 	if !i.IsQueue() || f.IsPath() {
 		return 0
 	}
 	if i.Object == nil {
-		q, errno := t.k.ipc.queues.Create(t.mqCreator(), nil)
+		q, errno := t.k.ipc.queues.Create(t.queueCreator(), nil)
 		if errno != 0 {
 			return errno
 		}
@@ -50,10 +50,9 @@ func (t *Task) openQueue(f *vfs.File) unix.Errno {
 	return 0
 }
 
-// mqName reads the name of a message queue, without the slash that the C library
-// takes off.
-func (t *Task) mqName(addr uint64) (string, unix.Errno) {
-	name, errno := t.path(addr)
+// readQueueName reads the name of a message queue. The C library has removed its slash.
+func (t *Task) readQueueName(addr uint64) (string, unix.Errno) {
+	name, errno := t.readPath(addr)
 	switch {
 	case errno != 0:
 		return "", errno
@@ -73,17 +72,17 @@ func sysMqOpen(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 	}
-	path, errno := t.path(a[0])
+	path, errno := t.readPath(a[0])
 	if errno == 0 && path == "" {
 		errno = unix.ENOENT
 	}
 	if errno != 0 {
 		return 0, errno
 	}
-	if _, errno := t.proc.lowest(0); errno != 0 {
+	if _, errno := t.proc.lowestFree(0); errno != 0 {
 		return 0, errno
 	}
-	name, errno := t.mqName(a[0])
+	name, errno := t.readQueueName(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -94,7 +93,7 @@ func sysMqOpen(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.installFile(f, true)
 }
 
-// openNamedQueue opens a message queue, or makes it.
+// openNamedQueue opens a message queue and creates it if flags ask for that.
 func (t *Task) openNamedQueue(name string, flags int, mode uint32, attr *mqueue.Attr) (*vfs.File, unix.Errno) {
 	c, folder := t.vfsContext(), t.k.fs.Queues()
 	open := flags & (unix.O_ACCMODE | unix.O_NONBLOCK)
@@ -115,7 +114,7 @@ func (t *Task) openNamedQueue(name string, flags int, mode uint32, attr *mqueue.
 	if errno != unix.ENOENT || flags&unix.O_CREAT == 0 {
 		return nil, errno
 	}
-	q, errno := t.k.ipc.queues.Create(t.mqCreator(), attr)
+	q, errno := t.k.ipc.queues.Create(t.queueCreator(), attr)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -129,17 +128,17 @@ func (t *Task) openNamedQueue(name string, flags int, mode uint32, attr *mqueue.
 }
 
 func sysMqUnlink(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	name, errno := t.mqName(a[0])
+	name, errno := t.readQueueName(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	return 0, t.k.fs.Unlink(t.vfsContext(), t.k.fs.Queues(), name)
 }
 
-// messageQueue finds the message queue of a descriptor. EBADF: it is something
-// else.
-func (t *Task) messageQueue(fd uint64) (*vfs.File, *mqueue.Queue, unix.Errno) {
-	f, errno := t.plainFile(fd)
+// findMessageQueue finds the message queue of a descriptor. EBADF: the descriptor is of another
+// kind of file.
+func (t *Task) findMessageQueue(fd uint64) (*vfs.File, *mqueue.Queue, unix.Errno) {
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return nil, nil, errno
 	}
@@ -150,8 +149,8 @@ func (t *Task) messageQueue(fd uint64) (*vfs.File, *mqueue.Queue, unix.Errno) {
 	return f, q, 0
 }
 
-// mqTimeout reads the absolute time until which a call waits.
-func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
+// readQueueTimeout reads the absolute deadline of a call.
+func (t *Task) readQueueTimeout(addr uint64) (int64, unix.Errno) {
 	if addr == 0 {
 		return forever, 0
 	}
@@ -160,21 +159,20 @@ func (t *Task) mqTimeout(addr uint64) (int64, unix.Errno) {
 		return 0, errno
 	}
 	t.call.onRealtime = true
-	return t.k.runClock(unix.CLOCK_REALTIME, ns), 0
+	return t.k.toRunClock(unix.CLOCK_REALTIME, ns), 0
 }
 
-// priority is the task's priority as the kernel sorts those that wait: a lower
-// number comes first.
+// priority is the task's priority in the kernel's order of waiters: a lower number is served first.
 func (t *Task) priority() int32 { return t.schedule.kernelPriority(t.rank()) }
 
-// mqWait waits until a call that could not be carried out at once is, and returns
-// the message that it has received.
-func (t *Task) mqWait(w *mqueue.Waiter, deadline int64) (*mqueue.Message, unix.Errno) {
+// waitForQueue waits until a call that could not complete at once has completed, and returns the
+// message that it has received, if any.
+func (t *Task) waitForQueue(w *mqueue.Waiter, deadline int64) (*mqueue.Message, unix.Errno) {
 	t.call.data = w
 	if m, done := w.Done(); done {
 		return m, 0
 	}
-	errno := t.wait(errRestart, deadline)
+	errno := t.waitInterruptibly(errRestart, deadline)
 	if errno != errBlocked {
 		w.Abandon()
 		t.call.data = nil
@@ -183,18 +181,18 @@ func (t *Task) mqWait(w *mqueue.Waiter, deadline int64) (*mqueue.Message, unix.E
 }
 
 func sysMqTimedsend(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	deadline, errno := t.mqTimeout(a[4])
+	deadline, errno := t.readQueueTimeout(a[4])
 	if errno != 0 {
 		return 0, errno
 	}
 	if w, waiting := t.call.data.(*mqueue.Waiter); waiting {
-		_, errno := t.mqWait(w, deadline)
+		_, errno := t.waitForQueue(w, deadline)
 		return 0, errno
 	}
 	if uint32(a[3]) > mqueue.MaxPriority {
 		return 0, unix.EINVAL
 	}
-	f, q, errno := t.messageQueue(a[0])
+	f, q, errno := t.findMessageQueue(a[0])
 	switch {
 	case errno != 0:
 		return 0, errno
@@ -209,7 +207,7 @@ func sysMqTimedsend(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	errno = q.Send(m)
 	if errno == unix.EAGAIN && !f.Nonblock() {
-		_, errno = t.mqWait(q.Wait(m, t.priority(), t), deadline)
+		_, errno = t.waitForQueue(q.Wait(m, t.priority(), t), deadline)
 	}
 	if errno == 0 {
 		f.Inode().TouchQueue(true)
@@ -218,7 +216,7 @@ func sysMqTimedsend(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysMqTimedreceive(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	deadline, errno := t.mqTimeout(a[4])
+	deadline, errno := t.readQueueTimeout(a[4])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -236,9 +234,9 @@ func sysMqTimedreceive(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func (t *Task) receiveFromQueue(a [6]uint64, deadline int64) (*mqueue.Message, unix.Errno) {
 	if w, waiting := t.call.data.(*mqueue.Waiter); waiting {
-		return t.mqWait(w, deadline)
+		return t.waitForQueue(w, deadline)
 	}
-	f, q, errno := t.messageQueue(a[0])
+	f, q, errno := t.findMessageQueue(a[0])
 	switch {
 	case errno != 0:
 		return nil, errno
@@ -249,7 +247,7 @@ func (t *Task) receiveFromQueue(a [6]uint64, deadline int64) (*mqueue.Message, u
 	}
 	m, errno := q.Receive()
 	if errno == unix.EAGAIN && !f.Nonblock() {
-		return t.mqWait(q.Wait(nil, t.priority(), t), deadline)
+		return t.waitForQueue(q.Wait(nil, t.priority(), t), deadline)
 	}
 	if errno == 0 {
 		f.Inode().TouchQueue(true)
@@ -265,7 +263,7 @@ func sysMqNotify(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 	}
-	f, q, errno := t.messageQueue(a[0])
+	f, q, errno := t.findMessageQueue(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -278,7 +276,7 @@ func sysMqNotify(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// readNotification reads the registration that mq_notify asks for.
+// readNotification reads the registration argument of mq_notify.
 func (t *Task) readNotification(addr arch.Addr) (*mqueue.Notification, unix.Errno) {
 	var e sigevent
 	if errno := readStruct(t, addr, &e); errno != 0 {
@@ -297,7 +295,7 @@ func (t *Task) readNotification(addr arch.Addr) (*mqueue.Notification, unix.Errn
 		if errno := t.copyIn(arch.Addr(e.Value), n.Cookie[:]); errno != 0 {
 			return nil, errno
 		}
-		_, s, errno := t.socket(uint64(uint32(e.Signo)))
+		_, s, errno := t.findSocket(uint64(uint32(e.Signo)))
 		if errno == 0 && s.Family() != unix.AF_NETLINK {
 			errno = unix.ECONNREFUSED
 		}
@@ -317,7 +315,7 @@ func sysMqGetsetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if attr.Flags&^unix.O_NONBLOCK != 0 {
 		return 0, unix.EINVAL
 	}
-	f, q, errno := t.messageQueue(a[0])
+	f, q, errno := t.findMessageQueue(a[0])
 	if errno != 0 {
 		return 0, errno
 	}

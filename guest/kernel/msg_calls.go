@@ -42,7 +42,7 @@ func sysMsgsnd(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != unix.EAGAIN || a[3]&ipc.NoWait != 0 {
 		return 0, errno
 	}
-	if errno = t.wait(errInterrupted, forever); errno == errBlocked {
+	if errno = t.waitInterruptibly(errInterrupted, forever); errno == errBlocked {
 		s.sender = s.queue.AddSender(len(s.message.Text), t)
 	}
 	return 0, errno
@@ -110,7 +110,7 @@ func (t *Task) newReceiver(a [6]uint64) (*msgReceiving, unix.Errno) {
 		if s.Flags&msg.Except != 0 || s.Flags&ipc.NoWait == 0 {
 			return nil, unix.EINVAL
 		}
-		// Linux makes the copy's place by reading the buffer.
+		// Linux reads the buffer when it allocates the copy.
 		if errno := t.copyIn(arch.Addr(a[1]), make([]byte, min(s.Room, msg.MaxMessage))); errno != 0 {
 			return nil, errno
 		}
@@ -119,7 +119,7 @@ func (t *Task) newReceiver(a [6]uint64) (*msgReceiving, unix.Errno) {
 	return &msgReceiving{queue: q, wants: s}, errno
 }
 
-// awaitMessage is one attempt to get a message.
+// awaitMessage is one attempt to receive a message.
 func (t *Task) awaitMessage(r *msgReceiving) (*msg.Message, unix.Errno) {
 	if r.receiver != nil {
 		m, errno, done := r.receiver.Done()
@@ -132,7 +132,7 @@ func (t *Task) awaitMessage(r *msgReceiving) (*msg.Message, unix.Errno) {
 	if errno != unix.ENOMSG || r.wants.Flags&ipc.NoWait != 0 {
 		return m, errno
 	}
-	if errno = t.wait(errInterrupted, forever); errno == errBlocked {
+	if errno = t.waitInterruptibly(errInterrupted, forever); errno == errBlocked {
 		r.receiver = r.queue.AddReceiver(t.ipcCaller(), r.wants, t)
 	}
 	return nil, errno

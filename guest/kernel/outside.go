@@ -7,25 +7,24 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// The first process gets the id that a program started from a shell might have.
-// Its group and session are those of its parent.
+// The first process has an id that a program started from a shell might have. Its group and session
+// are those of its parent.
 const (
 	initID   = 1
 	parentID = 999
 	firstID  = 1000
 )
 
-// addOutside makes the processes that were there before the program: init, which
-// inherits orphans, and the shell that the program was started from. They wait for
-// their children, run nothing, have no memory, and ignore signals.
+// addOutside makes the processes that exist before the program: init, which inherits orphans, and
+// the shell that the program is started from. They wait for their children, execute nothing, have
+// no memory, and ignore signals.
 func (k *Kernel) addOutside() {
 	init := k.newOutside(initID, nil, vfs.NewCred(0, 0), "/sbin/init")
 	init.started = -bootNS
 	k.newOutside(parentID, init, vfs.NewCred(k.config.UID, k.config.GID), "sh")
 }
 
-// newOutside makes a process outside of the program, with a group and a session of
-// its own.
+// newOutside makes a process outside of the program, with its own group and session.
 func (k *Kernel) newOutside(pid int32, parent *Process, cred vfs.Cred, command string) *Process {
 	p := &Process{
 		k: k, pid: pid, parent: parent, group: pid, session: pid, outside: true, args: []string{command},
@@ -45,8 +44,8 @@ func (k *Kernel) newOutside(pid int32, parent *Process, cred vfs.Cred, command s
 	return p
 }
 
-// task finds a thread by its id, one outside of the program too; nil: there is none.
-func (k *Kernel) task(id int32) *Task {
+// findTask finds a thread by its id, including threads outside of the program, or returns nil.
+func (k *Kernel) findTask(id int32) *Task {
 	if t := k.tasks.At(arch.ThreadID(id)); t != nil {
 		return t
 	}
@@ -56,8 +55,9 @@ func (k *Kernel) task(id int32) *Task {
 	return nil
 }
 
-// heir is who gets p's children: the nearest ancestor that asked for them, or init.
-func (k *Kernel) heir(p *Process) *Process {
+// heirOfChildren is the process that inherits p's children: the nearest ancestor that is a
+// subreaper, or init.
+func (k *Kernel) heirOfChildren(p *Process) *Process {
 	for a := p.parent; a != nil; a = a.parent {
 		if a.subreaper && len(a.threads) > 0 {
 			return a

@@ -2,18 +2,18 @@ package kernel
 
 import "github.com/heddle-dmt/heddle/guest/wait"
 
-// Override decides in the kernel's place what depends on when threads run: a run that follows a
-// schedule has one. Its methods only report; what they report changes together with a call of
-// RecheckFutexes or RecheckSignals.
+// Override replaces decisions of the kernel that depend on when threads run, for runs that follow a
+// schedule. Its methods are queries; after their answers change, RecheckFutexes or RecheckSignals
+// must be called.
 type Override interface {
-	// Clock is the time that clocks show, and what is stamped by them, in nanoseconds since the
-	// start of the run, when it is now. Timers go by the time that it is.
+	// Clock is the time that clocks show and that is stored as a timestamp, in nanoseconds since
+	// the start of the run, when the actual time is now. Timers use the actual time.
 	Clock(now int64) int64
-	// IgnoresFutexTimeouts reports whether waits for a futex have no deadline but Expire.
+	// IgnoresFutexTimeouts reports whether waits for a futex time out only by ExpireWait.
 	IgnoresFutexTimeouts() bool
-	// HoldsSignals reports whether signals of a thread wait until Deliver says that they are due: those
-	// that have a handler or kill, and that no instruction of the thread itself has caused.
-	// SIGKILL, stops and what is ignored never wait.
+	// HoldsSignals reports whether signals of a thread stay pending until Deliver is called:
+	// signals that have a handler or kill, and that are not caused by an instruction of the thread
+	// itself. SIGKILL, stop signals and ignored signals are never held.
 	HoldsSignals(*Task) bool
 }
 
@@ -24,7 +24,7 @@ func (noOverride) Clock(now int64) int64      { return now }
 func (noOverride) IgnoresFutexTimeouts() bool { return false }
 func (noOverride) HoldsSignals(*Task) bool    { return false }
 
-// SetOverride has another decide from now on; nil: none does.
+// SetOverride replaces the override; nil removes it.
 func (k *Kernel) SetOverride(o Override) {
 	if o == nil {
 		o = noOverride{}
@@ -32,7 +32,8 @@ func (k *Kernel) SetOverride(o Override) {
 	k.override = o
 }
 
-// RecheckFutexes has threads that wait for a futex look again whether their calls have deadlines.
+// RecheckFutexes makes threads that wait for a futex check again whether their calls have
+// deadlines.
 func (k *Kernel) RecheckFutexes() {
 	for _, t := range k.Tasks() {
 		if t.state == blocked && t.call.futex != nil {
@@ -41,10 +42,10 @@ func (k *Kernel) RecheckFutexes() {
 	}
 }
 
-// RecheckSignals wakes the threads for which a signal is ready.
+// RecheckSignals wakes the threads that have a signal to be delivered.
 func (k *Kernel) RecheckSignals() {
 	for _, t := range k.Tasks() {
-		if t.signalReady() {
+		if t.isSignalReady() {
 			t.Wake(wait.AnyEvent)
 		}
 	}

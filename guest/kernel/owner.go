@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// pollEvent is why the owner of a description is sent a signal: si_code and si_band.
+// pollEvent is the reason for a signal to the owner of a description: si_code and si_band.
 type pollEvent struct {
 	code int32
 	band uint64
@@ -19,20 +19,21 @@ type pollEvent struct {
 // pollMessage is POLL_MSG.
 var pollMessage = pollEvent{3, 0x441} // EPOLLIN | EPOLLRDNORM | EPOLLMSG
 
-// siSigIO is SI_SIGIO, the code in signals whose codes have a meaning of their own.
+// siSigIO is SI_SIGIO, the code of signals whose other codes have a meaning of their own.
 const siSigIO int32 = -5
 
 var specificCodes = sigsetOf(unix.SIGILL, unix.SIGFPE, unix.SIGSEGV, unix.SIGBUS, unix.SIGTRAP, unix.SIGCHLD, unix.SIGSYS)
 
-// own makes the owner of a description, with the caller's user ids.
-func (t *Task) own(f *vfs.File, kind, id int32) {
+// setFileOwner sets the owner of a description, with the caller's user ids.
+func (t *Task) setFileOwner(f *vfs.File, kind, id int32) {
 	f.Owner = vfs.FileOwner{Kind: kind, ID: id}
 	if id != 0 {
 		f.Owner.UID, f.Owner.EUID = t.cred.UID, t.cred.EUID
 	}
 }
 
-// ownerTasks lists who an owner stands for: a thread, or the main threads of processes.
+// ownerTasks lists the threads that an owner stands for: one thread, or the main threads of
+// processes.
 func (k *Kernel) ownerTasks(o vfs.FileOwner) []*Task {
 	var list []*Task
 	if o.Kind == vfs.OwnerGroup {
@@ -41,7 +42,7 @@ func (k *Kernel) ownerTasks(o vfs.FileOwner) []*Task {
 				list = append(list, p.leader)
 			}
 		}
-	} else if t := k.task(o.ID); t != nil {
+	} else if t := k.findTask(o.ID); t != nil {
 		list = append(list, t)
 	} else if p := k.processes[o.ID]; p != nil {
 		list = append(list, p.leader)
@@ -49,15 +50,15 @@ func (k *Kernel) ownerTasks(o vfs.FileOwner) []*Task {
 	return list
 }
 
-// hasID reports whether an id is that of a thread, process, group or session.
+// hasID reports whether an id belongs to a thread, process, group or session.
 func (k *Kernel) hasID(id int32) bool {
-	return k.task(id) != nil || slices.ContainsFunc(k.sortedProcesses(), func(p *Process) bool {
+	return k.findTask(id) != nil || slices.ContainsFunc(k.sortedProcesses(), func(p *Process) bool {
 		return p.pid == id || p.group == id || p.session == id
 	})
 }
 
-// ownerNumber is fcntl with F_GETOWN: 0 if the owner is gone.
-func (k *Kernel) ownerNumber(f *vfs.File) int32 {
+// ownerID is fcntl with F_GETOWN: 0 if the owner has ended.
+func (k *Kernel) ownerID(f *vfs.File) int32 {
 	switch {
 	case len(k.ownerTasks(f.Owner)) == 0:
 		return 0
@@ -79,12 +80,12 @@ func (t *Task) setOwner(f *vfs.File, who int32) unix.Errno {
 	if who != 0 && !t.k.hasID(who) {
 		return unix.ESRCH
 	}
-	t.own(f, kind, who)
+	t.setFileOwner(f, kind, who)
 	return 0
 }
 
-// ownerEx is fcntl with F_GETOWN_EX or F_SETOWN_EX, for a struct f_owner_ex.
-func (t *Task) ownerEx(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
+// ownerStructure is fcntl with F_GETOWN_EX or F_SETOWN_EX, for a struct f_owner_ex.
+func (t *Task) ownerStructure(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno) {
 	var owner struct{ Type, ID int32 }
 	if cmd == unix.F_GETOWN_EX {
 		owner.Type = f.Owner.Kind
@@ -102,19 +103,19 @@ func (t *Task) ownerEx(f *vfs.File, cmd int, addr arch.Addr) (uint64, unix.Errno
 	case owner.ID != 0 && !t.k.hasID(owner.ID):
 		return 0, unix.ESRCH
 	}
-	t.own(f, owner.Type, owner.ID)
+	t.setFileOwner(f, owner.Type, owner.ID)
 	return 0, 0
 }
 
-// signalOwner sends the owner of a description the signal of F_SETSIG, or SIGIO, as
-// send_sigio of Linux does.
+// signalOwner sends the owner of a description the signal set by F_SETSIG, or SIGIO, as send_sigio
+// of Linux does.
 func (k *Kernel) signalOwner(f *vfs.File, fd int32, e pollEvent) {
 	for _, t := range k.ownerTasks(f.Owner) {
 		if !maySignalIO(f.Owner, t.cred) {
 			continue
 		}
 		info := signalInfo(unix.SIGIO, siKernel)
-		if n := f.Signal; n != 0 && (n < firstQueued || t.proc.room()) {
+		if n := f.Signal; n != 0 && (n < firstQueued || t.proc.hasSignalRoom()) {
 			code := e.code
 			if specificCodes.has(int(n)) {
 				code = siSigIO
@@ -131,7 +132,7 @@ func (k *Kernel) signalOwner(f *vfs.File, fd int32, e pollEvent) {
 	}
 }
 
-// maySignalIO is the permission check for who a description's owner may be.
+// maySignalIO is the permission check for a signal to a process with the credentials c.
 func maySignalIO(o vfs.FileOwner, c vfs.Cred) bool {
 	return o.EUID == 0 || o.EUID == c.SUID || o.EUID == c.UID || o.UID == c.SUID || o.UID == c.UID
 }

@@ -13,43 +13,43 @@ const atStatxSyncType = 0x6000
 // atCwd is AT_FDCWD as the argument of a system call.
 const atCwd = ^uint64(99)
 
-// at is where a relative path begins: nil for the working directory.
-func (t *Task) at(dirfd uint64, path string) (*vfs.Dentry, unix.Errno) {
+// startOfPath is the directory at which a relative path starts; nil for the working directory.
+func (t *Task) startOfPath(dirfd uint64, path string) (*vfs.Dentry, unix.Errno) {
 	if int32(dirfd) == unix.AT_FDCWD || path != "" && path[0] == '/' {
 		return nil, 0
 	}
-	f, errno := t.file(dirfd)
+	f, errno := t.openFile(dirfd)
 	if errno != 0 {
 		return nil, errno
 	}
 	return f.Dentry(), 0
 }
 
-// pathAt is a path argument with where it begins. ENOENT: it is empty.
-func (t *Task) pathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
-	from, path, errno := t.anyPathAt(dirfd, addr)
+// readPathAt reads a path argument and the directory at which it starts. ENOENT: it is empty.
+func (t *Task) readPathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
+	from, path, errno := t.readAnyPathAt(dirfd, addr)
 	if path == "" && (errno == 0 || errno == unix.EBADF) {
-		errno = unix.ENOENT // which comes before the descriptor
+		errno = unix.ENOENT // it is reported before a bad descriptor
 	}
 	return from, path, errno
 }
 
-// anyPathAt is pathAt for those to whom an empty path means the descriptor.
-func (t *Task) anyPathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
-	path, errno := t.path(addr)
+// readAnyPathAt is readPathAt for calls in which an empty path refers to the descriptor.
+func (t *Task) readAnyPathAt(dirfd, addr uint64) (*vfs.Dentry, string, unix.Errno) {
+	path, errno := t.readPath(addr)
 	if errno != 0 {
 		return nil, "", errno
 	}
-	from, errno := t.at(dirfd, path)
+	from, errno := t.startOfPath(dirfd, path)
 	return from, path, errno
 }
 
-// object finds what a path argument names. With AT_EMPTY_PATH in flags an empty
-// path means the descriptor itself.
-func (t *Task) object(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno) {
-	find := t.pathAt
+// findObject finds the object that a path argument refers to. With AT_EMPTY_PATH in flags an empty
+// path refers to the descriptor itself.
+func (t *Task) findObject(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno) {
+	find := t.readPathAt
 	if flags&unix.AT_EMPTY_PATH != 0 {
-		find = t.anyPathAt
+		find = t.readAnyPathAt
 	}
 	from, path, errno := find(dirfd, addr)
 	if errno != 0 {
@@ -67,11 +67,11 @@ func (t *Task) object(dirfd, addr uint64, flags uint32) (*vfs.Dentry, unix.Errno
 func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 	f := t.call.opened
 	if f == nil {
-		from, path, errno := t.pathAt(dirfd, addr)
+		from, path, errno := t.readPathAt(dirfd, addr)
 		if errno != 0 {
 			return 0, errno
 		}
-		if _, errno := t.proc.lowest(0); errno != 0 {
+		if _, errno := t.proc.lowestFree(0); errno != 0 {
 			return 0, errno
 		}
 		if f, errno = t.k.fs.Open(t.vfsContext(), from, path, int(uint32(flags)), uint32(mode)); errno != 0 {
@@ -91,15 +91,15 @@ func (t *Task) openAt(dirfd, addr, flags, mode uint64) (uint64, unix.Errno) {
 	}
 	t.adoptTerminal(f, int(uint32(flags)))
 	if errno := t.openFIFO(f); errno != 0 {
-		t.keepOpened(f, errno)
+		t.keepForRetry(f, errno)
 		return 0, errno
 	}
 	f.Opened()
 	return t.installFile(f, flags&unix.O_CLOEXEC != 0)
 }
 
-// finishOpening breaks the leases that are in the way of a description. If it fails, the
-// description is released, or kept for the next attempt.
+// finishOpening breaks the leases that prevent an open. If it fails, the description is released,
+// or kept for the next attempt.
 func (t *Task) finishOpening(f *vfs.File, flags int) unix.Errno {
 	errno := unix.Errno(0)
 	if !f.IsPath() {
@@ -108,13 +108,13 @@ func (t *Task) finishOpening(f *vfs.File, flags int) unix.Errno {
 	if errno == 0 {
 		errno = f.FinishOpening()
 	}
-	t.keepOpened(f, errno)
+	t.keepForRetry(f, errno)
 	return errno
 }
 
-// keepOpened keeps a description for the next attempt of a call that is blocked, and
-// releases it if the call has failed.
-func (t *Task) keepOpened(f *vfs.File, errno unix.Errno) {
+// keepForRetry keeps a description for the next attempt of a call that is blocked, and releases it
+// if the call has failed.
+func (t *Task) keepForRetry(f *vfs.File, errno unix.Errno) {
 	switch {
 	case errno == errBlocked:
 		t.call.opened = f
@@ -138,7 +138,7 @@ func (t *Task) writeStat(addr uint64, i *vfs.Inode) unix.Errno {
 }
 
 func (t *Task) stat(dirfd, addr, buf uint64, flags uint32) (uint64, unix.Errno) {
-	d, errno := t.object(dirfd, addr, flags)
+	d, errno := t.findObject(dirfd, addr, flags)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -152,7 +152,7 @@ func sysLstat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFstat(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.file(a[0])
+	f, errno := t.openFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -173,7 +173,7 @@ func sysStatx(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		uint32(a[2])&atStatxSyncType == atStatxSyncType {
 		return 0, unix.EINVAL
 	}
-	d, errno := t.object(a[0], a[1], uint32(a[2]))
+	d, errno := t.findObject(a[0], a[1], uint32(a[2]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -181,27 +181,29 @@ func sysStatx(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, writeStruct(t, arch.Addr(a[4]), &s)
 }
 
-func (t *Task) access(dirfd, addr, mode uint64, flags uint32) (uint64, unix.Errno) {
+func (t *Task) checkAccess(dirfd, addr, mode uint64, flags uint32) (uint64, unix.Errno) {
 	if uint32(mode)&^7 != 0 || flags&^(unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
 		return 0, unix.EINVAL
 	}
-	d, errno := t.object(dirfd, addr, flags)
+	d, errno := t.findObject(dirfd, addr, flags)
 	if errno != 0 {
 		return 0, errno
 	}
 	return 0, t.vfsContext().Access(d.Inode(), uint32(mode), flags&unix.AT_EACCESS != 0)
 }
 
-func sysAccess(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.access(atCwd, a[0], a[1], 0) }
+func sysAccess(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.checkAccess(atCwd, a[0], a[1], 0) }
 
-func sysFaccessat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.access(a[0], a[1], a[2], 0) }
+func sysFaccessat(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.checkAccess(a[0], a[1], a[2], 0)
+}
 
 func sysFaccessat2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.access(a[0], a[1], a[2], uint32(a[3]))
+	return t.checkAccess(a[0], a[1], a[2], uint32(a[3]))
 }
 
 func (t *Task) mkdir(dirfd, addr, mode uint64) (uint64, unix.Errno) {
-	from, path, errno := t.pathAt(dirfd, addr)
+	from, path, errno := t.readPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -213,7 +215,7 @@ func sysMkdir(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mkdir(atCwd,
 func sysMkdirat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mkdir(a[0], a[1], a[2]) }
 
 func (t *Task) mknod(dirfd, addr, mode uint64) (uint64, unix.Errno) {
-	from, path, errno := t.pathAt(dirfd, addr)
+	from, path, errno := t.readPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -225,8 +227,8 @@ func sysMknod(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mknod(atCwd,
 
 func sysMknodat(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.mknod(a[0], a[1], a[2]) }
 
-func (t *Task) remove(dirfd, addr uint64, dir bool) (uint64, unix.Errno) {
-	from, path, errno := t.pathAt(dirfd, addr)
+func (t *Task) removeName(dirfd, addr uint64, dir bool) (uint64, unix.Errno) {
+	from, path, errno := t.readPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -236,23 +238,23 @@ func (t *Task) remove(dirfd, addr uint64, dir bool) (uint64, unix.Errno) {
 	return 0, t.k.fs.Unlink(t.vfsContext(), from, path)
 }
 
-func sysRmdir(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.remove(atCwd, a[0], true) }
+func sysRmdir(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.removeName(atCwd, a[0], true) }
 
-func sysUnlink(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.remove(atCwd, a[0], false) }
+func sysUnlink(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.removeName(atCwd, a[0], false) }
 
 func sysUnlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if uint32(a[2])&^unix.AT_REMOVEDIR != 0 {
 		return 0, unix.EINVAL
 	}
-	return t.remove(a[0], a[1], a[2]&unix.AT_REMOVEDIR != 0)
+	return t.removeName(a[0], a[1], a[2]&unix.AT_REMOVEDIR != 0)
 }
 
 func (t *Task) rename(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64, unix.Errno) {
-	oldFrom, oldPath, errno := t.pathAt(oldfd, oldAddr)
+	oldFrom, oldPath, errno := t.readPathAt(oldfd, oldAddr)
 	if errno != 0 {
 		return 0, errno
 	}
-	newFrom, newPath, errno := t.pathAt(newfd, newAddr)
+	newFrom, newPath, errno := t.readPathAt(newfd, newAddr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -275,11 +277,11 @@ func (t *Task) link(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64
 	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
 		return 0, unix.EINVAL
 	}
-	oldFrom, oldPath, errno := t.pathAt(oldfd, oldAddr)
+	oldFrom, oldPath, errno := t.readPathAt(oldfd, oldAddr)
 	if errno != 0 {
 		return 0, errno
 	}
-	newFrom, newPath, errno := t.pathAt(newfd, newAddr)
+	newFrom, newPath, errno := t.readPathAt(newfd, newAddr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -297,11 +299,11 @@ func sysLinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func (t *Task) symlink(textAddr, dirfd, addr uint64) (uint64, unix.Errno) {
-	text, errno := t.path(textAddr)
+	text, errno := t.readPath(textAddr)
 	if errno != 0 {
 		return 0, errno
 	}
-	from, path, errno := t.pathAt(dirfd, addr)
+	from, path, errno := t.readPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -316,7 +318,7 @@ func (t *Task) readlink(dirfd, addr, buf, size uint64) (uint64, unix.Errno) {
 	if int32(size) <= 0 {
 		return 0, unix.EINVAL
 	}
-	from, path, errno := t.anyPathAt(dirfd, addr)
+	from, path, errno := t.readAnyPathAt(dirfd, addr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -345,14 +347,14 @@ func sysGetdents64(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func (t *Task) getdents(a [6]uint64, fill func(*vfs.File, *vfs.Ctx, []byte) (int, unix.Errno)) (uint64, unix.Errno) {
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	if !f.Inode().IsDir() {
 		return 0, unix.ENOTDIR
 	}
-	buf := t.k.scratch.get(min(uint64(uint32(a[2])), chunkSize))
+	buf := t.k.scratch.buffer(min(uint64(uint32(a[2])), chunkSize))
 	n, errno := fill(f, t.vfsContext(), buf)
 	if errno != 0 {
 		return 0, errno
@@ -372,8 +374,8 @@ func sysGetcwd(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return uint64(len(path)) + 1, t.copyOut(arch.Addr(a[0]), append([]byte(path), 0))
 }
 
-// enter makes a folder the working directory or the root.
-func (t *Task) folder(d *vfs.Dentry) unix.Errno {
+// checkDirectory checks that a directory can be the working directory or the root.
+func (t *Task) checkDirectory(d *vfs.Dentry) unix.Errno {
 	if !d.Inode().IsDir() {
 		return unix.ENOTDIR
 	}
@@ -381,9 +383,9 @@ func (t *Task) folder(d *vfs.Dentry) unix.Errno {
 }
 
 func sysChdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	d, errno := t.object(atCwd, a[0], 0)
+	d, errno := t.findObject(atCwd, a[0], 0)
 	if errno == 0 {
-		errno = t.folder(d)
+		errno = t.checkDirectory(d)
 	}
 	if errno == 0 {
 		t.proc.context.cwd = d
@@ -392,9 +394,9 @@ func sysChdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFchdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.file(a[0])
+	f, errno := t.openFile(a[0])
 	if errno == 0 {
-		errno = t.folder(f.Dentry())
+		errno = t.checkDirectory(f.Dentry())
 	}
 	if errno == 0 {
 		t.proc.context.cwd = f.Dentry()
@@ -403,9 +405,9 @@ func sysFchdir(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysChroot(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	d, errno := t.object(atCwd, a[0], 0)
+	d, errno := t.findObject(atCwd, a[0], 0)
 	if errno == 0 {
-		errno = t.folder(d)
+		errno = t.checkDirectory(d)
 	}
 	if errno == 0 && !t.cred.Can(vfs.CapSysChroot) {
 		errno = unix.EPERM
@@ -423,7 +425,7 @@ func sysUmask(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysStatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	d, errno := t.object(atCwd, a[0], 0)
+	d, errno := t.findObject(atCwd, a[0], 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -432,7 +434,7 @@ func sysStatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysFstatfs(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, errno := t.file(a[0])
+	f, errno := t.openFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -455,7 +457,7 @@ func sysMemfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.installFile(f, a[1]&unix.MFD_CLOEXEC != 0)
 }
 
-// sysIoprioGet and sysIoprioSet: there is one priority.
+// sysIoprioGet and sysIoprioSet know one priority only.
 func sysIoprioGet(*Task, [6]uint64) (uint64, unix.Errno) { return 4, 0 }
 
 func sysIoprioSet(*Task, [6]uint64) (uint64, unix.Errno) { return 0, 0 }

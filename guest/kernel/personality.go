@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Personalities and their flags (include/uapi/linux/personality.h), as far as they
-// mean something here. The others are kept and shown.
+// Personalities and their flags (include/uapi/linux/personality.h) that have an effect here. The
+// others are only stored.
 const (
 	perLinux32 = 0x8
 	perMask    = 0xff
@@ -30,24 +30,24 @@ func sysPersonality(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return uint64(old), 0
 }
 
-// implied are the rights that a mapping gets for which prot is asked.
-func (t *Task) implied(prot int) int {
+// impliedProtection is the protection of a mapping for which prot is requested.
+func (t *Task) impliedProtection(prot int) int {
 	if t.personality&readImpliesExec != 0 && prot&unix.PROT_READ != 0 {
 		prot |= unix.PROT_EXEC
 	}
 	return prot
 }
 
-// shownRelease is what uname tells the thread of the kernel's release.
+// shownRelease is the kernel release that uname returns to the thread.
 func (t *Task) shownRelease() string {
 	if t.personality&uname26 == 0 {
 		return Release
 	}
-	// Linux 6.1 becomes 2.6.61, followed by what stands after its numbers.
+	// Linux 6.1 becomes 2.6.61, followed by the suffix after its numbers.
 	return "2.6.61" + strings.TrimLeft(Release, "0123456789.")
 }
 
-// shownMachine is what uname tells the thread of the processor.
+// shownMachine is the processor name that uname returns to the thread.
 func (t *Task) shownMachine() string {
 	if t.personality&perMask == perLinux32 {
 		return "i686"

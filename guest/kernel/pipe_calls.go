@@ -8,11 +8,11 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-func sysPipe(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.pipe(a[0], 0) }
+func sysPipe(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.makePipe(a[0], 0) }
 
-func sysPipe2(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.pipe(a[0], int(uint32(a[1]))) }
+func sysPipe2(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.makePipe(a[0], int(uint32(a[1]))) }
 
-func (t *Task) pipe(addr uint64, flags int) (uint64, unix.Errno) {
+func (t *Task) makePipe(addr uint64, flags int) (uint64, unix.Errno) {
 	if flags&^(unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_DIRECT) != 0 {
 		return 0, unix.EINVAL
 	}
@@ -27,7 +27,7 @@ func (t *Task) pipe(addr uint64, flags int) (uint64, unix.Errno) {
 	return t.installPair(addr, files, flags&unix.O_CLOEXEC != 0)
 }
 
-// installPair gives two descriptions descriptors and stores these at addr.
+// installPair assigns descriptors to two descriptions and stores the descriptors at addr.
 func (t *Task) installPair(addr uint64, files [2]*vfs.File, cloexec bool) (uint64, unix.Errno) {
 	first, errno := t.installFile(files[0], cloexec)
 	if errno != 0 {
@@ -48,8 +48,8 @@ func (t *Task) installPair(addr uint64, files [2]*vfs.File, cloexec bool) (uint6
 	return 0, 0
 }
 
-// openFIFO connects a description of a FIFO that was just opened to its pipe,
-// and waits for the other side as fifo(7) says.
+// openFIFO connects a description of a FIFO that has just been opened to its pipe, and waits for
+// the other end as fifo(7) says.
 func (t *Task) openFIFO(f *vfs.File) unix.Errno {
 	i := f.Inode()
 	if i.Type() != unix.S_IFIFO || f.IsPath() {
@@ -74,7 +74,7 @@ func (t *Task) openFIFO(f *vfs.File) unix.Errno {
 	if end.Complete() {
 		return 0
 	}
-	return t.wait(errRestart, forever, end.Opens())
+	return t.waitInterruptibly(errRestart, forever, end.Opens())
 }
 
 // spliceFlags are hints (SPLICE_F_MOVE, _MORE, _GIFT) and SPLICE_F_NONBLOCK.
@@ -98,7 +98,7 @@ func sysSplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[5]&^spliceFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	in, out, errno := t.plainFiles(a[0], a[2])
+	in, out, errno := t.usableFiles(a[0], a[2])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -114,13 +114,13 @@ func sysSplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	n, errno := t.splice(in, out, a[1], a[3], a[4], a[5]&spliceNonblock != 0)
-	accessed(in, n)
-	modified(out, n)
+	notifyAccess(in, n)
+	notifyModify(out, n)
 	return n, errno
 }
 
-// splice moves bytes of which one side at least is a pipe. What the other side
-// does not take stays where it is.
+// splice moves bytes between two files, of which at least one is a pipe. Bytes that the target does
+// not accept stay in the source.
 func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (uint64, unix.Errno) {
 	source, target := pipeEnd(in), pipeEnd(out)
 	limit := min(n, chunkSize)
@@ -134,7 +134,7 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 		}
 		limit = min(limit, uint64(target.Free()))
 	}
-	buf := t.k.scratch.get(limit)
+	buf := t.k.scratch.buffer(limit)
 	c := t.vfsContext()
 	if source != nil {
 		got := source.Peek(buf)
@@ -146,7 +146,7 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 		}
 		put, errno := t.spliceOut(c, out, outAt, buf[:got])
 		if put > 0 {
-			// What was taken is read for good; the bytes are known already.
+			// This consumes the bytes that were written; their content is known already.
 			if _, errno := in.Read(c, buf[:put]); errno != 0 {
 				return 0, errno
 			}
@@ -171,39 +171,38 @@ func (t *Task) splice(in, out *vfs.File, inAt, outAt, n uint64, nonblock bool) (
 	return uint64(put), errno
 }
 
-// spliceWait waits for a side that cannot go on, unless the call or the side
-// does not block.
+// spliceWait waits for a side that is not ready, unless the call or the side does not block.
 func (t *Task) spliceWait(f *vfs.File, nonblock bool) unix.Errno {
 	if nonblock || f.Nonblock() {
 		return unix.EAGAIN
 	}
-	return t.wait(errRestart, forever, f.Waiters())
+	return t.waitInterruptibly(errRestart, forever, f.Waiters())
 }
 
-// positionless is the errno of an offset for something that has no positions.
-func positionless(errno unix.Errno) unix.Errno {
+// positionErrno is the errno of an offset argument for a file without positions.
+func positionErrno(errno unix.Errno) unix.Errno {
 	if errno == unix.ESPIPE {
 		return unix.EINVAL
 	}
 	return errno
 }
 
-// spliceAt transfers bytes of one side: at its position, or at an offset in guest
-// memory, which it moves.
+// spliceAt transfers bytes on one side: at its position, or at an offset in guest memory, which it
+// updates.
 func (t *Task) spliceAt(f *vfs.File, at uint64, here func() (int, unix.Errno), there func(off int64) (int, unix.Errno)) (int, unix.Errno) {
 	if at == 0 {
 		return here()
 	}
-	pos, errno := t.filePosition(f, at)
+	pos, errno := t.readFilePosition(f, at)
 	if errno != 0 {
 		return 0, errno
 	}
 	n, errno := there(pos.at)
 	if errno != 0 {
-		return n, positionless(errno)
+		return n, positionErrno(errno)
 	}
 	pos.at += int64(n)
-	return n, pos.store(t, f)
+	return n, pos.storePosition(t, f)
 }
 
 func (t *Task) spliceOut(c *vfs.Ctx, out *vfs.File, at uint64, p []byte) (int, unix.Errno) {
@@ -222,7 +221,7 @@ func sysTee(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[3]&^spliceFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	in, out, errno := t.plainFiles(a[0], a[1])
+	in, out, errno := t.usableFiles(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -251,7 +250,7 @@ func sysVmsplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[3]&^spliceFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	f, errno := t.plainFile(a[0])
+	f, errno := t.usableFile(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -259,7 +258,7 @@ func sysVmsplice(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, unix.EBADF
 	}
 	if f.Writable() {
-		return t.vectored(a, position{}, t.doWrite)
+		return t.transferVector(a, position{}, t.doWrite)
 	}
-	return t.vectored(a, position{}, t.doRead)
+	return t.transferVector(a, position{}, t.doRead)
 }

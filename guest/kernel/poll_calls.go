@@ -14,15 +14,15 @@ type pollFD struct {
 	Revents int16
 }
 
-// alwaysPolled are the events that poll reports unasked.
+// alwaysPolled are the events that poll reports without being asked.
 const alwaysPolled = unix.POLLERR | unix.POLLHUP
 
 func sysPoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	deadline := forever
 	if ms := int32(a[2]); ms >= 0 {
-		deadline = t.deadlineIn(int64(ms) * 1e6)
+		deadline = t.relativeDeadline(int64(ms) * 1e6)
 	}
-	return t.poll(arch.Addr(a[0]), a[1], deadline, errRestartBlock)
+	return t.pollFiles(arch.Addr(a[0]), a[1], deadline, errRestartBlock)
 }
 
 func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -33,11 +33,11 @@ func sysPpoll(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.temporaryMask(arch.Addr(a[3]), a[4]); errno != 0 {
 		return 0, errno
 	}
-	n, errno := t.poll(arch.Addr(a[0]), a[1], deadline, errInterrupted)
+	n, errno := t.pollFiles(arch.Addr(a[0]), a[1], deadline, errInterrupted)
 	return t.storeRemaining(arch.Addr(a[2]), deadline, n, errno)
 }
 
-// optionalTimeout is the deadline of a relative timespec; none means forever.
+// optionalTimeout is the deadline of a relative timespec; forever if there is no timespec.
 func (t *Task) optionalTimeout(addr arch.Addr) (int64, unix.Errno) {
 	if addr == 0 {
 		return forever, 0
@@ -49,10 +49,10 @@ func (t *Task) optionalTimeout(addr arch.Addr) (int64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.deadlineIn(ns), 0
+	return t.relativeDeadline(ns), 0
 }
 
-// temporaryMask installs the signal mask of a call like ppoll.
+// temporaryMask installs the signal mask of ppoll and similar calls.
 func (t *Task) temporaryMask(addr arch.Addr, size uint64) unix.Errno {
 	if addr == 0 {
 		return 0
@@ -64,32 +64,32 @@ func (t *Task) temporaryMask(addr arch.Addr, size uint64) unix.Errno {
 	if errno != 0 {
 		return errno
 	}
-	t.swapMask(set)
+	t.setTemporaryMask(set)
 	return 0
 }
 
-// storeRemaining writes back what is left of a time-out, as the raw ppoll and
-// pselect6 do; that it cannot be written is no error.
+// storeRemaining writes back the time that is left of a time-out, as the raw ppoll and pselect6 do;
+// failing to write it is no error.
 func (t *Task) storeRemaining(addr arch.Addr, deadline int64, n uint64, errno unix.Errno) (uint64, unix.Errno) {
 	if addr == 0 || deadline == forever {
 		return n, errno
 	}
-	if errno = t.stickyTimeout(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
+	if errno = t.stickyTimeoutErrno(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
 		_ = t.writeTimespec(addr, max(0, deadline-t.k.now))
 	}
 	return n, errno
 }
 
-// stickyTimeout is what becomes of a call whose time-out cannot tell how much is left
-// of it: it is not made again after a signal.
-func (t *Task) stickyTimeout(errno unix.Errno) unix.Errno {
+// stickyTimeoutErrno is the result of a call whose time-out is not updated (STICKY_TIMEOUTS): it is
+// not restarted after a signal.
+func (t *Task) stickyTimeoutErrno(errno unix.Errno) unix.Errno {
 	if errno == errInterrupted && t.personality&stickyTimeouts != 0 {
 		return unix.EINTR
 	}
 	return errno
 }
 
-func (t *Task) poll(addr arch.Addr, count uint64, deadline int64, restart unix.Errno) (uint64, unix.Errno) {
+func (t *Task) pollFiles(addr arch.Addr, count uint64, deadline int64, restart unix.Errno) (uint64, unix.Errno) {
 	if count > t.proc.limits[unix.RLIMIT_NOFILE].Cur {
 		return 0, unix.EINVAL
 	}
@@ -104,7 +104,7 @@ func (t *Task) poll(addr arch.Addr, count uint64, deadline int64, restart unix.E
 	for i := range list {
 		p := &list[i]
 		var q *wait.Queue
-		if p.Revents, q = t.pollOne(p); p.Revents != 0 {
+		if p.Revents, q = t.pollEntry(p); p.Revents != 0 {
 			ready++
 		}
 		if q != nil {
@@ -113,15 +113,15 @@ func (t *Task) poll(addr arch.Addr, count uint64, deadline int64, restart unix.E
 	}
 	var result unix.Errno
 	if ready == 0 {
-		// Poll is never made anew after a handler.
-		switch result = t.wait(restart, deadline, queues...); result {
+		// Poll is never restarted after a handler.
+		switch result = t.waitInterruptibly(restart, deadline, queues...); result {
 		case errBlocked:
 			return 0, result
 		case unix.ETIMEDOUT:
 			result = 0
 		}
 	}
-	// What holds, which may be nothing, is told even when a signal came.
+	// The events that hold, if any, are stored even after a signal.
 	for i := range list {
 		if errno := t.proc.space.WriteU16(addr+arch.Addr(8*i+6), uint16(list[i].Revents)); errno != 0 {
 			return 0, errno
@@ -130,19 +130,20 @@ func (t *Task) poll(addr arch.Addr, count uint64, deadline int64, restart unix.E
 	return ready, result
 }
 
-// pollOne tells which of the wanted events hold for one entry.
-func (t *Task) pollOne(p *pollFD) (int16, *wait.Queue) {
+// pollEntry returns the requested events that hold for one entry, and the queue on which to wait
+// for the others.
+func (t *Task) pollEntry(p *pollFD) (int16, *wait.Queue) {
 	if p.FD < 0 {
 		return 0, nil
 	}
-	f, errno := t.plainFile(uint64(uint32(p.FD)))
+	f, errno := t.usableFile(uint64(uint32(p.FD)))
 	if errno != 0 {
 		return unix.POLLNVAL, nil
 	}
 	return int16(f.Ready()) & (p.Events | alwaysPolled), f.Waiters()
 }
 
-// What select's three sets stand for (fs/select.c).
+// The events that select's three sets stand for (fs/select.c).
 const (
 	selectRead   = unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.POLLIN | unix.POLLHUP | unix.POLLERR
 	selectWrite  = unix.EPOLLWRBAND | unix.EPOLLWRNORM | unix.POLLOUT | unix.POLLERR
@@ -160,19 +161,19 @@ func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			if tv.Sec < 0 || tv.Usec < 0 {
 				return 0, unix.EINVAL
 			}
-			// Linux takes any number of microseconds here.
-			ns, errno := nanoseconds(unix.Timespec{Sec: tv.Sec + tv.Usec/1e6, Nsec: tv.Usec % 1e6 * microsecond})
+			// Linux accepts any number of microseconds here.
+			ns, errno := timespecToNS(unix.Timespec{Sec: tv.Sec + tv.Usec/1e6, Nsec: tv.Usec % 1e6 * microsecond})
 			if errno != 0 {
 				return 0, errno
 			}
-			deadline = t.deadlineIn(ns)
+			deadline = t.relativeDeadline(ns)
 		}
 	}
 	n, errno := t.selectFiles(a, deadline)
 	if a[4] == 0 {
 		return n, errno
 	}
-	if errno = t.stickyTimeout(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
+	if errno = t.stickyTimeoutErrno(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
 		tv := unix.NsecToTimeval(max(0, deadline-t.k.now))
 		_ = writeStruct(t, arch.Addr(a[4]), &tv)
 	}
@@ -197,7 +198,7 @@ func sysPselect6(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.storeRemaining(arch.Addr(a[4]), deadline, n, errno)
 }
 
-// selectFiles is select and pselect6 once their time-out and mask are known.
+// selectFiles carries out select and pselect6 after their time-out and mask are known.
 func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	count := int(int32(a[0]))
 	if count < 0 {
@@ -221,7 +222,7 @@ func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 		if (want[0][at]|want[1][at]|want[2][at])&bit == 0 {
 			continue
 		}
-		f, errno := t.plainFile(uint64(fd))
+		f, errno := t.usableFile(uint64(fd))
 		if errno != 0 {
 			return 0, unix.EBADF
 		}
@@ -237,7 +238,7 @@ func (t *Task) selectFiles(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 		}
 	}
 	if ready == 0 {
-		if errno := t.wait(errInterrupted, deadline, queues...); errno != unix.ETIMEDOUT {
+		if errno := t.waitInterruptibly(errInterrupted, deadline, queues...); errno != unix.ETIMEDOUT {
 			return 0, errno
 		}
 	}

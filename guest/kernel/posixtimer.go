@@ -24,26 +24,26 @@ type posixTimer struct {
 	onCPU    bool
 	timer    *timer    // armed on the run's clock
 	armed    *cpuTimer // ... or on a processor-time clock
-	deadline int64     // of the clock that it is or would be armed on: when it runs out, or ran out last
+	deadline int64     // on the clock that it is or would be armed on: when it expires, or expired last
 	interval int64
 	running  timerPhase
-	overrun  int64 // turns since the last signal was taken, without the one that was sent
-	again    int32 // how often it ran out, set anew, while its signal was pending
-	told     int32 // with the last signal that was taken
+	overrun  int64 // expirations since the last signal was taken, except the one that sent the signal
+	again    int32 // expirations while its signal was pending, after having been set again
+	reported int32 // overrun count of the last signal taken
 	absolute bool  // it was set to a time on CLOCK_REALTIME, which may be set
 }
 
-// timerPhase is how a timer of timer_create counts time. One with an interval is
-// armed for one turn. The turns after it are computed (goOn) when the program
-// takes the turn's signal; meanwhile nothing of them can be noticed.
+// timerPhase is the way in which a timer of timer_create counts time. A timer with an interval is
+// armed for one expiration. Later expirations are computed (rearm) when the program takes the
+// signal of this one; until then they have no visible effect.
 type timerPhase uint8
 
 const (
-	timerIdle    timerPhase = iota
-	timerSilent             // it counts, and sends nothing: SIGEV_NONE
-	timerArmed              // it will send its signal at the deadline
-	timerPending            // its signal waits to be taken
-	timerUnheard            // its signal would be discarded; in Kernel.unheard
+	timerIdle       timerPhase = iota
+	timerSilent                // it counts and sends nothing: SIGEV_NONE
+	timerArmed                 // it will send its signal at the deadline
+	timerPending               // its signal is pending
+	timerSuppressed            // its signal would be discarded; in Kernel.suppressed
 )
 
 type sigevent struct {
@@ -63,9 +63,9 @@ const (
 func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	p := t.proc
 	x := &posixTimer{
-		proc: p, clock: int32(a[0]), signal: int(unix.SIGALRM), id: p.lastTimer, value: uint64(p.lastTimer), overrun: noTurns,
+		proc: p, clock: int32(a[0]), signal: int(unix.SIGALRM), id: p.lastTimer, value: uint64(p.lastTimer), overrun: noOverrun,
 	}
-	if _, errno := t.clock(x.clock); errno != 0 {
+	if _, errno := t.readClock(x.clock); errno != 0 {
 		return 0, errno
 	}
 	x.cpu, x.onCPU = t.cpuClock(x.clock, false)
@@ -100,14 +100,15 @@ func sysTimerCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-func (p *Process) timer(id uint64) *posixTimer {
+func (p *Process) findTimer(id uint64) *posixTimer {
 	if at, ok := p.timerIndex(int32(id)); ok {
 		return p.posix[at]
 	}
 	return nil
 }
 
-// timerIndex is where a timer is, or would be: they are in order.
+// timerIndex is the index of a timer, or the index at which it would be inserted; the timers are
+// sorted.
 func (p *Process) timerIndex(id int32) (int, bool) {
 	return slices.BinarySearchFunc(p.posix, id, func(x *posixTimer, id int32) int { return cmp.Compare(x.id, id) })
 }
@@ -128,53 +129,53 @@ func (x *posixTimer) disarm() {
 		x.timer = nil
 	}
 	if x.armed != nil {
-		x.armed.remove()
+		x.armed.disarm()
 		x.armed = nil
 	}
-	if x.running == timerUnheard {
-		k.unheard = slices.DeleteFunc(k.unheard, func(o *posixTimer) bool { return o == x })
+	if x.running == timerSuppressed {
+		k.suppressed = slices.DeleteFunc(k.suppressed, func(o *posixTimer) bool { return o == x })
 	}
 	x.running = timerIdle
 }
 
-// now is the time on the clock that the timer is armed on: the run's for clocks
-// that go on by themselves.
-func (x *posixTimer) now() int64 {
+// clockNow is the time on the clock that the timer is armed on: the run's clock except for
+// processor-time clocks.
+func (x *posixTimer) clockNow() int64 {
 	if x.onCPU {
-		return x.cpu.read()
+		return x.cpu.readClock()
 	}
 	return x.proc.k.now
 }
 
-// set starts the timer; absolute times are those of its own clock.
-func (x *posixTimer) set(value int64, absolute bool) {
+// startTimer starts the timer; absolute times are on its own clock.
+func (x *posixTimer) startTimer(value int64, absolute bool) {
 	x.absolute = absolute && isRealtimeClock(x.clock)
 	switch {
 	case !absolute:
-		value = saturatingAdd(x.now(), value)
+		value = saturatingAdd(x.clockNow(), value)
 	case !x.onCPU:
-		value = x.proc.k.runClock(x.clock, value)
+		value = x.proc.k.toRunClock(x.clock, value)
 	}
 	x.deadline = value
 	if x.running = timerSilent; x.notify != sigevNone {
-		x.arm()
+		x.armTimer()
 	}
 }
 
-// arm has the timer run out at the deadline.
-func (x *posixTimer) arm() {
+// armTimer makes the timer expire at the deadline.
+func (x *posixTimer) armTimer() {
 	x.running = timerArmed
 	if x.onCPU {
-		x.armed = x.cpu.arm(x.deadline, x)
+		x.armed = x.cpu.armTimer(x.deadline, x)
 	} else {
 		x.timer = x.proc.k.timers.add(x.deadline, x)
 	}
 }
 
-// forward moves the deadline of a timer with an interval past the present, and
-// returns by how many turns.
-func (x *posixTimer) forward() int64 {
-	past := x.now() - x.deadline
+// advanceDeadline moves the deadline of a timer with an interval past the present, and returns the
+// number of intervals skipped.
+func (x *posixTimer) advanceDeadline() int64 {
+	past := x.clockNow() - x.deadline
 	if past < 0 {
 		return 0
 	}
@@ -187,57 +188,59 @@ func (x *posixTimer) forward() int64 {
 	return turns
 }
 
-// goOn arms a timer with an interval for the next turn to come.
-func (x *posixTimer) goOn() {
-	x.overrun += x.forward()
-	x.arm()
+// rearm arms a timer with an interval for its next expiration.
+func (x *posixTimer) rearm() {
+	x.overrun += x.advanceDeadline()
+	x.armTimer()
 }
 
-func (x *posixTimer) left() (value, interval int64) {
+func (x *posixTimer) remaining() (value, interval int64) {
 	if x.running == timerIdle || x.running == timerPending && x.interval == 0 {
 		return 0, x.interval
 	}
 	if x.interval > 0 && x.running != timerArmed {
-		x.overrun += x.forward()
+		x.overrun += x.advanceDeadline()
 	}
-	left := x.deadline - x.now()
+	left := x.deadline - x.clockNow()
 	if x.running == timerSilent {
 		return max(0, left), x.interval
 	}
 	return max(1, left), x.interval
 }
 
-// queue is where the timer's signal goes.
-func (x *posixTimer) queue() *signalQueue {
+// targetQueue is the signal queue of the thread or process that the timer signals.
+func (x *posixTimer) targetQueue() *signalQueue {
 	if x.thread != nil {
 		return &x.thread.signals
 	}
 	return &x.proc.signals
 }
 
-// isPending reports whether the timer's last signal was not taken yet.
+// isPending reports whether the timer's last signal has not been taken yet.
 func (x *posixTimer) isPending() bool {
-	return slices.ContainsFunc(x.queue().list, func(i sigInfo) bool { return x.sent(&i) })
+	return slices.ContainsFunc(x.targetQueue().list, func(i sigInfo) bool { return x.isSenderOf(&i) })
 }
 
-// sent reports whether i is a signal of the timer.
-func (x *posixTimer) sent(i *sigInfo) bool {
-	return i.ofTimer() && decode[int32](i[16:20]) == x.id
+// isSenderOf reports whether i is a signal of the timer.
+func (x *posixTimer) isSenderOf(i *sigInfo) bool {
+	return i.isFromTimer() && decodeStruct[int32](i[16:20]) == x.id
 }
 
-// ofTimer reports whether the kernel has sent the signal for a timer of timer_create.
-func (i *sigInfo) ofTimer() bool { return i.code() == siTimer && decode[uint32](i[timerMark:]) != 0 }
+// isFromTimer reports whether the kernel has sent the signal for a timer of timer_create.
+func (i *sigInfo) isFromTimer() bool {
+	return i.code() == siTimer && decodeStruct[uint32](i[timerMark:]) != 0
+}
 
-// timerMark is where the signals of timers have a number while they are pending:
-// si_sys_private, which no program sees.
+// timerMark is the offset of si_sys_private, which is nonzero in the pending signals of timers and
+// which no program sees.
 const timerMark = 32
 
-// isUnheard reports whether the timer's signal would be discarded now.
-func (x *posixTimer) isUnheard() bool {
+// isSuppressed reports whether the timer's signal would be discarded now.
+func (x *posixTimer) isSuppressed() bool {
 	if t := x.thread; t != nil {
-		return t.state == dead || x.proc.discards(x.signal, t.mask|t.waitSet)
+		return t.state == dead || x.proc.discardsSignal(x.signal, t.mask|t.waitSet)
 	}
-	return x.proc.discards(x.signal, x.proc.blockedByAll())
+	return x.proc.discardsSignal(x.signal, x.proc.blockedByAll())
 }
 
 func (x *posixTimer) expire(k *Kernel) {
@@ -247,7 +250,7 @@ func (x *posixTimer) expire(k *Kernel) {
 		x.running = timerPending
 		return
 	}
-	unheard := x.isUnheard()
+	unheard := x.isSuppressed()
 	i := signalInfo(unix.Signal(x.signal), siTimer)
 	putU32(i[16:], uint32(x.id))
 	putU64(i[24:], x.value)
@@ -262,29 +265,29 @@ func (x *posixTimer) expire(k *Kernel) {
 		x.running = timerPending
 	case x.interval == 0:
 	case unheard:
-		x.discarded()
-	default: // it was delivered before it came: Deliver
-		x.goOn()
-		x.overrun = noTurns
+		x.noteDiscarded()
+	default: // Deliver has delivered it before it arrived
+		x.rearm()
+		x.overrun = noOverrun
 	}
 }
 
-// discarded notes that a signal of the timer was thrown away. Turns are counted
-// until one would be heard again.
-func (x *posixTimer) discarded() {
+// noteDiscarded records that a signal of the timer was discarded. Expirations are counted until a
+// signal would be delivered again.
+func (x *posixTimer) noteDiscarded() {
 	if x.running = timerIdle; x.interval > 0 {
-		x.running = timerUnheard
-		x.proc.k.unheard = append(x.proc.k.unheard, x)
+		x.running = timerSuppressed
+		x.proc.k.suppressed = append(x.proc.k.suppressed, x)
 	}
 }
 
-// listen arms the timers whose signals would be heard now and would not be before:
-// their dispositions, or who blocks them, have changed.
-func (k *Kernel) listen() {
-	for _, x := range slices.Clone(k.unheard) {
-		if !x.isUnheard() {
+// rearmSuppressed arms the timers whose signals were discarded and no longer would be, because a
+// disposition or a signal mask has changed.
+func (k *Kernel) rearmSuppressed() {
+	for _, x := range slices.Clone(k.suppressed) {
+		if !x.isSuppressed() {
 			x.disarm()
-			x.goOn()
+			x.rearm()
 		}
 	}
 }
@@ -301,15 +304,15 @@ func (t *Task) readItimerspec(addr arch.Addr) (value, interval int64, errno unix
 	if errno = readStruct(t, addr, &s); errno != 0 {
 		return 0, 0, errno
 	}
-	if value, errno = nanoseconds(s.Value); errno != 0 {
+	if value, errno = timespecToNS(s.Value); errno != 0 {
 		return 0, 0, errno
 	}
-	interval, errno = nanoseconds(s.Interval)
+	interval, errno = timespecToNS(s.Interval)
 	return value, interval, errno
 }
 
-// runClock converts a time on a guest clock to the run's clock.
-func (k *Kernel) runClock(clock int32, ns int64) int64 {
+// toRunClock converts a time on a guest clock to the run's clock.
+func (k *Kernel) toRunClock(clock int32, ns int64) int64 {
 	switch {
 	case clock == unix.CLOCK_TAI:
 		return ns - k.realtimeBase() - int64(k.realtime.tai)*second
@@ -327,15 +330,15 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	x := t.proc.timer(a[0])
+	x := t.proc.findTimer(a[0])
 	if x == nil {
 		return 0, unix.EINVAL
 	}
-	old := makeItimerspec(x.left())
+	old := makeItimerspec(x.remaining())
 	x.disarm()
-	x.interval, x.overrun, x.told = interval, noTurns, 0
+	x.interval, x.overrun, x.reported = interval, noOverrun, 0
 	if value != 0 {
-		x.set(value, a[1]&timerAbsolute != 0)
+		x.startTimer(value, a[1]&timerAbsolute != 0)
 	}
 	if a[3] != 0 {
 		return 0, writeStruct(t, arch.Addr(a[3]), &old)
@@ -344,57 +347,57 @@ func sysTimerSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysTimerGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	x := t.proc.timer(a[0])
+	x := t.proc.findTimer(a[0])
 	if x == nil {
 		return 0, unix.EINVAL
 	}
-	s := makeItimerspec(x.left())
+	s := makeItimerspec(x.remaining())
 	return 0, writeStruct(t, arch.Addr(a[1]), &s)
 }
 
 func sysTimerGetoverrun(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	x := t.proc.timer(a[0])
+	x := t.proc.findTimer(a[0])
 	if x == nil {
 		return 0, unix.EINVAL
 	}
-	return uint64(x.told), 0
+	return uint64(x.reported), 0
 }
 
-// noTurns is the overrun of a timer that has not run out: the turn that sends the
-// signal is no overrun.
-const noTurns = -1
+// noOverrun is the overrun of a timer that has not expired: the expiration that sends the signal is
+// no overrun.
+const noOverrun = -1
 
-// taken completes the siginfo of a timer's signal when it is taken: how often the
-// timer ran out since it was sent. The timer goes on.
-func (p *Process) taken(i *sigInfo) {
+// completeTimerSignal stores the overrun count in a timer's signal when it is taken, and rearms the
+// timer.
+func (p *Process) completeTimerSignal(i *sigInfo) {
 	putU32(i[timerMark:], 0)
-	x := p.timer(uint64(decode[uint32](i[16:20])))
+	x := p.findTimer(uint64(decodeStruct[uint32](i[16:20])))
 	if x == nil {
 		return
 	}
 	overrun := int64(x.again)
 	if x.again = 0; x.interval > 0 && x.running == timerPending {
-		x.goOn()
-		x.told, x.overrun = mostTurns(x.overrun), noTurns
-		overrun += int64(x.told)
+		x.rearm()
+		x.reported, x.overrun = clampOverrun(x.overrun), noOverrun
+		overrun += int64(x.reported)
 	} else if x.running == timerPending {
 		x.running = timerIdle
 	}
-	putU32(i[20:], uint32(mostTurns(overrun)))
+	putU32(i[20:], uint32(clampOverrun(overrun)))
 }
 
-// mostTurns is a number of turns as far as it is counted (DELAYTIMER_MAX).
-func mostTurns(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+// clampOverrun limits an overrun count to DELAYTIMER_MAX.
+func clampOverrun(n int64) int32 { return int32(min(n, math.MaxInt32)) }
 
-// retell has a timer say of its signal what another signal says.
-func (p *Process) retell(i *sigInfo) {
-	if x := p.timer(uint64(decode[uint32](i[16:20]))); x != nil && i.code() == siTimer {
-		x.told = decode[int32](i[20:24])
+// copyOverrun sets the overrun count of a timer to that of another signal.
+func (p *Process) copyOverrun(i *sigInfo) {
+	if x := p.findTimer(uint64(decodeStruct[uint32](i[16:20]))); x != nil && i.code() == siTimer {
+		x.reported = decodeStruct[int32](i[20:24])
 	}
 }
 
 func sysTimerDelete(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	x := t.proc.timer(a[0])
+	x := t.proc.findTimer(a[0])
 	if x == nil {
 		return 0, unix.EINVAL
 	}

@@ -22,44 +22,44 @@ type Process struct {
 	leader   *Task // the main thread, even when it has ended
 	parent   *Process
 	forker   *Task      // the parent's thread whose child it is; nil for init
-	zombies  []*Task    // threads that have ended and that tracers have not taken notice of
+	zombies  []*Task    // threads that have ended and whose end tracers have not acknowledged
 	quiet    wait.Queue // woken when a thread has ended, or is no zombie any more
 	children []*Process // zombies included, oldest first
 	threads  []*Task    // live ones, the oldest first
 
 	group, session int32
 	terminal       *tty.Terminal // that controls the session; nil: none
-	lostGroup      int32         // of a leader: the foreground, when its terminal was hung up
+	lostGroup      int32         // of a leader: the foreground group when its terminal was hung up
 	space          *mm.AddressSpace
 	files          *FDTable
 	context        *fsContext
 	actions        *signalActions
-	last           vfs.Cred // of its main thread, when that has ended
+	last           vfs.Cred // of its main thread when that ended
 
 	signals signalQueue
 	waiters wait.Queue // threads of this process in wait4 and waitid
 
-	binary      *vfs.File       // what /proc/PID/exe leads to; nil for a zombie
+	binary      *vfs.File       // the target of /proc/PID/exe; nil for a zombie
 	path        string          // of the program, which may be a script
 	objects     []loader.Object // the program and its dynamic linker
 	args, env   []string
-	exitSignal  int // what the parent is sent at the end
+	exitSignal  int // signal to the parent at the end
 	status      exitStatus
 	ending      bool // its threads are about to end: signals are dropped
 	stopped     bool // by a signal
-	stopping    int  // how many threads a group-stop waits for
+	stopping    int  // threads for which a group-stop waits
 	groupSignal int  // of the last group-stop
 	stopSignal  int  // not yet reported to the parent
 	continued   bool // not yet reported
 	execed      bool
-	outside     bool // it is no part of the program: addOutside
+	outside     bool // not part of the program: addOutside
 	subreaper   bool
-	ptracer     int32 // PR_SET_PTRACER: who may trace it besides; -1: everybody
+	ptracer     int32 // PR_SET_PTRACER: another process that may trace it; -1: any
 	dumpable    uint64
 	name        string // comm of the main thread, for zombies
 	oomScore    int
-	early       [lastSignal + 1]uint16 // signals that were delivered before they came: Deliver
-	membarrier  uint32                 // kinds of barriers it has registered for
+	early       [lastSignal + 1]uint16 // signals that Deliver has delivered before they arrived
+	membarrier  uint32                 // kinds of barriers that it has registered for
 	limits      [rlimits]unix.Rlimit
 	itimer      *itimer
 	posix       []*posixTimer
@@ -67,23 +67,23 @@ type Process struct {
 	cpuTimers   []*cpuTimer
 	lastTimer   int32
 	started     int64
-	charged     uint64 // of the kernel's memory
+	charged     uint64 // bytes of the kernel's memory
 
-	// Times of children that were waited for, and of threads that are gone.
+	// Times of children that have been waited for, and of threads that have ended.
 	deadUser, deadKernel, childUser, childKernel arch.Cycles
 }
 
-// exitStatus is how a process ended.
+// exitStatus is the exit code or the signal with which a process or thread ended.
 type exitStatus struct {
 	zombie       bool
 	code, signal int
 }
 
-// wait is the status word of wait4.
-func (s exitStatus) wait() int32 { return int32(s.code&0xff<<8 | s.signal&0x7f) }
+// waitWord is the status word of wait4.
+func (s exitStatus) waitWord() int32 { return int32(s.code&0xff<<8 | s.signal&0x7f) }
 
-// cause is what a siginfo says of the end.
-func (s exitStatus) cause() (code, status int32) {
+// siginfoFields are the fields of a siginfo_t about the end.
+func (s exitStatus) siginfoFields() (code, status int32) {
 	if s.signal != 0 {
 		return cldKilled, int32(s.signal)
 	}
@@ -104,7 +104,7 @@ type fsContext struct {
 // PID is the process's id.
 func (p *Process) PID() int32 { return p.pid }
 
-// cred is who the process acts as, as others see it: its main thread's.
+// cred are the process's credentials as others see them: those of its main thread.
 func (p *Process) cred() *vfs.Cred {
 	if len(p.threads) > 0 && p.threads[0].id == arch.ThreadID(p.pid) {
 		return &p.threads[0].cred
@@ -112,7 +112,7 @@ func (p *Process) cred() *vfs.Cred {
 	return &p.last
 }
 
-// parentID is the parent's id, 0 if there is none.
+// parentID is the parent's id, or 0 without a parent.
 func (p *Process) parentID() int32 {
 	if p.parent == nil {
 		return 0
@@ -132,18 +132,18 @@ func (p *Process) Args() []string { return p.args }
 // killProcess ends a process by a signal.
 func (k *Kernel) killProcess(p *Process, signal int) { k.endProcess(p, exitStatus{signal: signal}) }
 
-// endProcess ends all threads of a process. None of them is inside an
-// instruction, so they can all go at once, but for those that stop for a tracer before.
+// endProcess ends all threads of a process. No thread is inside an instruction, so all end at once,
+// except those that first stop for a tracer.
 func (k *Kernel) endProcess(p *Process, status exitStatus) {
 	p.status, p.ending = status, true
-	// What kills it is done with: a tracer may still ask about threads that stop first.
-	p.dropEverywhere(sigbit(int(unix.SIGKILL)))
+	// The SIGKILL is consumed: threads that stop first may still be inspected by a tracer.
+	p.dropPending(sigbit(int(unix.SIGKILL)))
 	for _, t := range slices.Clone(p.threads) {
 		k.endTask(t, status)
 	}
 }
 
-// endTask ends a thread, which stops for its tracer before if that wants it.
+// endTask ends a thread; if its tracer has asked for it, the thread stops first.
 func (k *Kernel) endTask(t *Task, status exitStatus) {
 	if t.dying {
 		return
@@ -156,26 +156,25 @@ func (k *Kernel) endTask(t *Task, status exitStatus) {
 	t.dying = true
 	t.stop = nil
 	t.job = jobControl{}
-	t.unwait()
+	t.clearWait()
 	if t.state != running {
 		t.state = running
 		k.sched.Ready(t.id)
 	}
 }
 
-// exitTask ends a thread: what userland is promised at a thread's death happens
-// in the order of Linux's do_exit.
+// exitTask ends a thread. The effects that user space sees occur in the order of Linux's do_exit.
 func (k *Kernel) exitTask(t *Task) {
 	p := t.proc
-	t.unwait()
+	t.clearWait()
 	if t.call.futex != nil {
-		k.forgetFutex(t.call.futex)
+		k.removeFutexWaiter(t.call.futex)
 	}
 	if a, ok := t.call.data.(abandoner); ok {
 		a.Abandon()
 	}
 	t.endNotification()
-	t.seccomp.filters.drop(k.memory)
+	t.seccomp.filters.dropReference(k.memory)
 	t.seccomp = seccompState{}
 	k.fs.CancelLock(int32(t.id))
 	if t.call.opened != nil {
@@ -185,7 +184,7 @@ func (k *Kernel) exitTask(t *Task) {
 	k.exitPILocks(t)
 	if t.clearTID != 0 && (len(p.threads) > 1 || p.space.Users() > 1) {
 		if p.space.WriteU32(t.clearTID, 0) == 0 {
-			_, _ = k.futexWake(t.futexKey(t.clearTID, false), 1, ^uint32(0))
+			_, _ = k.futexWake(t.futexKeyAt(t.clearTID, false), 1, ^uint32(0))
 		}
 	}
 	if t.semUndo != nil {
@@ -215,7 +214,7 @@ func (k *Kernel) exitTask(t *Task) {
 		k.memory.Release(kmem.Thread)
 	}
 	k.sched.Exit(t.id)
-	k.observer.Exit(t.id, int(p.status.wait()))
+	k.observer.Exit(t.id, int(p.status.waitWord()))
 	if len(p.threads) == 0 {
 		k.exitProcess(p)
 	}
@@ -228,48 +227,48 @@ func (k *Kernel) exitTask(t *Task) {
 	p.quiet.Wake(wait.AnyEvent)
 }
 
-// releaseTracees lets the threads go that t, which has ended, has traced.
+// releaseTracees resumes and detaches the tracees of t, which has ended.
 func (k *Kernel) releaseTracees(t *Task) {
 	for _, x := range slices.Clone(t.tracees) {
 		if x.hasTraceOption(optionExitKill) {
 			k.sendProcess(x.proc, signalInfo(unix.SIGKILL, siKernel))
 		}
-		k.detach(x)
+		k.detachTracee(x)
 	}
 }
 
-// detach ends the tracing of a thread, which may have ended.
-func (k *Kernel) detach(x *Task) {
+// detachTracee ends the tracing of a thread, which may have ended.
+func (k *Kernel) detachTracee(x *Task) {
 	p, tracer := x.proc, x.trace.tracer
 	if s := x.stop; x.state == traced && s.kind == stopAtSignal {
-		s.signal = int(s.code) // it was not told of
+		s.signal = int(s.code) // the tracer was not notified of it
 	}
 	switch {
 	case x.state != dead:
-		x.unlink()
+		x.detachTracer()
 	case x != p.leader:
 		k.releaseZombie(x)
 	default:
-		x.unlink()
+		x.detachTracer()
 		if p.isOver() && (p.parent != tracer.proc || p.isIgnored()) {
 			k.notifyParent(p)
 		}
 	}
 }
 
-// releaseZombie forgets a thread that has ended, whose tracer knows.
+// releaseZombie forgets a thread that has ended and whose tracer knows.
 func (k *Kernel) releaseZombie(x *Task) {
 	p := x.proc
-	x.unlink()
+	x.detachTracer()
 	p.zombies = slices.DeleteFunc(p.zombies, func(o *Task) bool { return o == x })
 	k.memory.Release(kmem.Thread)
 	p.quiet.Wake(wait.AnyEvent)
 	if p.isOver() {
-		k.announce(p)
+		k.announceEnd(p)
 	}
 }
 
-// isOver reports whether nothing is left of a process but its status.
+// isOver reports whether only the status of a process is left.
 func (p *Process) isOver() bool { return p.status.zombie && len(p.zombies) == 0 }
 
 // isTraced reports whether one of the process's threads is traced.
@@ -277,9 +276,9 @@ func (p *Process) isTraced() bool {
 	return slices.ContainsFunc(p.threads, func(t *Task) bool { return t.trace != nil })
 }
 
-// announce tells of the end of a process: its main thread's tracer, if there is one and it
-// is not the parent's, before the parent.
-func (k *Kernel) announce(p *Process) {
+// announceEnd notifies of the end of a process: first the main thread's tracer, if there is one
+// outside of the parent, and otherwise the parent.
+func (k *Kernel) announceEnd(p *Process) {
 	if t := p.leader; t.trace == nil || t.trace.tracer.proc.outside {
 		k.notifyParent(p)
 		return
@@ -294,7 +293,7 @@ func (k *Kernel) announce(p *Process) {
 	tracer.waiters.Wake(wait.AnyEvent)
 }
 
-// releaseVfork lets the parent that vfork suspended go on.
+// releaseVfork resumes the parent that vfork suspended.
 func (k *Kernel) releaseVfork(t *Task) {
 	if t.vforkDone != nil {
 		t.vforkDone.Wake(wait.AnyEvent)
@@ -307,24 +306,24 @@ func (k *Kernel) exitProcess(p *Process) {
 	p.status.zombie = true
 	k.releaseSpace(p)
 	p.space = nil
-	p.runs(nil)
+	p.setBinary(nil)
 	p.cancelTimers()
 	p.files.release(p)
 	p.files = nil
 	k.leaveTerminal(p, true)
 	p.terminal = nil
-	k.orphan(p)
+	k.orphanChildren(p)
 	k.endOrphanedJobs(p, p.parent, true)
 	if p == k.init {
 		k.done = true
 		return
 	}
 	if p.isOver() {
-		k.announce(p)
+		k.announceEnd(p)
 	}
 }
 
-// releaseSpace leaves the address space, after its digest was taken if it ends.
+// releaseSpace leaves the address space; if it ends, its digest is taken first.
 func (k *Kernel) releaseSpace(p *Process) {
 	if p.space.Users() == 1 {
 		k.observer.Memory(p.pid, digestOf(p.space.DigestLast))
@@ -332,18 +331,18 @@ func (k *Kernel) releaseSpace(p *Process) {
 	p.space.Unref()
 }
 
-// digestOf is what a function feeds to a hash.
+// digestOf is the hash of the bytes that a function writes.
 func digestOf(feed func(*xxh3.Hasher)) [16]byte {
 	var h xxh3.Hasher
 	feed(&h)
 	return h.Sum128().Bytes()
 }
 
-// orphan gives p's children to the nearest subreaper, or to init.
-func (k *Kernel) orphan(p *Process) {
-	heir := k.heir(p)
+// orphanChildren gives p's children to the nearest subreaper, or to init.
+func (k *Kernel) orphanChildren(p *Process) {
+	heir := k.heirOfChildren(p)
 	for _, c := range p.children {
-		c.exitSignal = int(unix.SIGCHLD) // an heir is told in no other way
+		c.exitSignal = int(unix.SIGCHLD) // the only signal that an heir gets
 		for _, t := range c.threads {
 			if t.parentDeath != 0 {
 				k.sendTask(t, userInfo(unix.Signal(t.parentDeath), siUser, p.pid, p.cred().UID))
@@ -370,11 +369,11 @@ func (p *Process) isIgnored() bool {
 	return a.Handler == sigIgn || a.Flags&saNoCldWait != 0
 }
 
-// notifyParent tells the parent that p has become a zombie.
+// notifyParent notifies the parent that p has become a zombie.
 func (k *Kernel) notifyParent(p *Process) {
 	parent := p.parent
 	if parent.outside {
-		k.reap(p)
+		k.reapZombie(p)
 		return
 	}
 	auto := p.isIgnored()
@@ -383,18 +382,18 @@ func (k *Kernel) notifyParent(p *Process) {
 	}
 	parent.waiters.Wake(wait.AnyEvent)
 	if auto {
-		k.reap(p)
+		k.reapZombie(p)
 	}
 }
 
 // childInfo is the siginfo of SIGCHLD about p's end.
 func (p *Process) childInfo(signal int) sigInfo {
-	code, status := p.status.cause()
+	code, status := p.status.siginfoFields()
 	return p.childEvent(signal, code, status)
 }
 
 func (p *Process) childEvent(signal int, code, status int32) sigInfo {
-	user, system := p.times()
+	user, system := p.coreTimes()
 	return p.k.childReport(signal, code, p.pid, p.cred().UID, status, user, system)
 }
 
@@ -405,7 +404,7 @@ func (p *Process) threadEvent(t *Task, code, status int32) sigInfo {
 
 // threadEnd is the siginfo about the end of one thread.
 func (p *Process) threadEnd(t *Task, signal int) sigInfo {
-	code, status := t.ended.cause()
+	code, status := t.ended.siginfoFields()
 	return p.k.childReport(signal, code, int32(t.id), t.cred.UID, status, t.userTime, t.kernelTime)
 }
 
@@ -417,31 +416,31 @@ func (k *Kernel) childReport(signal int, code, id int32, uid uint32, status int3
 	return i
 }
 
-// reap removes a zombie.
-func (k *Kernel) reap(p *Process) {
+// reapZombie removes a zombie.
+func (k *Kernel) reapZombie(p *Process) {
 	if p.leader.trace != nil {
-		p.leader.unlink()
+		p.leader.detachTracer()
 	}
 	if !p.parent.outside {
-		user, system := p.times()
+		user, system := p.coreTimes()
 		p.parent.childUser += user + p.childUser
 		p.parent.childKernel += system + p.childKernel
 	}
 	p.parent.children = slices.DeleteFunc(p.parent.children, func(o *Process) bool { return o == p })
 	delete(k.processes, p.pid)
-	p.charge(0)
+	p.setMemoryCharge(0)
 }
 
-// charge makes n the number of bytes that the process counts as in the kernel's
-// memory, besides its threads and descriptors.
-func (p *Process) charge(n uint64) {
+// setMemoryCharge sets the number of bytes for which the process is charged in the kernel's memory,
+// besides its threads and descriptors.
+func (p *Process) setMemoryCharge(n uint64) {
 	p.k.memory.Force(n)
 	p.k.memory.Release(p.charged)
 	p.charged = n
 }
 
-// times is the time that p's threads, dead ones included, were on a core.
-func (p *Process) times() (user, system arch.Cycles) {
+// coreTimes is the processor time of p's threads, including those that have ended.
+func (p *Process) coreTimes() (user, system arch.Cycles) {
 	user, system = p.deadUser, p.deadKernel
 	for _, t := range p.threads {
 		user += t.userTime
@@ -450,8 +449,8 @@ func (p *Process) times() (user, system arch.Cycles) {
 	return user, system
 }
 
-// stopProcess suspends all threads of p: a group-stop. Those that are traced stop when
-// they are about to act, for their tracers.
+// stopProcess suspends all threads of p: a group-stop. Traced threads stop for their tracers when
+// they next run.
 func (k *Kernel) stopProcess(p *Process, signal int) {
 	if p.status.zombie || p.stopped && !p.isTraced() {
 		return
@@ -467,11 +466,11 @@ func (k *Kernel) stopProcess(p *Process, signal int) {
 				p.stopping++
 			}
 			if t.job.notifies = t.trace.seized && t != k.current; t != k.current {
-				t.kick()
+				t.wakeTracee()
 			}
 		case t.state == blocked:
-			// The call is made again when the process goes on.
-			t.unwait()
+			// The call is restarted when the process continues.
+			t.clearWait()
 			t.state, t.call.stopped = stopped, true
 		case t.state == running:
 			t.state = stopped
@@ -484,14 +483,14 @@ func (k *Kernel) stopProcess(p *Process, signal int) {
 	}
 }
 
-// notifyStop tells the parent that p was stopped or continued.
+// notifyStop notifies the parent that p was stopped or continued.
 func (k *Kernel) notifyStop(p *Process, code, status int32) {
 	if !p.parent.outside {
 		k.childStopped(p.parent, p.childEvent(int(unix.SIGCHLD), code, status))
 	}
 }
 
-// continueProcess ends a group-stop, or one that was about to be.
+// continueProcess ends a group-stop, or one in progress.
 func (k *Kernel) continueProcess(p *Process) {
 	stopped, stopping := p.stopped, p.stopping > 0
 	p.stopping = 0
@@ -515,7 +514,7 @@ func (k *Kernel) continueProcess(p *Process) {
 	}
 }
 
-// wakeStopped lets the threads go that a group-stop has stopped.
+// wakeStopped resumes the threads that a group-stop has stopped.
 func (k *Kernel) wakeStopped(p *Process) {
 	p.stopped = false
 	for _, t := range p.threads {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Proc is the kernel as /proc and /sys show it.
+// Proc is the view of the kernel that /proc and /sys show.
 func (k *Kernel) Proc() procfs.Kernel { return &procView{k} }
 
 type procView struct{ k *Kernel }
@@ -60,7 +60,7 @@ func (v *procView) Process(id int32) procfs.Process {
 	if p := v.k.processes[id]; p != nil {
 		return procProcess{p}
 	}
-	if t := v.k.task(id); t != nil {
+	if t := v.k.findTask(id); t != nil {
 		return procProcess{t.proc}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (v procProcess) Threads() []int32 {
 	return ids
 }
 
-// thread finds a live thread; 0 means the main one, or what is left of it.
+// thread finds a live thread; 0 means the main one, even if it has ended.
 func (v procProcess) thread(id int32) *Task {
 	for _, t := range v.p.threads {
 		if id == 0 || int32(t.id) == id {
@@ -101,7 +101,7 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 	s := procfs.Status{
 		Name: p.name, State: 'Z', Priority: 120, Group: p.group, Session: p.session,
 		Umask: p.context.umask, SharedPending: uint64(p.signals.set), QueuedSignals: len(p.signals.list),
-		ExitSignal: p.exitSignal, ExitStatus: int(p.status.wait()), StartNS: p.started + bootNS,
+		ExitSignal: p.exitSignal, ExitStatus: int(p.status.waitWord()), StartNS: p.started + bootNS,
 		ChildUserNS: k.cyclesToNS(p.childUser), ChildSysNS: k.cyclesToNS(p.childKernel),
 	}
 	s.Parent = p.parentID()
@@ -119,7 +119,7 @@ func (v procProcess) Status(id int32) (procfs.Status, bool) {
 			s.Caught |= uint64(sigbit(n))
 		}
 	}
-	user, system := p.times()
+	user, system := p.coreTimes()
 	if t != nil {
 		v.addThread(&s, t)
 		if id != 0 {
@@ -143,7 +143,7 @@ func addCred(s *procfs.Status, c *vfs.Cred) {
 	s.Bounding, s.Ambient = uint64(c.Bounding), uint64(c.Ambient)
 }
 
-// addThread fills in what is known of a live thread.
+// addThread adds the fields of a live thread.
 func (v procProcess) addThread(s *procfs.Status, t *Task) {
 	s.Name = t.name
 	addCred(s, &t.cred)
@@ -199,11 +199,11 @@ func (v procProcess) Exe() *vfs.Dentry {
 	return v.p.binary.Dentry()
 }
 
-func (v procProcess) Cwd() *vfs.Dentry { return v.live(v.p.context.cwd) }
+func (v procProcess) Cwd() *vfs.Dentry { return v.liveEntry(v.p.context.cwd) }
 
-func (v procProcess) Root() *vfs.Dentry { return v.live(v.p.context.root) }
+func (v procProcess) Root() *vfs.Dentry { return v.liveEntry(v.p.context.root) }
 
-func (v procProcess) live(d *vfs.Dentry) *vfs.Dentry {
+func (v procProcess) liveEntry(d *vfs.Dentry) *vfs.Dentry {
 	if v.p.status.zombie {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (v procProcess) File(fd int32) (*vfs.File, bool) {
 	if v.p.files == nil || fd < 0 {
 		return nil, false
 	}
-	e := v.p.files.get(uint64(fd))
+	e := v.p.files.openEntry(uint64(fd))
 	if e == nil {
 		return nil, false
 	}

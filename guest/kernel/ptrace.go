@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Requests that package unix lacks or has under names of other processors.
+// Requests that package unix does not define or defines under names of other processors.
 const (
 	ptraceSysemu     = 31
 	ptraceSysemuStep = 32
@@ -43,7 +43,7 @@ func sysPtrace(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.ptrace(c, request, a[2], a[3])
 }
 
-// missingTracee is the error of a request about a thread that is none, or has ended.
+// missingTracee is the error of a request about a thread that is no tracee or has ended.
 func (t *Task) missingTracee(request uint64, id int32) unix.Errno {
 	if p := t.k.processes[id]; p != nil && (request == unix.PTRACE_ATTACH || request == unix.PTRACE_SEIZE) {
 		return unix.EPERM
@@ -59,7 +59,7 @@ func (t *Task) traceMe() unix.Errno {
 	if !t.k.mayBeTraced(t.proc.forker) {
 		return unix.EPERM
 	}
-	t.attach(t.proc.forker, false, 0)
+	t.attachTracer(t.proc.forker, false, 0)
 	return 0
 }
 
@@ -82,8 +82,8 @@ func (k *Kernel) mayBeTraced(parent *Task) bool {
 	return true
 }
 
-// mayTrace reports whether t may trace a process, or reach into its memory
-// (PTRACE_MODE_ATTACH); byFile: see mayExamine.
+// mayTrace reports whether t may trace a process or access its memory (PTRACE_MODE_ATTACH); for
+// byFile see mayExamine.
 func (t *Task) mayTrace(p *Process, byFile bool) bool {
 	if p == t.proc {
 		return true
@@ -93,7 +93,7 @@ func (t *Task) mayTrace(p *Process, byFile bool) bool {
 	}
 	switch t.k.ptraceScope {
 	case scopeRestricted:
-		return t.cred.Can(vfs.CapSysPtrace) || p.descendsFrom(t.proc) || p.accepts(t.proc)
+		return t.cred.Can(vfs.CapSysPtrace) || p.descendsFrom(t.proc) || p.acceptsTracer(t.proc)
 	case scopeAdmin:
 		return t.cred.Can(vfs.CapSysPtrace)
 	case scopeNone:
@@ -102,7 +102,7 @@ func (t *Task) mayTrace(p *Process, byFile bool) bool {
 	return true
 }
 
-// descendsFrom reports whether a is p or one of those that p comes from.
+// descendsFrom reports whether a is p or an ancestor of p.
 func (p *Process) descendsFrom(a *Process) bool {
 	for ; p != nil; p = p.parent {
 		if p == a {
@@ -112,11 +112,11 @@ func (p *Process) descendsFrom(a *Process) bool {
 	return false
 }
 
-// everyTracer is the PR_SET_PTRACER of a process that anybody may trace.
+// everyTracer is the PR_SET_PTRACER of a process that any process may trace.
 const everyTracer = -1
 
-// accepts reports whether PR_SET_PTRACER allows a tracer.
-func (p *Process) accepts(tracer *Process) bool {
+// acceptsTracer reports whether PR_SET_PTRACER allows a tracer.
+func (p *Process) acceptsTracer(tracer *Process) bool {
 	if p.ptracer == everyTracer {
 		return true
 	}
@@ -126,7 +126,7 @@ func (p *Process) accepts(tracer *Process) bool {
 
 // setPtracer is PR_SET_PTRACER.
 func (t *Task) setPtracer(id uint64) unix.Errno {
-	if int64(id) != everyTracer && id != 0 && t.k.task(int32(id)) == nil {
+	if int64(id) != everyTracer && id != 0 && t.k.findTask(int32(id)) == nil {
 		return unix.EINVAL
 	}
 	t.proc.ptracer = int32(id)
@@ -146,18 +146,18 @@ func (t *Task) traceOther(c *Task, seize bool, addr, options uint64) unix.Errno 
 			return errno
 		}
 	}
-	c.attach(t, seize, uint32(options))
+	c.attachTracer(t, seize, uint32(options))
 	if !seize {
 		t.k.sendTask(c, signalInfo(unix.SIGSTOP, siKernel))
 	}
 	if c.state == stopped {
-		// It goes over from its group-stop to a stop for the tracer.
+		// It changes from its group-stop to a stop for the tracer.
 		c.stopForTracer()
 	}
 	return 0
 }
 
-// checkOptions checks the options of a tracer.
+// checkOptions checks the option word of a tracer.
 func (t *Task) checkOptions(options uint64) unix.Errno {
 	switch {
 	case options&^optionMask != 0:
@@ -168,7 +168,7 @@ func (t *Task) checkOptions(options uint64) unix.Errno {
 	return 0
 }
 
-// ptrace carries out a request about a tracee, which is stopped but for PTRACE_KILL and
+// ptrace carries out a request about a tracee. The tracee is stopped, except for PTRACE_KILL and
 // PTRACE_INTERRUPT.
 func (t *Task) ptrace(c *Task, request, addr, data uint64) (uint64, unix.Errno) {
 	switch request {
@@ -181,19 +181,19 @@ func (t *Task) ptrace(c *Task, request, addr, data uint64) (uint64, unix.Errno) 
 	case unix.PTRACE_POKEUSR:
 		return 0, c.pokeUser(addr, data)
 	case unix.PTRACE_CONT, unix.PTRACE_SYSCALL, unix.PTRACE_SINGLESTEP, ptraceSysemu, ptraceSysemuStep:
-		return 0, c.letGo(request, data)
+		return 0, c.resumeByRequest(request, data)
 	case unix.PTRACE_DETACH:
 		if data > lastSignal {
 			return 0, unix.EIO
 		}
 		c.stop.signal = int(data)
-		c.unlink()
+		c.detachTracer()
 		return 0, 0
 	case unix.PTRACE_KILL:
 		t.k.sendTask(c, userInfo(unix.SIGKILL, siUser, t.proc.pid, t.cred.UID))
 		return 0, 0
 	case unix.PTRACE_INTERRUPT, unix.PTRACE_LISTEN:
-		return 0, c.tend(request)
+		return 0, c.interruptOrListen(request)
 	case unix.PTRACE_SETOPTIONS, unix.PTRACE_OLDSETOPTIONS:
 		errno := t.checkOptions(data)
 		if errno == 0 {
@@ -208,7 +208,7 @@ func (t *Task) ptrace(c *Task, request, addr, data uint64) (uint64, unix.Errno) 
 	return t.ptraceStructures(c, request, addr, data)
 }
 
-// ptraceStructures is the rest of ptrace: requests that read or write a structure.
+// ptraceStructures carries out the requests that read or write a structure.
 func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, unix.Errno) {
 	at := arch.Addr(data)
 	switch request {
@@ -222,14 +222,14 @@ func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, un
 		}
 		return 0, c.setPtraceRegisters(b)
 	case unix.PTRACE_GETFPREGS:
-		fp := t.fpOf(c)
+		fp := t.readTraceeFP(c)
 		return 0, t.copyOut(at, fp[:])
 	case unix.PTRACE_SETFPREGS:
 		var fp [arch.FPSize]byte
 		if errno := t.copyIn(at, fp[:]); errno != 0 {
 			return 0, errno
 		}
-		t.setFPOf(c, &fp)
+		t.writeTraceeFP(c, &fp)
 		return 0, 0
 	case unix.PTRACE_GETREGSET, unix.PTRACE_SETREGSET:
 		return 0, t.registerSet(c, request == unix.PTRACE_SETREGSET, addr, at)
@@ -264,8 +264,8 @@ func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, un
 	return 0, unix.EIO
 }
 
-// letGo lets a stopped tracee go on.
-func (t *Task) letGo(request, signal uint64) unix.Errno {
+// resumeByRequest resumes a stopped tracee as the request says.
+func (t *Task) resumeByRequest(request, signal uint64) unix.Errno {
 	if signal > lastSignal {
 		return unix.EIO
 	}
@@ -274,18 +274,18 @@ func (t *Task) letGo(request, signal uint64) unix.Errno {
 	x.emulates = request == ptraceSysemu || request == ptraceSysemuStep
 	x.steps = request == unix.PTRACE_SINGLESTEP || request == ptraceSysemuStep
 	t.stop.signal = int(signal)
-	t.resume()
+	t.resumeTracee()
 	return 0
 }
 
-// tend is PTRACE_INTERRUPT and PTRACE_LISTEN.
-func (t *Task) tend(request uint64) unix.Errno {
+// interruptOrListen is PTRACE_INTERRUPT and PTRACE_LISTEN.
+func (t *Task) interruptOrListen(request uint64) unix.Errno {
 	if !t.trace.seized {
 		return unix.EIO
 	}
 	if request == unix.PTRACE_INTERRUPT {
 		t.job.traps = true
-		t.kick()
+		t.wakeTracee()
 		return 0
 	}
 	if i := t.stop.info; i == nil || i.code()>>8 != eventStop {
@@ -293,7 +293,7 @@ func (t *Task) tend(request uint64) unix.Errno {
 	}
 	t.stop.listens = true
 	if t.job.notifies {
-		t.resume()
+		t.resumeTracee()
 	}
 	return 0
 }
@@ -315,7 +315,7 @@ func (t *Task) pokeWord(at arch.Addr, word uint64) unix.Errno {
 	return 0
 }
 
-// ptraceRegisters are the registers of a stopped tracee.
+// ptraceRegisters returns the registers of a stopped tracee.
 func (t *Task) ptraceRegisters() ptrace.Registers {
 	return ptrace.Registers{Regs: t.regs, OrigRAX: t.origRAX}
 }
@@ -366,15 +366,15 @@ func (t *Task) pokeUser(offset, word uint64) unix.Errno {
 	return errno
 }
 
-// fpOf reads a tracee's floating-point and SSE state.
-func (t *Task) fpOf(c *Task) (fp [arch.FPSize]byte) {
+// readTraceeFP reads a tracee's floating-point and SSE state.
+func (t *Task) readTraceeFP(c *Task) (fp [arch.FPSize]byte) {
 	c.Load()
 	t.k.cpu.FP(&fp)
 	t.Load()
 	return fp
 }
 
-func (t *Task) setFPOf(c *Task, fp *[arch.FPSize]byte) {
+func (t *Task) writeTraceeFP(c *Task, fp *[arch.FPSize]byte) {
 	c.Load()
 	t.k.cpu.SetFP(fp)
 	t.Load()
@@ -400,7 +400,7 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at arch.Addr) unix.Er
 		r := c.ptraceRegisters()
 		b = r.Bytes()
 	case noteFP:
-		fp := t.fpOf(c)
+		fp := t.readTraceeFP(c)
 		b = fp[:]
 	case noteXState:
 		if v.Len%8 == 0 {
@@ -429,9 +429,9 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at arch.Addr) unix.Er
 	if kind == noteStatus {
 		return c.setPtraceRegisters(b)
 	}
-	fp := t.fpOf(c)
+	fp := t.readTraceeFP(c)
 	copy(fp[:], b)
-	t.setFPOf(c, &fp)
+	t.writeTraceeFP(c, &fp)
 	return 0
 }
 
@@ -457,7 +457,7 @@ func (t *Task) peekSiginfo(c *Task, args, to arch.Addr) (uint64, unix.Errno) {
 	for ; done < uint64(a.Count) && a.Offset+done < uint64(len(list)); done++ {
 		i := list[a.Offset+done]
 		if errno := t.copyOut(to+arch.Addr(done*uint64(len(i))), i[:]); errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 	}
 	return done, 0
@@ -482,7 +482,7 @@ func (t *Task) signalMask(c *Task, set bool, size uint64, at arch.Addr) unix.Err
 	return errno
 }
 
-// callInfo is what PTRACE_GET_SYSCALL_INFO tells of a tracee's stop.
+// callInfo is the result of PTRACE_GET_SYSCALL_INFO for a tracee's stop.
 func (t *Task) callInfo() ptrace.SyscallInfo {
 	r := &t.regs
 	info := ptrace.SyscallInfo{IP: r.RIP, SP: r.GPR[arch.RSP]}
@@ -507,7 +507,7 @@ func (t *Task) callInfo() ptrace.SyscallInfo {
 	return info
 }
 
-// filterOf finds filter n of a tracee, the first that was installed being 0.
+// filterOf finds filter n of a tracee, in the order of installation.
 func (t *Task) filterOf(c *Task, n uint64) (*seccompFilter, unix.Errno) {
 	if !t.cred.Can(vfs.CapSysAdmin) || t.seccomp.mode != 0 {
 		return nil, unix.EACCES
@@ -525,7 +525,7 @@ func (t *Task) filterOf(c *Task, n uint64) (*seccompFilter, unix.Errno) {
 	return f, 0
 }
 
-// getFilter is PTRACE_SECCOMP_GET_FILTER: the number of instructions, and those if there
+// getFilter is PTRACE_SECCOMP_GET_FILTER: the number of instructions, and the instructions if there
 // is room for them.
 func (t *Task) getFilter(c *Task, n uint64, to arch.Addr) (uint64, unix.Errno) {
 	f, errno := t.filterOf(c, n)

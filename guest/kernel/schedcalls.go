@@ -9,15 +9,15 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// target finds the task that a scheduling call is about; 0 is the caller.
-func (t *Task) target(id uint64) (*Task, unix.Errno) {
+// schedulingTarget finds the task of a scheduling call; 0 is the caller.
+func (t *Task) schedulingTarget(id uint64) (*Task, unix.Errno) {
 	switch n := int32(id); {
 	case n < 0:
 		return nil, unix.EINVAL
 	case n == 0:
 		return t, 0
 	default:
-		other := t.k.task(n)
+		other := t.k.findTask(n)
 		if other == nil {
 			return nil, unix.ESRCH
 		}
@@ -31,7 +31,7 @@ func sysSchedGetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] < 8 || a[1]%8 != 0 {
 		return 0, unix.EINVAL
 	}
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -47,14 +47,14 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno := t.copyIn(arch.Addr(a[2]), raw[:min(a[1], 8)]); errno != 0 {
 		return 0, errno
 	}
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	if !t.ownsScheduling(&target.cred) {
 		return 0, unix.EPERM
 	}
-	mask := decode[uint64](raw) & t.k.allCores()
+	mask := decodeStruct[uint64](raw) & t.k.allCores()
 	if mask == 0 {
 		return 0, unix.EINVAL
 	}
@@ -69,7 +69,7 @@ func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysSchedGetscheduler(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -104,7 +104,7 @@ func (t *Task) setPriority(id, param uint64, r schedRequest) (errno unix.Errno) 
 	if r.priority, errno = t.proc.space.ReadU32(arch.Addr(param)); errno != 0 {
 		return errno
 	}
-	target, errno := t.target(id)
+	target, errno := t.schedulingTarget(id)
 	if errno != 0 {
 		return errno
 	}
@@ -120,7 +120,7 @@ func sysSchedGetparam(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 {
 		return 0, unix.EINVAL
 	}
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -137,14 +137,14 @@ type schedAttr struct {
 	UtilMin, UtilMax          uint32
 }
 
-// Sizes of schedAttr: of its first version, and of the one that is known here.
+// Sizes of schedAttr: of its first version, and of the version known here.
 const (
 	firstSchedAttr = 48
 	schedAttrSize  = 56
 )
 
-// readSchedAttr reads a schedAttr of the caller's size, which may be another one than
-// the kernel's.
+// readSchedAttr reads a schedAttr of the size that the caller states, which may differ from the
+// kernel's.
 func (t *Task) readSchedAttr(addr arch.Addr) (s schedAttr, errno unix.Errno) {
 	size, errno := t.proc.space.ReadU32(addr)
 	if errno != 0 {
@@ -165,7 +165,7 @@ func (t *Task) readSchedAttr(addr arch.Addr) (s schedAttr, errno unix.Errno) {
 	if errno != 0 {
 		return s, errno
 	}
-	s = decode[schedAttr](raw)
+	s = decodeStruct[schedAttr](raw)
 	if s.Flags&(schedFlagClampMin|schedFlagClampMax) != 0 && size < schedAttrSize {
 		return s, unix.EINVAL
 	}
@@ -193,7 +193,7 @@ func sysSchedSetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if s.Flags&schedFlagKeepPolicy != 0 {
 		r.policy = keepPolicy
 	}
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -209,7 +209,7 @@ func sysSchedSetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, errno
 }
 
-// schedAttr is how the thread is scheduled, as sched_getattr shows it.
+// schedAttr is the thread's schedule as sched_getattr returns it.
 func (t *Task) schedAttr() schedAttr {
 	s := &t.schedule
 	x := schedAttr{Policy: s.policy}
@@ -234,7 +234,7 @@ func sysSchedGetattr(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] == 0 || int32(a[0]) < 0 || size > arch.PageSize || size < firstSchedAttr || uint32(a[3]) != 0 {
 		return 0, unix.EINVAL
 	}
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -259,11 +259,11 @@ func sysSchedGetPriorityMax(_ *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysSchedGetPriorityMin(_ *Task, a [6]uint64) (uint64, unix.Errno) { return priorityRange(a[0], 1) }
 
-// fairSliceNS is what sched_rr_get_interval says of threads without a real-time class.
+// fairSliceNS is the result of sched_rr_get_interval for threads without a real-time class.
 const fairSliceNS = 4e6
 
 func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	target, errno := t.target(a[0])
+	target, errno := t.schedulingTarget(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -277,28 +277,28 @@ func sysSchedRrGetInterval(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, t.writeTimespec(arch.Addr(a[1]), ns)
 }
 
-// ownsScheduling reports whether the caller may change how a task with the
-// credentials of is scheduled.
+// ownsScheduling reports whether the caller may change the schedule of a task with the credentials
+// of.
 func (t *Task) ownsScheduling(of *vfs.Cred) bool {
 	return t.cred.EUID == of.UID || t.cred.EUID == of.EUID || t.cred.Can(vfs.CapSysNice)
 }
 
-// Nice values, the one that favours a thread least and the one that does most.
+// Nice values with the least and the most processor time.
 const (
 	lowestNice  = 19
 	highestNice = -20
 )
 
-// allowsNice reports whether RLIMIT_NICE lets a thread of the process have a nice value.
+// allowsNice reports whether RLIMIT_NICE allows a nice value for a thread of the process.
 func (p *Process) allowsNice(nice int32) bool { return uint64(20-nice) <= p.limits[rlimitNice].Cur }
 
-// prioritized lists the threads that getpriority and setpriority are about.
-func (t *Task) prioritized(which, who uint64) ([]*Task, unix.Errno) {
+// priorityTargets lists the threads that getpriority and setpriority address.
+func (t *Task) priorityTargets(which, who uint64) ([]*Task, unix.Errno) {
 	var list []*Task
 	id := int32(who)
 	switch which {
 	case unix.PRIO_PROCESS:
-		if target, errno := t.target(who); errno == 0 {
+		if target, errno := t.schedulingTarget(who); errno == 0 {
 			list = []*Task{target}
 		}
 	case unix.PRIO_PGRP, unix.PRIO_USER:
@@ -323,10 +323,9 @@ func (t *Task) prioritized(which, who uint64) ([]*Task, unix.Errno) {
 	return list, 0
 }
 
-// sysGetpriority answers 20 - nice, as the raw call does, of the one that is
-// favoured most.
+// sysGetpriority returns 20 - nice of the thread with the lowest nice value, as the raw call does.
 func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	list, errno := t.prioritized(a[0], a[1])
+	list, errno := t.priorityTargets(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -338,7 +337,7 @@ func sysGetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysSetpriority(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	list, errno := t.prioritized(a[0], a[1])
+	list, errno := t.priorityTargets(a[0], a[1])
 	if errno != 0 {
 		return 0, errno
 	}

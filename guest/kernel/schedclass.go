@@ -18,7 +18,7 @@ const (
 	schedResetOnFork = 0x40000000
 )
 
-// keepPolicy stands for the policy that a thread has (SETPARAM_POLICY of Linux).
+// keepPolicy as a request leaves the policy as it is (SETPARAM_POLICY of Linux).
 const keepPolicy int32 = -1
 
 const (
@@ -29,7 +29,7 @@ const (
 // roundRobinNS is the time slice of SCHED_RR.
 const roundRobinNS = 100_000_000
 
-// schedule is how a thread is scheduled, as sched_setattr(2) sets it.
+// schedule is the scheduling state of a thread, as sched_setattr(2) sets it.
 type schedule struct {
 	policy      uint32
 	resetOnFork bool
@@ -38,20 +38,19 @@ type schedule struct {
 	deadline    deadlineParams
 }
 
-// deadlineParams are those of SCHED_DEADLINE, in nanoseconds.
+// deadlineParams are the parameters of SCHED_DEADLINE, in nanoseconds.
 type deadlineParams struct{ runtime, deadline, period, flags uint64 }
 
-// Precedence is how a thread comes before others, for schedulers that have
-// priorities.
+// Precedence is a thread's precedence over others, for schedulers that have priorities.
 type Precedence struct {
 	// Rank is 0 for threads without a real-time class, the priority of SCHED_FIFO and
 	// SCHED_RR, and 100 for SCHED_DEADLINE. Priority inheritance raises it.
 	Rank int
-	// Slice is after how many nanoseconds another thread of the rank has its turn; 0:
-	// when this one gives it away.
+	// Slice is the time in nanoseconds after which another thread of the same rank runs; 0: when
+	// this one yields.
 	Slice int64
-	// Runtime is for how many nanoseconds a thread of rank 100 may run in each Period,
-	// and Deadline when, from a period's start, it must have: the earliest comes first.
+	// A thread of rank 100 may run for Runtime nanoseconds in each Period, and must have run for
+	// them by Deadline after the start of the period: the earliest deadline runs first.
 	Runtime, Deadline, Period int64
 }
 
@@ -61,7 +60,7 @@ func isFair(policy uint32) bool {
 
 func isRealtime(policy uint32) bool { return policy == schedFIFO || policy == schedRR }
 
-// rank is the thread's own rank: see Precedence.
+// rank is the thread's rank without inheritance: see Precedence.
 func (s *schedule) rank() int {
 	switch {
 	case s.policy == schedDeadline:
@@ -72,7 +71,7 @@ func (s *schedule) rank() int {
 	return 0
 }
 
-// kernelPriority is the priority inside of Linux, where a lower number comes first.
+// kernelPriority is the priority inside Linux, where a lower number runs first.
 func (s *schedule) kernelPriority(rank int) int32 {
 	if rank > 0 {
 		return mostPriority - int32(rank)
@@ -80,8 +79,9 @@ func (s *schedule) kernelPriority(rank int) int32 {
 	return 120 + s.nice
 }
 
-// child is how the child of a thread is scheduled. EAGAIN: it cannot be.
-func (s *schedule) child() (schedule, unix.Errno) {
+// childSchedule is the schedule of a new child of the thread. EAGAIN: the policy does not allow a
+// child.
+func (s *schedule) childSchedule() (schedule, unix.Errno) {
 	c := *s
 	if s.resetOnFork {
 		c.resetOnFork = false
@@ -96,7 +96,7 @@ func (s *schedule) child() (schedule, unix.Errno) {
 	return c, 0
 }
 
-// precedence is how the thread comes before others, inheritance included.
+// precedence is the thread's precedence, inheritance included.
 func (t *Task) precedence() Precedence {
 	p := Precedence{Rank: t.schedule.rank()}
 	switch t.schedule.policy {
@@ -115,24 +115,24 @@ func (t *Task) precedence() Precedence {
 // rank is the thread's rank, inheritance included.
 func (t *Task) rank() int { return max(t.schedule.rank(), t.inherited) }
 
-// rescheduled tells the scheduler of a thread's precedence.
-func (t *Task) rescheduled() {
+// reportPrecedence passes a thread's precedence to the scheduler.
+func (t *Task) reportPrecedence() {
 	if !t.proc.outside && t.state != dead {
 		t.k.sched.SetPrecedence(t.id, t.precedence())
 	}
 }
 
-// setSchedule changes how the thread is scheduled.
+// setSchedule changes the thread's schedule.
 func (t *Task) setSchedule(s schedule) {
 	was := t.precedence()
 	t.schedule = s
 	if t.precedence() != was {
-		t.rescheduled()
+		t.reportPrecedence()
 	}
-	t.k.futexReorder(t)
+	t.k.reorderPIWaiter(t)
 }
 
-// schedRequest is what a call wants of a thread's schedule: struct sched_attr.
+// schedRequest is a requested change of a thread's schedule: struct sched_attr.
 type schedRequest struct {
 	policy   int32 // or keepPolicy
 	flags    uint64
@@ -155,8 +155,8 @@ const (
 	schedFlagsOfDeadline = schedFlagReclaim | schedFlagOverrun
 )
 
-// schedulePlan checks a request for another thread as Linux does, and returns what it
-// makes of the thread's schedule.
+// schedulePlan checks a request for another thread as Linux does, and returns the schedule that
+// results.
 func (t *Task) schedulePlan(target *Task, r schedRequest) (schedule, unix.Errno) {
 	s := target.schedule
 	n := s
@@ -181,7 +181,7 @@ func (t *Task) schedulePlan(target *Task, r schedRequest) (schedule, unix.Errno)
 	if !t.cred.Can(vfs.CapSysNice) && !t.mayReschedule(target, &n) {
 		return s, unix.EPERM
 	}
-	if r.flags&schedFlagKeepParams != 0 { // and with them the policy
+	if r.flags&schedFlagKeepParams != 0 { // the policy is kept with them
 		s.resetOnFork = n.resetOnFork
 		return s, 0
 	}
@@ -204,8 +204,8 @@ func (t *Task) schedulePlan(target *Task, r schedRequest) (schedule, unix.Errno)
 	return n, 0
 }
 
-// mayReschedule reports whether the caller, who may not do anything, may give a thread
-// another schedule.
+// mayReschedule reports whether the caller, without CAP_SYS_NICE, may give a thread another
+// schedule.
 func (t *Task) mayReschedule(target *Task, n *schedule) bool {
 	s, limits := &target.schedule, &target.proc.limits
 	switch {
@@ -241,7 +241,7 @@ func (d *deadlineParams) valid() bool {
 		d.runtime <= d.deadline && d.deadline <= period && period >= shortestPeriod && period <= longestPeriod
 }
 
-// bandwidth is the part of a core that the parameters ask for, of 2^20.
+// bandwidth is the fraction of a core that the parameters reserve, times 2^20.
 func (d *deadlineParams) bandwidth() uint64 {
 	if d.period == 0 {
 		return 0
@@ -249,11 +249,11 @@ func (d *deadlineParams) bandwidth() uint64 {
 	return d.runtime << 20 / d.period
 }
 
-// deadlineShare is the part of each core that SCHED_DEADLINE may take, of 2^20.
+// deadlineShare is the fraction of each core that SCHED_DEADLINE may use, times 2^20.
 const deadlineShare = 950_000 << 20 / 1_000_000
 
-// admitsDeadline reports whether the cores can serve a thread with these parameters
-// besides those that have some already.
+// admitsDeadline reports whether the cores can serve a thread with these parameters in addition to
+// the present ones.
 func (k *Kernel) admitsDeadline(target *Task, d deadlineParams) bool {
 	total := d.bandwidth()
 	for _, t := range k.tasks.All() {

@@ -24,25 +24,25 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
-// TestScripts runs the scripts in testdata. A script has tests, of which each begins with
+// TestScripts runs the scripts in testdata. A script is a list of tests. A test begins with
 //
 //	test NAME [uid=N] [cores=N]
 //
-// and has a guest of its own, with one thread, a. Its other lines are
+// and has its own guest with one thread, a. Its other lines are
 //
 //	THREAD: CALL(ARGUMENTS) [EVENTS]   the thread makes a system call
 //	THREAD: sigreturn [EVENTS]         it returns from the handler of a signal
 //	THREAD: fault read|write|execute ADDRESS [EVENTS]
 //	THREAD: exception|interrupt VECTOR [EVENTS]
-//	THREAD: burns DURATION [EVENTS]    it runs for a time
-//	THREAD EVENTS                      what has happened to it since, or where it is
-//	threads NAMES                      a makes threads of its process
+//	THREAD: burns DURATION [EVENTS]    it runs in user mode for a time
+//	THREAD EVENTS                      its events since then, or its state
+//	threads NAMES                      thread a makes threads of its process
 //	after DURATION                     time passes
 //	let NAME = EXPRESSION
 //	check EXPRESSION
-//	set32 ADDRESS VALUE                memory changes; also set64
-//	view THREAD                        whose memory set32 changes and at32 reads; at first that of a
-//	heap THREAD                        data goes to new memory of its process, which has executed a program
+//	set32 ADDRESS VALUE                writes to memory; also set64
+//	view THREAD                        selects the memory of set32 and at32; initially that of a
+//	heap THREAD                        maps new memory for data in its process, after an execve
 //	done exits N | done SIGNAL | done: the run is over
 //
 // EVENTS are any of
@@ -51,10 +51,10 @@ import (
 //	handles SIGNAL | dies SIGNAL       the signal is delivered
 //	waits | runs | stopped | traced | gone
 //
-// Each result and each delivered signal must be asked for. Expressions are Go's, over unsigned
-// words; they know Linux's constants and the threads, whose values are their ids, and the functions
+// A script must name each result and each delivered signal. Expressions are Go's, over unsigned
+// words; their names are Linux's constants, the threads, whose values are their ids, and the functions
 // of scriptFunctions. A string or bytes as an argument is put into memory, and its address is passed.
-// A line that begins with "#" is a comment: the manual page that the expectation is from.
+// A line that begins with "#" is a comment: the manual page that states the expected result.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -90,15 +90,15 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script is a test that runs.
+// script is a running test.
 type script struct {
 	*guest
 	name   string
 	at     string // file and line
 	vars   map[string]uint64
-	heap   uint64 // where the next data goes
+	heap   uint64 // the address of the next data
 	viewed arch.ThreadID
-	actor  *Process // that the next arguments are for
+	actor  *Process // whose memory gets the next arguments
 	failed bool
 }
 
@@ -134,7 +134,7 @@ func (s *script) errorf(format string, args ...any) {
 	s.t.Errorf("%s (%s): %s", s.at, s.name, fmt.Sprintf(format, args...))
 }
 
-// finish checks that nothing has happened that the test did not ask for.
+// finish checks that the test has named all events.
 func (s *script) finish() {
 	if s.failed {
 		return
@@ -161,7 +161,7 @@ func (s *script) threadName(id arch.ThreadID) string {
 	return strconv.Itoa(int(id))
 }
 
-// line carries out a line of a script.
+// line executes a line of a script.
 func (s *script) line(line string) {
 	if s.failed {
 		return
@@ -219,7 +219,7 @@ func (s *script) duration(text string) int64 {
 	return int64(d)
 }
 
-// thread is a thread that is there, in user mode.
+// thread finds a thread, which must be in user mode.
 func (s *script) thread(name string) *Task {
 	t := s.k.Task(arch.ThreadID(s.word(name)))
 	if t == nil || t.state != running || t.call.active {
@@ -235,7 +235,7 @@ func (s *script) makeThread(name string) {
 	s.vars[name] = s.popResult(firstID)
 }
 
-// act has a thread do something.
+// act executes the action of a thread.
 func (s *script) act(t *Task, text string) {
 	word, rest, _ := strings.Cut(text, " ")
 	switch word {
@@ -304,7 +304,7 @@ func closingParenthesis(text string) int {
 	return len(text) - 1
 }
 
-// events checks what has happened to a thread.
+// events checks the events of a thread.
 func (s *script) events(id arch.ThreadID, text string) {
 	words := strings.Fields(text)
 	for len(words) > 0 && !s.failed {
@@ -349,7 +349,7 @@ func (s *script) signalsOf(x *threadLog) (list []string) {
 	return list
 }
 
-// where says what a thread does.
+// where is the state of a thread.
 func (s *script) where(id arch.ThreadID) string {
 	t := s.k.Task(id)
 	switch {
@@ -407,7 +407,7 @@ func (s *script) checkDone(want string) {
 	}
 }
 
-// put puts bytes into memory, of the process that acts too, and returns their address.
+// put stores bytes in memory, also in that of the acting process, and returns their address.
 func (s *script) put(b []byte) uint64 {
 	at := s.heap
 	s.heap += uint64(len(b)+15) &^ 15
@@ -418,7 +418,7 @@ func (s *script) put(b []byte) uint64 {
 	return at
 }
 
-// process is the one whose memory the script looks at.
+// process is the process whose memory the script reads and writes.
 func (s *script) process() *Process {
 	if t := s.k.Task(s.viewed); t != nil {
 		return t.proc
@@ -454,10 +454,10 @@ func (s *script) parse(text string) ast.Expr {
 	return e
 }
 
-// word is the value of an expression that is a number.
+// word is the value of a numeric expression.
 func (s *script) word(text string) uint64 { return s.argument(s.value(s.parse(text))) }
 
-// argument is a value as a system call gets it.
+// argument is a value as an argument of a system call.
 func (s *script) argument(v any) uint64 {
 	switch v := v.(type) {
 	case uint64:
@@ -600,12 +600,12 @@ func init() {
 			}
 			return b
 		},
-		// zeros is so many zero bytes, and buf puts them into memory.
+		// zeros(n) is n zero bytes, and buf(n) stores them in memory.
 		"zeros": func(_ *script, args []any) any { return make([]byte, args[0].(uint64)) },
 		"buf":   func(s *script, args []any) any { return s.put(make([]byte, args[0].(uint64))) },
-		// ptr puts a value into memory.
+		// ptr stores a value in memory.
 		"ptr": func(s *script, args []any) any { return s.argument(args[0]) },
-		// at8 and the like are what memory holds, text the string at an address, and bytes so many of it.
+		// at8 to at64 read memory, text reads a string, and bytes(a, n) reads n bytes.
 		"at8": loaded(1), "at16": loaded(2), "at32": loaded(4), "at64": loaded(8),
 		"text": func(s *script, args []any) any {
 			b := s.peek(args[0].(uint64), 256)
@@ -652,7 +652,7 @@ func init() {
 		},
 		// now is the monotonic clock in nanoseconds since the start of the run.
 		"now": func(s *script, _ []any) any { return uint64(s.k.Now()) },
-		// f32 and so on would be here: no test has needed them.
+		// output is the standard output of the guest.
 		"output": func(s *script, _ []any) any { return string(s.stdout) },
 	}
 }
@@ -677,7 +677,7 @@ func loaded(size int) func(*script, []any) any {
 
 // Names.
 
-// moreConstants are those that golang.org/x/sys/unix does not have, with the header that does.
+// moreConstants are constants that golang.org/x/sys/unix does not define.
 var moreConstants = map[string]uint64{
 	"HANDLER": handlerAddr, "CODE": codeStart, "INIT": initID, "PARENT": parentID, "NULL": 0,
 	"SIG_DFL": sigDfl, "SIG_IGN": sigIgn, // signal.h

@@ -27,57 +27,58 @@ const (
 	seccompModeFilter    = 2
 	sysSeccompCode       = 1 // SYS_SECCOMP
 	maxFilterPath        = 32768
-	filterPenalty        = 4 // instructions that each filter counts for besides its own
+	filterPenalty        = 4 // instructions added to the length of each filter
 	seccompDataSize      = 64
-	filterInstructionFee = 1 // cycles that an instruction of a filter takes
+	filterInstructionFee = 1 // cycles per instruction of a filter
 )
 
-// seccompState is what a thread's system calls are subject to.
+// seccompState is the seccomp mode of a thread and its filters.
 type seccompState struct {
 	mode    uint8 // 0, seccompModeStrict or seccompModeFilter
 	filters *seccompFilter
 }
 
-// seccompFilter is an installed filter. All but the number of references, of threads
-// and of later filters, stays as it is.
+// seccompFilter is an installed filter. Except for its number of references, by threads and by
+// later filters, it does not change.
 type seccompFilter struct {
 	program  *bpf.Program
-	before   *seccompFilter // that was installed before it
+	before   *seccompFilter // the filter installed before it
 	flags    uint32
-	path     int // instructions of it and of those before it, with penalties
-	count    int // of it and of those before it
+	path     int // instructions of it and of the filters before it, with penalties
+	count    int // number of it and of the filters before it
 	refs     int
 	listener *seccompListener // of SECCOMP_FILTER_FLAG_NEW_LISTENER
 }
 
-// size is what the filter counts as in the kernel's memory.
-func (f *seccompFilter) size() uint64 {
+// memorySize is the size of the filter in the kernel's memory.
+func (f *seccompFilter) memorySize() uint64 {
 	return kmem.Filter + uint64(len(f.program.Instructions()))*bpf.InstructionSize
 }
 
-// hold adds a reference; f may be nil.
-func (f *seccompFilter) hold() *seccompFilter {
+// addReference adds a reference; f may be nil.
+func (f *seccompFilter) addReference() *seccompFilter {
 	if f != nil {
 		f.refs++
 	}
 	return f
 }
 
-// drop takes a reference away, and the filter with the last.
-func (f *seccompFilter) drop(account *kmem.Account) {
+// dropReference removes a reference, and frees the filter with the last one.
+func (f *seccompFilter) dropReference(account *kmem.Account) {
 	for f != nil {
 		if f.refs--; f.refs > 0 {
 			return
 		}
-		account.Release(f.size())
+		account.Release(f.memorySize())
 		if f.listener != nil {
-			f.listener.orphaned()
+			f.listener.noteFilterGone()
 		}
 		f = f.before
 	}
 }
 
-// hasAncestor reports whether a is f or was installed before it; nil is before all.
+// hasAncestor reports whether a is f or was installed before it; nil counts as installed before
+// all.
 func (f *seccompFilter) hasAncestor(a *seccompFilter) bool {
 	if a == nil {
 		return true
@@ -102,9 +103,9 @@ func (t *Task) callData() []byte {
 	return b
 }
 
-// judge runs all filters on the current call. What forbids most counts, and of equals
-// the newest filter's.
-func (t *Task) judge() (result uint32, by *seccompFilter) {
+// runFilters runs all filters on the current call. The most restrictive result counts, and of equal
+// ones that of the newest filter.
+func (t *Task) runFilters() (result uint32, by *seccompFilter) {
 	data := t.callData()
 	result = unix.SECCOMP_RET_ALLOW
 	for f := t.seccomp.filters; f != nil; f = f.before {
@@ -117,8 +118,9 @@ func (t *Task) judge() (result uint32, by *seccompFilter) {
 	return result, by
 }
 
-// filterCall asks seccomp about the current call; false: it is not carried out now.
-func (t *Task) filterCall() bool {
+// applySeccomp applies strict mode or the filters to the current call; false: the call is not
+// carried out now.
+func (t *Task) applySeccomp() bool {
 	if t.seccomp.mode == seccompModeStrict {
 		switch t.call.number {
 		case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_EXIT, unix.SYS_RT_SIGRETURN:
@@ -131,10 +133,10 @@ func (t *Task) filterCall() bool {
 		return t.awaitNotification(n)
 	}
 	if t.call.asked && t.call.number == noCall {
-		t.skipCall(t.regs.GPR[arch.RAX]) // the tracer does not want it
+		t.skipCall(t.regs.GPR[arch.RAX]) // the tracer has cancelled it
 		return false
 	}
-	result, by := t.judge()
+	result, by := t.runFilters()
 	data := result & unix.SECCOMP_RET_DATA
 	switch result & unix.SECCOMP_RET_ACTION_FULL {
 	case unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_LOG: // there is no kernel log
@@ -144,7 +146,7 @@ func (t *Task) filterCall() bool {
 	case unix.SECCOMP_RET_TRAP:
 		number := t.call.number
 		t.skipCall(t.origRAX)
-		t.force(seccompInfo(arch.Addr(t.regs.RIP), number, data))
+		t.forceSignal(seccompInfo(arch.Addr(t.regs.RIP), number, data))
 	case unix.SECCOMP_RET_TRACE:
 		switch {
 		case t.call.asked:
@@ -169,8 +171,7 @@ func (t *Task) filterCall() bool {
 	return false
 }
 
-// seccompInfo is the siginfo of a SIGSYS about a system call that returns to an
-// address.
+// seccompInfo is the siginfo of a SIGSYS for a system call that returns to an address.
 func seccompInfo(at arch.Addr, number uint64, data uint32) sigInfo {
 	i := faultInfo(unix.SIGSYS, sysSeccompCode, at)
 	putU32(i[4:], data) // si_errno
@@ -179,10 +180,10 @@ func seccompInfo(at arch.Addr, number uint64, data uint32) sigInfo {
 	return i
 }
 
-// killBySeccomp ends the process with a SIGSYS that no handler gets.
+// killBySeccomp ends the process with a SIGSYS for which no handler is called.
 func (t *Task) killBySeccomp(data uint32) {
 	info := seccompInfo(arch.Addr(t.regs.RIP), t.call.number, data)
-	t.tell(&info, true)
+	t.reportDelivery(&info, true)
 	t.k.killProcess(t.proc, int(unix.SIGSYS))
 }
 
@@ -193,14 +194,14 @@ func sysSeccomp(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if flags != 0 || a[2] != 0 {
 			return 0, unix.EINVAL
 		}
-		return 0, t.setStrict()
+		return 0, t.setStrictMode()
 	case seccompSetFilter:
 		return t.setFilter(flags, arch.Addr(a[2]))
 	case seccompActionAvail:
 		if flags != 0 {
 			return 0, unix.EINVAL
 		}
-		return 0, t.actionAvailable(arch.Addr(a[2]))
+		return 0, t.checkActionAvailable(arch.Addr(a[2]))
 	case seccompNotifySizes:
 		if flags != 0 {
 			return 0, unix.EINVAL
@@ -215,7 +216,7 @@ func sysSeccomp(t *Task, a [6]uint64) (uint64, unix.Errno) {
 func (t *Task) prctlSeccomp(mode, filter uint64) unix.Errno {
 	switch mode {
 	case seccompModeStrict:
-		return t.setStrict()
+		return t.setStrictMode()
 	case seccompModeFilter:
 		_, errno := t.setFilter(0, arch.Addr(filter))
 		return errno
@@ -223,8 +224,8 @@ func (t *Task) prctlSeccomp(mode, filter uint64) unix.Errno {
 	return unix.EINVAL
 }
 
-// setStrict allows the thread four system calls only.
-func (t *Task) setStrict() unix.Errno {
+// setStrictMode restricts the thread to four system calls.
+func (t *Task) setStrictMode() unix.Errno {
 	if t.seccomp.mode == seccompModeFilter {
 		return unix.EINVAL
 	}
@@ -232,7 +233,7 @@ func (t *Task) setStrict() unix.Errno {
 	return 0
 }
 
-func (t *Task) actionAvailable(at arch.Addr) unix.Errno {
+func (t *Task) checkActionAvailable(at arch.Addr) unix.Errno {
 	action, errno := t.proc.space.ReadU32(at)
 	if errno != 0 {
 		return errno
@@ -245,8 +246,8 @@ func (t *Task) actionAvailable(at arch.Addr) unix.Errno {
 	return unix.EOPNOTSUPP
 }
 
-// setFilter is SECCOMP_SET_MODE_FILTER. The result is a descriptor if one was asked for,
-// or the thread that could not follow.
+// setFilter is SECCOMP_SET_MODE_FILTER. The result is a descriptor if one was requested, or the
+// thread that could not be synchronized.
 func (t *Task) setFilter(flags uint32, at arch.Addr) (uint64, unix.Errno) {
 	switch {
 	case flags&^uint32(seccompAllFlags) != 0,
@@ -268,12 +269,12 @@ func (t *Task) setFilter(flags uint32, at arch.Addr) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	case flags&seccompNewListener != 0 && t.seccomp.filters.isListened():
 		return 0, unix.EBUSY
-	case f.path > maxFilterPath, !t.k.memory.Charge(f.size()):
+	case f.path > maxFilterPath, !t.k.memory.Charge(f.memorySize()):
 		return 0, unix.ENOMEM
 	}
 	if flags&seccompTsync != 0 {
-		if other := t.cannotFollow(); other != nil {
-			t.k.memory.Release(f.size())
+		if other := t.findOtherFilters(); other != nil {
+			t.k.memory.Release(f.memorySize())
 			if flags&seccompTsyncESRCH != 0 {
 				return 0, unix.ESRCH
 			}
@@ -282,12 +283,12 @@ func (t *Task) setFilter(flags uint32, at arch.Addr) (uint64, unix.Errno) {
 	}
 	descriptor := uint64(0)
 	if flags&seccompNewListener != 0 {
-		if descriptor, errno = t.listen(f); errno != 0 {
-			t.k.memory.Release(f.size())
+		if descriptor, errno = t.newListener(f); errno != 0 {
+			t.k.memory.Release(f.memorySize())
 			return 0, errno
 		}
 	}
-	t.seccomp = seccompState{seccompModeFilter, f} // the reference of the thread becomes that of f
+	t.seccomp = seccompState{seccompModeFilter, f} // the thread's reference is transferred to f
 	if flags&seccompTsync != 0 {
 		t.shareFilters()
 	}
@@ -330,9 +331,9 @@ func (t *Task) readFilter(at arch.Addr) (*bpf.Program, unix.Errno) {
 	return bpf.New(bpf.Decode(raw), seccompDataSize)
 }
 
-// cannotFollow finds a thread of the process that cannot get t's filters, because it has
-// others.
-func (t *Task) cannotFollow() *Task {
+// findOtherFilters finds a thread of the process that cannot get t's filters, because it has
+// different ones.
+func (t *Task) findOtherFilters() *Task {
 	for _, o := range t.proc.threads {
 		follows := o.seccomp.mode == 0 || o.seccomp.mode == seccompModeFilter && t.seccomp.filters.hasAncestor(o.seccomp.filters)
 		if o != t && !follows {
@@ -349,16 +350,16 @@ func (t *Task) shareFilters() {
 			continue
 		}
 		old := o.seccomp.filters
-		o.seccomp = seccompState{seccompModeFilter, t.seccomp.filters.hold()}
-		old.drop(t.k.memory)
+		o.seccomp = seccompState{seccompModeFilter, t.seccomp.filters.addReference()}
+		old.dropReference(t.k.memory)
 		o.noNewPrivs = o.noNewPrivs || t.noNewPrivs
 	}
 }
 
-// skipCall completes the current call with a result, and does nothing else of it.
+// skipCall completes the current call with a given result and without any other effect.
 func (t *Task) skipCall(result uint64) {
 	if t.call.attempt == 0 {
-		t.k.count(lookup(t.call.number), t.call.number)
+		t.k.countCall(lookupSyscall(t.call.number), t.call.number)
 	}
-	t.leave(result)
+	t.leaveCall(result)
 }

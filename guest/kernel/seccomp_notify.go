@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// A listener decides about system calls for which a filter says SECCOMP_RET_USER_NOTIF:
-// it reads notifications and answers them by ioctls on a descriptor, while the thread
-// that makes the call waits.
+// A listener decides system calls for which a filter returns SECCOMP_RET_USER_NOTIF: it reads
+// notifications and answers them by ioctls on a descriptor, while the thread that makes the call
+// waits.
 
 // Sizes of struct seccomp_notif, seccomp_notif_resp and seccomp_notif_addfd.
 const (
@@ -22,7 +22,7 @@ const (
 	addFDSize        = 24
 )
 
-// The ioctls, without the size of what they point to.
+// The ioctls, without the size of their arguments.
 const (
 	ioctlNotifyReceive = 0xc0502100
 	ioctlNotifySend    = 0xc0182101
@@ -37,7 +37,7 @@ const (
 	addFDSend        = 2 // SECCOMP_ADDFD_FLAG_SEND
 )
 
-// notificationState is how far a notification is.
+// notificationState is the progress of a notification.
 type notificationState uint8
 
 const (
@@ -57,31 +57,31 @@ type notification struct {
 	done      wait.Queue // the thread that makes the call
 }
 
-// seccompListener is what the descriptor of a filter's listener refers to.
+// seccompListener is the file of a filter's listener.
 type seccompListener struct {
 	filter  *seccompFilter
 	list    []*notification // without an answer, the oldest first
 	lastID  uint64
 	closed  bool
 	gone    bool       // no thread has the filter any more
-	waiters wait.Queue // those who read or poll the descriptor
+	waiters wait.Queue // threads that read or poll the descriptor
 }
 
-// listen makes the listener of a filter, with a descriptor.
-func (t *Task) listen(f *seccompFilter) (uint64, unix.Errno) {
+// newListener makes the listener of a filter, with a descriptor.
+func (t *Task) newListener(f *seccompFilter) (uint64, unix.Errno) {
 	l := &seccompListener{filter: f}
-	// The first number is random, so that nobody relies on it.
+	// The first number is random, so that no program depends on it.
 	var b [8]byte
 	t.k.Read(b[:])
-	l.lastID = decode[uint64](b[:])
-	fd, errno := t.anonFile("seccomp notify", 0, l, true)
+	l.lastID = decodeStruct[uint64](b[:])
+	fd, errno := t.installAnonFile("seccomp notify", 0, l, true)
 	if errno == 0 {
 		f.listener = l
 	}
 	return fd, errno
 }
 
-// Read and Write implement vfs.FileImpl: there are ioctls only.
+// Read and Write implement vfs.FileImpl; the file has only ioctls.
 func (*seccompListener) Read(*vfs.Ctx, []byte, int64) (int, unix.Errno)  { return 0, unix.EINVAL }
 func (*seccompListener) Write(*vfs.Ctx, []byte, int64) (int, unix.Errno) { return 0, unix.EINVAL }
 
@@ -104,35 +104,34 @@ func (l *seccompListener) Ready() (events uint32) {
 // Waiters implements vfs.Poller.
 func (l *seccompListener) Waiters() *wait.Queue { return &l.waiters }
 
-// Close implements vfs.Closer: calls that wait for an answer fail, and later ones at
-// once.
+// Close implements vfs.Closer: calls that wait for an answer fail, and later ones fail at once.
 func (l *seccompListener) Close() {
 	l.closed = true
 	for _, n := range l.list {
-		n.answer(linux.Failure(unix.ENOSYS), false)
+		n.setAnswer(linux.Failure(unix.ENOSYS), false)
 	}
 	l.list = nil
 }
 
-// orphaned notes that no thread has the filter any more.
-func (l *seccompListener) orphaned() {
+// noteFilterGone records that no thread has the filter any more.
+func (l *seccompListener) noteFilterGone() {
 	l.gone = true
 	l.waiters.Wake(unix.EPOLLHUP)
 }
 
-// answer says what becomes of the call.
-func (n *notification) answer(result uint64, continues bool) {
+// setAnswer sets the result of the call.
+func (n *notification) setAnswer(result uint64, continues bool) {
 	n.state, n.result, n.continues = notificationReplied, result, continues
 	n.done.Wake(wait.AnyEvent)
 }
 
 // remove forgets a notification.
-func (l *seccompListener) remove(n *notification) {
+func (l *seccompListener) removeNotification(n *notification) {
 	l.list = slices.DeleteFunc(l.list, func(o *notification) bool { return o == n })
 }
 
-// notifyListener tells a filter's listener of the current call and waits for its answer;
-// false: there is none yet, or the call is over.
+// notifyListener notifies a filter's listener of the current call and waits for its answer; false:
+// there is no answer yet, or the call is over.
 func (t *Task) notifyListener(f *seccompFilter) bool {
 	l := f.listener
 	if l == nil || l.closed {
@@ -147,7 +146,7 @@ func (t *Task) notifyListener(f *seccompFilter) bool {
 	return t.awaitNotification(n)
 }
 
-// awaitNotification goes on with a call that a listener is asked about; true: it is
+// awaitNotification continues a call that a listener has been asked about; true: the call is
 // carried out.
 func (t *Task) awaitNotification(n *notification) bool {
 	l := t.call.listener
@@ -160,30 +159,30 @@ func (t *Task) awaitNotification(n *notification) bool {
 	}
 	if l.filter.flags&seccompWaitKillable != 0 && n.state == notificationSent {
 		if !t.killPending() {
-			t.block(forever, &n.done)
+			t.blockUntil(forever, &n.done)
 		}
 		return false
 	}
-	if errno := t.wait(errRestart, forever, &n.done); errno != errBlocked {
-		t.endNotification() // it is made anew with the call
+	if errno := t.waitInterruptibly(errRestart, forever, &n.done); errno != errBlocked {
+		t.endNotification() // the restarted call makes a new one
 		t.call.restart = errno
 	}
 	return false
 }
 
-// endNotification takes the current call's notification away, answered or not.
+// endNotification removes the current call's notification, answered or not.
 func (t *Task) endNotification() {
 	if n := t.call.notification; n != nil {
-		t.call.listener.remove(n)
+		t.call.listener.removeNotification(n)
 		t.call.notification, t.call.listener = nil, nil
 	}
 }
 
 // killPending reports whether the thread is about to die.
-func (t *Task) killPending() bool { return t.pending().has(int(unix.SIGKILL)) }
+func (t *Task) killPending() bool { return t.pendingSignals().has(int(unix.SIGKILL)) }
 
-// find looks a notification without an answer up; nil: there is none.
-func (l *seccompListener) find(id uint64) *notification {
+// findUnanswered finds a notification without an answer, or returns nil.
+func (l *seccompListener) findUnanswered(id uint64) *notification {
 	for _, n := range l.list {
 		if n.id == id && n.state != notificationReplied {
 			return n
@@ -196,26 +195,26 @@ func (l *seccompListener) find(id uint64) *notification {
 func (l *seccompListener) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	switch {
 	case cmd == ioctlNotifyReceive:
-		return 0, l.receive(t, arg)
+		return 0, l.receiveNotification(t, arg)
 	case cmd == ioctlNotifySend:
-		return 0, l.send(t, arg)
+		return 0, l.answerNotification(t, arg)
 	case cmd == ioctlNotifyIDValid, cmd == ioctlNotifyIDOld:
 		id, errno := t.proc.space.ReadU64(arg)
 		if errno != 0 {
 			return 0, errno
 		}
-		if n := l.find(id); n == nil || n.state != notificationSent {
+		if n := l.findUnanswered(id); n == nil || n.state != notificationSent {
 			return 0, unix.ENOENT
 		}
 		return 0, 0
 	case cmd&ioctlDirectionMask == ioctlNotifyAddFD|ioctlWriteOnly:
-		return l.addFD(t, arg, uint64(cmd>>16&0x3fff))
+		return l.addDescriptor(t, arg, uint64(cmd>>16&0x3fff))
 	}
 	return 0, unix.EINVAL
 }
 
-// receive reads the oldest notification that was not read yet, and waits for one.
-func (l *seccompListener) receive(t *Task, arg arch.Addr) unix.Errno {
+// receiveNotification returns the oldest unread notification, and waits for one.
+func (l *seccompListener) receiveNotification(t *Task, arg arch.Addr) unix.Errno {
 	var b [notificationSize]byte
 	if errno := t.copyIn(arg, b[:]); errno != 0 {
 		return errno
@@ -228,7 +227,7 @@ func (l *seccompListener) receive(t *Task, arg arch.Addr) unix.Errno {
 		if l.gone {
 			return unix.ENOENT
 		}
-		return t.wait(errRestart, forever, &l.waiters)
+		return t.waitInterruptibly(errRestart, forever, &l.waiters)
 	}
 	n := l.list[at]
 	putU64(b[0:], n.id)
@@ -242,8 +241,8 @@ func (l *seccompListener) receive(t *Task, arg arch.Addr) unix.Errno {
 	return 0
 }
 
-// send answers a notification.
-func (l *seccompListener) send(t *Task, arg arch.Addr) unix.Errno {
+// answerNotification is the ioctl that answers a notification.
+func (l *seccompListener) answerNotification(t *Task, arg arch.Addr) unix.Errno {
 	var r struct {
 		ID    uint64
 		Value uint64
@@ -256,7 +255,7 @@ func (l *seccompListener) send(t *Task, arg arch.Addr) unix.Errno {
 	if r.Flags&^responseContinue != 0 || r.Flags != 0 && (r.Error != 0 || r.Value != 0) {
 		return unix.EINVAL
 	}
-	n := l.find(r.ID)
+	n := l.findUnanswered(r.ID)
 	switch {
 	case n == nil:
 		return unix.ENOENT
@@ -266,13 +265,13 @@ func (l *seccompListener) send(t *Task, arg arch.Addr) unix.Errno {
 	if r.Error != 0 {
 		r.Value = uint64(int64(r.Error))
 	}
-	n.answer(r.Value, r.Flags != 0)
-	l.remove(n)
+	n.setAnswer(r.Value, r.Flags != 0)
+	l.removeNotification(n)
 	return 0
 }
 
-// addFD gives the thread that waits a descriptor of the listener's file.
-func (l *seccompListener) addFD(t *Task, arg arch.Addr, size uint64) (uint64, unix.Errno) {
+// addDescriptor installs a copy of the listener's descriptor in the thread that waits.
+func (l *seccompListener) addDescriptor(t *Task, arg arch.Addr, size uint64) (uint64, unix.Errno) {
 	var r struct {
 		ID                                 uint64
 		Flags, Source, Target, TargetFlags uint32
@@ -292,11 +291,11 @@ func (l *seccompListener) addFD(t *Task, arg arch.Addr, size uint64) (uint64, un
 	case r.TargetFlags&^unix.O_CLOEXEC != 0, r.Flags&^(addFDSet|addFDSend) != 0, r.Target != 0 && r.Flags&addFDSet == 0:
 		return 0, unix.EINVAL
 	}
-	f, errno := t.file(uint64(r.Source))
+	f, errno := t.openFile(uint64(r.Source))
 	if errno != 0 {
 		return 0, errno
 	}
-	n := l.find(r.ID)
+	n := l.findUnanswered(r.ID)
 	switch {
 	case n == nil:
 		return 0, unix.ENOENT
@@ -312,8 +311,8 @@ func (l *seccompListener) addFD(t *Task, arg arch.Addr, size uint64) (uint64, un
 		fd, errno = n.task.installFile(f, cloexec)
 	}
 	if errno == 0 && r.Flags&addFDSend != 0 {
-		n.answer(fd, false)
-		l.remove(n)
+		n.setAnswer(fd, false)
+		l.removeNotification(n)
 	}
 	return fd, errno
 }

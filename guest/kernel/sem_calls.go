@@ -15,13 +15,15 @@ func sysSemget(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return uint64(id), errno
 }
 
-func sysSemop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.semop(a, 0) }
+func sysSemop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.operateSemaphores(a, 0) }
 
-func sysSemtimedop(t *Task, a [6]uint64) (uint64, unix.Errno) { return 0, t.semop(a, arch.Addr(a[3])) }
+func sysSemtimedop(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return 0, t.operateSemaphores(a, arch.Addr(a[3]))
+}
 
-// semop carries operations on a set of semaphores out; timeout is the address
-// of a relative time, or 0.
-func (t *Task) semop(a [6]uint64, timeout arch.Addr) unix.Errno {
+// operateSemaphores carries out operations on a set of semaphores; timeout is the address of a
+// relative time, or 0.
+func (t *Task) operateSemaphores(a [6]uint64, timeout arch.Addr) unix.Errno {
 	o, waiting := t.call.data.(*sem.Operation)
 	if !waiting {
 		var errno unix.Errno
@@ -33,7 +35,7 @@ func (t *Task) semop(a [6]uint64, timeout arch.Addr) unix.Errno {
 	if done, errno := o.Done(); done {
 		return errno
 	}
-	switch t.wait(unix.EINTR, t.call.deadline) {
+	switch t.waitInterruptibly(unix.EINTR, t.call.deadline) {
 	case errBlocked:
 		return errBlocked
 	case unix.ETIMEDOUT:
@@ -41,11 +43,11 @@ func (t *Task) semop(a [6]uint64, timeout arch.Addr) unix.Errno {
 		return unix.EAGAIN
 	default:
 		o.Abandon()
-		return unix.EINTR // the call is not made again, even if no handler runs
+		return unix.EINTR // the call is not restarted, even if no handler runs
 	}
 }
 
-// beginSemop is the first attempt: it returns nil if nothing is left to do.
+// beginSemop is the first attempt. It returns nil if the call is complete.
 func (t *Task) beginSemop(a [6]uint64, timeout arch.Addr) (*sem.Operation, unix.Errno) {
 	var limit unix.Timespec
 	if timeout != 0 {
@@ -66,7 +68,7 @@ func (t *Task) beginSemop(a [6]uint64, timeout arch.Addr) (*sem.Operation, unix.
 			return nil, errno
 		}
 	}
-	ns, errno := nanoseconds(limit)
+	ns, errno := timespecToNS(limit)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -77,7 +79,7 @@ func (t *Task) beginSemop(a [6]uint64, timeout arch.Addr) (*sem.Operation, unix.
 	return t.k.ipc.semaphores.Do(t.ipcCaller(), int32(a[0]), ops, t.undoList(), t)
 }
 
-// undoList is the list of the thread's adjustments to semaphores.
+// undoList is the thread's list of adjustments to semaphores.
 func (t *Task) undoList() *sem.UndoList {
 	if t.semUndo == nil {
 		t.semUndo = t.k.ipc.semaphores.NewUndoList()
@@ -85,7 +87,7 @@ func (t *Task) undoList() *sem.UndoList {
 	return t.semUndo
 }
 
-// shareUndo is the list of adjustments for a thread that shares it.
+// shareUndo is the list of adjustments for a new thread that shares it.
 func (t *Task) shareUndo() *sem.UndoList {
 	l := t.undoList()
 	l.Ref()
@@ -183,7 +185,7 @@ func (t *Task) setSemaphores(id int32, addr arch.Addr) unix.Errno {
 	return 0
 }
 
-// getSemaphore is those commands of semctl that read a set.
+// getSemaphore carries out the commands of semctl that read a set.
 func (t *Task) getSemaphore(id, n, cmd int32, addr arch.Addr) (uint64, unix.Errno) {
 	s, errno := t.k.ipc.semaphores.Readable(t.ipcCaller(), id)
 	switch {

@@ -11,12 +11,12 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// realtimeClock is what programs have made of CLOCK_REALTIME and of the parameters of
+// realtimeClock is the state that programs have set: of CLOCK_REALTIME, and of the parameters of
 // its discipline (kernel/time/ntp.c of Linux).
 type realtimeClock struct {
-	step     int64 // by how much it was set forward, in ns
+	step     int64 // total of the steps by which it was set forward, in ns
 	zone     [2]int32
-	set      bool // the parameters were changed: until then they are those of a start
+	set      bool // the parameters were changed; until then they have their initial values
 	status   int32
 	maxError int64
 	estError int64
@@ -24,7 +24,7 @@ type realtimeClock struct {
 	tai      int32
 }
 
-// realtimeBase is CLOCK_REALTIME at the start of the run, as it would have been.
+// realtimeBase is CLOCK_REALTIME at the start of the run, with the later steps included.
 func (k *Kernel) realtimeBase() int64 { return k.config.EpochNS + k.realtime.step }
 
 // isRealtimeClock reports whether times on a clock move when CLOCK_REALTIME is set.
@@ -52,7 +52,7 @@ func (t *Task) setRealtime(ns int64) unix.Errno {
 	return 0
 }
 
-// stepRealtime sets the clock forward. What waits for a time on it does so anew.
+// stepRealtime sets the clock forward. Waits for a time on it get a new deadline.
 func (k *Kernel) stepRealtime(by int64) {
 	k.realtime.step += by
 	for _, t := range k.Tasks() {
@@ -68,7 +68,7 @@ func (k *Kernel) stepRealtime(by int64) {
 	}
 	for _, p := range k.sortedProcesses() {
 		for _, x := range p.posix {
-			x.clockSet(by)
+			x.moveWithClock(by)
 		}
 	}
 	armed := slices.Clone(k.timers.heap)
@@ -82,15 +82,15 @@ func (k *Kernel) stepRealtime(by int64) {
 	}
 }
 
-// clockSet moves a timer for a time on the clock, which was set forward.
-func (x *posixTimer) clockSet(by int64) {
+// moveWithClock adjusts a timer for a time on the clock, which was set forward.
+func (x *posixTimer) moveWithClock(by int64) {
 	if !x.absolute || x.running == timerIdle {
 		return
 	}
 	x.deadline -= by
 	if x.running == timerArmed {
 		x.proc.k.timers.cancel(x.timer)
-		x.arm()
+		x.armTimer()
 	}
 }
 
@@ -130,8 +130,7 @@ func sysSettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// Modes of adjtimex(2) that package unix does not name, and values of the discipline at
-// a start.
+// Modes of adjtimex(2) that package unix does not define, and initial values of the discipline.
 const (
 	adjOffset     = 0x1
 	adjFrequency  = 0x2
@@ -164,7 +163,7 @@ func sysAdjtimex(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.adjustClo
 
 func sysClockAdjtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if id := int32(a[0]); id != unix.CLOCK_REALTIME {
-		if _, errno := t.clock(id); errno != 0 {
+		if _, errno := t.readClock(id); errno != 0 {
 			return 0, errno
 		}
 		return 0, unix.EOPNOTSUPP
@@ -172,8 +171,8 @@ func sysClockAdjtime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.adjustClock(arch.Addr(a[1]))
 }
 
-// adjustClock is do_adjtimex of Linux. The rate of the clocks is that of virtual time:
-// what would change it is EOPNOTSUPP.
+// adjustClock is do_adjtimex of Linux. All clocks run at the rate of virtual time: a request to
+// change the rate fails with EOPNOTSUPP.
 func (t *Task) adjustClock(addr arch.Addr) (uint64, unix.Errno) {
 	var x unix.Timex
 	if errno := readStruct(t, addr, &x); errno != 0 {
@@ -190,7 +189,7 @@ func (t *Task) adjustClock(addr arch.Addr) (uint64, unix.Errno) {
 		}
 	}
 	if x.Modes&adjSingleShot == 0 {
-		r.adjust(&x)
+		r.applyAdjustment(&x)
 	}
 	if x.Modes&adjSetOffset != 0 && x.Modes&adjSingleShot == 0 {
 		unit := int64(microsecond)
@@ -262,9 +261,8 @@ func (t *Task) mayAdjust(x *unix.Timex) unix.Errno {
 	return 0
 }
 
-// adjust takes over the parameters that a request sets (process_adjtimex_modes of
-// Linux).
-func (r *realtimeClock) adjust(x *unix.Timex) {
+// applyAdjustment stores the parameters that a request sets (process_adjtimex_modes of Linux).
+func (r *realtimeClock) applyAdjustment(x *unix.Timex) {
 	if x.Modes&adjStatus != 0 {
 		r.status = r.status&statusReadOnly | x.Status&^statusReadOnly
 	}

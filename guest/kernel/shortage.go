@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
-// Shortage is the first request of a run that could not be met for want of memory. One
-// that a process died of takes the place of one that was refused.
+// Shortage is the first request of a run that failed for lack of memory. A request that killed a
+// process replaces one that was refused.
 type Shortage struct {
 	Program string // path
 	Process int32
@@ -20,32 +20,31 @@ type Shortage struct {
 	Bound   MemoryBound
 }
 
-// MemoryBound is what a request met.
+// MemoryBound is the bound that a request exceeded.
 type MemoryBound int
 
 // The bounds. All depend on the size of guest memory.
 const (
-	// BoundMemory is that of guest memory itself.
+	// BoundMemory is the size of guest memory.
 	BoundMemory MemoryBound = iota
-	// BoundPromise is that of a single request.
+	// BoundPromise is the bound of a single request.
 	BoundPromise
-	// BoundKernel is that of what the kernel keeps.
+	// BoundKernel is the bound of the kernel's own objects.
 	BoundKernel
 )
 
-// Shortage returns the first request that could not be met; Request is empty if all
-// were.
+// Shortage returns the first request that failed; Request is empty if none did.
 func (k *Kernel) Shortage() Shortage { return k.shortage }
 
-// accessNames are an access in words.
+// accessNames describe kinds of accesses.
 var accessNames = map[arch.Access]string{
 	arch.AccessRead: "a read", arch.AccessWrite: "a write", arch.AccessFetch: "an instruction",
 }
 
-// callText is the system call under way with its arguments.
+// callText is the current system call with its arguments.
 func (t *Task) callText() string { return t.showCall(t.call.number, t.call.args) }
 
-// outOfMemory is the kernel's last resort: the thread's process is killed.
+// outOfMemory kills the thread's process, as Linux does when it has no other way to free memory.
 func (k *Kernel) outOfMemory(t *Task, request string) {
 	if !k.shortage.Killed {
 		k.shortage = Shortage{Program: t.proc.path, Process: t.proc.pid, Request: request, Killed: true}
@@ -53,11 +52,11 @@ func (k *Kernel) outOfMemory(t *Task, request string) {
 	k.killProcess(t.proc, int(unix.SIGKILL))
 }
 
-// outOfKernelMemory is how calls fail for which the kernel would have to keep too much.
+// outOfKernelMemory are the errors of calls whose kernel objects would exceed the bound.
 var outOfKernelMemory = []unix.Errno{unix.EAGAIN, unix.ENOMEM, unix.ENFILE, unix.ENOBUFS, unix.ENOSPC}
 
-// noteRefusal keeps the system call that has just been carried out if it failed for want
-// of memory.
+// noteRefusal records the system call that has just been carried out if it failed for lack of
+// memory.
 func (t *Task) noteRefusal(errno unix.Errno) {
 	promise, kernel := t.proc.space.TakeRefused(), t.k.memory.TakeRefused()
 	if t.k.shortage.Request != "" {
@@ -66,7 +65,7 @@ func (t *Task) noteRefusal(errno unix.Errno) {
 	bound := BoundMemory
 	switch {
 	case promise:
-		bound, errno = BoundPromise, unix.ENOMEM // which brk does not return
+		bound, errno = BoundPromise, unix.ENOMEM // brk does not return it
 	case errno == 0, errno >= errRestart:
 		return
 	case kernel && slices.Contains(outOfKernelMemory, errno):
@@ -78,5 +77,6 @@ func (t *Task) noteRefusal(errno unix.Errno) {
 	t.k.shortage = Shortage{Program: t.proc.path, Process: t.proc.pid, Request: t.callText(), Errno: errno, Bound: bound}
 }
 
-// PromiseBytes is for how much memory a single request may be on a machine with so much.
+// PromiseBytes is the most memory that a single request may ask for on a machine with the given
+// memory.
 func PromiseBytes(memory uint64) uint64 { return max(memory, mm.CommitLimit) }

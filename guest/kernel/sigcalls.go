@@ -22,8 +22,8 @@ const (
 	minSigStack  = 2048
 )
 
-// altStackFor is the alternate stack as a thread with stack pointer sp sees it.
-func (t *Task) altStackFor(sp uint64) sigStack {
+// altStackAt is the alternate stack as a thread with stack pointer sp sees it.
+func (t *Task) altStackAt(sp uint64) sigStack {
 	s := t.altStack
 	switch {
 	case s.Size == 0:
@@ -54,7 +54,7 @@ func (t *Task) setAltStack(base arch.Addr, flags int32, size uint64) unix.Errno 
 }
 
 func sysSigaltstack(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	old := t.altStackFor(t.regs.GPR[arch.RSP])
+	old := t.altStackAt(t.regs.GPR[arch.RSP])
 	if a[0] != 0 {
 		var s sigStack
 		if errno := readStruct(t, arch.Addr(a[0]), &s); errno != 0 {
@@ -89,8 +89,8 @@ func sysRtSigaction(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] != 0 {
 		s.Mask &^= unblockable
 		*slot = s
-		if t.proc.ignores(n) {
-			t.proc.dropEverywhere(sigbit(n))
+		if t.proc.ignoresSignal(n) {
+			t.proc.dropPending(sigbit(n))
 		}
 	}
 	if a[2] != 0 {
@@ -136,11 +136,11 @@ func sysRtSigpending(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[1] > 8 {
 		return 0, unix.EINVAL
 	}
-	return 0, t.proc.space.WriteU64(arch.Addr(a[0]), uint64(t.pending()&t.mask))
+	return 0, t.proc.space.WriteU64(arch.Addr(a[0]), uint64(t.pendingSignals()&t.mask))
 }
 
-// swapMask lets a waiting call have another signal mask until it returns.
-func (t *Task) swapMask(set sigset) {
+// setTemporaryMask gives a waiting call another signal mask until it returns.
+func (t *Task) setTemporaryMask(set sigset) {
 	if t.hasMask {
 		return
 	}
@@ -148,8 +148,8 @@ func (t *Task) swapMask(set sigset) {
 	t.mask = set &^ unblockable
 }
 
-// restoreMask ends what swapMask has begun.
-func (t *Task) restoreMask() {
+// restoreSignalMask ends the effect of setTemporaryMask.
+func (t *Task) restoreSignalMask() {
 	if t.hasMask {
 		t.mask, t.hasMask = t.oldMask, false
 	}
@@ -163,12 +163,12 @@ func sysRtSigsuspend(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	t.swapMask(set)
-	return 0, t.wait(errInterrupted, forever)
+	t.setTemporaryMask(set)
+	return 0, t.waitInterruptibly(errInterrupted, forever)
 }
 
 func sysPause(t *Task, _ [6]uint64) (uint64, unix.Errno) {
-	return 0, t.wait(errInterrupted, forever)
+	return 0, t.waitInterruptibly(errInterrupted, forever)
 }
 
 func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -186,7 +186,7 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if errno != 0 {
 			return 0, errno
 		}
-		deadline = t.deadlineIn(ns)
+		deadline = t.relativeDeadline(ns)
 	}
 	t.waitSet = 0
 	if i, ok := t.dequeue(set); ok {
@@ -197,7 +197,7 @@ func sysRtSigtimedwait(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		}
 		return uint64(i.number()), 0
 	}
-	errno = t.wait(unix.EINTR, deadline)
+	errno = t.waitInterruptibly(unix.EINTR, deadline)
 	switch errno {
 	case errBlocked:
 		t.waitSet = set
@@ -224,19 +224,19 @@ func sysKill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		p := t.k.processes[pid]
 		if p == nil {
 			// Linux finds a process by the id of any of its threads.
-			if other := t.k.task(pid); other != nil {
+			if other := t.k.findTask(pid); other != nil {
 				p = other.proc
 			}
 		}
 		if p == nil {
 			return 0, unix.ESRCH
 		}
-		return 0, t.killOne(p, n, info)
+		return 0, t.signalProcess(p, n, info)
 	}
-	return 0, t.killMany(pid, n, info)
+	return 0, t.signalProcesses(pid, n, info)
 }
 
-func (t *Task) killOne(p *Process, n int, info sigInfo) unix.Errno {
+func (t *Task) signalProcess(p *Process, n int, info sigInfo) unix.Errno {
 	if !t.mayKill(p, n) {
 		return unix.EPERM
 	}
@@ -246,8 +246,8 @@ func (t *Task) killOne(p *Process, n int, info sigInfo) unix.Errno {
 	return 0
 }
 
-// killMany sends to a process group, or to all processes but init and the caller's.
-func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
+// signalProcesses sends to a process group, or to all processes except init and the caller's.
+func (t *Task) signalProcesses(pid int32, n int, info sigInfo) unix.Errno {
 	group := -pid
 	if pid == 0 {
 		group = t.proc.group
@@ -258,7 +258,7 @@ func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
 		case pid == -1 && (p.pid == initID || p == t.proc), pid != -1 && p.group != group:
 			continue
 		}
-		if errno := t.killOne(p, n, info); errno == 0 || result == unix.ESRCH {
+		if errno := t.signalProcess(p, n, info); errno == 0 || result == unix.ESRCH {
 			result = errno
 		}
 	}
@@ -266,26 +266,26 @@ func (t *Task) killMany(pid int32, n int, info sigInfo) unix.Errno {
 }
 
 func sysTkill(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return 0, t.tgkill(-1, int32(a[0]), int(int32(a[1])))
+	return 0, t.signalThread(-1, int32(a[0]), int(int32(a[1])))
 }
 
 func sysTgkill(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if int32(a[0]) <= 0 {
 		return 0, unix.EINVAL
 	}
-	return 0, t.tgkill(int32(a[0]), int32(a[1]), int(int32(a[2])))
+	return 0, t.signalThread(int32(a[0]), int32(a[1]), int(int32(a[2])))
 }
 
-func (t *Task) tgkill(group, tid int32, n int) unix.Errno {
-	return t.sendTo(group, tid, n, userInfo(unix.Signal(n), siTkill, t.proc.pid, t.cred.UID))
+func (t *Task) signalThread(group, tid int32, n int) unix.Errno {
+	return t.sendToThread(group, tid, n, userInfo(unix.Signal(n), siTkill, t.proc.pid, t.cred.UID))
 }
 
-// sendTo sends to one thread; group -1 means whichever it is in.
-func (t *Task) sendTo(group, tid int32, n int, info sigInfo) unix.Errno {
+// sendToThread sends to one thread; group -1 means any group.
+func (t *Task) sendToThread(group, tid int32, n int, info sigInfo) unix.Errno {
 	if tid <= 0 || n < 0 || n > lastSignal {
 		return unix.EINVAL
 	}
-	target := t.k.task(tid)
+	target := t.k.findTask(tid)
 	if target == nil || group != -1 && target.proc.pid != group {
 		return unix.ESRCH
 	}
@@ -307,10 +307,10 @@ func sysRtSigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if p == nil {
 		return 0, unix.ESRCH
 	}
-	if a[1] >= firstQueued && !p.room() {
+	if a[1] >= firstQueued && !p.hasSignalRoom() {
 		return 0, unix.EAGAIN
 	}
-	return 0, t.killOne(p, int(int32(a[1])), info)
+	return 0, t.signalProcess(p, int(int32(a[1])), info)
 }
 
 func sysRtTgsigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
@@ -321,11 +321,11 @@ func sysRtTgsigqueueinfo(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return 0, t.sendTo(int32(a[0]), int32(a[1]), int(int32(a[2])), info)
+	return 0, t.sendToThread(int32(a[0]), int32(a[1]), int(int32(a[2])), info)
 }
 
-// readSiginfo reads what a program queues; it must not pass for the kernel's
-// unless it goes to the program itself.
+// readSiginfo reads the siginfo_t that a program queues. Its code must not be one of the kernel's,
+// unless the target is the caller's own process.
 func (t *Task) readSiginfo(addr arch.Addr, n int, pid int32) (sigInfo, unix.Errno) {
 	var info sigInfo
 	if errno := t.copyIn(addr, info[:]); errno != 0 {

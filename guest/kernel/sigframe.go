@@ -8,9 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// The frame that a handler runs on (arch/x86/include/asm/sigframe.h,
-// rt_sigframe): the restorer's address, a ucontext, a siginfo; the FXSAVE image
-// lies above it.
+// The frame of a handler (arch/x86/include/asm/sigframe.h, rt_sigframe): the restorer's address, a
+// ucontext, a siginfo; the FXSAVE image lies above it.
 const (
 	frameUcontext = 8
 	frameInfo     = frameUcontext + ucSize
@@ -31,7 +30,7 @@ const (
 	flagDF = 0x400
 	flagTF = 0x100
 	flagRF = 0x10000
-	// flagsUser are the flags that a handler's frame may change.
+	// flagsUser are the flags that a handler may change in its frame.
 	flagsUser = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | flagTF | flagDF | 0x800 | flagRF | 0x40000
 )
 
@@ -45,20 +44,20 @@ var contextOrder = [16]int{
 	arch.RDI, arch.RSI, arch.RBP, arch.RBX, arch.RDX, arch.RAX, arch.RCX, arch.RSP,
 }
 
-// onAltStack tells whether sp is on the alternate signal stack.
+// onAltStack reports whether sp is on the alternate signal stack.
 func (t *Task) onAltStack(sp uint64) bool {
 	base := t.altStack.Base
 	return t.altStack.Size > 0 && sp > base && sp-base <= t.altStack.Size
 }
 
-// pushFrame builds the frame and points the registers at the handler. It fails
-// when the stack cannot be written.
+// pushFrame builds the frame and sets the registers for the handler. It fails if the stack cannot
+// be written.
 func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	if a.Flags&saRestorer == 0 {
 		return false // as on real x86-64 Linux
 	}
 	sp := t.regs.GPR[arch.RSP]
-	stack := t.altStackFor(sp)
+	stack := t.altStackAt(sp)
 	if a.Flags&saOnStack != 0 && t.altStack.Size > 0 && !t.onAltStack(sp) {
 		sp = t.altStack.Base + t.altStack.Size
 		if t.altStack.Flags&ssAutodisarm != 0 {
@@ -76,7 +75,7 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	copy(frame[frameInfo:], i[:])
 	var image [arch.FPSize]byte
 	t.k.cpu.FP(&image)
-	clear(image[464:]) // no extended state: no magic
+	clear(image[464:]) // no extended state: no magic number
 	if t.copyOut(arch.Addr(fp), image[:]) != 0 || t.copyOut(arch.Addr(sp), frame) != 0 {
 		return false
 	}
@@ -116,14 +115,14 @@ func (t *Task) putContext(uc []byte, stack sigStack, saved sigset, fp uint64) {
 func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	uc := make([]byte, ucSize)
 	if t.copyIn(arch.Addr(t.regs.GPR[arch.RSP]-8+frameUcontext), uc) != 0 {
-		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
 		return 0, errNoReturn
 	}
 	get := func(off int) uint64 { return binary.LittleEndian.Uint64(uc[off:]) }
 	var image [arch.FPSize]byte
 	if fp := get(scFPState); fp != 0 {
 		if t.copyIn(arch.Addr(fp), image[:]) != 0 {
-			t.force(signalInfo(unix.SIGSEGV, siKernel))
+			t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
 			return 0, errNoReturn
 		}
 		t.Load()

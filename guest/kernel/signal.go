@@ -18,8 +18,8 @@ func sigbit(n int) sigset { return 1 << (n - 1) }
 
 func (s sigset) has(n int) bool { return s&sigbit(n) != 0 }
 
-// first is the lowest signal of the set, 0 if it is empty.
-func (s sigset) first() int {
+// lowest is the lowest signal of the set, or 0 if it is empty.
+func (s sigset) lowest() int {
 	if s == 0 {
 		return 0
 	}
@@ -35,7 +35,7 @@ func sigsetOf(signals ...unix.Signal) (s sigset) {
 
 const lastSignal = 64
 
-// firstQueued is the first real-time signal: from it on, each instance counts.
+// firstQueued is the first real-time signal. From it on, every instance of a signal is queued.
 const firstQueued = 32
 
 var (
@@ -129,12 +129,12 @@ type signalQueue struct {
 	list []sigInfo
 }
 
-// mostPending bounds the signals that wait, even if RLIMIT_SIGPENDING does not.
+// mostPending bounds the pending signals, even if RLIMIT_SIGPENDING does not.
 const mostPending = 1 << 16
 
-// room tells whether an instance of a signal may be queued for p under
+// hasSignalRoom reports whether an instance of a signal may be queued for p under
 // RLIMIT_SIGPENDING. Without room a real-time signal from sigqueue is refused.
-func (p *Process) room() bool {
+func (p *Process) hasSignalRoom() bool {
 	queued := 0
 	for _, o := range p.k.processes {
 		queued += len(o.signals.list)
@@ -155,8 +155,8 @@ func (q *signalQueue) add(i sigInfo) {
 	q.list = append(q.list, i)
 }
 
-// take removes and returns the first instance of signal n.
-func (q *signalQueue) take(n int) sigInfo {
+// takeFirst removes and returns the first instance of signal n.
+func (q *signalQueue) takeFirst(n int) sigInfo {
 	var out sigInfo
 	found, more := -1, false
 	for i := range q.list {
@@ -177,8 +177,8 @@ func (q *signalQueue) take(n int) sigInfo {
 	return out
 }
 
-// drop forgets the pending signals of the set, and returns them.
-func (q *signalQueue) drop(s sigset) (dropped []sigInfo) {
+// removeSet removes the pending signals of the set, and returns them.
+func (q *signalQueue) removeSet(s sigset) (dropped []sigInfo) {
 	if q.set&s == 0 {
 		return nil
 	}
@@ -195,39 +195,40 @@ func (q *signalQueue) drop(s sigset) (dropped []sigInfo) {
 	return dropped
 }
 
-// pending is what waits for the task, directed at it or at its process.
-func (t *Task) pending() sigset { return t.signals.set | t.proc.signals.set }
+// pendingSignals are the signals pending for the task, directed at it or at its process.
+func (t *Task) pendingSignals() sigset { return t.signals.set | t.proc.signals.set }
 
-// signalReady tells whether a signal would be delivered now.
-func (t *Task) signalReady() bool { return t.due != nil || t.pending()&^(t.mask|t.kept()) != 0 }
+// isSignalReady reports whether a signal would be delivered now.
+func (t *Task) isSignalReady() bool {
+	return t.due != nil || t.pendingSignals()&^(t.mask|t.heldSignals()) != 0
+}
 
-// dequeue takes the next pending signal of the set: hardware faults first, then
-// the lowest number, the thread's own before the process's.
+// dequeue takes the next pending signal of the set: hardware faults first, then the lowest number,
+// the thread's own signals before the process's.
 func (t *Task) dequeue(allowed sigset) (sigInfo, bool) {
 	for _, set := range []sigset{allowed & synchronous, allowed} {
 		for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
-			if n := (q.set & set).first(); n != 0 {
-				return t.take(q, n), true
+			if n := (q.set & set).lowest(); n != 0 {
+				return t.takeSignal(q, n), true
 			}
 		}
 	}
 	return sigInfo{}, false
 }
 
-// take takes the first instance of signal n from a queue. The timer that sent it
-// goes on.
-func (t *Task) take(q *signalQueue, n int) sigInfo {
-	i := q.take(n)
-	if i.ofTimer() {
-		t.proc.taken(&i)
+// takeSignal takes the first instance of signal n from a queue, and rearms the timer that sent it.
+func (t *Task) takeSignal(q *signalQueue, n int) sigInfo {
+	i := q.takeFirst(n)
+	if i.isFromTimer() {
+		t.proc.completeTimerSignal(&i)
 	} else if n == int(unix.SIGALRM) && q == &t.proc.signals && t.proc.itimer != nil {
-		t.proc.itimer.goOn()
+		t.proc.itimer.rearm()
 	}
 	return i
 }
 
-// ignores tells whether the process throws signal n away.
-func (p *Process) ignores(n int) bool {
+// ignoresSignal reports whether the process discards signal n.
+func (p *Process) ignoresSignal(n int) bool {
 	a := p.actions.list[n]
 	return a.Handler == sigIgn || a.Handler == sigDfl && ignoredByDefault.has(n)
 }
@@ -241,24 +242,24 @@ func (k *Kernel) sendTask(t *Task, i sigInfo) {
 		k.sendProcess(t.proc, i)
 		return
 	}
-	if !k.admit(t.proc, t.mask|t.waitSet, i.number()) && t.trace == nil || t.proc.wasEarly(i.number()) {
+	if !k.applyOnArrival(t.proc, t.mask|t.waitSet, i.number()) && t.trace == nil || t.proc.consumeEarly(i.number()) {
 		return
 	}
 	t.signals.add(i)
-	t.notice(i.number())
+	t.wakeForSignal(i.number())
 }
 
-// sendProcess sends a signal to a process: to the first thread that does not
-// block it, the main one before the others.
+// sendProcess sends a signal to a process: to the first thread that does not block it, in the order
+// of creation.
 func (k *Kernel) sendProcess(p *Process, i sigInfo) {
 	n := i.number()
-	if p.outside || p.ending || p.status.zombie || !k.admit(p, p.blockedByAll(), n) && p.leader.trace == nil || p.wasEarly(n) {
+	if p.outside || p.ending || p.status.zombie || !k.applyOnArrival(p, p.blockedByAll(), n) && p.leader.trace == nil || p.consumeEarly(n) {
 		return
 	}
 	p.signals.add(i)
 	for _, t := range p.threads {
 		if t.state != dead && (!t.mask.has(n) || t.waitSet.has(n)) {
-			t.notice(n)
+			t.wakeForSignal(n)
 			if n != int(unix.SIGKILL) {
 				break
 			}
@@ -276,50 +277,52 @@ func (p *Process) blockedByAll() sigset {
 	return set
 }
 
-// discards reports whether signal n is thrown away as it comes. A blocked signal
-// stays pending even if it is ignored now.
-func (p *Process) discards(n int, blockedBy sigset) bool { return p.ignores(n) && !blockedBy.has(n) }
+// discardsSignal reports whether signal n is discarded on arrival. A blocked signal stays pending
+// even if it is ignored now.
+func (p *Process) discardsSignal(n int, blockedBy sigset) bool {
+	return p.ignoresSignal(n) && !blockedBy.has(n)
+}
 
-// admit does what a signal does at once, whoever takes it, and tells whether it
-// is to be queued.
-func (k *Kernel) admit(p *Process, blockedBy sigset, n int) bool {
+// applyOnArrival performs the effects that a signal has at once, whichever thread takes it, and
+// returns whether it is to be queued.
+func (k *Kernel) applyOnArrival(p *Process, blockedBy sigset, n int) bool {
 	if stopSignals.has(n) {
-		p.dropEverywhere(sigbit(int(unix.SIGCONT)))
+		p.dropPending(sigbit(int(unix.SIGCONT)))
 	}
 	if n == int(unix.SIGCONT) {
-		p.dropEverywhere(stopSignals)
+		p.dropPending(stopSignals)
 		k.continueProcess(p)
 	}
 	if n == int(unix.SIGKILL) {
 		k.wakeStopped(p)
 		k.wakeTraced(p)
 	}
-	return !p.discards(n, blockedBy)
+	return !p.discardsSignal(n, blockedBy)
 }
 
-func (p *Process) dropEverywhere(s sigset) {
-	dropped := p.signals.drop(s)
+func (p *Process) dropPending(s sigset) {
+	dropped := p.signals.removeSet(s)
 	for _, t := range p.threads {
-		dropped = append(dropped, t.signals.drop(s)...)
+		dropped = append(dropped, t.signals.removeSet(s)...)
 	}
 	for _, i := range dropped {
-		if x := p.timer(uint64(decode[uint32](i[16:20]))); x != nil && i.ofTimer() && x.running == timerPending {
-			x.discarded()
+		if x := p.findTimer(uint64(decodeStruct[uint32](i[16:20]))); x != nil && i.isFromTimer() && x.running == timerPending {
+			x.noteDiscarded()
 		}
 	}
 }
 
-// notice wakes a blocked task for which signal n is meant.
-func (t *Task) notice(n int) {
-	if !(t.mask | t.kept()).has(n) || t.waitSet.has(n) {
+// wakeForSignal wakes a blocked task to which signal n can be delivered.
+func (t *Task) wakeForSignal(n int) {
+	if !(t.mask | t.heldSignals()).has(n) || t.waitSet.has(n) {
 		t.Wake(unix.EPOLLIN)
 	}
 	t.k.signalQueue.Wake(unix.EPOLLIN)
 }
 
-// force raises a signal that the thread's own instruction caused: it cannot be
-// ignored or blocked.
-func (t *Task) force(i sigInfo) {
+// forceSignal raises a signal that the thread's own instruction caused and that cannot be ignored
+// or blocked.
+func (t *Task) forceSignal(i sigInfo) {
 	n := i.number()
 	a := &t.proc.actions.list[n]
 	if t.mask.has(n) || a.Handler == sigIgn {
@@ -330,27 +333,27 @@ func (t *Task) force(i sigInfo) {
 	t.signals.add(i)
 }
 
-// deliverSignal acts on one pending signal. It returns whether there was one.
-func (t *Task) deliverSignal() bool {
-	if t.due == nil && t.pending() == 0 {
+// deliverPending delivers one pending signal. It returns whether there was one.
+func (t *Task) deliverPending() bool {
+	if t.due == nil && t.pendingSignals() == 0 {
 		return false
 	}
-	i, ok := t.takeDue()
+	i, ok := t.takeDueSignal()
 	if !ok {
-		if i, ok = t.dequeue(^(t.mask | t.kept())); !ok {
+		if i, ok = t.dequeue(^(t.mask | t.heldSignals())); !ok {
 			return false
 		}
 	}
 	if n := i.number(); t.trace != nil && n != int(unix.SIGKILL) {
 		t.job.dequeued = true
-		t.stopFor(&traceStop{kind: stopAtSignal, code: int32(n), info: &i}, cldTrapped)
+		t.enterTraceStop(&traceStop{kind: stopAtSignal, code: int32(n), info: &i}, cldTrapped)
 		return true
 	}
-	t.deliver(i)
+	t.deliverSignal(i)
 	return true
 }
 
-func (t *Task) deliver(i sigInfo) {
+func (t *Task) deliverSignal(i sigInfo) {
 	n := i.number()
 	a := t.proc.actions.list[n]
 	forced := t.forced.has(n)
@@ -360,8 +363,8 @@ func (t *Task) deliver(i sigInfo) {
 		t.k.killProcess(t.proc, n)
 	case a.Handler == sigIgn:
 	case a.Handler != sigDfl:
-		t.tell(&i, forced)
-		t.handle(i, a)
+		t.reportDelivery(&i, forced)
+		t.startHandler(i, a)
 	case ignoredByDefault.has(n):
 	case stopSignals.has(n):
 		ignored := n != int(unix.SIGSTOP) && t.k.isOrphanedGroup(t.proc.group, nil)
@@ -369,57 +372,56 @@ func (t *Task) deliver(i sigInfo) {
 			t.k.stopProcess(t.proc, n)
 		}
 	default:
-		t.tell(&i, forced)
+		t.reportDelivery(&i, forced)
 		t.noteInvalidInstruction(n, forced)
 		t.k.killProcess(t.proc, n)
 	}
 }
 
-// coreSignals leave a core by default: Linux kills for them only when they are
-// delivered.
+// coreSignals dump core by default: Linux kills for them only when they are delivered.
 var coreSignals = sigsetOf(unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGFPE, unix.SIGSEGV, unix.SIGBUS,
 	unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ)
 
-// ends reports whether signal n kills the thread's process as soon as it comes, even in a
-// wait that other signals do not end.
-func (t *Task) ends(n int) bool {
+// killsAtOnce reports whether signal n kills the thread's process when it arrives, even in a wait
+// that other signals do not end.
+func (t *Task) killsAtOnce(n int) bool {
 	byDefault := t.trace == nil && t.proc.actions.list[n].Handler == sigDfl && !(ignoredByDefault | stopSignals | coreSignals).has(n)
 	return n == int(unix.SIGKILL) || byDefault
 }
 
-// deliverEnd delivers a signal that ends the process, and reports whether there was
-// one: for waits that no other signal ends.
-func (t *Task) deliverEnd() bool {
-	if t.due != nil && t.ends(t.due.number()) {
-		i, _ := t.takeDue()
-		t.deliver(i)
+// deliverFatal delivers a signal that kills the process, and returns whether there was one. It is
+// for waits that no other signal ends.
+func (t *Task) deliverFatal() bool {
+	if t.due != nil && t.killsAtOnce(t.due.number()) {
+		i, _ := t.takeDueSignal()
+		t.deliverSignal(i)
 		return true
 	}
-	for s := t.pending() &^ (t.mask | t.kept()); s != 0; {
-		n := s.first()
+	for s := t.pendingSignals() &^ (t.mask | t.heldSignals()); s != 0; {
+		n := s.lowest()
 		s &^= sigbit(n)
-		if t.ends(n) {
+		if t.killsAtOnce(n) {
 			i, _ := t.dequeue(sigbit(n))
-			t.deliver(i)
+			t.deliverSignal(i)
 			return true
 		}
 	}
 	return false
 }
 
-// Delivery is a signal that goes to a handler of a thread, or kills.
+// Delivery is the delivery of a signal to a handler of a thread, or of one that kills.
 type Delivery struct {
 	Thread arch.ThreadID
 	Signal int
 	// PC is the instruction that the thread would have executed next.
 	PC arch.Addr
-	// Info is the siginfo_t without the zeros at its end; nil if the thread's own
-	// instruction has caused the signal.
+	// Info is the siginfo_t without trailing zeros; nil if the thread's own instruction has caused
+	// the signal.
 	Info []byte
 }
 
-// tell tells the observer of a delivery.
-func (t *Task) tell(i *sigInfo, forced bool) {
+// reportDelivery reports a delivery to the observer.
+func (t *Task) reportDelivery(i *sigInfo, forced bool) {
 	t.Load()
 	t.readRegs()
 	d := Delivery{Thread: t.id, Signal: i.number(), PC: arch.Addr(t.regs.RIP)}
@@ -429,9 +431,9 @@ func (t *Task) tell(i *sigInfo, forced bool) {
 	t.k.observer.Signal(&d)
 }
 
-// handle sets up the run of a handler. A system call that waited ends with
-// EINTR or will be made anew after the handler.
-func (t *Task) handle(i sigInfo, a sigAction) {
+// startHandler makes the thread run a handler. A system call that waited ends with EINTR or is
+// restarted after the handler.
+func (t *Task) startHandler(i sigInfo, a sigAction) {
 	n := i.number()
 	t.Load()
 	t.readRegs()
@@ -446,7 +448,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 			t.dirty = true
 			t.call = callState{}
 		} else {
-			t.leave(linux.Failure(unix.EINTR))
+			t.leaveCall(linux.Failure(unix.EINTR))
 		}
 	}
 	t.resolveInterrupted(true, a.Flags&saRestart != 0)
@@ -456,7 +458,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 	if !t.pushFrame(i, a, saved) {
 		t.proc.actions.list[int(unix.SIGSEGV)].Handler = sigDfl
 		segv := signalInfo(unix.SIGSEGV, siKernel)
-		t.tell(&segv, true)
+		t.reportDelivery(&segv, true)
 		t.k.killProcess(t.proc, int(unix.SIGSEGV))
 		return
 	}
@@ -465,7 +467,7 @@ func (t *Task) handle(i sigInfo, a sigAction) {
 		t.mask |= sigbit(n)
 	}
 	t.mask &^= unblockable
-	if t.steps() {
-		t.stopFor(&traceStop{kind: stopElsewhere, code: int32(unix.SIGTRAP), info: t.eventInfo(int32(unix.SIGTRAP))}, cldTrapped)
+	if t.isStepping() {
+		t.enterTraceStop(&traceStop{kind: stopElsewhere, code: int32(unix.SIGTRAP), info: t.eventInfo(int32(unix.SIGTRAP))}, cldTrapped)
 	}
 }

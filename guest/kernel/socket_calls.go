@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// socketFile is what an open description of a socket acts on.
+// socketFile is the file of a socket.
 type socketFile struct{ *sock.Socket }
 
 const socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
@@ -19,9 +19,9 @@ func (t *Task) newSocketFile(s *sock.Socket, flags int) *vfs.File {
 	return t.k.fs.NewFile(t.k.fs.NewSocket(t.vfsContext()), "socket:", unix.O_RDWR|flags&unix.O_NONBLOCK, &socketFile{s})
 }
 
-// socket finds the socket of a descriptor. ENOTSOCK: it is something else.
-func (t *Task) socket(fd uint64) (*vfs.File, *sock.Socket, unix.Errno) {
-	f, errno := t.plainFile(fd)
+// findSocket finds the socket of a descriptor. ENOTSOCK: the descriptor is of another kind of file.
+func (t *Task) findSocket(fd uint64) (*vfs.File, *sock.Socket, unix.Errno) {
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
 		return nil, nil, errno
 	}
@@ -57,8 +57,8 @@ func sysSocketpair(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return t.installPair(a[3], files, flags&unix.SOCK_CLOEXEC != 0)
 }
 
-// address reads a socket address of n bytes.
-func (t *Task) address(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
+// readAddress reads a socket address of n bytes.
+func (t *Task) readAddress(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
 	size := int32(n)
 	if size < 0 || size > sock.MaxAddr {
 		return sock.Addr{}, unix.EINVAL
@@ -70,8 +70,8 @@ func (t *Task) address(s *sock.Socket, addr, n uint64) (sock.Addr, unix.Errno) {
 	return sock.Parse(raw, s.Family())
 }
 
-// storeAddress writes an address and its length, of which the buffer's length
-// is at lenAddr before.
+// storeAddress writes an address and its length. The word at lenAddr holds the length of the buffer
+// before.
 func (t *Task) storeAddress(raw []byte, addr, lenAddr uint64) unix.Errno {
 	room, errno := t.proc.space.ReadU32(arch.Addr(lenAddr))
 	if errno != 0 {
@@ -87,11 +87,11 @@ func (t *Task) storeAddress(raw []byte, addr, lenAddr uint64) unix.Errno {
 }
 
 func sysBind(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	addr, errno := t.address(s, a[1], a[2])
+	addr, errno := t.readAddress(s, a[1], a[2])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -99,26 +99,28 @@ func sysBind(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysListen(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
 	return 0, s.Listen(t.vfsContext(), int(int32(a[1])))
 }
 
-func sysAccept(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.accept(a, 0) }
+func sysAccept(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.acceptConnection(a, 0) }
 
-func sysAccept4(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.accept(a, int(int32(a[3]))) }
+func sysAccept4(t *Task, a [6]uint64) (uint64, unix.Errno) {
+	return t.acceptConnection(a, int(int32(a[3])))
+}
 
-func (t *Task) accept(a [6]uint64, flags int) (uint64, unix.Errno) {
+func (t *Task) acceptConnection(a [6]uint64, flags int) (uint64, unix.Errno) {
 	if flags&^socketFlags != 0 {
 		return 0, unix.EINVAL
 	}
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	if _, errno := t.proc.lowest(0); errno != 0 {
+	if _, errno := t.proc.lowestFree(0); errno != 0 {
 		return 0, errno
 	}
 	n, errno := s.Accept(f.Nonblock())
@@ -146,11 +148,11 @@ func (t *Task) accept(a [6]uint64, flags int) (uint64, unix.Errno) {
 }
 
 func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	addr, errno := t.address(s, a[1], a[2])
+	addr, errno := t.readAddress(s, a[1], a[2])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -160,14 +162,14 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return 0, errno
 	}
 	busy, again := t.call.data.(unix.Errno)
-	if !again { // the first attempt says what a time-out answers
+	if !again { // the first attempt has the errno of a time-out
 		busy = errno
 		t.call.data = busy
 	}
 	if busy == unix.EAGAIN || s.Timeout(true) > 0 {
 		errno = t.socketWait(s, true, q)
 	} else {
-		errno = t.wait(errRestart, t.deadlineIn(connectTimeout), q)
+		errno = t.waitInterruptibly(errRestart, t.relativeDeadline(connectTimeout), q)
 	}
 	switch {
 	case errno != unix.ETIMEDOUT:
@@ -179,22 +181,22 @@ func sysConnect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, busy
 }
 
-// connectTimeout is when a TCP connection that is not answered fails, in ns
+// connectTimeout is the time in ns after which a TCP connection without an answer fails
 // (net.ipv4.tcp_syn_retries).
 const connectTimeout = 131e9
 
-// socketWait waits for as long as the socket's time-outs allow. A call with a
-// time-out is not restarted after a signal, not even after one without a handler
-// (signal(7), "Interruption of system calls by stop signals").
+// socketWait waits at most as long as the socket's time-out. A call with a time-out is not
+// restarted after a signal, even without a handler (signal(7), "Interruption of system calls by
+// stop signals").
 func (t *Task) socketWait(s *sock.Socket, write bool, queues ...*wait.Queue) unix.Errno {
 	if ns := s.Timeout(write); ns > 0 {
-		return t.wait(unix.EINTR, t.deadlineIn(ns), queues...)
+		return t.waitInterruptibly(unix.EINTR, t.relativeDeadline(ns), queues...)
 	}
-	return t.wait(errRestart, forever, queues...)
+	return t.waitInterruptibly(errRestart, forever, queues...)
 }
 
 func sysShutdown(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -202,7 +204,7 @@ func sysShutdown(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysGetsockname(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -210,7 +212,7 @@ func sysGetsockname(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysGetpeername(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -221,11 +223,11 @@ func sysGetpeername(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, t.storeAddress(raw, a[1], a[2])
 }
 
-// maxOption bounds what is read of an option's value.
+// maxOption bounds the bytes that are read of an option's value.
 const maxOption = 256
 
 func sysSetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -240,7 +242,7 @@ func sysSetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysGetsockopt(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	_, s, errno := t.socket(a[0])
+	_, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}

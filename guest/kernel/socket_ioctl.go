@@ -9,11 +9,11 @@ import (
 // interfaceSize is the size of struct ifreq: a name of 16 bytes and a value.
 const interfaceSize = 40
 
-// GuestIoctl answers the requests of netdevice(7) about the one interface, and
-// those of the socket itself.
+// GuestIoctl answers the requests of netdevice(7) about the loopback interface, and the requests of
+// the socket itself.
 func (x *socketFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	if cmd == unix.SIOCGIFCONF {
-		return 0, t.interfaces(arg)
+		return 0, t.listInterfaces(arg)
 	}
 	known := cmd == unix.SIOCGIFNAME || cmd == unix.SIOCGIFTXQLEN || cmd >= unix.SIOCGIFFLAGS && cmd <= unix.SIOCGIFINDEX
 	if !known {
@@ -36,11 +36,11 @@ func (x *socketFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, uni
 // loopbackName is the name of the one interface in a struct ifreq.
 var loopbackName = [16]byte{'l', 'o'}
 
-// describeInterface fills a struct ifreq in. ENODEV: there is no such interface.
+// describeInterface fills in a struct ifreq. ENODEV: there is no such interface.
 func describeInterface(cmd uint32, raw []byte) unix.Errno {
 	name, value := raw[:16], raw[16:]
 	if cmd == unix.SIOCGIFNAME {
-		if decode[int32](value) != 1 {
+		if decodeStruct[int32](value) != 1 {
 			return unix.ENODEV
 		}
 		copy(name, loopbackName[:])
@@ -74,14 +74,14 @@ func describeInterface(cmd uint32, raw []byte) unix.Errno {
 	return 0
 }
 
-// interfaces answers SIOCGIFCONF: a length and the address of a list of struct
-// ifreq, or 0 to learn the length.
-func (t *Task) interfaces(arg arch.Addr) unix.Errno {
+// listInterfaces answers SIOCGIFCONF: a length and the address of a list of struct ifreq, or 0 to
+// query the length.
+func (t *Task) listInterfaces(arg arch.Addr) unix.Errno {
 	raw := make([]byte, 16)
 	if errno := t.copyIn(arg, raw); errno != 0 {
 		return errno
 	}
-	room, list := decode[int32](raw), decode[uint64](raw[8:])
+	room, list := decodeStruct[int32](raw), decodeStruct[uint64](raw[8:])
 	used := uint32(0)
 	if list == 0 || room >= interfaceSize {
 		used = interfaceSize

@@ -33,11 +33,11 @@ const (
 	maxControl = 131072
 	// maxRights is SCM_MAX_FD.
 	maxRights = 253
-	// maxMessages is the most that sendmmsg and recvmmsg take, UIO_MAXIOV.
+	// maxMessages is the most messages that sendmmsg and recvmmsg accept, UIO_MAXIOV.
 	maxMessages = 1024
 )
 
-// sending is a message on its way out.
+// sending is a message to be sent.
 type sending struct {
 	file   *vfs.File
 	socket *sock.Socket
@@ -47,35 +47,35 @@ type sending struct {
 }
 
 func sysSendto(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	m := &sending{file: f, socket: s, ranges: one(a[1], a[2]), flags: int(int32(a[3]))}
+	m := &sending{file: f, socket: s, ranges: singleRange(a[1], a[2]), flags: int(int32(a[3]))}
 	if a[4] != 0 {
-		to, errno := t.address(s, a[4], a[5])
+		to, errno := t.readAddress(s, a[4], a[5])
 		if errno != 0 {
 			return 0, errno
 		}
 		m.out.To = &to
 	}
-	return t.send(m)
+	return t.sendMessage(m)
 }
 
 func sysSendmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	m, errno := t.outgoing(f, s, arch.Addr(a[1]), int(int32(a[2])))
+	m, errno := t.readOutgoing(f, s, arch.Addr(a[1]), int(int32(a[2])))
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.send(m)
+	return t.sendMessage(m)
 }
 
 func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -83,10 +83,10 @@ func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	done, _ := t.call.data.(uint64)
 	for ; done < count; done++ {
 		at := arch.Addr(a[1] + done*multiSize)
-		m, errno := t.outgoing(f, s, at, int(int32(a[3])))
+		m, errno := t.readOutgoing(f, s, at, int(int32(a[3])))
 		var n uint64
 		if errno == 0 {
-			n, errno = t.send(m)
+			n, errno = t.sendMessage(m)
 		}
 		if errno == 0 {
 			errno = t.proc.space.WriteU32(at+multiLen, uint32(n))
@@ -96,15 +96,15 @@ func sysSendmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			return 0, errno
 		}
 		if errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 		t.call.progress = 0
 	}
 	return done, 0
 }
 
-// outgoing reads a struct msghdr that is to be sent.
-func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (*sending, unix.Errno) {
+// readOutgoing reads a struct msghdr of a message to be sent.
+func (t *Task) readOutgoing(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (*sending, unix.Errno) {
 	var h messageHeader
 	if errno := readStruct(t, at, &h); errno != 0 {
 		return nil, errno
@@ -118,7 +118,7 @@ func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (*
 	}
 	var errno unix.Errno
 	if h.Name != 0 && h.NameLen != 0 {
-		to, errno := t.address(s, h.Name, uint64(min(h.NameLen, sock.MaxAddr)))
+		to, errno := t.readAddress(s, h.Name, uint64(min(h.NameLen, sock.MaxAddr)))
 		if errno != 0 {
 			return nil, errno
 		}
@@ -140,11 +140,11 @@ func (t *Task) outgoing(f *vfs.File, s *sock.Socket, at arch.Addr, flags int) (*
 	return m, t.parseControl(m, raw)
 }
 
-// parseControl reads the control messages of what is to be sent.
+// parseControl reads the control messages of a message to be sent.
 func (t *Task) parseControl(m *sending, raw []byte) unix.Errno {
 	for len(raw) >= controlHead {
-		size := decode[uint64](raw)
-		level, kind := decode[int32](raw[8:]), decode[int32](raw[12:])
+		size := decodeStruct[uint64](raw)
+		level, kind := decodeStruct[int32](raw[8:]), decodeStruct[int32](raw[12:])
 		if size < controlHead || size > uint64(len(raw)) {
 			return unix.EINVAL
 		}
@@ -156,9 +156,9 @@ func (t *Task) parseControl(m *sending, raw []byte) unix.Errno {
 		var errno unix.Errno
 		switch kind {
 		case unix.SCM_RIGHTS:
-			errno = t.sendRights(m, body)
+			errno = t.parseRights(m, body)
 		case unix.SCM_CREDENTIALS:
-			errno = t.sendCredentials(m, body)
+			errno = t.parseCredentials(m, body)
 		default:
 			errno = unix.EINVAL
 		}
@@ -169,12 +169,12 @@ func (t *Task) parseControl(m *sending, raw []byte) unix.Errno {
 	return 0
 }
 
-func (t *Task) sendRights(m *sending, body []byte) unix.Errno {
+func (t *Task) parseRights(m *sending, body []byte) unix.Errno {
 	if len(body)/4+len(m.out.Rights) > maxRights {
 		return unix.EINVAL
 	}
 	for ; len(body) >= 4; body = body[4:] {
-		f, errno := t.file(uint64(decode[uint32](body)))
+		f, errno := t.openFile(uint64(decodeStruct[uint32](body)))
 		if errno != 0 {
 			return errno
 		}
@@ -183,12 +183,12 @@ func (t *Task) sendRights(m *sending, body []byte) unix.Errno {
 	return 0
 }
 
-// sendCredentials checks that the sender may say who it is. EPERM: it may not.
-func (t *Task) sendCredentials(m *sending, body []byte) unix.Errno {
+// parseCredentials checks the identity that the sender states. EPERM: the sender may not use it.
+func (t *Task) parseCredentials(m *sending, body []byte) unix.Errno {
 	if len(body) != 12 {
 		return unix.EINVAL
 	}
-	c := sock.Cred{PID: decode[int32](body), UID: decode[uint32](body[4:]), GID: decode[uint32](body[8:])}
+	c := sock.Cred{PID: decodeStruct[int32](body), UID: decodeStruct[uint32](body[4:]), GID: decodeStruct[uint32](body[8:])}
 	mine := &t.cred
 	user := c.UID == mine.UID || c.UID == mine.EUID || c.UID == mine.SUID || mine.Can(vfs.CapSetuid)
 	group := c.GID == mine.GID || c.GID == mine.EGID || c.GID == mine.SGID || mine.Can(vfs.CapSetgid)
@@ -202,9 +202,9 @@ func (t *Task) sendCredentials(m *sending, body []byte) unix.Errno {
 	return 0
 }
 
-// send sends a message, or as much of a stream as the call is about. A stream
-// keeps its progress in the task.
-func (t *Task) send(m *sending) (uint64, unix.Errno) {
+// sendMessage sends a message, or bytes of a stream until the call is complete. For a stream the
+// progress is stored in the task.
+func (t *Task) sendMessage(m *sending) (uint64, unix.Errno) {
 	x, errno := t.newTransfer(m.file, m.ranges, position{})
 	if errno != 0 {
 		return 0, errno
@@ -217,7 +217,7 @@ func (t *Task) send(m *sending) (uint64, unix.Errno) {
 	if errno == errBlocked {
 		return 0, errno
 	}
-	return ioResult(partial(n, errno))
+	return ioResult(partialResult(n, errno))
 }
 
 func (t *Task) sendParts(m *sending, x *transfer) (uint64, unix.Errno) {
@@ -231,8 +231,8 @@ func (t *Task) sendParts(m *sending, x *transfer) (uint64, unix.Errno) {
 		} else if size > maxDatagram {
 			return 0, unix.EMSGSIZE
 		}
-		buf := t.k.scratch.get(size)
-		n, errno := t.proc.space.CopyInRanges(x.rest(done), buf)
+		buf := t.k.scratch.buffer(size)
+		n, errno := t.proc.space.CopyInRanges(x.remaining(done), buf)
 		if errno != 0 && stream {
 			n -= n % m.socket.ChunkSize()
 		}
@@ -258,5 +258,5 @@ func (t *Task) sendParts(m *sending, x *transfer) (uint64, unix.Errno) {
 	}
 }
 
-// maxDatagram bounds messages, whatever the send buffer.
+// maxDatagram bounds messages, independent of the send buffer.
 const maxDatagram = 16 << 20

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// receiving is a message on its way in.
+// receiving is a receive call in progress.
 type receiving struct {
 	file   *vfs.File
 	socket *sock.Socket
@@ -21,12 +21,12 @@ type receiving struct {
 }
 
 func sysRecvfrom(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
-	m := &receiving{file: f, socket: s, ranges: one(a[1], a[2]), flags: int(int32(a[3]))}
-	n, errno := t.receive(m)
+	m := &receiving{file: f, socket: s, ranges: singleRange(a[1], a[2]), flags: int(int32(a[3]))}
+	n, errno := t.receiveData(m)
 	for _, f := range m.in.Rights {
 		f.Unref()
 	}
@@ -36,20 +36,20 @@ func sysRecvfrom(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return n, errno
 }
 
-// readSocket is read(2) of a socket: nothing is asked for without room.
+// readSocket is read(2) of a socket: a read of no bytes does not reach the socket.
 func (t *Task) readSocket(f *vfs.File, s *sock.Socket, ranges []mm.Range) (uint64, unix.Errno) {
 	if !slices.ContainsFunc(ranges, func(r mm.Range) bool { return r.Len > 0 }) {
 		return 0, 0
 	}
 	m := &receiving{file: f, socket: s, ranges: ranges}
-	n, errno := t.receive(m)
+	n, errno := t.receiveData(m)
 	for _, f := range m.in.Rights {
 		f.Unref()
 	}
 	return n, errno
 }
 
-// sender is the sender's address encoded; empty if there is none.
+// sender is the sender's encoded address; empty without a sender.
 func (m *receiving) sender() []byte {
 	if !m.in.HasFrom {
 		return nil
@@ -58,7 +58,7 @@ func (m *receiving) sender() []byte {
 }
 
 func sysRecvmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -66,7 +66,7 @@ func sysRecvmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	f, s, errno := t.socket(a[0])
+	f, s, errno := t.findSocket(a[0])
 	if errno != 0 {
 		return 0, errno
 	}
@@ -91,7 +91,7 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 			if done > 0 && errno != unix.EAGAIN {
 				s.SetError(errno) // for the next call
 			}
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 		done++
 		t.call.progress = 0
@@ -122,7 +122,7 @@ func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at arch.Addr, flags i
 		return 0, errno
 	}
 	m := &receiving{file: f, socket: s, ranges: ranges, flags: flags}
-	n, errno := t.receive(m)
+	n, errno := t.receiveData(m)
 	if errno != 0 {
 		return n, errno
 	}
@@ -150,8 +150,8 @@ func (t *Task) receiveMessage(f *vfs.File, s *sock.Socket, at arch.Addr, flags i
 	return n, errno
 }
 
-// receive fills the buffers of a message.
-func (t *Task) receive(m *receiving) (uint64, unix.Errno) {
+// receiveData fills the buffers of a receive call.
+func (t *Task) receiveData(m *receiving) (uint64, unix.Errno) {
 	x, errno := t.newTransfer(m.file, m.ranges, position{})
 	if errno != 0 {
 		return 0, errno
@@ -167,10 +167,9 @@ func (t *Task) receive(m *receiving) (uint64, unix.Errno) {
 	return ioResult(t.receiveDatagram(m, x))
 }
 
-// receiveDatagram receives one message. If it cannot be stored it is lost, as
-// on Linux.
+// receiveDatagram receives one message. If it cannot be stored it is lost, as on Linux.
 func (t *Task) receiveDatagram(m *receiving, x *transfer) (uint64, unix.Errno) {
-	m.in.Data = t.k.scratch.get(min(x.total, maxDatagram))
+	m.in.Data = t.k.scratch.buffer(min(x.total, maxDatagram))
 	errno := m.socket.Recv(&m.in)
 	if errno == unix.EAGAIN && !m.in.Nonblock {
 		errno = t.socketWait(m.socket, false, m.socket.Waiters())
@@ -185,8 +184,8 @@ func (t *Task) receiveDatagram(m *receiving, x *transfer) (uint64, unix.Errno) {
 	return uint64(n), errno
 }
 
-// receiveStream receives bytes until there are as many as the call asks for and
-// SO_RCVLOWAT says, none can come, or something came besides.
+// receiveStream receives bytes until the number that the call and SO_RCVLOWAT require has arrived,
+// no more can arrive, or control data has arrived.
 func (t *Task) receiveStream(m *receiving, x *transfer) (uint64, unix.Errno) {
 	done := uint64(t.call.progress)
 	least := min(uint64(m.socket.MinReceive()), x.total)
@@ -205,7 +204,7 @@ func (t *Task) receiveStream(m *receiving, x *transfer) (uint64, unix.Errno) {
 			}
 		}
 		if errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 		done += uint64(m.in.N)
 		switch {
@@ -217,23 +216,23 @@ func (t *Task) receiveStream(m *receiving, x *transfer) (uint64, unix.Errno) {
 	}
 }
 
-// receivePart receives bytes of a stream to the memory behind the first done
-// bytes. What cannot be stored stays in the socket.
+// receivePart receives bytes of a stream into memory after the first done bytes. Bytes that cannot
+// be stored stay in the socket.
 func (t *Task) receivePart(m *receiving, x *transfer, done uint64) unix.Errno {
 	size := min(x.total-done, chunkSize)
 	drop := m.socket.Discards() && m.flags&unix.MSG_TRUNC != 0
 	if !drop {
-		for size > 0 && t.probe(x.rest(done), m.socket.Available(size)) != 0 {
+		for size > 0 && t.checkWritable(x.remaining(done), m.socket.Available(size)) != 0 {
 			if size = m.socket.WholeChunks(size); size == 0 {
 				return unix.EFAULT
 			}
 		}
 	}
-	m.in.Data, m.in.N = t.k.scratch.get(size), 0
+	m.in.Data, m.in.N = t.k.scratch.buffer(size), 0
 	if errno := m.socket.Recv(&m.in); errno != 0 || drop {
 		return errno
 	}
-	_, errno := t.proc.space.CopyOutRanges(x.rest(done), m.in.Data[:m.in.N])
+	_, errno := t.proc.space.CopyOutRanges(x.remaining(done), m.in.Data[:m.in.N])
 	return errno
 }
 
@@ -244,8 +243,8 @@ type control struct {
 	cut  bool
 }
 
-// put appends a control message; one that does not fit is cut.
-func (c *control) put(level, kind int32, body []byte) {
+// appendMessage appends a control message; one that does not fit is truncated.
+func (c *control) appendMessage(level, kind int32, body []byte) {
 	if c.room-len(c.buf) < controlHead {
 		c.cut = true
 		return
@@ -266,8 +265,8 @@ func (c *control) put(level, kind int32, body []byte) {
 	}
 }
 
-// storeControl writes what a message tells besides its data, and returns how
-// much of the guest's buffer is used.
+// storeControl writes the control messages of a message, and returns the number of bytes used in
+// the guest's buffer.
 func (t *Task) storeControl(m *receiving, h *messageHeader, flags *uint32) (uint64, unix.Errno) {
 	c := &control{room: int(min(h.ControlLen, maxControl))}
 	if cred := m.in.Cred; cred != nil {
@@ -275,10 +274,10 @@ func (t *Task) storeControl(m *receiving, h *messageHeader, flags *uint32) (uint
 		putU32(body, uint32(cred.PID))
 		putU32(body[4:], cred.UID)
 		putU32(body[8:], cred.GID)
-		c.put(unix.SOL_SOCKET, unix.SCM_CREDENTIALS, body)
+		c.appendMessage(unix.SOL_SOCKET, unix.SCM_CREDENTIALS, body)
 	}
 	for _, extra := range m.socket.Extra(&m.in, t.k.RealtimeNS()) {
-		c.put(extra.Level, extra.Kind, extra.Body)
+		c.appendMessage(extra.Level, extra.Kind, extra.Body)
 	}
 	if len(m.in.Rights) > 0 {
 		t.receiveRights(m, c)
@@ -292,8 +291,8 @@ func (t *Task) storeControl(m *receiving, h *messageHeader, flags *uint32) (uint
 	return uint64(len(c.buf)), t.copyOut(arch.Addr(h.Control), c.buf)
 }
 
-// receiveRights gives descriptions that came with a message descriptors, as many
-// as there is room for.
+// receiveRights gives descriptors to the descriptions that arrived with a message, as far as there
+// is room for them.
 func (t *Task) receiveRights(m *receiving, c *control) {
 	fits := min(max(0, c.room-len(c.buf)-controlHead)/4, len(m.in.Rights))
 	var body []byte
@@ -312,6 +311,6 @@ func (t *Task) receiveRights(m *receiving, c *control) {
 		c.cut = true
 	}
 	if len(body) > 0 {
-		c.put(unix.SOL_SOCKET, unix.SCM_RIGHTS, body)
+		c.appendMessage(unix.SOL_SOCKET, unix.SCM_RIGHTS, body)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
-// maxShown is how much of a string or buffer is shown.
+// maxShown is the most bytes shown of a string or buffer.
 const maxShown = 32
 
-// Trace is a system call that the thread has just completed, with the result
-// ret, as strace(1) would print it.
+// Trace formats a system call that the thread has just completed with the result ret, as strace(1)
+// would print it.
 func (t *Task) Trace(number uint64, args [linux.MaxArguments]uint64, ret uint64) string {
 	return t.showCall(number, args) + " = " + linux.ResultText(ret)
 }
 
-// showCall is a system call without a result.
+// showCall formats a system call without its result.
 func (t *Task) showCall(number uint64, args [linux.MaxArguments]uint64) string {
 	name := linux.Name(number)
 	if name == "" {
@@ -41,8 +41,8 @@ func (t *Task) showCall(number uint64, args [linux.MaxArguments]uint64) string {
 	return name + "(" + strings.Join(shown, ", ") + ")"
 }
 
-// showArgument is an argument as its kind is shown. A word is shown as an address if it is large and
-// as a number otherwise.
+// showArgument formats an argument by its kind. A word is shown as an address if it is large and as
+// a number otherwise.
 func (t *Task) showArgument(kind linux.Kind, v, next uint64) string {
 	switch kind {
 	case linux.Descriptor:
@@ -73,13 +73,13 @@ func (t *Task) showArgument(kind linux.Kind, v, next uint64) string {
 	return fmt.Sprintf("%#x", v)
 }
 
-// showBytes quotes what guest memory holds at an address: a string, or so many
-// bytes of a buffer, of which only the first are shown.
+// showBytes quotes the guest memory at an address: a string, or the given number of bytes of a
+// buffer. Only the first bytes are shown.
 func (t *Task) showBytes(addr, size uint64, text bool) string {
 	if t.proc.space == nil {
 		return fmt.Sprintf("%#x", addr)
 	}
-	// Only what is resident is read: a trace must not change the run.
+	// Only resident memory is read: a trace must not change the run.
 	if text {
 		b := make([]byte, size)
 		n, _ := t.proc.space.Space().ReadString(b, arch.Addr(addr))

@@ -6,10 +6,11 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
-// handler carries out a system call, from its start each time the thread wakes (see wait.go).
+// handler carries out a system call. It is called again from the start each time the thread wakes
+// (see wait.go).
 type handler func(t *Task, args [linux.MaxArguments]uint64) (uint64, unix.Errno)
 
-// Support says how much of a system call the machine has.
+// Support is the extent to which the machine implements a system call.
 type Support uint8
 
 // Kinds of support. C libraries and programs can do without Unsupported calls, which fail with
@@ -26,21 +27,21 @@ func (s Support) String() string {
 	return [...]string{"full", "partial", "unsupported", "missing"}[s]
 }
 
-// SyscallInfo describes one system call and how much of it the machine has.
+// SyscallInfo describes a system call and its implementation.
 type SyscallInfo struct {
 	*linux.Call
 	Support Support
-	Note    string // what is left out
+	Note    string // the part that is not implemented
 	handler handler
 }
 
 // Syscalls lists all system calls of Linux, by number.
 func Syscalls() []SyscallInfo { return syscallTable }
 
-// newer is the note of calls that kernels have had since after Release.
+// newer is the note of calls that were added to Linux after Release.
 const newer = "newer than the Linux that the machine shows, 6.1"
 
-// implementations has every call of the table of package linux, in its order.
+// implementations lists the implementation of each call of package linux's table, in its order.
 var implementations = []struct {
 	name    string
 	support Support
@@ -235,18 +236,18 @@ var implementations = []struct {
 	{"security", Unsupported, "", nil},
 	{"gettid", Full, "", sysGettid},
 	{"readahead", Full, "", sysReadahead},
-	{"setxattr", Partial, "refused with EOPNOTSUPP", onPath(setXattr)},
-	{"lsetxattr", Partial, "refused with EOPNOTSUPP", onLink(setXattr)},
-	{"fsetxattr", Partial, "refused with EOPNOTSUPP", onOpen(setXattr)},
-	{"getxattr", Partial, "no file has extended attributes", onPath(missingXattr)},
-	{"lgetxattr", Partial, "no file has extended attributes", onLink(missingXattr)},
-	{"fgetxattr", Partial, "no file has extended attributes", onOpen(missingXattr)},
-	{"listxattr", Partial, "no file has extended attributes", onPath(listXattrs)},
-	{"llistxattr", Partial, "no file has extended attributes", onLink(listXattrs)},
-	{"flistxattr", Partial, "no file has extended attributes", onOpen(listXattrs)},
-	{"removexattr", Partial, "no file has extended attributes", onPath(missingXattr)},
-	{"lremovexattr", Partial, "no file has extended attributes", onLink(missingXattr)},
-	{"fremovexattr", Partial, "no file has extended attributes", onOpen(missingXattr)},
+	{"setxattr", Partial, "refused with EOPNOTSUPP", xattrByPath(setXattr)},
+	{"lsetxattr", Partial, "refused with EOPNOTSUPP", xattrByLink(setXattr)},
+	{"fsetxattr", Partial, "refused with EOPNOTSUPP", xattrByDescriptor(setXattr)},
+	{"getxattr", Partial, "no file has extended attributes", xattrByPath(findMissingXattr)},
+	{"lgetxattr", Partial, "no file has extended attributes", xattrByLink(findMissingXattr)},
+	{"fgetxattr", Partial, "no file has extended attributes", xattrByDescriptor(findMissingXattr)},
+	{"listxattr", Partial, "no file has extended attributes", xattrByPath(listXattrs)},
+	{"llistxattr", Partial, "no file has extended attributes", xattrByLink(listXattrs)},
+	{"flistxattr", Partial, "no file has extended attributes", xattrByDescriptor(listXattrs)},
+	{"removexattr", Partial, "no file has extended attributes", xattrByPath(findMissingXattr)},
+	{"lremovexattr", Partial, "no file has extended attributes", xattrByLink(findMissingXattr)},
+	{"fremovexattr", Partial, "no file has extended attributes", xattrByDescriptor(findMissingXattr)},
 	{"tkill", Full, "", sysTkill},
 	{"time", Full, "", sysTime},
 	{"futex", Full, "", sysFutex},
@@ -423,7 +424,7 @@ var implementations = []struct {
 	{"mseal", Unsupported, newer, nil},
 }
 
-// syscallTable joins the table of package linux with what is implemented, by number.
+// syscallTable joins package linux's table with implementations, by number.
 var syscallTable = func() []SyscallInfo {
 	list := make([]SyscallInfo, len(implementations))
 	for i, m := range implementations {
@@ -441,7 +442,7 @@ var byNumber = func() []*SyscallInfo {
 	return list
 }()
 
-func lookup(n uint64) *SyscallInfo {
+func lookupSyscall(n uint64) *SyscallInfo {
 	if n < uint64(len(byNumber)) {
 		return byNumber[n]
 	}

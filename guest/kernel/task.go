@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// taskState is what the scheduler may do with a task.
+// taskState is the state of a task for the scheduler.
 type taskState uint8
 
 const (
@@ -36,55 +36,55 @@ type Task struct {
 	name  string // comm, at most 15 bytes
 
 	regs  arch.Regs // valid while in the kernel
-	dirty bool      // regs must be written before the thread runs on
+	dirty bool      // regs must be written before the thread continues
 
 	call    callState
-	origRAX uint64 // RAX at the SYSCALL of the call that it is in, or noCall
+	origRAX uint64 // RAX at the SYSCALL instruction of the current call, or noCall
 	waiting waitState
 
 	signals  signalQueue // directed at this thread
 	mask     sigset
-	oldMask  sigset // mask to go back to, for sigsuspend, ppoll and the like
-	hasMask  bool   // there is one
-	waitSet  sigset // what rt_sigtimedwait waits for
-	forced   sigset // raised by the thread's own instruction, and pending
+	oldMask  sigset // mask to restore, for sigsuspend, ppoll and similar calls
+	hasMask  bool   // oldMask is in use
+	waitSet  sigset // the signals that rt_sigtimedwait waits for
+	forced   sigset // pending signals raised by the thread's own instruction
 	due      *sigInfo
 	altStack sigStack
 	trap     trapInfo
 
 	trace        *tracee // nil: it is not traced
-	tracees      []*Task // that it traces, the oldest first
+	tracees      []*Task // its tracees, the oldest first
 	stop         *traceStop
 	job          jobControl
 	debug        ptrace.DebugRegisters
-	resumes      bool // it was stopped for a hardware breakpoint at its next instruction
+	resumes      bool // it has stopped for a hardware breakpoint at its next instruction
 	stepping     stepping
 	interrupted  *interruptedCall
 	restartBlock *interruptedCall // of restart_syscall
-	dying        bool             // it stops for its tracer once more, and ends
+	dying        bool             // it stops for its tracer once more, then ends
 	ended        exitStatus       // of the thread alone
 
 	clearTID    arch.Addr // set_tid_address
 	robustList  arch.Addr
-	vforkDone   *wait.Queue   // the parent that vfork suspended
+	vforkDone   *wait.Queue   // wakes the parent that vfork suspended
 	semUndo     *sem.UndoList // shared by CLONE_SYSVSEM; nil until it is needed
 	affinity    uint64
 	parentDeath int // PR_SET_PDEATHSIG
 	noNewPrivs  bool
 	seccomp     seccompState
 	personality uint32
-	cred        vfs.Cred // who it acts as
+	cred        vfs.Cred // its credentials
 	schedule    schedule
-	piLocks     []*piLock   // that it has and others wait for
-	inherited   int         // rank of those that wait for what the thread holds
+	piLocks     []*piLock   // locks that it owns and others wait for
+	inherited   int         // highest rank of the threads that wait for its locks
 	timerSlack  uint64      // PR_SET_TIMERSLACK; 0: the default
-	waits       uint64      // how often it has waited
+	waits       uint64      // number of its waits
 	started     int64       // ns
 	userTime    arch.Cycles // cycles spent on a core
 	kernelTime  arch.Cycles
 }
 
-// trapInfo is what a signal frame tells of the last hardware exception.
+// trapInfo describes the last hardware exception for a signal frame.
 type trapInfo struct{ number, errorCode, address uint64 }
 
 // ID is the thread's id as the guest sees it.
@@ -99,33 +99,32 @@ func (t *Task) Name() string { return t.name }
 // Space is the address space of the thread's process.
 func (t *Task) Space() *mem.Space { return t.proc.space.Space() }
 
-// KernelActs tells that the kernel will do something for the thread before it
-// goes on in user mode: carry on a system call, or deliver a signal.
-func (t *Task) KernelActs() bool { return t.call.active || t.signalReady() || t.isSupervised() }
+// HasKernelWork reports whether the kernel has to act for the thread before it continues in user
+// mode: to continue a system call or deliver a signal.
+func (t *Task) HasKernelWork() bool { return t.call.active || t.isSignalReady() || t.isSupervised() }
 
-// Load makes the thread the one that the engine acts on.
+// Load loads the thread into the processor.
 func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 
-// Prepare does what the kernel has to do before the thread can go on in user
-// mode: carries on a system call that was waiting, delivers signals. It
-// returns false when the thread waits again or is gone. On true the thread is
-// loaded.
+// Prepare does the kernel's work before the thread continues in user mode: it continues a system
+// call that was waiting and delivers signals. It returns false if the thread waits again or has
+// ended, and true with the thread loaded.
 func (k *Kernel) Prepare(t *Task) bool {
 	k.current = t
 	for {
-		if t.isSupervised() && !t.proceed() {
+		if t.isSupervised() && !t.actBeforeCall() {
 			return false
 		}
 		if t.call.active {
-			t.attempt()
+			t.attemptCall()
 		}
 		if t.state != running || t.dying {
 			return false
 		}
-		if t.isSupervised() && !t.settleCall() {
+		if t.isSupervised() && !t.actAfterCall() {
 			return false
 		}
-		if !t.deliverSignal() && !t.call.active {
+		if !t.deliverPending() && !t.call.active {
 			break
 		}
 		if t.state != running {
@@ -147,19 +146,19 @@ func (k *Kernel) Handle(t *Task, s arch.Stop) {
 	k.current = t
 	switch s.Reason {
 	case arch.StopSyscall:
-		t.enter()
+		t.enterCall()
 	case arch.StopFault, arch.StopNoMemory:
 		t.pageFault(s)
 	case arch.StopException:
 		t.readRegs()
-		t.exception(s.Vector)
+		t.raiseException(s.Vector)
 	case arch.StopInterrupt:
 		t.readRegs()
-		t.interrupt(s.Vector)
+		t.raiseInterrupt(s.Vector)
 	case arch.StopPause:
 		k.sched.Yield(t.id)
 	case arch.StopEngine:
-		k.stop(s.Err.Error())
+		k.stopRun(s.Err.Error())
 	}
 }
 
@@ -170,14 +169,14 @@ func (t *Task) readRegs() {
 	}
 }
 
-// enter begins a system call, and carries it out as far as that goes.
-func (t *Task) enter() {
-	t.begin()
-	t.attempt()
+// enterCall begins a system call and makes the first attempt.
+func (t *Task) enterCall() {
+	t.beginCall()
+	t.attemptCall()
 }
 
-// begin notes what the system call is that the thread has just issued.
-func (t *Task) begin() {
+// beginCall records the system call that the thread has just issued.
+func (t *Task) beginCall() {
 	t.readRegs()
 	r := &t.regs.GPR
 	t.origRAX = r[arch.RAX]
@@ -194,8 +193,8 @@ func (t *Task) begin() {
 	t.k.extraCost += arch.Cycles(t.k.costs.Syscall)
 }
 
-// admitCall does what comes before the handler of a system call; false: the handler is
-// not to be called, or not yet.
+// admitCall does the work before the handler of a system call: tracers and seccomp; false: the
+// handler is not called now.
 func (t *Task) admitCall() bool {
 	if t.trace != nil && !t.call.entered {
 		t.call.entered = true
@@ -208,7 +207,7 @@ func (t *Task) admitCall() bool {
 		t.skipCall(t.regs.GPR[arch.RAX])
 		return false
 	}
-	if t.seccomp.mode != 0 && !t.hasTraceOption(optionSuspend) && !t.filterCall() {
+	if t.seccomp.mode != 0 && !t.hasTraceOption(optionSuspend) && !t.applySeccomp() {
 		return false
 	}
 	if t.call.entered && t.call.number == noCall {
@@ -219,17 +218,17 @@ func (t *Task) admitCall() bool {
 	return true
 }
 
-// CallNumber is the number of a system call with RAX: Linux takes it for an int.
+// CallNumber is the system call number in RAX: Linux reads it as an int.
 func CallNumber(rax uint64) uint64 { return uint64(int64(int32(rax))) }
 
-// attempt carries out the current system call, for the first time or again
-// after a wait.
-func (t *Task) attempt() {
+// attemptCall calls the handler of the current system call, for the first time or again after a
+// wait.
+func (t *Task) attemptCall() {
 	if !t.call.admitted && !t.admitCall() {
 		return
 	}
-	_ = t.k.memory.TakeRefused() // of what happened by itself since
-	result, errno := t.dispatch()
+	_ = t.k.memory.TakeRefused() // of earlier events
+	result, errno := t.dispatchCall()
 	if t.state == dead || t.dying {
 		return
 	}
@@ -241,28 +240,28 @@ func (t *Task) attempt() {
 	t.call.attempt++
 	switch errno {
 	case errBlocked, errRestart, errNoInterrupt, errInterrupted, errRestartBlock:
-		// The call stays as it is; signals decide what becomes of it.
+		// The call stays as it is; signals decide how it ends.
 		t.call.restart = errno
 		return
 	case errReplaced:
 	case errNoReturn:
-		t.finish(t.regs.GPR[arch.RAX])
+		t.finishCall(t.regs.GPR[arch.RAX])
 	case noErrno:
-		t.leave(result)
+		t.leaveCall(result)
 	default:
-		t.leave(linux.Failure(errno))
+		t.leaveCall(linux.Failure(errno))
 	}
 }
 
-// leave puts the raw result where the guest finds it.
-func (t *Task) leave(result uint64) {
+// leaveCall completes the system call with a raw result.
+func (t *Task) leaveCall(result uint64) {
 	t.regs.GPR[arch.RAX] = result
-	t.finish(result)
+	t.finishCall(result)
 }
 
-func (t *Task) finish(result uint64) {
+func (t *Task) finishCall(result uint64) {
 	t.dirty = true
-	t.restoreMask()
+	t.restoreSignalMask()
 	if t.trace != nil {
 		t.trace.returned = true
 	}
@@ -270,15 +269,13 @@ func (t *Task) finish(result uint64) {
 	t.call = callState{}
 }
 
-// PageIn lets the address space of the loaded thread supply the page that a
-// fault is about. If it can, the run goes on as if nothing had happened;
-// otherwise the stop is for Handle.
+// PageIn lets the address space of the loaded thread supply the page of a fault. If it can, the run
+// continues as if there had been no fault; otherwise the stop must be passed to Handle.
 func (k *Kernel) PageIn(t *Task, s arch.Stop) bool {
 	if t.proc.space.Fault(s.Page, s.Access) != mm.Resolved {
 		return false
 	}
-	// Entries of shared mappings come and go with snapshots, which must not
-	// cost anything.
+	// Page table entries of shared mappings change with snapshots, which must not have a cost.
 	if v, ok := t.proc.space.Find(s.Page); ok && v.Flags&mm.Shared == 0 {
 		k.extraCost += arch.Cycles(k.costs.PageFault)
 	}
@@ -309,66 +306,65 @@ func (t *Task) pageFault(s arch.Stop) {
 	}
 	t.trap = trapInfo{number: 14, errorCode: code, address: uint64(addr)}
 	if addr >= arch.UserEnd && addr < canonicalKernel {
-		// Not a page fault but general protection, which has no address.
+		// This is no page fault but a general protection fault, which has no address.
 		t.trap = trapInfo{number: 13}
-		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
 		return
 	}
 	signal, cause := f.Signal()
-	t.force(faultInfo(signal, cause, addr))
+	t.forceSignal(faultInfo(signal, cause, addr))
 }
 
-// canonicalKernel is the first address of the upper half that an address can
-// have at all.
+// canonicalKernel is the first address of the upper half of canonical addresses.
 const canonicalKernel arch.Addr = 0xffff800000000000
 
-// vectorInvalidOpcode is the exception of an instruction that the processor does not
-// have, #UD (SDM volume 3, section 6.15).
+// vectorInvalidOpcode is #UD, the exception of an instruction that the processor does not have (SDM
+// volume 3, section 6.15).
 const vectorInvalidOpcode = 6
 
-// exception turns a processor exception into the signal that Linux sends.
-func (t *Task) exception(vector uint8) {
+// raiseException raises the signal that Linux sends for a processor exception.
+func (t *Task) raiseException(vector uint8) {
 	t.trap = trapInfo{number: uint64(vector)}
 	pc := arch.Addr(t.regs.RIP)
 	switch vector {
 	case 0:
-		t.force(faultInfo(unix.SIGFPE, fpeIntDiv, pc))
+		t.forceSignal(faultInfo(unix.SIGFPE, fpeIntDiv, pc))
 	case 1:
-		t.force(faultInfo(unix.SIGTRAP, trapTrace, pc))
+		t.forceSignal(faultInfo(unix.SIGTRAP, trapTrace, pc))
 	case vectorInvalidOpcode:
-		t.force(faultInfo(unix.SIGILL, illIllOpn, pc))
+		t.forceSignal(faultInfo(unix.SIGILL, illIllOpn, pc))
 	case 16:
-		t.force(faultInfo(unix.SIGFPE, t.x87Cause(), pc))
+		t.forceSignal(faultInfo(unix.SIGFPE, t.x87Cause(), pc))
 	case 19:
-		t.force(faultInfo(unix.SIGFPE, t.sseCause(), pc))
+		t.forceSignal(faultInfo(unix.SIGFPE, t.sseCause(), pc))
 	case 17:
-		t.force(faultInfo(unix.SIGBUS, busAdrAln, 0))
+		t.forceSignal(faultInfo(unix.SIGBUS, busAdrAln, 0))
 	default:
-		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
 	}
 }
 
-func (t *Task) interrupt(vector uint8) {
+func (t *Task) raiseInterrupt(vector uint8) {
 	t.trap = trapInfo{number: uint64(vector)}
 	switch vector {
 	case 3:
-		t.force(signalInfo(unix.SIGTRAP, siKernel))
+		t.forceSignal(signalInfo(unix.SIGTRAP, siKernel))
 	case 1:
-		t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
+		t.forceSignal(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
 	case 0x80:
-		t.k.stop(fmt.Sprintf("thread %d made a 32-bit system call (int 0x80, number %d), which is not supported",
+		t.k.stopRun(fmt.Sprintf("thread %d made a 32-bit system call (int 0x80, number %d), which is not supported",
 			t.id, uint32(t.regs.GPR[arch.RAX])))
 	default:
-		// Linux: general protection, with the PC at the instruction.
+		// Linux: a general protection fault, with the PC at the instruction.
 		t.regs.RIP -= 2
 		t.dirty = true
 		t.trap.number = 13
-		t.force(signalInfo(unix.SIGSEGV, siKernel))
+		t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
 	}
 }
 
-// Causes in the status words, lowest bit first: invalid, denormal, divide,
-// overflow, underflow, precision.
+// fpCause is the cause of an exception, from the flags of a status word: from bit 0, invalid,
+// denormal, divide, overflow, underflow, precision.
 func fpCause(status uint32) int32 {
 	switch {
 	case status&1 != 0:
@@ -398,25 +394,25 @@ func (t *Task) sseCause() int32 {
 	return fpCause(mxcsr &^ (mxcsr >> 7))
 }
 
-// AddUserTime and AddKernelTime account for time on a core.
+// AddUserTime accounts for time on a core in user mode.
 func (t *Task) AddUserTime(c arch.Cycles) {
 	t.userTime += c
-	t.core().user += c
+	t.coreAccount().user += c
 	if len(t.proc.cpuTimers) > 0 {
 		t.proc.runCPUTimers()
 	}
 }
 
-// AddKernelTime accounts for time in the kernel.
+// AddKernelTime accounts for time on a core in the kernel.
 func (t *Task) AddKernelTime(c arch.Cycles) {
 	t.kernelTime += c
-	t.core().kernel += c
+	t.coreAccount().kernel += c
 }
 
-// core is the account of the core that the thread runs on, or ran on last.
-func (t *Task) core() *coreTime { return &t.k.cores[max(0, t.k.sched.Core(t.id))] }
+// coreAccount is the account of the core on which the thread runs, or ran last.
+func (t *Task) coreAccount() *coreTime { return &t.k.cores[max(0, t.k.sched.Core(t.id))] }
 
-// vfsContext is on whose behalf the current call acts on files.
+// vfsContext is the identity under which the current call acts on files.
 func (t *Task) vfsContext() *vfs.Ctx {
 	p := t.proc
 	return &vfs.Ctx{

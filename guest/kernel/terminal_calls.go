@@ -15,7 +15,7 @@ const maxTerminals = 4096
 
 // Devices of terminals besides the slaves of pseudo-terminals.
 var (
-	deviceTTY  = unix.Mkdev(5, 0) // the terminal that controls the caller's session
+	deviceTTY  = unix.Mkdev(5, 0) // the caller's controlling terminal
 	devicePtmx = unix.Mkdev(5, 2) // a new pseudo-terminal's master
 )
 
@@ -63,20 +63,20 @@ func (x *terminalFile) Ready() uint32 { return x.t.Ready(x.hangups) }
 // Waiters implements vfs.Poller.
 func (x *terminalFile) Waiters() *wait.Queue { return x.t.Waiters() }
 
-// Close implements vfs.Closer. With the last description of a master its slave is
-// hung up.
+// Close implements vfs.Closer. When the last description of a master is closed, its slave is hung
+// up.
 func (x *terminalFile) Close() {
 	if !x.t.Closed() {
 		return
 	}
-	x.k.hangUp(x.t.Slave())
+	x.k.hangUpTerminal(x.t.Slave())
 	x.k.fs.RemoveTerminal(x.name)
 	x.k.terminals--
 	x.k.freeTerminal = min(x.k.freeTerminal, x.t.Number())
 	x.k.memory.Release(kmem.Terminal)
 }
 
-// openTerminal connects a description of a terminal that was just opened.
+// openTerminal connects a description of a terminal that has just been opened.
 func (t *Task) openTerminal(f *vfs.File) unix.Errno {
 	device, ok := f.Inode().TerminalDevice()
 	if !ok || f.IsPath() {
@@ -122,7 +122,7 @@ func (t *Task) openMaster(f *vfs.File) unix.Errno {
 	return 0
 }
 
-// newTerminal is the lowest number that no terminal has.
+// newTerminal is the lowest unused terminal number.
 func (k *Kernel) newTerminal() uint32 {
 	for k.fs.HasTerminal(k.freeTerminal) {
 		k.freeTerminal++
@@ -130,8 +130,8 @@ func (k *Kernel) newTerminal() uint32 {
 	return k.freeTerminal
 }
 
-// adoptTerminal makes a terminal that the leader of a session has opened the one
-// that controls it, if the session has none and the terminal is free.
+// adoptTerminal makes a terminal that the leader of a session has opened the session's controlling
+// terminal, if the session has none and the terminal is free.
 func (t *Task) adoptTerminal(f *vfs.File, flags int) {
 	x, ok := f.Impl.(*terminalFile)
 	device, _ := f.Inode().TerminalDevice()
@@ -163,7 +163,7 @@ func (t *Task) readTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (ui
 	if !done {
 		errno = unix.EAGAIN
 		if !f.Nonblock() {
-			errno = t.wait(errRestart, r.Deadline(), x.t.Waiters())
+			errno = t.waitInterruptibly(errRestart, r.Deadline(), x.t.Waiters())
 		}
 		switch {
 		case errno == errBlocked:
@@ -178,7 +178,7 @@ func (t *Task) readTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (ui
 	}
 	f.Inode().TouchTerminal(false)
 	n, errno := t.proc.space.CopyOutRanges(ranges, r.Data)
-	return partial(uint64(n), errno)
+	return partialResult(uint64(n), errno)
 }
 
 // writeTerminal writes to a terminal, and waits until all is written.
@@ -187,7 +187,7 @@ func (t *Task) writeTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (u
 		return 0, unix.EBADF
 	}
 	if x.isHungUp() {
-		return partial(uint64(t.call.progress), unix.EIO)
+		return partialResult(uint64(t.call.progress), unix.EIO)
 	}
 	if t.call.progress == 0 && x.t.Stops() {
 		if errno := t.checkForeground(x.t, unix.SIGTTOU); errno != 0 {
@@ -196,10 +196,10 @@ func (t *Task) writeTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (u
 	}
 	done, total := uint64(t.call.progress), min(mm.TotalLen(ranges), maxTransfer)
 	for done < total {
-		buf := t.k.scratch.get(min(total-done, chunkSize))
+		buf := t.k.scratch.buffer(min(total-done, chunkSize))
 		n, errno := t.proc.space.CopyInRanges(mm.SkipRanges(ranges, done), buf)
 		if n == 0 && errno != 0 {
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 		n = x.t.Write(buf[:n])
 		if n > 0 {
@@ -209,13 +209,13 @@ func (t *Task) writeTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (u
 		}
 		t.call.progress = int(done)
 		if f.Nonblock() {
-			return partial(done, unix.EAGAIN)
+			return partialResult(done, unix.EAGAIN)
 		}
-		if errno := t.wait(errRestart, forever, x.t.Waiters()); errno != 0 {
+		if errno := t.waitInterruptibly(errRestart, forever, x.t.Waiters()); errno != 0 {
 			if errno == errBlocked {
 				return 0, errno
 			}
-			return partial(done, errno)
+			return partialResult(done, errno)
 		}
 	}
 	return done, 0

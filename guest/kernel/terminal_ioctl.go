@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// Requests of ioctl_tty(2) that package unix lacks for x86-64.
+// Requests of ioctl_tty(2) that package unix does not define for x86-64.
 const (
 	tcgeta      = 0x5405
 	tcseta      = 0x5406
@@ -62,7 +62,7 @@ func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, u
 	case tcxonc:
 		return 0, t.flowTerminal(x.t, uint32(arg))
 	case unix.TCSBRK, unix.TCSBRKP, unix.TIOCSBRK, unix.TIOCCBRK:
-		return 0, t.checkForeground(x.t, unix.SIGTTOU) // there is no line to break, and output is out
+		return 0, t.checkForeground(x.t, unix.SIGTTOU) // there is no line for a break, and all output is sent
 	case unix.TIOCSTI:
 		return 0, t.simulateInput(x.t, arg)
 	case unix.TIOCGETD:
@@ -77,7 +77,7 @@ func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, u
 		x.t.SetExclusive(cmd == unix.TIOCEXCL)
 		return 0, 0
 	case tiocgexcl:
-		return 0, t.proc.space.WriteU32(arg, b2u(x.t.IsExclusive()))
+		return 0, t.proc.space.WriteU32(arg, boolToUint32(x.t.IsExclusive()))
 	case tiocgdev:
 		return 0, t.proc.space.WriteU32(arg, terminalDevice(x.t))
 	case unix.TIOCGSOFTCAR:
@@ -89,7 +89,7 @@ func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, u
 		if !t.cred.Can(vfs.CapSysAdmin) {
 			return 0, unix.EPERM
 		}
-		t.k.hangUp(x.t)
+		t.k.hangUpTerminal(x.t)
 		return 0, 0
 	}
 	return t.pairIoctl(x, cmd, arg)
@@ -98,7 +98,7 @@ func (x *terminalFile) GuestIoctl(t *Task, cmd uint32, arg arch.Addr) (uint64, u
 // terminalDevice is the number of a slave as user programs see it.
 func terminalDevice(x *tty.Terminal) uint32 { return uint32(unix.Mkdev(136, x.Number())) }
 
-// pairIoctl answers the requests about a pseudo-terminal as a pair.
+// pairIoctl answers the requests that concern both ends of a pseudo-terminal.
 func (t *Task) pairIoctl(x *terminalFile, cmd uint32, arg arch.Addr) (uint64, unix.Errno) {
 	if cmd == tiocgptpeer {
 		if !x.t.IsMaster() {
@@ -123,9 +123,9 @@ func (t *Task) pairIoctl(x *terminalFile, cmd uint32, arg arch.Addr) (uint64, un
 		}
 		return 0, errno
 	case tiocgptlck:
-		return 0, t.proc.space.WriteU32(arg, b2u(x.t.IsLocked()))
+		return 0, t.proc.space.WriteU32(arg, boolToUint32(x.t.IsLocked()))
 	case tiocgpkt:
-		return 0, t.proc.space.WriteU32(arg, b2u(x.t.IsPacket()))
+		return 0, t.proc.space.WriteU32(arg, boolToUint32(x.t.IsPacket()))
 	case tiocsig:
 		switch n := unix.Signal(uint32(arg)); n {
 		case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP:
@@ -139,9 +139,9 @@ func (t *Task) pairIoctl(x *terminalFile, cmd uint32, arg arch.Addr) (uint64, un
 	return 0, unix.ENOTTY
 }
 
-// openPeer opens the slave of a master, whatever is mounted where.
+// openPeer opens the slave of a master, independent of mounts.
 func (t *Task) openPeer(x *terminalFile, flags int) (uint64, unix.Errno) {
-	if _, errno := t.proc.lowest(0); errno != 0 {
+	if _, errno := t.proc.lowestFree(0); errno != 0 {
 		return 0, errno
 	}
 	f, errno := t.k.fs.OpenDentry(t.vfsContext(), x.name, flags&^unix.O_CLOEXEC)
@@ -298,7 +298,7 @@ func (t *Task) setForeground(s *tty.Terminal, arg arch.Addr) unix.Errno {
 	return 0
 }
 
-// isGroup reports whether there is a process group of an id, or at least a process.
+// isGroup reports whether an id is that of a process group or, at least, of a process.
 func (k *Kernel) isGroup(id int32) bool {
 	for _, p := range k.processes {
 		if p.group == id || p.pid == id || p.session == id {
@@ -308,7 +308,7 @@ func (k *Kernel) isGroup(id int32) bool {
 	return false
 }
 
-// controlSession is TIOCSCTTY; steal takes the terminal from another session.
+// controlSession is TIOCSCTTY; steal takes the terminal away from another session.
 func (t *Task) controlSession(x *terminalFile, steal bool) unix.Errno {
 	p, s := t.proc, x.t.Slave()
 	admin := t.cred.Can(vfs.CapSysAdmin)

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
-// clockTicks converts virtual cycles to units of 1/100 s, as times(2) counts.
+// clockTicks converts virtual cycles to units of 1/100 s, the unit of times(2).
 func (k *Kernel) clockTicks(c arch.Cycles) int64 { return k.cyclesToNS(c) / 1e7 }
 
 func (k *Kernel) cyclesToNS(c arch.Cycles) int64 {
@@ -15,12 +15,12 @@ func (k *Kernel) cyclesToNS(c arch.Cycles) int64 {
 	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
 }
 
-// tickNS is the resolution of clocks that go by the timer interrupt: Debian's
+// tickNS is the resolution of clocks that advance with the timer interrupt, of which Debian's
 // kernels have 250 a second.
 const tickNS = 4e6
 
 // clock reads a clock in nanoseconds.
-func (t *Task) clock(id int32) (int64, unix.Errno) {
+func (t *Task) readClock(id int32) (int64, unix.Errno) {
 	k := t.k
 	switch id {
 	case unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_COARSE, unix.CLOCK_REALTIME_ALARM:
@@ -32,20 +32,19 @@ func (t *Task) clock(id int32) (int64, unix.Errno) {
 		return k.uptime(), 0
 	}
 	if c, ok := t.cpuClock(id, true); ok {
-		return c.read(), 0
+		return c.readClock(), 0
 	}
 	return 0, unix.EINVAL
 }
 
-// bootNS is how long the machine has been up at the start of a run, so that
-// "n seconds ago" is a valid time.
+// bootNS is the time since boot at the start of a run, so that "n seconds ago" is a valid time.
 const bootNS = 1000 * second
 
-// uptime is CLOCK_MONOTONIC: the run's clock on the time base of the guest.
+// uptime is CLOCK_MONOTONIC: the run's clock plus bootNS.
 func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.now) }
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	ns, errno := t.clock(int32(a[0]))
+	ns, errno := t.readClock(int32(a[0]))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -54,7 +53,7 @@ func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	id := int32(a[0])
-	if _, errno := t.clock(id); errno != 0 {
+	if _, errno := t.readClock(id); errno != 0 {
 		return 0, errno
 	}
 	ns := int64(1)
@@ -68,7 +67,7 @@ func sysClockGetres(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	// The other clocks cannot be set by anybody.
+	// No thread can set the other clocks.
 	if int32(a[0]) != unix.CLOCK_REALTIME {
 		return 0, unix.EINVAL
 	}
@@ -81,7 +80,7 @@ func sysClockSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 
 func sysGettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] != 0 {
-		// Rounded down: a library that rounds up would tell of the future.
+		// Rounded down: rounded up, it would be a time in the future.
 		now := t.k.RealtimeNS()
 		tv := unix.Timeval{Sec: now / second, Usec: now % second / microsecond}
 		if errno := writeStruct(t, arch.Addr(a[0]), &tv); errno != 0 {
@@ -107,7 +106,7 @@ func sysNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	return t.sleep(t.deadlineIn(ns), arch.Addr(a[1]), errRestartBlock)
+	return t.sleepUntil(t.relativeDeadline(ns), arch.Addr(a[1]), errRestartBlock)
 }
 
 // timerAbsolute is the flag TIMER_ABSTIME.
@@ -131,20 +130,20 @@ func sysClockNanosleep(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	}
 	if a[1]&timerAbsolute != 0 {
 		t.call.onRealtime = isRealtimeClock(id)
-		return t.sleep(t.k.runClock(id, ns), 0, errInterrupted)
+		return t.sleepUntil(t.k.toRunClock(id, ns), 0, errInterrupted)
 	}
-	return t.sleep(t.deadlineIn(ns), remaining, errRestartBlock)
+	return t.sleepUntil(t.relativeDeadline(ns), remaining, errRestartBlock)
 }
 
-// maySleepOn tells which clocks a thread can sleep on: neither its own time on
-// a core nor those that are only read.
+// maySleepOn checks that a thread can sleep on a clock: not on its own processor time, nor on a
+// clock that can only be read.
 func (t *Task) maySleepOn(id int32) unix.Errno {
 	switch id {
 	case unix.CLOCK_REALTIME, unix.CLOCK_MONOTONIC, unix.CLOCK_BOOTTIME, unix.CLOCK_TAI, unix.CLOCK_PROCESS_CPUTIME_ID:
 		return 0
 	}
 	if id >= 0 {
-		if _, errno := t.clock(id); errno != 0 {
+		if _, errno := t.readClock(id); errno != 0 {
 			return errno
 		}
 		return unix.EOPNOTSUPP
@@ -155,9 +154,9 @@ func (t *Task) maySleepOn(id int32) unix.Errno {
 	return 0
 }
 
-// sleep waits for the deadline; a sleep that a signal ends tells what is left.
-func (t *Task) sleep(deadline int64, remaining arch.Addr, restart unix.Errno) (uint64, unix.Errno) {
-	switch errno := t.wait(restart, deadline); errno {
+// sleepUntil waits for the deadline; if a signal ends the sleep, the time left is stored.
+func (t *Task) sleepUntil(deadline int64, remaining arch.Addr, restart unix.Errno) (uint64, unix.Errno) {
+	switch errno := t.waitInterruptibly(restart, deadline); errno {
 	case unix.ETIMEDOUT:
 		return 0, 0
 	case restart:
@@ -172,8 +171,8 @@ func (t *Task) sleep(deadline int64, remaining arch.Addr, restart unix.Errno) (u
 	}
 }
 
-// itimer is the process's ITIMER_REAL. After it has run out it is armed again when
-// the process takes a SIGALRM: until then nothing of its turns can be noticed.
+// itimer is the process's ITIMER_REAL. After it has expired it is armed again when the process
+// takes the SIGALRM: until then further expirations have no visible effect.
 type itimer struct {
 	proc     *Process
 	timer    *timer // nil: not armed
@@ -184,13 +183,13 @@ type itimer struct {
 func (i *itimer) expire(k *Kernel) {
 	i.timer = nil
 	k.sendProcess(i.proc, signalInfo(unix.SIGALRM, siKernel))
-	if !i.proc.signals.set.has(int(unix.SIGALRM)) && !i.proc.discards(int(unix.SIGALRM), i.proc.blockedByAll()) {
-		i.goOn() // it was delivered before it came: Deliver
+	if !i.proc.signals.set.has(int(unix.SIGALRM)) && !i.proc.discardsSignal(int(unix.SIGALRM), i.proc.blockedByAll()) {
+		i.rearm() // Deliver has delivered it before it arrived
 	}
 }
 
-// goOn arms a timer that has run out for its next turn to come.
-func (i *itimer) goOn() {
+// rearm arms a timer that has expired for its next expiration.
+func (i *itimer) rearm() {
 	if i.timer != nil || i.interval == 0 {
 		return
 	}
@@ -212,7 +211,7 @@ func (p *Process) stopItimer() {
 	p.itimer = nil
 }
 
-// setItimer arms ITIMER_REAL and returns what was left of it.
+// setItimer arms ITIMER_REAL and returns the time that was left of it.
 func (p *Process) setItimer(value, interval int64) (oldValue, oldInterval int64) {
 	oldValue, oldInterval = p.getItimer()
 	p.stopItimer()
@@ -253,7 +252,7 @@ func sysGetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] == unix.ITIMER_REAL {
 		v = makeItimerval(t.proc.getItimer())
 	} else {
-		v = makeItimerval(t.proc.profTimer(a[0]).get())
+		v = makeItimerval(t.proc.profTimer(a[0]).remaining())
 	}
 	return 0, writeStruct(t, arch.Addr(a[1]), &v)
 }
@@ -276,7 +275,7 @@ func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] == unix.ITIMER_REAL {
 		old = makeItimerval(t.proc.setItimer(value, interval))
 	} else {
-		old = makeItimerval(t.proc.profTimer(a[0]).set(value, interval))
+		old = makeItimerval(t.proc.profTimer(a[0]).setValue(value, interval))
 	}
 	if a[2] != 0 {
 		return 0, writeStruct(t, arch.Addr(a[2]), &old)
@@ -284,8 +283,8 @@ func sysSetitimer(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	return 0, 0
 }
 
-// rusage fills in the times; the rest of what getrusage tells is of the host.
-func (k *Kernel) rusage(user, system arch.Cycles) unix.Rusage {
+// makeRusage fills in the times; the other fields of struct rusage depend on the host.
+func (k *Kernel) makeRusage(user, system arch.Cycles) unix.Rusage {
 	return unix.Rusage{
 		Utime: unix.NsecToTimeval(k.cyclesToNS(user)), Stime: unix.NsecToTimeval(k.cyclesToNS(system)),
 		Maxrss: 4096,
@@ -296,7 +295,7 @@ func sysGetrusage(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	var user, system arch.Cycles
 	switch int32(a[0]) {
 	case unix.RUSAGE_SELF:
-		user, system = t.proc.times()
+		user, system = t.proc.coreTimes()
 	case unix.RUSAGE_CHILDREN:
 		user, system = t.proc.childUser, t.proc.childKernel
 	case unix.RUSAGE_THREAD:
@@ -304,13 +303,13 @@ func sysGetrusage(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	default:
 		return 0, unix.EINVAL
 	}
-	usage := t.k.rusage(user, system)
+	usage := t.k.makeRusage(user, system)
 	return 0, writeStruct(t, arch.Addr(a[1]), &usage)
 }
 
 func sysTimes(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if a[0] != 0 {
-		user, system := t.proc.times()
+		user, system := t.proc.coreTimes()
 		tms := [4]int64{
 			t.k.clockTicks(user), t.k.clockTicks(system),
 			t.k.clockTicks(t.proc.childUser), t.k.clockTicks(t.proc.childKernel),

@@ -2,10 +2,10 @@ package kernel
 
 import "container/heap"
 
-// expirer is told when its timer runs out.
+// expirer is notified when its timer expires.
 type expirer interface{ expire(*Kernel) }
 
-// timer is one entry of the queue.
+// timer is an entry of the queue.
 type timer struct {
 	deadline int64 // ns on the monotonic clock
 	sequence uint64
@@ -13,8 +13,7 @@ type timer struct {
 	index    int // in the heap, -1 when it is not in it
 }
 
-// timerQueue is a heap of timers, by deadline and then by the order in which
-// they were set.
+// timerQueue is a heap of timers, by deadline and then by the order in which they were set.
 type timerQueue struct {
 	heap timerHeap
 	last uint64
@@ -33,10 +32,10 @@ func (q *timerQueue) cancel(t *timer) {
 	}
 }
 
-// NextTimer is when the earliest timer runs out, in ns on the monotonic clock.
+// NextTimer is the deadline of the earliest timer, in ns on the monotonic clock.
 func (k *Kernel) NextTimer() (int64, bool) {
-	if len(k.unheard) > 0 {
-		k.listen()
+	if len(k.suppressed) > 0 {
+		k.rearmSuppressed()
 	}
 	if len(k.timers.heap) == 0 {
 		return 0, false
@@ -44,7 +43,7 @@ func (k *Kernel) NextTimer() (int64, bool) {
 	return max(0, k.timers.heap[0].deadline), true
 }
 
-// FireTimers moves the clock to now and lets the timers that are due run out.
+// FireTimers moves the clock to now and expires the timers that are due.
 func (k *Kernel) FireTimers(now int64) {
 	k.SetNow(now)
 	for len(k.timers.heap) > 0 && k.timers.heap[0].deadline <= k.now {

@@ -11,61 +11,61 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// A thread that another one traces (ptrace(2)) stops at places of its way through the
-// kernel, until its tracer lets it go on. It stops by itself, when it is about to act
-// (Prepare) or acts: nothing but its state says that it is stopped, and traceStop says
-// how it goes on. What Linux does in which order is in kernel/signal.c, kernel/ptrace.c
-// and kernel/entry/common.c.
+// A thread that another one traces (ptrace(2)) stops at certain points of its way through the
+// kernel, until its tracer resumes it. It stops when it is about to run (Prepare) or acts in the
+// kernel. Its state records only that it is stopped; traceStop records where, and so how it
+// continues. The order of stops follows kernel/signal.c, kernel/ptrace.c and kernel/entry/common.c
+// of Linux.
 
-// tracee is what the kernel keeps of a thread that is traced.
+// tracee is the tracing state of a traced thread.
 type tracee struct {
 	tracer  *Task
 	seized  bool
 	options uint32 // unix.PTRACE_O_*
 	message uint64 // of the last stop: PTRACE_GETEVENTMSG
-	// How it was let go on.
+	// How it was resumed.
 	syscalls, emulates, steps bool
 	returned                  bool // it has completed a system call: a stop may be due
 }
 
-// stopKind is a place at which a tracee stops, which says how it goes on.
+// stopKind is a point at which a tracee stops; it determines how the tracee continues.
 type stopKind uint8
 
 const (
 	stopAtEntry   stopKind = iota + 1 // of a system call
-	stopAtSeccomp                     // a filter said SECCOMP_RET_TRACE
+	stopAtSeccomp                     // for SECCOMP_RET_TRACE
 	stopAtExit                        // of a system call
-	stopAtSignal                      // that is about to be delivered
+	stopAtSignal                      // before its delivery
 	stopAtDeath                       // PTRACE_EVENT_EXIT
 	stopAtExec                        // PTRACE_EVENT_EXEC
 	stopInCall                        // another event within a system call
-	stopElsewhere                     // group-stop, PTRACE_INTERRUPT and the like
+	stopElsewhere                     // group-stop, PTRACE_INTERRUPT and others
 )
 
-// traceStop is where a tracee is stopped or, once it was resumed, was stopped last.
+// traceStop is the stop of a tracee or, after it was resumed, its last stop.
 type traceStop struct {
 	kind    stopKind
-	code    int32 // as wait reports it; 0: it was reported
+	code    int32 // as wait reports it; 0: it has been reported
 	info    *sigInfo
 	message uint64
 	listens bool // PTRACE_LISTEN
 	emulate bool // of stopAtEntry: the call is not carried out
-	signal  int  // that the tracer lets it go on with
+	signal  int  // the signal with which the tracer resumes it
 }
 
-// jobControl is what a thread has to do with group-stops before it can go on.
+// jobControl is the thread's part in group-stops and stops for its tracer, before it can continue.
 type jobControl struct {
-	stops    bool // its process stops: it has to, too
-	counts   bool // and counts among those that the group-stop waits for
+	stops    bool // its process stops, so it has to stop
+	counts   bool // it is one of the threads for which the group-stop waits
 	traps    bool // it has to stop for its tracer
-	notifies bool // its tracer, who seized it, has to hear of a change
-	dequeued bool // a stop signal was taken and no SIGCONT came since
+	notifies bool // its tracer, which seized it, has to be notified of a change
+	dequeued bool // a stop signal was taken and no SIGCONT has arrived since
 }
 
-// isPending reports whether there is something to do.
+// isPending reports whether the thread has to act on one of these.
 func (j *jobControl) isPending() bool { return j.stops || j.traps || j.notifies }
 
-// Events and options that package unix lacks.
+// Events and options that package unix does not define.
 const (
 	eventStop      = 128 // PTRACE_EVENT_STOP
 	optionExitKill = 1 << 20
@@ -78,31 +78,31 @@ const (
 	cldTrapped int32 = 4
 )
 
-// has reports whether the thread is traced with an option.
+// hasTraceOption reports whether the thread is traced with an option.
 func (t *Task) hasTraceOption(option uint32) bool {
 	return t.trace != nil && t.trace.options&option != 0
 }
 
-// hasEvent reports whether the tracer wants stops for an event.
+// hasEvent reports whether the tracer has requested stops for an event.
 func (t *Task) hasEvent(event int) bool { return t.hasTraceOption(1 << event) }
 
-// steps reports whether the thread stops after each instruction (PTRACE_SINGLESTEP).
-func (t *Task) steps() bool { return t.trace != nil && t.trace.steps }
+// isStepping reports whether the thread stops after each instruction (PTRACE_SINGLESTEP).
+func (t *Task) isStepping() bool { return t.trace != nil && t.trace.steps }
 
-// IsStepped reports whether a tracer wants to know of single instructions of the thread:
-// it steps it, or has set hardware breakpoints. Runs end after one instruction then, with
-// AtInstruction before it and AfterInstruction behind it.
-func (t *Task) IsStepped() bool { return t.steps() || t.debug.InUse() }
+// IsStepped reports whether a tracer observes single instructions of the thread: it steps the
+// thread, or has set hardware breakpoints. Each run then ends after one instruction, with
+// AtInstruction before it and AfterInstruction after it.
+func (t *Task) IsStepped() bool { return t.isStepping() || t.debug.InUse() }
 
-// stepping is what is known of a thread that IsStepped before an instruction.
+// stepping is the state of an observed thread before an instruction.
 type stepping struct {
 	pc       arch.Addr
-	accesses []arch.Operand // that the instruction is about to make
-	hits     []ptrace.Point // by the iterations of one that is repeated
+	accesses []arch.Operand // that the next instruction makes
+	hits     []ptrace.Point // by the iterations of a repeated instruction
 }
 
-// AtInstruction stops a thread, which is loaded and IsStepped, at a hardware breakpoint;
-// false: it does not run.
+// AtInstruction stops a thread, which is loaded and IsStepped, at a hardware breakpoint; false: the
+// thread must not run.
 func (t *Task) AtInstruction() bool {
 	s := &t.stepping
 	s.pc, s.accesses = t.k.cpu.PC(), t.k.cpu.Operands()
@@ -111,13 +111,13 @@ func (t *Task) AtInstruction() bool {
 	}
 	hits := t.debugPoints(func(p *ptrace.Point) bool { return p.Kind == ptrace.Execute && p.Addr == s.pc })
 	if len(hits) > 0 {
-		t.resumes = true // as the processor's flag RF
+		t.resumes = true // as RF of the processor
 		t.debugTrap(false, hits)
 	}
 	return len(hits) == 0
 }
 
-// AfterInstruction stops the thread if its tracer wants that after the instruction that it
+// AfterInstruction stops the thread if its tracer has asked for a stop after the instruction that
 // has retired.
 func (t *Task) AfterInstruction(s arch.Stop) {
 	if s.Instructions == 0 {
@@ -131,11 +131,11 @@ func (t *Task) AfterInstruction(s arch.Stop) {
 		})
 	})...)
 	if x.hits = nil; s.Reason == arch.StopBudget && t.k.cpu.PC() == x.pc && t.k.cpu.RepetitionIsOver() {
-		x.hits = hits // the processor leaves the instruction with the last iteration
+		x.hits = hits // the processor reports them after the last iteration
 		return
 	}
-	// A system call is stepped over when it returns, and INT3 has a signal of its own.
-	step := t.steps() && s.Reason != arch.StopSyscall && s.Reason != arch.StopInterrupt
+	// A system call ends a step when it returns, and INT3 has a signal of its own.
+	step := t.isStepping() && s.Reason != arch.StopSyscall && s.Reason != arch.StopInterrupt
 	if step || len(hits) > 0 {
 		t.debugTrap(step, hits)
 	}
@@ -159,18 +159,18 @@ func (t *Task) debugTrap(step bool, hits []ptrace.Point) {
 	if step {
 		code = trapTrace
 	}
-	t.force(faultInfo(unix.SIGTRAP, code, arch.Addr(t.regs.RIP)))
+	t.forceSignal(faultInfo(unix.SIGTRAP, code, arch.Addr(t.regs.RIP)))
 }
 
-// attach makes the thread a tracee.
-func (t *Task) attach(tracer *Task, seized bool, options uint32) {
+// attachTracer makes the thread a tracee.
+func (t *Task) attachTracer(tracer *Task, seized bool, options uint32) {
 	t.trace = &tracee{tracer: tracer, seized: seized, options: options}
 	tracer.tracees = append(tracer.tracees, t)
 }
 
-// unlink ends the tracing of a thread, which goes on if it is stopped. In a group-stop it
-// stops again, for that.
-func (t *Task) unlink() {
+// detachTracer ends the tracing of a thread, which continues if it is stopped. In a group-stop it
+// stops again, without the tracer.
+func (t *Task) detachTracer() {
 	tracer := t.trace.tracer
 	tracer.tracees = slices.DeleteFunc(tracer.tracees, func(o *Task) bool { return o == t })
 	t.trace = nil
@@ -183,50 +183,50 @@ func (t *Task) unlink() {
 	}
 	switch {
 	case t.state == traced:
-		t.resume()
+		t.resumeTracee()
 	case t.job.stops:
 		t.Wake(wait.AnyEvent)
 	}
 }
 
-// resume lets a stopped tracee go on from its stop.
-func (t *Task) resume() {
+// resumeTracee continues a stopped tracee from its stop.
+func (t *Task) resumeTracee() {
 	t.stop.listens = false
 	t.state = running
 	t.k.sched.Ready(t.id)
 }
 
-// kick has a thread that waits or listens look at what it has to do.
-func (t *Task) kick() {
+// wakeTracee makes a thread that waits or listens check for pending stops.
+func (t *Task) wakeTracee() {
 	if t.state == traced && t.stop.listens {
-		t.resume()
+		t.resumeTracee()
 	}
 	t.Wake(wait.AnyEvent)
 }
 
-// wakeTraced lets the threads go that are stopped for their tracers, to die.
+// wakeTraced resumes the threads that are stopped for their tracers, because they are to be killed.
 func (k *Kernel) wakeTraced(p *Process) {
 	for _, t := range p.threads {
 		if t.state == traced {
-			t.resume()
+			t.resumeTracee()
 		}
 	}
 }
 
-// trapNotify has a seized tracee tell its tracer of a change of its process's group-stop.
+// trapNotify makes a seized tracee report a change of its process's group-stop to its tracer.
 func (t *Task) trapNotify() {
 	t.job.notifies = true
-	t.kick()
+	t.wakeTracee()
 }
 
-// stopFor stops the thread, which acts, for its tracer.
-func (t *Task) stopFor(s *traceStop, why int32) {
+// enterTraceStop stops the running thread for its tracer.
+func (t *Task) enterTraceStop(s *traceStop, why int32) {
 	t.Load()
 	t.readRegs()
 	t.dirty = true
 	t.stop = s
 	t.trace.message = s.message
-	done := why == cldStopped && t.job.stops && t.participate()
+	done := why == cldStopped && t.job.stops && t.countGroupStop()
 	t.job.traps = false
 	if s.info != nil && s.info.code()>>8 == eventStop {
 		t.job.notifies = false
@@ -246,7 +246,7 @@ func (t *Task) isTracedByOther() bool {
 	return t.trace != nil && t.trace.tracer.proc != t.proc.parent
 }
 
-// notifyTracer tells the tracer that the thread has stopped.
+// notifyTracer notifies the tracer that the thread has stopped.
 func (t *Task) notifyTracer(why int32) {
 	status := t.stop.code & 0x7f
 	if why == cldStopped {
@@ -255,7 +255,7 @@ func (t *Task) notifyTracer(why int32) {
 	t.k.childStopped(t.trace.tracer.proc, t.proc.threadEvent(t, why, status))
 }
 
-// childStopped sends a parent or tracer a SIGCHLD about a stop, if it wants one.
+// childStopped sends a parent or tracer a SIGCHLD about a stop, unless it has set SA_NOCLDSTOP.
 func (k *Kernel) childStopped(p *Process, info sigInfo) {
 	if a := p.actions.list[unix.SIGCHLD]; a.Handler != sigIgn && a.Flags&saNoCldStop == 0 {
 		k.sendProcess(p, info)
@@ -263,7 +263,7 @@ func (k *Kernel) childStopped(p *Process, info sigInfo) {
 	p.waiters.Wake(wait.AnyEvent)
 }
 
-// eventInfo is the siginfo of a stop that no signal causes.
+// eventInfo is the siginfo of a stop that is not caused by a signal.
 func (t *Task) eventInfo(code int32) *sigInfo {
 	i := userInfo(unix.Signal(code&0x7f), code, int32(t.id), t.cred.UID)
 	return &i
@@ -272,7 +272,7 @@ func (t *Task) eventInfo(code int32) *sigInfo {
 // stopForEvent stops the thread for one of the events of PTRACE_SETOPTIONS.
 func (t *Task) stopForEvent(kind stopKind, event int, message uint64) {
 	code := int32(unix.SIGTRAP) | int32(event)<<8
-	t.stopFor(&traceStop{kind: kind, code: code, info: t.eventInfo(code), message: message}, cldTrapped)
+	t.enterTraceStop(&traceStop{kind: kind, code: code, info: t.eventInfo(code), message: message}, cldTrapped)
 }
 
 // stopForCall stops the thread at the entry or the exit of a system call.
@@ -285,15 +285,15 @@ func (t *Task) stopForCall(kind stopKind) {
 	if kind == stopAtExit {
 		s.message = messageExit
 	}
-	t.stopFor(s, cldTrapped)
+	t.enterTraceStop(s, cldTrapped)
 }
 
-// stopForTracer stops the thread for a group-stop, or because its tracer wants it.
+// stopForTracer stops the thread for a group-stop, or at its tracer's request.
 func (t *Task) stopForTracer() {
 	p := t.proc
 	signal := int32(p.groupSignal)
 	if !t.trace.seized {
-		t.stopFor(&traceStop{kind: stopElsewhere, code: signal}, cldStopped)
+		t.enterTraceStop(&traceStop{kind: stopElsewhere, code: signal}, cldStopped)
 		return
 	}
 	if p.stopping == 0 && !p.stopped {
@@ -301,12 +301,12 @@ func (t *Task) stopForTracer() {
 	}
 	code := signal | eventStop<<8
 	info := userInfo(unix.Signal(signal), code, int32(t.id), t.cred.UID)
-	t.stopFor(&traceStop{kind: stopElsewhere, code: code, info: &info}, cldStopped)
+	t.enterTraceStop(&traceStop{kind: stopElsewhere, code: code, info: &info}, cldStopped)
 }
 
-// participate counts the thread as stopped in its process's group-stop; true: it was the
-// last.
-func (t *Task) participate() bool {
+// countGroupStop counts the thread as stopped in its process's group-stop. It returns whether it
+// was the last.
+func (t *Task) countGroupStop() bool {
 	p := t.proc
 	t.job.stops = false
 	if !t.job.counts {
@@ -320,15 +320,15 @@ func (t *Task) participate() bool {
 	return true
 }
 
-// isSupervised reports whether the thread's way through the kernel has more to it than
-// system calls and signals.
+// isSupervised reports whether the thread's way through the kernel includes stops or the end,
+// besides system calls and signals.
 func (t *Task) isSupervised() bool {
 	return t.trace != nil || t.stop != nil || t.job.isPending() || t.interrupted != nil || t.dying
 }
 
-// proceed does what a supervised thread has to do before its system call and its signals;
-// false: it does not go on.
-func (t *Task) proceed() bool {
+// actBeforeCall does the work of a supervised thread before its system call and its signals; false:
+// the thread does not continue.
+func (t *Task) actBeforeCall() bool {
 	if t.dying {
 		return t.proceedToDeath()
 	}
@@ -337,12 +337,13 @@ func (t *Task) proceed() bool {
 	}
 	if s := t.stop; s != nil {
 		t.stop = nil
-		t.goOnFrom(s)
+		t.continueFromStop(s)
 	}
 	return t.state == running
 }
 
-// endIfKilled ends the process if SIGKILL is pending: no stop comes before that.
+// endIfKilled ends the process if SIGKILL is pending, which has priority over any stop. It returns
+// whether it was.
 func (t *Task) endIfKilled() bool {
 	if !t.killPending() {
 		return false
@@ -353,18 +354,18 @@ func (t *Task) endIfKilled() bool {
 	return true
 }
 
-// proceedToDeath goes on with a thread that ends.
+// proceedToDeath continues a thread that ends.
 func (t *Task) proceedToDeath() bool {
 	if s := t.stop; s != nil && s.kind == stopAtDeath || !t.hasEvent(unix.PTRACE_EVENT_EXIT) {
 		t.k.exitTask(t)
 	} else {
-		t.stopForEvent(stopAtDeath, unix.PTRACE_EVENT_EXIT, uint64(t.ended.wait()))
+		t.stopForEvent(stopAtDeath, unix.PTRACE_EVENT_EXIT, uint64(t.ended.waitWord()))
 	}
 	return false
 }
 
-// goOnFrom goes on from a stop.
-func (t *Task) goOnFrom(s *traceStop) {
+// continueFromStop continues a thread from a stop.
+func (t *Task) continueFromStop(s *traceStop) {
 	switch s.kind {
 	case stopAtEntry, stopAtExit:
 		if s.signal != 0 {
@@ -379,19 +380,19 @@ func (t *Task) goOnFrom(s *traceStop) {
 	case stopAtExec:
 		t.regs.GPR[arch.RAX] = 0
 	case stopAtSignal:
-		t.goOnWithSignal(s)
+		t.deliverChosenSignal(s)
 	}
 }
 
-// rereadCall takes over what a tracer has made of the current call.
+// rereadCall takes the current call from the registers, which a tracer may have changed.
 func (t *Task) rereadCall() {
 	r := &t.regs.GPR
 	t.call.number = CallNumber(t.origRAX)
 	t.call.args = [6]uint64{r[arch.RDI], r[arch.RSI], r[arch.RDX], r[arch.R10], r[arch.R8], r[arch.R9]}
 }
 
-// goOnWithSignal delivers the signal that the tracer has chosen.
-func (t *Task) goOnWithSignal(s *traceStop) {
+// deliverChosenSignal delivers the signal that the tracer has chosen.
+func (t *Task) deliverChosenSignal(s *traceStop) {
 	if s.signal == 0 {
 		return
 	}
@@ -407,12 +408,12 @@ func (t *Task) goOnWithSignal(s *traceStop) {
 		t.k.sendTask(t, info)
 		return
 	}
-	t.deliver(info)
+	t.deliverSignal(info)
 }
 
-// settleCall does what follows a system call of a supervised thread, and comes before its
-// signals; false: the thread does not go on.
-func (t *Task) settleCall() bool {
+// actAfterCall does the work of a supervised thread after a system call and before its signals;
+// false: the thread does not continue.
+func (t *Task) actAfterCall() bool {
 	if t.call.active {
 		t.interruptCall()
 	}
@@ -423,7 +424,7 @@ func (t *Task) settleCall() bool {
 		t.trace.returned = false
 		switch {
 		case t.trace.steps && !t.trace.emulates:
-			t.force(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
+			t.forceSignal(faultInfo(unix.SIGTRAP, trapBreakpoint, arch.Addr(t.regs.RIP)))
 		case t.trace.syscalls:
 			t.stopForCall(stopAtExit)
 			return false
@@ -431,7 +432,7 @@ func (t *Task) settleCall() bool {
 	}
 	switch {
 	case t.job.stops && t.trace == nil:
-		done := t.participate()
+		done := t.countGroupStop()
 		t.state = stopped
 		t.k.sched.Block(t.id)
 		if done {
@@ -445,14 +446,14 @@ func (t *Task) settleCall() bool {
 	return false
 }
 
-// interruptedCall is a system call that a signal or a stop has interrupted, and that a
-// tracer may have seen so: its registers are those of Linux then. It is made anew by the
-// program's own instruction, unless a handler says otherwise.
+// interruptedCall is a system call that a signal or a stop has interrupted, and whose registers a
+// tracer may have seen: they have the values that Linux gives them then. The program's own
+// instruction restarts it, unless a handler prevents that.
 type interruptedCall struct {
 	state callState
 }
 
-// interruptCall makes an interrupted call one.
+// interruptCall turns the current call into an interrupted one.
 func (t *Task) interruptCall() {
 	t.readRegs()
 	t.interrupted = &interruptedCall{t.call}
@@ -464,8 +465,8 @@ func (t *Task) interruptCall() {
 	}
 }
 
-// resolveInterrupted decides what becomes of an interrupted call: there is a signal with
-// a handler (restarts: and SA_RESTART), or none.
+// resolveInterrupted decides how an interrupted call ends. handler: a handler runs; restarts: it
+// has SA_RESTART.
 func (t *Task) resolveInterrupted(handler, restarts bool) {
 	c := t.interrupted
 	if c == nil {
@@ -500,10 +501,10 @@ const (
 	syscallLength = 2
 )
 
-// sysRestartSyscall is for threads that were interrupted in no call: see dispatch.
+// sysRestartSyscall is for threads that were not interrupted in a call: see dispatchCall.
 func sysRestartSyscall(*Task, [6]uint64) (uint64, unix.Errno) { return 0, unix.EINTR }
 
-// restartedCall is the call that the current one, restart_syscall, goes on with; nil: none.
+// restartedCall is the call that the current one, restart_syscall, continues, or nil.
 func (t *Task) restartedCall() *callState {
 	b := t.restartBlock
 	if b == nil || t.call.number != unix.SYS_RESTART_SYSCALL {

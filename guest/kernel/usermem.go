@@ -9,8 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Structures of the ABI are Go structs of the same layout; the guest is
-// x86-64 and so is the host.
+// Structures of the ABI are Go structs of the same layout, because guest and host are both x86-64.
 
 func (t *Task) copyIn(addr arch.Addr, b []byte) unix.Errno { return t.proc.space.CopyIn(addr, b) }
 
@@ -21,8 +20,8 @@ func bytesOf[T any](p *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p))
 }
 
-// decode makes a T of the bytes that it has in memory.
-func decode[T any](b []byte) (out T) {
+// decodeStruct makes a T from its bytes in memory.
+func decodeStruct[T any](b []byte) (out T) {
 	copy(bytesOf(&out), b)
 	return out
 }
@@ -35,8 +34,7 @@ func writeStruct[T any](t *Task, addr arch.Addr, from *T) unix.Errno {
 	return t.copyOut(addr, bytesOf(from))
 }
 
-// writeValue stores a structure at the address that a system call has as an
-// argument.
+// writeValue stores a structure at an address argument of a system call.
 func writeValue[T any](t *Task, addr uint64, value T) unix.Errno {
 	return writeStruct(t, arch.Addr(addr), &value)
 }
@@ -50,8 +48,8 @@ const (
 	microsecond = int64(1e3)
 )
 
-// nanoseconds is the duration of ts; EINVAL for what is none.
-func nanoseconds(ts unix.Timespec) (int64, unix.Errno) {
+// timespecToNS is the duration of ts; EINVAL for an invalid one.
+func timespecToNS(ts unix.Timespec) (int64, unix.Errno) {
 	if ts.Sec < 0 || ts.Nsec < 0 || ts.Nsec >= second {
 		return 0, unix.EINVAL
 	}
@@ -66,7 +64,7 @@ func (t *Task) readTimespec(addr arch.Addr) (int64, unix.Errno) {
 	if errno := readStruct(t, addr, &ts); errno != 0 {
 		return 0, errno
 	}
-	return nanoseconds(ts)
+	return timespecToNS(ts)
 }
 
 func (t *Task) writeTimespec(addr arch.Addr, ns int64) unix.Errno {
@@ -82,11 +80,11 @@ func (t *Task) readTimeval(addr arch.Addr) (int64, unix.Errno) {
 	if tv.Usec < 0 || tv.Usec >= 1e6 || tv.Sec < 0 {
 		return 0, unix.EINVAL
 	}
-	return nanoseconds(unix.Timespec{Sec: tv.Sec, Nsec: tv.Usec * microsecond})
+	return timespecToNS(unix.Timespec{Sec: tv.Sec, Nsec: tv.Usec * microsecond})
 }
 
-// path reads a path argument.
-func (t *Task) path(addr uint64) (string, unix.Errno) {
+// readPath reads a path argument.
+func (t *Task) readPath(addr uint64) (string, unix.Errno) {
 	s, errno := t.proc.space.ReadCString(arch.Addr(addr), unix.PathMax)
 	return s, errno
 }

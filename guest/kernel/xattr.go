@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Extended attributes: no file has one and none can be given, as on a file
-// system that is mounted without. What a caller does wrong comes first.
+// Extended attributes: no file has one and none can be set, as on a file system without them.
+// Errors in the arguments are reported first.
 
 // Limits of include/uapi/linux/limits.h.
 const (
@@ -18,8 +18,7 @@ const (
 	xattrSizeMax = 65536
 )
 
-// xattrName reads the name of an attribute. EOPNOTSUPP: it is in no namespace
-// that Linux knows.
+// xattrName reads the name of an attribute. EOPNOTSUPP: it is in no namespace that Linux knows.
 func (t *Task) xattrName(addr uint64) unix.Errno {
 	name, errno := t.proc.space.ReadCString(arch.Addr(addr), xattrNameMax+1)
 	if errno == unix.ENAMETOOLONG || errno == 0 && name == "" {
@@ -35,41 +34,41 @@ func (t *Task) xattrName(addr uint64) unix.Errno {
 	return 0
 }
 
-// A call on attributes has three forms, which differ in how the file is named: onPath
-// follows a symbolic link, onLink does not, onOpen takes a descriptor. What the call does
-// when the file was found is the same.
+// A call on attributes has three forms, which differ in the way the file is named: xattrByPath
+// follows a symbolic link, xattrByLink does not, xattrByDescriptor takes a descriptor. The
+// operation on the file is the same.
 
 type onFile func(t *Task, args [6]uint64) unix.Errno
 
-func onPath(do onFile) handler {
+func xattrByPath(do onFile) handler {
 	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
-		if _, errno := t.object(atCwd, a[0], 0); errno != 0 {
+		if _, errno := t.findObject(atCwd, a[0], 0); errno != 0 {
 			return 0, errno
 		}
 		return 0, do(t, a)
 	}
 }
 
-func onLink(do onFile) handler {
+func xattrByLink(do onFile) handler {
 	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
-		if _, errno := t.object(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
+		if _, errno := t.findObject(atCwd, a[0], unix.AT_SYMLINK_NOFOLLOW); errno != 0 {
 			return 0, errno
 		}
 		return 0, do(t, a)
 	}
 }
 
-func onOpen(do onFile) handler {
+func xattrByDescriptor(do onFile) handler {
 	return func(t *Task, a [6]uint64) (uint64, unix.Errno) {
-		if _, errno := t.plainFile(a[0]); errno != 0 {
+		if _, errno := t.usableFile(a[0]); errno != 0 {
 			return 0, errno
 		}
 		return 0, do(t, a)
 	}
 }
 
-// missingXattr reads or removes an attribute.
-func missingXattr(t *Task, a [6]uint64) unix.Errno {
+// findMissingXattr reads or removes an attribute; there is none.
+func findMissingXattr(t *Task, a [6]uint64) unix.Errno {
 	if errno := t.xattrName(a[1]); errno != 0 {
 		return errno
 	}

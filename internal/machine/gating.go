@@ -417,7 +417,7 @@ func (m *Machine) handle(t *kernel.Task, stop arch.Stop) {
 		m.state.kernel.Deliver(t, e.Writes[0].Data)
 	}
 	if e, ok := g.gate.TakeEffect(t.ID(), sched.Answer); ok {
-		m.state.kernel.Answer(t, e.Result, e.Writes)
+		m.state.kernel.CompleteCall(t, e.Result, e.Writes)
 		return
 	}
 	m.state.kernel.Handle(t, stop)

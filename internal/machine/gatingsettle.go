@@ -88,15 +88,15 @@ func (m *Machine) affect() {
 		switch {
 		case task == nil:
 		case e.Kind == sched.Leave:
-			k.Leave(task, e.Result)
+			k.ReturnFromFunction(task, e.Result)
 		case e.Kind == sched.Expire:
-			k.Expire(task)
+			k.ExpireWait(task)
 		case e.Kind == sched.Deliver:
 			k.Deliver(task, e.Writes[0].Data)
 		case e.Kind == sched.Overwrite:
 			task.Process().Overwrite(e.Writes)
 		default:
-			k.Rouse(task)
+			k.EndWait(task)
 		}
 	}
 }

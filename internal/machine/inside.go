@@ -42,7 +42,7 @@ func (m *Machine) completeInstructions(core arch.CoreID, t *kernel.Task) {
 	}
 	// A schedule has others act inside an instruction, however many cores there are.
 	ordered := m.config.Enforce != nil
-	acts := t.KernelActs()
+	acts := t.HasKernelWork()
 	s.interrupted = slices.DeleteFunc(s.interrupted, func(x interruptedThread) bool {
 		if s.kernel.Task(x.thread) == nil {
 			return true

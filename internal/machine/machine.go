@@ -330,7 +330,7 @@ func (m *Machine) run(slice sched.Quantum) Reaction {
 	s.digest.turn(slice.Thread)
 	s.gating.keepSignals(s.override, t)
 	m.completeInstructions(slice.Core, t)
-	if t.KernelActs() {
+	if t.HasKernelWork() {
 		m.show(slice.Thread)
 	}
 	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {

@@ -81,7 +81,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 	m.recordDelays(now, true)
 	s.stores.Switch(q.Core, q.Thread)
 	m.beforeQuantum(q, m.decided)
-	if s.kernel.Task(q.Thread).KernelActs() {
+	if s.kernel.Task(q.Thread).HasKernelWork() {
 		s.stores.Drain(q.Core)
 	}
 	m.recordDelays(now, false)

@@ -6,18 +6,18 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// Those who control when threads go on say when they get their signals, too: those
-// that have a handler or kill, and that no instruction of the thread itself has
-// caused. SIGKILL, stops and what is ignored are never kept.
+// A driver that controls when threads continue also decides when they get signals that have a
+// handler or kill and that are not caused by an instruction of the thread itself: see
+// Override.HoldsSignals.
 
-// kept are the pending signals of a thread that wait.
-func (t *Task) kept() (kept sigset) {
-	candidates := t.pending() &^ t.forced
+// heldSignals are the pending signals of a thread that are not delivered before Deliver is called.
+func (t *Task) heldSignals() (kept sigset) {
+	candidates := t.pendingSignals() &^ t.forced
 	if candidates == 0 || !t.k.override.HoldsSignals(t) {
 		return 0
 	}
 	for s := candidates; s != 0; {
-		n := s.first()
+		n := s.lowest()
 		s &^= sigbit(n)
 		a := &t.proc.actions.list[n]
 		ends := a.Handler == sigDfl && !ignoredByDefault.has(n) && !stopSignals.has(n) && n != int(unix.SIGKILL)
@@ -28,8 +28,8 @@ func (t *Task) kept() (kept sigset) {
 	return kept
 }
 
-// Deliver has a thread get a signal when it runs next, with the siginfo_t info,
-// whether or not it is pending. One that comes later counts as this one.
+// Deliver makes a thread get a signal with the siginfo_t info when it runs next, whether or not the
+// signal is pending. If it is not, its next arrival is dropped.
 func (k *Kernel) Deliver(t *Task, info []byte) {
 	t.due = &sigInfo{}
 	copy(t.due[:], info)
@@ -40,8 +40,8 @@ func (k *Kernel) Deliver(t *Task, info []byte) {
 	t.Wake(wait.AnyEvent)
 }
 
-// takeDue takes the signal that is due, and one of its kind that is pending.
-func (t *Task) takeDue() (i sigInfo, ok bool) {
+// takeDueSignal takes the signal that is due, and a pending one with its number.
+func (t *Task) takeDueSignal() (i sigInfo, ok bool) {
 	if t.due == nil {
 		return i, false
 	}
@@ -49,8 +49,8 @@ func (t *Task) takeDue() (i sigInfo, ok bool) {
 	n := i.number()
 	for _, q := range []*signalQueue{&t.signals, &t.proc.signals} {
 		if q.set.has(n) {
-			t.take(q, n)
-			t.proc.retell(&i)
+			t.takeSignal(q, n)
+			t.proc.copyOverrun(&i)
 			return i, true
 		}
 	}
@@ -58,8 +58,9 @@ func (t *Task) takeDue() (i sigInfo, ok bool) {
 	return i, true
 }
 
-// wasEarly tells whether a signal that comes was delivered before: see Deliver.
-func (p *Process) wasEarly(n int) bool {
+// consumeEarly returns whether an arriving signal has been delivered already, and counts it: see
+// Deliver.
+func (p *Process) consumeEarly(n int) bool {
 	if p.early[n] == 0 {
 		return false
 	}
