@@ -51,7 +51,7 @@ var underGDB = []debugged{
 	)},
 	{"gdb-attach", frames, attach(`gdb -batch -nx -d . -p $pid -ex bt -ex 'break printf' -ex 'print total' -ex 'set var total=3' -ex 'detach'`, ``)},
 	{"gdb-steps", frames, gdb(
-		"break steps", "run steps", watchTotal, "continue", "continue", "info watchpoints", "delete", "stepi 100",
+		"break steps", "run steps", watchTotal, "continue", "continue", "info watchpoints", "delete", "tbreak exit", "continue", "stepi 100",
 		"info registers rax rcx rdx rsi eflags", "x/2i $pc", "set var total=50", "nexti", "step", "print total", "tbreak memset", "continue",
 		"continue",
 	)},
