@@ -48,13 +48,13 @@ const (
 // core of its own, with a schedule and drains at random.
 type pageMachine struct {
 	testing.TB
-	ram    *mem.RAM
-	cpu    *uc.CPU
-	space  *mem.Space
-	views  *uc.Views
-	ctx    []arch.Context
-	starts []arch.Addr // of the threads' code
-	random *rand.Rand
+	ram     *mem.RAM
+	cpu     *uc.CPU
+	space   *mem.Space
+	private *uc.PrivatePages
+	ctx     []arch.Context
+	starts  []arch.Addr // of the threads' code
+	random  *rand.Rand
 }
 
 func newPageMachine(t testing.TB) *pageMachine {
@@ -68,7 +68,7 @@ func newPageMachine(t testing.TB) *pageMachine {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.cpu.Close)
-	if m.views, err = m.cpu.SeparateViews(); err != nil {
+	if m.private, err = m.cpu.UsePrivatePages(); err != nil {
 		t.Fatal(err)
 	}
 	m.space = mem.NewSpace(m.ram)
@@ -114,7 +114,7 @@ func (m *pageMachine) load(code []litmus.Code) {
 // begin puts the test into its initial state.
 func (m *pageMachine) begin(test *litmus.Test) {
 	for k := range m.ctx {
-		m.views.Drain(arch.CoreID(k))
+		m.private.Drain(arch.CoreID(k))
 	}
 	initial := make([]byte, pagesData*arch.PageSize)
 	copy(initial, test.Memory())
@@ -138,10 +138,10 @@ func (m *pageMachine) share(test *litmus.Test) {
 	for i := range m.starts {
 		for _, t := range []int{nobodyElse, nobodyElse + 1, nobodyElse + 2} {
 			m.cpu.Load(m.ctx[i], m.space)
-			m.views.Begin(arch.CoreID(i), arch.ThreadID(t+i))
+			m.private.Begin(arch.CoreID(i), arch.ThreadID(t+i))
 			m.cpu.Run(arch.Limit{Instructions: 50, Pass: true})
-			m.views.End()
-			m.views.Drain(arch.CoreID(i))
+			m.private.End()
+			m.private.Drain(arch.CoreID(i))
 		}
 		m.begin(test)
 	}
@@ -150,11 +150,11 @@ func (m *pageMachine) share(test *litmus.Test) {
 // slice runs a thread for a while; false: it has come to its end.
 func (m *pageMachine) slice(thread int) bool {
 	m.cpu.Load(m.ctx[thread], m.space)
-	m.views.Begin(arch.CoreID(thread), arch.ThreadID(thread+1))
+	m.private.Begin(arch.CoreID(thread), arch.ThreadID(thread+1))
 	limit := arch.Limit{Instructions: m.random.Uint64N(4) + 1, Exact: m.random.IntN(4) > 0, Pass: true}
 	stop := m.cpu.Run(limit)
-	if m.views.End() {
-		m.views.Drain(arch.CoreID(thread))
+	if m.private.End() {
+		m.private.Drain(arch.CoreID(thread))
 	}
 	switch stop.Reason {
 	case arch.StopBudget:
@@ -179,7 +179,7 @@ func (m *pageMachine) run(test *litmus.Test, o *litmus.Observer) (litmus.State, 
 			return m.outcome(test, o), true
 		}
 		if m.random.IntN(100) < rate {
-			m.views.Drain(arch.CoreID(m.random.IntN(len(m.starts))))
+			m.private.Drain(arch.CoreID(m.random.IntN(len(m.starts))))
 		}
 		if k := m.random.IntN(len(left)); !m.slice(left[k]) {
 			left = slices.Delete(left, k, k+1)
@@ -190,7 +190,7 @@ func (m *pageMachine) run(test *litmus.Test, o *litmus.Observer) (litmus.State, 
 
 func (m *pageMachine) outcome(test *litmus.Test, o *litmus.Observer) litmus.State {
 	for k := range m.starts {
-		m.views.Drain(arch.CoreID(k))
+		m.private.Drain(arch.CoreID(k))
 	}
 	memory := make([]byte, pagesData*arch.PageSize)
 	if _, why := m.space.ReadAt(memory, litmus.DataBase); why != arch.NoFault {

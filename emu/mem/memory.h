@@ -17,7 +17,7 @@
 #define HEDDLE_NO_PAGE UINT64_MAX
 
 // Pages beyond the limit, for cores' own copies of pages.
-#define HEDDLE_VIEW_PAGES ((uint64_t)1 << 18)
+#define HEDDLE_PRIVATE_PAGES ((uint64_t)1 << 18)
 
 // A page table entry: page number << 12 and these bits.
 #define HEDDLE_PTE_READ 1u

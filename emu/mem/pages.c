@@ -20,7 +20,7 @@ void heddle_unreserve(void *at, uint64_t bytes) {
 void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 
 // How many pages a RAM takes.
-uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_VIEW_PAGES; }
+uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_PRIVATE_PAGES; }
 
 // Makes the RAM of the given index of as many as count in the mapping at base.
 int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count) {

@@ -7,7 +7,7 @@
 // Begins to log. What is known of blocks is forgotten, since from now on those
 // with atomic instructions have to be looked at.
 int heddle_atomics_open(struct heddle_cpu *cpu) {
-  struct heddle_atomic_log *log = &cpu->atomics;
+  struct heddle_atomic_log *log = &cpu->logs.atomics;
   if (log->on) return 0;
   log->entries = calloc(HEDDLE_ATOMICS, sizeof *log->entries);
   if (!log->entries) return UC_ERR_NOMEM;
@@ -16,12 +16,12 @@ int heddle_atomics_open(struct heddle_cpu *cpu) {
   return 0;
 }
 
-void heddle_atomics_close(struct heddle_cpu *cpu) { free(cpu->atomics.entries); }
+void heddle_atomics_close(struct heddle_cpu *cpu) { free(cpu->logs.atomics.entries); }
 
 // Whether a gated run stops at pc: before an atomic instruction that was not
 // admitted, or behind one that was.
-bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc) {
-  struct heddle_atomic_log *log = &cpu->atomics;
+bool heddle_atomic_check_gate(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_atomic_log *log = &cpu->logs.atomics;
   log->at = false;
   if (!log->gated) return false;
   if (log->n) return true;
@@ -37,8 +37,8 @@ bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc) {
 // Puts the instruction at pc, which is about to run, into the log if it is
 // atomic or a fence. Its operand's address is known now; afterwards its own
 // result may be in the registers.
-bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  struct heddle_atomic_log *log = &cpu->atomics;
+bool heddle_atomic_begin(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  struct heddle_atomic_log *log = &cpu->logs.atomics;
   uint8_t flags = 0;
   if (!log->on || log->muted) return false;
   heddle_cost(cpu, in, &flags);
@@ -54,9 +54,9 @@ bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedIns
   return true;
 }
 
-// Keeps what heddle_atomic_at found, if the instruction happened.
-void heddle_atomic_done(struct heddle_cpu *cpu, bool happened) {
+// Keeps what heddle_atomic_begin found, if the instruction happened.
+void heddle_atomic_end(struct heddle_cpu *cpu, bool happened) {
   if (!happened) return;
-  cpu->atomics.n++;
-  cpu->atomics.admitted = false;
+  cpu->logs.atomics.n++;
+  cpu->logs.atomics.admitted = false;
 }

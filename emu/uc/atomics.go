@@ -43,25 +43,25 @@ func (c *CPU) LogAtomics() error {
 
 // MuteAtomics leaves atomic instructions out of the log from here on, at no
 // cost, or puts them in again.
-func (c *CPU) MuteAtomics(on bool) { c.c.atomics.muted = C.bool(on) }
+func (c *CPU) MuteAtomics(on bool) { c.c.logs.atomics.muted = C.bool(on) }
 
 // GateAtomics has runs also stop, with StopBreakpoint, before each atomic
 // instruction that is logged and was not admitted, where AtAtomic is true, and
 // behind it. LogAtomics comes first.
-func (c *CPU) GateAtomics() { c.c.atomics.gated = true }
+func (c *CPU) GateAtomics() { c.c.logs.atomics.gated = true }
 
 // AdmitAtomic says whether the next atomic instruction may go on without a stop
 // before it.
-func (c *CPU) AdmitAtomic(on bool) { c.c.atomics.admitted = C.bool(on) }
+func (c *CPU) AdmitAtomic(on bool) { c.c.logs.atomics.admitted = C.bool(on) }
 
 // AtAtomic tells whether the last run stopped before an atomic instruction that
 // was not admitted.
-func (c *CPU) AtAtomic() bool { return bool(c.c.atomics.at) }
+func (c *CPU) AtAtomic() bool { return bool(c.c.logs.atomics.at) }
 
 // NextAtomic is where the atomic instruction acts that the last run stopped before, and
 // whether it is a CMPXCHG or an OR.
 func (c *CPU) NextAtomic() (at arch.Addr, compares, sets bool) {
-	a := &c.c.atomics
+	a := &c.c.logs.atomics
 	return arch.Addr(a.where), bool(a.compares), bool(a.sets)
 }
 
@@ -69,7 +69,7 @@ func (c *CPU) NextAtomic() (at arch.Addr, compares, sets bool) {
 // there is none. All entries must be taken after each stop of a run whose atomic
 // instructions are logged.
 func (c *CPU) TakeAtomic(a *Atomic) bool {
-	log := &c.c.atomics
+	log := &c.c.logs.atomics
 	if log.taken == log.n {
 		log.taken, log.n = 0, 0
 		return false
@@ -78,7 +78,7 @@ func (c *CPU) TakeAtomic(a *Atomic) bool {
 	log.taken++
 	*a = Atomic{
 		PC: arch.Addr(e.pc), Addr: arch.Addr(e.addr), Size: uint32(e.size),
-		Before: uint64(c.c.instructions - e.instructions), Cycles: arch.Cycles(c.c.cycles - e.cycles),
+		Before: uint64(c.c.run.instructions - e.instructions), Cycles: arch.Cycles(c.c.run.cycles - e.cycles),
 	}
 	return true
 }

@@ -40,8 +40,8 @@ static inline bool heddle_atomics_full(const struct heddle_atomic_log *log) {
 
 int heddle_atomics_open(struct heddle_cpu *cpu);
 void heddle_atomics_close(struct heddle_cpu *cpu);
-bool heddle_atomic_gate(struct heddle_cpu *cpu, uint64_t pc);
-bool heddle_atomic_at(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in);
-void heddle_atomic_done(struct heddle_cpu *cpu, bool happened);
+bool heddle_atomic_check_gate(struct heddle_cpu *cpu, uint64_t pc);
+bool heddle_atomic_begin(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in);
+void heddle_atomic_end(struct heddle_cpu *cpu, bool happened);
 
 #endif

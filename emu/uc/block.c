@@ -224,17 +224,17 @@ bool heddle_any_within(const uint64_t *sorted, size_t n, uint64_t from, uint64_t
 }
 
 bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t to) {
-  return heddle_any_within(cpu->breakpoints, cpu->nbreakpoints, from, to);
+  return heddle_any_within(cpu->stops.breakpoints, cpu->stops.nbreakpoints, from, to);
 }
 
 #define MAX_BLOCK (HEDDLE_BLOCK_MOST * ZYDIS_MAX_INSTRUCTION_LENGTH)
 
 // Counts the instructions of [pc, end) and adds up what they cost.
-struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
+struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
   uint8_t code[MAX_BLOCK + ZYDIS_MAX_INSTRUCTION_LENGTH];
   size_t size = end - pc < MAX_BLOCK ? end - pc : MAX_BLOCK;
   size_t len = heddle_space_code(cpu->space, pc, code, size);
-  struct heddle_known k = {0};
+  struct heddle_block_facts k = {0};
   for (size_t at = 0; at < size;) {
     ZydisDecodedInstruction in;
     k.count++;
@@ -265,7 +265,7 @@ const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct h
     if (!heddle_decode(cpu, at, &in)) break;
     at += in.length;
   }
-  uint32_t rest = heddle_measure(cpu, at, heddle_block_end(b)).cost;
+  uint32_t rest = heddle_measure_block(cpu, at, heddle_block_end(b)).cost;
   *c = (struct heddle_cut){pc, count, code, translation, at, rest};
   return c;
 }
@@ -273,7 +273,7 @@ const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct h
 // ---- tables -----------------------------------------------------------------
 
 // The slot for a block by where its bytes are, or NULL if they lie in two pages.
-static struct heddle_known *known_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
+static struct heddle_block_facts *facts_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
   uint64_t pte, offset = pc & (HEDDLE_PAGE_SIZE - 1);
   if (offset + size > HEDDLE_PAGE_SIZE) return NULL;
   if (heddle_space_walk(cpu->space, pc, HEDDLE_FETCH, true, &pte)) return NULL;
@@ -282,11 +282,11 @@ static struct heddle_known *known_slot(struct heddle_cpu *cpu, uint64_t pc, uint
   return &cpu->blocks.known[(at ^ at >> 16) & (HEDDLE_BLOCKS - 1)];
 }
 
-static struct heddle_known find_out(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+static struct heddle_block_facts look_up_facts(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   uint64_t key;
-  struct heddle_known *slot = known_slot(cpu, pc, size, &key);
+  struct heddle_block_facts *slot = facts_slot(cpu, pc, size, &key);
   if (slot && slot->key == key) return *slot;
-  struct heddle_known k = heddle_measure(cpu, pc, pc + size);
+  struct heddle_block_facts k = heddle_measure_block(cpu, pc, pc + size);
   if (slot) {
     k.key = key;
     *slot = k;
@@ -296,23 +296,23 @@ static struct heddle_known find_out(struct heddle_cpu *cpu, uint64_t pc, uint32_
 
 // What is known of the block at pc in the current space, found out if need be.
 // Blocks with nothing to look at are put into the table.
-struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  struct heddle_known k = find_out(cpu, pc, size);
+struct heddle_block *heddle_describe_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  struct heddle_block_facts k = look_up_facts(cpu, pc, size);
   uint32_t flags = k.flags;
-  if (cpu->nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
-  flags &= cpu->watched & ~heddle_pause_tried(cpu, pc);
+  if (cpu->stops.nbreakpoints && heddle_has_breakpoint(cpu, pc, pc + size)) flags |= HEDDLE_BLOCK_BREAK;
+  flags &= cpu->run.watched & ~heddle_pause_ignored(cpu, pc);
   struct heddle_block *b = flags ? &cpu->blocks.slow : heddle_block_slot(cpu->blocks.table, pc);
   if (size > cpu->blocks.longest) cpu->blocks.longest = size;
   uint64_t end = (pc + size) | (uint64_t)k.kind << HEDDLE_KIND_SHIFT;
   if (k.kind > HEDDLE_KIND_COND) end |= HEDDLE_BRANCH;
-  *b = (struct heddle_block){pc | cpu->tag, (uint64_t)k.cost << 32 | k.count, end, pc | (uint64_t)flags << 48};
-  if (!flags && (k.flags & HEDDLE_BLOCK_PAUSES)) heddle_pause_in_table(cpu, b);
+  *b = (struct heddle_block){pc | cpu->run.tag, (uint64_t)k.cost << 32 | k.count, end, pc | (uint64_t)flags << 48};
+  if (!flags && (k.flags & HEDDLE_BLOCK_PAUSES)) heddle_pause_note_slot(cpu, b);
   return b;
 }
 
 // Takes the blocks out of the table that have an address: they begin there or a little
 // before.
-static void take_out(struct heddle_blocks *blocks, uint64_t address) {
+static void evict_blocks_at(struct heddle_blocks *blocks, uint64_t address) {
   for (uint64_t pc = address; pc + blocks->longest > address && pc <= address; pc--) {
     struct heddle_block *b = heddle_block_slot(blocks->table, pc);
     if (heddle_block_pc(b) == pc && heddle_block_end(b) > address) b->key = 0;
@@ -321,9 +321,9 @@ static void take_out(struct heddle_blocks *blocks, uint64_t address) {
 
 // Takes the blocks out of the table that have breakpoints among sorted ones which the
 // processor does not have yet. Those that have others are not in it.
-void heddle_blocks_broken(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
+void heddle_blocks_evict(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (!heddle_has_breakpoint(cpu, sorted[i], sorted[i] + 1)) take_out(&cpu->blocks, sorted[i]);
+    if (!heddle_has_breakpoint(cpu, sorted[i], sorted[i] + 1)) evict_blocks_at(&cpu->blocks, sorted[i]);
 }
 
 // A block is translated anew: what was known of the one before it is outdated.
@@ -331,6 +331,6 @@ void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size)
   heddle_block_slot(cpu->blocks.table, pc)->key = 0;
   cpu->blocks.translation++;
   uint64_t key;
-  struct heddle_known *known = cpu->space ? known_slot(cpu, pc, size, &key) : NULL;
+  struct heddle_block_facts *known = cpu->space ? facts_slot(cpu, pc, size, &key) : NULL;
   if (known) known->key = 0;
 }

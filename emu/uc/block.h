@@ -33,7 +33,7 @@ enum heddle_kind {
 };
 
 // What was found out about the bytes of a block.
-struct heddle_known {
+struct heddle_block_facts {
   uint64_t key;  // physical address << 13 | size, 0: nothing
   uint32_t cost;
   uint16_t count;
@@ -75,7 +75,7 @@ struct heddle_cut {
 // The tables, and which address spaces their tags stand for.
 struct heddle_blocks {
   struct heddle_block *table;  // by virtual address
-  struct heddle_known *known;  // by physical address, for blocks within one page
+  struct heddle_block_facts *known;  // by physical address, for blocks within one page
   uint64_t codes[HEDDLE_SPACES], tags[HEDDLE_SPACES];
   uint64_t last_tag;  // not shifted
   unsigned next;      // of codes, to be replaced
@@ -91,7 +91,7 @@ extern const struct heddle_block heddle_no_block;
 int heddle_blocks_init(struct heddle_blocks *b);
 void heddle_blocks_close(struct heddle_blocks *b);
 void heddle_blocks_forget(struct heddle_blocks *b);
-void heddle_blocks_broken(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
+void heddle_blocks_evict(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code);
 
 static inline struct heddle_block *heddle_block_slot(struct heddle_block *table, uint64_t pc) {
@@ -121,8 +121,8 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
 bool heddle_has_operand(const ZydisDecodedInstruction *in);
 bool heddle_is_atomic(const ZydisDecodedInstruction *in);
 enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);
-struct heddle_known heddle_measure(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
-struct heddle_block *heddle_describe(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
+struct heddle_block *heddle_describe_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct heddle_block *b, uint64_t count);
 bool heddle_any_within(const uint64_t *sorted, size_t n, uint64_t from, uint64_t to);

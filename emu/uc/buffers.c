@@ -8,15 +8,15 @@
 
 #define OFFSET(address) ((address) & (HEDDLE_PAGE_SIZE - 1))
 
-static struct heddle_pending *at(struct heddle_buffers *b, uint64_t i) { return &b->ring[i & (b->room - 1)]; }
+static struct heddle_pending *pending_at(struct heddle_buffers *b, uint64_t i) { return &b->ring[i & (b->room - 1)]; }
 
 // Doubles the ring.
-static __attribute__((noinline)) void grow(struct heddle_buffers *b) {
+static __attribute__((noinline)) void grow_ring(struct heddle_buffers *b) {
   struct heddle_pending *ring = malloc(2 * b->room * sizeof *ring);
   struct heddle_store *out = realloc(b->out, 2 * b->room * sizeof *out);
   struct heddle_store *given = realloc(b->given, 2 * b->room * sizeof *given);
   if (!ring || !out || !given) abort();
-  for (uint64_t i = b->head; i < b->tail; i++) ring[i & (2 * b->room - 1)] = *at(b, i);
+  for (uint64_t i = b->head; i < b->tail; i++) ring[i & (2 * b->room - 1)] = *pending_at(b, i);
   free(b->ring);
   b->ring = ring;
   b->out = out;
@@ -27,24 +27,24 @@ static __attribute__((noinline)) void grow(struct heddle_buffers *b) {
 
 // A place for one more store. When the buffer is full the oldest one is
 // committed, which is to forget what it hides.
-static inline struct heddle_pending *push(struct heddle_buffers *b) {
+static inline struct heddle_pending *add_pending(struct heddle_buffers *b) {
   if (b->tail - b->head >= b->limit) {
     if (b->bounded) b->head++;
-    else grow(b);
+    else grow_ring(b);
   }
-  return at(b, b->tail++);
+  return pending_at(b, b->tail++);
 }
 
 // ---- memory under a store ---------------------------------------------------
 
 // Keeps what is in memory at the store's place and puts other bytes there.
-static void swap_in(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address, uint8_t *hidden,
+static void exchange_bytes(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address, uint8_t *hidden,
                     const uint8_t *shown) {
   uint8_t *memory = b->cpu->ram->base + p->physical;
   memcpy(hidden, memory, p->size);
   memcpy(memory, shown, p->size);
   heddle_ram_written(b->cpu->ram, p->physical >> HEDDLE_PAGE_SHIFT);
-  heddle_mem_view(b->cpu->ram, p->physical, address, shown, p->size);
+  heddle_mem_buffered(b->cpu->ram, p->physical, address, shown, p->size);
 }
 
 // ---- the hook ---------------------------------------------------------------
@@ -53,8 +53,8 @@ static uint64_t address_of(const struct heddle_buffers *b, const struct heddle_p
   return b->va[p->physical >> HEDDLE_PAGE_SHIFT] | OFFSET(p->physical);
 }
 
-static inline struct heddle_pending *keep(struct heddle_buffers *b, uint64_t physical, uint32_t size, uint32_t second) {
-  struct heddle_pending *p = push(b);
+static inline struct heddle_pending *keep_hidden(struct heddle_buffers *b, uint64_t physical, uint32_t size, uint32_t second) {
+  struct heddle_pending *p = add_pending(b);
   p->physical = physical;
   p->size = size;
   p->weak = b->weak;
@@ -69,15 +69,15 @@ static inline struct heddle_pending *keep(struct heddle_buffers *b, uint64_t phy
 // A store into two cache lines is two stores. If the second lies in another page, that is
 // given its own memory now if it shares it; if it is not there, the instruction is about
 // to fault.
-static __attribute__((noinline)) void keep_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first, uint32_t rest) {
-  uint64_t address = address_of(b, keep(b, physical, first, 0)) + first, next = physical + first;
+static __attribute__((noinline)) void keep_hidden_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first, uint32_t rest) {
+  uint64_t address = address_of(b, keep_hidden(b, physical, first, 0)) + first, next = physical + first;
   if (!OFFSET(next)) {
     uint64_t pte;
     if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, false, &pte)) pte = 0;
     next = pte & ~(HEDDLE_PAGE_SIZE - 1);
     b->va[next >> HEDDLE_PAGE_SHIFT] = address;
   }
-  keep(b, next, rest, 1);
+  keep_hidden(b, next, rest, 1);
 }
 
 static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int size, int64_t value, void *user) {
@@ -87,31 +87,31 @@ static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int siz
   struct heddle_buffers *b = user;
   if (!b->running) return;
   uint32_t room = HEDDLE_LINE_SIZE - (uint32_t)(physical % HEDDLE_LINE_SIZE);
-  if (__builtin_expect((uint32_t)size <= room, 1)) keep(b, physical, (uint32_t)size, 0);
-  else keep_parts(b, physical, room, (uint32_t)size - room);
+  if (__builtin_expect((uint32_t)size <= room, 1)) keep_hidden(b, physical, (uint32_t)size, 0);
+  else keep_hidden_parts(b, physical, room, (uint32_t)size - room);
 }
 
 // ---- what instructions do to the buffer -------------------------------------
 
-static void drain(struct heddle_buffers *b) { b->head = b->tail; }
+static void drain_all(struct heddle_buffers *b) { b->head = b->tail; }
 
-static void fence(struct heddle_buffers *b) {
-  if (b->head == b->tail || !at(b, b->tail - 1)->size) return;
-  struct heddle_pending *p = push(b);
+static void add_fence(struct heddle_buffers *b) {
+  if (b->head == b->tail || !pending_at(b, b->tail - 1)->size) return;
+  struct heddle_pending *p = add_pending(b);
   memset(p, 0, sizeof *p);
 }
 
 // An instruction with a meaning for the order of accesses is about to run.
 void heddle_buffers_before(struct heddle_buffers *b, uint32_t order) {
   if (!b->running) return;
-  if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) drain(b);
-  if (order & HEDDLE_ORDER_STORES) fence(b);
+  if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) drain_all(b);
+  if (order & HEDDLE_ORDER_STORES) add_fence(b);
   b->weak = order & HEDDLE_ORDER_WEAK;
 }
 
 void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
   if (!b->running) return;
-  if (order & HEDDLE_ORDER_LOCKED) drain(b);
+  if (order & HEDDLE_ORDER_LOCKED) drain_all(b);
   b->weak = false;
 }
 
@@ -119,7 +119,7 @@ void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
 // were made.
 void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, const uint8_t *bytes, uint32_t n) {
   for (uint64_t i = from < b->head ? b->head : from; i < b->tail; i++) {
-    struct heddle_pending *p = at(b, i);
+    struct heddle_pending *p = pending_at(b, i);
     uint64_t address = p->size ? address_of(b, p) : 0;
     for (uint32_t k = 0; k < p->size; k++)
       if (address + k - va < n) p->saved[k] = bytes[address + k - va];
@@ -129,8 +129,8 @@ void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, c
 // An access to the page failed. A store that crosses pages was announced
 // before that was known.
 void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page) {
-  if (!b->running || b->head == b->tail || !at(b, b->tail - 1)->second) return;
-  const struct heddle_pending *p = at(b, b->tail - 2);  // there still, should it be committed
+  if (!b->running || b->head == b->tail || !pending_at(b, b->tail - 1)->second) return;
+  const struct heddle_pending *p = pending_at(b, b->tail - 2);  // there still, should it be committed
   uint64_t address = address_of(b, p), next = address + p->size;
   if (OFFSET(next) || ((address ^ page) >= HEDDLE_PAGE_SIZE && (next ^ page) >= HEDDLE_PAGE_SIZE)) return;
   b->tail -= 2;
@@ -153,7 +153,7 @@ void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page,
   }
   if (!(*perms & UC_PROT_WRITE)) return;
   if (live && b->va[page] != va) {
-    uc_ctl_flush_tlb(b->cpu->uc);
+    uc_ctl_flush_tlb(b->cpu->engine.uc);
     b->epoch++;
   }
   b->va[page] = va;
@@ -163,7 +163,7 @@ void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page,
 // ---- switching cores --------------------------------------------------------
 
 // Finds the memory at a store's address, for writing.
-static bool place(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address) {
+static bool locate_store(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address) {
   uint64_t pte;
   if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, true, &pte)) return false;
   p->physical = (pte & ~(HEDDLE_PAGE_SIZE - 1)) + OFFSET(address);
@@ -173,16 +173,16 @@ static bool place(struct heddle_buffers *b, struct heddle_pending *p, uint64_t a
 // Lays the stores of a core, oldest first, over memory, which is what all cores
 // see, and begins to buffer. A store whose page is not there any more is left out,
 // which the result tells.
-bool heddle_buffers_lay(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n) {
+bool heddle_buffers_apply(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n) {
   struct heddle_buffers *b = cpu->buffers;
   b->head = b->tail = 0;
-  while (b->room < n) grow(b);
+  while (b->room < n) grow_ring(b);
   for (size_t i = 0; i < n; i++) {
     const struct heddle_store *s = &stores[i];
-    struct heddle_pending *p = at(b, b->tail);
+    struct heddle_pending *p = pending_at(b, b->tail);
     *p = (struct heddle_pending){.size = s->size, .weak = s->weak};
-    if (s->size && !place(b, p, s->addr)) continue;
-    if (s->size) swap_in(b, p, s->addr, p->saved, s->data);
+    if (s->size && !locate_store(b, p, s->addr)) continue;
+    if (s->size) exchange_bytes(b, p, s->addr, p->saved, s->data);
     b->given[b->tail++] = *s;
   }
   b->laid = b->tail;
@@ -191,8 +191,8 @@ bool heddle_buffers_lay(struct heddle_cpu *cpu, const struct heddle_store *store
 }
 
 // What a store is when its core does not run. Its bytes come later.
-static struct heddle_store describe(struct heddle_buffers *b, uint64_t i) {
-  const struct heddle_pending *p = at(b, i);
+static struct heddle_store describe_store(struct heddle_buffers *b, uint64_t i) {
+  const struct heddle_pending *p = pending_at(b, i);
   if (i < b->laid) return b->given[i];
   return (struct heddle_store){
       .addr = p->size ? address_of(b, p) : 0, .cycles = b->cpu->clock, .size = p->size, .weak = p->weak};
@@ -200,14 +200,14 @@ static struct heddle_store describe(struct heddle_buffers *b, uint64_t i) {
 
 // Stops buffering, takes the core's stores off memory, newest first, and leaves
 // them in out.
-size_t heddle_buffers_park(struct heddle_cpu *cpu) {
+size_t heddle_buffers_withdraw(struct heddle_cpu *cpu) {
   struct heddle_buffers *b = cpu->buffers;
   size_t n = b->tail - b->head;
   b->running = b->weak = false;
   for (size_t i = n; i-- > 0;) {
-    struct heddle_pending *p = at(b, b->head + i);
-    b->out[i] = describe(b, b->head + i);
-    if (p->size) swap_in(b, p, b->out[i].addr, b->out[i].data, p->saved);
+    struct heddle_pending *p = pending_at(b, b->head + i);
+    b->out[i] = describe_store(b, b->head + i);
+    if (p->size) exchange_bytes(b, p, b->out[i].addr, b->out[i].data, p->saved);
   }
   b->head = b->tail = b->laid = 0;
   return n;
@@ -215,7 +215,7 @@ size_t heddle_buffers_park(struct heddle_cpu *cpu) {
 
 // ---- setting up -------------------------------------------------------------
 
-static uint64_t *reserve(uint64_t n) {
+static uint64_t *reserve_table(uint64_t n) {
   void *p = mmap(NULL, n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
@@ -223,7 +223,7 @@ static uint64_t *reserve(uint64_t n) {
 // Begins to watch stores. Nothing may have run yet: what is translated has the
 // hook in it.
 int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
-  if (cpu->ran || cpu->buffers) return UC_ERR_ARG;
+  if (cpu->engine.has_run || cpu->buffers) return UC_ERR_ARG;
   struct heddle_buffers *b = calloc(1, sizeof *b);
   if (!b) return UC_ERR_NOMEM;
   cpu->buffers = b;
@@ -236,16 +236,16 @@ int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
   b->ring = malloc(b->room * sizeof *b->ring);
   b->out = malloc(b->room * sizeof *b->out);
   b->given = malloc(b->room * sizeof *b->given);
-  b->va = reserve(cpu->ram->pages);
-  b->filled = reserve(cpu->ram->pages);
+  b->va = reserve_table(cpu->ram->pages);
+  b->filled = reserve_table(cpu->ram->pages);
   if (!b->ring || !b->out || !b->given || !b->va || !b->filled) return UC_ERR_NOMEM;
-  return uc_hook_add(cpu->uc, &b->hook, UC_HOOK_MEM_WRITE, (void *)on_store, b, (uint64_t)1, (uint64_t)0);
+  return uc_hook_add(cpu->engine.uc, &b->hook, UC_HOOK_MEM_WRITE, (void *)on_store, b, (uint64_t)1, (uint64_t)0);
 }
 
 void heddle_buffers_close(struct heddle_cpu *cpu) {
   struct heddle_buffers *b = cpu->buffers;
   if (!b) return;
-  if (b->hook) uc_hook_del(cpu->uc, b->hook);
+  if (b->hook) uc_hook_del(cpu->engine.uc, b->hook);
   if (b->va) munmap(b->va, cpu->ram->pages * sizeof(uint64_t));
   if (b->filled) munmap(b->filled, cpu->ram->pages * sizeof(uint64_t));
   free(b->ring);

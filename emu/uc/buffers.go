@@ -4,10 +4,10 @@ package uc
 #include <stdlib.h>
 #include "buffers.h"
 
-#cgo noescape heddle_buffers_lay
-#cgo nocallback heddle_buffers_lay
-#cgo noescape heddle_buffers_park
-#cgo nocallback heddle_buffers_park
+#cgo noescape heddle_buffers_apply
+#cgo nocallback heddle_buffers_apply
+#cgo noescape heddle_buffers_withdraw
+#cgo nocallback heddle_buffers_withdraw
 */
 import "C"
 
@@ -39,7 +39,7 @@ type Store struct {
 // Buffers makes the CPU keep the stores of the running core apart from the
 // memory that all cores see, by the method of docs/memory-models.md: while a
 // core runs, guest memory holds what this core sees, with the bytes that its
-// stores hide saved; Lay puts its stores in, Park takes them out. Loads need no
+// stores hide saved; Apply puts its stores in, Withdraw takes them out. Loads need no
 // help.
 type Buffers struct{ cpu *CPU }
 
@@ -56,20 +56,20 @@ func (c *CPU) BufferStores(capacity int) (*Buffers, error) {
 	return &Buffers{c}, nil
 }
 
-// Lay puts the stores of a core, oldest first, over memory in the space of the
+// Apply puts the stores of a core, oldest first, over memory in the space of the
 // thread that is loaded, which is about to run on the core. It returns false
 // when it left some out since there is no page at their address any more.
-func (b *Buffers) Lay(stores []Store) bool {
+func (b *Buffers) Apply(stores []Store) bool {
 	var first *C.struct_heddle_store
 	if len(stores) > 0 {
 		first = (*C.struct_heddle_store)(unsafe.Pointer(&stores[0]))
 	}
-	return bool(C.heddle_buffers_lay(b.cpu.c, first, C.size_t(len(stores))))
+	return bool(C.heddle_buffers_apply(b.cpu.c, first, C.size_t(len(stores))))
 }
 
-// Park takes the stores of the core that ran out of memory, and appends them to
+// Withdraw takes the stores of the core that ran out of memory, and appends them to
 // to, oldest first.
-func (b *Buffers) Park(to []Store) []Store {
-	n := int(C.heddle_buffers_park(b.cpu.c))
+func (b *Buffers) Withdraw(to []Store) []Store {
+	n := int(C.heddle_buffers_withdraw(b.cpu.c))
 	return append(to, unsafe.Slice((*Store)(unsafe.Pointer(b.cpu.c.buffers.out)), n)...)
 }

@@ -43,8 +43,8 @@ struct heddle_buffers {
 
 int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity);
 void heddle_buffers_close(struct heddle_cpu *cpu);
-bool heddle_buffers_lay(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n);
-size_t heddle_buffers_park(struct heddle_cpu *cpu);
+bool heddle_buffers_apply(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n);
+size_t heddle_buffers_withdraw(struct heddle_cpu *cpu);
 
 void heddle_buffers_before(struct heddle_buffers *b, uint32_t order);
 void heddle_buffers_after(struct heddle_buffers *b, uint32_t order);

@@ -68,22 +68,22 @@ func TestStoresWait(t *testing.T) {
 	for range 2 { // the second time the pages are in the engine's cache
 		b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		before := b.read(dataBase, 2*arch.PageSize)
-		buffers.Lay(nil)
+		buffers.Apply(nil)
 		b.expectStop(b.exactly(10), arch.StopBudget, b.regs().RIP, 10)
 		if r := b.regs(); r.GPR[arch.RBX] != 0x0000_0055_6677_8888 || r.GPR[arch.RCX] != 0x5566_7788_1122_3344 {
 			t.Errorf("the core loads %#x and %#x", r.GPR[arch.RBX], r.GPR[arch.RCX])
 		}
-		stores := buffers.Park(nil)
+		stores := buffers.Withdraw(nil)
 		if got, want := fmt.Sprint(stores), "[0x600000=88 0x600002=8877 0x600001=88776655 0x600ffd=887766 0x601000=5544332211 0x600ff9=88776655443322 0x601000=11 0x601001=8877665544332211]"; got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
 		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), before) {
 			t.Error("others see stores that were not committed")
 		}
-		if !buffers.Lay(stores) || b.read(dataBase+0xffd, 1)[0] != 0x44 {
+		if !buffers.Apply(stores) || b.read(dataBase+0xffd, 1)[0] != 0x44 {
 			t.Error("the core does not see its stores again")
 		}
-		if again := buffers.Park(nil); fmt.Sprint(again) != fmt.Sprint(stores) {
+		if again := buffers.Withdraw(nil); fmt.Sprint(again) != fmt.Sprint(stores) {
 			t.Errorf("laid and parked again: %v, want %v", again, stores)
 		}
 	}
@@ -126,12 +126,12 @@ func TestRandomStores(t *testing.T) {
 				want = append(want, p.String())
 			}
 		}
-		buffers.Lay(nil)
+		buffers.Apply(nil)
 		b.exactly(uint64(1 + 2*n))
 		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), view) {
 			t.Fatalf("the core sees other bytes than it stored")
 		}
-		if got := fmt.Sprint(buffers.Park(nil)); got != "["+strings.Join(want, " ")+"]" {
+		if got := fmt.Sprint(buffers.Withdraw(nil)); got != "["+strings.Join(want, " ")+"]" {
 			t.Fatalf("stores %s, want %v", got, want)
 		}
 		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), shared) {
@@ -160,11 +160,11 @@ func TestInstructionsThatDrain(t *testing.T) {
 		{"xchg eax, ebx", 2, false},
 	} {
 		b, buffers := newBuffered(t, 0, "mov [0x600000], eax\n"+c.between+"\nmov [0x600008], eax\nsyscall")
-		buffers.Lay(nil)
+		buffers.Apply(nil)
 		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%s: stopped for reason %d", c.between, s.Reason)
 		}
-		stores := buffers.Park(nil)
+		stores := buffers.Withdraw(nil)
 		if len(stores) != c.want {
 			t.Errorf("%s: %d stores wait, want %d: %v", c.between, len(stores), c.want, stores)
 		}
@@ -177,9 +177,9 @@ func TestInstructionsThatDrain(t *testing.T) {
 // TestRepeatedStores: each iteration is a store.
 func TestRepeatedStores(t *testing.T) {
 	b, buffers := newBuffered(t, 0, "mov edi, 0x600ffe\nmov ecx, 4\nmov eax, 7\nrep stosb\nsyscall")
-	buffers.Lay(nil)
+	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
-	if got, want := fmt.Sprint(buffers.Park(nil)), "[0x600ffe=07 0x600fff=07 0x601000=07 0x601001=07]"; got != want {
+	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x600ffe=07 0x600fff=07 0x601000=07 0x601001=07]"; got != want {
 		t.Errorf("stores %s, want %s", got, want)
 	}
 }
@@ -189,19 +189,19 @@ func TestRepeatedStores(t *testing.T) {
 func TestFaultingStoresDoNotWait(t *testing.T) {
 	for _, at := range []arch.Addr{dataBase + 4*arch.PageSize, dataBase + 4*arch.PageSize - 3} {
 		b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, -1\nmov [%d], rax\nsyscall", at))
-		buffers.Lay(nil)
+		buffers.Apply(nil)
 		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopFault {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
-		if stores := buffers.Park(nil); len(stores) != 0 {
+		if stores := buffers.Withdraw(nil); len(stores) != 0 {
 			t.Errorf("%#x: %v wait, and nothing was stored", uint64(at), stores)
 		}
-		buffers.Lay(nil)
+		buffers.Apply(nil)
 		b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
 		if s := b.cpu.Resume(); s.Reason != arch.StopSyscall {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
-		if got, want := fmt.Sprint(buffers.Park(nil)), fmt.Sprint(byLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
+		if got, want := fmt.Sprint(buffers.Withdraw(nil)), fmt.Sprint(byLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
 	}
@@ -213,12 +213,12 @@ func TestStoresAcrossUntouchedPages(t *testing.T) {
 	const at arch.Addr = 0x700000
 	b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+arch.PageSize-3, at+arch.PageSize))
 	b.space.FillZero(at, at+2*arch.PageSize, arch.Read|arch.Write)
-	buffers.Lay(nil)
+	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
 	if got := b.regs().GPR[arch.RBX]; got != 0x0807060504 {
 		t.Errorf("the core loads %#x", got)
 	}
-	if got, want := fmt.Sprint(buffers.Park(nil)), "[0x700ffd=010203 0x701000=0405060708]"; got != want {
+	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x700ffd=010203 0x701000=0405060708]"; got != want {
 		t.Errorf("stores %s, want %s", got, want)
 	}
 	if others := b.read(at, 2*arch.PageSize); !bytes.Equal(others, make([]byte, 2*arch.PageSize)) {
@@ -234,9 +234,9 @@ func TestStoresByTwoAddresses(t *testing.T) {
 	b.space.Set(dataBase, mem.MakePTE(p, arch.Read|arch.Write, true))
 	b.ram.Ref(p)
 	b.space.Set(0x610000, mem.MakePTE(p, arch.Read|arch.Write, true))
-	buffers.Lay(nil)
+	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
-	for i, s := range buffers.Park(nil) {
+	for i, s := range buffers.Withdraw(nil) {
 		if want := []arch.Addr{0, 0, 1, 2}[i]; s.Addr%arch.PageSize != want || s.Data[0] != 5 || b.space.Get(s.Addr).Page() != p {
 			t.Errorf("store %d is %v, want 5 at offset %d of the page", i, s, want)
 		}

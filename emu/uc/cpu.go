@@ -172,9 +172,9 @@ func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
 
 // NewContext makes the context of a thread whose registers are all zero, with
 // the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
-func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.clean) }
+func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.engine.initial) }
 
-func (c *CPU) handle() *C.uc_engine { return c.c.uc }
+func (c *CPU) handle() *C.uc_engine { return c.c.engine.uc }
 
 func (c *CPU) allocContext() *Context {
 	x := &Context{cpu: c}
@@ -248,16 +248,16 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 	if l.Pass {
 		flags |= C.HEDDLE_RUN_PASS
 	}
-	c.c.pauses.stops_from = C.uint64_t(l.PauseAfter)
-	c.c.inside_choice = C.uint32_t(l.Inside)
+	c.c.stops.pauses.stops_from = C.uint64_t(l.PauseAfter)
+	c.c.run.inside_choice = C.uint32_t(l.Inside)
 	instructions := orMax(l.Instructions)
 	if l.Immediately {
 		instructions = 0
 	}
 	if l.From == nil {
-		c.c.within.n = 0
+		c.c.run.interrupted.n = 0
 	} else {
-		*(*arch.Interrupted)(unsafe.Pointer(&c.c.within)) = *l.From
+		*(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted)) = *l.From
 	}
 	from, to := c.pending()
 	return c.stopped(C.heddle_cpu_run_other(
@@ -268,7 +268,7 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 // LookEvery has runs end with StopLog, too, when they have run so many instructions since
 // they began or were resumed, at the begin of a block: whoever runs them can see whether
 // to resume. 0 means never.
-func (c *CPU) LookEvery(instructions uint64) { c.c.look_every = C.uint64_t(instructions) }
+func (c *CPU) LookEvery(instructions uint64) { c.c.stops.poll_interval = C.uint64_t(instructions) }
 
 // Resume goes on with the run that a StopFault ended, after the page was
 // supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
@@ -288,20 +288,20 @@ func (c *CPU) StepAhead() {
 }
 
 func (c *CPU) stopped(why uint32) arch.Stop {
-	c.pc = programCounter{arch.Addr(c.c.pc), true}
+	c.pc = programCounter{arch.Addr(c.c.run.end_pc), true}
 	s := arch.Stop{
-		Reason: arch.StopReason(why), Vector: uint8(c.c.vector), Access: arch.Access(c.c.access), Kind: arch.FaultKind(c.c.walk),
-		Page: arch.Addr(c.c.fault_page), Ahead: bool(c.c.ahead), Instructions: uint64(c.c.instructions), Cycles: arch.Cycles(c.c.cycles),
-		Repeated: uint64(c.c.log.repeated),
+		Reason: arch.StopReason(why), Vector: uint8(c.c.run.vector), Access: arch.Access(c.c.run.fault_access), Kind: arch.FaultKind(c.c.run.fault_kind),
+		Page: arch.Addr(c.c.run.fault_page), Ahead: bool(c.c.run.fault_ahead), Instructions: uint64(c.c.run.instructions), Cycles: arch.Cycles(c.c.run.cycles),
+		Repeated: uint64(c.c.logs.flow.repeated),
 	}
 	if s.Reason == arch.StopBudget {
-		s.Inside = uint8(c.c.within.done)
-		if c.c.within.n == 0 {
+		s.Inside = uint8(c.c.run.interrupted.done)
+		if c.c.run.interrupted.n == 0 {
 			s.Inside = 0
 		}
 	}
 	if s.Reason == arch.StopEngine {
-		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.error))
+		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.run.error))
 	}
 	return s
 }
@@ -383,7 +383,7 @@ func (c *CPU) SetPoints(addrs []arch.Addr) error {
 // many instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
 // Unlike a limit it does not change where the run ends. Resume goes on; set
 // another number first.
-func (c *CPU) HaltAt(instructions uint64) { c.c.halt_at = C.uint64_t(instructions) }
+func (c *CPU) HaltAt(instructions uint64) { c.c.stops.halt_at = C.uint64_t(instructions) }
 
 // CPUID is what the guest is told for a leaf: eax, ebx, ecx, edx.
 func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {

@@ -57,116 +57,179 @@ struct heddle_operand {
 // The most operands in memory that an instruction has.
 #define HEDDLE_OPERANDS 4
 
-struct heddle_cpu {
-  // What the block hooks touch, in one cache line. A part of the run's budget
-  // is handed out to them: cycles << 32 | instructions, 31 bits each.
-  struct heddle_block *table;  // blocks.table
-  uint64_t tag;                // of the space in the table, shifted; NO_TAG forces the slow path
-  uint64_t left;
-  const struct heddle_block *last;  // that is running or ran last, or no_block
-  // For the branch log: the outcomes that are in no word yet, below a one, up
-  // to a full word.
-  uint64_t outcomes, outcomes_full;
-
-  // What is left of the budget apart from what is handed out; negative after an
-  // overshoot.
-  int64_t instructions_left, cycles_left;
-
-  uc_engine *uc;
-  struct heddle_ram *ram;
-  struct heddle_space *space;
-  struct heddle_costs costs;
-  ZydisDecoder decoder;
-
-  // Of the current or last run.
-  uint64_t instructions, cycles;  // retired, once the run is over
-  int64_t instruction_limit, cycle_limit;
-  int64_t most;  // instructions, exactly
-  uint32_t run_flags, watched;  // watched: the flags of blocks that matter to the run
-  enum heddle_stop stop;
-  uint32_t vector;
-  enum heddle_access access;
-  enum heddle_walk walk;
-  uint64_t fault_page;
-  bool ahead;  // the fault is of code that follows the PC: the engine was about to translate it
-  int error;
-  bool stepping, pause_pending, ran;
-  bool passed, pass_sync;  // a breakpoint, or a place of RUN_SYNC, at the PC is left behind
-  uint64_t pass_at;  // instructions of the run when passed was set
-  uint64_t halt_at;  // instructions of the run after which it stops like at a breakpoint, 0: none
-  // A run stops as for a full log each time that it has run so many instructions more, 0:
-  // never; the next time is at look_at.
-  uint64_t look_every, look_at;
-  // A block that a fault interrupted: where it ends, and whether it was being
-  // stepped through with a look at the budget before each instruction.
-  uint64_t resume_end;
-  bool resume_checked;
-
-  // Whether and where the run may end inside an instruction, and the instruction that the
-  // loaded thread is inside, at its begin or at its end.
-  uint32_t inside_choice;
-  struct heddle_inside within;
-
-  // Where a straight run of instructions goes on that the engine has cut, 0:
-  // nowhere. Budgets are not looked at there.
-  uint64_t straight;
-
-  uint64_t stopped_at;  // the block that the block hook stopped before, 0: none
-  uint64_t pc;          // where the last run ended
-
-  // A block to step through: where it starts (0: none) and ends.
-  uint64_t stepped, stepped_end;
-
-  struct heddle_blocks blocks;
-  struct heddle_log log;
-  struct heddle_atomic_log atomics;
-  struct heddle_insn_log insns;
-  struct heddle_buffers *buffers;  // NULL: stores are seen at once
-  struct heddle_views *views;      // NULL: cores see the same pages
-  struct heddle_mem_log memory;
-  struct heddle_pauses pauses;
-
-  // What the engine's translation caches correspond to.
-  struct heddle_space *seen_space;
-  uint64_t seen_version;
-  uint64_t fills, fill_budget;  // translations asked for since the last flush, and when to flush
-  bool window;  // the kernel's window on physical memory is open
-
-  // What the guest may ask.
-  uint64_t clock;  // cycles of the core's clock at the start of the run
-  uint32_t core, cores;
-  bool transcendental;  // a block with an x87 transcendental instruction was met
-  uint32_t tsc_multiplier;  // TSC ticks for 1024 cycles
-
-  uint64_t *breakpoints;  // sorted
-  size_t nbreakpoints;
-
-  // Instructions that have a hook, sorted, and the one before which the run ends
-  // exactly; armed.at is 0 if there is none.
-  uint64_t *points;
-  size_t npoints;
-  struct heddle_cut armed;
-  bool at_point;  // the run was stopped there
-
-  // Of the engine's buffer of translations: its begin, and that it must be
-  // emptied before it overflows.
-  uintptr_t code_start;
-  bool code_full;
-
-  uc_hook hooks[8], *block_hook, *point_hooks;
-  unsigned nhooks;
-  uc_context *clean;
-  uc_context *spare;
-  size_t sse_flags_at;  // of the SSE exception flags in a context, 0: not found
+// The states of a run. Only the run loop (run_loop in cpu.c), trap_step and the engine's hooks change
+// them.
+//
+//      heddle_cpu_run, heddle_cpu_resume
+//                   |
+//                   v                  the rest of a block, or a block in which
+//   +--------- run loop -----------------------------------------------+
+//   |           |   ^        something needs attention: step by step   v
+//   |     start |   | the engine returns                             STEP
+//   |           v   |                                                  |
+//   |         BLOCKS ----> AT_BLOCK  stopped before such a block ------+
+//   |           |   \----> AT_POINT  stopped within a block, before    |
+//   |           |                    an instruction with a hook        |
+//   |           \--------> PAUSING   runs a block whose last           |
+//   |                                instruction is the PAUSE that     |
+//   |                                ends the run                      |
+//   |                                                                  |
+//   +--> IDLE <------- a reason to stop (enum heddle_stop) ------------+
+//
+// From STEP the run loop continues in BLOCKS unless there is a reason to stop. A run that stops within a
+// block for a reason that the caller can remove (a fault, a breakpoint) keeps the rest of that block in
+// rest_end, and heddle_cpu_resume continues there.
+enum heddle_run_state {
+  HEDDLE_STATE_IDLE,      // no thread runs: registers and memory are the kernel's to change
+  HEDDLE_STATE_BLOCKS,    // the engine executes translated blocks, which the block hook counts
+  HEDDLE_STATE_PAUSING,   // as BLOCKS; the run ends with this block's PAUSE
+  HEDDLE_STATE_AT_BLOCK,  // the block hook has stopped before a block, to be stepped through
+  HEDDLE_STATE_AT_POINT,  // the hook of the instruction at stops.armed has stopped before it
+  HEDDLE_STATE_STEP,      // the engine executes one instruction, which the block hook does not count
 };
 
-// What of a run's budget is used up.
+// Stops that the first instruction of a run, or of its continuation, does not cause.
+enum heddle_pass {
+  HEDDLE_PASS_NOTHING,
+  HEDDLE_PASS_BREAKPOINT,  // a breakpoint: the run was stopped by it
+  HEDDLE_PASS_ALL,         // a breakpoint, and what RUN_SYNC stops before
+};
+
+// The run in progress, or the last one.
+struct heddle_run {
+  // The data of the block hooks, in one cache line. The budget that is granted to them is
+  // cycles << 32 | instructions, 31 bits each.
+  struct heddle_block *table;             // blocks.table
+  uint64_t tag;                           // of the space in the table, shifted; NO_TAG forces the slow path
+  uint64_t granted;                       // and not used yet
+  const struct heddle_block *last_block;  // that runs or ran last, or heddle_no_block
+  // Outcomes of conditional branches that are not in the branch log yet, after a leading 1,
+  // and the value at which a word of the log is full.
+  uint64_t outcomes, outcomes_full;
+  // The rest of the budget, without the part that is granted; negative after an overshoot.
+  int64_t instructions_left, cycles_left;
+
+  enum heddle_run_state state;
+
+  // The budgets, and the instructions and cycles that a finished run has retired.
+  int64_t instruction_limit, cycle_limit;
+  int64_t exact_limit;  // of instructions, whatever the flags
+  uint64_t instructions, cycles;
+  uint32_t flags;    // HEDDLE_RUN_...
+  uint32_t watched;  // flags of blocks that keep them out of the table
+
+  // The end: its reason, the PC, and the details of a fault or exception.
+  enum heddle_stop stop;
+  uint64_t end_pc;
+  uint32_t vector;
+  enum heddle_access fault_access;
+  enum heddle_walk fault_kind;
+  uint64_t fault_page;
+  bool fault_ahead;  // of code that follows the PC: the engine was about to translate it
+  int error;         // a uc_err
+
+  enum heddle_pass pass;
+  uint64_t pass_at;  // instructions of the run when pass was set
+
+  // A block to step through: its start (0 once the engine has started again) and end.
+  uint64_t step_from, step_end;
+  // The end of a block that a fault or breakpoint interrupted (0: none), and whether the budget is
+  // examined before each instruction of its rest.
+  uint64_t rest_end;
+  bool rest_checked;
+  // The block before which the block hook has stopped the engine, 0: none.
+  uint64_t stopped_before;
+  // The instruction at which straight-line code continues that the engine has cut, 0: none. No budget
+  // is examined there: where the engine cuts depends on its hooks.
+  uint64_t fallthrough_pc;
+
+  // Where the run may end inside an instruction (see inside.h), and the instruction that the loaded
+  // thread is inside, at the start or end of the run.
+  uint32_t inside_choice;
+  struct heddle_inside interrupted;
+};
+
+// The instructions before which runs stop, besides those of RUN_SYNC and the like.
+struct heddle_stops {
+  uint64_t *breakpoints;  // sorted
+  size_t nbreakpoints;
+  uint64_t halt_at;  // instructions of the run after which it stops as at a breakpoint, 0: none
+
+  // A run stops as for a full log each time it has executed this number of instructions more, 0: never;
+  // next at poll_at.
+  uint64_t poll_interval, poll_at;
+
+  // Instructions with a hook of their own, sorted, at which runs may end exactly without being stepped,
+  // and the one at which the run ends in the current block; armed.at is 0 if there is none.
+  uint64_t *points;
+  size_t npoints;
+  uc_hook *point_hooks;
+  struct heddle_cut armed;
+
+  struct heddle_pauses pauses;
+};
+
+// The logs of runs, each of which may be off.
+struct heddle_logs {
+  struct heddle_log flow;  // branches and code
+  struct heddle_atomic_log atomics;
+  struct heddle_insn_log instructions;
+  struct heddle_mem_log memory;
+};
+
+// The Unicorn instance, and the state of its caches.
+struct heddle_engine {
+  uc_engine *uc;
+  bool has_run;  // a guest's instruction: hooks of logs can no longer be added
+  uc_hook hooks[8], *block_hook;
+  unsigned nhooks;
+  uc_context *initial;       // of a new thread
+  uc_context *scratch;       // for access to state that has no register
+  size_t sse_flags_offset;   // of the SSE exception flags in a context, 0: not found
+
+  // The space and version that the engine's address translations are of.
+  struct heddle_space *cached_space;
+  uint64_t cached_version;
+  uint64_t fills, fill_limit;  // translations requested since the last flush, and when to flush
+  bool window_open;            // the addresses from WINDOW on (run.h) are mapped to physical memory
+
+  // The start of the engine's buffer of translated code, and whether it must be emptied.
+  uintptr_t code_start;
+  bool code_full;
+};
+
+// An emulated processor: the engine and what it runs on. A processor has all cores of the machine, one
+// after another: core and clock are those of the loaded thread.
+struct heddle_cpu {
+  struct heddle_run run;
+  struct heddle_stops stops;
+  struct heddle_logs logs;
+  struct heddle_engine engine;
+
+  ZydisDecoder decoder;
+  struct heddle_blocks blocks;
+  struct heddle_costs costs;
+
+  // Memory: at most one of buffers and private_pages is there.
+  struct heddle_ram *ram;
+  struct heddle_space *space;                 // of the loaded thread
+  struct heddle_buffers *buffers;             // NULL: stores are visible at once
+  struct heddle_private_pages *private_pages; // NULL: all cores see the same pages
+
+  // Values that the guest can read.
+  uint32_t core, cores;
+  uint64_t clock;           // cycles of the core's clock at the start of the run
+  uint32_t tsc_multiplier;  // TSC ticks in 1024 cycles
+  bool transcendental;      // a block with an x87 transcendental instruction was decoded
+};
+
+// The part of a run's budget that is used up: instructions and cycles that it has retired.
 static inline uint64_t heddle_cpu_instructions_now(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->instruction_limit - cpu->instructions_left) - (uint32_t)cpu->left;
+  return (uint64_t)(cpu->run.instruction_limit - cpu->run.instructions_left) - (uint32_t)cpu->run.granted;
 }
 
 static inline uint64_t heddle_cpu_cycles_now(const struct heddle_cpu *cpu) {
-  return (uint64_t)(cpu->cycle_limit - cpu->cycles_left) - (cpu->left >> 32);
+  return (uint64_t)(cpu->run.cycle_limit - cpu->run.cycles_left) - (cpu->run.granted >> 32);
 }
 
 int heddle_cpu_reserve(uc_engine *uc);
@@ -188,7 +251,7 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
 int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
-bool heddle_cpu_rep_over(struct heddle_cpu *cpu);
+bool heddle_cpu_repetition_over(struct heddle_cpu *cpu);
 size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);

@@ -3,7 +3,7 @@
 #include "run.h"
 
 #include "buffers.h"
-#include "views.h"
+#include "private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +18,18 @@
 
 // Whether the block is the one that goes on after a breakpoint at its start, and
 // has no other: calls and returns are followed by breakpoints at such places.
-static bool may_pass(struct heddle_cpu *cpu, const struct heddle_block *b) {
-  return cpu->passed && cpu->pass_at == heddle_cpu_instructions_now(cpu) &&
+static bool passes_breakpoint(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  return cpu->run.pass != HEDDLE_PASS_NOTHING && cpu->run.pass_at == heddle_cpu_instructions_now(cpu) &&
          !heddle_has_breakpoint(cpu, heddle_block_pc(b) + 1, heddle_block_end(b));
 }
 
 // Has the hook of an instruction of the block stop the run if it has one and the
 // run ends before it.
-static bool arm(struct heddle_cpu *cpu, const struct heddle_block *b) {
-  if (!cpu->npoints || too_long(cpu, b)) return false;
-  const struct heddle_cut *cut = heddle_cut_block(cpu, b, (uint64_t)before_exact(cpu));
-  if (!heddle_any_within(cpu->points, cpu->npoints, cut->at, cut->at + 1)) return false;
-  cpu->armed = *cut;
+static bool arm_point(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  if (!cpu->stops.npoints || exceeds_cycles(cpu, b)) return false;
+  const struct heddle_cut *cut = heddle_cut_block(cpu, b, (uint64_t)until_exact_end(cpu));
+  if (!heddle_any_within(cpu->stops.points, cpu->stops.npoints, cut->at, cut->at + 1)) return false;
+  cpu->stops.armed = *cut;
   return true;
 }
 
@@ -37,120 +37,121 @@ static void on_point(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
   (void)size;
   struct heddle_cpu *cpu = user;
-  if (__builtin_expect(pc != cpu->armed.at || cpu->stepping, 1)) return;
-  cpu->at_point = true;
-  stop_now(cpu, HEDDLE_STOP_BUDGET);
+  if (__builtin_expect(pc != cpu->stops.armed.at || is_stepping(cpu), 1)) return;
+  cpu->run.state = HEDDLE_STATE_AT_POINT;
+  stop_engine(cpu, HEDDLE_STOP_BUDGET);
 }
 
 // Decides at a block that may not simply run. Returns whether it was stopped.
-static bool consider(struct heddle_cpu *cpu, const struct heddle_block *b) {
+static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) {
   uint64_t pc = heddle_block_pc(b);
-  if (cpu->pause_pending) {
-    stop_now(cpu, HEDDLE_STOP_PAUSE);
+  if (cpu->run.state == HEDDLE_STATE_PAUSING) {
+    stop_engine(cpu, HEDDLE_STOP_PAUSE);
     return true;
   }
-  if (cpu->code_full || (cpu->memory.deaf && pc != cpu->memory.pc)) {
-    stop_now(cpu, HEDDLE_STOP_NONE);
+  if (cpu->engine.code_full || (cpu->logs.memory.hooks_lost && pc != cpu->logs.memory.pc)) {
+    stop_engine(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if ((exhausted(cpu) && !cpu->straight) || ends_exactly(cpu)) {
-    stop_now(cpu, HEDDLE_STOP_BUDGET);
+  if ((is_exhausted(cpu) && !cpu->run.fallthrough_pc) || is_at_exact_end(cpu)) {
+    stop_engine(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
-  if (heddle_log_full(&cpu->log) || heddle_atomics_full(&cpu->atomics) || looks(cpu)) {
-    stop_now(cpu, HEDDLE_STOP_LOG);
+  if (heddle_log_full(&cpu->logs.flow) || heddle_atomics_full(&cpu->logs.atomics) || is_poll_due(cpu)) {
+    stop_engine(cpu, HEDDLE_STOP_LOG);
     return true;
   }
-  if (heddle_pause_want(cpu, b)) {
-    stop_now(cpu, HEDDLE_STOP_NONE);
+  if (heddle_pause_request(cpu, b)) {
+    stop_engine(cpu, HEDDLE_STOP_NONE);
     return true;
   }
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_PAUSE_INSIDE;
-  if ((cpu->run_flags & HEDDLE_RUN_SYNC) || (cpu->atomics.on && !cpu->atomics.muted)) look |= HEDDLE_BLOCK_SYNC;
+  if ((cpu->run.flags & HEDDLE_RUN_SYNC) || (cpu->logs.atomics.on && !cpu->logs.atomics.muted)) look |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
-  if (may_pass(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
+  if (passes_breakpoint(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
-  inside |= heddle_block_count(b) > before_halt(cpu);
-  bool last = heddle_block_count(b) > cpu->instructions_left || heddle_block_cost(b) > cpu->cycles_left;
+  inside |= heddle_block_count(b) > until_halt(cpu);
+  bool last = heddle_block_count(b) > cpu->run.instructions_left || heddle_block_cost(b) > cpu->run.cycles_left;
   if (!inside && last) inside = heddle_inside_may_end(cpu, pc, heddle_block_end(b));
-  if (!inside && (too_long(cpu, b) || heddle_block_count(b) > before_exact(cpu))) inside = !arm(cpu, b);
+  if (!inside && (exceeds_cycles(cpu, b) || heddle_block_count(b) > until_exact_end(cpu))) inside = !arm_point(cpu, b);
   if (inside) {
     // Something in the block needs attention: the run loop steps through it.
-    cpu->stepped = pc;
-    cpu->stepped_end = heddle_block_end(b);
-    stop_now(cpu, HEDDLE_STOP_NONE);
+    cpu->run.state = HEDDLE_STATE_AT_BLOCK;
+    cpu->run.step_from = pc;
+    cpu->run.step_end = heddle_block_end(b);
+    stop_engine(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (cpu->views && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER))) cpu->views->drain = true;
+  if (cpu->private_pages && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER))) cpu->private_pages->must_drain = true;
   if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
-    cpu->pause_pending = true;
-    cpu->tag = HEDDLE_NO_TAG;
+    cpu->run.state = HEDDLE_STATE_PAUSING;
+    cpu->run.tag = HEDDLE_NO_TAG;
   }
   return false;
 }
 
 // Notes where the run has come to after the block before. Where the engine cuts
 // a straight run of instructions depends on its hooks: ends of runs must not.
-void heddle_come_to(struct heddle_cpu *cpu, uint64_t pc) {
-  const struct heddle_block *last = cpu->last;
+void heddle_enter_block(struct heddle_cpu *cpu, uint64_t pc) {
+  const struct heddle_block *last = cpu->run.last_block;
   if (last != &heddle_no_block)
-    cpu->straight = heddle_block_kind(last) == HEDDLE_KIND_NONE && heddle_block_end(last) == pc ? pc : 0;
-  else if (cpu->straight != pc) cpu->straight = 0;
-  cpu->last = &heddle_no_block;
+    cpu->run.fallthrough_pc = heddle_block_kind(last) == HEDDLE_KIND_NONE && heddle_block_end(last) == pc ? pc : 0;
+  else if (cpu->run.fallthrough_pc != pc) cpu->run.fallthrough_pc = 0;
+  cpu->run.last_block = &heddle_no_block;
 }
 
 // Notes how full the engine's buffer of translations is. The hook returns into
 // the block that calls it, blocks are translated one behind the other, and each
 // new one comes this way.
-static void watch_buffer(struct heddle_cpu *cpu, const void *caller) {
+static void watch_code_buffer(struct heddle_cpu *cpu, const void *caller) {
   uintptr_t at = (uintptr_t)caller;
-  if (!cpu->code_start || at < cpu->code_start) cpu->code_start = at;
-  if (at - cpu->code_start > CODE_BUFFER - CODE_MARGIN) cpu->code_full = true;
+  if (!cpu->engine.code_start || at < cpu->engine.code_start) cpu->engine.code_start = at;
+  if (at - cpu->engine.code_start > CODE_BUFFER - CODE_MARGIN) cpu->engine.code_full = true;
 }
 
 // Has the run look for PAUSE from the block on. Returns what is known of the block.
-static struct heddle_block *look_for_pause(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  cpu->run_flags |= HEDDLE_RUN_PAUSE;
-  heddle_watch(cpu, cpu->run_flags);
-  cpu->tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
-  return heddle_describe(cpu, pc, size);
+static struct heddle_block *watch_for_pause(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  cpu->run.flags |= HEDDLE_RUN_PAUSE;
+  heddle_set_watched(cpu, cpu->run.flags);
+  cpu->run.tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
+  return heddle_describe_block(cpu, pc, size);
 }
 
 static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                     const void *caller) {
-  watch_buffer(cpu, caller);
-  heddle_pause_show(cpu);
-  if (cpu->stepping) return;
-  take_back(cpu);
-  heddle_come_to(cpu, pc);
-  cpu->tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
-  struct heddle_block *b = heddle_block_slot(cpu->table, pc);
-  if (b->key != (pc | cpu->tag)) {
-    b = heddle_describe(cpu, pc, size);
-    if (cpu->log.on) heddle_log_code(cpu, pc, size);
+  watch_code_buffer(cpu, caller);
+  heddle_pause_restore(cpu);
+  if (is_stepping(cpu)) return;
+  reclaim_budget(cpu);
+  heddle_enter_block(cpu, pc);
+  cpu->run.tag = heddle_blocks_tag(&cpu->blocks, cpu->space->code);
+  struct heddle_block *b = heddle_block_slot(cpu->run.table, pc);
+  if (b->key != (pc | cpu->run.tag)) {
+    b = heddle_describe_block(cpu, pc, size);
+    if (cpu->logs.flow.on) heddle_log_code(cpu, pc, size);
   }
-  if (heddle_pause_nears(cpu, b)) b = look_for_pause(cpu, pc, size);
-  if (consider(cpu, b)) {
-    cpu->stopped_at = pc;
+  if (heddle_pause_is_near(cpu, b)) b = watch_for_pause(cpu, pc, size);
+  if (examine_block(cpu, b)) {
+    cpu->run.stopped_before = pc;
     return;
   }
-  cpu->instructions_left -= heddle_block_count(b);
-  cpu->cycles_left -= heddle_block_cost(b);
-  cpu->last = b;
-  hand_out(cpu);
+  cpu->run.instructions_left -= heddle_block_count(b);
+  cpu->run.cycles_left -= heddle_block_cost(b);
+  cpu->run.last_block = b;
+  grant_budget(cpu);
 }
 
 // The hottest function of all: it counts, and leaves everything else to the
 // slow path.
 static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
-  const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
-  uint64_t left = cpu->left - b->take;
-  if (__builtin_expect(b->key != (pc | cpu->tag) || (int64_t)left < 0, 0)) {
+  const struct heddle_block *b = heddle_block_slot(cpu->run.table, pc);
+  uint64_t left = cpu->run.granted - b->take;
+  if (__builtin_expect(b->key != (pc | cpu->run.tag) || (int64_t)left < 0, 0)) {
     on_block_slow(cpu, pc, size, caller);
     return;
   }
-  cpu->left = left;
-  cpu->last = b;
+  cpu->run.granted = left;
+  cpu->run.last_block = b;
 }
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
@@ -159,43 +160,43 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
 }
 
 // pass_block for runs whose loads and stores are logged.
-static inline void pass_remembered(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
-  bool stop = heddle_log_full(&cpu->log) || cpu->memory.deaf;
-  if (cpu->memory.pc == pc) heddle_mem_again(&cpu->memory);
+static inline void pass_memory_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
+  bool stop = heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost;
+  if (cpu->logs.memory.pc == pc) heddle_mem_retry(&cpu->logs.memory);
   if (stop) on_block_slow(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
 }
 
 // An instruction of the block before is tried again alone: the block came to no
 // end, and the instruction is counted as whatever begins there.
-static void count_again(struct heddle_cpu *cpu, uint64_t before) {
+static void count_retried(struct heddle_cpu *cpu, uint64_t before) {
   uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
   if (!counted) return;
-  cpu->log.repeated += counted - 1;
-  cpu->blocks.slow = *cpu->last;
+  cpu->logs.flow.repeated += counted - 1;
+  cpu->blocks.slow = *cpu->run.last_block;
   cpu->blocks.slow.end &= HEDDLE_ADDRESS;
-  cpu->last = &cpu->blocks.slow;
+  cpu->run.last_block = &cpu->blocks.slow;
 }
 
 // The block hook of runs whose branches are logged or counted, for all that is
 // rare: where the block before went is known now.
-static __attribute__((noinline)) void on_block_noted(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
+static __attribute__((noinline)) void on_block_logged_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                      const void *caller) {
   uint64_t before = heddle_cpu_instructions_now(cpu);
-  const struct heddle_block *last = cpu->last;
-  bool again = last != &heddle_no_block && heddle_log_again(cpu, pc, size);
+  const struct heddle_block *last = cpu->run.last_block;
+  bool again = last != &heddle_no_block && heddle_log_retry(cpu, pc, size);
   if (!again) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
-  if (cpu->memory.on) pass_remembered(cpu, pc, size, caller);
+  if (cpu->logs.memory.on) pass_memory_logged(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
-  if (again) count_again(cpu, before);
+  if (again) count_retried(cpu, before);
 }
 
 // The rest of note_block where a word of outcomes is full, which is stamped
 // with the time before the block.
-static __attribute__((noinline)) void pass_full(struct heddle_cpu *cpu, const struct heddle_block *b) {
+static __attribute__((noinline)) void pass_full_word(struct heddle_cpu *cpu, const struct heddle_block *b) {
   heddle_log_flush(cpu);
-  cpu->left -= b->take;
-  cpu->last = b;
+  cpu->run.granted -= b->take;
+  cpu->run.last_block = b;
 }
 
 // The same for what is frequent. Whether a block ends with a conditional branch
@@ -203,22 +204,22 @@ static __attribute__((noinline)) void pass_full(struct heddle_cpu *cpu, const st
 // that is tried again comes the rare way: it has just been translated, or a
 // store to code has taken the tag away.
 static inline void note_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
-  const struct heddle_block *b = heddle_block_slot(cpu->table, pc);
-  uint64_t left = cpu->left - b->take, end = cpu->last->end;
+  const struct heddle_block *b = heddle_block_slot(cpu->run.table, pc);
+  uint64_t left = cpu->run.granted - b->take, end = cpu->run.last_block->end;
   bool alone = (uint32_t)b->end != (uint32_t)pc + size;
-  if (__builtin_expect(b->key != (pc | cpu->tag) || alone || (int64_t)(left | end) < 0, 0)) {
-    on_block_noted(cpu, pc, size, caller);
+  if (__builtin_expect(b->key != (pc | cpu->run.tag) || alone || (int64_t)(left | end) < 0, 0)) {
+    on_block_logged_slow(cpu, pc, size, caller);
     return;
   }
   uint64_t conditional = end >> HEDDLE_KIND_SHIFT;
-  uint64_t outcomes = cpu->outcomes << conditional | (conditional & ((pc | CONDITIONAL) != end));
-  cpu->outcomes = outcomes;
-  if (__builtin_expect(outcomes >= cpu->outcomes_full, 0)) {
-    pass_full(cpu, b);
+  uint64_t outcomes = cpu->run.outcomes << conditional | (conditional & ((pc | CONDITIONAL) != end));
+  cpu->run.outcomes = outcomes;
+  if (__builtin_expect(outcomes >= cpu->run.outcomes_full, 0)) {
+    pass_full_word(cpu, b);
     return;
   }
-  cpu->left = left;
-  cpu->last = b;
+  cpu->run.granted = left;
+  cpu->run.last_block = b;
 }
 
 static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
@@ -226,11 +227,11 @@ static void on_block_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *use
   note_block(user, pc, size, __builtin_return_address(0));
 }
 
-static void on_block_remembered(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
+static void on_block_memory_logged(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   (void)uc;
   struct heddle_cpu *cpu = user;
   const void *caller = __builtin_return_address(0);
-  if (heddle_log_full(&cpu->log) || cpu->memory.deaf || cpu->memory.pc == pc) on_block_noted(cpu, pc, size, caller);
+  if (heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost || cpu->logs.memory.pc == pc) on_block_logged_slow(cpu, pc, size, caller);
   else note_block(cpu, pc, size, caller);
 }
 
@@ -238,15 +239,15 @@ static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   (void)uc;
   (void)prev;
   struct heddle_cpu *cpu = user;
-  heddle_pause_show(cpu);
+  heddle_pause_restore(cpu);
   heddle_block_translated(cpu, cur->pc, cur->size);
-  if (cpu->memory.on) heddle_mem_translated(&cpu->memory, cur->pc, cur->size);
+  if (cpu->logs.memory.on) heddle_mem_translated(&cpu->logs.memory, cur->pc, cur->size);
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
   (void)uc;
   struct heddle_cpu *cpu = user;
-  if (cpu->window && va >= WINDOW) {
+  if (cpu->engine.window_open && va >= WINDOW) {
     out->paddr = va - WINDOW;
     out->perms = UC_PROT_ALL;
     return true;
@@ -254,19 +255,19 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   enum heddle_access access = type == UC_MEM_WRITE   ? HEDDLE_WRITE
                               : type == UC_MEM_FETCH ? HEDDLE_FETCH
                                                      : HEDDLE_READ;
-  cpu->fills++;
+  cpu->engine.fills++;
   struct heddle_space *s = cpu->space;
-  bool synced = s && cpu->seen_version == s->version;
+  bool synced = s && cpu->engine.cached_version == s->version;
   uint64_t pte;
-  cpu->walk = s ? heddle_space_walk(s, va, access, false, &pte) : HEDDLE_WALK_ABSENT;
-  if (cpu->views && !cpu->walk) cpu->walk = heddle_views_fill(cpu->views, va, access, &pte);
-  if (cpu->walk) {
-    cpu->access = access;
-    cpu->fault_page = va;
+  cpu->run.fault_kind = s ? heddle_space_walk(s, va, access, false, &pte) : HEDDLE_WALK_ABSENT;
+  if (cpu->private_pages && !cpu->run.fault_kind) cpu->run.fault_kind = heddle_private_fill(cpu->private_pages, va, access, &pte);
+  if (cpu->run.fault_kind) {
+    cpu->run.fault_access = access;
+    cpu->run.fault_page = va;
     return false;
   }
   // The entry that the engine is given now replaces what it had.
-  if (synced) cpu->seen_version = s->version;
+  if (synced) cpu->engine.cached_version = s->version;
   uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
   if (cpu->ram->flags[page] & HEDDLE_PAGE_CODE) {
     // There is no right to write in the engine's cache, so that a change of code is
@@ -274,12 +275,12 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
     // changes itself anew from where it does.
     if (access != HEDDLE_WRITE) {
       pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
-    } else if (cpu->stepping) {
+    } else if (is_stepping(cpu)) {
       heddle_ram_written(cpu->ram, page);
     } else {
-      cpu->walk = HEDDLE_WALK_CODE;
-      cpu->access = access;
-      cpu->fault_page = va;
+      cpu->run.fault_kind = HEDDLE_WALK_CODE;
+      cpu->run.fault_access = access;
+      cpu->run.fault_page = va;
       return false;
     }
   }
@@ -290,7 +291,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // Without a fetch the page holds no translations; with the right to execute
   // in the engine's cache there would be no notice of the first.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
-  if (cpu->memory.on) heddle_mem_filled(&cpu->memory, va, page, type, &perms);
+  if (cpu->logs.memory.on) heddle_mem_filled(&cpu->logs.memory, va, page, type, &perms);
   if (cpu->buffers) heddle_buffers_filled(cpu->buffers, va, page, type, &perms);
   out->perms = (uc_prot)perms;
   return true;
@@ -299,13 +300,13 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
 static void on_interrupt(uc_engine *uc, uint32_t vector, void *user) {
   (void)uc;
   struct heddle_cpu *cpu = user;
-  cpu->vector = vector;
-  stop_now(cpu, HEDDLE_STOP_EXCEPTION);
+  cpu->run.vector = vector;
+  stop_engine(cpu, HEDDLE_STOP_EXCEPTION);
 }
 
 static void on_syscall(uc_engine *uc, void *user) {
   (void)uc;
-  stop_now(user, HEDDLE_STOP_SYSCALL);
+  stop_engine(user, HEDDLE_STOP_SYSCALL);
 }
 
 static int on_cpuid(uc_engine *uc, void *user) {
@@ -326,14 +327,14 @@ static int on_cpuid(uc_engine *uc, void *user) {
 int heddle_cpu_reserve(uc_engine *uc) { return uc_ctl_set_tcg_buffer_size(uc, CODE_BUFFER); }
 
 static int add_hook(struct heddle_cpu *cpu, int type, void *callback, int insn) {
-  return uc_hook_add(cpu->uc, &cpu->hooks[cpu->nhooks++], type, callback, cpu, (uint64_t)1, (uint64_t)0, insn);
+  return uc_hook_add(cpu->engine.uc, &cpu->engine.hooks[cpu->engine.nhooks++], type, callback, cpu, (uint64_t)1, (uint64_t)0, insn);
 }
 
 int heddle_hooks_add(struct heddle_cpu *cpu) {
   int err;
   if ((err = add_hook(cpu, UC_HOOK_TLB_FILL, (void *)on_fill, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_BLOCK, (void *)on_block, 0))) return err;
-  cpu->block_hook = &cpu->hooks[cpu->nhooks - 1];
+  cpu->engine.block_hook = &cpu->engine.hooks[cpu->engine.nhooks - 1];
   if ((err = add_hook(cpu, UC_HOOK_EDGE_GENERATED, (void *)on_translate, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_INTR, (void *)on_interrupt, 0))) return err;
   if ((err = add_hook(cpu, UC_HOOK_INSN, (void *)on_syscall, UC_X86_INS_SYSCALL))) return err;
@@ -343,25 +344,25 @@ int heddle_hooks_add(struct heddle_cpu *cpu) {
 
 // Begins to call the block hook that logs or counts branches.
 int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
-  cpu->log.counts = true;
-  int err = uc_hook_del(cpu->uc, *cpu->block_hook);
+  cpu->logs.flow.counts = true;
+  int err = uc_hook_del(cpu->engine.uc, *cpu->engine.block_hook);
   if (err) return err;
-  void *hook = cpu->memory.on ? (void *)on_block_remembered : (void *)on_block_logged;
-  return uc_hook_add(cpu->uc, cpu->block_hook, UC_HOOK_BLOCK, hook, cpu, (uint64_t)1, (uint64_t)0);
+  void *hook = cpu->logs.memory.on ? (void *)on_block_memory_logged : (void *)on_block_logged;
+  return uc_hook_add(cpu->engine.uc, cpu->engine.block_hook, UC_HOOK_BLOCK, hook, cpu, (uint64_t)1, (uint64_t)0);
 }
 
 // Gives instructions a hook, so that a run whose budget ends before one need not be
 // stepped there. Only blocks that are translated later have it.
 int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
-  if (cpu->ran || cpu->npoints) return UC_ERR_HOOK;
-  cpu->points = malloc(n * sizeof *cpu->points);
-  cpu->point_hooks = malloc(n * sizeof *cpu->point_hooks);
-  if (!cpu->points || !cpu->point_hooks) return UC_ERR_NOMEM;
-  memcpy(cpu->points, sorted, n * sizeof *cpu->points);
+  if (cpu->engine.has_run || cpu->stops.npoints) return UC_ERR_HOOK;
+  cpu->stops.points = malloc(n * sizeof *cpu->stops.points);
+  cpu->stops.point_hooks = malloc(n * sizeof *cpu->stops.point_hooks);
+  if (!cpu->stops.points || !cpu->stops.point_hooks) return UC_ERR_NOMEM;
+  memcpy(cpu->stops.points, sorted, n * sizeof *cpu->stops.points);
   for (size_t i = 0; i < n; i++) {
-    int err = uc_hook_add(cpu->uc, &cpu->point_hooks[i], UC_HOOK_CODE, (void *)on_point, cpu, sorted[i], sorted[i]);
+    int err = uc_hook_add(cpu->engine.uc, &cpu->stops.point_hooks[i], UC_HOOK_CODE, (void *)on_point, cpu, sorted[i], sorted[i]);
     if (err) return err;
   }
-  cpu->npoints = n;
+  cpu->stops.npoints = n;
   return UC_ERR_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "buffers.h"
 #include "run.h"
-#include "views.h"
+#include "private.h"
 
 // The bits of a choice by which a thread that is inside an instruction stays there for one
 // more access: one time in four.
@@ -16,7 +16,7 @@
 // ---- the places inside an instruction ---------------------------------------
 
 // Cuts accesses at cache lines. Returns the number of pieces, 0 if there are too many.
-static uint32_t cut(const struct heddle_piece *accesses, int n, struct heddle_piece *out) {
+static uint32_t cut_at_lines(const struct heddle_piece *accesses, int n, struct heddle_piece *out) {
   uint32_t pieces = 0;
   for (int i = 0; i < n; i++) {
     struct heddle_piece p = accesses[i];
@@ -41,10 +41,10 @@ bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside
   int n = heddle_cpu_accesses(cpu, pc, &in, accesses, 4);
   *out = (struct heddle_inside){.pc = pc};
   if (n <= 0 || heddle_is_atomic(&in)) return false;
-  out->n = cut(accesses, n, out->pieces);
+  out->n = cut_at_lines(accesses, n, out->pieces);
   while (out->loads < out->n && !out->pieces[out->loads].stores) out->loads++;
   // The stores of a call are not told apart: the branch that it makes comes between them.
-  bool buffered = cpu->buffers || cpu->views || in.meta.category == ZYDIS_CATEGORY_CALL;
+  bool buffered = cpu->buffers || cpu->private_pages || in.meta.category == ZYDIS_CATEGORY_CALL;
   out->places = buffered && out->n > out->loads ? out->loads + 1 : out->n;
   uint8_t unused = 0;
   out->cost = heddle_cost(cpu, &in, &unused);
@@ -53,13 +53,13 @@ bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside
 
 // After how many pieces of the instruction the run ends, which has used its budget up
 // before or within it; 0: before it, or not at all.
-static uint32_t place_of(const struct heddle_cpu *cpu, const struct heddle_inside *in) {
-  if (cpu->inside_choice & HEDDLE_INSIDE_EXACTLY) {
-    uint32_t n = cpu->inside_choice & ~HEDDLE_INSIDE_EXACTLY;
-    return cpu->instructions_left == 0 && n < in->places ? n : 0;
+static uint32_t choose_place(const struct heddle_cpu *cpu, const struct heddle_inside *in) {
+  if (cpu->run.inside_choice & HEDDLE_INSIDE_EXACTLY) {
+    uint32_t n = cpu->run.inside_choice & ~HEDDLE_INSIDE_EXACTLY;
+    return cpu->run.instructions_left == 0 && n < in->places ? n : 0;
   }
-  if (cpu->instructions_left == 0) return cpu->inside_choice % in->places;
-  if (cpu->cycles_left > 0 && cpu->cycles_left < (int64_t)in->cost) return (uint32_t)((uint64_t)cpu->cycles_left * in->places / in->cost);
+  if (cpu->run.instructions_left == 0) return cpu->run.inside_choice % in->places;
+  if (cpu->run.cycles_left > 0 && cpu->run.cycles_left < (int64_t)in->cost) return (uint32_t)((uint64_t)cpu->run.cycles_left * in->places / in->cost);
   return 0;
 }
 
@@ -74,23 +74,23 @@ static uint8_t *memory_of(struct heddle_cpu *cpu, const struct heddle_piece *p) 
   return cpu->ram->base + (pte & ~(HEDDLE_PAGE_SIZE - 1)) + OFFSET(p->addr);
 }
 
-static void load(struct heddle_cpu *cpu, struct heddle_piece *p) {
+static void load_piece(struct heddle_cpu *cpu, struct heddle_piece *p) {
   const uint8_t *memory = memory_of(cpu, p);
   if (memory) memcpy(p->bytes, memory, p->size);
 }
 
-static void put(struct heddle_cpu *cpu, uint8_t *memory, const uint8_t *bytes, size_t n) {
+static void write_bytes(struct heddle_cpu *cpu, uint8_t *memory, const uint8_t *bytes, size_t n) {
   memcpy(memory, bytes, n);
   heddle_ram_written(cpu->ram, (uint64_t)(memory - cpu->ram->base) >> HEDDLE_PAGE_SHIFT);
 }
 
-static void store(struct heddle_cpu *cpu, const struct heddle_piece *p) {
+static void store_piece(struct heddle_cpu *cpu, const struct heddle_piece *p) {
   uint8_t *memory = memory_of(cpu, p);
-  if (memory) put(cpu, memory, p->bytes, p->size);
+  if (memory) write_bytes(cpu, memory, p->bytes, p->size);
 }
 
 // Whether an access of the instruction would fault: then it is left to the engine.
-static bool faults(struct heddle_cpu *cpu, const struct heddle_inside *in) {
+static bool would_fault(struct heddle_cpu *cpu, const struct heddle_inside *in) {
   for (uint32_t i = 0; i < in->n; i++)
     if (!memory_of(cpu, &in->pieces[i])) return true;
   return false;
@@ -106,7 +106,7 @@ struct laid {
 };
 
 // Puts the bytes that were loaded earlier into memory.
-static void lay(struct heddle_cpu *cpu, const struct heddle_inside *in, struct laid *under) {
+static void put_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, struct laid *under) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
     uint8_t *memory = memory_of(cpu, p);
@@ -114,7 +114,7 @@ static void lay(struct heddle_cpu *cpu, const struct heddle_inside *in, struct l
     if (!memory || !memcmp(memory, p->bytes, p->size)) continue;
     under[i].memory = memory;
     memcpy(under[i].bytes, memory, p->size);
-    put(cpu, memory, p->bytes, p->size);
+    write_bytes(cpu, memory, p->bytes, p->size);
   }
 }
 
@@ -126,58 +126,58 @@ static bool is_stored(const struct heddle_inside *in, uint64_t at) {
 
 // Takes them out again. What the instruction has stored stays; it may have been given a
 // page of its own for that.
-static void lift(struct heddle_cpu *cpu, const struct heddle_inside *in, const struct laid *under, uint64_t stores) {
+static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, const struct laid *under, uint64_t stores) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
     if (!under[i].memory) continue;
     uint8_t *memory = memory_of(cpu, p), *was = under[i].memory;
-    if (memory && memory != was) put(cpu, was, under[i].bytes, p->size);
+    if (memory && memory != was) write_bytes(cpu, was, under[i].bytes, p->size);
     for (uint32_t k = 0; memory && k < p->size; k++)
-      if (!is_stored(in, p->addr + k)) put(cpu, memory + k, &under[i].bytes[k], 1);
+      if (!is_stored(in, p->addr + k)) write_bytes(cpu, memory + k, &under[i].bytes[k], 1);
     if (cpu->buffers) heddle_buffers_hide(cpu->buffers, stores, p->addr, under[i].bytes, p->size);
   }
 }
 
 // Executes the instruction that the thread is inside, up to some of its stores. The loads
 // that are done get the bytes that they had then.
-static enum heddle_stop execute(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
+static enum heddle_stop execute_interrupted(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
   struct laid under[HEDDLE_PIECES];
   struct heddle_piece before[HEDDLE_PIECES];
-  bool held = upto < in->n, regular = !faults(cpu, in);
+  bool held = upto < in->n, regular = !would_fault(cpu, in);
   uint64_t stores = cpu->buffers ? cpu->buffers->tail : 0;
   if (regular) {
     heddle_mem_pages(cpu, in);
-    lay(cpu, in, under);
+    put_loaded_bytes(cpu, in, under);
     memcpy(before, in->pieces, sizeof before);
-    for (uint32_t i = upto; i < in->n; i++) load(cpu, &before[i]);
+    for (uint32_t i = upto; i < in->n; i++) load_piece(cpu, &before[i]);
   }
-  int64_t instructions = cpu->instructions_left, cycles = cpu->cycles_left;
+  int64_t instructions = cpu->run.instructions_left, cycles = cpu->run.cycles_left;
   _Static_assert(sizeof in->before == sizeof(struct heddle_regs), "one word each");
   if (held) heddle_cpu_get_regs(cpu, (struct heddle_regs *)in->before);
-  enum heddle_stop why = heddle_step_one(cpu, in->pc);
+  enum heddle_stop why = heddle_step_instruction(cpu, in->pc);
   if (!regular) return why;
-  lift(cpu, in, under, stores);
+  remove_loaded_bytes(cpu, in, under, stores);
   if (why) return why;
-  for (uint32_t i = in->loads; i < in->n; i++) load(cpu, &in->pieces[i]);
-  for (uint32_t i = in->n; i-- > upto;) store(cpu, &before[i]);
-  heddle_mem_undo(&cpu->memory);
+  for (uint32_t i = in->loads; i < in->n; i++) load_piece(cpu, &in->pieces[i]);
+  for (uint32_t i = in->n; i-- > upto;) store_piece(cpu, &before[i]);
+  heddle_mem_undo(&cpu->logs.memory);
   heddle_mem_pieces(cpu, in, in->done, upto);
   in->done = upto;
   if (!held) return why;
   in->executed = 1;
-  cpu->instructions_left = instructions;
-  cpu->cycles_left = cycles;
+  cpu->run.instructions_left = instructions;
+  cpu->run.cycles_left = cycles;
   return why;
 }
 
 // Does the next accesses of the instruction until so many are done.
-static enum heddle_stop advance(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
+static enum heddle_stop perform_accesses(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
   uint32_t from = in->done;
   in->branches = heddle_cpu_branches_now(cpu);
   if (!in->executed) {
-    for (; in->done < upto && in->done < in->loads; in->done++) load(cpu, &in->pieces[in->done]);
+    for (; in->done < upto && in->done < in->loads; in->done++) load_piece(cpu, &in->pieces[in->done]);
     heddle_mem_pieces(cpu, in, from, in->done);
-    return in->done < upto || upto == in->n ? execute(cpu, in, upto) : HEDDLE_STOP_NONE;
+    return in->done < upto || upto == in->n ? execute_interrupted(cpu, in, upto) : HEDDLE_STOP_NONE;
   }
   heddle_inside_commit(cpu, cpu->space, in, upto);
   return HEDDLE_STOP_NONE;
@@ -191,7 +191,7 @@ void heddle_inside_commit(struct heddle_cpu *cpu, struct heddle_space *space, st
   heddle_mem_pages(cpu, in);
   in->branches = heddle_cpu_branches_now(cpu);
   uint32_t from = in->done;
-  for (; in->done < upto; in->done++) store(cpu, &in->pieces[in->done]);
+  for (; in->done < upto; in->done++) store_piece(cpu, &in->pieces[in->done]);
   heddle_mem_pieces(cpu, in, from, upto);
   cpu->space = loaded;
 }
@@ -199,43 +199,43 @@ void heddle_inside_commit(struct heddle_cpu *cpu, struct heddle_space *space, st
 // ---- ends of runs -----------------------------------------------------------
 
 // Supplies the pages of the instruction's accesses, as the accesses themselves would.
-static enum heddle_stop supply(struct heddle_cpu *cpu, const struct heddle_inside *in) {
+static enum heddle_stop supply_pages(struct heddle_cpu *cpu, const struct heddle_inside *in) {
   for (uint32_t i = 0; i < in->n; i++) {
     const struct heddle_piece *p = &in->pieces[i];
     if (memory_of(cpu, p)) continue;
     uint64_t pte;
-    cpu->access = p->stores ? HEDDLE_WRITE : HEDDLE_READ;
-    cpu->walk = heddle_space_walk(cpu->space, p->addr, cpu->access, true, &pte);
-    cpu->fault_page = p->addr;
-    cpu->ahead = false;
-    return cpu->walk == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;
+    cpu->run.fault_access = p->stores ? HEDDLE_WRITE : HEDDLE_READ;
+    cpu->run.fault_kind = heddle_space_walk(cpu->space, p->addr, cpu->run.fault_access, true, &pte);
+    cpu->run.fault_page = p->addr;
+    cpu->run.fault_ahead = false;
+    return cpu->run.fault_kind == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;
   }
   return HEDDLE_STOP_NONE;
 }
 
 // Decides whether the run ends inside the instruction at pc: BUDGET, with the accesses done
 // that come before, or NONE. It may have to stop for a page of the instruction first.
-enum heddle_stop heddle_inside_ends(struct heddle_cpu *cpu, uint64_t pc) {
-  if (!cpu->inside_choice || cpu->within.n || cpu->instructions_left < 0 || cpu->cycles_left <= 0) return HEDDLE_STOP_NONE;
-  if (cpu->instructions_left && cpu->cycles_left >= (int64_t)heddle_highest_cost(cpu)) return HEDDLE_STOP_NONE;
+enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc) {
+  if (!cpu->run.inside_choice || cpu->run.interrupted.n || cpu->run.instructions_left < 0 || cpu->run.cycles_left <= 0) return HEDDLE_STOP_NONE;
+  if (cpu->run.instructions_left && cpu->run.cycles_left >= (int64_t)heddle_highest_cost(cpu)) return HEDDLE_STOP_NONE;
   struct heddle_inside in;
-  if (before_most(cpu) <= 0 || !heddle_cpu_pieces(cpu, pc, &in)) return HEDDLE_STOP_NONE;
-  uint32_t place = place_of(cpu, &in);
+  if (until_exact_limit(cpu) <= 0 || !heddle_cpu_pieces(cpu, pc, &in)) return HEDDLE_STOP_NONE;
+  uint32_t place = choose_place(cpu, &in);
   if (!place) return HEDDLE_STOP_NONE;
-  enum heddle_stop why = supply(cpu, &in);
+  enum heddle_stop why = supply_pages(cpu, &in);
   if (why) return why;
-  if (cpu->instructions_left) in.paid = (uint32_t)cpu->cycles_left;
-  if (advance(cpu, &in, place)) return HEDDLE_STOP_NONE;
-  cpu->cycles_left -= in.paid;
-  cpu->within = in;
+  if (cpu->run.instructions_left) in.paid = (uint32_t)cpu->run.cycles_left;
+  if (perform_accesses(cpu, &in, place)) return HEDDLE_STOP_NONE;
+  cpu->run.cycles_left -= in.paid;
+  cpu->run.interrupted = in;
   return HEDDLE_STOP_BUDGET;
 }
 
 // Reports whether the run may end inside an instruction of the block from pc to end: then
 // its instructions are executed one by one.
 bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
-  if (!cpu->inside_choice) return false;
-  int64_t instructions = cpu->instructions_left, cycles = cpu->cycles_left;
+  if (!cpu->run.inside_choice) return false;
+  int64_t instructions = cpu->run.instructions_left, cycles = cpu->run.cycles_left;
   if (instructions < 0 || cycles <= 0) return false;
   while (pc < end) {
     ZydisDecodedInstruction in;
@@ -254,37 +254,37 @@ bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
 // Does only some more accesses of the instruction that the thread is inside, where the run
 // ends there. Reports whether it does.
 bool heddle_inside_resume(struct heddle_cpu *cpu) {
-  struct heddle_inside *in = &cpu->within;
-  uint32_t choice = cpu->inside_choice, upto = in->done + 1;
+  struct heddle_inside *in = &cpu->run.interrupted;
+  uint32_t choice = cpu->run.inside_choice, upto = in->done + 1;
   if (!in->n || !choice || upto >= in->places) return false;
   if (choice & HEDDLE_INSIDE_EXACTLY) {
     upto = choice & ~HEDDLE_INSIDE_EXACTLY;
-    if (cpu->instructions_left || upto <= in->done || upto >= in->places) return false;
+    if (cpu->run.instructions_left || upto <= in->done || upto >= in->places) return false;
   } else if (choice >> STAY_SHIFT & STAY_MASK) {
     return false;
   }
-  if (!in->executed && (get_rip(cpu) != in->pc || faults(cpu, in))) return false;
-  return !advance(cpu, in, upto);
+  if (!in->executed && (get_rip(cpu) != in->pc || would_fault(cpu, in))) return false;
+  return !perform_accesses(cpu, in, upto);
 }
 
 // Completes the instruction that the thread is inside. If something else stops the run
 // there, the result is not NONE.
 enum heddle_stop heddle_inside_finish(struct heddle_cpu *cpu) {
-  struct heddle_inside *in = &cpu->within;
+  struct heddle_inside *in = &cpu->run.interrupted;
   if (!in->n) return HEDDLE_STOP_NONE;
   if (!in->executed && get_rip(cpu) != in->pc) {
     in->n = 0;  // the thread was interrupted: the instruction begins anew when it comes back
     return HEDDLE_STOP_NONE;
   }
   bool executed = in->executed;
-  enum heddle_stop why = advance(cpu, in, in->n);
+  enum heddle_stop why = perform_accesses(cpu, in, in->n);
   if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY) return why;
   in->n = 0;
   if (why) return why;
-  cpu->cycles_left += in->paid;
+  cpu->run.cycles_left += in->paid;
   if (executed) {
-    cpu->instructions_left--;
-    cpu->cycles_left -= in->cost;
+    cpu->run.instructions_left--;
+    cpu->run.cycles_left -= in->cost;
   }
   return why;
 }

@@ -32,7 +32,7 @@ const (
 // Interrupted is the instruction that the run which has ended left the loaded thread inside;
 // false: none.
 func (c *CPU) Interrupted() (arch.Interrupted, bool) {
-	in := *(*arch.Interrupted)(unsafe.Pointer(&c.c.within))
+	in := *(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted))
 	return in, in.IsInside()
 }
 

@@ -200,11 +200,11 @@ func TestInsideChangesNothing(t *testing.T) {
 					l.Cycles = arch.Cycles(1 + r.IntN(6))
 				}
 				if buffered {
-					buffers.Lay(stores)
+					buffers.Apply(stores)
 				}
 				s := b.cpu.Run(l)
 				if buffered {
-					stores = buffers.Park(nil)
+					stores = buffers.Withdraw(nil)
 				}
 				reason, from = s.Reason, nil
 				instructions += s.Instructions

@@ -28,9 +28,9 @@ func (c *CPU) LogInstructions() error {
 // Stop.Repeated, which needs LogBranches); an error says that the engine came by
 // another number. The addresses are valid until the next run.
 func (c *CPU) TakeInstructions(completed uint64) ([]uint64, error) {
-	log := &c.c.insns
+	log := &c.c.logs.instructions
 	pcs := unsafe.Slice((*uint64)(unsafe.Pointer(log.pcs)), int(log.n))
-	C.heddle_insns_drained(c.c)
+	C.heddle_insns_empty(c.c)
 	// The last one faulted, or is a repeated one that has not come to its end.
 	if uint64(len(pcs)) == completed+1 {
 		pcs = pcs[:completed]

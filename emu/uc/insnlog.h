@@ -16,8 +16,8 @@ struct heddle_insn_log {
 
 int heddle_insns_start(struct heddle_cpu *cpu);
 void heddle_insns_close(struct heddle_insn_log *log);
-void heddle_insns_again(struct heddle_cpu *cpu, uint64_t pc);
-void heddle_insns_meet(struct heddle_cpu *cpu, uint64_t pc);
-void heddle_insns_drained(struct heddle_cpu *cpu);
+void heddle_insns_retract(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_insns_add(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_insns_empty(struct heddle_cpu *cpu);
 
 #endif

@@ -5,12 +5,12 @@
 #include "cpu.h"
 
 int heddle_log_start(struct heddle_cpu *cpu, bool timed) {
-  struct heddle_log *log = &cpu->log;
+  struct heddle_log *log = &cpu->logs.flow;
   if (!log->words) log->words = malloc(HEDDLE_LOG_WORDS * sizeof *log->words);
   if (!log->words) return -1;
   log->on = log->counts = true;
   log->timed = timed;
-  cpu->outcomes_full = (uint64_t)1 << (timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST);
+  cpu->run.outcomes_full = (uint64_t)1 << (timed ? HEDDLE_LOG_MOST_TIMED : HEDDLE_LOG_MOST);
   return 0;
 }
 
@@ -21,41 +21,41 @@ void heddle_log_close(struct heddle_log *log) {
 }
 
 // A log that is full has the next block take the slow path, which stops there.
-static void push(struct heddle_cpu *cpu, uint64_t tag, uint64_t payload) {
-  cpu->log.words[cpu->log.nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
-  if (heddle_log_full(&cpu->log)) cpu->tag = HEDDLE_NO_TAG;
+static void add_word(struct heddle_cpu *cpu, uint64_t tag, uint64_t payload) {
+  cpu->logs.flow.words[cpu->logs.flow.nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
+  if (heddle_log_full(&cpu->logs.flow)) cpu->run.tag = HEDDLE_NO_TAG;
 }
 
-static void push_time(struct heddle_cpu *cpu) {
-  if (cpu->log.timed) push(cpu, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
+static void add_time(struct heddle_cpu *cpu) {
+  if (cpu->logs.flow.timed) add_word(cpu, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
 }
 
 // How many outcomes are in no word yet.
-unsigned heddle_log_outcomes(const struct heddle_cpu *cpu) { return 63 - (unsigned)__builtin_clzll(cpu->outcomes); }
+unsigned heddle_log_outcomes(const struct heddle_cpu *cpu) { return 63 - (unsigned)__builtin_clzll(cpu->run.outcomes); }
 
 // Writes out the outcomes that are not in a word yet.
 void heddle_log_flush(struct heddle_cpu *cpu) {
-  uint64_t n = heddle_log_outcomes(cpu), bits = cpu->outcomes ^ (uint64_t)1 << n;
+  uint64_t n = heddle_log_outcomes(cpu), bits = cpu->run.outcomes ^ (uint64_t)1 << n;
   if (!n) return;
-  cpu->log.branches += n;
-  cpu->outcomes = 1;
-  if (!cpu->log.on) return;
-  push_time(cpu);
-  push(cpu, HEDDLE_LOG_TNT, n << 48 | bits);
+  cpu->logs.flow.branches += n;
+  cpu->run.outcomes = 1;
+  if (!cpu->logs.flow.on) return;
+  add_time(cpu);
+  add_word(cpu, HEDDLE_LOG_TNT, n << 48 | bits);
 }
 
 // How many branches there were in all runs.
-uint64_t heddle_cpu_branches_now(const struct heddle_cpu *cpu) { return cpu->log.branches + heddle_log_outcomes(cpu); }
+uint64_t heddle_cpu_branches_now(const struct heddle_cpu *cpu) { return cpu->logs.flow.branches + heddle_log_outcomes(cpu); }
 
-static void push_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
+static void add_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
   heddle_log_flush(cpu);
-  push_time(cpu);
-  push(cpu, tag, pc);
+  add_time(cpu);
+  add_word(cpu, tag, pc);
 }
 
 // Logs that after a block's last instruction, which ends at end, pc came.
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
-  struct heddle_log *log = &cpu->log;
+  struct heddle_log *log = &cpu->logs.flow;
   log->branches += kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
   if (!log->on && kind != HEDDLE_KIND_COND) {
     log->repeated += kind == HEDDLE_KIND_REP && pc != end;
@@ -65,8 +65,8 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_NONE:
       return;
     case HEDDLE_KIND_COND:
-      cpu->outcomes = cpu->outcomes << 1 | (pc != end);
-      if (cpu->outcomes >= cpu->outcomes_full) heddle_log_flush(cpu);
+      cpu->run.outcomes = cpu->run.outcomes << 1 | (pc != end);
+      if (cpu->run.outcomes >= cpu->run.outcomes_full) heddle_log_flush(cpu);
       return;
     case HEDDLE_KIND_REP:
       log->repeated += pc != end;
@@ -74,18 +74,18 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_CALL:  // one to the next instruction is none that a return belongs to
       if (pc == end) return;
       heddle_log_flush(cpu);
-      push(cpu, HEDDLE_LOG_CALL, end);
+      add_word(cpu, HEDDLE_LOG_CALL, end);
       return;
     case HEDDLE_KIND_CALL_IND:
       heddle_log_flush(cpu);
-      push(cpu, HEDDLE_LOG_CALL, end);
-      push_target(cpu, HEDDLE_LOG_TIP, pc);
+      add_word(cpu, HEDDLE_LOG_CALL, end);
+      add_target(cpu, HEDDLE_LOG_TIP, pc);
       return;
     case HEDDLE_KIND_JUMP:
-      push_target(cpu, HEDDLE_LOG_TIP, pc);
+      add_target(cpu, HEDDLE_LOG_TIP, pc);
       return;
     case HEDDLE_KIND_RET:
-      push_target(cpu, HEDDLE_LOG_RET, pc);
+      add_target(cpu, HEDDLE_LOG_RET, pc);
       return;
   }
 }
@@ -95,18 +95,18 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
 // that instruction, and goes on so. The block before was counted as a whole, and
 // has not come to its end. No other block but a PAUSE is one instruction that does not
 // end the block before, which went on behind it.
-bool heddle_log_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  uint64_t start = heddle_block_pc(cpu->last);
-  if (pc < start || pc + size >= heddle_block_end(cpu->last)) return false;
+bool heddle_log_retry(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
+  uint64_t start = heddle_block_pc(cpu->run.last_block);
+  if (pc < start || pc + size >= heddle_block_end(cpu->run.last_block)) return false;
   ZydisDecodedInstruction in;
   if (!heddle_decode(cpu, pc, &in) || in.length != size || heddle_is_pause(&in)) return false;
-  cpu->log.repeated += heddle_block_count(cpu->last) - heddle_measure(cpu, start, pc).count;
-  heddle_insns_again(cpu, pc);
+  cpu->logs.flow.repeated += heddle_block_count(cpu->run.last_block) - heddle_measure_block(cpu, start, pc).count;
+  heddle_insns_retract(cpu, pc);
   return true;
 }
 
 // Makes room for at least need more elements of size bytes.
-static void *grow(void *p, size_t used, size_t need, size_t *room, size_t size) {
+static void *make_room(void *p, size_t used, size_t need, size_t *room, size_t size) {
   if (used + need <= *room) return p;
   *room = 2 * (used + need);
   p = realloc(p, *room * size);
@@ -116,9 +116,9 @@ static void *grow(void *p, size_t used, size_t need, size_t *room, size_t size) 
 
 // Logs the bytes of code that is about to run.
 void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
-  struct heddle_log *log = &cpu->log;
-  log->code = grow(log->code, log->ncode, 1, &log->code_room, sizeof *log->code);
-  log->bytes = grow(log->bytes, log->nbytes, size, &log->bytes_room, 1);
+  struct heddle_log *log = &cpu->logs.flow;
+  log->code = make_room(log->code, log->ncode, 1, &log->code_room, sizeof *log->code);
+  log->bytes = make_room(log->bytes, log->nbytes, size, &log->bytes_room, 1);
   size_t n = heddle_space_code(cpu->space, pc, log->bytes + log->nbytes, size);
   uint64_t at = heddle_cpu_instructions_now(cpu) - log->repeated;
   log->code[log->ncode++] = (struct heddle_code_entry){pc, at, (uint32_t)n, (uint32_t)log->nbytes};

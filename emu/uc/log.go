@@ -77,13 +77,13 @@ func (c *CPU) LogBranches(timed bool) error {
 // Branches is the branch log since the last Drained, up to the PC of the last
 // Stop. It is valid until the next run.
 func (c *CPU) Branches() []BranchWord {
-	log := &c.c.log
+	log := &c.c.logs.flow
 	return unsafe.Slice((*BranchWord)(unsafe.Pointer(log.words)), int(log.nwords))
 }
 
 // Code is the code log since the last Drained. It is valid until the next run.
 func (c *CPU) Code(yield func(CodeBlock) bool) {
-	log := &c.c.log
+	log := &c.c.logs.flow
 	for _, e := range unsafe.Slice(log.code, int(log.ncode)) {
 		from := unsafe.Add(unsafe.Pointer(log.bytes), uintptr(e.offset))
 		b := CodeBlock{PC: arch.Addr(e.pc), Bytes: unsafe.Slice((*byte)(from), int(e.size)), At: uint64(e.at)}
@@ -95,6 +95,6 @@ func (c *CPU) Code(yield func(CodeBlock) bool) {
 
 // Drained empties the logs.
 func (c *CPU) Drained() {
-	l := &c.c.log
+	l := &c.c.logs.flow
 	l.nwords, l.ncode, l.nbytes = 0, 0, 0
 }

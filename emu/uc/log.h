@@ -51,7 +51,7 @@ int heddle_log_start(struct heddle_cpu *cpu, bool timed);
 void heddle_log_close(struct heddle_log *log);
 void heddle_log_flush(struct heddle_cpu *cpu);
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc);
-bool heddle_log_again(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
+bool heddle_log_retry(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 void heddle_log_code(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);
 
 #endif

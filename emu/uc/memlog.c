@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "run.h"
 
 #define WIDE 2u  // an operand of 10 or 16 bytes, which the engine accesses in two pieces
 
@@ -28,34 +28,34 @@ void heddle_mem_free_buffer(struct heddle_mem_buffer *b) {
 
 // Exchanges the contents of the log's buffer and b, which is then the log's.
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b) {
-  struct heddle_mem_log *log = &cpu->memory;
+  struct heddle_mem_log *log = &cpu->logs.memory;
   struct heddle_mem_buffer own = *log->to;
   *log->to = *b;
   *b = own;
   log->to->n = log->to->nbytes = 0;
   log->start = 0;
-  cpu->log.full = false;
+  cpu->logs.flow.full = false;
 }
 
 // The run is to stop at the next block. Until then there is room.
-static __attribute__((noinline)) void full(struct heddle_mem_log *log) {
+static __attribute__((noinline)) void note_full(struct heddle_mem_log *log) {
   struct heddle_mem_buffer *b = log->to;
-  log->cpu->log.full = true;
+  log->cpu->logs.flow.full = true;
   if (b->n + 4 <= b->room) return;
   b->room *= 2;
   b->entries = realloc(b->entries, b->room * sizeof *b->entries);
   if (!b->entries) abort();
 }
 
-static struct heddle_mem_entry *push(struct heddle_mem_log *log, uint8_t kind) {
-  if (++log->to->n >= HEDDLE_MEM_FULL) full(log);
+static struct heddle_mem_entry *add_entry(struct heddle_mem_log *log, uint8_t kind) {
+  if (++log->to->n >= HEDDLE_MEM_FULL) note_full(log);
   struct heddle_mem_entry *e = &log->to->entries[log->to->n - 1];
   *e = (struct heddle_mem_entry){.kind = kind};
   return e;
 }
 
 // Keeps bytes for an entry and returns where they are.
-static uint64_t keep(struct heddle_mem_log *log, const void *bytes, size_t n) {
+static uint64_t keep_bytes(struct heddle_mem_log *log, const void *bytes, size_t n) {
   struct heddle_mem_buffer *b = log->to;
   if (b->nbytes + n > b->bytes_room) {
     b->bytes_room = 2 * (b->nbytes + n);
@@ -70,7 +70,7 @@ static uint64_t keep(struct heddle_mem_log *log, const void *bytes, size_t n) {
 // ---- loads and stores -------------------------------------------------------
 
 // What there is to know of the instruction that runs.
-static uint64_t find_site(struct heddle_mem_log *log, struct heddle_mem_site *site, uint64_t number) {
+static uint64_t decode_site(struct heddle_mem_log *log, struct heddle_mem_site *site, uint64_t number) {
   struct heddle_cpu *cpu = log->cpu;
   uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
   ZydisDecoderContext context;
@@ -88,11 +88,11 @@ static uint64_t find_site(struct heddle_mem_log *log, struct heddle_mem_site *si
   return what;
 }
 
-static inline uint64_t what_runs(struct heddle_mem_log *log) {
+static inline uint64_t site_facts(struct heddle_mem_log *log) {
   struct heddle_mem_site *site = &log->sites[log->pc & (HEDDLE_MEM_SITES - 1)];
   uint64_t number = log->cpu->space->code << 2;
   if (__builtin_expect(site->pc == log->pc && (site->what ^ number) < 4, 1)) return site->what;
-  return find_site(log, site, number);
+  return decode_site(log, site, number);
 }
 
 // The code there may be other code than before.
@@ -103,7 +103,7 @@ void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t siz
   }
 }
 
-static bool within(const struct heddle_mem_range *ranges, size_t n, uint64_t from, uint64_t to) {
+static bool overlaps_any(const struct heddle_mem_range *ranges, size_t n, uint64_t from, uint64_t to) {
   for (size_t i = 0; i < n; i++)
     if (from < ranges[i].end && to > ranges[i].start) return true;
   return n == 0;
@@ -124,10 +124,10 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
   uint64_t page = address >> HEDDLE_PAGE_SHIFT, va = log->va[page], offset = address & (HEDDLE_PAGE_SIZE - 1);
   if (__builtin_expect(offset + (unsigned)size > HEDDLE_PAGE_SIZE, 0) && type != UC_MEM_WRITE) va = address_across(log, page);
   va |= offset;
-  if (log->selective && !(within(log->data, log->ndata, va, va + (unsigned)size) &&
-                          within(log->code, log->ncode, log->pc, log->pc + 1)))
+  if (log->selective && !(overlaps_any(log->data, log->ndata, va, va + (unsigned)size) &&
+                          overlaps_any(log->code, log->ncode, log->pc, log->pc + 1)))
     return;
-  uint64_t what = what_runs(log);
+  uint64_t what = site_facts(log);
   struct heddle_mem_buffer *to = log->to;
   struct heddle_mem_entry *e = &to->entries[to->n];
   uint8_t kind = type == UC_MEM_WRITE ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD;
@@ -143,7 +143,7 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
     e[-1].size = (uint16_t)(8 + size);
     e->kind = HEDDLE_MEM_HIGH;
   }
-  if (__builtin_expect(++to->n >= HEDDLE_MEM_FULL, 0)) full(log);
+  if (__builtin_expect(++to->n >= HEDDLE_MEM_FULL, 0)) note_full(log);
 }
 
 static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
@@ -167,7 +167,7 @@ void heddle_mem_undo(struct heddle_mem_log *log) {
 }
 
 // Whether what the entry stored is in memory.
-static bool landed(const struct heddle_mem_log *log, const struct heddle_mem_entry *e) {
+static bool is_stored(const struct heddle_mem_log *log, const struct heddle_mem_entry *e) {
   uint64_t pte = heddle_space_get(log->cpu->space, e->addr), offset = e->addr & (HEDDLE_PAGE_SIZE - 1);
   unsigned size = e->size < 8 ? e->size : 8;
   if (offset + size > HEDDLE_PAGE_SIZE) size = (unsigned)(HEDDLE_PAGE_SIZE - offset);
@@ -183,11 +183,11 @@ static bool repeats_or_calls(struct heddle_mem_log *log) {
 }
 
 // The second half of a store that is told of no more.
-static void complete(struct heddle_mem_log *log, struct heddle_mem_entry *e) {
-  if (e->kind != HEDDLE_MEM_STORE || e->size != 8 || !(what_runs(log) & WIDE)) return;
+static void complete_wide_store(struct heddle_mem_log *log, struct heddle_mem_entry *e) {
+  if (e->kind != HEDDLE_MEM_STORE || e->size != 8 || !(site_facts(log) & WIDE)) return;
   uint64_t addr = e->addr + 8, pc = e->pc;
   e->size = 16;
-  e = push(log, HEDDLE_MEM_HIGH);
+  e = add_entry(log, HEDDLE_MEM_HIGH);
   e->addr = addr;
   e->pc = pc;
   e->size = 8;
@@ -199,7 +199,7 @@ static void complete(struct heddle_mem_log *log, struct heddle_mem_entry *e) {
 // it stores into its own block: then the engine translates it anew before it
 // has stored anything. Where that was an unaligned store, the engine takes what
 // follows for parts of it, and tells of no more accesses until it is restarted.
-void heddle_mem_again(struct heddle_mem_log *log) {
+void heddle_mem_retry(struct heddle_mem_log *log) {
   struct heddle_mem_buffer *b = log->to;
   struct heddle_mem_entry *e = b->entries + b->n;
   do {
@@ -208,37 +208,37 @@ void heddle_mem_again(struct heddle_mem_log *log) {
   } while (e->kind != HEDDLE_MEM_STORE && e->kind != HEDDLE_MEM_HIGH);
   uint64_t page = heddle_space_get(log->cpu->space, e->addr) >> HEDDLE_PAGE_SHIFT;
   if (!(log->cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) return;
-  if (landed(log, e) && repeats_or_calls(log)) return;
-  if (e->addr & ((e->size < 8 ? e->size : 8) - 1)) log->deaf = true;
+  if (is_stored(log, e) && repeats_or_calls(log)) return;
+  if (e->addr & ((e->size < 8 ? e->size : 8) - 1)) log->hooks_lost = true;
   else heddle_mem_undo(log);
 }
 
 // The engine is restarted at the block after an instruction for which it was
 // deaf.
-void heddle_mem_heard(struct heddle_mem_log *log) {
-  if (!log->deaf) return;
-  log->deaf = false;
-  if (log->to->n > log->start) complete(log, &log->to->entries[log->to->n - 1]);
+void heddle_mem_hooks_regained(struct heddle_mem_log *log) {
+  if (!log->hooks_lost) return;
+  log->hooks_lost = false;
+  if (log->to->n > log->start) complete_wide_store(log, &log->to->entries[log->to->n - 1]);
 }
 
 // ---- pages ------------------------------------------------------------------
 
 static const uint8_t zeros[HEDDLE_PAGE_SIZE];
 
-static void put_content(struct heddle_mem_log *log, uint64_t page, uint64_t va) {
+static void log_content(struct heddle_mem_log *log, uint64_t page, uint64_t va) {
   if (log->known[page] == log->generation || log->partial) return;
-  if (!within(log->data, log->ndata, va, va + HEDDLE_PAGE_SIZE)) return;
+  if (!overlaps_any(log->data, log->ndata, va, va + HEDDLE_PAGE_SIZE)) return;
   log->known[page] = log->generation;
   const uint8_t *bytes = heddle_ram_bytes(log->cpu->ram, page);
   bool zero = !memcmp(bytes, zeros, sizeof zeros);
-  struct heddle_mem_entry *e = push(log, zero ? HEDDLE_MEM_ZERO : HEDDLE_MEM_CONTENT);
+  struct heddle_mem_entry *e = add_entry(log, zero ? HEDDLE_MEM_ZERO : HEDDLE_MEM_CONTENT);
   e->pc = page;
-  if (!zero) e->value = keep(log, bytes, sizeof zeros);
+  if (!zero) e->value = keep_bytes(log, bytes, sizeof zeros);
 }
 
 // The engine may ask for an access's second page after it told of the access:
 // takes the last access of the instruction that runs off the log.
-static size_t take_last(struct heddle_mem_log *log, struct heddle_mem_entry *out) {
+static size_t pop_last_access(struct heddle_mem_log *log, struct heddle_mem_entry *out) {
   struct heddle_mem_buffer *b = log->to;
   if (b->n == log->start || !is_access(&b->entries[b->n - 1])) return 0;
   size_t n = b->entries[b->n - 1].kind == HEDDLE_MEM_HIGH ? 2 : 1;
@@ -262,33 +262,35 @@ void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, u
   log->last_was = 0;
   if (live && log->va[page] != va) {
     log->last_was = log->va[page];
-    uc_ctl_flush_tlb(log->cpu->uc);
+    uc_ctl_flush_tlb(log->cpu->engine.uc);
     log->epoch++;
   }
   log->va[page] = va;
   log->filled[page] = log->epoch;
   struct heddle_mem_entry last[2];
-  size_t n = take_last(log, last);
-  put_content(log, page, va);
-  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_MAP);
+  size_t n = pop_last_access(log, last);
+  log_content(log, page, va);
+  struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_MAP);
   e->addr = va;
   e->pc = page;
-  for (size_t i = 0; i < n; i++) *push(log, 0) = last[i];
+  for (size_t i = 0; i < n; i++) *add_entry(log, 0) = last[i];
 }
 
 // ---- what is not done by the guest ------------------------------------------
 
 // A page's content is not what the log says: it comes into the log anew when
 // the engine asks for the page.
-static void forget(struct heddle_mem_log *log, uint64_t page) {
+static void forget_content(struct heddle_mem_log *log, uint64_t page) {
   if (log->known[page] != log->generation) return;
   log->known[page] = 0;
   log->flush = true;
 }
 
+static bool is_running(const struct heddle_mem_log *log) { return log->cpu->run.state != HEDDLE_STATE_IDLE; }
+
 // An instruction that was stepped stored something else than the engine says:
 // corrects its entries.
-static void correct(struct heddle_mem_log *log, uint64_t va, const uint8_t *bytes, size_t n) {
+static void correct_stores(struct heddle_mem_log *log, uint64_t va, const uint8_t *bytes, size_t n) {
   struct heddle_mem_buffer *b = log->to;
   for (size_t i = log->start; i < b->n; i++) {
     struct heddle_mem_entry *e = &b->entries[i];
@@ -307,13 +309,13 @@ static void correct(struct heddle_mem_log *log, uint64_t va, const uint8_t *byte
 static void kernel_wrote(void *observer, uint64_t page, uint64_t va, const void *bytes, size_t n) {
   struct heddle_mem_log *log = observer;
   if (!n) return;
-  if (log->running) {
-    correct(log, va, bytes, n);
+  if (is_running(log)) {
+    correct_stores(log, va, bytes, n);
     return;
   }
-  if (log->partial || !within(log->data, log->ndata, va, va + n)) return;
+  if (log->partial || !overlaps_any(log->data, log->ndata, va, va + n)) return;
   bool later = n > KERNEL_MOST || log->known[page] != log->generation;
-  if (later) forget(log, page);
+  if (later) forget_content(log, page);
   struct heddle_mem_entry *e = &log->to->entries[log->to->n - 1];
   if (later && log->cpu->ram->commits) return;
   if (later && log->to->n && e->kind == HEDDLE_MEM_KERNEL && (e->flags & HEDDLE_MEM_LATER) && e->addr + e->branches == va &&
@@ -321,25 +323,25 @@ static void kernel_wrote(void *observer, uint64_t page, uint64_t va, const void 
     e->branches += (uint32_t)n;
     return;
   }
-  e = push(log, HEDDLE_MEM_KERNEL);
+  e = add_entry(log, HEDDLE_MEM_KERNEL);
   e->addr = va;
   e->pc = page;
   e->branches = (uint32_t)n;
-  e->flags = later ? HEDDLE_MEM_LATER : log->cpu->ram->commits ? HEDDLE_MEM_VIEW : 0;
-  if (!later) e->value = keep(log, bytes, n);
+  e->flags = later ? HEDDLE_MEM_LATER : log->cpu->ram->commits ? HEDDLE_MEM_BUFFERED : 0;
+  if (!later) e->value = keep_bytes(log, bytes, n);
 }
 
 static void kernel_read(void *observer, uint64_t page, uint64_t va, size_t n) {
   struct heddle_mem_log *log = observer;
-  if (!log->cpu->ram->reads_for_guest || log->running || !n) return;
-  if (log->partial || !within(log->data, log->ndata, va, va + n)) return;
-  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_READ);
+  if (!log->cpu->ram->reads_for_guest || is_running(log) || !n) return;
+  if (log->partial || !overlaps_any(log->data, log->ndata, va, va + n)) return;
+  struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_READ);
   e->addr = va;
   e->pc = page;
   e->branches = (uint32_t)n;
 }
 
-static void changed(void *observer, uint64_t page) { forget(observer, page); }
+static void changed(void *observer, uint64_t page) { forget_content(observer, page); }
 
 // Nothing translates to a page that is handed out.
 static void allocated(void *observer, uint64_t page) { ((struct heddle_mem_log *)observer)->known[page] = 0; }
@@ -348,7 +350,7 @@ static void copied(void *observer, uint64_t page, uint64_t from) {
   struct heddle_mem_log *log = observer;
   if (log->known[from] != log->generation) return;
   log->known[page] = log->generation;
-  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_COPY);
+  struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_COPY);
   e->pc = page;
   e->value = from;
 }
@@ -375,7 +377,7 @@ static struct heddle_mem_log *log_of(const struct heddle_ram *ram) {
 }
 
 // Store buffers show n bytes, all in one page.
-void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n) {
+void heddle_mem_buffered(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n) {
   struct heddle_mem_log *log = log_of(ram);
   if (!log) return;
   ram->commits = true;
@@ -385,33 +387,33 @@ void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, con
 
 // ---- instructions between whose accesses others act --------------------------
 
-static bool logs(const struct heddle_mem_log *log) { return log->on && !log->muted; }
+static bool is_logging(const struct heddle_mem_log *log) { return log->on && !log->muted; }
 
 // The thread is about to access the pages of the instruction's pieces, which the engine may
 // not have asked for.
 void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in) {
-  struct heddle_mem_log *log = &cpu->memory;
-  for (uint32_t i = 0; logs(log) && i < in->n; i++) {
+  struct heddle_mem_log *log = &cpu->logs.memory;
+  for (uint32_t i = 0; is_logging(log) && i < in->n; i++) {
     uint64_t va = in->pieces[i].addr & ~(HEDDLE_PAGE_SIZE - 1);
     uint64_t pte = heddle_space_get(cpu->space, va);
-    if (pte) put_content(log, pte >> HEDDLE_PAGE_SHIFT, va);
+    if (pte) log_content(log, pte >> HEDDLE_PAGE_SHIFT, va);
   }
 }
 
-static void put_piece(struct heddle_mem_log *log, const struct heddle_inside *in, uint32_t number) {
+static void log_piece(struct heddle_mem_log *log, const struct heddle_inside *in, uint32_t number) {
   const struct heddle_piece *p = &in->pieces[number];
   uint64_t va = p->addr & ~(HEDDLE_PAGE_SIZE - 1), pte = heddle_space_get(log->cpu->space, va);
-  if (log->selective && !(within(log->data, log->ndata, p->addr, p->addr + p->size) && within(log->code, log->ncode, in->pc, in->pc + 1)))
+  if (log->selective && !(overlaps_any(log->data, log->ndata, p->addr, p->addr + p->size) && overlaps_any(log->code, log->ncode, in->pc, in->pc + 1)))
     return;
-  struct heddle_mem_entry *e = push(log, HEDDLE_MEM_MAP);
+  struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_MAP);
   e->addr = va;
   e->pc = pte >> HEDDLE_PAGE_SHIFT;
-  e = push(log, HEDDLE_MEM_PART);
+  e = add_entry(log, HEDDLE_MEM_PART);
   e->addr = in->n;
   e->pc = number;
   for (uint32_t at = 0; at < p->size; at += 8) {
     uint32_t left = p->size - at;
-    e = push(log, at ? HEDDLE_MEM_HIGH : p->stores ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD);
+    e = add_entry(log, at ? HEDDLE_MEM_HIGH : p->stores ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD);
     e->addr = p->addr + at;
     memcpy(&e->value, p->bytes + at, left < 8 ? left : 8);
     e->pc = in->pc;
@@ -423,10 +425,10 @@ static void put_piece(struct heddle_mem_log *log, const struct heddle_inside *in
 // Logs accesses of an instruction from number from up to, but without, upto, where others act
 // before or after them.
 void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto) {
-  struct heddle_mem_log *log = &cpu->memory;
-  if (!logs(log)) return;
+  struct heddle_mem_log *log = &cpu->logs.memory;
+  if (!is_logging(log)) return;
   heddle_mem_pages(cpu, in);
-  for (uint32_t i = from; i < upto; i++) put_piece(log, in, i);
+  for (uint32_t i = from; i < upto; i++) log_piece(log, in, i);
 }
 
 // ---- setting up -------------------------------------------------------------
@@ -437,7 +439,7 @@ static struct heddle_mem_range *copy_ranges(const struct heddle_mem_range *range
   return copy;
 }
 
-static bool allocate(struct heddle_mem_log *log, uint64_t pages) {
+static bool allocate_tables(struct heddle_mem_log *log, uint64_t pages) {
   log->to = heddle_mem_new_buffer();
   log->sites = calloc(HEDDLE_MEM_SITES, sizeof *log->sites);
   log->va = heddle_reserve(pages * sizeof *log->va);
@@ -449,32 +451,32 @@ static bool allocate(struct heddle_mem_log *log, uint64_t pages) {
 // Begins to log. Nothing may have run yet, as for the log of branches.
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial) {
-  struct heddle_mem_log *log = &cpu->memory;
-  if (cpu->ran || log->on) return UC_ERR_ARG;
+  struct heddle_mem_log *log = &cpu->logs.memory;
+  if (cpu->engine.has_run || log->on) return UC_ERR_ARG;
   log->data = copy_ranges(data, ndata);
   log->code = copy_ranges(code, ncode);
   log->ndata = ndata;
   log->ncode = ncode;
   log->selective = ndata || ncode;
   log->partial = partial || ncode;
-  if (!allocate(log, cpu->ram->pages)) return UC_ERR_NOMEM;
+  if (!allocate_tables(log, cpu->ram->pages)) return UC_ERR_NOMEM;
   log->cpu = cpu;
   log->epoch = log->generation = 1;
   log->on = true;
   cpu->ram->observer = &memory_log;
   cpu->ram->observed_by = log;
   int err = heddle_cpu_count_branches(cpu);
-  if (!err) err = uc_hook_add(cpu->uc, &log->hooks[0], UC_HOOK_CODE, (void *)on_code, log, (uint64_t)1, (uint64_t)0);
-  if (!err) err = uc_hook_add(cpu->uc, &log->hooks[1], UC_HOOK_MEM_READ_AFTER, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
-  if (!err) err = uc_hook_add(cpu->uc, &log->hooks[2], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
+  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_CODE, (void *)on_code, log, (uint64_t)1, (uint64_t)0);
+  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[1], UC_HOOK_MEM_READ_AFTER, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
+  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[2], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
   return err;
 }
 
 void heddle_mem_close(struct heddle_cpu *cpu) {
-  struct heddle_mem_log *log = &cpu->memory;
+  struct heddle_mem_log *log = &cpu->logs.memory;
   if (!log->data) return;
   for (int i = 0; i < 3; i++)
-    if (log->hooks[i]) uc_hook_del(cpu->uc, log->hooks[i]);
+    if (log->hooks[i]) uc_hook_del(cpu->engine.uc, log->hooks[i]);
   heddle_mem_free_buffer(log->to);
   free(log->sites);
   heddle_unreserve(log->va, cpu->ram->pages * sizeof *log->va);
@@ -486,8 +488,8 @@ void heddle_mem_close(struct heddle_cpu *cpu) {
 }
 
 // The machine is back at an earlier state: what the log says since is void.
-void heddle_mem_restored(struct heddle_cpu *cpu) {
-  struct heddle_mem_log *log = &cpu->memory;
+void heddle_mem_forget(struct heddle_cpu *cpu) {
+  struct heddle_mem_log *log = &cpu->logs.memory;
   log->generation++;
   log->to->n = log->to->nbytes = log->start = 0;
   log->flush = true;

@@ -8,8 +8,8 @@ package uc
 #cgo nocallback heddle_mem_open
 #cgo noescape heddle_mem_swap
 #cgo nocallback heddle_mem_swap
-#cgo noescape heddle_mem_restored
-#cgo nocallback heddle_mem_restored
+#cgo noescape heddle_mem_forget
+#cgo nocallback heddle_mem_forget
 */
 import "C"
 
@@ -40,7 +40,7 @@ const (
 	// page PC: Bytes, unless Flags has FlagLater. Then they may lie in the pages
 	// that follow, too, and the next access to each is preceded by its content.
 	MemoryKernel MemoryKind = C.HEDDLE_MEM_KERNEL
-	// MemoryKernel with FlagView is the same of store buffers: what the core that
+	// MemoryKernel with FlagBuffered is the same of store buffers: what the core that
 	// runs sees from now on, or a commit that all see.
 	//
 	// MemoryContent tells that page PC contains Bytes, MemoryZero that it is
@@ -63,8 +63,8 @@ const (
 	FlagAtomic = C.HEDDLE_MEM_ATOMIC
 	// FlagLater marks a MemoryKernel without bytes.
 	FlagLater = C.HEDDLE_MEM_LATER
-	// FlagView marks a MemoryKernel of store buffers.
-	FlagView = C.HEDDLE_MEM_VIEW
+	// FlagBuffered marks a MemoryKernel of store buffers.
+	FlagBuffered = C.HEDDLE_MEM_BUFFERED
 )
 
 // MemoryEntry is an entry of the memory log; see MemoryKind.
@@ -168,7 +168,7 @@ func ranges(list []AddrRange) []C.struct_heddle_mem_range {
 }
 
 // MuteMemory leaves the accesses of the next runs out of the log, or not.
-func (c *CPU) MuteMemory(mute bool) { c.c.memory.muted = C.bool(mute) }
+func (c *CPU) MuteMemory(mute bool) { c.c.logs.memory.muted = C.bool(mute) }
 
 // SwapMemory puts what was logged since the last call into b, and has the log go
 // on in what b was.
@@ -176,17 +176,17 @@ func (c *CPU) SwapMemory(b *MemoryBuffer) { C.heddle_mem_swap(c.c, b.c) }
 
 // LoggedMemory is how many entries the memory log has.
 func (c *CPU) LoggedMemory() int {
-	if c.c.memory.to == nil {
+	if c.c.logs.memory.to == nil {
 		return 0 // there is none
 	}
-	return int(c.c.memory.to.n)
+	return int(c.c.logs.memory.to.n)
 }
 
 // CountedBranches is how many branches there
 // were in all runs since LogMemory or LogBranches, of the kinds that event.Stamp
 // counts.
-func (c *CPU) CountedBranches() uint64 { return uint64(c.c.log.branches) }
+func (c *CPU) CountedBranches() uint64 { return uint64(c.c.logs.flow.branches) }
 
 // ForgetMemory empties the memory log, since the machine is back at an earlier
 // state: what the log said since then is not true of it.
-func (c *CPU) ForgetMemory() { C.heddle_mem_restored(c.c) }
+func (c *CPU) ForgetMemory() { C.heddle_mem_forget(c.c) }

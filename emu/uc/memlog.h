@@ -26,7 +26,7 @@ struct heddle_ram;
 
 #define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
 #define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
-#define HEDDLE_MEM_VIEW 4u     // flag of KERNEL: store buffers have written, not the kernel
+#define HEDDLE_MEM_BUFFERED 4u     // flag of KERNEL: store buffers have written, not the kernel
 
 struct heddle_mem_entry {
   uint64_t addr, value, pc;
@@ -66,8 +66,7 @@ struct heddle_mem_log {
   uint64_t *va;        // of each page: the address at which the engine knows it
   bool on, muted, selective;
   bool partial;        // accesses are left out, and so is what would make up the rest
-  bool running;        // within a run
-  bool deaf;           // the engine tells of no accesses until it is restarted
+  bool hooks_lost;     // the engine reports no accesses until it is restarted
   // The last page that the engine asked for, in which instruction, and at what
   // other address the engine knew it until then.
   uint64_t last_page, last_was;
@@ -92,14 +91,14 @@ struct heddle_mem_buffer *heddle_mem_new_buffer(void);
 void heddle_mem_free_buffer(struct heddle_mem_buffer *b);
 
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b);
-void heddle_mem_restored(struct heddle_cpu *cpu);
+void heddle_mem_forget(struct heddle_cpu *cpu);
 void heddle_mem_undo(struct heddle_mem_log *log);
 void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in);
 void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto);
 void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size);
-void heddle_mem_again(struct heddle_mem_log *log);
-void heddle_mem_heard(struct heddle_mem_log *log);
+void heddle_mem_retry(struct heddle_mem_log *log);
+void heddle_mem_hooks_regained(struct heddle_mem_log *log);
 void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms);
-void heddle_mem_view(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n);
+void heddle_mem_buffered(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n);
 
 #endif

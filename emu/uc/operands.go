@@ -3,8 +3,8 @@ package uc
 /*
 #include "cpu.h"
 
-#cgo noescape heddle_cpu_rep_over
-#cgo nocallback heddle_cpu_rep_over
+#cgo noescape heddle_cpu_repetition_over
+#cgo nocallback heddle_cpu_repetition_over
 #cgo noescape heddle_cpu_operands
 #cgo nocallback heddle_cpu_operands
 */
@@ -31,5 +31,5 @@ func (c *CPU) Operands() []arch.Operand {
 // once more for leaving it.
 func (c *CPU) RepetitionIsOver() bool {
 	c.settle()
-	return bool(C.heddle_cpu_rep_over(c.c))
+	return bool(C.heddle_cpu_repetition_over(c.c))
 }

@@ -33,31 +33,31 @@ uint32_t heddle_pause_watched(const struct heddle_cpu *cpu, uint32_t run_flags) 
 
 // The flags that a run begins with: PAUSE is looked for when the run comes near the first
 // one that may end it.
-uint32_t heddle_pause_begin(struct heddle_cpu *cpu, uint32_t run_flags) {
-  if (!(run_flags & HEDDLE_RUN_PAUSE)) cpu->pauses.stops_from = UINT64_MAX;
-  return cpu->pauses.stops_from > 1 ? run_flags & ~HEDDLE_RUN_PAUSE : run_flags;
+uint32_t heddle_pause_run_flags(struct heddle_cpu *cpu, uint32_t run_flags) {
+  if (!(run_flags & HEDDLE_RUN_PAUSE)) cpu->stops.pauses.stops_from = UINT64_MAX;
+  return cpu->stops.pauses.stops_from > 1 ? run_flags & ~HEDDLE_RUN_PAUSE : run_flags;
 }
 
 // Whether a PAUSE that was executed just now ends the run.
-bool heddle_pause_stops(const struct heddle_cpu *cpu) {
-  return cpu->pauses.stops_from != UINT64_MAX && heddle_cpu_instructions_now(cpu) >= cpu->pauses.stops_from;
+bool heddle_pause_ends_run(const struct heddle_cpu *cpu) {
+  return cpu->stops.pauses.stops_from != UINT64_MAX && heddle_cpu_instructions_now(cpu) >= cpu->stops.pauses.stops_from;
 }
 
 // Whether PAUSE is to be looked for from the block on, which is about to run.
-bool heddle_pause_nears(const struct heddle_cpu *cpu, const struct heddle_block *b) {
-  return !(cpu->run_flags & HEDDLE_RUN_PAUSE) && heddle_block_count(b) > before_pauses(cpu);
+bool heddle_pause_is_near(const struct heddle_cpu *cpu, const struct heddle_block *b) {
+  return !(cpu->run.flags & HEDDLE_RUN_PAUSE) && heddle_block_count(b) > until_pause_watch(cpu);
 }
 
 // Notes that a block with PAUSE is put into the table, for runs that stop after PAUSE.
-void heddle_pause_in_table(struct heddle_cpu *cpu, const struct heddle_block *b) {
-  struct heddle_pauses *p = &cpu->pauses;
+void heddle_pause_note_slot(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  struct heddle_pauses *p = &cpu->stops.pauses;
   if (p->nslots < HEDDLE_PAUSE_SLOTS) p->slots[p->nslots] = (uint32_t)(b - cpu->blocks.table);
   if (p->nslots <= HEDDLE_PAUSE_SLOTS) p->nslots++;
 }
 
 // Takes the blocks with PAUSE out of the table.
-void heddle_pause_take_out(struct heddle_cpu *cpu) {
-  struct heddle_pauses *p = &cpu->pauses;
+void heddle_pause_evict(struct heddle_cpu *cpu) {
+  struct heddle_pauses *p = &cpu->stops.pauses;
   if (p->nslots > HEDDLE_PAUSE_SLOTS) heddle_blocks_forget(&cpu->blocks);
   else
     for (unsigned i = 0; i < p->nslots; i++) cpu->blocks.table[p->slots[i]].key = 0;
@@ -66,21 +66,21 @@ void heddle_pause_take_out(struct heddle_cpu *cpu) {
 
 // What need not be looked at in the block at pc: it could not be translated otherwise. The
 // engine has cut it for another reason there.
-uint32_t heddle_pause_tried(const struct heddle_cpu *cpu, uint64_t pc) {
-  return cpu->pauses.tried == pc && !(cpu->run_flags & HEDDLE_RUN_PAUSE) ? HEDDLE_BLOCK_PAUSE : 0;
+uint32_t heddle_pause_ignored(const struct heddle_cpu *cpu, uint64_t pc) {
+  return cpu->stops.pauses.tried == pc && !(cpu->run.flags & HEDDLE_RUN_PAUSE) ? HEDDLE_BLOCK_PAUSE : 0;
 }
 
 // Whether the block, which is about to run, is to be translated again first.
-bool heddle_pause_want(struct heddle_cpu *cpu, const struct heddle_block *b) {
-  if (!(heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) || (cpu->run_flags & HEDDLE_RUN_PAUSE)) return false;
-  cpu->pauses.wanted = heddle_block_pc(b);
+bool heddle_pause_request(struct heddle_cpu *cpu, const struct heddle_block *b) {
+  if (!(heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) || (cpu->run.flags & HEDDLE_RUN_PAUSE)) return false;
+  cpu->stops.pauses.wanted = heddle_block_pc(b);
   return true;
 }
 
 // Whether the run, which the engine has stopped, stops after a PAUSE whatever the engine
 // stopped for: the code that follows may be in a page that was not there to translate.
-bool heddle_paused(struct heddle_cpu *cpu) {
-  return cpu->pause_pending && cpu->last != &heddle_no_block && get_rip(cpu) == heddle_block_end(cpu->last);
+bool heddle_pause_is_done(struct heddle_cpu *cpu) {
+  return cpu->run.state == HEDDLE_STATE_PAUSING && cpu->run.last_block != &heddle_no_block && get_rip(cpu) == heddle_block_end(cpu->run.last_block);
 }
 
 static bool ends_straight_code(const ZydisDecodedInstruction *in) {
@@ -96,7 +96,7 @@ static uint8_t *byte_at(struct heddle_cpu *cpu, uint64_t va) {
 
 // Finds the prefixes of the PAUSEs in the straight code that begins at pc.
 static void find_prefixes(struct heddle_cpu *cpu, uint64_t pc) {
-  struct heddle_pauses *p = &cpu->pauses;
+  struct heddle_pauses *p = &cpu->stops.pauses;
   ZydisDecodedInstruction in;
   for (unsigned n = 0; n < HEDDLE_BLOCK_MOST && heddle_decode(cpu, pc, &in) && !ends_straight_code(&in); n++) {
     for (unsigned i = 0; heddle_is_pause(&in) && i < in.raw.prefix_count; i++) {
@@ -110,9 +110,9 @@ static void find_prefixes(struct heddle_cpu *cpu, uint64_t pc) {
 }
 
 // Prepares a start of the engine at pc: whether it is to translate the block there again.
-void heddle_pause_find(struct heddle_cpu *cpu, uint64_t pc) {
-  struct heddle_pauses *p = &cpu->pauses;
-  bool again = p->wanted == pc && !cpu->stepping && !cpu->ram->nstale;
+void heddle_pause_prepare(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_pauses *p = &cpu->stops.pauses;
+  bool again = p->wanted == pc && !is_stepping(cpu) && !cpu->ram->nstale;
   p->wanted = p->tried = 0;
   if (!again) return;
   find_prefixes(cpu, pc);
@@ -121,17 +121,17 @@ void heddle_pause_find(struct heddle_cpu *cpu, uint64_t pc) {
 
 // Makes the PAUSEs that were found NOPs, and the engine translate the block at pc when it
 // starts.
-void heddle_pause_hide(struct heddle_cpu *cpu, uint64_t pc) {
-  struct heddle_pauses *p = &cpu->pauses;
+void heddle_pause_patch(struct heddle_cpu *cpu, uint64_t pc) {
+  struct heddle_pauses *p = &cpu->stops.pauses;
   if (!p->tried) return;
-  uc_ctl_remove_cache(cpu->uc, pc, pc + 1);
-  heddle_block_slot(cpu->table, pc)->key = 0;  // so that the block hook takes its slow path
+  uc_ctl_remove_cache(cpu->engine.uc, pc, pc + 1);
+  heddle_block_slot(cpu->run.table, pc)->key = 0;  // so that the block hook takes its slow path
   for (unsigned i = 0; i < p->nbytes; i++) *p->bytes[i] = PREFIX_NOP;
 }
 
 // Makes them PAUSEs again, once the block is translated.
-void heddle_pause_show(struct heddle_cpu *cpu) {
-  struct heddle_pauses *p = &cpu->pauses;
+void heddle_pause_restore(struct heddle_cpu *cpu) {
+  struct heddle_pauses *p = &cpu->stops.pauses;
   for (unsigned i = 0; i < p->nbytes; i++) *p->bytes[i] = PREFIX_PAUSE;
   p->nbytes = 0;
 }

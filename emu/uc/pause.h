@@ -28,16 +28,16 @@ struct heddle_pauses {
 
 bool heddle_is_pause(const ZydisDecodedInstruction *in);
 uint32_t heddle_pause_watched(const struct heddle_cpu *cpu, uint32_t run_flags);
-void heddle_pause_in_table(struct heddle_cpu *cpu, const struct heddle_block *b);
-void heddle_pause_take_out(struct heddle_cpu *cpu);
-uint32_t heddle_pause_tried(const struct heddle_cpu *cpu, uint64_t pc);
-bool heddle_pause_want(struct heddle_cpu *cpu, const struct heddle_block *b);
-uint32_t heddle_pause_begin(struct heddle_cpu *cpu, uint32_t run_flags);
-bool heddle_pause_stops(const struct heddle_cpu *cpu);
-bool heddle_pause_nears(const struct heddle_cpu *cpu, const struct heddle_block *b);
-bool heddle_paused(struct heddle_cpu *cpu);
-void heddle_pause_find(struct heddle_cpu *cpu, uint64_t pc);
-void heddle_pause_hide(struct heddle_cpu *cpu, uint64_t pc);
-void heddle_pause_show(struct heddle_cpu *cpu);
+void heddle_pause_note_slot(struct heddle_cpu *cpu, const struct heddle_block *b);
+void heddle_pause_evict(struct heddle_cpu *cpu);
+uint32_t heddle_pause_ignored(const struct heddle_cpu *cpu, uint64_t pc);
+bool heddle_pause_request(struct heddle_cpu *cpu, const struct heddle_block *b);
+uint32_t heddle_pause_run_flags(struct heddle_cpu *cpu, uint32_t run_flags);
+bool heddle_pause_ends_run(const struct heddle_cpu *cpu);
+bool heddle_pause_is_near(const struct heddle_cpu *cpu, const struct heddle_block *b);
+bool heddle_pause_is_done(struct heddle_cpu *cpu);
+void heddle_pause_prepare(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_pause_patch(struct heddle_cpu *cpu, uint64_t pc);
+void heddle_pause_restore(struct heddle_cpu *cpu);
 
 #endif

@@ -15,15 +15,15 @@ static const int reg_ids[] = {
 #define NREGS ((int)(sizeof reg_ids / sizeof reg_ids[0]))
 _Static_assert(sizeof(struct heddle_regs) == 8 * sizeof reg_ids / sizeof reg_ids[0], "one word each");
 
-static void batch(struct heddle_regs *r, void *at[]) {
+static void register_pointers(struct heddle_regs *r, void *at[]) {
   uint64_t *words = (uint64_t *)r;
   for (int i = 0; i < NREGS; i++) at[i] = &words[i];
 }
 
 void heddle_cpu_get_regs(struct heddle_cpu *cpu, struct heddle_regs *r) {
   void *at[NREGS];
-  batch(r, at);
-  uc_reg_read_batch(cpu->uc, (int *)reg_ids, at, NREGS);
+  register_pointers(r, at);
+  uc_reg_read_batch(cpu->engine.uc, (int *)reg_ids, at, NREGS);
 }
 
 uint64_t heddle_cpu_pc(struct heddle_cpu *cpu) { return get_rip(cpu); }
@@ -31,8 +31,8 @@ uint64_t heddle_cpu_pc(struct heddle_cpu *cpu) { return get_rip(cpu); }
 void heddle_cpu_set_regs(struct heddle_cpu *cpu, const struct heddle_regs *r) {
   struct heddle_regs copy = *r;
   void *at[NREGS];
-  batch(&copy, at);
-  uc_reg_write_batch(cpu->uc, (int *)reg_ids, at, NREGS);
+  register_pointers(&copy, at);
+  uc_reg_write_batch(cpu->engine.uc, (int *)reg_ids, at, NREGS);
 }
 
 // The layout of FXSAVE in 64-bit mode (SDM volume 1, table 10-2).
@@ -51,14 +51,14 @@ _Static_assert(sizeof(struct fxsave) == 512, "FXSAVE image");
 #define MXCSR_MASK 0xffffu
 
 // The tag word has two bits a register, the image one: whether it is in use.
-static uint8_t abridge(uint16_t tags) {
+static uint8_t registers_in_use(uint16_t tags) {
   uint8_t used = 0;
   for (int i = 0; i < 8; i++)
     if ((tags >> (2 * i) & 3) != 3) used |= (uint8_t)(1u << i);
   return used;
 }
 
-static uint16_t unabridge(uint8_t used) {
+static uint16_t tag_word(uint8_t used) {
   uint16_t tags = 0;
   for (int i = 0; i < 8; i++)
     if (!(used & 1u << i)) tags |= (uint16_t)(3u << (2 * i));
@@ -69,44 +69,44 @@ void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave) {
   struct fxsave f;
   uint16_t tags = 0, fcw = 0, fsw = 0, fop = 0;
   memset(&f, 0, sizeof f);
-  uc_reg_read(cpu->uc, UC_X86_REG_FPCW, &fcw);
-  uc_reg_read(cpu->uc, UC_X86_REG_FPSW, &fsw);
-  uc_reg_read(cpu->uc, UC_X86_REG_FPTAG, &tags);
-  uc_reg_read(cpu->uc, UC_X86_REG_FOP, &fop);
-  uc_reg_read(cpu->uc, UC_X86_REG_FIP, &f.fip);
-  uc_reg_read(cpu->uc, UC_X86_REG_FDP, &f.fdp);
-  uc_reg_read(cpu->uc, UC_X86_REG_MXCSR, &f.mxcsr);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FPCW, &fcw);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FPSW, &fsw);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FPTAG, &tags);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FOP, &fop);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FIP, &f.fip);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_FDP, &f.fdp);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_MXCSR, &f.mxcsr);
   f.fcw = fcw;
   f.fsw = fsw;
   f.fop = fop;
-  f.ftw = abridge(tags);
+  f.ftw = registers_in_use(tags);
   f.mxcsr_mask = MXCSR_MASK;
   f.mxcsr |= heddle_sse_flags(cpu);
   // The engine numbers registers, the image stack positions.
   unsigned top = fsw >> 11 & 7;
   for (unsigned i = 0; i < 8; i++)
-    uc_reg_read(cpu->uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
-  for (int i = 0; i < 16; i++) uc_reg_read(cpu->uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
+    uc_reg_read(cpu->engine.uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
+  for (int i = 0; i < 16; i++) uc_reg_read(cpu->engine.uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
   memcpy(fxsave, &f, sizeof f);
 }
 
 void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
   struct fxsave f;
   memcpy(&f, fxsave, sizeof f);
-  uint16_t tags = unabridge(f.ftw), fcw = f.fcw, fsw = f.fsw, fop = f.fop;
+  uint16_t tags = tag_word(f.ftw), fcw = f.fcw, fsw = f.fsw, fop = f.fop;
   uint32_t mxcsr = f.mxcsr & MXCSR_MASK;
-  uc_reg_write(cpu->uc, UC_X86_REG_FPCW, &fcw);
-  uc_reg_write(cpu->uc, UC_X86_REG_FPSW, &fsw);
-  uc_reg_write(cpu->uc, UC_X86_REG_FOP, &fop);
-  uc_reg_write(cpu->uc, UC_X86_REG_FIP, &f.fip);
-  uc_reg_write(cpu->uc, UC_X86_REG_FDP, &f.fdp);
-  uc_reg_write(cpu->uc, UC_X86_REG_MXCSR, &mxcsr);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FPCW, &fcw);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FPSW, &fsw);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FOP, &fop);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FIP, &f.fip);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FDP, &f.fdp);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_MXCSR, &mxcsr);
   unsigned top = fsw >> 11 & 7;
   for (unsigned i = 0; i < 8; i++)
-    uc_reg_write(cpu->uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
-  for (int i = 0; i < 16; i++) uc_reg_write(cpu->uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
+    uc_reg_write(cpu->engine.uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
+  for (int i = 0; i < 16; i++) uc_reg_write(cpu->engine.uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
   // Last: writing a register marks it as in use.
-  uc_reg_write(cpu->uc, UC_X86_REG_FPTAG, &tags);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_FPTAG, &tags);
   heddle_sse_set_flags(cpu, mxcsr);
 }
 
@@ -158,29 +158,29 @@ void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subl
   }
 }
 
-static uint64_t gpr(struct heddle_cpu *cpu, ZydisRegister reg, uint64_t next) {
+static uint64_t register_value(struct heddle_cpu *cpu, ZydisRegister reg, uint64_t next) {
   if (reg == ZYDIS_REGISTER_NONE) return 0;
   if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return next;
   bool narrow = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32;
   int id = ZydisRegisterGetId(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg));
   uint64_t value = 0;
-  if (id >= 0 && id < 16) uc_reg_read(cpu->uc, reg_ids[id], &value);
+  if (id >= 0 && id < 16) uc_reg_read(cpu->engine.uc, reg_ids[id], &value);
   return narrow ? (uint32_t)value : value;
 }
 
-static uint64_t segment(struct heddle_cpu *cpu, ZydisRegister reg) {
+static uint64_t segment_base(struct heddle_cpu *cpu, ZydisRegister reg) {
   uint64_t base = 0;
-  if (reg == ZYDIS_REGISTER_FS) uc_reg_read(cpu->uc, UC_X86_REG_FS_BASE, &base);
-  if (reg == ZYDIS_REGISTER_GS) uc_reg_read(cpu->uc, UC_X86_REG_GS_BASE, &base);
+  if (reg == ZYDIS_REGISTER_FS) uc_reg_read(cpu->engine.uc, UC_X86_REG_FS_BASE, &base);
+  if (reg == ZYDIS_REGISTER_GS) uc_reg_read(cpu->engine.uc, UC_X86_REG_GS_BASE, &base);
   return base;
 }
 
 // The address that an explicit memory operand of the decoded instruction at pc
 // means.
-static uint64_t effective(struct heddle_cpu *cpu, const ZydisDecodedOperand *o, uint64_t next) {
-  uint64_t at = gpr(cpu, o->mem.base, next) + gpr(cpu, o->mem.index, next) * o->mem.scale;
+static uint64_t effective_address(struct heddle_cpu *cpu, const ZydisDecodedOperand *o, uint64_t next) {
+  uint64_t at = register_value(cpu, o->mem.base, next) + register_value(cpu, o->mem.index, next) * o->mem.scale;
   if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
-  return at + segment(cpu, o->mem.segment);
+  return at + segment_base(cpu, o->mem.segment);
 }
 
 // The address of the first memory operand of the instruction at pc, as long as
@@ -193,14 +193,14 @@ bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return false;
   for (int i = 0; i < in.operand_count; i++) {
     if (ops[i].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
-    *at = effective(cpu, &ops[i], pc + in.length);
+    *at = effective_address(cpu, &ops[i], pc + in.length);
     return true;
   }
   return false;
 }
 
 // Whether the bytes that the instruction stores to are those of its operand.
-static bool stores_operand(const ZydisDecodedInstruction *in) {
+static bool stores_its_operand(const ZydisDecodedInstruction *in) {
   switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_ENTER:
     case ZYDIS_MNEMONIC_MASKMOVQ:
@@ -217,7 +217,7 @@ static bool stores_operand(const ZydisDecodedInstruction *in) {
 static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
   bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
   if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
-  uint64_t value = gpr(cpu, bit->reg.value, 0);
+  uint64_t value = register_value(cpu, bit->reg.value, 0);
   int64_t bits = bit->size == 16 ? (int16_t)value : bit->size == 32 ? (int32_t)value : (int64_t)value;
   int64_t words = (bits - (bits & (bit->size - 1))) / bit->size;
   return words * (bit->size / 8);
@@ -228,7 +228,7 @@ static bool is_push(const ZydisDecodedOperand *o) {
 }
 
 // The one operand in memory that the instruction writes, or NULL.
-static const ZydisDecodedOperand *stored(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops) {
+static const ZydisDecodedOperand *stored_operand(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops) {
   const ZydisDecodedOperand *found = NULL;
   for (int i = 0; i < in->operand_count; i++) {
     const ZydisDecodedOperand *o = &ops[i];
@@ -271,7 +271,7 @@ static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecod
 
 static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
                            const ZydisDecodedOperand *o, uint64_t next) {
-  uint64_t base = segment(cpu, o->mem.segment), offset = effective(cpu, o, next) - base, size = o->size / 8;
+  uint64_t base = segment_base(cpu, o->mem.segment), offset = effective_address(cpu, o, next) - base, size = o->size / 8;
   if (is_push(o)) {
     if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) offset -= size;
   } else {
@@ -282,13 +282,13 @@ static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction
   return base + (in->address_width == 32 ? (uint32_t)offset : offset);
 }
 
-bool heddle_cpu_stores(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
+bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
   uint8_t code[15];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   ZydisDecodedInstruction in;
   ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_operand(&in)) return false;
-  const ZydisDecodedOperand *o = stored(&in, ops);
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_its_operand(&in)) return false;
+  const ZydisDecodedOperand *o = stored_operand(&in, ops);
   if (!o) return false;
   *size = o->size / 8;
   *at = address_of(cpu, &in, ops, o, pc + in.length);
@@ -327,7 +327,7 @@ uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction 
 }
 
 // Whether the instruction at the PC is a repeated one that has no iterations left.
-bool heddle_cpu_rep_over(struct heddle_cpu *cpu) {
+bool heddle_cpu_repetition_over(struct heddle_cpu *cpu) {
   ZydisDecodedInstruction in;
   return heddle_decode(cpu, get_rip(cpu), &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in);
 }
@@ -353,10 +353,10 @@ size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
 // The exact address of the last page fault: the engine tells the page, the
 // operands of the instruction at the PC tell the rest.
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
-  uint64_t pc = 0, page = cpu->fault_page & ~(HEDDLE_PAGE_SIZE - 1);
-  uc_reg_read(cpu->uc, UC_X86_REG_RIP, &pc);
-  if (cpu->fault_page != page) return cpu->fault_page;
-  if (cpu->access == HEDDLE_FETCH) return pc >> HEDDLE_PAGE_SHIFT == page >> HEDDLE_PAGE_SHIFT ? pc : page;
+  uint64_t pc = 0, page = cpu->run.fault_page & ~(HEDDLE_PAGE_SIZE - 1);
+  uc_reg_read(cpu->engine.uc, UC_X86_REG_RIP, &pc);
+  if (cpu->run.fault_page != page) return cpu->run.fault_page;
+  if (cpu->run.fault_access == HEDDLE_FETCH) return pc >> HEDDLE_PAGE_SHIFT == page >> HEDDLE_PAGE_SHIFT ? pc : page;
   uint8_t code[15];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   ZydisDecodedInstruction in;
@@ -365,7 +365,7 @@ uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
   for (int i = 0; i < in.operand_count; i++) {
     const ZydisDecodedOperand *o = &ops[i];
     if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN) continue;
-    uint64_t at = effective(cpu, o, pc + in.length);
+    uint64_t at = effective_address(cpu, o, pc + in.length);
     uint64_t size = o->size / 8 ? o->size / 8 : 1;
     // A push writes below the stack pointer.
     bool push = o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP &&

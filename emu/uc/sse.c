@@ -11,36 +11,36 @@
 
 // Runs code in an address space of its own, from the clean context with two
 // doubles in xmm0 and xmm1, and saves the context that results.
-static uc_err experiment(struct heddle_cpu *cpu, struct heddle_space *s, const double in[2], uc_context *out) {
+static uc_err run_division(struct heddle_cpu *cpu, struct heddle_space *s, const double in[2], uc_context *out) {
   struct heddle_space *before = cpu->space;
   cpu->space = s;
-  uc_err err = uc_context_restore(cpu->uc, cpu->clean);
+  uc_err err = uc_context_restore(cpu->engine.uc, cpu->engine.initial);
   for (int i = 0; i < 2; i++) {
     double xmm[2] = {in[i], 0};
-    uc_reg_write(cpu->uc, UC_X86_REG_XMM0 + i, xmm);
+    uc_reg_write(cpu->engine.uc, UC_X86_REG_XMM0 + i, xmm);
   }
   uint64_t rip = 0x1000;
-  uc_reg_write(cpu->uc, UC_X86_REG_RIP, &rip);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_RIP, &rip);
   if (!err && heddle_cpu_run(cpu, 100, UINT64_MAX, UINT64_MAX, 0) != HEDDLE_STOP_SYSCALL) err = UC_ERR_EXCEPTION;
-  if (!err) err = uc_context_save(cpu->uc, out);
+  if (!err) err = uc_context_save(cpu->engine.uc, out);
   cpu->space = before;
   return err;
 }
 
 // Finds the byte of a saved context that holds the flags: the one that is 0 at
 // first and exactly the expected flags after each of several divisions.
-static size_t find(struct heddle_cpu *cpu, struct heddle_space *s) {
+static size_t find_flags(struct heddle_cpu *cpu, struct heddle_space *s) {
   static const struct {
     double in[2];
     uint8_t flags;
   } divisions[] = {{{1, 0}, 4}, {{0, 0}, 1}, {{1, 3}, 32}, {{1, 2}, 0}, {{1e308, 1e-10}, 8 | 32}};
-  size_t size = uc_context_size(cpu->uc), found = 0, n = sizeof divisions / sizeof divisions[0];
+  size_t size = uc_context_size(cpu->engine.uc), found = 0, n = sizeof divisions / sizeof divisions[0];
   uc_context *results[sizeof divisions / sizeof divisions[0]] = {0};
   bool ok = true;
   for (size_t i = 0; i < n && ok; i++)
-    ok = !uc_context_alloc(cpu->uc, &results[i]) && !experiment(cpu, s, divisions[i].in, results[i]);
+    ok = !uc_context_alloc(cpu->engine.uc, &results[i]) && !run_division(cpu, s, divisions[i].in, results[i]);
   for (size_t at = sizeof(size_t); ok && at < size; at++) {
-    bool fits = ((uint8_t *)cpu->clean)[at] == 0;
+    bool fits = ((uint8_t *)cpu->engine.initial)[at] == 0;
     for (size_t i = 0; i < n && fits; i++) fits = ((uint8_t *)results[i])[at] == divisions[i].flags;
     if (!fits) continue;
     if (found) ok = false;  // not the only one: better none
@@ -59,26 +59,26 @@ int heddle_sse_init(struct heddle_cpu *cpu) {
   memcpy(heddle_ram_bytes(cpu->ram, page), code, sizeof code);
   heddle_space_init(&s, cpu->ram);
   heddle_space_set(&s, 0x1000, page << HEDDLE_PAGE_SHIFT | HEDDLE_PTE_READ | HEDDLE_PTE_EXEC);
-  cpu->sse_flags_at = find(cpu, &s);
+  cpu->engine.sse_flags_offset = find_flags(cpu, &s);
   heddle_space_clear_all(&s);
-  uc_err err = uc_context_alloc(cpu->uc, &cpu->spare);
-  if (!err) err = uc_context_restore(cpu->uc, cpu->clean);
+  uc_err err = uc_context_alloc(cpu->engine.uc, &cpu->engine.scratch);
+  if (!err) err = uc_context_restore(cpu->engine.uc, cpu->engine.initial);
   return err;
 }
 
 uint32_t heddle_sse_flags(struct heddle_cpu *cpu) {
-  if (!cpu->sse_flags_at) return 0;
-  uc_context_save(cpu->uc, cpu->spare);
-  return ((uint8_t *)cpu->spare)[cpu->sse_flags_at] & FLAGS;
+  if (!cpu->engine.sse_flags_offset) return 0;
+  uc_context_save(cpu->engine.uc, cpu->engine.scratch);
+  return ((uint8_t *)cpu->engine.scratch)[cpu->engine.sse_flags_offset] & FLAGS;
 }
 
 void heddle_sse_set_flags(struct heddle_cpu *cpu, uint32_t mxcsr) {
-  if (!cpu->sse_flags_at) return;
-  uc_context_save(cpu->uc, cpu->spare);
-  uint8_t *flags = &((uint8_t *)cpu->spare)[cpu->sse_flags_at];
+  if (!cpu->engine.sse_flags_offset) return;
+  uc_context_save(cpu->engine.uc, cpu->engine.scratch);
+  uint8_t *flags = &((uint8_t *)cpu->engine.scratch)[cpu->engine.sse_flags_offset];
   if (*flags == (mxcsr & FLAGS)) return;
   *flags = mxcsr & FLAGS;
-  uc_context_restore(cpu->uc, cpu->spare);
+  uc_context_restore(cpu->engine.uc, cpu->engine.scratch);
 }
 
 // Whether the instruction compares strings of lengths in EAX and EDX.
@@ -104,24 +104,24 @@ bool heddle_sse_special(const ZydisDecodedInstruction *in) {
 // elements. The engine finds none of the least number, and would read far outside
 // of the operand: the number stands aside for the instruction. Returns whether it
 // does.
-bool heddle_sse_shorten(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint64_t lengths[2]) {
+bool heddle_sse_replace_lengths(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint64_t lengths[2]) {
   static const int regs[] = {UC_X86_REG_RAX, UC_X86_REG_RDX};
   if (!has_lengths(in)) return false;
   bool shortened = false;
   for (int i = 0; i < 2; i++) {
-    uc_reg_read(cpu->uc, regs[i], &lengths[i]);
+    uc_reg_read(cpu->engine.uc, regs[i], &lengths[i]);
     bool wide = in->attributes & ZYDIS_ATTRIB_HAS_REX && in->raw.rex.W;
     bool least = wide ? lengths[i] == (uint64_t)1 << 63 : (uint32_t)lengths[i] == 1u << 31;
     uint64_t all = 16;
-    if (least) uc_reg_write(cpu->uc, regs[i], &all);
+    if (least) uc_reg_write(cpu->engine.uc, regs[i], &all);
     shortened |= least;
   }
   return shortened;
 }
 
-void heddle_sse_restore(struct heddle_cpu *cpu, const uint64_t lengths[2]) {
-  uc_reg_write(cpu->uc, UC_X86_REG_RAX, &lengths[0]);
-  uc_reg_write(cpu->uc, UC_X86_REG_RDX, &lengths[1]);
+void heddle_sse_restore_lengths(struct heddle_cpu *cpu, const uint64_t lengths[2]) {
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_RAX, &lengths[0]);
+  uc_reg_write(cpu->engine.uc, UC_X86_REG_RDX, &lengths[1]);
 }
 
 // The instruction at pc has run: lets memory and the engine agree on the flags.
@@ -131,7 +131,7 @@ void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedIns
   size_t done;
   bool save = in->mnemonic == ZYDIS_MNEMONIC_FXSAVE || in->mnemonic == ZYDIS_MNEMONIC_FXSAVE64;
   if (!save && in->mnemonic != ZYDIS_MNEMONIC_STMXCSR) {
-    uc_reg_read(cpu->uc, UC_X86_REG_MXCSR, &mxcsr);
+    uc_reg_read(cpu->engine.uc, UC_X86_REG_MXCSR, &mxcsr);
     heddle_sse_set_flags(cpu, mxcsr);
     return;
   }

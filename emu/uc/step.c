@@ -4,7 +4,7 @@
 
 #include "buffers.h"
 #include "sse.h"
-#include "views.h"
+#include "private.h"
 
 #define FLAG_ZF 0x40u
 #define FLAG_TF 0x100u
@@ -23,19 +23,19 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   uint64_t flags = get_reg(cpu, UC_X86_REG_RFLAGS);
   bool own = !(flags & FLAG_TF) && in->mnemonic != ZYDIS_MNEMONIC_SYSCALL;
   if (own) set_reg(cpu, UC_X86_REG_RFLAGS, flags | FLAG_TF);
-  cpu->stepping = true;
+  cpu->run.state = HEDDLE_STATE_STEP;
   enum heddle_stop why;
   uc_err err;
   do {
-    err = heddle_start(cpu);
-    why = err ? heddle_failed(cpu, err) : HEDDLE_STOP_NONE;
+    err = heddle_start_engine(cpu);
+    why = err ? heddle_handle_failure(cpu, err) : HEDDLE_STOP_NONE;
   } while (err && !why);
-  bool debug = !err && cpu->stop == HEDDLE_STOP_EXCEPTION && cpu->vector == VECTOR_DEBUG;
-  if (err) cpu->stop = why;
+  bool debug = !err && cpu->run.stop == HEDDLE_STOP_EXCEPTION && cpu->run.vector == VECTOR_DEBUG;
+  if (err) cpu->run.stop = why;
   else if (debug) why = HEDDLE_STOP_NONE;
-  else if (cpu->stop == HEDDLE_STOP_EXCEPTION) why = heddle_excepted(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
-  else why = cpu->stop;
-  cpu->stepping = false;
+  else if (cpu->run.stop == HEDDLE_STOP_EXCEPTION) why = heddle_handle_exception(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
+  else why = cpu->run.stop;
+  cpu->run.state = HEDDLE_STATE_BLOCKS;
   bool popf = in->mnemonic == ZYDIS_MNEMONIC_POPFQ || in->mnemonic == ZYDIS_MNEMONIC_POPF;
   if (own && !(popf && debug)) set_reg(cpu, UC_X86_REG_RFLAGS, get_reg(cpu, UC_X86_REG_RFLAGS) & ~(uint64_t)FLAG_TF);
   if (debug && own && (in->mnemonic == ZYDIS_MNEMONIC_PUSHFQ || in->mnemonic == ZYDIS_MNEMONIC_PUSHF)) {
@@ -49,8 +49,8 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   bool retired = debug || why == HEDDLE_STOP_SYSCALL || why == HEDDLE_STOP_INTERRUPT;
   if (retired) {
     uint8_t unused = 0;
-    cpu->instructions_left--;
-    cpu->cycles_left -= heddle_cost(cpu, in, &unused);
+    cpu->run.instructions_left--;
+    cpu->run.cycles_left -= heddle_cost(cpu, in, &unused);
   }
   return why;
 }
@@ -60,8 +60,8 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
 static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   uint64_t end = pc + in->length, rip = get_rip(cpu);
   enum heddle_kind kind = heddle_kind_of(in);
-  cpu->straight = kind == HEDDLE_KIND_NONE && rip == end ? rip : 0;
-  if (cpu->log.counts) heddle_log_branch(cpu, kind, end, rip);
+  cpu->run.fallthrough_pc = kind == HEDDLE_KIND_NONE && rip == end ? rip : 0;
+  if (cpu->logs.flow.counts) heddle_log_branch(cpu, kind, end, rip);
 }
 
 // Whether a comparison just ended the repetition.
@@ -82,47 +82,47 @@ static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const Zydi
 
 // RDTSC and RDTSCP, and PAUSE: the engine reads the host's clock for the former, and
 // after PAUSE it executes the next instruction before it stops.
-static enum heddle_stop emulate(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+static enum heddle_stop emulate_alone(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   bool pauses = heddle_is_pause(in);
   if (!pauses) emulate_tsc(cpu, in);
   set_reg(cpu, UC_X86_REG_RIP, pc + in->length);
-  if (cpu->log.on) heddle_log_code(cpu, pc, in->length);
-  heddle_insns_meet(cpu, pc);
+  if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in->length);
+  heddle_insns_add(cpu, pc);
   uint8_t unused = 0;
-  cpu->instructions_left--;
-  cpu->cycles_left -= heddle_cost(cpu, in, &unused);
+  cpu->run.instructions_left--;
+  cpu->run.cycles_left -= heddle_cost(cpu, in, &unused);
   log_step(cpu, pc, in);
   if (get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_TF) {
-    cpu->vector = VECTOR_DEBUG;
+    cpu->run.vector = VECTOR_DEBUG;
     return HEDDLE_STOP_EXCEPTION;
   }
-  return pauses && heddle_pause_stops(cpu) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
+  return pauses && heddle_pause_ends_run(cpu) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
 }
 
 // Runs the instruction at pc alone.
-static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
+static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
   if (heddle_decode_next(cpu, pc, &in) == HEDDLE_DECODED_INVALID) {
-    cpu->vector = VECTOR_INVALID_OPCODE;
+    cpu->run.vector = VECTOR_INVALID_OPCODE;
     return HEDDLE_STOP_EXCEPTION;
   }
   if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP || heddle_is_pause(&in))
-    return emulate(cpu, pc, &in);
+    return emulate_alone(cpu, pc, &in);
   if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
     // Linux gives no process ports; the engine would.
-    cpu->vector = VECTOR_PROTECTION;
+    cpu->run.vector = VECTOR_PROTECTION;
     return HEDDLE_STOP_EXCEPTION;
   }
-  if (cpu->log.on) heddle_log_code(cpu, pc, in.length);
-  bool atomic = heddle_atomic_at(cpu, pc, &in);
-  if (cpu->views) heddle_views_step(cpu->views, pc, &in);
+  if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in.length);
+  bool atomic = heddle_atomic_begin(cpu, pc, &in);
+  if (cpu->private_pages) heddle_private_step(cpu->private_pages, pc, &in);
   uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
   if (order) heddle_buffers_before(cpu->buffers, order);
   uint64_t lengths[2];
-  bool shortened = heddle_sse_shorten(cpu, &in, lengths);
+  bool shortened = heddle_sse_replace_lengths(cpu, &in, lengths);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
-  if (shortened) heddle_sse_restore(cpu, lengths);
-  if (atomic) heddle_atomic_done(cpu, !why);
+  if (shortened) heddle_sse_restore_lengths(cpu, lengths);
+  if (atomic) heddle_atomic_end(cpu, !why);
   if (order) heddle_buffers_after(cpu->buffers, order);
   if (why == HEDDLE_STOP_NONE) {
     log_step(cpu, pc, &in);
@@ -132,10 +132,10 @@ static enum heddle_stop step(struct heddle_cpu *cpu, uint64_t pc) {
 }
 
 // step for an instruction that the thread is inside.
-enum heddle_stop heddle_step_one(struct heddle_cpu *cpu, uint64_t pc) { return step(cpu, pc); }
+enum heddle_stop heddle_step_instruction(struct heddle_cpu *cpu, uint64_t pc) { return step_alone(cpu, pc); }
 
 // Whether the instruction at pc is one that RUN_SYNC stops before.
-static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
+static bool is_sync_at(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
   uint8_t flags = 0;
   if (!heddle_decode(cpu, pc, &in)) return false;
@@ -143,7 +143,7 @@ static bool sync_at(struct heddle_cpu *cpu, uint64_t pc) {
   return flags & HEDDLE_BLOCK_SYNC;
 }
 
-static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
+static bool is_repeated_at(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
   return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
 }
@@ -153,30 +153,24 @@ static bool repeats(struct heddle_cpu *cpu, uint64_t pc) {
 // budgets are looked at where blocks start only, which was done. A repeated
 // string instruction is a block of its own from its second iteration on.
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
-  uint64_t pc = from, last, start = cpu->stepped;
+  uint64_t pc = from, last, start = cpu->run.step_from;
   do {
-    enum heddle_stop inside = heddle_inside_ends(cpu, pc);
-    if (inside == HEDDLE_STOP_FAULT || inside == HEDDLE_STOP_NO_MEMORY) {
-      cpu->resume_end = end;
-      cpu->resume_checked = true;
-    }
+    enum heddle_stop inside = heddle_inside_end_run(cpu, pc);
+    if (inside == HEDDLE_STOP_FAULT || inside == HEDDLE_STOP_NO_MEMORY) keep_rest(cpu, end, true);
     if (inside) return inside;
-    if (ends_exactly(cpu)) return HEDDLE_STOP_BUDGET;
-    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
-    if (!why && !cpu->passed && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
-    if (!why && heddle_atomic_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
-    if (!why && !(cpu->passed && cpu->pass_sync) && (cpu->run_flags & HEDDLE_RUN_SYNC) && sync_at(cpu, pc))
+    if (is_at_exact_end(cpu)) return HEDDLE_STOP_BUDGET;
+    enum heddle_stop why = is_halt_reached(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
+    if (!why && cpu->run.pass == HEDDLE_PASS_NOTHING && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && heddle_atomic_check_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && cpu->run.pass != HEDDLE_PASS_ALL && (cpu->run.flags & HEDDLE_RUN_SYNC) && is_sync_at(cpu, pc))
       why = HEDDLE_STOP_SYNC;
-    int64_t before = cpu->instructions_left;
-    if (!why) why = step(cpu, pc);
+    int64_t before = cpu->run.instructions_left;
+    if (!why) why = step_alone(cpu, pc);
     last = pc;
     pc = get_rip(cpu);
-    if (cpu->instructions_left != before && !(pc == last && repeats(cpu, pc))) cpu->passed = false;
+    if (cpu->run.instructions_left != before && !(pc == last && is_repeated_at(cpu, pc))) cpu->run.pass = HEDDLE_PASS_NOTHING;
     bool resumes = why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT;
-    if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) {
-      cpu->resume_end = end;
-      cpu->resume_checked = true;
-    }
+    if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) keep_rest(cpu, end, true);
     if (why) return why;
   } while (pc > last && pc < end);
   return HEDDLE_STOP_NONE;
@@ -186,17 +180,15 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
 // happened: where blocks end, and so where budgets are looked at, must not
 // depend on which pages were there.
 enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu) {
-  uint64_t end = cpu->resume_end, pc = get_rip(cpu), last;
-  cpu->resume_end = 0;
-  if (cpu->resume_checked) return heddle_step_block(cpu, pc, end);
+  uint64_t end = cpu->run.rest_end, pc = get_rip(cpu), last;
+  cpu->run.rest_end = 0;
+  if (cpu->run.rest_checked) return heddle_step_block(cpu, pc, end);
   do {
     last = pc;
-    enum heddle_stop why = halts(cpu) ? HEDDLE_STOP_BREAKPOINT : step(cpu, pc);
+    enum heddle_stop why = is_halt_reached(cpu) ? HEDDLE_STOP_BREAKPOINT : step_alone(cpu, pc);
     pc = get_rip(cpu);
-    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT) {
-      cpu->resume_end = end;
-      cpu->resume_checked = false;
-    }
+    if (why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT)
+      keep_rest(cpu, end, false);
     if (why) return why;
   } while (pc > last && pc < end);
   return HEDDLE_STOP_NONE;

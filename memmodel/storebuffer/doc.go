@@ -3,7 +3,7 @@
 // keeps copies of pages, for TSO alone.
 //
 // Each joins two halves. While a thread runs, its core's buffer is in the engine (uc.Buffers,
-// uc.Views), which also knows what drains it within a turn: locked instructions and fences.
+// uc.PrivatePages), which also knows what drains it within a turn: locked instructions and fences.
 // Between turns Cores and PageCores decide which stores are committed; their state is plain
 // data. Commits of ByStore go to memory by virtual address, through a Memory, so that
 // copy-on-write and snapshots need no care.

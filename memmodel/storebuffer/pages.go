@@ -8,7 +8,7 @@ import (
 )
 
 // Apart is an engine that keeps the pages apart that cores have stored to:
-// uc.Views.
+// uc.PrivatePages.
 type Apart interface {
 	// Waiting is the number of pages in a core's buffer, and the core's clock
 	// when the first came in.
@@ -17,7 +17,7 @@ type Apart interface {
 	Drain(arch.CoreID)
 }
 
-var _ Apart = (*uc.Views)(nil)
+var _ Apart = (*uc.PrivatePages)(nil)
 
 // PageCores decides when the buffers of cores are committed that the engine
 // keeps by pages.

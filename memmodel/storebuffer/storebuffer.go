@@ -106,10 +106,10 @@ func (b *ByStore) Follow(commits []event.Commit) (problem string) {
 func (b *ByStore) Switch(core arch.CoreID, t arch.ThreadID) { b.Cores.Turn(core, t, b.memory) }
 
 // Begin puts the core's stores over memory.
-func (b *ByStore) Begin(core arch.CoreID, _ arch.ThreadID) { b.engine.Lay(b.Stores(core)) }
+func (b *ByStore) Begin(core arch.CoreID, _ arch.ThreadID) { b.engine.Apply(b.Stores(core)) }
 
 // End takes the core's stores out of memory.
-func (b *ByStore) End(core arch.CoreID, t arch.ThreadID) { b.Keep(core, t, b.engine.Park) }
+func (b *ByStore) End(core arch.CoreID, t arch.ThreadID) { b.Keep(core, t, b.engine.Withdraw) }
 
 // Drain commits the stores of a core.
 func (b *ByStore) Drain(core arch.CoreID) { b.Cores.Drain(core, b.memory) }
@@ -140,8 +140,8 @@ func (b *ByStore) Load(func(arch.ThreadID) *mem.Space) {}
 // the buffer of a core as a whole.
 type ByPage struct {
 	*PageCores
-	engine *uc.Views
-	saved  *uc.SavedViews // in copies of the state
+	engine *uc.PrivatePages
+	saved  *uc.SavedPages // in copies of the state
 }
 
 var _ memmodel.StoreBuffer = (*ByPage)(nil)
@@ -149,7 +149,7 @@ var _ memmodel.StoreBuffer = (*ByPage)(nil)
 // NewByPage makes the empty buffers of a machine's cores. The options must be valid, and
 // nothing may have run on the CPU.
 func NewByPage(cpu *uc.CPU, cores int, seed uint64, o Options) (*ByPage, error) {
-	engine, err := cpu.SeparateViews()
+	engine, err := cpu.UsePrivatePages()
 	if err != nil {
 		return nil, err
 	}

@@ -296,7 +296,7 @@ func (e *Encoder) change(n *uc.MemoryEntry, data []byte) {
 		kind := byte(itemKernel)
 		if data == nil {
 			kind = itemLater
-		} else if n.Flags&uc.FlagView != 0 {
+		} else if n.Flags&uc.FlagBuffered != 0 {
 			kind = itemView
 		}
 		e.item(kind)

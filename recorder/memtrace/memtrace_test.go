@@ -98,7 +98,7 @@ func (d *drawer) kernel(l *fakeLog) {
 		e.Flags = uc.FlagLater
 	} else {
 		if rapid.Bool().Draw(d.t, "view") {
-			m.Kind, e.Flags = event.View, uc.FlagView
+			m.Kind, e.Flags = event.View, uc.FlagBuffered
 		}
 		m.Data = rapid.SliceOfN(rapid.Byte(), n, n).Draw(d.t, "data")
 		l.bytes = append(l.bytes, m.Data...)

@@ -15,7 +15,7 @@ import (
 // core k.
 type viewBench struct {
 	*bench
-	views *Views
+	views *PrivatePages
 	ctx   []arch.Context
 	at    map[string]arch.Addr // of each snippet
 }
@@ -31,7 +31,7 @@ func newViewBench(t testing.TB, snippets map[string]string) *viewBench {
 	}
 	v.bench = newBench(t, text.String())
 	var err error
-	if v.views, err = v.cpu.SeparateViews(); err != nil {
+	if v.views, err = v.cpu.UsePrivatePages(); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -288,7 +288,7 @@ func TestSpacesTakeWhatWaits(t *testing.T) {
 
 func TestViewsAreAlone(t *testing.T) {
 	b, _ := newBuffered(t, 0, "syscall")
-	if _, err := b.cpu.SeparateViews(); err == nil {
+	if _, err := b.cpu.UsePrivatePages(); err == nil {
 		t.Error("two engines for stores at once")
 	}
 }

@@ -1,0 +1,501 @@
+#define _GNU_SOURCE
+
+#include "private.h"
+
+#include "accesses.h"
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- who has touched a page -------------------------------------------------
+
+// Of a page in state: 0, nobody; else the thread that alone has touched it,
+// above these bits, or SHARED.
+#define SHARED 1u      // several threads have
+#define CONTENDED 2u   // ... and stored to it at once
+#define HANDED_ON 4u   // another thread alone had touched it before
+#define ALONE(thread) (((thread) + 1) << 3)
+
+static bool is_alone(uint32_t state) { return state >> 3 != 0; }
+static uint32_t only_thread(uint32_t state) { return (state >> 3) - 1; }
+
+#define PAGE(pte) ((uint32_t)((pte) >> HEDDLE_PAGE_SHIFT))
+#define START(address) ((address) & ~(HEDDLE_PAGE_SIZE - 1))
+#define OFFSET(address) ((address) & (HEDDLE_PAGE_SIZE - 1))
+
+static uint8_t *bytes_of(const struct heddle_private_pages *p, uint32_t page) {
+  return heddle_ram_bytes(p->ram, page);
+}
+
+// Pages that are written in place by all: whoever stores to one drains its
+// buffer at the end of its run, until when nobody else looks.
+static bool is_written_in_place(uint64_t pte) { return pte & (HEDDLE_PTE_SHARED | HEDDLE_PTE_EXEC); }
+
+// ---- pages of cores' own ----------------------------------------------------
+
+// They are beyond what the guest may use, and not counted as used.
+static uint32_t take_page(struct heddle_private_pages *p) {
+  struct heddle_ram *ram = p->ram;
+  if (p->npages >= HEDDLE_PRIVATE_PAGES) abort();
+  uint64_t page = ram->nfreed ? ram->freed[--ram->nfreed] : ram->fresh++;
+  heddle_ram_written(ram, page);
+  ram->refs[page] = 1;
+  p->state[page] = p->first_copy[page] = 0;
+  p->npages++;
+  return (uint32_t)page;
+}
+
+void heddle_private_unref(struct heddle_private_pages *p, uint32_t page) {
+  if (--p->ram->refs[page]) return;
+  p->ram->freed[p->ram->nfreed++] = page;
+  p->npages--;
+}
+
+// Makes the hold's own page one that no snapshot has.
+static void unshare_page(struct heddle_private_pages *p, struct heddle_private_page *c) {
+  if (p->ram->refs[c->own] == 1) return;
+  uint32_t page = take_page(p);
+  memcpy(bytes_of(p, page), bytes_of(p, c->own), HEDDLE_PAGE_SIZE);
+  heddle_private_unref(p, c->own);
+  c->own = page;
+}
+
+// ---- holds ------------------------------------------------------------------
+
+static struct heddle_private_page *copy_of(const struct heddle_private_pages *p, uint32_t page, uint32_t core) {
+  for (uint32_t i = p->first_copy[page]; i; i = p->copies[i].next)
+    if (p->copies[i].core == core) return &p->copies[i];
+  return NULL;
+}
+
+// A hold of the page by another core.
+static struct heddle_private_page *copy_of_another(const struct heddle_private_pages *p, uint32_t page, uint32_t core) {
+  for (uint32_t i = p->first_copy[page]; i; i = p->copies[i].next)
+    if (p->copies[i].core != core) return &p->copies[i];
+  return NULL;
+}
+
+static uint32_t allocate_copy(struct heddle_private_pages *p) {
+  uint32_t i = p->first_free;
+  if (i) {
+    p->first_free = p->copies[i].next;
+    return i;
+  }
+  if (p->ncopies == p->room) {
+    p->room *= 2;
+    p->copies = realloc(p->copies, p->room * sizeof *p->copies);
+    if (!p->copies) abort();
+  }
+  return p->ncopies++;
+}
+
+static struct heddle_private_page *add_copy(struct heddle_private_pages *p, uint32_t core, uint64_t va, uint32_t page, uint32_t own) {
+  struct heddle_core_pages *buffer = &p->cores[core];
+  if (buffer->n == buffer->room) {
+    buffer->room = buffer->room ? 2 * buffer->room : 16;
+    buffer->copies = realloc(buffer->copies, buffer->room * sizeof *buffer->copies);
+    if (!buffer->copies) abort();
+  }
+  uint32_t i = allocate_copy(p);
+  struct heddle_private_page *c = &p->copies[i];
+  *c = (struct heddle_private_page){.va = START(va), .shared = page, .own = own, .next = p->first_copy[page], .core = (uint16_t)core};
+  p->first_copy[page] = i;
+  buffer->copies[buffer->n++] = i;
+  p->nused++;
+  return c;
+}
+
+// Takes the hold out of its page's list. False: the page is gone, and may be
+// another one by now.
+static bool unlink_copy(struct heddle_private_pages *p, uint32_t i) {
+  struct heddle_private_page *c = &p->copies[i];
+  for (uint32_t *at = &p->first_copy[c->shared]; *at; at = &p->copies[*at].next) {
+    if (*at != i) continue;
+    *at = c->next;
+    return true;
+  }
+  return false;
+}
+
+static void release_copy(struct heddle_private_pages *p, uint32_t i) {
+  p->nused--;
+  heddle_private_unref(p, p->copies[i].own);
+  p->copies[i].next = p->first_free;
+  p->first_free = i;
+}
+
+// ---- draining ---------------------------------------------------------------
+
+static void copy_marked(uint8_t *to, const uint8_t *from, const uint64_t *bytes, const uint64_t *but) {
+  for (unsigned word = 0; word < 64; word++) {
+    uint64_t left = bytes[word] & ~(but ? but[word] : 0);
+    for (; left; left &= left - 1) {
+      unsigned at = 64 * word + (unsigned)__builtin_ctzll(left);
+      to[at] = from[at];
+    }
+  }
+}
+
+// Puts what the hold's core has stored into the page that all see, and into
+// other cores' own but for what those have stored themselves.
+static void publish(struct heddle_private_pages *p, struct heddle_space *s, uint32_t i) {
+  uint64_t pte = heddle_space_own(s, p->copies[i].va);
+  struct heddle_private_page *c = &p->copies[i];
+  if (!unlink_copy(p, i) || PAGE(pte) != c->shared) return;
+  uint8_t *to = bytes_of(p, c->shared), *from = bytes_of(p, c->own);
+  if (c->full) {
+    memcpy(to, from, HEDDLE_PAGE_SIZE);
+  } else {
+    copy_marked(to, from, c->bytes, NULL);
+    for (uint32_t k = p->first_copy[c->shared]; k; k = p->copies[k].next) {
+      struct heddle_private_page *o = &p->copies[k];
+      unshare_page(p, o);
+      copy_marked(bytes_of(p, o->own), from, c->bytes, o->bytes);
+    }
+  }
+  heddle_ram_written(p->ram, c->shared);
+}
+
+// The engine's translations are outdated. Inside the callback that fills them
+// they can be flushed; otherwise that waits for the next start.
+static void flush_translations(struct heddle_private_pages *p) {
+  p->cpu->engine.cached_space = NULL;
+  if (p->running_core != HEDDLE_NO_CORE && !p->tracing) uc_ctl_flush_tlb(p->cpu->engine.uc);
+}
+
+// Notes the bytes of the store that was being executed, if it has happened.
+static void mark_traced_store(struct heddle_private_pages *p) {
+  struct heddle_traced_store *s = &p->traced_store;
+  if (!s->n || heddle_cpu_instructions_now(p->cpu) == s->at) return;
+  for (uint32_t i = 0; i < s->n; i++) {
+    struct heddle_private_page *c = &p->copies[s->parts[i].copy];
+    for (uint32_t b = s->parts[i].from; b < s->parts[i].from + s->parts[i].size; b++)
+      c->bytes[b / 64] |= (uint64_t)1 << b % 64;
+  }
+  s->n = 0;
+}
+
+// Publishes all that waits in a core's buffer.
+void heddle_private_drain(struct heddle_private_pages *p, uint32_t core) {
+  struct heddle_core_pages *buffer = &p->cores[core];
+  if (!buffer->n) return;
+  mark_traced_store(p);
+  for (uint32_t i = 0; i < buffer->n; i++) {
+    publish(p, buffer->space, buffer->copies[i]);
+    release_copy(p, buffer->copies[i]);
+  }
+  buffer->n = 0;
+  if (core == p->running_core) {
+    p->traced_store.n = 0;
+    flush_translations(p);
+  } else if (buffer->thread == p->last_thread) {
+    p->translations_outdated = true;
+  }
+}
+
+// Drains another core for the running one's sake. What the running core has
+// fenced off so far comes first.
+static void drain_core(struct heddle_private_pages *p, uint32_t core) {
+  if (p->running_core != HEDDLE_NO_CORE && p->must_drain) heddle_private_drain(p, p->running_core);
+  uint64_t version = p->cpu->space ? p->cpu->space->version : 0;
+  heddle_private_drain(p, core);
+  // A page that a snapshot has was copied, and the engine may know the old one.
+  if (p->running_core != HEDDLE_NO_CORE && p->cpu->space->version != version) flush_translations(p);
+}
+
+// Drains the core on which the thread's stores wait, if they do.
+static void drain_thread(struct heddle_private_pages *p, uint32_t thread) {
+  for (uint32_t core = 0; core < p->ncores; core++)
+    if (p->cores[core].n && p->cores[core].thread == thread) drain_core(p, core);
+}
+
+// ---- what the running core may do -------------------------------------------
+
+// The most stores to contended pages that are traced in one run.
+#define TRACED 4u
+
+static uint32_t page_at(const struct heddle_private_pages *p, uint64_t va) { return PAGE(heddle_space_get(p->cpu->space, va)); }
+
+// Whether the thread that runs is the only one to have touched the page at va. If
+// another was, it drains: what it has stored there is behind what waits.
+static bool claim_page(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
+  uint32_t state = p->state[page], me = p->cores[p->running_core].thread;
+  if (!state) p->state[page] = state = ALONE(me);
+  if (!is_alone(state)) return false;
+  if (only_thread(state) == me) return true;
+  drain_thread(p, only_thread(state));
+  p->state[page_at(p, va)] = state & HANDED_ON ? SHARED : ALONE(me) | HANDED_ON;
+  return !(state & HANDED_ON);
+}
+
+static uint64_t with_page(uint64_t pte, uint32_t page) {
+  return (pte & (HEDDLE_PAGE_SIZE - 1)) | (uint64_t)page << HEDDLE_PAGE_SHIFT;
+}
+
+static struct heddle_private_page *make_copy(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
+  struct heddle_core_pages *buffer = &p->cores[p->running_core];
+  if (!buffer->n) buffer->made = p->cpu->clock;
+  uint32_t own = take_page(p);
+  memcpy(bytes_of(p, own), bytes_of(p, page), HEDDLE_PAGE_SIZE);
+  return add_copy(p, p->running_core, va, page, own);
+}
+
+// Drains the other cores that hold the page, or only one that holds it alone.
+static void drain_others(struct heddle_private_pages *p, uint64_t va, uint32_t *page, bool only_full) {
+  struct heddle_private_page *o;
+  while ((o = copy_of_another(p, *page, p->running_core)) && (o->full || !only_full)) {
+    p->state[*page] |= CONTENDED;
+    drain_core(p, o->core);
+    *page = page_at(p, va);
+  }
+}
+
+// Notes a part of the store that is about to be executed.
+static void note_store_part(struct heddle_private_pages *p, uint32_t copy, uint32_t from, uint32_t size) {
+  struct heddle_traced_store *s = &p->traced_store;
+  if (!s->n) s->at = heddle_cpu_instructions_now(p->cpu);
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->parts[i].copy == copy) return;
+  s->parts[s->n].copy = copy;
+  s->parts[s->n].from = from;
+  s->parts[s->n++].size = size;
+}
+
+static bool is_traced(const struct heddle_private_pages *p, const struct heddle_private_page *c) {
+  for (uint32_t i = 0; i < p->traced_store.n; i++)
+    if (&p->copies[p->traced_store.parts[i].copy] == c) return true;
+  return false;
+}
+
+// Begins to trace a store to the contended page, whose instruction is about to run
+// alone. False: it cannot be told which bytes that changes.
+static bool trace_store(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
+  uint64_t at;
+  uint32_t size;
+  if (!heddle_cpu_store_of(p->cpu, p->pc, &at, &size)) return false;
+  uint64_t start = at > START(va) ? at : START(va), end = START(va) + HEDDLE_PAGE_SIZE;
+  if (end > at + size) end = at + size;
+  if (start >= end) return false;
+  struct heddle_private_page *c = copy_of(p, page, p->running_core);
+  if (!c) c = make_copy(p, va, page);
+  note_store_part(p, (uint32_t)(c - p->copies), (uint32_t)OFFSET(start), (uint32_t)(end - start));
+  p->ntraced++;
+  return true;
+}
+
+// The most pages that cores hold at once.
+#define HELD (HEDDLE_PRIVATE_PAGES / 16)
+
+// There is no room for more pages of cores' own: all that waits is drained.
+static enum heddle_walk store_in_place(struct heddle_private_pages *p, uint64_t va, uint32_t page, uint64_t *pte) {
+  drain_others(p, va, &page, false);
+  heddle_private_drain(p, p->running_core);
+  p->must_drain = p->stored_in_place = true;
+  *pte = with_page(*pte, page_at(p, va));
+  return HEDDLE_WALK_OK;
+}
+
+// The running core is about to store to a page that several threads touch. The
+// instruction that does must run alone if others hold the page: what they drain
+// comes before the instruction as a whole, or after it.
+static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va, uint32_t page, uint64_t *pte) {
+  mark_traced_store(p);
+  struct heddle_private_page *c = copy_of(p, page, p->running_core);
+  bool mine = c && c->full;
+  bool traceable = (p->state[page] & CONTENDED) && !mine && (p->ntraced < TRACED || is_traced(p, c));
+  if ((traceable || copy_of_another(p, page, p->running_core)) && !is_stepping(p->cpu) && !p->acquiring) {
+    p->tracing = true;
+    return HEDDLE_WALK_CODE;
+  }
+  drain_others(p, va, &page, true);
+  if (p->nused >= HELD) return store_in_place(p, va, page, pte);
+  c = copy_of(p, page, p->running_core);
+  if (!(traceable && (is_traced(p, c) || trace_store(p, va, page)))) {
+    drain_others(p, va, &page, false);
+    c = copy_of(p, page, p->running_core);
+    if (!c) c = make_copy(p, va, page);
+    c->full = true;
+  }
+  c = copy_of(p, page, p->running_core);
+  unshare_page(p, c);
+  *pte = with_page(*pte, c->own);
+  if (!c->full) p->cpu->engine.cached_space = NULL;  // the right to write is for this instruction only
+  return HEDDLE_WALK_OK;
+}
+
+// The engine asks for the translation of va, which the page tables give as
+// *pte: changes that to what the running core sees and may do.
+enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access, uint64_t *pte) {
+  uint32_t page = PAGE(*pte);
+  if (p->running_core == HEDDLE_NO_CORE || page == HEDDLE_ZERO_PAGE) return HEDDLE_WALK_OK;
+  if (is_written_in_place(*pte)) {
+    if (access == HEDDLE_WRITE) p->must_drain = p->stored_in_place = true;
+    else *pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+    return HEDDLE_WALK_OK;
+  }
+  bool only = claim_page(p, va, page);
+  page = page_at(p, va);
+  *pte = with_page(*pte, page);
+  if (only) return HEDDLE_WALK_OK;
+  if (access == HEDDLE_WRITE) return store_shared(p, va, page, pte);
+  struct heddle_private_page *c = copy_of(p, page, p->running_core);
+  *pte = with_page(*pte, c ? c->own : page);
+  if (!c || !c->full) *pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  return HEDDLE_WALK_OK;
+}
+
+// A locked instruction is about to run, alone. Between its load and its store no
+// other core may drain: so all that its store needs is done now.
+static void acquire_operand(struct heddle_private_pages *p) {
+  uint64_t at, pte;
+  uint32_t size;
+  if (!heddle_cpu_store_of(p->cpu, p->pc, &at, &size)) return;
+  p->acquiring = true;
+  for (uint64_t va = START(at); va < at + size; va += HEDDLE_PAGE_SIZE) {
+    mark_traced_store(p);
+    if (heddle_space_walk(p->cpu->space, va, HEDDLE_WRITE, false, &pte)) break;
+    heddle_private_fill(p, va, HEDDLE_WRITE, &pte);
+  }
+  p->acquiring = false;
+}
+
+// The instruction at pc is about to run, alone.
+void heddle_private_step(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in) {
+  p->pc = pc;
+  uint32_t order = heddle_order_of(in);
+  if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) p->must_drain = true;
+  if ((order & HEDDLE_ORDER_LOCKED) && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
+}
+
+// ---- what the page tables tell ----------------------------------------------
+
+static void page_allocated(void *observer, uint64_t page) {
+  struct heddle_private_pages *p = observer;
+  p->state[page] = p->first_copy[page] = 0;
+}
+
+// A space has a copy of a page in its place.
+static void page_copied(void *observer, uint64_t to, uint64_t from) {
+  struct heddle_private_pages *p = observer;
+  p->state[to] = p->state[from];
+  p->first_copy[to] = p->first_copy[from];
+  p->first_copy[from] = 0;
+  for (uint32_t i = p->first_copy[to]; i; i = p->copies[i].next) p->copies[i].shared = (uint32_t)to;
+}
+
+// The stopped engine or the kernel is about to access va, which *pte is the
+// entry of. The kernel finds what all see, and nothing that waits: stores to
+// pages of one thread alone are behind those that wait.
+static void page_walked(void *observer, struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte) {
+  struct heddle_private_pages *p = observer;
+  uint32_t page = PAGE(*pte);
+  if (access == HEDDLE_FETCH || page == HEDDLE_ZERO_PAGE || is_written_in_place(*pte)) return;
+  if (p->tracing) {
+    p->tracing = false;
+    if (!p->cpu->run.rest_end) {
+      uc_reg_read(p->cpu->engine.uc, UC_X86_REG_RIP, &p->cpu->run.rest_end);
+      p->cpu->run.rest_end++;
+      p->cpu->run.rest_checked = false;
+    }
+    return;
+  }
+  if (p->running_core != HEDDLE_NO_CORE) {
+    *pte = heddle_private_seen(p, *pte);
+    return;
+  }
+  if (is_alone(p->state[page])) drain_thread(p, only_thread(p->state[page]));
+  while (access == HEDDLE_WRITE && p->first_copy[page]) heddle_private_drain(p, p->copies[p->first_copy[page]].core);
+  *pte = with_page(*pte, PAGE(heddle_space_get(s, va)));
+}
+
+// What the running core sees of the page of an entry.
+uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte) {
+  if (p->running_core == HEDDLE_NO_CORE || !pte || is_written_in_place(pte)) return pte;
+  struct heddle_private_page *c = copy_of(p, PAGE(pte), p->running_core);
+  return c ? with_page(pte, c->own) : pte;
+}
+
+// The space is gone, and with it the stores that wait for its pages.
+static void space_cleared(void *observer, const struct heddle_space *s) {
+  struct heddle_private_pages *p = observer;
+  for (uint32_t core = 0; core < p->ncores; core++) {
+    struct heddle_core_pages *buffer = &p->cores[core];
+    if (!buffer->n || buffer->space != s) continue;
+    for (uint32_t i = 0; i < buffer->n; i++) {
+      unlink_copy(p, buffer->copies[i]);
+      release_copy(p, buffer->copies[i]);
+    }
+    buffer->n = 0;
+  }
+}
+
+static void kernel_read(void *observer, uint64_t page, uint64_t va, size_t n) {
+  (void)observer, (void)page, (void)va, (void)n;
+}
+
+static void kernel_wrote(void *observer, uint64_t page, uint64_t va, const void *bytes, size_t n) {
+  (void)observer, (void)page, (void)va, (void)bytes, (void)n;
+}
+
+static void page_changed(void *observer, uint64_t page) { (void)observer, (void)page; }
+
+static uint64_t page_seen(void *observer, uint64_t pte) { return heddle_private_seen(observer, pte); }
+
+const struct heddle_observer heddle_private_observer = {
+    .allocated = page_allocated, .copied = page_copied, .read = kernel_read, .written = kernel_wrote,
+    .changed = page_changed, .cleared = space_cleared, .walked = page_walked, .seen = page_seen,
+};
+
+// ---- runs -------------------------------------------------------------------
+
+// The loaded thread is about to run on the core.
+void heddle_private_begin(struct heddle_private_pages *p, uint32_t core, uint32_t thread) {
+  struct heddle_core_pages *buffer = &p->cores[core];
+  buffer->thread = thread;
+  buffer->space = p->cpu->space;
+  p->running_core = core;
+  p->must_drain = p->stored_in_place = p->tracing = false;
+  p->ntraced = 0;
+  if (p->translations_outdated || p->last_thread != thread) p->cpu->engine.cached_space = NULL;
+  p->translations_outdated = false;
+  p->last_thread = thread;
+}
+
+// The run is over. True: its core's buffer must be drained.
+bool heddle_private_end(struct heddle_private_pages *p) {
+  mark_traced_store(p);
+  p->traced_store.n = 0;
+  p->running_core = HEDDLE_NO_CORE;
+  p->translations_outdated |= p->stored_in_place;
+  return p->must_drain;
+}
+
+// ---- snapshots --------------------------------------------------------------
+
+// Makes the state of pages that of a snapshot, with nothing that waits.
+void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state, size_t n) {
+  for (uint32_t core = 0; core < p->ncores; core++)
+    if (p->cores[core].n) space_cleared(p, p->cores[core].space);
+  memset(p->first_copy, 0, p->ram->fresh * sizeof *p->first_copy);
+  memset(p->state, 0, p->ram->fresh * sizeof *p->state);
+  memcpy(p->state, state, n * sizeof *state);
+  p->translations_outdated = true;
+}
+
+// Gives the core a hold that it had in a snapshot, of the page that is in the
+// space now.
+bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint32_t thread, uint64_t made, struct heddle_space *s,
+                       const struct heddle_private_page *c) {
+  uint64_t pte = heddle_space_get(s, c->va);
+  if (!pte) return false;
+  struct heddle_core_pages *buffer = &p->cores[core];
+  buffer->thread = thread;
+  buffer->made = made;
+  buffer->space = s;
+  p->ram->refs[c->own]++;
+  struct heddle_private_page *n = add_copy(p, core, c->va, PAGE(pte), c->own);
+  n->full = c->full;
+  memcpy(n->bytes, c->bytes, sizeof n->bytes);
+  return true;
+}
