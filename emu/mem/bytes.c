@@ -1,4 +1,4 @@
-// Reading and writing what a space maps, page by page.
+// Reading and writing the bytes of a space, page by page.
 #include "memory.h"
 
 #include <string.h>
@@ -43,8 +43,8 @@ enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const v
   return HEDDLE_WALK_OK;
 }
 
-// Copies bytes up to and including a zero byte, at most max. Returns how many
-// were copied; *why is not OK when an unreadable page came first.
+// Copies bytes up to and including a zero byte, at most max, and returns their number. *why is not
+// OK if an unreadable page ended the copy.
 size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, size_t max,
                                 enum heddle_walk *why) {
   size_t done = 0;

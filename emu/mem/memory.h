@@ -1,4 +1,4 @@
-// Physical pages and address spaces. See space.go and ram.go for their meaning.
+// Physical pages and address spaces. space.go and ram.go describe them.
 #ifndef HEDDLE_MEMORY_H
 #define HEDDLE_MEMORY_H
 
@@ -10,13 +10,13 @@
 #define HEDDLE_PAGE_SIZE ((uint64_t)1 << HEDDLE_PAGE_SHIFT)
 #define HEDDLE_USER_END ((uint64_t)1 << 47)
 
-// Page 0 is the page of zeros that untouched anonymous memory reads from. It
-// is never freed and never written.
+// Page 0 is the page of zeros that untouched anonymous memory reads. It is never freed and never
+// written.
 #define HEDDLE_ZERO_PAGE 0
-// What allocation answers when the limit is reached.
+// The result of an allocation beyond the limit.
 #define HEDDLE_NO_PAGE UINT64_MAX
 
-// Pages beyond the limit, for cores' own copies of pages.
+// Pages beyond the limit, for cores' private copies of pages.
 #define HEDDLE_PRIVATE_PAGES ((uint64_t)1 << 18)
 
 // A page table entry: page number << 12 and these bits.
@@ -26,52 +26,52 @@
 #define HEDDLE_PTE_PERM 7u
 #define HEDDLE_PTE_SHARED 8u   // written in place, whatever its reference count
 #define HEDDLE_PTE_PRESENT 16u
-#define HEDDLE_PTE_NOTED 32u   // for the owner of the space, and kept by changes of rights
+#define HEDDLE_PTE_NOTED 32u   // a mark of the space's owner, which changes of rights keep
 
 enum heddle_access { HEDDLE_READ, HEDDLE_WRITE, HEDDLE_FETCH };
 
-// What a translation can answer.
+// Results of a translation.
 enum heddle_walk {
   HEDDLE_WALK_OK,
   HEDDLE_WALK_ABSENT,     // no entry, or the address is not a user address
   HEDDLE_WALK_DENIED,     // an entry without the right
   HEDDLE_WALK_NO_MEMORY,  // a copy was needed and the limit is reached
-  HEDDLE_WALK_CODE,       // a page becomes or stops being code: the engine must stop first
+  HEDDLE_WALK_CODE,       // a page becomes code or is no longer code: the engine must stop first
 };
 
-// Bytes of a cache line: an access within one is seen at once (SDM volume 3, section 8.1.1).
+// Bytes of a cache line: an access within one becomes visible at once (SDM volume 3, section
+// 8.1.1).
 #define HEDDLE_LINE_SIZE 64u
 
 // Per-page flags.
 #define HEDDLE_PAGE_CODE 1u   // the engine may hold translations of the page
-#define HEDDLE_PAGE_STALE 2u  // ... and its bytes were changed behind its back
+#define HEDDLE_PAGE_STALE 2u  // ... and its bytes have changed since, without the engine
 
-// Several RAMs can lie in one mapping, each with pages of its own that it alone
-// hands out, counts and writes. The others' pages can be read, by whoever makes
-// sure that they are neither written nor given back meanwhile.
+// Several RAMs can lie in one mapping. Each allocates, counts and writes only pages of its own. It
+// can read foreign pages, those of the others, whose owner must not write or free them meanwhile.
 struct heddle_ram {
   uint8_t *base;    // of the mapping
   uint64_t pages;   // of the mapping
-  uint64_t first;   // page of its own, and how many it has, with those for views
+  uint64_t first;   // first own page, and number of own pages, with those for private copies
   uint64_t span;
-  uint64_t limit;   // pages that can be handed out
-  uint64_t fresh;   // own pages from here on were never handed out and are zero
-  uint64_t used;    // pages handed out, the zero page not counted
+  uint64_t limit;   // on the number of allocated pages
+  uint64_t fresh;   // own pages from here on were never allocated and are zero
+  uint64_t used;    // allocated pages, without the page of zeros
   uint64_t peak;    // largest value of used
-  int64_t used_elsewhere, tables_elsewhere;  // what counts as used besides, for the limit
+  int64_t used_elsewhere, tables_elsewhere;  // added to used and tables for the limit
   uint32_t *refs;   // owners of each own page
   uint8_t *flags;   // of all pages of the mapping
-  uint32_t *freed;  // stack of pages that were handed back
+  uint32_t *freed;  // stack of pages that were freed
   uint64_t nfreed;
   uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
   uint64_t nstale;
-  // Others' pages that were code, with what was in them, and each one's place in
-  // the list, from 1 on. NULL: there are no others.
-  struct heddle_other_code *others;
-  uint64_t nothers, room_others;
-  uint32_t *other_at;
-  uint64_t tables;  // nodes of page tables, which count against the limit too
-  uint64_t serial;  // last number given to a version or code of a space
+  // Foreign pages with code, with the bytes that were translated, and of each page its position in
+  // the list, from 1 on. NULL: there are no other RAMs.
+  struct heddle_foreign_code *foreign;
+  uint64_t nforeign, foreign_room;
+  uint32_t *foreign_index;
+  uint64_t tables;  // nodes of page tables, which count against the limit
+  uint64_t serial;  // last version or code of a space
   const struct heddle_observer *observer;  // of the pages, or NULL
   void *observed_by;                       // the argument of its functions
   bool reads_for_guest;  // the kernel reads on behalf of the guest
@@ -81,8 +81,8 @@ struct heddle_ram {
 struct heddle_node;
 struct heddle_space;
 
-// Functions that are called after pages have changed or were read, for a log of memory or for
-// pages that cores write apart. Each has the observer as its first argument.
+// Functions that are called after pages have changed or were read, for a log of memory and for
+// private pages. The first argument of each is the observer.
 struct heddle_observer {
   void (*allocated)(void *observer, uint64_t page);
   void (*copied)(void *observer, uint64_t page, uint64_t from);
@@ -92,13 +92,13 @@ struct heddle_observer {
   // The page was changed in a way that no other function reports.
   void (*changed)(void *observer, uint64_t page);
   void (*cleared)(void *observer, const struct heddle_space *s);
-  // A walk has found *pte while the engine was stopped; it may answer another.
+  // A walk while the engine was stopped has found *pte; the function may change it.
   void (*walked)(void *observer, struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte);
-  // The entry as the running thread sees it.
+  // Returns the entry as the running thread sees it.
   uint64_t (*seen)(void *observer, uint64_t pte);
 };
 
-struct heddle_other_code {
+struct heddle_foreign_code {
   uint32_t page;
   uint8_t *bytes;
 };
@@ -106,11 +106,11 @@ struct heddle_other_code {
 struct heddle_space {
   struct heddle_ram *ram;
   struct heddle_node *root;
-  uint64_t resident;  // entries present
-  uint64_t zeros;     // ... of them for the page of zeros
-  uint64_t peak;      // largest number of the others
-  uint64_t version;   // another whenever a cached translation may be outdated
-  uint64_t code;      // another whenever executable entries change
+  uint64_t resident;  // number of entries
+  uint64_t zeros;     // ... for the page of zeros
+  uint64_t peak;      // largest number of entries for other pages
+  uint64_t version;   // changed whenever a cached translation may be outdated
+  uint64_t code;      // changed whenever executable entries change
 };
 // Versions and codes grow and are unique among all spaces of one RAM.
 
@@ -119,7 +119,7 @@ void heddle_unreserve(void *at, uint64_t bytes);
 void heddle_advise_huge(void *at, uint64_t bytes);
 int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count);
 uint64_t heddle_ram_span(uint64_t limit);
-void heddle_ram_check_others(struct heddle_ram *ram);
+void heddle_ram_check_foreign(struct heddle_ram *ram);
 void heddle_ram_close(struct heddle_ram *ram);
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
@@ -129,7 +129,7 @@ void heddle_ram_changed(struct heddle_ram *ram, uint64_t page);
 bool heddle_ram_full(const struct heddle_ram *ram);
 void heddle_ram_becomes_code(struct heddle_ram *ram, uint64_t page);
 
-// Whether a page is one of the RAM's own.
+// Reports whether a page belongs to the RAM.
 static inline bool heddle_ram_owns(const struct heddle_ram *ram, uint64_t page) {
   return page - ram->first < ram->span;
 }
@@ -158,8 +158,7 @@ enum heddle_walk heddle_space_write(struct heddle_space *s, uint64_t va, const v
                                     size_t *done);
 size_t heddle_space_read_string(struct heddle_space *s, uint64_t va, char *to, size_t max,
                                 enum heddle_walk *why);
-// Calls for each entry are collected in (va, pte) pairs; the number found is
-// returned even when it exceeds max.
+// Stores up to max (va, pte) pairs and returns the number of entries, which may exceed max.
 size_t heddle_space_entries(const struct heddle_space *s, uint64_t start, uint64_t end, uint64_t *out,
                             size_t max);
 size_t heddle_space_diff(const struct heddle_space *a, const struct heddle_space *b, uint64_t *out, size_t max);

@@ -1,4 +1,4 @@
-// Physical pages: a RAM hands them out, counts their owners and knows which hold code.
+// Physical pages: allocation, reference counts, and pages with code.
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -15,14 +15,13 @@ void heddle_unreserve(void *at, uint64_t bytes) {
   if (at) munmap(at, bytes);
 }
 
-// Large pages of the host make the guest's memory a little faster to reach. It
-// does not matter if there are none.
+// With large pages of the host the guest's memory is a little faster. A failure does not matter.
 void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 
-// How many pages a RAM takes.
+// Returns the number of pages of a RAM.
 uint64_t heddle_ram_span(uint64_t limit) { return limit + HEDDLE_PRIVATE_PAGES; }
 
-// Makes the RAM of the given index of as many as count in the mapping at base.
+// Makes RAM number index of count RAMs in the mapping at base.
 int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count) {
   memset(ram, 0, sizeof *ram);
   ram->base = base;
@@ -34,8 +33,8 @@ int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsig
   ram->flags = heddle_reserve(ram->pages);
   ram->freed = heddle_reserve(ram->span * sizeof *ram->freed);
   ram->stale = heddle_reserve(ram->pages * sizeof *ram->stale);
-  if (count > 1) ram->other_at = heddle_reserve(ram->pages * sizeof *ram->other_at);
-  if (!ram->refs || !ram->flags || !ram->freed || !ram->stale || (count > 1 && !ram->other_at)) {
+  if (count > 1) ram->foreign_index = heddle_reserve(ram->pages * sizeof *ram->foreign_index);
+  if (!ram->refs || !ram->flags || !ram->freed || !ram->stale || (count > 1 && !ram->foreign_index)) {
     heddle_ram_close(ram);
     return -1;
   }
@@ -49,21 +48,21 @@ void heddle_ram_close(struct heddle_ram *ram) {
   heddle_unreserve(ram->flags, ram->pages);
   heddle_unreserve(ram->freed, ram->span * sizeof *ram->freed);
   heddle_unreserve(ram->stale, ram->pages * sizeof *ram->stale);
-  heddle_unreserve(ram->other_at, ram->pages * sizeof *ram->other_at);
-  for (uint64_t i = 0; i < ram->nothers; i++) free(ram->others[i].bytes);
-  free(ram->others);
+  heddle_unreserve(ram->foreign_index, ram->pages * sizeof *ram->foreign_index);
+  for (uint64_t i = 0; i < ram->nforeign; i++) free(ram->foreign[i].bytes);
+  free(ram->foreign);
   memset(ram, 0, sizeof *ram);
 }
 
-// Page tables are memory too: a guest that touches one page in every 2 MiB of
-// a huge mapping must meet the limit like any other.
+// Page tables are memory too: a guest that accesses one page in every 2 MiB of a huge mapping must
+// reach the limit like any other.
 bool heddle_ram_full(const struct heddle_ram *ram) {
   int64_t used = (int64_t)(ram->used + ram->tables) + ram->used_elsewhere + ram->tables_elsewhere;
   return used + 1 >= (int64_t)ram->limit || (!ram->nfreed && ram->fresh >= ram->first + ram->span);
 }
 
-// The bytes of a page were changed apart from the functions of spaces: no outdated
-// translation of it is run, and the observer knows.
+// The bytes of a page were changed other than by the functions of spaces: drops translations of it
+// and informs the observer.
 void heddle_ram_changed(struct heddle_ram *ram, uint64_t page) {
   heddle_ram_written(ram, page);
   if (ram->observer) ram->observer->changed(ram->observed_by, page);
@@ -95,8 +94,8 @@ void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
   ram->freed[ram->nfreed++] = (uint32_t)page;
 }
 
-// The page's bytes are changed by someone other than the engine: translations
-// of it must go before the engine runs again.
+// The page's bytes were changed by something other than the engine: its translations must be
+// dropped before the engine runs again.
 void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
   if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_STALE)) == HEDDLE_PAGE_CODE) {
     ram->flags[page] |= HEDDLE_PAGE_STALE;
@@ -104,39 +103,39 @@ void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
   }
 }
 
-// A page becomes code. The owner of another's page may change it when nobody
-// holds it any more, which nobody tells: what was translated is kept.
+// A page becomes code. The owner of a foreign page may change it once nothing here refers to it,
+// without notice, so the translated bytes are kept.
 void heddle_ram_becomes_code(struct heddle_ram *ram, uint64_t page) {
   ram->flags[page] |= HEDDLE_PAGE_CODE;
   if (heddle_ram_owns(ram, page)) return;
-  if (!ram->other_at[page]) {
-    if (ram->nothers == ram->room_others) {
-      ram->room_others = ram->room_others ? 2 * ram->room_others : 256;
-      ram->others = realloc(ram->others, ram->room_others * sizeof *ram->others);
-      if (!ram->others) abort();
+  if (!ram->foreign_index[page]) {
+    if (ram->nforeign == ram->foreign_room) {
+      ram->foreign_room = ram->foreign_room ? 2 * ram->foreign_room : 256;
+      ram->foreign = realloc(ram->foreign, ram->foreign_room * sizeof *ram->foreign);
+      if (!ram->foreign) abort();
     }
-    struct heddle_other_code c = {(uint32_t)page, malloc(HEDDLE_PAGE_SIZE)};
+    struct heddle_foreign_code c = {(uint32_t)page, malloc(HEDDLE_PAGE_SIZE)};
     if (!c.bytes) abort();
-    ram->others[ram->nothers++] = c;
-    ram->other_at[page] = (uint32_t)ram->nothers;
+    ram->foreign[ram->nforeign++] = c;
+    ram->foreign_index[page] = (uint32_t)ram->nforeign;
   }
-  memcpy(ram->others[ram->other_at[page] - 1].bytes, heddle_ram_bytes(ram, page), HEDDLE_PAGE_SIZE);
+  memcpy(ram->foreign[ram->foreign_index[page] - 1].bytes, heddle_ram_bytes(ram, page), HEDDLE_PAGE_SIZE);
 }
 
-// Has translations of others' pages go that are not what they were. To be called
-// before others' pages are read that are new.
-void heddle_ram_check_others(struct heddle_ram *ram) {
-  for (uint64_t i = 0; i < ram->nothers;) {
-    struct heddle_other_code *c = &ram->others[i];
+// Marks translations of foreign pages that have changed as outdated. The caller does this before it
+// reads new foreign pages.
+void heddle_ram_check_foreign(struct heddle_ram *ram) {
+  for (uint64_t i = 0; i < ram->nforeign;) {
+    struct heddle_foreign_code *c = &ram->foreign[i];
     bool code = ram->flags[c->page] & HEDDLE_PAGE_CODE;
     if (code && !memcmp(c->bytes, heddle_ram_bytes(ram, c->page), HEDDLE_PAGE_SIZE)) {
       i++;
       continue;
     }
     if (code) heddle_ram_written(ram, c->page);
-    ram->other_at[c->page] = 0;
+    ram->foreign_index[c->page] = 0;
     free(c->bytes);
-    *c = ram->others[--ram->nothers];
-    if (i < ram->nothers) ram->other_at[c->page] = (uint32_t)(i + 1);
+    *c = ram->foreign[--ram->nforeign];
+    if (i < ram->nforeign) ram->foreign_index[c->page] = (uint32_t)(i + 1);
   }
 }

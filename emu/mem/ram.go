@@ -15,8 +15,8 @@ package mem
 #cgo nocallback heddle_ram_full
 #cgo noescape heddle_ram_changed
 #cgo nocallback heddle_ram_changed
-#cgo noescape heddle_ram_check_others
-#cgo nocallback heddle_ram_check_others
+#cgo noescape heddle_ram_check_foreign
+#cgo nocallback heddle_ram_check_foreign
 */
 import "C"
 
@@ -122,7 +122,7 @@ func (r *RAM) Import(generation uint64, at Level) {
 	r.c.used_elsewhere = C.int64_t(at.Used) - C.int64_t(r.outset.Used)
 	r.c.tables_elsewhere = C.int64_t(at.Tables) - C.int64_t(r.outset.Tables)
 	r.c.peak = r.c.used
-	C.heddle_ram_check_others(r.c)
+	C.heddle_ram_check_foreign(r.c)
 }
 
 // Adopt begins to copy the state of another RAM's machine, in which pages may be

@@ -1,13 +1,13 @@
-// A log of memory accesses, and what instructions mean for the order of
-// others. See accesses.go.
+// A log of memory accesses, and the effects of instructions on the order of others. See
+// accesses.go.
 #ifndef HEDDLE_ACCESSES_H
 #define HEDDLE_ACCESSES_H
 
 #include "cpu.h"
 
-// What an instruction does to the order of memory accesses.
+// Effects of an instruction on the order of memory accesses.
 #define HEDDLE_ORDER_LOCKED 1u  // atomic read and write, and a full fence
-#define HEDDLE_ORDER_FULL 2u    // MFENCE, and instructions that serialise
+#define HEDDLE_ORDER_FULL 2u    // MFENCE, and instructions that serialize
 #define HEDDLE_ORDER_STORES 4u  // SFENCE
 #define HEDDLE_ORDER_WEAK 8u    // non-temporal stores
 
@@ -25,7 +25,7 @@ struct heddle_access_entry {
 struct heddle_access_log {
   struct heddle_cpu *cpu;
   uc_hook hooks[2];
-  uint64_t count;  // may exceed HEDDLE_ACCESSES: the rest was not kept
+  uint64_t count;  // may exceed HEDDLE_ACCESSES: later ones are not kept
   struct heddle_access_entry entries[HEDDLE_ACCESSES];
 };
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-// Begins to log. What is known of blocks is forgotten, since from now on those
-// with atomic instructions have to be looked at.
+// Starts to log. The descriptions of blocks are dropped, since those with atomic instructions must
+// be examined from now on.
 int heddle_atomics_open(struct heddle_cpu *cpu) {
   struct heddle_atomic_log *log = &cpu->logs.atomics;
   if (log->on) return 0;
@@ -18,8 +18,8 @@ int heddle_atomics_open(struct heddle_cpu *cpu) {
 
 void heddle_atomics_close(struct heddle_cpu *cpu) { free(cpu->logs.atomics.entries); }
 
-// Whether a gated run stops at pc: before an atomic instruction that was not
-// admitted, or behind one that was.
+// Decides whether a gated run stops at pc: before an atomic instruction that is not admitted, or
+// after one that was.
 bool heddle_atomic_check_gate(struct heddle_cpu *cpu, uint64_t pc) {
   struct heddle_atomic_log *log = &cpu->logs.atomics;
   log->at = false;
@@ -34,9 +34,8 @@ bool heddle_atomic_check_gate(struct heddle_cpu *cpu, uint64_t pc) {
   return log->at;
 }
 
-// Puts the instruction at pc, which is about to run, into the log if it is
-// atomic or a fence. Its operand's address is known now; afterwards its own
-// result may be in the registers.
+// Starts an entry for the instruction at pc, which is about to run, if it is atomic or a fence.
+// Afterwards its result may have changed the registers that its operand's address depends on.
 bool heddle_atomic_begin(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   struct heddle_atomic_log *log = &cpu->logs.atomics;
   uint8_t flags = 0;
@@ -54,7 +53,7 @@ bool heddle_atomic_begin(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecoded
   return true;
 }
 
-// Keeps what heddle_atomic_begin found, if the instruction happened.
+// Keeps the entry of heddle_atomic_begin if the instruction has retired.
 void heddle_atomic_end(struct heddle_cpu *cpu, bool happened) {
   if (!happened) return;
   cpu->logs.atomics.n++;

@@ -1,5 +1,4 @@
-// A log of the atomic instructions and fences that a run executes. See
-// atomics.go.
+// A log of the atomic instructions and fences that a run executes. See atomics.go.
 #ifndef HEDDLE_ATOMICS_H
 #define HEDDLE_ATOMICS_H
 
@@ -17,19 +16,19 @@ struct heddle_atomic {
   uint32_t unused;
 };
 
-// Room that is left when a run stops for its log: a stop comes at a block's
-// start only, and no block has more instructions.
+// Entries, and those left free when a run stops for a full log: it stops only at the start of a
+// block, and no block has more instructions.
 #define HEDDLE_ATOMICS 4096u
 #define HEDDLE_ATOMICS_SLACK 512u
 
 struct heddle_atomic_log {
   bool on, muted;
-  bool gated;     // a run also stops before each atomic instruction, and behind it
-  bool admitted;  // the next one may go on
-  bool at;        // the run stopped before one
-  uint64_t where; // that one's operand
-  bool compares;  // that one is a CMPXCHG
-  bool sets;      // that one is an OR
+  bool gated;     // runs also stop before and after each atomic instruction
+  bool admitted;  // the next one needs no stop before it
+  bool at;        // the run has stopped before one
+  uint64_t where; // address of its operand
+  bool compares;  // it is a CMPXCHG
+  bool sets;      // it is an OR
   size_t n, taken;
   struct heddle_atomic *entries;
 };

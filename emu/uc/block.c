@@ -10,7 +10,7 @@
 const struct heddle_block heddle_no_block;
 
 int heddle_blocks_init(struct heddle_blocks *b) {
-  // Large pages of the host: the table is read at every block.
+  // With large pages of the host: the table is read at every block.
   b->table = aligned_alloc(1u << 21, HEDDLE_BLOCKS * sizeof *b->table);
   b->known = malloc(HEDDLE_BLOCKS * sizeof *b->known);
   b->cuts = calloc(HEDDLE_CUTS, sizeof *b->cuts);
@@ -34,8 +34,8 @@ void heddle_blocks_forget(struct heddle_blocks *b) {
   b->last_tag = 0;
 }
 
-// The tag for the space whose code has the given number. A space that was not
-// seen for long gets a new one, and its blocks are found out again.
+// Returns the tag for the space whose code has the given number. The least recently added space
+// gives its tag up; if it returns, its blocks are decoded again.
 uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code) {
   for (unsigned i = 0; i < HEDDLE_SPACES; i++)
     if (b->codes[i] == code) return b->tags[i];
@@ -51,7 +51,7 @@ uint64_t heddle_blocks_tag(struct heddle_blocks *b, uint64_t code) {
 
 // ---- decoding ---------------------------------------------------------------
 
-// Copies the code at pc, as far as it is mapped executable.
+// Copies the code at pc up to the first byte that is not mapped executable.
 size_t heddle_space_code(struct heddle_space *s, uint64_t pc, uint8_t *out, size_t max) {
   size_t done = 0;
   while (done < max) {
@@ -69,14 +69,14 @@ static bool decode_bytes(struct heddle_cpu *cpu, const uint8_t *code, size_t len
   return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&cpu->decoder, NULL, code, len, in));
 }
 
-// Decodes the instruction at pc; false when the bytes are none.
+// Decodes the instruction at pc. Returns false if the bytes are not an instruction.
 bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in) {
   uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
   return decode_bytes(cpu, code, heddle_space_code(cpu->space, pc, code, sizeof code), in);
 }
 
-// Reports whether the engine has no such instruction but would execute it as another
-// one: VEX code as SSE code with two operands.
+// Reports whether the engine lacks the instruction but would execute it as another one: VEX code as
+// SSE code with two operands.
 static bool is_misread(const ZydisDecodedInstruction *in) { return in->encoding > ZYDIS_INSTRUCTION_ENCODING_3DNOW; }
 _Static_assert(ZYDIS_INSTRUCTION_ENCODING_XOP > ZYDIS_INSTRUCTION_ENCODING_3DNOW &&
                    ZYDIS_INSTRUCTION_ENCODING_VEX > ZYDIS_INSTRUCTION_ENCODING_3DNOW &&
@@ -84,8 +84,8 @@ _Static_assert(ZYDIS_INSTRUCTION_ENCODING_XOP > ZYDIS_INSTRUCTION_ENCODING_3DNOW
                    ZYDIS_INSTRUCTION_ENCODING_MVEX > ZYDIS_INSTRUCTION_ENCODING_3DNOW,
                "the encodings of vector extensions come last");
 
-// Decodes the instruction at pc for execution. Code of which the rest is not mapped
-// is left to the engine, which faults there.
+// Decodes the instruction at pc for execution. An instruction that is not completely mapped is left
+// to the engine, which faults there.
 enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in) {
   uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
@@ -94,7 +94,8 @@ enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, Zydi
   return len < sizeof code ? HEDDLE_DECODED_CUT : HEDDLE_DECODED_INVALID;
 }
 
-// Reports whether the instruction has an operand in memory, besides what it pushes or pops.
+// Reports whether the instruction has an operand in memory, besides the stack slot that it pushes
+// or pops.
 bool heddle_has_operand(const ZydisDecodedInstruction *in) {
   if (in->meta.category == ZYDIS_CATEGORY_STRINGOP) return true;
   return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3;
@@ -121,13 +122,14 @@ bool heddle_is_atomic(const ZydisDecodedInstruction *in) {
          (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
 }
 
-// No instruction costs more cycles.
+// Returns a bound on the cycles of an instruction.
 uint32_t heddle_highest_cost(const struct heddle_cpu *cpu) {
   const struct heddle_costs *c = &cpu->costs;
   return c->instruction + c->memory + c->divide + c->atomic + c->fence + c->sqrt + c->transcendental + c->check;
 }
 
-// What the instruction costs, in cycles. Adds what there is to look at.
+// Returns the cycles of the instruction, and adds the flags (HEDDLE_BLOCK_...) that it gives to its
+// block.
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags) {
   const struct heddle_costs *c = &cpu->costs;
   uint32_t cost = c->instruction;
@@ -192,7 +194,7 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   }
 }
 
-// How a block ends whose last instruction this is.
+// Returns how a block ends whose last instruction this is.
 enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in) {
   if (in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return HEDDLE_KIND_NONE;
   bool indirect = in->attributes & ZYDIS_ATTRIB_HAS_MODRM;
@@ -212,7 +214,7 @@ enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in) {
   }
 }
 
-// Whether one of sorted addresses is in [from, to).
+// Reports whether one of n sorted addresses is in [from, to).
 bool heddle_any_within(const uint64_t *sorted, size_t n, uint64_t from, uint64_t to) {
   size_t lo = 0, hi = n;
   while (lo < hi) {
@@ -229,7 +231,7 @@ bool heddle_has_breakpoint(const struct heddle_cpu *cpu, uint64_t from, uint64_t
 
 #define MAX_BLOCK (HEDDLE_BLOCK_MOST * ZYDIS_MAX_INSTRUCTION_LENGTH)
 
-// Counts the instructions of [pc, end) and adds up what they cost.
+// Counts the instructions of [pc, end) and adds up their costs.
 struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
   uint8_t code[MAX_BLOCK + ZYDIS_MAX_INSTRUCTION_LENGTH];
   size_t size = end - pc < MAX_BLOCK ? end - pc : MAX_BLOCK;
@@ -240,8 +242,8 @@ struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t 
     k.count++;
     if (k.flags & HEDDLE_BLOCK_PAUSE) k.flags = (k.flags & ~HEDDLE_BLOCK_PAUSE) | HEDDLE_BLOCK_PAUSE_INSIDE;
     if (!decode_bytes(cpu, code + at, len - at, &in)) {
-      // Processors raise #UD here, or fault where the rest is not mapped. The engine
-      // may do something else.
+      // Processors raise #UD here, or fault if the rest is not mapped. The engine may behave
+      // otherwise.
       k.cost += cpu->costs.instruction;
       k.flags |= HEDDLE_BLOCK_SPECIAL;
       k.kind = HEDDLE_KIND_NONE;
@@ -254,7 +256,7 @@ struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t 
   return k;
 }
 
-// Where in a block so many of its instructions are over.
+// Finds the place in a block after count of its instructions.
 const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct heddle_block *b, uint64_t count) {
   uint64_t pc = heddle_block_pc(b), code = cpu->space->code, translation = cpu->blocks.translation;
   struct heddle_cut *c = &cpu->blocks.cuts[(pc + count * 31) & (HEDDLE_CUTS - 1)];
@@ -272,7 +274,7 @@ const struct heddle_cut *heddle_cut_block(struct heddle_cpu *cpu, const struct h
 
 // ---- tables -----------------------------------------------------------------
 
-// The slot for a block by where its bytes are, or NULL if they lie in two pages.
+// Returns the slot of a block by its physical address, or NULL if it lies in two pages.
 static struct heddle_block_facts *facts_slot(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, uint64_t *key) {
   uint64_t pte, offset = pc & (HEDDLE_PAGE_SIZE - 1);
   if (offset + size > HEDDLE_PAGE_SIZE) return NULL;
@@ -294,8 +296,8 @@ static struct heddle_block_facts look_up_facts(struct heddle_cpu *cpu, uint64_t 
   return k;
 }
 
-// What is known of the block at pc in the current space, found out if need be.
-// Blocks with nothing to look at are put into the table.
+// Describes the block at pc in the current space, and puts it into the table unless it has a flag
+// that the run watches.
 struct heddle_block *heddle_describe_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   struct heddle_block_facts k = look_up_facts(cpu, pc, size);
   uint32_t flags = k.flags;
@@ -310,8 +312,8 @@ struct heddle_block *heddle_describe_block(struct heddle_cpu *cpu, uint64_t pc, 
   return b;
 }
 
-// Takes the blocks out of the table that have an address: they begin there or a little
-// before.
+// Removes the blocks that contain an address from the table. They start at most the longest block's
+// size before it.
 static void evict_blocks_at(struct heddle_blocks *blocks, uint64_t address) {
   for (uint64_t pc = address; pc + blocks->longest > address && pc <= address; pc--) {
     struct heddle_block *b = heddle_block_slot(blocks->table, pc);
@@ -319,14 +321,14 @@ static void evict_blocks_at(struct heddle_blocks *blocks, uint64_t address) {
   }
 }
 
-// Takes the blocks out of the table that have breakpoints among sorted ones which the
-// processor does not have yet. Those that have others are not in it.
+// Removes the blocks from the table that contain one of n sorted breakpoints which the processor
+// does not have yet. Blocks with older breakpoints are not in the table.
 void heddle_blocks_evict(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (!heddle_has_breakpoint(cpu, sorted[i], sorted[i] + 1)) evict_blocks_at(&cpu->blocks, sorted[i]);
 }
 
-// A block is translated anew: what was known of the one before it is outdated.
+// A block has been translated: the facts about an earlier block at its address are outdated.
 void heddle_block_translated(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   heddle_block_slot(cpu->blocks.table, pc)->key = 0;
   cpu->blocks.translation++;

@@ -14,19 +14,19 @@ static struct heddle_pending *pending_at(struct heddle_buffers *b, uint64_t i) {
 static __attribute__((noinline)) void grow_ring(struct heddle_buffers *b) {
   struct heddle_pending *ring = malloc(2 * b->room * sizeof *ring);
   struct heddle_store *out = realloc(b->out, 2 * b->room * sizeof *out);
-  struct heddle_store *given = realloc(b->given, 2 * b->room * sizeof *given);
-  if (!ring || !out || !given) abort();
+  struct heddle_store *applied = realloc(b->applied, 2 * b->room * sizeof *applied);
+  if (!ring || !out || !applied) abort();
   for (uint64_t i = b->head; i < b->tail; i++) ring[i & (2 * b->room - 1)] = *pending_at(b, i);
   free(b->ring);
   b->ring = ring;
   b->out = out;
-  b->given = given;
+  b->applied = applied;
   b->room *= 2;
   if (!b->bounded) b->limit = b->room;
 }
 
-// A place for one more store. When the buffer is full the oldest one is
-// committed, which is to forget what it hides.
+// Adds an entry for one more store. If the buffer is full, its oldest store is committed, by
+// forgetting the bytes that it hides.
 static inline struct heddle_pending *add_pending(struct heddle_buffers *b) {
   if (b->tail - b->head >= b->limit) {
     if (b->bounded) b->head++;
@@ -35,9 +35,9 @@ static inline struct heddle_pending *add_pending(struct heddle_buffers *b) {
   return pending_at(b, b->tail++);
 }
 
-// ---- memory under a store ---------------------------------------------------
+// ---- memory at the address of a store ---------------------------------------
 
-// Keeps what is in memory at the store's place and puts other bytes there.
+// Saves the bytes at the store's address in hidden, and writes shown there.
 static void exchange_bytes(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address, uint8_t *hidden,
                     const uint8_t *shown) {
   uint8_t *memory = b->cpu->ram->base + p->physical;
@@ -60,15 +60,14 @@ static inline struct heddle_pending *keep_hidden(struct heddle_buffers *b, uint6
   p->weak = b->weak;
   p->second = second;
   const uint8_t *memory = b->cpu->ram->base + physical;
-  // Eight bytes are copied faster than some, where they do not reach beyond memory.
+  // Eight bytes are copied faster than a variable number, where they lie within the page.
   if (__builtin_expect(OFFSET(physical) <= HEDDLE_PAGE_SIZE - 8, 1)) memcpy(p->saved, memory, 8);
   else memcpy(p->saved, memory, size);
   return p;
 }
 
-// A store into two cache lines is two stores. If the second lies in another page, that is
-// given its own memory now if it shares it; if it is not there, the instruction is about
-// to fault.
+// A store into two cache lines is two stores. If the second lies in another page, that page is
+// copied now if it has other owners; if there is no page, the instruction is about to fault.
 static __attribute__((noinline)) void keep_hidden_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first, uint32_t rest) {
   uint64_t address = address_of(b, keep_hidden(b, physical, first, 0)) + first, next = physical + first;
   if (!OFFSET(next)) {
@@ -91,7 +90,7 @@ static void on_store(uc_engine *uc, uc_mem_type type, uint64_t physical, int siz
   else keep_hidden_parts(b, physical, room, (uint32_t)size - room);
 }
 
-// ---- what instructions do to the buffer -------------------------------------
+// ---- effects of instructions on the buffer ----------------------------------
 
 static void drain_all(struct heddle_buffers *b) { b->head = b->tail; }
 
@@ -101,7 +100,7 @@ static void add_fence(struct heddle_buffers *b) {
   memset(p, 0, sizeof *p);
 }
 
-// An instruction with a meaning for the order of accesses is about to run.
+// An instruction that orders memory accesses is about to run.
 void heddle_buffers_before(struct heddle_buffers *b, uint32_t order) {
   if (!b->running) return;
   if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) drain_all(b);
@@ -115,8 +114,7 @@ void heddle_buffers_after(struct heddle_buffers *b, uint32_t order) {
   b->weak = false;
 }
 
-// The stores from number from on hide other bytes at va than those that were there when they
-// were made.
+// Changes the bytes at va that the stores from number from on hide.
 void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, const uint8_t *bytes, uint32_t n) {
   for (uint64_t i = from < b->head ? b->head : from; i < b->tail; i++) {
     struct heddle_pending *p = pending_at(b, i);
@@ -126,11 +124,11 @@ void heddle_buffers_hide(struct heddle_buffers *b, uint64_t from, uint64_t va, c
   }
 }
 
-// An access to the page failed. A store that crosses pages was announced
-// before that was known.
+// An access to the page has faulted. If a store crosses pages, its hook was called before that was
+// known.
 void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page) {
   if (!b->running || b->head == b->tail || !pending_at(b, b->tail - 1)->second) return;
-  const struct heddle_pending *p = pending_at(b, b->tail - 2);  // there still, should it be committed
+  const struct heddle_pending *p = pending_at(b, b->tail - 2);  // still in the ring, even if it was committed
   uint64_t address = address_of(b, p), next = address + p->size;
   if (OFFSET(next) || ((address ^ page) >= HEDDLE_PAGE_SIZE && (next ^ page) >= HEDDLE_PAGE_SIZE)) return;
   b->tail -= 2;
@@ -141,9 +139,9 @@ void heddle_buffers_faulted(struct heddle_buffers *b, uint64_t page) {
 
 void heddle_buffers_flushed(struct heddle_buffers *b) { b->epoch++; }
 
-// The engine is about to be told that the address va is in a page. It tells
-// stores by their page alone: so that the address is known, no other address of
-// the page may be in the engine's translations, but for fetching.
+// The engine is about to be applied the translation of va to a page. It reports stores by physical
+// address only. For the virtual address to be known, the engine may have no other translation of
+// the page, except for fetching.
 void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms) {
   va &= ~(HEDDLE_PAGE_SIZE - 1);
   bool live = b->filled[page] == b->epoch;
@@ -162,7 +160,7 @@ void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page,
 
 // ---- switching cores --------------------------------------------------------
 
-// Finds the memory at a store's address, for writing.
+// Finds the memory at a store's address, for writing. Returns false if there is none.
 static bool locate_store(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address) {
   uint64_t pte;
   if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, true, &pte)) return false;
@@ -170,9 +168,8 @@ static bool locate_store(struct heddle_buffers *b, struct heddle_pending *p, uin
   return true;
 }
 
-// Lays the stores of a core, oldest first, over memory, which is what all cores
-// see, and begins to buffer. A store whose page is not there any more is left out,
-// which the result tells.
+// Writes the stores of a core, oldest first, over memory, which has the values that all cores see,
+// and starts to buffer. A store whose page no longer exists is left out; then the result is false.
 bool heddle_buffers_apply(struct heddle_cpu *cpu, const struct heddle_store *stores, size_t n) {
   struct heddle_buffers *b = cpu->buffers;
   b->head = b->tail = 0;
@@ -183,23 +180,22 @@ bool heddle_buffers_apply(struct heddle_cpu *cpu, const struct heddle_store *sto
     *p = (struct heddle_pending){.size = s->size, .weak = s->weak};
     if (s->size && !locate_store(b, p, s->addr)) continue;
     if (s->size) exchange_bytes(b, p, s->addr, p->saved, s->data);
-    b->given[b->tail++] = *s;
+    b->applied[b->tail++] = *s;
   }
-  b->laid = b->tail;
+  b->napplied = b->tail;
   b->running = true;
   return b->tail == n;
 }
 
-// What a store is when its core does not run. Its bytes come later.
+// Describes a store for the time in which its core does not run, without its bytes.
 static struct heddle_store describe_store(struct heddle_buffers *b, uint64_t i) {
   const struct heddle_pending *p = pending_at(b, i);
-  if (i < b->laid) return b->given[i];
+  if (i < b->napplied) return b->applied[i];
   return (struct heddle_store){
       .addr = p->size ? address_of(b, p) : 0, .cycles = b->cpu->clock, .size = p->size, .weak = p->weak};
 }
 
-// Stops buffering, takes the core's stores off memory, newest first, and leaves
-// them in out.
+// Stops buffering, removes the core's stores from memory, newest first, and puts them into out.
 size_t heddle_buffers_withdraw(struct heddle_cpu *cpu) {
   struct heddle_buffers *b = cpu->buffers;
   size_t n = b->tail - b->head;
@@ -209,19 +205,18 @@ size_t heddle_buffers_withdraw(struct heddle_cpu *cpu) {
     b->out[i] = describe_store(b, b->head + i);
     if (p->size) exchange_bytes(b, p, b->out[i].addr, b->out[i].data, p->saved);
   }
-  b->head = b->tail = b->laid = 0;
+  b->head = b->tail = b->napplied = 0;
   return n;
 }
 
-// ---- setting up -------------------------------------------------------------
+// ---- initialization ---------------------------------------------------------
 
 static uint64_t *reserve_table(uint64_t n) {
   void *p = mmap(NULL, n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
-// Begins to watch stores. Nothing may have run yet: what is translated has the
-// hook in it.
+// Starts to observe stores. Nothing may have run yet: the hook is part of the translated code.
 int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
   if (cpu->engine.has_run || cpu->buffers) return UC_ERR_ARG;
   struct heddle_buffers *b = calloc(1, sizeof *b);
@@ -235,10 +230,10 @@ int heddle_buffers_open(struct heddle_cpu *cpu, uint32_t capacity) {
   b->epoch = 1;
   b->ring = malloc(b->room * sizeof *b->ring);
   b->out = malloc(b->room * sizeof *b->out);
-  b->given = malloc(b->room * sizeof *b->given);
+  b->applied = malloc(b->room * sizeof *b->applied);
   b->va = reserve_table(cpu->ram->pages);
   b->filled = reserve_table(cpu->ram->pages);
-  if (!b->ring || !b->out || !b->given || !b->va || !b->filled) return UC_ERR_NOMEM;
+  if (!b->ring || !b->out || !b->applied || !b->va || !b->filled) return UC_ERR_NOMEM;
   return uc_hook_add(cpu->engine.uc, &b->hook, UC_HOOK_MEM_WRITE, (void *)on_store, b, (uint64_t)1, (uint64_t)0);
 }
 
@@ -250,7 +245,7 @@ void heddle_buffers_close(struct heddle_cpu *cpu) {
   if (b->filled) munmap(b->filled, cpu->ram->pages * sizeof(uint64_t));
   free(b->ring);
   free(b->out);
-  free(b->given);
+  free(b->applied);
   free(b);
   cpu->buffers = NULL;
 }

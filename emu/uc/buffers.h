@@ -1,40 +1,39 @@
-// The store buffer of the core that runs. See buffers.go.
+// The store buffer of the running core. See buffers.go.
 #ifndef HEDDLE_BUFFERS_H
 #define HEDDLE_BUFFERS_H
 
 #include "accesses.h"
 
-// A store that waits, or a fence (size 0) that stores behind it wait for.
+// A store that waits, or a fence (size 0) that the stores after it wait for.
 struct heddle_store {
   uint64_t addr;   // virtual
   uint8_t data[8];
-  uint64_t cycles;  // of the core's clock at the start of the run that made it
+  uint64_t cycles;  // of the core's clock at the start of the run that made the store
   uint32_t size;    // 0 to 8, in one cache line
   uint32_t weak;    // non-temporal
 };
 
-// The same while its core runs: half a cache line.
+// A store that waits, while its core runs. It lies within one cache line.
 struct heddle_pending {
   uint64_t physical;
-  uint8_t saved[8];  // what other cores see in its place
+  uint8_t saved[8];  // the bytes that other cores see at its address
   uint32_t size;
   uint16_t weak;
-  uint16_t second;   // the rest of the store before it, which crosses into another cache line
+  uint16_t second;   // it is the rest of the previous store, which crosses into another cache line
 };
 
 struct heddle_buffers {
-  // What the hook touches. The stores are ring[head] up to ring[tail], room is a
-  // power of two; the first laid of all that ever were in it since the core was
-  // put on are as in given.
-  bool running;  // a core's buffer is laid over memory
+  // The data of the hook. The stores are ring[head] to ring[tail-1]; room is a power of two. The
+  // first napplied since the core was loaded are in applied as well.
+  bool running;  // the stores of a core are in memory
   bool weak;     // a non-temporal store is being executed
   bool bounded;
   uint64_t head, tail, limit, room;
   struct heddle_pending *ring;
 
   struct heddle_cpu *cpu;
-  uint64_t laid;
-  struct heddle_store *given, *out;
+  uint64_t napplied;
+  struct heddle_store *applied, *out;
   uint64_t *va;      // of each page: the address at which the engine may write it
   uint64_t *filled;  // ... and the epoch in which that was so
   uint64_t epoch;

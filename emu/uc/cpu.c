@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Throws away translations of pages that were changed behind the engine's
-// back. The engine takes virtual addresses only, hence the window.
+// Removes the engine's translations of pages that something other than the engine has changed. The
+// engine takes virtual addresses only, hence the window.
 static void drop_stale_translations(struct heddle_cpu *cpu) {
   struct heddle_ram *ram = cpu->ram;
   if (!ram->nstale) return;
@@ -23,8 +23,8 @@ static void drop_stale_translations(struct heddle_cpu *cpu) {
   cpu->engine.cached_space = NULL;
 }
 
-// Empties the engine's buffer of translations before it is full: the engine's own
-// way of doing so, in the middle of a run, damages its memory.
+// Empties the engine's buffer of translated code before it is full: if the engine empties it in the
+// middle of a run, it damages its own memory.
 static void empty_code_buffer(struct heddle_cpu *cpu) {
   if (!cpu->engine.code_full) return;
   uc_ctl_flush_tb(cpu->engine.uc);
@@ -36,8 +36,8 @@ static void update_caches(struct heddle_cpu *cpu) {
   empty_code_buffer(cpu);
   bool current = cpu->engine.cached_space == cpu->space && cpu->engine.cached_version == cpu->space->version && !cpu->logs.memory.flush;
   if (current && cpu->engine.fills < cpu->engine.fill_limit) return;
-  // The engine's cache of translations starts with 256 entries and grows at
-  // flushes only: one that is too small is made to grow, ever less often.
+  // The engine's cache of address translations has 256 entries at first and grows only at flushes.
+  // If it is too small, it is flushed to grow, at longer and longer intervals.
   if (current) cpu->engine.fill_limit *= 2;
   cpu->engine.fills = 0;
   cpu->logs.memory.epoch++;
@@ -65,14 +65,14 @@ uc_err heddle_start_engine(struct heddle_cpu *cpu) {
   uc_err err = uc_emu_start(cpu->engine.uc, pc, 0, 0, 0);
   heddle_pause_restore(cpu);
   reclaim_budget(cpu);
-  // Where there is a code hook, the engine leaves the PC at the instruction
-  // before if it stops in the hook of a block.
+  // With a code hook, the engine leaves the PC at the previous instruction when it stops in the
+  // hook of a block.
   if ((cpu->logs.memory.on || cpu->logs.instructions.on || cpu->stops.npoints) && cpu->run.stopped_before) set_reg(cpu, UC_X86_REG_RIP, cpu->run.stopped_before);
   return err;
 }
 
-// The instruction at the PC did not complete: takes back what was counted for
-// it and for the rest of its block.
+// The instruction at the PC has not completed: subtracts it and the rest of its block from the
+// counts.
 static void uncount_from_pc(struct heddle_cpu *cpu) {
   if (cpu->logs.memory.pc == get_rip(cpu)) heddle_mem_undo(&cpu->logs.memory);
   if (is_stepping(cpu) || cpu->run.last_block == &heddle_no_block) return;
@@ -87,9 +87,8 @@ static void uncount_from_pc(struct heddle_cpu *cpu) {
   }
 }
 
-// Supplies the page of an access that must not happen while the engine runs. The
-// store that changes code, and the rest of its block, which may be changed, are executed
-// one by one.
+// Supplies the page of an access that must not be made while the engine runs. A store that changes
+// code may change the rest of its own block: both are executed one instruction at a time.
 static void supply_page(struct heddle_cpu *cpu, uint64_t block_end) {
   uint64_t pte;
   cpu->run.fault_kind = heddle_space_walk(cpu->space, cpu->run.fault_page, cpu->run.fault_access, true, &pte);
@@ -99,7 +98,7 @@ static void supply_page(struct heddle_cpu *cpu, uint64_t block_end) {
   if (!is_stepping(cpu) && !cpu->run.rest_end) keep_rest(cpu, block_end, cpu->stops.armed.at);
 }
 
-// What a failed start means. NONE: nothing, go on.
+// Returns the stop reason for an error of the engine; HEDDLE_STOP_NONE: the run continues.
 enum heddle_stop heddle_handle_failure(struct heddle_cpu *cpu, uc_err err) {
   uint64_t block_end = cpu->run.last_block == &heddle_no_block ? get_rip(cpu) + 1 : heddle_block_end(cpu->run.last_block);
   switch (err) {
@@ -122,16 +121,16 @@ enum heddle_stop heddle_handle_failure(struct heddle_cpu *cpu, uc_err err) {
   }
 }
 
-// The run was stopped within its last block, at the point that was armed.
+// The run has stopped within its last block, at the armed point: subtracts the rest of the block
+// from the counts.
 static void uncount_after_point(struct heddle_cpu *cpu) {
   cpu->run.instructions_left += heddle_block_count(cpu->run.last_block) - (int64_t)cpu->stops.armed.count;
   cpu->run.cycles_left += cpu->stops.armed.rest_cost;
   cpu->run.last_block = &heddle_no_block;
 }
 
-// The engine believes that an exception it reported is still being delivered,
-// and would make the next one a double fault. Only a context from before knows
-// better.
+// The engine treats an exception that it has reported as one in delivery, and would turn the next
+// one into a double fault. Only restoring a context from before the exception resets that.
 static void forget_exception(struct heddle_cpu *cpu) {
   struct heddle_regs r;
   uint8_t fp[512] __attribute__((aligned(16)));
@@ -149,7 +148,7 @@ enum heddle_stop heddle_handle_exception(struct heddle_cpu *cpu, bool software) 
   return HEDDLE_STOP_EXCEPTION;
 }
 
-// Whether the exception comes from INT n: then the PC is behind it.
+// Reports whether the exception was raised by INT n. The PC is then after the instruction.
 static bool is_software_interrupt(struct heddle_cpu *cpu) {
   if (cpu->run.last_block == &heddle_no_block || cpu->run.vector == VECTOR_INVALID_OPCODE) return false;
   uint8_t code[2];
@@ -166,7 +165,7 @@ static enum heddle_stop stop_reason(struct heddle_cpu *cpu, uc_err err) {
   return cpu->run.stop;
 }
 
-// Logs where the last block went that ran to its end.
+// Logs the branch at the end of the last block, if that ran to its end.
 static void finish_last_block(struct heddle_cpu *cpu) {
   const struct heddle_block *last = cpu->run.last_block;
   if (last == &heddle_no_block) return;
@@ -203,7 +202,7 @@ static enum heddle_stop run_loop(struct heddle_cpu *cpu) {
   return cpu->run.stop = why;
 }
 
-// Sets the flags of blocks that a run has to look at.
+// Sets the flags of blocks that the run must examine. Blocks with such a flag are not in the table.
 void heddle_set_watched(struct heddle_cpu *cpu, uint32_t run_flags) {
   uint32_t watched = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | heddle_pause_watched(cpu, run_flags);
   if ((run_flags & HEDDLE_RUN_SYNC) || cpu->logs.atomics.on) watched |= HEDDLE_BLOCK_SYNC;
@@ -216,14 +215,14 @@ void heddle_set_watched(struct heddle_cpu *cpu, uint32_t run_flags) {
   else if (more) heddle_pause_evict(cpu);
 }
 
-// Saves the registers of one thread, unless it is NULL, and loads those of another.
+// Saves the registers of one thread, unless from is NULL, and loads those of another.
 void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to) {
   if (from) uc_context_save(cpu->engine.uc, from);
   uc_context_restore(cpu->engine.uc, to);
 }
 
-// Runs the loaded thread until something stops it. The counts of the run are in
-// instructions and cycles.
+// Runs the loaded thread until something stops it. Afterwards run.instructions and run.cycles are
+// the counts of the run.
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t most, uint64_t cycles,
                                 uint32_t flags) {
   cpu->run.exact_limit = most < INT64_MAX ? (int64_t)most : INT64_MAX;
@@ -242,8 +241,8 @@ enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, u
   return run_loop(cpu);
 }
 
-// heddle_cpu_run with another thread loaded first, unless to is 0. The addresses are
-// numbers because Go looks at each pointer that it hands over.
+// heddle_cpu_run with another thread loaded first, unless to is 0. The addresses are passed as
+// numbers because cgo checks every pointer argument.
 enum heddle_stop heddle_cpu_run_other(uintptr_t cpu, uintptr_t from, uintptr_t to, uint64_t instructions, uint64_t most,
                                       uint64_t cycles, uint32_t flags) {
   struct heddle_cpu *c = (struct heddle_cpu *)cpu;
@@ -251,19 +250,19 @@ enum heddle_stop heddle_cpu_run_other(uintptr_t cpu, uintptr_t from, uintptr_t t
   return heddle_cpu_run(c, instructions, most, cycles, flags);
 }
 
-// Goes on with a run that a fault stopped, once its cause is gone, or that was
-// stopped by a breakpoint or for its log. The counts and budgets are those of
-// the whole run, which ends where it would have ended without the stop.
+// Continues a run that was stopped by a fault whose cause is gone, by a breakpoint, or for a full
+// log. The counts and budgets are those of the whole run, which ends where it would have ended
+// without the stop.
 enum heddle_stop heddle_cpu_resume(struct heddle_cpu *cpu) {
-  // A place of RUN_SYNC ends the run all the same.
+  // A stop of RUN_SYNC at the same instruction still takes place.
   if (cpu->run.stop == HEDDLE_STOP_BREAKPOINT) cpu->run.pass = HEDDLE_PASS_BREAKPOINT;
   cpu->run.pass_at = cpu->run.instructions;
   cpu->stops.poll_at = cpu->run.instructions + cpu->stops.poll_interval;
   return run_loop(cpu);
 }
 
-// Has the run that was stopped by a fault ahead of the PC continue one instruction at a
-// time up to the page that is not there: whether the program reaches it is not known.
+// Makes a run that was stopped by a fault ahead of the PC continue one instruction at a time up to
+// the missing page, since the program may never reach that page.
 void heddle_cpu_step_ahead(struct heddle_cpu *cpu) {
   keep_rest(cpu, (get_rip(cpu) | (HEDDLE_PAGE_SIZE - 1)) + 1, true);
 }
@@ -279,10 +278,10 @@ int heddle_cpu_breakpoints(struct heddle_cpu *cpu, const uint64_t *sorted, size_
   return 0;
 }
 
-// ---- setting up -------------------------------------------------------------
+// ---- initialization ---------------------------------------------------------
 
-// Leaves privilege level 0: writing CS does not, so an IRETQ is executed once,
-// with descriptors for user data and code where Linux has them.
+// Leaves privilege level 0. Writing CS does not, so an IRETQ is executed once, with descriptors for
+// user data and code at the selectors that Linux uses.
 static int enter_user_mode(struct heddle_cpu *cpu) {
   uint64_t page = heddle_ram_alloc(cpu->ram, true);
   if (page == HEDDLE_NO_PAGE) return UC_ERR_NOMEM;
@@ -292,7 +291,7 @@ static int enter_user_mode(struct heddle_cpu *cpu) {
   gdt[5] = 0x00cff3000000ffff;  // user data, selector 0x2b
   gdt[6] = 0x00affb000000ffff;  // user code, selector 0x33
   memcpy(bytes + 0x100, (uint8_t[]){0x48, 0xcf}, 2);
-  frame[0] = 0x1000;  // RIP, where nothing is mapped
+  frame[0] = 0x1000;  // RIP; nothing is mapped there
   frame[1] = 0x33;
   frame[2] = 2;
   frame[3] = 0;
@@ -350,9 +349,8 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   return err;
 }
 
-// Begins to log branches and code. Nothing may have run yet: the hook is part
-// of what is translated, and to throw that away takes the engine a third of a
-// second and a gigabyte.
+// Starts to log branches and code. Nothing may have run yet: the hook is part of the translated
+// code, and discarding that takes the engine a third of a second and a gigabyte.
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed) {
   if (cpu->engine.has_run) return UC_ERR_ARG;
   if (heddle_log_start(cpu, timed)) return UC_ERR_NOMEM;

@@ -1,4 +1,4 @@
-// The engine's hot side: hooks, counting, translation, stepping. See cpu.go.
+// The processor in C: runs, hooks, counting, stepping. See cpu.go.
 #ifndef HEDDLE_CPU_H
 #define HEDDLE_CPU_H
 
@@ -14,36 +14,36 @@
 #include "memory.h"
 #include "pause.h"
 
-// Why a run of the CPU stopped.
+// The reason why a run stopped.
 enum heddle_stop {
   HEDDLE_STOP_NONE,
   HEDDLE_STOP_BUDGET,      // the budget of instructions or cycles is used up
   HEDDLE_STOP_SYSCALL,     // after a SYSCALL instruction
-  HEDDLE_STOP_FAULT,       // page fault, nothing of the instruction done
-  HEDDLE_STOP_NO_MEMORY,   // a page had to be copied and there is none left
-  HEDDLE_STOP_EXCEPTION,   // vector and PC say which
-  HEDDLE_STOP_INTERRUPT,   // INT n or INT3: vector, PC after the instruction
+  HEDDLE_STOP_FAULT,       // page fault; the instruction has had no effect
+  HEDDLE_STOP_NO_MEMORY,   // a page had to be copied, and no page is left
+  HEDDLE_STOP_EXCEPTION,   // exception: see vector and the PC, which is at the instruction
+  HEDDLE_STOP_INTERRUPT,   // INT n or INT3: see vector; the PC is after the instruction
   HEDDLE_STOP_BREAKPOINT,  // at a breakpoint, before its instruction
   HEDDLE_STOP_PAUSE,       // after a PAUSE instruction
   HEDDLE_STOP_SYNC,        // before an atomic instruction or fence
-  HEDDLE_STOP_ENGINE,      // the engine failed: error
-  HEDDLE_STOP_LOG,         // the branch log is full, before a block
+  HEDDLE_STOP_ENGINE,      // failure of the engine: see error
+  HEDDLE_STOP_LOG,         // a log is full, or the run is polled; before a block
 };
 
-// What to stop for, besides what always stops.
+// Flags of a run: additional reasons to stop.
 #define HEDDLE_RUN_EXACT 1u  // stop at the first instruction at or after a budget
 #define HEDDLE_RUN_PAUSE 2u
 #define HEDDLE_RUN_SYNC 4u
-#define HEDDLE_RUN_PASS 8u   // do not stop at a breakpoint at the first instruction
+#define HEDDLE_RUN_PASS 8u   // ignore breakpoints and RUN_SYNC at the first instruction
 
-// The timing model's part that depends on instructions alone, in cycles.
+// The costs of instructions in the timing model, in cycles.
 struct heddle_costs {
   uint32_t instruction, memory, divide, atomic, fence, sqrt, transcendental;
-  uint32_t check;  // more for a call and for a return
+  uint32_t check;  // added to a call and to a return
 };
 
 struct heddle_regs {
-  uint64_t gpr[16];  // rax rcx rdx rbx rsp rbp rsi rdi r8-r15, as encoded
+  uint64_t gpr[16];  // in the order of instruction encoding: rax rcx rdx rbx rsp rbp rsi rdi r8-r15
   uint64_t rip, rflags, fs_base, gs_base;
 };
 
@@ -54,7 +54,7 @@ struct heddle_operand {
   uint32_t writes;
 };
 
-// The most operands in memory that an instruction has.
+// The largest number of memory operands that are returned.
 #define HEDDLE_OPERANDS 4
 
 // The states of a run. Only the run loop (run_loop in cpu.c), trap_step and the engine's hooks change

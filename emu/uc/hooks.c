@@ -1,5 +1,5 @@
-// What the engine calls while a guest runs: at blocks, for translations of addresses, at
-// exceptions. The block hooks are the hottest code of all.
+// The functions that the engine calls while a guest runs: at blocks, to translate addresses, at
+// exceptions. The block hooks are the hottest code of heddle.
 #include "run.h"
 
 #include "buffers.h"
@@ -10,21 +10,20 @@
 
 #define CONDITIONAL ((uint64_t)HEDDLE_KIND_COND << HEDDLE_KIND_SHIFT)
 
-// The engine's buffer of translations: its own choice of 1 GiB would be host
-// memory after the first time that it is emptied. A block takes half a kilobyte,
-// the largest ones 60.
+// The size of the engine's buffer of translated code. The engine's default of 1 GiB would be used
+// host memory once it has been filled. A block takes half a kilobyte, the largest ones 60 KiB.
 #define CODE_BUFFER (96u << 20)
 #define CODE_MARGIN (4u << 20)
 
-// Whether the block is the one that goes on after a breakpoint at its start, and
-// has no other: calls and returns are followed by breakpoints at such places.
+// Reports whether the block starts at the breakpoint that the run continues from, and has no other
+// breakpoint: one after a call or a return is common.
 static bool passes_breakpoint(struct heddle_cpu *cpu, const struct heddle_block *b) {
   return cpu->run.pass != HEDDLE_PASS_NOTHING && cpu->run.pass_at == heddle_cpu_instructions_now(cpu) &&
          !heddle_has_breakpoint(cpu, heddle_block_pc(b) + 1, heddle_block_end(b));
 }
 
-// Has the hook of an instruction of the block stop the run if it has one and the
-// run ends before it.
+// If the run ends before an instruction of the block that has a hook, makes that hook stop the run.
+// Returns whether it did.
 static bool arm_point(struct heddle_cpu *cpu, const struct heddle_block *b) {
   if (!cpu->stops.npoints || exceeds_cycles(cpu, b)) return false;
   const struct heddle_cut *cut = heddle_cut_block(cpu, b, (uint64_t)until_exact_end(cpu));
@@ -42,7 +41,7 @@ static void on_point(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   stop_engine(cpu, HEDDLE_STOP_BUDGET);
 }
 
-// Decides at a block that may not simply run. Returns whether it was stopped.
+// Decides about a block that is not in the table. Returns whether the run was stopped before it.
 static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) {
   uint64_t pc = heddle_block_pc(b);
   if (cpu->run.state == HEDDLE_STATE_PAUSING) {
@@ -75,7 +74,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
   if (!inside && last) inside = heddle_inside_may_end(cpu, pc, heddle_block_end(b));
   if (!inside && (exceeds_cycles(cpu, b) || heddle_block_count(b) > until_exact_end(cpu))) inside = !arm_point(cpu, b);
   if (inside) {
-    // Something in the block needs attention: the run loop steps through it.
+    // The run loop steps through the block.
     cpu->run.state = HEDDLE_STATE_AT_BLOCK;
     cpu->run.step_from = pc;
     cpu->run.step_end = heddle_block_end(b);
@@ -90,8 +89,8 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
   return false;
 }
 
-// Notes where the run has come to after the block before. Where the engine cuts
-// a straight run of instructions depends on its hooks: ends of runs must not.
+// Notes that the run has reached pc after the previous block. Where the engine cuts straight-line
+// code depends on its hooks; where runs end must not.
 void heddle_enter_block(struct heddle_cpu *cpu, uint64_t pc) {
   const struct heddle_block *last = cpu->run.last_block;
   if (last != &heddle_no_block)
@@ -100,16 +99,16 @@ void heddle_enter_block(struct heddle_cpu *cpu, uint64_t pc) {
   cpu->run.last_block = &heddle_no_block;
 }
 
-// Notes how full the engine's buffer of translations is. The hook returns into
-// the block that calls it, blocks are translated one behind the other, and each
-// new one comes this way.
+// Notes how full the engine's buffer of translated code is. The hook's return address lies in the
+// block that calls it, blocks are translated to ascending addresses, and each new block takes this
+// path.
 static void watch_code_buffer(struct heddle_cpu *cpu, const void *caller) {
   uintptr_t at = (uintptr_t)caller;
   if (!cpu->engine.code_start || at < cpu->engine.code_start) cpu->engine.code_start = at;
   if (at - cpu->engine.code_start > CODE_BUFFER - CODE_MARGIN) cpu->engine.code_full = true;
 }
 
-// Has the run look for PAUSE from the block on. Returns what is known of the block.
+// Makes the run stop after PAUSE from this block on. Returns the block's description.
 static struct heddle_block *watch_for_pause(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   cpu->run.flags |= HEDDLE_RUN_PAUSE;
   heddle_set_watched(cpu, cpu->run.flags);
@@ -141,8 +140,7 @@ static __attribute__((noinline)) void on_block_slow(struct heddle_cpu *cpu, uint
   grant_budget(cpu);
 }
 
-// The hottest function of all: it counts, and leaves everything else to the
-// slow path.
+// The hottest function of heddle: it counts, and leaves everything else to the slow path.
 static inline void pass_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   const struct heddle_block *b = heddle_block_slot(cpu->run.table, pc);
   uint64_t left = cpu->run.granted - b->take;
@@ -167,8 +165,8 @@ static inline void pass_memory_logged(struct heddle_cpu *cpu, uint64_t pc, uint3
   else pass_block(cpu, pc, size, caller);
 }
 
-// An instruction of the block before is tried again alone: the block came to no
-// end, and the instruction is counted as whatever begins there.
+// An instruction of the previous block is retried as a block of its own. The previous block did not
+// reach its end, and the instruction was counted as the whole block that starts there.
 static void count_retried(struct heddle_cpu *cpu, uint64_t before) {
   uint64_t counted = heddle_cpu_instructions_now(cpu) - before;
   if (!counted) return;
@@ -178,8 +176,8 @@ static void count_retried(struct heddle_cpu *cpu, uint64_t before) {
   cpu->run.last_block = &cpu->blocks.slow;
 }
 
-// The block hook of runs whose branches are logged or counted, for all that is
-// rare: where the block before went is known now.
+// The rare cases of the block hook of runs whose branches are logged or counted: the branch at the
+// end of the previous block is known now.
 static __attribute__((noinline)) void on_block_logged_slow(struct heddle_cpu *cpu, uint64_t pc, uint32_t size,
                                                      const void *caller) {
   uint64_t before = heddle_cpu_instructions_now(cpu);
@@ -191,18 +189,17 @@ static __attribute__((noinline)) void on_block_logged_slow(struct heddle_cpu *cp
   if (again) count_retried(cpu, before);
 }
 
-// The rest of note_block where a word of outcomes is full, which is stamped
-// with the time before the block.
+// The rest of note_block when a word of outcomes is full, which is logged with the time before the
+// block.
 static __attribute__((noinline)) void pass_full_word(struct heddle_cpu *cpu, const struct heddle_block *b) {
   heddle_log_flush(cpu);
   cpu->run.granted -= b->take;
   cpu->run.last_block = b;
 }
 
-// The same for what is frequent. Whether a block ends with a conditional branch
-// is as good as random, so there is no branch here that depends on it. A block
-// that is tried again comes the rare way: it has just been translated, or a
-// store to code has taken the tag away.
+// The frequent cases. Whether a block ends with a conditional branch is unpredictable, so nothing
+// here branches on it. A retried block takes the rare path: either it was translated a moment ago,
+// or a store to code has removed the tag.
 static inline void note_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
   const struct heddle_block *b = heddle_block_slot(cpu->run.table, pc);
   uint64_t left = cpu->run.granted - b->take, end = cpu->run.last_block->end;
@@ -266,13 +263,13 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
     cpu->run.fault_page = va;
     return false;
   }
-  // The entry that the engine is given now replaces what it had.
+  // The entry returned here replaces the engine's own.
   if (synced) cpu->engine.cached_version = s->version;
   uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
   if (cpu->ram->flags[page] & HEDDLE_PAGE_CODE) {
-    // There is no right to write in the engine's cache, so that a change of code is
-    // noticed. The store is then executed alone: the engine counts a block that
-    // changes itself anew from where it does.
+    // The engine gets no right to write, so that it notices a change of code. The store is then
+    // executed alone: the engine counts a block that changes itself again from the place of the
+    // change.
     if (access != HEDDLE_WRITE) {
       pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
     } else if (is_stepping(cpu)) {
@@ -288,8 +285,8 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   uint32_t perms = UC_PROT_NONE;
   if (pte & HEDDLE_PTE_READ) perms |= UC_PROT_READ;
   if (pte & HEDDLE_PTE_WRITE) perms |= UC_PROT_WRITE;
-  // Without a fetch the page holds no translations; with the right to execute
-  // in the engine's cache there would be no notice of the first.
+  // Without a fetch the page has no translated code. If the engine had the right to execute
+  // already, it would not report the first fetch.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
   if (cpu->logs.memory.on) heddle_mem_filled(&cpu->logs.memory, va, page, type, &perms);
   if (cpu->buffers) heddle_buffers_filled(cpu->buffers, va, page, type, &perms);
@@ -323,7 +320,7 @@ static int on_cpuid(uc_engine *uc, void *user) {
   return 1;
 }
 
-// What must be said before the engine sets itself up.
+// Settings that the engine takes before it is initialized.
 int heddle_cpu_reserve(uc_engine *uc) { return uc_ctl_set_tcg_buffer_size(uc, CODE_BUFFER); }
 
 static int add_hook(struct heddle_cpu *cpu, int type, void *callback, int insn) {
@@ -342,7 +339,7 @@ int heddle_hooks_add(struct heddle_cpu *cpu) {
   return UC_ERR_OK;
 }
 
-// Begins to call the block hook that logs or counts branches.
+// Installs the block hook that logs or counts branches.
 int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
   cpu->logs.flow.counts = true;
   int err = uc_hook_del(cpu->engine.uc, *cpu->engine.block_hook);
@@ -351,8 +348,8 @@ int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
   return uc_hook_add(cpu->engine.uc, cpu->engine.block_hook, UC_HOOK_BLOCK, hook, cpu, (uint64_t)1, (uint64_t)0);
 }
 
-// Gives instructions a hook, so that a run whose budget ends before one need not be
-// stepped there. Only blocks that are translated later have it.
+// Gives instructions a hook, so that a run whose budget ends before one need not be stepped there.
+// Only blocks that are translated later have the hook.
 int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) {
   if (cpu->engine.has_run || cpu->stops.npoints) return UC_ERR_HOOK;
   cpu->stops.points = malloc(n * sizeof *cpu->stops.points);

@@ -6,8 +6,8 @@
 #include "run.h"
 #include "private.h"
 
-// The bits of a choice by which a thread that is inside an instruction stays there for one
-// more access: one time in four.
+// The bits of a choice that make a thread which is inside an instruction stay there for one more
+// access, with probability 1/4.
 #define STAY_SHIFT 24
 #define STAY_MASK 3u
 
@@ -15,7 +15,7 @@
 
 // ---- the places inside an instruction ---------------------------------------
 
-// Cuts accesses at cache lines. Returns the number of pieces, 0 if there are too many.
+// Divides accesses at cache lines. Returns the number of pieces, 0 if there are too many.
 static uint32_t cut_at_lines(const struct heddle_piece *accesses, int n, struct heddle_piece *out) {
   uint32_t pieces = 0;
   for (int i = 0; i < n; i++) {
@@ -32,9 +32,9 @@ static uint32_t cut_at_lines(const struct heddle_piece *accesses, int n, struct 
   return pieces;
 }
 
-// Finds the pieces of the instruction at pc. Where stores wait in buffers, there is no place
-// between two stores: how they are seen apart is the buffers' business. Returns false if
-// the instruction is atomic, or has no place inside.
+// Finds the pieces of the instruction at pc. If stores wait in buffers, there is no place between
+// two stores: the buffers decide when each becomes visible. Returns false if the instruction is
+// atomic, or has no place inside.
 bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside *out) {
   ZydisDecodedInstruction in;
   struct heddle_piece accesses[4];
@@ -43,7 +43,7 @@ bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside
   if (n <= 0 || heddle_is_atomic(&in)) return false;
   out->n = cut_at_lines(accesses, n, out->pieces);
   while (out->loads < out->n && !out->pieces[out->loads].stores) out->loads++;
-  // The stores of a call are not told apart: the branch that it makes comes between them.
+  // The stores of a call count as one: the branch lies between them.
   bool buffered = cpu->buffers || cpu->private_pages || in.meta.category == ZYDIS_CATEGORY_CALL;
   out->places = buffered && out->n > out->loads ? out->loads + 1 : out->n;
   uint8_t unused = 0;
@@ -51,8 +51,8 @@ bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside
   return out->places > 1;
 }
 
-// After how many pieces of the instruction the run ends, which has used its budget up
-// before or within it; 0: before it, or not at all.
+// Returns the number of pieces after which the run ends, if its budget ends before or within the
+// instruction; 0: the run ends before the instruction, or not here.
 static uint32_t choose_place(const struct heddle_cpu *cpu, const struct heddle_inside *in) {
   if (cpu->run.inside_choice & HEDDLE_INSIDE_EXACTLY) {
     uint32_t n = cpu->run.inside_choice & ~HEDDLE_INSIDE_EXACTLY;
@@ -65,8 +65,8 @@ static uint32_t choose_place(const struct heddle_cpu *cpu, const struct heddle_i
 
 // ---- accesses ---------------------------------------------------------------
 
-// Where a piece is in memory as the running core sees it, or NULL. It lies in one page,
-// which is made the space's own for a store.
+// Returns the address on the host of a piece, as the running core sees it, or NULL. The piece lies
+// in one page, which becomes the space's own for a store.
 static uint8_t *memory_of(struct heddle_cpu *cpu, const struct heddle_piece *p) {
   uint64_t pte;
   enum heddle_access access = p->stores ? HEDDLE_WRITE : HEDDLE_READ;
@@ -89,7 +89,7 @@ static void store_piece(struct heddle_cpu *cpu, const struct heddle_piece *p) {
   if (memory) write_bytes(cpu, memory, p->bytes, p->size);
 }
 
-// Whether an access of the instruction would fault: then it is left to the engine.
+// Reports whether an access of the instruction would fault. Then the engine executes it.
 static bool would_fault(struct heddle_cpu *cpu, const struct heddle_inside *in) {
   for (uint32_t i = 0; i < in->n; i++)
     if (!memory_of(cpu, &in->pieces[i])) return true;
@@ -98,14 +98,13 @@ static bool would_fault(struct heddle_cpu *cpu, const struct heddle_inside *in) 
 
 // ---- the execution of the instruction ---------------------------------------
 
-// What memory has in place of the bytes that were loaded earlier, while the instruction is
-// executed.
+// The bytes in memory that those loaded earlier replace, while the instruction is executed.
 struct laid {
-  uint8_t *memory;  // NULL: nothing else than was loaded
+  uint8_t *memory;  // NULL: memory still has the bytes that were loaded
   uint8_t bytes[16];
 };
 
-// Puts the bytes that were loaded earlier into memory.
+// Writes the bytes that were loaded earlier to memory.
 static void put_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, struct laid *under) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
@@ -124,8 +123,8 @@ static bool is_stored(const struct heddle_inside *in, uint64_t at) {
   return false;
 }
 
-// Takes them out again. What the instruction has stored stays; it may have been given a
-// page of its own for that.
+// Restores the bytes that put_loaded_bytes has replaced. The instruction's stores stay; for them
+// the page may have been copied.
 static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, const struct laid *under, uint64_t stores) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
@@ -138,8 +137,8 @@ static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_insi
   }
 }
 
-// Executes the instruction that the thread is inside, up to some of its stores. The loads
-// that are done get the bytes that they had then.
+// Executes the interrupted instruction, with its stores only up to access number upto. Loads that
+// are done read the same bytes again.
 static enum heddle_stop execute_interrupted(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
   struct laid under[HEDDLE_PIECES];
   struct heddle_piece before[HEDDLE_PIECES];
@@ -170,7 +169,7 @@ static enum heddle_stop execute_interrupted(struct heddle_cpu *cpu, struct heddl
   return why;
 }
 
-// Does the next accesses of the instruction until so many are done.
+// Performs the accesses of the instruction until upto are done.
 static enum heddle_stop perform_accesses(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
   uint32_t from = in->done;
   in->branches = heddle_cpu_branches_now(cpu);
@@ -183,8 +182,7 @@ static enum heddle_stop perform_accesses(struct heddle_cpu *cpu, struct heddle_i
   return HEDDLE_STOP_NONE;
 }
 
-// Commits stores of an executed instruction, in its space, until so many of its accesses are
-// done.
+// Commits stores of an executed instruction in its space until upto of its accesses are done.
 void heddle_inside_commit(struct heddle_cpu *cpu, struct heddle_space *space, struct heddle_inside *in, uint32_t upto) {
   struct heddle_space *loaded = cpu->space;
   cpu->space = space;
@@ -213,8 +211,8 @@ static enum heddle_stop supply_pages(struct heddle_cpu *cpu, const struct heddle
   return HEDDLE_STOP_NONE;
 }
 
-// Decides whether the run ends inside the instruction at pc: BUDGET, with the accesses done
-// that come before, or NONE. It may have to stop for a page of the instruction first.
+// Decides whether the run ends inside the instruction at pc. Returns BUDGET, with the accesses
+// before that place done, NONE, or the reason for a stop if a page of the instruction is missing.
 enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc) {
   if (!cpu->run.inside_choice || cpu->run.interrupted.n || cpu->run.instructions_left < 0 || cpu->run.cycles_left <= 0) return HEDDLE_STOP_NONE;
   if (cpu->run.instructions_left && cpu->run.cycles_left >= (int64_t)heddle_highest_cost(cpu)) return HEDDLE_STOP_NONE;
@@ -231,8 +229,8 @@ enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc) {
   return HEDDLE_STOP_BUDGET;
 }
 
-// Reports whether the run may end inside an instruction of the block from pc to end: then
-// its instructions are executed one by one.
+// Reports whether the run may end inside an instruction of the block [pc, end). Then its
+// instructions are executed one by one.
 bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
   if (!cpu->run.inside_choice) return false;
   int64_t instructions = cpu->run.instructions_left, cycles = cpu->run.cycles_left;
@@ -251,8 +249,8 @@ bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end) {
   return false;
 }
 
-// Does only some more accesses of the instruction that the thread is inside, where the run
-// ends there. Reports whether it does.
+// Performs some more accesses of the interrupted instruction if the run ends inside it again.
+// Returns whether it does.
 bool heddle_inside_resume(struct heddle_cpu *cpu) {
   struct heddle_inside *in = &cpu->run.interrupted;
   uint32_t choice = cpu->run.inside_choice, upto = in->done + 1;
@@ -267,13 +265,13 @@ bool heddle_inside_resume(struct heddle_cpu *cpu) {
   return !perform_accesses(cpu, in, upto);
 }
 
-// Completes the instruction that the thread is inside. If something else stops the run
-// there, the result is not NONE.
+// Completes the interrupted instruction. If something else stops the run there, the result is not
+// NONE.
 enum heddle_stop heddle_inside_finish(struct heddle_cpu *cpu) {
   struct heddle_inside *in = &cpu->run.interrupted;
   if (!in->n) return HEDDLE_STOP_NONE;
   if (!in->executed && get_rip(cpu) != in->pc) {
-    in->n = 0;  // the thread was interrupted: the instruction begins anew when it comes back
+    in->n = 0;  // the thread was interrupted: the instruction will start again
     return HEDDLE_STOP_NONE;
   }
   bool executed = in->executed;

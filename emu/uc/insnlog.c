@@ -9,7 +9,7 @@ static bool is_repeated_at(struct heddle_cpu *cpu, uint64_t pc) {
   return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
 }
 
-// Notes that the instruction at pc is about to run.
+// Adds the instruction at pc, which is about to run.
 void heddle_insns_add(struct heddle_cpu *cpu, uint64_t pc) {
   struct heddle_insn_log *log = &cpu->logs.instructions;
   if (!log->on) return;
@@ -22,7 +22,7 @@ void heddle_insns_add(struct heddle_cpu *cpu, uint64_t pc) {
   log->pcs[log->n++] = pc;
 }
 
-// The instruction at pc, met last, is about to be met again: it was broken off.
+// Removes the instruction at pc, the last one, which was interrupted and is about to run again.
 void heddle_insns_retract(struct heddle_cpu *cpu, uint64_t pc) {
   struct heddle_insn_log *log = &cpu->logs.instructions;
   if (log->n && log->pcs[log->n - 1] == pc) log->n--;

@@ -20,7 +20,7 @@ void heddle_log_close(struct heddle_log *log) {
   free(log->bytes);
 }
 
-// A log that is full has the next block take the slow path, which stops there.
+// A full log makes the next block take the slow path, which stops there.
 static void add_word(struct heddle_cpu *cpu, uint64_t tag, uint64_t payload) {
   cpu->logs.flow.words[cpu->logs.flow.nwords++] = tag << HEDDLE_LOG_TAG_SHIFT | payload;
   if (heddle_log_full(&cpu->logs.flow)) cpu->run.tag = HEDDLE_NO_TAG;
@@ -30,10 +30,10 @@ static void add_time(struct heddle_cpu *cpu) {
   if (cpu->logs.flow.timed) add_word(cpu, HEDDLE_LOG_TIME, heddle_cpu_cycles_now(cpu));
 }
 
-// How many outcomes are in no word yet.
+// Returns the number of outcomes that are not in a word of the log yet.
 unsigned heddle_log_outcomes(const struct heddle_cpu *cpu) { return 63 - (unsigned)__builtin_clzll(cpu->run.outcomes); }
 
-// Writes out the outcomes that are not in a word yet.
+// Logs the outcomes that are not in a word yet.
 void heddle_log_flush(struct heddle_cpu *cpu) {
   uint64_t n = heddle_log_outcomes(cpu), bits = cpu->run.outcomes ^ (uint64_t)1 << n;
   if (!n) return;
@@ -44,7 +44,7 @@ void heddle_log_flush(struct heddle_cpu *cpu) {
   add_word(cpu, HEDDLE_LOG_TNT, n << 48 | bits);
 }
 
-// How many branches there were in all runs.
+// Returns the number of branches in all runs.
 uint64_t heddle_cpu_branches_now(const struct heddle_cpu *cpu) { return cpu->logs.flow.branches + heddle_log_outcomes(cpu); }
 
 static void add_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
@@ -53,7 +53,7 @@ static void add_target(struct heddle_cpu *cpu, uint64_t tag, uint64_t pc) {
   add_word(cpu, tag, pc);
 }
 
-// Logs that after a block's last instruction, which ends at end, pc came.
+// Logs the branch from a block's last instruction, which ends at end, to pc.
 void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t end, uint64_t pc) {
   struct heddle_log *log = &cpu->logs.flow;
   log->branches += kind == HEDDLE_KIND_JUMP || kind == HEDDLE_KIND_CALL_IND || kind == HEDDLE_KIND_RET;
@@ -71,7 +71,7 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
     case HEDDLE_KIND_REP:
       log->repeated += pc != end;
       return;
-    case HEDDLE_KIND_CALL:  // one to the next instruction is none that a return belongs to
+    case HEDDLE_KIND_CALL:  // a call of the next instruction has no return
       if (pc == end) return;
       heddle_log_flush(cpu);
       add_word(cpu, HEDDLE_LOG_CALL, end);
@@ -90,11 +90,11 @@ void heddle_log_branch(struct heddle_cpu *cpu, enum heddle_kind kind, uint64_t e
   }
 }
 
-// Whether the block at pc is an instruction of the block before, tried again
-// alone: the engine breaks off a block that an instruction in it changes, before
-// that instruction, and goes on so. The block before was counted as a whole, and
-// has not come to its end. No other block but a PAUSE is one instruction that does not
-// end the block before, which went on behind it.
+// Reports whether the block at pc is an instruction of the previous block, retried on its own, and
+// corrects the logs and counts if so. The engine leaves a block that an instruction in it changes
+// before that instruction, and retries the instruction alone; the previous block was counted as a
+// whole. Except for PAUSE, only such a retry is a block of one instruction from the middle of the
+// previous block.
 bool heddle_log_retry(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   uint64_t start = heddle_block_pc(cpu->run.last_block);
   if (pc < start || pc + size >= heddle_block_end(cpu->run.last_block)) return false;
@@ -105,7 +105,7 @@ bool heddle_log_retry(struct heddle_cpu *cpu, uint64_t pc, uint32_t size) {
   return true;
 }
 
-// Makes room for at least need more elements of size bytes.
+// Makes room for need more elements of size bytes each.
 static void *make_room(void *p, size_t used, size_t need, size_t *room, size_t size) {
   if (used + need <= *room) return p;
   *room = 2 * (used + need);

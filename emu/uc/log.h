@@ -1,38 +1,39 @@
-// Logs of what a run did: its branches, and the code that it met for the first
-// time. See log.go for the layout.
+// Logs of runs: branches, and code that is executed for the first time. log.go describes the
+// layout.
 #ifndef HEDDLE_LOG_H
 #define HEDDLE_LOG_H
 
 #include "block.h"
 
-#define HEDDLE_LOG_TNT 1u   // n << 48 | outcomes, the first one highest
+#define HEDDLE_LOG_TNT 1u   // n << 48 | outcomes; the first outcome is the highest bit
 #define HEDDLE_LOG_TIP 2u   // target of an indirect jump or call
 #define HEDDLE_LOG_CALL 3u  // return address of a call
 #define HEDDLE_LOG_RET 4u   // target of a return
 #define HEDDLE_LOG_TIME 5u  // cycles of the run so far
 #define HEDDLE_LOG_TAG_SHIFT 60
 
-// Room that a run leaves: a block that is stepped through logs at most two
-// words an instruction, and a stop comes at a block's start only.
+// Words of a log, and those left free when a run stops for a full log: a block that is stepped
+// through logs at most two words for each instruction, and a run stops only at the start of a
+// block.
 #define HEDDLE_LOG_WORDS (1u << 16)
 #define HEDDLE_LOG_SLACK 4096u
 #define HEDDLE_LOG_MOST 47u        // outcomes in a word
-#define HEDDLE_LOG_MOST_TIMED 6u   // where words are stamped with their time
+#define HEDDLE_LOG_MOST_TIMED 6u   // outcomes in a word of a timed log
 
 struct heddle_code_entry {
-  uint64_t pc, at;  // at: instructions of the run before it, repeated ones counted once
+  uint64_t pc, at;  // at: instructions of the run before it; a repeated string instruction counts once
   uint32_t size, offset;  // of its bytes
 };
 
 struct heddle_log {
   bool on, timed;
-  bool counts;        // branches and repetitions, whether or not they are logged
-  bool full;          // another log is
-  uint64_t branches;  // counted so far, in all runs, apart from outcomes
+  bool counts;        // branches and repetitions are counted, whether or not they are logged
+  bool full;          // the memory log is
+  uint64_t branches;  // counted in all runs, without run.outcomes
   size_t nwords;
   uint64_t *words;
-  // Iterations of repeated string instructions but the last of each, and what was
-  // counted of blocks that an instruction in them changed.
+  // Iterations of repeated string instructions without the last of each, and the excess of the
+  // counts of blocks that an instruction in them changed.
   uint64_t repeated;
 
   struct heddle_code_entry *code;

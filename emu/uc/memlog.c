@@ -5,7 +5,7 @@
 
 #include "run.h"
 
-#define WIDE 2u  // an operand of 10 or 16 bytes, which the engine accesses in two pieces
+#define WIDE 2u  // an operand of 10 or 16 bytes, which the engine accesses in two parts
 
 // ---- buffers ----------------------------------------------------------------
 
@@ -26,7 +26,7 @@ void heddle_mem_free_buffer(struct heddle_mem_buffer *b) {
   free(b);
 }
 
-// Exchanges the contents of the log's buffer and b, which is then the log's.
+// Exchanges the contents of the log's buffer and b.
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b) {
   struct heddle_mem_log *log = &cpu->logs.memory;
   struct heddle_mem_buffer own = *log->to;
@@ -37,7 +37,7 @@ void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b) {
   cpu->logs.flow.full = false;
 }
 
-// The run is to stop at the next block. Until then there is room.
+// The run must stop at the next block. Until then there must be room.
 static __attribute__((noinline)) void note_full(struct heddle_mem_log *log) {
   struct heddle_mem_buffer *b = log->to;
   log->cpu->logs.flow.full = true;
@@ -54,7 +54,7 @@ static struct heddle_mem_entry *add_entry(struct heddle_mem_log *log, uint8_t ki
   return e;
 }
 
-// Keeps bytes for an entry and returns where they are.
+// Keeps bytes for an entry and returns their offset.
 static uint64_t keep_bytes(struct heddle_mem_log *log, const void *bytes, size_t n) {
   struct heddle_mem_buffer *b = log->to;
   if (b->nbytes + n > b->bytes_room) {
@@ -69,7 +69,7 @@ static uint64_t keep_bytes(struct heddle_mem_log *log, const void *bytes, size_t
 
 // ---- loads and stores -------------------------------------------------------
 
-// What there is to know of the instruction that runs.
+// Decodes the running instruction for its slot in sites.
 static uint64_t decode_site(struct heddle_mem_log *log, struct heddle_mem_site *site, uint64_t number) {
   struct heddle_cpu *cpu = log->cpu;
   uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
@@ -95,7 +95,7 @@ static inline uint64_t site_facts(struct heddle_mem_log *log) {
   return decode_site(log, site, number);
 }
 
-// The code there may be other code than before.
+// The code at these addresses may have changed.
 void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size) {
   for (uint64_t at = pc; at < pc + size; at++) {
     struct heddle_mem_site *site = &log->sites[at & (HEDDLE_MEM_SITES - 1)];
@@ -109,9 +109,9 @@ static bool overlaps_any(const struct heddle_mem_range *ranges, size_t n, uint64
   return n == 0;
 }
 
-// The address of a load that lies in two pages, which the engine tells of when
-// it has the second. If that is the same page again, it is known by its second
-// address now. (Otherwise the engine asked for the second page last.)
+// Returns the address of a load that lies in two pages; the engine reports it after it has
+// translated the second. If both are the same page, that is known by its second address now.
+// (Otherwise the engine asked for the second page last.)
 static uint64_t address_across(const struct heddle_mem_log *log, uint64_t page) {
   bool same = log->last_page == page && log->last_start == log->start && log->va[page] == log->last_was + HEDDLE_PAGE_SIZE;
   return same ? log->last_was : log->va[page];
@@ -156,7 +156,7 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
 
 static bool is_access(const struct heddle_mem_entry *e) { return e->kind <= HEDDLE_MEM_HIGH; }
 
-// The instruction that ran last did not complete: its accesses have not been.
+// The last instruction did not complete: removes its accesses.
 void heddle_mem_undo(struct heddle_mem_log *log) {
   if (!log->on) return;
   struct heddle_mem_buffer *b = log->to;
@@ -166,7 +166,7 @@ void heddle_mem_undo(struct heddle_mem_log *log) {
   b->n = n;
 }
 
-// Whether what the entry stored is in memory.
+// Reports whether the value that the entry stored is in memory.
 static bool is_stored(const struct heddle_mem_log *log, const struct heddle_mem_entry *e) {
   uint64_t pte = heddle_space_get(log->cpu->space, e->addr), offset = e->addr & (HEDDLE_PAGE_SIZE - 1);
   unsigned size = e->size < 8 ? e->size : 8;
@@ -182,7 +182,7 @@ static bool repeats_or_calls(struct heddle_mem_log *log) {
   return kind == HEDDLE_KIND_REP || kind == HEDDLE_KIND_CALL || kind == HEDDLE_KIND_CALL_IND;
 }
 
-// The second half of a store that is told of no more.
+// Adds the second half of a wide store that the engine does not report.
 static void complete_wide_store(struct heddle_mem_log *log, struct heddle_mem_entry *e) {
   if (e->kind != HEDDLE_MEM_STORE || e->size != 8 || !(site_facts(log) & WIDE)) return;
   uint64_t addr = e->addr + 8, pc = e->pc;
@@ -195,10 +195,10 @@ static void complete_wide_store(struct heddle_mem_log *log, struct heddle_mem_en
   heddle_space_read(log->cpu->space, addr, &e->value, 8, &done);
 }
 
-// The instruction that ran last is about to run once more. That may be because
-// it stores into its own block: then the engine translates it anew before it
-// has stored anything. Where that was an unaligned store, the engine takes what
-// follows for parts of it, and tells of no more accesses until it is restarted.
+// The last instruction is about to run again. The reason may be that it stores into its own block:
+// then the engine translates the block again before anything is stored. If the store is unaligned,
+// the engine then takes later accesses for parts of it, and reports no accesses until it is
+// restarted.
 void heddle_mem_retry(struct heddle_mem_log *log) {
   struct heddle_mem_buffer *b = log->to;
   struct heddle_mem_entry *e = b->entries + b->n;
@@ -213,8 +213,7 @@ void heddle_mem_retry(struct heddle_mem_log *log) {
   else heddle_mem_undo(log);
 }
 
-// The engine is restarted at the block after an instruction for which it was
-// deaf.
+// The engine is restarted at the block after an instruction whose accesses it did not report.
 void heddle_mem_hooks_regained(struct heddle_mem_log *log) {
   if (!log->hooks_lost) return;
   log->hooks_lost = false;
@@ -236,8 +235,8 @@ static void log_content(struct heddle_mem_log *log, uint64_t page, uint64_t va) 
   if (!zero) e->value = keep_bytes(log, bytes, sizeof zeros);
 }
 
-// The engine may ask for an access's second page after it told of the access:
-// takes the last access of the instruction that runs off the log.
+// Removes the last access of the running instruction from the log: the engine may ask for the
+// access's second page after it has reported the access.
 static size_t pop_last_access(struct heddle_mem_log *log, struct heddle_mem_entry *out) {
   struct heddle_mem_buffer *b = log->to;
   if (b->n == log->start || !is_access(&b->entries[b->n - 1])) return 0;
@@ -247,9 +246,9 @@ static size_t pop_last_access(struct heddle_mem_log *log, struct heddle_mem_entr
   return n;
 }
 
-// The engine is about to be told that the address va is in a page. It tells
-// accesses by their page alone: so that the address is known, no other address
-// of the page may be in the engine's translations, but for fetching.
+// The engine is about to be given the translation of va to a page. It reports accesses by physical
+// address only. For the virtual address to be known, the engine may have no other translation of
+// the page, except for fetching.
 void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, uc_mem_type type, uint32_t *perms) {
   va &= ~(HEDDLE_PAGE_SIZE - 1);
   bool live = log->filled[page] == log->epoch;
@@ -276,10 +275,10 @@ void heddle_mem_filled(struct heddle_mem_log *log, uint64_t va, uint64_t page, u
   for (size_t i = 0; i < n; i++) *add_entry(log, 0) = last[i];
 }
 
-// ---- what is not done by the guest ------------------------------------------
+// ---- changes that the guest does not make -----------------------------------
 
-// A page's content is not what the log says: it comes into the log anew when
-// the engine asks for the page.
+// The content of a page is no longer what the log implies: it is logged again when the engine asks
+// for the page.
 static void forget_content(struct heddle_mem_log *log, uint64_t page) {
   if (log->known[page] != log->generation) return;
   log->known[page] = 0;
@@ -288,8 +287,8 @@ static void forget_content(struct heddle_mem_log *log, uint64_t page) {
 
 static bool is_running(const struct heddle_mem_log *log) { return log->cpu->run.state != HEDDLE_STATE_IDLE; }
 
-// An instruction that was stepped stored something else than the engine says:
-// corrects its entries.
+// Corrects the entries of an instruction that was executed alone and stored something other than
+// the engine reported.
 static void correct_stores(struct heddle_mem_log *log, uint64_t va, const uint8_t *bytes, size_t n) {
   struct heddle_mem_buffer *b = log->to;
   for (size_t i = log->start; i < b->n; i++) {
@@ -302,8 +301,8 @@ static void correct_stores(struct heddle_mem_log *log, uint64_t va, const uint8_
   }
 }
 
-// Writes of up to so many bytes are in the log; after larger ones the page's
-// content is, if the guest comes to it.
+// The largest write, in bytes, that is logged. After a larger one the content of the page is logged
+// when the guest accesses it.
 #define KERNEL_MOST 1024u
 
 static void kernel_wrote(void *observer, uint64_t page, uint64_t va, const void *bytes, size_t n) {
@@ -343,7 +342,7 @@ static void kernel_read(void *observer, uint64_t page, uint64_t va, size_t n) {
 
 static void changed(void *observer, uint64_t page) { forget_content(observer, page); }
 
-// Nothing translates to a page that is handed out.
+// A page that is allocated has no translations.
 static void allocated(void *observer, uint64_t page) { ((struct heddle_mem_log *)observer)->known[page] = 0; }
 
 static void copied(void *observer, uint64_t page, uint64_t from) {
@@ -371,12 +370,12 @@ static const struct heddle_observer memory_log = {
     .changed = changed, .cleared = space_cleared, .walked = walked, .seen = seen,
 };
 
-// The log that observes the RAM, or NULL.
+// Returns the log that observes the RAM, or NULL.
 static struct heddle_mem_log *log_of(const struct heddle_ram *ram) {
   return ram->observer == &memory_log ? ram->observed_by : NULL;
 }
 
-// Store buffers show n bytes, all in one page.
+// Store buffers have written n bytes, all in one page.
 void heddle_mem_buffered(struct heddle_ram *ram, uint64_t physical, uint64_t va, const void *bytes, size_t n) {
   struct heddle_mem_log *log = log_of(ram);
   if (!log) return;
@@ -385,12 +384,12 @@ void heddle_mem_buffered(struct heddle_ram *ram, uint64_t physical, uint64_t va,
   ram->commits = false;
 }
 
-// ---- instructions between whose accesses others act --------------------------
+// ---- instructions that other cores interrupt ---------------------------------
 
 static bool is_logging(const struct heddle_mem_log *log) { return log->on && !log->muted; }
 
-// The thread is about to access the pages of the instruction's pieces, which the engine may
-// not have asked for.
+// Logs the content of the pages that the instruction is about to access, for which the engine may
+// not have asked.
 void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in) {
   struct heddle_mem_log *log = &cpu->logs.memory;
   for (uint32_t i = 0; is_logging(log) && i < in->n; i++) {
@@ -422,8 +421,7 @@ static void log_piece(struct heddle_mem_log *log, const struct heddle_inside *in
   }
 }
 
-// Logs accesses of an instruction from number from up to, but without, upto, where others act
-// before or after them.
+// Logs the accesses [from, upto) of an instruction that other cores interrupt.
 void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto) {
   struct heddle_mem_log *log = &cpu->logs.memory;
   if (!is_logging(log)) return;
@@ -431,7 +429,7 @@ void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, u
   for (uint32_t i = from; i < upto; i++) log_piece(log, in, i);
 }
 
-// ---- setting up -------------------------------------------------------------
+// ---- initialization ---------------------------------------------------------
 
 static struct heddle_mem_range *copy_ranges(const struct heddle_mem_range *ranges, size_t n) {
   struct heddle_mem_range *copy = malloc((n ? n : 1) * sizeof *copy);
@@ -448,7 +446,7 @@ static bool allocate_tables(struct heddle_mem_log *log, uint64_t pages) {
   return log->to && log->sites && log->va && log->filled && log->known && log->data && log->code;
 }
 
-// Begins to log. Nothing may have run yet, as for the log of branches.
+// Starts to log. Nothing may have run yet, as for the log of branches.
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial) {
   struct heddle_mem_log *log = &cpu->logs.memory;
@@ -487,7 +485,7 @@ void heddle_mem_close(struct heddle_cpu *cpu) {
   if (log_of(cpu->ram) == log) cpu->ram->observer = NULL;
 }
 
-// The machine is back at an earlier state: what the log says since is void.
+// The machine has returned to an earlier state: the entries since then are void.
 void heddle_mem_forget(struct heddle_cpu *cpu) {
   struct heddle_mem_log *log = &cpu->logs.memory;
   log->generation++;

@@ -1,5 +1,5 @@
-// A log of the guest's loads and stores, and of what else its loads can see.
-// See memlog.go.
+// A log of the guest's loads and stores, and of everything else that its loads can read. See
+// memlog.go.
 #ifndef HEDDLE_MEMLOG_H
 #define HEDDLE_MEMLOG_H
 
@@ -12,7 +12,7 @@ struct heddle_cpu;
 struct heddle_inside;
 struct heddle_ram;
 
-// Kinds of entries; memlog.go says what their fields are.
+// Kinds of entries; memlog.go defines their fields.
 #define HEDDLE_MEM_LOAD 1u
 #define HEDDLE_MEM_STORE 2u
 #define HEDDLE_MEM_HIGH 3u     // the rest of the load or store before it
@@ -26,7 +26,7 @@ struct heddle_ram;
 
 #define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
 #define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
-#define HEDDLE_MEM_BUFFERED 4u     // flag of KERNEL: store buffers have written, not the kernel
+#define HEDDLE_MEM_BUFFERED 4u     // flag of KERNEL: written by store buffers
 
 struct heddle_mem_entry {
   uint64_t addr, value, pc;
@@ -35,8 +35,8 @@ struct heddle_mem_entry {
   uint8_t kind, flags;
 };
 
-// Where entries are written. A run is stopped at a block's start once there are
-// FULL of them; the buffer grows for what comes until then.
+// Entries and their bytes. A run is stopped at the start of a block once there are HEDDLE_MEM_FULL
+// entries; the buffer grows for those that are added before that.
 #define HEDDLE_MEM_FULL 8192u
 
 struct heddle_mem_buffer {
@@ -50,7 +50,7 @@ struct heddle_mem_range {
   uint64_t start, end;
 };
 
-// What is known of the instruction at an address.
+// Facts about the instruction at an address.
 struct heddle_mem_site {
   uint64_t pc;
   uint64_t what;  // the space's code number << 2 | ATOMIC | WIDE
@@ -59,25 +59,25 @@ struct heddle_mem_site {
 #define HEDDLE_MEM_SITES (1u << 14)
 
 struct heddle_mem_log {
-  // What the hooks touch.
-  uint64_t pc;         // of the instruction that runs
-  size_t start;        // of its entries
+  // The data of the hooks.
+  uint64_t pc;         // of the running instruction
+  size_t start;        // index of its first entry
   struct heddle_mem_buffer *to;
-  uint64_t *va;        // of each page: the address at which the engine knows it
+  uint64_t *va;        // of each page: its virtual address in the engine's translations
   bool on, muted, selective;
-  bool partial;        // accesses are left out, and so is what would make up the rest
+  bool partial;        // some accesses are left out, so contents and writes of the kernel are, too
   bool hooks_lost;     // the engine reports no accesses until it is restarted
-  // The last page that the engine asked for, in which instruction, and at what
-  // other address the engine knew it until then.
+  // The last page that the engine asked for, the start of the entries of the instruction that
+  // needed it, and the page's previous virtual address.
   uint64_t last_page, last_was;
   size_t last_start;
-  bool flush;          // the engine's translations must go before the next run
+  bool flush;          // the engine's address translations must be dropped before the next run
   struct heddle_mem_site *sites;
 
   struct heddle_cpu *cpu;
   uint64_t *filled;    // of each page: the epoch in which va was set
-  uint64_t epoch;      // another after each flush of the engine's translations
-  uint32_t *known;     // of each page: the generation in which its content came into the log
+  uint64_t epoch;      // incremented at each flush of the engine's translations
+  uint32_t *known;     // of each page: the generation in which its content was logged
   uint32_t generation;
   struct heddle_mem_range *data, *code;
   size_t ndata, ncode;

@@ -1,4 +1,4 @@
-// PAUSE at the price of any other instruction: see pause.c.
+// PAUSE at the cost of any other instruction: see pause.c.
 #ifndef HEDDLE_PAUSE_H
 #define HEDDLE_PAUSE_H
 
@@ -13,15 +13,15 @@ struct heddle_cpu;
 #define HEDDLE_PAUSE_SLOTS 256u
 
 struct heddle_pauses {
-  uint64_t wanted;  // the block to translate again when the engine starts, 0: none
+  uint64_t wanted;  // the block to be translated again when the engine starts, 0: none
   uint64_t tried;   // the block that the engine was started to translate again, 0: none
-  uint8_t *bytes[HEDDLE_PAUSE_BYTES];  // prefixes that are not in memory now but during a translation
+  uint8_t *bytes[HEDDLE_PAUSE_BYTES];  // prefixes that are replaced in memory during a translation
   unsigned nbytes;
-  // The run ends after the first PAUSE with which it has run so many instructions; the
-  // greatest number: after none.
+  // The run ends after the first PAUSE that brings its instructions to this number or more;
+  // UINT64_MAX: it does not end after PAUSE.
   uint64_t stops_from;
-  // Slots of the table that may have blocks with PAUSE. nslots is more than there is
-  // room for if there are too many.
+  // Slots of the table that may have blocks with PAUSE. A larger nslots than the room means that
+  // there are too many.
   uint32_t slots[HEDDLE_PAUSE_SLOTS];
   unsigned nslots;
 };

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- who has touched a page -------------------------------------------------
+// ---- the threads that have accessed a page ----------------------------------
 
-// Of a page in state: 0, nobody; else the thread that alone has touched it,
-// above these bits, or SHARED.
-#define SHARED 1u      // several threads have
-#define CONTENDED 2u   // ... and stored to it at once
-#define HANDED_ON 4u   // another thread alone had touched it before
-#define ALONE(thread) (((thread) + 1) << 3)
+// The state of a page is 0 if no thread has accessed it, ONLY(t) if only thread t has, else SHARED.
+// The lower bits are flags.
+#define SHARED 1u      // several threads have accessed it
+#define CONTENDED 2u   // ... and stored to it at the same time
+#define HANDED_ON 4u   // another thread was the only one before
+#define ONLY(thread) (((thread) + 1) << 3)
 
-static bool is_alone(uint32_t state) { return state >> 3 != 0; }
+static bool has_only_thread(uint32_t state) { return state >> 3 != 0; }
 static uint32_t only_thread(uint32_t state) { return (state >> 3) - 1; }
 
 #define PAGE(pte) ((uint32_t)((pte) >> HEDDLE_PAGE_SHIFT))
@@ -28,13 +28,13 @@ static uint8_t *bytes_of(const struct heddle_private_pages *p, uint32_t page) {
   return heddle_ram_bytes(p->ram, page);
 }
 
-// Pages that are written in place by all: whoever stores to one drains its
-// buffer at the end of its run, until when nobody else looks.
+// Reports whether all cores write the page in place. A core that stores to one drains its buffer at
+// the end of its run, and no other core runs before that.
 static bool is_written_in_place(uint64_t pte) { return pte & (HEDDLE_PTE_SHARED | HEDDLE_PTE_EXEC); }
 
-// ---- pages of cores' own ----------------------------------------------------
+// ---- pages of the RAM for copies --------------------------------------------
 
-// They are beyond what the guest may use, and not counted as used.
+// Allocates a page. These pages lie beyond those that the guest may use, and do not count as used.
 static uint32_t take_page(struct heddle_private_pages *p) {
   struct heddle_ram *ram = p->ram;
   if (p->npages >= HEDDLE_PRIVATE_PAGES) abort();
@@ -52,7 +52,7 @@ void heddle_private_unref(struct heddle_private_pages *p, uint32_t page) {
   p->npages--;
 }
 
-// Makes the hold's own page one that no snapshot has.
+// Gives the copy a page that no snapshot shares.
 static void unshare_page(struct heddle_private_pages *p, struct heddle_private_page *c) {
   if (p->ram->refs[c->own] == 1) return;
   uint32_t page = take_page(p);
@@ -61,7 +61,7 @@ static void unshare_page(struct heddle_private_pages *p, struct heddle_private_p
   c->own = page;
 }
 
-// ---- holds ------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------
 
 static struct heddle_private_page *copy_of(const struct heddle_private_pages *p, uint32_t page, uint32_t core) {
   for (uint32_t i = p->first_copy[page]; i; i = p->copies[i].next)
@@ -69,7 +69,7 @@ static struct heddle_private_page *copy_of(const struct heddle_private_pages *p,
   return NULL;
 }
 
-// A hold of the page by another core.
+// Returns a copy of the page that belongs to another core, or NULL.
 static struct heddle_private_page *copy_of_another(const struct heddle_private_pages *p, uint32_t page, uint32_t core) {
   for (uint32_t i = p->first_copy[page]; i; i = p->copies[i].next)
     if (p->copies[i].core != core) return &p->copies[i];
@@ -106,8 +106,8 @@ static struct heddle_private_page *add_copy(struct heddle_private_pages *p, uint
   return c;
 }
 
-// Takes the hold out of its page's list. False: the page is gone, and may be
-// another one by now.
+// Removes the copy from its page's list. Returns false if the shared page is gone; its number may
+// be in use again.
 static bool unlink_copy(struct heddle_private_pages *p, uint32_t i) {
   struct heddle_private_page *c = &p->copies[i];
   for (uint32_t *at = &p->first_copy[c->shared]; *at; at = &p->copies[*at].next) {
@@ -137,8 +137,8 @@ static void copy_marked(uint8_t *to, const uint8_t *from, const uint64_t *bytes,
   }
 }
 
-// Puts what the hold's core has stored into the page that all see, and into
-// other cores' own but for what those have stored themselves.
+// Writes the bytes that the copy's core has stored to the shared page, and to other cores' copies
+// except where those cores have stored themselves.
 static void publish(struct heddle_private_pages *p, struct heddle_space *s, uint32_t i) {
   uint64_t pte = heddle_space_own(s, p->copies[i].va);
   struct heddle_private_page *c = &p->copies[i];
@@ -157,14 +157,14 @@ static void publish(struct heddle_private_pages *p, struct heddle_space *s, uint
   heddle_ram_written(p->ram, c->shared);
 }
 
-// The engine's translations are outdated. Inside the callback that fills them
-// they can be flushed; otherwise that waits for the next start.
+// Drops the engine's address translations. Inside the callback that supplies them they can be
+// flushed at once; otherwise the next start of the engine does so.
 static void flush_translations(struct heddle_private_pages *p) {
   p->cpu->engine.cached_space = NULL;
   if (p->running_core != HEDDLE_NO_CORE && !p->tracing) uc_ctl_flush_tlb(p->cpu->engine.uc);
 }
 
-// Notes the bytes of the store that was being executed, if it has happened.
+// Marks the bytes of the traced store, if its instruction has retired.
 static void mark_traced_store(struct heddle_private_pages *p) {
   struct heddle_traced_store *s = &p->traced_store;
   if (!s->n || heddle_cpu_instructions_now(p->cpu) == s->at) return;
@@ -176,7 +176,7 @@ static void mark_traced_store(struct heddle_private_pages *p) {
   s->n = 0;
 }
 
-// Publishes all that waits in a core's buffer.
+// Makes all stores in a core's buffer visible.
 void heddle_private_drain(struct heddle_private_pages *p, uint32_t core) {
   struct heddle_core_pages *buffer = &p->cores[core];
   if (!buffer->n) return;
@@ -194,38 +194,39 @@ void heddle_private_drain(struct heddle_private_pages *p, uint32_t core) {
   }
 }
 
-// Drains another core for the running one's sake. What the running core has
-// fenced off so far comes first.
+// Drains another core on behalf of the running one. If the running core must drain, it does so
+// first.
 static void drain_core(struct heddle_private_pages *p, uint32_t core) {
   if (p->running_core != HEDDLE_NO_CORE && p->must_drain) heddle_private_drain(p, p->running_core);
   uint64_t version = p->cpu->space ? p->cpu->space->version : 0;
   heddle_private_drain(p, core);
-  // A page that a snapshot has was copied, and the engine may know the old one.
+  // A page of a snapshot was copied, and the engine may still have the old one.
   if (p->running_core != HEDDLE_NO_CORE && p->cpu->space->version != version) flush_translations(p);
 }
 
-// Drains the core on which the thread's stores wait, if they do.
+// Drains the core that has stores of the thread in its buffer, if there is one.
 static void drain_thread(struct heddle_private_pages *p, uint32_t thread) {
   for (uint32_t core = 0; core < p->ncores; core++)
     if (p->cores[core].n && p->cores[core].thread == thread) drain_core(p, core);
 }
 
-// ---- what the running core may do -------------------------------------------
+// ---- accesses of the running core -------------------------------------------
 
-// The most stores to contended pages that are traced in one run.
+// The largest number of stores to contended pages that are traced in one run.
 #define TRACED 4u
 
 static uint32_t page_at(const struct heddle_private_pages *p, uint64_t va) { return PAGE(heddle_space_get(p->cpu->space, va)); }
 
-// Whether the thread that runs is the only one to have touched the page at va. If
-// another was, it drains: what it has stored there is behind what waits.
+// Records the access of the running thread to the page at va. Returns whether no other thread
+// shares the page. A thread that was the only one before drains its buffer: what it has stored to
+// this page follows the stores that wait there.
 static bool claim_page(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
   uint32_t state = p->state[page], me = p->cores[p->running_core].thread;
-  if (!state) p->state[page] = state = ALONE(me);
-  if (!is_alone(state)) return false;
+  if (!state) p->state[page] = state = ONLY(me);
+  if (!has_only_thread(state)) return false;
   if (only_thread(state) == me) return true;
   drain_thread(p, only_thread(state));
-  p->state[page_at(p, va)] = state & HANDED_ON ? SHARED : ALONE(me) | HANDED_ON;
+  p->state[page_at(p, va)] = state & HANDED_ON ? SHARED : ONLY(me) | HANDED_ON;
   return !(state & HANDED_ON);
 }
 
@@ -241,7 +242,8 @@ static struct heddle_private_page *make_copy(struct heddle_private_pages *p, uin
   return add_copy(p, p->running_core, va, page, own);
 }
 
-// Drains the other cores that hold the page, or only one that holds it alone.
+// Drains the other cores that have copies of the page; with only_full, only a core that may have
+// stored to any byte of its copy.
 static void drain_others(struct heddle_private_pages *p, uint64_t va, uint32_t *page, bool only_full) {
   struct heddle_private_page *o;
   while ((o = copy_of_another(p, *page, p->running_core)) && (o->full || !only_full)) {
@@ -251,7 +253,7 @@ static void drain_others(struct heddle_private_pages *p, uint64_t va, uint32_t *
   }
 }
 
-// Notes a part of the store that is about to be executed.
+// Adds a part of the store that is about to be executed.
 static void note_store_part(struct heddle_private_pages *p, uint32_t copy, uint32_t from, uint32_t size) {
   struct heddle_traced_store *s = &p->traced_store;
   if (!s->n) s->at = heddle_cpu_instructions_now(p->cpu);
@@ -268,8 +270,8 @@ static bool is_traced(const struct heddle_private_pages *p, const struct heddle_
   return false;
 }
 
-// Begins to trace a store to the contended page, whose instruction is about to run
-// alone. False: it cannot be told which bytes that changes.
+// Starts to trace a store to the contended page by an instruction that is about to be executed
+// alone. Returns false if the bytes that it changes are not known.
 static bool trace_store(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
   uint64_t at;
   uint32_t size;
@@ -284,10 +286,10 @@ static bool trace_store(struct heddle_private_pages *p, uint64_t va, uint32_t pa
   return true;
 }
 
-// The most pages that cores hold at once.
+// The largest number of copies at one time.
 #define HELD (HEDDLE_PRIVATE_PAGES / 16)
 
-// There is no room for more pages of cores' own: all that waits is drained.
+// Stores to the shared page itself, after draining, since there is no room for more copies.
 static enum heddle_walk store_in_place(struct heddle_private_pages *p, uint64_t va, uint32_t page, uint64_t *pte) {
   drain_others(p, va, &page, false);
   heddle_private_drain(p, p->running_core);
@@ -296,9 +298,9 @@ static enum heddle_walk store_in_place(struct heddle_private_pages *p, uint64_t 
   return HEDDLE_WALK_OK;
 }
 
-// The running core is about to store to a page that several threads touch. The
-// instruction that does must run alone if others hold the page: what they drain
-// comes before the instruction as a whole, or after it.
+// The running core is about to store to a page that several threads access. If others have copies
+// of it, the instruction is executed alone, so that the stores that they drain come before or after
+// the whole instruction.
 static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va, uint32_t page, uint64_t *pte) {
   mark_traced_store(p);
   struct heddle_private_page *c = copy_of(p, page, p->running_core);
@@ -324,8 +326,8 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
   return HEDDLE_WALK_OK;
 }
 
-// The engine asks for the translation of va, which the page tables give as
-// *pte: changes that to what the running core sees and may do.
+// The engine asks for the translation of va, for which the page tables have *pte. Changes it to the
+// page that the running core sees, and the rights that it has.
 enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access, uint64_t *pte) {
   uint32_t page = PAGE(*pte);
   if (p->running_core == HEDDLE_NO_CORE || page == HEDDLE_ZERO_PAGE) return HEDDLE_WALK_OK;
@@ -345,8 +347,8 @@ enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va
   return HEDDLE_WALK_OK;
 }
 
-// A locked instruction is about to run, alone. Between its load and its store no
-// other core may drain: so all that its store needs is done now.
+// A locked instruction is about to be executed alone. No other core may drain between its load and
+// its store, so everything that its store needs is done now.
 static void acquire_operand(struct heddle_private_pages *p) {
   uint64_t at, pte;
   uint32_t size;
@@ -360,7 +362,7 @@ static void acquire_operand(struct heddle_private_pages *p) {
   p->acquiring = false;
 }
 
-// The instruction at pc is about to run, alone.
+// The instruction at pc is about to be executed alone.
 void heddle_private_step(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in) {
   p->pc = pc;
   uint32_t order = heddle_order_of(in);
@@ -368,14 +370,14 @@ void heddle_private_step(struct heddle_private_pages *p, uint64_t pc, const Zydi
   if ((order & HEDDLE_ORDER_LOCKED) && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
 }
 
-// ---- what the page tables tell ----------------------------------------------
+// ---- events of the page tables ----------------------------------------------
 
 static void page_allocated(void *observer, uint64_t page) {
   struct heddle_private_pages *p = observer;
   p->state[page] = p->first_copy[page] = 0;
 }
 
-// A space has a copy of a page in its place.
+// A space has replaced a page by a copy of it.
 static void page_copied(void *observer, uint64_t to, uint64_t from) {
   struct heddle_private_pages *p = observer;
   p->state[to] = p->state[from];
@@ -384,9 +386,9 @@ static void page_copied(void *observer, uint64_t to, uint64_t from) {
   for (uint32_t i = p->first_copy[to]; i; i = p->copies[i].next) p->copies[i].shared = (uint32_t)to;
 }
 
-// The stopped engine or the kernel is about to access va, which *pte is the
-// entry of. The kernel finds what all see, and nothing that waits: stores to
-// pages of one thread alone are behind those that wait.
+// The stopped engine or the kernel is about to access va, whose entry is *pte. The kernel sees the
+// shared pages without the stores that wait in buffers, except that a thread which is the only one
+// to access the page is drained first: its stores to that page follow those in its buffer.
 static void page_walked(void *observer, struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte) {
   struct heddle_private_pages *p = observer;
   uint32_t page = PAGE(*pte);
@@ -404,19 +406,19 @@ static void page_walked(void *observer, struct heddle_space *s, uint64_t va, enu
     *pte = heddle_private_seen(p, *pte);
     return;
   }
-  if (is_alone(p->state[page])) drain_thread(p, only_thread(p->state[page]));
+  if (has_only_thread(p->state[page])) drain_thread(p, only_thread(p->state[page]));
   while (access == HEDDLE_WRITE && p->first_copy[page]) heddle_private_drain(p, p->copies[p->first_copy[page]].core);
   *pte = with_page(*pte, PAGE(heddle_space_get(s, va)));
 }
 
-// What the running core sees of the page of an entry.
+// Returns the entry as the running core sees it.
 uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte) {
   if (p->running_core == HEDDLE_NO_CORE || !pte || is_written_in_place(pte)) return pte;
   struct heddle_private_page *c = copy_of(p, PAGE(pte), p->running_core);
   return c ? with_page(pte, c->own) : pte;
 }
 
-// The space is gone, and with it the stores that wait for its pages.
+// The space no longer exists, and with it the stores that wait for its pages.
 static void space_cleared(void *observer, const struct heddle_space *s) {
   struct heddle_private_pages *p = observer;
   for (uint32_t core = 0; core < p->ncores; core++) {
@@ -462,7 +464,7 @@ void heddle_private_begin(struct heddle_private_pages *p, uint32_t core, uint32_
   p->last_thread = thread;
 }
 
-// The run is over. True: its core's buffer must be drained.
+// The run has ended. Returns whether its core's buffer must be drained.
 bool heddle_private_end(struct heddle_private_pages *p) {
   mark_traced_store(p);
   p->traced_store.n = 0;
@@ -473,7 +475,7 @@ bool heddle_private_end(struct heddle_private_pages *p) {
 
 // ---- snapshots --------------------------------------------------------------
 
-// Makes the state of pages that of a snapshot, with nothing that waits.
+// Sets the state of pages to that of a snapshot, with empty buffers.
 void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state, size_t n) {
   for (uint32_t core = 0; core < p->ncores; core++)
     if (p->cores[core].n) space_cleared(p, p->cores[core].space);
@@ -483,8 +485,8 @@ void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state,
   p->translations_outdated = true;
 }
 
-// Gives the core a hold that it had in a snapshot, of the page that is in the
-// space now.
+// Gives the core a copy that it had in a snapshot, of the page that is in the space now. Returns
+// false if there is no such page.
 bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint32_t thread, uint64_t made, struct heddle_space *s,
                        const struct heddle_private_page *c) {
   uint64_t pte = heddle_space_get(s, c->va);

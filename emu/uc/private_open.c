@@ -5,7 +5,7 @@
 
 static size_t all_pages(const struct heddle_ram *ram) { return ram->pages; }
 
-// Begins to keep the stores of cores apart. Nothing may have run yet.
+// Starts to give cores private pages. Nothing may have run yet.
 int heddle_private_open(struct heddle_cpu *cpu) {
   if (cpu->engine.has_run || cpu->private_pages || cpu->buffers || cpu->logs.memory.on) return UC_ERR_ARG;
   struct heddle_private_pages *p = calloc(1, sizeof *p);

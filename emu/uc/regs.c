@@ -1,11 +1,11 @@
-// Registers in batches, floating-point state, CPUID, addresses of faults.
+// Registers in batches, floating-point state, CPUID, operands of instructions, addresses of faults.
 #include "run.h"
 #include "inside.h"
 #include "sse.h"
 
 #include <string.h>
 
-// In the order of instruction encoding, then what is left of struct heddle_regs.
+// In the order of instruction encoding, then the other fields of struct heddle_regs.
 static const int reg_ids[] = {
     UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX,    UC_X86_REG_RBX,     UC_X86_REG_RSP,
     UC_X86_REG_RBP, UC_X86_REG_RSI, UC_X86_REG_RDI,    UC_X86_REG_R8,      UC_X86_REG_R9,
@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct fxsave) == 512, "FXSAVE image");
 
 #define MXCSR_MASK 0xffffu
 
-// The tag word has two bits a register, the image one: whether it is in use.
+// The tag word has two bits for each register, the image one: whether the register is in use.
 static uint8_t registers_in_use(uint16_t tags) {
   uint8_t used = 0;
   for (int i = 0; i < 8; i++)
@@ -105,13 +105,13 @@ void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
   for (unsigned i = 0; i < 8; i++)
     uc_reg_write(cpu->engine.uc, UC_X86_REG_FP0 + (int)((top + i) & 7), f.st[i]);
   for (int i = 0; i < 16; i++) uc_reg_write(cpu->engine.uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
-  // Last: writing a register marks it as in use.
+  // Last, since writing a register marks it as in use.
   uc_reg_write(cpu->engine.uc, UC_X86_REG_FPTAG, &tags);
   heddle_sse_set_flags(cpu, mxcsr);
 }
 
-// The one place that says what processor the guest sees. glibc wants a vendor
-// it knows and FPU and MMX; what the engine cannot do is not announced.
+// The processor that the guest sees (SDM volume 2, CPUID). glibc requires a vendor that it knows,
+// FPU and MMX; features that the engine lacks are not announced.
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
   uint32_t *eax = &out[0], *ebx = &out[1], *ecx = &out[2], *edx = &out[3];
   static const char brand[48] = "heddle emulated x86-64 processor";
@@ -175,16 +175,15 @@ static uint64_t segment_base(struct heddle_cpu *cpu, ZydisRegister reg) {
   return base;
 }
 
-// The address that an explicit memory operand of the decoded instruction at pc
-// means.
+// Returns the address of an explicit memory operand; next is the address of the next instruction.
 static uint64_t effective_address(struct heddle_cpu *cpu, const ZydisDecodedOperand *o, uint64_t next) {
   uint64_t at = register_value(cpu, o->mem.base, next) + register_value(cpu, o->mem.index, next) * o->mem.scale;
   if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
   return at + segment_base(cpu, o->mem.segment);
 }
 
-// The address of the first memory operand of the instruction at pc, as long as
-// the registers in it have not changed.
+// Finds the address of the first memory operand of the instruction at pc, which has not changed the
+// registers yet. Returns false if it has none.
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
   uint8_t code[15];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
@@ -199,7 +198,7 @@ bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
   return false;
 }
 
-// Whether the bytes that the instruction stores to are those of its operand.
+// Reports whether the instruction stores to the bytes of its operand.
 static bool stores_its_operand(const ZydisDecodedInstruction *in) {
   switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_ENTER:
@@ -212,8 +211,8 @@ static bool stores_its_operand(const ZydisDecodedInstruction *in) {
   }
 }
 
-// How far from its operand's address a BT, BTS, BTR or BTC with a register has its
-// word.
+// Returns the distance in bytes from the operand's address to the word of a BT, BTS, BTR or BTC
+// with a register (SDM volume 2, section 3.1.1.9).
 static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
   bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
   if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
@@ -227,7 +226,7 @@ static bool is_push(const ZydisDecodedOperand *o) {
   return o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP;
 }
 
-// The one operand in memory that the instruction writes, or NULL.
+// Returns the only operand in memory that the instruction writes, or NULL.
 static const ZydisDecodedOperand *stored_operand(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops) {
   const ZydisDecodedOperand *found = NULL;
   for (int i = 0; i < in->operand_count; i++) {
@@ -239,7 +238,7 @@ static const ZydisDecodedOperand *stored_operand(const ZydisDecodedInstruction *
   return found;
 }
 
-// Reports whether the loads and stores of an instruction are not those of its operands.
+// Reports whether the loads and stores of the instruction differ from its operands.
 static bool is_irregular(const ZydisDecodedInstruction *in) {
   switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_ENTER:
@@ -254,7 +253,7 @@ static bool is_irregular(const ZydisDecodedInstruction *in) {
   }
 }
 
-// Reports whether an operand in memory only names a place.
+// Reports whether an operand in memory is an address that is not accessed.
 static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o) {
   switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_CLFLUSH:
@@ -276,7 +275,7 @@ static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction
     if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) offset -= size;
   } else {
     offset += (uint64_t)bit_offset(cpu, in, &ops[1]);
-    // POP computes the address of its operand with the stack pointer that it leaves.
+    // POP computes its operand's address with the stack pointer after the pop.
     if (in->mnemonic == ZYDIS_MNEMONIC_POP && o->mem.base == ZYDIS_REGISTER_RSP) offset += size;
   }
   return base + (in->address_width == 32 ? (uint32_t)offset : offset);
@@ -296,9 +295,9 @@ bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint
   return *size && *size <= (crosses ? 8 : 16);
 }
 
-// Finds the loads, then the stores, of the instruction at pc, as long as the registers
-// have not changed. Returns how many there are, or -1 if they are more than most, or not
-// simply those of its operands, or of more than 16 bytes.
+// Finds the loads, then the stores, of the instruction at pc, which has not changed the registers
+// yet. Returns their number, or -1 if there are more than most, or one has more than 16 bytes, or
+// they differ from the operands.
 int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_piece *out,
                         int most) {
   uint8_t code[15];
@@ -320,20 +319,21 @@ int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruc
   return n;
 }
 
-// The count of a repeated string instruction.
+// Returns the count of a repeated string instruction.
 uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
   uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
   return in->address_width == 32 ? (uint32_t)rcx : rcx;
 }
 
-// Whether the instruction at the PC is a repeated one that has no iterations left.
+// Reports whether the instruction at the PC is a repeated one without iterations left.
 bool heddle_cpu_repetition_over(struct heddle_cpu *cpu) {
   ZydisDecodedInstruction in;
   return heddle_decode(cpu, get_rip(cpu), &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in);
 }
 
-// The memory that the instruction at the PC is about to access, as far as its operands
-// tell, and how many there are. One that is repeated is about to make one iteration.
+// Finds the memory that the instruction at the PC is about to access, as far as its operands name
+// it, and returns the number of such operands. A repeated instruction is about to execute one
+// iteration.
 size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
   uint64_t pc = get_rip(cpu);
   uint8_t code[15];
@@ -350,8 +350,8 @@ size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
   return n;
 }
 
-// The exact address of the last page fault: the engine tells the page, the
-// operands of the instruction at the PC tell the rest.
+// Returns the exact address of the last page fault. The engine reports the page; the rest follows
+// from the operands of the instruction at the PC.
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
   uint64_t pc = 0, page = cpu->run.fault_page & ~(HEDDLE_PAGE_SIZE - 1);
   uc_reg_read(cpu->engine.uc, UC_X86_REG_RIP, &pc);

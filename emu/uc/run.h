@@ -1,13 +1,13 @@
-// What the parts of a run share: hooks.c, which the engine calls, cpu.c, which starts and
-// ends it, and step.c, which executes instructions one by one.
+// Declarations that the parts of a run share: hooks.c, which the engine calls, cpu.c, which starts
+// and ends runs, and step.c, which executes instructions one by one.
 #ifndef HEDDLE_RUN_H
 #define HEDDLE_RUN_H
 
 #include "cpu.h"
 
-// Addresses from here on are the window on physical memory: address + page
-// number * page size. It is open only while the engine is set up and while
-// translations of a physical page are thrown away, never while a guest runs.
+// The window on physical memory: address WINDOW + page number * page size is that page. It is open
+// only during initialization and while the translated code of a page is removed, never while a
+// guest runs.
 #define WINDOW 0xffff800000000000u
 
 #define VECTOR_DEBUG 1u
@@ -45,7 +45,7 @@ static inline void set_reg(struct heddle_cpu *cpu, int reg, uint64_t value) { uc
 
 static inline bool is_stepping(const struct heddle_cpu *cpu) { return cpu->run.state == HEDDLE_STATE_STEP; }
 
-// Has the run continue, after a stop within a block, with the rest of that block.
+// Has the run, after a stop within a block, continue with the rest of that block.
 static inline void keep_rest(struct heddle_cpu *cpu, uint64_t end, bool checked) {
   cpu->run.rest_end = end;
   cpu->run.rest_checked = checked;
@@ -58,40 +58,40 @@ static inline int64_t clamp_grant(int64_t left) {
   return left < LARGEST_GRANT ? left : LARGEST_GRANT;
 }
 
-// Whether the run has come to the instruction that it halts before.
+// Reports whether the run has reached the instruction that it halts before.
 static inline bool is_halt_reached(const struct heddle_cpu *cpu) {
   return cpu->stops.halt_at && heddle_cpu_instructions_now(cpu) == cpu->stops.halt_at;
 }
 
-// How many instructions may run before the run halts.
+// Returns the number of instructions until the run halts.
 static inline int64_t until_halt(const struct heddle_cpu *cpu) {
   uint64_t now = heddle_cpu_instructions_now(cpu);
   return cpu->stops.halt_at && cpu->stops.halt_at >= now ? (int64_t)(cpu->stops.halt_at - now) : INT64_MAX;
 }
 
-// Whether it is time to stop as for a full log.
+// Reports whether the run must stop for its caller to look at it.
 static inline bool is_poll_due(const struct heddle_cpu *cpu) {
   return cpu->stops.poll_interval && heddle_cpu_instructions_now(cpu) >= cpu->stops.poll_at;
 }
 
-// How many instructions may run until then.
+// Returns the number of instructions until then.
 static inline int64_t until_poll(const struct heddle_cpu *cpu) {
   return cpu->stops.poll_interval ? (int64_t)(cpu->stops.poll_at - heddle_cpu_instructions_now(cpu)) : INT64_MAX;
 }
 
-// How many instructions may run at all.
+// Returns the number of instructions until the run's exact limit.
 static inline int64_t until_exact_limit(const struct heddle_cpu *cpu) {
   return cpu->run.exact_limit - (int64_t)heddle_cpu_instructions_now(cpu);
 }
 
-// How many instructions may run until PAUSE is looked for.
+// Returns the number of instructions until blocks with PAUSE are examined.
 static inline int64_t until_pause_watch(const struct heddle_cpu *cpu) {
   uint64_t from = cpu->stops.pauses.stops_from;
   if (from == UINT64_MAX || (cpu->run.flags & HEDDLE_RUN_PAUSE)) return INT64_MAX;
   return (int64_t)(from - 1 - heddle_cpu_instructions_now(cpu));
 }
 
-// Hands a part of the budget out to the block hook, which looks at cycles only.
+// Grants a part of the budget to the block hooks, which compare cycles only.
 static inline void grant_budget(struct heddle_cpu *cpu) {
   int64_t most = clamp_grant(cpu->run.instructions_left), cycles = clamp_grant(cpu->run.cycles_left);
   if (most > cycles) most = cycles;
@@ -112,20 +112,20 @@ static inline void reclaim_budget(struct heddle_cpu *cpu) {
 
 static inline bool is_exhausted(const struct heddle_cpu *cpu) { return cpu->run.instructions_left <= 0 || cpu->run.cycles_left <= 0; }
 
-// Whether the run ends here though the engine, not the program, has cut a straight
-// run of instructions.
+// Reports whether the run ends here even though the engine, not the program, has cut straight-line
+// code here.
 static inline bool is_at_exact_end(const struct heddle_cpu *cpu) {
   return ((cpu->run.flags & HEDDLE_RUN_EXACT) && is_exhausted(cpu)) || until_exact_limit(cpu) <= 0;
 }
 
-// How many instructions may run until the run ends exactly.
+// Returns the number of instructions until the run ends exactly.
 static inline int64_t until_exact_end(const struct heddle_cpu *cpu) {
   int64_t left = until_exact_limit(cpu);
   bool exact = cpu->run.flags & HEDDLE_RUN_EXACT;
   return exact && cpu->run.instructions_left < left ? cpu->run.instructions_left : left;
 }
 
-// Whether the run ends within the block because of its cycles.
+// Reports whether the run ends within the block because of its cycles.
 static inline bool exceeds_cycles(const struct heddle_cpu *cpu, const struct heddle_block *b) {
   return (cpu->run.flags & HEDDLE_RUN_EXACT) && heddle_block_cost(b) > cpu->run.cycles_left;
 }

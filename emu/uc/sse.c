@@ -1,7 +1,7 @@
-// The exception flags of MXCSR. The engine keeps them in the state of its
-// floating-point library and never merges them into the register that STMXCSR,
-// FXSAVE and the interface show. They are merged here, by way of a saved
-// context, in which the place of that state is found by experiment.
+// The exception flags of MXCSR (SDM volume 1, section 10.2.3). The engine keeps them in the state
+// of its floating-point library and never merges them into the register that STMXCSR, FXSAVE and
+// the interface show. They are merged here through a saved context, in which the position of that
+// state is found by experiment.
 #include "sse.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 #define FLAGS 0x3fu  // IE DE ZE OE UE PE, the same bits in the library's flags
 
-// Runs code in an address space of its own, from the clean context with two
-// doubles in xmm0 and xmm1, and saves the context that results.
+// Runs code in an address space of its own, in the initial context with two doubles in XMM0 and
+// XMM1, and saves the resulting context.
 static uc_err run_division(struct heddle_cpu *cpu, struct heddle_space *s, const double in[2], uc_context *out) {
   struct heddle_space *before = cpu->space;
   cpu->space = s;
@@ -27,8 +27,8 @@ static uc_err run_division(struct heddle_cpu *cpu, struct heddle_space *s, const
   return err;
 }
 
-// Finds the byte of a saved context that holds the flags: the one that is 0 at
-// first and exactly the expected flags after each of several divisions.
+// Finds the byte of a saved context that has the flags: the one that is 0 at first and has exactly
+// the expected flags after each of several divisions. Returns 0 if there is not exactly one.
 static size_t find_flags(struct heddle_cpu *cpu, struct heddle_space *s) {
   static const struct {
     double in[2];
@@ -43,7 +43,7 @@ static size_t find_flags(struct heddle_cpu *cpu, struct heddle_space *s) {
     bool fits = ((uint8_t *)cpu->engine.initial)[at] == 0;
     for (size_t i = 0; i < n && fits; i++) fits = ((uint8_t *)results[i])[at] == divisions[i].flags;
     if (!fits) continue;
-    if (found) ok = false;  // not the only one: better none
+    if (found) ok = false;  // ambiguous
     found = at;
   }
   for (size_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ void heddle_sse_set_flags(struct heddle_cpu *cpu, uint32_t mxcsr) {
   uc_context_restore(cpu->engine.uc, cpu->engine.scratch);
 }
 
-// Whether the instruction compares strings of lengths in EAX and EDX.
+// Reports whether the instruction compares strings whose lengths are in EAX and EDX.
 static bool has_lengths(const ZydisDecodedInstruction *in) {
   return in->mnemonic == ZYDIS_MNEMONIC_PCMPESTRI || in->mnemonic == ZYDIS_MNEMONIC_PCMPESTRM;
 }
@@ -100,10 +100,10 @@ bool heddle_sse_special(const ZydisDecodedInstruction *in) {
   }
 }
 
-// What EAX or EDX stands for as a length is its magnitude, at most the operand's
-// elements. The engine finds none of the least number, and would read far outside
-// of the operand: the number stands aside for the instruction. Returns whether it
-// does.
+// Replaces lengths in EAX and EDX that the engine cannot handle. The length is the absolute value,
+// at most the number of elements of the operand (SDM volume 2, PCMPESTRI). The engine has none for
+// the smallest number, and would read far beyond the operand. Returns whether a length was
+// replaced.
 bool heddle_sse_replace_lengths(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint64_t lengths[2]) {
   static const int regs[] = {UC_X86_REG_RAX, UC_X86_REG_RDX};
   if (!has_lengths(in)) return false;
@@ -124,7 +124,7 @@ void heddle_sse_restore_lengths(struct heddle_cpu *cpu, const uint64_t lengths[2
   uc_reg_write(cpu->engine.uc, UC_X86_REG_RDX, &lengths[1]);
 }
 
-// The instruction at pc has run: lets memory and the engine agree on the flags.
+// The instruction at pc has run: makes the flags in memory and in the engine equal.
 void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   if (has_lengths(in)) return;
   uint32_t mxcsr = 0;
@@ -137,7 +137,7 @@ void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedIns
   }
   uint64_t at;
   if (!heddle_cpu_operand(cpu, pc, &at)) return;
-  if (save) at += 24;  // of MXCSR in the image
+  if (save) at += 24;  // offset of MXCSR in the image
   if (heddle_space_read(cpu->space, at, &mxcsr, sizeof mxcsr, &done)) return;
   mxcsr |= heddle_sse_flags(cpu);
   heddle_space_write(cpu->space, at, &mxcsr, sizeof mxcsr, &done);

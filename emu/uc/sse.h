@@ -1,5 +1,5 @@
-// What the engine does not do right about SSE: the exception flags of MXCSR,
-// which it does not show, and lengths of strings. See sse.c.
+// Corrections of the engine's SSE: the exception flags of MXCSR, which it does not show, and
+// lengths of strings. See sse.c.
 #ifndef HEDDLE_SSE_H
 #define HEDDLE_SSE_H
 

@@ -1,5 +1,5 @@
-// Executing instructions one by one, where a run must end within a block or something has
-// to be done between two instructions.
+// Execution of single instructions, where a run must end within a block or something must be done
+// between two instructions.
 #include "run.h"
 
 #include "buffers.h"
@@ -9,7 +9,7 @@
 #define FLAG_ZF 0x40u
 #define FLAG_TF 0x100u
 
-// RDTSC and RDTSCP, in virtual time.
+// Executes RDTSC or RDTSCP in virtual time.
 static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
   uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + heddle_cpu_cycles_now(cpu)) * cpu->tsc_multiplier >> 10);
   set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
@@ -17,8 +17,8 @@ static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *i
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);
 }
 
-// Runs one instruction by the trap flag, which the guest must not see. SYSCALL
-// stops by itself, and its hook must have the last word.
+// Executes one instruction with the trap flag, which the guest must not see. SYSCALL stops by
+// itself, and its hook must be the last to act.
 static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
   uint64_t flags = get_reg(cpu, UC_X86_REG_RFLAGS);
   bool own = !(flags & FLAG_TF) && in->mnemonic != ZYDIS_MNEMONIC_SYSCALL;
@@ -55,8 +55,7 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   return why;
 }
 
-// The number of instructions that a step retires is 1 or 0; what it did is in
-// the branch log all the same.
+// Logs the branch of an instruction that was stepped.
 static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   uint64_t end = pc + in->length, rip = get_rip(cpu);
   enum heddle_kind kind = heddle_kind_of(in);
@@ -64,15 +63,15 @@ static void log_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInst
   if (cpu->logs.flow.counts) heddle_log_branch(cpu, kind, end, rip);
 }
 
-// Whether a comparison just ended the repetition.
+// Reports whether a comparison has ended the repetition.
 static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
   bool equal = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
   return (in->attributes & ZYDIS_ATTRIB_HAS_REPE) ? !equal : (in->attributes & ZYDIS_ATTRIB_HAS_REPNE) && equal;
 }
 
-// Runs one iteration by the trap flag. Without it the engine comes back to the
-// instruction once more when the count has reached zero, and so it must here,
-// or counts and stops would depend on which instructions are stepped.
+// Executes one iteration with the trap flag. Without that flag the engine returns to the
+// instruction once more when the count has reached zero, and so must this function, or counts and
+// stops would depend on which instructions are stepped.
 static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   bool iterates = heddle_rep_count(cpu, in) != 0;
   enum heddle_stop why = trap_step(cpu, in);
@@ -80,8 +79,8 @@ static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const Zydi
   return why;
 }
 
-// RDTSC and RDTSCP, and PAUSE: the engine reads the host's clock for the former, and
-// after PAUSE it executes the next instruction before it stops.
+// Executes RDTSC, RDTSCP or PAUSE: for the first two the engine reads the host's clock, and after
+// PAUSE it executes the next instruction before it stops.
 static enum heddle_stop emulate_alone(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   bool pauses = heddle_is_pause(in);
   if (!pauses) emulate_tsc(cpu, in);
@@ -99,7 +98,7 @@ static enum heddle_stop emulate_alone(struct heddle_cpu *cpu, uint64_t pc, const
   return pauses && heddle_pause_ends_run(cpu) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
 }
 
-// Runs the instruction at pc alone.
+// Executes the instruction at pc alone.
 static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
   if (heddle_decode_next(cpu, pc, &in) == HEDDLE_DECODED_INVALID) {
@@ -109,7 +108,7 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   if (in.mnemonic == ZYDIS_MNEMONIC_RDTSC || in.mnemonic == ZYDIS_MNEMONIC_RDTSCP || heddle_is_pause(&in))
     return emulate_alone(cpu, pc, &in);
   if (in.meta.category == ZYDIS_CATEGORY_IO || in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP) {
-    // Linux gives no process ports; the engine would.
+    // Linux gives no process access to ports; the engine would.
     cpu->run.vector = VECTOR_PROTECTION;
     return HEDDLE_STOP_EXCEPTION;
   }
@@ -131,10 +130,10 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   return why;
 }
 
-// step for an instruction that the thread is inside.
+// step_alone for an instruction that the thread is inside.
 enum heddle_stop heddle_step_instruction(struct heddle_cpu *cpu, uint64_t pc) { return step_alone(cpu, pc); }
 
-// Whether the instruction at pc is one that RUN_SYNC stops before.
+// Reports whether RUN_SYNC stops before the instruction at pc.
 static bool is_sync_at(struct heddle_cpu *cpu, uint64_t pc) {
   ZydisDecodedInstruction in;
   uint8_t flags = 0;
@@ -148,10 +147,10 @@ static bool is_repeated_at(struct heddle_cpu *cpu, uint64_t pc) {
   return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
 }
 
-// Steps from the PC to the end of its block, with a look before each
-// instruction. Breakpoints must not move the end of a run: without EXACT
-// budgets are looked at where blocks start only, which was done. A repeated
-// string instruction is a block of its own from its second iteration on.
+// Steps from the PC to the end of its block and examines breakpoints and budgets before each
+// instruction. Breakpoints must not move the end of a run: without EXACT, budgets are examined only
+// at the start of a block, which was done. A repeated string instruction is a block of its own from
+// its second iteration on.
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
   uint64_t pc = from, last, start = cpu->run.step_from;
   do {
@@ -176,9 +175,8 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
   return HEDDLE_STOP_NONE;
 }
 
-// Runs the rest of a block that a fault interrupted, as if nothing had
-// happened: where blocks end, and so where budgets are looked at, must not
-// depend on which pages were there.
+// Executes the rest of a block that a fault interrupted as if there had been no fault: where blocks
+// end, and so where budgets are examined, must not depend on which pages were present.
 enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu) {
   uint64_t end = cpu->run.rest_end, pc = get_rip(cpu), last;
   cpu->run.rest_end = 0;

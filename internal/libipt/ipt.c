@@ -30,8 +30,8 @@ static struct page *page_of(struct heddle_pages *pages, uint64_t space, uint64_t
   return *at = p;
 }
 
-// Puts a piece of code into the pages: all of it, or what is not known yet.
-static void put(struct heddle_ipt *d, const struct heddle_code *c, bool all) {
+// Puts a piece of code into the pages: all of it, or only the bytes that are missing there.
+static void put_code(struct heddle_ipt *d, const struct heddle_code *c, bool all) {
   for (uint64_t i = 0; i < c->length; i++) {
     struct page *p = page_of(d->pages, c->space, (c->address + i) / PAGE, true);
     uint64_t at = (c->address + i) % PAGE;
@@ -41,14 +41,14 @@ static void put(struct heddle_ipt *d, const struct heddle_code *c, bool all) {
   }
 }
 
-static void apply(struct heddle_ipt *d) {
+static void apply_changes(struct heddle_ipt *d) {
   for (; d->applied < d->pieces && d->code[d->applied].at <= d->count; d->applied++)
-    put(d, &d->code[d->applied], true);
+    put_code(d, &d->code[d->applied], true);
 }
 
 static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip, void *context) {
   struct heddle_ipt *d = context;
-  apply(d);
+  apply_changes(d);
   struct page *p = NULL;
   size_t n = 0;
   for (; n < size; n++, ip++) {
@@ -59,7 +59,7 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
   return n ? (int)n : -pte_nomap;
 }
 
-static void configure(struct pt_config *config, uint8_t *stream, uint64_t n) {
+static void init_config(struct pt_config *config, uint8_t *stream, uint64_t n) {
   pt_config_init(config);
   config->begin = stream;
   config->end = stream + n;
@@ -67,7 +67,7 @@ static void configure(struct pt_config *config, uint8_t *stream, uint64_t n) {
 
 int heddle_ipt_open(struct heddle_ipt *d, uint8_t *stream, uint64_t n, uint32_t crystal, uint8_t mtc, uint8_t nominal) {
   struct pt_config config;
-  configure(&config, stream, n);
+  init_config(&config, stream, n);
   config.cpuid_0x15_eax = 1;
   config.cpuid_0x15_ebx = crystal;
   config.mtc_freq = mtc;
@@ -75,7 +75,7 @@ int heddle_ipt_open(struct heddle_ipt *d, uint8_t *stream, uint64_t n, uint32_t 
   d->decoder = pt_insn_alloc_decoder(&config);
   d->pages = calloc(1, sizeof *d->pages);
   if (!d->decoder || !d->pages) return -pte_nomem;
-  for (uint64_t i = 0; i < d->pieces; i++) put(d, &d->code[i], false);
+  for (uint64_t i = 0; i < d->pieces; i++) put_code(d, &d->code[i], false);
   return pt_image_set_callback(pt_insn_get_image(d->decoder), read_code, d);
 }
 
@@ -88,7 +88,7 @@ void heddle_ipt_close(struct heddle_ipt *d) {
 
 int heddle_ipt_sync(struct heddle_ipt *d) { return d->status = pt_insn_sync_forward(d->decoder); }
 
-static void describe(struct heddle_event *out, const struct pt_event *ev, uint64_t count) {
+static void describe_event(struct heddle_event *out, const struct pt_event *ev, uint64_t count) {
   *out = (struct heddle_event){.type = ev->type + 1, .after = count, .tsc = ev->has_tsc ? ev->tsc : 0};
   switch (ev->type) {
     case ptev_enabled:
@@ -109,8 +109,8 @@ static void describe(struct heddle_event *out, const struct pt_event *ev, uint64
   }
 }
 
-// Decodes until the room for addresses is full, an event has been met or
-// decoding ends: 0, or a negative error.
+// Decodes until addresses has no more room, an event occurs or decoding ends. Returns 0 or a
+// negative error.
 int heddle_ipt_next(struct heddle_ipt *d, uint64_t *addresses, uint64_t max, uint64_t *n, struct heddle_event *event) {
   *n = 0;
   event->type = 0;
@@ -121,7 +121,7 @@ int heddle_ipt_next(struct heddle_ipt *d, uint64_t *addresses, uint64_t max, uin
       struct pt_event ev;
       d->status = pt_insn_event(d->decoder, &ev, sizeof ev);
       if (d->status < 0) return d->status;
-      describe(event, &ev, d->count);
+      describe_event(event, &ev, d->count);
       return 0;
     }
     if (d->status & pts_eos) return -pte_eos;
@@ -138,12 +138,12 @@ int heddle_ipt_next(struct heddle_ipt *d, uint64_t *addresses, uint64_t max, uin
   return 0;
 }
 
-// Decodes a whole stream with the block decoder over sections of a file, and
-// returns the number of instructions or an error.
+// Decodes a whole stream with the block decoder over sections of a file. Returns the number of
+// instructions or a negative error.
 int64_t heddle_ipt_blocks(uint8_t *stream, uint64_t n, const char *file, const struct heddle_section *sections,
                           uint64_t nsections) {
   struct pt_config config;
-  configure(&config, stream, n);
+  init_config(&config, stream, n);
   struct pt_block_decoder *decoder = pt_blk_alloc_decoder(&config);
   struct pt_image_section_cache *cache = pt_iscache_alloc(NULL);
   if (!decoder || !cache) return -pte_nomem;

@@ -5,8 +5,8 @@
 #include <intel-pt.h>
 #include <stdint.h>
 
-// A piece of code, in the order of At; at is the count of instructions after
-// which it is there.
+// A piece of code that is present once a number of instructions, at, have been decoded. Pieces are
+// in the order of at.
 struct heddle_code {
   uint64_t at, space, address, length, offset;  // offset: in the bytes of all pieces
 };
@@ -26,7 +26,7 @@ struct heddle_ipt {
   const uint8_t *bytes;
   uint64_t pieces, applied, count;
   int status;  // of the last call
-  // What the last instruction was when the call that gave it failed.
+  // The address of the last instruction, if the call that returned it failed (last is 1).
   uint64_t last_ip;
   int last;
 };

@@ -5,7 +5,7 @@ int heddle_closed_stdfds(void);
 static int closed;
 
 /* The C library calls it before main, which starts Go's runtime. */
-__attribute__((constructor)) static void look(void)
+__attribute__((constructor)) static void find_closed(void)
 {
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0)

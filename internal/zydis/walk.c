@@ -22,13 +22,13 @@ static uint32_t far_or_straight(const ZydisDecodedInstruction *in) {
   }
 }
 
-static uint32_t kind_of(const ZydisDecodedInstruction *in, int64_t *relative) {
+static uint32_t branch_kind(const ZydisDecodedInstruction *in, int64_t *relative) {
   bool direct = in->raw.imm[0].size != 0 && in->raw.imm[0].is_relative;
   if (in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return HEDDLE_FAR;
   if (direct) *relative = in->raw.imm[0].value.s;
   switch (in->meta.category) {
     case ZYDIS_CATEGORY_COND_BR:
-      // XBEGIN goes to its target when a transaction fails, not by a branch.
+      // XBEGIN branches to its target only when a transaction aborts.
       return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? HEDDLE_STRAIGHT : HEDDLE_CONDITIONAL;
     case ZYDIS_CATEGORY_UNCOND_BR:
       if (in->mnemonic != ZYDIS_MNEMONIC_JMP) return HEDDLE_STRAIGHT;
@@ -58,6 +58,6 @@ void heddle_walk(const uint8_t *code, size_t n, uint8_t *lengths, size_t max, st
     }
     lengths[out->count++] = in.length;
     out->bytes += in.length;
-    out->kind = kind_of(&in, &out->relative);
+    out->kind = branch_kind(&in, &out->relative);
   }
 }
