@@ -18,14 +18,13 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Order is what an instruction does to the order of memory accesses, by the
-// Intel SDM, volume 3, section 8.2.
+// Order is the effect of an instruction on the order of memory accesses (Intel SDM volume 3,
+// section 8.2).
 type Order uint8
 
-// Meanings of an Order. Locked instructions (LOCK prefix, XCHG with memory)
-// read and write as one and are full fences; Full are MFENCE and CPUID, which
-// serialises; Stores is SFENCE; Weak are stores with a non-temporal hint, which
-// other stores may overtake.
+// Effects on the order. Locked instructions (LOCK prefix, XCHG with memory) read and write
+// atomically and are full fences; Full are MFENCE and CPUID, which serializes; Stores is SFENCE;
+// Weak are non-temporal stores, which other stores may overtake.
 const (
 	OrderLocked Order = C.HEDDLE_ORDER_LOCKED
 	OrderFull   Order = C.HEDDLE_ORDER_FULL
@@ -33,22 +32,22 @@ const (
 	OrderWeak   Order = C.HEDDLE_ORDER_WEAK
 )
 
-// OrderAt is the Order of the instruction at pc in the loaded thread's space.
+// OrderAt returns the Order of the instruction at pc in the loaded thread's space.
 func (c *CPU) OrderAt(pc arch.Addr) Order { return Order(C.heddle_order_at(c.c, C.uint64_t(pc))) }
 
-// MemoryAccess is a load or store as the engine makes it: by physical address,
-// and in as many pieces as the engine has for it.
+// MemoryAccess is a load or store as the engine makes it: by physical address, possibly one of
+// several parts of an access.
 type MemoryAccess struct {
 	Physical uint64
 	Size     int
 	Write    bool
 }
 
-// AccessLog logs the memory accesses of all runs of a CPU, which it slows down
-// sevenfold or more. It must be closed before the CPU.
+// AccessLog logs the memory accesses of all runs of a CPU, which take at least seven times as long.
+// Its owner calls Close before closing the CPU.
 type AccessLog struct{ c *C.struct_heddle_access_log }
 
-// LogAccesses begins to log memory accesses.
+// LogAccesses starts to log memory accesses.
 func (c *CPU) LogAccesses() (*AccessLog, error) {
 	l := &AccessLog{(*C.struct_heddle_access_log)(C.calloc(1, C.sizeof_struct_heddle_access_log))}
 	if code := C.heddle_access_log_open(l.c, c.c); code != 0 {
@@ -65,8 +64,8 @@ func (l *AccessLog) Close() {
 	l.c = nil
 }
 
-// Take appends the accesses since the last call to to, in their order; ok is
-// false when there were too many to keep.
+// Take appends the accesses since the last call to to, in their order. It returns false if there
+// were too many to keep.
 func (l *AccessLog) Take(to []MemoryAccess) (all []MemoryAccess, ok bool) {
 	n := min(uint64(l.c.count), C.HEDDLE_ACCESSES)
 	for i := range n {

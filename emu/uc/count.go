@@ -11,9 +11,8 @@ import (
 	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 )
 
-// CountBranches begins to count branches (CountedBranches) without a log of them.
-// It comes before the first run, and not with LogBranches or LogMemory, which
-// count too.
+// CountBranches starts to count branches (CountedBranches) without logging them. It comes before
+// the first run, and not together with LogBranches or LogMemory, which count as well.
 func (c *CPU) CountBranches() error {
 	if code := C.heddle_cpu_count_branches(c.c); code != 0 {
 		return fmt.Errorf("count branches: %w", uc.UcError(code))

@@ -1,21 +1,18 @@
-// Package uc is the engine that executes instructions on Unicorn: the portable engine and the
-// reference. It runs the instructions of one thread at a time (CPU), over the memory of package
-// mem.
+// Package uc executes instructions on Unicorn: the portable engine and the reference for others. A
+// CPU runs one thread at a time, in the memory of package mem.
 //
-// The engine underneath is one Unicorn instance. A guest thread is a Context,
-// saved and restored around its runs; a core is only a number that
-// the guest can ask for. The package knows no operating system: a system call,
-// a fault or an exception ends a run and is reported as a Stop.
+// A CPU has one Unicorn instance. A guest thread is a Context, which is saved and restored around
+// its runs; a core is only a number that the guest can read. The package knows no operating system:
+// a system call, a fault or an exception ends a run and is reported as an arch.Stop.
 //
 // Invariants:
 //
-//  1. The effect of a run is a function of the context, the memory and the budget.
-//     No clock, random number or CPUID of the host is visible.
-//  2. A Stop's PC is exact, and the instructions counted are those retired
-//     before it: SYSCALL, INT n and INT3 count when they stop a run, an
-//     instruction that faults does not, and a repeated string instruction
-//     counts once for each iteration and once for leaving.
-//  3. Nothing here calls Go from C.
+//  1. The effect of a run is a function of the context, the memory and the budget. No clock,
+//     random number or CPUID of the host is visible.
+//  2. A Stop's PC is exact, and the instructions counted are those retired before it: SYSCALL,
+//     INT n and INT3 count when they stop a run, an instruction that faults does not, and a
+//     repeated string instruction counts once for each iteration and once for leaving.
+//  3. C never calls Go.
 package uc
 
 /*
@@ -65,34 +62,33 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// CPU runs threads, one at a time. It must be closed, and used by one goroutine
-// at a time.
+// CPU runs threads, one at a time, for one goroutine at a time. Its owner calls Close.
 type CPU struct {
-	engine  uc.Unicorn
-	c       *C.struct_heddle_cpu
-	ram     *mem.RAM
-	current *Context       // of the loaded thread, or nil
-	in      *Context       // whose registers the engine has, or nil: see settle
-	pc      programCounter // of the loaded thread
-	// breakpoints are those of the run's own observers and of a debugger.
+	engine   uc.Unicorn
+	c        *C.struct_heddle_cpu
+	ram      *mem.RAM
+	current  *Context       // of the loaded thread, or nil
+	inEngine *Context       // whose registers the engine has, or nil: see applySwitch
+	pc       programCounter // of the loaded thread
+	// breakpoints has those of the run's observers, then those of a debugger.
 	breakpoints [2][]arch.Addr
 }
 
-// BoundInSnapshot marks that copies of the machine's state share the engine, and
-// that another machine has another.
+// BoundInSnapshot marks that copies of the machine's state share the engine, and that another
+// machine has another.
 func (c *CPU) BoundInSnapshot() {}
 
-// MinVersion is the oldest usable version of Unicorn, major, minor and patch.
+// MinVersion is the oldest usable version of Unicorn: major, minor, patch.
 var MinVersion = [3]int{2, 1, 1}
 
-// Version is the version of the Unicorn library that is linked in.
+// Version returns the version of the Unicorn library that is linked in.
 func Version() [3]int {
 	v := uint32(C.uc_version(nil, nil))
 	return [3]int{int(v >> 24), int(v >> 16 & 0xff), int(v >> 8 & 0xff)}
 }
 
-// NewCPU makes an engine over the given memory. Cores is what the guest is told
-// of the number of cores.
+// NewCPU makes an engine for the given memory. Cores is the number of cores that the guest sees in
+// CPUID.
 func NewCPU(ram *mem.RAM, cores int, costs arch.Costs) (*CPU, error) {
 	if v := Version(); slices.Compare(v[:], MinVersion[:]) < 0 {
 		return nil, fmt.Errorf("unicorn %d.%d.%d is too old: 2.1.1 or newer is needed", v[0], v[1], v[2])
@@ -133,36 +129,34 @@ func (c *CPU) setUp(cores int, costs arch.Costs) error {
 	return nil
 }
 
-// CheckCalls has each call and each return take so many cycles more. It comes before
-// the first run.
+// CheckCalls adds cycles to the cost of each call and each return. It comes before the first run.
 func (c *CPU) CheckCalls(cycles uint32) { c.c.costs.check = C.uint32_t(cycles) }
 
-// Close frees the engine. The RAM stays.
+// Close frees the engine, but not the RAM.
 func (c *CPU) Close() {
 	C.heddle_cpu_close(c.c)
 	C.free(unsafe.Pointer(c.c))
 	c.c = nil
-	// An error here would mean that the handle is not one.
+	// The only possible error is an invalid handle.
 	_ = c.engine.Close()
 }
 
-// Context is one thread's registers. Release frees it.
-//
-// While it is loaded its registers are in the engine.
+// Context has the registers of one thread, except while that thread is loaded: then they are in the
+// engine. Release frees it.
 type Context struct {
 	cpu *CPU
 	c   *C.uc_context
 	pc  programCounter // when it was unloaded
 }
 
-// programCounter is where a thread is, if that is known without asking the engine.
+// programCounter is a thread's program counter, if it is known without asking the engine.
 type programCounter struct {
 	at    arch.Addr
 	known bool
 }
 
-// CopyForSnapshot copies the registers, for another engine if the copy is one for
-// another machine: then x must not be loaded.
+// CopyForSnapshot copies the registers; a copy for another machine belongs to that machine's
+// engine, and then x must not be loaded.
 func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
 	if cpu := deepcopy.Copy(c, x.cpu); cpu != x.cpu {
 		return cpu.copyContext(x.c)
@@ -170,8 +164,8 @@ func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
 	return x.cpu.CloneContext(x)
 }
 
-// NewContext makes the context of a thread whose registers are all zero, with
-// the processor as Linux starts a program (FNINIT, MXCSR 0x1f80).
+// NewContext makes the context of a thread whose registers are all zero, with the floating-point
+// state of a new Linux process (FNINIT, MXCSR 0x1f80).
 func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.engine.initial) }
 
 func (c *CPU) handle() *C.uc_engine { return c.c.engine.uc }
@@ -187,14 +181,14 @@ func (c *CPU) allocContext() *Context {
 // CloneContext copies the registers of from, which must be of this engine.
 func (c *CPU) CloneContext(from arch.Context) arch.Context {
 	x := from.(*Context)
-	if c.in == x {
+	if c.inEngine == x {
 		C.uc_context_save(c.handle(), x.c)
 	}
 	return c.copyContext(x.c)
 }
 
-// copyContext makes a context like from. The engine copies contexts only by
-// way of its own state.
+// copyContext makes a context like from, by loading it: the engine cannot copy one context to
+// another.
 func (c *CPU) copyContext(from *C.uc_context) *Context {
 	loaded := c.current
 	c.Unload()
@@ -212,28 +206,27 @@ func (x *Context) Release() {
 	if x.cpu.current == x {
 		x.cpu.current, x.cpu.pc = nil, programCounter{}
 	}
-	if x.cpu.in == x {
-		x.cpu.in = nil
+	if x.cpu.inEngine == x {
+		x.cpu.inEngine = nil
 	}
 	C.uc_context_free(x.c)
 	x.c = nil
 }
 
-// SetCore tells on which core the loaded thread runs, and that core's clock.
+// SetCore sets the core on which the loaded thread runs, and that core's clock.
 func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
 	c.c.core = C.uint32_t(core)
 	c.c.clock = C.uint64_t(clock)
 }
 
-func orMax(n uint64) C.uint64_t {
+func unlimitedIfZero(n uint64) C.uint64_t {
 	if n == 0 {
 		return math.MaxUint64
 	}
 	return C.uint64_t(n)
 }
 
-// Run runs the loaded thread until the limit is reached or something else
-// stops it.
+// Run runs the loaded thread until it reaches the limit or something else stops it.
 func (c *CPU) Run(l arch.Limit) arch.Stop {
 	flags := C.uint32_t(0)
 	if l.Exact {
@@ -250,7 +243,7 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 	}
 	c.c.stops.pauses.stops_from = C.uint64_t(l.PauseAfter)
 	c.c.run.inside_choice = C.uint32_t(l.Inside)
-	instructions := orMax(l.Instructions)
+	instructions := unlimitedIfZero(l.Instructions)
 	if l.Immediately {
 		instructions = 0
 	}
@@ -259,31 +252,30 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 	} else {
 		*(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted)) = *l.From
 	}
-	from, to := c.pending()
+	from, to := c.takeSwitch()
 	return c.stopped(C.heddle_cpu_run_other(
 		C.uintptr_t(uintptr(unsafe.Pointer(c.c))), C.uintptr_t(uintptr(unsafe.Pointer(from))), C.uintptr_t(uintptr(unsafe.Pointer(to))),
-		instructions, orMax(l.Most), orMax(uint64(l.Cycles)), flags))
+		instructions, unlimitedIfZero(l.Most), unlimitedIfZero(uint64(l.Cycles)), flags))
 }
 
-// LookEvery has runs end with StopLog, too, when they have run so many instructions since
-// they began or were resumed, at the begin of a block: whoever runs them can see whether
-// to resume. 0 means never.
+// LookEvery makes runs also end with StopLog, at the start of a block, each time that they have
+// executed this number of instructions since they started or were resumed, so that the caller can
+// decide whether to resume. 0 means never.
 func (c *CPU) LookEvery(instructions uint64) { c.c.stops.poll_interval = C.uint64_t(instructions) }
 
-// Resume goes on with the run that a StopFault ended, after the page was
-// supplied, a StopBreakpoint, or a StopLog, after the logs were drained: as if
-// there had been no stop. The limit is still that of Run, and the counts of the
-// Stop are those of the whole run.
+// Resume continues the run that ended with a StopFault, after the page was supplied, with a
+// StopBreakpoint, or with a StopLog, after the logs were drained, as if there had been no stop. The
+// limit is still that of Run, and the counts of the Stop are those of the whole run.
 func (c *CPU) Resume() arch.Stop {
-	c.settle()
+	c.applySwitch()
 	return c.stopped(C.heddle_cpu_resume(c.c))
 }
 
-// StepAhead has Resume execute the instructions before a page that is not there one by
-// one, after a StopFault that was Ahead and for which no page can be supplied. The next
-// fault there is the thread's own.
+// StepAhead makes Resume execute the instructions before a missing page one by one, after a
+// StopFault that was Ahead and for which no page can be supplied. The next fault there is the
+// thread's own.
 func (c *CPU) StepAhead() {
-	c.settle()
+	c.applySwitch()
 	C.heddle_cpu_step_ahead(c.c)
 }
 
@@ -306,52 +298,52 @@ func (c *CPU) stopped(why uint32) arch.Stop {
 	return s
 }
 
-// FaultAddr is the exact address of the fault that just stopped the loaded
-// thread.
+// FaultAddr returns the exact address of the fault that has just stopped the loaded thread.
 func (c *CPU) FaultAddr() arch.Addr {
-	c.settle()
+	c.applySwitch()
 	return arch.Addr(C.heddle_cpu_fault_address(c.c))
 }
 
-// Regs reads the loaded thread's registers.
+// Regs reads the loaded thread's integer registers.
 func (c *CPU) Regs(r *arch.Regs) {
-	c.settle()
+	c.applySwitch()
 	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 }
 
-// PC reads the loaded thread's program counter alone.
+// PC returns the loaded thread's program counter.
 func (c *CPU) PC() arch.Addr {
 	if !c.pc.known {
-		c.settle()
+		c.applySwitch()
 		c.pc = programCounter{arch.Addr(C.heddle_cpu_pc(c.c)), true}
 	}
 	return c.pc.at
 }
 
-// SetRegs writes the loaded thread's registers.
+// SetRegs writes the loaded thread's integer registers.
 func (c *CPU) SetRegs(r *arch.Regs) {
-	c.settle()
+	c.applySwitch()
 	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 	c.pc = programCounter{arch.Addr(r.RIP), true}
 }
 
-// FP reads the loaded thread's floating-point and SSE state.
+// FP reads the loaded thread's floating-point and SSE state, an FXSAVE image in 64-bit mode (Intel
+// SDM volume 1, section 10.5).
 func (c *CPU) FP(image *[arch.FPSize]byte) {
-	c.settle()
+	c.applySwitch()
 	C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image))
 }
 
 // SetFP writes the loaded thread's floating-point and SSE state.
 func (c *CPU) SetFP(image *[arch.FPSize]byte) {
-	c.settle()
+	c.applySwitch()
 	C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image))
 }
 
-// SetBreakpoints replaces the addresses at which runs stop, in every space, but
-// for those of a debugger.
+// SetBreakpoints replaces the addresses before which runs stop with StopBreakpoint, in every space.
+// Those of a debugger stay.
 func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
 
-// SetDebugBreakpoints replaces the addresses at which runs stop for a debugger.
+// SetDebugBreakpoints replaces the addresses before which runs stop for a debugger.
 func (c *CPU) SetDebugBreakpoints(addrs []arch.Addr) { c.setBreakpoints(1, addrs) }
 
 func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
@@ -364,9 +356,9 @@ func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
 	}
 }
 
-// SetPoints names instructions before which runs are likely to end exactly: that
-// costs less there. It changes nothing else, comes before the first run, and each
-// execution of one of them takes a little longer.
+// SetPoints names instructions before which runs are likely to end exactly, which makes such ends
+// cheaper and each execution of these instructions a little slower. It has no other effect, and
+// comes before the first run; later it is an error.
 func (c *CPU) SetPoints(addrs []arch.Addr) error {
 	sorted := slices.Clone(addrs)
 	slices.Sort(sorted)
@@ -379,24 +371,23 @@ func (c *CPU) SetPoints(addrs []arch.Addr) error {
 	return nil
 }
 
-// HaltAt makes the run, from now on and until it is told otherwise, stop after so
-// many instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
-// Unlike a limit it does not change where the run ends. Resume goes on; set
-// another number first.
+// HaltAt makes the current or next run stop with StopBreakpoint after this number of instructions
+// since its start; 0: it does not. Unlike a limit it does not change where the run ends: Resume
+// continues, after HaltAt was given another number. The setting stays until the next call.
 func (c *CPU) HaltAt(instructions uint64) { c.c.stops.halt_at = C.uint64_t(instructions) }
 
-// CPUID is what the guest is told for a leaf: eax, ebx, ecx, edx.
+// CPUID returns EAX, EBX, ECX and EDX of a leaf as the guest sees them (Intel SDM volume 2, CPUID).
 func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	var out [4]uint32
 	C.heddle_cpu_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
 	return out
 }
 
-// Transcendental tells whether a block with an x87 transcendental instruction
-// was run: its result comes from the host's mathematical library.
+// Transcendental reports whether a block with an x87 transcendental instruction was decoded: its
+// result depends on the host's mathematical library.
 func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }
 
-// The numbers are C's. A difference does not compile.
+// The numbers are those of C. A difference does not compile.
 const (
 	_ = -(uint(arch.StopBudget) ^ uint(C.HEDDLE_STOP_BUDGET))
 	_ = -(uint(arch.StopLog) ^ uint(C.HEDDLE_STOP_LOG))

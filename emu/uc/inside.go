@@ -15,7 +15,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// The layout of Interrupted and the number of its pieces are C's. A difference does not compile.
+// The layout of Interrupted and the number of its pieces are those of C. A difference does not
+// compile.
 const (
 	_ = -(arch.LineSize ^ uint(C.HEDDLE_LINE_SIZE))
 	_ = -(arch.MaxPieces ^ uint(C.HEDDLE_PIECES))
@@ -29,15 +30,15 @@ const (
 	_ = -(unsafe.Sizeof(arch.Piece{}) ^ C.sizeof_struct_heddle_piece)
 )
 
-// Interrupted is the instruction that the run which has ended left the loaded thread inside;
-// false: none.
+// Interrupted returns the instruction that the loaded thread is inside since the last run, and
+// whether there is one.
 func (c *CPU) Interrupted() (arch.Interrupted, bool) {
 	in := *(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted))
 	return in, in.IsInside()
 }
 
-// Commit does the stores of the instruction that are not done yet, in the thread's space, which
-// need not be loaded. Only the next run counts the instruction.
+// Commit performs the remaining stores of the instruction in the thread's space, which need not be
+// loaded. The next run of the thread counts the instruction.
 func (c *CPU) Commit(in *arch.Interrupted, s *mem.Space) {
 	C.heddle_inside_commit(c.c, spaceOf(s), (*C.struct_heddle_inside)(unsafe.Pointer(in)), C.uint32_t(in.Total))
 }

@@ -17,9 +17,9 @@ import (
 
 // Unload puts the loaded thread's registers into its context.
 func (c *CPU) Unload() {
-	if c.in != nil {
-		C.uc_context_save(c.handle(), c.in.c)
-		c.in = nil
+	if c.inEngine != nil {
+		C.uc_context_save(c.handle(), c.inEngine.c)
+		c.inEngine = nil
 	}
 	if c.current != nil {
 		c.current.pc = c.pc
@@ -27,8 +27,8 @@ func (c *CPU) Unload() {
 	}
 }
 
-// Load makes the thread of a context, which must be of this engine, the one that Run, Regs and
-// the like act on, in the address space s.
+// Load loads the thread of a context of this engine, in the address space s: Run, Regs and similar
+// methods act on it.
 func (c *CPU) Load(of arch.Context, s *mem.Space) {
 	x := of.(*Context)
 	c.c.space = spaceOf(s)
@@ -41,24 +41,24 @@ func (c *CPU) Load(of arch.Context, s *mem.Space) {
 	c.current, c.pc = x, x.pc
 }
 
-// settle puts the loaded thread's registers into the engine: Load does not, since Run
-// does it for less.
-func (c *CPU) settle() {
-	if from, to := c.pending(); to != nil {
+// applySwitch puts the loaded thread's registers into the engine. Load leaves that to Run, which
+// does it together with the run at a lower cost.
+func (c *CPU) applySwitch() {
+	if from, to := c.takeSwitch(); to != nil {
 		C.heddle_cpu_switch(c.c, from, to)
 	}
 }
 
-// pending returns the contexts to save, if any, and to load, if any, and notes that it
-// is done.
-func (c *CPU) pending() (from, to *C.uc_context) {
-	if c.in == c.current || c.current == nil {
+// takeSwitch returns the contexts to save and to load, each nil if there is none, and marks the
+// switch as done.
+func (c *CPU) takeSwitch() (from, to *C.uc_context) {
+	if c.inEngine == c.current || c.current == nil {
 		return nil, nil
 	}
-	if c.in != nil {
-		from = c.in.c
+	if c.inEngine != nil {
+		from = c.inEngine.c
 	}
-	c.in = c.current
+	c.inEngine = c.current
 	return from, c.current.c
 }
 

@@ -11,11 +11,11 @@ package uc
 import "C"
 import "github.com/heddle-dmt/heddle/emu/arch"
 
-// Operands is the memory that the next instruction of the loaded thread accesses, as far
-// as its operands tell: not what XSAVE and the like, or gathering loads, find by
-// themselves. One that is repeated is about to make one iteration.
+// Operands returns the memory that the next instruction of the loaded thread accesses, as far as
+// its operands name it: not the accesses of XSAVE, for example, or of gathering loads. A repeated
+// instruction is about to execute one iteration.
 func (c *CPU) Operands() []arch.Operand {
-	c.settle()
+	c.applySwitch()
 	var list [C.HEDDLE_OPERANDS]C.struct_heddle_operand
 	n := C.heddle_cpu_operands(c.c, &list[0])
 	all := make([]arch.Operand, n)
@@ -26,10 +26,9 @@ func (c *CPU) Operands() []arch.Operand {
 	return all
 }
 
-// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated
-// string instruction that has no iterations left. One that has just made its last counts
-// once more for leaving it.
+// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated string
+// instruction without iterations left. After its last iteration, it counts once more for leaving.
 func (c *CPU) RepetitionIsOver() bool {
-	c.settle()
+	c.applySwitch()
 	return bool(C.heddle_cpu_repetition_over(c.c))
 }
