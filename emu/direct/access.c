@@ -20,7 +20,6 @@ static void keep(struct direct_engine *e, uint64_t va, uint64_t pte, enum heddle
 
 // Translates with all that this may change: the page may have to be copied.
 static enum heddle_walk walk(struct direct_engine *e, uint64_t va, enum heddle_access access, uint64_t *pte) {
-  direct_float_park(e);
   struct heddle_space *s = e->space;
   bool synchronous = e->bank->version == s->version;
   enum heddle_walk why = heddle_space_walk(s, va, access, true, pte);
@@ -33,6 +32,7 @@ static enum heddle_walk walk(struct direct_engine *e, uint64_t va, enum heddle_a
 static __attribute__((noinline)) uint8_t *fill(struct direct_engine *e, uint64_t va, enum heddle_access access) {
   uint64_t pte;
   enum heddle_walk why = HEDDLE_WALK_OK;
+  direct_float_park(e);
   if (!heddle_space_peek(e->space, va, access, &pte)) why = walk(e, va, access, &pte);
   if (why) {
     e->access = access;

@@ -20,9 +20,13 @@ static uint32_t number(uint64_t va) { return (uint32_t)va >> HEDDLE_PAGE_SHIFT; 
 // was never written is such a table but for its first entry.
 static uint64_t nowhere(uint32_t i) { return i ? 0 : HEDDLE_PAGE_SIZE; }
 
+// An address that is not canonical. No page has it, and the host refuses it to code that finds it in
+// an entry for the stack.
+#define NO_ADDRESS ((uint64_t)1 << 63)
+
 static void forget_stack(struct direct_bank *b) {
-  // No address of a user is in this page.
-  b->context->stack_read[0] = b->context->stack_write[0] = (uint64_t)1 << 63;
+  struct direct_context *c = b->context;
+  c->stack_read[0] = c->stack_read[1] = c->stack_write[0] = c->stack_write[1] = NO_ADDRESS;
 }
 
 static void reset(struct direct_bank *b) {
@@ -35,14 +39,14 @@ static bool open_bank(struct direct_bank *b) {
   if (p == MAP_FAILED) return false;
   b->context = p;
   b->context->leave = direct_leave;
-  b->context->leave_saved = direct_leave_saved;
   b->context->leave_unit = direct_leave_unit;
   b->context->miss = direct_miss;
   b->room = 1024;
   b->filled = malloc(b->room * sizeof *b->filled);
   b->units = calloc(UNIT_CACHE, sizeof *b->units);
+  b->blocks = calloc(UNIT_CACHE, sizeof *b->blocks);
   reset(b);
-  return b->filled && b->units;
+  return b->filled && b->units && b->blocks;
 }
 
 bool direct_banks_init(struct direct_engine *e) {
@@ -58,6 +62,7 @@ void direct_banks_close(struct direct_engine *e) {
     if (b->context) munmap(b->context, BANK_BYTES);
     free(b->filled);
     free(b->units);
+    free(b->blocks);
   }
 }
 

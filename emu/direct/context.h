@@ -7,29 +7,30 @@
 #define CONTEXT_GPR 0x000          // the guest's registers, where the host's do not have them
 #define CONTEXT_FLAGS 0x080        // the six arithmetic flags: LAHF in bits 8-15, OF in bit 0
 #define CONTEXT_RIP 0x088          // the guest's program counter at an exit
-#define CONTEXT_BUDGET 0x090       // the rest of the part of the budget that was granted
+#define CONTEXT_BUDGET 0x090       // the rest of the budget that was granted: see blocks.c
 #define CONTEXT_HOST_STACK 0x098   // the host's stack pointer while translated code runs
 #define CONTEXT_TARGET 0x0a0       // the translated code to enter
 #define CONTEXT_FS_BASE 0x0a8
 #define CONTEXT_GS_BASE 0x0b0      // the guest's
 #define CONTEXT_POINTER 0x0b8      // the host address of a unit's operand in memory
-#define CONTEXT_EXIT 0x0c0         // why translated code was left: the offset of a struct exit
+#define CONTEXT_EXIT 0x0c0         // why a block was left: the number of an exit or of a point
 #define CONTEXT_LEAVE 0x0c8        // addresses of the ways out, see enter.S
-#define CONTEXT_LEAVE_SAVED 0x0d0
-#define CONTEXT_LEAVE_UNIT 0x0d8
-#define CONTEXT_MISS 0x0e0
+#define CONTEXT_LEAVE_UNIT 0x0d0
+#define CONTEXT_MISS 0x0d8
 #define CONTEXT_SAVED_FLAGS 0x0e8  // the flags that a block has saved, in the form of FLAGS
-#define CONTEXT_WATCH 0x0f0        // WATCH_ bits
+#define CONTEXT_BRANCH 0x0f0       // the exit of the last indirect branch
 #define CONTEXT_SPARE 0x0f8        // a word for emitted code to use within an instruction
 #define CONTEXT_HOST_GPR 0x100     // the host's registers at a miss
 #define CONTEXT_STACK_READ 0x180   // the page of the stack: its address, and the host's
 #define CONTEXT_STACK_WRITE 0x190
-#define CONTEXT_SLOTS 0x1a0        // values that a block keeps to compute flags again: 8 words
+#define CONTEXT_FORMULA 0x1a0      // between blocks: how the flags follow from these, see flags.c
+#define CONTEXT_FIRST 0x1a8
+#define CONTEXT_SECOND 0x1b0
 #define CONTEXT_BOUNCE 0x200       // a copy of an operand that lies in two pages: 192 bytes
 #define CONTEXT_BYTES 0x400
 
 // After the context: the table of targets of indirect jumps, by the low 16 bits of their
-// address, then the tables of pages, by bits 12 to 31 of an address. A page of the guest that
+// address (where the block's code is, or 0), then the tables of pages, by bits 12 to 31 of an address. A page of the guest that
 // may be read has its address in READ_PAGES and the host address of its bytes in READ_BYTES;
 // an entry that is not in use is an address of another slot. Pages that may be written (and
 // read, and that hold no code) are in the other two, too.

@@ -147,11 +147,16 @@ func (c *CPU) Resume() arch.Stop { return c.stopped(C.direct_resume(c.c)) }
 
 func (c *CPU) stopped(why uint32) arch.Stop {
 	s := arch.Stop{
-		Reason: arch.StopReason(why), Vector: uint8(c.c.vector), Access: arch.Access(c.c.access),
-		Kind: arch.FaultKind(c.c.walk), Page: arch.Addr(c.c.fault_address),
+		Reason:       arch.StopReason(why),
 		Instructions: uint64(c.c.instructions), Cycles: arch.Cycles(c.c.cycles), Repeated: uint64(c.c.repeated),
 	}
-	if s.Reason == arch.StopEngine {
+	switch s.Reason {
+	case arch.StopException, arch.StopInterrupt:
+		s.Vector = uint8(c.c.vector)
+	case arch.StopFault, arch.StopNoMemory:
+		s.Access, s.Kind = arch.Access(c.c.access), arch.FaultKind(c.c.walk)
+		s.Page = arch.Addr(c.c.fault_address)
+	case arch.StopEngine:
 		s.Err = fmt.Errorf("the engine failed: error %d", int(c.c.error))
 	}
 	return s
@@ -236,3 +241,6 @@ func (c *CPU) state(image *[stateBytes]byte) {
 func (c *CPU) setState(image *[stateBytes]byte) {
 	*(*[stateBytes]byte)(unsafe.Pointer(&c.c.thread.state)) = *image
 }
+
+// setStepsOnly has every instruction executed on its own, without blocks.
+func (c *CPU) setStepsOnly(on bool) { c.c.steps_only = C.bool(on) }

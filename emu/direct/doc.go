@@ -7,6 +7,14 @@
 // see something else than the host has (CPUID, the clock, flags of the system, segments) or
 // where an access needs more care. Units are exact in everything, and slow.
 //
+// A block is a run of up to 48 instructions as one piece of translated code, through direct jumps and
+// calls and branches that are not taken. Blocks jump to each other without C: direct branches when
+// they are linked, indirect ones by a table of targets. A block ends before an instruction
+// for C, an atomic one, and a breakpoint. It is begun only if the run cannot end within it; and
+// where one of its instructions needs C (a page that the tables do not have, an operand in two pages, an
+// exception, a store to code) it is left with the exact state of that instruction, of which a
+// unit is made. docs/engine-direct.md has the design and measurements.
+//
 // The package knows no operating system: a system call, a fault or an exception ends a run and
 // is handed up as an arch.Stop.
 //

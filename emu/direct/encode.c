@@ -30,28 +30,37 @@ static void put_rex(struct code *c, unsigned w, unsigned reg, unsigned index, un
   if (rex || needed) put8(c, 0x40 | rex);
 }
 
-// An instruction with a one-byte opcode, of 1, 4 or 8 bytes. The opcode is that of the wider form.
+// An instruction with a one-byte opcode, of 1, 2, 4 or 8 bytes. The opcode is that of the wider form.
 void put_op_memory(struct code *c, unsigned width, unsigned opcode, unsigned reg, struct place m) {
   if (m.gs) put8(c, 0x65);
+  if (width == 2) put8(c, 0x66);
   put_rex(c, width == 8, reg, m.index, m.base, width == 1 && reg >= RSP && reg <= RDI);
   put8(c, width == 1 ? opcode & ~1u : opcode);
   put_modrm(c, reg, m);
 }
 
 void put_op_register(struct code *c, unsigned width, unsigned opcode, unsigned reg, unsigned rm) {
+  if (width == 2) put8(c, 0x66);
   put_rex(c, width == 8, reg, NO_REGISTER, rm, width == 1);
   put8(c, width == 1 ? opcode & ~1u : opcode);
   put8(c, 0xc0 | (reg & 7) << 3 | (rm & 7));
 }
 
+static void put_immediate(struct code *c, unsigned width, int32_t imm) {
+  if (width == 1) put8(c, (uint8_t)imm);
+  else if (width == 2) put16(c, (uint16_t)imm);
+  else put32(c, (uint32_t)imm);
+}
+
 // ADD (extension 0), OR, ADC, SBB, AND, SUB, XOR, CMP (7) of a register and a constant.
 void put_op_imm(struct code *c, unsigned width, unsigned ext, unsigned rm, int32_t imm) {
+  if (width == 2) put8(c, 0x66);
   put_rex(c, width == 8, 0, NO_REGISTER, rm, width == 1);
   bool small = imm >= -128 && imm < 128;
   put8(c, width == 1 ? 0x80 : small ? 0x83 : 0x81);
   put8(c, 0xc0 | ext << 3 | (rm & 7));
-  if (small || width == 1) put8(c, (unsigned)imm);
-  else put32(c, (uint32_t)imm);
+  if (small) put8(c, (uint8_t)imm);
+  else put_immediate(c, width, imm);
 }
 
 void put_imm_to_memory(struct code *c, unsigned width, struct place m, int32_t imm) {
@@ -62,11 +71,62 @@ void put_imm_to_memory(struct code *c, unsigned width, struct place m, int32_t i
   put32(c, (uint32_t)imm);
 }
 
-void put_shift_right(struct code *c, unsigned width, unsigned rm, unsigned count) {
-  put_rex(c, width == 8, 0, NO_REGISTER, rm, false);
-  put8(c, 0xc1);
-  put8(c, 0xe8 | (rm & 7));
+// Shifts by a constant: extension 4 is SHL, 5 SHR, 7 SAR.
+void put_shift(struct code *c, unsigned width, unsigned ext, unsigned rm, unsigned count) {
+  if (width == 2) put8(c, 0x66);
+  put_rex(c, width == 8, 0, NO_REGISTER, rm, width == 1);
+  put8(c, width == 1 ? 0xc0 : 0xc1);
+  put8(c, 0xc0 | ext << 3 | (rm & 7));
   put8(c, count);
+}
+
+// NOT (extension 2) and NEG (3).
+void put_unary(struct code *c, unsigned width, unsigned ext, unsigned rm) {
+  if (width == 2) put8(c, 0x66);
+  put_rex(c, width == 8, 0, NO_REGISTER, rm, width == 1);
+  put8(c, width == 1 ? 0xf6 : 0xf7);
+  put8(c, 0xc0 | ext << 3 | (rm & 7));
+}
+
+void put_test_imm(struct code *c, unsigned width, unsigned rm, int32_t imm) {
+  put_unary(c, width, 0, rm);
+  put_immediate(c, width, imm);
+}
+
+// Compares 4 bytes with a small constant.
+void put_compare_memory(struct code *c, struct place m, int8_t imm) {
+  if (m.gs) put8(c, 0x65);
+  put_rex(c, 0, 0, m.index, m.base, false);
+  put8(c, 0x83);
+  put_modrm(c, 7, m);
+  put8(c, (uint8_t)imm);
+}
+
+void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from) {
+  put_rex(c, 1, to, NO_REGISTER, from, false);
+  put8(c, 0x0f);
+  put8(c, 0x40 | condition);
+  put8(c, 0xc0 | (to & 7) << 3 | (from & 7));
+}
+
+void put_zero_extend16(struct code *c, unsigned to, unsigned from) {
+  put_rex(c, 0, to, NO_REGISTER, from, false);
+  put8(c, 0x0f);
+  put8(c, 0xb7);
+  put8(c, 0xc0 | (to & 7) << 3 | (from & 7));
+}
+
+// Sets AL to OF.
+void put_set_overflow(struct code *c) {
+  put8(c, 0x0f);
+  put8(c, 0x90);
+  put8(c, 0xc0);
+}
+
+void put_jump_register(struct code *c, unsigned r) {
+  put_rex(c, 0, 0, NO_REGISTER, r, false);
+  put8(c, 0xff);
+  put8(c, 0xe0 | (r & 7));
 }
 
 // Does not change the flags.

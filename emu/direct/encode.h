@@ -33,6 +33,11 @@ static inline struct place at_register(unsigned base, int32_t disp) {
 
 static inline void put8(struct code *c, unsigned value) { *c->at++ = (uint8_t)value; }
 
+static inline void put16(struct code *c, uint16_t value) {
+  memcpy(c->at, &value, 2);
+  c->at += 2;
+}
+
 static inline void put32(struct code *c, uint32_t value) {
   memcpy(c->at, &value, 4);
   c->at += 4;
@@ -66,7 +71,14 @@ void put_op_memory(struct code *c, unsigned width, unsigned opcode, unsigned reg
 void put_op_register(struct code *c, unsigned width, unsigned opcode, unsigned reg, unsigned rm);
 void put_op_imm(struct code *c, unsigned width, unsigned extension, unsigned rm, int32_t imm);
 void put_imm_to_memory(struct code *c, unsigned width, struct place m, int32_t imm);
-void put_shift_right(struct code *c, unsigned width, unsigned rm, unsigned count);
+void put_shift(struct code *c, unsigned width, unsigned extension, unsigned rm, unsigned count);
+void put_unary(struct code *c, unsigned width, unsigned extension, unsigned rm);
+void put_test_imm(struct code *c, unsigned width, unsigned rm, int32_t imm);
+void put_compare_memory(struct code *c, struct place m, int8_t imm);
+void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from);
+void put_zero_extend16(struct code *c, unsigned to, unsigned from);
+void put_set_overflow(struct code *c);
+void put_jump_register(struct code *c, unsigned r);
 void put_constant(struct code *c, unsigned reg, uint64_t value);
 void put_jump_memory(struct code *c, struct place m);
 uint8_t *put_jump(struct code *c);
@@ -76,6 +88,7 @@ void put_insn(struct code *c, const struct direct_insn *in, struct place m, int 
 
 static inline void put_load(struct code *c, unsigned reg, struct place m) { put_op_memory(c, 8, OP_LOAD, reg, m); }
 static inline void put_store(struct code *c, unsigned reg, struct place m) { put_op_memory(c, 8, OP_STORE, reg, m); }
+static inline void put_shift_right(struct code *c, unsigned width, unsigned rm, unsigned count) { put_shift(c, width, 5, rm, count); }
 static inline void put_move(struct code *c, unsigned to, unsigned from) { put_op_register(c, 8, OP_LOAD, to, from); }
 
 #endif

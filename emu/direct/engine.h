@@ -36,14 +36,16 @@ struct direct_context {
   uint64_t fs_base, gs_base;
   uint8_t *pointer;
   uint64_t exit;
-  void (*leave)(void), (*leave_saved)(void), (*leave_unit)(void), (*miss)(void);
+  void (*leave)(void), (*leave_unit)(void), (*miss)(void);
+  uint64_t unused1;
   uint32_t saved_flags, saved_unused;
-  uint32_t watch, watch_unused;
+  uint64_t branch;
   uint64_t spare;
   uint64_t host_gpr[16];
   uint64_t stack_read[2], stack_write[2];
-  uint64_t slots[8];
-  uint64_t unused[4];
+  uint32_t formula, formula_unused;
+  uint64_t first, second;
+  uint64_t unused2[9];
   uint8_t bounce[192];
 };
 
@@ -59,16 +61,17 @@ AT(gs_base, CONTEXT_GS_BASE);
 AT(pointer, CONTEXT_POINTER);
 AT(exit, CONTEXT_EXIT);
 AT(leave, CONTEXT_LEAVE);
-AT(leave_saved, CONTEXT_LEAVE_SAVED);
 AT(leave_unit, CONTEXT_LEAVE_UNIT);
 AT(miss, CONTEXT_MISS);
 AT(saved_flags, CONTEXT_SAVED_FLAGS);
-AT(watch, CONTEXT_WATCH);
+AT(branch, CONTEXT_BRANCH);
 AT(spare, CONTEXT_SPARE);
 AT(host_gpr, CONTEXT_HOST_GPR);
 AT(stack_read, CONTEXT_STACK_READ);
 AT(stack_write, CONTEXT_STACK_WRITE);
-AT(slots, CONTEXT_SLOTS);
+AT(formula, CONTEXT_FORMULA);
+AT(first, CONTEXT_FIRST);
+AT(second, CONTEXT_SECOND);
 AT(bounce, CONTEXT_BOUNCE);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
@@ -119,8 +122,10 @@ struct direct_bank {
   uint64_t used;                   // when it was last taken into use
   uint32_t *filled;                // entries in use: number << 1 | whether for writing
   uint32_t nfilled, room;
-  uint64_t epoch;                  // of the units
+  uint64_t epoch;                  // of the units and blocks
   struct direct_unit **units;      // by the address, modulo UNIT_CACHE
+  struct direct_block **blocks;    // by the address, modulo UNIT_CACHE
+  bool has_targets;                // the table of targets is in use
 };
 
 #define UNIT_CACHE 4096u
@@ -158,7 +163,8 @@ struct direct_memory {
 };
 
 #define CODE_BYTES ((size_t)64 << 20)
-#define UNIT_CODE_BYTES ((size_t)4 << 20)  // of them for units
+#define UNIT_CODE_BYTES ((size_t)4 << 20)  // of them for units, the first ones
+#define UNIT_CODE_FIRST ((size_t)4096)     // after the code that all blocks share
 
 // ---- the engine -------------------------------------------------------------------------
 
@@ -176,6 +182,9 @@ struct direct_engine {
   struct direct_memory code;
   size_t unit_code;                // bytes in use
   struct direct_units units;
+  struct direct_blocks *blocks;
+  bool steps_only;                 // no blocks
+  bool code_changed;               // since the processor last fetched all anew
 
   // The guest's floating-point state is in the host's registers. C that is compiled for
   // them must not be called then.
@@ -212,7 +221,7 @@ struct direct_engine {
 
   // A fault that the host raised in translated code, see signals.c.
   uint32_t host_vector;
-  uint64_t host_fault;
+  uint64_t host_fault, host_flags;
 };
 
 // ---- access.c: guest memory ---------------------------------------------------------------
@@ -249,6 +258,17 @@ void direct_units_drop_page(struct direct_engine *e, uint64_t page);
 void direct_drop_stale(struct direct_engine *e);
 void direct_check_units(struct direct_engine *e);
 
+// ---- block.c and blocks.c: see block.h -----------------------------------------------------------
+
+struct direct_block;
+struct direct_blocks;
+
+bool direct_blocks_init(struct direct_engine *e);
+void direct_blocks_close(struct direct_engine *e);
+void direct_blocks_drop_page(struct direct_engine *e, uint64_t page);
+void direct_blocks_drop_address(struct direct_engine *e, uint64_t va);
+bool direct_run_blocks(struct direct_engine *e);
+
 // ---- step.c: one instruction --------------------------------------------------------------------
 
 enum direct_stop direct_step(struct direct_engine *e, struct direct_unit *u);
@@ -282,8 +302,9 @@ uint64_t direct_enter(void);
 uint64_t direct_enter_unit(void);
 uint64_t direct_return_miss(void);
 void direct_leave(void);
-void direct_leave_saved(void);
 void direct_leave_unit(void);
+void direct_trap(void);
+void direct_serialize(void);
 void direct_leave_fault(void);
 void direct_miss(void);
 
@@ -300,6 +321,7 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
 void direct_close(struct direct_engine *e);
 enum direct_stop direct_run(struct direct_engine *e, const struct direct_limit *limit);
 enum direct_stop direct_resume(struct direct_engine *e);
+bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc);
 int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size_t n);
 struct direct_thread *direct_new_thread(const struct direct_thread *from);
 

@@ -1,17 +1,17 @@
 // The ways into translated code and out of it. GS is set to the context by the caller.
 //
-//             direct_enter_unit      all registers from the context
-//   C ------> direct_enter           ... but the block's own, and the budget
+//             direct_enter_unit      all registers and flags from the context
+//   C ------> direct_enter           ... but registers 10 and 11
 //             direct_return_miss     as they were at a miss
 //
-//   C <------ direct_leave           the guest's flags are in the host's
-//             direct_leave_saved     the guest's flags are in SAVED_FLAGS already
-//             direct_leave_unit      all registers are the guest's
+//   C <------ direct_leave_unit      all registers and flags are the guest's
+//             direct_leave           ... but 10 and 11, and the flags
 //             direct_leave_fault     nothing is kept: the context has the state before
 //             direct_miss            a block needs a page that the tables do not have
+//             direct_trap            an instruction of a block has raised an exception of the host
 //
-// Each of the ways in returns to its caller by one of the ways out: 0 from the first three,
-// 1 from direct_leave_fault, 2 from direct_miss.
+// Each of the ways in returns to its caller by one of the ways out: 0 from the first two,
+// 1 from direct_leave_fault, 2 from direct_miss, 3 from direct_trap.
 #include "context.h"
 
 #define GPR(n) %gs:(CONTEXT_GPR + 8 * (n))
@@ -59,6 +59,7 @@
 	mov GPR(12), %r12
 	mov GPR(13), %r13
 	mov GPR(14), %r14
+	mov GPR(15), %r15
 	.endm
 
 	.macro save_common
@@ -74,6 +75,7 @@
 	mov %r12, GPR(12)
 	mov %r13, GPR(13)
 	mov %r14, GPR(14)
+	mov %r15, GPR(15)
 	.endm
 
 	.globl direct_enter_unit
@@ -84,7 +86,6 @@ direct_enter_unit:
 	load_common
 	mov GPR(10), %r10
 	mov GPR(11), %r11
-	mov GPR(15), %r15
 	mov GPR(0), %rax
 	jmp *%gs:CONTEXT_TARGET
 	.size direct_enter_unit, . - direct_enter_unit
@@ -99,20 +100,18 @@ direct_leave_unit:
 	save_common
 	mov %r10, GPR(10)
 	mov %r11, GPR(11)
-	mov %r15, GPR(15)
 	restore_host
 	xor %eax, %eax
 	ret
 	.size direct_leave_unit, . - direct_leave_unit
 
-	// Registers 10 and 11 are for blocks to use, 15 is the budget.
+	// Registers 10 and 11 are for blocks to use.
 	.globl direct_enter
 	.type direct_enter, @function
 direct_enter:
 	save_host
 	load_flags
 	load_common
-	mov %gs:CONTEXT_BUDGET, %r15
 	mov GPR(0), %rax
 	jmp *%gs:CONTEXT_TARGET
 	.size direct_enter, . - direct_enter
@@ -121,28 +120,11 @@ direct_enter:
 	.type direct_leave, @function
 direct_leave:
 	mov %rax, GPR(0)
-	lahf
-	seto %al
-	mov %eax, %gs:CONTEXT_FLAGS
 	save_common
-	mov %r15, %gs:CONTEXT_BUDGET
 	restore_host
 	xor %eax, %eax
 	ret
 	.size direct_leave, . - direct_leave
-
-	.globl direct_leave_saved
-	.type direct_leave_saved, @function
-direct_leave_saved:
-	mov %rax, GPR(0)
-	mov %gs:CONTEXT_SAVED_FLAGS, %eax
-	mov %eax, %gs:CONTEXT_FLAGS
-	save_common
-	mov %r15, %gs:CONTEXT_BUDGET
-	restore_host
-	xor %eax, %eax
-	ret
-	.size direct_leave_saved, . - direct_leave_saved
 
 	.globl direct_leave_fault
 	.type direct_leave_fault, @function
@@ -152,9 +134,7 @@ direct_leave_fault:
 	ret
 	.size direct_leave_fault, . - direct_leave_fault
 
-	.globl direct_miss
-	.type direct_miss, @function
-direct_miss:
+	.macro save_all
 	mov %rax, HOST(0)
 	mov %rcx, HOST(1)
 	mov %rdx, HOST(2)
@@ -171,10 +151,25 @@ direct_miss:
 	mov %r13, HOST(13)
 	mov %r14, HOST(14)
 	mov %r15, HOST(15)
+	.endm
+
+	.globl direct_miss
+	.type direct_miss, @function
+direct_miss:
+	save_all
 	restore_host
 	mov $2, %eax
 	ret
 	.size direct_miss, . - direct_miss
+
+	.globl direct_trap
+	.type direct_trap, @function
+direct_trap:
+	save_all
+	restore_host
+	mov $3, %eax
+	ret
+	.size direct_trap, . - direct_trap
 
 	.globl direct_return_miss
 	.type direct_return_miss, @function
@@ -198,5 +193,22 @@ direct_return_miss:
 	mov HOST(15), %r15
 	jmp *%gs:CONTEXT_TARGET
 	.size direct_return_miss, . - direct_return_miss
+
+	// Has the processor fetch anew what was written as code through another address.
+	.globl direct_serialize
+	.type direct_serialize, @function
+direct_serialize:
+	mov %rsp, %rax
+	mov %ss, %ecx
+	push %rcx
+	push %rax
+	pushfq
+	mov %cs, %ecx
+	push %rcx
+	lea 1f(%rip), %rcx
+	push %rcx
+	iretq
+1:	ret
+	.size direct_serialize, . - direct_serialize
 
 	.section .note.GNU-stack, "", @progbits

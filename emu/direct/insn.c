@@ -75,6 +75,7 @@ static bool has(enum direct_level level, const ZydisDecodedInstruction *in) {
     case ZYDIS_MNEMONIC_UD0:
     case ZYDIS_MNEMONIC_UD1:
     case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_RSM:
     case ZYDIS_MNEMONIC_SYSENTER:  // of an AMD processor in 64-bit mode
       return false;
     case ZYDIS_MNEMONIC_NOP:

@@ -1,5 +1,5 @@
 // Setting an engine up, its threads and its breakpoints.
-#include "engine.h"
+#include "block.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,12 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
   e->tsc_multiplier = 1024;
   if (direct_signals_init()) return -1;
   if (direct_memory_init(&e->code, CODE_BYTES)) return -1;
-  return direct_banks_init(e) && direct_units_init(e) ? 0 : -1;
+  return direct_banks_init(e) && direct_units_init(e) && direct_blocks_init(e) ? 0 : -1;
 }
 
 void direct_close(struct direct_engine *e) {
   if (!e) return;
+  direct_blocks_close(e);
   direct_units_close(e);
   direct_banks_close(e);
   direct_memory_close(&e->code);
@@ -48,25 +49,33 @@ int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size
   uint64_t *copy = malloc((n ? n : 1) * sizeof *copy);
   if (!copy) return -1;
   memcpy(copy, sorted, n * sizeof *copy);
-  free(e->breakpoints);
+  // Blocks end before breakpoints: those that the change concerns are made anew.
+  for (size_t i = 0; i < n; i++)
+    if (!direct_has_breakpoint(e, sorted[i])) direct_blocks_drop_address(e, sorted[i]);
+  uint64_t *old = e->breakpoints;
+  size_t nold = e->nbreakpoints;
   e->breakpoints = copy;
   e->nbreakpoints = n;
+  for (size_t i = 0; i < nold; i++)
+    if (!direct_has_breakpoint(e, old[i])) direct_blocks_drop_address(e, old[i]);
+  free(old);
   return 0;
 }
 
-// Empties the bank's list of units if it is outdated: units have gone, or other code may be
-// at their addresses.
+// Empties the bank's lists of units and blocks if they are outdated: some have gone, or other code
+// may be at their addresses.
 void direct_check_units(struct direct_engine *e) {
   struct direct_bank *b = e->bank;
   if (b->epoch == e->units.epoch && b->code == e->space->code) return;
   memset(b->units, 0, UNIT_CACHE * sizeof *b->units);
+  memset(b->blocks, 0, UNIT_CACHE * sizeof *b->blocks);
+  if (b->code != e->space->code) direct_targets_forget(b);
   b->epoch = e->units.epoch;
   b->code = e->space->code;
 }
 
 // Where the host continues after a fault at pc in translated code.
 const void *direct_fault_target(struct direct_engine *e, uint64_t pc) {
-  (void)e;
-  (void)pc;
-  return (const void *)(uintptr_t)direct_leave_fault;
+  bool in_unit = pc - (uint64_t)(uintptr_t)e->code.executable < UNIT_CODE_BYTES;
+  return in_unit ? (const void *)(uintptr_t)direct_leave_fault : (const void *)(uintptr_t)direct_trap;
 }

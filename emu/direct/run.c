@@ -19,7 +19,7 @@ static bool is_over(const struct direct_engine *e) {
   return exhausted(e) && (e->boundary || (e->run_flags & RUN_EXACT));
 }
 
-static bool has_breakpoint(const struct direct_engine *e, uint64_t pc) {
+bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc) {
   size_t low = 0, high = e->nbreakpoints;
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -36,7 +36,7 @@ static enum direct_stop stops_at(const struct direct_engine *e, uint64_t pc) {
   uint64_t now = direct_instructions_now(e);
   if (e->look_every && e->boundary && now >= e->look_at) return STOP_LOG;
   if (e->halt_at && now == e->halt_at) return STOP_BREAKPOINT;
-  if (!e->passed && e->nbreakpoints && has_breakpoint(e, pc)) return STOP_BREAKPOINT;
+  if (!e->passed && e->nbreakpoints && direct_has_breakpoint(e, pc)) return STOP_BREAKPOINT;
   return STOP_NONE;
 }
 
@@ -85,6 +85,8 @@ static enum direct_stop execute(struct direct_engine *e) {
     uint64_t pc = e->context->rip;
     enum direct_stop why = stops_at(e, pc);
     if (why) return why;
+    if (direct_run_blocks(e)) continue;
+    pc = e->context->rip;
     struct direct_unit *u = unit_at(e, pc);
     if (!u) return direct_fault(e);
     if (stops_before(e, &u->in)) return STOP_SYNC;

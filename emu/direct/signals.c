@@ -66,6 +66,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
   }
   e->host_vector = (uint32_t)regs[REG_TRAPNO];
   e->host_fault = (uint64_t)regs[REG_RIP];
+  e->host_flags = (uint64_t)regs[REG_EFL];
   regs[REG_RIP] = (greg_t)(uintptr_t)direct_fault_target(e, (uint64_t)regs[REG_RIP]);
 }
 

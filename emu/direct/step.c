@@ -117,6 +117,10 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
   uint64_t destination = gpr(e)[insn_reg(in)];
   unsigned count = (unsigned)gpr(e)[RCX];
   c->target = u->code;
+  if (e->code_changed) {
+    e->code_changed = false;
+    direct_serialize();
+  }
   if (direct_enter_unit()) return direct_raise(e, e->host_vector);
   if (a.first && (in->what & INSN_STORES)) direct_write(e, a.va, c->pointer, a.n);
   if (in->flags_undefined) define_flags(e, in, count);

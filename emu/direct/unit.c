@@ -15,6 +15,7 @@ bool direct_units_init(struct direct_engine *e) {
   u->hash = heddle_reserve(UNIT_HASH * sizeof *u->hash);
   u->in_page = heddle_reserve(e->ram->pages * sizeof *u->in_page);
   u->epoch = 1;
+  e->unit_code = UNIT_CODE_FIRST;
   return u->all && u->hash && u->in_page;
 }
 
@@ -39,7 +40,8 @@ static void forget_all(struct direct_engine *e) {
   memset(u->hash, 0, UNIT_HASH * sizeof *u->hash);
   u->n = 0;
   u->epoch++;
-  e->unit_code = 0;
+  e->unit_code = UNIT_CODE_FIRST;
+  direct_check_units(e);
 }
 
 static void unlink_hash(struct direct_units *u, uint32_t i) {
@@ -81,6 +83,7 @@ void direct_drop_stale(struct direct_engine *e) {
     uint64_t page = ram->stale[--ram->nstale];
     ram->flags[page] &= (uint8_t)~(HEDDLE_PAGE_STALE | HEDDLE_PAGE_CODE);
     direct_units_drop_page(e, page);
+    direct_blocks_drop_page(e, page);
   }
 }
 
@@ -136,6 +139,7 @@ static void translate(struct direct_engine *e, struct direct_unit *u) {
   put_jump_memory(&c, in_context(CONTEXT_LEAVE_UNIT));
   u->code = direct_executable(&e->code, start);
   e->unit_code += (size_t)(c.at - start);
+  e->code_changed = true;
 }
 
 static struct direct_unit *make(struct direct_engine *e, uint64_t pc) {

@@ -1,0 +1,383 @@
+// The blocks that there are: finding, linking and dropping them.
+#define _GNU_SOURCE
+#include "block.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "encode.h"
+
+static size_t blocks_bytes(void) { return (REGIONS * REGION_BLOCKS + 1) * sizeof(struct direct_block); }
+static size_t exits_bytes(void) { return (REGIONS * REGION_EXITS + 1) * sizeof(struct direct_exit); }
+static size_t points_bytes(void) { return REGIONS * REGION_POINTS * sizeof(struct direct_point); }
+
+bool direct_blocks_init(struct direct_engine *e) {
+  struct direct_blocks *a = e->blocks = calloc(1, sizeof *a);
+  if (!a) return false;
+  a->all = heddle_reserve(blocks_bytes());
+  a->exits = heddle_reserve(exits_bytes());
+  a->points = heddle_reserve(points_bytes());
+  a->hash = heddle_reserve(BLOCK_HASH * sizeof *a->hash);
+  a->in_page = heddle_reserve(e->ram->pages * sizeof *a->in_page);
+  if (!a->all || !a->exits || !a->points || !a->hash || !a->in_page) return false;
+  direct_translate_shared(e);
+  return true;
+}
+
+void direct_blocks_close(struct direct_engine *e) {
+  struct direct_blocks *a = e->blocks;
+  if (!a) return;
+  heddle_unreserve(a->all, blocks_bytes());
+  heddle_unreserve(a->exits, exits_bytes());
+  heddle_unreserve(a->points, points_bytes());
+  heddle_unreserve(a->hash, BLOCK_HASH * sizeof *a->hash);
+  heddle_unreserve(a->in_page, e->ram->pages * sizeof *a->in_page);
+  free(a);
+  e->blocks = NULL;
+}
+
+// ---- targets of indirect branches ------------------------------------------------------
+
+static uint64_t *target_slot(const struct direct_bank *b, uint64_t pc) {
+  return (uint64_t *)((uint8_t *)b->context + BANK_TARGETS) + (pc & (BANK_TARGETS_COUNT - 1));
+}
+
+static uint64_t target_of(const struct direct_engine *e, const struct direct_block *b) {
+  return (uint64_t)(uintptr_t)direct_block_code(e, b, b->checked);
+}
+
+// Has indirect branches to the block find it.
+void direct_block_target(struct direct_engine *e, struct direct_block *b) {
+  *target_slot(e->bank, b->pc) = target_of(e, b);
+  e->bank->has_targets = true;
+}
+
+void direct_targets_forget(struct direct_bank *b) {
+  if (b->has_targets) madvise((uint8_t *)b->context + BANK_TARGETS, BANK_TARGETS_COUNT * sizeof(uint64_t), MADV_DONTNEED);
+  b->has_targets = false;
+}
+
+static void remove_target(struct direct_engine *e, const struct direct_block *b) {
+  if (!b->n) return;
+  for (unsigned k = 0; k < BANKS; k++) {
+    if (!e->banks[k].context) continue;
+    uint64_t *slot = target_slot(&e->banks[k], b->pc);
+    if (*slot == target_of(e, b)) *slot = 0;
+  }
+}
+
+// ---- links --------------------------------------------------------------------------------
+
+static void set_jump(struct direct_engine *e, struct direct_block *b, uint32_t jump, const uint8_t *writable_target) {
+  patch_jump(b->start + jump, writable_target);
+  e->code_changed = true;
+}
+
+// Has the exit jump to another block from now on. A block that has changed registers' places goes
+// past changing them back and forth if the other has changed the same.
+void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to) {
+  struct direct_block *from = &e->blocks->all[x->block];
+  bool same = from->swapped[0] == to->swapped[0] && from->swapped[1] == to->swapped[1] && !to->needs_flags;
+  if (same && x->jump[0]) set_jump(e, from, x->jump[0], to->start + to->inner);
+  else set_jump(e, from, x->jump[1], to->start + to->entry);
+  x->linked = direct_block_number(e, to);
+  x->next_linked = to->linked;
+  to->linked = (uint32_t)(x - e->blocks->exits);
+}
+
+// Has the exit go to C again.
+static void unlink_exit(struct direct_engine *e, struct direct_exit *x) {
+  struct direct_blocks *a = e->blocks;
+  struct direct_block *from = &a->all[x->block];
+  uint32_t number = (uint32_t)(x - a->exits);
+  if (!x->linked) return;
+  uint32_t *at = &a->all[x->linked].linked;
+  while (*at && *at != number) at = &a->exits[*at].next_linked;
+  if (*at) *at = x->next_linked;
+  for (unsigned k = 0; k < 2; k++)
+    if (x->jump[k]) set_jump(e, from, x->jump[k], from->start + x->start[k]);
+  x->linked = 0;
+}
+
+static void unlink_exits(struct direct_engine *e, struct direct_block *b) {
+  for (unsigned i = 0; i < b->exits; i++) unlink_exit(e, &e->blocks->exits[b->first_exit + i]);
+}
+
+// ---- dropping -------------------------------------------------------------------------------
+
+static uint32_t *hash_slot(struct direct_blocks *a, uint64_t pc, uint32_t page) {
+  uint64_t h = (pc ^ (uint64_t)page << 20) * 0x9e3779b97f4a7c15u;
+  return &a->hash[h >> 49];
+}
+_Static_assert(BLOCK_HASH == 1u << (64 - 49), "hash_slot");
+
+// The number of the page among the block's.
+static unsigned which(const struct direct_block *b, uint32_t page) {
+  unsigned k = 0;
+  while (b->phys[k] != page) k++;
+  return k;
+}
+
+static void drop(struct direct_engine *e, struct direct_block *b) {
+  struct direct_blocks *a = e->blocks;
+  uint32_t i = direct_block_number(e, b);
+  if (!b->live) return;
+  remove_target(e, b);
+  unlink_exits(e, b);
+  while (b->linked) unlink_exit(e, &a->exits[b->linked]);
+  uint32_t *at = hash_slot(a, b->pc, b->phys[0]);
+  while (*at && *at != i) at = &a->all[*at].next;
+  if (*at) *at = b->next;
+  for (unsigned k = 0; k < b->pages; k++) {
+    at = &a->in_page[b->phys[k]];
+    while (*at && *at != i) at = &a->all[*at].next_in_page[which(&a->all[*at], b->phys[k])];
+    if (*at) *at = b->next_in_page[k];
+  }
+  b->live = false;
+  e->units.epoch++;
+}
+
+void direct_blocks_drop_page(struct direct_engine *e, uint64_t page) {
+  struct direct_blocks *a = e->blocks;
+  while (a->in_page[page]) drop(e, &a->all[a->in_page[page]]);
+}
+
+static struct direct_block *first_of(struct direct_blocks *a, unsigned region) { return &a->all[1 + region * REGION_BLOCKS]; }
+
+static void empty_region(struct direct_engine *e, unsigned region) {
+  struct direct_blocks *a = e->blocks;
+  for (uint32_t i = 0; i < a->regions[region].nblocks; i++) drop(e, first_of(a, region) + i);
+  a->regions[region] = (struct direct_region){0};
+}
+
+// Drops the blocks of all address spaces that have instructions in the page of the address.
+void direct_blocks_drop_address(struct direct_engine *e, uint64_t va) {
+  struct direct_blocks *a = e->blocks;
+  for (unsigned r = 0; r < REGIONS; r++) {
+    for (uint32_t i = 0; i < a->regions[r].nblocks; i++) {
+      struct direct_block *b = first_of(a, r) + i;
+      for (unsigned k = 0; k < b->pages; k++)
+        if (b->virt[k] == page_of(va)) drop(e, b);
+    }
+  }
+}
+
+// ---- making ----------------------------------------------------------------------------------
+
+// Reports whether the flags of a shift by CL can be found after it: CL is still there, and the count
+// is no more than the width.
+static bool is_counted_simply(const struct direct_insn *in) { return in->width >= 4 && !(in->writes & REGISTER_BIT(RCX)); }
+
+// Reports whether translated code has the instruction; otherwise C executes it.
+static bool is_translated(const struct direct_insn *in) {
+  bool memory = in->what & INSN_MEMORY;
+  if (memory && (!in->size || in->size > 64)) return false;
+  switch ((enum direct_class)in->class) {
+    case CLASS_NATIVE:
+      // BT of a register in memory has an address that depends on the register.
+      if (in->what & (INSN_ATOMIC | INSN_FENCE | INSN_BIT_STRING)) return false;
+      if ((in->what & INSN_HIGH_BYTE) && (memory || (in->what & INSN_ADDRESS))) return false;
+      return !(in->what & INSN_FLAGS_BY_COUNT) || is_counted_simply(in);
+    case CLASS_NOTHING:
+      return !(in->what & INSN_FENCE);
+    case CLASS_JUMP:
+    case CLASS_JUMP_IF:
+      return is_canonical(in->target);
+    case CLASS_CALL:
+      return is_canonical(in->target) && !in->operand16;
+    case CLASS_JUMP_TO:
+    case CLASS_CALL_TO:
+    case CLASS_RETURN:
+      return !in->operand16;
+    case CLASS_PUSH:
+      return !in->operand16 && !memory;
+    case CLASS_POP:
+      return !in->operand16 && !memory && direct_stack_register(in) != RSP;
+    case CLASS_LEAVE:
+      return !in->operand16;
+    default:
+      return false;
+  }
+}
+
+static bool ends_block(const struct direct_insn *in) {
+  return in->class == CLASS_JUMP_TO || in->class == CLASS_CALL_TO || in->class == CLASS_RETURN;
+}
+
+// The registers that the block must have in their places for the instruction.
+static uint32_t registers_of(const struct direct_insn *in) {
+  return in->reads | in->writes | in->address_reads | REGISTER_BIT(RSP);
+}
+
+// The instructions of a block that begins at pc.
+struct outline {
+  struct direct_insn insns[BLOCK_INSNS];
+  unsigned n, cost;
+  uint64_t next;         // after the last, if it does not go elsewhere
+  uint32_t registers;
+  struct direct_block *block;
+};
+
+// Notes the pages of an instruction's bytes. False: they are too many.
+static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const uint32_t phys[2]) {
+  for (unsigned k = 0; k < 2; k++) {
+    uint64_t virt = page_of(pc) + k * HEDDLE_PAGE_SIZE;
+    if (k && offset_of(pc) + length <= HEDDLE_PAGE_SIZE) break;
+    unsigned i = 0;
+    while (i < b->pages && b->virt[i] != virt) i++;
+    if (i < b->pages) continue;
+    for (unsigned j = 0; j < b->pages; j++)
+      if (b->phys[j] == phys[k]) return false;
+    if (b->pages == BLOCK_PAGES) return false;
+    b->virt[b->pages] = virt;
+    b->phys[b->pages++] = phys[k];
+  }
+  return true;
+}
+
+static bool was_taken(const struct outline *o, uint64_t pc) {
+  for (unsigned i = 0; i < o->n; i++)
+    if (o->insns[i].pc == pc) return true;
+  return false;
+}
+
+// Adds the instruction at o->next. False: the block ends before it.
+static bool add_insn(struct direct_engine *e, struct outline *o) {
+  struct direct_insn *in = &o->insns[o->n];
+  uint8_t bytes[15];
+  uint32_t phys[2];
+  uint64_t pc = o->next;
+  if (direct_has_breakpoint(e, pc) || was_taken(o, pc)) return false;
+  size_t n = direct_fetch(e, pc, bytes, sizeof bytes, phys);
+  if (!n || direct_decode(e->level, &e->costs, bytes, n, pc, in) != DECODED) return false;
+  // RAX and RCX never change places.
+  uint32_t registers = o->registers | registers_of(in) | REGISTER_BIT(RAX) | REGISTER_BIT(RCX);
+  if (!is_translated(in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > 14) return false;
+  if (!add_pages(o->block, pc, in->length, phys)) return false;
+  o->registers = registers;
+  o->cost += in->cost;
+  o->n++;
+  o->next = in->class == CLASS_JUMP || in->class == CLASS_CALL ? in->target : pc + in->length;
+  return !ends_block(in);
+}
+
+// Two registers that the block does not use, if it uses registers 10 or 11.
+static void choose_registers(struct direct_block *b, uint32_t used) {
+  static const uint8_t candidates[] = {R13, R14, R12, R15, RBP, R9, R8, RBX, RDI, RSI, RDX};
+  unsigned at = 0;
+  for (unsigned k = 0; k < 2; k++) {
+    b->swapped[k] = NO_REGISTER;
+    if (!(used & REGISTER_BIT(R10 + k))) continue;
+    while (used & REGISTER_BIT(candidates[at])) at++;
+    b->swapped[k] = candidates[at++];
+  }
+}
+
+// Makes room in the region for a block.
+static struct direct_region *make_room(struct direct_engine *e) {
+  struct direct_blocks *a = e->blocks;
+  struct direct_region *r = &a->regions[a->region];
+  if (r->nblocks < REGION_BLOCKS && r->nexits + BLOCK_EXITS <= REGION_EXITS && r->npoints + 2 * BLOCK_INSNS <= REGION_POINTS &&
+      r->bytes + BLOCK_BYTES <= REGION_BYTES)
+    return r;
+  a->region = (a->region + 1) % REGIONS;
+  empty_region(e, a->region);
+  direct_check_units(e);
+  return &a->regions[a->region];
+}
+
+static void enter_tables(struct direct_engine *e, struct direct_block *b) {
+  struct direct_blocks *a = e->blocks;
+  uint32_t i = direct_block_number(e, b), *slot = hash_slot(a, b->pc, b->phys[0]);
+  b->next = *slot;
+  *slot = i;
+  for (unsigned k = 0; k < b->pages; k++) {
+    b->next_in_page[k] = a->in_page[b->phys[k]];
+    a->in_page[b->phys[k]] = i;
+  }
+  b->live = true;
+}
+
+// The block at pc; one without instructions if the first is for C. NULL: there is no code.
+static struct direct_block *make(struct direct_engine *e, uint64_t pc) {
+  struct direct_blocks *a = e->blocks;
+  struct direct_region *r = make_room(e);
+  struct direct_block *b = first_of(a, a->region) + r->nblocks;
+  uint8_t bytes[15];
+  uint32_t phys[2];
+  memset(b, 0, sizeof *b);
+  b->pc = pc;
+  b->code = e->space->code;
+  b->region = a->region;
+  struct outline o = {.next = pc, .block = b, .registers = REGISTER_BIT(RSP)};
+  while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
+  b->code = e->space->code;
+  b->n = (uint8_t)o.n;
+  b->cost = (uint16_t)o.cost;
+  if (!o.n) {
+    size_t n = direct_fetch(e, pc, bytes, sizeof bytes, phys);
+    if (!n) return NULL;
+    b->pages = 0;
+    if (!add_pages(b, pc, n, phys)) b->pages = 1;
+  } else {
+    choose_registers(b, o.registers);
+    b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
+    b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
+    b->first_point = a->region * REGION_POINTS + r->npoints;
+    direct_translate(e, b, o.insns, o.n, o.next);
+    r->bytes += (b->size + 15u) & ~15u;
+    r->nexits += b->exits;
+    r->npoints += b->points;
+    e->code_changed = true;
+  }
+  r->nblocks++;
+  enter_tables(e, b);
+  return b;
+}
+
+// ---- finding -------------------------------------------------------------------------------------
+
+// Reports whether the block's instructions are at its addresses in the loaded space.
+static bool is_mapped(struct direct_engine *e, const struct direct_block *b) {
+  uint64_t pte;
+  for (unsigned k = 0; k < b->pages; k++) {
+    if (!heddle_space_peek(e->space, b->virt[k], HEDDLE_FETCH, &pte)) return false;
+    if (pte >> HEDDLE_PAGE_SHIFT != b->phys[k]) return false;
+  }
+  return true;
+}
+
+// Reports whether another address space that was run lately has blocks of this code number.
+static bool is_in_use(const struct direct_engine *e, uint64_t code) {
+  for (unsigned k = 0; k < BANKS; k++)
+    if (&e->banks[k] != e->bank && e->banks[k].context && e->banks[k].code == code) return true;
+  return false;
+}
+
+static struct direct_block *find(struct direct_engine *e, uint64_t pc) {
+  struct direct_blocks *a = e->blocks;
+  uint64_t pte;
+  if (!heddle_space_peek(e->space, pc, HEDDLE_FETCH, &pte)) return NULL;
+  uint32_t page = (uint32_t)(pte >> HEDDLE_PAGE_SHIFT);
+  for (uint32_t i = *hash_slot(a, pc, page); i; i = a->all[i].next) {
+    struct direct_block *b = &a->all[i];
+    if (b->pc != pc || b->phys[0] != page) continue;
+    if (b->code == e->space->code) return b;
+    if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
+    // What it is linked to may not be there any more.
+    unlink_exits(e, b);
+    b->code = e->space->code;
+    return b;
+  }
+  return NULL;
+}
+
+// The block at pc in the loaded space, made if need be.
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc) {
+  direct_float_park(e);
+  struct direct_block *b = find(e, pc);
+  if (!b) b = make(e, pc);
+  if (b) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
+  return b;
+}

@@ -1,0 +1,155 @@
+// Superblocks: straight runs of instructions, through direct jumps and calls and branches that
+// are not taken, as one piece of translated code.
+#ifndef HEDDLE_DIRECT_BLOCK_H
+#define HEDDLE_DIRECT_BLOCK_H
+
+#include "engine.h"
+
+#define BLOCK_INSNS 48u   // instructions of a block, at most
+#define BLOCK_COST 240u   // cycles of a block, at most
+#define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
+
+// ---- flags --------------------------------------------------------------------------------
+
+// How the six arithmetic flags follow from kept values. Between blocks they are either in
+// SAVED_FLAGS or follow from FIRST and SECOND by FORMULA: the number of the formula with the width of the
+// operation in the bits from 8 on.
+enum direct_formula {
+  FORMULA_SAVED,
+  FORMULA_ADD,      // first: the sum, second: the addend
+  FORMULA_SUBTRACT, // first: the difference, second: the subtrahend
+  FORMULA_COMPARE,  // first - second
+  FORMULA_LOGIC,    // first: the result
+  FORMULA_TEST,     // first & second
+  FORMULA_NEGATE,   // first: the result
+  FORMULA_LEFT,     // first << second
+  FORMULA_RIGHT,    // first >> second
+  FORMULA_ARITHMETIC_RIGHT,
+  // Within a block only:
+  FORMULA_ENTRY,    // as they were where the block was entered
+  FORMULA_HOST,     // in the host's flags alone
+};
+
+// Where the value of a formula is: a register, or one of these.
+#define OPERAND_KEPT 16u      // in FIRST or SECOND
+#define OPERAND_CONSTANT 17u
+
+struct direct_flags {
+  uint8_t formula, width;
+  uint8_t first, second;
+  uint16_t undefined;    // flags that the host has set, and that are 0
+  int32_t constant;
+};
+
+uint64_t direct_formula_flags(unsigned formula, unsigned width, uint64_t first, uint64_t second);
+void direct_settle_flags(struct direct_engine *e);
+
+// ---- points ---------------------------------------------------------------------------------
+
+// A place in a block where it may be left before the instruction: a check of an access, or
+// an instruction that can raise an exception.
+struct direct_point {
+  uint64_t pc;
+  uint32_t block;
+  uint16_t at;           // offset in the block's code: where the check begins, or the instruction
+  uint16_t cost;         // of the instructions before it
+  uint8_t count;         // ... their number
+  uint8_t size;          // bytes of the access, 0: none
+  bool write, stack;     // stack: by way of the entry for the stack
+  bool boundary;         // the instruction is the first or follows a branch
+  struct direct_flags flags;
+};
+
+// ---- exits ------------------------------------------------------------------------------------
+
+struct direct_exit {
+  uint64_t target;       // of a direct branch
+  uint32_t block;
+  uint32_t linked;       // the block that it jumps to, 0: C
+  uint32_t next_linked;  // exit to the same block
+  uint32_t jump[2];      // offsets in the block's code of jumps to patch: with and without the block's own registers
+  uint32_t start[2];     // their targets when it is not linked
+  uint16_t count, cost;
+  uint8_t class;         // of an indirect branch, 0: direct
+  bool boundary;         // it follows a branch
+  uint16_t released;     // bytes that RET releases besides the address
+  uint16_t last_cost;    // of the branch itself
+  uint64_t pc;           // of an indirect branch
+};
+
+// ---- blocks -----------------------------------------------------------------------------------
+
+struct direct_block {
+  uint64_t pc;
+  uint64_t code;                 // the code number of the space for which pages and links hold
+  uint64_t virt[BLOCK_PAGES];
+  uint32_t phys[BLOCK_PAGES];
+  uint32_t next_in_page[BLOCK_PAGES];
+  uint32_t next;                 // of the same hash
+  uint32_t region;
+  uint32_t linked;               // the first exit that jumps here
+  uint32_t first_exit, first_point;
+  uint16_t exits, points;
+  uint8_t pages, n;              // n == 0: the first instruction is for C
+  uint16_t cost;
+  uint8_t swapped[2];            // registers that registers 10 and 11 have changed places with, or NO_REGISTER
+  bool needs_flags, live;
+  uint32_t size;
+  uint8_t *start;                // of the code, where it is written
+  uint32_t entry, inner, checked;  // offsets: with the guest's registers in their places, with those of
+                                   // the block, and for indirect branches
+};
+
+// Code is in regions, which are emptied in turn.
+#define REGIONS 8u
+#define REGION_BLOCKS 16384u
+#define REGION_EXITS 49152u
+#define REGION_POINTS 131072u
+#define REGION_BYTES ((CODE_BYTES - UNIT_CODE_BYTES) / REGIONS)
+#define BLOCK_HASH 32768u
+#define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
+#define BLOCK_EXITS 128u
+
+struct direct_region {
+  uint32_t nblocks, nexits, npoints;
+  size_t bytes;
+};
+
+struct direct_blocks {
+  struct direct_region regions[REGIONS];
+  unsigned region;               // that new blocks go to
+  struct direct_block *all;      // by region, from 1 on
+  struct direct_exit *exits;
+  struct direct_point *points;
+  uint32_t *hash;                // by address and page
+  uint32_t *in_page;             // by page, the first of its blocks
+};
+
+// What EXIT holds besides numbers of exits.
+#define EXIT_UNKNOWN 0x80000000u   // an indirect branch to RIP
+#define EXIT_FLAGS 0x80000001u     // a block needs SAVED_FLAGS
+
+static inline const uint8_t *direct_block_code(const struct direct_engine *e, const struct direct_block *b, uint32_t at) {
+  return direct_executable(&e->code, b->start + at);
+}
+
+static inline uint32_t direct_block_number(const struct direct_engine *e, const struct direct_block *b) {
+  return (uint32_t)(b - e->blocks->all);
+}
+
+// The register that PUSH or POP names.
+static inline unsigned direct_stack_register(const struct direct_insn *in) {
+  return in->has_modrm ? insn_rm(in) : (in->opcode & 7u) | (unsigned)in->b << 3;
+}
+
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc);
+void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to);
+void direct_block_target(struct direct_engine *e, struct direct_block *b);
+void direct_targets_forget(struct direct_bank *b);
+
+// translate.c: code for the block's instructions; counts what it takes in the region.
+void direct_translate(struct direct_engine *e, struct direct_block *b, const struct direct_insn *insns, unsigned n,
+                      uint64_t next);
+void direct_translate_shared(struct direct_engine *e);
+
+#endif

@@ -1,0 +1,241 @@
+// Running blocks.
+//
+// The budget that translated code is granted is one word: cycles in the upper half, which end
+// it, and instructions in the lower, which are counted. An instruction costs a cycle at least, so
+// that there are enough of both. A block takes its cost off when it is left, and goes back to C if
+// nothing remains. Granted is less than what is left by the cost of one block, so that none runs
+// beyond the end.
+#include "general.h"
+
+#include "block.h"
+
+#define COUNT_START ((uint64_t)1 << 31)
+#define GRANT_MOST ((int64_t)1 << 30)
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// The number of instructions that may run before a reason to stop has to be looked for.
+static int64_t free_instructions(const struct direct_engine *e) {
+  int64_t now = (int64_t)direct_instructions_now(e);
+  int64_t n = least(e->instructions_left, e->most - now);
+  if (e->halt_at && (int64_t)e->halt_at >= now) n = least(n, (int64_t)e->halt_at - now);
+  if (e->look_every) n = least(n, (int64_t)e->look_at - now);
+  return n;
+}
+
+static void grant(struct direct_engine *e, int64_t cycles) {
+  e->context->budget = (int64_t)((uint64_t)cycles << 32 | COUNT_START);
+}
+
+// Takes what was used of the grant off what is left.
+static void settle(struct direct_engine *e, int64_t granted) {
+  uint64_t rest = (uint64_t)e->context->budget;
+  int64_t used = (int64_t)(COUNT_START - (uint32_t)rest);
+  e->instructions_left -= used;
+  e->cycles_left -= granted - ((int64_t)rest >> 32);
+  if (used) e->passed = false;
+}
+
+// Counts those instructions of a block that are before a point.
+static void charge_part(struct direct_engine *e, const struct direct_point *p) {
+  e->instructions_left -= p->count;
+  e->cycles_left -= p->cost;
+  if (p->count) e->passed = false;
+}
+
+// ---- the state at a point ---------------------------------------------------------------
+
+// Makes the context's registers those of the guest, from the host's in a block's code.
+static void take_registers(struct direct_engine *e, const struct direct_block *b) {
+  struct direct_context *c = e->context;
+  for (unsigned r = 0; r < 16; r++) {
+    bool high = r == R10 || r == R11;
+    bool elsewhere = high ? b->swapped[r - R10] == NO_REGISTER : r == b->swapped[0] || r == b->swapped[1];
+    if (!elsewhere) c->gpr[r] = c->host_gpr[r];
+  }
+}
+
+static uint64_t operand_value(const struct direct_engine *e, unsigned where, uint64_t kept, int32_t constant) {
+  if (where == OPERAND_KEPT) return kept;
+  return where == OPERAND_CONSTANT ? (uint64_t)(int64_t)constant : e->context->gpr[where];
+}
+
+static void take_flags(struct direct_engine *e, const struct direct_flags *f) {
+  struct direct_context *c = e->context;
+  switch (f->formula) {
+    case FORMULA_ENTRY:
+      direct_settle_flags(e);
+      return;
+    case FORMULA_SAVED:
+      c->flags = c->saved_flags;
+      return;
+    case FORMULA_HOST:
+      set_flags_of(c, e->host_flags & ~(uint64_t)f->undefined);
+      return;
+    default:
+      set_flags_of(c, direct_formula_flags(f->formula, f->width, operand_value(e, f->first, c->first, f->constant),
+                                           operand_value(e, f->second, c->second, f->constant)));
+  }
+}
+
+// Leaves the block before the instruction of the point.
+static void leave_at(struct direct_engine *e, const struct direct_point *p) {
+  take_registers(e, &e->blocks->all[p->block]);
+  take_flags(e, &p->flags);
+  charge_part(e, p);
+  e->boundary = p->boundary;
+  e->context->rip = p->pc;
+}
+
+// ---- misses ------------------------------------------------------------------------------
+
+static bool has_page(const struct direct_engine *e, uint64_t va, bool write) {
+  const uint8_t *tables = (const uint8_t *)e->context;
+  const uint64_t *pages = (const uint64_t *)(tables + (write ? BANK_WRITE_PAGES : BANK_READ_PAGES));
+  return pages[(uint32_t)va >> HEDDLE_PAGE_SHIFT] == page_of(va);
+}
+
+// Puts the page of an access into the tables. False: the instruction is to be executed on its own,
+// because it faults, its operand lies in two pages, or it changes code.
+static bool supply_page(struct direct_engine *e, const struct direct_point *p, uint64_t va) {
+  struct direct_context *c = e->context;
+  if (!p->size || offset_of(va) + p->size > HEDDLE_PAGE_SIZE || !is_canonical(va)) return false;
+  const uint8_t *at = direct_locate(e, va, p->write ? HEDDLE_WRITE : HEDDLE_READ);
+  if (!at || !has_page(e, va, p->write)) return false;
+  if (p->stack) {
+    uint64_t *stack = p->write ? c->stack_write : c->stack_read;
+    stack[0] = page_of(va);
+    stack[1] = (uint64_t)(uintptr_t)(at - offset_of(va));
+  }
+  return true;
+}
+
+static const struct direct_point *point_of_trap(const struct direct_engine *e) {
+  const struct direct_blocks *a = e->blocks;
+  size_t at = e->host_fault - (uint64_t)(uintptr_t)e->code.executable;
+  unsigned region = (unsigned)((at - UNIT_CODE_BYTES) / REGION_BYTES);
+  const uint8_t *writable = e->code.writable + at;
+  // The region's points are in the order of its code.
+  const struct direct_point *first = &a->points[region * REGION_POINTS];
+  size_t low = 0, high = a->regions[region].npoints;
+  while (high - low > 1) {
+    size_t middle = (low + high) / 2;
+    if (a->all[first[middle].block].start + first[middle].at <= writable) low = middle;
+    else high = middle;
+  }
+  return &first[low];
+}
+
+enum run { RUN_LEFT, RUN_FAULT, RUN_MISS, RUN_TRAP };
+
+static void prepare_entry(struct direct_engine *e) {
+  direct_float_load(e);
+  if (!e->code_changed) return;
+  e->code_changed = false;
+  direct_serialize();
+}
+
+// Runs from the block on until C is needed for more than a page of the tables. False: the
+// context is at an instruction to execute on its own.
+static bool run_from(struct direct_engine *e, const struct direct_block *b) {
+  struct direct_context *c = e->context;
+  c->saved_flags = c->flags;
+  c->formula = FORMULA_SAVED;
+  c->target = direct_block_code(e, b, b->entry);
+  prepare_entry(e);
+  enum run how = (enum run)direct_enter();
+  while (how == RUN_MISS) {
+    const struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
+    const struct direct_block *in = &e->blocks->all[p->block];
+    uint64_t va = c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11];
+    if (!supply_page(e, p, va)) {
+      leave_at(e, p);
+      return false;
+    }
+    c->target = direct_block_code(e, in, p->at);
+    prepare_entry(e);
+    how = (enum run)direct_return_miss();
+  }
+  if (how == RUN_LEFT) {
+    direct_settle_flags(e);
+    return true;
+  }
+  leave_at(e, point_of_trap(e));
+  return false;
+}
+
+// ---- exits -----------------------------------------------------------------------------------
+
+// The target of an indirect branch is not canonical, which is an exception of the branch: goes back to
+// before it. A call finds that out in time.
+static void undo_branch(struct direct_engine *e) {
+  struct direct_context *c = e->context;
+  const struct direct_exit *x = &e->blocks->exits[(uint32_t)c->branch];
+  if (x->class == CLASS_RETURN) c->gpr[RSP] -= 8u + x->released;
+  c->rip = x->pc;
+  e->instructions_left++;
+  e->cycles_left += x->last_cost;
+  e->boundary = false;
+}
+
+// Goes where the block has branched to. False: the branch is to be executed on its own.
+static bool follow_exit(struct direct_engine *e) {
+  struct direct_context *c = e->context;
+  uint32_t number = (uint32_t)c->exit;
+  if (number == EXIT_FLAGS) return true;
+  if (number == EXIT_UNKNOWN) {
+    e->boundary = true;
+    if (is_canonical(c->rip)) return true;
+    undo_branch(e);
+    return false;
+  }
+  const struct direct_exit *x = &e->blocks->exits[number];
+  c->rip = x->target;
+  e->boundary = x->boundary;
+  return true;
+}
+
+static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
+  struct direct_block *b = e->bank->blocks[pc & (UNIT_CACHE - 1)];
+  return b && b->pc == pc ? b : direct_block_find(e, pc);
+}
+
+// Has the exit that was taken go to the block without C the next time.
+static void connect(struct direct_engine *e, struct direct_block *b) {
+  uint32_t number = (uint32_t)e->context->exit;
+  if (number == EXIT_FLAGS) return;
+  direct_float_park(e);
+  if (number == EXIT_UNKNOWN) {
+    direct_block_target(e, b);
+    return;
+  }
+  struct direct_exit *x = &e->blocks->exits[number];
+  const struct direct_block *from = &e->blocks->all[x->block];
+  if (x->linked || !from->live || from->code != b->code) return;
+  direct_block_link(e, x, b);
+}
+
+// Runs blocks from the PC on as far as it goes without a reason to stop or an instruction for C.
+// False: there is none to run here.
+bool direct_run_blocks(struct direct_engine *e) {
+  bool ran = false, left = false;
+  if (e->steps_only || !e->costs.instruction || (e->flags & (FLAG_TF | FLAG_AC))) return false;
+  for (;;) {
+    struct direct_context *c = e->context;
+    uint64_t epoch = e->units.epoch;
+    struct direct_block *b = block_at(e, c->rip);
+    if (!b || !b->n) return ran;
+    // Making a block may have taken the place of the one that was left.
+    if (left && epoch == e->units.epoch) connect(e, b);
+    int64_t instructions = free_instructions(e);
+    if (b->n > instructions || b->cost > e->cycles_left) return ran;
+    int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
+    if (cycles < 0) cycles = 0;
+    grant(e, cycles);
+    ran = true;
+    left = run_from(e, b);
+    settle(e, cycles);
+    if (!left || !follow_exit(e)) return false;
+    if (e->ram->nstale) return true;
+  }
+}

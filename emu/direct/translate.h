@@ -1,0 +1,50 @@
+// A block while it is translated.
+#ifndef HEDDLE_DIRECT_TRANSLATE_H
+#define HEDDLE_DIRECT_TRANSLATE_H
+
+#include "block.h"
+#include "encode.h"
+
+// A branch out of the block: where it jumps from, and the flags then.
+struct branch {
+  uint8_t *jump;
+  unsigned insn;
+  struct direct_flags flags;
+  bool in_host;
+};
+
+// A check that may fail: page is the entry that the pointer register was compared with; or the address
+// is known.
+struct miss {
+  uint8_t *jump;
+  uint32_t point;
+  struct place page;
+  bool constant;
+  uint64_t address;
+};
+
+struct translation {
+  struct direct_engine *e;
+  struct direct_block *block;
+  const struct direct_insn *insns;
+  unsigned n;
+  struct code c;
+  unsigned scratch, pointer;     // the registers of the code itself
+  uint16_t cost_before[BLOCK_INSNS];
+  // Where the flags can be had from. In the host's flags they are, too, if in_host.
+  struct direct_flags flags;
+  bool in_host;
+  uint8_t *needs_flags;
+  struct branch branches[BLOCK_INSNS];
+  struct miss misses[2 * BLOCK_INSNS];
+  unsigned nbranches, nmisses;
+};
+
+// translateflags.c
+bool flags_are_needed(const struct translation *t);
+void put_flags_aside(struct translation *t);
+void put_flags_before(struct translation *t, unsigned i);
+void put_flags_after(struct translation *t, unsigned i, struct place m);
+void put_exit_flags(struct translation *t);
+
+#endif

@@ -1,0 +1,322 @@
+// The arithmetic flags in a block's code.
+//
+// Checks of accesses use the host's flags. The guest's are exact wherever a block can be left, but
+// are not stored for that: mostly the operands of the last instruction that set them are still in
+// registers, or one is kept in memory when its register is overwritten, and the point or the exit
+// says by which formula the flags follow. Where there is no formula, LAHF and SETO store them.
+#include "translate.h"
+
+// ---- what instructions do with them ------------------------------------------------------
+
+static unsigned changed_flags(const struct direct_insn *in) { return in->flags_set | in->flags_undefined; }
+
+static bool sets_all(const struct direct_insn *in) {
+  return changed_flags(in) == FLAGS_ARITHMETIC && !(in->what & INSN_FLAGS_BY_COUNT);
+}
+
+// Reports whether the flags before the instruction matter to it or to those after it.
+static bool needs_flags(const struct direct_insn *in) {
+  return in->flags_read || (changed_flags(in) && !sets_all(in));
+}
+
+// Reports whether the block can be left before the instruction.
+static bool is_visible(const struct direct_insn *in) {
+  if (in->class == CLASS_NOTHING || in->class == CLASS_JUMP) return false;
+  if (in->class != CLASS_NATIVE) return true;
+  return (in->what & (INSN_MEMORY | INSN_FLOAT)) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
+}
+
+// Reports whether the flags that instruction i leaves matter to anything.
+static bool matter_after(const struct translation *t, unsigned i) {
+  for (unsigned j = i + 1; j < t->n; j++) {
+    const struct direct_insn *in = &t->insns[j];
+    if (is_visible(in) || needs_flags(in)) return true;
+    if (sets_all(in)) return false;
+  }
+  return true;
+}
+
+// Reports whether the block needs the flags from before it in the host's.
+bool flags_are_needed(const struct translation *t) {
+  for (unsigned i = 0; i < t->n; i++) {
+    if (needs_flags(&t->insns[i])) return true;
+    if (sets_all(&t->insns[i])) return false;
+  }
+  return false;
+}
+
+// ---- storing and loading -------------------------------------------------------------------
+
+// The flags as SAVED_FLAGS has them.
+static uint32_t saved_form(unsigned flags) { return (flags & 0xd5u) << 8 | (flags & FLAG_OF ? 1u : 0u); }
+
+static void begin_save(struct translation *t) {
+  put_move(&t->c, t->scratch, RAX);
+  put8(&t->c, 0x9f);  // LAHF
+  put_set_overflow(&t->c);
+}
+
+static void end_save(struct translation *t) {
+  put_op_memory(&t->c, 4, OP_STORE, RAX, in_context(CONTEXT_SAVED_FLAGS));
+  put_move(&t->c, RAX, t->scratch);
+  t->flags = (struct direct_flags){.formula = FORMULA_SAVED};
+}
+
+// Stores the host's flags.
+static void put_save(struct translation *t) {
+  unsigned undefined = t->flags.undefined;
+  begin_save(t);
+  if (undefined) put_op_imm(&t->c, 4, 4, RAX, (int32_t)~saved_form(undefined));
+  end_save(t);
+  if (undefined) t->in_host = false;
+}
+
+static void put_restore(struct translation *t) {
+  put_move(&t->c, t->scratch, RAX);
+  put_op_memory(&t->c, 4, OP_LOAD, RAX, in_context(CONTEXT_SAVED_FLAGS));
+  put_op_imm(&t->c, 1, 0, RAX, 0x7f);  // OF from AL
+  put8(&t->c, 0x9e);                   // SAHF
+  put_move(&t->c, RAX, t->scratch);
+  t->in_host = true;
+}
+
+// ---- formulas ------------------------------------------------------------------------------
+
+static void put_operation(struct translation *t, unsigned opcode, unsigned reg, bool second) {
+  const struct direct_flags *f = &t->flags;
+  unsigned from = second ? f->second : f->first;
+  static const uint8_t extensions[] = {[OP_ADD >> 3] = 0, [OP_SUB >> 3] = 5, [OP_CMP >> 3] = 7};
+  if (from == OPERAND_KEPT)
+    put_op_memory(&t->c, f->width, opcode, reg, in_context(second ? CONTEXT_SECOND : CONTEXT_FIRST));
+  else if (from == OPERAND_CONSTANT && opcode == OP_TEST)
+    put_test_imm(&t->c, f->width, reg, f->constant);
+  else if (from == OPERAND_CONSTANT)
+    put_op_imm(&t->c, f->width, extensions[opcode >> 3], reg, f->constant);
+  else
+    put_op_register(&t->c, f->width, opcode, reg, from);
+}
+
+// A register that has the formula's first value.
+static unsigned put_first(struct translation *t, bool changed) {
+  const struct direct_flags *f = &t->flags;
+  if (f->first < OPERAND_KEPT && !changed) return f->first;
+  if (f->first < OPERAND_KEPT) put_move(&t->c, t->scratch, f->first);
+  else if (f->first == OPERAND_CONSTANT) put_constant(&t->c, t->scratch, (uint64_t)(int64_t)f->constant);
+  else put_load(&t->c, t->scratch, in_context(CONTEXT_FIRST));
+  return t->scratch;
+}
+
+// Computes the flags again in the host's.
+static void put_formula(struct translation *t) {
+  struct direct_flags *f = &t->flags;
+  unsigned r;
+  t->in_host = true;
+  switch ((enum direct_formula)f->formula) {
+    case FORMULA_ADD:
+      r = put_first(t, true);
+      put_operation(t, OP_SUB, r, true);
+      put_operation(t, OP_ADD, r, true);
+      return;
+    case FORMULA_SUBTRACT:
+      r = put_first(t, true);
+      put_operation(t, OP_ADD, r, true);
+      put_operation(t, OP_SUB, r, true);
+      return;
+    case FORMULA_COMPARE:
+      put_operation(t, OP_CMP, put_first(t, false), true);
+      return;
+    case FORMULA_TEST:
+      put_operation(t, OP_TEST, put_first(t, false), true);
+      return;
+    case FORMULA_LOGIC:
+      r = put_first(t, false);
+      put_op_register(&t->c, f->width, OP_TEST, r, r);
+      return;
+    case FORMULA_NEGATE:
+      r = put_first(t, true);
+      put_unary(&t->c, f->width, 3, r);
+      put_unary(&t->c, f->width, 3, r);
+      return;
+    default:
+      r = put_first(t, true);
+      put_shift(&t->c, f->width, f->formula == FORMULA_LEFT ? 4 : f->formula == FORMULA_RIGHT ? 5 : 7, r, (unsigned)f->constant);
+  }
+}
+
+static void put_into_host(struct translation *t) {
+  if (t->in_host) return;
+  if (t->flags.formula == FORMULA_SAVED || t->flags.formula == FORMULA_ENTRY) put_restore(t);
+  else put_formula(t);
+}
+
+// Keeps the formula's values that are in the register.
+static void keep_register(struct translation *t, unsigned r) {
+  if (t->flags.first == r) {
+    put_store(&t->c, r, in_context(CONTEXT_FIRST));
+    t->flags.first = OPERAND_KEPT;
+  }
+  if (t->flags.second == r) {
+    put_store(&t->c, r, in_context(CONTEXT_SECOND));
+    t->flags.second = OPERAND_KEPT;
+  }
+}
+
+static bool has_formula(const struct translation *t) {
+  return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
+}
+
+// ---- before and after instructions -----------------------------------------------------------
+
+// The host's flags are about to be used for something else where the block can be left.
+void put_flags_aside(struct translation *t) {
+  if (t->flags.formula == FORMULA_HOST) put_save(t);
+  t->in_host = false;
+}
+
+static bool shifts_by_constant(const struct direct_insn *in) {
+  bool shift = in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR || in->mnemonic == ZYDIS_MNEMONIC_SAR;
+  return shift && insn_is_register(in) && sets_all(in) && !(in->what & INSN_HIGH_BYTE);
+}
+
+// Puts the flags, as instruction i needs them, into the host's; keeps values that it overwrites.
+void put_flags_before(struct translation *t, unsigned i) {
+  const struct direct_insn *in = &t->insns[i];
+  if (needs_flags(in)) {
+    put_into_host(t);
+    unsigned must = in->what & INSN_FLAGS_BY_COUNT ? FLAGS_ARITHMETIC : in->flags_read;
+    if (t->flags.undefined & must) {
+      put_save(t);
+      put_restore(t);
+    }
+  }
+  if (!changed_flags(in) && has_formula(t))
+    for (unsigned r = 0; r < 16; r++)
+      if (in->writes & REGISTER_BIT(r)) keep_register(t, r);
+  if (shifts_by_constant(in) && matter_after(t, i)) put_store(&t->c, insn_rm(in), in_context(CONTEXT_FIRST));
+}
+
+// Flags after a shift by CL are undefined by the count.
+static void put_define_by_count(struct translation *t, const struct direct_insn *in) {
+  struct code *c = &t->c;
+  begin_save(t);
+  put_move(c, t->pointer, RCX);
+  put_op_imm(c, 4, 4, t->pointer, in->width == 8 ? 63 : 31);
+  uint8_t *none = put_jump_if(c, CC_Z);
+  unsigned always = in->flags_undefined & ~FLAG_OF;
+  if (always) put_op_imm(c, 4, 4, RAX, (int32_t)~saved_form(always));
+  put_op_imm(c, 4, 7, t->pointer, 1);
+  uint8_t *one = put_jump_if(c, CC_Z);
+  put_op_imm(c, 4, 4, RAX, (int32_t)~saved_form(FLAG_OF));
+  patch_jump(none, c->at);
+  patch_jump(one, c->at);
+  end_save(t);
+  t->in_host = false;
+}
+
+// An operand of a formula: a register, a constant, or memory, which is loaded.
+static uint8_t keep_memory(struct translation *t, unsigned width, struct place m, bool second) {
+  put_op_memory(&t->c, width, OP_LOAD, t->scratch, m);
+  put_store(&t->c, t->scratch, in_context(second ? CONTEXT_SECOND : CONTEXT_FIRST));
+  return OPERAND_KEPT;
+}
+
+// An operation on a destination and a source.
+struct operands {
+  bool memory;           // the operand of ModRM is memory
+  bool to_register;      // the destination is the register of ModRM, the source its other operand
+  bool constant;
+  uint8_t destination, source;
+};
+
+static bool find_operands(const struct direct_insn *in, enum direct_formula *formula, struct operands *o) {
+  static const uint8_t formulas[8] = {FORMULA_ADD,   FORMULA_LOGIC,    FORMULA_SAVED, FORMULA_SAVED,
+                                      FORMULA_LOGIC, FORMULA_SUBTRACT, FORMULA_LOGIC, FORMULA_COMPARE};
+  unsigned op = in->opcode, extension = in->modrm >> 3 & 7;
+  if (in->opcode_map || in->vex || (in->what & INSN_HIGH_BYTE)) return false;
+  *o = (struct operands){.memory = in->has_modrm && in->modrm < 0xc0, .destination = (uint8_t)insn_rm(in), .source = (uint8_t)insn_reg(in)};
+  if (op < 0x40 && (op & 7) < 6) {
+    *formula = formulas[op >> 3];
+    o->to_register = (op & 6) == 2;
+    o->constant = (op & 7) >= 4;
+    if (o->constant) o->destination = RAX;
+    if (o->to_register) {
+      o->destination = (uint8_t)insn_reg(in);
+      o->source = (uint8_t)insn_rm(in);
+    }
+  } else if (op >= 0x80 && op <= 0x83) {
+    *formula = formulas[extension];
+    o->constant = true;
+  } else if (op == 0x84 || op == 0x85) {
+    *formula = FORMULA_TEST;
+  } else if (op == 0xa8 || op == 0xa9 || ((op == 0xf6 || op == 0xf7) && extension < 2)) {
+    *formula = FORMULA_TEST;
+    o->constant = true;
+    if (op < 0xf0) o->destination = RAX;
+  } else if ((op == 0xf6 || op == 0xf7) && extension == 3) {
+    *formula = FORMULA_NEGATE;
+  } else {
+    return false;
+  }
+  return *formula != FORMULA_SAVED;
+}
+
+// Finds how the flags of the instruction, which has been executed, can be had later.
+static void find_formula(struct translation *t, const struct direct_insn *in, struct place m) {
+  struct direct_flags f = {.width = in->width, .first = OPERAND_KEPT, .second = OPERAND_KEPT};
+  enum direct_formula formula;
+  struct operands o;
+  if (in->flags_undefined == FLAGS_ARITHMETIC) {
+    // All 0, as of this number.
+    t->flags = (struct direct_flags){
+        .formula = FORMULA_LOGIC, .width = 8, .first = OPERAND_CONSTANT, .second = OPERAND_KEPT, .constant = 1};
+    t->in_host = false;
+    return;
+  }
+  if (shifts_by_constant(in)) {
+    f.formula = in->mnemonic == ZYDIS_MNEMONIC_SHL ? FORMULA_LEFT : in->mnemonic == ZYDIS_MNEMONIC_SHR ? FORMULA_RIGHT : FORMULA_ARITHMETIC_RIGHT;
+    f.second = OPERAND_CONSTANT;
+    f.constant = (int32_t)(in->has_modrm && (in->opcode & 0xfe) == 0xd0 ? 1 : in->imm & (in->width == 8 ? 63 : 31));
+    f.undefined = in->flags_undefined;
+    t->flags = f;
+    return;
+  }
+  if (!sets_all(in) || in->flags_undefined || !find_operands(in, &formula, &o)) return;
+  bool one = formula == FORMULA_LOGIC || formula == FORMULA_NEGATE;
+  if (formula == FORMULA_ADD && !o.memory && !o.constant && o.destination == o.source) return;
+  f.formula = (uint8_t)formula;
+  f.first = o.memory && !o.to_register ? keep_memory(t, in->width, m, false) : o.destination;
+  if (o.constant && !one) {
+    f.second = OPERAND_CONSTANT;
+    f.constant = (int32_t)in->imm;
+  } else if (!one) {
+    f.second = o.memory && o.to_register ? keep_memory(t, in->width, m, true) : o.source;
+  }
+  t->flags = f;
+}
+
+// The instruction has set flags; m is its operand in memory.
+void put_flags_after(struct translation *t, unsigned i, struct place m) {
+  const struct direct_insn *in = &t->insns[i];
+  unsigned undefined = in->flags_undefined;
+  if (!changed_flags(in)) return;
+  if (!sets_all(in)) undefined |= t->flags.undefined & ~(unsigned)in->flags_set;
+  t->flags = (struct direct_flags){
+      .formula = FORMULA_HOST, .first = OPERAND_KEPT, .second = OPERAND_KEPT, .undefined = (uint16_t)undefined};
+  t->in_host = true;
+  if (!matter_after(t, i)) return;
+  if (in->what & INSN_FLAGS_BY_COUNT) put_define_by_count(t, in);
+  else find_formula(t, in, m);
+}
+
+// Puts the flags where they are between blocks.
+void put_exit_flags(struct translation *t) {
+  struct direct_flags *f = &t->flags;
+  if (f->formula == FORMULA_ENTRY) return;
+  if (f->formula == FORMULA_HOST) put_save(t);
+  if (has_formula(t)) {
+    for (unsigned r = 0; r < 16; r++) keep_register(t, r);
+    if (f->first == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_FIRST), f->constant);
+    if (f->second == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
+  }
+  put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)(f->formula | (unsigned)f->width << 8));
+}
