@@ -2,9 +2,8 @@ package arch
 
 import "fmt"
 
-// Costs is the timing model: what things cost, in cycles of the core that does
-// them. What an instruction costs is the sum of what applies to it. CostFields
-// says of each where its default comes from.
+// Costs is the timing model: costs in cycles of the core that executes. The cost of an instruction
+// is the sum of the fields that apply to it. CostFields has the source of each default.
 type Costs struct {
 	// Instruction is the cost of any instruction.
 	Instruction uint32 `json:"instruction" yaml:"instruction" mapstructure:"instruction"`
@@ -22,38 +21,38 @@ type Costs struct {
 	Fence uint32 `json:"fence" yaml:"fence" mapstructure:"fence"`
 	// Syscall is the cost of entering and leaving the kernel.
 	Syscall uint32 `json:"syscall" yaml:"syscall" mapstructure:"syscall"`
-	// PageFault is the cost of a page that comes into being at its first use.
+	// PageFault is the cost of a page that is created at its first use.
 	PageFault uint32 `json:"page_fault" yaml:"page_fault" mapstructure:"page_fault"`
 	// ContextSwitch is the cost of a core's change to another thread.
 	ContextSwitch uint32 `json:"context_switch" yaml:"context_switch" mapstructure:"context_switch"`
 
-	// Sync is what the wrapper of a synchronization operation costs, each time
-	// that a schedule or a policy orders one.
+	// Sync is the cost of the wrapper of a synchronization operation, each time that a schedule or
+	// a policy orders one.
 	Sync uint32 `json:"sync" yaml:"sync" mapstructure:"sync"`
-	// SemaphoreWait is the cost of a semaphore's down() and the up() that it
-	// answers when nobody has to wait.
+	// SemaphoreWait is the cost of a semaphore's down() and the matching up() if no thread has to
+	// wait.
 	SemaphoreWait uint32 `json:"semaphore_wait" yaml:"semaphore_wait" mapstructure:"semaphore_wait"`
-	// SemaphoreWake is the time from the up() of a semaphore until a thread that
-	// waited for it goes on.
+	// SemaphoreWake is the time from the up() of a semaphore until a thread that waited for it
+	// continues.
 	SemaphoreWake uint32 `json:"semaphore_wake" yaml:"semaphore_wake" mapstructure:"semaphore_wake"`
-	// SpinCheck is the time from the store to a flag until a thread that spins on
-	// it goes on (flag relay).
+	// SpinCheck is the time from the store to a flag until a thread that spins on it continues
+	// (flag relay).
 	SpinCheck uint32 `json:"spin_check" yaml:"spin_check" mapstructure:"spin_check"`
-	// BranchCount is added for each branch while a thread's branches are counted
-	// (PEREGRINE, section 3.2).
+	// BranchCount is added for each branch while a thread's branches are counted (PEREGRINE,
+	// section 3.2).
 	BranchCount uint32 `json:"branch_count" yaml:"branch_count" mapstructure:"branch_count"`
-	// SlotCheck is added for each call and each return: the test whether the
-	// thread's instrumentation is on (PEREGRINE, section 3.2).
+	// SlotCheck is added for each call and each return: the check whether the thread's
+	// instrumentation is on (PEREGRINE, section 3.2).
 	SlotCheck uint32 `json:"slot_check" yaml:"slot_check" mapstructure:"slot_check"`
 	// SlotCall is added for each instruction while a thread's instrumentation is
 	// on: the call of slot() (PEREGRINE, figure 8).
 	SlotCall uint32 `json:"slot_call" yaml:"slot_call" mapstructure:"slot_call"`
-	// PTByte is the cost of a byte of branch trace, where the cost of recording
-	// is estimated. A recorded run's own virtual time has no such cost.
+	// PTByte is the cost of a byte of branch trace in estimates of the cost of recording. The
+	// virtual time of a recorded run does not contain it.
 	PTByte uint32 `json:"pt_byte" yaml:"pt_byte" mapstructure:"pt_byte"`
-	// PathIncrement and PathWrite are the costs of an increment of the register of
-	// paths that are recorded in software, and of writing it (Ball and Larus,
-	// Efficient path profiling). As PTByte, estimates alone have them.
+	// PathIncrement and PathWrite are the costs of an increment of the register of paths that are
+	// recorded in software, and of writing it (Ball and Larus, Efficient path profiling). Like
+	// PTByte, they appear only in estimates.
 	PathIncrement uint32 `json:"path_increment" yaml:"path_increment" mapstructure:"path_increment"`
 	PathWrite     uint32 `json:"path_write" yaml:"path_write" mapstructure:"path_write"`
 
@@ -61,11 +60,11 @@ type Costs struct {
 	MHz uint32 `json:"mhz" yaml:"mhz" mapstructure:"mhz"`
 }
 
-// A CostField describes one of the Costs.
+// CostField describes one of the Costs.
 type CostField struct {
 	// Name is the field's name in YAML and JSON.
 	Name string
-	// What says what costs so much, and Source where the default comes from.
+	// What describes the event that has the cost, and Source is the source of the default.
 	What, Source string
 	// Default is the value in DefaultCosts; Least and Most bound it.
 	Default, Least, Most uint32
@@ -78,7 +77,7 @@ func (f *CostField) In(c Costs) uint32 { return *f.of(&c) }
 // Set changes the field's value in c.
 func (f *CostField) Set(c *Costs, value uint32) { *f.of(c) = value }
 
-// Unit is the unit of the field's value.
+// Unit returns the unit of the field's value.
 func (f *CostField) Unit() string {
 	if f.Name == "mhz" {
 		return "MHz"
@@ -86,8 +85,7 @@ func (f *CostField) Unit() string {
 	return "cycles"
 }
 
-// maxCost bounds each cost: half a second at 2 GHz, so that sums stay far from
-// overflow.
+// maxCost bounds each cost: half a second at 2 GHz, so that sums stay far from overflow.
 const maxCost = 1_000_000_000
 
 const (
@@ -117,7 +115,7 @@ var costFields = []CostField{
 		15, 0, maxCost, func(c *Costs) *uint32 { return &c.Sqrt },
 	},
 	{
-		"transcendental", "more for an x87 sine, logarithm and the like",
+		"transcendental", "more for an x87 sine, logarithm or similar function",
 		agner + "FSIN to FYL2X: 50 to 120 cycles, the middle.",
 		80, 0, maxCost, func(c *Costs) *uint32 { return &c.Transcendental },
 	},
@@ -137,7 +135,7 @@ var costFields = []CostField{
 		300, 0, maxCost, func(c *Costs) *uint32 { return &c.Syscall },
 	},
 	{
-		"page_fault", "a page that comes into being at its first use",
+		"page_fault", "a page that is created at its first use",
 		lmbench + "the page fault: about 0.5 microseconds.",
 		1000, 0, maxCost, func(c *Costs) *uint32 { return &c.PageFault },
 	},
@@ -148,21 +146,21 @@ var costFields = []CostField{
 	},
 	{
 		"sync", "the wrapper of a synchronization operation that is ordered",
-		"a call, a look at the thread's place and at the schedule's next entry, an entry in the log: some 30 instructions with 10 accesses by the costs above.",
+		"a call, reading the thread's position and the schedule's next entry, an entry in the log: some 30 instructions with 10 accesses by the costs above.",
 		40, 0, maxCost, func(c *Costs) *uint32 { return &c.Sync },
 	},
 	{
-		"semaphore_wait", "down() and up() of a semaphore for which nobody has to wait",
+		"semaphore_wait", "down() and up() of a semaphore for which no thread has to wait",
 		"two locked instructions in two calls of the C library.",
 		50, 0, maxCost, func(c *Costs) *uint32 { return &c.SemaphoreWait },
 	},
 	{
-		"semaphore_wake", "from up() until the thread that waited goes on",
+		"semaphore_wake", "from up() until the thread that waited continues",
 		"a FUTEX_WAKE (a null call and the scheduler's wake-up) and a context switch by the costs above, on another core that slept: about 2 microseconds.",
 		4000, 0, maxCost, func(c *Costs) *uint32 { return &c.SemaphoreWake },
 	},
 	{
-		"spin_check", "from the store to a flag until the thread that spins on it goes on",
+		"spin_check", "from the store to a flag until the thread that spins on it continues",
 		"David, Guerraoui and Trigonakis, Everything you always wanted to know about synchronization (SOSP 2013): a line changes cores of a socket in about 100 cycles.",
 		100, 0, maxCost, func(c *Costs) *uint32 { return &c.SpinCheck },
 	},
@@ -173,7 +171,7 @@ var costFields = []CostField{
 	},
 	{
 		"slot_check", "more for a call and for a return: is the thread's instrumentation on?",
-		"a comparison in thread-local memory and a branch that is foreseen, by the costs above; PEREGRINE, section 3.2, calls it small.",
+		"a comparison in thread-local memory and a branch that is predicted, by the costs above; PEREGRINE, section 3.2, calls it small.",
 		3, 0, maxCost, func(c *Costs) *uint32 { return &c.SlotCheck },
 	},
 	{
@@ -193,7 +191,7 @@ var costFields = []CostField{
 	},
 	{
 		"path_write", "writing that register at the end of a path, in the same estimates",
-		"where the thread's buffer goes on, the store, the new end, a comparison and a branch that is foreseen: 6 instructions with 4 accesses by the costs above.",
+		"the end of the thread's buffer, the store, the new end, a comparison and a branch that is predicted: 6 instructions with 4 accesses by the costs above.",
 		10, 0, maxCost, func(c *Costs) *uint32 { return &c.PathWrite },
 	},
 	{
@@ -203,12 +201,11 @@ var costFields = []CostField{
 	},
 }
 
-// CostFields lists all fields of Costs in their order. The caller may not change
-// it.
+// CostFields returns all fields of Costs in their order. The caller may not change the slice.
 func CostFields() []CostField { return costFields }
 
-// DefaultCosts is a plain out-of-order core of 2 GHz seen from afar: round
-// figures of the order that the sources in CostFields give.
+// DefaultCosts is a simple out-of-order core of 2 GHz: round figures near those of the sources in
+// CostFields.
 func DefaultCosts() Costs {
 	var c Costs
 	for i := range costFields {
@@ -218,12 +215,12 @@ func DefaultCosts() Costs {
 	return c
 }
 
-// A CostError says which cost is out of range.
+// CostError reports a cost that is out of range.
 type CostError struct {
 	// Field is the name in YAML and JSON.
 	Field string
 	Found uint32
-	// Allowed says what is allowed.
+	// Allowed describes the allowed values.
 	Allowed string
 }
 
@@ -231,7 +228,7 @@ func (e *CostError) Error() string {
 	return fmt.Sprintf("cost %s is %d; allowed: %s", e.Field, e.Found, e.Allowed)
 }
 
-// Validate returns the first field that is out of range as a *CostError.
+// Validate returns a *CostError for the first field that is out of range.
 func (c Costs) Validate() error {
 	for i := range costFields {
 		f := &costFields[i]

@@ -3,7 +3,7 @@ package arch
 // PageSize is the size of a page of guest memory in bytes.
 const PageSize = 1 << 12
 
-// UserEnd is the first address that is no user address: 47 bits, as in Linux.
+// UserEnd is the end of the user addresses: 47 bits, as in Linux.
 const UserEnd = 1 << 47
 
 // Perm is the rights of a mapped page, a set of Read, Write and Exec.
@@ -26,17 +26,17 @@ const (
 	AccessFetch
 )
 
-// FaultKind says why an address could not be accessed.
+// FaultKind is the reason why an address could not be accessed.
 type FaultKind uint8
 
-// Kinds of fault. Absent and Denied are for the owner of the address space to resolve:
-// a page may be there on demand.
+// Kinds of fault. The owner of the address space resolves Absent and Denied: the page may be
+// supplied on demand.
 const (
 	NoFault FaultKind = iota
-	// Absent is an address without a page, or one that is no user address.
+	// Absent: the address has no page, or is not a user address.
 	Absent
-	// Denied is a page without the right.
+	// Denied: the page lacks the right.
 	Denied
-	// NoMemory is a page that had to be copied when there was no page left.
+	// NoMemory: the page had to be copied, and no page was left.
 	NoMemory
 )

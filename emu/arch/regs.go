@@ -2,7 +2,7 @@ package arch
 
 // Regs is a thread's integer registers.
 type Regs struct {
-	// GPR is rax rcx rdx rbx rsp rbp rsi rdi r8-r15, the order of encoding.
+	// GPR has rax rcx rdx rbx rsp rbp rsi rdi r8-r15, in the order of encoding.
 	GPR            [16]uint64
 	RIP, RFLAGS    uint64
 	FSBase, GSBase uint64
@@ -28,7 +28,8 @@ const (
 	R15
 )
 
-// FPSize is the size of floating-point state: an FXSAVE image.
+// FPSize is the size in bytes of floating-point state, an FXSAVE image (Intel SDM volume 1, section
+// 10.5).
 const FPSize = 512
 
 // Operand is memory that an instruction accesses.
@@ -38,8 +39,8 @@ type Operand struct {
 	Write bool
 }
 
-// Context is a thread's registers while another thread is loaded. Each engine has its own.
+// Context has a thread's registers while another thread is loaded. Each engine has its own type.
 type Context interface {
-	// Release frees what the context holds outside Go's memory.
+	// Release frees the resources of the context outside Go's memory.
 	Release()
 }

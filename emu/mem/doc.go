@@ -1,9 +1,9 @@
 // Package mem is the memory of the emulated machine: physical pages (RAM) and address spaces
-// (Space), trees of page table entries that share pages and nodes, so that fork and snapshots
-// cost a counter and each owner copies the pages that it writes.
+// (Space), trees of page table entries that share pages and nodes, so that fork and snapshots cost
+// one increment and each owner copies the pages that it writes.
 //
-// Engines translate addresses with the walk of this package (memory.h has it for their C code).
-// An observer, in C, is called for what changes pages apart from the guest's own stores.
+// Engines translate addresses with the walk of this package (memory.h has it for their C code). An
+// observer, in C, is called for changes of pages other than the guest's own stores.
 //
 // Invariants:
 //

@@ -413,8 +413,8 @@ GENERAL bool heddle_space_peek(const struct heddle_space *s, uint64_t va, enum h
   return true;
 }
 
-// Makes the page at va the space's own, whatever rights its entry gives, and returns the entry; 0:
-// there is none.
+// Makes the page at va the space's own, whatever rights its entry gives, and returns the entry, 0
+// if it is absent.
 uint64_t heddle_space_own(struct heddle_space *s, uint64_t va) {
   bool unique;
   struct heddle_node *n = find_leaf(s, va, &unique);

@@ -160,7 +160,7 @@ void heddle_buffers_filled(struct heddle_buffers *b, uint64_t va, uint64_t page,
 
 // ---- switching cores --------------------------------------------------------
 
-// Finds the memory at a store's address, for writing. Returns false if there is none.
+// Finds the memory at a store's address, for writing. Returns false if no page is there.
 static bool locate_store(struct heddle_buffers *b, struct heddle_pending *p, uint64_t address) {
   uint64_t pte;
   if (heddle_space_walk(b->cpu->space, address, HEDDLE_WRITE, true, &pte)) return false;

@@ -160,7 +160,7 @@ struct heddle_stops {
   uint64_t poll_interval, poll_at;
 
   // Instructions with a hook of their own, sorted, at which runs may end exactly without being stepped,
-  // and the one at which the run ends in the current block; armed.at is 0 if there is none.
+  // and the one at which the run ends in the current block; armed.at is 0 otherwise.
   uint64_t *points;
   size_t npoints;
   uc_hook *point_hooks;

@@ -49,7 +49,7 @@ func (c *CPU) applySwitch() {
 	}
 }
 
-// takeSwitch returns the contexts to save and to load, each nil if there is none, and marks the
+// takeSwitch returns the contexts to save and to load, each possibly nil, and marks the
 // switch as done.
 func (c *CPU) takeSwitch() (from, to *C.uc_context) {
 	if c.inEngine == c.current || c.current == nil {

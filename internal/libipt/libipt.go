@@ -1,9 +1,7 @@
-// Package libipt is Intel's own decoder for Intel Processor Trace, for tests
-// and benchmarks: what it makes of a stream is what the stream means. The
-// library is Debian's libipt-dev, 2.0.5 or newer.
+// Package libipt decodes Intel Processor Trace with Intel's own decoder, as the reference in tests
+// and benchmarks. The library is Debian's libipt-dev, 2.0.5 or newer.
 //
-// What it is not: part of heddle. Nothing but tests imports it, and the
-// programs that heddle builds do not need the library.
+// Only tests import the package: the programs that heddle builds do not need the library.
 package libipt
 
 /*
@@ -20,9 +18,8 @@ import (
 	"unsafe"
 )
 
-// Code is a piece of code: bytes at an address of an address space that are
-// there once a number of instructions have been decoded, or always where it is
-// the first piece.
+// Code is bytes at an address of an address space, present once At instructions have been decoded,
+// or always if no earlier piece has the address.
 type Code struct {
 	At    uint64
 	Space uint64 // page-table root
@@ -30,9 +27,9 @@ type Code struct {
 	Bytes []byte
 }
 
-// Config is what libipt has to know of the stream's timing.
+// Config has the timing parameters of the stream.
 type Config struct {
-	// CrystalTicks is the number of TSC ticks for a tick of the crystal clock.
+	// CrystalTicks is the number of TSC ticks per tick of the crystal clock.
 	CrystalTicks uint32
 	// MTCShift is the logarithm of the crystal ticks between MTC packets.
 	MTCShift uint8
@@ -50,21 +47,20 @@ const (
 	AsyncPaging   = C.ptev_async_paging
 )
 
-// Event is something but an instruction that the stream tells.
+// Event is an event of the stream that is not an instruction.
 type Event struct {
 	Kind  int
 	After uint64 // instructions decoded before it
 	IP    uint64
 	Space uint64
-	TSC   uint64 // 0 where it has none
+	TSC   uint64 // 0: unknown
 }
 
-// Error is why decoding ended.
+// Error is the reason why decoding ended.
 type Error struct {
 	Code   int // pt_error_code
 	Offset uint64
-	// IP is the address of an instruction that was read while the packet that
-	// says where it goes could not be; IP is valid if Pending.
+	// If Pending is set, IP is the address of a branch whose target the stream does not contain.
 	IP      uint64
 	Pending bool
 }
@@ -76,7 +72,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s at offset %#x", C.GoString(C.pt_errstr(C.enum_pt_error_code(e.Code))), e.Offset)
 }
 
-// Decoder is libipt's instruction flow decoder over one stream and image.
+// Decoder is libipt's instruction flow decoder of one stream and image of code.
 type Decoder struct {
 	d      *C.struct_heddle_ipt
 	stream unsafe.Pointer
@@ -85,8 +81,8 @@ type Decoder struct {
 	pin    runtime.Pinner
 }
 
-// NewDecoder returns a decoder of a stream with pieces of code in the order of
-// their At. Close frees it.
+// NewDecoder returns a decoder of a stream, with pieces of code in the order of their At. The
+// caller closes it.
 func NewDecoder(stream []byte, code []Code, cfg Config) (*Decoder, error) {
 	d := &Decoder{d: (*C.struct_heddle_ipt)(C.calloc(1, C.sizeof_struct_heddle_ipt)), stream: C.CBytes(append(stream[:len(stream):len(stream)], 0))}
 	for _, c := range code {
@@ -108,7 +104,7 @@ func NewDecoder(stream []byte, code []Code, cfg Config) (*Decoder, error) {
 	return d, nil
 }
 
-// Close frees what C holds.
+// Close frees the decoder's memory in C.
 func (d *Decoder) Close() {
 	C.heddle_ipt_close(d.d)
 	C.free(d.stream)
@@ -116,11 +112,11 @@ func (d *Decoder) Close() {
 	d.pin.Unpin()
 }
 
-// Sync goes forward to the next PSB.
+// Sync moves forward to the next PSB packet.
 func (d *Decoder) Sync() error { return d.failure(C.heddle_ipt_sync(d.d)) }
 
-// Next decodes until buf is full, there is an event or decoding ends, and
-// returns the number of addresses in buf.
+// Next decodes until buf is full, an event occurs or decoding ends, and returns the number of
+// addresses in buf.
 func (d *Decoder) Next(buf []uint64) (int, *Event, error) {
 	var n C.uint64_t
 	var e C.struct_heddle_event
@@ -132,7 +128,7 @@ func (d *Decoder) Next(buf []uint64) (int, *Event, error) {
 	return int(n), event, d.failure(status)
 }
 
-// failure makes an Error of a status.
+// failure returns the Error for a negative status, otherwise nil.
 func (d *Decoder) failure(status C.int) error {
 	if status >= 0 {
 		return nil
@@ -142,13 +138,11 @@ func (d *Decoder) failure(status C.int) error {
 	return &Error{Code: -int(status), Offset: uint64(offset), IP: uint64(d.d.last_ip), Pending: d.d.last != 0}
 }
 
-// Section is code that stands in a file: Size bytes at Offset, for all address
-// spaces.
+// Section is code in a file, for all address spaces: Size bytes at Offset.
 type Section struct{ Offset, Size, Addr uint64 }
 
-// Instructions decodes a whole stream over the code in sections of a file with
-// libipt's block decoder and its caches, the fastest that it has. It returns the
-// number of instructions.
+// Instructions decodes a whole stream over code in sections of a file, with libipt's block decoder
+// and its caches, its fastest interface. It returns the number of instructions.
 func Instructions(stream []byte, file string, sections []Section) (uint64, error) {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))

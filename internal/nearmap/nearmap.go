@@ -1,15 +1,12 @@
-// Package nearmap is a map from small numbers that were given out one after the other,
-// such as the ids of threads. It is for what is looked up again and again for a few of
-// them: those are found without a search.
+// Package nearmap is a map from small numbers that are assigned consecutively, such as thread ids,
+// for programs that look up a few of the keys again and again: those are found without hashing.
 //
-// It is not for keys that are far from each other, for which it is a map like any other,
-// nor safe for use by several goroutines. Map is plain data, which internal/deepcopy can
-// copy if it can copy the values.
+// For keys that are far apart it is a map like any other. It is not safe for use by several
+// goroutines. Map is plain data, which internal/deepcopy can copy if it can copy the values.
 //
 // Invariant:
 //
-//  1. What Get says depends on what was put and deleted alone, not on what was looked
-//     up before.
+//  1. The result of Get depends only on calls of Put and Delete, not on earlier lookups.
 package nearmap
 
 import "iter"
@@ -20,12 +17,12 @@ type Map[K ~int32, V any] struct {
 	near [near]entry[K, V]
 }
 
-// near is how many keys in a row are found without a search.
+// near is the number of consecutive keys that are found without hashing.
 const near = 16
 
 type entry[K ~int32, V any] struct {
 	key   K
-	known bool // it is in all
+	known bool // the key is in all
 	value V
 }
 
@@ -38,7 +35,7 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return m.searchAll(key, e)
 }
 
-// At returns the value of a key, or that of no key: zero.
+// At returns the value of a key, or the zero value if it is absent.
 func (m *Map[K, V]) At(key K) V {
 	v, _ := m.Get(key)
 	return v
@@ -52,7 +49,7 @@ func (m *Map[K, V]) searchAll(key K, e *entry[K, V]) (V, bool) {
 	return v, ok
 }
 
-// Put gives a key a value.
+// Put sets the value of a key.
 func (m *Map[K, V]) Put(key K, value V) {
 	if m.all == nil {
 		m.all = map[K]V{}
@@ -61,7 +58,7 @@ func (m *Map[K, V]) Put(key K, value V) {
 	m.near[uint32(key)%near] = entry[K, V]{key, true, value}
 }
 
-// Delete takes out a key, which may be absent.
+// Delete removes a key, which may be absent.
 func (m *Map[K, V]) Delete(key K) {
 	delete(m.all, key)
 	if e := &m.near[uint32(key)%near]; e.key == key {
@@ -69,10 +66,10 @@ func (m *Map[K, V]) Delete(key K) {
 	}
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (m *Map[K, V]) Len() int { return len(m.all) }
 
-// All are the keys and values, in any order.
+// All iterates over the keys and values, in any order.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for k, v := range m.all {

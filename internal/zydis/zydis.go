@@ -1,10 +1,8 @@
-// Package zydis tells where the instructions in a piece of x86-64 code begin
-// and which of them end a straight run: the little of a disassembler that
-// following a branch trace needs, and what reports say of an instruction. The
-// disassembler is Zydis.
+// Package zydis finds the instructions in x86-64 code and where straight-line code ends: the part
+// of a disassembler that following a branch trace requires, and the text and properties of single
+// instructions for reports. The disassembler is Zydis.
 //
-// What it is not: it knows no operands, and it remembers nothing; its user keeps
-// what it has found out.
+// It does not decode operands, and it does not cache: that is for its users.
 package zydis
 
 /*
@@ -18,14 +16,13 @@ package zydis
 */
 import "C"
 
-// Kind is what the last instruction of a run does, or why there is no next.
+// Kind is the kind of the last instruction of a run, or the reason why there is no next.
 type Kind uint8
 
-// The kinds. The first seven are those of Intel's "change of flow
-// instructions" (SDM volume 3, "Intel Processor Trace", "Change of Flow
-// Instruction Tracing").
+// The first kinds are the "change of flow instructions" of Intel (SDM volume 3, "Intel Processor
+// Trace", "Change of Flow Instruction Tracing").
 const (
-	// Straight: nothing; the run is as long as was asked for.
+	// Straight is no branch: the run has the requested length.
 	Straight Kind = iota
 	// Jump is a direct jump.
 	Jump
@@ -39,27 +36,26 @@ const (
 	IndirectCall
 	// Return is a near return.
 	Return
-	// Far leaves the code segment: SYSCALL, INT and its kin, IRET, far branches.
+	// Far leaves the code segment: SYSCALL, INT and similar instructions, IRET, far branches.
 	Far
-	// Short: the next instruction is not whole.
+	// Short means that the bytes of the next instruction are incomplete.
 	Short
-	// Invalid: the next bytes are no instruction.
+	// Invalid means that the next bytes are not an instruction.
 	Invalid
 )
 
-// Run is a straight run of instructions.
+// Run is a run of straight-line code.
 type Run struct {
-	// Count is the number of instructions, Bytes their length, of a Short or
-	// Invalid run without the one that is not there.
+	// Count is the number of instructions and Bytes their total length. An instruction that is
+	// Short or Invalid does not count.
 	Count, Bytes int
 	Kind         Kind
-	// Relative is where a direct branch goes, from the end of the run.
+	// Relative is the target of a direct branch, relative to the end of the run.
 	Relative int64
 }
 
-// Walk goes through code from its beginning to the first instruction that is
-// not Straight, and at most as many instructions as lengths has room for. It
-// puts their lengths there.
+// Walk decodes code from its start to the first instruction that is not Straight, but at most
+// len(lengths) instructions, and puts their lengths in bytes there.
 func Walk(code, lengths []byte) Run {
 	if len(lengths) == 0 {
 		return Run{}
@@ -75,18 +71,18 @@ func Walk(code, lengths []byte) Run {
 // Instruction is one instruction.
 type Instruction struct {
 	Length int
-	// Written are the bits of RFLAGS that it defines, Undefined those that it
-	// leaves undefined.
+	// Written has the bits of RFLAGS that it defines, Undefined those that it leaves undefined
+	// (Intel SDM volume 1, appendix A).
 	Written, Undefined uint64
-	// Text is the instruction in Intel's syntax.
+	// Text is the instruction in Intel syntax.
 	Text string
-	// Extension is the part of the instruction set that it belongs to, as Zydis
-	// names it: "BASE", "SSE2", "AVX", "AVX512EVEX".
+	// Extension is the part of the instruction set, as Zydis names it: "BASE", "SSE2", "AVX",
+	// "AVX512EVEX".
 	Extension string
 }
 
-// Decode decodes the instruction at the begin of code, which is at an address;
-// false: there is none.
+// Decode decodes the instruction at the start of code, which lies at an address. It returns false
+// if there is none.
 func Decode(code []byte, addr uint64) (Instruction, bool) {
 	if len(code) == 0 {
 		return Instruction{}, false
