@@ -114,8 +114,12 @@ func (t *threadSlicer) mayOverwrite(f *frameState, d *sideEffects) bool {
 // frameReach is the size of the part of a frame that is searched.
 const frameReach = 1 << 16
 
-// isFrameLive reports whether a piece of a frame that may be written is live.
+// isFrameLive reports whether a piece of a frame that may be written is live. Where the
+// frame lies in memory is not known if its thread began in it: then it may be.
 func (t *threadSlicer) isFrameLive(f *frameState, o ownWrite) bool {
+	if f.Slot == specialize.UnknownSlot {
+		return true
+	}
 	low, high := max(o.at.Low, -frameReach), min(o.at.High, 0)
 	if o.at.IsSingle() {
 		return t.space.anyLive(f.Slot+uint64(low), o.size)

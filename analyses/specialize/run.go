@@ -41,7 +41,7 @@ type Frame struct {
 	// program that made the call; nil if a library made it.
 	Parent int
 	Site   *cfg.Block
-	// Slot is the stack address of its return address.
+	// Slot is the stack address of its return address, or UnknownSlot.
 	Slot uint64
 	// First is the index of its first step, Last the index after its last step.
 	First, Last int
@@ -53,6 +53,10 @@ type Frame struct {
 	events int // events of the thread before the call
 	rounds map[*cfg.Block]*roundCounter
 }
+
+// UnknownSlot is the Slot of a frame that was not called: the thread began in it. It is
+// above all stack addresses, as the frame's own memory is above that of its callees.
+const UnknownSlot = ^uint64(0)
 
 // roundCounter counts the calls from a block of a frame that have events between them.
 type roundCounter struct{ events, n int }
@@ -188,7 +192,7 @@ func (f *callTracer) updateFrame(step int, b *blocktrace.Block) {
 	own := f.run.Graph.Image.OwnsCode(b.Addr)
 	switch {
 	case f.current < 0:
-		f.enterFrame(step, b, own, 0)
+		f.enterFrame(step, b, own, UnknownSlot)
 	case f.Frames[f.current].Context == nil:
 		if own {
 			f.leaveLibrary(step, b)
@@ -287,7 +291,7 @@ func (f *callTracer) leaveFrames(step int, slot uint64) {
 		i = f.Frames[i].Parent
 	}
 	if i < 0 {
-		f.Frames = append(f.Frames, Frame{Parent: -1, Slot: ^uint64(0), First: step})
+		f.Frames = append(f.Frames, Frame{Parent: -1, Slot: UnknownSlot, First: step})
 		i = len(f.Frames) - 1
 	}
 	f.switchFrame(step, i)
