@@ -256,7 +256,16 @@ func sysFallocate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	errno = f.Allocate(t.vfsContext(), uint32(a[1]), int64(a[2]), int64(a[3]))
+	mode, off, length := uint32(a[1]), int64(a[2]), int64(a[3])
+	if errno := f.CheckAllocate(mode, off, length); errno != 0 {
+		return 0, errno
+	}
+	if mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
+		if errno := t.checkSizeLimit(f.Inode(), off+length); errno != 0 {
+			return 0, errno
+		}
+	}
+	errno = f.Allocate(t.vfsContext(), mode, off, length)
 	if errno == 0 {
 		f.Dentry().Happen(unix.IN_MODIFY)
 	}

@@ -181,18 +181,21 @@ func (g *guest) log(t arch.ThreadID) *threadLog {
 
 // run runs all threads until each waits, or is in user mode without a pending signal.
 func (g *guest) run() {
-	for len(g.ready) > 0 {
-		id := g.ready[0]
-		g.ready = g.ready[1:]
-		if t := g.k.Task(id); t != nil {
-			g.settle(t)
+	for again := true; again; {
+		for len(g.ready) > 0 {
+			id := g.ready[0]
+			g.ready = g.ready[1:]
+			if t := g.k.Task(id); t != nil {
+				g.settle(t)
+			}
 		}
-	}
-	for _, t := range g.k.Tasks() {
-		if g.k.Task(t.id) == t && t.state == running && t.HasKernelWork() {
-			g.settle(t)
-			g.run()
-			return
+		again = false
+		for _, t := range g.k.Tasks() {
+			if g.k.Task(t.id) == t && t.state == running && t.HasKernelWork() {
+				g.settle(t)
+				// A traced thread has work for the kernel at all times.
+				again = again || t.state != running || len(g.ready) > 0
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -101,7 +102,7 @@ func defaultLimits() (l [rlimits]unix.Rlimit) {
 	l[unix.RLIMIT_STACK].Cur = 8 << 20
 	l[unix.RLIMIT_CORE].Cur = 0
 	l[unix.RLIMIT_NPROC] = unix.Rlimit{Cur: maxTasks, Max: maxTasks}
-	l[unix.RLIMIT_NOFILE] = unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+	l[unix.RLIMIT_NOFILE] = unix.Rlimit{Cur: procfs.MaxOpenFiles, Max: procfs.MaxOpenFiles}
 	l[unix.RLIMIT_MEMLOCK] = unix.Rlimit{Cur: 8 << 20, Max: 8 << 20}
 	l[rlimitSigpending] = unix.Rlimit{Cur: maxTasks, Max: maxTasks}
 	l[rlimitMsgqueue] = unix.Rlimit{Cur: 819200, Max: 819200}
@@ -136,7 +137,7 @@ func (t *Task) setLimit(p *Process, resource uint64, l unix.Rlimit) unix.Errno {
 	if resource >= rlimits || l.Cur > l.Max {
 		return unix.EINVAL
 	}
-	if l.Max > p.limits[resource].Max && !t.cred.Can(vfs.CapSysResource) {
+	if resource == unix.RLIMIT_NOFILE && l.Max > procfs.MaxOpenFiles || l.Max > p.limits[resource].Max && !t.cred.Can(vfs.CapSysResource) {
 		return unix.EPERM
 	}
 	p.limits[resource] = l

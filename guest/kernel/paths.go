@@ -250,7 +250,11 @@ func sysUnlinkat(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func (t *Task) rename(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64, unix.Errno) {
-	oldFrom, oldPath, errno := t.readPathAt(oldfd, oldAddr)
+	read := t.readPathAt
+	if flags&unix.AT_EMPTY_PATH != 0 && t.cred.Can(vfs.CapDACReadSearch) {
+		read = t.readAnyPathAt
+	}
+	oldFrom, oldPath, errno := read(oldfd, oldAddr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -277,7 +281,11 @@ func (t *Task) link(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64
 	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
 		return 0, unix.EINVAL
 	}
-	oldFrom, oldPath, errno := t.readPathAt(oldfd, oldAddr)
+	read := t.readPathAt
+	if flags&unix.AT_EMPTY_PATH != 0 && t.cred.Can(vfs.CapDACReadSearch) {
+		read = t.readAnyPathAt
+	}
+	oldFrom, oldPath, errno := read(oldfd, oldAddr)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -286,7 +294,7 @@ func (t *Task) link(oldfd, oldAddr, newfd, newAddr uint64, flags uint32) (uint64
 		return 0, errno
 	}
 	c := t.vfsContext()
-	if oldPath == "" && flags&unix.AT_EMPTY_PATH != 0 && oldFrom != nil {
+	if oldPath == "" && oldFrom != nil {
 		return 0, t.k.fs.LinkDentry(c, oldFrom, newFrom, newPath)
 	}
 	return 0, t.k.fs.Link(c, oldFrom, oldPath, newFrom, newPath, flags&unix.AT_SYMLINK_FOLLOW != 0)

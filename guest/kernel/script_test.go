@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"go/ast"
@@ -608,8 +607,10 @@ func init() {
 		// at8 to at64 read memory, text reads a string, and bytes(a, n) reads n bytes.
 		"at8": loaded(1), "at16": loaded(2), "at32": loaded(4), "at64": loaded(8),
 		"text": func(s *script, args []any) any {
-			b := s.peek(args[0].(uint64), 256)
-			return string(b[:bytes.IndexByte(b, 0)])
+			b := make([]byte, 256)
+			b = b[:s.process().space.Peek(arch.Addr(args[0].(uint64)), b)]
+			text, _, _ := strings.Cut(string(b), "\x00")
+			return text
 		},
 		"bytes": func(s *script, args []any) any { return string(s.peek(args[0].(uint64), int(args[1].(uint64)))) },
 		// ts is a struct timespec, or a struct timeval.
@@ -701,6 +702,7 @@ var moreConstants = map[string]uint64{
 	"SHM_RDONLY": 0o10000, "SHM_EXEC": 0o100000, "SHM_REMAP": 0o40000, "SHM_RND": 0o20000,
 	"SIGEV_SIGNAL": 0, "SIGEV_NONE": 1, "SIGEV_THREAD": 2, "SIGEV_THREAD_ID": 4, "TIMER_ABSTIME": 1,
 	"ARCH_SET_FS": linux.ArchSetFS, "ARCH_GET_FS": linux.ArchGetFS, "ARCH_SET_GS": linux.ArchSetGS, "ARCH_GET_GS": linux.ArchGetGS,
+	"FIONREAD": 0x541b, "FIONBIO": 0x5421, "FIOASYNC": 0x5452, "FIOCLEX": 0x5451, "FIONCLEX": 0x5450, // asm-generic/ioctls.h
 	"PRIO_PGRP": 1, "SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5, "SCHED_DEADLINE": 6, "SCHED_RESET_ON_FORK": 0x40000000,
 }
 

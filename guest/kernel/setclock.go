@@ -101,7 +101,7 @@ func sysSettimeofday(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if errno := readStruct(t, arch.Addr(a[0]), &tv); errno != 0 {
 			return 0, errno
 		}
-		if tv.Usec < 0 || tv.Usec > 1e6 {
+		if tv.Usec < 0 || tv.Usec >= 1e6 {
 			return 0, unix.EINVAL
 		}
 	}

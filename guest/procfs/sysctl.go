@@ -22,6 +22,9 @@ const (
 	fileMax     = 1 << 20
 )
 
+// MaxOpenFiles is /proc/sys/fs/nr_open, the highest limit of a process on its open files.
+const MaxOpenFiles = 1 << 20
+
 // ptraceScope is /proc/sys/kernel/yama/ptrace_scope. The strictest value stays.
 var ptraceScope = &entry{
 	name: "ptrace_scope", mode: 0o644,
@@ -79,7 +82,7 @@ var procSys = fixedFolder("sys",
 			constantFile("msgsize_max", fmt.Sprintln(mqueue.MaxSize)),
 			constantFile("queues_max", fmt.Sprintln(mqueue.MaxQueues)),
 		),
-		constantFile("nr_open", fmt.Sprintln(fileMax)),
+		constantFile("nr_open", fmt.Sprintln(MaxOpenFiles)),
 		constantFile("overflowgid", "65534\n"),
 		constantFile("overflowuid", "65534\n"),
 		constantFile("pipe-max-size", fmt.Sprintln(pipeMaxSize)),

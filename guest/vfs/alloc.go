@@ -10,7 +10,7 @@ import (
 // FALLOC_FL_PUNCH_HOLE and FALLOC_FL_ZERO_RANGE. Nothing is reserved, but a range that
 // could not be written because guest memory is too small is ENOSPC.
 func (f *File) Allocate(c *Ctx, mode uint32, off, length int64) unix.Errno {
-	if errno := f.mayAllocate(mode, off, length); errno != 0 {
+	if errno := f.CheckAllocate(mode, off, length); errno != 0 {
 		return errno
 	}
 	i := f.Inode()
@@ -43,8 +43,8 @@ func (f *File) Allocate(c *Ctx, mode uint32, off, length int64) unix.Errno {
 	return 0
 }
 
-// mayAllocate checks the arguments in the order in which Linux does.
-func (f *File) mayAllocate(mode uint32, off, length int64) unix.Errno {
+// CheckAllocate checks the arguments in the order in which Linux does.
+func (f *File) CheckAllocate(mode uint32, off, length int64) unix.Errno {
 	const known = unix.FALLOC_FL_KEEP_SIZE | unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_ZERO_RANGE
 	switch {
 	case f.IsPath():
