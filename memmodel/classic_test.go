@@ -87,7 +87,7 @@ func TestReductionLosesNothing(t *testing.T) {
 			full := explored(t, m, test, codes[i], explore.Options{Model: model, Full: true})
 			reduced := explored(t, m, test, codes[i], explore.Options{Model: model})
 			if !full.Outcomes.Equal(reduced.Outcomes) {
-				t.Errorf("%s under %v: %d outcomes with all steps, %d with those that are needed", test.Name, model, full.Outcomes.Len(), reduced.Outcomes.Len())
+				t.Errorf("%s under %v: %d outcomes with all steps, %d with the needed ones", test.Name, model, full.Outcomes.Len(), reduced.Outcomes.Len())
 			}
 			if full.Stats.States < reduced.Stats.States {
 				t.Errorf("%s under %v: the reduction adds states", test.Name, model)

@@ -20,5 +20,5 @@
 //     for the caller to see to.
 //  2. Of two stores of a core that share a byte, the older is committed first,
 //     under every model.
-//  3. What one model allows the next allows too: SC, TSO, PSO.
+//  3. Every outcome of one model is one of the next: SC, TSO, PSO.
 package memmodel

@@ -29,7 +29,7 @@ func Models() []Model { return []Model{SC, TSO, PSO} }
 // String is the model's name in configurations.
 func (m Model) String() string { return modelNames[m] }
 
-// Parse finds a model by name; ok is false when there is none.
+// Parse finds a model by name; ok is false for an unknown one.
 func Parse(name string) (m Model, ok bool) {
 	for i, n := range modelNames {
 		if strings.EqualFold(n, name) {
@@ -42,7 +42,7 @@ func Parse(name string) (m Model, ok bool) {
 // MaxStore is the greatest size of one store in bytes.
 const MaxStore = 16
 
-// Entry is a waiting store, or a fence in a buffer: stores behind it are
+// Entry is a waiting store, or a fence in a buffer: stores after it are
 // committed after those in front of it. A store that lies in two cache lines is
 // two entries, unless it is that of an atomic instruction.
 type Entry struct {
@@ -59,7 +59,7 @@ func (e *Entry) overlaps(o *Entry) bool {
 	return e.Addr < o.Addr+uint64(o.Size) && o.Addr < e.Addr+uint64(e.Size)
 }
 
-// MayCommit tells whether entry k of a buffer, oldest first, may be committed
+// MayCommit reports whether entry k of a buffer, oldest first, may be committed
 // now. A fence is no store; DropFences takes it away.
 func (m Model) MayCommit(buffer []Entry, k int) bool {
 	e := &buffer[k]
@@ -82,8 +82,8 @@ func DropFences(buffer []Entry) []Entry {
 	return buffer
 }
 
-// Overlay lays the waiting stores over memory, which begins at base: what the
-// buffer's core sees.
+// Overlay lays the waiting stores over memory, which begins at base: the view of
+// the buffer's core.
 func Overlay(memory []byte, base uint64, buffer []Entry) {
 	end := base + uint64(len(memory))
 	for i := range buffer {

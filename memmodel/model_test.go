@@ -55,6 +55,6 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if _, ok := Parse("rmo"); ok {
-		t.Error("a model that is none is taken")
+		t.Error("an unknown model is accepted")
 	}
 }

@@ -147,7 +147,7 @@ func (m *pageMachine) share(test *litmus.Test) {
 	}
 }
 
-// slice runs a thread for a while; false: it has come to its end.
+// slice runs a thread for a while; false: it has reached its end.
 func (m *pageMachine) slice(thread int) bool {
 	m.cpu.Load(m.ctx[thread], m.space)
 	m.private.Begin(arch.CoreID(thread), arch.ThreadID(thread+1))
@@ -204,7 +204,7 @@ func (m *pageMachine) outcome(test *litmus.Test, o *litmus.Observer) litmus.Stat
 	}, memory)
 }
 
-// seen compares what random executions of a test end in with what TSO allows.
+// seen compares the outcomes of random executions of a test with those of TSO.
 // It returns how many of the outcomes that TSO allows came up, and whether one of
 // them is not allowed by SC.
 func (m *pageMachine) seen(x *explore.Machine, test *litmus.Test, code []litmus.Code, moved *litmus.Test, movedCode []litmus.Code, runs int) (n, all int, relaxed bool) {
@@ -228,7 +228,7 @@ func (m *pageMachine) seen(x *explore.Machine, test *litmus.Test, code []litmus.
 	for i := range runs {
 		switch i % 10 {
 		case 0:
-			m.mapPages() // which nobody has touched
+			m.mapPages() // which no one has touched
 		case 1:
 			m.begin(moved)
 			m.share(moved)
@@ -275,7 +275,7 @@ func TestPagesAreTSO(t *testing.T) {
 			n, of, relaxed := m.seen(x, test, codes[i], moved[i], movedCodes[i], runs)
 			found, all = found+n, all+of
 			if i < len(known) && test.Name != "MP+nt" && known[i].reached["sc"] == "never" && known[i].reached["tso"] == "sometimes" && !relaxed {
-				t.Errorf("%s, %s (%s): never what TSO allows and SC forbids", l.name, test.Name, known[i].source)
+				t.Errorf("%s, %s (%s): never an outcome that TSO allows and SC forbids", l.name, test.Name, known[i].source)
 			}
 		}
 		t.Logf("%s: %d of %d outcomes", l.name, found, all)

@@ -16,7 +16,7 @@ import (
 //	Begin ... End               while the thread runs
 //	Drain, DrainAll             where the architecture drains buffers
 //
-// Its state is plain data but for what the engine keeps, which Save makes part of it.
+// Its state is plain data but for the engine's part, which Save makes part of it.
 type StoreBuffer interface {
 	// Decide commits the stores that are due before a turn of core, whose clock is now, and
 	// appends its decisions to list.

@@ -11,11 +11,11 @@ import (
 )
 
 // Branches is the Recording of each core's branches as a stream of Intel PT
-// packets, and of the code that ran. It fills in what a Switch tells of the
-// stream, so it comes before the recordings that write those.
+// packets, and of the code that ran. It completes the stream's part of each
+// Switch, so it precedes the recordings that write switches.
 //
-// Tracing is on while a thread is in user mode, and stays on from one slice to
-// the next of the same thread on the same core. It goes off behind a system call
+// Tracing is on while a thread is in user mode, and stays on from one quantum to
+// the next of the same thread on the same core. It is turned off after a system call
 // or software interrupt, and before the instruction at which a fault or another
 // exception, a signal or another thread's turn comes.
 type Branches struct {
@@ -40,13 +40,13 @@ type coreTrace struct {
 	count   uint64        // instructions, a repeated string instruction once
 }
 
-// pieces is where an encoder writes: it stamps for the index what it gets.
+// pieces is the writer of an encoder: it stamps the encoder's output for the index.
 type pieces struct {
 	to       *trace.Stream
-	from, at event.Stamp // what it gets covers
+	from, at event.Stamp // the range of the run that the pending output covers
 }
 
-// reach tells how far the stream has come.
+// reach notes how far the stream covers the run.
 func (p *pieces) reach(at event.Stamp) {
 	at.Thread = arch.NoThread // the sideband has the threads
 	if p.from.Seq == 0 {
@@ -150,7 +150,7 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	c.encoder.Position(regs.RIP)
 }
 
-// branches counts those that a Stamp counts.
+// branches counts the branches that a Stamp counts.
 func branches(words []uc.BranchWord) (n uint64) {
 	for _, w := range words {
 		switch w.Tag() {
@@ -189,7 +189,7 @@ func (b *Branches) Start(r *Recorder, t *kernel.Task, e *event.Start) {
 	b.spaces[e.Process] = b.space(parent)
 }
 
-// Signal implements Recording: the thread goes on elsewhere, or not at all.
+// Signal implements Recording: the thread continues at the handler, or ends.
 func (b *Branches) Signal(_ *Recorder, e *event.Signal) { b.stop(e.Thread) }
 
 // Exit implements Recording.
@@ -208,7 +208,7 @@ func (b *Branches) Return(_ *Recorder, t *kernel.Task, e *event.Syscall) {
 	}
 }
 
-// Save hands what the encoders hold to the trace.
+// Save hands the encoders' buffered output to the trace.
 func (b *Branches) Save() {
 	for i := range b.cores {
 		_ = b.cores[i].encoder.Flush() // the trace keeps its own failure

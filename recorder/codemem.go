@@ -24,8 +24,8 @@ type codePlace struct {
 	page  arch.Addr
 }
 
-// store notes a block of code. It returns whether any byte of it is new or not
-// what was there.
+// store notes a block of code. It returns whether any byte of it is new or has
+// changed.
 func (m codeMemory) store(space uint64, addr arch.Addr, code []byte) (changed bool) {
 	for len(code) > 0 {
 		at := int(addr % codePageSize)

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// TestCodeMemory: a block is new exactly when a byte of it is not what a plain
-// map has there.
+// TestCodeMemory: a block is new exactly when one of its bytes differs from that
+// of a plain map.
 func TestCodeMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := codeMemory{}

@@ -13,13 +13,13 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// Inputs is the Recording of what the guest gets from outside of its memory:
+// Inputs is the Recording of the guest's input from outside of its memory:
 // the arguments and the environment, with their addresses, at the start; then
-// what system calls bring, by what they brought it from.
+// the data that system calls read, by its source.
 type Inputs struct {
 	Nothing
 	to      *trace.Stream
-	watch   func(*event.Input) // nil, or who is told in place of the stream
+	watch   func(*event.Input) // if not nil, called instead of writing to the stream
 	args    int                // how many arguments and variables
 	env     int
 	begun   bool
@@ -40,7 +40,7 @@ func NewInputs(w *trace.Writer, args, env []string) *Inputs {
 	return &Inputs{to: w.Stream(trace.Inputs, 0), args: len(args), env: len(env), pending: map[arch.ThreadID]origin{}}
 }
 
-// WatchInputs makes one that tells a function of each input and writes nothing.
+// WatchInputs returns an Inputs that calls a function for each input and writes nothing.
 func WatchInputs(args, env []string, watch func(*event.Input)) *Inputs {
 	return &Inputs{watch: watch, args: len(args), env: len(env), pending: map[arch.ThreadID]origin{}}
 }
@@ -48,8 +48,8 @@ func WatchInputs(args, env []string, watch func(*event.Input)) *Inputs {
 // maxPiece is the most bytes of one event: larger inputs are several.
 const maxPiece = 64 << 10
 
-// Begin implements Recording: the first time, the stack has what the program is
-// given.
+// Begin implements Recording: at the first call, the stack holds the program's
+// arguments and environment.
 func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {
 	if v.begun {
 		return
@@ -57,7 +57,7 @@ func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {
 	v.begun = true
 	var regs arch.Regs
 	r.CPU().Regs(&regs)
-	at := arch.Addr(regs.GPR[arch.RSP]) + 8 // behind the number of arguments
+	at := arch.Addr(regs.GPR[arch.RSP]) + 8 // after the number of arguments
 	for i := range v.args {
 		v.text(r, t, event.InputArgs, i, at)
 		at += 8
@@ -95,8 +95,8 @@ func (v *Inputs) auxiliary(r *Recorder, t *kernel.Task, at arch.Addr) {
 	}
 }
 
-// memory reads what is resident, and so changes nothing: a system call has just
-// written it.
+// memory reads only resident pages, and so changes nothing: a system call has just
+// written them.
 func memory(t *kernel.Task, addr arch.Addr, size uint64) []byte {
 	b := make([]byte, size)
 	n, _ := t.Process().Space().Space().ReadAt(b, addr)
@@ -193,7 +193,7 @@ func (v *Inputs) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	v.written(r, t, e, o, &call.Args[at], arch.Addr(e.Args[at]), e.Args[min(at+1, len(e.Args)-1)])
 }
 
-// written records what a call has written at an address, of which the next argument says more.
+// written records the bytes that a call has written at an address; the argument next says how many or how.
 func (v *Inputs) written(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, to *linux.Argument, addr arch.Addr, next uint64) {
 	size := e.Result
 	switch to.Output {
@@ -246,7 +246,7 @@ func (v *Inputs) data(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, a
 	}
 }
 
-// scattered records what went to the pieces of an iovec, readv(2).
+// scattered records the bytes that were read into the buffers of an iovec, readv(2).
 func (v *Inputs) scattered(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, iov arch.Addr, pieces, size uint64) {
 	for range min(pieces, linux.MaxVector) {
 		if size == 0 {
@@ -261,7 +261,7 @@ func (v *Inputs) scattered(r *Recorder, t *kernel.Task, e *event.Syscall, o orig
 	}
 }
 
-// message records what recvmsg received.
+// message records the bytes that recvmsg received.
 func (v *Inputs) message(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, header arch.Addr, size uint64) {
 	v.scattered(r, t, e, o, arch.Addr(word(t, header+linux.MsghdrVector)), word(t, header+linux.MsghdrPieces), size)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// saveEvery is how many instructions apart what was recorded goes to the disk,
-// so that little is lost when the process is killed.
+// saveEvery is the number of instructions between two flushes of the recorded data to
+// disk, so that little is lost when the process is killed.
 const saveEvery = 100_000_000
 
-// Turn tells that what happens from here on is on behalf of a thread on a core,
-// at a time.
+// Turn attributes all that happens from now on to a thread on a core, at a
+// time.
 func (r *Recorder) Turn(t arch.ThreadID, core arch.CoreID, now arch.Cycles) {
 	if r.cpu != nil && r.cpu.LoggedMemory() > 0 {
 		r.leave()
@@ -23,8 +23,8 @@ func (r *Recorder) Turn(t arch.ThreadID, core arch.CoreID, now arch.Cycles) {
 	}
 }
 
-// Aside has what is logged of memory in do count as a thread's, on the core that it ran on,
-// in the middle of another one's turn.
+// Aside attributes the memory accesses that are logged during do to a thread, on the core
+// that it ran on, in the middle of another one's turn.
 func (r *Recorder) Aside(t arch.ThreadID, core arch.CoreID, do func()) {
 	thread, turn, time := r.thread, r.core, r.time
 	r.Turn(t, core, time)
@@ -32,10 +32,10 @@ func (r *Recorder) Aside(t arch.ThreadID, core arch.CoreID, do func()) {
 	r.Turn(thread, turn, time)
 }
 
-// leaver is a Recording that takes what was logged in a turn before the next.
+// leaver is a Recording that takes the accesses logged in a turn before the next.
 type leaver interface{ Leave(r *Recorder) }
 
-// leave tells that the thread whose turn it was has done what it does in it, such as
+// leave ends the turn of a thread after all its acts, such as
 // to begin a system call that waits.
 func (r *Recorder) leave() {
 	for _, p := range r.parts {
@@ -45,10 +45,10 @@ func (r *Recorder) leave() {
 	}
 }
 
-// Timer tells that timers fire at a time, on behalf of no thread.
+// Timer reports that timers fire at a time, on behalf of no thread.
 func (r *Recorder) Timer(now arch.Cycles) { r.Turn(arch.NoThread, arch.NoCore, now) }
 
-// Run tells that the thread whose turn it is is loaded and about to run.
+// Run reports that the thread whose turn it is is loaded and about to run.
 func (r *Recorder) Run(t *kernel.Task) {
 	p := r.acting
 	if r.cores[r.core] != r.thread || p.ranOn != r.core {
@@ -63,7 +63,7 @@ func (r *Recorder) Run(t *kernel.Task) {
 	}
 }
 
-// Stopped tells that the engine has stopped within the slice or at its end.
+// Stopped reports that the engine has stopped within the quantum or at its end.
 func (r *Recorder) Stopped(t *kernel.Task, s arch.Stop) {
 	r.within = s
 	r.time = r.began + s.Cycles
@@ -73,7 +73,7 @@ func (r *Recorder) Stopped(t *kernel.Task, s arch.Stop) {
 	r.cpu.Drained()
 }
 
-// Ran tells that the slice is over, and the core's clock after it. The kernel
+// Ran reports that the quantum is over, and the core's clock after it. The kernel
 // has not handled its end yet.
 func (r *Recorder) Ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	r.acting.instructions += s.Instructions
@@ -89,7 +89,7 @@ func (r *Recorder) Ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	}
 }
 
-// saver is a Recording that holds back what it writes.
+// saver is a Recording that buffers its output.
 type saver interface{ Save() }
 
 func (r *Recorder) save() {
@@ -103,7 +103,7 @@ func (r *Recorder) save() {
 	}
 }
 
-// issue tells of the system call that the loaded thread has made.
+// issue reports the system call that the loaded thread has made.
 func (r *Recorder) issue(t *kernel.Task) {
 	var regs arch.Regs
 	r.cpu.Regs(&regs)
@@ -117,7 +117,7 @@ func (r *Recorder) issue(t *kernel.Task) {
 	}
 }
 
-// Syscall tells that a system call is done.
+// Syscall reports that a system call is done.
 func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result uint64) {
 	e := event.Syscall{Stamp: r.next(t.ID()), Phase: event.Return, Number: number, Args: args, Result: result}
 	for _, p := range r.parts {
@@ -125,7 +125,7 @@ func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result
 	}
 }
 
-// Signal tells of a signal that goes to a handler or kills.
+// Signal reports a signal that runs a handler or kills.
 func (r *Recorder) Signal(d *kernel.Delivery) {
 	e := event.Signal{Stamp: r.next(d.Thread), Number: int32(d.Signal), PC: d.PC, Info: d.Info}
 	for _, p := range r.parts {
@@ -133,7 +133,7 @@ func (r *Recorder) Signal(d *kernel.Delivery) {
 	}
 }
 
-// Ready tells that a thread can run. One that is not known has just begun.
+// Ready reports that a thread can run. An unknown one has just begun.
 func (r *Recorder) Ready(id arch.ThreadID) {
 	if r.threads.At(id) != nil {
 		return
@@ -151,7 +151,7 @@ func (r *Recorder) Ready(id arch.ThreadID) {
 	}
 }
 
-// Gone tells that a thread has left the scheduler. Exit comes next, unless exec
+// Gone reports that a thread has left the scheduler. Exit is called next, unless exec
 // gave the thread another id.
 func (r *Recorder) Gone(id arch.ThreadID) { r.gone = id }
 
@@ -161,7 +161,7 @@ func (r *Recorder) settle() {
 	}
 }
 
-// Exit tells of the end of a thread.
+// Exit reports the end of a thread.
 func (r *Recorder) Exit(t arch.ThreadID, status int) {
 	r.gone = arch.NoThread
 	e := event.Exit{Stamp: r.next(t), Status: int32(status)}
@@ -174,7 +174,7 @@ func (r *Recorder) Exit(t arch.ThreadID, status int) {
 	}
 }
 
-// Finish tells that the run is over.
+// Finish reports that the run is over.
 func (r *Recorder) Finish() {
 	for _, p := range r.parts {
 		p.Finish(r)
@@ -200,7 +200,7 @@ type marker interface {
 	Returned(r *Recorder)
 }
 
-// Returned tells that the machine has returned to the snapshot that r was copied
+// Returned reports that the machine has returned to the snapshot that r was copied
 // from.
 func (r *Recorder) Returned() {
 	for _, p := range r.parts {

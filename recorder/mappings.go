@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// Mappings is the Recording of where files are mapped: those that a process has
-// when it runs first, or first after exec, and those that mmap adds.
+// Mappings is the Recording of the files that are mapped: those of a process
+// when it runs first, or first after exec, and the later ones of mmap.
 type Mappings struct {
 	Nothing
 	to    *trace.Stream

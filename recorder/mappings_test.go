@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// TestMappings: what the trace says of the processes' files is what they read in
-// /proc/self/maps, proc(5), after exec and fork too.
+// TestMappings: the mappings in the trace equal those that the processes read in
+// /proc/self/maps, proc(5), also after exec and fork.
 func TestMappings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace")
 	f, err := os.Create(path)

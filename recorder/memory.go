@@ -16,19 +16,19 @@ import (
 type MemoryConfig struct {
 	// Threads, Data and Code are the only threads, addresses and instructions,
 	// if not empty. With threads or instructions left out, only loads and stores
-	// are recorded, not what else changes memory.
+	// are recorded, and no other changes of memory.
 	Threads    []arch.ThreadID
 	Data, Code []uc.AddrRange
 }
 
-// Memory is the Recording of loads and stores. It comes after Branches, which
-// counts branches, and before all that numbers events within a slice: so what it
-// drains is between the last event and the next.
+// Memory is the Recording of loads and stores. It follows Branches, which
+// counts branches, and precedes all that number events within a quantum: so
+// it drains exactly the accesses between the last event and the next.
 type Memory struct {
 	Nothing
 	writer  *memtrace.Writer
 	threads []arch.ThreadID
-	counts  bool // whether to tell the Recorder of branches
+	counts  bool // whether to give the Recorder the count of branches
 	// The begin of the piece that runs, and the engine's count of branches.
 	from    event.Stamp
 	counted uint64
@@ -44,7 +44,7 @@ func NewMemory(w *trace.Writer, cpu *uc.CPU, c MemoryConfig, counts bool) (*Memo
 	return &Memory{writer: memtrace.NewWriter(w.Stream(trace.Memory, 0)), threads: c.Threads, counts: counts}, nil
 }
 
-// Leave implements leaver: what is in the log is what the kernel did for the thread.
+// Leave implements leaver: the log holds the kernel's accesses for the thread.
 func (m *Memory) Leave(r *Recorder) {
 	at := r.At()
 	if at.Thread != arch.NoThread {
@@ -52,7 +52,7 @@ func (m *Memory) Leave(r *Recorder) {
 	}
 }
 
-// Begin implements Recording. What is in the log is what the kernel wrote.
+// Begin implements Recording. The log holds the kernel's stores.
 func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
 	m.from, m.counted = r.At(), r.CPU().CountedBranches()
 	m.writer.Take(r.CPU(), m.from, m.counted)
@@ -73,7 +73,7 @@ func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ arch.Stop) {
 	m.from, m.counted = at, count
 }
 
-// Return implements Recording: what the system call wrote comes before it.
+// Return implements Recording: the system call's stores precede it.
 func (m *Memory) Return(r *Recorder, _ *kernel.Task, e *event.Syscall) { m.kernel(r, e.Stamp) }
 
 // Exit implements Recording.
@@ -84,7 +84,7 @@ func (m *Memory) kernel(r *Recorder, at event.Stamp) {
 	m.writer.Take(r.CPU(), at, r.CPU().CountedBranches())
 }
 
-// Save hands what the encoder holds to the trace.
+// Save hands the encoder's buffered output to the trace.
 func (m *Memory) Save() { m.writer.Flush() }
 
 // Mark implements marker.
@@ -93,8 +93,8 @@ func (m *Memory) Mark(r *Recorder) {
 	m.writer.Flush()
 }
 
-// Returned implements marker. What the encoder holds is of the timeline that is
-// left.
+// Returned implements marker. The encoder's buffered output belongs to the
+// abandoned timeline.
 func (m *Memory) Returned(r *Recorder) {
 	m.writer.Flush()
 	r.CPU().ForgetMemory()

@@ -9,30 +9,30 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// A Recording is one kind of recording. It is called in the order of what
-// happens, and must change nothing but itself and the trace. Recordings embed
+// A Recording is one kind of recording. Its methods are called in the order of
+// events, and must change only the Recording and the trace. Recordings embed
 // Nothing and have the methods that concern them.
 type Recording interface {
-	// Begin tells that a thread is loaded and about to run on r's core.
+	// Begin reports that a thread is loaded and about to run on r's core.
 	Begin(r *Recorder, t *kernel.Task)
-	// Stopped tells that the engine has stopped within the slice, or at its
-	// end, for whatever reason; the thread is loaded still, and what the
-	// engine has logged since the last stop can be drained. The place of r is
+	// Stopped reports that the engine has stopped within the quantum, or at its
+	// end, for whatever reason; the thread is still loaded, and the engine's
+	// log since the last stop can be drained. The position of r is
 	// that of the stop.
 	Stopped(r *Recorder, t *kernel.Task, s arch.Stop)
-	// Switch tells that a core goes over to another thread: before Begin.
+	// Switch reports that a core switches to another thread: before Begin.
 	Switch(r *Recorder, e *event.Switch)
-	// Start and Exit tell of a thread's begin and end. t is nil after the end.
+	// Start and Exit report a thread's begin and end. t is nil after the end.
 	Start(r *Recorder, t *kernel.Task, e *event.Start)
 	Exit(r *Recorder, e *event.Exit)
-	// Issue tells that a thread has made a system call, Return that it is done,
+	// Issue reports that a thread has made a system call, Return that it is done,
 	// with its effects in memory.
 	Issue(r *Recorder, t *kernel.Task, e *event.Syscall)
 	Return(r *Recorder, t *kernel.Task, e *event.Syscall)
-	// Signal tells of a signal that goes to a handler or kills: the thread's
+	// Signal reports a signal that runs a handler or kills: the thread's
 	// registers are still those from before.
 	Signal(r *Recorder, e *event.Signal)
-	// Finish tells that the run is over.
+	// Finish reports that the run is over.
 	Finish(r *Recorder)
 }
 
@@ -50,7 +50,7 @@ func (Nothing) Return(*Recorder, *kernel.Task, *event.Syscall) {}
 func (Nothing) Signal(*Recorder, *event.Signal)                {}
 func (Nothing) Finish(*Recorder)                               {}
 
-// Recorder knows the place in the run, and passes on what happens. Its methods
+// Recorder keeps the position in the run, and passes on events. Its methods
 // of the same names as a Recording's are for the machine.
 type Recorder struct {
 	trace  *trace.Writer // nil if nothing is kept
@@ -71,18 +71,18 @@ type Recorder struct {
 	gone      arch.ThreadID // left the scheduler; Exit has not come yet
 	within    arch.Stop     // the last stop of the slice
 	sinceSave uint64        // instructions since the trace was flushed
-	changed   event.Switch  // what recordings are told of: kept so that it takes no memory
+	changed   event.Switch  // the argument of the recordings' Switch, kept to save an allocation
 }
 
-// progress is what a thread has done, without the slice that is under way.
+// progress counts a thread's instructions and events before the current quantum.
 type progress struct {
 	instructions, branches uint64
 	lastCore               arch.CoreID // that it was to run on
 	ranOn                  arch.CoreID // that it did run on
 }
 
-// New makes a Recorder that writes to a trace; without one, nil, it only tells the
-// recordings what happens. They are called in the order in which they are given.
+// New makes a Recorder that writes to a trace; without one, nil, it only calls the
+// recordings. They are called in the order in which they are given.
 func New(w *trace.Writer, cpu *uc.CPU, cores int, parts ...Recording) *Recorder {
 	r := &Recorder{
 		trace: w, cpu: cpu, parts: parts,

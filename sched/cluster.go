@@ -60,7 +60,7 @@ type threadRecord struct {
 	core     arch.CoreID // NoCore unless placed
 	last     arch.CoreID // the core it was placed on last
 	index    int32       // in Cluster.runnable, or -1
-	// readyAt is the virtual time before which the thread cannot go on: when
+	// readyAt is the virtual time before which the thread cannot continue: when
 	// it was woken, or when it left its last core.
 	readyAt arch.Cycles
 	// since is Cluster.instructions when the thread last ran or became
@@ -117,23 +117,23 @@ func NewWithPolicy(cores int, p Policy) (*Cluster, error) {
 	return c, nil
 }
 
-// Costs are what a policy that orders synchronization operations charges, in
+// Costs are the charges of a policy that orders synchronization operations, in
 // cycles; arch.Costs describes them. All are 0 at first.
 type Costs struct {
 	Sync, SemaphoreWait, SemaphoreWake, SpinCheck arch.Cycles
 }
 
-// Costs returns what SetCosts has set.
+// Costs returns the costs that SetCosts has set.
 func (c *Cluster) Costs() Costs { return c.costs }
 
-// SetCosts sets what ordering synchronization operations costs.
+// SetCosts sets the costs of ordering synchronization operations.
 func (c *Cluster) SetCosts(costs Costs) { c.costs = costs }
 
-// SetSwitchCost sets what it costs a core, in cycles, to go from one thread to
+// SetSwitchCost sets the cost, in cycles, of a switch of a core from one thread to
 // another. It is 0 at first.
 func (c *Cluster) SetSwitchCost(cost arch.Cycles) { c.switchCost = cost }
 
-// Next decides what happens next. The timer is the earliest one that is set, if
+// Next chooses the next act of the driver. The timer is the earliest one that is set, if
 // any is.
 func (c *Cluster) Next(timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {
 	switch {
@@ -160,9 +160,9 @@ func (c *Cluster) decidesWhenIdle() bool {
 // anywhere makes each number a choice of places inside instructions.
 const anywhere = 1 << 30
 
-// Ran accounts for a slice that Next returned: how many instructions were
-// retired and how many cycles they took. It comes once for each slice that was
-// run, before the calls that tell what the slice's end brought, so that those
+// Ran accounts for a quantum that Next returned: how many instructions were
+// retired and how many cycles they took. It is called once for each quantum that was
+// run, before the calls that report the effects of its end, so that those
 // happen at the core's new time. Instructions that took no cycles at all count
 // as one cycle: virtual time cannot stand still.
 func (c *Cluster) Ran(s Quantum, instructions uint64, cycles arch.Cycles) {
@@ -199,7 +199,7 @@ func (c *Cluster) PassTo(t arch.Cycles) {
 	}
 }
 
-// Ready tells that a new or woken thread may run from the virtual time at on.
+// Ready reports that a new or woken thread may run from the virtual time at on.
 // It does nothing to a thread that is runnable already.
 func (c *Cluster) Ready(t arch.ThreadID, at arch.Cycles) {
 	s := c.slotOrNew(t)
@@ -217,7 +217,7 @@ func (c *Cluster) Ready(t arch.ThreadID, at arch.Cycles) {
 	c.policy.Ready(c, t, at)
 }
 
-// Block tells that a thread has stopped being runnable; its core becomes free.
+// Block reports that a thread has stopped being runnable; its core becomes free.
 // It does nothing to a thread that is not runnable.
 func (c *Cluster) Block(t arch.ThreadID) {
 	s := c.slotOf(t)
@@ -235,7 +235,7 @@ func (c *Cluster) Block(t arch.ThreadID) {
 	c.policy.Block(c, t)
 }
 
-// Exit tells that a thread is gone for good.
+// Exit reports that a thread has ended.
 func (c *Cluster) Exit(t arch.ThreadID) {
 	s := c.slotOf(t)
 	c.Block(t)
@@ -246,7 +246,7 @@ func (c *Cluster) Exit(t arch.ThreadID) {
 	c.free = append(c.free, s)
 }
 
-// Yield tells that a runnable thread lets others go first: sched_yield, or the
+// Yield reports that a runnable thread lets others go first: sched_yield, or the
 // PAUSE of a spin loop. It does nothing to a thread that is not runnable.
 func (c *Cluster) Yield(t arch.ThreadID) {
 	if c.threads[c.slotOf(t)].index >= 0 {

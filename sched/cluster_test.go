@@ -93,7 +93,7 @@ func TestTimeSlice(t *testing.T) {
 	}
 }
 
-// A core's time slice goes on when it ends before a queued thread is there.
+// A core's time slice is renewed when it ends before a queued thread is there.
 func TestTimeSliceIsRenewed(t *testing.T) {
 	c := steady(t, 1, 100, 1000)
 	c.Ready(1, 0)

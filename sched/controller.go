@@ -106,7 +106,7 @@ type Controller interface {
 	Stuck(g *Gate)
 }
 
-// A SignalController is a Controller that decides when threads get signals (Deliver): those that
+// A SignalController is a Controller that decides when threads get signals (Deliver): signals that
 // have a handler or kill, and that no instruction of the thread itself has caused.
 type SignalController interface {
 	// Signalled is called when a thread gets a signal of any kind. The event is valid during the
@@ -194,7 +194,7 @@ type Stopper interface {
 // An Arriver is a Controller that is asked about threads wherever they reach certain instructions
 // (AtAddress).
 type Arriver interface {
-	// Addresses returns the addresses of the instructions; if there are none it is not asked.
+	// Addresses returns the addresses of the instructions; if it returns none, Arrive is not called.
 	Addresses() []arch.Addr
 }
 

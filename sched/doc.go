@@ -3,7 +3,7 @@
 // timed, rr, random and pct; and the interfaces by which controllers decide when threads pass their
 // synchronization points.
 //
-// It knows nothing of processors, of Linux or of what is recorded. A driver loop asks a Cluster for
+// It knows nothing of processors, of Linux or of recording. A driver loop asks a Cluster for
 // the next Quantum, runs it, accounts for it with Ran, and then reports with Charge, Ready, Block,
 // Yield and Exit how the threads' states have changed:
 //

@@ -71,5 +71,5 @@ func (l *slotList) removeSlot(s slot) {
 	l.links[s] = link{}
 }
 
-// successorOf returns what follows s in the list, or none.
+// successorOf returns the slot after s in the list, or none.
 func (l *slotList) successorOf(s slot) slot { return l.links[s].after }

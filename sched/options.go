@@ -42,7 +42,7 @@ func Granularities() []string { return []string{Block, Sync, Instruction} }
 // policy does not use is checked and otherwise ignored, so that one set of
 // options can be swept over several policies.
 type Options struct {
-	// Policy is one of PolicyNames; empty means "timed". What is said below of
+	// Policy is one of PolicyNames; empty means "timed". The statements below about
 	// timed is true of rr-sync, fcfs-sync and kendo too.
 	Policy string `json:"policy" yaml:"policy" mapstructure:"policy"`
 	// Quantum is, for timed, the bound in cycles by which a core may run
@@ -55,7 +55,7 @@ type Options struct {
 	// by which the clock of a core may lag behind the furthest one.
 	TimeSlice uint64 `json:"time_slice" yaml:"time_slice" mapstructure:"time_slice"`
 	// Jitter is, for timed, the noise of a core's speed: after each slice the
-	// clock goes on by a further seeded amount of up to this fraction of the
+	// clock advances by a further seeded amount of up to this fraction of the
 	// slice's cycles, and time slices vary by this fraction either way. With
 	// jitter the seed also draws each slice's lead (below Quantum) and each
 	// wake-up's delay (below Quantum). A pointer, because 0 is a value of its
@@ -104,7 +104,7 @@ const (
 )
 
 // Defaults returns the complete options of a policy. The name must be one of
-// PolicyNames; Validate tells the user's own from these.
+// PolicyNames; Validate checks a name that a user gave.
 func Defaults(policy string) Options { return Options{Policy: policy}.WithDefaults() }
 
 // WithDefaults returns o with each zero field replaced by the default of the
@@ -165,7 +165,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("scheduling option %s is %s; allowed: %s", e.Field, e.Found, e.Allowed)
 }
 
-// Validate checks every option, those that the policy does not use included,
+// Validate checks every option, also those that the policy does not use,
 // and returns the first that is wrong as a *FieldError. Zero values are valid.
 func (o Options) Validate() error {
 	given := o

@@ -82,7 +82,7 @@ func TestNewChecksCores(t *testing.T) {
 	}
 }
 
-// A summary or a run file tells jitter 0 from jitter by default.
+// A summary or a run file distinguishes jitter 0 from jitter by default.
 func TestJitterInJSON(t *testing.T) {
 	for _, jitter := range []*float64{nil, Fraction(0), Fraction(0.25)} {
 		text, err := json.Marshal(sched.Options{Jitter: jitter})

@@ -129,7 +129,7 @@ func (p *pct) Ran(c *Cluster, s Quantum, _ uint64, _ arch.Cycles) {
 	}
 }
 
-// highestEntitled is the thread with the highest priority of those that would have a
+// highestEntitled is the thread with the highest priority among the threads that would have a
 // core by their precedence.
 func (p *pct) highestEntitled(c *Cluster) slot {
 	p.entitled = c.entitledThreads(p.entitled)

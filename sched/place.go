@@ -150,7 +150,7 @@ func (c *Cluster) earliestCore(mask uint64, readyAt arch.Cycles) arch.CoreID {
 }
 
 // placeOnCore puts s, which is on no core, on one, whose thread, if any, then waits.
-// The core's clock passes to the time at which s can go on.
+// The core's clock passes to the time at which s can continue.
 func (c *Cluster) placeOnCore(s slot, core arch.CoreID) {
 	k := &c.cores[core]
 	if k.thread != noSlot {

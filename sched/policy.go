@@ -13,8 +13,8 @@ type Quantum struct {
 	// Cycles is the budget in cycles of the core's clock, from the clock's
 	// value at the slice's start; 0 means none.
 	Cycles arch.Cycles
-	// Exact tells to stop at the first instruction at or after a budget;
-	// otherwise the slice ends at the first block boundary there.
+	// Exact: stop at the first instruction at or after a budget;
+	// otherwise the quantum ends at the first block boundary there.
 	Exact bool
 	// InsideChoice, unless 0, lets the slice end inside an instruction, between two of its
 	// accesses to memory. It is a random number that chooses among the places inside the
@@ -26,10 +26,10 @@ type Quantum struct {
 	// comes after the budget of instructions. With Immediately that budget is 0.
 	Accesses     uint8
 	AccessesOnly bool
-	// StopAtSync tells to end the slice before the next locked instruction or fence;
+	// StopAtSync: end the quantum before the next locked instruction or fence;
 	// system calls end every slice anyway.
 	StopAtSync bool
-	// StopAtPause tells to end the slice after the first PAUSE with which it has run
+	// StopAtPause: end the quantum after the first PAUSE with which it has run
 	// PauseAfter instructions, and to call Yield: there is another thread that could go first.
 	StopAtPause bool
 	PauseAfter  uint64
@@ -39,20 +39,20 @@ type Quantum struct {
 // switch costs the host as much as some hundreds of instructions.
 const pauseAfter = 4000
 
-// A Verdict says what the driver is to do.
+// A Verdict is the driver's next act.
 type Verdict int
 
 const (
-	// Run tells to run the slice.
+	// Run: run the quantum.
 	Run Verdict = iota
-	// FireTimer tells that the earliest timer is due before anything else
+	// FireTimer: the earliest timer is due before anything else
 	// happens, or that nothing can happen but timers. The driver calls PassTo
-	// with the timer's time, and then does what the timer does.
+	// with the timer's time, and then fires the timer.
 	FireTimer
-	// Idle tells that no thread is runnable and that there is no timer: the
+	// Idle: no thread is runnable and no timer is set: the
 	// run is over, or deadlocked.
 	Idle
-	// Diverged tells that the run is not the one that is replayed, and End that
+	// Diverged: the run differs from the one that is replayed; End:
 	// the log of the replayed run is at its end; see NewReplay.
 	Diverged
 	End
@@ -80,19 +80,19 @@ func (v Verdict) String() string {
 // state up to date; a policy may call any method of the Cluster that only
 // reads, and besides PlaceOn, Place and Lift.
 type Policy interface {
-	// Ready tells that t has become runnable, from the virtual time at on. A
-	// t that it has not heard of, or that has exited, is a new thread.
+	// Ready reports that t has become runnable, from the virtual time at on. A
+	// t that the policy does not know, or that has exited, is a new thread.
 	Ready(c *Cluster, t arch.ThreadID, at arch.Cycles)
-	// Block tells that t has stopped being runnable.
+	// Block reports that t has stopped being runnable.
 	Block(c *Cluster, t arch.ThreadID)
-	// Exit tells that t is gone for good. If t was runnable, Block comes first.
+	// Exit reports that t has ended. If t was runnable, Block comes first.
 	Exit(c *Cluster, t arch.ThreadID)
-	// Yield tells that t, still runnable, lets others go first.
+	// Yield reports that t, still runnable, lets others go first.
 	Yield(c *Cluster, t arch.ThreadID)
 	// Next decides. At least one thread is runnable. With the verdict Run the
 	// slice's thread must be runnable and placed on the slice's core.
 	Next(c *Cluster, timer arch.Cycles, hasTimer bool) (Quantum, Verdict)
-	// Ran tells what the slice's thread ran. The core's clock has the cycles.
+	// Ran reports the thread's instructions in the quantum. The core's clock includes the cycles.
 	Ran(c *Cluster, s Quantum, instructions uint64, cycles arch.Cycles)
 }
 
@@ -112,14 +112,14 @@ func NewPolicy(cores int, seed uint64, o Options) Policy {
 	}
 }
 
-// clocklessPolicy is what the policies have in common that choose threads whatever the
+// clocklessPolicy is the common part of the policies that choose threads whatever the
 // clocks say.
 //
 // Their clocks do advance, so that virtual time passes and has a makespan, but
 // they decide two things only: when a timer is due, and which core is taken for
 // a thread that has none. A timer is due as soon as the furthest clock has
 // reached it, so that sleepers wake though one core lags behind, even for good.
-// A core that is more than lag behind the furthest clock when it gets a slice
+// A core that lags by more than lag when it gets a quantum
 // counts as having stalled, and its clock is lifted to that.
 type clocklessPolicy struct {
 	lag      arch.Cycles
@@ -140,7 +140,7 @@ func (u *clocklessPolicy) starvingThread(c *Cluster) slot {
 }
 
 // longestQuantum returns how many instructions s may run at most before another
-// thread starves. When one starves already, as others may behind it, each gets
+// thread starves. When one starves already, as others after it may, each gets
 // a turn, and all turns together are at most fairness: so no thread waits for
 // more than twice fairness, but for slices that end late at a block boundary.
 func (u *clocklessPolicy) longestQuantum(c *Cluster, s slot) uint64 {
@@ -180,7 +180,7 @@ func (u *clocklessPolicy) quantumWithoutBudget(c *Cluster, s slot, timer arch.Cy
 	return out
 }
 
-// timerIsDue tells whether a timer is due.
+// timerIsDue reports whether a timer is due.
 func (u *clocklessPolicy) timerIsDue(c *Cluster, timer arch.Cycles, hasTimer bool) bool {
 	return hasTimer && timer <= c.furthest
 }

@@ -313,7 +313,7 @@ func TestPCTGuarantee(t *testing.T) {
 	}
 }
 
-// A change point puts its thread below those that were never demoted: one change
+// A change point puts its thread below the never demoted ones: one change
 // point adds one slice at most.
 func TestPCTChangePointsDemote(t *testing.T) {
 	for seed := range uint64(50) {
@@ -473,7 +473,7 @@ func TestPauseBeforeOneThatIsNotReady(t *testing.T) {
 	}
 }
 
-// One that waits for another core alone has nobody go first.
+// If a thread waits only for another core, no thread yields to it.
 func TestPauseWithAffinity(t *testing.T) {
 	c := NewCluster(t, 2, 1, sched.Options{})
 	for id := range arch.ThreadID(3) {

@@ -54,7 +54,7 @@ func (c *Cluster) SetRealtimeShare(runtime, period arch.Cycles) {
 	c.share, c.period = runtime, period
 }
 
-// precedes tells whether a comes strictly before b.
+// precedes reports whether a comes strictly before b.
 func (c *Cluster) precedes(a, b slot) bool {
 	x, y := &c.threads[a], &c.threads[b]
 	if x.precedence.Rank != y.precedence.Rank {
@@ -63,8 +63,8 @@ func (c *Cluster) precedes(a, b slot) bool {
 	return x.precedence.Deadline > 0 && y.precedence.Deadline > 0 && x.due < y.due
 }
 
-// startDeadline gives a thread that becomes runnable a deadline, unless what is left of its
-// runtime until the one that it has is no more than its share.
+// startDeadline gives a thread that becomes runnable a deadline, unless the rest of its
+// runtime until its current one is no more than its share.
 func (th *threadRecord) startDeadline(at arch.Cycles) {
 	p := &th.precedence
 	if p.Deadline == 0 {

@@ -84,7 +84,7 @@ func mapped(list []string, f func(string) string) []string {
 }
 
 // A thread that is woken takes the core of one that comes after it at once, and the
-// latter goes on before others of its rank.
+// latter continues before others of its rank.
 func TestPrecedencePreempts(t *testing.T) {
 	c := NewCluster(t, 1, 1, sched.Options{Jitter: Fraction(0), Quantum: 100, TimeSlice: 1_000_000})
 	for i, r := range []int{9, 5, 5} {
@@ -97,7 +97,7 @@ func TestPrecedencePreempts(t *testing.T) {
 	}
 }
 
-// Ordinary threads have what is left of each period, as long as they wait.
+// Ordinary threads have the rest of each period, as long as they wait.
 func TestRealtimeShare(t *testing.T) {
 	f := orderedThread(t, 1, 70_000, sched.Precedence{Rank: 1}, sched.Precedence{})
 	f.Cluster.SetRealtimeShare(9000, 10_000)

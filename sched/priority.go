@@ -7,12 +7,12 @@ import (
 )
 
 // priority runs, of the threads that can run, the one that comes first in an
-// order, on one core, until it cannot go on or one before it can (Frost section
+// order, on one core, until it cannot continue or one before it can (Frost section
 // 3.1). A thread that yields, with sched_yield or the PAUSE of a spin loop, lets
-// all others go first once: what it spins for may be theirs. Timers fire when no
+// all others go first once: its spinning may end by one of them. Timers fire when no
 // thread can run.
 //
-// It does not keep invariant 5: a thread that spins for another behind it without
+// It does not keep invariant 5: a thread that spins for a later one without
 // yielding spins for ever. Whoever uses it bounds the run.
 type priority struct {
 	ranks   map[arch.ThreadID]int
@@ -21,15 +21,15 @@ type priority struct {
 }
 
 // orderedThread is a thread that can run, and whether it has yielded since all others
-// could not go on.
+// could not continue.
 type orderedThread struct {
 	rank    int
 	thread  arch.ThreadID
 	yielded bool
 }
 
-// NewPriority is the policy of an order of threads. Those that are not in it come
-// behind, by their numbers.
+// NewPriority is the policy of an order of threads. Threads that are not in it
+// follow, by their numbers.
 func NewPriority(order []arch.ThreadID) Policy {
 	p := &priority{ranks: map[arch.ThreadID]int{}}
 	for i, t := range order {
@@ -93,7 +93,7 @@ func (p *priority) firstToRun() arch.ThreadID {
 
 func (p *priority) Ran(*Cluster, Quantum, uint64, arch.Cycles) {}
 
-// SwitchPolicy lets another policy decide from now on, which is told of the runnable threads.
+// SwitchPolicy lets another policy decide from now on; the runnable threads are reported to it.
 func (c *Cluster) SwitchPolicy(p Policy) {
 	for s := c.order.firstSlot; s != noSlot; s = c.order.successorOf(s) {
 		c.vacateCore(s)

@@ -28,7 +28,7 @@ func TestSameSeedSameSlices(t *testing.T) {
 	})
 }
 
-// A deep copy in mid-run goes on as the original does (invariant 2), and is not
+// A deep copy in mid-run continues as the original does (invariant 2), and is not
 // changed by it.
 func TestCopyGoesOnAlike(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Methods for policies that repeat a recorded run: they put threads and clocks where the record
-// has them, without what a decision of the cluster's own would cost.
+// has them, without the cost of a decision of the cluster's own.
 
 // An IdlePolicy is a Policy whose Next is also called while no thread is runnable. Its verdicts
 // may be any, Idle included.
@@ -19,8 +19,8 @@ type IdlePolicy interface {
 // Policy returns the policy that decides now.
 func (c *Cluster) Policy() Policy { return c.policy }
 
-// ContinueWith lets another policy decide from now on, which has been told of all threads
-// already. See SwitchPolicy for one that has not.
+// ContinueWith lets another policy decide from now on, which knows all threads
+// already. See SwitchPolicy for one that does not.
 func (c *Cluster) ContinueWith(p Policy) { c.policy = p }
 
 // RestoreCores gives cores the threads and clocks of the list. It returns false, and the thread

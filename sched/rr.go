@@ -5,7 +5,7 @@ import "github.com/heddle-dmt/heddle/emu/arch"
 // rr is round-robin over the runnable threads: the one that has not run for
 // longest gets the next turn, whatever the number of cores. A turn ends at the
 // first block boundary at or after Quantum instructions; at granularity
-// "instruction" it has exactly so many, at "sync" it lasts to the thread's next
+// "instruction" it has exactly this many, at "sync" it lasts to the thread's next
 // sync point. It also ends when the thread blocks or when a timer becomes due.
 //
 // The lengths of turns differ by up to a sixteenth, in a fixed sequence: with

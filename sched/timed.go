@@ -20,7 +20,7 @@ import (
 //
 // A thread with a rank comes before others (Precedence): it stands before them in the
 // queue and takes a core from the last of them. Ordinary threads that wait meanwhile have
-// what SetRealtimeShare leaves them of each core.
+// the rest of each core, by SetRealtimeShare.
 type timed struct {
 	Noise
 	quantum   uint64
@@ -29,7 +29,7 @@ type timed struct {
 	queue slotList      // runnable threads without a core
 	ends  []arch.Cycles // by core, the end of its thread's time slice
 	began []arch.Cycles // by core, when its thread's time slice began
-	// changed tells that a core may have become free for a queued thread.
+	// changed reports that a core may have become free for a queued thread.
 	changed bool
 	// realtime is by core, once there is a thread with a rank.
 	realtime []realtimeUse
@@ -127,7 +127,7 @@ func (n *Noise) AddTo(c *Cluster, core arch.CoreID, cycles arch.Cycles) {
 
 // slowestCore returns the busy core with the smallest clock, the lowest-numbered of
 // several, and the smallest clock of the other busy ones, or the greatest
-// possible value if there is none. At least one core must be busy.
+// possible value if no other core is busy. At least one core must be busy.
 func slowestCore(c *Cluster) (core arch.CoreID, second arch.Cycles) {
 	first := arch.Cycles(math.MaxUint64)
 	second = first
@@ -244,8 +244,8 @@ func (p *timed) chooseIdleCore(c *Cluster, th *threadRecord) arch.CoreID {
 }
 
 // rotateThread puts a core's thread at the end of the queue and the first one that
-// can start there now on the core. It returns false, and does nothing, if there
-// is none.
+// can start there now on the core. It returns false, and does nothing, if no queued
+// thread can.
 func (p *timed) rotateThread(c *Cluster, core arch.CoreID) bool {
 	clock := c.cores[core].clock
 	for s := p.queue.firstSlot; s != noSlot; s = p.queue.successorOf(s) {
@@ -262,7 +262,7 @@ func (p *timed) rotateThread(c *Cluster, core arch.CoreID) bool {
 	return false
 }
 
-// enqueueThread puts s behind all that do not come after it.
+// enqueueThread puts s after all that do not come after it.
 func (p *timed) enqueueThread(c *Cluster, s slot) {
 	p.changed = true
 	if c.ranked > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// What timed does while there are threads with a rank.
+// The acts of timed while there are threads with a rank.
 
 // preemptCores gives queued threads the cores of threads that come after them.
 func (p *timed) preemptCores(c *Cluster) {
@@ -36,7 +36,7 @@ func (p *timed) preemptCores(c *Cluster) {
 }
 
 // coreToPreempt is the core that s takes now: of those whose threads come after s the one with
-// the last of them, its own one first, and then the one that is behind.
+// the last of them, its own one first, and then the one with the smallest clock.
 func (p *timed) coreToPreempt(c *Cluster, s slot) arch.CoreID {
 	th, found := &c.threads[s], arch.NoCore
 	for busy := c.all &^ c.idle & th.affinity; busy != 0; busy &= busy - 1 {
@@ -68,7 +68,7 @@ func (p *timed) enqueueFirst(c *Cluster, s slot) {
 	p.queue.appendSlot(s)
 }
 
-// mayFollow tells whether s may have a core when the thread on it gives it away.
+// mayFollow reports whether s may have a core when the thread on it gives it away.
 func (p *timed) mayFollow(c *Cluster, s slot, core arch.CoreID) bool {
 	if p.isRelieved(c, core) && c.threads[s].precedence.Rank > 0 {
 		return false
@@ -76,7 +76,7 @@ func (p *timed) mayFollow(c *Cluster, s slot, core arch.CoreID) bool {
 	return !c.precedes(c.cores[core].thread, s)
 }
 
-// isRelieved tells whether a core is for ordinary threads now.
+// isRelieved reports whether a core is for ordinary threads now.
 func (p *timed) isRelieved(c *Cluster, core arch.CoreID) bool {
 	return p.realtime != nil && c.cores[core].clock < p.realtime[core].until
 }

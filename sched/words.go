@@ -6,7 +6,7 @@ import (
 )
 
 // ParseFlagWords makes options of the flags of `heddle run` that choose them, each
-// with its value behind it, as a program of the suite lists them in its
+// with its value after it, as a program of the suite lists them in its
 // program.yaml. Flags are named like the fields in YAML, with "--" and hyphens,
 // and policy is "--sched". The error is a *FieldError that names the word; values
 // are checked as by Validate.

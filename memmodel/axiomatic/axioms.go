@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel"
 )
 
-// preserved tells whether the model keeps two events of a thread, a before b,
+// preserved reports whether the model keeps two events of a thread, a before b,
 // in order.
 func preserved(m memmodel.Model, a, b event) bool {
 	switch {
@@ -86,7 +86,7 @@ func nodes(bits uint64) graph.Nodes {
 	return iterator.NewOrderedNodes(list)
 }
 
-// acyclic tells whether the relation has no cycle.
+// acyclic reports whether the relation has no cycle.
 func (o *order) acyclic() bool {
 	for i, to := range o {
 		if to>>i&1 != 0 {

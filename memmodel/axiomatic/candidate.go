@@ -14,7 +14,7 @@ type candidate struct {
 	events  []event
 	node    []int // of each event: the halves of an atomic instruction are one
 	cells   []cell
-	base    order // what is preserved of the program's order
+	base    order // the preserved program order
 }
 
 // cell is a piece of memory that no access cuts.
@@ -102,7 +102,7 @@ func (c *candidate) search(k int, so order) {
 	c.sources(k, 0, so)
 }
 
-// sources chooses what each read of a cell reads from, from read number n on.
+// sources chooses the write that each read of a cell reads from, from read number n on.
 func (c *candidate) sources(k, n int, so order) {
 	cl := &c.cells[k]
 	if n == len(cl.reads) {
@@ -131,7 +131,7 @@ func (c *candidate) sources(k, n int, so order) {
 	}
 }
 
-// coherence orders the writes of a cell; used marks those that are placed. The
+// coherence orders the writes of a cell; used marks the placed ones. The
 // writes of a thread stay in their order.
 func (c *candidate) coherence(k int, used uint64, so order) {
 	cl := &c.cells[k]
@@ -149,7 +149,7 @@ func (c *candidate) coherence(k int, used uint64, so order) {
 	}
 }
 
-// earlierOwn tells whether a write of the same thread before write i is not
+// earlierOwn reports whether a write of the same thread before write i is not
 // placed yet.
 func (c *candidate) earlierOwn(cl *cell, i int, used uint64) bool {
 	for j, w := range cl.writes[:i] {
@@ -230,7 +230,7 @@ func (c *candidate) memory() []byte {
 	return m
 }
 
-// outcome is what the test observes.
+// outcome is the state that the test observes.
 func (c *candidate) outcome(o *litmus.Observer) litmus.State {
 	reg := func(thread int, r litmus.Reg) uint64 { return c.traces[thread].regs[r] }
 	return o.State(reg, c.memory())

@@ -13,7 +13,7 @@ var errEvents = errs.Define("litmus-many-events",
 	"The number of candidate executions grows beyond reach long before that.",
 	"Explore the test on the machine alone.")
 
-// Result is what the axioms allow.
+// Result is the set of allowed outcomes.
 type Result struct {
 	// Outcomes are counted by the candidate executions that were allowed and
 	// looked at: at least one for each outcome.
@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // Witness describes an allowed execution with the outcome: its events, where
-// reads read from and the coherence orders. It is nil when there is none.
+// reads read from and the coherence orders. It is nil if no execution has it.
 func (r *Result) Witness(s litmus.State) []string { return r.witnesses[s.Key()] }
 
 type checker struct {
@@ -33,7 +33,7 @@ type checker struct {
 	init     []byte
 	observer *litmus.Observer
 	result   *Result
-	// memoryMatters tells that the test observes memory: otherwise a
+	// memoryMatters reports whether the test observes memory: otherwise a
 	// combination of traces has one outcome.
 	memoryMatters bool
 }
@@ -91,7 +91,7 @@ func (c *candidate) size() int {
 	return n
 }
 
-// plausible tells whether every read has some write of its value.
+// plausible reports whether every read has some write of its value.
 func (c *candidate) plausible() bool {
 	for i := range c.cells {
 		cl := &c.cells[i]

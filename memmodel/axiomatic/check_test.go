@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestChainsOfWrites: what a thread writes may depend on a chain of reads and
+// TestChainsOfWrites: the value that a thread writes may depend on a chain of reads and
 // writes of others, here one increment a thread.
 func TestChainsOfWrites(t *testing.T) {
 	test := parse(t, "X86_64 T\n{}\nP0|P1|P2|P3;\nlock incl (x)|lock incl (x)|lock incl (x)|lock incl (x);\nforall [x]=4")

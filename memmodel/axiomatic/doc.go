@@ -5,7 +5,7 @@
 // Check runs each thread alone, on every value that its reads could return
 // (threads.go, with its own interpreter of the instructions, cpu.go), puts the
 // runs together to candidate executions, with a write for each read (rf) and
-// an order of the writes to each place (co), and keeps those that satisfy the
+// an order of the writes to each place (co), and keeps the candidates that satisfy the
 // model (axioms.go). Places are cells: the largest pieces of memory that no
 // access cuts, so that accesses of mixed sizes are exact to the byte.
 //

@@ -162,7 +162,7 @@ func (r *run) step(in *litmus.Instr) {
 	}
 }
 
-// arithmetic executes what reads its destination.
+// arithmetic executes an instruction that reads its destination.
 func (r *run) arithmetic(in *litmus.Instr, locked bool) {
 	n := in.Size
 	a := r.value(in.Dst, n, locked)
@@ -276,8 +276,8 @@ func (r *run) guess(at, size int) uint64 {
 	return values[r.choices[k]]
 }
 
-// possible lists what a read could return: for each byte what another thread
-// may have written, and what this thread wrote last, or the initial value if it
+// possible lists the values that a read could return: for each byte the values that another thread
+// may have written, and the last one of this thread, or the initial value if it
 // wrote nothing.
 func (r *run) possible(at, size int) []uint64 {
 	values := []uint64{0}
@@ -311,7 +311,7 @@ func (r *run) possibleBytes(at int) []byte {
 	return slices.Compact(list)
 }
 
-// traces finds the traces of all threads. What a thread writes depends on what
+// traces finds the traces of all threads. The writes of a thread depend on the values
 // it reads, so this goes in rounds: in round n every chain of n writes, each of
 // which depends on a read of the one before, has been followed. No chain is
 // longer than the test has instructions, since no model here lets a write depend

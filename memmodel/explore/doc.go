@@ -11,7 +11,7 @@
 //
 // Invariants:
 //
-//  1. What an instruction does comes from the engine. It is run once for each
+//  1. The effect of an instruction comes from the engine. It is run once for each
 //     thread state and each content of the memory it reads, and remembered: an
 //     instruction's effect is a function of these alone, since the engine has
 //     no other input (emu, invariant 1), and which addresses it reads depends

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
 
-// Stats say what an exploration took.
+// Stats measure an exploration.
 type Stats struct {
 	// States and Transitions are of the graph that was explored; Merged of the
 	// transitions led to states that were known already, and Pruned were not
@@ -20,7 +20,7 @@ type Stats struct {
 	Instructions, Remembered uint64
 }
 
-// Result is what an exploration found.
+// Result is the set of outcomes that an exploration found.
 type Result struct {
 	Outcomes *litmus.Outcomes
 	Stats    Stats
@@ -46,7 +46,7 @@ type explorer struct {
 	loops   bool
 	at      map[state]int32
 	states  []state
-	// parents and by tell how each state was first reached.
+	// parents and by say how each state was first reached.
 	parents []int32
 	by      []step
 	edges   [][]int32

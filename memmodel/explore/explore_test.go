@@ -105,7 +105,7 @@ func TestWitnessEndsInItsOutcome(t *testing.T) {
 		}
 	}
 	if r.Witness(litmus.State{5, 5}) != nil {
-		t.Error("a witness of what cannot be")
+		t.Error("a witness of an impossible outcome")
 	}
 }
 

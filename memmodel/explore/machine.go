@@ -123,21 +123,21 @@ func (m *Machine) load(code []byte) arch.Addr {
 // span is a piece of the locations' memory: an offset and a size.
 type span struct{ at, size int }
 
-// effect is what an instruction did.
+// effect is the effect of an instruction.
 type effect struct {
 	regs   arch.Regs
 	loads  []span
 	stores []write
 }
 
-// write is a store with what it stored.
+// write is a store with its value.
 type write struct {
 	span
 	data [16]byte
 }
 
-// run executes the instruction at the registers' RIP on the given memory. A
-// negative fault is none; otherwise it is the address that could not be
+// run executes the instruction at the registers' RIP on the given memory. fault is
+// negative if the instruction did not fault; otherwise it is the address that could not be
 // accessed.
 func (m *Machine) run(regs arch.Regs, memory []byte) (e effect, fault int64) {
 	page := m.ram.Bytes(m.data)

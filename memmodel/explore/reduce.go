@@ -7,9 +7,9 @@ package explore
 // others may wait. Two kinds of step are like that:
 //
 //  1. An instruction that neither reads memory nor stores to it directly: it
-//     works on registers, or appends to the thread's own buffer, behind all
-//     that is there. (Under SC too, where the stores of one instruction may be
-//     several.) Nobody else sees it, and commits of older stores do not
+//     works on registers, or appends to the end of the thread's own buffer.
+//     (Under SC too, where the stores of one instruction may be
+//     several.) No other thread sees it, and commits of older stores do not
 //     depend on younger ones. A full fence on an empty buffer is one too.
 //  2. An instruction, a load of one, or a commit that touches only slots of memory which no
 //     other thread will touch any more, neither by its code nor from its
@@ -35,7 +35,7 @@ func (s *system) alone(st *state, steps []step) (step, bool, error) {
 	return step{}, false, nil
 }
 
-// slots are those that a step touches in the shared memory, as bits.
+// slots are the slots of shared memory that a step touches, as bits.
 func (s *system) slots(st *state, by step) (uint64, error) {
 	i := int(by.thread)
 	if by.entry != instruction {

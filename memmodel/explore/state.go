@@ -7,7 +7,7 @@ import (
 )
 
 // state is a state of a test: each thread's registers and store buffer, and
-// the shared memory, by the numbers of what they are.
+// the shared memory, each as a number.
 type state struct {
 	thread [litmus.MaxThreads]int32
 	buffer [litmus.MaxThreads]int32
@@ -23,7 +23,7 @@ type step struct {
 
 const instruction = -1
 
-// system is what steps do: a program under a model.
+// system is the program under a model that steps execute.
 type system struct {
 	*program
 	model    memmodel.Model
@@ -92,7 +92,7 @@ func (s *system) sees(st *state, i int) []byte {
 	return s.view
 }
 
-// final tells whether the test is over.
+// final reports whether the test is over.
 func (s *system) final(st *state) bool {
 	for i := range s.threads {
 		if !s.infos[st.thread[i]].done || st.buffer[i] != 0 {
@@ -102,7 +102,7 @@ func (s *system) final(st *state) bool {
 	return true
 }
 
-// enabled appends the steps that can be taken: what memmodel says of buffers,
+// enabled appends the steps that can be taken: by memmodel's rule of buffers,
 // and that fences and locked instructions wait until theirs is empty.
 func (s *system) enabled(st *state, to []step) []step {
 	for i := range s.threads {
@@ -193,7 +193,7 @@ func (s *system) appended(buffer int32, entries ...memmodel.Entry) int32 {
 	return s.internBuffer(append(b, entries...))
 }
 
-// outcome is what the test observes of a final state.
+// outcome is the part of a final state that the test observes.
 func (s *system) outcome(o *litmus.Observer, st *state) litmus.State {
 	reg := func(thread int, r litmus.Reg) uint64 { return s.infos[st.thread[thread]].regs.GPR[r] }
 	return o.State(reg, s.memories[st.memory])

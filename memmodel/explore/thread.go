@@ -20,7 +20,7 @@ type program struct {
 	at    map[threadKey]int32
 	infos []info
 	runs  uint64 // instructions that the engine executed
-	hits  uint64 // ... and those that were remembered
+	hits  uint64 // and how many of them were remembered
 }
 
 type threadCode struct {

@@ -12,7 +12,7 @@ import (
 // Event is a step of an execution in words.
 type Event struct {
 	Thread int
-	// Commit tells a commit from an instruction.
+	// Commit distinguishes a commit from an instruction.
 	Commit bool
 	// Text is the instruction, with the load if the step is one load of several and not
 	// the last, or the store that was committed.

@@ -90,8 +90,8 @@ func (c Cycle) count(is func(Edge) bool) int {
 	return n
 }
 
-// redundant tells of two edges in a row that they are one in disguise: of
-// communications those that compose to another one, of programs those that
+// redundant reports whether two edges in a row are equivalent to one: two
+// communications that compose to another one, two of the program's order that
 // only make a longer program.
 func redundant(a, b Edge) bool {
 	switch a.Name + b.Name {
@@ -127,7 +127,7 @@ func Cycles(edges []Edge, length, threads int) []Cycle {
 	return all
 }
 
-// closes tells whether c is a cycle that makes a test: at least two threads,
+// closes reports whether c is a cycle that makes a test: at least two threads,
 // and no location or two of them.
 func (c Cycle) closes(threads int) bool {
 	last := c[len(c)-1]

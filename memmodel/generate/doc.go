@@ -8,11 +8,11 @@
 // or from thread to thread by communication (Rfe: a read of a write of another
 // thread, Fre: from a read to a write that comes later, Wse: from a write to a
 // later one). A model forbids the execution that a cycle describes unless it
-// relaxes one of the edges, so the test that asks for this execution tells
-// models apart.
+// relaxes one of the edges, so the test that asks for this execution distinguishes
+// the models.
 //
 // Cycles enumerates cycles, each once whatever its starting point. Cycle.Test
-// makes the text of a test, under a Variant: what instructions and sizes its
+// makes the text of a test, under a Variant: the instructions and sizes that its
 // accesses have.
 //
 // Invariants:

@@ -82,12 +82,12 @@ func register(n, size int) string {
 
 var suffix = map[int]string{1: "b", 2: "w", 4: "l", 8: "q"}
 
-// event is what the cycle's execution makes of an event.
+// event is an event with its values in the cycle's execution.
 type event struct {
 	thread int
 	place  string
 	sees   int64 // the value of its location's bytes before it
-	number int64 // what a write writes
+	number int64 // the value that a write writes
 }
 
 // execute gives each event its thread and place, and walks through the writes
@@ -146,7 +146,7 @@ func (c Cycle) Test(v Variant) string {
 	return w.text()
 }
 
-// emit adds an event's instructions to the code, with what they must see.
+// emit adds an event's instructions to the code, with the values that they must see.
 func (w *writer) emit(n int, e event) {
 	op, size, offset := w.variant.access(n, w.cycle[n].From)
 	at := "(" + e.place + ")"
@@ -201,7 +201,7 @@ func value(b []byte) int64 {
 	return v
 }
 
-// sees notes what a register must hold in the cycle's execution.
+// sees notes the value that a register must hold in the cycle's execution.
 func (w *writer) sees(thread, reg int, v int64, asked bool) {
 	name := fmt.Sprintf("%d:%s", thread, register(reg, 8)[1:])
 	w.observed = append(w.observed, "int64_t "+name)

@@ -30,7 +30,7 @@ var (
 type Code struct {
 	Bytes []byte
 	// Starts are the offsets of the instructions, one more for the end, where
-	// there is an UD2 so that nobody reads on.
+	// an UD2 stops execution.
 	Starts []int
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quantifier says what a test claims of its condition.
+// Quantifier is a test's claim about its condition.
 type Quantifier uint8
 
 // Quantifiers: some outcome satisfies the condition, none does, all do.

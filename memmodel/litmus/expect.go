@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
-// Expectation is what a file in herd's output layout says of one test.
+// Expectation is the entry of one test in a file in herd's output layout.
 type Expectation struct {
 	Name        string
 	States      []string // sorted, each with its parts sorted
@@ -84,8 +84,8 @@ func normalState(line string) string {
 	return strings.Join(parts, " ")
 }
 
-// Differences says in sentences how the outcomes differ from what was
-// expected; none when they agree.
+// Differences says in sentences how the outcomes differ from the expected ones;
+// it is empty when they agree.
 func (o *Outcomes) Differences(want Expectation) []string {
 	var got, diffs []string
 	for _, out := range o.list {

@@ -27,7 +27,7 @@ type Instr struct {
 	text   string
 }
 
-// OperandKind tells operands apart.
+// OperandKind is the kind of an operand.
 type OperandKind uint8
 
 // Kinds of operands.
@@ -103,7 +103,7 @@ func Supported() string {
 		"five also with b, w, l, q), the lock prefix, mfence sfence lfence, jmp jcc setcc cmovcc, nop pause endbr64 ret"
 }
 
-// mnemonic finds out what a word means.
+// mnemonic finds the meaning of a word.
 func mnemonic(word string) (in Instr, ok bool) {
 	word = strings.ToLower(word)
 	if _, ok := operations[word]; ok && !strings.HasSuffix(word, "cc") {

@@ -128,7 +128,7 @@ func (r *reader) expect(text string) error {
 	return r.wrong(quoted(text))
 }
 
-// wrong is the error that the next token is not what was expected.
+// wrong is the error that the next token is not the expected one.
 func (r *reader) wrong(expected string) error {
 	t := r.peek()
 	found := ""

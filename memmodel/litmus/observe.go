@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Observer picks what a test asks for out of final states.
+// Observer picks the values that a test asks for out of final states.
 type Observer struct {
 	test  *Test
 	Locs  []Loc
@@ -28,7 +28,7 @@ func (s State) Key() string {
 	return string(b)
 }
 
-// Observer makes the test's observer. It observes what the condition, the
+// Observer makes the test's observer. It observes the registers and locations that the condition, the
 // filter and `locations` mention: registers by thread, then locations by name.
 func (t *Test) Observer() *Observer {
 	o := &Observer{test: t, index: map[Loc]int{}}
@@ -134,7 +134,7 @@ func (o *Observer) State(reg func(thread int, r Reg) uint64, memory []byte) Stat
 	return s
 }
 
-// Bytes tells which bytes of memory, from DataBase up, are observed.
+// Bytes marks the bytes of memory, from DataBase up, that are observed.
 func (o *Observer) Bytes() []bool {
 	seen := make([]bool, o.test.End()-DataBase)
 	for i, l := range o.Locs {
@@ -153,10 +153,10 @@ func (o *Observer) get(s State) func(Loc) int64 {
 	return func(l Loc) int64 { return s[o.index[o.test.canonical(l)[0]]] }
 }
 
-// Satisfies tells whether the condition holds in s.
+// Satisfies reports whether the condition holds in s.
 func (o *Observer) Satisfies(s State) bool { return o.test.Cond.Holds(o.get(s)) }
 
-// Counts tells whether the filter lets s count.
+// Counts reports whether the filter lets s count.
 func (o *Observer) Counts(s State) bool {
 	return o.test.Filter == nil || o.test.Filter.Holds(o.get(s))
 }

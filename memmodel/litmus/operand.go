@@ -92,7 +92,7 @@ func (p parser) symbol(r *reader) (Operand, error) {
 	return o, nil
 }
 
-// memory reads what stands in parentheses or brackets and adds it to o.
+// memory reads an address in parentheses or brackets and adds it to o.
 func (p parser) memory(r *reader, o Operand) (Operand, error) {
 	end := map[string]string{"(": ")", "[": "]"}[r.next().text]
 	commas, sign := 0, int64(1)

@@ -9,7 +9,7 @@ import (
 // MaxThreads bounds the threads of a test.
 const MaxThreads = 8
 
-// parser is what is known of a test while it is read.
+// parser holds a test while it is read.
 type parser struct {
 	*Test
 }
@@ -50,8 +50,8 @@ type sections struct{ header, init, code, tail section }
 
 var tailStart = regexp.MustCompile(`(?m)(^|;)[ \t]*(~[ \t]*exists|not[ \t]+exists|exists|forall|filter|locations)\b`)
 
-// split finds the parts of a test: what is before the initial state, the
-// initial state, the code, and what follows the code.
+// split finds the parts of a test: the head before the initial state, the
+// initial state, the code, and the text after the code.
 func (p parser) split(text string) (s sections, err error) {
 	open := strings.IndexByte(text, '{')
 	if open < 0 {
@@ -208,7 +208,7 @@ func (p parser) retype(at position, loc Loc, typ Type) error {
 	return nil
 }
 
-// check lays the locations out and looks for what only shows when all is read.
+// check lays the locations out and looks for mistakes that only show when all is read.
 func (p parser) check() error {
 	for i := range p.Vars {
 		v := &p.Vars[i]

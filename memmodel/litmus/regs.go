@@ -48,7 +48,7 @@ func lookUpReg(name string) (view, bool) {
 	return v, ok
 }
 
-// name is what the assembler calls the part.
+// name is the assembler's name of the part.
 func (v view) name() string {
 	full := regNames[v.reg]
 	if v.reg >= 8 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Outcomes are the outcomes of a test with how often each was met. What is
-// counted is for whoever counts to say.
+// Outcomes are the outcomes of a test, each with a count, whose
+// unit its maker defines.
 type Outcomes struct {
 	observer *Observer
 	list     []Outcome
@@ -51,7 +51,7 @@ func saturated(a, b uint64) uint64 {
 // Len is the number of outcomes.
 func (o *Outcomes) Len() int { return len(o.list) }
 
-// Has tells whether s is among the outcomes.
+// Has reports whether s is among the outcomes.
 func (o *Outcomes) Has(s State) bool {
 	_, ok := o.at[s.Key()]
 	return ok
@@ -75,12 +75,12 @@ func (o *Outcomes) Minus(other *Outcomes) []State {
 	return only
 }
 
-// Equal tells whether two sets have the same states, whatever the counts.
+// Equal reports whether two sets have the same states, whatever the counts.
 func (o *Outcomes) Equal(other *Outcomes) bool {
 	return len(o.list) == len(other.list) && len(o.Minus(other)) == 0
 }
 
-// Observer is what picked the states.
+// Observer is the observer that picked the states.
 func (o *Outcomes) Observer() *Observer { return o.observer }
 
 // Verdict sums a set of outcomes up.
@@ -88,7 +88,7 @@ type Verdict struct {
 	// Satisfied and Violated count the outcomes in which the condition, without
 	// its quantifier, holds and does not.
 	Satisfied, Violated uint64
-	// OK tells that the claim of the test is true of the set.
+	// OK reports that the claim of the test is true of the set.
 	OK bool
 	// Observation is Never, Sometimes or Always.
 	Observation string
@@ -124,7 +124,7 @@ func (o *Outcomes) Verdict() Verdict {
 }
 
 // Write prints the outcomes in the layout of herd7, with the counts of litmus7
-// in front of the states; a star marks those that satisfy the condition.
+// in front of the states; a star marks the ones that satisfy the condition.
 func (o *Outcomes) Write(w io.Writer) error {
 	t, v := o.observer.test, o.Verdict()
 	var b strings.Builder

@@ -53,8 +53,8 @@ type Test struct {
 	Regs []RegInit
 	// Threads are P0, P1 and so on.
 	Threads []Thread
-	// Locations are what `locations` asks to be shown besides what the
-	// condition mentions.
+	// Locations are the ones that `locations` asks to be shown besides those of
+	// the condition.
 	Locations []Loc
 	// Filter, unless nil, restricts the outcomes that count.
 	Filter Prop
@@ -105,7 +105,7 @@ type Loc struct {
 	Array  bool // written with an index
 }
 
-// IsReg tells registers from memory.
+// IsReg reports whether l is a register, not memory.
 func (l Loc) IsReg() bool { return l.Thread >= 0 }
 
 // String is the location as herd prints it in states.
@@ -148,7 +148,7 @@ func (t *Test) layOut() {
 	}
 }
 
-// End is the first address behind the locations.
+// End is the first address after the locations.
 func (t *Test) End() uint64 {
 	if len(t.Vars) == 0 {
 		return DataBase
@@ -195,7 +195,7 @@ var (
 		"Write the test with the supported instructions.")
 	errMeaning = errs.Define("litmus-meaning",
 		"{file}:{line}: {problem}",
-		"A line of the litmus test is well formed and means nothing: it names what there is not, or contradicts another line.",
+		"A line of the litmus test is well formed and means nothing: it names something that does not exist, or contradicts another line.",
 		"Correct the test at the line.")
 )
 

@@ -41,7 +41,7 @@ func New(cores int, seed uint64, o Options) *Cores {
 	return c
 }
 
-// Stores is what waits in a core's buffer, oldest first, until the next call.
+// Stores are the waiting stores of a core's buffer, oldest first, until the next call.
 func (c *Cores) Stores(k arch.CoreID) []uc.Store { return c.cores[k].stores }
 
 // Thread is whose stores wait in a core's buffer.
@@ -54,8 +54,8 @@ func (c *Cores) Committed() uint64 { return c.committed }
 // buffer.
 func (c *Cores) Drained() uint64 { return c.drained }
 
-// Keep puts what waits in the engine after a turn of t on k into k's buffer, in
-// place of what was there. Add is handed the buffer's room.
+// Keep puts the stores that wait in the engine after a turn of t on k into k's buffer, in
+// place of its contents. Add is handed the buffer's room.
 func (c *Cores) Keep(k arch.CoreID, t arch.ThreadID, add func(room []uc.Store) []uc.Store) {
 	b := &c.cores[k]
 	b.thread = t
@@ -130,8 +130,8 @@ func (c *Cores) mayCommit(stores []uc.Store, k int) bool {
 	return true
 }
 
-// Decide takes the decisions that are due before a turn, commits what was
-// decided, and appends it to to. Now is the clock of the core that is about to
+// Decide takes the decisions that are due before a turn, commits the chosen
+// stores, and appends them to to. Now is the clock of the core that is about to
 // run.
 func (c *Cores) Decide(now arch.Cycles, m Memory, to []event.Commit) []event.Commit {
 	for k := range c.cores {
@@ -151,7 +151,7 @@ func (c *Cores) Decide(now arch.Cycles, m Memory, to []event.Commit) []event.Com
 	return to
 }
 
-// tooYoung tells that neither a store nor any that its core made later is due.
+// tooYoung reports that neither a store nor any that its core made later is due.
 func (c *Cores) tooYoung(s *uc.Store, now arch.Cycles) bool {
 	switch {
 	case s.Size == 0 || c.options.Commit == "eager" || c.options.Commit == "random":

@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// written is a Memory that notes what is committed.
+// written is a Memory that notes the commits.
 type written struct{ strings.Builder }
 
 func (w *written) Commit(t arch.ThreadID, at arch.Addr, data []byte) {

@@ -3,7 +3,7 @@
 // keeps copies of pages, for TSO alone.
 //
 // Each joins two halves. While a thread runs, its core's buffer is in the engine (uc.Buffers,
-// uc.PrivatePages), which also knows what drains it within a turn: locked instructions and fences.
+// uc.PrivatePages), which also drains it within a turn: at locked instructions and fences.
 // Between turns Cores and PageCores decide which stores are committed; their state is plain
 // data. Commits of ByStore go to memory by virtual address, through a Memory, so that
 // copy-on-write and snapshots need no care.
@@ -16,5 +16,5 @@
 //     far.
 //  3. No store waits for ever: under each policy but lazy, and under lazy after
 //     Options.Latency cycles.
-//  4. The commits, and their order, are those that memmodel.MayCommit allows.
+//  4. The commits, and their order, follow memmodel.MayCommit.
 package storebuffer

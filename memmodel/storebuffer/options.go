@@ -28,8 +28,8 @@ type Options struct {
 	// Latency is in cycles; 0 means the default of the policy.
 	Latency uint64 `json:"latency" yaml:"latency" mapstructure:"latency"`
 	// Capacity is how many stores a buffer holds, or, with the engine "pages", how
-	// many pages between the turns of its core; 0 means the default. With one
-	// that no thread comes to the buffers are unbounded.
+	// many pages between the turns of its core; 0 means the default. With a capacity
+	// that no thread reaches the buffers are unbounded.
 	Capacity int `json:"capacity" yaml:"capacity" mapstructure:"capacity"`
 }
 
@@ -59,8 +59,8 @@ func Policies() []string { return []string{"eager", "random", "timed", "lazy"} }
 // Engines lists the values of Options.Engine.
 func Engines() []string { return []string{Exact, Pages} }
 
-// A FieldError says which field of the options is wrong, what was found and
-// what is allowed.
+// A FieldError says which field of the options is wrong, the value found and
+// the allowed ones.
 type FieldError struct{ Field, Found, Allowed string }
 
 func (e *FieldError) Error() string {
@@ -93,7 +93,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// WithDefaults fills in what is not set.
+// WithDefaults fills in the missing options.
 func (o Options) WithDefaults() Options {
 	if o.Model == "" {
 		o.Model = memmodel.SC.String()

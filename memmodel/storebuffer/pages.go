@@ -36,7 +36,7 @@ func NewPages(cores int, seed uint64, o Options) *PageCores {
 	return p
 }
 
-// Turn tells that t is about to run on k: it drains the buffers that the change of
+// Turn reports that t is about to run on k: it drains the buffers that the change of
 // threads or cores drains.
 func (p *PageCores) Turn(k arch.CoreID, t arch.ThreadID, e Apart) {
 	for i, have := range p.threads {
@@ -48,7 +48,7 @@ func (p *PageCores) Turn(k arch.CoreID, t arch.ThreadID, e Apart) {
 	p.threads[k] = t
 }
 
-// Ended tells that a turn on k is over, and whether it did what drains.
+// Ended reports that a turn on k is over, and whether it executed a draining instruction.
 func (p *PageCores) Ended(k arch.CoreID, drains bool, e Apart) {
 	if pages, _ := e.Waiting(k); drains || pages > p.options.Capacity {
 		e.Drain(k)

@@ -25,7 +25,7 @@ func (a *apart) Drain(k arch.CoreID) {
 	a.pages[k] = 0
 }
 
-// TestPageDrains: what drains the buffers of stores drains those of pages.
+// TestPageDrains: the events that drain buffers of stores drain those of pages.
 func TestPageDrains(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -6,9 +6,9 @@ import (
 )
 
 // Release commits every store of the cores other than self that may be committed,
-// and appends to to what it committed. Hold tells how many of a thread's stores to
-// an address stay, the newest. What one core's own stores are to others does not
-// show while it runs.
+// and appends the commits to to. Hold returns how many of a thread's stores to
+// an address stay, the newest. The running core does not see in which order others
+// see its own stores.
 func (c *Cores) Release(self arch.CoreID, hold func(arch.ThreadID, arch.Addr) int, m Memory, to []event.Commit) []event.Commit {
 	for k := range c.cores {
 		if arch.CoreID(k) == self {

@@ -7,13 +7,13 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// TestRelease: what is not held is committed, as far as the model allows, but not
-// the stores of the core that runs; what could be committed is withheld.
+// TestRelease: stores that are not held are committed, as far as the model allows, but not
+// those of the core that runs; held ones stay though they could be committed.
 func TestRelease(t *testing.T) {
 	for _, c := range []struct {
 		model          string
 		at             arch.Addr // of thread 7 that is held,
-		newest         int       // the newest so many
+		newest         int       // the number of newest stores to hold
 		want, withheld string
 	}{
 		{"tso", 0, 0, "7:1=0a 7:2=0b 7:1=0c 7:3=0d ", ""},

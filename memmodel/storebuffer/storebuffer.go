@@ -80,7 +80,7 @@ func NewByStore(cpu *uc.CPU, cores int, seed uint64, o Options, memory Memory) (
 }
 
 // KeepStores has Decide commit each store of the other cores as soon as the memory model
-// allows it, but for those that keep asks for: how many of a thread's stores to an address
+// allows it, but for the ones that keep asks for: how many of a thread's stores to an address
 // stay, the newest ones.
 func (b *ByStore) KeepStores(keep func(t arch.ThreadID, at arch.Addr) int) {
 	b.kept = &keptStores{keep}

@@ -4,7 +4,7 @@
 //
 // usage: columns TEST ROUNDS
 //
-// It prints, as bytes, what the columns' registers and the words of memory were at the end
+// It prints, as bytes, the columns' registers and the words of memory at the end
 // of each round.
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@ package event
 
 import "github.com/heddle-dmt/heddle/emu/arch"
 
-// DecisionKind says what was decided.
+// DecisionKind is the kind of a Decision.
 type DecisionKind uint8
 
 // Kinds of decisions.
@@ -26,8 +26,8 @@ func (k DecisionKind) String() string {
 	}
 }
 
-// Decision is one step of the scheduler, with what came of it: all that is
-// needed to take the same step again, whatever the scheduler does by itself.
+// Decision is one step of the scheduler, with its outcome: all that is
+// needed to repeat the step, whatever the scheduler decides by itself.
 type Decision struct {
 	Kind DecisionKind `json:"kind"`
 	// Thread and Core are those of a slice, NoThread and NoCore otherwise.
@@ -36,29 +36,29 @@ type Decision struct {
 	// Time is the core's clock at the start of a slice, or when the timer was
 	// set for, or the makespan at the end.
 	Time arch.Cycles `json:"time"`
-	// Cores are the cores whose thread or clock is not what it was after the
-	// decision before, with what they are at the start of this one.
+	// Cores are the cores whose thread or clock has changed since the
+	// decision before, with their state at the start of this one.
 	Cores []CoreState `json:"cores,omitempty"`
 	// Commits are the stores that leave their buffers before the slice, in
 	// this order.
 	Commits []Commit `json:"commits,omitempty"`
-	// Instructions is what the slice retired; at the end it is how often cores
-	// went from one thread to another.
+	// Instructions is the number that the quantum retired; at the end it is the number of
+	// context switches.
 	Instructions uint64 `json:"instructions"`
 	// Inside is how many accesses were done of the instruction after these, if the slice
 	// ended inside one.
 	Inside uint8 `json:"inside,omitempty"`
 	// After is the core's clock after the slice, before the kernel acts.
 	After arch.Cycles `json:"after"`
-	// Budget tells that the slice's budget ended it. Otherwise it ended by
-	// itself, and Stop is why: a number that the machine gives.
+	// Budget reports whether the quantum's budget ended it. Otherwise it ended by
+	// itself, and Stop is the reason: a number that the machine gives.
 	Budget bool  `json:"budget"`
 	Stop   uint8 `json:"stop"`
-	// Check sums up what the kernel did from this decision to the next.
+	// Check is a checksum of the kernel's events from this decision to the next.
 	Check uint16 `json:"check"`
 }
 
-// CoreState is what a core is at: its thread, or NoThread, and its clock.
+// CoreState is the state of a core: its thread, or NoThread, and its clock.
 type CoreState struct {
 	Core   arch.CoreID   `json:"core"`
 	Thread arch.ThreadID `json:"thread"`
@@ -73,8 +73,8 @@ type Commit struct {
 	Entry uint32      `json:"entry"`
 }
 
-// StreamFault is a failure of a standard stream on the host, as the guest saw it: what
-// comes after the first Bytes bytes of descriptor FD fails with an errno.
+// StreamFault is a failure of a standard stream on the host, as the guest saw it: output
+// after the first Bytes bytes of descriptor FD fails with an errno.
 type StreamFault struct {
 	Stamp
 	FD    int32  `json:"fd"`
@@ -83,17 +83,17 @@ type StreamFault struct {
 }
 
 // Delay is a store that other threads did not see while they ran: it waited in the
-// buffer of its core. The stamp has the thread and the core that made it, and tells
-// when it was committed; Seq is the number of the last event before.
+// buffer of its core. The stamp has the thread and the core that made it, and the time
+// of its commit; Seq is the number of the last event before.
 type Delay struct {
 	Stamp
 	// Made is the clock of the core at the start of the slice that made the store.
 	Made arch.Cycles `json:"made"`
 	Addr arch.Addr   `json:"addr"`
 	Size uint32      `json:"size"`
-	// Value is what was stored, in its Size low bytes.
+	// Value is the stored value, in its Size low bytes.
 	Value uint64 `json:"value"`
-	// Decided tells that it was committed by decision; otherwise something drained
+	// Decided reports that it was committed by decision; otherwise something drained
 	// its buffer.
 	Decided bool `json:"decided"`
 }

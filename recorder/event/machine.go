@@ -43,7 +43,7 @@ type Start struct {
 	Stamp
 	Process int32         `json:"process"`
 	Parent  arch.ThreadID `json:"parent"`
-	// Name tells the thread from all others whatever the interleaving: "1" is
+	// Name distinguishes the thread from all others whatever the interleaving: "1" is
 	// the first of the run, "1.3" the third that thread "1" made, whether of its
 	// own process or as the first of another.
 	Name string `json:"name"`
@@ -55,7 +55,7 @@ type Exit struct {
 	Status int32 `json:"status"`
 }
 
-// InputSource says what kind of outside an input came from.
+// InputSource is the kind of source of an input.
 type InputSource uint8
 
 // Sources of inputs.
@@ -97,8 +97,8 @@ type Input struct {
 	Name string `json:"name"`
 	// Offset is where in the file it stands, or the number of the argument.
 	Offset int64 `json:"offset"`
-	// Addr is where in memory the guest has it. One call that scatters what it
-	// reads is several inputs.
+	// Addr is the input's address in the guest's memory. One call that scatters its
+	// data is several inputs.
 	Addr arch.Addr `json:"addr"`
 	// Size is the number of bytes; Data has them all, but for InputMap.
 	Size uint64 `json:"size"`
@@ -112,7 +112,7 @@ type Code struct {
 	// Space numbers the address space, as the branch traces do.
 	Space uint64    `json:"space"`
 	Addr  arch.Addr `json:"addr"`
-	// Counts tell, for each core, how many instructions it had retired, a
+	// Counts are, for each core, the number of instructions it had retired, a
 	// repeated string instruction once, when the code was there.
 	Counts []uint64 `json:"counts"`
 	Bytes  []byte   `json:"bytes"`

@@ -2,7 +2,7 @@ package event
 
 import "github.com/heddle-dmt/heddle/emu/arch"
 
-// MemoryKind says what a Memory is.
+// MemoryKind is the kind of a Memory.
 type MemoryKind uint8
 
 // Kinds of Memory.
@@ -12,14 +12,14 @@ const (
 	Store
 	// KernelStore is a write of the kernel on behalf of the thread.
 	KernelStore
-	// Content tells what a page contains that came into being, or that someone
-	// else than a traced thread has changed: Data, or zeros if that is nil.
+	// Content gives the contents of a page that is new, or that anything but
+	// a traced thread has changed: Data, or zeros if that is nil.
 	Content
-	// View is what the store buffers of TSO and PSO show: the core that runs sees
+	// View is the effect of the store buffers of TSO and PSO: the core that runs sees
 	// Data at Addr from now on. The Store was before, by this core, or by another
 	// that has committed it since.
 	View
-	// Copy tells that a page contains what page From does.
+	// Copy gives a page the contents of page From.
 	Copy
 	// KernelLoad is a read of the kernel on behalf of the thread, but for futex words.
 	KernelLoad
@@ -37,9 +37,9 @@ func (k MemoryKind) String() string {
 	return "unknown"
 }
 
-// Memory is an access to memory, or what else changes what loads see. In order
-// they are a history of the machine's memory: a model that does what they say
-// has the value of every load. Memory is identified by physical page, so what
+// Memory is an access to memory, or another change of the values that loads see. In
+// order they are a history of the machine's memory: a model that carries them out
+// has the value of every load. Memory is identified by physical page, so pages that
 // processes share is one page; a page that is freed is used again after a new
 // Content or Copy.
 type Memory struct {
@@ -69,7 +69,7 @@ type Memory struct {
 	// Length is the number of bytes of a KernelStore, KernelLoad or View; the second is
 	// all in Page. Data are the bytes of the others. If
 	// that is nil, each page's content comes before the next access to it; it
-	// may then reach into pages behind Page.
+	// may then reach into pages after Page.
 	Length uint64
 	Data   []byte
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Schedule is what of a run's order is enforced on others: the total order of its
+// Schedule is the part of a run's order that is enforced on other runs: the total order of its
 // synchronization operations and system calls, and constraints on single
 // instructions (a hybrid schedule: PEREGRINE, section 3).
 type Schedule struct {
@@ -18,18 +18,18 @@ type Schedule struct {
 	Constraints []Constraint
 	// Objects are the names of the objects that operations have.
 	Objects map[ObjectID]string
-	// Portable tells that the schedule is for other inputs than the recorded one, too:
-	// points are where their instruction is come to for the Occurrence-th time, calls
-	// that move data may move another amount, and those that change the address space
-	// only, or move data by a descriptor that is in Free, have no position.
+	// Portable reports that the schedule is for other inputs than the recorded one, too:
+	// points are where their instruction is reached for the Occurrence-th time, calls
+	// that move data may move another amount, and calls that change only the address space,
+	// or move data by a descriptor that is in Free, have no position.
 	Portable bool
 	Free     []int64
-	// Stuck tells that the recorded run ended because all threads waited.
+	// Stuck reports that the recorded run ended because all threads waited.
 	Stuck bool
-	// Allocators tells that system calls in malloc and its kin have no position: which
-	// thread makes them depends on who comes first. Unless the schedule is portable some
+	// Allocators reports that system calls in malloc and its kin have no position: which
+	// thread makes them depends on the order of the threads. Unless the schedule is portable some
 	// of the calls of malloc and its kin are operations as wholes: OpAllocate, whose
-	// Result is which of them it is behind the thread's operation before, from 1.
+	// Result is the number of the call since the thread's operation before, from 1.
 	Allocators bool
 }
 
@@ -58,7 +58,7 @@ func (s *Schedule) Describe(position int) string {
 }
 
 // Awaited are, by thread, the positions of the operations that waited for threads'
-// ends: pthread_join and its like. Of a thread for which nobody waited it is the number
+// ends: pthread_join and its like. For a thread that no one waited for it is the number
 // of operations.
 func (s *Schedule) Awaited() []int {
 	threads := map[string]int{}
@@ -82,7 +82,7 @@ func (s *Schedule) Awaited() []int {
 }
 
 // Alone is the position from which on a thread is alone, since all others have been
-// waited for: it needs no order. The number of operations: there is none.
+// waited for: it needs no order. If there is no such position, it is the number of operations.
 func (s *Schedule) Alone() int {
 	last := -1
 	others := 0
@@ -104,7 +104,7 @@ func (s *Schedule) Alone() int {
 	return last + 1
 }
 
-// Part says what of an operation has a position.
+// Part is the part of an operation that has a position.
 type Part uint8
 
 // Parts of operations.
@@ -140,13 +140,13 @@ type Operation struct {
 	Op     SyncOp
 	Object ObjectID
 	Number uint64
-	// Result is what a WholePart, EndPart or SystemCall returned. Of a SignalPart it
+	// Result is the value that a WholePart, EndPart or SystemCall returned. Of a SignalPart it
 	// is how many instructions the thread had retired since its operation before, or
 	// Interrupted.
 	Result int64
 	// At is when it was done, and Time how long a system call took.
 	At, Time arch.Cycles
-	// Writes are what a system call wrote that tells the time or random numbers. Of a
+	// Writes are a system call's stores of the time or of random numbers. Of a
 	// SignalPart it is one: the instruction that the thread would have executed next,
 	// and the siginfo_t.
 	Writes []Write
@@ -174,7 +174,7 @@ type Point struct {
 	// Branches is how many branches the thread has gone through since the last
 	// of its operations, and Instructions how many instructions it has retired.
 	Branches, Instructions uint64
-	// Occurrence is how often the thread has come to PC since the last of its
+	// Occurrence is how often the thread has reached PC since the last of its
 	// operations, this time included; 0: not known.
 	Occurrence uint64
 	// Span is how many instructions the instruction counts as: more than one if
@@ -183,7 +183,7 @@ type Point struct {
 	// Accesses, unless 0, is how many of the instruction's accesses are done where the point
 	// is: the first point of a constraint is after them, the second one before the next.
 	Accesses uint8
-	// Ends tells that the thread got no further: the instruction was not
+	// Ends reports that the thread did not pass the instruction: it was not
 	// executed when the run ended.
 	Ends bool
 }

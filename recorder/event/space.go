@@ -3,8 +3,8 @@ package event
 import "github.com/heddle-dmt/heddle/emu/arch"
 
 // Mapping is a part of a file in a process's memory: the file's bytes from
-// Offset on are at Addr. It stands from its place on, until another overlaps it;
-// that it is unmapped is not told.
+// Offset on are at Addr. It holds from its stamp on, until another overlaps it;
+// there is no event for the end of a mapping.
 type Mapping struct {
 	Stamp
 	Process int32     `json:"process"`
@@ -15,7 +15,7 @@ type Mapping struct {
 	Name string `json:"name"`
 }
 
-// HeapOp is what an allocator was asked for.
+// HeapOp is the operation of an allocator.
 type HeapOp uint8
 
 // Calls of an allocator.
@@ -39,7 +39,7 @@ func (o HeapOp) String() string {
 
 // Heap is the call of an allocator's function, malloc and its kin, or its
 // return. Calls within such a call, or within a synchronization operation, are
-// not told.
+// not reported.
 type Heap struct {
 	Stamp
 	Op    HeapOp `json:"op"`
@@ -48,7 +48,7 @@ type Heap struct {
 	Old arch.Addr `json:"old"`
 	// Size is how many bytes are asked for.
 	Size uint64 `json:"size"`
-	// Addr is the new block, of a Return; 0: there is none.
+	// Addr is the new block, of a Return; 0 if there is no new block.
 	Addr arch.Addr `json:"addr"`
 	// PC is where the call returns to.
 	PC arch.Addr `json:"pc"`

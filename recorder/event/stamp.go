@@ -14,7 +14,7 @@ type Stamp struct {
 	Core   arch.CoreID   `json:"core"`
 	// Time is the core's clock.
 	Time arch.Cycles `json:"time"`
-	// Instructions counts what the thread had retired, as arch.Stop counts.
+	// Instructions is the number that the thread had retired, as arch.Stop counts.
 	Instructions uint64 `json:"instructions"`
 	// Branches counts the thread's conditional branches, indirect jumps and
 	// calls, and returns so far. It is 0 in a run whose branches are not
@@ -22,7 +22,7 @@ type Stamp struct {
 	Branches uint64 `json:"branches"`
 }
 
-// Phase tells the begin of something that takes time from its end.
+// Phase distinguishes the begin of something that takes time from its end.
 type Phase uint8
 
 // Phases of system calls and sync operations.
@@ -32,8 +32,8 @@ const (
 	// Enter is the begin: the call of the function, the issue of the system
 	// call.
 	Enter
-	// Return is the end of what the thread's last Enter of the same operation
-	// began.
+	// Return is the end of the operation that the thread's last Enter of the same
+	// kind began.
 	Return
 	// Unwound is the end of an Enter that does not return: a longjmp, an
 	// exception or a cancellation left it. It is noticed, and its place in the

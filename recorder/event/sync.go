@@ -7,12 +7,12 @@ import "github.com/heddle-dmt/heddle/emu/arch"
 // (docs/sync.md says how far). 0 is no object.
 type ObjectID uint64
 
-// Object tells what an ObjectID stands for. It comes before the first Sync that
+// Object says which object an ObjectID stands for. It precedes the first Sync that
 // has the id.
 type Object struct {
 	Stamp
 	ID ObjectID `json:"id"`
-	// Name is what the id was computed from, for people: "1:main+0x4040" is an
+	// Name is the string that the id was computed from, for people: "1:main+0x4040" is an
 	// address in a file, "1.2:init3" the third object that thread 1.2
 	// initialised. docs/sync.md lists the forms.
 	Name string `json:"name"`
@@ -20,8 +20,8 @@ type Object struct {
 	Addr arch.Addr `json:"addr"`
 }
 
-// Effects say between which threads a Sync makes an order: what one thread did
-// before it released an object comes before what another does after it acquired
+// Effects say between which threads a Sync makes an order: the acts of one thread
+// before it released an object precede the acts of another after it acquired
 // the object.
 type Effects uint8
 
@@ -45,18 +45,18 @@ type Sync struct {
 	Stamp
 	Op    SyncOp `json:"op"`
 	Phase Phase  `json:"phase"`
-	// Object is what the operation acts on. Second is the other one of an
+	// Object is the object of the operation. Second is the other one of an
 	// operation that has two: the mutex of a condition wait.
 	Object ObjectID `json:"object"`
 	Second ObjectID `json:"second,omitempty"`
 	// Addr is the object's address, and PC the instruction's or the caller's.
 	Addr arch.Addr `json:"addr"`
 	PC   arch.Addr `json:"pc"`
-	// Result is what the operation returned, of a Return; for thread
+	// Result is the value that the operation returned, of a Return; for thread
 	// operations Peer is the other thread, or NoThread.
 	Result int64         `json:"result"`
 	Peer   arch.ThreadID `json:"peer"`
-	// Effects say what was acquired or released.
+	// Effects say which objects were acquired or released.
 	Effects Effects `json:"effects"`
 	// Value is a number of the operation, at its Enter: the count of a barrier,
 	// the first value of a semaphore, the size in bytes of an atomic access, the
@@ -157,8 +157,8 @@ const (
 	OpC11TssCreate
 	OpC11TssDelete
 	OpFork
-	// OpAllocate is a call of malloc or its kin, and OpThreadReturn the return of the
-	// routine that a thread was made for: for those who make schedules alone.
+	// OpAllocate is a call of malloc or its kin, and OpThreadReturn the return of a
+	// thread's start routine: they occur in schedules alone.
 	OpAllocate
 	OpThreadReturn
 )

@@ -8,8 +8,8 @@ import (
 )
 
 // CSV writes the records of a kind that are selected as a table (RFC 4180) with
-// a line of names first. It returns the damage that it met, or what kept it from
-// writing.
+// of names first. It returns the damage that it found, or the error that ended its
+// output.
 func CSV(out io.Writer, r *trace.Reader, kind trace.Kind, where trace.Where) []error {
 	b := bufio.NewWriterSize(out, 1<<16)
 	errs := append([]error(nil), r.Damage()...)

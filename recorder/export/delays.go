@@ -7,9 +7,9 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// Tracks of store buffers have ids behind those of the cores: slices of one track
+// Tracks of store buffers have ids after those of the cores: slices of one track
 // must nest, and stores that wait at the same time do not, so a core has as many
-// tracks as stores waited at a time, up to maxLanes; what is more is left out.
+// tracks as stores waited at a time, up to maxLanes; the other stores are left out.
 const (
 	firstBuffer = 1 << 10
 	maxLanes    = 1 << 8

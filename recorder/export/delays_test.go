@@ -98,7 +98,7 @@ func TestStoresThatWait(t *testing.T) {
 	}
 }
 
-// TestReplayHasTheSameDelays: what waited is recorded again as it was.
+// TestReplayHasTheSameDelays: a replay records the same delays.
 func TestReplayHasTheSameDelays(t *testing.T) {
 	_, recorded := recordStores(t, storebuffer.Options{Model: "pso"})
 	source, err := machine.OpenReplay(recorded)

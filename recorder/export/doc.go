@@ -1,4 +1,4 @@
-// Package export writes what a trace has in the formats of other tools: Perfetto,
+// Package export writes the contents of a trace in the formats of other tools: Perfetto,
 // for the UI at ui.perfetto.dev, in the Chrome Trace Event Format, and CSV, one
 // table for each kind of event.
 //

@@ -93,7 +93,7 @@ type entry struct {
 
 type place struct{ pid, tid int }
 
-// check judges a file by the document "Trace Event Format": what each phase must
+// check judges a file by the document "Trace Event Format": the fields that each phase must
 // have, that slices of one track nest, and that each flow has a begin and an end
 // in slices, in the order of time. It returns slices and flows.
 func check(t *testing.T, file []byte) (slices_ map[place][]entry, flows int) {
@@ -203,7 +203,7 @@ func TestPerfetto(t *testing.T) {
 	names := map[string]int{}
 	for at, list := range tracks {
 		for _, e := range list {
-			if e.Args["inner"] != true { // what the C library does for itself
+			if e.Args["inner"] != true { // an operation of the C library's own
 				names[*e.Name]++
 			}
 			if (at.pid == 1) != (e.Cat == "core") {

@@ -57,7 +57,7 @@ func merged(r *trace.Reader) iter.Seq2[any, error] {
 	}
 }
 
-// first is the source whose event comes first, nil if there are none left.
+// first is the source whose event is the earliest, nil if all are at their end.
 func first(sources []*source) (found *source) {
 	for _, s := range sources {
 		if s.more && (found == nil || s.err != nil || s.at.Seq < found.at.Seq) {

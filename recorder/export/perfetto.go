@@ -25,10 +25,10 @@ const coresPID = 1
 // thread that followed it.
 //
 // Times are virtual. Clocks of cores differ by up to the scheduler's lead, so a
-// thread that acquires what another has released can be at an earlier time: its
-// slices are then drawn later, as much as it takes to come behind the release.
+// thread that acquires an object can be at an earlier time than the release:
+// its slices are then drawn later, by as much as it takes to follow the release.
 //
-// It returns the damage that it met, or what kept it from writing.
+// It returns the damage that it found, or the error that ended its output.
 func Perfetto(out io.Writer, r *trace.Reader, mhz uint32) []error {
 	p := &perfetto{
 		out: bufio.NewWriterSize(out, 1<<16), mhz: uint64(max(mhz, 1)), threads: map[arch.ThreadID]*track{},
@@ -60,7 +60,7 @@ type perfetto struct {
 	last     nanos
 }
 
-// track is what is open on a thread's track.
+// track has the open slices of a thread's track.
 type track struct {
 	thread arch.ThreadID
 	pid    int32
@@ -135,8 +135,8 @@ func (p *perfetto) write(r record) {
 	p.out.Write(text)
 }
 
-func (p *perfetto) metadata(what string, pid, tid int32, name string) {
-	p.write(record{Name: what, Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}})
+func (p *perfetto) metadata(event string, pid, tid int32, name string) {
+	p.write(record{Name: event, Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}})
 }
 
 func (p *perfetto) sort(pid int32, index int) {
@@ -152,7 +152,7 @@ func (p *perfetto) complete(pid, tid int32, s slice, end nanos) {
 
 func (p *perfetto) nanos(c arch.Cycles) nanos { return nanos(uint64(c) * 1000 / p.mhz) }
 
-// running is what a core runs.
+// running is the thread that a core runs.
 type running struct {
 	thread     arch.ThreadID
 	begin, end arch.Cycles
@@ -162,7 +162,7 @@ type running struct {
 // be drawn as one: a system call and a little more.
 const mergeGap = 4000
 
-// cores draws what the cores ran.
+// cores draws the threads that the cores ran.
 func (p *perfetto) cores(r *trace.Reader) {
 	var now []running
 	draw := func(core int) {
@@ -252,7 +252,7 @@ func (p *perfetto) move(s event.Stamp) *track {
 	return t
 }
 
-// push begins a slice: a nanosecond behind one that begins at the same time, so
+// push begins a slice: a nanosecond after one that begins at the same time, so
 // that they nest.
 func (p *perfetto) push(t *track, s slice) {
 	if n := len(t.open); n > 0 {
@@ -331,7 +331,7 @@ func effects(e *event.Sync, acquire, release event.Effects, f func(event.ObjectI
 	}
 }
 
-// wait moves a thread behind the releases of what it acquires.
+// wait moves a thread after the releases of the objects that it acquires.
 func (p *perfetto) wait(t *track, e *event.Sync) {
 	effects(e, e.Effects, 0, func(o event.ObjectID, _ bool) {
 		if r, ok := p.released[o]; ok && r.thread != t.thread {
@@ -340,13 +340,13 @@ func (p *perfetto) wait(t *track, e *event.Sync) {
 		}
 	})
 	if n := len(t.open); n > 0 {
-		// Room for what is in the slice that ends.
+		// Room for the slices inside the slice that ends.
 		t.now = max(t.now, t.open[n-1].at+2)
 	}
 }
 
 // arrows draws those that end at a time in the innermost slice of a thread, and
-// notes what begins there.
+// notes those that begin there.
 func (p *perfetto) arrows(t *track, e *event.Sync, at nanos) {
 	if len(t.open) == 0 {
 		return // the begin of the operation is lost

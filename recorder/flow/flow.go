@@ -47,14 +47,14 @@ func NewDecoder(r *trace.Reader, core arch.CoreID) (*decode.Decoder, error) {
 // batch is how many steps are decoded at a time.
 const batch = 1024
 
-// cursor goes forward in what one core executed.
+// cursor moves forward in the flow of one core.
 type cursor struct {
 	core    arch.CoreID
 	decoder *decode.Decoder
 	steps   []decode.Step
 	left    []decode.Step // decoded and not given yet
 	at      uint64        // instructions before them
-	err     error         // what comes after them
+	err     error         // the error after them
 }
 
 func newCursor(r *trace.Reader, core arch.CoreID) (*cursor, error) {
@@ -129,18 +129,18 @@ func (s *span) piece(step decode.Step, at uint64) Piece {
 	return Piece{Step: step, Core: s.Core, Thread: s.Thread, Process: s.Process, At: at}
 }
 
-// Core iterates over what a core executed. An error ends it.
+// Core iterates over the flow of a core. An error ends it.
 func Core(r *trace.Reader, core arch.CoreID) iter.Seq2[Piece, error] {
 	return flow(r, func(s *span) bool { return s.Core == core })
 }
 
-// Thread iterates over what a thread executed. An error ends it.
+// Thread iterates over the flow of a thread. An error ends it.
 func Thread(r *trace.Reader, thread arch.ThreadID) iter.Seq2[Piece, error] {
 	return flow(r, func(s *span) bool { return s.Thread == thread })
 }
 
-// All iterates over what all threads executed, a turn of a thread on a core after
-// another as they began: of each thread and of each core in its order. An error ends
+// All iterates over the flow of all threads, one turn of a thread on a core after
+// another in the order of their begin: of each thread and of each core in its order. An error ends
 // it.
 func All(r *trace.Reader) iter.Seq2[Piece, error] {
 	return flow(r, func(*span) bool { return true })

@@ -77,8 +77,8 @@ func symbols(t *testing.T, bin string) (addrs [5]uint64) {
 }
 
 // TestThreadsOfCores: each thread has executed its function as often as the
-// source says, and no other thread's; what the cores executed is what the
-// threads did.
+// source says, and no other thread's; the flow of the cores is the flow of the
+// threads.
 func TestThreadsOfCores(t *testing.T) {
 	for _, cores := range []int{1, 2, 4} {
 		bin, r, _ := record(t, cores)

@@ -13,7 +13,7 @@ var errBlock = errors.New("it is no block of memory accesses")
 // place is where an address leads.
 type place struct{ number, page uint64 }
 
-// Decoder decodes blocks, one after the other. What it gives is valid until the
+// Decoder decodes blocks, one after the other. A decoded access is valid until the
 // next call.
 type Decoder struct {
 	model
@@ -113,7 +113,7 @@ func (d *Decoder) empty() bool {
 	return true
 }
 
-// item decodes what is no access. It returns whether there is something to give.
+// item decodes an item that is no access. It returns whether there is an event to give.
 func (d *Decoder) item(kind byte) bool {
 	d.fresh = true
 	if kind != itemPiece && !d.begun {
@@ -210,7 +210,7 @@ func (d *Decoder) access(control byte) {
 	}
 	addr &= 1<<addrBits - 1
 	m := &d.memory
-	if d.fresh { // otherwise only what differs from the last access is set
+	if d.fresh { // otherwise only the fields that differ from the last access are set
 		*m = event.Memory{Stamp: d.stamp}
 		d.fresh = false
 	}

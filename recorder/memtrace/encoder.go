@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Bounds of a block: it ends when it has so many items, or bytes of pages and of
-// what the kernel wrote, or bytes in all, which are looked at now and then.
+// Bounds of a block: it ends at this number of items, or of bytes of pages and of
+// kernel stores, or of bytes in all, which are checked at intervals.
 const (
 	maxItems = 1 << 20
 	maxData  = 1 << 21
@@ -24,24 +24,24 @@ const (
 	colAddrs           // differences of addresses
 	colNear            // differences of values
 	colRaw             // values
-	colHigh            // how second halves of values are told
+	colHigh            // how second halves of values are coded
 	colBranches        // numbers of branches
 	colItems           // the fields of items
-	colData            // contents of pages, and what the kernel wrote
+	colData            // contents of pages, and the kernel's stores
 	columns
 )
 
 // coded is a block that is complete.
 type coded struct {
 	record []byte
-	// stamps are those that the index has to cover.
+	// stamps are those that the index covers.
 	stamps []event.Stamp
 }
 
 // frontSize is the number of pages whose place the coder has at hand.
 const frontSize = 1 << 10
 
-// Encoder makes blocks of what the engine logs.
+// Encoder makes blocks from the engine's log.
 type Encoder struct {
 	model
 	known map[uint64]uint32 // sites by description
@@ -51,7 +51,7 @@ type Encoder struct {
 	look  int // the number of items at which to look at the size
 
 	live  map[uint64]uint64 // the page of each address's page, as the engine has it
-	front [frontSize]uint64 // pages that the block tells as they are: number and epoch
+	front [frontSize]uint64 // pages whose mapping the block has: number and epoch
 
 	stamp    event.Stamp // of the piece
 	branches uint64      // before the last access
@@ -90,8 +90,8 @@ type Log interface {
 	Bytes(*uc.MemoryEntry) []byte
 }
 
-// Add encodes a part of the log. Start is the stamp of where it begins, and
-// counted what the engine's count of branches was there.
+// Add encodes a part of the log. Start is the stamp of its begin, and
+// counted the engine's count of branches there.
 func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	entries := b.Entries()
 	if len(entries) == 0 {
@@ -138,7 +138,7 @@ func (e *Encoder) full() bool {
 	return size >= maxBytes
 }
 
-// piece begins a piece of a thread's run, unless the last one goes on.
+// piece begins a piece of a thread's run, unless it continues the last one.
 func (e *Encoder) piece(at event.Stamp) {
 	last := e.stamp
 	if len(e.stamps) == 0 {
@@ -167,12 +167,12 @@ func (e *Encoder) item(kind byte) {
 // mapped notes where an address leads from now on.
 func (e *Encoder) mapped(number, page uint64) {
 	e.live[number] = page
-	if told, ok := e.pages[number]; !ok || told != page {
+	if seen, ok := e.pages[number]; !ok || seen != page {
 		e.front[number&(frontSize-1)] = 0
 	}
 }
 
-// place makes sure that the block tells where an address leads.
+// place makes sure that the block has the page of an address.
 func (e *Encoder) place(addr uint64) {
 	number := addr >> pageShift
 	f := &e.front[number&(frontSize-1)]
@@ -180,7 +180,7 @@ func (e *Encoder) place(addr uint64) {
 		return
 	}
 	page := e.live[number]
-	if told, ok := e.pages[number]; !ok || told != page {
+	if seen, ok := e.pages[number]; !ok || seen != page {
 		e.pages[number] = page
 		e.item(itemMap)
 		e.put(colItems, number)
@@ -228,7 +228,7 @@ func (e *Encoder) access(n *uc.MemoryEntry, high, branches uint64) {
 	e.items++
 }
 
-// find is the site of an access, how it is told, and how many branches are
+// find returns the site of an access, the coding of the site, and how many branches are
 // expected before it.
 func (e *Encoder) find(pc uint64, descr uint8) (id uint32, control byte, branches uint32) {
 	l := &e.sites[e.last]
@@ -251,7 +251,7 @@ func (e *Encoder) find(pc uint64, descr uint8) (id uint32, control byte, branche
 	return id, siteOther, 0
 }
 
-// value tells the first half of a value.
+// value encodes the first half of a value.
 func (e *Encoder) value(s *site, addr, v uint64, descr uint8) byte {
 	size := lowSize(descr & sizeMask)
 	first, second := firstBytes(e.recall(addr), size), firstBytes(s.value+s.trend, size)
@@ -289,7 +289,7 @@ func (e *Encoder) high(addr, v uint64, size uint8) {
 	e.cols[colHigh] = append(e.cols[colHigh], how)
 }
 
-// change tells of an entry that is neither an access nor a place.
+// change encodes an entry that is neither an access nor a place.
 func (e *Encoder) change(n *uc.MemoryEntry, data []byte) {
 	switch n.Kind {
 	case uc.MemoryKernel:

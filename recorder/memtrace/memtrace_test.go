@@ -35,7 +35,7 @@ func (l *fakeLog) Bytes(e *uc.MemoryEntry) []byte {
 	return nil
 }
 
-// drawLog makes a log as the engine does: pages are told before they are used,
+// drawLog makes a log as the engine does: a page's mapping precedes its use,
 // branches grow.
 type drawer struct {
 	t        *rapid.T
@@ -60,7 +60,7 @@ func (d *drawer) log() *fakeLog {
 	}
 	l := &fakeLog{start: d.stamp, counted: d.branches}
 	for range rapid.IntRange(0, 60).Draw(t, "n") {
-		switch rapid.IntRange(0, 12).Draw(t, "what") {
+		switch rapid.IntRange(0, 12).Draw(t, "entry") {
 		case 0:
 			d.content(l)
 		case 1:
@@ -107,7 +107,7 @@ func (d *drawer) kernel(l *fakeLog) {
 	d.expect(m, l)
 }
 
-// lead has the log tell where an address leads, sometimes anew.
+// lead logs the page of an address, sometimes anew.
 func (d *drawer) lead(l *fakeLog, addr uint64) uint64 {
 	number := addr >> pageShift
 	page, ok := d.mapped[number]
@@ -159,8 +159,8 @@ func (d *drawer) expect(m event.Memory, l *fakeLog) {
 	d.want = append(d.want, m)
 }
 
-// same compares without what depends on where pieces begin and on which branch
-// what is no access stands after.
+// same compares without the fields that depend on where pieces begin and on the branch
+// that an item other than an access follows.
 func same(a, b event.Memory) bool {
 	for _, m := range []*event.Memory{&a, &b} {
 		m.Time, m.Instructions = 0, 0
@@ -338,8 +338,8 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 	}
 }
 
-// Invariant 2: what is no block gives an error and never a panic, and takes no
-// more time than it has bytes.
+// Invariant 2: bytes that are no block give an error and never a panic, and take
+// time linear in their number.
 func FuzzDecode(f *testing.F) {
 	e := NewEncoder()
 	e.Add(&fakeLog{entries: many(40, 3)}, event.Stamp{Seq: 1, Thread: 7}, 0)

@@ -3,14 +3,14 @@ package memtrace
 import "math/bits"
 
 // The control byte of an access: how its instruction, address, value and
-// branches are told.
+// branches are coded.
 const (
 	siteMask   = 3
 	siteFirst  = 0 // the successor that came last
 	siteSecond = 1 // the one that came before that
 	siteOther  = 2 // by number, a new one with its description
 
-	// Without either the address is as the instruction's last two tell.
+	// Without either the address follows from the instruction's last two.
 	addrPair  = 1 << 2 // from the access before as far as last time
 	addrOther = 1 << 5 // the difference to the instruction's last address
 
@@ -52,8 +52,8 @@ const (
 	flagAtomic = 64
 )
 
-// site is an instruction's accesses of one kind and size: what is predicted from
-// them.
+// site is an instruction's accesses of one kind and size: the state of their
+// prediction.
 type site struct {
 	pc           uint64
 	addr, stride uint64
@@ -70,14 +70,14 @@ const cacheSize = 1 << 16
 
 type cached struct{ addr, value uint64 }
 
-// model is what the coder and the decoder know alike.
+// model is the state that the encoder and the decoder share.
 type model struct {
 	sites  []site
 	last   uint32 // the site before
 	where  uint64 // the address before
 	before uint64 // the value before
 	cache  [cacheSize]cached
-	epoch  uint64 // of what is in the cache, above the bits of addresses
+	epoch  uint64 // of the cache's entries, above the bits of addresses
 	pages  map[uint64]uint64
 }
 
@@ -122,7 +122,7 @@ func (m *model) add(pc uint64, descr uint8) uint32 {
 	return uint32(len(m.sites) - 1)
 }
 
-// follow notes that a site came after the last one, so many branches later.
+// follow notes that a site came after the last one, with this number of branches between.
 func (m *model) follow(id uint32, branches uint32) {
 	l := &m.sites[m.last]
 	if l.next[0] != id {

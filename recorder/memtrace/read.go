@@ -13,7 +13,7 @@ import (
 // Key is the stream of a trace that has the accesses.
 var Key = trace.Key{Kind: trace.Memory}
 
-// Select chooses among what a trace has; the zero value chooses all. Contents
+// Select chooses among the accesses of a trace; the zero value chooses all. Contents
 // and copies of pages have neither address nor instruction: they are left out as
 // soon as addresses, instructions or threads are chosen.
 type Select struct {
@@ -53,8 +53,8 @@ func touches(ranges []uc.AddrRange, at arch.Addr, size uint64) bool {
 	return len(ranges) == 0
 }
 
-// Read iterates over the accesses of a trace. What it gives is valid until the
-// next one. Damage gives an error in its place; going on gives the next block.
+// Read iterates over the accesses of a trace. An access is valid until the
+// next one. Damage gives an error in its place; continuing gives the next block.
 func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
 	return func(yield func(*event.Memory, error) bool) {
 		d := NewDecoder()
@@ -75,7 +75,7 @@ func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
 	}
 }
 
-// each yields what a block has, and reports whether to go on.
+// each yields the accesses of a block, and reports whether to continue.
 func (d *Decoder) each(s *Select, yield func(*event.Memory, error) bool) bool {
 	for {
 		m, err := d.Next()

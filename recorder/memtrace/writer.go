@@ -7,7 +7,7 @@ import (
 )
 
 // inFlight is how many buffers are between the machine and the encoder. It is
-// always as many, so that what is appended to the trace does not depend on how
+// always as many, so that the appended bytes do not depend on how
 // fast either is.
 const inFlight = 8
 
@@ -58,8 +58,8 @@ func encode(jobs <-chan job, results chan<- result) {
 	close(results)
 }
 
-// Take takes what the engine has logged. Start is the stamp of where the log
-// begins, and counted what the engine's count of branches was there.
+// Take takes the engine's log. Start is the stamp of its
+// begin, and counted the engine's count of branches there.
 func (w *Writer) Take(cpu *uc.CPU, start event.Stamp, counted uint64) {
 	if cpu.LoggedMemory() == 0 {
 		return
@@ -89,7 +89,7 @@ func (w *Writer) send(j job) {
 	w.flying++
 }
 
-// collect appends what the oldest job has brought.
+// collect appends the block of the oldest job.
 func (w *Writer) collect() {
 	r := <-w.results
 	w.flying--

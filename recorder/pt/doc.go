@@ -5,7 +5,7 @@
 // "Intel Processor Trace" (SDM below).
 //
 // An Encoder turns a core's branch log into packets; Parse turns bytes back
-// into one Packet. What it is not: it knows no instructions and no threads.
+// into one Packet. It knows neither instructions nor threads.
 // Package recorder/pt/decode follows the packets through the code.
 //
 // Invariants:

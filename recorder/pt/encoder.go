@@ -11,7 +11,7 @@ import (
 // "Indirect Transfer Compression for Returns").
 const callDepth = 64
 
-// Config says what a stream holds. The zero value is a plain stream with one
+// Config chooses the contents of a stream. The zero value is a plain stream with one
 // PSB, no timing and no compressed returns.
 type Config struct {
 	// PSBPeriod is the number of bytes after which a PSB is due. It is written at
@@ -25,7 +25,7 @@ type Config struct {
 }
 
 // Encoder writes the packets of one core to a writer, buffered. Errors of the
-// writer end the output; Flush tells them.
+// writer end the output; Flush returns them.
 type Encoder struct {
 	out     io.Writer
 	cfg     Config
@@ -48,7 +48,7 @@ type Encoder struct {
 }
 
 // bufferSize is the room for packets before they go to the writer, and reserve
-// what the packets of one word, with a PSB and its header, need at most.
+// the most that the packets of one word, with a PSB and its header, need.
 const (
 	bufferSize = 64 << 10
 	reserve    = 256
@@ -63,7 +63,7 @@ func NewEncoder(out io.Writer, cfg Config) *Encoder {
 }
 
 // Offset is the length of the stream so far. Outcomes that wait for their
-// packet to fill are not in it; while tracing is off there are none.
+// packet to fill are not in it; while tracing is off none wait.
 func (e *Encoder) Offset() uint64 { return e.written + uint64(len(e.buf)) }
 
 // On reports whether tracing is on: an Enable was the last but for Syscall and
@@ -102,7 +102,7 @@ func (e *Encoder) Clock(at arch.Cycles) {
 	}
 }
 
-// PIP tells the address space of what is traced next, as a page-table root of
+// PIP gives the address space of the code that is traced next, as a page-table root of
 // 4096 times the number. Tracing must be off.
 func (e *Encoder) PIP(space uint64) {
 	if e.on {
@@ -140,7 +140,7 @@ func (e *Encoder) Enable(ip uint64, at arch.Cycles) {
 	e.on = true
 }
 
-// Syscall turns tracing off behind an instruction that leaves user mode by
+// Syscall turns tracing off after an instruction that leaves user mode by
 // itself: SYSCALL, INT n, INT3.
 func (e *Encoder) Syscall() {
 	e.mustBeOn()
@@ -207,7 +207,7 @@ func (e *Encoder) Log(words []uc.BranchWord) {
 // canonical is the address in the low 48 bits of a word.
 func canonical(w uc.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
 
-// outcomes adds n outcomes to those that wait, and writes a long TNT when it
+// outcomes adds n outcomes to the pending ones, and writes a long TNT when it
 // is full.
 func (e *Encoder) outcomes(bits uint64, n int) {
 	if over := e.nbits + n - maxLongTNT; over >= 0 {
@@ -241,7 +241,7 @@ func (e *Encoder) flushTNT() {
 	e.bits = 0
 }
 
-// indirect writes a TIP, and a PSB behind it if one is due.
+// indirect writes a TIP, and a PSB after it if one is due.
 func (e *Encoder) indirect(target uint64) {
 	e.flushTNT()
 	e.cycles()

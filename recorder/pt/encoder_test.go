@@ -36,7 +36,7 @@ func tnt(outcomes string) uc.BranchWord {
 	return word(uc.TagTNT, uint64(len(outcomes))<<48|bits)
 }
 
-// stream is what the encoder writes when f has used it.
+// stream returns the encoder's output after f has used it.
 func stream(t *testing.T, cfg pt.Config, f func(e *pt.Encoder)) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -143,17 +143,17 @@ func TestPackets(t *testing.T) {
 				word(uc.TagRet, 0x401999), word(uc.TagRet, 0x401005),
 			})
 		}, on + "2d9919" + "2d0510"},
-		{"PSB while tracing, behind an indirect branch", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
+		{"PSB while tracing, after an indirect branch", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
 			e.Log([]uc.BranchWord{tnt("T"), word(uc.TagTIP, 0x402000)})
 			e.Log([]uc.BranchWord{tnt("T")}) // nothing due: the place is not known
 		}, on + "06 " + "2d0020 " + psb + pip0 + "9901 " + "5d00204000 " + psbend},
-		{"PSB at a place that is told", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
+		{"PSB at a given place", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
 			e.Log([]uc.BranchWord{tnt("T")})
 			e.Position(0x7fff00000123)
 		}, on + "06 " + psb + pip0 + "9901 " + "7d230100 00ff7f " + psbend},
-		{"PSB before tracing goes on, then MODE.Exec again", pt.Config{PSBPeriod: 30}, func(e *pt.Encoder) {
+		{"PSB before tracing is enabled again, then MODE.Exec again", pt.Config{PSBPeriod: 30}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
 			e.Syscall()
 			e.Enable(0x401002, 0)

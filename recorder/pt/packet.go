@@ -2,7 +2,7 @@ package pt
 
 import "encoding/binary"
 
-// Kind tells what a packet is. The names are the SDM's.
+// Kind is the kind of a packet. The names are the SDM's.
 type Kind uint8
 
 // The packets of SDM section "Packet Definitions". TNT stands for both the

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt"
 )
 
-// TestParse has the packets that the encoder never writes, and those that are
+// TestParse has packets that the encoder never writes, and packets that are
 // damaged, by the tables of the SDM, section "Packet Definitions".
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestResolve(t *testing.T) {
 }
 
 // FuzzParse: no bytes make Parse fail otherwise than by an error, and a packet
-// lies within the bytes and does not depend on what follows it.
+// lies within the bytes and does not depend on the bytes after it.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{psb, psbend, "02a3ffffffffffff", "0747", "9901", "1901020304050607", "02c3880102030405060708"} {
 		f.Add(unhex(s))

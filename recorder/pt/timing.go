@@ -26,7 +26,7 @@ const (
 	CoreBusRatio = 24
 )
 
-// clock keeps the time of a core and what the stream has told of it.
+// clock keeps the time of a core and the part of it that the stream has.
 type clock struct {
 	Timing
 	base     uint64 // cycles at the start of the run
@@ -67,7 +67,7 @@ func (c *clock) appendHeader(b []byte) []byte {
 	return b
 }
 
-// appendTSC appends the time, and with MTC what the crystal clock showed then.
+// appendTSC appends the time, and with MTC the time of the crystal clock.
 // Cycles are counted anew from here.
 func (c *clock) appendTSC(b []byte) []byte {
 	tsc := c.tsc()
@@ -82,7 +82,7 @@ func (c *clock) appendTSC(b []byte) []byte {
 }
 
 // time sets the clock to cycles of the run, and writes an MTC packet if the
-// crystal clock has come to the next multiple of the period. The outcomes
+// crystal clock has reached the next multiple of the period. The outcomes
 // before it are written first, so that they are before it in time too. If it
 // has passed several multiples, a decoder finds them by the last alone, as long
 // as the eight bits have not come round; then a TSC says the time.

@@ -1,5 +1,5 @@
 // Package replay is the log of decisions that repeats a run. A Tracker notes
-// each step of the scheduler and what came of it; a Log reads the steps back for
+// each step of the scheduler and its outcome; a Log reads the steps back for
 // sched.NewReplay; Difference says where a replay is not the recorded run.
 //
 // Together with the manifest (program, configuration, seed, the host files that

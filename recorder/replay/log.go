@@ -25,7 +25,7 @@ func NewLog(r *trace.Reader) *Log {
 // SharedInSnapshot marks that copies of a machine's state share the log.
 func (l *Log) SharedInSnapshot() {}
 
-// Err is what ended the log too early: damage.
+// Err is the damage that ended the log too early, nil for none.
 func (l *Log) Err() error { return l.err }
 
 // Decision implements sched.Decisions.

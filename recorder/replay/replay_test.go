@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// twoCores is what a Tracker looks at.
+// twoCores is the state that a Tracker reads.
 type twoCores struct {
 	on    [2]arch.ThreadID
 	clock [2]arch.Cycles

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Cores is what a Tracker looks at: the scheduler's cores and their clocks.
+// Cores is the state that a Tracker reads: the scheduler's cores and their clocks.
 type Cores interface {
 	Cores() int
 	On(arch.CoreID) arch.ThreadID
@@ -18,13 +18,13 @@ type Cores interface {
 	Switches() uint64
 }
 
-// Tracker makes decisions out of what the machine does. It is plain data.
+// Tracker makes decisions from the machine's events. It is plain data.
 type Tracker struct {
 	cores []event.CoreState // at the last decision
 	now   event.Decision
 	count uint64 // decisions so far
 	check uint64
-	last  [3]uint64 // the kernel's last event: what it is, as in add, and of what
+	last  [3]uint64 // the kernel's last event: its kind, as in add, and its subject
 }
 
 // NewTracker makes a tracker of a machine on which nothing has run.
@@ -84,7 +84,7 @@ func (t *Tracker) Ran(s arch.Stop, after arch.Cycles) {
 	}
 }
 
-// Syscall, Signal and Exit note what the kernel does.
+// Syscall, Signal and Exit note the kernel's events.
 func (t *Tracker) Syscall(thread arch.ThreadID, number uint64, args [6]uint64, result uint64) {
 	t.mixWords(2, uint64(thread), number, result)
 	t.mixWords(args[:]...)

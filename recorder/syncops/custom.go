@@ -26,7 +26,7 @@ type Custom struct {
 	// Object says which argument, from 1 to 3, is the address of the object; 0:
 	// there is one object for all calls.
 	Object int `json:"object,omitempty" yaml:"object" mapstructure:"object"`
-	// Effect says what a call does to the object.
+	// Effect is the call's effect on the object.
 	Effect Effect `json:"effect,omitempty" yaml:"effect" mapstructure:"effect"`
 	// At says when: at the entry or at the return. The default is the entry for
 	// release, the return for acquire, and for both release at the entry and
@@ -52,16 +52,16 @@ func (a *Address) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText gives what UnmarshalText takes.
+// MarshalText is the inverse of UnmarshalText.
 func (a Address) MarshalText() ([]byte, error) {
 	return []byte("0x" + strconv.FormatUint(uint64(a), 16)), nil
 }
 
-// Effect is what a custom operation does to its object.
+// Effect is the effect of a custom operation on its object.
 type Effect string
 
 // NoEffect is that of an operation that orders nothing for the program and is for a
-// Gate alone: it is not kept, and if it is an allocator's, it is told to a HeapSink
+// Gate alone: it is not kept, and if it is an allocator's, it is reported to a HeapSink
 // as others are.
 const NoEffect Effect = "none"
 
@@ -115,7 +115,7 @@ func LoadCustom(name string) ([]Custom, error) {
 	return l.Operations, nil
 }
 
-// check finds what a type cannot say.
+// check finds the mistakes that the types cannot exclude.
 func (c *Custom) check(f *yamlfile.File, field string) error {
 	if name, found, allowed := c.Wrong(); name != "" {
 		return f.Wrong(field+"."+name, found, allowed)
@@ -124,7 +124,7 @@ func (c *Custom) check(f *yamlfile.File, field string) error {
 }
 
 // Wrong is the first field that is not as it must be, by its name in YAML, with
-// what was found there and what is allowed; no field if all are.
+// the value found there and the allowed values; no field if all are.
 func (c *Custom) Wrong() (field string, found any, allowed string) {
 	switch {
 	case c.Name == "":
@@ -182,7 +182,7 @@ func matches(want, name string) bool {
 	return want == "" || want == name || want == path.Base(name)
 }
 
-// fixed is what is recognised in all files. Only what it has found of that so far
+// fixed is the set of operations that are recognised in all files. Only its cache of results
 // changes, so snapshots share it.
 type fixed struct {
 	custom      []Custom
@@ -223,7 +223,7 @@ func newFixed(custom []Custom, schedules bool) *fixed {
 	return x
 }
 
-// function finds what a symbol of a file stands for, nil: nothing. Custom
+// function finds the operation of a symbol of a file, nil: none. Custom
 // operations come before known ones.
 func (x *fixed) function(symbol, file string) *function {
 	for _, c := range x.customNames[symbol] {

@@ -6,17 +6,17 @@
 //
 // It changes nothing: it has breakpoints set, reads registers and memory where
 // they stop, and makes events. It does not decide when threads run, and does not
-// store what it sees: a Sink takes the events.
+// store the operations: it passes them to a Sink.
 //
-// The main type is Recognizer. Whoever drives the machine tells it what happens
-// to threads and asks nothing back. docs/sync.md says what is recorded of what.
+// The main type is Recognizer. Whoever drives the machine reports the events
+// of threads to it and asks nothing back. docs/sync.md says which operations are recorded, and how.
 //
 // Invariants:
 //
 //  1. Calls between an operation's Enter and its Return that serve it are not
-//     recorded: an operation counts once, whichever way it is implemented. What
-//     it calls back in the program (a once routine, a key's destructor), and
-//     what a signal handler does that interrupts it, is recorded.
+//     recorded: an operation counts once, whichever way it is implemented. The program's
+//     own code that it calls back (a once routine, a key's destructor), and
+//     a signal handler that interrupts it, are recorded.
 //  2. Every Enter is followed, in its thread, by a Return or Unwound of the same
 //     operation, properly nested, unless the thread is in it when the run ends
 //     or another program is executed.

@@ -10,13 +10,13 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// file is what is known of an ELF file. It never changes, so snapshots share
+// file is the knowledge about an ELF file. It never changes, so snapshots share
 // it.
 type file struct {
 	layout debuginfo.Layout
 	found  []place
-	// library tells that the file defines the functions that it is recognised
-	// by as a C library does.
+	// library reports that the file defines the functions by which a C library is
+	// recognised.
 	library bool
 }
 
@@ -120,7 +120,7 @@ func (f *file) add(addr uint64, indirect bool, fn *function) {
 
 // preferred chooses between two functions at one address: the one whose
 // operation has the lower number. In glibc pthread_spin_init and
-// pthread_spin_unlock are one function; only its calls tell which.
+// pthread_spin_unlock are one function; only its calls distinguish them.
 func preferred(a, b *function) *function {
 	if a.isSpinClear() && b.isSpinClear() && a.op != b.op {
 		both := releases(event.OpSpinUnlock)

@@ -2,7 +2,7 @@ package syncops
 
 import "github.com/heddle-dmt/heddle/emu/arch"
 
-// filter tells quickly of most addresses that they are not in a set.
+// filter excludes most addresses that are not in a set, fast.
 type filter [64]uint64
 
 func bitOf(a arch.Addr) (word, bit uint64) {

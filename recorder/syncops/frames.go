@@ -9,7 +9,7 @@ import (
 )
 
 // frame is a recognised function that a thread is in, or, without one, the
-// handler of a signal: what the handler calls is no part of what the signal
+// handler of a signal: the handler's calls are not part of the operation that the signal
 // interrupted.
 type frame struct {
 	function *function
@@ -40,7 +40,7 @@ func (f *frame) left(sp uint64) bool {
 	return sp > f.sp
 }
 
-// counted reports whether what the thread does now is part of an operation that
+// counted reports whether the thread is within an operation that
 // is recorded already.
 func (t *thread) counted() bool {
 	if len(t.frames) == 0 {
@@ -58,8 +58,8 @@ func (r *Recognizer) intact(f *frame, as *mm.AddressSpace) bool {
 	return ok && ret == f.ret
 }
 
-// settle drops the frames that the thread left without returning, by what its
-// stack pointer is now.
+// settle drops the frames that the thread left without returning, by
+// its stack pointer.
 func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
 		f := &t.frames[n-1]
@@ -94,7 +94,7 @@ func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
 }
 
 // atReturn handles the return of the innermost functions, if it is one that the
-// thread has come to. The frames that were left on the way are dropped.
+// thread has reached. The frames that were left on the way are dropped.
 func (r *Recognizer) atReturn(t *thread, regs *arch.Regs, at *event.Stamp) {
 	sp := regs.GPR[arch.RSP] - 8
 	r.settle(t, sp, at)
@@ -156,15 +156,15 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stam
 }
 
 // Where jmp_buf has the stack pointer, in glibc and musl, and where glibc keeps
-// what it hides it with (setjmp.S and tcbhead_t of glibc for x86-64).
+// key by which it hides that (setjmp.S and tcbhead_t of glibc for x86-64).
 const (
 	jumpSP      = 48
 	guardOffset = 0x30
 	guardTurn   = 17
 )
 
-// landing is the stack pointer that longjmp is about to go to. One that is
-// hidden can be told by where it lies when it is not.
+// landing is the stack pointer that longjmp is about to restore. A
+// hidden one is recognised by its value after decoding.
 func (r *Recognizer) landing(t *thread, regs *arch.Regs) uint64 {
 	sp := regs.GPR[arch.RSP]
 	saved, _ := r.readWord(t.space.as, arch.Addr(regs.GPR[arch.RDI]+jumpSP), 8)
@@ -185,7 +185,7 @@ func (t *thread) leaving() bool {
 	return n > 0 && t.frames[n-1].function != nil && t.frames[n-1].function.leaves
 }
 
-// maxFrames bounds what is kept of a thread that leaves functions in ways that
+// maxFrames bounds the frames of a thread that leaves functions in ways that
 // are not noticed, such as by changing stacks.
 const maxFrames = 256
 

@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// role says what the first operand of a function is.
+// role is the meaning of the first operand of a function.
 type role uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	aKey               // the number of a key
 	createdKey         // where the number of the key to be made goes
 	aName              // of a semaphore
-	theFunction        // none: what counts is the function itself
+	theFunction        // no operand: the function itself is the object
 )
 
 // success says which results mean that an operation took effect.
@@ -33,7 +33,7 @@ const (
 	always
 )
 
-// function is what is known of a recognised function. Arguments are numbered
+// function describes a recognised function. Arguments are numbered
 // from 1; 0 is none.
 type function struct {
 	name    string
@@ -41,7 +41,7 @@ type function struct {
 	role    role
 	object  int8 // which argument is the object
 	second  int8 // the mutex of a condition wait
-	value   int8 // what goes into Sync.Value
+	value   int8 // the argument that is Sync.Value
 	success success
 	// effects at the call, at a successful return, and at any return.
 	enter, done, after event.Effects
@@ -57,19 +57,19 @@ type function struct {
 	starts int8      // which argument is the routine of the thread to be made
 }
 
-// kind tells recognised addresses apart that are no plain operations.
+// kind distinguishes recognised addresses that are no plain operations.
 type kind uint8
 
 const (
 	operation   kind = iota
-	setSpecific      // pthread_setspecific: needed to tell keys' destructors apart
-	threadEnd        // the C library begins to destroy what a thread owns
+	setSpecific      // pthread_setspecific: needed to distinguish keys' destructors
+	threadEnd        // the C library begins to destroy a thread's keys
 	resolver         // of an IFUNC: its result is the function
 	destructor       // of a key
 	routine          // that pthread_once may call
 	jump             // longjmp
 	catch            // an exception was caught, in the function that calls this
-	wrapper          // syscall(2): what it does is its caller's
+	wrapper          // syscall(2): its operation is its caller's
 	spinClear        // pthread_spin_init and pthread_spin_unlock at one address
 	allocator        // malloc and its kin
 	body             // the routine that a thread was made for
@@ -100,8 +100,8 @@ func (f *function) succeeded(rax uint64) bool {
 	}
 }
 
-// result is what the function returned, as Sync.Result has it: an int, for all
-// but those that return pointers.
+// result is the value that the function returned, as Sync.Result has it: an int, for all
+// but the functions that return pointers.
 func (f *function) result(rax uint64) int64 {
 	if f.success == ifPointer {
 		return int64(rax)
@@ -299,7 +299,7 @@ func lookup(symbol string) (function, bool) {
 }
 
 // Operation is the operation that a function of POSIX, C11 or glibc is, by its
-// symbol; false if it is none.
+// symbol; false for any other symbol.
 func Operation(symbol string) (event.SyncOp, bool) {
 	f, ok := lookup(symbol)
 	return f.op, ok && f.kind == operation && f.op != event.OpNone

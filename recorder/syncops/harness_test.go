@@ -43,7 +43,7 @@ func config(args ...string) machine.Config {
 	return c
 }
 
-// recording is what a run left behind.
+// recording is the result of a run.
 type recording struct {
 	result  *machine.Result
 	out     string
@@ -66,7 +66,7 @@ func plain(t testing.TB, c machine.Config) (*machine.Result, string) {
 
 // record runs a program with its sync operations recorded, and without; that
 // must be the same run.
-func record(t testing.TB, c machine.Config, what machine.SyncRecord) *recording {
+func record(t testing.TB, c machine.Config, mode machine.SyncRecord) *recording {
 	t.Helper()
 	before, out := plain(t, c)
 	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
@@ -74,7 +74,7 @@ func record(t testing.TB, c machine.Config, what machine.SyncRecord) *recording 
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c.Record = &machine.Record{To: f, Sync: &what}
+	c.Record = &machine.Record{To: f, Sync: &mode}
 	r := &recording{threads: map[arch.ThreadID]string{}, objects: map[event.ObjectID]event.Object{}}
 	r.result, r.out = plain(t, c)
 	if r.result.Digest != before.Digest || r.result.Cycles != before.Cycles || r.out != out {

@@ -14,7 +14,7 @@ type HeapSink interface {
 	AddAllocation(*event.Heap)
 }
 
-// shape says which arguments of an allocator's function mean what, from 1; 0 is
+// shape gives the meaning of the arguments of an allocator's function, numbered from 1; 0 is
 // none.
 type shape struct {
 	op        event.HeapOp
@@ -23,7 +23,7 @@ type shape struct {
 	into      int8 // where the new block's address is written, instead of returned
 }
 
-// shapes are malloc(3), posix_memalign(3) and what they mention.
+// shapes are malloc(3), posix_memalign(3) and the functions on those pages.
 var shapes = map[string]shape{
 	"malloc":         {op: event.HeapAllocate, size: 1},
 	"calloc":         {op: event.HeapAllocate, size: 1, times: 2},
@@ -38,8 +38,8 @@ var shapes = map[string]shape{
 	"cfree":          {op: event.HeapFree, old: 1},
 }
 
-// HeapFunctions are custom operations that are none: they make the calls of
-// malloc and its kin be told to a HeapSink.
+// HeapFunctions is a Custom that stands for no operation: it has the calls of
+// malloc and its kin reported to a HeapSink.
 func HeapFunctions() []Custom { return []Custom{{heap: true}} }
 
 // keepsHeap reports whether HeapFunctions are among custom operations.

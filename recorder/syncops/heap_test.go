@@ -42,7 +42,7 @@ func calls(t *testing.T, path string) []string {
 	return lines
 }
 
-// TestHeap: the calls are those that the program says it made, statically and
+// TestHeap: the calls equal the program's own log of them, statically and
 // dynamically linked, and the run is the same with and without.
 func TestHeap(t *testing.T) {
 	for _, flags := range [][]string{nil, {"-static"}, {"-O0", "-no-pie"}} {

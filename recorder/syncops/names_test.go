@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// histories are what each thread did to what, by names alone, without what the C
-// library does for itself.
+// histories are the operations of each thread, by names alone, without the C
+// library's own.
 func (r *recording) histories() map[string][]string {
 	all := map[string][]string{}
 	for _, e := range r.syncs {
@@ -60,8 +60,8 @@ func TestNamesDoNotDependOnTheInterleaving(t *testing.T) {
 	}
 }
 
-// TestReturnToASnapshot: what is recorded after a return to a snapshot is what
-// is recorded without.
+// TestReturnToASnapshot: the recording after a return to a snapshot equals
+// one without.
 func TestReturnToASnapshot(t *testing.T) {
 	bin := build(t, "all.c")
 	c := config(bin)
@@ -109,7 +109,7 @@ func (r *recording) text() string {
 	return b.String()
 }
 
-// TestThreadsThatExecute: the names of what three processes do, each in three
+// TestThreadsThatExecute: the names of three processes' operations, each process in three
 // programs one after the other, of which threads execute the next.
 func TestThreadsThatExecute(t *testing.T) {
 	bin := build(t, "execs.c")

@@ -151,8 +151,8 @@ func (r *Recognizer) keyObject(t *thread, at *event.Stamp, number uint32, destru
 	return k
 }
 
-// threadObject is a thread as an object: what create releases and join
-// acquires.
+// threadObject is a thread as an object: create releases it and join
+// acquires it.
 func (r *Recognizer) threadObject(at *event.Stamp, name string) event.ObjectID {
 	return r.announce(at, "thread:"+name, 0)
 }
@@ -208,7 +208,7 @@ func peek(as *mm.AddressSpace, at arch.Addr, b []byte) (done int) {
 	return done
 }
 
-// peekAbsent reads of a page that is not resident what the guest would find.
+// peekAbsent reads from a page that is not resident the bytes that the guest would find.
 func peekAbsent(as *mm.AddressSpace, at arch.Addr, b []byte) int {
 	v, ok := as.Find(at)
 	if !ok || v.Prot == 0 {

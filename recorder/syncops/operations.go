@@ -70,7 +70,7 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	r.push(t, f)
 }
 
-// leaveBody tells of a thread that leaves its routine, if that is to be told.
+// leaveBody reports a thread that leaves its routine, if that is to be reported.
 func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
 	if r.fixed.body == nil {
 		return
@@ -80,7 +80,7 @@ func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
 	r.emit(&e)
 }
 
-// chooseSpin tells pthread_spin_init from pthread_spin_unlock where they are one
+// chooseSpin distinguishes pthread_spin_init from pthread_spin_unlock where they are one
 // function: an unlock is of a lock that is held.
 func (r *Recognizer) chooseSpin(t *thread, f *frame) {
 	o := r.objects[r.locate(t.space, arch.Addr(f.args[0]))]
@@ -91,7 +91,7 @@ func (r *Recognizer) chooseSpin(t *thread, f *frame) {
 	}
 }
 
-// findObject fills in what a call acts on.
+// findObject fills in the object of a call.
 func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
 	fn := f.function
 	arg := uint64(0)
@@ -171,7 +171,7 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *arch.Regs, at *event.St
 	}
 }
 
-// succeed notes what a successful operation changes.
+// succeed notes the effects of a successful operation.
 func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
 	switch f.function.op {
 	case event.OpRWWriteLock, event.OpRWTryWriteLock, event.OpRWTimedWriteLock, event.OpRWClockWriteLock,
@@ -213,7 +213,7 @@ func (r *Recognizer) watchRoutine(t *thread, f *frame) {
 }
 
 // enterRoutine notes that the thread's once operation is the one that runs the
-// routine: what the routine does counts.
+// routine: the routine's operations are recorded.
 func (r *Recognizer) enterRoutine(t *thread, entry arch.Addr, sp, ret uint64) {
 	n := len(t.frames)
 	if n == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Sink takes what was recognised, in order. What it is given is valid until it
+// Sink takes the recognised operations, in order. Its arguments are valid until it
 // returns. The stamps lack the numbers of the event (Seq and Sync).
 type Sink interface {
 	AddSync(*event.Sync)
 	AddObject(*event.Object)
 }
 
-// Engine is what a Recognizer needs of the processor: uc.CPU has it.
+// Engine is the part of the processor that a Recognizer needs: uc.CPU has it.
 type Engine interface {
 	Regs(*arch.Regs)
 	PC() arch.Addr
@@ -30,15 +30,15 @@ type Engine interface {
 	TakeAtomic(*uc.Atomic) bool
 }
 
-// Config says what to recognise.
+// Config chooses the operations to recognise.
 type Config struct {
-	// Custom are operations besides those that are known.
+	// Custom are operations besides the known ones.
 	Custom []Custom
 	// Open opens files of the guest, to look for split-off symbols; nil: none
 	// are looked for.
 	Open OpenFunc
-	// TellHeap has the Gate of a Recording, if it is a HeapSink, told of calls of
-	// allocators also when they are not kept.
+	// TellHeap has calls of allocators reported to the Gate of a Recording, if it is a HeapSink,
+	// also when they are not kept.
 	TellHeap bool
 	// Schedules makes calls of allocators operations, OpAllocate, which the Gate of a
 	// Recording is asked about and which are not kept; and it adds the returns of the
@@ -65,14 +65,14 @@ type Recognizer struct {
 	returns   map[arch.Addr]bool // return addresses that have breakpoints
 	watched   filter             // all addresses that have breakpoints, unless stale
 	armed     uint64             // the host's count when the breakpoints were set
-	stale     bool               // the breakpoints are not what they should be
+	stale     bool               // the breakpoints are out of date
 	atomics   bool               // are recorded
 	sharing   bool               // there may be memory that processes share
 	renamed   *thread            // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known
 
-	// What is at hand, kept so that no event takes memory.
+	// Buffers, kept to save allocations.
 	regs    arch.Regs
 	at      event.Stamp
 	scratch event.Sync
@@ -80,7 +80,7 @@ type Recognizer struct {
 	bytes   [8]byte
 }
 
-// host is what snapshots share.
+// host is the part that snapshots share.
 type host struct {
 	engine Engine
 	open   OpenFunc
@@ -123,7 +123,7 @@ func (r *Recognizer) Name(id arch.ThreadID) string {
 	return ""
 }
 
-// InOperation reports whether what a thread does now is part of an operation.
+// InOperation reports whether a thread is within an operation.
 func (r *Recognizer) InOperation(id arch.ThreadID) bool {
 	t := r.threads.At(id)
 	return t != nil && t.counted()
@@ -159,7 +159,7 @@ func (r *Recognizer) emit(e *event.Sync) { r.sink.AddSync(e) }
 // Knows reports whether a thread was met already.
 func (r *Recognizer) Knows(id arch.ThreadID) bool { return r.threads.At(id) != nil }
 
-// Running tells that a thread, which is loaded, is about to run.
+// Running reports that a thread, which is loaded, is about to run.
 func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	t := r.threads.At(task.ID())
 	switch {
@@ -178,8 +178,8 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	r.refresh(t)
 }
 
-// passes is Running for a thread about which nothing is to be done where it is, which
-// has retired so many instructions. False: something may be.
+// passes is Running for a thread that needs nothing where it is, after
+// this number of retired instructions. It returns false if the thread may need something.
 func (r *Recognizer) passes(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
@@ -193,7 +193,7 @@ func (r *Recognizer) passes(id arch.ThreadID, instructions uint64) bool {
 	return true
 }
 
-// refresh brings what the engine looks for up to date: also after a return to a
+// refresh brings the engine's breakpoints up to date: also after a return to a
 // snapshot.
 func (r *Recognizer) refresh(t *thread) {
 	if r.stale || r.armed != r.host.armed {
@@ -204,7 +204,7 @@ func (r *Recognizer) refresh(t *thread) {
 	}
 }
 
-// Stopped tells that a thread stopped, and why. The thread is loaded.
+// Stopped reports that a thread stopped, and why. The thread is loaded.
 func (r *Recognizer) Stopped(id arch.ThreadID, why arch.StopReason, at event.Stamp) {
 	t := r.threads.At(id)
 	r.at = at
@@ -252,14 +252,14 @@ func (r *Recognizer) atDestructor(t *thread, regs *arch.Regs, at *event.Stamp) {
 	}
 }
 
-// Signalled tells that a signal handler of a thread was set up.
+// Signalled reports that a signal handler of a thread was set up.
 func (r *Recognizer) Signalled(id arch.ThreadID) {
 	if t := r.threads.At(id); t != nil {
 		t.signals++
 	}
 }
 
-// Issued tells of a system call that was not carried out yet.
+// Issued reports a system call that was not carried out yet.
 func (r *Recognizer) Issued(id arch.ThreadID, number uint64, args [6]uint64, at event.Stamp) {
 	t := r.threads.At(id)
 	t.call = systemCall{number, args}
@@ -271,8 +271,8 @@ func (r *Recognizer) Issued(id arch.ThreadID, number uint64, args [6]uint64, at 
 	}
 }
 
-// Completed tells that a thread's system call was carried out; it has not gone
-// on yet.
+// Completed reports that a thread's system call was carried out; the thread has not
+// continued yet.
 func (r *Recognizer) Completed(id arch.ThreadID, number uint64, args [6]uint64, result uint64, at event.Stamp) {
 	t := r.threads.At(id)
 	if t == nil {
@@ -306,7 +306,7 @@ func (t *thread) setTLS(tls arch.Addr) {
 	t.space.handles[uint64(tls)] = handle{t.id, t.name}
 }
 
-// mapped follows changes of what is mapped.
+// mapped follows changes of the address space.
 func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uint64) {
 	if linux.Failed(result) {
 		return

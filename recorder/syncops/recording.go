@@ -17,17 +17,17 @@ type Recording struct {
 	recognizer     *Recognizer
 	current        *recorder.Recorder
 	syncs, objects *trace.Stream // nil if nothing is kept
-	keepHeap       bool          // calls of allocators are among what is kept
+	keepHeap       bool          // calls of allocators are kept
 	gate           Gate          // or nil
 	held           map[arch.ThreadID]event.Sync
 	gated          []event.ObjectID // of operations without effect, which are not kept
 }
 
-// Rearm tells that the engine is another one than before.
+// Rearm reports that the engine is another one than before.
 func (r *Recording) Rearm() { r.recognizer.stale = true }
 
-// Gate decides whether a thread may go on behind the begin or the end of an
-// operation. If not, that has its place in the order when the thread goes on.
+// Gate decides whether a thread may continue after the begin or the end of an
+// operation. If not, that has its position in the order when the thread continues.
 type Gate interface {
 	Admit(*event.Sync) bool
 }
@@ -94,7 +94,7 @@ func (v *Recording) AddObject(e *event.Object) {
 // Name is the name of a live thread.
 func (v *Recording) Name(t arch.ThreadID) string { return v.recognizer.Name(t) }
 
-// InOperation reports whether what a thread does now is part of an operation.
+// InOperation reports whether a thread is within an operation.
 func (v *Recording) InOperation(t arch.ThreadID) bool { return v.recognizer.InOperation(t) }
 
 // Arguments are those of the operation that a thread is in, at its begin; not ok: it
@@ -119,7 +119,7 @@ func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	}
 }
 
-// putHeld writes the operation at which a thread was held that goes on.
+// putHeld writes the operation at which a thread was held that now continues.
 func (v *Recording) putHeld(r *recorder.Recorder, t arch.ThreadID) {
 	e, ok := v.held[t]
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// sound checks that the recorded order is one that the operations allow: what
-// POSIX says of each kind of object, by effects and phases alone.
+// sound checks that the recorded order is one that the operations allow: the rules of
+// POSIX for each kind of object, by effects and phases alone.
 func (r *recording) sound(t testing.TB) {
 	t.Helper()
 	s := soundness{

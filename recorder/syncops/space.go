@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/mm"
 )
 
-// space is what is known of an address space: the files in it, where their
+// space is the knowledge about an address space: the files in it, where their
 // recognised functions are.
 type space struct {
 	as    *mm.AddressSpace
@@ -25,7 +25,7 @@ type space struct {
 	images   []*image // by address
 	entries  map[arch.Addr]entry
 	wrappers []arch.Addr // functions syscall
-	dynamic  []bound     // what calls told of: IFUNCs, once routines
+	dynamic  []bound     // found through calls: IFUNCs, once routines
 	keys     map[uint32]*tsdKey
 	handles  map[uint64]handle
 	dying    int       // threads that run destructors
@@ -43,13 +43,13 @@ type image struct {
 	start, end arch.Addr
 }
 
-// entry is what is recognised at an address.
+// entry is the function or event that is recognised at an address.
 type entry struct {
 	function *function
 	image    *image
 }
 
-// bound is an entry that the program's own calls told of.
+// bound is an entry that the program's own calls have shown.
 type bound struct {
 	addr arch.Addr
 	entry
@@ -209,7 +209,7 @@ func (s *space) fillEntries() {
 	}
 }
 
-// bind adds an entry that a call told of. What is recognised there already
+// bind adds an entry that a call has shown. An entry that is there already
 // stays.
 func (r *Recognizer) bind(s *space, addr arch.Addr, f *function) {
 	if _, have := s.entries[addr]; have || addr == 0 {

@@ -23,7 +23,7 @@ var void = []event.SyncOp{
 	event.OpC11CallOnce, event.OpC11CndDestroy, event.OpC11MtxDestroy, event.OpC11TssDelete, event.OpSemOpen,
 }
 
-// said is what an operation is in the words of the test programs (selflog.h), or
+// said is an operation in the words of the test programs (selflog.h), or
 // empty.
 func said(e event.Sync) string {
 	switch {
@@ -93,8 +93,8 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
 }
 
-// ownCode tells which calls are the program's own: of a static program's, those
-// from functions of its source. The C library's calls cannot be told apart by
+// ownCode returns the predicate of the program's own calls: of a static program's, calls
+// from functions of its source. The C library's calls cannot be distinguished by
 // their file there.
 func (r *recording) ownCode(t *testing.T, bin string) func(e event.Sync) bool {
 	f, err := elf.Open(bin)
@@ -122,7 +122,7 @@ func (r *recording) ownCode(t *testing.T, bin string) func(e event.Sync) bool {
 	}
 }
 
-// bias is by how much the program was moved, told by an object in it.
+// bias is by how much the program was moved, from the address of an object in it.
 func (r *recording) bias(bin string) uint64 {
 	for _, o := range r.objects {
 		if at, ok := strings.CutPrefix(o.Name, "1:"+filepath.Base(bin)+"+"); ok {
@@ -140,8 +140,8 @@ var ownFunctions = []string{
 	"c11_worker", "canceled",
 }
 
-// TestOperationsAreThoseCalled compares what was recorded with what the program
-// says it called.
+// TestOperationsAreThoseCalled compares the recording with the program's own log of
+// its calls.
 func TestOperationsAreThoseCalled(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"dynamic": nil, "static": {"-static"}, "static-pie": {"-static-pie"}, "no-pie": {"-no-pie"},
@@ -265,7 +265,7 @@ func TestCountsAreThoseOfAnInterposer(t *testing.T) {
 	}
 }
 
-// TestOperationsThatDoNotSimplyReturn compares with what the program says.
+// TestOperationsThatDoNotSimplyReturn compares with the program's own log.
 func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
 	plugin := build(t, "plugin.c", "-shared", "-fPIC")
 	bin := build(t, "edges.c", "-ldl")
@@ -286,7 +286,7 @@ func TestOperationsThatDoNotSimplyReturn(t *testing.T) {
 	}
 }
 
-// TestExceptions compares with what the program says.
+// TestExceptions compares with the program's own log.
 func TestExceptions(t *testing.T) {
 	bin := build(t, "exceptions.cc")
 	r := record(t, config(bin), machine.SyncRecord{})

@@ -49,7 +49,7 @@ func (r *Recognizer) enterFutex(t *thread, p *pendingFutex, value uint64, at *ev
 	t.futex = p
 }
 
-// completeFutex records what became of it. A wait that ended with a lock is followed by
+// completeFutex records the result of a futex call. A wait that ended with a lock is followed by
 // one for that.
 func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 	p := t.futex

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// thread is what is known of a guest thread.
+// thread is the knowledge about a guest thread.
 type thread struct {
 	id    arch.ThreadID
 	pid   arch.ThreadID // the first thread of its process
@@ -36,7 +36,7 @@ type thread struct {
 	clearTID  arch.Addr
 	onStack   []arch.Addr       // objects that are named by this stack
 	specific  map[uint32]uint64 // values of keys
-	fresh     bool              // has not come to its routine
+	fresh     bool              // has not reached its routine
 	dying     bool              // runs destructors
 	dyingSP   uint64            // at the first destructor's call
 	lastKey   int64             // whose destructor ran last, -1: none
@@ -76,7 +76,7 @@ type handle struct {
 	name string
 }
 
-// creation is what the system call tells of a new thread.
+// creation describes a new thread by the system call that makes it.
 type creation struct {
 	flags         uint64
 	stack, tls    uint64
@@ -196,7 +196,7 @@ func (t *thread) setStack(top arch.Addr, tls arch.Addr) {
 	}
 }
 
-// Started tells that a thread or process was made by a thread's system call,
+// Started reports that a thread or process was made by a thread's system call,
 // and returns its name.
 func (r *Recognizer) Started(creator arch.ThreadID, child *kernel.Task, at event.Stamp) string {
 	if t := r.renamed; t != nil {
@@ -263,7 +263,7 @@ func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
 	r.emit(&event.Sync{Stamp: at, Op: event.OpThreadStart, Object: id, Peer: t.id, Effects: event.Acquire})
 }
 
-// Exited tells that a thread is gone.
+// Exited reports that a thread has ended.
 func (r *Recognizer) Exited(id arch.ThreadID, at event.Stamp) {
 	t := r.threads.At(id)
 	if t == nil || t == r.renamed {
@@ -285,7 +285,7 @@ func (r *Recognizer) Exited(id arch.ThreadID, at event.Stamp) {
 	r.threads.Delete(id)
 }
 
-// mapping tells which system calls change what code is mapped.
+// mapping reports whether a system call changes the mapped code.
 func (s *space) mapping(number uint64, a [6]uint64) bool {
 	switch number {
 	case unix.SYS_MMAP:

@@ -84,7 +84,7 @@ func PutAt[E Event](s *Stream, e *E, at event.Stamp) {
 
 var errRecord = errors.New("it has not the fields of its kind")
 
-// Decode reads the binary form of an event. What it gets does not refer to the
+// Decode reads the binary form of an event. The event does not refer to the
 // record.
 func Decode[E Event](record []byte) (e E, err error) {
 	d := decoder{b: record}
@@ -96,7 +96,7 @@ func Decode[E Event](record []byte) (e E, err error) {
 }
 
 // Get iterates over the events of a stream that are selected. A damaged chunk
-// gives an error in its place; going on gives what follows it.
+// gives an error in its place; continuing gives the events after it.
 func Get[E Event](r *Reader, key Key, where Where) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var none E

@@ -28,10 +28,10 @@ const (
 	maxRaw  = 1 << 26
 )
 
-// A Kind is what a stream holds.
+// A Kind is the kind of a stream's contents.
 type Kind string
 
-// The kinds of streams, and what their numbers stand for.
+// The kinds of streams, and the meaning of their numbers.
 const (
 	Sideband  Kind = "sideband"  // context switches; one stream
 	Threads   Kind = "starts"    // starts of threads; one stream
@@ -39,7 +39,7 @@ const (
 	Syscalls  Kind = "syscalls"  // system calls; one stream
 	Signals   Kind = "signals"   // signals; one stream
 	Sync      Kind = "sync"      // sync operations; one stream
-	Objects   Kind = "objects"   // what sync operations act on; one stream
+	Objects   Kind = "objects"   // the objects of sync operations; one stream
 	Inputs    Kind = "inputs"    // inputs; one stream
 	Mappings  Kind = "mappings"  // files in memory; one stream
 	Heap      Kind = "heap"      // calls of allocators; one stream
@@ -50,7 +50,7 @@ const (
 	Stdin     Kind = "stdin"     // the bytes of standard input that were read
 	Faults    Kind = "faults"    // failures of the standard streams; one stream
 	Memory    Kind = "memory"    // blocks of memory accesses (package memtrace); one stream
-	ManifestK Kind = "manifest"  // what was run; one record, the first chunk
+	ManifestK Kind = "manifest"  // the configuration of the run; one record, the first chunk
 	SummaryK  Kind = "summary"   // how the run ended; one record, the last
 
 	timelines Kind = "timelines" // returns to marks
@@ -93,7 +93,7 @@ type Range struct {
 	Time      arch.Cycles
 }
 
-// Size is what the chunk takes in the file.
+// Size is the chunk's size in the file.
 func (c *Chunk) Size() int64 { return int64(chunkPrefix + len(c.head) + 8 + c.Stored + 8) }
 
 // payloadAt is where its payload begins.
@@ -131,7 +131,7 @@ func (c *Chunk) encodeHead() {
 	c.head = b
 }
 
-// decodeHead is the opposite; what is left of b comes back. It accepts only what
+// decodeHead is the opposite, and also returns the rest of b. It accepts only the output of
 // encodeHead makes.
 func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 	d := decoder{b: b}
@@ -178,7 +178,7 @@ func fileTrailer(indexAt int64) []byte {
 	return appendSum(b, b)
 }
 
-// frame is what comes before a chunk's payload.
+// frame is the prefix of a chunk's payload.
 func (c *Chunk) frame() []byte {
 	b := []byte(chunkMagic)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.head)))

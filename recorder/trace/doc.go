@@ -8,17 +8,17 @@
 // the kinds whose events package event defines; Dump and Load are the text
 // twin.
 //
-// What records of other kinds mean is their owners' business, as is when
+// The meaning of records of other kinds is their owners' business, as is when
 // anything is recorded.
 //
 // Invariants, which the tests cite by number:
 //
-//  1. The bytes of a trace depend on what is appended alone.
+//  1. The bytes of a trace depend only on the appended records.
 //  2. A trace that is cut or damaged anywhere gives an error that says where,
 //     and every chunk that is whole.
 //  3. Writer and Reader hold a bounded number of chunks in memory, however long
-//     the trace; a Reader also holds what the index says of each.
-//  4. What comes after a return to a Mark is a timeline of its own: a Reader
-//     shows the last one, as if what it left behind had not been.
-//  5. Loading what Dump wrote gives the same bytes again.
+//     the trace; a Reader also holds the index entry of each.
+//  4. The chunks after a return to a Mark are a timeline of its own: a Reader
+//     shows the last one, as if the abandoned part had not been.
+//  5. Loading the output of Dump writes the same bytes again.
 package trace

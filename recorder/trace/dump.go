@@ -19,13 +19,13 @@ type Twin interface {
 	Lines(records iter.Seq2[[]byte, error], where Where) iter.Seq2[string, error]
 }
 
-// DumpOptions say what Dump writes. The zero value writes everything, so that
+// DumpOptions choose the output of Dump. The zero value writes everything, so that
 // Load can read it.
 type DumpOptions struct {
-	// Kinds are the kinds of streams, all if there are none.
+	// Kinds are the kinds of streams, all if empty.
 	Kinds []Kind
 	Where Where
-	// Events leaves out what is no record: the heads of chunks. The kind comes
+	// Events leaves out the heads of chunks, which are no records. The kind comes
 	// before each record instead.
 	Events bool
 	// Twins have the text form of other kinds, for Events; without one, and where
@@ -39,7 +39,7 @@ const (
 )
 
 // Dump writes the text twin of a trace, chunk by chunk in the order of the file.
-// It returns the damage that it met; what is whole is written.
+// It returns the damage that it found; the whole chunks are written.
 func Dump(out io.Writer, r *Reader, o DumpOptions) []error {
 	d := dumper{out: bufio.NewWriterSize(out, 1<<16), r: r, o: o}
 	d.damage = append(d.damage, r.Damage()...)
@@ -105,7 +105,7 @@ func (d *dumper) bytes(c *Chunk, p part) {
 	}
 }
 
-// prefix says what stream a line is of, where no head of a chunk does.
+// prefix names the stream of a line, where no head of a chunk does.
 func (d *dumper) prefix(c *Chunk) {
 	if d.o.Events {
 		d.printf("%s %d ", c.Kind, c.ID)

@@ -11,9 +11,9 @@ type Event interface {
 		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault
 }
 
-// archive is what the fields of an event are taken to or from: the binary form,
-// the text form, the names alone. Each method is given what a field is, and
-// returns what it is to be.
+// archive is a form from or to which the fields of an event are converted: the binary form,
+// the text form, the names alone. Each method is given the value of a field, and
+// returns its new value.
 type archive interface {
 	// number is a field; signed and unsigned ones alike are their 64 bits.
 	number(name string, as format, v uint64) uint64

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Load makes a trace again of what Dump wrote with no options. The name is for
+// Load makes a trace again from the output of Dump with no options. The name is for
 // errors.
 func Load(out io.Writer, name string, in io.Reader) error {
 	l := loader{w: NewWriter(out), name: name}

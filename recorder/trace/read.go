@@ -11,7 +11,7 @@ import (
 )
 
 // Where selects records by their stamps; the zero value selects all. Bounds
-// count as inside; an upper bound of 0 is none.
+// are inclusive; an upper bound of 0 means no bound.
 type Where struct {
 	FromSeq, ToSeq   uint64
 	FromSync, ToSync uint64
@@ -85,7 +85,7 @@ func (r *Reader) Records(key Key, where Where) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Record returns record n of a stream, counted from 0; false if there is none.
+// Record returns record n of a stream, counted from 0; false if there is no such record.
 func (r *Reader) Record(key Key, n uint64) ([]byte, bool, error) {
 	for _, p := range r.history(key, r.timeline) {
 		c := &r.chunks[p.chunk]
@@ -104,7 +104,7 @@ func (r *Reader) Record(key Key, n uint64) ([]byte, bool, error) {
 }
 
 // Bytes reads a stream of bytes from its begin. At a damaged chunk Read gives
-// the error once, and then goes on behind the chunk.
+// the error once, and then continues after the chunk.
 func (r *Reader) Bytes(key Key) io.Reader {
 	return &byteReader{r: r, parts: r.history(key, r.timeline)}
 }
@@ -133,7 +133,7 @@ func (b *byteReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// document reads the one record of a stream; nil if there is none.
+// document reads the one record of a stream; nil if the stream is absent.
 func (r *Reader) document(kind Kind) ([]byte, error) {
 	for record, err := range r.Records(Key{Kind: kind}, Where{}) {
 		return record, err

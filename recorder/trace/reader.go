@@ -37,14 +37,14 @@ var (
 		"Read it with that version, or record again.")
 
 	errDamage = errs.Define("trace-damaged",
-		"the trace {file} is damaged at byte {offset}: {what}",
+		"the trace {file} is damaged at byte {offset}: {damage}",
 		"Bytes of the file were changed. Everything outside of the damaged chunk is read.",
 		"Fetch the file again, or record again; heddle trace check lists all damage.")
 
 	errCut = errs.Define("trace-cut",
-		"the trace {file} is cut at byte {size}: {what}",
-		"The recording was ended from outside or by a full disk, or the file was cut. What comes before is read.",
-		"Work with what there is, or record again.")
+		"the trace {file} is cut at byte {size}: {damage}",
+		"The recording was ended from outside or by a full disk, or the file was cut. The part before is read.",
+		"Work with the part that is whole, or record again.")
 )
 
 // IsDamage reports whether an error says that a part of a trace is damaged or missing.
@@ -67,7 +67,7 @@ type Reader struct {
 	damage   []error
 }
 
-// Open opens a trace. A damaged one opens, and Damage says what is wrong, unless
+// Open opens a trace. A damaged one opens, and Damage lists the damage, unless
 // nothing of it is whole.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
@@ -125,12 +125,12 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Damage lists what was found wrong when the trace was opened, in the order of
-// the file. Damage within a chunk is reported by what reads it; Check finds all.
+// Damage lists the damage that was found when the trace was opened, in the order of
+// the file. Damage within a chunk is returned when it is read; Check finds all.
 func (r *Reader) Damage() []error { return r.damage }
 
-// header checks how the file begins. A damaged header is noted, since what
-// follows may be whole.
+// header checks how the file begins. A damaged header is noted, since the
+// chunks after it may be whole.
 func (r *Reader) header() error {
 	b, err := r.at(0, headerSize)
 	if err != nil {
@@ -161,11 +161,11 @@ func (r *Reader) notOne() error {
 	return errNoTrace.New(r.name, quote(b))
 }
 
-func (r *Reader) damaged(offset int64, what string) {
-	r.damage = append(r.damage, errDamage.New(r.name, offset, what))
+func (r *Reader) damaged(offset int64, damage string) {
+	r.damage = append(r.damage, errDamage.New(r.name, offset, damage))
 }
 
-// at reads n bytes, or what there is of them.
+// at reads n bytes, or as many of them as the file has.
 func (r *Reader) at(offset int64, n int) ([]byte, error) {
 	n = int(max(0, min(int64(n), r.size-offset)))
 	b := make([]byte, n)
@@ -240,7 +240,7 @@ func (r *Reader) Chunks(key Key) []Chunk {
 // Timelines is how many timelines the trace has.
 func (r *Reader) Timelines() int { return int(r.timeline) + 1 }
 
-// payload reads what a part has. Damage is reported.
+// payload reads the payload of a part. Damage is reported.
 func (r *Reader) payload(p part) ([]byte, error) {
 	c := &r.chunks[p.chunk]
 	all, err := r.at(c.Offset, int(c.Size()))
@@ -249,7 +249,7 @@ func (r *Reader) payload(p part) ([]byte, error) {
 	}
 	frame := c.frame()
 	if !bytes.HasPrefix(all, frame) {
-		return nil, errDamage.New(r.name, c.Offset, "the head of "+c.name()+" is not what the index says")
+		return nil, errDamage.New(r.name, c.Offset, "the head of "+c.name()+" differs from the index")
 	}
 	if int64(len(all)) != c.Size() {
 		return nil, errCut.New(r.name, r.size, "within "+c.name())

@@ -15,8 +15,8 @@ func (c *Chunk) name() string {
 // quote shows bytes in an error.
 func quote(b []byte) string { return strconv.QuoteToASCII(string(b)) }
 
-// head reads the description of the chunk at an offset; false if there is none
-// that is whole and in its place.
+// head reads the description of the chunk at an offset; false if no whole chunk
+// is there.
 func (r *Reader) head(offset int64) (Chunk, bool) {
 	prefix, err := r.at(offset, chunkPrefix)
 	if err != nil || len(prefix) < chunkPrefix || string(prefix[:len(chunkMagic)]) != chunkMagic {
@@ -48,8 +48,8 @@ func (r *Reader) trailer() (offset int64, ok bool) {
 	return offset, bytes.Equal(b, fileTrailer(offset))
 }
 
-// readIndex takes the chunks from the index at the end; false if there is none,
-// or none that fits the file.
+// readIndex takes the chunks from the index at the end; false if the file has no
+// index that fits it.
 func (r *Reader) readIndex() bool {
 	at, ok := r.trailer()
 	if !ok {
@@ -81,7 +81,7 @@ func (r *Reader) readIndex() bool {
 	return true
 }
 
-// scan finds the chunks without an index, and notes what is between them.
+// scan finds the chunks without an index, and notes the bytes between them.
 func (r *Reader) scan() {
 	at := int64(headerSize)
 	for at < r.size {

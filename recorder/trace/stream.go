@@ -28,7 +28,7 @@ type Stream struct {
 // SharedInSnapshot marks that copies of a machine's state share the trace.
 func (s *Stream) SharedInSnapshot() {}
 
-// Fresh tells that what is appended next begins a chunk. Chunks are read each by
+// Fresh reports that the next record begins a chunk. Chunks are read each by
 // itself: an encoding that depends on earlier records starts anew.
 func (s *Stream) Fresh() bool { return s.chunk == nil }
 

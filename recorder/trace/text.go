@@ -209,7 +209,7 @@ func newEvent(kind Kind) any {
 }
 
 // line is the text form of a record: of an event its fields, of a document
-// itself, of all else and of what is not as it should be the bytes.
+// itself, of all else and of malformed records the bytes.
 func line(b []byte, kind Kind, record []byte) []byte {
 	if kind == ManifestK || kind == SummaryK {
 		if !bytes.ContainsAny(record, "\n\r") && bytes.HasPrefix(record, []byte("{")) {
@@ -249,7 +249,7 @@ func parseLine(kind Kind, text string) ([]byte, error) {
 	p := parser{s: text}
 	fields(&p, e)
 	if p.err == nil && strings.TrimSpace(p.s) != "" {
-		p.fail("%q behind the last field", excerpt(p.s))
+		p.fail("%q after the last field", excerpt(p.s))
 	}
 	var out encoder
 	fields(&out, e)
@@ -257,6 +257,6 @@ func parseLine(kind Kind, text string) ([]byte, error) {
 }
 
 var errText = errs.Define("trace-text",
-	"{file}:{line}: {what}",
-	"The file is not what heddle trace dump writes; the rest of the sentence says where it differs.",
-	"Load what heddle trace dump wrote, without options that leave something out.")
+	"{file}:{line}: {problem}",
+	"The file is not output of heddle trace dump; the rest of the sentence says where it differs.",
+	"Load the output of heddle trace dump, without options that leave something out.")

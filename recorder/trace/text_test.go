@@ -139,7 +139,7 @@ func TestTextErrors(t *testing.T) {
 		{strings.Replace(head, "id=0", "id=x", 1), "F:2: id=x in the head of a chunk is no number of its kind"},
 		{head + "seq=1 sync=x\n", `F:3: sync is "x", which is no number of its kind`},
 		{head + "thread=1\n", `F:3: "thread=1" where seq= is expected`},
-		{head + good + " more=1\n", `F:3: " more=1" behind the last field`},
+		{head + good + " more=1\n", `F:3: " more=1" after the last field`},
 		{head + strings.Replace(good, "op="+e.Op.String(), "op=lock", 1) + "\n", `F:3: op is "lock"; allowed: none, thread_start, `},
 		{head + "bytes xyz\n", "F:3: encoding/hex: invalid byte"},
 	} {

@@ -13,8 +13,8 @@ type Mark struct {
 	streams  []place
 }
 
-// place is where a stream is: how many chunks are behind it, how many bytes
-// before compression are in the one that is open, and what there was in all.
+// place is a position in a stream: how many chunks are complete, how many bytes
+// before compression are in the open one, and how many records there were in all.
 type place struct {
 	key     Key
 	bytes   bool
@@ -35,12 +35,12 @@ func (w *Writer) Mark() *Mark {
 	return m
 }
 
-// permanent tells of the streams of which no part is ever left behind: what was
-// read from standard input is not read again after a return.
+// permanent reports whether a kind of stream is kept in all timelines: bytes that were
+// read from standard input are not read again after a return.
 func permanent(k Kind) bool { return k == timelines || k == Stdin || k == ManifestK }
 
-// Return begins a new timeline that continues from a mark: for readers, what was
-// appended since has not been.
+// Return begins a new timeline that continues from a mark: for readers, the records
+// appended since do not exist.
 func (w *Writer) Return(m *Mark) {
 	w.Flush()
 	w.last++

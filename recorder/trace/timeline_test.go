@@ -14,7 +14,7 @@ import (
 )
 
 // TestTimelines is invariant 4: after any sequence of appending, flushing,
-// marking and returning a reader sees what a plain model has.
+// marking and returning a reader sees the same as a plain model.
 func TestTimelines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var out bytes.Buffer
@@ -28,7 +28,7 @@ func TestTimelines(t *testing.T) {
 		var marks []saved
 		steps := rapid.IntRange(1, 60).Draw(t, "steps")
 		for n := range steps {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			switch rapid.IntRange(0, 9).Draw(t, "operation") {
 			case 0:
 				w.Flush()
 			case 1:

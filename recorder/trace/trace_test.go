@@ -300,7 +300,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// fill appends what small has.
+// fill appends the records of small.
 func fill(w *Writer) {
 	_ = w.Manifest(map[string]string{"program": "a"})
 	syncs, bytesOfPT := w.Stream(Sync, 0), w.ByteStream(PT, 1)
@@ -314,7 +314,7 @@ func fill(w *Writer) {
 	_ = w.Summary(map[string]int{"exit": 0})
 }
 
-// TestKilledRecorder: what was flushed is there without Close.
+// TestKilledRecorder: flushed records are there without Close.
 func TestKilledRecorder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace")
 	f, err := os.Create(path)
@@ -365,7 +365,7 @@ func FuzzReader(f *testing.F) {
 	w := NewWriter(&whole)
 	fill(w)
 	m := w.Mark()
-	w.Stream(Sync, 0).Append([]byte("left behind"), stampAt(50))
+	w.Stream(Sync, 0).Append([]byte("abandoned"), stampAt(50))
 	w.Return(m)
 	if err := w.Close(); err != nil {
 		f.Fatal(err)

@@ -16,12 +16,12 @@ import (
 var errWrite = errs.Define("trace-cannot-be-written",
 	"recording ended early: the trace cannot be written",
 	"The disk is full, or the trace's file cannot be written for another reason; the rest of the sentence has it. "+
-		"The run went on without recording, and the trace has what was recorded until then.",
+		"The run went on without recording, and the trace has the records until then.",
 	"Free space or choose another disk with -o, for heddle races with TMPDIR, and record again.")
 
 // Sizes of the writer.
 const (
-	chunkSize = 256 << 10 // a chunk is closed when it has so many bytes
+	chunkSize = 256 << 10 // a chunk is closed at this number of bytes
 	budget    = 64 << 20  // bytes that open chunks may hold together
 	queueSize = 4         // chunks between the appender and the disk
 )
@@ -29,7 +29,7 @@ const (
 // Writer writes a trace. It is for one goroutine; compression and the disk have
 // their own. It must be closed.
 //
-// The first failure to write ends the recording: what is appended afterwards is
+// The first failure to write ends the recording: records that are appended afterwards are
 // dropped, and Err and Close return the failure.
 type Writer struct {
 	streams  map[Key]*Stream
@@ -69,7 +69,7 @@ type disk struct {
 	err error
 }
 
-// truncater is what a file has that can be shortened after a failure.
+// truncater is a file that can be shortened after a failure.
 type truncater interface{ Truncate(size int64) error }
 
 // NewWriter begins a trace. If out can be truncated, as an *os.File can, a
@@ -170,7 +170,7 @@ func (w *Writer) stream(key Key, bytes bool) *Stream {
 	return s
 }
 
-// Manifest writes what is run, once and first.
+// Manifest writes the configuration of the run, once and first.
 func (w *Writer) Manifest(v any) error { return w.document(ManifestK, v) }
 
 // Summary writes how the run ended, once and last.
@@ -188,7 +188,7 @@ func (w *Writer) document(kind Kind, v any) error {
 	return nil
 }
 
-// Flush hands all open chunks to the disk: what was appended so far survives
+// Flush hands all open chunks to the disk: the records appended so far survive
 // the end of this process.
 func (w *Writer) Flush() {
 	for _, s := range w.order {
@@ -196,7 +196,7 @@ func (w *Writer) Flush() {
 	}
 }
 
-// Sync is Flush, and waits until all is written. It returns what Err does.
+// Sync is Flush, and waits until all is written. It returns the same as Err.
 func (w *Writer) Sync() error {
 	if !w.closed {
 		w.Flush()

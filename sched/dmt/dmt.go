@@ -7,7 +7,8 @@
 // FirstCome is the controller under which schedules are recorded: operations happen one at a time, in
 // the order in which threads reach them.
 //
-// The package knows nothing of Linux: it learns from package sched's synchronization points what a
+// The package knows nothing of Linux: package sched's synchronization points describe the next act
+// of a thread.
 // thread is about to do.
 //
 // Invariants:

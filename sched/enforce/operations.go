@@ -27,7 +27,7 @@ func (e *Enforcer) leaveForMismatch(g *sched.Gate, n int, found string) bool {
 	if position, o := e.nextOperation(n); o != nil {
 		expected = fmt.Sprintf("%s at position %d", e.plan.s.Describe(position), position)
 	}
-	e.leaveSchedule(g, "thread %s comes to %s, and the schedule has %s", e.plan.s.Threads[n], found, expected)
+	e.leaveSchedule(g, "thread %s reaches %s, and the schedule has %s", e.plan.s.Threads[n], found, expected)
 	return true
 }
 
@@ -467,14 +467,14 @@ func (e *Enforcer) Stuck(g *sched.Gate) {
 		e.leaveSchedule(g, "the schedule is at its end, and the run is not")
 		return
 	}
-	e.leaveSchedule(g, "no thread can go on; next is %s", e.describeMissing())
+	e.leaveSchedule(g, "no thread can continue; next is %s", e.describeMissing())
 }
 
 // describeMissing describes the next operation, and where its thread is.
 func (e *Enforcer) describeMissing() string {
 	o := &e.plan.s.Operations[e.next]
 	t := &e.threads[o.Thread]
-	where := "has not come to it"
+	where := "has not reached it"
 	switch {
 	case t.gone:
 		where = "has ended"

@@ -204,7 +204,7 @@ func (e *Enforcer) leaveIfMissed(g *sched.Gate, n int) bool {
 		return false
 	}
 	pc, _ := e.plan.instructionOf(a)
-	e.leaveSchedule(g, "thread %s has not come to the instruction of %s at %#x before its operation %d",
+	e.leaveSchedule(g, "thread %s has not reached the instruction of %s at %#x before its operation %d",
 		e.plan.s.Threads[n], a.describeAction(), uint64(cmp.Or(a.pc, pc)), t.done-1)
 	return true
 }

@@ -31,8 +31,8 @@ import (
 type Call struct {
 	// After is how many instructions are before it since the call before.
 	After uint64 `json:"after"`
-	// Entry is the first instruction of the function, 0 if there is no call, and Return the
-	// instruction after the call, 0 if there is none.
+	// Entry is the first instruction of the function, 0 without a call, and Return the
+	// instruction after the call, 0 without one.
 	Entry  arch.Addr `json:"entry,omitempty"`
 	Return arch.Addr `json:"return,omitempty"`
 	Name   string    `json:"name"`
@@ -135,7 +135,7 @@ func (g *Guide) progressOf(t arch.ThreadID) *threadProgress {
 	return p
 }
 
-// Why describes the first place that the run did not reach; it is empty if there is none. Detours
+// Why describes the first place that the run did not reach; it is empty if it reached all. Detours
 // counts how often another thread ran because the one whose turn it was could not.
 func (g *Guide) Why() string  { return g.why }
 func (g *Guide) Detours() int { return g.detours }
@@ -210,7 +210,7 @@ func (g *Guide) enterCall(p *threadProgress) {
 		return
 	}
 	if (p.since > c.After || c.Entry != 0 && p.pc != c.Entry) && g.why == "" {
-		g.why = fmt.Sprintf("thread %d is at %#x behind %d instructions, and should come to %s at %#x behind %d",
+		g.why = fmt.Sprintf("thread %d is at %#x after %d instructions, and should reach %s at %#x after %d",
 			g.running, uint64(p.pc), p.since, c.Name, uint64(c.Entry), c.After)
 	}
 	p.inside = true
@@ -282,7 +282,7 @@ func (g *Guide) chooseThread(c *sched.Cluster) (arch.ThreadID, follow.Distance, 
 // noteDetour records that a thread runs out of its turn.
 func (g *Guide) noteDetour(t arch.ThreadID) {
 	if s := &g.plan.Steps[g.next]; g.why == "" {
-		g.why = fmt.Sprintf("step %d: thread %d waits in its call %d, and thread %d goes on", g.next+1, s.Thread, g.progressOf(s.Thread).done, t)
+		g.why = fmt.Sprintf("step %d: thread %d waits in its call %d, and thread %d continues", g.next+1, s.Thread, g.progressOf(s.Thread).done, t)
 	}
 }
 

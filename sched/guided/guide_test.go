@@ -259,7 +259,7 @@ func TestWaitingForAnother(t *testing.T) {
 	p.Steps = []Step{place(0, programs[0], 3), place(1, programs[1], 4), place(0, programs[0], 6)}
 	g := New(p)
 	got := play(t, programs, g)
-	if len(got) != 10 || g.Detours() == 0 || !strings.Contains(g.Why(), "thread 2 waits in its call 0, and thread 1 goes on") {
+	if len(got) != 10 || g.Detours() == 0 || !strings.Contains(g.Why(), "thread 2 waits in its call 0, and thread 1 continues") {
 		t.Errorf("%v, %d detours: %s", got, g.Detours(), g.Why())
 	}
 }
@@ -271,7 +271,7 @@ func TestAnotherPath(t *testing.T) {
 		p.Steps = []Step{place(0, "..L.", 3)}
 		g := New(p)
 		play(t, []string{ran}, g)
-		if !strings.Contains(g.Why(), "should come to L at 0x1000 behind 2") || g.Complete() {
+		if !strings.Contains(g.Why(), "should reach L at 0x1000 after 2") || g.Complete() {
 			t.Errorf("%s instead of ..L.: %q", ran, g.Why())
 		}
 	}
@@ -292,7 +292,7 @@ func TestStoresWaitInTheirStep(t *testing.T) {
 	}
 	play(t, []string{"...", "."}, g)
 	if n := g.Held(store); n != 0 || !g.Complete() {
-		t.Errorf("%d stores wait behind the last step", n)
+		t.Errorf("%d stores wait after the last step", n)
 	}
 }
 

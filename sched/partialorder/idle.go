@@ -153,7 +153,7 @@ func hasTimedOut(s *Step) bool {
 func (f *Replayer) forceDivergence(g *sched.Gate) bool {
 	for n, t := range f.threads {
 		if t.state.isHeld() && !t.epochOver {
-			f.divergeAt(n, "what comes before it does not come")
+			f.divergeAt(n, "an operation before it is missing")
 			f.releaseIfReady(g, n)
 			t.epochOver = t.state.isHeld()
 			f.Stepped(g, arch.NoThread, 0, 0)

@@ -20,7 +20,7 @@ type Recorder struct {
 	sched.Pass
 	functions     *Functions
 	start         []ThreadState
-	threads       []*recordedThread // in the order in which they started, including those that have ended
+	threads       []*recordedThread // in the order in which they started, including ended ones
 	byID          map[arch.ThreadID]int
 	entities      map[entity]*entityState
 	births        map[arch.ThreadID][]uint32

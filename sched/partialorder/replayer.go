@@ -88,7 +88,7 @@ func (f *Replayer) Begin(g *sched.Gate) {
 	}
 }
 
-// Diverged describes the first divergence; it is empty if there was none.
+// Diverged describes the first divergence; it is empty if the run did not diverge.
 func (f *Replayer) Diverged() string { return f.divergence }
 
 // BenignDivergence describes the first divergence without consequences; it is empty if there was

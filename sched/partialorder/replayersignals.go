@@ -17,8 +17,8 @@ func (f *Replayer) HoldsSignals(id arch.ThreadID) bool {
 	return !ok || !f.threads[n].diverged
 }
 
-// nextIsSignal reports whether a thread's next step is a signal, of those that arrive within a wait
-// or of the others.
+// nextIsSignal reports whether a thread's next step is a signal, one that arrives within a wait
+// or another one.
 func (f *Replayer) nextIsSignal(n int, within bool) bool {
 	t, steps := f.threads[n], f.logOf(n).Steps
 	return !t.diverged && !t.epochOver && t.position < len(steps) && steps[t.position].Kind == SignalStep && steps[t.position].Within == within
@@ -120,7 +120,7 @@ func (f *Replayer) deliverWhileWaiting(g *sched.Gate, n int) {
 	g.Release(t.id, 0)
 }
 
-// overwriteMemory writes what a completed system call wrote in the first replica.
+// overwriteMemory writes the bytes that a completed system call wrote in the first replica.
 func (f *Replayer) overwriteMemory(g *sched.Gate, n int) {
 	t := f.threads[n]
 	if len(t.pendingWrites) > 0 {

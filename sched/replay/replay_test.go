@@ -62,7 +62,7 @@ func TestReplayIsTheRun(t *testing.T) {
 	})
 }
 
-// TestReplayOfWrongDecisions: what cannot be done is a verdict with a reason.
+// TestReplayOfWrongDecisions: an impossible decision gives a verdict with a reason.
 func TestReplayOfWrongDecisions(t *testing.T) {
 	scripts := [][]Op{{Run(50), Sleep(500), Run(10)}, {Run(100)}}
 	s := Setting{Cores: 2, Options: sched.Options{Policy: sched.RR, Quantum: 20}, Scripts: scripts, Costs: []arch.Cycles{1, 1}}
@@ -136,12 +136,12 @@ type beginOf struct {
 // Decision implements replay.Decisions.
 func (b *beginOf) Decision(n uint64) (event.Decision, bool) {
 	if n >= b.most {
-		b.t.Errorf("decision %d is asked for, behind %d", n, b.most)
+		b.t.Errorf("decision %d is asked for, after %d", n, b.most)
 	}
 	return b.DecisionLog.Decision(n)
 }
 
-// lowest runs the thread with the lowest number of those that it was told of.
+// lowest runs the thread with the lowest number among the reported ones.
 type lowest struct{ runnable map[arch.ThreadID]bool }
 
 func (l *lowest) Ready(_ *sched.Cluster, t arch.ThreadID, _ arch.Cycles) { l.runnable[t] = true }
@@ -159,8 +159,8 @@ func (l *lowest) Next(c *sched.Cluster, timer arch.Cycles, has bool) (sched.Quan
 	return sched.Quantum{Core: core, Thread: t, Instructions: 20}, sched.Run
 }
 
-// TestContinued: a run that goes on from a place of a recorded one is that up to there,
-// uses nothing of the log behind it, and the other policy then knows who can run.
+// TestContinued: a run that continues from a place of a recorded one equals that up to there,
+// uses nothing of the log after it, and the other policy then knows who can run.
 func TestContinued(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := Settings(sched.PolicyNames()...).Draw(r, "setting")
@@ -182,7 +182,7 @@ func TestContinued(t *testing.T) {
 			part.Step(t)
 		}
 		if !slices.Equal(part.History, whole.History) {
-			r.Fatalf("behind %d decisions: history\n%s\nwant\n%s", n, strings.Join(part.History, "\n"), strings.Join(whole.History, "\n"))
+			r.Fatalf("after %d decisions: history\n%s\nwant\n%s", n, strings.Join(part.History, "\n"), strings.Join(whole.History, "\n"))
 		}
 		part.Finish(t)
 	})

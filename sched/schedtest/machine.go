@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
-// opKind is the kind of an operation of a script; the functions with their names say what they do.
+// opKind is the kind of an operation of a script; the functions with their names describe them.
 type opKind int
 
 const (
@@ -119,7 +119,7 @@ type Machine struct {
 	MostRunnable int           // the most threads that were runnable at once
 
 	flags   map[uint64]bool
-	syscall arch.Cycles // what a system call costs
+	syscall arch.Cycles // the cost of a system call
 	total   uint64      // instructions
 	steps   int
 }

@@ -61,7 +61,7 @@ func drawOptions(t *rapid.T, policies []string) sched.Options {
 	return o
 }
 
-// drawScript draws what thread i does. It waits only for flags of threads
+// drawScript draws the operations of thread i. It waits only for flags of threads
 // before it, and raises its own at the end, so that every fair schedule ends.
 func drawScript(t *rapid.T, i, n, cores int) []Op {
 	kinds := []opKind{kindRun, kindRun, kindSleep, kindYield, kindPin, kindLocked, kindStop, kindHerd}

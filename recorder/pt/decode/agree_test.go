@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt/pttest"
 )
 
-// What the two decoders must agree on in a damaged stream. Let X be the offset
+// The two decoders must agree on a damaged stream as follows. Let X be the offset
 // of the packet at which this decoder stops.
 //
 //   - Malformed, truncated, misplaced and foreign packets: libipt, given the
@@ -24,15 +24,15 @@ import (
 //   - Packets that do not fit the code, and addresses without code: libipt, given
 //     the stream up to the end of the packet at X, decodes exactly the same
 //     instructions and then fails too. Where this decoder finds no instruction,
-//     libipt, which only measures lengths, may go on.
+//     libipt, which only measures lengths, may continue.
 //   - Given the whole stream, libipt never finds an error in one that this
 //     decoder takes, and fails too for malformed packets: at X, or at the PSB in
 //     whose header X lies.
 //
-// What remains is a matter of taste. libipt reads one packet ahead: 2.0 drops
+// The remaining differences are permitted. libipt reads one packet ahead: 2.0 drops
 // the outcomes before a malformed packet, where this decoder still gives them.
 // It takes a TIP out of turn while outcomes before it are left over. And it
-// decodes what is foreign here: OVF, TSX, other modes than 64-bit. Of more than
+// decodes packets that are foreign here: OVF, TSX, other modes than 64-bit. Of more than
 // eight pairs of 02 82 in a row this decoder takes the first eight as a PSB.
 type verdict struct {
 	addresses []uint64
@@ -97,7 +97,7 @@ func agree(t testing.TB, stream []byte, code []pttest.Code) error {
 	case decode.ErrMismatch, decode.ErrNoCode:
 		p, err := pt.Parse(stream[x:])
 		if err != nil {
-			return fmt.Errorf("%w at what is no packet: %w", v.err, err)
+			return fmt.Errorf("%w at bytes that are no packet: %w", v.err, err)
 		}
 		got, _, fail := intel(t, stream[:x+p.Size], code, pt.Timing{}, tooMany)
 		if fail == nil {
@@ -115,9 +115,9 @@ func agree(t testing.TB, stream []byte, code []pttest.Code) error {
 	return same(v.err.Error(), v.addresses, got, fail)
 }
 
-// same compares instructions. libipt may have read one more, of which it cannot
-// tell where it goes.
-func same(what string, mine, theirs []uint64, fail *libipt.Error) error {
+// same compares instructions. libipt may have read one more, of unknown
+// successor.
+func same(name string, mine, theirs []uint64, fail *libipt.Error) error {
 	if slices.Equal(mine, theirs) || fail != nil && fail.Pending && slices.Equal(mine, append(slices.Clip(theirs), fail.IP)) {
 		return nil
 	}
@@ -125,7 +125,7 @@ func same(what string, mine, theirs []uint64, fail *libipt.Error) error {
 	for n < min(len(mine), len(theirs)) && mine[n] == theirs[n] {
 		n++
 	}
-	return fmt.Errorf("%s: %d instructions, libipt has %d (%v), equal are %d", what, len(mine), len(theirs), fail, n)
+	return fmt.Errorf("%s: %d instructions, libipt has %d (%v), equal are %d", name, len(mine), len(theirs), fail, n)
 }
 
 // damage changes a stream in a way that is drawn.
@@ -189,7 +189,7 @@ func FuzzAgree(f *testing.F) {
 	})
 }
 
-// TestSync: behind an error decoding goes on at the next PSB, as if the stream
+// TestSync: after an error decoding continues at the next PSB, as if the stream
 // began there.
 func TestSync(t *testing.T) {
 	stream, w := record(7, pt.Config{PSBPeriod: 100, RetCompression: true}, pttest.Options{Threads: 2}, 400)
@@ -210,7 +210,7 @@ func TestSync(t *testing.T) {
 			got, err := d.Sync()
 			if next < 0 {
 				if err == nil {
-					t.Fatalf("stream %d: a PSB at %d where there is none", i, got)
+					t.Fatalf("stream %d: a PSB at %d where no PSB is", i, got)
 				}
 				break
 			}
@@ -219,7 +219,7 @@ func TestSync(t *testing.T) {
 			}
 			rest, _, _ := mine(d)
 			alone := judge(t, b[at:], w.Code)
-			if err := same("behind an error", rest, alone.addresses, nil); err != nil {
+			if err := same("after an error", rest, alone.addresses, nil); err != nil {
 				t.Fatalf("stream %d: %v", i, err)
 			}
 			if alone.err == nil {

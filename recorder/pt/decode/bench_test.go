@@ -67,7 +67,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// processorTime is what the process has used, which a busy host distorts less
+// processorTime is the processor time of the process, which a busy host distorts less
 // than the time of a clock.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage

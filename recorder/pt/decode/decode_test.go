@@ -107,7 +107,7 @@ func intel(t testing.TB, stream []byte, code []pttest.Code, cfg pt.Timing, max i
 	return addresses, events, nil
 }
 
-// equal compares what was decoded with what was executed.
+// equal compares the decoded with the executed instructions.
 func equal(t *testing.T, who string, got, want []uint64) {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
@@ -120,7 +120,7 @@ func equal(t *testing.T, who string, got, want []uint64) {
 	}
 }
 
-// TestRandomPrograms: both decoders give exactly what ran, with all options.
+// TestRandomPrograms: both decoders give exactly the instructions that ran, with all options.
 func TestRandomPrograms(t *testing.T) {
 	for name, cfg := range configs() {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt"
 )
 
-// EventKind is what happened between steps.
+// EventKind is the kind of an event between steps.
 type EventKind uint8
 
 // Events.
@@ -17,33 +17,33 @@ const (
 	// Synchronized: decoding has begun at a PSB. IP is where the core is, if
 	// tracing is on.
 	Synchronized
-	// Enabled: tracing goes on, at IP.
+	// Enabled: tracing is on from IP.
 	Enabled
-	// Disabled: tracing is off behind an instruction that left user mode.
+	// Disabled: tracing is off after an instruction that left user mode.
 	Disabled
 	// Interrupted: tracing is off before the instruction at IP.
 	Interrupted
 	// Diverted: an interrupt before the last step's end took the core to IP.
 	Diverted
-	// Space: what follows is in another address space.
+	// Space: the steps after it are in another address space.
 	Space
 	// Time: the time has changed. Only if Options.Time asks for it.
 	Time
 )
 
-// Event is what happened after the steps that came with it.
+// Event is an event after the steps that are returned with it.
 type Event struct {
 	Kind EventKind
 	// IP is an address, as the kinds say.
 	IP uint64
 	// Space is the number of the address space, as in the encoder's PIP.
 	Space uint64
-	// TSC is the time that the stream has told last, in ticks of the time stamp
+	// TSC is the last time in the stream, in ticks of the time stamp
 	// counter, 0 if none.
 	TSC uint64
 	// Count is the number of instructions before the event.
 	Count uint64
-	// Offset is the first byte of the packet that told the event.
+	// Offset is the first byte of the packet of the event.
 	Offset uint64
 }
 
@@ -58,7 +58,7 @@ type Options struct {
 	Start uint64
 }
 
-// task is what the decoder is about to do with the packet that it has read.
+// task is the next act of the decoder for the packet that it has read.
 type task uint8
 
 const (
@@ -91,7 +91,7 @@ type Decoder struct {
 	header bool // between PSB and PSBEND
 	on     bool // tracing
 	bound  bool // a MODE waits for its TIP
-	wide   bool // a MODE has told that the code is of 64 bits
+	wide   bool // a MODE has said that the code is of 64 bits
 	lastIP uint64
 	fup    uint64 // address of a FUP that waits for its TIP or PSBEND
 	hasFUP bool
@@ -128,8 +128,8 @@ func NewDecoder(in io.Reader, image *Image, opts Options) *Decoder {
 	}
 }
 
-// Sync goes forward to the next PSB, from the beginning or behind an error. A
-// decoder that has not been told to syncs itself to the first. Bytes before the
+// Sync moves forward to the next PSB, from the beginning or after an error. A
+// decoder that was never asked to syncs itself to the first. Bytes before the
 // PSB are lost. It returns the PSB's offset.
 func (d *Decoder) Sync() (uint64, error) {
 	d.synced, d.fresh, d.header, d.on, d.bound, d.wide, d.hasFUP = true, true, false, false, false, false, false
@@ -147,14 +147,14 @@ func (d *Decoder) Sync() (uint64, error) {
 	return d.src.offset(), nil
 }
 
-// SetCount tells how many instructions the core had run before the place that
-// Sync has gone to, so that the image's changes come at the right time.
+// SetCount sets the number of instructions that the core had run before the PSB
+// that Sync has found, so that the image changes at the right time.
 func (d *Decoder) SetCount(n uint64) { d.count, d.counted = n, true }
 
 // Count is the number of instructions in all steps so far.
 func (d *Decoder) Count() uint64 { return d.count }
 
-// Offset is the first byte behind the packets that have been read.
+// Offset is the offset of the first byte after the packets that have been read.
 func (d *Decoder) Offset() uint64 { return d.src.offset() }
 
 // On reports whether tracing is on. At the end of a stream it is off, unless the
@@ -241,7 +241,7 @@ func (d *Decoder) lookUp(link **Run, addr uint64) *Run {
 }
 
 // next finds the run after r that is not linked yet. Of the kinds that follow
-// deals with it is at the target or behind the end.
+// deals with it is at the target or after the end.
 func (d *Decoder) next(r *Run, taken bool) *Run {
 	switch r.Kind {
 	case zydis.Return:
@@ -277,7 +277,7 @@ func (d *Decoder) popCall() *Run {
 	return d.stack[d.top]
 }
 
-// back returns the run behind a call. In another address space the same address
+// back returns the run after a call. In another address space the same address
 // means other code.
 func (d *Decoder) back(call *Run) *Run {
 	if b := call.behind; b != nil && !b.dead && call.space == d.space {
@@ -292,7 +292,7 @@ func (d *Decoder) back(call *Run) *Run {
 }
 
 // follow executes runs as the outcomes of a TNT say. It is where the decoder
-// spends its time, so what it changes is in local variables.
+// spends its time, so its working state is in local variables.
 func (d *Decoder) follow(steps []Step, n int) (int, error) {
 	r, count, nbits, idle := d.cur, d.count, d.nbits, d.idle
 	for nbits > 0 && n < len(steps) {
@@ -367,12 +367,12 @@ func (d *Decoder) reject(steps []Step, n int, r *Run) (int, error) {
 	return n, err
 }
 
-// maxIdle is more runs than any code has that goes on without a branch of which
-// the stream would tell.
+// maxIdle is more runs than any code has between two branches that appear in the
+// stream.
 const maxIdle = 1 << 20
 
 // approach executes runs to the place that a TIP, TIP.PGD or FUP is about, and
-// then does what the packet says.
+// then carries out the packet.
 func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
 	for n < len(steps) {
 		if d.task >= interrupt && d.cur == nil && d.ip == d.fup && d.count >= d.until {
@@ -429,14 +429,14 @@ func (d *Decoder) leaves(r *Run) bool {
 	return d.hasTo
 }
 
-// pass goes on behind the last instruction of a run: where its code says, or
+// pass continues after the last instruction of a run: where its code says, or
 // where a TIP does.
-func (d *Decoder) pass(r *Run, told bool) {
+func (d *Decoder) pass(r *Run, given bool) {
 	if r.Kind == zydis.Call || r.Kind == zydis.IndirectCall {
 		d.pushCall(r)
 	}
 	switch {
-	case !told:
+	case !given:
 		d.cur = d.next(r, true)
 	case d.task == branch:
 		d.cur = d.lookUp(&r.target, d.to)

@@ -5,11 +5,11 @@
 // Intel's libipt is the judge of both in the tests.
 //
 // A Decoder reads a stream and gives Steps, straight runs of instructions, and
-// between them Events: tracing goes on or off, the address space changes. The
+// between them Events: tracing is turned on or off, the address space changes. The
 // code comes from an Image. Threads cuts a core's events by the context-switch
 // sideband.
 //
-// What it is not: a decoder of all that Intel PT can hold. Streams of other
+// It does not decode all that Intel PT can hold. Streams of other
 // tracers with overflows, transactions, PTWRITE, power events that bind to an
 // address, or code of 16 and 32 bits end with an error that says so.
 //
@@ -17,9 +17,9 @@
 //
 //  1. An instruction is given when the stream shows that it has been executed:
 //     up to the last branch whose outcome is known, or to the address at which
-//     tracing was turned off. What is given before an error is right, if the
+//     tracing was turned off. The steps before an error are right, if the
 //     bytes before it are.
 //  2. An error carries the offset of the packet that it was found at, and Sync
-//     goes on at the next PSB behind it.
+//     continues at the next PSB after it.
 //  3. Memory does not grow with the stream, only with the code.
 package decode

@@ -26,7 +26,7 @@ type change struct {
 	code            []byte
 }
 
-// Image is the code that one core ran, with what of it changed and when. A
+// Image is the code that one core ran, with the changes of it and their times. A
 // Decoder moves it forward in time as it decodes; it cannot go back.
 type Image struct {
 	now     map[pageKey]*page

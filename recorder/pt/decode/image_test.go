@@ -8,7 +8,7 @@ import (
 )
 
 // TestImage compares an image with a list of all that was added: before its
-// count a byte is what came first, then what came last.
+// count a byte is the first that was added, then the last.
 func TestImage(t *testing.T) {
 	r := pttest.Rand(77)
 	for range 50 {

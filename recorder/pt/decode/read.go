@@ -11,7 +11,7 @@ func (d *Decoder) unreadable() error {
 	return &Error{Offset: d.packetAt, Kind: ErrUnreadable, err: ErrUnreadable.Wrap(d.src.err, d.packetAt)}
 }
 
-// read reads the next packet and does what it says, or sets the task that it
+// read reads the next packet and carries it out, or sets the task that it
 // takes.
 func (d *Decoder) read() (Event, error) {
 	if !d.synced {
@@ -51,7 +51,7 @@ func (d *Decoder) short(op byte) error {
 	return nil
 }
 
-// end is what the end of the stream means.
+// end handles the end of the stream.
 func (d *Decoder) end() error {
 	switch {
 	case d.src.err != io.EOF:
@@ -135,14 +135,14 @@ func (d *Decoder) applyHeader() (Event, error) {
 	return Event{}, d.misplaced("it is within a PSB's header")
 }
 
-// endHeader ends a PSB's header. Decoding begins behind it, or goes on to its
+// endHeader ends a PSB's header. Decoding begins after it, or continues to its
 // address.
 func (d *Decoder) endHeader() (Event, error) {
 	d.header = false
 	if d.fresh {
 		d.fresh, d.on = false, d.hasFUP
 		if d.on && !d.wide {
-			return Event{}, d.misplaced("no MODE packet has told the width of the code")
+			return Event{}, d.misplaced("no MODE packet has given the width of the code")
 		}
 		e := Event{Kind: Synchronized}
 		if d.on {
@@ -201,13 +201,13 @@ func (d *Decoder) enable() (Event, error) {
 		return Event{}, d.misplaced("it has no address")
 	}
 	if !d.wide {
-		return Event{}, d.misplaced("no MODE packet has told the width of the code")
+		return Event{}, d.misplaced("no MODE packet has given the width of the code")
 	}
 	d.on, d.cur, d.ip = true, nil, ip
 	return Event{Kind: Enabled, IP: ip}, nil
 }
 
-// flowPacket sets the task of a packet that tells of the flow of instructions.
+// flowPacket sets the task of a packet about the flow of instructions.
 func (d *Decoder) flowPacket() error {
 	if !d.on {
 		return d.misplaced("tracing is off")

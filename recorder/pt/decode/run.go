@@ -13,18 +13,18 @@ type Run struct {
 	Target uint64
 	// Count is the number of instructions, Bytes their length.
 	Count, Bytes uint32
-	// Kind is what the last instruction does.
+	// Kind is the kind of the last instruction.
 	Kind zydis.Kind
 
 	dead    bool // the code has changed
 	space   uint64
 	lengths []byte
-	// The runs that mostly follow: behind the end, and at the target of the last
+	// The runs that mostly follow: after the end, and at the target of the last
 	// instruction, for indirect ones the last such.
 	behind, target *Run
 }
 
-// End is the address behind the last instruction.
+// End is the address after the last instruction.
 func (r *Run) End() uint64 { return r.Addr + uint64(r.Bytes) }
 
 // Step is the execution of the first Count instructions of a run.
@@ -70,12 +70,12 @@ func (r *Run) prefix(addr uint64) (uint32, bool) {
 	return r.Count, at == addr
 }
 
-// direct tells a run after which the way goes on without a packet.
+// direct reports whether execution continues after the run without a packet.
 func (r *Run) direct() bool {
 	return r.Kind == zydis.Straight || r.Kind == zydis.Jump || r.Kind == zydis.Call
 }
 
-// indirect tells a run whose last instruction has a TIP.
+// indirect reports whether the run's last instruction has a TIP.
 func (r *Run) indirect() bool {
 	switch r.Kind {
 	case zydis.IndirectCall, zydis.IndirectJump, zydis.Return, zydis.Far:
@@ -84,15 +84,15 @@ func (r *Run) indirect() bool {
 	return false
 }
 
-// maxRun is the number of instructions of the longest run, which keeps what a
-// change of code makes void small.
+// maxRun is the number of instructions of the longest run, which bounds the amount of
+// code that a change makes void.
 const maxRun = 256
 
 type runKey struct{ space, addr uint64 }
 
 const recentBits = 14
 
-// runs is what has been found out about the code.
+// runs is the cache of runs that the decoder has found in the code.
 type runs struct {
 	image *Image
 	known map[runKey]*Run
@@ -107,7 +107,7 @@ func newRuns(image *Image) *runs {
 }
 
 // at returns the run at an address, or one of no instructions whose Kind says
-// why there is none. That one is not remembered: the code may come yet.
+// the reason. That one is not remembered: the code may be added later.
 func (c *runs) at(space, addr uint64) *Run {
 	slot := &c.recent[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r := *slot; r != nil && r.Addr == addr && r.space == space && !r.dead {

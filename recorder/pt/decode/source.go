@@ -11,7 +11,7 @@ type source struct {
 	in   io.Reader
 	buf  []byte
 	pos  int    // of the next packet in buf
-	end  int    // of what has been read
+	end  int    // of the bytes that have been read
 	base uint64 // offset of buf[0] in the stream
 	err  error  // why there is no more: io.EOF or a failure
 }
@@ -22,7 +22,7 @@ func newSource(in io.Reader) source { return source{in: in, buf: make([]byte, wi
 
 func (s *source) offset() uint64 { return s.base + uint64(s.pos) }
 
-// ahead returns what is in the window: a whole packet, unless the stream ends.
+// ahead returns the bytes in the window: a whole packet, unless the stream ends.
 func (s *source) ahead() []byte {
 	if s.end-s.pos < pt.MaxPacket && s.err == nil {
 		s.fill()

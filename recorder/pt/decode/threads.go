@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Threads tells which thread each part of a core's stream belongs to, by the
+// Threads assigns each part of a core's stream to a thread, by the
 // context-switch sideband (H3, section 3.1): a switch says how many bytes of the
 // stream come before it.
 type Threads struct {
@@ -26,8 +26,8 @@ func NewThreads(d *Decoder, switches []event.Switch) *Threads {
 }
 
 // countAt is how many instructions the core had run at the switch at an offset
-// of the stream, or 0 if there is none. Where a thread went in a circle without
-// branches that the stream tells of, nothing else says how often.
+// of the stream, or 0 if no switch is there. Where a thread runs in a circle without
+// branches that are in the stream, nothing else says how often.
 func (t *Threads) countAt(offset uint64) uint64 {
 	for _, s := range t.switches {
 		if s.Offset >= offset {

@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt/decode"
 )
 
-// TestThreads: two threads take turns on a core. One of them goes in a circle
-// of which the stream cannot tell; the sideband's counts can.
+// TestThreads: two threads take turns on a core. One of them runs in a circle
+// that is not in the stream; the sideband's counts have it.
 func TestThreads(t *testing.T) {
 	const circle, straight = 0x401000, 0x402000
 	m := decode.NewImage()
@@ -37,7 +37,7 @@ func TestThreads(t *testing.T) {
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	// A last switch, to nobody's turn, tells the count of the last interruption.
+	// A last switch, to no thread, has the count of the last interruption.
 	switches = append(switches, event.Switch{Offset: e.Offset(), CoreInstructions: 3005})
 
 	got := map[arch.ThreadID][]uint64{}

@@ -9,7 +9,7 @@ import (
 // clock makes time of the timing packets, in TSC ticks (SDM, "Tracking Time").
 // A TSC sets it. CYC packets count on from there, exactly, because the core's
 // clock and the TSC have a fixed ratio here; MTC packets move it to the edges
-// of the crystal clock that they tell of.
+// of the crystal clock that they report.
 type clock struct {
 	now      uint64
 	ratio    uint64 // TSC ticks for 1024 cycles
@@ -18,7 +18,7 @@ type clock struct {
 	set    bool   // there has been a TSC
 	tsc    uint64 // of the last one
 	cycles uint64 // since then
-	edge   uint64 // TSC at the crystal tick that the last TMA tells of
+	edge   uint64 // TSC at the crystal tick of the last TMA
 	ctc    uint64 // that tick, of which 16 bits are known
 	mtc    uint64 // the last MTC, extended
 	timed  bool   // there has been a TMA

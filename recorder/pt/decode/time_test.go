@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/pt/pttest"
 )
 
-// TestTime: TSC packets give the time at which tracing goes on, exactly and by
-// both decoders; CYC packets also that of what follows, MTC packets to within
+// TestTime: TSC packets give the time at which tracing is enabled, exactly and by
+// both decoders; CYC packets also that of the packets after, MTC packets to within
 // their period.
 func TestTime(t *testing.T) {
 	for name, timing := range map[string]pt.Timing{
@@ -36,7 +36,7 @@ func TestTime(t *testing.T) {
 				}
 			}
 			if len(got) != len(w.Told) {
-				t.Fatalf("tracing went on and off %d times, should be %d", len(got), len(w.Told))
+				t.Fatalf("tracing was turned on and off %d times, should be %d", len(got), len(w.Told))
 			}
 			for i, e := range got {
 				want := w.Told[i] * ratio >> 10
@@ -47,7 +47,7 @@ func TestTime(t *testing.T) {
 				if e.Kind != decode.Enabled && !timing.CYC {
 					slack += timing.MTCPeriod * pt.CrystalTicks
 					if timing.MTCPeriod == 0 {
-						continue // nothing tells the time within
+						continue // no packet has the time within
 					}
 				}
 				if e.TSC > want || e.TSC+slack < want {
@@ -59,7 +59,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// compareTimes compares the times at which tracing went on with libipt's.
+// compareTimes compares the times at which tracing was enabled with libipt's.
 func compareTimes(t *testing.T, stream []byte, w *pttest.Walk, timing pt.Timing, mine []decode.Event) {
 	t.Helper()
 	_, theirs, _ := intel(t, stream, w.Code, timing, 1<<30)
@@ -72,7 +72,7 @@ func compareTimes(t *testing.T, stream []byte, w *pttest.Walk, timing pt.Timing,
 			n++
 		}
 		if e.TSC != mine[n].TSC {
-			t.Fatalf("tracing goes on at %d, by libipt at %d", mine[n].TSC, e.TSC)
+			t.Fatalf("tracing is enabled at %d, by libipt at %d", mine[n].TSC, e.TSC)
 		}
 		n++
 	}

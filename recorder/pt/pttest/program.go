@@ -3,13 +3,13 @@
 // with system calls, interrupts, several threads and code that changes, and the
 // branch logs that the engine would give for them.
 //
-// What it is not: an emulator. The instructions mean nothing; where a branch
+// It is no emulator. The instructions mean nothing; where a branch
 // goes is drawn at random. Only tests and benchmarks use the package.
 package pttest
 
 import "encoding/binary"
 
-// kind is what a block ends with.
+// kind is the kind of instruction that ends a block.
 type kind int
 
 const (
@@ -94,7 +94,7 @@ type Mix [kinds]int
 var (
 	// Even has as many of each kind.
 	Even = Mix{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
-	// Typical is about what compiled programs execute.
+	// Typical is about the mix of compiled programs.
 	Typical = Mix{
 		jump: 60, conditional: 400, shortConditional: 300, call: 80, ret: 80,
 		indirectJump: 8, indirectCall: 12, syscall: 1, fall: 60,
@@ -140,8 +140,8 @@ func NewProgram(seed, addr uint64, n int, mix Mix) *Program {
 }
 
 // aim draws where a direct branch goes. Jumps and calls go forward, so that no
-// circle is without a branch that the stream tells of: how often the core goes
-// round one without is nothing that Intel PT records.
+// circle is without a branch in the stream: Intel PT does not record how often
+// the core runs round one without.
 func (p *Program) aim(i int) {
 	b := &p.blocks[i]
 	switch b.kind {

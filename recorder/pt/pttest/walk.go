@@ -13,11 +13,11 @@ type Code struct {
 	Bytes           []byte
 }
 
-// Options say what happens in an execution.
+// Options choose the events of an execution.
 type Options struct {
 	Threads int  // in as many address spaces, at least 1
 	Changes bool // code changes
-	Time    bool // the log tells the time
+	Time    bool // the log has the time
 	Calm    bool // no interrupts, no mismatched returns
 	Loop    int  // out of 100: how often an indirect branch goes back to where it went last
 }
@@ -32,22 +32,22 @@ type Walk struct {
 	// Addresses are those of all instructions, in order, if Keep is set.
 	Addresses []uint64
 	Keep      bool
-	// Code is what ran.
+	// Code is the code that ran.
 	Code []Code
 	// Count is the number of instructions, Branches that of conditional and
 	// indirect branches and returns.
 	Count, Branches uint64
 	// Clock is the core's clock.
 	Clock uint64
-	// Told is, for each time that tracing went on or off, the clock that the
-	// stream's timing packets can know: that at which tracing went on, or that of
+	// Told is, for each time that tracing was turned on or off, the clock that the
+	// stream's timing packets can give: that at which tracing was turned on, or that of
 	// the last word of the log with a time.
 	Told []uint64
 
 	threads []thread
 	cur     int
 	began   uint64 // clock at the begin of the slice
-	told    uint64 // clock that the log has told last
+	told    uint64 // last clock in the log
 	words   []uc.BranchWord
 	bits    uint64
 	nbits   int

@@ -1,4 +1,4 @@
-// A program with locks of its own, which says what it did.
+// A program with locks of its own, which logs its operations.
 #include "selflog.h"
 
 #define KEEP __attribute__((noinline, noclone, used))

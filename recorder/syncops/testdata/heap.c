@@ -1,4 +1,4 @@
-// Calls every function of an allocator, in two threads, and prints what it did
+// Calls every function of an allocator, in two threads, and prints the calls
 // as the trace should have it: operation, old block, size, new block.
 #include <malloc.h>
 #include <pthread.h>

@@ -24,7 +24,7 @@
 #define DECLARE(name) __attribute__((visibility("hidden"))) long count_##name; __attribute__((visibility("hidden"))) void *real_##name;
 FUNCTIONS(DECLARE)
 
-// The wrapper counts and goes on to the real function, which it looks for at
+// The wrapper counts and calls the real function, which it looks for at
 // the first call with all argument registers saved.
 #define WRAPPER(name) \
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \

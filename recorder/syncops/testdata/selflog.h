@@ -1,4 +1,4 @@
-// What a test program says of itself: one line for each operation that it
+// A test program's log of itself: one line for each operation that it
 // called, in the order of each thread, written at the end. The lines of thread
 // number n begin with "n ".
 #include <pthread.h>
