@@ -22,7 +22,7 @@ var (
 		"Record the program alone.")
 	errCycles = errs.Define("trace-without-cycles",
 		"the trace does not say how many cycles the run took",
-		"The recording did not come to its end.",
+		"The recording did not reach its end.",
 		"Record the run again.")
 )
 

@@ -161,7 +161,7 @@ func (c *programCode) Function(addr uint64) (uint64, bool) {
 	return c.functions[i].entry, true
 }
 
-// Instrumented implements clap.Code: functions of the program's own are those that begin with a
+// Instrumented implements clap.Code: the program's own functions are the ones that begin with a
 // source line.
 func (c *programCode) Instrumented(addr uint64) bool {
 	if c.whole {

@@ -237,7 +237,7 @@ func TestPathBackwards(t *testing.T) {
 		at := uint64(0)
 		for k := th.Cursor(0); k.Next(); {
 			if k.At != at {
-				t.Fatalf("step %d is behind %d instructions, want %d", k.Index, k.At, at)
+				t.Fatalf("step %d is after %d instructions, want %d", k.Index, k.At, at)
 			}
 			at += uint64(k.Instructions())
 			s := k.Step

@@ -1,5 +1,5 @@
 // Package concolicrun executes a run concolically: it is a Recording that reports to a
-// concolic.Executor what the machine does, while it does it. The run may be a replay.
+// concolic.Executor the machine's events, as they happen. The run may be a replay.
 //
 // Options choose the inputs that become symbols. Symbols are bytes, named by their origin:
 // argv[1][0] is the first byte of the first argument; env[HOME][0], stdin[0] and

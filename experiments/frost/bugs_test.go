@@ -54,12 +54,12 @@ func (e *exhibit) command(bin string) []string {
 	return append([]string{bin}, strings.Fields(e.Arguments)...)
 }
 
-// wrong tells whether a run did not end as the fixed form does.
+// wrong reports whether a run did not end as the fixed form does.
 func (x trial) wrong(p suite.Program, want trial) bool {
 	return x.Failure != "" || x.Result.ExitCode != 0 || p.Output == suite.Same && x.stdout != want.stdout
 }
 
-// shows tells whether the bug manifests in a run under Frost's shepherding, as it
+// shows reports whether the bug manifests in a run under Frost's shepherding, as it
 // does in the paper's trials (section 4.1.1): the thread-parallel replica alone, with
 // nothing that survives anything, ends wrong.
 func (e *exhibit) shows(t *testing.T, p suite.Program, bin string, seed uint64, want trial) bool {
@@ -109,8 +109,8 @@ func TestBugsAreDetectedAndSurvived(t *testing.T) {
 }
 
 // TestReadsAreCompared: in runs in which nothing makes the bug show, and in which no
-// outcome differs, the races of the programs that Frost's outcomes miss show in what
-// threads read; happens-before finds them in the same executions (table 3). In the
+// outcome differs, the races of the programs that Frost's outcomes miss show in the values
+// that threads read; happens-before finds them in the same executions (table 3). In the
 // fixed forms all replicas read the same.
 func TestReadsAreCompared(t *testing.T) {
 	list := []string{"mysql-2011", "mysql-3596", "glibc-12486"}
@@ -149,7 +149,7 @@ func TestReadsAreCompared(t *testing.T) {
 }
 
 // joined are pairs of programs with bugs, executed side by side in one process, with
-// the combinations of table 1 that their first epoch with a race may come to.
+// the combinations of table 1 that their first epoch with a race may have.
 var joined = []struct {
 	names    [2]string
 	schedule string
@@ -164,7 +164,7 @@ var joined = []struct {
 	{[2]string{"mysql-3596", "mysql-2011"}, "--sched random --granularity instruction --quantum 40"},
 }
 
-// TestEpochsWithSeveralBugs: epochs with two bugs are survived, and come to one of the
+// TestEpochsWithSeveralBugs: epochs with two bugs are survived, and have one of the
 // combinations of table 1; all pairs together to the ones that only several bugs explain.
 func TestEpochsWithSeveralBugs(t *testing.T) {
 	seen := map[complementary.Combination]int{}
@@ -203,7 +203,7 @@ func TestEpochsWithSeveralBugs(t *testing.T) {
 	t.Logf("%v", seen) // of few seeds no more is asked
 	for _, c := range []complementary.Combination{"A-BF", "A-FF"} {
 		if seen[c] == 0 && trials(2, 40) >= 8 {
-			t.Errorf("no epoch comes to %s: %v", c, seen)
+			t.Errorf("no epoch has the combination %s: %v", c, seen)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
-// workerPool executes epoch-parallel replicas, several at a time. What becomes of one
-// does not depend on which of the crew has executed it, or when.
+// workerPool executes epoch-parallel replicas, several at a time. The outcome of one
+// does not depend on which worker has executed it, or when.
 type workerPool struct {
 	replicas *epoch.Runner
 	limit    int
@@ -32,7 +32,7 @@ type replicaJob struct {
 	order complementary.Order
 	most  uint64
 
-	done  chan struct{} // closed when what follows is known
+	done  chan struct{} // closed when the replica's outcome is known
 	x     *epoch.Replica
 	alike bool
 	why   string
@@ -107,7 +107,7 @@ type replicaGroup struct {
 	order    complementary.Order
 	jobs     []*replicaJob
 	alike    [3][3]bool
-	differs  []string // in what replicas do that are not alike
+	differs  []string // the differences between the replicas
 	reads    string   // which thread has not read the same in replicas that are alike
 }
 
@@ -134,7 +134,7 @@ func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, a
 	return g, nil
 }
 
-// isReady tells that all replicas are executed.
+// isReady reports whether all replicas are executed.
 func (g *replicaGroup) isReady() bool {
 	for _, j := range g.jobs {
 		select {

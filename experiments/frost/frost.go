@@ -15,12 +15,12 @@ import (
 
 var errOptions = errs.Define("frost-option",
 	"the option {option} of frost is {found}; allowed: {allowed}",
-	"A number is outside of what makes sense.",
+	"A number is out of its range.",
 	"Give one that the sentence allows.")
 
 var errOutput = errs.Define("frost-output",
 	"the program's output cannot be written, which the program does not know",
-	"Frost writes output when an epoch is committed, after the program has gone past it: the program cannot be told any more that the host refuses it.",
+	"Frost writes output when an epoch is committed, after the program has gone past it: it is too late to return the host's error to the program.",
 	"Make room on the disk, or read the pipe to its end. Under heddle run the program gets the error.")
 
 // Options say how Frost runs a program.
@@ -43,14 +43,14 @@ type Options struct {
 	Hang uint64
 	// Rollbacks is how often one epoch is rolled back at most.
 	Rollbacks int
-	// CompareReads compares also what threads have read, outside of synchronization
+	// CompareReads also compares the values that threads have read, outside of synchronization
 	// operations. Where that differs and the outcome does not, there is a race that has
 	// no effect in this execution.
 	CompareReads bool
 	// Followers is how many epoch-parallel replicas are executed at the same time
 	// on the host. Nothing depends on it but how long that takes, and memory.
 	Followers int `json:"-"`
-	// Progress, if it is set, is told how many epochs are committed, how many races
+	// Progress, if it is set, is called with how many epochs are committed, how many races
 	// there were, and how long the run has taken in milliseconds of virtual time.
 	Progress func(committed, races int, ms float64) `json:"-"`
 }
@@ -70,7 +70,7 @@ func DefaultOptions() Options {
 	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 10_000_000_000, Rollbacks: 5, Followers: 2}
 }
 
-// Validate finds what cannot be.
+// Validate refuses impossible options.
 func (o Options) Validate() error {
 	for _, x := range []struct {
 		bad           bool
@@ -109,7 +109,7 @@ type driver struct {
 	}
 }
 
-// knowledge is what the executions so far say about those to come.
+// knowledge is what the executions so far have shown about the epochs ahead.
 type knowledge struct {
 	length  complementary.Length
 	sampler complementary.Sampler
@@ -118,7 +118,7 @@ type knowledge struct {
 }
 
 // Run runs the program of a configuration. Its output goes to c.Stdout and
-// c.Stderr, epoch by epoch. When ctx is done, the run ends behind the last epoch
+// c.Stderr, epoch by epoch. When ctx is done, the run ends after the last epoch
 // that was committed.
 func Run(ctx context.Context, c machine.Config, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
@@ -236,7 +236,7 @@ func (d *driver) epochOptions() epoch.EpochOptions {
 
 // chooseSchedule is how an epoch is executed that was rolled back: by turns in another
 // interleaving, and without preemption in the last order of priorities and its
-// reverse. At first it goes on as before.
+// reverse. The first attempt continues under the schedule of before.
 func (d *driver) chooseSchedule(number, attempt int) (seed uint64, priority complementary.Order) {
 	switch {
 	case attempt == 0:
@@ -279,7 +279,7 @@ func (d *driver) orderByPriority(first *epoch.Replica) complementary.Order {
 	}
 }
 
-// judgeReplicas names what the replicas came to, for the report.
+// judgeReplicas names the combination of the replicas' outcomes, for the report.
 func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
 	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
 	var failed [3]bool
@@ -330,10 +330,10 @@ func (d *driver) chooseCommit(e *Epoch, g *replicaGroup, tried []*epoch.Replica,
 	return d.voteOnAttempts(e, g, tried, at)
 }
 
-// runUnpreempted executes an epoch once more if nothing confirms what any of its
-// replicas came to, as all three differ: without preemption, and without the order
+// runUnpreempted executes an epoch once more if no two of its replicas agree on
+// an outcome: without preemption, and without the order
 // of the first, in which threads may have to wait for each other in the middle of
-// what should be atomic. If it does not fail it is the one to commit.
+// an operation that should be atomic. If it does not fail it is the one to commit.
 func (d *driver) runUnpreempted(ctx context.Context, e *Epoch, g *replicaGroup, at *epoch.Checkpoint) error {
 	if d.options.DetectOnly || e.Combination != "A-BC" && e.Combination != "F-AB" {
 		return nil
@@ -383,7 +383,7 @@ func (d *driver) voteOnAttempts(e *Epoch, g *replicaGroup, tried []*epoch.Replic
 	return g.replicas[0]
 }
 
-// noteCommit notes what is committed, and adapts the length of epochs.
+// noteCommit notes a commit, and adapts the length of epochs.
 func (d *driver) noteCommit(e *Epoch, choice *epoch.Replica) {
 	e.Committed = true
 	if e.Race {

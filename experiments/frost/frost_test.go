@@ -23,7 +23,7 @@ import (
 // trials is how many seeds a test tries.
 func trials(usual, long int) int { return testsize.Runs(max(1, usual/4), usual, long) }
 
-// table2 is what epochs with a bug come to first, where it is the same as in the
+// table2 are the first combinations of epochs with a bug, where they are the same as in the
 // paper's table 2 for every seed.
 var table2 = map[string]complementary.Combination{
 	"compressor": "F-AA", "mysql-3596": "F-AB", "glibc-12486": "F-AA", "apache-25520": "A-BC", "scanner": "F-FA",
@@ -44,7 +44,7 @@ func TestOutcomes(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("no epoch comes to %s", table2[name])
+			t.Errorf("no epoch has the combination %s", table2[name])
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestNameRaces(t *testing.T) {
 	}
 }
 
-// names tells whether a race was found between two lines that the description of a
+// names reports whether a race was found between two lines that the description of a
 // program has.
 func names(p suite.Program, found *racereport.Report) bool {
 	known := func(a *racereport.Access) bool {

@@ -47,8 +47,8 @@ int main(int c, char **v)
 	puts(has_read ? "read" : "not read");
 }`
 
-// TestManifestIsOfCommittedEpochs: a file is an input if what was committed has read it,
-// and not if only replicas have that were given up.
+// TestManifestIsOfCommittedEpochs: a file is an input if a committed replica has read it,
+// and not if only abandoned replicas have.
 func TestManifestIsOfCommittedEpochs(t *testing.T) {
 	bin := gcctest.C(t, readsIfFirst, "-static")
 	file := filepath.Join(t.TempDir(), "file")

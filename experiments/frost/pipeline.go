@@ -18,7 +18,7 @@ type pendingEpoch struct {
 	number    int
 	begin     *epoch.Checkpoint // where it begins
 	replicas  *replicaGroup
-	before    knowledge // with what its own execution has shown, but for the length
+	before    knowledge // with the findings of its own execution, but for the length
 	cancel    context.CancelFunc
 	firstErr  error // of its thread-parallel replica
 	committed bool  // it is committed
@@ -28,7 +28,7 @@ type pendingEpoch struct {
 // ahead, as if no epoch had a race, and epochs are committed in order.
 //
 // The checkpoints that are kept are a function of the program alone: an epoch that
-// is over keeps its begin until it has to make room. So what memory is in use, which
+// is over keeps its begin until it has to make room. So the memory in use, which
 // the guest can see, does not depend on how fast the replicas are on the host.
 func (d *driver) runPipeline(ctx context.Context) error {
 	for n := 1; ctx.Err() == nil; {
@@ -55,7 +55,7 @@ func (d *driver) runPipeline(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// canStartEpoch tells whether the next epoch can be executed.
+// canStartEpoch reports whether the next epoch can be executed.
 func (d *driver) canStartEpoch() bool {
 	n := len(d.pending)
 	if n > 0 && (d.replicas.Scarce() || d.pending[n-1].firstErr != nil) {
@@ -64,7 +64,7 @@ func (d *driver) canStartEpoch() bool {
 	return n < window && !d.at.Done()
 }
 
-// oldestPending is the first epoch that is not over; nil: there is none.
+// oldestPending is the first epoch that is not over, nil if all are.
 func (d *driver) oldestPending() *pendingEpoch {
 	for _, f := range d.pending {
 		if !f.committed {
@@ -90,11 +90,11 @@ func (d *driver) startPending(ctx context.Context, number int) {
 	}
 }
 
-// isReady tells that nothing is to be waited for.
+// isReady reports whether all waits are over.
 func (f *pendingEpoch) isReady() bool { return f.firstErr != nil || f.replicas.isReady() }
 
 // commitOldest commits the oldest epoch that is not over, in the end. If it has a race,
-// what was executed ahead of it is given up, and next says which epoch is executed
+// the execution ahead of it is abandoned, and next says which epoch is executed
 // next.
 func (d *driver) commitOldest(ctx context.Context, f *pendingEpoch, next *int) error {
 	if f.firstErr != nil {
@@ -127,8 +127,7 @@ func (d *driver) commitOldest(ctx context.Context, f *pendingEpoch, next *int) e
 	return d.writeOutput(choice)
 }
 
-// cancelLater gives up what was executed ahead of an epoch, and returns to where it
-// begins.
+// cancelLater abandons the execution ahead of an epoch, and returns to its begin.
 func (d *driver) cancelLater(f *pendingEpoch) {
 	end := f.replicas.replicas[0].End
 	d.cancelEpochs(func(x *pendingEpoch) bool { return x.number > f.number })

@@ -18,7 +18,7 @@ import (
 
 var errNaming = errs.Define("frost-no-place-for-trace",
 	"the trace of an epoch with a race cannot be kept",
-	"To name the instructions that race the epoch is executed again and recorded in the folder for temporary files; the rest of the sentence says what is wrong with it.",
+	"To name the instructions that race the epoch is executed again and recorded in the folder for temporary files; the rest of the sentence says why it could not be used.",
 	"Set TMPDIR to a folder with room.")
 
 // NameRaces executes a run again up to its first epoch with a race, if it has one,

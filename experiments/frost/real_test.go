@@ -33,7 +33,7 @@ select b, count(*), sum(a) from t group by b order by 2 desc, 1 limit 5;
 )
 
 // TestRealProgramsAreClean: Debian's programs, which have no data race that shows,
-// print under Frost what they print natively, nothing lost or doubled, and no
+// print under Frost the same as natively, nothing lost or doubled, and no
 // replica differs.
 func TestRealProgramsAreClean(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
@@ -72,7 +72,7 @@ func TestRealProgramsAreClean(t *testing.T) {
 }
 
 // broadcasts is a program in which threads wait on a condition for each number that the
-// main thread puts, and wake each other before those of the last time have gone on.
+// main thread puts, and wake each other before those of the last time have continued.
 const broadcasts = `
 #include <pthread.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ int main(int c, char **v)
 `
 
 // TestConditionsAreClean: whoever wakes threads that wait on a condition may have to wait
-// until those of the last time have noticed, and goes on in all replicas.
+// until those of the last time have noticed, and continues in all replicas.
 func TestConditionsAreClean(t *testing.T) {
 	bin := gcctest.C(t, broadcasts, "-static")
 	o := options()

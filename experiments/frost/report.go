@@ -20,13 +20,13 @@ const (
 	// Detected is one with races, of which none was survived: the run was to detect
 	// only.
 	Detected = "detected"
-	// Survived is one with races that went on to the program's end.
+	// Survived is one with races that continued to the program's end.
 	Survived = "survived"
 	// Failed is one whose program failed.
 	Failed = "failed"
 )
 
-// Report is what came of a run under Frost.
+// Report is the result of a run under Frost.
 type Report struct {
 	Options Options `json:"options"`
 	Verdict string  `json:"verdict"`
@@ -77,13 +77,13 @@ type Epoch struct {
 	Target float64 `json:"target_ms"`
 	Length float64 `json:"length_ms"`
 	Begin  float64 `json:"begin_ms"`
-	// Combination is what the replicas came to (table 1), empty if the epoch was
-	// not checked, and Bug what explains it.
+	// Combination are the replicas' outcomes together (table 1), empty if the epoch was
+	// not checked, and Bug explains it.
 	Combination complementary.Combination `json:"combination,omitempty"`
 	Bug         complementary.Bug         `json:"bug,omitempty"`
 	Race        bool                      `json:"race"`
 	Harmless    bool                      `json:"harmless,omitempty"`
-	// Differs says in what outcomes differ.
+	// Differs lists the differences of outcomes.
 	Differs []string `json:"differs,omitempty"`
 	// Reads says which thread has not read the same in two replicas that are alike, if
 	// that was compared.
@@ -171,19 +171,19 @@ func (r *Report) summaryLine() {
 	}
 }
 
-// continuation tells whether the thread-parallel replica is committed, so that what ran
+// continuation reports whether the thread-parallel replica is committed, so that the execution
 // ahead from its end is right.
 func (e *Epoch) continuation() bool {
 	return e.Commit == "" || e.Commit == complementary.ThreadParallel.String()
 }
 
-// writeAvoided tells whether an epoch failed in all replicas, and did not when it was
+// writeAvoided reports whether an epoch failed in all replicas, and did not when it was
 // executed again: its order of synchronization decides about the failure.
 func (r *Report) writeAvoided() bool {
 	return slices.ContainsFunc(r.Epochs, func(e *Epoch) bool { return e.Bug == complementary.NonRace })
 }
 
-// Combinations lists what the epochs with races came to, as table 1 writes it.
+// Combinations lists the combinations of the epochs with races, as table 1 writes them.
 func (r *Report) Combinations() (list []complementary.Combination) {
 	for _, e := range r.Epochs {
 		if e.Race || e.Bug == complementary.NonRace {
@@ -239,9 +239,9 @@ func (e *Epoch) writeLines(b *strings.Builder) {
 	b.WriteByte('\n')
 	for i := range e.Replicas {
 		x := &e.Replicas[i]
-		for _, s := range []struct{ what, found string }{{"fails", x.Failed}, {"diverges", x.Diverged}} {
+		for _, s := range []struct{ fault, found string }{{"fails", x.Failed}, {"diverges", x.Diverged}} {
 			if s.found != "" {
-				fmt.Fprintf(b, "  the %s replica %s: %s\n", complementary.Replica(i), s.what, s.found)
+				fmt.Fprintf(b, "  the %s replica %s: %s\n", complementary.Replica(i), s.fault, s.found)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // TestSignalsAreClean: programs without a data race whose threads get signals in loops, in
 // system calls that fail or are made again (10 and 12 are SIGUSR1 and SIGUSR2), in waits and
-// behind a mutex, from other threads and from timers, are cancelled, or end by a signal,
-// print what they print natively, and no replica differs, whatever the epochs.
+// while they hold a mutex, from other threads and from timers, are cancelled, or end by a signal,
+// print the same as natively, and no replica differs, whatever the epochs.
 func TestSignalsAreClean(t *testing.T) {
 	bin := gcctest.File(t, "testdata/signals.c")
 	for _, args := range []string{
@@ -43,7 +43,7 @@ func TestSignalsAreClean(t *testing.T) {
 	}
 }
 
-// natively is what a command prints, and whether it ends by a signal.
+// natively returns the output of a command, and whether it ends by a signal.
 func natively(t *testing.T, command []string) (out string, signal bool) {
 	t.Helper()
 	var b bytes.Buffer

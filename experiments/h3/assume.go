@@ -15,7 +15,7 @@ import (
 
 var errChosen = errs.Define("reproduce-values-chosen",
 	"no schedule found: values were chosen for {count} addresses, and not all others were tried",
-	"Where a thread goes along its path under several values of what it reads, and an address depends on that, one is taken after the other; the time or the number of attempts was over, or it is not known which other ones there are. There may be a schedule.",
+	"Where a thread goes along its path under several values that it reads, and an address depends on that, one is taken after the other; the time or the number of attempts was over, or it is not known which other ones there are. There may be a schedule.",
 	"Give it more time with --timeout, or record another failing run.")
 
 // Limits under which an answer holds.
@@ -29,7 +29,7 @@ const maxOtherAttempts = 64
 
 // traceOptions is how threads are followed.
 type traceOptions struct {
-	// faulting is the number of the thread that is taken for the one that crashed, of those that
+	// faulting is the number of the thread that is taken for the one that crashed, among those that
 	// can fault: the recording does not name it.
 	faulting int
 	// plain has no values guessed that one thread writes once.
@@ -49,7 +49,7 @@ type preferredValue struct {
 // countAssumptions counts the conditions of a trace that no path implies.
 func (out *Outcome) countAssumptions() int { return out.Trace.Assumed + out.Trace.OtherOutcomes }
 
-// tryAssumptions looks for a schedule. If there is none for the chosen values, it tries the other
+// tryAssumptions looks for a schedule. If the chosen values have none, it tries the other
 // values that can be read, those that are read latest first. "No schedule" is the answer only if
 // every execution that reads another value was examined.
 func (r *Recording) tryAssumptions(l *limiter, out *Outcome, o *Options, first traceOptions) error {

@@ -71,14 +71,14 @@ func fromCheckpoint(t *testing.T, path string, every, seed uint64, want machine.
 	}
 	whole := first.CheckpointInstructions + first.Trace.Instructions
 	if first.Checkpoint < 1 || first.Plan.Behind < 1 || first.CheckpointInstructions < uint64(first.Checkpoint)*every || first.Trace.Instructions > whole-first.CheckpointInstructions {
-		t.Errorf("seed %d: checkpoint %d of those each %d instructions is behind %d, %d decisions; passed over: %v",
+		t.Errorf("seed %d: checkpoint %d of those each %d instructions is after %d, %d decisions; passed over: %v",
 			seed, first.Checkpoint, every, first.CheckpointInstructions, first.Plan.Behind, first.SkippedCheckpoints)
 		return
 	}
 	before := changed(t, path, int(first.Plan.Behind), func(b []byte) []byte { return b })
 	again := solved(t, before, Checkpoints{every, first.Checkpoint}, seed, want, right)
 	if again != nil && (again.CheckpointInstructions != first.CheckpointInstructions || again.Plan.Behind != first.Plan.Behind) {
-		t.Errorf("seed %d: behind %d instructions and %d decisions, and then %d and %d", seed, first.CheckpointInstructions, first.Plan.Behind, again.CheckpointInstructions, again.Plan.Behind)
+		t.Errorf("seed %d: after %d instructions and %d decisions, and then %d and %d", seed, first.CheckpointInstructions, first.Plan.Behind, again.CheckpointInstructions, again.Plan.Behind)
 	}
 }
 
@@ -99,7 +99,7 @@ func solved(t *testing.T, path string, c Checkpoints, seed uint64, want machine.
 		t.Errorf("seed %d: %v, verified %v: %s, %s; want %v; %s", seed, out.Answer, out.Verified, out.Ending, out.Divergence, want, out.describeAnswer())
 		return nil
 	}
-	t.Logf("seed %d: checkpoint %d, behind %d instructions; %d followed, %d events, %d states; %d passed over",
+	t.Logf("seed %d: checkpoint %d, after %d instructions; %d followed, %d events, %d states; %d passed over",
 		seed, out.Checkpoint, out.CheckpointInstructions, out.Trace.Instructions, len(out.Trace.Trace.Events), out.States, len(out.SkippedCheckpoints))
 	followed(t, r, out, want, right)
 	return out
@@ -118,8 +118,8 @@ func TestNoCheckpoint(t *testing.T) {
 	}
 	defer r.Close()
 	_, err = r.Reproduce(t.Context(), Options{Now: time.Now, Checkpoints: Checkpoints{Every: 1000, Only: 1_000_000}})
-	if err == nil || !strings.Contains(err.Error(), "has no checkpoint behind 1000000000 instructions") {
-		t.Errorf("a checkpoint behind the end: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "has no checkpoint after 1000000000 instructions") {
+		t.Errorf("a checkpoint after the end: %v", err)
 	}
 	_, err = r.Reproduce(t.Context(), Options{Now: time.Now, Model: "tso", Checkpoints: Checkpoints{Every: 1000}})
 	if err == nil || !strings.Contains(err.Error(), "is one under sc, and its checkpoints are of no use under tso") {

@@ -37,7 +37,7 @@ func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Con
 	}, nil
 }
 
-// guideHook tells a guide how each quantum ends.
+// guideHook reports to a guide how each quantum ends.
 type guideHook struct {
 	machine.NoHook
 	m     *machine.Machine

@@ -18,8 +18,8 @@ import (
 
 var errNoThreads = errs.Define("run-has-one-thread",
 	"the run in {file} never has a second thread",
-	"The program ended, or comes to its limit of instructions, before it made a thread.",
-	"What a program of one thread does depends on no schedule; replay the trace instead.")
+	"The program ended, or reaches its limit of instructions, before it made a thread.",
+	"The run of a program of one thread depends on no schedule; replay the trace instead.")
 
 // PausedRun is a machine in the middle of a run: in the part that no schedule changes, before
 // the program's second thread, or at a checkpoint. It must be closed.
@@ -41,13 +41,13 @@ func (h *PausedRun) Thread() arch.ThreadID { return h.task.ID() }
 // Peek reads the program's memory and returns how much of it there is.
 func (h *PausedRun) Peek(at arch.Addr, b []byte) int { return h.task.Process().Peek(at, b) }
 
-// File reads the regular file that the program would open by a name, and what stat(2)
-// says of it.
+// File reads the regular file that the program would open by a name, and its
+// stat(2).
 func (h *PausedRun) File(name string) (content, stat []byte, errno unix.Errno) {
 	return h.task.FileContent(name)
 }
 
-// Mappings are what the program's memory consists of, by address.
+// Mappings are the mappings of the program's memory, by address.
 func (h *PausedRun) Mappings() []mm.VMA { return h.task.Process().Space().VMAs() }
 
 // CPUID answers the instruction as the machine does.

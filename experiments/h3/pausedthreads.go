@@ -12,7 +12,7 @@ import (
 )
 
 var errNoCheckpoint = errs.Define("run-without-checkpoint",
-	"the run in {file} has no checkpoint behind {instructions} instructions",
+	"the run in {file} has no checkpoint after {instructions} instructions",
 	"The run is over before, or from there on there is no place at which each thread is in code that is followed, or waits in an operation that is known.",
 	"Ask for an earlier checkpoint, or for none.")
 
@@ -21,7 +21,7 @@ type Stand struct {
 	Thread arch.ThreadID
 	Regs   arch.Regs
 	FP     [arch.FPSize]byte
-	// Passed is how many instructions of its path it has behind it, a repeated one
+	// Passed is the number of instructions of its path so far, a repeated one
 	// counted once; Latest is the number of its latest slice.
 	Passed, Latest uint64
 	// Call is the system call that it is in, Asked whether it is in one, and Waits
@@ -36,7 +36,7 @@ type Stand struct {
 	Operates  bool
 }
 
-// runProgress is what a PausedRun knows of the run so far.
+// runProgress is a PausedRun's knowledge of the run so far.
 type runProgress struct {
 	passed, latest map[arch.ThreadID]uint64 // for look-up only
 	slices         uint64
@@ -88,8 +88,8 @@ func (h *PausedRun) IsStill() bool {
 	return h.m.StoresAreVisible()
 }
 
-// runToQuantum repeats the recorded run up to the first place between two quanta that is
-// wanted, after a number of instructions of all threads. Of the recording it uses what is
+// runToQuantum repeats the recorded run up to the first wanted place between two quanta,
+// after a number of instructions of all threads. Of the recording it uses the part
 // before that place.
 func runToQuantum(ctx context.Context, r *machine.Replay, after uint64, wanted func(*PausedRun) bool) (*PausedRun, error) {
 	if err := r.CheckDecisions(); err != nil {

@@ -24,7 +24,7 @@ type pending struct {
 	store minimize.Store
 }
 
-// newPlan makes a plan in the order of a schedule. Behind is how many decisions of the recorded run
+// newPlan makes a plan in the order of a schedule. Prior is how many decisions of the recorded run
 // precede it, if it begins at a checkpoint.
 func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.MemoryModel, behind uint64) *guided.Plan {
 	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guided.Plan{Behind: behind}}

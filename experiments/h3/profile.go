@@ -15,11 +15,11 @@ import (
 var (
 	errProfileMemory = errs.Define("reproduce-profile-without-memory",
 		"the trace {file} has no accesses to memory",
-		"The run that is to show what threads share was recorded by heddle record without --memory.",
+		"The run that is to show which memory threads share was recorded by heddle record without --memory.",
 		"Record a run that does not fail with heddle record --memory.")
 	errProfileOther = errs.Define("reproduce-profile-of-another-program",
 		"the trace {file} is of {found}, and the one that failed of {expected}",
-		"What threads share is taken from a run of the same program.",
+		"The memory that threads share is taken from a run of the same program.",
 		"Record a run of that program.")
 )
 

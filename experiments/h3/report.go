@@ -26,7 +26,7 @@ func (r *Recording) Report(to io.Writer, out *Outcome, explain bool) error {
 		fmt.Fprintf(w, "passed over:\tcheckpoint %s\n", p)
 	}
 	if out.Checkpoint > 0 {
-		fmt.Fprintf(w, "checkpoint:\tnumber %d, behind %d instructions\n", out.Checkpoint, out.CheckpointInstructions)
+		fmt.Fprintf(w, "checkpoint:\tnumber %d, after %d instructions\n", out.Checkpoint, out.CheckpointInstructions)
 	}
 	fmt.Fprintf(w, "paths:\t%d threads, %d instructions followed, in %d rounds\n", len(t.Threads), t.Instructions, t.Passes)
 	fmt.Fprintf(w, "shared:\t%d bytes in %d pieces, %s\n", sharedBytes(t), len(t.Shared), out.Sharing)
@@ -83,7 +83,7 @@ func (out *Outcome) describeAnswer() string {
 	case LimitTime:
 		return "not decided: the time was over, " + how
 	case LimitMemory:
-		return "not decided: the solver came to its limit of memory, " + how
+		return "not decided: the solver reached its limit of memory, " + how
 	}
 	return "not decided within the limits, " + how
 }

@@ -35,19 +35,19 @@ var (
 		"Record the run again.")
 	errNoFailure = errs.Define("reproduce-without-failure",
 		"the run in {file} did not fail",
-		"It exited with status 0; what it printed is not compared without --stdout.",
-		"Record a run that fails, or say with --stdout what its output should have been.")
+		"It exited with status 0; its output is not compared without --stdout.",
+		"Record a run that fails, or say with --stdout the expected output.")
 	errOtherFailure = errs.Define("reproduce-other-failure",
 		"the run in {file} ended with {found}, not {expected}",
 		"The failure that --bug names is not that of the recording.",
 		"Leave --bug out, or record a run that fails in that way.")
 	errCheckpointModel = errs.Define("reproduce-checkpoint-of-another-model",
 		"the run in {file} is one under {found}, and its checkpoints are of no use under {expected}",
-		"What is before a checkpoint happened under the recorded memory model.",
+		"The part before a checkpoint ran under the recorded memory model.",
 		"Leave --model or --checkpoint out.")
 	errNotFollowed = errs.Define("reproduce-path-not-followed",
 		"the threads cannot be followed along their paths: {reason}",
-		"What the program does between its threads' begin and the failure has no meaning for the symbolic execution, or the trace is another program's; docs/reproduce.md lists the limits.",
+		"The symbolic execution does not support the program's acts between its threads' begin and the failure for the symbolic execution, or the trace is another program's; docs/reproduce.md lists the limits.",
 		"Record the run again; if the sentence stays, the program is beyond the limits.")
 )
 
@@ -231,7 +231,7 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 }
 
 // findSchedule looks for a schedule from the point where the trace is solved, without guesses if
-// there is none with them.
+// it finds none with them.
 func (r *Recording) findSchedule(l *limiter, out *Outcome, o *Options) error {
 	if err := r.tryFaultingThreads(l, out, o, false); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (r *Recording) findSchedule(l *limiter, out *Outcome, o *Options) error {
 }
 
 // tryFaultingThreads looks for a schedule under which one of the threads that can fault does so.
-// There is none if none of them has one.
+// It finds none if none of them has one.
 func (r *Recording) tryFaultingThreads(l *limiter, out *Outcome, o *Options, plain bool) error {
 	open, limit := false, ""
 	for n := 0; ; n++ {

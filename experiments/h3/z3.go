@@ -8,7 +8,7 @@ import (
 )
 
 // maxWholeFormula is how many read-write constraints are given to Z3 at once; of more it gets
-// those that are needed.
+// the needed ones.
 const maxWholeFormula = 2_000_000
 
 // solveLazily asks the solver alone, with the constraints that are needed.

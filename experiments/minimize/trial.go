@@ -23,14 +23,14 @@ var (
 	errNoFailure = errs.Define("run-does-not-fail",
 		"the run in {file} does not fail: it ended with {outcome}",
 		"Only the schedule of a run that fails can be made smaller: one that ends by a signal, with a status other than 0, in a deadlock or at its limit of instructions.",
-		"Record a run that fails, or say with --stdout what its output should have been.")
+		"Record a run that fails, or say with --stdout the expected output.")
 	errNotRepeatable = errs.Define("recording-cannot-be-repeated",
 		"the run in {file} cannot be repeated in another order: {problem}",
 		"The recording does not reach the end of the run, its replay is not the recorded run, or its stores were kept by pages and not one by one.",
 		"Record the run again with heddle record.")
 )
 
-// trackerHook tells a tracker, or the follower that leads the run, of its quanta.
+// trackerHook reports quanta to a tracker, or to the follower that leads the run.
 type trackerHook struct {
 	machine.NoHook
 	m        *machine.Machine
@@ -39,7 +39,7 @@ type trackerHook struct {
 	quantum  sched.Quantum
 	free     []minimize.Hold // stores of other cores that could leave their buffers at the quantum
 	blocked  []minimize.Hold // stores of other cores that could not
-	told     uint64          // instructions of the quantum that the tracker was told of
+	told     uint64          // instructions of the quantum that were reported to the tracker
 	// onQuantum, when set, is called at the end of each quantum.
 	onQuantum func(*kernel.Task, arch.Regs, arch.Stop)
 }
@@ -91,7 +91,7 @@ func (h *trackerHook) BeforeQuantum(q sched.Quantum, decided []event.Commit) {
 	h.tracker.Begin(q.Thread, q.Core, h.free, h.blocked, others)
 }
 
-// EngineStopped implements machine.Hook: it tells the tracker of a PAUSE that does not end the
+// EngineStopped implements machine.Hook: it reports to the tracker a PAUSE that does not end the
 // quantum.
 func (h *trackerHook) EngineStopped(_ *kernel.Task, s arch.Stop) machine.Reaction {
 	if s.Reason == arch.StopPause && !h.m.EndsAtPause(h.quantum, s) {
@@ -141,8 +141,8 @@ type Trial struct {
 	all      bool   // see CountAll
 }
 
-// NewTrial replays the recorded run to see how it failed and what its schedule
-// was. If stdout is not nil, a run whose standard output is something else fails.
+// NewTrial replays the recorded run to see how it failed and under which schedule.
+// If stdout is not nil, a run with another standard output fails.
 // The Replay must stay open, and be used for nothing else.
 func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, error) {
 	if r.Cut() {
@@ -156,7 +156,7 @@ func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, er
 		return nil, errNotRepeatable.New(r.Path(), "it was recorded with --tso-engine "+engine+"; record it with --tso-engine "+storebuffer.Exact)
 	}
 	h := &Trial{replay: r, stdout: stdout}
-	// What is known of waiting after the first replay decides how the second
+	// The waits that the first replay finds decide how the second
 	// counts.
 	for range 2 {
 		if err := h.watch(ctx); err != nil {
@@ -167,8 +167,8 @@ func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, er
 }
 
 // CountAll has places in threads count all instructions, those of rounds of waiting too. Some
-// recorded schedules are only then those of a run that fails: where what a thread does in such
-// rounds (stores, above all) is seen by others.
+// recorded schedules are only then those of a run that fails: where others see a thread's
+// stores, say, in such rounds.
 func (h *Trial) CountAll(ctx context.Context) error {
 	h.all = true
 	return h.watch(ctx)
@@ -314,7 +314,7 @@ func (h *Trial) execute(ctx context.Context, c machine.Config, hook *trackerHook
 	return result, f, failed, m.CloseTrace()
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail []byte
 
 // Write implements io.Writer.
@@ -331,7 +331,7 @@ func (t *tail) Write(p []byte) (int, error) {
 type Stop struct {
 	// Places are the functions that the thread is in, the innermost first.
 	Places []loader.Place
-	// Why is what the thread did: "pause", the name of a system call, or "fault";
+	// Why is the thread's act: "pause", the name of a system call, or "fault";
 	// empty if it was only stopped.
 	Why string
 }
@@ -339,7 +339,7 @@ type Stop struct {
 // maxFrames is how many functions a Stop has at most.
 const maxFrames = 16
 
-// Stops replays the recorded run and tells where in the program each step of its
+// Stops replays the recorded run and finds where in the program each step of its
 // schedule ends, with the schedule.
 func (h *Trial) Stops(ctx context.Context) (minimize.Schedule, []Stop, error) {
 	var stops []Stop
@@ -355,7 +355,7 @@ func (h *Trial) Stops(ctx context.Context) (minimize.Schedule, []Stop, error) {
 	return hook.tracker.Schedule(), stops, err
 }
 
-// why names what a thread did that ended its slice.
+// why names the act of a thread that ended its quantum.
 func why(regs arch.Regs, s arch.Stop) string {
 	switch s.Reason {
 	case arch.StopBudget, arch.StopSync:

@@ -22,7 +22,7 @@ func TestAllocatorsAreOperations(t *testing.T) {
 	c.Sched = sched.Options{Quantum: 500}
 	m := made(t, c, peregrine.Options{})
 	if n := farthest(m.Schedule); n >= computed {
-		t.Errorf("a constraint is %d instructions behind an operation", n)
+		t.Errorf("a constraint is %d instructions after an operation", n)
 	}
 	count := map[event.SyncOp]int{}
 	for i := range m.Schedule.Operations {
@@ -42,7 +42,7 @@ func TestAllocatorsAreOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := farthest(plain.Schedule); n < computed {
-		t.Errorf("otherwise the farthest constraint is %d instructions behind an operation", n)
+		t.Errorf("otherwise the farthest constraint is %d instructions after an operation", n)
 	}
 }
 

@@ -31,9 +31,9 @@ var (
 		"The folder is missing, the disk is full, or permission is lacking.",
 		"Name a file in a folder that you may write to.")
 	errOther = errs.Define("schedule-of-another-run",
-		"the schedule {file} is of another run: {what} is {found}, and was {expected}",
+		"the schedule {file} is of another run: {property} is {found}, and was {expected}",
 		"A schedule without preconditions holds for one program with the same arguments, environment and folder on the same files, in the same version.",
-		"Run what was recorded, put the file back as it was, or record the run again.")
+		"Run the recorded program, put the file back as it was, or record the run again.")
 )
 
 // ComputeFile makes the schedule file of a recorded run.
@@ -168,7 +168,7 @@ func EnforceDeferred(c *machine.Config, f *hybrid.File, name string, o enforce.O
 
 func checkRun(c *machine.Config, f *hybrid.File, name string) error {
 	for _, x := range []struct {
-		what            string
+		property            string
 		found, expected any
 		same            bool
 	}{
@@ -179,7 +179,7 @@ func checkRun(c *machine.Config, f *hybrid.File, name string) error {
 		{"the memory model", c.Memory.MemoryModel().String(), f.Model, c.Memory.MemoryModel().String() == f.Model},
 	} {
 		if !x.same {
-			return errOther.New(name, x.what, fmt.Sprintf("%q", x.found), fmt.Sprintf("%q", x.expected))
+			return errOther.New(name, x.property, fmt.Sprintf("%q", x.found), fmt.Sprintf("%q", x.expected))
 		}
 	}
 	for _, in := range f.Inputs {

@@ -17,7 +17,7 @@ var errLocator = errs.Define("instructions-cannot-be-located",
 	"Report the sentence: this is a defect of heddle.")
 
 // Locator finds out, while a recorded run is repeated, how many instructions
-// threads have retired when they come to given instructions after given numbers
+// threads have retired when they reach given instructions after given numbers
 // of branches.
 type Locator struct {
 	machine.NoHook
@@ -46,8 +46,8 @@ type probedPlace struct {
 	pc     arch.Addr
 }
 
-// finding is when the thread came there first, and last: an instruction that
-// repeats is come to several times.
+// finding is when the thread reached the instruction first, and last: one that
+// repeats is reached several times.
 type finding struct {
 	first, last uint64
 	found       bool
@@ -58,8 +58,8 @@ func NewLocator() *Locator {
 	return &Locator{wanted: map[probed]*finding{}, arrivals: map[probedPlace][]uint64{}, arrived: map[arch.ThreadID]probed{}}
 }
 
-// Add has it look for the instruction at pc that a thread executes after it has
-// gone through so many branches.
+// Add has it look for the instruction at pc that a thread executes after this
+// number of branches.
 func (p *Locator) Add(t arch.ThreadID, pc arch.Addr, branches uint64) {
 	p.wanted[probed{t, pc, branches}] = &finding{}
 	p.pcs = append(p.pcs, pc)
@@ -68,7 +68,7 @@ func (p *Locator) Add(t arch.ThreadID, pc arch.Addr, branches uint64) {
 // Len is how many instructions it looks for.
 func (p *Locator) Len() int { return len(p.wanted) }
 
-// Found returns how many instructions the thread had retired when it came to the
+// Found returns how many instructions the thread had retired when it reached the
 // instruction first, and last.
 func (p *Locator) Found(t arch.ThreadID, pc arch.Addr, branches uint64) (first, last uint64, ok bool) {
 	f := p.wanted[probed{t, pc, branches}]
@@ -78,7 +78,7 @@ func (p *Locator) Found(t arch.ThreadID, pc arch.Addr, branches uint64) (first, 
 	return f.first, f.last, f.found
 }
 
-// Occurrence is how often a thread came to an instruction that was looked for between
+// Occurrence is how often a thread reached an instruction that was looked for between
 // two counts of its instructions, the second included.
 func (p *Locator) Occurrence(t arch.ThreadID, pc arch.Addr, from, to uint64) uint64 {
 	all := p.arrivals[probedPlace{t, pc}]

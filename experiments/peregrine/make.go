@@ -2,7 +2,7 @@
 // trace's operations and accesses for analyses/hybrid, and repeats the run to find
 // at how many instructions the constraints' points are.
 //
-// It decides nothing about what is a race or a constraint, and enforces nothing.
+// It neither decides what is a race or a constraint, nor enforces anything.
 // The main function is Make.
 //
 // Invariants:
@@ -41,7 +41,7 @@ var (
 		"Record the run again with its output in a file, or in /dev/null, and with all of standard input, output and error open.")
 
 	errPoint = errs.Define("schedule-point-not-found",
-		"no schedule can be made of {file}: thread {thread} does not come to the instruction at {pc} when the run is repeated",
+		"no schedule can be made of {file}: thread {thread} does not reach the instruction at {pc} when the run is repeated",
 		"The recording's accesses and its replay do not agree.",
 		"Report the sentence: this is a defect of heddle.")
 )

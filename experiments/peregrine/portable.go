@@ -17,7 +17,7 @@ import (
 type descriptorUse struct {
 	users map[int64]arch.ThreadID
 	// shared are descriptors that several threads use, or that several numbers stand for, files
-	// those that were opened. A number that stands for several files one after the other counts as
+	// the ones that were opened. A number that stands for several files one after the other counts as
 	// one.
 	shared, files map[int64]bool
 	pipes         bool // the numbers of pipes are not known: they are returned in memory

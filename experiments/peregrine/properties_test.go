@@ -79,7 +79,7 @@ func flips(t *testing.T, c machine.Config, m *peregrine.Schedule, i int) bool {
 	return false
 }
 
-// Constraints that were pruned follow from those that were kept: with them the runs are the same.
+// Constraints that were pruned follow from the kept ones: with them the runs are the same.
 func TestPrunedConstraintsChangeNothing(t *testing.T) {
 	testsize.SkipQuick(t)
 	for _, name := range []string{"racey", "fft", "scanner"} {
@@ -227,7 +227,7 @@ func TestFile(t *testing.T) {
 	}
 	again, err := peregrine.Load(name)
 	if err != nil || fmt.Sprintf("%+v", *again.Schedule) != fmt.Sprintf("%+v", *f.Schedule) {
-		t.Fatalf("%v: not what was written", err)
+		t.Fatalf("%v: differs from the written schedule", err)
 	}
 	if err := peregrine.Enforce(&c, again, name, enforce.Options{}); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestFile(t *testing.T) {
 // refused checks that a schedule is not enforced on something else.
 func refused(t *testing.T, c machine.Config, f *hybrid.File) {
 	t.Helper()
-	for what, change := range map[string]func(*machine.Config, *hybrid.File){
+	for name, change := range map[string]func(*machine.Config, *hybrid.File){
 		"arguments":   func(c *machine.Config, _ *hybrid.File) { c.Args = append(c.Args, "-x") },
 		"environment": func(c *machine.Config, _ *hybrid.File) { c.Env = append(c.Env, "A=b") },
 		"folder":      func(c *machine.Config, _ *hybrid.File) { c.Dir = "/" },
@@ -274,7 +274,7 @@ func refused(t *testing.T, c machine.Config, f *hybrid.File) {
 		change(&other, &file)
 		err := peregrine.Enforce(&other, &file, "FILE", enforce.Options{})
 		if err == nil || !strings.Contains(err.Error(), "the schedule FILE is of another run") {
-			t.Errorf("another %s: %v", what, err)
+			t.Errorf("another %s: %v", name, err)
 		}
 	}
 }

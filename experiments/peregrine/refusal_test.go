@@ -87,7 +87,7 @@ func TestForgedFilesAreNotRead(t *testing.T) {
 	_, f, text := scheduled(t)
 	first := strings.Index(text, "\nconstraint ") + 1
 	line, _, _ := strings.Cut(text[first:], "\n")
-	for what, bad := range map[string]string{
+	for name, bad := range map[string]string{
 		"a newer version":           strings.Replace(text, fmt.Sprintf("schedule %d\n", hybrid.Version), fmt.Sprintf("schedule %d\n", hybrid.Version+1), 1),
 		"an older version":          strings.Replace(text, fmt.Sprintf("schedule %d\n", hybrid.Version), fmt.Sprintf("schedule %d\n", hybrid.Version-1), 1),
 		"a constraint of no thread": strings.Replace(text, line, "constraint 99"+line[len("constraint 0"):], 1),
@@ -98,11 +98,11 @@ func TestForgedFilesAreNotRead(t *testing.T) {
 			f.Schedule.Threads[len(f.Schedule.Threads)-1]), "", 1),
 	} {
 		if bad == text {
-			t.Errorf("%s: nothing was changed", what)
+			t.Errorf("%s: nothing was changed", name)
 			continue
 		}
 		if _, err := hybrid.Parse(resealed(bad)); err == nil {
-			t.Errorf("%s: the file is read", what)
+			t.Errorf("%s: the file is read", name)
 		}
 	}
 	if _, err := hybrid.Parse(resealed(text)); err != nil {
@@ -145,7 +145,7 @@ func TestForgedSchedulesDiverge(t *testing.T) {
 			}
 		}
 	}
-	for what, change := range map[string]func(*event.Schedule){
+	for name, change := range map[string]func(*event.Schedule){
 		"a constraint's instruction": second(func(p *event.Point) { p.PC++ }),
 		"how far it is":              second(func(p *event.Point) { p.Instructions++ }),
 		"its operation":              second(func(p *event.Point) { p.Instructions += 1 << 40 }),
@@ -179,7 +179,7 @@ func TestForgedSchedulesDiverge(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Outcome != "diverged" || r.ExitCode != machine.ExitFailure || r.Schedule.Followed || r.Schedule.Reason == "" {
-			t.Errorf("%s was changed: %s with status %d: %q", what, r.Outcome, r.ExitCode, r.Schedule.Reason)
+			t.Errorf("%s was changed: %s with status %d: %q", name, r.Outcome, r.ExitCode, r.Schedule.Reason)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import "github.com/heddle-dmt/heddle/internal/errs"
 
 var (
 	errFolder = errs.Define("experiment-folder",
-		"cannot tell the folder of the experiment file",
+		"cannot find the folder of the experiment file",
 		"The current folder was removed or may not be read.",
 		"Change to a folder that exists.")
 	errProgram = errs.Define("experiment-program",
@@ -22,7 +22,7 @@ var (
 	errFailed = errs.Define("experiment-runs-failed",
 		"{failed} of {total} runs of the experiment failed; the first: {first}",
 		"heddle could not carry these runs out; each is stored with its own sentence.",
-		"Look up the sentence of the first; run the experiment again to try those that failed once more.")
+		"Look up the sentence of the first; run the experiment again to try the failed ones once more.")
 	errDescriptors = errs.Define("experiment-descriptors",
 		"the host's limit on open files is too low to start a process for a run",
 		"The limit of this process (ulimit -n), or that of the whole host, leaves no descriptor. The results until then are stored.",

@@ -3,9 +3,9 @@
 // and the results go to a store from which tables are made.
 //
 // An Experiment is a checked file. Plan expands it into Runs, in a fixed order.
-// Sweep carries out those that the store does not have yet, each in a worker
+// Sweep carries out the ones that the store does not have yet, each in a worker
 // process of its own, and the same programs natively for comparison. Table
-// groups what is stored over the seeds.
+// groups the stored results over the seeds.
 //
 // Invariants:
 //
@@ -43,13 +43,13 @@ type Experiment struct {
 	// Store is the file that keeps the results, relative to the experiment
 	// file; the default is results/NAME.sqlite in the current folder.
 	Store string `mapstructure:"store"`
-	// Programs are what is run.
+	// Programs are the programs of the experiment.
 	Programs []Program `mapstructure:"programs"`
 	// Inputs are the files in the folder that programs start in.
 	Inputs []Input `mapstructure:"inputs"`
 	// Machine configures the machine; the grid overrides it.
 	Machine runoptions.Options `mapstructure:"machine"`
-	// Grid is what is varied.
+	// Grid are the parameters that are varied.
 	Grid Grid `mapstructure:"grid"`
 	// Repetitions is how often each run is made; all must be equal.
 	Repetitions int `mapstructure:"repetitions"`
@@ -102,7 +102,7 @@ type Grid struct {
 	// Policy are scheduling policies.
 	Policy []string `mapstructure:"policy"`
 	// Model are memory models. Commit and Capacity, when stores become visible and
-	// how many a core's buffer holds, are not varied under sc, where there are none.
+	// how many a core's buffer holds, are not varied under sc, which has no buffers.
 	Model    []string `mapstructure:"model"`
 	Commit   []string `mapstructure:"commit"`
 	Capacity []int    `mapstructure:"capacity"`
@@ -133,7 +133,7 @@ func Load(path string) (*Experiment, error) {
 	return x, err
 }
 
-// complete fills in what depends on other fields and resolves paths.
+// complete fills in values that depend on other fields and resolves paths.
 func (x *Experiment) complete() error {
 	dir, err := filepath.Abs(filepath.Dir(x.path))
 	if err != nil {
@@ -223,7 +223,7 @@ func (x *Experiment) checkMachine() error {
 	}
 	for i, m := range x.Machine.Mounts {
 		if m.Writable {
-			return wrong(fmt.Sprintf("machine.mounts[%d]", i), m.String(), "a mount without :rw; runs of a sweep must not change what others read")
+			return wrong(fmt.Sprintf("machine.mounts[%d]", i), m.String(), "a mount without :rw; runs of a sweep must not change the input of others")
 		}
 	}
 	return err
@@ -360,7 +360,7 @@ func (x *Experiment) Size() float64 {
 	return total * float64(x.Repetitions)
 }
 
-// uses tells whether a parameter makes a difference to a program: one that
+// uses reports whether a parameter makes a difference to a program: one that
 // does not is not swept for it.
 func (x *Experiment) uses(p Program, name string) bool {
 	if name == "threads" && slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads }) {

@@ -52,7 +52,7 @@ func TestLoadErrorsNameThePlace(t *testing.T) {
 		one + "time_limit: long\n":                    `x.yaml:2: time_limit is "long"; allowed: a duration like 90s or 10m`,
 		one + "machine:\n  cores: 65\n":               "x.yaml:3: machine.cores is 65; allowed: 1 to 64",
 		one + "machine: {mhz: 5}\n":                   "x.yaml:2: unknown field machine.mhz; allowed here: cores, seed, sched, operations, memory, costs, randomize_layout, dir, rootfs, mounts, env, uid, gid, host_times, max_memory, max_instructions, unknown_syscalls",
-		one + "machine: {mounts: [/:/h:rw]}":          `x.yaml:2: machine.mounts[0] is "/:/h:rw"; allowed: a mount without :rw; runs of a sweep must not change what others read`,
+		one + "machine: {mounts: [/:/h:rw]}":          `x.yaml:2: machine.mounts[0] is "/:/h:rw"; allowed: a mount without :rw; runs of a sweep must not change the input of others`,
 		one + "grid: {cores: [0]}":                    `x.yaml:2: grid.cores[0] is "0"; allowed: 1 to 64, or threads`,
 		one + "grid: {cores: threads}":                `x.yaml:2: grid.cores[0] is "threads"; allowed: a number, unless the grid gives threads`,
 		one + "grid: {threads: 0-4}":                  `x.yaml:2: grid.threads[0] is "0-4"; allowed: at least 1`,
@@ -125,7 +125,7 @@ repetitions: 2
 	}
 }
 
-// TestKeys: what a run depends on changes its key, and nothing else does.
+// TestKeys: the dependencies of a run change its key, and nothing else does.
 func TestKeys(t *testing.T) {
 	base := `
 programs: [{command: [echo, "{threads}"]}]

@@ -27,7 +27,7 @@ type Failures struct {
 	Folder string `mapstructure:"folder"`
 }
 
-// wanted tells whether the experiment is about failures.
+// wanted reports whether the experiment is about failures.
 func (f Failures) wanted() bool { return f.Count || f.Minimize > 0 }
 
 // maxMinimize bounds Failures.Minimize, and maxTries Failures.Runs.
@@ -69,7 +69,7 @@ func classOf(record store.Record, native store.Native, hasNative bool) string {
 	return ""
 }
 
-// failed is what a row has of failures.
+// failed are a row's failures.
 type failed struct {
 	n       int
 	classes map[string]int // for look-up only

@@ -225,7 +225,7 @@ func TestMemoryBugs(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(x.failureFolder(Options{}), "*.recording")); left != nil {
 		t.Errorf("left: %v", left)
 	}
-	// What is stored is not looked for again.
+	// Stored schedules are not looked for again.
 	n := len(told.lines)
 	if _, again := sweepAll(t, x, false); len(again.lines) != 0 {
 		t.Errorf("%d lines, and again: %q", n, again.lines)

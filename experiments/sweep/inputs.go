@@ -44,7 +44,7 @@ func GeneratorNames() []string {
 // errFull ends a generator when the file has its size.
 var errFull = form("the file has its size")
 
-// limited passes on so many bytes and then fails.
+// limited passes on a limited number of bytes and then fails.
 type limited struct {
 	w    io.Writer
 	left uint64
@@ -130,7 +130,7 @@ func writeZeros(w *bufio.Writer, size uint64, _ *rand.PCG) {
 	}
 }
 
-// prepare makes the input files in the folder, those that are not there yet,
+// prepare makes the missing input files in the folder,
 // and returns their digests by name.
 func (x *Experiment) prepare(dir string) (map[string]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -179,7 +179,7 @@ func (in Input) make(path string) (err error) {
 	return file.Commit()
 }
 
-// same tells that two files have the same contents and mode.
+// same reports whether two files have the same contents and mode.
 func same(a, b string) bool {
 	infoA, errA := os.Lstat(a)
 	infoB, errB := os.Lstat(b)

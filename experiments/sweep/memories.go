@@ -44,8 +44,8 @@ func (m Memory) set(o *storebuffer.Options) {
 	}
 }
 
-// String is what a point's name has of it: nothing under sc, and only what is not
-// as usual of the rest.
+// String is the memory's part of a point's name: nothing under sc, and only the values that
+// differ from the usual ones.
 func (m Memory) String() string {
 	if m.Model == memmodel.SC.String() {
 		return ""

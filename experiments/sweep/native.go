@@ -65,6 +65,6 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// hasNative tells whether the host can run what the machine runs: with a root
+// hasNative reports whether the host can run the same program as the machine: with a root
 // of its own the guest's programs are not the host's.
 func hasNative(o runoptions.Options) bool { return o.RootFS == "" }

@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/runoptions"
 )
 
-// Point is a place in the grid: what identifies a run within its experiment.
+// Point is a place in the grid: it identifies a run within its experiment.
 type Point struct {
 	Program   string     `json:"program"`
 	Arguments []Argument `json:"arguments,omitempty"` // sorted by name
@@ -106,7 +106,7 @@ func (x *Experiment) plan(inputs string, digests map[string]string) (*Plan, erro
 	return plan, nil
 }
 
-// dependencies is what a run depends on, as far as it is known before.
+// dependencies are the inputs of a run, as far as they are known before.
 type dependencies struct {
 	Heddle  string // SHA-256 of heddle's program file
 	Program string // SHA-256
@@ -119,7 +119,7 @@ type dependencies struct {
 	Options *runoptions.Options
 }
 
-// key leaves out where on the host the inputs are: only what they hold counts.
+// key leaves out where on the host the inputs are: only their contents count.
 func (d dependencies) key() string {
 	options := *d.Options
 	options.Mounts = slices.DeleteFunc(slices.Clone(options.Mounts), func(m runoptions.Mount) bool { return m.Guest == guestDir })

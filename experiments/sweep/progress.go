@@ -37,7 +37,7 @@ func (l *lines) Done(line string, _ bool) {
 
 func (*lines) Stop() {}
 
-// bar shows how many tasks are done and the time left; only what must not be
+// bar shows how many tasks are done and the time left; only events that must not be
 // missed gets a line of its own, above the bar.
 type bar struct {
 	w   io.Writer

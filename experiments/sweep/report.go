@@ -24,7 +24,7 @@ type row struct {
 	fails     failed
 }
 
-// Table makes the table of what is stored: a row for each point of the grid,
+// Table makes the table of the stored results: a row for each point of the grid,
 // grouped over seeds and repetitions.
 func (x *Experiment) Table(o Options) (*table.Table, error) {
 	results, err := store.OpenExisting(x.StorePath(o))
@@ -237,7 +237,7 @@ func (r *row) asNative() string {
 	return fmt.Sprintf("no (%d of %d)", r.identical, r.n)
 }
 
-// notes are what a reader of the table must know.
+// notes are the remarks that a reader of the table must know.
 func (c *collection) notes() []string {
 	return append([]string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}, c.storeNotes()...)
 }
@@ -249,7 +249,7 @@ const maxNamedFailures = 20
 func (c *collection) storeNotes() []string {
 	var notes []string
 	if missing := c.total - c.found; missing > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d runs are not stored yet: heddle experiment run goes on with them.", missing, c.total))
+		notes = append(notes, fmt.Sprintf("%d of %d runs are not stored yet: heddle experiment run continues with them.", missing, c.total))
 	}
 	if c.stale > 0 {
 		notes = append(notes, fmt.Sprintf("%d runs are those of an earlier configuration, program, input or heddle: heddle experiment run renews them.", c.stale))
@@ -267,7 +267,7 @@ func (c *collection) storeNotes() []string {
 	return notes
 }
 
-// Describe says what the experiment amounts to, in a line.
+// Describe summarises the experiment in a line.
 func (x *Experiment) Describe() string {
 	programs := make([]string, len(x.Programs))
 	for i, p := range x.Programs {

@@ -79,7 +79,7 @@ func (s *sweep) failing() ([]Run, error) {
 	return chosen, nil
 }
 
-// fileName names the files of a point: the program, what is varied, and the seed.
+// fileName names the files of a point: the program, the varied parameters, and the seed.
 func (x *Experiment) fileName(p Point) string {
 	parts := []string{p.Program}
 	for _, a := range p.Arguments {
@@ -94,7 +94,7 @@ func (x *Experiment) fileName(p Point) string {
 	return strings.ReplaceAll(strings.Join(parts, "-"), "/", "_")
 }
 
-// keepShortest stores what was found and reports it.
+// keepShortest stores the shortest schedule and reports it.
 func (s *sweep) keepShortest(o outcome) error {
 	at := o.task.run.Point
 	if o.failure != "" {

@@ -26,16 +26,16 @@ type Options struct {
 	Store string
 	// Workers is the number of runs at a time, in place of the experiment's.
 	Workers int
-	// Again carries out what is stored too, and compares.
+	// Again also carries out stored runs, and compares.
 	Again bool
-	// Progress is told what happens; nil for nobody.
+	// Progress, if not nil, gets reports of the sweep's course.
 	Progress Progress
 }
 
-// Progress is told of a sweep's course, by one goroutine.
+// Progress gets reports of a sweep's course, from one goroutine.
 type Progress interface {
-	// Start comes first: so many tasks are to be done, besides those that are
-	// stored.
+	// Start is called first, with the number of tasks to do and of
+	// those that are stored.
 	Start(tasks, stored int)
 	// Done comes after each task, with one line on it; trouble marks a line
 	// that must not be missed.
@@ -44,7 +44,7 @@ type Progress interface {
 	Stop()
 }
 
-// Summary is what a sweep did.
+// Summary is the result of a sweep.
 type Summary struct {
 	// Total counts the runs of the plan; Stored those whose results were used
 	// again; Ran those carried out now; Failed those of them without a result.
@@ -53,12 +53,12 @@ type Summary struct {
 	Conflicts []string
 	// FirstFailure is the run and the sentence of the first failure.
 	FirstFailure string
-	// Damaged are sentences on rows of the store that were damaged: what they held was
+	// Damaged are sentences on rows of the store that were damaged: their runs were
 	// carried out again.
 	Damaged []string
 }
 
-// Err is what a summary has to complain of, if anything.
+// Err is the error of a summary, if any.
 func (s Summary) Err() error {
 	var err error
 	if s.Failed > 0 {
@@ -101,7 +101,7 @@ func (x *Experiment) Plan(o Options) (*Plan, error) {
 }
 
 // Sweep carries out the runs that the store lacks. It returns early, with
-// ctx's error, when ctx is done; what has finished is then stored. Failed runs
+// ctx's error, when ctx is done; the finished runs are then stored. Failed runs
 // and conflicts are no error here: see Summary.Err.
 func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	plan, err := x.Plan(o)
@@ -115,7 +115,7 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	defer results.Close()
 	s := &sweep{plan: plan, store: results, again: o.Again, files: manifest{}, progress: o.Progress}
 	if s.progress == nil {
-		s.progress = nobody{}
+		s.progress = silent{}
 	}
 	if err := s.whole(results.DropDamagedConflicts()); err != nil {
 		return s.summary, err
@@ -139,7 +139,7 @@ func (x *Experiment) workers(o Options) int {
 	return min(cmp.Or(o.Workers, x.Workers, runtime.NumCPU()), startable())
 }
 
-// Descriptors that a sweep has open, and those that starting a process takes.
+// Descriptors that a sweep has open, and the number that starting a process takes.
 const (
 	sweepDescriptors   = 10
 	processDescriptors = 8
@@ -172,7 +172,7 @@ type task struct {
 	shortest   bool
 }
 
-// outcome is what came of a task.
+// outcome is the result of a task.
 type outcome struct {
 	task    task
 	report  worker.Report
@@ -183,7 +183,7 @@ type outcome struct {
 	lost error
 }
 
-// tasks lists what is to be done: first the commands on the host, which are
+// tasks lists the tasks: first the commands on the host, which are
 // quick, then the runs.
 func (s *sweep) tasks() ([]task, error) {
 	var natives, runs []task
@@ -216,7 +216,7 @@ func (s *sweep) tasks() ([]task, error) {
 	return append(natives, runs...), nil
 }
 
-// isStored tells whether the store has a result that still holds.
+// isStored reports whether the store has a result that still holds.
 func (s *sweep) isStored(run Run, repetition int) (bool, error) {
 	record, ok, err := s.store.Get(run.Point.slot(), repetition)
 	if err := s.whole(err); err != nil || !ok || s.again {
@@ -238,7 +238,7 @@ func (s *sweep) whole(err error) error {
 	return err
 }
 
-// classify makes the class of a stored run what it is in the table: it depends on the
+// classify updates the class of a stored run to that of the table: it depends on the
 // native run, which may be stored before or after.
 func (s *sweep) classify(record store.Record, run Run) error {
 	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
@@ -264,8 +264,8 @@ func (s *sweep) classOf(record store.Record, run Run) (string, error) {
 // manifest remembers the digests of host files.
 type manifest map[string]string
 
-// holds tells whether a record is a result of the run as it is now: same key,
-// and every file that was read is as it was.
+// holds reports whether a record is a result of the run as it is now: same key,
+// and no file that was read has changed.
 func (m manifest) holds(record store.Record, run Run) bool {
 	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
 		return false
@@ -290,7 +290,7 @@ func (m manifest) unchanged(input machine.Input) bool {
 	return sum == input.SHA256
 }
 
-// carryOut does the tasks in so many processes at a time.
+// carryOut does the tasks in this number of processes at a time.
 func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -468,9 +468,9 @@ func labels(p Point) store.Labels {
 	}
 }
 
-// nobody is told of progress when nobody asked.
-type nobody struct{}
+// silent is the Progress that reports nothing.
+type silent struct{}
 
-func (nobody) Start(int, int)    {}
-func (nobody) Done(string, bool) {}
-func (nobody) Stop()             {}
+func (silent) Start(int, int)    {}
+func (silent) Done(string, bool) {}
+func (silent) Stop()             {}

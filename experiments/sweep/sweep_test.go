@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 const crashVariable = "HEDDLE_TEST_CRASH"
 
-// recorded is a Progress that keeps what it is told.
+// recorded is a Progress that keeps the reports.
 type recorded struct {
 	tasks, stored int
 	lines         []string

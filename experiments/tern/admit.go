@@ -44,7 +44,7 @@ func Admits(c *machine.Config, f *hybrid.File) string {
 // from the recorded one, or the empty string; sum is FileSHA256 or a cache of it.
 func environmentMismatch(c *machine.Config, f *hybrid.File, sum func(path string) string) string {
 	for _, x := range []struct {
-		what            string
+		property            string
 		found, expected any
 	}{
 		{"randomize_layout", c.RandomizeLayout, f.Layout},
@@ -52,7 +52,7 @@ func environmentMismatch(c *machine.Config, f *hybrid.File, sum func(path string
 		{"the program's SHA-256", sum(ProgramFile(c)), f.Program},
 	} {
 		if x.found != x.expected {
-			return fmt.Sprintf("%s is %v, not %v", x.what, x.found, x.expected)
+			return fmt.Sprintf("%s is %v, not %v", x.property, x.found, x.expected)
 		}
 	}
 	if c.Dir != f.Dir && dependsOnFolder(f) {
@@ -60,7 +60,7 @@ func environmentMismatch(c *machine.Config, f *hybrid.File, sum func(path string
 	}
 	for _, in := range f.Inputs {
 		if sum(in.Path) != in.SHA256 {
-			return in.Path + " is not what it was"
+			return in.Path + " has changed"
 		}
 	}
 	return ""

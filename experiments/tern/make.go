@@ -25,13 +25,13 @@ var (
 		"The recorded run could not be repeated, or not be followed on expressions to its end; the rest of the sentence says where.",
 		"Use the program with heddle run and without --memoize, or report the sentence if the program is an ordinary one.")
 	errAhead = errs.Define("preconditions-not-known-ahead",
-		"the schedule of {program} depends on what is not known before a run",
-		"The program's decisions depend on what a socket, a pipe or a mark in the program brings, so that no input can be checked beforehand. The rest of the sentence names it.",
+		"the schedule of {program} depends on input that is not known before a run",
+		"The program's decisions depend on input from a socket, a pipe or a mark in the program, so that no input can be checked beforehand. The rest of the sentence names it.",
 		"Run the program with heddle run and without --memoize.")
 	errUnstable = errs.Define("memoized-schedule-not-followed",
 		"the schedule of {program} is not kept: the recorded run, repeated, does not follow it: {problem}",
 		"The program does something that a schedule does not order; the rest of the sentence says where it left.",
-		"Run the program with heddle run and without --memoize; docs/schedules.md lists what has no place in a schedule.")
+		"Run the program with heddle run and without --memoize; docs/schedules.md lists the operations that no schedule can have.")
 )
 
 // Options choose how a schedule is made.

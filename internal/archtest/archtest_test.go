@@ -25,7 +25,7 @@ const (
 )
 
 // layers lists, for each layer, the other layers that it may import. A layer is
-// everything under a folder but for what is a layer of its own. Tests may import more.
+// everything under a folder but for layers of its own inside. Tests may import more.
 var layers = map[string][]string{
 	"emu/arch":            {},
 	"guest/linux":         {},
@@ -109,7 +109,7 @@ func goFiles(t *testing.T) []goFile {
 	return all
 }
 
-// skipped tells folders that are no packages of this module.
+// skipped reports folders that are no packages of this module.
 func skipped(path, name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" {
 		return true
@@ -134,7 +134,7 @@ func TestImportEdges(t *testing.T) {
 		from := layerOf(f.dir)
 		allowed, known := layers[from]
 		if !known {
-			t.Errorf("%s: %q is not a layer; add it to the table with what it may import", f.path, from)
+			t.Errorf("%s: %q is not a layer; add it to the table with its imports", f.path, from)
 			continue
 		}
 		if f.test {
@@ -280,7 +280,7 @@ func imported(f goFile) []string {
 // largestFile is the size in bytes of the largest file that a repository of sources has.
 const largestFile = 1 << 20
 
-// TestNoLargeFiles: what is built is not in the repository.
+// TestNoLargeFiles: build products are not in the repository.
 func TestNoLargeFiles(t *testing.T) {
 	list := exec.Command("git", "ls-files", "-z")
 	list.Dir = moduleRoot

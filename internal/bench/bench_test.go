@@ -31,12 +31,12 @@ func TestMeasurements(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Errorf("line %d: %v", i+1, err)
-		case r.what == "" || r.measured == "" || r.target == "":
+		case r.title == "" || r.measured == "" || r.target == "":
 			t.Errorf("line %d: %+v", i+1, r)
-		case seen[r.what]:
-			t.Errorf("line %d: %q is there twice", i+1, r.what)
+		case seen[r.title]:
+			t.Errorf("line %d: %q is there twice", i+1, r.title)
 		}
-		seen[r.what] = true
+		seen[r.title] = true
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // branchTracing compares a run that records branches with one that does not;
 // both have all cores of the host, as the trace is compressed beside the run.
-func (s *setting) branchTracing(what string, options []string, command ...string) (result, error) {
+func (s *setting) branchTracing(title string, options []string, command ...string) (result, error) {
 	trace := filepath.Join(s.dir, "branches.trace")
 	record := slices.Concat([]string{s.heddle, "record", "-q", "-o", trace, "--pt"}, options, []string{"--"}, command)
 	with, without, err := s.inTurn(
@@ -20,7 +20,7 @@ func (s *setting) branchTracing(what string, options []string, command ...string
 		func() (timing, error) { return s.underHeddle(nil, options, command...) })
 	share := without.wall.Seconds() / with.wall.Seconds()
 	return result{
-		what:     what + ", speed with branch tracing in ratio to that without",
+		title:    title + ", speed with branch tracing in ratio to that without",
 		measured: fmt.Sprintf("%.2f (%.2f s against %.2f s)", share, with.wall.Seconds(), without.wall.Seconds()),
 		target:   "at least 0.70",
 		met:      share >= 0.7,
@@ -41,7 +41,7 @@ func branchDecoder(s *setting) (result, error) {
 	figures, err := s.goFigures("./internal/machine", "BenchmarkBranchTrace")
 	mine, theirs := figures["Mbranches/s"], figures["Mbranches/s(libipt)"]
 	return result{
-		what:     "decoder of branch traces, pbzip2, in branches per second of processor time",
+		title:    "decoder of branch traces, pbzip2, in branches per second of processor time",
 		measured: fmt.Sprintf("%.0f million (libipt: %.0f million)", mine, theirs),
 		target:   "at least 50 million",
 		met:      mine >= 50,
@@ -52,7 +52,7 @@ func branchDecoder(s *setting) (result, error) {
 func branchSize(s *setting) (result, error) {
 	bits, err := s.goBenchmark("./internal/machine", "BenchmarkBranchTrace", "bits/instruction")
 	return result{
-		what:     "branch trace of pbzip2 before compression, per instruction",
+		title:    "branch trace of pbzip2 before compression, per instruction",
 		measured: fmt.Sprintf("%.2f bits", bits),
 		target:   "at most 1.0 bit",
 		met:      bits > 0 && bits <= 1,
@@ -63,7 +63,7 @@ func branchSize(s *setting) (result, error) {
 func branchSizeStored(s *setting) (result, error) {
 	bits, err := s.goBenchmark("./internal/machine", "BenchmarkBranchTrace", "stored-bits/instruction")
 	return result{
-		what:     "the same after compression",
+		title:    "the same after compression",
 		measured: fmt.Sprintf("%.2f bits", bits),
 		target:   "at most 0.3 bit",
 		met:      bits > 0 && bits <= 0.3,
@@ -75,7 +75,7 @@ func branchEncoder(s *setting) (result, error) {
 	figures, err := s.goFigures("./recorder/pt", "BenchmarkEncode/outcomes")
 	speed := figures["Mbranches/s"]
 	return result{
-		what:     "encoder of branch traces, conditional branches per second",
+		title:    "encoder of branch traces, conditional branches per second",
 		measured: fmt.Sprintf("%.0f million", speed),
 		target:   "at least 100 million",
 		met:      speed >= 100,

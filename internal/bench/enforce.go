@@ -10,7 +10,7 @@ import (
 
 // enforced compares a run under its hybrid schedule with the same run under none.
 // Both have all cores of the host; the time to read the schedule is in it.
-func (s *setting) enforced(what string, options, recording []string, command ...string) (result, error) {
+func (s *setting) enforced(title string, options, recording []string, command ...string) (result, error) {
 	trace, schedule := filepath.Join(s.dir, "schedule.trace"), filepath.Join(s.dir, "schedule")
 	defer os.Remove(trace)
 	record := slices.Concat([]string{s.heddle, "schedule", "record", "-q", "-o", trace}, options, recording, []string{"--"}, command)
@@ -29,7 +29,7 @@ func (s *setting) enforced(what string, options, recording []string, command ...
 	}
 	times := with.wall.Seconds() / without.wall.Seconds()
 	return result{
-		what: fmt.Sprintf("%s under its hybrid schedule (%.0f constraints), in times of the same run without", what,
+		title: fmt.Sprintf("%s under its hybrid schedule (%.0f constraints), in times of the same run without", title,
 			with.summary.Schedule.Constraints),
 		measured: fmt.Sprintf("%.2f (%.3f s against %.3f s)", times, with.wall.Seconds(), without.wall.Seconds()),
 		target:   "at most 1.3",

@@ -29,7 +29,7 @@ func frostPipeline(s *setting) (result, error) {
 		func() (timing, error) { return s.underHeddle(two, options, command...) })
 	times := frost.wall.Seconds() / plain.wall.Seconds()
 	return result{
-		what:     "pbzip2 -p4 under Frost, on two host cores, in times of a plain run",
+		title:    "pbzip2 -p4 under Frost, on two host cores, in times of a plain run",
 		measured: fmt.Sprintf("%.2f (%.2f s against %.2f s)", times, frost.wall.Seconds(), plain.wall.Seconds()),
 		target:   "at most 2.2",
 		met:      times <= 2.2,
@@ -40,7 +40,7 @@ func frostPipeline(s *setting) (result, error) {
 func frostSetUp(s *setting) (result, error) {
 	ms, err := s.goBenchmark("./experiments/frost/epoch", "BenchmarkEpochSetUp", "ms")
 	return result{
-		what:     "set-up of an epoch's three replicas, guest of 200 MiB",
+		title:    "set-up of an epoch's three replicas, guest of 200 MiB",
 		measured: fmt.Sprintf("%.2f ms", ms),
 		target:   "under 5 ms",
 		met:      ms > 0 && ms < 5,

@@ -58,8 +58,8 @@ type setting struct {
 
 // result is a line of the table.
 type result struct {
-	what, measured, target string
-	met                    bool
+	title, measured, target string
+	met                     bool
 }
 
 func run(repeat, from, to int, write bool) error {
@@ -81,7 +81,7 @@ func run(repeat, from, to int, write bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "%s: %s (target %s)\n", r.what, r.measured, r.target)
+		fmt.Fprintf(os.Stderr, "%s: %s (target %s)\n", r.title, r.measured, r.target)
 		results = append(results, r)
 	}
 	table := render(results)
@@ -143,7 +143,7 @@ func render(results []result) []byte {
 		if !r.met {
 			met = "no"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.measured, r.target, met)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title, r.measured, r.target, met)
 	}
 	return b.Bytes()
 }

@@ -124,10 +124,10 @@ func (s *setting) against(prefix, options, command []string) (share float64, mea
 var oneCore = []string{"taskset", "-c", strconv.Itoa(runtime.NumCPU() - 1)}
 
 // againstQemu compares on one core of the host.
-func (s *setting) againstQemu(what string, target float64, options []string, command ...string) (result, error) {
+func (s *setting) againstQemu(title string, target float64, options []string, command ...string) (result, error) {
 	share, measured, err := s.against(oneCore, options, command)
 	return result{
-		what:     what + ", speed in ratio to qemu-x86_64, both on one host core",
+		title:    title + ", speed in ratio to qemu-x86_64, both on one host core",
 		measured: measured,
 		target:   fmt.Sprintf("at least %.2f", target),
 		met:      share >= target,
@@ -144,17 +144,17 @@ var compressors = map[string][]string{
 }
 
 // compressor is a measurement of one of the compressors with four threads.
-func (s *setting) compressor(what string) (result, error) {
+func (s *setting) compressor(name string) (result, error) {
 	options := []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}
-	return s.againstQemu(what, 0.35, options, append(slices.Clone(compressors[what]), "-c", s.input)...)
+	return s.againstQemu(name, 0.35, options, append(slices.Clone(compressors[name]), "-c", s.input)...)
 }
 
 // compressorAll measures the same where qemu-x86_64 has all cores of the host.
-func (s *setting) compressorAll(what string) (result, error) {
+func (s *setting) compressorAll(name string) (result, error) {
 	options := []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}
-	_, measured, err := s.against(nil, options, append(slices.Clone(compressors[what]), "-c", s.input))
+	_, measured, err := s.against(nil, options, append(slices.Clone(compressors[name]), "-c", s.input))
 	return result{
-		what:     fmt.Sprintf("%s, the same with %d host cores, of which heddle uses one", what, runtime.NumCPU()),
+		title:    fmt.Sprintf("%s, the same with %d host cores, of which heddle uses one", name, runtime.NumCPU()),
 		measured: measured,
 		target:   "none",
 		met:      true,
@@ -174,7 +174,7 @@ func startUp(s *setting) (result, error) {
 		func() (timing, error) { return s.run("qemu-x86_64", "/bin/true") })
 	times := mine.wall.Seconds() / qemu.wall.Seconds()
 	return result{
-		what:     "start to end of /bin/true, in times of qemu-x86_64's",
+		title:    "start to end of /bin/true, in times of qemu-x86_64's",
 		measured: fmt.Sprintf("%.2f (%.1f ms against %.1f ms)", times, 1e3*mine.wall.Seconds(), 1e3*qemu.wall.Seconds()),
 		target:   "at most 3",
 		met:      times <= 3,
@@ -198,7 +198,7 @@ func threadSwitch(s *setting) (result, error) {
 	short, long, err := s.inTurn(turns("2000"), turns("1000000"))
 	each := perUnit(short, long, float64(short.ContextSwitches)-float64(long.ContextSwitches))
 	return result{
-		what:     "thread switch, 64 threads",
+		title:    "thread switch, 64 threads",
 		measured: fmt.Sprintf("%.2f us (%d switches)", each, short.ContextSwitches),
 		target:   "at most 1 us",
 		met:      each <= 1 && short.ContextSwitches > long.ContextSwitches+10_000,
@@ -214,7 +214,7 @@ func mappings(s *setting) (result, error) {
 	many, few, err := s.inTurn(loop("5000"), loop("30"))
 	ratio := (many.HostSeconds / float64(many.Instructions)) / (few.HostSeconds / float64(few.Instructions))
 	return result{
-		what:     "time per instruction with 5,000 mappings, in times of that with 30",
+		title:    "time per instruction with 5,000 mappings, in times of that with 30",
 		measured: fmt.Sprintf("%.2f", ratio),
 		target:   "1, within 5 % of noise",
 		met:      ratio <= 1.05,
@@ -231,7 +231,7 @@ func mprotect(s *setting) (result, error) {
 	with, without, err := s.inTurn(protect(calls), protect(0))
 	each := perUnit(with, without, calls)
 	return result{
-		what:     "mprotect of one page, system call and next access included",
+		title:    "mprotect of one page, system call and next access included",
 		measured: fmt.Sprintf("%.2f us", each),
 		target:   "at most 5 us",
 		met:      each <= 5,
@@ -248,7 +248,7 @@ func spinning(s *setting) (result, error) {
 	second := with.HostSeconds / without.HostSeconds
 	each := second * float64(without.Instructions) / float64(with.Instructions)
 	return result{
-		what:     "time per instruction of spinning with PAUSE, in times of spinning without",
+		title:    "time per instruction of spinning with PAUSE, in times of spinning without",
 		measured: fmt.Sprintf("%.2f (per virtual second: %.2f)", each, second),
 		target:   "at most 1.5",
 		met:      each <= 1.5 && second <= 1.5,
@@ -260,7 +260,7 @@ func memory(s *setting) (result, error) {
 	t, err := s.underHeddle(nil, []string{"--cores=4", "--mount=" + s.dir + ":" + s.dir}, "/usr/bin/pbzip2", "-p4", "-c", "-k", s.input)
 	over := (float64(t.maxRSS) - float64(t.PeakMemory)) / (1 << 20)
 	return result{
-		what:     "host memory beyond the guest's own, pbzip2 -p4",
+		title:    "host memory beyond the guest's own, pbzip2 -p4",
 		measured: fmt.Sprintf("%.0f MB (guest: %.0f MB)", over, float64(t.PeakMemory)/(1<<20)),
 		target:   "at most 150 MB",
 		met:      over <= 150,
@@ -306,7 +306,7 @@ func runBenchmark(pkg, name string) (map[string]float64, error) {
 func snapshotIdle(s *setting) (result, error) {
 	ratio, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotBySize", "large/small")
 	return result{
-		what:     "snapshot and restore of a guest of 1 GiB, in times of one of 64 MiB",
+		title:    "snapshot and restore of a guest of 1 GiB, in times of one of 64 MiB",
 		measured: fmt.Sprintf("%.2f", ratio),
 		target:   "1: no price per page of the guest's size",
 		met:      ratio <= 1.2,
@@ -316,7 +316,7 @@ func snapshotIdle(s *setting) (result, error) {
 func snapshotPage(s *setting) (result, error) {
 	each, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotWritten", "us/page")
 	return result{
-		what:     "snapshot and restore, per page written since",
+		title:    "snapshot and restore, per page written since",
 		measured: fmt.Sprintf("%.2f us", each),
 		target:   "at most 2 us",
 		met:      each <= 2,
@@ -326,7 +326,7 @@ func snapshotPage(s *setting) (result, error) {
 func snapshotSpeed(s *setting) (result, error) {
 	share, err := s.goBenchmark("./internal/machine", "BenchmarkSnapshotAlive", "speed-ratio")
 	return result{
-		what:     "speed with a snapshot alive, once the written set is copied",
+		title:    "speed with a snapshot alive, once the written set is copied",
 		measured: fmt.Sprintf("%.2f", share),
 		target:   "at least 0.90",
 		met:      share >= 0.9,

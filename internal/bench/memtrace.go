@@ -16,7 +16,7 @@ func memoryTrace(s *setting) (result, error) {
 	figures, err := s.goFigures("./internal/machine", "BenchmarkMemoryTrace")
 	speed := figures["Minstr/s"]
 	return result{
-		what:     "full memory trace to disk, loop program",
+		title:    "full memory trace to disk, loop program",
 		measured: fmt.Sprintf("%.0f million instructions/s", speed),
 		target:   "at least 60 million instructions/s",
 		met:      speed >= 60,
@@ -26,7 +26,7 @@ func memoryTrace(s *setting) (result, error) {
 func memoryTraceSize(s *setting) (result, error) {
 	size, err := s.goBenchmark("./internal/machine", "BenchmarkMemoryTrace", "bytes/access")
 	return result{
-		what:     "memory trace of the loop program on disk, values included",
+		title:    "memory trace of the loop program on disk, values included",
 		measured: fmt.Sprintf("%.1f bytes an access", size),
 		target:   "at most 4 bytes",
 		met:      size > 0 && size <= 4,
@@ -58,7 +58,7 @@ func memoryTraceLackey(s *setting) (result, error) {
 	theirs := instructions / traced.wall.Seconds() / 1e6
 	times := figures["Minstr/s"] / theirs
 	return result{
-		what:     "full memory trace, speed in times of valgrind --tool=lackey --trace-mem=yes",
+		title:    "full memory trace, speed in times of valgrind --tool=lackey --trace-mem=yes",
 		measured: fmt.Sprintf("%.0f (%.1f million instructions/s)", times, theirs),
 		target:   "at least 25",
 		met:      times >= 25,

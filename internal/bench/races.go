@@ -9,7 +9,7 @@ func raceSpeed(mode string) func(*setting) (result, error) {
 		figures, err := s.goFigures("./analyses/races/stream", "BenchmarkTrace/"+mode)
 		speed, growth := figures["Maccesses/s"], figures["4n/n"]
 		return result{
-			what: fmt.Sprintf("races of a stored trace (--mode %s), %.0f million accesses", mode, figures["accesses"]/1e6),
+			title: fmt.Sprintf("races of a stored trace (--mode %s), %.0f million accesses", mode, figures["accesses"]/1e6),
 			measured: fmt.Sprintf("%.1f million accesses/s of processor time; the time for each in a trace of four times the length: %.2f times",
 				speed, growth),
 			target: "at least 15 million a core, linear in length",
@@ -24,7 +24,7 @@ func raceyRaces(s *setting) (result, error) {
 	figures, err := s.goFigures("./guest/programs/suite", "BenchmarkRaceyRaces")
 	seconds := figures["s-recording"] + figures["s-finding"]
 	return result{
-		what:     fmt.Sprintf("racey with %.0f races: record, and find them relative to the recorded order", figures["races(schedule)"]),
+		title:    fmt.Sprintf("racey with %.0f races: record, and find them relative to the recorded order", figures["races(schedule)"]),
 		measured: fmt.Sprintf("%.2f s + %.2f s", figures["s-recording"], figures["s-finding"]),
 		target:   "under 10 s with the computation of the hybrid schedule",
 		met:      seconds > 0 && seconds < 10,
@@ -36,7 +36,7 @@ func raceyHybrid(s *setting) (result, error) {
 	figures, err := s.goFigures("./experiments/peregrine", "BenchmarkRaceyHybrid")
 	seconds := figures["s-making"]
 	return result{
-		what:     fmt.Sprintf("racey with %.0f races: make its hybrid schedule (%.0f constraints) of a stored trace", figures["races"], figures["constraints"]),
+		title:    fmt.Sprintf("racey with %.0f races: make its hybrid schedule (%.0f constraints) of a stored trace", figures["races"], figures["constraints"]),
 		measured: fmt.Sprintf("%.2f s", seconds),
 		target:   "under 10 s",
 		met:      seconds > 0 && seconds < 10,

@@ -12,7 +12,7 @@ func reproduced(paper string, most float64) func(*setting) (result, error) {
 		figures, err := s.goFigures("./experiments/h3", "BenchmarkReproduce/"+paper)
 		seconds, ok := figures["s"]
 		return result{
-			what:     paper + ", a schedule for the failure by heddle's encoding",
+			title:    paper + ", a schedule for the failure by heddle's encoding",
 			measured: fmt.Sprintf("%.2f s", seconds),
 			target:   fmt.Sprintf("under %.0f s", most),
 			met:      ok && seconds < most,
@@ -26,7 +26,7 @@ func solvedByZ3(paper string, most float64) func(*setting) (result, error) {
 		figures, err := s.goFigures("./experiments/h3", "BenchmarkZ3/"+paper+"/h3")
 		seconds, ok := figures["s"]
 		return result{
-			what:     paper + ", Z3 on H3's encoding",
+			title:    paper + ", Z3 on H3's encoding",
 			measured: fmt.Sprintf("%.2f s", seconds),
 			target:   fmt.Sprintf("at most %.0f s, H3's table 4", most),
 			met:      ok && seconds <= most,
@@ -38,7 +38,7 @@ func solvedByZ3(paper string, most float64) func(*setting) (result, error) {
 func symbolicTraces(s *setting) (result, error) {
 	figures, measured, err := s.ofEach("times", "%.0f")
 	return result{
-		what:     "symbolic traces, times as fast as in H3's table 2",
+		title:    "symbolic traces, times as fast as in H3's table 2",
 		measured: measured,
 		target:   "at least 100 each",
 		met:      err == nil && slices.Min(figures) >= 100,
@@ -49,7 +49,7 @@ func symbolicTraces(s *setting) (result, error) {
 func branchesReproduced(s *setting) (result, error) {
 	figures, measured, err := s.ofEach("bits/instruction", "%.2f")
 	return result{
-		what:     "their branch traces before compression, bits per instruction",
+		title:    "their branch traces before compression, bits per instruction",
 		measured: measured,
 		target:   "at most 1 each",
 		met:      err == nil && slices.Min(figures) > 0 && slices.Max(figures) <= 1,

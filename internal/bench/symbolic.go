@@ -8,7 +8,7 @@ func symbolicSpeed(s *setting) (result, error) {
 	figures, err := s.goFigures("./experiments/concolicrun", "BenchmarkTable4")
 	mean := figures["times(mean)"]
 	return result{
-		what: "symbolic execution of the programs of PEREGRINE's table 4, per thousand instructions, machine included",
+		title: "symbolic execution of the programs of PEREGRINE's table 4, per thousand instructions, machine included",
 		measured: fmt.Sprintf("%.0f times as fast as in the table (geometric mean; %.0f of 16 below 50, the least %.1f times): %.2f us an instruction",
 			mean, figures["below50"], figures["times(least)"], figures["us/instr"]),
 		target: "at least 50 times",
@@ -21,7 +21,7 @@ func symbolicMemory(s *setting) (result, error) {
 	figures, err := s.goFigures("./experiments/concolicrun", "BenchmarkLongTrace")
 	long := figures["Minstr"]
 	return result{
-		what:     fmt.Sprintf("memory for a trace of %.0f million instructions, %.0f %% of which touch symbols", long, figures["%symbolic"]),
+		title:    fmt.Sprintf("memory for a trace of %.0f million instructions, %.0f %% of which touch symbols", long, figures["%symbolic"]),
 		measured: fmt.Sprintf("%.2f GiB", figures["GiB"]),
 		target:   "under 8 GB for 60 million",
 		met:      long >= 60 && figures["GiB"] < 8e9/(1<<30),
@@ -33,7 +33,7 @@ func preconditionCheck(s *setting) (result, error) {
 	figures, err := s.goFigures("./experiments/tern", "BenchmarkFind")
 	each := figures["us/check"]
 	return result{
-		what:     "deciding about a new file by the preconditions of Debian's pbzip2, the file opened and closed",
+		title:    "deciding about a new file by the preconditions of Debian's pbzip2, the file opened and closed",
 		measured: fmt.Sprintf("%.0f us", each),
 		target:   "under 1 ms",
 		met:      each > 0 && each < 1000,
@@ -50,11 +50,11 @@ func simplificationSpeed(s *setting) (result, error) {
 	return s.sliced("simplification", "schedule-guided simplification with alias analysis")
 }
 
-func (s *setting) sliced(unit, what string) (result, error) {
+func (s *setting) sliced(unit, title string) (result, error) {
 	figures, err := s.goFigures("./analyses/slice", "BenchmarkTable4")
 	least := figures[unit+"(least)"]
 	return result{
-		what: what + " of the programs of PEREGRINE's table 4, per thousand instructions",
+		title: title + " of the programs of PEREGRINE's table 4, per thousand instructions",
 		measured: fmt.Sprintf("at least %.0f times as fast as in the table (geometric mean %.0f times), %.0f bytes an instruction",
 			least, figures[unit+"(mean)"], figures["B/instr"]),
 		target: "at least 20 times",

@@ -12,7 +12,7 @@ func litmusTest(name string, limit float64) func(*setting) (result, error) {
 		figures, err := s.goFigures("./memmodel/explore", "Benchmark"+name)
 		ms := figures["ns/op"] / 1e6
 		return result{
-			what:     "litmus test " + name + " under TSO, every execution",
+			title:    "litmus test " + name + " under TSO, every execution",
 			measured: fmt.Sprintf("%.2f ms (%.0f executions/s)", ms, figures["executions/s"]),
 			target:   fmt.Sprintf("under %.0f ms", limit),
 			met:      ms < limit,
@@ -25,7 +25,7 @@ func litmusSuite(s *setting) (result, error) {
 	figures, err := s.goFigures("./memmodel", "BenchmarkGenerated")
 	seconds := figures["ns/op"] / 1e9
 	return result{
-		what:     fmt.Sprintf("%.0f litmus tests under three models, by machine and by axioms", figures["tests"]),
+		title:    fmt.Sprintf("%.0f litmus tests under three models, by machine and by axioms", figures["tests"]),
 		measured: fmt.Sprintf("%.1f s", seconds),
 		target:   "400 tests in 120 s",
 		met:      seconds < 120 && figures["tests"] >= 400,
@@ -33,7 +33,7 @@ func litmusSuite(s *setting) (result, error) {
 }
 
 // tso compares an engine of TSO with SC on the same command.
-func (s *setting) tso(engine, what string, target float64, options []string, command ...string) (result, error) {
+func (s *setting) tso(engine, title string, target float64, options []string, command ...string) (result, error) {
 	weak, sc, err := s.inTurn(
 		func() (timing, error) {
 			return s.underHeddle(oneCore, append(slices.Clone(options), "--model=tso", "--tso-engine="+engine), command...)
@@ -41,7 +41,7 @@ func (s *setting) tso(engine, what string, target float64, options []string, com
 		func() (timing, error) { return s.underHeddle(oneCore, options, command...) })
 	share := sc.wall.Seconds() / weak.wall.Seconds()
 	return result{
-		what:     fmt.Sprintf("%s under TSO (%s), speed in ratio to SC", what, engine),
+		title:    fmt.Sprintf("%s under TSO (%s), speed in ratio to SC", title, engine),
 		measured: fmt.Sprintf("%.3f (%.2f s against %.2f s)", share, weak.wall.Seconds(), sc.wall.Seconds()),
 		target:   fmt.Sprintf("at least %.2f", target),
 		met:      share >= target,

@@ -1,22 +1,22 @@
 // Package chunks has lists that grow to any length without ever being copied: for
-// logs of millions of small things. A List is one; what is added together lies
-// together. It is for one goroutine.
+// logs of millions of small things. A List is one; values that are added together are
+// adjacent. It is for one goroutine.
 package chunks
 
 // List is a list. Its zero value is empty.
 type List[T any] struct {
 	chunks []*[Size]T
-	used   int // places, those that were skipped among them
+	used   int // places, including skipped ones
 }
 
 // Size is how many can be added together.
 const Size = 1 << 14
 
-// Len is the number of places: what was added, and what was skipped for things to
-// lie together.
+// Len is the number of places: of added values, and of places skipped to keep values
+// adjacent.
 func (l *List[T]) Len() int { return l.used }
 
-// At is what is at a place.
+// At is the value at a place.
 func (l *List[T]) At(i int) *T { return &l.chunks[i/Size][i%Size] }
 
 // Add adds one, and returns it.

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/chunks"
 )
 
-// What was added is where it was said to be, whatever is added behind it.
+// An added value stays at its place, whatever is added later.
 func TestList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type part struct {

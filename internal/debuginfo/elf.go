@@ -144,7 +144,7 @@ func cString(table []byte, offset uint64) []byte {
 	return text
 }
 
-// findSection returns the section of a name, nil if there is none.
+// findSection returns the section of a name, nil if the file has no such section.
 func (e *ELF) findSection(name string) *section {
 	for i := range e.sections {
 		if s := &e.sections[i]; bytes.HasPrefix(e.names[min(int64(s.name), int64(len(e.names))):], []byte(name+"\x00")) {
@@ -270,8 +270,8 @@ func (l Layout) Offset(addr uint64) (uint64, bool) {
 // caller must not change them.
 func (l Layout) Segments() []Segment { return l.loaded }
 
-// FirstAddress returns the address of the first segment that is loaded, 0 if there
-// is none.
+// FirstAddress returns the address of the first loaded segment, 0 if no segment
+// is loaded from the file.
 func (l Layout) FirstAddress() uint64 {
 	if len(l.loaded) == 0 {
 		return 0

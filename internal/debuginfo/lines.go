@@ -93,7 +93,7 @@ func (d *dwarfInfo) readUnits() {
 	sort.SliceStable(d.units, func(i, j int) bool { return d.units[i].start < d.units[j].start })
 }
 
-// unitAt returns the compilation unit of an address, nil if there is none.
+// unitAt returns the compilation unit of an address, nil if it belongs to none.
 func (d *dwarfInfo) unitAt(addr uint64) *dwarf.Entry {
 	for i := sort.Search(len(d.units), func(i int) bool { return d.units[i].start > addr }) - 1; i >= 0; i-- {
 		if addr < d.units[i].end {

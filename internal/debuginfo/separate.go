@@ -37,7 +37,7 @@ func (f *File) AddSeparateSymbols(filePath string, open OpenFunc) []Symbol {
 	return f.symbols[before:]
 }
 
-// openSeparate opens the separate debug file of f, nil if there is none. The caller
+// openSeparate opens the separate debug file of f, nil if it is not installed. The caller
 // closes it.
 func (f *File) openSeparate(filePath string, open OpenFunc) *separateFile {
 	for _, candidate := range f.separatePaths(filePath) {

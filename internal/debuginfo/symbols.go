@@ -273,14 +273,14 @@ func uniqueByAddress(list []Symbol) []Symbol {
 }
 
 // FunctionAt returns the function or PLT entry that contains an address, and the
-// distance of the address from its start; nil if there is none.
+// distance of the address from its start; nil outside of functions.
 func (f *File) FunctionAt(addr uint64) (function *Symbol, offset uint64) {
 	f.sortSymbols()
 	return symbolAt(f.functions, addr)
 }
 
 // VariableAt returns the variable that contains an address, and the distance of the
-// address from its start; nil if there is none.
+// address from its start; nil outside of variables.
 func (f *File) VariableAt(addr uint64) (variable *Symbol, offset uint64) {
 	f.sortSymbols()
 	return symbolAt(f.variables, addr)

@@ -26,8 +26,8 @@ import (
 // handles of the host that never change.
 type Shared interface{ SharedInSnapshot() }
 
-// Bound marks types of which an owner of graphs has one value each, behind a
-// pointer: handles like those of Shared types. A copy for another owner refers to
+// Bound marks types of which an owner of graphs has one value each, referred to by
+// a pointer: handles like those of Shared types. A copy for another owner refers to
 // that one's (For).
 type Bound interface{ BoundInSnapshot() }
 
@@ -41,7 +41,7 @@ type Custom interface {
 // Releaser is implemented by types that own something outside Go's memory.
 type Releaser interface{ Release() }
 
-// Copier remembers what was copied already. One Copier serves one copy of one
+// Copier remembers the copied pointers. One Copier serves one copy of one
 // graph.
 type Copier struct {
 	made  map[key]reflect.Value
@@ -90,13 +90,13 @@ func Copy[T any](c *Copier, v T) T {
 	return out
 }
 
-// Made tells that copied stands for original, both pointers of the same type.
+// Made records that copied is the copy of original, both pointers of the same type.
 func (c *Copier) Made(original, copied any) {
 	v := reflect.ValueOf(original)
 	c.made[key{v.UnsafePointer(), v.Type()}] = reflect.ValueOf(copied)
 }
 
-// Have returns what stands for original, a pointer, if there is something.
+// Have returns the copy of original, a pointer, if it was copied.
 func (c *Copier) Have(original any) (copied any, ok bool) {
 	v := reflect.ValueOf(original)
 	have, ok := c.made[key{v.UnsafePointer(), v.Type()}]
@@ -113,7 +113,7 @@ var (
 	releaserType = reflect.TypeFor[Releaser]()
 )
 
-// traits is what is known of a type.
+// traits is the knowledge about a type.
 type traits struct {
 	plain  bool  // values can be copied by assignment
 	shared bool  // values are Shared
@@ -221,7 +221,7 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 		c.copyInterface(to, from)
 	case reflect.Struct:
 		if of.custom {
-			panic(fmt.Sprintf("bug: deepcopy of a %s that is not behind a pointer", t))
+			panic(fmt.Sprintf("bug: deepcopy of a %s without a pointer to it", t))
 		}
 		c.copyFields(to, from, of.deep)
 	case reflect.Array:
@@ -239,7 +239,7 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 	}
 }
 
-// boundTo is what stands for a Bound value in the copy.
+// boundTo is the counterpart of a Bound value in the copy.
 func (c *Copier) boundTo(v reflect.Value) reflect.Value {
 	if c.bound == nil || v.IsNil() {
 		return v

@@ -90,7 +90,7 @@ func TestNilStaysNil(t *testing.T) {
 	}
 	empty := Copy(New(), &node{list: []*node{}, byName: map[string]*node{}})
 	if empty.list == nil || empty.byName == nil {
-		t.Error("what was empty is nil")
+		t.Error("an empty value is nil")
 	}
 }
 
@@ -224,8 +224,8 @@ type runner struct {
 	others []*runner
 }
 
-// TestCopiesForAnotherOwner: what belongs to the owner of the original is replaced
-// by what belongs to the other one, and never copied.
+// TestCopiesForAnotherOwner: values that belong to the owner of the original are replaced
+// by those of the other one, and never copied.
 func TestCopiesForAnotherOwner(t *testing.T) {
 	a, b := &engine{"a"}, &engine{"b"}
 	r := &runner{engine: a, same: a}

@@ -94,7 +94,7 @@ func TestDamagedPrograms(t *testing.T) {
 	t.Run("below a file", func(t *testing.T) { refused(t, t.TempDir(), "/bin/true/x", "not a directory") })
 }
 
-// refused checks that heddle says in one sentence what is wrong with a file.
+// refused checks that heddle refuses a file with one sentence.
 func refused(t *testing.T, dir, name, want string) {
 	t.Helper()
 	o := run(t, dir, nil, name)

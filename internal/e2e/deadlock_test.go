@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// stuck are the ways in which testdata/deadlock.c waits for ever, and what
-// must be said of each thread: its name and state, then the functions that are
+// stuck are the ways in which testdata/deadlock.c waits for ever, with the
+// report of each thread: its name and state, then the functions that are
 // active in it, the innermost first. Functions of the C library are named only
 // where its symbol table is sure to have them.
 var stuck = []struct {
@@ -45,7 +45,7 @@ var stuck = []struct {
 	}},
 }
 
-// paragraphs splits what is said of the threads.
+// paragraphs splits the report of the threads.
 func paragraphs(stderr string) []string {
 	var all []string
 	for _, line := range strings.Split(stderr, "\n") {
@@ -59,7 +59,7 @@ func paragraphs(stderr string) []string {
 	return all
 }
 
-// inOrder returns the first of words that text does not have behind those
+// inOrder returns the first of words that text does not have after those
 // before it, or "".
 func inOrder(text string, words []string) string {
 	for _, w := range words {

@@ -50,7 +50,7 @@ func repetition(n int) []string {
 	}
 }
 
-// same is what must be equal in runs that are equal.
+// same is the part of a result that is equal in equal runs.
 func same(o outcome, r machine.Result) string {
 	return fmt.Sprintf("digest %s schedule %s output %s instructions %d cycles %d switches %d status %d peak %d\n%s",
 		r.Digest, r.ScheduleDigest, r.OutputDigest, r.Instructions, r.Cycles, r.ContextSwitches, o.status, r.PeakMemory, o.stdout)
@@ -174,11 +174,11 @@ func TestOtherInputOtherDigest(t *testing.T) {
 	}
 	base := []string{"--seed", "1", "--cores", "2"}
 	seen := map[string]string{digest(base, "gzip", "-nc", "input"): "the first run"}
-	differs := func(what, d string) {
+	differs := func(name, d string) {
 		if other, there := seen[d]; there {
-			t.Errorf("%s has the digest of %s", what, other)
+			t.Errorf("%s has the digest of %s", name, other)
 		}
-		seen[d] = what
+		seen[d] = name
 	}
 	differs("another argument", digest(base, "gzip", "-nc", "-1", "input"))
 	differs("another variable", digest(append(base, "--env", "X=1"), "gzip", "-nc", "input"))

@@ -63,7 +63,7 @@ func findBinary() (string, error) {
 	return out, nil
 }
 
-// outcome is what a run did, as its parent sees it.
+// outcome is the result of a run, as its parent sees it.
 type outcome struct {
 	stdout, stderr string
 	// status is the exit status, or 128+n after death by signal n.

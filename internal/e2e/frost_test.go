@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// endAfter runs a command until it has written so many lines, sends it a signal,
+// endAfter runs a command until it has written this number of lines, sends it a signal,
 // and returns all that it has written.
 func endAfter(t *testing.T, dir string, lines int, with os.Signal, command ...string) (stdout, stderr string, state *os.ProcessState) {
 	t.Helper()
@@ -50,7 +50,7 @@ func endAfter(t *testing.T, dir string, lines int, with os.Signal, command ...st
 	return all.String(), complaints.String(), cmd.ProcessState
 }
 
-// pairsUpTo is what the program pairs writes.
+// pairsUpTo is the output of the program pairs.
 func pairsUpTo(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -59,7 +59,7 @@ func pairsUpTo(n int) string {
 	return b.String()
 }
 
-// numbers is what it writes to its file.
+// numbers is the content of its file.
 func numbers(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -71,7 +71,7 @@ func numbers(n int) string {
 const pairs = 150
 
 // TestFrostEnds: a run under Frost that is killed, at whatever time, has written
-// whole epochs of what it would have written, and to no file; one that is
+// whole epochs of its output, and to no file; one that is
 // interrupted has also written its files and its report up to there.
 func TestFrostEnds(t *testing.T) {
 	program := compile(t, "pairs")
@@ -102,7 +102,7 @@ func TestFrostEnds(t *testing.T) {
 	}
 }
 
-// interruptedFrost checks what is left of a run that wrote n pairs and was
+// interruptedFrost checks the results of a run that wrote n pairs and was
 // interrupted then.
 func interruptedFrost(t *testing.T, dir string, n int, file, stderr string, status int) {
 	t.Helper()

@@ -14,11 +14,11 @@ import (
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// secretText is what no guest may ever see.
+// secretText is a text that no guest may ever see.
 const secretText = "the host's secret"
 
 // escapes are the lines of testdata/escape.c that do not say ENOENT, which is
-// what every way to the secret must say.
+// the required result of every way to the secret.
 var escapes = map[string]string{
 	"long":                          "ENAMETOOLONG",
 	"exe":                           "ENOTDIR",
@@ -27,7 +27,7 @@ var escapes = map[string]string{
 	"unlink in the read-only mount": "ok",
 	"rename in the read-only mount": "ok",
 	"chmod in the read-only mount":  "ok",
-	"what was written":              "opened, 8 bytes: changed",
+	"the written file":              "opened, 8 bytes: changed",
 	"connect to the host":           "ECONNREFUSED",
 	"connect to the host's socket":  "ECONNREFUSED",
 	"raw socket":                    "EPERM",
@@ -44,7 +44,7 @@ var escapes = map[string]string{
 	"reboot":               "EPERM",
 }
 
-// TestEscapes runs a program that tries to get out of what it may see, and
+// TestEscapes runs a program that tries to get outside of its root folder, and
 // checks that it got ENOENT and the like, and that the host is as it was.
 func TestEscapes(t *testing.T) {
 	program := compile(t, "escape")
@@ -114,7 +114,7 @@ func checkEscapes(t *testing.T, stdout string) {
 }
 
 // Lines of testdata/wild.c whose results differ with the version of Linux, with
-// what the test's user may do, or for the reason given.
+// the rights of the test's user, or for the reason given.
 var wildExcused = []struct{ line, why string }{
 	{`^futex/\d+ 0 top:`, "newer kernels take the last word before the end of user space for an address"},
 	{`^(mmap|mremap)/\d+ \d null:`, "root may map page 0; a guest may not"},
@@ -124,8 +124,8 @@ var wildExcused = []struct{ line, why string }{
 	{`^recvmmsg/\d+ 4 readonly:`, "the time that is left is not written back"},
 }
 
-// TestWildPointers compares what calls say of pointers to nowhere with what
-// Linux says.
+// TestWildPointers compares the results of calls with pointers to nowhere with those of
+// Linux.
 func TestWildPointers(t *testing.T) {
 	program := compile(t, "wild")
 	want := execute(t, t.TempDir(), nil, program)
@@ -164,8 +164,8 @@ func everyCall() []string {
 	return all
 }
 
-// hostile are the flags under which hostile programs run, and most is what
-// heddle may take of the host's memory then: the guest's and 150 MB.
+// hostile are the flags under which hostile programs run, and most is the host memory
+// that heddle may take then: the guest's and 150 MB.
 const (
 	hostileMemory = 64 << 20
 	most          = hostileMemory + 150<<20
@@ -176,7 +176,7 @@ func hostile(more ...string) []string {
 }
 
 // TestWildPointersEverywhere passes them in each argument of each call of the
-// table. What comes back does not matter; heddle goes on.
+// table. The results do not matter; heddle continues.
 func TestWildPointersEverywhere(t *testing.T) {
 	program := compile(t, "wild")
 	o := run(t, t.TempDir(), hostile(), append([]string{program}, everyCall()...)...)
@@ -206,11 +206,11 @@ func TestRandomArguments(t *testing.T) {
 	}
 }
 
-// killed is what is said of a program that used up the guest's memory.
+// killed is the message about a program that used up the guest's memory.
 const killed = "guest memory is used up; --max-memory allows more"
 
-// hogs are the ways of testdata/hog.c with what they end by: a line of output,
-// or the last of what heddle says.
+// hogs are the ways of testdata/hog.c with their ends: a line of output,
+// or heddle's last message.
 var hogs = []struct{ way, stdout, stderr string }{
 	{"threads", `^\d{4,}, then EAGAIN$`, ""},
 	{"forks", `^\d{3,}, then (ENOMEM|EAGAIN)$`, ""},
@@ -272,7 +272,7 @@ func TestHogs(t *testing.T) {
 	}
 }
 
-// shortages are ways of testdata/hog.c that fail for want of memory, with what heddle says.
+// shortages are ways of testdata/hog.c that fail for want of memory, with heddle's message.
 var shortages = []struct{ way, stderr string }{
 	{"memory", `heddle: killed by signal 9 \(SIGKILL\): \S+/hog \(process 1000\) was killed for a write at 0x[0-9a-f]+: ` + killed},
 	{"promise", `heddle: \S+/hog \(process 1000\) was refused mmap\(NULL, 13743\d+, .*\) \(ENOMEM\): ` +
@@ -283,7 +283,7 @@ var shortages = []struct{ way, stderr string }{
 }
 
 // TestShortageIsExplained: a run that fails says which request for memory was refused, or
-// killed the program, and what allows more.
+// killed the program, and which option allows more.
 func TestShortageIsExplained(t *testing.T) {
 	for _, c := range shortages {
 		o := run(t, t.TempDir(), hostile(), compile(t, "hog"), c.way)

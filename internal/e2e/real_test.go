@@ -214,7 +214,7 @@ func ordered(name, stdout string) string {
 	return strings.Join(lines, "")
 }
 
-// listing tells everything about the files below a folder.
+// listing describes the files below a folder.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	script := `find . -printf '%p %y %m %s %T@ %n %l\n' | sort; find . -type f -print0 | sort -z | xargs -0 -r sha256sum`

@@ -62,8 +62,8 @@ func serverMachines() []string {
 	return machines
 }
 
-// TestServers runs the commands of docs/servers.md. They print what the page says, which
-// is what they print natively, on every machine; a second run of the same command, on
+// TestServers runs the commands of docs/servers.md. They print the output on the page, which
+// is their native output, on every machine; a second run of the same command, on
 // another number of the host's processors, has the same digests.
 func TestServers(t *testing.T) {
 	scripts := readServerScripts(t)
@@ -94,7 +94,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// serve runs a script, checks what it prints, and returns the digests of the run.
+// serve runs a script, checks its output, and returns the digests of the run.
 func serve(t *testing.T, dir, env, machine string, page serverScript) string {
 	t.Helper()
 	summary := filepath.Join(t.TempDir(), "summary.json")

@@ -3,7 +3,7 @@
 // is a leaf: it imports nothing of heddle, so every package may use it.
 //
 // A package declares each sentence once, beside the code that finds the
-// failure, with what causes it and what cures it:
+// failure, with its cause and its cure:
 //
 //	var errDirectory = errs.Define("program-is-directory",
 //		"cannot run {path}: it is a directory",
@@ -19,7 +19,7 @@
 // Callers and tests match with errors.Is(err, errDirectory), and may wrap
 // further with fmt.Errorf("...: %w", err).
 //
-// What does not belong here: guest-visible failures, which are errno values,
+// Not here: guest-visible failures, which are errno values,
 // and broken invariants, which panic with a message that begins "bug:".
 //
 // Invariants, held by the tests of this package, which read the source of the

@@ -25,7 +25,7 @@ func TestNewFillsPlaceholdersInOrder(t *testing.T) {
 func TestMatching(t *testing.T) {
 	err := fmt.Errorf("run 3: %w", errSample.Wrap(fs.ErrNotExist, "x", 1, "y"))
 	if !errors.Is(err, errSample) || errors.Is(err, errOther) {
-		t.Errorf("errors.Is does not tell the kinds of %v apart", err)
+		t.Errorf("errors.Is does not distinguish the kinds of %v", err)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v does not unwrap to its cause", err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every picture of the documents is what its text gives.
+// Every picture of the documents is up to date with its text.
 func TestPicturesAreUpToDate(t *testing.T) {
 	drawn, err := drawAll("../../docs/figures")
 	if err != nil || len(drawn) == 0 {
@@ -18,7 +18,7 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	for path, svg := range drawn {
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, svg) {
-			t.Errorf("%s is not what its text gives (%v): go run ./internal/figures docs/figures", path, err)
+			t.Errorf("%s is out of date (%v): go run ./internal/figures docs/figures", path, err)
 		}
 		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 			if _, err := d.Token(); err == io.EOF {

@@ -5,8 +5,8 @@
 // Invariants:
 //
 //  1. An executable is found again only if its sources, the arguments, the compiler and
-//     the C library are what they were.
-//  2. Several processes may build the same program at the same time: nobody sees half of
+//     the C library have not changed.
+//  2. Several processes may build the same program at the same time: none sees half of
 //     an executable.
 package gcc
 
@@ -80,7 +80,7 @@ func (b Build) compile(dir, out string) error {
 	if err := os.Mkdir(result, 0o755); err != nil {
 		return err
 	}
-	// Debug information must not tell in which folder it was compiled.
+	// Debug information must not name the folder in which it was compiled.
 	cmd := exec.Command("gcc", append([]string{
 		"-o", filepath.Join(result, b.Name), "-ffile-prefix-map=" + src + "=.",
 	}, b.Args...)...)

@@ -17,7 +17,7 @@ func TestLikeAMap(t *testing.T) {
 		model := map[int32]*int{}
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			key := rapid.Int32Range(-2, 40).Draw(t, "key")
-			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			switch rapid.IntRange(0, 2).Draw(t, "operation") {
 			case 0:
 				value := new(int)
 				m.Put(key, value)

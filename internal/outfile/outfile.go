@@ -190,7 +190,7 @@ func (f *File) Keep() string {
 	return part
 }
 
-// Discard gives the file up: what was there before is left as it is.
+// Discard gives the file up: the file that was there before is left as it is.
 func (f *File) Discard() {
 	_ = f.file.Close() // closed twice if the file is ended already
 	if f.part != "" {

@@ -109,7 +109,7 @@ func TestPermissionsAreKept(t *testing.T) {
 	}
 }
 
-// TestLinksAreFollowed: what a symbolic link names is replaced, not the link.
+// TestLinksAreFollowed: the target of a symbolic link is replaced, not the link.
 func TestLinksAreFollowed(t *testing.T) {
 	chdir(t)
 	if err := os.Mkdir("d", 0o755); err != nil {

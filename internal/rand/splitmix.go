@@ -7,7 +7,7 @@ import "math/bits"
 // begins with is the seed.
 type SplitMix uint64
 
-// increment is what the state grows by with each number: 2^64 divided by the golden ratio.
+// increment is added to the state with each number: 2^64 divided by the golden ratio.
 const increment = 0x9e3779b97f4a7c15
 
 // Uint64 returns the next number of the sequence.

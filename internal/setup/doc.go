@@ -1,5 +1,5 @@
-// Package setup holds the scripts by which make installs what heddle needs on Debian:
+// Package setup holds the scripts by which make installs the packages that heddle needs on Debian:
 // packages.txt lists the packages by purpose, packages.sh installs a purpose's, and
-// go.sh finds a Go that is new enough. The package's test holds the list against what
-// the build includes and links, and what the tests compile, link and execute.
+// go.sh finds a Go that is new enough. The package's test compares the list with the headers and
+// libraries of the build, and with the programs and libraries of the tests.
 package setup

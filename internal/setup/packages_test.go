@@ -51,16 +51,16 @@ func purposes(t *testing.T) map[string][]string {
 	return list
 }
 
-// installed is what dpkg knows of the packages of this host.
+// installed is dpkg's list of the packages of this host.
 type installed struct {
 	depends  map[string][]string // also by the names that a package provides
 	provided map[string][]string // the packages with a name
-	base     []string            // what a bare Debian has
+	base     []string            // the packages of a bare Debian
 }
 
 var relation = regexp.MustCompile(`[a-z0-9][a-z0-9+.-]+(:any)?( \([^)]*\))?`)
 
-// names lists the packages of a field such as Depends: all alternatives, as those that
+// names lists the packages of a field such as Depends: all alternatives, as the ones that
 // are not installed make no difference.
 func names(field string) []string {
 	var list []string
@@ -98,7 +98,7 @@ func readInstalled(t *testing.T) installed {
 	return in
 }
 
-// closure is what a bare Debian has once the packages are installed, without what they
+// closure is the set of packages of a bare Debian once the packages are installed, without those that they
 // merely recommend.
 func (in installed) closure(packages []string) map[string]bool {
 	has := map[string]bool{}
@@ -166,7 +166,7 @@ type uses map[string]string
 func (u uses) check(t *testing.T, in installed, purpose string) {
 	t.Helper()
 	has := in.closure(purposes(t)[purpose])
-	// Go is what packages.sh installs by itself, of Debian or of golang.org.
+	// packages.sh installs Go by itself, of Debian or of golang.org.
 	goroot := strings.TrimSpace(output(t, "go", "env", "GOROOT")) + "/"
 	files := slices.DeleteFunc(slices.Sorted(maps.Keys(u)), func(file string) bool { return strings.HasPrefix(file, goroot) })
 	of := owners(t, files)
@@ -179,7 +179,7 @@ func (u uses) check(t *testing.T, in installed, purpose string) {
 	}
 }
 
-// goPackage is what `go list` says of a package with cgo.
+// goPackage is a package with cgo, as `go list` describes it.
 type goPackage struct {
 	ImportPath, Dir                     string
 	Standard                            bool
@@ -235,7 +235,7 @@ func preamble(t *testing.T, file string) string {
 	return b.String()
 }
 
-// cgoUses adds what the C of a package includes and links.
+// cgoUses adds the headers and libraries that the C of a package uses.
 func (u uses) cgoUses(t *testing.T, p goPackage) {
 	t.Helper()
 	flags := slices.Clone(p.CgoCFLAGS)
@@ -367,7 +367,7 @@ func TestDemoPackages(t *testing.T) {
 // serversTest needs the packages for servers, too, and is left out without them.
 const serversTest = moduleRoot + "/internal/e2e/servers_test.go"
 
-// TestTestPackages: the tests find what they compile and link with and the programs that
+// TestTestPackages: the tests find the libraries that they link with and the programs that
 // they run. Which words of a test are programs is not known before it runs: each that
 // this host knows as one is taken for one.
 func TestTestPackages(t *testing.T) {
@@ -403,7 +403,7 @@ func TestTestPackages(t *testing.T) {
 	servers.check(t, in, "servers")
 }
 
-// words are what files of the tests and of the guest programs name, with a file of each.
+// words are the names in files of the tests and of the guest programs, with a file of each.
 type words struct{ commands, headers, libraries map[string]string }
 
 func (w words) scan(path string) error {
@@ -475,7 +475,7 @@ func (w words) use(t *testing.T, u uses) {
 	}
 	c, cc := includeDirs(t, "c"), includeDirs(t, "c++")
 	for name, by := range w.headers {
-		dirs := slices.Concat(c, cc) // the second for what the first do not have
+		dirs := slices.Concat(c, cc) // the second for files that the first do not have
 		if filepath.Ext(by) == ".cc" {
 			dirs = cc
 		}

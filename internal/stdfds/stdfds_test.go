@@ -9,7 +9,7 @@ import (
 
 const variable = "HEDDLE_TEST_STDFDS"
 
-// TestMain makes the test binary print, on descriptor 9, what it found.
+// TestMain makes the test binary print its descriptors on descriptor 9.
 func TestMain(m *testing.M) {
 	if os.Getenv(variable) == "" {
 		os.Exit(m.Run())

@@ -1,8 +1,8 @@
-// Package testsize says how much of what a test could try it tries. There are three
+// Package testsize says how much of its possible work a test does. There are three
 // sizes: a small sample for `make quick` (go test -short), a larger one for `make test`,
 // and everything for `make long` (the environment variable HEDDLE_LONG). No kind of check
 // is in the large size alone, only more of it: more seeds, more machines, all pairs of
-// what the others take in turn.
+// that the others take in turn.
 package testsize
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Long tells whether a test is to try everything.
+// Long reports whether a test is to try everything.
 func Long() bool { return os.Getenv("HEDDLE_LONG") != "" }
 
 // Pick returns the value for the size of this test run.

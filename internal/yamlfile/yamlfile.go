@@ -1,11 +1,11 @@
 // Package yamlfile reads configuration files strictly: every error names the
-// file, the line, the field, what was found there and what is allowed.
+// file, the line, the field, the value found there and the allowed ones.
 //
 // viper does the reading and merges in the values that override the file's,
 // such as those of command-line flags. Beside it the file is parsed into yaml.v3 nodes, which know their
 // lines, and checked against the Go type that it is to fill: unknown fields and
-// values of the wrong kind are errors. What a type cannot
-// say (ranges, names that must exist) its owner checks after loading and
+// values of the wrong kind are errors. Rules that a type cannot
+// express (ranges, names that must exist) its owner checks after loading and
 // reports through File.Wrong, which finds the line of a field.
 //
 // How a type is read:
@@ -151,7 +151,7 @@ func cause(err error) error {
 
 func parseNodes(path string, data []byte) (*File, error) {
 	f := &File{path: path}
-	// The decoder into plain values refuses what the node parser lets pass:
+	// The decoder into plain values refuses documents that the node parser accepts:
 	// anchors that contain themselves and aliases that explode.
 	var plain any
 	if err := yaml.Unmarshal(data, &plain); err != nil {
@@ -298,7 +298,7 @@ func (f *File) checkMap(n *yaml.Node, t reflect.Type, field string) error {
 	})
 }
 
-// eachField visits the fields of a mapping, also those that it merges in.
+// eachField visits the fields of a mapping, also the merged ones.
 func (f *File) eachField(n *yaml.Node, field string, visit func(key, value *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return f.wrong(n, orFile(field), describe(n), "a mapping of fields")
@@ -380,7 +380,7 @@ func kindName(t reflect.Type) string {
 	return "a single value"
 }
 
-// describe says what a node is, in an error.
+// describe names the kind of a node, in an error.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

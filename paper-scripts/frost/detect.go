@@ -105,7 +105,7 @@ func table3(s *settings) *study.Plan {
 	return p
 }
 
-// comparison is what two detectors found in the same runs.
+// comparison is the findings of two detectors in the same runs.
 type comparison struct {
 	harmful, benign int
 	outcomes, both  int             // of the harmful ones: that Frost's outcomes show, or what is read
@@ -168,7 +168,7 @@ func (x *comparison) add(p *suite.Program, r *frost.Report, all *racereport.Repo
 	}
 }
 
-// harmful tells whether a race is between two lines of a race that the program's
+// harmful reports whether a race is between two lines of a race that the program's
 // description calls harmful.
 func harmful(p *suite.Program, race *racereport.Race) bool {
 	return slices.ContainsFunc(p.Races, func(known suite.Race) bool {
@@ -176,7 +176,7 @@ func harmful(p *suite.Program, race *racereport.Race) bool {
 	})
 }
 
-// on tells whether an access is on one of some lines, or in what they call.
+// on reports whether an access is on one of some lines, or in a function that they call.
 func on(lines []string, a *racereport.Access) bool {
 	return slices.ContainsFunc(a.Stack, func(f racereport.Frame) bool {
 		return slices.Contains(lines, fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))

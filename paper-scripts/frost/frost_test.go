@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rows runs the script and returns what it prints without the head.
+// rows runs the script and returns its output without the head.
 func rows(t *testing.T, args ...string) [][]string {
 	t.Helper()
 	s := script()

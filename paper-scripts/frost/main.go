@@ -1,4 +1,4 @@
-// Command frost measures what Frost's tables 1 to 3 and figures 4 to 7 show, with the
+// Command frost measures the values of Frost's tables 1 to 3 and figures 4 to 7, with the
 // suite's programs in place of the paper's, and prints the paper's numbers beside
 // ours (K. Veeraraghavan and others, Detecting and surviving data races using
 // complementary schedules, SOSP 2011).
@@ -6,7 +6,7 @@
 //	go run ./paper-scripts/frost all
 //	go run ./paper-scripts/frost --trials 100 table2
 //
-// The files of configs/frost say what is run. Execution times are virtual: cycles of the
+// The files of configs/frost list the runs. Execution times are virtual: cycles of the
 // timing model (docs/scheduling.md), and the pipeline of epochs is modelled
 // (docs/frost.md).
 package main

@@ -71,7 +71,7 @@ func (s *settings) command(p program, threads int) (c machine.Config, clean func
 		return c, clean, err
 	}
 	dir, err := os.MkdirTemp("", "heddle-scan-")
-	clean = func() { _ = os.RemoveAll(dir) } // nobody needs it any more
+	clean = func() { _ = os.RemoveAll(dir) } // no one needs it any more
 	text := bytes.Repeat([]byte("one heddle lifts one thread of the warp and no other\n"), 40)
 	for i := 0; err == nil && i < 256; i++ {
 		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.log", i)), text, 0o600)
@@ -91,9 +91,9 @@ func plainly(ctx context.Context, c machine.Config) (ms float64, err error) {
 	return float64(r.Cycles) / float64(c.Costs.MHz) / 1000, nil
 }
 
-// reported is what the paper's text says of a program's time or energy, or "-".
-func (p *program) reported(what string, threads int) string {
-	return cmp.Or(p.Reported[fmt.Sprint(threads)][what], "-")
+// reported is a program's time or energy in the paper's text, or "-".
+func (p *program) reported(quantity string, threads int) string {
+	return cmp.Or(p.Reported[fmt.Sprint(threads)][quantity], "-")
 }
 
 // eachTimed has a row for each program of figures 4 and 5 and each number of threads.
@@ -143,7 +143,7 @@ func figure4(s *settings) *study.Plan {
 // with three times the work in 1.08 times the time, near the paper's 26 % of pbzip2.
 const idle = 0.7
 
-// energy is what a machine takes that is on for some time with cores busy for some:
+// energy is the energy of a machine that is on for some time with cores busy for some:
 // the idle part for as long as it is on, and the rest in proportion to the cores
 // that are busy. A unit is a millisecond of full load.
 func (s *settings) energy(on, busy float64) float64 { return idle*on + (1-idle)*busy/float64(s.Cores) }

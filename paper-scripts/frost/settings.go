@@ -38,20 +38,20 @@ type settings struct {
 	o *study.Options
 }
 
-// bug is a program with a bug, and what the paper says of the one that it stands for.
+// bug is a program with a bug, and the paper's numbers of the one that it stands for.
 type bug struct {
 	Name      string   `mapstructure:"name"`
 	Paper     string   `mapstructure:"paper"`
 	Arguments string   `mapstructure:"arguments"`
 	Schedule  []string `mapstructure:"schedule"`
-	// Outcomes and Reported are what the paper has in table 2 and in table 3, by column.
+	// Outcomes and Reported are the paper's entries in table 2 and in table 3, by column.
 	// Why is why ours differ.
 	Outcomes []string          `mapstructure:"outcomes"`
 	Reported map[string]string `mapstructure:"reported"`
 	Why      string            `mapstructure:"why"`
 }
 
-// program is one whose time is measured, with what the paper says by threads.
+// program is one whose time is measured, with the paper's numbers by threads.
 type program struct {
 	Name      string                       `mapstructure:"name"`
 	Paper     string                       `mapstructure:"paper"`
@@ -65,7 +65,7 @@ type rate struct {
 	Reported string  `mapstructure:"reported"`
 }
 
-// plan is what lays a table out with settings from a file.
+// plan lays a table out with settings from a file.
 func plan(lay func(*settings) *study.Plan) func(*study.Options) (*study.Plan, error) {
 	return func(o *study.Options) (*study.Plan, error) {
 		s := &settings{o: o, Trials: 1, Hang: frost.DefaultOptions().Hang}

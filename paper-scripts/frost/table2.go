@@ -91,7 +91,7 @@ func (b *bug) whyNot(outcomes map[string]int) string {
 	return ""
 }
 
-// exhibit is how a bug's buggy form is run, with the output of the fixed one: it tells
+// exhibit is how a bug's buggy form is run, with the output of the fixed one: it reports
 // whether the run ended wrong.
 func (s *settings) exhibit(ctx context.Context, b bug) (func(context.Context, uint64, frost.Options, string) (bool, *frost.Report, error), string, error) {
 	subject := func(form suite.Form) (*study.Subject, error) {

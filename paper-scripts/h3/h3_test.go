@@ -40,7 +40,7 @@ func TestTable2(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if again, err := run(t, store, "--stored", "--format", "csv", "table2"); err != nil || again != out {
-		t.Errorf("%v: what is stored is %q, what was measured %q", err, again, out)
+		t.Errorf("%v: the stored rows are %q, the measured ones %q", err, again, out)
 	}
 }
 

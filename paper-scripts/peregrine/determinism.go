@@ -29,11 +29,11 @@ func planTable1(s *study.Settings) (*study.Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			var on, what []string
+			var on, reasons []string
 			for _, r := range known.Races {
-				on, what = append(on, r.Object), append(what, r.Why)
+				on, reasons = append(on, r.Object), append(reasons, r.Why)
 			}
-			return []string{x.Paper, x.Reported["race"], x.Name, strings.Join(on, ", "), strings.Join(what, "; ")}, nil
+			return []string{x.Paper, x.Reported["race"], x.Name, strings.Join(on, ", "), strings.Join(reasons, "; ")}, nil
 		}})
 	}
 	return p, nil

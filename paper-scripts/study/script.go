@@ -79,7 +79,7 @@ func (s *Script) Run(ctx context.Context, out io.Writer, args []string, flags fu
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted; the rows that were finished are stored, and the same command goes on with the others")
+		return errors.New("interrupted; the finished rows are stored, and the same command continues with the others")
 	}
 	return err
 }
@@ -108,8 +108,8 @@ func (s *Script) newCommand(out io.Writer) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
 	f.StringVar(&s.store, "store", filepath.Join("results", s.Name), "`FOLDER` of results and figures")
-	f.BoolVar(&s.stored, "stored", false, "print what is stored and run nothing")
-	f.BoolVar(&s.again, "again", false, "measure anew what is stored")
+	f.BoolVar(&s.stored, "stored", false, "print the stored rows and run nothing")
+	f.BoolVar(&s.again, "again", false, "measure stored rows anew")
 	f.StringVar(&s.config, "config", "", "`FILE` to read instead of the configuration file of what is measured")
 	return c
 }
@@ -124,7 +124,7 @@ func (s *Script) helpText() string {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("\nEach row is stored when it is finished; what is stored is measured again only if the\n" +
+	b.WriteString("\nEach row is stored when it is finished; a stored row is measured again only if the\n" +
 		"program, the configuration or this command has changed. Figures are drawn beside the results,\n" +
 		"as SVG and PNG.")
 	return b.String()
@@ -135,7 +135,7 @@ func (s *Script) runCommand(c *cobra.Command, out io.Writer, wanted []string) er
 	case !slices.Contains(table.Formats(), s.format):
 		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
 	case s.stored && s.again:
-		return errors.New("--stored prints what is stored, and --again measures it anew: use one of them")
+		return errors.New("--stored prints the stored rows, and --again measures them anew: use one of them")
 	}
 	s.done = map[*Artefact]*table.Table{}
 	for _, a := range s.Artefacts {

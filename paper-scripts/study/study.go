@@ -102,7 +102,7 @@ func (s *Subject) Config(seed uint64) machine.Config {
 	return c
 }
 
-// VariedConfig is configuration number i of those that are to make a difference: another seed and
+// VariedConfig is configuration number i of a set that is to make a difference: another seed and
 // number of cores each. Three of six run short turns with delays, under which most of the suite's
 // bugs show; the others have long delays, turns at random, short to long, or threads that are held
 // back for long.

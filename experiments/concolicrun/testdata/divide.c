@@ -1,5 +1,5 @@
 // The idiom of PEREGRINE's figure 3: threads share the work of size bytes, and
-// nobody waits for them before the result is used.
+// no thread waits for them before the result is used.
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Calls a function of the C library, of which the first argument is the number, on
-// eight bytes of input, and tells what it can by comparisons of its result.
+// eight bytes of input, and prints the results of comparisons with its result.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

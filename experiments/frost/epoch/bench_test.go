@@ -57,8 +57,8 @@ func (f *framed) follower() *epoch.Follower {
 	return w
 }
 
-// BenchmarkEpochSetUp is what it takes until the three replicas of an epoch of a
-// guest of 200 MiB can begin: the checkpoint, and what two followers take over, one
+// BenchmarkEpochSetUp is the time until the three replicas of an epoch of a
+// guest of 200 MiB can begin: the checkpoint, and the copies of two followers, one
 // after the other.
 func BenchmarkEpochSetUp(b *testing.B) {
 	f := newFramed(b, 2, "200", "1024", "1")
@@ -80,7 +80,7 @@ func BenchmarkEpochSetUp(b *testing.B) {
 }
 
 // TestReplicasShareMemory: eight epochs that are under way, with both replicas of
-// two of them, take the guest's memory and what each has written, with a few pages
+// two of them, take the guest's memory and the pages that each has written, with a few
 // of stacks and tables.
 func TestReplicasShareMemory(t *testing.T) {
 	const guest, written, spare = 64 << 8, 128, 16 // pages

@@ -16,11 +16,11 @@ import (
 	"github.com/heddle-dmt/heddle/sched/partialorder"
 )
 
-// CompareStates compares the outcomes of two replicas of an epoch that began at base: what
-// they wrote, where their threads are, and the memory that either has changed
-// (Frost section 3.3). If they differ it says in what, in words.
+// CompareStates compares the outcomes of two replicas of an epoch that began at base: their
+// output, the places of their threads, and the memory that either has changed
+// (Frost section 3.3). If they differ it returns a description of the difference.
 //
-// Left out of the comparison is what no program can tell apart: the insides of
+// The comparison leaves out the differences that no program can see: the insides of
 // synchronization objects that were used, which show who had to wait, and stacks
 // beyond their ends.
 func (r *Runner) CompareStates(base *Checkpoint, a, b *Replica) (bool, string) {
@@ -34,7 +34,7 @@ func (r *Runner) CompareStates(base *Checkpoint, a, b *Replica) (bool, string) {
 	return true, ""
 }
 
-// sameEnd compares what came out, and how the run ended.
+// sameEnd compares the output, and how the run ended.
 func (r *Runner) sameEnd(_ *Checkpoint, a, b *Replica) string {
 	switch {
 	case !slices.EqualFunc(a.Output, b.Output, func(x, y Output) bool { return x.FD == y.FD && bytes.Equal(x.Data, y.Data) }):
@@ -42,7 +42,7 @@ func (r *Runner) sameEnd(_ *Checkpoint, a, b *Replica) string {
 	case a.End.ended != b.End.ended || a.End.outcome != b.End.outcome:
 		return "whether the program ends"
 	case !maps.Equal(a.sent, b.sent):
-		return "what is written to files"
+		return "the data written to files"
 	}
 	if x, y := a.End.kernel(), b.End.kernel(); a.End.ended {
 		code, signal := x.Status()
@@ -73,7 +73,7 @@ func (r *Runner) sameThreads(_ *Checkpoint, a, b *Replica) string {
 	return ""
 }
 
-// sameMemory compares what either has changed, process by process.
+// sameMemory compares the memory that either has changed, process by process.
 func (r *Runner) sameMemory(base *Checkpoint, a, b *Replica) string {
 	hidden := hidden(a, b)
 	before := spaces(base.kernel())
@@ -123,7 +123,7 @@ func changedIn(before, a, b *mm.AddressSpace) []arch.Addr {
 }
 
 // differs finds the first byte of a page that is not the same in both, but for
-// what is hidden.
+// the hidden parts.
 func (r *Runner) differs(va arch.Addr, a, b *mm.AddressSpace, hidden []span) (arch.Addr, bool) {
 	p, q := a.Space().Get(va), b.Space().Get(va)
 	if p == q {
@@ -148,7 +148,7 @@ func (r *Runner) differs(va arch.Addr, a, b *mm.AddressSpace, hidden []span) (ar
 	return 0, false
 }
 
-// page is what an entry leads to: zeros if there is none.
+// page returns the bytes of an entry's page: zeros if it has none.
 func (r *Runner) page(e mem.PTE) []byte { return r.m.Memory().Bytes(e.Page()) }
 
 // span is a piece of memory.
@@ -223,7 +223,7 @@ func known(before map[event.ObjectID]object, used []partialorder.Step) map[event
 	return objects
 }
 
-// hidden is what is left out of comparing memory, sorted, without overlaps.
+// hidden lists the parts that the comparison of memory leaves out, sorted, without overlaps.
 func hidden(replicas ...*Replica) []span {
 	var list []span
 	for _, x := range replicas {
@@ -241,7 +241,7 @@ func hidden(replicas ...*Replica) []span {
 	return merged(list)
 }
 
-// ends are the parts of stacks that are not in use, and what belongs to the
+// ends are the parts of stacks that are not in use, and the state of the
 // operations that threads are in: the thread's descriptor keeps whether it may be cancelled.
 func ends(x *Replica) (list []span) {
 	k := x.End.kernel()

@@ -6,13 +6,13 @@
 //
 // A Runner has the leading machine, on which thread-parallel replicas are executed, and makes
 // the Followers, machines for epoch-parallel ones, which may run at the same time. Package
-// frost decides what is executed and which replica is committed.
+// frost decides which replicas are executed and which is committed.
 //
 // Invariants:
 //
-//  1. What becomes of a replica depends on its checkpoint, its order and its options alone,
+//  1. The outcome of a replica depends on its checkpoint, its order and its options alone,
 //     not on the Follower that has executed it, or when.
-//  2. What the guest writes to standard output and standard error stays with the replica.
+//  2. The guest's output to standard output and standard error stays with the replica.
 //  3. A checkpoint does not change. Its pages stay in the memory of its machine until it is
 //     released.
 package epoch

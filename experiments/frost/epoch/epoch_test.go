@@ -84,7 +84,7 @@ func TestReplicasOfProgramWithoutRaces(t *testing.T) {
 }
 
 // atomics is a program in which threads are ordered by atomic instructions alone: a
-// lock that spins, a counter that tells each thread its place, and a count of
+// lock that spins, a counter that gives each thread its place, and a count of
 // references whose last holder writes the sum.
 const atomics = `
 #include <pthread.h>
@@ -115,7 +115,7 @@ int main(void) {
 }`
 
 // TestReplicasOfProgramWithAtomics: atomic instructions have a place in the order.
-// What they order, which is another thing for each seed, is the same in all
+// The resulting order, which differs from seed to seed, is the same in all
 // replicas.
 func TestReplicasOfProgramWithAtomics(t *testing.T) {
 	bin := machinetest.Compile(t, atomics)
@@ -131,6 +131,6 @@ func TestReplicasOfProgramWithAtomics(t *testing.T) {
 		different[outs[0]] = true
 	}
 	if len(different) < 2 {
-		t.Errorf("all seeds come to %v: they show nothing", different)
+		t.Errorf("all seeds give %v: they show nothing", different)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // nothing else happens.
 const mostTimers = 1000
 
-// mostIdle bounds what an epoch-parallel replica in which no thread can run does
-// about it, until it counts as hanging.
+// mostIdle bounds the attempts of an epoch-parallel replica in which no thread can run,
+// until it counts as hanging.
 const mostIdle = 10_000
 
 // Follower is a machine for epoch-parallel replicas. It is for one goroutine, and
@@ -55,7 +55,7 @@ func (f *Follower) Close() {
 
 // goTo puts the machine to a checkpoint of the leading one, which must be kept until
 // the ends of replicas that were executed from it are released. The level is
-// how full the leading machine's memory was when it went on from there.
+// how full the leading machine's memory was when it continued from there.
 func (f *Follower) goTo(at *Checkpoint, level mem.Level) {
 	f.m.DropState()
 	f.sweep()
@@ -113,7 +113,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	return x, nil
 }
 
-// What a thread that has diverged may do behind the epoch's end, in steps, and all
+// Bounds of a diverged thread after the epoch's end, in steps, and of all
 // threads together in instructions.
 const (
 	probeSteps  = 40
@@ -175,6 +175,6 @@ func (r *Runner) Commit(x *Replica) error {
 }
 
 var errAdopt = errs.Define("replica-cannot-be-committed",
-	"there is not enough memory to go on from another replica: {bytes} bytes are in use",
-	"The run has a data race, and goes on from an epoch-parallel replica, whose pages are copied.",
+	"there is not enough memory to continue from another replica: {bytes} bytes are in use",
+	"The run has a data race, and continues from an epoch-parallel replica, whose pages are copied.",
 	"Give the guest more memory with --max-memory, or make epochs shorter with --epoch.")

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/sched/partialorder"
 )
 
-// functions that lock for themselves, by what they act on.
+// functions that lock for themselves, by the objects that they act on.
 var (
 	allocating = []string{
 		"__libc_thread_freeres", "__malloc_arena_thread_freeres", "__nptl_free_tcb", "__nptl_deallocate_stack",

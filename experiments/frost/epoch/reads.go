@@ -10,18 +10,18 @@ import (
 	"github.com/heddle-dmt/heddle/emu/uc"
 )
 
-// Options say what replicas are for.
+// Options choose the purpose of replicas.
 type Options struct {
 	// Followers is how many Followers there may be. They can be made at the same time.
 	Followers int
-	// Reads has replicas sum up what threads read, for CompareReads. All is several times
+	// Reads has replicas sum up the values that threads read, for CompareReads. All is several times
 	// slower.
 	Reads bool
 	// records allows a recording.
 	records bool
 }
 
-// readSums sum up what each thread of a replica has read outside of operations: in
+// readSums sum up the values that each thread of a replica has read outside of operations: in
 // replicas of an epoch without a data race every thread does the same instructions
 // with the same values. A nil readSums sums up nothing.
 type readSums struct {
@@ -44,7 +44,7 @@ func (s *readSums) close() {
 	}
 }
 
-// begin forgets what was read before.
+// begin forgets the reads before.
 func (s *readSums) begin(cpu *uc.CPU) {
 	if s != nil {
 		cpu.ForgetMemory()
@@ -53,7 +53,7 @@ func (s *readSums) begin(cpu *uc.CPU) {
 	}
 }
 
-// take adds what a thread has read since the last call, unless it was in an
+// take adds the values that a thread has read since the last call, unless it was in an
 // operation, where it may have had to wait.
 func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 	if s == nil || cpu.LoggedMemory() == 0 {
@@ -112,7 +112,7 @@ func (s *readSums) insideOf(id arch.ThreadID) *begunLoads {
 	return of
 }
 
-// begunLoads are what a thread has loaded in an instruction that others act inside. If it is
+// begunLoads are the loads of a thread in an instruction that others act inside. If it is
 // interrupted there, it loads again.
 type begunLoads struct{ loads []load }
 
@@ -156,7 +156,7 @@ func (l *load) addPart(sum uint64) uint64 {
 	return xxh3.HashSeed(b[:], sum)
 }
 
-// soFar is what was summed up, by thread.
+// soFar are the sums, by thread.
 func (s *readSums) soFar() map[arch.ThreadID]uint64 {
 	if s == nil {
 		return nil
@@ -164,7 +164,7 @@ func (s *readSums) soFar() map[arch.ThreadID]uint64 {
 	return maps.Clone(s.sums)
 }
 
-// CompareReads tells whether all threads of two replicas have read the same, if that was
+// CompareReads reports whether all threads of two replicas have read the same, if that was
 // asked for, and the first that has not.
 func CompareReads(a, b *Replica) (thread arch.ThreadID, same bool) {
 	for _, id := range sortedThreads(a.reads) {

@@ -17,7 +17,7 @@ type Part struct {
 // each, and records what Config.Record says: the same executions as before, if the
 // thread-parallel replicas of all but the last were committed. Nothing is written to
 // the host but the trace, which has the program's own synchronization operations and
-// atomic instructions, and none of what was ordered besides. It fills in the events
+// atomic instructions, and not the operations that were ordered besides. It fills in the events
 // of the epochs.
 func Repeat(ctx context.Context, c machine.Config, epochs []Part) error {
 	r, err := NewRunner(c, Options{records: true})

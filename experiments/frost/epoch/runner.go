@@ -22,13 +22,13 @@ import (
 
 var errReplicas = errs.Define("run-cannot-have-replicas",
 	"a run with replicas cannot have {option}",
-	"Replicas are executed from states of the same run, again and again: what records, replays or controls one run has no place there, and stores that wait in buffers have no place in an epoch's end.",
+	"Replicas are executed from states of the same run, again and again: recording, replay and control of one run are not possible there, and stores that wait in buffers have no place in an epoch's end.",
 	"Leave the option out.")
 
 // Runner executes a run epoch by epoch, and each epoch as often as wanted:
 // thread-parallel, which makes its partial order of synchronization operations and
 // system calls, and from the same state under that order by priorities of
-// threads. (Frost, sections 3.1 and 3.2.) What the guest writes to standard output
+// threads. (Frost, sections 3.1 and 3.2.) The guest's output to standard output
 // and standard error stays with the replica.
 //
 // Thread-parallel replicas are executed on one machine, the leading one, and
@@ -70,7 +70,7 @@ type Checkpoint struct {
 	idle    uint64 // effort without progress so far
 }
 
-// Done tells that the run is over.
+// Done reports that the run is over.
 func (c *Checkpoint) Done() bool { return c.ended }
 
 // Release gives up the state. One of the leading machine is released by whoever
@@ -86,7 +86,7 @@ func (c *Checkpoint) Release() {
 	c.stage.dead = append(c.stage.dead, c.snapshot)
 }
 
-// sweep releases what was given up.
+// sweep releases the abandoned checkpoints.
 func (s *stage) sweep() {
 	s.mu.Lock()
 	list := s.dead
@@ -193,7 +193,7 @@ type EpochOptions struct {
 	Hang uint64
 	// Seed, if it is not 0, makes the scheduling policy anew. Priority, if it is not
 	// empty, has the thread that comes first in it run on one core until it cannot
-	// go on, as in an epoch-parallel replica, but under no order: nothing is
+	// continue, as in an epoch-parallel replica, but under no order: nothing is
 	// preempted.
 	Seed     uint64
 	Priority []arch.ThreadID
@@ -205,8 +205,8 @@ type Replica struct {
 	End *Checkpoint
 	// Failed is how the replica failed, self-evidently, or empty.
 	Failed string
-	// Order is what a thread-parallel replica found. Diverged tells what an
-	// epoch-parallel one did that was not in it, and Softly what does not count.
+	// Order is the order that a thread-parallel replica found. Diverged describes how an
+	// epoch-parallel one left it, and Softly the divergences that do not count.
 	Order                      *partialorder.Order
 	Diverged, BenignDivergence string
 	Output                     []Output
@@ -215,17 +215,17 @@ type Replica struct {
 	// Work is the time that the cores did not stand still.
 	Instructions uint64
 	Cycles, Work arch.Cycles
-	// Effort is instructions with something for each slice: what Hang bounds.
+	// Effort is instructions with a surcharge for each quantum: Hang bounds it.
 	Effort uint64
 	// Pages is how many pages an epoch-parallel replica has written, at most at
 	// once.
 	Pages uint64
 	level mem.Level // of the machine's memory when it began
-	// Sent sums up, by thread, what was written to files and sockets.
+	// Sent sums up, by thread, the data written to files and sockets.
 	sent map[arch.ThreadID]uint64
 	used []partialorder.Step
 	gone map[arch.ThreadID]arch.Addr // stacks of threads that ended
-	// reads sums up what each thread has read, if that is asked for.
+	// reads sums up the values that each thread has read, if that is asked for.
 	reads map[arch.ThreadID]uint64
 }
 
@@ -269,27 +269,27 @@ type epochRun struct {
 	closes       bool   // there was output
 	steps        uint64 // when progress was last seen
 	since        uint64 // effort then, less than 0 if it was in an epoch before
-	yielded      uint64 // instructions when Go's scheduler last went on
+	yielded      uint64 // instructions when Go's scheduler last ran
 	slices       uint64
 	closed       uint64 // effort when the epoch was to end
 	closedAt     arch.Cycles
 	hangs        bool
 }
 
-// settle does what the controller wants before anything runs.
+// settle applies the controller's verdict before anything runs.
 func (e *epochRun) settle() { e.m.ApplyVerdict() }
 
 // ran is how many instructions the replica has run.
 func (e *epochRun) ran() uint64 { return e.m.Instructions() - e.instructions }
 
-// pauseCost is what a slice counts in instructions when loops without end are
+// pauseCost is the cost of a quantum in instructions when loops without end are
 // looked for: one that yields has slices of a few instructions.
 const pauseCost = 1000
 
 // effort is how much the replica has run.
 func (e *epochRun) effort() uint64 { return e.ran() + pauseCost*e.slices }
 
-// yield does what Machine.Run does between its steps.
+// yield does the same as Machine.Run between its steps.
 func (e *epochRun) yield() {
 	if ran := e.ran(); ran-e.yielded >= machine.InstructionsBetweenYields {
 		e.yielded = ran
@@ -297,7 +297,7 @@ func (e *epochRun) yield() {
 	}
 }
 
-// stuck notes progress, and tells whether there was none for too long.
+// stuck notes progress, and reports whether there was none for too long.
 func (e *epochRun) stuck(progress, most uint64) bool {
 	e.slices++
 	if progress != e.steps {
@@ -362,8 +362,8 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	return x, nil
 }
 
-// reopen has an epoch go on that does not come to its end: a thread computes that has no
-// operation to come to before it gets a signal, say, and those that would send it stand.
+// reopen has an epoch continue that does not reach its end: a thread computes, say, that
+// reaches no operation before it gets a signal, and the threads that would send it stand.
 func (e *epochRun) reopen(rec *partialorder.Recorder, hang uint64) {
 	now := e.m.Cluster().Makespan()
 	if !rec.Closing() {
@@ -379,10 +379,10 @@ func (e *epochRun) reopen(rec *partialorder.Recorder, hang uint64) {
 	e.length = 2 * (e.m.Cluster().Makespan() - e.began)
 }
 
-// patience is the time after which an epoch that is to end goes on.
+// patience is the time after which an epoch that is to end is continued.
 const patience arch.Cycles = 50_000_000
 
-// grace is how long, in milliseconds of virtual time, an epoch goes on behind
+// grace is how long, in milliseconds of virtual time, an epoch continues after
 // output: the message of a failed assertion and the abort that follows are in one.
 const grace = 0.05
 
@@ -402,7 +402,7 @@ type orderController interface {
 	UsedSteps() []partialorder.Step
 }
 
-// finish makes the replica of an execution that is over, with what save makes of
+// finish makes the replica of an execution that is over, with the snapshot that save makes of
 // the machine's state.
 func (e *epochRun) finish(c orderController, save func(*machine.Machine) *machine.Snapshot) (*Replica, error) {
 	m, t := e.m, e.tap
@@ -430,7 +430,7 @@ func (e *epochRun) finish(c orderController, save func(*machine.Machine) *machin
 }
 
 var errStopped = errs.Define("run-with-replicas-stopped",
-	"the run cannot go on: {problem}",
+	"the run cannot continue: {problem}",
 	"The program made a system call that the machine does not have; the rest of the sentence names it.",
 	"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 
@@ -449,16 +449,16 @@ func (r *Runner) Finish(ctx context.Context, at *Checkpoint) (*machine.Result, e
 }
 
 // PeakMemory is the largest number of bytes that all states of the leading machine
-// held together: what was executed ahead of an epoch that was rolled back does not
+// held together: the execution ahead of an epoch that was rolled back does not
 // count.
 func (r *Runner) PeakMemory() uint64 { return r.m.Memory().Peak() * arch.PageSize }
 
-// Scarce tells that more than half of the leading machine's memory is in use.
+// Scarce reports that more than half of the leading machine's memory is in use.
 func (r *Runner) Scarce() bool { return 2*r.m.Memory().Used() > r.m.Memory().Limit() }
 
-// Return puts the leading machine to a checkpoint that it has passed, to go on from
-// there. What it has done behind the end of an epoch does not count for PeakMemory;
-// checkpoints that were made behind it have been released.
+// Return puts the leading machine to a checkpoint that it has passed, to continue from
+// there. Its execution after the end of an epoch does not count for PeakMemory;
+// checkpoints that were made later have been released.
 func (r *Runner) Return(to, end *Checkpoint) {
 	r.goTo(to)
 	r.live = to

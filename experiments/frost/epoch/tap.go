@@ -20,7 +20,7 @@ const pageBytes = arch.PageSize
 
 var noStop = arch.Stop{}
 
-// tap is a Recording that watches a replica: what it writes, how it fails, and
+// tap is a Recording that watches a replica: its output, its failure, and
 // where its stacks end. It is on the host's side: snapshots share it.
 type tap struct {
 	recorder.Nothing
@@ -39,9 +39,9 @@ type tap struct {
 // SharedInSnapshot marks that copies of the machine's state share it.
 func (*tap) BoundInSnapshot() {}
 
-// floor is how far a thread's stack is in use, and what it holds in the registers
+// floor is how far a thread's stack is in use, and the contents of the registers
 // that functions preserve (System V ABI for AMD64, section 3.2.1): between two
-// epochs the others hold what nobody needs. In an operation they all are the C
+// epochs no one needs the others. In an operation they all are the C
 // library's.
 type floor struct {
 	sp     arch.Addr
@@ -96,7 +96,7 @@ func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ arch.Stop) {
 	}
 }
 
-// Leave takes what another thread than the one that runs has stored.
+// Leave takes the stores of a thread that is not the running one.
 func (t *tap) Leave(on *recorder.Recorder) {
 	id := on.At().Thread
 	_, known := t.within[id]
@@ -137,10 +137,10 @@ func (t *tap) handled(id arch.ThreadID) {
 	}
 }
 
-// mostSent bounds how much of what one call sends is looked at.
+// mostSent bounds how much of the data that one call sends is read.
 const mostSent = 1 << 20
 
-// sends sums up what a thread writes.
+// sends sums up the output of a thread.
 func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
 	b := make([]byte, min(e.Args[2], mostSent))
 	n := task.Process().Peek(arch.Addr(e.Args[1]), b)
@@ -155,13 +155,13 @@ func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
 func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 	interrupted := int64(e.Result) == -int64(unix.EINTR)
 	if t.recorder != nil && (partialorder.IsTimeDependent(e.Number) || interrupted) && !t.m.InOperation(e.Thread) {
-		t.recorder.NoteWrites(e.Thread, e.Number, told(task, e))
+		t.recorder.NoteWrites(e.Thread, e.Number, answers(task, e))
 	}
 }
 
-// told reads what a call has written that answers what time it is, or that says how much of a wait was left
+// answers reads the bytes that a call has written to say which time it is, or how much of a wait was left
 // when a signal ended it.
-func told(task *kernel.Task, e *event.Syscall) (list []event.Write) {
+func answers(task *kernel.Task, e *event.Syscall) (list []event.Write) {
 	for i := range linux.Arity(e.Number) {
 		at, a := arch.Addr(e.Args[i]), &linux.Lookup(e.Number).Args[i]
 		answers := a.Output == linux.OutputFixed && linux.Has(e.Number, linux.TimeDependent) || a.Output == linux.OutputLeft

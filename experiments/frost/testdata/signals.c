@@ -1,7 +1,7 @@
 // Programs without a data race in which threads get signals wherever they are: in a loop,
-// in a system call that fails or is made again, in waits, behind a mutex, from other
-// threads and from timers; and threads that are cancelled there. What is printed does not
-// depend on when the signals come, what is in memory meanwhile does.
+// in a system call that fails or is made again, in waits, while they hold a mutex, from other
+// threads and from timers; and threads that are cancelled there. The output does not
+// depend on when the signals come, the contents of memory meanwhile do.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static int pipes[2];
 static long total, done; // under m
 static __thread volatile sig_atomic_t ticks;
-static __thread volatile unsigned long at; // what the thread had done at the last signal
+static __thread volatile unsigned long at; // the thread's progress at the last signal
 static __thread volatile long work;
 
 static void count(int n)
@@ -168,7 +168,7 @@ static void __attribute__((noinline)) take(sem_t *s, int n)
 		sem_wait(s);
 }
 
-// wait_for waits for a semaphore so often, and overwrites what that leaves on the stack,
+// wait_for waits for a semaphore n times, and overwrites the rest that this leaves on the stack,
 // which shows whether the thread had to wait.
 static inline __attribute__((always_inline)) void wait_for(sem_t *s, int n)
 {
@@ -176,11 +176,11 @@ static inline __attribute__((always_inline)) void wait_for(sem_t *s, int n)
 	wipe();
 }
 
-static void killing(void *(*what)(void *), int n)
+static void killing(void *(*body)(void *), int n)
 {
 	pthread_t t[THREADS];
 	for (int i = 0; i < THREADS; i++)
-		pthread_create(&t[i], 0, what, 0);
+		pthread_create(&t[i], 0, body, 0);
 	wait_for(&ready, THREADS);
 	for (int k = 0; k < ROUNDS; k++) {
 		spend(300 * k);
@@ -206,13 +206,13 @@ static void clean(void *u)
 	add((long)u);
 }
 
-static void *cancelled(void *what)
+static void *cancelled(void *kind)
 {
 	char b;
 	struct timespec t = {5, 0};
 	int old;
 	sem_post(&ready);
-	switch ((long)what) {
+	switch ((long)kind) {
 	case 0:
 		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
 		for (;;)
@@ -260,12 +260,12 @@ static void note(void *u)
 	add(*(long *)u - 1);
 }
 
-// disabled works in rounds in which it may not be cancelled, and finds out behind one,
+// disabled works in rounds in which it may not be cancelled, and is cancelled after one,
 // having done all that belongs to it: it computes, sleeps, takes a mutex, or waits for a
 // semaphore that the canceller posts later, and finds out in one way or another.
-static void *disabled(void *what)
+static void *disabled(void *argument)
 {
-	long way = (long)what, whole = 0;
+	long way = (long)argument, whole = 0;
 	struct timespec t = {0, 20000};
 	int old, posted = 0;
 	sem_post(&ready);
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		void *(*what)(void *);
+		void *(*body)(void *);
 	} list[] = {{"loop", loop}, {"lock", locker}, {"read", reader}, {"sleep", sleeper}, {"sem", poster}, {"cond", waiter}};
 	(void)!pipe(pipes);
 	sem_init(&ready, 0, 0);
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
 	catch(SIGUSR2, acknowledge, SA_RESTART);
 	for (int i = 0; i < (int)(sizeof list / sizeof *list); i++)
 		if (argc > 2 && !strcmp(argv[1], list[i].name))
-			killing(list[i].what, atoi(argv[2]));
+			killing(list[i].body, atoi(argv[2]));
 	if (!strcmp(argv[1], "timer"))
 		ticking();
 	if (!strcmp(argv[1], "cancel"))

@@ -1,6 +1,6 @@
 // Signals that come wherever a thread is: in a loop, in a system call that is made
 // again or fails, in waits, from other threads and from timers; and threads that are
-// cancelled there. What is printed depends on when each came.
+// cancelled there. The output depends on when each came.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -98,12 +98,12 @@ static void spend(long n)
 		;
 }
 
-// in_turn sends a thread signals while it does something, and returns what it returns.
-static long in_turn(void *(*what)(void *), int n, int bytes)
+// in_turn sends a thread signals while it runs a function, and returns the function's result.
+static long in_turn(void *(*body)(void *), int n, int bytes)
 {
 	pthread_t t;
 	void *result;
-	pthread_create(&t, 0, what, 0);
+	pthread_create(&t, 0, body, 0);
 	sem_wait(&ready);
 	for (int i = 0; i < 4; i++) {
 		spend(500 * i);
@@ -111,7 +111,7 @@ static long in_turn(void *(*what)(void *), int n, int bytes)
 		if (bytes)
 			write(pipes[1], "x", 1);
 	}
-	if (what == waiter) {
+	if (body == waiter) {
 		sem_post(&s);
 		sem_wait(&ready);
 		pthread_kill(t, n);
@@ -125,11 +125,11 @@ static long in_turn(void *(*what)(void *), int n, int bytes)
 	return (long)result;
 }
 
-static void cancel(long what)
+static void cancel(long how)
 {
 	pthread_t t;
 	void *result;
-	pthread_create(&t, 0, cancelled, (void *)what);
+	pthread_create(&t, 0, cancelled, (void *)how);
 	sem_wait(&ready);
 	for (int i = 0; i < 3; i++) {
 		write(pipes[1], "a", 1);

@@ -1,4 +1,4 @@
-// A thread that waits in a loop for what main does between two operations.
+// A thread that waits in a loop for a store of main between two operations.
 #include <pthread.h>
 static volatile int flag;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;

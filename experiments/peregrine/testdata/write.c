@@ -1,4 +1,4 @@
-// One thread prints what another changes: the kernel reads it.
+// One thread prints a buffer that another changes: the kernel reads it.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -50,11 +50,11 @@ var (
 		"the result store {file} has format {found}; this heddle reads format {known}",
 		"Another version of heddle wrote the store.",
 		"Use that version, or name another file with --store.")
-	// ErrDamaged is the kind of error of a row that is not what was written.
+	// ErrDamaged is the kind of error of a row that differs from the written one.
 	ErrDamaged = errs.Define("store-row-damaged",
 		"row {row} of the table {table} in the result store {file} is damaged",
 		"Bytes of the file were changed, by the disk or by another program that wrote to the table: the row does not have its checksum.",
-		"Run `heddle experiment run` with the same file: it carries out again what is damaged. Do not change the tables of a store by other means.")
+		"Run `heddle experiment run` with the same file: it carries out the damaged runs again. Do not change the tables of a store by other means.")
 	errMissing = errs.Define("store-missing",
 		"there is no result store {file}",
 		"No run of the experiment has been stored yet, or the store is elsewhere.",
@@ -119,7 +119,7 @@ type Labels struct {
 	Capacity                   int
 }
 
-// Native is what a command gave on the host.
+// Native is the result of a command on the host.
 type Native struct {
 	ExitCode int           `json:"exit_code"` // 128+n after signal n
 	Stdout   worker.Output `json:"stdout"`
@@ -379,7 +379,7 @@ func (s *Store) Put(r Record) error {
 }
 
 // Get returns the record of a slot's repetition, without its labels; ok is false if
-// there is none.
+// the store has no such record.
 func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) {
 	r = Record{Slot: slot, Repetition: repetition}
 	rows, err := s.get("runs", "slot = ? AND repetition = ?", slot, repetition)
@@ -448,16 +448,16 @@ func (s *Store) PutShortest(key string, p minimize.Report) error {
 	return s.putReport("shortest", key, p)
 }
 
-// GetShortest returns what PutShortest stored; ok is false if nothing was.
+// GetShortest returns the report that PutShortest stored; ok is false without one.
 func (s *Store) GetShortest(key string) (p minimize.Report, ok bool, err error) {
 	ok, err = s.getReport("shortest", key, &p)
 	return p, ok, err
 }
 
-// PutNative stores what a command gave on the host.
+// PutNative stores the result of a command on the host.
 func (s *Store) PutNative(key string, n Native) error { return s.putReport("native", key, n) }
 
-// GetNative returns what a command gave on the host; ok is false if it is not
+// GetNative returns the result of a command on the host; ok is false if it is not
 // known.
 func (s *Store) GetNative(key string) (n Native, ok bool, err error) {
 	ok, err = s.getReport("native", key, &n)

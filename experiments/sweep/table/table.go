@@ -1,5 +1,5 @@
 // Package table lays out results as text, CSV or LaTeX. It knows nothing of
-// what the results mean.
+// their meaning.
 package table
 
 import (

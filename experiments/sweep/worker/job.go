@@ -22,9 +22,9 @@ import (
 )
 
 var errHost = errs.Define("host-failure",
-	"the host did not do what heddle asked of it",
+	"the host refused a request of heddle",
 	"A resource of the host is missing or used up: memory, address space, file handles, disk. The rest of the sentence is the host's own.",
-	"Run `heddle doctor`, which checks limits and libraries and says what to do; heddle run --max-memory lowers what a run asks for.")
+	"Run `heddle doctor`, which checks limits and libraries and says how to fix them; heddle run --max-memory lowers the memory that a run asks for.")
 
 // Explained makes sure that an error that will be printed is a catalogued
 // sentence.
@@ -64,7 +64,7 @@ type Job struct {
 	Shortest *Shortest `json:"shortest,omitempty"`
 }
 
-// Report is what a run gave.
+// Report is the result of a run.
 type Report struct {
 	// Result is nil when heddle could not carry out the run.
 	Result *machine.Result `json:"result,omitempty"`
@@ -72,11 +72,11 @@ type Report struct {
 	Failure string `json:"failure,omitempty"`
 	Stdout  Output `json:"stdout"`
 	Stderr  Output `json:"stderr"`
-	// Shortest is what Job.Shortest asked for; Result is nil then.
+	// Shortest is the result of Job.Shortest; Result is nil then.
 	Shortest *minimize.Report `json:"shortest,omitempty"`
 }
 
-// Output identifies what a program wrote to a stream.
+// Output identifies a program's output to a stream.
 type Output struct {
 	SHA256 string `json:"sha256"`
 	Bytes  uint64 `json:"bytes"`
@@ -120,7 +120,7 @@ func run(ctx context.Context, job Job, stdout, stderr, events io.Writer) (*machi
 	return machine.Run(ctx, c)
 }
 
-// Stdin is an opened standard input. The Reader is nil when there is none.
+// Stdin is an opened standard input. The Reader is nil without one.
 type Stdin struct {
 	io.Reader
 	file *os.File
@@ -161,7 +161,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Meter is a writer that keeps the digest and length of what it is given.
+// Meter is a writer that keeps the digest and length of its input.
 type Meter struct {
 	hash  hash.Hash
 	bytes uint64
@@ -175,7 +175,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return m.hash.Write(p)
 }
 
-// Output identifies what was written so far.
+// Output identifies the text that was written so far.
 func (m *Meter) Output() Output {
 	return Output{SHA256: hex.EncodeToString(m.hash.Sum(nil)), Bytes: m.bytes}
 }

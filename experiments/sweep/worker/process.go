@@ -107,7 +107,7 @@ func Main(stdin io.Reader, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(Run(context.Background(), job, events))
 }
 
-// head keeps the beginning of what a dying process says: a Go program's panic
+// head keeps the beginning of a dying process's output: a Go program's panic
 // message and a C library's complaint come first.
 type head struct{ text []byte }
 

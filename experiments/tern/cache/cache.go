@@ -39,11 +39,11 @@ var (
 		"Run a program with heddle run --cache and --memoize online first, or name the folder that was used.")
 	errDamaged = errs.Define("cache-entry-damaged",
 		"entry {entry} of the schedule cache {file} is damaged and was dropped",
-		"The text of a schedule in the cache is not what its checksum says: the disk or another program has changed it.",
+		"The text of a schedule in the cache does not match its checksum: the disk or another program has changed it.",
 		"Nothing needs to be done: the schedule is memoized again when its input comes.")
 	errNoEntry = errs.Define("cache-entry-unknown",
 		"the schedule cache {file} has no entry {entry}",
-		"No entry's name begins with what was given, or several do.",
+		"No entry's name begins with the given text, or several do.",
 		"heddle cache ls shows the entries' names.")
 )
 

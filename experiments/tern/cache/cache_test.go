@@ -94,7 +94,7 @@ func TestMerging(t *testing.T) {
 		t.Error("the first schedule is not new")
 	}
 	for _, x := range []struct {
-		what     string
+		name     string
 		f        *hybrid.File
 		isNew    bool
 		replaced int
@@ -110,7 +110,7 @@ func TestMerging(t *testing.T) {
 	} {
 		a := add(t, c, x.f)
 		if n := len(readEntries(t, c, "a")); a.New != x.isNew || len(a.Replaced) != x.replaced || n != x.left {
-			t.Errorf("%s: %+v, %d entries", x.what, a, n)
+			t.Errorf("%s: %+v, %d entries", x.name, a, n)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestPack(t *testing.T) {
 	}
 	defer p.Close()
 	if find(t, p, "a", "b") != 1 || find(t, p, "b", "b") != 0 {
-		t.Error("the pack has not what it should have")
+		t.Error("the pack lacks entries")
 	}
 	if _, err := p.Add(file("a", 3, above('x'))); err == nil {
 		t.Error("something was added to a pack")
@@ -219,7 +219,7 @@ func TestPack(t *testing.T) {
 		t.Fatal(n, damaged, err)
 	}
 	if find(t, other, "a", "b") != 1 {
-		t.Error("what was unpacked is not found")
+		t.Error("an unpacked entry is not found")
 	}
 }
 

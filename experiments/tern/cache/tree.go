@@ -85,7 +85,7 @@ func (n *treeNode) branchFor(s *preconditions.Set) *treeBranch {
 	}
 	checker, err := preconditions.NewChecker(s)
 	if err != nil {
-		panic("bug: a part of what can be checked cannot: " + err.Error())
+		panic("bug: a checkable part cannot be read: " + err.Error())
 	}
 	n.branches = append(n.branches, &treeBranch{key: key, checker: checker})
 	return n.branches[len(n.branches)-1]

@@ -1,4 +1,4 @@
-// Whether a lock is taken depends on what functions of the C library find in an
+// Whether a lock is taken depends on the results of string functions of the C library on an
 // argument, and on how much of it is copied.
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What bench measures on the machine: guest cpu N | threads N | mappings N | mprotect N | spin N | pause N
+// The guest whose speed bench measures: guest cpu N | threads N | mappings N | mprotect N | spin N | pause N
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

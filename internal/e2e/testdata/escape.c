@@ -1,5 +1,5 @@
-// Tries to get at a file of the host that lies outside of all that is visible,
-// and at other things that are not the guest's, and prints what comes back. It
+// Tries to get at a file of the host that lies outside of the visible folders,
+// and at other things that are not the guest's, and prints the results. It
 // runs in a folder that the test has filled with traps.
 //
 // usage: escape SECRET-FOLDER PORT
@@ -22,7 +22,7 @@
 
 static char secret[4000], buf[8192];
 
-// outcome prints an errno, or what could be read.
+// outcome prints an errno, or the bytes that could be read.
 static void outcome(const char *how, int fd) {
 	if (fd < 0) {
 		printf("%s: %s\n", how, strerrorname_np(errno));
@@ -141,7 +141,7 @@ static void jail(void) {
 	get("out of a jail", "%s/key", secret);
 }
 
-static void try(const char *what, long r) { printf("%s: %s\n", what, r == -1 ? strerrorname_np(errno) : "ok"); }
+static void try(const char *name, long r) { printf("%s: %s\n", name, r == -1 ? strerrorname_np(errno) : "ok"); }
 
 static void machine(int port) {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -178,8 +178,8 @@ static void changes(void) {
 	try("unlink in the read-only mount", unlink("/ro/other"));
 	try("rename in the read-only mount", rename("/ro/file", "/ro/moved"));
 	try("chmod in the read-only mount", chmod("/ro/moved", 0777));
-	get("what was written", "/ro/moved");
-	get("what was removed", "/ro/other");
+	get("the written file", "/ro/moved");
+	get("the removed file", "/ro/other");
 }
 
 int main(int argc, char **argv) {

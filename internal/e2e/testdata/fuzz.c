@@ -75,7 +75,7 @@ static void prepare(void) {
 	rubbish = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	munmap(page + 4096, 4096);
 	int p[2], s[2];
-	// What a batch before did to the file may make this fail.
+	// This may fail because of an earlier batch.
 	open("fuzzed", O_RDWR | O_CREAT, 0600);
 	open(".", O_RDONLY);
 	if (pipe(p) || socketpair(AF_UNIX, SOCK_STREAM, 0, s) || socketpair(AF_UNIX, SOCK_DGRAM, 0, s)) exit(2);

@@ -1,5 +1,5 @@
 // Asks for more than there is, in the way that the argument names, and prints
-// what it was told in the end. Each way ends by itself.
+// the last result. Each way ends by itself.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -109,8 +109,8 @@ static void shared_memory(void) {
 	}
 }
 
-static void try(const char *what, void *p) {
-	printf("%s: %s\n", what, p && p != MAP_FAILED ? "ok" : strerrorname_np(errno));
+static void try(const char *name, void *p) {
+	printf("%s: %s\n", name, p && p != MAP_FAILED ? "ok" : strerrorname_np(errno));
 }
 
 static void huge(void) {
@@ -289,7 +289,7 @@ static void misses(void) {
 	printf("done\n");
 }
 
-// zombies makes children that nobody waits for.
+// zombies makes children that no one waits for.
 static void zombies(void) {
 	for (long n = 0;; n++) {
 		pid_t pid = fork();
@@ -480,8 +480,8 @@ static void notices(void) {
 }
 
 // fail ends the process as programs do that are refused something: with a status.
-static void fail(const char *what) {
-	perror(what);
+static void fail(const char *call) {
+	perror(call);
 	_exit(1);
 }
 

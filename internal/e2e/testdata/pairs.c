@@ -17,7 +17,7 @@ static void *work(void *unused) {
       dprintf(1, "begin %d\n", i);
       dprintf(1, "end %d\n", i);
       dprintf(file, "%d\n", i);
-      // Longer than an epoch goes on behind output.
+      // Longer than an epoch continues after output.
       for (volatile int k = 0; k < 40000; k++) {
       }
     }

@@ -1,6 +1,6 @@
 // Everything that differs from run to run on a real machine, printed: lost
 // updates, order of arrival, times, process ids, random numbers, addresses,
-// cores, inode numbers, what an uninitialised stack holds, signals that
+// cores, inode numbers, the contents of an uninitialised stack, signals that
 // interrupt, a pipe with two writers.
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What debuggers look at: argv[1] says whether the program has threads, has children,
+// A program for debuggers: argv[1] says whether the program has threads, has children,
 // crashes, waits for input or is stepped.
 #include <fcntl.h>
 #include <pthread.h>

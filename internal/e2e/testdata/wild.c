@@ -1,6 +1,6 @@
 // Calls system calls with pointers that point nowhere good.
 //
-// usage: wild            print what comes back of calls that are fine otherwise,
+// usage: wild            print the results of calls that are fine otherwise,
 //                        each made by a process of its own
 //        wild NUMBER...  pass such pointers in every argument of the numbered
 //                        calls, whatever they are, and count the calls
@@ -335,7 +335,7 @@ static word good(word arg, int slot) {
 	return arg;
 }
 
-// attempt prints what a call says when the argument in slot is a bad pointer.
+// attempt prints the result of a call when the argument in slot is a bad pointer.
 static void attempt(int call, int slot, int place) {
 	word a[6];
 	for (int i = 0; i < 6; i++) a[i] = good(calls[call].args[i], i);
@@ -424,7 +424,7 @@ static void sweep(long number, volatile int *next) {
 }
 
 int main(int argc, char **argv) {
-	// Before the places, or it would come to lie in the hole among them.
+	// Before the places, or it would be in the hole among them.
 	volatile int *next = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	make_places();
 	if (argc == 1) {

@@ -1,5 +1,5 @@
 // The suite's scanner, which scans its folder again and again: the paper has pfscan do so
-// (section 4.3.1). What it finds is compared with what it finds in the first scan.
+// (section 4.3.1). The results of each scan are compared with those of the first one.
 #define main scanner_main
 #include "scanner/scanner.c"
 #undef main

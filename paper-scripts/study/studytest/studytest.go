@@ -12,7 +12,7 @@ import (
 )
 
 // Measured runs a command line of a script, with results in a folder, and returns the
-// rows of what it prints, by the keys of columns. The test is in the repository's root.
+// printed rows, by the keys of columns. The test is in the repository's root.
 func Measured(t *testing.T, s *study.Script, flags func(*pflag.FlagSet), store string, args ...string) (rows []map[string]string) {
 	t.Helper()
 	var out, progress bytes.Buffer
