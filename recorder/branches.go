@@ -46,8 +46,8 @@ type pieces struct {
 	from, at event.Stamp // the range of the run that the pending output covers
 }
 
-// reach notes how far the stream covers the run.
-func (p *pieces) reach(at event.Stamp) {
+// noteProgress notes how far the stream covers the run.
+func (p *pieces) noteProgress(at event.Stamp) {
 	at.Thread = arch.NoThread // the sideband has the threads
 	if p.from.Seq == 0 {
 		p.from = at
@@ -81,8 +81,8 @@ func NewBranches(w *trace.Writer, cpu *uc.CPU, cores int, c pt.Config) (*Branche
 	return b, nil
 }
 
-// off turns the tracing of a core off before its next instruction.
-func (b *Branches) off(c *coreTrace) {
+// stopTracing turns the tracing of a core off before its next instruction.
+func (b *Branches) stopTracing(c *coreTrace) {
 	if c.encoder.On() {
 		c.encoder.Async(uint64(c.pc))
 		delete(b.on, c.thread)
@@ -93,7 +93,7 @@ func (b *Branches) off(c *coreTrace) {
 // Switch implements Recording.
 func (b *Branches) Switch(_ *Recorder, e *event.Switch) {
 	c := &b.cores[e.Core]
-	b.off(c)
+	b.stopTracing(c)
 	e.Offset, e.CoreInstructions = c.encoder.Offset(), c.count
 }
 
@@ -101,26 +101,26 @@ func (b *Branches) Switch(_ *Recorder, e *event.Switch) {
 func (b *Branches) Begin(r *Recorder, t *kernel.Task) {
 	at := r.At()
 	c := &b.cores[at.Core]
-	c.out.reach(at)
+	c.out.noteProgress(at)
 	b.base = c.count
 	if c.encoder.On() && c.thread == at.Thread {
 		c.encoder.Clock(at.Time)
 		return
 	}
 	if other, ok := b.on[at.Thread]; ok {
-		b.off(&b.cores[other])
+		b.stopTracing(&b.cores[other])
 	}
-	b.off(c)
+	b.stopTracing(c)
 	var regs arch.Regs
 	r.CPU().Regs(&regs)
 	c.thread, c.pc = at.Thread, arch.Addr(regs.RIP)
 	b.on[at.Thread] = at.Core
-	c.encoder.PIP(b.space(t))
+	c.encoder.PIP(b.addressSpace(t))
 	c.encoder.Enable(regs.RIP, at.Time)
 }
 
-// space is the number of a thread's address space.
-func (b *Branches) space(t *kernel.Task) uint64 {
+// addressSpace is the number of a thread's address space.
+func (b *Branches) addressSpace(t *kernel.Task) uint64 {
 	pid := t.Process().PID()
 	if b.spaces[pid] == 0 {
 		b.last++
@@ -133,11 +133,11 @@ func (b *Branches) space(t *kernel.Task) uint64 {
 func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	at := r.At()
 	c := &b.cores[at.Core]
-	c.out.reach(at)
-	b.keep(r, t, at)
+	c.out.noteProgress(at)
+	b.recordCode(r, t, at)
 	words := r.CPU().Branches()
 	c.encoder.Log(words)
-	r.AddBranches(branches(words))
+	r.AddBranches(countBranches(words))
 	c.count = b.base + s.Instructions - s.Repeated
 	if s.Reason == arch.StopSyscall || s.Reason == arch.StopInterrupt {
 		c.encoder.Syscall()
@@ -150,8 +150,8 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	c.encoder.Position(regs.RIP)
 }
 
-// branches counts the branches that a Stamp counts.
-func branches(words []uc.BranchWord) (n uint64) {
+// countBranches counts the branches that a Stamp counts.
+func countBranches(words []uc.BranchWord) (n uint64) {
 	for _, w := range words {
 		switch w.Tag() {
 		case uc.TagTNT:
@@ -164,11 +164,11 @@ func branches(words []uc.BranchWord) (n uint64) {
 	return n
 }
 
-// keep records the code that the trace does not have yet.
-func (b *Branches) keep(r *Recorder, t *kernel.Task, at event.Stamp) {
-	space := b.space(t)
+// recordCode records the code that the trace does not have yet.
+func (b *Branches) recordCode(r *Recorder, t *kernel.Task, at event.Stamp) {
+	space := b.addressSpace(t)
 	for code := range r.CPU().Code {
-		if !b.known.store(space, code.PC, code.Bytes) {
+		if !b.known.storeBlock(space, code.PC, code.Bytes) {
 			continue
 		}
 		e := event.Code{Stamp: at, Space: space, Addr: code.PC, Bytes: code.Bytes, Counts: make([]uint64, len(b.cores))}
@@ -186,18 +186,18 @@ func (b *Branches) Start(r *Recorder, t *kernel.Task, e *event.Start) {
 	if parent == nil || parent.Process().PID() == e.Process || parent.Process().Space() != t.Process().Space() {
 		return
 	}
-	b.spaces[e.Process] = b.space(parent)
+	b.spaces[e.Process] = b.addressSpace(parent)
 }
 
 // Signal implements Recording: the thread continues at the handler, or ends.
-func (b *Branches) Signal(_ *Recorder, e *event.Signal) { b.stop(e.Thread) }
+func (b *Branches) Signal(_ *Recorder, e *event.Signal) { b.stopThread(e.Thread) }
 
 // Exit implements Recording.
-func (b *Branches) Exit(_ *Recorder, e *event.Exit) { b.stop(e.Thread) }
+func (b *Branches) Exit(_ *Recorder, e *event.Exit) { b.stopThread(e.Thread) }
 
-func (b *Branches) stop(t arch.ThreadID) {
+func (b *Branches) stopThread(t arch.ThreadID) {
 	if core, ok := b.on[t]; ok {
-		b.off(&b.cores[core])
+		b.stopTracing(&b.cores[core])
 	}
 }
 
@@ -218,7 +218,7 @@ func (b *Branches) Save() {
 // Finish implements Recording.
 func (b *Branches) Finish(*Recorder) {
 	for i := range b.cores {
-		b.off(&b.cores[i])
+		b.stopTracing(&b.cores[i])
 	}
 	b.Save()
 }

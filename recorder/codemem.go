@@ -24,13 +24,13 @@ type codePlace struct {
 	page  arch.Addr
 }
 
-// store notes a block of code. It returns whether any byte of it is new or has
+// storeBlock notes a block of code. It returns whether any byte of it is new or has
 // changed.
-func (m codeMemory) store(space uint64, addr arch.Addr, code []byte) (changed bool) {
+func (m codeMemory) storeBlock(space uint64, addr arch.Addr, code []byte) (changed bool) {
 	for len(code) > 0 {
 		at := int(addr % codePageSize)
 		n := min(len(code), codePageSize-at)
-		if m.page(space, addr/codePageSize).store(at, code[:n]) {
+		if m.pageAt(space, addr/codePageSize).storeBytes(at, code[:n]) {
 			changed = true
 		}
 		addr += arch.Addr(n)
@@ -39,7 +39,7 @@ func (m codeMemory) store(space uint64, addr arch.Addr, code []byte) (changed bo
 	return changed
 }
 
-func (m codeMemory) page(space uint64, number arch.Addr) *codePage {
+func (m codeMemory) pageAt(space uint64, number arch.Addr) *codePage {
 	k := codePlace{space, number}
 	p := m[k]
 	if p == nil {
@@ -49,7 +49,7 @@ func (m codeMemory) page(space uint64, number arch.Addr) *codePage {
 	return p
 }
 
-func (p *codePage) store(at int, code []byte) (changed bool) {
+func (p *codePage) storeBytes(at int, code []byte) (changed bool) {
 	if !bytes.Equal(p.bytes[at:at+len(code)], code) {
 		copy(p.bytes[at:], code)
 		changed = true

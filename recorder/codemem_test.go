@@ -31,7 +31,7 @@ func TestCodeMemory(t *testing.T) {
 				}
 				model[p] = b
 			}
-			if got := m.store(space, addr, code); got != want {
+			if got := m.storeBlock(space, addr, code); got != want {
 				t.Fatalf("%x at %d of %d: new %v, want %v", code, addr, space, got, want)
 			}
 		}

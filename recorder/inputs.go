@@ -59,59 +59,59 @@ func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {
 	r.CPU().Regs(&regs)
 	at := arch.Addr(regs.GPR[arch.RSP]) + 8 // after the number of arguments
 	for i := range v.args {
-		v.text(r, t, event.InputArgs, i, at)
+		v.recordString(r, t, event.InputArgs, i, at)
 		at += 8
 	}
 	at += 8
 	for i := range v.env {
-		v.text(r, t, event.InputEnv, i, at)
+		v.recordString(r, t, event.InputEnv, i, at)
 		at += 8
 	}
 	v.auxiliary(r, t, at+8)
 }
 
-// text records the string that a pointer on the stack points to.
-func (v *Inputs) text(r *Recorder, t *kernel.Task, source event.InputSource, n int, pointer arch.Addr) {
-	addr := arch.Addr(word(t, pointer))
+// recordString records the string that a pointer on the stack points to.
+func (v *Inputs) recordString(r *Recorder, t *kernel.Task, source event.InputSource, n int, pointer arch.Addr) {
+	addr := arch.Addr(readWord(t, pointer))
 	b := make([]byte, linux.MaxArgumentBytes)
 	size, _ := t.Process().Space().Space().ReadString(b, addr)
-	v.put(r, event.Input{Source: source, FD: -1, Offset: int64(n), Addr: addr, Size: uint64(size), Data: b[:size]})
+	v.writeInput(r, event.Input{Source: source, FD: -1, Offset: int64(n), Addr: addr, Size: uint64(size), Data: b[:size]})
 }
 
 // auxiliary records the random bytes that the auxiliary vector points to.
 func (v *Inputs) auxiliary(r *Recorder, t *kernel.Task, at arch.Addr) {
 	const maxEntries = 64
 	for range maxEntries {
-		switch key := word(t, at); key {
+		switch key := readWord(t, at); key {
 		case linux.AuxNull:
 			return
 		case linux.AuxRandom:
-			addr := arch.Addr(word(t, at+8))
-			v.put(r, event.Input{
-				Source: event.InputRandom, FD: -1, Addr: addr, Size: linux.RandomBytes, Data: memory(t, addr, linux.RandomBytes),
+			addr := arch.Addr(readWord(t, at+8))
+			v.writeInput(r, event.Input{
+				Source: event.InputRandom, FD: -1, Addr: addr, Size: linux.RandomBytes, Data: readResident(t, addr, linux.RandomBytes),
 			})
 		}
 		at += 16
 	}
 }
 
-// memory reads only resident pages, and so changes nothing: a system call has just
+// readResident reads only resident pages, and so changes nothing: a system call has just
 // written them.
-func memory(t *kernel.Task, addr arch.Addr, size uint64) []byte {
+func readResident(t *kernel.Task, addr arch.Addr, size uint64) []byte {
 	b := make([]byte, size)
 	n, _ := t.Process().Space().Space().ReadAt(b, addr)
 	return b[:n]
 }
 
-func word(t *kernel.Task, addr arch.Addr) uint64 {
-	b := memory(t, addr, 8)
+func readWord(t *kernel.Task, addr arch.Addr) uint64 {
+	b := readResident(t, addr, 8)
 	if len(b) < 8 {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b)
 }
 
-func (v *Inputs) put(r *Recorder, e event.Input) {
+func (v *Inputs) writeInput(r *Recorder, e event.Input) {
 	e.Stamp = r.Next()
 	if v.watch != nil {
 		v.watch(&e)
@@ -127,7 +127,7 @@ func (v *Inputs) Issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	if call == nil || call.Traits&linux.BringsInput == 0 || call.Descriptor() < 0 {
 		return
 	}
-	o, ok := v.describe(r, t, int32(e.Args[call.Descriptor()]))
+	o, ok := v.describeDescriptor(r, t, int32(e.Args[call.Descriptor()]))
 	if !ok {
 		return
 	}
@@ -140,8 +140,8 @@ func (v *Inputs) Issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	v.pending[e.Thread] = o
 }
 
-// describe looks a descriptor up.
-func (v *Inputs) describe(r *Recorder, t *kernel.Task, fd int32) (origin, bool) {
+// describeDescriptor looks a descriptor up.
+func (v *Inputs) describeDescriptor(r *Recorder, t *kernel.Task, fd int32) (origin, bool) {
 	f, _ := r.Kernel().Proc().Process(t.Process().PID()).File(fd)
 	if f == nil {
 		return origin{}, false
@@ -181,32 +181,32 @@ func (v *Inputs) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 		if call.Descriptor() >= 0 {
 			return
 		}
-		o = origin{source: sourceOf(call), fd: -1}
+		o = origin{source: sourceOfCall(call), fd: -1}
 	}
 	at := call.Output()
 	if at < 0 { // mmap
-		v.put(r, event.Input{
+		v.writeInput(r, event.Input{
 			Source: o.source, Syscall: e.Number, FD: o.fd, Name: o.name, Offset: o.offset, Addr: arch.Addr(e.Result), Size: e.Args[1],
 		})
 		return
 	}
-	v.written(r, t, e, o, &call.Args[at], arch.Addr(e.Args[at]), e.Args[min(at+1, len(e.Args)-1)])
+	v.recordOutput(r, t, e, o, &call.Args[at], arch.Addr(e.Args[at]), e.Args[min(at+1, len(e.Args)-1)])
 }
 
-// written records the bytes that a call has written at an address; the argument next says how many or how.
-func (v *Inputs) written(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, to *linux.Argument, addr arch.Addr, next uint64) {
+// recordOutput records the bytes that a call has written at an address; the argument next says how many or how.
+func (v *Inputs) recordOutput(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, to *linux.Argument, addr arch.Addr, next uint64) {
 	size := e.Result
 	switch to.Output {
 	case linux.OutputVector:
-		v.scattered(r, t, e, o, addr, next, size)
+		v.recordVector(r, t, e, o, addr, next, size)
 		return
 	case linux.OutputHeader:
-		v.message(r, t, e, o, addr, size)
+		v.recordMessage(r, t, e, o, addr, size)
 		return
 	case linux.OutputHeaders:
 		for i := range size {
 			header := addr + arch.Addr(i*linux.SizeofMmsghdr)
-			v.message(r, t, e, o, header, word(t, header+linux.SizeofMsghdr)&0xffffffff)
+			v.recordMessage(r, t, e, o, header, readWord(t, header+linux.SizeofMsghdr)&0xffffffff)
 		}
 		return
 	case linux.OutputMessage:
@@ -215,17 +215,17 @@ func (v *Inputs) written(r *Recorder, t *kernel.Task, e *event.Syscall, o origin
 		size = uint64(to.Size)
 	}
 	if addr != 0 {
-		v.data(r, t, e, o, addr, size)
+		v.recordBytes(r, t, e, o, addr, size)
 	} else if e.Number == unix.SYS_TIME { // the result has it
-		v.put(r, event.Input{
+		v.writeInput(r, event.Input{
 			Source: o.source, Syscall: e.Number, FD: -1, Size: size, Data: binary.LittleEndian.AppendUint64(nil, e.Result),
 		})
 	}
 }
 
-// sourceOf says where a call without a descriptor brings input from: clocks, random numbers, or
+// sourceOfCall says where a call without a descriptor brings input from: clocks, random numbers, or
 // System V messages.
-func sourceOf(call *linux.Call) event.InputSource {
+func sourceOfCall(call *linux.Call) event.InputSource {
 	switch {
 	case call.Traits&linux.TimeDependent != 0:
 		return event.InputTime
@@ -235,35 +235,35 @@ func sourceOf(call *linux.Call) event.InputSource {
 	return event.InputOther
 }
 
-// data records size bytes at an address, in pieces.
-func (v *Inputs) data(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, addr arch.Addr, size uint64) {
+// recordBytes records size bytes at an address, in pieces.
+func (v *Inputs) recordBytes(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, addr arch.Addr, size uint64) {
 	for done := uint64(0); done < size; done += maxPiece {
 		n := min(size-done, maxPiece)
-		v.put(r, event.Input{
+		v.writeInput(r, event.Input{
 			Source: o.source, Syscall: e.Number, FD: o.fd, Name: o.name, Offset: o.offset + int64(done),
-			Addr: addr + arch.Addr(done), Size: n, Data: memory(t, addr+arch.Addr(done), n),
+			Addr: addr + arch.Addr(done), Size: n, Data: readResident(t, addr+arch.Addr(done), n),
 		})
 	}
 }
 
-// scattered records the bytes that were read into the buffers of an iovec, readv(2).
-func (v *Inputs) scattered(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, iov arch.Addr, pieces, size uint64) {
+// recordVector records the bytes that were read into the buffers of an iovec, readv(2).
+func (v *Inputs) recordVector(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, iov arch.Addr, pieces, size uint64) {
 	for range min(pieces, linux.MaxVector) {
 		if size == 0 {
 			return
 		}
-		base, room := word(t, iov), word(t, iov+8)
+		base, room := readWord(t, iov), readWord(t, iov+8)
 		n := min(room, size)
-		v.data(r, t, e, o, arch.Addr(base), n)
+		v.recordBytes(r, t, e, o, arch.Addr(base), n)
 		o.offset += int64(n)
 		size -= n
 		iov += linux.SizeofIovec
 	}
 }
 
-// message records the bytes that recvmsg received.
-func (v *Inputs) message(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, header arch.Addr, size uint64) {
-	v.scattered(r, t, e, o, arch.Addr(word(t, header+linux.MsghdrVector)), word(t, header+linux.MsghdrPieces), size)
+// recordMessage records the bytes that recvmsg received.
+func (v *Inputs) recordMessage(r *Recorder, t *kernel.Task, e *event.Syscall, o origin, header arch.Addr, size uint64) {
+	v.recordVector(r, t, e, o, arch.Addr(readWord(t, header+linux.MsghdrVector)), readWord(t, header+linux.MsghdrPieces), size)
 }
 
 // Exit implements Recording.

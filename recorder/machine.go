@@ -14,7 +14,7 @@ const saveEvery = 100_000_000
 // time.
 func (r *Recorder) Turn(t arch.ThreadID, core arch.CoreID, now arch.Cycles) {
 	if r.cpu != nil && r.cpu.LoggedMemory() > 0 {
-		r.leave()
+		r.leaveTurn()
 	}
 	r.thread, r.core, r.time, r.began = t, core, now, now
 	r.within = arch.Stop{}
@@ -35,9 +35,9 @@ func (r *Recorder) Aside(t arch.ThreadID, core arch.CoreID, do func()) {
 // leaver is a Recording that takes the accesses logged in a turn before the next.
 type leaver interface{ Leave(r *Recorder) }
 
-// leave ends the turn of a thread after all its acts, such as
+// leaveTurn ends the turn of a thread after all its acts, such as
 // to begin a system call that waits.
-func (r *Recorder) leave() {
+func (r *Recorder) leaveTurn() {
 	for _, p := range r.parts {
 		if p, ok := p.(leaver); ok {
 			p.Leave(r)
@@ -80,19 +80,19 @@ func (r *Recorder) Ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	r.within = arch.Stop{}
 	r.time = now
 	if s.Reason == arch.StopSyscall {
-		r.issue(t)
+		r.reportIssue(t)
 	}
 	r.sinceSave += s.Instructions
 	if r.sinceSave >= saveEvery {
 		r.sinceSave = 0
-		r.save()
+		r.flushAll()
 	}
 }
 
 // saver is a Recording that buffers its output.
 type saver interface{ Save() }
 
-func (r *Recorder) save() {
+func (r *Recorder) flushAll() {
 	for _, p := range r.parts {
 		if s, ok := p.(saver); ok {
 			s.Save()
@@ -103,8 +103,8 @@ func (r *Recorder) save() {
 	}
 }
 
-// issue reports the system call that the loaded thread has made.
-func (r *Recorder) issue(t *kernel.Task) {
+// reportIssue reports the system call that the loaded thread has made.
+func (r *Recorder) reportIssue(t *kernel.Task) {
 	var regs arch.Regs
 	r.cpu.Regs(&regs)
 	g := &regs.GPR
@@ -119,7 +119,7 @@ func (r *Recorder) issue(t *kernel.Task) {
 
 // Syscall reports that a system call is done.
 func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result uint64) {
-	e := event.Syscall{Stamp: r.next(t.ID()), Phase: event.Return, Number: number, Args: args, Result: result}
+	e := event.Syscall{Stamp: r.nextStamp(t.ID()), Phase: event.Return, Number: number, Args: args, Result: result}
 	for _, p := range r.parts {
 		p.Return(r, t, &e)
 	}
@@ -127,7 +127,7 @@ func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result
 
 // Signal reports a signal that runs a handler or kills.
 func (r *Recorder) Signal(d *kernel.Delivery) {
-	e := event.Signal{Stamp: r.next(d.Thread), Number: int32(d.Signal), PC: d.PC, Info: d.Info}
+	e := event.Signal{Stamp: r.nextStamp(d.Thread), Number: int32(d.Signal), PC: d.PC, Info: d.Info}
 	for _, p := range r.parts {
 		p.Signal(r, &e)
 	}
@@ -138,14 +138,14 @@ func (r *Recorder) Ready(id arch.ThreadID) {
 	if r.threads.At(id) != nil {
 		return
 	}
-	r.settle()
+	r.finishGone()
 	t := r.kernel.Task(id)
 	p := &progress{lastCore: arch.NoCore, ranOn: arch.NoCore}
 	r.threads.Put(id, p)
 	if id == r.thread {
 		r.acting = p
 	}
-	e := event.Start{Stamp: r.next(id), Process: t.Process().PID(), Parent: r.thread}
+	e := event.Start{Stamp: r.nextStamp(id), Process: t.Process().PID(), Parent: r.thread}
 	for _, p := range r.parts {
 		p.Start(r, t, &e)
 	}
@@ -155,7 +155,7 @@ func (r *Recorder) Ready(id arch.ThreadID) {
 // gave the thread another id.
 func (r *Recorder) Gone(id arch.ThreadID) { r.gone = id }
 
-func (r *Recorder) settle() {
+func (r *Recorder) finishGone() {
 	if r.gone != arch.NoThread {
 		r.Exit(r.gone, 0)
 	}
@@ -164,7 +164,7 @@ func (r *Recorder) settle() {
 // Exit reports the end of a thread.
 func (r *Recorder) Exit(t arch.ThreadID, status int) {
 	r.gone = arch.NoThread
-	e := event.Exit{Stamp: r.next(t), Status: int32(status)}
+	e := event.Exit{Stamp: r.nextStamp(t), Status: int32(status)}
 	r.threads.Delete(t)
 	if t == r.thread {
 		r.acting = nil

@@ -30,17 +30,17 @@ func (v *Mappings) Begin(r *Recorder, t *kernel.Task) {
 	}
 	v.known[pid] = true
 	for _, m := range t.Process().Space().VMAs() {
-		v.put(r, t, &m)
+		v.writeMapping(r, t, &m)
 	}
 }
 
-func (v *Mappings) put(r *Recorder, t *kernel.Task, m *mm.VMA) {
+func (v *Mappings) writeMapping(r *Recorder, t *kernel.Task, m *mm.VMA) {
 	if m.File == nil {
 		return
 	}
 	name, _, _ := m.File.MapName()
 	trace.Put(v.to, &event.Mapping{
-		Stamp: r.next(t.ID()), Process: t.Process().PID(), Addr: m.Start, Size: m.Len(), Offset: m.Offset, Name: name,
+		Stamp: r.nextStamp(t.ID()), Process: t.Process().PID(), Addr: m.Start, Size: m.Len(), Offset: m.Offset, Name: name,
 	})
 }
 
@@ -54,7 +54,7 @@ func (v *Mappings) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	case linux.Has(e.Number, linux.MapsFile):
 		if space := t.Process().Space(); space != nil {
 			if m, ok := space.Find(arch.Addr(e.Result)); ok {
-				v.put(r, t, &m)
+				v.writeMapping(r, t, &m)
 			}
 		}
 	}

@@ -74,12 +74,14 @@ func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ arch.Stop) {
 }
 
 // Return implements Recording: the system call's stores precede it.
-func (m *Memory) Return(r *Recorder, _ *kernel.Task, e *event.Syscall) { m.kernel(r, e.Stamp) }
+func (m *Memory) Return(r *Recorder, _ *kernel.Task, e *event.Syscall) {
+	m.takeKernelStores(r, e.Stamp)
+}
 
 // Exit implements Recording.
-func (m *Memory) Exit(r *Recorder, e *event.Exit) { m.kernel(r, e.Stamp) }
+func (m *Memory) Exit(r *Recorder, e *event.Exit) { m.takeKernelStores(r, e.Stamp) }
 
-func (m *Memory) kernel(r *Recorder, at event.Stamp) {
+func (m *Memory) takeKernelStores(r *Recorder, at event.Stamp) {
 	at.Seq--
 	m.writer.Take(r.CPU(), at, r.CPU().CountedBranches())
 }

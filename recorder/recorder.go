@@ -112,7 +112,7 @@ func (r *Recorder) Attach(k *kernel.Kernel) { r.kernel = k }
 
 // At is the present place of the thread that acts: the number in it is that of
 // the last event.
-func (r *Recorder) At() event.Stamp { return r.at(r.thread) }
+func (r *Recorder) At() event.Stamp { return r.stampOf(r.thread) }
 
 // Thread is the thread that acts, or NoThread.
 func (r *Recorder) Thread() arch.ThreadID { return r.thread }
@@ -128,7 +128,7 @@ func (r *Recorder) Retired() uint64 {
 	return r.acting.instructions + r.within.Instructions
 }
 
-func (r *Recorder) at(t arch.ThreadID) event.Stamp {
+func (r *Recorder) stampOf(t arch.ThreadID) event.Stamp {
 	s := event.Stamp{Seq: r.seq, Sync: r.sync, Thread: t, Core: r.core, Time: r.time}
 	if t == r.thread {
 		if r.acting != nil {
@@ -143,11 +143,11 @@ func (r *Recorder) at(t arch.ThreadID) event.Stamp {
 }
 
 // Next numbers a new event of the thread that acts, at the present place.
-func (r *Recorder) Next() event.Stamp { return r.next(r.thread) }
+func (r *Recorder) Next() event.Stamp { return r.nextStamp(r.thread) }
 
-func (r *Recorder) next(t arch.ThreadID) event.Stamp {
+func (r *Recorder) nextStamp(t arch.ThreadID) event.Stamp {
 	r.seq++
-	return r.at(t)
+	return r.stampOf(t)
 }
 
 // NextSync is Next for a sync operation.

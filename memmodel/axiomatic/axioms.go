@@ -32,7 +32,7 @@ func preserved(m memmodel.Model, a, b event) bool {
 // order is a relation on up to 64 nodes, for gonum's algorithms.
 type order [64]uint64
 
-func (o *order) add(a, b int) { o[a] |= 1 << b }
+func (o *order) addEdge(a, b int) { o[a] |= 1 << b }
 
 // Node implements graph.Directed.
 func (o *order) Node(id int64) graph.Node { return simple.Node(id) }
@@ -45,11 +45,11 @@ func (o *order) Nodes() graph.Nodes {
 			used |= to | 1<<a
 		}
 	}
-	return nodes(used)
+	return graphNodes(used)
 }
 
 // From implements graph.Directed.
-func (o *order) From(id int64) graph.Nodes { return nodes(o[id]) }
+func (o *order) From(id int64) graph.Nodes { return graphNodes(o[id]) }
 
 // To implements graph.Directed.
 func (o *order) To(id int64) graph.Nodes {
@@ -57,7 +57,7 @@ func (o *order) To(id int64) graph.Nodes {
 	for a, to := range o {
 		from |= to >> id & 1 << a
 	}
-	return nodes(from)
+	return graphNodes(from)
 }
 
 // HasEdgeBetween implements graph.Directed.
@@ -76,7 +76,7 @@ func (o *order) Edge(a, b int64) graph.Edge {
 	return simple.Edge{F: simple.Node(a), T: simple.Node(b)}
 }
 
-func nodes(bits uint64) graph.Nodes {
+func graphNodes(bits uint64) graph.Nodes {
 	var list []graph.Node
 	for i := range 64 {
 		if bits>>i&1 != 0 {
@@ -86,8 +86,8 @@ func nodes(bits uint64) graph.Nodes {
 	return iterator.NewOrderedNodes(list)
 }
 
-// acyclic reports whether the relation has no cycle.
-func (o *order) acyclic() bool {
+// isAcyclic reports whether the relation has no cycle.
+func (o *order) isAcyclic() bool {
 	for i, to := range o {
 		if to>>i&1 != 0 {
 			return false

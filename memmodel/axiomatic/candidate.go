@@ -26,8 +26,8 @@ type cell struct {
 	co       []int // the writes in coherence order
 }
 
-// build lists the events, gives them nodes and cuts memory into cells.
-func (c *candidate) build() {
+// buildEvents lists the events, gives them nodes and cuts memory into cells.
+func (c *candidate) buildEvents() {
 	for _, t := range c.traces {
 		first := len(c.events)
 		for _, e := range t.events {
@@ -42,14 +42,14 @@ func (c *candidate) build() {
 	for i, a := range c.events {
 		for j, b := range c.events {
 			if i < j && a.thread == b.thread && c.node[i] != c.node[j] && preserved(c.checker.model, a, b) {
-				c.base.add(c.node[i], c.node[j])
+				c.base.addEdge(c.node[i], c.node[j])
 			}
 		}
 	}
-	c.cut()
+	c.cutCells()
 }
 
-func (c *candidate) cut() {
+func (c *candidate) cutCells() {
 	var edges []int
 	for _, e := range c.events {
 		if e.kind <= write {
@@ -77,13 +77,13 @@ func (c *candidate) cut() {
 	}
 }
 
-// part is the value of a cell in an event's access.
-func (c *candidate) part(event int, cl *cell) uint64 {
+// cellValue is the value of a cell in an event's access.
+func (c *candidate) cellValue(event int, cl *cell) uint64 {
 	e := &c.events[event]
-	return e.value >> (8 * (cl.at - e.at)) & mask(cl.size)
+	return e.value >> (8 * (cl.at - e.at)) & sizeMask(cl.size)
 }
 
-func (c *candidate) initial(cl *cell) uint64 {
+func (c *candidate) initialValue(cl *cell) uint64 {
 	var v uint64
 	for k := range cl.size {
 		v |= uint64(c.checker.init[cl.at+k]) << (8 * k)
@@ -91,49 +91,49 @@ func (c *candidate) initial(cl *cell) uint64 {
 	return v
 }
 
-// search goes through the cells from number k on, with the order so far.
-func (c *candidate) search(k int, so order) {
+// searchCells goes through the cells from number k on, with the order so far.
+func (c *candidate) searchCells(k int, so order) {
 	if k == len(c.cells) {
-		c.checker.allowed(c)
+		c.checker.addAllowed(c)
 		return
 	}
 	cl := &c.cells[k]
 	cl.source = make([]int, len(cl.reads))
-	c.sources(k, 0, so)
+	c.chooseSources(k, 0, so)
 }
 
-// sources chooses the write that each read of a cell reads from, from read number n on.
-func (c *candidate) sources(k, n int, so order) {
+// chooseSources chooses the write that each read of a cell reads from, from read number n on.
+func (c *candidate) chooseSources(k, n int, so order) {
 	cl := &c.cells[k]
 	if n == len(cl.reads) {
 		cl.co = cl.co[:0]
-		c.coherence(k, 0, so)
+		c.chooseCoherence(k, 0, so)
 		return
 	}
 	r := cl.reads[n]
-	want := c.part(r, cl)
+	want := c.cellValue(r, cl)
 	own := -1
 	for _, w := range cl.writes {
 		if c.events[w].thread == c.events[r].thread && w < r {
 			own = w
 		}
 	}
-	if own < 0 && c.initial(cl) == want {
+	if own < 0 && c.initialValue(cl) == want {
 		cl.source[n] = -1
-		c.sources(k, n+1, so)
+		c.chooseSources(k, n+1, so)
 	}
 	for _, w := range cl.writes {
-		if c.part(w, cl) != want || c.events[w].thread == c.events[r].thread && w != own {
+		if c.cellValue(w, cl) != want || c.events[w].thread == c.events[r].thread && w != own {
 			continue
 		}
 		cl.source[n] = w
-		c.sources(k, n+1, so)
+		c.chooseSources(k, n+1, so)
 	}
 }
 
-// coherence orders the writes of a cell; used marks the placed ones. The
+// chooseCoherence orders the writes of a cell; used marks the placed ones. The
 // writes of a thread stay in their order.
-func (c *candidate) coherence(k int, used uint64, so order) {
+func (c *candidate) chooseCoherence(k int, used uint64, so order) {
 	cl := &c.cells[k]
 	if len(cl.co) == len(cl.writes) {
 		c.communicate(k, so)
@@ -144,7 +144,7 @@ func (c *candidate) coherence(k int, used uint64, so order) {
 			continue
 		}
 		cl.co = append(cl.co, w)
-		c.coherence(k, used|1<<i, so)
+		c.chooseCoherence(k, used|1<<i, so)
 		cl.co = cl.co[:len(cl.co)-1]
 	}
 }
@@ -165,12 +165,12 @@ func (c *candidate) earlierOwn(cl *cell, i int, used uint64) bool {
 func (c *candidate) communicate(k int, so order) {
 	cl := &c.cells[k]
 	place := func(w int) int { return slices.Index(cl.co, w) } // -1 for the initial value
-	if !c.coherent(cl, place) {
+	if !c.isCoherent(cl, place) {
 		return
 	}
 	add := func(a, b int) {
 		if c.node[a] != c.node[b] {
-			so.add(c.node[a], c.node[b])
+			so.addEdge(c.node[a], c.node[b])
 		}
 	}
 	for i := 1; i < len(cl.co); i++ {
@@ -185,14 +185,14 @@ func (c *candidate) communicate(k int, so order) {
 			add(r, later)
 		}
 	}
-	if so.acyclic() {
-		c.search(k+1, so)
+	if so.isAcyclic() {
+		c.searchCells(k+1, so)
 	}
 }
 
-// coherent checks the accesses of each thread to a cell: none sees an older
+// isCoherent checks the accesses of each thread to a cell: none sees an older
 // write than one before it did or made.
-func (c *candidate) coherent(cl *cell, place func(int) int) bool {
+func (c *candidate) isCoherent(cl *cell, place func(int) int) bool {
 	newest := map[int]int{} // by thread: the newest write seen
 	type access struct{ event, place int }
 	var all []access
@@ -214,15 +214,15 @@ func (c *candidate) coherent(cl *cell, place func(int) int) bool {
 	return true
 }
 
-// memory is the final content of the locations.
-func (c *candidate) memory() []byte {
+// finalMemory is the final content of the locations.
+func (c *candidate) finalMemory() []byte {
 	m := slices.Clone(c.checker.init)
 	for i := range c.cells {
 		cl := &c.cells[i]
 		if len(cl.co) == 0 {
 			continue
 		}
-		v := c.part(cl.co[len(cl.co)-1], cl)
+		v := c.cellValue(cl.co[len(cl.co)-1], cl)
 		for k := range cl.size {
 			m[cl.at+k] = byte(v >> (8 * k))
 		}
@@ -230,8 +230,8 @@ func (c *candidate) memory() []byte {
 	return m
 }
 
-// outcome is the state that the test observes.
-func (c *candidate) outcome(o *litmus.Observer) litmus.State {
+// finalState is the state that the test observes.
+func (c *candidate) finalState(o *litmus.Observer) litmus.State {
 	reg := func(thread int, r litmus.Reg) uint64 { return c.traces[thread].regs[r] }
-	return o.State(reg, c.memory())
+	return o.State(reg, c.finalMemory())
 }

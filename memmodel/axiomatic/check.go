@@ -40,7 +40,7 @@ type checker struct {
 
 // Check derives the outcomes that the model allows a test.
 func Check(t *litmus.Test, m memmodel.Model) (*Result, error) {
-	all, err := traces(t)
+	all, err := threadTraces(t)
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +52,14 @@ func Check(t *litmus.Test, m memmodel.Model) (*Result, error) {
 	for _, l := range o.Locs {
 		c.memoryMatters = c.memoryMatters || !l.IsReg()
 	}
-	return c.result, c.combine(all, nil)
+	return c.result, c.combineTraces(all, nil)
 }
 
-// combine goes through all ways to choose a trace for each thread.
-func (c *checker) combine(all [][]trace, chosen []trace) error {
+// combineTraces goes through all ways to choose a trace for each thread.
+func (c *checker) combineTraces(all [][]trace, chosen []trace) error {
 	if len(chosen) < len(all) {
 		for _, t := range all[len(chosen)] {
-			if err := c.combine(all, append(chosen[:len(chosen):len(chosen)], t)); err != nil {
+			if err := c.combineTraces(all, append(chosen[:len(chosen):len(chosen)], t)); err != nil {
 				return err
 			}
 		}
@@ -67,23 +67,23 @@ func (c *checker) combine(all [][]trace, chosen []trace) error {
 	}
 	c.result.Candidates++
 	k := &candidate{checker: c, traces: chosen}
-	if n := k.size(); n > 64 {
+	if n := k.countEvents(); n > 64 {
 		return errEvents.New(c.test.File, n)
 	}
 	if !c.memoryMatters {
-		if _, known := c.result.witnesses[k.outcome(c.observer).Key()]; known {
+		if _, known := c.result.witnesses[k.finalState(c.observer).Key()]; known {
 			return nil
 		}
 	}
-	k.build()
-	if !k.plausible() {
+	k.buildEvents()
+	if !k.hasSources() {
 		return nil
 	}
-	k.search(0, k.base)
+	k.searchCells(0, k.base)
 	return nil
 }
 
-func (c *candidate) size() int {
+func (c *candidate) countEvents() int {
 	n := 0
 	for _, t := range c.traces {
 		n += len(t.events)
@@ -91,14 +91,14 @@ func (c *candidate) size() int {
 	return n
 }
 
-// plausible reports whether every read has some write of its value.
-func (c *candidate) plausible() bool {
+// hasSources reports whether every read has some write of its value.
+func (c *candidate) hasSources() bool {
 	for i := range c.cells {
 		cl := &c.cells[i]
 		for _, r := range cl.reads {
-			found := c.part(r, cl) == c.initial(cl)
+			found := c.cellValue(r, cl) == c.initialValue(cl)
 			for _, w := range cl.writes {
-				found = found || c.part(w, cl) == c.part(r, cl)
+				found = found || c.cellValue(w, cl) == c.cellValue(r, cl)
 			}
 			if !found {
 				return false
@@ -108,17 +108,17 @@ func (c *candidate) plausible() bool {
 	return true
 }
 
-// allowed takes note of an execution that satisfies the model.
-func (c *checker) allowed(k *candidate) {
-	s := k.outcome(c.observer)
+// addAllowed takes note of an execution that satisfies the model.
+func (c *checker) addAllowed(k *candidate) {
+	s := k.finalState(c.observer)
 	c.result.Outcomes.Add(s, 1)
 	if key := s.Key(); c.result.witnesses[key] == nil {
-		c.result.witnesses[key] = k.describe()
+		c.result.witnesses[key] = k.describeExecution()
 	}
 }
 
-// describe puts an execution into words.
-func (c *candidate) describe() []string {
+// describeExecution puts an execution into words.
+func (c *candidate) describeExecution() []string {
 	var lines []string
 	for i, e := range c.events {
 		lines = append(lines, fmt.Sprintf("e%d: %v", i, e))

@@ -15,40 +15,40 @@ type registers struct {
 	f flags
 }
 
-func mask(size int) uint64 { return ^uint64(0) >> (64 - 8*size) }
+func sizeMask(size int) uint64 { return ^uint64(0) >> (64 - 8*size) }
 
-func sign(v uint64, size int) bool { return v>>(8*size-1)&1 != 0 }
+func signBit(v uint64, size int) bool { return v>>(8*size-1)&1 != 0 }
 
-func extend(v uint64, size int) uint64 {
+func signExtend(v uint64, size int) uint64 {
 	shift := 64 - 8*size
 	return uint64(int64(v<<shift) >> shift)
 }
 
-// get reads a register or a part of it.
-func (g *registers) get(o litmus.Operand, size int) uint64 {
+// readPart reads a register or a part of it.
+func (g *registers) readPart(o litmus.Operand, size int) uint64 {
 	v := g.r[o.Reg]
 	if o.High {
 		v >>= 8
 	}
-	return v & mask(size)
+	return v & sizeMask(size)
 }
 
-// set writes a register or a part of it: four bytes clear the upper half, one
+// writePart writes a register or a part of it: four bytes clear the upper half, one
 // or two leave the rest as it is (SDM volume 1, 3.4.1.1).
-func (g *registers) set(o litmus.Operand, size int, v uint64) {
-	v &= mask(size)
+func (g *registers) writePart(o litmus.Operand, size int, v uint64) {
+	v &= sizeMask(size)
 	old := g.r[o.Reg]
 	switch {
 	case o.High:
 		v = old&^0xff00 | v<<8
 	case size < 4:
-		v |= old &^ mask(size)
+		v |= old &^ sizeMask(size)
 	}
 	g.r[o.Reg] = v
 }
 
-// address is the address of an operand in memory.
-func (g *registers) address(t *litmus.Test, o litmus.Operand) uint64 {
+// addressOf is the address of an operand in memory.
+func (g *registers) addressOf(t *litmus.Test, o litmus.Operand) uint64 {
 	at := uint64(t.Number(o))
 	if o.Reg != litmus.NoReg {
 		at += g.r[o.Reg]
@@ -59,30 +59,30 @@ func (g *registers) address(t *litmus.Test, o litmus.Operand) uint64 {
 	return at
 }
 
-// logic sets the flags as AND, OR, XOR and TEST do.
-func (f *flags) logic(v uint64, size int) {
-	v &= mask(size)
-	*f = flags{p: bits.OnesCount8(uint8(v))%2 == 0, z: v == 0, s: sign(v, size)}
+// setLogic sets the flags as AND, OR, XOR and TEST do.
+func (f *flags) setLogic(v uint64, size int) {
+	v &= sizeMask(size)
+	*f = flags{p: bits.OnesCount8(uint8(v))%2 == 0, z: v == 0, s: signBit(v, size)}
 }
 
-func (f *flags) add(a, b uint64, size int) uint64 {
-	sum := (a + b) & mask(size)
-	f.logic(sum, size)
-	f.c = sum < a&mask(size)
-	f.o = sign(^(a^b)&(a^sum), size)
+func (f *flags) addNumbers(a, b uint64, size int) uint64 {
+	sum := (a + b) & sizeMask(size)
+	f.setLogic(sum, size)
+	f.c = sum < a&sizeMask(size)
+	f.o = signBit(^(a^b)&(a^sum), size)
 	return sum
 }
 
-func (f *flags) sub(a, b uint64, size int) uint64 {
-	difference := (a - b) & mask(size)
-	f.logic(difference, size)
-	f.c = a&mask(size) < b&mask(size)
-	f.o = sign((a^b)&(a^difference), size)
+func (f *flags) subtractNumbers(a, b uint64, size int) uint64 {
+	difference := (a - b) & sizeMask(size)
+	f.setLogic(difference, size)
+	f.c = a&sizeMask(size) < b&sizeMask(size)
+	f.o = signBit((a^b)&(a^difference), size)
 	return difference
 }
 
-// holds evaluates a condition (SDM volume 1, appendix B).
-func (f flags) holds(condition string) bool {
+// holdsCondition evaluates a condition (SDM volume 1, appendix B).
+func (f flags) holdsCondition(condition string) bool {
 	switch condition {
 	case "o":
 		return f.o
@@ -120,35 +120,35 @@ func (f flags) holds(condition string) bool {
 	panic("bug: no condition " + condition)
 }
 
-// compute is the result of an instruction that combines two values, or changes
+// computeResult is the result of an instruction that combines two values, or changes
 // one, with the flags it sets.
-func (f *flags) compute(op string, a, b uint64, size int) uint64 {
+func (f *flags) computeResult(op string, a, b uint64, size int) uint64 {
 	carry := f.c
 	switch op {
 	case "add", "xadd":
-		return f.add(a, b, size)
+		return f.addNumbers(a, b, size)
 	case "sub", "cmp", "cmpxchg":
-		return f.sub(a, b, size)
+		return f.subtractNumbers(a, b, size)
 	case "and", "test":
-		f.logic(a&b, size)
+		f.setLogic(a&b, size)
 		return a & b
 	case "or":
-		f.logic(a|b, size)
+		f.setLogic(a|b, size)
 		return a | b
 	case "xor":
-		f.logic(a^b, size)
+		f.setLogic(a^b, size)
 		return a ^ b
 	case "inc", "dec":
 		v := uint64(0)
 		if op == "inc" {
-			v = f.add(a, 1, size)
+			v = f.addNumbers(a, 1, size)
 		} else {
-			v = f.sub(a, 1, size)
+			v = f.subtractNumbers(a, 1, size)
 		}
 		f.c = carry
 		return v
 	case "neg":
-		return f.sub(0, a, size)
+		return f.subtractNumbers(0, a, size)
 	case "not":
 		return ^a
 	}

@@ -80,12 +80,12 @@ type run struct {
 	pc, next int
 }
 
-// all finds every trace, by making every sequence of choices.
-func (g *guesser) all() error {
+// allTraces finds every trace, by making every sequence of choices.
+func (g *guesser) allTraces() error {
 	choices := []int{}
 	for {
 		r := &run{guesser: g, choices: choices}
-		r.complete()
+		r.completeRun()
 		if g.err != nil {
 			return g.err
 		}
@@ -101,8 +101,8 @@ func (g *guesser) all() error {
 	}
 }
 
-// complete runs the thread from its start to its end.
-func (r *run) complete() {
+// completeRun runs the thread from its start to its end.
+func (r *run) completeRun() {
 	for _, init := range r.test.Regs {
 		if init.Thread == r.thread {
 			r.reg.r[init.Reg] = r.test.Address(init.Value)
@@ -111,52 +111,52 @@ func (r *run) complete() {
 	code := r.test.Threads[r.thread].Code
 	for r.pc = 0; r.pc < len(code) && r.err == nil; r.pc = r.next {
 		r.next = r.pc + 1
-		r.step(&code[r.pc])
+		r.executeInstr(&code[r.pc])
 	}
 }
 
-func (r *run) jump(in *litmus.Instr) {
+func (r *run) jumpTo(in *litmus.Instr) {
 	if in.Target <= r.pc {
 		r.err = errLoop.New(r.test.File, in.Line)
 	}
 	r.next = in.Target
 }
 
-// step executes one instruction.
-func (r *run) step(in *litmus.Instr) {
+// executeInstr executes one instruction.
+func (r *run) executeInstr(in *litmus.Instr) {
 	locked := in.Lock || in.Op == "xchg" && in.Dst.Kind == litmus.MemOperand
 	switch in.Op {
 	case "nop", "endbr64", "pause", "lfence":
 	case "mfence":
-		r.add(event{kind: fullFence})
+		r.addEvent(event{kind: fullFence})
 	case "sfence":
-		r.add(event{kind: storeFence})
+		r.addEvent(event{kind: storeFence})
 	case "ret", "jmp":
-		r.jump(in)
+		r.jumpTo(in)
 	case "jcc":
-		if r.reg.f.holds(in.Cond) {
-			r.jump(in)
+		if r.reg.f.holdsCondition(in.Cond) {
+			r.jumpTo(in)
 		}
 	case "setcc":
 		v := uint64(0)
-		if r.reg.f.holds(in.Cond) {
+		if r.reg.f.holdsCondition(in.Cond) {
 			v = 1
 		}
-		r.put(in.Dst, 1, v, false, false)
+		r.writeOperand(in.Dst, 1, v, false, false)
 	case "cmovcc":
-		v := r.value(in.Src, in.Size, false)
-		if !r.reg.f.holds(in.Cond) {
-			v = r.reg.get(in.Dst, in.Size)
+		v := r.readOperand(in.Src, in.Size, false)
+		if !r.reg.f.holdsCondition(in.Cond) {
+			v = r.reg.readPart(in.Dst, in.Size)
 		}
-		r.put(in.Dst, in.Size, v, false, false)
+		r.writeOperand(in.Dst, in.Size, v, false, false)
 	case "lea":
-		r.put(in.Dst, in.Size, r.reg.address(r.test, in.Src), false, false)
+		r.writeOperand(in.Dst, in.Size, r.reg.addressOf(r.test, in.Src), false, false)
 	case "mov", "movabs", "movnti":
-		r.put(in.Dst, in.Size, r.value(in.Src, in.Size, false), false, in.Op == "movnti")
+		r.writeOperand(in.Dst, in.Size, r.readOperand(in.Src, in.Size, false), false, in.Op == "movnti")
 	case "movzx":
-		r.put(in.Dst, in.Size, r.value(in.Src, in.SrcSize, false), false, false)
+		r.writeOperand(in.Dst, in.Size, r.readOperand(in.Src, in.SrcSize, false), false, false)
 	case "movsx":
-		r.put(in.Dst, in.Size, extend(r.value(in.Src, in.SrcSize, false), in.SrcSize), false, false)
+		r.writeOperand(in.Dst, in.Size, signExtend(r.readOperand(in.Src, in.SrcSize, false), in.SrcSize), false, false)
 	default:
 		r.arithmetic(in, locked)
 	}
@@ -165,26 +165,26 @@ func (r *run) step(in *litmus.Instr) {
 // arithmetic executes an instruction that reads its destination.
 func (r *run) arithmetic(in *litmus.Instr, locked bool) {
 	n := in.Size
-	a := r.value(in.Dst, n, locked)
+	a := r.readOperand(in.Dst, n, locked)
 	switch in.Op {
 	case "cmp", "test":
-		r.reg.f.compute(in.Op, a, r.value(in.Src, n, false), n)
+		r.reg.f.computeResult(in.Op, a, r.readOperand(in.Src, n, false), n)
 	case "xchg":
-		b := r.value(in.Src, n, false)
-		r.put(in.Dst, n, b, locked, false)
-		r.put(in.Src, n, a, false, false)
+		b := r.readOperand(in.Src, n, false)
+		r.writeOperand(in.Dst, n, b, locked, false)
+		r.writeOperand(in.Src, n, a, false, false)
 	case "xadd":
-		b := r.value(in.Src, n, false)
-		sum := r.reg.f.compute("add", a, b, n)
-		r.put(in.Src, n, a, false, false)
-		r.put(in.Dst, n, sum, locked, false)
+		b := r.readOperand(in.Src, n, false)
+		sum := r.reg.f.computeResult("add", a, b, n)
+		r.writeOperand(in.Src, n, a, false, false)
+		r.writeOperand(in.Dst, n, sum, locked, false)
 	case "cmpxchg":
 		r.compareExchange(in, a, locked)
 	case "inc", "dec", "neg", "not":
-		r.put(in.Dst, n, r.reg.f.compute(in.Op, a, 0, n), locked, false)
+		r.writeOperand(in.Dst, n, r.reg.f.computeResult(in.Op, a, 0, n), locked, false)
 	default:
-		b := r.value(in.Src, n, false)
-		r.put(in.Dst, n, r.reg.f.compute(in.Op, a, b, n), locked, false)
+		b := r.readOperand(in.Src, n, false)
+		r.writeOperand(in.Dst, n, r.reg.f.computeResult(in.Op, a, b, n), locked, false)
 	}
 }
 
@@ -193,63 +193,63 @@ func (r *run) arithmetic(in *litmus.Instr, locked bool) {
 func (r *run) compareExchange(in *litmus.Instr, a uint64, locked bool) {
 	n := in.Size
 	rax := litmus.Operand{Kind: litmus.RegOperand}
-	r.reg.f.compute("cmpxchg", r.reg.get(rax, n), a, n)
+	r.reg.f.computeResult("cmpxchg", r.reg.readPart(rax, n), a, n)
 	if r.reg.f.z {
-		r.put(in.Dst, n, r.value(in.Src, n, false), locked, false)
+		r.writeOperand(in.Dst, n, r.readOperand(in.Src, n, false), locked, false)
 		return
 	}
-	r.put(in.Dst, n, a, locked, false)
-	r.reg.set(rax, n, a)
+	r.writeOperand(in.Dst, n, a, locked, false)
+	r.reg.writePart(rax, n, a)
 }
 
-// value reads an operand.
-func (r *run) value(o litmus.Operand, size int, locked bool) uint64 {
+// readOperand reads an operand.
+func (r *run) readOperand(o litmus.Operand, size int, locked bool) uint64 {
 	switch o.Kind {
 	case litmus.RegOperand:
-		return r.reg.get(o, size)
+		return r.reg.readPart(o, size)
 	case litmus.ImmOperand:
-		return uint64(r.test.Number(o)) & mask(size)
+		return uint64(r.test.Number(o)) & sizeMask(size)
 	}
-	at, ok := r.place(o, size)
+	at, ok := r.placeOf(o, size)
 	if !ok {
 		return 0
 	}
 	var v uint64
-	for piece, n := range pieces(at, size, locked) {
-		part := r.guess(piece, n)
-		r.add(event{kind: read, at: piece, size: n, value: part, locked: locked})
+	for piece, n := range accessPieces(at, size, locked) {
+		part := r.guessValue(piece, n)
+		r.addEvent(event{kind: read, at: piece, size: n, value: part, locked: locked})
 		v |= part << (8 * (piece - at))
 	}
 	return v
 }
 
-// put writes an operand.
-func (r *run) put(o litmus.Operand, size int, v uint64, locked, weak bool) {
+// writeOperand writes an operand.
+func (r *run) writeOperand(o litmus.Operand, size int, v uint64, locked, weak bool) {
 	if o.Kind == litmus.RegOperand {
-		r.reg.set(o, size, v)
+		r.reg.writePart(o, size, v)
 		return
 	}
-	at, ok := r.place(o, size)
+	at, ok := r.placeOf(o, size)
 	if !ok {
 		return
 	}
-	for piece, n := range pieces(at, size, locked) {
-		part := v >> (8 * (piece - at)) & mask(n)
-		r.add(event{kind: write, at: piece, size: n, value: part, locked: locked, weak: weak})
+	for piece, n := range accessPieces(at, size, locked) {
+		part := v >> (8 * (piece - at)) & sizeMask(n)
+		r.addEvent(event{kind: write, at: piece, size: n, value: part, locked: locked, weak: weak})
 	}
 }
 
-// pieces are the events of an access: one for each cache line that it lies in, or, if the
+// accessPieces are the events of an access: one for each cache line that it lies in, or, if the
 // instruction is atomic, one.
-func pieces(at, size int, locked bool) iter.Seq2[int, int] {
+func accessPieces(at, size int, locked bool) iter.Seq2[int, int] {
 	if locked {
 		return func(yield func(int, int) bool) { yield(at, size) }
 	}
 	return litmus.Pieces(at, size)
 }
 
-func (r *run) place(o litmus.Operand, size int) (int, bool) {
-	at := r.reg.address(r.test, o)
+func (r *run) placeOf(o litmus.Operand, size int) (int, bool) {
+	at := r.reg.addressOf(r.test, o)
 	off := at - litmus.DataBase
 	if off >= uint64(len(r.init)) || off+uint64(size) > uint64(len(r.init)) {
 		line := r.test.Threads[r.thread].Code[r.pc].Line
@@ -259,14 +259,14 @@ func (r *run) place(o litmus.Operand, size int) (int, bool) {
 	return int(off), true
 }
 
-func (r *run) add(e event) {
+func (r *run) addEvent(e event) {
 	e.thread, e.instr = r.thread, r.pc
 	r.events = append(r.events, e)
 }
 
-// guess chooses the value of a read.
-func (r *run) guess(at, size int) uint64 {
-	values := r.possible(at, size)
+// guessValue chooses the value of a read.
+func (r *run) guessValue(at, size int) uint64 {
+	values := r.possibleValues(at, size)
 	k := r.made
 	r.made++
 	r.limits = append(r.limits, len(values))
@@ -276,10 +276,10 @@ func (r *run) guess(at, size int) uint64 {
 	return values[r.choices[k]]
 }
 
-// possible lists the values that a read could return: for each byte the values that another thread
+// possibleValues lists the values that a read could return: for each byte the values that another thread
 // may have written, and the last one of this thread, or the initial value if it
 // wrote nothing.
-func (r *run) possible(at, size int) []uint64 {
+func (r *run) possibleValues(at, size int) []uint64 {
 	values := []uint64{0}
 	for k := range size {
 		var next []uint64
@@ -311,12 +311,12 @@ func (r *run) possibleBytes(at int) []byte {
 	return slices.Compact(list)
 }
 
-// traces finds the traces of all threads. The writes of a thread depend on the values
+// threadTraces finds the traces of all threads. The writes of a thread depend on the values
 // it reads, so this goes in rounds: in round n every chain of n writes, each of
 // which depends on a read of the one before, has been followed. No chain is
 // longer than the test has instructions, since no model here lets a write depend
 // on itself, or on another write of its instruction, whose reads are all before.
-func traces(t *litmus.Test) ([][]trace, error) {
+func threadTraces(t *litmus.Test) ([][]trace, error) {
 	all := make([][]trace, len(t.Threads))
 	stores := make([][]store, len(t.Threads))
 	rounds := 1
@@ -335,7 +335,7 @@ func traces(t *litmus.Test) ([][]trace, error) {
 					g.foreign = append(g.foreign, s[:before[j]]...)
 				}
 			}
-			if err := g.all(); err != nil {
+			if err := g.allTraces(); err != nil {
 				return nil, err
 			}
 			all[i] = g.traces

@@ -59,24 +59,24 @@ func (m *Machine) Explore(t *litmus.Test, code []litmus.Code, o Options) (*Resul
 	if o.MaxStates == 0 {
 		o.MaxStates = defaultMaxStates
 	}
-	x := &explorer{system: newSystem(m.prepare(t, code), o.Model), options: o, at: map[state]int32{}}
+	x := &explorer{system: newSystem(m.prepareTest(t, code), o.Model), options: o, at: map[state]int32{}}
 	for _, c := range x.threads {
 		x.loops = x.loops || c.loops
 	}
-	x.reach(x.initial(), -1, step{})
+	x.reachState(x.initialState(), -1, step{})
 	for next := 0; next < len(x.states); next++ {
-		if err := x.expand(int32(next)); err != nil {
+		if err := x.expandState(int32(next)); err != nil {
 			return nil, err
 		}
 		if len(x.states) > o.MaxStates {
 			return nil, errStates.New(t.File, o.MaxStates)
 		}
 	}
-	return x.result(), nil
+	return x.gatherOutcomes(), nil
 }
 
-// reach returns the number of a state, and whether it is new.
-func (x *explorer) reach(st state, from int32, by step) (id int32, isNew bool) {
+// reachState returns the number of a state, and whether it is new.
+func (x *explorer) reachState(st state, from int32, by step) (id int32, isNew bool) {
 	if id, ok := x.at[st]; ok {
 		return id, false
 	}
@@ -89,18 +89,18 @@ func (x *explorer) reach(st state, from int32, by step) (id int32, isNew bool) {
 	return id, true
 }
 
-// expand takes the steps that are needed from a state.
-func (x *explorer) expand(id int32) error {
+// expandState takes the steps that are needed from a state.
+func (x *explorer) expandState(id int32) error {
 	st := x.states[id]
 	var room [32]step
-	steps := x.enabled(&st, room[:0])
+	steps := x.appendEnabled(&st, room[:0])
 	if !x.options.Full && len(steps) > 1 {
-		only, ok, err := x.alone(&st, steps)
+		only, ok, err := x.sufficientStep(&st, steps)
 		if err != nil {
 			return err
 		}
 		if ok {
-			next, err := x.take(st, only)
+			next, err := x.takeStep(st, only)
 			if err != nil {
 				return err
 			}
@@ -111,11 +111,11 @@ func (x *explorer) expand(id int32) error {
 		}
 	}
 	for _, by := range steps {
-		next, err := x.take(st, by)
+		next, err := x.takeStep(st, by)
 		if err != nil {
 			return err
 		}
-		to, isNew := x.reach(next, id, by)
+		to, isNew := x.reachState(next, id, by)
 		x.stats.Transitions++
 		if !isNew {
 			x.stats.Merged++
@@ -125,22 +125,22 @@ func (x *explorer) expand(id int32) error {
 	return nil
 }
 
-// result gathers the outcomes of the final states.
-func (x *explorer) result() *Result {
+// gatherOutcomes gathers the outcomes of the final states.
+func (x *explorer) gatherOutcomes() *Result {
 	observer := x.test.Observer()
 	r := &Result{Outcomes: litmus.NewOutcomes(observer), explorer: x, final: map[string]int32{}}
-	paths, finite := x.paths()
+	paths, finite := x.countPaths()
 	for id := range x.states {
 		st := &x.states[id]
-		if !x.final(st) {
+		if !x.isFinal(st) {
 			continue
 		}
 		n := uint64(1)
 		if finite {
 			n = paths[id]
-			x.stats.Executions = sum(x.stats.Executions, n)
+			x.stats.Executions = saturatingSum(x.stats.Executions, n)
 		}
-		out := x.outcome(observer, st)
+		out := x.observedState(observer, st)
 		r.Outcomes.Add(out, n)
 		if _, ok := r.final[out.Key()]; !ok {
 			r.final[out.Key()] = int32(id)
@@ -151,16 +151,16 @@ func (x *explorer) result() *Result {
 	return r
 }
 
-func sum(a, b uint64) uint64 {
+func saturatingSum(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
 	}
 	return a + b
 }
 
-// paths counts the ways from the first state to each; finite is false when
+// countPaths counts the ways from the first state to each; finite is false when
 // there are cycles.
-func (x *explorer) paths() (paths []uint64, finite bool) {
+func (x *explorer) countPaths() (paths []uint64, finite bool) {
 	into := make([]int32, len(x.states))
 	for _, out := range x.edges {
 		for _, to := range out {
@@ -178,7 +178,7 @@ func (x *explorer) paths() (paths []uint64, finite bool) {
 		id := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
 		for _, to := range x.edges[id] {
-			paths[to] = sum(paths[to], paths[id])
+			paths[to] = saturatingSum(paths[to], paths[id])
 			if into[to]--; into[to] == 0 {
 				ready = append(ready, to)
 			}

@@ -179,7 +179,7 @@ func TestMemoIsExact(t *testing.T) {
 			for _, s := range n.loads {
 				key = key[copy(view[s.at:s.at+s.size], key):]
 			}
-			e, fault := m.run(n.regs, view)
+			e, fault := m.executeAt(n.regs, view)
 			if fault >= 0 || e.regs != p.infos[want.next].regs || len(e.stores) != len(want.stores) {
 				t.Errorf("instruction %d of P%d does something else the second time", n.index, n.thread)
 			}

@@ -40,14 +40,14 @@ type Machine struct {
 // NewMachine starts a processor.
 func NewMachine() (*Machine, error) {
 	m := &Machine{next: codeBase}
-	if err := m.start(); err != nil {
+	if err := m.startEngine(); err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *Machine) start() (err error) {
+func (m *Machine) startEngine() (err error) {
 	if m.ram, err = mem.NewRAM(64 << 20); err != nil {
 		return err
 	}
@@ -58,14 +58,14 @@ func (m *Machine) start() (err error) {
 		return err
 	}
 	m.space = mem.NewSpace(m.ram)
-	m.data = m.page()
+	m.data = m.allocatePage()
 	m.space.Set(litmus.DataBase, mem.MakePTE(m.data, arch.Read|arch.Write, false))
 	m.ctx = m.cpu.NewContext()
 	m.cpu.Load(m.ctx, m.space)
 	return nil
 }
 
-func (m *Machine) page() mem.Page {
+func (m *Machine) allocatePage() mem.Page {
 	p, ok := m.ram.Alloc()
 	if !ok {
 		panic("bug: no memory for the code of litmus tests")
@@ -103,14 +103,14 @@ func (m *Machine) makeRoom() {
 	}
 }
 
-// load puts a thread's code into the machine and says where. Nothing was run
+// loadCode puts a thread's code into the machine and says where. Nothing was run
 // yet from where it goes, so no translation is outdated by it.
-func (m *Machine) load(code []byte) arch.Addr {
+func (m *Machine) loadCode(code []byte) arch.Addr {
 	start := m.next
 	for at := start; len(code) > 0; {
 		offset := at % arch.PageSize
 		if offset == 0 {
-			m.space.Set(at, mem.MakePTE(m.page(), arch.Read|arch.Exec, false))
+			m.space.Set(at, mem.MakePTE(m.allocatePage(), arch.Read|arch.Exec, false))
 		}
 		n := copy(m.ram.Bytes(m.space.Get(at).Page())[offset:], code)
 		code = code[n:]
@@ -136,10 +136,10 @@ type write struct {
 	data [16]byte
 }
 
-// run executes the instruction at the registers' RIP on the given memory. fault is
+// executeAt executes the instruction at the registers' RIP on the given memory. fault is
 // negative if the instruction did not fault; otherwise it is the address that could not be
 // accessed.
-func (m *Machine) run(regs arch.Regs, memory []byte) (e effect, fault int64) {
+func (m *Machine) executeAt(regs arch.Regs, memory []byte) (e effect, fault int64) {
 	page := m.ram.Bytes(m.data)
 	copy(page, memory)
 	m.cpu.SetRegs(&regs)

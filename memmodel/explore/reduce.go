@@ -21,29 +21,29 @@ package explore
 // wait for ever. So there a state whose only step leads to a state that was
 // seen already takes all its steps (the cycle proviso).
 
-// alone returns a step that suffices by itself, if there is one.
-func (s *system) alone(st *state, steps []step) (step, bool, error) {
+// sufficientStep returns a step that suffices by itself, if there is one.
+func (s *system) sufficientStep(st *state, steps []step) (step, bool, error) {
 	for _, by := range steps {
-		slots, err := s.slots(st, by)
+		slots, err := s.touchedSlots(st, by)
 		if err != nil {
 			return by, false, err
 		}
-		if slots&s.others(st, int(by.thread)) == 0 {
+		if slots&s.slotsOfOthers(st, int(by.thread)) == 0 {
 			return by, true, nil
 		}
 	}
 	return step{}, false, nil
 }
 
-// slots are the slots of shared memory that a step touches, as bits.
-func (s *system) slots(st *state, by step) (uint64, error) {
+// touchedSlots are the slots of shared memory that a step touches, as bits.
+func (s *system) touchedSlots(st *state, by step) (uint64, error) {
 	i := int(by.thread)
 	if by.entry != instruction {
 		e := &s.buffers[st.buffer[i]][by.entry]
 		return spanSlots(e.Addr, uint64(e.Size)), nil
 	}
-	id, view := st.thread[i], s.sees(st, i)
-	if err := s.learn(id, view); err != nil {
+	id, view := st.thread[i], s.viewOf(st, i)
+	if err := s.learnLoads(id, view); err != nil {
 		return 0, err
 	}
 	n := s.infos[id]
@@ -51,10 +51,10 @@ func (s *system) slots(st *state, by step) (uint64, error) {
 	for _, l := range n.nextLoads() {
 		slots |= spanSlots(uint64(l.at), uint64(l.size))
 	}
-	if !n.executes() {
+	if !n.isLastStep() {
 		return slots, nil
 	}
-	r, err := s.execute(id, view)
+	r, err := s.executeInstr(id, view)
 	if err != nil || !s.commitsAtOnce(&n, &r) {
 		return slots, err
 	}
@@ -64,8 +64,8 @@ func (s *system) slots(st *state, by step) (uint64, error) {
 	return slots, nil
 }
 
-// others are the slots that threads other than i may still touch.
-func (s *system) others(st *state, i int) uint64 {
+// slotsOfOthers are the slots that threads other than i may still touch.
+func (s *system) slotsOfOthers(st *state, i int) uint64 {
 	var slots uint64
 	for j := range s.threads {
 		if j == i {

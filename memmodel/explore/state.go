@@ -40,10 +40,10 @@ func newSystem(p *program, model memmodel.Model) *system {
 	return s
 }
 
-func (s *system) initial() state {
+func (s *system) initialState() state {
 	var st state
 	for i := range s.threads {
-		st.thread[i] = s.begin(i)
+		st.thread[i] = s.firstState(i)
 	}
 	st.memory = s.internMemory(s.test.Memory())
 	return st
@@ -84,16 +84,16 @@ func (s *system) internBuffer(b []memmodel.Entry) int32 {
 	return id
 }
 
-// sees is the memory as thread i sees it. The result is valid until the next
+// viewOf is the memory as thread i sees it. The result is valid until the next
 // call.
-func (s *system) sees(st *state, i int) []byte {
+func (s *system) viewOf(st *state, i int) []byte {
 	s.view = append(s.view[:0], s.memories[st.memory]...)
 	memmodel.Overlay(s.view, 0, s.buffers[st.buffer[i]])
 	return s.view
 }
 
-// final reports whether the test is over.
-func (s *system) final(st *state) bool {
+// isFinal reports whether the test is over.
+func (s *system) isFinal(st *state) bool {
 	for i := range s.threads {
 		if !s.infos[st.thread[i]].done || st.buffer[i] != 0 {
 			return false
@@ -102,12 +102,12 @@ func (s *system) final(st *state) bool {
 	return true
 }
 
-// enabled appends the steps that can be taken: by memmodel's rule of buffers,
+// appendEnabled appends the steps that can be taken: by memmodel's rule of buffers,
 // and that fences and locked instructions wait until theirs is empty.
-func (s *system) enabled(st *state, to []step) []step {
+func (s *system) appendEnabled(st *state, to []step) []step {
 	for i := range s.threads {
 		buffer := s.buffers[st.buffer[i]]
-		if s.runnable(st, i) {
+		if s.isRunnable(st, i) {
 			to = append(to, step{int8(i), instruction})
 		}
 		for k := range buffer {
@@ -119,7 +119,7 @@ func (s *system) enabled(st *state, to []step) []step {
 	return to
 }
 
-func (s *system) runnable(st *state, i int) bool {
+func (s *system) isRunnable(st *state, i int) bool {
 	n := &s.infos[st.thread[i]]
 	if n.done {
 		return false
@@ -128,8 +128,8 @@ func (s *system) runnable(st *state, i int) bool {
 	return !waits || st.buffer[i] == 0
 }
 
-// take is the state after a step.
-func (s *system) take(st state, by step) (state, error) {
+// takeStep is the state after a step.
+func (s *system) takeStep(st state, by step) (state, error) {
 	i := int(by.thread)
 	if by.entry != instruction {
 		old := s.buffers[st.buffer[i]]
@@ -138,15 +138,15 @@ func (s *system) take(st state, by step) (state, error) {
 		st.buffer[i] = s.internBuffer(append(buffer, old[by.entry+1:]...))
 		return st, nil
 	}
-	id, view := st.thread[i], s.sees(&st, i)
-	if err := s.learn(id, view); err != nil {
+	id, view := st.thread[i], s.viewOf(&st, i)
+	if err := s.learnLoads(id, view); err != nil {
 		return st, err
 	}
-	if !s.infos[id].executes() {
-		st.thread[i] = s.load(id, view)
+	if !s.infos[id].isLastStep() {
+		st.thread[i] = s.loadNext(id, view)
 		return st, nil
 	}
-	r, err := s.execute(id, view)
+	r, err := s.executeInstr(id, view)
 	if err != nil {
 		return st, err
 	}
@@ -155,12 +155,12 @@ func (s *system) take(st state, by step) (state, error) {
 	switch {
 	case n.order&uc.OrderStores != 0:
 		if st.buffer[i] != 0 && (s.model == memmodel.PSO || s.threads[i].weak) {
-			st.buffer[i] = s.appended(st.buffer[i], memmodel.Entry{Fence: true})
+			st.buffer[i] = s.appendEntries(st.buffer[i], memmodel.Entry{Fence: true})
 		}
 	case s.commitsAtOnce(n, &r):
 		st.memory = s.committed(st.memory, r.stores)
 	default:
-		st.buffer[i] = s.appended(st.buffer[i], r.stores...)
+		st.buffer[i] = s.appendEntries(st.buffer[i], r.stores...)
 	}
 	return st, nil
 }
@@ -169,7 +169,7 @@ func (s *system) take(st state, by step) (state, error) {
 // execution. Under SC that is one access, or all of an atomic instruction; where there are
 // several, the stores go through the buffer, and the thread waits until it is empty.
 func (s *system) commitsAtOnce(n *info, r *result) bool {
-	return n.atomic() || s.model == memmodel.SC && len(n.loads) == 0 && len(r.stores) <= 1
+	return n.isAtomic() || s.model == memmodel.SC && len(n.loads) == 0 && len(r.stores) <= 1
 }
 
 func (s *system) committed(memory int32, stores []memmodel.Entry) int32 {
@@ -181,7 +181,7 @@ func (s *system) committed(memory int32, stores []memmodel.Entry) int32 {
 	return s.internMemory(m)
 }
 
-func (s *system) appended(buffer int32, entries ...memmodel.Entry) int32 {
+func (s *system) appendEntries(buffer int32, entries ...memmodel.Entry) int32 {
 	if len(entries) == 0 {
 		return buffer
 	}
@@ -193,8 +193,8 @@ func (s *system) appended(buffer int32, entries ...memmodel.Entry) int32 {
 	return s.internBuffer(append(b, entries...))
 }
 
-// outcome is the part of a final state that the test observes.
-func (s *system) outcome(o *litmus.Observer, st *state) litmus.State {
+// observedState is the part of a final state that the test observes.
+func (s *system) observedState(o *litmus.Observer, st *state) litmus.State {
 	reg := func(thread int, r litmus.Reg) uint64 { return s.infos[st.thread[thread]].regs.GPR[r] }
 	return o.State(reg, s.memories[st.memory])
 }

@@ -58,25 +58,25 @@ type findings struct {
 	memo  map[string]result // by the bytes that the loads read
 }
 
-// atomic reports whether all accesses of the instruction are one step.
-func (n *info) atomic() bool { return n.order&uc.OrderLocked != 0 }
+// isAtomic reports whether all accesses of the instruction are one step.
+func (n *info) isAtomic() bool { return n.order&uc.OrderLocked != 0 }
 
 // nextLoads are the loads of the thread's next step: all of an atomic instruction,
 // otherwise one, if there is one.
 func (n *info) nextLoads() []span {
-	if n.atomic() || n.first == len(n.loads) {
+	if n.isAtomic() || n.first == len(n.loads) {
 		return n.loads[n.first:]
 	}
 	return n.loads[n.first : n.first+1]
 }
 
-// executes reports whether the thread's next step executes the instruction, after its last
+// isLastStep reports whether the thread's next step executes the instruction, after its last
 // load; otherwise it is a load alone.
-func (n *info) executes() bool { return n.first+len(n.nextLoads()) == len(n.loads) }
+func (n *info) isLastStep() bool { return n.first+len(n.nextLoads()) == len(n.loads) }
 
-// read returns the bytes that all loads of the instruction read: those of the loads that are
+// loadedBytes returns the bytes that all loads of the instruction read: those of the loads that are
 // done, and the view's for the others.
-func (n *info) read(view []byte) []byte {
+func (n *info) loadedBytes(view []byte) []byte {
 	bytes := []byte(n.loaded)
 	for _, l := range n.loads[n.first:] {
 		bytes = append(bytes, view[l.at:l.at+l.size]...)
@@ -103,11 +103,11 @@ type result struct {
 	stores []memmodel.Entry
 }
 
-func (m *Machine) prepare(t *litmus.Test, code []litmus.Code) *program {
+func (m *Machine) prepareTest(t *litmus.Test, code []litmus.Code) *program {
 	m.makeRoom()
 	p := &program{machine: m, test: t, at: map[threadKey]int32{}}
 	for i, c := range code {
-		tc := threadCode{start: m.load(c.Bytes), index: map[uint64]int{}}
+		tc := threadCode{start: m.loadCode(c.Bytes), index: map[uint64]int{}}
 		tc.end = tc.start + arch.Addr(c.Starts[len(c.Starts)-1])
 		for n, s := range c.Starts {
 			tc.index[uint64(tc.start)+uint64(s)] = n
@@ -115,25 +115,25 @@ func (m *Machine) prepare(t *litmus.Test, code []litmus.Code) *program {
 		for _, s := range c.Starts[:len(c.Starts)-1] {
 			tc.weak = tc.weak || m.cpu.OrderAt(tc.start+arch.Addr(s))&uc.OrderWeak != 0
 		}
-		tc.touched, tc.loops = touched(t, t.Threads[i].Code)
+		tc.touched, tc.loops = touchedSlots(t, t.Threads[i].Code)
 		p.threads = append(p.threads, tc)
 	}
 	return p
 }
 
-// begin is the state of a thread before its first instruction.
-func (p *program) begin(thread int) int32 {
+// firstState is the state of a thread before its first instruction.
+func (p *program) firstState(thread int) int32 {
 	regs := arch.Regs{RIP: uint64(p.threads[thread].start), RFLAGS: 0x202}
 	for _, r := range p.test.Regs {
 		if r.Thread == thread {
 			regs.GPR[r.Reg] = p.test.Address(r.Value)
 		}
 	}
-	return p.intern(thread, regs)
+	return p.internState(thread, regs)
 }
 
-// intern returns the number of a thread's state before an instruction.
-func (p *program) intern(thread int, regs arch.Regs) int32 {
+// internState returns the number of a thread's state before an instruction.
+func (p *program) internState(thread int, regs arch.Regs) int32 {
 	key := threadKey{thread: int8(thread), regs: regs}
 	if id, ok := p.at[key]; ok {
 		return id
@@ -150,19 +150,19 @@ func (p *program) intern(thread int, regs arch.Regs) int32 {
 	return id
 }
 
-// learn finds out which bytes the thread's instruction reads. That needs one
+// learnLoads finds out which bytes the thread's instruction reads. That needs one
 // execution, on any memory.
-func (p *program) learn(id int32, memory []byte) error {
+func (p *program) learnLoads(id int32, memory []byte) error {
 	if p.infos[id].known {
 		return nil
 	}
-	_, err := p.execute(id, memory)
+	_, err := p.executeInstr(id, memory)
 	return err
 }
 
-// load returns the number of the thread's state after its next load, which is not the last
+// loadNext returns the number of the thread's state after its next load, which is not the last
 // of its instruction.
-func (p *program) load(id int32, view []byte) int32 {
+func (p *program) loadNext(id int32, view []byte) int32 {
 	n := p.infos[id]
 	l := n.loads[n.first]
 	n.loaded += string(view[l.at : l.at+l.size])
@@ -177,18 +177,18 @@ func (p *program) load(id int32, view []byte) int32 {
 	return next
 }
 
-// execute runs the thread's instruction on its view of memory and the bytes that it has
+// executeInstr runs the thread's instruction on its view of memory and the bytes that it has
 // loaded already.
-func (p *program) execute(id int32, view []byte) (result, error) {
+func (p *program) executeInstr(id int32, view []byte) (result, error) {
 	n := p.infos[id]
 	if n.known {
-		if r, ok := n.memo[string(n.read(view))]; ok {
+		if r, ok := n.memo[string(n.loadedBytes(view))]; ok {
 			p.hits++
 			return r, nil
 		}
 	}
 	p.runs++
-	e, fault := p.machine.run(n.regs, n.layLoaded(view))
+	e, fault := p.machine.executeAt(n.regs, n.layLoaded(view))
 	if fault >= 0 {
 		line := p.test.Threads[n.thread].Code[n.index].Line
 		return result{}, errAccess.New(p.test.File, n.thread, fmt.Sprintf("%#x", fault), line)
@@ -196,24 +196,24 @@ func (p *program) execute(id int32, view []byte) (result, error) {
 	if !n.known {
 		n.known = true
 		for _, l := range e.loads {
-			n.loads = append(n.loads, l.pieces(n.atomic())...)
+			n.loads = append(n.loads, l.visiblePieces(n.isAtomic())...)
 		}
 	}
-	r := result{next: p.intern(n.thread, e.regs), stores: make([]memmodel.Entry, 0, len(e.stores))}
+	r := result{next: p.internState(n.thread, e.regs), stores: make([]memmodel.Entry, 0, len(e.stores))}
 	for _, w := range e.stores {
-		for _, s := range w.pieces(n.atomic()) {
+		for _, s := range w.visiblePieces(n.isAtomic()) {
 			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&uc.OrderWeak != 0}
 			copy(entry.Data[:s.size], w.data[s.at-w.at:])
 			r.stores = append(r.stores, entry)
 		}
 	}
-	n.memo[string(n.read(view))] = r
+	n.memo[string(n.loadedBytes(view))] = r
 	return r, nil
 }
 
-// pieces are the accesses that other cores see in place of one: its parts in each cache line,
+// visiblePieces are the accesses that other cores see in place of one: its parts in each cache line,
 // or itself if the instruction is atomic.
-func (s span) pieces(atomic bool) []span {
+func (s span) visiblePieces(atomic bool) []span {
 	if atomic {
 		return []span{s}
 	}
@@ -224,10 +224,10 @@ func (s span) pieces(atomic bool) []span {
 	return all
 }
 
-// touched gives for each instruction of a thread, and for its end, the slots
+// touchedSlots gives for each instruction of a thread, and for its end, the slots
 // of memory that it or any later instruction may access, as bits; and whether
 // the code has loops.
-func touched(t *litmus.Test, code []litmus.Instr) (slots []uint64, loops bool) {
+func touchedSlots(t *litmus.Test, code []litmus.Instr) (slots []uint64, loops bool) {
 	slots = make([]uint64, len(code)+1)
 	for i := len(code) - 1; i >= 0; i-- {
 		slots[i] = slots[i+1] | slotsOf(t, code[i].Dst) | slotsOf(t, code[i].Src)

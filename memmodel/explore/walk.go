@@ -13,27 +13,27 @@ const maxWalk = 100_000
 // random. The counts of outcomes are of executions; one that did not end within
 // 100,000 steps is not counted.
 func (m *Machine) Walk(t *litmus.Test, code []litmus.Code, model memmodel.Model, n int, seed uint64) (*litmus.Outcomes, Stats, error) {
-	s := newSystem(m.prepare(t, code), model)
+	s := newSystem(m.prepareTest(t, code), model)
 	observer := t.Observer()
 	outcomes := litmus.NewOutcomes(observer)
 	r := rand.SplitMix(seed)
-	first := s.initial()
+	first := s.initialState()
 	var stats Stats
 	for range n {
 		st := first
-		steps := s.enabled(&st, nil)
+		steps := s.appendEnabled(&st, nil)
 		for k := 0; len(steps) > 0 && k < maxWalk; k++ {
-			next, err := s.take(st, steps[r.Remainder(len(steps))])
+			next, err := s.takeStep(st, steps[r.Remainder(len(steps))])
 			if err != nil {
 				return nil, stats, err
 			}
 			st = next
 			stats.Transitions++
-			steps = s.enabled(&st, steps[:0])
+			steps = s.appendEnabled(&st, steps[:0])
 		}
-		if s.final(&st) {
+		if s.isFinal(&st) {
 			stats.Executions++
-			outcomes.Add(s.outcome(observer, &st), 1)
+			outcomes.Add(s.observedState(observer, &st), 1)
 		}
 	}
 	stats.Instructions, stats.Remembered = s.runs, s.hits

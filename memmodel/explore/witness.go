@@ -36,21 +36,21 @@ func (r *Result) Witness(s litmus.State) []Event {
 	x := r.explorer
 	var path []Event
 	for ; x.parents[id] >= 0; id = x.parents[id] {
-		path = append(path, x.describe(&x.states[x.parents[id]], x.by[id]))
+		path = append(path, x.describeStep(&x.states[x.parents[id]], x.by[id]))
 	}
 	slices.Reverse(path)
 	return path
 }
 
-// describe puts a step into words.
-func (s *system) describe(st *state, by step) Event {
+// describeStep puts a step into words.
+func (s *system) describeStep(st *state, by step) Event {
 	i := int(by.thread)
 	if by.entry != instruction {
 		return Event{i, true, s.describeStore(&s.buffers[st.buffer[i]][by.entry])}
 	}
 	n := &s.infos[st.thread[i]]
 	text := s.test.Source(i, n.index)
-	if !n.executes() {
+	if !n.isLastStep() {
 		l := n.nextLoads()[0]
 		text += fmt.Sprintf(", load of %s (%d bytes)", s.describePlace(uint64(l.at)), l.size)
 	}

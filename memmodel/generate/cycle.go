@@ -23,7 +23,7 @@ type Edge struct {
 	Fence    string // instruction between the two, if any
 }
 
-func internal(name, fence string, other bool) []Edge {
+func programOrderEdges(name, fence string, other bool) []Edge {
 	var all []Edge
 	for _, d := range []string{"RR", "RW", "WR", "WW"} {
 		all = append(all, Edge{Name: name + d, From: Direction(d[0]), To: Direction(d[1]), Other: other, Fence: fence})
@@ -42,13 +42,15 @@ func Communication() []Edge {
 
 // Program are the edges along a program without fences, to another location
 // and to the same.
-func Program() []Edge { return append(internal("Pod", "", true), internal("Pos", "", false)...) }
+func Program() []Edge {
+	return append(programOrderEdges("Pod", "", true), programOrderEdges("Pos", "", false)...)
+}
 
 // Fenced are edges with a fence: MFENCE, SFENCE or LFENCE.
 func Fenced() []Edge {
-	all := internal("MFenced", "mfence", true)
-	all = append(all, internal("SFenced", "sfence", true)...)
-	return append(all, internal("LFenced", "lfence", true)...)
+	all := programOrderEdges("MFenced", "mfence", true)
+	all = append(all, programOrderEdges("SFenced", "sfence", true)...)
+	return append(all, programOrderEdges("LFenced", "lfence", true)...)
 }
 
 // Named picks edges by name out of all there are.
@@ -78,9 +80,9 @@ func (c Cycle) Name() string {
 }
 
 // Threads is the number of threads.
-func (c Cycle) Threads() int { return c.count(func(e Edge) bool { return e.External }) }
+func (c Cycle) Threads() int { return c.countEdges(func(e Edge) bool { return e.External }) }
 
-func (c Cycle) count(is func(Edge) bool) int {
+func (c Cycle) countEdges(is func(Edge) bool) int {
 	n := 0
 	for _, e := range c {
 		if is(e) {
@@ -107,7 +109,7 @@ func Cycles(edges []Edge, length, threads int) []Cycle {
 	var all []Cycle
 	var extend func(c Cycle)
 	extend = func(c Cycle) {
-		if len(c) > 1 && c.closes(threads) {
+		if len(c) > 1 && c.makesTest(threads) {
 			if name := c.canonical(); !seen[name] {
 				seen[name] = true
 				all = append(all, slices.Clone(c))
@@ -127,16 +129,16 @@ func Cycles(edges []Edge, length, threads int) []Cycle {
 	return all
 }
 
-// closes reports whether c is a cycle that makes a test: at least two threads,
+// makesTest reports whether c is a cycle that makes a test: at least two threads,
 // and no location or two of them.
-func (c Cycle) closes(threads int) bool {
+func (c Cycle) makesTest(threads int) bool {
 	last := c[len(c)-1]
 	if last.To != c[0].From || !last.External || redundant(last, c[0]) {
 		return false
 	}
-	others := c.count(func(e Edge) bool { return e.Other })
+	others := c.countEdges(func(e Edge) bool { return e.Other })
 	n := c.Threads()
-	writes := c.count(func(e Edge) bool { return e.From == W })
+	writes := c.countEdges(func(e Edge) bool { return e.From == W })
 	return n >= 2 && n <= threads && others != 1 && writes > 0
 }
 

@@ -24,7 +24,7 @@ type Variant struct {
 // Plain accesses are moves of four bytes.
 var Plain = Variant{Write: "mov", Read: "mov"}
 
-func (v Variant) access(n int, d Direction) (op string, size, offset int) {
+func (v Variant) accessOf(n int, d Direction) (op string, size, offset int) {
 	op = v.Write
 	if d == R {
 		op = v.Read
@@ -60,8 +60,8 @@ var names = [...]string{"x", "y", "z", "a", "b", "c", "d", "e"}
 // registers that reads fill, and that atomic writes use, by thread's order.
 var regs = [...]string{"ax", "bx", "cx", "dx", "si", "di", "8", "9", "10", "11", "12", "13", "14", "15"}
 
-// register is the name of a register's part.
-func register(n, size int) string {
+// registerPart is the name of a register's part.
+func registerPart(n, size int) string {
 	base := regs[n]
 	if base[0] >= '0' && base[0] <= '9' {
 		return "%r" + base + map[int]string{8: "", 4: "d", 2: "w", 1: "b"}[size]
@@ -90,9 +90,9 @@ type event struct {
 	number int64 // the value that a write writes
 }
 
-// execute gives each event its thread and place, and walks through the writes
+// executeCycle gives each event its thread and place, and walks through the writes
 // of each place in the order of the cycle, which begins where the place does.
-func (w *writer) execute() []event {
+func (w *writer) executeCycle() []event {
 	events := make([]event, len(w.cycle))
 	thread, place, start := 0, 0, 0
 	for n, e := range w.cycle {
@@ -107,25 +107,25 @@ func (w *writer) execute() []event {
 	}
 	for k := range events {
 		n := (start + k) % len(events)
-		w.access(n, &events[n])
+		w.executeAccess(n, &events[n])
 	}
 	return events
 }
 
-// access carries an event out on memory.
-func (w *writer) access(n int, e *event) {
+// executeAccess carries an event out on memory.
+func (w *writer) executeAccess(n int, e *event) {
 	m := w.memory[e.place]
 	if m == nil {
 		m = new([8]byte)
 		w.memory[e.place] = m
 	}
-	_, size, offset := w.variant.access(n, w.cycle[n].From)
-	e.sees = value(m[offset : offset+size])
+	_, size, offset := w.variant.accessOf(n, w.cycle[n].From)
+	e.sees = littleEndian(m[offset : offset+size])
 	if w.cycle[n].From == R {
 		return
 	}
 	w.writes[e.place]++
-	e.number = pattern(w.writes[e.place], size)
+	e.number = endsPattern(w.writes[e.place], size)
 	for i := range size {
 		m[offset+i] = byte(e.number >> (8 * i))
 	}
@@ -135,20 +135,20 @@ func (w *writer) access(n int, e *event) {
 func (c Cycle) Test(v Variant) string {
 	w := &writer{
 		cycle: c, variant: v, code: make([][]string, c.Threads()), regs: make([]int, c.Threads()),
-		memory: map[string]*[8]byte{}, writes: map[string]int{}, places: max(1, c.count(func(e Edge) bool { return e.Other })),
+		memory: map[string]*[8]byte{}, writes: map[string]int{}, places: max(1, c.countEdges(func(e Edge) bool { return e.Other })),
 	}
-	for n, e := range w.execute() {
-		w.emit(n, e)
+	for n, e := range w.executeCycle() {
+		w.emitEvent(n, e)
 		if fence := c[n].Fence; fence != "" {
 			w.code[e.thread] = append(w.code[e.thread], fence)
 		}
 	}
-	return w.text()
+	return w.testText()
 }
 
-// emit adds an event's instructions to the code, with the values that they must see.
-func (w *writer) emit(n int, e event) {
-	op, size, offset := w.variant.access(n, w.cycle[n].From)
+// emitEvent adds an event's instructions to the code, with the values that they must see.
+func (w *writer) emitEvent(n int, e event) {
+	op, size, offset := w.variant.accessOf(n, w.cycle[n].From)
 	at := "(" + e.place + ")"
 	if offset > 0 {
 		at = fmt.Sprintf("(%s+%d)", e.place, offset)
@@ -162,28 +162,28 @@ func (w *writer) emit(n int, e event) {
 	}
 	reg := w.regs[e.thread]
 	w.regs[e.thread]++
-	name := register(reg, size)
+	name := registerPart(reg, size)
 	switch op {
 	case "xadd":
-		line("movq $0,%s", register(reg, 8))
+		line("movq $0,%s", registerPart(reg, 8))
 		line("lock xadd%s %s,%s", suffix[size], name, at)
 	case "xchg":
-		line("movq $%d,%s", e.number, register(reg, 8))
+		line("movq $%d,%s", e.number, registerPart(reg, 8))
 		line("xchg%s %s,%s", suffix[size], name, at)
 	default:
 		if w.cycle[n].From == R {
 			line("mov%s %s,%s", suffix[size], at, name)
 			break
 		}
-		line("movq $%d,%s", e.number, register(reg, 8))
+		line("movq $%d,%s", e.number, registerPart(reg, 8))
 		line("%s%s %s,%s", op, suffix[size], name, at)
 		return
 	}
-	w.sees(e.thread, reg, e.sees, w.cycle[n].From == R)
+	w.noteRegister(e.thread, reg, e.sees, w.cycle[n].From == R)
 }
 
-// pattern is a number of the given size with k in each of its two ends.
-func pattern(k, size int) int64 {
+// endsPattern is a number of the given size with k in each of its two ends.
+func endsPattern(k, size int) int64 {
 	if size == 8 {
 		return int64(k)<<32 | int64(k)
 	}
@@ -193,7 +193,7 @@ func pattern(k, size int) int64 {
 	return int64(k) & 0x7f
 }
 
-func value(b []byte) int64 {
+func littleEndian(b []byte) int64 {
 	var v int64
 	for i := range b {
 		v |= int64(b[i]) << (8 * i)
@@ -201,17 +201,17 @@ func value(b []byte) int64 {
 	return v
 }
 
-// sees notes the value that a register must hold in the cycle's execution.
-func (w *writer) sees(thread, reg int, v int64, asked bool) {
-	name := fmt.Sprintf("%d:%s", thread, register(reg, 8)[1:])
+// noteRegister notes the value that a register must hold in the cycle's execution.
+func (w *writer) noteRegister(thread, reg int, v int64, asked bool) {
+	name := fmt.Sprintf("%d:%s", thread, registerPart(reg, 8)[1:])
 	w.observed = append(w.observed, "int64_t "+name)
 	if asked {
 		w.clauses = append(w.clauses, fmt.Sprintf("%s=%d", name, v))
 	}
 }
 
-// text puts the test together.
-func (w *writer) text() string {
+// testText puts the test together.
+func (w *writer) testText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "X86_64 %s%s\n{\n", w.cycle.Name(), w.variant.Name)
 	for _, p := range names[:w.places] {
@@ -240,7 +240,7 @@ func (w *writer) text() string {
 	for _, p := range names[:w.places] {
 		w.observed = append(w.observed, p)
 		if w.writes[p] > 1 {
-			w.clauses = append(w.clauses, fmt.Sprintf("[%s]=%d", p, value(w.memory[p][:])))
+			w.clauses = append(w.clauses, fmt.Sprintf("[%s]=%d", p, littleEndian(w.memory[p][:])))
 		}
 	}
 	clauses := strings.Join(w.clauses, ` /\ `)

@@ -42,10 +42,10 @@ func Assemble(tests []*Test) ([][]Code, error) {
 	var s source
 	for k, t := range tests {
 		for i := range t.Threads {
-			s.thread(t, k, i)
+			s.addThread(t, k, i)
 		}
 	}
-	object, err := s.assemble()
+	object, err := s.runAssembler()
 	if err != nil {
 		return nil, err
 	}
@@ -59,25 +59,25 @@ type source struct {
 	words []string
 }
 
-func (s *source) line(at position, words, text string) {
+func (s *source) addLine(at position, words, text string) {
 	s.text.WriteString(text + "\n")
 	s.lines = append(s.lines, at)
 	s.words = append(s.words, words)
 }
 
-func (s *source) thread(t *Test, k, thread int) {
+func (s *source) addThread(t *Test, k, thread int) {
 	code := t.Threads[thread].Code
 	for i, in := range code {
-		text := t.assembly(in, fmt.Sprintf("t%d_%d_%d", k, thread, in.Target))
-		s.line(position{t.File, in.Line}, in.text, fmt.Sprintf("t%d_%d_%d: %s", k, thread, i, text))
+		text := t.assemblyText(in, fmt.Sprintf("t%d_%d_%d", k, thread, in.Target))
+		s.addLine(position{t.File, in.Line}, in.text, fmt.Sprintf("t%d_%d_%d: %s", k, thread, i, text))
 	}
-	s.line(position{t.File, 0}, "", fmt.Sprintf("t%d_%d_%d: ud2", k, thread, len(code)))
+	s.addLine(position{t.File, 0}, "", fmt.Sprintf("t%d_%d_%d: ud2", k, thread, len(code)))
 }
 
 var complaint = regexp.MustCompile(`(?m)^\{standard input\}:([0-9]+): Error: (.*)$`)
 
-// blame turns the assembler's words into an error that names the test's line.
-func (s *source) blame(err error, said string) error {
+// errorAtLine turns the assembler's words into an error that names the test's line.
+func (s *source) errorAtLine(err error, said string) error {
 	m := complaint.FindStringSubmatch(said)
 	if m == nil {
 		return errAssembler.Wrap(fmt.Errorf("%w %s", err, strings.TrimSpace(said)))
@@ -87,8 +87,8 @@ func (s *source) blame(err error, said string) error {
 	return errRefused.New(at.file, at.line, s.words[n-1], m[2])
 }
 
-// assemble gives the object file.
-func (s *source) assemble() ([]byte, error) {
+// runAssembler gives the object file.
+func (s *source) runAssembler() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "heddle-litmus-")
 	if err != nil {
 		return nil, errAssembler.Wrap(err)
@@ -101,7 +101,7 @@ func (s *source) assemble() ([]byte, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Run(); err != nil {
-		return nil, s.blame(err, said.String())
+		return nil, s.errorAtLine(err, said.String())
 	}
 	object, err := os.ReadFile(out)
 	if err != nil {

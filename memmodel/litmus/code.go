@@ -5,42 +5,42 @@ import (
 	"strings"
 )
 
-// code reads the table of instructions: a row of thread names, then rows of
+// parseCode reads the table of instructions: a row of thread names, then rows of
 // instructions, columns apart by | and rows ended by ;.
-func (p parser) code(s section) error {
-	rows, err := p.rows(s)
+func (p parser) parseCode(s section) error {
+	rows, err := p.splitRows(s)
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
-		return position{p.File, s.line}.syntax("", "the names of the threads, P0 | P1 ;")
+		return position{p.File, s.line}.errorSyntax("", "the names of the threads, P0 | P1 ;")
 	}
 	for i, cell := range rows[0] {
 		if cell.text != fmt.Sprintf("P%d", i) {
-			return position{p.File, cell.line}.syntax(quoted(cell.text), fmt.Sprintf("P%d", i))
+			return position{p.File, cell.line}.errorSyntax(quoteTrimmed(cell.text), fmt.Sprintf("P%d", i))
 		}
 	}
 	if len(rows[0]) > MaxThreads {
-		return position{p.File, s.line}.meaning("%d threads, more than the %d that a test may have", len(rows[0]), MaxThreads)
+		return position{p.File, s.line}.errorMeaning("%d threads, more than the %d that a test may have", len(rows[0]), MaxThreads)
 	}
 	for _, init := range p.Regs {
 		if init.Thread >= len(rows[0]) {
-			return position{p.File, s.line}.meaning("the initial state has a register of thread %d, and there are %d threads", init.Thread, len(rows[0]))
+			return position{p.File, s.line}.errorMeaning("the initial state has a register of thread %d, and there are %d threads", init.Thread, len(rows[0]))
 		}
 	}
 	p.Threads = make([]Thread, len(rows[0]))
 	p.intel = p.looksIntel(rows[1:])
-	return p.columns(rows[1:])
+	return p.parseColumns(rows[1:])
 }
 
-// rows splits the table into cells.
-func (p parser) rows(s section) ([][]section, error) {
+// splitRows splits the table into cells.
+func (p parser) splitRows(s section) ([][]section, error) {
 	var rows [][]section
 	line := s.line
 	for rest := s.text; strings.TrimSpace(rest) != ""; {
 		row, after, ended := strings.Cut(rest, ";")
 		if !ended {
-			return nil, position{p.File, line + strings.Count(strings.TrimRight(row, "\n \t"), "\n")}.syntax("", quoted(";"))
+			return nil, position{p.File, line + strings.Count(strings.TrimRight(row, "\n \t"), "\n")}.errorSyntax("", quoteTrimmed(";"))
 		}
 		var cells []section
 		for _, cell := range strings.Split(row, "|") {
@@ -54,22 +54,22 @@ func (p parser) rows(s section) ([][]section, error) {
 	return rows, nil
 }
 
-// columns gives each thread its instructions.
-func (p parser) columns(rows [][]section) error {
+// parseColumns gives each thread its instructions.
+func (p parser) parseColumns(rows [][]section) error {
 	prefix := make([]bool, len(p.Threads)) // a LOCK that stands alone
 	label := make([]string, len(p.Threads))
 	for _, row := range rows {
 		if len(row) > len(p.Threads) {
-			return position{p.File, row[len(p.Threads)].line}.syntax("one more column", quoted(";"))
+			return position{p.File, row[len(p.Threads)].line}.errorSyntax("one more column", quoteTrimmed(";"))
 		}
 		for t, cell := range row {
-			in, what, err := p.cell(cell)
+			in, what, err := p.parseCell(cell)
 			if err != nil {
 				return err
 			}
 			if in.Label != "" {
 				if label[t] != "" {
-					return position{p.File, cell.line}.meaning("%s and %s are labels of one instruction", label[t], in.Label)
+					return position{p.File, cell.line}.errorMeaning("%s and %s are labels of one instruction", label[t], in.Label)
 				}
 				label[t] = in.Label
 			}
@@ -109,52 +109,52 @@ func (p parser) checkLock(in Instr) error {
 	if !in.Lock || operations[in.Op].lockable && in.Dst.Kind == MemOperand {
 		return nil
 	}
-	return position{p.File, in.Line}.meaning("%s cannot have the lock prefix", in.text)
+	return position{p.File, in.Line}.errorMeaning("%s cannot have the lock prefix", in.text)
 }
 
-// cell reads one cell of the table.
-func (p parser) cell(s section) (Instr, cellKind, error) {
+// parseCell reads one cell of the table.
+func (p parser) parseCell(s section) (Instr, cellKind, error) {
 	r := newReader(p.File, s.text, s.line)
 	label := ""
-	for r.peek().kind == tokName && r.peekAt(1).text == ":" {
-		label = r.next().text
-		r.next()
+	for r.peekToken().kind == tokName && r.peekTokenAt(1).text == ":" {
+		label = r.nextToken().text
+		r.nextToken()
 	}
-	if r.peek().kind == tokEnd {
+	if r.peekToken().kind == tokEnd {
 		return Instr{Label: label}, cellEmpty, nil
 	}
 	lock := false
-	if w := r.peek(); strings.EqualFold(w.text, "lock") {
-		r.next()
+	if w := r.peekToken(); strings.EqualFold(w.text, "lock") {
+		r.nextToken()
 		lock = true
-		if r.peek().kind == tokEnd {
+		if r.peekToken().kind == tokEnd {
 			return Instr{Label: label}, cellLock, nil
 		}
 	}
-	word, err := r.name("an instruction")
+	word, err := r.readName("an instruction")
 	if err != nil {
 		return Instr{}, 0, err
 	}
-	in, ok := mnemonic(word.text)
+	in, ok := lookUpMnemonic(word.text)
 	if !ok {
-		return in, 0, errInstruction.New(p.File, word.line, quoted(s.text), Supported())
+		return in, 0, errInstruction.New(p.File, word.line, quoteTrimmed(s.text), Supported())
 	}
-	in.Label, in.Line, in.Lock, in.text = label, word.line, lock, quoted(s.text)
-	return in, cellInstruction, p.operands(r, &in)
+	in.Label, in.Line, in.Lock, in.text = label, word.line, lock, quoteTrimmed(s.text)
+	return in, cellInstruction, p.parseOperands(r, &in)
 }
 
-// operands reads the operands and gives them their roles.
-func (p parser) operands(r *reader, in *Instr) error {
+// parseOperands reads the operands and gives them their roles.
+func (p parser) parseOperands(r *reader, in *Instr) error {
 	shape := operations[in.Op].shape
 	if shape == shapeJump {
-		t, err := r.name("a label")
+		t, err := r.readName("a label")
 		in.target = t.text
-		return orEnd(r, err)
+		return expectEnd(r, err)
 	}
 	var list []Operand
-	for r.peek().kind != tokEnd {
-		if len(list) > 0 && !r.accept(",") {
-			return r.wrong(quoted(",") + " or the end of the instruction")
+	for r.peekToken().kind != tokEnd {
+		if len(list) > 0 && !r.acceptText(",") {
+			return r.errorExpected(quoteTrimmed(",") + " or the end of the instruction")
 		}
 		o, err := p.operandOf(r)
 		if err != nil {
@@ -162,8 +162,8 @@ func (p parser) operands(r *reader, in *Instr) error {
 		}
 		list = append(list, o)
 	}
-	if n := arity(shape); len(list) != n {
-		return r.at(r.peek()).syntax(in.text, fmt.Sprintf("%d operands for %s", n, in.Op))
+	if n := operandCount(shape); len(list) != n {
+		return r.positionOf(r.peekToken()).errorSyntax(in.text, fmt.Sprintf("%d operands for %s", n, in.Op))
 	}
 	if len(list) == 2 && !p.intel {
 		list[0], list[1] = list[1], list[0]
@@ -174,17 +174,17 @@ func (p parser) operands(r *reader, in *Instr) error {
 	if len(list) > 1 {
 		in.Src = list[1]
 	}
-	return p.roles(in, shape)
+	return p.assignRoles(in, shape)
 }
 
-func orEnd(r *reader, err error) error {
-	if err == nil && r.peek().kind != tokEnd {
-		return r.wrong("the end of the instruction")
+func expectEnd(r *reader, err error) error {
+	if err == nil && r.peekToken().kind != tokEnd {
+		return r.errorExpected("the end of the instruction")
 	}
 	return err
 }
 
-func arity(s shape) int {
+func operandCount(s shape) int {
 	switch s {
 	case shapeNone:
 		return 0
@@ -194,8 +194,8 @@ func arity(s shape) int {
 	return 2
 }
 
-// roles checks the kinds of operands and finds their size.
-func (p parser) roles(in *Instr, s shape) error {
+// assignRoles checks the kinds of operands and finds their size.
+func (p parser) assignRoles(in *Instr, s shape) error {
 	d, o := in.Dst.Kind, in.Src.Kind
 	if in.Op == "xchg" && o == MemOperand {
 		in.Dst, in.Src = in.Src, in.Dst
@@ -217,17 +217,17 @@ func (p parser) roles(in *Instr, s shape) error {
 		fits = d == RegOperand && o == MemOperand
 	}
 	if !fits {
-		return position{p.File, in.Line}.syntax(in.text, "operands that "+in.Op+" takes")
+		return position{p.File, in.Line}.errorSyntax(in.text, "operands that "+in.Op+" takes")
 	}
 	if s == shapeNone {
 		return nil
 	}
-	return p.size(in)
+	return p.inferSize(in)
 }
 
-// size finds the operands' size: from a register, a suffix, "ptr", or the type
+// inferSize finds the operands' size: from a register, a suffix, "ptr", or the type
 // of the location, in this order.
-func (p parser) size(in *Instr) error {
+func (p parser) inferSize(in *Instr) error {
 	at := position{p.File, in.Line}
 	size := in.suffix
 	both := []*Operand{&in.Dst}
@@ -239,7 +239,7 @@ func (p parser) size(in *Instr) error {
 			in.SrcSize = in.Src.size
 		}
 		if in.SrcSize == 0 || in.Src.Kind == RegOperand && in.Src.size != in.SrcSize {
-			return at.syntax(in.text, "a source whose size is plain")
+			return at.errorSyntax(in.text, "a source whose size is plain")
 		}
 	case "lea":
 	default:
@@ -250,25 +250,25 @@ func (p parser) size(in *Instr) error {
 			continue
 		}
 		if size != 0 && size != o.size {
-			return at.syntax(in.text, "operands of one size")
+			return at.errorSyntax(in.text, "operands of one size")
 		}
 		size = o.size
 	}
 	if size == 0 {
-		size = p.sizeOf(both)
+		size = p.locationSize(both)
 	}
 	in.Size = size
 	if in.SrcSize >= in.Size && in.SrcSize != 0 {
-		return at.syntax(in.text, "a source smaller than the destination")
+		return at.errorSyntax(in.text, "a source smaller than the destination")
 	}
 	if in.Size == 1 && (in.Op == "lea" || in.Op == "cmovcc") || in.Size < 4 && in.Op == "movnti" {
-		return at.syntax(in.text, "operands that "+in.Op+" takes")
+		return at.errorSyntax(in.text, "operands that "+in.Op+" takes")
 	}
 	return nil
 }
 
-// sizeOf is the size of the location that operands name, or that of int.
-func (p parser) sizeOf(operands []*Operand) int {
+// locationSize is the size of the location that operands name, or that of int.
+func (p parser) locationSize(operands []*Operand) int {
 	for _, o := range operands {
 		if o.Kind == MemOperand && o.Sym != "" {
 			if v := p.Var(o.Sym); v != nil && v.Typed {
@@ -279,9 +279,9 @@ func (p parser) sizeOf(operands []*Operand) int {
 	return Int.Size
 }
 
-// resolve finds the targets of a thread's jumps and the types of its
+// resolveThread finds the targets of a thread's jumps and the types of its
 // registers.
-func (p parser) resolve(t int) error {
+func (p parser) resolveThread(t int) error {
 	code := p.Threads[t].Code
 	labels := map[string]int{}
 	for i, in := range code {
@@ -289,7 +289,7 @@ func (p parser) resolve(t int) error {
 			continue
 		}
 		if _, twice := labels[in.Label]; twice {
-			return position{p.File, in.Line}.meaning("the label %s is given twice in P%d", in.Label, t)
+			return position{p.File, in.Line}.errorMeaning("the label %s is given twice in P%d", in.Label, t)
 		}
 		labels[in.Label] = i
 	}
@@ -301,7 +301,7 @@ func (p parser) resolve(t int) error {
 		}
 		target, ok := labels[in.target]
 		if !ok {
-			return position{p.File, in.Line}.meaning("P%d has no label %s", t, in.target)
+			return position{p.File, in.Line}.errorMeaning("P%d has no label %s", t, in.target)
 		}
 		in.Target = target
 	}

@@ -24,7 +24,7 @@ type Prop interface {
 	Holds(get func(Loc) int64) bool
 	// String is the proposition as herd prints it, without outer parentheses.
 	String() string
-	each(func(Loc))
+	eachLocation(func(Loc))
 }
 
 // Atom compares a location with a number or an address, or with another
@@ -70,17 +70,17 @@ func (p Not) Holds(get func(Loc) int64) bool { return !p.P.Holds(get) }
 // Holds implements Prop.
 func (True) Holds(func(Loc) int64) bool { return true }
 
-func (a *Atom) each(f func(Loc)) {
+func (a *Atom) eachLocation(f func(Loc)) {
 	f(a.Loc)
 	if a.Other != nil {
 		f(*a.Other)
 	}
 }
-func (p And) each(f func(Loc))     { p.L.each(f); p.R.each(f) }
-func (p Or) each(f func(Loc))      { p.L.each(f); p.R.each(f) }
-func (p Implies) each(f func(Loc)) { p.L.each(f); p.R.each(f) }
-func (p Not) each(f func(Loc))     { p.P.each(f) }
-func (True) each(func(Loc))        {}
+func (p And) eachLocation(f func(Loc))     { p.L.eachLocation(f); p.R.eachLocation(f) }
+func (p Or) eachLocation(f func(Loc))      { p.L.eachLocation(f); p.R.eachLocation(f) }
+func (p Implies) eachLocation(f func(Loc)) { p.L.eachLocation(f); p.R.eachLocation(f) }
+func (p Not) eachLocation(f func(Loc))     { p.P.eachLocation(f) }
+func (True) eachLocation(func(Loc))        {}
 
 func (a *Atom) String() string {
 	op := "="
@@ -104,8 +104,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("%s+%d", v.Sym, v.Num)
 }
 
-// level is how tightly a proposition's operator binds.
-func level(p Prop) int {
+// bindingLevel is how tightly a proposition's operator binds.
+func bindingLevel(p Prop) int {
 	switch p.(type) {
 	case Implies:
 		return 0
@@ -117,42 +117,42 @@ func level(p Prop) int {
 	return 3
 }
 
-// wrap puts parentheses around an operand that binds less tightly.
-func wrap(p Prop, least int) string {
-	if level(p) < least {
+// parenthesize puts parentheses around an operand that binds less tightly.
+func parenthesize(p Prop, least int) string {
+	if bindingLevel(p) < least {
 		return "(" + p.String() + ")"
 	}
 	return p.String()
 }
 
-func (p And) String() string     { return wrap(p.L, 2) + ` /\ ` + wrap(p.R, 2) }
-func (p Or) String() string      { return wrap(p.L, 1) + ` \/ ` + wrap(p.R, 1) }
-func (p Implies) String() string { return wrap(p.L, 1) + " => " + wrap(p.R, 0) }
+func (p And) String() string     { return parenthesize(p.L, 2) + ` /\ ` + parenthesize(p.R, 2) }
+func (p Or) String() string      { return parenthesize(p.L, 1) + ` \/ ` + parenthesize(p.R, 1) }
+func (p Implies) String() string { return parenthesize(p.L, 1) + " => " + parenthesize(p.R, 0) }
 func (p Not) String() string     { return "not (" + p.P.String() + ")" }
 func (True) String() string      { return "true" }
 
 // Condition is the test's question as herd prints it.
 func (t *Test) Condition() string {
 	s := t.Cond.String()
-	if !strings.HasPrefix(s, "not (") || !strings.HasSuffix(s, ")") || level(t.Cond) < 3 {
+	if !strings.HasPrefix(s, "not (") || !strings.HasSuffix(s, ")") || bindingLevel(t.Cond) < 3 {
 		s = "(" + s + ")"
 	}
 	return t.Quant.String() + " " + s
 }
 
-// prop reads a proposition: => binds least, then \/, then /\.
-func (p parser) prop(r *reader) (Prop, error) {
+// parseProposition reads a proposition: => binds least, then \/, then /\.
+func (p parser) parseProposition(r *reader) (Prop, error) {
 	left, err := p.disjunction(r)
-	if err != nil || !r.accept("=>") {
+	if err != nil || !r.acceptText("=>") {
 		return left, err
 	}
-	right, err := p.prop(r)
+	right, err := p.parseProposition(r)
 	return Implies{left, right}, err
 }
 
 func (p parser) disjunction(r *reader) (Prop, error) {
 	left, err := p.conjunction(r)
-	for err == nil && r.accept(`\/`) {
+	for err == nil && r.acceptText(`\/`) {
 		var right Prop
 		right, err = p.conjunction(r)
 		left = Or{left, right}
@@ -161,113 +161,113 @@ func (p parser) disjunction(r *reader) (Prop, error) {
 }
 
 func (p parser) conjunction(r *reader) (Prop, error) {
-	left, err := p.factor(r)
-	for err == nil && r.accept(`/\`) {
+	left, err := p.parseFactor(r)
+	for err == nil && r.acceptText(`/\`) {
 		var right Prop
-		right, err = p.factor(r)
+		right, err = p.parseFactor(r)
 		left = And{left, right}
 	}
 	return left, err
 }
 
-func (p parser) factor(r *reader) (Prop, error) {
+func (p parser) parseFactor(r *reader) (Prop, error) {
 	switch {
-	case r.accept("("):
-		inner, err := p.prop(r)
+	case r.acceptText("("):
+		inner, err := p.parseProposition(r)
 		if err != nil {
 			return nil, err
 		}
-		return inner, r.expect(")")
-	case r.accept("~") || r.acceptWord("not"):
-		inner, err := p.factor(r)
+		return inner, r.expectText(")")
+	case r.acceptText("~") || r.acceptWord("not"):
+		inner, err := p.parseFactor(r)
 		return Not{inner}, err
 	case r.acceptWord("true"):
 		return True{}, nil
 	case r.acceptWord("false"):
 		return Not{True{}}, nil
 	}
-	return p.atom(r)
+	return p.parseAtom(r)
 }
 
-func (p parser) atom(r *reader) (Prop, error) {
-	loc, err := p.loc(r)
+func (p parser) parseAtom(r *reader) (Prop, error) {
+	loc, err := p.parseLocation(r)
 	if err != nil {
 		return nil, err
 	}
 	a := &Atom{Loc: loc}
 	switch {
-	case r.accept("="), r.accept("=="):
-	case r.accept("!="):
+	case r.acceptText("="), r.acceptText("=="):
+	case r.acceptText("!="):
 		a.Differ = true
 	default:
-		return nil, r.wrong(quoted("=") + " or " + quoted("!="))
+		return nil, r.errorExpected(quoteTrimmed("=") + " or " + quoteTrimmed("!="))
 	}
-	t := r.peek()
+	t := r.peekToken()
 	switch {
-	case t.text == "[", t.kind == tokNumber && r.peekAt(1).text == ":":
-		other, err := p.loc(r)
+	case t.text == "[", t.kind == tokNumber && r.peekTokenAt(1).text == ":":
+		other, err := p.parseLocation(r)
 		a.Other = &other
 		return a, err
 	case t.kind == tokName && p.Var(t.text) == nil:
-		return nil, r.at(t).meaning("%s is no location of the test", t.text)
+		return nil, r.positionOf(t).errorMeaning("%s is no location of the test", t.text)
 	}
-	a.Value, err = p.value(r)
+	a.Value, err = p.parseValue(r)
 	return a, err
 }
 
-// loc reads THREAD:REGISTER, x, [x], t[1] or [t[1]].
-func (p parser) loc(r *reader) (Loc, error) {
-	if t := r.peek(); t.kind == tokNumber || t.kind == tokName && r.peekAt(1).text == ":" {
-		return p.regLoc(r)
+// parseLocation reads THREAD:REGISTER, x, [x], t[1] or [t[1]].
+func (p parser) parseLocation(r *reader) (Loc, error) {
+	if t := r.peekToken(); t.kind == tokNumber || t.kind == tokName && r.peekTokenAt(1).text == ":" {
+		return p.parseRegister(r)
 	}
-	bracket := r.accept("[")
-	name, err := r.name("a register as THREAD:REGISTER, or a location")
+	bracket := r.acceptText("[")
+	name, err := r.readName("a register as THREAD:REGISTER, or a location")
 	if err != nil {
 		return Loc{}, err
 	}
 	v := p.Var(name.text)
 	if v == nil {
-		return Loc{}, r.at(name).meaning("%s is no location of the test", name.text)
+		return Loc{}, r.positionOf(name).errorMeaning("%s is no location of the test", name.text)
 	}
 	loc := Loc{Thread: -1, Name: name.text}
-	if r.accept("[") {
-		if loc.Index, err = r.small(int64(v.Count), "an index of "+name.text); err != nil {
+	if r.acceptText("[") {
+		if loc.Index, err = r.readBounded(int64(v.Count), "an index of "+name.text); err != nil {
 			return loc, err
 		}
 		loc.Array = true
-		if err := r.expect("]"); err != nil {
+		if err := r.expectText("]"); err != nil {
 			return loc, err
 		}
 	}
 	if bracket {
-		err = r.expect("]")
+		err = r.expectText("]")
 	}
 	return loc, err
 }
 
-// regLoc reads THREAD:REGISTER; the thread is a number, with or without P.
-func (p parser) regLoc(r *reader) (Loc, error) {
-	t := r.peek()
+// parseRegister reads THREAD:REGISTER; the thread is a number, with or without P.
+func (p parser) parseRegister(r *reader) (Loc, error) {
+	t := r.peekToken()
 	limit := int64(MaxThreads)
 	if n := len(p.Threads); n > 0 {
 		limit = int64(n)
 	}
 	n, ok := parseNumber(strings.TrimPrefix(t.text, "P"))
 	if !ok || n < 0 || n >= limit {
-		return Loc{}, r.wrong(fmt.Sprintf("a thread from 0 to %d", limit-1))
+		return Loc{}, r.errorExpected(fmt.Sprintf("a thread from 0 to %d", limit-1))
 	}
-	r.next()
-	if err := r.expect(":"); err != nil {
+	r.nextToken()
+	if err := r.expectText(":"); err != nil {
 		return Loc{}, err
 	}
-	r.accept("%")
-	name, err := r.name("a register")
+	r.acceptText("%")
+	name, err := r.readName("a register")
 	if err != nil {
 		return Loc{}, err
 	}
 	v, ok := lookUpReg(name.text)
 	if !ok || v.reg == 4 {
-		return Loc{}, r.at(name).syntax(quoted(name.text), "a general register other than rsp")
+		return Loc{}, r.positionOf(name).errorSyntax(quoteTrimmed(name.text), "a general register other than rsp")
 	}
-	return Loc{Thread: int(n), Reg: v.reg, Name: p.regName(v.reg)}, nil
+	return Loc{Thread: int(n), Reg: v.reg, Name: p.registerName(v.reg)}, nil
 }

@@ -32,7 +32,7 @@ func ParseExpectations(file, text string) ([]Expectation, error) {
 	for i, line := range strings.Split(text, "\n") {
 		fields := strings.Fields(line)
 		wrong := func(found, expected string) error {
-			return errExpectation.New(file, i+1, quoted(found), expected)
+			return errExpectation.New(file, i+1, quoteTrimmed(found), expected)
 		}
 		switch {
 		case states > 0:

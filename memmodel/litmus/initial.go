@@ -13,12 +13,12 @@ var typeNames = map[string]Type{
 
 var qualifiers = []string{"volatile", "const", "_Atomic", "signed", "unsigned"}
 
-// typeName reads a type, if there is one.
-func (p parser) typeName(r *reader) (typ Type, typed bool, err error) {
+// parseType reads a type, if there is one.
+func (p parser) parseType(r *reader) (typ Type, typed bool, err error) {
 	typ = Int
 	unsigned := false
-	for r.peek().kind == tokName {
-		word := r.peek().text
+	for r.peekToken().kind == tokName {
+		word := r.peekToken().text
 		t, known := typeNames[word]
 		switch {
 		case known && typed && typ.Name == "long" && (word == "long" || word == "int"), known && typed && typ.Name == "short" && word == "int":
@@ -27,82 +27,82 @@ func (p parser) typeName(r *reader) (typ Type, typed bool, err error) {
 			typ = t
 		case slices.Contains(qualifiers, word):
 			unsigned = unsigned || word == "unsigned"
-			r.next()
+			r.nextToken()
 			continue
 		default:
-			return pointer(r, sign(typ, unsigned), typed || unsigned)
+			return parsePointer(r, applySign(typ, unsigned), typed || unsigned)
 		}
 		typed = true
-		r.next()
+		r.nextToken()
 	}
-	return pointer(r, sign(typ, unsigned), typed || unsigned)
+	return parsePointer(r, applySign(typ, unsigned), typed || unsigned)
 }
 
-func sign(t Type, unsigned bool) Type {
+func applySign(t Type, unsigned bool) Type {
 	if unsigned && t.Signed {
 		t.Name, t.Signed = "unsigned "+t.Name, false
 	}
 	return t
 }
 
-func pointer(r *reader, t Type, typed bool) (Type, bool, error) {
-	if !r.accept("*") {
+func parsePointer(r *reader, t Type, typed bool) (Type, bool, error) {
+	if !r.acceptText("*") {
 		return t, typed, nil
 	}
 	if !typed {
-		return t, false, r.at(r.peek()).syntax(quoted("*"), "a type before it")
+		return t, false, r.positionOf(r.peekToken()).errorSyntax(quoteTrimmed("*"), "a type before it")
 	}
 	return Type{Name: t.Name + "*", Size: 8, Signed: true}, true, nil
 }
 
-// initial reads the initial state.
-func (p parser) initial(r *reader) error {
-	for r.peek().kind != tokEnd {
-		if r.accept(";") {
+// parseInitialState reads the initial state.
+func (p parser) parseInitialState(r *reader) error {
+	for r.peekToken().kind != tokEnd {
+		if r.acceptText(";") {
 			continue
 		}
-		if err := p.binding(r); err != nil {
+		if err := p.parseBinding(r); err != nil {
 			return err
 		}
-		if r.peek().kind != tokEnd && !r.accept(";") {
-			return r.wrong(quoted(";"))
+		if r.peekToken().kind != tokEnd && !r.acceptText(";") {
+			return r.errorExpected(quoteTrimmed(";"))
 		}
 	}
 	return nil
 }
 
-// binding reads one entry: [type] location [= value].
-func (p parser) binding(r *reader) error {
-	typ, typed, err := p.typeName(r)
+// parseBinding reads one entry: [type] location [= value].
+func (p parser) parseBinding(r *reader) error {
+	typ, typed, err := p.parseType(r)
 	if err != nil {
 		return err
 	}
-	t := r.peek()
-	if t.kind == tokNumber || t.kind == tokName && r.peekAt(1).text == ":" {
+	t := r.peekToken()
+	if t.kind == tokNumber || t.kind == tokName && r.peekTokenAt(1).text == ":" {
 		return p.regBinding(r, typ, typed)
 	}
-	bracket := r.accept("[")
-	name, err := r.name("a location, a register as THREAD:REGISTER, or a type")
+	bracket := r.acceptText("[")
+	name, err := r.readName("a location, a register as THREAD:REGISTER, or a type")
 	if err != nil {
 		return err
 	}
 	if v := p.Var(name.text); v != nil && v.Init != nil && !v.Array {
-		return r.at(name).meaning("%s is given twice", name.text)
+		return r.positionOf(name).errorMeaning("%s is given twice", name.text)
 	}
 	if bracket {
-		if err := r.expect("]"); err != nil {
+		if err := r.expectText("]"); err != nil {
 			return err
 		}
-	} else if r.accept("[") {
+	} else if r.acceptText("[") {
 		return p.arrayBinding(r, name, typ, typed)
 	}
 	value := Value{}
-	if r.accept("=") {
-		if value, err = p.value(r); err != nil {
+	if r.acceptText("=") {
+		if value, err = p.parseValue(r); err != nil {
 			return err
 		}
 	}
-	v := p.declare(name.text)
+	v := p.declareLocation(name.text)
 	v.Init = []Value{value}
 	if typed {
 		v.Type, v.Typed = typ, true
@@ -110,8 +110,8 @@ func (p parser) binding(r *reader) error {
 	return nil
 }
 
-// declare returns the location of that name, made if need be.
-func (p parser) declare(name string) *Var {
+// declareLocation returns the location of that name, made if need be.
+func (p parser) declareLocation(name string) *Var {
 	if v := p.Var(name); v != nil {
 		return v
 	}
@@ -122,55 +122,55 @@ func (p parser) declare(name string) *Var {
 // arrayBinding reads the rest of name[count] = {values}, or of name[index] =
 // value for an array that is there.
 func (p parser) arrayBinding(r *reader, name token, typ Type, typed bool) error {
-	n, err := r.small(257, "a number of elements from 1 to 256")
+	n, err := r.readBounded(257, "a number of elements from 1 to 256")
 	if err != nil {
 		return err
 	}
-	if err := r.expect("]"); err != nil {
+	if err := r.expectText("]"); err != nil {
 		return err
 	}
 	if v := p.Var(name.text); v != nil {
-		return p.element(r, name, v, n)
+		return p.checkElement(r, name, v, n)
 	}
 	if n == 0 {
-		return r.at(name).syntax("0", "a number of elements from 1 to 256")
+		return r.positionOf(name).errorSyntax("0", "a number of elements from 1 to 256")
 	}
 	values := make([]Value, n)
-	if r.accept("=") {
-		if err := p.elements(r, values); err != nil {
+	if r.acceptText("=") {
+		if err := p.parseElements(r, values); err != nil {
 			return err
 		}
 	}
-	v := p.declare(name.text)
+	v := p.declareLocation(name.text)
 	*v = Var{Name: name.text, Type: typ, Typed: typed, Count: n, Array: true, Init: values}
 	return nil
 }
 
-func (p parser) element(r *reader, name token, v *Var, n int) error {
+func (p parser) checkElement(r *reader, name token, v *Var, n int) error {
 	if !v.Array || n >= v.Count {
-		return r.at(name).meaning("%s has no element %d", v.Name, n)
+		return r.positionOf(name).errorMeaning("%s has no element %d", v.Name, n)
 	}
-	if err := r.expect("="); err != nil {
+	if err := r.expectText("="); err != nil {
 		return err
 	}
-	value, err := p.value(r)
+	value, err := p.parseValue(r)
 	v.Init[n] = value
 	return err
 }
 
-// elements reads {v, v, ...}; missing ones are zero.
-func (p parser) elements(r *reader, values []Value) error {
-	if err := r.expect("{"); err != nil {
+// parseElements reads {v, v, ...}; missing ones are zero.
+func (p parser) parseElements(r *reader, values []Value) error {
+	if err := r.expectText("{"); err != nil {
 		return err
 	}
-	for i := 0; !r.accept("}"); i++ {
-		if i > 0 && !r.accept(",") {
-			return r.wrong(quoted(",") + " or " + quoted("}"))
+	for i := 0; !r.acceptText("}"); i++ {
+		if i > 0 && !r.acceptText(",") {
+			return r.errorExpected(quoteTrimmed(",") + " or " + quoteTrimmed("}"))
 		}
 		if i == len(values) {
-			return r.wrong(quoted("}") + ": the array has no more elements")
+			return r.errorExpected(quoteTrimmed("}") + ": the array has no more elements")
 		}
-		v, err := p.value(r)
+		v, err := p.parseValue(r)
 		if err != nil {
 			return err
 		}
@@ -179,49 +179,49 @@ func (p parser) elements(r *reader, values []Value) error {
 	return nil
 }
 
-// value reads a number, or a location whose address is meant: x, &x, t[1],
+// parseValue reads a number, or a location whose address is meant: x, &x, t[1],
 // x+4.
-func (p parser) value(r *reader) (Value, error) {
-	if r.peek().kind == tokNumber {
-		n, err := r.number()
+func (p parser) parseValue(r *reader) (Value, error) {
+	if r.peekToken().kind == tokNumber {
+		n, err := r.readNumber()
 		return Value{Num: n}, err
 	}
-	r.accept("&")
-	name, err := r.name("a number or a location")
+	r.acceptText("&")
+	name, err := r.readName("a number or a location")
 	if err != nil {
 		return Value{}, err
 	}
 	v := Value{Sym: name.text}
-	target := p.declare(name.text)
-	if r.accept("[") {
-		n, err := r.small(int64(target.Count)+1, "an index of "+name.text)
+	target := p.declareLocation(name.text)
+	if r.acceptText("[") {
+		n, err := r.readBounded(int64(target.Count)+1, "an index of "+name.text)
 		if err != nil {
 			return v, err
 		}
 		v.Num = int64(n * target.Type.Size)
-		return v, r.expect("]")
+		return v, r.expectText("]")
 	}
-	if r.accept("+") {
-		v.Num, err = r.number()
+	if r.acceptText("+") {
+		v.Num, err = r.readNumber()
 	}
 	return v, err
 }
 
 // regBinding reads THREAD:REGISTER = value.
 func (p parser) regBinding(r *reader, typ Type, typed bool) error {
-	t := r.peek()
-	loc, err := p.regLoc(r)
+	t := r.peekToken()
+	loc, err := p.parseRegister(r)
 	if err != nil {
 		return err
 	}
 	for _, other := range p.Regs {
 		if other.Thread == loc.Thread && other.Reg == loc.Reg {
-			return r.at(t).meaning("%v is given twice", loc)
+			return r.positionOf(t).errorMeaning("%v is given twice", loc)
 		}
 	}
 	init := RegInit{Thread: loc.Thread, Reg: loc.Reg, Type: typ, Typed: typed}
-	if r.accept("=") {
-		if init.Value, err = p.value(r); err != nil {
+	if r.acceptText("=") {
+		if init.Value, err = p.parseValue(r); err != nil {
 			return err
 		}
 	}
@@ -229,8 +229,8 @@ func (p parser) regBinding(r *reader, typ Type, typed bool) error {
 	return nil
 }
 
-// typeReg gives a register a type.
-func (p parser) typeReg(thread int, reg Reg, typ Type) {
+// setRegisterType gives a register a type.
+func (p parser) setRegisterType(thread int, reg Reg, typ Type) {
 	for i := range p.Regs {
 		if p.Regs[i].Thread == thread && p.Regs[i].Reg == reg {
 			p.Regs[i].Type, p.Regs[i].Typed = typ, true

@@ -103,8 +103,8 @@ func Supported() string {
 		"five also with b, w, l, q), the lock prefix, mfence sfence lfence, jmp jcc setcc cmovcc, nop pause endbr64 ret"
 }
 
-// mnemonic finds the meaning of a word.
-func mnemonic(word string) (in Instr, ok bool) {
+// lookUpMnemonic finds the meaning of a word.
+func lookUpMnemonic(word string) (in Instr, ok bool) {
 	word = strings.ToLower(word)
 	if _, ok := operations[word]; ok && !strings.HasSuffix(word, "cc") {
 		return Instr{Op: word}, true
@@ -121,11 +121,11 @@ func mnemonic(word string) (in Instr, ok bool) {
 			return Instr{Op: "cmovcc", Cond: c, suffix: suffixes[rest[len(rest)-1]]}, true
 		}
 	}
-	return suffixed(word)
+	return lookUpSuffixed(word)
 }
 
-// suffixed finds instructions with a suffix for the size of their operands.
-func suffixed(word string) (in Instr, ok bool) {
+// lookUpSuffixed finds instructions with a suffix for the size of their operands.
+func lookUpSuffixed(word string) (in Instr, ok bool) {
 	n := len(word)
 	if n < 2 {
 		return in, false
@@ -144,17 +144,17 @@ func suffixed(word string) (in Instr, ok bool) {
 	return in, false
 }
 
-// assembly is the instruction as AT&T's syntax has it, with a number for every
+// assemblyText is the instruction as AT&T's syntax has it, with a number for every
 // location and the given label for a jump to go to.
-func (t *Test) assembly(in Instr, label string) string {
+func (t *Test) assemblyText(in Instr, label string) string {
 	if in.Op == "ret" {
 		return "jmp " + label
 	}
-	return t.write(in, label, t.operand)
+	return t.formatInstr(in, label, t.operandText)
 }
 
-// write is the instruction with operands in the given notation.
-func (t *Test) write(in Instr, label string, operand func(o Operand, size int) string) string {
+// formatInstr is the instruction with operands in the given notation.
+func (t *Test) formatInstr(in Instr, label string, operand func(o Operand, size int) string) string {
 	var b strings.Builder
 	if in.Lock {
 		b.WriteString("lock ")
@@ -182,10 +182,10 @@ func (t *Test) write(in Instr, label string, operand func(o Operand, size int) s
 	return b.String()
 }
 
-func (t *Test) operand(o Operand, size int) string {
+func (t *Test) operandText(o Operand, size int) string {
 	switch o.Kind {
 	case RegOperand:
-		return "%" + view{o.Reg, size, o.High}.name()
+		return "%" + view{o.Reg, size, o.High}.partName()
 	case ImmOperand:
 		return fmt.Sprintf("$%d", t.Number(o))
 	}

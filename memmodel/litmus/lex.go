@@ -30,8 +30,8 @@ func isLetter(c byte) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// lex splits a text that begins at the given line.
-func lex(text string, line int) []token {
+// splitTokens splits a text that begins at the given line.
+func splitTokens(text string, line int) []token {
 	var out []token
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -78,35 +78,35 @@ type reader struct {
 }
 
 func newReader(file, text string, line int) *reader {
-	return &reader{file: file, toks: lex(text, line), last: line + strings.Count(strings.TrimRight(text, "\n\t "), "\n")}
+	return &reader{file: file, toks: splitTokens(text, line), last: line + strings.Count(strings.TrimRight(text, "\n\t "), "\n")}
 }
 
-func (r *reader) peek() token {
+func (r *reader) peekToken() token {
 	if len(r.toks) == 0 {
 		return token{line: r.last}
 	}
 	return r.toks[0]
 }
 
-func (r *reader) peekAt(n int) token {
+func (r *reader) peekTokenAt(n int) token {
 	if n < len(r.toks) {
 		return r.toks[n]
 	}
 	return token{line: r.last}
 }
 
-func (r *reader) next() token {
-	t := r.peek()
+func (r *reader) nextToken() token {
+	t := r.peekToken()
 	if len(r.toks) > 0 {
 		r.toks = r.toks[1:]
 	}
 	return t
 }
 
-// accept takes the next token if it is that text.
-func (r *reader) accept(text string) bool {
-	if t := r.peek(); t.kind == tokPunct && t.text == text {
-		r.next()
+// acceptText takes the next token if it is that text.
+func (r *reader) acceptText(text string) bool {
+	if t := r.peekToken(); t.kind == tokPunct && t.text == text {
+		r.nextToken()
 		return true
 	}
 	return false
@@ -114,41 +114,41 @@ func (r *reader) accept(text string) bool {
 
 // acceptWord takes the next token if it is that word.
 func (r *reader) acceptWord(text string) bool {
-	if t := r.peek(); t.kind == tokName && t.text == text {
-		r.next()
+	if t := r.peekToken(); t.kind == tokName && t.text == text {
+		r.nextToken()
 		return true
 	}
 	return false
 }
 
-func (r *reader) expect(text string) error {
-	if r.accept(text) {
+func (r *reader) expectText(text string) error {
+	if r.acceptText(text) {
 		return nil
 	}
-	return r.wrong(quoted(text))
+	return r.errorExpected(quoteTrimmed(text))
 }
 
-// wrong is the error that the next token is not the expected one.
-func (r *reader) wrong(expected string) error {
-	t := r.peek()
+// errorExpected is the error that the next token is not the expected one.
+func (r *reader) errorExpected(expected string) error {
+	t := r.peekToken()
 	found := ""
 	if t.kind != tokEnd {
-		found = quoted(t.text)
+		found = quoteTrimmed(t.text)
 	}
-	return r.at(t).syntax(found, expected)
+	return r.positionOf(t).errorSyntax(found, expected)
 }
 
-func (r *reader) at(t token) position { return position{r.file, t.line} }
+func (r *reader) positionOf(t token) position { return position{r.file, t.line} }
 
-// number reads a number: decimal, hexadecimal or octal, up to 64 bits of
+// readNumber reads a number: decimal, hexadecimal or octal, up to 64 bits of
 // either signedness.
-func (r *reader) number() (int64, error) {
-	t := r.peek()
+func (r *reader) readNumber() (int64, error) {
+	t := r.peekToken()
 	n, ok := parseNumber(t.text)
 	if t.kind != tokNumber || !ok {
-		return 0, r.wrong("a number")
+		return 0, r.errorExpected("a number")
 	}
-	r.next()
+	r.nextToken()
 	return n, nil
 }
 
@@ -160,22 +160,22 @@ func parseNumber(text string) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// small reads a number from 0 to limit-1.
-func (r *reader) small(limit int64, expected string) (int, error) {
-	t := r.peek()
-	n, err := r.number()
+// readBounded reads a number from 0 to limit-1.
+func (r *reader) readBounded(limit int64, expected string) (int, error) {
+	t := r.peekToken()
+	n, err := r.readNumber()
 	if err != nil || n < 0 || n >= limit {
-		return 0, r.at(t).syntax(quoted(t.text), expected)
+		return 0, r.positionOf(t).errorSyntax(quoteTrimmed(t.text), expected)
 	}
 	return int(n), nil
 }
 
-func (r *reader) name(expected string) (token, error) {
-	t := r.peek()
+func (r *reader) readName(expected string) (token, error) {
+	t := r.peekToken()
 	if t.kind != tokName {
-		return t, r.wrong(expected)
+		return t, r.errorExpected(expected)
 	}
-	return r.next(), nil
+	return r.nextToken(), nil
 }
 
 // stripComments blanks out (* nested comments *), keeping lines.
@@ -207,7 +207,7 @@ func stripComments(file, text string) (string, error) {
 		}
 	}
 	if depth > 0 {
-		return "", position{file, opened}.syntax("a comment without an end", "*)")
+		return "", position{file, opened}.errorSyntax("a comment without an end", "*)")
 	}
 	return string(out), nil
 }

@@ -33,9 +33,9 @@ func (s State) Key() string {
 func (t *Test) Observer() *Observer {
 	o := &Observer{test: t, index: map[Loc]int{}}
 	add := func(l Loc) { o.Locs = append(o.Locs, t.canonical(l)...) }
-	t.Cond.each(add)
+	t.Cond.eachLocation(add)
 	if t.Filter != nil {
-		t.Filter.each(add)
+		t.Filter.eachLocation(add)
 	}
 	for _, l := range t.Locations {
 		add(l)
@@ -48,7 +48,7 @@ func (t *Test) Observer() *Observer {
 	})
 	o.Locs = slices.Compact(o.Locs)
 	for i, l := range o.Locs {
-		o.types = append(o.types, t.typeOf(l))
+		o.types = append(o.types, t.locationType(l))
 		o.index[l] = i
 	}
 	return o
@@ -58,7 +58,7 @@ func (t *Test) Observer() *Observer {
 // their elements.
 func (t *Test) canonical(l Loc) []Loc {
 	if l.IsReg() {
-		l.Name = t.regName(l.Reg)
+		l.Name = t.registerName(l.Reg)
 		return []Loc{l}
 	}
 	v := t.Var(l.Name)
@@ -73,18 +73,18 @@ func (t *Test) canonical(l Loc) []Loc {
 	return all
 }
 
-// regName is how states show a register: as herd does, rax in tests for
+// registerName is how states show a register: as herd does, rax in tests for
 // X86_64 and EAX in those for X86.
-func (t *Test) regName(r Reg) string {
+func (t *Test) registerName(r Reg) string {
 	if t.Arch == "X86" {
-		return strings.ToUpper(view{r, 4, false}.name())
+		return strings.ToUpper(view{r, 4, false}.partName())
 	}
 	return regNames[r]
 }
 
-// typeOf is the type of a location. A register that has none in the initial
+// locationType is the type of a location. A register that has none in the initial
 // state is an int, unless some instruction uses all 64 bits of it.
-func (t *Test) typeOf(l Loc) Type {
+func (t *Test) locationType(l Loc) Type {
 	if !l.IsReg() {
 		return t.Var(l.Name).Type
 	}
@@ -108,8 +108,8 @@ func (t *Test) typeOf(l Loc) Type {
 	return Int
 }
 
-// convert makes a number one of the type.
-func (typ Type) convert(n uint64) int64 {
+// convertNumber makes a number one of the type.
+func (typ Type) convertNumber(n uint64) int64 {
 	shift := 64 - 8*typ.Size
 	if typ.Signed {
 		return int64(n<<shift) >> shift
@@ -124,12 +124,12 @@ func (o *Observer) State(reg func(thread int, r Reg) uint64, memory []byte) Stat
 	for i, l := range o.Locs {
 		typ := o.types[i]
 		if l.IsReg() {
-			s[i] = typ.convert(reg(l.Thread, l.Reg))
+			s[i] = typ.convertNumber(reg(l.Thread, l.Reg))
 			continue
 		}
 		v := o.test.Var(l.Name)
 		at := v.Addr - DataBase + uint64(l.Index*typ.Size)
-		s[i] = typ.convert(getLE(memory[at : at+uint64(typ.Size)]))
+		s[i] = typ.convertNumber(getLE(memory[at : at+uint64(typ.Size)]))
 	}
 	return s
 }
@@ -148,31 +148,31 @@ func (o *Observer) Bytes() []bool {
 	return seen
 }
 
-// get gives a proposition the values of a state.
-func (o *Observer) get(s State) func(Loc) int64 {
+// valuesOf gives a proposition the values of a state.
+func (o *Observer) valuesOf(s State) func(Loc) int64 {
 	return func(l Loc) int64 { return s[o.index[o.test.canonical(l)[0]]] }
 }
 
 // Satisfies reports whether the condition holds in s.
-func (o *Observer) Satisfies(s State) bool { return o.test.Cond.Holds(o.get(s)) }
+func (o *Observer) Satisfies(s State) bool { return o.test.Cond.Holds(o.valuesOf(s)) }
 
 // Counts reports whether the filter lets s count.
 func (o *Observer) Counts(s State) bool {
-	return o.test.Filter == nil || o.test.Filter.Holds(o.get(s))
+	return o.test.Filter == nil || o.test.Filter.Holds(o.valuesOf(s))
 }
 
 // Format is the state as herd prints it: 0:rax=1; [x]=2;
 func (o *Observer) Format(s State) string {
 	var parts []string
 	for i, l := range o.Locs {
-		parts = append(parts, fmt.Sprintf("%s=%s;", l, o.test.show(o.types[i], s[i])))
+		parts = append(parts, fmt.Sprintf("%s=%s;", l, o.test.formatValue(o.types[i], s[i])))
 	}
 	return strings.Join(parts, " ")
 }
 
-// show writes a value; one of eight bytes that is the address of something is
+// formatValue writes a value; one of eight bytes that is the address of something is
 // written by name.
-func (t *Test) show(typ Type, n int64) string {
+func (t *Test) formatValue(typ Type, n int64) string {
 	if typ.Size == 8 {
 		for _, v := range t.Vars {
 			if off := uint64(n) - v.Addr; off < uint64(v.Count*v.Type.Size) {
@@ -203,7 +203,7 @@ func (t *Test) bindAtoms(p Prop) {
 		t.bindAtoms(p.P)
 	case *Atom:
 		if p.Other == nil {
-			p.num = t.typeOf(p.Loc).convert(t.Address(p.Value))
+			p.num = t.locationType(p.Loc).convertNumber(t.Address(p.Value))
 		}
 	}
 }

@@ -10,119 +10,119 @@ var ptrSizes = map[string]int{"byte": 1, "word": 2, "dword": 4, "qword": 8}
 // operandOf reads one operand in AT&T's or Intel's notation: %eax, eax, $1, 1,
 // $x, (x), [x], x, x(%rip), 4(%rax), (%rax,%rbx,4), [rax+rbx*4+4], dword ptr x.
 func (p parser) operandOf(r *reader) (Operand, error) {
-	t := r.peek()
+	t := r.peekToken()
 	size := 0
-	if n, ok := ptrSizes[strings.ToLower(t.text)]; ok && strings.EqualFold(r.peekAt(1).text, "ptr") {
-		r.next()
-		r.next()
+	if n, ok := ptrSizes[strings.ToLower(t.text)]; ok && strings.EqualFold(r.peekTokenAt(1).text, "ptr") {
+		r.nextToken()
+		r.nextToken()
 		size = n
 	}
-	o, err := p.bare(r)
+	o, err := p.parsePlainOperand(r)
 	if size != 0 && o.Kind == MemOperand {
 		o.size = size
 	}
 	return o, err
 }
 
-func (p parser) bare(r *reader) (Operand, error) {
-	t := r.peek()
+func (p parser) parsePlainOperand(r *reader) (Operand, error) {
+	t := r.peekToken()
 	switch {
-	case r.accept("$"):
+	case r.acceptText("$"):
 		return p.immediate(r)
-	case r.accept("%"):
-		return p.register(r)
+	case r.acceptText("%"):
+		return p.parseRegisterOperand(r)
 	case t.text == "(" || t.text == "[":
-		return p.memory(r, emptyMemory())
+		return p.parseAddress(r, emptyMemory())
 	case t.kind == tokNumber:
-		n, err := r.number()
-		if next := r.peek().text; err == nil && (next == "(" || next == "[") {
+		n, err := r.readNumber()
+		if next := r.peekToken().text; err == nil && (next == "(" || next == "[") {
 			o := emptyMemory()
 			o.Imm = n
-			return p.memory(r, o)
+			return p.parseAddress(r, o)
 		}
 		return Operand{Kind: ImmOperand, Imm: n}, err
 	case t.kind == tokName:
 		if _, ok := lookUpReg(t.text); ok && p.Var(t.text) == nil {
-			return p.register(r)
+			return p.parseRegisterOperand(r)
 		}
-		return p.symbol(r)
+		return p.parseSymbol(r)
 	}
-	return Operand{}, r.wrong("a register, a number or a location")
+	return Operand{}, r.errorExpected("a register, a number or a location")
 }
 
 func emptyMemory() Operand { return Operand{Kind: MemOperand, Reg: NoReg, Index: NoReg} }
 
 func (p parser) immediate(r *reader) (Operand, error) {
-	if t := r.peek(); t.kind == tokName {
-		r.next()
-		p.declare(t.text)
+	if t := r.peekToken(); t.kind == tokName {
+		r.nextToken()
+		p.declareLocation(t.text)
 		return Operand{Kind: ImmOperand, Sym: t.text}, nil
 	}
-	n, err := r.number()
+	n, err := r.readNumber()
 	return Operand{Kind: ImmOperand, Imm: n}, err
 }
 
-func (p parser) register(r *reader) (Operand, error) {
-	t, err := r.name("a register")
+func (p parser) parseRegisterOperand(r *reader) (Operand, error) {
+	t, err := r.readName("a register")
 	if err != nil {
 		return Operand{}, err
 	}
 	v, ok := lookUpReg(t.text)
 	if !ok || v.reg == 4 {
-		return Operand{}, r.at(t).syntax(quoted(t.text), "a general register other than rsp")
+		return Operand{}, r.positionOf(t).errorSyntax(quoteTrimmed(t.text), "a general register other than rsp")
 	}
 	return Operand{Kind: RegOperand, Reg: v.reg, High: v.high, size: v.size}, nil
 }
 
-// symbol reads x, x+4, x(%rip) and x[1], in memory.
-func (p parser) symbol(r *reader) (Operand, error) {
+// parseSymbol reads x, x+4, x(%rip) and x[1], in memory.
+func (p parser) parseSymbol(r *reader) (Operand, error) {
 	o := emptyMemory()
-	t := r.next()
-	p.declare(t.text)
+	t := r.nextToken()
+	p.declareLocation(t.text)
 	o.Sym = t.text
 	var err error
-	if r.accept("+") {
-		if o.Imm, err = r.number(); err != nil {
+	if r.acceptText("+") {
+		if o.Imm, err = r.readNumber(); err != nil {
 			return o, err
 		}
 	}
-	if next := r.peek().text; next == "(" || next == "[" {
-		return p.memory(r, o)
+	if next := r.peekToken().text; next == "(" || next == "[" {
+		return p.parseAddress(r, o)
 	}
 	return o, nil
 }
 
-// memory reads an address in parentheses or brackets and adds it to o.
-func (p parser) memory(r *reader, o Operand) (Operand, error) {
-	end := map[string]string{"(": ")", "[": "]"}[r.next().text]
+// parseAddress reads an address in parentheses or brackets and adds it to o.
+func (p parser) parseAddress(r *reader, o Operand) (Operand, error) {
+	end := map[string]string{"(": ")", "[": "]"}[r.nextToken().text]
 	commas, sign := 0, int64(1)
 	for {
-		if err := p.term(r, &o, commas, sign); err != nil {
+		if err := p.parseTerm(r, &o, commas, sign); err != nil {
 			return o, err
 		}
 		sign = 1
-		switch t := r.peek(); {
-		case r.accept(end):
+		switch t := r.peekToken(); {
+		case r.acceptText(end):
 			return o, nil
-		case r.accept("+"):
-		case r.accept("-"):
+		case r.acceptText("+"):
+		case r.acceptText("-"):
 			sign = -1
-		case r.accept(","):
+		case r.acceptText(","):
 			commas++
 		case t.kind == tokNumber && t.text[0] == '-': // [rax-4]
 		default:
-			return o, r.wrong(quoted(end))
+			return o, r.errorExpected(quoteTrimmed(end))
 		}
 	}
 }
 
-// term reads one part of an address.
-func (p parser) term(r *reader, o *Operand, commas int, sign int64) error {
-	t := r.peek()
+// parseTerm reads one part of an address.
+func (p parser) parseTerm(r *reader, o *Operand, commas int, sign int64) error {
+	t := r.peekToken()
 	if t.kind == tokNumber {
-		n, err := r.number()
+		n, err := r.readNumber()
 		if commas == 2 && o.Index != NoReg {
-			return p.scale(r, t, o, n, err)
+			return p.applyScale(r, t, o, n, err)
 		}
 		o.Imm += sign * n
 		return err
@@ -130,8 +130,8 @@ func (p parser) term(r *reader, o *Operand, commas int, sign int64) error {
 	if commas == 1 && t.text == "," || t.text == "," && commas == 0 && o.Reg == NoReg {
 		return nil // no base: (,%rax,4)
 	}
-	percent := r.accept("%")
-	name, err := r.name("a register, a location or a number")
+	percent := r.acceptText("%")
+	name, err := r.readName("a register, a location or a number")
 	if err != nil {
 		return err
 	}
@@ -140,36 +140,36 @@ func (p parser) term(r *reader, o *Operand, commas int, sign int64) error {
 	case strings.EqualFold(name.text, "rip"):
 		return nil
 	case percent && !isReg:
-		return r.at(name).syntax(quoted(name.text), "a general register")
+		return r.positionOf(name).errorSyntax(quoteTrimmed(name.text), "a general register")
 	case !isReg:
-		p.declare(name.text)
+		p.declareLocation(name.text)
 		if o.Sym != "" {
-			return r.at(name).syntax(quoted(name.text), "one location in an address")
+			return r.positionOf(name).errorSyntax(quoteTrimmed(name.text), "one location in an address")
 		}
 		o.Sym = name.text
 		return nil
 	case v.reg == 4 || v.size < 4:
-		return r.at(name).syntax(quoted(name.text), "a 64-bit register other than rsp")
+		return r.positionOf(name).errorSyntax(quoteTrimmed(name.text), "a 64-bit register other than rsp")
 	}
 	// herd's own tests name 32-bit registers here and mean the whole.
-	if r.accept("*") {
-		n, err := r.number()
+	if r.acceptText("*") {
+		n, err := r.readNumber()
 		o.Index = v.reg
-		return p.scale(r, name, o, n, err)
+		return p.applyScale(r, name, o, n, err)
 	}
 	if o.Reg == NoReg && commas == 0 {
 		o.Reg = v.reg
 	} else if o.Index == NoReg {
 		o.Index, o.Scale = v.reg, 1
 	} else {
-		return r.at(name).syntax(quoted(name.text), "at most two registers in an address")
+		return r.positionOf(name).errorSyntax(quoteTrimmed(name.text), "at most two registers in an address")
 	}
 	return nil
 }
 
-func (p parser) scale(r *reader, t token, o *Operand, n int64, err error) error {
+func (p parser) applyScale(r *reader, t token, o *Operand, n int64, err error) error {
 	if err != nil || n != 1 && n != 2 && n != 4 && n != 8 {
-		return r.at(t).syntax(quoted(t.text), "a scale of 1, 2, 4 or 8")
+		return r.positionOf(t).errorSyntax(quoteTrimmed(t.text), "a scale of 1, 2, 4 or 8")
 	}
 	o.Scale = int(n)
 	return nil

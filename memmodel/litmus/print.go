@@ -67,7 +67,7 @@ func (t *Test) writeCode(b *strings.Builder) {
 	columns := make([][]string, len(t.Threads))
 	rows := 0
 	for i := range t.Threads {
-		columns[i] = append([]string{fmt.Sprintf("P%d", i)}, t.source(i)...)
+		columns[i] = append([]string{fmt.Sprintf("P%d", i)}, t.sourceLines(i)...)
 		rows = max(rows, len(columns[i]))
 	}
 	for r := range rows {
@@ -88,8 +88,8 @@ func (t *Test) writeCode(b *strings.Builder) {
 	}
 }
 
-// source is a thread's code, an instruction a line, with labels for jumps.
-func (t *Test) source(thread int) []string {
+// sourceLines is a thread's code, an instruction a line, with labels for jumps.
+func (t *Test) sourceLines(thread int) []string {
 	code := t.Threads[thread].Code
 	targets := map[int]bool{}
 	for _, in := range code {
@@ -99,7 +99,7 @@ func (t *Test) source(thread int) []string {
 	}
 	var lines []string
 	for i, in := range code {
-		text := t.symbolic(in, fmt.Sprintf("L%d", in.Target))
+		text := t.symbolicText(in, fmt.Sprintf("L%d", in.Target))
 		if targets[i] {
 			text = fmt.Sprintf("L%d: %s", i, text)
 		}
@@ -108,18 +108,18 @@ func (t *Test) source(thread int) []string {
 	return lines
 }
 
-// symbolic is the assembly of an instruction with locations by name.
-func (t *Test) symbolic(in Instr, label string) string {
+// symbolicText is the assembly of an instruction with locations by name.
+func (t *Test) symbolicText(in Instr, label string) string {
 	if in.Op == "ret" {
 		return "ret"
 	}
-	return t.write(in, label, t.named)
+	return t.formatInstr(in, label, t.namedOperand)
 }
 
-// named is an operand with its location by name.
-func (t *Test) named(o Operand, size int) string {
+// namedOperand is an operand with its location by name.
+func (t *Test) namedOperand(o Operand, size int) string {
 	if o.Sym == "" || o.Kind == RegOperand {
-		return t.operand(o, size)
+		return t.operandText(o, size)
 	}
 	if o.Kind == ImmOperand {
 		return "$" + o.Sym
@@ -132,11 +132,11 @@ func (t *Test) named(o Operand, size int) string {
 		return "(" + s + ")"
 	}
 	o.Sym, o.Imm = "", 0
-	return s + strings.TrimPrefix(t.operand(o, size), "0")
+	return s + strings.TrimPrefix(t.operandText(o, size), "0")
 }
 
 // Source is instruction i of a thread, with locations by name.
 func (t *Test) Source(thread, i int) string {
 	in := t.Threads[thread].Code[i]
-	return t.symbolic(in, fmt.Sprintf("L%d", in.Target))
+	return t.symbolicText(in, fmt.Sprintf("L%d", in.Target))
 }

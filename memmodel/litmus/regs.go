@@ -48,8 +48,8 @@ func lookUpReg(name string) (view, bool) {
 	return v, ok
 }
 
-// name is the assembler's name of the part.
-func (v view) name() string {
+// partName is the assembler's name of the part.
+func (v view) partName() string {
 	full := regNames[v.reg]
 	if v.reg >= 8 {
 		return full + map[int]string{8: "", 4: "d", 2: "w", 1: "b"}[v.size]

@@ -137,8 +137,8 @@ func (t *Test) Address(v Value) uint64 {
 	return t.Var(v.Sym).Addr + uint64(v.Num)
 }
 
-// layOut gives every location its address.
-func (t *Test) layOut() {
+// layOutLocations gives every location its address.
+func (t *Test) layOutLocations() {
 	next := uint64(DataBase)
 	for i := range t.Vars {
 		v := &t.Vars[i]
@@ -205,15 +205,15 @@ type position struct {
 	line int
 }
 
-func (p position) syntax(found, expected string) error {
+func (p position) errorSyntax(found, expected string) error {
 	if found == "" {
 		found = "the end"
 	}
 	return errSyntax.New(p.file, p.line, found, expected)
 }
 
-func (p position) meaning(format string, args ...any) error {
+func (p position) errorMeaning(format string, args ...any) error {
 	return errMeaning.New(p.file, p.line, fmt.Sprintf(format, args...))
 }
 
-func quoted(s string) string { return "\"" + strings.TrimSpace(s) + "\"" }
+func quoteTrimmed(s string) string { return "\"" + strings.TrimSpace(s) + "\"" }

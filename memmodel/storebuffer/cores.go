@@ -85,7 +85,7 @@ func (c *Cores) Turn(k arch.CoreID, t arch.ThreadID, m Memory) {
 func (c *Cores) Drain(k arch.CoreID, m Memory) {
 	b := &c.cores[k]
 	for i := range b.stores {
-		c.write(b, i, m)
+		c.writeEntry(b, i, m)
 		c.drained++
 	}
 	b.stores = b.stores[:0]
@@ -99,16 +99,16 @@ func (c *Cores) DrainAll(m Memory) {
 	}
 }
 
-func (c *Cores) write(b *core, i int, m Memory) {
+func (c *Cores) writeEntry(b *core, i int, m Memory) {
 	if s := &b.stores[i]; s.Size > 0 {
 		m.Commit(b.thread, s.Addr, s.Data[:s.Size])
 	}
 }
 
-// commit commits entry i of a buffer.
-func (c *Cores) commit(k, i int, m Memory) {
+// commitEntry commits entry i of a buffer.
+func (c *Cores) commitEntry(k, i int, m Memory) {
 	b := &c.cores[k]
-	c.write(b, i, m)
+	c.writeEntry(b, i, m)
 	c.committed++
 	b.stores = dropFences(slices.Delete(b.stores, i, i+1))
 }
@@ -137,22 +137,22 @@ func (c *Cores) Decide(now arch.Cycles, m Memory, to []event.Commit) []event.Com
 	for k := range c.cores {
 		for i := 0; i < len(c.cores[k].stores); {
 			stores := c.cores[k].stores
-			if c.tooYoung(&stores[i], now) {
+			if c.isTooYoung(&stores[i], now) {
 				break
 			}
-			if !c.mayCommit(stores, i) || !c.due(&stores[i], now) {
+			if !c.mayCommit(stores, i) || !c.decideStore(&stores[i], now) {
 				i++
 				continue
 			}
-			c.commit(k, i, m)
+			c.commitEntry(k, i, m)
 			to = append(to, event.Commit{Core: arch.CoreID(k), Entry: uint32(i)})
 		}
 	}
 	return to
 }
 
-// tooYoung reports that neither a store nor any that its core made later is due.
-func (c *Cores) tooYoung(s *uc.Store, now arch.Cycles) bool {
+// isTooYoung reports that neither a store nor any that its core made later is due.
+func (c *Cores) isTooYoung(s *uc.Store, now arch.Cycles) bool {
 	switch {
 	case s.Size == 0 || c.options.Commit == "eager" || c.options.Commit == "random":
 		return false
@@ -162,8 +162,8 @@ func (c *Cores) tooYoung(s *uc.Store, now arch.Cycles) bool {
 	return now < s.Made+arch.Cycles(c.options.Latency)
 }
 
-// due decides about one store.
-func (c *Cores) due(s *uc.Store, now arch.Cycles) bool {
+// decideStore decides about one store.
+func (c *Cores) decideStore(s *uc.Store, now arch.Cycles) bool {
 	switch c.options.Commit {
 	case "eager":
 		return true
@@ -188,7 +188,7 @@ func (c *Cores) Follow(commits []event.Commit, m Memory) bool {
 		if stores := c.cores[x.Core].stores; int(x.Entry) >= len(stores) || !c.mayCommit(stores, int(x.Entry)) {
 			return false
 		}
-		c.commit(int(x.Core), int(x.Entry), m)
+		c.commitEntry(int(x.Core), int(x.Entry), m)
 	}
 	return true
 }

@@ -68,7 +68,7 @@ func (p *PageCores) DrainAll(e Apart) {
 func (p *PageCores) Decide(now arch.Cycles, e Apart, to []event.Commit) []event.Commit {
 	for i := range p.threads {
 		k := arch.CoreID(i)
-		if pages, made := e.Waiting(k); pages > 0 && p.due(made, now) {
+		if pages, made := e.Waiting(k); pages > 0 && p.decidePages(made, now) {
 			e.Drain(k)
 			to = append(to, event.Commit{Core: k})
 		}
@@ -76,7 +76,7 @@ func (p *PageCores) Decide(now arch.Cycles, e Apart, to []event.Commit) []event.
 	return to
 }
 
-func (p *PageCores) due(made, now arch.Cycles) bool {
+func (p *PageCores) decidePages(made, now arch.Cycles) bool {
 	switch p.options.Commit {
 	case "eager":
 		return true

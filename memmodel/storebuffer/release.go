@@ -16,11 +16,11 @@ func (c *Cores) Release(self arch.CoreID, hold func(arch.ThreadID, arch.Addr) in
 		}
 		for i := 0; i < len(c.cores[k].stores); {
 			b := &c.cores[k]
-			if !c.mayCommit(b.stores, i) || b.same(i) <= hold(b.thread, b.stores[i].Addr) {
+			if !c.mayCommit(b.stores, i) || b.countSameAddress(i) <= hold(b.thread, b.stores[i].Addr) {
 				i++
 				continue
 			}
-			c.commit(k, i, m)
+			c.commitEntry(k, i, m)
 			to = append(to, event.Commit{Core: arch.CoreID(k), Entry: uint32(i)})
 		}
 	}
@@ -35,14 +35,14 @@ func (c *Cores) Withheld(self arch.CoreID, f func(t arch.ThreadID, at arch.Addr,
 		b := &c.cores[k]
 		for i := range b.stores {
 			if arch.CoreID(k) != self && b.stores[i].Size > 0 {
-				f(b.thread, b.stores[i].Addr, c.mayCommit(b.stores, i), b.same(i))
+				f(b.thread, b.stores[i].Addr, c.mayCommit(b.stores, i), b.countSameAddress(i))
 			}
 		}
 	}
 }
 
-// same counts the stores to the address of store i, from that on.
-func (b *core) same(i int) int {
+// countSameAddress counts the stores to the address of store i, from that on.
+func (b *core) countSameAddress(i int) int {
 	n := 0
 	for k := i; k < len(b.stores); k++ {
 		if b.stores[k].Size > 0 && b.stores[k].Addr == b.stores[i].Addr {

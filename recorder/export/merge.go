@@ -20,8 +20,8 @@ type source struct {
 
 func (s *source) advance() { s.event, s.at, s.err, s.more = s.next() }
 
-// open opens the stream of a kind.
-func open[E trace.Event](r *trace.Reader, kind trace.Kind, stamp func(*E) event.Stamp) *source {
+// openSource opens the stream of a kind.
+func openSource[E trace.Event](r *trace.Reader, kind trace.Kind, stamp func(*E) event.Stamp) *source {
 	next, stop := iter.Pull2(trace.Get[E](r, trace.Key{Kind: kind}, trace.Where{}))
 	s := &source{stop: stop, next: func() (any, event.Stamp, error, bool) {
 		e, err, more := next()
@@ -31,24 +31,24 @@ func open[E trace.Event](r *trace.Reader, kind trace.Kind, stamp func(*E) event.
 	return s
 }
 
-// merged iterates over the events of threads in the order in which they
+// mergeThreads iterates over the events of threads in the order in which they
 // happened: *event.Start, Exit, Syscall, Signal, Sync. Damage gives an error and
 // is passed over.
-func merged(r *trace.Reader) iter.Seq2[any, error] {
+func mergeThreads(r *trace.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		sources := []*source{
-			open(r, trace.Threads, func(e *event.Start) event.Stamp { return e.Stamp }),
-			open(r, trace.Exits, func(e *event.Exit) event.Stamp { return e.Stamp }),
-			open(r, trace.Syscalls, func(e *event.Syscall) event.Stamp { return e.Stamp }),
-			open(r, trace.Signals, func(e *event.Signal) event.Stamp { return e.Stamp }),
-			open(r, trace.Sync, func(e *event.Sync) event.Stamp { return e.Stamp }),
+			openSource(r, trace.Threads, func(e *event.Start) event.Stamp { return e.Stamp }),
+			openSource(r, trace.Exits, func(e *event.Exit) event.Stamp { return e.Stamp }),
+			openSource(r, trace.Syscalls, func(e *event.Syscall) event.Stamp { return e.Stamp }),
+			openSource(r, trace.Signals, func(e *event.Signal) event.Stamp { return e.Stamp }),
+			openSource(r, trace.Sync, func(e *event.Sync) event.Stamp { return e.Stamp }),
 		}
 		defer func() {
 			for _, s := range sources {
 				s.stop()
 			}
 		}()
-		for s := first(sources); s != nil; s = first(sources) {
+		for s := earliestSource(sources); s != nil; s = earliestSource(sources) {
 			if !yield(s.event, s.err) {
 				return
 			}
@@ -57,8 +57,8 @@ func merged(r *trace.Reader) iter.Seq2[any, error] {
 	}
 }
 
-// first is the source whose event is the earliest, nil if all are at their end.
-func first(sources []*source) (found *source) {
+// earliestSource is the source whose event is the earliest, nil if all are at their end.
+func earliestSource(sources []*source) (found *source) {
 	for _, s := range sources {
 		if s.more && (found == nil || s.err != nil || s.at.Seq < found.at.Seq) {
 			found = s

@@ -34,17 +34,17 @@ func Perfetto(out io.Writer, r *trace.Reader, mhz uint32) []error {
 		out: bufio.NewWriterSize(out, 1<<16), mhz: uint64(max(mhz, 1)), threads: map[arch.ThreadID]*track{},
 		released: map[event.ObjectID]release{}, errs: append([]error(nil), r.Damage()...),
 	}
-	p.begin()
-	p.cores(r)
-	p.delays(r)
-	for e, err := range merged(r) {
+	p.beginFile()
+	p.drawCores(r)
+	p.drawDelays(r)
+	for e, err := range mergeThreads(r) {
 		if err != nil {
 			p.errs = append(p.errs, err)
 			continue
 		}
-		p.event(e)
+		p.drawEvent(e)
 	}
-	p.end()
+	p.endFile()
 	return p.errs
 }
 
@@ -105,13 +105,13 @@ type nanos uint64
 // MarshalJSON implements json.Marshaler.
 func (n nanos) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%d.%03d", n/1000, n%1000), nil }
 
-func (p *perfetto) begin() {
+func (p *perfetto) beginFile() {
 	p.out.WriteString(`{"displayTimeUnit":"ns","traceEvents":[`)
-	p.metadata("process_name", coresPID, 0, "cores")
-	p.sort(coresPID, 0)
+	p.writeMetadata("process_name", coresPID, 0, "cores")
+	p.writeSortIndex(coresPID, 0)
 }
 
-func (p *perfetto) end() {
+func (p *perfetto) endFile() {
 	for _, t := range p.order {
 		t.now = max(t.now, p.last)
 		p.closeAll(t)
@@ -122,7 +122,7 @@ func (p *perfetto) end() {
 	}
 }
 
-func (p *perfetto) write(r record) {
+func (p *perfetto) writeRecord(r record) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		panic("bug: an event has no JSON form: " + err.Error())
@@ -135,17 +135,17 @@ func (p *perfetto) write(r record) {
 	p.out.Write(text)
 }
 
-func (p *perfetto) metadata(event string, pid, tid int32, name string) {
-	p.write(record{Name: event, Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}})
+func (p *perfetto) writeMetadata(event string, pid, tid int32, name string) {
+	p.writeRecord(record{Name: event, Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}})
 }
 
-func (p *perfetto) sort(pid int32, index int) {
-	p.write(record{Name: "process_sort_index", Phase: "M", PID: pid, Args: map[string]any{"sort_index": index}})
+func (p *perfetto) writeSortIndex(pid int32, index int) {
+	p.writeRecord(record{Name: "process_sort_index", Phase: "M", PID: pid, Args: map[string]any{"sort_index": index}})
 }
 
-func (p *perfetto) complete(pid, tid int32, s slice, end nanos) {
+func (p *perfetto) writeSlice(pid, tid int32, s slice, end nanos) {
 	d := max(end, s.at+1) - s.at
-	p.write(record{
+	p.writeRecord(record{
 		Name: s.name, Category: s.category, Phase: "X", Time: s.at, Duration: &d, PID: pid, TID: tid, Args: s.args,
 	})
 }
@@ -162,15 +162,15 @@ type running struct {
 // be drawn as one: a system call and a little more.
 const mergeGap = 4000
 
-// cores draws the threads that the cores ran.
-func (p *perfetto) cores(r *trace.Reader) {
+// drawCores draws the threads that the cores ran.
+func (p *perfetto) drawCores(r *trace.Reader) {
 	var now []running
 	draw := func(core int) {
 		s := now[core]
 		if s.thread == arch.NoThread {
 			return
 		}
-		p.complete(coresPID, int32(core), slice{
+		p.writeSlice(coresPID, int32(core), slice{
 			name: fmt.Sprintf("thread %d", s.thread), category: "core", at: p.nanos(s.begin), args: map[string]any{"thread": s.thread},
 		}, p.nanos(s.end))
 	}
@@ -183,7 +183,7 @@ func (p *perfetto) cores(r *trace.Reader) {
 			continue
 		}
 		for int(d.Core) >= len(now) {
-			p.metadata("thread_name", coresPID, int32(len(now)), fmt.Sprintf("core %d", len(now)))
+			p.writeMetadata("thread_name", coresPID, int32(len(now)), fmt.Sprintf("core %d", len(now)))
 			now = append(now, running{thread: arch.NoThread})
 		}
 		s := &now[d.Core]
@@ -199,42 +199,42 @@ func (p *perfetto) cores(r *trace.Reader) {
 	}
 }
 
-// event draws one event of a thread.
-func (p *perfetto) event(e any) {
+// drawEvent draws one event of a thread.
+func (p *perfetto) drawEvent(e any) {
 	switch e := e.(type) {
 	case *event.Start:
-		p.start(e)
+		p.drawStart(e)
 	case *event.Exit:
-		p.closeAll(p.move(e.Stamp))
+		p.closeAll(p.moveTrack(e.Stamp))
 	case *event.Signal:
-		t := p.move(e.Stamp)
-		p.write(record{
+		t := p.moveTrack(e.Stamp)
+		p.writeRecord(record{
 			Name: fmt.Sprintf("signal %d", e.Number), Category: "signal", Phase: "i", Time: t.now, PID: t.pid,
 			TID: int32(t.thread), Scope: "t",
 		})
 	case *event.Syscall:
-		p.syscall(e)
+		p.drawSyscall(e)
 	case *event.Sync:
-		p.sync(e)
+		p.drawSync(e)
 	}
 }
 
-func (p *perfetto) start(e *event.Start) {
-	t := p.track(e.Thread)
+func (p *perfetto) drawStart(e *event.Start) {
+	t := p.trackOf(e.Thread)
 	if t.pid != e.Process {
 		t.pid = e.Process
-		p.metadata("process_name", t.pid, 0, fmt.Sprintf("process %d", t.pid))
+		p.writeMetadata("process_name", t.pid, 0, fmt.Sprintf("process %d", t.pid))
 	}
 	t.name = fmt.Sprintf("thread %d", e.Thread)
 	if e.Name != "" {
 		t.name += " (" + e.Name + ")"
 	}
-	p.metadata("thread_name", t.pid, int32(e.Thread), t.name)
+	p.writeMetadata("thread_name", t.pid, int32(e.Thread), t.name)
 }
 
-// track is a thread's track. One whose begin was lost counts as a process of its
+// trackOf is a thread's track. One whose begin was lost counts as a process of its
 // own.
-func (p *perfetto) track(id arch.ThreadID) *track {
+func (p *perfetto) trackOf(id arch.ThreadID) *track {
 	t := p.threads[id]
 	if t == nil {
 		t = &track{thread: id, pid: int32(id)}
@@ -244,17 +244,17 @@ func (p *perfetto) track(id arch.ThreadID) *track {
 	return t
 }
 
-// move goes to the time of an event on its thread's track.
-func (p *perfetto) move(s event.Stamp) *track {
-	t := p.track(s.Thread)
+// moveTrack goes to the time of an event on its thread's track.
+func (p *perfetto) moveTrack(s event.Stamp) *track {
+	t := p.trackOf(s.Thread)
 	t.now = max(t.now, p.nanos(s.Time))
 	p.last = max(p.last, t.now)
 	return t
 }
 
-// push begins a slice: a nanosecond after one that begins at the same time, so
+// pushSlice begins a slice: a nanosecond after one that begins at the same time, so
 // that they nest.
-func (p *perfetto) push(t *track, s slice) {
+func (p *perfetto) pushSlice(t *track, s slice) {
 	if n := len(t.open); n > 0 {
 		t.now = max(t.now, t.open[n-1].at+1)
 	}
@@ -262,59 +262,59 @@ func (p *perfetto) push(t *track, s slice) {
 	t.open = append(t.open, s)
 }
 
-// pop ends the innermost slice.
-func (p *perfetto) pop(t *track) {
+// popSlice ends the innermost slice.
+func (p *perfetto) popSlice(t *track) {
 	n := len(t.open) - 1
 	s := t.open[n]
 	t.open = t.open[:n]
 	t.now = max(t.now, s.at+1)
-	p.complete(t.pid, int32(t.thread), s, t.now)
+	p.writeSlice(t.pid, int32(t.thread), s, t.now)
 }
 
 func (p *perfetto) closeAll(t *track) {
 	for len(t.open) > 0 {
-		p.pop(t)
+		p.popSlice(t)
 	}
 }
 
-// syscall draws a system call. One that a signal cut short has no end: it ends
+// drawSyscall draws a system call. One that a signal cut short has no end: it ends
 // where the next begins.
-func (p *perfetto) syscall(e *event.Syscall) {
-	t := p.move(e.Stamp)
+func (p *perfetto) drawSyscall(e *event.Syscall) {
+	t := p.moveTrack(e.Stamp)
 	n := len(t.open)
 	if n > 0 && t.open[n-1].category == "syscall" {
 		if e.Phase == event.Return {
 			t.open[n-1].args["result"] = linux.ResultText(e.Result)
 		}
-		p.pop(t)
+		p.popSlice(t)
 	}
 	if e.Phase == event.Enter {
 		name := linux.NameOrNumber(e.Number)
-		p.push(t, slice{name: name, category: "syscall", args: map[string]any{}})
+		p.pushSlice(t, slice{name: name, category: "syscall", args: map[string]any{}})
 	}
 }
 
-// sync draws a sync operation, and the arrows that end or begin with it.
-func (p *perfetto) sync(e *event.Sync) {
-	t := p.move(e.Stamp)
-	p.wait(t, e)
+// drawSync draws a sync operation, and the arrows that end or begin with it.
+func (p *perfetto) drawSync(e *event.Sync) {
+	t := p.moveTrack(e.Stamp)
+	p.waitForReleases(t, e)
 	if e.Phase == event.Return {
-		p.arrows(t, e, t.now-1)
-		p.unwind(t, e.Op.String())
+		p.drawArrows(t, e, t.now-1)
+		p.unwindSlices(t, e.Op.String())
 		return
 	}
-	p.push(t, slice{name: e.Op.String(), category: "sync", args: map[string]any{
+	p.pushSlice(t, slice{name: e.Op.String(), category: "sync", args: map[string]any{
 		"object": fmt.Sprintf("%#x", uint64(e.Object)), "address": fmt.Sprintf("%#x", uint64(e.Addr)),
 		"pc": fmt.Sprintf("%#x", uint64(e.PC)), "sync": e.Sync, "inner": e.Effects&event.Inner != 0,
 	}})
-	p.arrows(t, e, t.now)
+	p.drawArrows(t, e, t.now)
 	if e.Phase == event.Whole {
-		p.pop(t)
+		p.popSlice(t)
 	}
 }
 
-// effects calls f for each object that is acquired or released.
-func effects(e *event.Sync, acquire, release event.Effects, f func(event.ObjectID, bool)) {
+// eachObject calls f for each object that is acquired or released.
+func eachObject(e *event.Sync, acquire, release event.Effects, f func(event.ObjectID, bool)) {
 	for _, x := range []struct {
 		effect event.Effects
 		object event.ObjectID
@@ -331,9 +331,9 @@ func effects(e *event.Sync, acquire, release event.Effects, f func(event.ObjectI
 	}
 }
 
-// wait moves a thread after the releases of the objects that it acquires.
-func (p *perfetto) wait(t *track, e *event.Sync) {
-	effects(e, e.Effects, 0, func(o event.ObjectID, _ bool) {
+// waitForReleases moves a thread after the releases of the objects that it acquires.
+func (p *perfetto) waitForReleases(t *track, e *event.Sync) {
+	eachObject(e, e.Effects, 0, func(o event.ObjectID, _ bool) {
 		if r, ok := p.released[o]; ok && r.thread != t.thread {
 			t.now = max(t.now, r.at+3)
 			p.last = max(p.last, t.now)
@@ -345,13 +345,13 @@ func (p *perfetto) wait(t *track, e *event.Sync) {
 	}
 }
 
-// arrows draws those that end at a time in the innermost slice of a thread, and
+// drawArrows draws those that end at a time in the innermost slice of a thread, and
 // notes those that begin there.
-func (p *perfetto) arrows(t *track, e *event.Sync, at nanos) {
+func (p *perfetto) drawArrows(t *track, e *event.Sync, at nanos) {
 	if len(t.open) == 0 {
 		return // the begin of the operation is lost
 	}
-	effects(e, e.Effects, e.Effects, func(o event.ObjectID, releases bool) {
+	eachObject(e, e.Effects, e.Effects, func(o event.ObjectID, releases bool) {
 		if releases {
 			p.released[o] = release{t.thread, t.pid, at}
 			return
@@ -362,20 +362,20 @@ func (p *perfetto) arrows(t *track, e *event.Sync, at nanos) {
 		}
 		p.flows++
 		flow := record{Name: "order", Category: "order", Phase: "s", Time: r.at, PID: r.pid, TID: int32(r.thread), ID: p.flows}
-		p.write(flow)
+		p.writeRecord(flow)
 		flow.Phase, flow.Bind, flow.Time, flow.PID, flow.TID = "f", "e", at, t.pid, int32(t.thread)
-		p.write(flow)
+		p.writeRecord(flow)
 	})
 }
 
-// unwind ends the innermost slice of an operation with all that is in it.
-func (p *perfetto) unwind(t *track, name string) {
+// unwindSlices ends the innermost slice of an operation with all that is in it.
+func (p *perfetto) unwindSlices(t *track, name string) {
 	for n := len(t.open); n > 0; n-- {
 		if s := t.open[n-1]; s.category != "sync" || s.name != name {
 			continue
 		}
 		for len(t.open) >= n {
-			p.pop(t)
+			p.popSlice(t)
 		}
 		return
 	}

@@ -65,8 +65,8 @@ func newCursor(r *trace.Reader, core arch.CoreID) (*cursor, error) {
 	return &cursor{core: core, decoder: d, steps: make([]decode.Step, batch)}, nil
 }
 
-// fill makes sure that there is a step; false at the end, or at an error.
-func (c *cursor) fill() bool {
+// fillSteps makes sure that there is a step; false at the end, or at an error.
+func (c *cursor) fillSteps() bool {
 	for len(c.left) == 0 {
 		if c.err != nil {
 			return false
@@ -78,10 +78,10 @@ func (c *cursor) fill() bool {
 	return true
 }
 
-// until gives the steps before instruction end to f, nil to pass over them. It
+// stepUntil gives the steps before instruction end to f, nil to pass over them. It
 // returns false when f does, or when decoding ends.
-func (c *cursor) until(end uint64, f func(decode.Step, uint64) bool) bool {
-	for c.at < end && c.fill() {
+func (c *cursor) stepUntil(end uint64, f func(decode.Step, uint64) bool) bool {
+	for c.at < end && c.fillSteps() {
 		s := c.left[0]
 		c.left = c.left[1:]
 		at := c.at
@@ -93,17 +93,17 @@ func (c *cursor) until(end uint64, f func(decode.Step, uint64) bool) bool {
 	return c.at >= end
 }
 
-// failure is why decoding ended, nil at the end of the stream.
-func (c *cursor) failure() error {
+// decodeError is why decoding ended, nil at the end of the stream.
+func (c *cursor) decodeError() error {
 	if errors.Is(c.err, io.EOF) {
 		return nil
 	}
 	return c.err
 }
 
-// switches lists the context switches of a trace, in their order, with where
+// readSwitches lists the context switches of a trace, in their order, with where
 // each ends: the count of the core at its next switch.
-func switches(r *trace.Reader) ([]span, error) {
+func readSwitches(r *trace.Reader) ([]span, error) {
 	var all []span
 	latest := map[arch.CoreID]int{}
 	for s, err := range trace.Get[event.Switch](r, trace.Key{Kind: trace.Sideband}, trace.Where{}) {
@@ -125,36 +125,36 @@ type span struct {
 	end uint64
 }
 
-func (s *span) piece(step decode.Step, at uint64) Piece {
+func (s *span) pieceOf(step decode.Step, at uint64) Piece {
 	return Piece{Step: step, Core: s.Core, Thread: s.Thread, Process: s.Process, At: at}
 }
 
 // Core iterates over the flow of a core. An error ends it.
 func Core(r *trace.Reader, core arch.CoreID) iter.Seq2[Piece, error] {
-	return flow(r, func(s *span) bool { return s.Core == core })
+	return iterateSpans(r, func(s *span) bool { return s.Core == core })
 }
 
 // Thread iterates over the flow of a thread. An error ends it.
 func Thread(r *trace.Reader, thread arch.ThreadID) iter.Seq2[Piece, error] {
-	return flow(r, func(s *span) bool { return s.Thread == thread })
+	return iterateSpans(r, func(s *span) bool { return s.Thread == thread })
 }
 
 // All iterates over the flow of all threads, one turn of a thread on a core after
 // another in the order of their begin: of each thread and of each core in its order. An error ends
 // it.
 func All(r *trace.Reader) iter.Seq2[Piece, error] {
-	return flow(r, func(*span) bool { return true })
+	return iterateSpans(r, func(*span) bool { return true })
 }
 
-// flow iterates over what was executed in the spans that are wanted, in the
+// iterateSpans iterates over what was executed in the spans that are wanted, in the
 // order in which they began.
-func flow(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
+func iterateSpans(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if !r.Has(trace.PT) {
 			yield(Piece{}, errNoBranches.New())
 			return
 		}
-		spans, err := switches(r)
+		spans, err := readSwitches(r)
 		if err != nil {
 			yield(Piece{}, err)
 			return
@@ -174,15 +174,15 @@ func flow(r *trace.Reader, want func(*span) bool) iter.Seq2[Piece, error] {
 				cursors[s.Core] = c
 			}
 			stopped := false
-			c.until(s.CoreInstructions, nil)
-			c.until(s.end, func(step decode.Step, at uint64) bool {
-				stopped = !yield(s.piece(step, at), nil)
+			c.stepUntil(s.CoreInstructions, nil)
+			c.stepUntil(s.end, func(step decode.Step, at uint64) bool {
+				stopped = !yield(s.pieceOf(step, at), nil)
 				return !stopped
 			})
 			if stopped {
 				return
 			}
-			if err := c.failure(); err != nil {
+			if err := c.decodeError(); err != nil {
 				yield(Piece{}, err)
 				return
 			}

@@ -35,7 +35,7 @@ func NewDecoder() *Decoder { return &Decoder{lasts: map[arch.ThreadID]uint32{}} 
 
 // Block begins to decode a record of the stream.
 func (d *Decoder) Block(record []byte) error {
-	d.start()
+	d.resetModel()
 	clear(d.lasts)
 	d.stamp, d.count, d.begun, d.bad, d.fresh = event.Stamp{}, 0, false, false, true
 	var sizes [columns]uint64
@@ -58,8 +58,8 @@ func (d *Decoder) Block(record []byte) error {
 	return nil
 }
 
-// take takes a number off a column.
-func (d *Decoder) take(column int) uint64 {
+// takeNumber takes a number off a column.
+func (d *Decoder) takeNumber(column int) uint64 {
 	c := d.cols[column]
 	if len(c) > 0 && c[0] < 0x80 {
 		d.cols[column] = c[1:]
@@ -74,7 +74,7 @@ func (d *Decoder) take(column int) uint64 {
 	return v
 }
 
-func (d *Decoder) bytes(column int, n uint64) []byte {
+func (d *Decoder) takeBytes(column int, n uint64) []byte {
 	c := d.cols[column]
 	if n > uint64(len(c)) {
 		d.bad = true
@@ -90,21 +90,21 @@ func (d *Decoder) Next() (*event.Memory, error) {
 		control := d.cols[colControl][0]
 		d.cols[colControl] = d.cols[colControl][1:]
 		if control&other == 0 {
-			d.access(control)
-		} else if !d.item(control &^ other) {
+			d.decodeAccess(control)
+		} else if !d.decodeItem(control &^ other) {
 			continue
 		}
 		if !d.bad {
 			return &d.memory, nil
 		}
 	}
-	if d.bad || !d.empty() {
+	if d.bad || !d.isAtEnd() {
 		return nil, errBlock
 	}
 	return nil, nil
 }
 
-func (d *Decoder) empty() bool {
+func (d *Decoder) isAtEnd() bool {
 	for _, c := range d.cols {
 		if len(c) > 0 {
 			return false
@@ -113,8 +113,8 @@ func (d *Decoder) empty() bool {
 	return true
 }
 
-// item decodes an item that is no access. It returns whether there is an event to give.
-func (d *Decoder) item(kind byte) bool {
+// decodeItem decodes an item that is no access. It returns whether there is an event to give.
+func (d *Decoder) decodeItem(kind byte) bool {
 	d.fresh = true
 	if kind != itemPiece && !d.begun {
 		d.bad = true
@@ -123,33 +123,33 @@ func (d *Decoder) item(kind byte) bool {
 	m := &d.memory
 	switch kind {
 	case itemPiece:
-		d.piece()
+		d.decodePiece()
 		return false
 	case itemMap:
-		number, page := d.take(colItems), d.take(colItems)
+		number, page := d.takeNumber(colItems), d.takeNumber(colItems)
 		d.front[number&(frontSize-1)] = place{}
 		d.pages[number] = page
 		return false
 	case itemPart:
-		d.part, d.parts = uint8(d.take(colItems)), uint8(d.take(colItems))
+		d.part, d.parts = uint8(d.takeNumber(colItems)), uint8(d.takeNumber(colItems))
 		return false
 	case itemKernel, itemLater, itemView:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: arch.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelStore, Addr: arch.Addr(d.takeNumber(colItems)), Page: d.takeNumber(colItems), Length: d.takeNumber(colItems)}
 		if kind == itemView {
 			m.Kind = event.View
 		}
 		if kind != itemLater {
-			m.Data = d.bytes(colData, m.Length)
+			m.Data = d.takeBytes(colData, m.Length)
 		}
 	case itemRead:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelLoad, Addr: arch.Addr(d.take(colItems)), Page: d.take(colItems), Length: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.KernelLoad, Addr: arch.Addr(d.takeNumber(colItems)), Page: d.takeNumber(colItems), Length: d.takeNumber(colItems)}
 	case itemContent, itemZero:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.Content, Page: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.Content, Page: d.takeNumber(colItems)}
 		if kind == itemContent {
-			m.Data = d.bytes(colData, arch.PageSize)
+			m.Data = d.takeBytes(colData, arch.PageSize)
 		}
 	case itemCopy:
-		*m = event.Memory{Stamp: d.stamp, Kind: event.Copy, Page: d.take(colItems), From: d.take(colItems)}
+		*m = event.Memory{Stamp: d.stamp, Kind: event.Copy, Page: d.takeNumber(colItems), From: d.takeNumber(colItems)}
 	default:
 		d.bad = true
 	}
@@ -157,25 +157,25 @@ func (d *Decoder) item(kind byte) bool {
 	return true
 }
 
-func (d *Decoder) piece() {
+func (d *Decoder) decodePiece() {
 	s := &d.stamp
 	if d.begun {
 		d.lasts[s.Thread] = d.last
 	}
 	d.begun = true
-	s.Seq += unzigzag(d.take(colItems))
-	s.Sync += unzigzag(d.take(colItems))
-	s.Thread += arch.ThreadID(unzigzag(d.take(colItems)))
-	s.Core += arch.CoreID(unzigzag(d.take(colItems)))
-	s.Time += arch.Cycles(unzigzag(d.take(colItems)))
-	s.Instructions += unzigzag(d.take(colItems))
-	s.Branches += unzigzag(d.take(colItems))
+	s.Seq += unzigzag(d.takeNumber(colItems))
+	s.Sync += unzigzag(d.takeNumber(colItems))
+	s.Thread += arch.ThreadID(unzigzag(d.takeNumber(colItems)))
+	s.Core += arch.CoreID(unzigzag(d.takeNumber(colItems)))
+	s.Time += arch.Cycles(unzigzag(d.takeNumber(colItems)))
+	s.Instructions += unzigzag(d.takeNumber(colItems))
+	s.Branches += unzigzag(d.takeNumber(colItems))
 	d.last = d.lasts[s.Thread]
 	d.count = s.Branches
 }
 
-// lead is the page of an address.
-func (d *Decoder) lead(addr uint64) uint64 {
+// pageOf is the page of an address.
+func (d *Decoder) pageOf(addr uint64) uint64 {
 	number := addr >> pageShift
 	f := &d.front[number&(frontSize-1)]
 	if f.number == number|d.epoch {
@@ -189,24 +189,24 @@ func (d *Decoder) lead(addr uint64) uint64 {
 	return page
 }
 
-func (d *Decoder) access(control byte) {
-	id, later := d.site(control)
+func (d *Decoder) decodeAccess(control byte) {
+	id, later := d.decodeSite(control)
 	if d.bad || !d.begun {
 		d.bad = true
 		return
 	}
 	if control&branchesOther != 0 {
-		later = d.take(colBranches)
+		later = d.takeNumber(colBranches)
 	}
 	d.count += later
-	d.follow(id, uint32(later))
+	d.noteSuccessor(id, uint32(later))
 	s := &d.sites[id]
 	addr := s.addr + s.stride
 	switch control & (addrOther | addrPair) {
 	case addrPair:
 		addr = d.where + s.away
 	case addrOther:
-		addr = s.addr + unzigzag(d.take(colAddrs))
+		addr = s.addr + unzigzag(d.takeNumber(colAddrs))
 	}
 	addr &= 1<<addrBits - 1
 	m := &d.memory
@@ -222,33 +222,33 @@ func (d *Decoder) access(control byte) {
 	m.Part, m.Parts = d.part, d.parts
 	d.part, d.parts = 0, 0
 	m.Branches = d.count
-	m.Page = d.lead(addr)
+	m.Page = d.pageOf(addr)
 	if end := addr + uint64(m.Size) - 1; end>>pageShift != addr>>pageShift {
-		m.Next = d.lead(end)
+		m.Next = d.pageOf(end)
 	}
-	m.Value[0] = d.value(s, addr, control>>valueShift&valueMask)
-	d.learn(s, addr, m.Value[0])
+	m.Value[0] = d.decodeValue(s, addr, control>>valueShift&valueMask)
+	d.noteAccess(s, addr, m.Value[0])
 	if m.Size > 8 {
-		m.Value[1] = d.high(addr+8, m.Size-8)
+		m.Value[1] = d.decodeHigh(addr+8, m.Size-8)
 	}
 }
 
-// site finds which instruction an access is of.
-func (d *Decoder) site(control byte) (id uint32, branches uint64) {
+// decodeSite finds which instruction an access is of.
+func (d *Decoder) decodeSite(control byte) (id uint32, branches uint64) {
 	l := &d.sites[d.last]
 	switch k := control & siteMask; k {
 	case siteFirst, siteSecond:
 		id, branches = l.next[k], uint64(l.branches[k])
 	case siteOther:
-		id = uint32(d.take(colSites))
+		id = uint32(d.takeNumber(colSites))
 		if int(id) == len(d.sites) {
-			pc := l.pc + unzigzag(d.take(colSites))
-			descr := d.bytes(colSites, 1)
+			pc := l.pc + unzigzag(d.takeNumber(colSites))
+			descr := d.takeBytes(colSites, 1)
 			if d.bad || descr[0]&sizeMask == 0 || descr[0]&sizeMask > 16 {
 				d.bad = true
 				return 0, 0
 			}
-			d.add(pc, descr[0])
+			d.addSite(pc, descr[0])
 		}
 	}
 	if id == 0 || int(id) >= len(d.sites) {
@@ -257,33 +257,33 @@ func (d *Decoder) site(control byte) (id uint32, branches uint64) {
 	return id, branches
 }
 
-func (d *Decoder) value(s *site, addr uint64, how byte) uint64 {
+func (d *Decoder) decodeValue(s *site, addr uint64, how byte) uint64 {
 	size := lowSize(s.descr & sizeMask)
 	store := s.descr&flagStore != 0
 	switch {
 	case how == valueCache && !store:
-		return firstBytes(d.recall(addr), size)
+		return firstBytes(d.lastValue(addr), size)
 	case how == valueCache, how == valueTrend && !store:
 		return firstBytes(s.value+s.trend, size)
 	case how == valueTrend:
 		return firstBytes(d.before+s.difference, size)
 	case how == valueNear:
-		return firstBytes(s.value+unzigzag(d.take(colNear)), size)
+		return firstBytes(s.value+unzigzag(d.takeNumber(colNear)), size)
 	}
-	return d.raw(size)
+	return d.takeRaw(size)
 }
 
-func (d *Decoder) raw(size uint8) uint64 {
+func (d *Decoder) takeRaw(size uint8) uint64 {
 	var b [8]byte
-	copy(b[:], d.bytes(colRaw, uint64(size)))
+	copy(b[:], d.takeBytes(colRaw, uint64(size)))
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (d *Decoder) high(addr uint64, size uint8) uint64 {
-	v := firstBytes(d.recall(addr), size)
-	if how := d.bytes(colHigh, 1); !d.bad && how[0] == highRaw {
-		v = d.raw(size)
+func (d *Decoder) decodeHigh(addr uint64, size uint8) uint64 {
+	v := firstBytes(d.lastValue(addr), size)
+	if how := d.takeBytes(colHigh, 1); !d.bad && how[0] == highRaw {
+		v = d.takeRaw(size)
 	}
-	d.remember(addr, v)
+	d.noteValue(addr, v)
 	return v
 }

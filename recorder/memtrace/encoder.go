@@ -64,12 +64,12 @@ type Encoder struct {
 // NewEncoder makes an Encoder that has nothing.
 func NewEncoder() *Encoder {
 	e := &Encoder{most: maxItems, known: map[uint64]uint32{}, live: map[uint64]uint64{}, lasts: map[arch.ThreadID]uint32{}}
-	e.begin()
+	e.beginBlock()
 	return e
 }
 
-func (e *Encoder) begin() {
-	e.start()
+func (e *Encoder) beginBlock() {
+	e.resetModel()
 	clear(e.known)
 	clear(e.lasts)
 	for i := range e.cols {
@@ -80,7 +80,7 @@ func (e *Encoder) begin() {
 	e.branches = 0
 }
 
-func (e *Encoder) put(column int, v uint64) {
+func (e *Encoder) putNumber(column int, v uint64) {
 	e.cols[column] = binary.AppendUvarint(e.cols[column], v)
 }
 
@@ -97,14 +97,14 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	if len(entries) == 0 {
 		return
 	}
-	e.piece(start)
+	e.beginPiece(start)
 	for i := 0; i < len(entries); i++ {
 		part := i > 0 && entries[i-1].Kind == uc.MemoryPart
-		if !part && e.full() {
+		if !part && e.isFull() {
 			at := start
 			at.Branches = e.branches
-			e.finish()
-			e.piece(at)
+			e.finishBlock()
+			e.beginPiece(at)
 		}
 		n := &entries[i]
 		switch n.Kind {
@@ -114,16 +114,16 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 				i++
 				high = entries[i].Value
 			}
-			e.access(n, high, start.Branches+uint64(n.Branches-uint32(counted)))
+			e.encodeAccess(n, high, start.Branches+uint64(n.Branches-uint32(counted)))
 		case uc.MemoryMap:
-			e.mapped(uint64(n.Addr)>>pageShift, n.PC)
+			e.noteMapping(uint64(n.Addr)>>pageShift, n.PC)
 		default:
-			e.change(n, b.Bytes(n))
+			e.encodeChange(n, b.Bytes(n))
 		}
 	}
 }
 
-func (e *Encoder) full() bool {
+func (e *Encoder) isFull() bool {
 	if e.items >= e.most || len(e.cols[colData]) >= maxData {
 		return true
 	}
@@ -138,8 +138,8 @@ func (e *Encoder) full() bool {
 	return size >= maxBytes
 }
 
-// piece begins a piece of a thread's run, unless it continues the last one.
-func (e *Encoder) piece(at event.Stamp) {
+// beginPiece begins a piece of a thread's run, unless it continues the last one.
+func (e *Encoder) beginPiece(at event.Stamp) {
 	last := e.stamp
 	if len(e.stamps) == 0 {
 		last = event.Stamp{}
@@ -148,32 +148,32 @@ func (e *Encoder) piece(at event.Stamp) {
 	}
 	e.lasts[last.Thread] = e.last
 	e.last = e.lasts[at.Thread]
-	e.item(itemPiece)
+	e.putItem(itemPiece)
 	for _, v := range [...]uint64{
 		at.Seq - last.Seq, at.Sync - last.Sync, uint64(at.Thread - last.Thread), uint64(at.Core - last.Core),
 		uint64(at.Time - last.Time), at.Instructions - last.Instructions, at.Branches - last.Branches,
 	} {
-		e.put(colItems, zigzag(v))
+		e.putNumber(colItems, zigzag(v))
 	}
 	e.stamp, e.branches = at, at.Branches
 	e.stamps = append(e.stamps, at)
 }
 
-func (e *Encoder) item(kind byte) {
+func (e *Encoder) putItem(kind byte) {
 	e.cols[colControl] = append(e.cols[colControl], other|kind)
 	e.items++
 }
 
-// mapped notes where an address leads from now on.
-func (e *Encoder) mapped(number, page uint64) {
+// noteMapping notes where an address leads from now on.
+func (e *Encoder) noteMapping(number, page uint64) {
 	e.live[number] = page
 	if seen, ok := e.pages[number]; !ok || seen != page {
 		e.front[number&(frontSize-1)] = 0
 	}
 }
 
-// place makes sure that the block has the page of an address.
-func (e *Encoder) place(addr uint64) {
+// ensureMapped makes sure that the block has the page of an address.
+func (e *Encoder) ensureMapped(addr uint64) {
 	number := addr >> pageShift
 	f := &e.front[number&(frontSize-1)]
 	if *f == number|e.epoch {
@@ -182,18 +182,18 @@ func (e *Encoder) place(addr uint64) {
 	page := e.live[number]
 	if seen, ok := e.pages[number]; !ok || seen != page {
 		e.pages[number] = page
-		e.item(itemMap)
-		e.put(colItems, number)
-		e.put(colItems, page)
+		e.putItem(itemMap)
+		e.putNumber(colItems, number)
+		e.putNumber(colItems, page)
 	}
 	*f = number | e.epoch
 }
 
-func (e *Encoder) access(n *uc.MemoryEntry, high, branches uint64) {
+func (e *Encoder) encodeAccess(n *uc.MemoryEntry, high, branches uint64) {
 	addr := uint64(n.Addr)
-	e.place(addr)
+	e.ensureMapped(addr)
 	if end := addr + uint64(n.Size) - 1; end>>pageShift != addr>>pageShift {
-		e.place(end)
+		e.ensureMapped(end)
 	}
 	descr := uint8(n.Size)
 	if n.Kind == uc.MemoryStore {
@@ -202,14 +202,14 @@ func (e *Encoder) access(n *uc.MemoryEntry, high, branches uint64) {
 	if n.Flags&uc.FlagAtomic != 0 {
 		descr |= flagAtomic
 	}
-	id, control, expected := e.find(n.PC, descr)
+	id, control, expected := e.findSite(n.PC, descr)
 	later := branches - e.branches
 	e.branches = branches
 	if later != uint64(expected) {
 		control |= branchesOther
-		e.put(colBranches, later)
+		e.putNumber(colBranches, later)
 	}
-	e.follow(id, uint32(later))
+	e.noteSuccessor(id, uint32(later))
 	s := &e.sites[id]
 	switch addr {
 	case s.addr + s.stride:
@@ -217,20 +217,20 @@ func (e *Encoder) access(n *uc.MemoryEntry, high, branches uint64) {
 		control |= addrPair
 	default:
 		control |= addrOther
-		e.put(colAddrs, zigzag(addr-s.addr))
+		e.putNumber(colAddrs, zigzag(addr-s.addr))
 	}
-	control |= e.value(s, addr, n.Value, descr) << valueShift
-	e.learn(s, addr, n.Value)
+	control |= e.encodeValue(s, addr, n.Value, descr) << valueShift
+	e.noteAccess(s, addr, n.Value)
 	if n.Size > 8 {
-		e.high(addr+8, high, uint8(n.Size)-8)
+		e.encodeHigh(addr+8, high, uint8(n.Size)-8)
 	}
 	e.cols[colControl] = append(e.cols[colControl], control)
 	e.items++
 }
 
-// find returns the site of an access, the coding of the site, and how many branches are
+// findSite returns the site of an access, the coding of the site, and how many branches are
 // expected before it.
-func (e *Encoder) find(pc uint64, descr uint8) (id uint32, control byte, branches uint32) {
+func (e *Encoder) findSite(pc uint64, descr uint8) (id uint32, control byte, branches uint32) {
 	l := &e.sites[e.last]
 	for k, next := range l.next {
 		if next != noSite && e.sites[next].pc == pc && e.sites[next].descr == descr {
@@ -240,21 +240,21 @@ func (e *Encoder) find(pc uint64, descr uint8) (id uint32, control byte, branche
 	key := pc<<8 | uint64(descr)
 	id, ok := e.known[key]
 	if ok {
-		e.put(colSites, uint64(id))
+		e.putNumber(colSites, uint64(id))
 		return id, siteOther, 0
 	}
-	e.put(colSites, uint64(len(e.sites)))
-	e.put(colSites, zigzag(pc-l.pc))
+	e.putNumber(colSites, uint64(len(e.sites)))
+	e.putNumber(colSites, zigzag(pc-l.pc))
 	e.cols[colSites] = append(e.cols[colSites], descr)
-	id = e.add(pc, descr)
+	id = e.addSite(pc, descr)
 	e.known[key] = id
 	return id, siteOther, 0
 }
 
-// value encodes the first half of a value.
-func (e *Encoder) value(s *site, addr, v uint64, descr uint8) byte {
+// encodeValue encodes the first half of a value.
+func (e *Encoder) encodeValue(s *site, addr, v uint64, descr uint8) byte {
 	size := lowSize(descr & sizeMask)
-	first, second := firstBytes(e.recall(addr), size), firstBytes(s.value+s.trend, size)
+	first, second := firstBytes(e.lastValue(addr), size), firstBytes(s.value+s.trend, size)
 	if descr&flagStore != 0 {
 		first, second = second, firstBytes(e.before+s.difference, size)
 	}
@@ -266,31 +266,31 @@ func (e *Encoder) value(s *site, addr, v uint64, descr uint8) byte {
 	}
 	near := zigzag(signedTo(v, s.value, size))
 	if varintSize(near) < int(size) {
-		e.put(colNear, near)
+		e.putNumber(colNear, near)
 		return valueNear
 	}
-	e.raw(v, size)
+	e.putRaw(v, size)
 	return valueRaw
 }
 
-func (e *Encoder) raw(v uint64, size uint8) {
+func (e *Encoder) putRaw(v uint64, size uint8) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	e.cols[colRaw] = append(e.cols[colRaw], b[:size]...)
 }
 
-func (e *Encoder) high(addr, v uint64, size uint8) {
+func (e *Encoder) encodeHigh(addr, v uint64, size uint8) {
 	how := byte(highCache)
-	if v != firstBytes(e.recall(addr), size) {
+	if v != firstBytes(e.lastValue(addr), size) {
 		how = highRaw
-		e.raw(v, size)
+		e.putRaw(v, size)
 	}
-	e.remember(addr, v)
+	e.noteValue(addr, v)
 	e.cols[colHigh] = append(e.cols[colHigh], how)
 }
 
-// change encodes an entry that is neither an access nor a place.
-func (e *Encoder) change(n *uc.MemoryEntry, data []byte) {
+// encodeChange encodes an entry that is neither an access nor a place.
+func (e *Encoder) encodeChange(n *uc.MemoryEntry, data []byte) {
 	switch n.Kind {
 	case uc.MemoryKernel:
 		kind := byte(itemKernel)
@@ -299,35 +299,35 @@ func (e *Encoder) change(n *uc.MemoryEntry, data []byte) {
 		} else if n.Flags&uc.FlagBuffered != 0 {
 			kind = itemView
 		}
-		e.item(kind)
-		e.put(colItems, uint64(n.Addr))
-		e.put(colItems, n.PC)
-		e.put(colItems, uint64(n.Branches))
+		e.putItem(kind)
+		e.putNumber(colItems, uint64(n.Addr))
+		e.putNumber(colItems, n.PC)
+		e.putNumber(colItems, uint64(n.Branches))
 	case uc.MemoryRead:
-		e.item(itemRead)
-		e.put(colItems, uint64(n.Addr))
-		e.put(colItems, n.PC)
-		e.put(colItems, uint64(n.Branches))
+		e.putItem(itemRead)
+		e.putNumber(colItems, uint64(n.Addr))
+		e.putNumber(colItems, n.PC)
+		e.putNumber(colItems, uint64(n.Branches))
 	case uc.MemoryPart:
-		e.item(itemPart)
-		e.put(colItems, n.PC)
-		e.put(colItems, uint64(n.Addr))
+		e.putItem(itemPart)
+		e.putNumber(colItems, n.PC)
+		e.putNumber(colItems, uint64(n.Addr))
 	case uc.MemoryContent:
-		e.item(itemContent)
-		e.put(colItems, n.PC)
+		e.putItem(itemContent)
+		e.putNumber(colItems, n.PC)
 	case uc.MemoryZero:
-		e.item(itemZero)
-		e.put(colItems, n.PC)
+		e.putItem(itemZero)
+		e.putNumber(colItems, n.PC)
 	case uc.MemoryCopy:
-		e.item(itemCopy)
-		e.put(colItems, n.PC)
-		e.put(colItems, n.Value)
+		e.putItem(itemCopy)
+		e.putNumber(colItems, n.PC)
+		e.putNumber(colItems, n.Value)
 	}
 	e.cols[colData] = append(e.cols[colData], data...)
 }
 
-// finish completes the block.
-func (e *Encoder) finish() {
+// finishBlock completes the block.
+func (e *Encoder) finishBlock() {
 	if e.items == 0 {
 		return
 	}
@@ -342,5 +342,5 @@ func (e *Encoder) finish() {
 		record = append(record, c...)
 	}
 	e.done = append(e.done, coded{record, e.stamps})
-	e.begin()
+	e.beginBlock()
 }

@@ -201,10 +201,10 @@ func TestRoundTrip(t *testing.T) {
 			l := d.log()
 			e.Add(l, l.start, l.counted)
 			if rapid.IntRange(0, 4).Draw(t, "end") == 0 {
-				e.finish()
+				e.finishBlock()
 			}
 		}
-		e.finish()
+		e.finishBlock()
 		got := decodeAll(t, e.done)
 		if !slices.EqualFunc(got, d.want, same) {
 			t.Fatalf("decoded\n%+v\nwant\n%+v", got, d.want)
@@ -246,7 +246,7 @@ func TestBlocksDoNotDependOnBuffers(t *testing.T) {
 			first := uint64(part[0].Branches)
 			e.Add(&fakeLog{entries: part}, event.Stamp{Seq: 1, Thread: 1, Branches: first}, first)
 		}
-		e.finish()
+		e.finishBlock()
 		return e.done
 	}
 	want := encode(len(entries))
@@ -277,7 +277,7 @@ func TestBlocksAreBounded(t *testing.T) {
 		}
 		e.Add(l, event.Stamp{Seq: 1, Thread: 1}, 0)
 	}
-	if e.finish(); len(e.done) < 2 {
+	if e.finishBlock(); len(e.done) < 2 {
 		t.Errorf("%d blocks", len(e.done))
 	}
 	for _, c := range e.done {
@@ -299,7 +299,7 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: arch.Cycles(thread) * 100}
 		e.Add(&fakeLog{entries: many(blockSize, uint64(thread))}, at, 0)
 	}
-	e.finish()
+	e.finishBlock()
 	for _, c := range e.done {
 		s.Append(c.record, c.stamps[0], c.stamps[1:]...)
 	}
@@ -343,7 +343,7 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	e := NewEncoder()
 	e.Add(&fakeLog{entries: many(40, 3)}, event.Stamp{Seq: 1, Thread: 7}, 0)
-	e.finish()
+	e.finishBlock()
 	f.Add(e.done[0].record)
 	f.Add(binary.AppendUvarint(nil, 1<<60))
 	f.Fuzz(func(t *testing.T, record []byte) {
@@ -374,7 +374,7 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	e := NewEncoder()
 	e.Add(&fakeLog{entries: many(100_000, 5)}, event.Stamp{Seq: 1, Thread: 1}, 0)
-	e.finish()
+	e.finishBlock()
 	b.SetBytes(100_000)
 	for b.Loop() {
 		d := NewDecoder()

@@ -87,8 +87,8 @@ const (
 	pageShift = 12
 )
 
-// start forgets everything. Site 0 is the one before the first.
-func (m *model) start() {
+// resetModel forgets everything. Site 0 is the one before the first.
+func (m *model) resetModel() {
 	m.sites = append(m.sites[:0], site{next: [2]uint32{noSite, noSite}})
 	m.last = 0
 	m.where, m.before = 0, 0
@@ -105,8 +105,8 @@ func (m *model) start() {
 
 func slotOf(addr uint64) uint64 { return (addr>>2 ^ addr<<14 ^ addr>>20) & (cacheSize - 1) }
 
-// recall is the value last seen at an address, 0 if it is not known.
-func (m *model) recall(addr uint64) uint64 {
+// lastValue is the value last seen at an address, 0 if it is not known.
+func (m *model) lastValue(addr uint64) uint64 {
 	c := &m.cache[slotOf(addr)]
 	if c.addr == addr|m.epoch {
 		return c.value
@@ -114,16 +114,16 @@ func (m *model) recall(addr uint64) uint64 {
 	return 0
 }
 
-func (m *model) remember(addr, value uint64) { m.cache[slotOf(addr)] = cached{addr | m.epoch, value} }
+func (m *model) noteValue(addr, value uint64) { m.cache[slotOf(addr)] = cached{addr | m.epoch, value} }
 
-// add makes a new site.
-func (m *model) add(pc uint64, descr uint8) uint32 {
+// addSite makes a new site.
+func (m *model) addSite(pc uint64, descr uint8) uint32 {
 	m.sites = append(m.sites, site{pc: pc, descr: descr, next: [2]uint32{noSite, noSite}})
 	return uint32(len(m.sites) - 1)
 }
 
-// follow notes that a site came after the last one, with this number of branches between.
-func (m *model) follow(id uint32, branches uint32) {
+// noteSuccessor notes that a site came after the last one, with this number of branches between.
+func (m *model) noteSuccessor(id uint32, branches uint32) {
 	l := &m.sites[m.last]
 	if l.next[0] != id {
 		l.next[1], l.branches[1] = l.next[0], l.branches[0]
@@ -133,8 +133,8 @@ func (m *model) follow(id uint32, branches uint32) {
 	m.last = id
 }
 
-// learn notes the site's address and value.
-func (m *model) learn(s *site, addr, value uint64) {
+// noteAccess notes the site's address and value.
+func (m *model) noteAccess(s *site, addr, value uint64) {
 	s.stride = addr - s.addr
 	s.addr = addr
 	s.away = addr - m.where
@@ -143,7 +143,7 @@ func (m *model) learn(s *site, addr, value uint64) {
 	s.value = value
 	s.difference = value - m.before
 	m.before = value
-	m.remember(addr, value)
+	m.noteValue(addr, value)
 }
 
 // firstBytes masks a number to the low size bytes.

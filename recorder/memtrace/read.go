@@ -25,7 +25,7 @@ type Select struct {
 	Data, Code []uc.AddrRange
 }
 
-func (s *Select) has(m *event.Memory) bool {
+func (s *Select) isSelected(m *event.Memory) bool {
 	if len(s.Threads) > 0 && !slices.Contains(s.Threads, m.Thread) {
 		return false
 	}
@@ -37,14 +37,14 @@ func (s *Select) has(m *event.Memory) bool {
 	}
 	switch m.Kind {
 	case event.Load, event.Store:
-		return touches(s.Data, m.Addr, uint64(m.Size)) && touches(s.Code, m.PC, 1)
+		return touchesRange(s.Data, m.Addr, uint64(m.Size)) && touchesRange(s.Code, m.PC, 1)
 	case event.KernelStore, event.KernelLoad, event.View:
-		return touches(s.Data, m.Addr, m.Length) && len(s.Code) == 0
+		return touchesRange(s.Data, m.Addr, m.Length) && len(s.Code) == 0
 	}
 	return false
 }
 
-func touches(ranges []uc.AddrRange, at arch.Addr, size uint64) bool {
+func touchesRange(ranges []uc.AddrRange, at arch.Addr, size uint64) bool {
 	for _, r := range ranges {
 		if at < r.End && at+arch.Addr(size) > r.Start {
 			return true
@@ -68,15 +68,15 @@ func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
 				}
 				continue
 			}
-			if !d.each(&s, yield) {
+			if !d.eachAccess(&s, yield) {
 				return
 			}
 		}
 	}
 }
 
-// each yields the accesses of a block, and reports whether to continue.
-func (d *Decoder) each(s *Select, yield func(*event.Memory, error) bool) bool {
+// eachAccess yields the accesses of a block, and reports whether to continue.
+func (d *Decoder) eachAccess(s *Select, yield func(*event.Memory, error) bool) bool {
 	for {
 		m, err := d.Next()
 		if err != nil {
@@ -85,7 +85,7 @@ func (d *Decoder) each(s *Select, yield func(*event.Memory, error) bool) bool {
 		if m == nil {
 			return true
 		}
-		if s.has(m) && !yield(m, nil) {
+		if s.isSelected(m) && !yield(m, nil) {
 			return false
 		}
 	}

@@ -24,11 +24,11 @@ func (t Text) Lines(records iter.Seq2[[]byte, error], where trace.Where) iter.Se
 			if err != nil {
 				more = yield("", err)
 			} else {
-				more = d.each(&t.Select, func(m *event.Memory, err error) bool {
+				more = d.eachAccess(&t.Select, func(m *event.Memory, err error) bool {
 					if err == nil && !where.Has(m.Stamp) {
 						return true
 					}
-					return yield(line(m, err), err)
+					return yield(formatAccess(m, err), err)
 				})
 			}
 			if !more {
@@ -38,8 +38,8 @@ func (t Text) Lines(records iter.Seq2[[]byte, error], where trace.Where) iter.Se
 	}
 }
 
-// line is one access as text.
-func line(m *event.Memory, err error) string {
+// formatAccess is one access as text.
+func formatAccess(m *event.Memory, err error) string {
 	if err != nil {
 		return ""
 	}
@@ -47,7 +47,7 @@ func line(m *event.Memory, err error) string {
 	switch m.Kind {
 	case event.Load, event.Store:
 		text := fmt.Sprintf("%s pc=%#x addr=%#x size=%d value=%s atomic=%t page=%d", at, uint64(m.PC), uint64(m.Addr), m.Size,
-			value(m), m.Atomic, m.Page)
+			formatValue(m), m.Atomic, m.Page)
 		if m.Parts > 0 {
 			text += fmt.Sprintf(" part=%d/%d", m.Part+1, m.Parts)
 		}
@@ -61,8 +61,8 @@ func line(m *event.Memory, err error) string {
 	}
 }
 
-// value is that of a load or store: one of more than 8 bytes has two words.
-func value(m *event.Memory) string {
+// formatValue is that of a load or store: one of more than 8 bytes has two words.
+func formatValue(m *event.Memory) string {
 	if m.Size > 8 {
 		return fmt.Sprintf("%#x:%016x", m.Value[1], m.Value[0])
 	}

@@ -39,16 +39,16 @@ func NewWriter(to *trace.Stream) *Writer { return &Writer{to: to} }
 // SharedInSnapshot marks that copies of a machine's state share the trace.
 func (w *Writer) SharedInSnapshot() {}
 
-func (w *Writer) begin() {
+func (w *Writer) startEncoder() {
 	w.jobs, w.results = make(chan job, inFlight), make(chan result, inFlight)
-	go encode(w.jobs, w.results)
+	go encodeJobs(w.jobs, w.results)
 }
 
-func encode(jobs <-chan job, results chan<- result) {
+func encodeJobs(jobs <-chan job, results chan<- result) {
 	e := NewEncoder()
 	for j := range jobs {
 		if j.buffer == nil {
-			e.finish()
+			e.finishBlock()
 		} else {
 			e.Add(j.buffer, j.start, j.counted)
 		}
@@ -64,12 +64,12 @@ func (w *Writer) Take(cpu *uc.CPU, start event.Stamp, counted uint64) {
 	if cpu.LoggedMemory() == 0 {
 		return
 	}
-	b := w.buffer()
+	b := w.spareBuffer()
 	cpu.SwapMemory(b)
-	w.send(job{b, start, counted})
+	w.sendJob(job{b, start, counted})
 }
 
-func (w *Writer) buffer() *uc.MemoryBuffer {
+func (w *Writer) spareBuffer() *uc.MemoryBuffer {
 	if len(w.spare) == 0 {
 		return uc.NewMemoryBuffer()
 	}
@@ -78,19 +78,19 @@ func (w *Writer) buffer() *uc.MemoryBuffer {
 	return b
 }
 
-func (w *Writer) send(j job) {
+func (w *Writer) sendJob(j job) {
 	if w.jobs == nil {
-		w.begin()
+		w.startEncoder()
 	}
 	if w.flying == inFlight {
-		w.collect()
+		w.collectOldest()
 	}
 	w.jobs <- j
 	w.flying++
 }
 
-// collect appends the block of the oldest job.
-func (w *Writer) collect() {
+// collectOldest appends the block of the oldest job.
+func (w *Writer) collectOldest() {
 	r := <-w.results
 	w.flying--
 	if r.buffer != nil {
@@ -106,9 +106,9 @@ func (w *Writer) Flush() {
 	if w.jobs == nil {
 		return
 	}
-	w.send(job{})
+	w.sendJob(job{})
 	for w.flying > 0 {
-		w.collect()
+		w.collectOldest()
 	}
 }
 

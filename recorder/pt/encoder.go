@@ -73,11 +73,11 @@ func (e *Encoder) On() bool { return e.on }
 // Flush hands all packets to the writer and returns the first error that it
 // ever gave.
 func (e *Encoder) Flush() error {
-	e.drain()
+	e.drainBuffer()
 	return e.err
 }
 
-func (e *Encoder) drain() {
+func (e *Encoder) drainBuffer() {
 	if e.err == nil && len(e.buf) > 0 {
 		_, e.err = e.out.Write(e.buf)
 	}
@@ -85,20 +85,20 @@ func (e *Encoder) drain() {
 	e.buf = e.buf[:0]
 }
 
-// room makes space for the packets of one word or call.
-func (e *Encoder) room() {
+// makeRoom makes space for the packets of one word or call.
+func (e *Encoder) makeRoom() {
 	if len(e.buf) > bufferSize-reserve {
-		e.drain()
+		e.drainBuffer()
 	}
 }
 
 // Clock sets the core's clock at which the run begins whose words follow. It
 // never goes back.
 func (e *Encoder) Clock(at arch.Cycles) {
-	e.clock.start(uint64(at))
+	e.clock.setClock(uint64(at))
 	if e.on {
-		e.room()
-		e.time(0)
+		e.makeRoom()
+		e.advanceTime(0)
 	}
 }
 
@@ -113,7 +113,7 @@ func (e *Encoder) PIP(space uint64) {
 	}
 	e.process = space
 	if e.started {
-		e.room()
+		e.makeRoom()
 		e.buf = appendPIP(e.buf, space<<12)
 	}
 }
@@ -124,9 +124,9 @@ func (e *Encoder) Enable(ip uint64, at arch.Cycles) {
 	if e.on {
 		panic("bug: tracing of a core is turned on while it is on")
 	}
-	e.room()
+	e.makeRoom()
 	e.Clock(at)
-	if !e.started || e.due() {
+	if !e.started || e.isPSBDue() {
 		e.syncPoint(0)
 	} else if e.cfg.TSC {
 		e.buf = e.clock.appendTSC(e.buf)
@@ -135,8 +135,8 @@ func (e *Encoder) Enable(ip uint64, at arch.Cycles) {
 		e.buf = append(e.buf, opMODE, ModeExec64)
 		e.mode = true
 	}
-	e.cycles()
-	e.ipPacket(opTIPPGE, ip)
+	e.writeCycles()
+	e.writeIPPacket(opTIPPGE, ip)
 	e.on = true
 }
 
@@ -144,9 +144,9 @@ func (e *Encoder) Enable(ip uint64, at arch.Cycles) {
 // itself: SYSCALL, INT n, INT3.
 func (e *Encoder) Syscall() {
 	e.mustBeOn()
-	e.room()
+	e.makeRoom()
 	e.flushTNT()
-	e.cycles()
+	e.writeCycles()
 	e.buf = append(e.buf, byte(IPNone)<<5|opTIPPGD)
 	e.on = false
 }
@@ -155,10 +155,10 @@ func (e *Encoder) Syscall() {
 // interrupt, another thread's turn.
 func (e *Encoder) Async(ip uint64) {
 	e.mustBeOn()
-	e.room()
+	e.makeRoom()
 	e.flushTNT()
-	e.cycles()
-	e.ipPacket(opFUP, ip)
+	e.writeCycles()
+	e.writeIPPacket(opFUP, ip)
 	e.buf = append(e.buf, byte(IPNone)<<5|opTIPPGD)
 	e.on = false
 }
@@ -167,8 +167,8 @@ func (e *Encoder) Async(ip uint64) {
 // words so far: a place where a PSB may stand if one is due.
 func (e *Encoder) Position(ip uint64) {
 	e.mustBeOn()
-	e.room()
-	if e.due() {
+	e.makeRoom()
+	if e.isPSBDue() {
 		e.syncPoint(ip)
 	}
 }
@@ -186,18 +186,18 @@ func (e *Encoder) Log(words []uc.BranchWord) {
 		e.mustBeOn()
 	}
 	for _, w := range words {
-		e.room()
+		e.makeRoom()
 		switch w.Tag() {
 		case uc.TagTNT:
-			e.outcomes(w.Outcomes())
+			e.addOutcomes(w.Outcomes())
 		case uc.TagTIP:
-			e.indirect(canonical(w))
+			e.writeTIP(canonical(w))
 		case uc.TagCall:
-			e.call(canonical(w))
+			e.pushCall(canonical(w))
 		case uc.TagRet:
-			e.ret(canonical(w))
+			e.writeReturn(canonical(w))
 		case uc.TagTime:
-			e.time(w.Value())
+			e.advanceTime(w.Value())
 		default:
 			panic("bug: a branch log with a word of no known kind")
 		}
@@ -207,12 +207,12 @@ func (e *Encoder) Log(words []uc.BranchWord) {
 // canonical is the address in the low 48 bits of a word.
 func canonical(w uc.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
 
-// outcomes adds n outcomes to the pending ones, and writes a long TNT when it
+// addOutcomes adds n outcomes to the pending ones, and writes a long TNT when it
 // is full.
-func (e *Encoder) outcomes(bits uint64, n int) {
+func (e *Encoder) addOutcomes(bits uint64, n int) {
 	if over := e.nbits + n - maxLongTNT; over >= 0 {
 		full := e.bits<<(n-over) | bits>>over
-		e.cycles()
+		e.writeCycles()
 		e.buf = appendLongTNT(e.buf, full, maxLongTNT)
 		e.bits, e.nbits = bits&(1<<over-1), over
 		return
@@ -227,7 +227,7 @@ func (e *Encoder) flushTNT() {
 	if e.nbits == 0 {
 		return
 	}
-	e.cycles()
+	e.writeCycles()
 	if e.nbits > 7*maxShortTNT {
 		e.buf = appendLongTNT(e.buf, e.bits, e.nbits)
 		e.bits, e.nbits = 0, 0
@@ -241,51 +241,51 @@ func (e *Encoder) flushTNT() {
 	e.bits = 0
 }
 
-// indirect writes a TIP, and a PSB after it if one is due.
-func (e *Encoder) indirect(target uint64) {
+// writeTIP writes a TIP, and a PSB after it if one is due.
+func (e *Encoder) writeTIP(target uint64) {
 	e.flushTNT()
-	e.cycles()
-	e.ipPacket(opTIP, target)
-	if e.due() {
+	e.writeCycles()
+	e.writeIPPacket(opTIP, target)
+	if e.isPSBDue() {
 		e.syncPoint(target)
 	}
 }
 
-func (e *Encoder) call(next uint64) {
+func (e *Encoder) pushCall(next uint64) {
 	e.stack[e.top] = next
 	e.top = (e.top + 1) % callDepth
 	e.depth = min(e.depth+1, callDepth)
 }
 
-// ret writes a taken outcome for a return to where the newest call on the stack
+// writeReturn writes a taken outcome for a return to where the newest call on the stack
 // comes from, otherwise a TIP.
 //
 // The SDM has decoders pop their stack at each return, libipt only at a
 // compressed one. So a return that does not match forgets the stack here: no
 // later outcome then relies on an entry below, and both read the same.
-func (e *Encoder) ret(target uint64) {
+func (e *Encoder) writeReturn(target uint64) {
 	newest := (e.top + callDepth - 1) % callDepth
 	if !e.cfg.RetCompression || e.depth == 0 || e.stack[newest] != target {
 		e.depth = 0
-		e.indirect(target)
+		e.writeTIP(target)
 		return
 	}
 	e.top = newest
 	e.depth--
-	e.outcomes(1, 1)
-	if e.due() {
+	e.addOutcomes(1, 1)
+	if e.isPSBDue() {
 		e.syncPoint(target)
 	}
 }
 
-// ipPacket writes a packet with an address, compressed against the last.
-func (e *Encoder) ipPacket(op byte, ip uint64) {
+// writeIPPacket writes a packet with an address, compressed against the last.
+func (e *Encoder) writeIPPacket(op byte, ip uint64) {
 	e.buf = appendIP(e.buf, op, ip, e.lastIP)
 	e.lastIP = ip
 }
 
-// due reports whether the period is over since the last PSB.
-func (e *Encoder) due() bool {
+// isPSBDue reports whether the period is over since the last PSB.
+func (e *Encoder) isPSBDue() bool {
 	return e.cfg.PSBPeriod > 0 && e.Offset()-e.lastPSB >= e.cfg.PSBPeriod
 }
 
@@ -301,7 +301,7 @@ func (e *Encoder) syncPoint(ip uint64) {
 	e.mode = e.on
 	if e.on {
 		e.buf = append(e.buf, opMODE, ModeExec64)
-		e.ipPacket(opFUP, ip)
+		e.writeIPPacket(opFUP, ip)
 	}
 	e.buf = append(e.buf, opExtension, extPSBEND)
 }

@@ -92,12 +92,12 @@ func parseIP(b []byte) (Packet, error) {
 		return p, ErrShort
 	}
 	p.Size = 1 + n
-	p.Value = little(b[1:p.Size])
+	p.Value = littleEndian(b[1:p.Size])
 	return p, nil
 }
 
-// little reads up to eight bytes, the lowest first.
-func little(b []byte) uint64 {
+// littleEndian reads up to eight bytes, the lowest first.
+func littleEndian(b []byte) uint64 {
 	var v uint64
 	for i, x := range b {
 		v |= uint64(x) << (8 * i)

@@ -47,14 +47,14 @@ func (c *clock) init(t Timing) {
 	}
 }
 
-func (c *clock) start(cycles uint64) {
+func (c *clock) setClock(cycles uint64) {
 	c.base = cycles
 	c.now = max(c.now, cycles)
 }
 
-// tsc is the time stamp counter, as the core's RDTSC gives it. The product of
+// timeStamp is the time stamp counter, as the core's RDTSC gives it. The product of
 // clock and ratio is taken apart so that it does not overflow.
-func (c *clock) tsc() uint64 {
+func (c *clock) timeStamp() uint64 {
 	return c.now>>10*c.TSCRatio + c.now&1023*c.TSCRatio>>10
 }
 
@@ -70,7 +70,7 @@ func (c *clock) appendHeader(b []byte) []byte {
 // appendTSC appends the time, and with MTC the time of the crystal clock.
 // Cycles are counted anew from here.
 func (c *clock) appendTSC(b []byte) []byte {
-	tsc := c.tsc()
+	tsc := c.timeStamp()
 	b = appendTSC(b, tsc)
 	c.timed = true
 	c.lastCYC = c.now
@@ -81,23 +81,23 @@ func (c *clock) appendTSC(b []byte) []byte {
 	return b
 }
 
-// time sets the clock to cycles of the run, and writes an MTC packet if the
+// advanceTime sets the clock to cycles of the run, and writes an MTC packet if the
 // crystal clock has reached the next multiple of the period. The outcomes
 // before it are written first, so that they are before it in time too. If it
 // has passed several multiples, a decoder finds them by the last alone, as long
 // as the eight bits have not come round; then a TSC says the time.
-func (e *Encoder) time(cycles uint64) {
+func (e *Encoder) advanceTime(cycles uint64) {
 	c := &e.clock
 	c.now = max(c.now, c.base+cycles)
 	if c.MTCPeriod == 0 || !c.timed {
 		return
 	}
-	ticks := c.tsc() / CrystalTicks >> c.mtcShift
+	ticks := c.timeStamp() / CrystalTicks >> c.mtcShift
 	switch passed := ticks - c.lastMTC; {
 	case passed == 0:
 	case passed < 1<<7:
 		e.flushTNT()
-		e.cycles()
+		e.writeCycles()
 		e.buf = append(e.buf, opMTC, byte(ticks))
 		c.lastMTC = ticks
 	default:
@@ -106,8 +106,8 @@ func (e *Encoder) time(cycles uint64) {
 	}
 }
 
-// cycles writes a CYC packet if time has passed since the last.
-func (e *Encoder) cycles() {
+// writeCycles writes a CYC packet if time has passed since the last.
+func (e *Encoder) writeCycles() {
 	c := &e.clock
 	if c.CYC && c.now != c.lastCYC {
 		e.buf = appendCYC(e.buf, c.now-c.lastCYC)

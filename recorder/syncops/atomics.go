@@ -20,7 +20,7 @@ func (r *Recognizer) takeAtomics(t *thread, at *event.Stamp) {
 		if a.Size == 0 {
 			e.Op, e.Effects = event.OpFence, 0
 		} else {
-			e.Object = r.object(t, &e.Stamp, a.Addr, false).id
+			e.Object = r.objectAt(t, &e.Stamp, a.Addr, false).id
 		}
 		if t.space.ofLibrary(t.space.imageAt(a.PC)) {
 			e.Effects |= event.Inner

@@ -72,17 +72,17 @@ type When string
 type Outcome string
 
 // UnmarshalText takes acquire, release or both.
-func (e *Effect) UnmarshalText(b []byte) error { return oneOf(e, b, "acquire", "release", "both") }
+func (e *Effect) UnmarshalText(b []byte) error { return parseOneOf(e, b, "acquire", "release", "both") }
 
 // UnmarshalText takes entry or return.
-func (w *When) UnmarshalText(b []byte) error { return oneOf(w, b, "entry", "return") }
+func (w *When) UnmarshalText(b []byte) error { return parseOneOf(w, b, "entry", "return") }
 
 // UnmarshalText takes any, zero, nonzero or nonnegative.
 func (o *Outcome) UnmarshalText(b []byte) error {
-	return oneOf(o, b, "any", "zero", "nonzero", "nonnegative")
+	return parseOneOf(o, b, "any", "zero", "nonzero", "nonnegative")
 }
 
-func oneOf[T ~string](to *T, b []byte, allowed ...string) error {
+func parseOneOf[T ~string](to *T, b []byte, allowed ...string) error {
 	for _, a := range allowed {
 		if string(b) == a {
 			*to = T(a)
@@ -108,15 +108,15 @@ func LoadCustom(name string) ([]Custom, error) {
 		return nil, err
 	}
 	for i := range l.Operations {
-		if err := l.Operations[i].check(f, fmt.Sprintf("operations[%d]", i)); err != nil {
+		if err := l.Operations[i].checkFields(f, fmt.Sprintf("operations[%d]", i)); err != nil {
 			return nil, err
 		}
 	}
 	return l.Operations, nil
 }
 
-// check finds the mistakes that the types cannot exclude.
-func (c *Custom) check(f *yamlfile.File, field string) error {
+// checkFields finds the mistakes that the types cannot exclude.
+func (c *Custom) checkFields(f *yamlfile.File, field string) error {
 	if name, found, allowed := c.Wrong(); name != "" {
 		return f.Wrong(field+"."+name, found, allowed)
 	}
@@ -139,8 +139,8 @@ func (c *Custom) Wrong() (field string, found any, allowed string) {
 	return "", nil, ""
 }
 
-// function is how the operation is recognised.
-func (c *Custom) function() *function {
+// asFunction is how the operation is recognised.
+func (c *Custom) asFunction() *function {
 	f := &function{name: c.Name, role: theFunction, success: always}
 	if c.Object > 0 {
 		f.role, f.object = inMemory, int8(c.Object)
@@ -177,8 +177,8 @@ func (c *Custom) function() *function {
 	return f
 }
 
-// matches reports whether a file is the one that an operation is restricted to.
-func matches(want, name string) bool {
+// matchesFile reports whether a file is the one that an operation is restricted to.
+func matchesFile(want, name string) bool {
 	return want == "" || want == name || want == path.Base(name)
 }
 
@@ -219,16 +219,16 @@ func newFixed(custom []Custom, schedules bool) *fixed {
 		x.heap = gatedAllocators()
 		x.body = &function{name: "thread routine", kind: body}
 	}
-	x.spinInit, x.spinUnlock = x.function("pthread_spin_init", ""), x.function("pthread_spin_unlock", "")
+	x.spinInit, x.spinUnlock = x.functionOf("pthread_spin_init", ""), x.functionOf("pthread_spin_unlock", "")
 	return x
 }
 
-// function finds the operation of a symbol of a file, nil: none. Custom
+// functionOf finds the operation of a symbol of a file, nil: none. Custom
 // operations come before known ones.
-func (x *fixed) function(symbol, file string) *function {
+func (x *fixed) functionOf(symbol, file string) *function {
 	for _, c := range x.customNames[symbol] {
-		if matches(c.File, file) {
-			return c.function()
+		if matchesFile(c.File, file) {
+			return c.asFunction()
 		}
 	}
 	if f, ok := x.heap[symbol]; ok {
@@ -237,7 +237,7 @@ func (x *fixed) function(symbol, file string) *function {
 	if f, ok := x.byName[symbol]; ok {
 		return f
 	}
-	f, ok := lookup(symbol)
+	f, ok := lookUpSymbol(symbol)
 	if !ok {
 		return nil
 	}

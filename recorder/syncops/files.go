@@ -67,8 +67,8 @@ func (r *Recognizer) readFile(object *mm.Object, name string) *file {
 		r.addSymbols(f, symbols.AddSeparateSymbols(name, debuginfo.OpenFunc(r.host.open)), name)
 	}
 	for _, c := range r.fixed.custom {
-		if c.Address != 0 && matches(c.File, name) {
-			f.add(uint64(c.Address), false, c.function())
+		if c.Address != 0 && matchesFile(c.File, name) {
+			f.addFunction(uint64(c.Address), false, c.asFunction())
 		}
 	}
 	return f
@@ -83,7 +83,7 @@ func (r *Recognizer) addSymbols(f *file, symbols []debuginfo.Symbol, name string
 			continue
 		}
 		count++
-		f.add(s.Addr, s.Kind == debuginfo.Resolver, r.fixed.function(string(s.RawName()), name))
+		f.addFunction(s.Addr, s.Kind == debuginfo.Resolver, r.fixed.functionOf(string(s.RawName()), name))
 	}
 	return count
 }
@@ -96,13 +96,13 @@ func (r *Recognizer) isKnownName(symbol []byte) bool {
 	if _, ok := r.fixed.heap[string(symbol)]; ok {
 		return true
 	}
-	_, ok := lookup(string(symbol))
+	_, ok := lookUpSymbol(string(symbol))
 	return ok
 }
 
-// add notes a recognised function. Of several names for one address the first
+// addFunction notes a recognised function. Of several names for one address the first
 // kind of operation is taken: aliases mean the same.
-func (f *file) add(addr uint64, indirect bool, fn *function) {
+func (f *file) addFunction(addr uint64, indirect bool, fn *function) {
 	if fn == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (f *file) add(addr uint64, indirect bool, fn *function) {
 // pthread_spin_unlock are one function; only its calls distinguish them.
 func preferred(a, b *function) *function {
 	if a.isSpinClear() && b.isSpinClear() && a.op != b.op {
-		both := releases(event.OpSpinUnlock)
+		both := releasesObject(event.OpSpinUnlock)
 		both.name, both.kind = "pthread_spin_unlock", spinClear
 		return &both
 	}

@@ -10,7 +10,7 @@ func bitOf(a arch.Addr) (word, bit uint64) {
 	return h >> 58, h >> 52 & 63
 }
 
-func (f *filter) add(a arch.Addr) {
+func (f *filter) addAddress(a arch.Addr) {
 	word, bit := bitOf(a)
 	f[word] |= 1 << bit
 }

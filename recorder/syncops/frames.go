@@ -30,19 +30,19 @@ type frame struct {
 	altStart, altEnd uint64
 }
 
-// left reports whether a thread whose stack pointer is sp has left the frame. A
+// wasLeft reports whether a thread whose stack pointer is sp has left the frame. A
 // function's own frame ends where its return address was; above that is its
 // caller's.
-func (f *frame) left(sp uint64) bool {
+func (f *frame) wasLeft(sp uint64) bool {
 	if f.altEnd != 0 {
 		return sp < f.altStart || sp >= f.altEnd
 	}
 	return sp > f.sp
 }
 
-// counted reports whether the thread is within an operation that
+// isCounted reports whether the thread is within an operation that
 // is recorded already.
-func (t *thread) counted() bool {
+func (t *thread) isCounted() bool {
 	if len(t.frames) == 0 {
 		return false
 	}
@@ -50,23 +50,23 @@ func (t *thread) counted() bool {
 	return f != nil && !f.leaves && f.kind == operation
 }
 
-// intact reports whether the return address of the function is still where it was:
+// isIntact reports whether the return address of the function is still where it was:
 // if not, the thread has left it in a way that was not noticed, and has called
 // others since.
-func (r *Recognizer) intact(f *frame, as *mm.AddressSpace) bool {
+func (r *Recognizer) isIntact(f *frame, as *mm.AddressSpace) bool {
 	ret, ok := r.readWord(as, arch.Addr(f.sp), 8)
 	return ok && ret == f.ret
 }
 
-// settle drops the frames that the thread left without returning, by
+// dropLeftFrames drops the frames that the thread left without returning, by
 // its stack pointer.
-func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
+func (r *Recognizer) dropLeftFrames(t *thread, sp uint64, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
 		f := &t.frames[n-1]
-		if !f.left(sp) && (f.function == nil || r.intact(f, t.space.as)) {
+		if !f.wasLeft(sp) && (f.function == nil || r.isIntact(f, t.space.as)) {
 			return
 		}
-		r.unwind(t, f, at)
+		r.recordUnwound(t, f, at)
 		t.frames = t.frames[:n-1]
 	}
 }
@@ -74,21 +74,21 @@ func (r *Recognizer) settle(t *thread, sp uint64, at *event.Stamp) {
 // unwindAll drops all frames: the thread or its program ends.
 func (r *Recognizer) unwindAll(t *thread, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
-		r.unwind(t, &t.frames[n-1], at)
+		r.recordUnwound(t, &t.frames[n-1], at)
 		t.frames = t.frames[:n-1]
 	}
 }
 
-// unwind records that an operation did not return. A condition wait that is
+// recordUnwound records that an operation did not return. A condition wait that is
 // cancelled has its mutex again.
-func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
+func (r *Recognizer) recordUnwound(t *thread, f *frame, at *event.Stamp) {
 	if f.function != nil && f.function.heap != nil {
 		r.emitHeap(t, f, at, event.Unwound, 0)
 	}
 	if f.function == nil || f.silent {
 		return
 	}
-	e := r.event(t, f, at, event.Unwound)
+	e := r.frameEvent(t, f, at, event.Unwound)
 	e.Effects |= f.function.after
 	r.emit(e)
 }
@@ -97,7 +97,7 @@ func (r *Recognizer) unwind(t *thread, f *frame, at *event.Stamp) {
 // thread has reached. The frames that were left on the way are dropped.
 func (r *Recognizer) atReturn(t *thread, regs *arch.Regs, at *event.Stamp) {
 	sp := regs.GPR[arch.RSP] - 8
-	r.settle(t, sp, at)
+	r.dropLeftFrames(t, sp, at)
 	for n := len(t.frames); n > 0; n-- {
 		f := t.frames[n-1]
 		if f.function == nil || f.sp != sp {
@@ -105,9 +105,9 @@ func (r *Recognizer) atReturn(t *thread, regs *arch.Regs, at *event.Stamp) {
 		}
 		t.frames = t.frames[:n-1]
 		if f.ret == regs.RIP {
-			r.returned(t, &f, regs, at)
+			r.leaveFunction(t, &f, regs, at)
 		} else {
-			r.unwind(t, &f, at)
+			r.recordUnwound(t, &f, at)
 		}
 	}
 }
@@ -119,10 +119,10 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stam
 	if !ok {
 		return
 	}
-	r.settle(t, sp, at)
+	r.dropLeftFrames(t, sp, at)
 	switch e.function.kind {
 	case jump:
-		r.settle(t, r.landing(t, regs), at)
+		r.dropLeftFrames(t, r.longjmpStack(t, regs), at)
 		return
 	case catch:
 		return
@@ -135,24 +135,24 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stam
 			// pthread_once: the same call still.
 		default:
 			// The same place again: the earlier call was left.
-			r.unwind(t, f, at)
+			r.recordUnwound(t, f, at)
 			t.frames = t.frames[:n-1]
 		}
 	}
 	if e.function.kind == routine {
 		r.enterRoutine(t, arch.Addr(regs.RIP), sp, ret)
 	}
-	if e.function.kind == routine || t.counted() || t.leaving() && e.function.leaves {
+	if e.function.kind == routine || t.isCounted() || t.isLeaving() && e.function.leaves {
 		return
 	}
 	f := frame{
 		function: e.function, entry: arch.Addr(regs.RIP), sp: sp, ret: ret, peer: arch.NoThread,
 		args: [3]uint64{regs.GPR[arch.RDI], regs.GPR[arch.RSI], regs.GPR[arch.RDX]},
 	}
-	if t.space.inner(arch.Addr(ret), e.image) {
+	if t.space.isLibraryCall(arch.Addr(ret), e.image) {
 		f.flags = event.Inner
 	}
-	r.enter(t, &f, at)
+	r.enterFunction(t, &f, at)
 }
 
 // Where jmp_buf has the stack pointer, in glibc and musl, and where glibc keeps
@@ -163,9 +163,9 @@ const (
 	guardTurn   = 17
 )
 
-// landing is the stack pointer that longjmp is about to restore. A
+// longjmpStack is the stack pointer that longjmp is about to restore. A
 // hidden one is recognised by its value after decoding.
-func (r *Recognizer) landing(t *thread, regs *arch.Regs) uint64 {
+func (r *Recognizer) longjmpStack(t *thread, regs *arch.Regs) uint64 {
 	sp := regs.GPR[arch.RSP]
 	saved, _ := r.readWord(t.space.as, arch.Addr(regs.GPR[arch.RDI]+jumpSP), 8)
 	guard, _ := r.readWord(t.space.as, arch.Addr(regs.FSBase+guardOffset), 8)
@@ -178,9 +178,9 @@ func (r *Recognizer) landing(t *thread, regs *arch.Regs) uint64 {
 	return sp
 }
 
-// leaving reports whether the thread is in a function that does not return, such
+// isLeaving reports whether the thread is in a function that does not return, such
 // as thrd_exit, which may call another.
-func (t *thread) leaving() bool {
+func (t *thread) isLeaving() bool {
 	n := len(t.frames)
 	return n > 0 && t.frames[n-1].function != nil && t.frames[n-1].function.leaves
 }
@@ -189,8 +189,8 @@ func (t *thread) leaving() bool {
 // are not noticed, such as by changing stacks.
 const maxFrames = 256
 
-// push makes f the thread's innermost frame, and has its return noticed.
-func (r *Recognizer) push(t *thread, f *frame) {
+// pushFrame makes f the thread's innermost frame, and has its return noticed.
+func (r *Recognizer) pushFrame(t *thread, f *frame) {
 	if len(t.frames) == maxFrames {
 		t.frames = append(t.frames[:0], t.frames[1:]...)
 	}
@@ -204,10 +204,10 @@ const (
 	frameAltStack, frameAltSize, frameSP = 24, 40, 168
 )
 
-// handlers pushes a frame for each signal handler that was set up since the
+// pushHandlers pushes a frame for each signal handler that was set up since the
 // thread ran last. Each later one interrupts the one before at its first
 // instruction.
-func (r *Recognizer) handlers(t *thread, regs *arch.Regs) {
+func (r *Recognizer) pushHandlers(t *thread, regs *arch.Regs) {
 	sp := regs.GPR[arch.RSP]
 	list := make([]frame, t.signals)
 	for i := len(list) - 1; i >= 0; i-- {
@@ -223,14 +223,14 @@ func (r *Recognizer) handlers(t *thread, regs *arch.Regs) {
 	t.frames = append(t.frames, list...)
 }
 
-// handled drops the frames of a signal handler that returned.
-func (r *Recognizer) handled(t *thread, at *event.Stamp) {
+// popHandler drops the frames of a signal handler that returned.
+func (r *Recognizer) popHandler(t *thread, at *event.Stamp) {
 	for n := len(t.frames); n > 0; n-- {
 		f := t.frames[n-1]
 		t.frames = t.frames[:n-1]
 		if f.function == nil {
 			return
 		}
-		r.unwind(t, &f, at)
+		r.recordUnwound(t, &f, at)
 	}
 }

@@ -100,9 +100,9 @@ func (f *function) succeeded(rax uint64) bool {
 	}
 }
 
-// result is the value that the function returned, as Sync.Result has it: an int, for all
+// resultOf is the value that the function returned, as Sync.Result has it: an int, for all
 // but the functions that return pointers.
-func (f *function) result(rax uint64) int64 {
+func (f *function) resultOf(rax uint64) int64 {
 	if f.success == ifPointer {
 		return int64(rax)
 	}
@@ -110,161 +110,161 @@ func (f *function) result(rax uint64) int64 {
 }
 
 // The shapes that most functions have.
-func makes(op event.SyncOp) function {
+func makesObject(op event.SyncOp) function {
 	return function{op: op, role: inMemory, object: 1, creates: true}
 }
 
-func ends(op event.SyncOp) function {
+func endsObject(op event.SyncOp) function {
 	return function{op: op, role: inMemory, object: 1, destroys: true}
 }
 
-func acquires(op event.SyncOp) function {
+func acquiresObject(op event.SyncOp) function {
 	return function{op: op, role: inMemory, object: 1, done: event.Acquire}
 }
 
-func releases(op event.SyncOp) function {
+func releasesObject(op event.SyncOp) function {
 	return function{op: op, role: inMemory, object: 1, enter: event.Release}
 }
 
-func locks(op event.SyncOp) function {
-	f := acquires(op)
+func locksMutex(op event.SyncOp) function {
+	f := acquiresObject(op)
 	f.success = ifMutex
 	return f
 }
 
-func reads(op event.SyncOp) function {
-	f := acquires(op)
+func readsLock(op event.SyncOp) function {
+	f := acquiresObject(op)
 	f.done |= event.Shared
 	return f
 }
 
-// waits is a wait on a condition: the mutex is released and, however the wait
+// waitsOnCondition is a wait on a condition: the mutex is released and, however the wait
 // ends, acquired again.
-func waits(op event.SyncOp) function {
+func waitsOnCondition(op event.SyncOp) function {
 	return function{
 		op: op, role: inMemory, object: 1, second: 2,
 		enter: event.ReleaseSecond, done: event.Acquire, after: event.AcquireSecond,
 	}
 }
 
-func valued(f function, argument int8) function {
+func withValue(f function, argument int8) function {
 	f.value = argument
 	return f
 }
 
-func joins(op event.SyncOp) function {
+func joinsThread(op event.SyncOp) function {
 	return function{op: op, role: aThread, object: 1, done: event.Acquire}
 }
 
-func starts(op event.SyncOp, routine int8) function {
+func startsThread(op event.SyncOp, routine int8) function {
 	return function{op: op, role: createdThread, object: 1, enter: event.Release, starts: routine}
 }
 
-func onThread(op event.SyncOp, enter event.Effects) function {
+func actsOnThread(op event.SyncOp, enter event.Effects) function {
 	return function{op: op, role: aThread, object: 1, enter: enter}
 }
 
-func keys(op event.SyncOp) function {
+func createsKey(op event.SyncOp) function {
 	return function{op: op, role: createdKey, object: 1, value: 2}
 }
 
-func unkeys(op event.SyncOp) function {
+func deletesKey(op event.SyncOp) function {
 	return function{op: op, role: aKey, object: 1}
 }
 
-func once(op event.SyncOp) function {
+func runsOnce(op event.SyncOp) function {
 	return function{op: op, role: inMemory, object: 1, value: 2, once: true, success: always}
 }
 
 // known are the functions of POSIX, C11 and glibc that are recognised, by name.
 var known = map[string]function{
-	"pthread_mutex_init":       makes(event.OpMutexInit),
-	"pthread_mutex_destroy":    ends(event.OpMutexDestroy),
-	"pthread_mutex_lock":       locks(event.OpMutexLock),
-	"pthread_mutex_trylock":    locks(event.OpMutexTryLock),
-	"pthread_mutex_timedlock":  locks(event.OpMutexTimedLock),
-	"pthread_mutex_clocklock":  locks(event.OpMutexClockLock),
-	"pthread_mutex_unlock":     releases(event.OpMutexUnlock),
+	"pthread_mutex_init":       makesObject(event.OpMutexInit),
+	"pthread_mutex_destroy":    endsObject(event.OpMutexDestroy),
+	"pthread_mutex_lock":       locksMutex(event.OpMutexLock),
+	"pthread_mutex_trylock":    locksMutex(event.OpMutexTryLock),
+	"pthread_mutex_timedlock":  locksMutex(event.OpMutexTimedLock),
+	"pthread_mutex_clocklock":  locksMutex(event.OpMutexClockLock),
+	"pthread_mutex_unlock":     releasesObject(event.OpMutexUnlock),
 	"pthread_mutex_consistent": {op: event.OpMutexConsistent, role: inMemory, object: 1},
 
-	"pthread_cond_init":      makes(event.OpCondInit),
-	"pthread_cond_destroy":   ends(event.OpCondDestroy),
-	"pthread_cond_wait":      waits(event.OpCondWait),
-	"pthread_cond_timedwait": waits(event.OpCondTimedWait),
-	"pthread_cond_clockwait": waits(event.OpCondClockWait),
-	"pthread_cond_signal":    releases(event.OpCondSignal),
-	"pthread_cond_broadcast": releases(event.OpCondBroadcast),
+	"pthread_cond_init":      makesObject(event.OpCondInit),
+	"pthread_cond_destroy":   endsObject(event.OpCondDestroy),
+	"pthread_cond_wait":      waitsOnCondition(event.OpCondWait),
+	"pthread_cond_timedwait": waitsOnCondition(event.OpCondTimedWait),
+	"pthread_cond_clockwait": waitsOnCondition(event.OpCondClockWait),
+	"pthread_cond_signal":    releasesObject(event.OpCondSignal),
+	"pthread_cond_broadcast": releasesObject(event.OpCondBroadcast),
 
-	"pthread_rwlock_init":        makes(event.OpRWInit),
-	"pthread_rwlock_destroy":     ends(event.OpRWDestroy),
-	"pthread_rwlock_rdlock":      reads(event.OpRWReadLock),
-	"pthread_rwlock_tryrdlock":   reads(event.OpRWTryReadLock),
-	"pthread_rwlock_timedrdlock": reads(event.OpRWTimedReadLock),
-	"pthread_rwlock_clockrdlock": reads(event.OpRWClockReadLock),
-	"pthread_rwlock_wrlock":      acquires(event.OpRWWriteLock),
-	"pthread_rwlock_trywrlock":   acquires(event.OpRWTryWriteLock),
-	"pthread_rwlock_timedwrlock": acquires(event.OpRWTimedWriteLock),
-	"pthread_rwlock_clockwrlock": acquires(event.OpRWClockWriteLock),
-	"pthread_rwlock_unlock":      releases(event.OpRWUnlock),
+	"pthread_rwlock_init":        makesObject(event.OpRWInit),
+	"pthread_rwlock_destroy":     endsObject(event.OpRWDestroy),
+	"pthread_rwlock_rdlock":      readsLock(event.OpRWReadLock),
+	"pthread_rwlock_tryrdlock":   readsLock(event.OpRWTryReadLock),
+	"pthread_rwlock_timedrdlock": readsLock(event.OpRWTimedReadLock),
+	"pthread_rwlock_clockrdlock": readsLock(event.OpRWClockReadLock),
+	"pthread_rwlock_wrlock":      acquiresObject(event.OpRWWriteLock),
+	"pthread_rwlock_trywrlock":   acquiresObject(event.OpRWTryWriteLock),
+	"pthread_rwlock_timedwrlock": acquiresObject(event.OpRWTimedWriteLock),
+	"pthread_rwlock_clockwrlock": acquiresObject(event.OpRWClockWriteLock),
+	"pthread_rwlock_unlock":      releasesObject(event.OpRWUnlock),
 
-	"pthread_spin_init":    makes(event.OpSpinInit),
-	"pthread_spin_destroy": ends(event.OpSpinDestroy),
-	"pthread_spin_lock":    acquires(event.OpSpinLock),
-	"pthread_spin_trylock": acquires(event.OpSpinTryLock),
-	"pthread_spin_unlock":  releases(event.OpSpinUnlock),
+	"pthread_spin_init":    makesObject(event.OpSpinInit),
+	"pthread_spin_destroy": endsObject(event.OpSpinDestroy),
+	"pthread_spin_lock":    acquiresObject(event.OpSpinLock),
+	"pthread_spin_trylock": acquiresObject(event.OpSpinTryLock),
+	"pthread_spin_unlock":  releasesObject(event.OpSpinUnlock),
 
-	"pthread_barrier_init":    valued(makes(event.OpBarrierInit), 3),
-	"pthread_barrier_destroy": ends(event.OpBarrierDestroy),
+	"pthread_barrier_init":    withValue(makesObject(event.OpBarrierInit), 3),
+	"pthread_barrier_destroy": endsObject(event.OpBarrierDestroy),
 	"pthread_barrier_wait": {
 		op: event.OpBarrierWait, role: inMemory, object: 1, success: ifBarrier,
 		enter: event.Release, done: event.Acquire,
 	},
 
-	"sem_init":      valued(makes(event.OpSemInit), 3),
-	"sem_destroy":   ends(event.OpSemDestroy),
+	"sem_init":      withValue(makesObject(event.OpSemInit), 3),
+	"sem_destroy":   endsObject(event.OpSemDestroy),
 	"sem_open":      {op: event.OpSemOpen, role: aName, object: 1, success: ifPointer},
 	"sem_close":     {op: event.OpSemClose, role: inMemory, object: 1},
 	"sem_unlink":    {op: event.OpSemUnlink, role: aName, object: 1},
-	"sem_wait":      acquires(event.OpSemWait),
-	"sem_trywait":   acquires(event.OpSemTryWait),
-	"sem_timedwait": acquires(event.OpSemTimedWait),
-	"sem_clockwait": acquires(event.OpSemClockWait),
-	"sem_post":      releases(event.OpSemPost),
+	"sem_wait":      acquiresObject(event.OpSemWait),
+	"sem_trywait":   acquiresObject(event.OpSemTryWait),
+	"sem_timedwait": acquiresObject(event.OpSemTimedWait),
+	"sem_clockwait": acquiresObject(event.OpSemClockWait),
+	"sem_post":      releasesObject(event.OpSemPost),
 
-	"pthread_once":         once(event.OpOnce),
-	"pthread_create":       starts(event.OpCreate, 3),
-	"pthread_join":         joins(event.OpJoin),
-	"pthread_tryjoin_np":   joins(event.OpTryJoin),
-	"pthread_timedjoin_np": joins(event.OpTimedJoin),
-	"pthread_clockjoin_np": joins(event.OpClockJoin),
-	"pthread_detach":       onThread(event.OpDetach, 0),
-	"pthread_cancel":       onThread(event.OpCancel, event.Release),
+	"pthread_once":         runsOnce(event.OpOnce),
+	"pthread_create":       startsThread(event.OpCreate, 3),
+	"pthread_join":         joinsThread(event.OpJoin),
+	"pthread_tryjoin_np":   joinsThread(event.OpTryJoin),
+	"pthread_timedjoin_np": joinsThread(event.OpTimedJoin),
+	"pthread_clockjoin_np": joinsThread(event.OpClockJoin),
+	"pthread_detach":       actsOnThread(event.OpDetach, 0),
+	"pthread_cancel":       actsOnThread(event.OpCancel, event.Release),
 	"pthread_testcancel":   {op: event.OpTestCancel},
 	"pthread_exit":         {op: event.OpPthreadExit, leaves: true},
 
-	"pthread_key_create":  keys(event.OpKeyCreate),
-	"pthread_key_delete":  unkeys(event.OpKeyDelete),
+	"pthread_key_create":  createsKey(event.OpKeyCreate),
+	"pthread_key_delete":  deletesKey(event.OpKeyDelete),
 	"pthread_setspecific": {kind: setSpecific},
 
-	"mtx_init":      makes(event.OpC11MtxInit),
-	"mtx_destroy":   ends(event.OpC11MtxDestroy),
-	"mtx_lock":      locks(event.OpC11MtxLock),
-	"mtx_trylock":   locks(event.OpC11MtxTryLock),
-	"mtx_timedlock": locks(event.OpC11MtxTimedLock),
-	"mtx_unlock":    releases(event.OpC11MtxUnlock),
-	"cnd_init":      makes(event.OpC11CndInit),
-	"cnd_destroy":   ends(event.OpC11CndDestroy),
-	"cnd_wait":      waits(event.OpC11CndWait),
-	"cnd_timedwait": waits(event.OpC11CndTimedWait),
-	"cnd_signal":    releases(event.OpC11CndSignal),
-	"cnd_broadcast": releases(event.OpC11CndBroadcast),
-	"thrd_create":   starts(event.OpC11ThrdCreate, 2),
-	"thrd_join":     joins(event.OpC11ThrdJoin),
-	"thrd_detach":   onThread(event.OpC11ThrdDetach, 0),
+	"mtx_init":      makesObject(event.OpC11MtxInit),
+	"mtx_destroy":   endsObject(event.OpC11MtxDestroy),
+	"mtx_lock":      locksMutex(event.OpC11MtxLock),
+	"mtx_trylock":   locksMutex(event.OpC11MtxTryLock),
+	"mtx_timedlock": locksMutex(event.OpC11MtxTimedLock),
+	"mtx_unlock":    releasesObject(event.OpC11MtxUnlock),
+	"cnd_init":      makesObject(event.OpC11CndInit),
+	"cnd_destroy":   endsObject(event.OpC11CndDestroy),
+	"cnd_wait":      waitsOnCondition(event.OpC11CndWait),
+	"cnd_timedwait": waitsOnCondition(event.OpC11CndTimedWait),
+	"cnd_signal":    releasesObject(event.OpC11CndSignal),
+	"cnd_broadcast": releasesObject(event.OpC11CndBroadcast),
+	"thrd_create":   startsThread(event.OpC11ThrdCreate, 2),
+	"thrd_join":     joinsThread(event.OpC11ThrdJoin),
+	"thrd_detach":   actsOnThread(event.OpC11ThrdDetach, 0),
 	"thrd_exit":     {op: event.OpC11ThrdExit, leaves: true},
-	"call_once":     once(event.OpC11CallOnce),
-	"tss_create":    keys(event.OpC11TssCreate),
-	"tss_delete":    unkeys(event.OpC11TssDelete),
+	"call_once":     runsOnce(event.OpC11CallOnce),
+	"tss_create":    createsKey(event.OpC11TssCreate),
+	"tss_delete":    deletesKey(event.OpC11TssDelete),
 	"tss_set":       {kind: setSpecific},
 
 	// How functions are left without returning.
@@ -285,9 +285,9 @@ var known = map[string]function{
 	"__pthread_tsd_run_dtors": {kind: threadEnd},
 }
 
-// lookup finds the function that a symbol names. The names that C libraries use
+// lookUpSymbol finds the function that a symbol names. The names that C libraries use
 // among themselves begin with underscores ("__pthread_mutex_lock").
-func lookup(symbol string) (function, bool) {
+func lookUpSymbol(symbol string) (function, bool) {
 	f, ok := known[symbol]
 	if !ok && strings.HasPrefix(symbol, "__") {
 		if f, ok = known[strings.TrimLeft(symbol, "_")]; ok && !strings.HasPrefix(symbol, "__pthread_") && !strings.HasPrefix(symbol, "___pthread_") {
@@ -301,6 +301,6 @@ func lookup(symbol string) (function, bool) {
 // Operation is the operation that a function of POSIX, C11 or glibc is, by its
 // symbol; false for any other symbol.
 func Operation(symbol string) (event.SyncOp, bool) {
-	f, ok := lookup(symbol)
+	f, ok := lookUpSymbol(symbol)
 	return f.op, ok && f.kind == operation && f.op != event.OpNone
 }

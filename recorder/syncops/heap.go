@@ -77,7 +77,7 @@ func (r *Recognizer) enterAllocator(t *thread, f *frame, at *event.Stamp) {
 		return
 	}
 	f.silent = true
-	r.push(t, f)
+	r.pushFrame(t, f)
 	r.emitHeap(t, f, at, event.Enter, 0)
 }
 

@@ -35,8 +35,8 @@ type location struct {
 // identify is the id that belongs to a name.
 func identify(name string) event.ObjectID { return event.ObjectID(xxh3.HashString(name)) }
 
-// announce names an object to the sink, and returns its id.
-func (r *Recognizer) announce(at *event.Stamp, name string, addr arch.Addr) event.ObjectID {
+// announceObject names an object to the sink, and returns its id.
+func (r *Recognizer) announceObject(at *event.Stamp, name string, addr arch.Addr) event.ObjectID {
 	id := identify(name)
 	if !r.announced[id] {
 		r.announced[id] = true
@@ -45,10 +45,10 @@ func (r *Recognizer) announce(at *event.Stamp, name string, addr arch.Addr) even
 	return id
 }
 
-// object finds the object at an address for a thread's operation, and gives it
+// objectAt finds the object at an address for a thread's operation, and gives it
 // an identity if it has none, or if the operation begins a new life of it.
-func (r *Recognizer) object(t *thread, at *event.Stamp, addr arch.Addr, creates bool) *object {
-	where := r.locate(t.space, addr)
+func (r *Recognizer) objectAt(t *thread, at *event.Stamp, addr arch.Addr, creates bool) *object {
+	where := r.locateObject(t.space, addr)
 	old := r.objects[where]
 	if old != nil && !creates {
 		return old
@@ -57,15 +57,15 @@ func (r *Recognizer) object(t *thread, at *event.Stamp, addr arch.Addr, creates 
 	if old != nil {
 		o.lives = old.lives + 1
 	}
-	o.id = r.announce(at, r.nameOf(t, addr, creates, o.lives), addr)
+	o.id = r.announceObject(at, r.nameOf(t, addr, creates, o.lives), addr)
 	r.objects[where] = o
 	return o
 }
 
-// forget ends an object's life. Where the place is the name, lives are counted
+// forgetObject ends an object's life. Where the place is the name, lives are counted
 // on.
-func (r *Recognizer) forget(s *space, addr arch.Addr) {
-	where := r.locate(s, addr)
+func (r *Recognizer) forgetObject(s *space, addr arch.Addr) {
+	where := r.locateObject(s, addr)
 	o := r.objects[where]
 	switch {
 	case o == nil:
@@ -76,7 +76,7 @@ func (r *Recognizer) forget(s *space, addr arch.Addr) {
 	}
 }
 
-func (r *Recognizer) locate(s *space, addr arch.Addr) location {
+func (r *Recognizer) locateObject(s *space, addr arch.Addr) location {
 	if r.sharing {
 		if v, ok := s.as.Find(addr); ok && v.Object != nil && v.Flags&mm.Shared != 0 {
 			return location{shared: v.Object, offset: v.Offset + uint64(addr-v.Start)}
@@ -146,7 +146,7 @@ func (s *space) inHeap(addr arch.Addr) bool {
 func (r *Recognizer) keyObject(t *thread, at *event.Stamp, number uint32, destructor arch.Addr) *tsdKey {
 	t.keys++
 	k := &tsdKey{destructor: destructor}
-	k.id = r.announce(at, fmt.Sprintf("%s:key%d", t.name, t.keys), arch.Addr(number))
+	k.id = r.announceObject(at, fmt.Sprintf("%s:key%d", t.name, t.keys), arch.Addr(number))
 	t.space.keys[number] = k
 	return k
 }
@@ -154,7 +154,7 @@ func (r *Recognizer) keyObject(t *thread, at *event.Stamp, number uint32, destru
 // threadObject is a thread as an object: create releases it and join
 // acquires it.
 func (r *Recognizer) threadObject(at *event.Stamp, name string) event.ObjectID {
-	return r.announce(at, "thread:"+name, 0)
+	return r.announceObject(at, "thread:"+name, 0)
 }
 
 // semaphoreObject is a named semaphore.
@@ -163,7 +163,7 @@ func (r *Recognizer) semaphoreObject(at *event.Stamp, s *space, name arch.Addr) 
 	if !ok {
 		return 0
 	}
-	return r.announce(at, "semaphore:"+text, 0)
+	return r.announceObject(at, "semaphore:"+text, 0)
 }
 
 // maxName bounds the names of semaphores (NAME_MAX).
@@ -172,7 +172,7 @@ const maxName = 255
 // readString reads a string of the guest.
 func readString(as *mm.AddressSpace, at arch.Addr) (string, bool) {
 	b := make([]byte, maxName+1)
-	b = b[:peek(as, at, b)]
+	b = b[:peekMemory(as, at, b)]
 	end := bytes.IndexByte(b, 0)
 	if end < 0 {
 		return "", false
@@ -183,16 +183,16 @@ func readString(as *mm.AddressSpace, at arch.Addr) (string, bool) {
 // readWord reads a number of the guest.
 func (r *Recognizer) readWord(as *mm.AddressSpace, at arch.Addr, size int) (x uint64, ok bool) {
 	b := r.bytes[:size]
-	n := peek(as, at, b)
+	n := peekMemory(as, at, b)
 	for i, c := range b {
 		x |= uint64(c) << (8 * i)
 	}
 	return x, n == size
 }
 
-// peek reads memory without making anything resident, and returns how many
+// peekMemory reads memory without making anything resident, and returns how many
 // bytes there are.
-func peek(as *mm.AddressSpace, at arch.Addr, b []byte) (done int) {
+func peekMemory(as *mm.AddressSpace, at arch.Addr, b []byte) (done int) {
 	for done < len(b) {
 		n, why := as.Space().ReadAt(b[done:], at+arch.Addr(done))
 		done += n

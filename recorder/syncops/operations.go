@@ -5,8 +5,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// enter acts on the call of a function.
-func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
+// enterFunction acts on the call of a function.
+func (r *Recognizer) enterFunction(t *thread, f *frame, at *event.Stamp) {
 	switch f.function.kind {
 	case setSpecific:
 		t.specific[uint32(f.args[0])] = f.args[1]
@@ -14,7 +14,7 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 		r.beginDestructors(t)
 	case resolver:
 		f.silent = true
-		r.push(t, f)
+		r.pushFrame(t, f)
 	case destructor:
 		r.enterDestructor(t, f, at)
 	case allocator:
@@ -22,7 +22,7 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 	case body:
 		if t.fresh {
 			f.silent = true
-			r.push(t, f)
+			r.pushFrame(t, f)
 		}
 		t.fresh = false
 	default:
@@ -32,20 +32,20 @@ func (r *Recognizer) enter(t *thread, f *frame, at *event.Stamp) {
 
 func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	if f.function.leaves {
-		r.emit(r.event(t, f, at, event.Whole))
+		r.emit(r.frameEvent(t, f, at, event.Whole))
 		r.leaveBody(t, at)
 		f.silent = true
-		r.push(t, f)
+		r.pushFrame(t, f)
 		return
 	}
 	if f.function.kind == spinClear {
 		r.chooseSpin(t, f)
 	}
 	if n := f.function.starts; n > 0 && r.fixed.body != nil {
-		r.bind(t.space, arch.Addr(f.args[n-1]), r.fixed.body)
+		r.bindEntry(t.space, arch.Addr(f.args[n-1]), r.fixed.body)
 	}
 	r.findObject(t, f, at)
-	e := r.event(t, f, at, event.Enter)
+	e := r.frameEvent(t, f, at, event.Enter)
 	e.Effects |= f.function.enter
 	if f.function.op == event.OpRWUnlock && f.object != nil {
 		if f.object.writer == t.id {
@@ -67,7 +67,7 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	if f.function.heap != nil {
 		r.emitHeap(t, f, at, event.Enter, 0)
 	}
-	r.push(t, f)
+	r.pushFrame(t, f)
 }
 
 // leaveBody reports a thread that leaves its routine, if that is to be reported.
@@ -83,7 +83,7 @@ func (r *Recognizer) leaveBody(t *thread, at *event.Stamp) {
 // chooseSpin distinguishes pthread_spin_init from pthread_spin_unlock where they are one
 // function: an unlock is of a lock that is held.
 func (r *Recognizer) chooseSpin(t *thread, f *frame) {
-	o := r.objects[r.locate(t.space, arch.Addr(f.args[0]))]
+	o := r.objects[r.locateObject(t.space, arch.Addr(f.args[0]))]
 	if o == nil || o.writer == arch.NoThread {
 		f.function = r.fixed.spinInit
 	} else {
@@ -101,7 +101,7 @@ func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
 	switch fn.role {
 	case inMemory:
 		f.addr = arch.Addr(arg)
-		f.object = r.object(t, at, f.addr, fn.creates)
+		f.object = r.objectAt(t, at, f.addr, fn.creates)
 		f.id = f.object.id
 	case aThread:
 		f.addr = arch.Addr(arg)
@@ -123,19 +123,19 @@ func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
 		f.id = r.semaphoreObject(at, t.space, f.addr)
 	case theFunction:
 		f.addr = f.entry
-		f.id = r.announce(at, "function:"+fn.name, 0)
+		f.id = r.announceObject(at, "function:"+fn.name, 0)
 	}
 	if fn.second > 0 {
-		f.second = r.object(t, at, arch.Addr(f.args[fn.second-1]), false).id
+		f.second = r.objectAt(t, at, arch.Addr(f.args[fn.second-1]), false).id
 	}
 }
 
-// returned acts on the return of a function.
-func (r *Recognizer) returned(t *thread, f *frame, regs *arch.Regs, at *event.Stamp) {
+// leaveFunction acts on the return of a function.
+func (r *Recognizer) leaveFunction(t *thread, f *frame, regs *arch.Regs, at *event.Stamp) {
 	rax := regs.GPR[arch.RAX]
 	switch {
 	case f.function.kind == resolver:
-		r.bind(t.space, arch.Addr(rax), f.function.target)
+		r.bindEntry(t.space, arch.Addr(rax), f.function.target)
 		return
 	case f.function.kind == allocator:
 		r.allocated(t, f, rax, at)
@@ -148,13 +148,13 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *arch.Regs, at *event.St
 	}
 	ok := f.function.succeeded(rax)
 	if ok {
-		r.succeed(t, f, rax, at)
+		r.noteSuccess(t, f, rax, at)
 	}
 	if f.function.heap != nil {
 		r.allocated(t, f, rax, at)
 	}
-	e := r.event(t, f, at, event.Return)
-	e.Result = f.function.result(rax)
+	e := r.frameEvent(t, f, at, event.Return)
+	e.Result = f.function.resultOf(rax)
 	e.Effects |= f.function.after
 	switch {
 	case f.function.once:
@@ -167,12 +167,12 @@ func (r *Recognizer) returned(t *thread, f *frame, regs *arch.Regs, at *event.St
 	}
 	r.emit(e)
 	if ok && f.function.destroys {
-		r.forget(t.space, f.addr)
+		r.forgetObject(t.space, f.addr)
 	}
 }
 
-// succeed notes the effects of a successful operation.
-func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
+// noteSuccess notes the effects of a successful operation.
+func (r *Recognizer) noteSuccess(t *thread, f *frame, rax uint64, at *event.Stamp) {
 	switch f.function.op {
 	case event.OpRWWriteLock, event.OpRWTryWriteLock, event.OpRWTimedWriteLock, event.OpRWClockWriteLock,
 		event.OpSpinLock, event.OpSpinTryLock:
@@ -187,14 +187,14 @@ func (r *Recognizer) succeed(t *thread, f *frame, rax uint64, at *event.Stamp) {
 		delete(t.space.keys, uint32(f.addr))
 	case event.OpSemOpen:
 		if f.id != 0 {
-			r.objects[r.locate(t.space, arch.Addr(rax))] = &object{id: f.id, writer: arch.NoThread, lives: 1}
+			r.objects[r.locateObject(t.space, arch.Addr(rax))] = &object{id: f.id, writer: arch.NoThread, lives: 1}
 			f.addr = arch.Addr(rax)
 		}
 	}
 }
 
-// event is a Sync for a frame. It is valid until the next.
-func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Phase) *event.Sync {
+// frameEvent is a Sync for a frame. It is valid until the next.
+func (r *Recognizer) frameEvent(t *thread, f *frame, at *event.Stamp, phase event.Phase) *event.Sync {
 	r.scratch = event.Sync{
 		Stamp: *at, Op: f.function.op, Phase: phase, Object: f.id, Second: f.second, Addr: f.addr,
 		PC: arch.Addr(f.ret), Peer: f.peer, Effects: f.flags,
@@ -208,7 +208,7 @@ func (r *Recognizer) event(t *thread, f *frame, at *event.Stamp, phase event.Pha
 func (r *Recognizer) watchRoutine(t *thread, f *frame) {
 	const finished = 2
 	if word, ok := r.readWord(t.space.as, f.addr, 4); !ok || word != finished {
-		r.bind(t.space, arch.Addr(f.args[1]), r.fixed.routine)
+		r.bindEntry(t.space, arch.Addr(f.args[1]), r.fixed.routine)
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *Recognizer) enterRoutine(t *thread, entry arch.Addr, sp, ret uint64) {
 	}
 	if top := &t.frames[n-1]; top.function != nil && top.function.once && arch.Addr(top.args[1]) == entry {
 		top.ran = true
-		r.push(t, &frame{function: r.fixed.routine, entry: entry, sp: sp, ret: ret, silent: true})
+		r.pushFrame(t, &frame{function: r.fixed.routine, entry: entry, sp: sp, ret: ret, silent: true})
 	}
 }
 
@@ -265,10 +265,10 @@ func (r *Recognizer) enterDestructor(t *thread, f *frame, at *event.Stamp) {
 	t.dyingSP, t.lastKey = f.sp, int64(number)
 	t.specific[number] = 0
 	f.id, f.addr = k.id, arch.Addr(f.args[0])
-	e := r.event(t, f, at, event.Enter)
+	e := r.frameEvent(t, f, at, event.Enter)
 	e.Value = f.args[0]
 	r.emit(e)
-	r.push(t, f)
+	r.pushFrame(t, f)
 }
 
 // dueKey finds the key whose destructor is called: C libraries go through the

@@ -126,7 +126,7 @@ func (r *Recognizer) Name(id arch.ThreadID) string {
 // InOperation reports whether a thread is within an operation.
 func (r *Recognizer) InOperation(id arch.ThreadID) bool {
 	t := r.threads.At(id)
-	return t != nil && t.counted()
+	return t != nil && t.isCounted()
 }
 
 // Arguments are those of the outermost operation that a thread is in.
@@ -164,23 +164,23 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	t := r.threads.At(task.ID())
 	switch {
 	case t == nil:
-		t = r.first(task)
+		t = r.addFirstThread(task)
 	case t.space == nil:
 		r.enterProgram(t, task)
 	}
 	if t.signals > 0 {
 		r.host.engine.Regs(&r.regs)
-		r.handlers(t, &r.regs)
+		r.pushHandlers(t, &r.regs)
 	}
 	// A run does not stop at a breakpoint at its first instruction.
 	r.at = at
-	r.look(t, &r.at)
-	r.refresh(t)
+	r.actOnPlace(t, &r.at)
+	r.refreshEngine(t)
 }
 
-// passes is Running for a thread that needs nothing where it is, after
+// needsNothing is Running for a thread that needs nothing where it is, after
 // this number of retired instructions. It returns false if the thread may need something.
-func (r *Recognizer) passes(id arch.ThreadID, instructions uint64) bool {
+func (r *Recognizer) needsNothing(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
 		return false
@@ -193,14 +193,14 @@ func (r *Recognizer) passes(id arch.ThreadID, instructions uint64) bool {
 	return true
 }
 
-// refresh brings the engine's breakpoints up to date: also after a return to a
+// refreshEngine brings the engine's breakpoints up to date: also after a return to a
 // snapshot.
-func (r *Recognizer) refresh(t *thread) {
+func (r *Recognizer) refreshEngine(t *thread) {
 	if r.stale || r.armed != r.host.armed {
-		r.arm()
+		r.setBreakpoints()
 	}
 	if r.atomics {
-		r.host.engine.MuteAtomics(t.counted())
+		r.host.engine.MuteAtomics(t.isCounted())
 	}
 }
 
@@ -212,14 +212,14 @@ func (r *Recognizer) Stopped(id arch.ThreadID, why arch.StopReason, at event.Sta
 		r.takeAtomics(t, &r.at)
 	}
 	if why == arch.StopBreakpoint {
-		r.look(t, &r.at)
-		r.refresh(t)
+		r.actOnPlace(t, &r.at)
+		r.refreshEngine(t)
 	}
 }
 
-// look acts on where a thread is: at a return, a recognised function, or
+// actOnPlace acts on where a thread is: at a return, a recognised function, or
 // neither.
-func (r *Recognizer) look(t *thread, at *event.Stamp) {
+func (r *Recognizer) actOnPlace(t *thread, at *event.Stamp) {
 	pc := r.host.engine.PC()
 	if t.looked == (moment{pc, at.Instructions}) {
 		return
@@ -264,9 +264,9 @@ func (r *Recognizer) Issued(id arch.ThreadID, number uint64, args [6]uint64, at 
 	t := r.threads.At(id)
 	t.call = systemCall{number, args}
 	if number == unix.SYS_RT_SIGRETURN {
-		r.handled(t, &at)
+		r.popHandler(t, &at)
 	}
-	if number == unix.SYS_FUTEX && !t.counted() {
+	if number == unix.SYS_FUTEX && !t.isCounted() {
 		r.issueFutex(t, args, &at)
 	}
 }
@@ -280,7 +280,7 @@ func (r *Recognizer) Completed(id arch.ThreadID, number uint64, args [6]uint64, 
 	}
 	if linux.Has(number, linux.Executes) {
 		if result == 0 {
-			r.executed(t, &at)
+			r.replaceProgram(t, &at)
 		}
 		return
 	}
@@ -297,7 +297,7 @@ func (r *Recognizer) Completed(id arch.ThreadID, number uint64, args [6]uint64, 
 		}
 		return
 	}
-	r.mapped(t, number, args, result)
+	r.followMapping(t, number, args, result)
 }
 
 // setTLS notes the pthread_t of a program's first thread.
@@ -306,8 +306,8 @@ func (t *thread) setTLS(tls arch.Addr) {
 	t.space.handles[uint64(tls)] = handle{t.id, t.name}
 }
 
-// mapped follows changes of the address space.
-func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uint64) {
+// followMapping follows changes of the address space.
+func (r *Recognizer) followMapping(t *thread, number uint64, args [6]uint64, result uint64) {
 	if linux.Failed(result) {
 		return
 	}
@@ -317,8 +317,8 @@ func (r *Recognizer) mapped(t *thread, number uint64, args [6]uint64, result uin
 	if sharesMemory(number, args) {
 		r.sharing = true
 	}
-	if t.space.mapping(number, args) {
-		r.rescan(t.space)
+	if t.space.changesCode(number, args) {
+		r.rescanSpace(t.space)
 	}
 }
 
@@ -340,8 +340,8 @@ func (r *Recognizer) forgetReturns(start, end arch.Addr) {
 	}
 }
 
-// arm sets the breakpoints that are needed now.
-func (r *Recognizer) arm() {
+// setBreakpoints sets the breakpoints that are needed now.
+func (r *Recognizer) setBreakpoints() {
 	r.host.armed++
 	r.stale, r.armed = false, r.host.armed
 	list := append(make([]arch.Addr, 0, len(r.returns)+256), r.host.others...)
@@ -360,7 +360,7 @@ func (r *Recognizer) arm() {
 	}
 	r.watched = filter{}
 	for _, addr := range list {
-		r.watched.add(addr)
+		r.watched.addAddress(addr)
 	}
 	r.host.engine.SetBreakpoints(list) // which sorts: the order here does not matter
 }

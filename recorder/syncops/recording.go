@@ -66,12 +66,12 @@ func (v *Recording) AddSync(e *event.Sync) {
 		v.held[e.Thread] = *e
 		return
 	}
-	v.put(e)
+	v.putOperation(e)
 }
 
-// put writes an operation at its place in the order, unless it is for the gate
+// putOperation writes an operation at its place in the order, unless it is for the gate
 // alone.
-func (v *Recording) put(e *event.Sync) {
+func (v *Recording) putOperation(e *event.Sync) {
 	if e.Op == event.OpAllocate || e.Op == event.OpCustom && slices.Contains(v.gated, e.Object) {
 		return
 	}
@@ -114,7 +114,7 @@ func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	if len(v.held) > 0 {
 		v.putHeld(r, t.ID())
 	}
-	if !v.recognizer.passes(t.ID(), r.Retired()) {
+	if !v.recognizer.needsNothing(t.ID(), r.Retired()) {
 		v.recognizer.Running(t, r.At())
 	}
 }
@@ -128,7 +128,7 @@ func (v *Recording) putHeld(r *recorder.Recorder, t arch.ThreadID) {
 	delete(v.held, t)
 	at := r.At()
 	e.Time, e.Core = at.Time, at.Core
-	v.put(&e)
+	v.putOperation(&e)
 }
 
 // Stopped implements recorder.Recording.

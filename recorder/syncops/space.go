@@ -61,9 +61,9 @@ func newSpace(as *mm.AddressSpace, label string) *space {
 	}
 }
 
-// fork is the space of a child that has a copy of the memory: the same files at
+// forkSpace is the space of a child that has a copy of the memory: the same files at
 // the same places, and objects with identities of their own.
-func (s *space) fork(as *mm.AddressSpace, label string) *space {
+func (s *space) forkSpace(as *mm.AddressSpace, label string) *space {
 	n := newSpace(as, label)
 	n.symbols = s.symbols
 	n.images = slices.Clone(s.images)
@@ -87,8 +87,8 @@ func (s *space) imageAt(addr arch.Addr) *image {
 	return s.images[i-1]
 }
 
-// overlaps reports whether a range touches a file that is known.
-func (s *space) overlaps(start, length uint64) bool {
+// overlapsFile reports whether a range touches a file that is known.
+func (s *space) overlapsFile(start, length uint64) bool {
 	return slices.ContainsFunc(s.images, func(i *image) bool {
 		return uint64(i.start) < start+length && start < uint64(i.end)
 	})
@@ -134,8 +134,8 @@ func (r *Recognizer) fileOf(o *mm.Object, name string) *file {
 	return f
 }
 
-// rescan brings the files and entries of a space up to date with its mappings.
-func (r *Recognizer) rescan(s *space) {
+// rescanSpace brings the files and entries of a space up to date with its mappings.
+func (r *Recognizer) rescanSpace(s *space) {
 	now := r.executable(s)
 	same := slices.EqualFunc(now, s.images, func(a, b *image) bool { return a.object == b.object && a.bias == b.bias })
 	if same {
@@ -155,12 +155,12 @@ func (r *Recognizer) rescan(s *space) {
 	}
 	s.nameImages()
 	s.fillEntries()
-	r.sweep()
+	r.forgetUnmapped()
 	r.stale = true
 }
 
-// sweep forgets the files that are mapped nowhere any more.
-func (r *Recognizer) sweep() {
+// forgetUnmapped forgets the files that are mapped nowhere any more.
+func (r *Recognizer) forgetUnmapped() {
 	maps.DeleteFunc(r.files, func(o *mm.Object, _ *file) bool {
 		for _, s := range r.spaces {
 			if slices.ContainsFunc(s.images, func(i *image) bool { return i.object == o }) {
@@ -209,9 +209,9 @@ func (s *space) fillEntries() {
 	}
 }
 
-// bind adds an entry that a call has shown. An entry that is there already
+// bindEntry adds an entry that a call has shown. An entry that is there already
 // stays.
-func (r *Recognizer) bind(s *space, addr arch.Addr, f *function) {
+func (r *Recognizer) bindEntry(s *space, addr arch.Addr, f *function) {
 	if _, have := s.entries[addr]; have || addr == 0 {
 		return
 	}
@@ -228,9 +228,9 @@ func (r *Recognizer) forgetRange(s *space, start, end arch.Addr) {
 	})
 }
 
-// inner reports whether a call comes from within the C library that the function
+// isLibraryCall reports whether a call comes from within the C library that the function
 // is in, or from the dynamic linker: not from the program or other libraries.
-func (s *space) inner(ret arch.Addr, library *image) bool {
+func (s *space) isLibraryCall(ret arch.Addr, library *image) bool {
 	i := s.imageAt(ret)
 	return library != nil && library.file.library && s.ofLibrary(i) && (i == library || i.isLinker())
 }

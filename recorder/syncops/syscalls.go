@@ -24,7 +24,7 @@ func (r *Recognizer) issueFutex(t *thread, args [6]uint64, at *event.Stamp) {
 	if !known {
 		return
 	}
-	pc := r.caller(t)
+	pc := r.callAddress(t)
 	inner := event.Effects(0)
 	if t.space.ofLibrary(t.space.imageAt(pc)) {
 		inner = event.Inner
@@ -43,7 +43,7 @@ func (r *Recognizer) enterFutex(t *thread, p *pendingFutex, value uint64, at *ev
 	}
 	e.Thread = t.id
 	e.Value = uint64(uint32(value))
-	p.object = r.object(t, at, e.Addr, false).id
+	p.object = r.objectAt(t, at, e.Addr, false).id
 	e.Object = p.object
 	r.emit(&e)
 	t.futex = p
@@ -74,9 +74,9 @@ func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 // wrapperSize is more than the function syscall takes in any C library.
 const wrapperSize = 64
 
-// caller is where the loaded thread, which has made a system call, made it, or
+// callAddress is where the loaded thread, which has made a system call, made it, or
 // called syscall for it.
-func (r *Recognizer) caller(t *thread) arch.Addr {
+func (r *Recognizer) callAddress(t *thread) arch.Addr {
 	var regs arch.Regs
 	r.host.engine.Regs(&regs)
 	pc := arch.Addr(regs.RIP)

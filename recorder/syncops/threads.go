@@ -112,8 +112,8 @@ func (r *Recognizer) creationOf(t *thread, number uint64, args [6]uint64) creati
 	return c
 }
 
-// first makes the first thread of the run known.
-func (r *Recognizer) first(task *kernel.Task) *thread {
+// addFirstThread makes the first thread of the run known.
+func (r *Recognizer) addFirstThread(task *kernel.Task) *thread {
 	t := newThread(task, "1")
 	r.threads.Put(t.id, t)
 	r.enterProgram(t, task)
@@ -127,11 +127,11 @@ func newThread(task *kernel.Task, name string) *thread {
 	}
 }
 
-// executed notes that the thread's program was replaced.
-func (r *Recognizer) executed(t *thread, at *event.Stamp) {
+// replaceProgram notes that the thread's program was replaced.
+func (r *Recognizer) replaceProgram(t *thread, at *event.Stamp) {
 	r.unwindAll(t, at)
 	r.endDestructors(t)
-	r.leave(t)
+	r.leaveSpace(t)
 	t.signals, t.execs, t.futex = 0, t.execs+1, nil
 	t.dying, t.dyingSP, t.lastKey = false, 0, -1
 	t.tls, t.clearTID, t.specific = 0, 0, map[uint32]uint64{}
@@ -150,20 +150,20 @@ func (r *Recognizer) enterProgram(t *thread, task *kernel.Task) {
 	}
 	s := newSpace(as, label)
 	r.spaces[as] = s
-	t.join(s)
+	t.joinSpace(s)
 	t.setStack(as.Layout.StartStack, 0)
-	r.rescan(s)
+	r.rescanSpace(s)
 }
 
-// join makes s the address space of t.
-func (t *thread) join(s *space) {
+// joinSpace makes s the address space of t.
+func (t *thread) joinSpace(s *space) {
 	t.space = s
 	s.users++
 	s.tops = append(s.tops, t)
 }
 
-// leave takes t out of its address space.
-func (r *Recognizer) leave(t *thread) {
+// leaveSpace takes t out of its address space.
+func (r *Recognizer) leaveSpace(t *thread) {
 	s := t.space
 	if s == nil {
 		return
@@ -183,7 +183,7 @@ func (r *Recognizer) dropSpace(s *space) {
 	delete(r.spaces, s.as)
 	r.unrecognized = r.unrecognized || !s.symbols
 	r.forgetRange(s, 0, ^arch.Addr(0))
-	r.sweep()
+	r.forgetUnmapped()
 	r.stale = true
 }
 
@@ -218,9 +218,9 @@ func (r *Recognizer) Started(creator arch.ThreadID, child *kernel.Task, at event
 	t.lastChild = n.id
 	r.threads.Put(n.id, n)
 	if as := child.Process().Space(); c.sharesMemory {
-		n.join(t.space)
+		n.joinSpace(t.space)
 	} else {
-		n.join(t.space.fork(as, n.name))
+		n.joinSpace(t.space.forkSpace(as, n.name))
 		r.spaces[as] = n.space
 		r.stale = true
 	}
@@ -252,7 +252,7 @@ func (t *thread) childName(next int) string { return fmt.Sprintf("%s.%d", t.name
 func (r *Recognizer) emitStart(t, n *thread, c creation, at event.Stamp) {
 	id := r.threadObject(&at, n.name)
 	e := event.Sync{Stamp: at, Object: id, Peer: n.id, Effects: event.Release}
-	if !t.counted() {
+	if !t.isCounted() {
 		e.Op = event.OpFork
 		if c.isThread {
 			e.Op = event.OpCreate
@@ -275,28 +275,28 @@ func (r *Recognizer) Exited(id arch.ThreadID, at event.Stamp) {
 	})
 	if s := t.space; s != nil && !s.symbols && t.clearTID != 0 {
 		// Who waits for the thread waits for this word to become 0.
-		o := r.object(t, &at, t.clearTID, false)
+		o := r.objectAt(t, &at, t.clearTID, false)
 		r.emit(&event.Sync{
 			Stamp: at, Op: event.OpFutexWake, Object: o.id, Addr: t.clearTID, Peer: arch.NoThread, Effects: event.Release,
 		})
 	}
 	r.endDestructors(t)
-	r.leave(t)
+	r.leaveSpace(t)
 	r.threads.Delete(id)
 }
 
-// mapping reports whether a system call changes the mapped code.
-func (s *space) mapping(number uint64, a [6]uint64) bool {
+// changesCode reports whether a system call changes the mapped code.
+func (s *space) changesCode(number uint64, a [6]uint64) bool {
 	switch number {
 	case unix.SYS_MMAP:
 		file := a[2]&unix.PROT_EXEC != 0 && a[3]&unix.MAP_ANONYMOUS == 0
-		return file || a[3]&unix.MAP_FIXED != 0 && s.overlaps(a[0], a[1])
+		return file || a[3]&unix.MAP_FIXED != 0 && s.overlapsFile(a[0], a[1])
 	case unix.SYS_MUNMAP:
-		return s.overlaps(a[0], a[1])
+		return s.overlapsFile(a[0], a[1])
 	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
 		return a[2]&unix.PROT_EXEC != 0
 	case unix.SYS_MREMAP:
-		return s.overlaps(a[0], max(a[1], a[2]))
+		return s.overlapsFile(a[0], max(a[1], a[2]))
 	}
 	return false
 }

@@ -13,7 +13,7 @@ import (
 // as their place in the list, text and bytes with their length before them.
 type encoder struct{ b []byte }
 
-func (e *encoder) number(_ string, as format, v uint64) uint64 {
+func (e *encoder) numberField(_ string, as format, v uint64) uint64 {
 	if as == signed {
 		e.b = binary.AppendVarint(e.b, int64(v))
 	} else {
@@ -22,24 +22,24 @@ func (e *encoder) number(_ string, as format, v uint64) uint64 {
 	return v
 }
 
-func (e *encoder) name(_ string, _ []string, v uint64) uint64 {
+func (e *encoder) nameField(_ string, _ []string, v uint64) uint64 {
 	e.b = binary.AppendUvarint(e.b, v)
 	return v
 }
 
-func (e *encoder) text(_ string, v string) string {
+func (e *encoder) textField(_ string, v string) string {
 	e.b = binary.AppendUvarint(e.b, uint64(len(v)))
 	e.b = append(e.b, v...)
 	return v
 }
 
-func (e *encoder) bytes(_ string, v []byte) []byte {
+func (e *encoder) bytesField(_ string, v []byte) []byte {
 	e.b = binary.AppendUvarint(e.b, uint64(len(v)))
 	e.b = append(e.b, v...)
 	return v
 }
 
-func (e *encoder) each(_ string, n int, _ func(int), item func(int)) {
+func (e *encoder) listField(_ string, n int, _ func(int), item func(int)) {
 	e.b = binary.AppendUvarint(e.b, uint64(n))
 	for i := range n {
 		item(i)
@@ -48,21 +48,23 @@ func (e *encoder) each(_ string, n int, _ func(int), item func(int)) {
 
 // The decoder is the archive that reads it.
 
-func (d *decoder) number(_ string, as format, _ uint64) uint64 {
+func (d *decoder) numberField(_ string, as format, _ uint64) uint64 {
 	if as == signed {
-		return uint64(d.varint())
+		return uint64(d.takeVarint())
 	}
-	return d.uvarint()
+	return d.takeUvarint()
 }
 
-func (d *decoder) name(string, []string, uint64) uint64 { return d.uvarint() }
+func (d *decoder) nameField(string, []string, uint64) uint64 { return d.takeUvarint() }
 
-func (d *decoder) text(string, string) string { return string(d.take(d.uvarint())) }
+func (d *decoder) textField(string, string) string { return string(d.takeBytes(d.takeUvarint())) }
 
-func (d *decoder) bytes(string, []byte) []byte { return slices.Clone(d.take(d.uvarint())) }
+func (d *decoder) bytesField(string, []byte) []byte {
+	return slices.Clone(d.takeBytes(d.takeUvarint()))
+}
 
-func (d *decoder) each(_ string, _ int, grow func(int), item func(int)) {
-	n := int(min(d.uvarint(), uint64(len(d.b))))
+func (d *decoder) listField(_ string, _ int, grow func(int), item func(int)) {
+	n := int(min(d.takeUvarint(), uint64(len(d.b))))
 	if n > 0 {
 		grow(n)
 	}
@@ -77,7 +79,7 @@ func Put[E Event](s *Stream, e *E) { PutAt(s, e, stampOf(any(e))) }
 // PutAt is Put for an event that has no stamp of its own.
 func PutAt[E Event](s *Stream, e *E, at event.Stamp) {
 	a := encoder{s.scratch[:0]}
-	fields(&a, any(e))
+	eventFields(&a, any(e))
 	s.scratch = a.b
 	s.Append(a.b, at)
 }
@@ -88,7 +90,7 @@ var errRecord = errors.New("it has not the fields of its kind")
 // record.
 func Decode[E Event](record []byte) (e E, err error) {
 	d := decoder{b: record}
-	fields(&d, any(&e))
+	eventFields(&d, any(&e))
 	if d.bad || len(d.b) > 0 {
 		return e, errRecord
 	}
@@ -110,7 +112,7 @@ func Get[E Event](r *Reader, key Key, where Where) iter.Seq2[E, error] {
 				}
 				e, err := Decode[E](record)
 				if err != nil {
-					err = errDamage.Wrap(err, r.name, c.Chunk.payloadAt(), "a record of "+c.Chunk.name()+" cannot be read")
+					err = errDamage.Wrap(err, r.name, c.Chunk.payloadAt(), "a record of "+c.Chunk.description()+" cannot be read")
 				} else if !where.Has(stampOf(any(&e))) {
 					continue
 				}

@@ -135,10 +135,10 @@ func (c *Chunk) encodeHead() {
 // encodeHead makes.
 func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 	d := decoder{b: b}
-	c.Kind = Kind(d.take(d.uvarint()))
+	c.Kind = Kind(d.takeBytes(d.takeUvarint()))
 	numbers := make([]uint64, 16)
 	for i := range numbers {
-		numbers[i] = d.uvarint()
+		numbers[i] = d.takeUvarint()
 	}
 	n := numbers
 	c.ID, c.Offset, c.Timeline = uint32(n[0]), int64(n[1]), uint32(n[3])
@@ -148,7 +148,7 @@ func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 	c.High = Range{n[10], n[12], arch.Cycles(n[14])}
 	last := arch.ThreadID(0)
 	for range min(n[15], uint64(len(b))) {
-		last += arch.ThreadID(d.uvarint())
+		last += arch.ThreadID(d.takeUvarint())
 		c.Threads = append(c.Threads, last)
 	}
 	if d.bad || c.Offset < 0 || n[7] > maxRaw || n[8] > maxRaw+maxRaw/64 || n[15] > uint64(len(b)) {
@@ -178,8 +178,8 @@ func fileTrailer(indexAt int64) []byte {
 	return appendSum(b, b)
 }
 
-// frame is the prefix of a chunk's payload.
-func (c *Chunk) frame() []byte {
+// framePrefix is the prefix of a chunk's payload.
+func (c *Chunk) framePrefix() []byte {
 	b := []byte(chunkMagic)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.head)))
 	b = append(b, c.head...)
@@ -192,7 +192,7 @@ type decoder struct {
 	bad bool
 }
 
-func (d *decoder) uvarint() uint64 {
+func (d *decoder) takeUvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
 		d.bad, d.b = true, nil
@@ -202,7 +202,7 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
-func (d *decoder) varint() int64 {
+func (d *decoder) takeVarint() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
 		d.bad, d.b = true, nil
@@ -212,7 +212,7 @@ func (d *decoder) varint() int64 {
 	return v
 }
 
-func (d *decoder) take(n uint64) []byte {
+func (d *decoder) takeBytes(n uint64) []byte {
 	if n > uint64(len(d.b)) {
 		d.bad, d.b = true, nil
 		return nil

@@ -47,10 +47,10 @@ func Dump(out io.Writer, r *Reader, o DumpOptions) []error {
 		d.printf("%s\n", textHeader)
 	}
 	if o.Events {
-		d.events()
+		d.dumpEvents()
 	} else {
 		for i := range r.chunks {
-			d.chunk(part{i, -1})
+			d.dumpChunk(part{i, -1})
 		}
 	}
 	if err := d.out.Flush(); err != nil {
@@ -68,58 +68,58 @@ type dumper struct {
 
 func (d *dumper) printf(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
 
-// events dumps the records of the last timeline, stream by stream.
-func (d *dumper) events() {
+// dumpEvents dumps the records of the last timeline, stream by stream.
+func (d *dumper) dumpEvents() {
 	for _, key := range d.r.Streams() {
-		for _, p := range d.r.history(key, d.r.timeline) {
-			d.chunk(p)
+		for _, p := range d.r.timelineParts(key, d.r.timeline) {
+			d.dumpChunk(p)
 		}
 	}
 }
 
-// chunk dumps a chunk, if it has anything that is selected.
-func (d *dumper) chunk(p part) {
+// dumpChunk dumps a chunk, if it has anything that is selected.
+func (d *dumper) dumpChunk(p part) {
 	c := &d.r.chunks[p.chunk]
 	if len(d.o.Kinds) > 0 && !slices.Contains(d.o.Kinds, c.Kind) || !d.o.Where.mayHave(c) {
 		return
 	}
 	if !d.o.Events {
-		d.printf("%s\n", c.text())
+		d.printf("%s\n", c.headText())
 	}
 	if c.Bytes {
-		d.bytes(c, p)
+		d.dumpBytes(c, p)
 	} else {
-		d.records(c, p)
+		d.dumpRecords(c, p)
 	}
 }
 
-func (d *dumper) bytes(c *Chunk, p part) {
-	raw, err := d.r.payload(p)
+func (d *dumper) dumpBytes(c *Chunk, p part) {
+	raw, err := d.r.readPayload(p)
 	if err != nil {
 		d.damage = append(d.damage, err)
 	}
 	for piece := range slices.Chunk(raw, perLine) {
-		d.prefix(c)
+		d.linePrefix(c)
 		d.out.Write(appendBytes([]byte("bytes "), piece))
 		d.out.WriteByte('\n')
 	}
 }
 
-// prefix names the stream of a line, where no head of a chunk does.
-func (d *dumper) prefix(c *Chunk) {
+// linePrefix names the stream of a line, where no head of a chunk does.
+func (d *dumper) linePrefix(c *Chunk) {
 	if d.o.Events {
 		d.printf("%s %d ", c.Kind, c.ID)
 	}
 }
 
-func (d *dumper) records(c *Chunk, p part) {
+func (d *dumper) dumpRecords(c *Chunk, p part) {
 	if twin := d.o.Twins[c.Kind]; twin != nil && d.o.Events {
 		for text, err := range twin.Lines(d.r.recordsOf(p), d.o.Where) {
 			if err != nil {
 				d.damage = append(d.damage, err)
 				return
 			}
-			d.prefix(c)
+			d.linePrefix(c)
 			d.printf("%s\n", text)
 		}
 		return
@@ -130,16 +130,16 @@ func (d *dumper) records(c *Chunk, p part) {
 			d.damage = append(d.damage, err)
 			return
 		}
-		if !d.selected(c.Kind, record) {
+		if !d.isSelected(c.Kind, record) {
 			continue
 		}
-		d.prefix(c)
-		b = append(line(b[:0], c.Kind, record), '\n')
+		d.linePrefix(c)
+		b = append(recordText(b[:0], c.Kind, record), '\n')
 		d.out.Write(b)
 	}
 }
 
-func (d *dumper) selected(kind Kind, record []byte) bool {
+func (d *dumper) isSelected(kind Kind, record []byte) bool {
 	if d.o.Where == (Where{}) {
 		return true
 	}
@@ -147,8 +147,8 @@ func (d *dumper) selected(kind Kind, record []byte) bool {
 	return e == nil || !decodeInto(e, record) || d.o.Where.Has(stampOf(e))
 }
 
-// text is the head of a chunk in the text form.
-func (c *Chunk) text() string {
+// headText is the head of a chunk in the text form.
+func (c *Chunk) headText() string {
 	var threads []string
 	for _, t := range c.Threads {
 		threads = append(threads, strconv.Itoa(int(t)))
@@ -166,15 +166,15 @@ func parseChunk(text string) (c Chunk, err error) {
 	}
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
-		if err := c.set(name, value); err != nil {
+		if err := c.setField(name, value); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
 }
 
-// set takes one word of a chunk's head.
-func (c *Chunk) set(name, value string) error {
+// setField takes one word of a chunk's head.
+func (c *Chunk) setField(name, value string) error {
 	var err error
 	one := func() (n uint64) {
 		n, err = strconv.ParseUint(value, 10, 64)

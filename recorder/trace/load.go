@@ -13,7 +13,7 @@ import (
 func Load(out io.Writer, name string, in io.Reader) error {
 	l := loader{w: NewWriter(out), name: name}
 	lines := bufio.NewReaderSize(in, 1<<16)
-	err := l.all(lines)
+	err := l.loadAll(lines)
 	if err != nil && !errors.Is(err, errText) {
 		err = errText.Wrap(err, name, l.at, "the line cannot be read")
 	}
@@ -27,24 +27,24 @@ type loader struct {
 	chunk *open
 }
 
-func (l *loader) all(in *bufio.Reader) error {
+func (l *loader) loadAll(in *bufio.Reader) error {
 	for {
 		text, err := in.ReadString('\n')
 		if err == io.EOF && text == "" {
-			l.flush()
+			l.flushChunk()
 			return nil
 		}
 		if err != nil && err != io.EOF {
 			return err
 		}
 		l.at++
-		if err := l.line(strings.TrimSuffix(text, "\n")); err != nil {
+		if err := l.loadLine(strings.TrimSuffix(text, "\n")); err != nil {
 			return err
 		}
 	}
 }
 
-func (l *loader) line(text string) error {
+func (l *loader) loadLine(text string) error {
 	switch {
 	case l.at == 1:
 		if text != textHeader {
@@ -52,7 +52,7 @@ func (l *loader) line(text string) error {
 		}
 		return nil
 	case strings.HasPrefix(text, "chunk kind="):
-		l.flush()
+		l.flushChunk()
 		c, err := parseChunk(text)
 		if err != nil {
 			return errText.New(l.name, l.at, err)
@@ -66,10 +66,10 @@ func (l *loader) line(text string) error {
 	if err != nil {
 		return errText.New(l.name, l.at, err)
 	}
-	return l.append(record)
+	return l.appendRecord(record)
 }
 
-func (l *loader) append(record []byte) error {
+func (l *loader) appendRecord(record []byte) error {
 	c := l.chunk
 	if !c.Bytes {
 		c.raw = binary.AppendUvarint(c.raw, uint64(len(record)))
@@ -82,8 +82,8 @@ func (l *loader) append(record []byte) error {
 	return nil
 }
 
-// flush writes the chunk that is complete.
-func (l *loader) flush() {
+// flushChunk writes the chunk that is complete.
+func (l *loader) flushChunk() {
 	if l.chunk != nil {
 		l.w.queue <- l.chunk
 		l.chunk = nil

@@ -20,7 +20,7 @@ type Where struct {
 	Thread arch.ThreadID
 }
 
-func bound[T ~uint64](to T) T {
+func upperBound[T ~uint64](to T) T {
 	if to == 0 {
 		return math.MaxUint64
 	}
@@ -29,8 +29,8 @@ func bound[T ~uint64](to T) T {
 
 // Has reports whether a stamp is selected.
 func (w Where) Has(s event.Stamp) bool {
-	return s.Seq >= w.FromSeq && s.Seq <= bound(w.ToSeq) && s.Sync >= w.FromSync && s.Sync <= bound(w.ToSync) &&
-		s.Time >= w.FromTime && s.Time <= bound(w.ToTime) && (w.Thread == 0 || w.Thread == s.Thread)
+	return s.Seq >= w.FromSeq && s.Seq <= upperBound(w.ToSeq) && s.Sync >= w.FromSync && s.Sync <= upperBound(w.ToSync) &&
+		s.Time >= w.FromTime && s.Time <= upperBound(w.ToTime) && (w.Thread == 0 || w.Thread == s.Thread)
 }
 
 // mayHave reports whether a chunk can have records that are selected.
@@ -40,9 +40,9 @@ func (w Where) mayHave(c *Chunk) bool {
 			return false
 		}
 	}
-	return c.High.Seq >= w.FromSeq && c.Low.Seq <= bound(w.ToSeq) &&
-		c.High.Sync >= w.FromSync && c.Low.Sync <= bound(w.ToSync) &&
-		c.High.Time >= w.FromTime && c.Low.Time <= bound(w.ToTime)
+	return c.High.Seq >= w.FromSeq && c.Low.Seq <= upperBound(w.ToSeq) &&
+		c.High.Sync >= w.FromSync && c.Low.Sync <= upperBound(w.ToSync) &&
+		c.High.Time >= w.FromTime && c.Low.Time <= upperBound(w.ToTime)
 }
 
 // ChunkRecords is a chunk's content: the records of a stream that begin afresh
@@ -61,7 +61,7 @@ func (c ChunkRecords) Records() iter.Seq2[[]byte, error] { return c.r.recordsOf(
 // selected, without reading them yet.
 func (r *Reader) Parts(key Key, where Where) iter.Seq[ChunkRecords] {
 	return func(yield func(ChunkRecords) bool) {
-		for _, p := range r.history(key, r.timeline) {
+		for _, p := range r.timelineParts(key, r.timeline) {
 			c := r.chunks[p.chunk]
 			if where.mayHave(&c) && !yield(ChunkRecords{c, r, p}) {
 				return
@@ -87,7 +87,7 @@ func (r *Reader) Records(key Key, where Where) iter.Seq2[[]byte, error] {
 
 // Record returns record n of a stream, counted from 0; false if there is no such record.
 func (r *Reader) Record(key Key, n uint64) ([]byte, bool, error) {
-	for _, p := range r.history(key, r.timeline) {
+	for _, p := range r.timelineParts(key, r.timeline) {
 		c := &r.chunks[p.chunk]
 		if n < c.First || n >= c.First+c.Records {
 			continue
@@ -106,7 +106,7 @@ func (r *Reader) Record(key Key, n uint64) ([]byte, bool, error) {
 // Bytes reads a stream of bytes from its begin. At a damaged chunk Read gives
 // the error once, and then continues after the chunk.
 func (r *Reader) Bytes(key Key) io.Reader {
-	return &byteReader{r: r, parts: r.history(key, r.timeline)}
+	return &byteReader{r: r, parts: r.timelineParts(key, r.timeline)}
 }
 
 type byteReader struct {
@@ -124,7 +124,7 @@ func (b *byteReader) Read(p []byte) (int, error) {
 		next := b.parts[0]
 		b.parts = b.parts[1:]
 		var err error
-		if b.left, err = b.r.payload(next); err != nil {
+		if b.left, err = b.r.readPayload(next); err != nil {
 			return 0, err
 		}
 	}
@@ -133,8 +133,8 @@ func (b *byteReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// document reads the one record of a stream; nil if the stream is absent.
-func (r *Reader) document(kind Kind) ([]byte, error) {
+// readDocument reads the one record of a stream; nil if the stream is absent.
+func (r *Reader) readDocument(kind Kind) ([]byte, error) {
 	for record, err := range r.Records(Key{Kind: kind}, Where{}) {
 		return record, err
 	}
@@ -142,8 +142,8 @@ func (r *Reader) document(kind Kind) ([]byte, error) {
 }
 
 // Manifest is the JSON text that Writer.Manifest wrote, or nil.
-func (r *Reader) Manifest() ([]byte, error) { return r.document(ManifestK) }
+func (r *Reader) Manifest() ([]byte, error) { return r.readDocument(ManifestK) }
 
 // Summary is the JSON text that Writer.Summary wrote, or nil if the recording
 // was cut.
-func (r *Reader) Summary() ([]byte, error) { return r.document(SummaryK) }
+func (r *Reader) Summary() ([]byte, error) { return r.readDocument(SummaryK) }

@@ -72,14 +72,14 @@ type Reader struct {
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errOpen.Wrap(plain(err), path)
+		return nil, errOpen.Wrap(plainError(err), path)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
 		err = errors.New("it is a folder")
 	}
 	if err != nil {
-		return nil, errors.Join(errOpen.Wrap(plain(err), path), f.Close())
+		return nil, errors.Join(errOpen.Wrap(plainError(err), path), f.Close())
 	}
 	r, err := NewReader(path, f, info.Size())
 	if err != nil {
@@ -89,8 +89,8 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// plain takes the operation and the path off an error of package os.
-func plain(err error) error {
+// plainError takes the operation and the path off an error of package os.
+func plainError(err error) error {
 	var of *os.PathError
 	if errors.As(err, &of) {
 		return of.Err
@@ -105,14 +105,14 @@ func NewReader(name string, in io.ReaderAt, size int64) (*Reader, error) {
 		panic("bug: the decompressor's options: " + err.Error())
 	}
 	r := &Reader{name: name, in: in, size: size, unzip: unzip, streams: map[Key][]int{}, branches: map[uint32]branch{}}
-	if err := r.header(); err != nil {
+	if err := r.checkHeader(); err != nil {
 		r.Close()
 		return nil, err
 	}
 	if !r.readIndex() {
-		r.scan()
+		r.scanChunks()
 	}
-	r.arrange()
+	r.arrangeChunks()
 	return r, nil
 }
 
@@ -129,10 +129,10 @@ func (r *Reader) Close() error {
 // the file. Damage within a chunk is returned when it is read; Check finds all.
 func (r *Reader) Damage() []error { return r.damage }
 
-// header checks how the file begins. A damaged header is noted, since the
+// checkHeader checks how the file begins. A damaged header is noted, since the
 // chunks after it may be whole.
-func (r *Reader) header() error {
-	b, err := r.at(0, headerSize)
+func (r *Reader) checkHeader() error {
+	b, err := r.readAt(0, headerSize)
 	if err != nil {
 		return err
 	}
@@ -146,37 +146,37 @@ func (r *Reader) header() error {
 		binary.LittleEndian.Uint64(b[headerSize-8:]) == checksum(b[:headerSize-8]):
 		return errVersion.New(r.name, binary.LittleEndian.Uint32(b[len(fileMagic):]), Version)
 	}
-	if _, ok := r.head(int64(headerSize)); !ok {
-		return r.notOne()
+	if _, ok := r.readHead(int64(headerSize)); !ok {
+		return r.errorNoTrace()
 	}
-	r.damaged(0, "the header is not one")
+	r.noteDamage(0, "the header is not one")
 	return nil
 }
 
-func (r *Reader) notOne() error {
-	b, err := r.at(0, 16)
+func (r *Reader) errorNoTrace() error {
+	b, err := r.readAt(0, 16)
 	if err != nil {
 		return err
 	}
-	return errNoTrace.New(r.name, quote(b))
+	return errNoTrace.New(r.name, quoteBytes(b))
 }
 
-func (r *Reader) damaged(offset int64, damage string) {
+func (r *Reader) noteDamage(offset int64, damage string) {
 	r.damage = append(r.damage, errDamage.New(r.name, offset, damage))
 }
 
-// at reads n bytes, or as many of them as the file has.
-func (r *Reader) at(offset int64, n int) ([]byte, error) {
+// readAt reads n bytes, or as many of them as the file has.
+func (r *Reader) readAt(offset int64, n int) ([]byte, error) {
 	n = int(max(0, min(int64(n), r.size-offset)))
 	b := make([]byte, n)
 	if _, err := r.in.ReadAt(b, offset); err != nil && !(errors.Is(err, io.EOF) && n == 0) {
-		return nil, errOpen.Wrap(plain(err), r.name)
+		return nil, errOpen.Wrap(plainError(err), r.name)
 	}
 	return b, nil
 }
 
-// arrange sorts the chunks by stream and reads the timelines.
-func (r *Reader) arrange() {
+// arrangeChunks sorts the chunks by stream and reads the timelines.
+func (r *Reader) arrangeChunks() {
 	for i := range r.chunks {
 		c := &r.chunks[i]
 		if _, known := r.streams[c.Key]; !known && c.Kind != timelines {
@@ -206,7 +206,7 @@ func (r *Reader) arrange() {
 func (r *Reader) Streams() []Key {
 	var keys []Key
 	for _, k := range r.keys {
-		if len(r.history(k, r.timeline)) > 0 {
+		if len(r.timelineParts(k, r.timeline)) > 0 {
 			keys = append(keys, k)
 		}
 	}
@@ -231,7 +231,7 @@ func (r *Reader) IDs(kind Kind) (ids []uint32) {
 // Chunks lists the chunks of a stream, in order, as the last timeline has them.
 func (r *Reader) Chunks(key Key) []Chunk {
 	var list []Chunk
-	for _, p := range r.history(key, r.timeline) {
+	for _, p := range r.timelineParts(key, r.timeline) {
 		list = append(list, r.chunks[p.chunk])
 	}
 	return list
@@ -240,28 +240,28 @@ func (r *Reader) Chunks(key Key) []Chunk {
 // Timelines is how many timelines the trace has.
 func (r *Reader) Timelines() int { return int(r.timeline) + 1 }
 
-// payload reads the payload of a part. Damage is reported.
-func (r *Reader) payload(p part) ([]byte, error) {
+// readPayload reads the payload of a part. Damage is reported.
+func (r *Reader) readPayload(p part) ([]byte, error) {
 	c := &r.chunks[p.chunk]
-	all, err := r.at(c.Offset, int(c.Size()))
+	all, err := r.readAt(c.Offset, int(c.Size()))
 	if err != nil {
 		return nil, err
 	}
-	frame := c.frame()
+	frame := c.framePrefix()
 	if !bytes.HasPrefix(all, frame) {
-		return nil, errDamage.New(r.name, c.Offset, "the head of "+c.name()+" differs from the index")
+		return nil, errDamage.New(r.name, c.Offset, "the head of "+c.description()+" differs from the index")
 	}
 	if int64(len(all)) != c.Size() {
-		return nil, errCut.New(r.name, r.size, "within "+c.name())
+		return nil, errCut.New(r.name, r.size, "within "+c.description())
 	}
 	end := len(all) - 8
 	stored := all[len(frame):end]
 	if binary.LittleEndian.Uint64(all[end:]) != checksum(stored) {
-		return nil, errDamage.New(r.name, c.payloadAt(), c.name()+" does not have its checksum")
+		return nil, errDamage.New(r.name, c.payloadAt(), c.description()+" does not have its checksum")
 	}
-	raw, err := r.unpack(c, stored)
+	raw, err := r.unpackChunk(c, stored)
 	if err != nil {
-		return nil, errDamage.Wrap(err, r.name, c.payloadAt(), c.name()+" cannot be decompressed")
+		return nil, errDamage.Wrap(err, r.name, c.payloadAt(), c.description()+" cannot be decompressed")
 	}
 	if p.limit >= 0 && p.limit < len(raw) {
 		raw = raw[:p.limit]
@@ -269,7 +269,7 @@ func (r *Reader) payload(p part) ([]byte, error) {
 	return raw, nil
 }
 
-func (r *Reader) unpack(c *Chunk, stored []byte) ([]byte, error) {
+func (r *Reader) unpackChunk(c *Chunk, stored []byte) ([]byte, error) {
 	raw := stored
 	if c.packed {
 		var err error
@@ -286,17 +286,17 @@ func (r *Reader) unpack(c *Chunk, stored []byte) ([]byte, error) {
 // recordsOf iterates over the records of a part.
 func (r *Reader) recordsOf(p part) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		raw, err := r.payload(p)
+		raw, err := r.readPayload(p)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		d := decoder{b: raw}
 		for len(d.b) > 0 {
-			record := d.take(d.uvarint())
+			record := d.takeBytes(d.takeUvarint())
 			if d.bad {
 				c := &r.chunks[p.chunk]
-				yield(nil, errDamage.New(r.name, c.payloadAt(), "a record of "+c.name()+" has no end"))
+				yield(nil, errDamage.New(r.name, c.payloadAt(), "a record of "+c.description()+" has no end"))
 				return
 			}
 			if !yield(record, nil) {

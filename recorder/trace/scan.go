@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// name is the chunk for a sentence.
-func (c *Chunk) name() string {
+// description is the chunk for a sentence.
+func (c *Chunk) description() string {
 	return fmt.Sprintf("chunk %d of stream %s %d", c.Ordinal, c.Kind, c.ID)
 }
 
-// quote shows bytes in an error.
-func quote(b []byte) string { return strconv.QuoteToASCII(string(b)) }
+// quoteBytes shows bytes in an error.
+func quoteBytes(b []byte) string { return strconv.QuoteToASCII(string(b)) }
 
-// head reads the description of the chunk at an offset; false if no whole chunk
+// readHead reads the description of the chunk at an offset; false if no whole chunk
 // is there.
-func (r *Reader) head(offset int64) (Chunk, bool) {
-	prefix, err := r.at(offset, chunkPrefix)
+func (r *Reader) readHead(offset int64) (Chunk, bool) {
+	prefix, err := r.readAt(offset, chunkPrefix)
 	if err != nil || len(prefix) < chunkPrefix || string(prefix[:len(chunkMagic)]) != chunkMagic {
 		return Chunk{}, false
 	}
@@ -26,7 +26,7 @@ func (r *Reader) head(offset int64) (Chunk, bool) {
 	if size > maxHead {
 		return Chunk{}, false
 	}
-	all, err := r.at(offset, chunkPrefix+int(size)+8)
+	all, err := r.readAt(offset, chunkPrefix+int(size)+8)
 	if err != nil || len(all) < chunkPrefix+int(size)+8 {
 		return Chunk{}, false
 	}
@@ -38,9 +38,9 @@ func (r *Reader) head(offset int64) (Chunk, bool) {
 	return c, ok && len(rest) == 0 && c.Offset == offset
 }
 
-// trailer returns where the trailer says that the index is.
-func (r *Reader) trailer() (offset int64, ok bool) {
-	b, err := r.at(r.size-int64(trailerSize), trailerSize)
+// readTrailer returns where the trailer says that the index is.
+func (r *Reader) readTrailer() (offset int64, ok bool) {
+	b, err := r.readAt(r.size-int64(trailerSize), trailerSize)
 	if err != nil || r.size < int64(headerSize+trailerSize) {
 		return 0, false
 	}
@@ -51,16 +51,16 @@ func (r *Reader) trailer() (offset int64, ok bool) {
 // readIndex takes the chunks from the index at the end; false if the file has no
 // index that fits it.
 func (r *Reader) readIndex() bool {
-	at, ok := r.trailer()
+	at, ok := r.readTrailer()
 	if !ok {
 		return false
 	}
-	own, ok := r.head(at)
+	own, ok := r.readHead(at)
 	if !ok || own.Kind != index || at+own.Size()+int64(trailerSize) != r.size {
 		return false
 	}
 	r.chunks = []Chunk{own}
-	list, err := r.payload(part{0, -1})
+	list, err := r.readPayload(part{0, -1})
 	r.chunks = nil
 	if err != nil {
 		return false
@@ -81,14 +81,14 @@ func (r *Reader) readIndex() bool {
 	return true
 }
 
-// scan finds the chunks without an index, and notes the bytes between them.
-func (r *Reader) scan() {
+// scanChunks finds the chunks without an index, and notes the bytes between them.
+func (r *Reader) scanChunks() {
 	at := int64(headerSize)
 	for at < r.size {
-		c, ok := r.head(at)
+		c, ok := r.readHead(at)
 		switch {
 		case ok && at+c.Size() > r.size:
-			r.damage = append(r.damage, errCut.New(r.name, r.size, "within "+c.name()))
+			r.damage = append(r.damage, errCut.New(r.name, r.size, "within "+c.description()))
 			return
 		case ok && c.Kind == index:
 			r.scanEnd(at, c)
@@ -99,10 +99,10 @@ func (r *Reader) scan() {
 		default:
 			next, found := r.nextChunk(at + 1)
 			if !found {
-				r.tail(at)
+				r.noteTail(at)
 				return
 			}
-			r.damaged(at, fmt.Sprintf("%d bytes are no chunk", next-at))
+			r.noteDamage(at, fmt.Sprintf("%d bytes are no chunk", next-at))
 			at = next
 		}
 	}
@@ -112,36 +112,36 @@ func (r *Reader) scan() {
 // scanEnd looks at the index and the trailer, one of which is not as it should
 // be.
 func (r *Reader) scanEnd(at int64, c Chunk) {
-	trailer, end := r.trailer()
+	trailer, end := r.readTrailer()
 	switch rest := r.size - at - c.Size(); {
 	case rest < int64(trailerSize):
 		r.damage = append(r.damage, errCut.New(r.name, r.size, "the trailer is missing"))
 	case end && trailer == at && rest == int64(trailerSize):
-		r.damaged(at, "the index is not that of the chunks")
+		r.noteDamage(at, "the index is not that of the chunks")
 	default:
-		r.damaged(at+c.Size(), "the trailer is not one")
+		r.noteDamage(at+c.Size(), "the trailer is not one")
 	}
 }
 
-// tail notes the end of a file in which nothing more is whole.
-func (r *Reader) tail(at int64) {
-	b, err := r.at(at, len(chunkMagic))
+// noteTail notes the end of a file in which nothing more is whole.
+func (r *Reader) noteTail(at int64) {
+	b, err := r.readAt(at, len(chunkMagic))
 	if err == nil && (bytes.HasPrefix([]byte(chunkMagic), b) || string(b) == chunkMagic) {
 		r.damage = append(r.damage, errCut.New(r.name, r.size, "within the head of a chunk, or that is damaged"))
 		return
 	}
 	if err == nil && string(b) == trailerMagic {
-		r.damaged(at, "the trailer follows no index")
+		r.noteDamage(at, "the trailer follows no index")
 		return
 	}
-	r.damaged(at, fmt.Sprintf("the last %d bytes are no chunk", r.size-at))
+	r.noteDamage(at, fmt.Sprintf("the last %d bytes are no chunk", r.size-at))
 }
 
 // nextChunk finds the next offset at which a whole head is.
 func (r *Reader) nextChunk(from int64) (int64, bool) {
 	const window = 1 << 20
 	for from < r.size {
-		b, err := r.at(from, window)
+		b, err := r.readAt(from, window)
 		if err != nil {
 			return 0, false
 		}
@@ -151,7 +151,7 @@ func (r *Reader) nextChunk(from int64) (int64, bool) {
 				break
 			}
 			at += i
-			if _, ok := r.head(from + int64(at)); ok {
+			if _, ok := r.readHead(from + int64(at)); ok {
 				return from + int64(at), true
 			}
 		}
@@ -168,14 +168,14 @@ func (r *Reader) Check() []error {
 	fresh := &Reader{
 		name: r.name, in: r.in, size: r.size, unzip: r.unzip, streams: map[Key][]int{}, branches: map[uint32]branch{},
 	}
-	if err := fresh.header(); err != nil {
+	if err := fresh.checkHeader(); err != nil {
 		return []error{err}
 	}
 	if !fresh.readIndex() {
-		fresh.scan()
+		fresh.scanChunks()
 	}
 	for i := range fresh.chunks {
-		if _, err := fresh.payload(part{i, -1}); err != nil {
+		if _, err := fresh.readPayload(part{i, -1}); err != nil {
 			fresh.damage = append(fresh.damage, err)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Stream) Fresh() bool { return s.chunk == nil }
 // Total is how many records, or bytes, were appended on this timeline.
 func (s *Stream) Total() uint64 { return s.total }
 
-func (s *Stream) held() int {
+func (s *Stream) pendingBytes() int {
 	if s.chunk == nil {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (s *Stream) Append(record []byte, at event.Stamp, more ...event.Stamp) {
 		panic(fmt.Sprintf("bug: a record of %d bytes", len(record)))
 	}
 	if s.chunk == nil {
-		s.begin(at)
+		s.beginChunk(at)
 	}
 	c := s.chunk
 	before := len(c.raw)
@@ -62,32 +62,32 @@ func (s *Stream) Append(record []byte, at event.Stamp, more ...event.Stamp) {
 		s.total++
 	}
 	c.raw = append(c.raw, record...)
-	s.cover(at)
+	s.coverStamp(at)
 	for _, at := range more {
-		s.cover(at)
+		s.coverStamp(at)
 	}
 	s.w.held += len(c.raw) - before
 	if len(c.raw) >= chunkSize {
 		s.Flush()
 	} else if s.w.held > budget {
-		s.w.relieve()
+		s.w.flushFullest()
 	}
 }
 
-// begin opens a chunk.
-func (s *Stream) begin(at event.Stamp) {
+// beginChunk opens a chunk.
+func (s *Stream) beginChunk(at event.Stamp) {
 	r := Range{at.Seq, at.Sync, at.Time}
 	s.chunk = &open{
 		Chunk: Chunk{
 			Key: s.key, Timeline: s.w.timeline, Ordinal: s.ordinal, First: s.total, Bytes: s.bytes, Low: r, High: r,
 		},
-		raw: s.w.buffer(),
+		raw: s.w.spareBuffer(),
 	}
 	s.latest = arch.NoThread
 }
 
-// cover notes a stamp in the chunk's description.
-func (s *Stream) cover(at event.Stamp) {
+// coverStamp notes a stamp in the chunk's description.
+func (s *Stream) coverStamp(at event.Stamp) {
 	c := s.chunk
 	c.Low = Range{min(c.Low.Seq, at.Seq), min(c.Low.Sync, at.Sync), min(c.Low.Time, at.Time)}
 	c.High = Range{max(c.High.Seq, at.Seq), max(c.High.Sync, at.Sync), max(c.High.Time, at.Time)}

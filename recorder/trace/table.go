@@ -21,30 +21,34 @@ func Tables() []Kind {
 // header is the archive that takes the names of the fields alone.
 type header struct{ names []string }
 
-func (h *header) number(name string, _ format, v uint64) uint64 {
+func (h *header) numberField(name string, _ format, v uint64) uint64 {
 	h.names = append(h.names, name)
 	return v
 }
 
-func (h *header) name(name string, _ []string, v uint64) uint64 { return h.number(name, decimal, v) }
+func (h *header) nameField(name string, _ []string, v uint64) uint64 {
+	return h.numberField(name, decimal, v)
+}
 
-func (h *header) text(name, v string) string {
+func (h *header) textField(name, v string) string {
 	h.names = append(h.names, name)
 	return v
 }
 
-func (h *header) bytes(name string, v []byte) []byte {
+func (h *header) bytesField(name string, v []byte) []byte {
 	h.names = append(h.names, name)
 	return v
 }
 
-func (h *header) each(name string, _ int, _ func(int), _ func(int)) { h.names = append(h.names, name) }
+func (h *header) listField(name string, _ int, _ func(int), _ func(int)) {
+	h.names = append(h.names, name)
+}
 
 // Header is the first line of the table of a kind, without its end.
 func Header(kind Kind) string {
 	var h header
 	if e := newEvent(kind); e != nil {
-		fields(&h, e)
+		eventFields(&h, e)
 	}
 	return strings.Join(h.names, ",")
 }
@@ -55,48 +59,48 @@ type row struct {
 	list  *printer // the list that is under way, or nil
 }
 
-func (r *row) cell(text string) {
+func (r *row) appendCell(text string) {
 	if strings.ContainsAny(text, ",\"\r\n") {
 		text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 	}
 	r.cells = append(r.cells, text)
 }
 
-func (r *row) number(name string, as format, v uint64) uint64 {
+func (r *row) numberField(name string, as format, v uint64) uint64 {
 	if r.list != nil {
-		return r.list.number(name, as, v)
+		return r.list.numberField(name, as, v)
 	}
-	r.cell(string(appendNumber(nil, as, v)))
+	r.appendCell(string(appendNumber(nil, as, v)))
 	return v
 }
 
-func (r *row) name(_ string, list []string, v uint64) uint64 {
+func (r *row) nameField(_ string, list []string, v uint64) uint64 {
 	if v < uint64(len(list)) {
-		r.cell(list[v])
+		r.appendCell(list[v])
 	} else {
-		r.cell(strconv.FormatUint(v, 10))
+		r.appendCell(strconv.FormatUint(v, 10))
 	}
 	return v
 }
 
-func (r *row) text(_, v string) string {
-	r.cell(v)
+func (r *row) textField(_, v string) string {
+	r.appendCell(v)
 	return v
 }
 
-func (r *row) bytes(_ string, v []byte) []byte {
-	r.cell(hex.EncodeToString(v))
+func (r *row) bytesField(_ string, v []byte) []byte {
+	r.appendCell(hex.EncodeToString(v))
 	return v
 }
 
-func (r *row) each(_ string, n int, _ func(int), item func(int)) {
+func (r *row) listField(_ string, n int, _ func(int), item func(int)) {
 	r.list = &printer{}
 	for i := range n {
 		item(i)
 	}
 	text := string(r.list.b)
 	r.list = nil
-	r.cell(text)
+	r.appendCell(text)
 }
 
 // Rows iterates over the lines of the table of a stream of events, as far as
@@ -114,7 +118,7 @@ func (r *Reader) Rows(key Key, where Where) iter.Seq2[string, error] {
 			}
 			var line row
 			if err == nil {
-				fields(&line, e)
+				eventFields(&line, e)
 			}
 			if !yield(strings.Join(line.cells, ","), err) {
 				return

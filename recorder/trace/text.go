@@ -15,7 +15,7 @@ import (
 // between.
 type printer struct{ b []byte }
 
-func (p *printer) field(name string) {
+func (p *printer) appendField(name string) {
 	if len(p.b) > 0 {
 		p.b = append(p.b, ' ')
 	}
@@ -23,8 +23,8 @@ func (p *printer) field(name string) {
 	p.b = append(p.b, '=')
 }
 
-func (p *printer) number(name string, as format, v uint64) uint64 {
-	p.field(name)
+func (p *printer) numberField(name string, as format, v uint64) uint64 {
+	p.appendField(name)
 	p.b = appendNumber(p.b, as, v)
 	return v
 }
@@ -42,8 +42,8 @@ func appendNumber(b []byte, as format, v uint64) []byte {
 	}
 }
 
-func (p *printer) name(name string, list []string, v uint64) uint64 {
-	p.field(name)
+func (p *printer) nameField(name string, list []string, v uint64) uint64 {
+	p.appendField(name)
 	if v < uint64(len(list)) {
 		p.b = append(p.b, list[v]...)
 	} else {
@@ -52,14 +52,14 @@ func (p *printer) name(name string, list []string, v uint64) uint64 {
 	return v
 }
 
-func (p *printer) text(name, v string) string {
-	p.field(name)
+func (p *printer) textField(name, v string) string {
+	p.appendField(name)
 	p.b = strconv.AppendQuoteToASCII(p.b, v)
 	return v
 }
 
-func (p *printer) bytes(name string, v []byte) []byte {
-	p.field(name)
+func (p *printer) bytesField(name string, v []byte) []byte {
+	p.appendField(name)
 	p.b = appendBytes(p.b, v)
 	return v
 }
@@ -72,8 +72,8 @@ func appendBytes(b, v []byte) []byte {
 	return strconv.AppendQuoteToASCII(b, string(v))
 }
 
-func (p *printer) each(name string, n int, _ func(int), item func(int)) {
-	p.field(name)
+func (p *printer) listField(name string, n int, _ func(int), item func(int)) {
+	p.appendField(name)
 	p.b = strconv.AppendInt(p.b, int64(n), 10)
 	for i := range n {
 		item(i)
@@ -86,25 +86,25 @@ type parser struct {
 	err error
 }
 
-func (p *parser) fail(format string, args ...any) {
+func (p *parser) failLine(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
 	p.s = ""
 }
 
-// value takes the field of a name off the line.
-func (p *parser) value(name string) string {
+// takeField takes the field of a name off the line.
+func (p *parser) takeField(name string) string {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(p.s, " "), name+"=")
 	if !ok {
-		p.fail("%q where %s= is expected", excerpt(p.s), name)
+		p.failLine("%q where %s= is expected", excerpt(p.s), name)
 		return ""
 	}
 	end := strings.IndexByte(rest, ' ')
 	if strings.HasPrefix(rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
-			p.fail("%s has no closing quote", name)
+			p.failLine("%s has no closing quote", name)
 			return ""
 		}
 		end = len(quoted)
@@ -125,8 +125,8 @@ func excerpt(s string) string {
 	return s
 }
 
-func (p *parser) number(name string, as format, _ uint64) uint64 {
-	text := p.value(name)
+func (p *parser) numberField(name string, as format, _ uint64) uint64 {
+	text := p.takeField(name)
 	var v uint64
 	var err error
 	switch as {
@@ -143,36 +143,36 @@ func (p *parser) number(name string, as format, _ uint64) uint64 {
 		v, err = strconv.ParseUint(text, 0, 64)
 	}
 	if err != nil {
-		p.fail("%s is %q, which is no number of its kind", name, text)
+		p.failLine("%s is %q, which is no number of its kind", name, text)
 	}
 	return v
 }
 
-func (p *parser) name(name string, list []string, _ uint64) uint64 {
-	text := p.value(name)
+func (p *parser) nameField(name string, list []string, _ uint64) uint64 {
+	text := p.takeField(name)
 	if i := slices.Index(list, text); i >= 0 {
 		return uint64(i)
 	}
 	v, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		p.fail("%s is %q; allowed: %s", name, text, strings.Join(list, ", "))
+		p.failLine("%s is %q; allowed: %s", name, text, strings.Join(list, ", "))
 	}
 	return v
 }
 
-func (p *parser) text(name, _ string) string {
-	text := p.value(name)
+func (p *parser) textField(name, _ string) string {
+	text := p.takeField(name)
 	v, err := strconv.Unquote(text)
 	if err != nil {
-		p.fail("%s is %s, which is no quoted text", name, text)
+		p.failLine("%s is %s, which is no quoted text", name, text)
 	}
 	return v
 }
 
-func (p *parser) bytes(name string, _ []byte) []byte {
-	v, err := parseBytes(p.value(name))
+func (p *parser) bytesField(name string, _ []byte) []byte {
+	v, err := parseBytes(p.takeField(name))
 	if err != nil {
-		p.fail("%s is neither quoted text nor hexadecimal", name)
+		p.failLine("%s is neither quoted text nor hexadecimal", name)
 	}
 	return v
 }
@@ -185,10 +185,10 @@ func parseBytes(text string) ([]byte, error) {
 	return hex.DecodeString(text)
 }
 
-func (p *parser) each(name string, _ int, grow func(int), item func(int)) {
-	n := p.number(name, decimal, 0)
+func (p *parser) listField(name string, _ int, grow func(int), item func(int)) {
+	n := p.numberField(name, decimal, 0)
 	if n > uint64(len(p.s)) {
-		p.fail("%s is %d, and the line is shorter", name, n)
+		p.failLine("%s is %d, and the line is shorter", name, n)
 		return
 	}
 	if n > 0 {
@@ -208,9 +208,9 @@ func newEvent(kind Kind) any {
 	return nil
 }
 
-// line is the text form of a record: of an event its fields, of a document
+// recordText is the text form of a record: of an event its fields, of a document
 // itself, of all else and of malformed records the bytes.
-func line(b []byte, kind Kind, record []byte) []byte {
+func recordText(b []byte, kind Kind, record []byte) []byte {
 	if kind == ManifestK || kind == SummaryK {
 		if !bytes.ContainsAny(record, "\n\r") && bytes.HasPrefix(record, []byte("{")) {
 			return append(b, record...)
@@ -218,10 +218,10 @@ func line(b []byte, kind Kind, record []byte) []byte {
 	}
 	if e := newEvent(kind); e != nil && decodeInto(e, record) {
 		var again encoder
-		fields(&again, e)
+		eventFields(&again, e)
 		if bytes.Equal(again.b, record) {
 			p := printer{}
-			fields(&p, e)
+			eventFields(&p, e)
 			return append(b, p.b...)
 		}
 	}
@@ -230,7 +230,7 @@ func line(b []byte, kind Kind, record []byte) []byte {
 
 func decodeInto(e any, record []byte) bool {
 	d := decoder{b: record}
-	fields(&d, e)
+	eventFields(&d, e)
 	return !d.bad && len(d.b) == 0
 }
 
@@ -247,12 +247,12 @@ func parseLine(kind Kind, text string) ([]byte, error) {
 		return nil, fmt.Errorf("%q where the bytes of a record of stream %s are expected", excerpt(text), kind)
 	}
 	p := parser{s: text}
-	fields(&p, e)
+	eventFields(&p, e)
 	if p.err == nil && strings.TrimSpace(p.s) != "" {
-		p.fail("%q after the last field", excerpt(p.s))
+		p.failLine("%q after the last field", excerpt(p.s))
 	}
 	var out encoder
-	fields(&out, e)
+	eventFields(&out, e)
 	return out.b, p.err
 }
 

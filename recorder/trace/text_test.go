@@ -56,12 +56,12 @@ func TestEveryFieldIsKept(t *testing.T) {
 		for seed := range int64(6) {
 			e := filled(kind, seed)
 			var b encoder
-			fields(&b, e)
+			eventFields(&b, e)
 			back := newEvent(kind)
 			if !decodeInto(back, b.b) || !reflect.DeepEqual(back, e) {
 				t.Fatalf("%s: binary form gives %+v, want %+v", kind, back, e)
 			}
-			text := string(line(nil, kind, b.b))
+			text := string(recordText(nil, kind, b.b))
 			if strings.HasPrefix(text, "bytes") || strings.Contains(text, "\n") {
 				t.Fatalf("%s: text form %q", kind, text)
 			}
@@ -84,7 +84,7 @@ func TestDumpAndLoad(t *testing.T) {
 		s := w.Stream(kind, 0)
 		for seed := range int64(5) {
 			var b encoder
-			fields(&b, filled(kind, seed))
+			eventFields(&b, filled(kind, seed))
 			s.Append(b.b, stampAt(int(seed)))
 		}
 	}
@@ -130,8 +130,8 @@ func TestTextErrors(t *testing.T) {
 	head := textHeader + "\nchunk kind=sync id=0 timeline=0 ordinal=0 first=0 bytes=false seq=1..2 sync=0..0 time=0..0 threads=1\n"
 	var b encoder
 	e := filled(Sync, 1).(*event.Sync)
-	fields(&b, e)
-	good := string(line(nil, Sync, b.b))
+	eventFields(&b, e)
+	good := string(recordText(nil, Sync, b.b))
 	for _, c := range []struct{ text, want string }{
 		{"x\n", `F:1: the first line is not "heddle trace 1"`},
 		{textHeader + "\nseq=1\n", "F:2: there is no chunk for the line"},
@@ -165,7 +165,7 @@ func TestTables(t *testing.T) {
 		var out bytes.Buffer
 		w := NewWriter(&out)
 		var b encoder
-		fields(&b, filled(kind, 3))
+		eventFields(&b, filled(kind, 3))
 		w.Stream(kind, 0).Append(b.b, stampAt(1))
 		if err := w.Close(); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func (*Mark) SharedInSnapshot() {}
 func (w *Writer) Mark() *Mark {
 	m := &Mark{timeline: w.timeline}
 	for _, s := range w.order {
-		m.streams = append(m.streams, place{s.key, s.bytes, s.ordinal, uint64(s.held()), s.total})
+		m.streams = append(m.streams, place{s.key, s.bytes, s.ordinal, uint64(s.pendingBytes()), s.total})
 	}
 	return m
 }
@@ -60,7 +60,7 @@ func (w *Writer) Return(m *Mark) {
 		}
 	}
 	for _, p := range m.streams {
-		s := w.stream(p.key, p.bytes)
+		s := w.streamOf(p.key, p.bytes)
 		if permanent(p.key.Kind) {
 			continue
 		}
@@ -82,11 +82,11 @@ type branch struct {
 
 func decodeBranch(record []byte) (b branch, ok bool) {
 	d := decoder{b: record}
-	b = branch{id: uint32(d.uvarint()), parent: uint32(d.uvarint()), places: map[Key]place{}}
+	b = branch{id: uint32(d.takeUvarint()), parent: uint32(d.takeUvarint()), places: map[Key]place{}}
 	for len(d.b) > 0 {
-		key := Key{Kind: Kind(d.take(d.uvarint()))}
-		key.ID = uint32(d.uvarint())
-		b.places[key] = place{key: key, ordinal: d.uvarint(), inChunk: d.uvarint(), total: d.uvarint()}
+		key := Key{Kind: Kind(d.takeBytes(d.takeUvarint()))}
+		key.ID = uint32(d.takeUvarint())
+		b.places[key] = place{key: key, ordinal: d.takeUvarint(), inChunk: d.takeUvarint(), total: d.takeUvarint()}
 	}
 	return b, !d.bad && b.id > b.parent
 }
@@ -97,8 +97,8 @@ type part struct {
 	limit int // bytes before compression, or -1 for all
 }
 
-// history lists the parts of a stream along a timeline, in order.
-func (r *Reader) history(key Key, timeline uint32) []part {
+// timelineParts lists the parts of a stream along a timeline, in order.
+func (r *Reader) timelineParts(key Key, timeline uint32) []part {
 	var parts []part
 	if permanent(key.Kind) {
 		for _, i := range r.streams[key] {
@@ -112,7 +112,7 @@ func (r *Reader) history(key Key, timeline uint32) []part {
 			return nil // its description is damaged, which was reported
 		}
 		if at, has := b.places[key]; has {
-			parts = r.until(r.history(key, b.parent), at)
+			parts = r.partsUntil(r.timelineParts(key, b.parent), at)
 		}
 	}
 	for _, i := range r.streams[key] {
@@ -123,8 +123,8 @@ func (r *Reader) history(key Key, timeline uint32) []part {
 	return parts
 }
 
-// until cuts a history at a place.
-func (r *Reader) until(parts []part, at place) []part {
+// partsUntil cuts a history at a place.
+func (r *Reader) partsUntil(parts []part, at place) []part {
 	for i, p := range parts {
 		switch ordinal := r.chunks[p.chunk].Ordinal; {
 		case ordinal < at.ordinal:

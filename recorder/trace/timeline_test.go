@@ -53,7 +53,7 @@ func TestTimelines(t *testing.T) {
 			default:
 				key := Key{rapid.SampledFrom([]Kind{Sync, PT}).Draw(t, "kind"), rapid.Uint32Range(0, 2).Draw(t, "id")}
 				text := fmt.Sprint("record ", n)
-				w.stream(key, key.Kind == PT).Append([]byte(text), stampAt(n))
+				w.streamOf(key, key.Kind == PT).Append([]byte(text), stampAt(n))
 				model[key] = append(model[key], text)
 			}
 		}

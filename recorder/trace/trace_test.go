@@ -51,7 +51,7 @@ func reader(t *testing.T, file []byte) *Reader {
 func contents(r *Reader) (map[int64]string, []error) {
 	all, errs := map[int64]string{}, slices.Clone(r.Damage())
 	for i := range r.chunks {
-		raw, err := r.payload(part{i, -1})
+		raw, err := r.readPayload(part{i, -1})
 		if err != nil {
 			errs = append(errs, err)
 			continue

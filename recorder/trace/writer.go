@@ -84,19 +84,19 @@ func NewWriter(out io.Writer) *Writer {
 		streams: map[Key]*Stream{}, queue: make(chan *open, queueSize), free: make(chan []byte, queueSize+2),
 		done: make(chan struct{}), disk: disk{out: out, zip: zip},
 	}
-	w.disk.write(fileHeader())
-	go w.run()
+	w.disk.writeAll(fileHeader())
+	go w.writeChunks()
 	return w
 }
 
-// run takes chunks to the disk.
-func (w *Writer) run() {
+// writeChunks takes chunks to the disk.
+func (w *Writer) writeChunks() {
 	for c := range w.queue {
 		if c.synced != nil {
 			close(c.synced)
 			continue
 		}
-		w.disk.put(&c.Chunk, c.raw)
+		w.disk.putChunk(&c.Chunk, c.raw)
 		select {
 		case w.free <- c.raw[:0]:
 		default:
@@ -105,9 +105,9 @@ func (w *Writer) run() {
 	close(w.done)
 }
 
-// put compresses and writes a chunk.
-func (d *disk) put(c *Chunk, raw []byte) {
-	if d.failed() != nil {
+// putChunk compresses and writes a chunk.
+func (d *disk) putChunk(c *Chunk, raw []byte) {
+	if d.firstError() != nil {
 		return
 	}
 	d.packed = d.zip.EncodeAll(raw, d.packed[:0])
@@ -118,15 +118,15 @@ func (d *disk) put(c *Chunk, raw []byte) {
 	}
 	c.Raw, c.Stored, c.Offset = len(raw), len(stored), d.offset
 	c.encodeHead()
-	block := append(c.frame(), stored...)
-	if d.write(appendSum(block, stored)) {
+	block := append(c.framePrefix(), stored...)
+	if d.writeAll(appendSum(block, stored)) {
 		d.chunks = append(d.chunks, *c)
 	}
 }
 
-// write writes all of b or, as far as that can be arranged, nothing.
-func (d *disk) write(b []byte) bool {
-	if d.failed() != nil {
+// writeAll writes all of b or, as far as that can be arranged, nothing.
+func (d *disk) writeAll(b []byte) bool {
+	if d.firstError() != nil {
 		return false
 	}
 	_, err := d.out.Write(b)
@@ -140,27 +140,27 @@ func (d *disk) write(b []byte) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = errWrite.Wrap(plain(err))
+	d.err = errWrite.Wrap(plainError(err))
 	return false
 }
 
-func (d *disk) failed() error {
+func (d *disk) firstError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
 // Err is the failure that ended the recording early, or nil.
-func (w *Writer) Err() error { return w.disk.failed() }
+func (w *Writer) Err() error { return w.disk.firstError() }
 
 // Stream returns the stream of records of a kind and number, a new one at the
 // first call.
-func (w *Writer) Stream(kind Kind, id uint32) *Stream { return w.stream(Key{kind, id}, false) }
+func (w *Writer) Stream(kind Kind, id uint32) *Stream { return w.streamOf(Key{kind, id}, false) }
 
 // ByteStream is Stream for a stream of bytes, in which a record is any piece.
-func (w *Writer) ByteStream(kind Kind, id uint32) *Stream { return w.stream(Key{kind, id}, true) }
+func (w *Writer) ByteStream(kind Kind, id uint32) *Stream { return w.streamOf(Key{kind, id}, true) }
 
-func (w *Writer) stream(key Key, bytes bool) *Stream {
+func (w *Writer) streamOf(key Key, bytes bool) *Stream {
 	if s, ok := w.streams[key]; ok {
 		return s
 	}
@@ -171,12 +171,12 @@ func (w *Writer) stream(key Key, bytes bool) *Stream {
 }
 
 // Manifest writes the configuration of the run, once and first.
-func (w *Writer) Manifest(v any) error { return w.document(ManifestK, v) }
+func (w *Writer) Manifest(v any) error { return w.writeDocument(ManifestK, v) }
 
 // Summary writes how the run ended, once and last.
-func (w *Writer) Summary(v any) error { return w.document(SummaryK, v) }
+func (w *Writer) Summary(v any) error { return w.writeDocument(SummaryK, v) }
 
-func (w *Writer) document(kind Kind, v any) error {
+func (w *Writer) writeDocument(kind Kind, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -207,14 +207,14 @@ func (w *Writer) Sync() error {
 	return w.Err()
 }
 
-// relieve flushes the fullest stream.
-func (w *Writer) relieve() {
-	fullest := slices.MaxFunc(w.order, func(a, b *Stream) int { return a.held() - b.held() })
+// flushFullest flushes the fullest stream.
+func (w *Writer) flushFullest() {
+	fullest := slices.MaxFunc(w.order, func(a, b *Stream) int { return a.pendingBytes() - b.pendingBytes() })
 	fullest.Flush()
 }
 
-// buffer is an empty buffer for a chunk.
-func (w *Writer) buffer() []byte {
+// spareBuffer is an empty buffer for a chunk.
+func (w *Writer) spareBuffer() []byte {
 	select {
 	case b := <-w.free:
 		return b
@@ -238,7 +238,7 @@ func (w *Writer) Close() error {
 	for i := range w.disk.chunks {
 		list = append(list, w.disk.chunks[i].head...)
 	}
-	w.disk.put(&Chunk{Key: Key{Kind: index}, Bytes: true}, list)
-	w.disk.write(fileTrailer(at))
+	w.disk.putChunk(&Chunk{Key: Key{Kind: index}, Bytes: true}, list)
+	w.disk.writeAll(fileTrailer(at))
 	return w.Err()
 }

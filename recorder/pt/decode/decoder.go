@@ -136,7 +136,7 @@ func (d *Decoder) Sync() (uint64, error) {
 	d.failed, d.task, d.nbits, d.cur, d.depth, d.until = nil, nothing, 0, nil, 0, 0
 	d.packetAt = d.src.offset()
 	if !d.src.seekPSB() {
-		d.failed = d.fail(ErrUnsynchronized)
+		d.failed = d.errorAtPacket(ErrUnsynchronized)
 		if d.src.err != io.EOF {
 			d.failed = d.unreadable()
 		}
@@ -171,11 +171,11 @@ func (d *Decoder) Next(steps []Step) (n int, e Event, err error) {
 	for n < len(steps) {
 		switch d.task {
 		case nothing:
-			e, err = d.read()
+			e, err = d.readPacket()
 		case outcomes:
-			n, err = d.follow(steps, n)
+			n, err = d.followOutcomes(steps, n)
 		default:
-			n, e, err = d.approach(steps, n)
+			n, e, err = d.runToPlace(steps, n)
 		}
 		if err != nil {
 			d.failed = err
@@ -189,24 +189,24 @@ func (d *Decoder) Next(steps []Step) (n int, e Event, err error) {
 	return n, Event{}, nil
 }
 
-// run is the run at the present address, once the changes of the code that are
+// currentRun is the run at the present address, once the changes of the code that are
 // due have been made, and how many of its instructions can be executed before
 // the next change.
-func (d *Decoder) run() (*Run, uint32, error) {
+func (d *Decoder) currentRun() (*Run, uint32, error) {
 	for d.count >= d.limit {
-		d.runs.change()
+		d.runs.applyChange()
 		d.limit = d.runs.image.nextChange()
 	}
 	if d.cur == nil || d.cur.dead {
 		if d.cur != nil {
 			d.ip = d.cur.Addr
 		}
-		d.cur = d.runs.at(d.space, d.ip)
+		d.cur = d.runs.runAt(d.space, d.ip)
 	}
 	r := d.cur
 	if r.Count == 0 {
 		d.cur, d.ip = nil, r.Addr
-		return nil, 0, d.noCode(r)
+		return nil, 0, d.errorNoCode(r)
 	}
 	if left := d.limit - d.count; left < uint64(r.Count) {
 		return r, uint32(left), nil
@@ -214,8 +214,8 @@ func (d *Decoder) run() (*Run, uint32, error) {
 	return r, r.Count, nil
 }
 
-// part executes the first instructions of the current run, and stops there.
-func (d *Decoder) part(r *Run, n uint32) Step {
+// executePart executes the first instructions of the current run, and stops there.
+func (d *Decoder) executePart(r *Run, n uint32) Step {
 	d.ip = r.Addr
 	for _, length := range r.lengths[:n] {
 		d.ip += uint64(length)
@@ -225,13 +225,13 @@ func (d *Decoder) part(r *Run, n uint32) Step {
 	return Step{r, n}
 }
 
-// lookUp finds the run at an address and links it. Where there is no code it
+// linkRun finds the run at an address and links it. Where there is no code it
 // returns nil and leaves the address in ip.
-func (d *Decoder) lookUp(link **Run, addr uint64) *Run {
+func (d *Decoder) linkRun(link **Run, addr uint64) *Run {
 	if r := *link; r != nil && !r.dead && r.Addr == addr {
 		return r
 	}
-	r := d.runs.at(d.space, addr)
+	r := d.runs.runAt(d.space, addr)
 	if r.Count == 0 {
 		d.ip = addr
 		return nil
@@ -240,20 +240,20 @@ func (d *Decoder) lookUp(link **Run, addr uint64) *Run {
 	return r
 }
 
-// next finds the run after r that is not linked yet. Of the kinds that follow
+// linkSuccessor finds the run after r that is not linked yet. Of the kinds that follow
 // deals with it is at the target or after the end.
-func (d *Decoder) next(r *Run, taken bool) *Run {
+func (d *Decoder) linkSuccessor(r *Run, taken bool) *Run {
 	switch r.Kind {
 	case zydis.Return:
 		return nil // back has looked, and left the address in ip
 	case zydis.Straight:
-		return d.lookUp(&r.behind, r.End())
+		return d.linkRun(&r.behind, r.End())
 	case zydis.Conditional:
 		if !taken {
-			return d.lookUp(&r.behind, r.End())
+			return d.linkRun(&r.behind, r.End())
 		}
 	}
-	return d.lookUp(&r.target, r.Target)
+	return d.linkRun(&r.target, r.Target)
 }
 
 // pushCall remembers where a call returns to. A call to the next instruction is
@@ -277,9 +277,9 @@ func (d *Decoder) popCall() *Run {
 	return d.stack[d.top]
 }
 
-// back returns the run after a call. In another address space the same address
+// runAfterCall returns the run after a call. In another address space the same address
 // means other code.
-func (d *Decoder) back(call *Run) *Run {
+func (d *Decoder) runAfterCall(call *Run) *Run {
 	if b := call.behind; b != nil && !b.dead && call.space == d.space {
 		return b
 	}
@@ -288,22 +288,22 @@ func (d *Decoder) back(call *Run) *Run {
 	if call.space != d.space {
 		link = &elsewhere
 	}
-	return d.lookUp(link, call.End())
+	return d.linkRun(link, call.End())
 }
 
-// follow executes runs as the outcomes of a TNT say. It is where the decoder
+// followOutcomes executes runs as the outcomes of a TNT say. It is where the decoder
 // spends its time, so its working state is in local variables.
-func (d *Decoder) follow(steps []Step, n int) (int, error) {
+func (d *Decoder) followOutcomes(steps []Step, n int) (int, error) {
 	r, count, nbits, idle := d.cur, d.count, d.nbits, d.idle
 	for nbits > 0 && n < len(steps) {
 		if r == nil || r.dead || count+uint64(r.Count) > d.limit {
 			d.cur, d.count, d.nbits = r, count, nbits
-			run, whole, err := d.run()
+			run, whole, err := d.currentRun()
 			if err != nil {
 				return n, err
 			}
 			if whole < run.Count {
-				steps[n] = d.part(run, whole)
+				steps[n] = d.executePart(run, whole)
 				n++
 				r, count = nil, d.count
 				continue
@@ -331,18 +331,18 @@ func (d *Decoder) follow(steps []Step, n int) (int, error) {
 			call := d.popCall()
 			if d.bits>>nbits&1 == 0 || call == nil {
 				d.cur, d.count = r, count
-				return d.reject(steps, n, r)
+				return d.rejectPacket(steps, n, r)
 			}
-			next = d.back(call)
+			next = d.runAfterCall(call)
 		default:
 			d.cur, d.count = r, count
-			return d.reject(steps, n, r)
+			return d.rejectPacket(steps, n, r)
 		}
 		if next == nil || next.dead {
-			next = d.next(r, d.bits>>nbits&1 != 0)
+			next = d.linkSuccessor(r, d.bits>>nbits&1 != 0)
 		}
 		if idle++; idle > maxIdle {
-			return n, d.mismatch(r)
+			return n, d.errorMismatch(r)
 		}
 		steps[n] = Step{r, r.Count}
 		n++
@@ -356,12 +356,12 @@ func (d *Decoder) follow(steps []Step, n int) (int, error) {
 	return n, nil
 }
 
-// reject ends decoding at the last instruction of a run, which the packet does
+// rejectPacket ends decoding at the last instruction of a run, which the packet does
 // not fit. Those before it have been executed.
-func (d *Decoder) reject(steps []Step, n int, r *Run) (int, error) {
-	err := d.mismatch(r)
+func (d *Decoder) rejectPacket(steps []Step, n int, r *Run) (int, error) {
+	err := d.errorMismatch(r)
 	if r.Count > 1 {
-		steps[n] = d.part(r, r.Count-1)
+		steps[n] = d.executePart(r, r.Count-1)
 		n++
 	}
 	return n, err
@@ -371,53 +371,53 @@ func (d *Decoder) reject(steps []Step, n int, r *Run) (int, error) {
 // stream.
 const maxIdle = 1 << 20
 
-// approach executes runs to the place that a TIP, TIP.PGD or FUP is about, and
+// runToPlace executes runs to the place that a TIP, TIP.PGD or FUP is about, and
 // then carries out the packet.
-func (d *Decoder) approach(steps []Step, n int) (int, Event, error) {
+func (d *Decoder) runToPlace(steps []Step, n int) (int, Event, error) {
 	for n < len(steps) {
 		if d.task >= interrupt && d.cur == nil && d.ip == d.fup && d.count >= d.until {
-			return n, d.arrive(), nil
+			return n, d.finishTask(), nil
 		}
-		r, whole, err := d.run()
+		r, whole, err := d.currentRun()
 		if err != nil {
 			return n, Event{}, err
 		}
 		if d.task >= interrupt {
-			k, ok := r.prefix(d.fup)
+			k, ok := r.lengthBefore(d.fup)
 			if ok && k <= whole && (k < r.Count || r.Kind == zydis.Straight) && d.count+uint64(k) >= d.until {
 				if k > 0 {
-					steps[n] = d.part(r, k)
+					steps[n] = d.executePart(r, k)
 					n++
 				}
-				return n, d.arrive(), nil
+				return n, d.finishTask(), nil
 			}
 		}
 		if whole < r.Count {
-			steps[n] = d.part(r, whole)
+			steps[n] = d.executePart(r, whole)
 			n++
 			continue
 		}
-		done := d.task == leave && d.leaves(r) || d.task == branch && r.indirect()
+		done := d.task == leave && d.endsWithRun(r) || d.task == branch && r.endsIndirectly()
 		d.idle++
-		if !done && (!r.direct() || d.idle > maxIdle && d.count >= d.until) {
-			n, err := d.reject(steps, n, r)
+		if !done && (!r.continuesDirectly() || d.idle > maxIdle && d.count >= d.until) {
+			n, err := d.rejectPacket(steps, n, r)
 			return n, Event{}, err
 		}
-		d.pass(r, done)
+		d.passRun(r, done)
 		steps[n] = Step{r, r.Count}
 		n++
 		d.count += uint64(r.Count)
 		if done {
-			return n, d.arrive(), nil
+			return n, d.finishTask(), nil
 		}
 	}
 	return n, Event{}, nil
 }
 
-// leaves reports whether the TIP.PGD belongs to the last instruction of a run. One
+// endsWithRun reports whether the TIP.PGD belongs to the last instruction of a run. One
 // without an address belongs to a far transfer, one with an address to a branch
 // that can go there.
-func (d *Decoder) leaves(r *Run) bool {
+func (d *Decoder) endsWithRun(r *Run) bool {
 	switch r.Kind {
 	case zydis.Far:
 		return true
@@ -429,22 +429,22 @@ func (d *Decoder) leaves(r *Run) bool {
 	return d.hasTo
 }
 
-// pass continues after the last instruction of a run: where its code says, or
+// passRun continues after the last instruction of a run: where its code says, or
 // where a TIP does.
-func (d *Decoder) pass(r *Run, given bool) {
+func (d *Decoder) passRun(r *Run, given bool) {
 	if r.Kind == zydis.Call || r.Kind == zydis.IndirectCall {
 		d.pushCall(r)
 	}
 	switch {
 	case !given:
-		d.cur = d.next(r, true)
+		d.cur = d.linkSuccessor(r, true)
 	case d.task == branch:
-		d.cur = d.lookUp(&r.target, d.to)
+		d.cur = d.linkRun(&r.target, d.to)
 	}
 }
 
-// arrive ends the task at its place.
-func (d *Decoder) arrive() Event {
+// finishTask ends the task at its place.
+func (d *Decoder) finishTask() Event {
 	t := d.task
 	d.task, d.until = nothing, 0
 	switch t {

@@ -62,20 +62,20 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap gives the catalogued sentence.
 func (e *Error) Unwrap() error { return e.err }
 
-func (d *Decoder) fail(kind *errs.Kind, values ...any) error {
+func (d *Decoder) errorAtPacket(kind *errs.Kind, values ...any) error {
 	return &Error{Offset: d.packetAt, Kind: kind, err: kind.New(append([]any{d.packetAt}, values...)...)}
 }
 
 func (d *Decoder) misplaced(reason string) error {
-	return d.fail(ErrMisplaced, d.packet.Kind, reason)
+	return d.errorAtPacket(ErrMisplaced, d.packet.Kind, reason)
 }
 
 // malformed makes an error of one of pt.Parse.
 func (d *Decoder) malformed(err error) error {
 	if err == pt.ErrShort {
-		return d.fail(ErrTruncated, "a packet")
+		return d.errorAtPacket(ErrTruncated, "a packet")
 	}
-	return d.fail(ErrMalformed, d.packet.Kind, err)
+	return d.errorAtPacket(ErrMalformed, d.packet.Kind, err)
 }
 
 var instructionNames = [...]string{
@@ -83,17 +83,17 @@ var instructionNames = [...]string{
 	zydis.IndirectJump: "indirect jump", zydis.IndirectCall: "indirect call", zydis.Return: "return", zydis.Far: "far transfer",
 }
 
-// mismatch is the error of a packet that does not fit the last instruction of a run.
-func (d *Decoder) mismatch(r *Run) error {
+// errorMismatch is the error of a packet that does not fit the last instruction of a run.
+func (d *Decoder) errorMismatch(r *Run) error {
 	last := r.End() - uint64(r.lengths[r.Count-1])
-	return d.fail(ErrMismatch, d.packet.Kind, instructionNames[r.Kind], fmt.Sprintf("%#x", last))
+	return d.errorAtPacket(ErrMismatch, d.packet.Kind, instructionNames[r.Kind], fmt.Sprintf("%#x", last))
 }
 
-// noCode is the error of a run without code, with the reason.
-func (d *Decoder) noCode(r *Run) error {
+// errorNoCode is the error of a run without code, with the reason.
+func (d *Decoder) errorNoCode(r *Run) error {
 	kind := ErrNoCode
 	if r.Kind == zydis.Invalid {
 		kind = ErrNoInstruction
 	}
-	return d.fail(kind, fmt.Sprintf("%#x", r.Addr))
+	return d.errorAtPacket(kind, fmt.Sprintf("%#x", r.Addr))
 }

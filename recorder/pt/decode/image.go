@@ -13,9 +13,9 @@ type page struct {
 	present [pageSize / 64]uint64
 }
 
-func (p *page) has(at uint64) bool { return p.present[at/64]>>(at%64)&1 != 0 }
+func (p *page) hasByte(at uint64) bool { return p.present[at/64]>>(at%64)&1 != 0 }
 
-func (p *page) set(at uint64, b byte) {
+func (p *page) setByte(at uint64, b byte) {
 	p.bytes[at] = b
 	p.present[at/64] |= 1 << (at % 64)
 }
@@ -49,7 +49,7 @@ func (m *Image) Add(space, at, addr uint64, code []byte) {
 		place := (addr + uint64(from)) % pageSize
 		to := min(len(code), from+int(pageSize-place))
 		k := pageKey{space, (addr + uint64(from)) / pageSize}
-		for _, i := range m.merge(k, place, code[from:to]) {
+		for _, i := range m.mergePage(k, place, code[from:to]) {
 			first, last = min(first, from+i), max(last, from+i)
 		}
 		from = to
@@ -61,22 +61,22 @@ func (m *Image) Add(space, at, addr uint64, code []byte) {
 	m.changes = append(m.changes, c)
 	for i, b := range c.code {
 		a := c.addr + uint64(i)
-		m.future(pageKey{space, a / pageSize}).set(a%pageSize, b)
+		m.futurePage(pageKey{space, a / pageSize}).setByte(a%pageSize, b)
 	}
 }
 
-// merge adds the bytes of a page that were not known, and returns the first and
+// mergePage adds the bytes of a page that were not known, and returns the first and
 // the last that were others, if any.
-func (m *Image) merge(k pageKey, place uint64, code []byte) (other []int) {
-	known := m.newest(k)
+func (m *Image) mergePage(k pageKey, place uint64, code []byte) (other []int) {
+	known := m.newestPage(k)
 	if known == nil {
 		known = &page{}
 		m.now[k] = known
 	}
 	for i, b := range code {
 		switch a := place + uint64(i); {
-		case !known.has(a):
-			m.fill(k, a, b)
+		case !known.hasByte(a):
+			m.fillByte(k, a, b)
 		case known.bytes[a] != b && len(other) < 2:
 			other = append(other, i)
 		case known.bytes[a] != b:
@@ -86,30 +86,30 @@ func (m *Image) merge(k pageKey, place uint64, code []byte) (other []int) {
 	return other
 }
 
-func (m *Image) newest(k pageKey) *page {
+func (m *Image) newestPage(k pageKey) *page {
 	if p := m.latest[k]; p != nil {
 		return p
 	}
 	return m.now[k]
 }
 
-// fill adds a byte that was there always.
-func (m *Image) fill(k pageKey, at uint64, b byte) {
+// fillByte adds a byte that was there always.
+func (m *Image) fillByte(k pageKey, at uint64, b byte) {
 	p := m.now[k]
 	if p == nil {
 		p = &page{}
 		m.now[k] = p
 	}
-	if !p.has(at) {
-		p.set(at, b)
+	if !p.hasByte(at) {
+		p.setByte(at, b)
 	}
 	if l := m.latest[k]; l != nil {
-		l.set(at, b)
+		l.setByte(at, b)
 	}
 }
 
-// future is the page as it will be after all changes.
-func (m *Image) future(k pageKey) *page {
+// futurePage is the page as it will be after all changes.
+func (m *Image) futurePage(k pageKey) *page {
 	p := m.latest[k]
 	if p == nil {
 		p = &page{}
@@ -129,8 +129,8 @@ func (m *Image) nextChange() uint64 {
 	return m.changes[0].at
 }
 
-// advance makes the next change and returns it.
-func (m *Image) advance() change {
+// applyChange makes the next change and returns it.
+func (m *Image) applyChange() change {
 	c := m.changes[0]
 	m.changes = m.changes[1:]
 	for i, b := range c.code {
@@ -141,7 +141,7 @@ func (m *Image) advance() change {
 			p = &page{}
 			m.now[k] = p
 		}
-		p.set(a%pageSize, b)
+		p.setByte(a%pageSize, b)
 	}
 	if len(m.changes) == 0 {
 		clear(m.latest)
@@ -149,9 +149,9 @@ func (m *Image) advance() change {
 	return c
 }
 
-// read appends the code from an address on to b, up to a length or to where
+// readCode appends the code from an address on to b, up to a length or to where
 // none is known.
-func (m *Image) read(b []byte, space, addr uint64, max int) []byte {
+func (m *Image) readCode(b []byte, space, addr uint64, max int) []byte {
 	for max > 0 {
 		p := m.now[pageKey{space, addr / pageSize}]
 		if p == nil {
@@ -159,7 +159,7 @@ func (m *Image) read(b []byte, space, addr uint64, max int) []byte {
 		}
 		n := uint64(0)
 		at := addr % pageSize
-		for n < uint64(max) && at+n < pageSize && p.has(at+n) {
+		for n < uint64(max) && at+n < pageSize && p.hasByte(at+n) {
 			n++
 		}
 		b = append(b, p.bytes[at:at+n]...)

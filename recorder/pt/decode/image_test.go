@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 		}
 		for now := range at + 2 {
 			for m.nextChange() <= now {
-				m.advance()
+				m.applyChange()
 			}
 			for space := range uint64(2) {
 				for addr := uint64(0x1000 - 25); addr < 0x1000+60; addr++ {
@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 							want = []byte{p.code[addr-p.addr]}
 						}
 					}
-					if got := m.read(nil, space, addr, 1); !bytes.Equal(got, want) {
+					if got := m.readCode(nil, space, addr, 1); !bytes.Equal(got, want) {
 						t.Fatalf("at %d, space %d, %#x: %v, want %v", now, space, addr, got, want)
 					}
 				}

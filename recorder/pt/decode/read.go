@@ -11,9 +11,9 @@ func (d *Decoder) unreadable() error {
 	return &Error{Offset: d.packetAt, Kind: ErrUnreadable, err: ErrUnreadable.Wrap(d.src.err, d.packetAt)}
 }
 
-// read reads the next packet and carries it out, or sets the task that it
+// readPacket reads the next packet and carries it out, or sets the task that it
 // takes.
-func (d *Decoder) read() (Event, error) {
+func (d *Decoder) readPacket() (Event, error) {
 	if !d.synced {
 		if _, err := d.Sync(); err != nil {
 			return Event{}, err
@@ -21,12 +21,12 @@ func (d *Decoder) read() (Event, error) {
 	}
 	d.idle = 0
 	d.packetAt = d.src.offset()
-	b := d.src.ahead()
+	b := d.src.windowBytes()
 	if len(b) == 0 {
-		return Event{}, d.end()
+		return Event{}, d.endStream()
 	}
 	if op := b[0]; op&1 == 0 && op > 2 && d.on && !d.header && !d.hasFUP && !d.bound {
-		return Event{}, d.short(op)
+		return Event{}, d.readShortTNT(op)
 	}
 	var err error
 	if d.packet, err = pt.Parse(b); err != nil {
@@ -35,15 +35,15 @@ func (d *Decoder) read() (Event, error) {
 		}
 		return Event{}, d.malformed(err)
 	}
-	e, err := d.apply()
+	e, err := d.applyPacket()
 	if err == nil {
 		d.src.pos += d.packet.Size
 	}
 	return e, err
 }
 
-// short reads the most frequent packet, a short TNT, in the shortest way.
-func (d *Decoder) short(op byte) error {
+// readShortTNT reads the most frequent packet, a short TNT, in the shortest way.
+func (d *Decoder) readShortTNT(op byte) error {
 	n := bits.Len8(op) - 2
 	d.packet = pt.Packet{Kind: pt.TNT, Size: 1}
 	d.task, d.bits, d.nbits = outcomes, uint64(op>>1), n
@@ -51,26 +51,26 @@ func (d *Decoder) short(op byte) error {
 	return nil
 }
 
-// end handles the end of the stream.
-func (d *Decoder) end() error {
+// endStream handles the end of the stream.
+func (d *Decoder) endStream() error {
 	switch {
 	case d.src.err != io.EOF:
 		return d.unreadable()
 	case d.header:
-		return d.fail(ErrTruncated, "a PSB's header")
+		return d.errorAtPacket(ErrTruncated, "a PSB's header")
 	case d.hasFUP || d.bound:
-		return d.fail(ErrTruncated, "a group of packets")
+		return d.errorAtPacket(ErrTruncated, "a group of packets")
 	}
 	return io.EOF
 }
 
-func (d *Decoder) apply() (Event, error) {
+func (d *Decoder) applyPacket() (Event, error) {
 	p := d.packet
 	switch p.Kind {
 	case pt.PAD, pt.MNT:
 		return Event{}, nil
 	case pt.TSC, pt.TMA, pt.MTC, pt.CYC, pt.CBR:
-		return d.timing(), nil
+		return d.applyTiming(), nil
 	}
 	if d.header {
 		return d.applyHeader()
@@ -88,32 +88,32 @@ func (d *Decoder) apply() (Event, error) {
 		return Event{}, nil
 	case pt.MODE:
 		d.bound = true
-		return Event{}, d.mode()
+		return Event{}, d.applyMode()
 	case pt.TIPPGE:
-		return d.enable()
+		return d.enableTracing()
 	case pt.PIP:
 		if d.on {
 			return Event{}, d.misplaced("tracing is on")
 		}
-		return d.enter()
+		return d.enterSpace()
 	case pt.TNT, pt.TIP, pt.TIPPGD, pt.FUP:
 		return Event{}, d.flowPacket()
 	case pt.PSBEND:
 		return Event{}, d.misplaced("there is no PSB before it")
 	}
-	return Event{}, d.fail(ErrForeign, p.Kind)
+	return Event{}, d.errorAtPacket(ErrForeign, p.Kind)
 }
 
 // applyHeader reads a packet between PSB and PSBEND.
 func (d *Decoder) applyHeader() (Event, error) {
 	switch p := d.packet; p.Kind {
 	case pt.MODE:
-		return Event{}, d.mode()
+		return Event{}, d.applyMode()
 	case pt.PIP:
 		if d.on && p.Value>>12 != d.space {
 			return Event{}, d.misplaced("tracing is on in another address space")
 		}
-		return d.enter()
+		return d.enterSpace()
 	case pt.FUP:
 		if d.hasFUP {
 			return Event{}, d.misplaced("there is one before it")
@@ -122,7 +122,7 @@ func (d *Decoder) applyHeader() (Event, error) {
 			return Event{}, d.misplaced("tracing is off")
 		}
 		var ok bool
-		if d.fup, ok = d.address(); !ok {
+		if d.fup, ok = d.resolveIP(); !ok {
 			return Event{}, d.misplaced("it has no address")
 		}
 		d.hasFUP = true
@@ -130,7 +130,7 @@ func (d *Decoder) applyHeader() (Event, error) {
 	case pt.PSBEND:
 		return d.endHeader()
 	case pt.OVF, pt.TraceStop, pt.VMCS, pt.PTW, pt.EXSTOP, pt.MWAIT, pt.PWRE, pt.PWRX:
-		return Event{}, d.fail(ErrForeign, p.Kind)
+		return Event{}, d.errorAtPacket(ErrForeign, p.Kind)
 	}
 	return Event{}, d.misplaced("it is within a PSB's header")
 }
@@ -160,27 +160,27 @@ func (d *Decoder) endHeader() (Event, error) {
 	return Event{}, nil
 }
 
-// address resolves the address of an IP packet.
-func (d *Decoder) address() (uint64, bool) {
+// resolveIP resolves the address of an IP packet.
+func (d *Decoder) resolveIP() (uint64, bool) {
 	ip, ok := d.packet.Resolve(d.lastIP)
 	d.lastIP = ip
 	return ip, ok
 }
 
-// mode accepts 64-bit mode alone.
-func (d *Decoder) mode() error {
+// applyMode accepts 64-bit mode alone.
+func (d *Decoder) applyMode() error {
 	if d.packet.Value&^4 != pt.ModeExec64 { // bit 2 is the interrupt flag
-		return d.fail(ErrForeign, d.packet.Kind)
+		return d.errorAtPacket(ErrForeign, d.packet.Kind)
 	}
 	d.wide = true
 	return nil
 }
 
-// enter goes over to another address space, which is known by a number.
-func (d *Decoder) enter() (Event, error) {
+// enterSpace goes over to another address space, which is known by a number.
+func (d *Decoder) enterSpace() (Event, error) {
 	space := d.packet.Value >> 12
 	if d.packet.Value != space<<12 || d.packet.Aux != 0 {
-		return Event{}, d.fail(ErrForeign, d.packet.Kind)
+		return Event{}, d.errorAtPacket(ErrForeign, d.packet.Kind)
 	}
 	if space == d.space {
 		return Event{}, nil
@@ -192,11 +192,11 @@ func (d *Decoder) enter() (Event, error) {
 	return Event{Kind: Space}, nil
 }
 
-func (d *Decoder) enable() (Event, error) {
+func (d *Decoder) enableTracing() (Event, error) {
 	if d.on {
 		return Event{}, d.misplaced("tracing is on")
 	}
-	ip, ok := d.address()
+	ip, ok := d.resolveIP()
 	if !ok {
 		return Event{}, d.misplaced("it has no address")
 	}
@@ -217,7 +217,7 @@ func (d *Decoder) flowPacket() error {
 		d.task, d.bits, d.nbits = outcomes, p.Value, int(p.Aux)
 		return nil
 	}
-	ip, ok := d.address()
+	ip, ok := d.resolveIP()
 	switch {
 	case p.Kind == pt.TIPPGD && d.hasFUP:
 		d.task = interrupt
@@ -238,10 +238,10 @@ func (d *Decoder) flowPacket() error {
 	return nil
 }
 
-// timing takes the time from a packet.
-func (d *Decoder) timing() Event {
+// applyTiming takes the time from a packet.
+func (d *Decoder) applyTiming() Event {
 	before := d.time.now
-	d.time.apply(d.packet)
+	d.time.applyPacket(d.packet)
 	if d.opts.Time && d.time.now != before && !d.header {
 		return Event{Kind: Time}
 	}

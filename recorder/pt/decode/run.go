@@ -54,9 +54,9 @@ func (s Step) Length() (n uint32) {
 	return n
 }
 
-// prefix returns the number of instructions before an address, and whether an
+// lengthBefore returns the number of instructions before an address, and whether an
 // instruction begins there or the run ends there.
-func (r *Run) prefix(addr uint64) (uint32, bool) {
+func (r *Run) lengthBefore(addr uint64) (uint32, bool) {
 	if addr < r.Addr || addr > r.End() {
 		return 0, false
 	}
@@ -70,13 +70,13 @@ func (r *Run) prefix(addr uint64) (uint32, bool) {
 	return r.Count, at == addr
 }
 
-// direct reports whether execution continues after the run without a packet.
-func (r *Run) direct() bool {
+// continuesDirectly reports whether execution continues after the run without a packet.
+func (r *Run) continuesDirectly() bool {
 	return r.Kind == zydis.Straight || r.Kind == zydis.Jump || r.Kind == zydis.Call
 }
 
-// indirect reports whether the run's last instruction has a TIP.
-func (r *Run) indirect() bool {
+// endsIndirectly reports whether the run's last instruction has a TIP.
+func (r *Run) endsIndirectly() bool {
 	switch r.Kind {
 	case zydis.IndirectCall, zydis.IndirectJump, zydis.Return, zydis.Far:
 		return true
@@ -106,9 +106,9 @@ func newRuns(image *Image) *runs {
 	return &runs{image: image, known: map[runKey]*Run{}, pages: map[pageKey][]*Run{}}
 }
 
-// at returns the run at an address, or one of no instructions whose Kind says
+// runAt returns the run at an address, or one of no instructions whose Kind says
 // the reason. That one is not remembered: the code may be added later.
-func (c *runs) at(space, addr uint64) *Run {
+func (c *runs) runAt(space, addr uint64) *Run {
 	slot := &c.recent[addr*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r := *slot; r != nil && r.Addr == addr && r.space == space && !r.dead {
 		return r
@@ -127,7 +127,7 @@ func (c *runs) at(space, addr uint64) *Run {
 // with the last instruction that is whole.
 func (c *runs) discover(space, addr uint64) *Run {
 	var lengths [maxRun]byte
-	c.code = c.image.read(c.code[:0], space, addr, maxRun*15)
+	c.code = c.image.readCode(c.code[:0], space, addr, maxRun*15)
 	walk := zydis.Walk(c.code, lengths[:])
 	r := &Run{
 		Addr: addr, Count: uint32(walk.Count), Bytes: uint32(walk.Bytes), Kind: walk.Kind,
@@ -148,9 +148,9 @@ func (c *runs) discover(space, addr uint64) *Run {
 	return r
 }
 
-// change makes the image's next change and forgets the runs that it concerns.
-func (c *runs) change() {
-	ch := c.image.advance()
+// applyChange makes the image's next change and forgets the runs that it concerns.
+func (c *runs) applyChange() {
+	ch := c.image.applyChange()
 	end := ch.addr + uint64(len(ch.code))
 	for n := ch.addr / pageSize; n <= (end-1)/pageSize; n++ {
 		k := pageKey{ch.space, n}

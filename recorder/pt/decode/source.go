@@ -22,17 +22,17 @@ func newSource(in io.Reader) source { return source{in: in, buf: make([]byte, wi
 
 func (s *source) offset() uint64 { return s.base + uint64(s.pos) }
 
-// ahead returns the bytes in the window: a whole packet, unless the stream ends.
-func (s *source) ahead() []byte {
+// windowBytes returns the bytes in the window: a whole packet, unless the stream ends.
+func (s *source) windowBytes() []byte {
 	if s.end-s.pos < pt.MaxPacket && s.err == nil {
-		s.fill()
+		s.fillWindow()
 	}
 	return s.buf[s.pos:s.end]
 }
 
-// fill moves the rest to the front of the window and reads until it has a whole
+// fillWindow moves the rest to the front of the window and reads until it has a whole
 // packet.
-func (s *source) fill() {
+func (s *source) fillWindow() {
 	copy(s.buf, s.buf[s.pos:s.end])
 	s.base += uint64(s.pos)
 	s.end -= s.pos
@@ -47,7 +47,7 @@ func (s *source) fill() {
 // seekPSB goes forward to the next PSB, and reports whether there is one.
 func (s *source) seekPSB() bool {
 	for {
-		b := s.ahead()
+		b := s.windowBytes()
 		if i := pt.FindPSB(b); i >= 0 {
 			s.pos += i
 			return true

@@ -42,13 +42,13 @@ func (t *Threads) countAt(offset uint64) uint64 {
 
 // Next is the decoder's Next. Its steps are all of one thread, Thread.
 func (t *Threads) Next(steps []Step) (n int, e Event, err error) {
-	t.settle()
+	t.switchThread()
 	return t.d.Next(steps)
 }
 
-// settle goes over to the thread of the next step: tracing is off where a core
+// switchThread goes over to the thread of the next step: tracing is off where a core
 // switches, so it is the one whose turn it is at the last packet read.
-func (t *Threads) settle() {
+func (t *Threads) switchThread() {
 	for len(t.switches) > 0 && t.switches[0].Offset <= t.d.packetAt {
 		t.thread, t.process = t.switches[0].Thread, t.switches[0].Process
 		t.switches = t.switches[1:]

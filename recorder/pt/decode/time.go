@@ -35,7 +35,7 @@ func newClock(t pt.Timing) clock {
 	return c
 }
 
-func (c *clock) apply(p pt.Packet) {
+func (c *clock) applyPacket(p pt.Packet) {
 	switch p.Kind {
 	case pt.TSC:
 		c.now, c.tsc, c.set = p.Value, p.Value, true

@@ -62,7 +62,7 @@ type block struct {
 	version int
 }
 
-func (b *block) end() uint64 { return b.addr + uint64(len(b.code)) }
+func (b *block) endAddress() uint64 { return b.addr + uint64(len(b.code)) }
 
 // Program is a control-flow graph.
 type Program struct {
@@ -101,7 +101,7 @@ var (
 	}
 )
 
-func (m Mix) draw(r *Rand) kind {
+func (m Mix) drawKind(r *Rand) kind {
 	sum := 0
 	for _, n := range m {
 		sum += n
@@ -124,25 +124,25 @@ func NewProgram(seed, addr uint64, n int, mix Mix) *Program {
 	for i := range p.blocks {
 		b := &p.blocks[i]
 		b.addr = addr
-		b.kind = mix.draw(&p.rand)
+		b.kind = mix.drawKind(&p.rand)
 		if i == n-1 {
 			b.kind = indirectJump
 		}
 		b.bias = []int{2, 10, 50, 90, 98}[p.rand.Below(5)]
-		p.aim(i)
+		p.drawTarget(i)
 		p.fillBody(b)
-		addr = b.end()
+		addr = b.endAddress()
 	}
 	for i := range p.blocks {
-		p.encode(i)
+		p.encodeBlock(i)
 	}
 	return p
 }
 
-// aim draws where a direct branch goes. Jumps and calls go forward, so that no
+// drawTarget draws where a direct branch goes. Jumps and calls go forward, so that no
 // circle is without a branch in the stream: Intel PT does not record how often
 // the core runs round one without.
-func (p *Program) aim(i int) {
+func (p *Program) drawTarget(i int) {
 	b := &p.blocks[i]
 	switch b.kind {
 	case shortConditional:
@@ -163,10 +163,10 @@ func (p *Program) fillBody(b *block) {
 	if b.kind == fall && len(b.body) == 0 {
 		b.body = append(b.body, bodies[0])
 	}
-	b.code = make([]byte, p.size(b))
+	b.code = make([]byte, p.blockSize(b))
 }
 
-func (p *Program) size(b *block) int {
+func (p *Program) blockSize(b *block) int {
 	n := len(terminators[b.kind])
 	for _, in := range b.body {
 		n += len(in)
@@ -187,8 +187,8 @@ var terminators = [kinds][]byte{
 	fall:             {},
 }
 
-// encode writes a block's code.
-func (p *Program) encode(i int) {
+// encodeBlock writes a block's code.
+func (p *Program) encodeBlock(i int) {
 	b := &p.blocks[i]
 	b.code, b.starts = b.code[:0], nil
 	for _, in := range b.body {
@@ -201,7 +201,7 @@ func (p *Program) encode(i int) {
 	}
 	b.starts = append(b.starts, b.addr+uint64(len(b.code)))
 	b.code = append(b.code, t...)
-	distance := p.blocks[b.target].addr - b.end()
+	distance := p.blocks[b.target].addr - b.endAddress()
 	switch b.kind {
 	case jump, conditional, call:
 		binary.LittleEndian.PutUint32(b.code[len(b.code)-4:], uint32(distance))
@@ -210,12 +210,12 @@ func (p *Program) encode(i int) {
 	}
 }
 
-// mutate changes a block to other instructions of the same length.
-func (p *Program) mutate(i int) {
+// mutateBlock changes a block to other instructions of the same length.
+func (p *Program) mutateBlock(i int) {
 	b := &p.blocks[i]
 	switch {
 	case b.kind == jump || b.kind == call || b.kind == conditional:
-		p.aim(i)
+		p.drawTarget(i)
 	case b.kind == indirectJump && i < len(p.blocks)-1:
 		b.kind = syscall
 	case b.kind == syscall:
@@ -227,7 +227,7 @@ func (p *Program) mutate(i int) {
 		}
 	}
 	b.version++
-	p.encode(i)
+	p.encodeBlock(i)
 }
 
 // Text is the program's code, from its first address on.

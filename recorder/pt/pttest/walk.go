@@ -78,40 +78,40 @@ func NewWalk(p *Program, enc *pt.Encoder, seed uint64, o Options) *Walk {
 
 // Run executes n blocks, and turns tracing off.
 func (w *Walk) Run(n int) {
-	w.begin()
+	w.startTracing()
 	for range n {
-		w.step()
+		w.executeRest()
 		if !w.o.Calm && w.rand.Below(64) == 0 {
 			w.interrupt()
 		}
 	}
-	w.flush()
-	w.off()
+	w.flushLog()
+	w.stopTracing()
 }
 
-// off turns tracing off at the present place.
-func (w *Walk) off() {
-	w.enc.Async(w.ip())
+// stopTracing turns tracing off at the present place.
+func (w *Walk) stopTracing() {
+	w.enc.Async(w.currentIP())
 	w.Told = append(w.Told, w.told)
 }
 
-func (w *Walk) begin() {
+func (w *Walk) startTracing() {
 	t := &w.threads[w.cur]
 	w.enc.PIP(t.space)
 	w.Clock += uint64(w.rand.Below(50))
 	w.began = w.Clock
-	w.enc.Enable(w.ip(), arch.Cycles(w.Clock))
+	w.enc.Enable(w.currentIP(), arch.Cycles(w.Clock))
 	w.told = w.Clock
 	w.Told = append(w.Told, w.told)
 }
 
-// ip is where the thread is. A block without a terminator ends where the next
+// currentIP is where the thread is. A block without a terminator ends where the next
 // begins.
-func (w *Walk) ip() uint64 {
+func (w *Walk) currentIP() uint64 {
 	t := &w.threads[w.cur]
 	b := &w.p.blocks[t.block]
 	if t.next == len(b.starts) {
-		return b.end()
+		return b.endAddress()
 	}
 	return b.starts[t.next]
 }
@@ -121,37 +121,37 @@ func (w *Walk) ip() uint64 {
 func (w *Walk) interrupt() {
 	t := &w.threads[w.cur]
 	b := &w.p.blocks[t.block]
-	w.note(t)
+	w.noteCode(t)
 	for n := w.rand.Below(len(b.starts)); t.next < n; t.next++ {
-		w.execute(b.starts[t.next])
+		w.executeAt(b.starts[t.next])
 	}
-	w.flush()
+	w.flushLog()
 	if w.rand.Below(3) == 0 { // the next slice of the same thread
-		w.enc.Position(w.ip())
+		w.enc.Position(w.currentIP())
 		w.began = w.Clock
 		w.enc.Clock(arch.Cycles(w.Clock))
 		w.told = w.Clock
 		return
 	}
-	w.off()
-	w.change()
+	w.stopTracing()
+	w.changeCode()
 	w.cur = w.rand.Below(len(w.threads))
-	w.begin()
+	w.startTracing()
 }
 
-// change changes the code of a block that no thread is within.
-func (w *Walk) change() {
+// changeCode changes the code of a block that no thread is within.
+func (w *Walk) changeCode() {
 	i := w.rand.Below(len(w.p.blocks))
 	for _, t := range w.threads {
 		if t.block == i && t.next > 0 || !w.o.Changes {
 			return
 		}
 	}
-	w.p.mutate(i)
+	w.p.mutateBlock(i)
 }
 
-// note records the code of a block when it runs in a new version.
-func (w *Walk) note(t *thread) {
+// noteCode records the code of a block when it runs in a new version.
+func (w *Walk) noteCode(t *thread) {
 	b := &w.p.blocks[t.block]
 	k := seenKey{t.space, t.block}
 	if w.seen[k] != b.version+1 {
@@ -160,7 +160,7 @@ func (w *Walk) note(t *thread) {
 	}
 }
 
-func (w *Walk) execute(addr uint64) {
+func (w *Walk) executeAt(addr uint64) {
 	w.Count++
 	w.Clock += 1 + uint64(addr&3)
 	if w.Keep {
@@ -168,13 +168,13 @@ func (w *Walk) execute(addr uint64) {
 	}
 }
 
-// step executes the rest of a block.
-func (w *Walk) step() {
+// executeRest executes the rest of a block.
+func (w *Walk) executeRest() {
 	t := &w.threads[w.cur]
 	b := &w.p.blocks[t.block]
-	w.note(t)
+	w.noteCode(t)
 	for ; t.next < len(b.starts); t.next++ {
-		w.execute(b.starts[t.next])
+		w.executeAt(b.starts[t.next])
 	}
 	from := t.block
 	t.block, t.next = from+1, 0
@@ -185,66 +185,66 @@ func (w *Walk) step() {
 		w.Branches++
 		if w.rand.Below(100) < b.bias {
 			t.block = b.target
-			w.outcome(1)
+			w.addOutcome(1)
 		} else {
-			w.outcome(0)
+			w.addOutcome(0)
 		}
 	case call:
-		w.call(t, from)
+		w.executeCall(t, from)
 		t.block = b.target
 	case indirectCall:
-		w.call(t, from)
-		w.indirect(t, uc.TagTIP)
+		w.executeCall(t, from)
+		w.executeIndirect(t, uc.TagTIP)
 	case indirectJump:
-		w.indirect(t, uc.TagTIP)
+		w.executeIndirect(t, uc.TagTIP)
 	case ret:
-		w.ret(t)
+		w.executeReturn(t)
 	case syscall:
-		w.syscall()
+		w.executeSyscall()
 	}
 }
 
-func (w *Walk) call(t *thread, from int) {
+func (w *Walk) executeCall(t *thread, from int) {
 	if len(t.stack) < 200 {
 		t.stack = append(t.stack, from+1)
 	}
 	b := &w.p.blocks[from]
 	if b.kind == indirectCall || b.target != from+1 { // none for a call to the next instruction
-		w.word(uc.TagCall, b.end())
+		w.addWord(uc.TagCall, b.endAddress())
 	}
 }
 
-// indirect goes to some block, mostly the one it went to before if so asked.
-func (w *Walk) indirect(t *thread, tag uc.BranchTag) {
+// executeIndirect goes to some block, mostly the one it went to before if so asked.
+func (w *Walk) executeIndirect(t *thread, tag uc.BranchTag) {
 	if w.rand.Below(100) >= w.o.Loop {
 		t.last = w.rand.Below(len(w.p.blocks))
 	}
 	t.block = t.last
 	w.Branches++
-	w.word(tag, w.p.blocks[t.block].addr)
+	w.addWord(tag, w.p.blocks[t.block].addr)
 }
 
-func (w *Walk) ret(t *thread) {
+func (w *Walk) executeReturn(t *thread) {
 	n := len(t.stack)
 	if n == 0 || !w.o.Calm && w.rand.Below(40) == 0 {
-		w.indirect(t, uc.TagRet)
+		w.executeIndirect(t, uc.TagRet)
 		return
 	}
 	t.block = t.stack[n-1]
 	t.stack = t.stack[:n-1]
 	w.Branches++
-	w.word(uc.TagRet, w.p.blocks[t.block].addr)
+	w.addWord(uc.TagRet, w.p.blocks[t.block].addr)
 }
 
-func (w *Walk) syscall() {
-	w.flush()
+func (w *Walk) executeSyscall() {
+	w.flushLog()
 	w.enc.Syscall()
 	w.Told = append(w.Told, w.told)
-	w.begin()
+	w.startTracing()
 }
 
-// outcome adds an outcome to the log, in words of drawn lengths.
-func (w *Walk) outcome(bit uint64) {
+// addOutcome adds an outcome to the log, in words of drawn lengths.
+func (w *Walk) addOutcome(bit uint64) {
 	w.bits = w.bits<<1 | bit
 	w.nbits++
 	if w.nbits == 47 || w.rand.Below(30) == 0 {
@@ -254,29 +254,29 @@ func (w *Walk) outcome(bit uint64) {
 
 func (w *Walk) endOutcomes() {
 	if w.nbits > 0 {
-		w.log(uc.TagTNT, uint64(w.nbits)<<48|w.bits)
+		w.logWord(uc.TagTNT, uint64(w.nbits)<<48|w.bits)
 		w.bits, w.nbits = 0, 0
 	}
 }
 
-func (w *Walk) word(tag uc.BranchTag, payload uint64) {
+func (w *Walk) addWord(tag uc.BranchTag, payload uint64) {
 	w.endOutcomes()
-	w.log(tag, payload&(1<<48-1))
+	w.logWord(tag, payload&(1<<48-1))
 	if w.o.Time && w.rand.Below(4) == 0 {
-		w.log(uc.TagTime, w.Clock-w.began)
+		w.logWord(uc.TagTime, w.Clock-w.began)
 		w.told = w.Clock
 	}
 	if len(w.words) > 1000 {
-		w.flush()
+		w.flushLog()
 	}
 }
 
-// log adds a word as the engine lays it out.
-func (w *Walk) log(tag uc.BranchTag, payload uint64) {
+// logWord adds a word as the engine lays it out.
+func (w *Walk) logWord(tag uc.BranchTag, payload uint64) {
 	w.words = append(w.words, uc.BranchWord(uint64(tag)<<60|payload))
 }
 
-func (w *Walk) flush() {
+func (w *Walk) flushLog() {
 	w.endOutcomes()
 	w.enc.Log(w.words)
 	w.words = w.words[:0]
