@@ -158,7 +158,7 @@ func (d *driver) runProgram(ctx context.Context) (*Report, error) {
 	}
 	d.report.Result = result
 	d.report.PeakMemory = d.replicas.PeakMemory()
-	d.report.summarize()
+	d.report.sumUpEpochs()
 	return d.report, nil
 }
 

@@ -108,8 +108,8 @@ type Replica struct {
 	Pages uint64 `json:"pages,omitempty"`
 }
 
-// summarize sums the epochs up.
-func (r *Report) summarize() {
+// sumUpEpochs sums the epochs up.
+func (r *Report) sumUpEpochs() {
 	pages := uint64(0)
 	for _, e := range r.Epochs {
 		pages = max(pages, e.countPages())

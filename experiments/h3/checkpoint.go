@@ -55,10 +55,10 @@ func (c Checkpoints) candidateNumbers(instructions uint64) []int {
 
 // haltAtCheckpoint repeats the run up to a checkpoint: the first place after its instructions at
 // which the state of each thread is known.
-func (r *Recording) haltAtCheckpoint(ctx context.Context, behind uint64) (*startPoint, error) {
+func (r *Recording) haltAtCheckpoint(ctx context.Context, after uint64) (*startPoint, error) {
 	s := newCheckpointFinder(r.profile, r.begin.names.functions, r.begin.thread)
 	var threads []symtrace.CheckpointThread
-	halt, err := runToQuantum(ctx, r.replay, behind, func(h *PausedRun) bool {
+	halt, err := runToQuantum(ctx, r.replay, after, func(h *PausedRun) bool {
 		all, ok := s.threadsAt(h)
 		threads = all
 		return ok

@@ -70,15 +70,15 @@ func fromCheckpoint(t *testing.T, path string, every, seed uint64, want machine.
 		return
 	}
 	whole := first.CheckpointInstructions + first.Trace.Instructions
-	if first.Checkpoint < 1 || first.Plan.Behind < 1 || first.CheckpointInstructions < uint64(first.Checkpoint)*every || first.Trace.Instructions > whole-first.CheckpointInstructions {
+	if first.Checkpoint < 1 || first.Plan.PriorDecisions < 1 || first.CheckpointInstructions < uint64(first.Checkpoint)*every || first.Trace.Instructions > whole-first.CheckpointInstructions {
 		t.Errorf("seed %d: checkpoint %d of those each %d instructions is after %d, %d decisions; passed over: %v",
-			seed, first.Checkpoint, every, first.CheckpointInstructions, first.Plan.Behind, first.SkippedCheckpoints)
+			seed, first.Checkpoint, every, first.CheckpointInstructions, first.Plan.PriorDecisions, first.SkippedCheckpoints)
 		return
 	}
-	before := changed(t, path, int(first.Plan.Behind), func(b []byte) []byte { return b })
+	before := changed(t, path, int(first.Plan.PriorDecisions), func(b []byte) []byte { return b })
 	again := solved(t, before, Checkpoints{every, first.Checkpoint}, seed, want, right)
-	if again != nil && (again.CheckpointInstructions != first.CheckpointInstructions || again.Plan.Behind != first.Plan.Behind) {
-		t.Errorf("seed %d: after %d instructions and %d decisions, and then %d and %d", seed, first.CheckpointInstructions, first.Plan.Behind, again.CheckpointInstructions, again.Plan.Behind)
+	if again != nil && (again.CheckpointInstructions != first.CheckpointInstructions || again.Plan.PriorDecisions != first.Plan.PriorDecisions) {
+		t.Errorf("seed %d: after %d instructions and %d decisions, and then %d and %d", seed, first.CheckpointInstructions, first.Plan.PriorDecisions, again.CheckpointInstructions, again.Plan.PriorDecisions)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestNoCheckpoint(t *testing.T) {
 	}
 	all := instructions(t, path)
 	out, err := r.Reproduce(t.Context(), Options{Now: time.Now, Checkpoints: Checkpoints{Every: all - 1}})
-	if err != nil || out.Checkpoint != 0 || out.Plan.Behind != 0 || len(out.SkippedCheckpoints) != 1 || !out.Verified || out.Failure != want {
+	if err != nil || out.Checkpoint != 0 || out.Plan.PriorDecisions != 0 || len(out.SkippedCheckpoints) != 1 || !out.Verified || out.Failure != want {
 		t.Errorf("one checkpoint, at the end: %+v, %v", out, err)
 	}
 	_, err = solvedFrom(t, stripped(t, path, 0), Checkpoints{Every: all / 2, Only: LastCheckpoint})

@@ -19,7 +19,7 @@ func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Con
 		return c, nil, err
 	}
 	c.Replay = nil
-	if g.Behind() > 0 {
+	if g.PriorDecisions() > 0 {
 		if err := r.CheckDecisions(); err != nil {
 			return c, nil, err
 		}
@@ -29,7 +29,7 @@ func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Con
 	}
 	c.Memory.Engine = storebuffer.Exact
 	return c, []machine.Option{
-		machine.Isolated(), machine.WithPolicy(g), machine.WithRecordedStart(r, g.Behind()),
+		machine.Isolated(), machine.WithPolicy(g), machine.WithRecordedStart(r, g.PriorDecisions()),
 		machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
 			return g.Held(minimize.Store{Thread: t, Addr: at})
 		}),

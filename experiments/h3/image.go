@@ -70,8 +70,8 @@ func newStartPoint(ctx context.Context, r *machine.Replay, file, root string) (*
 			image.ChangedByCreate = append(image.ChangedByCreate, c)
 		}
 	}
-	behind := clone.Instructions - min(clone.Instructions, window)
-	halt, err := runToInstruction(ctx, r, clone.Thread(), behind, window, func(pc arch.Addr) bool {
+	from := clone.Instructions - min(clone.Instructions, window)
+	halt, err := runToInstruction(ctx, r, clone.Thread(), from, window, func(pc arch.Addr) bool {
 		f, ok := n.functions[uint64(pc)]
 		return ok && f.Role == symtrace.Synchronize && f.Op == event.OpCreate
 	})

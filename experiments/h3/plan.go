@@ -26,14 +26,14 @@ type pending struct {
 
 // newPlan makes a plan in the order of a schedule. Prior is how many decisions of the recorded run
 // precede it, if it begins at a checkpoint.
-func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.MemoryModel, behind uint64) *guided.Plan {
-	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guided.Plan{Behind: behind}}
+func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.MemoryModel, prior uint64) *guided.Plan {
+	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guided.Plan{PriorDecisions: prior}}
 	for i := range r.Threads {
 		t := guided.Thread{ID: r.Threads[i].ID}
 		for _, c := range r.Threads[i].Calls {
 			t.Calls = append(t.Calls, guided.Call{After: c.After, Entry: arch.Addr(c.Entry), Return: arch.Addr(c.Return), Name: c.Name})
 		}
-		if i == 0 && behind == 0 {
+		if i == 0 && prior == 0 {
 			t.Calls[0].After-- // the last instruction shows where the part ends
 		}
 		if l := r.Threads[i].Last; l != nil {
@@ -127,7 +127,7 @@ func (p *planner) heldStores(thread int) []minimize.Hold {
 // placeOf is how far the thread has to go to execute an event; false: no further.
 func (p *planner) placeOf(id model.ID, e *model.Event) (guided.Step, bool) {
 	at := p.Coordinates[id]
-	behind := guided.Step{Calls: at.Calls + 1, Until: guided.Place}
+	afterCall := guided.Step{Calls: at.Calls + 1, Until: guided.Place}
 	if at.Named {
 		return guided.Step{}, false
 	}
@@ -156,7 +156,7 @@ func (p *planner) placeOf(id model.ID, e *model.Event) (guided.Step, bool) {
 	case !over:
 		return guided.Step{Calls: at.Calls, Until: guided.Waits}, true
 	}
-	return behind, true
+	return afterCall, true
 }
 
 // isInWait reports whether an event belongs to a wait on a condition.

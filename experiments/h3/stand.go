@@ -73,8 +73,8 @@ func (s *checkpointFinder) advanceTo(c *pathCalls, instructions uint64, peek fun
 		n := path[c.block]
 		b := &s.profile.Blocks[n]
 		c.enterBlock(uint64(b.Addr), s.functions)
-		if behind := instructions - c.at; behind < uint64(len(b.Instructions)) {
-			return b.Instructions[behind], true
+		if offset := instructions - c.at; offset < uint64(len(b.Instructions)) {
+			return b.Instructions[offset], true
 		}
 		if s.ends[n] == unknownEnding {
 			s.ends[n] = endingOf(b, peek)

@@ -39,18 +39,18 @@ type trackerHook struct {
 	quantum  sched.Quantum
 	free     []minimize.Hold // stores of other cores that could leave their buffers at the quantum
 	blocked  []minimize.Hold // stores of other cores that could not
-	told     uint64          // instructions of the quantum that were reported to the tracker
+	reported uint64          // instructions of the quantum that were reported to the tracker
 	// onQuantum, when set, is called at the end of each quantum.
 	onQuantum func(*kernel.Task, arch.Regs, arch.Stop)
 }
 
 // FollowerOptions are the options of a run that a follower leads.
 func FollowerOptions(f *minimize.Follower) []machine.Option {
-	return (&trackerHook{tracker: f.Tracker, follower: f}).options()
+	return (&trackerHook{tracker: f.Tracker, follower: f}).runOptions()
 }
 
-// options are those of the run that the hook watches.
-func (h *trackerHook) options() []machine.Option {
+// runOptions are those of the run that the hook watches.
+func (h *trackerHook) runOptions() []machine.Option {
 	list := []machine.Option{machine.WithHook(h), machine.Isolated()}
 	if f := h.follower; f != nil {
 		list = append(list, machine.WithPolicy(f), machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
@@ -95,8 +95,8 @@ func (h *trackerHook) BeforeQuantum(q sched.Quantum, decided []event.Commit) {
 // quantum.
 func (h *trackerHook) EngineStopped(_ *kernel.Task, s arch.Stop) machine.Reaction {
 	if s.Reason == arch.StopPause && !h.m.EndsAtPause(h.quantum, s) {
-		h.tracker.Paused(h.m.CPU().PC(), s.Instructions-h.told)
-		h.told = s.Instructions
+		h.tracker.Paused(h.m.CPU().PC(), s.Instructions-h.reported)
+		h.reported = s.Instructions
 	}
 	return machine.Proceed
 }
@@ -114,8 +114,8 @@ func (h *trackerHook) AfterQuantum(t *kernel.Task, s arch.Stop) {
 	case s.Reason == arch.StopSyscall && regs.GPR[arch.RAX] == unix.SYS_SCHED_YIELD:
 		how = minimize.AtYield
 	}
-	pc, left := arch.Addr(regs.RIP), s.Instructions-h.told
-	h.told = 0
+	pc, left := arch.Addr(regs.RIP), s.Instructions-h.reported
+	h.reported = 0
 	if in, ok := h.m.CPU().Interrupted(); ok && s.Inside > 0 {
 		pc = in.PC
 	}
@@ -159,7 +159,7 @@ func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, er
 	// The waits that the first replay finds decide how the second
 	// counts.
 	for range 2 {
-		if err := h.watch(ctx); err != nil {
+		if err := h.watchRecorded(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -171,13 +171,13 @@ func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, er
 // stores, say, in such rounds.
 func (h *Trial) CountAll(ctx context.Context) error {
 	h.all = true
-	return h.watch(ctx)
+	return h.watchRecorded(ctx)
 }
 
-// watch replays the recorded run and takes its failure and its schedule.
-func (h *Trial) watch(ctx context.Context) error {
-	tracker := h.tracker()
-	result, failure, failed, err := h.repeat(ctx, &trackerHook{tracker: tracker})
+// watchRecorded replays the recorded run and takes its failure and its schedule.
+func (h *Trial) watchRecorded(ctx context.Context) error {
+	tracker := h.newTracker()
+	result, failure, failed, err := h.repeatRecorded(ctx, &trackerHook{tracker: tracker})
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (h *Trial) watch(ctx context.Context) error {
 	return nil
 }
 
-// tracker makes the tracker of a run, and follower one that carries out a schedule.
-func (h *Trial) tracker() *minimize.Tracker {
+// newTracker makes the tracker of a run, and follower one that carries out a schedule.
+func (h *Trial) newTracker() *minimize.Tracker {
 	t := minimize.NewTracker(h.waits)
 	if h.all {
 		t.CountAll()
@@ -198,7 +198,7 @@ func (h *Trial) tracker() *minimize.Tracker {
 	return t
 }
 
-func (h *Trial) follower(s minimize.Schedule) *minimize.Follower {
+func (h *Trial) newFollower(s minimize.Schedule) *minimize.Follower {
 	f := minimize.NewFollower(s, h.waits)
 	if h.all {
 		f.CountAll()
@@ -206,13 +206,13 @@ func (h *Trial) follower(s minimize.Schedule) *minimize.Follower {
 	return f
 }
 
-// repeat replays the recorded run.
-func (h *Trial) repeat(ctx context.Context, hook *trackerHook) (*machine.Result, machine.Failure, bool, error) {
+// repeatRecorded replays the recorded run.
+func (h *Trial) repeatRecorded(ctx context.Context, hook *trackerHook) (*machine.Result, machine.Failure, bool, error) {
 	c, err := h.replay.Config()
 	if err != nil {
 		return nil, machine.Failure{}, false, err
 	}
-	result, failure, failed, err := h.execute(ctx, c, hook)
+	result, failure, failed, err := h.executeRun(ctx, c, hook)
 	if err == nil && (result.Outcome == machine.OutcomeDiverged || result.Outcome == machine.OutcomeInterrupted || result.Outcome == machine.OutcomeDamaged) {
 		err = errNotRepeatable.New(h.replay.Path(), result.Message)
 	}
@@ -243,7 +243,7 @@ func (h *Trial) programConfig() (machine.Config, error) {
 // Run carries out a schedule: minimize.Try. The run has failed when it did in the
 // same way as the recorded one. Its recording is a trace.
 func (h *Trial) Run(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
-	return h.follow(ctx, h.follower(s))
+	return h.followSchedule(ctx, h.newFollower(s))
 }
 
 // singles is how many instructions at the end of each step RunExact runs one by one.
@@ -252,19 +252,19 @@ const singles = 64
 // RunExact is Run with exact times of the stores that wait at the end of a step:
 // those of the last instructions. Its recording is longer.
 func (h *Trial) RunExact(ctx context.Context, s minimize.Schedule) (minimize.Outcome, error) {
-	f := h.follower(s)
+	f := h.newFollower(s)
 	f.Single(singles)
-	return h.follow(ctx, f)
+	return h.followSchedule(ctx, f)
 }
 
-func (h *Trial) follow(ctx context.Context, f *minimize.Follower) (minimize.Outcome, error) {
+func (h *Trial) followSchedule(ctx context.Context, f *minimize.Follower) (minimize.Outcome, error) {
 	c, err := h.programConfig()
 	if err != nil {
 		return minimize.Outcome{}, err
 	}
 	var recording bytes.Buffer
 	c.Record = &machine.Record{To: &recording}
-	_, failure, failed, err := h.execute(ctx, c, &trackerHook{tracker: f.Tracker, follower: f})
+	_, failure, failed, err := h.executeRun(ctx, c, &trackerHook{tracker: f.Tracker, follower: f})
 	return minimize.Outcome{
 		Fails: failed && failure == h.failure, Schedule: f.Schedule(), Recording: recording.Bytes(), Drifted: f.Drifted(),
 	}, err
@@ -273,23 +273,23 @@ func (h *Trial) follow(ctx context.Context, f *minimize.Follower) (minimize.Outc
 // Probe carries out a schedule up to a step and returns how far from its end, in
 // instructions, the place is where it ended in the run that the schedule comes from.
 func (h *Trial) Probe(ctx context.Context, s minimize.Schedule, step int) (off int64, found bool, err error) {
-	f := h.follower(s)
+	f := h.newFollower(s)
 	f.Probe(step)
 	c, err := h.programConfig()
 	if err != nil {
 		return 0, false, err
 	}
-	_, _, _, err = h.execute(ctx, c, &trackerHook{tracker: f.Tracker, follower: f})
+	_, _, _, err = h.executeRun(ctx, c, &trackerHook{tracker: f.Tracker, follower: f})
 	off, found, _ = f.Probed()
 	return off, found, err
 }
 
-// execute runs a configuration under a hook and returns how it failed, if it did.
-func (h *Trial) execute(ctx context.Context, c machine.Config, hook *trackerHook) (result *machine.Result, f machine.Failure, failed bool, err error) {
+// executeRun runs a configuration under a hook and returns how it failed, if it did.
+func (h *Trial) executeRun(ctx context.Context, c machine.Config, hook *trackerHook) (result *machine.Result, f machine.Failure, failed bool, err error) {
 	var stdout bytes.Buffer
 	var stderr tail
 	c.Stdout, c.Stderr = &stdout, &stderr
-	m, err := machine.New(c, hook.options()...)
+	m, err := machine.New(c, hook.runOptions()...)
 	if err != nil {
 		return nil, f, false, err
 	}
@@ -344,19 +344,19 @@ const maxFrames = 16
 func (h *Trial) Stops(ctx context.Context) (minimize.Schedule, []Stop, error) {
 	var stops []Stop
 	u := loader.NewUnwinder()
-	hook := &trackerHook{tracker: h.tracker()}
+	hook := &trackerHook{tracker: h.newTracker()}
 	hook.onQuantum = func(t *kernel.Task, regs arch.Regs, s arch.Stop) {
 		n := len(hook.tracker.Schedule())
 		stops = append(stops, make([]Stop, max(0, n-len(stops)))...)
-		stops[n-1] = Stop{t.Process().Places(u, regs, maxFrames), why(regs, s)}
+		stops[n-1] = Stop{t.Process().Places(u, regs, maxFrames), nameStop(regs, s)}
 	}
-	_, _, _, err := h.repeat(ctx, hook)
+	_, _, _, err := h.repeatRecorded(ctx, hook)
 	stops = append(stops, make([]Stop, len(hook.tracker.Schedule())-len(stops))...)
 	return hook.tracker.Schedule(), stops, err
 }
 
-// why names the act of a thread that ended its quantum.
-func why(regs arch.Regs, s arch.Stop) string {
+// nameStop names the act of a thread that ended its quantum.
+func nameStop(regs arch.Regs, s arch.Stop) string {
 	switch s.Reason {
 	case arch.StopBudget, arch.StopSync:
 		return ""

@@ -168,7 +168,7 @@ func EnforceDeferred(c *machine.Config, f *hybrid.File, name string, o enforce.O
 
 func checkRun(c *machine.Config, f *hybrid.File, name string) error {
 	for _, x := range []struct {
-		property            string
+		property        string
 		found, expected any
 		same            bool
 	}{

@@ -83,8 +83,8 @@ func (p *Locator) Found(t arch.ThreadID, pc arch.Addr, branches uint64) (first, 
 func (p *Locator) Occurrence(t arch.ThreadID, pc arch.Addr, from, to uint64) uint64 {
 	all := p.arrivals[probedPlace{t, pc}]
 	first, _ := slices.BinarySearch(all, from)
-	behind, _ := slices.BinarySearch(all, to+1)
-	return uint64(behind - first)
+	after, _ := slices.BinarySearch(all, to+1)
+	return uint64(after - first)
 }
 
 // SharedInSnapshot marks that a locator is no part of the machine's state.

@@ -122,10 +122,10 @@ func Load(path string) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.complete(); err != nil {
+	if err := x.completeFields(); err != nil {
 		return nil, err
 	}
-	err = x.check()
+	err = x.checkFields()
 	var wrong *runoptions.FieldError
 	if errors.As(err, &wrong) {
 		return nil, file.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
@@ -133,8 +133,8 @@ func Load(path string) (*Experiment, error) {
 	return x, err
 }
 
-// complete fills in values that depend on other fields and resolves paths.
-func (x *Experiment) complete() error {
+// completeFields fills in values that depend on other fields and resolves paths.
+func (x *Experiment) completeFields() error {
 	dir, err := filepath.Abs(filepath.Dir(x.path))
 	if err != nil {
 		return errFolder.Wrap(err)
@@ -158,12 +158,12 @@ func (x *Experiment) complete() error {
 		}
 	}
 	for i := range x.Programs {
-		x.Programs[i].complete(dir)
+		x.Programs[i].completeFields(dir)
 	}
 	return nil
 }
 
-func (p *Program) complete(dir string) {
+func (p *Program) completeFields(dir string) {
 	if len(p.Command) == 0 {
 		return
 	}
@@ -175,7 +175,7 @@ func (p *Program) complete(dir string) {
 	}
 }
 
-func wrong(field string, found any, allowed string) error {
+func fieldError(field string, found any, allowed string) error {
 	if text, ok := found.(string); ok {
 		found = strconv.Quote(text)
 	}
@@ -186,8 +186,8 @@ func wrong(field string, found any, allowed string) error {
 // work.
 const maxRuns = 1_000_000
 
-// check returns the first field that is wrong.
-func (x *Experiment) check() error {
+// checkFields returns the first field that is wrong.
+func (x *Experiment) checkFields() error {
 	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -204,13 +204,13 @@ const plainNameForm = "letters, digits, dots, hyphens, underscores and plus sign
 func (x *Experiment) checkScalars() error {
 	switch {
 	case !plainName.MatchString(x.Name):
-		return wrong("name", x.Name, plainNameForm)
+		return fieldError("name", x.Name, plainNameForm)
 	case x.Repetitions < 1 || x.Repetitions > 1000:
-		return wrong("repetitions", x.Repetitions, "1 to 1000")
+		return fieldError("repetitions", x.Repetitions, "1 to 1000")
 	case x.Workers < 0 || x.Workers > 1000:
-		return wrong("workers", x.Workers, "0 to 1000")
+		return fieldError("workers", x.Workers, "0 to 1000")
 	case len(x.Programs) == 0:
-		return wrong("programs", "empty", "at least one program")
+		return fieldError("programs", "empty", "at least one program")
 	}
 	return nil
 }
@@ -219,11 +219,11 @@ func (x *Experiment) checkMachine() error {
 	err := x.Machine.Check()
 	var field *runoptions.FieldError
 	if errors.As(err, &field) {
-		return wrong("machine."+field.Field, field.Found, field.Allowed)
+		return fieldError("machine."+field.Field, field.Found, field.Allowed)
 	}
 	for i, m := range x.Machine.Mounts {
 		if m.Writable {
-			return wrong(fmt.Sprintf("machine.mounts[%d]", i), m.String(), "a mount without :rw; runs of a sweep must not change the input of others")
+			return fieldError(fmt.Sprintf("machine.mounts[%d]", i), m.String(), "a mount without :rw; runs of a sweep must not change the input of others")
 		}
 	}
 	return err
@@ -235,24 +235,24 @@ func (x *Experiment) checkInputs() error {
 		field := fmt.Sprintf("inputs[%d].", i)
 		switch {
 		case !plainName.MatchString(in.Name):
-			return wrong(field+"name", in.Name, plainNameForm)
+			return fieldError(field+"name", in.Name, plainNameForm)
 		case seen[in.Name]:
-			return wrong(field+"name", in.Name, "a name that no other input has")
+			return fieldError(field+"name", in.Name, "a name that no other input has")
 		case (in.File == "") == (in.Generate == ""):
-			return wrong(fmt.Sprintf("inputs[%d]", i), "an input with "+count(in), "either file or generate")
+			return fieldError(fmt.Sprintf("inputs[%d]", i), "an input with "+describeSources(in), "either file or generate")
 		case in.Generate != "" && !slices.Contains(GeneratorNames(), in.Generate):
-			return wrong(field+"generate", in.Generate, strings.Join(GeneratorNames(), ", "))
+			return fieldError(field+"generate", in.Generate, strings.Join(GeneratorNames(), ", "))
 		case in.Generate != "" && (in.Size == 0 || in.Size > maxGenerated):
-			return wrong(field+"size", in.Size, "1 to "+maxGenerated.String())
+			return fieldError(field+"size", in.Size, "1 to "+maxGenerated.String())
 		case in.File != "" && !isFile(in.File):
-			return wrong(field+"file", in.File, "a file that exists")
+			return fieldError(field+"file", in.File, "a file that exists")
 		}
 		seen[in.Name] = true
 	}
 	return nil
 }
 
-func count(in Input) string {
+func describeSources(in Input) string {
 	if in.File == "" {
 		return "neither file nor generate"
 	}
@@ -270,19 +270,19 @@ func (x *Experiment) checkPrograms() error {
 		field := fmt.Sprintf("programs[%d].", i)
 		switch {
 		case len(p.Command) == 0 || p.Command[0] == "":
-			return wrong(field+"command", "empty", "a list of the program and its arguments")
+			return fieldError(field+"command", "empty", "a list of the program and its arguments")
 		case len(p.Command) == 1 && strings.Contains(p.Command[0], " "):
-			return wrong(field+"command", p.Command[0], "a list of the program and its arguments, as in [pigz, -p, \"4\", file]")
+			return fieldError(field+"command", p.Command[0], "a list of the program and its arguments, as in [pigz, -p, \"4\", file]")
 		case !plainName.MatchString(p.Name):
-			return wrong(field+"name", p.Name, plainNameForm)
+			return fieldError(field+"name", p.Name, plainNameForm)
 		case seen[p.Name]:
-			return wrong(field+"name", p.Name, "a name that no other program has")
+			return fieldError(field+"name", p.Name, "a name that no other program has")
 		case p.Stdin != "" && !slices.ContainsFunc(x.Inputs, func(in Input) bool { return in.Name == p.Stdin }):
-			return wrong(field+"stdin", p.Stdin, "the name of an input")
+			return fieldError(field+"stdin", p.Stdin, "the name of an input")
 		}
 		seen[p.Name] = true
 		if _, err := findProgram(p.Command[0], x.Machine); err != nil {
-			return wrong(field+"command", p.Command[0], err.Error())
+			return fieldError(field+"command", p.Command[0], err.Error())
 		}
 		if err := x.checkPlaceholders(p, field+"command"); err != nil {
 			return err
@@ -299,7 +299,7 @@ func (x *Experiment) checkPlaceholders(p Program, field string) error {
 		for _, match := range placeholder.FindAllStringSubmatch(word, -1) {
 			name := match[1]
 			if _, ok := x.Grid.Arguments[name]; !ok && (name != "threads" || len(x.Grid.Threads) == 0) {
-				return wrong(fmt.Sprintf("%s[%d]", field, i), word, "placeholders that the grid gives: threads or a name in arguments")
+				return fieldError(fmt.Sprintf("%s[%d]", field, i), word, "placeholders that the grid gives: threads or a name in arguments")
 			}
 		}
 	}
@@ -309,16 +309,16 @@ func (x *Experiment) checkPlaceholders(p Program, field string) error {
 func (x *Experiment) checkGrid() error {
 	for i, c := range x.Grid.Cores {
 		if c.AsThreads && len(x.Grid.Threads) == 0 {
-			return wrong(fmt.Sprintf("grid.cores[%d]", i), "threads", "a number, unless the grid gives threads")
+			return fieldError(fmt.Sprintf("grid.cores[%d]", i), "threads", "a number, unless the grid gives threads")
 		}
 	}
 	for i, r := range x.Grid.Threads {
 		if r.Low < 1 || r.High > math.MaxInt32 {
-			return wrong(fmt.Sprintf("grid.threads[%d]", i), r.String(), "at least 1")
+			return fieldError(fmt.Sprintf("grid.threads[%d]", i), r.String(), "at least 1")
 		}
 		asCores := slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads })
 		if asCores && r.High > runoptions.MaxCores {
-			return wrong(fmt.Sprintf("grid.threads[%d]", i), r.String(), fmt.Sprintf("1 to %d, because cores is threads", runoptions.MaxCores))
+			return fieldError(fmt.Sprintf("grid.threads[%d]", i), r.String(), fmt.Sprintf("1 to %d, because cores is threads", runoptions.MaxCores))
 		}
 	}
 	for i, p := range x.Grid.Policy {
@@ -326,16 +326,16 @@ func (x *Experiment) checkGrid() error {
 		o.Policy = p
 		var field *sched.FieldError
 		if err := o.Validate(); errors.As(err, &field) {
-			return wrong(fmt.Sprintf("grid.policy[%d]", i), p, field.Error())
+			return fieldError(fmt.Sprintf("grid.policy[%d]", i), p, field.Error())
 		}
 	}
 	for name, values := range x.Grid.Arguments {
 		if name == "threads" || len(values) == 0 {
-			return wrong("grid.arguments."+name, name, "a name besides threads, with at least one value")
+			return fieldError("grid.arguments."+name, name, "a name besides threads, with at least one value")
 		}
 	}
 	if n := x.Size(); n > maxRuns {
-		return wrong("grid", fmt.Sprintf("%.0f runs", n), fmt.Sprintf("at most %d", maxRuns))
+		return fieldError("grid", fmt.Sprintf("%.0f runs", n), fmt.Sprintf("at most %d", maxRuns))
 	}
 	return nil
 }
@@ -345,13 +345,13 @@ func (x *Experiment) checkGrid() error {
 func (x *Experiment) Size() float64 {
 	total := 0.0
 	for _, p := range x.Programs {
-		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1) * len(x.memories()))
-		n *= size(x.Grid.Seeds)
-		if x.uses(p, "threads") {
-			n *= size(x.Grid.Threads)
+		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1) * len(x.gridMemories()))
+		n *= countValues(x.Grid.Seeds)
+		if x.usesParameter(p, "threads") {
+			n *= countValues(x.Grid.Threads)
 		}
 		for name, values := range x.Grid.Arguments {
-			if x.uses(p, name) {
+			if x.usesParameter(p, name) {
 				n *= float64(len(values))
 			}
 		}
@@ -360,9 +360,9 @@ func (x *Experiment) Size() float64 {
 	return total * float64(x.Repetitions)
 }
 
-// uses reports whether a parameter makes a difference to a program: one that
+// usesParameter reports whether a parameter makes a difference to a program: one that
 // does not is not swept for it.
-func (x *Experiment) uses(p Program, name string) bool {
+func (x *Experiment) usesParameter(p Program, name string) bool {
 	if name == "threads" && slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads }) {
 		return true
 	}
@@ -422,8 +422,8 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.Low, r.High)
 }
 
-// size is the number of values of a list of ranges; an absent list has one.
-func size(ranges []Range) float64 {
+// countValues is the number of values of a list of ranges; an absent list has one.
+func countValues(ranges []Range) float64 {
 	if len(ranges) == 0 {
 		return 1
 	}

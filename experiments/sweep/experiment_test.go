@@ -184,12 +184,12 @@ func TestRangeValues(t *testing.T) {
 		if err := r.UnmarshalText(fmt.Appendf(nil, "%d-%d", low, low+n)); err != nil {
 			t.Fatal(err)
 		}
-		list := values([]Range{r}, 0)
-		if uint64(len(list)) != n+1 || list[0] != low || list[n] != low+n || size([]Range{r}) != float64(n+1) {
+		list := listValues([]Range{r}, 0)
+		if uint64(len(list)) != n+1 || list[0] != low || list[n] != low+n || countValues([]Range{r}) != float64(n+1) {
 			t.Fatalf("%v has values %v", r, list)
 		}
 	})
-	if got := values([]Range{{1<<64 - 2, 1<<64 - 1}}, 0); len(got) != 2 {
+	if got := listValues([]Range{{1<<64 - 2, 1<<64 - 1}}, 0); len(got) != 2 {
 		t.Errorf("the last two numbers are %v", got)
 	}
 }

@@ -27,8 +27,8 @@ type Failures struct {
 	Folder string `mapstructure:"folder"`
 }
 
-// wanted reports whether the experiment is about failures.
-func (f Failures) wanted() bool { return f.Count || f.Minimize > 0 }
+// isWanted reports whether the experiment is about failures.
+func (f Failures) isWanted() bool { return f.Count || f.Minimize > 0 }
 
 // maxMinimize bounds Failures.Minimize, and maxTries Failures.Runs.
 const (
@@ -40,11 +40,11 @@ func (x *Experiment) checkFailures() error {
 	f := x.Failures
 	switch {
 	case f.Minimize < 0 || f.Minimize > maxMinimize:
-		return wrong("failures.minimize", f.Minimize, fmt.Sprintf("0 to %d", maxMinimize))
+		return fieldError("failures.minimize", f.Minimize, fmt.Sprintf("0 to %d", maxMinimize))
 	case f.Runs < 0 || f.Runs > maxTries:
-		return wrong("failures.runs", f.Runs, fmt.Sprintf("0 to %d", maxTries))
+		return fieldError("failures.runs", f.Runs, fmt.Sprintf("0 to %d", maxTries))
 	case f.Folder != "" && f.Minimize == 0:
-		return wrong("failures.folder", f.Folder, "a folder only where minimize is at least 1")
+		return fieldError("failures.folder", f.Folder, "a folder only where minimize is at least 1")
 	}
 	return nil
 }
@@ -89,8 +89,8 @@ func (f *failed) countFailure(class string, seed uint64) {
 	}
 }
 
-// keep notes a shortest schedule.
-func (f *failed) keep(p *minimize.Report) {
+// keepShortest notes a shortest schedule.
+func (f *failed) keepShortest(p *minimize.Report) {
 	if f.best == nil || p.After.Less(f.best.After) {
 		f.best = p
 	}
@@ -103,13 +103,13 @@ type axis struct {
 	value  func(*row) string
 }
 
-func (x *Experiment) axes() []axis {
+func (x *Experiment) gridAxes() []axis {
 	g := x.Grid
 	many := func(n int) bool { return n > 1 }
 	return append([]axis{
 		{table.Column{Name: "policy", Key: "policy"}, many(len(g.Policy)), func(r *row) string { return r.point.Policy }},
 		{table.Column{Name: "cores", Key: "cores", Number: true}, many(len(g.Cores)), func(r *row) string { return strconv.Itoa(r.point.Cores) }},
-		{table.Column{Name: "threads", Key: "threads", Number: true}, size(g.Threads) > 1, func(r *row) string { return orDash(r.point.Threads) }},
+		{table.Column{Name: "threads", Key: "threads", Number: true}, countValues(g.Threads) > 1, func(r *row) string { return orDash(r.point.Threads) }},
 	}, x.memoryAxes()...)
 }
 
@@ -134,10 +134,10 @@ func textOrDash(text string) string {
 // failureTable is the table of an experiment about failures.
 func (c *collection) failureTable() *table.Table {
 	t := &table.Table{Head: slices.Clone(firstColumns), Notes: c.failureNotes()}
-	for _, name := range c.x.arguments() {
+	for _, name := range c.x.argumentNames() {
 		t.Head = append(t.Head, table.Column{Name: name, Key: name})
 	}
-	axes := slices.DeleteFunc(c.x.axes(), func(a axis) bool { return !a.varied })
+	axes := slices.DeleteFunc(c.x.gridAxes(), func(a axis) bool { return !a.varied })
 	for _, a := range axes {
 		t.Head = append(t.Head, a.column)
 	}
@@ -158,8 +158,8 @@ func (c *collection) failureTable() *table.Table {
 
 func (c *collection) failureCells(r *row, axes []axis) []string {
 	cells := []string{r.point.Program}
-	for _, name := range c.x.arguments() {
-		cells = append(cells, r.argument(name))
+	for _, name := range c.x.argumentNames() {
+		cells = append(cells, r.argumentOf(name))
 	}
 	for _, a := range axes {
 		cells = append(cells, a.value(r))
@@ -168,7 +168,7 @@ func (c *collection) failureCells(r *row, axes []axis) []string {
 	for _, class := range machine.FailureClasses() {
 		cells = append(cells, orDash(r.fails.classes[class]))
 	}
-	cells = append(cells, ranges(r.fails.seeds))
+	cells = append(cells, formatRanges(r.fails.seeds))
 	switch p := r.fails.best; {
 	case c.x.Failures.Minimize == 0:
 	case p == nil:
@@ -182,8 +182,8 @@ func (c *collection) failureCells(r *row, axes []axis) []string {
 // maxRanges is how many ranges of seeds a cell has at most.
 const maxRanges = 12
 
-// ranges writes numbers as ranges: 1-3 7 9-12.
-func ranges(list []uint64) string {
+// formatRanges writes numbers as ranges: 1-3 7 9-12.
+func formatRanges(list []uint64) string {
 	if len(list) == 0 {
 		return "-"
 	}

@@ -101,7 +101,7 @@ failures: {count: true}
 				out = worker.Output{SHA256: "other"}
 			}
 		}
-		record := store.Record{Slot: run.Point.slot(), Repetition: 1, Key: run.Key, Report: worker.Report{Result: &result, Stdout: out}}
+		record := store.Record{Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key, Report: worker.Report{Result: &result, Stdout: out}}
 		if err := s.Put(record); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestRanges(t *testing.T) {
 	for want, list := range map[string][]uint64{
 		"-": nil, "7": {7}, "1-3 5": {5, 2, 1, 3}, "0 2 4 6 8 10 12 14 16 18 20 22 ...": many,
 	} {
-		if got := ranges(list); got != want {
+		if got := formatRanges(list); got != want {
 			t.Errorf("%v is %q, want %q", list, got, want)
 		}
 	}

@@ -62,8 +62,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// generate writes the input's bytes.
-func (in Input) generate(w io.Writer) error {
+// writeGenerated writes the input's bytes.
+func (in Input) writeGenerated(w io.Writer) error {
 	for _, g := range generators {
 		if g.name != in.Generate {
 			continue
@@ -130,16 +130,16 @@ func writeZeros(w *bufio.Writer, size uint64, _ *rand.PCG) {
 	}
 }
 
-// prepare makes the missing input files in the folder,
+// prepareInputs makes the missing input files in the folder,
 // and returns their digests by name.
-func (x *Experiment) prepare(dir string) (map[string]string, error) {
+func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errInputs.Wrap(err, dir)
 	}
 	digests := map[string]string{}
 	for _, in := range x.Inputs {
 		path := filepath.Join(dir, in.Name)
-		if err := in.make(path); err != nil {
+		if err := in.makeFile(path); err != nil {
 			return nil, errInputs.Wrap(err, path)
 		}
 		var err error
@@ -150,10 +150,10 @@ func (x *Experiment) prepare(dir string) (map[string]string, error) {
 	return digests, x.removeOthers(dir)
 }
 
-// make writes the file anew and compares, so that one that was changed or cut
+// makeFile writes the file anew and compares, so that one that was changed or cut
 // short does not stay, and one that is right is not touched: another sweep may
 // be reading it.
-func (in Input) make(path string) (err error) {
+func (in Input) makeFile(path string) (err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if err := os.Remove(path); err != nil {
 			return err
@@ -168,19 +168,19 @@ func (in Input) make(path string) (err error) {
 	if in.File != "" {
 		mode, err = copyFile(file, in.File)
 	} else {
-		err = in.generate(file)
+		err = in.writeGenerated(file)
 	}
 	if err := errors.Join(err, file.Chmod(mode)); err != nil {
 		return err
 	}
-	if same(path, file.Part()) {
+	if sameFiles(path, file.Part()) {
 		return nil
 	}
 	return file.Commit()
 }
 
-// same reports whether two files have the same contents and mode.
-func same(a, b string) bool {
+// sameFiles reports whether two files have the same contents and mode.
+func sameFiles(a, b string) bool {
 	infoA, errA := os.Lstat(a)
 	infoB, errB := os.Lstat(b)
 	if errA != nil || errB != nil || infoA.Mode() != infoB.Mode() || infoA.Size() != infoB.Size() {

@@ -15,7 +15,7 @@ import (
 func contents(t *testing.T, kind string, size runoptions.Size, seed uint64) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := (Input{Generate: kind, Size: size, Seed: seed}).generate(&b); err != nil {
+	if err := (Input{Generate: kind, Size: size, Seed: seed}).writeGenerated(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -76,7 +76,7 @@ func TestPrepare(t *testing.T) {
 	}
 	x := &Experiment{Inputs: []Input{{Name: "text", Generate: "text", Size: 100}, {Name: "tool", File: host}}}
 	dir := filepath.Join(t.TempDir(), "inputs")
-	first, err := x.prepare(dir)
+	first, err := x.prepareInputs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestPrepare(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	second, err := x.prepare(dir)
+	second, err := x.prepareInputs(dir)
 	if err != nil || first["tool"] != second["tool"] || first["text"] != second["text"] {
 		t.Errorf("digests %v, then %v, %v", first, second, err)
 	}

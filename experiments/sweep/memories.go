@@ -17,8 +17,8 @@ type Memory struct {
 	Capacity int    `json:"capacity,omitempty"`
 }
 
-// memories lists those of the grid.
-func (x *Experiment) memories() []Memory {
+// gridMemories lists those of the grid.
+func (x *Experiment) gridMemories() []Memory {
 	o := x.Machine.Memory.WithDefaults()
 	var all []Memory
 	for _, model := range machineValue(x.Grid.Model, o.Model) {
@@ -36,8 +36,8 @@ func (x *Experiment) memories() []Memory {
 	return all
 }
 
-// set configures a machine.
-func (m Memory) set(o *storebuffer.Options) {
+// configure configures a machine.
+func (m Memory) configure(o *storebuffer.Options) {
 	o.Model = m.Model
 	if m.Commit != "" {
 		o.Commit, o.Capacity = m.Commit, m.Capacity
@@ -78,14 +78,14 @@ func (x *Experiment) checkModels() error {
 			capacity = -1 // 0 would be the usual one
 		}
 		if err := checkMemory("capacity", i, storebuffer.Options{Capacity: capacity}); err != nil {
-			return wrong(fmt.Sprintf("grid.capacity[%d]", i), x.Grid.Capacity[i], fmt.Sprintf("1 to %d", storebuffer.MaxCapacity))
+			return fieldError(fmt.Sprintf("grid.capacity[%d]", i), x.Grid.Capacity[i], fmt.Sprintf("1 to %d", storebuffer.MaxCapacity))
 		}
 	}
-	for _, m := range x.memories() {
+	for _, m := range x.gridMemories() {
 		o := x.Machine.Memory
-		m.set(&o)
+		m.configure(&o)
 		if err := o.Validate(); err != nil {
-			return wrong("grid.model", m.Model, err.Error())
+			return fieldError("grid.model", m.Model, err.Error())
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (x *Experiment) checkModels() error {
 func checkMemory(name string, i int, o storebuffer.Options) error {
 	var field *storebuffer.FieldError
 	if err := o.Validate(); errors.As(err, &field) {
-		return wrong(fmt.Sprintf("grid.%s[%d]", name, i), form(field.Found), field.Allowed)
+		return fieldError(fmt.Sprintf("grid.%s[%d]", name, i), form(field.Found), field.Allowed)
 	}
 	return nil
 }

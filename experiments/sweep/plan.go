@@ -49,14 +49,14 @@ func (p Point) String() string {
 	return b.String()
 }
 
-// group is the point without its seed: the runs of one row of a table.
-func (p Point) group() Point {
+// withoutSeed is the point without its seed: the runs of one row of a table.
+func (p Point) withoutSeed() Point {
 	p.Seed = 0
 	return p
 }
 
-// slot identifies the point in a store.
-func (p Point) slot() string { return digestJSON(p) }
+// storeSlot identifies the point in a store.
+func (p Point) storeSlot() string { return digestJSON(p) }
 
 // Run is one run of the plan.
 type Run struct {
@@ -78,7 +78,7 @@ type Plan struct {
 }
 
 // Plan expands the experiment. The inputs must be in the folder; see Prepare.
-func (x *Experiment) plan(inputs string, digests map[string]string) (*Plan, error) {
+func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan, error) {
 	self, err := fileDigest("/proc/self/exe")
 	if err != nil {
 		return nil, errSelf.Wrap(err)
@@ -93,13 +93,13 @@ func (x *Experiment) plan(inputs string, digests map[string]string) (*Plan, erro
 		if err != nil {
 			return nil, errProgram.New(p.Command[0], err)
 		}
-		for _, point := range x.points(p) {
-			run := Run{Point: point, Job: x.job(p, point, inputs)}
+		for _, point := range x.listPoints(p) {
+			run := Run{Point: point, Job: x.jobAt(p, point, inputs)}
 			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
 			known.Options = &run.Job.Options
-			run.Key = known.key()
+			run.Key = known.digestKey()
 			plan.Runs = append(plan.Runs, run)
 		}
 	}
@@ -119,8 +119,8 @@ type dependencies struct {
 	Options *runoptions.Options
 }
 
-// key leaves out where on the host the inputs are: only their contents count.
-func (d dependencies) key() string {
+// digestKey leaves out where on the host the inputs are: only their contents count.
+func (d dependencies) digestKey() string {
 	options := *d.Options
 	options.Mounts = slices.DeleteFunc(slices.Clone(options.Mounts), func(m runoptions.Mount) bool { return m.Guest == guestDir })
 	d.Options = &options
@@ -149,25 +149,25 @@ func fileDigest(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// points lists the grid for one program, seeds varying fastest.
-func (x *Experiment) points(p Program) []Point {
+// listPoints lists the grid for one program, seeds varying fastest.
+func (x *Experiment) listPoints(p Program) []Point {
 	policy := machineValue(x.Grid.Policy, x.Machine.Sched.WithDefaults().Policy)
 	cores := machineValue(x.Grid.Cores, Cores{Count: x.Machine.Cores})
 	threads := []uint64{0}
-	if x.uses(p, "threads") {
-		threads = values(x.Grid.Threads, 0)
+	if x.usesParameter(p, "threads") {
+		threads = listValues(x.Grid.Threads, 0)
 	}
 	var points []Point
 	for _, arguments := range x.combinations(p) {
 		for _, policy := range policy {
 			for _, c := range cores {
-				for _, memory := range x.memories() {
+				for _, memory := range x.gridMemories() {
 					for _, t := range threads {
 						at := Point{Program: p.Name, Arguments: arguments, Policy: policy, CoresAs: c.String(), Cores: c.Count, Memory: memory, Threads: int(t)}
 						if c.AsThreads {
 							at.Cores = int(t)
 						}
-						for _, at.Seed = range values(x.Grid.Seeds, x.Machine.Seed) {
+						for _, at.Seed = range listValues(x.Grid.Seeds, x.Machine.Seed) {
 							points = append(points, at)
 						}
 					}
@@ -185,8 +185,8 @@ func machineValue[T any](list []T, otherwise T) []T {
 	return list
 }
 
-// values lists the numbers of the ranges.
-func values(ranges []Range, otherwise uint64) []uint64 {
+// listValues lists the numbers of the ranges.
+func listValues(ranges []Range, otherwise uint64) []uint64 {
 	if len(ranges) == 0 {
 		return []uint64{otherwise}
 	}
@@ -207,7 +207,7 @@ func values(ranges []Range, otherwise uint64) []uint64 {
 func (x *Experiment) combinations(p Program) [][]Argument {
 	var names []string
 	for name := range x.Grid.Arguments {
-		if x.uses(p, name) {
+		if x.usesParameter(p, name) {
 			names = append(names, name)
 		}
 	}
@@ -225,8 +225,8 @@ func (x *Experiment) combinations(p Program) [][]Argument {
 	return lists
 }
 
-// job is the run of a program at a point.
-func (x *Experiment) job(p Program, at Point, inputs string) worker.Job {
+// jobAt is the run of a program at a point.
+func (x *Experiment) jobAt(p Program, at Point, inputs string) worker.Job {
 	replacements := []string{"{threads}", strconv.Itoa(at.Threads)}
 	for _, a := range at.Arguments {
 		replacements = append(replacements, "{"+a.Name+"}", a.Value)
@@ -234,7 +234,7 @@ func (x *Experiment) job(p Program, at Point, inputs string) worker.Job {
 	replacer := strings.NewReplacer(replacements...)
 	options := x.Machine
 	options.Cores, options.Seed, options.Sched.Policy = at.Cores, at.Seed, at.Policy
-	at.Memory.set(&options.Memory)
+	at.Memory.configure(&options.Memory)
 	options.Mounts = append(slices.Clone(options.Mounts), runoptions.Mount{Host: inputs, Guest: guestDir})
 	if options.Dir == "" {
 		options.Dir = guestDir

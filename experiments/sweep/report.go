@@ -38,17 +38,17 @@ func (x *Experiment) Table(o Options) (*table.Table, error) {
 	}
 	c := collection{store: results, x: x, bySlot: map[string]*row{}, folder: x.failureFolder(o)}
 	for _, run := range plan.Runs {
-		if err := c.add(run); err != nil {
+		if err := c.addRun(run); err != nil {
 			return nil, err
 		}
 	}
 	if c.found == 0 {
 		return nil, errNothingStored.New(c.total, x.path, x.StorePath(o))
 	}
-	if x.Failures.wanted() {
+	if x.Failures.isWanted() {
 		return c.failureTable(), nil
 	}
-	return &table.Table{Head: c.head(), Rows: c.cells(), Notes: c.notes()}, nil
+	return &table.Table{Head: c.tableHead(), Rows: c.tableCells(), Notes: c.tableNotes()}, nil
 }
 
 // collection gathers rows in the plan's order.
@@ -63,9 +63,9 @@ type collection struct {
 	failures         []string // the runs without a result, with their sentences
 }
 
-// add looks the run's results up.
-func (c *collection) add(run Run) error {
-	r := c.row(run.Point.group())
+// addRun looks the run's results up.
+func (c *collection) addRun(run Run) error {
+	r := c.rowOf(run.Point.withoutSeed())
 	conflict, err := c.store.HasConflict(run.Key)
 	if err != nil {
 		return err
@@ -79,24 +79,24 @@ func (c *collection) add(run Run) error {
 	}
 	for repetition := 1; repetition <= c.x.Repetitions; repetition++ {
 		c.total++
-		record, ok, err := c.store.Get(run.Point.slot(), repetition)
+		record, ok, err := c.store.Get(run.Point.storeSlot(), repetition)
 		if err != nil {
 			return err
 		}
 		if ok {
-			c.count(r, run, record, native, hasNative && c.x.Native && native.Failure == "")
+			c.countRun(r, run, record, native, hasNative && c.x.Native && native.Failure == "")
 		}
 	}
 	shortest, ok, err := c.store.GetShortest(run.Key)
 	if ok {
-		r.fails.keep(&shortest)
+		r.fails.keepShortest(&shortest)
 	}
 	return err
 }
 
-// row returns the row of a group, a new one at its first run.
-func (c *collection) row(group Point) *row {
-	slot := group.slot()
+// rowOf returns the row of a group, a new one at its first run.
+func (c *collection) rowOf(group Point) *row {
+	slot := group.storeSlot()
 	r, ok := c.bySlot[slot]
 	if !ok {
 		r = &row{point: group, schedules: map[string]bool{}}
@@ -106,7 +106,7 @@ func (c *collection) row(group Point) *row {
 	return r
 }
 
-func (c *collection) count(r *row, run Run, record store.Record, native store.Native, hasNative bool) {
+func (c *collection) countRun(r *row, run Run, record store.Record, native store.Native, hasNative bool) {
 	c.found++
 	if record.Key != run.Key {
 		c.stale++
@@ -148,8 +148,8 @@ var (
 	}
 )
 
-// arguments lists the names of all arguments of the experiment, sorted.
-func (x *Experiment) arguments() []string {
+// argumentNames lists the names of all arguments of the experiment, sorted.
+func (x *Experiment) argumentNames() []string {
 	var names []string
 	for name := range x.Grid.Arguments {
 		names = append(names, name)
@@ -158,9 +158,9 @@ func (x *Experiment) arguments() []string {
 	return names
 }
 
-func (c *collection) head() []table.Column {
+func (c *collection) tableHead() []table.Column {
 	head := slices.Clone(firstColumns)
-	for _, name := range c.x.arguments() {
+	for _, name := range c.x.argumentNames() {
 		head = append(head, table.Column{Name: name, Key: name})
 	}
 	head = append(head, table.Column{Name: "policy", Key: "policy"})
@@ -170,12 +170,12 @@ func (c *collection) head() []table.Column {
 	return append(head, otherColumns...)
 }
 
-func (c *collection) cells() [][]string {
+func (c *collection) tableCells() [][]string {
 	var all [][]string
 	for _, r := range c.rows {
 		cells := []string{r.point.Program}
-		for _, name := range c.x.arguments() {
-			cells = append(cells, r.argument(name))
+		for _, name := range c.x.argumentNames() {
+			cells = append(cells, r.argumentOf(name))
 		}
 		cells = append(cells, r.point.Policy)
 		for _, a := range c.x.memoryAxes() {
@@ -185,15 +185,15 @@ func (c *collection) cells() [][]string {
 		if r.n == 0 {
 			cells = append(cells, "-", "-", "-", "-", "-", "-")
 		} else {
-			cells = append(cells, c.speedUp(r), mean(r.cycles, r.n), mean(r.instr, r.n), mean(r.switches, r.n),
-				strconv.Itoa(len(r.schedules)), r.asNative())
+			cells = append(cells, c.speedUp(r), formatMean(r.cycles, r.n), formatMean(r.instr, r.n), formatMean(r.switches, r.n),
+				strconv.Itoa(len(r.schedules)), r.matchesNative())
 		}
 		all = append(all, cells)
 	}
 	return all
 }
 
-func (r *row) argument(name string) string {
+func (r *row) argumentOf(name string) string {
 	for _, a := range r.point.Arguments {
 		if a.Name == name {
 			return a.Value
@@ -209,7 +209,7 @@ func orDash(n int) string {
 	return strconv.Itoa(n)
 }
 
-func mean(sum float64, n int) string { return strconv.FormatFloat(sum/float64(n), 'f', 0, 64) }
+func formatMean(sum float64, n int) string { return strconv.FormatFloat(sum/float64(n), 'f', 0, 64) }
 
 // speedUp is the virtual time with one thread over the row's own, both means
 // over the seeds.
@@ -219,15 +219,15 @@ func (c *collection) speedUp(r *row) string {
 	if base.CoresAs == "threads" {
 		base.Cores = 1
 	}
-	b, ok := c.bySlot[base.slot()]
+	b, ok := c.bySlot[base.storeSlot()]
 	if !ok || b.n == 0 || r.point.Threads == 0 || r.cycles == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", b.cycles/float64(b.n)/(r.cycles/float64(r.n)))
 }
 
-// asNative says whether every run's output and status are the native ones.
-func (r *row) asNative() string {
+// matchesNative says whether every run's output and status are the native ones.
+func (r *row) matchesNative() string {
 	switch {
 	case !r.native:
 		return "-"
@@ -237,8 +237,8 @@ func (r *row) asNative() string {
 	return fmt.Sprintf("no (%d of %d)", r.identical, r.n)
 }
 
-// notes are the remarks that a reader of the table must know.
-func (c *collection) notes() []string {
+// tableNotes are the remarks that a reader of the table must know.
+func (c *collection) tableNotes() []string {
 	return append([]string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}, c.storeNotes()...)
 }
 

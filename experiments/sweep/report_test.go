@@ -36,7 +36,7 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 	}
 	for i, run := range plan.Runs[:5] {
 		record := store.Record{
-			Slot: run.Point.slot(), Repetition: 1, Key: run.Key,
+			Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key,
 			Report: worker.Report{
 				Stdout: worker.Output{SHA256: "same"},
 				Result: &machine.Result{

@@ -19,7 +19,7 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 	if s.plan.Experiment.Failures.Minimize == 0 {
 		return nil
 	}
-	chosen, err := s.failing()
+	chosen, err := s.failingRuns()
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 	stored := 0
 	for _, run := range chosen {
 		_, ok, err := s.store.GetShortest(run.Key)
-		if err := s.whole(err); err != nil {
+		if err := s.noteDamage(err); err != nil {
 			return err
 		}
 		if ok && !s.again {
@@ -41,13 +41,13 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 	}
 	s.progress.Start(len(tasks), stored)
 	defer s.progress.Stop()
-	return s.carryOut(ctx, tasks, workers)
+	return s.carryOutTasks(ctx, tasks, workers)
 }
 
-// failing lists, for each row of the table, the failing runs to be made shorter:
+// failingRuns lists, for each row of the table, the failing runs to be made shorter:
 // those with the fewest turns of threads, in the order of the plan where those are
 // equal.
-func (s *sweep) failing() ([]Run, error) {
+func (s *sweep) failingRuns() ([]Run, error) {
 	type candidate struct {
 		run   Run
 		turns uint64
@@ -55,14 +55,14 @@ func (s *sweep) failing() ([]Run, error) {
 	rows := map[string][]candidate{} // for look-up only
 	var order []string
 	for _, run := range s.plan.Runs {
-		record, ok, err := s.store.Get(run.Point.slot(), 1)
+		record, ok, err := s.store.Get(run.Point.storeSlot(), 1)
 		if err != nil {
 			return nil, err
 		}
 		if !ok || record.Failure != "" || record.Report.Result == nil || classOf(record, store.Native{}, false) == "" {
 			continue
 		}
-		group := run.Point.group().slot()
+		group := run.Point.withoutSeed().storeSlot()
 		if rows[group] == nil {
 			order = append(order, group)
 		}
@@ -85,7 +85,7 @@ func (x *Experiment) fileName(p Point) string {
 	for _, a := range p.Arguments {
 		parts = append(parts, a.Value)
 	}
-	for _, a := range x.axes() {
+	for _, a := range x.gridAxes() {
 		if a.varied {
 			parts = append(parts, a.value(&row{point: p}))
 		}

@@ -93,11 +93,11 @@ func (x *Experiment) Plan(o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	digests, err := x.prepare(dir)
+	digests, err := x.prepareInputs(dir)
 	if err != nil {
 		return nil, err
 	}
-	return x.plan(dir, digests)
+	return x.expandPlan(dir, digests)
 }
 
 // Sweep carries out the runs that the store lacks. It returns early, with
@@ -117,26 +117,26 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	if s.progress == nil {
 		s.progress = silent{}
 	}
-	if err := s.whole(results.DropDamagedConflicts()); err != nil {
+	if err := s.noteDamage(results.DropDamagedConflicts()); err != nil {
 		return s.summary, err
 	}
-	tasks, err := s.tasks()
+	tasks, err := s.listTasks()
 	if err != nil {
 		return s.summary, err
 	}
 	s.progress.Start(len(tasks), s.summary.Stored)
-	err = s.carryOut(ctx, tasks, x.workers(o))
+	err = s.carryOutTasks(ctx, tasks, x.workerCount(o))
 	s.progress.Stop()
 	if err == nil && ctx.Err() == nil {
-		err = s.shortenAll(ctx, x.failureFolder(o), x.workers(o))
+		err = s.shortenAll(ctx, x.failureFolder(o), x.workerCount(o))
 	}
 	return s.summary, errors.Join(err, ctx.Err(), results.Close())
 }
 
-// workers is how many runs are carried out at a time: as many as are asked for, if the
+// workerCount is how many runs are carried out at a time: as many as are asked for, if the
 // host allows this process the descriptors for them.
-func (x *Experiment) workers(o Options) int {
-	return min(cmp.Or(o.Workers, x.Workers, runtime.NumCPU()), startable())
+func (x *Experiment) workerCount(o Options) int {
+	return min(cmp.Or(o.Workers, x.Workers, runtime.NumCPU()), startableProcesses())
 }
 
 // Descriptors that a sweep has open, and the number that starting a process takes.
@@ -145,8 +145,8 @@ const (
 	processDescriptors = 8
 )
 
-// startable is how many processes at a time the host's limit on open files allows.
-func startable() int {
+// startableProcesses is how many processes at a time the host's limit on open files allows.
+func startableProcesses() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<20 {
 		return math.MaxInt
@@ -183,9 +183,9 @@ type outcome struct {
 	lost error
 }
 
-// tasks lists the tasks: first the commands on the host, which are
+// listTasks lists the tasks: first the commands on the host, which are
 // quick, then the runs.
-func (s *sweep) tasks() ([]task, error) {
+func (s *sweep) listTasks() ([]task, error) {
 	var natives, runs []task
 	seen := map[string]bool{}
 	x := s.plan.Experiment
@@ -193,7 +193,7 @@ func (s *sweep) tasks() ([]task, error) {
 		if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
 			seen[run.NativeKey] = true
 			native, ok, err := s.store.GetNative(run.NativeKey)
-			if err := s.whole(err); err != nil {
+			if err := s.noteDamage(err); err != nil {
 				return nil, err
 			}
 			if !ok || native.Failure != "" {
@@ -218,19 +218,19 @@ func (s *sweep) tasks() ([]task, error) {
 
 // isStored reports whether the store has a result that still holds.
 func (s *sweep) isStored(run Run, repetition int) (bool, error) {
-	record, ok, err := s.store.Get(run.Point.slot(), repetition)
-	if err := s.whole(err); err != nil || !ok || s.again {
+	record, ok, err := s.store.Get(run.Point.storeSlot(), repetition)
+	if err := s.noteDamage(err); err != nil || !ok || s.again {
 		return false, err
 	}
-	if !s.files.holds(record, run) {
+	if !s.files.stillHolds(record, run) {
 		return false, nil
 	}
 	return true, s.classify(record, run)
 }
 
-// whole notes a damaged row, which counts as one that is missing, and returns other
+// noteDamage notes a damaged row, which counts as one that is missing, and returns other
 // errors.
-func (s *sweep) whole(err error) error {
+func (s *sweep) noteDamage(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		s.summary.Damaged = append(s.summary.Damaged, err.Error())
 		return nil
@@ -248,7 +248,7 @@ func (s *sweep) classify(record store.Record, run Run) error {
 	if err != nil || class == record.Class {
 		return err
 	}
-	record.Labels, record.Class = labels(run.Point), class
+	record.Labels, record.Class = pointLabels(run.Point), class
 	return s.store.Put(record)
 }
 
@@ -264,21 +264,21 @@ func (s *sweep) classOf(record store.Record, run Run) (string, error) {
 // manifest remembers the digests of host files.
 type manifest map[string]string
 
-// holds reports whether a record is a result of the run as it is now: same key,
+// stillHolds reports whether a record is a result of the run as it is now: same key,
 // and no file that was read has changed.
-func (m manifest) holds(record store.Record, run Run) bool {
+func (m manifest) stillHolds(record store.Record, run Run) bool {
 	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
 		return false
 	}
 	for _, input := range record.Report.Result.Inputs {
-		if !m.unchanged(input) {
+		if !m.isUnchanged(input) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m manifest) unchanged(input machine.Input) bool {
+func (m manifest) isUnchanged(input machine.Input) bool {
 	if !filepath.IsAbs(input.Path) {
 		return true // standard input, which the key covers
 	}
@@ -290,8 +290,8 @@ func (m manifest) unchanged(input machine.Input) bool {
 	return sum == input.SHA256
 }
 
-// carryOut does the tasks in this number of processes at a time.
-func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
+// carryOutTasks does the tasks in this number of processes at a time.
+func (s *sweep) carryOutTasks(ctx context.Context, tasks []task, workers int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	queue := make(chan task)
@@ -312,7 +312,7 @@ func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 		go func() {
 			defer group.Done()
 			for t := range queue {
-				if result := s.do(ctx, t); ctx.Err() == nil {
+				if result := s.carryOutTask(ctx, t); ctx.Err() == nil {
 					done <- result
 				}
 			}
@@ -326,7 +326,7 @@ func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 	for result := range done {
 		err := result.lost
 		if err == nil {
-			err = s.keep(result)
+			err = s.keepOutcome(result)
 		}
 		if err != nil && first == nil {
 			first = err
@@ -336,8 +336,8 @@ func (s *sweep) carryOut(ctx context.Context, tasks []task, workers int) error {
 	return first
 }
 
-// do carries out one task.
-func (s *sweep) do(ctx context.Context, t task) outcome {
+// carryOutTask carries out one task.
+func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	limit := time.Duration(s.plan.Experiment.TimeLimit)
 	if limit > 0 && !t.shortest {
 		var cancel context.CancelFunc
@@ -366,8 +366,8 @@ func (s *sweep) do(ctx context.Context, t task) outcome {
 	return result
 }
 
-// keep stores an outcome and reports it.
-func (s *sweep) keep(o outcome) error {
+// keepOutcome stores an outcome and reports it.
+func (s *sweep) keepOutcome(o outcome) error {
 	switch {
 	case o.task.native:
 		return s.keepNative(o)
@@ -377,8 +377,8 @@ func (s *sweep) keep(o outcome) error {
 	run := o.task.run
 	s.summary.Ran++
 	record := store.Record{
-		Slot: run.Point.slot(), Key: run.Key, Repetition: o.task.repetition,
-		Labels: labels(run.Point), Failure: o.failure, Report: o.report,
+		Slot: run.Point.storeSlot(), Key: run.Key, Repetition: o.task.repetition,
+		Labels: pointLabels(run.Point), Failure: o.failure, Report: o.report,
 	}
 	if o.failure != "" {
 		record.Report = worker.Report{}
@@ -390,7 +390,7 @@ func (s *sweep) keep(o outcome) error {
 		return s.store.Put(record)
 	}
 	record.Manifest = digestJSON(o.report.Result.Inputs)
-	conflict, err := s.conflict(record)
+	conflict, err := s.findConflict(record)
 	if err != nil {
 		return err
 	}
@@ -398,7 +398,7 @@ func (s *sweep) keep(o outcome) error {
 		return err
 	}
 	result := o.report.Result
-	line := fmt.Sprintf("%v: %s, %d instructions, %d cycles, %.1f s", run.Point, ending(result), result.Instructions, result.Cycles, o.seconds)
+	line := fmt.Sprintf("%v: %s, %d instructions, %d cycles, %.1f s", run.Point, describeEnd(result), result.Instructions, result.Cycles, o.seconds)
 	if conflict != "" {
 		line += ": NOT REPEATABLE: digest " + result.Digest + ", was " + conflict
 		s.summary.Conflicts = append(s.summary.Conflicts, run.Point.String())
@@ -407,16 +407,16 @@ func (s *sweep) keep(o outcome) error {
 	return s.store.Put(record)
 }
 
-func ending(r *machine.Result) string {
+func describeEnd(r *machine.Result) string {
 	if r.Outcome == "exit" {
 		return "exit " + strconv.Itoa(r.ExitCode)
 	}
 	return r.Outcome
 }
 
-// conflict compares a new result with the stored ones of the same key that read
+// findConflict compares a new result with the stored ones of the same key that read
 // the same files, and notes in the store when one differs.
-func (s *sweep) conflict(r store.Record) (other string, err error) {
+func (s *sweep) findConflict(r store.Record) (other string, err error) {
 	digests, err := s.store.Digests(r.Key, r.Manifest)
 	if err != nil {
 		return "", err
@@ -444,7 +444,7 @@ func (s *sweep) keepNative(o outcome) error {
 			continue
 		}
 		for repetition := 1; repetition <= s.plan.Experiment.Repetitions; repetition++ {
-			record, ok, err := s.store.Get(run.Point.slot(), repetition)
+			record, ok, err := s.store.Get(run.Point.storeSlot(), repetition)
 			if ok {
 				err = s.classify(record, run)
 			}
@@ -456,7 +456,7 @@ func (s *sweep) keepNative(o outcome) error {
 	return nil
 }
 
-func labels(p Point) store.Labels {
+func pointLabels(p Point) store.Labels {
 	var arguments []string
 	for _, a := range p.Arguments {
 		arguments = append(arguments, a.Name+"="+a.Value)

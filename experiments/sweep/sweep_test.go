@@ -143,7 +143,7 @@ func TestUnequalDigestsOfEqualRunsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, _, err := s.Get(plan.Runs[1].Point.slot(), 1)
+	record, _, err := s.Get(plan.Runs[1].Point.storeSlot(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

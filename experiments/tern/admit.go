@@ -44,7 +44,7 @@ func Admits(c *machine.Config, f *hybrid.File) string {
 // from the recorded one, or the empty string; sum is FileSHA256 or a cache of it.
 func environmentMismatch(c *machine.Config, f *hybrid.File, sum func(path string) string) string {
 	for _, x := range []struct {
-		property            string
+		property        string
 		found, expected any
 	}{
 		{"randomize_layout", c.RandomizeLayout, f.Layout},

@@ -33,7 +33,7 @@ var taxonomy = []struct {
 	{"A-FF", "multiple", "roll back"},
 }
 
-func table1(context.Context) (*table.Table, error) {
+func planTable1(context.Context) (*table.Table, error) {
 	t := &table.Table{Head: []table.Column{
 		{Name: "result", Key: "result"},
 		{Name: "paper: bug", Key: "paper_bug"},
@@ -47,21 +47,21 @@ func table1(context.Context) (*table.Table, error) {
 		d := x.result.Diagnose()
 		strategy := "roll back"
 		if d.Commit != complementary.NoReplica {
-			strategy = "commit " + letter(x.result, d.Commit)
+			strategy = "commit " + resultLetter(x.result, d.Commit)
 		}
 		t.Rows = append(t.Rows, []string{string(x.result), x.bug, string(d.Bug), x.strategy, strategy})
 	}
 	return t, nil
 }
 
-// letter is that of a replica's result.
-func letter(c complementary.Combination, r complementary.Replica) string {
+// resultLetter is that of a replica's result.
+func resultLetter(c complementary.Combination, r complementary.Replica) string {
 	letters := []byte{c[0], c[2], c[3]} // without the hyphen
 	return string(letters[r])
 }
 
-// table3 compares Frost with the happens-before detector.
-func table3(s *settings) *study.Plan {
+// planTable3 compares Frost with the happens-before detector.
+func planTable3(s *settings) *study.Plan {
 	p := &study.Plan{Head: []table.Column{
 		{Name: "the paper's", Key: "paper"},
 		{Name: "ours", Key: "program"},
@@ -86,11 +86,11 @@ func table3(s *settings) *study.Plan {
 		p.Rows = append(p.Rows, study.Row{
 			Name: b.Name, Key: []any{b, s.Trials, s.Hang, s.Quantum},
 			Measure: func(ctx context.Context) ([]string, error) {
-				x, err := s.compare(ctx, b.Name, false)
+				x, err := s.compareDetectors(ctx, b.Name, false)
 				if err != nil {
 					return nil, err
 				}
-				shown, err := s.compare(ctx, b.Name, true)
+				shown, err := s.compareDetectors(ctx, b.Name, true)
 				if err != nil {
 					return nil, err
 				}
@@ -112,8 +112,8 @@ type comparison struct {
 	pairs           map[string]bool // of the instructions of benign races
 }
 
-// compare runs the buggy form of a program, so that its bug shows if that is wanted.
-func (s *settings) compare(ctx context.Context, name string, shows bool) (*comparison, error) {
+// compareDetectors runs the buggy form of a program, so that its bug shows if that is wanted.
+func (s *settings) compareDetectors(ctx context.Context, name string, shows bool) (*comparison, error) {
 	size, how := study.Test, sched.Options{Policy: sched.Timed, Quantum: s.Quantum}
 	if shows {
 		size = study.Trigger
@@ -141,16 +141,16 @@ func (s *settings) compare(ctx context.Context, name string, shows bool) (*compa
 		if err != nil {
 			return nil, err
 		}
-		x.add(&subject.Program, r, all)
+		x.addRun(&subject.Program, r, all)
 	}
 	return x, nil
 }
 
-// add counts a run.
-func (x *comparison) add(p *suite.Program, r *frost.Report, all *racereport.Report) {
+// addRun counts a run.
+func (x *comparison) addRun(p *suite.Program, r *frost.Report, all *racereport.Report) {
 	bad := false
 	for _, race := range all.Races {
-		if harmful(p, race) {
+		if isHarmful(p, race) {
 			bad = true
 		} else {
 			x.pairs[fmt.Sprint(race.First.PC, race.Second.PC)] = true
@@ -168,16 +168,16 @@ func (x *comparison) add(p *suite.Program, r *frost.Report, all *racereport.Repo
 	}
 }
 
-// harmful reports whether a race is between two lines of a race that the program's
+// isHarmful reports whether a race is between two lines of a race that the program's
 // description calls harmful.
-func harmful(p *suite.Program, race *racereport.Race) bool {
+func isHarmful(p *suite.Program, race *racereport.Race) bool {
 	return slices.ContainsFunc(p.Races, func(known suite.Race) bool {
-		return known.Kind == suite.Harmful && on(known.Lines, &race.First) && on(known.Lines, &race.Second)
+		return known.Kind == suite.Harmful && isOnLines(known.Lines, &race.First) && isOnLines(known.Lines, &race.Second)
 	})
 }
 
-// on reports whether an access is on one of some lines, or in a function that they call.
-func on(lines []string, a *racereport.Access) bool {
+// isOnLines reports whether an access is on one of some lines, or in a function that they call.
+func isOnLines(lines []string, a *racereport.Access) bool {
 	return slices.ContainsFunc(a.Stack, func(f racereport.Frame) bool {
 		return slices.Contains(lines, fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line))
 	})

@@ -10,11 +10,11 @@ import (
 // rows runs the script and returns its output without the head.
 func rows(t *testing.T, args ...string) [][]string {
 	t.Helper()
-	s := script()
+	s := newScript()
 	var out, progress bytes.Buffer
 	s.Progress = &progress
 	args = append([]string{"--store", t.TempDir(), "--format", "csv"}, args...)
-	if err := s.Run(t.Context(), &out, args, flags); err != nil {
+	if err := s.Run(t.Context(), &out, args, defineFlags); err != nil {
 		t.Fatalf("%v\n%s", err, progress.String())
 	}
 	list, err := csv.NewReader(&out).ReadAll()

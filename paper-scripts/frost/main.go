@@ -20,34 +20,34 @@ import (
 // figures is the configuration file of the figures.
 const figures = "configs/frost/figures.yaml"
 
-func main() { script().Main(flags) }
+func main() { newScript().Main(defineFlags) }
 
-// script is the command without its own flags.
-func script() *study.Script {
+// newScript is the command without its own flags.
+func newScript() *study.Script {
 	return &study.Script{Name: "frost", Short: "Measure Frost's tables 1 to 3 and figures 4 to 7", Artefacts: []study.Artefact{
-		{Name: "table1", Title: "Table 1: outcomes of epochs", Measure: table1},
+		{Name: "table1", Title: "Table 1: outcomes of epochs", Measure: planTable1},
 		{Name: "table2", Title: "Table 2: data race detection and survival", Config: "configs/frost/table2.yaml", Plan: plan(table2)},
-		{Name: "table3", Title: "Table 3: data race detection coverage", Config: "configs/frost/table3.yaml", Plan: plan(table3)},
+		{Name: "table3", Title: "Table 3: data race detection coverage", Config: "configs/frost/table3.yaml", Plan: plan(planTable3)},
 		{
-			Name: "figure4", Title: "Figure 4: execution time on 8 cores", Config: figures, Plan: plan(figure4),
+			Name: "figure4", Title: "Figure 4: execution time on 8 cores", Config: figures, Plan: plan(planFigure4),
 			Chart: &study.Chart{Y: "virtual time, ms", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure5", Title: "Figure 5: energy on 8 cores, by a model", Config: figures, Plan: plan(figure5),
+			Name: "figure5", Title: "Figure 5: energy on 8 cores, by a model", Config: figures, Plan: plan(planFigure5),
 			Chart: &study.Chart{Y: "energy, in ms of full load", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure6", Title: "Figure 6: throughput on 32 cores", Config: figures, Plan: plan(figure6),
+			Name: "figure6", Title: "Figure 6: throughput on 32 cores", Config: figures, Plan: plan(planFigure6),
 			Chart: &study.Chart{Y: "times that of one thread", Columns: []string{"plain", "frost"}},
 		},
 		{
-			Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Config: figures, Plan: plan(figure7),
+			Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Config: figures, Plan: plan(planFigure7),
 			Chart: &study.Chart{Y: "more work, %", Columns: []string{"paper", "work"}},
 		},
 	}}
 }
 
-func flags(f *pflag.FlagSet) {
+func defineFlags(f *pflag.FlagSet) {
 	f.Int("trials", 0, "`N` trials of each bug (table2), or runs (table3)")
 	f.StringSlice("only", nil, "`PROGRAMS` of the configuration file to take, and no others")
 }

@@ -22,9 +22,9 @@ import (
 // and for how long cores were busy, without Frost and with it.
 type timing struct{ plain, busy, frost, work float64 }
 
-// timings measures a program with some threads on some cores.
-func (s *settings) timings(ctx context.Context, p program, threads, cores int) (*timing, error) {
-	c, clean, err := s.command(p, threads)
+// measureTimes measures a program with some threads on some cores.
+func (s *settings) measureTimes(ctx context.Context, p program, threads, cores int) (*timing, error) {
+	c, clean, err := s.programConfig(p, threads)
 	defer clean()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *settings) timings(ctx context.Context, p program, threads, cores int) (
 	c.Cores, c.Sched.Quantum = cores, s.Quantum
 	peregrine.BindNow(&c) // as under Frost
 	t := &timing{}
-	if t.plain, err = plainly(ctx, c); err != nil {
+	if t.plain, err = timeWithoutFrost(ctx, c); err != nil {
 		return nil, err
 	}
 	o := frost.DefaultOptions()
@@ -51,9 +51,9 @@ func (s *settings) timings(ctx context.Context, p program, threads, cores int) (
 //go:embed source/scanloop.c
 var scanLoop string
 
-// command is the configuration of a program's fixed form. The scanner scans a folder of
+// programConfig is the configuration of a program's fixed form. The scanner scans a folder of
 // files again and again.
-func (s *settings) command(p program, threads int) (c machine.Config, clean func(), err error) {
+func (s *settings) programConfig(p program, threads int) (c machine.Config, clean func(), err error) {
 	clean = func() {}
 	if p.Name != "scanner" {
 		subject, err := study.New(p.Paper, p.Name, suite.Fixed, study.Size(p.Arguments), threads)
@@ -82,8 +82,8 @@ func (s *settings) command(p program, threads int) (c machine.Config, clean func
 	return c, clean, err
 }
 
-// plainly is the virtual time of a run without Frost, in milliseconds.
-func plainly(ctx context.Context, c machine.Config) (ms float64, err error) {
+// timeWithoutFrost is the virtual time of a run without Frost, in milliseconds.
+func timeWithoutFrost(ctx context.Context, c machine.Config) (ms float64, err error) {
 	_, r, err := study.Run(ctx, c)
 	if err != nil {
 		return 0, err
@@ -91,8 +91,8 @@ func plainly(ctx context.Context, c machine.Config) (ms float64, err error) {
 	return float64(r.Cycles) / float64(c.Costs.MHz) / 1000, nil
 }
 
-// reported is a program's time or energy in the paper's text, or "-".
-func (p *program) reported(quantity string, threads int) string {
+// reportedValue is a program's time or energy in the paper's text, or "-".
+func (p *program) reportedValue(quantity string, threads int) string {
 	return cmp.Or(p.Reported[fmt.Sprint(threads)][quantity], "-")
 }
 
@@ -104,7 +104,7 @@ func (s *settings) eachTimed(plan *study.Plan, cells func(program, int, *timing)
 			plan.Rows = append(plan.Rows, study.Row{
 				Name: label, Key: []any{p, threads, s.Cores, s.Quantum, s.Parts, s.Repeats},
 				Measure: func(ctx context.Context) ([]string, error) {
-					m, err := s.timings(ctx, p, threads, s.Cores)
+					m, err := s.measureTimes(ctx, p, threads, s.Cores)
 					if err != nil {
 						return nil, err
 					}
@@ -128,13 +128,13 @@ func timeColumns(unit string) []table.Column {
 	}
 }
 
-func figure4(s *settings) *study.Plan {
+func planFigure4(s *settings) *study.Plan {
 	return s.eachTimed(&study.Plan{Head: timeColumns(", ms"), Notes: []string{
 		fmt.Sprintf("On %d cores. With Frost: when the last epoch is committed if replicas run beside each other, and not less than all that they", s.Cores),
 		"do on these cores if none ever stands still. An epoch ends when all threads have come to an operation or system call; the last one",
 		"is executed on one core when the thread-parallel replica has ended.",
 	}}, func(p program, threads int, m *timing) []string {
-		return []string{p.Name, fmt.Sprintf("%.3f", m.plain), fmt.Sprintf("%.3f", m.frost), number(100 * (m.frost/m.plain - 1)), p.reported("time", threads)}
+		return []string{p.Name, fmt.Sprintf("%.3f", m.plain), fmt.Sprintf("%.3f", m.frost), number(100 * (m.frost/m.plain - 1)), p.reportedValue("time", threads)}
 	})
 }
 
@@ -143,22 +143,24 @@ func figure4(s *settings) *study.Plan {
 // with three times the work in 1.08 times the time, near the paper's 26 % of pbzip2.
 const idle = 0.7
 
-// energy is the energy of a machine that is on for some time with cores busy for some:
+// energyOf is the energy of a machine that is on for some time with cores busy for some:
 // the idle part for as long as it is on, and the rest in proportion to the cores
 // that are busy. A unit is a millisecond of full load.
-func (s *settings) energy(on, busy float64) float64 { return idle*on + (1-idle)*busy/float64(s.Cores) }
+func (s *settings) energyOf(on, busy float64) float64 {
+	return idle*on + (1-idle)*busy/float64(s.Cores)
+}
 
-func figure5(s *settings) *study.Plan {
+func planFigure5(s *settings) *study.Plan {
 	return s.eachTimed(&study.Plan{Head: timeColumns(""), Notes: []string{
 		"A model: the machine takes 70 % of its full power when it is idle, and the rest in proportion to the cores that are busy.",
 		"The unit is what it takes in a millisecond of full load. The paper measures a machine of 2009 with a power meter.",
 	}}, func(p program, threads int, m *timing) []string {
-		plain, under := s.energy(m.plain, m.busy), s.energy(m.frost, m.work)
-		return []string{p.Name, fmt.Sprintf("%.3f", plain), fmt.Sprintf("%.3f", under), number(100 * (under/plain - 1)), p.reported("energy", threads)}
+		plain, under := s.energyOf(m.plain, m.busy), s.energyOf(m.frost, m.work)
+		return []string{p.Name, fmt.Sprintf("%.3f", plain), fmt.Sprintf("%.3f", under), number(100 * (under/plain - 1)), p.reportedValue("energy", threads)}
 	})
 }
 
-func figure6(s *settings) *study.Plan {
+func planFigure6(s *settings) *study.Plan {
 	plan := &study.Plan{Head: []table.Column{
 		{Name: "threads", Key: "threads"},
 		{Name: "without Frost", Key: "plain", Number: true},
@@ -178,7 +180,7 @@ func figure6(s *settings) *study.Plan {
 		plan.Rows = append(plan.Rows, study.Row{
 			Name: fmt.Sprint(threads), Key: []any{p, threads, s.ScaleCores, s.Quantum, s.Parts, s.Repeats},
 			Measure: func(ctx context.Context) ([]string, error) {
-				m, err := s.timings(ctx, p, threads, s.ScaleCores)
+				m, err := s.measureTimes(ctx, p, threads, s.ScaleCores)
 				if err != nil {
 					return nil, err
 				}
@@ -192,7 +194,7 @@ func figure6(s *settings) *study.Plan {
 	return plan
 }
 
-func figure7(s *settings) *study.Plan {
+func planFigure7(s *settings) *study.Plan {
 	plan := &study.Plan{Head: []table.Column{
 		{Name: "rate", Key: "rate", Number: true},
 		{Name: "paper, pfscan, %", Key: "paper", Number: true},
@@ -209,7 +211,7 @@ func figure7(s *settings) *study.Plan {
 
 // sampled measures the work of all replicas at a sampling rate.
 func (s *settings) sampled(ctx context.Context, x rate) ([]string, error) {
-	c, clean, err := s.command(program{Name: "scanner"}, s.Cores)
+	c, clean, err := s.programConfig(program{Name: "scanner"}, s.Cores)
 	defer clean()
 	if err != nil {
 		return nil, err

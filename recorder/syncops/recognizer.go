@@ -178,9 +178,9 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	r.refreshEngine(t)
 }
 
-// needsNothing is Running for a thread that needs nothing where it is, after
+// skipUnwatched is Running for a thread that needs nothing where it is, after
 // this number of retired instructions. It returns false if the thread may need something.
-func (r *Recognizer) needsNothing(id arch.ThreadID, instructions uint64) bool {
+func (r *Recognizer) skipUnwatched(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
 		return false

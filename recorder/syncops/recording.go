@@ -114,7 +114,7 @@ func (v *Recording) Begin(r *recorder.Recorder, t *kernel.Task) {
 	if len(v.held) > 0 {
 		v.putHeld(r, t.ID())
 	}
-	if !v.recognizer.needsNothing(t.ID(), r.Retired()) {
+	if !v.recognizer.skipUnwatched(t.ID(), r.Retired()) {
 		v.recognizer.Running(t, r.At())
 	}
 }

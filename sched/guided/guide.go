@@ -73,11 +73,11 @@ type Thread struct {
 
 // Plan is a schedule.
 type Plan struct {
-	// Behind is the number of decisions of the recorded run before the first step: the decisions up
+	// PriorDecisions is the number of decisions of the recorded run before the first step: the decisions up
 	// to the checkpoint at which the plan begins. 0: it begins with the program.
-	Behind  uint64   `json:"behind,omitempty"`
-	Threads []Thread `json:"threads"`
-	Steps   []Step   `json:"steps"`
+	PriorDecisions uint64   `json:"behind,omitempty"`
+	Threads        []Thread `json:"threads"`
+	Steps          []Step   `json:"steps"`
 	// Last are the threads that continue after the last step, the first as long as it can.
 	Last []arch.ThreadID `json:"last"`
 }
@@ -115,7 +115,7 @@ func New(p *Plan) *Guide {
 	g := &Guide{plan: p, threads: map[arch.ThreadID]*threadProgress{}, running: arch.NoThread, before: arch.NoThread}
 	for i := range p.Threads {
 		calls := p.Threads[i].Calls
-		g.threads[p.Threads[i].ID] = &threadProgress{calls: calls, inside: p.Behind > 0 && len(calls) > 0 && calls[0].isUnderWay()}
+		g.threads[p.Threads[i].ID] = &threadProgress{calls: calls, inside: p.PriorDecisions > 0 && len(calls) > 0 && calls[0].isUnderWay()}
 	}
 	return g
 }
@@ -123,8 +123,8 @@ func New(p *Plan) *Guide {
 // isUnderWay reports whether the thread has begun a call before the plan's checkpoint.
 func (c *Call) isUnderWay() bool { return c.After == 0 && c.Entry == 0 }
 
-// Behind returns the number of decisions of the recorded run before the plan.
-func (g *Guide) Behind() uint64 { return g.plan.Behind }
+// PriorDecisions returns the number of decisions of the recorded run before the plan.
+func (g *Guide) PriorDecisions() uint64 { return g.plan.PriorDecisions }
 
 func (g *Guide) progressOf(t arch.ThreadID) *threadProgress {
 	p := g.threads[t]

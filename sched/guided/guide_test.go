@@ -219,7 +219,7 @@ func TestEveryOrderOfAccessesIsCarriedOut(t *testing.T) {
 
 // Calls have any number of instructions: places are named by calls and the instructions after them.
 // The lock is taken by the thread that the plan names.
-func TestPlacesBehindCalls(t *testing.T) {
+func TestPlacesAfterCalls(t *testing.T) {
 	programs := []string{".L..U.", "..L.U"}
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		p := planOf(programs)
@@ -301,7 +301,7 @@ func TestStoresWaitInTheirStep(t *testing.T) {
 func TestBeginsAtACheckpoint(t *testing.T) {
 	programs := []string{".L..U.", "...L.U"}
 	p := planOf(programs)
-	p.Behind = 1
+	p.PriorDecisions = 1
 	p.Threads[0].Calls[0] = Call{Return: p.Threads[0].Calls[0].Return, Name: "L"}
 	p.Threads[1].Calls[0].After = 2
 	p.Steps = []Step{place(1, "..L.U", 1), place(0, "L..U.", 1), place(0, "L..U.", 5), place(1, "..L.U", 5)}

@@ -26,18 +26,18 @@ type Follower struct {
 	plan Schedule
 	next int // the step that is under way
 
-	running  arch.ThreadID          // the thread of the last quantum
-	helper   arch.ThreadID          // that runs in place of the step's thread, or NoThread
-	tried    map[arch.ThreadID]bool // helpers that came no further
-	exited   map[arch.ThreadID]bool
-	began    uint64          // the running thread's progress when its turn began
-	spent    uint64          // instructions of its turn
-	alone    bool            // all wait
-	told     bool            // Ended was called for the last quantum
-	distance follow.Distance // of the last quantum
-	tail     uint64          // see Single
-	drifted  int             // see Drifted
-	probe    *probe          // see Probe
+	running      arch.ThreadID          // the thread of the last quantum
+	helper       arch.ThreadID          // that runs in place of the step's thread, or NoThread
+	tried        map[arch.ThreadID]bool // helpers that came no further
+	exited       map[arch.ThreadID]bool
+	began        uint64          // the running thread's progress when its turn began
+	spent        uint64          // instructions of its turn
+	alone        bool            // all wait
+	quantumEnded bool            // Ended was called for the last quantum
+	distance     follow.Distance // of the last quantum
+	tail         uint64          // see Single
+	drifted      int             // see Drifted
+	probe        *probe          // see Probe
 }
 
 // patience is how many instructions a thread may run at a time where no schedule
@@ -48,7 +48,7 @@ const patience = 200_000
 func NewFollower(plan Schedule, known Waits) *Follower {
 	return &Follower{
 		Tracker: NewTracker(known), plan: plan, running: arch.NoThread, helper: arch.NoThread,
-		tried: map[arch.ThreadID]bool{}, exited: map[arch.ThreadID]bool{}, told: true, drifted: -1,
+		tried: map[arch.ThreadID]bool{}, exited: map[arch.ThreadID]bool{}, quantumEnded: true, drifted: -1,
 	}
 }
 
@@ -81,7 +81,7 @@ func (f *Follower) Ran(_ *sched.Cluster, _ sched.Quantum, instructions uint64, _
 
 // Ended records how the quantum ended, like Tracker.Ended; it is called before Ran.
 func (f *Follower) Ended(how How, pc arch.Addr, instructions uint64, inside uint8) {
-	f.told = true
+	f.quantumEnded = true
 	f.Tracker.Ended(how, pc, instructions, inside)
 	f.progressOf(f.running).refused = how == AtBudget && f.distance.AccessesOnly() && inside < f.distance.Accesses
 	f.compareWithStep(how, pc)
@@ -105,7 +105,7 @@ func (f *Follower) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sch
 		c.Lift(core, c.Makespan())
 		f.running, f.began, f.spent = t, f.progressOf(t).at, 0
 	}
-	f.told = false
+	f.quantumEnded = false
 	if f.tail > 0 && w.Instructions > f.tail {
 		w = follow.Distance{Instructions: w.Instructions - f.tail}
 	} else if f.tail > 0 && w.Instructions > 0 {
@@ -125,7 +125,7 @@ func (f *Follower) applyLastQuantum() {
 		return
 	}
 	p := f.progressOf(f.running)
-	if !f.told {
+	if !f.quantumEnded {
 		p.acted = true // the kernel was busy with the thread
 	}
 	if p.at > f.began {

@@ -203,7 +203,7 @@ func (s *search) trimSteps() {
 	for again := true; again && !s.isOver(); {
 		again = false
 		for _, d := range s.best.Delays() {
-			if len(s.best[d.From].Behind) == 0 {
+			if len(s.best[d.From].Waiting) == 0 {
 				continue
 			}
 			for n := range trims {
@@ -354,7 +354,7 @@ func withFewerHeld(s Schedule, d Delay, from, most int) Schedule {
 // withNextDelayed commits the stores of a delay and holds back the next one of the thread
 // instead.
 func withNextDelayed(s Schedule, d Delay) Schedule {
-	for _, next := range s[d.From].Behind {
+	for _, next := range s[d.From].Waiting {
 		if next.Thread != d.Thread || next.Store == d.Store {
 			continue
 		}

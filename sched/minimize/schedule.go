@@ -37,8 +37,8 @@ type Step struct {
 	// Hold are the stores of other threads that could be committed and stay in
 	// their buffers during the step. All others are committed before it.
 	Hold []Hold `json:"hold,omitempty"`
-	// Behind are stores that wait because older ones do. A Follower does not need them.
-	Behind []Hold `json:"behind,omitempty"`
+	// Waiting are stores that wait because older ones do. A Follower does not need them.
+	Waiting []Hold `json:"behind,omitempty"`
 }
 
 // setEnd gives the step the end of another.
@@ -118,11 +118,11 @@ type Cost struct {
 	Switches int `json:"switches"`
 	// Delays counts stores that were held back, without the stores that wait because of them.
 	Delays int `json:"delays"`
-	// Steps and Held count the steps, and the steps that stores are held in; Behind the stores that
+	// Steps and Held count the steps, and the steps that stores are held in; Waiting the stores that
 	// wait because of them.
-	Steps  int `json:"steps"`
-	Held   int `json:"held"`
-	Behind int `json:"behind"`
+	Steps   int `json:"steps"`
+	Held    int `json:"held"`
+	Waiting int `json:"behind"`
 }
 
 // Cost measures a schedule.
@@ -130,13 +130,13 @@ func (s Schedule) Cost() Cost {
 	c := Cost{Switches: s.Switches(), Delays: len(s.Delays()), Steps: len(s)}
 	for i := range s {
 		c.Held += len(s[i].Hold)
-		c.Behind += len(s[i].Behind)
+		c.Waiting += len(s[i].Waiting)
 	}
 	return c
 }
 
 // Less compares costs.
 func (c Cost) Less(o Cost) bool {
-	a, b := [5]int{c.Switches, c.Delays, c.Steps, c.Held, c.Behind}, [5]int{o.Switches, o.Delays, o.Steps, o.Held, o.Behind}
+	a, b := [5]int{c.Switches, c.Delays, c.Steps, c.Held, c.Waiting}, [5]int{o.Switches, o.Delays, o.Steps, o.Held, o.Waiting}
 	return slices.Compare(a[:], b[:]) < 0
 }

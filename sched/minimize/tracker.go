@@ -101,7 +101,7 @@ func (t *Tracker) progressOf(id arch.ThreadID) *Progress {
 // Begin is called at the start of a quantum, with its thread and core, the stores of others that
 // are held back although they could be committed, the stores that wait because of them, oldest
 // first, and whether stores of others were committed since the quantum before.
-func (t *Tracker) Begin(thread arch.ThreadID, core arch.CoreID, hold, behind []Hold, committed bool) {
+func (t *Tracker) Begin(thread arch.ThreadID, core arch.CoreID, hold, waiting []Hold, committed bool) {
 	p := t.progressOf(thread)
 	p.forgetWait()
 	if n := len(t.done); n > 0 {
@@ -110,7 +110,7 @@ func (t *Tracker) Begin(thread arch.ThreadID, core arch.CoreID, hold, behind []H
 		}
 	}
 	t.done = append(t.done, Step{
-		Thread: thread, Core: core, To: p.at, Acts: true, Hold: slices.Clone(hold), Behind: slices.Clone(behind),
+		Thread: thread, Core: core, To: p.at, Acts: true, Hold: slices.Clone(hold), Waiting: slices.Clone(waiting),
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 // beyond their ends.
 func (r *Runner) CompareStates(base *Checkpoint, a, b *Replica) (bool, string) {
 	for _, compare := range []func(*Checkpoint, *Replica, *Replica) string{
-		r.sameEnd, r.sameThreads, r.sameMemory,
+		r.compareEnds, r.sameThreads, r.compareMemory,
 	} {
 		if why := compare(base, a, b); why != "" {
 			return false, why
@@ -34,8 +34,8 @@ func (r *Runner) CompareStates(base *Checkpoint, a, b *Replica) (bool, string) {
 	return true, ""
 }
 
-// sameEnd compares the output, and how the run ended.
-func (r *Runner) sameEnd(_ *Checkpoint, a, b *Replica) string {
+// compareEnds compares the output, and how the run ended.
+func (r *Runner) compareEnds(_ *Checkpoint, a, b *Replica) string {
 	switch {
 	case !slices.EqualFunc(a.Output, b.Output, func(x, y Output) bool { return x.FD == y.FD && bytes.Equal(x.Data, y.Data) }):
 		return "the output"
@@ -44,7 +44,7 @@ func (r *Runner) sameEnd(_ *Checkpoint, a, b *Replica) string {
 	case !maps.Equal(a.sent, b.sent):
 		return "the data written to files"
 	}
-	if x, y := a.End.kernel(), b.End.kernel(); a.End.ended {
+	if x, y := a.End.kernelState(), b.End.kernelState(); a.End.ended {
 		code, signal := x.Status()
 		if otherCode, otherSignal := y.Status(); code != otherCode || signal != otherSignal {
 			return "the exit status"
@@ -53,11 +53,11 @@ func (r *Runner) sameEnd(_ *Checkpoint, a, b *Replica) string {
 	return ""
 }
 
-func (c *Checkpoint) kernel() *kernel.Kernel { return c.snapshot.Kernel() }
+func (c *Checkpoint) kernelState() *kernel.Kernel { return c.snapshot.Kernel() }
 
 // sameThreads compares where the threads are, with their registers.
 func (r *Runner) sameThreads(_ *Checkpoint, a, b *Replica) string {
-	x, y := a.End.kernel().Tasks(), b.End.kernel().Tasks()
+	x, y := a.End.kernelState().Tasks(), b.End.kernelState().Tasks()
 	if len(x) != len(y) {
 		return "the number of threads"
 	}
@@ -73,18 +73,18 @@ func (r *Runner) sameThreads(_ *Checkpoint, a, b *Replica) string {
 	return ""
 }
 
-// sameMemory compares the memory that either has changed, process by process.
-func (r *Runner) sameMemory(base *Checkpoint, a, b *Replica) string {
-	hidden := hidden(a, b)
-	before := spaces(base.kernel())
-	other := spaces(b.End.kernel())
-	mine := spaces(a.End.kernel())
+// compareMemory compares the memory that either has changed, process by process.
+func (r *Runner) compareMemory(base *Checkpoint, a, b *Replica) string {
+	hidden := hiddenSpans(a, b)
+	before := liveSpaces(base.kernelState())
+	other := liveSpaces(b.End.kernelState())
+	mine := liveSpaces(a.End.kernelState())
 	for _, pid := range sortedIDs(mine) {
 		if other[pid] == nil {
 			return fmt.Sprintf("process %d", pid)
 		}
-		for _, va := range changedIn(before[pid], mine[pid], other[pid]) {
-			if at, ok := r.differs(va, mine[pid], other[pid], hidden); ok {
+		for _, va := range changedPages(before[pid], mine[pid], other[pid]) {
+			if at, ok := r.firstDifference(va, mine[pid], other[pid], hidden); ok {
 				return fmt.Sprintf("memory of process %d at %#x", pid, uint64(at))
 			}
 		}
@@ -92,8 +92,8 @@ func (r *Runner) sameMemory(base *Checkpoint, a, b *Replica) string {
 	return ""
 }
 
-// spaces are the address spaces of live processes.
-func spaces(k *kernel.Kernel) map[int32]*mm.AddressSpace {
+// liveSpaces are the address spaces of live processes.
+func liveSpaces(k *kernel.Kernel) map[int32]*mm.AddressSpace {
 	list := map[int32]*mm.AddressSpace{}
 	for _, t := range k.Tasks() {
 		list[t.Process().PID()] = t.Process().Space()
@@ -105,8 +105,8 @@ func sortedIDs[V any](m map[int32]V) []int32 {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// changedIn lists the pages that either of two spaces has changed.
-func changedIn(before, a, b *mm.AddressSpace) []arch.Addr {
+// changedPages lists the pages that either of two spaces has changed.
+func changedPages(before, a, b *mm.AddressSpace) []arch.Addr {
 	changed := map[arch.Addr]bool{}
 	for _, s := range []*mm.AddressSpace{a, b} {
 		var list []mem.Mapping
@@ -122,14 +122,14 @@ func changedIn(before, a, b *mm.AddressSpace) []arch.Addr {
 	return slices.Sorted(maps.Keys(changed))
 }
 
-// differs finds the first byte of a page that is not the same in both, but for
+// firstDifference finds the first byte of a page that is not the same in both, but for
 // the hidden parts.
-func (r *Runner) differs(va arch.Addr, a, b *mm.AddressSpace, hidden []span) (arch.Addr, bool) {
+func (r *Runner) firstDifference(va arch.Addr, a, b *mm.AddressSpace, hidden []span) (arch.Addr, bool) {
 	p, q := a.Space().Get(va), b.Space().Get(va)
 	if p == q {
 		return 0, false
 	}
-	x, y := r.page(p), r.page(q)
+	x, y := r.pageBytes(p), r.pageBytes(q)
 	if bytes.Equal(x, y) {
 		return 0, false
 	}
@@ -148,8 +148,8 @@ func (r *Runner) differs(va arch.Addr, a, b *mm.AddressSpace, hidden []span) (ar
 	return 0, false
 }
 
-// page returns the bytes of an entry's page: zeros if it has none.
-func (r *Runner) page(e mem.PTE) []byte { return r.m.Memory().Bytes(e.Page()) }
+// pageBytes returns the bytes of an entry's page: zeros if it has none.
+func (r *Runner) pageBytes(e mem.PTE) []byte { return r.m.Memory().Bytes(e.Page()) }
 
 // span is a piece of memory.
 type span struct{ start, end arch.Addr }
@@ -181,8 +181,8 @@ var sizes = []struct {
 	{event.OpFork, 0},
 }
 
-// extent is how many bytes an operation's object has.
-func extent(op event.SyncOp) arch.Addr {
+// objectSize is how many bytes an operation's object has.
+func objectSize(op event.SyncOp) arch.Addr {
 	i := slices.IndexFunc(sizes, func(s struct {
 		last event.SyncOp
 		size arch.Addr
@@ -202,13 +202,13 @@ type object struct {
 	size arch.Addr
 }
 
-// known are objects with those of the steps that a replica has done. The map that
+// knownObjects are objects with those of the steps that a replica has done. The map that
 // is given does not change.
-func known(before map[event.ObjectID]object, used []partialorder.Step) map[event.ObjectID]object {
+func knownObjects(before map[event.ObjectID]object, used []partialorder.Step) map[event.ObjectID]object {
 	objects, own := before, false
 	for i := range used {
 		s := &used[i]
-		o := object{s.Addr, extent(s.Op)}
+		o := object{s.Addr, objectSize(s.Op)}
 		if o.size == 0 || s.Addr == 0 || s.Object == 0 || s.Number != 0 || objects[s.Object] == o {
 			continue
 		}
@@ -223,8 +223,8 @@ func known(before map[event.ObjectID]object, used []partialorder.Step) map[event
 	return objects
 }
 
-// hidden lists the parts that the comparison of memory leaves out, sorted, without overlaps.
-func hidden(replicas ...*Replica) []span {
+// hiddenSpans lists the parts that the comparison of memory leaves out, sorted, without overlaps.
+func hiddenSpans(replicas ...*Replica) []span {
 	var list []span
 	for _, x := range replicas {
 		for i := range x.used {
@@ -236,15 +236,15 @@ func hidden(replicas ...*Replica) []span {
 				}
 			}
 		}
-		list = append(list, ends(x)...)
+		list = append(list, unusedSpans(x)...)
 	}
-	return merged(list)
+	return mergeSpans(list)
 }
 
-// ends are the parts of stacks that are not in use, and the state of the
+// unusedSpans are the parts of stacks that are not in use, and the state of the
 // operations that threads are in: the thread's descriptor keeps whether it may be cancelled.
-func ends(x *Replica) (list []span) {
-	k := x.End.kernel()
+func unusedSpans(x *Replica) (list []span) {
+	k := x.End.kernelState()
 	for _, t := range k.Tasks() {
 		f := x.End.floors[t.ID()]
 		if v, ok := t.Process().Space().Find(f.sp); ok {
@@ -254,7 +254,7 @@ func ends(x *Replica) (list []span) {
 			list = append(list, span{f.block, f.block + syncops.ThreadDescriptorSize})
 		}
 	}
-	for _, s := range spaces(k) {
+	for _, s := range liveSpaces(k) {
 		for _, id := range sortedThreads(x.gone) {
 			if v, ok := s.Find(x.gone[id]); ok {
 				list = append(list, span{v.Start, v.End})
@@ -264,7 +264,7 @@ func ends(x *Replica) (list []span) {
 	return list
 }
 
-func merged(list []span) []span {
+func mergeSpans(list []span) []span {
 	slices.SortFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 	out := list[:0]
 	for _, s := range list {

@@ -11,4 +11,4 @@ func (r *Runner) Checkpoint() *machine.Snapshot { return r.m.Snapshot() }
 func (r *Runner) UsedPages() uint64 { return r.m.Memory().Used() }
 
 // TakeOver puts a follower to where an epoch begins, to execute it.
-func (f *Follower) TakeOver(at *Checkpoint, first *Replica) { f.goTo(at, first.level) }
+func (f *Follower) TakeOver(at *Checkpoint, first *Replica) { f.goToCheckpoint(at, first.level) }

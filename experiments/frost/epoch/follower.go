@@ -31,7 +31,7 @@ func (r *Runner) NewFollower() (*Follower, error) {
 	f := &Follower{shared: r.shared}
 	c := r.config
 	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
-	if err := f.build(c, r.takeMemory(), r.reads); err != nil {
+	if err := f.buildMachine(c, r.takeMemory(), r.reads); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -48,17 +48,17 @@ func (r *Runner) takeMemory() *mem.RAM {
 // Close gives everything back, the replicas' ends too.
 func (f *Follower) Close() {
 	f.m.DropState()
-	f.sweep()
+	f.releaseAbandoned()
 	f.m.Close()
-	f.tap.reads.close()
+	f.tap.reads.closeBuffer()
 }
 
-// goTo puts the machine to a checkpoint of the leading one, which must be kept until
+// goToCheckpoint puts the machine to a checkpoint of the leading one, which must be kept until
 // the ends of replicas that were executed from it are released. The level is
 // how full the leading machine's memory was when it continued from there.
-func (f *Follower) goTo(at *Checkpoint, level mem.Level) {
+func (f *Follower) goToCheckpoint(at *Checkpoint, level mem.Level) {
 	f.m.DropState()
-	f.sweep()
+	f.releaseAbandoned()
 	f.m.TakeOver(at.snapshot, level)
 }
 
@@ -67,8 +67,8 @@ func (f *Follower) goTo(at *Checkpoint, level mem.Level) {
 // than most instructions.
 func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first *Replica, priority []arch.ThreadID, most uint64) (*Replica, error) {
 	o := partialorder.NewReplayer(f.shared, first.Order)
-	f.goTo(from, first.level)
-	e := f.begin(from, o)
+	f.goToCheckpoint(from, first.level)
+	e := f.beginRun(from, o)
 	m := e.m
 	m.IgnoreFutexTimeouts(true)
 	m.HoldPresentSignals(true)
@@ -77,8 +77,8 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	}
 	m.Cluster().SwitchPolicy(sched.NewPriority(priority))
 	o.Begin(m.Gate())
-	e.settle()
-	if err := e.follow(ctx, o, most); err != nil {
+	e.applyVerdict()
+	if err := e.followOrder(ctx, o, most); err != nil {
 		return nil, err
 	}
 	cycles := m.Cluster().Makespan() - e.began
@@ -87,7 +87,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	if again {
 		save = (*machine.Machine).Snapshot
 	}
-	x, err := e.finish(o, save)
+	x, err := e.makeReplica(o, save)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	if again {
 		// It may be about to fail: abort takes some steps.
 		o.ContinueDiverged(m.Gate(), probeSteps)
-		e.settle()
-		if err := e.follow(ctx, o, e.effort()+probeEffort); err != nil {
+		e.applyVerdict()
+		if err := e.followOrder(ctx, o, e.effortSpent()+probeEffort); err != nil {
 			x.End.Release()
 			return nil, err
 		}
@@ -120,8 +120,8 @@ const (
 	probeEffort = 1_000_000
 )
 
-// follow runs an epoch-parallel replica until its epoch is over.
-func (e *epochRun) follow(ctx context.Context, f *partialorder.Replayer, most uint64) error {
+// followOrder runs an epoch-parallel replica until its epoch is over.
+func (e *epochRun) followOrder(ctx context.Context, f *partialorder.Replayer, most uint64) error {
 	m := e.m
 	timers, idle := 0, 0
 	for n := 0; !m.Done() && e.tap.failed == "" && !e.hangs; n++ {
@@ -130,10 +130,10 @@ func (e *epochRun) follow(ctx context.Context, f *partialorder.Replayer, most ui
 		}
 		if m.Cluster().Runnable() > 0 {
 			m.Step()
-			e.yield()
+			e.yieldProcessor()
 			timers, idle = 0, 0
 			e.slices++
-			e.hangs = e.effort() > most
+			e.hangs = e.effortSpent() > most
 			continue
 		}
 		_, has := m.Kernel().NextTimer()
@@ -146,7 +146,7 @@ func (e *epochRun) follow(ctx context.Context, f *partialorder.Replayer, most ui
 			m.Step()
 			continue
 		}
-		e.settle()
+		e.applyVerdict()
 		idle++
 		e.hangs = idle > mostIdle
 	}

@@ -38,14 +38,14 @@ func newReadSums(cpu *uc.CPU) (*readSums, error) {
 	return &readSums{buffer: uc.NewMemoryBuffer()}, nil
 }
 
-func (s *readSums) close() {
+func (s *readSums) closeBuffer() {
 	if s != nil {
 		s.buffer.Close()
 	}
 }
 
-// begin forgets the reads before.
-func (s *readSums) begin(cpu *uc.CPU) {
+// beginEpoch forgets the reads before.
+func (s *readSums) beginEpoch(cpu *uc.CPU) {
 	if s != nil {
 		cpu.ForgetMemory()
 		cpu.SwapMemory(s.buffer)
@@ -53,9 +53,9 @@ func (s *readSums) begin(cpu *uc.CPU) {
 	}
 }
 
-// take adds the values that a thread has read since the last call, unless it was in an
+// takeReads adds the values that a thread has read since the last call, unless it was in an
 // operation, where it may have had to wait.
-func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
+func (s *readSums) takeReads(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 	if s == nil || cpu.LoggedMemory() == 0 {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 		return
 	}
 	sum := s.sums[id]
-	of := s.insideOf(id)
+	of := s.loadsInside(id)
 	var part, parts uint64
 	entries := s.buffer.Entries()
 	for i := range entries {
@@ -80,18 +80,18 @@ func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 			}
 			if parts == 0 {
 				of.loads = of.loads[:0]
-				sum = l.add(sum)
+				sum = l.addTo(sum)
 				break
 			}
 			if part == 0 {
 				of.loads = of.loads[:0]
 			}
 			if of.loads = append(of.loads, l); part == parts-1 {
-				sum = of.add(sum)
+				sum = of.addTo(sum)
 			}
 		case uc.MemoryStore:
 			if parts > 0 {
-				sum = of.add(sum)
+				sum = of.addTo(sum)
 			}
 			of.loads = of.loads[:0]
 		default:
@@ -102,8 +102,8 @@ func (s *readSums) take(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 	s.sums[id] = sum
 }
 
-// insideOf are the loads of the instruction that a thread is inside.
-func (s *readSums) insideOf(id arch.ThreadID) *begunLoads {
+// loadsInside are the loads of the instruction that a thread is inside.
+func (s *readSums) loadsInside(id arch.ThreadID) *begunLoads {
 	of := s.inside[id]
 	if of == nil {
 		of = &begunLoads{}
@@ -116,9 +116,9 @@ func (s *readSums) insideOf(id arch.ThreadID) *begunLoads {
 // interrupted there, it loads again.
 type begunLoads struct{ loads []load }
 
-func (b *begunLoads) add(sum uint64) uint64 {
+func (b *begunLoads) addTo(sum uint64) uint64 {
 	for i := range b.loads {
-		sum = b.loads[i].add(sum)
+		sum = b.loads[i].addTo(sum)
 	}
 	b.loads = b.loads[:0]
 	return sum
@@ -129,12 +129,12 @@ type load struct {
 	value          [2]uint64
 }
 
-// add adds a load to a sum. One that lies in two cache lines counts as two, as it is logged if
+// addTo adds a load to a sum. One that lies in two cache lines counts as two, as it is logged if
 // others act between them.
-func (l *load) add(sum uint64) uint64 {
+func (l *load) addTo(sum uint64) uint64 {
 	first := arch.LineSize - l.addr%arch.LineSize
 	if first >= l.size {
-		return l.addPart(sum)
+		return l.addPartTo(sum)
 	}
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[0:], l.value[0])
@@ -144,10 +144,10 @@ func (l *load) add(sum uint64) uint64 {
 		copy(v[:size], b[from:])
 		return &load{l.pc, l.addr + from, size, [2]uint64{binary.LittleEndian.Uint64(v[:]), binary.LittleEndian.Uint64(v[8:])}}
 	}
-	return part(first, l.size-first).addPart(part(0, first).addPart(sum))
+	return part(first, l.size-first).addPartTo(part(0, first).addPartTo(sum))
 }
 
-func (l *load) addPart(sum uint64) uint64 {
+func (l *load) addPartTo(sum uint64) uint64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], l.pc)
 	binary.LittleEndian.PutUint64(b[8:], l.addr<<8|l.size)
@@ -156,8 +156,8 @@ func (l *load) addPart(sum uint64) uint64 {
 	return xxh3.HashSeed(b[:], sum)
 }
 
-// soFar are the sums, by thread.
-func (s *readSums) soFar() map[arch.ThreadID]uint64 {
+// currentSums are the sums, by thread.
+func (s *readSums) currentSums() map[arch.ThreadID]uint64 {
 	if s == nil {
 		return nil
 	}

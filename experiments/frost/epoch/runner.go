@@ -86,8 +86,8 @@ func (c *Checkpoint) Release() {
 	c.stage.dead = append(c.stage.dead, c.snapshot)
 }
 
-// sweep releases the abandoned checkpoints.
-func (s *stage) sweep() {
+// releaseAbandoned releases the abandoned checkpoints.
+func (s *stage) releaseAbandoned() {
 	s.mu.Lock()
 	list := s.dead
 	s.dead = nil
@@ -112,15 +112,15 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{shared: sharedFunctions(), config: c, reads: o.Reads, memory: memory[1:]}
-	if err := r.build(c, memory[0], o.Reads); err != nil {
+	if err := r.buildMachine(c, memory[0], o.Reads); err != nil {
 		r.closeMemory()
 		return nil, err
 	}
 	return r, nil
 }
 
-// build makes the stage's machine.
-func (s *stage) build(c machine.Config, ram *mem.RAM, reads bool) error {
+// buildMachine makes the stage's machine.
+func (s *stage) buildMachine(c machine.Config, ram *mem.RAM, reads bool) error {
 	s.tap = &tap{}
 	c.Stdout, c.Stderr = stream{s.tap, 1}, stream{s.tap, 2}
 	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore())
@@ -164,7 +164,7 @@ func allowsReplicas(c *machine.Config, records bool) error {
 // Close gives everything back but checkpoints.
 func (r *Runner) Close() {
 	r.m.Close()
-	r.tap.reads.close()
+	r.tap.reads.closeBuffer()
 	r.closeMemory()
 }
 
@@ -235,11 +235,11 @@ type Output struct {
 	Data []byte
 }
 
-// begin makes an execution that begins where the machine is.
-func (s *stage) begin(from *Checkpoint, controller sched.Controller) *epochRun {
+// beginRun makes an execution that begins where the machine is.
+func (s *stage) beginRun(from *Checkpoint, controller sched.Controller) *epochRun {
 	m := s.m
 	m.SetController(controller)
-	s.tap.begin(from)
+	s.tap.beginEpoch(from)
 	m.SetTimeToMakespan()
 	return &epochRun{
 		stage: s, from: from, m: m, mhz: m.Config().Costs.MHz, instructions: m.Instructions(), began: m.Cluster().Makespan(),
@@ -247,8 +247,8 @@ func (s *stage) begin(from *Checkpoint, controller sched.Controller) *epochRun {
 	}
 }
 
-// goTo puts the leading machine to a checkpoint.
-func (r *Runner) goTo(at *Checkpoint) {
+// goToCheckpoint puts the leading machine to a checkpoint.
+func (r *Runner) goToCheckpoint(at *Checkpoint) {
 	if r.live != at {
 		r.m.Restore(at.snapshot)
 	}
@@ -276,42 +276,42 @@ type epochRun struct {
 	hangs        bool
 }
 
-// settle applies the controller's verdict before anything runs.
-func (e *epochRun) settle() { e.m.ApplyVerdict() }
+// applyVerdict applies the controller's verdict before anything runs.
+func (e *epochRun) applyVerdict() { e.m.ApplyVerdict() }
 
-// ran is how many instructions the replica has run.
-func (e *epochRun) ran() uint64 { return e.m.Instructions() - e.instructions }
+// instructionsRun is how many instructions the replica has run.
+func (e *epochRun) instructionsRun() uint64 { return e.m.Instructions() - e.instructions }
 
 // pauseCost is the cost of a quantum in instructions when loops without end are
 // looked for: one that yields has slices of a few instructions.
 const pauseCost = 1000
 
-// effort is how much the replica has run.
-func (e *epochRun) effort() uint64 { return e.ran() + pauseCost*e.slices }
+// effortSpent is how much the replica has run.
+func (e *epochRun) effortSpent() uint64 { return e.instructionsRun() + pauseCost*e.slices }
 
-// yield does the same as Machine.Run between its steps.
-func (e *epochRun) yield() {
-	if ran := e.ran(); ran-e.yielded >= machine.InstructionsBetweenYields {
+// yieldProcessor does the same as Machine.Run between its steps.
+func (e *epochRun) yieldProcessor() {
+	if ran := e.instructionsRun(); ran-e.yielded >= machine.InstructionsBetweenYields {
 		e.yielded = ran
 		runtime.Gosched()
 	}
 }
 
-// stuck notes progress, and reports whether there was none for too long.
-func (e *epochRun) stuck(progress, most uint64) bool {
+// noteProgress notes progress, and reports whether there was none for too long.
+func (e *epochRun) noteProgress(progress, most uint64) bool {
 	e.slices++
 	if progress != e.steps {
-		e.steps, e.since = progress, e.effort()
+		e.steps, e.since = progress, e.effortSpent()
 	}
-	e.hangs = e.effort()-e.since > most
+	e.hangs = e.effortSpent()-e.since > most
 	return e.hangs
 }
 
 // RunThreadParallel executes an epoch thread-parallel, under the run's scheduling policy.
 func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o EpochOptions) (*Replica, error) {
 	rec := partialorder.NewRecorder(r.shared, from.threads)
-	r.goTo(from)
-	e := r.begin(from, rec)
+	r.goToCheckpoint(from)
+	e := r.beginRun(from, rec)
 	m := e.m
 	if from.byOrder {
 		m.IgnoreFutexTimeouts(false)
@@ -324,16 +324,16 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	}
 	r.tap.recorder = rec
 	rec.Begin(m.Gate())
-	e.settle()
+	e.applyVerdict()
 	e.length = arch.Cycles(o.Length * 1000 * float64(r.config.Costs.MHz))
 	for n := 0; !m.Done() && r.tap.failed == ""; n++ {
 		if rec.Closed() && m.Cluster().Runnable() == 0 {
 			break
 		}
 		m.Step()
-		e.yield()
+		e.yieldProcessor()
 		if o.AtOutput && len(r.tap.output) > 0 {
-			e.soon()
+			e.endSoon()
 		}
 		if !rec.Closing() && m.Cluster().Makespan() >= e.began+e.length {
 			rec.Close()
@@ -341,41 +341,41 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		if m.Cluster().Runnable() == 0 && rec.AllowSignals() {
 			m.HoldPresentSignals(false)
 		}
-		e.reopen(rec, o.Hang)
-		if e.stuck(rec.Steps(), o.Hang) {
+		e.continueEpoch(rec, o.Hang)
+		if e.noteProgress(rec.Steps(), o.Hang) {
 			break
 		}
 		if n%256 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	x, err := e.finish(rec, (*machine.Machine).Snapshot)
+	x, err := e.makeReplica(rec, (*machine.Machine).Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.Memory().Peak()
 	r.live = x.End
-	x.End.idle = e.effort() - e.since
+	x.End.idle = e.effortSpent() - e.since
 	x.Order = rec.Order(x.Failed != "")
 	x.Order.Endless = e.hangs
 	x.Cycles = m.Cluster().Makespan() - e.began
 	return x, nil
 }
 
-// reopen has an epoch continue that does not reach its end: a thread computes, say, that
+// continueEpoch has an epoch continue that does not reach its end: a thread computes, say, that
 // reaches no operation before it gets a signal, and the threads that would send it stand.
-func (e *epochRun) reopen(rec *partialorder.Recorder, hang uint64) {
+func (e *epochRun) continueEpoch(rec *partialorder.Recorder, hang uint64) {
 	now := e.m.Cluster().Makespan()
 	if !rec.Closing() {
-		e.closed, e.closedAt = e.effort(), now
+		e.closed, e.closedAt = e.effortSpent(), now
 		return
 	}
-	if e.effort()-e.closed < hang/2 && now-e.closedAt < patience {
+	if e.effortSpent()-e.closed < hang/2 && now-e.closedAt < patience {
 		return
 	}
-	e.closed, e.closedAt = e.effort(), now
+	e.closed, e.closedAt = e.effortSpent(), now
 	rec.Reopen(e.m.Gate())
-	e.settle()
+	e.applyVerdict()
 	e.length = 2 * (e.m.Cluster().Makespan() - e.began)
 }
 
@@ -386,8 +386,8 @@ const patience arch.Cycles = 50_000_000
 // output: the message of a failed assertion and the abort that follows are in one.
 const grace = 0.05
 
-// soon has the epoch end soon.
-func (e *epochRun) soon() {
+// endSoon has the epoch end soon.
+func (e *epochRun) endSoon() {
 	if e.closes {
 		return
 	}
@@ -402,15 +402,15 @@ type orderController interface {
 	UsedSteps() []partialorder.Step
 }
 
-// finish makes the replica of an execution that is over, with the snapshot that save makes of
+// makeReplica makes the replica of an execution that is over, with the snapshot that save makes of
 // the machine's state.
-func (e *epochRun) finish(c orderController, save func(*machine.Machine) *machine.Snapshot) (*Replica, error) {
+func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *machine.Snapshot) (*Replica, error) {
 	m, t := e.m, e.tap
 	m.LeaveInstructions()
 	x := &Replica{
-		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.ran(), Effort: e.effort(), level: e.level,
+		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.instructionsRun(), Effort: e.effortSpent(), level: e.level,
 		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
-		reads: t.reads.soFar(),
+		reads: t.reads.currentSums(),
 	}
 	switch {
 	case x.Failed != "":
@@ -423,7 +423,7 @@ func (e *epochRun) finish(c orderController, save func(*machine.Machine) *machin
 	}
 	x.End = &Checkpoint{
 		stage: e.stage, ended: m.Done() || x.Failed != "", outcome: m.Outcome(), threads: c.ThreadStates(),
-		floors: t.floorsNow(m.Kernel()), objects: known(e.from.objects, x.used),
+		floors: t.currentFloors(m.Kernel()), objects: knownObjects(e.from.objects, x.used),
 	}
 	x.End.snapshot = save(m)
 	return x, nil
@@ -439,7 +439,7 @@ var errStopped = errs.Define("run-with-replicas-stopped",
 // the context has ended the run.
 func (r *Runner) Finish(ctx context.Context, at *Checkpoint) (*machine.Result, error) {
 	m := r.m
-	r.goTo(at)
+	r.goToCheckpoint(at)
 	if at.outcome == "" {
 		m.EndByContext(ctx)
 	} else {
@@ -460,7 +460,7 @@ func (r *Runner) Scarce() bool { return 2*r.m.Memory().Used() > r.m.Memory().Lim
 // there. Its execution after the end of an epoch does not count for PeakMemory;
 // checkpoints that were made later have been released.
 func (r *Runner) Return(to, end *Checkpoint) {
-	r.goTo(to)
+	r.goToCheckpoint(to)
 	r.live = to
 	r.m.Memory().SetPeak(end.peak)
 }

@@ -51,9 +51,9 @@ type floor struct {
 	kept   [6]uint64
 }
 
-func (t *tap) begin(from *Checkpoint) {
+func (t *tap) beginEpoch(from *Checkpoint) {
 	t.failed, t.output = "", nil
-	t.reads.begin(t.m.CPU())
+	t.reads.beginEpoch(t.m.CPU())
 	t.sent, t.gone, t.within = map[arch.ThreadID]uint64{}, map[arch.ThreadID]arch.Addr{}, map[arch.ThreadID]arch.Addr{}
 	t.under = map[arch.ThreadID][]arch.Addr{}
 	for id, f := range from.floors {
@@ -87,10 +87,10 @@ func (t *tap) Begin(r *recorder.Recorder, task *kernel.Task) { t.Stopped(r, task
 func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ arch.Stop) {
 	id := task.ID()
 	_, known := t.within[id]
-	t.reads.take(t.m.CPU(), id, known)
+	t.reads.takeReads(t.m.CPU(), id, known)
 	switch inside := t.m.InOperation(id); {
 	case inside && !known:
-		t.within[id] = t.stack()
+		t.within[id] = t.stackPointer()
 	case !inside && known:
 		delete(t.within, id)
 	}
@@ -100,11 +100,11 @@ func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ arch.Stop) {
 func (t *tap) Leave(on *recorder.Recorder) {
 	id := on.At().Thread
 	_, known := t.within[id]
-	t.reads.take(t.m.CPU(), id, known)
+	t.reads.takeReads(t.m.CPU(), id, known)
 }
 
-// stack is the stack pointer of the loaded thread.
-func (t *tap) stack() arch.Addr {
+// stackPointer is the stack pointer of the loaded thread.
+func (t *tap) stackPointer() arch.Addr {
 	var r arch.Regs
 	t.m.CPU().Regs(&r)
 	return arch.Addr(r.GPR[arch.RSP])
@@ -114,11 +114,11 @@ func (t *tap) stack() arch.Addr {
 func (t *tap) Issue(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 	switch e.Number {
 	case unix.SYS_RT_SIGRETURN:
-		t.handled(e.Thread)
+		t.leaveHandler(e.Thread)
 	case unix.SYS_EXIT:
-		t.gone[e.Thread] = t.stack()
+		t.gone[e.Thread] = t.stackPointer()
 	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_SENDTO:
-		t.sends(task, e)
+		t.sumOutput(task, e)
 	}
 }
 
@@ -129,9 +129,9 @@ func (t *tap) Signal(_ *recorder.Recorder, e *event.Signal) {
 	}
 }
 
-// handled goes back to the operation that a thread's handler has interrupted, if there is
+// leaveHandler goes back to the operation that a thread's handler has interrupted, if there is
 // one.
-func (t *tap) handled(id arch.ThreadID) {
+func (t *tap) leaveHandler(id arch.ThreadID) {
 	if k := len(t.under[id]); k > 0 && t.m.InOperation(id) {
 		t.within[id], t.under[id] = t.under[id][k-1], t.under[id][:k-1]
 	}
@@ -140,8 +140,8 @@ func (t *tap) handled(id arch.ThreadID) {
 // mostSent bounds how much of the data that one call sends is read.
 const mostSent = 1 << 20
 
-// sends sums up the output of a thread.
-func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
+// sumOutput sums up the output of a thread.
+func (t *tap) sumOutput(task *kernel.Task, e *event.Syscall) {
 	b := make([]byte, min(e.Args[2], mostSent))
 	n := task.Process().Peek(arch.Addr(e.Args[1]), b)
 	h := xxh3.New()
@@ -155,13 +155,13 @@ func (t *tap) sends(task *kernel.Task, e *event.Syscall) {
 func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 	interrupted := int64(e.Result) == -int64(unix.EINTR)
 	if t.recorder != nil && (partialorder.IsTimeDependent(e.Number) || interrupted) && !t.m.InOperation(e.Thread) {
-		t.recorder.NoteWrites(e.Thread, e.Number, answers(task, e))
+		t.recorder.NoteWrites(e.Thread, e.Number, readAnswers(task, e))
 	}
 }
 
-// answers reads the bytes that a call has written to say which time it is, or how much of a wait was left
+// readAnswers reads the bytes that a call has written to say which time it is, or how much of a wait was left
 // when a signal ended it.
-func answers(task *kernel.Task, e *event.Syscall) (list []event.Write) {
+func readAnswers(task *kernel.Task, e *event.Syscall) (list []event.Write) {
 	for i := range linux.Arity(e.Number) {
 		at, a := arch.Addr(e.Args[i]), &linux.Lookup(e.Number).Args[i]
 		answers := a.Output == linux.OutputFixed && linux.Has(e.Number, linux.TimeDependent) || a.Output == linux.OutputLeft
@@ -192,8 +192,8 @@ func (t *tap) Exit(_ *recorder.Recorder, e *event.Exit) {
 	}
 }
 
-// floorsNow is where the stacks of all threads end.
-func (t *tap) floorsNow(k *kernel.Kernel) map[arch.ThreadID]floor {
+// currentFloors is where the stacks of all threads end.
+func (t *tap) currentFloors(k *kernel.Kernel) map[arch.ThreadID]floor {
 	floors := map[arch.ThreadID]floor{}
 	for _, task := range k.Tasks() {
 		var r arch.Regs

@@ -139,7 +139,7 @@ func Open(path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, errOpen.Wrap(err, path)
 	}
-	s, err := open(path)
+	s, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +154,10 @@ func OpenExisting(path string) (*Store, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, errMissing.New(path)
 	}
-	return open(path)
+	return openFile(path)
 }
 
-func open(path string) (*Store, error) {
+func openFile(path string) (*Store, error) {
 	// A busy store is waited for: another sweep may be writing.
 	source := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=60000&_txlock=immediate"
 	db, err := sql.Open("sqlite3", source)
@@ -188,14 +188,14 @@ func (s *Store) checkFormat() error {
 	if tables > 0 && (format < 1 || format > Format) {
 		return errFormat.New(s.path, format, Format)
 	}
-	if err := s.renew(format, tables > 0); err != nil {
+	if err := s.renewTables(format, tables > 0); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
 	return nil
 }
 
-// renew makes a store of an older format, or an empty one, one of Format.
-func (s *Store) renew(format int, full bool) error {
+// renewTables makes a store of an older format, or an empty one, one of Format.
+func (s *Store) renewTables(format int, full bool) error {
 	tx, err := s.db.Begin()
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func addChecksums(tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		all, err := values(rows)
+		all, err := readValues(rows)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func addChecksums(tx *sql.Tx) error {
 					return err
 				}
 			}
-			if _, err := tx.Exec("UPDATE "+table+" SET checksum = ? WHERE rowid = ?", checksum(row), id); err != nil {
+			if _, err := tx.Exec("UPDATE "+table+" SET checksum = ? WHERE rowid = ?", rowChecksum(row), id); err != nil {
 				return err
 			}
 		}
@@ -262,8 +262,8 @@ func classOfReport(text any) string {
 	return failure.Class
 }
 
-// values reads all rows of a query: int64, float64 and string.
-func values(rows *sql.Rows) (all [][]any, err error) {
+// readValues reads all rows of a query: int64, float64 and string.
+func readValues(rows *sql.Rows) (all [][]any, err error) {
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
@@ -282,8 +282,8 @@ func values(rows *sql.Rows) (all [][]any, err error) {
 	return all, rows.Err()
 }
 
-// checksum is that of a row without it. The type and the length of each value count.
-func checksum(row []any) string {
+// rowChecksum is that of a row without it. The type and the length of each value count.
+func rowChecksum(row []any) string {
 	h := xxh3.New()
 	for _, v := range row {
 		text := fmt.Sprint(v)
@@ -295,31 +295,31 @@ func checksum(row []any) string {
 	return fmt.Sprintf("%x", h.Sum128().Bytes())
 }
 
-// put writes a row in place of an older one with the same primary key.
-func (s *Store) put(table string, row ...any) error {
+// putRow writes a row in place of an older one with the same primary key.
+func (s *Store) putRow(table string, row ...any) error {
 	marks := strings.Repeat("?,", len(row)) + "?"
-	if _, err := s.db.Exec("INSERT OR REPLACE INTO "+table+" VALUES ("+marks+")", append(row, checksum(row))...); err != nil {
+	if _, err := s.db.Exec("INSERT OR REPLACE INTO "+table+" VALUES ("+marks+")", append(row, rowChecksum(row))...); err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
 	return nil
 }
 
-// get reads rows whose key columns have some values, and checks them. Damaged rows are
+// getRows reads rows whose key columns have some values, and checks them. Damaged rows are
 // left out, and the first of them is the error, of kind ErrDamaged; other errors leave
 // no row.
-func (s *Store) get(table, condition string, keys ...any) (whole [][]any, err error) {
+func (s *Store) getRows(table, condition string, keys ...any) (whole [][]any, err error) {
 	rows, err := s.db.Query("SELECT * FROM "+table+" WHERE "+condition, keys...)
 	if err != nil {
 		return nil, errOpen.Wrap(err, s.path)
 	}
-	all, err := values(rows)
+	all, err := readValues(rows)
 	if err != nil {
 		return nil, errOpen.Wrap(err, s.path)
 	}
 	for _, row := range all {
 		last := len(row) - 1
 		switch {
-		case checksum(row[:last]) == row[last]:
+		case rowChecksum(row[:last]) == row[last]:
 			whole = append(whole, row[:last])
 		case err == nil:
 			name := fmt.Sprint(row[0])
@@ -334,7 +334,7 @@ func (s *Store) get(table, condition string, keys ...any) (whole [][]any, err er
 
 // getReport reads the JSON in the one row with a key; ok is false if there is none.
 func (s *Store) getReport(table, key string, to any) (ok bool, err error) {
-	rows, err := s.get(table, "key = ?", key)
+	rows, err := s.getRows(table, "key = ?", key)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -350,7 +350,7 @@ func (s *Store) putReport(table, key string, report any) error {
 	if err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
-	return s.put(table, key, string(text))
+	return s.putRow(table, key, string(text))
 }
 
 // Close closes the file.
@@ -371,7 +371,7 @@ func (s *Store) Put(r Record) error {
 	if result == nil {
 		result = &machine.Result{}
 	}
-	return s.put("runs", r.Slot, int64(r.Repetition), r.Key,
+	return s.putRow("runs", r.Slot, int64(r.Repetition), r.Key,
 		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, int64(r.Labels.Cores), int64(r.Labels.Threads), r.Labels.Seed,
 		r.Failure, result.Outcome, int64(result.ExitCode), int64(result.Instructions), int64(result.Cycles),
 		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report),
@@ -382,7 +382,7 @@ func (s *Store) Put(r Record) error {
 // the store has no such record.
 func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) {
 	r = Record{Slot: slot, Repetition: repetition}
-	rows, err := s.get("runs", "slot = ? AND repetition = ?", slot, repetition)
+	rows, err := s.getRows("runs", "slot = ? AND repetition = ?", slot, repetition)
 	if err != nil || len(rows) == 0 {
 		return r, false, err
 	}
@@ -397,7 +397,7 @@ func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) 
 // Digests returns the different digests of the stored runs that had this key
 // and read these files. A damaged row has none.
 func (s *Store) Digests(key, manifest string) ([]string, error) {
-	rows, err := s.get("runs", "key = ? AND manifest = ? AND failure = ''", key, manifest)
+	rows, err := s.getRows("runs", "key = ? AND manifest = ? AND failure = ''", key, manifest)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return nil, err
 	}
@@ -411,19 +411,19 @@ func (s *Store) Digests(key, manifest string) ([]string, error) {
 
 // PutConflict notes that two runs with one key had two digests.
 func (s *Store) PutConflict(key, slot, digest, other string) error {
-	return s.put("conflicts", key, slot, digest, other)
+	return s.putRow("conflicts", key, slot, digest, other)
 }
 
 // HasConflict reports whether runs with this key were seen to differ.
 func (s *Store) HasConflict(key string) (bool, error) {
-	rows, err := s.get("conflicts", "key = ?", key)
+	rows, err := s.getRows("conflicts", "key = ?", key)
 	return len(rows) > 0, err
 }
 
 // DropDamagedConflicts removes the damaged rows that PutConflict wrote, which no run
 // writes again, and returns the first as an error of kind ErrDamaged.
 func (s *Store) DropDamagedConflicts() error {
-	_, damaged := s.get("conflicts", "true")
+	_, damaged := s.getRows("conflicts", "true")
 	if !errors.Is(damaged, ErrDamaged) {
 		return damaged
 	}
@@ -431,9 +431,9 @@ func (s *Store) DropDamagedConflicts() error {
 	if err != nil {
 		return errOpen.Wrap(err, s.path)
 	}
-	all, err := values(rows)
+	all, err := readValues(rows)
 	for _, row := range all {
-		if last := len(row) - 1; err == nil && checksum(row[1:last]) != row[last] {
+		if last := len(row) - 1; err == nil && rowChecksum(row[1:last]) != row[last] {
 			_, err = s.db.Exec("DELETE FROM conflicts WHERE rowid = ?", row[0])
 		}
 	}

@@ -311,7 +311,7 @@ func TestDamagedRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := values(rows)
+		all, err := readValues(rows)
 		if err != nil || len(all) < 2 {
 			t.Fatal(all, err)
 		}

@@ -94,14 +94,14 @@ func (j Job) Config() machine.Config {
 // report; events may be nil.
 func Run(ctx context.Context, job Job, events io.Writer) Report {
 	if job.Shortest != nil {
-		shortest, err := shorten(ctx, job)
+		shortest, err := shortenSchedule(ctx, job)
 		if err != nil {
 			return Report{Failure: Explained(err).Error()}
 		}
 		return Report{Shortest: shortest}
 	}
 	stdout, stderr := NewMeter(), NewMeter()
-	result, err := run(ctx, job, stdout, stderr, events)
+	result, err := runJob(ctx, job, stdout, stderr, events)
 	report := Report{Result: result, Stdout: stdout.Output(), Stderr: stderr.Output()}
 	if err != nil {
 		report.Result, report.Failure = nil, Explained(err).Error()
@@ -109,7 +109,7 @@ func Run(ctx context.Context, job Job, events io.Writer) Report {
 	return report
 }
 
-func run(ctx context.Context, job Job, stdout, stderr, events io.Writer) (*machine.Result, error) {
+func runJob(ctx context.Context, job Job, stdout, stderr, events io.Writer) (*machine.Result, error) {
 	stdin, err := job.OpenStdin()
 	if err != nil {
 		return nil, err

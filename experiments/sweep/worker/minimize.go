@@ -27,13 +27,13 @@ type Shortest struct {
 	Runs int `json:"runs"`
 }
 
-// shorten records the job, and makes the recording shorter.
-func shorten(ctx context.Context, job Job) (*minimize.Report, error) {
+// shortenSchedule records the job, and makes the recording shorter.
+func shortenSchedule(ctx context.Context, job Job) (*minimize.Report, error) {
 	base := job.Shortest.Base
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return nil, errShortest.Wrap(withoutPath(err), base)
 	}
-	recording, err := record(ctx, job, filepath.Dir(base))
+	recording, err := recordJob(ctx, job, filepath.Dir(base))
 	defer os.Remove(recording)
 	if err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func shorten(ctx context.Context, job Job) (*minimize.Report, error) {
 	return p, nil
 }
 
-// record runs the job and records it in a temporary file of the folder.
-func record(ctx context.Context, job Job, dir string) (name string, err error) {
+// recordJob runs the job and records it in a temporary file of the folder.
+func recordJob(ctx context.Context, job Job, dir string) (name string, err error) {
 	file, err := os.CreateTemp(dir, ".recording-")
 	if err != nil {
 		return "", errShortest.Wrap(withoutPath(err), dir)
