@@ -1,10 +1,6 @@
 package linux
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "fmt"
 
 // MaxErrno is the largest errno that a result can have (MAX_ERRNO of include/linux/err.h).
 const MaxErrno = 4095
@@ -12,21 +8,10 @@ const MaxErrno = 4095
 // Failed reports whether the raw result of a system call is an errno.
 func Failed(result uint64) bool { return result > ^uint64(MaxErrno) }
 
-// Errno is the errno of a raw result, 0 if the call has not failed.
-func Errno(result uint64) unix.Errno {
-	if Failed(result) {
-		return unix.Errno(-result)
-	}
-	return 0
-}
-
-// Failure is the raw result of a system call that fails with an errno.
-func Failure(errno unix.Errno) uint64 { return -uint64(errno) }
-
 // ResultText is the raw result of a system call as strace(1) shows it.
 func ResultText(result uint64) string {
 	if errno := Errno(result); errno != 0 {
-		return "-1 " + unix.ErrnoName(errno)
+		return "-1 " + ErrnoName(errno)
 	}
 	if result < 1<<16 {
 		return fmt.Sprint(result)

@@ -1,12 +1,21 @@
 package linux
 
-import "golang.org/x/sys/unix"
-
-// Numbers of system calls that packages without golang.org/x/sys/unix name.
+// Numbers of the system calls to which packages give a meaning that the table does not have.
 const (
-	SchedYield  = unix.SYS_SCHED_YIELD
-	RtSigreturn = unix.SYS_RT_SIGRETURN
-	Times       = unix.SYS_TIMES
-	Futex       = unix.SYS_FUTEX
-	ExitGroup   = unix.SYS_EXIT_GROUP
+	RtSigreturn = 15
+	SchedYield  = 24
+	Times       = 100
+	Futex       = 202
+	ExitGroup   = 231
+)
+
+// Signals of the processor and of abort, signal(7).
+const (
+	SIGILL  = 4
+	SIGTRAP = 5
+	SIGABRT = 6
+	SIGBUS  = 7
+	SIGFPE  = 8
+	SIGSEGV = 11
+	SIGSYS  = 31
 )

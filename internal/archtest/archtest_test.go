@@ -277,18 +277,24 @@ func imported(f goFile) []string {
 	return paths
 }
 
-// largestFile is the size in bytes of the largest file that a repository of sources has.
-const largestFile = 1 << 20
-
-// TestNoLargeFiles: build products are not in the repository.
-func TestNoLargeFiles(t *testing.T) {
+// repositoryFiles lists the files of the repository, by their paths from its root.
+func repositoryFiles(t *testing.T) []string {
+	t.Helper()
 	list := exec.Command("git", "ls-files", "-z")
 	list.Dir = moduleRoot
 	out, err := list.Output()
 	if err != nil {
 		t.Skipf("the files are not in a repository of git: %v", err)
 	}
-	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// largestFile is the size in bytes of the largest file that a repository of sources has.
+const largestFile = 1 << 20
+
+// TestNoLargeFiles: build products are not in the repository.
+func TestNoLargeFiles(t *testing.T) {
+	for _, name := range repositoryFiles(t) {
 		if info, err := os.Stat(filepath.Join(moduleRoot, name)); err == nil && info.Size() > largestFile {
 			t.Errorf("%s has %d bytes, more than %d", name, info.Size(), largestFile)
 		}

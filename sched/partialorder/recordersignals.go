@@ -3,9 +3,8 @@ package partialorder
 import (
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -264,8 +263,8 @@ func (r *Recorder) orderKill(n int) {
 // IsFailureSignal reports whether a fatal signal reports a failure of the program: signals of the
 // processor and of abort. Others are sent on purpose.
 func IsFailureSignal(signal int) bool {
-	switch unix.Signal(signal) {
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGABRT, unix.SIGTRAP, unix.SIGSYS:
+	switch signal {
+	case linux.SIGSEGV, linux.SIGBUS, linux.SIGILL, linux.SIGFPE, linux.SIGABRT, linux.SIGTRAP, linux.SIGSYS:
 		return true
 	}
 	return false
