@@ -157,7 +157,7 @@ func (s *subject) restart(state *cpuState) {
 	s.cpu.setState(&state.FP)
 }
 
-// same reports how two subjects that have stopped differ.
+// compareWith reports how two subjects that have stopped differ.
 func (s *subject) compareWith(o *subject, a, b arch.Stop) string {
 	if a != b {
 		return fmt.Sprintf("stops %+v and %+v", a, b)
@@ -181,6 +181,11 @@ func (s *subject) compareWith(o *subject, a, b arch.Stop) string {
 	for i := range s.pages {
 		if !slices.Equal(s.ram.Bytes(s.pages[i]), o.ram.Bytes(o.pages[i])) {
 			return fmt.Sprintf("page %d", i)
+		}
+	}
+	for i := range s.code {
+		if !slices.Equal(s.ram.Bytes(s.code[i]), o.ram.Bytes(o.code[i])) {
+			return fmt.Sprintf("code page %d", i)
 		}
 	}
 	return ""
