@@ -25,7 +25,7 @@ var kernels = []struct{ name, code string }{
 		dec ecx
 		jnz 1b`},
 	{"memory", `
-		mov r12d, 800
+		mov r12d, 5000
 	1:	mov rsi, 0x600000
 		mov ecx, 16384
 	2:	mov rax, [rsi]
@@ -54,7 +54,7 @@ var kernels = []struct{ name, code string }{
 	2:	sub ecx, 1
 		jnz 1b`},
 	{"calls", `
-		mov ebx, 10000000
+		mov ebx, 50000000
 	1:	mov edi, ebx
 		call 3f
 		add r14, rax
@@ -73,7 +73,7 @@ var kernels = []struct{ name, code string }{
 		ret
 	4:`},
 	{"float", `
-		mov r12d, 800
+		mov r12d, 5000
 		mov eax, 3
 		cvtsi2sd xmm1, eax
 	1:	mov rsi, 0x600000

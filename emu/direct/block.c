@@ -20,7 +20,8 @@ bool direct_blocks_init(struct direct_engine *e) {
   a->points = heddle_reserve(points_bytes());
   a->hash = heddle_reserve(BLOCK_HASH * sizeof *a->hash);
   a->in_page = heddle_reserve(e->ram->pages * sizeof *a->in_page);
-  if (!a->all || !a->exits || !a->points || !a->hash || !a->in_page) return false;
+  a->apart = calloc(UNIT_CACHE, sizeof *a->apart);
+  if (!a->all || !a->exits || !a->points || !a->hash || !a->in_page || !a->apart) return false;
   direct_translate_shared(e);
   return true;
 }
@@ -33,6 +34,7 @@ void direct_blocks_close(struct direct_engine *e) {
   heddle_unreserve(a->points, points_bytes());
   heddle_unreserve(a->hash, BLOCK_HASH * sizeof *a->hash);
   heddle_unreserve(a->in_page, e->ram->pages * sizeof *a->in_page);
+  free(a->apart);
   free(a);
   e->blocks = NULL;
 }
@@ -143,6 +145,13 @@ void direct_blocks_drop_page(struct direct_engine *e, uint64_t page) {
   while (a->in_page[page]) drop(e, &a->all[a->in_page[page]]);
 }
 
+// Has each access of the block at this address have a check of its own.
+void direct_block_check_apart(struct direct_engine *e, struct direct_block *b) {
+  e->blocks->apart[b->pc & (UNIT_CACHE - 1)] = b->pc;
+  drop(e, b);
+  direct_check_units(e);
+}
+
 static struct direct_block *first_of(struct direct_blocks *a, unsigned region) { return &a->all[1 + region * REGION_BLOCKS]; }
 
 static void empty_region(struct direct_engine *e, unsigned region) {
@@ -210,15 +219,6 @@ static uint32_t registers_of(const struct direct_insn *in) {
   return in->reads | in->writes | in->address_reads | REGISTER_BIT(RSP);
 }
 
-// The instructions of a block that begins at pc.
-struct outline {
-  struct direct_insn insns[BLOCK_INSNS];
-  unsigned n, cost;
-  uint64_t next;         // after the last, if it does not go elsewhere
-  uint32_t registers;
-  struct direct_block *block;
-};
-
 // Notes the pages of an instruction's bytes. False: they are too many.
 static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const uint32_t phys[2]) {
   for (unsigned k = 0; k < 2; k++) {
@@ -236,10 +236,21 @@ static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const 
   return true;
 }
 
-static bool was_taken(const struct outline *o, uint64_t pc) {
-  for (unsigned i = 0; i < o->n; i++)
-    if (o->insns[i].pc == pc) return true;
-  return false;
+// The number of the block's instruction at pc, or of none.
+static unsigned find_insn(const struct outline *o, uint64_t pc) {
+  unsigned i = 0;
+  while (i < o->n && o->insns[i].pc != pc) i++;
+  return i;
+}
+
+// Reports whether the branch, the last instruction, closes a loop whose body fits in once more.
+static bool closes_short_loop(const struct outline *o) {
+  const struct direct_insn *in = &o->insns[o->n - 1];
+  unsigned first = find_insn(o, in->target), body = o->n;
+  if (in->class != CLASS_JUMP_IF || first == o->n) return false;
+  for (unsigned i = first; i + 1 < o->n; i++)
+    if (o->insns[i].pc == in->pc) body = i + 1;
+  return o->n + (body - first) <= UNROLL_INSNS && 2 * o->cost <= BLOCK_COST;
 }
 
 // Adds the instruction at o->next. False: the block ends before it.
@@ -248,7 +259,7 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   uint8_t bytes[15];
   uint32_t phys[2];
   uint64_t pc = o->next;
-  if (direct_has_breakpoint(e, pc) || was_taken(o, pc)) return false;
+  if (direct_has_breakpoint(e, pc) || (!o->unrolled && find_insn(o, pc) < o->n)) return false;
   size_t n = direct_fetch(e, pc, bytes, sizeof bytes, phys);
   if (!n || direct_decode(e->level, &e->costs, bytes, n, pc, in) != DECODED) return false;
   // RAX and RCX never change places.
@@ -259,6 +270,12 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   o->cost += in->cost;
   o->n++;
   o->next = in->class == CLASS_JUMP || in->class == CLASS_CALL ? in->target : pc + in->length;
+  if (closes_short_loop(o)) {
+    o->unrolled = o->taken[o->n - 1] = true;
+    o->next = in->target;
+  } else if (o->unrolled && in->class == CLASS_JUMP_IF && find_insn(o, in->target) < o->n) {
+    return false;  // as often as it fits in
+  }
   return !ends_block(in);
 }
 
@@ -300,7 +317,7 @@ static void enter_tables(struct direct_engine *e, struct direct_block *b) {
 }
 
 // The block at pc; one without instructions if the first is for C. NULL: there is no code.
-static struct direct_block *make(struct direct_engine *e, uint64_t pc) {
+static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apart) {
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = make_room(e);
   struct direct_block *b = first_of(a, a->region) + r->nblocks;
@@ -310,6 +327,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc) {
   b->pc = pc;
   b->code = e->space->code;
   b->region = a->region;
+  b->apart = apart || a->apart[pc & (UNIT_CACHE - 1)] == pc;
   struct outline o = {.next = pc, .block = b, .registers = REGISTER_BIT(RSP)};
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
   b->code = e->space->code;
@@ -325,7 +343,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc) {
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
     b->first_point = a->region * REGION_POINTS + r->npoints;
-    direct_translate(e, b, o.insns, o.n, o.next);
+    direct_translate(e, b, &o);
     r->bytes += (b->size + 15u) & ~15u;
     r->nexits += b->exits;
     r->npoints += b->points;
@@ -355,14 +373,15 @@ static bool is_in_use(const struct direct_engine *e, uint64_t code) {
   return false;
 }
 
-static struct direct_block *find(struct direct_engine *e, uint64_t pc) {
+static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apart) {
   struct direct_blocks *a = e->blocks;
   uint64_t pte;
   if (!heddle_space_peek(e->space, pc, HEDDLE_FETCH, &pte)) return NULL;
   uint32_t page = (uint32_t)(pte >> HEDDLE_PAGE_SHIFT);
   for (uint32_t i = *hash_slot(a, pc, page); i; i = a->all[i].next) {
     struct direct_block *b = &a->all[i];
-    if (b->pc != pc || b->phys[0] != page) continue;
+    if (b->pc != pc || b->phys[0] != page || (apart && !b->apart)) continue;
+    if (!apart && b->apart && a->apart[pc & (UNIT_CACHE - 1)] != pc) continue;
     if (b->code == e->space->code) return b;
     if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
     // What it is linked to may not be there any more.
@@ -373,11 +392,11 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc) {
   return NULL;
 }
 
-// The block at pc in the loaded space, made if need be.
-struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc) {
+// The block at pc in the loaded space, made if need be. Apart: one with a check for each access.
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart) {
   direct_float_park(e);
-  struct direct_block *b = find(e, pc);
-  if (!b) b = make(e, pc);
-  if (b) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
+  struct direct_block *b = find(e, pc, apart);
+  if (!b) b = make(e, pc, apart);
+  if (b && !apart) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
   return b;
 }

@@ -6,6 +6,7 @@
 #include "engine.h"
 
 #define BLOCK_INSNS 48u   // instructions of a block, at most
+#define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
 
@@ -54,8 +55,10 @@ struct direct_point {
   uint16_t at;           // offset in the block's code: where the check begins, or the instruction
   uint16_t cost;         // of the instructions before it
   uint8_t count;         // ... their number
-  uint8_t size;          // bytes of the access, 0: none
   bool write, stack;     // stack: by way of the entry for the stack
+  uint16_t size;         // bytes that the check covers, 0: it is none of an access
+  uint16_t own, own_size;  // those of the instruction among them
+  uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch
   struct direct_flags flags;
 };
@@ -94,6 +97,9 @@ struct direct_block {
   uint16_t cost;
   uint8_t swapped[2];            // registers that registers 10 and 11 have changed places with, or NO_REGISTER
   bool needs_flags, live;
+  bool apart;                    // each access has a check of its own
+  uint8_t crossings;             // in a row, see note_crossing
+  uint64_t last_crossing;
   uint32_t size;
   uint8_t *start;                // of the code, where it is written
   uint32_t entry, inner, checked;  // offsets: with the guest's registers in their places, with those of
@@ -123,7 +129,12 @@ struct direct_blocks {
   struct direct_point *points;
   uint32_t *hash;                // by address and page
   uint32_t *in_page;             // by page, the first of its blocks
+  uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
+
+// So many crossings in a row, with no more instructions between them.
+#define CROSSINGS_MOST 32u
+#define CROSSING_INSNS 512u
 
 // What EXIT holds besides numbers of exits.
 #define EXIT_UNKNOWN 0x80000000u   // an indirect branch to RIP
@@ -142,14 +153,25 @@ static inline unsigned direct_stack_register(const struct direct_insn *in) {
   return in->has_modrm ? insn_rm(in) : (in->opcode & 7u) | (unsigned)in->b << 3;
 }
 
-struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc);
+// The instructions of a block.
+struct outline {
+  struct direct_insn insns[BLOCK_INSNS];
+  bool taken[BLOCK_INSNS];  // the block continues where a conditional branch goes if it is taken
+  unsigned n, cost;
+  uint64_t next;            // after the last, if it does not go elsewhere
+  uint32_t registers;
+  bool unrolled;
+  struct direct_block *block;
+};
+
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart);
+void direct_block_check_apart(struct direct_engine *e, struct direct_block *b);
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to);
 void direct_block_target(struct direct_engine *e, struct direct_block *b);
 void direct_targets_forget(struct direct_bank *b);
 
 // translate.c: code for the block's instructions; counts what it takes in the region.
-void direct_translate(struct direct_engine *e, struct direct_block *b, const struct direct_insn *insns, unsigned n,
-                      uint64_t next);
+void direct_translate(struct direct_engine *e, struct direct_block *b, const struct outline *o);
 void direct_translate_shared(struct direct_engine *e);
 
 #endif

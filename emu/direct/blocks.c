@@ -99,7 +99,8 @@ static bool has_page(const struct direct_engine *e, uint64_t va, bool write) {
 // because it faults, its operand lies in two pages, or it changes code.
 static bool supply_page(struct direct_engine *e, const struct direct_point *p, uint64_t va) {
   struct direct_context *c = e->context;
-  if (!p->size || offset_of(va) + p->size > HEDDLE_PAGE_SIZE || !is_canonical(va)) return false;
+  if (!p->size || !is_canonical(va)) return false;
+  if (offset_of(va) + p->size > HEDDLE_PAGE_SIZE) return false;
   const uint8_t *at = direct_locate(e, va, p->write ? HEDDLE_WRITE : HEDDLE_READ);
   if (!at || !has_page(e, va, p->write)) return false;
   if (p->stack) {
@@ -126,7 +127,41 @@ static const struct direct_point *point_of_trap(const struct direct_engine *e) {
   return &first[low];
 }
 
+// Reports whether a check has failed only because it is of other accesses, too, which lie in the next
+// page.
+static bool crosses(const struct direct_point *p, uint64_t va) {
+  return p->own_size < p->size && is_canonical(va) && offset_of(va) + p->size > HEDDLE_PAGE_SIZE &&
+         offset_of(va + p->own) + p->own_size <= HEDDLE_PAGE_SIZE;
+}
+
+// A check of several accesses of the block has failed because of another access than the one to be
+// made. The block is made anew with a check for each if that happens at nearly every turn.
+static void note_crossing(struct direct_engine *e, struct direct_block *b) {
+  uint64_t now = direct_instructions_now(e) + (COUNT_START - (uint32_t)e->context->budget);
+  bool soon = now - b->last_crossing < CROSSING_INSNS;
+  b->crossings = soon ? (uint8_t)(b->crossings + 1) : 0;
+  b->last_crossing = now;
+  if (b->crossings < CROSSINGS_MOST) return;
+  direct_float_park(e);
+  direct_block_check_apart(e, b);
+}
+
+// The block from the point of the last crossing on that checks each access.
+static struct direct_block *block_apart(struct direct_engine *e) {
+  struct direct_point *p = e->crossed;
+  struct direct_block *b = &e->blocks->all[p->apart];
+  if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == e->space->code) return b;
+  b = direct_block_find(e, p->pc, true);
+  // Making it may have taken the place of the point.
+  if (b && e->crossed == p && p->pc == b->pc) p->apart = direct_block_number(e, b);
+  return b;
+}
+
 enum run { RUN_LEFT, RUN_FAULT, RUN_MISS, RUN_TRAP };
+
+// How to continue: with the block that was branched to, with an instruction of its own, or with a
+// block that checks each access.
+enum next { NEXT_BLOCK, NEXT_UNIT, NEXT_APART };
 
 static void prepare_entry(struct direct_engine *e) {
   direct_float_load(e);
@@ -135,9 +170,8 @@ static void prepare_entry(struct direct_engine *e) {
   direct_serialize();
 }
 
-// Runs from the block on until C is needed for more than a page of the tables. False: the
-// context is at an instruction to execute on its own.
-static bool run_from(struct direct_engine *e, const struct direct_block *b) {
+// Runs from the block on until C is needed for more than a page of the tables.
+static enum next run_from(struct direct_engine *e, const struct direct_block *b) {
   struct direct_context *c = e->context;
   c->saved_flags = c->flags;
   c->formula = FORMULA_SAVED;
@@ -145,12 +179,18 @@ static bool run_from(struct direct_engine *e, const struct direct_block *b) {
   prepare_entry(e);
   enum run how = (enum run)direct_enter();
   while (how == RUN_MISS) {
-    const struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
+    struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
     const struct direct_block *in = &e->blocks->all[p->block];
     uint64_t va = c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11];
+    if (crosses(p, va)) {
+      leave_at(e, p);
+      e->crossed = p;
+      note_crossing(e, &e->blocks->all[p->block]);
+      return NEXT_APART;
+    }
     if (!supply_page(e, p, va)) {
       leave_at(e, p);
-      return false;
+      return NEXT_UNIT;
     }
     c->target = direct_block_code(e, in, p->at);
     prepare_entry(e);
@@ -158,10 +198,10 @@ static bool run_from(struct direct_engine *e, const struct direct_block *b) {
   }
   if (how == RUN_LEFT) {
     direct_settle_flags(e);
-    return true;
+    return NEXT_BLOCK;
   }
   leave_at(e, point_of_trap(e));
-  return false;
+  return NEXT_UNIT;
 }
 
 // ---- exits -----------------------------------------------------------------------------------
@@ -197,7 +237,7 @@ static bool follow_exit(struct direct_engine *e) {
 
 static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
   struct direct_block *b = e->bank->blocks[pc & (UNIT_CACHE - 1)];
-  return b && b->pc == pc ? b : direct_block_find(e, pc);
+  return b && b->pc == pc ? b : direct_block_find(e, pc, false);
 }
 
 // Has the exit that was taken go to the block without C the next time.
@@ -218,24 +258,25 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
 // Runs blocks from the PC on as far as it goes without a reason to stop or an instruction for C.
 // False: there is none to run here.
 bool direct_run_blocks(struct direct_engine *e) {
-  bool ran = false, left = false;
+  bool ran = false;
+  enum next next = NEXT_UNIT;
   if (e->steps_only || !e->costs.instruction || (e->flags & (FLAG_TF | FLAG_AC))) return false;
   for (;;) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;
-    struct direct_block *b = block_at(e, c->rip);
+    struct direct_block *b = next == NEXT_APART ? block_apart(e) : block_at(e, c->rip);
     if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
-    if (left && epoch == e->units.epoch) connect(e, b);
+    if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
     int64_t instructions = free_instructions(e);
     if (b->n > instructions || b->cost > e->cycles_left) return ran;
     int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
     if (cycles < 0) cycles = 0;
     grant(e, cycles);
     ran = true;
-    left = run_from(e, b);
+    next = run_from(e, b);
     settle(e, cycles);
-    if (!left || !follow_exit(e)) return false;
+    if (next == NEXT_UNIT || (next == NEXT_BLOCK && !follow_exit(e))) return false;
     if (e->ram->nstale) return true;
   }
 }

@@ -76,6 +76,10 @@ AT(bounce, CONTEXT_BOUNCE);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
 
+struct direct_block;
+struct direct_blocks;
+struct direct_point;
+
 // ---- runs -------------------------------------------------------------------------
 
 // Why a run stopped, as arch.StopReason has it.
@@ -184,6 +188,7 @@ struct direct_engine {
   struct direct_units units;
   struct direct_blocks *blocks;
   bool steps_only;                 // no blocks
+  struct direct_point *crossed;    // where a check failed because of other accesses than its own
   bool code_changed;               // since the processor last fetched all anew
 
   // The guest's floating-point state is in the host's registers. C that is compiled for
@@ -259,9 +264,6 @@ void direct_drop_stale(struct direct_engine *e);
 void direct_check_units(struct direct_engine *e);
 
 // ---- block.c and blocks.c: see block.h -----------------------------------------------------------
-
-struct direct_block;
-struct direct_blocks;
 
 bool direct_blocks_init(struct direct_engine *e);
 void direct_blocks_close(struct direct_engine *e);

@@ -142,8 +142,9 @@ static struct direct_point *new_point(struct translation *t, unsigned i) {
 static struct direct_point *new_check(struct translation *t, unsigned i, unsigned size, bool write) {
   put_flags_aside(t);
   struct direct_point *p = new_point(t, i);
-  p->size = (uint8_t)size;
+  p->size = p->own_size = (uint16_t)size;
   p->write = write;
+  t->group.valid = false;
   return p;
 }
 
@@ -206,9 +207,27 @@ static struct place put_constant_access(struct translation *t, struct direct_poi
   return at_register(t->pointer, (int32_t)offset_of(va));
 }
 
+// Checks an access at a distance from a register, with those after it that may share the check,
+// unless one before has covered it.
+static struct place put_group_access(struct translation *t, unsigned i, unsigned base, int32_t at, unsigned size, bool write) {
+  struct group *g = &t->group;
+  bool covered = g->valid && g->base == base && at >= g->low && at + (int64_t)size <= g->high && (g->write || !write);
+  if (covered) return at_register(t->pointer, at - g->low);
+  struct direct_point *p = new_check(t, i, size, write);
+  *g = (struct group){true, write, (uint8_t)base, at, at + (int32_t)size};
+  extend_group(t, i, g);
+  p->size = (uint16_t)(g->high - g->low);
+  p->own = (uint16_t)(at - g->low);
+  put_op_memory(&t->c, 8, OP_LEA, t->pointer, at_register(base, g->low));
+  put_translation(t, p, p->size, write, base == RSP);
+  return at_register(t->pointer, at - g->low);
+}
+
 // Checks the instruction's operand in memory. The result is where the host has it.
 static struct place put_access(struct translation *t, unsigned i, unsigned size, bool write) {
   const struct direct_operand *m = &t->insns[i].memory;
+  bool plain = m->base != NO_REGISTER && m->index == NO_REGISTER && !m->segment && !m->narrow;
+  if (plain && m->disp < INT32_MAX - 64 && m->disp >= INT32_MIN) return put_group_access(t, i, m->base, (int32_t)m->disp, size, write);
   struct direct_point *p = new_check(t, i, size, write);
   uint64_t va = m->narrow ? (uint32_t)m->disp : (uint64_t)m->disp;
   bool constant = m->base == NO_REGISTER && m->index == NO_REGISTER && !m->segment;
@@ -217,16 +236,8 @@ static struct place put_access(struct translation *t, unsigned i, unsigned size,
   if (constant || m->disp != (int32_t)m->disp) put_constant(&t->c, t->pointer, va);
   else put_op_memory(&t->c, m->narrow ? 4 : 8, OP_LEA, t->pointer, at);
   if (m->segment) put_op_memory(&t->c, 8, OP_ADD, t->pointer, in_context(m->segment == SEGMENT_FS ? CONTEXT_FS_BASE : CONTEXT_GS_BASE));
-  bool stack = m->base == RSP && m->index == NO_REGISTER && !m->segment && !m->narrow;
-  put_translation(t, p, size, write, stack);
+  put_translation(t, p, size, write, false);
   return at_register(t->pointer, 0);
-}
-
-// Checks 8 bytes of the stack at a distance from a register.
-static void put_stack_access(struct translation *t, unsigned i, unsigned base, int32_t distance, bool write) {
-  struct direct_point *p = new_check(t, i, 8, write);
-  put_op_memory(&t->c, 8, OP_LEA, t->pointer, at_register(base, distance));
-  put_translation(t, p, 8, write, true);
 }
 
 static void put_add_to_stack(struct translation *t, int32_t n) {
@@ -253,16 +264,17 @@ static bool scans_bits(const struct direct_insn *in) {
 }
 
 static bool can_trap(const struct direct_insn *in) {
-  return (in->what & INSN_FLOAT) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
+  return (in->what & (INSN_FLOAT | INSN_ALIGNED)) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
 }
 
 static void put_native(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   bool memory = in->what & INSN_MEMORY;
+  unsigned points = t->block->points;
   struct place m = at_register(RAX, 0);
   if (memory) m = put_access(t, i, in->size, in->what & INSN_STORES);
   put_flags_before(t, i);
-  if (!memory && can_trap(in)) new_point(t, i);
+  if (points == t->block->points && can_trap(in)) new_point(t, i);
   if (scans_bits(in)) put_move(&t->c, t->scratch, insn_reg(in));
   if (in->what & INSN_ADDRESS) put_address(t, in);
   else put_insn(&t->c, in, m, -1);
@@ -273,26 +285,26 @@ static void put_native(struct translation *t, unsigned i) {
 
 static void put_push(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
-  put_stack_access(t, i, RSP, -8, true);
+  struct place top = put_group_access(t, i, RSP, -8, 8, true);
   put_flags_before(t, i);
   bool constant = !in->has_modrm && !(in->opcode >= 0x50 && in->opcode < 0x58);
-  if (constant) put_imm_to_memory(&t->c, 8, at_register(t->pointer, 0), (int32_t)in->imm);
-  else put_store(&t->c, direct_stack_register(in), at_register(t->pointer, 0));
+  if (constant) put_imm_to_memory(&t->c, 8, top, (int32_t)in->imm);
+  else put_store(&t->c, direct_stack_register(in), top);
   put_add_to_stack(t, -8);
 }
 
 static void put_pop(struct translation *t, unsigned i) {
   unsigned r = direct_stack_register(&t->insns[i]);
-  put_stack_access(t, i, RSP, 0, false);
+  struct place top = put_group_access(t, i, RSP, 0, 8, false);
   put_flags_before(t, i);
-  put_load(&t->c, r, at_register(t->pointer, 0));
+  put_load(&t->c, r, top);
   put_add_to_stack(t, 8);
 }
 
 static void put_leave_frame(struct translation *t, unsigned i) {
-  put_stack_access(t, i, RBP, 0, false);
+  struct place top = put_group_access(t, i, RBP, 0, 8, false);
   put_flags_before(t, i);
-  put_load(&t->c, t->scratch, at_register(t->pointer, 0));
+  put_load(&t->c, t->scratch, top);
   put_op_memory(&t->c, 8, OP_LEA, RSP, at_register(RBP, 8));
   put_move(&t->c, RBP, t->scratch);
 }
@@ -301,13 +313,13 @@ static void put_leave_frame(struct translation *t, unsigned i) {
 static void put_push_return(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   uint64_t next = in->pc + in->length;
-  put_stack_access(t, i, RSP, -8, true);
+  struct place top = put_group_access(t, i, RSP, -8, 8, true);
   put_flags_before(t, i);
   if ((int64_t)next == (int32_t)next) {
-    put_imm_to_memory(&t->c, 8, at_register(t->pointer, 0), (int32_t)next);
+    put_imm_to_memory(&t->c, 8, top, (int32_t)next);
   } else {
     put_constant(&t->c, t->scratch, next);
-    put_store(&t->c, t->scratch, at_register(t->pointer, 0));
+    put_store(&t->c, t->scratch, top);
   }
   put_add_to_stack(t, -8);
 }
@@ -336,9 +348,9 @@ static void put_call_to(struct translation *t, unsigned i) {
 }
 
 static void put_return(struct translation *t, unsigned i) {
-  put_stack_access(t, i, RSP, 0, false);
+  struct place top = put_group_access(t, i, RSP, 0, 8, false);
   put_flags_before(t, i);
-  put_load(&t->c, t->pointer, at_register(t->pointer, 0));
+  put_load(&t->c, t->pointer, top);
   put_add_to_stack(t, 8 + (uint16_t)t->insns[i].imm);
   put_indirect_exit(t, i);
 }
@@ -347,7 +359,7 @@ static void put_branch(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   put_flags_before(t, i);
   struct branch *b = &t->branches[t->nbranches++];
-  *b = (struct branch){put_jump_if(&t->c, in->opcode & 15u), i, t->flags, t->in_host};
+  *b = (struct branch){put_jump_if(&t->c, (in->opcode & 15u) ^ t->taken[i]), i, t->flags, t->in_host};
 }
 
 static void put_branches(struct translation *t) {
@@ -356,7 +368,8 @@ static void put_branches(struct translation *t) {
     patch_jump(b->jump, t->c.at);
     t->flags = b->flags;
     t->in_host = b->in_host;
-    put_exit(t, b->insn, t->insns[b->insn].target);
+    const struct direct_insn *in = &t->insns[b->insn];
+    put_exit(t, b->insn, t->taken[b->insn] ? in->pc + in->length : in->target);
   }
 }
 
@@ -423,17 +436,19 @@ static void put_needs_flags(struct translation *t) {
   put_leave(t, EXIT_FLAGS);
 }
 
-void direct_translate(struct direct_engine *e, struct direct_block *b, const struct direct_insn *insns, unsigned n,
-                      uint64_t next) {
-  struct translation t = {.e = e, .block = b, .insns = insns, .n = n, .c = {b->start}};
+void direct_translate(struct direct_engine *e, struct direct_block *b, const struct outline *o) {
+  struct translation t = {.e = e, .block = b, .insns = o->insns, .taken = o->taken, .n = o->n, .c = {b->start}};
   t.scratch = b->swapped[0] != NO_REGISTER ? b->swapped[0] : R10;
   t.pointer = b->swapped[1] != NO_REGISTER ? b->swapped[1] : R11;
   t.flags.formula = FORMULA_ENTRY;
-  for (unsigned i = 0, cost = 0; i < n; cost += insns[i++].cost) t.cost_before[i] = (uint16_t)cost;
+  for (unsigned i = 0, cost = 0; i < o->n; cost += o->insns[i++].cost) t.cost_before[i] = (uint16_t)cost;
   put_entry(&t);
   bool open = true;
-  for (unsigned i = 0; i < n; i++) open = put_instruction(&t, i);
-  if (open) put_exit(&t, n - 1, next);
+  for (unsigned i = 0; i < o->n; i++) {
+    open = put_instruction(&t, i);
+    move_group(&t, i);
+  }
+  if (open) put_exit(&t, o->n - 1, o->next);
   put_branches(&t);
   put_misses(&t);
   put_needs_flags(&t);

@@ -23,10 +23,21 @@ struct miss {
   uint64_t address;
 };
 
+// Accesses by one register share a check: the pointer register has the host's address of [base + low], and
+// the bytes up to high may be accessed.
+struct group {
+  bool valid, write;
+  uint8_t base;
+  int32_t low, high;
+};
+
+#define GROUP_BYTES 256
+
 struct translation {
   struct direct_engine *e;
   struct direct_block *block;
   const struct direct_insn *insns;
+  const bool *taken;             // of conditional branches
   unsigned n;
   struct code c;
   unsigned scratch, pointer;     // the registers of the code itself
@@ -34,11 +45,16 @@ struct translation {
   // Where the flags can be had from. In the host's flags they are, too, if in_host.
   struct direct_flags flags;
   bool in_host;
+  struct group group;
   uint8_t *needs_flags;
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
   unsigned nbranches, nmisses;
 };
+
+// accessgroup.c
+void extend_group(const struct translation *t, unsigned i, struct group *g);
+void move_group(struct translation *t, unsigned i);
 
 // translateflags.c
 bool flags_are_needed(const struct translation *t);

@@ -198,6 +198,7 @@ void put_flags_before(struct translation *t, unsigned i) {
 // Flags after a shift by CL are undefined by the count.
 static void put_define_by_count(struct translation *t, const struct direct_insn *in) {
   struct code *c = &t->c;
+  t->group.valid = false;
   begin_save(t);
   put_move(c, t->pointer, RCX);
   put_op_imm(c, 4, 4, t->pointer, in->width == 8 ? 63 : 31);
