@@ -61,7 +61,7 @@ func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
 		var err error
 		switch word {
 		case "args":
-			s.Args, err = strconv.Atoi(rest)
+			s.Args, err = parseNumber(rest)
 		case "env":
 			var name string
 			name, err = strconv.Unquote(rest)
@@ -75,7 +75,7 @@ func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
 			err = r.ParseLine(rest)
 		case "term":
 			var n int
-			n, err = strconv.Atoi(rest)
+			n, err = parseNumber(rest)
 			e := r.Expr(n)
 			if err == nil && (e == nil || e.Bits != 1) {
 				err = fmt.Errorf("%d is no truth", n)
@@ -89,6 +89,14 @@ func Parse(lines []string, p *symbolic.Pool) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+func parseNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", text)
+	}
+	return n, nil
 }
 
 // String is the terms in readable form, joined by "∧"; "any" if there are none.

@@ -61,9 +61,13 @@ func (s *Schedule) WriteFile(file string) error {
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
+	return outfile.WriteBytes(file, sealText(append(text, '\n')))
+}
+
+// sealText puts the first and the last line around the text of a schedule.
+func sealText(text []byte) []byte {
 	out := append([]byte(firstLine), text...)
-	return outfile.WriteBytes(file, fmt.Appendf(out, "end %016x\n", xxh3.Hash(text)))
+	return fmt.Appendf(out, "end %016x\n", xxh3.Hash(text))
 }
 
 // ReadFile reads a schedule.
@@ -76,6 +80,11 @@ func ReadFile(file string) (*Schedule, error) {
 		}
 		return nil, errScheduleFile.Wrap(err, file)
 	}
+	return parseSchedule(file, b)
+}
+
+// parseSchedule reads the content of a schedule's file, whose name is for errors.
+func parseSchedule(file string, b []byte) (*Schedule, error) {
 	text, ok := bytes.CutPrefix(b, []byte(firstLine))
 	end := bytes.LastIndex(text, []byte("end "))
 	if !ok || end < 0 {
@@ -85,8 +94,8 @@ func ReadFile(file string) (*Schedule, error) {
 		return nil, errScheduleDamaged.New(file, "its checksum is wrong")
 	}
 	s := &Schedule{}
-	if err := json.Unmarshal(text[:end], s); err != nil || s.Plan == nil {
-		return nil, errScheduleDamaged.Wrap(err, file, "it has no plan")
+	if json.Unmarshal(text[:end], s) != nil || s.Plan == nil {
+		return nil, errScheduleDamaged.New(file, "it has no plan")
 	}
 	return s, nil
 }

@@ -70,7 +70,7 @@ func (e *Enforcer) enterOperation(g *sched.Gate, n int, v *sched.SyncPoint) bool
 	case o.Op != v.Sync.Op || o.Part != event.WholePart && o.Part != event.BeginPart:
 		return e.leaveForMismatch(g, n, v.Sync.Op.String())
 	case !e.bindObject(o, v.Sync):
-		return e.leaveForMismatch(g, n, fmt.Sprintf("%s of another object, at %#x,", v.Sync.Op, uint64(v.Sync.Addr)))
+		return e.leaveForMismatch(g, n, fmt.Sprintf("%s of another object, at %#x", v.Sync.Op, uint64(v.Sync.Addr)))
 	}
 	return e.requestTurn(g, n, sched.AtEnter, position)
 }
@@ -131,7 +131,7 @@ func (e *Enforcer) returnFromOperation(g *sched.Gate, n int, v *sched.SyncPoint)
 	case o.Op != v.Sync.Op || o.Part != event.WholePart && o.Part != event.EndPart:
 		return e.leaveForMismatch(g, n, "the end of "+v.Sync.Op.String())
 	case v.Sync.Phase == event.Return && v.Sync.Result != o.Result && o.Op != event.OpSemOpen && o.Op != event.OpAllocate:
-		return e.leaveForMismatch(g, n, fmt.Sprintf("the end of %s with the result %d, not %d,", o.Op, v.Sync.Result, o.Result))
+		return e.leaveForMismatch(g, n, fmt.Sprintf("the end of %s with the result %d, not %d", o.Op, v.Sync.Result, o.Result))
 	case e.isActing(n):
 		e.completeOperation(g, n)
 		return true
