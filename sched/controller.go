@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"math"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -24,12 +26,12 @@ const (
 	AtCall
 	// AtBudget is where the thread has run all instructions that Controller.Budget allowed.
 	AtBudget
-	// AtInstruction is where a Stopper wants the thread to stop.
+	// AtInstruction is where the thread stops because of Controller.StopDistance.
 	AtInstruction
-	// AtAddress is at an instruction of an Arriver's list. A controller may be asked several times
+	// AtAddress is at an instruction of Needs.Addresses. A controller may be asked several times
 	// about the same arrival.
 	AtAddress
-	// AtAtomic is before an atomic instruction outside of operations, for an AtomicController.
+	// AtAtomic is before an atomic instruction outside of operations, in a machine that stops there.
 	// SyncPoint.Private reports whether the instruction is the C library's.
 	AtAtomic
 )
@@ -77,12 +79,14 @@ type SyncPoint struct {
 //	Ask(AtEnter) ... Ask(AtReturn)   operations; those of a once routine are nested
 //	Ask(AtCall), Called              system calls outside of operations
 //	Ask(AtBudget), Ask(AtInstruction)
-//	Ask(AtAtomic), Atomic            for an AtomicController
+//	Ask(AtAtomic), AtomicExecuted
 //
 // with Blocked and Ask(AtWake) in between when the thread waits in the kernel, and finally Exited.
 // A controller is asked about a point once; a thread that was held there continues when it is
 // released, without another question.
 type Controller interface {
+	// Needs returns what the controller wants besides. It does not change during a run.
+	Needs() Needs
 	// Ask reports whether the thread may continue now.
 	Ask(g *Gate, v *SyncPoint) bool
 	// Called is called when the system call of the last Ask(AtCall) is done.
@@ -104,104 +108,93 @@ type Controller interface {
 	// Stuck is called when no thread can run and some are held. If it releases none, the run ends
 	// with a deadlock.
 	Stuck(g *Gate)
-}
 
-// A SignalController is a Controller that decides when threads get signals (Deliver): signals that
-// have a handler or kill, and that no instruction of the thread itself has caused.
-type SignalController interface {
-	// Signalled is called when a thread gets a signal of any kind. The event is valid during the
-	// call only.
-	Signalled(g *Gate, e *event.Signal)
-}
+	// The methods below are called only as Needs says.
 
-// A SignalKeeper is a Controller of a run in which threads get no such signal in the middle of an
-// operation, except while they wait in it.
-type SignalKeeper interface{ KeepsSignals() }
-
-// A HandlerController is a Controller that hears of the ends of signal handlers, and is not asked
-// about the system call with which they end.
-type HandlerController interface {
-	// Handled is called when a thread that has retired the given number of instructions has
-	// returned from its handler.
-	Handled(t arch.ThreadID, instructions uint64)
-}
-
-// A KillController is a Controller that hears of signals that a thread sends to another within an
-// operation.
-type KillController interface{ Kills(t arch.ThreadID) }
-
-// A SignalHolder is a Controller that withholds such signals from some threads, unless it delivers
-// them itself (Deliver).
-type SignalHolder interface {
-	// HoldsSignals reports whether it withholds them from a thread that is about to run.
-	HoldsSignals(t arch.ThreadID) bool
-}
-
-// An AtomicController is a Controller that is asked before each atomic instruction outside of
-// operations (AtAtomic), and hears of its effect.
-type AtomicController interface {
-	Atomic(g *Gate, e *event.Sync)
-}
-
-// A Pauser is a Controller that can keep threads from running at any instruction.
-type Pauser interface {
-	// May reports whether a thread that is about to run, and has retired the given number of
+	// Observe is called when an event has happened.
+	Observe(g *Gate, e ThreadEvent)
+	// MayRun reports whether a thread that is about to run, and has retired the given number of
 	// instructions, may. If not, it is held.
-	May(t arch.ThreadID, instructions uint64) bool
-}
-
-// An Orderer is a Controller that gives threads places in an order as soon as they are created, and
-// is asked about a thread that was woken (AtWake) before the thread checks again whether its wait
-// is over.
-type Orderer interface {
-	Controller
-	// Made is called when a new thread exists: Ask(AtStart) follows when it has a core.
-	Made(g *Gate, t arch.ThreadID)
-}
-
-// A ScheduleController is a Controller that records or enforces schedules.
-type ScheduleController interface {
-	Controller
-	// Schedules reports whether it is asked about calls of malloc and its kin (event.OpAllocate)
-	// and about returns of the routines that threads were created for (event.OpThreadReturn).
-	Schedules() bool
-}
-
-// A HeapController is a Controller that hears when threads are in a function of an allocator.
-type HeapController interface {
-	Controller
-	// CountsHeap reports whether Allocates is to be called.
-	CountsHeap() bool
-	// Allocates is called when a thread that has retired the given number of instructions enters
-	// such a function, or has left it.
-	Allocates(t arch.ThreadID, instructions uint64, inside bool)
-}
-
-// A Stopper is a Controller that stops threads at instructions.
-type Stopper interface {
-	// Points returns the addresses of the instructions before which threads are most often stopped
-	// exactly.
-	Points() []arch.Addr
-	// Left returns how far a thread that has retired done instructions may run until
+	MayRun(t arch.ThreadID, instructions uint64) bool
+	// HoldsSignals reports whether signals are withheld from a thread that is about to run, unless
+	// the controller delivers them itself (Deliver): those that have a handler or kill, and that no
+	// instruction of the thread itself has caused.
+	HoldsSignals(t arch.ThreadID) bool
+	// StopDistance returns how far a thread that has retired done instructions may run until
 	// AtInstruction: soon instructions and to the end of their block, or exactly instructions, and
-	// then the given number of memory accesses of the next one. The greatest number means no limit.
-	Left(t arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8)
-	// Reached is called at the end of a quantum with the number of instructions that its thread has
-	// retired.
-	Reached(g *Gate, t arch.ThreadID, done uint64)
+	// then the given number of memory accesses of the next one. NoStop means no limit.
+	StopDistance(t arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8)
 }
 
-// An Arriver is a Controller that is asked about threads wherever they reach certain instructions
-// (AtAddress).
-type Arriver interface {
-	// Addresses returns the addresses of the instructions; if it returns none, Arrive is not called.
-	Addresses() []arch.Addr
+// NoStop is the number of instructions that StopDistance returns for no limit.
+const NoStop = math.MaxUint64
+
+// Needs is what a Controller wants of the machine besides the calls that every controller gets. The
+// zero value is nothing.
+type Needs struct {
+	// The kinds of events that Observe is called for: see the ThreadEvents of these names. With
+	// HandlerReturns the controller is not asked about the system calls that end handlers. Creations
+	// also has it asked about a thread that was woken (AtWake) before the thread checks again
+	// whether its wait is over.
+	Signals, HandlerReturns, Kills, Atomics, Allocations, Creations bool
+	// MayRun, SignalHolds and Stops have the methods MayRun, HoldsSignals and StopDistance called.
+	// Stops adds the event QuantumEnded.
+	MayRun, SignalHolds, Stops bool
+	// SchedulePoints has the controller asked about calls of malloc and its kin (event.OpAllocate)
+	// and about returns of the routines that threads were created for (event.OpThreadReturn), as
+	// those need that record or enforce schedules.
+	SchedulePoints bool
+	// WholeOperations keeps signals that have a handler or kill, and that no instruction of the
+	// thread itself has caused, from threads that are in an operation and do not wait in it.
+	WholeOperations bool
+	// StopPoints are the addresses of the instructions before which threads are most often stopped
+	// exactly (StopDistance). They are read when the machine is built.
+	StopPoints []arch.Addr
+	// Addresses are those of the instructions at which threads are asked about (AtAddress), in
+	// ascending order. They are read when the machine is built.
+	Addresses []arch.Addr
+}
+
+// EventKind is the kind of a ThreadEvent.
+type EventKind uint8
+
+const (
+	// SignalDelivered is when a thread gets a signal of any kind, ThreadEvent.Signal (Needs.Signals).
+	SignalDelivered EventKind = iota + 1
+	// HandlerReturned is when a thread has returned from its signal handler (Needs.HandlerReturns).
+	HandlerReturned
+	// SignalSent is when a thread sends a signal to another within an operation (Needs.Kills).
+	SignalSent
+	// AtomicExecuted is after an atomic instruction that was asked about (AtAtomic);
+	// ThreadEvent.Sync is its effect (Needs.Atomics).
+	AtomicExecuted
+	// AllocatorEntered and AllocatorLeft enclose the functions of an allocator (Needs.Allocations).
+	AllocatorEntered
+	AllocatorLeft
+	// ThreadCreated is when a new thread exists: Ask(AtStart) follows when it has a core
+	// (Needs.Creations).
+	ThreadCreated
+	// QuantumEnded is at the end of a thread's quantum (Needs.Stops).
+	QuantumEnded
+)
+
+// A ThreadEvent is what Controller.Observe is called for.
+type ThreadEvent struct {
+	Kind   EventKind
+	Thread arch.ThreadID
+	// Instructions is the number of instructions that the thread has retired. SignalSent and
+	// ThreadCreated have none.
+	Instructions uint64
+	// Signal and Sync describe events of some kinds, and are valid during the call only.
+	Signal *event.Signal
+	Sync   *event.Sync
 }
 
 // Pass is a Controller that lets every thread continue.
 type Pass struct{}
 
-// Ask implements Controller, and so do the other methods.
+// Needs implements Controller, and so do the other methods.
+func (Pass) Needs() Needs                                      { return Needs{} }
 func (Pass) Ask(*Gate, *SyncPoint) bool                        { return true }
 func (Pass) Called(*Gate, arch.ThreadID, uint64)               {}
 func (Pass) Blocked(*Gate, arch.ThreadID, bool)                {}
@@ -210,3 +203,9 @@ func (Pass) Exited(*Gate, arch.ThreadID)                       {}
 func (Pass) Stepped(*Gate, arch.ThreadID, uint64, arch.Cycles) {}
 func (Pass) Budget(arch.ThreadID) uint64                       { return 0 }
 func (Pass) Stuck(*Gate)                                       {}
+func (Pass) Observe(*Gate, ThreadEvent)                        {}
+func (Pass) MayRun(arch.ThreadID, uint64) bool                 { return true }
+func (Pass) HoldsSignals(arch.ThreadID) bool                   { return false }
+func (Pass) StopDistance(arch.ThreadID, uint64) (soon, exactly uint64, accesses uint8) {
+	return NoStop, NoStop, 0
+}

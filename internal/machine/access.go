@@ -51,7 +51,7 @@ func (m *Machine) CarriedOut() uint64 {
 
 // IsControlled reports whether a controller decides when threads pass their synchronization
 // operations.
-func (m *Machine) IsControlled() bool { return m.state.gating != nil }
+func (m *Machine) IsControlled() bool { return m.state.control != nil }
 
 // InOperation reports whether a thread is in a synchronization operation, in a run in which
 // operations are recognized.

@@ -80,32 +80,17 @@ func (m *Machine) newEnforcer() (sched.Controller, error) {
 	return plan.Enforcer(o), nil
 }
 
-// obey ends the run, or lets it go on by itself, when the controller is at its
-// end.
-func (m *Machine) obey() {
-	g := m.state.gating
-	switch v := g.gate.Verdict(); {
-	case v == sched.Controlling || g.obeyed:
-		return
-	case v == sched.Ended && !m.done && !m.state.kernel.Done():
-		m.end(OutcomeDiverged)
-	}
-	g.obeyed = true
-	m.state.ignoreFutexTimeouts(false)
-	m.state.holdAllSignals(false)
-}
-
 // enforcement is what became of the schedule.
 func (m *Machine) enforcement() *ScheduleResult {
-	g := m.state.gating
-	if g == nil {
+	c := m.state.control
+	if c == nil {
 		return nil
 	}
-	e := g.as.follows
+	e := c.enforcer
 	if e == nil {
 		return nil
 	}
-	r := &ScheduleResult{Followed: e.Complete(), Counts: e.Counts(), Gate: g.gate.Counts()}
+	r := &ScheduleResult{Followed: e.Complete(), Counts: e.Counts(), Gate: c.gate.Counts()}
 	r.Reason, r.Position = e.Why()
 	if !r.Followed && r.Reason == "" {
 		r.Reason, r.Position = e.Short()
@@ -136,13 +121,13 @@ func (m *Machine) shown() (seed uint64, cores int) {
 	return m.config.Seed, m.config.Cores
 }
 
-// show has the guest's clocks show a thread the time of the schedule.
-func (m *Machine) show(t arch.ThreadID) {
-	g := m.state.gating
-	if g == nil {
+// showScheduleTime has the guest's clocks show a thread the time of the schedule.
+func (m *Machine) showScheduleTime(t arch.ThreadID) {
+	c := m.state.control
+	if c == nil {
 		return
 	}
-	e := g.as.follows
+	e := c.enforcer
 	if e == nil {
 		return
 	}
@@ -159,7 +144,7 @@ func (m *Machine) show(t arch.ThreadID) {
 func (m *Machine) setCore(core arch.CoreID, t arch.ThreadID) {
 	now := m.state.cluster.Now(core)
 	if m.state.clock.oneCore {
-		core, now = 0, m.state.gating.thread(t).cycles
+		core, now = 0, m.state.control.thread(t).cycles
 	}
 	m.cpu.SetCore(core, now)
 }

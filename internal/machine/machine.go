@@ -62,7 +62,7 @@ type state struct {
 	digest    *digest
 	recording *recording
 	stores    memmodel.StoreBuffer
-	gating    *gating // nil unless threads are controlled
+	control   *control // nil unless threads are controlled
 	// interrupted are the threads that are inside an instruction.
 	interrupted interrupted
 }
@@ -74,7 +74,7 @@ type coreClock struct {
 	now      arch.Cycles
 	latest   arch.Cycles        // that the kernel was told
 	recorder *recorder.Recorder // nil unless the run is recorded
-	gating   *gating            // nil unless threads are controlled
+	control  *control           // nil unless threads are controlled
 	oneCore  bool               // the guest sees every thread on core 0
 	mhz      uint64             // cycles of a microsecond
 	ordered  bool               // a policy or a schedule orders operations
@@ -85,7 +85,7 @@ type coreClock struct {
 
 func (c *coreClock) Ready(t arch.ThreadID) {
 	c.cluster.Ready(t, c.now)
-	c.gating.wake(t)
+	c.control.noteReady(t)
 	if c.recorder != nil {
 		c.recorder.Ready(t)
 	}
@@ -93,12 +93,12 @@ func (c *coreClock) Ready(t arch.ThreadID) {
 
 func (c *coreClock) Block(t arch.ThreadID) {
 	c.cluster.Block(t)
-	c.gating.block(t)
+	c.control.noteBlocked(t)
 }
 
 func (c *coreClock) Exit(t arch.ThreadID) {
 	c.cluster.Exit(t)
-	c.gating.exit(t)
+	c.control.noteExited(t)
 	if c.recorder != nil {
 		c.recorder.Gone(t)
 	}
@@ -179,10 +179,10 @@ func (m *Machine) build() (err error) {
 	m.host.noteFault = m.recordFault
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster, mhz: uint64(c.Costs.MHz), ordered: dmt.OrdersOperations(c.Sched.Policy)}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
-	if s.gating, err = m.newGating(); err != nil {
+	if s.control, err = m.newControl(); err != nil {
 		return err
 	}
-	s.clock.gating, s.clock.oneCore = s.gating, m.with.oneCore || c.Enforce != nil
+	s.clock.control, s.clock.oneCore = s.control, m.with.oneCore || c.Enforce != nil
 	s.clock.ordered = s.clock.ordered || c.Enforce != nil
 	if err := m.bufferStores(); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (m *Machine) build() (err error) {
 			return err
 		}
 	}
-	if err := cmp.Or(m.record(), m.setPoints()); err != nil {
+	if err := cmp.Or(m.record(), m.setStopPoints()); err != nil {
 		return err
 	}
 	observer := &watcher{s.digest, s.recording}
@@ -298,7 +298,7 @@ func (m *Machine) Step() {
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
-		m.settleStuck(arch.NoThread, arch.NoCore, arch.Stop{})
+		m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
 	case sched.Idle:
 		m.end(OutcomeDeadlock)
 		return
@@ -328,20 +328,20 @@ func (m *Machine) run(slice sched.Quantum) Reaction {
 	m.setTime(slice.Core)
 	t := s.kernel.Task(slice.Thread)
 	s.digest.turn(slice.Thread)
-	s.gating.keepSignals(s.override, t)
+	s.control.withholdSignals(s.override, t)
 	m.completeInstructions(slice.Core, t)
 	if t.HasKernelWork() {
-		m.show(slice.Thread)
+		m.showScheduleTime(slice.Thread)
 	}
-	if m.calls(t) || !m.wakes(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.begins(t) {
+	if m.runPendingSyscall(t) || !m.askOnWake(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.askOnResume(t) {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
-		m.settleStuck(slice.Thread, slice.Core, arch.Stop{})
+		m.resolveStall(slice.Thread, slice.Core, arch.Stop{})
 		return Proceed
 	}
 	stepped := t.IsStepped() && !s.interrupted.completes(t.ID())
 	if stepped && !t.AtInstruction() {
 		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
-		m.settleStuck(slice.Thread, slice.Core, arch.Stop{})
+		m.resolveStall(slice.Thread, slice.Core, arch.Stop{})
 		return Proceed
 	}
 	stop, reaction := m.execute(slice, t)
@@ -359,11 +359,11 @@ func (m *Machine) run(slice sched.Quantum) Reaction {
 	if m.changesMemory(t, stop) {
 		m.completeAllStores()
 	}
-	m.handle(t, stop)
+	m.handleStop(t, stop)
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
 	s.cluster.Charge(slice.Core, cost)
-	m.settleStuck(slice.Thread, slice.Core, stop)
+	m.resolveStall(slice.Thread, slice.Core, stop)
 	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
 		m.end(OutcomeLimit)
 	}
@@ -375,8 +375,8 @@ func (m *Machine) runEngine(slice sched.Quantum, t *kernel.Task) (arch.Stop, Rea
 	s := m.state
 	m.setCore(slice.Core, t.ID())
 	s.recording.run(t)
-	s.gating.returned(m, t)
-	if s.gating.stops(t.ID()) {
+	m.askAfterOperation(t)
+	if s.control.endsQuantum(t.ID()) {
 		return arch.Stop{Reason: arch.StopBreakpoint}, Proceed
 	}
 	if m.engineStarts(t) == AbandonQuantum {
@@ -407,14 +407,14 @@ func (m *Machine) runEngine(slice sched.Quantum, t *kernel.Task) (arch.Stop, Rea
 // ResumeEngine if the slice continues, and Proceed if it is over.
 func (m *Machine) afterEngineStop(slice sched.Quantum, t *kernel.Task, stop arch.Stop) Reaction {
 	m.state.recording.stopped(t, stop)
-	m.atomic(t, stop)
+	m.askAtAtomic(t, stop)
 	if r := m.engineStopped(t, stop); r != Proceed {
 		return r
 	}
 	switch stop.Reason {
 	case arch.StopLog, arch.StopBreakpoint:
-		m.state.gating.arrived(m, t, stop)
-		if !m.state.gating.stops(t.ID()) && !(stop.Reason == arch.StopLog && m.isCut()) {
+		m.askAtBreakpoint(t, stop)
+		if !m.state.control.endsQuantum(t.ID()) && !(stop.Reason == arch.StopLog && m.isCut()) {
 			return ResumeEngine
 		}
 	case arch.StopPause:
@@ -482,7 +482,7 @@ func (m *Machine) limit(slice sched.Quantum) arch.Limit {
 			l.Instructions, l.Exact = left, true
 		}
 	}
-	m.state.gating.budget(slice.Thread, &l)
+	m.state.control.limitQuantum(slice.Thread, &l)
 	return l
 }
 

@@ -69,7 +69,7 @@ func (m *Machine) record() error {
 		s.recording.steps = replay.NewTracker(c.Cores)
 	}
 	if c.Record == nil {
-		return m.gateOnly()
+		return m.watchUnrecorded()
 	}
 	m.trace = trace.NewWriter(c.Record.To)
 	if err := m.trace.Manifest(m.manifest()); err != nil {
@@ -92,8 +92,8 @@ func (m *Machine) observe(parts []recorder.Recording) {
 	s := m.state
 	s.recording.rec = recorder.New(m.trace, m.cpu, m.config.Cores, parts...)
 	s.clock.recorder = s.recording.rec
-	if s.gating != nil {
-		s.gating.recorder = s.recording.rec
+	if s.control != nil {
+		s.control.recorder = s.recording.rec
 	}
 }
 

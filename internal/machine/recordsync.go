@@ -36,11 +36,11 @@ func (c *SyncRecord) operations() []syncops.Custom {
 func (m *Machine) recordSync() ([]recorder.Recording, error) {
 	c := m.config.Record.Sync
 	if c == nil {
-		return m.gates()
+		return m.recognizeControlled()
 	}
 	with := *c
-	with.Custom, with.Atomics = m.customSync(), c.Atomics || m.asksAtomics()
-	return m.recognize(m.trace, &with)
+	with.Custom, with.Atomics = m.customSync(), c.Atomics || m.asksAtAtomics()
+	return m.recognizeOperations(m.trace, &with)
 }
 
 // customSync are the operations besides the known ones, each once: those that are
@@ -59,56 +59,54 @@ func (m *Machine) customSync() []syncops.Custom {
 	return list
 }
 
-// recognize sets up the recognition of synchronization operations, for a trace,
-// if there is one, and for those who control them.
-func (m *Machine) recognize(to *trace.Writer, c *SyncRecord) ([]recorder.Recording, error) {
-	g := m.state.gating
+// recognizeOperations sets up the recognition of synchronization operations, for a trace if
+// there is one, and for the controller.
+func (m *Machine) recognizeOperations(to *trace.Writer, r *SyncRecord) ([]recorder.Recording, error) {
+	c := m.state.control
+	config := syncops.Config{Custom: r.operations(), Atomics: r.Atomics, Open: m.openSymbols, Breakpoints: m.breakpoints}
 	var gate syncops.Gate
-	if g != nil {
-		gate = g
-	}
-	config := syncops.Config{Custom: c.operations(), Atomics: c.Atomics, Open: m.openSymbols, TellHeap: g.countsHeap(), Schedules: g.schedules()}
-	config.Breakpoints = m.breakpoints
-	if g != nil {
-		config.Breakpoints = append(slices.Clone(config.Breakpoints), g.watched...)
+	if c != nil {
+		gate = c
+		config.TellHeap, config.Schedules = c.needs.Allocations, c.needs.SchedulePoints
+		config.Breakpoints = slices.Concat(m.breakpoints, c.needs.Addresses)
 	}
 	v, err := syncops.NewRecording(to, m.cpu, config, gate)
 	if err != nil {
 		return nil, err
 	}
 	m.state.recording.syncs = v
-	if m.asksAtomics() {
+	if m.asksAtAtomics() {
 		m.cpu.GateAtomics()
 	}
-	if g == nil {
+	if c == nil {
 		return []recorder.Recording{v}, nil
 	}
-	g.syncs = v
-	return []recorder.Recording{v, g}, nil
+	c.syncs = v
+	return []recorder.Recording{v, c}, nil
 }
 
-// gates sets up the recognition of operations that are controlled and not
+// recognizeControlled sets up the recognition of operations that are controlled and not
 // recorded.
-func (m *Machine) gates() ([]recorder.Recording, error) {
-	if m.state.gating == nil {
+func (m *Machine) recognizeControlled() ([]recorder.Recording, error) {
+	if m.state.control == nil {
 		return nil, nil
 	}
-	return m.recognize(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtomics()})
+	return m.recognizeOperations(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtAtomics()})
 }
 
-// gateOnly sets up what controls a run that is not recorded.
-func (m *Machine) gateOnly() error {
+// watchUnrecorded sets up what watches or controls a run that is not recorded.
+func (m *Machine) watchUnrecorded() error {
 	if len(m.breakpoints) > 0 {
 		m.cpu.SetBreakpoints(m.breakpoints)
 	}
-	parts, err := m.gates()
+	parts, err := m.recognizeControlled()
 	if parts = append(m.watching, parts...); err == nil && len(parts) > 0 {
 		m.observe(parts)
 	}
 	return err
 }
 
-// recognition is what Result.SyncRecognition says.
+// recognition returns Result.SyncRecognition.
 func (r *recording) recognition() string {
 	if r.syncs == nil {
 		return ""

@@ -101,7 +101,7 @@ func (m *Machine) manifest() manifest {
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce,
 	}
-	if m.state.gating != nil {
+	if m.state.control != nil {
 		out.CustomSync = m.customSync()
 	}
 	if len(c.Hidden) > 0 {

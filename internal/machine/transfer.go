@@ -58,13 +58,13 @@ func (m *Machine) Adopt(s *Snapshot) *Snapshot {
 }
 
 // SetController replaces the controller of a run that has one.
-func (m *Machine) SetController(c sched.Controller) { m.state.gating.control(c) }
+func (m *Machine) SetController(c sched.Controller) { m.state.control.setController(c) }
 
 // Gate is where the controller of the run holds threads.
-func (m *Machine) Gate() *sched.Gate { return &m.state.gating.gate }
+func (m *Machine) Gate() *sched.Gate { return &m.state.control.gate }
 
 // ApplyVerdict carries out what the controller has decided outside of a quantum.
-func (m *Machine) ApplyVerdict() { m.settle(arch.NoThread, arch.NoCore, arch.Stop{}) }
+func (m *Machine) ApplyVerdict() { m.applyVerdict(arch.NoThread, arch.NoCore, arch.Stop{}) }
 
 // SetTimeToMakespan has what the kernel does next happen at the time of the core whose clock
 // is the furthest.

@@ -35,7 +35,7 @@ func NewFirstCome() *FirstCome {
 func (f *FirstCome) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	switch v.Kind {
 	case sched.AtStart:
-		return f.May(v.Thread, v.Instructions) // a thread does not begin before it is made
+		return f.MayRun(v.Thread, v.Instructions) // a thread does not begin before it is made
 	case sched.AtEnter, sched.AtCall, sched.AtWake:
 		if v.Kind == sched.AtWake && f.waits[v.Thread] == 0 {
 			return true
@@ -47,11 +47,10 @@ func (f *FirstCome) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	return true
 }
 
-// Schedules implements ScheduleController.
-func (f *FirstCome) Schedules() bool { return f.schedules }
-
-// KeepsSignals implements SignalKeeper.
-func (f *FirstCome) KeepsSignals() {}
+// Needs implements Controller.
+func (f *FirstCome) Needs() sched.Needs {
+	return sched.Needs{MayRun: true, WholeOperations: true, SchedulePoints: f.schedules}
+}
 
 // requestTurn takes the turn, or queues for it.
 func (f *FirstCome) requestTurn(t arch.ThreadID) bool {
@@ -103,8 +102,8 @@ func (f *FirstCome) passTurn(g *sched.Gate) {
 	f.apart = f.apart[:0]
 }
 
-// May implements Pauser.
-func (f *FirstCome) May(t arch.ThreadID, _ uint64) bool {
+// MayRun implements Controller.
+func (f *FirstCome) MayRun(t arch.ThreadID, _ uint64) bool {
 	if f.busy == arch.NoThread || f.busy == t {
 		return true
 	}

@@ -124,8 +124,15 @@ func (c *turnController) threadOf(id arch.ThreadID) *turnThread {
 	return t
 }
 
-// Made implements Orderer.
-func (c *turnController) Made(g *sched.Gate, id arch.ThreadID) { c.Woken(g, id) }
+// Needs implements Controller: a new thread gets its place in the order at once.
+func (c *turnController) Needs() sched.Needs { return sched.Needs{Creations: true} }
+
+// Observe implements Controller.
+func (c *turnController) Observe(g *sched.Gate, e sched.ThreadEvent) {
+	if e.Kind == sched.ThreadCreated {
+		c.Woken(g, e.Thread)
+	}
+}
 
 // Woken implements Controller.
 func (c *turnController) Woken(g *sched.Gate, id arch.ThreadID) {
@@ -161,14 +168,19 @@ func (c *turnController) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 // count: their number depends on the allocations of other threads meanwhile.
 type kendoController struct{ *turnController }
 
-// CountsHeap implements HeapController.
-func (c *kendoController) CountsHeap() bool { return true }
+// Needs implements Controller.
+func (c *kendoController) Needs() sched.Needs { return sched.Needs{Creations: true, Allocations: true} }
 
-// Allocates implements HeapController.
-func (c *kendoController) Allocates(id arch.ThreadID, instructions uint64, inside bool) {
-	t := c.threadOf(id)
-	c.countInstructions(t, instructions)
-	t.heap = inside
+// Observe implements Controller.
+func (c *kendoController) Observe(g *sched.Gate, e sched.ThreadEvent) {
+	switch e.Kind {
+	case sched.AllocatorEntered, sched.AllocatorLeft:
+		t := c.threadOf(e.Thread)
+		c.countInstructions(t, e.Instructions)
+		t.heap = e.Kind == sched.AllocatorEntered
+	default:
+		c.turnController.Observe(g, e)
+	}
 }
 
 // countInstructions notes how many instructions a thread has retired.

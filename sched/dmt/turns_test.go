@@ -71,7 +71,9 @@ func newGated(policy string, o sched.Options, scripts ...[]gatedOp) *gatedMachin
 	return m
 }
 
-func (m *gatedMachine) woken(i int) { m.c.(sched.Orderer).Made(&m.gate, id(i)) }
+func (m *gatedMachine) woken(i int) {
+	m.c.Observe(&m.gate, sched.ThreadEvent{Kind: sched.ThreadCreated, Thread: id(i)})
+}
 
 // able lists the threads that can run.
 func (m *gatedMachine) able() (list []int) {

@@ -102,6 +102,30 @@ type Enforcer struct {
 	counts  Counts
 }
 
+// Needs implements Controller. A portable schedule has its constraints at addresses, and may leave
+// out the operations of allocators.
+func (e *Enforcer) Needs() sched.Needs {
+	n := sched.Needs{Signals: true, Stops: true}
+	if s := e.plan.s; s.Portable {
+		n.Allocations, n.Addresses = s.Allocators, e.addresses()
+	} else {
+		n.SchedulePoints, n.StopPoints = s.Allocators, e.plan.frequentStops()
+	}
+	return n
+}
+
+// Observe implements Controller.
+func (e *Enforcer) Observe(g *sched.Gate, x sched.ThreadEvent) {
+	switch x.Kind {
+	case sched.SignalDelivered:
+		e.noteSignal(g, x.Signal)
+	case sched.AllocatorEntered, sched.AllocatorLeft:
+		e.noteAllocator(x.Thread, x.Kind == sched.AllocatorEntered)
+	case sched.QuantumEnded:
+		e.passActionsUntil(g, x.Thread, x.Instructions)
+	}
+}
+
 // Counts is the work of an Enforcer.
 type Counts struct {
 	// Operations and Constraints are the numbers that were enforced; Waited and Stalled are the
@@ -231,7 +255,7 @@ func (e *Enforcer) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 		return true
 	}
 	e.threads[n].total = v.Instructions
-	if e.Reached(g, v.Thread, v.Instructions); e.left != "" {
+	if e.passActionsUntil(g, v.Thread, v.Instructions); e.left != "" {
 		return true
 	}
 	switch v.Kind {

@@ -75,9 +75,6 @@ func (e *Enforcer) enterOperation(g *sched.Gate, n int, v *sched.SyncPoint) bool
 	return e.requestTurn(g, n, sched.AtEnter, position)
 }
 
-// Schedules implements ScheduleController.
-func (e *Enforcer) Schedules() bool { return e.plan.s.Allocators && !e.plan.s.Portable }
-
 // enterAllocation handles a thread that calls malloc or its kin: some of the calls are
 // operations.
 func (e *Enforcer) enterAllocation(g *sched.Gate, n, position int, o *event.Operation) bool {
@@ -273,7 +270,7 @@ func (e *Enforcer) completeOperation(g *sched.Gate, n int) {
 	if e.leaveIfMissed(g, n) {
 		return
 	}
-	if soon, exactly, _ := e.Left(t.id, t.total); soon != anyNumber || exactly != anyNumber {
+	if soon, exactly, _ := e.StopDistance(t.id, t.total); soon != anyNumber || exactly != anyNumber {
 		g.Cut()
 	}
 	e.advanceTurn(g)

@@ -2,23 +2,14 @@ package enforce
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// Points implements Stopper.
-func (e *Enforcer) Points() []arch.Addr {
-	if e.plan.s.Portable {
-		return nil // they are breakpoints
-	}
-	return e.plan.frequentStops()
-}
-
 const (
-	anyNumber = math.MaxUint64
+	anyNumber = sched.NoStop
 	// lookAhead is the greatest number of posts without a waiter that a thread passes before it
 	// stops. longestRun is more than the length of any block, by which a thread may run past a
 	// place where it is to stop soon.
@@ -26,10 +17,10 @@ const (
 	longestRun = 1 << 16
 )
 
-// Left implements Stopper. A thread stops exactly where it has to wait, and soon where it hands a
+// StopDistance implements Controller. A thread stops exactly where it has to wait, and soon where it hands a
 // turn to another thread. The other instructions that it has passed are accounted for at the end of
 // its quantum.
-func (e *Enforcer) Left(id arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
+func (e *Enforcer) StopDistance(id arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
 	soon, exactly = anyNumber, anyNumber
 	n, ok := e.numberOf(id)
 	if !ok || e.left != "" {
@@ -79,8 +70,8 @@ func (e *Enforcer) endsQuantum(a *action) bool {
 	return position == e.next && (t.held && t.waiting == forTurn || t.blocked)
 }
 
-// Reached implements Stopper.
-func (e *Enforcer) Reached(g *sched.Gate, id arch.ThreadID, done uint64) {
+// passActionsUntil handles the actions of a thread that has retired done instructions.
+func (e *Enforcer) passActionsUntil(g *sched.Gate, id arch.ThreadID, done uint64) {
 	if n, ok := e.numberOf(id); ok && e.left == "" && !e.plan.s.Portable {
 		e.passActions(g, n, done)
 	}

@@ -13,11 +13,8 @@ import (
 // instructions of constraints after other numbers of instructions than the recorded ones, so the
 // arrivals at each instruction are counted.
 
-// Addresses implements Arriver.
-func (e *Enforcer) Addresses() []arch.Addr {
-	if !e.plan.s.Portable {
-		return nil
-	}
+// addresses returns the addresses of the instructions of a portable schedule's constraints.
+func (e *Enforcer) addresses() []arch.Addr {
 	var all []arch.Addr
 	for _, list := range e.plan.actions {
 		for i := range list {
@@ -114,7 +111,7 @@ func (e *Enforcer) completeCrossing(g *sched.Gate, n int, v *sched.SyncPoint) {
 	}
 }
 
-// remainingPortable is Left for a schedule for other inputs: instructions of constraints are
+// remainingPortable is StopDistance for a schedule for other inputs: instructions of constraints are
 // found by AtAddress, and where a thread ended by its number of instructions.
 func (e *Enforcer) remainingPortable(n int, done uint64) uint64 {
 	t := &e.threads[n]
@@ -141,13 +138,9 @@ func (p *Plan) hasNoPosition(c *event.Syscall) bool {
 	return p.s.Portable && MovesData(c.Number) && slices.Contains(p.s.Free, int64(int32(c.Args[0])))
 }
 
-// CountsHeap implements HeapController, for portable schedules that leave out the operations of
-// allocators.
-func (e *Enforcer) CountsHeap() bool { return e.plan.s.Portable && e.plan.s.Allocators }
-
-// Allocates implements HeapController.
-func (e *Enforcer) Allocates(id arch.ThreadID, _ uint64, inside bool) {
-	if n, ok := e.numberOf(id); ok && e.CountsHeap() {
+// noteAllocator notes that a thread enters a function of an allocator, or leaves it.
+func (e *Enforcer) noteAllocator(id arch.ThreadID, inside bool) {
+	if n, ok := e.numberOf(id); ok {
 		e.threads[n].heap = inside
 	}
 }

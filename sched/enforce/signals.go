@@ -16,8 +16,8 @@ func isInterruption(o *event.Operation) bool {
 	return o != nil && o.Part == event.SignalPart && o.Result == event.Interrupted
 }
 
-// Signalled implements SignalController.
-func (e *Enforcer) Signalled(g *sched.Gate, s *event.Signal) {
+// noteSignal handles a signal that a thread has got.
+func (e *Enforcer) noteSignal(g *sched.Gate, s *event.Signal) {
 	n, ok := e.numberOf(s.Thread)
 	if !ok || e.left != "" || !e.isActing(n) {
 		return

@@ -53,9 +53,9 @@ func (r *Recorder) setExiting(g *sched.Gate, n int, on bool) {
 	}
 }
 
-// Atomic implements AtomicController. It does not count as progress: a thread may wait by atomic
+// completeAtomic handles an atomic instruction that a thread has executed. It does not count as progress: a thread may wait by atomic
 // instructions for an event that never happens.
-func (r *Recorder) Atomic(g *sched.Gate, e *event.Sync) {
+func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync) {
 	n, ok := r.byID[e.Thread]
 	if !ok {
 		return
@@ -74,8 +74,8 @@ func (r *Recorder) Atomic(g *sched.Gate, e *event.Sync) {
 	r.closing = r.closing || r.atomicCount > maxAtomics
 }
 
-// Atomic implements AtomicController.
-func (f *Replayer) Atomic(g *sched.Gate, e *event.Sync) {
+// completeAtomic handles an atomic instruction that a thread has executed.
+func (f *Replayer) completeAtomic(g *sched.Gate, e *event.Sync) {
 	n, ok := f.byID[e.Thread]
 	if !ok {
 		return

@@ -37,8 +37,8 @@ func (r *Recorder) resumeCancelled(g *sched.Gate, id arch.ThreadID) {
 	}
 }
 
-// Kills implements KillController.
-func (r *Recorder) Kills(id arch.ThreadID) {
+// noteSentSignal notes that a thread sends a signal to another within an operation.
+func (r *Recorder) noteSentSignal(id arch.ThreadID) {
 	if n, ok := r.byID[id]; ok {
 		r.threads[n].cancel.sentSignal = true
 	}

@@ -113,8 +113,8 @@ func (f *Replayer) Woken(_ *sched.Gate, id arch.ThreadID) {
 	}
 }
 
-// May implements Pauser.
-func (f *Replayer) May(id arch.ThreadID, _ uint64) bool {
+// MayRun implements Controller.
+func (f *Replayer) MayRun(id arch.ThreadID, _ uint64) bool {
 	n, ok := f.byID[id]
 	if !ok || !f.threads[n].stopsEarly {
 		return true

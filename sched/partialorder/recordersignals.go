@@ -18,10 +18,7 @@ import (
 
 func (t *recordedThread) inCall() bool { return inCall(t.open) }
 
-// KeepsSignals implements SignalKeeper.
-func (r *Recorder) KeepsSignals() {}
-
-// HoldsSignals implements SignalHolder. A thread that was held before an operation which a signal
+// HoldsSignals implements Controller. A thread that was held before an operation which a signal
 // does not affect gets no signals in it, since they would have to come before.
 func (r *Recorder) HoldsSignals(id arch.ThreadID) bool {
 	n, ok := r.byID[id]
@@ -65,8 +62,8 @@ func (t *recordedThread) staysInHandler() bool {
 	return t.signals.handlers > 0
 }
 
-// Handled implements HandlerController.
-func (r *Recorder) Handled(id arch.ThreadID, instructions uint64) {
+// noteHandlerReturn handles the return of a thread from its signal handler.
+func (r *Recorder) noteHandlerReturn(id arch.ThreadID, instructions uint64) {
 	if n, ok := r.byID[id]; ok {
 		t := r.threads[n]
 		t.signals.handlers, t.signals.handlerEnd = max(0, t.signals.handlers-1), instructions
@@ -74,9 +71,9 @@ func (r *Recorder) Handled(id arch.ThreadID, instructions uint64) {
 	}
 }
 
-// May implements Pauser. A thread that continues in an operation after a handler acts on the same
+// MayRun implements Controller. A thread that continues in an operation after a handler acts on the same
 // entities again.
-func (r *Recorder) May(id arch.ThreadID, instructions uint64) bool {
+func (r *Recorder) MayRun(id arch.ThreadID, instructions uint64) bool {
 	n, ok := r.byID[id]
 	if !ok {
 		return true
@@ -95,8 +92,8 @@ func (r *Recorder) May(id arch.ThreadID, instructions uint64) bool {
 	return r.continueAfterWait(n)
 }
 
-// Signalled implements SignalController.
-func (r *Recorder) Signalled(g *sched.Gate, e *event.Signal) {
+// noteSignal handles a signal that a thread has got.
+func (r *Recorder) noteSignal(g *sched.Gate, e *event.Signal) {
 	n, ok := r.byID[e.Thread]
 	if !ok || len(e.Info) == 0 {
 		return

@@ -1,8 +1,6 @@
 package partialorder
 
 import (
-	"math"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
@@ -11,7 +9,7 @@ import (
 // Signals in an epoch-parallel replica: a thread gets a signal only at its place in the order,
 // unless it has diverged.
 
-// HoldsSignals implements SignalHolder.
+// HoldsSignals implements Controller.
 func (f *Replayer) HoldsSignals(id arch.ThreadID) bool {
 	n, ok := f.byID[id]
 	return !ok || !f.threads[n].diverged
@@ -38,9 +36,9 @@ func (f *Replayer) nextIsInterruptedCall(n int) bool {
 		t.issuedAt-t.lastStepAt == steps[t.position].Place
 }
 
-// Handled implements HandlerController: after a handler a thread continues in its operation when it
-// is its turn.
-func (f *Replayer) Handled(id arch.ThreadID, _ uint64) {
+// noteHandlerReturn handles the return from a signal handler: the thread continues in its operation
+// when it is its turn.
+func (f *Replayer) noteHandlerReturn(id arch.ThreadID) {
 	if n, ok := f.byID[id]; ok {
 		t := f.threads[n]
 		t.stopsEarly = leaveHandler(&t.open)
@@ -129,8 +127,8 @@ func (f *Replayer) overwriteMemory(g *sched.Gate, n int) {
 	t.pendingWrites = nil
 }
 
-// Signalled implements SignalController.
-func (f *Replayer) Signalled(_ *sched.Gate, e *event.Signal) {
+// noteSignal handles a signal that a thread has got.
+func (f *Replayer) noteSignal(e *event.Signal) {
 	n, ok := f.byID[e.Thread]
 	if !ok || len(e.Info) == 0 {
 		return
@@ -156,17 +154,14 @@ func (f *Replayer) leaveRestartedCall(t *replayedThread) {
 	}
 }
 
-// Points implements Stopper.
-func (f *Replayer) Points() []arch.Addr { return nil }
-
-// Left implements Stopper: a thread stops where its next step is a signal.
-func (f *Replayer) Left(id arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
+// StopDistance implements Controller: a thread stops where its next step is a signal.
+func (f *Replayer) StopDistance(id arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {
 	if n, ok := f.byID[id]; ok {
 		if exactly, stops := f.instructionsToSignal(n, done); stops {
-			return math.MaxUint64, exactly, 0
+			return sched.NoStop, exactly, 0
 		}
 	}
-	return math.MaxUint64, math.MaxUint64, 0
+	return sched.NoStop, sched.NoStop, 0
 }
 
 // instructionsToSignal returns the number of instructions to the place where a thread gets a
@@ -179,6 +174,3 @@ func (f *Replayer) instructionsToSignal(n int, done uint64) (exactly uint64, sto
 	at := t.lastStepAt + f.logOf(n).Steps[t.position].Place
 	return at - min(at, done), true
 }
-
-// Reached implements Stopper.
-func (f *Replayer) Reached(*sched.Gate, arch.ThreadID, uint64) {}
