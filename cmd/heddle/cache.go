@@ -342,7 +342,7 @@ func (a *app) addRun(ctx context.Context, c machine.Config, f runFlags, store *c
 	if err != nil {
 		return err
 	}
-	if result.Outcome == outcomeTimeLimit {
+	if result.Outcome == machine.OutcomeTimeLimit {
 		a.say("%s", result.Message)
 		a.status = result.ExitCode
 		return nil

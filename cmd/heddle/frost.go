@@ -188,7 +188,7 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 		a.status = status
 		a.say("interrupted behind the last epoch that was committed")
 	}
-	if limit, reached := machine.ReachedTimeLimit(ctx); reached && r.Result.Outcome == outcomeTimeLimit {
+	if limit, reached := machine.ReachedTimeLimit(ctx); reached && r.Result.Outcome == machine.OutcomeTimeLimit {
 		a.status = machine.ExitTimeLimit
 		a.say("%v after the last epoch that was committed, which depends on the speed of the host", limit)
 	}

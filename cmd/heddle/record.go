@@ -244,15 +244,16 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		c.Control = peregrine.ControlConfig()
 		peregrine.BindNow(&c)
 	}
-	if err := f.schedule.apply(&c); err != nil {
+	plan, err := f.schedule.apply(&c)
+	if err != nil {
 		return nil, err
 	}
-	if e := c.Enforce; rec.output != "" && e != nil && e.Ready != nil {
-		if _, err := e.Ready(); err != nil {
-			return nil, err // and leave what has the trace's name alone
+	if rec.output != "" && plan != nil {
+		if _, err := plan(); err != nil {
+			return nil, err // before a file of the trace's name is replaced
 		}
 	}
-	result, err := a.recorded(limited, f, rec, c)
+	result, err := a.recorded(limited, f, rec, c, machine.WithPlan(plan))
 	if err != nil {
 		return nil, err
 	}
@@ -405,7 +406,7 @@ func (a *app) finishReplay(ctx context.Context, f runFlags, result *machine.Resu
 		}
 	}
 	a.status = result.ExitCode
-	if result.Outcome == outcomeInterrupted {
+	if result.Outcome == machine.OutcomeInterrupted {
 		if status, ok := interrupted(ctx); ok {
 			a.status = status
 		}

@@ -41,13 +41,6 @@ var (
 		"Leave out :rw (the guest can write all the same; its changes stay in the overlay and --export keeps them).")
 )
 
-// How a run can end besides "exit" (machine.Result.Outcome).
-const (
-	outcomeExit        = "exit"
-	outcomeInterrupted = "interrupted"
-	outcomeTimeLimit   = "time limit"
-)
-
 // runFlags are the flags of `heddle run` that do not configure the machine.
 type runFlags struct {
 	config, costs, stdin, summary, eventLog, export string
@@ -194,15 +187,15 @@ func (a *app) noteGivenUp(limited context.Context, result *machine.Result) {
 	if !a.gaveUp || result == nil {
 		return
 	}
-	result.Outcome = outcomeInterrupted
+	result.Outcome = machine.OutcomeInterrupted
 	if limit, reached := machine.ReachedTimeLimit(limited); reached {
-		result.Outcome, result.ExitCode, result.Message = outcomeTimeLimit, machine.ExitTimeLimit, limit.Error()+" while the program waited for its input or output"
+		result.Outcome, result.ExitCode, result.Message = machine.OutcomeTimeLimit, machine.ExitTimeLimit, limit.Error()+" while the program waited for its input or output"
 	}
 }
 
 // ended reports whether a run came to an end that does not depend on the host.
 func ended(result *machine.Result) bool {
-	return result.Outcome != outcomeInterrupted && result.Outcome != outcomeTimeLimit
+	return result.Outcome != machine.OutcomeInterrupted && result.Outcome != machine.OutcomeTimeLimit
 }
 
 // open is the job that flags and arguments are for, and its standard input.
@@ -266,15 +259,15 @@ func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, s
 	if f.strace {
 		c.Strace = a.stderr
 	}
-	if err := f.schedule.apply(&c); err != nil {
+	plan, err := f.schedule.apply(&c)
+	if err != nil {
 		return nil, err
 	}
 	var result *machine.Result
-	var err error
 	if f.cache.dir != "" {
 		result, err = a.carryOutCached(ctx, limited, c, f)
 	} else {
-		result, err = a.carryOut(limited, c, f.gdb)
+		result, err = a.carryOut(limited, c, f.gdb, machine.WithPlan(plan))
 	}
 	a.noteGivenUp(limited, result)
 	return result, err
@@ -295,13 +288,13 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		a.say("%s", s)
 	}
 	switch result.Outcome {
-	case outcomeExit:
-	case outcomeInterrupted:
+	case machine.OutcomeExit:
+	case machine.OutcomeInterrupted:
 		if status, ok := interrupted(ctx); ok {
 			a.status = status
 		}
 		a.say("interrupted after %d instructions", result.Instructions)
-	case outcomeTimeLimit:
+	case machine.OutcomeTimeLimit:
 		a.say("%s", result.Message)
 	default:
 		a.say("%s", result.Message)

@@ -107,27 +107,27 @@ func (f *scheduleFlags) words(flags *pflag.FlagSet) []string {
 	return words
 }
 
-// apply has a configuration follow the schedule, if one is named.
-func (f *scheduleFlags) apply(c *machine.Config) error {
+// apply has a configuration follow the schedule, if one is named. The function that it returns,
+// unless nil, is for machine.WithPlan.
+func (f *scheduleFlags) apply(c *machine.Config) (plan func() (*enforce.Plan, error), err error) {
 	if f.file == "" {
-		return nil
+		return nil, nil
 	}
 	if f.delays > 0 {
 		c.Sched.DelayRate = f.delays
 	}
 	file, err := peregrine.Load(f.file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if file.Schedule.Portable {
 		if why := tern.Admits(c, file); why != "" {
-			return errNotAdmitted.New(f.file, why)
+			return nil, errNotAdmitted.New(f.file, why)
 		}
 		tern.Enforce(c, file, f.options())
-		return nil
+		return nil, nil
 	}
-	peregrine.EnforceDeferred(c, file, f.file, f.options())
-	return nil
+	return peregrine.EnforceDeferred(c, file, f.file, f.options()), nil
 }
 
 // options say how a schedule is enforced.

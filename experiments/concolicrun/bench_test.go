@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -35,8 +34,8 @@ func BenchmarkConcolic(b *testing.B) {
 				c.Args = []string{"gawk", "BEGIN { for (i = 0; i < 300; i++) s += i * ARGV[1]; print s }", "12"}
 				c.Dir, c.Stdout, c.Stderr, c.Stdin = b.TempDir(), io.Discard, io.Discard, bytes.NewReader(nil)
 				r := concolicrun.New(concolicrun.Options{Args: c.Args, Env: c.Env, Choose: choose})
-				c.Record = &machine.Record{To: io.Discard, Watch: []recorder.Recording{r}}
-				if _, err := machine.Run(context.Background(), c); err != nil {
+				c.Record = &machine.Record{To: io.Discard}
+				if _, err := machine.Run(context.Background(), c, machine.WithRecordings(r)); err != nil {
 					b.Fatal(err)
 				}
 				if r.Err() != nil {
@@ -146,9 +145,9 @@ func symbolicTime(b *testing.B, line string) (*concolicrun.Recording, float64) {
 		return e.Source != event.InputEnv && !strings.Contains(e.Name, ".so") && (e.Source != event.InputArgs || e.Offset > 0)
 	}
 	r := concolicrun.New(concolicrun.Options{Args: c.Args, Env: c.Env, Choose: mine, Summaries: sym.DefaultSummaries(), Path: true})
-	c.Record = &machine.Record{To: io.Discard, Watch: []recorder.Recording{r}}
+	c.Record = &machine.Record{To: io.Discard}
 	before := processorTime(b)
-	result, err := machine.Run(context.Background(), c)
+	result, err := machine.Run(context.Background(), c, machine.WithRecordings(r))
 	after := processorTime(b)
 	if err != nil || result.ExitCode != 0 {
 		b.Fatalf("%s: %+v, %v", line, result, err)

@@ -105,8 +105,8 @@ func machineLog(t *testing.T, c machine.Config) (map[arch.ThreadID][]uint64, map
 	}
 	defer file.Close()
 	log := &instructionLog{t: t, log: map[arch.ThreadID][]uint64{}}
-	c.Record = &machine.Record{To: file, Memory: &recorder.MemoryConfig{}, Watch: []recorder.Recording{log}}
-	if _, err := machine.Run(context.Background(), c); err != nil {
+	c.Record = &machine.Record{To: file, Memory: &recorder.MemoryConfig{}}
+	if _, err := machine.Run(context.Background(), c, machine.WithRecordings(log)); err != nil {
 		t.Fatal(err)
 	}
 	return log.log, storedAccesses(t, file.Name())
@@ -212,8 +212,8 @@ func tracedRun(t *testing.T, c machine.Config) *blocktrace.Trace {
 	t.Helper()
 	f := concolicrun.New(concolicrun.Options{Args: c.Args, Env: c.Env, Choose: arguments, Summaries: sym.DefaultSummaries(), Path: true})
 	t.Cleanup(f.Close)
-	c.Record = &machine.Record{To: new(bytes.Buffer), Watch: []recorder.Recording{f}}
-	if _, err := machine.Run(context.Background(), c); err != nil {
+	c.Record = &machine.Record{To: new(bytes.Buffer)}
+	if _, err := machine.Run(context.Background(), c, machine.WithRecordings(f)); err != nil {
 		t.Fatal(err)
 	}
 	if f.Err() != nil {

@@ -83,7 +83,7 @@ type Recording struct {
 	files    map[string]map[string]fileFunction // of files
 }
 
-// New makes a Recording for machine.Record.Watch. It must be closed.
+// New makes a Recording for machine.WithRecordings. It must be closed.
 func New(o Options) *Recording {
 	r := &Recording{options: o, log: uc.NewMemoryBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
 	r.accesses = map[arch.ThreadID]*pendingAccesses{}

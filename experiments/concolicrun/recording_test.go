@@ -11,7 +11,6 @@ import (
 	sym "github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -41,9 +40,9 @@ func runWith(t *testing.T, set func(*concolicrun.Recording), choose func(*event.
 	t.Cleanup(f.Close)
 	set(f.Recording)
 	f.Executor.OnConstraint = func(k *sym.Constraint) { f.constraints = append(f.constraints, *k) }
-	c.Record = &machine.Record{To: io.Discard, Watch: []recorder.Recording{f.Recording}}
+	c.Record = &machine.Record{To: io.Discard}
 	var err error
-	if f.result, err = machine.Run(context.Background(), c); err != nil {
+	if f.result, err = machine.Run(context.Background(), c, machine.WithRecordings(f.Recording)); err != nil {
 		t.Fatal(err)
 	}
 	if f.Err() != nil {

@@ -7,16 +7,12 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/recorder"
 )
 
 var errDiverged = errs.Define("follow-not-the-recorded-run",
 	"the run of {file} cannot be followed: {how}",
 	"Repeated, the run is not the recorded one: heddle is of another version, or a file that the program read was changed.",
 	"Record the run again.")
-
-// diverged is the outcome of a replay that is not the recorded run.
-const diverged = "diverged"
 
 // Repeat replays the run of a stored trace and executes it concolically: threads and counts
 // of instructions are those of the trace's events. A function gives the options for the
@@ -25,20 +21,20 @@ const diverged = "diverged"
 // recorded run, or if the concolic execution fails.
 func Repeat(ctx context.Context, trace string, options func(*machine.Config) (Options, error)) (*Recording, error) {
 	var r *Recording
-	result, err := machine.RepeatTrace(ctx, trace, func(c *machine.Config) error {
+	result, err := machine.RepeatTrace(ctx, trace, func(c *machine.Config) ([]machine.Option, error) {
 		o, err := options(c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		o.Args, o.Env = c.Args, c.Env
 		r = New(o)
-		c.Record = &machine.Record{To: io.Discard, Watch: []recorder.Recording{r}}
-		return nil
+		c.Record = &machine.Record{To: io.Discard}
+		return []machine.Option{machine.WithRecordings(r)}, nil
 	})
 	if r == nil {
 		return nil, err
 	}
-	if err = cmp.Or(err, r.Err(), ctx.Err()); err == nil && result.Outcome == diverged {
+	if err = cmp.Or(err, r.Err(), ctx.Err()); err == nil && result.Outcome == machine.OutcomeDiverged {
 		err = errDiverged.New(trace, result.Message)
 	}
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -39,8 +38,8 @@ func TestSizes(t *testing.T) {
 	defer r.Close()
 	var terms []*symbolic.Expr
 	r.Executor.OnConstraint = func(k *sym.Constraint) { terms = append(terms, k.Expr) }
-	c.Record = &machine.Record{To: io.Discard, Watch: []recorder.Recording{r}}
-	if _, err := machine.Run(context.Background(), c); err != nil || r.Err() != nil {
+	c.Record = &machine.Record{To: io.Discard}
+	if _, err := machine.Run(context.Background(), c, machine.WithRecordings(r)); err != nil || r.Err() != nil {
 		t.Fatal(err, r.Err())
 	}
 	if out.String() != "2500 3 2500 2500\n" {

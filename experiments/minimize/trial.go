@@ -224,7 +224,7 @@ func endingText(r *machine.Result) string {
 	if r.Outcome == machine.OutcomeExit {
 		return "exit status 0"
 	}
-	return r.Outcome
+	return r.Outcome.String()
 }
 
 // Failure is how the recorded run failed.

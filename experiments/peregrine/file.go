@@ -143,27 +143,34 @@ func readText(path string) (string, error) {
 // Enforce sets a configuration up to follow a schedule. It fails if the schedule is
 // of another program, input or version. name is the file's, for the sentence.
 func Enforce(c *machine.Config, f *hybrid.File, name string, o enforce.Options) error {
-	EnforceDeferred(c, f, name, o)
-	_, err := c.Enforce.Ready()
-	return err
+	prepareEnforcement(c, f, &o)
+	return checkRun(c, f, name)
 }
 
-// EnforceDeferred is Enforce whose error is that of the machine which is built: the inputs are
-// compared at the same time.
-func EnforceDeferred(c *machine.Config, f *hybrid.File, name string, o enforce.Options) {
-	if slices.Contains(f.Env, bindNow) {
-		BindNow(c)
-	}
-	o.SyncOnly = o.SyncOnly || f.Kind == "sync"
+// EnforceDeferred is Enforce that compares the inputs and makes the plan at the same time as the
+// machine is built. It returns a function that waits for the plan, or the error, for
+// machine.WithPlan.
+func EnforceDeferred(c *machine.Config, f *hybrid.File, name string, o enforce.Options) func() (*enforce.Plan, error) {
+	prepareEnforcement(c, f, &o)
 	run := *c
-	ready := sync.OnceValues(func() (*enforce.Plan, error) {
+	plan := sync.OnceValues(func() (*enforce.Plan, error) {
 		if err := checkRun(&run, f, name); err != nil {
 			return nil, err
 		}
 		return enforce.NewPlan(f.Schedule, o.SyncOnly), nil
 	})
-	go func() { _, _ = ready() }() // who needs it asks again
-	c.Enforce = &machine.Enforce{Schedule: f.Schedule, Options: o, Seed: f.Seed, Cores: f.Cores, Ready: ready}
+	go func() { _, _ = plan() }() // the machine asks for both results
+	return plan
+}
+
+// prepareEnforcement has a configuration follow a schedule, and completes the options by the kind
+// of the schedule.
+func prepareEnforcement(c *machine.Config, f *hybrid.File, o *enforce.Options) {
+	if slices.Contains(f.Env, bindNow) {
+		BindNow(c)
+	}
+	o.SyncOnly = o.SyncOnly || f.Kind == "sync"
+	c.Enforce = &machine.Enforce{Schedule: f.Schedule, Options: *o, Seed: f.Seed, Cores: f.Cores}
 }
 
 func checkRun(c *machine.Config, f *hybrid.File, name string) error {

@@ -411,7 +411,7 @@ func describeEnd(r *machine.Result) string {
 	if r.Outcome == "exit" {
 		return "exit " + strconv.Itoa(r.ExitCode)
 	}
-	return r.Outcome
+	return r.Outcome.String()
 }
 
 // findConflict compares a new result with the stored ones of the same key that read

@@ -180,14 +180,14 @@ func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, o
 
 // verifySchedule has the recorded run follow its schedule.
 func (m *Schedule) verifySchedule(ctx context.Context, path string) error {
-	result, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) error {
+	result, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) ([]machine.Option, error) {
 		c.Replay, c.Control = nil, dmt.Control{}
 		MakeReadOnly(c)
 		if why := Admits(c, m.File); why != "" {
-			return errUnstable.New(m.File.Args[0], why)
+			return nil, errUnstable.New(m.File.Args[0], why)
 		}
 		Enforce(c, m.File, enforce.Options{})
-		return nil
+		return nil, nil
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (m *Machine) Memory() *mem.RAM { return m.ram }
 func (m *Machine) Instructions() uint64 { return m.state.digest.instructions }
 
 // Outcome is how the run ended; it is empty before.
-func (m *Machine) Outcome() string { return m.result.Outcome }
+func (m *Machine) Outcome() Outcome { return m.result.Outcome }
 
 // InterruptedInstruction is the instruction that a thread is inside, between two of its
 // accesses to memory, while other threads run.
@@ -100,7 +100,7 @@ func (m *Machine) AddRecording(p recorder.Recording) {
 func (m *Machine) WriteOutputOnce() { m.host.once = true }
 
 // End ends the run with an outcome.
-func (m *Machine) End(outcome string) { m.end(outcome) }
+func (m *Machine) End(outcome Outcome) { m.end(outcome) }
 
 // EndByContext ends the run as Run does when the context is done.
 func (m *Machine) EndByContext(ctx context.Context) { m.endFromOutside(ctx) }

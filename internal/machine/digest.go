@@ -165,7 +165,7 @@ func (d *digest) Broken(fd int) bool {
 func (d *digest) state(r *Result) string {
 	h := &hasher{}
 	words(h, uint64(r.ExitCode), uint64(r.Signal))
-	_, _ = h.WriteString(r.OutputDigest + r.Outcome)
+	_, _ = h.WriteString(r.OutputDigest + r.Outcome.String())
 	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
 		words(h, uint64(id), d.threads[id])
 	}

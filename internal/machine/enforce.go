@@ -34,10 +34,6 @@ type Enforce struct {
 	// choose the interleaving alone.
 	Seed  uint64
 	Cores int
-	// Ready, unless nil, is asked while the machine is built for Schedule made ready as
-	// Options.SyncOnly says, or why the run may not begin. It may be asked again for
-	// another machine, by several goroutines.
-	Ready func() (*enforce.Plan, error) `json:"-"`
 }
 
 // instruments tells whether the program has the instrumentation that constraints need:
@@ -70,10 +66,10 @@ func (m *Machine) newEnforcer() (sched.Controller, error) {
 		SemaphoreWake: arch.Cycles(c.Costs.SemaphoreWake), SpinCheck: arch.Cycles(c.Costs.SpinCheck),
 		BranchCount: arch.Cycles(c.Costs.BranchCount), SlotCall: arch.Cycles(c.Costs.SlotCall),
 	}
-	if c.Enforce.Ready == nil {
+	if m.with.plan == nil {
 		return enforce.New(c.Enforce.Schedule, o), nil
 	}
-	plan, err := c.Enforce.Ready()
+	plan, err := m.with.plan()
 	if err != nil {
 		return nil, err
 	}

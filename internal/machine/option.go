@@ -3,8 +3,10 @@ package machine
 import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
 // Option gives a machine a collaborator: something that watches a run or takes decisions in
@@ -14,7 +16,9 @@ type Option func(*collaborators)
 // collaborators are what the options of a machine have set.
 type collaborators struct {
 	hooks     []Hook
+	watching  []recorder.Recording
 	policy    sched.Policy
+	plan      func() (*enforce.Plan, error)
 	start     *recordedStart
 	keepStore func(arch.ThreadID, arch.Addr) int
 	memory    *mem.RAM
@@ -34,6 +38,20 @@ func WithHook(h Hook) Option { return func(o *collaborators) { o.hooks = append(
 
 // WithPolicy replaces the scheduling policy of Config.Sched.
 func WithPolicy(p sched.Policy) Option { return func(o *collaborators) { o.policy = p } }
+
+// WithRecordings has recordings follow a run that is recorded, after those that write to its
+// trace. One that logs memory needs a Config.Record without Memory.
+func WithRecordings(list ...recorder.Recording) Option {
+	return func(o *collaborators) { o.watching = append(o.watching, list...) }
+}
+
+// WithPlan has the machine call a function, while it is built, for the plan of the schedule
+// that the run follows (Config.Enforce), as its Options.SyncOnly says, or for the reason why
+// the run may not begin. The function may be called again for another machine, by several
+// goroutines.
+func WithPlan(plan func() (*enforce.Plan, error)) Option {
+	return func(o *collaborators) { o.plan = plan }
+}
 
 // WithRecordedStart has the run begin with the first decisions of a recorded one, which
 // must be open; after them the policy of WithPolicy decides. If count is 0 nothing of the

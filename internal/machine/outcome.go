@@ -8,18 +8,41 @@ import (
 	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
 )
 
-// How a run can end; see Result.Outcome.
+// Outcome is how a run ended. Its text is part of digests and stored results.
+type Outcome string
+
 const (
-	OutcomeExit        = "exit"
-	OutcomeSignal      = "signal"
-	OutcomeDeadlock    = "deadlock"
-	OutcomeLimit       = "instruction limit"
-	OutcomeStopped     = "stopped"
-	OutcomeTimeLimit   = "time limit"
-	OutcomeInterrupted = "interrupted"
-	OutcomeDiverged    = "diverged"
-	OutcomeDamaged     = "damaged trace"
+	// OutcomeExit: the first process exited.
+	OutcomeExit Outcome = "exit"
+	// OutcomeSignal: a signal killed the first process.
+	OutcomeSignal Outcome = "signal"
+	// OutcomeDeadlock: every thread waited, and nothing could wake one.
+	OutcomeDeadlock Outcome = "deadlock"
+	// OutcomeLimit: the run reached Config.MaxInstructions.
+	OutcomeLimit Outcome = "instruction limit"
+	// OutcomeStopped: the program asked for something that the machine does not have.
+	OutcomeStopped Outcome = "stopped"
+	// OutcomeTimeLimit: the run reached a TimeLimit, which depends on the speed of the host.
+	OutcomeTimeLimit Outcome = "time limit"
+	// OutcomeInterrupted: the context of the run was cancelled, or a replay reached the place
+	// where its recording was.
+	OutcomeInterrupted Outcome = "interrupted"
+	// OutcomeDiverged: a replay was not the recorded run, or the run did not follow its schedule.
+	OutcomeDiverged Outcome = "diverged"
+	// OutcomeDamaged: a replay reached a damaged place of its trace.
+	OutcomeDamaged Outcome = "damaged trace"
 )
+
+// Outcomes lists all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{
+		OutcomeExit, OutcomeSignal, OutcomeDeadlock, OutcomeLimit, OutcomeStopped, OutcomeTimeLimit,
+		OutcomeInterrupted, OutcomeDiverged, OutcomeDamaged,
+	}
+}
+
+// String returns the outcome as results and reports name it.
+func (o Outcome) String() string { return string(o) }
 
 // Exit statuses of runs that the program did not end itself.
 const (
@@ -36,7 +59,7 @@ const (
 )
 
 // end marks the run as over.
-func (m *Machine) end(outcome string) {
+func (m *Machine) end(outcome Outcome) {
 	m.done = true
 	m.result.Outcome = outcome
 }
@@ -101,7 +124,7 @@ func (m *Machine) report() error {
 	r.OutputDigest = sum(s.digest.output)
 	r.ScheduleDigest = sum(s.digest.schedule)
 	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
-	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome)
+	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome.String())
 	r.Digest = sum(s.digest.events)
 	r.StateDigest = s.digest.state(r)
 	return nil

@@ -47,9 +47,6 @@ type Record struct {
 	PT *pt.Config
 	// Memory, when set, records loads and stores, with what else loads can see.
 	Memory *recorder.MemoryConfig
-	// Watch are recordings besides: they are told what happens, for an analysis
-	// that follows the run. One that logs memory goes without Memory.
-	Watch []recorder.Recording
 }
 
 // recording is the part of the machine's state that records and replays. The
@@ -124,7 +121,7 @@ func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	if c.Record.Inputs {
 		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
 	}
-	return append(parts, c.Record.Watch...), nil
+	return append(parts, m.with.watching...), nil
 }
 
 // attach gives the recordings the guest's Linux.

@@ -337,10 +337,10 @@ func (r *Replay) Config() (Config, error) {
 	return c, nil
 }
 
-// RepeatTrace repeats the recorded run of a trace, its output thrown away. Change, unless it
-// is nil, gets the configuration before: it adds what is to be recorded, or says why not to
-// run.
-func RepeatTrace(ctx context.Context, path string, change func(*Config) error, options ...Option) (*Result, error) {
+// RepeatTrace repeats the recorded run of a trace, and discards its output. Change, unless it
+// is nil, gets the configuration first: it changes it and adds options, or returns the reason
+// not to run.
+func RepeatTrace(ctx context.Context, path string, change func(*Config) ([]Option, error), options ...Option) (*Result, error) {
 	r, err := OpenReplay(path)
 	if err != nil {
 		return nil, err
@@ -352,9 +352,11 @@ func RepeatTrace(ctx context.Context, path string, change func(*Config) error, o
 	}
 	c.Stdout, c.Stderr = io.Discard, io.Discard
 	if change != nil {
-		if err := change(&c); err != nil {
+		more, err := change(&c)
+		if err != nil {
 			return nil, err
 		}
+		options = append(slices.Clone(options), more...)
 	}
 	result, err := Run(ctx, c, options...)
 	return result, cmp.Or(err, r.log.Err())

@@ -2,10 +2,8 @@ package machine
 
 // Result is what a run did. Its JSON form is the summary file of `heddle run`.
 type Result struct {
-	// Outcome says how the run ended: "exit", "signal", "deadlock",
-	// "instruction limit", "time limit", "interrupted", or "stopped" for an unknown system call; of
-	// a replay also "diverged", or "damaged trace" where that has no next decision.
-	Outcome string `json:"outcome"`
+	// Outcome is how the run ended.
+	Outcome Outcome `json:"outcome"`
 	// ExitCode is the status of the first process, 128+n after a signal n.
 	ExitCode int `json:"exit_code"`
 	// Signal is the number of the signal that killed the first process, or 0.

@@ -125,7 +125,7 @@ func (s *Subject) VariedConfig(i int) machine.Config {
 // Outcome is the result of a run, as it can be compared from outside.
 type Outcome struct {
 	ExitCode int
-	Outcome  string
+	Outcome  machine.Outcome
 	Output   string
 }
 

@@ -63,11 +63,11 @@ type Checkpoint struct {
 	// objects are the synchronization objects that were used so far. The map does
 	// not change.
 	objects map[event.ObjectID]object
-	peak    uint64 // of the leading machine's memory, in pages
-	byOrder bool   // it is that of an epoch-parallel replica
-	ended   bool   // the run is over
-	outcome string // how, if it is
-	idle    uint64 // effort without progress so far
+	peak    uint64          // of the leading machine's memory, in pages
+	byOrder bool            // it is that of an epoch-parallel replica
+	ended   bool            // the run is over
+	outcome machine.Outcome // how, if it is
+	idle    uint64          // effort without progress so far
 }
 
 // Done reports that the run is over.

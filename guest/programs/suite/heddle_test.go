@@ -66,7 +66,7 @@ func emulated(r result, h *machine.Result, want string) Outcome {
 	case h.Outcome == "deadlock":
 		return Deadlock
 	case h.Signal == int(syscall.SIGKILL), h.Outcome == "stopped":
-		return Outcome(h.Outcome + ": " + h.Message)
+		return Outcome(h.Outcome.String() + ": " + h.Message)
 	}
 	return r.outcome(want)
 }
