@@ -14,7 +14,7 @@ import (
 	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
 )
 
-// The methods of this file are for those that drive a machine step by step, and for hooks.
+// The methods of this file are for programs that drive a machine step by step, and for hooks.
 
 // Kernel is the guest's Linux in the machine's present state; Restore replaces it.
 func (m *Machine) Kernel() *kernel.Kernel { return m.state.kernel }
@@ -37,7 +37,7 @@ func (m *Machine) Outcome() Outcome { return m.result.Outcome }
 // InterruptedInstruction is the instruction that a thread is inside, between two of its
 // accesses to memory, while other threads run.
 func (m *Machine) InterruptedInstruction(t arch.ThreadID) (in *arch.Interrupted, inside bool) {
-	if i := m.state.interrupted.of(t); i >= 0 {
+	if i := m.state.interrupted.indexOf(t); i >= 0 {
 		return &m.state.interrupted[i].in, true
 	}
 	return nil, false
@@ -85,8 +85,8 @@ func (m *Machine) AddBreakpoints(at []arch.Addr) {
 	m.breakpoints = append(m.breakpoints, at...)
 }
 
-// AddRecording has a recording follow the run. Those that are added in Hook.Prepare precede
-// the machine's own; afterwards only a machine that has recordings takes another one.
+// AddRecording has a recording follow the run. Recordings from Hook.Prepare precede the
+// machine's own; later only a machine that has recordings takes another one.
 func (m *Machine) AddRecording(p recorder.Recording) {
 	if m.state.recording.rec == nil {
 		m.watching = append(m.watching, p)
@@ -108,11 +108,11 @@ func (m *Machine) EndByContext(ctx context.Context) { m.endFromOutside(ctx) }
 // Finish completes the result of a run that is over. Changes to writable mounts are written
 // to the host, unless the run is isolated or a replay.
 func (m *Machine) Finish() (*Result, error) {
-	err := m.finish()
+	err := m.complete()
 	return &m.result, err
 }
 
-// GiveUp ends a run whose result nobody asks for, and completes its trace.
+// GiveUp ends a run whose result is not needed, and completes its trace.
 func (m *Machine) GiveUp() error {
 	m.end(OutcomeInterrupted)
 	return errors.Join(m.finishRecording(), m.CloseTrace())

@@ -61,7 +61,7 @@ int main(void) {
 }`
 
 // TestIRAgreesWithTheMachine: on real programs the interpreter of libVEX's code
-// comes to the machine's registers and memory after every block. The long form
+// reaches the machine's registers and memory after every block. The long form
 // compares 50 million instructions.
 func TestIRAgreesWithTheMachine(t *testing.T) {
 	budget := testsize.Pick[uint64](100_000, 300_000, 6_000_000)
@@ -111,7 +111,7 @@ func (l *lockstep) run(t *testing.T, c machine.Config) {
 	}
 }
 
-// A single wrong bit is found, with the instructions at which it came to be.
+// A single wrong bit is found, with the instructions that caused it.
 func TestDisagreementIsFound(t *testing.T) {
 	c, _ := machinetest.Config(t, "true")
 	c.Dir, c.MaxInstructions, c.Record = t.TempDir(), 20_000, &machine.Record{To: io.Discard}

@@ -21,7 +21,7 @@ import (
 )
 
 // BenchmarkBranchTrace decodes the trace of a run of pbzip2 on one core with
-// heddle's decoder and with libipt's block decoder, and tells the million
+// heddle's decoder and with libipt's block decoder, and reports the million
 // branches that each decodes per second of processor time, and the size of the
 // trace before and after compression.
 func BenchmarkBranchTrace(b *testing.B) {
@@ -160,7 +160,7 @@ func codeFile(b *testing.B, code []event.Code) (string, []libipt.Section) {
 	return file, sections
 }
 
-// processorTime is what the process has used.
+// processorTime returns the processor time of the process.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

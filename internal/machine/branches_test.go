@@ -51,8 +51,8 @@ func (p *path) add(addresses []uint64) {
 	}
 }
 
-// differ tells where two paths differ.
-func (p *path) differ(q *path) error {
+// difference returns where two paths differ.
+func (p *path) difference(q *path) error {
 	for i := range min(len(p.pieces), len(q.pieces)) {
 		if p.pieces[i] != q.pieces[i] {
 			return fmt.Errorf("differs between instructions %d and %d", i*pathPiece/8, (i+1)*pathPiece/8)
@@ -67,7 +67,7 @@ func (p *path) differ(q *path) error {
 	return nil
 }
 
-// executed collects what the engine's hook for each instruction sees.
+// executed collects the instructions that the engine's hook sees.
 type executed struct {
 	cores   []path
 	threads []map[arch.ThreadID]*path // by core
@@ -78,7 +78,7 @@ func (e *executed) take(at event.Stamp, pcs []uint64) {
 	threadPath(e.threads, at.Core, at.Thread).add(pcs)
 }
 
-// instructionLog hands on what the engine's hook for each instruction sees.
+// instructionLog passes on the instructions that the engine's hook sees.
 type instructionLog struct {
 	recorder.Nothing
 	t     *testing.T
@@ -226,8 +226,7 @@ func decodeByIntel(stream []byte, code []libipt.Code) (*path, error) {
 	}
 }
 
-// checkTrace compares, for each core, what both decoders make of its stream with
-// what the hook saw.
+// checkTrace compares, for each core, the instructions of both decoders with those of the hook.
 func checkTrace(t *testing.T, r *trace.Reader, e *executed) {
 	t.Helper()
 	switches := switchesOf(t, r)
@@ -247,19 +246,19 @@ func checkTrace(t *testing.T, r *trace.Reader, e *executed) {
 			return threadPath(threads, arch.CoreID(core), thread)
 		})
 		if err == nil {
-			err = got.differ(want)
+			err = got.difference(want)
 		}
 		if err != nil {
 			t.Errorf("core %d, heddle, after %d of %d instructions: %v", core, got.n, want.n, err)
 		}
 		for thread, want := range e.threads[core] {
-			if err := threadPath(threads, arch.CoreID(core), thread).differ(want); err != nil {
+			if err := threadPath(threads, arch.CoreID(core), thread).difference(want); err != nil {
 				t.Errorf("core %d, thread %d: %v", core, thread, err)
 			}
 		}
 		got, err = decodeByIntel(stream, code)
 		if err == nil {
-			err = got.differ(want)
+			err = got.difference(want)
 		}
 		if err != nil {
 			t.Errorf("core %d, libipt, after %d of %d instructions: %v", core, got.n, want.n, err)
@@ -270,8 +269,7 @@ func checkTrace(t *testing.T, r *trace.Reader, e *executed) {
 	t.Logf("%d instructions, %.2f bits each", instructions, 8*float64(size)/float64(instructions))
 }
 
-// branchPrograms are the programs whose traces are checked, as commands, with
-// what to export from the host.
+// branchPrograms are the programs whose traces are checked, as commands.
 func branchPrograms(t *testing.T) map[string][]string {
 	t.Helper()
 	racey := ""

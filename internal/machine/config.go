@@ -46,7 +46,7 @@ type Config struct {
 	RandomizeLayout bool
 
 	// RootFS is the host folder that is the guest's root; empty means the
-	// host's own root, cut down to what DefaultPaths lists.
+	// host's own root, reduced to the paths of DefaultPaths.
 	RootFS string
 	// Mounts are further host folders, visible at guest paths.
 	Mounts []Mount
@@ -66,8 +66,8 @@ type Config struct {
 	// MaxMemory bounds the guest's memory in bytes, files in the overlay
 	// included.
 	MaxMemory uint64
-	// MaxInstructions ends the run when all threads together have retired
-	// so many; 0 means no bound.
+	// MaxInstructions ends the run when all threads together have retired that
+	// number of instructions; 0 means no bound.
 	MaxInstructions uint64
 	// UnknownENOSYS makes every system call that the machine lacks answer ENOSYS;
 	// otherwise those without a known fallback in libc stop the run.
@@ -77,7 +77,7 @@ type Config struct {
 	// Stdin is empty; nil writers discard. Standard input is an input of the
 	// run: it is read in full before the guest can see that more is there. So is
 	// a failure of any of them, which the guest sees as a failure of its own call
-	// (Result.Faults); what fails once fails from there on.
+	// (Result.Faults); a stream that has failed once fails from there on.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Closed are the descriptors that the guest does not have at the start.
@@ -90,7 +90,7 @@ type Config struct {
 	// digest, so that two runs can be compared (verify mode).
 	EventLog io.Writer
 
-	// Record, when set, says what is recorded, and where.
+	// Record, when set, says which events are recorded, and where.
 	Record *Record
 	// Replay, when set, is the recorded run that is repeated: Replay.Config
 	// makes the whole configuration.

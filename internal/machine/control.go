@@ -17,8 +17,8 @@ import (
 
 // control asks a sched.Controller about the threads of a run at each of their
 // synchronization points, and carries out its answers. It is a Recording, the last one
-// before those that write, and gets operations from the recognizer. It is plain data; a nil
-// control does nothing.
+// before the writers of the trace, and gets operations from the recognizer. It is plain data;
+// a nil control does nothing.
 //
 // A quantum ends where its thread is held, and where it releases another.
 type control struct {

@@ -65,7 +65,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A machine that is controlled goes on from a snapshot as it did the first time.
+// A machine that is controlled continues from a snapshot as it did the first time.
 func TestSnapshotOfControlledRun(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, controlled))
 	c.Control = dmt.Control{Policy: dmt.FCFS}

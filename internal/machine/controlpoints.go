@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// The methods of this file ask the controller about the thread of a quantum. Those that return
-// a bool return whether the thread may run; without a controller it may.
+// The methods of this file ask the controller about the thread of a quantum. A result of type
+// bool is whether the thread may run; without a controller it may.
 
 // runPendingSyscall carries out the system call before which a thread was held, if it is at
 // one. It returns whether it is.

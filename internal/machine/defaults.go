@@ -36,8 +36,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultEnv is the environment that a guest has unless told otherwise. It does
-// not depend on the host's.
+// DefaultEnv is the environment that a guest has unless the configuration has another one. It
+// does not depend on the host's.
 func DefaultEnv() []string {
 	return []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
@@ -67,7 +67,8 @@ var (
 		"Correct it; docs/memory-models.md describes all options.")
 )
 
-// validateOrder finds what cannot be of those who decide the order of operations.
+// validateOrder returns an error if two controllers would decide the order of operations, or a
+// recording would need operations whose order was not controlled.
 func (c *Config) validateOrder() error {
 	other := c.Control.Policy != "" || c.Enforce != nil
 	if other && dmt.OrdersOperations(c.Sched.Policy) {
@@ -86,7 +87,7 @@ func (c *Config) validateOrder() error {
 	return nil
 }
 
-// Validate finds the first thing in c that cannot be.
+// Validate returns an error that names the first invalid field of c.
 func (c Config) Validate() error {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return errNoProgram.New()

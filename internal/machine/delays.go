@@ -10,52 +10,53 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// delayLog follows the stores that wait in buffers from slice to slice, and records
-// those that waited while another thread ran, once they are committed. It is plain
-// data; a nil delayLog does nothing.
+// delayLog follows the stores that wait in buffers from quantum to quantum, and records
+// each store that waited while another thread ran when it is committed. It is plain data;
+// a nil delayLog does nothing.
 type delayLog struct {
 	to    *trace.Stream
-	cores [][]waiting
+	cores [][]waitingStore
 }
 
-// waiting is a store in a buffer.
-type waiting struct {
+// waitingStore is a store in a buffer.
+type waitingStore struct {
 	store   uc.Store
 	thread  arch.ThreadID
 	delayed bool // another thread has run since
 }
 
 func newDelayLog(w *trace.Writer, cores int) *delayLog {
-	return &delayLog{to: w.Stream(trace.Delays, 0), cores: make([][]waiting, cores)}
+	return &delayLog{to: w.Stream(trace.Delays, 0), cores: make([][]waitingStore, cores)}
 }
 
-// look compares the buffers with what they were: what is gone was committed at the
-// place in the run. Decided tells that it was by decision.
-func (d *delayLog) look(b *storebuffer.Cores, at event.Stamp, decided bool) {
+// recordCommitted compares the buffers with their state at the last call: stores that are no
+// longer there were committed at the given point of the run, and decided reports that this was
+// by decision.
+func (d *delayLog) recordCommitted(b *storebuffer.Cores, at event.Stamp, decided bool) {
 	if d == nil {
 		return
 	}
 	for k := range d.cores {
 		core := arch.CoreID(k)
 		stores, i := b.Stores(core), 0
-		var now []waiting
+		var now []waitingStore
 		for _, w := range d.cores[k] {
 			if i < len(stores) && stores[i] == w.store {
 				now = append(now, w)
 				i++
 				continue
 			}
-			d.record(w, core, at, decided)
+			d.recordDelay(w, core, at, decided)
 		}
 		for ; i < len(stores); i++ {
-			now = append(now, waiting{store: stores[i], thread: b.Thread(core)})
+			now = append(now, waitingStore{store: stores[i], thread: b.Thread(core)})
 		}
 		d.cores[k] = now
 	}
 }
 
-// others notes that a thread runs on a core: it does not see what waits elsewhere.
-func (d *delayLog) others(core arch.CoreID) {
+// noteRun notes that a thread runs on a core: stores that wait on other cores are delayed.
+func (d *delayLog) noteRun(core arch.CoreID) {
 	if d == nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (d *delayLog) others(core arch.CoreID) {
 	}
 }
 
-func (d *delayLog) record(w waiting, core arch.CoreID, at event.Stamp, decided bool) {
+func (d *delayLog) recordDelay(w waitingStore, core arch.CoreID, at event.Stamp, decided bool) {
 	if !w.delayed || w.store.Size == 0 {
 		return
 	}
@@ -79,7 +80,8 @@ func (d *delayLog) record(w waiting, core arch.CoreID, at event.Stamp, decided b
 	}, at)
 }
 
-// recordDelays compares the buffers with what they were, at a time of the core that runs.
+// recordDelays records the stores that were committed since the last call, at a time of the
+// core that runs.
 func (m *Machine) recordDelays(now arch.Cycles, decided bool) {
 	s := m.state
 	if s.recording.delays == nil {
@@ -87,5 +89,5 @@ func (m *Machine) recordDelays(now arch.Cycles, decided bool) {
 	}
 	at := s.recording.rec.At()
 	at.Time = now
-	s.recording.delays.look(s.stores.(*storebuffer.ByStore).Cores, at, decided)
+	s.recording.delays.recordCommitted(s.stores.(*storebuffer.ByStore).Cores, at, decided)
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// digest adds up what happens in a run, in order, and counts it. It is the
-// kernel's observer. What enters the digests is numbers of the guest alone.
+// digest hashes the events of a run, in order, and counts them. It is the kernel's observer.
+// Only numbers of the guest enter the digests.
 type digest struct {
 	host     *hostSide
 	events   *hasher
 	schedule *hasher
 	output   *hasher
 
-	memory  []uint64                 // what is in memory at the end, by process
+	memory  []uint64                 // digests of memory at the end, by process
 	threads map[arch.ThreadID]uint64 // instructions of each
 
 	thread       arch.ThreadID // whose turn it is
@@ -40,7 +40,7 @@ func newDigest(host *hostSide) *digest {
 	}
 }
 
-// hasher is a hash under way. Its library's state can be copied as it is.
+// hasher is a hash that is being computed. The state of the library can be copied as it is.
 type hasher struct{ xxh3.Hasher }
 
 // CopyForSnapshot copies the hash so far.
@@ -49,8 +49,8 @@ func (h *hasher) CopyForSnapshot(*deepcopy.Copier) any {
 	return &n
 }
 
-// words feeds numbers to a hash.
-func words(h *hasher, list ...uint64) {
+// hashWords adds numbers to a hash.
+func hashWords(h *hasher, list ...uint64) {
 	var b [8 * 10]byte
 	for i, w := range list {
 		binary.LittleEndian.PutUint64(b[8*i:], w)
@@ -58,9 +58,9 @@ func words(h *hasher, list ...uint64) {
 	_, _ = h.Write(b[:8*len(list)])
 }
 
-// turn begins a slice of a thread. Slices of one thread without another between
-// them are one turn.
-func (d *digest) turn(t arch.ThreadID) {
+// beginQuantum begins a quantum of a thread. Quanta of one thread without another between them
+// are one turn.
+func (d *digest) beginQuantum(t arch.ThreadID) {
 	if t == d.thread {
 		return
 	}
@@ -69,7 +69,7 @@ func (d *digest) turn(t arch.ThreadID) {
 	d.slices++
 }
 
-func (d *digest) ran(instructions uint64, inside uint8) {
+func (d *digest) countQuantum(instructions uint64, inside uint8) {
 	d.inside = inside
 	d.turnLength += instructions
 	d.instructions += instructions
@@ -80,14 +80,14 @@ func (d *digest) endTurn() {
 	if d.thread == arch.NoThread {
 		return
 	}
-	words(d.schedule, uint64(d.thread), d.turnLength)
-	words(d.events, 1, uint64(d.thread), d.turnLength)
+	hashWords(d.schedule, uint64(d.thread), d.turnLength)
+	hashWords(d.events, 1, uint64(d.thread), d.turnLength)
 	if d.host.eventLog != nil {
 		d.log("turn thread %d instructions %d%s", d.thread, d.turnLength, insideText(d.inside))
 	}
 	if d.inside > 0 {
-		words(d.schedule, 6, uint64(d.inside))
-		words(d.events, 6, uint64(d.inside))
+		hashWords(d.schedule, 6, uint64(d.inside))
+		hashWords(d.events, 6, uint64(d.inside))
 	}
 	d.inside = 0
 	d.turnLength = 0
@@ -104,51 +104,51 @@ func insideText(accesses uint8) string {
 // log writes a line of the event log, if there is one.
 func (d *digest) log(format string, args ...any) {
 	if d.host.eventLog != nil {
-		d.host.print(d.host.eventLog, format+"\n", args...)
+		d.host.printLine(d.host.eventLog, format+"\n", args...)
 	}
 }
 
 // Syscall implements kernel.Observer.
 func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64) {
-	words(d.events, 2, uint64(t.ID()), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
+	hashWords(d.events, 2, uint64(t.ID()), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
 	if d.host.eventLog == nil && d.host.strace == nil {
 		return
 	}
 	line := t.Trace(number, a, ret)
 	d.log("syscall thread %d after %d %s", t.ID(), d.turnLength, line)
 	if d.host.strace != nil {
-		d.host.print(d.host.strace, "[%d] %s\n", t.ID(), line)
+		d.host.printLine(d.host.strace, "[%d] %s\n", t.ID(), line)
 	}
 }
 
 // Signal notes the delivery of a signal.
 func (d *digest) Signal(t arch.ThreadID, signal int) {
-	words(d.events, 3, uint64(t), uint64(signal))
+	hashWords(d.events, 3, uint64(t), uint64(signal))
 	d.log("signal thread %d number %d", t, signal)
 	if d.host.strace != nil {
-		d.host.print(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
+		d.host.printLine(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
 	}
 }
 
 // Exit implements kernel.Observer.
 func (d *digest) Exit(t arch.ThreadID, status int) {
-	words(d.events, 4, uint64(t), uint64(status))
+	hashWords(d.events, 4, uint64(t), uint64(status))
 	d.log("exit thread %d status %#x", t, status)
 }
 
 // Memory implements kernel.Observer.
 func (d *digest) Memory(process int32, sum [16]byte) {
 	d.memory = append(d.memory, uint64(process), binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:]))
-	words(d.events, 5, uint64(process))
+	hashWords(d.events, 5, uint64(process))
 	_, _ = d.events.Write(sum[:])
 	d.log("memory process %d digest %x", process, sum)
 }
 
 // Write implements vfs.Sink.
 func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
-	n, errno := d.host.write(fd, p, d.written[fd])
+	n, errno := d.host.writeStream(fd, p, d.written[fd])
 	if n > 0 || errno == 0 {
-		words(d.output, uint64(fd), uint64(n))
+		hashWords(d.output, uint64(fd), uint64(n))
 		_, _ = d.output.Write(p[:n])
 		d.written[fd] += int64(n)
 	}
@@ -161,21 +161,21 @@ func (d *digest) Broken(fd int) bool {
 	return f != nil && f.Errno == ErrnoName(unix.EPIPE) && d.written[fd] >= f.Bytes
 }
 
-// state is the digest of what does not depend on the order of events.
-func (d *digest) state(r *Result) string {
+// stateDigest returns the digest of the state that does not depend on the order of events.
+func (d *digest) stateDigest(r *Result) string {
 	h := &hasher{}
-	words(h, uint64(r.ExitCode), uint64(r.Signal))
+	hashWords(h, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = h.WriteString(r.OutputDigest + r.Outcome.String())
 	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
-		words(h, uint64(id), d.threads[id])
+		hashWords(h, uint64(id), d.threads[id])
 	}
 	for i := 0; i < len(d.memory); i += 3 {
-		words(h, d.memory[i:i+3]...)
+		hashWords(h, d.memory[i:i+3]...)
 	}
-	return sum(h)
+	return hashText(h)
 }
 
-func sum(h *hasher) string {
+func hashText(h *hasher) string {
 	s := h.Sum128().Bytes()
 	return fmt.Sprintf("%x", s)
 }

@@ -29,28 +29,28 @@ type Enforce struct {
 	Schedule *event.Schedule
 	// Options say how. Their costs are those of Config.Costs.
 	Options enforce.Options
-	// Seed is that of what the guest gets at random, and Cores how many cores it
-	// sees, as in the recorded run: they are inputs. Config.Seed and Config.Cores
+	// Seed is the seed of the random numbers that the guest gets, and Cores the number of cores
+	// that it sees, as in the recorded run: they are inputs. Config.Seed and Config.Cores
 	// choose the interleaving alone.
 	Seed  uint64
 	Cores int
 }
 
-// instruments tells whether the program has the instrumentation that constraints need:
-// whether or not there are any, each call and each return looks if it is on (PEREGRINE,
+// isInstrumented reports whether the program has the instrumentation that constraints need:
+// whether or not there are any, each call and each return checks whether it is on (PEREGRINE,
 // section 3.2).
-func (e *Enforce) instruments() bool { return e != nil && !e.Options.SyncOnly }
+func (e *Enforce) isInstrumented() bool { return e != nil && !e.Options.SyncOnly }
 
-// ScheduleResult is what became of a schedule that was enforced.
+// ScheduleResult is how a run followed the schedule that was enforced.
 type ScheduleResult struct {
-	// Followed tells that the run followed the schedule to its end. If not, Reason
-	// is the first operation that did not match, and Position the place in the
+	// Followed reports that the run followed the schedule to its end. If not, Reason
+	// is the first operation that did not match, and Position its position in the
 	// order.
 	Followed bool   `json:"followed"`
 	Reason   string `json:"reason,omitempty"`
 	Position int    `json:"position,omitempty"`
 	enforce.Counts
-	// Gate is what was held and released for it, and the cycles.
+	// Gate counts how often threads were held and released for it, and the cycles.
 	Gate sched.GateCounts `json:"gate"`
 }
 
@@ -76,8 +76,8 @@ func (m *Machine) newEnforcer() (sched.Controller, error) {
 	return plan.Enforcer(o), nil
 }
 
-// enforcement is what became of the schedule.
-func (m *Machine) enforcement() *ScheduleResult {
+// scheduleResult returns how the run has followed its schedule, nil without one.
+func (m *Machine) scheduleResult() *ScheduleResult {
 	c := m.state.control
 	if c == nil {
 		return nil
@@ -94,10 +94,10 @@ func (m *Machine) enforcement() *ScheduleResult {
 	return r
 }
 
-// reportSchedule fills in what became of the schedule of a run that is over.
+// reportSchedule fills in how a run that is over followed its schedule.
 func (m *Machine) reportSchedule() {
 	r := &m.result
-	if r.Schedule = m.enforcement(); r.Schedule == nil || r.Schedule.Followed || m.config.Enforce.Options.Free {
+	if r.Schedule = m.scheduleResult(); r.Schedule == nil || r.Schedule.Followed || m.config.Enforce.Options.Free {
 		return
 	}
 	if r.Outcome == OutcomeExit {
@@ -108,9 +108,9 @@ func (m *Machine) reportSchedule() {
 	}
 }
 
-// shown is the seed of what the guest gets at random, and the number of cores
+// guestInputs returns the seed of the random numbers that the guest gets, and the number of cores
 // that it sees.
-func (m *Machine) shown() (seed uint64, cores int) {
+func (m *Machine) guestInputs() (seed uint64, cores int) {
 	if e := m.config.Enforce; e != nil {
 		return e.Seed, e.Cores
 	}
@@ -134,9 +134,8 @@ func (m *Machine) showScheduleTime(t arch.ThreadID) {
 	}
 }
 
-// setCore tells the engine where a thread is about to run. In a run that follows
-// a schedule the guest always sees core 0 and, by RDTSC, the cycles of its own
-// thread.
+// setCore sets the core that the loaded thread sees. In a run that follows a schedule the guest
+// always sees core 0 and, by RDTSC, the cycles of its own thread.
 func (m *Machine) setCore(core arch.CoreID, t arch.ThreadID) {
 	now := m.state.cluster.Now(core)
 	if m.state.clock.oneCore {

@@ -16,7 +16,7 @@ const (
 	FailureCrash = "crash"
 	// FailureHang is a run that did not end within its limit of instructions.
 	FailureHang = "hang"
-	// FailureDeadlock is a run in which every thread waited for ever.
+	// FailureDeadlock is a run in which every thread waited forever.
 	FailureDeadlock = "deadlock"
 	// FailureWrong is a program that exited with another status than 0, or whose
 	// output is wrong.
@@ -43,13 +43,13 @@ func (f Failure) String() string {
 	return f.Class + ": " + f.Text
 }
 
-// assertionText is what assert(3) of the GNU C library prints behind the name of
+// assertionText matches the text that assert(3) of the GNU C library prints after the name of
 // the program.
 var assertionText = regexp.MustCompile(`\S+:[0-9]+: .*Assertion .* failed\.`)
 
-// Failure is how the program failed; false, and a Failure without a class, if it did not,
-// or if the run was ended by something else than the program. Stderr is what the program
-// wrote there, or its end.
+// Failure returns how the program failed; false, and a Failure without a class, if it did not,
+// or if the run was ended by something else than the program. Stderr is the program's standard
+// error, or its end.
 func (r *Result) Failure(stderr []byte) (f Failure, failed bool) {
 	switch r.Outcome {
 	case OutcomeDeadlock:

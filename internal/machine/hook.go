@@ -9,10 +9,10 @@ import (
 
 // Hook watches the loop of a machine: a debugger, a search over schedules, an analysis that
 // looks for places. Its methods are called in the order in which they are listed, Prepare
-// once and the others for each quantum. A Hook must not change what the guest can observe.
+// once and the others for each quantum. A Hook must have no effect that the guest can observe.
 // Hooks embed NoHook and have the methods that concern them.
 //
-// What a Hook sees of threads, system calls and signals it gets as a recorder.Recording
+// A Hook observes threads, system calls and signals as a recorder.Recording
 // (Machine.AddRecording).
 type Hook interface {
 	// Prepare is called once, while the machine is built: nothing has run, and there is no
@@ -35,11 +35,11 @@ type Hook interface {
 	AfterQuantum(t *kernel.Task, stop arch.Stop)
 }
 
-// Reaction is the answer of a Hook to what the engine does.
+// Reaction is the answer of a Hook to a start or a stop of the engine.
 type Reaction uint8
 
 const (
-	// Proceed has the machine go on as without the Hook.
+	// Proceed has the machine continue as without the Hook.
 	Proceed Reaction = iota
 	// ResumeEngine has the engine continue after a stop that concerns the Hook alone.
 	ResumeEngine

@@ -74,8 +74,8 @@ func TestHostFilesChangeDuringTheRun(t *testing.T) {
 	}
 }
 
-// programRoot is a root with programs of the host's and what they read when they run a
-// command, and the paths of all that.
+// programRoot returns a root with programs of the host's and the files that they read when they
+// run a command, and the paths of all of them.
 func programRoot(t *testing.T, programs []string, command ...string) (root string, files []string) {
 	root = t.TempDir()
 	copyIn := func(path string) {
@@ -104,8 +104,8 @@ func programRoot(t *testing.T, programs []string, command ...string) (root strin
 }
 
 // TestPackageIsInstalledDuringTheRun: the cache of the dynamic loader, libraries, programs
-// and their configuration are replaced, rewritten or removed on the host. What the guest
-// has opened before it opens again as it was, also in processes that start later.
+// and their configuration are replaced, rewritten or removed on the host. Files that
+// the guest has opened before have their old contents when they are opened again, also in processes that start later.
 func TestPackageIsInstalledDuringTheRun(t *testing.T) {
 	for name, install := range map[string]func(path string) error{
 		"replaced": func(path string) error {

@@ -43,8 +43,8 @@ func (e *ErrnoName) UnmarshalText(text []byte) error {
 // lastErrno is the greatest errno of Linux.
 const lastErrno = unix.EHWPOISON
 
-// hostErrno is the errno of a failure on the host. One that asks for the call to be
-// repeated would never end, and is EIO as everything that is no errno.
+// hostErrno returns the errno of a failure on the host. It is EIO for an error without an errno,
+// and for an errno that asks for the call to be repeated, which would never end.
 func hostErrno(err error) ErrnoName {
 	var errno unix.Errno
 	if errors.As(err, &errno) && errno != unix.EAGAIN && errno != unix.EINTR {
@@ -63,20 +63,20 @@ type hostSide struct {
 	// faults are the known failures of the streams, by descriptor. They hold from
 	// a position in the stream on, so that a restored snapshot meets them again.
 	faults [3]*StreamFault
-	// given says that no others are to be found: the run repeats another one.
-	given bool
-	// met are the failures that the guest has seen, and noteFault hears of each once.
-	met       [3]bool
+	// fixed reports that there are no others: the run repeats another one.
+	fixed bool
+	// seen are the failures that the guest has seen, and noteFault is called once for each.
+	seen      [3]bool
 	noteFault func(StreamFault)
 
-	once    bool     // what was written before a snapshot was restored is not written again
-	reached [3]int64 // bytes written, by descriptor
+	once    bool     // output from before a snapshot was restored is not written again
+	written [3]int64 // bytes, by descriptor
 }
 
 func newHostSide(c *Config, isolated bool) *hostSide {
 	h := &hostSide{
 		stdout: c.Stdout, stderr: c.Stderr, strace: c.Strace, eventLog: c.EventLog,
-		given: isolated || c.Replay != nil,
+		fixed: isolated || c.Replay != nil,
 	}
 	for _, f := range c.Faults {
 		h.faults[f.FD] = &f
@@ -84,27 +84,27 @@ func newHostSide(c *Config, isolated bool) *hostSide {
 	return h
 }
 
-// SharedInSnapshot marks that copies of the machine's state share it.
+// BoundInSnapshot marks that copies of the machine's state share it.
 func (h *hostSide) BoundInSnapshot() {}
 
-// write passes on bytes that the guest writes to descriptor 1 or 2 after the first at
-// bytes. It returns how many the host took, and why not all.
-func (h *hostSide) write(fd int, p []byte, at int64) (int, unix.Errno) {
+// writeStream writes the guest's bytes to descriptor 1 or 2 after the first at bytes. It returns
+// how many the host took, and the error if that is not all.
+func (h *hostSide) writeStream(fd int, p []byte, at int64) (int, unix.Errno) {
 	taken, f := p, h.faults[fd]
 	if f != nil {
 		taken = p[:min(max(0, f.Bytes-at), int64(len(p)))]
 	}
-	from := int64(0) // what the host has already
+	from := int64(0) // the host has the bytes before
 	if h.once {
-		from = min(max(0, h.reached[fd]-at), int64(len(taken)))
+		from = min(max(0, h.written[fd]-at), int64(len(taken)))
 	}
-	n, err := h.pass(fd, taken[from:])
+	n, err := h.writeHost(fd, taken[from:])
 	end := at + from + int64(n)
-	h.reached[fd] = max(h.reached[fd], end)
+	h.written[fd] = max(h.written[fd], end)
 	switch {
 	case err == nil:
-	case h.given || f != nil:
-		h.keep(err)
+	case h.fixed || f != nil:
+		h.keepOutputError(err)
 	default:
 		h.faults[fd] = &StreamFault{FD: fd, Bytes: end, Errno: hostErrno(err)}
 		taken = taken[:from+int64(n)]
@@ -112,12 +112,12 @@ func (h *hostSide) write(fd int, p []byte, at int64) (int, unix.Errno) {
 	if len(taken) == len(p) {
 		return len(p), 0
 	}
-	h.meet(fd)
+	h.noteSeen(fd)
 	return len(taken), unix.Errno(h.faults[fd].Errno)
 }
 
-// pass writes to the host, and returns how many bytes it took.
-func (h *hostSide) pass(fd int, p []byte) (int, error) {
+// writeHost writes to the host, and returns how many bytes it took.
+func (h *hostSide) writeHost(fd int, p []byte) (int, error) {
 	w := h.stdout
 	if fd == 2 {
 		w = h.stderr
@@ -129,42 +129,42 @@ func (h *hostSide) pass(fd int, p []byte) (int, error) {
 	return min(max(0, n), len(p)), err
 }
 
-// meet notes that the guest sees a failure.
-func (h *hostSide) meet(fd int) {
-	if !h.met[fd] {
-		h.met[fd] = true
+// noteSeen notes that the guest sees a failure.
+func (h *hostSide) noteSeen(fd int) {
+	if !h.seen[fd] {
+		h.seen[fd] = true
 		h.noteFault(*h.faults[fd])
 	}
 }
 
-// metFaults lists the failures that the guest has seen.
-func (h *hostSide) metFaults() (list []StreamFault) {
-	for fd, met := range h.met {
-		if met {
+// seenFaults lists the failures that the guest has seen.
+func (h *hostSide) seenFaults() (list []StreamFault) {
+	for fd, seen := range h.seen {
+		if seen {
 			list = append(list, *h.faults[fd])
 		}
 	}
 	return list
 }
 
-func (h *hostSide) print(w io.Writer, format string, args ...any) {
+func (h *hostSide) printLine(w io.Writer, format string, args ...any) {
 	_, err := fmt.Fprintf(w, format, args...)
-	h.keep(err)
+	h.keepOutputError(err)
 }
 
-// lost reports whether input of a run that repeats another one is missing, or output
-// that the guest believes to be written. Going on would show nothing.
-func (h *hostSide) lost() bool { return h.given && h.err != nil }
+// isInvalid reports whether a run that repeats another one lacks input, or output that the guest
+// regards as written: its continuation would show nothing.
+func (h *hostSide) isInvalid() bool { return h.fixed && h.err != nil }
 
-// keep remembers a failure to write that the guest does not see.
-func (h *hostSide) keep(err error) {
+// keepOutputError keeps a failure to write that the guest does not see.
+func (h *hostSide) keepOutputError(err error) {
 	if err != nil {
-		h.fail(errOutput.Wrap(err))
+		h.keepError(errOutput.Wrap(err))
 	}
 }
 
-// fail remembers the first failure that ends in an error of the whole run.
-func (h *hostSide) fail(err error) {
+// keepError keeps the first failure that becomes the error of the whole run.
+func (h *hostSide) keepError(err error) {
 	if h.err == nil {
 		h.err = err
 	}
@@ -196,8 +196,8 @@ func recordedFaults(r *trace.Reader) (list []StreamFault, err error) {
 	return list, nil
 }
 
-// stdinTap is standard input that is no regular file: it keeps the bytes in the trace,
-// and fails where the host fails, or where it is known to.
+// stdinTap is standard input that is no regular file: it keeps the bytes in the trace, and fails
+// where the host fails, or where an earlier run has failed.
 type stdinTap struct {
 	from  io.Reader
 	to    *trace.Stream // nil unless the run is recorded
@@ -210,7 +210,7 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 	if f := s.host.faults[0]; f != nil {
 		p = p[:min(max(0, f.Bytes-s.bytes), int64(len(p)))]
 		if len(p) == 0 {
-			s.host.meet(0)
+			s.host.noteSeen(0)
 			return 0, unix.Errno(f.Errno)
 		}
 	}
@@ -222,13 +222,13 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	if s.host.given {
+	if s.host.fixed {
 		// The bytes of the run that is repeated cannot be read.
-		s.host.fail(err)
+		s.host.keepError(err)
 		return n, unix.EIO
 	}
 	s.host.faults[0] = &StreamFault{FD: 0, Bytes: s.bytes, Errno: hostErrno(err)}
-	s.host.meet(0)
+	s.host.noteSeen(0)
 	return n, unix.Errno(s.host.faults[0].Errno)
 }
 
@@ -236,7 +236,7 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 // the manifest and not copied.
 func (m *Machine) watchedStdin() io.Reader {
 	in := m.config.Stdin
-	if in == nil || regular(in) != nil {
+	if in == nil || regularFile(in) != nil {
 		return in
 	}
 	tap := &stdinTap{from: in, host: m.host}

@@ -43,8 +43,8 @@ func (f *failing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// copies copies input to output in pieces of 100 bytes, says on standard error what each
-// call gave, and ends with the errno of the last.
+// copies copies input to output in pieces of 100 bytes, prints the result of each call
+// on standard error, and ends with the errno of the last.
 const copies = `
 #include <errno.h>
 #include <signal.h>

@@ -11,9 +11,9 @@ import (
 // to memory, while others run. It is plain data.
 //
 // Only other cores act there. A thread whose core another thread gets, or that moves to
-// another core, was interrupted between two instructions: one that has stored nothing yet
-// begins anew, one that has is completed. So is one for which the kernel acts, or whose
-// memory goes.
+// another core, was interrupted between two instructions: an instruction that has stored nothing
+// yet is executed anew, and one that has is completed. An instruction is also completed when the
+// kernel acts for the thread, or when its memory is unmapped.
 type interrupted []interruptedThread
 
 type interruptedThread struct {
@@ -22,14 +22,14 @@ type interruptedThread struct {
 	in     arch.Interrupted
 }
 
-func (l interrupted) of(t arch.ThreadID) int {
+func (l interrupted) indexOf(t arch.ThreadID) int {
 	return slices.IndexFunc(l, func(x interruptedThread) bool { return x.thread == t })
 }
 
-// completes reports whether a thread is inside an instruction that it can only complete: its
+// mustComplete reports whether a thread is inside an instruction that it can only complete: its
 // registers are those after it.
-func (l interrupted) completes(t arch.ThreadID) bool {
-	i := l.of(t)
+func (l interrupted) mustComplete(t arch.ThreadID) bool {
+	i := l.indexOf(t)
 	return i >= 0 && l[i].in.HasStored()
 }
 
@@ -58,16 +58,16 @@ func (m *Machine) completeInstructions(core arch.CoreID, t *kernel.Task) {
 	}
 }
 
-// completeAllStores completes what threads have begun to store: memory is about to go or to be
-// looked at.
+// completeAllStores completes the stores that threads have begun: memory is about to be unmapped
+// or examined.
 func (m *Machine) completeAllStores() {
 	for i := range m.state.interrupted {
 		m.completeStores(&m.state.interrupted[i])
 	}
 }
 
-// endInstructions has no thread inside an instruction any more: one that has stored nothing
-// begins anew.
+// endInstructions takes all threads out of their instructions: one that has stored nothing is
+// executed anew.
 func (m *Machine) endInstructions() {
 	m.completeAllStores()
 	m.state.interrupted = slices.DeleteFunc(m.state.interrupted, func(x interruptedThread) bool { return !x.in.HasStored() })
@@ -78,14 +78,14 @@ func (m *Machine) completeStores(x *interruptedThread) {
 	if t == nil || !x.in.HasStored() {
 		return
 	}
-	m.state.recording.aside(x.thread, x.core, func() { m.cpu.Commit(&x.in, t.Space()) })
+	m.state.recording.recordAs(x.thread, x.core, func() { m.cpu.Commit(&x.in, t.Space()) })
 }
 
-// takeInterrupted is the instruction that a thread is inside, which is about to run; nil:
-// none.
+// takeInterrupted removes and returns the instruction that a thread which is about to run is
+// inside, nil if it is inside none.
 func (m *Machine) takeInterrupted(t arch.ThreadID) *arch.Interrupted {
 	s := m.state
-	i := s.interrupted.of(t)
+	i := s.interrupted.indexOf(t)
 	if i < 0 {
 		return nil
 	}
@@ -97,14 +97,14 @@ func (m *Machine) takeInterrupted(t arch.ThreadID) *arch.Interrupted {
 // position is the instruction that a loaded thread is at, and how many of its accesses are
 // done.
 func (m *Machine) position(t *kernel.Task) (pc arch.Addr, accesses uint8) {
-	if i := m.state.interrupted.of(t.ID()); i >= 0 {
+	if i := m.state.interrupted.indexOf(t.ID()); i >= 0 {
 		in := &m.state.interrupted[i].in
 		return in.PC, in.Done()
 	}
 	return m.cpu.PC(), 0
 }
 
-// keepInterrupted notes the instruction that a slice has left its thread inside.
+// keepInterrupted notes the instruction that a quantum has left its thread inside.
 func (m *Machine) keepInterrupted(core arch.CoreID, t arch.ThreadID, stop arch.Stop) {
 	if stop.Inside == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/zydis"
 )
 
-// Load and Store are the interpreter's memory: the machine's, under what the
-// block has stored.
+// Load and Store are the interpreter's memory: the machine's, with the
+// stores of the block applied.
 func (l *lockstep) Load(addr uint64, b []byte) error {
 	v := l.now
 	if v.replay {
@@ -56,7 +56,7 @@ func newAccess(addr uint64, b []byte) access {
 	return a
 }
 
-// overlay puts what a store has stored over what is at an address.
+// overlay applies a store to the bytes of an address.
 func overlay(b []byte, addr uint64, s *access) {
 	if s.addr >= addr+uint64(len(b)) || addr >= s.addr+uint64(s.size) {
 		return
@@ -81,17 +81,17 @@ func (l *lockstep) take() {
 
 func mxcsr(fp *[arch.FPSize]byte) uint32 { return binary.LittleEndian.Uint32(fp[24:]) }
 
-// compare demands that machine and interpreter have come to the same.
+// compare demands that machine and interpreter are in the same state.
 func (l *lockstep) compare(stop arch.Stop) {
 	s := &l.now.State
 	var regs arch.Regs
 	l.cpu.Regs(&regs)
 	var differ []string
-	say := func(what string, machine, ir uint64) {
-		differ = append(differ, fmt.Sprintf("%s is %#x on the machine, %#x in the IR", what, machine, ir))
+	say := func(part string, machine, ir uint64) {
+		differ = append(differ, fmt.Sprintf("%s is %#x on the machine, %#x in the IR", part, machine, ir))
 	}
 	for i, w := range regs.GPR {
-		// SYSCALL's own registers are set with what the kernel does.
+		// SYSCALL's own registers are set when the kernel acts.
 		if syscall := stop.Reason == arch.StopSyscall && (i == arch.RCX || i == arch.R11); syscall {
 			continue
 		}
@@ -115,7 +115,7 @@ func (l *lockstep) compare(stop arch.Stop) {
 	}
 }
 
-// comparedFlags are those that a program can see.
+// comparedFlags are the flags that a program can see.
 const comparedFlags = 0x8d5 | 1<<10 | 1<<18 | 1<<21
 
 var registerNames = [16]string{
@@ -141,7 +141,7 @@ func (l *lockstep) compareFP(say func(string, uint64, uint64)) {
 	}
 	for i := range 8 {
 		full, ir := machine.Word(vex.OffsetFPReg+8*i), s.Word(vex.OffsetFPReg+8*i)
-		if machine[vex.OffsetFPTag+i] != min(s[vex.OffsetFPTag+i], 1) || machine[vex.OffsetFPTag+i] != 0 && !near(full, ir) {
+		if machine[vex.OffsetFPTag+i] != min(s[vex.OffsetFPTag+i], 1) || machine[vex.OffsetFPTag+i] != 0 && !areNear(full, ir) {
 			say(fmt.Sprintf("x87 register %d", i), full, ir)
 		}
 	}
@@ -149,16 +149,16 @@ func (l *lockstep) compareFP(say func(string, uint64, uint64)) {
 	l.mxcsr = mxcsr(&fp)
 }
 
-// near tells whether two numbers are equal up to what computing in 64 bits in
-// place of 80 makes of the last bits of one.
-func near(machine, ir uint64) bool {
+// areNear reports whether two numbers are equal up to the error of computing in 64 bits instead
+// of 80.
+func areNear(machine, ir uint64) bool {
 	x, y := math.Float64frombits(machine), math.Float64frombits(ir)
 	return machine == ir || x != x && y != y || math.Abs(x-y) <= math.Abs(x)*0x1p-48
 }
 
 // compareMemory demands that both have stored the same bytes.
 func (l *lockstep) compareMemory(say func(string, uint64, uint64)) {
-	l.drain()
+	l.discardLog()
 	stores := l.now.stores
 	for i := range stores {
 		s := &stores[i]
@@ -177,14 +177,14 @@ func (l *lockstep) compareMemory(say func(string, uint64, uint64)) {
 		}
 	}
 	for _, e := range l.log.Entries() {
-		if e.Kind == uc.MemoryStore && !covered(stores, uint64(e.Addr), uint64(e.Size)) {
+		if e.Kind == uc.MemoryStore && !areStored(stores, uint64(e.Addr), uint64(e.Size)) {
 			say(fmt.Sprintf("the memory at %#x, which only the machine stores to,", e.Addr), e.Value, 0)
 		}
 	}
 }
 
-// covered tells whether every byte of a range is stored to.
-func covered(stores []access, addr, size uint64) bool {
+// areStored reports whether every byte of a range is stored to.
+func areStored(stores []access, addr, size uint64) bool {
 	for at := addr; at < addr+size; {
 		next := at
 		for i := range stores {
@@ -222,7 +222,7 @@ func (l *lockstep) fail(format string, args ...any) {
 	l.report("%s", b.String())
 }
 
-// summary lists what was not compared, and why.
+// summary lists the parts that were not compared, and why.
 func (l *lockstep) summary() string {
 	var reasons []string
 	for why, n := range l.skipped {

@@ -67,7 +67,7 @@ type blockPlace struct {
 	pc      uint64
 }
 
-// vexBlock is code with what it is lifted to.
+// vexBlock is code with its lifted form.
 type vexBlock struct {
 	*vex.Block
 	code []byte
@@ -93,7 +93,7 @@ func (l *lockstep) Begin(r *recorder.Recorder, t *kernel.Task) {
 	l.cpu, l.kernel, l.task, l.now, l.base = r.CPU(), r.Kernel(), t, v, 0
 	v.Memory = l
 	l.take()
-	l.drain()
+	l.discardLog()
 	l.predict()
 }
 
@@ -122,7 +122,7 @@ func (l *lockstep) Stopped(_ *recorder.Recorder, _ *kernel.Task, s arch.Stop) {
 		l.compare(s)
 		l.compared += done
 	}
-	l.drain()
+	l.discardLog()
 	l.instructions += s.Instructions - l.base
 	l.base = s.Instructions
 	if s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog {
@@ -130,15 +130,15 @@ func (l *lockstep) Stopped(_ *recorder.Recorder, _ *kernel.Task, s arch.Stop) {
 	}
 }
 
-// drain forgets what the machine has logged.
-func (l *lockstep) drain() { l.cpu.SwapMemory(l.log) }
+// discardLog discards the accesses that the machine has logged.
+func (l *lockstep) discardLog() { l.cpu.SwapMemory(l.log) }
 
 // predict runs the next block ahead of the machine, and has it halt at its end.
 func (l *lockstep) predict() {
 	v := l.now
 	v.before, v.count, v.skip = v.State, 1, ""
 	v.MXCSR = l.mxcsr
-	v.block = l.lift(v.State.Word(vex.OffsetRIP))
+	v.block = l.liftBlock(v.State.Word(vex.OffsetRIP))
 	for {
 		if v.block == nil {
 			v.skip = "code that is not there, or that libVEX does not know"
@@ -199,8 +199,8 @@ func (l *lockstep) cut(b *vexBlock, pc uint64) *vexBlock {
 
 const longestBlock = 200
 
-// lift returns the block at an address, nil if there is none.
-func (l *lockstep) lift(pc uint64) *vexBlock {
+// liftBlock returns the block at an address, or nil.
+func (l *lockstep) liftBlock(pc uint64) *vexBlock {
 	var code [longestBlock]byte
 	place := blockPlace{l.task.Process().PID(), pc}
 	space := l.task.Space()

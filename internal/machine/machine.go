@@ -34,7 +34,7 @@ type Machine struct {
 	trace  *trace.Writer // nil unless the run is recorded
 	export *vfs.ExportFolder
 	with   collaborators
-	// breakpoints and watching are what hooks have asked for, seesPauses as well.
+	// breakpoints, watching and seesPauses are requests of hooks.
 	breakpoints []arch.Addr
 	watching    []recorder.Recording
 	seesPauses  bool
@@ -45,14 +45,14 @@ type Machine struct {
 	state            *state
 	done             bool
 	endedFromOutside bool // by neither the program nor a recording
-	// bounds is the context of Run, which can end the run within a long slice; nil
+	// bounds is the context of Run, which can end the run within a long quantum; nil
 	// elsewhere.
 	bounds context.Context
 	result Result
 }
 
-// state is what a snapshot copies: everything about the machine that changes
-// and that is neither guest memory nor registers, which copy themselves.
+// state is the part of the machine that a snapshot copies: everything that changes except guest
+// memory and registers, which have copies of their own.
 type state struct {
 	kernel    *kernel.Kernel
 	override  *override
@@ -67,19 +67,19 @@ type state struct {
 	interrupted interrupted
 }
 
-// coreClock is the scheduler as the kernel sees it: what the kernel says
-// happens at the time of the core that is being stepped.
+// coreClock is the scheduler as the kernel sees it: the kernel's calls happen at the time of the
+// core that is being stepped.
 type coreClock struct {
 	cluster  *sched.Cluster
 	now      arch.Cycles
-	latest   arch.Cycles        // that the kernel was told
+	latest   arch.Cycles        // time that was given to the kernel
 	recorder *recorder.Recorder // nil unless the run is recorded
 	control  *control           // nil unless threads are controlled
 	oneCore  bool               // the guest sees every thread on core 0
 	mhz      uint64             // cycles of a microsecond
 	ordered  bool               // a policy or a schedule orders operations
-	// yielded is by how much a Yield in the slice has moved its core's clock: to where the
-	// next thread can start there.
+	// yielded is by how much a Yield in the quantum has moved its core's clock: to the time at
+	// which the next thread can start there.
 	yielded arch.Cycles
 }
 
@@ -161,11 +161,11 @@ func (m *Machine) build() (err error) {
 			return err
 		}
 	}
-	_, cores := m.shown()
+	_, cores := m.guestInputs()
 	if m.cpu, err = uc.NewCPU(m.ram, cores, c.Costs); err != nil {
 		return err
 	}
-	if c.Enforce.instruments() {
+	if c.Enforce.isInstrumented() {
 		m.cpu.CheckCalls(c.Costs.SlotCheck)
 	}
 	cluster, err := m.newCluster()
@@ -195,17 +195,17 @@ func (m *Machine) build() (err error) {
 			return err
 		}
 	}
-	if err := cmp.Or(m.record(), m.setStopPoints()); err != nil {
+	if err := cmp.Or(m.setUpRecording(), m.setStopPoints()); err != nil {
 		return err
 	}
-	observer := &watcher{s.digest, s.recording}
+	observer := &kernelObserver{s.digest, s.recording}
 	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, observer, c.Costs, m.kernelConfig())
 	s.recording.attach(s.kernel)
 	procfs.Mount(s.fs, s.kernel.Proc())
 	s.override = &override{noFutexTimeouts: c.Enforce != nil, holdsAll: c.Enforce != nil}
 	s.kernel.SetOverride(s.override)
 	if err := m.start(); err != nil {
-		// What the host failed at is why the program is not found.
+		// A failure of the host is the reason why the program is not found.
 		return cmp.Or(s.fs.Failed(), err)
 	}
 	if c.ExportDir == "" {
@@ -236,12 +236,12 @@ const (
 	realtimePeriodNS  = 1_000_000_000
 )
 
-// Close gives everything back. The machine must not be used afterwards.
+// Close frees the machine, which must not be used afterwards.
 func (m *Machine) Close() {
-	// CloseTrace is for those who want to know.
+	// CloseTrace returns the error, for callers that need it.
 	_ = m.CloseTrace()
 	if files := m.hostFiles(); files != nil {
-		// A host file that changed during the run was reported by finish.
+		// A host file that changed during the run was reported by complete.
 		_ = files.Close()
 	}
 	if m.export != nil {
@@ -255,7 +255,7 @@ func (m *Machine) Close() {
 	}
 }
 
-// hostFiles are the guest's files with the host's that they hold open, nil if there are none.
+// hostFiles returns the guest's files with the host's that they hold open, or nil.
 func (m *Machine) hostFiles() *vfs.FS {
 	if m.files != nil || m.state == nil {
 		return m.files
@@ -279,11 +279,11 @@ func (m *Machine) toNS(c arch.Cycles) int64 {
 	return int64(uint64(c)/mhz*1000 + uint64(c)%mhz*1000/mhz)
 }
 
-// Done tells that the run has ended.
+// Done reports whether the run has ended.
 func (m *Machine) Done() bool { return m.done }
 
-// Step takes the next scheduling decision and carries it out: a slice of one
-// thread, or a timer.
+// Step takes the next scheduling decision and carries it out: a quantum of one thread, or a
+// timer.
 func (m *Machine) Step() {
 	s := m.state
 	deadline, has := s.kernel.NextTimer()
@@ -291,10 +291,10 @@ func (m *Machine) Step() {
 	if has {
 		timer = m.toCycles(deadline)
 	}
-	slice, verdict := s.cluster.Next(timer, has)
+	q, verdict := s.cluster.Next(timer, has)
 	switch verdict {
 	case sched.FireTimer:
-		s.recording.timer(timer, s.cluster)
+		s.recording.noteTimer(timer, s.cluster)
 		s.cluster.PassTo(timer)
 		s.clock.now = max(s.clock.now, timer)
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
@@ -306,53 +306,53 @@ func (m *Machine) Step() {
 		m.stopReplay(verdict)
 		return
 	default:
-		s.recording.slice(slice, s.cluster)
-		if !m.commitStores(slice) {
+		s.recording.noteQuantum(q, s.cluster)
+		if !m.commitStores(q) {
 			return
 		}
-		if m.run(slice) == AbandonQuantum {
+		if m.runQuantum(q) == AbandonQuantum {
 			return
 		}
 	}
-	s.recording.done()
-	m.follow()
+	s.recording.completeDecision()
+	m.compareDecision()
 	if s.kernel.Done() && !m.done {
 		m.end(OutcomeExit)
 	}
 }
 
-// run carries out a slice. It returns AbandonQuantum if nothing of it counts.
-func (m *Machine) run(slice sched.Quantum) Reaction {
+// runQuantum carries out a quantum. It returns AbandonQuantum if nothing of it counts.
+func (m *Machine) runQuantum(q sched.Quantum) Reaction {
 	s := m.state
 	s.clock.yielded = 0
-	m.setTime(slice.Core)
-	t := s.kernel.Task(slice.Thread)
-	s.digest.turn(slice.Thread)
+	m.setTime(q.Core)
+	t := s.kernel.Task(q.Thread)
+	s.digest.beginQuantum(q.Thread)
 	s.control.withholdSignals(s.override, t)
-	m.completeInstructions(slice.Core, t)
+	m.completeInstructions(q.Core, t)
 	if t.HasKernelWork() {
-		m.showScheduleTime(slice.Thread)
+		m.showScheduleTime(q.Thread)
 	}
 	if m.runPendingSyscall(t) || !m.askOnWake(t) || !s.kernel.Prepare(t) || s.kernel.Done() || !m.askOnResume(t) {
-		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
-		m.resolveStall(slice.Thread, slice.Core, arch.Stop{})
+		s.cluster.Charge(q.Core, s.kernel.TakeCost())
+		m.resolveStall(q.Thread, q.Core, arch.Stop{})
 		return Proceed
 	}
-	stepped := t.IsStepped() && !s.interrupted.completes(t.ID())
+	stepped := t.IsStepped() && !s.interrupted.mustComplete(t.ID())
 	if stepped && !t.AtInstruction() {
-		s.cluster.Charge(slice.Core, s.kernel.TakeCost())
-		m.resolveStall(slice.Thread, slice.Core, arch.Stop{})
+		s.cluster.Charge(q.Core, s.kernel.TakeCost())
+		m.resolveStall(q.Thread, q.Core, arch.Stop{})
 		return Proceed
 	}
-	stop, reaction := m.execute(slice, t)
+	stop, reaction := m.execute(q, t)
 	if reaction == AbandonQuantum {
 		return AbandonQuantum
 	}
 	t.AddUserTime(stop.Cycles)
-	s.digest.ran(stop.Instructions, stop.Inside)
-	s.cluster.Ran(slice, stop.Instructions, stop.Cycles)
-	m.setTime(slice.Core)
-	s.recording.ran(t, stop, s.clock.now)
+	s.digest.countQuantum(stop.Instructions, stop.Inside)
+	s.cluster.Ran(q, stop.Instructions, stop.Cycles)
+	m.setTime(q.Core)
+	s.recording.noteEnd(t, stop, s.clock.now)
 	if stepped {
 		t.AfterInstruction(stop)
 	}
@@ -362,19 +362,19 @@ func (m *Machine) run(slice sched.Quantum) Reaction {
 	m.handleStop(t, stop)
 	cost := s.kernel.TakeCost()
 	t.AddKernelTime(cost)
-	s.cluster.Charge(slice.Core, cost)
-	m.resolveStall(slice.Thread, slice.Core, stop)
+	s.cluster.Charge(q.Core, cost)
+	m.resolveStall(q.Thread, q.Core, stop)
 	if limit := m.config.MaxInstructions; limit > 0 && s.digest.instructions >= limit && !s.kernel.Done() {
 		m.end(OutcomeLimit)
 	}
 	return Proceed
 }
 
-// runEngine has the engine run the thread, which is loaded, to the end of a slice.
-func (m *Machine) runEngine(slice sched.Quantum, t *kernel.Task) (arch.Stop, Reaction) {
+// runEngine has the engine run the thread, which is loaded, to the end of a quantum.
+func (m *Machine) runEngine(q sched.Quantum, t *kernel.Task) (arch.Stop, Reaction) {
 	s := m.state
-	m.setCore(slice.Core, t.ID())
-	s.recording.run(t)
+	m.setCore(q.Core, t.ID())
+	s.recording.noteStart(t)
 	m.askAfterOperation(t)
 	if s.control.endsQuantum(t.ID()) {
 		return arch.Stop{Reason: arch.StopBreakpoint}, Proceed
@@ -383,30 +383,30 @@ func (m *Machine) runEngine(slice sched.Quantum, t *kernel.Task) (arch.Stop, Rea
 		return arch.Stop{}, AbandonQuantum
 	}
 	m.admitAtomic(t)
-	limit := m.limit(slice)
+	limit := m.engineLimit(q)
 	if t.IsStepped() {
 		limit.Most, limit.Inside, limit.Immediately = 1, 0, false
 	}
 	limit.From = m.takeInterrupted(t.ID())
 	stop := m.cpu.Run(limit)
-	reaction := m.afterEngineStop(slice, t, stop)
-	for ; reaction == ResumeEngine; reaction = m.afterEngineStop(slice, t, stop) {
+	reaction := m.actOnEngineStop(q, t, stop)
+	for ; reaction == ResumeEngine; reaction = m.actOnEngineStop(q, t, stop) {
 		stop = m.cpu.Resume()
 	}
 	if reaction == AbandonQuantum {
 		return stop, AbandonQuantum
 	}
 	if stop.Reason == arch.StopLog && m.isCut() {
-		stop.Reason = arch.StopBudget // as if the slice had been given so much
+		stop.Reason = arch.StopBudget // as if this had been the quantum's budget
 	}
-	m.keepInterrupted(slice.Core, t.ID(), stop)
+	m.keepInterrupted(q.Core, t.ID(), stop)
 	return stop, m.engineFinished(t, stop)
 }
 
-// afterEngineStop does what a stop of the engine within a slice asks for. It returns
-// ResumeEngine if the slice continues, and Proceed if it is over.
-func (m *Machine) afterEngineStop(slice sched.Quantum, t *kernel.Task, stop arch.Stop) Reaction {
-	m.state.recording.stopped(t, stop)
+// actOnEngineStop acts on a stop of the engine within a quantum. It returns ResumeEngine if the
+// quantum continues, and Proceed if it is over.
+func (m *Machine) actOnEngineStop(q sched.Quantum, t *kernel.Task, stop arch.Stop) Reaction {
+	m.state.recording.noteStop(t, stop)
 	m.askAtAtomic(t, stop)
 	if r := m.engineStopped(t, stop); r != Proceed {
 		return r
@@ -418,11 +418,11 @@ func (m *Machine) afterEngineStop(slice sched.Quantum, t *kernel.Task, stop arch
 			return ResumeEngine
 		}
 	case arch.StopPause:
-		if !m.EndsAtPause(slice, stop) {
+		if !m.EndsAtPause(q, stop) {
 			return ResumeEngine
 		}
 	case arch.StopFault:
-		m.state.kernel.SetNow(m.toNS(m.state.cluster.Now(slice.Core) + stop.Cycles)) // for the times of mapped files
+		m.state.kernel.SetNow(m.toNS(m.state.cluster.Now(q.Core) + stop.Cycles)) // for the times of mapped files
 		if m.state.kernel.PageIn(t, stop) {
 			return ResumeEngine
 		}
@@ -434,8 +434,8 @@ func (m *Machine) afterEngineStop(slice sched.Quantum, t *kernel.Task, stop arch
 	return Proceed
 }
 
-// setTime makes the kernel's clock that of the core. To the kernel a thread's slice ends
-// before the core goes to the next thread: a replay places that one when it runs, and
+// setTime sets the kernel's clock to that of the core. For the kernel a thread's quantum ends
+// before the core switches to the next thread: a replay places that thread when it runs, and
 // would have another time until then.
 func (m *Machine) setTime(core arch.CoreID) {
 	c := m.state.clock
@@ -446,13 +446,13 @@ func (m *Machine) setTime(core arch.CoreID) {
 	}
 }
 
-// endsAtPause reports whether a slice ends after a PAUSE, and from how many instructions on:
+// endsAtPause reports whether a quantum ends after a PAUSE, and from how many instructions on:
 // a recorded one does if it did, and there.
-func (m *Machine) endsAtPause(slice sched.Quantum) (ends bool, after uint64) {
+func (m *Machine) endsAtPause(q sched.Quantum) (ends bool, after uint64) {
 	if _, d := schedreplay.Current(m.state.cluster); d != nil {
 		return !d.Budget && arch.StopReason(d.Stop) == arch.StopPause, d.Instructions
 	}
-	return slice.StopAtPause, slice.PauseAfter
+	return q.StopAtPause, q.PauseAfter
 }
 
 // EndsAtPause reports whether a quantum ends at the PAUSE at which the engine has stopped.
@@ -461,20 +461,20 @@ func (m *Machine) EndsAtPause(q sched.Quantum, stop arch.Stop) bool {
 	return ends && stop.Instructions >= after
 }
 
-// limit turns a slice's budgets into the engine's.
-func (m *Machine) limit(slice sched.Quantum) arch.Limit {
+// engineLimit returns the limits of the engine for a quantum.
+func (m *Machine) engineLimit(q sched.Quantum) arch.Limit {
 	l := arch.Limit{
-		Instructions: slice.Instructions, Cycles: slice.Cycles, Exact: slice.Exact,
-		AtSync: slice.StopAtSync, Pass: true, Immediately: slice.AccessesOnly,
+		Instructions: q.Instructions, Cycles: q.Cycles, Exact: q.Exact,
+		AtSync: q.StopAtSync, Pass: true, Immediately: q.AccessesOnly,
 	}
-	l.AtPause, l.PauseAfter = m.endsAtPause(slice)
+	l.AtPause, l.PauseAfter = m.endsAtPause(q)
 	if m.seesPauses {
 		l.AtPause, l.PauseAfter = true, 0
 	}
-	if slice.Accesses > 0 {
-		l.Inside = arch.InsideAfter(slice.Accesses)
-	} else if slice.InsideChoice != 0 {
-		l.Inside = arch.InsideByChance(slice.InsideChoice)
+	if q.Accesses > 0 {
+		l.Inside = arch.InsideAfter(q.Accesses)
+	} else if q.InsideChoice != 0 {
+		l.Inside = arch.InsideByChance(q.InsideChoice)
 	}
 	if most := m.config.MaxInstructions; most > 0 {
 		left := most - m.state.digest.instructions
@@ -482,37 +482,36 @@ func (m *Machine) limit(slice sched.Quantum) arch.Limit {
 			l.Instructions, l.Exact = left, true
 		}
 	}
-	m.state.control.limitQuantum(slice.Thread, &l)
+	m.state.control.limitQuantum(q.Thread, &l)
 	return l
 }
 
-// InstructionsBetweenYields is how often Run lets Go's scheduler go on. Most of
-// the time is spent in C, and Go's monitor of such calls tries to preempt a
-// goroutine that has not been scheduled for 10 ms, again and again until it comes
-// back: thousands of switches between the process's threads. So many instructions
-// take 2 to 8 ms, as do so many steps; a yield itself may cost 15 us.
+// InstructionsBetweenYields is the number of instructions after which Run yields to Go's
+// scheduler, and stepsBetweenYields the number of steps. Most of the time is spent in C, and Go's
+// monitor of such calls tries to preempt a goroutine that has not been scheduled for 10 ms,
+// repeatedly until it returns: thousands of switches between the process's threads. Both numbers
+// take 2 to 8 ms; a yield itself may cost 15 us.
 const (
 	InstructionsBetweenYields = 4_000_000
 	stepsBetweenYields        = 2048
 )
 
-// Run looks whether it is to end after so many steps or, as those who watch the run may
-// take microseconds for an instruction, so many instructions.
+// Run checks whether it is to end after stepsBetweenChecks steps or, because a hook may take
+// microseconds for an instruction, after instructionsBetweenChecks instructions.
 const (
-	stepsBetweenLooks        = 256
-	instructionsBetweenLooks = 100_000
+	stepsBetweenChecks        = 256
+	instructionsBetweenChecks = 100_000
 )
 
-// instructionsBetweenCuts is how long a slice runs until it can be cut short, which takes
-// no longer than half a second.
+// instructionsBetweenCuts is the number of instructions after which a quantum can be cut short:
+// they take no longer than half a second.
 const instructionsBetweenCuts = 1 << 24
 
-// isCut reports whether the run is to end within the slice that is under way.
+// isCut reports whether the run is to end within the current quantum.
 func (m *Machine) isCut() bool { return m.bounds != nil && m.bounds.Err() != nil }
 
-// Run steps the machine to the end of the program, or until ctx is done, and
-// says what happened. Changes to writable mounts are written to the host, also
-// when ctx ends the run.
+// Run steps the machine to the end of the program, or until ctx is done, and returns the result.
+// Changes to writable mounts are written to the host, also when ctx ends the run.
 func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	m.bounds = ctx
@@ -526,19 +525,19 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 			yielded = done
 			runtime.Gosched()
 		}
-		if n%stepsBetweenLooks == 0 || done-looked >= instructionsBetweenLooks {
+		if n%stepsBetweenChecks == 0 || done-looked >= instructionsBetweenChecks {
 			looked = done
-			if !m.done && (ctx.Err() != nil || m.host.lost()) {
+			if !m.done && (ctx.Err() != nil || m.host.isInvalid()) {
 				m.endFromOutside(ctx)
 			}
 		}
 	}
-	err := m.finish()
+	err := m.complete()
 	m.result.HostSeconds = time.Since(start).Seconds()
 	return &m.result, err
 }
 
-// Run builds a machine, runs the program on it and returns what happened.
+// Run builds a machine, runs the program on it and returns the result.
 func Run(ctx context.Context, c Config, options ...Option) (*Result, error) {
 	m, err := New(c, options...)
 	if err != nil {
@@ -562,7 +561,7 @@ type Snapshot struct {
 // Snapshot saves the machine's state. It costs time for the kernel's own data;
 // guest memory is copied page by page when either side writes to it.
 func (m *Machine) Snapshot() *Snapshot {
-	m.state.recording.mark()
+	m.state.recording.noteSnapshot()
 	m.state.stores.Save()
 	s := &Snapshot{deepcopy.Copy(deepcopy.New(), m.state), m.ram.Generation()}
 	m.state.stores.Forget()
@@ -570,26 +569,26 @@ func (m *Machine) Snapshot() *Snapshot {
 	return s
 }
 
-// Restore puts the machine back to what it was at the snapshot. What the guest
-// wrote to the host's descriptors since stays written.
+// Restore returns the machine to the state of the snapshot. Output that the guest has written to
+// the host since stays written.
 func (m *Machine) Restore(s *Snapshot) {
 	deepcopy.Release(m.state)
 	m.state = deepcopy.Copy(deepcopy.New(), s.state)
-	m.state.recording.returned()
+	m.state.recording.noteRestore()
 	m.state.stores.Load(func(t arch.ThreadID) *mem.Space { return m.state.kernel.Task(t).Space() })
 	m.ram.NextGeneration()
 	m.done, m.endedFromOutside = false, false
 	m.result = Result{}
 }
 
-// Release gives up what the snapshot holds.
+// Release frees the state of the snapshot.
 func (s *Snapshot) Release() {
 	deepcopy.Release(s.state)
 	s.state = nil
 }
 
-// finish writes what the guest leaves behind.
-func (m *Machine) finish() error {
+// complete completes the result of the run, its trace and the files on the host.
+func (m *Machine) complete() error {
 	if err := m.report(); err != nil {
 		return err
 	}
@@ -597,11 +596,11 @@ func (m *Machine) finish() error {
 		m.checkReplay()
 		return errors.Join(m.finishRecording(), m.host.err)
 	}
-	return errors.Join(m.finishRecording(), m.leaveBehind(), m.host.err)
+	return errors.Join(m.finishRecording(), m.writeChanges(), m.host.err)
 }
 
-// leaveBehind writes to the host what the guest has changed.
-func (m *Machine) leaveBehind() error {
+// writeChanges writes the guest's changes of files to the host.
+func (m *Machine) writeChanges() error {
 	s := m.state
 	if err := s.fs.Commit(); err != nil {
 		return errExport.Wrap(err)

@@ -19,7 +19,7 @@ var errBuffers = errs.Define("store-buffers-cannot-begin",
 
 var errPagesMemory = errs.Define("pages-engine-memory-log",
 	"loads and stores cannot be recorded of a run whose stores are kept by {engine}",
-	"The engine that keeps stores by pages cannot tell the recorder where they go.",
+	"The engine that keeps stores by pages does not record the addresses of stores.",
 	"Record the run with heddle record --tso-engine exact, which recording loads and stores makes no slower.")
 
 // bufferStores sets up the memory model.
@@ -62,9 +62,9 @@ func (s sharedMemory) Commit(t arch.ThreadID, at arch.Addr, data []byte) {
 	}
 }
 
-// commitStores commits the stores that are due before a quantum, by decisions or those of a
-// recorded run, and those that cannot wait any longer. It returns false when a recorded commit
-// is impossible, which ends the run.
+// commitStores commits the stores that are due before a quantum, by decisions or by the commits
+// of a recorded run, and the stores that cannot wait any longer. It returns false when a recorded
+// commit is impossible, which ends the run.
 func (m *Machine) commitStores(q sched.Quantum) bool {
 	s := m.state
 	now := s.cluster.Now(q.Core)
@@ -77,7 +77,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 	} else {
 		m.decided = s.stores.Decide(q.Core, now, m.decided[:0])
 	}
-	s.recording.commits(m.decided)
+	s.recording.noteCommits(m.decided)
 	m.recordDelays(now, true)
 	s.stores.Switch(q.Core, q.Thread)
 	m.beforeQuantum(q, m.decided)
@@ -85,7 +85,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 		s.stores.Drain(q.Core)
 	}
 	m.recordDelays(now, false)
-	s.recording.delays.others(q.Core)
+	s.recording.delays.noteRun(q.Core)
 	return true
 }
 
@@ -133,8 +133,8 @@ func (m *Machine) changesMemory(t *kernel.Task, stop arch.Stop) bool {
 	return true
 }
 
-// changesMappings tells whether the system call that the loaded thread is about
-// to make may remove pages, or reads or writes memory by a file.
+// changesMappings reports whether the system call that the loaded thread is about to make may
+// remove pages, or reads or writes memory by a file.
 func (m *Machine) changesMappings(t *kernel.Task) bool {
 	var r arch.Regs
 	m.cpu.Regs(&r)

@@ -20,7 +20,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// oneAccess is an access as valgrind's lackey tells it: L, S, or M for both.
+// oneAccess is an access as valgrind's lackey prints it: L, S, or M for both.
 type oneAccess struct {
 	kind     string
 	pc, addr uint64
@@ -49,8 +49,8 @@ func relative(list []oneAccess) []string {
 }
 
 // lackey runs a program under valgrind's lackey and returns the accesses by code
-// in the range. What lackey knows as a load and a compare-and-swap of the same
-// place is one locked instruction.
+// in the range. A load and a compare-and-swap of the same place in
+// its output are one locked instruction.
 func lackey(t *testing.T, bin string, code uc.AddrRange) (list []oneAccess) {
 	t.Helper()
 	out, err := exec.Command("valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", bin).CombinedOutput()

@@ -26,7 +26,7 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// memoryModel is memory as a trace tells it.
+// memoryModel is memory according to a trace.
 type memoryModel struct {
 	pages                  map[uint64]*[arch.PageSize]byte
 	loads, stores, kernel  int
@@ -35,8 +35,8 @@ type memoryModel struct {
 	threads                map[arch.ThreadID]event.Stamp // the last of each
 }
 
-// apply does what an event says, and checks the value of a load.
-func (m *memoryModel) apply(e *event.Memory) error {
+// applyEvent applies an event, and checks the value of a load.
+func (m *memoryModel) applyEvent(e *event.Memory) error {
 	// A thread that another one's exec has put in the place of the first of the
 	// process counts from 0.
 	before := m.threads[e.Thread]
@@ -103,7 +103,7 @@ func (m *memoryModel) access(e *event.Memory) error {
 	return nil
 }
 
-// replayMemory does what the trace says and checks each load.
+// replayMemory applies the events of a trace and checks each load.
 func replayMemory(t *testing.T, path string, s memtrace.Select) *memoryModel {
 	t.Helper()
 	r, err := trace.Open(path)
@@ -114,7 +114,7 @@ func replayMemory(t *testing.T, path string, s memtrace.Select) *memoryModel {
 	m := &memoryModel{pages: map[uint64]*[arch.PageSize]byte{}, threads: map[arch.ThreadID]event.Stamp{}}
 	for e, err := range memtrace.Read(r, s) {
 		if err == nil {
-			err = m.apply(e)
+			err = m.applyEvent(e)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestMemoryTraceWithEverythingElse(t *testing.T) {
 	}
 }
 
-// After a return to a snapshot the trace tells the last timeline.
+// After a return to a snapshot the trace has the last timeline.
 func TestMemoryTraceOfTimelines(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
 	whole, path := recordMemory(t, c, nil)
@@ -313,7 +313,7 @@ func TestMemoryTraceOfTimelines(t *testing.T) {
 	}
 }
 
-// Selection while recording gives what selection while reading does.
+// Selection while recording and selection while reading give the same accesses.
 func TestMemoryTraceSelection(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
 	_, full := recordMemory(t, c, nil)
@@ -363,8 +363,8 @@ func accesses(t *testing.T, path string, s memtrace.Select) uint64 {
 }
 
 // The programs that exercise instructions and system calls, with every load
-// checked. Those that take long are left to others; of those that are not on
-// instructions, some are taken.
+// checked. Programs that take long are left to other tests, and so are some of the programs for
+// system calls.
 func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 	for i, p := range conformance.Programs() {
 		if p.NativeOnly != "" || p.DynamicOnly != "" || p.Plugin {
@@ -389,7 +389,7 @@ func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 	}
 }
 
-// Under TSO and PSO loads see what store buffers show.
+// Under TSO and PSO loads see the contents of store buffers.
 func TestMemoryTraceUnderStoreBuffers(t *testing.T) {
 	for name, bin := range map[string]string{"racy": machinetest.Compile(t, machinetest.Racy), "memory": machinetest.Compile(t, memoryUser)} {
 		for _, o := range []storebuffer.Options{{Model: "tso"}, {Model: "pso", Commit: "lazy"}, {Model: "pso", Commit: "timed"}} {

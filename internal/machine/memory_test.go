@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// ordering counts in how many rounds two threads saw what each model forbids
-// but a weaker one: store buffering (SB), message passing (MP), both with and
+// ordering counts the rounds in which two threads saw results that each model forbids and the next
+// weaker one allows: store buffering (SB), message passing (MP), both with and
 // without fences, and coherence.
 const ordering = `
 #include <pthread.h>
@@ -75,8 +75,7 @@ int main(void) {
 var fine = sched.Options{Policy: sched.Random, Granularity: sched.Instruction, Quantum: 3}
 
 // TestProgramsSeeTheirModel runs the program under each model and each policy
-// of commits: what the model forbids never happens, and what it allows does,
-// unless stores are committed eagerly.
+// of commits: forbidden results never happen, and allowed ones do, unless stores are committed eagerly.
 func TestProgramsSeeTheirModel(t *testing.T) {
 	testsize.SkipQuick(t)
 	bin := machinetest.Compile(t, ordering)
@@ -143,7 +142,7 @@ func TestWeakRunsRepeatAndReplay(t *testing.T) {
 	}
 }
 
-// TestWeakSnapshots: a run goes on from a snapshot as it would have.
+// TestWeakSnapshots: a run continues from a snapshot as it would have without it.
 func TestWeakSnapshots(t *testing.T) {
 	bin := machinetest.Compile(t, ordering)
 	c, out := machinetest.Config(t, bin)

@@ -13,7 +13,7 @@ import (
 // place of the machine's own parts. A Config is data alone.
 type Option func(*collaborators)
 
-// collaborators are what the options of a machine have set.
+// collaborators are the settings of a machine's options.
 type collaborators struct {
 	hooks     []Hook
 	watching  []recorder.Recording
@@ -39,8 +39,8 @@ func WithHook(h Hook) Option { return func(o *collaborators) { o.hooks = append(
 // WithPolicy replaces the scheduling policy of Config.Sched.
 func WithPolicy(p sched.Policy) Option { return func(o *collaborators) { o.policy = p } }
 
-// WithRecordings has recordings follow a run that is recorded, after those that write to its
-// trace. One that logs memory needs a Config.Record without Memory.
+// WithRecordings has recordings follow a run that is recorded, after the writers of its trace.
+// A recording that logs memory needs a Config.Record without Memory.
 func WithRecordings(list ...recorder.Recording) Option {
 	return func(o *collaborators) { o.watching = append(o.watching, list...) }
 }
@@ -65,18 +65,18 @@ func WithRecordedStart(r *Replay, count uint64) Option {
 }
 
 // WithStoresKept has stores leave the store buffers before each quantum as soon as the
-// memory model allows it, except those that keep asks for: how many of a thread's stores to
-// an address stay, the newest ones. It replaces Options.Commit of the memory model, and
+// memory model allows it. Keep returns how many of a thread's stores to an address stay, the
+// newest ones. It replaces Options.Commit of the memory model, and
 // needs store buffers that are kept store by store.
 func WithStoresKept(keep func(t arch.ThreadID, at arch.Addr) int) Option {
 	return func(o *collaborators) { o.keepStore = keep }
 }
 
-// WithMemory gives the machine its guest memory, which the machine closes.
+// WithMemory has the machine use a guest memory, which it closes.
 func WithMemory(ram *mem.RAM) Option { return func(o *collaborators) { o.memory = ram } }
 
-// WithAtomics has the controllers of the run asked before each atomic instruction outside of
-// synchronization operations (sched.AtAtomic), and told after it.
+// WithAtomics has the machine ask the controllers of the run before each atomic instruction
+// outside of synchronization operations (sched.AtAtomic).
 func WithAtomics() Option { return func(o *collaborators) { o.atomics = true } }
 
 // WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the cycles of the

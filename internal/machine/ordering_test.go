@@ -104,7 +104,7 @@ func TestOrderingReplaysYields(t *testing.T) {
 }
 
 // TestOrderingReturnsToSnapshots: a machine that returns to a snapshot while
-// threads wait for turns goes on as it did.
+// threads wait for turns continues as it did.
 func TestOrderingReturnsToSnapshots(t *testing.T) {
 	bin := machinetest.Compile(t, controlled)
 	for _, policy := range dmtPolicies {

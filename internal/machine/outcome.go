@@ -112,21 +112,21 @@ func (m *Machine) report() error {
 	for _, i := range inputs {
 		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
 	}
-	r.Faults = m.host.metFaults()
+	r.Faults = m.host.seenFaults()
 	if r.OverlayFiles, err = s.fs.Left(); err != nil {
 		return errInputs.Wrap(err)
 	}
 	r.X87Transcendental = m.cpu.Transcendental()
-	r.SyncRecognition = s.recording.recognition()
+	r.SyncRecognition = s.recording.recognitionText()
 	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * arch.PageSize
 	r.Engine = engineName()
-	r.OutputDigest = sum(s.digest.output)
-	r.ScheduleDigest = sum(s.digest.schedule)
-	words(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
+	r.OutputDigest = hashText(s.digest.output)
+	r.ScheduleDigest = hashText(s.digest.schedule)
+	hashWords(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome.String())
-	r.Digest = sum(s.digest.events)
-	r.StateDigest = s.digest.state(r)
+	r.Digest = hashText(s.digest.events)
+	r.StateDigest = s.digest.stateDigest(r)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func engineName() string {
 	return fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
 }
 
-// reportExit tells of a program that ended, or that the kernel had to stop.
+// reportExit fills in the result of a program that has ended, or that the kernel had to stop.
 func (m *Machine) reportExit() {
 	r := &m.result
 	if why := m.state.kernel.Fatal(); why != "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 )
 
-// override is the kernel.Override of a machine: what a schedule or a controller decides in the
-// kernel's place. Its zero value decides as the kernel does.
+// override is the kernel.Override of a machine: the decisions of a schedule or a controller in
+// place of the kernel's. Its zero value decides as the kernel does.
 type override struct {
 	noFutexTimeouts bool
 	holdsAll        bool // signals of all threads wait

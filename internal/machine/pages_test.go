@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// TestPagesShowTSO: what TSO forbids never happens with the engine that works by
-// pages, and what it allows does, unless stores are committed eagerly.
+// TestPagesShowTSO: results that TSO forbids never happen with the engine that works by
+// pages, and results that it allows do, unless stores are committed eagerly.
 func TestPagesShowTSO(t *testing.T) {
 	testsize.SkipQuick(t)
 	bin := machinetest.Compile(t, ordering)
@@ -76,8 +76,8 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 	}
 }
 
-// TestPagesSnapshots: a run goes on from a snapshot as it would have, also when
-// pages are held, and snapshots were taken on the way.
+// TestPagesSnapshots: a run continues from a snapshot as it would have without it, also
+// when pages are held, and when snapshots were taken meanwhile.
 func TestPagesSnapshots(t *testing.T) {
 	for name, source := range map[string]string{"ordering": ordering, "mappings": mappings} {
 		if name == "mappings" && testing.Short() {
@@ -148,7 +148,7 @@ int main(void) {
 }`
 
 // mappings stores to pages and then changes how they are mapped, from another
-// thread, while the stores may still wait; it prints what it finds there.
+// thread, while the stores may still wait; it prints the contents.
 const mappings = `
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -29,23 +29,22 @@ var errRecording = errs.Define("recording-cannot-begin",
 	"The engine does not log what is to be recorded; the rest of the sentence is its own.",
 	"Report the sentence, and record less until it is mended.")
 
-// Record says what of a run is recorded, and where. Whatever is chosen, the
-// trace has starts and ends of threads, context switches, system calls and
-// signals, and all that is needed to repeat the run (OpenReplay). No digest
-// depends on it.
+// Record says which events of a run are recorded, and where. In any case the trace has the
+// starts and ends of threads, context switches, system calls and signals, and the decisions and
+// inputs that repeat the run (OpenReplay). No digest depends on it.
 type Record struct {
 	// To receives the trace (package trace). If it is an *os.File, a full disk
-	// leaves no piece of a chunk behind. It is not closed.
+	// leaves no part of a chunk in the file. It is not closed.
 	To io.Writer
-	// Sync records synchronization operations: nil, or what there is besides
-	// those of POSIX and C.
+	// Sync, when set, records synchronization operations.
 	Sync *SyncRecord
-	// Inputs records what the program got from outside, with the bytes.
+	// Inputs records the data that the program got from outside, with the bytes.
 	Inputs bool
 	// PT, when set, records each core's branches as a stream of Intel PT packets,
 	// with the code that ran.
 	PT *pt.Config
-	// Memory, when set, records loads and stores, with what else loads can see.
+	// Memory, when set, records loads and stores, and the other changes of memory that loads can
+	// see.
 	Memory *recorder.MemoryConfig
 }
 
@@ -59,8 +58,8 @@ type recording struct {
 	syncs     *syncops.Recording
 }
 
-// record sets up what the configuration asks for.
-func (m *Machine) record() error {
+// setUpRecording sets up the recordings of the configuration.
+func (m *Machine) setUpRecording() error {
 	c, s := &m.config, m.state
 	if c.Record != nil || c.Replay != nil || m.with.start != nil {
 		s.recording.steps = replay.NewTracker(c.Cores)
@@ -69,7 +68,7 @@ func (m *Machine) record() error {
 		return m.watchUnrecorded()
 	}
 	m.trace = trace.NewWriter(c.Record.To)
-	if err := m.trace.Manifest(m.manifest()); err != nil {
+	if err := m.trace.Manifest(m.describeRun()); err != nil {
 		return errManifest.Wrap(err)
 	}
 	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
@@ -80,12 +79,12 @@ func (m *Machine) record() error {
 	if err != nil {
 		return err
 	}
-	m.observe(append(m.watching, parts...))
+	m.startRecordings(append(m.watching, parts...))
 	return nil
 }
 
-// observe has recordings told what happens.
-func (m *Machine) observe(parts []recorder.Recording) {
+// startRecordings gives the recordings the events of the run.
+func (m *Machine) startRecordings(parts []recorder.Recording) {
 	s := m.state
 	s.recording.rec = recorder.New(m.trace, m.cpu, m.config.Cores, parts...)
 	s.clock.recorder = s.recording.rec
@@ -94,9 +93,8 @@ func (m *Machine) observe(parts []recorder.Recording) {
 	}
 }
 
-// recordings are those that the configuration asks for. Branches count what
-// stamps tell, sync operations name threads: both come before those that write
-// such things.
+// recordings returns the recordings of the configuration. Branches count the branches of stamps,
+// and sync operations name threads: both precede the writers of stamps and names.
 func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	c := &m.config
 	if c.Record.PT != nil {
@@ -131,8 +129,8 @@ func (r *recording) attach(k *kernel.Kernel) {
 	}
 }
 
-// slice tells of the decision to run a slice, and timer to fire a timer.
-func (r *recording) slice(s sched.Quantum, c *sched.Cluster) {
+// noteQuantum records the decision to run a quantum, and noteTimer to fire a timer.
+func (r *recording) noteQuantum(s sched.Quantum, c *sched.Cluster) {
 	if r.steps != nil {
 		r.steps.Slice(s.Thread, s.Core, c)
 	}
@@ -141,14 +139,14 @@ func (r *recording) slice(s sched.Quantum, c *sched.Cluster) {
 	}
 }
 
-// commits tells which stores were committed before the slice.
-func (r *recording) commits(list []event.Commit) {
+// noteCommits records the stores that were committed before the quantum.
+func (r *recording) noteCommits(list []event.Commit) {
 	if r.steps != nil {
 		r.steps.Commits(list)
 	}
 }
 
-func (r *recording) timer(at arch.Cycles, c *sched.Cluster) {
+func (r *recording) noteTimer(at arch.Cycles, c *sched.Cluster) {
 	if r.steps != nil {
 		r.steps.Timer(at, c)
 	}
@@ -157,8 +155,8 @@ func (r *recording) timer(at arch.Cycles, c *sched.Cluster) {
 	}
 }
 
-// aside has memory logged as another thread's doing.
-func (r *recording) aside(t arch.ThreadID, core arch.CoreID, do func()) {
+// recordAs records accesses to memory as another thread's.
+func (r *recording) recordAs(t arch.ThreadID, core arch.CoreID, do func()) {
 	if r.rec == nil {
 		do()
 		return
@@ -166,21 +164,21 @@ func (r *recording) aside(t arch.ThreadID, core arch.CoreID, do func()) {
 	r.rec.Aside(t, core, do)
 }
 
-// run tells that a thread is about to run, and stopped that the engine has
-// stopped. Ran tells that the slice is over.
-func (r *recording) run(t *kernel.Task) {
+// noteStart records that a thread is about to run, noteStop that the engine has stopped, and
+// noteEnd that the quantum is over.
+func (r *recording) noteStart(t *kernel.Task) {
 	if r.rec != nil {
 		r.rec.Run(t)
 	}
 }
 
-func (r *recording) stopped(t *kernel.Task, s arch.Stop) {
+func (r *recording) noteStop(t *kernel.Task, s arch.Stop) {
 	if r.rec != nil {
 		r.rec.Stopped(t, s)
 	}
 }
 
-func (r *recording) ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
+func (r *recording) noteEnd(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	if r.steps != nil {
 		r.steps.Ran(s, now)
 	}
@@ -189,8 +187,8 @@ func (r *recording) ran(t *kernel.Task, s arch.Stop, now arch.Cycles) {
 	}
 }
 
-// done completes a decision.
-func (r *recording) done() {
+// completeDecision completes a decision.
+func (r *recording) completeDecision() {
 	if r.steps == nil {
 		return
 	}
@@ -200,14 +198,14 @@ func (r *recording) done() {
 	}
 }
 
-// mark notes the place for a snapshot, returned that the machine is back there.
-func (r *recording) mark() {
+// noteSnapshot notes the place of a snapshot, and noteRestore that the machine is there again.
+func (r *recording) noteSnapshot() {
 	if r.rec != nil {
 		r.rec.Mark()
 	}
 }
 
-func (r *recording) returned() {
+func (r *recording) noteRestore() {
 	if r.rec != nil {
 		r.rec.Returned()
 	}
@@ -228,8 +226,8 @@ func (m *Machine) finishRecording() error {
 	return m.trace.Sync()
 }
 
-// CloseTrace completes the trace, after which nothing more is recorded, and
-// returns why recording ended early, if it did. Close does the same.
+// CloseTrace completes the trace, after which nothing more is recorded, and returns the reason
+// if recording ended early. Close does the same without the reason.
 func (m *Machine) CloseTrace() error {
 	if m.trace == nil {
 		return nil
@@ -237,15 +235,14 @@ func (m *Machine) CloseTrace() error {
 	return m.trace.Close()
 }
 
-// watcher is the kernel's observer: it passes on to the digest, and to what
-// records and replays.
-type watcher struct {
+// kernelObserver passes the events of the kernel to the digest and to the recording.
+type kernelObserver struct {
 	*digest
 	recording *recording
 }
 
 // Syscall implements kernel.Observer.
-func (w *watcher) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uint64) {
+func (w *kernelObserver) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uint64) {
 	w.digest.Syscall(t, number, args, ret)
 	if r := w.recording; r.steps != nil {
 		r.steps.Syscall(t.ID(), number, args, ret)
@@ -256,7 +253,7 @@ func (w *watcher) Syscall(t *kernel.Task, number uint64, args [6]uint64, ret uin
 }
 
 // Signal implements kernel.Observer.
-func (w *watcher) Signal(d *kernel.Delivery) {
+func (w *kernelObserver) Signal(d *kernel.Delivery) {
 	w.digest.Signal(d.Thread, d.Signal)
 	if r := w.recording; r.steps != nil {
 		r.steps.Signal(d.Thread, d.Signal)
@@ -267,7 +264,7 @@ func (w *watcher) Signal(d *kernel.Delivery) {
 }
 
 // Exit implements kernel.Observer.
-func (w *watcher) Exit(t arch.ThreadID, status int) {
+func (w *kernelObserver) Exit(t arch.ThreadID, status int) {
 	w.digest.Exit(t, status)
 	if r := w.recording; r.steps != nil {
 		r.steps.Exit(t, status)
@@ -277,8 +274,8 @@ func (w *watcher) Exit(t arch.ThreadID, status int) {
 	}
 }
 
-// regular is the regular file that a reader is, or nil.
-func regular(r io.Reader) *os.File {
+// regularFile returns the regular file that a reader is, or nil.
+func regularFile(r io.Reader) *os.File {
 	f, ok := r.(*os.File)
 	if !ok {
 		return nil

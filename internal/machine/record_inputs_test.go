@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// reads gets something from each kind of outside, and tells where it has it.
+// reads gets something from each kind of input, and prints where it has it.
 const reads = `
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -79,8 +79,8 @@ int main(int argc, char **argv) {
 	return 0;
 }`
 
-// TestInputs: what the program says that it got is in the trace, at the
-// addresses that it says, in that order.
+// TestInputs: the inputs that the program prints are in the trace, at the addresses that it
+// prints, in that order.
 func TestInputs(t *testing.T) {
 	bin := machinetest.Compile(t, reads)
 	dir := filepath.Dir(bin)

@@ -17,7 +17,7 @@ import (
 )
 
 // streams are the contents of a trace's streams. The code and the memory are left
-// out: what a block is depends on how the engine came to it, and pages are copied
+// out: the ends of a block depend on how the engine reached it, and pages are copied
 // after a snapshot.
 func streams(t *testing.T, path string) map[string]string {
 	t.Helper()

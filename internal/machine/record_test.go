@@ -24,22 +24,21 @@ func traceFile(t *testing.T) *os.File {
 	return f
 }
 
-// record runs a program with what is asked for recorded, and returns the trace's path.
-func record(t *testing.T, c machine.Config, what func(io.Writer) *machine.Record) (*machine.Result, string) {
+// record runs a program and records it, and returns the trace's path.
+func record(t *testing.T, c machine.Config, recording func(io.Writer) *machine.Record) (*machine.Result, string) {
 	t.Helper()
 	f := traceFile(t)
-	c.Record = what(f)
+	c.Record = recording(f)
 	return machinetest.Run(t, c), f.Name()
 }
 
-// repeats demands that a run comes to the same not recorded, recorded and replayed.
-// Everything that it prints goes to out.
-func repeats(t *testing.T, c machine.Config, out *bytes.Buffer, what func(io.Writer) *machine.Record) (printed string) {
+// repeats demands equal results of a run that is not recorded, recorded and replayed. Everything that it prints goes to out.
+func repeats(t *testing.T, c machine.Config, out *bytes.Buffer, recording func(io.Writer) *machine.Record) (printed string) {
 	t.Helper()
 	plain := machinetest.Run(t, c)
 	want := out.String()
 	out.Reset()
-	recorded, path := record(t, c, what)
+	recorded, path := record(t, c, recording)
 	if recorded.Digest != plain.Digest || recorded.Cycles != plain.Cycles || out.String() != want {
 		t.Errorf("recorded: %s, %d cycles, %s, not recorded: %s, %d cycles, %s",
 			recorded.Digest, recorded.Cycles, out, plain.Digest, plain.Cycles, want)
@@ -60,7 +59,7 @@ func everything(to io.Writer) *machine.Record {
 	}
 }
 
-// replayed repeats a recorded run and returns what it came to.
+// replayed repeats a recorded run and returns its result and its output.
 func replayed(t *testing.T, path string, change func(*machine.Config)) (*machine.Result, string) {
 	t.Helper()
 	r, err := machine.OpenReplay(path)
@@ -93,7 +92,7 @@ func TestRecordingChangesNothingAndReplays(t *testing.T) {
 	}
 }
 
-// signals uses timers, signals, clocks and random numbers: what depends on time.
+// signals uses timers, signals, clocks and random numbers, which depend on time.
 const signals = `
 #include <pthread.h>
 #include <signal.h>

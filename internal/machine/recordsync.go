@@ -23,8 +23,8 @@ type SyncRecord struct {
 	Heap bool
 }
 
-// operations are the custom ones, and what stands for the allocators.
-func (c *SyncRecord) operations() []syncops.Custom {
+// customOperations are the custom operations and the functions of allocators.
+func (c *SyncRecord) customOperations() []syncops.Custom {
 	if !c.Heap {
 		return c.Custom
 	}
@@ -43,8 +43,7 @@ func (m *Machine) recordSync() ([]recorder.Recording, error) {
 	return m.recognizeOperations(m.trace, &with)
 }
 
-// customSync are the operations besides the known ones, each once: those that are
-// controlled, and those that are recorded.
+// customSync lists the custom operations that are controlled or recorded, each once.
 func (m *Machine) customSync() []syncops.Custom {
 	c := &m.config
 	list := slices.Clone(c.CustomSync)
@@ -63,7 +62,7 @@ func (m *Machine) customSync() []syncops.Custom {
 // there is one, and for the controller.
 func (m *Machine) recognizeOperations(to *trace.Writer, r *SyncRecord) ([]recorder.Recording, error) {
 	c := m.state.control
-	config := syncops.Config{Custom: r.operations(), Atomics: r.Atomics, Open: m.openSymbols, Breakpoints: m.breakpoints}
+	config := syncops.Config{Custom: r.customOperations(), Atomics: r.Atomics, Open: m.openSymbols, Breakpoints: m.breakpoints}
 	var gate syncops.Gate
 	if c != nil {
 		gate = c
@@ -94,20 +93,20 @@ func (m *Machine) recognizeControlled() ([]recorder.Recording, error) {
 	return m.recognizeOperations(nil, &SyncRecord{Custom: m.customSync(), Atomics: m.asksAtAtomics()})
 }
 
-// watchUnrecorded sets up what watches or controls a run that is not recorded.
+// watchUnrecorded sets up the recordings and the controller of a run that is not recorded.
 func (m *Machine) watchUnrecorded() error {
 	if len(m.breakpoints) > 0 {
 		m.cpu.SetBreakpoints(m.breakpoints)
 	}
 	parts, err := m.recognizeControlled()
 	if parts = append(m.watching, parts...); err == nil && len(parts) > 0 {
-		m.observe(parts)
+		m.startRecordings(parts)
 	}
 	return err
 }
 
-// recognition returns Result.SyncRecognition.
-func (r *recording) recognition() string {
+// recognitionText returns Result.SyncRecognition.
+func (r *recording) recognitionText() string {
 	if r.syncs == nil {
 		return ""
 	}

@@ -38,7 +38,7 @@ var (
 		"Put the file back as it was, or record the run again.")
 )
 
-// manifest is what a trace says of the run before it begins.
+// manifest is the description of a run in its trace, from before the run.
 type manifest struct {
 	Engine  string        `json:"engine"`
 	Args    []text        `json:"args"`
@@ -75,9 +75,8 @@ type mountText struct {
 	Writable bool `json:"writable"`
 }
 
-// stdinText says what standard input was: "none", "stream" (its bytes are in the
-// trace) or "file": a regular file, by the name that the guest can see, where it
-// is, and the position in it.
+// stdinText describes standard input: "none", "stream" (its bytes are in the trace) or "file":
+// a regular file, by the name that the guest can see, where it is, and the position in it.
 type stdinText struct {
 	Kind   string `json:"kind"`
 	Name   text   `json:"name,omitempty"`
@@ -85,15 +84,16 @@ type stdinText struct {
 	Offset int64  `json:"offset,omitempty"`
 }
 
-// summary is what a trace says of the run after its end.
+// summary is the description of a run in its trace, from after its end.
 type summary struct {
 	Result Result `json:"result"`
-	// StdinFailed, in a trace of before there were StreamFaults, says that standard
-	// input ended with an error.
+	// StdinFailed, in a trace without StreamFaults, reports that standard input ended with an
+	// error.
 	StdinFailed bool `json:"stdin_failed,omitempty"`
 }
 
-func (m *Machine) manifest() manifest {
+// describeRun returns the manifest of the run.
+func (m *Machine) describeRun() manifest {
 	c := &m.config
 	out := manifest{
 		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
@@ -122,7 +122,7 @@ func describeStdin(r io.Reader) stdinText {
 	if r == nil {
 		return stdinText{Kind: "none"}
 	}
-	f := regular(r)
+	f := regularFile(r)
 	if f == nil {
 		return stdinText{Kind: "stream"}
 	}
@@ -134,8 +134,8 @@ func describeStdin(r io.Reader) stdinText {
 	return stdinText{"file", text(f.Name()), text(path), at}
 }
 
-// config is the opposite of Machine.manifest, without standard input.
-func (t *manifest) config() Config {
+// toConfig is the inverse of Machine.describeRun, without standard input.
+func (t *manifest) toConfig() Config {
 	c := Config{
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
@@ -164,9 +164,8 @@ type Replay struct {
 	stdin    *os.File
 }
 
-// OpenReplay opens a trace for a replay. It fails if the program or any other
-// file that the recorded run read is not what it was; a recording that was cut
-// does not say which files those are.
+// OpenReplay opens a trace for a replay. It fails if the program or any other file that the
+// recorded run read has changed; a recording that was cut does not list those files.
 func OpenReplay(path string) (*Replay, error) {
 	r, err := OpenProgram(path)
 	if err != nil {
@@ -178,37 +177,37 @@ func OpenReplay(path string) (*Replay, error) {
 	return r, nil
 }
 
-// OpenProgram is OpenReplay for the program and the inputs of a recorded run alone:
-// the trace need not have what repeats the run.
+// OpenProgram is OpenReplay for the program and the inputs of a recorded run alone: the trace
+// need not have the decisions.
 func OpenProgram(path string) (*Replay, error) {
 	t, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	r := &Replay{path: path, trace: t, log: replay.NewLog(t)}
-	if err := r.read(); err != nil {
+	if err := r.readDescriptions(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *Replay) read() error {
+func (r *Replay) readDescriptions() error {
 	text, err := r.trace.Manifest()
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &r.manifest)
 	}
 	if err != nil || text == nil {
-		return r.lacks("manifest", err)
+		return r.missing("manifest", err)
 	}
 	if text, err = r.trace.Summary(); err == nil && text != nil {
 		r.summary = &summary{}
 		err = json.Unmarshal(text, r.summary)
 	}
 	if err != nil {
-		return r.lacks("summary", err)
+		return r.missing("summary", err)
 	}
 	if r.faults, err = recordedFaults(r.trace); err != nil {
-		return r.lacks("record of what failed on the host", err)
+		return r.missing("record of what failed on the host", err)
 	}
 	if r.summary != nil && r.summary.StdinFailed {
 		r.faults = append(r.faults, StreamFault{FD: 0, Bytes: r.stdinBytes(), Errno: ErrnoName(unix.EIO)})
@@ -216,7 +215,7 @@ func (r *Replay) read() error {
 	return r.checkInputs()
 }
 
-// stdinBytes is how much of standard input was recorded.
+// stdinBytes returns how many bytes of standard input were recorded.
 func (r *Replay) stdinBytes() (n int64) {
 	for _, c := range r.trace.Chunks(trace.Key{Kind: trace.Stdin}) {
 		n += int64(c.Raw)
@@ -224,16 +223,16 @@ func (r *Replay) stdinBytes() (n int64) {
 	return n
 }
 
-func (r *Replay) lacks(what string, err error) error {
+// missing returns the error that the trace has no such part.
+func (r *Replay) missing(part string, err error) error {
 	if err != nil {
-		return errNoReplay.Wrap(err, r.path, what)
+		return errNoReplay.Wrap(err, r.path, part)
 	}
-	return errNoReplay.New(r.path, what)
+	return errNoReplay.New(r.path, part)
 }
 
-// Cut tells that the recording was ended before the run was over: a replay ends
-// where it ends, and whether the files are those of the recorded run is not
-// known.
+// Cut reports whether the recording was ended before the run was over: a replay ends where it
+// ends, and whether the files are those of the recorded run is not known.
 func (r *Replay) Cut() bool { return r.summary == nil }
 
 // Path is the file of the trace.
@@ -247,15 +246,15 @@ func (r *Replay) Recorded() *Result {
 	return &r.summary.Result
 }
 
-// CheckDecisions returns an error if the trace does not have what repeats the run.
+// CheckDecisions returns an error if the trace does not have the decisions that repeat the run.
 func (r *Replay) CheckDecisions() error {
 	if !r.trace.Has(trace.Decisions) {
-		return r.lacks("decisions", nil)
+		return r.missing("decisions", nil)
 	}
 	return nil
 }
 
-// Damage is what is wrong with the trace.
+// Damage lists the damaged parts of the trace.
 func (r *Replay) Damage() []error { return r.trace.Damage() }
 
 // Close closes the trace.
@@ -310,11 +309,11 @@ func hashFile(path string) (string, error) {
 }
 
 // Config is the configuration of the recorded run, set up to repeat it. The
-// caller sets the outputs and what is to be recorded. Each call opens standard input anew,
-// for one run, and closes that of the call before.
+// caller sets the outputs and Config.Record. Each call opens standard input anew, for one run,
+// and closes that of the call before.
 func (r *Replay) Config() (Config, error) {
 	r.closeStdin()
-	c := r.manifest.config()
+	c := r.manifest.toConfig()
 	c.Replay, c.Faults = r, r.faults
 	// In a folder that is gone there is nothing to hide.
 	if path, err := filepath.Abs(r.path); err == nil {
@@ -362,9 +361,9 @@ func RepeatTrace(ctx context.Context, path string, change func(*Config) ([]Optio
 	return result, cmp.Or(err, r.log.Err())
 }
 
-// follow compares the decision that was just carried out with the log's. It ends
-// a run that is not the recorded one.
-func (m *Machine) follow() {
+// compareDecision compares the decision that was just carried out with the recorded one. It ends
+// a run that is not the recorded run.
+func (m *Machine) compareDecision() {
 	n, recorded := schedreplay.Current(m.state.cluster)
 	if recorded == nil {
 		return
@@ -380,8 +379,8 @@ func (m *Machine) diverge(how string) {
 	m.result.Message = "the replay is not the recorded run: " + how
 }
 
-// stopReplay acts on the scheduler's verdict that the log cannot be followed, or
-// is at its end.
+// stopReplay ends a replay whose log cannot be followed, or is at its end, as the scheduler's
+// verdict says.
 func (m *Machine) stopReplay(verdict sched.Verdict) {
 	why := schedreplay.Why(m.state.cluster)
 	n, d := schedreplay.Current(m.state.cluster)
@@ -400,8 +399,7 @@ func (m *Machine) stopReplay(verdict sched.Verdict) {
 	m.result.Message = why
 }
 
-// checkReplay compares what a replay came to with the recorded run, once that
-// is known.
+// checkReplay compares the result of a replay with that of the recorded run, if that is known.
 func (m *Machine) checkReplay() {
 	r := m.config.Replay
 	if r == nil || r.summary == nil || m.result.Outcome == OutcomeDiverged {
@@ -415,7 +413,7 @@ func (m *Machine) checkReplay() {
 		m.diverge(fmt.Sprintf("every decision was taken, and its digest is %s, not %s", got.Digest, want.Digest))
 		got.ExitCode = ExitFailure
 	case !schedreplay.Conclude(m.state.cluster):
-		m.diverge("the run is over, and the recording goes on")
+		m.diverge("the run is over, and the recording continues")
 		got.ExitCode = ExitFailure
 	}
 }

@@ -50,8 +50,8 @@ int main(void) {
 	return 0;
 }`
 
-// recordPaths runs the program with everything recorded, and returns the trace and what
-// each thread executed.
+// recordPaths runs the program with everything recorded, and returns the trace and the
+// instructions of each thread.
 func recordPaths(t *testing.T, cores int, seed uint64) (string, map[arch.ThreadID][]uint64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ func recordPaths(t *testing.T, cores int, seed uint64) (string, map[arch.ThreadI
 	return path, log
 }
 
-// stripped copies what H3 has of a run, branch traces, code and context switches,
-// up to so many bytes of each core's branch trace; nothing else is left.
+// stripped copies the parts of a trace that H3 uses, branch traces, code and context switches,
+// up to the given number of bytes of each core's branch trace; nothing else is left.
 func stripped(t *testing.T, path string, bytes int64) *trace.Reader {
 	t.Helper()
 	from, err := trace.Open(path)
@@ -186,7 +186,7 @@ func readPaths(t *testing.T, r *trace.Reader, change func([]event.Switch)) (*pat
 const wholeStream = 1 << 40
 
 // Invariant 1: from branch traces, code and context switches alone, each thread's
-// path is what the engine executed for it, and no block is longer.
+// path is the one that the engine executed, and no block is longer.
 func TestPathsAreWhatRan(t *testing.T) {
 	for i, cores := range []int{1, 2, 3} {
 		path, log := recordPaths(t, cores, uint64(i+1))
@@ -214,8 +214,8 @@ func TestPathsAreWhatRan(t *testing.T) {
 	}
 }
 
-// endsWithin counts the blocks that end where another one goes on, as a thread lost its
-// turn there, and demands that they end behind their last instructions.
+// endsWithin counts the blocks that end where another one continues, since a thread lost its
+// turn there, and demands that they end after their last instructions.
 func endsWithin(t *testing.T, blocks []paths.Block) (n int) {
 	t.Helper()
 	behind := map[uint64]uint64{}

@@ -1,6 +1,7 @@
 package machine
 
-// Result is what a run did. Its JSON form is the summary file of `heddle run`.
+// Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
+// of `heddle run`.
 type Result struct {
 	// Outcome is how the run ended.
 	Outcome Outcome `json:"outcome"`
@@ -8,7 +9,7 @@ type Result struct {
 	ExitCode int `json:"exit_code"`
 	// Signal is the number of the signal that killed the first process, or 0.
 	Signal int `json:"signal"`
-	// Message says in words what ended a run that did not exit by itself, with
+	// Message is a sentence on why a run that did not exit by itself ended, with
 	// every thread's state after a deadlock.
 	Message string `json:"message,omitempty"`
 
@@ -35,7 +36,7 @@ type Result struct {
 	Faults []StreamFault `json:"stream_faults,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
-	// X87Transcendental tells that the run executed an x87 instruction whose
+	// X87Transcendental reports that the run executed an x87 instruction whose
 	// result comes from the host's mathematical library.
 	X87Transcendental bool `json:"x87_transcendental"`
 	// InvalidInstruction says which instruction that the machine's processor does not
@@ -50,10 +51,10 @@ type Result struct {
 	// and threads were.
 	SyncRecognition string `json:"sync_recognition,omitempty"`
 
-	// Schedule says what became of the schedule that was enforced, if one was.
+	// Schedule is how the run followed the schedule that was enforced, if there was one.
 	Schedule *ScheduleResult `json:"schedule,omitempty"`
 
-	// StateDigest covers what two runs of one schedule have in common whatever
+	// StateDigest covers the parts that are equal in two runs of one schedule, whatever
 	// their interleaving: output, exit, final memory, and how many instructions
 	// each thread retired.
 	StateDigest string `json:"state_digest"`

@@ -26,7 +26,7 @@ func newLooper(b *testing.B, program string, args ...string) looper {
 	}
 	b.Cleanup(m.Close)
 	l := looper{m, out}
-	l.round() // what comes before the first
+	l.round() // the start of the program
 	l.round()
 	return l
 }
@@ -61,7 +61,7 @@ func BenchmarkSnapshotBySize(b *testing.B) {
 }
 
 // BenchmarkSnapshotWritten is the price of a page that is written between a
-// snapshot and the return to it: the copy and what the return has to undo.
+// snapshot and the return to it: the copy, and its removal by the return.
 func BenchmarkSnapshotWritten(b *testing.B) {
 	const pages = 4096
 	program := machinetest.Compile(b, machinetest.Rounds)

@@ -74,9 +74,9 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	return files, nil
 }
 
-// environment is what the program gets. Kendo's clocks count instructions, also
-// those with which the dynamic linker looks a function up at its first call; who
-// makes that call depends on timing, so all is looked up at the start.
+// environment is the environment that the program gets. Kendo's clocks count instructions, also
+// those with which the dynamic linker looks a function up at its first call; which thread makes
+// that call depends on timing, so all functions are looked up at the start.
 func (c *Config) environment() []string {
 	const now = "LD_BIND_NOW"
 	if c.Sched.Policy != sched.Kendo || c.lookupEnv(now) != "" {
@@ -97,7 +97,7 @@ func (c *Config) lookupEnv(name string) string {
 
 func (m *Machine) kernelConfig() kernel.Config {
 	c := &m.config
-	seed, cores := m.shown()
+	seed, cores := m.guestInputs()
 	return kernel.Config{
 		Cores: cores, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
 		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
@@ -120,7 +120,7 @@ func (m *Machine) start() error {
 	})
 }
 
-// openStreams makes the guest's first three descriptors, nil where there is none.
+// openStreams makes the guest's first three descriptors, nil for a closed one.
 func (m *Machine) openStreams() (streams [3]*vfs.File, err error) {
 	s, closed := m.state, m.config.Closed
 	if !closed[0] {

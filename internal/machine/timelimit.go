@@ -8,9 +8,9 @@ import (
 )
 
 // TimeLimit bounds how long a run may take on the host. It is the cause of a context
-// whose time is up; a run that such a context ends has the outcome "time limit". Where
-// it ends depends on the host's speed: it is no function of its inputs, but what was
-// recorded of it replays to the same place.
+// whose time is up; a run that such a context ends has the outcome OutcomeTimeLimit. Where it
+// ends depends on the host's speed and not on its inputs alone; a recording of it replays to the
+// same place.
 type TimeLimit time.Duration
 
 func (l TimeLimit) Error() string {

@@ -63,15 +63,14 @@ func (m *Machine) SetController(c sched.Controller) { m.state.control.setControl
 // Gate is where the controller of the run holds threads.
 func (m *Machine) Gate() *sched.Gate { return &m.state.control.gate }
 
-// ApplyVerdict carries out what the controller has decided outside of a quantum.
+// ApplyVerdict carries out the decisions of the controller outside of a quantum.
 func (m *Machine) ApplyVerdict() { m.applyVerdict(arch.NoThread, arch.NoCore, arch.Stop{}) }
 
-// SetTimeToMakespan has what the kernel does next happen at the time of the core whose clock
-// is the furthest.
+// SetTimeToMakespan sets the kernel's time to that of the core whose clock is the furthest.
 func (m *Machine) SetTimeToMakespan() { m.state.clock.now = m.state.cluster.Makespan() }
 
-// LeaveInstructions has no thread inside an instruction any more: one that has stored nothing
-// begins the instruction anew, others complete it.
+// LeaveInstructions takes all threads out of their instructions: an instruction that has stored
+// nothing is executed anew, others are completed.
 func (m *Machine) LeaveInstructions() { m.endInstructions() }
 
 // EventNumber is the number of the latest event of a recorded run.

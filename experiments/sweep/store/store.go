@@ -373,7 +373,7 @@ func (s *Store) Put(r Record) error {
 	}
 	return s.putRow("runs", r.Slot, int64(r.Repetition), r.Key,
 		r.Labels.Program, r.Labels.Arguments, r.Labels.Policy, int64(r.Labels.Cores), int64(r.Labels.Threads), r.Labels.Seed,
-		r.Failure, result.Outcome, int64(result.ExitCode), int64(result.Instructions), int64(result.Cycles),
+		r.Failure, result.Outcome.String(), int64(result.ExitCode), int64(result.Instructions), int64(result.Cycles),
 		int64(result.ContextSwitches), result.Digest, result.ScheduleDigest, result.HostSeconds, r.Manifest, string(report),
 		r.Labels.Model, r.Labels.Commit, int64(r.Labels.Capacity), r.Class)
 }

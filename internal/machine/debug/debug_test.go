@@ -22,7 +22,7 @@ import (
 	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
-// served is a machine that waits for GDB, and what becomes of it.
+// served is a machine that waits for GDB, and its result.
 type served struct {
 	addr   string
 	result chan *machine.Result
@@ -192,7 +192,7 @@ func TestRunUnderGDBIsTheSame(t *testing.T) {
 	}
 }
 
-// Going back undoes what going forward did, register by register.
+// Steps backwards undo steps forwards, register by register.
 func TestStepsBackAreStepsReversed(t *testing.T) {
 	program := openForGDB(t)
 	c, _ := machinetest.Config(t, program)
@@ -249,7 +249,7 @@ func TestGDBInterrupts(t *testing.T) {
 	if after := g.ask("m" + n + ",8"); after != before {
 		t.Errorf("a step and a step back changed n from %s to %s", before, after)
 	}
-	_ = g.conn.Close() // without a word: the run goes on
+	_ = g.conn.Close() // without a detach: the run continues
 	if r := s.end(t); r.Outcome != "instruction limit" {
 		t.Errorf("outcome %q", r.Outcome)
 	}
@@ -296,7 +296,7 @@ func TestGDBIsToldOfExec(t *testing.T) {
 	s.end(t)
 }
 
-// What arrives instead of the protocol harms nobody.
+// Bytes that are not the protocol do no harm.
 func TestGDBServerSurvivesNonsense(t *testing.T) {
 	program := machinetest.Compile(t, `int main(void) { return 3; }`)
 	c, _ := machinetest.Config(t, program)
@@ -338,7 +338,7 @@ func TestGDBServerSurvivesNonsense(t *testing.T) {
 	s.end(t)
 }
 
-// session is what GDB is told to do, and lines that it must say, in this order.
+// session is the commands for GDB, with lines that it must print, in this order.
 const session = `set pagination off
 set sysroot /
 set print thread-events off
@@ -461,7 +461,7 @@ continue
 	}
 }
 
-// talk runs GDB with a script and returns what it says.
+// talk runs GDB with a script and returns its output.
 func talk(t *testing.T, s *served, program, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script")

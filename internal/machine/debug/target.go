@@ -13,7 +13,7 @@ import (
 
 // The methods of gdbserver.Target.
 
-// process is the one that is debugged; nil once it has ended, waited for or not.
+// process returns the process that is debugged, nil once it has ended, waited for or not.
 func (d *debugger) process() *kernel.Process {
 	p := d.m.Kernel().Process(d.pid)
 	if p == nil || len(p.Threads()) == 0 {
@@ -110,23 +110,23 @@ func (d *debugger) Current() gdbserver.Stop { return d.current }
 // Go implements gdbserver.Target.
 func (d *debugger) Go(m gdbserver.Motion, interrupted func() bool) (gdbserver.Stop, error) {
 	d.setBreakpoints()
-	d.watch.sample(d)
+	d.watch.readValues(d)
 	switch {
 	case m.Back && m.Step:
 		d.stepBack(arch.ThreadID(m.Thread))
 	case m.Back:
 		d.goBack(interrupted)
 	default:
-		d.goOn(m, interrupted)
+		d.goForward(m, interrupted)
 	}
 	if !m.Step {
-		d.remember()
+		d.keepBreakpoints()
 	}
 	return d.current, nil
 }
 
-// remember keeps the breakpoints of a run that GDB let go.
-func (d *debugger) remember() {
+// keepBreakpoints keeps the breakpoints with which GDB had the run continue.
+func (d *debugger) keepBreakpoints() {
 	d.recent = d.recent[:0]
 	for _, p := range d.points {
 		if p.Kind <= gdbserver.HardwareBreak {
@@ -135,8 +135,8 @@ func (d *debugger) remember() {
 	}
 }
 
-// goOn runs forwards.
-func (d *debugger) goOn(m gdbserver.Motion, interrupted func() bool) {
+// goForward runs forwards.
+func (d *debugger) goForward(m gdbserver.Motion, interrupted func() bool) {
 	g := goal{from: d.here(), points: true, stepping: arch.NoThread, interrupted: interrupted}
 	if m.Step {
 		g.stepping = arch.ThreadID(m.Thread)
@@ -148,24 +148,24 @@ func (d *debugger) goOn(m gdbserver.Motion, interrupted func() bool) {
 		d.current = *d.final
 		return
 	}
-	d.finish()
+	d.returnToEnd()
 }
 
-// advance lets the run go with a goal; false: it is over.
+// advance runs to a goal. It returns false if the run is over.
 func (d *debugger) advance(g goal) bool {
 	d.goal = g
 	if d.task != nil {
-		if d.mine {
-			d.watch.guard(d)
+		if d.debugged {
+			d.watch.guardPages(d)
 		}
-		d.arm()
+		d.setHalt()
 	}
 	_, ok := d.resume()
 	return ok
 }
 
-// finish notes how the program ended, and goes back to just before.
-func (d *debugger) finish() {
+// returnToEnd keeps how the program ended, and returns to the position just before.
+func (d *debugger) returnToEnd() {
 	code, signal := d.m.Kernel().Status()
 	if d.m.Outcome() != machine.OutcomeExit {
 		code, signal = machine.ExitDeadlock, 0
@@ -174,9 +174,9 @@ func (d *debugger) finish() {
 	if signal != 0 {
 		d.final = &gdbserver.Stop{Reason: gdbserver.Killed, Signal: signal}
 	}
-	for i := len(d.turns) - 1; i >= 0; i-- {
-		if t := d.turns[i]; t.mine && t.instructions > 0 {
-			d.end = place{uint64(i), int64(t.instructions) - 1}
+	for i := len(d.decisions) - 1; i >= 0; i-- {
+		if t := d.decisions[i]; t.debugged && t.instructions > 0 {
+			d.end = position{uint64(i), int64(t.instructions) - 1}
 			break
 		}
 	}
@@ -186,51 +186,51 @@ func (d *debugger) finish() {
 
 // stepBack undoes the last instruction of a thread.
 func (d *debugger) stepBack(t arch.ThreadID) {
-	to, ok := d.previous(t)
+	to, ok := d.previousInstruction(t)
 	if !ok {
 		d.toBeginning()
 		return
 	}
 	values := slices.Clone(d.watch.values)
 	d.goTo(to)
-	if d.watch.values = values; d.watch.changed(d) {
+	if d.watch.values = values; d.watch.hasChanged(d) {
 		d.current = d.watch.stop(d)
 	}
 }
 
-// previous is the place before the last instruction of a thread; false: it has
+// previousInstruction returns the position before the last instruction of a thread; false: it has
 // not run yet.
-func (d *debugger) previous(t arch.ThreadID) (place, bool) {
+func (d *debugger) previousInstruction(t arch.ThreadID) (position, bool) {
 	here := d.here()
 	if d.task != nil && d.task.ID() == t && d.n > 0 {
-		return place{here.step, here.n - 1}, true
+		return position{here.step, here.n - 1}, true
 	}
 	for i := int(here.step) - 1; i >= 0; i-- {
-		if turn := d.turns[i]; turn.thread == t && turn.instructions > 0 {
-			return place{uint64(i), int64(turn.instructions) - 1}, true
+		if turn := d.decisions[i]; turn.thread == t && turn.instructions > 0 {
+			return position{uint64(i), int64(turn.instructions) - 1}, true
 		}
 	}
-	return place{}, false
+	return position{}, false
 }
 
 func (d *debugger) toBeginning() {
-	d.goTo(place{0, beforeSlice})
+	d.goTo(position{0, beforeQuantum})
 	d.current.Reason = gdbserver.AtBeginning
 }
 
-// goBack goes to the last break- or watchpoint before here: it looks at what is
-// between each mark and the next, from behind.
+// goBack returns to the last break- or watchpoint before here: it searches the run between each
+// checkpoint and the next, from the last pair to the first.
 func (d *debugger) goBack(interrupted func() bool) {
 	to := d.here()
-	for i := d.markBefore(to); i >= 0; i-- {
+	for i := d.checkpointBefore(to); i >= 0; i-- {
 		d.returnTo(i)
-		d.advance(goal{to: &to, points: true, note: true, stepping: arch.NoThread})
-		if f := d.goal.noted; f != nil {
+		d.advance(goal{to: &to, points: true, onlyLast: true, stepping: arch.NoThread})
+		if f := d.goal.last; f != nil {
 			d.goTo(f.back)
 			d.current = f.stop
 			return
 		}
-		to = place{d.marks[i].step, beforeSlice}
+		to = position{d.checkpoints[i].step, beforeQuantum}
 		if interrupted() {
 			d.goTo(to)
 			return
@@ -239,92 +239,91 @@ func (d *debugger) goBack(interrupted func() bool) {
 	d.toBeginning()
 }
 
-// goTo takes the run to a place that it has been at before.
-func (d *debugger) goTo(p place) {
+// goTo runs to a position that the run has been at before.
+func (d *debugger) goTo(p position) {
 	if !d.here().before(p) || d.m.Done() {
-		d.returnTo(d.markBefore(p))
+		d.returnTo(d.checkpointBefore(p))
 	}
 	d.advance(goal{to: &p, stepping: arch.NoThread})
 }
 
-// markBefore is the index of the last mark that is not behind p, and before it
-// if there is one.
-func (d *debugger) markBefore(p place) int {
-	i := len(d.marks) - 1
-	for i > 0 && !(place{d.marks[i].step, beforeSlice}).before(p) {
+// checkpointBefore returns the index of the last checkpoint before p, or of the first one.
+func (d *debugger) checkpointBefore(p position) int {
+	i := len(d.checkpoints) - 1
+	for i > 0 && !(position{d.checkpoints[i].step, beforeQuantum}).before(p) {
 		i--
 	}
 	return i
 }
 
-// returnTo makes the machine what it was at a mark.
+// returnTo returns the machine to a checkpoint.
 func (d *debugger) returnTo(i int) {
 	d.unwind()
-	k := d.marks[i]
+	k := d.checkpoints[i]
 	d.m.Restore(k.snapshot)
 	d.step, d.instructions, d.task = k.step, k.instructions, nil
 	d.watch.rights, d.watch.lifted = nil, false
 	d.program = d.Program()
-	d.watch.sample(d)
-	d.start()
+	d.watch.readValues(d)
+	d.startRun()
 }
 
-// mark makes a mark here, between decisions.
-func (d *debugger) mark() {
-	k := mark{d.step, d.instructions, d.m.Snapshot()}
-	at, have := slices.BinarySearchFunc(d.marks, k, func(a, b mark) int { return int(a.step) - int(b.step) })
+// addCheckpoint adds a checkpoint here, between decisions.
+func (d *debugger) addCheckpoint() {
+	k := checkpoint{d.step, d.instructions, d.m.Snapshot()}
+	at, have := slices.BinarySearchFunc(d.checkpoints, k, func(a, b checkpoint) int { return int(a.step) - int(b.step) })
 	if have {
 		k.snapshot.Release()
 		return
 	}
-	d.marks = slices.Insert(d.marks, at, k)
-	if len(d.marks) < maxMarks {
+	d.checkpoints = slices.Insert(d.checkpoints, at, k)
+	if len(d.checkpoints) < maxCheckpoints {
 		return
 	}
 	d.spacing *= 2
-	kept := d.marks[:0]
-	for i, k := range d.marks {
+	kept := d.checkpoints[:0]
+	for i, k := range d.checkpoints {
 		if i%2 == 0 {
 			kept = append(kept, k)
 		} else {
 			k.snapshot.Release()
 		}
 	}
-	d.marks = kept
+	d.checkpoints = kept
 }
 
-// consider makes a mark if the last one is far away, or the place that the run
-// is going back to is near.
-func (d *debugger) consider() {
+// considerCheckpoint adds a checkpoint if the last one is far away, or if the position that the
+// run returns to is near.
+func (d *debugger) considerCheckpoint() {
 	if d.m.Done() {
 		return
 	}
-	i := d.markBefore(place{d.step, 0})
-	far := d.instructions - d.marks[i].instructions
+	i := d.checkpointBefore(position{d.step, 0})
+	far := d.instructions - d.checkpoints[i].instructions
 	to := d.goal.to
-	if far >= d.spacing || to != nil && !d.goal.note && to.step == d.step && far >= markNear {
-		d.mark()
+	if far >= d.spacing || to != nil && !d.goal.onlyLast && to.step == d.step && far >= checkpointNear {
+		d.addCheckpoint()
 	}
 }
 
-// leave ends the debugging between two decisions; the machine may go on by itself.
+// leave ends the debugging between two decisions; the machine may continue on its own.
 func (d *debugger) leave() {
 	d.points, d.recent = nil, nil
 	d.setBreakpoints()
 	d.watch.values = nil
 	if d.task != nil && !d.m.Done() {
-		d.advance(goal{to: &place{d.step + 1, beforeSlice}, stepping: arch.NoThread})
+		d.advance(goal{to: &position{d.step + 1, beforeQuantum}, stepping: arch.NoThread})
 	}
 	d.unwind()
 	d.m.RemoveHook(d)
 	d.m.CPU().HaltAt(0)
-	for _, k := range d.marks {
+	for _, k := range d.checkpoints {
 		k.snapshot.Release()
 	}
 }
 
-// trapSignal is the signal of an instruction that could not be carried out, 0
-// if the kernel may have something else in mind.
+// trapSignal returns the signal of an instruction that could not be carried out, 0 if the kernel
+// may handle it otherwise.
 func trapSignal(s arch.Stop) int {
 	switch {
 	case s.Reason == arch.StopFault:

@@ -9,15 +9,15 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine/gdbserver"
 )
 
-// watch carries out watchpoints. The pages that hold them lose rights while the
-// program runs, never while the kernel does: an access that the page would allow
-// is let through, and looked at after its instruction.
+// watch carries out watchpoints. The pages that hold them lose rights while the program runs,
+// never while the kernel does: an access that the page would allow is carried out, and checked
+// after its instruction.
 type watch struct {
 	values [][]byte // of the watchpoints, in the order of debugger.points
 	hit    int      // index of the watchpoint that was hit
-	rights []right  // that pages have but for the guard
-	lifted bool     // an instruction was let through
-	before place    // that instruction
+	rights []right  // that pages have without the guard
+	lifted bool     // for an instruction
+	before position // that instruction
 	access int      // index of the watchpoint that it accesses, or -1
 }
 
@@ -26,8 +26,8 @@ type right struct {
 	perm arch.Perm
 }
 
-// denied is what a watchpoint takes from its pages.
-func denied(k gdbserver.PointKind) arch.Perm {
+// deniedRights returns the rights that a watchpoint takes from its pages.
+func deniedRights(k gdbserver.PointKind) arch.Perm {
 	switch k {
 	case gdbserver.WatchWrite:
 		return arch.Write
@@ -37,12 +37,12 @@ func denied(k gdbserver.PointKind) arch.Perm {
 	return 0
 }
 
-// guard takes rights from the pages with watchpoints, as far as they are there.
-func (w *watch) guard(d *debugger) {
-	w.lift(d)
+// guardPages takes rights from the pages with watchpoints that are present.
+func (w *watch) guardPages(d *debugger) {
+	w.liftGuard(d)
 	space := d.task.Process().Space().Space()
 	for _, p := range d.points {
-		deny := denied(p.Kind)
+		deny := deniedRights(p.Kind)
 		if deny == 0 {
 			continue
 		}
@@ -51,14 +51,14 @@ func (w *watch) guard(d *debugger) {
 			if !e.Present() || e.Perm()&deny == 0 {
 				continue
 			}
-			w.remember(right{page, e.Perm()})
+			w.keepRights(right{page, e.Perm()})
 			space.Protect(page, page+arch.PageSize, e.Perm()&^deny)
 		}
 	}
 }
 
-// remember keeps the rights that a page had first.
-func (w *watch) remember(r right) {
+// keepRights keeps the rights that a page had first.
+func (w *watch) keepRights(r right) {
 	for _, have := range w.rights {
 		if have.page == r.page {
 			return
@@ -67,22 +67,22 @@ func (w *watch) remember(r right) {
 	w.rights = append(w.rights, r)
 }
 
-// lift gives the pages their rights back.
-func (w *watch) lift(d *debugger) {
+// liftGuard gives the pages their rights back.
+func (w *watch) liftGuard(d *debugger) {
 	for _, r := range w.rights {
 		d.task.Process().Space().Space().Protect(r.page, r.page+arch.PageSize, r.perm)
 	}
 	w.rights = w.rights[:0]
 }
 
-// admits tells whether a fault is of the guard alone. In any case the guard is
-// lifted for one instruction.
-func (d *debugger) admits(s arch.Stop) bool {
+// admitAccess lifts the guard for the instruction of a fault. It returns whether the fault is the
+// guard's alone.
+func (d *debugger) admitAccess(s arch.Stop) bool {
 	if len(d.watch.rights) == 0 {
 		return false
 	}
 	w := &d.watch
-	d.count(s)
+	d.countInstructions(s)
 	need := arch.Write
 	if s.Access == arch.AccessRead {
 		need = arch.Read
@@ -95,16 +95,16 @@ func (d *debugger) admits(s arch.Stop) bool {
 		w.access = -1
 	}
 	if allowed && s.Access != arch.AccessFetch {
-		w.access = max(w.access, d.accessed(s))
+		w.access = max(w.access, d.accessedPoint(s))
 	}
-	w.lift(d)
+	w.liftGuard(d)
 	w.lifted, w.before = true, d.here()
-	d.arm()
+	d.setHalt()
 	return allowed
 }
 
-// accessed finds the watchpoint for reads that an access is about, or -1.
-func (d *debugger) accessed(s arch.Stop) int {
+// accessedPoint returns the index of the watchpoint for reads that an access overlaps, or -1.
+func (d *debugger) accessedPoint(s arch.Stop) int {
 	at := d.m.CPU().FaultAddr()
 	end := at + arch.Addr(d.accessSize())
 	for i, p := range d.points {
@@ -116,7 +116,7 @@ func (d *debugger) accessed(s arch.Stop) int {
 	return -1
 }
 
-// accessSize is how many bytes of memory the instruction at the PC is about.
+// accessSize returns how many bytes of memory the instruction at the PC accesses.
 func (d *debugger) accessSize() int {
 	var r arch.Regs
 	d.m.CPU().Regs(&r)
@@ -129,25 +129,25 @@ func (d *debugger) accessSize() int {
 	return in.MemBytes
 }
 
-// watched looks at what an instruction did that was let through, and puts the
-// guard back.
-func (d *debugger) watched() {
+// checkWatched checks the watchpoints after an instruction for which the guard was lifted, and
+// restores the guard.
+func (d *debugger) checkWatched() {
 	w := &d.watch
 	w.lifted = false
-	hit := w.changed(d)
+	hit := w.hasChanged(d)
 	if !hit && w.access >= 0 {
 		w.hit, hit = w.access, true
 	}
 	if hit {
-		d.report(found{d.here(), w.before, w.stop(d)})
+		d.stopOrKeep(foundStop{d.here(), w.before, w.stop(d)})
 	}
-	if !d.gone {
-		w.guard(d)
+	if !d.unwinding {
+		w.guardPages(d)
 	}
 }
 
-// sample reads the values that are watched.
-func (w *watch) sample(d *debugger) {
+// readValues reads the values that are watched.
+func (w *watch) readValues(d *debugger) {
 	w.values = w.values[:0]
 	for _, p := range d.points {
 		w.values = append(w.values, d.value(p))
@@ -155,21 +155,21 @@ func (w *watch) sample(d *debugger) {
 }
 
 func (d *debugger) value(p gdbserver.Point) []byte {
-	if denied(p.Kind) == 0 {
+	if deniedRights(p.Kind) == 0 {
 		return nil
 	}
 	b := make([]byte, min(p.Len, arch.PageSize))
 	return b[:d.Read(p.Addr, b)]
 }
 
-// changed tells whether a watched value is another than before.
-func (w *watch) changed(d *debugger) bool {
+// hasChanged reports whether a watched value has changed since the last call.
+func (w *watch) hasChanged(d *debugger) bool {
 	found := false
 	if d.process() == nil {
 		return false
 	}
 	for i, p := range d.points {
-		if denied(p.Kind) == 0 {
+		if deniedRights(p.Kind) == 0 {
 			continue
 		}
 		if now := d.value(p); !bytes.Equal(now, w.values[i]) {

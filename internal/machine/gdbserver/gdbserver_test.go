@@ -14,7 +14,7 @@ import (
 )
 
 // The description is well-formed, its registers are numbered without gaps, and
-// their sizes add up to what a g packet is answered with. The number of the
+// their sizes add up to the answer to a g packet. The number of the
 // first SSE register and the places in the packet are those of GDB's own
 // 64bit-core.xml and 64bit-sse.xml.
 func TestDescription(t *testing.T) {
@@ -28,7 +28,7 @@ func TestDescription(t *testing.T) {
 			} `xml:"reg"`
 		} `xml:"feature"`
 	}
-	decoder := xml.NewDecoder(strings.NewReader(description()))
+	decoder := xml.NewDecoder(strings.NewReader(targetDescription()))
 	decoder.Strict = true
 	if err := decoder.Decode(&d); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestDescription(t *testing.T) {
 	}
 	r.RIP, r.FSBase = 0x1122334455667788, 99
 	r.FP[fxVectors+16] = 0xab // xmm1
-	raw, err := hex.DecodeString(r.encode())
+	raw, err := hex.DecodeString(r.encodeAll())
 	if err != nil || len(raw) != bits/8 {
 		t.Fatalf("a g packet has %d bytes, the description %d (%v)", len(raw), bits/8, err)
 	}
@@ -62,7 +62,7 @@ func TestDescription(t *testing.T) {
 	if place["eflags"] != 136 || place["st0"] != 164 || place["xmm0"] != 276 {
 		t.Errorf("places %v", place)
 	}
-	if one, _ := r.one(16); one != "8877665544332211" {
+	if one, _ := r.encodeOne(16); one != "8877665544332211" {
 		t.Errorf("register 16 is %s", one)
 	}
 }
@@ -116,7 +116,7 @@ func TestAnswers(t *testing.T) {
 		{"unknown", ""},
 		{"bc", "T05thread:7;replaylog:begin;"},
 	} {
-		if got, err := s.answer(c.packet); got != c.want || err != nil {
+		if got, err := s.answerText(c.packet); got != c.want || err != nil {
 			t.Errorf("%s: %q %v, want %q", c.packet, got, err, c.want)
 		}
 	}
@@ -130,10 +130,10 @@ func TestPacketsAreEscaped(t *testing.T) {
 	for _, body := range []string{"", "OK", "}#$*", "\x00\xff}]", strings.Repeat("}", 1000)} {
 		var b bytes.Buffer
 		c := wire{r: bufio.NewReader(&b), w: &b}
-		if err := c.write(body); err != nil {
+		if err := c.writePacket(body); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.read(); got != body || err != nil {
+		if got, err := c.readPacket(); got != body || err != nil {
 			t.Errorf("%.20q came as %.20q, %v", body, got, err)
 		}
 	}
@@ -166,11 +166,11 @@ func FuzzWire(f *testing.F) {
 		c := wire{r: bufio.NewReader(bytes.NewReader(b)), w: &bytes.Buffer{}, acks: true}
 		s := &Session{target: &still{}}
 		for {
-			p, err := c.read()
+			p, err := c.readPacket()
 			if err != nil {
 				return
 			}
-			if _, err := s.answer(p); err != nil {
+			if _, err := s.answerText(p); err != nil {
 				t.Fatal(err)
 			}
 		}

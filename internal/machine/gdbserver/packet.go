@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxPacket bounds a packet; the longest that GDB sends is told to it.
+// maxPacket bounds a packet; GDB gets it as the length of the longest one that it may send.
 const maxPacket = 1 << 16
 
 // interrupt is the byte that GDB sends, outside of any packet, to stop a run.
@@ -22,9 +22,9 @@ type wire struct {
 	acks bool
 }
 
-// read reads the next packet, or the interrupt byte alone. Packets with a wrong
-// checksum are asked for again.
-func (c *wire) read() (string, error) {
+// readPacket reads the next packet, or the interrupt byte alone. Packets with a wrong
+// checksum are requested again.
+func (c *wire) readPacket() (string, error) {
 	for {
 		b, err := c.r.ReadByte()
 		if err != nil {
@@ -34,7 +34,7 @@ func (c *wire) read() (string, error) {
 		case interrupt:
 			return string(rune(interrupt)), nil
 		case '$':
-			body, ok, err := c.body()
+			body, ok, err := c.readBody()
 			if err != nil {
 				return "", err
 			}
@@ -51,8 +51,8 @@ func (c *wire) read() (string, error) {
 	}
 }
 
-// body reads what follows the dollar sign, and tells whether its sum is right.
-func (c *wire) body() (string, bool, error) {
+// readBody reads a packet after the dollar sign, and returns whether its checksum is right.
+func (c *wire) readBody() (string, bool, error) {
 	var body []byte
 	sum := byte(0)
 	for {
@@ -91,8 +91,8 @@ func (c *wire) acknowledge(ok bool) error {
 	return err
 }
 
-// write sends a packet.
-func (c *wire) write(body string) error {
+// writePacket sends a packet.
+func (c *wire) writePacket(body string) error {
 	out := []byte{'$'}
 	sum := byte(0)
 	for i := range len(body) {

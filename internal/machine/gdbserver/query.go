@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// query answers packets that ask for or set something general.
-func (s *Session) query(p string) string {
+// answerQuery answers packets that ask for or set something general.
+func (s *Session) answerQuery(p string) string {
 	name, rest, _ := strings.Cut(p, ":")
 	switch name {
 	case "qSupported":
@@ -25,7 +25,7 @@ func (s *Session) query(p string) string {
 	case "qsThreadInfo":
 		return "l"
 	case "qXfer":
-		return s.transfer(rest)
+		return s.readObject(rest)
 	}
 	if id, ok := strings.CutPrefix(p, "qThreadExtraInfo,"); ok {
 		return s.threadName(id)
@@ -54,17 +54,17 @@ func (s *Session) threadName(text string) string {
 	return failure
 }
 
-// transfer answers qXfer: an object, "read", an annex, and a part of it.
-func (s *Session) transfer(rest string) string {
+// readObject answers qXfer: an object, "read", an annex, and a part of it.
+func (s *Session) readObject(rest string) string {
 	words := strings.Split(rest, ":")
 	if len(words) != 4 || words[1] != "read" {
 		return ""
 	}
-	at, size, ok := pair(words[3])
+	at, size, ok := parsePair(words[3])
 	if !ok {
 		return failure
 	}
-	object, ok := s.object(words[0], words[2])
+	object, ok := s.findObject(words[0], words[2])
 	if !ok {
 		return ""
 	}
@@ -78,10 +78,10 @@ func (s *Session) transfer(rest string) string {
 	return "l" + object
 }
 
-func (s *Session) object(name, annex string) (string, bool) {
+func (s *Session) findObject(name, annex string) (string, bool) {
 	switch {
 	case name == "features" && annex == "target.xml":
-		return description(), true
+		return targetDescription(), true
 	case name == "threads" && annex == "":
 		return s.threadXML(), true
 	case name == "auxv":

@@ -28,13 +28,13 @@ const (
 // Selectors of a program under Linux.
 const codeSelector, dataSelector = 0x33, 0x2b
 
-func short(r *Registers, at int) []byte {
+func wordAt(r *Registers, at int) []byte {
 	return word32(uint32(binary.LittleEndian.Uint16(r.FP[at:])))
 }
 
-// core are the features of the description, each a list of registers; the order
+// featureFields are the features of the description, each a list of registers; the order
 // of all of them is that of the numbers.
-var core = func() map[string][]field {
+var featureFields = func() map[string][]field {
 	var base, sse []field
 	names := strings.Fields("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15")
 	for i, name := range names {
@@ -61,14 +61,14 @@ var core = func() map[string][]field {
 		name string
 		get  func(r *Registers) []byte
 	}{
-		{"fctrl", func(r *Registers) []byte { return short(r, 0) }},
-		{"fstat", func(r *Registers) []byte { return short(r, fxStatus) }},
+		{"fctrl", func(r *Registers) []byte { return wordAt(r, 0) }},
+		{"fstat", func(r *Registers) []byte { return wordAt(r, fxStatus) }},
 		{"ftag", func(r *Registers) []byte { return word32(fullTags(r)) }},
 		{"fiseg", func(*Registers) []byte { return word32(0) }},
 		{"fioff", func(r *Registers) []byte { return r.FP[fxIP : fxIP+4] }},
 		{"foseg", func(*Registers) []byte { return word32(0) }},
 		{"fooff", func(r *Registers) []byte { return r.FP[fxData : fxData+4] }},
-		{"fop", func(r *Registers) []byte { return short(r, fxOpcode) }},
+		{"fop", func(r *Registers) []byte { return wordAt(r, fxOpcode) }},
 	} {
 		base = append(base, field{f.name, "int", "float", 32, f.get})
 	}
@@ -90,8 +90,8 @@ var core = func() map[string][]field {
 // features is the order of the features.
 var features = []string{"core", "sse", "linux", "segments"}
 
-// fullTags is the tag word of FSTENV, as far as an FXSAVE image tells: 0 for a
-// register in use, 3 for an empty one.
+// fullTags returns the tag word of FSTENV, as far as an FXSAVE image has it: 0 for a register in
+// use, 3 for an empty one.
 func fullTags(r *Registers) uint32 {
 	tags := uint32(0)
 	for i := range 8 {
@@ -102,37 +102,37 @@ func fullTags(r *Registers) uint32 {
 	return tags
 }
 
-// all lists the registers by number.
-func all() []field {
+// allFields lists the registers by number.
+func allFields() []field {
 	var list []field
 	for _, f := range features {
-		list = append(list, core[f]...)
+		list = append(list, featureFields[f]...)
 	}
 	return list
 }
 
-// encode is the answer to a g packet.
-func (r *Registers) encode() string {
+// encodeAll returns the answer to a g packet.
+func (r *Registers) encodeAll() string {
 	var b []byte
-	for _, f := range all() {
+	for _, f := range allFields() {
 		b = append(b, f.get(r)...)
 	}
 	return hex.EncodeToString(b)
 }
 
-// one is the answer to a p packet; false: there is no such register.
-func (r *Registers) one(number uint64) (string, bool) {
-	list := all()
+// encodeOne returns the answer to a p packet; false: there is no such register.
+func (r *Registers) encodeOne(number uint64) (string, bool) {
+	list := allFields()
 	if number >= uint64(len(list)) {
 		return "", false
 	}
 	return hex.EncodeToString(list[number].get(r)), true
 }
 
-// types are the types that the features define, in the words of GDB's own
-// descriptions of these features.
-var types = map[string]string{
-	"core": flags("i386_eflags", "CF 0 PF 2 AF 4 ZF 6 SF 7 TF 8 IF 9 DF 10 OF 11 NT 14 RF 16 VM 17 AC 18 VIF 19 VIP 20 ID 21"),
+// featureTypes are the types that the features define, as in GDB's own descriptions of these
+// features.
+var featureTypes = map[string]string{
+	"core": flagsType("i386_eflags", "CF 0 PF 2 AF 4 ZF 6 SF 7 TF 8 IF 9 DF 10 OF 11 NT 14 RF 16 VM 17 AC 18 VIF 19 VIP 20 ID 21"),
 	"sse": `<vector id="v4f" type="ieee_single" count="4"/><vector id="v2d" type="ieee_double" count="2"/>` +
 		`<vector id="v16i8" type="int8" count="16"/><vector id="v8i16" type="int16" count="8"/>` +
 		`<vector id="v4i32" type="int32" count="4"/><vector id="v2i64" type="int64" count="2"/>` +
@@ -140,11 +140,11 @@ var types = map[string]string{
 		`<field name="v16_int8" type="v16i8"/><field name="v8_int16" type="v8i16"/>` +
 		`<field name="v4_int32" type="v4i32"/><field name="v2_int64" type="v2i64"/>` +
 		`<field name="uint128" type="uint128"/></union>` +
-		flags("i386_mxcsr", "IE 0 DE 1 ZE 2 OE 3 UE 4 PE 5 DAZ 6 IM 7 DM 8 ZM 9 OM 10 UM 11 PM 12 FZ 15"),
+		flagsType("i386_mxcsr", "IE 0 DE 1 ZE 2 OE 3 UE 4 PE 5 DAZ 6 IM 7 DM 8 ZM 9 OM 10 UM 11 PM 12 FZ 15"),
 }
 
-// flags describes a register of single bits: names and places by turns.
-func flags(id, list string) string {
+// flagsType describes a register of single bits: names and positions alternate.
+func flagsType(id, list string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<flags id="%s" size="4">`, id)
 	words := strings.Fields(list)
@@ -156,15 +156,15 @@ func flags(id, list string) string {
 	return b.String()
 }
 
-// description is the target description, target.xml.
-func description() string {
+// targetDescription returns target.xml.
+func targetDescription() string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target>` +
 		`<architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>`)
 	number := 0
 	for _, name := range features {
-		fmt.Fprintf(&b, `<feature name="org.gnu.gdb.i386.%s">%s`, name, types[name])
-		for _, f := range core[name] {
+		fmt.Fprintf(&b, `<feature name="org.gnu.gdb.i386.%s">%s`, name, featureTypes[name])
+		for _, f := range featureFields[name] {
 			fmt.Fprintf(&b, `<reg name="%s" bitsize="%d" type="%s" regnum="%d"`, f.name, f.bits, f.kind, number)
 			if f.group != "" {
 				fmt.Fprintf(&b, ` group="%s"`, f.group)

@@ -16,7 +16,7 @@ type Ending uint8
 
 // Ways to leave.
 const (
-	Detached Ending = iota // the run may go on
+	Detached Ending = iota // the run may continue
 	Ended                  // killed by GDB, or over
 )
 
@@ -27,9 +27,10 @@ type Session struct {
 	packets chan string
 	failed  chan error
 
-	general, going int32 // threads that later packets are about; 0: any
-	over           bool
-	ending         Ending
+	// general and stepped are the threads that later packets concern; 0: any.
+	general, stepped int32
+	over             bool
+	ending           Ending
 }
 
 // Serve answers GDB at the other end of a connection until it leaves. The
@@ -45,7 +46,7 @@ func Serve(conn io.ReadWriter, target Target) (Ending, error) {
 	for !s.over {
 		select {
 		case p := <-s.packets:
-			if err := s.handle(p); err != nil {
+			if err := s.answerPacket(p); err != nil {
 				return s.ending, err
 			}
 		case err := <-s.failed:
@@ -58,11 +59,10 @@ func Serve(conn io.ReadWriter, target Target) (Ending, error) {
 	return s.ending, nil
 }
 
-// receive reads packets, also while the target runs, for the sake of the
-// interrupt.
+// receive reads packets, also while the target runs, since one may be the interrupt.
 func (s *Session) receive(done <-chan struct{}) {
 	for {
-		p, err := s.wire.read()
+		p, err := s.wire.readPacket()
 		if err != nil {
 			s.failed <- err
 			return
@@ -78,8 +78,8 @@ func (s *Session) receive(done <-chan struct{}) {
 	}
 }
 
-// interrupted tells whether GDB asks a run to stop, or has gone.
-func (s *Session) interrupted() bool {
+// isInterrupted reports whether GDB asks a run to stop, or has disconnected.
+func (s *Session) isInterrupted() bool {
 	select {
 	case p := <-s.packets:
 		return p == string(rune(interrupt))
@@ -91,50 +91,50 @@ func (s *Session) interrupted() bool {
 	}
 }
 
-// handle answers one packet.
-func (s *Session) handle(p string) error {
-	answer, err := s.answer(p)
+// answerPacket answers one packet.
+func (s *Session) answerPacket(p string) error {
+	answer, err := s.answerText(p)
 	if err != nil {
 		return err
 	}
 	if p == "k" {
 		return nil // which has no answer
 	}
-	return s.wire.write(answer)
+	return s.wire.writePacket(answer)
 }
 
-// failure is the answer to a packet that cannot be done.
+// failure is the answer to a packet that cannot be carried out.
 const failure = "E01"
 
-// answer finds the answer to a packet; the empty one says that it is unknown.
-func (s *Session) answer(p string) (string, error) {
+// answerText returns the answer to a packet; it is empty for an unknown packet.
+func (s *Session) answerText(p string) (string, error) {
 	if p == "" {
 		return "", nil
 	}
 	rest := p[1:]
 	switch p[0] {
 	case '?':
-		return s.show(s.target.Current()), nil
+		return s.stopReply(s.target.Current()), nil
 	case 'g':
-		return s.registers(), nil
+		return s.registersText(), nil
 	case 'p':
-		return s.register(rest), nil
+		return s.registerText(rest), nil
 	case 'm':
-		return s.memory(rest), nil
+		return s.memoryText(rest), nil
 	case 'G', 'P', 'M', 'X':
-		return failure, nil // what was is not to be changed
+		return failure, nil // the run is not to be changed
 	case 'H':
 		return s.selectThread(rest), nil
 	case 'T':
-		return s.alive(rest), nil
+		return s.liveText(rest), nil
 	case 'Z', 'z':
-		return s.point(rest, p[0] == 'Z'), nil
+		return s.changePoint(rest, p[0] == 'Z'), nil
 	case 'c', 'C':
 		return s.move(Motion{})
 	case 's', 'S':
-		return s.move(Motion{Step: true, Thread: s.thread(s.going)})
+		return s.move(Motion{Step: true, Thread: s.threadOrCurrent(s.stepped)})
 	case 'b':
-		return s.back(rest)
+		return s.moveBack(rest)
 	case 'D':
 		s.over, s.ending = true, Detached
 		return "OK", nil
@@ -142,55 +142,55 @@ func (s *Session) answer(p string) (string, error) {
 		s.over, s.ending = true, Ended
 		return "", nil
 	case 'v':
-		return s.verbose(rest)
+		return s.answerVerbose(rest)
 	case 'q', 'Q':
-		return s.query(p), nil
+		return s.answerQuery(p), nil
 	}
 	return "", nil
 }
 
-// thread is the thread that 0 or -1 stand for: the one that stopped.
-func (s *Session) thread(id int32) int32 {
+// threadOrCurrent returns a thread; 0 and -1 stand for the one that stopped.
+func (s *Session) threadOrCurrent(id int32) int32 {
 	if id > 0 {
 		return id
 	}
 	return s.target.Current().Thread
 }
 
-func (s *Session) registers() string {
+func (s *Session) registersText() string {
 	var r Registers
-	if !s.target.Registers(s.thread(s.general), &r) {
+	if !s.target.Registers(s.threadOrCurrent(s.general), &r) {
 		return failure
 	}
-	return r.encode()
+	return r.encodeAll()
 }
 
-func (s *Session) register(rest string) string {
+func (s *Session) registerText(rest string) string {
 	number, err := strconv.ParseUint(rest, 16, 32)
 	if err != nil {
 		return failure
 	}
 	var r Registers
-	if !s.target.Registers(s.thread(s.general), &r) {
+	if !s.target.Registers(s.threadOrCurrent(s.general), &r) {
 		return failure
 	}
-	text, ok := r.one(number)
+	text, ok := r.encodeOne(number)
 	if !ok {
 		return failure
 	}
 	return text
 }
 
-// pair parses two hexadecimal numbers with a comma.
-func pair(text string) (a, b uint64, ok bool) {
+// parsePair parses two hexadecimal numbers with a comma.
+func parsePair(text string) (a, b uint64, ok bool) {
 	x, y, found := strings.Cut(text, ",")
 	a, err1 := strconv.ParseUint(x, 16, 64)
 	b, err2 := strconv.ParseUint(y, 16, 64)
 	return a, b, found && err1 == nil && err2 == nil
 }
 
-func (s *Session) memory(rest string) string {
-	at, size, ok := pair(rest)
+func (s *Session) memoryText(rest string) string {
+	at, size, ok := parsePair(rest)
 	if !ok {
 		return failure
 	}
@@ -218,18 +218,18 @@ func (s *Session) selectThread(rest string) string {
 	if !ok {
 		return failure
 	}
-	if id > 0 && !s.lives(id) {
+	if id > 0 && !s.isLive(id) {
 		return failure
 	}
 	if rest[0] == 'c' {
-		s.going = id
+		s.stepped = id
 	} else {
 		s.general = id
 	}
 	return "OK"
 }
 
-func (s *Session) lives(id int32) bool {
+func (s *Session) isLive(id int32) bool {
 	for _, t := range s.target.Threads() {
 		if t.ID == id {
 			return true
@@ -238,22 +238,22 @@ func (s *Session) lives(id int32) bool {
 	return false
 }
 
-func (s *Session) alive(rest string) string {
-	if id, ok := parseThread(rest); ok && s.lives(id) {
+func (s *Session) liveText(rest string) string {
+	if id, ok := parseThread(rest); ok && s.isLive(id) {
 		return "OK"
 	}
 	return failure
 }
 
-// point answers Z and z: kind, address and length.
-func (s *Session) point(rest string, insert bool) string {
+// changePoint answers Z and z: kind, address and length.
+func (s *Session) changePoint(rest string, insert bool) string {
 	kind, place, found := strings.Cut(rest, ",")
 	k, err := strconv.ParseUint(kind, 16, 8)
 	if err != nil || !found || k > uint64(WatchAccess) {
 		return ""
 	}
 	place, _, _ = strings.Cut(place, ";") // conditions were not offered
-	at, size, ok := pair(place)
+	at, size, ok := parsePair(place)
 	if !ok {
 		return failure
 	}
@@ -266,32 +266,32 @@ func (s *Session) point(rest string, insert bool) string {
 	return "OK"
 }
 
-func (s *Session) back(rest string) (string, error) {
+func (s *Session) moveBack(rest string) (string, error) {
 	switch rest {
 	case "c":
 		return s.move(Motion{Back: true})
 	case "s":
-		return s.move(Motion{Back: true, Step: true, Thread: s.thread(s.going)})
+		return s.move(Motion{Back: true, Step: true, Thread: s.threadOrCurrent(s.stepped)})
 	}
 	return "", nil
 }
 
 func (s *Session) move(m Motion) (string, error) {
-	stop, err := s.target.Go(m, s.interrupted)
+	stop, err := s.target.Go(m, s.isInterrupted)
 	if err != nil {
 		return "", err
 	}
 	s.general = 0
-	return s.show(stop), nil
+	return s.stopReply(stop), nil
 }
 
-// verbose answers packets with names that begin with v.
-func (s *Session) verbose(rest string) (string, error) {
+// answerVerbose answers packets with names that begin with v.
+func (s *Session) answerVerbose(rest string) (string, error) {
 	switch {
 	case rest == "Cont?":
 		return "vCont;c;C;s;S", nil
 	case strings.HasPrefix(rest, "Cont;"):
-		m, ok := s.motion(rest[len("Cont;"):])
+		m, ok := s.parseMotion(rest[len("Cont;"):])
 		if !ok {
 			return failure, nil
 		}
@@ -303,25 +303,25 @@ func (s *Session) verbose(rest string) (string, error) {
 	return "", nil
 }
 
-// motion finds out what the actions of vCont mean for a run that has one order:
-// a step of some thread, or everything going on. False: an action is unknown.
-func (s *Session) motion(actions string) (Motion, bool) {
+// parseMotion translates the actions of vCont for a run that has one order: a step of some
+// thread, or the continuation of all. False: an action is unknown.
+func (s *Session) parseMotion(actions string) (Motion, bool) {
 	m := Motion{}
 	for _, a := range strings.Split(actions, ";") {
-		what, who, threads := strings.Cut(a, ":")
-		id, ok := parseThread(who)
+		action, thread, threads := strings.Cut(a, ":")
+		id, ok := parseThread(thread)
 		switch {
-		case what == "", threads && !ok, !strings.ContainsRune("cCsS", rune(what[0])):
+		case action == "", threads && !ok, !strings.ContainsRune("cCsS", rune(action[0])):
 			return m, false
-		case what[0] == 's' || what[0] == 'S':
-			return Motion{Step: true, Thread: s.thread(id)}, true
+		case action[0] == 's' || action[0] == 'S':
+			return Motion{Step: true, Thread: s.threadOrCurrent(id)}, true
 		}
 	}
 	return m, true
 }
 
-// show is a stop reply.
-func (s *Session) show(stop Stop) string {
+// stopReply returns the reply for a stop.
+func (s *Session) stopReply(stop Stop) string {
 	signal := stop.Signal
 	switch stop.Reason {
 	case Exited:
@@ -329,12 +329,12 @@ func (s *Session) show(stop Stop) string {
 		return fmt.Sprintf("W%02x", stop.Code&0xff)
 	case Killed:
 		s.ending = Ended
-		return fmt.Sprintf("X%02x", hostSignal(stop.Signal))
+		return fmt.Sprintf("X%02x", gdbSignal(stop.Signal))
 	case Signalled:
 	default:
 		signal = sigtrap
 	}
-	text := fmt.Sprintf("T%02xthread:%x;", hostSignal(signal), stop.Thread)
+	text := fmt.Sprintf("T%02xthread:%x;", gdbSignal(signal), stop.Thread)
 	switch stop.Reason {
 	case AtBreak:
 		if stop.Point.Kind == HardwareBreak {
@@ -356,9 +356,9 @@ func (s *Session) show(stop Stop) string {
 
 const sigtrap = 5
 
-// hostSignal is GDB's number of a Linux signal (include/gdb/signals.def); the
-// two agree for most of those that stop programs.
-func hostSignal(n int) int {
+// gdbSignal returns GDB's number of a Linux signal (include/gdb/signals.def); the two agree for
+// most signals that stop programs.
+func gdbSignal(n int) int {
 	if other, ok := map[int]int{7: 10, 10: 30, 12: 31, 17: 20, 18: 19, 19: 17, 20: 18, 23: 16, 29: 23, 30: 32, 31: 12}[n]; ok {
 		return other
 	}

@@ -20,7 +20,7 @@ type Thread struct {
 	Name string
 }
 
-// PointKind is what stops a run at an address.
+// PointKind is the kind of a Point.
 type PointKind uint8
 
 // Kinds of Point, with the numbers of the Z packets.
@@ -39,12 +39,12 @@ type Point struct {
 	Len  uint64
 }
 
-// Motion is how a run is to go on.
+// Motion is a request to run.
 type Motion struct {
 	// Step stops after one instruction of Thread; others may run meanwhile.
 	Step   bool
 	Thread int32
-	// Back goes towards the beginning.
+	// Back runs towards the beginning.
 	Back bool
 }
 
@@ -64,7 +64,7 @@ const (
 	Killed                    // Signal ended the program
 )
 
-// Stop is where a run has come to.
+// Stop is why and where a run has stopped.
 type Stop struct {
 	Reason Reason
 	Thread int32
@@ -85,8 +85,8 @@ type Target interface {
 	// Insert and Remove change the set of points. A point is in it or not.
 	Insert(p Point)
 	Remove(p Point)
-	// Go moves the run until something of interest comes. It asks interrupted
-	// from time to time whether it is to stop.
+	// Go runs until an event that GDB is interested in. It calls interrupted from time to time,
+	// which reports whether the run is to stop.
 	Go(m Motion, interrupted func() bool) (Stop, error)
 	// Current is the stop that the last Go returned, or the beginning.
 	Current() Stop

@@ -1,5 +1,4 @@
-// Package machinetest has what tests of several packages that run machines share: programs in
-// C, and the configurations of runs.
+// Package machinetest has the common parts of tests that run machines: programs in C, and the configurations of runs.
 package machinetest
 
 import (
@@ -22,7 +21,7 @@ func Compile(t testing.TB, source string, flags ...string) string {
 	return gcctest.C(t, source, flags...)
 }
 
-// Racy prints what unsynchronised increments of four threads leave, in a
+// Racy prints a counter that four threads increment without synchronization, and numbers from a
 // pipe, through files, with children: state of every part of the kernel.
 const Racy = `
 #include <pthread.h>
@@ -70,7 +69,7 @@ int main(void) {
 	return 0;
 }`
 
-// Rounds touches argv[1] MiB, then writes for ever a word to each of argv[2]
+// Rounds touches argv[1] MiB, then writes forever a word to each of argv[2]
 // pages, argv[3] times over, and prints a dot.
 const Rounds = `
 #include <stdlib.h>
@@ -88,8 +87,8 @@ int main(int argc, char **argv) {
 	}
 }`
 
-// Config is a configuration that runs a program in its own folder, and what the program will have
-// written to standard output and standard error.
+// Config returns a configuration that runs a program in its own folder, and the buffer that gets
+// its standard output and standard error.
 func Config(t testing.TB, args ...string) (machine.Config, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -143,7 +142,7 @@ func CompareResults(t *testing.T, got, want *machine.Result) {
 	t.Helper()
 	a, b := *got, *want
 	a.HostSeconds, b.HostSeconds = 0, 0
-	a.SyncRecognition, b.SyncRecognition = "", "" // of what is recorded alone
+	a.SyncRecognition, b.SyncRecognition = "", "" // of recorded runs alone
 	if fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
 		t.Errorf("the replay gave\n%+v\nwant\n%+v", a, b)
 	}
