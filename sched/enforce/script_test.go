@@ -204,11 +204,11 @@ func (p *player) step(words []string) string {
 	case "runs":
 		p.done[name] += p.number(words[2])
 		p.now += arch.Cycles(p.number(words[2]))
-		e.Reached(g, id, p.done[name])
+		e.Observe(g, sched.ThreadEvent{Kind: sched.QuantumEnded, Thread: id, Instructions: p.done[name]})
 		e.Stepped(g, id, p.number(words[2]), p.now)
 		return ""
 	case "left":
-		return p.describeLeft(e.Left(id, p.done[name]))
+		return p.describeLeft(e.StopDistance(id, p.done[name]))
 	case "called":
 		e.Called(g, id, p.number(words[2]))
 		return ""
