@@ -22,8 +22,8 @@ import (
 
 var (
 	errNeedsCache = errs.Define("memoize-without-cache",
-		"--memoize says what becomes of new schedules, and no cache is named: --cache DIR is needed",
-		"heddle run was told how to memoize, but not where.",
+		"--memoize is an option of a cache, and no cache is named: --cache DIR is needed",
+		"heddle run was called with --memoize, but without a cache.",
 		"Name a folder with --cache, or leave --memoize out.")
 	errCacheAlone = errs.Define("cache-and-other",
 		"--cache cannot be used with {option}",
@@ -39,7 +39,7 @@ var (
 		"Name a file with -o.")
 )
 
-// What becomes of an input that no schedule admits.
+// The actions for an input that no schedule admits.
 const (
 	memoizeOff    = "off"
 	memoizeOnline = "online"
@@ -52,7 +52,7 @@ type cacheFlags struct {
 	variables    []string
 }
 
-// cached is what a cache was for a run, as the summary says it.
+// cached is the use of a cache by a run, for the summary.
 type cached struct {
 	// Cache is "hit", "miss" or "off".
 	Cache string `json:"cache"`
@@ -72,7 +72,7 @@ func (f *cacheFlags) define(flags *pflag.FlagSet) {
 }
 
 func addVariableFlag(flags *pflag.FlagSet, f *cacheFlags) {
-	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be as they were (repeatable)")
+	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be unchanged (repeatable)")
 }
 
 func (f *cacheFlags) check(flags *pflag.FlagSet) error {
@@ -195,7 +195,7 @@ func (a *app) memoize(ctx, limited context.Context, c machine.Config, f runFlags
 	return result, nil
 }
 
-// spool makes standard input a regular file: what it has is looked at before the run.
+// spool makes standard input a regular file: its content is read before the run.
 func spool(c *machine.Config) (clean func(), err error) {
 	if c.Stdin == nil || isRegular(c.Stdin) {
 		return func() {}, nil
@@ -363,7 +363,7 @@ func (a *app) addRun(ctx context.Context, c machine.Config, f runFlags, store *c
 	return nil
 }
 
-// existing opens a cache, and says what in it is damaged.
+// existing opens a cache, and lists its damage.
 func (a *app) existing(dir string) (*cache.Cache, []*cache.Entry, error) {
 	store, err := cache.OpenExisting(dir)
 	if err != nil {

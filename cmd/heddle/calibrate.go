@@ -72,7 +72,7 @@ func (a *app) showCosts(list []calibrate.Measurement) {
 	w.Flush()
 }
 
-// processorName is what Linux calls the host's processor.
+// processorName is Linux's name of the host's processor.
 func processorName(read func(string) ([]byte, error)) string {
 	text, err := read("/proc/cpuinfo")
 	if err == nil {

@@ -29,15 +29,15 @@ const (
 
 func (v verdict) String() string { return [...]string{"ok", "note", "BAD"}[v] }
 
-// finding is what doctor says about one thing.
+// finding is the result of one check.
 type finding struct {
 	thing   string
 	verdict verdict
 	found   string
-	advice  string // what to do, unless all is fine
+	advice  string // the cure, unless all is fine
 }
 
-// host is what doctor looks at, so that tests can stand in for it.
+// host is the host as doctor checks it, so that tests can replace it.
 type host struct {
 	unicorn  [3]int
 	platform string

@@ -37,7 +37,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 		Short: "Carry out the runs of an experiment that are not stored yet",
 		Long: `Carry out the runs of an experiment that are not stored yet, each in a process of
 its own, and store results as they finish. After an interruption the same
-command goes on where it stopped.`,
+command continues where it stopped.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.experimentRun(c.Context(), args[0], o) },
 	}
@@ -59,10 +59,10 @@ func (a *app) experimentRun(ctx context.Context, path string, o sweep.Options) e
 	o.Progress = sweep.NewProgress(a.stderr)
 	summary, err := x.Sweep(ctx, o)
 	for _, row := range summary.Damaged {
-		a.say("%s; what it held is carried out again", row)
+		a.say("%s; its run is carried out again", row)
 	}
 	if status, ok := interrupted(ctx); ok && errors.Is(err, context.Canceled) {
-		a.say("interrupted; %d of %d runs are stored, and the same command goes on from there",
+		a.say("interrupted; %d of %d runs are stored, and the same command continues from there",
 			summary.Stored+summary.Ran-summary.Failed, summary.Total)
 		a.status = status
 		return nil

@@ -38,8 +38,8 @@ const (
 )
 
 // machineFlags are the flags of `heddle run` that configure the machine: each
-// overrides the field of that path in a configuration file. Fallback says what the
-// default is, where it is not the field's in runoptions.Default.
+// overrides the field of that path in a configuration file. Fallback is the default, where it
+// is not the field's in runoptions.Default.
 var machineFlags = []struct {
 	group, name, field, usage string
 	value                     func() *flagValue
@@ -62,14 +62,14 @@ var machineFlags = []struct {
 	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", number, perPolicy("fairness")},
 
 	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel, memmodel.SC.String()},
-	{groupMemory, "tso-engine", "memory.engine", "how stores that wait are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", engine, storebuffer.Exact},
+	{groupMemory, "tso-engine", "memory.engine", "how waiting stores are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", engine, storebuffer.Exact},
 	{groupMemory, "commit", "memory.commit", "when stores become visible: " + strings.Join(storebuffer.Policies(), ", "), commit, perCommit("commit")},
 	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", fraction, perCommit("rate")},
 	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", number, perCommit("latency")},
 	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", number, perCommit("capacity")},
 
 	{groupFiles, "chdir", "dir", "the guest's working folder, an absolute guest path", folder, "the current folder"},
-	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, cut down"},
+	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, reduced to the files that programs need"},
 	{groupFiles, "mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it; repeatable", mounts, ""},
 	{groupFiles, "env", "env", "NAME=VALUE to set in the guest's environment; repeatable", variables, ""},
 	{groupFiles, "uid", "uid", "the guest's user id; 0 is root, with all capabilities", number, "yours"},
@@ -143,8 +143,12 @@ func defaultField(path string) string {
 	return ""
 }
 
-// sayIgnored says which flags of the command line have no effect with the others.
-func (a *app) sayIgnored(flags *pflag.FlagSet, options runoptions.Options) {
+// sayIgnored says which flags of the command line have no effect with the others, unless the
+// command is to leave remarks out.
+func (a *app) sayIgnored(flags *pflag.FlagSet, run runFlags, options runoptions.Options) {
+	if run.quiet {
+		return
+	}
 	policy := options.Sched.WithDefaults().Policy
 	for _, f := range machineFlags {
 		if !flags.Changed(f.name) {
@@ -188,7 +192,7 @@ func (f *flagValue) String() string { return strings.Join(f.texts, " ") }
 // Type implements pflag.Value.
 func (f *flagValue) Type() string { return f.kind }
 
-// content is what viper gets.
+// content is the value for viper.
 func (f *flagValue) content() any {
 	if f.list {
 		return f.texts
@@ -215,14 +219,18 @@ func folder() *flagValue { return text("DIR") }
 
 func stopOrENOSYS() *flagValue { return text(runoptions.Stop + "|" + runoptions.ENOSYS) }
 
-// text is any text; epoch.Options.Check has the last word on it.
+// text is any text, which runoptions.Options.Check checks.
 func text(kind string) *flagValue {
 	return &flagValue{kind: kind, check: func(string) error { return nil }}
 }
 
 func number() *flagValue {
 	return &flagValue{kind: "N", check: func(text string) error {
-		if _, err := strconv.ParseUint(text, 10, 64); err != nil {
+		_, err := strconv.ParseUint(text, 10, 64)
+		if errors.Is(err, strconv.ErrRange) {
+			return form("a whole number up to 18446744073709551615")
+		}
+		if err != nil {
 			return form("a whole number, not negative")
 		}
 		return nil

@@ -53,11 +53,11 @@ func (a *app) frostRunCommand() *cobra.Command {
 		Long: `Run a program epoch by epoch as three replicas: one on all cores, and two on one
 core each under the same order of synchronization operations and system calls, with
 opposite priorities of threads. Where their outcomes differ there is a data race.
-Which of them differ tells which one the run goes on from, or that the epoch is
-executed again. Output goes out when its epoch is committed.
+Which of them differ decides from which replica the run continues, or that the epoch
+is executed again. Output is written when its epoch is committed.
 
 The exit status is the program's if there was no race; 121 if there was and the run
-went on in spite of it (survived), 120 with --detect-only (detected), and 122 if the
+continued in spite of it (survived), 120 with --detect-only (detected), and 122 if the
 program failed all the same. The report goes to standard error.`,
 		Example: `  heddle frost run -- pbzip2 -c -k -p4 file
   heddle frost run --detect-only --sample 0.25 --report report.json -- ./server`,
@@ -80,11 +80,11 @@ func addFrostFlags(flags *pflag.FlagSet, f *frostFlags) {
 
 func (f *frostFlags) defineFrost(flags *pflag.FlagSet) {
 	o := &f.options
-	flags.BoolVar(&o.DetectOnly, "detect-only", false, "look for races and survive none; output ends no epoch")
+	flags.BoolVar(&o.DetectOnly, "detect-only", false, "only detect races, and survive none; output ends no epoch")
 	flags.Float64Var(&o.Sample, "sample", o.Sample, "check this `PART` of the run's time, 0 to 1")
 	flags.Float64Var(&o.Epoch, "epoch", o.Epoch, "length of the first epoch in `MS` of virtual time")
 	flags.Float64Var(&o.Growth, "growth", o.Growth, "each epoch without a race makes the next `MS` longer, up to a second")
-	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads, in this `WAY`: those of the epoch itself (exact), those of the epochs before (greedy), not at all (none)")
+	flags.StringVar(&o.Heuristic, "heuristic", o.Heuristic, "choose priorities by constraints between threads, in this `WAY`: those of the epoch itself (exact), those of the epochs before (greedy), or without (none)")
 	flags.BoolVar(&f.noHeuristic, "no-heuristic", false, "the same as --heuristic none")
 	flags.BoolVar(&o.CompareReads, "compare-reads", false, "compare also what threads read: slower, and finds races without effect")
 	flags.Uint64Var(&o.Hang, "hang", o.Hang, "a replica hangs after `N` instructions without a synchronization operation or system call")
@@ -97,7 +97,7 @@ func (f *frostFlags) defineFrost(flags *pflag.FlagSet) {
 func (f *frostFlags) defineOutput(flags *pflag.FlagSet) {
 	flags.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write replicas and epochs as a timeline for ui.perfetto.dev to `FILE`")
-	flags.BoolVar(&f.progress, "progress", false, "report on standard error how far the run is: in one line on a terminal, elsewhere every 100 epochs")
+	flags.BoolVar(&f.progress, "progress", false, "print the progress of the run on standard error: in one line on a terminal, elsewhere every 100 epochs")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out the report on standard error if there was no race")
 }
 
@@ -154,10 +154,10 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	return a.frostReport(limited, f, report)
 }
 
-// epochs tells how far a run under Frost is.
+// epochs prints the progress of a run under Frost.
 func (l *liveLine) epochs(committed, races int, ms float64) {
 	if l.terminal || committed%100 == 0 {
-		l.tell(fmt.Sprintf("epochs committed: %d, with a race: %d; %.0f ms of virtual time", committed, races, ms))
+		l.print(fmt.Sprintf("epochs committed: %d, with a race: %d; %.0f ms of virtual time", committed, races, ms))
 	}
 }
 
@@ -186,7 +186,7 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 	}
 	if status, ok := interrupted(ctx); ok {
 		a.status = status
-		a.say("interrupted behind the last epoch that was committed")
+		a.say("interrupted after the last epoch that was committed")
 	}
 	if limit, reached := machine.ReachedTimeLimit(ctx); reached && r.Result.Outcome == machine.OutcomeTimeLimit {
 		a.status = machine.ExitTimeLimit

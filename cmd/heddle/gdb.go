@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -16,7 +19,7 @@ var (
 		"Name a free port, such as localhost:1234; port 0 chooses one.")
 	errGDBAlone = errs.Define("gdb-and-other",
 		"--gdb cannot be used with {option}",
-		"GDB takes the run back and forth, and what the option asks for would be made more than once.",
+		"GDB takes the run backwards and forwards, and the option would act more than once.",
 		"Leave one of the two out; the run is the same without GDB.")
 )
 
@@ -30,7 +33,7 @@ func (a *app) carryOut(ctx context.Context, c machine.Config, gdb string, option
 	}
 	l, err := net.Listen("tcp", gdb)
 	if err != nil {
-		return nil, errGDBAddress.Wrap(err, gdb)
+		return nil, errGDBAddress.Wrap(listenReason(err), gdb)
 	}
 	defer l.Close()
 	m, err := machine.New(c, options...)
@@ -45,4 +48,21 @@ func (a *app) carryOut(ctx context.Context, c machine.Config, gdb string, option
 		return nil, err
 	}
 	return m.Run(ctx)
+}
+
+// listenReason is an error of net.Listen without the names of the call and the address.
+func listenReason(err error) error {
+	var call *net.OpError
+	if !errors.As(err, &call) {
+		return err
+	}
+	var address *net.AddrError
+	if errors.As(call.Err, &address) {
+		return &net.AddrError{Err: address.Err}
+	}
+	var number unix.Errno
+	if errors.As(call.Err, &number) {
+		return number
+	}
+	return call.Err
 }

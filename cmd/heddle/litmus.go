@@ -264,7 +264,7 @@ func report(t *litmus.Test, m memmodel.Model, o *litmus.Outcomes, s explore.Stat
 	return r
 }
 
-// finish prints what is printed at the end.
+// finish prints the summary at the end.
 func (r *litmusRun) finish() error {
 	if !r.json {
 		return nil

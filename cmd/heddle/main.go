@@ -2,9 +2,9 @@
 // deterministic emulated machine, one at a time (heddle run) or in sweeps
 // (heddle experiment).
 //
-// The guest's output and exit status are heddle's own. What heddle itself has
-// to say goes to standard error in sentences that begin "heddle:", and its own
-// failures exit with status 125; docs/errors.md lists them.
+// The guest's output and exit status are heddle's own. Messages of heddle itself go to standard
+// error as sentences that begin with "heddle:", and its own failures exit with status 125;
+// docs/errors.md lists them.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -36,10 +37,10 @@ var (
 	errUsage = errs.Define("usage",
 		"{problem}; see `{command} --help`",
 		"The command line has an unknown flag, a value that its flag does not take, or a missing or superfluous argument.",
-		"Correct the command line; the help lists flags and their values. What belongs to the guest program comes after `--`.")
+		"Correct the command line; the help lists flags and their values. The arguments of the guest program come after `--`.")
 	errOwnOutput = errs.Define("own-output-lost",
 		"standard output cannot be written",
-		"What the command prints was to go to a full disk, or to a descriptor that is closed or not open for writing.",
+		"The disk is full, or the descriptor is closed or not open for writing.",
 		"Make room, or redirect standard output to another file.")
 	errDefect = errs.Define("defect",
 		"heddle has a defect: {text}",
@@ -50,7 +51,7 @@ var (
 func main() {
 	// With one processor, on a host or in a cpuset with one core, Go's monitor
 	// takes it away from each call to C that lasts longer than 20 us, which is
-	// every slice: that costs 15 % of the speed. An idle second one prevents it.
+	// every quantum: that costs 15 % of the speed. An idle second one prevents it.
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
@@ -124,7 +125,7 @@ func parts(err error) (list []error) {
 	return list
 }
 
-// app is what the commands share: the streams, and the status to exit with.
+// app is the common state of the commands: the streams, and the status to exit with.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // of heddle itself
@@ -226,16 +227,43 @@ bit; another seed gives another interleaving.`,
 	// An unknown command is an error that cobra makes itself.
 	root.Args = ofCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args = ofCommands
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 	return root
 }
 
-// noArgs and oneFile check positional arguments.
-// ofCommands refuses what is no command of one that has commands.
+// ofCommands, noArgs and oneFile check positional arguments. ofCommands is for a command that has
+// commands: an argument is an unknown one.
 func ofCommands(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return errUsage.New(cli.UnknownCommand(c, args[0]), c.CommandPath())
 	}
 	return nil
+}
+
+// helpCommand prints the help of a command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND...]",
+		Short: "Print the help of a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			found := c.Root()
+			for _, name := range args {
+				i := slices.IndexFunc(found.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name || sub.HasAlias(name) })
+				if i < 0 {
+					return errUsage.New(cli.UnknownCommand(found, name), found.CommandPath())
+				}
+				found = found.Commands()[i]
+			}
+			return found.Help()
+		},
+	}
 }
 
 func noArgs(c *cobra.Command, args []string) error {

@@ -26,13 +26,13 @@ func (a *app) minimizeCommand() *cobra.Command {
 		Use:   "minimize -o NEW [flags] TRACE",
 		Short: "Find the shortest schedule under which a recorded run fails",
 		Long: `Find the shortest schedule under which a recorded run fails in the same way: with
-as few context switches as can be found, and of those with as few stores that other
-threads see late. A run fails when it ends by a signal, with a status other than 0,
+as few context switches as can be found, and then as few stores that other threads
+see late. A run fails when it ends by a signal, with a status other than 0,
 in a deadlock or at its limit of instructions (--max-instructions when it was
-recorded), or, with --stdout, when its output is not the right one.
+recorded), or, with --stdout, when its output is wrong.
 
 Each schedule that is tried is really run. The trace of the shortest is one that
-heddle replay follows to the same failure. What remains of the schedule is printed,
+heddle replay follows to the same failure. The steps of that schedule are printed,
 with source lines if the program has debug information. Ctrl-C ends the search and
 keeps the best so far.`,
 		Example: `  heddle record -o failing.trace --model tso --sched random --quantum 20 -- ./dekker
@@ -46,7 +46,7 @@ keeps the best so far.`,
 	flags.StringVarP(&f.output, "output", "o", "", "write the trace of the shortest failing run to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of that run for ui.perfetto.dev to `FILE`")
 	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: a run with another one fails")
-	flags.IntVar(&f.runs, "runs", 2000, "try at most `N` schedules; 0: as many as it takes")
+	flags.IntVar(&f.runs, "runs", 2000, "try at most `N` schedules; 0: no bound")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 	return c
 }
@@ -75,7 +75,7 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 		return err
 	}
 	progress := a.minimizeProgress(f.quiet)
-	o.Progress = progress.tell
+	o.Progress = progress.printCost
 	report, err := minimize.Minimize(ctx, path, f.output, o)
 	progress.end()
 	if status, ok := interrupted(ctx); ok && (err == nil || errors.Is(err, context.Canceled)) {
@@ -92,8 +92,8 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 	return report.Write(a.stdout)
 }
 
-// minimizeProgress tells how a search goes: in one line that changes on a
-// terminal, in a line for each improvement elsewhere.
+// minimizeProgress prints the progress of a search: in one line that changes on a terminal, in a
+// line for each improvement elsewhere.
 type minimizeProgress struct {
 	liveLine
 	quiet bool
@@ -104,31 +104,31 @@ func (a *app) minimizeProgress(quiet bool) *minimizeProgress {
 	return &minimizeProgress{liveLine: liveLine{app: a, terminal: a.onTerminal()}, quiet: quiet}
 }
 
-func (p *minimizeProgress) tell(runs int, best schedminimize.Cost) {
-	same := p.told && best == p.best
+func (p *minimizeProgress) printCost(runs int, best schedminimize.Cost) {
+	same := p.printed && best == p.best
 	if p.quiet || same && !p.terminal {
 		return
 	}
 	p.best = best
-	p.liveLine.tell(fmt.Sprintf("schedules tried: %d; the shortest has %d context switches, %d delayed stores", runs, best.Switches, best.Delays))
+	p.liveLine.print(fmt.Sprintf("schedules tried: %d; the shortest has %d context switches, %d delayed stores", runs, best.Switches, best.Delays))
 }
 
-// liveLine tells something again and again on standard error: in one line that
-// changes on a terminal, in lines elsewhere.
+// liveLine prints texts on standard error, each in place of the last: in one line that changes on
+// a terminal, in lines elsewhere.
 type liveLine struct {
 	app      *app
 	terminal bool
-	told     bool
+	printed  bool
 }
 
-// onTerminal tells whether standard error is a terminal.
+// onTerminal reports whether standard error is a terminal.
 func (a *app) onTerminal() bool {
 	file, ok := a.stderr.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-func (l *liveLine) tell(text string) {
-	l.told = true
+func (l *liveLine) print(text string) {
+	l.printed = true
 	if l.terminal {
 		fmt.Fprintf(l.app.stderr, "\r%s ", text)
 		return
@@ -137,7 +137,7 @@ func (l *liveLine) tell(text string) {
 }
 
 func (l *liveLine) end() {
-	if l.terminal && l.told {
+	if l.terminal && l.printed {
 		fmt.Fprintln(l.app.stderr)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var errTemporary = errs.Define("races-no-place",
 	"the folder for temporary files cannot be used",
-	"heddle races -- PROGRAM, and heddle run with a cache of schedules, keep the trace of the run, or its standard input, in the folder for temporary files until it is analysed; the rest of the sentence says what is wrong with it.",
+	"heddle races -- PROGRAM, and heddle run with a cache of schedules, keep the trace of the run, or its standard input, in the folder for temporary files until it is analysed; the rest of the sentence names the problem.",
 	"Set TMPDIR to a folder with room, or record the run and name the trace.")
 
 // racesFlags are the flags of `heddle races`.
@@ -40,13 +40,13 @@ func (a *app) racesCommand() *cobra.Command {
 		Short: "Find data races in a recorded run",
 		Long: `Find data races in a recorded run: pairs of accesses to the same bytes by
 different threads, at least one of them a write, that nothing orders. With
---mode hb what orders them is the program's synchronization; with --mode schedule
-it is the order that its synchronization operations had in this run, so what is
-left are the races that a schedule must settle.
+--mode hb they are ordered by the program's synchronization; with --mode schedule
+by the order that its synchronization operations had in this run, which leaves the
+races that a schedule must order.
 
 The trace is one of heddle record --races. After -- a program is run, recorded
-and analysed at once, and the report goes to standard error. docs/races.md says
-what is reported.`,
+and analysed at once, and the report goes to standard error. docs/races.md
+describes the report.`,
 		Example: `  heddle record -o run.trace --races -- ./racy
   heddle races run.trace
   heddle races --mode schedule --json run.trace > races.json
@@ -75,13 +75,13 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")
-	flags.StringSliceVar(&f.data, "data", nil, "only races at the addresses `FROM-TO`, without TO")
-	flags.StringSliceVar(&f.code, "code", nil, "only races of an instruction at `FROM-TO`, without TO")
+	flags.StringSliceVar(&f.data, "data", nil, "only races at the addresses `FROM-TO`, TO excluded")
+	flags.StringSliceVar(&f.code, "code", nil, "only races of an instruction at `FROM-TO`, TO excluded")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
 }
 
-// options are what the flags ask for.
+// options returns the options of the flags.
 func (f *racesFlags) options() (racereport.Options, error) {
 	o := racereport.Options{Benign: racereport.Benign(f.benign), Library: f.library, Limit: f.limit}
 	var known bool

@@ -30,17 +30,16 @@ var (
 		"heddle record was called without saying where the trace goes.",
 		"Name a file with -o.")
 	errPartOfTrace = errs.Define("part-of-trace",
-		"what was recorded until then is in {file}",
+		"the part that was recorded until then is in {file}",
 		"The trace could not be written to its end, as the sentence before says. The file that had the trace's name was left as it was.",
 		"Read the part as any trace that is cut, or remove it.")
 	errNeedsOutput = errs.Define("recording-without-output",
-		"--{flag} says what to record, and no trace is named: -o TRACE is needed",
-		"heddle replay was told to record something, but not where to.",
+		"--{flag} is an option of recording, and no trace is named: -o TRACE is needed",
+		"heddle replay was called with an option of recording, but without a file for the trace.",
 		"Name a file with -o, or leave the flag out.")
 )
 
-// recordFlags are the flags of `heddle record` and `heddle replay` that say what
-// is recorded.
+// recordFlags are the flags of `heddle record` and `heddle replay` that choose the recordings.
 type recordFlags struct {
 	output           string
 	inputs, all      bool
@@ -68,26 +67,26 @@ func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "write the trace to `FILE`")
 	flags.BoolVar(&f.all, "all", false, "record inputs, sync operations with atomics, calls of allocators, branches, and memory")
-	flags.BoolVar(&f.inputs, "inputs", false, "record what the program gets from outside, with the bytes")
+	flags.BoolVar(&f.inputs, "inputs", false, "record the data that the program gets from outside, with the bytes")
 	flags.BoolVar(&f.sync, "sync", false, "record synchronization operations")
 	flags.BoolVar(&f.atomics, "atomics", false, "with --sync, atomic instructions and fences too")
 	flags.StringVar(&f.syncList, "sync-list", "", "with --sync, the operations that the YAML `FILE` lists too")
 	flags.BoolVar(&f.heap, "heap", false, "with --sync, calls of malloc and its kin too")
-	flags.BoolVar(&f.races, "races", false, "record what heddle races needs: --sync, --heap and --memory")
+	flags.BoolVar(&f.races, "races", false, "record the events that heddle races needs: --sync, --heap and --memory")
 	flags.BoolVar(&f.pt, "pt", false, "record each core's branches as Intel PT packets")
-	flags.Uint64Var(&f.ptPeriod, "pt-period", 4096, "`BYTES` of packets after which a PSB comes; 0: only one, at the begin")
+	flags.Uint64Var(&f.ptPeriod, "pt-period", 4096, "`BYTES` of packets after which a PSB comes; 0: only one, at the beginning")
 	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
-	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each begin of tracing")
+	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each start of tracing")
 	flags.Uint64Var(&f.ptMTC, "pt-mtc", 0, "`TICKS` of the crystal clock from one MTC packet to the next, a power of two; 0: none")
 	flags.BoolVar(&f.memory, "memory", false, "record every load and store, with values")
 	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
-	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, without TO")
-	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, without TO")
+	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, TO excluded")
+	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, TO excluded")
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
 
-// record is what the flags ask for.
-func (f *recordFlags) record(to io.Writer) (*machine.Record, error) {
+// recording returns the recordings of the flags.
+func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 	r := &machine.Record{To: to, Inputs: f.inputs || f.all}
 	if f.pt || f.all {
 		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
@@ -281,7 +280,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 		}
 		defer to.file.Discard()
 		c.Outputs = append(c.Outputs, to.file.Names()...)
-		if c.Record, err = rec.record(to.file); err != nil {
+		if c.Record, err = rec.recording(to.file); err != nil {
 			return nil, err
 		}
 	}

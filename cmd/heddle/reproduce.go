@@ -18,7 +18,7 @@ import (
 
 var errNotReproduced = errs.Define("reproduce-no-schedule",
 	"no schedule is written: {reason}",
-	"The solver found none, came to its limit, or the program did not fail under what it found; the report says what was learnt.",
+	"The solver found none or reached its limit, or the program did not fail under the schedule that it found; the report has the details.",
 	"Give it more time with --timeout, another --model, or another --encoding.")
 
 // reproduceFlags are those of `heddle reproduce`.
@@ -43,11 +43,11 @@ func (a *app) reproduceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reproduce -o SCHEDULE [flags] TRACE",
 		Short: "Compute a schedule that makes a failure happen again, from branch traces",
-		Long: `Compute a schedule that makes a recorded failure happen again, from what each core
-branched on and which thread it had when (H3). Of the trace, which must have been
+		Long: `Compute a schedule that makes a recorded failure happen again, from the branches of
+each core and the times of its threads (H3). Of the trace, which must have been
 recorded with --pt, it uses the branch traces and the context switches, and how the
 run ended: no values, no order of synchronization, no accesses to memory. Of a long
-run, --checkpoint has only what is behind a checkpoint solved.
+run, --checkpoint has only the part after a checkpoint solved.
 
 The program is then run under the schedule; heddle replay --schedule does so again.`,
 		Example: `  heddle record --pt -o failing.trace --seed 3 -- ./program
@@ -59,23 +59,23 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
-	flags.StringVar(&f.bug, "bug", "auto", "what the failure is: auto, assert, crash, deadlock, hang or output")
+	flags.StringVar(&f.bug, "bug", "auto", "class of the failure: auto, assert, crash, deadlock, hang or output")
 	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: printing something else is a failure")
 	flags.StringVar(&f.model, "model", "", "memory model: sc, tso or pso; that of the recorded run if not given")
 	flags.StringVar(&f.encoding, "encoding", "heddle", "constraints: heddle, clap or h3")
-	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after so long")
-	flags.StringVar(&f.memory, "memory", "4G", "give up when heddle has so much memory while it follows threads and looks for a schedule, `SIZE`; 0: whatever it takes")
+	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after `DURATION`")
+	flags.StringVar(&f.memory, "memory", "4G", "give up when heddle uses this much memory, `SIZE`, to follow threads and search for a schedule; 0: no bound")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
-	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: what its threads did not share is not shared")
-	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only what is behind a checkpoint: none, auto (the last one from which there is a schedule), last, or its number")
-	flags.Uint64Var(&f.every, "checkpoint-every", 1_000_000, "how many `INSTRUCTIONS` of all threads are from one checkpoint to the next")
-	flags.BoolVar(&f.explain, "explain", false, "say what is shared, what the constraints are, and what each step is")
+	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: memory that its threads did not share is not shared")
+	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only the part after a checkpoint: none, auto (the last one from which there is a schedule), last, or its number")
+	flags.Uint64Var(&f.every, "checkpoint-every", 1_000_000, "number of `INSTRUCTIONS` of all threads between checkpoints")
+	flags.BoolVar(&f.explain, "explain", false, "print the shared memory, the constraints, and the steps")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of the run for ui.perfetto.dev to `FILE`")
 	return c
 }
 
-// options are what the flags ask for.
+// options returns the options of the flags.
 func (f *reproduceFlags) options() (h3.Options, error) {
 	o := h3.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Now: time.Now}
 	class, ok := bugs[f.bug]
@@ -166,7 +166,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	case out.Answer != smt.Satisfiable:
 		return errNotReproduced.New("it is not decided whether there is one")
 	case !out.Verified:
-		return errNotReproduced.New("the program does not fail under what was found")
+		return errNotReproduced.New("the program does not fail under the schedule that was found")
 	}
 	if f.explain || f.perfetto != "" {
 		if err := out.Steps(ctx, a.stdout, f.perfetto, o.Stdout); err != nil {

@@ -28,7 +28,7 @@ import (
 
 var (
 	errFolder = errs.Define("current-folder",
-		"cannot tell the current folder",
+		"cannot find the current folder",
 		"The folder that heddle was started in was removed or may not be read.",
 		"Change to a folder that exists.")
 	errWriteFile = errs.Define("cannot-write",
@@ -64,10 +64,10 @@ heddle's; after death by signal n the status is 128+n. It is 124 when the progra
 deadlocked or reached --max-instructions, 123 when it reached --time-limit, and 125
 when heddle itself failed.
 
-By default the guest sees, read-only, what a program needs to start (its own
-binary, libraries, locales, name look-up and time zone) and the current folder.
-What it writes stays in memory and is gone at the end, unless it is written to
-a :rw mount or kept with --export.`,
+By default the guest sees, read-only, the files that a program needs to start
+(its own binary, libraries, locales, name look-up and time zone) and the current
+folder. Files that it writes stay in memory and are discarded at the end, unless
+they are written to a :rw mount or kept with --export.`,
 		Example: `  heddle run --cores 4 --seed 7 -- pigz -p 4 -k file
   heddle run --sched pct --verify 5 --summary run.json -- ./racy
   heddle run --mount ./data:/data:rw -- sh -c 'sort /data/in > /data/out'`,
@@ -83,7 +83,7 @@ a :rw mount or kept with --export.`,
 	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
 	cli.Group(flags, groupScheduling, "sync-list")
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
-	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs; 0: do not")
+	flags.IntVar(&f.verify, "verify", 0, "repeat the run `N` times with different host parallelism and fail if any digest differs; 0: no repetition")
 	cli.Group(flags, groupOutput, "gdb", "verify")
 	return c
 }
@@ -133,8 +133,9 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
-	if !f.quiet {
-		a.sayIgnored(flags, options)
+	a.sayIgnored(flags, f, options)
+	if f.verify < 0 {
+		return errFlag.New("verify", f.verify, "a whole number, not negative")
 	}
 	if f.verify > 0 && f.gdb != "" {
 		return errGDBAlone.New("--verify")
@@ -193,7 +194,7 @@ func (a *app) noteGivenUp(limited context.Context, result *machine.Result) {
 	}
 }
 
-// ended reports whether a run came to an end that does not depend on the host.
+// ended reports whether a run has ended in a way that does not depend on the host.
 func ended(result *machine.Result) bool {
 	return result.Outcome != machine.OutcomeInterrupted && result.Outcome != machine.OutcomeTimeLimit
 }
@@ -208,6 +209,7 @@ func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args [
 	if err != nil {
 		return worker.Job{}, worker.Stdin{}, err
 	}
+	a.sayIgnored(flags, f, options)
 	stdin, err := a.openStdin(ctx, job)
 	return job, stdin, err
 }
@@ -273,7 +275,7 @@ func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, s
 	return result, err
 }
 
-// finish writes the summary, says what there is to say, and sets the status.
+// finish writes the summary, prints the remarks on the run, and sets the status.
 func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *machine.Result) error {
 	if f.summary != "" {
 		if err := writeSummary(f.summary, a.summary(result)); err != nil {
@@ -309,8 +311,8 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	return nil
 }
 
-// repeatIntroduction says what the command cannot: that the run read heddle's
-// own standard input, which the manifest names "-", or that a stream failed.
+// repeatIntroduction names the inputs that are not in the command: heddle's own standard input,
+// which the manifest names "-", and failures of streams.
 func repeatIntroduction(f runFlags, result *machine.Result) string {
 	isStdin := func(i machine.Input) bool { return i.Path == "-" }
 	given := ""
@@ -323,7 +325,7 @@ func repeatIntroduction(f runFlags, result *machine.Result) string {
 	return "the same run again" + given
 }
 
-// summary is what is written of a run: its result, and what a cache was for it.
+// summary is the content of the summary file: the result of the run, and its use of a cache.
 func (a *app) summary(result *machine.Result) any {
 	a.cached.Cache = cmp.Or(a.cached.Cache, "off")
 	return struct {

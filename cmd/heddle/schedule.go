@@ -24,7 +24,7 @@ import (
 var (
 	errNeedsSchedule = errs.Define("enforcement-without-schedule",
 		"--{flag} says how a schedule is enforced, and none is named: --enforce FILE is needed",
-		"heddle run was told how to follow a schedule, but not which.",
+		"heddle run was called with a way to follow a schedule, but without the schedule.",
 		"Name a file with --enforce, or leave the flag out.")
 	errNoScheduleFile = errs.Define("schedule-without-output",
 		"no file is named for the schedule: -o FILE is needed",
@@ -64,15 +64,15 @@ func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
 func (f *scheduleFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "enforce", "", "have the run follow the schedule in `FILE`")
 	flags.StringVar(&f.relay, "relay", enforce.SemaphoreRelay, "pass the turn on by `MEANS`: semaphore, or flag")
-	flags.BoolVar(&f.skip, "skip-wait", false, "leave out waits at barriers, and sleeps: the schedule orders what they do")
+	flags.BoolVar(&f.skip, "skip-wait", false, "leave out waits at barriers, and sleeps: the schedule has their effect on the order")
 	flags.BoolVar(&f.sync, "sync-only", false, "enforce the order of operations alone, without the constraints on races")
 	flags.Uint64Var(&f.breakOut, "break-out", 0, "leave the schedule after this many `CYCLES` without its next event; 0: never")
-	flags.BoolVar(&f.free, "free", false, "let the run go on by itself when the schedule cannot be followed, instead of ending it")
+	flags.BoolVar(&f.free, "free", false, "let the run continue on its own when the schedule cannot be followed, instead of ending it")
 	flags.Float64Var(&f.delays, "inject-delays", 0, "`PROBABILITY` that a delay is injected after a quantum, as --delay-rate")
 }
 
-// check finds flags that have no effect, or that do not go together. Chosen tells that
-// a cache chooses the schedule.
+// check finds flags that have no effect, or that exclude each other. Chosen reports that a cache
+// chooses the schedule.
 func (f *scheduleFlags) check(flags *pflag.FlagSet, chosen bool) error {
 	if f.file == "" && !chosen {
 		for _, name := range scheduling {
@@ -156,8 +156,8 @@ func (a *app) scheduleRecordCommand() *cobra.Command {
 		Use:   "record -o TRACE [flags] [--] PROGRAM [ARGUMENTS]",
 		Short: "Record a run for a schedule",
 		Long: `Run a program with its synchronization operations and system calls one at a
-time, as they come, and record what a schedule is made of. Operations that
-overlap, as they may in heddle record, do not tell which took effect first.`,
+time, as they come, and record the events that a schedule is made of. Operations
+that overlap, as they may in heddle record, do not show which took effect first.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			rec.sync, rec.heap, rec.inputs, rec.memory, rec.serial = true, true, true, !syncOnly, true
 			_, err := a.record(c.Context(), c.Flags(), f, rec, args)
@@ -221,7 +221,7 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	return a.scheduleSummary(file)
 }
 
-// scheduleSummary prints what a schedule is and how much of it was pruned.
+// scheduleSummary prints the kind and the size of a schedule, and how much of it was pruned.
 func (a *app) scheduleSummary(f *hybrid.File) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "kind\t%s\nprogram\t%s\nseed\t%d\ncores\t%d\n", f.Kind, strings.Join(f.Args, " "), f.Seed, f.Cores)
@@ -262,7 +262,7 @@ func (a *app) scheduleLines(f *hybrid.File) error {
 		if p.PC == 0 {
 			return fmt.Sprintf("thread %s operation %d", s.Threads[p.Thread], p.Done)
 		}
-		return fmt.Sprintf("thread %s <%#x, %d branches, %d instructions behind operation %d>", s.Threads[p.Thread], uint64(p.PC),
+		return fmt.Sprintf("thread %s <%#x, %d branches, %d instructions after operation %d>", s.Threads[p.Thread], uint64(p.PC),
 			p.Branches, p.Instructions, p.Done-1)
 	}
 	for i := range s.Constraints {

@@ -83,7 +83,7 @@ func (r *failingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keptReader is a reader that keeps what it has read.
+// keptReader is a reader that keeps the bytes that it has read.
 type keptReader struct {
 	from io.Reader
 	to   io.Writer
@@ -107,7 +107,7 @@ func (a *app) setOutputs(ctx context.Context, c *machine.Config) {
 }
 
 // guestOutput is a stream for the guest to write to. A write to what may never take it,
-// such as a pipe that nobody empties, ends with Ctrl-C.
+// such as a pipe that no process reads, ends with Ctrl-C.
 func (a *app) guestOutput(ctx context.Context, w io.Writer) io.Writer {
 	file, ok := w.(*os.File)
 	if !ok || isRegular(file) {

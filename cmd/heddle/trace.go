@@ -47,7 +47,7 @@ func (a *app) traceCommand() *cobra.Command {
 
 func (a *app) traceInfoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "info TRACE", Short: "Say what a trace has", Args: oneFile,
+		Use: "info TRACE", Short: "Describe the contents of a trace", Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withTrace(args[0], func(r *trace.Reader) error {
 				return a.traceInfo(r)
@@ -56,8 +56,8 @@ func (a *app) traceInfoCommand() *cobra.Command {
 	}
 }
 
-// withTrace opens a trace for f. Its damage is an error, also where f could do without
-// what is damaged.
+// withTrace opens a trace for f. Its damage is an error, also where f does not need the damaged
+// part.
 func withTrace(path string, f func(*trace.Reader) error) error {
 	r, err := trace.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func withTrace(path string, f func(*trace.Reader) error) error {
 	return errors.Join(err, r.Close())
 }
 
-// sayDamage says what is wrong with a trace that is used as far as it is whole.
+// sayDamage lists the damage of a trace whose undamaged part is used.
 func (a *app) sayDamage(path string) error {
 	r, err := trace.Open(path)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *app) sayDamage(path string) error {
 	return r.Close()
 }
 
-// traceInfo prints what was run, how it ended, and the streams.
+// traceInfo prints the program of a run, how the run ended, and the streams.
 func (a *app) traceInfo(r *trace.Reader) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	text, err := r.Manifest()
@@ -116,7 +116,7 @@ func (a *app) traceInfo(r *trace.Reader) error {
 	return w.Flush()
 }
 
-// words are arguments as a shell takes them.
+// words returns arguments as a shell takes them.
 func words(args []any) string {
 	var list []string
 	for _, arg := range args {
@@ -198,8 +198,8 @@ func (s *selection) add(flags *pflag.FlagSet) {
 	flags.Uint64Var(&s.to, "to", 0, "only events up to `CYCLE` of virtual time")
 	flags.Uint64Var(&s.sync[0], "from-sync", 0, "only events after `N` sync operations")
 	flags.Uint64Var(&s.sync[1], "to-sync", 0, "only events before more than `N` sync operations")
-	flags.StringSliceVar(&s.data, "data", nil, "of stream memory only accesses of the addresses `FROM-TO`, without TO")
-	flags.StringSliceVar(&s.code, "code", nil, "of stream memory only those by instructions at `FROM-TO`, without TO")
+	flags.StringSliceVar(&s.data, "data", nil, "of stream memory only accesses of the addresses `FROM-TO`, TO excluded")
+	flags.StringSliceVar(&s.code, "code", nil, "of stream memory only accesses by instructions at `FROM-TO`, TO excluded")
 }
 
 func (s *selection) where() trace.Where {
@@ -278,7 +278,7 @@ selects, a line for each record, stream by stream.`,
 func (a *app) traceLoadCommand() *cobra.Command {
 	output := ""
 	c := &cobra.Command{
-		Use: "load -o TRACE TEXT", Short: "Make a trace of what dump printed", Args: oneFile,
+		Use: "load -o TRACE TEXT", Short: "Make a trace of the output of dump", Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if output == "" {
 				return errNoOutput.New()
@@ -333,8 +333,8 @@ csv is a table of the events of one stream.`,
 	return c
 }
 
-// exportTo calls f with a file, or with heddle's own output. What can be exported of a
-// damaged trace is kept.
+// exportTo calls f with a file, or with heddle's own output. The undamaged part of a damaged trace
+// is exported.
 func (a *app) exportTo(path string, f func(io.Writer) error) error {
 	if path == "" {
 		return f(a.stdout)

@@ -14,7 +14,7 @@ import (
 func printTracingCost(w io.Writer, r *trace.Reader) {
 	cost, err := clap.BranchTraceCost(r)
 	if err != nil || cost.Bytes == 0 {
-		return // the run did not come to its end, or there is no branch trace
+		return // the run did not reach its end, or there is no branch trace
 	}
 	fmt.Fprintf(w, "branch trace\t%d bytes; writing them is modelled as %.1f %% of the cycles\n", cost.Bytes, 100*cost.Overhead)
 }

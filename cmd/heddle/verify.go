@@ -25,7 +25,7 @@ var (
 		"The run is not a pure function of program, files, configuration and seed. Either a file that it reads was changed meanwhile, or heddle has a defect.",
 		"Check that nothing changes the program's files while it runs. If nothing does, report the sentence: the event it names is where to look.")
 	errTemp = errs.Define("temporary-files",
-		"cannot keep what --verify compares in a temporary folder",
+		"cannot keep the files that --verify compares in a temporary folder",
 		"The folder for temporary files (TMPDIR, or /tmp) cannot be written or is full.",
 		"Make room there, or set TMPDIR to another folder.")
 )
@@ -99,7 +99,7 @@ func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first 
 }
 
 // keepStdin opens standard input for the first run, and makes the job read a
-// copy: of the file, or, where it is no file, of what the first run reads.
+// copy: of the file, or, where it is no file, of the bytes that the first run reads.
 func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worker.Stdin, error) {
 	if job.Stdin != "" {
 		return job.OpenStdin()
@@ -173,7 +173,7 @@ func repeat(ctx context.Context, n int, job worker.Job, first *machine.Result, l
 	return nil
 }
 
-// difference compares what two runs must have in common.
+// difference compares the results that two runs must have in common.
 func difference(got, first *machine.Result) (what string, found, was any, differs bool) {
 	for _, field := range []struct {
 		name       string
@@ -242,7 +242,7 @@ func (c *comparison) compare(found string) {
 	}
 }
 
-// finding says which event is the first that differs, once all are written.
+// finding names the first event that differs, once all are written.
 func (c *comparison) finding() string {
 	if !c.differs {
 		was, err := c.first.ReadString('\n')

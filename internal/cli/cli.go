@@ -130,7 +130,7 @@ func describeFlag(f *pflag.Flag) (names, text string) {
 	return names, usage
 }
 
-// defaultOf is a flag's default as text, or empty if there is none to speak of.
+// defaultOf returns a flag's default as text; it is empty for a flag that is off or unset.
 func defaultOf(f *pflag.Flag) string {
 	if text := annotation(f, defaultAnnotation); text != "" {
 		return text

@@ -109,7 +109,7 @@ func interruptedFrost(t *testing.T, dir string, n int, file, stderr string, stat
 	if n == 0 && stderr == "" {
 		return // the signal came before heddle waits for it
 	}
-	if status != 128+int(syscall.SIGINT) || !strings.Contains(stderr, "interrupted behind the last epoch that was committed") {
+	if status != 128+int(syscall.SIGINT) || !strings.Contains(stderr, "interrupted after the last epoch that was committed") {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 	if file != numbers(n) && file != numbers(n+1) && file != numbers(max(0, n-1)) {

@@ -35,6 +35,7 @@ package errs
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -66,10 +67,19 @@ func (k *Kind) New(values ...any) error {
 	return &Error{kind: k, text: fill(k.sentence, values)}
 }
 
-// Wrap is New with a colon and the text of the underlying error at the end;
-// the result unwraps to err.
+// Wrap is New with a colon and the text of the underlying error at the end; the result unwraps to
+// err. Of an error of a call to the host the text has the reason, and the path unless the sentence
+// names it, but not the name of the call.
 func (k *Kind) Wrap(err error, values ...any) error {
-	return &Error{kind: k, text: fill(k.sentence, values) + ": " + err.Error(), err: err}
+	sentence := fill(k.sentence, values)
+	reason := err.Error()
+	if call, ok := err.(*fs.PathError); ok {
+		reason = call.Err.Error()
+		if !strings.Contains(sentence, call.Path) {
+			reason = call.Path + ": " + reason
+		}
+	}
+	return &Error{kind: k, text: sentence + ": " + reason, err: err}
 }
 
 // Error is a reported failure of some Kind.

@@ -39,6 +39,19 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// An error of a call to the host adds its reason, and its path unless the sentence has it.
+func TestWrapOfHostErrors(t *testing.T) {
+	err := &fs.PathError{Op: "lstat", Path: "/x", Err: fs.ErrNotExist}
+	for sentence, want := range map[string]string{
+		"cannot mount /x": "cannot mount /x: file does not exist",
+		"cannot mount":    "cannot mount: /x: file does not exist",
+	} {
+		if got := (&Kind{id: "x", sentence: sentence}).Wrap(err).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestWrongNumberOfValuesPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -603,11 +603,11 @@ func (m *Machine) complete() error {
 func (m *Machine) writeChanges() error {
 	s := m.state
 	if err := s.fs.Commit(); err != nil {
-		return errExport.Wrap(err)
+		return wrapUnlessExplained(errExport, err)
 	}
 	if m.export != nil {
 		if err := s.fs.Export(m.export); err != nil {
-			return errExport.Wrap(err)
+			return wrapUnlessExplained(errExport, err)
 		}
 		m.result.OverlayFiles = nil
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ var (
 		"Install the program, correct the name, or give its path.")
 
 	errExport = errs.Define("changes-cannot-be-written",
-		"what the guest changed cannot be written to the host",
+		"the guest's changes of files cannot be written to the host",
 		"A file below a writable mount or the export folder cannot be created or replaced; the rest of the sentence names it.",
 		"Free space on the disk, or correct the folder's permissions, and run again.")
 
@@ -69,9 +70,18 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	}
 	files, err := vfs.New(cfg)
 	if err != nil {
-		return nil, errFiles.Wrap(err)
+		return nil, wrapUnlessExplained(errFiles, err)
 	}
 	return files, nil
+}
+
+// wrapUnlessExplained returns an error of a kind, unless the error is a whole sentence already.
+func wrapUnlessExplained(kind *errs.Kind, err error) error {
+	var explained *errs.Error
+	if errors.As(err, &explained) {
+		return err
+	}
+	return kind.Wrap(err)
 }
 
 // environment is the environment that the program gets. Kendo's clocks count instructions, also

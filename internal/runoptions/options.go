@@ -1,4 +1,4 @@
-// Package machine is the configuration of one machine as users write it, on a
+// Package runoptions is the configuration of one machine as users write it, on a
 // command line or in the machine section of an experiment file, and its
 // translation into machine.Config. It holds no program: the same options serve
 // every run of a sweep.
@@ -22,7 +22,7 @@ import (
 // MaxCores is the largest number of cores a machine can have.
 const MaxCores = 64
 
-// What an unknown system call does, as Options.UnknownSyscalls takes it.
+// The values of Options.UnknownSyscalls: the effects of an unknown system call.
 const (
 	Stop   = "stop"
 	ENOSYS = "enosys"
@@ -37,8 +37,8 @@ type Options struct {
 	Seed uint64 `json:"seed" mapstructure:"seed"`
 	// Sched chooses and tunes the scheduling policy.
 	Sched sched.Options `json:"sched" mapstructure:"sched"`
-	// Operations are synchronization operations besides the known ones, for those
-	// who order them (docs/sync.md).
+	// Operations are synchronization operations besides the known ones, for controllers that
+	// order operations (docs/sync.md).
 	Operations []syncops.Custom `json:"operations,omitempty" mapstructure:"operations"`
 	// Memory chooses the memory model, and when stores become visible.
 	Memory storebuffer.Options `json:"memory" mapstructure:"memory"`
@@ -50,7 +50,7 @@ type Options struct {
 	Dir string `json:"dir" mapstructure:"dir"`
 	// RootFS is a host folder to use as the guest's root.
 	RootFS string `json:"rootfs" mapstructure:"rootfs"`
-	// Mounts are host folders that the guest sees besides.
+	// Mounts are further host folders that the guest sees.
 	Mounts []Mount `json:"mounts" mapstructure:"mounts"`
 	// Env are variables, K=V, added to the guest's default environment.
 	Env []string `json:"env" mapstructure:"env"`
@@ -61,7 +61,7 @@ type Options struct {
 	HostTimes bool `json:"host_times" mapstructure:"host_times"`
 	// MaxMemory bounds the guest's memory.
 	MaxMemory Size `json:"max_memory" mapstructure:"max_memory"`
-	// MaxInstructions ends the run after so many; 0 means no bound.
+	// MaxInstructions ends the run after this number of instructions; 0 means no bound.
 	MaxInstructions uint64 `json:"max_instructions" mapstructure:"max_instructions"`
 	// UnknownSyscalls is Stop or ENOSYS.
 	UnknownSyscalls string `json:"unknown_syscalls" mapstructure:"unknown_syscalls"`
@@ -76,7 +76,7 @@ func Default() Options {
 	}
 }
 
-// A FieldError says which field is wrong, what was found and what is allowed.
+// A FieldError is a field with a wrong value, the value that was found and the allowed ones.
 // Field is a path of the fields' names, "sched.quantum".
 type FieldError struct {
 	Field   string
@@ -184,8 +184,7 @@ func (o *Options) Resolve(base string) {
 	}
 }
 
-// Config translates the options; what belongs to one run (program, streams,
-// logs) is left to the caller.
+// Config translates the options; the caller sets the fields of one run (program, streams, logs).
 func (o Options) Config() machine.Config {
 	c := machine.DefaultConfig()
 	c.Cores, c.Seed, c.Sched, c.Memory, c.Costs = o.Cores, o.Seed, o.Sched, o.Memory, o.Costs
@@ -258,8 +257,8 @@ func (m Mount) String() string {
 	return m.Host + ":" + m.Guest
 }
 
-// formError is the description of an allowed form; the caller puts the field
-// and what was found before it.
+// formError is the description of an allowed form; the caller puts the field and its value before
+// it.
 type formError string
 
 func (e formError) Error() string { return string(e) }
