@@ -36,7 +36,7 @@ int main(void) {
 }`
 
 // readers are the commands that read a trace. OUT is a file for output, which
-// comes after what the command prints; T is the trace.
+// follows the command's own output; T is the trace.
 var readers = map[string][]string{
 	"info":       {"trace", "info", "T"},
 	"check":      {"trace", "check", "T"},
@@ -88,8 +88,8 @@ func reading(t *testing.T, command []string, path, whole string) (status int, pr
 	return status, strings.ReplaceAll(stdout.String(), path, "T"), stderr.String()
 }
 
-// TestDamagedTraces: whatever byte of a trace is damaged, a command either does what it
-// does with the whole one, because it does not need the damaged part, or ends with
+// TestDamagedTraces: whatever byte of a trace is damaged, a command either acts as
+// with the whole one, because it does not need the damaged part, or ends with
 // status 125 and says where the damage is. The commands take the damaged traces in turn.
 func TestDamagedTraces(t *testing.T) {
 	dir := t.TempDir()

@@ -194,8 +194,8 @@ func (r *litmusRun) compare(t *litmus.Test, o *litmus.Outcomes) error {
 	return nil
 }
 
-// checkAxioms compares with what the axioms allow. Random runs may miss some
-// of it.
+// checkAxioms compares the outcomes with those that the axioms allow. Random runs may miss some of
+// these.
 func (r *litmusRun) checkAxioms(t *litmus.Test, o *litmus.Outcomes, explored *explore.Result) error {
 	allowed, err := axiomatic.Check(t, r.model)
 	if err != nil {

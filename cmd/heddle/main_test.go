@@ -40,7 +40,7 @@ func TestInterruptionIsOneSentence(t *testing.T) {
 	}
 }
 
-// TestStuckOutputEndsWithASignal: nobody reads what the program writes.
+// TestStuckOutputEndsWithASignal: no process reads the program's output.
 func TestStuckOutputEndsWithASignal(t *testing.T) {
 	path, err := exec.LookPath("heddle")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// branching takes two branches an iteration, one of which nobody can foresee, so
+// branching takes two branches an iteration, one of which cannot be predicted, so
 // that the trace is hard to compress.
 const branching = `
 #include <stdio.h>
@@ -27,8 +27,8 @@ int main(int c, char **v) {
 	return 0;
 }`
 
-// measuring runs a command and prints the most KiB of memory that it held after what the
-// command prints. Linux counts for a process also the memory of the one that started it:
+// measuring runs a command and prints the most KiB of memory that it held after the
+// command's output. Linux counts for a process also the memory of the one that started it:
 // this program is small, the test is not.
 const measuring = `
 #include <stdio.h>

@@ -13,7 +13,7 @@ import (
 
 var updateSessions = flag.Bool("update", false, "rewrite the sessions in the documents")
 
-// documentsWithSessions have commands with what they print, between these marks.
+// documentsWithSessions have commands with their output, between these marks.
 var documentsWithSessions = []string{"README.md", "docs/tutorial.md"}
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // TestSessionsInDocuments runs the commands of each document's sessions, all of one
-// document in one copy of the repository's documents, and compares what they print. Numbers
+// document in one copy of the repository's documents, and compares their output. Numbers
 // and digests depend on the compiler, the libraries and the host's Debian; their places do
 // not.
 func TestSessionsInDocuments(t *testing.T) {
@@ -75,12 +75,12 @@ var columns = regexp.MustCompile(`  +`)
 // trailing is space at the end of a line.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// withoutNumbers is a text without what depends on the host.
+// withoutNumbers returns a text without the parts that depend on the host.
 func withoutNumbers(text string) string {
 	return columns.ReplaceAllString(numbers.ReplaceAllString(trailing.ReplaceAllString(text, ""), "N"), "  ")
 }
 
-// sessionFolder makes a folder with what the sessions use of the repository.
+// sessionFolder makes a folder with the files of the repository that the sessions use.
 func sessionFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) != "heddle" { // which the scripts start, and which heeds what is ignored
+	if filepath.Base(os.Args[0]) != "heddle" { // which the scripts start, and which keeps ignored signals ignored
 		testhost.DefaultSignals()
 	}
 	testscript.Main(m, map[string]func(){"heddle": main})

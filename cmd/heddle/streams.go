@@ -106,8 +106,8 @@ func (a *app) setOutputs(ctx context.Context, c *machine.Config) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// guestOutput is a stream for the guest to write to. A write to what may never take it,
-// such as a pipe that no process reads, ends with Ctrl-C.
+// guestOutput is a stream for the guest to write to. A write that may never end, as
+// to a pipe that no process reads, ends with Ctrl-C.
 func (a *app) guestOutput(ctx context.Context, w io.Writer) io.Writer {
 	file, ok := w.(*os.File)
 	if !ok || isRegular(file) {

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// printTracingCost says what tracing the branches would have cost on a
+// printTracingCost prints the cost that tracing the branches would have had on a
 // processor: the bytes of the core that wrote most, at the cost of the timing
 // model (pt_byte), as a part of the run's cycles. The run itself did not pay it.
 func printTracingCost(w io.Writer, r *trace.Reader) {

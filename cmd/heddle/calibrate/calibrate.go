@@ -1,9 +1,8 @@
-// Package calibrate measures on this host what the timing model's costs stand
-// for, with small native programs in C that are part of heddle and are compiled
+// Package calibrate measures the costs of the timing model on this host, with small native programs in C that are part of heddle and are compiled
 // at run time.
 //
-// It reads the host's clocks, which nothing that a run depends on may do: what
-// it finds reaches a run only through a file that the user names with --costs.
+// It reads the host's clocks, which is not allowed to anything that a run depends on: its results
+// reach a run only through a file that the user names with --costs.
 //
 // Measure gives Measurements; Write makes the file of them.
 //
@@ -11,7 +10,7 @@
 //
 //  1. There is one measurement for each of arch.CostFields, in their order.
 //  2. The costs of the file are the rounded medians, within the fields' bounds;
-//     what cannot be measured has its default.
+//     a cost that cannot be measured has its default.
 package calibrate
 
 import (
@@ -66,10 +65,10 @@ var (
 		"Free space, or set TMPDIR to another folder.")
 )
 
-// Measurement is what one cost is on this host.
+// Measurement is one cost on this host.
 type Measurement struct {
 	Field arch.CostField
-	// Measured tells whether it could be measured here.
+	// Measured reports whether it could be measured here.
 	Measured bool
 	// Value is the median, in the field's unit, before rounding. It is not
 	// negative, and 0 if it was not measured.
@@ -135,7 +134,7 @@ func findCompiler() (string, error) {
 	return "", errCompiler.New(strings.Join(compilers, ", "))
 }
 
-// firstLine is what a program said first, or else the error.
+// firstLine is the first line that a program printed, or else the error.
 func firstLine(out []byte, err error) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if line == "" {

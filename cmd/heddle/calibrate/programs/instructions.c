@@ -1,5 +1,5 @@
-// What instructions cost. "cycle" is the time of one addition that waits for the
-// one before: the unit of the timing model. What is added comes from a register:
+// The costs of instructions. "cycle" is the time of one addition that waits for the
+// one before: the unit of the timing model. The addend comes from a register:
 // some processors add constants at no time at all.
 #include "measure.h"
 

@@ -1,6 +1,6 @@
-// What PEREGRINE's instrumentation costs (section 3.2 and figure 8): the check of
+// The costs of PEREGRINE's instrumentation (section 3.2 and figure 8): the check of
 // a thread's flag at calls and returns, and slot() before each instruction; and
-// what the wrapper of a synchronization operation costs around the operation.
+// the wrapper of a synchronization operation, without the operation.
 #include "measure.h"
 
 static __thread int on;
@@ -75,7 +75,7 @@ static void slot_steps(long n) {
 	value = x;
 }
 
-// The wrapper: who am I, what comes next in the schedule, an entry in the log.
+// The wrapper: the number of the thread, the next operation of the schedule, an entry in the log.
 struct entry {
 	int thread, operation;
 	void *object;

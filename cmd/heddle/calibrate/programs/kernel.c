@@ -1,4 +1,4 @@
-// What the kernel costs: an empty call, a page at its first use, a change of
+// The costs of the kernel: an empty call, a page at its first use, a change of
 // threads on one processor.
 #include "measure.h"
 

@@ -1,6 +1,6 @@
-// What the programs of `heddle calibrate` share. Each prints a line
-// "NAME NANOSECONDS" for each thing that it measures, and "NAME -" for what this
-// host cannot show.
+// The common part of the programs of `heddle calibrate`. Each prints a line
+// "NAME NANOSECONDS" for each cost that it measures, and "NAME -" for a cost that cannot be
+// measured on this host.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -35,8 +35,8 @@ MAYBE static double median(double *list, int n) {
 
 enum { TRIES = 7 };
 
-// The time of one of the n operations that body does, without what else is
-// running on the host: the least of some tries.
+// The time of one of the n operations that body does, without the influence of other programs on
+// the host: the least of some tries.
 static double least_ns(void (*body)(long), long n) {
 	double least = 1e18;
 	body(n / 16);

@@ -1,4 +1,4 @@
-// What passing the turn costs: a semaphore that nobody waits for, one that a
+// The costs of passing the turn: a semaphore that no thread waits for, one that a
 // thread on another processor sleeps on, and a flag that it spins on.
 #include "measure.h"
 
