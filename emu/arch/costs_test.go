@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestCostFieldsCoverCosts demands one description for each field, under the
-// name that YAML has, and tags that agree.
+// TestCostFieldsCoverCosts requires one description for each field, under its name in YAML, and
+// tags that agree.
 func TestCostFieldsCoverCosts(t *testing.T) {
 	typ := reflect.TypeFor[Costs]()
 	fields := CostFields()
@@ -57,8 +57,7 @@ func TestCostsValidate(t *testing.T) {
 	}
 }
 
-// TestCostsAreDocumented demands that the page on scheduling has each cost with
-// its default.
+// TestCostsAreDocumented requires each cost with its default in the document on scheduling.
 func TestCostsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/scheduling.md")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// twins are two machines in one mapping. The first pair of each is the snapshot of
-// the leader that the other one has begun with.
+// twins are two machines in one mapping. The first pair of each is the snapshot of the leader with
+// which the other one has started.
 type twins struct {
 	leader, other *machine
 	came          map[*modelPage]*modelPage // from the other's model to the leader's
@@ -22,26 +22,26 @@ func newTwins(t *rapid.T) *twins {
 	}
 	empty := func() pair { return pair{NewSpace(rams[0]), modelSpace{}} }
 	w := &twins{
-		leader: &machine{ram: rams[0], pairs: []pair{empty(), empty()}, frozen: 1, private: true},
-		other:  &machine{ram: rams[1], frozen: 1, private: true},
+		leader: &machine{ram: rams[0], pairs: []pair{empty(), empty()}, fixed: 1, private: true},
+		other:  &machine{ram: rams[1], fixed: 1, private: true},
 	}
-	w.begin(t)
+	w.startOther(t)
 	return w
 }
 
-// begin has the other machine begin with a snapshot of the leader.
-func (w *twins) begin(t *rapid.T) {
+// startOther starts the other machine with a snapshot of the leader.
+func (w *twins) startOther(t *rapid.T) {
 	l, o := w.leader, w.other
-	l.pairs[0].space.Release() // which the other's spaces may outlive
+	l.pairs[0].space.Release() // the other's spaces may outlive it
 	for _, p := range w.other.pairs[min(1, len(w.other.pairs)):] {
 		p.space.Release()
 	}
-	l.pairs[0] = l.draw(t).fork()
+	l.pairs[0] = l.drawPair(t).clonePair()
 	level := Level{Used: l.ram.Used() + 1, Tables: l.ram.Tables()}
 	o.ram.Import(l.ram.Generation(), level)
 	o.base = int(level.Used)
 	w.came = map[*modelPage]*modelPage{}
-	first := pair{l.pairs[0].space, renamed(l.pairs[0].model, map[*modelPage]*modelPage{})}
+	first := pair{l.pairs[0].space, copyModel(l.pairs[0].model, map[*modelPage]*modelPage{})}
 	for va, e := range first.model {
 		w.came[e.page] = l.pairs[0].model[va].page
 	}
@@ -52,8 +52,8 @@ func (w *twins) begin(t *rapid.T) {
 	o.pairs = []pair{first, second}
 }
 
-// renamed copies a model, with copies of the pages that are not in the list.
-func renamed(m modelSpace, list map[*modelPage]*modelPage) modelSpace {
+// copyModel copies a model, with copies of the pages that are not in the list.
+func copyModel(m modelSpace, list map[*modelPage]*modelPage) modelSpace {
 	n := modelSpace{}
 	for va, e := range m {
 		if e.page != nil {
@@ -68,12 +68,12 @@ func renamed(m modelSpace, list map[*modelPage]*modelPage) modelSpace {
 	return n
 }
 
-// adopt has the leader go on with a space of the other machine too.
-func (w *twins) adopt(t *rapid.T) {
+// adoptSpace makes the leader continue with a space of the other machine as well.
+func (w *twins) adoptSpace(t *rapid.T) {
 	if len(w.leader.pairs) > 5 {
 		t.Skip("enough")
 	}
-	from := w.other.draw(t)
+	from := w.other.drawPair(t)
 	w.leader.ram.Adopt(w.other.ram.Generation())
 	space := from.space.CloneTo(w.leader.ram)
 	if !w.leader.ram.Adopted() {
@@ -83,26 +83,26 @@ func (w *twins) adopt(t *rapid.T) {
 	for a, b := range w.came {
 		list[a] = b
 	}
-	w.leader.pairs = append(w.leader.pairs, pair{space, renamed(from.model, list)})
+	w.leader.pairs = append(w.leader.pairs, pair{space, copyModel(from.model, list)})
 }
 
-// TestMachinesInOneMapping runs random operations on a machine, on another one that
-// has begun with a snapshot of it, and on maps: neither sees what the other does.
+// TestMachinesInOneMapping runs random operations on a machine, on another one that has started
+// with a snapshot of it, and on maps: neither machine sees the other's changes.
 func TestMachinesInOneMapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
-		actions := map[string]func(*rapid.T){"begin": w.begin, "adopt": w.adopt}
+		actions := map[string]func(*rapid.T){"begin": w.startOther, "adopt": w.adoptSpace}
 		for name, m := range map[string]*machine{"leader ": w.leader, "other ": w.other} {
 			for what, do := range map[string]func(*rapid.T){
-				"set": m.set, "alias": m.alias, "fillZero": m.fillZero, "unmap": m.unmap, "protect": m.protect,
-				"move": m.move, "clone": m.clone, "release": m.release, "write": m.write, "read": m.read, "diff": m.diff,
+				"set": m.setPage, "alias": m.aliasPage, "fillZero": m.fillWithZeros, "unmap": m.unmapRange, "protect": m.protectRange,
+				"move": m.moveRange, "clone": m.cloneSpace, "release": m.releaseSpace, "write": m.writeBytes, "read": m.readBytes, "diff": m.compareSpaces,
 			} {
 				actions[name+what] = do
 			}
 		}
 		actions[""] = func(t *rapid.T) {
-			w.leader.check(t)
-			w.other.check(t)
+			w.leader.checkAll(t)
+			w.other.checkAll(t)
 		}
 		t.Repeat(actions)
 		for _, p := range w.other.pairs[1:] {
@@ -112,7 +112,7 @@ func TestMachinesInOneMapping(t *testing.T) {
 			p.space.Release()
 		}
 		checkGivenBack(t, w.leader.ram)
-		if n := w.other.ram.level(); n != (Level{}) {
+		if n := w.other.ram.ownLevel(); n != (Level{}) {
 			t.Errorf("the other has %+v left", n)
 		}
 		w.leader.ram.Close()

@@ -48,9 +48,9 @@ type RAM struct {
 	c          *C.struct_heddle_ram
 	mapping    *mapping
 	generation uint64
-	outset     Level
+	initial    Level
 	adopted    map[Page]Page // during an adoption, the copies of others' pages
-	short      bool          // there was no room for a copy
+	exhausted  bool          // there was no room for a copy
 }
 
 // mapping is the host memory of one or more RAMs.
@@ -115,9 +115,9 @@ func (r *RAM) Close() {
 // given level, and those that this RAM allocates.
 func (r *RAM) Import(generation uint64, at Level) {
 	r.generation = max(r.generation, generation) + 1
-	r.outset = r.level()
-	r.c.used_elsewhere = C.int64_t(at.Used) - C.int64_t(r.outset.Used)
-	r.c.tables_elsewhere = C.int64_t(at.Tables) - C.int64_t(r.outset.Tables)
+	r.initial = r.ownLevel()
+	r.c.used_elsewhere = C.int64_t(at.Used) - C.int64_t(r.initial.Used)
+	r.c.tables_elsewhere = C.int64_t(at.Tables) - C.int64_t(r.initial.Tables)
 	r.c.peak = r.c.used
 	C.heddle_ram_check_foreign(r.c)
 }
@@ -126,14 +126,14 @@ func (r *RAM) Import(generation uint64, at Level) {
 // that RAM, or be the page of zeros: CloneTo and Bring copy pages until Adopted.
 func (r *RAM) Adopt(generation uint64) {
 	r.generation = max(r.generation, generation) + 1
-	r.adopted, r.short = map[Page]Page{}, false
+	r.adopted, r.exhausted = map[Page]Page{}, false
 	r.c.used_elsewhere = -C.int64_t(r.c.limit) // the pages of the state count already
 }
 
 // Adopted ends an adoption, and reports whether there was room for all copies.
 func (r *RAM) Adopted() bool {
 	r.adopted, r.c.used_elsewhere = nil, 0
-	return !r.short
+	return !r.exhausted
 }
 
 // Adopting reports whether an adoption is in progress, between Adopt and Adopted.
@@ -151,7 +151,7 @@ func (r *RAM) Bring(p Page) Page {
 	}
 	own, ok := r.Alloc()
 	if !ok {
-		r.short = true
+		r.exhausted = true
 		return ZeroPage
 	}
 	copy(r.Bytes(own), r.Bytes(p))
@@ -162,15 +162,15 @@ func (r *RAM) Bring(p Page) Page {
 // Owns reports whether p is one of the RAM's own pages.
 func (r *RAM) Owns(p Page) bool { return uint64(p)-uint64(r.c.first) < uint64(r.c.span) }
 
-// level returns the number of pages in use in this RAM.
-func (r *RAM) level() Level { return Level{uint64(r.c.used), uint64(r.c.tables)} }
+// ownLevel returns the number of pages in use in this RAM.
+func (r *RAM) ownLevel() Level { return Level{uint64(r.c.used), uint64(r.c.tables)} }
 
 // Level returns the number of pages in use as the guest's limit counts them.
 func (r *RAM) Level() Level { return Level{r.Used(), r.Tables()} }
 
 // Grown returns the largest number of own pages in use at one time since Import, minus the number
 // at Import.
-func (r *RAM) Grown() uint64 { return uint64(r.c.peak) - r.outset.Used }
+func (r *RAM) Grown() uint64 { return uint64(r.c.peak) - r.initial.Used }
 
 // BoundInSnapshot marks that copies of the machine's state share the RAM, and that another machine
 // has another.

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// newRAM makes a RAM that must have got everything back at the end.
+// newRAM makes a RAM, and checks at the end that everything was given back to it.
 func newRAM(t testing.TB, bytes uint64) *RAM {
 	t.Helper()
 	r, err := NewRAM(bytes)
@@ -79,7 +79,7 @@ func TestRAMCountsOwners(t *testing.T) {
 		}
 		defer r.Close()
 		owners := map[Page]int{}
-		var held []Page // once for each owner
+		var held []Page // once for each reference
 		t.Repeat(map[string]func(*rapid.T){
 			"alloc": func(t *rapid.T) {
 				p, ok := r.Alloc()

@@ -153,7 +153,7 @@ func (s *Space) Get(va arch.Addr) PTE {
 // page.
 func (s *Space) Set(va arch.Addr, e PTE) {
 	if !C.heddle_space_set(s.c, C.uint64_t(va), C.uint64_t(e)) {
-		panic(fmt.Sprintf("bug: page table entry for %#x, which is no user address", va))
+		panic(fmt.Sprintf("bug: page table entry for %#x, which is not a user address", va))
 	}
 }
 
@@ -177,7 +177,7 @@ func (s *Space) Protect(start, end arch.Addr, perm arch.Perm) {
 // Move moves the entries of [from, from+size) to the empty range at to, which must not overlap it.
 func (s *Space) Move(from, to arch.Addr, size uint64) {
 	if !C.heddle_space_move(s.c, C.uint64_t(from), C.uint64_t(to), C.uint64_t(size)) {
-		panic(fmt.Sprintf("bug: move of pages to %#x, which is no user address", to))
+		panic(fmt.Sprintf("bug: move of pages to %#x, which is not a user address", to))
 	}
 }
 

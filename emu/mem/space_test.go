@@ -23,12 +23,12 @@ type (
 	modelSpace map[arch.Addr]modelEntry
 )
 
-func (m modelSpace) sorted() []arch.Addr {
+func (m modelSpace) sortedAddrs() []arch.Addr {
 	return slices.SortedFunc(maps.Keys(m), cmp.Compare)
 }
 
-// bytes is the content of an entry.
-func (e modelEntry) bytes() []byte {
+// content returns the content of an entry.
+func (e modelEntry) content() []byte {
 	if e.page == nil {
 		return make([]byte, arch.PageSize)
 	}
@@ -41,22 +41,22 @@ type pair struct {
 	model modelSpace
 }
 
-// fork clones both.
-func (p pair) fork() pair { return pair{p.space.Clone(), maps.Clone(p.model)} }
+// clonePair clones the space and the model.
+func (p pair) clonePair() pair { return pair{p.space.Clone(), maps.Clone(p.model)} }
 
-// machine is a RAM and all that is known of it.
+// machine is a RAM with a model of its spaces.
 type machine struct {
 	ram   *RAM
 	pairs []pair
-	// Of the pairs so many stay as they are, and their pages count as base.
-	frozen int
-	base   int
-	// private has no entry be shared.
+	// The first fixed pairs stay unchanged, and their pages count as base.
+	fixed int
+	base  int
+	// private excludes shared entries.
 	private bool
 }
 
-// owners is in how many places a page is.
-func (m *machine) owners(p *modelPage) int {
+// countOwners returns the number of entries of a page.
+func (m *machine) countOwners(p *modelPage) int {
 	n := 0
 	for _, pair := range m.pairs {
 		for _, e := range pair.model {
@@ -68,8 +68,7 @@ func (m *machine) owners(p *modelPage) int {
 	return n
 }
 
-// Addresses around the borders of page table nodes, so that operations cross
-// them.
+// Addresses around the borders of page table nodes, so that operations cross them.
 var borders = []arch.Addr{0, 2 << 20, 1 << 30, 512 << 30, arch.UserEnd}
 
 func drawAddr(t *rapid.T, label string) arch.Addr {
@@ -89,13 +88,13 @@ func drawPerm(t *rapid.T) arch.Perm {
 	return arch.Perm(rapid.IntRange(0, 7).Draw(t, "perm"))
 }
 
-func (m *machine) draw(t *rapid.T) pair {
-	return m.pairs[rapid.IntRange(m.frozen, len(m.pairs)-1).Draw(t, "space")]
+func (m *machine) drawPair(t *rapid.T) pair {
+	return m.pairs[rapid.IntRange(m.fixed, len(m.pairs)-1).Draw(t, "space")]
 }
 
-// set puts a new page with random content.
-func (m *machine) set(t *rapid.T) {
-	p, va := m.draw(t), drawAddr(t, "address")
+// setPage puts a new page with random content.
+func (m *machine) setPage(t *rapid.T) {
+	p, va := m.drawPair(t), drawAddr(t, "address")
 	page, ok := m.ram.Alloc()
 	if !ok {
 		t.Skip("full")
@@ -107,13 +106,13 @@ func (m *machine) set(t *rapid.T) {
 	p.model[va] = e
 }
 
-// alias puts a page that is somewhere already.
-func (m *machine) alias(t *rapid.T) {
-	from, to, va := m.draw(t), m.draw(t), drawAddr(t, "address")
+// aliasPage puts a page that some space already has.
+func (m *machine) aliasPage(t *rapid.T) {
+	from, to, va := m.drawPair(t), m.drawPair(t), drawAddr(t, "address")
 	if len(from.model) == 0 {
 		t.Skip("empty")
 	}
-	at := rapid.SampledFrom(from.model.sorted()).Draw(t, "source")
+	at := rapid.SampledFrom(from.model.sortedAddrs()).Draw(t, "source")
 	e := from.model[at]
 	e.perm = drawPerm(t)
 	e.shared = e.shared && e.page != nil
@@ -123,8 +122,8 @@ func (m *machine) alias(t *rapid.T) {
 	to.model[va] = e
 }
 
-func (m *machine) fillZero(t *rapid.T) {
-	p, start, perm := m.draw(t), drawAddr(t, "address"), drawPerm(t)
+func (m *machine) fillWithZeros(t *rapid.T) {
+	p, start, perm := m.drawPair(t), drawAddr(t, "address"), drawPerm(t)
 	end := min(start+arch.Addr(rapid.IntRange(1, 8).Draw(t, "pages"))*arch.PageSize, arch.UserEnd)
 	if !p.space.FillZero(start, end, perm) {
 		t.Fatal("no room")
@@ -136,15 +135,15 @@ func (m *machine) fillZero(t *rapid.T) {
 	}
 }
 
-func (m *machine) unmap(t *rapid.T) {
-	p := m.draw(t)
+func (m *machine) unmapRange(t *rapid.T) {
+	p := m.drawPair(t)
 	start, end := drawRange(t)
 	p.space.Unmap(start, end)
 	maps.DeleteFunc(p.model, func(va arch.Addr, _ modelEntry) bool { return start <= va && va < end })
 }
 
-func (m *machine) protect(t *rapid.T) {
-	p, perm := m.draw(t), drawPerm(t)
+func (m *machine) protectRange(t *rapid.T) {
+	p, perm := m.drawPair(t), drawPerm(t)
 	start, end := drawRange(t)
 	p.space.Protect(start, end, perm)
 	for va, e := range p.model {
@@ -155,8 +154,8 @@ func (m *machine) protect(t *rapid.T) {
 	}
 }
 
-func (m *machine) move(t *rapid.T) {
-	p := m.draw(t)
+func (m *machine) moveRange(t *rapid.T) {
+	p := m.drawPair(t)
 	from, to := drawAddr(t, "from"), drawAddr(t, "to")
 	size := arch.Addr(rapid.IntRange(1, 5).Draw(t, "pages")) * arch.PageSize
 	if from+size > arch.UserEnd || to+size > arch.UserEnd || from < to+size && to < from+size {
@@ -173,36 +172,36 @@ func (m *machine) move(t *rapid.T) {
 	}
 }
 
-func (m *machine) clone(t *rapid.T) {
+func (m *machine) cloneSpace(t *rapid.T) {
 	if len(m.pairs) > 5 {
 		t.Skip("enough")
 	}
-	m.pairs = append(m.pairs, m.draw(t).fork())
+	m.pairs = append(m.pairs, m.drawPair(t).clonePair())
 }
 
-func (m *machine) release(t *rapid.T) {
-	if len(m.pairs) == m.frozen+1 {
+func (m *machine) releaseSpace(t *rapid.T) {
+	if len(m.pairs) == m.fixed+1 {
 		t.Skip("the last")
 	}
-	i := rapid.IntRange(m.frozen, len(m.pairs)-1).Draw(t, "space")
+	i := rapid.IntRange(m.fixed, len(m.pairs)-1).Draw(t, "space")
 	m.pairs[i].space.Release()
 	m.pairs[i].space.Release() // has no effect
 	m.pairs = slices.Delete(m.pairs, i, i+1)
 }
 
-// write writes as the guest does, across pages.
-func (m *machine) write(t *rapid.T) {
-	p := m.draw(t)
+// writeBytes writes as the guest does, across pages.
+func (m *machine) writeBytes(t *rapid.T) {
+	p := m.drawPair(t)
 	va := drawAddr(t, "address") + arch.Addr(rapid.IntRange(0, arch.PageSize-1).Draw(t, "offset"))
 	b := bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, "bytes"), rapid.SampledFrom([]int{1, 300, 600}).Draw(t, "times"))
 	n, why := p.space.WriteAt(b, va)
-	want, wantWhy := m.modelWrite(p.model, b, va)
+	want, wantWhy := m.writeModel(p.model, b, va)
 	if n != want || why != wantWhy {
 		t.Fatalf("write of %d bytes at %#x: %d, %v, want %d, %v", len(b), va, n, why, want, wantWhy)
 	}
 }
 
-func (m *machine) modelWrite(s modelSpace, b []byte, va arch.Addr) (int, arch.FaultKind) {
+func (m *machine) writeModel(s modelSpace, b []byte, va arch.Addr) (int, arch.FaultKind) {
 	for done := 0; done < len(b); {
 		at := va + arch.Addr(done)
 		page := at &^ (arch.PageSize - 1)
@@ -212,9 +211,9 @@ func (m *machine) modelWrite(s modelSpace, b []byte, va arch.Addr) (int, arch.Fa
 			return done, arch.Absent
 		case e.perm&arch.Write == 0:
 			return done, arch.Denied
-		case !e.shared && (e.page == nil || m.owners(e.page) > 1):
+		case !e.shared && (e.page == nil || m.countOwners(e.page) > 1):
 			fresh := new(modelPage)
-			copy(fresh.data[:], e.bytes())
+			copy(fresh.data[:], e.content())
 			e.page = fresh
 			s[page] = e
 		}
@@ -223,8 +222,8 @@ func (m *machine) modelWrite(s modelSpace, b []byte, va arch.Addr) (int, arch.Fa
 	return len(b), arch.NoFault
 }
 
-func (m *machine) read(t *rapid.T) {
-	p := m.draw(t)
+func (m *machine) readBytes(t *rapid.T) {
+	p := m.drawPair(t)
 	va := drawAddr(t, "address") + arch.Addr(rapid.IntRange(0, arch.PageSize-1).Draw(t, "offset"))
 	b := make([]byte, rapid.IntRange(1, 3*arch.PageSize).Draw(t, "bytes"))
 	n, why := p.space.ReadAt(b, va)
@@ -241,7 +240,7 @@ func (m *machine) read(t *rapid.T) {
 			wantWhy = arch.Denied
 			break
 		}
-		rest := e.bytes()[at%arch.PageSize:]
+		rest := e.content()[at%arch.PageSize:]
 		want = append(want, rest[:min(len(rest), len(b)-len(want))]...)
 	}
 	if n != len(want) || why != wantWhy || !bytes.Equal(b[:n], want) {
@@ -256,9 +255,9 @@ func (m *machine) read(t *rapid.T) {
 	}
 }
 
-// diff compares two spaces, of which one need not be a clone of the other.
-func (m *machine) diff(t *rapid.T) {
-	before, after := m.draw(t), m.draw(t)
+// compareSpaces compares two spaces, neither of which need be a clone of the other.
+func (m *machine) compareSpaces(t *rapid.T) {
+	before, after := m.drawPair(t), m.drawPair(t)
 	var got, want []arch.Addr
 	for _, c := range after.space.Changed(before.space) {
 		if c.PTE != after.space.Get(c.Addr) {
@@ -268,7 +267,7 @@ func (m *machine) diff(t *rapid.T) {
 	}
 	union := maps.Clone(before.model)
 	maps.Copy(union, after.model)
-	for _, va := range union.sorted() {
+	for _, va := range union.sortedAddrs() {
 		if before.model[va].page != after.model[va].page {
 			want = append(want, va)
 		}
@@ -278,8 +277,8 @@ func (m *machine) diff(t *rapid.T) {
 	}
 }
 
-// check compares everything.
-func (m *machine) check(t *rapid.T) {
+// checkAll compares everything with the model.
+func (m *machine) checkAll(t *rapid.T) {
 	pages := map[*modelPage]bool{}
 	for _, p := range m.pairs {
 		start := arch.Addr(0)
@@ -287,8 +286,8 @@ func (m *machine) check(t *rapid.T) {
 		for _, mapping := range p.space.Mappings(start, arch.UserEnd) {
 			got = append(got, mapping.Addr)
 		}
-		if !slices.Equal(got, p.model.sorted()) {
-			t.Fatalf("entries at %#x, want %#x", got, p.model.sorted())
+		if !slices.Equal(got, p.model.sortedAddrs()) {
+			t.Fatalf("entries at %#x, want %#x", got, p.model.sortedAddrs())
 		}
 		zeros := uint64(0)
 		for va, e := range p.model {
@@ -296,7 +295,7 @@ func (m *machine) check(t *rapid.T) {
 			if !pte.Present() || pte.Perm() != e.perm || pte.Shared() != e.shared || (pte.Page() == ZeroPage) != (e.page == nil) {
 				t.Fatalf("entry %#x at %#x, want %+v", pte, va, e.perm)
 			}
-			if !bytes.Equal(m.ram.Bytes(pte.Page()), e.bytes()) {
+			if !bytes.Equal(m.ram.Bytes(pte.Page()), e.content()) {
 				t.Fatalf("other bytes at %#x", va)
 			}
 			if e.page == nil {
@@ -313,7 +312,7 @@ func (m *machine) check(t *rapid.T) {
 		}
 	}
 	if m.base > 0 {
-		for _, p := range m.pairs[:m.frozen] {
+		for _, p := range m.pairs[:m.fixed] {
 			for _, e := range p.model {
 				delete(pages, e.page)
 			}
@@ -335,9 +334,9 @@ func TestSpaceAgreesWithMap(t *testing.T) {
 		defer ram.Close()
 		m := &machine{ram: ram, pairs: []pair{{NewSpace(ram), modelSpace{}}}}
 		t.Repeat(map[string]func(*rapid.T){
-			"set": m.set, "alias": m.alias, "fillZero": m.fillZero, "unmap": m.unmap, "protect": m.protect,
-			"move": m.move, "clone": m.clone, "release": m.release, "write": m.write, "read": m.read,
-			"diff": m.diff, "": m.check,
+			"set": m.setPage, "alias": m.aliasPage, "fillZero": m.fillWithZeros, "unmap": m.unmapRange, "protect": m.protectRange,
+			"move": m.moveRange, "clone": m.cloneSpace, "release": m.releaseSpace, "write": m.writeBytes, "read": m.readBytes,
+			"diff": m.compareSpaces, "": m.checkAll,
 		})
 		for _, p := range m.pairs {
 			p.space.Release()
@@ -346,8 +345,8 @@ func TestSpaceAgreesWithMap(t *testing.T) {
 	})
 }
 
-// TestVersionTellsChanges: whoever remembers a translation
-// together with the space's version must not use it after a change.
+// TestVersionTellsChanges: a translation that was kept together with the space's version must not
+// be used after a change.
 func TestVersionTellsChanges(t *testing.T) {
 	ram := newRAM(t, 1<<20)
 	s := NewSpace(ram)
@@ -375,8 +374,8 @@ func TestVersionTellsChanges(t *testing.T) {
 	step("a clone in its place", func() { s.Release(); s = c })
 }
 
-// TestCodeTellsRemappedCode: blocks of code that are remembered by the space's
-// code number must not be used when an address may hold other code.
+// TestCodeTellsRemappedCode: blocks of code that were kept with the space's code number must not be
+// used when an address may have other code.
 func TestCodeTellsRemappedCode(t *testing.T) {
 	ram := newRAM(t, 1<<20)
 	s := NewSpace(ram)
@@ -404,7 +403,7 @@ func TestCodeTellsRemappedCode(t *testing.T) {
 	}
 }
 
-// TestFullTables: page tables count against the limit.
+// TestFullTables expects page tables to count against the limit.
 func TestFullTables(t *testing.T) {
 	ram := newRAM(t, 64*arch.PageSize)
 	s := NewSpace(ram)
@@ -435,7 +434,7 @@ func TestMoveCostsWhatThereIs(t *testing.T) {
 	}
 }
 
-// BenchmarkWriteAfterClone is the price of a page written since a snapshot.
+// BenchmarkWriteAfterClone measures the cost of the first write to a page after a snapshot.
 func BenchmarkWriteAfterClone(b *testing.B) {
 	ram := newRAM(b, 1<<30)
 	s := NewSpace(ram)

@@ -52,7 +52,7 @@ func (c *CPU) LogAccesses() (*AccessLog, error) {
 	l := &AccessLog{(*C.struct_heddle_access_log)(C.calloc(1, C.sizeof_struct_heddle_access_log))}
 	if code := C.heddle_access_log_open(l.c, c.c); code != 0 {
 		l.Close()
-		return nil, fmt.Errorf("watch the guest's memory accesses: %w", uc.UcError(code))
+		return nil, fmt.Errorf("observe the guest's memory accesses: %w", uc.UcError(code))
 	}
 	return l, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// atomically executes atomic instructions and fences in a loop, one of them on
-// a page that faults once, and ordinary instructions between.
+// atomically executes atomic instructions and fences in a loop, one of them on a page that faults
+// once, with ordinary instructions between them.
 const atomically = `
 	mov ebx, 40
 	mov rdi, 0x600000
@@ -32,7 +32,7 @@ again:
 	syscall
 `
 
-// expectedAtomics is what one turn of the loop logs, by reading the program.
+// expectedAtomics is the log of one iteration of the loop, derived from the program's text.
 func expectedAtomics() (list []Atomic) {
 	for ebx := 40; ebx > 0; ebx-- {
 		list = append(list,
@@ -45,8 +45,8 @@ func expectedAtomics() (list []Atomic) {
 	return list
 }
 
-// TestAtomicLog compares the log with the program, whatever budgets the runs
-// have, and the stops with those of runs without a log.
+// TestAtomicLog compares the log with the program for different budgets of runs, and the stops with
+// those of runs without a log.
 func TestAtomicLog(t *testing.T) {
 	for _, l := range []arch.Limit{{}, {Instructions: 7}, {Instructions: 7, Exact: true}, {Cycles: 31}} {
 		l.Pass = true
@@ -97,7 +97,8 @@ func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, ato
 	return stops, atomics
 }
 
-// TestMutedAtomics: nothing is logged, and the block is not stepped through.
+// TestMutedAtomics expects an empty log, and that the block is not executed one instruction at a
+// time.
 func TestMutedAtomics(t *testing.T) {
 	b := newBench(t, "mov rdi, 0x600000\n lock inc dword ptr [rdi]\n syscall")
 	if err := b.cpu.LogAtomics(); err != nil {
@@ -110,8 +111,8 @@ func TestMutedAtomics(t *testing.T) {
 	}
 }
 
-// TestGatedAtomics: a run stops before each atomic instruction, and behind it with
-// the instruction in the log, and is otherwise what it is without.
+// TestGatedAtomics expects a stop before each atomic instruction, another after it with the
+// instruction in the log, and no other difference.
 func TestGatedAtomics(t *testing.T) {
 	for _, l := range []arch.Limit{{}, {Instructions: 7, Exact: true, Pass: true}, {Instructions: 3, Pass: true}} {
 		want, logged := runAtomically(t, l, true)

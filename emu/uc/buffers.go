@@ -50,7 +50,7 @@ func (b *Buffers) SharedInSnapshot() {}
 // ever full.
 func (c *CPU) BufferStores(capacity int) (*Buffers, error) {
 	if code := C.heddle_buffers_open(c.c, C.uint32_t(capacity)); code != 0 {
-		return nil, fmt.Errorf("watch the guest's stores: %w", uc.UcError(code))
+		return nil, fmt.Errorf("observe the guest's stores: %w", uc.UcError(code))
 	}
 	return &Buffers{c}, nil
 }

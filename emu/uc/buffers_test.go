@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// newBuffered is a bench whose stores are buffered.
+// newBuffered makes a bench whose stores are buffered.
 func newBuffered(t testing.TB, capacity int, source string) (*bench, *Buffers) {
 	t.Helper()
 	b := newBench(t, source)
@@ -24,7 +24,7 @@ func newBuffered(t testing.TB, capacity int, source string) (*bench, *Buffers) {
 	return b, buffers
 }
 
-func (b *bench) read(at arch.Addr, n int) []byte {
+func (b *bench) readBytes(at arch.Addr, n int) []byte {
 	out := make([]byte, n)
 	if done, fault := b.space.ReadAt(out, at); done != n {
 		b.Fatalf("%#x cannot be read: %v", at, fault)
@@ -32,14 +32,14 @@ func (b *bench) read(at arch.Addr, n int) []byte {
 	return out
 }
 
-func (b *bench) exactly(n uint64) arch.Stop {
+func (b *bench) runExactly(n uint64) arch.Stop {
 	return b.cpu.Run(arch.Limit{Instructions: n, Exact: true, Pass: true})
 }
 
 func (s Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
 
-// byLines is a store as the parts of it that lie in one cache line each.
-func byLines(at arch.Addr, data []byte) (parts []Store) {
+// splitByLines divides a store into parts that lie in one cache line each.
+func splitByLines(at arch.Addr, data []byte) (parts []Store) {
 	for len(data) > 0 {
 		s := Store{Addr: at}
 		s.Size = uint32(copy(s.Data[:], data[:min(len(data), 64-int(at%64))]))
@@ -49,9 +49,9 @@ func byLines(at arch.Addr, data []byte) (parts []Store) {
 	return parts
 }
 
-// TestStoresWait runs stores of every kind. What other cores see does not
-// change before a commit, what the core loads does, and the stores come out in
-// order with the bytes they stored, those into two cache lines in two parts.
+// TestStoresWait runs stores of every kind. Before a commit, the memory that other cores see does
+// not change and the core's own loads see the stores. The stores are returned in order with their
+// bytes, those into two cache lines in two parts.
 func TestStoresWait(t *testing.T) {
 	b, buffers := newBuffered(t, 0, `
 		mov rax, 0x1122334455667788
@@ -66,21 +66,21 @@ func TestStoresWait(t *testing.T) {
 		mov rcx, [0x600ffd]
 		syscall`)
 	for range 2 { // the second time the pages are in the engine's cache
-		b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
-		before := b.read(dataBase, 2*arch.PageSize)
+		b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		before := b.readBytes(dataBase, 2*arch.PageSize)
 		buffers.Apply(nil)
-		b.expectStop(b.exactly(10), arch.StopBudget, b.regs().RIP, 10)
-		if r := b.regs(); r.GPR[arch.RBX] != 0x0000_0055_6677_8888 || r.GPR[arch.RCX] != 0x5566_7788_1122_3344 {
+		b.expectStop(b.runExactly(10), arch.StopBudget, b.readRegs().RIP, 10)
+		if r := b.readRegs(); r.GPR[arch.RBX] != 0x0000_0055_6677_8888 || r.GPR[arch.RCX] != 0x5566_7788_1122_3344 {
 			t.Errorf("the core loads %#x and %#x", r.GPR[arch.RBX], r.GPR[arch.RCX])
 		}
 		stores := buffers.Withdraw(nil)
 		if got, want := fmt.Sprint(stores), "[0x600000=88 0x600002=8877 0x600001=88776655 0x600ffd=887766 0x601000=5544332211 0x600ff9=88776655443322 0x601000=11 0x601001=8877665544332211]"; got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
-		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), before) {
+		if !bytes.Equal(b.readBytes(dataBase, 2*arch.PageSize), before) {
 			t.Error("others see stores that were not committed")
 		}
-		if !buffers.Apply(stores) || b.read(dataBase+0xffd, 1)[0] != 0x44 {
+		if !buffers.Apply(stores) || b.readBytes(dataBase+0xffd, 1)[0] != 0x44 {
 			t.Error("the core does not see its stores again")
 		}
 		if again := buffers.Withdraw(nil); fmt.Sprint(again) != fmt.Sprint(stores) {
@@ -89,7 +89,7 @@ func TestStoresWait(t *testing.T) {
 	}
 }
 
-// TestRandomStores compares with a copy of memory that the test keeps itself.
+// TestRandomStores compares with a copy of memory that the test maintains.
 func TestRandomStores(t *testing.T) {
 	type store struct{ at, size int }
 	random := rapid.Custom(func(rt *rapid.T) store {
@@ -116,7 +116,7 @@ func TestRandomStores(t *testing.T) {
 				data[k] = byte(value >> (8 * k))
 			}
 			copy(view[s.at:], data)
-			parts = append(parts, byLines(dataBase+arch.Addr(s.at), data)...)
+			parts = append(parts, splitByLines(dataBase+arch.Addr(s.at), data)...)
 		}
 		var want []string
 		for i, p := range parts {
@@ -127,24 +127,24 @@ func TestRandomStores(t *testing.T) {
 			}
 		}
 		buffers.Apply(nil)
-		b.exactly(uint64(1 + 2*n))
-		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), view) {
+		b.runExactly(uint64(1 + 2*n))
+		if !bytes.Equal(b.readBytes(dataBase, 2*arch.PageSize), view) {
 			t.Fatalf("the core sees other bytes than it stored")
 		}
 		if got := fmt.Sprint(buffers.Withdraw(nil)); got != "["+strings.Join(want, " ")+"]" {
 			t.Fatalf("stores %s, want %v", got, want)
 		}
-		if !bytes.Equal(b.read(dataBase, 2*arch.PageSize), shared) {
+		if !bytes.Equal(b.readBytes(dataBase, 2*arch.PageSize), shared) {
 			t.Fatalf("others see other bytes than were committed")
 		}
 	}
 }
 
-// TestInstructionsThatDrain runs one store, an instruction and one more store.
+// TestInstructionsThatDrain runs one store, an instruction and another store.
 func TestInstructionsThatDrain(t *testing.T) {
 	for _, c := range []struct {
 		between string
-		want    int // stores that wait afterwards
+		want    int // number of stores that wait afterwards
 		weak    bool
 	}{
 		{"nop", 2, false},
@@ -174,7 +174,7 @@ func TestInstructionsThatDrain(t *testing.T) {
 	}
 }
 
-// TestRepeatedStores: each iteration is a store.
+// TestRepeatedStores expects one store for each iteration.
 func TestRepeatedStores(t *testing.T) {
 	b, buffers := newBuffered(t, 0, "mov edi, 0x600ffe\nmov ecx, 4\nmov eax, 7\nrep stosb\nsyscall")
 	buffers.Apply(nil)
@@ -184,8 +184,8 @@ func TestRepeatedStores(t *testing.T) {
 	}
 }
 
-// TestFaultingStoresDoNotWait: a store that faults, whole or by its second page,
-// is made once, after the page is there.
+// TestFaultingStoresDoNotWait expects that a store which faults, whether in its first or its second
+// page, is made once, after the page was supplied.
 func TestFaultingStoresDoNotWait(t *testing.T) {
 	for _, at := range []arch.Addr{dataBase + 4*arch.PageSize, dataBase + 4*arch.PageSize - 3} {
 		b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, -1\nmov [%d], rax\nsyscall", at))
@@ -201,32 +201,32 @@ func TestFaultingStoresDoNotWait(t *testing.T) {
 		if s := b.cpu.Resume(); s.Reason != arch.StopSyscall {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
-		if got, want := fmt.Sprint(buffers.Withdraw(nil)), fmt.Sprint(byLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
+		if got, want := fmt.Sprint(buffers.Withdraw(nil)), fmt.Sprint(splitByLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
 			t.Errorf("stores %s, want %s", got, want)
 		}
 	}
 }
 
-// TestStoresAcrossUntouchedPages: the first store to a page of zeros gives that
-// another page, also when it is the second page of the store.
+// TestStoresAcrossUntouchedPages expects that the first store to a page of zeros replaces the page,
+// also if it is the second page of the store.
 func TestStoresAcrossUntouchedPages(t *testing.T) {
 	const at arch.Addr = 0x700000
 	b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+arch.PageSize-3, at+arch.PageSize))
 	b.space.FillZero(at, at+2*arch.PageSize, arch.Read|arch.Write)
 	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
-	if got := b.regs().GPR[arch.RBX]; got != 0x0807060504 {
+	if got := b.readRegs().GPR[arch.RBX]; got != 0x0807060504 {
 		t.Errorf("the core loads %#x", got)
 	}
 	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x700ffd=010203 0x701000=0405060708]"; got != want {
 		t.Errorf("stores %s, want %s", got, want)
 	}
-	if others := b.read(at, 2*arch.PageSize); !bytes.Equal(others, make([]byte, 2*arch.PageSize)) {
+	if others := b.readBytes(at, 2*arch.PageSize); !bytes.Equal(others, make([]byte, 2*arch.PageSize)) {
 		t.Error("others see a store that was not committed")
 	}
 }
 
-// TestStoresByTwoAddresses: one page at two addresses, both written.
+// TestStoresByTwoAddresses writes one page at two addresses.
 func TestStoresByTwoAddresses(t *testing.T) {
 	b, buffers := newBuffered(t, 0, "mov eax, 5\nmov [0x600000], al\nmov [0x610000], al\nmov [0x600001], al\nmov bl, [0x610001]\nmov [0x610002], bl\nsyscall")
 	p := b.space.Get(dataBase).Page()

@@ -98,24 +98,24 @@ func NewCPU(ram *mem.RAM, cores int, costs arch.Costs) (*CPU, error) {
 		return nil, fmt.Errorf("start the engine: %w", err)
 	}
 	c := &CPU{engine: engine, ram: ram, c: (*C.struct_heddle_cpu)(C.calloc(1, C.sizeof_struct_heddle_cpu))}
-	if err := c.setUp(cores, costs); err != nil {
+	if err := c.initEngine(cores, costs); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *CPU) setUp(cores int, costs arch.Costs) error {
+func (c *CPU) initEngine(cores int, costs arch.Costs) error {
 	// Nehalem is the best model without AVX: SSE4.2, POPCNT, CMPXCHG16B.
 	if err := c.engine.SetCPUModel(uc.CPU_X86_NEHALEM); err != nil {
-		return fmt.Errorf("choose the processor model: %w", err)
+		return fmt.Errorf("select the processor model: %w", err)
 	}
 	handle := (*C.uc_engine)(unsafe.Pointer(c.engine.Handle()))
 	if code := C.heddle_cpu_reserve(handle); code != 0 {
-		return fmt.Errorf("choose the size of the buffer of translations: %w", uc.UcError(code))
+		return fmt.Errorf("set the size of the buffer of translated code: %w", uc.UcError(code))
 	}
-	base := unsafe.Pointer(ramOf(c.ram).base)
-	if err := c.engine.MemMapPtr(0, uint64(ramOf(c.ram).pages)*arch.PageSize, uc.PROT_ALL, base); err != nil {
+	base := unsafe.Pointer(ramInC(c.ram).base)
+	if err := c.engine.MemMapPtr(0, uint64(ramInC(c.ram).pages)*arch.PageSize, uc.PROT_ALL, base); err != nil {
 		return fmt.Errorf("map the guest's memory: %w", err)
 	}
 	c.c.costs = C.struct_heddle_costs{
@@ -123,7 +123,7 @@ func (c *CPU) setUp(cores int, costs arch.Costs) error {
 		atomic: C.uint32_t(costs.Atomic), fence: C.uint32_t(costs.Fence), sqrt: C.uint32_t(costs.Sqrt),
 		transcendental: C.uint32_t(costs.Transcendental),
 	}
-	if code := C.heddle_cpu_init(c.c, handle, ramOf(c.ram), C.uint32_t(cores)); code != 0 {
+	if code := C.heddle_cpu_init(c.c, handle, ramInC(c.ram), C.uint32_t(cores)); code != 0 {
 		return fmt.Errorf("set up the engine: %w", uc.UcError(code))
 	}
 	return nil
@@ -168,11 +168,11 @@ func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
 // state of a new Linux process (FNINIT, MXCSR 0x1f80).
 func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.engine.initial) }
 
-func (c *CPU) handle() *C.uc_engine { return c.c.engine.uc }
+func (c *CPU) engineHandle() *C.uc_engine { return c.c.engine.uc }
 
 func (c *CPU) allocContext() *Context {
 	x := &Context{cpu: c}
-	if code := C.uc_context_alloc(c.handle(), &x.c); code != 0 {
+	if code := C.uc_context_alloc(c.engineHandle(), &x.c); code != 0 {
 		panic(fmt.Sprintf("bug: no memory for a context: %v", uc.UcError(code)))
 	}
 	return x
@@ -182,7 +182,7 @@ func (c *CPU) allocContext() *Context {
 func (c *CPU) CloneContext(from arch.Context) arch.Context {
 	x := from.(*Context)
 	if c.inEngine == x {
-		C.uc_context_save(c.handle(), x.c)
+		C.uc_context_save(c.engineHandle(), x.c)
 	}
 	return c.copyContext(x.c)
 }
@@ -193,8 +193,8 @@ func (c *CPU) copyContext(from *C.uc_context) *Context {
 	loaded := c.current
 	c.Unload()
 	x := c.allocContext()
-	C.uc_context_restore(c.handle(), from)
-	C.uc_context_save(c.handle(), x.c)
+	C.uc_context_restore(c.engineHandle(), from)
+	C.uc_context_save(c.engineHandle(), x.c)
 	if loaded != nil {
 		c.current, c.pc = loaded, loaded.pc
 	}
@@ -253,7 +253,7 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 		*(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted)) = *l.From
 	}
 	from, to := c.takeSwitch()
-	return c.stopped(C.heddle_cpu_run_other(
+	return c.finishRun(C.heddle_cpu_run_other(
 		C.uintptr_t(uintptr(unsafe.Pointer(c.c))), C.uintptr_t(uintptr(unsafe.Pointer(from))), C.uintptr_t(uintptr(unsafe.Pointer(to))),
 		instructions, unlimitedIfZero(l.Most), unlimitedIfZero(uint64(l.Cycles)), flags))
 }
@@ -268,7 +268,7 @@ func (c *CPU) LookEvery(instructions uint64) { c.c.stops.poll_interval = C.uint6
 // limit is still that of Run, and the counts of the Stop are those of the whole run.
 func (c *CPU) Resume() arch.Stop {
 	c.applySwitch()
-	return c.stopped(C.heddle_cpu_resume(c.c))
+	return c.finishRun(C.heddle_cpu_resume(c.c))
 }
 
 // StepAhead makes Resume execute the instructions before a missing page one by one, after a
@@ -279,7 +279,7 @@ func (c *CPU) StepAhead() {
 	C.heddle_cpu_step_ahead(c.c)
 }
 
-func (c *CPU) stopped(why uint32) arch.Stop {
+func (c *CPU) finishRun(why uint32) arch.Stop {
 	c.pc = programCounter{arch.Addr(c.c.run.end_pc), true}
 	s := arch.Stop{
 		Reason: arch.StopReason(why), Vector: uint8(c.c.run.vector), Access: arch.Access(c.c.run.fault_access), Kind: arch.FaultKind(c.c.run.fault_kind),

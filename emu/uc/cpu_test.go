@@ -16,7 +16,7 @@ func TestRunToSyscall(t *testing.T) {
 		nop`)
 	s := b.cpu.Run(arch.Limit{})
 	b.expectStop(s, arch.StopSyscall, uint64(codeBase)+11, 3)
-	if got := b.regs().GPR[arch.RAX]; got != 42 {
+	if got := b.readRegs().GPR[arch.RAX]; got != 42 {
 		t.Errorf("rax = %d, want 42", got)
 	}
 }
@@ -58,14 +58,14 @@ func TestExactBudget(t *testing.T) {
 		if s.Reason != arch.StopBudget || s.Instructions != n {
 			t.Fatalf("reason %d after %d instructions, want %d", s.Reason, s.Instructions, n)
 		}
-		// mov, then four instructions of 3, 3, 3 and 2 bytes.
+		// mov, then four instructions of 3, 3, 3 and 2 bytes
 		want := uint64(codeBase) + 7
 		if k := (total - 1) % 4; total < 400001 {
 			want += 3 * k
 		} else {
 			want += 11
 		}
-		if pc := b.regs().RIP; pc != want {
+		if pc := b.readRegs().RIP; pc != want {
 			t.Fatalf("after %d instructions the PC is %#x, want %#x", total, pc, want)
 		}
 	}
@@ -88,8 +88,8 @@ func TestFaultIsPreciseAndResumes(t *testing.T) {
 	}
 	b.mapPage(0x900000, arch.Read|arch.Write)
 	s = b.cpu.Run(arch.Limit{})
-	if s.Reason != arch.StopSyscall || s.Instructions != 3 || b.regs().GPR[arch.RDX] != 7 {
-		t.Errorf("resumed: reason %d, %d instructions, rdx %d; want a system call after 3 with 7", s.Reason, s.Instructions, b.regs().GPR[arch.RDX])
+	if s.Reason != arch.StopSyscall || s.Instructions != 3 || b.readRegs().GPR[arch.RDX] != 7 {
+		t.Errorf("resumed: reason %d, %d instructions, rdx %d; want a system call after 3 with 7", s.Reason, s.Instructions, b.readRegs().GPR[arch.RDX])
 	}
 }
 
@@ -114,7 +114,7 @@ func TestExceptions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, c.code)
 			for range 4 { // the state after one exception must not change the next
-				b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+				b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 				s := b.cpu.Run(arch.Limit{})
 				b.expectStop(s, c.reason, uint64(codeBase)+c.pc, c.instructions)
 				if s.Vector != c.vector {
@@ -136,7 +136,7 @@ func TestTSCIsVirtual(t *testing.T) {
 	b.cpu.SetCore(3, 1_000_000)
 	s := b.cpu.Run(arch.Limit{})
 	b.expectStop(s, arch.StopSyscall, uint64(codeBase)+14, 7)
-	r := b.regs()
+	r := b.readRegs()
 	if r.GPR[arch.RSI] != 1_000_001 {
 		t.Errorf("first RDTSC gives %d, want 1000001", r.GPR[arch.RSI])
 	}
@@ -155,7 +155,7 @@ func TestPushfHidesStepping(t *testing.T) {
 			t.Fatalf("%d instructions, want 1", s.Instructions)
 		}
 	}
-	if f := b.regs().GPR[arch.RAX]; f&0x100 != 0 {
+	if f := b.readRegs().GPR[arch.RAX]; f&0x100 != 0 {
 		t.Errorf("flags %#x show the trap flag", f)
 	}
 }
@@ -232,7 +232,7 @@ func TestSelfModifyingCode(t *testing.T) {
 		ret`)
 	b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
 	s := b.cpu.Run(arch.Limit{})
-	r := b.regs()
+	r := b.readRegs()
 	if s.Reason != arch.StopSyscall || r.GPR[arch.RBX] != 5 || r.GPR[arch.RAX] != 9 || s.Instructions != 11 {
 		t.Errorf("reason %d, %d instructions, first %d, then %d; want 11 instructions, 5, 9", s.Reason, s.Instructions, r.GPR[arch.RBX], r.GPR[arch.RAX])
 	}
@@ -243,9 +243,9 @@ func TestCodeChangedBySomeoneElse(t *testing.T) {
 		syscall`)
 	for want := uint64(5); want < 9; want++ {
 		b.space.WriteAt([]byte{byte(want)}, codeBase) // not writable: nothing happens
-		b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		b.cpu.Run(arch.Limit{})
-		if got := b.regs().GPR[arch.RAX]; got != want {
+		if got := b.readRegs().GPR[arch.RAX]; got != want {
 			t.Fatalf("rax %d, want %d", got, want)
 		}
 		p := b.space.Get(codeBase).Page()
@@ -303,23 +303,23 @@ func TestFPRoundTrip(t *testing.T) {
 	var image, other [arch.FPSize]byte
 	b.cpu.FP(&image)
 	fresh := b.cpu.NewContext()
-	rip := b.regs().RIP
+	rip := b.readRegs().RIP
 	b.cpu.Load(fresh, b.space)
 	b.cpu.SetFP(&image)
 	b.cpu.FP(&other)
 	if image != other {
 		t.Errorf("the image changed:\n% x\n% x", image, other)
 	}
-	b.setRegs(func(r *arch.Regs) { r.RIP = rip; r.GPR[arch.RSP] = uint64(stackBase) + arch.PageSize })
+	b.changeRegs(func(r *arch.Regs) { r.RIP = rip; r.GPR[arch.RSP] = uint64(stackBase) + arch.PageSize })
 	b.cpu.Run(arch.Limit{})
-	if r := b.regs(); r.GPR[arch.RAX] != 4 || r.GPR[arch.RBX] != uint64(stackBase)+arch.PageSize {
+	if r := b.readRegs(); r.GPR[arch.RAX] != 4 || r.GPR[arch.RBX] != uint64(stackBase)+arch.PageSize {
 		t.Errorf("pi + 1 rounds to %d and xmm3 is %#x; want 4 and %#x", r.GPR[arch.RAX], r.GPR[arch.RBX], uint64(stackBase)+arch.PageSize)
 	}
 }
 
-func BenchmarkLoop(b *testing.B) { benchLoop(b, func(*CPU) {}) }
+func BenchmarkLoop(b *testing.B) { benchmarkLoop(b, func(*CPU) {}) }
 
-func benchLoop(b *testing.B, prepare func(*CPU)) {
+func benchmarkLoop(b *testing.B, prepare func(*CPU)) {
 	m := newBench(b, `mov rcx, 10000000
 		1: add rax, rcx
 		xor rdx, rax
@@ -329,7 +329,7 @@ func benchLoop(b *testing.B, prepare func(*CPU)) {
 	prepare(m.cpu)
 	for b.Loop() {
 		m.cpu.Drained()
-		m.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		m.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		s := m.cpu.Run(arch.Limit{})
 		b.ReportMetric(float64(s.Instructions)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Minstr/s")
 	}
@@ -354,7 +354,8 @@ func BenchmarkExactStep(b *testing.B) {
 	}
 }
 
-// Where a run stops must not depend on which pages happened to be there.
+// TestFaultsDoNotMoveStops expects that the place where a run stops does not depend on which pages
+// are present.
 func TestFaultsDoNotMoveStops(t *testing.T) {
 	const source = `mov rbx, 0x900000
 		mov ecx, 40
@@ -380,7 +381,7 @@ func TestFaultsDoNotMoveStops(t *testing.T) {
 				b.mapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
 				s = b.cpu.Resume()
 			}
-			list = append(list, point{b.regs().RIP, s.Instructions, uint64(s.Cycles)})
+			list = append(list, point{b.readRegs().RIP, s.Instructions, uint64(s.Cycles)})
 			if s.Reason == arch.StopSyscall {
 				return list
 			}
@@ -395,8 +396,8 @@ func TestFaultsDoNotMoveStops(t *testing.T) {
 	}
 }
 
-// A guest with more code than the engine's buffer of translations holds runs on,
-// and heddle does not grow beyond the buffer.
+// TestMoreCodeThanTheBufferHolds runs more code than the engine's buffer of translated code can
+// have, and expects that the host's memory does not grow beyond the buffer.
 func TestMoreCodeThanTheBufferHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("translates half a million blocks")
@@ -415,25 +416,25 @@ func TestMoreCodeThanTheBufferHolds(t *testing.T) {
 	b.mapPage(end, arch.Read|arch.Exec)
 	copy(b.ram.Bytes(b.space.Get(end).Page()), "\x0f\x05")
 	for round := range uint64(2) {
-		b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		s := b.cpu.Run(arch.Limit{})
 		b.expectStop(s, arch.StopSyscall, uint64(end)+2, pages*(2*perPage+1)+1)
-		if got := b.regs().GPR[arch.RAX]; got != (round+1)*pages*perPage {
+		if got := b.readRegs().GPR[arch.RAX]; got != (round+1)*pages*perPage {
 			t.Fatalf("round %d: rax = %d, want %d", round, got, (round+1)*pages*perPage)
 		}
 	}
 }
 
-// TestFaultAheadOfTheProgram: the engine translates a whole block before it runs any of
-// it. Code before a page that is not there is executed all the same, up to the
-// instruction of which a part is missing.
+// TestFaultAheadOfTheProgram: the engine translates a whole block before it executes any of it.
+// Code before a missing page must nevertheless be executed, up to the instruction of which a part
+// is missing.
 func TestFaultAheadOfTheProgram(t *testing.T) {
 	b := newBench(t, `.fill 4084, 1, 0x90
 		mov eax, 1
 		mov ecx, 2
 		nop`) // then comes the first byte of an ADD, and the page ends
 	for range 3 {
-		b.setRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RAX], r.GPR[arch.RCX] = uint64(codeBase)+4080, 0, 0 })
+		b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RAX], r.GPR[arch.RCX] = uint64(codeBase)+4080, 0, 0 })
 		s := b.cpu.Run(arch.Limit{})
 		if s.Reason != arch.StopFault || !s.Ahead || s.Instructions != 0 {
 			t.Fatalf("%+v, want a fault ahead", s)
@@ -441,14 +442,14 @@ func TestFaultAheadOfTheProgram(t *testing.T) {
 		b.cpu.StepAhead()
 		s = b.cpu.Resume()
 		b.expectStop(s, arch.StopFault, uint64(codeBase)+4095, 7)
-		if r := b.regs(); s.Ahead || r.GPR[arch.RAX] != 1 || r.GPR[arch.RCX] != 2 {
+		if r := b.readRegs(); s.Ahead || r.GPR[arch.RAX] != 1 || r.GPR[arch.RCX] != 2 {
 			t.Fatalf("%+v, rax %d, rcx %d", s, r.GPR[arch.RAX], r.GPR[arch.RCX])
 		}
 	}
 }
 
-// TestPauseInSteppedBlock: a block with RDTSC is executed one instruction at a time, and
-// the engine would execute the instruction after PAUSE without counting it.
+// TestPauseInSteppedBlock: a block with RDTSC is executed one instruction at a time, and the engine
+// would execute the instruction after PAUSE without counting it.
 func TestPauseInSteppedBlock(t *testing.T) {
 	b := newBench(t, `rdtsc
 		pause
@@ -459,21 +460,21 @@ func TestPauseInSteppedBlock(t *testing.T) {
 	const size = 2 + 2 + 2 + 2 + 2 + 2
 	b.expectStop(b.cpu.Run(arch.Limit{}), arch.StopSyscall, uint64(codeBase)+size, 6)
 	for n := range uint64(5) {
-		b.setRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
+		b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
 		s := b.cpu.Run(arch.Limit{Instructions: n + 1, Exact: true})
 		b.expectStop(s, arch.StopBudget, uint64(codeBase)+2*(n+1), n+1)
-		if want := min(n/2, 1); b.regs().GPR[arch.RCX] != want {
-			t.Errorf("after %d instructions rcx is %d, want %d", n+1, b.regs().GPR[arch.RCX], want)
+		if want := min(n/2, 1); b.readRegs().GPR[arch.RCX] != want {
+			t.Errorf("after %d instructions rcx is %d, want %d", n+1, b.readRegs().GPR[arch.RCX], want)
 		}
 	}
 	for _, at := range []uint64{4, 8} {
-		b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + at - 4 })
+		b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + at - 4 })
 		b.expectStop(b.cpu.Run(arch.Limit{AtPause: true}), arch.StopPause, uint64(codeBase)+at, 2)
 	}
 }
 
-// TestCodeChangedPieceByPiece: functions in one page, and one that lies in two, are run,
-// then each is changed and run again. A change of one is no reason to miss the next.
+// TestCodeChangedPieceByPiece runs functions in one page, and one that lies in two, then changes
+// each and runs it again. The change of one must not hide the change of the next.
 func TestCodeChangedPieceByPiece(t *testing.T) {
 	b := newBench(t, `
 		lea rbx, [rip + 5f]
@@ -512,7 +513,7 @@ func TestCodeChangedPieceByPiece(t *testing.T) {
 		ret`)
 	b.space.Protect(codeBase, codeBase+2*arch.PageSize, arch.Read|arch.Write|arch.Exec)
 	s := b.cpu.Run(arch.Limit{})
-	if r := b.regs(); s.Reason != arch.StopSyscall || r.GPR[arch.R12] != 4*9 {
+	if r := b.readRegs(); s.Reason != arch.StopSyscall || r.GPR[arch.R12] != 4*9 {
 		t.Errorf("reason %d, sum %d; want 36", s.Reason, r.GPR[arch.R12])
 	}
 }

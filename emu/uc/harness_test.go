@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// assemble turns Intel-syntax assembly into bytes with the system's assembler.
+// assemble translates assembly in Intel syntax to machine code with the system's assembler.
 func assemble(t testing.TB, source string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,7 @@ const (
 	stackBase arch.Addr = 0x7f0000
 )
 
-// bench is a machine with one thread: code at codeBase, four pages of data, one
-// of stack.
+// bench is a machine with one thread: code at codeBase, four pages of data, one page of stack.
 type bench struct {
 	testing.TB
 	ram   *mem.RAM
@@ -56,13 +55,13 @@ func newBench(t testing.TB, source string) *bench {
 	return newBenchIn(t, ram, source)
 }
 
-// newBenchIn is newBench with a RAM, which it closes.
+// newBenchIn is newBench in a given RAM, which it closes.
 func newBenchIn(t testing.TB, ram *mem.RAM, source string) *bench {
 	t.Helper()
 	return newBenchOf(t, ram, assemble(t, source))
 }
 
-// newBenchOf is newBenchIn with code.
+// newBenchOf is newBenchIn with machine code.
 func newBenchOf(t testing.TB, ram *mem.RAM, code []byte) *bench {
 	t.Helper()
 	cpu, err := NewCPU(ram, 4, arch.DefaultCosts())
@@ -82,7 +81,7 @@ func newBenchOf(t testing.TB, ram *mem.RAM, code []byte) *bench {
 	b.mapPage(stackBase, arch.Read|arch.Write)
 	b.ctx = cpu.NewContext()
 	cpu.Load(b.ctx, b.space)
-	b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase); r.GPR[arch.RSP] = uint64(stackBase) + arch.PageSize })
+	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase); r.GPR[arch.RSP] = uint64(stackBase) + arch.PageSize })
 	return b
 }
 
@@ -94,21 +93,21 @@ func (b *bench) mapPage(at arch.Addr, perm arch.Perm) {
 	b.space.Set(at, mem.MakePTE(p, perm, false))
 }
 
-func (b *bench) regs() (r arch.Regs) {
+func (b *bench) readRegs() (r arch.Regs) {
 	b.cpu.Regs(&r)
 	return r
 }
 
-func (b *bench) setRegs(change func(*arch.Regs)) {
-	r := b.regs()
+func (b *bench) changeRegs(change func(*arch.Regs)) {
+	r := b.readRegs()
 	change(&r)
 	b.cpu.SetRegs(&r)
 }
 
 func (b *bench) expectStop(s arch.Stop, reason arch.StopReason, pc uint64, instructions uint64) {
 	b.Helper()
-	if s.Reason != reason || b.regs().RIP != pc || s.Instructions != instructions {
+	if s.Reason != reason || b.readRegs().RIP != pc || s.Instructions != instructions {
 		b.Fatalf("stopped for reason %d at %#x after %d instructions (vector %d, err %v); want reason %d at %#x after %d",
-			s.Reason, b.regs().RIP, s.Instructions, s.Vector, s.Err, reason, pc, instructions)
+			s.Reason, b.readRegs().RIP, s.Instructions, s.Vector, s.Err, reason, pc, instructions)
 	}
 }

@@ -40,5 +40,5 @@ func (c *CPU) Interrupted() (arch.Interrupted, bool) {
 // Commit performs the remaining stores of the instruction in the thread's space, which need not be
 // loaded. The next run of the thread counts the instruction.
 func (c *CPU) Commit(in *arch.Interrupted, s *mem.Space) {
-	C.heddle_inside_commit(c.c, spaceOf(s), (*C.struct_heddle_inside)(unsafe.Pointer(in)), C.uint32_t(in.Total))
+	C.heddle_inside_commit(c.c, spaceInC(s), (*C.struct_heddle_inside)(unsafe.Pointer(in)), C.uint32_t(in.Total))
 }

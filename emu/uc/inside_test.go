@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// put writes a number as another core would.
-func (b *bench) put(at arch.Addr, v uint64, size int) {
+// writeNumber stores a number as another core would.
+func (b *bench) writeNumber(at arch.Addr, v uint64, size int) {
 	b.Helper()
 	var text [8]byte
 	binary.LittleEndian.PutUint64(text[:], v)
@@ -21,15 +21,15 @@ func (b *bench) put(at arch.Addr, v uint64, size int) {
 	}
 }
 
-func (b *bench) get(at arch.Addr, size int) uint64 {
+func (b *bench) readNumber(at arch.Addr, size int) uint64 {
 	b.Helper()
 	var text [8]byte
-	copy(text[:], b.read(at, size))
+	copy(text[:], b.readBytes(at, size))
 	return binary.LittleEndian.Uint64(text[:])
 }
 
-// enter runs so many instructions and then some accesses of the next one.
-func (b *bench) enter(instructions uint64, accesses uint8, from *arch.Interrupted) *arch.Interrupted {
+// enterInstruction runs a number of instructions and then some accesses of the next one.
+func (b *bench) enterInstruction(instructions uint64, accesses uint8, from *arch.Interrupted) *arch.Interrupted {
 	b.Helper()
 	s := b.cpu.Run(arch.Limit{
 		Instructions: instructions, Immediately: instructions == 0, Exact: true, Inside: arch.InsideAfter(accesses), From: from,
@@ -41,22 +41,22 @@ func (b *bench) enter(instructions uint64, accesses uint8, from *arch.Interrupte
 	return &in
 }
 
-// TestOthersActInsideInstructions: what another core stores between the accesses of an
-// instruction is seen by those that come later and by none before, and is lost under what
-// the instruction stores (SDM volume 3, section 8.1: only locked instructions and accesses
-// within a cache line are atomic).
+// TestOthersActInsideInstructions: a store of another core between the accesses of an instruction
+// is visible to the later accesses and not to the earlier ones, and the instruction's stores
+// overwrite it (Intel SDM volume 3, section 8.1: only locked instructions and accesses within a
+// cache line are atomic).
 func TestOthersActInsideInstructions(t *testing.T) {
 	const line = dataBase + 64
 	for _, c := range []struct {
 		code     string
 		accesses uint8
-		at       arch.Addr // what the other core stores, between, and how many bytes
+		at       arch.Addr // address of the other core's store between the accesses
 		value    uint64
 		size     int
 		rax      uint64
-		memory   uint64    // in the end, 8 bytes at mem
-		mem      arch.Addr // that others see
-		between  uint64    // 8 bytes there before the other core stores
+		memory   uint64    // 8 bytes at mem after the instruction
+		mem      arch.Addr // the address that is compared
+		between  uint64    // 8 bytes at mem before the other core stores
 	}{
 		{"inc dword ptr [0x600000]", 1, dataBase, 41, 4, 5, 1, dataBase, 0},
 		{"add [0x600000], rax", 1, dataBase, 41, 8, 5, 5, dataBase, 0},
@@ -78,47 +78,47 @@ func TestOthersActInsideInstructions(t *testing.T) {
 		if !strings.Contains(c.code, "movsq") {
 			before = 0
 		}
-		b.setRegs(func(r *arch.Regs) { r.GPR[arch.RAX], r.GPR[arch.RCX] = 5, 0x33333333_33333333 })
-		in := b.enter(before, c.accesses, nil)
-		if got := b.get(c.mem, 8); got != c.between {
+		b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RAX], r.GPR[arch.RCX] = 5, 0x33333333_33333333 })
+		in := b.enterInstruction(before, c.accesses, nil)
+		if got := b.readNumber(c.mem, 8); got != c.between {
 			t.Errorf("%s: after %d accesses others see %#x, want %#x", c.code, c.accesses, got, c.between)
 		}
-		if !in.HasStored() && b.regs().GPR[arch.RAX] != 5 {
+		if !in.HasStored() && b.readRegs().GPR[arch.RAX] != 5 {
 			t.Errorf("%s: a register has changed before the instruction was done", c.code)
 		}
 		if before, stored := in.Before(); stored && (before.RIP != uint64(in.PC) || before.GPR[arch.RAX] != 5) {
 			t.Errorf("%s: the registers before the instruction are %+v", c.code, before)
 		}
-		b.put(c.at, c.value, c.size)
+		b.writeNumber(c.at, c.value, c.size)
 		s := b.cpu.Run(arch.Limit{From: in})
 		if want := uint64(strings.Count(c.code, "\n")) + 2 - before; s.Reason != arch.StopSyscall || s.Instructions != want {
 			t.Errorf("%s: %+v, want %d instructions", c.code, s, want)
 		}
-		if got := b.get(c.mem, 8); got != c.memory {
+		if got := b.readNumber(c.mem, 8); got != c.memory {
 			t.Errorf("%s: %#x in memory in the end, want %#x", c.code, got, c.memory)
 		}
-		if got := b.regs().GPR[arch.RAX]; got != c.rax && !strings.HasPrefix(c.code, "mov rax, [0x60003c]") {
+		if got := b.readRegs().GPR[arch.RAX]; got != c.rax && !strings.HasPrefix(c.code, "mov rax, [0x60003c]") {
 			t.Errorf("%s: rax is %#x, want %#x", c.code, got, c.rax)
 		}
 	}
 }
 
-// TestLoadAcrossLines: the halves of a load are of different times.
+// TestLoadAcrossLines expects the halves of a load to be read at different times.
 func TestLoadAcrossLines(t *testing.T) {
 	b := newBench(t, "mov rax, [0x60003c]\nsyscall")
-	b.put(dataBase+60, 0x1111111111111111, 8)
-	in := b.enter(0, 1, nil)
-	b.put(dataBase+60, 0x2222222222222222, 8)
+	b.writeNumber(dataBase+60, 0x1111111111111111, 8)
+	in := b.enterInstruction(0, 1, nil)
+	b.writeNumber(dataBase+60, 0x2222222222222222, 8)
 	b.cpu.Run(arch.Limit{From: in})
-	if got := b.regs().GPR[arch.RAX]; got != 0x2222222211111111 {
+	if got := b.readRegs().GPR[arch.RAX]; got != 0x2222222211111111 {
 		t.Errorf("loaded %#x, want 0x2222222211111111", got)
 	}
-	if got := b.get(dataBase+60, 8); got != 0x2222222222222222 {
+	if got := b.readNumber(dataBase+60, 8); got != 0x2222222222222222 {
 		t.Errorf("%#x in memory, want what was stored", got)
 	}
 }
 
-// TestAtomicInstructionsHaveNoPlaceInside, nor have those with one access.
+// TestAtomicInstructionsHaveNoPlaceInside also covers instructions with one access.
 func TestAtomicInstructionsHaveNoPlaceInside(t *testing.T) {
 	for _, code := range []string{
 		"lock inc dword ptr [0x600000]", "xchg [0x600000], eax", "lock xadd [0x60003e], rax", "mov eax, [0x600000]",
@@ -126,7 +126,7 @@ func TestAtomicInstructionsHaveNoPlaceInside(t *testing.T) {
 	} {
 		b := newBench(t, code+"\nsyscall")
 		for choice := range uint32(8) {
-			b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+			b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 			s := b.cpu.Run(arch.Limit{Immediately: true, Exact: true, Inside: arch.InsideByChance(choice)})
 			if _, inside := b.cpu.Interrupted(); inside || s.Inside != 0 || s.Instructions != 0 {
 				t.Errorf("%s: %+v", code, s)
@@ -135,18 +135,18 @@ func TestAtomicInstructionsHaveNoPlaceInside(t *testing.T) {
 	}
 }
 
-// TestInterruptedInstructionBeginsAnew when the thread has gone elsewhere meanwhile.
+// TestInterruptedInstructionBeginsAnew: the thread has executed other code meanwhile.
 func TestInterruptedInstructionBeginsAnew(t *testing.T) {
 	b := newBench(t, "inc dword ptr [0x600000]\nsyscall\nmov ebx, 3\nsyscall")
-	in := b.enter(0, 1, nil)
-	b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 9 })
-	if s := b.cpu.Run(arch.Limit{From: in}); s.Instructions != 2 || b.regs().GPR[arch.RBX] != 3 || b.get(dataBase, 4) != 0 {
-		t.Errorf("%+v, %d in memory", s, b.get(dataBase, 4))
+	in := b.enterInstruction(0, 1, nil)
+	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 9 })
+	if s := b.cpu.Run(arch.Limit{From: in}); s.Instructions != 2 || b.readRegs().GPR[arch.RBX] != 3 || b.readNumber(dataBase, 4) != 0 {
+		t.Errorf("%+v, %d in memory", s, b.readNumber(dataBase, 4))
 	}
 }
 
-// TestInsideChangesNothing runs programs of instructions of every kind with one thread, in
-// runs that end anywhere, inside instructions too: what they do is the same as in one run.
+// TestInsideChangesNothing runs programs with instructions of every kind in one thread, in runs
+// that may end inside instructions, and expects the same result as in one run.
 func TestInsideChangesNothing(t *testing.T) {
 	kinds := []string{
 		"inc dword ptr [rbx+%d]", "add [rbx+%d], rax", "xor [rbx+%d], cx", "not byte ptr [rbx+%d]", "xadd [rbx+%d], rdx",
@@ -171,9 +171,9 @@ func TestInsideChangesNothing(t *testing.T) {
 		fill := func(b *bench) {
 			content := rand.New(rand.NewPCG(seed, 5))
 			for at := range arch.Addr(64) {
-				b.put(dataBase+8*at, content.Uint64()>>content.IntN(60), 8)
+				b.writeNumber(dataBase+8*at, content.Uint64()>>content.IntN(60), 8)
 			}
-			b.setRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 256 })
+			b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 256 })
 		}
 		whole := newBench(t, code+"syscall")
 		fill(whole)
@@ -219,11 +219,11 @@ func TestInsideChangesNothing(t *testing.T) {
 					b.space.WriteAt(s.Data[:s.Size], s.Addr)
 				}
 			}
-			wr, gr := whole.regs(), b.regs()
-			const adjust = uint64(0x10) // shifts and BTS leave it undefined
+			wr, gr := whole.readRegs(), b.readRegs()
+			const adjust = uint64(0x10) // undefined after shifts and BTS
 			wr.RFLAGS &^= adjust
 			gr.RFLAGS &^= adjust
-			if gr != wr || !slices.Equal(b.read(dataBase, 512), whole.read(dataBase, 512)) {
+			if gr != wr || !slices.Equal(b.readBytes(dataBase, 512), whole.readBytes(dataBase, 512)) {
 				t.Fatalf("seed %d, buffered %v: other registers or memory:\n%x\n%x\n%s", seed, buffered, gr, wr, code)
 			}
 			if instructions != want.Instructions || cycles != want.Cycles {

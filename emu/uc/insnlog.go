@@ -35,7 +35,7 @@ func (c *CPU) TakeInstructions(completed uint64) ([]uint64, error) {
 		pcs = pcs[:completed]
 	}
 	if uint64(len(pcs)) != completed {
-		return pcs, fmt.Errorf("%d instructions were met, %d completed", len(pcs), completed)
+		return pcs, fmt.Errorf("the log has %d instructions, %d have completed", len(pcs), completed)
 	}
 	return pcs, nil
 }

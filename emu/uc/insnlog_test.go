@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// TestSelfChangingBlock: a block whose first instruction writes into it is
-// logged as what it is: three rounds of mov, mov, mov, dec, jnz.
+// TestSelfChangingBlock: a block whose first instruction writes into the block is logged as the
+// instructions executed: three rounds of mov, mov, mov, dec, jnz.
 func TestSelfChangingBlock(t *testing.T) {
 	b := newBench(t, `
 		mov ecx, 3
@@ -29,11 +29,11 @@ func TestSelfChangingBlock(t *testing.T) {
 	}
 	b.space.Protect(codeBase, codeBase+0x1000, arch.Read|arch.Write|arch.Exec)
 	s := b.cpu.Run(arch.Limit{})
-	if s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != 3+2+1 {
-		t.Fatalf("%v, sum %d", s.Reason, b.regs().GPR[arch.RDX])
+	if s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != 3+2+1 {
+		t.Fatalf("%v, sum %d", s.Reason, b.readRegs().GPR[arch.RDX])
 	}
-	if want := []string{"tnt 1", "tnt 1", "tnt 0"}; !slices.Equal(flat(b.cpu.Branches()), want) {
-		t.Errorf("branches %v, want %v", flat(b.cpu.Branches()), want)
+	if want := []string{"tnt 1", "tnt 1", "tnt 0"}; !slices.Equal(flattenLog(b.cpu.Branches()), want) {
+		t.Errorf("branches %v, want %v", flattenLog(b.cpu.Branches()), want)
 	}
 	const completed = 1 + 3*5 + 1
 	if got := s.Instructions - s.Repeated; got != completed {
@@ -43,7 +43,7 @@ func TestSelfChangingBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	round := []uint64{5, 11, 16, 18, 20} // the instructions' places in the code
+	round := []uint64{5, 11, 16, 18, 20} // offsets of the instructions in the code
 	want := []uint64{0}
 	for range 3 {
 		want = append(want, round...)
@@ -57,19 +57,19 @@ func TestSelfChangingBlock(t *testing.T) {
 	}
 }
 
-// TestInstructionLog: the log names what single steps go through, repeated
-// string instructions once.
+// TestInstructionLog compares the log with single steps. A repeated string instruction has one
+// entry.
 func TestInstructionLog(t *testing.T) {
 	var want []uint64
 	b := newBranchy(t)
 	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
-		pc := b.regs().RIP
+		pc := b.readRegs().RIP
 		s = b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
 		for s.Reason == arch.StopFault {
-			b.supply(s)
+			b.supplyPage(s)
 			s = b.cpu.Resume()
 		}
-		if n := len(want); n == 0 || want[n-1] != pc || b.code(pc) != 0xf3 && b.code(pc) != 0xf2 {
+		if n := len(want); n == 0 || want[n-1] != pc || b.codeByte(pc) != 0xf3 && b.codeByte(pc) != 0xf2 {
 			want = append(want, pc)
 		}
 	}
@@ -94,7 +94,7 @@ func TestInstructionLog(t *testing.T) {
 		s = b.cpu.Run(arch.Limit{Instructions: 37, Exact: true})
 		done := take(s, 0)
 		for s.Reason == arch.StopFault {
-			b.supply(s)
+			b.supplyPage(s)
 			s = b.cpu.Resume()
 			done = take(s, done)
 		}
@@ -110,7 +110,7 @@ func TestInstructionLog(t *testing.T) {
 	}
 }
 
-// code is the byte at an address of the program.
-func (b *bench) code(pc uint64) byte {
+// codeByte returns the byte at an address of the program.
+func (b *bench) codeByte(pc uint64) byte {
 	return b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase)]
 }

@@ -18,7 +18,7 @@ import (
 // Unload puts the loaded thread's registers into its context.
 func (c *CPU) Unload() {
 	if c.inEngine != nil {
-		C.uc_context_save(c.handle(), c.inEngine.c)
+		C.uc_context_save(c.engineHandle(), c.inEngine.c)
 		c.inEngine = nil
 	}
 	if c.current != nil {
@@ -31,7 +31,7 @@ func (c *CPU) Unload() {
 // methods act on it.
 func (c *CPU) Load(of arch.Context, s *mem.Space) {
 	x := of.(*Context)
-	c.c.space = spaceOf(s)
+	c.c.space = spaceInC(s)
 	if c.current == x {
 		return
 	}
@@ -62,6 +62,6 @@ func (c *CPU) takeSwitch() (from, to *C.uc_context) {
 	return from, c.current.c
 }
 
-func ramOf(r *mem.RAM) *C.struct_heddle_ram { return (*C.struct_heddle_ram)(r.Handle()) }
+func ramInC(r *mem.RAM) *C.struct_heddle_ram { return (*C.struct_heddle_ram)(r.Handle()) }
 
-func spaceOf(s *mem.Space) *C.struct_heddle_space { return (*C.struct_heddle_space)(s.Handle()) }
+func spaceInC(s *mem.Space) *C.struct_heddle_space { return (*C.struct_heddle_space)(s.Handle()) }

@@ -10,9 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// branchy has every kind of branch, a fault into a page that is supplied (at
-// dataBase+0x10000), a repeated string instruction and an SSE instruction that
-// is stepped.
+// branchy has every kind of branch, a fault in a page that is then supplied (at dataBase+0x10000),
+// a repeated string instruction and an SSE instruction that is executed alone.
 const branchy = `
 	mov ebx, 30
 	lea r15, [rip+table]
@@ -67,16 +66,16 @@ const dataFault arch.Addr = 0x610000
 
 func newBranchy(t *testing.T) *bench { return newBench(t, branchy) }
 
-// supply gives the page that branchy faults on.
-func (b *bench) supply(s arch.Stop) {
+// supplyPage supplies the page in which branchy faults.
+func (b *bench) supplyPage(s arch.Stop) {
 	if s.Page != dataFault {
 		b.Fatalf("fault at %#x", s.Page)
 	}
 	b.mapPage(dataFault, arch.Read|arch.Write)
 }
 
-// flat makes the log words of one form: outcomes one by one.
-func flat(words []BranchWord) []string {
+// flattenLog brings the words of a log into one form, with outcomes one by one.
+func flattenLog(words []BranchWord) []string {
 	var out []string
 	for _, w := range words {
 		switch w.Tag() {
@@ -93,12 +92,12 @@ func flat(words []BranchWord) []string {
 	return out
 }
 
-// stepped is what the log should say and how many iterations were repeated, by
-// running one instruction at a time and decoding with another decoder.
-func stepped(t *testing.T) (log []string, repeated uint64) {
+// expectedBySteps derives the log and the number of repeated iterations by running one instruction
+// at a time and decoding with another decoder.
+func expectedBySteps(t *testing.T) (log []string, repeated uint64) {
 	b := newBranchy(t)
 	for {
-		pc := b.regs().RIP
+		pc := b.readRegs().RIP
 		code := b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase):]
 		in, err := x86asm.Decode(code, 64)
 		if err != nil {
@@ -106,13 +105,13 @@ func stepped(t *testing.T) (log []string, repeated uint64) {
 		}
 		s := b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
 		for s.Reason == arch.StopFault {
-			b.supply(s)
+			b.supplyPage(s)
 			s = b.cpu.Resume()
 		}
 		if s.Reason == arch.StopSyscall {
 			return log, repeated
 		}
-		next, end := b.regs().RIP, pc+uint64(in.Len)
+		next, end := b.readRegs().RIP, pc+uint64(in.Len)
 		_, direct := in.Args[0].(x86asm.Rel)
 		switch {
 		case in.Op == x86asm.CALL:
@@ -136,15 +135,15 @@ func stepped(t *testing.T) (log []string, repeated uint64) {
 	}
 }
 
-// runLogged runs branchy to its end in runs of a limit, and returns the log,
-// where each run ended and the sums of instructions, repeated iterations.
+// runLogged runs branchy to its end in runs of a limit. It returns the log, the end of each run and
+// the sums of instructions and of repeated iterations.
 func runLogged(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool) (log, ends []string, sum arch.Stop) {
-	log, ends, sum, _ = runLooking(t, l, breakpoints, timed, 0)
+	log, ends, sum, _ = runPolled(t, l, breakpoints, timed, 0)
 	return log, ends, sum
 }
 
-// runLooking is runLogged with stops after every so many instructions, which it counts.
-func runLooking(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool, every uint64) (log, ends []string, sum arch.Stop, looks int) {
+// runPolled is runLogged with stops at an interval of instructions, which it counts.
+func runPolled(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool, every uint64) (log, ends []string, sum arch.Stop, looks int) {
 	b := newBranchy(t)
 	b.cpu.LookEvery(every)
 	if err := b.cpu.LogBranches(timed); err != nil {
@@ -156,16 +155,16 @@ func runLooking(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool,
 		s := b.cpu.Run(l)
 		for s.Reason == arch.StopFault || s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog {
 			if s.Reason == arch.StopFault {
-				b.supply(s)
+				b.supplyPage(s)
 			}
 			if s.Reason == arch.StopLog {
 				looks++
 			}
 			s = b.cpu.Resume()
 		}
-		log = append(log, flat(b.cpu.Branches())...)
+		log = append(log, flattenLog(b.cpu.Branches())...)
 		b.cpu.Drained()
-		ends = append(ends, fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.regs().RIP, s.Instructions, s.Cycles, s.Reason))
+		ends = append(ends, fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.readRegs().RIP, s.Instructions, s.Cycles, s.Reason))
 		sum.Instructions += s.Instructions
 		sum.Repeated += s.Repeated
 		if s.Reason == arch.StopSyscall {
@@ -174,8 +173,8 @@ func runLooking(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool,
 	}
 }
 
-// TestLooksChangeNothing: a run that is stopped and resumed now and then branches, counts
-// and ends as one that is not.
+// TestLooksChangeNothing expects that a run which is stopped and resumed at intervals has the same
+// branches, counts and end as one that is not.
 func TestLooksChangeNothing(t *testing.T) {
 	for _, l := range []arch.Limit{
 		{},
@@ -189,7 +188,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	} {
 		want, wantEnds, wantSum := runLogged(t, l, nil, true)
 		for _, every := range []uint64{1, 2, 3, 10, 100} {
-			log, ends, sum, looks := runLooking(t, l, nil, true, every)
+			log, ends, sum, looks := runPolled(t, l, nil, true, every)
 			if !slices.Equal(log, want) || !slices.Equal(ends, wantEnds) || sum != wantSum {
 				t.Errorf("%+v, every %d:\n%q\n%q\n%+v, want\n%q\n%q\n%+v", l, every, log, ends, sum, want, wantEnds, wantSum)
 			}
@@ -201,7 +200,7 @@ func TestLooksChangeNothing(t *testing.T) {
 }
 
 func TestBranchLog(t *testing.T) {
-	want, repeated := stepped(t)
+	want, repeated := expectedBySteps(t)
 	if len(want) < 100 || repeated < 10 {
 		t.Fatalf("bad test: %d branches, %d repeated", len(want), repeated)
 	}
@@ -227,7 +226,7 @@ func TestBranchLog(t *testing.T) {
 		if timed, _, _ := runLogged(t, l, nil, true); !slices.Equal(timed, want) {
 			t.Errorf("%+v, timed: log differs", l)
 		}
-		// Breakpoints change neither the log nor where runs end.
+		// Breakpoints change neither the log nor the ends of runs.
 		broken, brokenEnds, _ := runLogged(t, l, everywhere, false)
 		if !slices.Equal(broken, want) {
 			t.Errorf("%+v: breakpoints change the log", l)
@@ -238,7 +237,7 @@ func TestBranchLog(t *testing.T) {
 	}
 }
 
-// Logging does not move the ends of runs.
+// TestLogMovesNothing expects that logging does not move the ends of runs.
 func TestLogMovesNothing(t *testing.T) {
 	for _, l := range []arch.Limit{{Instructions: 13}, {Cycles: 31}, {Instructions: 5, Exact: true}} {
 		_, ends, _ := runLogged(t, l, nil, false)
@@ -246,10 +245,10 @@ func TestLogMovesNothing(t *testing.T) {
 		for i := range ends {
 			s := b.cpu.Run(l)
 			for s.Reason == arch.StopFault {
-				b.supply(s)
+				b.supplyPage(s)
 				s = b.cpu.Resume()
 			}
-			got := fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.regs().RIP, s.Instructions, s.Cycles, s.Reason)
+			got := fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.readRegs().RIP, s.Instructions, s.Cycles, s.Reason)
 			if got != ends[i] {
 				t.Fatalf("%+v: run %d ends at %s, logged at %s", l, i, got, ends[i])
 			}
@@ -290,7 +289,7 @@ func TestFullLogStopsAndResumes(t *testing.T) {
 	}
 }
 
-// The code log has the code as it was when it ran.
+// TestCodeLog expects the code as it was when it was executed.
 func TestCodeLog(t *testing.T) {
 	b := newBench(t, `mov ecx, 2
 		1: lea rdi, [rip+2f]
@@ -313,7 +312,7 @@ func TestCodeLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.cpu.Run(arch.Limit{})
-	b.expectStop(s, arch.StopSyscall, b.regs().RIP, 14)
+	b.expectStop(s, arch.StopSyscall, b.readRegs().RIP, 14)
 	var got []string
 	for c := range b.cpu.Code {
 		if c.Bytes[0] == 0xb0 {
@@ -326,7 +325,7 @@ func TestCodeLog(t *testing.T) {
 }
 
 func BenchmarkLoopLogged(b *testing.B) {
-	benchLoop(b, func(c *CPU) {
+	benchmarkLoop(b, func(c *CPU) {
 		if err := c.LogBranches(false); err != nil {
 			b.Fatal(err)
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// An instruction that faults has no accesses; once it can complete it has them
-// once. The engine's own state after a fault in the second page must not hide
-// what follows.
+// TestMemoryLogAndFaults: an instruction that faults has no accesses; once it can complete, it has
+// them once. The engine's state after a fault in the second page must not hide later accesses.
 func TestMemoryLogAndFaults(t *testing.T) {
 	for _, op := range []string{
 		"mov rax, [rbx+0x3ffd]", "mov [rbx+0x3ffd], rax", "movdqu [rbx+0x3ff8], xmm0", "movdqu xmm0, [rbx+0x3ff1]",
@@ -27,11 +26,11 @@ func TestMemoryLogAndFaults(t *testing.T) {
 			if !faults {
 				b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
 			}
-			s := m.run(arch.Limit{})
+			s := m.runToStop(arch.Limit{})
 			for s.Reason == arch.StopFault {
 				b.mapPage(s.Page, arch.Read|arch.Write)
 				s = b.cpu.Resume()
-				m.take()
+				m.takeLog()
 			}
 			if s.Reason != arch.StopSyscall {
 				t.Fatalf("%s: %+v", op, s)
@@ -44,8 +43,8 @@ func TestMemoryLogAndFaults(t *testing.T) {
 	}
 }
 
-// Two addresses of one page, in turns.
-func TestMemoryLogTellsAliasesApart(t *testing.T) {
+// TestMemoryLogOfAliases alternates between two addresses of one page.
+func TestMemoryLogOfAliases(t *testing.T) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov ecx, 2000
 	again:
@@ -66,7 +65,7 @@ func TestMemoryLogTellsAliasesApart(t *testing.T) {
 	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
 	b.space.FillZero(dataBase+0x200000, dataBase+0x400000, arch.Read|arch.Write)
 	m := b.logMemory(MemoryFilter{})
-	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}
 	if len(m.lines) != 7*2000 {
@@ -81,7 +80,7 @@ func TestMemoryLogTellsAliasesApart(t *testing.T) {
 	}
 }
 
-// Code that is written through one address and run through another.
+// TestMemoryLogOfCodeMappedTwice writes code through one address and runs it through another.
 func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov ecx, 300
@@ -100,16 +99,16 @@ func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
 	b.ram.Ref(e)
 	b.space.Set(0x700000, mem.MakePTE(e, arch.Read|arch.Exec, true))
 	m := b.logMemory(MemoryFilter{})
-	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != 300*301/2 {
-		t.Fatalf("%+v, rdx %d", s, b.regs().GPR[arch.RDX])
+	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != 300*301/2 {
+		t.Fatalf("%+v, rdx %d", s, b.readRegs().GPR[arch.RDX])
 	}
 	if len(m.lines) != 5*300 {
 		t.Errorf("%d accesses, want 1500", len(m.lines))
 	}
 }
 
-// A store into the block that it is in is executed anew by the engine, which then
-// may tell of nothing more.
+// TestMemoryLogOfSelfModifyingCode: the engine executes a store into its own block again, and may
+// report no accesses after it.
 func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
 	for padding := range 16 {
 		source := fmt.Sprintf(`lea rbx, [rip+target]
@@ -137,15 +136,15 @@ func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
 				continue
 			}
 			m := b.logMemory(MemoryFilter{})
-			ends[1] = m.run(arch.Limit{})
+			ends[1] = m.runToStop(arch.Limit{})
 			ends[1].Page = ends[0].Page
 			for i, line := range m.lines {
 				if want := []string{"S", "L", "S", "L", "S", "S", "L"}[i%7]; strings.Fields(line)[1] != want {
 					t.Fatalf("padding %d: access %d is %s, want %s", padding, i, line, want)
 				}
 			}
-			if len(m.lines) != 40*7 || b.regs().GPR[arch.RDX] != 40*41/2 {
-				t.Fatalf("padding %d: %d accesses, want 280; rdx %d", padding, len(m.lines), b.regs().GPR[arch.RDX])
+			if len(m.lines) != 40*7 || b.readRegs().GPR[arch.RDX] != 40*41/2 {
+				t.Fatalf("padding %d: %d accesses, want 280; rdx %d", padding, len(m.lines), b.readRegs().GPR[arch.RDX])
 			}
 		}
 		if ends[0].Instructions != ends[1].Instructions || ends[0].Reason != arch.StopSyscall {
@@ -154,7 +153,7 @@ func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
 	}
 }
 
-// Everything that changes memory but the guest's stores.
+// TestMemoryLogOfTheKernel covers all changes of memory other than the guest's stores.
 func TestMemoryLogOfTheKernel(t *testing.T) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov eax, 39
@@ -171,11 +170,11 @@ func TestMemoryLogOfTheKernel(t *testing.T) {
 	big := make([]byte, 3*arch.PageSize)
 	var clones []*mem.Space
 	for i := range 40 {
-		if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%+v", s)
 		}
-		m.expect(fmt.Sprintf("L 600008 %s\nL 601008 %s\nL 602008 %s\nL 603ff8 %s", b.hex(0x600008), b.hex(0x601008), b.hex(0x602008), b.hex(0x603ff8)) +
-			m.increments())
+		m.expectAccesses(fmt.Sprintf("L 600008 %s\nL 601008 %s\nL 602008 %s\nL 603ff8 %s", b.hexAt(0x600008), b.hexAt(0x601008), b.hexAt(0x602008), b.hexAt(0x603ff8)) +
+			m.incrementLines())
 		for k := range big {
 			big[k] = byte(k + i)
 		}
@@ -184,11 +183,11 @@ func TestMemoryLogOfTheKernel(t *testing.T) {
 			b.space.WriteAt([]byte{byte(i), 1, 2}, 0x600007)
 		case 1:
 			b.space.WriteAt(big, 0x600100)
-		case 2: // a fork, and the copies that follow
+		case 2: // a fork, and the copies after it
 			clones = append(clones, b.space.Clone())
-		case 3: // another page in place of one
+		case 3: // another page replaces one
 			b.mapPage(0x602000, arch.Read|arch.Write)
-		case 4: // a write to what a shared mapping shows
+		case 4: // a write to a page of a shared mapping
 			p := b.space.Get(0x603000).Page()
 			copy(b.ram.Bytes(p)[0xff8:], big[i:i+8])
 			b.ram.Written(p)
@@ -210,28 +209,28 @@ func TestMemoryLogOfTheKernel(t *testing.T) {
 	}
 }
 
-// hex is the value at an address.
-func (b *bench) hex(at arch.Addr) string {
+// hexAt returns the value at an address in hexadecimal.
+func (b *bench) hexAt(at arch.Addr) string {
 	var v [8]byte
 	b.space.ReadAt(v[:], at)
-	return fmt.Sprintf("% x", reverse(v))
+	return fmt.Sprintf("% x", reverseBytes(v))
 }
 
-func reverse(v [8]byte) [8]byte {
+func reverseBytes(v [8]byte) [8]byte {
 	slices.Reverse(v[:])
 	return v
 }
 
-// increments is what the two increments of TestMemoryLogOfTheKernel are, which
-// have happened.
-func (m *memoryLog) increments() string {
+// incrementLines returns the log of the two increments of TestMemoryLogOfTheKernel after they were
+// executed.
+func (m *memoryLog) incrementLines() string {
 	var all strings.Builder
 	for _, at := range []arch.Addr{0x600010, 0x602010} {
 		var v [8]byte
 		m.space.ReadAt(v[:], at)
 		after := binary.LittleEndian.Uint64(v[:])
 		binary.LittleEndian.PutUint64(v[:], after-1)
-		fmt.Fprintf(&all, "\nL %x % x\nS %x %s", uint64(at), reverse(v), uint64(at), m.hex(at))
+		fmt.Fprintf(&all, "\nL %x % x\nS %x %s", uint64(at), reverseBytes(v), uint64(at), m.hexAt(at))
 	}
 	return all.String()
 }
@@ -252,18 +251,18 @@ func TestMemoryLogSelects(t *testing.T) {
 		{MemoryFilter{Data: []AddrRange{{0x700000, 0x800000}}}, ""},
 	} {
 		m := newBench(t, source).logMemory(c.filter)
-		m.run(arch.Limit{})
-		m.expect(c.want)
+		m.runToStop(arch.Limit{})
+		m.expectAccesses(c.want)
 	}
 	m := newBench(t, source).logMemory(MemoryFilter{Partial: true})
 	m.cpu.MuteMemory(true)
-	m.run(arch.Limit{Instructions: 4, Exact: true})
+	m.runToStop(arch.Limit{Instructions: 4, Exact: true})
 	m.cpu.MuteMemory(false)
-	m.run(arch.Limit{})
-	m.expect("S 60000c 00 00 00 00\nL 60000f 00 00 00 00 00 00 00 00")
+	m.runToStop(arch.Limit{})
+	m.expectAccesses("S 60000c 00 00 00 00\nL 60000f 00 00 00 00 00 00 00 00")
 }
 
-// The place of an access among the branches.
+// TestMemoryLogCountsBranches checks the position of an access among the branches.
 func TestMemoryLogCountsBranches(t *testing.T) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov rax, [rbx]
@@ -298,7 +297,8 @@ func TestMemoryLogCountsBranches(t *testing.T) {
 	}
 }
 
-// What is known of an instruction goes when another comes to its place.
+// TestMemoryLogOfRewrittenCode expects that the facts about an instruction are dropped when its
+// code is replaced.
 func TestMemoryLogOfRewrittenCode(t *testing.T) {
 	b := newBench(t, `lea rsi, [rip+f]
 		mov rbx, 0x600000
@@ -313,7 +313,7 @@ func TestMemoryLogOfRewrittenCode(t *testing.T) {
 		ret`)
 	b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
 	m := b.logMemory(MemoryFilter{})
-	if s := m.run(arch.Limit{}); s.Reason != arch.StopSyscall {
+	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}
 	var kinds []string
@@ -322,7 +322,7 @@ func TestMemoryLogOfRewrittenCode(t *testing.T) {
 			kinds = append(kinds, f[1])
 		}
 	}
-	// MOV and XCHG in turns.
+	// MOV and XCHG alternate.
 	if want := []string{"L", "La", "Sa", "L", "La", "Sa", "L", "La", "Sa"}; !slices.Equal(kinds, want) {
 		t.Errorf("accesses %v, want %v", kinds, want)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// memoryLog is the log of a bench and a model of memory that does what it says.
+// memoryLog is the log of a bench, and a model of memory that follows it.
 type memoryLog struct {
 	*bench
 	buffer *MemoryBuffer
@@ -18,7 +18,7 @@ type memoryLog struct {
 	mapped map[arch.Addr]uint64
 	lines  []string // the accesses
 	counts map[MemoryKind]int
-	part   bool // the log leaves out what a model of memory needs
+	part   bool // the log is incomplete for the model
 }
 
 func (b *bench) logMemory(f MemoryFilter) *memoryLog {
@@ -34,18 +34,18 @@ func (b *bench) logMemory(f MemoryFilter) *memoryLog {
 	return m
 }
 
-// run runs to something else than a full log, and takes what was logged.
-func (m *memoryLog) run(l arch.Limit) arch.Stop {
+// run runs until a stop other than a full log, and takes the log.
+func (m *memoryLog) runToStop(l arch.Limit) arch.Stop {
 	s := m.cpu.Run(l)
-	m.take()
+	m.takeLog()
 	for s.Reason == arch.StopLog {
 		s = m.cpu.Resume()
-		m.take()
+		m.takeLog()
 	}
 	return s
 }
 
-func (m *memoryLog) take() {
+func (m *memoryLog) takeLog() {
 	m.cpu.SwapMemory(m.buffer)
 	entries := m.buffer.Entries()
 	for i := range entries {
@@ -57,7 +57,7 @@ func (m *memoryLog) take() {
 			if e.Size > 8 {
 				value = binary.LittleEndian.AppendUint64(value, entries[i+1].Value)
 			}
-			m.access(e, value[:e.Size])
+			m.addAccess(e, value[:e.Size])
 		case MemoryMap:
 			m.mapped[e.Addr] = e.PC
 		case MemoryZero:
@@ -77,7 +77,7 @@ func (m *memoryLog) take() {
 	}
 }
 
-func (m *memoryLog) access(e *MemoryEntry, value []byte) {
+func (m *memoryLog) addAccess(e *MemoryEntry, value []byte) {
 	letter := "L"
 	if e.Kind == MemoryStore {
 		letter = "S"
@@ -108,10 +108,9 @@ func (m *memoryLog) access(e *MemoryEntry, value []byte) {
 	}
 }
 
-// expect compares the accesses since the last call with lines of the form "L
-// 600000 11 22": the bytes of the value from the highest down. The PCs must be
-// those of instructions.
-func (m *memoryLog) expect(want string) {
+// expectAccesses compares the accesses since the last call with lines of the form "L 600000 11 22":
+// the bytes of the value, highest first. The PCs must be those of instructions.
+func (m *memoryLog) expectAccesses(want string) {
 	m.Helper()
 	var got []string
 	for _, line := range m.lines {
@@ -130,8 +129,8 @@ func (m *memoryLog) expect(want string) {
 	}
 }
 
-// The expectations are those of the instructions' descriptions in the Intel
-// SDM, volume 2.
+// TestMemoryLogHasOperands: the expected accesses are from the descriptions of the instructions in
+// the Intel SDM, volume 2.
 func TestMemoryLogHasOperands(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
 		{"integers", "mov [rbx], rax\n mov cl, [rbx+1]\n add word ptr [rbx+2], 1", `
@@ -200,17 +199,17 @@ func TestMemoryLogHasOperands(t *testing.T) {
 			data := b.ram.Bytes(b.space.Get(dataBase).Page())[0x100:]
 			copy(data, []byte{0xf0, 0xd2, 0xe1, 0x80, 0xb4, 0xa5, 0x96, 0x87, 0x78, 0x69, 0x5a, 0x4b, 0x3c, 0x2d, 0x1e, 0x0f})
 			m := b.logMemory(MemoryFilter{})
-			m.run(arch.Limit{})
+			m.runToStop(arch.Limit{})
 			if strings.Contains(code, "call") {
 				c.want += "\nS 7f0ff8 " + m.lines[len(m.lines)-1][len("400000 S 7f0ff8 "):]
 			}
-			m.expect(c.want)
+			m.expectAccesses(c.want)
 		})
 	}
 }
 
-// A PC is that of the instruction, wherever in a block it stands and whatever
-// makes the access.
+// TestMemoryLogHasExactPCs expects the PC of the instruction, wherever it is in a block and
+// whichever part of the engine makes the access.
 func TestMemoryLogHasExactPCs(t *testing.T) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov ecx, 50
@@ -229,8 +228,8 @@ func TestMemoryLogHasExactPCs(t *testing.T) {
 		jnz again
 		syscall`)
 	m := b.logMemory(MemoryFilter{})
-	m.run(arch.Limit{})
-	// Offsets of the instructions by the lengths that the assembler gives.
+	m.runToStop(arch.Limit{})
+	// Offsets of the instructions, by the lengths that the assembler reports.
 	want := []int{0, 2, 5, 9, 14, 18, 18, 22, 26, 27, 27, 30}
 	for i, line := range m.lines {
 		if pc := fmt.Sprintf("%x ", int(codeBase)+12+want[i%len(want)]); !strings.HasPrefix(line, pc) {
@@ -242,9 +241,8 @@ func TestMemoryLogHasExactPCs(t *testing.T) {
 	}
 }
 
-// straight is code that the engine cuts into blocks where it likes, with a
-// fault in it.
-func straight() string {
+// straightCode returns code that the engine may cut into blocks anywhere, with a fault in it.
+func straightCode() string {
 	var body strings.Builder
 	for i := range 1500 {
 		fmt.Fprintf(&body, "add rax, [rbx+%d]\npaddd xmm0, [rbx+%d]\nmov [rbx+%d], rax\n", i%100*8, i%100*16, i%100*8)
@@ -255,10 +253,10 @@ func straight() string {
 	return "mov rbx, 0x600000\n again:\n" + body.String() + "jmp again"
 }
 
-// With the log the engine cuts blocks elsewhere. That must not move the ends of
-// runs, nor what a run does.
+// TestMemoryLogMovesNothing: with the log the engine cuts blocks elsewhere, which must change
+// neither the ends nor the effects of runs.
 func TestMemoryLogMovesNothing(t *testing.T) {
-	for name, source := range map[string]string{"branchy": branchy, "straight": straight()} {
+	for name, source := range map[string]string{"branchy": branchy, "straight": straightCode()} {
 		for _, l := range []arch.Limit{{Instructions: 1}, {Instructions: 37}, {Instructions: 1201}, {Cycles: 500}, {Instructions: 777, Exact: true}} {
 			var ends [3][]string
 			for kind := range ends {
@@ -298,7 +296,7 @@ func (b *bench) endsOfRuns(l arch.Limit) (ends []string) {
 			}
 			s = b.cpu.Resume()
 		}
-		r := b.regs()
+		r := b.readRegs()
 		ends = append(ends, fmt.Sprintf("%d at %#x after %d, %d", s.Reason, r.RIP, s.Instructions, s.Cycles))
 		if s.Reason == arch.StopSyscall {
 			break
@@ -322,7 +320,7 @@ func BenchmarkMemoryLog(b *testing.B) {
 	spare := NewMemoryBuffer()
 	defer spare.Close()
 	for b.Loop() {
-		m.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		m.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		s := m.cpu.Run(arch.Limit{})
 		for s.Reason == arch.StopLog {
 			m.cpu.SwapMemory(spare)

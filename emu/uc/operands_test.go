@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// TestOperands: the memory that each instruction is about to access, by the SDM.
+// TestOperands expects the memory that the SDM says each instruction accesses.
 func TestOperands(t *testing.T) {
 	const data, stack = dataBase, stackBase + arch.PageSize/2
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestOperands(t *testing.T) {
 		{"bts [rbx], rdx", []arch.Operand{{Addr: data - 8, Size: 8, Write: true}}},
 	} {
 		b := newBench(t, c.source)
-		b.setRegs(func(r *arch.Regs) {
+		b.changeRegs(func(r *arch.Regs) {
 			r.GPR[arch.RBX], r.GPR[arch.RCX], r.GPR[arch.RDX] = uint64(data), 5, ^uint64(0)
 			r.GPR[arch.RSI], r.GPR[arch.RDI], r.GPR[arch.RSP] = uint64(data), uint64(data+64), uint64(stack)
 			r.FSBase = uint64(data + 0x1000)
@@ -49,10 +49,10 @@ func TestOperands(t *testing.T) {
 }
 
 // TestRepetitionIsOver: an instruction whose last iteration was stepped counts once more for
-// leaving it.
+// leaving.
 func TestRepetitionIsOver(t *testing.T) {
 	b := newBench(t, "rep stosb\nnop")
-	b.setRegs(func(r *arch.Regs) { r.GPR[arch.RCX], r.GPR[arch.RDI] = 2, uint64(dataBase) })
+	b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RCX], r.GPR[arch.RDI] = 2, uint64(dataBase) })
 	for i, want := range []struct {
 		pc   arch.Addr
 		over bool
@@ -62,7 +62,7 @@ func TestRepetitionIsOver(t *testing.T) {
 			t.Errorf("step %d: at %#x, over %v; want %#x, %v", i, b.cpu.PC(), got, want.pc, want.over)
 		}
 	}
-	b.setRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
+	b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
 	if len(b.cpu.Operands()) != 0 {
 		t.Error("an instruction without iterations accesses memory")
 	}

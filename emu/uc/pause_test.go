@@ -21,14 +21,14 @@ type scope struct {
 
 func (s *scope) Cleanup(end func()) { s.ends = append(s.ends, end) }
 
-func (s *scope) close() {
+func (s *scope) runCleanups() {
 	for _, end := range slices.Backward(s.ends) {
 		end()
 	}
 }
 
-// newProgram is a bench with code that may change itself. If other machines share its
-// memory, PAUSE ends blocks.
+// newProgram makes a bench with code that may change itself. If other machines share its memory,
+// PAUSE ends blocks.
 func newProgram(t testing.TB, code []byte, shared bool) *bench {
 	t.Helper()
 	count := 1
@@ -47,15 +47,15 @@ func newProgram(t testing.TB, code []byte, shared bool) *bench {
 	return b
 }
 
-// state is all that a program has done so far.
-func (b *bench) state() string {
+// programState returns the whole state of the program.
+func (b *bench) programState() string {
 	data, code := make([]byte, 64), make([]byte, 2*arch.PageSize)
 	b.space.ReadAt(data, dataBase)
 	b.space.ReadAt(code, codeBase)
-	return fmt.Sprintf("%x %x %08x", b.regs(), data, crc32.ChecksumIEEE(code))
+	return fmt.Sprintf("%x %x %08x", b.readRegs(), data, crc32.ChecksumIEEE(code))
 }
 
-// TestPauseEndsNoBlock: PAUSE is translated together with the code after it.
+// TestPauseEndsNoBlock expects PAUSE to be translated together with the code after it.
 func TestPauseEndsNoBlock(t *testing.T) {
 	for _, pauses := range []string{
 		"pause",
@@ -73,7 +73,7 @@ func TestPauseEndsNoBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := b.cpu.Run(arch.Limit{})
-		if r := b.regs(); s.Reason != arch.StopSyscall || r.GPR[arch.RAX] != 1000 || r.GPR[arch.RBX] != 1000 {
+		if r := b.readRegs(); s.Reason != arch.StopSyscall || r.GPR[arch.RAX] != 1000 || r.GPR[arch.RBX] != 1000 {
 			t.Fatalf("%q: reason %d, %d and %d rounds", pauses, s.Reason, r.GPR[arch.RAX], r.GPR[arch.RBX])
 		}
 		longest := 0
@@ -86,7 +86,7 @@ func TestPauseEndsNoBlock(t *testing.T) {
 	}
 }
 
-// TestPauseIsReadAsPause: no load of the program sees the bytes that are translated.
+// TestPauseIsReadAsPause expects that no load of the program reads the replaced bytes.
 func TestPauseIsReadAsPause(t *testing.T) {
 	const source = `lea rbx, [rip + 2f]
 		mov ecx, 100
@@ -111,13 +111,13 @@ func TestPauseIsReadAsPause(t *testing.T) {
 		}
 		var s arch.Stop
 		if logs {
-			s = m.run(arch.Limit{})
+			s = m.runToStop(arch.Limit{})
 		} else {
 			s = b.cpu.Run(arch.Limit{})
 		}
 		want := 200 * binary.LittleEndian.Uint64(at)
-		if s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != want || s.Instructions != 2+100*7+1 {
-			t.Errorf("logged %v: reason %d after %d instructions, sum %#x, want %#x", logs, s.Reason, s.Instructions, b.regs().GPR[arch.RDX], want)
+		if s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != want || s.Instructions != 2+100*7+1 {
+			t.Errorf("logged %v: reason %d after %d instructions, sum %#x, want %#x", logs, s.Reason, s.Instructions, b.readRegs().GPR[arch.RDX], want)
 		}
 		if logs && len(m.lines) != 200 {
 			t.Errorf("%d loads are logged, want 200", len(m.lines))
@@ -136,17 +136,17 @@ func TestPauseInTwoPages(t *testing.T) {
 		jnz 2b
 		syscall`)
 	s := b.cpu.Run(arch.Limit{})
-	if s.Reason != arch.StopSyscall || s.Instructions != 2+100*4+1 || b.regs().GPR[arch.RAX] != 200 {
-		t.Errorf("reason %d after %d instructions, sum %d", s.Reason, s.Instructions, b.regs().GPR[arch.RAX])
+	if s.Reason != arch.StopSyscall || s.Instructions != 2+100*4+1 || b.readRegs().GPR[arch.RAX] != 200 {
+		t.Errorf("reason %d after %d instructions, sum %d", s.Reason, s.Instructions, b.readRegs().GPR[arch.RAX])
 	}
 }
 
-// TestPauseBeforeMissingPage: the code after PAUSE, which is translated with it, faults no
-// sooner than the program reaches it.
+// TestPauseBeforeMissingPage: the code after PAUSE is translated with it, but must not fault before
+// the program reaches it.
 func TestPauseBeforeMissingPage(t *testing.T) {
 	b := newBench(t, ".org 4090\n inc eax\n inc ecx\n pause")
 	b.space.Unmap(codeBase+arch.PageSize, codeBase+2*arch.PageSize)
-	b.setRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 4090 })
+	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 4090 })
 	s := b.cpu.Run(arch.Limit{})
 	for s.Reason == arch.StopFault && s.Ahead {
 		b.cpu.StepAhead()
@@ -160,8 +160,8 @@ func TestPauseBeforeMissingPage(t *testing.T) {
 	}
 }
 
-// TestPauseInsideInstruction: bytes that are a PAUSE for one block are part of another
-// instruction for another one.
+// TestPauseInsideInstruction: the bytes of a PAUSE in one block are part of another instruction in
+// another block.
 func TestPauseInsideInstruction(t *testing.T) {
 	b := newBench(t, `mov ecx, 100
 		1: jmp 2f + 1
@@ -174,14 +174,14 @@ func TestPauseInsideInstruction(t *testing.T) {
 		jmp 2b
 		3: syscall`)
 	s := b.cpu.Run(arch.Limit{})
-	// The first two rounds find rax as it was, 0.
-	if want := uint64(98 * 0x90f390f3); s.Reason != arch.StopSyscall || b.regs().GPR[arch.RDX] != want {
-		t.Errorf("reason %d, sum %#x, want %#x", s.Reason, b.regs().GPR[arch.RDX], want)
+	// The first two rounds find the initial rax, 0.
+	if want := uint64(98 * 0x90f390f3); s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != want {
+		t.Errorf("reason %d, sum %#x, want %#x", s.Reason, b.readRegs().GPR[arch.RDX], want)
 	}
 }
 
-// TestPauseInSharedPages: spaces that share a page of code, one of which then changes
-// its PAUSE into another instruction.
+// TestPauseInSharedPages: spaces share a page of code, and one of them then replaces its PAUSE by
+// another instruction.
 func TestPauseInSharedPages(t *testing.T) {
 	b := newProgram(t, assemble(t, `mov ecx, 50
 		1: inc rbx
@@ -193,9 +193,9 @@ func TestPauseInSharedPages(t *testing.T) {
 	run := func(space *mem.Space, twice uint64) {
 		t.Helper()
 		b.cpu.Load(b.ctx, space)
-		b.setRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX], r.GPR[arch.RDX] = uint64(codeBase), 0, 0 })
+		b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX], r.GPR[arch.RDX] = uint64(codeBase), 0, 0 })
 		s := b.cpu.Run(arch.Limit{})
-		if r := b.regs(); s.Reason != arch.StopSyscall || s.Instructions != 2+5*50 || r.GPR[arch.RBX] != 50 || r.GPR[arch.RDX] != 50+twice*50 {
+		if r := b.readRegs(); s.Reason != arch.StopSyscall || s.Instructions != 2+5*50 || r.GPR[arch.RBX] != 50 || r.GPR[arch.RDX] != 50+twice*50 {
 			t.Fatalf("reason %d after %d instructions, %d and %d", s.Reason, s.Instructions, r.GPR[arch.RBX], r.GPR[arch.RDX])
 		}
 	}
@@ -219,12 +219,12 @@ func TestPauseWithTrapFlag(t *testing.T) {
 	b := newBench(t, "1: inc rax\n pause\n pause\n inc rbx\n jmp 1b")
 	b.cpu.Run(arch.Limit{Instructions: 50})
 	at := []uint64{3, 5, 7, 10, 0}
-	b.setRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(codeBase), r.RFLAGS|0x100 })
+	b.changeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(codeBase), r.RFLAGS|0x100 })
 	for i := range 20 {
 		for _, l := range []arch.Limit{{}, {Instructions: 1, Exact: true}} {
-			before := b.regs()
+			before := b.readRegs()
 			b.expectStop(b.cpu.Run(l), arch.StopException, uint64(codeBase)+at[i%5], 1)
-			if after := b.regs(); l.Exact {
+			if after := b.readRegs(); l.Exact {
 				continue
 			} else if after.RFLAGS&0x100 == 0 {
 				t.Fatal("the flag is gone")
@@ -234,7 +234,7 @@ func TestPauseWithTrapFlag(t *testing.T) {
 	}
 }
 
-// pieces are the parts of random programs, in machine code.
+// pieces are machine code, the parts of random programs.
 var pieces = []string{
 	"\x48\xff\xc0",                         // inc rax
 	"\x48\x01\xc3",                         // add rbx, rax
@@ -243,7 +243,7 @@ var pieces = []string{
 	"\xf3\x90",                             // pause
 	"\xf3\x90\xf3\x90",                     // pause, twice
 	"\x66\xf3\x90",                         // pause with another prefix
-	"\xf3\x41\x90",                         // xchg r8, rax, and no PAUSE
+	"\xf3\x41\x90",                         // xchg r8, rax, which is not PAUSE
 	"\xb8\xf3\x90\xf3\x90",                 // mov eax, 0x90f390f3
 	"\x48\x89\x04\x25\x10\x00\x60\x00",     // mov [data+16], rax
 	"\x48\x33\x1c\x25\x10\x00\x60\x00",     // xor rbx, [data+16]
@@ -253,14 +253,14 @@ var pieces = []string{
 	"\x0f\xae\xf0",                         // mfence
 }
 
-// change makes the PAUSE at patched two NOPs, and back: xor word ptr [code+0x7c0], 0x63.
+// change turns the PAUSE at patched into two NOPs, and back: xor word ptr [code+0x7c0], 0x63.
 const change = "\x66\x81\x34\x25\xc0\x07\x40\x00\x63\x00"
 
-// patched is where programs change themselves: a PAUSE, or two NOPs.
+// patched is the address that programs change: a PAUSE, or two NOPs.
 const patched = 0x7c0
 
-// drawProgram makes a program of loops, which may change one of them. The last lies
-// around the end of a page.
+// drawProgram draws a program of loops, which may change one of them. The last one crosses the end
+// of a page.
 func drawProgram(t *rapid.T, changes bool) []byte {
 	code, pieces := []byte{}, pieces
 	if changes {
@@ -316,13 +316,13 @@ func drawLimit(t *rapid.T) arch.Limit {
 	return l
 }
 
-// TestPauseMovesNothing: random programs, run in random pieces, stop where they do when
-// PAUSE ends blocks, and when they stop after each PAUSE and are resumed, in the state that
-// they have there when they are stepped.
+// TestPauseMovesNothing: random programs, run in random quanta, stop where they stop if PAUSE ends
+// blocks, and also if they stop after each PAUSE and are resumed; the state there is that of single
+// steps.
 func TestPauseMovesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		// A run that begins with a block that is changed passes the next place to stop at, too:
-		// where that is depends on where blocks end.
+		// A run that starts with a block that is changed passes the next place to stop at as well:
+		// that place depends on where blocks end.
 		changes := rapid.Bool().Draw(rt, "changes")
 		code := drawProgram(rt, changes)
 		limits := rapid.SliceOfN(rapid.Custom(drawLimit), 1, 8).Draw(rt, "limits")
@@ -341,7 +341,7 @@ func TestPauseMovesNothing(t *testing.T) {
 		}
 		play := func(shared, each bool, limits []arch.Limit) (r run) {
 			part := &scope{TB: t}
-			defer part.close()
+			defer part.runCleanups()
 			b := newProgram(part, code, shared)
 			var m *memoryLog
 			switch logs {
@@ -368,13 +368,13 @@ func TestPauseMovesNothing(t *testing.T) {
 				s := b.cpu.Run(l)
 				for s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog || s.Reason == arch.StopPause && s.Instructions < limits[i%len(limits)].PauseAfter {
 					if s.Reason == arch.StopBreakpoint {
-						r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.regs().RIP, s.Instructions))
+						r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.readRegs().RIP, s.Instructions))
 					}
 					s = b.cpu.Resume()
 				}
 				total += s.Instructions
-				r.stops = append(r.stops, fmt.Sprintf("%d: %d at %#x after %d, %d cycles, inside %d", i, s.Reason, b.regs().RIP, s.Instructions, s.Cycles, s.Inside))
-				r.states = append(r.states, b.state())
+				r.stops = append(r.stops, fmt.Sprintf("%d: %d at %#x after %d, %d cycles, inside %d", i, s.Reason, b.readRegs().RIP, s.Instructions, s.Cycles, s.Inside))
+				r.states = append(r.states, b.programState())
 				r.counts = append(r.counts, total)
 				r.inside = append(r.inside, s.Inside)
 				if from = nil; s.Inside > 0 {
@@ -386,9 +386,9 @@ func TestPauseMovesNothing(t *testing.T) {
 				}
 			}
 			if logs == "branches" {
-				r.log = flat(b.cpu.Branches())
+				r.log = flattenLog(b.cpu.Branches())
 			} else if logs == "memory" {
-				m.take()
+				m.takeLog()
 				r.log = m.lines
 			}
 			return r
@@ -406,7 +406,7 @@ func TestPauseMovesNothing(t *testing.T) {
 		stepped := play(false, false, []arch.Limit{{Instructions: 1, Exact: true, Pass: true}})
 		for i, n := range got.counts {
 			if n == 0 || got.inside[i] > 0 {
-				continue // it has not begun, or is inside an instruction
+				continue // not started, or inside an instruction
 			}
 			if at := slices.Index(stepped.counts, n); at < 0 || stepped.states[at] != got.states[i] {
 				rt.Fatalf("the state after %d instructions is\n%s, and when stepped\n%s", n, got.states[i], stepped.states[max(at, 0)])
@@ -418,7 +418,7 @@ func TestPauseMovesNothing(t *testing.T) {
 	})
 }
 
-// BenchmarkSpin is a loop that waits, with PAUSE and without.
+// BenchmarkSpin runs a spin loop with and without PAUSE.
 func BenchmarkSpin(b *testing.B) {
 	for _, x := range []struct{ name, wait string }{{"without", "nop"}, {"with", "pause"}} {
 		b.Run(x.name, func(b *testing.B) {

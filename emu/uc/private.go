@@ -100,7 +100,7 @@ type savedPage struct {
 func (p *PrivatePages) Save() *SavedPages {
 	c := p.cpu.c.private_pages
 	s := &SavedPages{pages: p}
-	fresh := int(ramOf(p.cpu.ram).fresh)
+	fresh := int(ramInC(p.cpu.ram).fresh)
 	s.state = slices.Clone(unsafe.Slice((*uint32)(unsafe.Pointer(c.state)), fresh))
 	copies := unsafe.Slice(c.copies, int(c.ncopies))
 	for k := range int(c.ncores) {
@@ -137,7 +137,7 @@ func (s *SavedPages) Load(space func(arch.ThreadID) *mem.Space) {
 	C.heddle_private_reset(c, (*C.uint32_t)(unsafe.Pointer(&s.state[0])), C.size_t(len(s.state)))
 	for i := range s.copies {
 		p := &s.copies[i]
-		if !C.heddle_private_restore(c, C.uint32_t(p.core), C.uint32_t(p.thread), C.uint64_t(p.made), spaceOf(space(p.thread)), &p.page) {
+		if !C.heddle_private_restore(c, C.uint32_t(p.core), C.uint32_t(p.thread), C.uint64_t(p.made), spaceInC(space(p.thread)), &p.page) {
 			panic(fmt.Sprintf("bug: no page at %#x, of which a snapshot has a private copy", uint64(p.page.va)))
 		}
 	}

@@ -11,19 +11,18 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// viewBench is a machine whose cores have views of their own; thread 10+k runs on
-// core k.
-type viewBench struct {
+// privateBench is a machine whose cores have private pages; thread 10+k runs on core k.
+type privateBench struct {
 	*bench
-	views *PrivatePages
-	ctx   []arch.Context
-	at    map[string]arch.Addr // of each snippet
+	private *PrivatePages
+	ctx     []arch.Context
+	at      map[string]arch.Addr // of each snippet
 }
 
-// newViewBench assembles snippets of code, each of which ends with SYSCALL.
-func newViewBench(t testing.TB, snippets map[string]string) *viewBench {
+// newPrivateBench assembles snippets of code, each of which ends with SYSCALL.
+func newPrivateBench(t testing.TB, snippets map[string]string) *privateBench {
 	t.Helper()
-	v := &viewBench{at: map[string]arch.Addr{}}
+	v := &privateBench{at: map[string]arch.Addr{}}
 	var text strings.Builder
 	for name, code := range snippets {
 		v.at[name] = codeBase + arch.Addr(len(v.at)*0x100)
@@ -31,7 +30,7 @@ func newViewBench(t testing.TB, snippets map[string]string) *viewBench {
 	}
 	v.bench = newBench(t, text.String())
 	var err error
-	if v.views, err = v.cpu.UsePrivatePages(); err != nil {
+	if v.private, err = v.cpu.UsePrivatePages(); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -40,44 +39,44 @@ func newViewBench(t testing.TB, snippets map[string]string) *viewBench {
 	return v
 }
 
-// begin lets a core run a snippet up to its SYSCALL or the first fault.
-func (v *viewBench) begin(core int, name string) arch.Stop {
+// beginRun runs a snippet on a core up to its SYSCALL or the first fault.
+func (v *privateBench) beginRun(core int, name string) arch.Stop {
 	v.Helper()
 	v.cpu.Load(v.ctx[core], v.space)
-	v.setRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202 })
-	v.views.Begin(arch.CoreID(core), arch.ThreadID(10+core))
+	v.changeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202 })
+	v.private.Begin(arch.CoreID(core), arch.ThreadID(10+core))
 	return v.cpu.Run(arch.Limit{})
 }
 
-// run lets a core run a snippet and returns its RAX. Its buffer is not drained.
-func (v *viewBench) run(core int, name string) uint64 {
+// runSnippet runs a snippet on a core and returns its RAX. The core's buffer is not drained.
+func (v *privateBench) runSnippet(core int, name string) uint64 {
 	v.Helper()
-	if stop := v.begin(core, name); stop.Reason != arch.StopSyscall {
+	if stop := v.beginRun(core, name); stop.Reason != arch.StopSyscall {
 		v.Fatalf("core %d in %s: stopped for reason %d (vector %d)", core, name, stop.Reason, stop.Vector)
 	}
-	if v.views.End() {
-		v.views.Drain(arch.CoreID(core))
+	if v.private.End() {
+		v.private.Drain(arch.CoreID(core))
 	}
-	return v.regs().GPR[arch.RAX]
+	return v.readRegs().GPR[arch.RAX]
 }
 
-// share makes the pages of data such that several threads have touched them.
-func (v *viewBench) share() {
+// sharePages brings the pages of data into the state after accesses of several threads.
+func (v *privateBench) sharePages() {
 	for core := range 3 {
-		v.run(core, "touch")
+		v.runSnippet(core, "touch")
 	}
 }
 
-func (v *viewBench) waiting(want ...int) {
+func (v *privateBench) expectWaiting(want ...int) {
 	v.Helper()
 	for k, n := range want {
-		if pages, _ := v.views.Waiting(arch.CoreID(k)); pages != n {
+		if pages, _ := v.private.Waiting(arch.CoreID(k)); pages != n {
 			v.Errorf("core %d holds %d pages, want %d", k, pages, n)
 		}
 	}
 }
 
-func (v *viewBench) want(what string, got, want uint64) {
+func (v *privateBench) expectValue(what string, got, want uint64) {
 	v.Helper()
 	if got != want {
 		v.Errorf("%s: %#x, want %#x", what, got, want)
@@ -87,181 +86,181 @@ func (v *viewBench) want(what string, got, want uint64) {
 const touchAll = "mov al, [0x600000]\nmov al, [0x601000]\nmov al, [0x602000]"
 
 func TestStoresWaitByPages(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+	v := newPrivateBench(t, map[string]string{
 		"touch": touchAll, "store": "mov dword ptr [0x600010], 7", "load": "mov eax, [0x600010]",
 		"fence": "mfence", "lock": "lock inc dword ptr [0x601000]", "far": "mov byte ptr [0x602000], 1",
 	})
-	v.share()
-	v.waiting(0, 0, 0)
-	v.run(0, "store")
-	v.waiting(1, 0, 0)
-	v.want("its own store", v.run(0, "load"), 7)
-	v.want("another's", v.run(1, "load"), 0)
-	v.want("the kernel", uint64(v.read(dataBase+0x10, 1)[0]), 0)
-	v.views.Drain(0)
-	v.want("another's, drained", v.run(1, "load"), 7)
+	v.sharePages()
+	v.expectWaiting(0, 0, 0)
+	v.runSnippet(0, "store")
+	v.expectWaiting(1, 0, 0)
+	v.expectValue("its own store", v.runSnippet(0, "load"), 7)
+	v.expectValue("another's", v.runSnippet(1, "load"), 0)
+	v.expectValue("the kernel", uint64(v.readBytes(dataBase+0x10, 1)[0]), 0)
+	v.private.Drain(0)
+	v.expectValue("another's, drained", v.runSnippet(1, "load"), 7)
 	for _, drains := range []string{"fence", "lock"} {
-		v.run(2, "far")
-		v.waiting(0, 0, 1)
-		v.run(2, drains)
-		v.waiting(0, 0, 0)
+		v.runSnippet(2, "far")
+		v.expectWaiting(0, 0, 1)
+		v.runSnippet(2, drains)
+		v.expectWaiting(0, 0, 0)
 	}
 }
 
-// TestPagesOfOneThread: the first access of another thread drains what is older
-// than the stores to such a page.
+// TestPagesOfOneThread: the first access of another thread drains the stores that precede the
+// stores to such a page.
 func TestPagesOfOneThread(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+	v := newPrivateBench(t, map[string]string{
 		"touch": "mov al, [0x600000]", "store": "mov dword ptr [0x600000], 7\nmov dword ptr [0x601000], 8",
 		"own": "mov eax, [0x601000]", "load": "mov eax, [0x600000]",
 	})
-	v.share() // the first page only
-	v.run(0, "store")
-	v.waiting(1)
-	v.want("older store", v.run(1, "load"), 0)
-	v.want("store to the thread's own page", v.run(1, "own"), 8)
-	v.waiting(0)
-	v.want("older store then", v.run(1, "load"), 7)
-	v.want("next reader", v.run(2, "own"), 8)
+	v.sharePages() // the first page only
+	v.runSnippet(0, "store")
+	v.expectWaiting(1)
+	v.expectValue("older store", v.runSnippet(1, "load"), 0)
+	v.expectValue("store to the thread's own page", v.runSnippet(1, "own"), 8)
+	v.expectWaiting(0)
+	v.expectValue("older store then", v.runSnippet(1, "load"), 7)
+	v.expectValue("next reader", v.runSnippet(2, "own"), 8)
 }
 
-// TestSilentStores: a store of what is there is a store. Comparing pages would
-// lose core 0's second one, and memory would end with 1 although core 0 loads 0.
+// TestSilentStores: a store of the value that memory has is a store. Comparing pages would lose the
+// second store of core 0, and memory would end with 1 although core 0 loads 0.
 func TestSilentStores(t *testing.T) {
 	for name, y := range map[string]int{"one page": 0x600100, "two pages": 0x601000} {
-		v := newViewBench(t, map[string]string{
+		v := newPrivateBench(t, map[string]string{
 			"touch": touchAll, "contend": "mov byte ptr [0x600200], 1\nmov byte ptr [0x601200], 1",
 			"first":  fmt.Sprintf("mov dword ptr [%d], 1\nmov dword ptr [0x600000], 0", y),
 			"second": "mov dword ptr [0x600000], 1", "x": "mov eax, [0x600000]", "y": fmt.Sprintf("mov eax, [%d]", y),
 		})
-		v.share()
-		v.run(0, "contend")
-		v.run(1, "contend") // drains core 0: pages are contended from now on
-		v.views.Drain(1)
-		v.run(0, "first")
-		v.run(1, "second")
+		v.sharePages()
+		v.runSnippet(0, "contend")
+		v.runSnippet(1, "contend") // drains core 0: pages are contended after this
+		v.private.Drain(1)
+		v.runSnippet(0, "first")
+		v.runSnippet(1, "second")
 		if name == "one page" {
-			v.waiting(1, 1)
+			v.expectWaiting(1, 1)
 		}
-		v.views.Drain(1)
-		v.want(name+": core 0 loads its own store", v.run(0, "x"), 0)
-		v.want(name+": core 1 loads what was committed", v.run(1, "x"), 1)
-		v.want(name+": core 1 does not see the older store", v.run(1, "y"), 0)
-		v.views.Drain(0)
-		v.want(name+": the last to be committed stays", v.run(1, "x"), 0)
-		v.want(name+": the older store", v.run(1, "y"), 1)
+		v.private.Drain(1)
+		v.expectValue(name+": core 0 loads its own store", v.runSnippet(0, "x"), 0)
+		v.expectValue(name+": core 1 loads what was committed", v.runSnippet(1, "x"), 1)
+		v.expectValue(name+": core 1 does not see the older store", v.runSnippet(1, "y"), 0)
+		v.private.Drain(0)
+		v.expectValue(name+": the last to be committed stays", v.runSnippet(1, "x"), 0)
+		v.expectValue(name+": the older store", v.runSnippet(1, "y"), 1)
 	}
 }
 
-// TestNeighboursOfOnePage: cores that store to one page do not drain each other
-// once that happened, see others' stores when these drain, and keep their own.
+// TestNeighboursOfOnePage: cores that store to one page do not drain each other after the first
+// time, see the other's stores when it drains, and keep their own.
 func TestNeighboursOfOnePage(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+	v := newPrivateBench(t, map[string]string{
 		"touch": touchAll, "a": "mov word ptr [0x600ffe], 0x1111\nmov rax, [0x600ffc]",
 		"b": "mov dword ptr [0x600fff], 0x22222222\nmov rax, [0x600ffc]", "load": "mov rax, [0x600ffc]",
 		"many": "mov ecx, 20\n1: mov [0x600000 + rcx], cl\nloop 1b",
 	})
-	v.share()
-	v.run(0, "a")
-	v.run(1, "a")
-	v.waiting(0, 1)
-	v.views.Drain(1)
-	v.want("core 0", v.run(0, "a"), 0x11110000)
-	v.want("core 1, across pages", v.run(1, "b"), 0x22222222110000|0x22<<24)
-	v.waiting(1, 2)
-	v.views.Drain(1)
-	v.want("core 0 of both", v.run(0, "load"), 0x22222211110000)
-	v.want("core 2", v.run(2, "load"), 0x22222222110000)
-	v.views.Drain(0)
-	v.want("at the end", v.run(2, "load"), 0x22222211110000)
-	v.run(0, "a")
-	v.run(1, "many") // more than is traced
-	v.waiting(0, 1)
+	v.sharePages()
+	v.runSnippet(0, "a")
+	v.runSnippet(1, "a")
+	v.expectWaiting(0, 1)
+	v.private.Drain(1)
+	v.expectValue("core 0", v.runSnippet(0, "a"), 0x11110000)
+	v.expectValue("core 1, across pages", v.runSnippet(1, "b"), 0x22222222110000|0x22<<24)
+	v.expectWaiting(1, 2)
+	v.private.Drain(1)
+	v.expectValue("core 0 of both", v.runSnippet(0, "load"), 0x22222211110000)
+	v.expectValue("core 2", v.runSnippet(2, "load"), 0x22222222110000)
+	v.private.Drain(0)
+	v.expectValue("at the end", v.runSnippet(2, "load"), 0x22222211110000)
+	v.runSnippet(0, "a")
+	v.runSnippet(1, "many") // more stores than are traced
+	v.expectWaiting(0, 1)
 }
 
-// TestFaultingStoresByPages: a store whose second page is not there does nothing.
+// TestFaultingStoresByPages: a store whose second page is missing has no effect.
 func TestFaultingStoresByPages(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+	v := newPrivateBench(t, map[string]string{
 		"touch": "mov al, [0x603000]", "store": "mov rax, -1\nmov [0x603ffd], rax", "load": "mov eax, [0x603ffc]",
 	})
-	v.share()
+	v.sharePages()
 	for range 2 { // the second time the page is contended
-		if stop := v.begin(0, "store"); stop.Reason != arch.StopFault || stop.Page != 0x604000 {
+		if stop := v.beginRun(0, "store"); stop.Reason != arch.StopFault || stop.Page != 0x604000 {
 			t.Fatalf("reason %d at %#x", stop.Reason, uint64(stop.Page))
 		}
-		v.views.End()
-		v.views.Drain(0)
-		v.want("nothing was stored", v.run(1, "load"), 0)
-		v.begin(1, "store")
-		v.views.End()
+		v.private.End()
+		v.private.Drain(0)
+		v.expectValue("nothing was stored", v.runSnippet(1, "load"), 0)
+		v.beginRun(1, "store")
+		v.private.End()
 	}
-	stop := v.begin(0, "store")
+	stop := v.beginRun(0, "store")
 	v.mapPage(0x604000, arch.Read|arch.Write)
 	if stop = v.cpu.Resume(); stop.Reason != arch.StopSyscall {
 		t.Fatalf("reason %d", stop.Reason)
 	}
-	v.views.End()
-	v.want("others", v.run(2, "load"), 0)
-	v.views.Drain(0)
-	v.want("drained", v.run(2, "load"), 0xffffff00)
+	v.private.End()
+	v.expectValue("others", v.runSnippet(2, "load"), 0)
+	v.private.Drain(0)
+	v.expectValue("drained", v.runSnippet(2, "load"), 0xffffff00)
 }
 
-// TestKernelStoresByPages: what the kernel stores to a held page is not lost.
+// TestKernelStoresByPages: a store of the kernel to a page with private copies is not lost.
 func TestKernelStoresByPages(t *testing.T) {
-	v := newViewBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600001], 2", "load": "mov eax, [0x600000]"})
-	v.share()
-	v.run(0, "store")
-	v.want("what the kernel reads", uint64(v.read(dataBase+1, 1)[0]), 0)
-	v.waiting(1)
+	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600001], 2", "load": "mov eax, [0x600000]"})
+	v.sharePages()
+	v.runSnippet(0, "store")
+	v.expectValue("what the kernel reads", uint64(v.readBytes(dataBase+1, 1)[0]), 0)
+	v.expectWaiting(1)
 	v.space.WriteAt([]byte{3}, dataBase+2)
-	v.waiting(0)
+	v.expectWaiting(0)
 	for core := range 3 {
-		v.want("both stores", v.run(core, "load"), 0x30200)
+		v.expectValue("both stores", v.runSnippet(core, "load"), 0x30200)
 	}
 }
 
-// TestSharedPagesAreStrong: pages of shared mappings are stored to in place, and
-// the core's buffer is drained.
+// TestSharedPagesAreStrong: pages of shared mappings are written in place, and the core's buffer is
+// drained.
 func TestSharedPagesAreStrong(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+	v := newPrivateBench(t, map[string]string{
 		"touch": touchAll, "store": "mov byte ptr [0x600000], 1\nmov byte ptr [0x603000], 2", "load": "mov al, [0x603000]\nmov ah, [0x600000]",
 	})
 	page := v.space.Get(0x603000).Page()
 	v.ram.Ref(page)
 	v.space.Set(0x603000, mem.MakePTE(page, arch.Read|arch.Write, true))
-	v.share()
+	v.sharePages()
 	for range 2 {
-		v.run(0, "store")
-		v.waiting(0)
-		v.want("others", v.run(1, "load")&0xffff, 0x0102)
+		v.runSnippet(0, "store")
+		v.expectWaiting(0)
+		v.expectValue("others", v.runSnippet(1, "load")&0xffff, 0x0102)
 	}
 }
 
-// TestSavedViews: what waits is part of a snapshot.
-func TestSavedViews(t *testing.T) {
-	v := newViewBench(t, map[string]string{
+// TestSavedPages: the stores that wait are part of a snapshot.
+func TestSavedPages(t *testing.T) {
+	v := newPrivateBench(t, map[string]string{
 		"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "more": "mov byte ptr [0x600001], 1\nmov byte ptr [0x601000], 1",
 		"load": "mov eax, [0x600000]",
 	})
-	v.share()
-	v.run(0, "store")
+	v.sharePages()
+	v.runSnippet(0, "store")
 	used := v.ram.Used()
-	before, saved := v.space.Clone(), v.views.Save()
-	v.run(0, "more")
-	v.run(1, "store")
-	v.waiting(0, 1)
+	before, saved := v.space.Clone(), v.private.Save()
+	v.runSnippet(0, "more")
+	v.runSnippet(1, "store")
+	v.expectWaiting(0, 1)
 	for range 2 {
 		live := before.Clone()
 		saved.Load(func(arch.ThreadID) *mem.Space { return live })
 		v.space.Release()
 		v.space = live
-		v.waiting(1, 0)
-		v.want("own", v.run(0, "load"), 1)
-		v.want("others", v.run(1, "load"), 0)
-		v.run(0, "more")
-		v.waiting(2, 0)
-		v.views.Drain(0)
-		v.want("drained", v.run(1, "load"), 0x101)
+		v.expectWaiting(1, 0)
+		v.expectValue("own", v.runSnippet(0, "load"), 1)
+		v.expectValue("others", v.runSnippet(1, "load"), 0)
+		v.runSnippet(0, "more")
+		v.expectWaiting(2, 0)
+		v.private.Drain(0)
+		v.expectValue("drained", v.runSnippet(1, "load"), 0x101)
 	}
 	saved.Release()
 	before.Release()
@@ -270,20 +269,20 @@ func TestSavedViews(t *testing.T) {
 	}
 }
 
-// TestSpacesTakeWhatWaits: a space that is gone is not stored to.
+// TestSpacesTakeWhatWaits: a space that no longer exists is not written.
 func TestSpacesTakeWhatWaits(t *testing.T) {
-	v := newViewBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1"})
-	v.share()
-	v.run(0, "store")
+	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1"})
+	v.sharePages()
+	v.runSnippet(0, "store")
 	v.space.Unmap(dataBase, dataBase+arch.PageSize)
 	v.mapPage(dataBase, arch.Read|arch.Write)
-	v.views.Drain(0)
-	v.want("a new page at the address", uint64(v.read(dataBase, 1)[0]), 0)
-	v.share()
-	v.run(0, "store")
-	v.waiting(1)
+	v.private.Drain(0)
+	v.expectValue("a new page at the address", uint64(v.readBytes(dataBase, 1)[0]), 0)
+	v.sharePages()
+	v.runSnippet(0, "store")
+	v.expectWaiting(1)
 	v.space.Release()
-	v.waiting(0)
+	v.expectWaiting(0)
 }
 
 func TestViewsAreAlone(t *testing.T) {
@@ -293,20 +292,19 @@ func TestViewsAreAlone(t *testing.T) {
 	}
 }
 
-// TestDrainsIgnoreRights: a debugger's watchpoint takes rights from a page, and
-// what waits for it comes there all the same.
+// TestDrainsIgnoreRights: a debugger's watchpoint removes rights from a page, which the stores that
+// wait for it reach nevertheless.
 func TestDrainsIgnoreRights(t *testing.T) {
-	v := newViewBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
-	v.share()
-	v.run(0, "store")
+	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
+	v.sharePages()
+	v.runSnippet(0, "store")
 	v.space.Protect(dataBase, dataBase+arch.PageSize, arch.Read)
-	v.views.Drain(0)
-	v.want("drained", v.run(1, "load"), 1)
+	v.private.Drain(0)
+	v.expectValue("drained", v.runSnippet(1, "load"), 1)
 }
 
-// TestStoresAreFound: of a contended page an instruction's core holds the bytes that
-// it stores to, and no others: what another core has committed around them since
-// stays when it drains.
+// TestStoresAreFound: in a contended page a core's copy has exactly the bytes that its instruction
+// stores; other bytes that another core has committed since stay when the core drains.
 func TestStoresAreFound(t *testing.T) {
 	for code, want := range map[string]string{
 		"mov byte ptr [0x600800], 0xaa":                                                    "aa",
@@ -328,28 +326,28 @@ func TestStoresAreFound(t *testing.T) {
 		"fldpi\nfstp tbyte ptr [0x600800]":                                                 "35c26821a2da0fc90040",
 		"stc\nsetc [0x600800]":                                                             "01",
 	} {
-		v := newViewBench(t, map[string]string{
+		v := newPrivateBench(t, map[string]string{
 			"touch": touchAll + "\nmov al, [0x604000]", "contend": "mov byte ptr [0x600000], 1", "store": code,
 			"others": "movups xmm0, [0x604010]\nmovups [0x6007f0], xmm0\nmovups [0x600800], xmm0\nmovups [0x600810], xmm0",
 		})
 		v.mapPage(0x604000, arch.Read)
 		around := bytes.Repeat([]byte{0xee}, 16)
 		copy(v.ram.Bytes(v.space.Get(0x604000).Page()), append([]byte{1, 2, 3, 4, 5, 6, 7, 8, 15: 0}, around...))
-		v.share()
-		v.run(0, "contend")
-		v.run(1, "contend")
-		v.views.Drain(1)
+		v.sharePages()
+		v.runSnippet(0, "contend")
+		v.runSnippet(1, "contend")
+		v.private.Drain(1)
 		v.cpu.Load(v.ctx[0], v.space)
-		v.setRegs(func(r *arch.Regs) { r.FSBase = 0x600800 })
-		v.begin(0, "store")
-		v.views.End() // and no drain, which a locked instruction asks for
-		v.run(1, "others")
-		v.waiting(1, 1)
-		v.views.Drain(1)
-		v.views.Drain(0)
+		v.changeRegs(func(r *arch.Regs) { r.FSBase = 0x600800 })
+		v.beginRun(0, "store")
+		v.private.End() // without the drain that a locked instruction requires
+		v.runSnippet(1, "others")
+		v.expectWaiting(1, 1)
+		v.private.Drain(1)
+		v.private.Drain(0)
 		all := bytes.Repeat(around, 3)
 		hex.Decode(all[16:], []byte(want))
-		if got := v.read(0x6007f0, len(all)); !bytes.Equal(got, all) {
+		if got := v.readBytes(0x6007f0, len(all)); !bytes.Equal(got, all) {
 			t.Errorf("%s:\n%x, want\n%x", code, got, all)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// The least that a wait at a constraint can cost: the engine goes from one thread to
-// another and runs it up to an instruction within a block that has a hook, the loop of
+// BenchmarkRelay measures the smallest possible cost of waiting at an order constraint: the engine
+// switches threads and runs up to an instruction within a block that has a hook, in the loop of
 // racey. Empty has no instructions in between.
 func BenchmarkRelay(b *testing.B) {
 	for _, bench := range []struct {
@@ -15,11 +15,11 @@ func BenchmarkRelay(b *testing.B) {
 		most  uint64 // a multiple of the loop's length
 		empty bool
 	}{{"empty", 0, true}, {"200-instructions", 200, false}} {
-		b.Run(bench.name, func(b *testing.B) { relay(b, bench.most) })
+		b.Run(bench.name, func(b *testing.B) { benchmarkRelay(b, bench.most) })
 	}
 }
 
-func relay(b *testing.B, most uint64) {
+func benchmarkRelay(b *testing.B, most uint64) {
 	const loop = 20
 	m := newBench(b, `1: imul eax, ebx, -1640531535
 		add rcx, 1
@@ -50,7 +50,7 @@ func relay(b *testing.B, most uint64) {
 	for i := range threads {
 		threads[i] = m.cpu.CloneContext(m.ctx)
 		m.cpu.Load(threads[i], m.space)
-		for s := (arch.Stop{}); m.regs().RIP != uint64(at); {
+		for s := (arch.Stop{}); m.readRegs().RIP != uint64(at); {
 			s = m.cpu.Run(arch.Limit{Most: s.Instructions + 1})
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// TestLeastStringLength: the magnitude of the least number in EAX and EDX is
-// taken as the whole operand, all of whose sixteen bytes are equal here (SDM
-// volume 2, "PCMPESTRI": lengths saturate at 16). CF tells of a match, SF that the
-// first operand is shorter, ZF that the second is.
+// TestLeastStringLength: the smallest number in EAX or EDX stands for the whole operand, all of
+// whose sixteen bytes are equal here (Intel SDM volume 2, "PCMPESTRI": lengths saturate at 16). CF
+// means a match, SF that the first operand is shorter, ZF that the second is.
 func TestLeastStringLength(t *testing.T) {
 	for _, test := range []struct {
 		eax, edx   uint64
@@ -27,13 +26,13 @@ func TestLeastStringLength(t *testing.T) {
 			`+test.insn+`
 			syscall
 		`)
-		r := b.regs()
+		r := b.readRegs()
 		r.GPR[arch.RAX], r.GPR[arch.RDX] = test.eax, test.edx
 		b.cpu.SetRegs(&r)
 		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%s: %v", test.insn, s.Reason)
 		}
-		r = b.regs()
+		r = b.readRegs()
 		const carry, zero, sign = 1, 1 << 6, 1 << 7
 		flags := r.RFLAGS
 		if r.GPR[arch.RAX] != test.eax || r.GPR[arch.RDX] != test.edx {

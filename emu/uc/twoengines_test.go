@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// TestThreadContinuesInAnotherEngine: a thread continues in another engine, in a copy of its
-// space, and neither engine sees what the other one does, code included.
+// TestThreadContinuesInAnotherEngine: a thread continues in another engine, in a copy of its space.
+// Neither engine sees the other's changes, including those of code.
 func TestThreadContinuesInAnotherEngine(t *testing.T) {
 	rams, err := mem.NewRAMs(64<<20, 2)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestThreadContinuesInAnotherEngine(t *testing.T) {
 		space.Release()
 		thread.Release()
 		snapshot.Release()
-		// The code is changed where it is, which the other engine is not told.
+		// The code is changed in place, without informing the other engine.
 		page := b.space.Get(codeBase).Page()
 		b.ram.Bytes(page)[11]++
 		b.ram.Written(page)

@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-dmt/heddle/internal/zydis"
 )
 
-// vectorForms calls use for an encoding of each form of instruction that Zydis knows
-// with a VEX, EVEX or XOP prefix: maps, opcodes, operand sizes, register and memory
-// operands, and members of opcode groups.
+// vectorForms calls use with an encoding of each form of instruction that Zydis knows with a VEX,
+// EVEX or XOP prefix: maps, opcodes, operand sizes, register and memory operands, and members of
+// opcode groups.
 func vectorForms(use func(code []byte, in zydis.Instruction)) {
 	try := func(head ...byte) {
 		for opcode := range 256 {
@@ -24,8 +24,8 @@ func vectorForms(use func(code []byte, in zydis.Instruction)) {
 			}
 		}
 	}
-	// The bits R, X, B, R' and vvvv are inverted. An instruction either needs all ones
-	// in vvvv or takes any register there.
+	// The bits R, X, B, R' and vvvv are inverted. An instruction either requires all ones in vvvv
+	// or accepts any register there.
 	for prefix := range byte(4) {
 		for length := range byte(2) {
 			for _, second := range []byte{0x78, 0x70} {
@@ -53,8 +53,8 @@ func vectorForms(use func(code []byte, in zydis.Instruction)) {
 	}
 }
 
-// vectorOperands are bytes that follow an opcode: ModRM for each member of a group with a
-// register, for memory at a register, and with an index for gathers and scatters.
+// vectorOperands are bytes after an opcode: ModRM for each member of a group with a register, for
+// memory at a register, and with an index for gathers and scatters.
 var vectorOperands = [][]byte{
 	{0xc1},
 	{0xc9},
@@ -75,16 +75,15 @@ var vectorOperands = [][]byte{
 	{0x04, 0x10},
 }
 
-// vectorForm is an encoding with what its instruction is called.
+// vectorForm is an encoding with the name of its instruction.
 type vectorForm struct {
 	code []byte
 	text string
 }
 
-// TestVectorExtensionsAreInvalid executes each form of instruction with a VEX, EVEX or
-// XOP prefix, at the begin of a block and after other instructions. The processor has
-// none of them: each raises #UD with nothing done, and has a name and an extension for
-// the report.
+// TestVectorExtensionsAreInvalid executes each form of instruction with a VEX, EVEX or XOP prefix,
+// at the start of a block and after other instructions. The processor has no such instruction: each
+// raises #UD without effect, and has a name and an extension for the report.
 func TestVectorExtensionsAreInvalid(t *testing.T) {
 	var forms []vectorForm
 	extensions := map[string]int{}
@@ -113,16 +112,16 @@ func TestVectorExtensionsAreInvalid(t *testing.T) {
 		b.ram.Written(page)
 		for i, f := range batch {
 			at, before := uint64(codeBase)+uint64(i*room), uint64(i%3)
-			b.setRegs(func(r *arch.Regs) { r.RIP = at; r.GPR[arch.RAX] = uint64(dataBase) })
+			b.changeRegs(func(r *arch.Regs) { r.RIP = at; r.GPR[arch.RAX] = uint64(dataBase) })
 			s := b.cpu.Run(arch.Limit{Instructions: 8, Exact: true})
 			if s.Reason == arch.StopFault && s.Ahead {
-				// The engine takes the code for longer than it is.
+				// The engine takes the code for a longer instruction.
 				b.cpu.StepAhead()
 				s = b.cpu.Resume()
 			}
-			if s.Reason != arch.StopException || s.Vector != 6 || b.regs().RIP != at+before || s.Instructions != before {
+			if s.Reason != arch.StopException || s.Vector != 6 || b.readRegs().RIP != at+before || s.Instructions != before {
 				t.Fatalf("% x %q: reason %d, vector %d at %#x after %d instructions",
-					f.code, f.text, s.Reason, s.Vector, b.regs().RIP-at, s.Instructions)
+					f.code, f.text, s.Reason, s.Vector, b.readRegs().RIP-at, s.Instructions)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func NewDecoder(stream []byte, code []Code, cfg Config) (*Decoder, error) {
 	}
 	status := C.heddle_ipt_open(d.d, (*C.uint8_t)(d.stream), C.uint64_t(len(stream)), C.uint32_t(cfg.CrystalTicks), C.uint8_t(cfg.MTCShift), C.uint8_t(cfg.Nominal))
 	if status < 0 {
-		return nil, d.failure(status)
+		return nil, d.decodeError(status)
 	}
 	return d, nil
 }
@@ -113,7 +113,7 @@ func (d *Decoder) Close() {
 }
 
 // Sync moves forward to the next PSB packet.
-func (d *Decoder) Sync() error { return d.failure(C.heddle_ipt_sync(d.d)) }
+func (d *Decoder) Sync() error { return d.decodeError(C.heddle_ipt_sync(d.d)) }
 
 // Next decodes until buf is full, an event occurs or decoding ends, and returns the number of
 // addresses in buf.
@@ -125,11 +125,11 @@ func (d *Decoder) Next(buf []uint64) (int, *Event, error) {
 	if e._type != 0 {
 		event = &Event{Kind: int(e._type) - 1, After: uint64(e.after), IP: uint64(e.ip), Space: uint64(e.space), TSC: uint64(e.tsc)}
 	}
-	return int(n), event, d.failure(status)
+	return int(n), event, d.decodeError(status)
 }
 
-// failure returns the Error for a negative status, otherwise nil.
-func (d *Decoder) failure(status C.int) error {
+// decodeError returns the Error for a negative status, otherwise nil.
+func (d *Decoder) decodeError(status C.int) error {
 	if status >= 0 {
 		return nil
 	}
