@@ -60,25 +60,25 @@ struct heddle_operand {
 // The states of a run. Only the run loop (run_loop in cpu.c), trap_step and the engine's hooks change
 // them.
 //
-//      heddle_cpu_run, heddle_cpu_resume
-//                   |
-//                   v                  the rest of a block, or a block in which
-//   +--------- run loop -----------------------------------------------+
-//   |           |   ^        something needs attention: step by step   v
-//   |     start |   | the engine returns                             STEP
-//   |           v   |                                                  |
-//   |         BLOCKS ----> AT_BLOCK  stopped before such a block ------+
-//   |           |   \----> AT_POINT  stopped within a block, before    |
-//   |           |                    an instruction with a hook        |
-//   |           \--------> PAUSING   runs a block whose last           |
-//   |                                instruction is the PAUSE that     |
-//   |                                ends the run                      |
-//   |                                                                  |
-//   +--> IDLE <------- a reason to stop (enum heddle_stop) ------------+
+//   heddle_cpu_run, heddle_cpu_resume
+//     |
+//     |   an interrupted instruction, the rest of a block
+//     +-------------------------------> STEP <-------------------------+
+//     |                                 |  |                           |
+//     v          end of the block       |  |  a reason to stop         |
+//   BLOCKS <----------------------------+  +------------------> IDLE   |
+//     |                                                          ^     |
+//     +-- a reason to stop --------------------------------------+     |
+//     +-- the end of the run at an instruction with a hook       |     |
+//     |                      --> AT_POINT -----------------------+     |
+//     +-- a block whose PAUSE ends the run                       |     |
+//     |                      --> PAUSING ------------------------+     |
+//     +-- a block to step through --> AT_BLOCK ------------------------+
 //
-// From STEP the run loop continues in BLOCKS unless there is a reason to stop. A run that stops within a
-// block for a reason that the caller can remove (a fault, a breakpoint) keeps the rest of that block in
-// rest_end, and heddle_cpu_resume continues there.
+// The reasons to stop are enum heddle_stop. A fault in PAUSING is one too; its continuation looks at the
+// PAUSE again. A run that stops within a block for a reason that the caller can remove (a fault, a
+// breakpoint) keeps the end of that block in rest_end, and heddle_cpu_resume continues there. Each start
+// of the engine on blocks sets BLOCKS.
 enum heddle_run_state {
   HEDDLE_STATE_IDLE,      // no thread runs: registers and memory are the kernel's to change
   HEDDLE_STATE_BLOCKS,    // the engine executes translated blocks, which the block hook counts
@@ -88,7 +88,7 @@ enum heddle_run_state {
   HEDDLE_STATE_STEP,      // the engine executes one instruction, which the block hook does not count
 };
 
-// Stops that the first instruction of a run, or of its continuation, does not cause.
+// The stops that the first instruction of a run, or of its continuation, does not cause.
 enum heddle_pass {
   HEDDLE_PASS_NOTHING,
   HEDDLE_PASS_BREAKPOINT,  // a breakpoint: the run was stopped by it
